@@ -1,0 +1,27 @@
+package agent
+
+import (
+	_ "github.com/aws/aws-sdk-go-v2/aws"
+	_ "github.com/aws/aws-sdk-go-v2/config"
+	_ "github.com/aws/aws-sdk-go-v2/credentials"
+	_ "github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	_ "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	_ "github.com/aws/aws-sdk-go-v2/service/ec2"
+	_ "github.com/aws/aws-sdk-go-v2/service/ssm"
+	_ "github.com/aws/aws-sdk-go-v2/service/sts"
+	_ "github.com/aws/smithy-go"
+	_ "github.com/coreos/go-systemd/v22/daemon"
+	_ "github.com/coreos/go-systemd/v22/journal"
+	_ "github.com/kelseyhightower/envconfig"
+	_ "github.com/prometheus/client_golang/prometheus"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/sirupsen/logrus"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/sync/singleflight"
+	_ "k8s.io/api/core/v1"
+	_ "k8s.io/apimachinery/pkg/apis/meta/v1"
+	_ "k8s.io/client-go/informers"
+	_ "k8s.io/client-go/kubernetes"
+	_ "k8s.io/client-go/tools/leaderelection"
+	_ "sigs.k8s.io/yaml"
+)
