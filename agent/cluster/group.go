@@ -1,0 +1,116 @@
+package cluster
+
+import (
+	"net/netip"
+	"time"
+)
+
+// NodeGroup is everything that one read of the cloud tells about a group of
+// interchangeable instances. A provider returns facts; it decides nothing.
+type NodeGroup struct {
+	ID        GroupID    `json:"id"`
+	Min       int        `json:"min"`
+	Max       int        `json:"max"`
+	Target    int        `json:"target"` // the size that the cloud was asked for
+	Template  Template   `json:"template"`
+	Instances []Instance `json:"instances,omitempty"`
+	Options   Options    `json:"options"`
+
+	// Stale says why these facts are old or incomplete: the last read failed or was
+	// partial. Empty means that they were read whole at ReadAt. A stale group is
+	// still counted on; nothing in it is grown or deleted.
+	Stale string `json:"stale,omitempty"`
+	// Paused says why the cloud itself will not start instances now (for example an
+	// Auto Scaling group whose Launch process is suspended). Empty: it will.
+	Paused string `json:"paused,omitempty"`
+	// Failures are the cloud's own reports of instances that it could not start,
+	// newest first, each once. Only failures after the last success are listed.
+	Failures []Failure `json:"failures,omitempty"`
+	// Warnings are things an operator should mend and that do not stop the group.
+	Warnings []string  `json:"warnings,omitempty"`
+	ReadAt   time.Time `json:"readAt"`
+}
+
+// Options are per-group settings found on the group itself (tags
+// k8s.io/cluster-autoscaler/node-template/autoscaling-options/*); a zero pointer
+// means that the agent's own setting holds.
+type Options struct {
+	ScaleDownUtilization  *float64       `json:"scaleDownUtilization,omitempty"`
+	ScaleDownUnneededTime *time.Duration `json:"scaleDownUnneededTime,omitempty"`
+	ScaleDownUnreadyTime  *time.Duration `json:"scaleDownUnreadyTime,omitempty"`
+	MaxNodeProvisionTime  *time.Duration `json:"maxNodeProvisionTime,omitempty"`
+}
+
+// Template describes the node that the group's next instance becomes. It is keyed
+// by Spec (launch template and version, instance types, user data digest), never
+// by time, so that a change of the group invalidates what was learnt from its old
+// nodes (kubernetes/autoscaler#6452).
+type Template struct {
+	Spec        string            `json:"spec"`
+	Capacity    Resources         `json:"capacity"`
+	Allocatable Resources         `json:"allocatable"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Taints      []Taint           `json:"taints,omitempty"`
+	// Unknown says why the template could not be resolved; such a group is never
+	// grown. Empty: the template is complete.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// Phase is where an instance is in its life, as the cloud tells it. The zero
+// value is PhaseUnknown: nothing may be done about such an instance.
+type Phase string
+
+// The phases of an instance.
+const (
+	PhaseUnknown  Phase = ""         // the cloud gave no clear answer
+	PhasePending  Phase = "pending"  // asked for, being started
+	PhaseRunning  Phase = "running"  // the machine runs
+	PhaseStopped  Phase = "stopped"  // exists, does not run (stopping, stopped, standby): alive for the reaper
+	PhaseDeleting Phase = "deleting" // on its way out, may still run: alive for the reaper
+	PhaseGone     Phase = "gone"     // the cloud says positively that it exists no more (EC2: terminated)
+	PhaseFailed   Phase = "failed"   // the cloud could not start it; see Failure
+)
+
+// Instance is one machine as the cloud's inventory tells it. Names and Addresses
+// are the witness of serving-certificate requests (CSR rules R11-R14).
+type Instance struct {
+	ID      InstanceID `json:"id"`
+	Phase   Phase      `json:"phase"`
+	Created time.Time  `json:"created"` // launch time
+	Type    string     `json:"type,omitempty"`
+	Zone    string     `json:"zone,omitempty"`
+	// NodeNames are the names that a Node of this instance may carry.
+	NodeNames []string `json:"nodeNames,omitempty"`
+	// Names are all DNS names that belong to the instance, NodeNames included.
+	Names []string `json:"names,omitempty"`
+	// Addresses are the IP addresses in use on its interfaces, unmapped, no zone.
+	Addresses []netip.Addr `json:"addresses,omitempty"`
+	// Member tells that the instance belongs to its group now (PhaseGone instances
+	// and those listed only by tag do not).
+	Member bool `json:"member"`
+	// Protected tells that the cloud is told not to pick it for its own scale-in.
+	Protected bool     `json:"protected,omitempty"`
+	Failure   *Failure `json:"failure,omitempty"`
+}
+
+// Cause sorts failures by what would heal them. Backoff is kept per group and
+// cause (rules 7 of field/scaling: quota is not stockout is not join failure).
+type Cause string
+
+// The causes of a failure to start or to join.
+const (
+	CauseOther    Cause = "other"
+	CauseCapacity Cause = "capacity" // the cloud has no such instance now
+	CauseQuota    Cause = "quota"    // the account may not have more
+	CauseInvalid  Cause = "invalid"  // the group's configuration is wrong: an operator must mend it
+	CauseNoJoin   Cause = "no-join"  // the instance runs and never became a Node
+)
+
+// Failure is one report of an instance that could not be started, in the cloud's
+// own words.
+type Failure struct {
+	Cause Cause     `json:"cause"`
+	Text  string    `json:"text"`
+	Zone  string    `json:"zone,omitempty"`
+	At    time.Time `json:"at"`
+}

@@ -1,0 +1,55 @@
+package cluster
+
+import "time"
+
+// Taint is a node taint. Effect is NoSchedule, PreferNoSchedule or NoExecute.
+type Taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"`
+}
+
+// Taints and annotations that the scaler writes or honours. The names are Cluster
+// Autoscaler's, so that dashboards and habits go on working.
+const (
+	TaintToBeDeleted       = "ToBeDeletedByClusterAutoscaler"       // value: unix seconds of marking
+	TaintDeletionCandidate = "DeletionCandidateOfClusterAutoscaler" // value: unix seconds, PreferNoSchedule
+	AnnotationNoScaleDown  = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	// AnnotationCordoned marks a cordon made by this agent: only ours is undone.
+	AnnotationCordoned = "autoscaler-agent/cordoned"
+	// AnnotationKeep opts a Node out of scale-down and reaping.
+	AnnotationKeep = "autoscaler-agent/keep"
+)
+
+// Node is the scheduling- and lifecycle-relevant part of a Kubernetes Node.
+type Node struct {
+	Name        NodeName          `json:"name"`
+	UID         UID               `json:"uid"`
+	ProviderID  string            `json:"providerID,omitempty"` // as written in spec.providerID
+	SystemUUID  string            `json:"systemUUID,omitempty"`
+	Addresses   []string          `json:"addresses,omitempty"` // every status address, as written
+	Created     time.Time         `json:"created"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"` // only those of the names above and karpenter.sh/do-not-disrupt
+	Taints      []Taint           `json:"taints,omitempty"`
+	// Unschedulable is spec.unschedulable (a cordon).
+	Unschedulable bool      `json:"unschedulable,omitempty"`
+	Capacity      Resources `json:"capacity"`
+	Allocatable   Resources `json:"allocatable"`
+	Ready         Status    `json:"ready"`
+	ReadySince    time.Time `json:"readySince"` // last transition of the Ready condition
+	// LeaseRenewed is the last renewal of the node's Lease; zero when not known.
+	LeaseRenewed time.Time `json:"leaseRenewed"`
+	Deleting     bool      `json:"deleting,omitempty"`
+	ControlPlane bool      `json:"controlPlane,omitempty"`
+}
+
+// Status is the three-valued status of a condition; the zero value is unknown.
+type Status string
+
+// The values of Status.
+const (
+	StatusUnknown Status = ""
+	StatusTrue    Status = "True"
+	StatusFalse   Status = "False"
+)

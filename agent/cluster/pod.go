@@ -1,0 +1,116 @@
+package cluster
+
+import "time"
+
+// PodClass is everything about a pod that scheduling depends on. Pods with equal
+// classes are interchangeable to the scheduler, so 30,000 replicas cost what one
+// does. Snapshot.Classes holds each class once; pods refer to it by index.
+type PodClass struct {
+	Namespace    string            `json:"namespace"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	Requests     Resources         `json:"requests"` // init, sidecar and overhead included; Pods is 1
+	HostPorts    []HostPort        `json:"hostPorts,omitempty"`
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// Affinity is required node affinity: terms are OR-ed. nil means none; an empty
+	// non-nil list matches no node, as in kube-scheduler.
+	Affinity    []NodeTerm   `json:"affinity,omitempty"`
+	Tolerations []Toleration `json:"tolerations,omitempty"`
+	Priority    int32        `json:"priority,omitempty"`
+	// NodeName is set for pods that name their node themselves.
+	NodeName NodeName `json:"nodeName,omitempty"`
+	// NotUnderstood lists the scheduling features of the pod that fit does not
+	// judge, in the API's words ("required podAntiAffinity"). Such a pod is held by
+	// name; nothing is guessed.
+	NotUnderstood []string `json:"notUnderstood,omitempty"`
+}
+
+// HostPort is a port that a pod claims on its node. IP is "0.0.0.0" for all.
+type HostPort struct {
+	IP       string `json:"ip"`
+	Protocol string `json:"protocol"`
+	Port     int32  `json:"port"`
+}
+
+// NodeTerm is one nodeSelectorTerm: all of its requirements hold together. A term
+// without any requirement matches no node.
+type NodeTerm struct {
+	Labels []Requirement `json:"labels,omitempty"` // matchExpressions
+	Fields []Requirement `json:"fields,omitempty"` // matchFields; only metadata.name exists
+}
+
+// Requirement is one node selector requirement. Operator is In, NotIn, Exists,
+// DoesNotExist, Gt or Lt.
+type Requirement struct {
+	Key      string   `json:"key"`
+	Operator string   `json:"operator"`
+	Values   []string `json:"values,omitempty"`
+}
+
+// Toleration is a pod toleration, as in the API. TolerationSeconds plays no part
+// in scheduling and is left out.
+type Toleration struct {
+	Key      string `json:"key,omitempty"`
+	Operator string `json:"operator,omitempty"`
+	Value    string `json:"value,omitempty"`
+	Effect   string `json:"effect,omitempty"`
+}
+
+// Owner is the controller of a pod (ownerReference with controller: true).
+type Owner struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	UID  UID    `json:"uid"`
+}
+
+// Pod is one pod: its class and what is its own.
+type Pod struct {
+	Key   PodKey `json:"key"`
+	UID   UID    `json:"uid"`
+	Class int    `json:"class"` // index into Snapshot.Classes
+	// Node is spec.nodeName; empty while not bound.
+	Node      NodeName `json:"node,omitempty"`
+	Nominated NodeName `json:"nominated,omitempty"`
+	// Unschedulable is when the scheduler set PodScheduled=False with reason
+	// Unschedulable; zero when it has not (yet).
+	Unschedulable time.Time `json:"unschedulable,omitzero"`
+	Gated         bool      `json:"gated,omitempty"`    // schedulingGates present
+	Finished      bool      `json:"finished,omitempty"` // Succeeded or Failed
+	Created       time.Time `json:"created"`
+	Deleting      time.Time `json:"deleting,omitzero"` // metadata.deletionTimestamp
+	Owner         *Owner    `json:"owner,omitempty"`
+	Mirror        bool      `json:"mirror,omitempty"` // static pod
+	// SafeToEvict is the annotation cluster-autoscaler.kubernetes.io/safe-to-evict:
+	// "true", "false" or empty.
+	SafeToEvict string `json:"safeToEvict,omitempty"`
+	// DoNotDisrupt is karpenter.sh/do-not-disrupt: "true".
+	DoNotDisrupt bool `json:"doNotDisrupt,omitempty"`
+	// LocalStorage names the first volume that dies with the node (hostPath or an
+	// emptyDir not in memory) and is not listed as safe to evict; empty: none.
+	LocalStorage string        `json:"localStorage,omitempty"`
+	GracePeriod  time.Duration `json:"gracePeriod,omitempty"`
+	// Budgets are the PodDisruptionBudgets that select this pod, by "namespace/name".
+	Budgets []string `json:"budgets,omitempty"`
+}
+
+// DaemonSet is a DaemonSet as a class of pods that every matching node will carry.
+type DaemonSet struct {
+	Key   PodKey `json:"key"`
+	UID   UID    `json:"uid"`
+	Class int    `json:"class"`
+}
+
+// Controller is a ReplicaSet (or similar) that has not made all of its pods yet.
+// The controller manager creates the pods of a large Deployment over seconds; a
+// class of which one pod is already Unschedulable counts its missing siblings, so
+// that a burst is one decision (CA's proactive scale-up).
+type Controller struct {
+	Owner   Owner  `json:"owner"`
+	Key     PodKey `json:"key"`
+	Missing int    `json:"missing"` // desired replicas - pods that exist; > 0
+}
+
+// Budget is a PodDisruptionBudget.
+type Budget struct {
+	Key     string `json:"key"`
+	Allowed int    `json:"allowed"` // status.disruptionsAllowed; 0 when the status is outdated
+}

@@ -1,0 +1,78 @@
+package cluster
+
+import "maps"
+
+// Resources is an amount of every schedulable resource. The zero value is
+// nothing of anything. Units: CPU in thousandths of a core, memory and ephemeral
+// storage in bytes, pods in pods, extended resources in whole units as
+// kube-scheduler counts them.
+type Resources struct {
+	MilliCPU         int64            `json:"milliCPU,omitempty"`
+	Memory           int64            `json:"memory,omitempty"`
+	EphemeralStorage int64            `json:"ephemeralStorage,omitempty"`
+	Pods             int64            `json:"pods,omitempty"`
+	Extended         map[string]int64 `json:"extended,omitempty"`
+}
+
+// Add returns r + o. Neither operand is changed.
+func (r Resources) Add(o Resources) Resources { return r.combine(o, 1) }
+
+// Sub returns r - o; amounts may become negative. Neither operand is changed.
+func (r Resources) Sub(o Resources) Resources { return r.combine(o, -1) }
+
+func (r Resources) combine(o Resources, sign int64) Resources {
+	r.MilliCPU += sign * o.MilliCPU
+	r.Memory += sign * o.Memory
+	r.EphemeralStorage += sign * o.EphemeralStorage
+	r.Pods += sign * o.Pods
+	if len(o.Extended) == 0 {
+		return r
+	}
+	sum := make(map[string]int64, len(r.Extended)+len(o.Extended))
+	maps.Copy(sum, r.Extended)
+	for name, n := range o.Extended {
+		sum[name] += sign * n
+	}
+	r.Extended = sum
+	return r
+}
+
+// Times returns r multiplied by n.
+func (r Resources) Times(n int64) Resources {
+	out := Resources{MilliCPU: r.MilliCPU * n, Memory: r.Memory * n, EphemeralStorage: r.EphemeralStorage * n, Pods: r.Pods * n}
+	if len(r.Extended) > 0 {
+		out.Extended = make(map[string]int64, len(r.Extended))
+		for name, v := range r.Extended {
+			out.Extended[name] = v * n
+		}
+	}
+	return out
+}
+
+// Reservation is what a kubelet keeps back from a machine's capacity. The agent
+// generates the kubelet configuration, so it knows these values exactly
+// (DESIGN 4.2).
+type Reservation struct {
+	Kube     Resources `json:"kube"`     // kubeReserved
+	System   Resources `json:"system"`   // systemReserved
+	Eviction Resources `json:"eviction"` // evictionHard, in bytes (Memory, EphemeralStorage)
+	// EvictionStoragePercent is evictionHard nodefs.available when it is given in
+	// percent (kubelet's default is 10): used when Eviction.EphemeralStorage is 0.
+	EvictionStoragePercent int64 `json:"evictionStoragePercent,omitempty"`
+	MaxPods                int64 `json:"maxPods"`
+}
+
+// Allocatable is what the kubelet will report as Node.status.allocatable for a
+// machine of the given capacity: capacity - kubeReserved - systemReserved -
+// evictionHard, never below zero, with pods = MaxPods.
+func (v Reservation) Allocatable(capacity Resources) Resources {
+	out := capacity.Sub(v.Kube).Sub(v.System).Sub(v.Eviction)
+	if v.Eviction.EphemeralStorage == 0 {
+		out.EphemeralStorage -= capacity.EphemeralStorage / 100 * v.EvictionStoragePercent
+	}
+	out.MilliCPU = max(out.MilliCPU, 0)
+	out.Memory = max(out.Memory, 0)
+	out.EphemeralStorage = max(out.EphemeralStorage, 0)
+	out.Pods = v.MaxPods
+	return out
+}

@@ -1,0 +1,77 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Kind sorts errors by what the caller should do about them. The zero value is
+// Other: nothing is assumed.
+type Kind int
+
+// The kinds of error.
+const (
+	Other     Kind = iota // not classified
+	Transient             // throttled, timed out, 5xx: the next round is the retry
+	Conflict              // the world is not as the caller believed: read again
+	NotFound              // no such group or instance
+	Invalid               // the request can never succeed as it is
+	Exhausted             // quota or capacity: another group may do
+	Denied                // credentials or permissions: an operator must act
+)
+
+var kindNames = [...]string{"other", "transient", "conflict", "not found", "invalid", "exhausted", "denied"}
+
+// String returns the word used in logs and in cluster.Outcome.Kind.
+func (k Kind) String() string {
+	if k < 0 || int(k) >= len(kindNames) {
+		return fmt.Sprintf("kind %d", int(k))
+	}
+	return kindNames[k]
+}
+
+// Error is what every provider method returns, alone or joined.
+type Error struct {
+	Op       string // "read", "resize", "delete", "resolve template"
+	Group    cluster.GroupID
+	Instance cluster.InstanceID
+	Kind     Kind
+	// Remedy tells an operator what to do, where that is known ("allow
+	// autoscaling:SetDesiredCapacity on this group in the leader's IAM policy").
+	Remedy string
+	Err    error
+}
+
+// Error renders "op group instance: kind: cause (remedy)".
+func (e *Error) Error() string {
+	s := e.Op
+	if e.Group != "" {
+		s += " " + string(e.Group)
+	}
+	if e.Instance != "" {
+		s += " " + string(e.Instance)
+	}
+	s += ": " + e.Kind.String()
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	if e.Remedy != "" {
+		s += " (" + e.Remedy + ")"
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf returns the kind of the first *Error in err's tree, Other when there is
+// none and for nil.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return Other
+}
