@@ -60,6 +60,9 @@ type Options struct {
 	// ExtraArgs are appended to a part's arguments, by part name. A flag given again
 	// wins over ours.
 	ExtraArgs map[string][]string
+
+	// pick chooses ports; tests of the retry choose a busy one.
+	pick func(n int) ([]int, error)
 }
 
 // ControlPlane is one running control plane. Its methods may be called from any
@@ -104,6 +107,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	}
 	cp, err := attempt(ctx, opts)
 	if err != nil && portLost(err) && ctx.Err() == nil {
+		opts.pick = freePorts
 		cp, err = attempt(ctx, opts)
 	}
 	if err != nil {
@@ -122,11 +126,15 @@ func (o *Options) defaults() {
 	if o.ClusterName == "" {
 		o.ClusterName = "kubernetes"
 	}
+	if o.pick == nil {
+		o.pick = freePorts
+	}
 }
 
-// portLost: the text comes from the part's own log, which is part of the error.
+// portLost: the text comes from the part's own log, which is part of the error. A
+// taken port that the caller fixed carries the error itself and is not retried.
 func portLost(err error) bool {
-	return strings.Contains(err.Error(), "address already in use")
+	return strings.Contains(err.Error(), "address already in use") && !errors.Is(err, syscall.EADDRINUSE)
 }
 
 // attempt is one whole start. What it began is gone when it fails.
@@ -196,11 +204,15 @@ func (cp *ControlPlane) bringUp(ctx context.Context) error {
 }
 
 func (cp *ControlPlane) choosePorts() error {
-	free, err := freePorts(5)
+	free, err := cp.opts.pick(5)
 	if err != nil {
 		return err
 	}
 	if cp.opts.APIPort != 0 {
+		// A fixed port that is taken would only be found out after seconds, twice.
+		if err := portFree(cp.opts.APIPort); err != nil {
+			return fmt.Errorf("choose ports: the fixed API port: %w", err)
+		}
 		free[0] = cp.opts.APIPort
 	}
 	cp.ports.api, cp.ports.etcd, cp.ports.peer, cp.ports.kcm, cp.ports.scheduler = free[0], free[1], free[2], free[3], free[4]

@@ -26,17 +26,23 @@ func freePorts(n int) ([]int, error) {
 			continue
 		}
 		taken[port] = true
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			continue
+		if portFree(port) == nil {
+			ports = append(ports, port)
 		}
-		l.Close()
-		ports = append(ports, port)
 	}
 	if len(ports) < n {
 		return nil, errors.New("find free ports: none left on 127.0.0.1 between " + strconv.Itoa(low) + " and " + strconv.Itoa(high))
 	}
 	return ports, nil
+}
+
+// portFree is nil when somebody could listen on the port now.
+func portFree(port int) error {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	return l.Close()
 }
 
 // ephemeralStart is where the kernel begins to pick source ports; 32768 unless
