@@ -1,0 +1,274 @@
+// Package world puts the parts of test/ together: a real control plane, an emulated
+// AWS, a fleet of emulated machines, and the agent as its own process with its own
+// least-privilege credentials. The demo and the end-to-end tests share it.
+//
+// It refuses to reach into the agent: the agent gets an environment and a
+// kubeconfig, as under systemd, and is judged by what it does to the cluster and to
+// the cloud.
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
+	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
+	"github.com/autoscaler-agent/autoscaler-agent/test/machine"
+)
+
+// ClusterName is the value of the tag k8s.io/cluster-autoscaler/<name> on groups
+// made by PutWorkers.
+const ClusterName = "demo"
+
+// Options of Start. Zero values are usable.
+type Options struct {
+	Dir      string    // where everything is written; must exist
+	Progress io.Writer // lines about slow steps; nil: none
+	// Fast, NodeMonitorGrace and NodeLeaseSeconds are the control plane's.
+	Fast             bool
+	NodeMonitorGrace time.Duration
+	NodeLeaseSeconds int
+	LeaseRenew       time.Duration // of the machines' node leases; zero: 10 s
+	Cloud            aws.Options   // OnLaunch, OnState and OnReboot are set by Start
+	// Behaviour picks how a machine behaves, by instance ID; nil: all normal.
+	Behaviour func(instanceID string) machine.Behaviour
+}
+
+// World is everything that Start started.
+type World struct {
+	Options
+	ControlPlane *controlplane.ControlPlane
+	Cloud        *aws.Cloud
+	Fleet        *machine.Fleet
+
+	mu        sync.Mutex
+	processes []*Process
+	files     []io.Closer
+}
+
+// Start starts the control plane, the cloud and the fleet. What was started is
+// stopped again when it fails.
+func Start(ctx context.Context, opts Options) (w *World, err error) {
+	if opts.Progress == nil {
+		opts.Progress = io.Discard
+	}
+	w = &World{Options: opts}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.Stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	bin, err := controlplane.Binaries(ctx, opts.Progress)
+	if err != nil {
+		return w, err
+	}
+	fmt.Fprintln(opts.Progress, "starting etcd, kube-apiserver, kube-controller-manager and kube-scheduler (real, on loopback)")
+	w.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{
+		Dir: filepath.Join(opts.Dir, "controlplane"), Bin: bin, Fast: opts.Fast,
+		NodeMonitorGrace: opts.NodeMonitorGrace, NodeLeaseSeconds: opts.NodeLeaseSeconds,
+	})
+	if err != nil {
+		return w, err
+	}
+	fmt.Fprintf(opts.Progress, "Kubernetes is ready at %s\n", w.ControlPlane.Endpoint())
+	if err := w.startCloud(); err != nil {
+		return w, err
+	}
+	fmt.Fprintf(opts.Progress, "an emulated AWS answers at %s (seed %d)\n", w.Cloud.Endpoint(), w.Cloud.Seed())
+	return w, nil
+}
+
+// startCloud starts the emulated AWS and the fleet that boots a machine for every
+// instance that it launches.
+func (w *World) startCloud() (err error) {
+	w.Fleet, err = machine.NewFleet(machine.FleetConfig{
+		Dir: filepath.Join(w.Dir, "machines"), Log: w.logFile("machines.log"),
+		LeaseRenew: w.LeaseRenew, Behaviour: w.Behaviour,
+	})
+	if err != nil {
+		return err
+	}
+	o := w.Options.Cloud
+	o.OnLaunch, o.OnState, o.OnReboot = w.Fleet.OnLaunch, w.Fleet.OnState, w.Fleet.OnReboot
+	if o.Log == nil {
+		o.Log = w.logFile("cloud.log")
+	}
+	w.Cloud, err = aws.New(o)
+	return err
+}
+
+// Workers is an Auto Scaling group as an operator would make it.
+type Workers struct {
+	Name         string
+	Min, Max     int
+	InstanceType string
+	UserData     []byte
+	Zones        []string
+}
+
+// PutWorkers makes a launch template and a group with Cluster Autoscaler's tags.
+func (w *World) PutWorkers(g Workers) error {
+	w.Cloud.PutLaunchTemplate(aws.LaunchTemplate{
+		Name: g.Name, InstanceType: g.InstanceType, UserData: string(g.UserData), HTTPTokens: "required",
+	})
+	err := w.Cloud.PutGroup(aws.Group{
+		Name: g.Name, Min: g.Min, Max: g.Max, Desired: g.Min, LaunchTemplate: g.Name, Zones: g.Zones,
+		ProtectNew: true, KeepTags: true, SuspendedProcesses: []string{"AZRebalance"},
+		Tags: map[string]string{
+			"k8s.io/cluster-autoscaler/enabled":        "",
+			"k8s.io/cluster-autoscaler/" + ClusterName: "",
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("make the group %s: %w", g.Name, err)
+	}
+	return nil
+}
+
+// WorkerEnv is the file that the agent publishes its join values to.
+func (w *World) WorkerEnv() string { return filepath.Join(w.Dir, "worker.env") }
+
+// StateDir is the agent's state directory.
+func (w *World) StateDir() string { return filepath.Join(w.Dir, "state") }
+
+// AgentEnv is the agent's whole configuration: times are demo-speed, nothing else
+// differs from what an operator would write.
+func (w *World) AgentEnv(kubeconfig string) []string {
+	return append([]string{
+		"PATH=" + os.Getenv("PATH"),
+		"AUTOSCALER_KUBECONFIG=" + kubeconfig,
+		"AUTOSCALER_NODE_NAME=leader",
+		"AUTOSCALER_STATE_DIR=" + w.StateDir(),
+		"AUTOSCALER_SOCKET=" + filepath.Join(w.Dir, "agent.sock"),
+		"AUTOSCALER_LISTEN=127.0.0.1:0",
+		"AUTOSCALER_AWS_CLUSTER_NAME=" + ClusterName,
+		"AUTOSCALER_BOOTSTRAP_ENV_FILE=" + w.WorkerEnv(),
+		"AUTOSCALER_OBSERVE_IDLE_INTERVAL=5s",
+		"AUTOSCALER_SCALING_UNNEEDED_FOR=10s",
+		"AUTOSCALER_SCALING_DELAY_AFTER_ADD=10s",
+		"AUTOSCALER_SCALING_DELAY_AFTER_TAINT=1s",
+		"AUTOSCALER_NODECLEANER_SIGHT_INTERVAL=3s",
+		"AUTOSCALER_NODECLEANER_GONE_GRACE=1s",
+	}, w.Cloud.Env()...)
+}
+
+// BuildAgent builds the agent into the world's directory.
+func (w *World) BuildAgent(ctx context.Context) (binary string, err error) {
+	binary = filepath.Join(w.Dir, "autoscaler-agent")
+	return binary, BuildAgent(ctx, binary)
+}
+
+// StartAgent runs `autoscaler-agent run`; env is added to AgentEnv and wins over it.
+func (w *World) StartAgent(ctx context.Context, binary string, env ...string) (*Process, error) {
+	kubeconfig, err := w.AgentKubeconfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(w.StateDir(), 0o700); err != nil {
+		return nil, fmt.Errorf("make the agent's state directory: %w", err)
+	}
+	p, err := startProcess(filepath.Join(w.Dir, "agent.log"), append(w.AgentEnv(kubeconfig), env...), binary, "run")
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	w.processes = append(w.processes, p)
+	w.mu.Unlock()
+	return p, nil
+}
+
+// AgentKubeconfig applies the RBAC that ships with the unit and makes a kubeconfig
+// whose client certificate is signed by the cluster CA for AgentUser.
+func (w *World) AgentKubeconfig(ctx context.Context) (string, error) {
+	to := filepath.Join(w.Dir, "agent.kubeconfig")
+	if _, err := os.Stat(to); err == nil {
+		return to, nil
+	}
+	_, here, _, _ := runtime.Caller(0)
+	rbac := filepath.Join(filepath.Dir(here), "..", "..", "units", "rbac.yaml")
+	cp := w.ControlPlane
+	apply := exec.CommandContext(ctx, cp.Binaries().Path("kubectl"), "--kubeconfig", cp.Kubeconfig(), "apply", "-f", rbac)
+	if out, err := apply.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("apply units/rbac.yaml: %w\n%s", err, out)
+	}
+	return clientKubeconfig(cp.Endpoint(), cp.CAFile(), cp.CAKeyFile(), AgentUser, to)
+}
+
+// RenderUserData waits for the published join values and asks the agent's own
+// generator for the user data, as an operator would.
+func (w *World) RenderUserData(ctx context.Context, binary string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 90*time.Second, errors.New("the agent did not publish join values within 90s"))
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		st, err := os.Stat(w.WorkerEnv())
+		if err == nil && st.Mode().Perm() != 0o600 {
+			return nil, fmt.Errorf("worker.env is readable by others: mode %s", st.Mode())
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("look for the published join values: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+	render := exec.CommandContext(ctx, binary, "userdata", "render", "--env-file", w.WorkerEnv())
+	out, err := render.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return nil, fmt.Errorf("autoscaler-agent userdata render: %w\n%s", err, exit.Stderr)
+		}
+		return nil, fmt.Errorf("autoscaler-agent userdata render: %w", err)
+	}
+	return out, nil
+}
+
+// Stop ends everything in reverse order and reports what did not end by itself.
+func (w *World) Stop(ctx context.Context) error {
+	var errs []error
+	w.mu.Lock()
+	processes := w.processes
+	w.mu.Unlock()
+	for _, p := range processes {
+		errs = append(errs, p.Stop(ctx))
+	}
+	if w.Cloud != nil {
+		w.Cloud.Close()
+	}
+	if w.Fleet != nil {
+		w.Fleet.Close()
+	}
+	if w.ControlPlane != nil {
+		errs = append(errs, w.ControlPlane.Stop(ctx))
+	}
+	for _, f := range w.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (w *World) logFile(name string) io.Writer {
+	f, err := os.OpenFile(filepath.Join(w.Dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		fmt.Fprintf(w.Progress, "no log of %s: %v\n", name, err)
+		return io.Discard
+	}
+	w.files = append(w.files, f)
+	return f
+}
