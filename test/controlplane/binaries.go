@@ -26,6 +26,16 @@ type Bin struct {
 // Path is the file of one program.
 func (b Bin) Path(program string) string { return filepath.Join(b.Dir, program) }
 
+// DefaultDir is where the command for people keeps its control plane: beside the
+// cached programs, so that every terminal finds it.
+func DefaultDir() (string, error) {
+	root, err := cacheRoot()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(root, "run"), nil
+}
+
 // cacheRoot is outside the checkout, so that a clean clone finds what an older one
 // built.
 func cacheRoot() (string, error) {

@@ -67,7 +67,7 @@ func TestControlPlane(t *testing.T) {
 	t.Run("a token is signed into cluster-info and joins", func(t *testing.T) { testToken(t, cp) })
 	t.Run("kill and start the API server", func(t *testing.T) { testKill(t, cp) })
 	t.Run("pause and resume the API server", func(t *testing.T) { testPause(t, cp) })
-	t.Run("stop and start etcd", func(t *testing.T) { testStopEtcd(t, cp) })
+	t.Run("kill and start etcd", func(t *testing.T) { testKillEtcd(t, cp) })
 	t.Run("names and states", func(t *testing.T) { testNames(t, cp) })
 }
 
@@ -337,15 +337,15 @@ func testPause(t *testing.T, cp *ControlPlane) {
 	})
 }
 
-func testStopEtcd(t *testing.T, cp *ControlPlane) {
+func testKillEtcd(t *testing.T, cp *ControlPlane) {
 	if err := cp.PausePart(Etcd); err != nil {
 		t.Fatal(err)
 	}
-	if err := cp.StopPart(t.Context(), Etcd); err != nil {
-		t.Fatalf("stop a paused part: %v", err)
+	if err := cp.KillPart(Etcd); err != nil {
+		t.Fatalf("kill a paused part: %v", err)
 	}
-	if err := cp.StopPart(t.Context(), Etcd); err != nil {
-		t.Errorf("stop twice: %v", err)
+	if err := cp.KillPart(Etcd); err != nil {
+		t.Errorf("kill twice: %v", err)
 	}
 	if err := cp.StartPart(t.Context(), Etcd); err != nil {
 		t.Fatal(err)
@@ -368,8 +368,11 @@ func testNames(t *testing.T, cp *ControlPlane) {
 	if err := cp.KillPart("kubelet"); err == nil || !strings.Contains(err.Error(), "kube-scheduler") {
 		t.Errorf("an unknown part: %v, want the names that exist", err)
 	}
-	if err := cp.StopPart(t.Context(), Scheduler); err != nil {
+	if err := cp.PausePart(Scheduler); err != nil {
 		t.Fatal(err)
+	}
+	if err := cp.StopPart(t.Context(), Scheduler); err != nil {
+		t.Fatalf("stop a paused part: %v", err)
 	}
 	if err := cp.PausePart(Scheduler); err == nil || !strings.Contains(err.Error(), "does not run") {
 		t.Errorf("pause of a stopped part: %v", err)
@@ -382,7 +385,7 @@ func testNames(t *testing.T, cp *ControlPlane) {
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 func TestStopLeavesNothing(t *testing.T) {
-	cp := ForTest(t, Options{KubeadmToken: true})
+	cp := ForTest(t, Options{Fast: true, KubeadmToken: true})
 	list, err := cp.Client().CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{FieldSelector: "type=bootstrap.kubernetes.io/token"})
 	if err != nil || len(list.Items) != 1 || len(list.Items[0].Data["expiration"]) == 0 {
 		t.Errorf("KubeadmToken: %d tokens, %v; want one with an expiration", len(list.Items), err)
@@ -419,7 +422,7 @@ func TestPortTakenIsRetried(t *testing.T) {
 	defer busy.Close()
 	_, text, _ := net.SplitHostPort(busy.Addr().String())
 	port, _ := strconv.Atoi(text)
-	cp := ForTest(t, Options{pick: func(n int) ([]int, error) {
+	cp := ForTest(t, Options{Fast: true, pick: func(n int) ([]int, error) {
 		ports, err := freePorts(n)
 		ports[1] = port
 		return ports, err
@@ -503,7 +506,7 @@ func TestChildrenDieWithParent(t *testing.T) {
 		return nil
 	})
 	// The dead one's directory is taken over.
-	cp := ForTest(t, Options{Dir: dir})
+	cp := ForTest(t, Options{Fast: true, Dir: dir})
 	if err := cp.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

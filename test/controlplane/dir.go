@@ -17,8 +17,9 @@ const (
 	ownerFile = "owner.lock"
 )
 
-// ours are the entries that a control plane makes in its directory.
-var ours = []string{"pki", "conf", "etcd", "log", "kubeadm.yaml"}
+// ours are the entries that a control plane, or the command for people, makes in its
+// directory.
+var ours = []string{"pki", "conf", "etcd", "log", "kubeadm.yaml", "control.sock"}
 
 // claimDir takes the directory for this process and empties what a dead one left.
 func (cp *ControlPlane) claimDir() error {

@@ -190,9 +190,20 @@ func (p *part) ready(ctx context.Context) error {
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	// A process that ended must not be waited for through a question that hangs,
+	// for example because another program has its port.
+	asking, hush := context.WithCancel(ctx)
+	defer hush()
+	go func() {
+		select {
+		case <-c.done:
+			hush()
+		case <-asking.Done():
+		}
+	}()
 	var last error
 	for {
-		if last = p.healthy(ctx); last == nil {
+		if last = p.healthy(asking); last == nil {
 			return nil
 		}
 		select {
