@@ -28,6 +28,13 @@ type Options struct {
 	RetryDelay           time.Duration // until a group tries a failed launch again, default 3s
 	Jitter               float64       // share by which each delay varies, 0 to 1
 
+	// Latency is how long every answer takes at least, default 3ms. It must not
+	// be nothing: smithy-go closes the request's body once it has the head of
+	// an answer, and an answer that overtakes net/http's write loop makes the
+	// SDK kill its own connection (aws-sdk-go-v2 issue 2737). No network is
+	// that fast.
+	Latency time.Duration
+
 	MaxPage  int  // caps every page of every list, 0 keeps AWS's own limits
 	ReuseIPs bool // give a new instance the lowest free address, as a small subnet would
 
@@ -158,6 +165,7 @@ func (o Options) withDefaults() Options {
 		}
 		*d = max(*d, 0)
 	}
+	def(&o.Latency, 3*time.Millisecond)
 	def(&o.LaunchDelay, 200*time.Millisecond)
 	def(&o.BootDelay, time.Second)
 	def(&o.TerminateDelay, time.Second)

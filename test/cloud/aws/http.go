@@ -116,14 +116,16 @@ func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Unlock()
 
+	delay := c.opts.Latency
 	for _, f := range faults {
 		if f.Kind == Slow {
-			select {
-			case <-time.After(f.Delay):
-			case <-r.Context().Done():
-			case <-c.done:
-			}
+			delay += f.Delay
 		}
+	}
+	select {
+	case <-time.After(delay):
+	case <-r.Context().Done():
+	case <-c.done:
 	}
 	has := func(k Kind) bool {
 		return slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == k })
