@@ -83,9 +83,11 @@ type Cloud struct {
 	pools    map[pool]bool // capacity that is gone
 	badImage map[string]bool
 	quota    int // vCPUs, 0 is unlimited
+	limit    int // instances, 0 is unlimited
 	nextIP   map[string]int
 	metadata map[string]*metadataServer // by instance ID
 	console  map[string]string          // by instance ID
+	tokens   map[string]any             // answers by action and client token
 	notices  []func()
 	noticed  *sync.Cond
 	closed   bool
@@ -117,6 +119,7 @@ func New(opts Options) (*Cloud, error) {
 		nextIP:   map[string]int{},
 		metadata: map[string]*metadataServer{},
 		console:  map[string]string{},
+		tokens:   map[string]any{},
 		rearm:    make(chan struct{}, 1),
 		done:     make(chan struct{}),
 	}

@@ -78,6 +78,17 @@ func TestALostAnswerIsACallThatWasDone(t *testing.T) {
 	}
 }
 
+func TestAClientTokenMakesARetrySafe(t *testing.T) {
+	c := start(t, fast())
+	c.Inject(aws.Fault{Kind: aws.AnswerLost, Times: 1})
+	api := connect(c, c.RootCredentials(), c.Region(), 3)
+	out, err := api.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: sdk.String("once"),
+		LaunchTemplateData: &ec2types.RequestLaunchTemplateData{InstanceType: "t3.large"}})
+	if err != nil || *out.LaunchTemplate.LaunchTemplateName != "once" {
+		t.Errorf("got %v, %v", out, err)
+	}
+}
+
 func TestListsComeInPagesAndBreakInPages(t *testing.T) {
 	opts := fast()
 	opts.MaxPage = 2
