@@ -113,7 +113,7 @@ func linked(out string, programs []string) string {
 		}
 	}
 	if len(done) == 0 {
-		return "compiling packages"
+		return "fetching modules and compiling packages"
 	}
 	if len(rest) == 0 {
 		return "all linked"
