@@ -78,8 +78,10 @@ func goBuild(ctx context.Context, p pins, out string, programs []string, began t
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "PWD="+p.module)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
+	// Interrupted, the go command ends its compilers and removes its work directory;
+	// killed, it would leave gigabytes. After WaitDelay it is killed all the same.
 	cmd.WaitDelay = 5 * time.Second
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	c, err := spawn(cmd)
 	if err != nil {
 		return fmt.Errorf("start go build: %w", err)
@@ -113,7 +115,7 @@ func linked(out string, programs []string) string {
 		}
 	}
 	if len(done) == 0 {
-		return "compiling packages"
+		return "fetching modules and compiling packages"
 	}
 	if len(rest) == 0 {
 		return "all linked"
