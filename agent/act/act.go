@@ -38,6 +38,9 @@ type Hand struct {
 	Log      *logrus.Entry
 	// MayAct is asked before each action starts; false ends the round there.
 	MayAct func() (bool, string)
+	// Beat is called after each action: a round with many is progress, not a hang.
+	// nil: nobody counts.
+	Beat func()
 }
 
 // round is one Do: the outcomes are gathered from parallel workers.
@@ -104,6 +107,9 @@ func (r *round) one(ctx context.Context, do func(context.Context)) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), actionTimeout)
 	defer cancel()
 	do(bounded)
+	if r.Beat != nil {
+		r.Beat()
+	}
 }
 
 // each runs do for every item, at most parallel at once.

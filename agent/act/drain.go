@@ -174,7 +174,7 @@ func (r *round) noWork(ctx context.Context, node cluster.NodeName) error {
 		return fmt.Errorf("look at pods of node %s: %w", node, err)
 	}
 	for i := range pods.Items {
-		if p := &pods.Items[i]; mustMove(p) && p.Spec.NodeName == string(node) {
+		if p := &pods.Items[i]; mustMove(p, time.Now()) && p.Spec.NodeName == string(node) {
 			return fmt.Errorf("pod %s/%s is on node %s", p.Namespace, p.Name, node)
 		}
 	}
@@ -182,10 +182,13 @@ func (r *round) noWork(ctx context.Context, node cluster.NodeName) error {
 }
 
 // mustMove tells whether a pod is work that must leave a node before it goes:
-// everything but finished pods, static pods, DaemonSets' pods and pods that are
-// already being deleted.
-func mustMove(p *corev1.Pod) bool {
-	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.DeletionTimestamp != nil {
+// everything but finished pods, static pods, DaemonSets' pods and pods whose grace
+// period is over (metadata.deletionTimestamp is the end of the grace period).
+func mustMove(p *corev1.Pod, now time.Time) bool {
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return false
+	}
+	if p.DeletionTimestamp != nil && !p.DeletionTimestamp.After(now) {
 		return false
 	}
 	if _, static := p.Annotations[corev1.MirrorPodAnnotationKey]; static {
