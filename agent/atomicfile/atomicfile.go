@@ -1,0 +1,144 @@
+// Package atomicfile writes small files so that a reader, a crash or a full disk
+// sees the old bytes or the new ones and never half of either.
+//
+// It refuses to write through anything but a regular file (or a symbolic link to
+// one, which it follows and keeps), to widen a file's mode, and to touch a file
+// whose bytes and mode are already right.
+package atomicfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// maxLinks is how many symbolic links are followed before a loop is assumed.
+const maxLinks = 16
+
+// Write makes path hold data with exactly the permission bits mode, and tells
+// whether it had to change anything. The new bytes are written to a temporary file
+// in the target's own directory, made private before the first byte, synced,
+// renamed over the target, and the directory is synced. If path is a symbolic link
+// the file it leads to is replaced and the link stays (/etc/worker.env may lead to
+// the only directory that an unprivileged agent may write to).
+func Write(path string, data []byte, mode fs.FileMode) (changed bool, err error) {
+	target, err := resolve(path)
+	if err != nil {
+		return false, fmt.Errorf("write %s: %w", path, err)
+	}
+	same, err := holds(target, data, mode)
+	if err != nil {
+		return false, fmt.Errorf("write %s: %w", path, err)
+	}
+	if same {
+		return false, nil
+	}
+	if err := replace(target, data, mode); err != nil {
+		return false, fmt.Errorf("write %s: %w", path, err)
+	}
+	return true, nil
+}
+
+// resolve follows symbolic links, also one that dangles: the link may be installed
+// before the first publication.
+func resolve(path string) (string, error) {
+	for range maxLinks {
+		info, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return path, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			if !info.Mode().IsRegular() {
+				return "", fmt.Errorf("%s is not a regular file (%s)", path, info.Mode().Type())
+			}
+			return path, nil
+		}
+		next, err := os.Readlink(path)
+		if err != nil {
+			return "", err
+		}
+		if !filepath.IsAbs(next) {
+			next = filepath.Join(filepath.Dir(path), next)
+		}
+		path = next
+	}
+	return "", fmt.Errorf("more than %d symbolic links", maxLinks)
+}
+
+func holds(target string, data []byte, mode fs.FileMode) (bool, error) {
+	info, err := os.Lstat(target)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if info.Mode().Perm() != mode.Perm() || info.Size() != int64(len(data)) {
+		return false, nil
+	}
+	old, err := os.ReadFile(target)
+	if err != nil {
+		// A file that cannot be read can still be replaced.
+		return false, nil
+	}
+	return bytes.Equal(old, data), nil
+}
+
+func replace(target string, data []byte, mode fs.FileMode) (err error) {
+	dir := filepath.Dir(target)
+	// CreateTemp makes the file 0600, so the bytes are private from the first one.
+	tmp, err := os.CreateTemp(dir, "."+filepath.Base(target)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ignoreClosed(tmp.Close()), ignoreMissing(os.Remove(tmp.Name())))
+		}
+	}()
+	if err := tmp.Chmod(mode.Perm()); err != nil {
+		return err
+	}
+	if _, err := tmp.Write(data); err != nil {
+		return err
+	}
+	if err := tmp.Sync(); err != nil {
+		return err
+	}
+	if err := tmp.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp.Name(), target); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// syncDir makes the rename itself durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, fs.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,72 @@
+package csrsigner
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Config is read from AUTOSCALER_CSR_* (envconfig, nested by package agent).
+type Config struct {
+	// Enabled switches the service on.
+	Enabled bool `envconfig:"ENABLED" default:"true"`
+	// InventoryMaxAge is the oldest read of the cloud that an approval may rest on (R15).
+	InventoryMaxAge time.Duration `envconfig:"INVENTORY_MAX_AGE" default:"30s"`
+	// MaxExpiration is the longest certificate life that a kubelet may ask for (R8).
+	MaxExpiration time.Duration `envconfig:"MAX_EXPIRATION" default:"8760h"`
+	// PerNodeHour is how many requests of one Node are decided in an hour (R17).
+	PerNodeHour int `envconfig:"PER_NODE_HOUR" default:"6"`
+	// WarnAfter is how long a request waits before a Warning event says why.
+	WarnAfter time.Duration `envconfig:"WARN_AFTER" default:"15m"`
+	// ServiceCIDRs are the cluster's service ranges; empty: asked from the cluster.
+	ServiceCIDRs []string `envconfig:"SERVICE_CIDRS"`
+	// DNSDomain is the cluster's domain; empty: kubeadm-config's, else cluster.local.
+	DNSDomain string `envconfig:"DNS_DOMAIN"`
+	// ForbiddenNames are more names and addresses that no worker may have (R9).
+	ForbiddenNames []string `envconfig:"FORBIDDEN_NAMES"`
+	// AllowedRanges are loopback or link-local ranges that machines really have, for
+	// clusters that live on one host. The API server's own addresses stay forbidden.
+	AllowedRanges []string `envconfig:"ALLOWED_RANGES"`
+}
+
+// Validate names every variable that is wrong, and the remedy.
+func (c Config) Validate() error {
+	var errs []error
+	bad := func(name, value, remedy string) {
+		errs = append(errs, fmt.Errorf("AUTOSCALER_CSR_%s is %s: %s", name, value, remedy))
+	}
+	if c.InventoryMaxAge < time.Second {
+		bad("INVENTORY_MAX_AGE", c.InventoryMaxAge.String(), "use 1s or more, for example 30s")
+	}
+	if c.MaxExpiration < minExpiration*time.Second {
+		bad("MAX_EXPIRATION", c.MaxExpiration.String(), "use 10m or more, for example 8760h")
+	}
+	if c.PerNodeHour < 1 {
+		bad("PER_NODE_HOUR", fmt.Sprint(c.PerNodeHour), "use 1 or more, for example 6")
+	}
+	if c.WarnAfter <= 0 {
+		bad("WARN_AFTER", c.WarnAfter.String(), "use a positive time, for example 15m")
+	}
+	ranges := func(name string, list []string) {
+		for _, s := range list {
+			if _, err := netip.ParsePrefix(s); err != nil {
+				bad(name, fmt.Sprintf("%q", s), "write ranges as 10.96.0.0/12, separated by commas")
+			}
+		}
+	}
+	ranges("SERVICE_CIDRS", c.ServiceCIDRs)
+	ranges("ALLOWED_RANGES", c.AllowedRanges)
+	return errors.Join(errs...)
+}
+
+// prefixes parses what Validate has accepted.
+func prefixes(list []string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, s := range list {
+		if p, err := netip.ParsePrefix(s); err == nil {
+			out = append(out, p.Masked())
+		}
+	}
+	return out
+}

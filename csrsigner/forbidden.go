@@ -1,0 +1,130 @@
+package csrsigner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/servingcert"
+)
+
+// readForbidden gathers what rule R9 protects: the names and addresses of the API
+// server's own certificate, of the "kubernetes" Service and its endpoints, of the
+// control-plane endpoint, the service ranges and the cluster domain. The
+// certificate, the Service and one source of service ranges must be readable;
+// without them nothing is approved.
+func readForbidden(ctx context.Context, client kubernetes.Interface, config *rest.Config, cfg Config) (*Forbidden, error) {
+	b := &Forbidden{DNSDomain: cfg.DNSDomain, Ranges: prefixes(cfg.ServiceCIDRs), Allowed: prefixes(cfg.AllowedRanges)}
+	b.add(cfg.ForbiddenNames...)
+	cert, err := servingcert.Fetch(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	b.add(cert.DNSNames...)
+	for _, ip := range cert.IPAddresses {
+		b.add(ip.String())
+	}
+	b.addURL(config.Host)
+	service, err := client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read Service default/kubernetes: %w", err)
+	}
+	b.add(service.Spec.ClusterIPs...)
+	optional := errors.Join(b.addServiceRanges(ctx, client), b.addKubeadm(ctx, client), b.addEndpoints(ctx, client))
+	if len(b.Ranges) == 0 {
+		return nil, fmt.Errorf("find the service ranges: set AUTOSCALER_CSR_SERVICE_CIDRS: %w", optional)
+	}
+	if b.DNSDomain == "" {
+		b.DNSDomain = "cluster.local"
+	}
+	return b, nil
+}
+
+// add takes names and addresses alike.
+func (b *Forbidden) add(values ...string) {
+	for _, v := range values {
+		if a, err := netip.ParseAddr(v); err == nil {
+			if a = plain(a); !slices.Contains(b.Addresses, a) {
+				b.Addresses = append(b.Addresses, a)
+			}
+			continue
+		}
+		if name := canonical(v); name != "" && !slices.Contains(b.Names, name) {
+			b.Names = append(b.Names, name)
+		}
+	}
+}
+
+func (b *Forbidden) addURL(raw string) {
+	if u, err := url.Parse(raw); err == nil && u.Hostname() != "" {
+		b.add(u.Hostname())
+	}
+}
+
+// addServiceRanges reads ServiceCIDR objects (Kubernetes 1.33 and later).
+func (b *Forbidden) addServiceRanges(ctx context.Context, client kubernetes.Interface) error {
+	list, err := client.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list ServiceCIDRs: %w", err)
+	}
+	for _, item := range list.Items {
+		b.Ranges = append(b.Ranges, prefixes(item.Spec.CIDRs)...)
+	}
+	return nil
+}
+
+// addKubeadm reads what kubeadm init was told.
+func (b *Forbidden) addKubeadm(ctx context.Context, client kubernetes.Interface) error {
+	config, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kubeadm-config", metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read ConfigMap kube-system/kubeadm-config: %w", err)
+	}
+	var kubeadm struct {
+		ControlPlaneEndpoint string `json:"controlPlaneEndpoint"`
+		Networking           struct {
+			ServiceSubnet string `json:"serviceSubnet"`
+			DNSDomain     string `json:"dnsDomain"`
+		} `json:"networking"`
+	}
+	if err := yaml.Unmarshal([]byte(config.Data["ClusterConfiguration"]), &kubeadm); err != nil {
+		return fmt.Errorf("read ConfigMap kube-system/kubeadm-config: %w", err)
+	}
+	b.Ranges = append(b.Ranges, prefixes(splitList(kubeadm.Networking.ServiceSubnet))...)
+	if b.DNSDomain == "" {
+		b.DNSDomain = kubeadm.Networking.DNSDomain
+	}
+	if host, _, err := net.SplitHostPort(kubeadm.ControlPlaneEndpoint); err == nil {
+		b.add(host)
+	} else {
+		b.add(kubeadm.ControlPlaneEndpoint)
+	}
+	return nil
+}
+
+func (b *Forbidden) addEndpoints(ctx context.Context, client kubernetes.Interface) error {
+	list, err := client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(ctx,
+		metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
+	if err != nil {
+		return fmt.Errorf("list EndpointSlices of default/kubernetes: %w", err)
+	}
+	for _, item := range list.Items {
+		for _, e := range item.Endpoints {
+			b.add(e.Addresses...)
+		}
+	}
+	return nil
+}
+
+func splitList(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+}

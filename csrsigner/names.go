@@ -1,0 +1,177 @@
+package csrsigner
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// This file holds the checks that compare names and addresses. It is as pure as
+// decide.go.
+
+// canonical lower-cases a name and cuts one trailing dot: the only liberties that
+// a comparison takes.
+func canonical(name string) string {
+	return strings.TrimSuffix(strings.ToLower(name), ".")
+}
+
+// plain unmaps an IPv4 address written as IPv6.
+func plain(a netip.Addr) netip.Addr { return a.Unmap() }
+
+// forbidden refuses what belongs to the cluster itself. The cluster's one CA signs
+// the API server's certificate too, so a worker with one of these names could stand
+// in for it.
+func forbidden(req Request, f Facts) (Action, string) {
+	if f.Forbidden == nil {
+		return Later, "the API server's own names are not known yet"
+	}
+	for _, raw := range req.Parsed.DNS {
+		if why := f.Forbidden.name(raw); why != "" {
+			return Deny, why
+		}
+	}
+	for _, raw := range req.Parsed.IPs {
+		if why := f.Forbidden.address(raw); why != "" {
+			return Deny, why
+		}
+	}
+	return Deny, ""
+}
+
+func (b *Forbidden) name(raw string) string {
+	name := canonical(raw)
+	if !subdomain(name) {
+		return fmt.Sprintf("name %q is not a host name", raw)
+	}
+	if _, err := netip.ParseAddr(name); err == nil {
+		return fmt.Sprintf("name %q is an address written as a name", raw)
+	}
+	if slices.Contains(b.Names, name) {
+		return fmt.Sprintf("name %q belongs to the API server", raw)
+	}
+	reserved := []string{"localhost", "kubernetes", "svc"}
+	if b.DNSDomain != "" {
+		reserved = append(reserved, canonical(b.DNSDomain))
+	}
+	for _, r := range reserved {
+		if name == r || strings.HasSuffix(name, "."+r) {
+			return fmt.Sprintf("name %q lies in %q, which is the cluster's own", raw, r)
+		}
+	}
+	if name == "kubernetes.default" {
+		return fmt.Sprintf("name %q belongs to the API server", raw)
+	}
+	return ""
+}
+
+func (b *Forbidden) address(raw netip.Addr) string {
+	a := plain(raw)
+	if !a.IsValid() || a.Zone() != "" {
+		return fmt.Sprintf("address %q is malformed or has a zone", raw)
+	}
+	if slices.ContainsFunc(b.Addresses, func(o netip.Addr) bool { return plain(o) == a }) {
+		return fmt.Sprintf("address %s belongs to the API server", a)
+	}
+	within := func(p netip.Prefix) bool { return p.Contains(a) }
+	if i := slices.IndexFunc(b.Ranges, within); i >= 0 {
+		return fmt.Sprintf("address %s lies in %s, which is for services", a, b.Ranges[i])
+	}
+	if slices.ContainsFunc(b.Allowed, within) {
+		return ""
+	}
+	switch {
+	case a.IsUnspecified(), a.IsLoopback(), a.IsMulticast(), a.IsLinkLocalUnicast(), a.IsInterfaceLocalMulticast(),
+		a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return fmt.Sprintf("address %s is loopback, link-local, multicast or unspecified: it names no machine", a)
+	case a.Is6() && notUnicast6(a):
+		return fmt.Sprintf("address %s embeds another address or is reserved", a)
+	}
+	return ""
+}
+
+// notUnicast6 catches the old and translated ways to write an IPv4 address that
+// Unmap does not undo: IPv4-compatible (::/96) and NAT64 (64:ff9b::/96).
+func notUnicast6(a netip.Addr) bool {
+	for _, p := range []netip.Prefix{netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96")} {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// othersNames keeps a request from asking for what belongs to another machine. The
+// inventory is the judge; another Node's name counts, its self-reported addresses
+// do not (else any Node could block any other, k0s#8333). What our own instance
+// owns too is a transition (a reused name or address) and heals.
+func othersNames(req Request, f Facts) (Action, string) {
+	own := f.Inventory.Instance
+	for _, raw := range req.Parsed.DNS {
+		name := canonical(raw)
+		mine := ownsName(own.NodeNames, name) || ownsName(own.Names, name)
+		if node := f.Taken[name]; node != "" {
+			return unlessMine(mine, fmt.Sprintf("name %q is the name of Node %s", raw, node))
+		}
+		if id := f.Inventory.Owners[name]; id != "" {
+			return unlessMine(mine, fmt.Sprintf("name %q belongs to instance %s", raw, id))
+		}
+	}
+	for _, raw := range req.Parsed.IPs {
+		if id := f.Inventory.Owners[plain(raw).String()]; id != "" {
+			return unlessMine(slices.Contains(own.Addresses, plain(raw)), fmt.Sprintf("address %s belongs to instance %s", raw, id))
+		}
+	}
+	return Later, ""
+}
+
+func unlessMine(mine bool, why string) (Action, string) {
+	if mine {
+		return Later, why + " too"
+	}
+	return Deny, why
+}
+
+func ownsName(names []string, name string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return canonical(n) == name })
+}
+
+func witnessedNames(req Request, f Facts) (Action, string) {
+	own := f.Inventory.Instance
+	for _, raw := range req.Parsed.DNS {
+		// The Node's own name is witnessed too: R11 has bound it to the instance.
+		if name := canonical(raw); name != req.Node() && !ownsName(own.Names, name) && !ownsName(own.NodeNames, name) {
+			return Later, fmt.Sprintf("name %q is none of the names of %s (%s)", raw, own.ID, strings.Join(own.Names, ", "))
+		}
+	}
+	return Later, ""
+}
+
+func witnessedAddresses(req Request, f Facts) (Action, string) {
+	own := f.Inventory.Instance
+	for _, raw := range req.Parsed.IPs {
+		if a := plain(raw); a.Zone() != "" || !slices.Contains(own.Addresses, a) {
+			return Later, fmt.Sprintf("address %s is none of the addresses of %s (%v)", raw, own.ID, own.Addresses)
+		}
+	}
+	return Later, ""
+}
+
+// subdomain tells whether s is a lower-case DNS-1123 subdomain of at most 253
+// bytes, which is what a Node may be called.
+func subdomain(s string) bool {
+	if s == "" || len(s) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for _, c := range []byte(label) {
+			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+				return false
+			}
+		}
+	}
+	return true
+}

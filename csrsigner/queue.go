@@ -1,0 +1,179 @@
+package csrsigner
+
+import (
+	"sync"
+	"time"
+)
+
+// queue says which requester is judged next. One requester is one entry, however
+// many requests it has made, and is judged by one worker at a time.
+type queue struct {
+	mu      sync.Mutex
+	entries map[string]*entry
+	changed chan struct{}
+}
+
+type entry struct {
+	due     time.Time
+	last    time.Time // end of the last judgement
+	tries   int
+	running bool
+	dirty   bool   // something happened while running
+	told    string // the last verdict that was reported
+}
+
+// retry tells the queue what a judgement came to.
+type retry int
+
+const (
+	progress retry = iota // a decision was written: look for the next request at once
+	backoff               // may heal: look again, ever more slowly
+	slowly                // long overdue: look again now and then
+)
+
+func newQueue() *queue {
+	return &queue{entries: map[string]*entry{}, changed: make(chan struct{}, 1)}
+}
+
+func (q *queue) signal() {
+	select {
+	case q.changed <- struct{}{}:
+	default:
+	}
+}
+
+// add judges key now; a new request starts its backoff afresh.
+func (q *queue) add(key string, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entries[key]
+	if e == nil {
+		e = &entry{}
+		q.entries[key] = e
+	}
+	e.tries = 0
+	q.soon(e, now)
+}
+
+// hurry judges key now if it waits.
+func (q *queue) hurry(key string, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.entries[key]; e != nil {
+		q.soon(e, now)
+	}
+}
+
+func (q *queue) soon(e *entry, now time.Time) {
+	if e.running {
+		e.dirty = true
+		return
+	}
+	due := now
+	if pause := e.last.Add(sameNodePause); pause.After(due) {
+		due = pause
+	}
+	if e.due.IsZero() || due.Before(e.due) {
+		e.due = due
+	}
+	q.signal()
+}
+
+// ensure makes sure that key has an entry.
+func (q *queue) ensure(key string, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.entries[key] == nil {
+		q.entries[key] = &entry{due: now}
+		q.signal()
+	}
+}
+
+// take returns the requester that has been due the longest, or when the next one
+// will be due (zero: none).
+func (q *queue) take(now time.Time) (key string, next time.Time, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for k, e := range q.entries {
+		if !e.running && (next.IsZero() || e.due.Before(next)) {
+			key, next = k, e.due
+		}
+	}
+	if next.IsZero() || next.After(now) {
+		return "", next, false
+	}
+	q.entries[key].running = true
+	return key, next, true
+}
+
+// done forgets key, unless something happened meanwhile.
+func (q *queue) done(key string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.entries[key]; e != nil && e.dirty {
+		e.running, e.dirty, e.due = false, false, time.Time{}
+		q.signal()
+		return
+	}
+	delete(q.entries, key)
+}
+
+// again puts key back.
+func (q *queue) again(key string, now time.Time, r retry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entries[key]
+	if e == nil {
+		return
+	}
+	e.running, e.last = false, now
+	switch {
+	case r == progress:
+		e.tries = 0
+		e.due = now.Add(sameNodePause)
+	case r == slowly:
+		e.due = now.Add(settledRetry)
+	default:
+		e.due = now.Add(min(firstRetry<<min(e.tries, 10), lastRetry))
+		e.tries++
+	}
+	if e.dirty {
+		e.dirty = false
+		e.due = now.Add(sameNodePause)
+	}
+	q.signal()
+}
+
+// news tells whether verdict differs from the last one reported for key.
+func (q *queue) news(key, verdict string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entries[key]
+	if e == nil || e.told == verdict {
+		return false
+	}
+	e.told = verdict
+	return true
+}
+
+// bucket is a token bucket; the zero time fills it.
+type bucket struct {
+	tokens float64
+	at     time.Time
+}
+
+// refill adds what perHour has earned since the last call, up to burst.
+func (b *bucket) refill(now time.Time, burst, perHour float64) {
+	if b.at.IsZero() {
+		b.tokens, b.at = burst, now
+	}
+	if d := now.Sub(b.at); d > 0 {
+		b.tokens = min(burst, b.tokens+perHour*d.Hours())
+		b.at = now
+	}
+}
+
+func (b *bucket) full(now time.Time, perHour float64) bool {
+	b.refill(now, perHour, perHour)
+	return b.tokens >= perHour
+}
