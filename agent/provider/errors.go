@@ -75,3 +75,21 @@ func KindOf(err error) Kind {
 	}
 	return Other
 }
+
+// Errors lists every *Error in err's tree, in order: the causes of an *Error are
+// not searched further.
+func Errors(err error) []*Error {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *Error:
+		return []*Error{e}
+	case interface{ Unwrap() []error }:
+		var out []*Error
+		for _, child := range e.Unwrap() {
+			out = append(out, Errors(child)...)
+		}
+		return out
+	}
+	return Errors(errors.Unwrap(err))
+}

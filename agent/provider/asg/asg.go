@@ -1,0 +1,116 @@
+package asg
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// Provider is EC2 Auto Scaling behind the house's contract. Its methods are safe
+// for concurrent use.
+type Provider struct {
+	cfg         Config
+	rules       []tagRule
+	names       []named
+	region      string
+	reservation cluster.Reservation
+	credentials aws.CredentialsProvider
+
+	scaling scalingAPI
+	compute computeAPI
+	now     func() time.Time
+	hook    func(Call)
+
+	facts facts
+	// writing holds one mutex per group: between the read and the write of a
+	// compare-and-set no other write of this process may come.
+	mu      sync.Mutex
+	writing map[cluster.GroupID]*sync.Mutex
+}
+
+var _ provider.Provider = (*Provider)(nil)
+
+// New validates c, runs the SDK's default chain, finds the region and returns a
+// Provider. It asks AWS nothing: whether the credentials are good is told by
+// Check and by the first Groups, so that a cloud that is down or a role that comes
+// late does not keep the rest of the agent from starting.
+//
+// reservation is what the kubelets of the groups keep back; allocatable is
+// computed with it.
+func New(ctx context.Context, c Config, reservation cluster.Reservation, opts ...Option) (*Provider, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	cfg, err := loadAWS(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	p := newProvider(c, reservation, cfg.Region, autoscaling.NewFromConfig(cfg), ec2.NewFromConfig(cfg))
+	p.credentials = cfg.Credentials
+	for _, o := range opts {
+		o(p)
+	}
+	return p, nil
+}
+
+func newProvider(c Config, r cluster.Reservation, region string, scaling scalingAPI, compute computeAPI) *Provider {
+	rules, names, _ := c.parse()
+	return &Provider{
+		cfg: c, rules: rules, names: names, region: region, reservation: r,
+		scaling: scaling, compute: compute, now: time.Now,
+		writing: map[cluster.GroupID]*sync.Mutex{},
+	}
+}
+
+// Region is the region that the groups are looked for in.
+func (p *Provider) Region() string { return p.region }
+
+// Check tells whether credentials can be had and AWS accepts them for reading
+// groups. Its error is a *provider.Error with a remedy.
+func (p *Provider) Check(ctx context.Context) error {
+	if p.credentials != nil {
+		if _, err := p.credentials.Retrieve(ctx); err != nil {
+			return &provider.Error{Op: "get AWS credentials", Kind: provider.Denied, Err: err,
+				Remedy: "attach an instance role to this machine, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"}
+		}
+	}
+	one := int32(1)
+	_, err := call(ctx, p, actionDescribeGroups, p.scaling.DescribeAutoScalingGroups,
+		&autoscaling.DescribeAutoScalingGroupsInput{MaxRecords: &one})
+	if err != nil {
+		return classify("read", "", actionDescribeGroups, err)
+	}
+	return nil
+}
+
+func (p *Provider) lock(id cluster.GroupID) *sync.Mutex {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.writing[id]
+	if m == nil {
+		m = &sync.Mutex{}
+		p.writing[id] = m
+	}
+	m.Lock()
+	return m
+}
+
+// The IAM actions of the calls that are made.
+const (
+	actionDescribeGroups     = "autoscaling:DescribeAutoScalingGroups"
+	actionDescribeActivities = "autoscaling:DescribeScalingActivities"
+	actionSetDesired         = "autoscaling:SetDesiredCapacity"
+	actionTerminate          = "autoscaling:TerminateInstanceInAutoScalingGroup"
+	actionDescribeInstances  = "ec2:DescribeInstances"
+	actionDescribeTypes      = "ec2:DescribeInstanceTypes"
+	actionDescribeImages     = "ec2:DescribeImages"
+	actionDescribeVersions   = "ec2:DescribeLaunchTemplateVersions"
+	actionMatchTypes         = "ec2:GetInstanceTypesFromInstanceRequirements"
+)

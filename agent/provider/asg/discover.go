@@ -1,0 +1,152 @@
+package asg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// namesPerCall is the most group names that one DescribeAutoScalingGroups takes
+// (50; 100 with MaxRecords, which we do not rely on).
+const namesPerCall = 50
+
+// discover lists the groups of all rules and names, each once. nil means that
+// nothing at all could be read.
+func (p *Provider) discover(ctx context.Context) ([]asgtypes.AutoScalingGroup, error) {
+	var (
+		found = map[string]bool{}
+		out   []asgtypes.AutoScalingGroup
+		errs  []error
+		whole int // reads that ended well
+	)
+	add := func(groups []asgtypes.AutoScalingGroup, keep func(asgtypes.AutoScalingGroup) bool) {
+		for _, g := range groups {
+			name := aws.ToString(g.AutoScalingGroupName)
+			if !found[name] && keep(g) {
+				found[name] = true
+				out = append(out, g)
+			}
+		}
+	}
+	for _, rule := range p.rules {
+		groups, err := p.describe(ctx, &autoscaling.DescribeAutoScalingGroupsInput{Filters: filters(rule)})
+		// AWS's documents leave open how several tag-key filters combine; the answer
+		// is checked, so that a lenient server cannot hand us a foreign group.
+		add(groups, func(g asgtypes.AutoScalingGroup) bool { return rule.matches(tagsOf(g)) })
+		if err != nil {
+			err.Err = fmt.Errorf("groups with %s: %w", rule, err.Err)
+			errs = append(errs, err)
+			continue
+		}
+		whole++
+	}
+	for names := range slices.Chunk(p.names, namesPerCall) {
+		in := &autoscaling.DescribeAutoScalingGroupsInput{}
+		for _, n := range names {
+			in.AutoScalingGroupNames = append(in.AutoScalingGroupNames, string(n.id))
+		}
+		groups, err := p.describe(ctx, in)
+		add(groups, func(asgtypes.AutoScalingGroup) bool { return true })
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		whole++
+		for _, n := range names {
+			if !found[string(n.id)] {
+				errs = append(errs, p.noGroup("read", n.id))
+			}
+		}
+	}
+	if whole == 0 && len(out) == 0 {
+		return nil, errors.Join(errs...)
+	}
+	if out == nil {
+		out = []asgtypes.AutoScalingGroup{}
+	}
+	return out, errors.Join(errs...)
+}
+
+// describe reads all pages. What was read before an error is returned with it.
+func (p *Provider) describe(ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput) ([]asgtypes.AutoScalingGroup, *provider.Error) {
+	in.MaxRecords = aws.Int32(100)
+	var out []asgtypes.AutoScalingGroup
+	for page := 1; ; page++ {
+		answer, err := call(ctx, p, actionDescribeGroups, p.scaling.DescribeAutoScalingGroups, in)
+		if err != nil {
+			e := classify("read", "", actionDescribeGroups, err)
+			if page > 1 {
+				e.Err = fmt.Errorf("page %d of the groups (those not listed are unknown, not gone): %w", page, e.Err)
+			}
+			return out, e
+		}
+		out = append(out, answer.AutoScalingGroups...)
+		if aws.ToString(answer.NextToken) == "" {
+			return out, nil
+		}
+		next := *in
+		next.NextToken = answer.NextToken
+		in = &next
+	}
+}
+
+// one reads a single group by name, for a write.
+func (p *Provider) one(ctx context.Context, op string, id cluster.GroupID) (asgtypes.AutoScalingGroup, error) {
+	answer, err := call(ctx, p, actionDescribeGroups, p.scaling.DescribeAutoScalingGroups,
+		&autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{string(id)}})
+	if err != nil {
+		return asgtypes.AutoScalingGroup{}, classify(op, id, actionDescribeGroups, err)
+	}
+	for _, g := range answer.AutoScalingGroups {
+		if aws.ToString(g.AutoScalingGroupName) == string(id) && p.ours(g) {
+			return g, nil
+		}
+	}
+	return asgtypes.AutoScalingGroup{}, p.noGroup(op, id)
+}
+
+// ours tells whether the configuration gives the group to this agent. A group that
+// is not ours is never written to, whatever the IAM policy allows.
+func (p *Provider) ours(g asgtypes.AutoScalingGroup) bool {
+	for _, n := range p.names {
+		if string(n.id) == aws.ToString(g.AutoScalingGroupName) {
+			return true
+		}
+	}
+	tags := tagsOf(g)
+	return slices.ContainsFunc(p.rules, func(r tagRule) bool { return r.matches(tags) })
+}
+
+func (p *Provider) noGroup(op string, id cluster.GroupID) error {
+	return &provider.Error{Op: op, Group: id, Kind: provider.NotFound,
+		Err:    fmt.Errorf("no such Auto Scaling group of ours in %s", p.region),
+		Remedy: "check the name in AUTOSCALER_AWS_GROUPS, the group's tags and AUTOSCALER_AWS_REGION"}
+}
+
+func filters(rule tagRule) []asgtypes.Filter {
+	var out []asgtypes.Filter
+	for _, m := range rule {
+		if m.anyValue {
+			out = append(out, asgtypes.Filter{Name: aws.String("tag-key"), Values: []string{m.key}})
+		} else {
+			out = append(out, asgtypes.Filter{Name: aws.String("tag:" + m.key), Values: []string{m.value}})
+		}
+	}
+	return out
+}
+
+func tagsOf(g asgtypes.AutoScalingGroup) map[string]string {
+	out := make(map[string]string, len(g.Tags))
+	for _, t := range g.Tags {
+		out[aws.ToString(t.Key)] = aws.ToString(t.Value)
+	}
+	return out
+}

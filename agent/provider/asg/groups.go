@@ -1,0 +1,181 @@
+package asg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// reading is one group while Groups puts it together.
+type reading struct {
+	source asgtypes.AutoScalingGroup
+	tags   map[string]string
+	group  cluster.NodeGroup
+}
+
+// stale notes why the group's facts are not whole; the first reason stays.
+func (r *reading) stale(err error) {
+	if r.group.Stale == "" {
+		r.group.Stale = err.Error()
+	}
+}
+
+// Groups reads all groups. See provider.Provider. It makes one call per page of
+// groups (100) and rule, one per page of instances (up to 200 groups in one
+// filter), one per launch template whose version is $Latest or $Default, and one
+// per group that has fewer machines than it was asked for.
+func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("read: %w", err)
+	}
+	at := p.now()
+	found, err := p.discover(ctx)
+	if found == nil {
+		return nil, err
+	}
+	readings := make([]*reading, 0, len(found))
+	for _, source := range found {
+		readings = append(readings, p.begin(source, at))
+	}
+
+	var (
+		wg    sync.WaitGroup
+		parts [3][]error
+	)
+	wg.Go(func() { parts[0] = p.readInstances(ctx, readings, at) })
+	var templates []resolved
+	wg.Go(func() { templates, parts[1] = p.readTemplates(ctx, readings) })
+	var failures []failuresOf
+	wg.Go(func() { failures, parts[2] = p.readFailures(ctx, readings) })
+	wg.Wait()
+
+	for i, r := range readings {
+		r.group.Template = templates[i].template
+		r.group.Warnings = append(r.group.Warnings, templates[i].warnings...)
+		if templates[i].err != nil {
+			r.stale(templates[i].err)
+		}
+		r.group.Failures = failures[i].list
+		if failures[i].err != nil {
+			r.stale(failures[i].err)
+		}
+		slices.Sort(r.group.Warnings)
+	}
+	errs := []error{err}
+	for _, part := range parts {
+		errs = append(errs, part...)
+	}
+	out := make([]cluster.NodeGroup, len(readings))
+	for i, r := range readings {
+		out[i] = r.group
+	}
+	return out, errors.Join(errs...)
+}
+
+// begin fills in what the group itself tells.
+func (p *Provider) begin(source asgtypes.AutoScalingGroup, at time.Time) *reading {
+	r := &reading{source: source, tags: map[string]string{}}
+	for _, tag := range source.Tags {
+		r.tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
+	}
+	g := &r.group
+	g.ID = cluster.GroupID(aws.ToString(source.AutoScalingGroupName))
+	g.Target = int(aws.ToInt32(source.DesiredCapacity))
+	g.ReadAt = at
+	var warn string
+	g.Min, g.Max, warn = p.bounds(source)
+	if warn != "" {
+		g.Warnings = append(g.Warnings, warn)
+	}
+	g.Paused = paused(source)
+	g.Warnings = append(g.Warnings, hazards(source)...)
+	options, warnings := parseOptions(r.tags)
+	g.Options = options
+	g.Warnings = append(g.Warnings, warnings...)
+	return r
+}
+
+// bounds are the group's own, narrowed by those that the configuration gives for
+// it. AWS itself refuses a desired capacity outside its own bounds.
+func (p *Provider) bounds(source asgtypes.AutoScalingGroup) (lo, hi int, warning string) {
+	lo, hi = int(aws.ToInt32(source.MinSize)), int(aws.ToInt32(source.MaxSize))
+	for _, n := range p.names {
+		if string(n.id) != aws.ToString(source.AutoScalingGroupName) || n.min < 0 {
+			continue
+		}
+		if n.min < lo || n.max > hi {
+			warning = fmt.Sprintf("AUTOSCALER_AWS_GROUPS gives %d:%d, the group itself allows %d:%d; the narrower bounds hold", n.min, n.max, lo, hi)
+		}
+		wantLo, wantHi := max(lo, n.min), min(hi, n.max)
+		if wantLo > wantHi {
+			return lo, hi, fmt.Sprintf("AUTOSCALER_AWS_GROUPS gives %d:%d, the group itself allows %d:%d: no size fits both, the group's own bounds hold", n.min, n.max, lo, hi)
+		}
+		return wantLo, wantHi, warning
+	}
+	return lo, hi, ""
+}
+
+// paused says why AWS will not start machines in the group now.
+func paused(source asgtypes.AutoScalingGroup) string {
+	if status := aws.ToString(source.Status); status != "" {
+		return "the group is being deleted: " + status
+	}
+	for _, process := range source.SuspendedProcesses {
+		if aws.ToString(process.ProcessName) == "Launch" {
+			reason := aws.ToString(process.SuspensionReason)
+			if reason == "" {
+				reason = "no reason given"
+			}
+			return "its Launch process is suspended: " + reason
+		}
+	}
+	return ""
+}
+
+// hazards are settings with which AWS may end a machine that runs work, behind the
+// scaler's back (kubernetes/autoscaler#1744, #10147).
+func hazards(source asgtypes.AutoScalingGroup) []string {
+	var out []string
+	if !aws.ToBool(source.NewInstancesProtectedFromScaleIn) {
+		out = append(out, "new instances are not protected from scale-in: AWS may end a running machine when the desired capacity changes; set NewInstancesProtectedFromScaleIn on the group")
+	}
+	suspended := slices.ContainsFunc(source.SuspendedProcesses, func(s asgtypes.SuspendedProcess) bool {
+		return aws.ToString(s.ProcessName) == "AZRebalance"
+	})
+	if len(source.AvailabilityZones) > 1 && !suspended {
+		out = append(out, "AZRebalance is not suspended and the group spans several zones: AWS may end a running machine to balance them; suspend the AZRebalance process")
+	}
+	if aws.ToBool(source.CapacityRebalance) {
+		out = append(out, "CapacityRebalance is on: AWS may replace a running spot machine without a drain")
+	}
+	return out
+}
+
+// unsupported names the reason why a group's target cannot be counted in machines.
+func unsupported(source asgtypes.AutoScalingGroup) string {
+	if unit := aws.ToString(source.DesiredCapacityType); unit != "" && unit != "units" {
+		return "its desired capacity is counted in " + unit + ", not in machines; set DesiredCapacityType to units"
+	}
+	if policy := source.MixedInstancesPolicy; policy != nil && policy.LaunchTemplate != nil {
+		for _, o := range policy.LaunchTemplate.Overrides {
+			if w := aws.ToString(o.WeightedCapacity); w != "" && w != "1" {
+				return "its instance types carry weights, so its desired capacity is not counted in machines; remove the weights"
+			}
+		}
+	}
+	return ""
+}
+
+// invalid builds an error of kind Invalid for a write.
+func invalid(op string, id cluster.GroupID, remedy, format string, args ...any) error {
+	return &provider.Error{Op: op, Group: id, Kind: provider.Invalid, Err: fmt.Errorf(format, args...), Remedy: remedy}
+}

@@ -1,0 +1,287 @@
+package asg
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// groupTag is set by EC2 Auto Scaling on every machine of a group; the prefix
+// "aws:" cannot be written by anyone else, so it is proof of where a machine
+// belongs or belonged.
+const groupTag = "aws:autoscaling:groupName"
+
+// valuesPerFilter is EC2's limit of values in one filter.
+const valuesPerFilter = 200
+
+// readInstances fills in the instances of all groups. A chunk that could not be
+// read whole makes its groups stale.
+func (p *Provider) readInstances(ctx context.Context, readings []*reading, at time.Time) []error {
+	var errs []error
+	for chunk := range slices.Chunk(readings, valuesPerFilter) {
+		machines, err := p.machines(ctx, chunk)
+		if err != nil {
+			for _, r := range chunk {
+				own := *err
+				own.Group = r.group.ID
+				errs = append(errs, &own)
+				r.stale(&own)
+			}
+		}
+		for _, r := range chunk {
+			r.group.Instances = p.instancesOf(r.source, machines[r.group.ID], at)
+		}
+	}
+	return errs
+}
+
+// machines lists the machines that carry the groups' tag, by group and EC2 id,
+// those still listed as terminated included.
+func (p *Provider) machines(ctx context.Context, chunk []*reading) (map[cluster.GroupID]map[string]ec2types.Instance, *provider.Error) {
+	names := make([]string, len(chunk))
+	out := make(map[cluster.GroupID]map[string]ec2types.Instance, len(chunk))
+	for i, r := range chunk {
+		names[i] = string(r.group.ID)
+		out[r.group.ID] = map[string]ec2types.Instance{}
+	}
+	in := &ec2.DescribeInstancesInput{
+		Filters:    []ec2types.Filter{{Name: aws.String("tag:" + groupTag), Values: escapeFilter(names)}},
+		MaxResults: aws.Int32(1000),
+	}
+	for page := 1; ; page++ {
+		answer, err := call(ctx, p, actionDescribeInstances, p.compute.DescribeInstances, in)
+		if err != nil {
+			e := classify("read", "", actionDescribeInstances, err)
+			e.Err = fmt.Errorf("page %d of the instances: %w", page, e.Err)
+			return out, e
+		}
+		for _, reservation := range answer.Reservations {
+			for _, m := range reservation.Instances {
+				if of := out[groupOf(m)]; of != nil {
+					of[aws.ToString(m.InstanceId)] = m
+				}
+			}
+		}
+		if aws.ToString(answer.NextToken) == "" {
+			return out, nil
+		}
+		next := *in
+		next.NextToken = answer.NextToken
+		in = &next
+	}
+}
+
+// escapeFilter keeps EC2 from reading * and ? in a group's name as wildcards.
+func escapeFilter(names []string) []string {
+	escape := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`)
+	for i, name := range names {
+		names[i] = escape.Replace(name)
+	}
+	return names
+}
+
+func groupOf(m ec2types.Instance) cluster.GroupID {
+	for _, t := range m.Tags {
+		if aws.ToString(t.Key) == groupTag {
+			return cluster.GroupID(aws.ToString(t.Value))
+		}
+	}
+	return ""
+}
+
+// instancesOf joins what Auto Scaling and EC2 say about one group's machines.
+func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[string]ec2types.Instance, at time.Time) []cluster.Instance {
+	var out []cluster.Instance
+	member := map[string]bool{}
+	for _, m := range source.Instances {
+		id := aws.ToString(m.InstanceId)
+		life := m.LifecycleState
+		if warm(life) {
+			continue // a warm pool's machine is not part of the group until it enters service
+		}
+		member[id] = true
+		machine, listed := machines[id]
+		in := p.instance(machine)
+		in.ID = providerID(aws.ToString(m.AvailabilityZone), id)
+		in.Zone = aws.ToString(m.AvailabilityZone)
+		in.Phase = phase(life, stateOf(machine), listed)
+		in.Member = in.Phase != cluster.PhaseGone && life != asgtypes.LifecycleStateDetaching && life != asgtypes.LifecycleStateDetached
+		in.Protected = aws.ToBool(m.ProtectedFromScaleIn)
+		if !listed {
+			// EC2 lists a new machine some seconds late. Created is the moment of this
+			// read then: a zero time would make it look older than any time limit.
+			in.Created = at
+			in.Type = aws.ToString(m.InstanceType)
+		}
+		out = append(out, in)
+	}
+	for id, machine := range machines {
+		if member[id] {
+			continue
+		}
+		in := p.instance(machine)
+		in.ID = providerID(in.Zone, id)
+		in.Phase = phase("", stateOf(machine), true)
+		out = append(out, in)
+	}
+	slices.SortFunc(out, func(a, b cluster.Instance) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return out
+}
+
+func stateOf(m ec2types.Instance) ec2types.InstanceStateName {
+	if m.State == nil {
+		return ""
+	}
+	return m.State.Name
+}
+
+func warm(life asgtypes.LifecycleState) bool { return strings.HasPrefix(string(life), "Warmed:") }
+
+// leaving tells that a machine is on its way out of its group.
+func leaving(life asgtypes.LifecycleState) bool {
+	return strings.HasPrefix(string(life), "Terminat")
+}
+
+// counted tells that a machine is one of those that the desired capacity counts.
+// Standby and detaching machines are not: AWS lowers the desired capacity for them
+// or replaces them.
+func counted(life asgtypes.LifecycleState) bool {
+	switch life {
+	case asgtypes.LifecycleStateStandby, asgtypes.LifecycleStateEnteringStandby,
+		asgtypes.LifecycleStateDetaching, asgtypes.LifecycleStateDetached:
+		return false
+	}
+	return !warm(life) && !leaving(life)
+}
+
+// phase joins the two views of a machine. EC2's word on whether a machine exists
+// is final; Auto Scaling's word on whether it is on its way out comes next.
+func phase(life asgtypes.LifecycleState, state ec2types.InstanceStateName, listed bool) cluster.Phase {
+	switch {
+	case state == ec2types.InstanceStateNameTerminated:
+		return cluster.PhaseGone
+	case leaving(life), state == ec2types.InstanceStateNameShuttingDown:
+		return cluster.PhaseDeleting
+	case life == asgtypes.LifecycleStateStandby, life == asgtypes.LifecycleStateEnteringStandby,
+		state == ec2types.InstanceStateNameStopping, state == ec2types.InstanceStateNameStopped:
+		return cluster.PhaseStopped
+	case !listed, state == ec2types.InstanceStateNamePending:
+		return cluster.PhasePending
+	case state == ec2types.InstanceStateNameRunning:
+		return cluster.PhaseRunning
+	}
+	return cluster.PhaseUnknown
+}
+
+// providerID is the form that the AWS cloud provider and our userdata write.
+func providerID(zone, id string) cluster.InstanceID {
+	return cluster.InstanceID("aws:///" + zone + "/" + id)
+}
+
+// parseProviderID returns the EC2 id of "aws:///zone/i-...", or false.
+func parseProviderID(id cluster.InstanceID) (string, bool) {
+	rest, ok := strings.CutPrefix(string(id), "aws:///")
+	if !ok {
+		return "", false
+	}
+	_, short, ok := strings.Cut(rest, "/")
+	if !ok || !strings.HasPrefix(short, "i-") || strings.Contains(short, "/") {
+		return "", false
+	}
+	return short, true
+}
+
+// instance converts EC2's part.
+func (p *Provider) instance(m ec2types.Instance) cluster.Instance {
+	in := cluster.Instance{Created: aws.ToTime(m.LaunchTime), Type: string(m.InstanceType)}
+	if m.Placement != nil {
+		in.Zone = aws.ToString(m.Placement.AvailabilityZone)
+	}
+	in.NodeNames, in.Names = names(m, p.region)
+	in.Addresses = addresses(m)
+	return in
+}
+
+// names are the DNS names that AWS itself gives to a machine (rules R11 and R13).
+// A Node may be called by the private DNS name, its first label (the host name of
+// images that cut the domain, kubeadm's default), or the instance ID. Names known
+// only by formula follow kops' awsbootstrap/names.go and cloud-provider-aws'
+// docs/prerequisites.md.
+func names(m ec2types.Instance, region string) (nodeNames, all []string) {
+	id := aws.ToString(m.InstanceId)
+	if id == "" {
+		return nil, nil
+	}
+	domain := region + ".compute.internal"
+	if region == "us-east-1" {
+		domain = "ec2.internal"
+	}
+	byID := []string{id, id + "." + domain}
+	var byIP []string
+	if ip, err := netip.ParseAddr(aws.ToString(m.PrivateIpAddress)); err == nil && ip.Is4() {
+		short := "ip-" + strings.ReplaceAll(ip.String(), ".", "-")
+		byIP = []string{short, short + "." + domain}
+	}
+	private := strings.ToLower(aws.ToString(m.PrivateDnsName))
+	short, _, _ := strings.Cut(private, ".")
+
+	nodeNames = append(nodeNames, private, short)
+	nodeNames = append(nodeNames, byID...)
+	if o := m.PrivateDnsNameOptions; o == nil || o.HostnameType != ec2types.HostnameTypeResourceName {
+		nodeNames = append(nodeNames, byIP...)
+	}
+	all = append(all, nodeNames...)
+	all = append(all, byIP...)
+	all = append(all, strings.ToLower(aws.ToString(m.PublicDnsName)))
+	return set(nodeNames), set(all)
+}
+
+// set sorts, and drops empty and repeated strings.
+func set(list []string) []string {
+	list = slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == "" })
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// addresses are the IP addresses of the machine's attached interfaces (rule R14):
+// of each interface the primary private address, its public or elastic address
+// and its primary IPv6 address. Secondary addresses and prefixes are left out:
+// a CNI hands them to pods, and a pod must not get a node's certificate.
+func addresses(m ec2types.Instance) []netip.Addr {
+	var out []netip.Addr
+	add := func(s *string) {
+		if a, err := netip.ParseAddr(aws.ToString(s)); err == nil {
+			out = append(out, a.Unmap().WithZone(""))
+		}
+	}
+	add(m.PrivateIpAddress)
+	add(m.PublicIpAddress)
+	add(m.Ipv6Address)
+	for _, face := range m.NetworkInterfaces {
+		if face.Attachment != nil && face.Attachment.Status != "" && face.Attachment.Status != ec2types.AttachmentStatusAttached {
+			continue
+		}
+		add(face.PrivateIpAddress)
+		if face.Association != nil {
+			add(face.Association.PublicIp)
+		}
+		for _, v6 := range face.Ipv6Addresses {
+			if aws.ToBool(v6.IsPrimaryIpv6) || len(face.Ipv6Addresses) == 1 {
+				add(v6.Ipv6Address)
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out)
+}

@@ -1,0 +1,405 @@
+// Package fake is a cloud in memory that keeps the provider contract: what is
+// tested with it is tested with the contract. It passes package providertest.
+//
+// Time passes only in Step; there are no goroutines. It refuses to be random and
+// to do anything that nobody asked for.
+package fake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// Cloud is the cloud. Its methods are safe for concurrent use.
+type Cloud struct {
+	// Boot is how long an instance is pending, Shutdown how long it is deleting,
+	// Forget how long it is listed as gone. Set them before the first call.
+	Boot, Shutdown, Forget time.Duration
+
+	mu       sync.Mutex
+	now      time.Time
+	groups   map[cluster.GroupID]*group
+	loose    map[cluster.InstanceID]bool // instances in no group: alive or not
+	next     []error
+	faults   map[cluster.GroupID]error // of reads, per group
+	down     error                     // of everything
+	noDelete error
+	born     int
+}
+
+type group struct {
+	facts     cluster.NodeGroup
+	instances []*instance
+	blocked   *cluster.Failure
+}
+
+type instance struct {
+	facts cluster.Instance
+	since time.Time // of the phase
+}
+
+var _ provider.Provider = (*Cloud)(nil)
+
+// New returns an empty cloud at the given time.
+func New(now time.Time) *Cloud {
+	return &Cloud{
+		Boot: 30 * time.Second, Shutdown: 30 * time.Second, Forget: time.Hour,
+		now: now, groups: map[cluster.GroupID]*group{}, loose: map[cluster.InstanceID]bool{}, faults: map[cluster.GroupID]error{},
+	}
+}
+
+// AddGroup adds a group as described: bounds, target, template, options, warnings.
+// Its instances come with the next Step.
+func (c *Cloud) AddGroup(g cluster.NodeGroup) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g.Instances, g.Failures = nil, nil
+	c.groups[g.ID] = &group{facts: g}
+}
+
+// AddLoose adds a running instance that belongs to no group.
+func (c *Cloud) AddLoose() cluster.InstanceID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := c.newID()
+	c.loose[id] = true
+	return id
+}
+
+// RemoveGroup makes a group and its instances vanish.
+func (c *Cloud) RemoveGroup(id cluster.GroupID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.groups, id)
+}
+
+// SetTarget changes a target as another client would, unchecked.
+func (c *Cloud) SetTarget(id cluster.GroupID, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.groups[id].facts.Target = n
+}
+
+// Kill ends an instance as another client would; the target stays.
+func (c *Cloud) Kill(id cluster.InstanceID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, g := range c.groups {
+		for _, i := range g.instances {
+			if i.facts.ID == id && alive(i.facts.Phase) {
+				c.set(i, cluster.PhaseDeleting)
+			}
+		}
+	}
+	if c.loose[id] {
+		c.loose[id] = false
+	}
+}
+
+// Alive lists the instances that live and are not on their way out: of a group, or
+// with "" those in no group.
+func (c *Cloud) Alive(id cluster.GroupID) []cluster.InstanceID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []cluster.InstanceID
+	if g := c.groups[id]; g != nil {
+		for _, i := range g.instances {
+			if alive(i.facts.Phase) {
+				out = append(out, i.facts.ID)
+			}
+		}
+	}
+	if id == "" {
+		for l, lives := range c.loose {
+			if lives {
+				out = append(out, l)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Target is the target of a group, -1 when there is no such group.
+func (c *Cloud) Target(id cluster.GroupID) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if g := c.groups[id]; g != nil {
+		return g.facts.Target
+	}
+	return -1
+}
+
+// Next makes the next call of a provider method fail with err before it does
+// anything. Several queue up.
+func (c *Cloud) Next(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next = append(c.next, err)
+}
+
+// Down makes every call fail with err until it is called with nil.
+func (c *Cloud) Down(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.down = err
+}
+
+// BreakRead makes the read of one group fail with err until called with nil.
+func (c *Cloud) BreakRead(id cluster.GroupID, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults[id] = err
+}
+
+// RefuseDelete makes every deletion fail with err until called with nil.
+func (c *Cloud) RefuseDelete(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.noDelete = err
+}
+
+// Block makes launches in a group fail with f (its time is set) until called with
+// nil.
+func (c *Cloud) Block(id cluster.GroupID, f *cluster.Failure) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.groups[id].blocked = f
+}
+
+// Step lets d pass and then does what is due: instances become running, or gone,
+// or are forgotten; what is missing is launched (or fails to be).
+func (c *Cloud) Step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+	for _, id := range slices.Sorted(maps.Keys(c.groups)) {
+		g := c.groups[id]
+		for _, i := range g.instances {
+			age := c.now.Sub(i.since)
+			switch {
+			case i.facts.Phase == cluster.PhasePending && age >= c.Boot:
+				c.set(i, cluster.PhaseRunning)
+			case i.facts.Phase == cluster.PhaseDeleting && age >= c.Shutdown:
+				c.set(i, cluster.PhaseGone)
+			}
+		}
+		g.instances = slices.DeleteFunc(g.instances, func(i *instance) bool {
+			return i.facts.Phase == cluster.PhaseGone && c.now.Sub(i.since) >= c.Forget
+		})
+		if g.facts.Paused == "" {
+			c.launch(g)
+		}
+	}
+}
+
+func (c *Cloud) launch(g *group) {
+	for g.members() < g.facts.Target {
+		if g.blocked != nil {
+			f := *g.blocked
+			f.At = c.now
+			g.facts.Failures = append([]cluster.Failure{f}, g.facts.Failures...)
+			return
+		}
+		g.facts.Failures = nil
+		c.birth(g)
+	}
+}
+
+func (c *Cloud) birth(g *group) {
+	id := c.newID()
+	name := fmt.Sprintf("node-%d", c.born)
+	g.instances = append(g.instances, &instance{since: c.now, facts: cluster.Instance{
+		ID: id, Phase: cluster.PhasePending, Created: c.now, Type: "fake.large", Zone: "zone-1",
+		NodeNames: []string{name}, Names: []string{name, name + ".internal"},
+		Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(c.born)})},
+		Member:    true, Protected: true,
+	}})
+}
+
+func (c *Cloud) newID() cluster.InstanceID {
+	c.born++
+	return cluster.InstanceID(fmt.Sprintf("fake:///zone-1/vm-%d", c.born))
+}
+
+func (c *Cloud) set(i *instance, p cluster.Phase) {
+	i.facts.Phase, i.since = p, c.now
+	i.facts.Member = p != cluster.PhaseGone
+}
+
+func alive(p cluster.Phase) bool { return p == cluster.PhasePending || p == cluster.PhaseRunning }
+
+func (g *group) members() int {
+	n := 0
+	for _, i := range g.instances {
+		if alive(i.facts.Phase) {
+			n++
+		}
+	}
+	return n
+}
+
+// fault returns the error that is due for a call, if any.
+func (c *Cloud) fault(ctx context.Context, op string) error {
+	if err := ctx.Err(); err != nil {
+		return &provider.Error{Op: op, Err: err}
+	}
+	if len(c.next) > 0 {
+		err := c.next[0]
+		c.next = c.next[1:]
+		return err
+	}
+	return c.down
+}
+
+// Groups implements provider.Provider.
+func (c *Cloud) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.fault(ctx, "read"); err != nil {
+		return nil, err
+	}
+	out := []cluster.NodeGroup{}
+	var errs []error
+	for _, id := range slices.Sorted(maps.Keys(c.groups)) {
+		g := c.groups[id].read(c.now)
+		if err := c.faults[id]; err != nil {
+			g.Instances = nil
+			g.Stale = err.Error()
+			errs = append(errs, err)
+		}
+		out = append(out, g)
+	}
+	return out, errors.Join(errs...)
+}
+
+// read is a deep copy of the group's facts.
+func (g *group) read(now time.Time) cluster.NodeGroup {
+	out := g.facts
+	out.ReadAt = now
+	out.Failures = slices.Clone(g.facts.Failures)
+	out.Warnings = slices.Clone(g.facts.Warnings)
+	out.Template.Labels = maps.Clone(g.facts.Template.Labels)
+	out.Template.Taints = slices.Clone(g.facts.Template.Taints)
+	out.Template.Capacity.Extended = maps.Clone(g.facts.Template.Capacity.Extended)
+	out.Template.Allocatable.Extended = maps.Clone(g.facts.Template.Allocatable.Extended)
+	out.Options = cluster.Options{
+		ScaleDownUtilization: clone(g.facts.Options.ScaleDownUtilization), ScaleDownUnneededTime: clone(g.facts.Options.ScaleDownUnneededTime),
+		ScaleDownUnreadyTime: clone(g.facts.Options.ScaleDownUnreadyTime), MaxNodeProvisionTime: clone(g.facts.Options.MaxNodeProvisionTime),
+	}
+	for _, i := range g.instances {
+		in := i.facts
+		in.NodeNames, in.Names, in.Addresses = slices.Clone(in.NodeNames), slices.Clone(in.Names), slices.Clone(in.Addresses)
+		out.Instances = append(out.Instances, in)
+	}
+	return out
+}
+
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+// Resize implements provider.Provider.
+func (c *Cloud) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.fault(ctx, "resize"); err != nil {
+		return err
+	}
+	fail := func(kind provider.Kind, format string, args ...any) error {
+		return &provider.Error{Op: "resize", Group: id, Kind: kind, Err: fmt.Errorf(format, args...)}
+	}
+	g := c.groups[id]
+	switch {
+	case g == nil:
+		return fail(provider.NotFound, "no such group")
+	case to < g.facts.Min || to > g.facts.Max:
+		return fail(provider.Invalid, "%d is outside %d..%d", to, g.facts.Min, g.facts.Max)
+	case g.facts.Target == to:
+		return nil
+	case g.facts.Target != from:
+		return fail(provider.Conflict, "target is %d, not %d", g.facts.Target, from)
+	case to < g.members():
+		return fail(provider.Invalid, "%d is below its %d instances, and Resize never removes one", to, g.members())
+	}
+	g.facts.Target = to
+	return nil
+}
+
+// Delete implements provider.Provider.
+func (c *Cloud) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.fault(ctx, "delete"); err != nil {
+		return err
+	}
+	g := c.groups[id]
+	if g == nil {
+		return &provider.Error{Op: "delete", Group: id, Kind: provider.NotFound, Err: errors.New("no such group")}
+	}
+	var errs []error
+	for _, victim := range ids {
+		if err := c.end(g, victim); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Cloud) end(g *group, id cluster.InstanceID) error {
+	fail := func(kind provider.Kind, text string) error {
+		return &provider.Error{Op: "delete", Group: g.facts.ID, Instance: id, Kind: kind, Err: errors.New(text)}
+	}
+	at := slices.IndexFunc(g.instances, func(i *instance) bool { return i.facts.ID == id })
+	switch {
+	case at < 0:
+		return fail(provider.NotFound, "the instance is not in the group")
+	case !alive(g.instances[at].facts.Phase):
+		return nil
+	case c.noDelete != nil:
+		return c.noDelete
+	case g.facts.Target <= g.facts.Min:
+		return fail(provider.Invalid, "the target is the group's minimum")
+	}
+	c.set(g.instances[at], cluster.PhaseDeleting)
+	g.facts.Target--
+	return nil
+}
+
+// String prints the whole cloud, sorted.
+func (c *Cloud) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var b strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(c.groups)) {
+		g := c.groups[id]
+		fmt.Fprintf(&b, "group %s min %d max %d target %d members %d\n", id, g.facts.Min, g.facts.Max, g.facts.Target, g.members())
+		var lines []string
+		for _, i := range g.instances {
+			lines = append(lines, fmt.Sprintf("  instance %s %s since %s\n", i.facts.ID, i.facts.Phase, i.since.UTC().Format(time.RFC3339)))
+		}
+		slices.Sort(lines)
+		b.WriteString(strings.Join(lines, ""))
+		for _, f := range g.facts.Failures {
+			fmt.Fprintf(&b, "  failure %s %s %s\n", f.At.UTC().Format(time.RFC3339), f.Cause, f.Text)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.loose)) {
+		fmt.Fprintf(&b, "loose %s alive %t\n", id, c.loose[id])
+	}
+	return b.String()
+}

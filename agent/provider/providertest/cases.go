@@ -1,0 +1,455 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+type testCase struct {
+	name string
+	run  func(*stage)
+}
+
+var cases = []testCase{
+	{"ReadIsWhole", readIsWhole},
+	{"ReadIsACopy", readIsACopy},
+	{"PartialRead", partialRead},
+	{"CancelledContext", cancelledContext},
+	{"ThrottleIsTransient", throttleIsTransient},
+	{"CredentialsExpired", credentialsExpired},
+	{"ProviderIDMatchesNode", providerIDMatchesNode},
+	{"TemplateFromZero", templateFromZero},
+	{"GoneInstanceIsPhaseGone", goneInstanceIsPhaseGone},
+	{"GroupVanished", groupVanished},
+	{"UnknownGroup", unknownGroup},
+	{"ResizeIsSeenAtOnce", resizeIsSeenAtOnce},
+	{"ResizeOnOldFactsConflicts", resizeOnOldFactsConflicts},
+	{"ResizeNeverDeletes", resizeNeverDeletes},
+	{"ResizeToSameIsSuccess", resizeToSameIsSuccess},
+	{"BoundsAreHeld", boundsAreHeld},
+	{"ConcurrentResizes", concurrentResizes},
+	{"QuotaIsExhausted", quotaIsExhausted},
+	{"DeleteLowersTheTarget", deleteLowersTheTarget},
+	{"DeleteTwiceIsOnce", deleteTwiceIsOnce},
+	{"DeleteForeignInstanceIsNotFound", deleteForeignInstanceIsNotFound},
+	{"DeletionRefused", deletionRefused},
+}
+
+func readIsWhole(s *stage) {
+	before := time.Now().Add(-24 * time.Hour)
+	groups := s.read()
+	if len(groups) != 2 {
+		s.Errorf("%d groups, want 2", len(groups))
+	}
+	g := groups[Workers]
+	if g.Min != 0 || g.Max != 10 || g.Target != 2 {
+		s.Errorf("bounds %d..%d target %d, want 0..10 and 2", g.Min, g.Max, g.Target)
+	}
+	if g.Stale != "" || g.Paused != "" || len(g.Failures) > 0 {
+		s.Errorf("stale %q paused %q failures %v, want none", g.Stale, g.Paused, g.Failures)
+	}
+	if g.ReadAt.IsZero() {
+		s.Errorf("no time of the read")
+	}
+	var ids []cluster.InstanceID
+	for _, i := range g.Instances {
+		ids = append(ids, i.ID)
+		if i.Phase != cluster.PhaseRunning || !i.Member || i.Created.Before(before) || i.Type == "" {
+			s.Errorf("instance %+v, want a running member with type and launch time", i)
+		}
+	}
+	s.wantAlive(Workers, ids)
+}
+
+func readIsACopy(s *stage) {
+	first := s.read()
+	want := print(s.read())
+	for id, g := range first {
+		g.Template.Labels["spoilt"] = "yes"
+		for i := range g.Template.Taints {
+			g.Template.Taints[i].Key = "spoilt"
+		}
+		for name := range g.Template.Capacity.Extended {
+			g.Template.Capacity.Extended[name] = -1
+		}
+		for i := range g.Instances {
+			in := &g.Instances[i]
+			for n := range in.NodeNames {
+				in.NodeNames[n] = "spoilt"
+			}
+			for n := range in.Names {
+				in.Names[n] = "spoilt"
+			}
+			for n := range in.Addresses {
+				in.Addresses[n] = netip.Addr{}
+			}
+			in.ID, in.Phase = "spoilt", cluster.PhaseGone
+		}
+		for i := range g.Warnings {
+			g.Warnings[i] = "spoilt"
+		}
+		first[id] = g
+	}
+	if got := print(s.read()); got != want {
+		s.Errorf("changing a result changed the next one:\n%s\nwant\n%s", got, want)
+	}
+}
+
+func partialRead(s *stage) {
+	s.w.BreakRead(s, true)
+	groups, err := s.p.Groups(s.ctx())
+	if err == nil {
+		s.Errorf("a read that failed in part has no error")
+	}
+	if groups == nil {
+		s.Fatalf("a read that failed in part returned nothing: %v", err)
+	}
+	if !slices.ContainsFunc(provider.Errors(err), func(e *provider.Error) bool { return e.Group == Workers }) {
+		s.Errorf("no *Error names %s: %v", Workers, err)
+	}
+	byID := s.byID(groups)
+	if g, ok := byID[Others]; !ok || g.Stale != "" || len(g.Instances) != 1 {
+		s.Errorf("%s could be read, and is %+v", Others, g)
+	}
+	if g, ok := byID[Workers]; ok && g.Stale == "" {
+		s.Errorf("%s was not read whole and is not stale", Workers)
+	}
+	s.w.BreakRead(s, false)
+	for id, g := range s.read() {
+		if g.Stale != "" {
+			s.Errorf("%s is still stale: %s", id, g.Stale)
+		}
+	}
+}
+
+func cancelledContext(s *stage) {
+	alive := s.w.Alive(Workers)
+	ctx, cancel := context.WithCancel(s.ctx())
+	cancel()
+	groups, err := s.p.Groups(ctx)
+	if groups != nil || !errors.Is(err, context.Canceled) {
+		s.Errorf("Groups: %d groups and %v, want nil and the context's error", len(groups), err)
+	}
+	if err := s.p.Resize(ctx, Workers, 2, 3); !errors.Is(err, context.Canceled) {
+		s.Errorf("Resize: %v, want the context's error", err)
+	}
+	if err := s.p.Delete(ctx, Workers, alive[0]); !errors.Is(err, context.Canceled) {
+		s.Errorf("Delete: %v, want the context's error", err)
+	}
+	s.wantTarget(Workers, 2)
+	s.wantAlive(Workers, alive)
+}
+
+// allFail plays the three methods while nothing can work, and wants that kind and
+// no effect.
+func (s *stage) allFail(kind provider.Kind) {
+	s.Helper()
+	alive := s.w.Alive(Workers)
+	groups, err := s.p.Groups(s.ctx())
+	if groups != nil {
+		s.Errorf("nothing could be read, and %d groups were returned; nil means unknown", len(groups))
+	}
+	s.wantKind(err, kind)
+	s.wantKind(s.p.Resize(s.ctx(), Workers, 2, 3), kind)
+	s.wantKind(s.p.Delete(s.ctx(), Workers, alive[0]), kind)
+	s.wantTarget(Workers, 2)
+	s.wantAlive(Workers, alive)
+}
+
+func throttleIsTransient(s *stage) {
+	s.w.Throttle(s, true)
+	s.allFail(provider.Transient)
+	s.w.Throttle(s, false)
+	s.ok(s.p.Resize(s.ctx(), Workers, 2, 3))
+}
+
+func credentialsExpired(s *stage) {
+	s.w.Expire(s, true)
+	s.allFail(provider.Denied)
+	if _, err := s.p.Groups(s.ctx()); !slices.ContainsFunc(provider.Errors(err), func(e *provider.Error) bool { return e.Remedy != "" }) {
+		s.Errorf("no remedy: %v", err)
+	}
+	s.w.Expire(s, false)
+	s.ok(s.p.Resize(s.ctx(), Workers, 2, 3))
+}
+
+func providerIDMatchesNode(s *stage) {
+	for _, g := range s.read() {
+		for _, i := range g.Instances {
+			n := s.w.Node(i.ID)
+			if n.ProviderID != string(i.ID) {
+				s.Errorf("instance %s, and its kubelet writes provider ID %q", i.ID, n.ProviderID)
+			}
+			if !slices.Contains(i.NodeNames, string(n.Name)) {
+				s.Errorf("instance %s may be called %v, and its Node is %s", i.ID, i.NodeNames, n.Name)
+			}
+			for _, name := range i.NodeNames {
+				if !slices.Contains(i.Names, name) || name == "" || name != strings.ToLower(name) {
+					s.Errorf("instance %s: node name %q is not among its names %v, or not in lower case", i.ID, name, i.Names)
+				}
+			}
+			for _, a := range n.Addresses {
+				if ip, err := netip.ParseAddr(a); err == nil && !slices.Contains(i.Addresses, ip) {
+					s.Errorf("instance %s has addresses %v, and its Node reports %s", i.ID, i.Addresses, a)
+				}
+			}
+		}
+	}
+}
+
+func templateFromZero(s *stage) {
+	full := s.group(Workers).Template
+	s.ok(s.p.Delete(s.ctx(), Workers, s.w.Alive(Workers)...))
+	s.settle()
+	g := s.group(Workers)
+	if g.Target != 0 || len(s.w.Alive(Workers)) != 0 {
+		s.Fatalf("the group is not empty: %+v", g)
+	}
+	t := g.Template
+	if t.Unknown != "" || t.Spec == "" {
+		s.Fatalf("an empty group has no template: %q spec %q", t.Unknown, t.Spec)
+	}
+	if t.Spec != full.Spec {
+		s.Errorf("spec %s, and %s while the group had machines", t.Spec, full.Spec)
+	}
+	a, c := t.Allocatable, t.Capacity
+	if a.MilliCPU <= 0 || a.Memory <= 0 || a.Pods <= 0 || a.MilliCPU > c.MilliCPU || a.Memory > c.Memory {
+		s.Errorf("allocatable %+v of capacity %+v", a, c)
+	}
+	for _, name := range []string{"kubernetes.io/os", "kubernetes.io/arch"} {
+		if t.Labels[name] == "" {
+			s.Errorf("the template lacks label %s: %v", name, t.Labels)
+		}
+	}
+	if _, ok := t.Labels["kubernetes.io/hostname"]; ok {
+		s.Errorf("the template claims to know the host name")
+	}
+}
+
+func goneInstanceIsPhaseGone(s *stage) {
+	victim := s.w.Alive(Workers)[0]
+	s.ok(s.p.Delete(s.ctx(), Workers, victim))
+	for _, i := range s.group(Workers).Instances {
+		if i.ID == victim && i.Phase != cluster.PhaseDeleting && i.Phase != cluster.PhaseGone {
+			s.Errorf("an instance that was just deleted is in phase %q", i.Phase)
+		}
+	}
+	s.settle()
+	for _, i := range s.group(Workers).Instances {
+		if i.ID == victim && (i.Phase != cluster.PhaseGone || i.Member) {
+			s.Errorf("a deleted instance that is still listed: phase %q, member %t", i.Phase, i.Member)
+		}
+		if i.ID != victim && i.Phase == cluster.PhaseGone {
+			s.Errorf("%s lives and is called gone", i.ID)
+		}
+	}
+}
+
+func groupVanished(s *stage) {
+	victim := s.w.Alive(Workers)[0]
+	s.w.Vanish(Workers)
+	groups, err := s.p.Groups(s.ctx())
+	byID := s.byID(groups)
+	if g, ok := byID[Workers]; ok {
+		s.Errorf("a group that is no more is listed: %+v", g)
+	}
+	if g, ok := byID[Others]; !ok || g.Stale != "" {
+		s.Errorf("%s suffers from another group's end: %v, %v", Others, g.Stale, err)
+	}
+	s.wantKind(s.p.Resize(s.ctx(), Workers, 2, 3), provider.NotFound)
+	s.wantKind(s.p.Delete(s.ctx(), Workers, victim), provider.NotFound)
+}
+
+func unknownGroup(s *stage) {
+	s.wantKind(s.p.Resize(s.ctx(), "no-such-group", 2, 3), provider.NotFound)
+	alive := s.w.Alive(Workers)
+	s.wantKind(s.p.Delete(s.ctx(), "no-such-group", alive[0]), provider.NotFound)
+	s.wantAlive(Workers, alive)
+}
+
+func resizeIsSeenAtOnce(s *stage) {
+	s.ok(s.p.Resize(s.ctx(), Workers, 2, 4))
+	if got := s.group(Workers).Target; got != 4 {
+		s.Errorf("target %d right after a Resize to 4", got)
+	}
+	s.settle()
+	s.wantTarget(Workers, 4)
+	if got := len(s.w.Alive(Workers)); got != 4 {
+		s.Errorf("%d instances came of 4", got)
+	}
+}
+
+func resizeOnOldFactsConflicts(s *stage) {
+	s.w.SetTarget(Workers, 3)
+	err := s.p.Resize(s.ctx(), Workers, 2, 5)
+	s.wantKind(err, provider.Conflict)
+	if err != nil && !strings.Contains(err.Error(), "3") {
+		s.Errorf("the conflict does not name the target: %v", err)
+	}
+	s.wantTarget(Workers, 3)
+}
+
+func resizeNeverDeletes(s *stage) {
+	alive := s.w.Alive(Workers)
+	s.wantKind(s.p.Resize(s.ctx(), Workers, 2, 1), provider.Invalid)
+	s.wantKind(s.p.Resize(s.ctx(), Workers, 2, 0), provider.Invalid)
+	s.settle()
+	s.wantTarget(Workers, 2)
+	s.wantAlive(Workers, alive)
+}
+
+func resizeToSameIsSuccess(s *stage) {
+	s.ok(s.p.Resize(s.ctx(), Workers, 2, 2))
+	s.ok(s.p.Resize(s.ctx(), Workers, 2, 4))
+	// The same call again, as after an answer that was lost.
+	if err := s.p.Resize(s.ctx(), Workers, 2, 4); err != nil {
+		s.Errorf("setting what is set: %v", err)
+	}
+	s.wantTarget(Workers, 4)
+}
+
+func boundsAreHeld(s *stage) {
+	s.wantKind(s.p.Resize(s.ctx(), Workers, 2, 11), provider.Invalid)
+	s.wantKind(s.p.Resize(s.ctx(), Workers, 2, -1), provider.Invalid)
+	s.wantKind(s.p.Resize(s.ctx(), Others, 1, 0), provider.Invalid)
+	s.wantKind(s.p.Delete(s.ctx(), Others, s.w.Alive(Others)[0]), provider.Invalid)
+	s.wantTarget(Workers, 2)
+	s.wantTarget(Others, 1)
+	s.ok(s.p.Resize(s.ctx(), Workers, 2, 10))
+}
+
+func concurrentResizes(s *stage) {
+	const from, callers = 2, 8
+	errs := make([]error, callers)
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() { errs[i] = s.p.Resize(s.ctx(), Workers, from, from+1+i) })
+	}
+	wg.Wait()
+	won := -1
+	for i, err := range errs {
+		switch {
+		case err == nil && won >= 0:
+			s.Errorf("two callers set the target from %d, to %d and to %d", from, from+1+won, from+1+i)
+		case err == nil:
+			won = i
+		default:
+			s.wantKind(err, provider.Conflict)
+		}
+	}
+	if won < 0 {
+		s.Fatalf("nobody set the target")
+	}
+	s.wantTarget(Workers, from+1+won)
+}
+
+func quotaIsExhausted(s *stage) {
+	s.w.Quota(s, true)
+	err := s.p.Resize(s.ctx(), Workers, 2, 5)
+	if err != nil {
+		s.wantKind(err, provider.Exhausted)
+		s.wantTarget(Workers, 2)
+		return
+	}
+	s.settle()
+	g := s.group(Workers)
+	if len(g.Failures) == 0 {
+		s.Fatalf("the cloud starts no more machines, and the group has no failure")
+	}
+	for i, f := range g.Failures {
+		if f.Cause != cluster.CauseQuota || f.Text == "" || f.At.IsZero() {
+			s.Errorf("failure %+v, want cause quota, the cloud's words and a time", f)
+		}
+		if i > 0 && f.At.After(g.Failures[i-1].At) {
+			s.Errorf("failures are not newest first")
+		}
+	}
+	if g.Stale != "" {
+		s.Errorf("a quota makes the facts stale: %s", g.Stale)
+	}
+	if other := s.group(Others); len(other.Failures) > 0 {
+		s.Errorf("%s asked for nothing and has failures: %v", Others, other.Failures)
+	}
+	s.w.Quota(s, false)
+	s.settle()
+	if g := s.group(Workers); len(g.Failures) > 0 || len(s.w.Alive(Workers)) != 5 {
+		s.Errorf("after the quota was raised: %d alive of 5, failures %v", len(s.w.Alive(Workers)), g.Failures)
+	}
+}
+
+func deleteLowersTheTarget(s *stage) {
+	alive := s.w.Alive(Workers)
+	s.ok(s.p.Delete(s.ctx(), Workers, alive[0]))
+	s.wantTarget(Workers, 1)
+	s.settle()
+	s.wantTarget(Workers, 1)
+	s.wantAlive(Workers, alive[1:])
+	s.ok(s.p.Delete(s.ctx(), Workers))
+	s.wantTarget(Workers, 1)
+}
+
+func deleteTwiceIsOnce(s *stage) {
+	alive := s.w.Alive(Workers)
+	again := func() {
+		s.Helper()
+		if err := s.p.Delete(s.ctx(), Workers, alive[0], alive[0]); err != nil {
+			s.Errorf("deleting what is going or gone: %v", err)
+		}
+		s.wantTarget(Workers, 1)
+	}
+	again()
+	again()
+	s.settle()
+	again()
+	s.settle()
+	s.wantAlive(Workers, alive[1:])
+}
+
+func deleteForeignInstanceIsNotFound(s *stage) {
+	foreign, alive, others := s.w.Foreign(s), s.w.Alive(Workers), s.w.Alive(Others)
+	s.wantKind(s.p.Delete(s.ctx(), Workers, foreign), provider.NotFound)
+	s.wantKind(s.p.Delete(s.ctx(), Workers, others[0]), provider.NotFound)
+	s.wantKind(s.p.Delete(s.ctx(), Workers, "nonsense"), provider.NotFound)
+	s.wantTarget(Workers, 2)
+	// The failure of one does not keep the others alive.
+	err := s.p.Delete(s.ctx(), Workers, foreign, alive[0])
+	s.wantKind(err, provider.NotFound)
+	for _, e := range provider.Errors(err) {
+		if e.Instance != foreign || e.Group != Workers {
+			s.Errorf("the error does not name the instance and the group: %v", e)
+		}
+	}
+	s.settle()
+	s.wantTarget(Workers, 1)
+	s.wantAlive(Workers, alive[1:])
+	s.wantAlive(Others, others)
+	if !s.w.ForeignAlive(foreign) {
+		s.Errorf("the foreign instance %s was ended", foreign)
+	}
+}
+
+func deletionRefused(s *stage) {
+	alive := s.w.Alive(Workers)
+	s.w.RefuseDeletes(s, true)
+	err := s.p.Delete(s.ctx(), Workers, alive[0])
+	s.wantKind(err, provider.Denied)
+	for _, e := range provider.Errors(err) {
+		if e.Remedy == "" {
+			s.Errorf("no remedy: %v", e)
+		}
+	}
+	s.settle()
+	s.wantTarget(Workers, 2)
+	s.wantAlive(Workers, alive)
+	s.w.RefuseDeletes(s, false)
+	s.ok(s.p.Delete(s.ctx(), Workers, alive[0]))
+	s.wantTarget(Workers, 1)
+}

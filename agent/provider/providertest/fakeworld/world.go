@@ -1,0 +1,120 @@
+// Package fakeworld lets package providertest play with the fake cloud. It is for
+// tests only, and refuses to be more than the glue between the two.
+package fakeworld
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
+)
+
+// World is the fake behind the suite.
+type World struct{ *fake.Cloud }
+
+// New makes a fake with the suite's groups.
+func New(testing.TB) (provider.Provider, providertest.World) {
+	c := fake.New(time.Now())
+	for _, g := range []cluster.NodeGroup{
+		{ID: providertest.Workers, Min: 0, Max: 10, Target: 2},
+		{ID: providertest.Others, Min: 1, Max: 3, Target: 1},
+	} {
+		g.Template = cluster.Template{
+			Spec:        "spec of " + string(g.ID),
+			Capacity:    cluster.Resources{MilliCPU: 2000, Memory: 8 << 30, Pods: 110, Extended: map[string]int64{"fake.example/gpu": 1}},
+			Allocatable: cluster.Resources{MilliCPU: 1900, Memory: 7 << 30, Pods: 110, Extended: map[string]int64{"fake.example/gpu": 1}},
+			Labels:      map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"},
+			Taints:      []cluster.Taint{{Key: "k", Value: "v", Effect: "NoSchedule"}},
+		}
+		g.Warnings = []string{"a warning"}
+		c.AddGroup(g)
+	}
+	w := World{c}
+	Settle(nil, w)
+	return c, w
+}
+
+// Settle lets an hour pass in three steps, less than the fake's memory of what is
+// gone.
+func Settle(_ testing.TB, w providertest.World) {
+	c := w.(World).Cloud
+	c.Step(0)
+	c.Step(c.Boot)
+	c.Step(c.Shutdown)
+	c.Step(c.Boot)
+}
+
+// Foreign implements providertest.World.
+func (w World) Foreign(testing.TB) cluster.InstanceID { return w.AddLoose() }
+
+// ForeignAlive implements providertest.World.
+func (w World) ForeignAlive(id cluster.InstanceID) bool { return slices.Contains(w.Alive(""), id) }
+
+// Node implements providertest.World.
+func (w World) Node(id cluster.InstanceID) cluster.Node {
+	groups, err := w.Groups(context.Background())
+	if err != nil {
+		return cluster.Node{}
+	}
+	for _, g := range groups {
+		for _, i := range g.Instances {
+			if i.ID == id {
+				return cluster.Node{Name: cluster.NodeName(i.NodeNames[0]), ProviderID: string(id), Addresses: []string{i.Addresses[0].String(), i.NodeNames[0]}}
+			}
+		}
+	}
+	return cluster.Node{}
+}
+
+// Vanish implements providertest.World.
+func (w World) Vanish(id cluster.GroupID) { w.RemoveGroup(id) }
+
+// Quota implements providertest.World.
+func (w World) Quota(_ testing.TB, on bool) {
+	var f *cluster.Failure
+	if on {
+		f = &cluster.Failure{Cause: cluster.CauseQuota, Text: "quota exceeded"}
+	}
+	w.Block(providertest.Workers, f)
+}
+
+// Throttle implements providertest.World.
+func (w World) Throttle(_ testing.TB, on bool) {
+	w.down(on, &provider.Error{Op: "call", Kind: provider.Transient, Err: errors.New("throttled")})
+}
+
+// Expire implements providertest.World.
+func (w World) Expire(_ testing.TB, on bool) {
+	w.down(on, &provider.Error{Op: "call", Kind: provider.Denied, Err: errors.New("expired"), Remedy: "renew the credentials"})
+}
+
+func (w World) down(on bool, err error) {
+	if !on {
+		err = nil
+	}
+	w.Down(err)
+}
+
+// RefuseDeletes implements providertest.World.
+func (w World) RefuseDeletes(_ testing.TB, on bool) {
+	if !on {
+		w.RefuseDelete(nil)
+		return
+	}
+	w.RefuseDelete(&provider.Error{Op: "delete", Group: providertest.Workers, Kind: provider.Denied, Err: errors.New("not allowed"), Remedy: "allow it"})
+}
+
+// BreakRead implements providertest.World.
+func (w World) BreakRead(_ testing.TB, on bool) {
+	if !on {
+		w.Cloud.BreakRead(providertest.Workers, nil)
+		return
+	}
+	w.Cloud.BreakRead(providertest.Workers, &provider.Error{Op: "read", Group: providertest.Workers, Kind: provider.Transient, Err: errors.New("half a page")})
+}

@@ -1,0 +1,35 @@
+package provider
+
+import (
+	"context"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Timeout limits every call of p to d, so that a cloud that hangs costs one round
+// and not the service. What it cuts short has the kind that p gives it.
+func Timeout(p Provider, d time.Duration) Provider { return timeout{p, d} }
+
+type timeout struct {
+	next Provider
+	d    time.Duration
+}
+
+func (t timeout) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.d)
+	defer cancel()
+	return t.next.Groups(ctx)
+}
+
+func (t timeout) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
+	ctx, cancel := context.WithTimeout(ctx, t.d)
+	defer cancel()
+	return t.next.Resize(ctx, id, from, to)
+}
+
+func (t timeout) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) error {
+	ctx, cancel := context.WithTimeout(ctx, t.d)
+	defer cancel()
+	return t.next.Delete(ctx, id, ids...)
+}
