@@ -1,0 +1,141 @@
+// Package act is the one room that writes for the scaler: it carries out the
+// closed set of actions (Grow, Cordon, Uncordon, Evict, Terminate) and returns what
+// became of each.
+//
+// Every deletion is checked once more against the live API right before it is
+// done. It refuses to decide, to retry (the next round is the retry), to delete an
+// instance whose node changed hands or got work since the plan was made, and to
+// take back a cordon that is not this agent's own.
+package act
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// Limits of one action and of how many are under way at once.
+const (
+	actionTimeout = 30 * time.Second // one call to the cloud or to the API server
+	parallel      = 16               // evictions, cordons and node checks at once
+	eventsARound  = 20               // events about pods in one round; the rest are in the log
+)
+
+// Hand carries out plans.
+type Hand struct {
+	Client   kubernetes.Interface
+	Cloud    provider.Provider
+	Recorder record.EventRecorder
+	Log      *logrus.Entry
+	// MayAct is asked before each action starts; false ends the round there.
+	MayAct func() (bool, string)
+	// Beat is called after each action: a round with many is progress, not a hang.
+	// nil: nobody counts.
+	Beat func()
+}
+
+// round is one Do: the outcomes are gathered from parallel workers.
+type round struct {
+	*Hand
+	mu       sync.Mutex
+	outcomes []cluster.Outcome
+}
+
+// Do carries out the plan's actions: grows first (a waiting pod is worth most),
+// then cordons and their undoing, then evictions, then terminations batched by
+// group. When ctx ends it finishes what it is in and starts nothing more; actions
+// not started have no outcome.
+func (h *Hand) Do(ctx context.Context, p plan.Plan) []cluster.Outcome {
+	r := &round{Hand: h}
+	var (
+		grows   []plan.Grow
+		marks   []plan.Action
+		evicts  []plan.Evict
+		byGroup = map[cluster.GroupID][]plan.Terminate{}
+		order   []cluster.GroupID
+	)
+	for _, a := range p.Actions {
+		switch a := a.(type) {
+		case plan.Grow:
+			grows = append(grows, a)
+		case plan.Cordon, plan.Uncordon:
+			marks = append(marks, a)
+		case plan.Evict:
+			evicts = append(evicts, a)
+		case plan.Terminate:
+			if _, ok := byGroup[a.Group]; !ok {
+				order = append(order, a.Group)
+			}
+			byGroup[a.Group] = append(byGroup[a.Group], a)
+		}
+	}
+	for _, a := range grows {
+		r.one(ctx, func(ctx context.Context) { r.grow(ctx, a) })
+	}
+	each(marks, func(a plan.Action) {
+		r.one(ctx, func(ctx context.Context) { r.mark(ctx, a) })
+	})
+	each(evicts, func(a plan.Evict) {
+		r.one(ctx, func(ctx context.Context) { r.evict(ctx, a) })
+	})
+	for _, g := range order {
+		r.one(ctx, func(ctx context.Context) { r.terminate(ctx, g, byGroup[g]) })
+	}
+	return r.outcomes
+}
+
+// one starts an action unless the agent is stopping or may not act, and lets a
+// started one finish within its own time.
+func (r *round) one(ctx context.Context, do func(context.Context)) {
+	if ctx.Err() != nil {
+		return
+	}
+	if r.MayAct != nil {
+		if ok, _ := r.MayAct(); !ok {
+			return
+		}
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), actionTimeout)
+	defer cancel()
+	do(bounded)
+	if r.Beat != nil {
+		r.Beat()
+	}
+}
+
+// each runs do for every item, at most parallel at once.
+func each[T any](items []T, do func(T)) {
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	for _, item := range items {
+		g.Go(func() error {
+			do(item)
+			return nil
+		})
+	}
+	_ = g.Wait() // the workers report through outcomes
+}
+
+// done notes what became of an action and logs it.
+func (r *round) done(o cluster.Outcome, err error, kind string, start time.Time, log *logrus.Entry, words string) {
+	o.At = time.Now()
+	log = log.WithField("took", o.At.Sub(start).Round(time.Millisecond).String())
+	if err != nil {
+		o.Error, o.Kind = err.Error(), kind
+		log.WithFields(logrus.Fields{"kind": kind, "error": err.Error()}).Warn(words + ": refused or failed")
+	} else {
+		log.Info(words)
+	}
+	r.mu.Lock()
+	r.outcomes = append(r.outcomes, o)
+	r.mu.Unlock()
+}

@@ -1,0 +1,117 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+)
+
+func kubeUID(uid cluster.UID) types.UID { return types.UID(uid) }
+
+func split(key cluster.PodKey) (namespace, name string) {
+	namespace, name, _ = strings.Cut(string(key), "/")
+	return namespace, name
+}
+
+// reason is the API's word for an error, for cluster.Outcome.Kind.
+func reason(err error) string {
+	if r := apierrors.ReasonForError(err); r != metav1.StatusReasonUnknown {
+		return string(r)
+	}
+	if err != nil {
+		return "other"
+	}
+	return ""
+}
+
+// mark carries out a Cordon or an Uncordon.
+func (r *round) mark(ctx context.Context, a plan.Action) {
+	start := time.Now()
+	switch a := a.(type) {
+	case plan.Cordon:
+		err := r.changeNode(ctx, a.Node, a.UID, cordon)
+		log := r.Log.WithFields(logrus.Fields{"node": string(a.Node), "rule": a.Rule, "why": a.Why})
+		r.done(cluster.Outcome{Action: "cordon", Node: a.Node}, err, reason(err), start, log, fmt.Sprintf("cordon %s", a.Node))
+		if err != nil {
+			r.Recorder.Eventf(nodeRef(a.Node), corev1.EventTypeWarning, "ScaleDownFailed", "failed to mark the node as toBeDeleted/unschedulable: %v", err)
+			return
+		}
+		r.Recorder.Eventf(nodeRef(a.Node), corev1.EventTypeNormal, "ScaleDown", "marked the node as toBeDeleted/unschedulable: %s", a.Why)
+	case plan.Uncordon:
+		err := r.changeNode(ctx, a.Node, a.UID, uncordon)
+		log := r.Log.WithFields(logrus.Fields{"node": string(a.Node), "rule": a.Rule, "why": a.Why})
+		r.done(cluster.Outcome{Action: "uncordon", Node: a.Node}, err, reason(err), start, log, fmt.Sprintf("uncordon %s", a.Node))
+		if err == nil {
+			r.Recorder.Eventf(nodeRef(a.Node), corev1.EventTypeNormal, "ScaleDownCancelled", "the node stays: %s", a.Why)
+		}
+	}
+}
+
+// changeNode applies change to the live node, provided that it is still the one
+// that the plan spoke of. A conflicting writer is retried; nothing is overwritten.
+func (r *round) changeNode(ctx context.Context, name cluster.NodeName, uid cluster.UID, change func(*corev1.Node, time.Time) bool) error {
+	nodes := r.Client.CoreV1().Nodes()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		n, err := nodes.Get(ctx, string(name), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if uid != "" && n.UID != kubeUID(uid) {
+			return fmt.Errorf("node %s is another one now: UID %s, not %s", name, n.UID, uid)
+		}
+		if !change(n, time.Now()) {
+			return nil
+		}
+		_, err = nodes.Update(ctx, n, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// cordon marks n for deletion. A cordon that somebody else made stays theirs: only
+// a cordon set here carries the annotation by which it is undone.
+func cordon(n *corev1.Node, now time.Time) bool {
+	changed := false
+	if !slices.ContainsFunc(n.Spec.Taints, isOurs) {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: cluster.TaintToBeDeleted, Value: strconv.FormatInt(now.Unix(), 10), Effect: corev1.TaintEffectNoSchedule})
+		changed = true
+	}
+	if !n.Spec.Unschedulable {
+		n.Spec.Unschedulable = true
+		if n.Annotations == nil {
+			n.Annotations = map[string]string{}
+		}
+		n.Annotations[cluster.AnnotationCordoned] = now.UTC().Format(time.RFC3339)
+		changed = true
+	}
+	return changed
+}
+
+// uncordon takes the taint away, and the cordon where it is marked as ours.
+func uncordon(n *corev1.Node, _ time.Time) bool {
+	before := len(n.Spec.Taints)
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, isOurs)
+	changed := len(n.Spec.Taints) != before
+	if _, ours := n.Annotations[cluster.AnnotationCordoned]; ours {
+		n.Spec.Unschedulable = false
+		delete(n.Annotations, cluster.AnnotationCordoned)
+		// The API server's defaulting adds this taint with spec.unschedulable and the
+		// node controller takes it away; nothing here touches it.
+		changed = true
+	}
+	return changed
+}
+
+func isOurs(t corev1.Taint) bool { return t.Key == cluster.TaintToBeDeleted }

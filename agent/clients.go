@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/record"
+)
+
+// restConfig reads the kubeconfig, or the pod's own account where there is none and
+// the process runs in a pod.
+func restConfig(c Config, typed bool) (*rest.Config, error) {
+	path, err := c.KubeconfigPath(typed)
+	var cfg *rest.Config
+	switch {
+	case err == nil:
+		cfg, err = clientcmd.BuildConfigFromFlags("", path)
+		if err != nil {
+			return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
+		}
+	case os.Getenv("KUBERNETES_SERVICE_HOST") != "":
+		inCluster, inErr := rest.InClusterConfig()
+		if inErr != nil {
+			return nil, errors.Join(err, inErr)
+		}
+		cfg = inCluster
+	default:
+		return nil, err
+	}
+	cfg.ContentType = "application/vnd.kubernetes.protobuf"
+	cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	cfg.UserAgent = "autoscaler-agent/" + Version()
+	cfg.QPS, cfg.Burst = 100, 200 // evictions come in bursts; watches are not counted
+	cfg.WarningHandler = rest.NoWarnings{}
+	return cfg, nil
+}
+
+// newClients makes the client of the services and one for the Lease alone, which no
+// burst of evictions may hold up.
+func newClients(c Config, typed bool) (services, lease kubernetes.Interface, err error) {
+	cfg, err := restConfig(c, typed)
+	if err != nil {
+		return nil, nil, err
+	}
+	services, err = kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make client: %w", err)
+	}
+	own := rest.CopyConfig(cfg)
+	own.Timeout = c.Lease.RenewDeadline / 2
+	own.QPS, own.Burst = 10, 10
+	lease, err = kubernetes.NewForConfig(own)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make client: %w", err)
+	}
+	return services, lease, nil
+}
+
+// newRecorder makes the event recorder of all services. Events are best effort;
+// those that cannot be sent are dropped after client-go's own attempts.
+func newRecorder(client kubernetes.Interface, host string) (record.EventRecorder, func()) {
+	b := record.NewBroadcaster(record.WithSleepDuration(2 * time.Second))
+	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "autoscaler-agent", Host: host}), b.Shutdown
+}

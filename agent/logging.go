@@ -1,0 +1,84 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/coreos/go-systemd/v22/journal"
+	"github.com/sirupsen/logrus"
+	"k8s.io/klog/v2"
+)
+
+// identifier is SYSLOG_IDENTIFIER: journal.Send sets none by itself, and
+// `journalctl -t` would miss the lines.
+const identifier = "autoscaler-agent"
+
+// NewLogger returns the agent's one logger: native journal fields when stderr is the
+// journal, text on errout otherwise. client-go's own log lines are dropped: it
+// repeats a lost connection many times a minute, and the agent says it once.
+func NewLogger(level string, errout io.Writer) *logrus.Logger {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	log := logrus.New()
+	if l, err := logrus.ParseLevel(level); err == nil {
+		log.SetLevel(l)
+	}
+	log.SetOutput(errout)
+	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, DisableColors: true, TimestampFormat: "2006-01-02T15:04:05.000Z07:00"})
+	if native, err := journal.StderrIsJournalStream(); err == nil && native && errout == os.Stderr {
+		log.SetOutput(io.Discard)
+		log.AddHook(journalHook{fallback: errout})
+	}
+	return log
+}
+
+// journalHook sends each entry to journald with its fields upper-case.
+type journalHook struct{ fallback io.Writer }
+
+func (journalHook) Levels() []logrus.Level { return logrus.AllLevels }
+
+func (h journalHook) Fire(e *logrus.Entry) error {
+	fields := map[string]string{"SYSLOG_IDENTIFIER": identifier}
+	for k, v := range e.Data {
+		fields[fieldName(k)] = fmt.Sprint(v)
+	}
+	if err := journal.Send(e.Message, priority(e.Level), fields); err != nil {
+		_, err = fmt.Fprintf(h.fallback, "%s %v\n", e.Message, fields)
+		return err
+	}
+	return nil
+}
+
+// fieldName makes a journal field name: upper-case letters, digits and underscores,
+// not starting with an underscore or a digit.
+func fieldName(key string) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, key)
+	if name = strings.TrimLeft(name, "_0123456789"); name == "" {
+		return "FIELD"
+	}
+	return name
+}
+
+func priority(l logrus.Level) journal.Priority {
+	switch l {
+	case logrus.PanicLevel, logrus.FatalLevel:
+		return journal.PriCrit
+	case logrus.ErrorLevel:
+		return journal.PriErr
+	case logrus.WarnLevel:
+		return journal.PriWarning
+	case logrus.InfoLevel:
+		return journal.PriInfo
+	}
+	return journal.PriDebug
+}

@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// metrics are those that dashboards for Cluster Autoscaler know, under its names,
+// and a few of the agent's own. The registry is its own: the process's default one
+// carries collectors that nobody asked for.
+type metrics struct {
+	registry      *prometheus.Registry
+	safe          prometheus.Gauge
+	nodes         *prometheus.GaugeVec
+	unschedulable prometheus.Gauge
+	groupMin      *prometheus.GaugeVec
+	groupMax      *prometheus.GaugeVec
+	groupTarget   *prometheus.GaugeVec
+	activity      *prometheus.GaugeVec
+	errors        *prometheus.CounterVec
+	scaledUp      prometheus.Counter
+	scaledDown    *prometheus.CounterVec
+	failedUp      *prometheus.CounterVec
+	evicted       *prometheus.CounterVec
+	held          *prometheus.GaugeVec
+	waited        prometheus.Histogram
+	decision      prometheus.Histogram
+	calls         *prometheus.HistogramVec
+}
+
+func newMetrics() *metrics {
+	m := &metrics{registry: prometheus.NewRegistry()}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+		m.registry.MustRegister(v)
+		return v
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		m.registry.MustRegister(v)
+		return v
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+		m.registry.MustRegister(v)
+		return v
+	}
+	m.safe = gauge("cluster_autoscaler_cluster_safe_to_autoscale", "1 while the agent may act and its facts are live.").WithLabelValues()
+	m.nodes = gauge("cluster_autoscaler_nodes_count", "Nodes by state.", "state")
+	m.unschedulable = gauge("cluster_autoscaler_unschedulable_pods_count", "Pods that the scheduler found no node for.").WithLabelValues()
+	m.groupMin = gauge("cluster_autoscaler_node_group_min_count", "Least size of a node group.", "node_group")
+	m.groupMax = gauge("cluster_autoscaler_node_group_max_count", "Largest size of a node group.", "node_group")
+	m.groupTarget = gauge("cluster_autoscaler_node_group_target_count", "Size that the cloud was asked for.", "node_group")
+	m.activity = gauge("cluster_autoscaler_last_activity", "Unix time of the last activity of a kind.", "activity")
+	m.errors = counter("cluster_autoscaler_errors_total", "Errors by type.", "type")
+	m.scaledUp = counter("cluster_autoscaler_scaled_up_nodes_total", "Nodes asked for by scale-ups.").WithLabelValues()
+	m.scaledDown = counter("cluster_autoscaler_scaled_down_nodes_total", "Nodes taken by scale-down, by reason.", "reason")
+	m.failedUp = counter("cluster_autoscaler_failed_scale_ups_total", "Scale-ups that the cloud refused, by reason.", "reason")
+	m.evicted = counter("cluster_autoscaler_evicted_pods_total", "Evictions asked for, by result.", "eviction_result")
+	m.held = gauge("autoscaler_held_count", "Things that the last plan held back, by kind and rule.", "kind", "rule")
+	m.waited = histogram("autoscaler_pod_pending_to_decision_seconds", "From the first sight of an unschedulable pod to the plan that covers it.",
+		[]float64{.1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10}).WithLabelValues().(prometheus.Histogram)
+	m.decision = histogram("autoscaler_decision_seconds", "Time that one plan took to make.", []float64{.0001, .0005, .001, .005, .01, .05, .1, .5, 1, 5}).WithLabelValues().(prometheus.Histogram)
+	m.calls = histogram("autoscaler_provider_call_seconds", "Calls to the cloud by method and result.", []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}, "method", "result")
+	return m
+}
+
+// saw updates the gauges from a Snapshot and the plan made of it.
+func (m *metrics) saw(s cluster.Snapshot, p plan.Plan, mayAct bool) {
+	m.safe.Set(0)
+	if mayAct && s.Stale == "" {
+		m.safe.Set(1)
+	}
+	ready, unready := 0, 0
+	for _, n := range s.Nodes {
+		if n.Ready == cluster.StatusTrue {
+			ready++
+		} else {
+			unready++
+		}
+	}
+	m.nodes.WithLabelValues("ready").Set(float64(ready))
+	m.nodes.WithLabelValues("unready").Set(float64(unready))
+	waiting := 0
+	for _, pod := range s.Pods {
+		if !pod.Unschedulable.IsZero() {
+			waiting++
+		}
+	}
+	m.unschedulable.Set(float64(waiting))
+	for _, v := range []*prometheus.GaugeVec{m.groupMin, m.groupMax, m.groupTarget, m.held} {
+		v.Reset()
+	}
+	for _, g := range s.Groups {
+		m.groupMin.WithLabelValues(string(g.ID)).Set(float64(g.Min))
+		m.groupMax.WithLabelValues(string(g.ID)).Set(float64(g.Max))
+		m.groupTarget.WithLabelValues(string(g.ID)).Set(float64(g.Target))
+	}
+	for _, h := range p.Held {
+		m.held.WithLabelValues(h.Kind, h.Rule).Add(float64(max(h.Count, 1)))
+	}
+	m.activity.WithLabelValues("main").Set(float64(s.Now.Unix()))
+}
+
+// did counts what became of a plan's actions.
+func (m *metrics) did(outcomes []cluster.Outcome, p plan.Plan) {
+	reasons := map[cluster.InstanceID]string{}
+	for _, a := range p.Actions {
+		if t, ok := a.(plan.Terminate); ok {
+			reasons[t.Instance] = t.Rule
+		}
+	}
+	for _, o := range outcomes {
+		at := float64(o.At.Unix())
+		switch {
+		case o.Action == "grow" && o.Error == "":
+			m.scaledUp.Add(float64(max(o.To-o.From, 0)))
+			m.activity.WithLabelValues("scaleUp").Set(at)
+		case o.Action == "grow":
+			m.failedUp.WithLabelValues(o.Kind).Inc()
+			m.errors.WithLabelValues("cloudProviderError").Inc()
+		case o.Action == "terminate" && o.Error == "":
+			m.scaledDown.WithLabelValues(reasons[o.Instance]).Inc()
+			m.activity.WithLabelValues("scaleDown").Set(at)
+		case o.Action == "terminate":
+			m.errors.WithLabelValues("cloudProviderError").Inc()
+		case o.Action == "evict" && o.Error == "":
+			m.evicted.WithLabelValues("succeeded").Inc()
+		case o.Action == "evict":
+			m.evicted.WithLabelValues("failed").Inc()
+		case o.Error != "":
+			m.errors.WithLabelValues("apiCallError").Inc()
+		}
+	}
+}
+
+// measured is the provider decorator that times every call.
+type measured struct {
+	provider.Provider
+	calls *prometheus.HistogramVec
+}
+
+func (p measured) observe(method string, start time.Time, err error) {
+	result := "ok"
+	if err != nil {
+		result = provider.KindOf(err).String()
+	}
+	p.calls.WithLabelValues(method, result).Observe(time.Since(start).Seconds())
+}
+
+// Groups is Provider's.
+func (p measured) Groups(ctx context.Context) (groups []cluster.NodeGroup, err error) {
+	defer func(start time.Time) { p.observe("groups", start, err) }(time.Now())
+	return p.Provider.Groups(ctx)
+}
+
+// Resize is Provider's.
+func (p measured) Resize(ctx context.Context, id cluster.GroupID, from, to int) (err error) {
+	defer func(start time.Time) { p.observe("resize", start, err) }(time.Now())
+	return p.Provider.Resize(ctx, id, from, to)
+}
+
+// Delete is Provider's.
+func (p measured) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) (err error) {
+	defer func(start time.Time) { p.observe("delete", start, err) }(time.Now())
+	return p.Provider.Delete(ctx, id, ids...)
+}

@@ -1,0 +1,276 @@
+package observe
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+const (
+	annotationSafeToEvict   = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	annotationSafeVolumes   = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+	annotationDoNotDisrupt  = "karpenter.sh/do-not-disrupt"
+	labelControlPlane       = "node-role.kubernetes.io/control-plane"
+	labelControlPlaneLegacy = "node-role.kubernetes.io/master"
+)
+
+// keptAnnotations are those that a decision may depend on; everything else is
+// dropped before an object enters the cache.
+var keptAnnotations = []string{
+	annotationSafeToEvict, annotationSafeVolumes, annotationDoNotDisrupt,
+	cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep,
+	corev1.MirrorPodAnnotationKey,
+}
+
+// convertNode turns a Node into the house's own. LeaseRenewed is not known here.
+func convertNode(n *corev1.Node) cluster.Node {
+	out := cluster.Node{
+		Name:          cluster.NodeName(n.Name),
+		UID:           cluster.UID(n.UID),
+		ProviderID:    n.Spec.ProviderID,
+		SystemUUID:    n.Status.NodeInfo.SystemUUID,
+		Created:       n.CreationTimestamp.Time,
+		Labels:        n.Labels,
+		Unschedulable: n.Spec.Unschedulable,
+		Capacity:      convertList(n.Status.Capacity),
+		Allocatable:   convertList(n.Status.Allocatable),
+		Deleting:      n.DeletionTimestamp != nil,
+	}
+	for _, key := range []string{cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep, annotationDoNotDisrupt} {
+		if v, ok := n.Annotations[key]; ok {
+			if out.Annotations == nil {
+				out.Annotations = map[string]string{}
+			}
+			out.Annotations[key] = v
+		}
+	}
+	for _, a := range n.Status.Addresses {
+		out.Addresses = append(out.Addresses, a.Address)
+	}
+	for _, t := range n.Spec.Taints {
+		out.Taints = append(out.Taints, cluster.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			out.Ready, out.ReadySince = convertStatus(c.Status), c.LastTransitionTime.Time
+		}
+	}
+	_, out.ControlPlane = n.Labels[labelControlPlane]
+	if _, legacy := n.Labels[labelControlPlaneLegacy]; legacy {
+		out.ControlPlane = true
+	}
+	return out
+}
+
+func convertStatus(s corev1.ConditionStatus) cluster.Status {
+	switch s {
+	case corev1.ConditionTrue:
+		return cluster.StatusTrue
+	case corev1.ConditionFalse:
+		return cluster.StatusFalse
+	}
+	return cluster.StatusUnknown
+}
+
+// convertPod turns a Pod into what is its own; its class is convertClass.
+func convertPod(p *corev1.Pod) cluster.Pod {
+	out := cluster.Pod{
+		Key:          cluster.PodKey(p.Namespace + "/" + p.Name),
+		UID:          cluster.UID(p.UID),
+		Node:         cluster.NodeName(p.Spec.NodeName),
+		Nominated:    cluster.NodeName(p.Status.NominatedNodeName),
+		Gated:        len(p.Spec.SchedulingGates) > 0,
+		Finished:     p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+		Created:      p.CreationTimestamp.Time,
+		Owner:        convertOwner(metav1.GetControllerOf(p)),
+		SafeToEvict:  p.Annotations[annotationSafeToEvict],
+		DoNotDisrupt: p.Annotations[annotationDoNotDisrupt] == "true",
+		LocalStorage: localStorage(p),
+	}
+	_, out.Mirror = p.Annotations[corev1.MirrorPodAnnotationKey]
+	if p.DeletionTimestamp != nil {
+		out.Deleting = p.DeletionTimestamp.Time
+	}
+	if g := p.Spec.TerminationGracePeriodSeconds; g != nil {
+		out.GracePeriod = time.Duration(*g) * time.Second
+	}
+	if p.Spec.NodeName == "" {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+				out.Unschedulable = c.LastTransitionTime.Time
+			}
+		}
+	}
+	return out
+}
+
+func convertOwner(ref *metav1.OwnerReference) *cluster.Owner {
+	if ref == nil {
+		return nil
+	}
+	return &cluster.Owner{Kind: ref.Kind, Name: ref.Name, UID: cluster.UID(ref.UID)}
+}
+
+func localStorage(p *corev1.Pod) string {
+	safe := strings.Split(p.Annotations[annotationSafeVolumes], ",")
+	for i := range p.Spec.Volumes {
+		v := &p.Spec.Volumes[i]
+		dies := v.HostPath != nil || v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory
+		if dies && !slices.Contains(safe, v.Name) {
+			return v.Name
+		}
+	}
+	return ""
+}
+
+// convertClass turns a pod's scheduling-relevant part into a class. schedulers are
+// the scheduler names whose verdict counts as kube-scheduler's.
+//
+// A DaemonSet's controller pins each pod to its node by a metadata.name field term.
+// Once the pod is bound that term decides nothing any more and would make one class
+// per node, so it is left out.
+func convertClass(p *corev1.Pod, schedulers []string) cluster.PodClass {
+	c := cluster.PodClass{
+		Namespace:    p.Namespace,
+		Labels:       p.Labels,
+		Requests:     convertList(podRequests(p)),
+		NodeSelector: p.Spec.NodeSelector,
+		HostPorts:    hostPorts(&p.Spec),
+	}
+	c.Requests.Pods = 1
+	if p.Spec.Priority != nil {
+		c.Priority = *p.Spec.Priority
+	}
+	ref := metav1.GetControllerOf(p)
+	if p.Spec.NodeName == "" || ref == nil || ref.Kind != "DaemonSet" {
+		c.Affinity = nodeAffinity(p.Spec.Affinity)
+	}
+	for _, t := range p.Spec.Tolerations {
+		c.Tolerations = append(c.Tolerations, cluster.Toleration{Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect)})
+	}
+	c.NotUnderstood = notUnderstood(&p.Spec, schedulers)
+	return c
+}
+
+func hostPorts(spec *corev1.PodSpec) []cluster.HostPort {
+	var out []cluster.HostPort
+	add := func(c *corev1.Container) {
+		for _, p := range c.Ports {
+			if p.HostPort <= 0 {
+				continue
+			}
+			hp := cluster.HostPort{IP: p.HostIP, Protocol: string(p.Protocol), Port: p.HostPort}
+			if hp.IP == "" {
+				hp.IP = "0.0.0.0"
+			}
+			if hp.Protocol == "" {
+				hp.Protocol = string(corev1.ProtocolTCP)
+			}
+			out = append(out, hp)
+		}
+	}
+	for i := range spec.Containers {
+		add(&spec.Containers[i])
+	}
+	for i := range spec.InitContainers {
+		// kube-scheduler counts the ports of sidecars, not those of init containers that end.
+		if r := spec.InitContainers[i].RestartPolicy; r != nil && *r == corev1.ContainerRestartPolicyAlways {
+			add(&spec.InitContainers[i])
+		}
+	}
+	return out
+}
+
+func nodeAffinity(a *corev1.Affinity) []cluster.NodeTerm {
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	terms := []cluster.NodeTerm{}
+	for _, t := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		terms = append(terms, cluster.NodeTerm{Labels: requirements(t.MatchExpressions), Fields: requirements(t.MatchFields)})
+	}
+	return terms
+}
+
+func requirements(in []corev1.NodeSelectorRequirement) []cluster.Requirement {
+	var out []cluster.Requirement
+	for _, r := range in {
+		out = append(out, cluster.Requirement{Key: r.Key, Operator: string(r.Operator), Values: r.Values})
+	}
+	return out
+}
+
+// notUnderstood lists what fit does not judge, in the API's words.
+func notUnderstood(spec *corev1.PodSpec, schedulers []string) []string {
+	var out []string
+	if a := spec.Affinity; a != nil {
+		if a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+			out = append(out, "required podAffinity")
+		}
+		if a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+			out = append(out, "required podAntiAffinity")
+		}
+	}
+	for _, c := range spec.TopologySpreadConstraints {
+		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
+			out = append(out, "DoNotSchedule topologySpreadConstraints")
+			break
+		}
+	}
+	for i := range spec.Volumes {
+		if kind := heldVolume(&spec.Volumes[i]); kind != "" && !slices.Contains(out, kind) {
+			out = append(out, kind)
+		}
+	}
+	if len(spec.ResourceClaims) > 0 {
+		out = append(out, "resourceClaims")
+	}
+	if spec.SchedulerName != "" && !slices.Contains(schedulers, spec.SchedulerName) {
+		out = append(out, fmt.Sprintf("schedulerName %s", spec.SchedulerName))
+	}
+	return out
+}
+
+// heldVolume names the kind of a volume that may bind a pod to certain nodes; empty
+// for those that any node can provide.
+func heldVolume(v *corev1.Volume) string {
+	s := v.VolumeSource
+	switch {
+	case s.PersistentVolumeClaim != nil:
+		return "persistentVolumeClaim volume"
+	case s.Ephemeral != nil:
+		return "ephemeral volume"
+	case s.ConfigMap != nil, s.Secret != nil, s.EmptyDir != nil, s.HostPath != nil, s.Projected != nil,
+		s.DownwardAPI != nil, s.CSI != nil, s.NFS != nil, s.Image != nil, s.GitRepo != nil:
+		return ""
+	case s == (corev1.VolumeSource{}): // API default: emptyDir
+		return ""
+	}
+	return "volume of a kind that is attached to nodes"
+}
+
+// daemonSetPod is the pod that a DaemonSet's controller would make for a node that
+// matches, with the tolerations that it always adds
+// (kubernetes/pkg/controller/daemon/util.AddOrUpdateDaemonPodTolerations).
+func daemonSetPod(namespace string, t *corev1.PodTemplateSpec) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: t.Labels}, Spec: *t.Spec.DeepCopy()}
+	add := func(key string, effect corev1.TaintEffect) {
+		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect})
+	}
+	add(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute)
+	add(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute)
+	add(corev1.TaintNodeDiskPressure, corev1.TaintEffectNoSchedule)
+	add(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule)
+	add(corev1.TaintNodePIDPressure, corev1.TaintEffectNoSchedule)
+	add(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule)
+	if p.Spec.HostNetwork {
+		add(corev1.TaintNodeNetworkUnavailable, corev1.TaintEffectNoSchedule)
+	}
+	return p
+}

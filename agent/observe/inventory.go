@@ -1,0 +1,279 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// Inventory reads the cloud on behalf of every service: one read at a time, shared
+// by all who wait for it, and the last good facts of each group kept when a later
+// read fails.
+type Inventory struct {
+	cloud provider.Provider
+	fast  time.Duration
+	slow  time.Duration
+	limit time.Duration // of one read
+	log   *logrus.Entry
+
+	told    string // the kind of failure last logged; Run's own
+	flight  singleflight.Group
+	kick    chan struct{}
+	changed chan struct{}
+
+	mu     sync.Mutex
+	hurry  bool
+	groups []cluster.NodeGroup // last good facts; immutable once stored
+	specs  map[cluster.InstanceID]string
+	readAt time.Time // of the last read that told anything; zero: never
+	err    error     // of the last read
+	failed int       // reads that failed in a row
+}
+
+// NewInventory makes an inventory that reads every fast while something comes or
+// goes and every slow otherwise; one read takes at most limit.
+func NewInventory(cloud provider.Provider, fast, slow, limit time.Duration, log *logrus.Entry) *Inventory {
+	return &Inventory{
+		cloud: cloud, fast: fast, slow: slow, limit: limit, log: log,
+		kick: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+		specs: map[cluster.InstanceID]string{},
+	}
+}
+
+// Changed receives after a read that differed from the one before.
+func (i *Inventory) Changed() <-chan struct{} { return i.changed }
+
+// Refresh asks for a read now, for example after an action.
+func (i *Inventory) Refresh() { poke(i.kick) }
+
+// Hurry sets the pace: fast while instances are expected to come or go.
+func (i *Inventory) Hurry(on bool) {
+	i.mu.Lock()
+	was := i.hurry
+	i.hurry = on
+	i.mu.Unlock()
+	if on && !was {
+		i.Refresh()
+	}
+}
+
+// Groups returns the node groups as read at most maxAge ago, reading the cloud when
+// they are older; maxAge 0 forces a read. The read is shared with everybody who
+// asks meanwhile and outlives ctx. On failure the last good facts come back marked
+// Stale together with the error; nil with an error means that nothing was ever
+// read. The slice is the caller's, what it points to is shared and must not be
+// changed.
+func (i *Inventory) Groups(ctx context.Context, maxAge time.Duration) ([]cluster.NodeGroup, error) {
+	i.mu.Lock()
+	fresh := i.err == nil && !i.readAt.IsZero() && time.Since(i.readAt) <= maxAge && maxAge > 0
+	i.mu.Unlock()
+	if !fresh {
+		ch := i.flight.DoChan("read", func() (any, error) {
+			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), i.limit)
+			defer cancel()
+			i.read(bounded)
+			return nil, nil
+		})
+		select {
+		case <-ch:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("read node groups: %w", ctx.Err())
+		}
+	}
+	groups, _, err := i.Last()
+	return groups, err
+}
+
+// Last returns what the last read told, without reading; the time is zero when
+// nothing was ever read.
+func (i *Inventory) Last() ([]cluster.NodeGroup, time.Time, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return append([]cluster.NodeGroup(nil), i.groups...), i.readAt, i.err
+}
+
+// Specs returns, by instance, the group's Template.Spec that was current when the
+// instance appeared. Instances that were there before the first read are absent.
+func (i *Inventory) Specs() map[cluster.InstanceID]string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	out := make(map[cluster.InstanceID]string, len(i.specs))
+	for id, spec := range i.specs {
+		out[id] = spec
+	}
+	return out
+}
+
+// Remember gives back what Specs returned before a restart.
+func (i *Inventory) Remember(specs map[cluster.InstanceID]string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for id, spec := range specs {
+		i.specs[id] = spec
+	}
+}
+
+// Run reads the cloud until ctx ends, at the pace that Hurry sets. A failing cloud
+// is asked half as often each time, down to the slow pace. It never returns an
+// error: a cloud that does not answer is a fact, not a reason to restart.
+func (i *Inventory) Run(ctx context.Context, beat func()) error {
+	for {
+		_, err := i.Groups(ctx, 0)
+		if ctx.Err() != nil {
+			return nil
+		}
+		i.report(err)
+		beat()
+		wait := time.NewTimer(i.pace())
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return nil
+		case <-i.kick:
+			wait.Stop()
+		case <-wait.C:
+		}
+	}
+}
+
+func (i *Inventory) pace() time.Duration {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	pace := i.slow
+	if i.hurry || i.readAt.IsZero() {
+		pace = i.fast
+	}
+	for n := 0; n < i.failed && pace < i.slow; n++ {
+		pace *= 2
+	}
+	return min(pace, i.slow)
+}
+
+// report says once that reading fails, once more when the kind of failure changes,
+// and once that it works again. Only Run calls it.
+func (i *Inventory) report(err error) {
+	kind := ""
+	if err != nil {
+		kind = provider.KindOf(err).String()
+	}
+	if kind == i.told {
+		return
+	}
+	i.told = kind
+	if err == nil {
+		i.log.Info("the cloud's node groups are read whole again")
+		return
+	}
+	i.log.WithFields(logrus.Fields{"kind": kind, "why": err.Error()}).
+		Error("the cloud's node groups could not be read whole; last good facts are used, nothing stale is grown or deleted")
+}
+
+func (i *Inventory) read(ctx context.Context) {
+	got, err := i.cloud.Groups(ctx)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.failed++; err == nil {
+		i.failed = 0
+	}
+	i.err = err
+	first := i.readAt.IsZero()
+	next := merge(i.groups, got, err)
+	if got != nil || err == nil {
+		i.readAt = time.Now()
+	}
+	i.learnSpecs(next, first)
+	if !sameFacts(i.groups, next) || first {
+		poke(i.changed)
+	}
+	i.groups = next
+}
+
+// merge keeps the last good facts of every group that the new read does not tell
+// whole. Absence counts only in a read without an error.
+func merge(old, got []cluster.NodeGroup, err error) []cluster.NodeGroup {
+	last := make(map[cluster.GroupID]cluster.NodeGroup, len(old))
+	for _, g := range old {
+		last[g.ID] = g
+	}
+	var out []cluster.NodeGroup
+	for _, g := range got {
+		if was, ok := last[g.ID]; ok && g.Stale != "" {
+			was.Stale = g.Stale
+			g = was
+		}
+		delete(last, g.ID)
+		out = append(out, g)
+	}
+	if err == nil {
+		return out
+	}
+	for _, g := range old {
+		if was, ok := last[g.ID]; ok {
+			was.Stale = "not read: " + firstLine(err)
+			out = append(out, was)
+		}
+	}
+	return out
+}
+
+func firstLine(err error) string {
+	var e *provider.Error
+	if errors.As(err, &e) {
+		return e.Error()
+	}
+	return err.Error()
+}
+
+func (i *Inventory) learnSpecs(groups []cluster.NodeGroup, first bool) {
+	seen := make(map[cluster.InstanceID]bool, len(i.specs))
+	known := map[cluster.InstanceID]bool{}
+	for _, g := range i.groups {
+		for _, in := range g.Instances {
+			known[in.ID] = true
+		}
+	}
+	for _, g := range groups {
+		for _, in := range g.Instances {
+			seen[in.ID] = true
+			if _, has := i.specs[in.ID]; !has && !first && !known[in.ID] && g.Template.Spec != "" && g.Stale == "" {
+				i.specs[in.ID] = g.Template.Spec
+			}
+		}
+	}
+	for id := range i.specs {
+		if !seen[id] && len(groups) > 0 {
+			delete(i.specs, id)
+		}
+	}
+}
+
+// sameFacts compares two reads without their times.
+func sameFacts(a, b []cluster.NodeGroup) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		x, y := a[i], b[i]
+		x.ReadAt, y.ReadAt = time.Time{}, time.Time{}
+		if !reflect.DeepEqual(x, y) {
+			return false
+		}
+	}
+	return true
+}
+
+func poke(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}

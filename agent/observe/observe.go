@@ -1,0 +1,237 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Config is what an operator may set; the environment names are
+// AUTOSCALER_OBSERVE_*.
+type Config struct {
+	// Fast and Slow are the cloud's polling periods: while something comes or goes,
+	// and while nothing does.
+	Fast time.Duration `default:"2s"`
+	Slow time.Duration `default:"30s"`
+	// Timeout bounds one read of the cloud.
+	Timeout time.Duration `default:"25s"`
+	// StaleAfter is how long the API server may be silent before its facts count as
+	// old. The Lease is renewed every 2 s, so silence is noticed.
+	StaleAfter time.Duration `split_words:"true" default:"15s"`
+	// Schedulers are the scheduler names whose Unschedulable verdict is understood.
+	Schedulers []string `default:"default-scheduler"`
+}
+
+// Observer holds the informers' converted facts and makes Snapshots of them.
+type Observer struct {
+	cfg       Config
+	log       *logrus.Entry
+	inventory *Inventory
+	world     *world
+	shared    informers.SharedInformerFactory
+	pods      informers.SharedInformerFactory
+	leases    informers.SharedInformerFactory
+	synced    []cache.InformerSynced
+	wakes     map[Urgency]chan struct{}
+
+	mu       sync.Mutex
+	heard    time.Time
+	trouble  map[string]watchTrouble
+	outcomes []cluster.Outcome
+}
+
+type watchTrouble struct {
+	at   time.Time
+	text string
+	rv   string // the informer's resource version when the trouble was seen
+	has  cache.SharedIndexInformer
+}
+
+// New builds the informers. shared is the factory that the other services use too
+// (built with Strip as its transform); pods and node Leases have factories of their
+// own, because they are filtered at the server.
+func New(cfg Config, client kubernetes.Interface, shared informers.SharedInformerFactory, inv *Inventory, log *logrus.Entry) (*Observer, error) {
+	o := &Observer{
+		cfg: cfg, log: log, inventory: inv, world: newWorld(cfg.Schedulers), shared: shared,
+		pods: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(Strip),
+			informers.WithTweakListOptions(func(l *metav1.ListOptions) { l.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed" })),
+		leases: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(Strip),
+			informers.WithNamespace(corev1.NamespaceNodeLease)),
+		wakes:   map[Urgency]chan struct{}{Soon: make(chan struct{}, 1), Later: make(chan struct{}, 1)},
+		trouble: map[string]watchTrouble{},
+		heard:   time.Now(),
+	}
+	w := o.world
+	return o, errors.Join(
+		watch(o, "nodes", shared.Core().V1().Nodes().Informer(), w.putNode, func(n *corev1.Node) Urgency { return w.dropNode(cluster.NodeName(n.Name)) }),
+		watch(o, "pods", o.pods.Core().V1().Pods().Informer(), w.putPod, func(p *corev1.Pod) Urgency { return w.dropPod(cluster.PodKey(p.Namespace + "/" + p.Name)) }),
+		watch(o, "daemonsets", shared.Apps().V1().DaemonSets().Informer(), w.putDaemonSet, func(d *appsv1.DaemonSet) Urgency {
+			return w.dropDaemonSet(cluster.PodKey(d.Namespace + "/" + d.Name))
+		}),
+		watch(o, "replicasets", shared.Apps().V1().ReplicaSets().Informer(), w.putReplicaSet, func(r *appsv1.ReplicaSet) Urgency { return w.dropReplicaSet(cluster.UID(r.UID)) }),
+		watch(o, "poddisruptionbudgets", shared.Policy().V1().PodDisruptionBudgets().Informer(), w.putBudget, func(b *policyv1.PodDisruptionBudget) Urgency {
+			return w.dropBudget(b.Namespace + "/" + b.Name)
+		}),
+		watch(o, "leases", o.leases.Coordination().V1().Leases().Informer(), w.putLease, func(l *coordinationv1.Lease) Urgency { return w.dropLease(cluster.NodeName(l.Name)) }),
+	)
+}
+
+// watch connects one informer to the world.
+func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, put, drop func(*T) Urgency) error {
+	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if t, ok := obj.(*T); ok {
+				o.wake(put(t))
+			}
+		},
+		UpdateFunc: func(_, obj any) {
+			if t, ok := obj.(*T); ok {
+				o.wake(put(t))
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = gone.Obj
+			}
+			if t, ok := obj.(*T); ok {
+				o.wake(drop(t))
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", name, err)
+	}
+	o.synced = append(o.synced, reg.HasSynced)
+	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { o.stumbled(name, informer, err) }); err != nil {
+		return fmt.Errorf("watch %s: %w", name, err)
+	}
+	return nil
+}
+
+// Start starts the informers and returns at once.
+func (o *Observer) Start(stop <-chan struct{}) {
+	o.shared.Start(stop)
+	o.pods.Start(stop)
+	o.leases.Start(stop)
+}
+
+// WaitForSync returns when every watch has told its whole list, or with ctx's end.
+func (o *Observer) WaitForSync(ctx context.Context) error {
+	if !cache.WaitForCacheSync(ctx.Done(), o.synced...) {
+		return fmt.Errorf("wait for caches: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// Wakes returns the channel that receives after a change of the given urgency.
+func (o *Observer) Wakes(u Urgency) <-chan struct{} { return o.wakes[u] }
+
+func (o *Observer) wake(u Urgency) {
+	if ch, ok := o.wakes[u]; ok {
+		poke(ch)
+	}
+}
+
+// Heard notes that the API server answered just now (the Lease was read or
+// renewed).
+func (o *Observer) Heard() {
+	o.mu.Lock()
+	o.heard = time.Now()
+	o.mu.Unlock()
+}
+
+func (o *Observer) stumbled(name string, informer cache.SharedIndexInformer, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.trouble[name] = watchTrouble{at: time.Now(), text: err.Error(), rv: informer.LastSyncResourceVersion(), has: informer}
+}
+
+// Stale says why the Kubernetes facts may be old; empty when they are live. A watch
+// that stumbled counts as broken until it has moved on or been quiet for a minute,
+// which is longer than the reflector's longest pause between attempts.
+func (o *Observer) Stale() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	if silent := now.Sub(o.heard); silent > o.cfg.StaleAfter {
+		return fmt.Sprintf("the API server has not answered since %s", o.heard.UTC().Format(time.RFC3339))
+	}
+	var why []string
+	for _, name := range sortedKeys(o.trouble) {
+		t := o.trouble[name]
+		if now.Sub(t.at) > time.Minute || t.has.LastSyncResourceVersion() != t.rv {
+			delete(o.trouble, name)
+			continue
+		}
+		if now.Sub(t.at) > o.cfg.StaleAfter || t.rv == "" {
+			why = append(why, fmt.Sprintf("watch %s: %s", name, t.text))
+		}
+	}
+	return strings.Join(why, "; ")
+}
+
+// Report hands over what became of a plan's actions; they appear in the next
+// Snapshot.
+func (o *Observer) Report(outcomes []cluster.Outcome) {
+	o.mu.Lock()
+	o.outcomes = append(o.outcomes, outcomes...)
+	o.mu.Unlock()
+}
+
+// Waiting returns since when, by this machine's clock, a pod that no earlier call
+// covered has been seen Unschedulable; zero when none has. It resets the mark.
+func (o *Observer) Waiting() time.Time {
+	o.world.mu.Lock()
+	defer o.world.mu.Unlock()
+	since := o.world.waitingSince
+	o.world.waitingSince = time.Time{}
+	return since
+}
+
+// Snapshot returns the world of this moment and takes the reported outcomes along.
+// It never waits for the cloud: groups are as last read, stamped with when.
+func (o *Observer) Snapshot() cluster.Snapshot {
+	s := o.Look()
+	o.mu.Lock()
+	s.Outcomes, o.outcomes = o.outcomes, nil
+	o.mu.Unlock()
+	return s
+}
+
+// Look is Snapshot for onlookers: it leaves the outcomes for the scaler.
+func (o *Observer) Look() cluster.Snapshot {
+	groups, _, _ := o.inventory.Last()
+	s := cluster.Snapshot{Stale: o.Stale()}
+	w := o.world
+	w.mu.Lock()
+	s.Nodes = w.nodes.snapshot()
+	s.Classes = w.classes.snapshot()
+	s.Pods = w.pods.snapshot()
+	s.DaemonSets = w.daemonSets.snapshot()
+	s.Budgets = w.budgets.snapshot()
+	s.Controllers = w.missing()
+	w.mu.Unlock()
+	s.Groups = correct(groups, s.Nodes, o.inventory.Specs())
+	s.Now = time.Now()
+	return s
+}
+
+func cutKey(key cluster.PodKey) (namespace, name string, ok bool) {
+	return strings.Cut(string(key), "/")
+}

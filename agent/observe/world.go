@@ -1,0 +1,314 @@
+package observe
+
+import (
+	"reflect"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Urgency is how soon a change of the world deserves a round.
+type Urgency int
+
+// The urgencies.
+const (
+	Never Urgency = iota // changes nothing that a decision reads
+	Later                // may start or stop a timer: within seconds
+	Soon                 // a pod waits, or a node came, went or changed: now
+)
+
+// world is the Kubernetes half of a Snapshot, kept up to date by watch events.
+type world struct {
+	mu          sync.Mutex
+	schedulers  []string
+	classes     classes
+	nodes       table[cluster.NodeName, cluster.Node]
+	pods        table[cluster.PodKey, cluster.Pod]
+	daemonSets  table[cluster.PodKey, cluster.DaemonSet]
+	budgets     table[string, cluster.Budget]
+	replicaSets map[cluster.UID]replicaSet
+	owned       map[cluster.UID]int // live pods by controller
+	renewed     map[cluster.NodeName]time.Time
+	selectors   map[string]budgetSelector
+	classBudget map[int][]string
+	// waitingSince is when the first pod that no round has seen yet was seen to be
+	// Unschedulable, by this machine's clock (the API's stamps have whole seconds).
+	waitingSince time.Time
+}
+
+type replicaSet struct {
+	key     cluster.PodKey
+	desired int
+	failing bool
+}
+
+type budgetSelector struct {
+	namespace string
+	selector  labels.Selector
+}
+
+func newWorld(schedulers []string) *world {
+	return &world{
+		schedulers:  schedulers,
+		replicaSets: map[cluster.UID]replicaSet{},
+		owned:       map[cluster.UID]int{},
+		renewed:     map[cluster.NodeName]time.Time{},
+		selectors:   map[string]budgetSelector{},
+		classBudget: map[int][]string{},
+	}
+}
+
+func (w *world) putNode(n *corev1.Node) Urgency {
+	row := convertNode(n)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old, had := w.nodes.get(row.Name)
+	row.LeaseRenewed = w.renewed[row.Name]
+	old.LeaseRenewed = row.LeaseRenewed
+	if had && reflect.DeepEqual(old, row) {
+		return Never
+	}
+	w.nodes.put(row.Name, row)
+	return Soon
+}
+
+func (w *world) dropNode(name cluster.NodeName) Urgency {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.nodes.drop(name)
+	return Soon
+}
+
+func (w *world) putLease(l *coordinationv1.Lease) Urgency {
+	if l.Spec.RenewTime == nil {
+		return Never
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := cluster.NodeName(l.Name)
+	w.renewed[name] = l.Spec.RenewTime.Time
+	if n, ok := w.nodes.get(name); ok {
+		n.LeaseRenewed = l.Spec.RenewTime.Time
+		w.nodes.put(name, n)
+	}
+	return Never
+}
+
+func (w *world) dropLease(name cluster.NodeName) Urgency {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.renewed, name)
+	return Never
+}
+
+func (w *world) putPod(p *corev1.Pod) Urgency {
+	row := convertPod(p)
+	class, terms := convertClass(p, w.schedulers), antiTerms(p)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	row.Class = w.intern(class, terms)
+	row.Budgets = w.classBudget[row.Class]
+	old, had := w.pods.get(row.Key)
+	if had {
+		w.classes.release(old.Class)
+		w.count(old, -1)
+	}
+	w.count(row, 1)
+	if had && reflect.DeepEqual(old, row) {
+		return Never
+	}
+	w.pods.put(row.Key, row)
+	switch {
+	case !row.Unschedulable.IsZero() && (old.Unschedulable.IsZero() || old.UID != row.UID):
+		if w.waitingSince.IsZero() {
+			w.waitingSince = time.Now()
+		}
+		return Soon
+	case had && old.Node == row.Node && old.Deleting.Equal(row.Deleting) && old.Class == row.Class && old.Gated == row.Gated &&
+		old.Finished == row.Finished && old.UID == row.UID:
+		return Never
+	}
+	return Later
+}
+
+func (w *world) dropPod(key cluster.PodKey) Urgency {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old, had := w.pods.get(key)
+	if !had {
+		return Never
+	}
+	w.classes.release(old.Class)
+	w.count(old, -1)
+	w.pods.drop(key)
+	if n, ok := w.nodes.get(old.Node); ok && draining(n) {
+		return Soon // the drain of that node may be done
+	}
+	return Later
+}
+
+func draining(n cluster.Node) bool {
+	for _, t := range n.Taints {
+		if t.Key == cluster.TaintToBeDeleted {
+			return true
+		}
+	}
+	return false
+}
+
+// count keeps how many live pods a controller has.
+func (w *world) count(p cluster.Pod, by int) {
+	if p.Owner == nil || p.Finished || !p.Deleting.IsZero() {
+		return
+	}
+	if w.owned[p.Owner.UID] += by; w.owned[p.Owner.UID] <= 0 {
+		delete(w.owned, p.Owner.UID)
+	}
+}
+
+func (w *world) intern(c cluster.PodClass, terms []antiTerm) int {
+	i, fresh := w.classes.intern(c, terms)
+	if fresh {
+		w.classBudget[i] = w.budgetsOf(c)
+	}
+	return i
+}
+
+func (w *world) putDaemonSet(d *appsv1.DaemonSet) Urgency {
+	pod := daemonSetPod(d.Namespace, &d.Spec.Template)
+	class, terms := convertClass(pod, w.schedulers), antiTerms(pod)
+	row := cluster.DaemonSet{Key: cluster.PodKey(d.Namespace + "/" + d.Name), UID: cluster.UID(d.UID)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	row.Class = w.intern(class, terms)
+	if old, had := w.daemonSets.get(row.Key); had {
+		w.classes.release(old.Class)
+		if old == row {
+			return Never
+		}
+	}
+	w.daemonSets.put(row.Key, row)
+	return Later
+}
+
+func (w *world) dropDaemonSet(key cluster.PodKey) Urgency {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old, had := w.daemonSets.get(key); had {
+		w.classes.release(old.Class)
+		w.daemonSets.drop(key)
+	}
+	return Later
+}
+
+func (w *world) putReplicaSet(rs *appsv1.ReplicaSet) Urgency {
+	row := replicaSet{key: cluster.PodKey(rs.Namespace + "/" + rs.Name), desired: 1}
+	if rs.Spec.Replicas != nil {
+		row.desired = int(*rs.Spec.Replicas)
+	}
+	for _, c := range rs.Status.Conditions {
+		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
+			row.failing = true
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if row.desired == 0 || rs.DeletionTimestamp != nil {
+		delete(w.replicaSets, cluster.UID(rs.UID))
+		return Never
+	}
+	w.replicaSets[cluster.UID(rs.UID)] = row
+	return Never
+}
+
+func (w *world) dropReplicaSet(uid cluster.UID) Urgency {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.replicaSets, uid)
+	return Never
+}
+
+// missing lists ReplicaSets whose pods are still to be made. One that reports
+// ReplicaFailure (quota, admission) is making none, so nothing is expected of it.
+func (w *world) missing() []cluster.Controller {
+	var out []cluster.Controller
+	for uid, rs := range w.replicaSets {
+		if n := rs.desired - w.owned[uid]; n > 0 && !rs.failing {
+			_, name, _ := cutKey(rs.key)
+			out = append(out, cluster.Controller{Owner: cluster.Owner{Kind: "ReplicaSet", Name: name, UID: uid}, Key: rs.key, Missing: n})
+		}
+	}
+	return out
+}
+
+func (w *world) putBudget(b *policyv1.PodDisruptionBudget) Urgency {
+	key := b.Namespace + "/" + b.Name
+	row := cluster.Budget{Key: key}
+	if b.Status.ObservedGeneration >= b.Generation {
+		row.Allowed = int(b.Status.DisruptionsAllowed)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	if err != nil {
+		selector = labels.Everything() // an unreadable budget protects its whole namespace
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old, had := w.budgets.get(key)
+	if was, ok := w.selectors[key]; !ok || was.selector.String() != selector.String() {
+		w.selectors[key] = budgetSelector{namespace: b.Namespace, selector: selector}
+		w.applyBudgets()
+	}
+	if had && old == row {
+		return Never
+	}
+	w.budgets.put(key, row)
+	return Later
+}
+
+func (w *world) dropBudget(key string) Urgency {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.budgets.drop(key)
+	delete(w.selectors, key)
+	w.applyBudgets()
+	return Later
+}
+
+// budgetsOf names the budgets that select pods of class c, sorted.
+func (w *world) budgetsOf(c cluster.PodClass) []string {
+	var out []string
+	for _, key := range sortedKeys(w.selectors) {
+		b := w.selectors[key]
+		if b.namespace == c.Namespace && b.selector.Matches(labels.Set(c.Labels)) {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// applyBudgets follows a change of the set of budgets: every class is matched
+// again, and pods whose budgets changed get them.
+func (w *world) applyBudgets() {
+	changed := false
+	for i, c := range w.classes.rows {
+		now := w.budgetsOf(c)
+		if !reflect.DeepEqual(now, w.classBudget[i]) {
+			w.classBudget[i], changed = now, true
+		}
+	}
+	if !changed {
+		return
+	}
+	w.pods.taken = nil
+	for i := range w.pods.rows {
+		w.pods.rows[i].Budgets = w.classBudget[w.pods.rows[i].Class]
+	}
+}

@@ -1,0 +1,192 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+)
+
+// recordPods is the largest number of pods in a Snapshot that the flight recorder
+// keeps: beyond it, writing a round down costs more than deciding it.
+const recordPods = 5000
+
+// scaler is the loop of observe, decide, act.
+type scaler struct {
+	cfg       ScalerConfig
+	policy    plan.Policy
+	observer  *observe.Observer
+	inventory *observe.Inventory
+	hand      *act.Hand
+	mayAct    func() (bool, string)
+	file      stateFile
+	recorder  *flight.Recorder
+	metrics   *metrics
+	log       *logrus.Entry
+
+	mu     sync.Mutex // guards what the local API reads
+	memory plan.Memory
+	last   plan.Plan
+	lastAt time.Time
+
+	said      string // the plan last logged
+	saveError string
+}
+
+// Run makes rounds until ctx ends.
+func (s *scaler) Run(ctx context.Context, beat func()) error {
+	s.hand.Beat = beat
+	rhythm := settling{quiet: s.cfg.Quiet, limit: s.cfg.Cap, calm: s.cfg.Calm}
+	until := time.Now()
+	for rhythm.wait(ctx, until, s.observer.Wakes(observe.Soon), s.inventory.Changed(), s.observer.Wakes(observe.Later)) {
+		until = s.round(ctx)
+		beat()
+	}
+	return nil
+}
+
+// round is one look, one decision and its effects. It returns when the next round
+// is due at the latest.
+func (s *scaler) round(ctx context.Context) time.Time {
+	next := time.Now().Add(s.cfg.Idle)
+	if _, readAt, _ := s.inventory.Last(); readAt.IsZero() {
+		return next // the first read wakes the loop; the inventory says why it does not come
+	}
+	waiting := s.observer.Waiting()
+	snapshot := s.observer.Snapshot()
+	s.mu.Lock()
+	before := s.memory
+	s.mu.Unlock()
+	start := time.Now()
+	p, memory := plan.Decide(snapshot, before, s.policy)
+	took := time.Since(start)
+	s.metrics.decision.Observe(took.Seconds())
+	if !waiting.IsZero() {
+		s.metrics.waited.Observe(time.Since(waiting).Seconds())
+	}
+	s.mu.Lock()
+	s.memory, s.last, s.lastAt = memory, p, snapshot.Now
+	s.mu.Unlock()
+	may, why := s.mayAct()
+	s.say(snapshot, p, may, why, took)
+	s.metrics.saw(snapshot, p, may)
+	s.inventory.Hurry(busy(snapshot, p))
+	// Promises are written down before they are acted on: a kill between the two
+	// must not buy twice.
+	s.save(memory)
+	if may && !s.cfg.DryRun && len(p.Actions) > 0 {
+		outcomes := s.hand.Do(ctx, p)
+		s.observer.Report(outcomes)
+		s.metrics.did(outcomes, p)
+		s.inventory.Refresh()
+		if len(outcomes) > 0 {
+			next = earliest(next, time.Now().Add(s.cfg.Calm))
+		}
+	}
+	s.record(snapshot, before, p)
+	if !p.Wake.IsZero() {
+		// A Wake that has passed already must not spin the loop.
+		next = earliest(next, later(p.Wake, time.Now().Add(s.cfg.Quiet)))
+	}
+	return next
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// say logs the plan when it is another than the last one logged.
+func (s *scaler) say(snapshot cluster.Snapshot, p plan.Plan, may bool, why string, took time.Duration) {
+	text := p.String()
+	if text == s.said {
+		return
+	}
+	s.said = text
+	log := s.log.WithField("took", took.Round(10*time.Microsecond).String())
+	if !may && len(p.Actions) > 0 {
+		log = log.WithField("why", "not acting: "+why)
+	} else if s.cfg.DryRun && len(p.Actions) > 0 {
+		log = log.WithField("why", "not acting: AUTOSCALER_SCALER_DRY_RUN is true")
+	}
+	for _, h := range p.Held {
+		if h.Kind != "pod" && h.Kind != "cluster" {
+			log.WithFields(logrus.Fields{h.Kind: h.Name, "rule": h.Rule, "why": h.Why}).Debug(h.String())
+		}
+	}
+	if text = strings.TrimSuffix(text, "\n"); text == "" {
+		text = "nothing to do and nothing held"
+	}
+	log.Infof("plan for %d nodes, %d pods, %d groups:\n%s", len(snapshot.Nodes), len(snapshot.Pods), len(snapshot.Groups), text)
+}
+
+// save writes the memory down; a failure is logged when it is new.
+func (s *scaler) save(memory plan.Memory) {
+	err := s.file.save(state{Memory: memory, Specs: s.inventory.Specs()})
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text == s.saveError {
+		return
+	}
+	s.saveError = text
+	if err != nil {
+		s.log.WithField("why", text).Error("the state is not written down: a restart starts its timers anew; mend " + Prefix + "_STATE_DIR")
+	} else {
+		s.log.Info("the state is written down again")
+	}
+}
+
+func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, p plan.Plan) {
+	if len(snapshot.Pods) > recordPods {
+		return
+	}
+	if err := s.recorder.Record(snapshot, before, s.policy, p.String()); err != nil {
+		s.log.WithField("why", err.Error()).Debug("the round is not recorded")
+	}
+}
+
+// busy tells whether something is coming or going, so that the cloud is worth
+// reading often: a target that its Ready nodes do not meet, a drain, an action.
+func busy(s cluster.Snapshot, p plan.Plan) bool {
+	if len(p.Actions) > 0 {
+		return true
+	}
+	ready := make(map[cluster.InstanceID]bool, len(s.Nodes))
+	for _, n := range s.Nodes {
+		if n.Ready == cluster.StatusTrue {
+			ready[cluster.InstanceID(n.ProviderID)] = true
+		}
+		for _, t := range n.Taints {
+			if t.Key == cluster.TaintToBeDeleted {
+				return true
+			}
+		}
+	}
+	for _, g := range s.Groups {
+		up := 0
+		for _, in := range g.Instances {
+			if in.Phase == cluster.PhaseDeleting && in.Member {
+				return true
+			}
+			if in.Member && ready[in.ID] {
+				up++
+			}
+		}
+		if up != g.Target {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+)
+
+// stateVersion changes when a field changes its meaning; a file of another version
+// is set aside like a torn one.
+const stateVersion = 1
+
+// state is what a restart must not forget. Every rule is safe without it.
+type state struct {
+	Version int                           `json:"version"`
+	Memory  plan.Memory                   `json:"memory"`
+	Specs   map[cluster.InstanceID]string `json:"specs,omitempty"`
+}
+
+// stateFile keeps state in <StateDir>/state.json.
+type stateFile struct{ path string }
+
+func newStateFile(dir string) stateFile { return stateFile{path: filepath.Join(dir, "state.json")} }
+
+// load reads the state. A missing file is an empty state. A torn or foreign one is
+// moved aside and reported; the state is empty then too, and the error says where
+// the old bytes are.
+func (f stateFile) load(now time.Time) (state, error) {
+	data, err := os.ReadFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return state{}, nil
+	}
+	if err != nil {
+		return state{}, fmt.Errorf("read state: %w", err)
+	}
+	var s state
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	err = d.Decode(&s)
+	if err == nil && s.Version != stateVersion {
+		err = fmt.Errorf("version %d, this build writes %d", s.Version, stateVersion)
+	}
+	if err == nil {
+		return s, nil
+	}
+	aside := fmt.Sprintf("%s.bad-%d", f.path, now.Unix())
+	if moved := os.Rename(f.path, aside); moved != nil {
+		return state{}, fmt.Errorf("read state: %w; set aside: %w", err, moved)
+	}
+	return state{}, fmt.Errorf("read state: %w; set aside as %s, starting empty", err, aside)
+}
+
+// save writes the state; unchanged bytes are not written again.
+func (f stateFile) save(s state) error {
+	s.Version = stateVersion
+	data, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
+	if _, err := atomicfile.Write(f.path, append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
+	return nil
+}

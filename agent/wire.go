@@ -1,0 +1,242 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/sirupsen/logrus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/pulse"
+)
+
+// Memory limits of the process. The soft limit makes the collector work harder
+// before the process grows; a large cluster passes it and pays with CPU, not with
+// its life.
+const (
+	gcPercent    = 50
+	flightBudget = 1 << 20 // bytes of recorded rounds
+)
+
+// running is the agent at work.
+type running struct {
+	cfg          Config
+	log          *logrus.Entry
+	identity     string
+	started      time.Time
+	board        *pulse.Board
+	metrics      *metrics
+	client       kubernetes.Interface
+	factory      informers.SharedInformerFactory
+	recorder     record.EventRecorder
+	observer     *observe.Observer
+	inventory    *observe.Inventory
+	gate         *gate
+	scaler       *scaler
+	serviceNames []string
+	voice        voice
+}
+
+// Run works until ctx ends; then it finishes what it is in and returns nil. An
+// error means that the process should be restarted, or that its configuration must
+// be mended.
+func Run(ctx context.Context, cfg Config, logger *logrus.Logger) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	a, err := wire(ctx, cfg, logger.WithField("service", "agent"))
+	if err != nil {
+		return err
+	}
+	watchdog, err := daemon.SdWatchdogEnabled(false)
+	if err != nil {
+		return fmt.Errorf("read watchdog settings: %w", err)
+	}
+	a.log.WithFields(logrus.Fields{"version": Version(), "node": a.identity}).Info("starting")
+	defer a.log.Info("stopped")
+	services := a.services()
+	for _, s := range services {
+		a.serviceNames = append(a.serviceNames, s.Name)
+	}
+	return Supervisor{
+		Log: a.log, Board: a.board, Watchdog: watchdog, ReadyWithin: time.Minute, Status: a.statusLine, Ready: a.ready,
+		Notify: func(state string) {
+			if _, err := daemon.SdNotify(false, state); err != nil {
+				a.log.WithField("why", err.Error()).Debug("systemd was not told")
+			}
+		},
+	}.Run(ctx, a.early(), services)
+}
+
+// wire builds everything and starts nothing.
+func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) {
+	a := &running{cfg: cfg, log: log, started: time.Now(), board: &pulse.Board{}, metrics: newMetrics(), voice: voice{log: log}}
+	if a.identity = cfg.NodeName; a.identity == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("read host name: %w (set %s_NODE_NAME)", err, Prefix)
+		}
+		a.identity = host
+	}
+	client, leaseClient, err := newClients(cfg, false)
+	if err != nil {
+		return nil, err
+	}
+	a.client = client
+	a.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(observe.Strip))
+	cloud, err := a.provider(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.inventory = observe.NewInventory(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
+	a.observer, err = observe.New(cfg.Observe, client, a.factory, a.inventory, a.entry("observe"))
+	if err != nil {
+		return nil, err
+	}
+	a.gate = &gate{cfg: cfg.Lease, identity: a.identity, client: leaseClient, log: a.entry("lease"), heard: a.observer.Heard}
+	var stop func()
+	a.recorder, stop = newRecorder(client, a.identity)
+	context.AfterFunc(ctx, stop)
+	a.wireScaler(cloud)
+	return a, nil
+}
+
+func (a *running) entry(service string) *logrus.Entry {
+	return a.log.Logger.WithField("service", service)
+}
+
+// provider makes the cloud's stack, outermost first: measured(cloud).
+func (a *running) provider(ctx context.Context) (provider.Provider, error) {
+	cloud, err := a.cfg.Parts.provider(ctx, a.cfg)
+	if err != nil {
+		return nil, fmt.Errorf("provider %s: %w", a.cfg.Provider, err)
+	}
+	return measured{Provider: cloud, calls: a.metrics.calls}, nil
+}
+
+func (a *running) wireScaler(cloud provider.Provider) {
+	log := a.entry("scaler")
+	a.scaler = &scaler{
+		cfg: a.cfg.Scaler, policy: a.cfg.Scaling, observer: a.observer, inventory: a.inventory, mayAct: a.gate.MayAct,
+		hand:     &act.Hand{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.gate.MayAct},
+		file:     newStateFile(a.cfg.StateDir),
+		recorder: flight.New(flightBudget), metrics: a.metrics, log: log,
+	}
+	kept, err := a.scaler.file.load(time.Now())
+	if err != nil {
+		log.WithField("why", err.Error()).Error("the state of the last run is not usable: timers and backoffs start anew")
+	}
+	a.scaler.memory = kept.Memory
+	a.inventory.Remember(kept.Specs)
+}
+
+// early are the services that need no caches.
+func (a *running) early() []Service {
+	list := []Service{{Name: "lease", Budget: time.Minute, Run: a.gate.Run}}
+	if a.cfg.Listen != "off" {
+		list = append(list, Service{Name: "metrics", Budget: time.Minute, Run: a.serveMetrics})
+	}
+	if a.cfg.Socket != "off" {
+		list = append(list, Service{Name: "socket", Budget: time.Minute, Run: a.serveSocket})
+	}
+	return append(list, Service{Name: "inventory", Budget: 2*a.cfg.Observe.Slow + a.cfg.Observe.Timeout, Run: a.inventory.Run})
+}
+
+// services is the list of the house.
+func (a *running) services() []Service {
+	var list []Service
+	if a.cfg.Scaler.Enabled {
+		list = append(list, Service{Name: "scaler", Budget: 2*a.cfg.Scaler.Idle + 2*time.Minute, Run: a.scaler.Run})
+	}
+	return append(list, a.cfg.Parts.services(a)...)
+}
+
+// ready starts the informers and waits until their lists are here.
+func (a *running) ready(ctx context.Context) error {
+	a.watchOther(ctx)
+	a.observer.Start(ctx.Done())
+	return a.observer.WaitForSync(ctx)
+}
+
+// watchOther watches the Lease of an in-cluster Cluster Autoscaler.
+func (a *running) watchOther(ctx context.Context) {
+	f := informers.NewSharedInformerFactoryWithOptions(a.client, 0, informers.WithNamespace(a.cfg.Lease.Namespace), informers.WithTransform(observe.Strip),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + OtherLease }))
+	informer := f.Coordination().V1().Leases().Informer()
+	see := func(obj any, first bool) {
+		if l, ok := obj.(*coordinationv1.Lease); ok && l.Name == OtherLease {
+			a.gate.saw(l, first)
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { see(obj, true) },
+		UpdateFunc: func(_, obj any) { see(obj, false) },
+		DeleteFunc: func(any) { a.gate.saw(nil, false) },
+	})
+	if err != nil {
+		a.log.WithField("why", err.Error()).Error("the Lease of a Cluster Autoscaler is not watched")
+		return
+	}
+	f.Start(ctx.Done())
+}
+
+// statusLine is systemd's STATUS=. Computing it is also what notices changes of
+// state, so each is logged once.
+func (a *running) statusLine() string {
+	may, why := a.gate.MayAct()
+	stale := a.observer.Stale()
+	_, readAt, err := a.inventory.Last()
+	a.voice.say("acting", why, "acting", "not acting")
+	a.voice.say("kubernetes", stale, "the API server is heard again", "the Kubernetes facts are old: services wait, nothing is deleted")
+	switch {
+	case stale != "":
+		return "degraded: " + stale
+	case err != nil:
+		return "degraded: cloud: " + err.Error()
+	case readAt.IsZero():
+		return "waiting for the first read of the cloud"
+	case !may:
+		return "not acting: " + why
+	}
+	return "acting"
+}
+
+// voice logs a condition once when it starts or changes its words, and once when it
+// ends.
+type voice struct {
+	mu   sync.Mutex
+	log  *logrus.Entry
+	last map[string]string
+}
+
+func (v *voice) say(about, why, fine, trouble string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.last == nil {
+		v.last = map[string]string{}
+	}
+	was := v.last[about]
+	if was == why {
+		return
+	}
+	v.last[about] = why
+	if why == "" {
+		v.log.Info(fine)
+	} else {
+		v.log.WithField("why", why).Warn(trouble + ": " + why)
+	}
+}
