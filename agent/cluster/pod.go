@@ -13,7 +13,7 @@ type PodClass struct {
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	// Affinity is required node affinity: terms are OR-ed. nil means none; an empty
 	// non-nil list matches no node, as in kube-scheduler.
-	Affinity    []NodeTerm   `json:"affinity,omitempty"`
+	Affinity    []NodeTerm   `json:"affinity,omitzero"`
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 	Priority    int32        `json:"priority,omitempty"`
 	// NodeName is set for pods that name their node themselves.

@@ -1,0 +1,181 @@
+package fit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Shape is what the filters see of a node besides its room.
+type Shape struct {
+	Name          cluster.NodeName // empty for a template
+	Labels        map[string]string
+	Taints        []cluster.Taint
+	Unschedulable bool
+}
+
+// Filter is one of kube-scheduler's filters. Words says why the class is refused,
+// in the scheduler's style; empty means that the node passes.
+type Filter struct {
+	Rule  string
+	Name  string // the scheduler's plugin
+	words func(c *cluster.PodClass, s *Shape) string
+}
+
+// Filters are the filters that look at a node's shape, in kube-scheduler's order.
+// Ports (F5) and resources (F6) follow; they look at the room that is left and are
+// judged by Space.
+var Filters = []Filter{
+	{"F0", "understood", func(c *cluster.PodClass, _ *Shape) string {
+		if len(c.NotUnderstood) == 0 {
+			return ""
+		}
+		return "not judged by this version: " + strings.Join(slices.Sorted(slices.Values(c.NotUnderstood)), ", ")
+	}},
+	{"F1", "NodeUnschedulable", func(c *cluster.PodClass, s *Shape) string {
+		if !s.Unschedulable || tolerated(c.Tolerations, cluster.Taint{Key: "node.kubernetes.io/unschedulable", Effect: noSchedule}) {
+			return ""
+		}
+		return "node(s) were unschedulable"
+	}},
+	{"F2", "NodeName", func(c *cluster.PodClass, s *Shape) string {
+		if c.NodeName == "" || c.NodeName == s.Name {
+			return ""
+		}
+		return "node(s) didn't match the requested node name"
+	}},
+	{"F3", "TaintToleration", func(c *cluster.PodClass, s *Shape) string {
+		for _, t := range s.Taints {
+			if (t.Effect == noSchedule || t.Effect == noExecute) && !tolerated(c.Tolerations, t) {
+				return fmt.Sprintf("node(s) had untolerated taint {%s: %s}", t.Key, t.Value)
+			}
+		}
+		return ""
+	}},
+	{"F4", "NodeAffinity", func(c *cluster.PodClass, s *Shape) string {
+		if selected(c, s) {
+			return ""
+		}
+		return "node(s) didn't match Pod's node affinity/selector"
+	}},
+}
+
+// The rules of the two filters that look at the room left.
+const (
+	RulePorts     = "F5" // NodePorts
+	RuleResources = "F6" // NodeResourcesFit
+)
+
+// Refused runs the shape filters in order and returns the first refusal; an empty
+// rule means that the shape passes.
+func Refused(c *cluster.PodClass, s *Shape) (rule, words string) {
+	for i := range Filters {
+		if w := Filters[i].words(c, s); w != "" {
+			return Filters[i].Rule, w
+		}
+	}
+	return "", ""
+}
+
+// Passes is Refused without the words, and without allocating.
+func Passes(c *cluster.PodClass, s *Shape) bool {
+	if len(c.NotUnderstood) > 0 || c.NodeName != "" && c.NodeName != s.Name {
+		return false
+	}
+	if s.Unschedulable && !tolerated(c.Tolerations, cluster.Taint{Key: "node.kubernetes.io/unschedulable", Effect: noSchedule}) {
+		return false
+	}
+	for _, t := range s.Taints {
+		if (t.Effect == noSchedule || t.Effect == noExecute) && !tolerated(c.Tolerations, t) {
+			return false
+		}
+	}
+	return selected(c, s)
+}
+
+const (
+	noSchedule = "NoSchedule"
+	noExecute  = "NoExecute"
+)
+
+// tolerated follows v1.Toleration.ToleratesTaint. Operators other than Exists and
+// Equal tolerate nothing here.
+func tolerated(ts []cluster.Toleration, taint cluster.Taint) bool {
+	for _, t := range ts {
+		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+			continue
+		}
+		switch t.Operator {
+		case "Exists":
+			return true
+		case "", "Equal":
+			if t.Value == taint.Value {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// startupKeys are the taints that a node loses by itself on its way to Ready, or
+// that mark its way out. None of them says what the group's next node will carry.
+var startupKeys = []string{
+	"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable",
+	"node.kubernetes.io/network-unavailable", "node.kubernetes.io/memory-pressure",
+	"node.kubernetes.io/disk-pressure", "node.kubernetes.io/pid-pressure",
+	"node.cloudprovider.kubernetes.io/uninitialized", "node.cloudprovider.kubernetes.io/shutdown",
+	cluster.TaintToBeDeleted, cluster.TaintDeletionCandidate,
+}
+
+var startupPrefixes = []string{
+	"startup-taint.cluster-autoscaler.kubernetes.io/", "status-taint.cluster-autoscaler.kubernetes.io/",
+	"ignore-taint.cluster-autoscaler.kubernetes.io/",
+}
+
+// Startup tells whether a taint belongs to a node's life and not to its kind.
+func Startup(t cluster.Taint) bool {
+	if slices.Contains(startupKeys, t.Key) {
+		return true
+	}
+	for _, p := range startupPrefixes {
+		if strings.HasPrefix(t.Key, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// Lasting returns the taints that stay: all but the startup ones.
+func Lasting(ts []cluster.Taint) []cluster.Taint {
+	if !slices.ContainsFunc(ts, Startup) {
+		return ts
+	}
+	return slices.DeleteFunc(slices.Clone(ts), Startup)
+}
+
+// daemonTolerations are what the DaemonSet controller adds to every pod it makes
+// (util.AddOrUpdateDaemonPodTolerations). Effect is left empty where the controller
+// writes one, which is wider only for taints that Kubernetes itself never sets.
+var daemonTolerations = []cluster.Toleration{
+	{Key: "node.kubernetes.io/not-ready", Operator: "Exists"},
+	{Key: "node.kubernetes.io/unreachable", Operator: "Exists"},
+	{Key: "node.kubernetes.io/disk-pressure", Operator: "Exists"},
+	{Key: "node.kubernetes.io/memory-pressure", Operator: "Exists"},
+	{Key: "node.kubernetes.io/pid-pressure", Operator: "Exists"},
+	{Key: "node.kubernetes.io/unschedulable", Operator: "Exists"},
+	{Key: "node.kubernetes.io/network-unavailable", Operator: "Exists"},
+}
+
+// DaemonRunsOn tells whether a DaemonSet of this class puts a pod on a node of this
+// shape. Features that fit does not judge do not keep it away: its room is reserved
+// rather than forgotten.
+func DaemonRunsOn(c *cluster.PodClass, s *Shape) bool {
+	for _, t := range s.Taints {
+		if (t.Effect == noSchedule || t.Effect == noExecute) && !tolerated(c.Tolerations, t) && !tolerated(daemonTolerations, t) {
+			return false
+		}
+	}
+	return (c.NodeName == "" || c.NodeName == s.Name) && selected(c, s)
+}
