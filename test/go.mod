@@ -20,7 +20,10 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
+require github.com/sirupsen/logrus v1.10.2 // indirect
+
 require (
+	github.com/autoscaler-agent/autoscaler-agent v0.0.0-00010101000000-000000000000
 	github.com/aws/aws-sdk-go-v2/feature/ec2/imds v1.20.6 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.9 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.8.9 // indirect
