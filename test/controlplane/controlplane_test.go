@@ -1,0 +1,526 @@
+package controlplane
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	certv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/cluster-bootstrap/token/jws"
+)
+
+const (
+	tokenID     = "07401b"
+	tokenSecret = "f395accd246ae52d"
+)
+
+// eventually polls until try succeeds, and fails the test with its last answer.
+func eventually(t *testing.T, what string, within time.Duration, try func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	for {
+		err := try(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %s: %v", what, within, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// One control plane serves all of these: each part of the test leaves it healthy.
+func TestControlPlane(t *testing.T) {
+	cp := ForTest(t, Options{Fast: true, NodeLeaseSeconds: 8, NodeMonitorGrace: 6 * time.Second})
+	t.Run("version", func(t *testing.T) { testVersion(t, cp) })
+	t.Run("a pod without nodes is Unschedulable", func(t *testing.T) { testUnschedulable(t, cp) })
+	t.Run("no token stands", func(t *testing.T) { testNoToken(t, cp) })
+	t.Run("a token is signed into cluster-info and joins", func(t *testing.T) { testToken(t, cp) })
+	t.Run("kill and start the API server", func(t *testing.T) { testKill(t, cp) })
+	t.Run("pause and resume the API server", func(t *testing.T) { testPause(t, cp) })
+	t.Run("kill and start etcd", func(t *testing.T) { testKillEtcd(t, cp) })
+	t.Run("names and states", func(t *testing.T) { testNames(t, cp) })
+}
+
+func testVersion(t *testing.T, cp *ControlPlane) {
+	v, err := cp.Client().Discovery().ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.GitVersion != cp.Binaries().Version || v.Major+"."+v.Minor != majorMinor(cp.Binaries().Version) {
+		t.Errorf("version %s (%s.%s), want %s", v.GitVersion, v.Major, v.Minor, cp.Binaries().Version)
+	}
+	info, err := os.Stat(cp.Kubeconfig())
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("admin.conf: %v %v, want mode 0600", info.Mode(), err)
+	}
+	out, err := exec.Command(cp.Binaries().Path(Kubectl), "--kubeconfig", cp.Kubeconfig(), "get", "--raw", "/readyz").CombinedOutput()
+	if err != nil || string(out) != "ok" {
+		t.Errorf("kubectl get --raw /readyz: %v %q", err, out)
+	}
+}
+
+func testUnschedulable(t *testing.T, cp *ControlPlane) {
+	ctx := t.Context()
+	ns, err := cp.Client().CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}}}},
+	}
+	eventually(t, "create a pod in a new namespace", 30*time.Second, func(ctx context.Context) error {
+		_, err := cp.Client().CoreV1().Pods(ns.Name).Create(ctx, pod, metav1.CreateOptions{})
+		return err
+	})
+	eventually(t, "PodScheduled=False, Unschedulable", 30*time.Second, func(ctx context.Context) error {
+		p, err := cp.Client().CoreV1().Pods(ns.Name).Get(ctx, "web", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+				return nil
+			}
+		}
+		return fmt.Errorf("conditions %+v", p.Status.Conditions)
+	})
+}
+
+func testNoToken(t *testing.T, cp *ControlPlane) {
+	list, err := cp.Client().CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{FieldSelector: "type=bootstrap.kubernetes.io/token"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list.Items {
+		t.Errorf("token Secret %s stands", s.Name)
+	}
+	eventually(t, "cluster-info without signature", 30*time.Second, func(ctx context.Context) error {
+		cm, err := cp.Client().CoreV1().ConfigMaps("kube-public").Get(ctx, "cluster-info", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if len(cm.Data) != 1 {
+			return fmt.Errorf("%d keys", len(cm.Data))
+		}
+		return nil
+	})
+}
+
+// testToken walks the way of a machine: discovery without credentials, the
+// kubelet's configuration, a client certificate, a serving certificate.
+func testToken(t *testing.T, cp *ControlPlane) {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + tokenID, Namespace: "kube-system"},
+		Type:       corev1.SecretTypeBootstrapToken,
+		StringData: map[string]string{
+			"token-id": tokenID, "token-secret": tokenSecret,
+			"usage-bootstrap-signing": "true", "usage-bootstrap-authentication": "true",
+			"auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
+			"expiration":        time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+		},
+	}
+	if _, err := cp.Client().CoreV1().Secrets("kube-system").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	anonymous, err := kubernetes.NewForConfig(rest.AnonymousClientConfig(cp.RESTConfig()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "signed cluster-info", 30*time.Second, func(ctx context.Context) error {
+		cm, err := anonymous.CoreV1().ConfigMaps("kube-public").Get(ctx, "cluster-info", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(cm.Data["kubeconfig"], cp.Endpoint()) {
+			t.Fatalf("cluster-info does not name %s: %s", cp.Endpoint(), cm.Data["kubeconfig"])
+		}
+		if !jws.DetachedTokenIsValid(cm.Data["jws-kubeconfig-"+tokenID], cm.Data["kubeconfig"], tokenID, tokenSecret) {
+			return errors.New("no valid signature")
+		}
+		return nil
+	})
+	cfg := rest.AnonymousClientConfig(cp.RESTConfig())
+	cfg.BearerToken = tokenID + "." + tokenSecret
+	joiner, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "kubelet-config for a joining machine", 30*time.Second, func(ctx context.Context) error {
+		cm, err := joiner.CoreV1().ConfigMaps("kube-system").Get(ctx, "kubelet-config", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, want := range []string{"serverTLSBootstrap: true", "rotateCertificates: true", "nodeLeaseDurationSeconds: 8"} {
+			if !strings.Contains(cm.Data["kubelet"], want) {
+				t.Fatalf("kubelet-config lacks %q:\n%s", want, cm.Data["kubelet"])
+			}
+		}
+		return nil
+	})
+	key, certificate := clientCertificate(t, joiner)
+	servingCertificate(t, cp, key, certificate)
+}
+
+func request(t *testing.T, key *ecdsa.PrivateKey, addresses ...net.IP) []byte {
+	t.Helper()
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject:     pkix.Name{CommonName: "system:node:worker-1", Organization: []string{"system:nodes"}},
+		IPAddresses: addresses,
+	}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+func issued(t *testing.T, client kubernetes.Interface, name string) []byte {
+	t.Helper()
+	var out []byte
+	eventually(t, "certificate of "+name, 30*time.Second, func(ctx context.Context) error {
+		csr, err := client.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if out = csr.Status.Certificate; len(out) == 0 {
+			return fmt.Errorf("conditions %+v", csr.Status.Conditions)
+		}
+		return nil
+	})
+	return out
+}
+
+// clientCertificate is approved by the controller manager, because kubeadm's phase
+// bound the token's group to the role for it.
+func clientCertificate(t *testing.T, joiner kubernetes.Interface) (key *ecdsa.PrivateKey, certificate []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = joiner.CertificatesV1().CertificateSigningRequests().Create(t.Context(), &certv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "worker-1-client"},
+		Spec: certv1.CertificateSigningRequestSpec{Request: request(t, key), SignerName: certv1.KubeAPIServerClientKubeletSignerName,
+			Usages: []certv1.KeyUsage{certv1.UsageDigitalSignature, certv1.UsageClientAuth}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, issued(t, joiner, "worker-1-client")
+}
+
+// servingCertificate stays pending until somebody approves it: that is the agent's
+// work, here the administrator's.
+func servingCertificate(t *testing.T, cp *ControlPlane, key *ecdsa.PrivateKey, certificate []byte) {
+	t.Helper()
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := rest.AnonymousClientConfig(cp.RESTConfig())
+	cfg.CertData, cfg.KeyData = certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+	kubelet, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kubelet.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-2"}}, metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("worker-1 made Node worker-2: %v, want forbidden by NodeRestriction", err)
+	}
+	csr, err := kubelet.CertificatesV1().CertificateSigningRequests().Create(t.Context(), &certv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "worker-1-serving"},
+		Spec: certv1.CertificateSigningRequestSpec{Request: request(t, key, net.IPv4(127, 0, 0, 1)), SignerName: certv1.KubeletServingSignerName,
+			Usages: []certv1.KeyUsage{certv1.UsageDigitalSignature, certv1.UsageServerAuth}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(csr.Status.Conditions) != 0 {
+		t.Errorf("a serving CSR starts with %+v, want pending", csr.Status.Conditions)
+	}
+	csr.Status.Conditions = []certv1.CertificateSigningRequestCondition{{Type: certv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
+	if _, err := cp.Client().CertificatesV1().CertificateSigningRequests().UpdateApproval(t.Context(), csr.Name, csr, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(issued(t, cp.Client(), csr.Name))
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := os.ReadFile(cp.CAFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}); err != nil {
+		t.Error(err)
+	}
+}
+
+func testKill(t *testing.T, cp *ControlPlane) {
+	before := cp.PID(APIServer)
+	if err := cp.KillPart(APIServer); err != nil {
+		t.Fatal(err)
+	}
+	if alive(before) || cp.PID(APIServer) != 0 || cp.State(APIServer) != "stopped" {
+		t.Errorf("after a kill: pid %d alive %v, PID() %d, %s", before, alive(before), cp.PID(APIServer), cp.State(APIServer))
+	}
+	if _, err := cp.Client().CoreV1().Namespaces().Get(t.Context(), "web", metav1.GetOptions{}); err == nil {
+		t.Error("a killed API server answers")
+	}
+	if err := cp.StartPart(t.Context(), APIServer); err != nil {
+		t.Fatal(err)
+	}
+	if cp.PID(APIServer) == before || cp.PID(APIServer) == 0 {
+		t.Errorf("pid %d after a start, %d before", cp.PID(APIServer), before)
+	}
+	eventually(t, "the same client to recover", 30*time.Second, func(ctx context.Context) error {
+		_, err := cp.Client().CoreV1().Namespaces().Get(ctx, "web", metav1.GetOptions{})
+		return err
+	})
+	for _, name := range []string{Etcd, ControllerManager, Scheduler} {
+		if cp.State(name) != "running" {
+			t.Errorf("%s is %s after a restart of the API server", name, cp.State(name))
+		}
+	}
+}
+
+func testPause(t *testing.T, cp *ControlPlane) {
+	if err := cp.PausePart(APIServer); err != nil {
+		t.Fatal(err)
+	}
+	if cp.State(APIServer) != "paused" {
+		t.Errorf("state %s", cp.State(APIServer))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := cp.Client().CoreV1().Namespaces().Get(ctx, "web", metav1.GetOptions{}); err == nil {
+		t.Error("a paused API server answers")
+	}
+	if err := cp.ResumePart(APIServer); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the client to recover", 30*time.Second, func(ctx context.Context) error {
+		_, err := cp.Client().CoreV1().Namespaces().Get(ctx, "web", metav1.GetOptions{})
+		return err
+	})
+}
+
+func testKillEtcd(t *testing.T, cp *ControlPlane) {
+	if err := cp.PausePart(Etcd); err != nil {
+		t.Fatal(err)
+	}
+	if err := cp.KillPart(Etcd); err != nil {
+		t.Fatalf("kill a paused part: %v", err)
+	}
+	if err := cp.KillPart(Etcd); err != nil {
+		t.Errorf("kill twice: %v", err)
+	}
+	if err := cp.StartPart(t.Context(), Etcd); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a write after the restart of etcd, on the old data", 60*time.Second, func(ctx context.Context) error {
+		ns, err := cp.Client().CoreV1().Namespaces().Get(ctx, "web", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		metav1.SetMetaDataLabel(&ns.ObjectMeta, "seen", "again")
+		_, err = cp.Client().CoreV1().Namespaces().Update(ctx, ns, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+func testNames(t *testing.T, cp *ControlPlane) {
+	if err := cp.StartPart(t.Context(), Etcd); err == nil || !strings.Contains(err.Error(), "runs already") {
+		t.Errorf("start of a running part: %v", err)
+	}
+	if err := cp.KillPart("kubelet"); err == nil || !strings.Contains(err.Error(), "kube-scheduler") {
+		t.Errorf("an unknown part: %v, want the names that exist", err)
+	}
+	if err := cp.PausePart(Scheduler); err != nil {
+		t.Fatal(err)
+	}
+	if err := cp.StopPart(t.Context(), Scheduler); err != nil {
+		t.Fatalf("stop a paused part: %v", err)
+	}
+	if err := cp.PausePart(Scheduler); err == nil || !strings.Contains(err.Error(), "does not run") {
+		t.Errorf("pause of a stopped part: %v", err)
+	}
+	if cp.Log(Scheduler) == "" {
+		t.Error("the scheduler said nothing")
+	}
+}
+
+func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+func TestStopLeavesNothing(t *testing.T) {
+	cp := ForTest(t, Options{Fast: true, KubeadmToken: true})
+	list, err := cp.Client().CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{FieldSelector: "type=bootstrap.kubernetes.io/token"})
+	if err != nil || len(list.Items) != 1 || len(list.Items[0].Data["expiration"]) == 0 {
+		t.Errorf("KubeadmToken: %d tokens, %v; want one with an expiration", len(list.Items), err)
+	}
+	var pids []int
+	for _, name := range Parts() {
+		pids = append(pids, cp.PID(name))
+	}
+	if err := cp.PausePart(Scheduler); err != nil {
+		t.Fatal(err)
+	}
+	if err := cp.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		if pid == 0 || alive(pid) {
+			t.Errorf("process %d is left", pid)
+		}
+	}
+	if _, err := os.Stat(cp.Dir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("directory %s is left: %v", cp.Dir(), err)
+	}
+	if err := cp.StartPart(t.Context(), Etcd); err == nil {
+		t.Error("a part came back after Stop")
+	}
+}
+
+// A busy port at the first attempt is not the caller's problem.
+func TestPortTakenIsRetried(t *testing.T) {
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	_, text, _ := net.SplitHostPort(busy.Addr().String())
+	port, _ := strconv.Atoi(text)
+	cp := ForTest(t, Options{Fast: true, pick: func(n int) ([]int, error) {
+		ports, err := freePorts(n)
+		ports[1] = port
+		return ports, err
+	}})
+	if err := cp.Client().Discovery().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error(); err != nil {
+		t.Error(err)
+	}
+	if _, err := Start(t.Context(), Options{APIPort: port}); err == nil || !strings.Contains(err.Error(), "fixed API port") {
+		t.Errorf("a taken fixed port: %v", err)
+	}
+}
+
+func TestFailureShowsTheLog(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cp")
+	_, err := Start(t.Context(), Options{Dir: dir, ExtraArgs: map[string][]string{APIServer: {"--no-such-flag"}}})
+	if err == nil || !strings.Contains(err.Error(), "unknown flag: --no-such-flag") {
+		t.Errorf("%v, want the API server's own words", err)
+	}
+	if _, err := Start(t.Context(), Options{ExtraArgs: map[string][]string{"kubelet": {"-v=1"}}}); err == nil {
+		t.Error("extra arguments for an unknown part were taken")
+	}
+}
+
+// TestMain lets TestChildrenDieWithParent run this binary as a parent that is
+// killed.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("CONTROLPLANE_TEST_PARENT"); dir != "" {
+		cp, err := Start(context.Background(), Options{Dir: dir})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		for _, name := range Parts() {
+			fmt.Println(cp.PID(name))
+		}
+		fmt.Println("ready")
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+func TestChildrenDieWithParent(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux kills children with their parent")
+	}
+	dir := filepath.Join(t.TempDir(), "cp")
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), "CONTROLPLANE_TEST_PARENT="+dir)
+	var said bytes.Buffer
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { parent.Process.Kill(); parent.Wait() })
+	var pids []int
+	lines := bufio.NewScanner(io.TeeReader(out, &said))
+	for lines.Scan() && lines.Text() != "ready" {
+		if pid, err := strconv.Atoi(lines.Text()); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) != len(Parts()) {
+		t.Fatalf("the parent said: %s", said.String())
+	}
+	if _, err := Start(t.Context(), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "conflict") {
+		t.Errorf("a second control plane in a living one's directory: %v", err)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	parent.Wait()
+	eventually(t, "the children to die", 20*time.Second, func(context.Context) error {
+		for _, pid := range pids {
+			if alive(pid) && !zombie(pid) {
+				return fmt.Errorf("%d lives", pid)
+			}
+		}
+		return nil
+	})
+	// The dead one's directory is taken over.
+	cp := ForTest(t, Options{Fast: true, Dir: dir})
+	if err := cp.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(cp.Kubeconfig()); err != nil {
+		t.Errorf("Stop did not keep a given directory: %v", err)
+	}
+}
+
+// zombie: an orphan's new parent may take its time to reap it.
+func zombie(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	_, after, _ := strings.Cut(string(text), ") ")
+	return strings.HasPrefix(after, "Z") || strings.HasPrefix(after, "X")
+}

@@ -1,0 +1,43 @@
+//go:build unix
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+// lockFile takes an advisory lock that the kernel drops when this process ends,
+// however it ends. It waits for another holder and says so.
+func lockFile(ctx context.Context, name string, progress io.Writer) (unlock func(), err error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("lock the cache: %w", err)
+	}
+	began, said := time.Now(), time.Time{}
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			f.Close()
+			return nil, fmt.Errorf("lock the cache: %s: %w", name, err)
+		}
+		if time.Since(said) >= progressEvery {
+			said = time.Now()
+			fmt.Fprintf(progress, "controlplane: another process builds the control plane, waiting for it (%s so far)\n", time.Since(began).Round(time.Second))
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("lock the cache: %w", ctx.Err())
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package userdata
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func sample() Spec {
+	return Spec{
+		Cloud:             "aws",
+		KubernetesVersion: "v1.36.3",
+		Join: Join{
+			Endpoint:     "k8s.example.net:6443",
+			Token:        "abcdef.0123456789abcdef",
+			CACertHashes: []string{"sha256:" + strings.Repeat("0a", 32)},
+		},
+		Reservation: DefaultReservation(),
+	}
+}
+
+func rich() Spec {
+	s := sample()
+	s.KubernetesVersion = "v1.30.14"
+	s.Join.Endpoint = "[2001:db8::1]:6443"
+	s.Join.CACertHashes = append(s.Join.CACertHashes, "sha256:"+strings.Repeat("1b", 32))
+	s.Labels = map[string]string{"example.net/pool": "batch", "node.kubernetes.io/lifecycle": "spot", "empty": ""}
+	s.Taints = []cluster.Taint{{Key: "example.net/dedicated", Value: "batch", Effect: "NoSchedule"}, {Key: "slow", Effect: "PreferNoSchedule"}}
+	s.ClusterDNS = []string{"10.96.0.10", "fd00::a"}
+	s.Reservation.Kube.EphemeralStorage = 1<<30 + 1
+	s.Reservation.Eviction.EphemeralStorage = 2 << 30
+	s.Reservation.EvictionStoragePercent = 0
+	s.Downloads.KubernetesURL = "https://mirror.example.net/k8s/"
+	s.Downloads.SHA256 = map[string]string{"kubelet/amd64": strings.Repeat("c", 64), "kubelet/arm64": strings.Repeat("d", 64)}
+	return s
+}
+
+func TestGolden(t *testing.T) {
+	for name, spec := range map[string]Spec{"plain": sample(), "rich": rich()} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Render(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join("testdata", name+".sh")
+			if *update {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s differs from what Render makes; read the difference, then run go test ./userdata -update\n%s", file, got)
+			}
+			for _, shell := range []string{"sh", "dash", "bash", "busybox"} {
+				checkSyntax(t, shell, file)
+			}
+		})
+	}
+}
+
+func checkSyntax(t *testing.T, shell, file string) {
+	t.Helper()
+	path, err := exec.LookPath(shell)
+	if err != nil {
+		if shell == "sh" {
+			t.Fatal(err)
+		}
+		return
+	}
+	args := []string{"-n", file}
+	if shell == "busybox" {
+		args = []string{"sh", "-n", file}
+	}
+	if out, err := exec.Command(path, args...).CombinedOutput(); err != nil {
+		t.Errorf("%s %s: %v\n%s", shell, strings.Join(args, " "), err, out)
+	}
+}

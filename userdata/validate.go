@@ -1,0 +1,223 @@
+package userdata
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// validate reports every bad field, each as one error with its remedy.
+func (s Spec) validate() error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("userdata: %s: %s", field, fmt.Sprintf(format, args...)))
+	}
+	if Limit(s.Cloud) == 0 {
+		bad("cloud", "%q is not known: use \"aws\"", s.Cloud)
+	}
+	if _, err := minor(s.KubernetesVersion); err != nil {
+		bad("kubernetesVersion", "%v", err)
+	}
+	switch s.KubeadmAPIVersion {
+	case "", "v1beta3", "v1beta4":
+	default:
+		bad("kubeadmAPIVersion", "%q is not known: use v1beta3, v1beta4 or leave it empty", s.KubeadmAPIVersion)
+	}
+	s.Join.validate(bad)
+	validateReservation(s.Reservation, bad)
+	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
+		if why := badLabel(key, s.Labels[key]); why != "" {
+			bad(fmt.Sprintf("labels[%q]", key), "%s", why)
+		}
+	}
+	seen := map[[2]string]bool{}
+	for _, t := range s.Taints {
+		field := fmt.Sprintf("taints[%q]", t.Key)
+		if why := badTaint(t); why != "" {
+			bad(field, "%s", why)
+		}
+		if id := [2]string{t.Key, t.Effect}; seen[id] {
+			bad(field, "given twice with effect %s: keep one", t.Effect)
+		} else {
+			seen[id] = true
+		}
+	}
+	for _, a := range s.ClusterDNS {
+		if addr, err := netip.ParseAddr(a); err != nil || addr.Zone() != "" {
+			bad("clusterDNS", "%q is not an IP address: give the cluster IP of the DNS service, for example 10.96.0.10", a)
+		}
+	}
+	s.Downloads.validate(bad)
+	return errors.Join(errs...)
+}
+
+type report = func(field, format string, args ...any)
+
+func (j Join) validate(bad report) {
+	if !isToken(j.Token) {
+		bad("join.token", "not a bootstrap token (six characters, a dot, sixteen characters, all of a-z0-9): use JOIN_TOKEN of the agent's published env file, or kubeadm token create")
+	}
+	if why := badEndpoint(j.Endpoint); why != "" {
+		bad("join.endpoint", "%q %s: give host:port of the API server, for example k8s.example.net:6443", j.Endpoint, why)
+	}
+	if len(j.CACertHashes) == 0 {
+		bad("join.caCertHashes", "empty: give at least one, the machine must not trust an unknown cluster; use JOIN_CERT_HASH of the agent's published env file")
+	}
+	for _, h := range j.CACertHashes {
+		hex, ok := strings.CutPrefix(h, "sha256:")
+		if !ok || !isSHA256(hex) {
+			bad("join.caCertHashes", "%q is not \"sha256:\" and 64 lower-case hex digits: use JOIN_CERT_HASH of the agent's published env file", h)
+		}
+	}
+}
+
+// badEndpoint accepts only what is safe in YAML and what kubeadm can dial.
+func badEndpoint(s string) string {
+	i := strings.LastIndexByte(s, ':')
+	if i <= 0 {
+		return "has no port"
+	}
+	if port, err := strconv.ParseUint(s[i+1:], 10, 16); err != nil || port == 0 || s[i+1] == '0' {
+		return "has no valid port"
+	}
+	host := s[:i]
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		addr, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
+		if err != nil || !addr.Is6() || addr.Zone() != "" || !strings.HasSuffix(host, "]") {
+			return "has a malformed IPv6 address"
+		}
+		return ""
+	}
+	if !isDNSName(host) {
+		return "has a malformed host"
+	}
+	return ""
+}
+
+func validateReservation(r cluster.Reservation, bad report) {
+	if r.MaxPods < 1 || r.MaxPods > 1<<20 {
+		bad("reservation.maxPods", "%d: give the number of pods that a machine may hold, for example 110", r.MaxPods)
+	}
+	if p := r.EvictionStoragePercent; p < 0 || p > 99 {
+		bad("reservation.evictionStoragePercent", "%d: give 0 to 99", p)
+	}
+	if r.EvictionStoragePercent != 0 && r.Eviction.EphemeralStorage != 0 {
+		bad("reservation.eviction", "nodefs.available is given in bytes and in percent: give one")
+	}
+	for _, part := range []struct {
+		name string
+		r    cluster.Resources
+	}{{"kube", r.Kube}, {"system", r.System}, {"eviction", r.Eviction}} {
+		if part.r.MilliCPU < 0 || part.r.Memory < 0 || part.r.EphemeralStorage < 0 {
+			bad("reservation."+part.name, "negative amount: give 0 or more")
+		}
+		if part.r.Pods != 0 || len(part.r.Extended) > 0 {
+			bad("reservation."+part.name, "only cpu, memory and ephemeral-storage can be reserved: leave out pods and extended resources")
+		}
+	}
+	if r.Eviction.MilliCPU != 0 {
+		bad("reservation.eviction", "a kubelet cannot evict for CPU: leave cpu out")
+	}
+}
+
+// kubeletLabels are the reserved labels that NodeRestriction lets a kubelet set on
+// its own Node and that are not the kubelet's or the script's own business
+// (k8s.io/kubelet/pkg/apis/well_known_labels.go, KubeletLabels and
+// kubeletLabelNamespaces).
+var kubeletLabels = map[string]bool{
+	"failure-domain.beta.kubernetes.io/zone":   true,
+	"failure-domain.beta.kubernetes.io/region": true,
+	"beta.kubernetes.io/instance-type":         true,
+}
+
+// ownLabels are set by the kubelet or by the script from the machine's own facts.
+var ownLabels = map[string]bool{
+	"kubernetes.io/hostname": true, "kubernetes.io/os": true, "kubernetes.io/arch": true,
+	"beta.kubernetes.io/os": true, "beta.kubernetes.io/arch": true,
+	"topology.kubernetes.io/zone": true, "topology.kubernetes.io/region": true,
+	"node.kubernetes.io/instance-type": true,
+}
+
+func badLabel(key, value string) string {
+	if why := badQualifiedName(key); why != "" {
+		return why
+	}
+	if !isName(value) && value != "" {
+		return fmt.Sprintf("value %q is not a label value: at most 63 of A-Za-z0-9-_. , the first and last a letter or digit", value)
+	}
+	if ownLabels[key] {
+		return "every machine sets this label itself: leave it out"
+	}
+	prefix, _, ok := strings.Cut(key, "/")
+	if !ok || !inNamespace(prefix, "kubernetes.io") && !inNamespace(prefix, "k8s.io") {
+		return ""
+	}
+	if kubeletLabels[key] || inNamespace(prefix, "kubelet.kubernetes.io") || inNamespace(prefix, "node.kubernetes.io") {
+		return ""
+	}
+	return "a kubelet may not set this label on its own Node (NodeRestriction): use a key outside kubernetes.io and k8s.io, or one under node.kubernetes.io/"
+}
+
+func inNamespace(prefix, ns string) bool {
+	return prefix == ns || strings.HasSuffix(prefix, "."+ns)
+}
+
+func badTaint(t cluster.Taint) string {
+	if why := badQualifiedName(t.Key); why != "" {
+		return why
+	}
+	if t.Value != "" && !isName(t.Value) {
+		return fmt.Sprintf("value %q is not a taint value: at most 63 of A-Za-z0-9-_. , the first and last a letter or digit", t.Value)
+	}
+	switch t.Effect {
+	case "NoSchedule", "PreferNoSchedule", "NoExecute":
+		return ""
+	}
+	return fmt.Sprintf("effect %q: use NoSchedule, PreferNoSchedule or NoExecute", t.Effect)
+}
+
+func badQualifiedName(key string) string {
+	prefix, name, ok := strings.Cut(key, "/")
+	if !ok {
+		name = key
+	} else if !isDNSName(prefix) || strings.ToLower(prefix) != prefix {
+		return fmt.Sprintf("prefix %q is not a lower-case DNS name", prefix)
+	}
+	if !isName(name) {
+		return "not a key: want [prefix/]name, the name at most 63 of A-Za-z0-9-_. , its first and last a letter or digit"
+	}
+	return ""
+}
+
+func (d Downloads) validate(bad report) {
+	for _, u := range []struct{ field, url string }{
+		{"downloads.kubernetesURL", d.KubernetesURL}, {"downloads.cni.url", d.CNI.URL},
+		{"downloads.containerd.url", d.Containerd.URL}, {"downloads.runc.url", d.Runc.URL},
+	} {
+		if u.url != "" && !isURL(u.url) {
+			bad(u.field, "%q: give an http:// or https:// URL of printable ASCII without spaces or quotes", u.url)
+		}
+	}
+	for _, v := range []struct{ field, version string }{
+		{"downloads.cni.version", d.CNI.Version}, {"downloads.containerd.version", d.Containerd.Version}, {"downloads.runc.version", d.Runc.Version},
+	} {
+		if v.version != "" && (v.version[0] != 'v' || !isName(v.version)) {
+			bad(v.field, "%q: give a release tag such as v1.2.3", v.version)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.SHA256)) {
+		file, arch, _ := strings.Cut(name, "/")
+		if !slices.Contains(files, file) || arch != "amd64" && arch != "arm64" {
+			bad(fmt.Sprintf("downloads.sha256[%q]", name), "give NAME/ARCH with a name of %s and arch amd64 or arm64", strings.Join(files, ", "))
+		}
+		if !isSHA256(d.SHA256[name]) {
+			bad(fmt.Sprintf("downloads.sha256[%q]", name), "%q is not 64 lower-case hex digits", d.SHA256[name])
+		}
+	}
+}
