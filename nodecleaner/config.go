@@ -1,0 +1,80 @@
+package nodecleaner
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config is read from AUTOSCALER_NODECLEANER_* (envconfig, nested by package agent).
+type Config struct {
+	// Enabled switches the service on.
+	Enabled bool `envconfig:"ENABLED" default:"true"`
+	// Mode is "delete", or "observe" to say what would be deleted and by which rule.
+	Mode string `envconfig:"MODE" default:"delete"`
+	// SightInterval is the least time between the two reads of the cloud that prove an
+	// instance gone (G).
+	SightInterval time.Duration `envconfig:"SIGHT_INTERVAL" default:"60s"`
+	// GoneGrace is how long the Node of a terminated instance must be not Ready (L1).
+	GoneGrace time.Duration `envconfig:"GONE_GRACE" default:"0s"`
+	// SentGrace is the same for an absent instance that the scaler sent away.
+	SentGrace time.Duration `envconfig:"SENT_GRACE" default:"60s"`
+	// Grace is the same for an absent instance that nobody sent away.
+	Grace time.Duration `envconfig:"GRACE" default:"10m"`
+	// KnownFor is the age from which the absence of an instance that the ledger does
+	// not know is believed: the cloud's reads are only eventually consistent.
+	KnownFor time.Duration `envconfig:"KNOWN_FOR" default:"1h"`
+	// MaxShare is the share of managed Nodes that may vanish at once without having
+	// been sent away (B2); at least one always may.
+	MaxShare float64 `envconfig:"MAX_SHARE" default:"0.2"`
+	// MassHold is how long terminated instances above MaxShare are held (B2, B4).
+	MassHold time.Duration `envconfig:"MASS_HOLD" default:"10m"`
+	// FreezeFor is how long nothing is deleted after an outage of our own view (B3).
+	FreezeFor time.Duration `envconfig:"FREEZE_FOR" default:"5m"`
+	// UnledgeredEvery is the least time between deletions of Nodes that nobody sent
+	// away (B5).
+	UnledgeredEvery time.Duration `envconfig:"UNLEDGERED_EVERY" default:"10s"`
+}
+
+// The modes.
+const (
+	ModeDelete  = "delete"
+	ModeObserve = "observe"
+)
+
+// Validate names every variable that is wrong, and the remedy.
+func (c Config) Validate() error {
+	var errs []error
+	bad := func(name, value, remedy string) {
+		errs = append(errs, fmt.Errorf("AUTOSCALER_NODECLEANER_%s is %s: %s", name, value, remedy))
+	}
+	if c.Mode != ModeDelete && c.Mode != ModeObserve {
+		bad("MODE", fmt.Sprintf("%q", c.Mode), "use delete or observe")
+	}
+	if c.SightInterval < time.Second {
+		bad("SIGHT_INTERVAL", c.SightInterval.String(), "use 1s or more, for example 60s")
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"GONE_GRACE", c.GoneGrace}, {"SENT_GRACE", c.SentGrace}, {"GRACE", c.Grace}, {"KNOWN_FOR", c.KnownFor},
+		{"MASS_HOLD", c.MassHold}, {"FREEZE_FOR", c.FreezeFor}, {"UNLEDGERED_EVERY", c.UnledgeredEvery}} {
+		if d.value < 0 {
+			bad(d.name, d.value.String(), "use zero or more")
+		}
+	}
+	if c.MaxShare < 0 || c.MaxShare > 1 {
+		bad("MAX_SHARE", fmt.Sprint(c.MaxShare), "use a share between 0 and 1, for example 0.2")
+	}
+	return errors.Join(errs...)
+}
+
+// silence is how long the loop may be away before its memory is thought to be old:
+// four times its longest sleep.
+const silence = 4 * idleTick
+
+func (c Config) policy() Policy {
+	return Policy{SightInterval: c.SightInterval, GoneGrace: c.GoneGrace, SentGrace: c.SentGrace, Grace: c.Grace,
+		KnownFor: c.KnownFor, MaxShare: c.MaxShare, MassHold: c.MassHold, FreezeFor: c.FreezeFor,
+		UnledgeredEvery: c.UnledgeredEvery, Silence: silence}
+}
