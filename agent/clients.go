@@ -45,11 +45,7 @@ func restConfig(c Config, typed bool) (*rest.Config, error) {
 
 // newClients makes the client of the services and one for the Lease alone, which no
 // burst of evictions may hold up.
-func newClients(c Config, typed bool) (services, lease kubernetes.Interface, err error) {
-	cfg, err := restConfig(c, typed)
-	if err != nil {
-		return nil, nil, err
-	}
+func newClients(c Config, cfg *rest.Config) (services, lease kubernetes.Interface, err error) {
 	services, err = kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make client: %w", err)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,8 @@ import (
 // carries collectors that nobody asked for.
 type metrics struct {
 	registry      *prometheus.Registry
+	mu            sync.Mutex
+	counters      map[string]*prometheus.CounterVec // by name; see Count
 	safe          prometheus.Gauge
 	nodes         *prometheus.GaugeVec
 	unschedulable prometheus.Gauge
@@ -170,4 +173,29 @@ func (p measured) Resize(ctx context.Context, id cluster.GroupID, from, to int) 
 func (p measured) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) (err error) {
 	defer func(start time.Time) { p.observe("delete", start, err) }(time.Now())
 	return p.Provider.Delete(ctx, id, ids...)
+}
+
+// Count adds one to a counter of a service; labels are names and values in turn. A
+// counter appears with its first event.
+func (m *metrics) Count(name string, labels ...string) {
+	names, values := make([]string, 0, len(labels)/2), make([]string, 0, len(labels)/2)
+	for i := 0; i+1 < len(labels); i += 2 {
+		names, values = append(names, labels[i]), append(values, labels[i+1])
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, ok := m.counters[name]
+	if !ok {
+		v = prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: "Counted by a service of the agent."}, names)
+		if m.registry.Register(v) != nil {
+			return // the name is taken by a metric of another kind; counting is not worth a crash
+		}
+		if m.counters == nil {
+			m.counters = map[string]*prometheus.CounterVec{}
+		}
+		m.counters[name] = v
+	}
+	if c, err := v.GetMetricWithLabelValues(values...); err == nil {
+		c.Inc()
+	}
 }

@@ -71,3 +71,14 @@ func (f stateFile) save(s state) error {
 	}
 	return nil
 }
+
+// peek reads the state for an onlooker: what cannot be read is empty, and nothing is
+// moved aside.
+func (f stateFile) peek() state {
+	data, err := os.ReadFile(f.path)
+	var s state
+	if err != nil || json.Unmarshal(data, &s) != nil || s.Version != stateVersion {
+		return state{}
+	}
+	return s
+}

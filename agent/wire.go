@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
@@ -40,6 +41,7 @@ type running struct {
 	started      time.Time
 	board        *pulse.Board
 	metrics      *metrics
+	rest         *rest.Config
 	client       kubernetes.Interface
 	factory      informers.SharedInformerFactory
 	recorder     record.EventRecorder
@@ -92,7 +94,11 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 		}
 		a.identity = host
 	}
-	client, leaseClient, err := newClients(cfg, false)
+	var err error
+	if a.rest, err = restConfig(cfg, false); err != nil {
+		return nil, err
+	}
+	client, leaseClient, err := newClients(cfg, a.rest)
 	if err != nil {
 		return nil, err
 	}

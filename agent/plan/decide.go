@@ -1,6 +1,115 @@
 package plan
 
-import "github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
-// Decide stands in until the real one arrives by merge.
-func Decide(s cluster.Snapshot, m Memory, p Policy) (Plan, Memory) { return Plan{}, m }
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// steps is the engine: what a round does, in this order. Each step adds actions and
+// reasons, and takes back nothing that an earlier one decided.
+var steps = []struct {
+	name string
+	do   func(*world)
+}{
+	{"carry over what outlives a round", (*world).remember},
+	{"learn what became of the last plan", (*world).learn},
+	{"tie instances, pods and nodes together", (*world).index},
+	{"count what every group has and what is coming", (*world).account},
+	{"judge the cluster's health", (*world).health},
+	{"terminate instances that never became nodes", (*world).reapInstances},
+	{"judge which groups can grow", (*world).judge},
+	{"grow groups to their minimum", (*world).enforceMin},
+	{"collect the pods that want room", (*world).gather},
+	{"hold the pods that cannot be judged", (*world).holdUnknown},
+	{"find room for them, and buy what is missing", (*world).scaleUp},
+	{"go on with the nodes that carry a mark", (*world).resume},
+	{"mark nodes that nothing needs", (*world).scaleDown},
+	{"put reasons in order", (*world).finish},
+}
+
+// Decide is one round: what to do about a Snapshot, and what to remember. It changes
+// none of its arguments, and equal arguments give equal results, whatever the order
+// of the Snapshot's slices.
+func Decide(s cluster.Snapshot, m Memory, p Policy) (Plan, Memory) {
+	w := open(&s, &m, &p)
+	for _, step := range steps {
+		step.do(w)
+	}
+	return w.plan, w.out
+}
+
+// remember starts the next Memory with what outlives a round.
+func (w *world) remember() {
+	w.out.ScaleDownAfter = w.in.ScaleDownAfter
+	for g, r := range w.in.Resized {
+		if _, ok := w.byID[g]; ok && w.now.Sub(r.At) < max(lagFor, w.p.DelayAfterAdd) {
+			set(&w.out.Resized, g, r)
+		}
+	}
+	for _, b := range w.in.Backoff {
+		if w.now.Sub(b.Last) < w.p.BackoffReset || b.Until.After(w.now) {
+			w.out.Backoff = append(w.out.Backoff, b)
+		}
+	}
+	if len(w.in.Deleted) > 0 {
+		shown := make(map[cluster.InstanceID]bool)
+		for i := range w.groups {
+			for k := range w.groups[i].Instances {
+				in := &w.groups[i].Instances[k]
+				shown[in.ID] = in.Phase != cluster.PhaseGone
+			}
+		}
+		for id, at := range w.in.Deleted {
+			if shown[id] && w.now.Sub(at) < deletedFor {
+				set(&w.out.Deleted, id, at)
+			}
+		}
+	}
+}
+
+// health freezes deletions when too many nodes are not Ready: then the network is
+// the likelier culprit, and the nodes may be well.
+func (w *world) health() {
+	total, unready := 0, 0
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		if n.ControlPlane {
+			continue
+		}
+		total++
+		if n.Ready == cluster.StatusTrue {
+			continue
+		}
+		if n.state != stateComing {
+			unready++
+		}
+		since, ok := w.in.Unready[n.Name]
+		if !ok {
+			since = w.now
+		}
+		set(&w.out.Unready, n.Name, since)
+	}
+	if unready > w.p.OKTotalUnready && unready*100 > w.p.MaxTotalUnreadyPercent*total {
+		w.unhealthy = "deletions are frozen: " + count(unready, total) + " nodes are not Ready"
+		w.hold("cluster", "cluster", RuleUnhealthy, "%s", w.unhealthy)
+	}
+	if w.s.Stale != "" {
+		w.hold("cluster", "cluster", RuleStale, "the cluster's facts may be old: %s", w.s.Stale)
+	}
+	if bad := unknownExpanders(w.p.Expander); len(bad) > 0 {
+		w.hold("cluster", "cluster", RuleExpander, "unknown expander %s; this build knows %s", strings.Join(bad, ", "), strings.Join(slices.Sorted(maps.Keys(expanderBy)), ", "))
+	}
+}
+
+// finish brings reasons and memory into one order.
+func (w *world) finish() {
+	slices.SortStableFunc(w.plan.Held, compareHeld)
+	sortBackoff(w.out.Backoff)
+	if !w.out.ScaleDownAfter.After(w.now) {
+		w.out.ScaleDownAfter = time.Time{}
+	}
+}

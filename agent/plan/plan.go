@@ -190,6 +190,11 @@ type Memory struct {
 	Unregistered map[cluster.InstanceID]time.Time `json:"unregistered,omitempty"`
 	// Draining is since when a node has carried our mark.
 	Draining map[cluster.NodeName]time.Time `json:"draining,omitempty"`
+	// Deleted is when an instance was successfully told to go: a lagging read that
+	// still shows it neither counts it nor its place in the target.
+	Deleted map[cluster.InstanceID]time.Time `json:"deleted,omitempty"`
+	// Short is since when a group has had fewer instances than its target.
+	Short map[cluster.GroupID]time.Time `json:"short,omitempty"`
 	// ScaleDownAfter is when scale-down may be thought of again, by reason.
 	ScaleDownAfter time.Time `json:"scaleDownAfter,omitzero"`
 }

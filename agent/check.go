@@ -1,0 +1,254 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// Level is how grave a finding is.
+type Level string
+
+// The levels of a finding.
+const (
+	LevelOK      Level = "ok"
+	LevelWarning Level = "warning"
+	LevelError   Level = "error"
+)
+
+// Finding is one line of `autoscaler-agent check`.
+type Finding struct {
+	Level  Level  `json:"level"`
+	About  string `json:"about"` // "configuration", "kubeconfig", "rights", "cloud", "group NAME", ...
+	Text   string `json:"text"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// Flatten takes a tree of joined errors apart.
+func Flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range joined.Unwrap() {
+			out = append(out, Flatten(e)...)
+		}
+		return out
+	}
+	return []error{err}
+}
+
+// checkLimit bounds each thing that is tried.
+const checkLimit = 30 * time.Second
+
+// Check tries everything that the agent needs and returns what it found, good and
+// bad. offline leaves out what needs the network. It changes nothing, except that
+// it writes and removes an empty file to see whether a directory is writable.
+func Check(ctx context.Context, cfg Config, loadErr error, offline bool) []Finding {
+	var out []Finding
+	add := func(level Level, about, text, remedy string) {
+		out = append(out, Finding{Level: level, About: about, Text: text, Remedy: remedy})
+	}
+	for _, e := range Flatten(loadErr) {
+		add(LevelError, "configuration", e.Error(), "")
+	}
+	if loadErr == nil {
+		add(LevelOK, "configuration", fmt.Sprintf("%d variables known, none wrong", len(Variables())), "")
+	}
+	out = append(out, checkWritable("state directory", cfg.StateDir, Prefix+"_STATE_DIR")...)
+	if cfg.Socket != "off" && cfg.Socket != "" && !offline {
+		out = append(out, checkWritable("socket directory", filepath.Dir(cfg.Socket), Prefix+"_SOCKET")...)
+	}
+	out = append(out, cfg.Parts.check()...)
+	if offline {
+		return out
+	}
+	out = append(out, checkKubernetes(ctx, cfg)...)
+	return append(out, checkCloud(ctx, cfg)...)
+}
+
+func checkWritable(about, dir, variable string) []Finding {
+	f, err := os.CreateTemp(dir, ".check-*")
+	if errors.Is(err, os.ErrNotExist) {
+		return []Finding{{Level: LevelWarning, About: about, Text: dir + " does not exist", Remedy: "systemd makes it for the unit; otherwise make it, or set " + variable}}
+	}
+	if err != nil {
+		return []Finding{{Level: LevelError, About: about, Text: err.Error(), Remedy: "make it writable for the agent's user, or set " + variable}}
+	}
+	err = errors.Join(f.Close(), os.Remove(f.Name()))
+	if err != nil {
+		return []Finding{{Level: LevelWarning, About: about, Text: err.Error()}}
+	}
+	return []Finding{{Level: LevelOK, About: about, Text: dir + " is writable"}}
+}
+
+// right is one thing that the agent must be allowed to do.
+type right struct{ verb, group, resource, sub, namespace string }
+
+func (r right) String() string {
+	s := r.verb + " " + r.resource
+	if r.group != "" {
+		s += "." + r.group
+	}
+	if r.sub != "" {
+		s += "/" + r.sub
+	}
+	if r.namespace != "" {
+		s += " in " + r.namespace
+	}
+	return s
+}
+
+// rights lists what the scaler needs; the services add their own.
+func rights(cfg Config) []right {
+	list := []right{
+		{"list", "", "nodes", "", ""}, {"watch", "", "nodes", "", ""}, {"get", "", "nodes", "", ""}, {"update", "", "nodes", "", ""},
+		{"list", "", "pods", "", ""}, {"watch", "", "pods", "", ""}, {"create", "", "pods", "eviction", ""},
+		{"list", "apps", "daemonsets", "", ""}, {"watch", "apps", "daemonsets", "", ""},
+		{"list", "apps", "replicasets", "", ""}, {"watch", "apps", "replicasets", "", ""},
+		{"list", "policy", "poddisruptionbudgets", "", ""}, {"watch", "policy", "poddisruptionbudgets", "", ""},
+		{"list", "coordination.k8s.io", "leases", "", "kube-node-lease"}, {"watch", "coordination.k8s.io", "leases", "", "kube-node-lease"},
+		{"get", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace}, {"create", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace},
+		{"update", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace},
+		{"create", "", "events", "", ""},
+	}
+	return append(list, cfg.Parts.rights()...)
+}
+
+func checkKubernetes(ctx context.Context, cfg Config) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	path, err := cfg.KubeconfigPath(true)
+	if err != nil {
+		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error()}}
+	}
+	config, err := restConfig(cfg, true)
+	if err != nil {
+		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error(), Remedy: "mend the file or set " + Prefix + "_KUBECONFIG"}}
+	}
+	client, _, err := newClients(cfg, config)
+	if err != nil {
+		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error(), Remedy: "mend the file or set " + Prefix + "_KUBECONFIG"}}
+	}
+	v, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return []Finding{{Level: LevelError, About: "API server", Text: err.Error(), Remedy: "see that the server named in " + path + " answers and takes its credentials"}}
+	}
+	out := []Finding{{Level: LevelOK, About: "API server", Text: v.GitVersion + " by " + path}}
+	out = append(out, checkRights(ctx, cfg, client)...)
+	lease, err := client.CoordinationV1().Leases(cfg.Lease.Namespace).Get(ctx, OtherLease, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		out = append(out, Finding{Level: LevelOK, About: "other autoscaler", Text: "none has a Lease"})
+	case err != nil:
+		out = append(out, Finding{Level: LevelWarning, About: "other autoscaler", Text: err.Error()})
+	default:
+		g := gate{cfg: cfg.Lease}
+		g.saw(lease, true)
+		g.leading = true
+		if ok, why := g.MayAct(); !ok {
+			out = append(out, Finding{Level: LevelError, About: "other autoscaler", Text: why})
+		} else {
+			out = append(out, Finding{Level: LevelOK, About: "other autoscaler", Text: "its Lease is no longer renewed"})
+		}
+	}
+	return out
+}
+
+func checkRights(ctx context.Context, cfg Config, client kubernetes.Interface) []Finding {
+	var missing []string
+	list := rights(cfg)
+	for _, r := range list {
+		review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: r.namespace, Verb: r.verb, Group: r.group, Resource: r.resource, Subresource: r.sub,
+			}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return []Finding{{Level: LevelError, About: "rights", Text: err.Error()}}
+		}
+		if !review.Status.Allowed {
+			missing = append(missing, r.String())
+		}
+	}
+	if len(missing) > 0 {
+		return []Finding{{Level: LevelError, About: "rights", Text: "not allowed: " + strings.Join(missing, ", "), Remedy: "kubectl apply -f units/rbac.yaml"}}
+	}
+	return []Finding{{Level: LevelOK, About: "rights", Text: fmt.Sprintf("all %d are granted", len(list))}}
+}
+
+func checkCloud(ctx context.Context, cfg Config) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	cloud, err := cfg.Parts.provider(ctx, cfg)
+	if err != nil {
+		return []Finding{{Level: LevelError, About: "cloud", Text: err.Error()}}
+	}
+	groups, err := cloud.Groups(ctx)
+	var out []Finding
+	for _, e := range Flatten(err) {
+		f := Finding{Level: LevelError, About: "cloud", Text: e.Error()}
+		var pe *provider.Error
+		if errors.As(e, &pe) {
+			if pe.Group != "" {
+				f.About = "group " + string(pe.Group)
+			}
+			if f.Remedy = pe.Remedy; f.Remedy != "" {
+				f.Text = strings.TrimSuffix(f.Text, " ("+pe.Remedy+")")
+			}
+		}
+		out = append(out, f)
+	}
+	if len(groups) == 0 && err == nil {
+		return append(out, Finding{Level: LevelError, About: "cloud", Text: "no node group was found",
+			Remedy: "set " + Prefix + "_AWS_CLUSTER_NAME and tag the groups k8s.io/cluster-autoscaler/enabled and k8s.io/cluster-autoscaler/NAME, or name them in " +
+				Prefix + "_AWS_GROUPS; see that " + Prefix + "_AWS_REGION is theirs"})
+	}
+	for _, g := range groups {
+		out = append(out, checkGroup(g)...)
+	}
+	return out
+}
+
+func checkGroup(g cluster.NodeGroup) []Finding {
+	var out []Finding
+	add := func(level Level, text, remedy string) {
+		out = append(out, Finding{Level: level, About: "group " + string(g.ID), Text: text, Remedy: remedy})
+	}
+	if g.Min > g.Max {
+		add(LevelError, fmt.Sprintf("min %d is above max %d", g.Min, g.Max), "set a min that is at most max; until then nothing is grown or deleted in it")
+	}
+	if g.Stale != "" {
+		add(LevelError, g.Stale, "")
+	}
+	if g.Template.Unknown != "" {
+		add(LevelError, "its template is not known: "+g.Template.Unknown, "until it is, the group is not grown")
+	}
+	if g.Paused != "" {
+		add(LevelWarning, g.Paused, "")
+	}
+	for _, w := range g.Warnings {
+		add(LevelWarning, w, "")
+	}
+	if len(g.Failures) > 0 {
+		add(LevelWarning, fmt.Sprintf("the cloud could not start an instance: %s: %s", g.Failures[0].Cause, g.Failures[0].Text), "")
+	}
+	if len(out) == 0 {
+		a := g.Template.Allocatable
+		add(LevelOK, fmt.Sprintf("min %d, target %d, max %d; a machine offers %dm CPU, %d MiB, %d pods", g.Min, g.Target, g.Max, a.MilliCPU, a.Memory>>20, a.Pods), "")
+	}
+	return out
+}

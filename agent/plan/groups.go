@@ -1,0 +1,285 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+const (
+	// lagFor is how long a read may be behind a resize that was accepted (EC2 reads
+	// are eventually consistent).
+	lagFor = time.Minute
+	// deletedFor is how long a read may go on showing an instance that was told to go.
+	deletedFor = 15 * time.Minute
+)
+
+// learn takes in what became of the last Plan. Reading an outcome twice changes
+// nothing.
+func (w *world) learn() {
+	for _, o := range w.s.Outcomes {
+		switch {
+		case o.Action == "grow" && o.Error == "":
+			if old, ok := w.out.Resized[o.Group]; !ok || old.At.Before(o.At) {
+				set(&w.out.Resized, o.Group, Resized{To: o.To, At: o.At})
+			}
+		case o.Action == "grow":
+			if cause, ok := causeOf(o.Kind); ok {
+				w.backOff(o.Group, cluster.Failure{Cause: cause, Text: o.Error, At: o.At})
+			}
+		case o.Action == "terminate" && o.Error == "":
+			if _, known := w.out.Deleted[o.Instance]; known || w.now.Sub(o.At) > deletedFor {
+				continue
+			}
+			set(&w.out.Deleted, o.Instance, o.At)
+			if r, ok := w.out.Resized[o.Group]; ok && r.At.Before(o.At) {
+				r.To--
+				w.out.Resized[o.Group] = r
+			}
+		case o.Action == "terminate":
+			w.postpone(o.At.Add(w.p.DelayAfterFailure))
+		}
+	}
+}
+
+// causeOf translates provider.Kind's words. Conflicts and transient errors are no
+// failures of the group: the next round is the retry.
+func causeOf(kind string) (cluster.Cause, bool) {
+	switch kind {
+	case "exhausted":
+		return cluster.CauseCapacity, true
+	case "invalid", "denied", "not found":
+		return cluster.CauseInvalid, true
+	}
+	return "", false
+}
+
+func (w *world) postpone(until time.Time) {
+	if until.After(w.out.ScaleDownAfter) {
+		w.out.ScaleDownAfter = until
+	}
+}
+
+// backOff counts one failure. Failures within a pause belong to the trial that led
+// to it: they lengthen the pause and do not double it.
+func (w *world) backOff(g cluster.GroupID, f cluster.Failure) {
+	if f.At.After(w.now) {
+		f.At = w.now
+	}
+	i := slices.IndexFunc(w.out.Backoff, func(b Backoff) bool { return b.Group == g && b.Cause == f.Cause })
+	step := w.p.BackoffInitial
+	if f.Cause == cluster.CauseInvalid {
+		step = w.p.BackoffMax
+	}
+	if i < 0 {
+		w.out.Backoff = append(w.out.Backoff, Backoff{Group: g, Cause: f.Cause, Step: step, Last: f.At, Until: f.At.Add(step), Text: f.Text})
+		return
+	}
+	b := &w.out.Backoff[i]
+	switch {
+	case !f.At.After(b.Last):
+		return
+	case f.At.Sub(b.Last) > w.p.BackoffReset:
+		b.Step = step
+	case f.At.After(b.Until):
+		b.Step = min(2*b.Step, w.p.BackoffMax)
+	}
+	b.Last, b.Text = f.At, f.Text
+	if until := f.At.Add(b.Step); until.After(b.Until) {
+		b.Until = until
+	}
+}
+
+// pause returns the pause that a group is in, the longest first.
+func (w *world) pause(g cluster.GroupID) *Backoff {
+	var found *Backoff
+	for i := range w.out.Backoff {
+		b := &w.out.Backoff[i]
+		if b.Group == g && b.Until.After(w.now) && (found == nil || b.Until.After(found.Until) || b.Until.Equal(found.Until) && b.Cause < found.Cause) {
+			found = b
+		}
+	}
+	return found
+}
+
+// account counts what every group has and what is coming, from the cloud's facts and
+// not from memory, so that a restart does not buy twice (kubernetes/autoscaler#9813).
+func (w *world) account() {
+	for i := range w.groups {
+		g := &w.groups[i]
+		g.target = g.Target
+		if r, ok := w.out.Resized[g.ID]; ok && w.now.Sub(r.At) < lagFor {
+			g.target = max(g.target, r.To)
+			w.wake(r.At.Add(lagFor))
+		}
+		for _, f := range g.Failures {
+			w.backOff(g.ID, f)
+		}
+		w.accountInstances(g)
+		w.accountShort(g)
+	}
+}
+
+func (w *world) accountInstances(g *group) {
+	patience := orElse(g.Options.MaxNodeProvisionTime, w.p.MaxNodeProvisionTime)
+	for k := range g.Instances {
+		in := &g.Instances[k]
+		if !in.Member || in.Phase == cluster.PhaseGone || in.Phase == cluster.PhaseDeleting || in.Phase == cluster.PhaseStopped {
+			continue
+		}
+		if _, told := w.out.Deleted[in.ID]; told {
+			g.target--
+			continue
+		}
+		g.members++
+		if in.Phase == cluster.PhaseFailed {
+			w.instanceFailed(g, in)
+			continue
+		}
+		if _, ok := w.id.Node[in.ID]; ok {
+			g.nodes++
+			continue
+		}
+		since := in.Created
+		if since.IsZero() {
+			since = w.now
+			if seen, ok := w.in.Unregistered[in.ID]; ok {
+				since = seen
+			}
+		}
+		set(&w.out.Unregistered, in.ID, since)
+		if due := since.Add(patience); w.now.Before(due) {
+			g.coming++
+			w.wake(due)
+		} else {
+			w.instanceLate(g, in, due)
+		}
+	}
+}
+
+// accountShort counts the places in the target that have no instance yet. They are
+// coming as long as the cloud has not said that they are not and has not taken
+// longer than an instance may take to join.
+func (w *world) accountShort(g *group) {
+	short := g.target - g.members
+	if short <= 0 {
+		return
+	}
+	since, ok := w.in.Short[g.ID]
+	if !ok {
+		since = w.now
+	}
+	set(&w.out.Short, g.ID, since)
+	due := since.Add(orElse(g.Options.MaxNodeProvisionTime, w.p.MaxNodeProvisionTime))
+	if !w.now.Before(due) {
+		text := fmt.Sprintf("the cloud has not delivered %d of %d instances since %s", short, g.target, stamp(since))
+		w.backOff(g.ID, cluster.Failure{Cause: cluster.CauseOther, Text: text, At: due})
+		w.hold("group", string(g.ID), RuleShort, "%s; look at the group's activities", text)
+		return
+	}
+	w.wake(due)
+	if g.Paused == "" && w.pause(g.ID) == nil {
+		g.coming += short
+	}
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// judge says for every group whether it can be grown. The first reason counts.
+func (w *world) judge() {
+	for i := range w.groups {
+		g := &w.groups[i]
+		g.rule, g.why = w.refusal(g)
+		if g.rule != "" && g.rule != RuleMax {
+			w.hold("group", string(g.ID), g.rule, "%s", g.why)
+		}
+	}
+}
+
+func (w *world) refusal(g *group) (rule, why string) {
+	if g.Min < 0 || g.Max < g.Min {
+		return RuleBounds, fmt.Sprintf("invalid bounds: minimum %d, maximum %d; set a maximum that is not below the minimum", g.Min, g.Max)
+	}
+	if g.Stale != "" {
+		return RuleGroupStale, "the group's facts are old: " + g.Stale
+	}
+	if g.Paused != "" {
+		return RulePaused, g.Paused
+	}
+	if g.Template.Unknown != "" {
+		return RuleTemplate, "template unknown: " + g.Template.Unknown
+	}
+	if b := w.pause(g.ID); b != nil {
+		w.wake(b.Until)
+		return RuleBackoff, fmt.Sprintf("backed off until %s (%s): %s", stamp(b.Until), b.Cause, b.Text)
+	}
+	if g.shrinks {
+		return RuleOneWay, "the group shrinks in this round"
+	}
+	if g.target >= g.Max {
+		return RuleMax, fmt.Sprintf("at its maximum of %d", g.Max)
+	}
+	return "", ""
+}
+
+// enforceMin plans the machines that a group lacks to its minimum. Pods may use them.
+func (w *world) enforceMin() {
+	if !w.p.EnforceMin {
+		return
+	}
+	for i := range w.groups {
+		g := &w.groups[i]
+		if g.rule != "" || g.target >= g.Min {
+			continue
+		}
+		n, why := w.allowed(g, g.Min-g.target)
+		if n < g.Min-g.target {
+			w.hold("group", string(g.ID), RuleTotals, "below its minimum of %d: %s", g.Min, why)
+		}
+		g.grow += n
+	}
+}
+
+// allowed is how many of n machines the limits let a group add in this round, and
+// which limit stopped the rest.
+func (w *world) allowed(g *group, n int) (int, string) {
+	if room := g.Max - g.target - g.grow; n > room {
+		return w.allowedTotals(g, max(room, 0), fmt.Sprintf("at its maximum of %d", g.Max))
+	}
+	return w.allowedTotals(g, n, "")
+}
+
+func (w *world) allowedTotals(g *group, n int, why string) (int, string) {
+	if w.p.MaxNodesTotal <= 0 && w.p.MaxCoresTotal <= 0 && w.p.MaxMemoryTotal <= 0 {
+		return n, why
+	}
+	nodes, milli, bytes := len(w.nodes), int64(0), int64(0)
+	for i := range w.nodes {
+		milli += w.nodes[i].Capacity.MilliCPU
+		bytes += w.nodes[i].Capacity.Memory
+	}
+	for i := range w.groups {
+		o := &w.groups[i]
+		more := max(o.target, o.members) - o.nodes + o.grow
+		nodes += more
+		milli += int64(more) * o.Template.Capacity.MilliCPU
+		bytes += int64(more) * o.Template.Capacity.Memory
+	}
+	if limit := w.p.MaxNodesTotal; limit > 0 && limit-nodes < n {
+		n, why = max(limit-nodes, 0), fmt.Sprintf("the cluster's limit of %d nodes is reached", limit)
+	}
+	if limit, per := w.p.MaxCoresTotal*1000, g.Template.Capacity.MilliCPU; limit > 0 && per > 0 && (limit-milli)/per < int64(n) {
+		n, why = int(max((limit-milli)/per, 0)), fmt.Sprintf("the cluster's limit of %d cores is reached", w.p.MaxCoresTotal)
+	}
+	if limit, per := w.p.MaxMemoryTotal<<30, g.Template.Capacity.Memory; limit > 0 && per > 0 && (limit-bytes)/per < int64(n) {
+		n, why = int(max((limit-bytes)/per, 0)), fmt.Sprintf("the cluster's limit of %d GiB is reached", w.p.MaxMemoryTotal)
+	}
+	return n, why
+}
+
+func sortBackoff(b []Backoff) {
+	slices.SortFunc(b, func(x, y Backoff) int { return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Cause, y.Cause)) })
+}

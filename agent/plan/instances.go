@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// doomed is an instance that ought to go without ever having been a Node.
+type doomed struct {
+	in   *cluster.Instance
+	rule string
+	why  string
+}
+
+// instanceFailed counts the failure of an instance that the cloud could not start.
+func (w *world) instanceFailed(g *group, in *cluster.Instance) {
+	f := cluster.Failure{Cause: cluster.CauseOther, Text: "the cloud could not start " + string(in.ID), At: in.Created}
+	if in.Failure != nil {
+		f = *in.Failure
+	}
+	if !f.At.IsZero() {
+		w.backOff(g.ID, f)
+	}
+	g.doomed = append(g.doomed, doomed{in, RuleNotStarted, f.Text})
+}
+
+// instanceLate counts the failure of an instance that never became a Node.
+func (w *world) instanceLate(g *group, in *cluster.Instance, due time.Time) {
+	text := fmt.Sprintf("%s has not become a Node by %s; look at its console log and at the join token", in.ID, stamp(due))
+	w.backOff(g.ID, cluster.Failure{Cause: cluster.CauseNoJoin, Text: text, At: due})
+	g.doomed = append(g.doomed, doomed{in, RuleNoJoin, text})
+}
+
+// reapInstances terminates the instances that never became Nodes, on fresh facts
+// only, a bounded number at once, and none that may back a Node.
+func (w *world) reapInstances() {
+	for i := range w.groups {
+		g := &w.groups[i]
+		slices.SortFunc(g.doomed, func(a, b doomed) int { return strings.Compare(string(a.in.ID), string(b.in.ID)) })
+		room := min(g.target-g.Min, w.p.MaxEmptyAtOnce)
+		for _, d := range g.doomed {
+			rule, why := w.keepInstance(g, d.in)
+			switch {
+			case rule != "":
+			case g.target-g.leaving <= g.Min:
+				rule, why = RuleInstanceMin, fmt.Sprintf("the group is at its minimum of %d, so the cloud would not let it go: terminate it by hand", g.Min)
+			case g.leaving >= room:
+				rule, why = RuleBatch, "enough instances go at once"
+			default:
+				g.leaving++
+				g.shrinks = true
+				w.do(Terminate{Group: g.ID, Instance: d.in.ID, Rule: d.rule, Why: d.why})
+				continue
+			}
+			w.hold("instance", string(d.in.ID), rule, "%s; it should go [%s]: %s", why, d.rule, d.why)
+		}
+	}
+}
+
+// keepInstance says why an instance without a Node must be kept.
+func (w *world) keepInstance(g *group, in *cluster.Instance) (rule, why string) {
+	switch {
+	case w.s.Stale != "":
+		return RuleStale, "the cluster's facts may be old: " + w.s.Stale
+	case !w.fresh(g):
+		return RuleGroupStale, "the group's facts are old"
+	case w.unhealthy != "":
+		return RuleUnhealthy, w.unhealthy
+	}
+	if n, ok := w.id.Claimed[in.ID]; ok {
+		return RuleClaimed, fmt.Sprintf("node %s may be this instance", n)
+	}
+	if in.Phase == cluster.PhaseFailed {
+		return "", ""
+	}
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		if n.inst == nil && !n.ControlPlane && n.ProviderID == "" && !n.Created.Before(in.Created.Add(-time.Minute)) {
+			return RuleClaimed, fmt.Sprintf("node %s has no provider ID and matches no instance, so it may be this one", n.Name)
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,397 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// load is one class of pods that want room.
+type load struct {
+	size  []int64
+	count int
+	prio  int32
+	on    []bool // which of the open bins' shapes it may go on, by bin
+	fresh bool   // whether it may go on a fresh bin
+}
+
+// problem is one question to the packer: put the loads into the open bins first and
+// into as few fresh bins as possible, never more than limit.
+type problem struct {
+	loads []load
+	open  [][]int64 // room of each open bin
+	empty []int64   // room of a fresh bin; nil: there are none
+	limit int
+}
+
+// part says that n pods of a load are in a bin.
+type part struct{ load, n int }
+
+// freshBins are times fresh bins with the same content.
+type freshBins struct {
+	times int
+	room  []int64
+	parts []part
+}
+
+// packing is an answer. Fresh bins come in the order in which they were opened.
+type packing struct {
+	bins  int
+	open  [][]part
+	fresh []freshBins
+	left  []int // per load
+}
+
+func (k *packing) unplaced() int {
+	n := 0
+	for _, c := range k.left {
+		n += c
+	}
+	return n
+}
+
+// pack answers a problem. It tries a few orders of first fit decreasing and of
+// filling one bin at a time, stops as soon as one reaches the lower bound, and
+// otherwise searches for a better answer within a budget counted in steps, so that
+// equal problems have equal answers on any machine.
+func pack(p *problem) packing {
+	if len(p.loads) == 0 {
+		return packing{open: make([][]part, len(p.open))}
+	}
+	bound := p.lowerBound()
+	var best packing
+	for i, order := range p.orders() {
+		k := p.firstFit(order)
+		if i == 0 || k.better(&best) {
+			best = k
+		}
+		if best.unplaced() == 0 && best.bins <= bound {
+			return best
+		}
+	}
+	for _, mode := range []int{fillLargest, fillDot} {
+		if k := p.fill(mode); k.better(&best) {
+			best = k
+		}
+		if best.unplaced() == 0 && best.bins <= bound {
+			return best
+		}
+	}
+	if k, ok := p.search(best.bins, best.unplaced() == 0, bound); ok && k.better(&best) {
+		return k
+	}
+	if best.unplaced() > 0 {
+		return p.firstFit(p.byPriority())
+	}
+	return best
+}
+
+func (k *packing) better(than *packing) bool {
+	if a, b := k.unplaced(), than.unplaced(); a != b {
+		return a < b
+	}
+	return k.bins < than.bins
+}
+
+// weights are what one unit of an axis is worth: one over what a bin has of it. The
+// scale is that of the fresh bin, or of the largest open bin where there is none.
+func (p *problem) weights() []float64 {
+	w := make([]float64, len(p.loads[0].size))
+	for i := range w {
+		var most int64
+		if p.empty != nil {
+			most = p.empty[i]
+		}
+		if most == 0 {
+			for _, b := range p.open {
+				most = max(most, b[i])
+			}
+		}
+		if most > 0 {
+			w[i] = 1 / float64(most)
+		}
+	}
+	return w
+}
+
+// orders are the sequences in which first fit is tried: by largest share, by sum of
+// shares, by shares weighted with how scarce each axis is, and by cpu and by memory.
+func (p *problem) orders() [][]int {
+	w := p.weights()
+	scarce := make([]float64, len(w))
+	for i := range p.loads {
+		for j, v := range p.loads[i].size {
+			scarce[j] += float64(v) * w[j] * float64(p.loads[i].count)
+		}
+	}
+	score := func(f func(l *load) float64) []int {
+		keys := make([]float64, len(p.loads))
+		order := make([]int, len(p.loads))
+		for i := range order {
+			order[i], keys[i] = i, f(&p.loads[i])
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(keys[b], keys[a]) })
+		return order
+	}
+	if len(p.loads) == 1 {
+		return [][]int{{0}}
+	}
+	return [][]int{
+		score(func(l *load) float64 {
+			most := 0.0
+			for j, v := range l.size {
+				most = max(most, float64(v)*w[j])
+			}
+			return most
+		}),
+		score(func(l *load) float64 {
+			sum := 0.0
+			for j, v := range l.size {
+				sum += float64(v) * w[j]
+			}
+			return sum
+		}),
+		score(func(l *load) float64 {
+			sum := 0.0
+			for j, v := range l.size {
+				sum += float64(v) * w[j] * scarce[j]
+			}
+			return sum
+		}),
+		score(func(l *load) float64 { return float64(l.size[0]) * w[0] }),
+		score(func(l *load) float64 { return float64(l.size[1]) * w[1] }),
+	}
+}
+
+// byPriority is the order when not everything fits: what matters most goes first,
+// then what is small, so that a limit helps as many pods as it can.
+func (p *problem) byPriority() []int {
+	w := p.weights()
+	keys := make([]float64, len(p.loads))
+	order := make([]int, len(p.loads))
+	for i := range order {
+		order[i] = i
+		for j, v := range p.loads[i].size {
+			keys[i] = max(keys[i], float64(v)*w[j])
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(p.loads[b].prio, p.loads[a].prio), cmp.Compare(keys[a], keys[b]))
+	})
+	return order
+}
+
+func (p *problem) start() (k packing, rooms [][]int64) {
+	k = packing{open: make([][]part, len(p.open)), left: make([]int, len(p.loads))}
+	rooms = make([][]int64, len(p.open))
+	flat := make([]int64, 0, len(p.open)*len(p.loads[0].size))
+	for i, b := range p.open {
+		flat = append(flat, b...)
+		rooms[i] = flat[len(flat)-len(b):]
+	}
+	for i := range p.loads {
+		k.left[i] = p.loads[i].count
+	}
+	return k, rooms
+}
+
+// firstFit places whole classes by counts: equal bins are one entry with a number.
+func (p *problem) firstFit(order []int) packing {
+	k, rooms := p.start()
+	for _, i := range order {
+		l := &p.loads[i]
+		for b := 0; b < len(rooms) && k.left[i] > 0; b++ {
+			if n := min(k.left[i], fit.Most(rooms[b], l.size)); n > 0 && l.on[b] {
+				fit.Take(rooms[b], l.size, n)
+				k.open[b] = append(k.open[b], part{i, n})
+				k.left[i] -= n
+			}
+		}
+		if !l.fresh || p.empty == nil {
+			continue
+		}
+		for b := 0; b < len(k.fresh) && k.left[i] > 0; b++ {
+			b = k.pour(b, i, l.size)
+		}
+		p.openFresh(&k, i)
+	}
+	return k
+}
+
+// pour puts what is left of a load into the equal bins at b and returns the index of
+// the last entry that these bins now take.
+func (k *packing) pour(b, i int, size []int64) int {
+	per := fit.Most(k.fresh[b].room, size)
+	if per == 0 {
+		return b
+	}
+	per = min(per, k.left[i])
+	full := min(k.fresh[b].times, k.left[i]/per)
+	rest := k.fresh[b].times - full
+	src := k.fresh[b]
+	entry := func(times, n int) freshBins {
+		e := freshBins{times: times, room: slices.Clone(src.room), parts: append(slices.Clone(src.parts), part{i, n})}
+		fit.Take(e.room, size, n)
+		return e
+	}
+	out := []freshBins{entry(full, per)}
+	k.left[i] -= full * per
+	if rest > 0 && k.left[i] > 0 {
+		out = append(out, entry(1, k.left[i]))
+		k.left[i] = 0
+		rest--
+	}
+	if rest > 0 {
+		src.times = rest
+		out = append(out, src)
+	}
+	k.fresh = slices.Replace(k.fresh, b, b+1, out...)
+	return b + len(out) - 1
+}
+
+// openFresh opens as many fresh bins as a load still needs and the limit allows.
+func (p *problem) openFresh(k *packing, i int) {
+	l := &p.loads[i]
+	per := fit.Most(p.empty, l.size)
+	if per == 0 || k.left[i] == 0 {
+		return
+	}
+	for k.left[i] > 0 && k.bins < p.limit {
+		n := min(per, k.left[i])
+		times := min(k.left[i]/n, p.limit-k.bins)
+		e := freshBins{times: times, room: slices.Clone(p.empty), parts: []part{{i, n}}}
+		fit.Take(e.room, l.size, n)
+		k.fresh = append(k.fresh, e)
+		k.bins += times
+		k.left[i] -= times * n
+	}
+}
+
+const (
+	fillLargest = iota
+	fillDot
+	fillSteps = 2_000_000 // looks at a class, for all bins of one call
+)
+
+// fill completes one bin at a time: always the class that best matches the room that
+// is left. A content found for a fresh bin is used as often as the counts allow.
+func (p *problem) fill(mode int) packing {
+	k, rooms := p.start()
+	w := p.weights()
+	steps := 0
+	for b := range rooms {
+		k.open[b] = p.content(rooms[b], k.left, w, mode, func(l *load) bool { return l.on[b] }, &steps)
+		for _, t := range k.open[b] {
+			k.left[t.load] -= t.n
+		}
+	}
+	if p.empty == nil {
+		return k
+	}
+	for k.bins < p.limit && steps < fillSteps {
+		room := slices.Clone(p.empty)
+		parts := p.content(room, k.left, w, mode, func(l *load) bool { return l.fresh }, &steps)
+		if len(parts) == 0 {
+			break
+		}
+		times := p.limit - k.bins
+		for _, t := range parts {
+			times = min(times, k.left[t.load]/t.n)
+		}
+		for _, t := range parts {
+			k.left[t.load] -= times * t.n
+		}
+		k.fresh = append(k.fresh, freshBins{times, room, parts})
+		k.bins += times
+	}
+	return k
+}
+
+func (p *problem) content(room []int64, left []int, w []float64, mode int, may func(*load) bool, steps *int) []part {
+	taken := make(map[int]int)
+	for {
+		best, score := -1, -1.0
+		for i := range p.loads {
+			*steps++
+			l := &p.loads[i]
+			if left[i] <= taken[i] || !may(l) || fit.Most(room, l.size) == 0 {
+				continue
+			}
+			s := 0.0
+			for j, v := range l.size {
+				if mode == fillDot {
+					s += float64(v) * w[j] * float64(room[j]) * w[j]
+				} else {
+					s = max(s, float64(v)*w[j])
+				}
+			}
+			if s > score {
+				best, score = i, s
+			}
+		}
+		if best < 0 || *steps > fillSteps {
+			break
+		}
+		fit.Take(room, p.loads[best].size, 1)
+		taken[best]++
+	}
+	var parts []part
+	for i := range p.loads {
+		if taken[i] > 0 {
+			parts = append(parts, part{i, taken[i]})
+		}
+	}
+	return parts
+}
+
+// lowerBound is a number of fresh bins that no answer can go below: by axis, what is
+// asked for beyond the open bins' room, and the pods of which no two share a bin.
+func (p *problem) lowerBound() int {
+	if p.empty == nil {
+		return 0
+	}
+	left := make([]int, len(p.loads))
+	for i := range left {
+		left[i] = p.loads[i].count
+	}
+	return p.bound(left, 0)
+}
+
+// bound is the lower bound for what is left when the open bins from first on are
+// still to be filled.
+func (p *problem) bound(left []int, first int) int {
+	need := 0
+	for j := range p.empty {
+		var want int64
+		for i := range p.loads {
+			if p.loads[i].fresh {
+				want += p.loads[i].size[j] * int64(left[i])
+			}
+		}
+		for b := first; b < len(p.open); b++ {
+			want -= max(p.open[b][j], 0)
+		}
+		if want > 0 && p.empty[j] > 0 {
+			need = max(need, int((want+p.empty[j]-1)/p.empty[j]))
+		}
+		if first < len(p.open) {
+			continue
+		}
+		big := 0
+		for i := range p.loads {
+			if p.loads[i].fresh && p.loads[i].size[j]*2 > p.empty[j] {
+				big += left[i]
+			}
+		}
+		need = max(need, big)
+	}
+	if first >= len(p.open) {
+		for i := range p.loads {
+			if per := fit.Most(p.empty, p.loads[i].size); p.loads[i].fresh && per > 0 {
+				need = max(need, (left[i]+per-1)/per)
+			}
+		}
+	}
+	return need
+}

@@ -1,0 +1,120 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// want is one class of pods that want room.
+type want struct {
+	class    int
+	keys     []cluster.PodKey // sorted
+	expected int              // pods that do not exist yet
+	buys     bool             // whether a machine may be bought for them; else only room that is there is looked for
+}
+
+func (k *want) count() int { return len(k.keys) + k.expected }
+
+// gather collects the pending pods by class: those that the scheduler called
+// Unschedulable, their siblings that it has not judged yet and those that a
+// controller has still to make, so that a burst is one decision. Pods that it has
+// not judged and that have no such sibling only keep the room that they may need.
+func (w *world) gather() {
+	type both struct{ buys, waits *want }
+	by := make(map[int]*both)
+	stuck := make(map[cluster.UID]*cluster.Pod) // controllers with an Unschedulable pod: the first by name
+	verdict := make(map[int]bool)               // classes with an Unschedulable pod
+	eligible := func(pod *cluster.Pod) bool {
+		return pod.Node == "" && pod.Nominated == "" && pod.Deleting.IsZero() && !pod.Finished && !pod.Gated && !pod.Mirror && !daemon(pod)
+	}
+	for i := range w.s.Pods {
+		if pod := &w.s.Pods[i]; eligible(pod) && !pod.Unschedulable.IsZero() {
+			verdict[pod.Class] = true
+			if o := pod.Owner; o != nil {
+				if first := stuck[o.UID]; first == nil || pod.Key < first.Key {
+					stuck[o.UID] = pod
+				}
+			}
+		}
+	}
+	for i := range w.s.Pods {
+		pod := &w.s.Pods[i]
+		if !eligible(pod) {
+			continue
+		}
+		if w.expendable(pod) {
+			w.hold("pod", string(pod.Key), RuleExpendable, "priority %d is below the cutoff %d", w.s.Classes[pod.Class].Priority, w.p.ExpendablePodsCutoff)
+			continue
+		}
+		b := by[pod.Class]
+		if b == nil {
+			b = &both{}
+			by[pod.Class] = b
+		}
+		buys := verdict[pod.Class]
+		if due := pod.Created.Add(w.p.NewPodDelay); w.p.NewPodDelay > 0 && w.now.Before(due) {
+			w.wake(due)
+			w.hold("pod", string(pod.Key), RuleNewPod, "younger than %s", w.p.NewPodDelay)
+			buys = false
+		}
+		if pod.Unschedulable.IsZero() && len(w.s.Classes[pod.Class].NotUnderstood) > 0 {
+			w.unjudged = true
+		}
+		to := &b.waits
+		if buys {
+			to = &b.buys
+		}
+		if *to == nil {
+			*to = &want{class: pod.Class, buys: buys}
+		}
+		(*to).keys = append((*to).keys, pod.Key)
+	}
+	for i := range w.s.Controllers {
+		c := &w.s.Controllers[i]
+		if pod := stuck[c.Owner.UID]; pod != nil && c.Missing > 0 && by[pod.Class] != nil && by[pod.Class].buys != nil {
+			by[pod.Class].buys.expected += c.Missing
+		}
+	}
+	for _, b := range by {
+		for _, k := range []*want{b.buys, b.waits} {
+			if k != nil {
+				slices.Sort(k.keys)
+				w.want = append(w.want, *k)
+			}
+		}
+	}
+	slices.SortFunc(w.want, func(a, b want) int {
+		return cmp.Or(
+			cmp.Compare(w.s.Classes[b.class].Priority, w.s.Classes[a.class].Priority),
+			slices.Compare(w.space.Class(b.class), w.space.Class(a.class)),
+			cmp.Compare(a.keys[0], b.keys[0]))
+	})
+}
+
+// holdUnknown holds the pods that fit cannot judge and takes them out.
+func (w *world) holdUnknown() {
+	w.want = slices.DeleteFunc(w.want, func(k want) bool {
+		c := &w.s.Classes[k.class]
+		if len(c.NotUnderstood) == 0 {
+			return false
+		}
+		_, words := fit.Refused(c, &fit.Shape{})
+		w.holdPods(&k, len(k.keys), RuleNotUnderstood, words)
+		return true
+	})
+}
+
+func (w *world) holdPods(k *want, count int, rule, why string) {
+	w.plan.Held = append(w.plan.Held, Held{Kind: "pod", Name: string(k.keys[0]), Count: count, Rule: rule, Why: why})
+}
+
+func pods(n int) string {
+	if n == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", n)
+}

@@ -1,0 +1,53 @@
+package plan
+
+// The rules of this engine. An ID is stable: it is in the journal, in Events and in
+// dashboards. F0-F6 are fit's filters.
+const (
+	RuleRoomOnNode    = "U1"  // a pending pod has room on a node that is there: the scheduler will place it
+	RuleRoomComing    = "U2"  // a pending pod has room on a machine that is coming
+	RuleGrow          = "U3"  // grow: pods have room nowhere, and this group's machine would take them
+	RuleMin           = "U4"  // grow: the target is below the group's minimum
+	RuleNoGroup       = "U5"  // no group can help a pod: the reason of every group follows
+	RuleNotUnderstood = "U6"  // the pod uses a scheduling feature that fit does not judge
+	RuleMax           = "U7"  // the group is at its maximum
+	RuleTotals        = "U8"  // a limit of the whole cluster is reached (nodes, cores, memory)
+	RuleBackoff       = "U9"  // the group is backed off after failures, by cause
+	RulePaused        = "U10" // the cloud itself will not start instances in this group
+	RuleTemplate      = "U11" // the group's template is unknown
+	RuleBounds        = "U12" // the group's bounds are invalid
+	RuleGroupStale    = "U13" // the group's facts are old or incomplete: nothing is grown or deleted
+	RuleExpendable    = "U14" // the pod's priority is below the cutoff
+	RuleNewPod        = "U15" // the pod is younger than the delay for new pods
+	RuleOneWay        = "U16" // the group shrinks in this round, so it does not grow, or the other way round
+	RuleExpander      = "U17" // the expander that was asked for is not known; least-waste is used
+
+	RuleStale     = "H1" // the Kubernetes facts may be old: nothing is deleted
+	RuleUnhealthy = "H2" // too many nodes are not Ready: nothing is deleted
+	RuleCooldown  = "H3" // scale-down waits after a scale-up
+	RuleFailed    = "H4" // scale-down waits after a failure of it
+	RuleGrowing   = "H5" // this round grows, or pods are still unjudged: no new scale-down
+
+	RuleNoJoin      = "I1" // an instance never became a Node in its time
+	RuleNotStarted  = "I2" // the cloud could not start an instance
+	RuleClaimed     = "I3" // an instance without a Node of its own may back a Node: never deleted
+	RuleInstanceMin = "I4" // an instance that should go cannot: the group is at its minimum
+	RuleShort       = "I5" // the cloud has not delivered the target in its time
+
+	RuleUnneeded    = "D1"  // the node's pods have room elsewhere, for long enough
+	RuleUnready     = "D2"  // the node has not been Ready for long enough
+	RuleUnneededFor = "D3"  // unneeded, but not for long enough yet
+	RuleBusy        = "D4"  // requests are above the utilisation threshold
+	RuleOptOut      = "D5"  // the node is opted out of scale-down
+	RuleBlocked     = "D6"  // pods block the drain: every blocker is named
+	RuleNoRoom      = "D7"  // the node's pods have no room elsewhere
+	RuleAtMin       = "D8"  // the group is at its minimum
+	RuleInUse       = "D9"  // a pending pod or another node's pods count on this node
+	RuleNotOurs     = "D10" // the node is marked for deletion or cordoned by somebody else
+	RuleResume      = "D11" // a node that carries our mark goes on being drained
+	RuleTookBack    = "D12" // the mark is taken back
+	RuleBatch       = "D13" // enough nodes are on their way out at once
+	RuleDraining    = "D14" // the drain waits
+	RuleHalfMark    = "D15" // a cordon of ours without its mark: taken back
+	RuleInstance    = "D16" // the node's instance is not running or not a member of its group
+	RuleEmpty       = "D17" // terminate: no pod that could be moved is left
+)

@@ -1,0 +1,177 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// scaleUp finds room for the pending pods and buys what is missing.
+func (w *world) scaleUp() {
+	if len(w.want) == 0 {
+		w.buy(nil)
+		return
+	}
+	first := w.newSolver(false)
+	first.solve()
+	best := &first.a
+	if len(w.in.Promised) > 0 && best.bought() > 0 {
+		kept := w.newSolver(false)
+		if kept.trust() {
+			kept.solve()
+			if kept.a.bought() < best.bought() {
+				best = &kept.a
+			}
+		}
+	}
+	if best.bought()+best.unhelped() > 0 && slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked }) {
+		back := w.newSolver(true)
+		back.solve()
+		if a := &back.a; a.unhelped() <= best.unhelped() && a.bought() < best.bought() || a.unhelped() < best.unhelped() && a.bought() <= best.bought() {
+			best = a
+		}
+	}
+	w.settle(best)
+	w.explain(best)
+	w.buy(best)
+}
+
+// settle takes the room that pending pods count on, and remembers promises.
+func (w *world) settle(a *answer) {
+	for _, p := range a.places {
+		if p.node >= 0 && p.used {
+			w.nodes[p.node].room = p.room
+			w.nodes[p.node].counts = true
+		}
+	}
+	for i := range w.want {
+		for g := range w.groups {
+			s, ok := a.shares[i][g]
+			if !ok || !w.want[i].buys {
+				continue
+			}
+			w.promise(i, g, s)
+		}
+	}
+	for g, n := range a.grow {
+		w.groups[g].grow += n
+	}
+}
+
+// promise writes down which pods count on a group's machines: first those to whom
+// it was promised before.
+func (w *world) promise(i, g int, s share) {
+	gr := &w.groups[g]
+	need := s.coming + s.new
+	var names []cluster.PodKey
+	for _, kept := range []bool{true, false} {
+		for _, key := range w.want[i].keys {
+			if len(names) == need {
+				break
+			}
+			was, had := w.in.Promised[key]
+			if _, taken := w.out.Promised[key]; taken || kept != (had && was == gr.ID) {
+				continue
+			}
+			names = append(names, key)
+			set(&w.out.Promised, key, gr.ID)
+		}
+	}
+	if s.new == 0 {
+		return
+	}
+	helped := names[min(s.coming, len(names)):]
+	gr.pods = append(gr.pods, helped...)
+	gr.expected += s.new - len(helped)
+	gr.classes++
+}
+
+// buy writes one Grow for every group that gets machines.
+func (w *world) buy(a *answer) {
+	for i := range w.groups {
+		g := &w.groups[i]
+		if g.grow <= 0 {
+			continue
+		}
+		w.grew = true
+		slices.Sort(g.pods)
+		act := Grow{Group: g.ID, From: g.target, To: g.target + g.grow, Pods: g.pods, Expected: g.expected, Rule: RuleGrow}
+		var why []string
+		if g.target < g.Min {
+			why = append(why, fmt.Sprintf("the target is below the minimum of %d", g.Min))
+		}
+		if a != nil && a.grow[i] > 0 {
+			why = append(why, fmt.Sprintf("%s of %d classes have room nowhere", pods(len(g.pods)+g.expected), g.classes))
+		} else {
+			act.Rule = RuleMin
+		}
+		act.Why = strings.Join(why, "; ")
+		w.do(act)
+	}
+}
+
+// explain holds every pending pod that this round buys nothing for.
+func (w *world) explain(a *answer) {
+	for i := range w.want {
+		k := &w.want[i]
+		if !k.buys {
+			continue
+		}
+		coming := a.soon[i]
+		var groups []string
+		for g := range w.groups {
+			if s, ok := a.shares[i][g]; ok && s.coming > 0 {
+				coming += s.coming
+				groups = append(groups, string(w.groups[g].ID))
+			}
+		}
+		if a.on[i] > 0 {
+			w.holdPods(k, a.on[i], RuleRoomOnNode, "there is room on a node: the scheduler will place it")
+		}
+		if coming > 0 {
+			why := "counts on a machine that is coming"
+			if len(groups) > 0 {
+				why += " in group " + strings.Join(groups, ", ")
+			}
+			w.holdPods(k, coming, RuleRoomComing, why)
+		}
+		if a.left[i] > 0 {
+			w.holdPods(k, a.left[i], RuleNoGroup, w.whyNoGroup(k, a))
+		}
+	}
+}
+
+// whyNoGroup says for every group why it does not help a class.
+func (w *world) whyNoGroup(k *want, a *answer) string {
+	if len(w.groups) == 0 {
+		return "there is no node group"
+	}
+	var said []string
+	for i := range w.groups {
+		g := &w.groups[i]
+		said = append(said, fmt.Sprintf("group %s: %s", g.ID, w.whyNot(g, k.class, a.grow[i])))
+	}
+	return strings.Join(said, "; ")
+}
+
+func (w *world) whyNot(g *group, class, grown int) string {
+	if g.Template.Unknown == "" {
+		empty, shape := w.template(g)
+		if _, words := fit.Refused(&w.s.Classes[class], shape); words != "" {
+			return words
+		}
+		if _, words := w.space.Short(empty, w.space.Class(class)); words != "" {
+			return words
+		}
+	}
+	if g.rule != "" {
+		return g.why
+	}
+	if n, why := w.allowed(g, 1); n == 0 {
+		return why
+	}
+	return fmt.Sprintf("grows by %d in this round, and the rest waits for the next", grown)
+}

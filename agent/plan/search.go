@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// searchSteps bounds one search. A step is one class looked at in one bin: about
+// 50 ns, so that the longest search takes some milliseconds.
+const searchSteps = 150_000
+
+// search looks for an answer with fewer fresh bins than best by bin completion: the
+// next bin always takes the largest pod that is left (every answer can be written
+// so), and is then completed in every maximal way, fullest first. It gives up when
+// its steps are used up, and answers only when it found something better.
+type search struct {
+	p     *problem
+	order []int
+	left  []int
+	best  int
+	bound int
+	steps int
+	stack [][]part // the contents of the bins so far, open bins first
+	found [][]part
+}
+
+func (p *problem) search(best int, placed bool, bound int) (packing, bool) {
+	s := &search{p: p, best: best, bound: bound, steps: searchSteps}
+	if !placed {
+		s.best = p.limit + 1
+	}
+	if len(p.loads)*(len(p.open)+bound) > searchSteps {
+		return packing{}, false
+	}
+	s.order = p.orders()[0]
+	s.left = make([]int, len(p.loads))
+	for i := range p.loads {
+		if !p.loads[i].fresh && p.empty != nil {
+			return packing{}, false
+		}
+		s.left[i] = p.loads[i].count
+	}
+	s.descend(0, 0)
+	if s.found == nil {
+		return packing{}, false
+	}
+	k, _ := p.start()
+	for b, parts := range s.found {
+		for _, t := range parts {
+			k.left[t.load] -= t.n
+		}
+		if b < len(p.open) {
+			k.open[b] = parts
+			continue
+		}
+		room := slices.Clone(p.empty)
+		for _, t := range parts {
+			fit.Take(room, p.loads[t.load].size, t.n)
+		}
+		k.fresh = append(k.fresh, freshBins{1, room, parts})
+		k.bins++
+	}
+	return k, true
+}
+
+// descend fills bin b, of which used are fresh; it returns true when there is no
+// point in looking further.
+func (s *search) descend(b, used int) bool {
+	first := -1
+	for _, i := range s.order {
+		if s.left[i] > 0 {
+			first = i
+			break
+		}
+	}
+	if first < 0 {
+		s.best, s.found = used, slices.Clone(s.stack)
+		return s.best <= s.bound
+	}
+	if b >= len(s.p.open) && s.p.empty == nil {
+		return false
+	}
+	if s.p.empty != nil && used+s.p.bound(s.left, b) >= s.best {
+		return false
+	}
+	if b < len(s.p.open) {
+		return s.complete(b, used, slices.Clone(s.p.open[b]), 0, make([]int, len(s.left)), true, -1)
+	}
+	if used+1 > s.p.limit || used+1 >= s.best {
+		return false
+	}
+	return s.complete(b, used, slices.Clone(s.p.empty), 0, make([]int, len(s.left)), false, first)
+}
+
+// complete enumerates the contents of one bin from position at of the order on.
+func (s *search) complete(b, used int, room []int64, at int, taken []int, open bool, forced int) bool {
+	if s.steps--; s.steps < 0 {
+		return true
+	}
+	if at == len(s.order) {
+		return s.close(b, used, room, taken, open)
+	}
+	i := s.order[at]
+	l := &s.p.loads[i]
+	most := 0
+	if !open && l.fresh || open && l.on[b] {
+		most = min(s.left[i], fit.Most(room, l.size))
+	}
+	least := 0
+	if i == forced {
+		least = 1
+	}
+	for n := most; n >= least; n-- {
+		fit.Take(room, l.size, n)
+		taken[i] = n
+		stop := s.complete(b, used, room, at+1, taken, open, forced)
+		fit.Take(room, l.size, -n)
+		taken[i] = 0
+		if stop {
+			return true
+		}
+	}
+	return false
+}
+
+// close goes on to the next bin when nothing more would go into this one: a bin that
+// could take another pod is never part of a best answer that a fuller bin is not.
+func (s *search) close(b, used int, room []int64, taken []int, open bool) bool {
+	var parts []part
+	for i, n := range taken {
+		l := &s.p.loads[i]
+		may := !open && l.fresh || open && l.on[b]
+		if may && s.left[i] > n && fit.Most(room, l.size) > 0 {
+			return false
+		}
+		if n > 0 {
+			parts = append(parts, part{i, n})
+		}
+	}
+	for _, t := range parts {
+		s.left[t.load] -= t.n
+	}
+	s.stack = append(s.stack, parts)
+	next := used
+	if !open {
+		next++
+	}
+	stop := s.descend(b+1, next)
+	s.stack = s.stack[:len(s.stack)-1]
+	for _, t := range parts {
+		s.left[t.load] += t.n
+	}
+	return stop
+}

@@ -1,0 +1,262 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// place is a bin that is there: a node, or a machine that is coming and already holds
+// pods of this round.
+type place struct {
+	node  int // index into world.nodes, -1: a coming machine of group
+	group int
+	room  []int64
+	used  bool
+}
+
+// share is what one group's coming and new machines take of one want.
+type share struct{ coming, new int }
+
+// answer says where all wanted pods would go.
+type answer struct {
+	places []place
+	grow   []int           // new machines by group
+	on     []int           // by want: pods on nodes that are Ready
+	soon   []int           // by want: pods on nodes that are registered and not Ready yet
+	shares []map[int]share // by want and group
+	left   []int           // by want: pods that no group can help
+}
+
+func (a *answer) bought() int {
+	n := 0
+	for _, g := range a.grow {
+		n += g
+	}
+	return n
+}
+
+func (a *answer) unhelped() int {
+	n := 0
+	for _, c := range a.left {
+		n += c
+	}
+	return n
+}
+
+// solver answers one set of wants; several are tried in a round.
+type solver struct {
+	w      *world
+	a      answer
+	coming []int // machines by group that are coming and still empty
+	done   []bool
+}
+
+func (w *world) newSolver(withMarked bool) *solver {
+	v := &solver{w: w, coming: make([]int, len(w.groups)), done: make([]bool, len(w.groups))}
+	v.a.grow = make([]int, len(w.groups))
+	v.a.on, v.a.soon, v.a.left = make([]int, len(w.want)), make([]int, len(w.want)), make([]int, len(w.want))
+	v.a.shares = make([]map[int]share, len(w.want))
+	for i := range w.want {
+		v.a.left[i] = w.want[i].count()
+	}
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		if n.state == stateReady || n.state == stateComing || withMarked && n.state == stateMarked && n.Ready == "True" {
+			v.a.places = append(v.a.places, place{node: i, group: n.group, room: slices.Clone(n.room)})
+		}
+	}
+	for i := range w.groups {
+		v.coming[i] = w.groups[i].coming + w.groups[i].grow
+	}
+	return v
+}
+
+// passes tells whether a class may go on a place, room aside.
+func (v *solver) passes(class int, p *place) bool {
+	w := v.w
+	if p.node < 0 {
+		_, shape := w.template(&w.groups[p.group])
+		return fit.Passes(&w.s.Classes[class], shape)
+	}
+	return w.passes(class, p.node)
+}
+
+// passes remembers what the shape filters say of a class and a node.
+func (w *world) passes(class, n int) bool {
+	if w.verdicts == nil {
+		w.verdicts = make([][]int8, len(w.s.Classes))
+	}
+	if w.verdicts[class] == nil {
+		w.verdicts[class] = make([]int8, len(w.nodes))
+	}
+	known := &w.verdicts[class][n]
+	if *known == 0 {
+		*known = -1
+		shape := w.nodes[n].shape
+		if w.nodes[n].state == stateMarked {
+			shape.Taints, shape.Unschedulable = fit.Lasting(shape.Taints), false
+		}
+		if fit.Passes(&w.s.Classes[class], &shape) {
+			*known = 1
+		}
+	}
+	return *known > 0
+}
+
+// problemOf writes the wants that a filter picks as a problem over all places.
+func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*problem, []int) {
+	p := &problem{empty: empty, limit: limit}
+	for i := range v.a.places {
+		p.open = append(p.open, v.a.places[i].room)
+	}
+	var which []int
+	for i := range v.w.want {
+		n := pick(i)
+		if n <= 0 {
+			continue
+		}
+		k := &v.w.want[i]
+		l := load{size: v.w.space.Class(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: empty != nil, on: make([]bool, len(p.open))}
+		for b := range p.open {
+			l.on[b] = fit.Most(p.open[b], l.size) > 0 && v.passes(k.class, &v.a.places[b])
+		}
+		p.loads = append(p.loads, l)
+		which = append(which, i)
+	}
+	return p, which
+}
+
+// fits is how many pods of want i a group's machine may take at all.
+func (v *solver) fits(i, g int) bool {
+	empty, shape := v.w.template(&v.w.groups[g])
+	class := v.w.want[i].class
+	return fit.Most(empty, v.w.space.Class(class)) > 0 && fit.Passes(&v.w.s.Classes[class], shape)
+}
+
+// there places what it can on what is there and commits that.
+func (v *solver) there(pick func(i int) int, whole bool) bool {
+	p, which := v.problemOf(pick, nil, 0)
+	k := pack(p)
+	if whole && k.unplaced() > 0 {
+		return false
+	}
+	v.commit(&k, which, -1)
+	return k.unplaced() == 0
+}
+
+// commit takes over an answer of the packer for group g, -1 for none.
+func (v *solver) commit(k *packing, which []int, g int) {
+	take := func(i, n int) { v.a.left[which[i]] -= n }
+	for b, parts := range k.open {
+		for _, t := range parts {
+			pl := &v.a.places[b]
+			pl.used = true
+			fit.Take(pl.room, v.w.space.Class(v.w.want[which[t.load]].class), t.n)
+			take(t.load, t.n)
+			switch {
+			case pl.node < 0:
+				v.add(which[t.load], pl.group, t.n, false)
+			case v.w.nodes[pl.node].state == stateComing:
+				v.a.soon[which[t.load]] += t.n
+			default:
+				v.a.on[which[t.load]] += t.n
+			}
+		}
+	}
+	for _, f := range k.fresh {
+		for range f.times {
+			fresh := v.coming[g] == 0
+			if fresh {
+				v.a.grow[g]++
+			} else {
+				v.coming[g]--
+			}
+			for _, t := range f.parts {
+				v.add(which[t.load], g, t.n, fresh)
+				take(t.load, t.n)
+			}
+			v.a.places = append(v.a.places, place{node: -1, group: g, room: slices.Clone(f.room), used: true})
+		}
+	}
+}
+
+func (v *solver) add(i, g, n int, fresh bool) {
+	if v.a.shares[i] == nil {
+		v.a.shares[i] = make(map[int]share)
+	}
+	s := v.a.shares[i][g]
+	if fresh {
+		s.new += n
+	} else {
+		s.coming += n
+	}
+	v.a.shares[i][g] = s
+}
+
+// solve finds room for everything that is left: on what is there when that is
+// enough; else group by group, those first that need nothing new, then as the
+// expander says, each packed together with what is there.
+func (v *solver) solve() {
+	left := func(i int) int { return v.a.left[i] }
+	if v.there(left, true) {
+		return
+	}
+	for {
+		best := v.choose()
+		if best == nil {
+			break
+		}
+		v.done[best.group] = true
+		v.commit(&best.k, best.which, best.group)
+	}
+	v.there(left, false)
+}
+
+// trust keeps promises: pods that were counted on a group's coming machines stay
+// counted there, even when this round would pack them in another way, as long as
+// the machines could hold them at all.
+func (v *solver) trust() bool {
+	any := false
+	for g := range v.w.groups {
+		promised := func(i int) int {
+			n := 0
+			for _, key := range v.w.want[i].keys {
+				if v.w.want[i].buys && v.w.in.Promised[key] == v.w.groups[g].ID {
+					n++
+				}
+			}
+			return min(n, v.a.left[i])
+		}
+		if v.w.groups[g].Template.Unknown != "" || !v.expects(g) {
+			continue
+		}
+		pick := func(i int) int {
+			if !v.fits(i, g) {
+				return 0
+			}
+			return promised(i)
+		}
+		empty, _ := v.w.template(&v.w.groups[g])
+		p, which := v.problemOf(pick, empty, v.coming[g])
+		if len(p.loads) == 0 || p.lowerBound() > v.coming[g] {
+			continue
+		}
+		any = true
+		k := pack(p)
+		rest := slices.Clone(k.left)
+		v.commit(&k, which, g)
+		for i, n := range rest {
+			v.add(which[i], g, n, false)
+			v.a.left[which[i]] -= n
+		}
+	}
+	return any
+}
+
+// expects tells whether anything of a group is still to come.
+func (v *solver) expects(g int) bool {
+	return v.coming[g] > 0 || slices.ContainsFunc(v.a.places, func(p place) bool {
+		return p.group == g && p.node >= 0 && v.w.nodes[p.node].state == stateComing
+	})
+}

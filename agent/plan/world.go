@@ -1,0 +1,363 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// world is the Snapshot indexed for one round, and what the round has decided so
+// far. It points into the Snapshot and never writes to it.
+type world struct {
+	s      *cluster.Snapshot
+	p      *Policy
+	in     *Memory
+	out    Memory
+	plan   Plan
+	now    time.Time
+	id     cluster.Identity
+	space  *fit.Space
+	groups []group // sorted by ID
+	nodes  []node  // sorted by name
+	byName map[cluster.NodeName]int
+	byID   map[cluster.GroupID]int
+	budget map[string]int // evictions that are still allowed, by budget
+
+	verdicts  [][]int8 // by class and node: what the shape filters said; 0: not asked yet
+	want      []want   // pending pods by class, those that trigger
+	unjudged  bool     // a pod that fit cannot judge waits for its first verdict
+	grew      bool
+	unhealthy string // why deletions are frozen; empty: they are not
+}
+
+// group is a node group and what the round knows about it.
+type group struct {
+	*cluster.NodeGroup
+	target  int    // the target after lagging reads are corrected
+	members int    // live instances that the target counts
+	nodes   int    // of them, those that are Nodes
+	coming  int    // machines that will come and are not Nodes yet
+	rule    string // why the group cannot be grown; empty: it can
+	why     string
+	held    bool // the reason above is reported for the group itself
+	empty   []int64
+	shape   fit.Shape
+	grow    int // machines added in this round
+	leaving int // machines whose deletion is under way or decided
+	shrinks bool
+	doomed  []doomed
+
+	pods     []cluster.PodKey // those that new machines are for
+	expected int
+	classes  int
+}
+
+// node is a Node and what the round knows about it.
+type node struct {
+	*cluster.Node
+	group  int // index into world.groups, -1: none of ours
+	inst   *cluster.Instance
+	pods   []int32 // indexes into Snapshot.Pods: those bound here and not finished
+	room   []int64 // what is left, of the axes of world.space
+	state  nodeState
+	shape  fit.Shape
+	counts bool // a pending pod or a moved pod counts on it
+}
+
+// nodeState says what a node is good for.
+type nodeState int
+
+const (
+	stateOut    nodeState = iota // not Ready, or on its way out: no room for anybody
+	stateReady                   // the scheduler may place pods now
+	stateComing                  // registered, and will be Ready soon
+	stateMarked                  // carries our mark
+)
+
+func open(s *cluster.Snapshot, m *Memory, p *Policy) *world {
+	w := &world{s: s, p: p, in: m, now: s.Now}
+	w.groups = make([]group, len(s.Groups))
+	w.byID = make(map[cluster.GroupID]int, len(s.Groups))
+	for i := range s.Groups {
+		w.groups[i].NodeGroup = &s.Groups[i]
+	}
+	slices.SortFunc(w.groups, func(a, b group) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	for i := range w.groups {
+		w.byID[w.groups[i].ID] = i
+	}
+	return w
+}
+
+// index ties instances to nodes and pods to nodes, and measures the room.
+func (w *world) index() {
+	w.space = fit.NewSpace(w.s.Classes)
+	w.id = cluster.Identify(w.s.Groups, w.s.Nodes)
+	w.indexNodes()
+	w.indexPods()
+	w.budget = make(map[string]int, len(w.s.Budgets))
+	for _, b := range w.s.Budgets {
+		w.budget[b.Key] = b.Allowed
+	}
+}
+
+func (w *world) indexNodes() {
+	w.nodes = make([]node, len(w.s.Nodes))
+	w.byName = make(map[cluster.NodeName]int, len(w.s.Nodes))
+	for i := range w.s.Nodes {
+		w.nodes[i] = node{Node: &w.s.Nodes[i], group: -1}
+	}
+	slices.SortFunc(w.nodes, func(a, b node) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	for i := range w.nodes {
+		w.byName[w.nodes[i].Name] = i
+	}
+	for g := range w.groups {
+		for i := range w.groups[g].Instances {
+			in := &w.groups[g].Instances[i]
+			name, ok := w.id.Node[in.ID]
+			if !ok {
+				continue
+			}
+			if n := &w.nodes[w.byName[name]]; n.inst == nil {
+				n.group, n.inst = g, in
+			}
+		}
+	}
+	flat := make([]int64, len(w.nodes)*w.space.Axes())
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		n.state = w.stateOf(n)
+		n.shape = fit.Shape{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
+		alloc := n.Allocatable
+		if n.state == stateComing {
+			alloc = w.become(n)
+		}
+		n.room = flat[i*w.space.Axes() : (i+1)*w.space.Axes() : (i+1)*w.space.Axes()]
+		w.space.Room(n.room, alloc)
+	}
+}
+
+// become makes a registered node that is not Ready yet look as it soon will: without
+// the taints of its start, with what the template promises where the kubelet has not
+// reported it yet (a device plugin's resource comes last).
+func (w *world) become(n *node) cluster.Resources {
+	n.shape.Taints, n.shape.Unschedulable = fit.Lasting(n.Taints), false
+	alloc := n.Allocatable
+	if n.group < 0 || w.groups[n.group].Template.Unknown != "" {
+		return alloc
+	}
+	t := &w.groups[n.group].Template
+	labels := make(map[string]string, len(t.Labels)+len(n.Labels))
+	for _, from := range []map[string]string{t.Labels, n.Labels} {
+		for k, v := range from {
+			labels[k] = v
+		}
+	}
+	n.shape.Labels = labels
+	if alloc.MilliCPU == 0 || alloc.Memory == 0 || alloc.Pods == 0 {
+		return t.Allocatable
+	}
+	alloc.Extended = make(map[string]int64, len(t.Allocatable.Extended))
+	for _, from := range []map[string]int64{t.Allocatable.Extended, n.Allocatable.Extended} {
+		for k, v := range from {
+			alloc.Extended[k] = max(alloc.Extended[k], v)
+		}
+	}
+	return alloc
+}
+
+func (w *world) stateOf(n *node) nodeState {
+	if n.inst != nil {
+		switch n.inst.Phase {
+		case cluster.PhaseStopped, cluster.PhaseDeleting, cluster.PhaseGone, cluster.PhaseFailed:
+			return stateOut
+		}
+		if _, told := w.out.Deleted[n.inst.ID]; told {
+			return stateOut
+		}
+	}
+	if n.Deleting {
+		return stateOut
+	}
+	if marked(n.Node) {
+		if ours(n.Node) {
+			return stateMarked
+		}
+		return stateOut
+	}
+	starting := n.Ready != cluster.StatusTrue || slices.ContainsFunc(n.Taints, startingTaint) || w.lacks(n)
+	if !starting {
+		return stateReady
+	}
+	if n.group >= 0 && w.now.Sub(n.Created) < w.p.MaxNodeStartupTime && !n.Unschedulable {
+		return stateComing
+	}
+	if n.Ready != cluster.StatusTrue {
+		return stateOut
+	}
+	return stateReady
+}
+
+// startingTaint tells a taint that a young node loses by itself. Pressure and
+// deletion taints are not of that kind.
+func startingTaint(t cluster.Taint) bool {
+	return fit.Startup(t) && t.Effect != "PreferNoSchedule" &&
+		t.Key != cluster.TaintToBeDeleted && !strings.HasSuffix(t.Key, "-pressure") && t.Key != "node.cloudprovider.kubernetes.io/shutdown"
+}
+
+// lacks tells that the template promises a resource that the node does not report
+// yet, as a GPU's device plugin does late (kubernetes/autoscaler#3164).
+func (w *world) lacks(n *node) bool {
+	if n.group < 0 || w.groups[n.group].Template.Unknown != "" {
+		return false
+	}
+	for name, v := range w.groups[n.group].Template.Allocatable.Extended {
+		if v > 0 && n.Allocatable.Extended[name] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func taint(n *cluster.Node, key string) (cluster.Taint, bool) {
+	for _, t := range n.Taints {
+		if t.Key == key {
+			return t, true
+		}
+	}
+	return cluster.Taint{}, false
+}
+
+func marked(n *cluster.Node) bool { _, ok := taint(n, cluster.TaintToBeDeleted); return ok }
+
+func ours(n *cluster.Node) bool { _, ok := n.Annotations[cluster.AnnotationCordoned]; return ok }
+
+// expendable tells a pod that neither triggers scale-up nor stands in the way.
+func (w *world) expendable(pod *cluster.Pod) bool {
+	return w.s.Classes[pod.Class].Priority < w.p.ExpendablePodsCutoff
+}
+
+// indexPods hands every bound pod to its node and takes its room there, that of
+// nominated pods and that of DaemonSet pods which are still to come.
+func (w *world) indexPods() {
+	at := make([]int32, len(w.s.Pods))
+	count := make([]int32, len(w.nodes))
+	bound := 0
+	for i := range w.s.Pods {
+		pod := &w.s.Pods[i]
+		at[i] = -1
+		if pod.Finished || pod.Node == "" {
+			continue
+		}
+		if n, ok := w.byName[pod.Node]; ok {
+			at[i] = int32(n)
+			count[n]++
+			bound++
+		}
+	}
+	flat := make([]int32, 0, bound)
+	for n, c := range count {
+		w.nodes[n].pods = flat[len(flat) : len(flat) : len(flat)+int(c)]
+		flat = flat[:len(flat)+int(c)]
+	}
+	for i, n := range at {
+		if n >= 0 {
+			w.nodes[n].pods = append(w.nodes[n].pods, int32(i))
+			if pod := &w.s.Pods[i]; !w.expendable(pod) || daemon(pod) {
+				fit.Take(w.nodes[n].room, w.space.Class(pod.Class), 1)
+			}
+		}
+	}
+	for i := range w.s.Pods {
+		pod := &w.s.Pods[i]
+		if n, ok := w.byName[pod.Nominated]; ok && pod.Nominated != "" && pod.Node == "" && !pod.Finished && !w.expendable(pod) {
+			fit.Take(w.nodes[n].room, w.space.Class(pod.Class), 1)
+			w.nodes[n].counts = true
+		}
+	}
+	w.reserveDaemons()
+}
+
+func daemon(pod *cluster.Pod) bool { return pod.Owner != nil && pod.Owner.Kind == "DaemonSet" }
+
+func (w *world) reserveDaemons() {
+	if len(w.s.DaemonSets) == 0 {
+		return
+	}
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		for d := range w.s.DaemonSets {
+			ds := &w.s.DaemonSets[d]
+			here := slices.ContainsFunc(n.pods, func(p int32) bool {
+				o := w.s.Pods[p].Owner
+				return o != nil && o.UID == ds.UID
+			})
+			if !here && fit.DaemonRunsOn(&w.s.Classes[ds.Class], &n.shape) {
+				fit.Take(n.room, w.space.Class(ds.Class), 1)
+			}
+		}
+	}
+}
+
+// template returns the room and the shape of the group's next machine, DaemonSets
+// taken off.
+func (w *world) template(g *group) ([]int64, *fit.Shape) {
+	if g.empty == nil {
+		g.shape = fit.Shape{Labels: g.Template.Labels, Taints: fit.Lasting(g.Template.Taints)}
+		g.empty = make([]int64, w.space.Axes())
+		w.space.Room(g.empty, g.Template.Allocatable)
+		for d := range w.s.DaemonSets {
+			if c := w.s.DaemonSets[d].Class; fit.DaemonRunsOn(&w.s.Classes[c], &g.shape) {
+				fit.Take(g.empty, w.space.Class(c), 1)
+			}
+		}
+	}
+	return g.empty, &g.shape
+}
+
+func (w *world) hold(kind, name, rule, format string, args ...any) {
+	why := format
+	if len(args) > 0 {
+		why = fmt.Sprintf(format, args...)
+	}
+	w.plan.Held = append(w.plan.Held, Held{Kind: kind, Name: name, Count: 1, Rule: rule, Why: why})
+}
+
+func (w *world) do(a Action) { w.plan.Actions = append(w.plan.Actions, a) }
+
+// wake remembers a timer; those that are over do not count.
+func (w *world) wake(t time.Time) {
+	if t.After(w.now) && (w.plan.Wake.IsZero() || t.Before(w.plan.Wake)) {
+		w.plan.Wake = t
+	}
+}
+
+// fresh tells that a group's facts are good enough to delete by.
+func (w *world) fresh(g *group) bool {
+	return g.Stale == "" && w.now.Sub(g.ReadAt) <= w.p.FreshFor
+}
+
+func orElse(d *time.Duration, otherwise time.Duration) time.Duration {
+	if d != nil {
+		return *d
+	}
+	return otherwise
+}
+
+func set[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = make(map[K]V)
+	}
+	(*m)[k] = v
+}
+
+// compareHeld orders reasons.
+func compareHeld(a, b Held) int {
+	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name), strings.Compare(a.Rule, b.Rule), strings.Compare(a.Why, b.Why), cmp.Compare(a.Count, b.Count))
+}
+
+func count(n, of int) string { return fmt.Sprintf("%d of %d", n, of) }

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent"
+)
+
+func checkCommand(ctx context.Context, args []string, out, errout io.Writer) int {
+	fs := newFlags("check", "Check everything that the agent needs: configuration, kubeconfig, rights, cloud\ncredentials, node groups. Exits 1 when a finding is an error.", `  autoscaler-agent check --env-file /etc/autoscaler-agent/agent.env
+  autoscaler-agent check --offline          what the unit runs before it starts
+  autoscaler-agent check --output json | jq '.[] | select(.level == "error")'
+  autoscaler-agent check --print-env > agent.env
+`, errout)
+	envFile, output := envFileFlag(fs), outputFlag(fs)
+	offline := fs.Bool("offline", false, "check the configuration only; speak to nobody")
+	printEnv := fs.Bool("print-env", false, "print every setting with its default, as an environment file")
+	if code, done := parse(fs, args, out, errout); done {
+		return code
+	}
+	if *printEnv {
+		fmt.Fprint(out, agent.EnvExample())
+		return exitOK
+	}
+	cfg, err := load(*envFile)
+	findings := agent.Check(ctx, cfg, err, *offline)
+	code := exitOK
+	for _, f := range findings {
+		if f.Level == agent.LevelError {
+			code = exitFailed
+		}
+	}
+	if *output == "json" {
+		if printJSON(out, findings) != exitOK {
+			return exitFailed
+		}
+		return code
+	}
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	for _, f := range findings {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Level, f.About, f.Text)
+		if f.Remedy != "" {
+			fmt.Fprintf(w, "\t\t-> %s\n", f.Remedy)
+		}
+	}
+	_ = w.Flush() // out is a terminal or a pipe; nobody reads a broken one
+	return code
+}

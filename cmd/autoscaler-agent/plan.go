@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent"
+)
+
+func planCommand(ctx context.Context, args []string, out, errout io.Writer) int {
+	fs := newFlags("plan", "Look at the cluster and the cloud once and print what a round would do and why.\nNothing is changed and no Lease is taken.", `  autoscaler-agent plan --env-file /etc/autoscaler-agent/agent.env
+  autoscaler-agent plan --output json | jq .held
+`, errout)
+	envFile, output := envFileFlag(fs), outputFlag(fs)
+	if code, done := parse(fs, args, out, errout); done {
+		return code
+	}
+	cfg, err := load(*envFile)
+	if err != nil {
+		return complain(errout, "configuration", err)
+	}
+	snapshot, p, err := agent.DryRound(ctx, cfg, agent.NewLogger("warning", errout))
+	if err != nil {
+		return complain(errout, "plan", err)
+	}
+	if *output == "json" {
+		actions := make([]string, len(p.Actions))
+		for i, a := range p.Actions {
+			actions[i] = a.String()
+		}
+		return printJSON(out, map[string]any{"actions": actions, "held": p.Held, "wake": p.Wake, "stale": snapshot.Stale})
+	}
+	fmt.Fprintf(out, "seen: %d nodes, %d pods, %d groups\n", len(snapshot.Nodes), len(snapshot.Pods), len(snapshot.Groups))
+	if text := p.String(); text != "" {
+		fmt.Fprint(out, text)
+	} else {
+		fmt.Fprintln(out, "nothing to do and nothing held")
+	}
+	return exitOK
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent"
+)
+
+func runCommand(ctx context.Context, args []string, out, errout io.Writer) int {
+	fs := newFlags("run", "Run the agent until SIGTERM.", `  autoscaler-agent run
+  autoscaler-agent run --env-file ./agent.env
+`, errout)
+	envFile := envFileFlag(fs)
+	if code, done := parse(fs, args, out, errout); done {
+		return code
+	}
+	cfg, err := load(*envFile)
+	log := agent.NewLogger(cfg.LogLevel, os.Stderr)
+	if err != nil {
+		for _, e := range agent.Flatten(err) {
+			log.WithField("service", "agent").Error("configuration: " + e.Error())
+		}
+		return exitFailed
+	}
+	if err := agent.Run(ctx, cfg, log); err != nil {
+		log.WithField("service", "agent").Error(err.Error())
+		return exitFailed
+	}
+	return exitOK
+}
