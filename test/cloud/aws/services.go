@@ -1,0 +1,107 @@
+package aws
+
+// services are the APIs behind the endpoint, by their name in a signature's
+// credential scope.
+var services map[string]service
+
+func init() {
+	services = map[string]service{
+		"ec2": {
+			name: "ec2", version: "2016-11-15",
+			namespace: "http://ec2.amazonaws.com/doc/2016-11-15/",
+			actions:   ec2Actions(),
+		},
+		"autoscaling": {
+			name: "autoscaling", version: "2011-01-01", wrapped: true,
+			namespace: "http://autoscaling.amazonaws.com/doc/2011-01-01/",
+			actions:   autoscalingActions(),
+		},
+		"sts": {
+			name: "sts", version: "2011-06-15", wrapped: true,
+			namespace: "https://sts.amazonaws.com/doc/2011-06-15/",
+			actions:   stsActions(),
+		},
+		"ssm": {name: "ssm", version: "2014-11-06", actions: ssmActions()},
+	}
+}
+
+func autoscalingActions() map[string]action {
+	page := []string{"MaxRecords", "NextToken"}
+	byInstance := []string{"AutoScalingGroupName", "InstanceIds", "InstanceIds.member.N"}
+	processes := []string{"AutoScalingGroupName", "ScalingProcesses", "ScalingProcesses.member.N"}
+	settings := []string{
+		"AutoScalingGroupName", "MinSize", "MaxSize", "DesiredCapacity", "DefaultCooldown",
+		"HealthCheckGracePeriod", "HealthCheckType", "VPCZoneIdentifier", "AvailabilityZones.member.N",
+		"NewInstancesProtectedFromScaleIn", "LaunchTemplate.*", "MixedInstancesPolicy.*",
+		"TerminationPolicies.member.N", "CapacityRebalance",
+	}
+	tags := []string{"Tags.member.N.Key", "Tags.member.N.Value", "Tags.member.N.ResourceId",
+		"Tags.member.N.ResourceType", "Tags.member.N.PropagateAtLaunch"}
+	filter := []string{"Filters.member.N.Name", "Filters.member.N.Values.member.N"}
+	return map[string]action{
+		"DescribeAutoScalingGroups":    {query: (*Cloud).describeGroups, params: join(page, filter, []string{"AutoScalingGroupNames.member.N", "IncludeInstances"})},
+		"DescribeAutoScalingInstances": {query: (*Cloud).describeGroupInstances, params: join(page, []string{"InstanceIds.member.N"})},
+		"DescribeScalingActivities":    {query: (*Cloud).describeActivities, params: join(page, []string{"AutoScalingGroupName", "ActivityIds.member.N", "IncludeDeletedGroups"})},
+		"DescribeTags":                 {query: (*Cloud).describeTags, params: join(page, filter)},
+		"DescribeLifecycleHooks":       {query: (*Cloud).describeHooks, params: []string{"AutoScalingGroupName", "LifecycleHookNames.member.N"}},
+		"SetDesiredCapacity":           {write: true, bare: true, query: (*Cloud).setDesiredCapacity, params: []string{"AutoScalingGroupName", "DesiredCapacity", "HonorCooldown"}},
+		"TerminateInstanceInAutoScalingGroup": {write: true, query: (*Cloud).terminateInGroup,
+			params: []string{"InstanceId", "ShouldDecrementDesiredCapacity"}},
+		"CreateAutoScalingGroup": {write: true, bare: true, query: (*Cloud).createGroup, params: join(settings, tags)},
+		"UpdateAutoScalingGroup": {write: true, bare: true, query: (*Cloud).updateGroup, params: settings},
+		"DeleteAutoScalingGroup": {write: true, bare: true, query: (*Cloud).deleteGroup, params: []string{"AutoScalingGroupName", "ForceDelete"}},
+		"CreateOrUpdateTags":     {write: true, bare: true, query: (*Cloud).putTags, params: tags},
+		"DeleteTags":             {write: true, bare: true, query: (*Cloud).deleteTags, params: tags},
+		"SetInstanceProtection":  {write: true, query: (*Cloud).setProtection, params: join(byInstance, []string{"ProtectedFromScaleIn"})},
+		"SuspendProcesses":       {write: true, bare: true, query: (*Cloud).suspend, params: processes},
+		"ResumeProcesses":        {write: true, bare: true, query: (*Cloud).resume, params: processes},
+		"EnterStandby":           {write: true, query: (*Cloud).enterStandby, params: join(byInstance, []string{"ShouldDecrementDesiredCapacity"})},
+		"ExitStandby":            {write: true, query: (*Cloud).exitStandby, params: byInstance},
+		"SetInstanceHealth":      {write: true, bare: true, query: (*Cloud).setHealth, params: []string{"InstanceId", "HealthStatus", "ShouldRespectGracePeriod"}},
+		"PutLifecycleHook": {write: true, query: (*Cloud).putHook, params: []string{"AutoScalingGroupName", "LifecycleHookName",
+			"LifecycleTransition", "HeartbeatTimeout", "DefaultResult", "NotificationMetadata"}},
+		"DeleteLifecycleHook": {write: true, query: (*Cloud).deleteHook, params: []string{"AutoScalingGroupName", "LifecycleHookName"}},
+		"CompleteLifecycleAction": {write: true, query: (*Cloud).completeAction, params: []string{"AutoScalingGroupName", "LifecycleHookName",
+			"LifecycleActionToken", "LifecycleActionResult", "InstanceId"}},
+	}
+}
+
+func ec2Actions() map[string]action {
+	list := []string{"DryRun", "MaxResults", "NextToken", "Filter.N.Name", "Filter.N.Value.N"}
+	plain := []string{"DryRun", "Filter.N.Name", "Filter.N.Value.N"} // lists without pages
+	which := []string{"LaunchTemplateId", "LaunchTemplateName", "DryRun"}
+	once := []string{"ClientToken"}
+	data := []string{"VersionDescription", "LaunchTemplateData.*"}
+	return map[string]action{
+		"DescribeInstances":             {query: (*Cloud).describeInstances, params: join(list, []string{"InstanceId.N"})},
+		"DescribeInstanceStatus":        {query: (*Cloud).describeStatus, params: join(list, []string{"InstanceId.N", "IncludeAllInstances"})},
+		"DescribeInstanceTypes":         {query: (*Cloud).describeTypes, params: join(list, []string{"InstanceType.N"})},
+		"DescribeInstanceTypeOfferings": {query: (*Cloud).describeOfferings, params: join(list, []string{"LocationType"})},
+		"DescribeLaunchTemplates":       {query: (*Cloud).describeTemplates, params: join(list, []string{"LaunchTemplateId.N", "LaunchTemplateName.N"})},
+		"DescribeLaunchTemplateVersions": {query: (*Cloud).describeVersions, params: join(list, which,
+			[]string{"LaunchTemplateVersion.N", "MinVersion", "MaxVersion", "ResolveAlias"})},
+		"CreateLaunchTemplate": {write: true, query: (*Cloud).createTemplate, params: join(once, data, []string{
+			"LaunchTemplateName", "DryRun", "TagSpecification.N.ResourceType", "TagSpecification.N.Tag.N.Key", "TagSpecification.N.Tag.N.Value"})},
+		"CreateLaunchTemplateVersion": {write: true, query: (*Cloud).createVersion, params: join(which, once, data, []string{"SourceVersion", "ResolveAlias"})},
+		"ModifyLaunchTemplate":        {write: true, query: (*Cloud).modifyTemplate, params: join(which, once, []string{"SetDefaultVersion"})},
+		"DeleteLaunchTemplate":        {write: true, query: (*Cloud).deleteTemplate, params: which},
+		"DescribeRegions":             {query: (*Cloud).describeRegions, params: join(plain, []string{"RegionName.N", "AllRegions"})},
+		"DescribeAvailabilityZones":   {query: (*Cloud).describeZones, params: join(plain, []string{"ZoneName.N", "AllAvailabilityZones"})},
+		"DescribeSubnets":             {query: (*Cloud).describeSubnets, params: join(list, []string{"SubnetId.N"})},
+		"DescribeImages":              {query: (*Cloud).describeImages, params: join(list, []string{"ImageId.N", "Owner.N"})},
+		"TerminateInstances":          {write: true, query: (*Cloud).terminateInstances, params: []string{"InstanceId.N", "DryRun"}},
+		"RebootInstances":             {write: true, query: (*Cloud).rebootInstances, params: []string{"InstanceId.N", "DryRun"}},
+		"GetConsoleOutput":            {query: (*Cloud).consoleOutput, params: []string{"InstanceId", "Latest", "DryRun"}},
+		"GetInstanceTypesFromInstanceRequirements": {query: (*Cloud).typesFromRequirements, params: []string{"DryRun", "MaxResults", "NextToken",
+			"ArchitectureType.N", "VirtualizationType.N", "InstanceRequirements.*"}},
+		"CreateTags": {write: true, query: (*Cloud).createTags, params: []string{"DryRun", "ResourceId.N", "Tag.N.Key", "Tag.N.Value"}},
+	}
+}
+
+func join(lists ...[]string) []string {
+	var out []string
+	for _, l := range lists {
+		out = append(out, l...)
+	}
+	return out
+}
