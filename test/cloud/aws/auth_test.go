@@ -77,13 +77,13 @@ func TestTheClockMustBeRight(t *testing.T) {
 	c := start(t, fast())
 	k := c.RootCredentials()
 	body := "Action=GetCallerIdentity&Version=2011-06-15"
+	hash := sha(body)
 	send := func(at time.Time) (int, string) {
 		req, err := http.NewRequest("POST", c.Endpoint()+"/", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
-		hash := sha(body)
 		if err := v4.NewSigner().SignHTTP(ctx, sdk.Credentials{AccessKeyID: k.AccessKeyID, SecretAccessKey: k.SecretAccessKey}, req, hash, "sts", c.Region(), at); err != nil {
 			t.Fatal(err)
 		}
@@ -97,6 +97,12 @@ func TestTheClockMustBeRight(t *testing.T) {
 	}
 	if status, answer := send(time.Now().Add(6 * time.Minute)); status != 403 || !strings.Contains(answer, "Signature not yet current: ") {
 		t.Errorf("six minutes early: %d %s", status, answer)
+	}
+	tampered := body
+	body = strings.Replace(body, "GetCallerIdentity", "GetSessionToken", 1)
+	hash = sha(tampered)
+	if status, answer := send(time.Now()); status != 403 || !strings.Contains(answer, "SignatureDoesNotMatch") {
+		t.Errorf("another body than was signed: %d %s", status, answer)
 	}
 	unsigned, _ := http.NewRequest("GET", c.Endpoint()+"/?Action=GetCallerIdentity&Version=2011-06-15", nil)
 	if status, answer := do(t, unsigned); status != 403 || !strings.Contains(answer, "MissingAuthenticationToken") {

@@ -21,9 +21,11 @@ type Options struct {
 	Seed      uint64   // of everything random; 0 picks one, Seed tells which
 
 	LaunchDelay          time.Duration // from a changed target to a Pending instance, default 200ms
-	BootDelay            time.Duration // from Pending to running and InService, default 1s
+	BootDelay            time.Duration // from pending to running, default 1s
+	ServiceDelay         time.Duration // from running to InService, default none
 	TerminateDelay       time.Duration // from shutting-down to terminated, default 1s
 	TerminatedVisibleFor time.Duration // how long DescribeInstances shows it then, default 1h
+	LeaveDelay           time.Duration // how long a group lists it as Terminated then, default not at all
 	HealthCheckDelay     time.Duration // until a group notices a dead instance, default 1s
 	RetryDelay           time.Duration // until a group tries a failed launch again, default 3s
 	Jitter               float64       // share by which each delay varies, 0 to 1
@@ -84,6 +86,7 @@ type Cloud struct {
 	badImage map[string]bool
 	quota    int // vCPUs, 0 is unlimited
 	limit    int // instances, 0 is unlimited
+	spoiled  []BootFault
 	nextIP   map[string]int
 	metadata map[string]*metadataServer // by instance ID
 	console  map[string]string          // by instance ID
@@ -169,6 +172,8 @@ func (o Options) withDefaults() Options {
 		*d = max(*d, 0)
 	}
 	def(&o.Latency, 3*time.Millisecond)
+	def(&o.ServiceDelay, 0)
+	def(&o.LeaveDelay, 0)
 	def(&o.LaunchDelay, 200*time.Millisecond)
 	def(&o.BootDelay, time.Second)
 	def(&o.TerminateDelay, time.Second)

@@ -89,6 +89,35 @@ func TestAClientTokenMakesARetrySafe(t *testing.T) {
 	}
 }
 
+func TestSpoiledBootsHangOrDie(t *testing.T) {
+	opts := fast()
+	opts.ServiceDelay, opts.LeaveDelay = 5*time.Millisecond, 5*time.Millisecond
+	c := start(t, opts)
+	c.SpoilBoots(1, aws.BootHangs)
+	c.SpoilBoots(1, aws.BootDies)
+	workers(t, c, aws.Group{Max: 5, Desired: 3})
+	eventually(t, "two in service, one hanging", func() bool {
+		g := must(c.Group("workers"))
+		return g.Lifecycles()["InService"] == 2 && g.Lifecycles()["Pending"] == 1 && len(c.Instances()) == 4
+	})
+	told := false
+	for _, a := range must(c.Group("workers")).Activities {
+		told = told || a.Status == "Failed" && strings.Contains(a.Message, "Server.InternalError")
+	}
+	if !told {
+		t.Error("no activity tells of the instance that died")
+	}
+	for _, i := range must(c.Group("workers")).Instances {
+		if i.Lifecycle != "Pending" {
+			continue
+		}
+		if err := terminate(dial(c), i.ID, true); err != nil {
+			t.Error(err)
+		}
+	}
+	eventually(t, "the hanging one gone", inService(c, 2))
+}
+
 func TestListsComeInPagesAndBreakInPages(t *testing.T) {
 	opts := fast()
 	opts.MaxPage = 2
