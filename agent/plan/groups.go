@@ -146,12 +146,12 @@ func (w *world) accountInstances(g *group) {
 			continue
 		}
 		g.members++
-		if in.Phase == cluster.PhaseFailed {
-			w.instanceFailed(g, in)
-			continue
-		}
 		if _, ok := w.id.Node[in.ID]; ok {
 			g.nodes++
+			continue
+		}
+		if in.Phase == cluster.PhaseFailed {
+			w.instanceFailed(g, in)
 			continue
 		}
 		since := in.Created
