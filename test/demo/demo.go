@@ -14,6 +14,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -76,6 +77,9 @@ type demo struct {
 	client kubernetes.Interface
 	seen   *sights
 
+	mu       sync.Mutex
+	launched map[string]time.Time // when each instance ran
+
 	optimum  int // machines that the pods need, by arithmetic on the cloud's own table
 	scaled   time.Time
 	shrunk   time.Time
@@ -88,7 +92,7 @@ type demo struct {
 // as promised. Cancelling ctx ends it early and cleans up.
 func Run(ctx context.Context, opts Options) (err error) {
 	opts.defaults()
-	d := &demo{Options: opts, screen: newScreen(opts.Out), dir: opts.Dir}
+	d := &demo{Options: opts, screen: newScreen(opts.Out), dir: opts.Dir, launched: map[string]time.Time{}}
 	if d.dir == "" {
 		if d.dir, err = os.MkdirTemp("", "autoscaler-demo-"); err != nil {
 			return fmt.Errorf("make a directory for the demo: %w", err)
@@ -119,7 +123,12 @@ func Run(ctx context.Context, opts Options) (err error) {
 func (d *demo) setUp(ctx context.Context) (err error) {
 	d.w, err = world.Start(ctx, world.Options{
 		Dir: d.dir, Progress: d.screen, Fast: true,
-		NodeMonitorGrace: 6 * time.Second, NodeLeaseSeconds: 8, LeaseRenew: 2 * time.Second,
+		NodeMonitorGrace: 6 * time.Second, NodeLeaseSeconds: 8,
+		Tune: func(c *machine.Config) {
+			d.mu.Lock()
+			d.launched[c.InstanceID] = time.Now()
+			d.mu.Unlock()
+		},
 		Cloud: aws.Options{
 			Region: "eu-west-1", Seed: d.Seed, LaunchDelay: 500 * time.Millisecond, BootDelay: 2 * time.Second,
 			TerminateDelay: time.Second, Jitter: 0.3,
@@ -193,7 +202,7 @@ func (d *demo) verifyFleet(ctx context.Context) error {
 	}
 	var capacity int64 = math.MaxInt64
 	for _, n := range d.seen.nodeList() {
-		if err := machine.DialServing(ctx, n, roots); err != nil {
+		if _, err := machine.DialServing(ctx, n, roots); err != nil {
 			return fmt.Errorf("verify the serving certificate of %s: %w", n.Name, err)
 		}
 		d.dialled++

@@ -147,7 +147,9 @@ func (d *demo) rows() [][2]string {
 	_, node := span(d.seen.times("node"))
 	_, ready := span(d.seen.times("ready"))
 	_, running := span(d.seen.times("running"))
-	_, launched := d.launches()
+	d.mu.Lock()
+	_, launched := span(d.launched)
+	d.mu.Unlock()
 	add("pods", "%d requested, %d ran", d.Replicas, len(d.seen.times("running")))
 	add("machines", "%d started (the fewest that hold the pods: %d)", len(d.seen.times("node")), d.optimum)
 	add("first pod pending -> decision", "%s", since(first, decided))
@@ -165,14 +167,6 @@ func (d *demo) rows() [][2]string {
 	}
 	add("whole demo", "%s", time.Since(d.screen.start).Round(100*time.Millisecond))
 	return rows
-}
-
-func (d *demo) launches() (first, last time.Time) {
-	at := map[string]time.Time{}
-	for _, t := range d.w.Fleet.Times() {
-		at[t.InstanceID] = t.Booted
-	}
-	return span(at)
 }
 
 // medianIssue is the median time from a serving CSR's appearance to its certificate.
@@ -232,7 +226,7 @@ func (d *demo) showWhy() {
 	}
 }
 
-// cleanUp ends everything that was started, in reverse, and looks that it ended.
+// cleanUp ends everything that was started and looks that it ended.
 func (d *demo) cleanUp(cause error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()

@@ -74,7 +74,7 @@ func newScene(t *testing.T, mutate func(*world.Options)) *scene {
 	t.Helper()
 	opts := world.Options{
 		Dir: t.TempDir(), Progress: testWriter{t}, Fast: true,
-		NodeMonitorGrace: 6 * time.Second, NodeLeaseSeconds: 8, LeaseRenew: 2 * time.Second,
+		NodeMonitorGrace: 6 * time.Second, NodeLeaseSeconds: 8,
 		Cloud: aws.Options{
 			Region: "eu-west-1", LaunchDelay: 300 * time.Millisecond, BootDelay: 500 * time.Millisecond,
 			TerminateDelay: 500 * time.Millisecond, Jitter: 0.3,

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,13 +97,12 @@ func TestAPIServerDownForAMinute(t *testing.T) {
 // held by name, terminated after the provision time, the group is backed off with
 // its cause, and they are replaced until all pods run.
 func TestHalfNeverJoin(t *testing.T) {
-	launched := 0
+	var launched atomic.Int32
 	s := newScene(t, func(o *world.Options) {
-		o.Behaviour = func(string) machine.Behaviour {
-			if launched++; launched%2 == 0 && launched <= 4 {
-				return machine.NeverJoins
+		o.Tune = func(c *machine.Config) {
+			if n := launched.Add(1); n == 2 || n == 4 {
+				c.Behaviour = machine.NeverJoins
 			}
-			return machine.Normal
 		}
 	})
 	s.start("AUTOSCALER_SCALING_MAX_NODE_PROVISION_TIME=12s", "AUTOSCALER_SCALING_BACKOFF_INITIAL=4s")

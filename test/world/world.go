@@ -23,6 +23,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 	"github.com/autoscaler-agent/autoscaler-agent/test/machine"
+	"github.com/autoscaler-agent/autoscaler-agent/test/machine/ec2"
 )
 
 // ClusterName is the value of the tag k8s.io/cluster-autoscaler/<name> on groups
@@ -37,10 +38,12 @@ type Options struct {
 	Fast             bool
 	NodeMonitorGrace time.Duration
 	NodeLeaseSeconds int
-	LeaseRenew       time.Duration // of the machines' node leases; zero: 10 s
-	Cloud            aws.Options   // OnLaunch, OnState and OnReboot are set by Start
-	// Behaviour picks how a machine behaves, by instance ID; nil: all normal.
-	Behaviour func(instanceID string) machine.Behaviour
+	Cloud            aws.Options
+	// Tune may change each machine before it boots: its behaviour, its speed.
+	Tune func(*machine.Config)
+	// KernelShare is the share of an instance type's memory that the kernel shows;
+	// zero: 0.925, the figure that the agent assumes of a type that it has not seen.
+	KernelShare float64
 }
 
 // World is everything that Start started.
@@ -80,7 +83,7 @@ func Start(ctx context.Context, opts Options) (w *World, err error) {
 		return w, err
 	}
 	fmt.Fprintf(opts.Progress, "Kubernetes is ready at %s\n", w.ControlPlane.Endpoint())
-	if err := w.startCloud(); err != nil {
+	if err := w.startCloud(ctx); err != nil {
 		return w, err
 	}
 	fmt.Fprintf(opts.Progress, "an emulated AWS answers at %s (seed %d)\n", w.Cloud.Endpoint(), w.Cloud.Seed())
@@ -89,16 +92,24 @@ func Start(ctx context.Context, opts Options) (w *World, err error) {
 
 // startCloud starts the emulated AWS and the fleet that boots a machine for every
 // instance that it launches.
-func (w *World) startCloud() (err error) {
-	w.Fleet, err = machine.NewFleet(machine.FleetConfig{
-		Dir: filepath.Join(w.Dir, "machines"), Log: w.logFile("machines.log"),
-		LeaseRenew: w.LeaseRenew, Behaviour: w.Behaviour,
+func (w *World) startCloud(ctx context.Context) (err error) {
+	log := w.logFile("machines.log")
+	w.Fleet, err = machine.NewFleet(context.WithoutCancel(ctx), func(c *machine.Config) {
+		c.Log = log
+		if w.Tune != nil {
+			w.Tune(c)
+		}
 	})
 	if err != nil {
 		return err
 	}
+	share := w.KernelShare
+	if share == 0 {
+		share = 0.925
+	}
 	o := w.Options.Cloud
-	o.OnLaunch, o.OnState, o.OnReboot = w.Fleet.OnLaunch, w.Fleet.OnState, w.Fleet.OnReboot
+	glue := ec2.Glue{Fleet: w.Fleet, Log: log, Kernel: func(nominal int64) int64 { return int64(float64(nominal) * share) }}
+	glue.Attach(&o)
 	if o.Log == nil {
 		o.Log = w.logFile("cloud.log")
 	}
