@@ -16,7 +16,7 @@ import (
 func TestIdleIsLean(t *testing.T) {
 	s := newScene(t, nil)
 	// The intervals that users get, not the demo's.
-	s.start("AUTOSCALER_OBSERVE_IDLE_INTERVAL=30s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=10m", "AUTOSCALER_SCALING_UNNEEDED_FOR=10m")
+	s.start("AUTOSCALER_OBSERVE_SLOW=30s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=10m", "AUTOSCALER_SCALING_UNNEEDED_FOR=10m")
 	s.workers(world.Workers{Name: "workers", Max: 40})
 	s.deploy("idle", 300, "250m", "64Mi") // 15 pods on each m5.xlarge
 	s.until(3*time.Minute, "300 Running", func() bool { return s.running("idle") == 300 })

@@ -162,8 +162,8 @@ func (w *World) AgentEnv(kubeconfig string) []string {
 		"AUTOSCALER_SOCKET=" + filepath.Join(w.Dir, "agent.sock"),
 		"AUTOSCALER_LISTEN=127.0.0.1:0",
 		"AUTOSCALER_AWS_CLUSTER_NAME=" + ClusterName,
-		"AUTOSCALER_BOOTSTRAP_ENV_FILE=" + w.WorkerEnv(),
-		"AUTOSCALER_OBSERVE_IDLE_INTERVAL=5s",
+		"AUTOSCALER_BOOTSTRAP_FILE=" + w.WorkerEnv(),
+		"AUTOSCALER_OBSERVE_SLOW=5s",
 		"AUTOSCALER_SCALING_UNNEEDED_FOR=10s",
 		"AUTOSCALER_SCALING_DELAY_AFTER_ADD=10s",
 		"AUTOSCALER_SCALING_DELAY_AFTER_TAINT=1s",
@@ -232,6 +232,9 @@ func (w *World) RenderUserData(ctx context.Context, binary string) ([]byte, erro
 		if !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("look for the published join values: %w", err)
 		}
+		if err := w.ended(); err != nil {
+			return nil, err
+		}
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -248,6 +251,22 @@ func (w *World) RenderUserData(ctx context.Context, binary string) ([]byte, erro
 		return nil, fmt.Errorf("autoscaler-agent userdata render: %w", err)
 	}
 	return out, nil
+}
+
+// ended tells when the agent that was started last has ended.
+func (w *World) ended() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.processes) == 0 {
+		return nil
+	}
+	p := w.processes[len(w.processes)-1]
+	select {
+	case <-p.Done:
+		return fmt.Errorf("the agent ended before it published join values: %v", p.Err)
+	default:
+		return nil
+	}
 }
 
 // Stop ends everything in reverse order and reports what did not end by itself.
