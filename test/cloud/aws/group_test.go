@@ -126,7 +126,8 @@ func TestLoweringTheTargetKillsUnlessProtected(t *testing.T) {
 
 func TestCapacityQuotaAndImageFailuresAreTold(t *testing.T) {
 	c := start(t, fast())
-	c.NoCapacity("a", "t3.large")
+	c.NoCapacity("a", "t3.*")
+	c.LimitCapacity("b", "t3.large", 1)
 	workers(t, c, aws.Group{Max: 9, Desired: 4})
 	eventually(t, "four in service", inService(c, 4))
 	g := must(c.Group("workers"))
@@ -155,7 +156,8 @@ func TestCapacityQuotaAndImageFailuresAreTold(t *testing.T) {
 			return false
 		})
 	}
-	failed("We currently do not have sufficient t3.large capacity in the Availability Zone you requested (us-east-1a).", "choosing us-east-1b, us-east-1c.")
+	failed("We currently do not have sufficient t3.large capacity in the Availability Zone you requested (us-east-1a).", "choosing us-east-1c.")
+	c.HasCapacity("b", "t3.large")
 	c.Quota(10)
 	if err := set(api, 9, false); err != nil {
 		t.Fatal(err)
