@@ -3,12 +3,9 @@ module github.com/autoscaler-agent/autoscaler-agent/test
 go 1.26.0
 
 require (
-<<<<<<< HEAD
+	github.com/autoscaler-agent/autoscaler-agent v0.0.0-00010101000000-000000000000
 	github.com/aws/aws-sdk-go v1.55.8
 	github.com/aws/aws-sdk-go-v2 v1.47.6
-=======
-	github.com/autoscaler-agent/autoscaler-agent v0.0.0-00010101000000-000000000000
->>>>>>> machine
 	github.com/aws/aws-sdk-go-v2/config v1.33.14
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.14
 	github.com/aws/aws-sdk-go-v2/service/autoscaling v1.79.3
@@ -31,7 +28,6 @@ require (
 require github.com/sirupsen/logrus v1.10.2 // indirect
 
 require (
-	github.com/autoscaler-agent/autoscaler-agent v0.0.0-00010101000000-000000000000
 	github.com/aws/aws-sdk-go-v2/feature/ec2/imds v1.20.6 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.9 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.8.9 // indirect
@@ -41,13 +37,9 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/signin v1.12.2 // indirect
 	github.com/aws/aws-sdk-go-v2/service/sso v1.39.2 // indirect
 	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.44.2 // indirect
-<<<<<<< HEAD
-=======
-	github.com/aws/smithy-go v1.28.8 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/blang/semver/v4 v4.0.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
->>>>>>> machine
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.0 // indirect
