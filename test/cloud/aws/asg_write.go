@@ -48,7 +48,7 @@ func (c *Cloud) terminateInGroup(r *request) ([]el, *apiError) {
 		return nil, missing("ShouldDecrementDesiredCapacity")
 	}
 	g := r.world.groups[i.group]
-	if strings.HasPrefix(i.lifecycle, "Terminating") {
+	if ending(i.lifecycle) {
 		what := "A"
 		if i.act != nil {
 			what = "Scaling activity " + i.act.ID

@@ -204,7 +204,12 @@ func (c *Cloud) terminated(i *instance) {
 	c.powerOff(i)
 	c.setState(i, "terminated")
 	if strings.HasPrefix(i.lifecycle, "Terminating") {
-		c.leave(i, "Successful")
+		i.lifecycle = "Terminated"
+		if c.opts.LeaveDelay == 0 {
+			c.leave(i, "Successful")
+		} else {
+			c.after(c.jittered(c.opts.LeaveDelay), func() { c.leave(i, "Successful") })
+		}
 	}
 	c.after(c.opts.TerminatedVisibleFor, func() { c.forget(i) })
 }
@@ -224,6 +229,7 @@ func (c *Cloud) forget(i *instance) {
 		c.leave(i, "Successful")
 	}
 	delete(c.world.instances, i.id)
+	delete(c.console, i.id)
 }
 
 // TerminateInstance terminates an instance behind its group's back, as a

@@ -187,15 +187,7 @@ func (c *Cloud) launch(g *group, zone string, o choice, cause string) {
 	g.members = append(g.members, id)
 	i.act = c.begin(g, zone, id, "Launching a new EC2 instance: "+id, cause)
 	c.setState(i, "pending")
-	c.after(c.jittered(c.opts.BootDelay), func() {
-		if i.state != "pending" {
-			return
-		}
-		c.setState(i, "running")
-		if i.lifecycle == "Pending" {
-			c.proceed(i)
-		}
-	})
+	c.boot(i)
 }
 
 // scaleIn terminates instances until the group has what it wants, by AWS's
