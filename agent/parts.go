@@ -6,24 +6,24 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 )
 
 // Parts are the configurations of the packages that this one wires, under their own
 // names.
 type Parts struct {
-	AWS asg.Config
-	CSR csrsigner.Config
+	all.Config // AUTOSCALER_AWS_* and those of every other cloud
+	CSR        csrsigner.Config
 }
 
 func (p Parts) validate(provider string) error {
-	return errors.Join(p.AWS.Validate(), p.CSR.Validate())
+	return errors.Join(p.Config.AWS.Validate(), p.CSR.Validate())
 }
 
 // provider makes the configured cloud.
 func (p Parts) provider(ctx context.Context, c Config) (provider.Provider, error) {
-	return asg.New(ctx, p.AWS, c.Kubelet.Reservation())
+	return all.New(ctx, c.Provider, p.Config, c.Kubelet.Reservation())
 }
 
 // services makes the services beside the scaler that are switched on.

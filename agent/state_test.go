@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+)
+
+func TestStateSurvivesARestart(t *testing.T) {
+	f := newStateFile(t.TempDir())
+	if s, err := f.load(time.Now()); err != nil || s.Version != 0 {
+		t.Fatalf("a missing file gives %+v, %v", s, err)
+	}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	want := state{Memory: plan.Memory{Unneeded: map[cluster.NodeName]time.Time{"n": at}}, Specs: map[cluster.InstanceID]string{"i": "lt-1@3"}}
+	if err := f.save(want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.load(time.Now())
+	if err != nil || !got.Memory.Unneeded["n"].Equal(at) || got.Specs["i"] != "lt-1@3" {
+		t.Errorf("read back %+v, %v", got, err)
+	}
+	if info, err := os.Stat(f.path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+func TestBadStateIsSetAside(t *testing.T) {
+	for name, text := range map[string]string{
+		"torn":    `{"version":1,"memory":{"unnee`,
+		"empty":   ``,
+		"foreign": `{"hello":"world"}`,
+		"newer":   `{"version":99,"memory":{}}`,
+		"binary":  "\x00\x01\x02",
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newStateFile(t.TempDir())
+			if err := os.WriteFile(f.path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, err := f.load(time.Unix(1234, 0))
+			if err == nil || !strings.Contains(err.Error(), "state.json.bad-1234") || len(s.Memory.Unneeded) != 0 {
+				t.Fatalf("load gives %+v, %v", s, err)
+			}
+			kept, err := os.ReadFile(filepath.Join(filepath.Dir(f.path), "state.json.bad-1234"))
+			if err != nil || string(kept) != text {
+				t.Errorf("set aside %q, %v", kept, err)
+			}
+			if _, err := f.load(time.Now()); err != nil {
+				t.Errorf("the next start is not empty: %v", err)
+			}
+		})
+	}
+}
