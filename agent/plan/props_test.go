@@ -276,7 +276,9 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, Memory, Policy) {
 	p.MaxNodesTotal = pick(r, 0, 0, 0, 12)
 	p.MaxCoresTotal = pick(r, int64(0), 0, 0, 20)
 	s := cluster.Snapshot{Now: t0}
-	ago := func(max time.Duration) time.Time { return t0.Add(-time.Duration(r.Int64N(int64(max)))).Truncate(time.Second) }
+	ago := func(max time.Duration) time.Time {
+		return t0.Add(-time.Duration(r.Int64N(int64(max)))).Truncate(time.Second)
+	}
 	for i := range 1 + r.IntN(6) {
 		s.Classes = append(s.Classes, someClass(r, i))
 	}
