@@ -309,6 +309,14 @@ func TestGroupsAreMadeChangedAndDeletedThroughTheAPI(t *testing.T) {
 	if err != nil || len(tags.Tags) != 1 {
 		t.Errorf("got %v, %v", tags, err)
 	}
+	eventually(t, "no activity under way", func() bool {
+		for _, a := range must(c.Group("workers")).Activities {
+			if a.End.IsZero() {
+				return false
+			}
+		}
+		return true
+	})
 	_, err = api.asg.DeleteAutoScalingGroup(ctx, &autoscaling.DeleteAutoScalingGroupInput{AutoScalingGroupName: sdk.String("workers")})
 	wantCode(t, err, "ResourceInUse")
 	if _, err := api.asg.DeleteAutoScalingGroup(ctx, &autoscaling.DeleteAutoScalingGroupInput{AutoScalingGroupName: sdk.String("workers"), ForceDelete: sdk.Bool(true)}); err != nil {
