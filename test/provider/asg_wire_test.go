@@ -226,6 +226,18 @@ func TestASGErrorsAreClearAndFast(t *testing.T) {
 	}
 }
 
+func TestASGCheckWantsAGroup(t *testing.T) {
+	newWorld(t)
+	w := empty(t, options())
+	err := w.connect(t, byTag).Check(ctx)
+	if provider.KindOf(err) != provider.NotFound || !strings.Contains(err.Error(), "no Auto Scaling group in us-east-1") {
+		t.Errorf("%v", err)
+	}
+	if list, err := w.connect(t, byTag).Groups(ctx); list == nil || len(list) != 0 || err != nil {
+		t.Errorf("no groups are a whole read: %v, %v", list, err)
+	}
+}
+
 func TestASGWithoutARegion(t *testing.T) {
 	empty(t, options())
 	t.Setenv("AWS_REGION", "")

@@ -75,6 +75,8 @@ var badCredentials = map[string]string{
 	"OptInRequired":               "the account is not enabled for this service or region: check AUTOSCALER_AWS_REGION",
 }
 
+const noCredentials = "no usable AWS credentials were found: attach an instance role to this machine, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+
 // classify turns an error of the SDK into the contract's. action is the IAM action
 // of the call that failed.
 func classify(op string, group cluster.GroupID, action string, err error) *provider.Error {
@@ -92,7 +94,7 @@ func classify(op string, group cluster.GroupID, action string, err error) *provi
 	case errors.Is(err, context.Canceled):
 	case strings.Contains(err.Error(), "get credentials"):
 		e.Kind = provider.Denied
-		e.Remedy = "no usable AWS credentials were found: attach an instance role to this machine, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+		e.Remedy = noCredentials
 	case errors.As(err, &dns) && dns.IsNotFound:
 		e.Kind = provider.Transient
 		e.Remedy = "the endpoint's name " + dns.Name + " does not exist: check AUTOSCALER_AWS_REGION, AWS_ENDPOINT_URL and this machine's DNS"
