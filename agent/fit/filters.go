@@ -47,12 +47,15 @@ var Filters = []Filter{
 		return "node(s) didn't match the requested node name"
 	}},
 	{"F3", "TaintToleration", func(c *cluster.PodClass, s *Shape) string {
+		words := "" // of the first by name, so that the order of taints means nothing
 		for _, t := range s.Taints {
 			if (t.Effect == noSchedule || t.Effect == noExecute) && !tolerated(c.Tolerations, t) {
-				return fmt.Sprintf("node(s) had untolerated taint {%s: %s}", t.Key, t.Value)
+				if w := fmt.Sprintf("node(s) had untolerated taint {%s: %s}", t.Key, t.Value); words == "" || w < words {
+					words = w
+				}
 			}
 		}
-		return ""
+		return words
 	}},
 	{"F4", "NodeAffinity", func(c *cluster.PodClass, s *Shape) string {
 		if selected(c, s) {

@@ -20,7 +20,14 @@ const (
 // learn takes in what became of the last Plan. Reading an outcome twice changes
 // nothing.
 func (w *world) learn() {
-	for _, o := range w.s.Outcomes {
+	outcomes := w.s.Outcomes
+	if len(outcomes) > 1 {
+		outcomes = slices.Clone(outcomes)
+		slices.SortFunc(outcomes, func(a, b cluster.Outcome) int {
+			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Error, b.Error), cmp.Compare(a.To, b.To))
+		})
+	}
+	for _, o := range outcomes {
 		switch {
 		case o.Action == "grow" && o.Error == "":
 			if old, ok := w.out.Resized[o.Group]; !ok || old.At.Before(o.At) {
@@ -115,10 +122,14 @@ func (w *world) account() {
 			g.target = max(g.target, r.To)
 			w.wake(r.At.Add(lagFor))
 		}
-		for _, f := range g.Failures {
+		g.failed = append(g.failed, g.Failures...)
+		w.accountInstances(g)
+		slices.SortFunc(g.failed, func(a, b cluster.Failure) int { // oldest first: history is replayed as it was
+			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Text, b.Text))
+		})
+		for _, f := range g.failed {
 			w.backOff(g.ID, f)
 		}
-		w.accountInstances(g)
 		w.accountShort(g)
 	}
 }
@@ -135,12 +146,12 @@ func (w *world) accountInstances(g *group) {
 			continue
 		}
 		g.members++
-		if in.Phase == cluster.PhaseFailed {
-			w.instanceFailed(g, in)
-			continue
-		}
 		if _, ok := w.id.Node[in.ID]; ok {
 			g.nodes++
+			continue
+		}
+		if in.Phase == cluster.PhaseFailed {
+			w.instanceFailed(g, in)
 			continue
 		}
 		since := in.Created

@@ -23,7 +23,7 @@ func (w *world) instanceFailed(g *group, in *cluster.Instance) {
 		f = *in.Failure
 	}
 	if !f.At.IsZero() {
-		w.backOff(g.ID, f)
+		g.failed = append(g.failed, f)
 	}
 	g.doomed = append(g.doomed, doomed{in, RuleNotStarted, f.Text})
 }
@@ -31,7 +31,7 @@ func (w *world) instanceFailed(g *group, in *cluster.Instance) {
 // instanceLate counts the failure of an instance that never became a Node.
 func (w *world) instanceLate(g *group, in *cluster.Instance, due time.Time) {
 	text := fmt.Sprintf("%s has not become a Node by %s; look at its console log and at the join token", in.ID, stamp(due))
-	w.backOff(g.ID, cluster.Failure{Cause: cluster.CauseNoJoin, Text: text, At: due})
+	g.failed = append(g.failed, cluster.Failure{Cause: cluster.CauseNoJoin, Text: text, At: due})
 	g.doomed = append(g.doomed, doomed{in, RuleNoJoin, text})
 }
 

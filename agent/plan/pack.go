@@ -78,6 +78,18 @@ func pack(p *problem) packing {
 			return best
 		}
 	}
+	if p.empty != nil && best.bins > 0 {
+		k, least, ok := p.cut(&best)
+		if ok && k.bins <= p.limit && k.better(&best) {
+			best = k
+		}
+		if len(p.open) == 0 {
+			bound = max(bound, least)
+		}
+		if best.unplaced() == 0 && best.bins <= bound {
+			return best
+		}
+	}
 	if k, ok := p.search(best.bins, best.unplaced() == 0, bound); ok && k.better(&best) {
 		return k
 	}

@@ -1,4 +1,230 @@
 package plan
 
-func (w *world) resume()    {}
-func (w *world) scaleDown() {}
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// candidate is a node that may not be needed.
+type candidate struct {
+	node    int
+	cargo   cargo
+	util    float64
+	unready bool
+	since   time.Time // since when it is not needed; zero: since now
+}
+
+// scaleDown finds the nodes whose pods could live elsewhere, keeps their timers and
+// marks those whose time is over.
+func (w *world) scaleDown() {
+	if !w.p.ScaleDown {
+		return
+	}
+	if w.s.Stale != "" {
+		w.out.Unneeded = maps.Clone(w.in.Unneeded)
+		return
+	}
+	rule, why := w.gate()
+	empties, drains := 0, w.draining
+	for _, c := range w.candidates() {
+		if !w.unneeded(&c) {
+			continue
+		}
+		n := &w.nodes[c.node]
+		g := &w.groups[n.group]
+		name := string(n.Name)
+		due, because := w.dueOf(&c, g)
+		if w.now.Before(due) {
+			w.wake(due)
+			w.hold("node", name, RuleUnneededFor, "not needed: may go at %s", stamp(due))
+			continue
+		}
+		if rule != "" {
+			w.hold("node", name, rule, "not needed, and stays: %s", why)
+			continue
+		}
+		if r, y := w.frozen(g); r != "" {
+			w.hold("node", name, r, "not needed, and stays: %s", y)
+			continue
+		}
+		busy, limit := &drains, w.p.MaxDrainAtOnce
+		if len(c.cargo.movable)+c.cargo.leaving == 0 {
+			busy, limit = &empties, w.p.MaxEmptyAtOnce
+		}
+		if *busy >= limit {
+			w.hold("node", name, RuleBatch, "not needed, and waits: %d nodes go at once", limit)
+			continue
+		}
+		*busy++
+		g.shrinks = true
+		w.wake(w.now.Add(w.p.DelayAfterTaint))
+		w.do(Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, pods(len(c.cargo.movable)))})
+	}
+}
+
+// dueOf returns when a candidate may go, and by which rule.
+func (w *world) dueOf(c *candidate, g *group) (time.Time, string) {
+	n := &w.nodes[c.node]
+	if c.unready {
+		return w.out.Unready[n.Name].Add(orElse(g.Options.ScaleDownUnreadyTime, w.p.UnreadyFor)), RuleUnready
+	}
+	return w.out.Unneeded[n.Name].Add(orElse(g.Options.ScaleDownUnneededTime, w.p.UnneededFor)), RuleUnneeded
+}
+
+// gate says why no node is marked in this round.
+func (w *world) gate() (rule, why string) {
+	var added time.Time
+	for i := range w.nodes {
+		if n := &w.nodes[i]; n.group >= 0 {
+			added = later(added, n.Created)
+		}
+	}
+	for _, r := range w.out.Resized {
+		added = later(added, r.At)
+	}
+	switch until := added.Add(w.p.DelayAfterAdd); {
+	case w.grew:
+		return RuleGrowing, "this round grows"
+	case w.unjudged:
+		return RuleGrowing, "a pod that cannot be judged here waits for the scheduler"
+	case w.out.ScaleDownAfter.After(w.now):
+		w.wake(w.out.ScaleDownAfter)
+		return RuleFailed, "scale-down failed shortly ago; next try at " + stamp(w.out.ScaleDownAfter)
+	case until.After(w.now):
+		w.wake(until)
+		return RuleCooldown, "the cluster grew shortly ago; next try at " + stamp(until)
+	}
+	return "", ""
+}
+
+// candidates are the nodes that could go as far as they themselves are concerned:
+// empty ones first, then those that have been waiting longest, then the least used.
+func (w *world) candidates() []candidate {
+	var out []candidate
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		if n.ControlPlane || n.group < 0 || n.Deleting || n.goes || marked(n.Node) || n.state == stateComing {
+			if n.state == stateComing {
+				w.wake(n.Created.Add(w.p.MaxNodeStartupTime))
+			}
+			continue
+		}
+		c := candidate{node: i, unready: n.Ready != cluster.StatusTrue}
+		if rule, why := w.stays(n, &c); rule != "" {
+			w.hold("node", string(n.Name), rule, "%s", why)
+			continue
+		}
+		c.cargo = w.cargoOf(n)
+		c.since = w.in.Unneeded[n.Name]
+		if c.since.IsZero() {
+			c.since = w.now
+		}
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b candidate) int {
+		ae, be := min(len(a.cargo.movable), 1), min(len(b.cargo.movable), 1)
+		return cmp.Or(cmp.Compare(ae, be), a.since.Compare(b.since), cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node))
+	})
+	return out
+}
+
+// stays says why a node is no candidate.
+func (w *world) stays(n *node, c *candidate) (rule, why string) {
+	if n.inst.Phase != cluster.PhaseRunning || !n.inst.Member {
+		return RuleInstance, fmt.Sprintf("its instance %s is %q or no member of its group", n.inst.ID, n.inst.Phase)
+	}
+	if _, told := w.out.Deleted[n.inst.ID]; told {
+		return RuleInstance, "its instance was told to go"
+	}
+	if why := optedOut(n.Node); why != "" {
+		return RuleOptOut, why
+	}
+	if n.Unschedulable && !ours(n.Node) {
+		return RuleNotOurs, "cordoned by somebody else"
+	}
+	if n.counts {
+		return RuleInUse, "a pending pod counts on it"
+	}
+	c.util = w.utilisation(n)
+	limit := w.p.UtilizationThreshold
+	if o := w.groups[n.group].Options.ScaleDownUtilization; o != nil {
+		limit = *o
+	}
+	if !c.unready && c.util > limit {
+		return RuleBusy, fmt.Sprintf("utilisation %.0f%% is above %.0f%%", c.util*100, limit*100)
+	}
+	return "", ""
+}
+
+// optedOut says which annotation keeps a node.
+func optedOut(n *cluster.Node) string {
+	for _, key := range []string{cluster.AnnotationNoScaleDown, cluster.AnnotationKeep, annotationDoNotDisrupt} {
+		if v, ok := n.Annotations[key]; ok && v != "false" {
+			return "annotated " + key
+		}
+	}
+	return ""
+}
+
+const annotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
+
+// utilisation is the larger share of cpu and memory that is requested.
+func (w *world) utilisation(n *node) float64 {
+	var cpu, memory int64
+	for _, i := range n.pods {
+		pod := &w.s.Pods[i]
+		if daemon(pod) && w.p.IgnoreDaemonSetsUtilization || w.expendable(pod) && !daemon(pod) {
+			continue
+		}
+		r := &w.s.Classes[pod.Class].Requests
+		cpu += r.MilliCPU
+		memory += r.Memory
+	}
+	share := 0.0
+	if n.Allocatable.MilliCPU > 0 {
+		share = float64(cpu) / float64(n.Allocatable.MilliCPU)
+	}
+	if n.Allocatable.Memory > 0 {
+		share = max(share, float64(memory)/float64(n.Allocatable.Memory))
+	}
+	return share
+}
+
+// unneeded tells whether a candidate's pods have room elsewhere, beside those of the
+// candidates before it, and then keeps its timer.
+func (w *world) unneeded(c *candidate) bool {
+	n := &w.nodes[c.node]
+	g := &w.groups[n.group]
+	name := string(n.Name)
+	c.cargo = w.cargoOf(n) // budgets may have been used up by the candidates before it
+	switch {
+	case len(c.cargo.blocked) > 0:
+		w.hold("node", name, RuleBlocked, "%s", strings.Join(c.cargo.blocked, "; "))
+		return false
+	case n.counts:
+		w.hold("node", name, RuleInUse, "pods of another node that goes count on it")
+		return false
+	case g.target-g.leaving <= g.Min:
+		w.hold("node", name, RuleAtMin, "the group is at its minimum of %d", g.Min)
+		return false
+	}
+	if pod, ok := w.move(c.node, c.cargo.movable); !ok {
+		w.hold("node", name, RuleNoRoom, "pod %s has room nowhere else", pod)
+		return false
+	}
+	n.goes = true
+	g.leaving++
+	for _, i := range c.cargo.movable {
+		for _, b := range w.s.Pods[i].Budgets {
+			w.budget[b] = max(w.budget[b]-1, 0)
+		}
+	}
+	set(&w.out.Unneeded, n.Name, c.since)
+	return true
+}

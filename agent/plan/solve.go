@@ -215,43 +215,75 @@ func (v *solver) solve() {
 
 // trust keeps promises: pods that were counted on a group's coming machines stay
 // counted there, even when this round would pack them in another way, as long as
-// the machines could hold them at all.
+// the machines could hold them at all. First without the nodes that are there: what
+// was promised was promised on the machines. When some of these have arrived since,
+// with the nodes.
 func (v *solver) trust() bool {
 	any := false
 	for g := range v.w.groups {
-		promised := func(i int) int {
-			n := 0
-			for _, key := range v.w.want[i].keys {
-				if v.w.want[i].buys && v.w.in.Promised[key] == v.w.groups[g].ID {
-					n++
-				}
-			}
-			return min(n, v.a.left[i])
-		}
 		if v.w.groups[g].Template.Unknown != "" || !v.expects(g) {
 			continue
 		}
-		pick := func(i int) int {
-			if !v.fits(i, g) {
-				return 0
-			}
-			return promised(i)
-		}
-		empty, _ := v.w.template(&v.w.groups[g])
-		p, which := v.problemOf(pick, empty, v.coming[g])
-		if len(p.loads) == 0 || p.lowerBound() > v.coming[g] {
-			continue
-		}
-		any = true
-		k := pack(p)
-		rest := slices.Clone(k.left)
-		v.commit(&k, which, g)
-		for i, n := range rest {
-			v.add(which[i], g, n, false)
-			v.a.left[which[i]] -= n
-		}
+		any = v.keep(g, false) || v.keep(g, true) || any
 	}
 	return any
+}
+
+// promised is how many pods of want i count on group g.
+func (v *solver) promised(i, g int) int {
+	n := 0
+	for _, key := range v.w.want[i].keys {
+		if v.w.want[i].buys && v.w.in.Promised[key] == v.w.groups[g].ID {
+			n++
+		}
+	}
+	return min(n, v.a.left[i])
+}
+
+func (v *solver) keep(g int, nodes bool) bool {
+	empty, _ := v.w.template(&v.w.groups[g])
+	p, which := v.problemOf(func(i int) int {
+		if !v.fits(i, g) {
+			return 0
+		}
+		return v.promised(i, g)
+	}, empty, v.coming[g])
+	if !nodes {
+		for b := range p.open {
+			if !v.awaited(&v.a.places[b], g) {
+				p.open[b] = make([]int64, len(empty))
+			}
+		}
+		for l := range p.loads {
+			for b := range p.open {
+				p.loads[l].on[b] = p.loads[l].on[b] && v.awaited(&v.a.places[b], g)
+			}
+		}
+	}
+	if len(p.loads) == 0 || p.lowerBound() > v.coming[g] {
+		return false
+	}
+	k := pack(p)
+	rest := slices.Clone(k.left)
+	v.commit(&k, which, g)
+	if k.unplaced() > 0 { // what these pods will need of the machines is not known exactly
+		v.coming[g] = 0
+		for b := range v.a.places {
+			if v.awaited(&v.a.places[b], g) {
+				v.a.places[b].room = make([]int64, len(empty))
+			}
+		}
+	}
+	for i, n := range rest {
+		v.add(which[i], g, n, false)
+		v.a.left[which[i]] -= n
+	}
+	return true
+}
+
+// awaited tells a machine of a group that is still to come.
+func (v *solver) awaited(p *place, g int) bool {
+	return p.group == g && (p.node < 0 || v.w.nodes[p.node].state == stateComing)
 }
 
 // expects tells whether anything of a group is still to come.

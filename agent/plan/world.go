@@ -32,6 +32,7 @@ type world struct {
 	want      []want   // pending pods by class, those that trigger
 	unjudged  bool     // a pod that fit cannot judge waits for its first verdict
 	grew      bool
+	draining  int    // nodes that are being emptied
 	unhealthy string // why deletions are frozen; empty: they are not
 }
 
@@ -44,13 +45,13 @@ type group struct {
 	coming  int    // machines that will come and are not Nodes yet
 	rule    string // why the group cannot be grown; empty: it can
 	why     string
-	held    bool // the reason above is reported for the group itself
 	empty   []int64
 	shape   fit.Shape
 	grow    int // machines added in this round
 	leaving int // machines whose deletion is under way or decided
 	shrinks bool
 	doomed  []doomed
+	failed  []cluster.Failure // all failures to start or to join that are known
 
 	pods     []cluster.PodKey // those that new machines are for
 	expected int
@@ -67,6 +68,7 @@ type node struct {
 	state  nodeState
 	shape  fit.Shape
 	counts bool // a pending pod or a moved pod counts on it
+	goes   bool // it is on its way out, or would be: no destination
 }
 
 // nodeState says what a node is good for.

@@ -1,0 +1,296 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// terminatingSlack is how long after its grace a pod may still be listed before it
+// counts as gone (Cluster Autoscaler's drain.PodLongTerminatingExtraThreshold).
+const terminatingSlack = 30 * time.Second
+
+// passengers are pods that a drain leaves alone: they go with the node.
+var passengers = []struct {
+	name string
+	is   func(w *world, pod *cluster.Pod) bool
+}{
+	{"static pod", func(_ *world, pod *cluster.Pod) bool { return pod.Mirror }},
+	{"DaemonSet pod", func(_ *world, pod *cluster.Pod) bool { return daemon(pod) }},
+	{"finished", func(_ *world, pod *cluster.Pod) bool { return pod.Finished }},
+	{"terminating for too long", func(w *world, pod *cluster.Pod) bool {
+		return !pod.Deleting.IsZero() && w.now.After(pod.Deleting.Add(terminatingSlack))
+	}},
+}
+
+// blockers are the reasons why a pod must not be evicted. All of them are asked for
+// every pod: a "yes, safe" never hides a budget, as it does where the first decisive
+// rule wins.
+var blockers = []struct {
+	name string
+	why  func(w *world, pod *cluster.Pod) string
+}{
+	{"safe-to-evict=false", func(_ *world, pod *cluster.Pod) string {
+		return when(pod.SafeToEvict == "false", "annotated safe-to-evict=false")
+	}},
+	{"do-not-disrupt", func(_ *world, pod *cluster.Pod) string {
+		return when(pod.DoNotDisrupt, "annotated karpenter.sh/do-not-disrupt")
+	}},
+	{"no controller", func(_ *world, pod *cluster.Pod) string {
+		return when(pod.Owner == nil && pod.SafeToEvict != "true", "has no controller to make it again")
+	}},
+	{"local storage", func(w *world, pod *cluster.Pod) string {
+		return when(w.p.SkipNodesWithLocalStorage && pod.LocalStorage != "" && pod.SafeToEvict != "true", "keeps data on the node in volume "+pod.LocalStorage)
+	}},
+	{"kube-system", func(w *world, pod *cluster.Pod) string {
+		return when(w.p.SkipNodesWithSystemPods && strings.HasPrefix(string(pod.Key), "kube-system/") && len(pod.Budgets) == 0 && pod.SafeToEvict != "true",
+			"is in kube-system and has no PodDisruptionBudget")
+	}},
+	{"budget", budgetBlocks},
+	{"not judged", func(w *world, pod *cluster.Pod) string {
+		features := w.s.Classes[pod.Class].NotUnderstood
+		return when(len(features) > 0, "uses what this version does not judge: "+strings.Join(features, ", "))
+	}},
+}
+
+func when(holds bool, words string) string {
+	if holds {
+		return words
+	}
+	return ""
+}
+
+// budgetBlocks follows the Eviction API: it refuses a pod with two budgets, and a
+// budget that is not known allows nothing.
+func budgetBlocks(w *world, pod *cluster.Pod) string {
+	if len(pod.Budgets) > 1 {
+		return "has more than one PodDisruptionBudget: " + strings.Join(slices.Sorted(slices.Values(pod.Budgets)), ", ")
+	}
+	if len(pod.Budgets) == 1 && w.budget[pod.Budgets[0]] < 1 {
+		return "PodDisruptionBudget " + pod.Budgets[0] + " allows no disruption"
+	}
+	return ""
+}
+
+// cargo is what a drain has to do with the pods of a node.
+type cargo struct {
+	movable []int32  // to be evicted, by name
+	leaving int      // already told to go
+	blocked []string // every blocker of every pod, budgets included
+	hard    []string // the same without budgets, which time may heal
+	grace   time.Duration
+}
+
+func (w *world) cargoOf(n *node) cargo {
+	var c cargo
+pods:
+	for _, i := range n.pods {
+		pod := &w.s.Pods[i]
+		for k := range passengers {
+			if passengers[k].is(w, pod) {
+				continue pods
+			}
+		}
+		c.grace = max(c.grace, min(pod.GracePeriod, w.p.MaxGracefulTermination))
+		if !pod.Deleting.IsZero() {
+			c.leaving++
+			w.wake(pod.Deleting.Add(terminatingSlack + time.Second))
+			continue
+		}
+		c.movable = append(c.movable, i)
+		if w.expendable(pod) {
+			continue
+		}
+		for k := range blockers {
+			if why := blockers[k].why(w, pod); why != "" {
+				words := fmt.Sprintf("pod %s %s", pod.Key, why)
+				c.blocked = append(c.blocked, words)
+				if blockers[k].name != "budget" || len(pod.Budgets) > 1 {
+					c.hard = append(c.hard, words)
+				}
+			}
+		}
+	}
+	slices.Sort(c.blocked)
+	slices.Sort(c.hard)
+	slices.SortFunc(c.movable, func(a, b int32) int {
+		return strings.Compare(string(w.s.Pods[a].Key), string(w.s.Pods[b].Key))
+	})
+	return c
+}
+
+// move finds room for pods on other nodes that are Ready and stay. It takes the room
+// and notes who is counted on; when one pod has none, nothing is taken.
+func (w *world) move(from int, movable []int32) (homeless cluster.PodKey, ok bool) {
+	type moved struct{ node, class int }
+	todo := slices.DeleteFunc(slices.Clone(movable), func(i int32) bool { return w.expendable(&w.s.Pods[i]) })
+	slices.SortStableFunc(todo, func(a, b int32) int {
+		return slices.Compare(w.space.Class(w.s.Pods[b].Class), w.space.Class(w.s.Pods[a].Class))
+	})
+	var done []moved
+next:
+	for _, i := range todo {
+		pod := &w.s.Pods[i]
+		size := w.space.Class(pod.Class)
+		for k := range w.nodes {
+			d := &w.nodes[k]
+			if k == from || d.state != stateReady || d.goes || fit.Most(d.room, size) == 0 || !w.passes(pod.Class, k) {
+				continue
+			}
+			fit.Take(d.room, size, 1)
+			done = append(done, moved{k, pod.Class})
+			continue next
+		}
+		for _, m := range done {
+			fit.Take(w.nodes[m.node].room, w.space.Class(m.class), -1)
+		}
+		return pod.Key, false
+	}
+	for _, m := range done {
+		w.nodes[m.node].counts = true
+	}
+	return "", true
+}
+
+// resume goes on with the nodes that carry a mark. The mark is on the Node itself, so
+// a drain outlives this process.
+func (w *world) resume() {
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		switch {
+		case !marked(n.Node) && ours(n.Node) && n.Unschedulable && w.s.Stale == "":
+			w.do(Uncordon{Node: n.Name, UID: n.UID, Rule: RuleHalfMark, Why: "it carries our cordon without its mark"})
+		case !marked(n.Node):
+		case !ours(n.Node):
+			w.hold("node", string(n.Name), RuleNotOurs, "marked for deletion by somebody else; remove the taint %s to get it back", cluster.TaintToBeDeleted)
+			if n.group >= 0 {
+				w.groups[n.group].leaving++
+			}
+		default:
+			w.drain(i)
+		}
+	}
+}
+
+// drain takes the next step with one node that carries our mark.
+func (w *world) drain(i int) {
+	n := &w.nodes[i]
+	n.goes = true
+	first, seen := w.in.Draining[n.Name]
+	if !seen {
+		first = w.now
+	}
+	if n.group < 0 || n.state != stateMarked {
+		w.hold("node", string(n.Name), RuleDraining, "marked, and its instance is on its way out or not known")
+		return
+	}
+	g := &w.groups[n.group]
+	set(&w.out.Draining, n.Name, first)
+	if rule, why := w.frozen(g); rule != "" {
+		g.leaving++
+		w.hold("node", string(n.Name), rule, "marked, and waits: %s", why)
+		return
+	}
+	c := w.cargoOf(n)
+	if why := w.giveUp(i, g, &c, later(markTime(n.Node, w.now), first)); why != "" {
+		n.goes = false
+		delete(w.out.Draining, n.Name)
+		w.postpone(w.now.Add(w.p.DelayAfterFailure))
+		w.do(Uncordon{Node: n.Name, UID: n.UID, Rule: RuleTookBack, Why: why})
+		w.hold("node", string(n.Name), RuleTookBack, "stays: %s", why)
+		return
+	}
+	g.leaving++
+	if start := markTime(n.Node, w.now).Add(w.p.DelayAfterTaint); w.now.Before(start) {
+		w.wake(start)
+		w.hold("node", string(n.Name), RuleDraining, "marked; waits until %s for pods that were on their way", stamp(start))
+		return
+	}
+	if len(c.movable)+c.leaving == 0 {
+		g.shrinks = true
+		w.do(Terminate{Group: g.ID, Instance: n.inst.ID, Node: n.Name, NodeUID: n.UID, Rule: RuleEmpty, Why: "drained: no pod that could be moved is left"})
+		return
+	}
+	w.draining++
+	w.evict(n, &c)
+}
+
+// frozen says why nothing may be deleted from a group now.
+func (w *world) frozen(g *group) (rule, why string) {
+	switch {
+	case w.s.Stale != "":
+		return RuleStale, "the cluster's facts may be old: " + w.s.Stale
+	case w.unhealthy != "":
+		return RuleUnhealthy, w.unhealthy
+	case !w.fresh(g):
+		return RuleGroupStale, "the group's facts are old"
+	case g.grow > 0:
+		return RuleOneWay, "the group grows in this round"
+	}
+	return "", ""
+}
+
+// giveUp says why a mark is taken back; empty: the drain goes on.
+func (w *world) giveUp(i int, g *group, c *cargo, since time.Time) string {
+	n := &w.nodes[i]
+	deadline := since.Add(w.p.DelayAfterTaint + c.grace + w.p.MaxPodEvictionTime)
+	switch {
+	case n.counts:
+		return "pending pods need it"
+	case !w.p.ScaleDown:
+		return "scale-down is switched off"
+	case optedOut(n.Node) != "":
+		return optedOut(n.Node)
+	case g.target-g.leaving <= g.Min:
+		return fmt.Sprintf("the group is at its minimum of %d", g.Min)
+	case len(c.hard) > 0:
+		return strings.Join(c.hard, "; ")
+	case len(c.movable)+c.leaving > 0 && !w.now.Before(deadline):
+		return fmt.Sprintf("%s did not leave by %s", pods(len(c.movable)+c.leaving), stamp(deadline))
+	}
+	if pod, ok := w.move(i, c.movable); !ok {
+		return fmt.Sprintf("pod %s has room nowhere else any more", pod)
+	}
+	w.wake(deadline)
+	return ""
+}
+
+// evict asks for as many evictions as the budgets allow now.
+func (w *world) evict(n *node, c *cargo) {
+	waiting := 0
+	for _, i := range c.movable {
+		pod := &w.s.Pods[i]
+		if len(pod.Budgets) == 1 {
+			if w.budget[pod.Budgets[0]] < 1 {
+				waiting++
+				continue
+			}
+			w.budget[pod.Budgets[0]]--
+		}
+		w.do(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: min(pod.GracePeriod, w.p.MaxGracefulTermination)})
+	}
+	w.hold("node", string(n.Name), RuleDraining, "draining: %d to evict, %d wait for a budget, %d terminating", len(c.movable)-waiting, waiting, c.leaving)
+}
+
+// markTime reads the time of marking from the taint's value; a value that is none
+// counts as now.
+func markTime(n *cluster.Node, now time.Time) time.Time {
+	t, _ := taint(n, cluster.TaintToBeDeleted)
+	sec, err := strconv.ParseInt(t.Value, 10, 64)
+	if at := time.Unix(sec, 0); err == nil && at.Before(now) {
+		return at
+	}
+	return now
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,403 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+func text(t testing.TB, v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func again[T any](t testing.TB, v T) (out T) {
+	if err := json.Unmarshal(text(t, v), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// shuffled returns the same Snapshot with every slice in another order.
+func shuffled(t testing.TB, s cluster.Snapshot, r *rand.Rand) cluster.Snapshot {
+	s = again(t, s)
+	mix := func(n int, swap func(i, j int)) { r.Shuffle(n, swap) }
+	perm := r.Perm(len(s.Classes))
+	classes := make([]cluster.PodClass, len(s.Classes))
+	for i, p := range perm {
+		classes[p] = s.Classes[i]
+	}
+	s.Classes = classes
+	for i := range s.Pods {
+		s.Pods[i].Class = perm[s.Pods[i].Class]
+	}
+	for i := range s.DaemonSets {
+		s.DaemonSets[i].Class = perm[s.DaemonSets[i].Class]
+	}
+	mix(len(s.Pods), func(i, j int) { s.Pods[i], s.Pods[j] = s.Pods[j], s.Pods[i] })
+	mix(len(s.Nodes), func(i, j int) { s.Nodes[i], s.Nodes[j] = s.Nodes[j], s.Nodes[i] })
+	mix(len(s.Groups), func(i, j int) { s.Groups[i], s.Groups[j] = s.Groups[j], s.Groups[i] })
+	mix(len(s.DaemonSets), func(i, j int) { s.DaemonSets[i], s.DaemonSets[j] = s.DaemonSets[j], s.DaemonSets[i] })
+	mix(len(s.Controllers), func(i, j int) { s.Controllers[i], s.Controllers[j] = s.Controllers[j], s.Controllers[i] })
+	mix(len(s.Budgets), func(i, j int) { s.Budgets[i], s.Budgets[j] = s.Budgets[j], s.Budgets[i] })
+	mix(len(s.Outcomes), func(i, j int) { s.Outcomes[i], s.Outcomes[j] = s.Outcomes[j], s.Outcomes[i] })
+	for g := range s.Groups {
+		in, f := s.Groups[g].Instances, s.Groups[g].Failures
+		mix(len(in), func(i, j int) { in[i], in[j] = in[j], in[i] })
+		mix(len(f), func(i, j int) { f[i], f[j] = f[j], f[i] })
+	}
+	for n := range s.Nodes {
+		ts := s.Nodes[n].Taints
+		mix(len(ts), func(i, j int) { ts[i], ts[j] = ts[j], ts[i] })
+	}
+	return s
+}
+
+// check decides once and holds the result against everything that must always be
+// true. It returns the result.
+func check(t testing.TB, s cluster.Snapshot, m Memory, p Policy, seed uint64) (Plan, Memory) {
+	t.Helper()
+	sb, mb := text(t, s), text(t, m)
+	plan, out := Decide(s, m, p)
+	if !bytes.Equal(sb, text(t, s)) || !bytes.Equal(mb, text(t, m)) {
+		t.Fatal("an input was changed")
+	}
+	same := func(what string, plan2 Plan, out2 Memory) {
+		t.Helper()
+		if plan.String() != plan2.String() || !plan.Wake.Equal(plan2.Wake) || !bytes.Equal(text(t, out), text(t, out2)) {
+			t.Fatalf("%s: another result (seed %d)\n%s%s\n%s\n--- was\n%s%s\n%s", what, seed, plan2, plan2.Wake, text(t, out2), plan, plan.Wake, text(t, out))
+		}
+	}
+	plan2, out2 := Decide(again(t, s), again(t, m), again(t, p))
+	same("replay", plan2, out2)
+	r := rand.New(rand.NewPCG(seed, 1))
+	plan2, out2 = Decide(shuffled(t, s, r), m, p)
+	same("order", plan2, out2)
+	checkActions(t, &s, &m, &p, plan)
+	checkFixpoint(t, s, out, p, plan)
+	checkRestart(t, s, p)
+	return plan, out
+}
+
+func movable(s *cluster.Snapshot, n cluster.NodeName) []string {
+	var out []string
+	for i := range s.Pods {
+		pod := &s.Pods[i]
+		if pod.Node == n && !pod.Mirror && !pod.Finished && (pod.Owner == nil || pod.Owner.Kind != "DaemonSet") &&
+			(pod.Deleting.IsZero() || !s.Now.After(pod.Deleting.Add(30*time.Second))) {
+			out = append(out, string(pod.Key))
+		}
+	}
+	return out
+}
+
+func checkActions(t testing.TB, s *cluster.Snapshot, m *Memory, p *Policy, plan Plan) {
+	t.Helper()
+	grown, shrunk := map[cluster.GroupID]int{}, map[cluster.GroupID]int{}
+	budget := map[string]int{}
+	for _, b := range s.Budgets {
+		budget[b.Key] = b.Allowed
+	}
+	group := func(id cluster.GroupID) *cluster.NodeGroup {
+		return &s.Groups[slices.IndexFunc(s.Groups, func(g cluster.NodeGroup) bool { return g.ID == id })]
+	}
+	nodeOf := func(name cluster.NodeName) *cluster.Node {
+		return &s.Nodes[slices.IndexFunc(s.Nodes, func(n cluster.Node) bool { return n.Name == name })]
+	}
+	id := cluster.Identify(s.Groups, s.Nodes)
+	groupOf := func(name cluster.NodeName) cluster.GroupID {
+		for _, g := range s.Groups {
+			for _, in := range g.Instances {
+				if in.ID == id.Instance[name] {
+					return g.ID
+				}
+			}
+		}
+		return ""
+	}
+	nodes := len(s.Nodes)
+	for _, a := range plan.Actions {
+		if s.Stale != "" {
+			if _, ok := a.(Grow); !ok {
+				t.Fatalf("on stale facts: %s", a)
+			}
+		}
+		switch a := a.(type) {
+		case Grow:
+			g := group(a.Group)
+			grown[a.Group]++
+			nodes += a.To
+			if a.To > g.Max || a.To <= a.From || grown[a.Group] > 1 || g.Stale != "" {
+				t.Fatalf("out of bounds: %s", a)
+			}
+			if !slices.IsSorted(a.Pods) {
+				t.Fatalf("pods out of order: %s", a)
+			}
+		case Terminate:
+			g := group(a.Group)
+			shrunk[a.Group]++
+			if g.Stale != "" || s.Now.Sub(g.ReadAt) > p.FreshFor {
+				t.Fatalf("terminate on stale facts: %s", a)
+			}
+			if left := movable(s, a.Node); a.Node != "" && len(left) > 0 {
+				t.Fatalf("%s, and it still has %v", a, left)
+			}
+			if n, ok := id.Node[a.Instance]; ok && n != a.Node {
+				t.Fatalf("%s, and it backs %s", a, n)
+			}
+			if a.Node != "" && (!marked(nodeOf(a.Node)) || !ours(nodeOf(a.Node))) {
+				t.Fatalf("%s, and it carries no mark of ours", a)
+			}
+			if g.Target-shrunk[a.Group] < g.Min && m.Resized == nil {
+				t.Fatalf("%s: below the minimum of %d", a, g.Min)
+			}
+		case Cordon:
+			shrunk[groupOf(a.Node)]++
+			if n := nodeOf(a.Node); n.ControlPlane || optedOut(n) != "" {
+				t.Fatalf("not to be touched: %s", a)
+			}
+		case Evict:
+			for _, i := range s.Pods {
+				if i.Key == a.Pod {
+					for _, b := range i.Budgets {
+						if budget[b]--; budget[b] < 0 {
+							t.Fatalf("budget %s is overdrawn by %s", b, a)
+						}
+					}
+				}
+			}
+		}
+	}
+	for g := range grown {
+		if shrunk[g] > 0 {
+			t.Fatalf("group %s grows and shrinks:\n%s", g, plan)
+		}
+	}
+}
+
+// carriedOut is the Snapshot after the cloud accepted the plan's growth.
+func carriedOut(t testing.TB, s cluster.Snapshot, plan Plan) cluster.Snapshot {
+	s = again(t, s)
+	s.Outcomes = nil
+	for _, a := range plan.Actions {
+		if g, ok := a.(Grow); ok {
+			for i := range s.Groups {
+				if s.Groups[i].ID == g.Group {
+					s.Groups[i].Target = g.To
+				}
+			}
+			s.Outcomes = append(s.Outcomes, cluster.Outcome{Action: "grow", Group: g.Group, From: g.From, To: g.To, At: s.Now})
+		}
+	}
+	return s
+}
+
+func checkFixpoint(t testing.TB, s cluster.Snapshot, m Memory, p Policy, plan Plan) {
+	t.Helper()
+	after := carriedOut(t, s, plan)
+	plan2, _ := Decide(after, m, p)
+	for _, a := range plan2.Actions {
+		if g, ok := a.(Grow); ok {
+			t.Fatalf("no fixpoint: after\n%s\nthe same pods still want\n%s", plan, g)
+		}
+	}
+}
+
+// checkRestart decides with a zero Memory: nothing is marked at once, and only nodes
+// that carry our mark and instances that never became nodes are terminated.
+func checkRestart(t testing.TB, s cluster.Snapshot, p Policy) {
+	t.Helper()
+	plan, _ := Decide(s, Memory{}, p)
+	for _, a := range plan.Actions {
+		if c, ok := a.(Cordon); ok && p.UnneededFor > 0 && p.UnreadyFor > 0 {
+			t.Fatalf("marked at once after a restart: %s", c)
+		}
+	}
+}
+
+// world of chance -------------------------------------------------------------------
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+func someClass(r *rand.Rand, i int) cluster.PodClass {
+	c := cluster.PodClass{Namespace: "default", Labels: map[string]string{"app": fmt.Sprint(i)},
+		Requests: cluster.Resources{MilliCPU: int64(r.IntN(20)) * 100, Memory: int64(r.IntN(16)) << 28, Pods: 1}, Priority: pick(r, int32(0), 0, 0, 100, -20)}
+	if r.IntN(6) == 0 {
+		c.HostPorts = []cluster.HostPort{{IP: pick(r, "0.0.0.0", "10.0.0.1", ""), Protocol: "TCP", Port: int32(80 + r.IntN(2))}}
+	}
+	if r.IntN(6) == 0 {
+		c.NodeSelector = map[string]string{"pool": pick(r, "a", "b")}
+	}
+	if r.IntN(6) == 0 {
+		c.Affinity = []cluster.NodeTerm{{Labels: []cluster.Requirement{{Key: "pool", Operator: pick(r, "In", "NotIn", "Exists", "DoesNotExist"), Values: []string{"a"}}}}}
+	}
+	if r.IntN(5) == 0 {
+		c.Tolerations = []cluster.Toleration{{Key: "team", Operator: "Exists"}}
+	}
+	if r.IntN(12) == 0 {
+		c.NotUnderstood = []string{"required podAntiAffinity"}
+	}
+	if r.IntN(8) == 0 {
+		c.Requests.Extended = map[string]int64{"nvidia.com/gpu": 1}
+	}
+	return c
+}
+
+func someTemplate(r *rand.Rand) cluster.Template {
+	t := cluster.Template{Spec: "lt-1", Capacity: cluster.Resources{MilliCPU: 2000, Memory: 8 << 30, Pods: 110},
+		Allocatable: cluster.Resources{MilliCPU: int64(1+r.IntN(8)) * 500, Memory: int64(1+r.IntN(16)) << 30, Pods: pick(r, int64(4), 30, 110)}}
+	if r.IntN(2) == 0 {
+		t.Labels = map[string]string{"pool": pick(r, "a", "b")}
+	}
+	if r.IntN(4) == 0 {
+		t.Taints = []cluster.Taint{{Key: "team", Value: "x", Effect: "NoSchedule"}}
+	}
+	if r.IntN(6) == 0 {
+		t.Allocatable.Extended = map[string]int64{"nvidia.com/gpu": 2}
+	}
+	if r.IntN(15) == 0 {
+		t.Unknown = "launch template not found"
+	}
+	return t
+}
+
+func someWorld(r *rand.Rand) (cluster.Snapshot, Memory, Policy) {
+	p := policy()
+	p.Expander = pick(r, "least-waste", "most-pods", "least-nodes", "most-pods,least-waste")
+	p.MaxNodesTotal = pick(r, 0, 0, 0, 12)
+	p.MaxCoresTotal = pick(r, int64(0), 0, 0, 20)
+	s := cluster.Snapshot{Now: t0}
+	ago := func(max time.Duration) time.Time {
+		return t0.Add(-time.Duration(r.Int64N(int64(max)))).Truncate(time.Second)
+	}
+	for i := range 1 + r.IntN(6) {
+		s.Classes = append(s.Classes, someClass(r, i))
+	}
+	for i := range r.IntN(3) {
+		s.DaemonSets = append(s.DaemonSets, cluster.DaemonSet{Key: cluster.PodKey(fmt.Sprintf("kube-system/ds-%d", i)), UID: cluster.UID(fmt.Sprintf("ds-%d", i)), Class: r.IntN(len(s.Classes))})
+	}
+	for i := range r.IntN(3) {
+		s.Budgets = append(s.Budgets, cluster.Budget{Key: fmt.Sprintf("default/pdb-%d", i), Allowed: r.IntN(3)})
+	}
+	m := Memory{}
+	for g := range 1 + r.IntN(3) {
+		id := cluster.GroupID(fmt.Sprintf("g%d", g))
+		gr := cluster.NodeGroup{ID: id, Min: r.IntN(3), Max: r.IntN(9), Template: someTemplate(r), ReadAt: t0.Add(-pick(r, 0, 0, 0, 2*time.Minute))}
+		gr.Stale = pick(r, "", "", "", "", "throttled")
+		gr.Paused = pick(r, "", "", "", "", "", "Launch is suspended")
+		n := r.IntN(5)
+		for i := range n {
+			in := cluster.Instance{ID: cluster.InstanceID(fmt.Sprintf("aws:///z/i-%d%d", g, i)), Member: r.IntN(10) > 0, Created: ago(time.Hour),
+				Phase: pick(r, cluster.PhaseRunning, cluster.PhaseRunning, cluster.PhaseRunning, cluster.PhaseRunning, cluster.PhasePending, cluster.PhaseDeleting, cluster.PhaseStopped, cluster.PhaseFailed, cluster.PhaseGone)}
+			gr.Instances = append(gr.Instances, in)
+			if r.IntN(4) > 0 {
+				someNode(r, &s, &m, &gr, in, ago)
+			}
+		}
+		gr.Target = n + r.IntN(3)
+		if r.IntN(5) == 0 {
+			gr.Failures = append(gr.Failures, cluster.Failure{Cause: pick(r, cluster.CauseCapacity, cluster.CauseQuota), Text: "no capacity", At: ago(10 * time.Minute)}, cluster.Failure{Cause: cluster.CauseCapacity, Text: "older", At: ago(time.Hour)})
+		}
+		if r.IntN(4) == 0 {
+			set(&m.Resized, id, Resized{To: gr.Target + r.IntN(2), At: ago(2 * time.Minute)})
+		}
+		s.Groups = append(s.Groups, gr)
+	}
+	for i := range r.IntN(25) {
+		pod := somePod(r, &s, i, ago)
+		if r.IntN(3) > 0 {
+			pod.Unschedulable = ago(time.Minute)
+		}
+		if r.IntN(3) == 0 {
+			set(&m.Promised, pod.Key, pick(r, cluster.GroupID("g0"), "g1"))
+		}
+		s.Pods = append(s.Pods, pod)
+	}
+	if r.IntN(4) == 0 {
+		s.Controllers = append(s.Controllers, cluster.Controller{Owner: cluster.Owner{Kind: "ReplicaSet", Name: "rs-1", UID: "rs-1"}, Key: "default/rs-1", Missing: r.IntN(20)})
+	}
+	s.Stale = pick(r, "", "", "", "", "", "", "the API server does not answer")
+	return s, m, p
+}
+
+func somePod(r *rand.Rand, s *cluster.Snapshot, i int, ago func(time.Duration) time.Time) cluster.Pod {
+	rs := fmt.Sprintf("rs-%d", r.IntN(4))
+	pod := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/p-%03d", i)), UID: cluster.UID(fmt.Sprintf("p-%d", i)), Class: r.IntN(len(s.Classes)),
+		Created: ago(time.Minute), Owner: &cluster.Owner{Kind: "ReplicaSet", Name: rs, UID: cluster.UID(rs)}, GracePeriod: 30 * time.Second}
+	if len(s.Budgets) > 0 && r.IntN(3) == 0 {
+		pod.Budgets = []string{s.Budgets[r.IntN(len(s.Budgets))].Key}
+	}
+	return pod
+}
+
+func someNode(r *rand.Rand, s *cluster.Snapshot, m *Memory, g *cluster.NodeGroup, in cluster.Instance, ago func(time.Duration) time.Time) {
+	n := cluster.Node{Name: cluster.NodeName("node-" + string(in.ID[len(in.ID)-2:])), UID: cluster.UID(in.ID), ProviderID: string(in.ID), Created: in.Created,
+		Labels: g.Template.Labels, Taints: g.Template.Taints, Allocatable: g.Template.Allocatable, Capacity: g.Template.Capacity, Ready: pick(r, cluster.StatusTrue, cluster.StatusTrue, cluster.StatusTrue, cluster.StatusFalse)}
+	switch r.IntN(6) {
+	case 0:
+		n.Taints = append(slices.Clone(n.Taints), cluster.Taint{Key: cluster.TaintToBeDeleted, Value: fmt.Sprint(ago(2 * time.Minute).Unix()), Effect: "NoSchedule"})
+		n.Unschedulable = true
+		if r.IntN(4) > 0 {
+			n.Annotations = map[string]string{cluster.AnnotationCordoned: "true"}
+		}
+	case 1:
+		n.Annotations = map[string]string{cluster.AnnotationNoScaleDown: "true"}
+	}
+	if r.IntN(2) == 0 {
+		set(&m.Unneeded, n.Name, ago(30*time.Minute))
+	}
+	if r.IntN(2) == 0 {
+		set(&m.Unready, n.Name, ago(40*time.Minute))
+	}
+	s.Nodes = append(s.Nodes, n)
+	for range r.IntN(4) {
+		pod := somePod(r, s, 100+len(s.Pods), ago)
+		pod.Node = n.Name
+		pod.LocalStorage = pick(r, "", "", "", "", "cache")
+		pod.SafeToEvict = pick(r, "", "", "", "true", "false")
+		if r.IntN(6) == 0 {
+			pod.Deleting = t0.Add(time.Duration(r.IntN(120)-90) * time.Second)
+		}
+		s.Pods = append(s.Pods, pod)
+	}
+}
+
+func TestProperties(t *testing.T) {
+	n := 3000
+	if testing.Short() {
+		n = 300
+	}
+	for seed := range uint64(n) {
+		s, m, p := someWorld(rand.New(rand.NewPCG(seed, 0)))
+		t.Run("", func(t *testing.T) {
+			defer func() {
+				if t.Failed() {
+					t.Logf("seed %d", seed)
+				}
+			}()
+			check(t, s, m, p, seed)
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func FuzzDecide(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(seed, seed)
+	}
+	f.Fuzz(func(t *testing.T, a, b uint64) {
+		s, m, p := someWorld(rand.New(rand.NewPCG(a, b)))
+		check(t, s, m, p, a^b)
+	})
+}

@@ -1,0 +1,268 @@
+package plan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// sim is a small cluster and a small cloud in one: machines boot and join after a
+// while, a controller makes and removes pods, a scheduler spreads them, evictions
+// take their grace. The API of both is the Snapshot.
+type sim struct {
+	t        testing.TB
+	r        *rand.Rand
+	s        cluster.Snapshot
+	m        Memory
+	p        Policy
+	replicas map[int]int // by class
+	boot     time.Duration
+	next     int
+	grows    int
+	evicted  int
+	seed     uint64
+}
+
+func newSim(t testing.TB, seed uint64, groups ...cluster.NodeGroup) *sim {
+	v := &sim{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 7)), p: policy(), replicas: map[int]int{}, boot: 40 * time.Second}
+	v.s.Now = t0
+	v.s.Groups = groups
+	return v
+}
+
+func (v *sim) deployment(replicas int, requests cluster.Resources) int {
+	requests.Pods = 1
+	v.s.Classes = append(v.s.Classes, cluster.PodClass{Namespace: "default", Labels: map[string]string{"app": fmt.Sprint(len(v.s.Classes))}, Requests: requests})
+	v.replicas[len(v.s.Classes)-1] = replicas
+	return len(v.s.Classes) - 1
+}
+
+// step lets dt pass, decides, and carries the plan out.
+func (v *sim) step(dt time.Duration) Plan {
+	v.s.Now = v.s.Now.Add(dt)
+	v.cloud()
+	v.controller()
+	v.scheduler()
+	plan, m := check(v.t, v.s, v.m, v.p, v.seed)
+	v.m = m
+	v.carryOut(plan)
+	return plan
+}
+
+func (v *sim) cloud() {
+	for g := range v.s.Groups {
+		gr := &v.s.Groups[g]
+		gr.ReadAt = v.s.Now
+		for len(gr.Instances) < gr.Target {
+			v.next++
+			gr.Instances = append(gr.Instances, cluster.Instance{ID: cluster.InstanceID(fmt.Sprintf("aws:///z/i-%04d", v.next)), Phase: cluster.PhasePending, Member: true,
+				Created: v.s.Now.Add(time.Duration(v.r.IntN(15)) * time.Second)})
+		}
+		for i := range gr.Instances {
+			in := &gr.Instances[i]
+			age := v.s.Now.Sub(in.Created)
+			if age < v.boot {
+				continue
+			}
+			in.Phase = cluster.PhaseRunning
+			name := cluster.NodeName("node-" + in.ID[len(in.ID)-4:])
+			k := slices.IndexFunc(v.s.Nodes, func(n cluster.Node) bool { return n.Name == name })
+			if k < 0 {
+				v.s.Nodes = append(v.s.Nodes, cluster.Node{Name: name, UID: cluster.UID(name), ProviderID: string(in.ID), Created: v.s.Now, Labels: gr.Template.Labels,
+					Taints: []cluster.Taint{{Key: "node.kubernetes.io/not-ready", Effect: "NoSchedule"}}, Capacity: gr.Template.Capacity, Allocatable: gr.Template.Allocatable, Ready: cluster.StatusFalse})
+			} else if n := &v.s.Nodes[k]; age > v.boot+20*time.Second && n.Ready != cluster.StatusTrue {
+				n.Ready, n.ReadySince, n.Taints = cluster.StatusTrue, v.s.Now, nil
+			}
+		}
+	}
+}
+
+func (v *sim) controller() {
+	v.s.Pods = slices.DeleteFunc(v.s.Pods, func(p cluster.Pod) bool { return !p.Deleting.IsZero() && !v.s.Now.Before(p.Deleting) })
+	for class := range v.s.Classes {
+		var alive []int
+		for i := range v.s.Pods {
+			if p := &v.s.Pods[i]; p.Class == class && p.Deleting.IsZero() {
+				alive = append(alive, i)
+			}
+		}
+		rs := fmt.Sprintf("rs-%d", class)
+		for n := len(alive); n < v.replicas[class]; n++ {
+			v.next++
+			v.s.Pods = append(v.s.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/%s-%05d", rs, v.next)), UID: cluster.UID(fmt.Sprint(v.next)), Class: class,
+				Created: v.s.Now, Owner: &cluster.Owner{Kind: "ReplicaSet", Name: rs, UID: cluster.UID(rs)}, GracePeriod: 5 * time.Second})
+		}
+		for n := len(alive); n > v.replicas[class]; n-- {
+			k := v.r.IntN(len(alive))
+			v.s.Pods[alive[k]].Deleting = v.s.Now.Add(5 * time.Second)
+			alive = slices.Delete(alive, k, k+1)
+		}
+	}
+}
+
+// scheduler binds pods to the Ready node with the most free cpu, as LeastAllocated
+// does, one by one in random order.
+func (v *sim) scheduler() {
+	free := map[cluster.NodeName]cluster.Resources{}
+	for _, n := range v.s.Nodes {
+		if n.Ready == cluster.StatusTrue && !n.Unschedulable && len(n.Taints) == 0 {
+			free[n.Name] = n.Allocatable
+		}
+	}
+	for _, p := range v.s.Pods {
+		if f, ok := free[p.Node]; ok {
+			free[p.Node] = f.Sub(v.s.Classes[p.Class].Requests)
+		}
+	}
+	for _, i := range v.r.Perm(len(v.s.Pods)) {
+		p := &v.s.Pods[i]
+		if p.Node != "" || !p.Deleting.IsZero() {
+			continue
+		}
+		c := &v.s.Classes[p.Class]
+		best := cluster.NodeName("")
+		for _, n := range v.s.Nodes {
+			f, ok := free[n.Name]
+			if ok && f.MilliCPU >= c.Requests.MilliCPU && f.Memory >= c.Requests.Memory && f.Pods >= 1 && (best == "" || f.MilliCPU > free[best].MilliCPU) {
+				best = n.Name
+			}
+		}
+		if best == "" {
+			p.Unschedulable = v.s.Now
+			continue
+		}
+		p.Node, p.Unschedulable = best, time.Time{}
+		free[best] = free[best].Sub(c.Requests)
+	}
+}
+
+func (v *sim) carryOut(plan Plan) {
+	v.s.Outcomes = nil
+	done := func(o cluster.Outcome) { o.At = v.s.Now; v.s.Outcomes = append(v.s.Outcomes, o) }
+	node := func(name cluster.NodeName) *cluster.Node {
+		return &v.s.Nodes[slices.IndexFunc(v.s.Nodes, func(n cluster.Node) bool { return n.Name == name })]
+	}
+	for _, a := range plan.Actions {
+		switch a := a.(type) {
+		case Grow:
+			for g := range v.s.Groups {
+				if gr := &v.s.Groups[g]; gr.ID == a.Group && gr.Target == a.From {
+					gr.Target = a.To
+					v.grows++
+					done(cluster.Outcome{Action: "grow", Group: a.Group, From: a.From, To: a.To})
+				}
+			}
+		case Cordon:
+			n := node(a.Node)
+			n.Unschedulable = true
+			n.Annotations = map[string]string{cluster.AnnotationCordoned: "true"}
+			n.Taints = append(n.Taints, cluster.Taint{Key: cluster.TaintToBeDeleted, Value: fmt.Sprint(v.s.Now.Unix()), Effect: "NoSchedule"})
+		case Uncordon:
+			n := node(a.Node)
+			n.Unschedulable, n.Annotations, n.Taints = false, nil, nil
+		case Evict:
+			for i := range v.s.Pods {
+				if v.s.Pods[i].UID == a.UID {
+					v.s.Pods[i].Deleting = v.s.Now.Add(a.Grace)
+					v.evicted++
+				}
+			}
+		case Terminate:
+			for g := range v.s.Groups {
+				gr := &v.s.Groups[g]
+				if gr.ID == a.Group {
+					gr.Target--
+					gr.Instances = slices.DeleteFunc(gr.Instances, func(in cluster.Instance) bool { return in.ID == a.Instance })
+				}
+			}
+			v.s.Nodes = slices.DeleteFunc(v.s.Nodes, func(n cluster.Node) bool { return n.Name == a.Node })
+			done(cluster.Outcome{Action: "terminate", Group: a.Group, Instance: a.Instance, Node: a.Node})
+		}
+	}
+}
+
+// until steps on until a condition holds, and gives the world the chance to flap.
+func (v *sim) until(what string, limit time.Duration, restarts bool, ok func() bool) {
+	v.t.Helper()
+	for end := v.s.Now.Add(limit); v.s.Now.Before(end); {
+		if restarts && v.r.IntN(4) == 0 {
+			v.m = Memory{}
+		}
+		v.step(time.Duration(1+v.r.IntN(10)) * time.Second)
+		if ok() {
+			return
+		}
+	}
+	plan, _ := Decide(v.s, v.m, v.p)
+	v.t.Fatalf("%s did not happen in %s (seed %d); target %d, nodes %d\n%s", what, limit, v.seed, v.s.Groups[0].Target, len(v.s.Nodes), plan)
+}
+
+func (v *sim) running() int {
+	n := 0
+	for _, p := range v.s.Pods {
+		if p.Node != "" && p.Deleting.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+func workers(id string, milli, gib int64, most int) cluster.NodeGroup {
+	a := cluster.Resources{MilliCPU: milli, Memory: gib << 30, Pods: 110}
+	return cluster.NodeGroup{ID: cluster.GroupID(id), Max: most, Template: cluster.Template{Spec: "lt", Capacity: a, Allocatable: a}}
+}
+
+func TestClosedLoop(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		for n := range 6 {
+			seed := uint64(time.Now().UnixNano()) + uint64(n)
+			t.Run(fmt.Sprintf("restarts=%v/seed=%d", restarts, seed), func(t *testing.T) {
+				v := newSim(t, seed, workers("workers", 2000, 4, 50))
+				web := v.deployment(300, cluster.Resources{MilliCPU: 100, Memory: 64 << 20})
+				v.until("300 running", 20*time.Minute, restarts, func() bool { return v.running() == 300 })
+				if v.s.Groups[0].Target != 15 || v.grows != 1 {
+					t.Fatalf("target %d after %d grows; want 15 after 1 (seed %d)", v.s.Groups[0].Target, v.grows, seed)
+				}
+				v.replicas[web] = 3
+				v.p.UnneededFor, v.p.DelayAfterAdd = 30*time.Second, 20*time.Second
+				if restarts {
+					v.p.UnneededFor = 5 * time.Second
+				}
+				v.until("back to one machine", 60*time.Minute, restarts, func() bool { return v.s.Groups[0].Target == 1 && len(v.s.Nodes) == 1 })
+				v.replicas[web] = 0
+				v.until("back to min", 60*time.Minute, restarts, func() bool { return v.s.Groups[0].Target == 0 && len(v.s.Nodes) == 0 })
+				if v.grows != 1 {
+					t.Fatalf("%d grows (seed %d)", v.grows, seed)
+				}
+			})
+		}
+	}
+}
+
+// TestMixedLoop has several classes and groups: the size that the first decision
+// asked for is the size that is reached, restarts or not, unless the scheduler itself
+// packs worse than the plan did.
+func TestMixedLoop(t *testing.T) {
+	for n := range 6 {
+		seed := uint64(time.Now().UnixNano()) + uint64(n)
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			v := newSim(t, seed, workers("a", 4000, 8, 40), workers("b", 8000, 32, 40))
+			total := 0
+			for range 1 + v.r.IntN(4) {
+				k := 5 + v.r.IntN(40)
+				v.deployment(k, cluster.Resources{MilliCPU: 100 * (1 + v.r.Int64N(15)), Memory: 256 << 20 * (1 + v.r.Int64N(8))})
+				total += k
+			}
+			v.until("all running", 30*time.Minute, v.r.IntN(2) == 0, func() bool { return v.running() == total })
+			for c := range v.replicas {
+				v.replicas[c] = 0
+			}
+			v.p.UnneededFor, v.p.DelayAfterAdd = 30*time.Second, 20*time.Second
+			v.until("back to min", 60*time.Minute, false, func() bool { return len(v.s.Nodes) == 0 && v.s.Groups[0].Target+v.s.Groups[1].Target == 0 })
+		})
+	}
+}
