@@ -67,7 +67,7 @@ func retryer() aws.Retryer {
 	throttles := retry.IsErrorThrottles(retry.DefaultThrottles)
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = 2
-		o.MaxBackoff = 500 * time.Millisecond
+		o.MaxBackoff = 200 * time.Millisecond
 		o.Retryables = append([]retry.IsErrorRetryable{
 			retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
 				if throttles.IsErrorThrottle(err) == aws.TrueTernary {

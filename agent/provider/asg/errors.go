@@ -87,6 +87,7 @@ func classify(op string, group cluster.GroupID, action string, err error) *provi
 	}
 	var dns *net.DNSError
 	var netErr net.Error
+	e.Err = plainText{action: action, err: err}
 	switch {
 	case errors.Is(err, context.Canceled):
 	case strings.Contains(err.Error(), "get credentials"):
@@ -104,6 +105,9 @@ func classify(op string, group cluster.GroupID, action string, err error) *provi
 func kindOfAPI(api smithy.APIError, action string, err error) (provider.Kind, string) {
 	code := strings.TrimSuffix(api.ErrorCode(), "Fault")
 	if remedy, ok := badCredentials[code]; ok {
+		if strings.Contains(strings.ToLower(api.ErrorMessage()), "region") {
+			remedy = "the region is wrong: check AUTOSCALER_AWS_REGION (or AWS_REGION) against the region of the groups"
+		}
 		return provider.Denied, remedy
 	}
 	if kind, ok := codes[code]; ok {
@@ -144,3 +148,35 @@ func (t apiText) Error() string {
 }
 
 func (t apiText) Unwrap() error { return t.err }
+
+// plainText is an error of the transport without the SDK's account of its
+// attempts and without the local port, so that equal errors read equal.
+type plainText struct {
+	action string
+	err    error
+}
+
+func (t plainText) Error() string {
+	var op *net.OpError
+	var dns *net.DNSError
+	switch {
+	case errors.Is(t.err, context.DeadlineExceeded):
+		return t.action + ": no answer in time"
+	case errors.Is(t.err, context.Canceled):
+		return t.action + ": " + context.Canceled.Error()
+	case errors.As(t.err, &dns):
+		return t.action + ": " + dns.Error()
+	case errors.As(t.err, &op):
+		where := ""
+		if op.Addr != nil {
+			where = " " + op.Addr.String()
+		}
+		return t.action + ": " + op.Op + where + ": " + op.Err.Error()
+	}
+	if _, after, ok := strings.Cut(t.err.Error(), "get credentials: "); ok {
+		return t.action + ": " + after
+	}
+	return t.action + ": " + t.err.Error()
+}
+
+func (t plainText) Unwrap() error { return t.err }
