@@ -14,6 +14,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/ssm v1.81.3
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.7
 	github.com/aws/smithy-go v1.28.8
+	github.com/sirupsen/logrus v1.10.2
 	golang.org/x/sync v0.23.0
 	golang.org/x/tools v0.49.0
 	gopkg.in/evanphx/json-patch.v4 v4.13.0

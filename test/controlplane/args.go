@@ -58,6 +58,7 @@ func (cp *ControlPlane) controllerManagerArgs() []string {
 		"--cluster-signing-cert-file=" + cp.pki("ca.crt"), "--cluster-signing-key-file=" + cp.pki("ca.key"),
 		"--service-account-private-key-file=" + cp.pki("sa.key"),
 		"--controllers=*,bootstrapsigner,tokencleaner", "--use-service-account-credentials=true",
+		cp.servingCert(), cp.servingKey(),
 		// One instance: an election would only make its restart slower.
 		"--leader-elect=false",
 	}
@@ -73,8 +74,17 @@ func (cp *ControlPlane) schedulerArgs() []string {
 	conf := cp.conf("scheduler.conf")
 	return append([]string{
 		"--kubeconfig=" + conf, "--authentication-kubeconfig=" + conf, "--authorization-kubeconfig=" + conf,
-		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(cp.ports.scheduler), "--leader-elect=false",
+		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(cp.ports.scheduler), cp.servingCert(), cp.servingKey(),
+		"--leader-elect=false",
 	}, cp.speed()...)
+}
+
+// servingCert: on a leader these two parts make up a certificate at start. Here they
+// share the API server's, which has 127.0.0.1, so that whoever asks for their health
+// knows whom it asked: with parallel tests a port may belong to another cluster.
+func (cp *ControlPlane) servingCert() string { return "--tls-cert-file=" + cp.pki("apiserver.crt") }
+func (cp *ControlPlane) servingKey() string {
+	return "--tls-private-key-file=" + cp.pki("apiserver.key")
 }
 
 // speed lifts the clients' rate limits: 300 pods are Pending after 15 s with the

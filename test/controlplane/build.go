@@ -75,11 +75,18 @@ func buildArgs(p pins, out string, programs []string) []string {
 func goBuild(ctx context.Context, p pins, out string, programs []string, began time.Time, progress io.Writer) error {
 	cmd := exec.CommandContext(ctx, "go", buildArgs(p, out, programs)...)
 	cmd.Dir = p.module
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "PWD="+p.module)
+	// The go command does not always remove its work directory when it is interrupted,
+	// and never when it is killed. Inside out, the caller or the next build does.
+	work := filepath.Join(out, "work")
+	if err := os.Mkdir(work, 0o755); err != nil {
+		return err
+	}
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOTMPDIR="+work, "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "PWD="+p.module)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
+	// The interrupt reaches the compilers too; after WaitDelay go is killed.
 	cmd.WaitDelay = 5 * time.Second
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	c, err := spawn(cmd)
 	if err != nil {
 		return fmt.Errorf("start go build: %w", err)
@@ -113,7 +120,7 @@ func linked(out string, programs []string) string {
 		}
 	}
 	if len(done) == 0 {
-		return "compiling packages"
+		return "fetching modules and compiling packages"
 	}
 	if len(rest) == 0 {
 		return "all linked"

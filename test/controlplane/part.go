@@ -31,6 +31,7 @@ type part struct {
 	child    *child
 	paused   bool
 	expected bool // the end of child was asked for
+	watchers sync.WaitGroup
 	http     *http.Client
 }
 
@@ -54,7 +55,7 @@ func (p *part) start() error {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	p.child, p.paused, p.expected = c, false, false
-	go p.watch(c)
+	p.watchers.Go(func() { p.watch(c) })
 	return nil
 }
 
@@ -228,27 +229,22 @@ func (p *part) blame(err error) error {
 	return fmt.Errorf("%w\nlast lines of %s:\n%s", err, p.name, tail(p.logged(), 25))
 }
 
-// tlsClient trusts only ca (or, with none, whoever answers: two parts make up their
-// certificate at start, and their health is asked on the loopback only).
+// tlsClient trusts only ca, so that another control plane that got a port of ours
+// is never taken for our part.
 func tlsClient(caFile, certFile, keyFile string) (*http.Client, error) {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: caFile == ""}
-	if caFile != "" {
-		pem, err := os.ReadFile(caFile)
-		if err != nil {
-			return nil, fmt.Errorf("read CA: %w", err)
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read CA: %s holds no certificate", caFile)
-		}
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("read CA: %w", err)
 	}
-	if certFile != "" {
-		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
-		if err != nil {
-			return nil, fmt.Errorf("read client certificate: %w", err)
-		}
-		cfg.Certificates = []tls.Certificate{pair}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("read CA: %s holds no certificate", caFile)
 	}
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read client certificate: %w", err)
+	}
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{pair}}
 	// A fresh connection per question: a paused part must not be asked over the
 	// connection that its former life left open. The proxy is left out on purpose.
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}}, nil

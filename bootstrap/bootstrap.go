@@ -1,0 +1,300 @@
+package bootstrap
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/servingcert"
+)
+
+// Metrics counts. Labels are names and values in turn.
+type Metrics interface {
+	Count(name string, labels ...string)
+}
+
+// Events is the part of client-go's record.EventRecorder that is used.
+type Events interface {
+	Event(object runtime.Object, eventtype, reason, message string)
+}
+
+// Deps is what the service works with. Nil MayAct means that this agent may always
+// write tokens; nil Events and Metrics are left out.
+type Deps struct {
+	Client kubernetes.Interface
+	// Rest leads to the API server whose certificate must cover the endpoint.
+	Rest    *rest.Config
+	Log     *logrus.Entry
+	Events  Events
+	Metrics Metrics
+	// MayAct tells whether this agent leads. One that does not lead publishes the
+	// leader's token and writes none.
+	MayAct func() (bool, string)
+	// Certificate replaces the reading of the API server's certificate.
+	Certificate func(context.Context) (*x509.Certificate, error)
+}
+
+// Rhythm of the loop.
+const (
+	roundTimeout = 30 * time.Second
+	longestWait  = time.Minute            // between two rounds; TokenTTL/4 when that is shorter
+	firstRetry   = 250 * time.Millisecond // doubles ...
+	lastRetry    = 30 * time.Second       // ... up to this
+	foreverEvery = time.Hour              // between two looks for tokens without expiry
+)
+
+// errNotSigned is the usual state of the first seconds: the controller manager signs
+// cluster-info a moment after the token was made.
+var errNotSigned = errors.New("cluster-info is not signed with the token yet: the controller manager's bootstrapsigner does that")
+
+// Service keeps the token and publishes the join information.
+type Service struct {
+	cfg  Config
+	deps Deps
+	log  *logrus.Entry
+
+	mu   sync.Mutex
+	join Join
+
+	foreverAt time.Time
+	forever   string
+}
+
+// New returns a service. cfg has been validated.
+func New(cfg Config, deps Deps) *Service {
+	if deps.MayAct == nil {
+		deps.MayAct = func() (bool, string) { return true, "" }
+	}
+	if deps.Certificate == nil {
+		deps.Certificate = func(ctx context.Context) (*x509.Certificate, error) { return servingcert.Fetch(ctx, deps.Rest) }
+	}
+	return &Service{cfg: cfg, deps: deps, log: deps.Log}
+}
+
+// Join returns what was last published, and whether anything was.
+func (s *Service) Join() (Join, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.join
+	j.CAHashes = slices.Clone(j.CAHashes)
+	return j, j.Token != ""
+}
+
+// Run works until ctx ends and beats after each round.
+func (s *Service) Run(ctx context.Context, beat func()) error {
+	tries := 0
+	for ctx.Err() == nil {
+		wait := min(s.cfg.TokenTTL/4, longestWait)
+		err := s.round(ctx)
+		if err != nil && ctx.Err() == nil {
+			wait = min(wait, firstRetry<<min(tries, 10), lastRetry)
+			// Waiting for the signature is the usual course of the first seconds.
+			if tries++; !errors.Is(err, errNotSigned) || tries > 5 {
+				s.log.WithError(err).Warn("join information is not published yet")
+			}
+		} else {
+			tries = 0
+		}
+		beat()
+		sleep(ctx, wait)
+	}
+	return nil
+}
+
+// round brings token and file to where they should be.
+func (s *Service) round(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+	token, err := s.token(ctx)
+	if err != nil {
+		return err
+	}
+	join, err := s.gather(ctx, token)
+	if err != nil {
+		return err
+	}
+	if err := s.publish(join); err != nil {
+		return err
+	}
+	s.warnForever(ctx)
+	return nil
+}
+
+// token returns the join token's Secret, renewed or newly made if need be.
+func (s *Service) token(ctx context.Context) (*corev1.Secret, error) {
+	secrets := s.deps.Client.CoreV1().Secrets(metav1.NamespaceSystem)
+	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: tokenLabel + "=" + tokenLabelValue})
+	if err != nil {
+		return nil, fmt.Errorf("find the join token: %w", err)
+	}
+	now := time.Now()
+	current := choose(list.Items, now, s.cfg)
+	leads, why := s.deps.MayAct()
+	if !leads {
+		if current == nil {
+			return nil, fmt.Errorf("find the join token: there is none, and this agent makes none: %s", why)
+		}
+		return current, nil
+	}
+	if current == nil {
+		made, err := mint(now, s.cfg)
+		if err != nil {
+			return nil, err
+		}
+		if current, err = secrets.Create(ctx, made, metav1.CreateOptions{}); err != nil {
+			return nil, fmt.Errorf("make a join token: %w", err)
+		}
+		s.log.WithFields(logrus.Fields{"token": string(current.Data[keyID]), "expires": string(current.Data[keyExpiration])}).Info("join token made")
+		s.count("bootstrap_tokens_total", "what", "made")
+	} else if expires(current).Sub(now) < s.cfg.TokenTTL/2 {
+		if current, err = s.renew(ctx, current, now); err != nil {
+			return nil, err
+		}
+	}
+	return current, nil
+}
+
+// renew moves the expiration of the same token, so that user data which was pasted
+// into a launch template keeps working while the agent lives.
+func (s *Service) renew(ctx context.Context, token *corev1.Secret, now time.Time) (*corev1.Secret, error) {
+	token = token.DeepCopy()
+	token.Data[keyExpiration] = expiry(now.Add(s.cfg.TokenTTL))
+	renewed, err := s.deps.Client.CoreV1().Secrets(metav1.NamespaceSystem).Update(ctx, token, metav1.UpdateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("renew join token %s: %w", token.Data[keyID], err)
+	}
+	s.log.WithFields(logrus.Fields{"token": string(token.Data[keyID]), "expires": string(token.Data[keyExpiration])}).Info("join token renewed")
+	s.count("bootstrap_tokens_total", "what", "renewed")
+	return renewed, nil
+}
+
+// gather collects what a worker needs and checks it as the worker would.
+func (s *Service) gather(ctx context.Context, token *corev1.Secret) (Join, error) {
+	info, err := s.clusterInfo(ctx)
+	if err != nil {
+		return Join{}, err
+	}
+	id, secret := string(token.Data[keyID]), string(token.Data[keySecret])
+	jws, signed := info.signatures[id]
+	if !signed {
+		return Join{}, fmt.Errorf("check token %s: %w", id, errNotSigned)
+	}
+	if err := verify(jws, info.kubeconfig, id, secret); err != nil {
+		// The signer follows a change of cluster-info by a moment.
+		return Join{}, fmt.Errorf("check token %s: %w (%w)", id, errNotSigned, err)
+	}
+	hashes, err := caHashes(info.ca)
+	if err != nil {
+		return Join{}, err
+	}
+	endpoint, source, err := s.endpoint(ctx, info)
+	if err != nil {
+		return Join{}, err
+	}
+	cert, err := s.deps.Certificate(ctx)
+	if err != nil {
+		return Join{}, err
+	}
+	if err := covered(cert, endpoint, source); err != nil {
+		return Join{}, err
+	}
+	version, err := s.deps.Client.Discovery().ServerVersion()
+	if err != nil {
+		return Join{}, fmt.Errorf("read the API server's version: %w", err)
+	}
+	return Join{Token: id + "." + secret, CAHashes: hashes, Endpoint: endpoint, Expires: expires(token), Kubernetes: version.GitVersion}, nil
+}
+
+// publish writes the file if its bytes would change.
+func (s *Service) publish(join Join) error {
+	data, err := Render(join)
+	if err != nil {
+		return err
+	}
+	if s.cfg.File != "" {
+		changed, err := atomicfile.Write(s.cfg.File, data, 0o600)
+		if err != nil {
+			return fmt.Errorf("publish join information: %w", err)
+		}
+		if changed {
+			s.log.WithFields(logrus.Fields{"file": s.cfg.File, "why": join.String()}).Info("join information published")
+			s.count("bootstrap_publications_total")
+		}
+	}
+	s.mu.Lock()
+	s.join = join
+	s.mu.Unlock()
+	return nil
+}
+
+// warnForever names, by ID, bootstrap tokens that never expire. What it cannot read
+// it does not report: it is a service to the operator, not a duty.
+func (s *Service) warnForever(ctx context.Context) {
+	if time.Since(s.foreverAt) < foreverEvery {
+		return
+	}
+	s.foreverAt = time.Now()
+	list, err := s.deps.Client.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx,
+		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("type", string(secretType)).String()})
+	if err != nil {
+		if !apierrors.IsForbidden(err) {
+			s.log.WithError(err).Debug("bootstrap tokens cannot be listed")
+		}
+		return
+	}
+	var ids []string
+	var first *corev1.Secret
+	for i := range list.Items {
+		t := &list.Items[i]
+		if t.Type != secretType || len(t.Data[keyExpiration]) > 0 {
+			continue
+		}
+		if first == nil {
+			first = t
+		}
+		ids = append(ids, strings.TrimPrefix(t.Name, secretPrefix))
+	}
+	slices.Sort(ids)
+	names := strings.Join(ids, ", ")
+	if names == s.forever {
+		return
+	}
+	if s.forever = names; names == "" {
+		return
+	}
+	s.log.WithField("tokens", names).Warn("bootstrap tokens never expire: delete them with kubeadm token delete ID")
+	if s.deps.Events != nil {
+		s.deps.Events.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: metav1.NamespaceSystem, Name: first.Name, UID: first.UID},
+			corev1.EventTypeWarning, "BootstrapTokenNeverExpires", "tokens that never expire: "+names)
+	}
+}
+
+func (s *Service) count(name string, labels ...string) {
+	if s.deps.Metrics != nil {
+		s.deps.Metrics.Count(name, labels...)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,60 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"time"
+)
+
+// Config is read from AUTOSCALER_BOOTSTRAP_* (envconfig, nested by package agent).
+type Config struct {
+	// Enabled switches the service on.
+	Enabled bool `envconfig:"ENABLED" default:"true"`
+	// File is where the join information is published; empty: nowhere. A symbolic
+	// link is followed and kept.
+	File string `envconfig:"FILE" default:"/etc/worker.env"`
+	// TokenTTL is how long the token lives after the agent last renewed it; it is
+	// renewed at half of it.
+	TokenTTL time.Duration `envconfig:"TOKEN_TTL" default:"24h"`
+	// TokenMaxAge is the age at which a token is replaced by a new one; 0: never, so
+	// that user data that was pasted somewhere works while the agent lives.
+	TokenMaxAge time.Duration `envconfig:"TOKEN_MAX_AGE" default:"0s"`
+	// TokenGroups are the token's auth-extra-groups.
+	TokenGroups []string `envconfig:"TOKEN_GROUPS" default:"system:bootstrappers:kubeadm:default-node-token"`
+	// Endpoint is the host:port that workers join; empty: kubeadm-config's
+	// controlPlaneEndpoint, else cluster-info's server.
+	Endpoint string `envconfig:"ENDPOINT"`
+}
+
+// Validate names every variable that is wrong, and the remedy.
+func (c Config) Validate() error {
+	var errs []error
+	bad := func(name, value, remedy string) {
+		errs = append(errs, fmt.Errorf("AUTOSCALER_BOOTSTRAP_%s is %s: %s", name, value, remedy))
+	}
+	if c.File != "" && !filepath.IsAbs(c.File) {
+		bad("FILE", fmt.Sprintf("%q", c.File), "use an absolute path, for example /etc/worker.env")
+	}
+	if c.TokenTTL < 10*time.Second {
+		bad("TOKEN_TTL", c.TokenTTL.String(), "use 10s or more, for example 24h; a token without expiry is not offered")
+	}
+	if c.TokenMaxAge < 0 {
+		bad("TOKEN_MAX_AGE", c.TokenMaxAge.String(), "use 0s (never replace) or a positive time")
+	}
+	if len(c.TokenGroups) == 0 {
+		bad("TOKEN_GROUPS", "empty", "use system:bootstrappers:kubeadm:default-node-token")
+	}
+	for _, g := range c.TokenGroups {
+		if !groupPattern.MatchString(g) {
+			bad("TOKEN_GROUPS", fmt.Sprintf("%q", g), "every group must match system:bootstrappers:[a-z0-9:-]+")
+		}
+	}
+	if c.Endpoint != "" {
+		if host, port, err := net.SplitHostPort(c.Endpoint); err != nil || host == "" || port == "" {
+			bad("ENDPOINT", fmt.Sprintf("%q", c.Endpoint), "write host:port, for example api.example.com:6443")
+		}
+	}
+	return errors.Join(errs...)
+}
