@@ -63,7 +63,7 @@ func (c *Cloud) boot(i *instance) {
 // die ends an instance that never ran.
 func (c *Cloud) die(i *instance) {
 	const why = "Internal error on launch"
-	i.reasonCode, i.reason = "Server.InternalError", why
+	i.explain("Server.InternalError", why)
 	c.powerOff(i)
 	c.setState(i, "terminated")
 	c.after(c.opts.TerminatedVisibleFor, func() { c.forget(i) })

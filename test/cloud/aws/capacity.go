@@ -10,21 +10,23 @@ import (
 type pool struct{ zone, instanceType string }
 
 // NoCapacity lets launches of an instance type in a zone fail with
-// InsufficientInstanceCapacity. Both may be "*"; a zone may be its letter.
-func (c *Cloud) NoCapacity(zone, instanceType string) { c.setPool(zone, instanceType, true) }
+// InsufficientInstanceCapacity. Both may be globs; a zone may be its letter.
+func (c *Cloud) NoCapacity(zone, instanceType string) { c.LimitCapacity(zone, instanceType, 0) }
 
-// HasCapacity undoes NoCapacity of the same zone and type.
-func (c *Cloud) HasCapacity(zone, instanceType string) { c.setPool(zone, instanceType, false) }
+// HasCapacity undoes NoCapacity and LimitCapacity of the same zone and type.
+func (c *Cloud) HasCapacity(zone, instanceType string) { c.LimitCapacity(zone, instanceType, -1) }
 
-func (c *Cloud) setPool(zone, instanceType string, empty bool) {
+// LimitCapacity lets n more launches of an instance type in a zone succeed and
+// then is NoCapacity. Terminations give nothing back. A negative n is no limit.
+func (c *Cloud) LimitCapacity(zone, instanceType string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(zone) == 1 && zone != "*" {
 		zone = c.opts.Region + zone
 	}
 	p := pool{zone, instanceType}
-	if delete(c.pools, p); empty {
-		c.pools[p] = true
+	if delete(c.pools, p); n >= 0 {
+		c.pools[p] = n
 	}
 }
 
@@ -45,12 +47,21 @@ func (c *Cloud) InstanceLimit(n int) {
 }
 
 func (c *Cloud) exhausted(zone, instanceType string) bool {
-	for p := range c.pools {
-		if matches(p.zone, zone) && matches(p.instanceType, instanceType) {
+	for p, left := range c.pools {
+		if left == 0 && matches(p.zone, zone) && matches(p.instanceType, instanceType) {
 			return true
 		}
 	}
 	return false
+}
+
+// draw takes a launch out of every pool that it belongs to.
+func (c *Cloud) draw(zone, instanceType string) {
+	for p, left := range c.pools {
+		if left > 0 && matches(p.zone, zone) && matches(p.instanceType, instanceType) {
+			c.pools[p]--
+		}
+	}
 }
 
 func (c *Cloud) inUse() (instances, vcpus int) {

@@ -82,7 +82,7 @@ type Cloud struct {
 	faults   []*armed
 	calls    []Call
 	counts   map[string]int
-	pools    map[pool]bool // capacity that is gone
+	pools    map[pool]int // what is left where capacity is limited
 	badImage map[string]bool
 	quota    int // vCPUs, 0 is unlimited
 	limit    int // instances, 0 is unlimited
@@ -117,7 +117,7 @@ func New(opts Options) (*Cloud, error) {
 		lag:      map[string]time.Duration{},
 		keys:     map[string]*credentials{},
 		counts:   map[string]int{},
-		pools:    map[pool]bool{},
+		pools:    map[pool]int{},
 		badImage: map[string]bool{},
 		nextIP:   map[string]int{},
 		metadata: map[string]*metadataServer{},
@@ -136,7 +136,7 @@ func New(opts Options) (*Cloud, error) {
 		ErrorLog:          log.New(io.Discard, "", 0),
 		ReadHeaderTimeout: time.Minute,
 	}
-	c.background.Add(3)
+	c.background.Add(2)
 	go c.runClock()
 	go c.runNotices()
 	go func() {
@@ -184,7 +184,8 @@ func (o Options) withDefaults() Options {
 }
 
 // Close stops the server, the clock and every metadata listener, and waits
-// for them. Callbacks under way are not waited for.
+// for server and clock. A callback under way is not waited for, so it may call
+// Close.
 func (c *Cloud) Close() {
 	c.mu.Lock()
 	if c.closed {
@@ -226,6 +227,9 @@ func (c *Cloud) Env() []string {
 		"AWS_DEFAULT_REGION=" + c.opts.Region,
 		"AWS_ACCESS_KEY_ID=" + k.AccessKeyID,
 		"AWS_SECRET_ACCESS_KEY=" + k.SecretAccessKey,
+		"AWS_SESSION_TOKEN=",
+		"AWS_CONFIG_FILE=/dev/null",
+		"AWS_SHARED_CREDENTIALS_FILE=/dev/null",
 		"AWS_EC2_METADATA_DISABLED=true",
 	}
 }
@@ -241,6 +245,10 @@ func (c *Cloud) EnvOn(instanceID string) ([]string, error) {
 		"AWS_ENDPOINT_URL=" + c.Endpoint(),
 		"AWS_REGION=" + c.opts.Region,
 		"AWS_DEFAULT_REGION=" + c.opts.Region,
+		"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_SESSION_TOKEN=",
+		"AWS_CONFIG_FILE=/dev/null",
+		"AWS_SHARED_CREDENTIALS_FILE=/dev/null",
+		"AWS_EC2_METADATA_DISABLED=false",
 		"AWS_EC2_METADATA_SERVICE_ENDPOINT=" + endpoint,
 	}, nil
 }
@@ -254,7 +262,6 @@ func (c *Cloud) notify(f func()) {
 // runNotices makes the callbacks one by one, so that whoever listens sees
 // states in their order and may call the Cloud from a callback.
 func (c *Cloud) runNotices() {
-	defer c.background.Done()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {

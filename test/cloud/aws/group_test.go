@@ -126,7 +126,8 @@ func TestLoweringTheTargetKillsUnlessProtected(t *testing.T) {
 
 func TestCapacityQuotaAndImageFailuresAreTold(t *testing.T) {
 	c := start(t, fast())
-	c.NoCapacity("a", "t3.large")
+	c.NoCapacity("a", "t3.*")
+	c.LimitCapacity("b", "t3.large", 1)
 	workers(t, c, aws.Group{Max: 9, Desired: 4})
 	eventually(t, "four in service", inService(c, 4))
 	g := must(c.Group("workers"))
@@ -155,7 +156,8 @@ func TestCapacityQuotaAndImageFailuresAreTold(t *testing.T) {
 			return false
 		})
 	}
-	failed("We currently do not have sufficient t3.large capacity in the Availability Zone you requested (us-east-1a).", "choosing us-east-1b, us-east-1c.")
+	failed("We currently do not have sufficient t3.large capacity in the Availability Zone you requested (us-east-1a).", "choosing us-east-1c.")
+	c.HasCapacity("b", "t3.large")
 	c.Quota(10)
 	if err := set(api, 9, false); err != nil {
 		t.Fatal(err)
@@ -307,6 +309,14 @@ func TestGroupsAreMadeChangedAndDeletedThroughTheAPI(t *testing.T) {
 	if err != nil || len(tags.Tags) != 1 {
 		t.Errorf("got %v, %v", tags, err)
 	}
+	eventually(t, "no activity under way", func() bool {
+		for _, a := range must(c.Group("workers")).Activities {
+			if a.End.IsZero() {
+				return false
+			}
+		}
+		return true
+	})
 	_, err = api.asg.DeleteAutoScalingGroup(ctx, &autoscaling.DeleteAutoScalingGroupInput{AutoScalingGroupName: sdk.String("workers")})
 	wantCode(t, err, "ResourceInUse")
 	if _, err := api.asg.DeleteAutoScalingGroup(ctx, &autoscaling.DeleteAutoScalingGroupInput{AutoScalingGroupName: sdk.String("workers"), ForceDelete: sdk.Bool(true)}); err != nil {

@@ -99,7 +99,7 @@ func (c *Cloud) finish(i *instance) {
 		c.leave(i, "Successful")
 		return
 	}
-	c.shutdown(i, "Client.UserInitiatedShutdown", "User initiated")
+	c.shutdown(i, "Client.UserInitiatedShutdown", "User initiated shutdown")
 }
 
 // leave takes an instance out of its group. Its tags stay, and with them the

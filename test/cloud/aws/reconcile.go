@@ -185,6 +185,7 @@ func (c *Cloud) launch(g *group, zone string, o choice, cause string) {
 	i.tags["aws:ec2launchtemplate:version"] = o.ref.version
 	c.world.instances[id] = i
 	g.members = append(g.members, id)
+	c.draw(zone, o.instanceType)
 	i.act = c.begin(g, zone, id, "Launching a new EC2 instance: "+id, cause)
 	c.setState(i, "pending")
 	c.boot(i)

@@ -27,41 +27,20 @@ func TestAStormEndsWhereTheTargetSays(t *testing.T) {
 	c.Inject(aws.Fault{Kind: aws.ConnectionReset, Probability: 0.05})
 	c.StaleReads(10 * time.Millisecond)
 	c.SpoilBoots(3, aws.BootDies)
-	api, group := dial(c), sdk.String("workers")
+	api := dial(c)
 	var wg sync.WaitGroup
 	for n := range uint64(4) {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(c.Seed(), n))
 			for range 40 {
-				id := "i-none"
-				if all := must(c.Group("workers")).Instances; len(all) > 0 {
-					id = all[r.IntN(len(all))].ID
-				}
-				switch r.IntN(9) {
-				case 0, 1:
-					set(api, int32(r.IntN(21)), r.IntN(2) == 0)
-				case 2:
-					terminate(api, id, r.IntN(2) == 0)
-				case 3:
-					c.StopInstance(id)
-				case 4:
-					c.TerminateInstance(id)
-				case 5:
-					api.asg.EnterStandby(ctx, &autoscaling.EnterStandbyInput{AutoScalingGroupName: group, InstanceIds: []string{id}, ShouldDecrementDesiredCapacity: sdk.Bool(true)})
-				case 6:
-					api.asg.SuspendProcesses(ctx, &autoscaling.SuspendProcessesInput{AutoScalingGroupName: group})
-				case 7:
-					api.asg.ResumeProcesses(ctx, &autoscaling.ResumeProcessesInput{AutoScalingGroupName: group})
-				case 8:
-					api.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
-				}
+				gust(c, api, r)
 			}
 		})
 	}
 	wg.Wait()
 	c.ClearFaults()
 	c.StaleReads(0)
-	if _, err := api.asg.ResumeProcesses(ctx, &autoscaling.ResumeProcessesInput{AutoScalingGroupName: group}); err != nil {
+	if _, err := api.asg.ResumeProcesses(ctx, &autoscaling.ResumeProcessesInput{AutoScalingGroupName: sdk.String("workers")}); err != nil {
 		t.Fatal(err)
 	}
 	for _, i := range must(c.Group("workers")).Instances {
@@ -89,6 +68,32 @@ func TestAStormEndsWhereTheTargetSays(t *testing.T) {
 	}
 	if g := must(c.Group("workers")); running != g.Desired {
 		t.Errorf("%d run, desired is %d", running, g.Desired)
+	}
+}
+
+// gust does one random thing. Its errors are part of the storm.
+func gust(c *aws.Cloud, api clients, r *rand.Rand) {
+	id, group := "i-none", sdk.String("workers")
+	if all := must(c.Group("workers")).Instances; len(all) > 0 {
+		id = all[r.IntN(len(all))].ID
+	}
+	switch r.IntN(9) {
+	case 0, 1:
+		set(api, int32(r.IntN(21)), r.IntN(2) == 0)
+	case 2:
+		terminate(api, id, r.IntN(2) == 0)
+	case 3:
+		c.StopInstance(id)
+	case 4:
+		c.TerminateInstance(id)
+	case 5:
+		api.asg.EnterStandby(ctx, &autoscaling.EnterStandbyInput{AutoScalingGroupName: group, InstanceIds: []string{id}, ShouldDecrementDesiredCapacity: sdk.Bool(true)})
+	case 6:
+		api.asg.SuspendProcesses(ctx, &autoscaling.SuspendProcessesInput{AutoScalingGroupName: group})
+	case 7:
+		api.asg.ResumeProcesses(ctx, &autoscaling.ResumeProcessesInput{AutoScalingGroupName: group})
+	case 8:
+		api.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
 	}
 }
 
