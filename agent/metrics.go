@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -143,36 +142,22 @@ func (m *metrics) did(outcomes []cluster.Outcome, p plan.Plan) {
 	}
 }
 
-// measured is the provider decorator that times every call.
-type measured struct {
-	provider.Provider
-	calls *prometheus.HistogramVec
+// request counts one request to the cloud's API, by the cloud's own name of it.
+func (m *metrics) request(action string, _ time.Duration, err error) {
+	result := "ok"
+	if err != nil {
+		result = "error"
+	}
+	m.Count("autoscaler_cloud_requests_total", "action", action, "result", result)
 }
 
-func (p measured) observe(method string, start time.Time, err error) {
+// called times a call to the cloud; it is what provider.Count tells.
+func (m *metrics) called(method string, took time.Duration, err error) {
 	result := "ok"
 	if err != nil {
 		result = provider.KindOf(err).String()
 	}
-	p.calls.WithLabelValues(method, result).Observe(time.Since(start).Seconds())
-}
-
-// Groups is Provider's.
-func (p measured) Groups(ctx context.Context) (groups []cluster.NodeGroup, err error) {
-	defer func(start time.Time) { p.observe("groups", start, err) }(time.Now())
-	return p.Provider.Groups(ctx)
-}
-
-// Resize is Provider's.
-func (p measured) Resize(ctx context.Context, id cluster.GroupID, from, to int) (err error) {
-	defer func(start time.Time) { p.observe("resize", start, err) }(time.Now())
-	return p.Provider.Resize(ctx, id, from, to)
-}
-
-// Delete is Provider's.
-func (p measured) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) (err error) {
-	defer func(start time.Time) { p.observe("delete", start, err) }(time.Now())
-	return p.Provider.Delete(ctx, id, ids...)
+	m.calls.WithLabelValues(method, result).Observe(took.Seconds())
 }
 
 // Count adds one to a counter of a service; labels are names and values in turn. A

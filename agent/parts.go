@@ -3,22 +3,27 @@ package agent
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
 
 // Parts are the configurations of the packages that this one wires, under their own
 // names.
 type Parts struct {
-	all.Config // AUTOSCALER_AWS_* and those of every other cloud
-	CSR        csrsigner.Config
+	all.Config  // AUTOSCALER_AWS_* and those of every other cloud
+	CSR         csrsigner.Config
+	Nodecleaner nodecleaner.Config
+	Bootstrap   bootstrap.Config
 }
 
 func (p Parts) validate(provider string) error {
-	return errors.Join(p.Config.AWS.Validate(), p.CSR.Validate())
+	return errors.Join(p.Config.AWS.Validate(), p.CSR.Validate(), p.Nodecleaner.Validate(), p.Bootstrap.Validate())
 }
 
 // provider makes the configured cloud.
@@ -36,11 +41,34 @@ func (p Parts) services(a *running) []Service {
 		})
 		list = append(list, Service{Name: "csrsigner", Budget: 2 * time.Minute, Run: signer.Run})
 	}
+	if p.Nodecleaner.Enabled {
+		cleaner := nodecleaner.New(p.Nodecleaner, nodecleaner.Deps{
+			Client: a.client, Informers: a.factory, Inventory: a.inventory, Log: a.entry("nodecleaner"),
+			Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
+			Sent: a.scaler.sent, OwnNode: a.identity, StateDir: a.cfg.StateDir,
+		})
+		list = append(list, Service{Name: "nodecleaner", Budget: 3 * time.Minute, Run: cleaner.Run})
+	}
+	if p.Bootstrap.Enabled {
+		publisher := bootstrap.New(p.Bootstrap, bootstrap.Deps{
+			Client: a.client, Rest: a.rest, Log: a.entry("bootstrap"), Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
+		})
+		list = append(list, Service{Name: "bootstrap", Budget: 3 * time.Minute, Run: publisher.Run})
+	}
 	return list
 }
 
 // check looks at what the parts need on this machine.
-func (p Parts) check() []Finding { return nil }
+func (p Parts) check() []Finding {
+	if !p.Bootstrap.Enabled || p.Bootstrap.File == "" {
+		return nil
+	}
+	target := p.Bootstrap.File
+	if to, err := filepath.EvalSymlinks(target); err == nil {
+		target = to
+	}
+	return checkWritable("publish directory", filepath.Dir(target), Prefix+"_BOOTSTRAP_FILE")
+}
 
 // rights lists what the services beside the scaler need.
 func (p Parts) rights() []right {
@@ -51,6 +79,15 @@ func (p Parts) rights() []right {
 			right{"watch", "certificates.k8s.io", "certificatesigningrequests", "", ""},
 			right{"update", "certificates.k8s.io", "certificatesigningrequests", "approval", ""},
 			right{"approve", "certificates.k8s.io", "signers", "", ""})
+	}
+	if p.Nodecleaner.Enabled {
+		list = append(list, right{"delete", "", "nodes", "", ""})
+	}
+	if p.Bootstrap.Enabled {
+		for _, verb := range []string{"get", "list", "create", "update"} {
+			list = append(list, right{verb, "", "secrets", "", "kube-system"})
+		}
+		list = append(list, right{"get", "", "configmaps", "", "kube-public"}, right{"get", "", "configmaps", "", "kube-system"})
 	}
 	return list
 }

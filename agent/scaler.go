@@ -37,6 +37,8 @@ type scaler struct {
 	last   plan.Plan
 	lastAt time.Time
 
+	gone map[cluster.InstanceID]time.Time // terminated by us lately; guarded by mu
+
 	said      string // the plan last logged
 	saveError string
 }
@@ -79,18 +81,25 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.say(snapshot, p, may, why, took)
 	s.metrics.saw(snapshot, p, may)
 	s.inventory.Hurry(busy(snapshot, p))
-	// Promises are written down before they are acted on: a kill between the two
-	// must not buy twice.
-	s.save(memory)
+	// Writing down and acting go side by side: a sync of a busy disk may take longer
+	// than the whole reaction, and a kill between the two loses timers only. What was
+	// bought is in the cloud's own target.
+	saved := make(chan struct{})
+	go func() {
+		defer close(saved)
+		s.save(memory)
+	}()
 	if may && !s.cfg.DryRun && len(p.Actions) > 0 {
 		outcomes := s.hand.Do(ctx, p)
 		s.observer.Report(outcomes)
 		s.metrics.did(outcomes, p)
+		s.noteSent(outcomes)
 		s.inventory.Refresh()
 		if len(outcomes) > 0 {
 			next = earliest(next, time.Now().Add(s.cfg.Calm))
 		}
 	}
+	<-saved
 	s.record(snapshot, before, p)
 	if !p.Wake.IsZero() {
 		// A Wake that has passed already must not spin the loop.
@@ -189,4 +198,36 @@ func busy(s cluster.Snapshot, p plan.Plan) bool {
 		}
 	}
 	return false
+}
+
+// sentFor is how long a termination of ours stays known to the node cleaner.
+const sentFor = time.Hour
+
+func (s *scaler) noteSent(outcomes []cluster.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone == nil {
+		s.gone = map[cluster.InstanceID]time.Time{}
+	}
+	for _, o := range outcomes {
+		if o.Action == "terminate" && o.Error == "" {
+			s.gone[o.Instance] = o.At
+		}
+	}
+	for id, at := range s.gone {
+		if time.Since(at) > sentFor {
+			delete(s.gone, id)
+		}
+	}
+}
+
+// sent lists the instances that this agent terminated within the last hour.
+func (s *scaler) sent() []cluster.InstanceID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]cluster.InstanceID, 0, len(s.gone))
+	for id := range s.gone {
+		out = append(out, id)
+	}
+	return out
 }

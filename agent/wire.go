@@ -125,13 +125,15 @@ func (a *running) entry(service string) *logrus.Entry {
 	return a.log.Logger.WithField("service", service)
 }
 
-// provider makes the cloud's stack, outermost first: measured(cloud).
+// provider makes the cloud's stack, outermost first: Count(Timeout(cloud)). What was
+// changed is logged by agent/act with its rule and reason.
 func (a *running) provider(ctx context.Context) (provider.Provider, error) {
+	a.cfg.Parts.OnCall = a.metrics.request
 	cloud, err := a.cfg.Parts.provider(ctx, a.cfg)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", a.cfg.Provider, err)
 	}
-	return measured{Provider: cloud, calls: a.metrics.calls}, nil
+	return provider.Count(provider.Timeout(cloud, a.cfg.Observe.Timeout), a.metrics.called), nil
 }
 
 func (a *running) wireScaler(cloud provider.Provider) {

@@ -4,49 +4,40 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
 )
 
-// statement is one statement of an IAM policy.
-type statement struct {
-	Sid       string
-	Effect    string
-	Action    []string
-	Resource  string
-	Condition map[string]map[string]string `json:",omitempty"`
-}
-
-// leaderPolicy is what the agent calls and nothing else: reads cannot be narrowed
-// by tag in IAM, writes are.
-func leaderPolicy(clusterName string) map[string]any {
-	write := statement{Sid: "Scale", Effect: "Allow", Resource: "*",
-		Action: []string{"autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"}}
-	tag := "aws:ResourceTag/k8s.io/cluster-autoscaler/enabled"
-	write.Condition = map[string]map[string]string{"StringEquals": {tag: "true"}}
-	if clusterName != "" {
-		write.Condition = map[string]map[string]string{"StringEquals": {"aws:ResourceTag/k8s.io/cluster-autoscaler/" + clusterName: "owned"}}
-	}
-	return map[string]any{"Version": "2012-10-17", "Statement": []statement{
-		{Sid: "Read", Effect: "Allow", Resource: "*", Action: []string{
-			"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities", "autoscaling:DescribeAutoScalingInstances",
-			"autoscaling:DescribeLaunchConfigurations", "autoscaling:DescribeTags",
-			"ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeImages",
-		}},
-		write,
-	}}
-}
-
 func iamPolicyCommand(_ context.Context, args []string, out, errout io.Writer) int {
-	fs := newFlags("iam-policy", "Print the minimal AWS policy for the agent's machine (leader).\nThe role is the first argument; leader is the only one in this build.", `  autoscaler-agent iam-policy leader --cluster demo > policy.json
+	fs := newFlags("iam-policy", "Print the minimal AWS policy of the agent's machine (leader) or of the workers\n(worker). The role is the first argument.", `  autoscaler-agent iam-policy leader --cluster demo > policy.json
+  autoscaler-agent iam-policy leader --groups workers,gpu
 `, errout)
-	clusterName := fs.String("cluster", "", "the cluster's `name`: writes are allowed only on groups tagged k8s.io/cluster-autoscaler/NAME=owned")
-	if len(args) > 0 && args[0] == "leader" {
-		args = args[1:]
-	} else if len(args) > 0 && args[0][0] != '-' {
-		fmt.Fprintf(errout, "autoscaler-agent iam-policy: there is no role %q, use leader\n", args[0])
-		return exitUsage
+	var o asg.PolicyOptions
+	var groups string
+	fs.StringVar(&o.ClusterName, "cluster", "", "the cluster's `name`: writes are allowed on groups tagged k8s.io/cluster-autoscaler/NAME")
+	fs.StringVar(&groups, "groups", "", "`names` of groups that writes are allowed on, separated by commas")
+	fs.StringVar(&o.Partition, "partition", "aws", "`aws`, aws-cn or aws-us-gov")
+	role := "leader"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		role, args = args[0], args[1:]
 	}
 	if code, done := parse(fs, args, out, errout); done {
 		return code
 	}
-	return printJSON(out, leaderPolicy(*clusterName))
+	if groups != "" {
+		o.Groups = strings.Split(groups, ",")
+	}
+	policies := map[string]func(asg.PolicyOptions) ([]byte, error){"leader": asg.LeaderPolicy, "worker": asg.WorkerPolicy}
+	build, ok := policies[role]
+	if !ok {
+		fmt.Fprintf(errout, "autoscaler-agent iam-policy: there is no role %q: use leader or worker\n", role)
+		return exitUsage
+	}
+	policy, err := build(o)
+	if err != nil {
+		return complain(errout, "policy", err)
+	}
+	fmt.Fprintf(out, "%s\n", strings.TrimSpace(string(policy)))
+	return exitOK
 }

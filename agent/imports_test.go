@@ -1,0 +1,292 @@
+package agent
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const house = "github.com/autoscaler-agent/autoscaler-agent/"
+
+// floor is what the packages under a path may import. The longest path that is a
+// prefix of a package's holds.
+type floor struct {
+	house  []string // packages of the house; "*" is all of them
+	pure   bool     // standard library only, less net, os, clock, context and chance
+	banned []string // packages of the world, by prefix
+}
+
+// floors is DESIGN section 2 as a table.
+var floors = map[string]floor{
+	"agent/cluster":                         {pure: true},
+	"agent/fit":                             {pure: true, house: []string{"agent/cluster"}},
+	"agent/plan":                            {pure: true, house: []string{"agent/cluster", "agent/fit"}},
+	"userdata":                              {pure: true, house: []string{"agent/cluster"}},
+	"agent/pulse":                           {banned: []string{"k8s.io/", "net"}},
+	"agent/flight":                          {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
+	"agent/atomicfile":                      {banned: []string{"k8s.io/", "net"}},
+	"agent/servingcert":                     {banned: []string{"k8s.io/client-go/kubernetes"}},
+	"agent/provider":                        {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
+	"agent/provider/all":                    {house: []string{"agent/cluster", "agent/provider", "agent/provider/*"}, banned: []string{"k8s.io/"}},
+	"agent/provider/asg":                    {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
+	"agent/provider/fake":                   {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
+	"agent/provider/providertest":           {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
+	"agent/provider/providertest/fakeworld": {house: []string{"agent/cluster", "agent/provider", "agent/provider/*"}, banned: []string{"k8s.io/"}},
+	"agent/observe":                         {house: []string{"agent/cluster", "agent/provider", "agent/pulse"}},
+	"agent/act":                             {house: []string{"agent/cluster", "agent/plan", "agent/provider", "agent/pulse"}},
+	"csrsigner":                             {house: []string{"agent/cluster", "agent/pulse", "agent/atomicfile", "agent/servingcert"}},
+	"nodecleaner":                           {house: []string{"agent/cluster", "agent/pulse", "agent/atomicfile"}},
+	"bootstrap":                             {house: []string{"agent/cluster", "agent/pulse", "agent/atomicfile", "agent/servingcert"}},
+	"agent":                                 {house: []string{"*"}},
+	"cmd":                                   {house: []string{"agent", "agent/cluster", "agent/provider/asg", "userdata"}, banned: []string{"k8s.io/client-go"}},
+}
+
+// impure are the imports that a pure file must not have. math/rand and text/template
+// have their own reasons: chance must come as a seed, and templates defeat the
+// linker's dead-code elimination.
+var impure = []string{"net", "net/http", "os", "os/exec", "os/signal", "syscall", "context", "math/rand", "math/rand/v2", "crypto/rand",
+	"text/template", "html/template", "unsafe", "log", "log/slog", "runtime", "plugin", "io/fs", "path/filepath"}
+
+func ruleOf(pkg string) (floor, bool) {
+	for p := pkg; p != "."; p = path.Dir(p) {
+		if f, ok := floors[p]; ok {
+			return f, p == pkg || p == "cmd"
+		}
+	}
+	return floor{}, false
+}
+
+// importFaults judges one file of a package by its imports.
+func importFaults(pkg, file string, imports []string) []string {
+	rule, exact := ruleOf(pkg)
+	if !exact {
+		return []string{fmt.Sprintf("%s: package %s has no floor: give it one in agent/imports_test.go", file, pkg)}
+	}
+	pure := rule.pure || path.Base(file) == "decide.go"
+	var faults []string
+	fault := func(imp, why string) { faults = append(faults, fmt.Sprintf("%s imports %s: %s", file, imp, why)) }
+	for _, imp := range imports {
+		if inner, ok := strings.CutPrefix(imp, house); ok {
+			if !allowed(rule.house, inner) {
+				fault(imp, "not on a floor below")
+			}
+			continue
+		}
+		if pure && strings.Contains(strings.Split(imp, "/")[0], ".") && !pureEnough(file, imp) {
+			fault(imp, "a pure file imports the standard library only")
+		}
+		if pure && slices.Contains(impure, imp) {
+			fault(imp, "a pure file has no I/O, no context and no chance")
+		}
+		for _, b := range rule.banned {
+			if imp == b || strings.HasPrefix(imp, strings.TrimSuffix(b, "/")+"/") {
+				fault(imp, "banned on this floor")
+			}
+		}
+	}
+	return faults
+}
+
+// pureEnough lets a decide.go outside the pure floors speak the API's own types: what
+// csrsigner judges is a certificates/v1 object.
+func pureEnough(file, imp string) bool {
+	return path.Base(file) == "decide.go" && strings.HasPrefix(imp, "k8s.io/api/")
+}
+
+func allowed(list []string, inner string) bool {
+	for _, a := range list {
+		if a == "*" || a == inner || strings.HasSuffix(a, "/*") && path.Dir(inner) == strings.TrimSuffix(a, "/*") {
+			return true
+		}
+	}
+	return false
+}
+
+// clockFaults finds calls that read a clock, wait or draw lots in a parsed file.
+func clockFaults(file string, f *ast.File) []string {
+	var faults []string
+	ast.Inspect(f, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		x, ok := sel.X.(*ast.Ident)
+		if !ok || x.Name != "time" || x.Obj != nil {
+			return true
+		}
+		switch sel.Sel.Name {
+		case "Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker":
+			faults = append(faults, fmt.Sprintf("%s uses time.%s: a pure file gets now as a value", file, sel.Sel.Name))
+		}
+		return true
+	})
+	return faults
+}
+
+type source struct {
+	pkg, file string
+	ast       *ast.File
+}
+
+func (s source) imports() []string {
+	var out []string
+	for _, i := range s.ast.Imports {
+		p, err := strconv.Unquote(i.Path.Value)
+		if err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// sources parses every Go file of the product that is no test.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var out []source
+	fset := token.NewFileSet()
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel := filepath.ToSlash(strings.TrimPrefix(name, "../"))
+		if d.IsDir() && (rel == "test" || rel == "docs" || strings.HasPrefix(d.Name(), ".") && name != ".." || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		out = append(out, source{pkg: path.Dir(rel), file: rel, ast: f})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) < 50 {
+		t.Fatalf("only %d files found: the test looks in the wrong place", len(out))
+	}
+	return out
+}
+
+func TestFloors(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, f := range importFaults(s.pkg, s.file, s.imports()) {
+			t.Error(f)
+		}
+	}
+}
+
+func TestFloorsBite(t *testing.T) {
+	for _, c := range []struct{ pkg, file, imp string }{
+		{"agent/cluster", "agent/cluster/x.go", "net"},
+		{"agent/cluster", "agent/cluster/x.go", "k8s.io/api/core/v1"},
+		{"agent/plan", "agent/plan/x.go", "context"},
+		{"agent/plan", "agent/plan/x.go", "math/rand"},
+		{"agent/plan", "agent/plan/x.go", house + "agent/provider"},
+		{"agent/fit", "agent/fit/x.go", house + "agent/plan"},
+		{"userdata", "userdata/x.go", "os"},
+		{"userdata", "userdata/x.go", "text/template"},
+		{"agent/provider", "agent/provider/x.go", "net/http"},
+		{"agent/provider/asg", "agent/provider/asg/x.go", "k8s.io/client-go/kubernetes"},
+		{"agent/provider/asg", "agent/provider/asg/x.go", house + "agent/provider/fake"},
+		{"agent/observe", "agent/observe/x.go", house + "agent/plan"},
+		{"agent/act", "agent/act/x.go", house + "agent/observe"},
+		{"csrsigner", "csrsigner/x.go", house + "nodecleaner"},
+		{"csrsigner", "csrsigner/x.go", house + "agent"},
+		{"csrsigner", "csrsigner/decide.go", "net/http"},
+		{"nodecleaner", "nodecleaner/decide.go", "k8s.io/client-go/kubernetes"},
+		{"bootstrap", "bootstrap/x.go", house + "csrsigner"},
+		{"cmd/autoscaler-agent", "cmd/autoscaler-agent/x.go", "k8s.io/client-go/kubernetes"},
+		{"agent/helpers", "agent/helpers/x.go", "fmt"},
+	} {
+		if len(importFaults(c.pkg, c.file, []string{c.imp})) == 0 {
+			t.Errorf("%s may import %s", c.file, c.imp)
+		}
+	}
+	for _, c := range []struct{ pkg, file, imp string }{
+		{"agent/plan", "agent/plan/x.go", house + "agent/fit"},
+		{"agent/cluster", "agent/cluster/x.go", "net/netip"},
+		{"csrsigner", "csrsigner/decide.go", "k8s.io/api/certificates/v1"},
+		{"agent/provider/all", "agent/provider/all/x.go", house + "agent/provider/asg"},
+	} {
+		if faults := importFaults(c.pkg, c.file, []string{c.imp}); len(faults) > 0 {
+			t.Errorf("%v", faults)
+		}
+	}
+}
+
+func TestPureFloorsReadNoClock(t *testing.T) {
+	for _, s := range sources(t) {
+		if rule, _ := ruleOf(s.pkg); rule.pure || path.Base(s.file) == "decide.go" {
+			for _, f := range clockFaults(s.file, s.ast) {
+				t.Error(f)
+			}
+		}
+	}
+}
+
+func TestClockRuleBites(t *testing.T) {
+	for code, want := range map[string]int{
+		"time.Now()":                      1,
+		"f := time.Since; f(t)":           1,
+		"time.Sleep(1); <-time.After(1)":  2,
+		"t.Add(time.Second)":              0,
+		"time := clock{}; time.Now()":     0,
+		"time.Unix(0, 0).Format(`15:04`)": 0,
+	} {
+		f, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nimport \"time\"\nfunc x() { "+code+" }", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := clockFaults("x.go", f); len(got) != want {
+			t.Errorf("%s: %q, want %d faults", code, got, want)
+		}
+	}
+}
+
+// A package's doc comment says what the package refuses to do.
+func TestPackageDocs(t *testing.T) {
+	docs := map[string]string{}
+	for _, s := range sources(t) {
+		docs[s.pkg] += docText(s.ast)
+	}
+	for pkg, doc := range docs {
+		if fault := docFault(doc); fault != "" {
+			t.Errorf("package %s: %s", pkg, fault)
+		}
+	}
+}
+
+func docText(f *ast.File) string {
+	if f.Doc == nil {
+		return ""
+	}
+	return f.Doc.Text()
+}
+
+func docFault(doc string) string {
+	switch {
+	case doc == "":
+		return "no doc comment"
+	case !strings.Contains(strings.Join(strings.Fields(doc), " "), "refuses"):
+		return "its doc comment does not say what it refuses to do"
+	}
+	return ""
+}
+
+func TestDocRuleBites(t *testing.T) {
+	if docFault("") == "" || docFault("Package x does things.") == "" || docFault("Package x does. It\nrefuses more.") != "" {
+		t.Error("the rule for package docs does not bite")
+	}
+}
