@@ -18,7 +18,7 @@ func (w *world) scaleUp() {
 	first := w.newSolver(false)
 	first.solve()
 	best := &first.a
-	if len(w.in.Promised) > 0 && best.bought() > 0 {
+	if len(w.in.Promised)+len(w.in.PromisedMissing) > 0 && best.bought() > 0 {
 		kept := w.newSolver(false)
 		if kept.trust() {
 			kept.solve()
@@ -48,12 +48,8 @@ func (w *world) settle(a *answer) {
 		}
 	}
 	for i := range w.want {
-		for g := range w.groups {
-			s, ok := a.shares[i][g]
-			if !ok || !w.want[i].buys {
-				continue
-			}
-			w.promise(i, g, s)
+		if w.want[i].buys {
+			w.promise(i, a.shares[i])
 		}
 	}
 	for g, n := range a.grow {
@@ -61,33 +57,43 @@ func (w *world) settle(a *answer) {
 	}
 }
 
-// promise writes down which pods count on a group's machines: first those to whom
-// it was promised before.
-func (w *world) promise(i, g int, s share) {
-	gr := &w.groups[g]
-	need := s.coming + s.new
-	var names []cluster.PodKey
-	for _, kept := range []bool{true, false} {
-		for _, key := range w.want[i].keys {
-			if len(names) == need {
-				break
+// promise writes down which pods of a want count on which group's machines: first
+// those to whom it was promised before. What is left over is promised to pods that
+// their controller has still to make.
+func (w *world) promise(i int, shares map[int]share) {
+	k := &w.want[i]
+	names := make(map[int][]cluster.PodKey, len(shares))
+	for _, again := range []bool{true, false} {
+		for g := range w.groups {
+			s := shares[g]
+			for _, key := range k.keys {
+				if len(names[g]) == s.coming+s.new {
+					break
+				}
+				if _, taken := w.out.Promised[key]; taken || again && w.in.Promised[key] != w.groups[g].ID {
+					continue
+				}
+				names[g] = append(names[g], key)
+				set(&w.out.Promised, key, w.groups[g].ID)
 			}
-			was, had := w.in.Promised[key]
-			if _, taken := w.out.Promised[key]; taken || kept != (had && was == gr.ID) {
-				continue
-			}
-			names = append(names, key)
-			set(&w.out.Promised, key, gr.ID)
 		}
 	}
-	if s.new == 0 {
-		return
+	for g := range w.groups {
+		s, gr := shares[g], &w.groups[g]
+		if missing := s.coming + s.new - len(names[g]); missing > 0 {
+			set(&w.out.PromisedMissing, unmade(gr.ID, k.owner), missing)
+		}
+		if s.new > 0 {
+			helped := names[g][min(s.coming, len(names[g])):]
+			gr.pods = append(gr.pods, helped...)
+			gr.expected += s.new - len(helped)
+			gr.classes++
+		}
 	}
-	helped := names[min(s.coming, len(names)):]
-	gr.pods = append(gr.pods, helped...)
-	gr.expected += s.new - len(helped)
-	gr.classes++
 }
+
+// unmade is the key of promises to pods that a controller has still to make.
+func unmade(g cluster.GroupID, owner cluster.UID) string { return string(g) + " " + string(owner) }
 
 // buy writes one Grow for every group that gets machines.
 func (w *world) buy(a *answer) {

@@ -231,13 +231,20 @@ func (v *solver) trust() bool {
 
 // promised is how many pods of want i count on group g.
 func (v *solver) promised(i, g int) int {
-	n := 0
-	for _, key := range v.w.want[i].keys {
-		if v.w.want[i].buys && v.w.in.Promised[key] == v.w.groups[g].ID {
+	k := &v.w.want[i]
+	if !k.buys {
+		return 0
+	}
+	n, others := 0, k.expected
+	for _, key := range k.keys {
+		switch v.w.in.Promised[key] {
+		case v.w.groups[g].ID:
 			n++
+		case "":
+			others++
 		}
 	}
-	return min(n, v.a.left[i])
+	return min(n+min(others, v.w.in.PromisedMissing[unmade(v.w.groups[g].ID, k.owner)]), v.a.left[i])
 }
 
 func (v *solver) keep(g int, nodes bool) bool {
