@@ -208,6 +208,11 @@ func (w *world) drain(i int) {
 	g.leaving++
 	if start := markTime(n.Node, w.now).Add(w.p.DelayAfterTaint); w.now.Before(start) {
 		w.wake(start)
+		if len(c.movable)+c.leaving == 0 {
+			w.emptying++
+		} else {
+			w.draining++
+		}
 		w.hold("node", string(n.Name), RuleDraining, "marked; waits until %s for pods that were on their way", stamp(start))
 		return
 	}

@@ -130,6 +130,7 @@ func (w *world) account() {
 		for _, f := range g.failed {
 			w.backOff(g.ID, f)
 		}
+		g.size = max(g.target, g.members)
 		w.accountShort(g)
 	}
 }
@@ -230,7 +231,7 @@ func (w *world) refusal(g *group) (rule, why string) {
 	if g.shrinks {
 		return RuleOneWay, "the group shrinks in this round"
 	}
-	if g.target >= g.Max {
+	if g.size >= g.Max && g.target >= g.Min {
 		return RuleMax, fmt.Sprintf("at its maximum of %d", g.Max)
 	}
 	return "", ""
@@ -246,8 +247,10 @@ func (w *world) enforceMin() {
 		if g.rule != "" || g.target >= g.Min {
 			continue
 		}
-		n, why := w.allowed(g, g.Min-g.target)
-		if n < g.Min-g.target {
+		g.raise = true
+		want := max(g.Min-g.size, 0)
+		n, why := w.allowed(g, want)
+		if n < want {
 			w.hold("group", string(g.ID), RuleTotals, "below its minimum of %d: %s", g.Min, why)
 		}
 		g.grow += n
@@ -257,7 +260,7 @@ func (w *world) enforceMin() {
 // allowed is how many of n machines the limits let a group add in this round, and
 // which limit stopped the rest.
 func (w *world) allowed(g *group, n int) (int, string) {
-	if room := g.Max - g.target - g.grow; n > room {
+	if room := g.Max - g.size - g.grow; n > room {
 		return w.allowedTotals(g, max(room, 0), fmt.Sprintf("at its maximum of %d", g.Max))
 	}
 	return w.allowedTotals(g, n, "")
@@ -274,7 +277,7 @@ func (w *world) allowedTotals(g *group, n int, why string) (int, string) {
 	}
 	for i := range w.groups {
 		o := &w.groups[i]
-		more := max(o.target, o.members) - o.nodes + o.grow
+		more := o.size - o.nodes + o.grow
 		nodes += more
 		milli += int64(more) * o.Template.Capacity.MilliCPU
 		bytes += int64(more) * o.Template.Capacity.Memory

@@ -303,7 +303,7 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, Memory, Policy) {
 				someNode(r, &s, &m, &gr, in, ago)
 			}
 		}
-		gr.Target = n + r.IntN(3)
+		gr.Target = max(n+r.IntN(5)-1, 0)
 		if r.IntN(5) == 0 {
 			gr.Failures = append(gr.Failures, cluster.Failure{Cause: pick(r, cluster.CauseCapacity, cluster.CauseQuota), Text: "no capacity", At: ago(10 * time.Minute)}, cluster.Failure{Cause: cluster.CauseCapacity, Text: "older", At: ago(time.Hour)})
 		}
