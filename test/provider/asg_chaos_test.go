@@ -1,7 +1,6 @@
 package provider_test
 
 import (
-	"errors"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -43,6 +42,15 @@ func TestASGFaultKinds(t *testing.T) {
 	}
 }
 
+// chaos is a random game against Workers, and what it knows of it.
+type chaos struct {
+	*testing.T
+	w            *world
+	p            provider.Provider
+	r            *rand.Rand
+	known, named map[cluster.InstanceID]bool // machines seen, machines given to Delete
+}
+
 // TestASGChaos does random things under random faults, by a seed, and holds what
 // must never happen: a machine that ends without having been named, a target
 // outside the bounds or lowered without a deletion, an error of no kind.
@@ -55,74 +63,82 @@ func TestASGChaos(t *testing.T) {
 		}
 	}
 	t.Logf("seed %d (repeat with AUTOSCALER_TEST_SEED=%d)", seed, seed)
-	r := rand.New(rand.NewPCG(seed, 1))
 	w := newWorld(t)
-	p := w.connect(t, byTag)
-	named := map[cluster.InstanceID]bool{}
-	known := map[cluster.InstanceID]bool{}
-	target, deletions := 2, 0
-	for step := range 80 {
-		for _, id := range w.Alive(providertest.Workers) {
-			known[id] = true
-		}
-		w.ClearFaults()
-		if r.IntN(3) > 0 {
-			w.Inject(aws.Fault{Kind: faultKinds[r.IntN(len(faultKinds))], Probability: 0.5, Times: 1 + r.IntN(3)})
-		}
-		before := w.Target(providertest.Workers)
-		var err error
-		switch r.IntN(3) {
-		case 0:
-			_, err = p.Groups(ctx)
-		case 1:
-			from, to := before, r.IntN(13)-1
-			if r.IntN(4) == 0 {
-				from = r.IntN(11)
-			}
-			members := len(w.Alive(providertest.Workers))
-			err = p.Resize(ctx, providertest.Workers, from, to)
-			now := w.Target(providertest.Workers)
-			if now != before && (now != to || from != before) {
-				t.Fatalf("step %d: resize %d to %d took the target from %d to %d", step, from, to, before, now)
-			}
-			if now < members && now < before {
-				t.Fatalf("step %d: resize lowered the target to %d, below %d instances", step, now, members)
-			}
-			target = now
-		case 2:
-			ids := w.Alive(providertest.Workers)
-			if len(ids) > 0 {
-				id := ids[r.IntN(len(ids))]
-				named[id] = true
-				deletions++
-				err = p.Delete(ctx, providertest.Workers, id, id)
-				if now := w.Target(providertest.Workers); now < target-1 || now > target {
-					t.Fatalf("step %d: one deletion took the target from %d to %d", step, target, now)
-				} else {
-					target = now
-				}
-			}
-		}
-		if err != nil && len(provider.Errors(err)) == 0 && !errors.Is(err, ctx.Err()) {
-			t.Errorf("step %d: an error of no kind: %v", step, err)
-		}
-		if n := w.Target(providertest.Workers); n < 0 || n > 10 {
-			t.Fatalf("step %d: target %d", step, n)
-		}
-		if r.IntN(4) == 0 {
-			w.settle(t)
-		}
+	c := &chaos{T: t, w: w, p: w.connect(t, byTag), r: rand.New(rand.NewPCG(seed, 1)),
+		known: map[cluster.InstanceID]bool{}, named: map[cluster.InstanceID]bool{}}
+	for range 80 {
+		c.step()
 	}
 	w.ClearFaults()
 	w.settle(t)
 	alive := w.Alive(providertest.Workers)
-	for id := range known {
-		if !named[id] && !slices.Contains(alive, id) {
+	for id := range c.known {
+		if !c.named[id] && !slices.Contains(alive, id) {
 			t.Errorf("%s ended and nobody had named it", id)
 		}
 	}
 	if len(alive) != w.Target(providertest.Workers) {
 		t.Errorf("%d alive, target %d", len(alive), w.Target(providertest.Workers))
 	}
-	t.Logf("%d machines came, %d deletions asked, %d alive", len(known), deletions, len(alive))
+	t.Logf("%d machines came, %d were named, %d are alive", len(c.known), len(c.named), len(alive))
+}
+
+func (c *chaos) step() {
+	for _, id := range c.w.Alive(providertest.Workers) {
+		c.known[id] = true
+	}
+	c.w.ClearFaults()
+	if c.r.IntN(3) > 0 {
+		c.w.Inject(aws.Fault{Kind: faultKinds[c.r.IntN(len(faultKinds))], Probability: 0.5, Times: 1 + c.r.IntN(3)})
+	}
+	var err error
+	switch c.r.IntN(3) {
+	case 0:
+		_, err = c.p.Groups(ctx)
+	case 1:
+		err = c.resize()
+	case 2:
+		err = c.delete()
+	}
+	if err != nil && len(provider.Errors(err)) == 0 {
+		c.Errorf("an error of no kind: %v", err)
+	}
+	if n := c.w.Target(providertest.Workers); n < 0 || n > 10 {
+		c.Fatalf("target %d is outside the bounds", n)
+	}
+	if c.r.IntN(4) == 0 {
+		c.w.settle(c)
+	}
+}
+
+func (c *chaos) resize() error {
+	before, members := c.w.Target(providertest.Workers), len(c.w.Alive(providertest.Workers))
+	from, to := before, c.r.IntN(13)-1
+	if c.r.IntN(4) == 0 {
+		from = c.r.IntN(11)
+	}
+	err := c.p.Resize(ctx, providertest.Workers, from, to)
+	now := c.w.Target(providertest.Workers)
+	if now != before && (now != to || from != before) {
+		c.Fatalf("resize %d to %d took the target from %d to %d", from, to, before, now)
+	}
+	if now < before && now < members {
+		c.Fatalf("resize lowered the target to %d, below %d instances", now, members)
+	}
+	return err
+}
+
+func (c *chaos) delete() error {
+	ids := c.w.Alive(providertest.Workers)
+	if len(ids) == 0 {
+		return nil
+	}
+	id := ids[c.r.IntN(len(ids))]
+	c.named[id] = true
+	before := c.w.Target(providertest.Workers)
+	err := c.p.Delete(ctx, providertest.Workers, id, id)
+	if now := c.w.Target(providertest.Workers); now < before-1 || now > before {
+		c.Fatalf("one deletion took the target from %d to %d", before, now)
+	}
+	return err
 }
