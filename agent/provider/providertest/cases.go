@@ -233,23 +233,30 @@ func templateFromZero(s *stage) {
 	}
 }
 
+// goneInstanceIsPhaseGone ends one instance by the provider and one behind its back.
 func goneInstanceIsPhaseGone(s *stage) {
-	victim := s.w.Alive(Workers)[0]
-	s.ok(s.p.Delete(s.ctx(), Workers, victim))
+	alive := s.w.Alive(Workers)
+	s.ok(s.p.Delete(s.ctx(), Workers, alive[0]))
+	s.w.Kill(alive[1])
 	for _, i := range s.group(Workers).Instances {
-		if i.ID == victim && i.Phase != cluster.PhaseDeleting && i.Phase != cluster.PhaseGone {
-			s.Errorf("an instance that was just deleted is in phase %q", i.Phase)
+		if slices.Contains(alive, i.ID) && i.Phase != cluster.PhaseDeleting && i.Phase != cluster.PhaseGone {
+			s.Errorf("an instance that was just ended is in phase %q", i.Phase)
 		}
 	}
 	s.settle()
+	now := s.w.Alive(Workers)
+	if len(now) != 1 || slices.Contains(alive, now[0]) {
+		s.Errorf("alive: %v, want one in place of the one that was not deleted by name", now)
+	}
 	for _, i := range s.group(Workers).Instances {
-		if i.ID == victim && (i.Phase != cluster.PhaseGone || i.Member) {
-			s.Errorf("a deleted instance that is still listed: phase %q, member %t", i.Phase, i.Member)
+		if slices.Contains(alive, i.ID) && (i.Phase != cluster.PhaseGone || i.Member) {
+			s.Errorf("an instance that is gone and still listed: phase %q, member %t", i.Phase, i.Member)
 		}
-		if i.ID != victim && i.Phase == cluster.PhaseGone {
-			s.Errorf("%s lives and is called gone", i.ID)
+		if slices.Contains(now, i.ID) && (i.Phase == cluster.PhaseGone || !i.Member) {
+			s.Errorf("%s lives: phase %q, member %t", i.ID, i.Phase, i.Member)
 		}
 	}
+	s.wantTarget(Workers, 1)
 }
 
 func groupVanished(s *stage) {
