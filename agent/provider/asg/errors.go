@@ -3,6 +3,7 @@ package asg
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -98,7 +99,7 @@ func classify(op string, group cluster.GroupID, action string, err error) *provi
 	case errors.As(err, &dns) && dns.IsNotFound:
 		e.Kind = provider.Transient
 		e.Remedy = "the endpoint's name " + dns.Name + " does not exist: check AUTOSCALER_AWS_REGION, AWS_ENDPOINT_URL and this machine's DNS"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr), serverError(err):
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr), serverError(err), torn(err):
 		e.Kind = provider.Transient
 	}
 	return e
@@ -129,6 +130,12 @@ func kindOfAPI(api smithy.APIError, action string, err error) (provider.Kind, st
 		return provider.Transient, ""
 	}
 	return provider.Other, ""
+}
+
+// torn tells an answer that ended too early, or that is not AWS's (a proxy's page).
+func torn(err error) bool {
+	var decoding *smithy.DeserializationError
+	return errors.As(err, &decoding) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func serverError(err error) bool {
@@ -174,6 +181,9 @@ func (t plainText) Error() string {
 			where = " " + op.Addr.String()
 		}
 		return t.action + ": " + op.Op + where + ": " + op.Err.Error()
+	}
+	if torn(t.err) {
+		return t.action + ": the answer was cut short or is not one of AWS"
 	}
 	if _, after, ok := strings.Cut(t.err.Error(), "get credentials: "); ok {
 		return t.action + ": " + after
