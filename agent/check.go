@@ -51,6 +51,10 @@ func Flatten(err error) []error {
 	return []error{err}
 }
 
+// noGroupsRemedy is what to do when discovery finds nothing.
+const noGroupsRemedy = "set " + Prefix + "_AWS_CLUSTER_NAME and tag the groups k8s.io/cluster-autoscaler/enabled and k8s.io/cluster-autoscaler/NAME, or name them in " +
+	Prefix + "_AWS_GROUPS; see that " + Prefix + "_AWS_REGION is their region"
+
 // checkLimit bounds each thing that is tried.
 const checkLimit = 30 * time.Second
 
@@ -217,8 +221,7 @@ func checkCloud(ctx context.Context, cfg Config) []Finding {
 	}
 	if len(groups) == 0 && err == nil {
 		return append(out, Finding{Level: LevelError, About: "cloud", Text: "no node group was found",
-			Remedy: "set " + Prefix + "_AWS_CLUSTER_NAME and tag the groups k8s.io/cluster-autoscaler/enabled and k8s.io/cluster-autoscaler/NAME, or name them in " +
-				Prefix + "_AWS_GROUPS; see that " + Prefix + "_AWS_REGION is theirs"})
+			Remedy: noGroupsRemedy})
 	}
 	for _, g := range groups {
 		out = append(out, checkGroup(g)...)
