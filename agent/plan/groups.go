@@ -118,12 +118,12 @@ func (w *world) account() {
 	for i := range w.groups {
 		g := &w.groups[i]
 		g.target = g.Target
+		g.failed = append(g.failed, g.Failures...)
+		w.accountInstances(g)
 		if r, ok := w.out.Resized[g.ID]; ok && w.now.Sub(r.At) < lagFor {
 			g.target = max(g.target, r.To)
 			w.wake(r.At.Add(lagFor))
 		}
-		g.failed = append(g.failed, g.Failures...)
-		w.accountInstances(g)
 		slices.SortFunc(g.failed, func(a, b cluster.Failure) int { // oldest first: history is replayed as it was
 			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Text, b.Text))
 		})
