@@ -108,8 +108,22 @@ func (w *world) health() {
 // finish brings reasons and memory into one order.
 func (w *world) finish() {
 	slices.SortStableFunc(w.plan.Held, compareHeld)
+	w.plan.Held = merge(w.plan.Held)
 	sortBackoff(w.out.Backoff)
 	if !w.out.ScaleDownAfter.After(w.now) {
 		w.out.ScaleDownAfter = time.Time{}
 	}
+}
+
+// merge counts pods that were held one by one for the same reason.
+func merge(held []Held) []Held {
+	out := held[:0]
+	for _, h := range held {
+		if n := len(out) - 1; n >= 0 && h.Kind == "pod" && (h.Rule == RuleExpendable || h.Rule == RuleNewPod) && out[n].Rule == h.Rule && out[n].Why == h.Why {
+			out[n].Count += h.Count
+			continue
+		}
+		out = append(out, h)
+	}
+	return out
 }

@@ -208,6 +208,11 @@ func (w *world) drain(i int) {
 	g.leaving++
 	if start := markTime(n.Node, w.now).Add(w.p.DelayAfterTaint); w.now.Before(start) {
 		w.wake(start)
+		if len(c.movable)+c.leaving == 0 {
+			w.emptying++
+		} else {
+			w.draining++
+		}
 		w.hold("node", string(n.Name), RuleDraining, "marked; waits until %s for pods that were on their way", stamp(start))
 		return
 	}
@@ -229,7 +234,7 @@ func (w *world) frozen(g *group) (rule, why string) {
 		return RuleUnhealthy, w.unhealthy
 	case !w.fresh(g):
 		return RuleGroupStale, "the group's facts are old"
-	case g.grow > 0:
+	case g.bought:
 		return RuleOneWay, "the group grows in this round"
 	}
 	return "", ""

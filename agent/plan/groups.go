@@ -118,18 +118,19 @@ func (w *world) account() {
 	for i := range w.groups {
 		g := &w.groups[i]
 		g.target = g.Target
+		g.failed = append(g.failed, g.Failures...)
+		w.accountInstances(g)
 		if r, ok := w.out.Resized[g.ID]; ok && w.now.Sub(r.At) < lagFor {
 			g.target = max(g.target, r.To)
 			w.wake(r.At.Add(lagFor))
 		}
-		g.failed = append(g.failed, g.Failures...)
-		w.accountInstances(g)
 		slices.SortFunc(g.failed, func(a, b cluster.Failure) int { // oldest first: history is replayed as it was
 			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Text, b.Text))
 		})
 		for _, f := range g.failed {
 			w.backOff(g.ID, f)
 		}
+		g.size = max(g.target, g.members)
 		w.accountShort(g)
 	}
 }
@@ -184,17 +185,29 @@ func (w *world) accountShort(g *group) {
 		since = w.now
 	}
 	set(&w.out.Short, g.ID, since)
-	due := since.Add(orElse(g.Options.MaxNodeProvisionTime, w.p.MaxNodeProvisionTime))
-	if !w.now.Before(due) {
+	patience := orElse(g.Options.MaxNodeProvisionTime, w.p.MaxNodeProvisionTime)
+	if due := since.Add(patience); !w.now.Before(due) {
 		text := fmt.Sprintf("the cloud has not delivered %d of %d instances since %s", short, g.target, stamp(since))
 		w.backOff(g.ID, cluster.Failure{Cause: cluster.CauseOther, Text: text, At: due})
 		w.hold("group", string(g.ID), RuleShort, "%s; look at the group's activities", text)
-		return
+		if w.undelivered(g.ID) {
+			return
+		}
+		since = w.now // the pause is over: the cloud gets another chance
+		set(&w.out.Short, g.ID, since)
 	}
-	w.wake(due)
-	if g.Paused == "" && w.pause(g.ID) == nil {
+	w.wake(since.Add(patience))
+	if g.Paused == "" && !w.undelivered(g.ID) {
 		g.coming += short
 	}
+}
+
+// undelivered tells whether a group is paused for a cause that keeps the cloud from
+// starting instances. That some instance did not join says nothing about the next.
+func (w *world) undelivered(g cluster.GroupID) bool {
+	return slices.ContainsFunc(w.out.Backoff, func(b Backoff) bool {
+		return b.Group == g && b.Cause != cluster.CauseNoJoin && b.Until.After(w.now)
+	})
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -230,7 +243,7 @@ func (w *world) refusal(g *group) (rule, why string) {
 	if g.shrinks {
 		return RuleOneWay, "the group shrinks in this round"
 	}
-	if g.target >= g.Max {
+	if g.size >= g.Max && g.target >= g.Min {
 		return RuleMax, fmt.Sprintf("at its maximum of %d", g.Max)
 	}
 	return "", ""
@@ -246,8 +259,10 @@ func (w *world) enforceMin() {
 		if g.rule != "" || g.target >= g.Min {
 			continue
 		}
-		n, why := w.allowed(g, g.Min-g.target)
-		if n < g.Min-g.target {
+		g.raise = true
+		want := max(g.Min-g.size, 0)
+		n, why := w.allowed(g, want)
+		if n < want {
 			w.hold("group", string(g.ID), RuleTotals, "below its minimum of %d: %s", g.Min, why)
 		}
 		g.grow += n
@@ -257,7 +272,7 @@ func (w *world) enforceMin() {
 // allowed is how many of n machines the limits let a group add in this round, and
 // which limit stopped the rest.
 func (w *world) allowed(g *group, n int) (int, string) {
-	if room := g.Max - g.target - g.grow; n > room {
+	if room := g.Max - g.size - g.grow; n > room {
 		return w.allowedTotals(g, max(room, 0), fmt.Sprintf("at its maximum of %d", g.Max))
 	}
 	return w.allowedTotals(g, n, "")
@@ -274,7 +289,7 @@ func (w *world) allowedTotals(g *group, n int, why string) (int, string) {
 	}
 	for i := range w.groups {
 		o := &w.groups[i]
-		more := max(o.target, o.members) - o.nodes + o.grow
+		more := o.size - o.nodes + o.grow
 		nodes += more
 		milli += int64(more) * o.Template.Capacity.MilliCPU
 		bytes += int64(more) * o.Template.Capacity.Memory

@@ -14,6 +14,7 @@ type want struct {
 	class    int
 	keys     []cluster.PodKey // sorted
 	expected int              // pods that do not exist yet
+	owner    cluster.UID      // the controller that makes them
 	buys     bool             // whether a machine may be bought for them; else only room that is there is looked for
 }
 
@@ -72,6 +73,9 @@ func (w *world) gather() {
 			*to = &want{class: pod.Class, buys: buys}
 		}
 		(*to).keys = append((*to).keys, pod.Key)
+		if o := pod.Owner; o != nil && ((*to).owner == "" || o.UID < (*to).owner) {
+			(*to).owner = o.UID
+		}
 	}
 	for i := range w.s.Controllers {
 		c := &w.s.Controllers[i]

@@ -181,6 +181,9 @@ type Memory struct {
 	Unready map[cluster.NodeName]time.Time `json:"unready,omitempty"`
 	// Promised is which group's coming machine a pending pod was counted on.
 	Promised map[cluster.PodKey]cluster.GroupID `json:"promised,omitempty"`
+	// PromisedMissing is the same for pods that their controller has still to make, by
+	// "group owner-UID".
+	PromisedMissing map[string]int `json:"promisedMissing,omitempty"`
 	// Resized is the last target that was successfully asked for, which a lagging
 	// read must not undo (EC2 reads are eventually consistent).
 	Resized map[cluster.GroupID]Resized `json:"resized,omitempty"`

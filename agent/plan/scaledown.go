@@ -31,7 +31,7 @@ func (w *world) scaleDown() {
 		return
 	}
 	rule, why := w.gate()
-	empties, drains := 0, w.draining
+	empties, drains := w.emptying, w.draining
 	for _, c := range w.candidates() {
 		if !w.unneeded(&c) {
 			continue
@@ -149,7 +149,7 @@ func (w *world) stays(n *node, c *candidate) (rule, why string) {
 		return RuleNotOurs, "cordoned by somebody else"
 	}
 	if n.counts {
-		return RuleInUse, "a pending pod counts on it"
+		return RuleInUse, "pods that are to come count on it"
 	}
 	c.util = w.utilisation(n)
 	limit := w.p.UtilizationThreshold

@@ -15,28 +15,52 @@ func (w *world) scaleUp() {
 		w.buy(nil)
 		return
 	}
-	first := w.newSolver(false)
-	first.solve()
-	best := &first.a
-	if len(w.in.Promised) > 0 && best.bought() > 0 {
-		kept := w.newSolver(false)
-		if kept.trust() {
-			kept.solve()
-			if kept.a.bought() < best.bought() {
-				best = &kept.a
-			}
-		}
-	}
-	if best.bought()+best.unhelped() > 0 && slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked }) {
-		back := w.newSolver(true)
-		back.solve()
-		if a := &back.a; a.unhelped() <= best.unhelped() && a.bought() < best.bought() || a.unhelped() < best.unhelped() && a.bought() <= best.bought() {
-			best = a
-		}
-	}
+	best := w.bestAnswer()
 	w.settle(best)
 	w.explain(best)
 	w.buy(best)
+}
+
+// bestAnswer tries four ways and takes the one that buys least: as if nothing had
+// been promised; with what was promised; and both with the nodes that carry our mark,
+// which pods may need back. An answer with marked nodes may not help fewer pods than
+// the same without.
+func (w *world) bestAnswer() *answer {
+	best := w.answer(false, false)
+	if best.bought()+best.unhelped() == 0 {
+		return best
+	}
+	promised := len(w.in.Promised)+len(w.in.PromisedMissing) > 0
+	marked := slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked })
+	plain := best
+	var kept *answer
+	if promised && best.bought() > 0 {
+		if kept = w.answer(true, false); kept != nil && kept.bought() < best.bought() {
+			best = kept
+		}
+	}
+	if !marked {
+		return best
+	}
+	if a := w.answer(false, true); a.unhelped() <= plain.unhelped() && a.bought() < best.bought() || a.unhelped() < best.unhelped() && a.bought() <= best.bought() {
+		best = a
+	}
+	if kept != nil && best.bought() > 0 {
+		if a := w.answer(true, true); a != nil && a.unhelped() <= kept.unhelped() && a.bought() < best.bought() {
+			best = a
+		}
+	}
+	return best
+}
+
+// answer solves one way; nil when promises were to be kept and there are none.
+func (w *world) answer(keep, withMarked bool) *answer {
+	v := w.newSolver(withMarked)
+	if keep && !v.trust() {
+		return nil
+	}
+	v.solve()
+	return &v.a
 }
 
 // settle takes the room that pending pods count on, and remembers promises.
@@ -48,12 +72,8 @@ func (w *world) settle(a *answer) {
 		}
 	}
 	for i := range w.want {
-		for g := range w.groups {
-			s, ok := a.shares[i][g]
-			if !ok || !w.want[i].buys {
-				continue
-			}
-			w.promise(i, g, s)
+		if w.want[i].buys {
+			w.promise(i, a.shares[i])
 		}
 	}
 	for g, n := range a.grow {
@@ -61,50 +81,60 @@ func (w *world) settle(a *answer) {
 	}
 }
 
-// promise writes down which pods count on a group's machines: first those to whom
-// it was promised before.
-func (w *world) promise(i, g int, s share) {
-	gr := &w.groups[g]
-	need := s.coming + s.new
-	var names []cluster.PodKey
-	for _, kept := range []bool{true, false} {
-		for _, key := range w.want[i].keys {
-			if len(names) == need {
-				break
+// promise writes down which pods of a want count on which group's machines: first
+// those to whom it was promised before. What is left over is promised to pods that
+// their controller has still to make.
+func (w *world) promise(i int, shares map[int]share) {
+	k := &w.want[i]
+	names := make(map[int][]cluster.PodKey, len(shares))
+	for _, again := range []bool{true, false} {
+		for g := range w.groups {
+			s := shares[g]
+			for _, key := range k.keys {
+				if len(names[g]) == s.coming+s.new {
+					break
+				}
+				if _, taken := w.out.Promised[key]; taken || again && w.in.Promised[key] != w.groups[g].ID {
+					continue
+				}
+				names[g] = append(names[g], key)
+				set(&w.out.Promised, key, w.groups[g].ID)
 			}
-			was, had := w.in.Promised[key]
-			if _, taken := w.out.Promised[key]; taken || kept != (had && was == gr.ID) {
-				continue
-			}
-			names = append(names, key)
-			set(&w.out.Promised, key, gr.ID)
 		}
 	}
-	if s.new == 0 {
-		return
+	for g := range w.groups {
+		s, gr := shares[g], &w.groups[g]
+		if missing := s.coming + s.new - len(names[g]); missing > 0 {
+			set(&w.out.PromisedMissing, unmade(gr.ID, k.owner), missing)
+		}
+		if s.new > 0 {
+			helped := names[g][min(s.coming, len(names[g])):]
+			gr.pods = append(gr.pods, helped...)
+			gr.expected += s.new - len(helped)
+			gr.classes++
+		}
 	}
-	helped := names[min(s.coming, len(names)):]
-	gr.pods = append(gr.pods, helped...)
-	gr.expected += s.new - len(helped)
-	gr.classes++
 }
+
+// unmade is the key of promises to pods that a controller has still to make.
+func unmade(g cluster.GroupID, owner cluster.UID) string { return string(g) + " " + string(owner) }
 
 // buy writes one Grow for every group that gets machines.
 func (w *world) buy(a *answer) {
 	for i := range w.groups {
 		g := &w.groups[i]
-		if g.grow <= 0 {
+		if g.grow <= 0 && !(g.raise && g.size > g.target) {
 			continue
 		}
-		w.grew = true
+		w.grew, g.bought = true, true
 		slices.Sort(g.pods)
-		act := Grow{Group: g.ID, From: g.target, To: g.target + g.grow, Pods: g.pods, Expected: g.expected, Rule: RuleGrow}
+		act := Grow{Group: g.ID, From: g.target, To: g.size + g.grow, Pods: g.pods, Expected: g.expected, Rule: RuleGrow}
 		var why []string
 		if g.target < g.Min {
 			why = append(why, fmt.Sprintf("the target is below the minimum of %d", g.Min))
 		}
 		if a != nil && a.grow[i] > 0 {
-			why = append(why, fmt.Sprintf("%s of %d classes have room nowhere", pods(len(g.pods)+g.expected), g.classes))
+			why = append(why, fmt.Sprintf("no room for %s of %d classes", pods(len(g.pods)+g.expected), g.classes))
 		} else {
 			act.Rule = RuleMin
 		}
@@ -120,7 +150,7 @@ func (w *world) explain(a *answer) {
 		if !k.buys {
 			continue
 		}
-		coming := a.soon[i]
+		coming := 0
 		var groups []string
 		for g := range w.groups {
 			if s, ok := a.shares[i][g]; ok && s.coming > 0 {
@@ -132,11 +162,7 @@ func (w *world) explain(a *answer) {
 			w.holdPods(k, a.on[i], RuleRoomOnNode, "there is room on a node: the scheduler will place it")
 		}
 		if coming > 0 {
-			why := "counts on a machine that is coming"
-			if len(groups) > 0 {
-				why += " in group " + strings.Join(groups, ", ")
-			}
-			w.holdPods(k, coming, RuleRoomComing, why)
+			w.holdPods(k, coming, RuleRoomComing, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
 		}
 		if a.left[i] > 0 {
 			w.holdPods(k, a.left[i], RuleNoGroup, w.whyNoGroup(k, a))

@@ -23,7 +23,6 @@ type answer struct {
 	places []place
 	grow   []int           // new machines by group
 	on     []int           // by want: pods on nodes that are Ready
-	soon   []int           // by want: pods on nodes that are registered and not Ready yet
 	shares []map[int]share // by want and group
 	left   []int           // by want: pods that no group can help
 }
@@ -55,7 +54,7 @@ type solver struct {
 func (w *world) newSolver(withMarked bool) *solver {
 	v := &solver{w: w, coming: make([]int, len(w.groups)), done: make([]bool, len(w.groups))}
 	v.a.grow = make([]int, len(w.groups))
-	v.a.on, v.a.soon, v.a.left = make([]int, len(w.want)), make([]int, len(w.want)), make([]int, len(w.want))
+	v.a.on, v.a.left = make([]int, len(w.want)), make([]int, len(w.want))
 	v.a.shares = make([]map[int]share, len(w.want))
 	for i := range w.want {
 		v.a.left[i] = w.want[i].count()
@@ -155,10 +154,8 @@ func (v *solver) commit(k *packing, which []int, g int) {
 			fit.Take(pl.room, v.w.space.Class(v.w.want[which[t.load]].class), t.n)
 			take(t.load, t.n)
 			switch {
-			case pl.node < 0:
+			case pl.node < 0, v.w.nodes[pl.node].state == stateComing:
 				v.add(which[t.load], pl.group, t.n, false)
-			case v.w.nodes[pl.node].state == stateComing:
-				v.a.soon[which[t.load]] += t.n
 			default:
 				v.a.on[which[t.load]] += t.n
 			}
@@ -231,13 +228,20 @@ func (v *solver) trust() bool {
 
 // promised is how many pods of want i count on group g.
 func (v *solver) promised(i, g int) int {
-	n := 0
-	for _, key := range v.w.want[i].keys {
-		if v.w.want[i].buys && v.w.in.Promised[key] == v.w.groups[g].ID {
+	k := &v.w.want[i]
+	if !k.buys {
+		return 0
+	}
+	n, others := 0, k.expected
+	for _, key := range k.keys {
+		switch v.w.in.Promised[key] {
+		case v.w.groups[g].ID:
 			n++
+		case "":
+			others++
 		}
 	}
-	return min(n, v.a.left[i])
+	return min(n+min(others, v.w.in.PromisedMissing[unmade(v.w.groups[g].ID, k.owner)]), v.a.left[i])
 }
 
 func (v *solver) keep(g int, nodes bool) bool {
@@ -260,7 +264,7 @@ func (v *solver) keep(g int, nodes bool) bool {
 			}
 		}
 	}
-	if len(p.loads) == 0 || p.lowerBound() > v.coming[g] {
+	if len(p.loads) == 0 || p.lowerBound() > v.coming[g] || !p.each(v.coming[g]) {
 		return false
 	}
 	k := pack(p)
@@ -277,6 +281,24 @@ func (v *solver) keep(g int, nodes bool) bool {
 	for i, n := range rest {
 		v.add(which[i], g, n, false)
 		v.a.left[which[i]] -= n
+	}
+	return true
+}
+
+// each tells whether every class for itself would fit into the open bins and n fresh
+// ones.
+func (p *problem) each(n int) bool {
+	for i := range p.loads {
+		l := &p.loads[i]
+		room := n * fit.Most(p.empty, l.size)
+		for b := range p.open {
+			if l.on[b] {
+				room += min(fit.Most(p.open[b], l.size), l.count)
+			}
+		}
+		if room < l.count {
+			return false
+		}
 	}
 	return true
 }

@@ -32,6 +32,7 @@ type world struct {
 	want      []want   // pending pods by class, those that trigger
 	unjudged  bool     // a pod that fit cannot judge waits for its first verdict
 	grew      bool
+	emptying  int    // marked nodes without pods
 	draining  int    // nodes that are being emptied
 	unhealthy string // why deletions are frozen; empty: they are not
 }
@@ -41,6 +42,8 @@ type group struct {
 	*cluster.NodeGroup
 	target  int    // the target after lagging reads are corrected
 	members int    // live instances that the target counts
+	size    int    // the larger of the two: what growth is added to
+	raise   bool   // the target is below the minimum
 	nodes   int    // of them, those that are Nodes
 	coming  int    // machines that will come and are not Nodes yet
 	rule    string // why the group cannot be grown; empty: it can
@@ -50,6 +53,7 @@ type group struct {
 	grow    int // machines added in this round
 	leaving int // machines whose deletion is under way or decided
 	shrinks bool
+	bought  bool // this round raises the target
 	doomed  []doomed
 	failed  []cluster.Failure // all failures to start or to join that are known
 

@@ -1,0 +1,418 @@
+package plan
+
+import (
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+var update = flag.Bool("update", false, "rewrite the want sections of the stories")
+
+// TestStories plays every testdata/*.txtar: world sections change the world line by
+// line and let Decide look at it; want sections are what it says. Memory is carried
+// from one to the next. The line language is in teller.line.
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) < 25 {
+		t.Fatalf("%d stories, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { play(t, file) })
+	}
+}
+
+type section struct{ name, body string }
+
+// split reads the txtar format: a comment, then "-- name --" sections.
+func split(text string) (comment string, out []section) {
+	for line := range strings.Lines(text) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "-- "); ok && strings.HasSuffix(name, " --") {
+			out = append(out, section{name: strings.TrimSuffix(name, " --")})
+		} else if len(out) == 0 {
+			comment += line
+		} else {
+			out[len(out)-1].body += line
+		}
+	}
+	return comment, out
+}
+
+func play(t *testing.T, file string) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	comment, sections := split(string(b))
+	w := &teller{t: t, p: policy()}
+	w.s.Now = t0
+	var out strings.Builder
+	out.WriteString(comment)
+	got := ""
+	for i, s := range sections {
+		switch s.name {
+		case "world":
+			fmt.Fprintf(&out, "-- world --\n%s", s.body)
+			for line := range strings.Lines(s.body) {
+				w.line(strings.TrimSpace(line))
+			}
+			plan, m := check(t, w.s, w.m, w.p, uint64(i))
+			w.m, w.last, got = m, plan, plan.String()
+			w.s.Outcomes = nil
+			if !plan.Wake.IsZero() {
+				got += "wake in " + plan.Wake.Sub(w.s.Now).String() + "\n"
+			}
+			if got == "" {
+				got = "nothing\n"
+			}
+		case "want":
+			if s.body != got && !*update {
+				t.Errorf("%s, want %d:\n%s--- got\n%s", file, i, s.body, got)
+			}
+			fmt.Fprintf(&out, "-- want --\n%s", got)
+		default:
+			t.Fatalf("%s: section %q", file, s.name)
+		}
+	}
+	if *update && out.String() != string(b) {
+		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// teller keeps the world of one story.
+type teller struct {
+	t    *testing.T
+	s    cluster.Snapshot
+	m    Memory
+	p    Policy
+	last Plan
+}
+
+// line changes the world:
+//
+//	group NAME MIN..MAX target=N cpu=M mem=SIZE pods=N labels=k:v taints=k:v:Effect [unknown=..] [stale=..] [paused=..]
+//	set NAME target=N min=N max=N ...           the same keys for a group that is there
+//	instance GROUP ID [phase=..] [age=10m] [addr=..] [uncreated=1]
+//	node NAME [group=G] [instance=ID] [age=1h] [cpu=.. mem=..] [ready=False] [pid=none] [addr=..] [uuid=..] [cordon=1] [mark=30s] [ours=1] [anno=k:v] [plane=1]
+//	pods NAME COUNT cpu=.. mem=.. [on=NODE] [pending=1|new] [owner=none|Kind] [pdb=..] [class keys]
+//	missing NAME N     gone KIND NAME     pdb NAME N     daemonset NAME cpu=..
+//	pass DURATION      restart            stale WHY      policy Field=value
+//	accept             carries out the growth and the marks of the last plan
+func (w *teller) line(line string) {
+	f := strings.Fields(line)
+	if len(f) == 0 || strings.HasPrefix(line, "#") {
+		return
+	}
+	kv := make(map[string]string)
+	for _, x := range f[1:] {
+		if k, v, ok := strings.Cut(x, "="); ok {
+			kv[k] = strings.ReplaceAll(v, "_", " ")
+		}
+	}
+	switch f[0] {
+	case "group":
+		lo, hi, _ := strings.Cut(f[2], "..")
+		w.s.Groups = append(w.s.Groups, cluster.NodeGroup{ID: cluster.GroupID(f[1]), Min: num(lo), Max: num(hi), ReadAt: w.s.Now})
+		w.group(&w.s.Groups[len(w.s.Groups)-1], kv)
+	case "set":
+		w.group(w.find(f[1]), kv)
+	case "instance":
+		g := w.find(f[1])
+		in := cluster.Instance{ID: cluster.InstanceID(f[2]), Phase: cluster.PhaseRunning, Member: true, Created: w.s.Now.Add(-dur(kv["age"]))}
+		if p, ok := kv["phase"]; ok {
+			in.Phase = cluster.Phase(p)
+		}
+		if kv["uncreated"] != "" {
+			in.Created = time.Time{}
+		}
+		if a := kv["addr"]; a != "" {
+			in.Addresses = append(in.Addresses, netip.MustParseAddr(a))
+		}
+		if x := kv["failure"]; x != "" {
+			in.Failure = &cluster.Failure{Cause: cluster.CauseCapacity, Text: x, At: in.Created}
+		}
+		g.Instances = append(g.Instances, in)
+	case "node":
+		w.node(f[1], kv)
+	case "pods":
+		w.pods(f[1], num(f[2]), kv)
+	case "daemonset":
+		w.s.DaemonSets = append(w.s.DaemonSets, cluster.DaemonSet{Key: cluster.PodKey("kube-system/" + f[1]), UID: cluster.UID(f[1]), Class: w.class(f[1], kv)})
+	case "missing":
+		w.s.Controllers = []cluster.Controller{{Owner: cluster.Owner{Kind: "ReplicaSet", Name: f[1], UID: cluster.UID(f[1])}, Key: cluster.PodKey("default/" + f[1]), Missing: num(f[2])}}
+	case "gone":
+		w.gone(f[1], f[2])
+	case "pdb":
+		w.s.Budgets = slices.DeleteFunc(w.s.Budgets, func(b cluster.Budget) bool { return b.Key == f[1] })
+		w.s.Budgets = append(w.s.Budgets, cluster.Budget{Key: f[1], Allowed: num(f[2])})
+	case "pass":
+		w.s.Now = w.s.Now.Add(dur(f[1]))
+		for i := range w.s.Groups {
+			if w.s.Groups[i].Stale == "" {
+				w.s.Groups[i].ReadAt = w.s.Now
+			}
+		}
+	case "restart":
+		w.m = Memory{}
+	case "stale":
+		w.s.Stale = strings.Join(f[1:], " ")
+	case "failure":
+		g := w.find(f[1])
+		g.Failures = append([]cluster.Failure{{Cause: cluster.Cause(f[2]), Text: strings.Join(f[3:], " "), At: w.s.Now}}, g.Failures...)
+	case "failed": // the last plan's action on a group failed: failed GROUP KIND TEXT
+		w.s.Outcomes = append(w.s.Outcomes, cluster.Outcome{Action: "grow", Group: cluster.GroupID(f[1]), Kind: f[2], Error: strings.Join(f[3:], " "), At: w.s.Now})
+	case "policy":
+		w.policy(kv)
+	case "accept":
+		w.accept()
+	default:
+		w.t.Fatalf("story: %q", line)
+	}
+}
+
+func num(s string) int { n, _ := strconv.Atoi(s); return n }
+
+func dur(s string) time.Duration { d, _ := time.ParseDuration(s); return d }
+
+func size(s string) int64 {
+	for suffix, unit := range map[string]int64{"Mi": 1 << 20, "Gi": 1 << 30} {
+		if n, ok := strings.CutSuffix(s, suffix); ok {
+			return int64(num(n)) * unit
+		}
+	}
+	return int64(num(s))
+}
+
+func (w *teller) find(name string) *cluster.NodeGroup {
+	for i := range w.s.Groups {
+		if w.s.Groups[i].ID == cluster.GroupID(name) {
+			return &w.s.Groups[i]
+		}
+	}
+	w.t.Fatalf("no group %s", name)
+	return nil
+}
+
+func pairs(s string) map[string]string {
+	if s == "" {
+		return nil
+	}
+	out := map[string]string{}
+	for x := range strings.SplitSeq(s, ",") {
+		k, v, _ := strings.Cut(x, ":")
+		out[k] = v
+	}
+	return out
+}
+
+func taints(s string) (out []cluster.Taint) {
+	for x := range strings.SplitSeq(s, ",") {
+		if p := strings.Split(x, ":"); len(p) == 3 {
+			out = append(out, cluster.Taint{Key: p[0], Value: p[1], Effect: p[2]})
+		}
+	}
+	return out
+}
+
+func (w *teller) amount(kv map[string]string) cluster.Resources {
+	r := cluster.Resources{MilliCPU: int64(num(strings.TrimSuffix(kv["cpu"], "m"))), Memory: size(kv["mem"]), Pods: int64(num(kv["pods"]))}
+	if g := num(kv["gpu"]); g > 0 {
+		r.Extended = map[string]int64{"nvidia.com/gpu": int64(g)}
+	}
+	return r
+}
+
+func (w *teller) group(g *cluster.NodeGroup, kv map[string]string) {
+	if kv["cpu"] != "" {
+		g.Template = cluster.Template{Spec: "lt-1", Labels: pairs(kv["labels"]), Taints: taints(kv["taints"]), Allocatable: w.amount(kv)}
+		if g.Template.Allocatable.Pods == 0 {
+			g.Template.Allocatable.Pods = 110
+		}
+		g.Template.Capacity = g.Template.Allocatable
+	}
+	for k, v := range kv {
+		switch k {
+		case "target":
+			g.Target = num(v)
+		case "min":
+			g.Min = num(v)
+		case "max":
+			g.Max = num(v)
+		case "unknown":
+			g.Template.Unknown = v
+		case "stale":
+			g.Stale = v
+		case "paused":
+			g.Paused = v
+		}
+	}
+}
+
+func (w *teller) node(name string, kv map[string]string) {
+	n := cluster.Node{Name: cluster.NodeName(name), UID: cluster.UID(name), Created: w.s.Now.Add(-dur(kv["age"])), Ready: cluster.StatusTrue, Annotations: pairs(kv["anno"]),
+		Labels: pairs(kv["labels"]), Taints: taints(kv["taints"]), ControlPlane: kv["plane"] != "", Unschedulable: kv["cordon"] != "", SystemUUID: kv["uuid"], Allocatable: w.amount(kv)}
+	if kv["ready"] != "" {
+		n.Ready = cluster.Status(kv["ready"])
+	}
+	if g := kv["group"]; g != "" {
+		gr := w.find(g)
+		n.Allocatable, n.Labels = gr.Template.Allocatable, gr.Template.Labels
+		n.Taints = append(n.Taints, gr.Template.Taints...)
+		id := cluster.InstanceID("aws:///z/i-" + name)
+		if kv["instance"] != "" {
+			id = cluster.InstanceID(kv["instance"])
+		} else {
+			gr.Instances = append(gr.Instances, cluster.Instance{ID: id, Phase: cluster.PhaseRunning, Member: true, Created: n.Created})
+		}
+		if kv["pid"] == "" {
+			n.ProviderID = string(id)
+		}
+	}
+	if kv["pid"] != "" && kv["pid"] != "none" {
+		n.ProviderID = kv["pid"]
+	}
+	if kv["addr"] != "" {
+		n.Addresses = []string{kv["addr"]}
+	}
+	if kv["cpu"] != "" {
+		n.Allocatable = w.amount(kv)
+	}
+	if n.Allocatable.Pods == 0 {
+		n.Allocatable.Pods = 110
+	}
+	n.Capacity = n.Allocatable
+	if kv["mark"] != "" {
+		w.mark(&n, w.s.Now.Add(-dur(kv["mark"])), kv["ours"] != "no")
+	}
+	w.s.Nodes = append(w.s.Nodes, n)
+}
+
+func (w *teller) mark(n *cluster.Node, at time.Time, ours bool) {
+	n.Unschedulable = true
+	n.Taints = append(slices.Clone(n.Taints), cluster.Taint{Key: cluster.TaintToBeDeleted, Value: fmt.Sprint(at.Unix()), Effect: "NoSchedule"})
+	if ours {
+		n.Annotations = map[string]string{cluster.AnnotationCordoned: "true"}
+	}
+}
+
+func (w *teller) class(name string, kv map[string]string) int {
+	c := cluster.PodClass{Namespace: "default", Labels: map[string]string{"app": name}, Requests: w.amount(kv), NodeSelector: pairs(kv["select"]), Priority: int32(num(kv["prio"]))}
+	c.Requests.Pods = 1
+	for _, t := range taints(kv["tolerate"]) {
+		c.Tolerations = append(c.Tolerations, cluster.Toleration{Key: t.Key, Operator: "Equal", Value: t.Value, Effect: t.Effect})
+	}
+	if kv["port"] != "" {
+		c.HostPorts = []cluster.HostPort{{IP: "0.0.0.0", Protocol: "TCP", Port: int32(num(kv["port"]))}}
+	}
+	if kv["uses"] != "" {
+		c.NotUnderstood = []string{kv["uses"]}
+	}
+	w.s.Classes = append(w.s.Classes, c)
+	return len(w.s.Classes) - 1
+}
+
+func (w *teller) pods(name string, n int, kv map[string]string) {
+	class := w.class(name, kv)
+	ns := "default"
+	if kv["ns"] != "" {
+		ns = kv["ns"]
+	}
+	for i := range n {
+		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("%s/%s-%03d", ns, name, i)), UID: cluster.UID(fmt.Sprintf("%s-%d", name, i)), Class: class, Created: w.s.Now.Add(-dur(kv["age"])), GracePeriod: 30 * time.Second,
+			Node: cluster.NodeName(kv["on"]), SafeToEvict: kv["safe"], DoNotDisrupt: kv["disrupt"] == "no", LocalStorage: kv["volume"], Mirror: kv["mirror"] != "", Gated: kv["gated"] != "", Nominated: cluster.NodeName(kv["nominated"])}
+		if p.Node == "" && kv["new"] == "" {
+			p.Unschedulable = w.s.Now
+		}
+		if o := kv["owner"]; o != "none" {
+			if o == "" {
+				o = "ReplicaSet"
+			}
+			p.Owner = &cluster.Owner{Kind: o, Name: name, UID: cluster.UID(name)}
+		}
+		if kv["pdb"] != "" {
+			p.Budgets = strings.Split(kv["pdb"], ",")
+		}
+		if kv["deleting"] != "" {
+			p.Deleting = w.s.Now.Add(dur(kv["deleting"]))
+		}
+		w.s.Pods = append(w.s.Pods, p)
+	}
+}
+
+func (w *teller) gone(kind, name string) {
+	switch kind {
+	case "pods":
+		w.s.Pods = slices.DeleteFunc(w.s.Pods, func(p cluster.Pod) bool { return strings.Contains(string(p.Key), "/"+name+"-") })
+	case "node":
+		w.s.Nodes = slices.DeleteFunc(w.s.Nodes, func(n cluster.Node) bool { return string(n.Name) == name })
+	case "failures":
+		w.find(name).Failures = nil
+	}
+}
+
+func (w *teller) policy(kv map[string]string) {
+	for k, v := range kv {
+		switch k {
+		case "Expander":
+			w.p.Expander = v
+		case "MaxNodesTotal":
+			w.p.MaxNodesTotal = num(v)
+		case "MaxCoresTotal":
+			w.p.MaxCoresTotal = int64(num(v))
+		case "DelayAfterAdd":
+			w.p.DelayAfterAdd = dur(v)
+		case "MaxEmptyAtOnce":
+			w.p.MaxEmptyAtOnce = num(v)
+		case "MaxDrainAtOnce":
+			w.p.MaxDrainAtOnce = num(v)
+		case "NewPodDelay":
+			w.p.NewPodDelay = dur(v)
+		default:
+			w.t.Fatalf("story: policy %s", k)
+		}
+	}
+}
+
+// accept carries out the last plan's growth, marks and evictions.
+func (w *teller) accept() {
+	for _, a := range w.last.Actions {
+		switch a := a.(type) {
+		case Grow:
+			w.find(string(a.Group)).Target = a.To
+			w.s.Outcomes = append(w.s.Outcomes, cluster.Outcome{Action: "grow", Group: a.Group, From: a.From, To: a.To, At: w.s.Now})
+		case Cordon:
+			w.eachNode(a.Node, func(n *cluster.Node) { w.mark(n, w.s.Now, true) })
+		case Uncordon:
+			w.eachNode(a.Node, func(n *cluster.Node) {
+				n.Unschedulable, n.Annotations = false, nil
+				n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t cluster.Taint) bool { return t.Key == cluster.TaintToBeDeleted })
+			})
+		case Evict:
+			w.s.Pods = slices.DeleteFunc(w.s.Pods, func(p cluster.Pod) bool { return p.UID == a.UID })
+		case Terminate:
+			g := w.find(string(a.Group))
+			g.Target--
+			g.Instances = slices.DeleteFunc(g.Instances, func(in cluster.Instance) bool { return in.ID == a.Instance })
+			w.s.Nodes = slices.DeleteFunc(w.s.Nodes, func(n cluster.Node) bool { return n.Name == a.Node })
+			w.s.Outcomes = append(w.s.Outcomes, cluster.Outcome{Action: "terminate", Group: a.Group, Instance: a.Instance, Node: a.Node, At: w.s.Now})
+		}
+	}
+}
+
+func (w *teller) eachNode(name cluster.NodeName, do func(*cluster.Node)) {
+	for i := range w.s.Nodes {
+		if w.s.Nodes[i].Name == name {
+			do(&w.s.Nodes[i])
+		}
+	}
+}
