@@ -76,7 +76,7 @@ func (j journal) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.
 	}
 	for _, instance := range ids {
 		if !failed[instance] {
-			log.WithField("instance", instance).Info("instance terminated, target lowered by one")
+			log.WithField("instance", instance).Info("instance is on its way out or gone")
 		}
 	}
 	return err

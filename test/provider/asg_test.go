@@ -162,6 +162,9 @@ func (w *world) unsettled() string {
 				return g.Name + " has " + state
 			}
 		}
+		if dead := slices.IndexFunc(g.Instances, func(i aws.Instance) bool { return i.State != "pending" && i.State != "running" }); dead >= 0 {
+			return g.Name + " has not noticed the end of " + g.Instances[dead].ID
+		}
 		if life["InService"] == g.Desired {
 			continue
 		}

@@ -44,5 +44,6 @@ func (d *deletion) absent(ctx context.Context, id cluster.InstanceID, short stri
 			return fail(provider.NotFound, "the instance has left the group and is "+string(stateOf(m)))
 		}
 	}
-	return nil
+	// Of an ID that it does not know EC2 says so by an error; silence proves nothing.
+	return fail(provider.Transient, "EC2 did not say what became of it")
 }

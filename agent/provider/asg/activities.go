@@ -108,7 +108,7 @@ var causes = []struct {
 }{
 	{cluster.CauseQuota, []string{
 		"instancelimitexceeded", "vcpulimitexceeded", "maxspotinstancecountexceeded", "max spot instance count exceeded",
-		"more vcpu capacity than your current vcpu limit", "your quota allows for", "more instances than your current instance limit",
+		"more vcpu capacity than your current vcpu limit", "your quota allows for", "current instance limit",
 		"volumelimitexceeded", "maxiopslimitexceeded", "maximum number of", "limit exceeded",
 	}},
 	{cluster.CauseCapacity, []string{

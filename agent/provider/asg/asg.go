@@ -2,6 +2,7 @@ package asg
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -29,10 +30,10 @@ type Provider struct {
 	hook    func(Call)
 
 	facts facts
-	// writing holds one mutex per group: between the read and the write of a
+	// writing holds one place per group: between the read and the write of a
 	// compare-and-set no other write of this process may come.
 	mu      sync.Mutex
-	writing map[cluster.GroupID]*sync.Mutex
+	writing map[cluster.GroupID]chan struct{}
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -65,41 +66,50 @@ func newProvider(c Config, r cluster.Reservation, region string, scaling scaling
 	return &Provider{
 		cfg: c, rules: rules, names: names, region: region, reservation: r,
 		scaling: scaling, compute: compute, now: time.Now,
-		writing: map[cluster.GroupID]*sync.Mutex{},
+		writing: map[cluster.GroupID]chan struct{}{},
 	}
 }
 
 // Region is the region that the groups are looked for in.
 func (p *Provider) Region() string { return p.region }
 
-// Check tells whether credentials can be had and AWS accepts them for reading
-// groups. Its error is a *provider.Error with a remedy.
+// Check tells whether credentials can be had, AWS accepts them for reading groups,
+// and there is a group of ours. Its error carries a *provider.Error with a remedy.
 func (p *Provider) Check(ctx context.Context) error {
 	if p.credentials != nil {
 		if _, err := p.credentials.Retrieve(ctx); err != nil {
-			return &provider.Error{Op: "get AWS credentials", Kind: provider.Denied, Err: err,
-				Remedy: "attach an instance role to this machine, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"}
+			return &provider.Error{Op: "get AWS credentials", Kind: provider.Denied, Err: err, Remedy: noCredentials}
 		}
 	}
-	one := int32(1)
-	_, err := call(ctx, p, actionDescribeGroups, p.scaling.DescribeAutoScalingGroups,
-		&autoscaling.DescribeAutoScalingGroupsInput{MaxRecords: &one})
-	if err != nil {
-		return classify("read", "", actionDescribeGroups, err)
+	found, err := p.discover(ctx)
+	if err != nil || len(found) > 0 {
+		return err
 	}
-	return nil
+	return &provider.Error{Op: "read", Kind: provider.NotFound,
+		Err:    fmt.Errorf("no Auto Scaling group in %s carries the tags %s", p.region, p.rules),
+		Remedy: "tag the groups, or check AUTOSCALER_AWS_REGION, AUTOSCALER_AWS_CLUSTER_NAME and AUTOSCALER_AWS_AUTO_DISCOVERY"}
 }
 
-func (p *Provider) lock(id cluster.GroupID) *sync.Mutex {
+// lock waits for its turn to write to a group, no longer than ctx lasts. The
+// caller calls unlock when err is nil.
+func (p *Provider) lock(ctx context.Context, op string, id cluster.GroupID) (unlock func(), err error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	m := p.writing[id]
-	if m == nil {
-		m = &sync.Mutex{}
-		p.writing[id] = m
+	turn := p.writing[id]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		p.writing[id] = turn
 	}
-	m.Lock()
-	return m
+	p.mu.Unlock()
+	// Asked for first: with both ready, select would toss a coin.
+	if err := ctx.Err(); err != nil {
+		return nil, &provider.Error{Op: op, Group: id, Err: err}
+	}
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, &provider.Error{Op: op, Group: id, Kind: provider.Transient, Err: ctx.Err()}
+	}
 }
 
 // The IAM actions of the calls that are made.

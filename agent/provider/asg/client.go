@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
@@ -81,7 +82,8 @@ func retryer() aws.Retryer {
 
 // loadAWS runs the SDK's default chain and finds the region.
 func loadAWS(ctx context.Context, c Config) (aws.Config, error) {
-	opts := []func(*config.LoadOptions) error{config.WithRetryer(retryer)}
+	// A provider logs nothing itself: what matters is in its errors.
+	opts := []func(*config.LoadOptions) error{config.WithRetryer(retryer), config.WithLogger(logging.Nop{})}
 	if c.Region != "" {
 		opts = append(opts, config.WithRegion(c.Region))
 	}

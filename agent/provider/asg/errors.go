@@ -3,6 +3,7 @@ package asg
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -75,6 +76,8 @@ var badCredentials = map[string]string{
 	"OptInRequired":               "the account is not enabled for this service or region: check AUTOSCALER_AWS_REGION",
 }
 
+const noCredentials = "no usable AWS credentials were found: attach an instance role to this machine, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+
 // classify turns an error of the SDK into the contract's. action is the IAM action
 // of the call that failed.
 func classify(op string, group cluster.GroupID, action string, err error) *provider.Error {
@@ -92,11 +95,11 @@ func classify(op string, group cluster.GroupID, action string, err error) *provi
 	case errors.Is(err, context.Canceled):
 	case strings.Contains(err.Error(), "get credentials"):
 		e.Kind = provider.Denied
-		e.Remedy = "no usable AWS credentials were found: attach an instance role to this machine, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+		e.Remedy = noCredentials
 	case errors.As(err, &dns) && dns.IsNotFound:
 		e.Kind = provider.Transient
 		e.Remedy = "the endpoint's name " + dns.Name + " does not exist: check AUTOSCALER_AWS_REGION, AWS_ENDPOINT_URL and this machine's DNS"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr), serverError(err):
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr), serverError(err), torn(err):
 		e.Kind = provider.Transient
 	}
 	return e
@@ -127,6 +130,12 @@ func kindOfAPI(api smithy.APIError, action string, err error) (provider.Kind, st
 		return provider.Transient, ""
 	}
 	return provider.Other, ""
+}
+
+// torn tells an answer that ended too early, or that is not AWS's (a proxy's page).
+func torn(err error) bool {
+	var decoding *smithy.DeserializationError
+	return errors.As(err, &decoding) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func serverError(err error) bool {
@@ -172,6 +181,9 @@ func (t plainText) Error() string {
 			where = " " + op.Addr.String()
 		}
 		return t.action + ": " + op.Op + where + ": " + op.Err.Error()
+	}
+	if torn(t.err) {
+		return t.action + ": the answer was cut short or is not one of AWS"
 	}
 	if _, after, ok := strings.Cut(t.err.Error(), "get credentials: "); ok {
 		return t.action + ": " + after

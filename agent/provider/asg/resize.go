@@ -23,10 +23,11 @@ import (
 // have come, and AWS would end some machine for it (kubernetes/autoscaler#10147).
 func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
 	const op = "resize"
-	if err := ctx.Err(); err != nil {
-		return &provider.Error{Op: op, Group: id, Err: err}
+	unlock, err := p.lock(ctx, op, id)
+	if err != nil {
+		return err
 	}
-	defer p.lock(id).Unlock()
+	defer unlock()
 	g, err := p.one(ctx, op, id)
 	if err != nil {
 		return err
@@ -85,13 +86,14 @@ func mayLower(id cluster.GroupID, g asgtypes.AutoScalingGroup, to int) error {
 // capacity. See provider.Provider.
 func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) error {
 	const op = "delete"
-	if err := ctx.Err(); err != nil {
-		return &provider.Error{Op: op, Group: id, Err: err}
-	}
 	if len(ids) == 0 {
-		return nil
+		return ctx.Err()
 	}
-	defer p.lock(id).Unlock()
+	unlock, err := p.lock(ctx, op, id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	g, err := p.one(ctx, op, id)
 	if err != nil {
 		return err

@@ -161,7 +161,7 @@ func (p *Provider) expand(ctx context.Context, d *draft, versions answers, badIm
 		image := aws.ToString(t.data.ImageId)
 		fact := p.facts.imageFact(image)
 		if why := badImages[image]; why != "" {
-			d.warn("image %s could not be read, so its root volume and architecture are not known: %s", image, why)
+			d.warn("image %s could not be read, so root volume and architecture are taken from the launch template and the instance type: %s", image, why)
 		}
 		root, known := rootGiB(t, fact)
 		if !known {

@@ -1,0 +1,76 @@
+package asg
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+type document struct {
+	Statement []struct {
+		Sid       string
+		Action    []string
+		Resource  []string
+		Condition map[string]map[string]string
+	}
+}
+
+func TestLeaderPolicyAllowsWhatIsCalledAndBindsWrites(t *testing.T) {
+	raw, err := LeaderPolicy(PolicyOptions{ClusterName: "demo", Groups: []string{"0:3:pool"}, Parameter: "/demo/join", KeyARN: "arn:aws:kms:eu-west-1:1:key/k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d document
+	if err := json.Unmarshal(raw, &d); err != nil {
+		t.Fatal(err)
+	}
+	var allowed []string
+	for _, s := range d.Statement {
+		allowed = append(allowed, s.Action...)
+		for _, a := range s.Action {
+			read := strings.Contains(a, ":Describe") || strings.Contains(a, ":Get")
+			if !read && slices.Contains(s.Resource, "*") {
+				t.Errorf("%s is allowed on everything", a)
+			}
+			if strings.Contains(a, "*") {
+				t.Errorf("%s is a wildcard", a)
+			}
+		}
+		if s.Sid == "ScaleOwnGroupsByTag" && s.Condition["Null"]["aws:ResourceTag/k8s.io/cluster-autoscaler/demo"] != "false" {
+			t.Errorf("writes are not bound to the tag: %+v", s)
+		}
+		if s.Sid == "ScaleOwnGroupsByName" && !strings.HasSuffix(s.Resource[0], "autoScalingGroupName/pool") {
+			t.Errorf("writes are not bound to the name: %+v", s)
+		}
+	}
+	// Every action constant of this package is a call that is made.
+	source, err := os.ReadFile("asg.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := regexp.MustCompile(`= "((?:autoscaling|ec2):[A-Za-z]+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(called) != 9 {
+		t.Fatalf("%d actions found", len(called))
+	}
+	for _, m := range called {
+		if !slices.Contains(allowed, m[1]) {
+			t.Errorf("%s is called and not allowed", m[1])
+		}
+	}
+	if _, err := LeaderPolicy(PolicyOptions{}); err == nil {
+		t.Error("a policy for every group of the account")
+	}
+}
+
+func TestWorkerPolicy(t *testing.T) {
+	raw, err := WorkerPolicy(PolicyOptions{Parameter: "demo/join", Partition: "aws-cn"})
+	if err != nil || !strings.Contains(string(raw), `"arn:aws-cn:ssm:*:*:parameter/demo/join"`) || strings.Contains(string(raw), "Put") {
+		t.Errorf("%s, %v", raw, err)
+	}
+	if _, err := WorkerPolicy(PolicyOptions{}); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,162 @@
+package asg
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// TestPhases goes through every lifecycle state that the SDK knows and every state
+// of EC2: none may end as "gone" but terminated, and none may be left to chance.
+func TestPhases(t *testing.T) {
+	for _, life := range append(asgtypes.LifecycleState("").Values(), "") {
+		for _, state := range ec2types.InstanceStateName("").Values() {
+			got := phase(life, state, true)
+			if (got == cluster.PhaseGone) != (state == ec2types.InstanceStateNameTerminated) {
+				t.Errorf("%s %s: %q", life, state, got)
+			}
+			if got == cluster.PhaseUnknown {
+				t.Errorf("%s %s is not judged", life, state)
+			}
+		}
+	}
+	for _, c := range []struct {
+		life   asgtypes.LifecycleState
+		state  ec2types.InstanceStateName
+		listed bool
+		want   cluster.Phase
+	}{
+		{"Pending", "", false, cluster.PhasePending},
+		{"InService", "", false, cluster.PhasePending},
+		{"Pending", "pending", true, cluster.PhasePending},
+		{"Pending:Wait", "running", true, cluster.PhaseRunning},
+		{"InService", "running", true, cluster.PhaseRunning},
+		{"InService", "stopped", true, cluster.PhaseStopped},
+		{"InService", "shutting-down", true, cluster.PhaseDeleting},
+		{"InService", "terminated", true, cluster.PhaseGone},
+		{"Terminating:Wait", "running", true, cluster.PhaseDeleting},
+		{"Terminating:Retained", "running", true, cluster.PhaseDeleting},
+		{"Terminating", "", false, cluster.PhaseDeleting},
+		{"Terminated", "running", true, cluster.PhaseDeleting},
+		{"Standby", "running", true, cluster.PhaseStopped},
+		{"InService", "invented", true, cluster.PhaseUnknown},
+	} {
+		if got := phase(c.life, c.state, c.listed); got != c.want {
+			t.Errorf("%s %s listed %t: %q, want %q", c.life, c.state, c.listed, got, c.want)
+		}
+	}
+}
+
+func TestMembersAndLeftOvers(t *testing.T) {
+	p := newProvider(Config{ClusterName: "demo"}, cluster.Reservation{}, "eu-west-1", nil, nil)
+	at := time.Unix(1000, 0)
+	state := func(id string, s ec2types.InstanceStateName) ec2types.Instance {
+		return ec2types.Instance{InstanceId: &id, State: &ec2types.InstanceState{Name: s}, Placement: &ec2types.Placement{AvailabilityZone: aws.String("eu-west-1a")}, LaunchTime: aws.Time(at)}
+	}
+	member := func(id string, life asgtypes.LifecycleState) asgtypes.Instance {
+		return asgtypes.Instance{InstanceId: &id, LifecycleState: life, AvailabilityZone: aws.String("eu-west-1a"), ProtectedFromScaleIn: aws.Bool(true), InstanceType: aws.String("m5.large")}
+	}
+	got := p.instancesOf(
+		asgtypes.AutoScalingGroup{Instances: []asgtypes.Instance{
+			member("i-1", "InService"), member("i-2", "Pending"), member("i-3", "Warmed:Stopped"), member("i-4", "Detaching"), member("i-5", "InService")}},
+		map[string]ec2types.Instance{"i-1": state("i-1", "running"), "i-4": state("i-4", "running"), "i-5": state("i-5", "terminated"), "i-6": state("i-6", "terminated")}, at.Add(time.Hour))
+	var short []string
+	for _, i := range got {
+		short = append(short, string(i.ID)+" "+string(i.Phase)+map[bool]string{true: " member"}[i.Member])
+	}
+	want := []string{
+		"aws:///eu-west-1a/i-1 running member", "aws:///eu-west-1a/i-2 pending member", "aws:///eu-west-1a/i-4 running",
+		"aws:///eu-west-1a/i-5 gone", "aws:///eu-west-1a/i-6 gone",
+	}
+	if !slices.Equal(short, want) {
+		t.Errorf("got  %q\nwant %q", short, want)
+	}
+	if !got[1].Created.Equal(at.Add(time.Hour)) || got[1].Type != "m5.large" || !got[1].Protected {
+		t.Errorf("a machine that EC2 does not list yet: %+v", got[1])
+	}
+}
+
+func TestNamesOfAnInstance(t *testing.T) {
+	base := ec2types.Instance{
+		InstanceId: aws.String("i-0abc"), PrivateIpAddress: aws.String("172.16.1.9"),
+		PrivateDnsName: aws.String("ip-172-16-1-9.eu-west-1.compute.internal"),
+	}
+	byName := base
+	byName.PrivateDnsName = aws.String("i-0abc.eu-west-1.compute.internal")
+	byName.PublicDnsName = aws.String("ec2-203-0-113-7.eu-west-1.compute.amazonaws.com")
+	byName.PrivateDnsNameOptions = &ec2types.PrivateDnsNameOptionsResponse{HostnameType: ec2types.HostnameTypeResourceName}
+	virginia := base
+	virginia.PrivateDnsName = aws.String("ip-172-16-1-9.ec2.internal")
+	for name, c := range map[string]struct {
+		machine    ec2types.Instance
+		region     string
+		nodes, all []string
+	}{
+		"by address": {base, "eu-west-1",
+			[]string{"i-0abc", "i-0abc.eu-west-1.compute.internal", "ip-172-16-1-9", "ip-172-16-1-9.eu-west-1.compute.internal"},
+			[]string{"i-0abc", "i-0abc.eu-west-1.compute.internal", "ip-172-16-1-9", "ip-172-16-1-9.eu-west-1.compute.internal"}},
+		"by resource name": {byName, "eu-west-1",
+			[]string{"i-0abc", "i-0abc.eu-west-1.compute.internal"},
+			[]string{"ec2-203-0-113-7.eu-west-1.compute.amazonaws.com", "i-0abc", "i-0abc.eu-west-1.compute.internal", "ip-172-16-1-9", "ip-172-16-1-9.eu-west-1.compute.internal"}},
+		"us-east-1": {virginia, "us-east-1",
+			[]string{"i-0abc", "i-0abc.ec2.internal", "ip-172-16-1-9", "ip-172-16-1-9.ec2.internal"},
+			[]string{"i-0abc", "i-0abc.ec2.internal", "ip-172-16-1-9", "ip-172-16-1-9.ec2.internal"}},
+		"terminated": {ec2types.Instance{InstanceId: aws.String("i-0abc"), PrivateDnsName: aws.String("")}, "eu-west-1",
+			[]string{"i-0abc", "i-0abc.eu-west-1.compute.internal"}, []string{"i-0abc", "i-0abc.eu-west-1.compute.internal"}},
+	} {
+		nodes, all := names(c.machine, c.region)
+		if !slices.Equal(nodes, c.nodes) || !slices.Equal(all, c.all) {
+			t.Errorf("%s: %q %q", name, nodes, all)
+		}
+	}
+}
+
+func TestAddressesLeaveOutWhatPodsUse(t *testing.T) {
+	ip := func(s string) *string { return &s }
+	m := ec2types.Instance{
+		PrivateIpAddress: ip("10.0.0.1"), PublicIpAddress: ip("203.0.113.1"),
+		NetworkInterfaces: []ec2types.InstanceNetworkInterface{
+			{
+				Attachment:       &ec2types.InstanceNetworkInterfaceAttachment{Status: ec2types.AttachmentStatusAttached},
+				PrivateIpAddress: ip("10.0.0.1"), Association: &ec2types.InstanceNetworkInterfaceAssociation{PublicIp: ip("203.0.113.1")},
+				PrivateIpAddresses: []ec2types.InstancePrivateIpAddress{
+					{Primary: aws.Bool(true), PrivateIpAddress: ip("10.0.0.1")}, {Primary: aws.Bool(false), PrivateIpAddress: ip("10.0.0.66")}},
+				Ipv4Prefixes:  []ec2types.InstanceIpv4Prefix{{Ipv4Prefix: ip("10.0.9.0/28")}},
+				Ipv6Addresses: []ec2types.InstanceIpv6Address{{Ipv6Address: ip("2001:db8::1")}},
+			},
+			{
+				Attachment: &ec2types.InstanceNetworkInterfaceAttachment{Status: ec2types.AttachmentStatusAttached}, PrivateIpAddress: ip("10.0.1.1"),
+				Ipv6Addresses: []ec2types.InstanceIpv6Address{{Ipv6Address: ip("2001:db8::2"), IsPrimaryIpv6: aws.Bool(true)}, {Ipv6Address: ip("2001:db8::3")}},
+			},
+			{Attachment: &ec2types.InstanceNetworkInterfaceAttachment{Status: ec2types.AttachmentStatusDetaching}, PrivateIpAddress: ip("10.0.2.1")},
+		},
+	}
+	var want []netip.Addr
+	for _, s := range []string{"10.0.0.1", "10.0.1.1", "203.0.113.1", "2001:db8::1", "2001:db8::2"} {
+		want = append(want, netip.MustParseAddr(s))
+	}
+	if got := addresses(m); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestProviderIDs(t *testing.T) {
+	if got := providerID("eu-west-1a", "i-1"); got != "aws:///eu-west-1a/i-1" {
+		t.Error(got)
+	}
+	if got, ok := parseProviderID("aws:///eu-west-1a/i-1"); !ok || got != "i-1" {
+		t.Errorf("%s %t", got, ok)
+	}
+	for _, bad := range []cluster.InstanceID{"", "i-1", "aws://eu-west-1a/i-1", "aws:///eu-west-1a/x", "aws:///eu-west-1a/i-1/x", "gce:///a/i-1"} {
+		if got, ok := parseProviderID(bad); ok {
+			t.Errorf("%q: %s", bad, got)
+		}
+	}
+}
