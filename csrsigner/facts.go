@@ -19,6 +19,10 @@ import (
 // maxRequestBytes is the largest spec.request that is looked at (R1).
 const maxRequestBytes = 64 << 10
 
+// maxRSABits keeps a request from costing seconds of arithmetic: verifying with a
+// key that fills 64 KiB does.
+const maxRSABits = 8192
+
 // toRequest converts an API object to what Decide judges.
 func toRequest(csr *certificatesv1.CertificateSigningRequest) Request {
 	req := Request{
@@ -82,6 +86,9 @@ func parse(raw []byte) Parsed {
 	csr, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
 		return Parsed{Problem: "request cannot be parsed: " + err.Error()}
+	}
+	if kind, bits := keyKind(csr.PublicKey); kind == "RSA" && bits > maxRSABits {
+		return Parsed{Problem: fmt.Sprintf("key has %d bits, more than %d", bits, maxRSABits)}
 	}
 	if err := csr.CheckSignature(); err != nil {
 		return Parsed{Problem: "request is not signed by its own key: " + err.Error()}

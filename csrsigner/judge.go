@@ -87,11 +87,9 @@ func (s *Service) decide(ctx context.Context, req Request) (Facts, Verdict) {
 		return f, v
 	}
 	for _, age := range []time.Duration{s.cfg.InventoryMaxAge, refetchAge} {
-		if f.Inventory != nil {
-			// A cached inventory said no. It may only be too old to know a new instance.
-			if v.Do != Later || time.Since(f.Inventory.ReadAt) < refetchAge && f.Inventory.Instance != nil || !s.mayRefetch() {
-				break
-			}
+		// A cached inventory said no: it may only be too old to know a new instance.
+		if f.Inventory != nil && (f.Inventory.Problem != "" || f.Inventory.justRead() || !s.mayRefetch()) {
+			break
 		}
 		groups, err := s.deps.Inventory.Groups(ctx, age)
 		f.Now = time.Now()
@@ -105,6 +103,11 @@ func (s *Service) decide(ctx context.Context, req Request) (Facts, Verdict) {
 		}
 	}
 	return f, v
+}
+
+// justRead tells whether reading again could say nothing new.
+func (inv *Witness) justRead() bool {
+	return inv.Instance != nil && time.Since(inv.ReadAt) < refetchAge
 }
 
 func (s *Service) gather(ctx context.Context, req Request) Facts {

@@ -46,7 +46,7 @@ func testBootstrap(t *testing.T, cp *controlplane.ControlPlane) {
 		t.Fatal(err)
 	}
 	service := func() *bootstrap.Service {
-		return bootstrap.New(cfg, bootstrap.Deps{Client: cp.Client(), Rest: cp.RESTConfig(), Log: quiet(t, "bootstrap")})
+		return bootstrap.New(cfg, bootstrap.Deps{Client: cp.Client(), Rest: cp.RESTConfig(), Log: quiet("bootstrap")})
 	}
 	start := time.Now()
 	serve(t, nil, service().Run)

@@ -38,7 +38,7 @@ func testCleaner(t *testing.T, cp *controlplane.ControlPlane) {
 		t.Fatal(err)
 	}
 	cleaner := nodecleaner.New(cfg, nodecleaner.Deps{Client: cp.Client(), Informers: factory, Inventory: cloud,
-		Log: quiet(t, "nodecleaner"), StateDir: state})
+		Log: quiet("nodecleaner"), StateDir: state})
 	serve(t, factory, cleaner.Run)
 	exists := func(name string) bool {
 		_, err := nodes.Get(t.Context(), name, metav1.GetOptions{})

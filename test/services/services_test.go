@@ -3,6 +3,7 @@ package services
 import (
 	"context"
 	"io"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -65,11 +66,12 @@ func (i *inventory) phase(id cluster.InstanceID, phase cluster.Phase) {
 	}
 }
 
-func quiet(t *testing.T, service string) *logrus.Entry {
+// quiet keeps the journal to itself, unless SERVICES_LOG is set.
+func quiet(service string) *logrus.Entry {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	if testing.Verbose() {
-		log.SetOutput(t.Output())
+	if os.Getenv("SERVICES_LOG") != "" {
+		log.SetOutput(os.Stderr)
 	}
 	return log.WithField("service", service)
 }

@@ -1,0 +1,238 @@
+package csrsigner
+
+import (
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+const (
+	host   = "ip-10-0-0-5.ec2.internal"
+	ownID  = cluster.InstanceID("aws:///us-east-1a/i-0a")
+	nextID = cluster.InstanceID("aws:///us-east-1a/i-0b")
+)
+
+func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+// honestRequest is what a kubelet asks for; each case spoils one thing.
+func honestRequest() Request {
+	return Request{
+		Name: "csr-1", UID: "u1", Signer: signerName, Username: userPrefix + host,
+		Groups: []string{nodesGroup, authGroup}, Usages: []string{"digital signature", "server auth"}, Created: noon,
+		Parsed: Parsed{CommonNames: []string{userPrefix + host}, Organizations: []string{nodesGroup}, Key: "ECDSA P-256", Bits: 256,
+			DNS: []string{host}, IPs: []netip.Addr{addr("10.0.0.5")}, SANExtensions: 1},
+	}
+}
+
+func ownInstance() *cluster.Instance {
+	return &cluster.Instance{ID: ownID, Phase: cluster.PhaseRunning, Member: true, Created: noon.Add(-time.Minute),
+		NodeNames: []string{host, "i-0a.ec2.internal"}, Names: []string{host, "i-0a.ec2.internal", "ec2-203-0-113-5.compute-1.amazonaws.com"},
+		Addresses: []netip.Addr{addr("10.0.0.5"), addr("203.0.113.5"), addr("2001:db8::5")}}
+}
+
+func honestFacts() Facts {
+	return Facts{
+		Now: noon.Add(time.Second), MaxExpiration: time.Hour, MaxAge: 30 * time.Second,
+		Forbidden: &Forbidden{Names: []string{"api.example.com", "leader"}, Addresses: []netip.Addr{addr("10.0.0.1")},
+			Ranges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("fd00:96::/108")}, DNSDomain: "cluster.local"},
+		Node: &Node{Name: host, UID: "n1", ProviderID: string(ownID)},
+		Inventory: &Witness{Instance: ownInstance(), Group: "workers", ReadAt: noon,
+			Claimants: []cluster.InstanceID{ownID}, Owners: map[string]cluster.InstanceID{}},
+	}
+}
+
+func TestDecideApprovesTheHonest(t *testing.T) {
+	for name, change := range map[string]func(*Request, *Facts){
+		"name and address":    func(*Request, *Facts) {},
+		"address only":        func(r *Request, _ *Facts) { r.Parsed.DNS = nil },
+		"name only":           func(r *Request, _ *Facts) { r.Parsed.IPs = nil },
+		"public name and EIP": func(r *Request, _ *Facts) { r.Parsed.DNS = ownInstance().Names; r.Parsed.IPs = ownInstance().Addresses },
+		"mapped address":      func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("::ffff:10.0.0.5")} },
+		"upper case, dot":     func(r *Request, _ *Facts) { r.Parsed.DNS = []string{strings.ToUpper(host) + "."} },
+		"RSA with encipher": func(r *Request, _ *Facts) {
+			r.Parsed.Key, r.Parsed.Bits = "RSA", 2048
+			r.Usages = append(r.Usages, "key encipherment")
+		},
+		"ECDSA with encipher":  func(r *Request, _ *Facts) { r.Usages = append(r.Usages, "key encipherment") },
+		"Ed25519":              func(r *Request, _ *Facts) { r.Parsed.Key = "Ed25519" },
+		"an hour":              func(r *Request, _ *Facts) { s := int32(3600); r.ExpirationSeconds = &s },
+		"pending instance":     func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhasePending },
+		"clock skew":           func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(9 * time.Second) },
+		"loopback is allowed":  func(r *Request, f *Facts) { loopbackHost(r, f) },
+		"resource name":        func(r *Request, f *Facts) { rename(r, f, "i-0a.ec2.internal") },
+		"inventory at the age": func(_ *Request, f *Facts) { f.Now = noon.Add(30 * time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, f := honestRequest(), honestFacts()
+			change(&r, &f)
+			if v := Decide(r, f); v.Do != Approve {
+				t.Errorf("got %v %s %s", v.Do, v.Rule, v.Why)
+			}
+		})
+	}
+}
+
+func loopbackHost(r *Request, f *Facts) {
+	f.Forbidden.Allowed = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	r.Parsed.IPs = []netip.Addr{addr("127.0.1.5")}
+	f.Inventory.Instance.Addresses = r.Parsed.IPs
+}
+
+func rename(r *Request, f *Facts, name string) {
+	r.Username, r.Parsed.CommonNames, r.Parsed.DNS, f.Node.Name = userPrefix+name, []string{userPrefix + name}, []string{name}, name
+}
+
+// spoilt has one case per way to break a rule, by the rule's ID.
+var spoilt = []struct {
+	rule, name string
+	do         Action
+	change     func(*Request, *Facts)
+}{
+	{"R0", "client signer", Leave, func(r *Request, _ *Facts) { r.Signer = "kubernetes.io/kube-apiserver-client-kubelet" }},
+	{"R0", "approved", Leave, func(r *Request, _ *Facts) { r.Settled = "approved" }},
+	{"R0", "bootstrap user", Leave, func(r *Request, _ *Facts) { r.Username = "system:bootstrap:abcdef" }},
+	{"R1", "unsound", Deny, func(r *Request, _ *Facts) { r.Parsed = Parsed{Problem: "not PEM"} }},
+	{"R2", "not a node", Deny, func(r *Request, _ *Facts) { r.Groups = []string{authGroup} }},
+	{"R2", "not authenticated", Deny, func(r *Request, _ *Facts) { r.Groups = []string{nodesGroup} }},
+	{"R3", "another's name", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{userPrefix + "other"} }},
+	{"R3", "two names", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = append(r.Parsed.CommonNames, "x") }},
+	{"R3", "masters", Deny, func(r *Request, _ *Facts) { r.Parsed.Organizations = []string{"system:masters"} }},
+	{"R3", "two organizations", Deny, func(r *Request, _ *Facts) { r.Parsed.Organizations = append(r.Parsed.Organizations, "x") }},
+	{"R3", "country", Deny, func(r *Request, _ *Facts) { r.Parsed.OtherSubject = []string{"2.5.4.6"} }},
+	{"R3", "upper case node", Deny, func(r *Request, f *Facts) { rename(r, f, "Worker") }},
+	{"R3", "no node", Deny, func(r *Request, f *Facts) { rename(r, f, "") }},
+	{"R4", "client auth", Deny, func(r *Request, _ *Facts) { r.Usages = append(r.Usages, "client auth") }},
+	{"R4", "subset", Deny, func(r *Request, _ *Facts) { r.Usages = r.Usages[:1] }},
+	{"R4", "twice", Deny, func(r *Request, _ *Facts) { r.Usages = append(r.Usages, "server auth") }},
+	{"R4", "Ed25519 enciphers", Deny, func(r *Request, _ *Facts) { r.Parsed.Key = "Ed25519"; r.Usages = append(r.Usages, "key encipherment") }},
+	{"R5", "small RSA", Deny, func(r *Request, _ *Facts) { r.Parsed.Key, r.Parsed.Bits = "RSA", 1024 }},
+	{"R5", "P-224", Deny, func(r *Request, _ *Facts) { r.Parsed.Key = "ECDSA P-224" }},
+	{"R6", "email", Deny, func(r *Request, _ *Facts) { r.Parsed.OtherNames = []string{"email"} }},
+	{"R6", "extension", Deny, func(r *Request, _ *Facts) { r.Parsed.OtherExtensions = []string{"2.5.29.19"} }},
+	{"R6", "two SANs", Deny, func(r *Request, _ *Facts) { r.Parsed.SANExtensions = 2 }},
+	{"R7", "none", Deny, func(r *Request, _ *Facts) { r.Parsed.DNS, r.Parsed.IPs = nil, nil }},
+	{"R7", "33", Deny, func(r *Request, _ *Facts) { r.Parsed.DNS = slices.Repeat([]string{host}, 32) }},
+	{"R8", "too long", Deny, func(r *Request, _ *Facts) { s := int32(3601); r.ExpirationSeconds = &s }},
+	{"R8", "too short", Deny, func(r *Request, _ *Facts) { s := int32(599); r.ExpirationSeconds = &s }},
+	{"R9", "not known yet", Later, func(_ *Request, f *Facts) { f.Forbidden = nil }},
+	{"R10", "no Node", Later, func(_ *Request, f *Facts) { f.Node = nil }},
+	{"R10", "deleting", Later, func(_ *Request, f *Facts) { f.Node.Deleting = true }},
+	{"R11", "no provider ID", Later, func(_ *Request, f *Facts) { f.Node.ProviderID = "" }},
+	{"R11", "unknown instance", Later, func(_ *Request, f *Facts) { f.Inventory.Instance = nil }},
+	{"R11", "another instance", Later, func(_ *Request, f *Facts) { f.Node.ProviderID = string(nextID) }},
+	{"R11", "no member", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Member = false }},
+	{"R11", "stopped", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhaseStopped }},
+	{"R11", "going", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhaseDeleting }},
+	{"R11", "no state", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhaseUnknown }},
+	{"R11", "somebody else's", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.NodeNames = []string{"other"} }},
+	{"R12", "launched later", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(11 * time.Second) }},
+	{"R12", "no launch time", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = time.Time{} }},
+	{"R12", "two claim it", Later, func(_ *Request, f *Facts) { f.Inventory.Claimants = append(f.Inventory.Claimants, nextID) }},
+	{"R13", "foreign name", Later, func(r *Request, _ *Facts) { r.Parsed.DNS = []string{"auth.example.org"} }},
+	{"R13", "prefix", Later, func(r *Request, _ *Facts) { r.Parsed.DNS = []string{host + ".example.org"} }},
+	{"R14", "foreign address", Later, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("10.0.0.6")} }},
+	{"R15", "not read", Later, func(_ *Request, f *Facts) { f.Inventory = nil }},
+	{"R15", "cannot be read", Later, func(_ *Request, f *Facts) { f.Inventory = &Witness{Problem: "throttled"} }},
+	{"R15", "stale", Later, func(_ *Request, f *Facts) { f.Inventory.Stale = "throttled" }},
+	{"R15", "old", Later, func(_ *Request, f *Facts) { f.Now = noon.Add(31 * time.Second) }},
+	{"R16", "control plane", Later, func(_ *Request, f *Facts) { f.Node.ControlPlane = true }},
+	{"R17", "newer request", Later, func(_ *Request, f *Facts) { f.Newer = "csr-2" }},
+	{"R17", "allowance", Later, func(_ *Request, f *Facts) { f.Spent = true }},
+	{"R9", "name of a Node", Deny, func(r *Request, f *Facts) {
+		r.Parsed.DNS = []string{"other"}
+		f.Taken = map[string]string{"other": "other"}
+	}},
+	{"R9", "own name is a Node's too", Later, func(r *Request, f *Facts) {
+		r.Parsed.DNS = []string{"i-0a.ec2.internal"}
+		f.Taken = map[string]string{"i-0a.ec2.internal": "i-0a.ec2.internal"}
+	}},
+	{"R9", "name of an instance", Deny, func(r *Request, f *Facts) { r.Parsed.DNS = []string{"other"}; f.Inventory.Owners["other"] = nextID }},
+	{"R9", "address of an instance", Deny, func(r *Request, f *Facts) {
+		r.Parsed.IPs = []netip.Addr{addr("10.0.0.6")}
+		f.Inventory.Owners["10.0.0.6"] = nextID
+	}},
+	{"R9", "own address is another's too", Later, func(_ *Request, f *Facts) { f.Inventory.Owners["10.0.0.5"] = nextID }},
+}
+
+func TestDecideByRule(t *testing.T) {
+	covered := map[string]bool{}
+	for _, c := range spoilt {
+		covered[c.rule] = true
+		t.Run(c.rule+" "+c.name, func(t *testing.T) {
+			r, f := honestRequest(), honestFacts()
+			c.change(&r, &f)
+			if v := Decide(r, f); v.Do != c.do || v.Rule != c.rule || v.Why == "" {
+				t.Errorf("got %v %s %q, want %v %s", v.Do, v.Rule, v.Why, c.do, c.rule)
+			}
+		})
+	}
+	for _, c := range checks {
+		if !covered[c.rule] {
+			t.Errorf("rule %s has no case", c.rule)
+		}
+	}
+}
+
+// TestForbidden lets the inventory vouch for everything: R9 wins.
+func TestForbidden(t *testing.T) {
+	for _, name := range []string{"localhost", "a.localhost", "kubernetes", "Kubernetes.", "kubernetes.default", "kubernetes.default.svc",
+		"kubernetes.default.svc.cluster.local", "x.svc", "cluster.local", "x.cluster.local", "api.example.com", "API.example.com.", "leader",
+		"*.ec2.internal", "*", "", ".", "a..b", "-a", "a_b", "bücher.example", "10.0.0.5", "a b", "a\x00b", host + ".."} {
+		r, f := honestRequest(), honestFacts()
+		r.Parsed.DNS = []string{name}
+		f.Inventory.Instance.Names = []string{name, canonical(name)}
+		if v := Decide(r, f); v.Do != Deny || v.Rule != "R9" {
+			t.Errorf("name %q: %v %s %s", name, v.Do, v.Rule, v.Why)
+		}
+	}
+	for _, ip := range []string{"127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "169.254.169.254", "fe80::1", "fe80::1%eth0",
+		"224.0.0.1", "ff02::1", "255.255.255.255", "10.96.0.1", "10.111.255.1", "::ffff:10.96.0.1", "fd00:96::1", "10.0.0.1", "::ffff:10.0.0.1",
+		"::10.0.0.5", "64:ff9b::a00:5", "2001:db8::5%eth0"} {
+		r, f := honestRequest(), honestFacts()
+		r.Parsed.IPs = []netip.Addr{addr(ip)}
+		f.Inventory.Instance.Addresses = []netip.Addr{addr(ip), addr(ip).Unmap(), addr(ip).WithZone("")}
+		if v := Decide(r, f); v.Do != Deny || v.Rule != "R9" {
+			t.Errorf("address %s: %v %s %s", ip, v.Do, v.Rule, v.Why)
+		}
+	}
+	r, f := honestRequest(), honestFacts()
+	r.Parsed.IPs = []netip.Addr{{}}
+	if v := Decide(r, f); v.Do != Deny || v.Rule != "R9" {
+		t.Errorf("zero address: %v %s", v.Do, v.Rule)
+	}
+}
+
+func TestWitnessOf(t *testing.T) {
+	own, next, gone := *ownInstance(), *ownInstance(), *ownInstance()
+	next.ID, next.Addresses = nextID, []netip.Addr{addr("10.0.0.6")}
+	gone.ID, gone.Phase, gone.Addresses = "aws:///us-east-1a/i-0c", cluster.PhaseGone, []netip.Addr{addr("10.0.0.7")}
+	groups := []cluster.NodeGroup{
+		{ID: "b", ReadAt: noon, Instances: []cluster.Instance{next, gone}, Stale: "throttled"},
+		{ID: "a", ReadAt: noon, Instances: []cluster.Instance{own}},
+	}
+	asked := Parsed{DNS: []string{host}, IPs: []netip.Addr{addr("10.0.0.6"), addr("10.0.0.7")}}
+	got := WitnessOf(groups, string(ownID), host, asked)
+	if got.Instance == nil || got.Instance.ID != ownID || got.Group != "a" || got.Stale != "" {
+		t.Errorf("instance %+v of group %q", got.Instance, got.Group)
+	}
+	if want := []cluster.InstanceID{ownID, nextID}; !slices.Equal(got.Claimants, want) {
+		t.Errorf("claimants %v, want %v", got.Claimants, want)
+	}
+	if got.Owners["10.0.0.6"] != nextID || got.Owners["10.0.0.7"] != "" || got.Owners[host] != nextID {
+		t.Errorf("owners %v", got.Owners)
+	}
+	slices.Reverse(groups)
+	if again := WitnessOf(groups, string(ownID), host, asked); !reflect.DeepEqual(got, again) {
+		t.Errorf("the order of groups matters:\n%+v\n%+v", got, again)
+	}
+	if lost := WitnessOf(groups, "aws:///us-east-1a/i-0z", host, asked); lost.Instance != nil || !strings.Contains(lost.Incomplete, "throttled") {
+		t.Errorf("an instance that is not there: %+v", lost)
+	}
+}

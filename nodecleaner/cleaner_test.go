@@ -1,0 +1,206 @@
+package nodecleaner
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// cloud is an inventory that counts its reads.
+type cloud struct {
+	mu     sync.Mutex
+	group  cluster.NodeGroup
+	reads  int
+	broken error
+}
+
+func (c *cloud) Groups(_ context.Context, maxAge time.Duration) ([]cluster.NodeGroup, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken != nil {
+		c.reads++
+		return nil, c.broken
+	}
+	if time.Since(c.group.ReadAt) > maxAge {
+		c.group.ReadAt = time.Now()
+		c.reads++
+	}
+	g := c.group
+	g.Instances = slices.Clone(g.Instances)
+	return []cluster.NodeGroup{g}, nil
+}
+
+func apiNode(name string, id cluster.InstanceID, ready corev1.ConditionStatus) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(time.Now().Add(-2 * time.Hour))},
+		Spec:   corev1.NodeSpec{ProviderID: string(id)},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(time.Now())}}}}
+}
+
+// loop runs the service in a bubble of fake time over a fake API server, which knows
+// neither preconditions nor UIDs: test/services has the real one.
+func loop(t *testing.T, c *cloud, change func(*Config, *Deps), nodes []*corev1.Node, story func(client *fake.Clientset, s *Service)) {
+	t.Helper()
+	client := fake.NewClientset()
+	for _, n := range nodes {
+		if _, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	factory := informers.NewSharedInformerFactory(client, 0)
+	cfg := Config{Mode: ModeDelete, SightInterval: time.Minute, SentGrace: time.Minute, Grace: 10 * time.Minute, KnownFor: time.Hour,
+		MaxShare: 0.2, MassHold: 10 * time.Minute, FreezeFor: 5 * time.Minute, UnledgeredEvery: 10 * time.Second}
+	deps := Deps{Client: client, Informers: factory, Inventory: c, Log: log.WithField("service", "nodecleaner")}
+	if change != nil {
+		change(&cfg, &deps)
+	}
+	s := New(cfg, deps)
+	ctx, cancel := context.WithCancel(t.Context())
+	factory.Start(ctx.Done())
+	done := make(chan error, 1)
+	var beats int
+	go func() { done <- s.Run(ctx, func() { beats++ }) }()
+	story(client, s)
+	cancel()
+	if err := <-done; err != nil || beats == 0 {
+		t.Errorf("Run: %v after %d beats", err, beats)
+	}
+	factory.Shutdown()
+	synctest.Wait()
+}
+
+func has(t *testing.T, client *fake.Clientset, name string) bool {
+	t.Helper()
+	list, err := client.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(list.Items, func(n corev1.Node) bool { return n.Name == name })
+}
+
+func twoNodes() (*cloud, []*corev1.Node) {
+	c := &cloud{group: cluster.NodeGroup{ID: "workers", Target: 1, Instances: []cluster.Instance{
+		{ID: id(0), Phase: cluster.PhaseGone}, {ID: id(1), Phase: cluster.PhaseRunning, Member: true}}}}
+	return c, []*corev1.Node{apiNode("dead", id(0), corev1.ConditionUnknown), apiNode("live", id(1), corev1.ConditionTrue)}
+}
+
+func TestLoopDeletesAfterTheSecondSight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state := t.TempDir()
+		c, nodes := twoNodes()
+		loop(t, c, func(_ *Config, d *Deps) { d.StateDir = state }, nodes, func(client *fake.Clientset, _ *Service) {
+			time.Sleep(59 * time.Second)
+			synctest.Wait()
+			if !has(t, client, "dead") {
+				t.Error("deleted before the second sight")
+			}
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			if has(t, client, "dead") || !has(t, client, "live") {
+				t.Error("the dead Node stays, or the live one goes")
+			}
+			reads := c.reads
+			time.Sleep(3 * time.Hour)
+			synctest.Wait()
+			if c.reads != reads {
+				t.Errorf("%d reads of the cloud in three idle hours", c.reads-reads)
+			}
+		})
+		info, err := os.Stat(filepath.Join(state, "nodes", "dead-uid-dead.json"))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("manifest: %v %v", info, err)
+		}
+		if _, err := os.Stat(filepath.Join(state, "nodecleaner.json")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLoopObserves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, nodes := twoNodes()
+		loop(t, c, func(cfg *Config, _ *Deps) { cfg.Mode = ModeObserve }, nodes, func(client *fake.Clientset, _ *Service) {
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if !has(t, client, "dead") {
+				t.Error("mode observe deleted a Node")
+			}
+		})
+	})
+}
+
+func TestLoopDoesNothingWhileAnotherLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, nodes := twoNodes()
+		var lead sync.Map
+		mayAct := func() (bool, string) { _, ok := lead.Load("yes"); return ok, "another agent leads" }
+		loop(t, c, func(_ *Config, d *Deps) { d.MayAct = mayAct }, nodes, func(client *fake.Clientset, _ *Service) {
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if !has(t, client, "dead") || c.reads != 0 {
+				t.Errorf("an agent that does not lead deletes, or reads the cloud (%d)", c.reads)
+			}
+			lead.Store("yes", true)
+			time.Sleep(70 * time.Second)
+			synctest.Wait()
+			if has(t, client, "dead") {
+				t.Error("the new leader does not delete: taking the lead is no outage")
+			}
+		})
+	})
+}
+
+func TestLoopAsksABrokenCloudSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, nodes := twoNodes()
+		c.broken = os.ErrPermission
+		loop(t, c, nil, nodes, func(client *fake.Clientset, _ *Service) {
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			if !has(t, client, "dead") {
+				t.Error("deleted without a read")
+			}
+			if c.reads > 150 {
+				t.Errorf("%d reads in ten minutes of a cloud that refuses", c.reads)
+			}
+		})
+	})
+}
+
+func TestLoadSetsATornFileAside(t *testing.T) {
+	dir := t.TempDir()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	s := &Service{deps: Deps{StateDir: dir}, log: log.WithField("service", "nodecleaner")}
+	s.memory = Memory{Seen: map[cluster.InstanceID]Record{id(0): {Group: "workers", First: noon, Last: noon, Sent: true}},
+		Watch: map[cluster.NodeName]Watch{"n": {UID: "u"}}, LastRound: time.Now().Add(-time.Hour)}
+	s.save(time.Now(), true)
+	if m := s.load(); len(m.Seen) != 1 || !m.Seen[id(0)].Sent || m.Watch != nil || !m.LastRound.IsZero() {
+		t.Errorf("loaded %+v: the ledger is kept, what was watched an hour ago is not", m)
+	}
+	if err := os.WriteFile(s.path(), []byte(`{"version":1,"memory":{"se`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if m := s.load(); m.Seen != nil {
+		t.Errorf("a torn file gave %+v", m)
+	}
+	if _, err := os.Stat(s.path() + ".bad"); err != nil {
+		t.Errorf("the torn file is not set aside: %v", err)
+	}
+}
