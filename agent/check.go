@@ -51,6 +51,10 @@ func Flatten(err error) []error {
 	return []error{err}
 }
 
+// noGroupsRemedy is what to do when discovery finds nothing.
+const noGroupsRemedy = "set " + Prefix + "_AWS_CLUSTER_NAME and tag the groups k8s.io/cluster-autoscaler/enabled and k8s.io/cluster-autoscaler/NAME, or name them in " +
+	Prefix + "_AWS_GROUPS; see that " + Prefix + "_AWS_REGION is their region"
+
 // checkLimit bounds each thing that is tried.
 const checkLimit = 30 * time.Second
 
@@ -96,7 +100,7 @@ func checkWritable(about, dir, variable string) []Finding {
 }
 
 // right is one thing that the agent must be allowed to do.
-type right struct{ verb, group, resource, sub, namespace string }
+type right struct{ verb, group, resource, sub, namespace, name string }
 
 func (r right) String() string {
 	s := r.verb + " " + r.resource
@@ -105,6 +109,9 @@ func (r right) String() string {
 	}
 	if r.sub != "" {
 		s += "/" + r.sub
+	}
+	if r.name != "" {
+		s += " " + r.name
 	}
 	if r.namespace != "" {
 		s += " in " + r.namespace
@@ -115,15 +122,15 @@ func (r right) String() string {
 // rights lists what the scaler needs; the services add their own.
 func rights(cfg Config) []right {
 	list := []right{
-		{"list", "", "nodes", "", ""}, {"watch", "", "nodes", "", ""}, {"get", "", "nodes", "", ""}, {"update", "", "nodes", "", ""},
-		{"list", "", "pods", "", ""}, {"watch", "", "pods", "", ""}, {"create", "", "pods", "eviction", ""},
-		{"list", "apps", "daemonsets", "", ""}, {"watch", "apps", "daemonsets", "", ""},
-		{"list", "apps", "replicasets", "", ""}, {"watch", "apps", "replicasets", "", ""},
-		{"list", "policy", "poddisruptionbudgets", "", ""}, {"watch", "policy", "poddisruptionbudgets", "", ""},
-		{"list", "coordination.k8s.io", "leases", "", "kube-node-lease"}, {"watch", "coordination.k8s.io", "leases", "", "kube-node-lease"},
-		{"get", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace}, {"create", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace},
-		{"update", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace},
-		{"create", "", "events", "", ""},
+		{"list", "", "nodes", "", "", ""}, {"watch", "", "nodes", "", "", ""}, {"get", "", "nodes", "", "", ""}, {"update", "", "nodes", "", "", ""},
+		{"list", "", "pods", "", "", ""}, {"watch", "", "pods", "", "", ""}, {"create", "", "pods", "eviction", "", ""},
+		{"list", "apps", "daemonsets", "", "", ""}, {"watch", "apps", "daemonsets", "", "", ""},
+		{"list", "apps", "replicasets", "", "", ""}, {"watch", "apps", "replicasets", "", "", ""},
+		{"list", "policy", "poddisruptionbudgets", "", "", ""}, {"watch", "policy", "poddisruptionbudgets", "", "", ""},
+		{"list", "coordination.k8s.io", "leases", "", "kube-node-lease", ""}, {"watch", "coordination.k8s.io", "leases", "", "kube-node-lease", ""},
+		{"get", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, cfg.Lease.Name}, {"create", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, ""},
+		{"update", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, cfg.Lease.Name},
+		{"create", "", "events", "", "", ""},
 	}
 	return append(list, cfg.Parts.rights()...)
 }
@@ -174,7 +181,7 @@ func checkRights(ctx context.Context, cfg Config, client kubernetes.Interface) [
 	for _, r := range list {
 		review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: r.namespace, Verb: r.verb, Group: r.group, Resource: r.resource, Subresource: r.sub,
+				Namespace: r.namespace, Verb: r.verb, Group: r.group, Resource: r.resource, Subresource: r.sub, Name: r.name,
 			}},
 		}, metav1.CreateOptions{})
 		if err != nil {
@@ -214,8 +221,7 @@ func checkCloud(ctx context.Context, cfg Config) []Finding {
 	}
 	if len(groups) == 0 && err == nil {
 		return append(out, Finding{Level: LevelError, About: "cloud", Text: "no node group was found",
-			Remedy: "set " + Prefix + "_AWS_CLUSTER_NAME and tag the groups k8s.io/cluster-autoscaler/enabled and k8s.io/cluster-autoscaler/NAME, or name them in " +
-				Prefix + "_AWS_GROUPS; see that " + Prefix + "_AWS_REGION is theirs"})
+			Remedy: noGroupsRemedy})
 	}
 	for _, g := range groups {
 		out = append(out, checkGroup(g)...)

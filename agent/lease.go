@@ -59,8 +59,8 @@ func (g *gate) MayAct() (bool, string) {
 }
 
 func (g *gate) note(err error) {
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		err = nil // part of every first campaign
+	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+		err = nil // a campaign goes through the others, and a silent API server has a message of its own
 	}
 	g.mu.Lock()
 	g.err = err

@@ -19,8 +19,7 @@ const identifier = "autoscaler-agent"
 // journal, text on errout otherwise. client-go's own log lines are dropped: it
 // repeats a lost connection many times a minute, and the agent says it once.
 func NewLogger(level string, errout io.Writer) *logrus.Logger {
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(klog.Logger{}) // the zero logger is silent; SetOutput leaves errors on stderr
 	log := logrus.New()
 	if l, err := logrus.ParseLevel(level); err == nil {
 		log.SetLevel(l)

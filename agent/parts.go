@@ -75,19 +75,19 @@ func (p Parts) rights() []right {
 	var list []right
 	if p.CSR.Enabled {
 		list = append(list,
-			right{"list", "certificates.k8s.io", "certificatesigningrequests", "", ""},
-			right{"watch", "certificates.k8s.io", "certificatesigningrequests", "", ""},
-			right{"update", "certificates.k8s.io", "certificatesigningrequests", "approval", ""},
-			right{"approve", "certificates.k8s.io", "signers", "", ""})
+			right{"list", "certificates.k8s.io", "certificatesigningrequests", "", "", ""},
+			right{"watch", "certificates.k8s.io", "certificatesigningrequests", "", "", ""},
+			right{"update", "certificates.k8s.io", "certificatesigningrequests", "approval", "", ""},
+			right{"approve", "certificates.k8s.io", "signers", "", "", "kubernetes.io/kubelet-serving"})
 	}
 	if p.Nodecleaner.Enabled {
-		list = append(list, right{"delete", "", "nodes", "", ""})
+		list = append(list, right{"delete", "", "nodes", "", "", ""})
 	}
 	if p.Bootstrap.Enabled {
 		for _, verb := range []string{"get", "list", "create", "update"} {
-			list = append(list, right{verb, "", "secrets", "", "kube-system"})
+			list = append(list, right{verb, "", "secrets", "", "kube-system", ""})
 		}
-		list = append(list, right{"get", "", "configmaps", "", "kube-public"}, right{"get", "", "configmaps", "", "kube-system"})
+		list = append(list, right{"get", "", "configmaps", "", "kube-public", "cluster-info"}, right{"get", "", "configmaps", "", "kube-system", "kubeadm-config"})
 	}
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -210,6 +211,9 @@ func (a *running) statusLine() string {
 	_, readAt, err := a.inventory.Last()
 	a.voice.say("acting", why, "acting", "not acting")
 	a.voice.say("kubernetes", stale, "the API server is heard again", "the Kubernetes facts are old: services wait, nothing is deleted")
+	if !readAt.IsZero() {
+		a.sayGroups()
+	}
 	switch {
 	case stale != "":
 		return "degraded: " + stale
@@ -221,6 +225,31 @@ func (a *running) statusLine() string {
 		return "not acting: " + why
 	}
 	return "acting"
+}
+
+// sayGroups logs what an operator should mend in the node groups, once for each
+// change. Reads that fail are the inventory's to tell.
+func (a *running) sayGroups() {
+	groups, _, err := a.inventory.Last()
+	if none := "no node group was found: "; len(groups) == 0 && err == nil {
+		a.voice.say("groups", none+noGroupsRemedy, "", "nothing can be scaled")
+	} else {
+		a.voice.say("groups", "", "node groups are found", "")
+	}
+	for _, g := range groups {
+		g.Stale = ""
+		var faults []string
+		for _, f := range checkGroup(g) {
+			switch {
+			case f.Level == LevelOK:
+			case f.Remedy != "":
+				faults = append(faults, f.Text+" ("+f.Remedy+")")
+			default:
+				faults = append(faults, f.Text)
+			}
+		}
+		a.voice.say("group "+string(g.ID), strings.Join(faults, "; "), "group "+string(g.ID)+" is in order", "group "+string(g.ID))
+	}
 }
 
 // voice logs a condition once when it starts or changes its words, and once when it

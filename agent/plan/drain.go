@@ -234,7 +234,7 @@ func (w *world) frozen(g *group) (rule, why string) {
 		return RuleUnhealthy, w.unhealthy
 	case !w.fresh(g):
 		return RuleGroupStale, "the group's facts are old"
-	case g.grow > 0:
+	case g.bought:
 		return RuleOneWay, "the group grows in this round"
 	}
 	return "", ""

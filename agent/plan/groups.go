@@ -118,12 +118,12 @@ func (w *world) account() {
 	for i := range w.groups {
 		g := &w.groups[i]
 		g.target = g.Target
+		g.failed = append(g.failed, g.Failures...)
+		w.accountInstances(g)
 		if r, ok := w.out.Resized[g.ID]; ok && w.now.Sub(r.At) < lagFor {
 			g.target = max(g.target, r.To)
 			w.wake(r.At.Add(lagFor))
 		}
-		g.failed = append(g.failed, g.Failures...)
-		w.accountInstances(g)
 		slices.SortFunc(g.failed, func(a, b cluster.Failure) int { // oldest first: history is replayed as it was
 			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Text, b.Text))
 		})
@@ -185,17 +185,29 @@ func (w *world) accountShort(g *group) {
 		since = w.now
 	}
 	set(&w.out.Short, g.ID, since)
-	due := since.Add(orElse(g.Options.MaxNodeProvisionTime, w.p.MaxNodeProvisionTime))
-	if !w.now.Before(due) {
+	patience := orElse(g.Options.MaxNodeProvisionTime, w.p.MaxNodeProvisionTime)
+	if due := since.Add(patience); !w.now.Before(due) {
 		text := fmt.Sprintf("the cloud has not delivered %d of %d instances since %s", short, g.target, stamp(since))
 		w.backOff(g.ID, cluster.Failure{Cause: cluster.CauseOther, Text: text, At: due})
 		w.hold("group", string(g.ID), RuleShort, "%s; look at the group's activities", text)
-		return
+		if w.undelivered(g.ID) {
+			return
+		}
+		since = w.now // the pause is over: the cloud gets another chance
+		set(&w.out.Short, g.ID, since)
 	}
-	w.wake(due)
-	if g.Paused == "" && w.pause(g.ID) == nil {
+	w.wake(since.Add(patience))
+	if g.Paused == "" && !w.undelivered(g.ID) {
 		g.coming += short
 	}
+}
+
+// undelivered tells whether a group is paused for a cause that keeps the cloud from
+// starting instances. That some instance did not join says nothing about the next.
+func (w *world) undelivered(g cluster.GroupID) bool {
+	return slices.ContainsFunc(w.out.Backoff, func(b Backoff) bool {
+		return b.Group == g && b.Cause != cluster.CauseNoJoin && b.Until.After(w.now)
+	})
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

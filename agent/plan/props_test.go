@@ -222,6 +222,17 @@ func checkRestart(t testing.TB, s cluster.Snapshot, p Policy) {
 			t.Fatalf("marked at once after a restart: %s", c)
 		}
 	}
+	if len(s.Outcomes) > 0 {
+		return // a process that starts has no outcomes
+	}
+	after := carriedOut(t, s, plan)
+	after.Outcomes = nil
+	plan2, _ := Decide(after, Memory{}, p)
+	for _, a := range plan2.Actions {
+		if g, ok := a.(Grow); ok {
+			t.Fatalf("a restart buys twice: after\n%s\nthe same pods still want\n%s", plan, g)
+		}
+	}
 }
 
 // world of chance -------------------------------------------------------------------

@@ -126,7 +126,7 @@ func (w *world) buy(a *answer) {
 		if g.grow <= 0 && !(g.raise && g.size > g.target) {
 			continue
 		}
-		w.grew = true
+		w.grew, g.bought = true, true
 		slices.Sort(g.pods)
 		act := Grow{Group: g.ID, From: g.target, To: g.size + g.grow, Pods: g.pods, Expected: g.expected, Rule: RuleGrow}
 		var why []string
@@ -134,7 +134,7 @@ func (w *world) buy(a *answer) {
 			why = append(why, fmt.Sprintf("the target is below the minimum of %d", g.Min))
 		}
 		if a != nil && a.grow[i] > 0 {
-			why = append(why, fmt.Sprintf("%s of %d classes have room nowhere", pods(len(g.pods)+g.expected), g.classes))
+			why = append(why, fmt.Sprintf("no room for %s of %d classes", pods(len(g.pods)+g.expected), g.classes))
 		} else {
 			act.Rule = RuleMin
 		}

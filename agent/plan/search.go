@@ -26,6 +26,9 @@ type search struct {
 }
 
 func (p *problem) search(best int, placed bool, bound int) (packing, bool) {
+	if p.empty == nil && p.hopeless() {
+		return packing{}, false
+	}
 	s := &search{p: p, best: best, bound: bound, steps: searchSteps}
 	if !placed {
 		s.best = p.limit + 1
@@ -152,4 +155,33 @@ func (s *search) close(b, used int, room []int64, taken []int, open bool) bool {
 		s.left[t.load] += t.n
 	}
 	return stop
+}
+
+// hopeless tells that the open bins alone cannot hold everything: an axis or a class
+// lacks room even when nothing else is in the way.
+func (p *problem) hopeless() bool {
+	for j := range p.loads[0].size {
+		var want, have int64
+		for i := range p.loads {
+			want += p.loads[i].size[j] * int64(p.loads[i].count)
+		}
+		for _, b := range p.open {
+			have += max(b[j], 0)
+		}
+		if want > have {
+			return true
+		}
+	}
+	for i := range p.loads {
+		n := 0
+		for b := range p.open {
+			if p.loads[i].on[b] {
+				n += min(fit.Most(p.open[b], p.loads[i].size), p.loads[i].count)
+			}
+		}
+		if n < p.loads[i].count {
+			return true
+		}
+	}
+	return false
 }

@@ -264,7 +264,7 @@ func (v *solver) keep(g int, nodes bool) bool {
 			}
 		}
 	}
-	if len(p.loads) == 0 || p.lowerBound() > v.coming[g] {
+	if len(p.loads) == 0 || p.lowerBound() > v.coming[g] || !p.each(v.coming[g]) {
 		return false
 	}
 	k := pack(p)
@@ -281,6 +281,24 @@ func (v *solver) keep(g int, nodes bool) bool {
 	for i, n := range rest {
 		v.add(which[i], g, n, false)
 		v.a.left[which[i]] -= n
+	}
+	return true
+}
+
+// each tells whether every class for itself would fit into the open bins and n fresh
+// ones.
+func (p *problem) each(n int) bool {
+	for i := range p.loads {
+		l := &p.loads[i]
+		room := n * fit.Most(p.empty, l.size)
+		for b := range p.open {
+			if l.on[b] {
+				room += min(fit.Most(p.open[b], l.size), l.count)
+			}
+		}
+		if room < l.count {
+			return false
+		}
 	}
 	return true
 }

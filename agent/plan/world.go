@@ -53,6 +53,7 @@ type group struct {
 	grow    int // machines added in this round
 	leaving int // machines whose deletion is under way or decided
 	shrinks bool
+	bought  bool // this round raises the target
 	doomed  []doomed
 	failed  []cluster.Failure // all failures to start or to join that are known
 

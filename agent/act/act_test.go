@@ -1,0 +1,279 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// cloud notes what it is asked for.
+type cloud struct {
+	mu    sync.Mutex
+	calls []string
+	err   error
+	enter func()
+}
+
+func (c *cloud) Groups(context.Context) ([]cluster.NodeGroup, error) { return nil, nil }
+
+func (c *cloud) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
+	if c.enter != nil {
+		c.enter()
+	}
+	return c.note(ctx, fmt.Sprintf("resize %s %d %d", id, from, to))
+}
+
+func (c *cloud) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) error {
+	return c.note(ctx, fmt.Sprintf("delete %s %v", id, ids))
+}
+
+func (c *cloud) note(ctx context.Context, call string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, call)
+	return errors.Join(c.err, ctx.Err())
+}
+
+func hand(c *cloud, objects ...runtime.Object) (*Hand, *fake.Clientset, *record.FakeRecorder) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	client := fake.NewClientset(objects...)
+	events := record.NewFakeRecorder(1000)
+	return &Hand{Client: client, Cloud: c, Recorder: events, Log: log.WithField("service", "test")}, client, events
+}
+
+func node(name string, change func(*corev1.Node)) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid-" + kubeUID(cluster.UID(name))},
+		Spec:   corev1.NodeSpec{ProviderID: "aws:///z/" + name},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+	if change != nil {
+		change(n)
+	}
+	return n
+}
+
+func marked(n *corev1.Node) { cordon(n, time.Unix(1700000000, 0)) }
+
+func pod(name, nodeName string, change func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: kubeUID(cluster.UID(name))}, Spec: corev1.PodSpec{NodeName: nodeName}}
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
+func TestGrowIsOneCallAndEventsAreBounded(t *testing.T) {
+	c := &cloud{}
+	h, _, events := hand(c)
+	var pods []cluster.PodKey
+	for i := range 300 {
+		pods = append(pods, cluster.PodKey(fmt.Sprintf("ns/p%03d", i)))
+	}
+	got := h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Grow{Group: "g", From: 0, To: 9, Pods: pods, Rule: "U3", Why: "room"}}})
+	if !slices.Equal(c.calls, []string{"resize g 0 9"}) {
+		t.Errorf("calls %q", c.calls)
+	}
+	if len(got) != 1 || got[0].Action != "grow" || got[0].From != 0 || got[0].To != 9 || got[0].Error != "" || got[0].At.IsZero() {
+		t.Errorf("outcomes %+v", got)
+	}
+	if n := len(events.Events); n != eventsARound+1 {
+		t.Errorf("%d events, want %d", n, eventsARound+1)
+	}
+}
+
+func TestGrowRefusedIsAnOutcomeWithItsKind(t *testing.T) {
+	c := &cloud{err: &provider.Error{Op: "resize", Group: "g", Kind: provider.Conflict, Err: errors.New("target is 4, not 3")}}
+	h, _, events := hand(c)
+	got := h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Grow{Group: "g", From: 3, To: 5}}})
+	if len(got) != 1 || got[0].Kind != "conflict" || !strings.Contains(got[0].Error, "target is 4") {
+		t.Errorf("outcomes %+v", got)
+	}
+	if e := <-events.Events; !strings.Contains(e, "FailedToScaleUpGroup") {
+		t.Errorf("event %q", e)
+	}
+}
+
+func TestCordonAndUncordonTouchOnlyOurs(t *testing.T) {
+	theirs := func(n *corev1.Node) {
+		n.Spec.Unschedulable = true
+		n.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}
+	}
+	for name, c := range map[string]struct {
+		change        func(*corev1.Node)
+		schedulable   bool // after cordon and uncordon
+		annotatedOnce bool
+	}{
+		"fresh":               {nil, true, true},
+		"cordoned by another": {theirs, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, client, _ := hand(&cloud{}, node("n", c.change))
+			h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Cordon{Node: "n", UID: "uid-n"}}})
+			n := get(t, client, "n")
+			_, annotated := n.Annotations[cluster.AnnotationCordoned]
+			if !n.Spec.Unschedulable || !slices.ContainsFunc(n.Spec.Taints, isOurs) || annotated != c.annotatedOnce {
+				t.Errorf("cordoned: %+v %v", n.Spec, n.Annotations)
+			}
+			h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Uncordon{Node: "n", UID: "uid-n"}}})
+			n = get(t, client, "n")
+			if n.Spec.Unschedulable == c.schedulable || slices.ContainsFunc(n.Spec.Taints, isOurs) || len(n.Annotations) != 0 {
+				t.Errorf("uncordoned: %+v %v", n.Spec, n.Annotations)
+			}
+			if c.change != nil && len(n.Spec.Taints) != 1 {
+				t.Errorf("a foreign taint is gone: %v", n.Spec.Taints)
+			}
+		})
+	}
+}
+
+func get(t *testing.T, client *fake.Clientset, name string) *corev1.Node {
+	t.Helper()
+	n, err := client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestCordonRetriesAConflictAndRefusesAnotherNode(t *testing.T) {
+	h, client, _ := hand(&cloud{}, node("n", nil))
+	conflicts := 2
+	client.PrependReactor("update", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if conflicts--; conflicts >= 0 {
+			return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n", errors.New("changed"))
+		}
+		return false, nil, nil
+	})
+	got := h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Cordon{Node: "n", UID: "uid-n"}}})
+	if got[0].Error != "" || !get(t, client, "n").Spec.Unschedulable {
+		t.Errorf("after two conflicts: %+v", got)
+	}
+	got = h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Uncordon{Node: "n", UID: "another"}}})
+	if got[0].Error == "" || !get(t, client, "n").Spec.Unschedulable {
+		t.Errorf("a node of another UID was changed: %+v", got)
+	}
+}
+
+func TestEvictCarriesUIDAndGrace(t *testing.T) {
+	h, client, _ := hand(&cloud{}, pod("p", "n", nil))
+	var seen []*policyv1.Eviction
+	var refuse error
+	client.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if a.GetSubresource() == "eviction" {
+			seen = append(seen, a.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction))
+			return true, nil, refuse
+		}
+		return false, nil, nil
+	})
+	evict := plan.Plan{Actions: []plan.Action{plan.Evict{Pod: "ns/p", UID: "u1", Node: "n", Grace: 30 * time.Second}}}
+	got := h.Do(t.Context(), evict)
+	if len(seen) != 1 || string(*seen[0].DeleteOptions.Preconditions.UID) != "u1" || *seen[0].DeleteOptions.GracePeriodSeconds != 30 || got[0].Error != "" {
+		t.Fatalf("evictions %+v, outcomes %+v", seen, got)
+	}
+	refuse = apierrors.NewTooManyRequests("disruption budget", 10)
+	if got = h.Do(t.Context(), evict); got[0].Kind != "TooManyRequests" {
+		t.Errorf("a refused eviction gives %+v", got)
+	}
+	refuse = apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "p")
+	if got = h.Do(t.Context(), evict); got[0].Error != "" {
+		t.Errorf("a pod that is gone gives %+v", got)
+	}
+}
+
+func TestTerminateLooksOnceMore(t *testing.T) {
+	daemon := func(p *corev1.Pod) {
+		yes := true
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: &yes}}
+	}
+	for name, c := range map[string]struct {
+		node    *corev1.Node
+		pods    []*corev1.Pod
+		act     plan.Terminate
+		deleted bool
+		why     string
+	}{
+		"empty":            {node("n", marked), nil, plan.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"daemon only":      {node("n", marked), []*corev1.Pod{pod("d", "n", daemon)}, plan.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"finished only":    {node("n", marked), []*corev1.Pod{pod("f", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, plan.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"work came":        {node("n", marked), []*corev1.Pod{pod("w", "n", nil)}, plan.Terminate{Node: "n", NodeUID: "uid-n"}, false, "pod ns/w is on node n"},
+		"work elsewhere":   {node("n", marked), []*corev1.Pod{pod("w", "other", nil)}, plan.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"uncordoned":       {node("n", nil), nil, plan.Terminate{Node: "n", NodeUID: "uid-n"}, false, "no longer carries"},
+		"another node now": {node("n", marked), nil, plan.Terminate{Node: "n", NodeUID: "old"}, false, "another one now"},
+		"node is gone":     {nil, nil, plan.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"never joined":     {node("other", nil), nil, plan.Terminate{}, true, ""},
+		"joined after all": {node("n", nil), nil, plan.Terminate{}, false, "has become node n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []runtime.Object
+			if c.node != nil {
+				objects = append(objects, c.node)
+			}
+			for _, p := range c.pods {
+				objects = append(objects, p)
+			}
+			cl := &cloud{}
+			h, _, _ := hand(cl, objects...)
+			c.act.Group, c.act.Instance = "g", "aws:///z/n"
+			got := h.Do(t.Context(), plan.Plan{Actions: []plan.Action{c.act}})
+			if (len(cl.calls) == 1) != c.deleted || len(got) != 1 || !strings.Contains(got[0].Error, c.why) || (got[0].Error == "") != c.deleted {
+				t.Errorf("calls %q, outcomes %+v", cl.calls, got)
+			}
+		})
+	}
+}
+
+func TestTerminationsOfAGroupAreOneCallWithErrorsToEach(t *testing.T) {
+	c := &cloud{err: errors.Join(&provider.Error{Op: "delete", Group: "g", Instance: "aws:///z/b", Kind: provider.Exhausted, Err: errors.New("no")})}
+	h, _, _ := hand(c, node("a", marked), node("b", marked))
+	got := h.Do(t.Context(), plan.Plan{Actions: []plan.Action{
+		plan.Terminate{Group: "g", Instance: "aws:///z/a", Node: "a", NodeUID: "uid-a"},
+		plan.Terminate{Group: "g", Instance: "aws:///z/b", Node: "b", NodeUID: "uid-b"},
+	}})
+	if !slices.Equal(c.calls, []string{"delete g [aws:///z/a aws:///z/b]"}) {
+		t.Errorf("calls %q", c.calls)
+	}
+	if got[0].Error != "" || got[1].Kind != "exhausted" {
+		t.Errorf("outcomes %+v", got)
+	}
+}
+
+func TestStopFinishesTheActionItIsInAndStartsNoOther(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &cloud{enter: cancel} // SIGTERM arrives while the first resize is under way
+	h, _, _ := hand(c)
+	got := h.Do(ctx, plan.Plan{Actions: []plan.Action{plan.Grow{Group: "a", To: 1}, plan.Grow{Group: "b", To: 1}}})
+	if len(got) != 1 || got[0].Group != "a" || got[0].Error != "" || len(c.calls) != 1 {
+		t.Errorf("calls %q, outcomes %+v", c.calls, got)
+	}
+}
+
+func TestLosingTheLeaseEndsTheRound(t *testing.T) {
+	c := &cloud{}
+	h, _, _ := hand(c)
+	h.MayAct = func() (bool, string) { return len(c.calls) == 0, "lost" }
+	h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Grow{Group: "a", To: 1}, plan.Grow{Group: "b", To: 1}}})
+	if len(c.calls) != 1 {
+		t.Errorf("calls %q, want one", c.calls)
+	}
+}

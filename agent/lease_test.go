@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func testGate(client *fake.Clientset) *gate {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return &gate{identity: "me", client: client, log: log.WithField("service", "test"), heard: func() {},
+		cfg: LeaseConfig{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 1200 * time.Millisecond, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 50 * time.Millisecond}}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("%s did not come about within 10s", what)
+}
+
+func TestLosingTheLeaseStopsActingAndComesBack(t *testing.T) {
+	client := fake.NewClientset()
+	var down atomic.Bool
+	client.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return down.Load(), nil, errors.New("connection refused")
+	})
+	g := testGate(client)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx, func() {}) }()
+	may := func() bool { ok, _ := g.MayAct(); return ok }
+	eventually(t, "acting", may)
+	down.Store(true)
+	eventually(t, "not acting", func() bool { return !may() })
+	down.Store(false)
+	eventually(t, "acting again", may)
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("a stop is no error: %v", err)
+	}
+}
+
+func TestAnotherAutoscalersLease(t *testing.T) {
+	g := testGate(fake.NewClientset())
+	g.leading = true
+	holder, lasts := "cluster-autoscaler-7f", int32(15)
+	lease := func(renewed time.Time) *coordinationv1.Lease {
+		at := metav1.NewMicroTime(renewed)
+		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &lasts, RenewTime: &at}}
+	}
+	g.saw(lease(time.Now().Add(-time.Hour)), true)
+	if ok, why := g.MayAct(); !ok {
+		t.Errorf("a Lease that nobody renews stops the agent: %s", why)
+	}
+	g.saw(lease(time.Now()), false)
+	if ok, why := g.MayAct(); ok || !strings.Contains(why, holder) || !strings.Contains(why, "stop") {
+		t.Errorf("acting beside %s: %v %q", holder, ok, why)
+	}
+	g.saw(nil, false)
+	if ok, _ := g.MayAct(); !ok {
+		t.Error("the other's Lease is gone and the agent does not act")
+	}
+}

@@ -1,0 +1,185 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// cloud answers what the test says, after a delay.
+type cloud struct {
+	mu     sync.Mutex
+	groups []cluster.NodeGroup
+	err    error
+	takes  time.Duration
+	reads  int
+}
+
+func (c *cloud) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads++
+	time.Sleep(c.takes)
+	return append([]cluster.NodeGroup(nil), c.groups...), errors.Join(c.err, ctx.Err())
+}
+
+func (c *cloud) Resize(context.Context, cluster.GroupID, int, int) error { return nil }
+
+func (c *cloud) Delete(context.Context, cluster.GroupID, ...cluster.InstanceID) error { return nil }
+
+func (c *cloud) set(err error, groups ...cluster.NodeGroup) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err, c.groups = err, groups
+}
+
+func inventory(c *cloud) *Inventory {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return NewInventory(c, 2*time.Second, 30*time.Second, 25*time.Second, log.WithField("service", "test"))
+}
+
+func TestReadsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{groups: []cluster.NodeGroup{{ID: "g", Target: 3}}, takes: time.Second}
+		i := inventory(c)
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				if groups, err := i.Groups(t.Context(), time.Minute); err != nil || len(groups) != 1 {
+					t.Errorf("groups %v, %v", groups, err)
+				}
+			})
+		}
+		wg.Wait()
+		if _, err := i.Groups(t.Context(), time.Minute); err != nil || c.reads != 1 {
+			t.Errorf("%d reads, want one for all", c.reads)
+		}
+		time.Sleep(2 * time.Minute)
+		if _, err := i.Groups(t.Context(), time.Minute); err != nil || c.reads != 2 {
+			t.Errorf("%d reads, want a second when the first is old", c.reads)
+		}
+	})
+}
+
+func TestLastGoodFactsOutliveFailures(t *testing.T) {
+	boom := &provider.Error{Op: "read", Kind: provider.Transient, Err: errors.New("throttled")}
+	full := []cluster.NodeGroup{{ID: "a", Target: 3}, {ID: "b", Target: 4}}
+	for name, c := range map[string]struct {
+		err    error
+		groups []cluster.NodeGroup
+		want   map[cluster.GroupID]string // target and staleness
+	}{
+		"nothing read":    {boom, nil, map[cluster.GroupID]string{"a": "stale 3", "b": "stale 4"}},
+		"one missing":     {boom, []cluster.NodeGroup{{ID: "a", Target: 5}}, map[cluster.GroupID]string{"a": "live 5", "b": "stale 4"}},
+		"one partial":     {boom, []cluster.NodeGroup{{ID: "a", Target: 5}, {ID: "b", Stale: "cut short"}}, map[cluster.GroupID]string{"a": "live 5", "b": "stale 4"}},
+		"one really gone": {nil, []cluster.NodeGroup{{ID: "a", Target: 5}}, map[cluster.GroupID]string{"a": "live 5"}},
+		"new and stale":   {boom, []cluster.NodeGroup{{ID: "a", Target: 3}, {ID: "b", Target: 4}, {ID: "c", Stale: "no template"}}, map[cluster.GroupID]string{"a": "live 3", "b": "live 4", "c": "stale 0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cl := &cloud{groups: full}
+			i := inventory(cl)
+			if _, err := i.Groups(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			cl.set(c.err, c.groups...)
+			groups, err := i.Groups(t.Context(), 0)
+			if (err == nil) != (c.err == nil) || len(groups) != len(c.want) {
+				t.Fatalf("groups %+v, %v", groups, err)
+			}
+			for _, g := range groups {
+				word := "live "
+				if g.Stale != "" {
+					word = "stale "
+				}
+				if got := word + string(rune('0'+g.Target)); got != c.want[g.ID] {
+					t.Errorf("%s is %q, want %q (%s)", g.ID, got, c.want[g.ID], g.Stale)
+				}
+			}
+			cl.set(nil, full...)
+			if groups, err := i.Groups(t.Context(), 0); err != nil || len(groups) != 2 || groups[0].Stale != "" || groups[1].Stale != "" {
+				t.Errorf("after recovery: %+v, %v", groups, err)
+			}
+		})
+	}
+}
+
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{groups: []cluster.NodeGroup{{ID: "g"}}}
+		i := inventory(c)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- i.Run(ctx, func() {}) }()
+		reads := func(d time.Duration) int {
+			before := c.reads
+			time.Sleep(d)
+			synctest.Wait()
+			return c.reads - before
+		}
+		reads(time.Second)
+		if n := reads(5 * time.Minute); n != 10 {
+			t.Errorf("%d reads in 5 idle minutes, want 10", n)
+		}
+		i.Hurry(true)
+		if n := reads(61 * time.Second); n < 30 || n > 32 {
+			t.Errorf("%d reads in a busy minute, want about 31", n)
+		}
+		c.set(&provider.Error{Kind: provider.Transient, Err: errors.New("throttled")})
+		if n := reads(5 * time.Minute); n > 16 {
+			t.Errorf("%d reads in 5 minutes of throttling, want the slow pace after a few", n)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTemplatesLearnFromNodesOfTheSameSpec(t *testing.T) {
+	c := &cloud{groups: []cluster.NodeGroup{{ID: "g", Template: cluster.Template{Spec: "v1"}, Instances: []cluster.Instance{{ID: "old", Member: true}}}}}
+	i := inventory(c)
+	ctx := t.Context()
+	read := func() {
+		if _, err := i.Groups(ctx, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read()
+	computed := cluster.Resources{MilliCPU: 1900, Memory: 7 << 30, Extended: map[string]int64{"nvidia.com/gpu": 1}}
+	group := cluster.NodeGroup{ID: "g", Template: cluster.Template{Spec: "v1", Allocatable: computed},
+		Instances: []cluster.Instance{{ID: "old", Member: true}, {ID: "new", Member: true}}}
+	c.set(nil, group)
+	read()
+	group.Template.Spec = "v2"
+	group.Instances = append(group.Instances, cluster.Instance{ID: "newer", Member: true})
+	c.set(nil, group)
+	read()
+	specs := i.Specs()
+	if specs["old"] != "" || specs["new"] != "v1" || specs["newer"] != "v2" {
+		t.Fatalf("specs %v", specs)
+	}
+	nodes := []cluster.Node{
+		{ProviderID: "old", Ready: cluster.StatusTrue, Allocatable: cluster.Resources{MilliCPU: 1, Memory: 1}},
+		{ProviderID: "new", Ready: cluster.StatusTrue, Allocatable: cluster.Resources{MilliCPU: 1800, Memory: 6 << 30, Pods: 110}},
+		{ProviderID: "newer", Ready: cluster.StatusFalse, Allocatable: cluster.Resources{MilliCPU: 7, Memory: 7}},
+	}
+	group.Template.Spec = "v1"
+	got := correct([]cluster.NodeGroup{group}, nodes, specs)[0].Template.Allocatable
+	if got.MilliCPU != 1800 || got.Memory != 6<<30 || got.Pods != 110 || got.Extended["nvidia.com/gpu"] != 1 {
+		t.Errorf("learnt %+v", got)
+	}
+	group.Template.Spec = "v2"
+	if got := correct([]cluster.NodeGroup{group}, nodes, specs)[0].Template.Allocatable; got.MilliCPU != 1900 {
+		t.Errorf("a node that is not Ready taught %+v", got)
+	}
+}
