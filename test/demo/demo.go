@@ -170,7 +170,8 @@ func (d *demo) makeGroup(ctx context.Context) error {
 		return err
 	}
 	d.screen.Step("worker group %q: %s, min 0, max %d, %d bytes of generated user data in its launch template", groupName, d.InstanceType, d.Max, len(userData))
-	return nil
+	d.screen.Status("waiting for the agent to discover the group by its tags")
+	return d.w.WaitForGroup(ctx, d.Agent, groupName)
 }
 
 func (d *demo) scaleUp(ctx context.Context) error {

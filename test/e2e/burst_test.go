@@ -35,7 +35,6 @@ func TestBurstIsOneCall(t *testing.T) {
 			s := newScene(t, func(o *world.Options) { o.Fast = tc.fast })
 			s.start()
 			s.workers(world.Workers{Name: "workers", Max: 40})
-			s.journal(30*time.Second, "workers")
 			pending := s.firstUnschedulable()
 			s.deploy("burst", 300, tc.cpu, tc.memory)
 			s.until(3*time.Minute, "300 Running", func() bool { return s.running("burst") == 300 })
@@ -57,7 +56,6 @@ func TestLonePods(t *testing.T) {
 	s := newScene(t, nil)
 	s.start()
 	s.workers(world.Workers{Name: "workers", Max: 40})
-	s.journal(30*time.Second, "workers")
 	var took []time.Duration
 	for i := range 5 {
 		pending := s.firstUnschedulable()

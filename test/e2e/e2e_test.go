@@ -125,6 +125,9 @@ func (s *scene) workers(g world.Workers) {
 	if err := s.w.PutWorkers(g); err != nil {
 		s.t.Fatal(err)
 	}
+	if err := s.w.WaitForGroup(s.t.Context(), s.binary, g.Name); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // deploy makes a deployment of n pods with the given requests.

@@ -9,6 +9,7 @@ package world
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -148,6 +150,9 @@ func (w *World) PutWorkers(g Workers) error {
 // WorkerEnv is the file that the agent publishes its join values to.
 func (w *World) WorkerEnv() string { return filepath.Join(w.Dir, "worker.env") }
 
+// Socket is the agent's local API.
+func (w *World) Socket() string { return filepath.Join(w.Dir, "agent.sock") }
+
 // StateDir is the agent's state directory.
 func (w *World) StateDir() string { return filepath.Join(w.Dir, "state") }
 
@@ -159,7 +164,7 @@ func (w *World) AgentEnv(kubeconfig string) []string {
 		"AUTOSCALER_KUBECONFIG=" + kubeconfig,
 		"AUTOSCALER_NODE_NAME=leader",
 		"AUTOSCALER_STATE_DIR=" + w.StateDir(),
-		"AUTOSCALER_SOCKET=" + filepath.Join(w.Dir, "agent.sock"),
+		"AUTOSCALER_SOCKET=" + w.Socket(),
 		"AUTOSCALER_LISTEN=127.0.0.1:0",
 		"AUTOSCALER_AWS_CLUSTER_NAME=" + ClusterName,
 		"AUTOSCALER_BOOTSTRAP_FILE=" + w.WorkerEnv(),
@@ -253,6 +258,32 @@ func (w *World) RenderUserData(ctx context.Context, binary string) ([]byte, erro
 	return out, nil
 }
 
+// WaitForGroup waits until the agent knows a group, by its own `status`.
+func (w *World) WaitForGroup(ctx context.Context, binary, group string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 90*time.Second, fmt.Errorf("the agent did not discover group %s within 90s", group))
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var status struct{ Groups []struct{ ID string } }
+		out, err := exec.CommandContext(ctx, binary, "status", "--socket", w.Socket(), "--output", "json").Output()
+		if err == nil {
+			err = json.Unmarshal(out, &status)
+		}
+		if err == nil && slices.ContainsFunc(status.Groups, func(g struct{ ID string }) bool { return g.ID == group }) {
+			return nil
+		}
+		if err := w.ended(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
 // ended tells when the agent that was started last has ended.
 func (w *World) ended() error {
 	w.mu.Lock()
@@ -263,7 +294,7 @@ func (w *World) ended() error {
 	p := w.processes[len(w.processes)-1]
 	select {
 	case <-p.Done:
-		return fmt.Errorf("the agent ended before it published join values: %v", p.Err)
+		return fmt.Errorf("the agent has ended: %v", p.Err)
 	default:
 		return nil
 	}
