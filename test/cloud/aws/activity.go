@@ -71,7 +71,9 @@ func (a *activity) elements() []el {
 		x("StartTime", a.Start),
 	}
 	if !a.End.IsZero() {
-		e = append(e, x("EndTime", a.End))
+		// Whole seconds, unlike StartTime: a short activity seems to end
+		// before it began (kubernetes/autoscaler issue 1263 shows one).
+		e = append(e, x("EndTime", brief(a.End)))
 	}
 	return append(e,
 		x("StatusCode", a.Status),

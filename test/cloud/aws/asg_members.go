@@ -88,7 +88,7 @@ func (c *Cloud) setProcesses(r *request, set func(*group, string)) ([]el, *apiEr
 	// What happened while a check was off is found when it is on again.
 	for _, id := range g.members {
 		i := r.world.instances[id]
-		if i.state != "pending" && i.state != "running" && !strings.HasPrefix(i.lifecycle, "Terminating") {
+		if i.state != "pending" && i.state != "running" && !ending(i.lifecycle) {
 			i.notified = false
 			c.noticeDead(i)
 		}

@@ -48,12 +48,9 @@ func (c *Cloud) terminateInGroup(r *request) ([]el, *apiError) {
 		return nil, missing("ShouldDecrementDesiredCapacity")
 	}
 	g := r.world.groups[i.group]
-	if strings.HasPrefix(i.lifecycle, "Terminating") {
-		what := "A"
-		if i.act != nil {
-			what = "Scaling activity " + i.act.ID
-		}
-		return nil, fail("ScalingActivityInProgress", what+" is in progress and blocks this action")
+	if ending(i.lifecycle) {
+		// The words are those of kubernetes/kops issue 6900.
+		return nil, fail("ScalingActivityInProgress", "Activity "+i.act.ID+" is in progress.")
 	}
 	cause := fmt.Sprintf("At %s instance %s was taken out of service in response to a user request", brief(time.Now()), id)
 	// Standby is outside of the desired capacity, so there is nothing to lower.
@@ -226,6 +223,9 @@ func (c *Cloud) deleteGroup(r *request) ([]el, *apiError) {
 	g, err := r.group()
 	if err != nil {
 		return nil, err
+	}
+	if r.world.running(g.name, "") != nil && !r.p.boolean("ForceDelete") {
+		return nil, fail("ScalingActivityInProgress", "You cannot delete an AutoScalingGroup while there are scaling activities in progress for that group.")
 	}
 	if len(g.members) > 0 && !r.p.boolean("ForceDelete") {
 		return nil, fail("ResourceInUse", "You cannot delete an AutoScalingGroup while there are instances or pending Spot instance request(s) still in the group.")

@@ -10,21 +10,23 @@ import (
 type pool struct{ zone, instanceType string }
 
 // NoCapacity lets launches of an instance type in a zone fail with
-// InsufficientInstanceCapacity. Both may be "*"; a zone may be its letter.
-func (c *Cloud) NoCapacity(zone, instanceType string) { c.setPool(zone, instanceType, true) }
+// InsufficientInstanceCapacity. Both may be globs; a zone may be its letter.
+func (c *Cloud) NoCapacity(zone, instanceType string) { c.LimitCapacity(zone, instanceType, 0) }
 
-// HasCapacity undoes NoCapacity of the same zone and type.
-func (c *Cloud) HasCapacity(zone, instanceType string) { c.setPool(zone, instanceType, false) }
+// HasCapacity undoes NoCapacity and LimitCapacity of the same zone and type.
+func (c *Cloud) HasCapacity(zone, instanceType string) { c.LimitCapacity(zone, instanceType, -1) }
 
-func (c *Cloud) setPool(zone, instanceType string, empty bool) {
+// LimitCapacity lets n more launches of an instance type in a zone succeed and
+// then is NoCapacity. Terminations give nothing back. A negative n is no limit.
+func (c *Cloud) LimitCapacity(zone, instanceType string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(zone) == 1 && zone != "*" {
 		zone = c.opts.Region + zone
 	}
 	p := pool{zone, instanceType}
-	if delete(c.pools, p); empty {
-		c.pools[p] = true
+	if delete(c.pools, p); n >= 0 {
+		c.pools[p] = n
 	}
 }
 
@@ -36,23 +38,40 @@ func (c *Cloud) Quota(vcpus int) {
 	c.quota = vcpus
 }
 
+// InstanceLimit limits the number of instances that run or are about to, as
+// accounts with the old kind of limit have it; 0 is no limit.
+func (c *Cloud) InstanceLimit(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limit = n
+}
+
 func (c *Cloud) exhausted(zone, instanceType string) bool {
-	for p := range c.pools {
-		if matches(p.zone, zone) && matches(p.instanceType, instanceType) {
+	for p, left := range c.pools {
+		if left == 0 && matches(p.zone, zone) && matches(p.instanceType, instanceType) {
 			return true
 		}
 	}
 	return false
 }
 
-func (c *Cloud) vcpusInUse() int {
-	n := 0
-	for _, i := range c.world.instances {
-		if i.state == "pending" || i.state == "running" {
-			n += c.types[i.instanceType].VCPU
+// draw takes a launch out of every pool that it belongs to.
+func (c *Cloud) draw(zone, instanceType string) {
+	for p, left := range c.pools {
+		if left > 0 && matches(p.zone, zone) && matches(p.instanceType, instanceType) {
+			c.pools[p]--
 		}
 	}
-	return n
+}
+
+func (c *Cloud) inUse() (instances, vcpus int) {
+	for _, i := range c.world.instances {
+		if i.state == "pending" || i.state == "running" {
+			instances++
+			vcpus += c.types[i.instanceType].VCPU
+		}
+	}
+	return instances, vcpus
 }
 
 // refusal is EC2's answer to a launch that it will not do, in the words that
@@ -65,6 +84,7 @@ func (c *Cloud) refusal(g *group, zone string, o choice) string {
 		return ""
 	}
 	t, known := c.types[o.instanceType]
+	instances, vcpus := c.inUse()
 	switch {
 	case o.instanceType == "":
 		return "You must use a valid fully-formed launch template. The request must contain the parameter InstanceType. Launching EC2 instance failed."
@@ -74,7 +94,9 @@ func (c *Cloud) refusal(g *group, zone string, o choice) string {
 		return "You must use a valid fully-formed launch template. The request must contain the parameter ImageId. Launching EC2 instance failed."
 	case c.badImage[o.version.ImageID]:
 		return prefix("InvalidAMIID.NotFound") + "The image id '[" + o.version.ImageID + "]' does not exist. Launching EC2 instance failed."
-	case c.quota > 0 && c.vcpusInUse()+t.VCPU > c.quota:
+	case c.limit > 0 && instances >= c.limit:
+		return prefix("InstanceLimitExceeded") + fmt.Sprintf("You have requested more instances (%d) than your current instance limit of %d allows for the specified instance type. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit. Launching EC2 instance failed.", instances+1, c.limit)
+	case c.quota > 0 && vcpus+t.VCPU > c.quota:
 		return prefix("VcpuLimitExceeded") + fmt.Sprintf("You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit. Launching EC2 instance failed.", c.quota)
 	case c.exhausted(zone, o.instanceType):
 		var others []string

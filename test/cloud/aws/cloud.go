@@ -21,12 +21,21 @@ type Options struct {
 	Seed      uint64   // of everything random; 0 picks one, Seed tells which
 
 	LaunchDelay          time.Duration // from a changed target to a Pending instance, default 200ms
-	BootDelay            time.Duration // from Pending to running and InService, default 1s
+	BootDelay            time.Duration // from pending to running, default 1s
+	ServiceDelay         time.Duration // from running to InService, default none
 	TerminateDelay       time.Duration // from shutting-down to terminated, default 1s
 	TerminatedVisibleFor time.Duration // how long DescribeInstances shows it then, default 1h
+	LeaveDelay           time.Duration // how long a group lists it as Terminated then, default not at all
 	HealthCheckDelay     time.Duration // until a group notices a dead instance, default 1s
 	RetryDelay           time.Duration // until a group tries a failed launch again, default 3s
 	Jitter               float64       // share by which each delay varies, 0 to 1
+
+	// Latency is how long every answer takes at least, default 3ms. It must not
+	// be nothing: smithy-go closes the request's body once it has the head of
+	// an answer, and an answer that overtakes net/http's write loop makes the
+	// SDK kill its own connection (aws-sdk-go-v2 issue 2737). No network is
+	// that fast.
+	Latency time.Duration
 
 	MaxPage  int  // caps every page of every list, 0 keeps AWS's own limits
 	ReuseIPs bool // give a new instance the lowest free address, as a small subnet would
@@ -73,12 +82,15 @@ type Cloud struct {
 	faults   []*armed
 	calls    []Call
 	counts   map[string]int
-	pools    map[pool]bool // capacity that is gone
+	pools    map[pool]int // what is left where capacity is limited
 	badImage map[string]bool
 	quota    int // vCPUs, 0 is unlimited
+	limit    int // instances, 0 is unlimited
+	spoiled  []BootFault
 	nextIP   map[string]int
 	metadata map[string]*metadataServer // by instance ID
 	console  map[string]string          // by instance ID
+	tokens   map[string]any             // answers by action and client token
 	notices  []func()
 	noticed  *sync.Cond
 	closed   bool
@@ -105,11 +117,12 @@ func New(opts Options) (*Cloud, error) {
 		lag:      map[string]time.Duration{},
 		keys:     map[string]*credentials{},
 		counts:   map[string]int{},
-		pools:    map[pool]bool{},
+		pools:    map[pool]int{},
 		badImage: map[string]bool{},
 		nextIP:   map[string]int{},
 		metadata: map[string]*metadataServer{},
 		console:  map[string]string{},
+		tokens:   map[string]any{},
 		rearm:    make(chan struct{}, 1),
 		done:     make(chan struct{}),
 	}
@@ -123,7 +136,7 @@ func New(opts Options) (*Cloud, error) {
 		ErrorLog:          log.New(io.Discard, "", 0),
 		ReadHeaderTimeout: time.Minute,
 	}
-	c.background.Add(3)
+	c.background.Add(2)
 	go c.runClock()
 	go c.runNotices()
 	go func() {
@@ -158,6 +171,9 @@ func (o Options) withDefaults() Options {
 		}
 		*d = max(*d, 0)
 	}
+	def(&o.Latency, 3*time.Millisecond)
+	def(&o.ServiceDelay, 0)
+	def(&o.LeaveDelay, 0)
 	def(&o.LaunchDelay, 200*time.Millisecond)
 	def(&o.BootDelay, time.Second)
 	def(&o.TerminateDelay, time.Second)
@@ -168,7 +184,8 @@ func (o Options) withDefaults() Options {
 }
 
 // Close stops the server, the clock and every metadata listener, and waits
-// for them. Callbacks under way are not waited for.
+// for server and clock. A callback under way is not waited for, so it may call
+// Close.
 func (c *Cloud) Close() {
 	c.mu.Lock()
 	if c.closed {
@@ -210,6 +227,9 @@ func (c *Cloud) Env() []string {
 		"AWS_DEFAULT_REGION=" + c.opts.Region,
 		"AWS_ACCESS_KEY_ID=" + k.AccessKeyID,
 		"AWS_SECRET_ACCESS_KEY=" + k.SecretAccessKey,
+		"AWS_SESSION_TOKEN=",
+		"AWS_CONFIG_FILE=/dev/null",
+		"AWS_SHARED_CREDENTIALS_FILE=/dev/null",
 		"AWS_EC2_METADATA_DISABLED=true",
 	}
 }
@@ -225,6 +245,10 @@ func (c *Cloud) EnvOn(instanceID string) ([]string, error) {
 		"AWS_ENDPOINT_URL=" + c.Endpoint(),
 		"AWS_REGION=" + c.opts.Region,
 		"AWS_DEFAULT_REGION=" + c.opts.Region,
+		"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_SESSION_TOKEN=",
+		"AWS_CONFIG_FILE=/dev/null",
+		"AWS_SHARED_CREDENTIALS_FILE=/dev/null",
+		"AWS_EC2_METADATA_DISABLED=false",
 		"AWS_EC2_METADATA_SERVICE_ENDPOINT=" + endpoint,
 	}, nil
 }
@@ -238,7 +262,6 @@ func (c *Cloud) notify(f func()) {
 // runNotices makes the callbacks one by one, so that whoever listens sees
 // states in their order and may call the Cloud from a callback.
 func (c *Cloud) runNotices() {
-	defer c.background.Done()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {

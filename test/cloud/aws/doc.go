@@ -17,6 +17,14 @@
 // refresh, launch configurations, RunInstances, EBS volumes, IAM policies
 // (use Fault with Forbidden instead).
 //
+// Where it is simpler than AWS: one VPC 10.0.0.0/16 with a subnet per zone and
+// one network interface per instance; every image exists until RemoveImage;
+// health checks look at the EC2 state only and heed no grace period; the
+// hop limit of the metadata service is shown and not enforced; a group counts
+// weighted capacity, but an override's weight is not checked against others.
+// EC2 answers a wrong secret with AuthFailure, as the real one does, where the
+// other services say SignatureDoesNotMatch or InvalidSignatureException.
+//
 // What it refuses: an action that it does not know is answered as AWS answers
 // one that does not exist (InvalidAction, or UnknownOperationException for
 // JSON). A parameter that AWS knows and this package does not emulate is

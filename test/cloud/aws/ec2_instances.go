@@ -179,13 +179,18 @@ func (c *Cloud) instanceElements(i *instance) []el {
 			x("arn", "arn:aws:iam::"+c.opts.AccountID+":instance-profile/"+p),
 			x("id", fmt.Sprintf("AIPA%016X", c.fingerprint(p)))))
 	}
-	return append(e,
+	return append(e, i.optionElements(t)...)
+}
+
+// optionElements are the settings that an instance was launched with.
+func (i *instance) optionElements(t InstanceType) []el {
+	return []el{
 		x("ebsOptimized", i.lt.EBSOptimized),
 		x("enaSupport", true),
 		x("cpuOptions", x("coreCount", max(1, t.VCPU/2)), x("threadsPerCore", min(2, t.VCPU))),
 		x("metadataOptions",
 			x("state", onOff(i.state == "pending", "pending", "applied")),
-			x("httpTokens", onOff(i.lt.HTTPTokens == "required", "required", "optional")),
+			x("httpTokens", onOff(i.lt.HTTPTokens == "optional", "optional", "required")),
 			x("httpPutResponseHopLimit", max(1, i.lt.HopLimit)),
 			x("httpEndpoint", "enabled"),
 			x("httpProtocolIpv6", "disabled"),
@@ -197,14 +202,20 @@ func (c *Cloud) instanceElements(i *instance) []el {
 		x("privateDnsNameOptions", x("hostnameType", "ip-name"),
 			x("enableResourceNameDnsARecord", false), x("enableResourceNameDnsAAAARecord", false)),
 		x("maintenanceOptions", x("autoRecovery", "default")),
-		x("currentInstanceBootMode", "legacy-bios"))
+		x("currentInstanceBootMode", "legacy-bios"),
+	}
 }
 
+// stateReason is the old form of a state's reason, which EC2 still sends:
+// "User initiated (2026-01-02 03:04:05 GMT)", or the code of other reasons.
 func (i *instance) stateReason() string {
-	if i.reason == "" {
+	switch {
+	case i.reasonCode == "":
 		return ""
+	case strings.HasPrefix(i.reasonCode, "Client.User"):
+		return "User initiated (" + i.reasonAt.UTC().Format("2006-01-02 15:04:05") + " GMT)"
 	}
-	return i.reason + " (" + i.launched.UTC().Format("2006-01-02 15:04:05 MST") + ")"
+	return i.reasonCode
 }
 
 func onOff(b bool, on, off string) string {
@@ -294,7 +305,7 @@ func (c *Cloud) terminateInstances(r *request) ([]el, *apiError) {
 	}
 	return []el{each("instancesSet", "item", list, func(i *instance) []el {
 		before := i.state
-		c.shutdown(i, "Client.UserInitiatedShutdown", "User initiated")
+		c.shutdown(i, "Client.UserInitiatedShutdown", "User initiated shutdown")
 		c.noticeDead(i)
 		return []el{x("instanceId", i.id), stateElement("currentState", i.state), stateElement("previousState", before)}
 	})}, nil

@@ -116,14 +116,16 @@ func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Unlock()
 
+	delay := c.opts.Latency
 	for _, f := range faults {
 		if f.Kind == Slow {
-			select {
-			case <-time.After(f.Delay):
-			case <-r.Context().Done():
-			case <-c.done:
-			}
+			delay += f.Delay
 		}
+	}
+	select {
+	case <-time.After(delay):
+	case <-r.Context().Done():
+	case <-c.done:
 	}
 	has := func(k Kind) bool {
 		return slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == k })
@@ -161,6 +163,7 @@ type answer struct {
 }
 
 // handle checks the parameters against what is emulated and runs the handler.
+// A client token that was seen before gets the answer that it got then.
 func (c *Cloud) handle(in incoming, act action, r *request) (any, *apiError) {
 	for name := range in.form {
 		if name == "Action" || name == "Version" || slices.Contains(act.params, pattern(name)) {
@@ -182,6 +185,10 @@ func (c *Cloud) handle(in incoming, act action, r *request) (any, *apiError) {
 	if in.service == "ec2" && r.p.boolean("DryRun") {
 		return nil, &apiError{"DryRunOperation", "Request would have succeeded, but DryRun flag is set.", http.StatusPreconditionFailed}
 	}
+	token := in.action + " " + r.p.str("ClientToken")
+	if before, done := c.tokens[token]; done {
+		return before, nil
+	}
 	var payload any
 	var err *apiError
 	if act.json != nil {
@@ -191,6 +198,9 @@ func (c *Cloud) handle(in incoming, act action, r *request) (any, *apiError) {
 	}
 	if act.write {
 		c.changed()
+	}
+	if err == nil && r.p.str("ClientToken") != "" {
+		c.tokens[token] = payload
 	}
 	return payload, err
 }

@@ -74,7 +74,8 @@ func (m *metadataServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	ends, ok := m.tokens[r.Header.Get(tokenHeader)]
 	m.mu.Unlock()
-	if !ok || time.Now().After(ends) {
+	v1 := r.Header.Get(tokenHeader) == "" && m.allowsV1()
+	if !v1 && (!ok || time.Now().After(ends)) {
 		http.Error(w, "401 - Unauthorized", http.StatusUnauthorized)
 		return
 	}
@@ -84,6 +85,13 @@ func (m *metadataServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.Error(w, "404 - Not Found", http.StatusNotFound)
+}
+
+func (m *metadataServer) allowsV1() bool {
+	m.cloud.mu.Lock()
+	defer m.cloud.mu.Unlock()
+	i := m.cloud.world.instances[m.id]
+	return i != nil && i.lt.HTTPTokens == "optional"
 }
 
 // token answers PUT /latest/api/token. As on AWS, requests that went through

@@ -32,7 +32,8 @@ type instance struct {
 	ip, mac, eni           string
 	publicIP, ipv6         string
 	state                  string
-	reason, reasonCode     string
+	reason, reasonCode     string // StateReason
+	reasonAt               time.Time
 	lt                     *templateVersion
 	template               templateRef // with the version as a number
 	weight                 string
@@ -48,6 +49,10 @@ type instance struct {
 	notified  bool      // the group has noticed that it is dead
 	waitSeq   int       // counts lifecycle waits, so that an old timeout is void
 	token     string    // of the lifecycle action
+}
+
+func (i *instance) explain(code, reason string) {
+	i.reasonCode, i.reason, i.reasonAt = code, reason, time.Now()
 }
 
 func (c *Cloud) snapshot(i *instance) Instance {
@@ -195,7 +200,7 @@ func (c *Cloud) shutdown(i *instance, code, reason string) {
 	if i.state == "shutting-down" || i.state == "terminated" {
 		return
 	}
-	i.reasonCode, i.reason = code, reason
+	i.explain(code, reason)
 	c.setState(i, "shutting-down")
 	c.after(c.jittered(c.opts.TerminateDelay), func() { c.terminated(i) })
 }
@@ -204,7 +209,12 @@ func (c *Cloud) terminated(i *instance) {
 	c.powerOff(i)
 	c.setState(i, "terminated")
 	if strings.HasPrefix(i.lifecycle, "Terminating") {
-		c.leave(i, "Successful")
+		i.lifecycle = "Terminated"
+		if c.opts.LeaveDelay == 0 {
+			c.leave(i, "Successful")
+		} else {
+			c.after(c.jittered(c.opts.LeaveDelay), func() { c.leave(i, "Successful") })
+		}
 	}
 	c.after(c.opts.TerminatedVisibleFor, func() { c.forget(i) })
 }
@@ -224,13 +234,14 @@ func (c *Cloud) forget(i *instance) {
 		c.leave(i, "Successful")
 	}
 	delete(c.world.instances, i.id)
+	delete(c.console, i.id)
 }
 
 // TerminateInstance terminates an instance behind its group's back, as a
 // person at the console does. The group notices after HealthCheckDelay.
 func (c *Cloud) TerminateInstance(id string) error {
 	return c.outOfBand("terminate", id, func(i *instance) {
-		c.shutdown(i, "Client.UserInitiatedShutdown", "User initiated")
+		c.shutdown(i, "Client.UserInitiatedShutdown", "User initiated shutdown")
 		c.noticeDead(i)
 	})
 }
@@ -242,7 +253,7 @@ func (c *Cloud) StopInstance(id string) error {
 		if i.state != "running" {
 			return
 		}
-		i.reasonCode, i.reason = "Client.UserInitiatedShutdown", "User initiated"
+		i.explain("Client.UserInitiatedShutdown", "User initiated shutdown")
 		c.setState(i, "stopping")
 		c.after(c.jittered(c.opts.TerminateDelay), func() {
 			if i.state == "stopping" {

@@ -12,6 +12,9 @@ const (
 	terminating = "autoscaling:EC2_INSTANCE_TERMINATING"
 )
 
+// ending says whether a member is on its way out, or already dead.
+func ending(lifecycle string) bool { return strings.HasPrefix(lifecycle, "Terminat") }
+
 // hookFor finds the first hook of a group for a transition.
 func (g *group) hookFor(transition string) (hook, bool) {
 	for _, name := range sortedKeys(g.hooks) {
@@ -96,7 +99,7 @@ func (c *Cloud) finish(i *instance) {
 		c.leave(i, "Successful")
 		return
 	}
-	c.shutdown(i, "Client.UserInitiatedShutdown", "User initiated")
+	c.shutdown(i, "Client.UserInitiatedShutdown", "User initiated shutdown")
 }
 
 // leave takes an instance out of its group. Its tags stay, and with them the
@@ -104,7 +107,7 @@ func (c *Cloud) finish(i *instance) {
 func (c *Cloud) leave(i *instance, status string) {
 	i.act.end(status, "")
 	g := c.world.groups[i.group]
-	i.group, i.lifecycle = "", "Terminated"
+	i.group, i.lifecycle = "", ""
 	if g == nil {
 		return
 	}
@@ -126,7 +129,7 @@ func (c *Cloud) emptyOut(g *group) {
 	for _, id := range slices.Clone(g.members) {
 		i := c.world.instances[id]
 		switch {
-		case !strings.HasPrefix(i.lifecycle, "Terminating"):
+		case !ending(i.lifecycle):
 			c.retire(g, i, fmt.Sprintf("At %s a user request force deleted AutoScalingGroup changing the desired capacity from %d to 0.", brief(time.Now()), len(g.members)))
 		case i.lifecycle == "Terminating:Wait":
 			c.complete(i, "CONTINUE")
@@ -142,7 +145,7 @@ func (c *Cloud) noticeDead(i *instance) {
 	i.notified = true
 	c.after(c.jittered(c.opts.HealthCheckDelay), func() {
 		g := c.world.groups[i.group]
-		if g == nil || g.suspended["HealthCheck"] != "" || strings.HasPrefix(i.lifecycle, "Terminating") {
+		if g == nil || g.suspended["HealthCheck"] != "" || ending(i.lifecycle) {
 			i.notified = false
 			return
 		}

@@ -51,8 +51,8 @@ func (c *Cloud) String() string {
 		b.WriteByte('\n')
 	}
 	var pools []string
-	for p := range c.pools {
-		pools = append(pools, "no capacity "+p.zone+" "+p.instanceType+"\n")
+	for p, left := range c.pools {
+		pools = append(pools, fmt.Sprintf("capacity %s %s left %d\n", p.zone, p.instanceType, left))
 	}
 	slices.Sort(pools)
 	b.WriteString(strings.Join(pools, ""))

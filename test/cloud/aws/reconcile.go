@@ -185,17 +185,10 @@ func (c *Cloud) launch(g *group, zone string, o choice, cause string) {
 	i.tags["aws:ec2launchtemplate:version"] = o.ref.version
 	c.world.instances[id] = i
 	g.members = append(g.members, id)
+	c.draw(zone, o.instanceType)
 	i.act = c.begin(g, zone, id, "Launching a new EC2 instance: "+id, cause)
 	c.setState(i, "pending")
-	c.after(c.jittered(c.opts.BootDelay), func() {
-		if i.state != "pending" {
-			return
-		}
-		c.setState(i, "running")
-		if i.lifecycle == "Pending" {
-			c.proceed(i)
-		}
-	})
+	c.boot(i)
 }
 
 // scaleIn terminates instances until the group has what it wants, by AWS's

@@ -68,7 +68,9 @@ func autoscalingActions() map[string]action {
 
 func ec2Actions() map[string]action {
 	list := []string{"DryRun", "MaxResults", "NextToken", "Filter.N.Name", "Filter.N.Value.N"}
-	which := []string{"LaunchTemplateId", "LaunchTemplateName", "DryRun", "ClientToken"}
+	plain := []string{"DryRun", "Filter.N.Name", "Filter.N.Value.N"} // lists without pages
+	which := []string{"LaunchTemplateId", "LaunchTemplateName", "DryRun"}
+	once := []string{"ClientToken"}
 	data := []string{"VersionDescription", "LaunchTemplateData.*"}
 	return map[string]action{
 		"DescribeInstances":             {query: (*Cloud).describeInstances, params: join(list, []string{"InstanceId.N"})},
@@ -78,13 +80,13 @@ func ec2Actions() map[string]action {
 		"DescribeLaunchTemplates":       {query: (*Cloud).describeTemplates, params: join(list, []string{"LaunchTemplateId.N", "LaunchTemplateName.N"})},
 		"DescribeLaunchTemplateVersions": {query: (*Cloud).describeVersions, params: join(list, which,
 			[]string{"LaunchTemplateVersion.N", "MinVersion", "MaxVersion", "ResolveAlias"})},
-		"CreateLaunchTemplate": {write: true, query: (*Cloud).createTemplate, params: join(which, data, []string{
-			"TagSpecification.N.ResourceType", "TagSpecification.N.Tag.N.Key", "TagSpecification.N.Tag.N.Value"})},
-		"CreateLaunchTemplateVersion": {write: true, query: (*Cloud).createVersion, params: join(which, data, []string{"SourceVersion", "ResolveAlias"})},
-		"ModifyLaunchTemplate":        {write: true, query: (*Cloud).modifyTemplate, params: join(which, []string{"SetDefaultVersion"})},
+		"CreateLaunchTemplate": {write: true, query: (*Cloud).createTemplate, params: join(once, data, []string{
+			"LaunchTemplateName", "DryRun", "TagSpecification.N.ResourceType", "TagSpecification.N.Tag.N.Key", "TagSpecification.N.Tag.N.Value"})},
+		"CreateLaunchTemplateVersion": {write: true, query: (*Cloud).createVersion, params: join(which, once, data, []string{"SourceVersion", "ResolveAlias"})},
+		"ModifyLaunchTemplate":        {write: true, query: (*Cloud).modifyTemplate, params: join(which, once, []string{"SetDefaultVersion"})},
 		"DeleteLaunchTemplate":        {write: true, query: (*Cloud).deleteTemplate, params: which},
-		"DescribeRegions":             {query: (*Cloud).describeRegions, params: join(list, []string{"RegionName.N", "AllRegions"})},
-		"DescribeAvailabilityZones":   {query: (*Cloud).describeZones, params: join(list, []string{"ZoneName.N", "AllAvailabilityZones"})},
+		"DescribeRegions":             {query: (*Cloud).describeRegions, params: join(plain, []string{"RegionName.N", "AllRegions"})},
+		"DescribeAvailabilityZones":   {query: (*Cloud).describeZones, params: join(plain, []string{"ZoneName.N", "AllAvailabilityZones"})},
 		"DescribeSubnets":             {query: (*Cloud).describeSubnets, params: join(list, []string{"SubnetId.N"})},
 		"DescribeImages":              {query: (*Cloud).describeImages, params: join(list, []string{"ImageId.N", "Owner.N"})},
 		"TerminateInstances":          {write: true, query: (*Cloud).terminateInstances, params: []string{"InstanceId.N", "DryRun"}},

@@ -19,13 +19,15 @@ type LaunchTemplate struct {
 	SecurityGroups  []string
 	Tags            map[string]string // of the instances
 	BlockDevices    []BlockDevice
-	HTTPTokens      string // "required" or "optional", default optional
-	HopLimit        int    // default 1
-	MetadataTags    bool   // tags in the metadata service
-	PublicIP        bool
-	IPv6            bool
-	EBSOptimized    bool
-	Monitoring      bool
+	// HTTPTokens "optional" lets the metadata service answer IMDSv1; "" and
+	// "required" do not, as with images that ask for IMDSv2.
+	HTTPTokens   string
+	HopLimit     int  // default 1
+	MetadataTags bool // tags in the metadata service
+	PublicIP     bool
+	IPv6         bool
+	EBSOptimized bool
+	Monitoring   bool
 	// Requirements choose instance types by attributes, instead of InstanceType.
 	Requirements *Requirements
 }

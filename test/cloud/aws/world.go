@@ -59,6 +59,9 @@ type past struct {
 	world *world
 }
 
+// maxBurst is how much less than asked for a stale read may lag.
+const maxBurst = 5 * time.Millisecond
+
 // changed notes that the world may have changed. The caller holds c.mu. It
 // costs a copy of the world while reads are stale, and nothing otherwise.
 func (c *Cloud) changed() {
@@ -66,7 +69,13 @@ func (c *Cloud) changed() {
 		return
 	}
 	now := time.Now()
-	c.history = append(c.history, past{now, c.world.clone()})
+	// A burst of changes is one change: 300 instances that boot would
+	// otherwise be 300 copies of 300 instances. The first copy stays.
+	if n := len(c.history); n > 1 && now.Sub(c.history[n-1].from) < maxBurst {
+		c.history[n-1].world = c.world.clone()
+	} else {
+		c.history = append(c.history, past{now, c.world.clone()})
+	}
 	keep := 0
 	for keep+1 < len(c.history) && !c.history[keep+1].from.After(now.Add(-c.maxLag())) {
 		keep++
