@@ -152,6 +152,7 @@ func TestASGStockout(t *testing.T) {
 	}
 	w.RemoveImage("ami-0123456789abcdef0")
 	w.HasCapacity("*", "*")
+	w.block(true) // settle waits for a failure from now on
 	w.settle(t)
 	g = groups(t, p)["bare"]
 	if len(g.Failures) == 0 || g.Failures[0].Cause != cluster.CauseInvalid {

@@ -89,6 +89,7 @@ func failures(activities []asgtypes.Activity) []cluster.Failure {
 		}
 		out = append(out, f)
 	}
+	slices.SortStableFunc(out, func(a, b cluster.Failure) int { return b.At.Compare(a.At) })
 	return out
 }
 
