@@ -51,11 +51,12 @@ type Deps struct {
 
 // Rhythm of the loop.
 const (
-	roundTimeout = 30 * time.Second
-	longestWait  = time.Minute            // between two rounds; TokenTTL/4 when that is shorter
-	firstRetry   = 250 * time.Millisecond // doubles ...
-	lastRetry    = 30 * time.Second       // ... up to this
-	foreverEvery = time.Hour              // between two looks for tokens without expiry
+	roundTimeout  = 30 * time.Second
+	longestWait   = time.Minute            // between two rounds; TokenTTL/4 when that is shorter
+	firstRetry    = 250 * time.Millisecond // doubles ...
+	lastRetry     = 30 * time.Second       // ... up to this
+	complainEvery = 10 * time.Minute       // between two lines about the same error
+	foreverEvery  = time.Hour              // between two looks for tokens without expiry
 )
 
 // errNotSigned is the usual state of the first seconds: the controller manager signs
@@ -71,8 +72,10 @@ type Service struct {
 	mu   sync.Mutex
 	join Join
 
-	foreverAt time.Time
-	forever   string
+	foreverAt    time.Time
+	forever      string
+	complaint    string
+	complainedAt time.Time
 }
 
 // New returns a service. cfg has been validated.
@@ -105,15 +108,23 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 			wait = min(wait, firstRetry<<min(tries, 10), lastRetry)
 			// Waiting for the signature is the usual course of the first seconds.
 			if tries++; !errors.Is(err, errNotSigned) || tries > 5 {
-				s.log.WithError(err).Warn("join information is not published yet")
+				s.complain(err)
 			}
 		} else {
-			tries = 0
+			tries, s.complaint = 0, ""
 		}
 		beat()
 		sleep(ctx, wait)
 	}
 	return nil
+}
+
+// complain tells of an error when it is new, and again every complainEvery.
+func (s *Service) complain(err error) {
+	if text := err.Error(); text != s.complaint || time.Since(s.complainedAt) >= complainEvery {
+		s.complaint, s.complainedAt = text, time.Now()
+		s.log.WithError(err).Warn("join information is not published yet")
+	}
 }
 
 // round brings token and file to where they should be.

@@ -98,7 +98,8 @@ func (s *Service) decide(ctx context.Context, req Request) (Facts, Verdict) {
 			f.Inventory.Problem = err.Error()
 		}
 		v = Decide(req, f)
-		if v.Do == Approve || v.Do == Deny {
+		// What another machine owned a moment ago may have moved: only a new read denies.
+		if v.Do == Approve || v.Do == Deny && f.Inventory.justRead() {
 			break
 		}
 	}
@@ -127,28 +128,28 @@ func (s *Service) gather(ctx context.Context, req Request) Facts {
 			}
 		}
 	}
-	b, err := s.protected(ctx, now)
-	if err != nil {
-		s.log.WithError(err).Warn("what belongs to the API server cannot be read: no request is approved")
-	}
-	f.Forbidden = b
+	f.Forbidden = s.protected(ctx, now)
 	return f
 }
 
-// protected returns what R9 protects, read again every forbiddenTTL; an old reading
-// serves on when the new one fails.
-func (s *Service) protected(ctx context.Context, now time.Time) (*Forbidden, error) {
+// protected returns what R9 protects, read again every forbiddenTTL. An old reading
+// serves on when the new one fails; nil means that there never was one.
+func (s *Service) protected(ctx context.Context, now time.Time) *Forbidden {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.forbidden != nil && now.Sub(s.forbiddenAt) < forbiddenTTL {
-		return s.forbidden, nil
+		return s.forbidden
 	}
 	b, err := s.deps.Forbidden(ctx)
-	if err != nil {
-		return s.forbidden, err
+	if err == nil {
+		s.forbidden, s.forbiddenAt, s.forbiddenErr = b, now, ""
+		return b
 	}
-	s.forbidden, s.forbiddenAt = b, now
-	return b, nil
+	if text := err.Error(); text != s.forbiddenErr {
+		s.forbiddenErr = text
+		s.log.WithError(err).WithField("rule", "R9").Warn("what belongs to the API server cannot be read: without it no request is approved")
+	}
+	return s.forbidden
 }
 
 func (s *Service) mayDecide(user string, now time.Time) bool {

@@ -89,11 +89,12 @@ type Service struct {
 	csrs  cache.SharedIndexInformer
 	queue *queue
 
-	mu          sync.Mutex
-	allowances  map[string]*bucket // by requester
-	refetches   bucket
-	forbidden   *Forbidden
-	forbiddenAt time.Time
+	mu           sync.Mutex
+	allowances   map[string]*bucket // by requester
+	refetches    bucket
+	forbidden    *Forbidden
+	forbiddenAt  time.Time
+	forbiddenErr string
 }
 
 // New wires the service into the informers. cfg has been validated.

@@ -98,19 +98,6 @@ func testCleaner(t *testing.T, cp *controlplane.ControlPlane) {
 			t.Errorf("Node %s was deleted", name)
 		}
 	}
-	t.Run("idle costs no cloud call", func(t *testing.T) {
-		for _, name := range []string{"stopped", "foreign", "twin"} {
-			if err := nodes.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		eventually(t, "nothing is watched", 45*time.Second, func() bool { return len(cleaner.Memory().Watch) == 0 })
-		before := cloud.count()
-		eventually(t, "another round", 45*time.Second, func() bool { return cleaner.Memory().LastRound.After(time.Now().Add(-100 * time.Millisecond)) })
-		if after := cloud.count(); after != before {
-			t.Errorf("%d reads of the cloud while idle", after-before)
-		}
-	})
 }
 
 func (i *inventory) count() int {

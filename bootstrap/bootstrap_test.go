@@ -1,0 +1,202 @@
+package bootstrap
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+	discoveryfake "k8s.io/client-go/discovery/fake"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+func certificate(t *testing.T) *x509.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kube-apiserver"},
+		DNSNames: []string{"api.example.com"}, NotAfter: time.Now().Add(time.Hour)}, &x509.Certificate{SerialNumber: big.NewInt(1)}, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
+
+func infoMap(cert *x509.Certificate, server string) *corev1.ConfigMap {
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "cluster-info"}, Data: map[string]string{
+		"kubeconfig": fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: %s\n    certificate-authority-data: %s\n",
+			server, base64.StdEncoding.EncodeToString(ca))}}
+}
+
+// sign does the controller manager's part for every token there is.
+func sign(t *testing.T, client *fake.Clientset) {
+	t.Helper()
+	info, err := client.CoreV1().ConfigMaps("kube-public").Get(t.Context(), "cluster-info", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list.Items {
+		header := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"alg":"HS256","kid":"%s"}`, s.Data[keyID]))
+		mac := hmac.New(sha256.New, s.Data[keySecret])
+		mac.Write([]byte(header + "." + base64.RawURLEncoding.EncodeToString([]byte(info.Data["kubeconfig"]))))
+		info.Data["jws-kubeconfig-"+string(s.Data[keyID])] = header + ".." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	}
+	if _, err := client.CoreV1().ConfigMaps("kube-public").Update(t.Context(), info, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func tokens(t *testing.T, client *fake.Clientset) int {
+	t.Helper()
+	list, err := client.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list.Items)
+}
+
+// bubble runs the service in fake time and returns what it wrote to the journal.
+func bubble(t *testing.T, server string, change func(*Config, *Deps), story func(*fake.Clientset, *Service)) string {
+	t.Helper()
+	cert := certificate(t)
+	client := fake.NewClientset(infoMap(cert, server))
+	client.Discovery().(*discoveryfake.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: "v1.36.3"}
+	var journal strings.Builder
+	log := logrus.New()
+	log.SetOutput(&journal)
+	cfg := settings()
+	cfg.File = filepath.Join(t.TempDir(), "worker.env")
+	deps := Deps{Client: client, Log: log.WithField("service", "bootstrap"),
+		Certificate: func(context.Context) (*x509.Certificate, error) { return cert, nil }}
+	if change != nil {
+		change(&cfg, &deps)
+	}
+	s := New(cfg, deps)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, func() {}) }()
+	synctest.Wait()
+	story(client, s)
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	return journal.String()
+}
+
+func wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestLoopPublishesOnlyWhatIsSigned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var token string
+		journal := bubble(t, "https://api.example.com:6443", nil, func(client *fake.Clientset, s *Service) {
+			wait(10 * time.Minute)
+			if _, err := os.Stat(s.cfg.File); err == nil {
+				t.Error("published without a signature")
+			}
+			sign(t, client)
+			wait(time.Minute)
+			j, ok := s.Join()
+			if !ok || j.Endpoint != "api.example.com:6443" || tokens(t, client) != 1 {
+				t.Errorf("published %v %v, %d tokens", ok, j, tokens(t, client))
+			}
+			token = j.Token
+			wait(5 * 24 * time.Hour)
+			later, _ := s.Join()
+			if later.Token != token || later.Expires.Sub(time.Now()) < 11*time.Hour || tokens(t, client) != 1 {
+				t.Errorf("five days later: %v, want the same token renewed", later)
+			}
+		})
+		if _, secret, _ := strings.Cut(token, "."); secret == "" || strings.Contains(journal, secret) {
+			t.Errorf("the journal tells the secret:\n%s", journal)
+		}
+	})
+}
+
+func TestLoopRefusesAnEndpointThatTheCertificateDoesNotCover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		journal := bubble(t, "https://10.0.0.1:6443", nil, func(client *fake.Clientset, s *Service) {
+			sign(t, client)
+			wait(time.Minute)
+			if j, ok := s.Join(); ok {
+				t.Errorf("published %v", j)
+			}
+		})
+		if !strings.Contains(journal, "AUTOSCALER_BOOTSTRAP_ENDPOINT") {
+			t.Errorf("the journal names no remedy:\n%s", journal)
+		}
+	})
+}
+
+func TestLoopMintsNothingWhileAnotherLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		follow := func(_ *Config, d *Deps) { d.MayAct = func() (bool, string) { return false, "another agent leads" } }
+		bubble(t, "https://api.example.com:6443", follow, func(client *fake.Clientset, s *Service) {
+			wait(time.Hour)
+			if tokens(t, client) != 0 {
+				t.Error("a follower made a token")
+			}
+			made, err := mint(time.Now(), s.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := client.CoreV1().Secrets("kube-system").Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			sign(t, client)
+			wait(time.Minute)
+			if j, ok := s.Join(); !ok || !strings.HasPrefix(j.Token, string(made.Data[keyID])) {
+				t.Errorf("a follower does not publish the leader's token: %v", j)
+			}
+		})
+	})
+}
+
+func TestLoopNamesTokensThatNeverExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		journal := bubble(t, "https://api.example.com:6443", nil, func(client *fake.Clientset, _ *Service) {
+			forever := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-eternl"}, Type: secretType,
+				Data: map[string][]byte{keyID: []byte("eternl"), keySecret: []byte("donttellanybody1")}}
+			if _, err := client.CoreV1().Secrets("kube-system").Create(t.Context(), forever, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			sign(t, client)
+			wait(3 * time.Hour)
+		})
+		if strings.Count(journal, "eternl") != 1 || strings.Contains(journal, "donttellanybody1") {
+			t.Errorf("want one warning, by ID only:\n%s", journal)
+		}
+	})
+}
