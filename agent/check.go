@@ -76,7 +76,12 @@ func Check(ctx context.Context, cfg Config, loadErr error, offline bool) []Findi
 	if cfg.Socket != "off" && cfg.Socket != "" && !offline {
 		out = append(out, checkWritable("socket directory", filepath.Dir(cfg.Socket), Prefix+"_SOCKET")...)
 	}
-	out = append(out, cfg.Parts.check()...)
+	for _, f := range cfg.Parts.check() {
+		if offline && f.Level == LevelError {
+			f.Level = LevelWarning // one service's trouble does not keep the others from starting
+		}
+		out = append(out, f)
+	}
 	if offline {
 		return out
 	}
@@ -130,6 +135,7 @@ func rights(cfg Config) []right {
 		{"list", "coordination.k8s.io", "leases", "", "kube-node-lease", ""}, {"watch", "coordination.k8s.io", "leases", "", "kube-node-lease", ""},
 		{"get", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, cfg.Lease.Name}, {"create", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, ""},
 		{"update", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, cfg.Lease.Name},
+		{"list", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, OtherLease}, {"watch", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, OtherLease},
 		{"create", "", "events", "", "", ""},
 	}
 	return append(list, cfg.Parts.rights()...)

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -64,7 +65,10 @@ func (p Parts) check() []Finding {
 		return nil
 	}
 	target := p.Bootstrap.File
-	if to, err := filepath.EvalSymlinks(target); err == nil {
+	if to, err := os.Readlink(target); err == nil { // it may dangle until the first publication
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(target), to)
+		}
 		target = to
 	}
 	return checkWritable("publish directory", filepath.Dir(target), Prefix+"_BOOTSTRAP_FILE")

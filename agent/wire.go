@@ -12,6 +12,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/sirupsen/logrus"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -176,13 +177,20 @@ func (a *running) services() []Service {
 
 // ready starts the informers and waits until their lists are here.
 func (a *running) ready(ctx context.Context) error {
-	a.watchOther(ctx)
+	other, err := a.watchOther(ctx)
+	if err != nil {
+		return err
+	}
 	a.observer.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), other) {
+		return fmt.Errorf("wait for the Lease of another autoscaler: %w", context.Cause(ctx))
+	}
 	return a.observer.WaitForSync(ctx)
 }
 
-// watchOther watches the Lease of an in-cluster Cluster Autoscaler.
-func (a *running) watchOther(ctx context.Context) {
+// watchOther watches the Lease of an in-cluster Cluster Autoscaler. Nothing acts
+// before it was looked for: who cannot see the other must not act beside it.
+func (a *running) watchOther(ctx context.Context) (cache.InformerSynced, error) {
 	f := informers.NewSharedInformerFactoryWithOptions(a.client, 0, informers.WithNamespace(a.cfg.Lease.Namespace), informers.WithTransform(observe.Strip),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + OtherLease }))
 	informer := f.Coordination().V1().Leases().Informer()
@@ -191,16 +199,24 @@ func (a *running) watchOther(ctx context.Context) {
 			a.gate.saw(l, first)
 		}
 	}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { see(obj, true) },
 		UpdateFunc: func(_, obj any) { see(obj, false) },
 		DeleteFunc: func(any) { a.gate.saw(nil, false) },
 	})
 	if err != nil {
-		a.log.WithField("why", err.Error()).Error("the Lease of a Cluster Autoscaler is not watched")
-		return
+		return nil, fmt.Errorf("watch lease %s: %w", OtherLease, err)
+	}
+	err = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+		if apierrors.IsForbidden(err) {
+			a.voice.say("other lease", err.Error(), "", "no service starts: the Lease of another autoscaler may not be watched (kubectl apply -f units/rbac.yaml)")
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch lease %s: %w", OtherLease, err)
 	}
 	f.Start(ctx.Done())
+	return reg.HasSynced, nil
 }
 
 // statusLine is systemd's STATUS=. Computing it is also what notices changes of

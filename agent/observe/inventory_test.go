@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,13 +22,13 @@ type cloud struct {
 	groups []cluster.NodeGroup
 	err    error
 	takes  time.Duration
-	reads  int
+	reads  atomic.Int64
 }
 
 func (c *cloud) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reads++
+	c.reads.Add(1)
 	time.Sleep(c.takes)
 	return append([]cluster.NodeGroup(nil), c.groups...), errors.Join(c.err, ctx.Err())
 }
@@ -61,12 +62,12 @@ func TestReadsAreShared(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if _, err := i.Groups(t.Context(), time.Minute); err != nil || c.reads != 1 {
-			t.Errorf("%d reads, want one for all", c.reads)
+		if _, err := i.Groups(t.Context(), time.Minute); err != nil || c.reads.Load() != 1 {
+			t.Errorf("%d reads, want one for all", c.reads.Load())
 		}
 		time.Sleep(2 * time.Minute)
-		if _, err := i.Groups(t.Context(), time.Minute); err != nil || c.reads != 2 {
-			t.Errorf("%d reads, want a second when the first is old", c.reads)
+		if _, err := i.Groups(t.Context(), time.Minute); err != nil || c.reads.Load() != 2 {
+			t.Errorf("%d reads, want a second when the first is old", c.reads.Load())
 		}
 	})
 }
@@ -121,10 +122,10 @@ func TestPace(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- i.Run(ctx, func() {}) }()
 		reads := func(d time.Duration) int {
-			before := c.reads
+			before := c.reads.Load()
 			time.Sleep(d)
 			synctest.Wait()
-			return c.reads - before
+			return int(c.reads.Load() - before)
 		}
 		reads(time.Second)
 		if n := reads(5 * time.Minute); n != 10 {

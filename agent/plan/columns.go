@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -13,9 +14,11 @@ import (
 // always the optimum, and its rounded solution nearly always reaches it. Products are
 // converted explicitly so that no architecture fuses them into another result.
 const (
-	columnClasses = 24     // more classes than this are left to the heuristics
-	columnRounds  = 400    // columns entered in one programme
-	columnSteps   = 30_000 // steps of one search for a column
+	columnClasses = 128       // more classes than this are left to the heuristics
+	columnRounds  = 2_000     // columns entered in one programme
+	columnSteps   = 30_000    // steps of one search for a column
+	columnEnough  = 1_000     // steps after which a column that helps is taken
+	columnTotal   = 2_000_000 // steps of all searches of one packing
 	columnEps     = 1e-7
 )
 
@@ -28,6 +31,7 @@ type columns struct {
 	x     []float64
 	basis [][]int // contents by row; nil: surplus
 	exact bool    // every search for a column was complete
+	total *int    // steps that are left for the whole packing
 }
 
 // solve returns the programme's value.
@@ -127,80 +131,100 @@ func (c *columns) enter(col []float64, content []int) bool {
 	return true
 }
 
-// price finds the most valuable content of one machine.
+// pricing is the search for the most valuable content of one machine: depth first
+// over the classes by value per share, cut off by what the room left can be worth.
+type pricing struct {
+	c     *columns
+	y     []float64
+	order []int
+	// rate[k][j] is the most that one unit of axis j can still be worth from position
+	// k of the order on; a class that needs nothing of the axis is in loose.
+	rate, loose [][]float64
+	room        []int64
+	taken, best []int
+	value       float64
+	steps       int
+	found       int // steps after which any column that helps is good enough
+}
+
+// price finds the most valuable content of one machine and its value.
 func (c *columns) price(y []float64) ([]int, float64) {
-	m := len(c.rows)
-	order := make([]int, 0, m)
+	s := &pricing{c: c, y: y, order: c.byWorth(y), room: slices.Clone(c.p.empty), taken: make([]int, len(c.rows)), best: make([]int, len(c.rows))}
+	s.steps = min(columnSteps, *c.total)
+	spent := s.steps
+	s.found = columnEnough
+	s.rates()
+	s.try(0, 0)
+	*c.total -= spent - s.steps
+	if s.steps <= 0 && s.value <= 1+columnEps {
+		c.exact = false // nothing was found, and not everything was looked at
+	}
+	return s.best, s.value
+}
+
+// byWorth orders the classes that are worth anything by their value per share.
+func (c *columns) byWorth(y []float64) []int {
 	weight := c.p.weights()
-	worth := make([]float64, m)
-	for r := range m {
-		if y[r] > columnEps {
-			share := 1e-12
-			for j, v := range c.p.loads[c.rows[r]].size {
-				share = max(share, float64(float64(v)*weight[j]))
-			}
-			worth[r] = y[r] / share
-			order = append(order, r)
+	worth := make([]float64, len(c.rows))
+	var order []int
+	for r := range c.rows {
+		if y[r] <= columnEps {
+			continue
 		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case worth[a] > worth[b]:
-			return -1
-		case worth[a] < worth[b]:
-			return 1
-		}
-		return 0
-	})
-	axes := len(c.p.empty)
-	// rate[k][j] is the most that one unit of axis j can still be worth from
-	// position k of the order on; a class that needs nothing of it counts apart.
-	rate := make([][]float64, len(order)+1)
-	loose := make([][]float64, len(order)+1)
-	rate[len(order)], loose[len(order)] = make([]float64, axes), make([]float64, axes)
-	for k := len(order) - 1; k >= 0; k-- {
-		rate[k], loose[k] = slices.Clone(rate[k+1]), slices.Clone(loose[k+1])
-		r := order[k]
+		share := 1e-12
 		for j, v := range c.p.loads[c.rows[r]].size {
+			share = max(share, float64(float64(v)*weight[j]))
+		}
+		worth[r] = y[r] / share
+		order = append(order, r)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(worth[b], worth[a]) })
+	return order
+}
+
+func (s *pricing) rates() {
+	n, axes := len(s.order), len(s.room)
+	s.rate, s.loose = make([][]float64, n+1), make([][]float64, n+1)
+	s.rate[n], s.loose[n] = make([]float64, axes), make([]float64, axes)
+	for k := n - 1; k >= 0; k-- {
+		s.rate[k], s.loose[k] = slices.Clone(s.rate[k+1]), slices.Clone(s.loose[k+1])
+		r := s.order[k]
+		for j, v := range s.c.p.loads[s.c.rows[r]].size {
 			if v > 0 {
-				rate[k][j] = max(rate[k][j], y[r]/float64(v))
+				s.rate[k][j] = max(s.rate[k][j], s.y[r]/float64(v))
 			} else {
-				loose[k][j] += float64(y[r] * float64(c.need[r]))
+				s.loose[k][j] += float64(s.y[r] * float64(s.c.need[r]))
 			}
 		}
 	}
-	room, taken, best := slices.Clone(c.p.empty), make([]int, m), make([]int, m)
-	value, steps := 0.0, columnSteps
-	var try func(k int, v float64)
-	try = func(k int, v float64) {
-		if v > value+1e-12 {
-			value = v
-			copy(best, taken)
-		}
-		if k == len(order) || steps <= 0 {
+}
+
+func (s *pricing) try(k int, v float64) {
+	if v > s.value+1e-12 {
+		s.value = v
+		copy(s.best, s.taken)
+	}
+	if k == len(s.order) || s.steps <= 0 {
+		return
+	}
+	s.steps--
+	if s.found--; s.found < 0 && s.value > 1.0001 {
+		return // good enough to go on with; only the proof needs every step
+	}
+	for j, have := range s.room {
+		if s.rate[k][j] > 0 && v+float64(float64(have)*s.rate[k][j])+s.loose[k][j] <= s.value+1e-12 {
 			return
 		}
-		steps--
-		for j := range room {
-			if rate[k][j] > 0 && v+float64(float64(room[j])*rate[k][j])+loose[k][j] <= value+1e-12 {
-				return
-			}
-		}
-		r := order[k]
-		size := c.p.loads[c.rows[r]].size
-		for n := min(fit.Most(room, size), c.need[r]); n >= 0; n-- {
-			fit.Take(room, size, n)
-			taken[r] = n
-			try(k+1, v+float64(y[r]*float64(n)))
-			fit.Take(room, size, -n)
-			taken[r] = 0
-		}
 	}
-	try(0, 0)
-	if steps <= 0 {
-		c.exact = false
+	r := s.order[k]
+	size := s.c.p.loads[s.c.rows[r]].size
+	for n := min(fit.Most(s.room, size), s.c.need[r]); n >= 0; n-- {
+		fit.Take(s.room, size, n)
+		s.taken[r] = n
+		s.try(k+1, v+float64(s.y[r]*float64(n)))
+		fit.Take(s.room, size, -n)
+		s.taken[r] = 0
 	}
-	return best, value
 }
 
 // cut packs what k's open bins leave over into fresh bins by the programme, and
@@ -213,8 +237,9 @@ func (p *problem) cut(k *packing) (better packing, bound int, ok bool) {
 		}
 	}
 	out := packing{open: k.open, left: left}
+	total := columnTotal
 	for round := 0; ; round++ {
-		c := &columns{p: p}
+		c := &columns{p: p, total: &total}
 		for i, n := range left {
 			if n > 0 && p.loads[i].fresh {
 				c.rows, c.need = append(c.rows, i), append(c.need, n)

@@ -78,7 +78,10 @@ func pack(p *problem) packing {
 			return best
 		}
 	}
-	if p.empty != nil && best.bins > 0 {
+	if k, ok := p.search(best.bins, best.unplaced() == 0, bound, firstSteps); ok && k.better(&best) {
+		best = k
+	}
+	if p.empty != nil && best.bins > 0 && (best.bins > bound || best.unplaced() > 0) {
 		k, least, ok := p.cut(&best)
 		if ok && k.bins <= p.limit && k.better(&best) {
 			best = k
@@ -86,11 +89,11 @@ func pack(p *problem) packing {
 		if len(p.open) == 0 {
 			bound = max(bound, least)
 		}
-		if best.unplaced() == 0 && best.bins <= bound {
-			return best
-		}
 	}
-	if k, ok := p.search(best.bins, best.unplaced() == 0, bound); ok && k.better(&best) {
+	if best.unplaced() == 0 && best.bins <= bound {
+		return best
+	}
+	if k, ok := p.search(best.bins, best.unplaced() == 0, bound, searchSteps); ok && k.better(&best) {
 		return k
 	}
 	if best.unplaced() > 0 {
@@ -355,55 +358,4 @@ func (p *problem) content(room []int64, left []int, w []float64, mode int, may f
 		}
 	}
 	return parts
-}
-
-// lowerBound is a number of fresh bins that no answer can go below: by axis, what is
-// asked for beyond the open bins' room, and the pods of which no two share a bin.
-func (p *problem) lowerBound() int {
-	if p.empty == nil {
-		return 0
-	}
-	left := make([]int, len(p.loads))
-	for i := range left {
-		left[i] = p.loads[i].count
-	}
-	return p.bound(left, 0)
-}
-
-// bound is the lower bound for what is left when the open bins from first on are
-// still to be filled.
-func (p *problem) bound(left []int, first int) int {
-	need := 0
-	for j := range p.empty {
-		var want int64
-		for i := range p.loads {
-			if p.loads[i].fresh {
-				want += p.loads[i].size[j] * int64(left[i])
-			}
-		}
-		for b := first; b < len(p.open); b++ {
-			want -= max(p.open[b][j], 0)
-		}
-		if want > 0 && p.empty[j] > 0 {
-			need = max(need, int((want+p.empty[j]-1)/p.empty[j]))
-		}
-		if first < len(p.open) {
-			continue
-		}
-		big := 0
-		for i := range p.loads {
-			if p.loads[i].fresh && p.loads[i].size[j]*2 > p.empty[j] {
-				big += left[i]
-			}
-		}
-		need = max(need, big)
-	}
-	if first >= len(p.open) {
-		for i := range p.loads {
-			if per := fit.Most(p.empty, p.loads[i].size); p.loads[i].fresh && per > 0 {
-				need = max(need, (left[i]+per-1)/per)
-			}
-		}
-	}
-	return need
 }

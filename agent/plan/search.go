@@ -8,7 +8,11 @@ import (
 
 // searchSteps bounds one search. A step is one class looked at in one bin: about
 // 50 ns, so that the longest search takes some milliseconds.
-const searchSteps = 150_000
+// A first, short search finds what is easy before columns are tried.
+const (
+	searchSteps = 150_000
+	firstSteps  = 5_000
+)
 
 // search looks for an answer with fewer fresh bins than best by bin completion: the
 // next bin always takes the largest pod that is left (every answer can be written
@@ -25,11 +29,11 @@ type search struct {
 	found [][]part
 }
 
-func (p *problem) search(best int, placed bool, bound int) (packing, bool) {
+func (p *problem) search(best int, placed bool, bound, steps int) (packing, bool) {
 	if p.empty == nil && p.hopeless() {
 		return packing{}, false
 	}
-	s := &search{p: p, best: best, bound: bound, steps: searchSteps}
+	s := &search{p: p, best: best, bound: bound, steps: steps}
 	if !placed {
 		s.best = p.limit + 1
 	}

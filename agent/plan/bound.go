@@ -1,0 +1,54 @@
+package plan
+
+import "github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+
+// lowerBound is a number of fresh bins that no answer can go below: by axis, what is
+// asked for beyond the open bins' room, and the pods of which no two share a bin.
+func (p *problem) lowerBound() int {
+	if p.empty == nil {
+		return 0
+	}
+	left := make([]int, len(p.loads))
+	for i := range left {
+		left[i] = p.loads[i].count
+	}
+	return p.bound(left, 0)
+}
+
+// bound is the lower bound for what is left when the open bins from first on are
+// still to be filled.
+func (p *problem) bound(left []int, first int) int {
+	need := 0
+	for j := range p.empty {
+		var want int64
+		for i := range p.loads {
+			if p.loads[i].fresh {
+				want += p.loads[i].size[j] * int64(left[i])
+			}
+		}
+		for b := first; b < len(p.open); b++ {
+			want -= max(p.open[b][j], 0)
+		}
+		if want > 0 && p.empty[j] > 0 {
+			need = max(need, int((want+p.empty[j]-1)/p.empty[j]))
+		}
+		if first < len(p.open) {
+			continue
+		}
+		big := 0
+		for i := range p.loads {
+			if p.loads[i].fresh && p.loads[i].size[j]*2 > p.empty[j] {
+				big += left[i]
+			}
+		}
+		need = max(need, big)
+	}
+	if first >= len(p.open) {
+		for i := range p.loads {
+			if per := fit.Most(p.empty, p.loads[i].size); p.loads[i].fresh && per > 0 {
+				need = max(need, (left[i]+per-1)/per)
+			}
+		}
+	}
+	return need
+}
