@@ -241,6 +241,13 @@ func TestMachine(t *testing.T) {
 	w := newWorld(t)
 	token := w.token(t, "aaaaaa", time.Hour)
 	t.Run("joins, serves, runs pods", func(t *testing.T) { testJoin(t, w, token) })
+	t.Run("a wrong pin is refused", func(t *testing.T) { testWrongPin(t, w, token) })
+	t.Run("an expired token finds nothing", func(t *testing.T) { testExpired(t, w) })
+	t.Run("a name that lives is refused", func(t *testing.T) { testNameTaken(t, w, token) })
+	t.Run("behaviours", func(t *testing.T) { testBehaviours(t, w, token) })
+	t.Run("pods end, or do not fit", func(t *testing.T) { testPods(t, w, token) })
+	t.Run("hangs, resumes, reboots, dies", func(t *testing.T) { testLife(t, w, token) })
+	t.Run("real kubeadm takes the configuration", func(t *testing.T) { testKubeadm(t, w, token) })
 }
 
 func testJoin(t *testing.T, w *world, token string) {

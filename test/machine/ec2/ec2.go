@@ -17,7 +17,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/test/machine"
 )
 
-// DiskBytes is the root disk of an instance whose launch template names no size.
+// DiskBytes is the root disk of an instance when Glue.Disk does not say.
 const DiskBytes = 20 << 30
 
 // Glue ties a fleet to a cloud. The zero values of its optional fields are good.
@@ -28,6 +28,8 @@ type Glue struct {
 	// Kernel returns what the kernel shows of a machine's nominal memory, in bytes;
 	// nil: all of it. Real kernels and firmware keep some back.
 	Kernel func(nominal int64) int64
+	// Disk returns the size of an instance's root file system in bytes; nil: DiskBytes.
+	Disk func(aws.Instance) int64
 }
 
 // Attach adds the glue to the options of a cloud that is about to be made. Callbacks
@@ -96,6 +98,9 @@ func (g *Glue) config(i aws.Instance) (machine.Config, error) {
 	cfg := machine.Config{
 		UserData: []byte(i.UserData), InstanceID: i.ID, Name: i.PrivateDNS, Zone: i.Zone, InstanceType: i.Type,
 		Arch: "amd64", Capacity: g.capacity(i.Spec), IMDSEndpoint: imds,
+	}
+	if g.Disk != nil {
+		cfg.Capacity.EphemeralStorage = g.Disk(i)
 	}
 	if i.Spec.Arch == "arm64" {
 		cfg.Arch = "arm64"
