@@ -22,6 +22,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 	"github.com/autoscaler-agent/autoscaler-agent/test/machine"
@@ -66,6 +68,9 @@ func Start(ctx context.Context, opts Options) (w *World, err error) {
 	if opts.Progress == nil {
 		opts.Progress = io.Discard
 	}
+	// The machines' and the test's own clients are cut off on purpose all the time;
+	// client-go would report each on stderr.
+	klog.SetLogger(klog.Logger{})
 	w = &World{Options: opts}
 	defer func() {
 		if err != nil {
