@@ -139,6 +139,16 @@ func testPods(t *testing.T, w *world, token string) {
 	if got := w.phase(t, "too-much", corev1.PodFailed); got.Status.Reason != "OutOfcpu" {
 		t.Errorf("reason %q, want OutOfcpu", got.Status.Reason)
 	}
+
+	if err := m.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := w.phase(t, "fits", corev1.PodFailed); got.Status.Reason != "Terminated" {
+		t.Errorf("reason %q, want Terminated", got.Status.Reason)
+	}
+	if got := readiness(w.node(t, m)); got != corev1.ConditionFalse {
+		t.Errorf("after an orderly shutdown Ready is %s, want False", got)
+	}
 }
 
 func readiness(node *corev1.Node) corev1.ConditionStatus {

@@ -1,0 +1,106 @@
+package userdata
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Each bad field is one error that names the field and what to do about it.
+func TestValidate(t *testing.T) {
+	for _, c := range []struct {
+		want   string
+		change func(*Spec)
+	}{
+		{`cloud: "azure" is not known: use "aws"`, func(s *Spec) { s.Cloud = "azure" }},
+		{`kubernetesVersion: "1.36.3" is not a version`, func(s *Spec) { s.KubernetesVersion = "1.36.3" }},
+		{`kubernetesVersion: "v1.36" is not a version`, func(s *Spec) { s.KubernetesVersion = "v1.36" }},
+		{"kubernetesVersion: v1.24.9 is too old", func(s *Spec) { s.KubernetesVersion = "v1.24.9" }},
+		{"kubeadmAPIVersion: ", func(s *Spec) { s.KubeadmAPIVersion = "v1beta2" }},
+		{"join.token: not a bootstrap token", func(s *Spec) { s.Join.Token = "ABCDEF.0123456789abcdef" }},
+		{"join.token: not a bootstrap token", func(s *Spec) { s.Join.Token = "abcdef.0123456789abcdef\n" }},
+		{`join.endpoint: "k8s" has no port`, func(s *Spec) { s.Join.Endpoint = "k8s" }},
+		{"has no valid port", func(s *Spec) { s.Join.Endpoint = "k8s:99999" }},
+		{"has a malformed host", func(s *Spec) { s.Join.Endpoint = "https://k8s:6443" }},
+		{"has a malformed host", func(s *Spec) { s.Join.Endpoint = "$(reboot):6443" }},
+		{"has a malformed IPv6 address", func(s *Spec) { s.Join.Endpoint = "[::1%eth0]:6443" }},
+		{"join.caCertHashes: empty", func(s *Spec) { s.Join.CACertHashes = nil }},
+		{"join.caCertHashes: ", func(s *Spec) { s.Join.CACertHashes = []string{"sha256:00"} }},
+		{"reservation.maxPods: 0", func(s *Spec) { s.Reservation.MaxPods = 0 }},
+		{"reservation.kube: negative", func(s *Spec) { s.Reservation.Kube.Memory = -1 }},
+		{"reservation.eviction: a kubelet cannot evict for CPU", func(s *Spec) { s.Reservation.Eviction.MilliCPU = 1 }},
+		{"in bytes and in percent", func(s *Spec) { s.Reservation.Eviction.EphemeralStorage = 1 }},
+		{"reservation.system: only cpu, memory", func(s *Spec) { s.Reservation.System.Pods = 1 }},
+		{`labels["node-role.kubernetes.io/worker"]: a kubelet may not`, label("node-role.kubernetes.io/worker", "")},
+		{`labels["node-restriction.kubernetes.io/x"]: a kubelet may not`, label("node-restriction.kubernetes.io/x", "")},
+		{`labels["x.k8s.io/y"]: a kubelet may not`, label("x.k8s.io/y", "")},
+		{"every machine sets this label itself", label("topology.kubernetes.io/zone", "eu-west-1a")},
+		{"is not a label value", label("a", "b,c=d")},
+		{"not a key", label("a b", "")},
+		{"is not a lower-case DNS name", label("A/b", "")},
+		{`taints["a"]: effect "Never"`, taint("a", "", "Never")},
+		{"is not a taint value", taint("a", "b}", "NoExecute")},
+		{`taints[""]: not a key`, taint("", "", "NoExecute")},
+		{"given twice", func(s *Spec) {
+			s.Taints = []cluster.Taint{{Key: "a", Value: "b", Effect: "NoSchedule"}, {Key: "a", Value: "c", Effect: "NoSchedule"}}
+		}},
+		{`clusterDNS: "kube-dns" is not an IP address`, func(s *Spec) { s.ClusterDNS = []string{"kube-dns"} }},
+		{"downloads.kubernetesURL: ", func(s *Spec) { s.Downloads.KubernetesURL = "https://x/'; reboot" }},
+		{"downloads.cni.version: ", func(s *Spec) { s.Downloads.CNI.Version = "1.2" }},
+		{`downloads.sha256["kubectl/amd64"]: give NAME/ARCH`, func(s *Spec) {
+			s.Downloads.SHA256 = map[string]string{"kubectl/amd64": strings.Repeat("0", 64)}
+		}},
+		{"is not 64 lower-case hex digits", func(s *Spec) { s.Downloads.SHA256 = map[string]string{"kubelet/amd64": "00"} }},
+		{"aws takes at most 16384", func(s *Spec) {
+			s.Labels = map[string]string{}
+			for i := range 200 {
+				s.Labels[strings.Repeat("a", 1+i%60)+"/"+strings.Repeat("b", 1+i/60)] = strings.Repeat("c", 60)
+			}
+		}},
+	} {
+		s := sample()
+		c.change(&s)
+		_, err := Render(s)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want one with %q", err, c.want)
+		}
+		if err != nil && (!strings.HasPrefix(err.Error(), "userdata: ") || strings.Contains(err.Error(), "0123456789abcdef")) {
+			t.Errorf("error %q has no prefix, or repeats the token", err)
+		}
+		if err != nil && strings.Count(err.Error(), "\n") > 0 {
+			t.Errorf("one fault, several errors: %v", err)
+		}
+	}
+}
+
+func label(key, value string) func(*Spec) {
+	return func(s *Spec) { s.Labels = map[string]string{key: value} }
+}
+
+func taint(key, value, effect string) func(*Spec) {
+	return func(s *Spec) { s.Taints = []cluster.Taint{{Key: key, Value: value, Effect: effect}} }
+}
+
+func TestEveryFaultIsReported(t *testing.T) {
+	_, err := Render(Spec{})
+	for _, field := range []string{"cloud", "kubernetesVersion", "join.token", "join.endpoint", "join.caCertHashes", "reservation.maxPods"} {
+		if err == nil || !strings.Contains(err.Error(), "userdata: "+field+": ") {
+			t.Errorf("%s is not reported: %v", field, err)
+		}
+	}
+}
+
+func TestAPIVersion(t *testing.T) {
+	for version, want := range map[string]string{"v1.25.0": "v1beta3", "v1.30.14": "v1beta3", "v1.31.0": "v1beta4", "v1.37.0-rc.1": "v1beta4"} {
+		s := sample()
+		s.KubernetesVersion = version
+		script, err := Render(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(script), "apiVersion: kubeadm.k8s.io/"+want+"\n") {
+			t.Errorf("%s: not %s", version, want)
+		}
+	}
+}
