@@ -11,7 +11,7 @@ import (
 // busy is a cluster of nodes nodes that carry pods pods, of classes classes.
 func busy(nodes, pods, classes int) cluster.Snapshot {
 	a := cluster.Resources{MilliCPU: 2000, Memory: 8 << 30, Pods: 110}
-	s := cluster.Snapshot{Now: t0, Groups: []cluster.NodeGroup{{ID: "workers", Max: 5000, Target: nodes, ReadAt: t0, Template: cluster.Template{Spec: "lt", Capacity: a, Allocatable: a}}}}
+	s := cluster.Snapshot{Now: t0, Groups: []cluster.NodeGroup{{ID: "workers", Max: 50000, Target: nodes, ReadAt: t0, Template: cluster.Template{Spec: "lt", Capacity: a, Allocatable: a}}}}
 	for i := range classes {
 		s.Classes = append(s.Classes, cluster.PodClass{Namespace: "default", Labels: map[string]string{"app": fmt.Sprint(i)},
 			Requests: cluster.Resources{MilliCPU: 100 + int64(i%17)*50, Memory: 128<<20 + int64(i%23)<<26, Pods: 1}})

@@ -24,19 +24,24 @@ func (v *solver) choose() *option {
 		if v.done[g] {
 			continue
 		}
-		if o := v.optionOf(g); o != nil && (best == nil || v.before(o, best)) {
+		if o := v.optionOf(g, v.limit(g)); o != nil && (best == nil || v.before(o, best)) {
 			best = o
 		}
 	}
 	return best
 }
 
-func (v *solver) optionOf(g int) *option {
-	gr := &v.w.groups[g]
-	limit := v.coming[g]
-	if gr.rule == "" {
-		limit += v.room(g)
+// limit is how many machines of a group this answer may still fill: those that are
+// coming, and those that may be bought.
+func (v *solver) limit(g int) int {
+	if v.w.groups[g].rule != "" {
+		return v.coming[g]
 	}
+	return v.coming[g] + v.room(g)
+}
+
+func (v *solver) optionOf(g, limit int) *option {
+	gr := &v.w.groups[g]
 	if limit <= 0 || gr.Template.Unknown != "" {
 		return nil
 	}

@@ -165,3 +165,28 @@ func TestPackWithinLimit(t *testing.T) {
 		verify(t, p, &k)
 	}
 }
+
+// TestPackMeetsTheBound packs mixes of hundreds of pods, too large for plain branch
+// and bound: the programme's bound proves the answer.
+func TestPackMeetsTheBound(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	above, n := 0, 200
+	for range n {
+		p := &problem{empty: []int64{2000, 4096, 1 << 40, 110}, limit: 10_000}
+		for range 2 + r.IntN(20) {
+			p.loads = append(p.loads, load{size: []int64{50 + r.Int64N(30)*50, 64 + r.Int64N(40)*64, 0, 1}, count: 1 + r.IntN(40), fresh: true, on: []bool{}})
+		}
+		k := pack(p)
+		verify(t, p, &k)
+		_, least, _ := p.cut(&k)
+		if least = max(least, p.lowerBound()); k.bins > least {
+			above++
+			t.Logf("%d machines, bound %d: %s", k.bins, least, describe(p))
+		}
+	}
+	if above > n/50 {
+		t.Errorf("%d of %d mixes are above their bound", above, n)
+	}
+}

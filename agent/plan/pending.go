@@ -20,20 +20,25 @@ type want struct {
 
 func (k *want) count() int { return len(k.keys) + k.expected }
 
+// both are the pods of one class: those that buy, and those that only keep the room
+// that they may need.
+type both struct{ buys, waits *want }
+
+// wanting tells a pod that waits for a place and that a machine could help.
+func wanting(pod *cluster.Pod) bool {
+	return pod.Node == "" && pod.Nominated == "" && pod.Deleting.IsZero() && !pod.Finished && !pod.Gated && !pod.Mirror && !daemon(pod)
+}
+
 // gather collects the pending pods by class: those that the scheduler called
 // Unschedulable, their siblings that it has not judged yet and those that a
 // controller has still to make, so that a burst is one decision. Pods that it has
 // not judged and that have no such sibling only keep the room that they may need.
 func (w *world) gather() {
-	type both struct{ buys, waits *want }
 	by := make(map[int]*both)
 	stuck := make(map[cluster.UID]*cluster.Pod) // controllers with an Unschedulable pod: the first by name
 	verdict := make(map[int]bool)               // classes with an Unschedulable pod
-	eligible := func(pod *cluster.Pod) bool {
-		return pod.Node == "" && pod.Nominated == "" && pod.Deleting.IsZero() && !pod.Finished && !pod.Gated && !pod.Mirror && !daemon(pod)
-	}
 	for i := range w.s.Pods {
-		if pod := &w.s.Pods[i]; eligible(pod) && !pod.Unschedulable.IsZero() {
+		if pod := &w.s.Pods[i]; wanting(pod) && !pod.Unschedulable.IsZero() {
 			verdict[pod.Class] = true
 			if o := pod.Owner; o != nil {
 				if first := stuck[o.UID]; first == nil || pod.Key < first.Key {
@@ -43,38 +48,8 @@ func (w *world) gather() {
 		}
 	}
 	for i := range w.s.Pods {
-		pod := &w.s.Pods[i]
-		if !eligible(pod) {
-			continue
-		}
-		if w.expendable(pod) {
-			w.hold("pod", string(pod.Key), RuleExpendable, "priority %d is below the cutoff %d", w.s.Classes[pod.Class].Priority, w.p.ExpendablePodsCutoff)
-			continue
-		}
-		b := by[pod.Class]
-		if b == nil {
-			b = &both{}
-			by[pod.Class] = b
-		}
-		buys := verdict[pod.Class]
-		if due := pod.Created.Add(w.p.NewPodDelay); w.p.NewPodDelay > 0 && w.now.Before(due) {
-			w.wake(due)
-			w.hold("pod", string(pod.Key), RuleNewPod, "younger than %s", w.p.NewPodDelay)
-			buys = false
-		}
-		if pod.Unschedulable.IsZero() && len(w.s.Classes[pod.Class].NotUnderstood) > 0 {
-			w.unjudged = true
-		}
-		to := &b.waits
-		if buys {
-			to = &b.buys
-		}
-		if *to == nil {
-			*to = &want{class: pod.Class, buys: buys}
-		}
-		(*to).keys = append((*to).keys, pod.Key)
-		if o := pod.Owner; o != nil && ((*to).owner == "" || o.UID < (*to).owner) {
-			(*to).owner = o.UID
+		if pod := &w.s.Pods[i]; wanting(pod) {
+			w.gatherPod(by, pod, verdict[pod.Class])
 		}
 	}
 	for i := range w.s.Controllers {
@@ -97,6 +72,39 @@ func (w *world) gather() {
 			slices.Compare(w.space.Class(b.class), w.space.Class(a.class)),
 			cmp.Compare(a.keys[0], b.keys[0]))
 	})
+}
+
+// gatherPod adds one pod to its class.
+func (w *world) gatherPod(by map[int]*both, pod *cluster.Pod, buys bool) {
+	class := &w.s.Classes[pod.Class]
+	if w.expendable(pod) {
+		w.hold("pod", string(pod.Key), RuleExpendable, "priority %d is below the cutoff %d", class.Priority, w.p.ExpendablePodsCutoff)
+		return
+	}
+	if due := pod.Created.Add(w.p.NewPodDelay); w.p.NewPodDelay > 0 && w.now.Before(due) {
+		w.wake(due)
+		w.hold("pod", string(pod.Key), RuleNewPod, "younger than %s", w.p.NewPodDelay)
+		buys = false
+	}
+	if pod.Unschedulable.IsZero() && len(class.NotUnderstood) > 0 {
+		w.unjudged = true
+	}
+	b := by[pod.Class]
+	if b == nil {
+		b = &both{}
+		by[pod.Class] = b
+	}
+	to := &b.waits
+	if buys {
+		to = &b.buys
+	}
+	if *to == nil {
+		*to = &want{class: pod.Class, buys: buys}
+	}
+	(*to).keys = append((*to).keys, pod.Key)
+	if o := pod.Owner; o != nil && ((*to).owner == "" || o.UID < (*to).owner) {
+		(*to).owner = o.UID
+	}
 }
 
 // holdUnknown holds the pods that fit cannot judge and takes them out.

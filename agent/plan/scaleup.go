@@ -21,9 +21,9 @@ func (w *world) scaleUp() {
 	w.buy(best)
 }
 
-// bestAnswer tries four ways and takes the one that buys least: as if nothing had
-// been promised; with what was promised; and both with the nodes that carry our mark,
-// which pods may need back. An answer with marked nodes may not help fewer pods than
+// bestAnswer tries a few ways and takes the one that buys least: as if nothing had
+// been promised, in several sequences of the groups; with what was promised; and with
+// the nodes that carry our mark, which pods may need back. An answer with marked nodes may not help fewer pods than
 // the same without.
 func (w *world) bestAnswer() *answer {
 	best := w.answer(false, false)
@@ -33,6 +33,7 @@ func (w *world) bestAnswer() *answer {
 	promised := len(w.in.Promised)+len(w.in.PromisedMissing) > 0
 	marked := slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked })
 	plain := best
+	best = w.reordered(best)
 	var kept *answer
 	if promised && best.bought() > 0 {
 		if kept = w.answer(true, false); kept != nil && kept.bought() < best.bought() {
@@ -48,6 +49,37 @@ func (w *world) bestAnswer() *answer {
 	if kept != nil && best.bought() > 0 {
 		if a := w.answer(true, true); a != nil && a.unhelped() <= kept.unhelped() && a.bought() < best.bought() {
 			best = a
+		}
+	}
+	return best
+}
+
+// triedOrders bounds the sequences of groups that one round tries: all of four.
+const triedOrders = 24
+
+// reordered looks for a sequence of the groups with coming machines that buys less.
+// After a restart nothing says for whom a machine of which group was bought; one of
+// the sequences is the one in which the groups were chosen.
+func (w *world) reordered(best *answer) *answer {
+	var groups []int
+	for g := range w.groups {
+		if w.groups[g].coming+w.groups[g].grow > 0 {
+			groups = append(groups, g)
+		}
+	}
+	if len(groups) < 2 || best.bought() == 0 {
+		return best
+	}
+	first := best
+	for _, order := range orders(groups, triedOrders) {
+		v := w.newSolver(false)
+		v.inOrder(order)
+		v.solve()
+		if v.a.bought() < best.bought() && v.a.unhelped() <= first.unhelped() {
+			best = &v.a
+		}
+		if best.bought() == 0 {
+			break
 		}
 	}
 	return best

@@ -210,6 +210,33 @@ func (v *solver) solve() {
 	v.there(left, false)
 }
 
+// inOrder lets groups take what they can onto what is coming, one after the other.
+func (v *solver) inOrder(groups []int) {
+	for _, g := range groups {
+		if o := v.optionOf(g, v.coming[g]); o != nil {
+			v.commit(&o.k, o.which, o.group)
+		}
+	}
+}
+
+// orders are the first sequences, at most most, in which groups can be taken.
+func orders(groups []int, most int) (out [][]int) {
+	var next func(head, rest []int)
+	next = func(head, rest []int) {
+		if len(out) == most {
+			return
+		}
+		if len(rest) == 0 {
+			out = append(out, slices.Clone(head))
+		}
+		for i, g := range rest {
+			next(append(head, g), slices.Delete(slices.Clone(rest), i, i+1))
+		}
+	}
+	next(nil, groups)
+	return out
+}
+
 // trust keeps promises: pods that were counted on a group's coming machines stay
 // counted there, even when this round would pack them in another way, as long as
 // the machines could hold them at all. First without the nodes that are there: what
