@@ -19,7 +19,7 @@ const (
 	columnSteps   = 30_000    // steps of one search for a column
 	columnEnough  = 1_000     // steps after which a column that helps is taken
 	columnTotal   = 2_000_000 // steps of all searches of one packing
-	columnDives   = 30       // programmes of one packing
+	columnDives   = 30        // programmes of one packing
 	columnTries   = 3         // columns that are tried one after the other
 	columnEps     = 1e-7
 )
