@@ -1,8 +1,10 @@
 package observe
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -49,8 +51,9 @@ type birth struct {
 // Extended resources are taken from nodes where a node reports them, and kept where
 // none does (a device plugin may not have registered yet).
 //
-// What was learnt is kept in lessons, by spec.
-func correct(groups []cluster.NodeGroup, nodes []cluster.Node, specs map[cluster.InstanceID]string, births map[cluster.NodeName]birth, lessons map[string]Lesson, now time.Time) []cluster.NodeGroup {
+// What was learnt is kept in lessons, by spec. The words that come back say what an
+// operator should mend in which group.
+func correct(groups []cluster.NodeGroup, nodes []cluster.Node, specs map[cluster.InstanceID]string, births map[cluster.NodeName]birth, lessons map[string]Lesson, now time.Time) ([]cluster.NodeGroup, map[cluster.GroupID]string) {
 	byID := make(map[cluster.InstanceID]*cluster.Node, len(nodes))
 	for i := range nodes {
 		if nodes[i].ProviderID != "" {
@@ -58,6 +61,7 @@ func correct(groups []cluster.NodeGroup, nodes []cluster.Node, specs map[cluster
 		}
 	}
 	maps.DeleteFunc(lessons, func(_ string, l Lesson) bool { return now.Sub(l.At) > lessonFor })
+	words := make(map[cluster.GroupID]string)
 	for i := range groups {
 		g := &groups[i]
 		if g.Template.Spec == "" || g.Template.Unknown != "" {
@@ -77,10 +81,13 @@ func correct(groups []cluster.NodeGroup, nodes []cluster.Node, specs map[cluster
 			lessons[g.Template.Spec] = l.lasting(lessons[g.Template.Spec], teachers, now)
 		}
 		if !l.At.IsZero() {
+			if w := l.words(g.Template.Labels); w != "" {
+				words[g.ID] = w
+			}
 			l.apply(&g.Template)
 		}
 	}
-	return groups
+	return groups, words
 }
 
 // lasting is what is kept of a lesson. What a node may still be about to gain or lose
@@ -131,6 +138,20 @@ func lesson(t *cluster.Template, nodes []*cluster.Node, births map[cluster.NodeN
 	}
 	l.Capacity, l.Allocatable = *capacity, *allocatable
 	return l, true
+}
+
+// words say what the template promises and the nodes do not keep; empty when they do.
+func (l Lesson) words(promised map[string]string) string {
+	var out []string
+	for _, k := range l.Lacks {
+		if v, ok := promised[k]; ok {
+			out = append(out, fmt.Sprintf("its template promises the label %s=%s and its nodes do not have it: add it to their user data (userdata render --label) or remove the tag", k, v))
+		}
+	}
+	for _, t := range l.Taints {
+		out = append(out, fmt.Sprintf("its nodes register with the taint %s=%s:%s and no tag says so: add the tag k8s.io/cluster-autoscaler/node-template/taint/%s=%s:%s", t.Key, t.Value, t.Effect, t.Key, t.Value, t.Effect))
+	}
+	return strings.Join(out, "; ")
 }
 
 // apply corrects a template. Maps and slices of the template are shared with the

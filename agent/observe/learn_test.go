@@ -2,6 +2,7 @@ package observe
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ type classroom struct {
 	births  map[cluster.NodeName]birth
 	lessons map[string]Lesson
 	now     time.Time
+	words   string
 }
 
 func newClassroom() *classroom {
@@ -36,7 +38,9 @@ func (c *classroom) template() cluster.Template {
 	} else {
 		nodes = []cluster.Node{c.node}
 	}
-	return correct([]cluster.NodeGroup{g}, nodes, map[cluster.InstanceID]string{"i": "v1"}, c.births, c.lessons, c.now)[0].Template
+	groups, words := correct([]cluster.NodeGroup{g}, nodes, map[cluster.InstanceID]string{"i": "v1"}, c.births, c.lessons, c.now)
+	c.words = words["g"]
+	return groups[0].Template
 }
 
 // A group that is empty again promises what its machines had, for a day: otherwise a
@@ -62,6 +66,9 @@ func TestLessonOfLabels(t *testing.T) {
 	c.node.Labels = map[string]string{"pool": "other"}
 	if got := c.template().Labels; len(got) != 0 {
 		t.Errorf("labels %v, want none of those that the node lacks", got)
+	}
+	if !strings.Contains(c.words, "pool=batch") || !strings.Contains(c.words, "--label") {
+		t.Errorf("the operator is told %q", c.words)
 	}
 	c.node.Labels = map[string]string{"pool": "batch", "tier": "web"} // a controller was late
 	if got := c.template().Labels; len(got) != 2 {

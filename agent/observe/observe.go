@@ -55,7 +55,8 @@ type Observer struct {
 	heard    time.Time
 	trouble  map[string]watchTrouble
 	outcomes []cluster.Outcome
-	lessons  map[string]Lesson // by Template.Spec
+	lessons  map[string]Lesson          // by Template.Spec
+	told     map[cluster.GroupID]string // of what is learnt, what was logged last
 }
 
 type watchTrouble struct {
@@ -233,7 +234,14 @@ func (o *Observer) Look() cluster.Snapshot {
 	w.mu.Unlock()
 	s.Now = time.Now()
 	o.mu.Lock()
-	s.Groups = correct(groups, s.Nodes, o.inventory.Specs(), births, o.lessons, s.Now)
+	var words map[cluster.GroupID]string
+	s.Groups, words = correct(groups, s.Nodes, o.inventory.Specs(), births, o.lessons, s.Now)
+	for g, text := range words {
+		if o.told[g] != text {
+			o.log.WithFields(logrus.Fields{"group": string(g), "why": text}).Warn("the group's nodes are not what its template says; pods are judged by the nodes")
+		}
+	}
+	o.told = words
 	o.mu.Unlock()
 	return s
 }
