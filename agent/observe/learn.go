@@ -32,6 +32,7 @@ type Lesson struct {
 	Capacity    cluster.Resources `json:"capacity"`
 	Allocatable cluster.Resources `json:"allocatable"`
 	Lacks       []string          `json:"lacks,omitempty"`  // labels of the template that no node has with that value, sorted
+	Extra       map[string]string `json:"extra,omitempty"`  // labels that the template does not promise and that several nodes share
 	Taints      []cluster.Taint   `json:"taints,omitempty"` // that every node has had from its first moment
 	At          time.Time         `json:"at"`               // when nodes last showed it
 }
@@ -44,7 +45,7 @@ type birth struct {
 }
 
 // correct replaces a template's computed sizes by those that real nodes of the same
-// group and spec report (DESIGN 4.2), takes away labels that they turn out not to
+// group and spec report (DESIGN 4.2), adds labels that they share, takes away labels that they turn out not to
 // have, and adds taints that they register with (plan leaves out those of a start). Only Ready nodes whose instance
 // appeared under the template's current spec count; where several differ, the smaller
 // amount holds, so that nothing is promised that a coming machine may not have.
@@ -77,6 +78,7 @@ func correct(groups []cluster.NodeGroup, nodes []cluster.Node, specs map[cluster
 		if !ok {
 			l = lessons[g.Template.Spec]
 		} else {
+			l.Extra = extra(&g.Template, teachers, lessons[g.Template.Spec].Extra)
 			l.At = now.UTC().Truncate(lessonStamp)
 			lessons[g.Template.Spec] = l.lasting(lessons[g.Template.Spec], teachers, now)
 		}
@@ -154,16 +156,42 @@ func (l Lesson) words(promised map[string]string) string {
 	return strings.Join(out, "; ")
 }
 
+// extra are the labels that every node of a template has and the template does not
+// promise. One node alone may have some to itself, so it only confirms what several
+// have shown. Where a machine stands and what it is called is never the group's.
+func extra(t *cluster.Template, nodes []*cluster.Node, known map[string]string) map[string]string {
+	from := known
+	if len(nodes) > 1 {
+		from = nodes[0].Labels
+	}
+	var out map[string]string
+	for k, v := range from {
+		_, promised := t.Labels[k]
+		own := k == "kubernetes.io/hostname" || strings.HasPrefix(k, "topology.") || strings.HasPrefix(k, "failure-domain.") || strings.HasSuffix(k, "/instance-type")
+		if promised || own || slices.ContainsFunc(nodes, func(n *cluster.Node) bool { has, ok := n.Labels[k]; return !ok || has != v }) {
+			continue
+		}
+		if out == nil {
+			out = make(map[string]string)
+		}
+		out[k] = v
+	}
+	return out
+}
+
 // apply corrects a template. Maps and slices of the template are shared with the
 // inventory and are replaced, not changed.
 func (l Lesson) apply(t *cluster.Template) {
 	t.Capacity = overlay(t.Capacity, l.Capacity)
 	t.Allocatable = overlay(t.Allocatable, l.Allocatable)
-	if len(l.Lacks) > 0 {
-		t.Labels = maps.Clone(t.Labels)
+	if len(l.Lacks)+len(l.Extra) > 0 {
+		labels := make(map[string]string, len(t.Labels)+len(l.Extra))
+		maps.Copy(labels, t.Labels)
 		for _, k := range l.Lacks {
-			delete(t.Labels, k)
+			delete(labels, k)
 		}
+		maps.Copy(labels, l.Extra)
+		t.Labels = labels
 	}
 	if len(l.Taints) > 0 {
 		t.Taints = append(slices.Clone(t.Taints), l.Taints...)

@@ -104,3 +104,20 @@ func TestLessonOfTaints(t *testing.T) {
 		t.Errorf("taints %v of a group whose nodes have gone", got)
 	}
 }
+
+// Labels that nobody promised are the group's when two nodes share them.
+func TestLessonOfExtraLabels(t *testing.T) {
+	one := cluster.Node{Labels: map[string]string{"disk": "ssd", "serial": "1", "topology.kubernetes.io/zone": "a", "pool": "x"}}
+	two := cluster.Node{Labels: map[string]string{"disk": "ssd", "serial": "2", "topology.kubernetes.io/zone": "a", "pool": "x"}}
+	template := &cluster.Template{Labels: map[string]string{"pool": "batch"}}
+	if got := extra(template, []*cluster.Node{&one}, nil); len(got) != 0 {
+		t.Errorf("one node taught %v", got)
+	}
+	disk := map[string]string{"disk": "ssd"}
+	if got := extra(template, []*cluster.Node{&one, &two}, nil); !reflect.DeepEqual(got, disk) {
+		t.Errorf("two nodes taught %v, want %v", got, disk)
+	}
+	if got := extra(template, []*cluster.Node{&two}, disk); !reflect.DeepEqual(got, disk) {
+		t.Errorf("the one that is left taught %v, want %v", got, disk)
+	}
+}
