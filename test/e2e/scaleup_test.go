@@ -70,7 +70,7 @@ func (s *scene) pool(p pool) {
 	}
 }
 
-// drop closes a group and takes its machines away.
+// desired is the target of a group.
 func (s *scene) desired(name string) int {
 	g, _ := s.w.Cloud.Group(name)
 	return g.Desired
