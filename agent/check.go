@@ -131,6 +131,8 @@ func rights(cfg Config) []right {
 		{"list", "", "pods", "", "", ""}, {"watch", "", "pods", "", "", ""}, {"create", "", "pods", "eviction", "", ""},
 		{"list", "apps", "daemonsets", "", "", ""}, {"watch", "apps", "daemonsets", "", "", ""},
 		{"list", "apps", "replicasets", "", "", ""}, {"watch", "apps", "replicasets", "", "", ""},
+		{"list", "apps", "statefulsets", "", "", ""}, {"watch", "apps", "statefulsets", "", "", ""},
+		{"list", "batch", "jobs", "", "", ""}, {"watch", "batch", "jobs", "", "", ""},
 		{"list", "policy", "poddisruptionbudgets", "", "", ""}, {"watch", "policy", "poddisruptionbudgets", "", "", ""},
 		{"list", "coordination.k8s.io", "leases", "", "kube-node-lease", ""}, {"watch", "coordination.k8s.io", "leases", "", "kube-node-lease", ""},
 		{"get", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, cfg.Lease.Name}, {"create", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, ""},

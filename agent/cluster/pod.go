@@ -99,7 +99,7 @@ type DaemonSet struct {
 	Class int    `json:"class"`
 }
 
-// Controller is a ReplicaSet (or similar) that has not made all of its pods yet.
+// Controller is a ReplicaSet, a parallel StatefulSet or a Job that has not made all of its pods yet.
 // The controller manager creates the pods of a large Deployment over seconds; a
 // class of which one pod is already Unschedulable counts its missing siblings, so
 // that a burst is one decision (CA's proactive scale-up).

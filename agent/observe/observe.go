@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -88,7 +89,9 @@ func New(cfg Config, client kubernetes.Interface, shared informers.SharedInforme
 		watch(o, "daemonsets", shared.Apps().V1().DaemonSets().Informer(), w.putDaemonSet, func(d *appsv1.DaemonSet) Urgency {
 			return w.dropDaemonSet(cluster.PodKey(d.Namespace + "/" + d.Name))
 		}),
-		watch(o, "replicasets", shared.Apps().V1().ReplicaSets().Informer(), w.putReplicaSet, func(r *appsv1.ReplicaSet) Urgency { return w.dropReplicaSet(cluster.UID(r.UID)) }),
+		watch(o, "replicasets", shared.Apps().V1().ReplicaSets().Informer(), w.putReplicaSet, func(r *appsv1.ReplicaSet) Urgency { return w.dropMaker(cluster.UID(r.UID)) }),
+		watch(o, "statefulsets", shared.Apps().V1().StatefulSets().Informer(), w.putStatefulSet, func(s *appsv1.StatefulSet) Urgency { return w.dropMaker(cluster.UID(s.UID)) }),
+		watch(o, "jobs", shared.Batch().V1().Jobs().Informer(), w.putJob, func(j *batchv1.Job) Urgency { return w.dropMaker(cluster.UID(j.UID)) }),
 		watch(o, "poddisruptionbudgets", shared.Policy().V1().PodDisruptionBudgets().Informer(), w.putBudget, func(b *policyv1.PodDisruptionBudget) Urgency {
 			return w.dropBudget(b.Namespace + "/" + b.Name)
 		}),

@@ -2,6 +2,7 @@ package observe
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,6 +21,10 @@ func Strip(obj any) (any, error) {
 	case *corev1.Node:
 		o.Status.Images, o.Status.VolumesInUse, o.Status.VolumesAttached, o.Status.Config = nil, nil, nil, nil
 	case *appsv1.ReplicaSet:
+		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
+	case *appsv1.StatefulSet:
+		o.Spec.Template, o.Spec.Selector, o.Spec.VolumeClaimTemplates, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil, nil
+	case *batchv1.Job:
 		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
 	case *appsv1.DaemonSet:
 		o.Annotations = nil

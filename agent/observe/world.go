@@ -34,7 +34,7 @@ type world struct {
 	pods        table[cluster.PodKey, cluster.Pod]
 	daemonSets  table[cluster.PodKey, cluster.DaemonSet]
 	budgets     table[string, cluster.Budget]
-	replicaSets map[cluster.UID]replicaSet
+	makers      map[cluster.UID]maker
 	owned       map[cluster.UID]int // live pods by controller
 	renewed     map[cluster.NodeName]time.Time
 	births      map[cluster.NodeName]birth // of nodes that were seen soon after they registered
@@ -43,12 +43,6 @@ type world struct {
 	// waitingSince is when the first pod that no round has seen yet was seen to be
 	// Unschedulable, by this machine's clock (the API's stamps have whole seconds).
 	waitingSince time.Time
-}
-
-type replicaSet struct {
-	key     cluster.PodKey
-	desired int
-	failing bool
 }
 
 type budgetSelector struct {
@@ -62,7 +56,7 @@ const birthFor = 30 * time.Second
 func newWorld(schedulers []string) *world {
 	return &world{
 		schedulers:  schedulers,
-		replicaSets: map[cluster.UID]replicaSet{},
+		makers:      map[cluster.UID]maker{},
 		owned:       map[cluster.UID]int{},
 		renewed:     map[cluster.NodeName]time.Time{},
 		births:      map[cluster.NodeName]birth{},
@@ -158,6 +152,9 @@ func (w *world) dropPod(key cluster.PodKey) Urgency {
 	w.classes.release(old.Class)
 	w.count(old, -1)
 	w.pods.drop(key)
+	if old.Owner != nil && old.Owner.Kind == "Job" {
+		delete(w.makers, old.Owner.UID) // it may have succeeded, and the Job's status says so only later
+	}
 	if n, ok := w.nodes.get(old.Node); ok && draining(n) {
 		return Soon // the drain of that node may be done
 	}
@@ -216,46 +213,6 @@ func (w *world) dropDaemonSet(key cluster.PodKey) Urgency {
 		w.daemonSets.drop(key)
 	}
 	return Later
-}
-
-func (w *world) putReplicaSet(rs *appsv1.ReplicaSet) Urgency {
-	row := replicaSet{key: cluster.PodKey(rs.Namespace + "/" + rs.Name), desired: 1}
-	if rs.Spec.Replicas != nil {
-		row.desired = int(*rs.Spec.Replicas)
-	}
-	for _, c := range rs.Status.Conditions {
-		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
-			row.failing = true
-		}
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if row.desired == 0 || rs.DeletionTimestamp != nil {
-		delete(w.replicaSets, cluster.UID(rs.UID))
-		return Never
-	}
-	w.replicaSets[cluster.UID(rs.UID)] = row
-	return Never
-}
-
-func (w *world) dropReplicaSet(uid cluster.UID) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.replicaSets, uid)
-	return Never
-}
-
-// missing lists ReplicaSets whose pods are still to be made. One that reports
-// ReplicaFailure (quota, admission) is making none, so nothing is expected of it.
-func (w *world) missing() []cluster.Controller {
-	var out []cluster.Controller
-	for uid, rs := range w.replicaSets {
-		if n := rs.desired - w.owned[uid]; n > 0 && !rs.failing {
-			_, name, _ := cutKey(rs.key)
-			out = append(out, cluster.Controller{Owner: cluster.Owner{Kind: "ReplicaSet", Name: name, UID: uid}, Key: rs.key, Missing: n})
-		}
-	}
-	return out
 }
 
 func (w *world) putBudget(b *policyv1.PodDisruptionBudget) Urgency {

@@ -1,0 +1,91 @@
+package observe
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// maker is a controller that makes all its pods as fast as its rate limits let it.
+type maker struct {
+	kind    string
+	key     cluster.PodKey
+	desired int
+}
+
+func (w *world) putReplicaSet(rs *appsv1.ReplicaSet) Urgency {
+	desired := count(rs.Spec.Replicas)
+	for _, c := range rs.Status.Conditions {
+		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
+			desired = 0 // quota or admission: it is making none
+		}
+	}
+	if rs.DeletionTimestamp != nil {
+		desired = 0
+	}
+	return w.expect(cluster.UID(rs.UID), maker{"ReplicaSet", key(rs.Namespace, rs.Name), desired})
+}
+
+// putStatefulSet counts those that make their pods at once; the others make one when
+// the one before it is Ready.
+func (w *world) putStatefulSet(s *appsv1.StatefulSet) Urgency {
+	desired := count(s.Spec.Replicas)
+	if s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || s.DeletionTimestamp != nil {
+		desired = 0
+	}
+	return w.expect(cluster.UID(s.UID), maker{"StatefulSet", key(s.Namespace, s.Name), desired})
+}
+
+// putJob counts a Job that is on its first pods. Once some have ended, what it makes
+// next depends on how they ended, and nothing is expected of it.
+func (w *world) putJob(j *batchv1.Job) Urgency {
+	desired := count(j.Spec.Parallelism)
+	if n := j.Spec.Completions; n != nil {
+		desired = min(desired, int(*n))
+	}
+	st := &j.Status
+	if st.Succeeded+st.Failed > 0 || st.UncountedTerminatedPods != nil && len(st.UncountedTerminatedPods.Succeeded)+len(st.UncountedTerminatedPods.Failed) > 0 ||
+		j.Spec.Suspend != nil && *j.Spec.Suspend || j.Spec.ManagedBy != nil && *j.Spec.ManagedBy != batchv1.JobControllerName ||
+		j.DeletionTimestamp != nil || len(st.Conditions) > 0 {
+		desired = 0
+	}
+	return w.expect(cluster.UID(j.UID), maker{"Job", key(j.Namespace, j.Name), desired})
+}
+
+func count(n *int32) int {
+	if n == nil {
+		return 1
+	}
+	return int(*n)
+}
+
+func key(namespace, name string) cluster.PodKey { return cluster.PodKey(namespace + "/" + name) }
+
+func (w *world) expect(uid cluster.UID, m maker) Urgency {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m.desired == 0 {
+		delete(w.makers, uid)
+	} else {
+		w.makers[uid] = m
+	}
+	return Never
+}
+
+func (w *world) dropMaker(uid cluster.UID) Urgency {
+	return w.expect(uid, maker{})
+}
+
+// missing lists controllers whose pods are still to be made.
+func (w *world) missing() []cluster.Controller {
+	var out []cluster.Controller
+	for uid, m := range w.makers {
+		if n := m.desired - w.owned[uid]; n > 0 {
+			_, name, _ := cutKey(m.key)
+			out = append(out, cluster.Controller{Owner: cluster.Owner{Kind: m.kind, Name: name, UID: uid}, Key: m.key, Missing: n})
+		}
+	}
+	return out
+}

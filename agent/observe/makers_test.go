@@ -1,0 +1,52 @@
+package observe
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Only controllers that make all pods at once are waited for.
+func TestMakers(t *testing.T) {
+	n, few, yes := int32(300), int32(20), true
+	meta := metav1.ObjectMeta{Namespace: "ns", Name: "x", UID: "uid"}
+	for _, tc := range []struct {
+		name string
+		put  func(w *world)
+		want int
+	}{
+		{"parallel StatefulSet", func(w *world) {
+			w.putStatefulSet(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &n, PodManagementPolicy: appsv1.ParallelPodManagement}})
+		}, 300},
+		{"ordered StatefulSet", func(w *world) {
+			w.putStatefulSet(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &n}})
+		}, 0},
+		{"Job", func(w *world) { w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}}) }, 300},
+		{"Job of few", func(w *world) {
+			w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n, Completions: &few}})
+		}, 20},
+		{"suspended Job", func(w *world) {
+			w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n, Suspend: &yes}})
+		}, 0},
+		{"Job with ended pods", func(w *world) {
+			w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}})
+			w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}, Status: batchv1.JobStatus{Failed: 1}})
+		}, 0},
+		{"Job that is gone", func(w *world) {
+			w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}})
+			w.dropMaker("uid")
+		}, 0},
+	} {
+		w := newWorld(nil)
+		tc.put(w)
+		got := 0
+		for _, c := range w.missing() {
+			got += c.Missing
+		}
+		if got != tc.want {
+			t.Errorf("%s: %d pods expected, want %d", tc.name, got, tc.want)
+		}
+	}
+}
