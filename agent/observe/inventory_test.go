@@ -156,7 +156,7 @@ func TestTemplatesLearnFromNodesOfTheSameSpec(t *testing.T) {
 		}
 	}
 	read()
-	computed := cluster.Resources{MilliCPU: 1900, Memory: 7 << 30, Extended: map[string]int64{"nvidia.com/gpu": 1}}
+	computed := cluster.Resources{MilliCPU: 1900, Memory: 7 << 30, Pods: 110, Extended: map[string]int64{"nvidia.com/gpu": 1}}
 	group := cluster.NodeGroup{ID: "g", Template: cluster.Template{Spec: "v1", Allocatable: computed},
 		Instances: []cluster.Instance{{ID: "old", Member: true}, {ID: "new", Member: true}}}
 	c.set(nil, group)

@@ -182,6 +182,9 @@ func extra(t *cluster.Template, nodes []*cluster.Node, known map[string]string) 
 // apply corrects a template. Maps and slices of the template are shared with the
 // inventory and are replaced, not changed.
 func (l Lesson) apply(t *cluster.Template) {
+	if _, one := t.Labels[labelInstanceType]; !one { // several types: the next machine may be one that no node has shown
+		l.Capacity, l.Allocatable = *least(&t.Capacity, l.Capacity), *least(&t.Allocatable, l.Allocatable)
+	}
 	t.Capacity = overlay(t.Capacity, l.Capacity)
 	t.Allocatable = overlay(t.Allocatable, l.Allocatable)
 	if len(l.Lacks)+len(l.Extra) > 0 {

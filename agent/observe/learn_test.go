@@ -17,6 +17,7 @@ type classroom struct {
 	lessons map[string]Lesson
 	now     time.Time
 	words   string
+	labels  map[string]string // of the template
 }
 
 func newClassroom() *classroom {
@@ -25,12 +26,14 @@ func newClassroom() *classroom {
 	c.node = cluster.Node{Name: "n", UID: "1", ProviderID: "i", Ready: cluster.StatusTrue, ReadySince: now,
 		Labels:      map[string]string{"pool": "batch", "tier": "web"},
 		Allocatable: cluster.Resources{MilliCPU: 3800, Memory: 13 << 30, Pods: 110}}
+	c.labels = map[string]string{"pool": "batch", "tier": "web", labelInstanceType: "m5.xlarge"}
+	c.node.Labels[labelInstanceType] = "m5.xlarge"
 	return c
 }
 
 func (c *classroom) template() cluster.Template {
 	g := cluster.NodeGroup{ID: "g", Instances: []cluster.Instance{{ID: "i", Member: true}}, Template: cluster.Template{Spec: "v1",
-		Labels:      map[string]string{"pool": "batch", "tier": "web"},
+		Labels:      c.labels,
 		Allocatable: cluster.Resources{MilliCPU: 3800, Memory: 14 << 30, Pods: 110}}}
 	var nodes []cluster.Node
 	if c.gone {
@@ -119,5 +122,18 @@ func TestLessonOfExtraLabels(t *testing.T) {
 	}
 	if got := extra(template, []*cluster.Node{&two}, disk); !reflect.DeepEqual(got, disk) {
 		t.Errorf("the one that is left taught %v, want %v", got, disk)
+	}
+}
+
+// In a group of several types the next machine may be smaller than those that came.
+func TestLessonOfSeveralTypes(t *testing.T) {
+	c := newClassroom()
+	c.node.Allocatable.Memory = 28 << 30
+	if got := c.template().Allocatable.Memory; got != 28<<30 {
+		t.Errorf("one type: %d", got)
+	}
+	delete(c.labels, labelInstanceType)
+	if got := c.template().Allocatable.Memory; got != 14<<30 {
+		t.Errorf("several types: %d", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -438,4 +439,34 @@ func smallerThanAssumed(s *scene) {
 	<-time.After(10 * time.Second) // in which an agent that forgets buys again
 	s.wants("thin", "1")
 	s.journal(10*time.Second, "held pod default/thin", "insufficient memory")
+}
+
+// TestJobsAndStatefulSetsAreOneCall: with the default rate limits of a real controller
+// manager the pods of a Job come over many seconds; they are one call all the same.
+func TestJobsAndStatefulSetsAreOneCall(t *testing.T) {
+	s := newScene(t, func(o *world.Options) { o.Fast = false })
+	s.start("AUTOSCALER_SCALING_UNNEEDED_FOR=1h", "AUTOSCALER_OBSERVE_SLOW=2s")
+	if _, err := s.w.RenderUserData(t.Context(), s.binary); err != nil {
+		t.Fatal(err)
+	}
+	s.pool(pool{name: "job", max: 20})
+	s.pool(pool{name: "set", max: 20})
+	n := int32(100)
+	template := func(name string, mutate ...func(*corev1.PodSpec)) corev1.PodTemplateSpec {
+		return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}}, Spec: s.spec(name, "100m", "16Mi", mutate...)}
+	}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job"}, Spec: batchv1.JobSpec{Parallelism: &n, Completions: &n,
+		Template: template("job", func(p *corev1.PodSpec) { p.RestartPolicy = corev1.RestartPolicyNever })}}
+	if _, err := s.client.BatchV1().Jobs("default").Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.runs("job", 100)
+	s.wants("job", "3")
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}, Spec: appsv1.StatefulSetSpec{Replicas: &n, PodManagementPolicy: appsv1.ParallelPodManagement,
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "set"}}, Template: template("set")}}
+	if _, err := s.client.AppsV1().StatefulSets("default").Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.runs("set", 100)
+	s.wants("set", "3")
 }
