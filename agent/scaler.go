@@ -141,7 +141,7 @@ func (s *scaler) say(snapshot cluster.Snapshot, p plan.Plan, may bool, why strin
 
 // save writes the memory down; a failure is logged when it is new.
 func (s *scaler) save(memory plan.Memory) {
-	err := s.file.save(state{Memory: memory, Specs: s.inventory.Specs()})
+	err := s.file.save(state{Memory: memory, Specs: s.inventory.Specs(), Lessons: s.observer.Lessons()})
 	text := ""
 	if err != nil {
 		text = err.Error()

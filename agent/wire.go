@@ -152,6 +152,7 @@ func (a *running) wireScaler(cloud provider.Provider) {
 	}
 	a.scaler.memory = kept.Memory
 	a.inventory.Remember(kept.Specs)
+	a.observer.Remember(kept.Lessons)
 }
 
 // early are the services that need no caches.

@@ -13,6 +13,9 @@ const (
 	// lagFor is how long a read may be behind a resize that was accepted (EC2 reads
 	// are eventually consistent).
 	lagFor = time.Minute
+	// lagSeen is how long reads may fall back behind one that showed the resize, as
+	// when another replica answers.
+	lagSeen = 10 * time.Second
 	// deletedFor is how long a read may go on showing an instance that was told to go.
 	deletedFor = 15 * time.Minute
 )
@@ -120,10 +123,7 @@ func (w *world) account() {
 		g.target = g.Target
 		g.failed = append(g.failed, g.Failures...)
 		w.accountInstances(g)
-		if r, ok := w.out.Resized[g.ID]; ok && w.now.Sub(r.At) < lagFor {
-			g.target = max(g.target, r.To)
-			w.wake(r.At.Add(lagFor))
-		}
+		w.accountLag(g)
 		slices.SortFunc(g.failed, func(a, b cluster.Failure) int { // oldest first: history is replayed as it was
 			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Text, b.Text))
 		})
@@ -133,6 +133,28 @@ func (w *world) account() {
 		g.size = max(g.target, g.members)
 		w.accountShort(g)
 	}
+}
+
+// accountLag counts a target that was asked for and that reads do not show yet. One
+// that they have shown, and no longer show, was lowered by somebody else.
+func (w *world) accountLag(g *group) {
+	r, ok := w.out.Resized[g.ID]
+	if !ok || w.now.Sub(r.At) >= lagFor {
+		return
+	}
+	switch {
+	case g.target >= r.To && r.Seen.IsZero() && g.ReadAt.After(r.At):
+		r.Seen = g.ReadAt
+		w.out.Resized[g.ID] = r
+	case g.target < r.To && !r.Seen.IsZero() && g.ReadAt.Sub(r.Seen) >= lagSeen:
+		delete(w.out.Resized, g.ID)
+		return
+	}
+	if g.target < r.To && !r.Seen.IsZero() {
+		w.wake(r.Seen.Add(lagSeen))
+	}
+	g.target = max(g.target, r.To)
+	w.wake(r.At.Add(lagFor))
 }
 
 func (w *world) accountInstances(g *group) {
