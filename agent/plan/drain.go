@@ -163,7 +163,9 @@ func (w *world) resume() {
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		switch {
-		case !marked(n.Node) && ours(n.Node) && n.Unschedulable && w.s.Stale == "":
+		case !marked(n.Node) && ours(n.Node) && w.s.Stale == "":
+			// Also where somebody has uncordoned it: the annotation alone would make
+			// their next cordon look like ours.
 			w.do(Uncordon{Node: n.Name, UID: n.UID, Rule: RuleHalfMark, Why: "it carries our cordon without its mark"})
 		case !marked(n.Node):
 		case !ours(n.Node):
