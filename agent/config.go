@@ -189,6 +189,14 @@ func Load() (Config, error) {
 	return c, errors.Join(err, unknown(os.Environ()), c.Validate())
 }
 
+// LoadKubelet reads AUTOSCALER_KUBELET_* alone from the process's environment: what
+// the user data must tell the kubelets is what the agent computes with.
+func LoadKubelet() (KubeletConfig, error) {
+	var c Config
+	err := process(&c)
+	return c.Kubelet, err
+}
+
 // Validate returns everything that is wrong with c, joined.
 func (c Config) Validate() error {
 	var errs []error

@@ -47,7 +47,7 @@ const (
 	RuleTookBack    = "D12" // the mark is taken back
 	RuleBatch       = "D13" // enough nodes are on their way out at once
 	RuleDraining    = "D14" // the drain waits
-	RuleHalfMark    = "D15" // a cordon of ours without its mark: taken back
+	RuleHalfMark    = "D15" // a cordon of ours, or what is left of one, without its mark: taken back
 	RuleInstance    = "D16" // the node's instance is not running or not a member of its group
 	RuleEmpty       = "D17" // terminate: no pod that could be moved is left
 )
