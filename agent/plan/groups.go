@@ -15,6 +15,11 @@ const (
 	lagFor = time.Minute
 	// deletedFor is how long a read may go on showing an instance that was told to go.
 	deletedFor = 15 * time.Minute
+	// deniedFor is the first pause after a call that was denied, and deniedMost the
+	// longest: such a call costs nothing, and who has renewed the credentials or
+	// mended the policy waits for what follows.
+	deniedFor  = 10 * time.Second
+	deniedMost = time.Minute
 )
 
 // learn takes in what became of the last Plan. Reading an outcome twice changes
@@ -58,7 +63,9 @@ func causeOf(kind string) (cluster.Cause, bool) {
 	switch kind {
 	case "exhausted":
 		return cluster.CauseCapacity, true
-	case "invalid", "denied", "not found":
+	case "denied":
+		return cluster.CauseDenied, true
+	case "invalid", "not found":
 		return cluster.CauseInvalid, true
 	}
 	return "", false
@@ -77,9 +84,12 @@ func (w *world) backOff(g cluster.GroupID, f cluster.Failure) {
 		f.At = w.now
 	}
 	i := slices.IndexFunc(w.out.Backoff, func(b Backoff) bool { return b.Group == g && b.Cause == f.Cause })
-	step := w.p.BackoffInitial
-	if f.Cause == cluster.CauseInvalid {
-		step = w.p.BackoffMax
+	step, most := w.p.BackoffInitial, w.p.BackoffMax
+	switch f.Cause {
+	case cluster.CauseInvalid:
+		step = most
+	case cluster.CauseDenied:
+		step, most = min(step, deniedFor), min(most, deniedMost)
 	}
 	if i < 0 {
 		w.out.Backoff = append(w.out.Backoff, Backoff{Group: g, Cause: f.Cause, Step: step, Last: f.At, Until: f.At.Add(step), Text: f.Text})
@@ -92,7 +102,7 @@ func (w *world) backOff(g cluster.GroupID, f cluster.Failure) {
 	case f.At.Sub(b.Last) > w.p.BackoffReset:
 		b.Step = step
 	case f.At.After(b.Until):
-		b.Step = min(2*b.Step, w.p.BackoffMax)
+		b.Step = min(2*b.Step, most)
 	}
 	b.Last, b.Text = f.At, f.Text
 	if until := f.At.Add(b.Step); until.After(b.Until) {

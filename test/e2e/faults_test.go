@@ -109,7 +109,7 @@ func TestHalfNeverJoin(t *testing.T) {
 	s.workers(world.Workers{Name: "workers", Max: 30})
 	s.deploy("half", 150, "100m", "64Mi") // 4 machines
 	s.journal(time.Minute, "terminate", "no-join")
-	s.journal(time.Minute, "held group workers", "backoff", "no-join")
+	s.journal(time.Minute, "held group workers", "backed off", "no-join")
 	s.until(3*time.Minute, "all Running", func() bool { return s.running("half") == 150 })
 	if n := len(s.calls("TerminateInstanceInAutoScalingGroup")); n != 2 {
 		t.Errorf("%d instances were terminated, want the 2 that never joined", n)
