@@ -15,11 +15,12 @@ const (
 	lagFor = time.Minute
 	// deletedFor is how long a read may go on showing an instance that was told to go.
 	deletedFor = 15 * time.Minute
-	// deniedFor is the first pause after a call that was denied, and deniedMost the
-	// longest: such a call costs nothing, and who has renewed the credentials or
-	// mended the policy waits for what follows.
-	deniedFor  = 10 * time.Second
-	deniedMost = time.Minute
+	// refusedFor is the first pause after a call that was refused (denied, or no such
+	// group), and refusedMost the longest: such a call costs nothing, a list that came
+	// back empty may be right again in the next read, and who has renewed the
+	// credentials or mended the policy waits for what follows.
+	refusedFor  = 10 * time.Second
+	refusedMost = time.Minute
 )
 
 // learn takes in what became of the last Plan. Reading an outcome twice changes
@@ -63,9 +64,9 @@ func causeOf(kind string) (cluster.Cause, bool) {
 	switch kind {
 	case "exhausted":
 		return cluster.CauseCapacity, true
-	case "denied":
-		return cluster.CauseDenied, true
-	case "invalid", "not found":
+	case "denied", "not found":
+		return cluster.CauseRefused, true
+	case "invalid":
 		return cluster.CauseInvalid, true
 	}
 	return "", false
@@ -88,8 +89,8 @@ func (w *world) backOff(g cluster.GroupID, f cluster.Failure) {
 	switch f.Cause {
 	case cluster.CauseInvalid:
 		step = most
-	case cluster.CauseDenied:
-		step, most = min(step, deniedFor), min(most, deniedMost)
+	case cluster.CauseRefused:
+		step, most = min(step, refusedFor), min(most, refusedMost)
 	}
 	if i < 0 {
 		w.out.Backoff = append(w.out.Backoff, Backoff{Group: g, Cause: f.Cause, Step: step, Last: f.At, Until: f.At.Add(step), Text: f.Text})
