@@ -144,7 +144,7 @@ func (a *running) wireScaler(cloud provider.Provider) {
 		cfg: a.cfg.Scaler, policy: a.cfg.Scaling, observer: a.observer, inventory: a.inventory, mayAct: a.gate.MayAct,
 		hand:     &act.Hand{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.gate.MayAct},
 		file:     newStateFile(a.cfg.StateDir),
-		recorder: flight.New(flightBudget), metrics: a.metrics, log: log,
+		recorder: flight.New(flightBudget), metrics: a.metrics, log: log, teller: teller{log: log},
 	}
 	kept, err := a.scaler.file.load(time.Now())
 	if err != nil {

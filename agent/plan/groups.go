@@ -18,6 +18,12 @@ const (
 	lagSeen = 10 * time.Second
 	// deletedFor is how long a read may go on showing an instance that was told to go.
 	deletedFor = 15 * time.Minute
+	// refusedFor is the first pause after a call that was refused (denied, or no such
+	// group), and refusedMost the longest: such a call costs nothing, a list that came
+	// back empty may be right again in the next read, and who has renewed the
+	// credentials or mended the policy waits for what follows.
+	refusedFor  = 10 * time.Second
+	refusedMost = time.Minute
 )
 
 // learn takes in what became of the last Plan. Reading an outcome twice changes
@@ -61,7 +67,9 @@ func causeOf(kind string) (cluster.Cause, bool) {
 	switch kind {
 	case "exhausted":
 		return cluster.CauseCapacity, true
-	case "invalid", "denied", "not found":
+	case "denied", "not found":
+		return cluster.CauseRefused, true
+	case "invalid":
 		return cluster.CauseInvalid, true
 	}
 	return "", false
@@ -80,9 +88,12 @@ func (w *world) backOff(g cluster.GroupID, f cluster.Failure) {
 		f.At = w.now
 	}
 	i := slices.IndexFunc(w.out.Backoff, func(b Backoff) bool { return b.Group == g && b.Cause == f.Cause })
-	step := w.p.BackoffInitial
-	if f.Cause == cluster.CauseInvalid {
-		step = w.p.BackoffMax
+	step, most := w.p.BackoffInitial, w.p.BackoffMax
+	switch f.Cause {
+	case cluster.CauseInvalid:
+		step = most
+	case cluster.CauseRefused:
+		step, most = min(step, refusedFor), min(most, refusedMost)
 	}
 	if i < 0 {
 		w.out.Backoff = append(w.out.Backoff, Backoff{Group: g, Cause: f.Cause, Step: step, Last: f.At, Until: f.At.Add(step), Text: f.Text})
@@ -95,7 +106,7 @@ func (w *world) backOff(g cluster.GroupID, f cluster.Failure) {
 	case f.At.Sub(b.Last) > w.p.BackoffReset:
 		b.Step = step
 	case f.At.After(b.Until):
-		b.Step = min(2*b.Step, w.p.BackoffMax)
+		b.Step = min(2*b.Step, most)
 	}
 	b.Last, b.Text = f.At, f.Text
 	if until := f.At.Add(b.Step); until.After(b.Until) {
