@@ -187,9 +187,11 @@ func busy(s cluster.Snapshot, p plan.Plan) bool {
 			}
 		}
 	}
+	listed := map[cluster.InstanceID]bool{}
 	for _, g := range s.Groups {
 		up := 0
 		for _, in := range g.Instances {
+			listed[in.ID] = true
 			if in.Phase == cluster.PhaseDeleting && in.Member {
 				return true
 			}
@@ -198,6 +200,11 @@ func busy(s cluster.Snapshot, p plan.Plan) bool {
 			}
 		}
 		if up != g.Target {
+			return true
+		}
+	}
+	for _, n := range s.Nodes { // a young Node is ahead of the reads
+		if !n.ControlPlane && n.ProviderID != "" && !listed[cluster.InstanceID(n.ProviderID)] && s.Now.Sub(n.Created) < time.Minute {
 			return true
 		}
 	}

@@ -16,6 +16,8 @@ const (
 	// lagSeen is how long reads may fall back behind one that showed the resize, as
 	// when another replica answers.
 	lagSeen = 10 * time.Second
+	// nodeLag is how long a young Node may be ahead of the reads that list its instance.
+	nodeLag = 20 * time.Second
 	// deletedFor is how long a read may go on showing an instance that was told to go.
 	deletedFor = 15 * time.Minute
 	// refusedFor is the first pause after a call that was refused (denied, or no such
@@ -245,11 +247,34 @@ func (w *world) undelivered(g cluster.GroupID) bool {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
+// ahead names a Node that has just registered and whose instance no group lists as
+// its own yet. The reads then lag behind the cluster, and a target computed from them
+// could be below what was asked for already: seen after a kill -9, where the memory
+// of the resize was lost, half of the machines had registered, and the target read
+// was still 0.
+func (w *world) ahead() cluster.NodeName {
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		if n.ControlPlane || n.Deleting || n.ProviderID == "" || n.inst != nil && n.inst.Member {
+			continue
+		}
+		if until := n.Created.Add(nodeLag); w.now.Before(until) {
+			w.wake(until)
+			return n.Name
+		}
+	}
+	return ""
+}
+
 // judge says for every group whether it can be grown. The first reason counts.
 func (w *world) judge() {
+	ahead := w.ahead()
 	for i := range w.groups {
 		g := &w.groups[i]
 		g.rule, g.why = w.refusal(g)
+		if g.rule == "" && ahead != "" {
+			g.rule, g.why = RuleAhead, fmt.Sprintf("node %s has registered and no group lists its instance yet: growth waits for the cloud's reads to catch up", ahead)
+		}
 		if g.rule != "" && g.rule != RuleMax {
 			w.hold("group", string(g.ID), g.rule, "%s", g.why)
 		}
