@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"sync/atomic"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
