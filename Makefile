@@ -40,7 +40,7 @@ bench: ## benchmarks with allocations
 fuzz: ## every fuzz target of the product for FUZZTIME each (default 10m)
 	@set -e; for pkg in $$($(GO) list ./...); do \
 		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; done; done
+			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg; done; done
 
 dist: ## static binaries for linux/amd64 and linux/arm64 in dist/
 	@mkdir -p dist

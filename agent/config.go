@@ -3,8 +3,10 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 )
 
 // Config is everything that an operator may set, each part declared beside the code
@@ -189,11 +192,22 @@ func Load() (Config, error) {
 	return c, errors.Join(err, unknown(os.Environ()), c.Validate())
 }
 
+// LoadKubelet reads AUTOSCALER_KUBELET_* alone from the process's environment: what
+// the user data must tell the kubelets is what the agent computes with.
+func LoadKubelet() (KubeletConfig, error) {
+	var c Config
+	err := process(&c)
+	return c.Kubelet, err
+}
+
 // Validate returns everything that is wrong with c, joined.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(name string, value any, remedy string) {
 		errs = append(errs, fmt.Errorf("%s_%s is %v: %s", Prefix, name, value, remedy))
+	}
+	if known := slices.Sorted(maps.Keys(all.Providers())); !slices.Contains(known, c.Provider) {
+		bad("PROVIDER", fmt.Sprintf("%q", c.Provider), "use "+strings.Join(known, ", "))
 	}
 	if _, err := logrus.ParseLevel(c.LogLevel); err != nil {
 		bad("LOG_LEVEL", fmt.Sprintf("%q", c.LogLevel), "use debug, info, warn or error")

@@ -25,12 +25,50 @@ func NewLogger(level string, errout io.Writer) *logrus.Logger {
 		log.SetLevel(l)
 	}
 	log.SetOutput(errout)
-	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, DisableColors: true, TimestampFormat: "2006-01-02T15:04:05.000Z07:00"})
+	log.SetFormatter(textFormatter{&logrus.TextFormatter{FullTimestamp: true, DisableColors: true, TimestampFormat: "2006-01-02T15:04:05.000Z07:00"}})
 	if native, err := journal.StderrIsJournalStream(); err == nil && native && errout == os.Stderr {
 		log.SetOutput(io.Discard)
 		log.AddHook(journalHook{fallback: errout})
 	}
 	return log
+}
+
+// textFormatter writes logrus's text without fields that say nothing, or nothing
+// that the message does not say.
+type textFormatter struct{ *logrus.TextFormatter }
+
+// Format renders one entry.
+func (f textFormatter) Format(e *logrus.Entry) ([]byte, error) {
+	data := make(logrus.Fields, len(e.Data))
+	for k, v := range e.Data {
+		text := fmt.Sprint(v)
+		if text == "" || k == "why" && strings.Contains(e.Message, text) {
+			continue
+		}
+		data[k] = v
+	}
+	short := *e
+	short.Data = data
+	return f.TextFormatter.Format(&short)
+}
+
+// sentence is the message as `journalctl` shows it, which leaves out all fields: what
+// it is about, why, and by which rule are added where the message does not say them.
+func sentence(e *logrus.Entry) string {
+	text := e.Message
+	field := func(key, before, after string) {
+		if v := strings.TrimSpace(fmt.Sprint(e.Data[key])); e.Data[key] != nil && v != "" && !strings.Contains(text, v) {
+			text += before + v + after
+		}
+	}
+	for _, noun := range []string{"group", "node", "instance", "pod", "csr"} {
+		field(noun, " "+noun+"=", "")
+	}
+	if e.Data["rule"] != nil && !strings.Contains(text, fmt.Sprintf("[%v]", e.Data["rule"])) {
+		text += fmt.Sprintf(" [%v]", e.Data["rule"])
+	}
+	field("why", ": ", "")
+	return text
 }
 
 // journalHook sends each entry to journald with its fields upper-case.
@@ -41,9 +79,11 @@ func (journalHook) Levels() []logrus.Level { return logrus.AllLevels }
 func (h journalHook) Fire(e *logrus.Entry) error {
 	fields := map[string]string{"SYSLOG_IDENTIFIER": identifier}
 	for k, v := range e.Data {
-		fields[fieldName(k)] = fmt.Sprint(v)
+		if text := fmt.Sprint(v); text != "" {
+			fields[fieldName(k)] = text
+		}
 	}
-	if err := journal.Send(e.Message, priority(e.Level), fields); err != nil {
+	if err := journal.Send(sentence(e), priority(e.Level), fields); err != nil {
 		_, err = fmt.Fprintf(h.fallback, "%s %v\n", e.Message, fields)
 		return err
 	}

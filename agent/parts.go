@@ -85,7 +85,7 @@ func (p Parts) rights() []right {
 			right{"approve", "certificates.k8s.io", "signers", "", "", "kubernetes.io/kubelet-serving"})
 	}
 	if p.Nodecleaner.Enabled {
-		list = append(list, right{"delete", "", "nodes", "", "", ""})
+		list = append(list, right{"delete", "", "nodes", "", "", ""}, right{"get", "coordination.k8s.io", "leases", "", "kube-node-lease", ""})
 	}
 	if p.Bootstrap.Enabled {
 		for _, verb := range []string{"get", "list", "create", "update"} {

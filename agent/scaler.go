@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,7 +38,8 @@ type scaler struct {
 
 	gone map[cluster.InstanceID]time.Time // terminated by us lately; guarded by mu
 
-	said      string // the plan last logged
+	teller    teller
+	said      string // what would be done, as last logged
 	saveError string
 }
 
@@ -77,8 +77,8 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.mu.Lock()
 	s.memory, s.last, s.lastAt = memory, p, snapshot.Now
 	s.mu.Unlock()
-	may, why := s.mayAct()
-	s.say(snapshot, p, may, why, took)
+	may, _ := s.mayAct() // statusLine says why not
+	s.say(snapshot, p, may, took)
 	s.metrics.saw(snapshot, p, may)
 	s.inventory.Hurry(busy(snapshot, p))
 	// Writing down and acting go side by side: a sync of a busy disk may take longer
@@ -115,28 +115,32 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// say logs the plan when it is another than the last one logged.
-func (s *scaler) say(snapshot cluster.Snapshot, p plan.Plan, may bool, why string, took time.Duration) {
-	text := p.String()
-	if text == s.said {
-		return
-	}
-	s.said = text
-	log := s.log.WithField("took", took.Round(10*time.Microsecond).String())
-	if !may && len(p.Actions) > 0 {
-		log = log.WithField("why", "not acting: "+why)
-	} else if s.cfg.DryRun && len(p.Actions) > 0 {
-		log = log.WithField("why", "not acting: AUTOSCALER_SCALER_DRY_RUN is true")
-	}
-	for _, h := range p.Held {
-		if h.Kind != "pod" && h.Kind != "cluster" {
-			log.WithFields(logrus.Fields{h.Kind: h.Name, "rule": h.Rule, "why": h.Why}).Debug(h.String())
+// say writes what this round holds, and what it would do where it may not act: what
+// is done is told by the hand that does it.
+func (s *scaler) say(snapshot cluster.Snapshot, p plan.Plan, may bool, took time.Duration) {
+	s.log.WithField("took", took.Round(10*time.Microsecond).String()).
+		Debugf("round: %d nodes, %d pods, %d groups; %d actions", len(snapshot.Nodes), len(snapshot.Pods), len(snapshot.Groups), len(p.Actions))
+	s.teller.tell(p.Held)
+	intent := ""
+	if !may || s.cfg.DryRun {
+		for _, a := range p.Actions {
+			intent += a.String() + "\n"
 		}
 	}
-	if text = strings.TrimSuffix(text, "\n"); text == "" {
-		text = "nothing to do and nothing held"
+	if intent == s.said {
+		return
 	}
-	log.Infof("plan for %d nodes, %d pods, %d groups:\n%s", len(snapshot.Nodes), len(snapshot.Pods), len(snapshot.Groups), text)
+	s.said = intent
+	if intent == "" {
+		return
+	}
+	prefix := "not acting; would "
+	if s.cfg.DryRun {
+		prefix = "AUTOSCALER_SCALER_DRY_RUN is true; would "
+	}
+	for _, a := range p.Actions {
+		s.log.Info(prefix + a.String())
+	}
 }
 
 // save writes the memory down; a failure is logged when it is new.
@@ -183,9 +187,11 @@ func busy(s cluster.Snapshot, p plan.Plan) bool {
 			}
 		}
 	}
+	listed := map[cluster.InstanceID]bool{}
 	for _, g := range s.Groups {
 		up := 0
 		for _, in := range g.Instances {
+			listed[in.ID] = true
 			if in.Phase == cluster.PhaseDeleting && in.Member {
 				return true
 			}
@@ -194,6 +200,11 @@ func busy(s cluster.Snapshot, p plan.Plan) bool {
 			}
 		}
 		if up != g.Target {
+			return true
+		}
+	}
+	for _, n := range s.Nodes { // a young Node is ahead of the reads
+		if !n.ControlPlane && n.ProviderID != "" && !listed[cluster.InstanceID(n.ProviderID)] && s.Now.Sub(n.Created) < time.Minute {
 			return true
 		}
 	}

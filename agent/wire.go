@@ -144,7 +144,7 @@ func (a *running) wireScaler(cloud provider.Provider) {
 		cfg: a.cfg.Scaler, policy: a.cfg.Scaling, observer: a.observer, inventory: a.inventory, mayAct: a.gate.MayAct,
 		hand:     &act.Hand{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.gate.MayAct},
 		file:     newStateFile(a.cfg.StateDir),
-		recorder: flight.New(flightBudget), metrics: a.metrics, log: log,
+		recorder: flight.New(flightBudget), metrics: a.metrics, log: log, teller: teller{log: log},
 	}
 	kept, err := a.scaler.file.load(time.Now())
 	if err != nil {
@@ -201,8 +201,13 @@ func (a *running) watchOther(ctx context.Context) (cache.InformerSynced, error) 
 		}
 	}
 	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { see(obj, true) },
-		UpdateFunc: func(_, obj any) { see(obj, false) },
+		AddFunc: func(obj any) { see(obj, true) },
+		UpdateFunc: func(old, obj any) {
+			// A watch that starts again tells the same Lease again: no sign of life.
+			if was, ok := old.(*coordinationv1.Lease); !ok || was.ResourceVersion != resourceVersion(obj) {
+				see(obj, false)
+			}
+		},
 		DeleteFunc: func(any) { a.gate.saw(nil, false) },
 	})
 	if err != nil {
@@ -218,6 +223,13 @@ func (a *running) watchOther(ctx context.Context) (cache.InformerSynced, error) 
 	}
 	f.Start(ctx.Done())
 	return reg.HasSynced, nil
+}
+
+func resourceVersion(obj any) string {
+	if l, ok := obj.(*coordinationv1.Lease); ok {
+		return l.ResourceVersion
+	}
+	return ""
 }
 
 // statusLine is systemd's STATUS=. Computing it is also what notices changes of

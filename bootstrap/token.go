@@ -19,22 +19,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+const secretType corev1.SecretType = "bootstrap.kubernetes.io/token"
+
 // The shape of a bootstrap token Secret (k8s.io/cluster-bootstrap token/api).
 const (
-	secretType      corev1.SecretType = "bootstrap.kubernetes.io/token"
-	secretPrefix                      = "bootstrap-token-"
-	keyID                             = "token-id"
-	keySecret                         = "token-secret"
-	keyExpiration                     = "expiration"
-	keyDescription                    = "description"
-	keyGroups                         = "auth-extra-groups"
-	keySigning                        = "usage-bootstrap-signing"
-	keyAuth                           = "usage-bootstrap-authentication"
-	alphabet                          = "0123456789abcdefghijklmnopqrstuvwxyz"
-	idLength                          = 6
-	secretLength                      = 16
-	tokenLabel                        = "autoscaler-agent/join-token" // marks tokens of ours
-	tokenLabelValue                   = "true"
+	secretPrefix    = "bootstrap-token-"
+	keyID           = "token-id"
+	keySecret       = "token-secret"
+	keyExpiration   = "expiration"
+	keyDescription  = "description"
+	keyGroups       = "auth-extra-groups"
+	keySigning      = "usage-bootstrap-signing"
+	keyAuth         = "usage-bootstrap-authentication"
+	alphabet        = "0123456789abcdefghijklmnopqrstuvwxyz"
+	idLength        = 6
+	secretLength    = 16
+	tokenLabel      = "autoscaler-agent/join-token" // marks tokens of ours
+	tokenLabelValue = "true"
 )
 
 var (

@@ -62,19 +62,20 @@ type Deps struct {
 
 // Rhythm of the loop. The rules' own times are in Config.
 const (
-	workers        = 8                     // judgements at a time
-	judgeTimeout   = 30 * time.Second      // one judgement, cloud calls included
-	idleBeat       = 10 * time.Second      // the longest wait between two beats
-	waitLeader     = time.Second           // between two looks at MayAct
-	sweepEvery     = time.Minute           // all pending requests are looked for again
-	firstRetry     = time.Second           // doubles ...
-	lastRetry      = time.Minute           // ... up to this
-	settledRetry   = 5 * time.Minute       // after the Warning event
-	sameNodePause  = 50 * time.Millisecond // between two judgements for one Node
-	forbiddenTTL   = 10 * time.Minute      // how long what R9 protects is remembered
-	refetchAge     = time.Second           // how new an inventory is asked for when the first says no
-	refetchBurst   = 10                    // such requests at once ...
-	refetchPerHour = 1800                  // ... and per hour, for all Nodes together
+	workers        = 8                      // judgements at a time
+	judgeTimeout   = 30 * time.Second       // one judgement, cloud calls included
+	idleBeat       = 10 * time.Second       // the longest wait between two beats
+	waitLeader     = time.Second            // between two looks at MayAct
+	sweepEvery     = time.Minute            // all pending requests are looked for again
+	firstRetry     = 250 * time.Millisecond // doubles ...
+	lastRetry      = time.Minute            // ... up to this
+	settledRetry   = 5 * time.Minute        // after the Warning event
+	sameNodePause  = 50 * time.Millisecond  // between two judgements for one Node
+	forbiddenTTL   = 10 * time.Minute       // how long what R9 protects is remembered
+	justNow        = time.Second            // an inventory read so lately says all that there is to say
+	refetchAge     = 200 * time.Millisecond // how new an inventory is asked for when the first says no
+	refetchBurst   = 10                     // such reads at once ...
+	refetchPerHour = 1800                   // ... and per hour, for all Nodes together
 )
 
 const byRequester = "requester"
@@ -92,6 +93,7 @@ type Service struct {
 	mu           sync.Mutex
 	allowances   map[string]*bucket // by requester
 	refetches    bucket
+	refetchedAt  time.Time
 	forbidden    *Forbidden
 	forbiddenAt  time.Time
 	forbiddenErr string

@@ -83,6 +83,8 @@ type Service struct {
 	savedAt time.Time
 	told    map[cluster.NodeName]string
 	open    string
+
+	leaseErr string // the last failure to read a kubelet's Lease
 }
 
 // New wires the service into the informers and loads what it remembers. cfg has

@@ -16,7 +16,6 @@ require (
 	github.com/aws/smithy-go v1.28.8
 	github.com/sirupsen/logrus v1.10.2
 	golang.org/x/sync v0.23.0
-	golang.org/x/tools v0.49.0
 	gopkg.in/evanphx/json-patch.v4 v4.13.0
 	k8s.io/api v0.36.3
 	k8s.io/apimachinery v0.36.3

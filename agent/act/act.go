@@ -27,6 +27,7 @@ import (
 const (
 	actionTimeout = 30 * time.Second // one call to the cloud or to the API server
 	parallel      = 16               // evictions, cordons and node checks at once
+	failuresKept  = 1000             // failures remembered, so that each is logged once
 	eventsARound  = 20               // events about pods in one round; the rest are in the log
 )
 
@@ -41,6 +42,8 @@ type Hand struct {
 	// Beat is called after each action: a round with many is progress, not a hang.
 	// nil: nobody counts.
 	Beat func()
+
+	failed map[string]string // what an action on something failed with last, as logged
 }
 
 // round is one Do: the outcomes are gathered from parallel workers.
@@ -131,11 +134,22 @@ func (r *round) done(o cluster.Outcome, err error, kind string, start time.Time,
 	log = log.WithField("took", o.At.Sub(start).Round(time.Millisecond).String())
 	if err != nil {
 		o.Error, o.Kind = err.Error(), kind
-		log.WithFields(logrus.Fields{"kind": kind, "error": err.Error()}).Warn(words + ": refused or failed")
-	} else {
-		log.Info(words)
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.outcomes = append(r.outcomes, o)
-	r.mu.Unlock()
+	about := o.Action + " " + string(o.Group) + " " + string(o.Instance) + " " + string(o.Node) + " " + string(o.Pod)
+	switch {
+	case err == nil:
+		delete(r.failed, about)
+		log.Info(words)
+	case r.failed[about] == o.Error: // the next round is the retry, and said once is enough
+		log.WithField("kind", kind).Debug(words + ": not done: " + o.Error)
+	default:
+		if r.failed == nil || len(r.failed) > failuresKept {
+			r.Hand.failed = map[string]string{}
+		}
+		r.failed[about] = o.Error
+		log.WithField("kind", kind).Warn(words + ": not done: " + o.Error)
+	}
 }

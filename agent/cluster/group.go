@@ -103,6 +103,7 @@ const (
 	CauseCapacity Cause = "capacity" // the cloud has no such instance now
 	CauseQuota    Cause = "quota"    // the account may not have more
 	CauseInvalid  Cause = "invalid"  // the group's configuration is wrong: an operator must mend it
+	CauseRefused  Cause = "refused"  // the call itself: credentials, rights, no such group; once that is mended nothing should wait
 	CauseNoJoin   Cause = "no-join"  // the instance runs and never became a Node
 )
 

@@ -16,8 +16,16 @@ const (
 	// lagSeen is how long reads may fall back behind one that showed the resize, as
 	// when another replica answers.
 	lagSeen = 10 * time.Second
+	// nodeLag is how long a young Node may be ahead of the reads that list its instance.
+	nodeLag = 20 * time.Second
 	// deletedFor is how long a read may go on showing an instance that was told to go.
 	deletedFor = 15 * time.Minute
+	// refusedFor is the first pause after a call that was refused (denied, or no such
+	// group), and refusedMost the longest: such a call costs nothing, a list that came
+	// back empty may be right again in the next read, and who has renewed the
+	// credentials or mended the policy waits for what follows.
+	refusedFor  = 10 * time.Second
+	refusedMost = time.Minute
 )
 
 // learn takes in what became of the last Plan. Reading an outcome twice changes
@@ -61,7 +69,9 @@ func causeOf(kind string) (cluster.Cause, bool) {
 	switch kind {
 	case "exhausted":
 		return cluster.CauseCapacity, true
-	case "invalid", "denied", "not found":
+	case "denied", "not found":
+		return cluster.CauseRefused, true
+	case "invalid":
 		return cluster.CauseInvalid, true
 	}
 	return "", false
@@ -80,9 +90,12 @@ func (w *world) backOff(g cluster.GroupID, f cluster.Failure) {
 		f.At = w.now
 	}
 	i := slices.IndexFunc(w.out.Backoff, func(b Backoff) bool { return b.Group == g && b.Cause == f.Cause })
-	step := w.p.BackoffInitial
-	if f.Cause == cluster.CauseInvalid {
-		step = w.p.BackoffMax
+	step, most := w.p.BackoffInitial, w.p.BackoffMax
+	switch f.Cause {
+	case cluster.CauseInvalid:
+		step = most
+	case cluster.CauseRefused:
+		step, most = min(step, refusedFor), min(most, refusedMost)
 	}
 	if i < 0 {
 		w.out.Backoff = append(w.out.Backoff, Backoff{Group: g, Cause: f.Cause, Step: step, Last: f.At, Until: f.At.Add(step), Text: f.Text})
@@ -95,7 +108,7 @@ func (w *world) backOff(g cluster.GroupID, f cluster.Failure) {
 	case f.At.Sub(b.Last) > w.p.BackoffReset:
 		b.Step = step
 	case f.At.After(b.Until):
-		b.Step = min(2*b.Step, w.p.BackoffMax)
+		b.Step = min(2*b.Step, most)
 	}
 	b.Last, b.Text = f.At, f.Text
 	if until := f.At.Add(b.Step); until.After(b.Until) {
@@ -234,11 +247,34 @@ func (w *world) undelivered(g cluster.GroupID) bool {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
+// ahead names a Node that has just registered and whose instance no group lists as
+// its own yet. The reads then lag behind the cluster, and a target computed from them
+// could be below what was asked for already: seen after a kill -9, where the memory
+// of the resize was lost, half of the machines had registered, and the target read
+// was still 0.
+func (w *world) ahead() cluster.NodeName {
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		if n.ControlPlane || n.Deleting || n.ProviderID == "" || n.inst != nil && n.inst.Member {
+			continue
+		}
+		if until := n.Created.Add(nodeLag); w.now.Before(until) {
+			w.wake(until)
+			return n.Name
+		}
+	}
+	return ""
+}
+
 // judge says for every group whether it can be grown. The first reason counts.
 func (w *world) judge() {
+	ahead := w.ahead()
 	for i := range w.groups {
 		g := &w.groups[i]
 		g.rule, g.why = w.refusal(g)
+		if g.rule == "" && ahead != "" {
+			g.rule, g.why = RuleAhead, fmt.Sprintf("node %s has registered and no group lists its instance yet: growth waits for the cloud's reads to catch up", ahead)
+		}
 		if g.rule != "" && g.rule != RuleMax {
 			w.hold("group", string(g.ID), g.rule, "%s", g.why)
 		}

@@ -57,9 +57,10 @@ func (w *world) bestAnswer() *answer {
 // triedOrders bounds the sequences of groups that one round tries: all of four.
 const triedOrders = 24
 
-// reordered looks for a sequence of the groups with coming machines that buys less.
-// After a restart nothing says for whom a machine of which group was bought; one of
-// the sequences is the one in which the groups were chosen.
+// reordered looks for a sequence of the groups with coming machines that buys nothing
+// at all. After a restart nothing says for whom a machine of which group was bought;
+// one of the sequences is the one in which the groups were chosen then. A sequence
+// that would buy, even if less, is no such memory and is not taken.
 func (w *world) reordered(best *answer) *answer {
 	var groups []int
 	for g := range w.groups {
@@ -70,16 +71,12 @@ func (w *world) reordered(best *answer) *answer {
 	if len(groups) < 2 || best.bought() == 0 {
 		return best
 	}
-	first := best
 	for _, order := range orders(groups, triedOrders) {
 		v := w.newSolver(false)
 		v.inOrder(order)
 		v.solve()
-		if v.a.bought() < best.bought() && v.a.unhelped() <= first.unhelped() {
-			best = &v.a
-		}
-		if best.bought() == 0 {
-			break
+		if v.a.bought() == 0 && v.a.unhelped() <= best.unhelped() {
+			return &v.a
 		}
 	}
 	return best

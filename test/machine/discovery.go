@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +58,9 @@ func discoverOnce(ctx context.Context, c joinConfig) (trusted, error) {
 	if !ok {
 		return trusted{}, fmt.Errorf("discover: token is malformed: %w", errPermanent)
 	}
+	if !loopback(c.endpoint) {
+		return trusted{}, fmt.Errorf("discover: endpoint %s is not on loopback, and a played machine dials nothing else: %w", c.endpoint, errPermanent)
+	}
 	insecure := &rest.Config{Host: "https://" + c.endpoint, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	first, err := clusterInfo(ctx, insecure)
 	if err != nil {
@@ -80,6 +84,9 @@ func discoverOnce(ctx context.Context, c joinConfig) (trusted, error) {
 	second, err := clusterInfo(ctx, &rest.Config{Host: "https://" + c.endpoint, TLSClientConfig: rest.TLSClientConfig{CAData: t.ca}})
 	if err != nil {
 		return trusted{}, err
+	}
+	if server, err := url.Parse(t.server); err != nil || !loopback(server.Host) {
+		return trusted{}, fmt.Errorf("discover: cluster-info names server %q, which is not on loopback: %w", t.server, errPermanent)
 	}
 	if second.Data["kubeconfig"] != kubeconfig {
 		return trusted{}, fmt.Errorf("discover: cluster-info differs between the first and the trusted read: %w", errPermanent)

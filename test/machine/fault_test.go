@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,6 +53,20 @@ func testWrongPin(t *testing.T, w *world, token string) {
 
 	spec.Join.CACertHashes = append(spec.Join.CACertHashes, w.pin)
 	w.ready(t, boot(t, w.config(t, spec)))
+}
+
+func TestLoopbackOnly(t *testing.T) {
+	for hostport, want := range map[string]bool{
+		"127.0.0.1:1": true, "localhost:1": true, "[::1]:1": true, "127.9.9.9:1": true,
+		"10.0.0.1:1": false, "169.254.169.254:80": false, "k8s.example.net:6443": false, "": false, "127.0.0.1": false,
+	} {
+		if got := loopback(hostport); got != want {
+			t.Errorf("%q: %v, want %v", hostport, got, want)
+		}
+	}
+	if _, err := Boot(t.Context(), Config{InstanceID: "i-1", Name: "a", Addresses: make([]netip.Addr, 1)}); err == nil {
+		t.Error("a machine boots with the real metadata service")
+	}
 }
 
 func testExpired(t *testing.T, w *world) {

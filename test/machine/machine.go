@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"sync"
 	"time"
@@ -121,6 +123,9 @@ func Boot(ctx context.Context, cfg Config) (*Machine, error) {
 	cfg = cfg.withDefaults()
 	if cfg.InstanceID == "" || cfg.Name == "" || len(cfg.Addresses) == 0 {
 		return nil, errors.New("boot machine: instance ID, name or address is missing")
+	}
+	if imds, err := url.Parse(cfg.IMDSEndpoint); err != nil || !loopback(imds.Host) {
+		return nil, fmt.Errorf("boot machine %s: metadata endpoint %q is not on loopback", cfg.InstanceID, cfg.IMDSEndpoint)
 	}
 	if cfg.Tools.Dir == "" {
 		tools, err := BuildTools(ctx, false)
@@ -355,6 +360,17 @@ func (m *Machine) mark(change func(*Times)) { m.set(func() { change(&m.times) })
 func (m *Machine) setErr(err error)         { m.set(func() { m.err = err }) }
 func (m *Machine) setIdentity(id *identity) { m.set(func() { m.identity = id }) }
 func (m *Machine) joined() (id *identity)   { m.mu.Lock(); defer m.mu.Unlock(); return m.identity }
+
+// loopback tells whether a host:port stays on this host. A machine dials nobody else,
+// whatever its user data says.
+func loopback(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return false
+	}
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
 
 // pause sleeps for d and tells whether ctx lasted.
 func pause(ctx context.Context, d time.Duration) bool {

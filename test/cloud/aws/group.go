@@ -84,7 +84,6 @@ type group struct {
 	members                []string // instance IDs, oldest first
 	hooks                  map[string]hook
 	deleting               bool
-	metrics                []string
 	terminationPolicies    []string
 	scheduled, stuck       bool   // a reconcile is due; the last one said that it cannot scale in
 	reason                 string // why desired is what it is, for activities

@@ -8,4 +8,6 @@
 package awsmodel
 
 // The blank import keeps the module that carries the models in go.mod.
+//
+//lint:ignore SA1019 none of its code is used
 import _ "github.com/aws/aws-sdk-go/aws/awserr"

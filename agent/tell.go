@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+)
+
+// namedHeld is how many held things of one rule get a line each; more share one, so
+// that twenty busy nodes are one line.
+const namedHeld = 3
+
+// remark is one line of the journal about what a round did not do.
+type remark struct {
+	key    string // equal keys say the same thing
+	end    string // what is said when it is over; "" for nothing
+	text   string
+	fields logrus.Fields
+	detail bool // told elsewhere, or routine: for debug only
+}
+
+// remarks turns what a plan holds into lines: nodes and instances that one rule
+// holds share a line when they are many, and numbers that change with every pod do
+// not make a line new.
+func remarks(held []plan.Held) []remark {
+	var out []remark
+	type class struct{ kind, rule string }
+	many := map[class][]plan.Held{}
+	var order []class
+	for _, h := range held {
+		if h.Kind != "node" && h.Kind != "instance" {
+			out = append(out, remarkOn(h))
+			continue
+		}
+		c := class{h.Kind, h.Rule}
+		if many[c] == nil {
+			order = append(order, c)
+		}
+		many[c] = append(many[c], h)
+	}
+	for _, c := range order {
+		list := many[c]
+		if len(list) <= namedHeld {
+			for _, h := range list {
+				out = append(out, remarkOn(h))
+			}
+			continue
+		}
+		names := make([]string, len(list))
+		for i, h := range list {
+			names[i] = h.Name
+		}
+		out = append(out, remark{
+			key:    c.kind + " " + c.rule + " " + strings.Join(names, " "),
+			text:   fmt.Sprintf("held %d %ss, %s and %d more", len(list), c.kind, list[0].Name, len(list)-1),
+			fields: logrus.Fields{"rule": c.rule, "why": list[0].Why},
+		})
+		for _, h := range list {
+			r := remarkOn(h)
+			r.key, r.end, r.detail = "one of many "+r.key, "", true
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// remarkOn is the line about one held thing.
+func remarkOn(h plan.Held) remark {
+	r := remark{fields: logrus.Fields{"rule": h.Rule, "why": h.Why}}
+	name := h.Name
+	switch h.Kind {
+	case "pod":
+		r.key = "pod " + h.Rule + " " + plain(h.Why) + fmt.Sprint(bits.Len(uint(h.Count)))
+		if h.Rule != plan.RuleRoomOnNode && h.Rule != plan.RuleRoomComing {
+			r.end = "no pod is held any more by " + h.Rule
+		}
+	case "group":
+		r.key = "group " + name + " " + h.Rule + " " + h.Why
+		r.end = "group " + name + " is no longer held by " + h.Rule
+		r.detail = h.Rule == plan.RuleGroupStale // the inventory says it, with its remedy
+	case "cluster":
+		r.key, name = "cluster "+h.Rule+" "+plain(h.Why), ""
+		r.end = "the cluster is no longer held by " + h.Rule
+		r.detail = h.Rule == plan.RuleStale // the watch over the API server says it
+	default:
+		r.key = h.Kind + " " + name + " " + h.Rule + " " + plain(h.Why)
+	}
+	r.text = strings.TrimSpace("held " + h.Kind + " " + name)
+	if h.Count > 1 {
+		r.text += fmt.Sprintf(" and %d more", h.Count-1)
+	}
+	if name != "" {
+		r.fields[h.Kind] = name
+	}
+	return r
+}
+
+// plain takes the digits out of a text: a share, a count or a time that moves does
+// not make the reason another one.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// teller writes each remark once, and once that it is over.
+type teller struct {
+	log  *logrus.Entry
+	told map[string]string // key to end
+}
+
+// tell writes what is new in held since the last call.
+func (t *teller) tell(held []plan.Held) {
+	now := map[string]string{}
+	for _, r := range remarks(held) {
+		_, old := t.told[r.key]
+		now[r.key] = r.end
+		if r.detail {
+			now[r.key] = ""
+		}
+		switch {
+		case old:
+		case r.detail:
+			t.log.WithFields(r.fields).Debug(r.text)
+		default:
+			t.log.WithFields(r.fields).Info(r.text)
+		}
+	}
+	var over []string
+	for _, end := range t.told {
+		if end != "" && !slices.Contains(slices.Collect(maps.Values(now)), end) {
+			over = append(over, end)
+		}
+	}
+	slices.Sort(over)
+	for _, end := range slices.Compact(over) {
+		t.log.Info(end)
+	}
+	t.told = now
+}
