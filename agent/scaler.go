@@ -18,6 +18,9 @@ import (
 // keeps: beyond it, writing a round down costs more than deciding it.
 const recordPods = 5000
 
+// standby is how often an agent that may not act, and would, looks whether it may.
+const standby = time.Second
+
 // scaler is the loop of observe, decide, act.
 type scaler struct {
 	cfg       ScalerConfig
@@ -98,6 +101,11 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		if len(outcomes) > 0 {
 			next = earliest(next, time.Now().Add(s.cfg.Calm))
 		}
+	}
+	if !may && len(p.Actions) > 0 {
+		// Nothing in the world tells that the Lease has come, or that another
+		// autoscaler's has run out.
+		next = earliest(next, time.Now().Add(standby))
 	}
 	<-saved
 	s.record(snapshot, before, p)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
@@ -83,4 +84,24 @@ func (f stateFile) peek() state {
 		return state{}
 	}
 	return s
+}
+
+// lockState keeps a second agent from running on this machine: both would hold the
+// Lease, by the same name. The kernel gives the lock back when the process ends,
+// however it ends. A directory that cannot be written to is reported elsewhere and
+// locks nothing.
+func lockState(dir string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return func() {}, nil
+	}
+	switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+	case err == nil:
+		return func() { _ = f.Close() }, nil
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		_ = f.Close()
+		return nil, fmt.Errorf("another autoscaler-agent is running with state directory %s: stop it (systemctl status autoscaler-agent), or give this one another %s_STATE_DIR and %s_NODE_NAME", dir, Prefix, Prefix)
+	default: // a file system without locks
+		return func() { _ = f.Close() }, nil
+	}
 }

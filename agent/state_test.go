@@ -57,3 +57,25 @@ func TestBadStateIsSetAside(t *testing.T) {
 		})
 	}
 }
+
+func TestASecondAgentOnTheSameStateIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	unlock, err := lockState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lockState(dir); err == nil || !strings.Contains(err.Error(), "AUTOSCALER_STATE_DIR") {
+		t.Errorf("the second: %v", err)
+	}
+	unlock()
+	again, err := lockState(dir)
+	if err != nil {
+		t.Fatalf("after the first ended: %v", err)
+	}
+	again()
+	none, err := lockState(filepath.Join(dir, "missing"))
+	if err != nil {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+	none()
+}

@@ -62,6 +62,11 @@ func Run(ctx context.Context, cfg Config, logger *logrus.Logger) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	unlock, err := lockState(cfg.StateDir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	a, err := wire(ctx, cfg, logger.WithField("service", "agent"))
 	if err != nil {
 		return err

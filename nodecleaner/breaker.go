@@ -42,13 +42,8 @@ func (m *Memory) freeze(in Input, p Policy) string {
 
 // breakers turns Nodes that are proven gone into deletions, or holds them.
 func (m *Memory) breakers(in Input, p Policy, frozen string, dead []candidate, nodes []cluster.Node, plan *Plan) {
-	if frozen != "" && len(dead) > 0 {
-		plan.open(fmt.Sprintf("B3: nothing is deleted until %s: %s", m.FrozenUntil.UTC().Format(time.RFC3339), frozen))
-		plan.soon(m.FrozenUntil)
-		for _, c := range dead {
-			plan.hold(c.node, "B3", "frozen: "+frozen)
-		}
-		return
+	if frozen != "" {
+		dead = m.thaw(in, frozen, dead, plan)
 	}
 	managed, down, unledgered := 0, 0, 0
 	for _, n := range nodes {
@@ -70,6 +65,26 @@ func (m *Memory) breakers(in Input, p Policy, frozen string, dead []candidate, n
 	for _, c := range dead {
 		m.release(in, p, c, why, plan)
 	}
+}
+
+// thaw holds what a freeze holds. A freeze doubts what was seen of the Nodes; that
+// the cloud lists a machine as terminated, twice since the outage ended, and that the
+// scaler itself had sent it away, owes nothing to that: such Nodes go.
+func (m *Memory) thaw(in Input, frozen string, dead []candidate, plan *Plan) (certain []candidate) {
+	held := false
+	for _, c := range dead {
+		if c.sent && c.watch.Positive && in.Outage == "" {
+			certain = append(certain, c)
+			continue
+		}
+		held = true
+		plan.hold(c.node, "B3", "frozen: "+frozen)
+	}
+	if held {
+		plan.open(fmt.Sprintf("B3: nothing is deleted until %s: %s", m.FrozenUntil.UTC().Format(time.RFC3339), frozen))
+		plan.soon(m.FrozenUntil)
+	}
+	return certain
 }
 
 // mass is B2 (too many gone at once) and B4 (too many not Ready at once) for Nodes

@@ -274,6 +274,24 @@ func TestDecideByRule(t *testing.T) {
 			w.in.Outage = ""
 			w.pass(4 * time.Minute)
 		}, "", "B3"},
+		{"B3 spares what was sent away and is terminated", func(w *world) {
+			w.lose(0)
+			w.in.Sent = []cluster.InstanceID{cluster.InstanceID(w.in.Nodes[0].ProviderID)}
+			w.phase(0, cluster.PhaseGone)
+			w.in.Outage = "the API server does not answer"
+			w.pass(10 * time.Minute)
+			w.in.Outage = ""
+			w.pass(3 * time.Minute)
+		}, "n00:G3", ""},
+		{"B3 holds what was sent away and is only absent", func(w *world) {
+			w.lose(0)
+			w.in.Sent = []cluster.InstanceID{cluster.InstanceID(w.in.Nodes[0].ProviderID)}
+			w.vanish(0)
+			w.in.Outage = "the API server does not answer"
+			w.pass(10 * time.Minute)
+			w.in.Outage = ""
+			w.pass(4 * time.Minute)
+		}, "", "B3"},
 		{"B3 ends", func(w *world) {
 			w.lose(0)
 			w.phase(0, cluster.PhaseGone)

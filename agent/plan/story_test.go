@@ -262,7 +262,10 @@ func (w *teller) node(name string, kv map[string]string) {
 	n := cluster.Node{Name: cluster.NodeName(name), UID: cluster.UID(name), Created: w.s.Now.Add(-dur(kv["age"])), Ready: cluster.StatusTrue, Annotations: pairs(kv["anno"]),
 		Labels: pairs(kv["labels"]), Taints: taints(kv["taints"]), ControlPlane: kv["plane"] != "", Unschedulable: kv["cordon"] != "", SystemUUID: kv["uuid"], Allocatable: w.amount(kv)}
 	if kv["ready"] != "" {
-		n.Ready = cluster.Status(kv["ready"])
+		if n.Ready = cluster.Status(kv["ready"]); kv["ready"] == "Unknown" {
+			n.Ready = cluster.StatusUnknown
+		}
+		n.ReadySince = w.s.Now.Add(-dur(kv["since"]))
 	}
 	if g := kv["group"]; g != "" {
 		gr := w.find(g)

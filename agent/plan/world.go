@@ -200,13 +200,28 @@ func (w *world) stateOf(n *node) nodeState {
 	if !starting {
 		return stateReady
 	}
-	if n.group >= 0 && w.now.Sub(n.Created) < w.p.MaxNodeStartupTime && !n.Unschedulable {
+	if n.group >= 0 && w.now.Sub(n.Created) < w.p.MaxNodeStartupTime && !n.Unschedulable && !w.silent(n) {
 		return stateComing
 	}
 	if n.Ready != cluster.StatusTrue {
 		return stateOut
 	}
 	return stateReady
+}
+
+// silentFor is how long a kubelet may be silent, from when the node controller noticed,
+// until its young node no longer counts as starting: a reboot takes less.
+const silentFor = time.Minute
+
+// silent tells a node whose kubelet is not heard any more from one that is starting:
+// a kubelet that starts says "not Ready" itself, Unknown is said for it.
+func (w *world) silent(n *node) bool {
+	if n.Ready != cluster.StatusUnknown || n.ReadySince.IsZero() {
+		return false
+	}
+	until := n.ReadySince.Add(silentFor)
+	w.wake(until)
+	return !w.now.Before(until)
 }
 
 // startingTaint tells a taint that a young node loses by itself. Pressure and

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	certificatesv1client "k8s.io/client-go/kubernetes/typed/certificates/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -112,17 +114,23 @@ func (k *kubelet) retry(ctx context.Context, what string, f func(context.Context
 }
 
 // heartbeat renews the Node's Lease and refreshes the Node's status, at the
-// kubelet's own rates: a quarter of the lease's length, and five minutes.
+// kubelet's own rates: a quarter of the lease's length, and five minutes; the status
+// sooner where somebody else (the node controller, after an outage) has changed what
+// it says of the kubelet, which is looked at every ten seconds.
 func (k *kubelet) heartbeat(ctx context.Context) {
 	seconds := k.leaseSeconds()
 	ticker := time.NewTicker(time.Duration(seconds) * time.Second / 4)
 	defer ticker.Stop()
-	reported := time.Now()
+	reported, looked := time.Now(), time.Now()
 	for {
 		if err := k.renewLease(ctx, seconds); err != nil && ctx.Err() == nil {
 			fmt.Fprintf(k.m.console, "kubelet: renew lease: %v\n", err)
 		}
-		if time.Since(reported) > 5*time.Minute {
+		changed := false
+		if time.Since(looked) > 10*time.Second {
+			looked, changed = time.Now(), k.overruled(ctx)
+		}
+		if changed || time.Since(reported) > 5*time.Minute {
 			reported = time.Now()
 			k.retry(ctx, "report status", k.reportStatus)
 		}
@@ -132,6 +140,20 @@ func (k *kubelet) heartbeat(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
+}
+
+// overruled tells whether the Node says another readiness than this kubelet's.
+func (k *kubelet) overruled(ctx context.Context) bool {
+	node, err := k.core.Nodes().Get(ctx, k.name(), metav1.GetOptions{ResourceVersion: "0"})
+	if err != nil {
+		return false
+	}
+	k.mu.Lock()
+	ready := k.ready
+	k.mu.Unlock()
+	return ready && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
+	})
 }
 
 func (k *kubelet) leaseSeconds() int32 {
