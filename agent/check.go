@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
@@ -150,7 +151,7 @@ func checkKubernetes(ctx context.Context, cfg Config) []Finding {
 	}
 	config, err := restConfig(cfg, true)
 	if err != nil {
-		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error(), Remedy: "mend the file or set " + Prefix + "_KUBECONFIG"}}
+		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error()}}
 	}
 	client, _, err := newClients(cfg, config)
 	if err != nil {
@@ -158,7 +159,11 @@ func checkKubernetes(ctx context.Context, cfg Config) []Finding {
 	}
 	v, err := client.Discovery().ServerVersion()
 	if err != nil {
-		return []Finding{{Level: LevelError, About: "API server", Text: err.Error(), Remedy: "see that the server named in " + path + " answers and takes its credentials"}}
+		text, remedy := observe.Cause(err)
+		if remedy == "" {
+			remedy = "see that the server named in " + path + " answers and takes its credentials"
+		}
+		return []Finding{{Level: LevelError, About: "API server", Text: text + ", by " + path, Remedy: remedy}}
 	}
 	out := []Finding{{Level: LevelOK, About: "API server", Text: v.GitVersion + " by " + path}}
 	out = append(out, checkRights(ctx, cfg, client)...)
@@ -198,7 +203,7 @@ func checkRights(ctx context.Context, cfg Config, client kubernetes.Interface) [
 		}
 	}
 	if len(missing) > 0 {
-		return []Finding{{Level: LevelError, About: "rights", Text: "not allowed: " + strings.Join(missing, ", "), Remedy: "kubectl apply -f units/rbac.yaml"}}
+		return []Finding{{Level: LevelError, About: "rights", Text: "not allowed: " + strings.Join(missing, ", "), Remedy: "kubectl apply -f rbac.yaml"}}
 	}
 	return []Finding{{Level: LevelOK, About: "rights", Text: fmt.Sprintf("all %d are granted", len(list))}}
 }

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 )
 
 // OtherLease is the Lease of an in-cluster Cluster Autoscaler, in the same
@@ -53,18 +55,23 @@ func (g *gate) MayAct() (bool, string) {
 	}
 	why := fmt.Sprintf("waiting for Lease %s/%s", g.cfg.Namespace, g.cfg.Name)
 	if g.err != nil {
-		why += ": " + g.err.Error()
+		why += ": " + observe.CauseText(g.err)
 	}
 	return false, why
 }
 
 func (g *gate) note(err error) {
-	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
-		err = nil // a campaign goes through the others, and a silent API server has a message of its own
+	// A campaign goes through these, and they are answers.
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		err = nil
 	}
 	g.mu.Lock()
-	g.err = err
-	g.mu.Unlock()
+	defer g.mu.Unlock()
+	// The first error of a silence stands for all: refused, reset and timed out take
+	// turns while one API server is down.
+	if err == nil || g.err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		g.err = err
+	}
 }
 
 // saw notes a state of the other autoscaler's Lease. On the first sight its own

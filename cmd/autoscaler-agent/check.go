@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 )
@@ -39,13 +38,6 @@ func checkCommand(ctx context.Context, args []string, out, errout io.Writer) int
 		}
 		return code
 	}
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	for _, f := range findings {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Level, f.About, f.Text)
-		if f.Remedy != "" {
-			fmt.Fprintf(w, "\t\t-> %s\n", f.Remedy)
-		}
-	}
-	_ = w.Flush() // out is a terminal or a pipe; nobody reads a broken one
+	printFindings(out, findings)
 	return code
 }
