@@ -87,7 +87,13 @@ func Check(ctx context.Context, cfg Config, loadErr error, offline bool) []Findi
 		return out
 	}
 	out = append(out, checkKubernetes(ctx, cfg)...)
-	return append(out, checkCloud(ctx, cfg)...)
+	for _, f := range checkCloud(ctx, cfg) {
+		// A provider judges its own configuration once more.
+		if loadErr == nil || !strings.Contains(loadErr.Error(), f.Text) {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 func checkWritable(about, dir, variable string) []Finding {
@@ -213,22 +219,12 @@ func checkCloud(ctx context.Context, cfg Config) []Finding {
 	defer cancel()
 	cloud, err := cfg.Parts.provider(ctx, cfg)
 	if err != nil {
-		return []Finding{{Level: LevelError, About: "cloud", Text: err.Error()}}
+		return []Finding{cloudFinding(err)}
 	}
 	groups, err := cloud.Groups(ctx)
 	var out []Finding
 	for _, e := range Flatten(err) {
-		f := Finding{Level: LevelError, About: "cloud", Text: e.Error()}
-		var pe *provider.Error
-		if errors.As(e, &pe) {
-			if pe.Group != "" {
-				f.About = "group " + string(pe.Group)
-			}
-			if f.Remedy = pe.Remedy; f.Remedy != "" {
-				f.Text = strings.TrimSuffix(f.Text, " ("+pe.Remedy+")")
-			}
-		}
-		out = append(out, f)
+		out = append(out, cloudFinding(e))
 	}
 	if len(groups) == 0 && err == nil {
 		return append(out, Finding{Level: LevelError, About: "cloud", Text: "no node group was found",
@@ -238,6 +234,21 @@ func checkCloud(ctx context.Context, cfg Config) []Finding {
 		out = append(out, checkGroup(g)...)
 	}
 	return out
+}
+
+// cloudFinding tells an error of a provider with its remedy apart.
+func cloudFinding(err error) Finding {
+	f := Finding{Level: LevelError, About: "cloud", Text: err.Error()}
+	var pe *provider.Error
+	if errors.As(err, &pe) {
+		if pe.Group != "" {
+			f.About = "group " + string(pe.Group)
+		}
+		if f.Remedy = pe.Remedy; f.Remedy != "" {
+			f.Text = strings.TrimSpace(strings.TrimSuffix(f.Text, "("+pe.Remedy+")"))
+		}
+	}
+	return f
 }
 
 func checkGroup(g cluster.NodeGroup) []Finding {

@@ -192,6 +192,9 @@ func Load() (Config, error) {
 	return c, errors.Join(err, unknown(os.Environ()), c.Validate())
 }
 
+// socketLimit is the longest path of a unix socket on Linux: sun_path without its NUL.
+const socketLimit = 107
+
 // Validate returns everything that is wrong with c, joined.
 func (c Config) Validate() error {
 	var errs []error
@@ -208,6 +211,9 @@ func (c Config) Validate() error {
 		if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 			bad("LISTEN", fmt.Sprintf("%q", c.Listen), "write host:port, for example 127.0.0.1:8085, or off")
 		}
+	}
+	if len(c.Socket) > socketLimit {
+		bad("SOCKET", fmt.Sprintf("%q", c.Socket), fmt.Sprintf("a socket's path has at most %d characters, this one has %d: write a shorter one", socketLimit, len(c.Socket)))
 	}
 	if c.StateDir == "" || !strings.HasPrefix(c.StateDir, "/") {
 		bad("STATE_DIR", fmt.Sprintf("%q", c.StateDir), "write an absolute path, for example /var/lib/autoscaler-agent")

@@ -106,8 +106,8 @@ func (g *gate) Run(ctx context.Context, beat func()) error {
 			Lock: lock, Name: g.cfg.Name, ReleaseOnCancel: true,
 			LeaseDuration: g.cfg.Duration, RenewDeadline: g.cfg.RenewDeadline, RetryPeriod: g.cfg.RetryPeriod,
 			Callbacks: leaderelection.LeaderCallbacks{
-				OnStartedLeading: func(context.Context) { g.set(true) },
-				OnStoppedLeading: func() { g.set(false) },
+				OnStartedLeading: func(context.Context) { g.started() },
+				OnStoppedLeading: func() { g.stopped(ctx.Err() != nil) },
 				OnNewLeader:      g.follow,
 			},
 		})
@@ -119,16 +119,24 @@ func (g *gate) Run(ctx context.Context, beat func()) error {
 	return nil
 }
 
-func (g *gate) set(leading bool) {
+func (g *gate) started() {
+	g.mu.Lock()
+	g.leading = true
+	g.mu.Unlock()
+	g.log.Info("holding the Lease: acting")
+}
+
+// stopped notes the end of holding the Lease; asked when it was given back.
+func (g *gate) stopped(asked bool) {
 	g.mu.Lock()
 	was := g.leading
-	g.leading = leading
+	g.leading = false
 	g.mu.Unlock()
 	switch {
-	case leading && !was:
-		g.log.Info("holding the Lease: acting")
-	case was && !leading:
-		g.log.Warn("the Lease is lost or given up: nothing is changed until it is held again")
+	case was && asked:
+		g.log.Info("the Lease is given back")
+	case was:
+		g.log.Warn("the Lease is lost: nothing is changed until it is held again")
 	}
 }
 

@@ -78,11 +78,12 @@ type Service struct {
 	mu     sync.Mutex // guards memory for Memory()
 	memory Memory
 
-	led     bool // MayAct has been true
-	readAt  time.Time
-	savedAt time.Time
-	told    map[cluster.NodeName]string
-	open    string
+	led       bool // MayAct has been true
+	readAt    time.Time
+	saveError string // as last told
+	savedAt   time.Time
+	told      map[cluster.NodeName]string
+	open      string
 }
 
 // New wires the service into the informers and loads what it remembers. cfg has

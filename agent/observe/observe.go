@@ -58,10 +58,10 @@ type Observer struct {
 }
 
 type watchTrouble struct {
-	at   time.Time
-	err  error
-	rv   string // the informer's resource version when the trouble was seen
-	has  cache.SharedIndexInformer
+	at  time.Time
+	err error
+	rv  string // the informer's resource version when the trouble was seen
+	has cache.SharedIndexInformer
 }
 
 // New builds the informers. shared is the factory that the other services use too

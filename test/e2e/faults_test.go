@@ -110,7 +110,7 @@ func TestHalfNeverJoin(t *testing.T) {
 	s.start("AUTOSCALER_SCALING_MAX_NODE_PROVISION_TIME=12s", "AUTOSCALER_SCALING_BACKOFF_INITIAL=4s")
 	s.workers(world.Workers{Name: "workers", Max: 30})
 	s.deploy("half", 150, "100m", "64Mi") // 4 machines
-	s.journal(time.Minute, "terminate", "no-join")
+	s.journal(time.Minute, "terminate", "I1", "has not become a node")
 	s.journal(time.Minute, "held group workers", "backed off", "no-join")
 	s.until(3*time.Minute, "all Running", func() bool { return s.running("half") == 150 })
 	if n := len(s.calls("TerminateInstanceInAutoScalingGroup")); n != 2 {
