@@ -73,6 +73,9 @@ func Check(ctx context.Context, cfg Config, loadErr error, offline bool) []Findi
 	if loadErr == nil {
 		add(LevelOK, "configuration", fmt.Sprintf("%d variables known, none wrong", len(Variables())), "")
 	}
+	if cfg.StateDir == "" {
+		return out // nothing was read, so there is nothing to look at
+	}
 	out = append(out, checkWritable("state directory", cfg.StateDir, Prefix+"_STATE_DIR")...)
 	if cfg.Socket != "off" && cfg.Socket != "" && !offline {
 		out = append(out, checkWritable("socket directory", filepath.Dir(cfg.Socket), Prefix+"_SOCKET")...)

@@ -189,7 +189,19 @@ func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"[secret]"`), nil }
 func Load() (Config, error) {
 	var c Config
 	err := process(&c)
-	return c, errors.Join(err, unknown(os.Environ()), c.Validate())
+	return c, errors.Join(err, unknown(os.Environ()), unclosed(os.Environ()), c.Validate())
+}
+
+// unclosed finds values that run over the end of their line.
+func unclosed(environ []string) error {
+	var errs []error
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if strings.HasPrefix(name, Prefix+"_") && strings.ContainsAny(value, "\r\n") {
+			errs = append(errs, fmt.Errorf("%s holds a line break: close the quote that opens its value in the environment file", name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // socketLimit is the longest path of a unix socket on Linux: sun_path without its NUL.

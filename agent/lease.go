@@ -145,7 +145,7 @@ func (g *gate) follow(holder string) {
 	g.holder = holder
 	g.mu.Unlock()
 	if holder != "" && holder != g.identity {
-		g.log.WithField("holder", holder).Info("another agent holds the Lease: standing by")
+		g.log.WithField("holder", holder).Debug("another agent holds the Lease: standing by") // statusLine says it, too
 	}
 }
 

@@ -18,15 +18,7 @@ const terminalColumns = 100
 // printFindings writes a table. On a terminal long texts are wrapped under their
 // column; a pipe gets one line for each text, so that grep finds whole messages.
 func printFindings(out io.Writer, findings []agent.Finding) {
-	width := 0
-	if f, ok := out.(*os.File); ok {
-		if st, err := f.Stat(); err == nil && st.Mode()&os.ModeCharDevice != 0 {
-			width = terminalColumns
-			if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= 60 {
-				width = n
-			}
-		}
-	}
+	width := columns(out)
 	about := 0
 	for _, f := range findings {
 		about = max(about, utf8.RuneCountInString(f.About))
@@ -65,4 +57,19 @@ func wrap(text string, width int, indent string) string {
 		column += n
 	}
 	return b.String()
+}
+
+// columns is the width of the terminal that out is, 0 where it is none.
+func columns(out io.Writer) int {
+	f, ok := out.(*os.File)
+	if !ok {
+		return 0
+	}
+	if st, err := f.Stat(); err != nil || st.Mode()&os.ModeCharDevice == 0 {
+		return 0
+	}
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= 60 {
+		return n
+	}
+	return terminalColumns
 }
