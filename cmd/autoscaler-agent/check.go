@@ -10,7 +10,7 @@ import (
 
 func checkCommand(ctx context.Context, args []string, out, errout io.Writer) int {
 	fs := newFlags("check", "Check everything that the agent needs: configuration, kubeconfig, rights, cloud\ncredentials, node groups. Exits 1 when a finding is an error.", `  autoscaler-agent check --env-file /etc/autoscaler-agent/agent.env
-  autoscaler-agent check --offline          what the unit runs before it starts
+  autoscaler-agent check --offline          speak to nobody
   autoscaler-agent check --output json | jq '.[] | select(.level == "error")'
   autoscaler-agent check --print-env > agent.env
 `, errout)
