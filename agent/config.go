@@ -207,6 +207,14 @@ func unclosed(environ []string) error {
 // socketLimit is the longest path of a unix socket on Linux: sun_path without its NUL.
 const socketLimit = 107
 
+// LoadKubelet reads AUTOSCALER_KUBELET_* alone from the process's environment: what
+// the user data must tell the kubelets is what the agent computes with.
+func LoadKubelet() (KubeletConfig, error) {
+	var c Config
+	err := process(&c)
+	return c.Kubelet, err
+}
+
 // Validate returns everything that is wrong with c, joined.
 func (c Config) Validate() error {
 	var errs []error

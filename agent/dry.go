@@ -53,6 +53,7 @@ func DryRound(ctx context.Context, cfg Config, log *logrus.Logger) (cluster.Snap
 	}
 	kept := newStateFile(cfg.StateDir).peek()
 	inventory.Remember(kept.Specs)
+	observer.Remember(kept.Lessons)
 	snapshot := observer.Snapshot()
 	snapshot.Now = time.Now()
 	p, _ := plan.Decide(snapshot, kept.Memory, cfg.Scaling)

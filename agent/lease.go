@@ -32,6 +32,7 @@ type gate struct {
 
 	mu         sync.Mutex
 	leading    bool
+	renewed    time.Time // when the last attempt began that got or kept the Lease
 	holder     string
 	err        error         // of the last attempt at the Lease
 	other      string        // who holds OtherLease
@@ -47,8 +48,13 @@ func (g *gate) MayAct() (bool, string) {
 		return false, fmt.Sprintf("another autoscaler is at work: %s holds Lease %s/%s; stop it (kubectl -n %s scale deployment cluster-autoscaler --replicas=0) or stop this agent",
 			g.other, g.cfg.Namespace, OtherLease, g.cfg.Namespace)
 	}
-	if g.leading {
+	if g.leading && time.Since(g.renewed) < g.cfg.RenewDeadline {
 		return true, ""
+	}
+	if g.leading {
+		// A process that was stopped (a debugger, a frozen VM) wakes up believing in a
+		// Lease that another agent may hold by now; so does one whose attempts hang.
+		return false, fmt.Sprintf("Lease %s/%s was last renewed at %s", g.cfg.Namespace, g.cfg.Name, g.renewed.UTC().Format(time.RFC3339))
 	}
 	if g.holder != "" && g.holder != g.identity {
 		return false, fmt.Sprintf("standing by: %s holds Lease %s/%s", g.holder, g.cfg.Namespace, g.cfg.Name)
@@ -58,6 +64,13 @@ func (g *gate) MayAct() (bool, string) {
 		why += ": " + observe.CauseText(g.err)
 	}
 	return false, why
+}
+
+// kept notes when an attempt began that the API server accepted as ours.
+func (g *gate) kept(began time.Time) {
+	g.mu.Lock()
+	g.renewed = began
+	g.mu.Unlock()
 }
 
 func (g *gate) note(err error) {
@@ -96,7 +109,7 @@ func (g *gate) saw(l *coordinationv1.Lease, first bool) {
 // campaign anew; it is no reason to exit. The identity is stable over a restart, so
 // that an agent that was killed takes its own Lease back at once.
 func (g *gate) Run(ctx context.Context, beat func()) error {
-	lock := &watchedLock{beat: beat, heard: g.heard, failed: g.note, Interface: &resourcelock.LeaseLock{
+	lock := &watchedLock{beat: beat, heard: g.heard, failed: g.note, kept: g.kept, Interface: &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: g.cfg.Namespace, Name: g.cfg.Name},
 		Client:     g.client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: g.identity},
@@ -156,6 +169,7 @@ type watchedLock struct {
 	beat   func()
 	heard  func()
 	failed func(error) // nil after a success
+	kept   func(began time.Time)
 }
 
 func (l *watchedLock) note(err error) {
@@ -175,13 +189,21 @@ func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 }
 
 func (l *watchedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	began := time.Now()
 	err := l.Interface.Create(ctx, r)
 	l.note(err)
+	if err == nil {
+		l.kept(began)
+	}
 	return err
 }
 
 func (l *watchedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	began := time.Now()
 	err := l.Interface.Update(ctx, r)
 	l.note(err)
+	if err == nil {
+		l.kept(began)
+	}
 	return err
 }

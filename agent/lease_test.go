@@ -58,7 +58,7 @@ func TestLosingTheLeaseStopsActingAndComesBack(t *testing.T) {
 
 func TestAnotherAutoscalersLease(t *testing.T) {
 	g := testGate(fake.NewClientset())
-	g.leading = true
+	g.leading, g.renewed = true, time.Now().Add(time.Hour)
 	holder, lasts := "cluster-autoscaler-7f", int32(15)
 	lease := func(renewed time.Time) *coordinationv1.Lease {
 		at := metav1.NewMicroTime(renewed)
@@ -75,5 +75,20 @@ func TestAnotherAutoscalersLease(t *testing.T) {
 	g.saw(nil, false)
 	if ok, _ := g.MayAct(); !ok {
 		t.Error("the other's Lease is gone and the agent does not act")
+	}
+}
+
+// TestAFrozenProcessDoesNotBelieveInItsLease: a process that was stopped for longer
+// than the Lease lasts wakes up still "leading"; it must not act before it has renewed.
+func TestAFrozenProcessDoesNotBelieveInItsLease(t *testing.T) {
+	g := testGate(fake.NewClientset())
+	g.started()
+	g.kept(time.Now())
+	if ok, why := g.MayAct(); !ok {
+		t.Fatalf("just renewed and not acting: %s", why)
+	}
+	g.kept(time.Now().Add(-g.cfg.RenewDeadline))
+	if ok, why := g.MayAct(); ok || !strings.Contains(why, "last renewed") {
+		t.Errorf("acting on an old Lease: %v %q", ok, why)
 	}
 }

@@ -86,7 +86,7 @@ func (p Parts) rights() []right {
 			right{"get", "", "services", "", "default", "kubernetes"})
 	}
 	if p.Nodecleaner.Enabled {
-		list = append(list, right{"delete", "", "nodes", "", "", ""})
+		list = append(list, right{"delete", "", "nodes", "", "", ""}, right{"get", "coordination.k8s.io", "leases", "", "kube-node-lease", ""})
 	}
 	if p.Bootstrap.Enabled {
 		for _, verb := range []string{"get", "list", "create", "update"} {

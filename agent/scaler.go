@@ -145,7 +145,7 @@ func (s *scaler) say(snapshot cluster.Snapshot, p plan.Plan, may bool, took time
 
 // save writes the memory down; a failure is logged when it is new.
 func (s *scaler) save(memory plan.Memory) {
-	err := s.file.save(state{Memory: memory, Specs: s.inventory.Specs()})
+	err := s.file.save(state{Memory: memory, Specs: s.inventory.Specs(), Lessons: s.observer.Lessons()})
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -187,9 +187,11 @@ func busy(s cluster.Snapshot, p plan.Plan) bool {
 			}
 		}
 	}
+	listed := map[cluster.InstanceID]bool{}
 	for _, g := range s.Groups {
 		up := 0
 		for _, in := range g.Instances {
+			listed[in.ID] = true
 			if in.Phase == cluster.PhaseDeleting && in.Member {
 				return true
 			}
@@ -198,6 +200,11 @@ func busy(s cluster.Snapshot, p plan.Plan) bool {
 			}
 		}
 		if up != g.Target {
+			return true
+		}
+	}
+	for _, n := range s.Nodes { // a young Node is ahead of the reads
+		if !n.ControlPlane && n.ProviderID != "" && !listed[cluster.InstanceID(n.ProviderID)] && s.Now.Sub(n.Created) < time.Minute {
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -42,25 +43,36 @@ type Supervisor struct {
 // Run starts services once Ready returns, and returns when ctx ended and all of
 // them have stopped, or with the first one's error. A service that returns nil
 // while ctx lives is an error too. before are services that Ready depends on; they
-// start at once.
+// start at once and end last: the Lease must not be given to another agent while a
+// service of this one still finishes a write.
 func (s Supervisor) Run(ctx context.Context, before, services []Service) error {
 	group, ctx := errgroup.WithContext(ctx)
 	stopping := context.AfterFunc(ctx, func() { s.Notify("STOPPING=1") })
 	defer stopping()
+	ground, release := context.WithCancel(context.WithoutCancel(ctx))
 	for _, svc := range before {
-		s.start(ctx, group, svc)
+		beat := s.Board.Register(svc.Name, svc.Budget)
+		group.Go(func() error { return keep(ctx, ground, svc, beat) })
 	}
 	group.Go(func() error { return s.feed(ctx) })
 	group.Go(func() error {
+		defer context.AfterFunc(ctx, release) // an error of ours ends ctx a moment later
 		if err := s.waitReady(ctx); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
 			return err
 		}
+		var working sync.WaitGroup
 		for _, svc := range services {
-			s.start(ctx, group, svc)
+			beat := s.Board.Register(svc.Name, svc.Budget)
+			working.Add(1)
+			group.Go(func() error {
+				defer working.Done()
+				return keep(ctx, ctx, svc, beat)
+			})
 		}
+		working.Wait()
 		return nil
 	})
 	err := group.Wait()
@@ -70,18 +82,16 @@ func (s Supervisor) Run(ctx context.Context, before, services []Service) error {
 	return err
 }
 
-func (s Supervisor) start(ctx context.Context, group *errgroup.Group, svc Service) {
-	beat := s.Board.Register(svc.Name, svc.Budget)
-	group.Go(func() error {
-		err := svc.Run(ctx, beat)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return fmt.Errorf("service %s: %w", svc.Name, err)
-		}
-		return fmt.Errorf("service %s ended by itself", svc.Name)
-	})
+// keep runs svc until life ends; ctx is the agent's.
+func keep(ctx, life context.Context, svc Service, beat func()) error {
+	err := svc.Run(life, beat)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return fmt.Errorf("service %s: %w", svc.Name, err)
+	}
+	return fmt.Errorf("service %s ended by itself", svc.Name)
 }
 
 func (s Supervisor) waitReady(ctx context.Context) error {

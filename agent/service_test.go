@@ -144,3 +144,31 @@ func TestSuperviseEndsWithTheFirstError(t *testing.T) {
 		})
 	}
 }
+
+// TestTheGroundEndsLast: the Lease is not given up while a service still finishes its
+// last write.
+func TestTheGroundEndsLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var mu sync.Mutex
+		var ended []string
+		until := func(name string, linger time.Duration) Service {
+			return Service{Name: name, Budget: time.Hour, Run: func(ctx context.Context, _ func()) error {
+				<-ctx.Done()
+				time.Sleep(linger)
+				mu.Lock()
+				ended = append(ended, name)
+				mu.Unlock()
+				return nil
+			}}
+		}
+		s := supervisor(&told{}, func(context.Context) error { return nil })
+		time.AfterFunc(time.Minute, cancel)
+		if err := s.Run(ctx, []Service{until("lease", 0)}, []Service{until("scaler", 20*time.Second), until("signer", time.Second)}); err != nil {
+			t.Error(err)
+		}
+		if want := []string{"signer", "scaler", "lease"}; !slices.Equal(ended, want) {
+			t.Errorf("ended in order %q, want %q", ended, want)
+		}
+	})
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 
@@ -24,6 +25,7 @@ type state struct {
 	Version int                           `json:"version"`
 	Memory  plan.Memory                   `json:"memory"`
 	Specs   map[cluster.InstanceID]string `json:"specs,omitempty"`
+	Lessons map[string]observe.Lesson     `json:"lessons,omitempty"`
 }
 
 // stateFile keeps state in <StateDir>/state.json.

@@ -152,6 +152,7 @@ func (a *running) wireScaler(cloud provider.Provider) {
 	}
 	a.scaler.memory = kept.Memory
 	a.inventory.Remember(kept.Specs)
+	a.observer.Remember(kept.Lessons)
 }
 
 // early are the services that need no caches.
@@ -200,8 +201,13 @@ func (a *running) watchOther(ctx context.Context) (cache.InformerSynced, error) 
 		}
 	}
 	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { see(obj, true) },
-		UpdateFunc: func(_, obj any) { see(obj, false) },
+		AddFunc: func(obj any) { see(obj, true) },
+		UpdateFunc: func(old, obj any) {
+			// A watch that starts again tells the same Lease again: no sign of life.
+			if was, ok := old.(*coordinationv1.Lease); !ok || was.ResourceVersion != resourceVersion(obj) {
+				see(obj, false)
+			}
+		},
 		DeleteFunc: func(any) { a.gate.saw(nil, false) },
 	})
 	if err != nil {
@@ -217,6 +223,13 @@ func (a *running) watchOther(ctx context.Context) (cache.InformerSynced, error) 
 	}
 	f.Start(ctx.Done())
 	return reg.HasSynced, nil
+}
+
+func resourceVersion(obj any) string {
+	if l, ok := obj.(*coordinationv1.Lease); ok {
+		return l.ResourceVersion
+	}
+	return ""
 }
 
 // statusLine is systemd's STATUS=. Computing it is also what notices changes of

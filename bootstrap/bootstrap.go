@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -53,6 +54,7 @@ type Deps struct {
 const (
 	roundTimeout  = 30 * time.Second
 	longestWait   = time.Minute            // between two rounds; TokenTTL/4 when that is shorter
+	lookEvery     = 2 * time.Second        // between two looks at the published file
 	firstRetry    = 250 * time.Millisecond // doubles ...
 	lastRetry     = 30 * time.Second       // ... up to this
 	complainEvery = 10 * time.Minute       // between two lines about the same error
@@ -114,9 +116,25 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 			tries, s.complaint = 0, ""
 		}
 		beat()
-		sleep(ctx, wait)
+		s.rest(ctx, wait)
 	}
 	return nil
+}
+
+// rest waits, and ends early when the published file is no longer as it was left.
+func (s *Service) rest(ctx context.Context, wait time.Duration) {
+	left, err := os.Stat(s.cfg.File)
+	if s.cfg.File == "" || err != nil {
+		sleep(ctx, wait)
+		return
+	}
+	for until := time.Now().Add(wait); ctx.Err() == nil && time.Now().Before(until); {
+		sleep(ctx, min(lookEvery, time.Until(until)))
+		now, err := os.Stat(s.cfg.File)
+		if err != nil || !os.SameFile(left, now) || now.Mode() != left.Mode() || now.Size() != left.Size() || !now.ModTime().Equal(left.ModTime()) {
+			return
+		}
+	}
 }
 
 // complain tells of an error when it is new, and again every complainEvery.
@@ -154,8 +172,13 @@ func (s *Service) token(ctx context.Context) (*corev1.Secret, error) {
 		return nil, fmt.Errorf("find the join token: %w", err)
 	}
 	now := time.Now()
-	current := choose(list.Items, now, s.cfg)
 	leads, why := s.deps.MayAct()
+	if leads {
+		if err := s.limit(ctx, list.Items, now); err != nil {
+			return nil, err
+		}
+	}
+	current := choose(list.Items, now, s.cfg)
 	if !leads {
 		if current == nil {
 			return nil, fmt.Errorf("find the join token: there is none, and this agent makes none: %s", why)
@@ -178,6 +201,24 @@ func (s *Service) token(ctx context.Context) (*corev1.Secret, error) {
 		}
 	}
 	return current, nil
+}
+
+// limit gives tokens of ours an expiration again that somebody took it from: without
+// one they would stand for ever.
+func (s *Service) limit(ctx context.Context, tokens []corev1.Secret, now time.Time) error {
+	for i := range tokens {
+		t := &tokens[i]
+		if t.DeletionTimestamp != nil || t.Type != secretType || len(t.Data[keyExpiration]) > 0 || t.Data == nil {
+			continue
+		}
+		s.log.WithField("token", string(t.Data[keyID])).Warn("somebody took the expiration from the join token: it gets one again")
+		limited, err := s.renew(ctx, t, now)
+		if err != nil {
+			return err
+		}
+		*t = *limited
+	}
+	return nil
 }
 
 // renew moves the expiration of the same token, so that user data which was pasted

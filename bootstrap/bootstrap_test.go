@@ -200,3 +200,51 @@ func TestLoopNamesTokensThatNeverExpire(t *testing.T) {
 		}
 	})
 }
+
+// TestLoopMendsWhatSomebodySpoils: a published file that is truncated, opened to
+// others or removed is as it was within seconds, and a token whose expiration was
+// taken away gets one again.
+func TestLoopMendsWhatSomebodySpoils(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bubble(t, "https://api.example.com:6443", nil, func(client *fake.Clientset, s *Service) {
+			wait(time.Second)
+			sign(t, client)
+			wait(time.Minute)
+			good, err := os.ReadFile(s.cfg.File)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, spoil := range map[string]func() error{
+				"truncated":         func() error { return os.Truncate(s.cfg.File, 0) },
+				"readable by all":   func() error { return os.Chmod(s.cfg.File, 0o644) },
+				"removed":           func() error { return os.Remove(s.cfg.File) },
+				"overwritten whole": func() error { return os.WriteFile(s.cfg.File, []byte("JOIN_TOKEN=x\n"), 0o600) },
+			} {
+				if err := spoil(); err != nil {
+					t.Fatal(err)
+				}
+				wait(2 * lookEvery)
+				now, err := os.ReadFile(s.cfg.File)
+				info, _ := os.Stat(s.cfg.File)
+				if err != nil || string(now) != string(good) || info.Mode().Perm() != 0o600 {
+					t.Errorf("%s: %v, %q, %v", name, info.Mode(), now, err)
+				}
+			}
+			secrets := client.CoreV1().Secrets("kube-system")
+			list, err := secrets.List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := list.Items[0].Name
+			delete(list.Items[0].Data, keyExpiration)
+			if _, err := secrets.Update(t.Context(), &list.Items[0], metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			wait(2 * time.Minute)
+			limited, err := secrets.Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil || usable(limited, time.Now(), s.cfg) != "" || tokens(t, client) != 1 {
+				t.Errorf("the token without expiration: %v, %v, %d tokens", limited.Data, err, tokens(t, client))
+			}
+		})
+	})
+}

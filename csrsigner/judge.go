@@ -108,7 +108,7 @@ func (s *Service) decide(ctx context.Context, req Request) (Facts, Verdict) {
 
 // justRead tells whether reading again could say nothing new.
 func (inv *Witness) justRead() bool {
-	return inv.Instance != nil && time.Since(inv.ReadAt) < refetchAge
+	return inv.Instance != nil && time.Since(inv.ReadAt) < justNow
 }
 
 func (s *Service) gather(ctx context.Context, req Request) Facts {
@@ -176,14 +176,21 @@ func (s *Service) spend(user string) {
 }
 
 // mayRefetch bounds the cloud calls that requests of unknown machines can cause.
+// Requests of one moment share one read and so one token: thirty machines that join
+// together must not use up what the thirty-first needs.
 func (s *Service) mayRefetch() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refetches.refill(time.Now(), refetchBurst, refetchPerHour)
+	now := time.Now()
+	if now.Sub(s.refetchedAt) < refetchAge {
+		return true
+	}
+	s.refetches.refill(now, refetchBurst, refetchPerHour)
 	if s.refetches.tokens < 1 {
 		return false
 	}
 	s.refetches.tokens--
+	s.refetchedAt = now
 	return true
 }
 

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -62,19 +64,20 @@ type Deps struct {
 
 // Rhythm of the loop. The rules' own times are in Config.
 const (
-	workers        = 8                     // judgements at a time
-	judgeTimeout   = 30 * time.Second      // one judgement, cloud calls included
-	idleBeat       = 10 * time.Second      // the longest wait between two beats
-	waitLeader     = time.Second           // between two looks at MayAct
-	sweepEvery     = time.Minute           // all pending requests are looked for again
-	firstRetry     = time.Second           // doubles ...
-	lastRetry      = time.Minute           // ... up to this
-	settledRetry   = 5 * time.Minute       // after the Warning event
-	sameNodePause  = 50 * time.Millisecond // between two judgements for one Node
-	forbiddenTTL   = 10 * time.Minute      // how long what R9 protects is remembered
-	refetchAge     = time.Second           // how new an inventory is asked for when the first says no
-	refetchBurst   = 10                    // such requests at once ...
-	refetchPerHour = 1800                  // ... and per hour, for all Nodes together
+	workers        = 8                      // judgements at a time
+	judgeTimeout   = 30 * time.Second       // one judgement, cloud calls included
+	idleBeat       = 10 * time.Second       // the longest wait between two beats
+	waitLeader     = time.Second            // between two looks at MayAct
+	sweepEvery     = time.Minute            // all pending requests are looked for again
+	firstRetry     = 250 * time.Millisecond // doubles ...
+	lastRetry      = time.Minute            // ... up to this
+	settledRetry   = 5 * time.Minute        // after the Warning event
+	sameNodePause  = 50 * time.Millisecond  // between two judgements for one Node
+	forbiddenTTL   = 10 * time.Minute       // how long what R9 protects is remembered
+	justNow        = time.Second            // an inventory read so lately says all that there is to say
+	refetchAge     = 200 * time.Millisecond // how new an inventory is asked for when the first says no
+	refetchBurst   = 10                     // such reads at once ...
+	refetchPerHour = 1800                   // ... and per hour, for all Nodes together
 )
 
 const byRequester = "requester"
@@ -89,9 +92,11 @@ type Service struct {
 	csrs  cache.SharedIndexInformer
 	queue *queue
 
+	refused      atomic.Bool // that requests may not be watched was told
 	mu           sync.Mutex
 	allowances   map[string]*bucket // by requester
 	refetches    bucket
+	refetchedAt  time.Time
 	forbidden    *Forbidden
 	forbiddenAt  time.Time
 	forbiddenErr string
@@ -117,6 +122,7 @@ func New(cfg Config, deps Deps) *Service {
 	// The requests themselves are read live when they are judged, so that a flood of
 	// large ones does not live in memory.
 	_ = s.csrs.SetTransform(slim)
+	_ = s.csrs.SetWatchErrorHandler(s.watchFailed)
 	_, _ = s.csrs.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { s.wake(o) },
 		UpdateFunc: func(_, o any) { s.wake(o) },
@@ -127,6 +133,14 @@ func New(cfg Config, deps Deps) *Service {
 	})
 	s.ready = []cache.InformerSynced{s.csrs.HasSynced, nodes.Informer().HasSynced}
 	return s
+}
+
+// watchFailed says once that requests may not be watched: without them nothing is
+// approved. A lost connection is the reflector's own business, and the agent's.
+func (s *Service) watchFailed(_ *cache.Reflector, err error) {
+	if apierrors.IsForbidden(err) && s.refused.CompareAndSwap(false, true) {
+		s.log.WithField("why", err.Error()).Warn("no certificate is approved: the requests may not be watched (kubectl apply -f rbac.yaml)")
+	}
 }
 
 // slim keeps of a request what the queue needs.

@@ -78,12 +78,14 @@ type Service struct {
 	mu     sync.Mutex // guards memory for Memory()
 	memory Memory
 
-	led       bool // MayAct has been true
-	readAt    time.Time
+	led     bool // MayAct has been true
+	readAt  time.Time
+	savedAt time.Time
+	told    map[cluster.NodeName]string
+	open    string
+
+	leaseErr  string // the last failure to read a kubelet's Lease
 	saveError string // as last told
-	savedAt   time.Time
-	told      map[cluster.NodeName]string
-	open      string
 }
 
 // New wires the service into the informers and loads what it remembers. cfg has

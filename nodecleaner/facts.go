@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,6 +73,11 @@ func (s *Service) readLeases(ctx context.Context, nodes []cluster.Node, of []Del
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			nodes[i].LeaseRenewed = now
+			if text := err.Error(); text != s.leaseErr {
+				s.leaseErr = text
+				s.log.WithFields(logrus.Fields{"node": nodes[i].Name, "rule": "L2", "why": text}).
+					Warn("a kubelet's Lease cannot be read: the Node is kept as if it had been renewed just now")
+			}
 		case lease.Spec.RenewTime != nil:
 			nodes[i].LeaseRenewed = lease.Spec.RenewTime.Time
 		}

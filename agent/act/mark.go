@@ -62,7 +62,7 @@ func (r *round) mark(ctx context.Context, a plan.Action) {
 
 // changeNode applies change to the live node, provided that it is still the one
 // that the plan spoke of. A conflicting writer is retried; nothing is overwritten.
-func (r *round) changeNode(ctx context.Context, name cluster.NodeName, uid cluster.UID, change func(*corev1.Node, time.Time) bool) error {
+func (r *round) changeNode(ctx context.Context, name cluster.NodeName, uid cluster.UID, change func(*corev1.Node, time.Time) (bool, error)) error {
 	nodes := r.Client.CoreV1().Nodes()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		n, err := nodes.Get(ctx, string(name), metav1.GetOptions{})
@@ -72,35 +72,40 @@ func (r *round) changeNode(ctx context.Context, name cluster.NodeName, uid clust
 		if uid != "" && n.UID != kubeUID(uid) {
 			return fmt.Errorf("node %s is another one now: UID %s, not %s", name, n.UID, uid)
 		}
-		if !change(n, time.Now()) {
-			return nil
+		if changed, err := change(n, time.Now()); err != nil || !changed {
+			return err
 		}
 		_, err = nodes.Update(ctx, n, metav1.UpdateOptions{})
 		return err
 	})
 }
 
-// cordon marks n for deletion. A cordon that somebody else made stays theirs: only
-// a cordon set here carries the annotation by which it is undone.
-func cordon(n *corev1.Node, now time.Time) bool {
-	changed := false
-	if !slices.ContainsFunc(n.Spec.Taints, isOurs) {
+// cordon marks n for deletion. A node that somebody cordoned or marked since the plan
+// was made is theirs: our mark on top of it could be told from theirs by nobody, and
+// would never be taken back.
+func cordon(n *corev1.Node, now time.Time) (bool, error) {
+	marked := slices.ContainsFunc(n.Spec.Taints, isOurs)
+	_, ours := n.Annotations[cluster.AnnotationCordoned]
+	switch {
+	case marked && ours && n.Spec.Unschedulable:
+		return false, nil
+	case marked && !ours:
+		return false, fmt.Errorf("node %s was marked for deletion by somebody else meanwhile", n.Name)
+	case n.Spec.Unschedulable && !ours:
+		return false, fmt.Errorf("node %s was cordoned by somebody else meanwhile", n.Name)
+	}
+	if !marked {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: cluster.TaintToBeDeleted, Value: strconv.FormatInt(now.Unix(), 10), Effect: corev1.TaintEffectNoSchedule})
-		changed = true
 	}
-	if !n.Spec.Unschedulable {
-		n.Spec.Unschedulable = true
-		if n.Annotations == nil {
-			n.Annotations = map[string]string{}
-		}
-		n.Annotations[cluster.AnnotationCordoned] = now.UTC().Format(time.RFC3339)
-		changed = true
+	if n.Annotations == nil {
+		n.Annotations = map[string]string{}
 	}
-	return changed
+	n.Spec.Unschedulable, n.Annotations[cluster.AnnotationCordoned] = true, now.UTC().Format(time.RFC3339)
+	return true, nil
 }
 
 // uncordon takes the taint away, and the cordon where it is marked as ours.
-func uncordon(n *corev1.Node, _ time.Time) bool {
+func uncordon(n *corev1.Node, _ time.Time) (bool, error) {
 	before := len(n.Spec.Taints)
 	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, isOurs)
 	changed := len(n.Spec.Taints) != before
@@ -111,7 +116,7 @@ func uncordon(n *corev1.Node, _ time.Time) bool {
 		// node controller takes it away; nothing here touches it.
 		changed = true
 	}
-	return changed
+	return changed, nil
 }
 
 func isOurs(t corev1.Taint) bool { return t.Key == cluster.TaintToBeDeleted }

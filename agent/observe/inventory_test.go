@@ -175,12 +175,16 @@ func TestTemplatesLearnFromNodesOfTheSameSpec(t *testing.T) {
 		{ProviderID: "newer", Ready: cluster.StatusFalse, Allocatable: cluster.Resources{MilliCPU: 7, Memory: 7}},
 	}
 	group.Template.Spec = "v1"
-	got := correct([]cluster.NodeGroup{group}, nodes, specs)[0].Template.Allocatable
+	learnt := func() cluster.Resources {
+		groups, _ := correct([]cluster.NodeGroup{group}, nodes, specs, nil, map[string]Lesson{}, time.Now())
+		return groups[0].Template.Allocatable
+	}
+	got := learnt()
 	if got.MilliCPU != 1800 || got.Memory != 6<<30 || got.Pods != 110 || got.Extended["nvidia.com/gpu"] != 1 {
 		t.Errorf("learnt %+v", got)
 	}
 	group.Template.Spec = "v2"
-	if got := correct([]cluster.NodeGroup{group}, nodes, specs)[0].Template.Allocatable; got.MilliCPU != 1900 {
+	if got := learnt(); got.MilliCPU != 1900 {
 		t.Errorf("a node that is not Ready taught %+v", got)
 	}
 }

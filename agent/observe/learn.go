@@ -1,45 +1,173 @@
 package observe
 
 import (
+	"fmt"
 	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
 const labelInstanceType = "node.kubernetes.io/instance-type"
 
+// lessonFor is how long a template is corrected by nodes that are gone. After it the
+// template is believed again: what the nodes showed may have been mended without a
+// trace in the template (a firmware, an image behind a name).
+const lessonFor = 24 * time.Hour
+
+// lessonStamp is the grain of Lesson.At: a finer one would write the state file down
+// in every round.
+const lessonStamp = time.Hour
+
+// lessonSettled is how long a Ready node may take to gain its last labels and to lose
+// its first taints.
+const lessonSettled = 2 * time.Minute
+
+// Lesson is what real nodes of one template showed. It outlives them: a group that
+// is empty again would otherwise promise what its machines never had, and buy and
+// remove a machine for the same pod for ever.
+type Lesson struct {
+	Capacity    cluster.Resources `json:"capacity"`
+	Allocatable cluster.Resources `json:"allocatable"`
+	Lacks       []string          `json:"lacks,omitempty"`  // labels of the template that no node has with that value, sorted
+	Taints      []cluster.Taint   `json:"taints,omitempty"` // that every node has had from its first moment
+	At          time.Time         `json:"at"`               // when nodes last showed it
+}
+
+// birth is how a node looked when it was first seen, soon after it registered.
+type birth struct {
+	uid    cluster.UID
+	labels map[string]string
+	taints []cluster.Taint
+}
+
 // correct replaces a template's computed sizes by those that real nodes of the same
-// group and spec report (DESIGN 4.2). Only Ready nodes whose instance appeared under
-// the template's current spec count; where several differ, the smaller amount holds,
-// so that nothing is promised that a coming machine may not have. Extended resources
-// are taken from nodes where a node reports them, and kept where none does (a device
-// plugin may not have registered yet).
-func correct(groups []cluster.NodeGroup, nodes []cluster.Node, specs map[cluster.InstanceID]string) []cluster.NodeGroup {
-	if len(specs) == 0 {
-		return groups
-	}
+// group and spec report (DESIGN 4.2), takes away labels that they turn out not to
+// have, and adds taints that they register with (plan leaves out those of a start). Only Ready nodes whose instance
+// appeared under the template's current spec count; where several differ, the smaller
+// amount holds, so that nothing is promised that a coming machine may not have.
+// Extended resources are taken from nodes where a node reports them, and kept where
+// none does (a device plugin may not have registered yet).
+//
+// What was learnt is kept in lessons, by spec. The words that come back say what an
+// operator should mend in which group.
+func correct(groups []cluster.NodeGroup, nodes []cluster.Node, specs map[cluster.InstanceID]string, births map[cluster.NodeName]birth, lessons map[string]Lesson, now time.Time) ([]cluster.NodeGroup, map[cluster.GroupID]string) {
 	byID := make(map[cluster.InstanceID]*cluster.Node, len(nodes))
 	for i := range nodes {
 		if nodes[i].ProviderID != "" {
 			byID[cluster.InstanceID(nodes[i].ProviderID)] = &nodes[i]
 		}
 	}
+	maps.DeleteFunc(lessons, func(_ string, l Lesson) bool { return now.Sub(l.At) > lessonFor })
+	words := make(map[cluster.GroupID]string)
 	for i := range groups {
 		g := &groups[i]
-		var capacity, allocatable *cluster.Resources
-		for _, in := range g.Instances {
-			n := byID[in.ID]
-			if n == nil || !in.Member || specs[in.ID] != g.Template.Spec || g.Template.Spec == "" || n.Ready != cluster.StatusTrue || !sameType(g.Template, *n) {
-				continue
-			}
-			capacity, allocatable = least(capacity, n.Capacity), least(allocatable, n.Allocatable)
+		if g.Template.Spec == "" || g.Template.Unknown != "" {
+			continue
 		}
-		if allocatable != nil && allocatable.MilliCPU > 0 && allocatable.Memory > 0 {
-			g.Template.Capacity = overlay(g.Template.Capacity, *capacity)
-			g.Template.Allocatable = overlay(g.Template.Allocatable, *allocatable)
+		var teachers []*cluster.Node
+		for _, in := range g.Instances {
+			if n := byID[in.ID]; n != nil && in.Member && specs[in.ID] == g.Template.Spec && n.Ready == cluster.StatusTrue && sameType(g.Template, *n) {
+				teachers = append(teachers, n)
+			}
+		}
+		l, ok := lesson(&g.Template, teachers, births)
+		if !ok {
+			l = lessons[g.Template.Spec]
+		} else {
+			l.At = now.UTC().Truncate(lessonStamp)
+			lessons[g.Template.Spec] = l.lasting(lessons[g.Template.Spec], teachers, now)
+		}
+		if !l.At.IsZero() {
+			if w := l.words(g.Template.Labels); w != "" {
+				words[g.ID] = w
+			}
+			l.apply(&g.Template)
 		}
 	}
-	return groups
+	return groups, words
+}
+
+// lasting is what is kept of a lesson. What a node may still be about to gain or lose
+// counts while the node is there, and is kept only when it has been Ready for a while:
+// one that dies half started must not keep its group closed.
+func (l Lesson) lasting(old Lesson, nodes []*cluster.Node, now time.Time) Lesson {
+	if !slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return now.Sub(n.ReadySince) >= lessonSettled }) {
+		l.Lacks, l.Taints = old.Lacks, old.Taints
+	}
+	return l
+}
+
+// lesson sums up what the nodes of a template show.
+func lesson(t *cluster.Template, nodes []*cluster.Node, births map[cluster.NodeName]birth) (l Lesson, ok bool) {
+	var capacity, allocatable *cluster.Resources
+	lacks := make(map[string]int)
+	for i, n := range nodes {
+		capacity, allocatable = least(capacity, n.Capacity), least(allocatable, n.Allocatable)
+		b := births[n.Name]
+		if b.uid != n.UID {
+			b = birth{labels: n.Labels} // not seen at its birth: its taints may be anybody's
+		}
+		for k, v := range t.Labels {
+			// Controllers add labels later, and people take some away: either time counts.
+			if n.Labels[k] != v && b.labels[k] != v {
+				lacks[k]++
+			}
+		}
+		shared := func(x cluster.Taint) bool { return slices.Contains(n.Taints, x) && slices.Contains(b.taints, x) }
+		if i == 0 {
+			l.Taints = slices.Clone(n.Taints)
+		}
+		l.Taints = slices.DeleteFunc(l.Taints, func(x cluster.Taint) bool {
+			return x.Effect == "PreferNoSchedule" || slices.Contains(t.Taints, x) || !shared(x)
+		})
+	}
+	if allocatable == nil || allocatable.MilliCPU <= 0 || allocatable.Memory <= 0 {
+		return Lesson{}, false
+	}
+	for k, n := range lacks {
+		if n == len(nodes) {
+			l.Lacks = append(l.Lacks, k)
+		}
+	}
+	slices.Sort(l.Lacks)
+	if len(l.Taints) == 0 {
+		l.Taints = nil
+	}
+	l.Capacity, l.Allocatable = *capacity, *allocatable
+	return l, true
+}
+
+// words say what the template promises and the nodes do not keep; empty when they do.
+func (l Lesson) words(promised map[string]string) string {
+	var out []string
+	for _, k := range l.Lacks {
+		if v, ok := promised[k]; ok {
+			out = append(out, fmt.Sprintf("its template promises the label %s=%s and its nodes do not have it: add it to their user data (userdata render --label) or remove the tag", k, v))
+		}
+	}
+	for _, t := range l.Taints {
+		out = append(out, fmt.Sprintf("its nodes register with the taint %s=%s:%s and no tag says so: add the tag k8s.io/cluster-autoscaler/node-template/taint/%s=%s:%s", t.Key, t.Value, t.Effect, t.Key, t.Value, t.Effect))
+	}
+	return strings.Join(out, "; ")
+}
+
+// apply corrects a template. Maps and slices of the template are shared with the
+// inventory and are replaced, not changed.
+func (l Lesson) apply(t *cluster.Template) {
+	t.Capacity = overlay(t.Capacity, l.Capacity)
+	t.Allocatable = overlay(t.Allocatable, l.Allocatable)
+	if len(l.Lacks) > 0 {
+		t.Labels = maps.Clone(t.Labels)
+		for _, k := range l.Lacks {
+			delete(t.Labels, k)
+		}
+	}
+	if len(l.Taints) > 0 {
+		t.Taints = append(slices.Clone(t.Taints), l.Taints...)
+	}
 }
 
 func sameType(t cluster.Template, n cluster.Node) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -55,6 +56,8 @@ type Observer struct {
 	heard    time.Time
 	trouble  map[string]watchTrouble
 	outcomes []cluster.Outcome
+	lessons  map[string]Lesson          // by Template.Spec
+	told     map[cluster.GroupID]string // of what is learnt, what was logged last
 }
 
 type watchTrouble struct {
@@ -76,6 +79,7 @@ func New(cfg Config, client kubernetes.Interface, shared informers.SharedInforme
 			informers.WithNamespace(corev1.NamespaceNodeLease)),
 		wakes:   map[Urgency]chan struct{}{Soon: make(chan struct{}, 1), Later: make(chan struct{}, 1)},
 		trouble: map[string]watchTrouble{},
+		lessons: map[string]Lesson{},
 		heard:   time.Now(),
 	}
 	w := o.world
@@ -241,10 +245,34 @@ func (o *Observer) Look() cluster.Snapshot {
 	s.DaemonSets = w.daemonSets.snapshot()
 	s.Budgets = w.budgets.snapshot()
 	s.Controllers = w.missing()
+	births := maps.Clone(w.births)
 	w.mu.Unlock()
-	s.Groups = correct(groups, s.Nodes, o.inventory.Specs())
 	s.Now = time.Now()
+	o.mu.Lock()
+	var words map[cluster.GroupID]string
+	s.Groups, words = correct(groups, s.Nodes, o.inventory.Specs(), births, o.lessons, s.Now)
+	for g, text := range words {
+		if o.told[g] != text {
+			o.log.WithFields(logrus.Fields{"group": string(g), "why": text}).Warn("the group's nodes are not what its template says; pods are judged by the nodes")
+		}
+	}
+	o.told = words
+	o.mu.Unlock()
 	return s
+}
+
+// Lessons returns what nodes taught about their templates, by Template.Spec.
+func (o *Observer) Lessons() map[string]Lesson {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.lessons)
+}
+
+// Remember gives back what Lessons returned before a restart.
+func (o *Observer) Remember(lessons map[string]Lesson) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	maps.Copy(o.lessons, lessons)
 }
 
 func cutKey(key cluster.PodKey) (namespace, name string, ok bool) {

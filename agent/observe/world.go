@@ -37,6 +37,7 @@ type world struct {
 	replicaSets map[cluster.UID]replicaSet
 	owned       map[cluster.UID]int // live pods by controller
 	renewed     map[cluster.NodeName]time.Time
+	births      map[cluster.NodeName]birth // of nodes that were seen soon after they registered
 	selectors   map[string]budgetSelector
 	classBudget map[int][]string
 	// waitingSince is when the first pod that no round has seen yet was seen to be
@@ -55,12 +56,16 @@ type budgetSelector struct {
 	selector  labels.Selector
 }
 
+// birthFor is how young a node must be for its first sight to count as its birth.
+const birthFor = 30 * time.Second
+
 func newWorld(schedulers []string) *world {
 	return &world{
 		schedulers:  schedulers,
 		replicaSets: map[cluster.UID]replicaSet{},
 		owned:       map[cluster.UID]int{},
 		renewed:     map[cluster.NodeName]time.Time{},
+		births:      map[cluster.NodeName]birth{},
 		selectors:   map[string]budgetSelector{},
 		classBudget: map[int][]string{},
 	}
@@ -71,6 +76,9 @@ func (w *world) putNode(n *corev1.Node) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old, had := w.nodes.get(row.Name)
+	if (!had || old.UID != row.UID) && time.Since(row.Created) < birthFor {
+		w.births[row.Name] = birth{uid: row.UID, labels: row.Labels, taints: row.Taints}
+	}
 	row.LeaseRenewed = w.renewed[row.Name]
 	old.LeaseRenewed = row.LeaseRenewed
 	if had && reflect.DeepEqual(old, row) {
@@ -84,6 +92,7 @@ func (w *world) dropNode(name cluster.NodeName) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.nodes.drop(name)
+	delete(w.births, name)
 	return Soon
 }
 

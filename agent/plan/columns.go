@@ -19,6 +19,8 @@ const (
 	columnSteps   = 30_000    // steps of one search for a column
 	columnEnough  = 1_000     // steps after which a column that helps is taken
 	columnTotal   = 2_000_000 // steps of all searches of one packing
+	columnDives   = 30        // programmes of one packing
+	columnTries   = 3         // columns that are tried one after the other
 	columnEps     = 1e-7
 )
 
@@ -236,50 +238,84 @@ func (p *problem) cut(k *packing) (better packing, bound int, ok bool) {
 			left[t.load] += f.times * t.n
 		}
 	}
-	out := packing{open: k.open, left: left}
-	total := columnTotal
-	for round := 0; ; round++ {
-		c := &columns{p: p, total: &total}
-		for i, n := range left {
-			if n > 0 && p.loads[i].fresh {
-				c.rows, c.need = append(c.rows, i), append(c.need, n)
-			}
-		}
-		if len(c.rows) == 0 {
-			return out, bound, true
-		}
-		if len(c.rows) > columnClasses || round > 50 {
-			return packing{}, bound, false
-		}
-		value := c.solve()
-		if round == 0 && c.exact {
-			bound = int(math.Ceil(value - 1e-6))
-		}
-		if !p.take(c, &out) {
-			return packing{}, bound, false
-		}
-		if rest := p.rest(left, &out); rest.unplaced() == 0 && bound > 0 && rest.bins <= bound {
-			return rest, bound, true
-		}
-	}
+	d := &dive{p: p, total: columnTotal, nodes: columnDives}
+	d.down(packing{open: k.open, left: left}, true)
+	return d.best, d.bound, d.found
 }
 
-// take writes the whole part of a programme's solution into an answer; where there
-// is none, one machine of the largest column.
-func (p *problem) take(c *columns, out *packing) bool {
-	whole, top := false, -1
-	for r, content := range c.basis {
-		if content == nil {
-			continue
-		}
-		if n := int(c.x[r] + 1e-6); n > 0 {
-			whole = p.put(c, out, content, n) || whole
-		}
-		if top < 0 || c.x[r] > c.x[top] {
-			top = r
+// dive rounds the programme's solution: it takes the whole part, fixes one machine of
+// a column that is left in part, solves the programme for the rest, and so on. Where
+// the rest can no longer beat the best answer it goes back and fixes another column.
+type dive struct {
+	p     *problem
+	total int // steps of pricing that are left
+	nodes int // programmes that may still be solved
+	best  packing
+	found bool
+	bound int // what no answer can go below; 0: not proven
+}
+
+// down completes out, and tells whether the search is over.
+func (d *dive) down(out packing, root bool) bool {
+	if d.nodes--; d.nodes < 0 || d.total <= 0 {
+		return true
+	}
+	c := &columns{p: d.p, total: &d.total}
+	for i, n := range out.left {
+		if n > 0 && d.p.loads[i].fresh {
+			c.rows, c.need = append(c.rows, i), append(c.need, n)
 		}
 	}
-	return whole || top >= 0 && p.put(c, out, c.basis[top], 1)
+	if len(c.rows) == 0 {
+		return d.take(out)
+	}
+	if len(c.rows) > columnClasses {
+		return true
+	}
+	least := int(math.Ceil(c.solve() - 1e-6))
+	if root && c.exact {
+		d.bound = least
+	}
+	if d.found && out.bins+least >= d.best.bins {
+		return false
+	}
+	for r, content := range c.basis {
+		if n := int(c.x[r] + 1e-6); n > 0 && content != nil {
+			d.p.put(c, &out, content, n)
+		}
+	}
+	if rest := d.p.rest(out.left, &out); rest.unplaced() == 0 && d.take(rest) {
+		return true
+	}
+	for _, r := range c.broken() {
+		next := packing{bins: out.bins, open: out.open, fresh: slices.Clone(out.fresh), left: slices.Clone(out.left)}
+		if d.p.put(c, &next, c.basis[r], 1) && d.down(next, false) {
+			return true
+		}
+	}
+	return false
+}
+
+// take keeps an answer that is better, and tells whether none can be better still.
+func (d *dive) take(k packing) bool {
+	if !d.found || k.bins < d.best.bins {
+		d.best, d.found = k, true
+	}
+	return d.bound > 0 && d.best.bins <= d.bound
+}
+
+// broken are the columns of which a part is left when the whole part is taken, the
+// largest part first, at most columnTries.
+func (c *columns) broken() []int {
+	part := func(r int) float64 { return c.x[r] - math.Floor(c.x[r]+1e-6) }
+	var rows []int
+	for r, content := range c.basis {
+		if content != nil && part(r) > 1e-6 {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(part(b), part(a)) })
+	return rows[:min(len(rows), columnTries)]
 }
 
 func (p *problem) put(c *columns, out *packing, content []int, times int) bool {

@@ -127,12 +127,40 @@ pods:
 // move finds room for pods on other nodes that are Ready and stay. It takes the room
 // and notes who is counted on; when one pod has none, nothing is taken.
 func (w *world) move(from int, movable []int32) (homeless cluster.PodKey, ok bool) {
-	type moved struct{ node, class int }
+	done, homeless, ok := w.place(from, movable)
+	if !ok {
+		w.unplace(done)
+		return homeless, false
+	}
+	for _, m := range done {
+		n := &w.nodes[m.node]
+		n.hosts = n.hosts || !n.counts
+		n.counts = true
+	}
+	return "", true
+}
+
+// couldMove is move that takes nothing.
+func (w *world) couldMove(from int, movable []int32) bool {
+	done, _, ok := w.place(from, movable)
+	w.unplace(done)
+	return ok
+}
+
+type moved struct{ node, class int }
+
+func (w *world) unplace(done []moved) {
+	for _, m := range done {
+		fit.Take(w.nodes[m.node].room, w.space.Class(m.class), -1)
+	}
+}
+
+// place takes room for pods, the largest first, as far as there is some.
+func (w *world) place(from int, movable []int32) (done []moved, homeless cluster.PodKey, ok bool) {
 	todo := slices.DeleteFunc(slices.Clone(movable), func(i int32) bool { return w.expendable(&w.s.Pods[i]) })
 	slices.SortStableFunc(todo, func(a, b int32) int {
 		return slices.Compare(w.space.Class(w.s.Pods[b].Class), w.space.Class(w.s.Pods[a].Class))
 	})
-	var done []moved
 next:
 	for _, i := range todo {
 		pod := &w.s.Pods[i]
@@ -146,15 +174,9 @@ next:
 			done = append(done, moved{k, pod.Class})
 			continue next
 		}
-		for _, m := range done {
-			fit.Take(w.nodes[m.node].room, w.space.Class(m.class), -1)
-		}
-		return pod.Key, false
+		return done, pod.Key, false
 	}
-	for _, m := range done {
-		w.nodes[m.node].counts = true
-	}
-	return "", true
+	return done, "", true
 }
 
 // resume goes on with the nodes that carry a mark. The mark is on the Node itself, so
@@ -163,7 +185,9 @@ func (w *world) resume() {
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		switch {
-		case !marked(n.Node) && ours(n.Node) && n.Unschedulable && w.s.Stale == "":
+		case !marked(n.Node) && ours(n.Node) && w.s.Stale == "":
+			// Also where somebody has uncordoned it: the annotation alone would make
+			// their next cordon look like ours.
 			w.do(Uncordon{Node: n.Name, UID: n.UID, Rule: RuleHalfMark, Why: "it carries our cordon without its mark"})
 		case !marked(n.Node):
 		case !ours(n.Node):

@@ -13,6 +13,11 @@ const (
 	// lagFor is how long a read may be behind a resize that was accepted (EC2 reads
 	// are eventually consistent).
 	lagFor = time.Minute
+	// lagSeen is how long reads may fall back behind one that showed the resize, as
+	// when another replica answers.
+	lagSeen = 10 * time.Second
+	// nodeLag is how long a young Node may be ahead of the reads that list its instance.
+	nodeLag = 20 * time.Second
 	// deletedFor is how long a read may go on showing an instance that was told to go.
 	deletedFor = 15 * time.Minute
 	// refusedFor is the first pause after a call that was refused (denied, or no such
@@ -131,10 +136,7 @@ func (w *world) account() {
 		g.target = g.Target
 		g.failed = append(g.failed, g.Failures...)
 		w.accountInstances(g)
-		if r, ok := w.out.Resized[g.ID]; ok && w.now.Sub(r.At) < lagFor {
-			g.target = max(g.target, r.To)
-			w.wake(r.At.Add(lagFor))
-		}
+		w.accountLag(g)
 		slices.SortFunc(g.failed, func(a, b cluster.Failure) int { // oldest first: history is replayed as it was
 			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Text, b.Text))
 		})
@@ -144,6 +146,28 @@ func (w *world) account() {
 		g.size = max(g.target, g.members)
 		w.accountShort(g)
 	}
+}
+
+// accountLag counts a target that was asked for and that reads do not show yet. One
+// that they have shown, and no longer show, was lowered by somebody else.
+func (w *world) accountLag(g *group) {
+	r, ok := w.out.Resized[g.ID]
+	if !ok || w.now.Sub(r.At) >= lagFor {
+		return
+	}
+	switch {
+	case g.target >= r.To && r.Seen.IsZero() && g.ReadAt.After(r.At):
+		r.Seen = g.ReadAt
+		w.out.Resized[g.ID] = r
+	case g.target < r.To && !r.Seen.IsZero() && g.ReadAt.Sub(r.Seen) >= lagSeen:
+		delete(w.out.Resized, g.ID)
+		return
+	}
+	if g.target < r.To && !r.Seen.IsZero() {
+		w.wake(r.Seen.Add(lagSeen))
+	}
+	g.target = max(g.target, r.To)
+	w.wake(r.At.Add(lagFor))
 }
 
 func (w *world) accountInstances(g *group) {
@@ -223,11 +247,34 @@ func (w *world) undelivered(g cluster.GroupID) bool {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
+// ahead names a Node that has just registered and whose instance no group lists as
+// its own yet. The reads then lag behind the cluster, and a target computed from them
+// could be below what was asked for already: seen after a kill -9, where the memory
+// of the resize was lost, half of the machines had registered, and the target read
+// was still 0.
+func (w *world) ahead() cluster.NodeName {
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		if n.ControlPlane || n.Deleting || n.ProviderID == "" || n.inst != nil && n.inst.Member {
+			continue
+		}
+		if until := n.Created.Add(nodeLag); w.now.Before(until) {
+			w.wake(until)
+			return n.Name
+		}
+	}
+	return ""
+}
+
 // judge says for every group whether it can be grown. The first reason counts.
 func (w *world) judge() {
+	ahead := w.ahead()
 	for i := range w.groups {
 		g := &w.groups[i]
 		g.rule, g.why = w.refusal(g)
+		if g.rule == "" && ahead != "" {
+			g.rule, g.why = RuleAhead, fmt.Sprintf("node %s has registered and no group lists its instance yet: growth waits for the cloud's reads to catch up", ahead)
+		}
 		if g.rule != "" && g.rule != RuleMax {
 			w.hold("group", string(g.ID), g.rule, "%s", g.why)
 		}

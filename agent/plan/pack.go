@@ -88,6 +88,10 @@ func pack(p *problem) packing {
 		}
 		if len(p.open) == 0 {
 			bound = max(bound, least)
+		} else if best.bins > bound { // what filled the open bins may have been the wrong pods
+			if k, _, ok := p.cut(p.nothing()); ok && k.bins <= p.limit && k.better(&best) {
+				best = k
+			}
 		}
 	}
 	if best.unplaced() == 0 && best.bins <= bound {
@@ -100,6 +104,15 @@ func pack(p *problem) packing {
 		return p.firstFit(p.byPriority())
 	}
 	return best
+}
+
+// nothing is the answer that places no pod.
+func (p *problem) nothing() *packing {
+	k := &packing{open: make([][]part, len(p.open)), left: make([]int, len(p.loads))}
+	for i := range p.loads {
+		k.left[i] = p.loads[i].count
+	}
+	return k
 }
 
 func (k *packing) better(than *packing) bool {

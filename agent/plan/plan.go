@@ -206,6 +206,9 @@ type Memory struct {
 type Resized struct {
 	To int       `json:"to"`
 	At time.Time `json:"at"`
+	// Seen is when a read first showed the target that was asked for. A lower one that
+	// is read well after it is somebody else's wish, and no lag.
+	Seen time.Time `json:"seen,omitzero"`
 }
 
 // Backoff is one group's pause after failures of one cause.

@@ -20,6 +20,7 @@ const (
 	RuleNewPod        = "U15" // the pod is younger than the delay for new pods
 	RuleOneWay        = "U16" // the group shrinks in this round, so it does not grow, or the other way round
 	RuleExpander      = "U17" // the expander that was asked for is not known; least-waste is used
+	RuleAhead         = "U18" // a Node is ahead of the cloud's reads: a target computed from them could be too low
 
 	RuleStale     = "H1" // the Kubernetes facts may be old: nothing is deleted
 	RuleUnhealthy = "H2" // too many nodes are not Ready: nothing is deleted
@@ -47,7 +48,7 @@ const (
 	RuleTookBack    = "D12" // the mark is taken back
 	RuleBatch       = "D13" // enough nodes are on their way out at once
 	RuleDraining    = "D14" // the drain waits
-	RuleHalfMark    = "D15" // a cordon of ours without its mark: taken back
+	RuleHalfMark    = "D15" // a cordon of ours, or what is left of one, without its mark: taken back
 	RuleInstance    = "D16" // the node's instance is not running or not a member of its group
 	RuleEmpty       = "D17" // terminate: no pod that could be moved is left
 )

@@ -118,6 +118,11 @@ func (w *world) candidates() []candidate {
 		c := candidate{node: i, unready: n.Ready != cluster.StatusTrue}
 		if rule, why := w.stays(n, &c); rule != "" {
 			w.hold("node", string(n.Name), rule, "%s", why)
+			if since, runs := w.in.Unneeded[n.Name]; runs && rule == RuleInUse && n.hosts {
+				// The scheduler may put the moved pods elsewhere; if it does not, the
+				// node's use will show.
+				set(&w.out.Unneeded, n.Name, since)
+			}
 			continue
 		}
 		c.cargo = w.cargoOf(n)
@@ -206,9 +211,13 @@ func (w *world) unneeded(c *candidate) bool {
 	switch {
 	case len(c.cargo.blocked) > 0:
 		w.hold("node", name, RuleBlocked, "%s", strings.Join(c.cargo.blocked, "; "))
+		w.keepTimer(c)
 		return false
 	case n.counts:
 		w.hold("node", name, RuleInUse, "pods of another node that goes count on it")
+		if _, runs := w.in.Unneeded[n.Name]; runs && n.hosts {
+			set(&w.out.Unneeded, n.Name, c.since)
+		}
 		return false
 	case g.target-g.leaving <= g.Min:
 		w.hold("node", name, RuleAtMin, "the group is at its minimum of %d", g.Min)
@@ -227,4 +236,29 @@ func (w *world) unneeded(c *candidate) bool {
 	}
 	set(&w.out.Unneeded, n.Name, c.since)
 	return true
+}
+
+// keepTimer lets the time of a node run on that only a budget keeps: one that the
+// candidates before it have used up in this round, or that is used up for now. Else
+// twenty nodes under a budget of one would go one unneeded time after the other. A
+// budget that never allowed anything starts no timer.
+func (w *world) keepTimer(c *candidate) {
+	n := &w.nodes[c.node]
+	if len(c.cargo.hard) > 0 || n.counts && !n.hosts {
+		return
+	}
+	_, runs := w.in.Unneeded[n.Name]
+	for _, i := range c.cargo.movable {
+		for _, b := range w.s.Pods[i].Budgets {
+			runs = runs || w.budget[b] < 1 && w.allowedAtFirst(b)
+		}
+	}
+	if runs && w.couldMove(c.node, c.cargo.movable) {
+		set(&w.out.Unneeded, n.Name, c.since)
+	}
+}
+
+// allowedAtFirst tells whether a budget allowed anything when the round began.
+func (w *world) allowedAtFirst(key string) bool {
+	return slices.ContainsFunc(w.s.Budgets, func(b cluster.Budget) bool { return b.Key == key && b.Allowed > 0 })
 }

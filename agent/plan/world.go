@@ -72,6 +72,7 @@ type node struct {
 	state  nodeState
 	shape  fit.Shape
 	counts bool // a pending pod or a moved pod counts on it
+	hosts  bool // only moved pods do
 	goes   bool // it is on its way out, or would be: no destination
 }
 

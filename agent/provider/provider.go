@@ -37,7 +37,9 @@ type Provider interface {
 	Resize(ctx context.Context, id cluster.GroupID, from, to int) error
 
 	// Delete terminates the named instances of the group and lowers its target by
-	// one for each. It is idempotent: an instance that is already gone or going is
+	// one for each; where there are more instances than the target (a cloud may keep
+	// protected ones when somebody lowers it), the surplus goes first and lowers
+	// nothing. It is idempotent: an instance that is already gone or going is
 	// success and lowers nothing. An instance that is not in the group is NotFound
 	// and nothing is done to it. Each failure is one *Error; the other instances are
 	// still deleted.

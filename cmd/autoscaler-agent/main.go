@@ -38,7 +38,7 @@ func commands() []command {
 		{"check", "check configuration, credentials, rights, cloud and cluster", checkCommand},
 		{"plan", "print what one round would do and why, changing nothing", planCommand},
 		{"status", "print what the running agent does now", statusCommand},
-		{"userdata", "render or lint the workers' user data", userdataCommand},
+		{"userdata", "render the workers' user data", userdataCommand},
 		{"iam-policy", "print the minimal AWS policy of the agent", iamPolicyCommand},
 		{"version", "print the version", versionCommand},
 	}

@@ -10,12 +10,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
@@ -31,19 +33,19 @@ Examples:
   # you can read
   autoscaler-agent userdata render -o worker.sh
 
-  # A group for batch work, with room for the system
+  # A group for batch work
   autoscaler-agent userdata render --label example.net/pool=batch \
-      --taint example.net/dedicated=batch:NoSchedule \
-      --kube-reserved cpu=200m,memory=512Mi -o batch.sh
+      --taint example.net/dedicated=batch:NoSchedule -o batch.sh
 
   # A new version of the launch template
   aws ec2 create-launch-template-version --launch-template-name workers \
       --source-version '$Latest' \
       --launch-template-data "{\"UserData\":\"$(base64 -w0 worker.sh)\"}"
 
-The output holds the join token. --kube-reserved, --system-reserved, --eviction-hard
-and --max-pods must be the values of AUTOSCALER_KUBELET_* in the agent's
-configuration: the agent computes from them what a new machine can hold.
+The output holds the join token. What the kubelets keep back is taken from
+AUTOSCALER_KUBELET_* in the agent's own configuration (--agent-env-file and the
+environment), because the agent computes from it what a new machine can hold. A flag
+that says something else wins, with a warning.
 
 Flags:
 `
@@ -69,7 +71,7 @@ func userdataCommand(_ context.Context, args []string, out, errout io.Writer) in
 // userdataFlags are the flags of userdata render.
 type userdataFlags struct {
 	*flag.FlagSet
-	envFile, cloud, version, endpoint, dns, output string
+	envFile, agentEnvFile, cloud, version, endpoint, dns, output string
 
 	labels   labelFlag
 	taints   taintFlag
@@ -84,6 +86,7 @@ func newUserdataFlags(out io.Writer) *userdataFlags {
 		f.PrintDefaults()
 	}
 	f.StringVar(&f.envFile, "env-file", "/etc/worker.env", "`file` with JOIN_TOKEN, JOIN_CERT_HASH, JOIN_ENDPOINT and JOIN_KUBERNETES_VERSION")
+	f.StringVar(&f.agentEnvFile, "agent-env-file", "", "`file` with the agent's AUTOSCALER_KUBELET_* settings (default "+agentEnvFile+" where there is one)")
 	f.StringVar(&f.cloud, "cloud", "aws", "`cloud` that the machines run in: aws")
 	f.StringVar(&f.version, "kubernetes-version", "", "`version` to install where it is missing, for example v1.36.3 (default JOIN_KUBERNETES_VERSION)")
 	f.StringVar(&f.endpoint, "endpoint", "", "`host:port` of the API server (default JOIN_ENDPOINT)")
@@ -109,7 +112,14 @@ func userdataRender(args []string, out, errout io.Writer) int {
 		fmt.Fprintf(errout, "autoscaler-agent userdata render: unexpected argument %q\n", f.Arg(0))
 		return 2
 	}
-	script, err := f.render()
+	differs, err := f.reserve()
+	var script []byte
+	if err == nil {
+		script, err = f.render()
+	}
+	for _, text := range differs {
+		fmt.Fprintf(errout, "autoscaler-agent userdata render: warning: %s\n", text)
+	}
 	if err == nil && f.output != "" {
 		err = writePrivate(f.output, script)
 	} else if err == nil {
@@ -120,6 +130,52 @@ func userdataRender(args []string, out, errout io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// agentEnvFile is where the unit's settings are.
+const agentEnvFile = "/etc/autoscaler-agent/agent.env"
+
+// reserve takes what no flag said from the agent's own configuration, so that the
+// kubelets keep back what the agent counts with. differs names the flags that say
+// something else.
+func (f *userdataFlags) reserve() (differs []string, err error) {
+	file := f.agentEnvFile
+	if file == "" {
+		if _, err := os.Stat(agentEnvFile); err == nil {
+			file = agentEnvFile
+		}
+	}
+	if file != "" {
+		if err := agent.LoadEnvFile(file); err != nil {
+			return nil, fmt.Errorf("read the agent's kubelet settings: %w", err)
+		}
+	}
+	kubelet, err := agent.LoadKubelet()
+	if err != nil {
+		return nil, err
+	}
+	asked, theirs := f.reserved, kubelet.Reservation()
+	f.reserved = theirs
+	f.Visit(func(given *flag.Flag) {
+		switch given.Name {
+		case "max-pods":
+			f.reserved.MaxPods = asked.MaxPods
+		case "kube-reserved":
+			f.reserved.Kube = asked.Kube
+		case "system-reserved":
+			f.reserved.System = asked.System
+		case "eviction-hard":
+			f.reserved.Eviction, f.reserved.EvictionStoragePercent = asked.Eviction, asked.EvictionStoragePercent
+		default:
+			return
+		}
+		if !reflect.DeepEqual(f.reserved, theirs) {
+			variable := "AUTOSCALER_KUBELET_" + strings.ToUpper(strings.ReplaceAll(given.Name, "-", "_"))
+			differs = append(differs, fmt.Sprintf("--%s is not what the agent counts with: set %s in the agent's configuration to the same", given.Name, variable))
+		}
+		theirs = f.reserved
+	})
+	return differs, nil
 }
 
 func (f *userdataFlags) render() ([]byte, error) {

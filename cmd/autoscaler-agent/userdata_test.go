@@ -40,8 +40,8 @@ func TestUserdataRender(t *testing.T) {
 	code, out, errout := runUserdata(t, "render", "--env-file", writeEnv(t, workerEnv), "-o", file,
 		"--label", "example.net/pool=batch", "--taint", "a=b:NoSchedule", "--taint", "c:NoExecute", "--max-pods", "50",
 		"--kube-reserved", "cpu=1,memory=1Gi", "--system-reserved", "", "--eviction-hard", "memory.available=5Mi,nodefs.available=1Gi")
-	if code != 0 || out != "" || errout != "" {
-		t.Fatalf("exit %d, %q, %q", code, out, errout)
+	if code != 0 || out != "" || strings.Count(errout, "is not what the agent counts with") != 4 {
+		t.Fatalf("exit %d, %q, %q; want a warning for each of four flags", code, out, errout)
 	}
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -91,5 +91,33 @@ func TestUserdataErrors(t *testing.T) {
 	}
 	if code, out, _ := runUserdata(t, "--help"); code != 0 || !strings.Contains(out, "Examples:") {
 		t.Errorf("--help: exit %d, %q", code, out)
+	}
+}
+
+// TestUserdataFollowsTheAgentsSettings: what the kubelets keep back is what the agent
+// counts with, from its environment file or its environment, without a flag.
+func TestUserdataFollowsTheAgentsSettings(t *testing.T) {
+	for _, name := range []string{"KUBE_RESERVED", "SYSTEM_RESERVED", "EVICTION_HARD", "MAX_PODS"} {
+		t.Setenv("AUTOSCALER_KUBELET_"+name, "") // restored at the end
+	}
+	t.Setenv("AUTOSCALER_KUBELET_SYSTEM_RESERVED", "cpu=250m,memory=1Gi")
+	file := filepath.Join(t.TempDir(), "agent.env")
+	text := "AUTOSCALER_KUBELET_KUBE_RESERVED=cpu=2,memory=3Gi\nAUTOSCALER_KUBELET_EVICTION_HARD=\"memory.available<200Mi,nodefs.available<7%\"\nAUTOSCALER_KUBELET_MAX_PODS=58\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errout := runUserdata(t, "render", "--env-file", writeEnv(t, workerEnv), "--agent-env-file", file)
+	if code != 0 || errout != "" {
+		t.Fatalf("exit %d, %q", code, errout)
+	}
+	for _, want := range []string{"maxPods: 58\n", `kubeReserved: {cpu: "2000m", memory: "3Gi"}`, `systemReserved: {cpu: "250m", memory: "1Gi"}`,
+		`memory.available: "200Mi"`, `nodefs.available: "7%"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the script lacks %q", want)
+		}
+	}
+	t.Setenv("AUTOSCALER_KUBELET_MAX_PODS", "many")
+	if code, _, errout := runUserdata(t, "render", "--env-file", writeEnv(t, workerEnv)); code != 1 || !strings.Contains(errout, "AUTOSCALER_KUBELET_MAX_PODS") {
+		t.Errorf("exit %d, %q", code, errout)
 	}
 }

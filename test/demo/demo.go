@@ -81,8 +81,8 @@ type demo struct {
 	launched map[string]time.Time // when each instance ran
 
 	optimum  int // machines that the pods need, by arithmetic on the cloud's own table
-	scaled   time.Time
-	shrunk   time.Time
+	ran      int       // pods Running at once at the height of the load
+	allRan   time.Time // when they all were first seen to run
 	atSmall  int // Nodes when the load had gone
 	dialled  int // Nodes whose serving certificate was verified
 	findings []string
@@ -178,7 +178,6 @@ func (d *demo) scaleUp(ctx context.Context) error {
 	if err := d.createDeployment(ctx); err != nil {
 		return err
 	}
-	d.scaled = time.Now()
 	if err := d.scale(ctx, d.Replicas); err != nil {
 		return err
 	}
@@ -190,7 +189,9 @@ func (d *demo) scaleUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.screen.Step("%d/%d pods Running on %d machines, every serving certificate issued", d.Replicas, d.Replicas, d.seen.count().nodes)
+	d.ran = d.seen.count().running
+	_, d.allRan = span(d.seen.times("running"))
+	d.screen.Step("%d/%d pods Running on %d machines, every serving certificate issued", d.ran, d.Replicas, d.seen.count().nodes)
 	return nil
 }
 
@@ -221,7 +222,6 @@ func (d *demo) verifyFleet(ctx context.Context) error {
 }
 
 func (d *demo) scaleDown(ctx context.Context) error {
-	d.shrunk = time.Now()
 	if err := d.scale(ctx, d.Small); err != nil {
 		return err
 	}

@@ -159,3 +159,30 @@ func TestASGStockout(t *testing.T) {
 		t.Errorf("an image that does not exist: %+v", g.Failures)
 	}
 }
+
+// TestASGSurplus: somebody lowered the target of a protected group by hand, so it has
+// more instances than its target, which is at its minimum. The surplus can still be
+// deleted by name, and lowers nothing; the last one at the minimum cannot.
+func TestASGSurplus(t *testing.T) {
+	w := newWorld(t)
+	w.put(t, aws.Group{Name: "protected", Min: 1, Max: 5, Desired: 3, ProtectNew: true}, nil)
+	p := w.connect(t, byTag)
+	w.settle(t)
+	members := w.Alive("protected")
+	if len(members) != 3 {
+		t.Fatalf("%d instances, want 3", len(members))
+	}
+	if err := w.Cloud.PutGroup(aws.Group{Name: "protected", Min: 1, Max: 5, Desired: 1, ProtectNew: true, LaunchTemplate: "worker", Tags: tagged}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Delete(ctx, "protected", members[0], members[1]); err != nil {
+		t.Errorf("delete the surplus: %v", err)
+	}
+	w.settle(t)
+	if n, target := len(w.Alive("protected")), w.Target("protected"); n != 1 || target != 1 {
+		t.Errorf("%d instances and target %d, want 1 and 1", n, target)
+	}
+	if err := p.Delete(ctx, "protected", members[2]); provider.KindOf(err) != provider.Invalid {
+		t.Errorf("delete the last one at the minimum: %v, want it refused as invalid", err)
+	}
+}

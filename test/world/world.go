@@ -58,6 +58,7 @@ type World struct {
 	Fleet        *machine.Fleet
 
 	mu        sync.Mutex
+	extra     []string // what the last StartAgent added to AgentEnv
 	processes []*Process
 	files     []io.Closer
 }
@@ -202,7 +203,7 @@ func (w *World) StartAgent(ctx context.Context, binary string, env ...string) (*
 		return nil, err
 	}
 	w.mu.Lock()
-	w.processes = append(w.processes, p)
+	w.extra, w.processes = env, append(w.processes, p)
 	w.mu.Unlock()
 	return p, nil
 }
@@ -252,6 +253,9 @@ func (w *World) RenderUserData(ctx context.Context, binary string) ([]byte, erro
 		}
 	}
 	render := exec.CommandContext(ctx, binary, "userdata", "render", "--env-file", w.WorkerEnv())
+	w.mu.Lock()
+	render.Env = append(os.Environ(), w.extra...) // the kubelets keep back what the agent counts with
+	w.mu.Unlock()
 	out, err := render.Output()
 	if err != nil {
 		var exit *exec.ExitError

@@ -106,6 +106,12 @@ func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluste
 	}
 	lo, _, _ := p.bounds(g)
 	d := &deletion{p: p, group: id, lives: lives, target: int(aws.ToInt32(g.DesiredCapacity)), min: lo, weighted: unsupported(g)}
+	for _, life := range lives {
+		if counted(life) && !leaving(life) {
+			d.surplus++
+		}
+	}
+	d.surplus -= d.target
 	var errs []error
 	for _, instance := range ids {
 		if err := d.delete(ctx, instance); err != nil {
@@ -121,7 +127,11 @@ type deletion struct {
 	group       cluster.GroupID
 	lives       map[string]asgtypes.LifecycleState
 	target, min int
-	weighted    string
+	// surplus is how many members there are above the target (scale-in protection
+	// keeps AWS from ending them): ending one of those lowers nothing, and AWS would
+	// refuse to lower a target that is at its minimum.
+	surplus  int
+	weighted string
 }
 
 func (d *deletion) delete(ctx context.Context, id cluster.InstanceID) error {
@@ -142,16 +152,20 @@ func (d *deletion) delete(ctx context.Context, id cluster.InstanceID) error {
 		return fail(provider.Invalid, "return the instance to service first", "it is %s, which the desired capacity does not count", life)
 	case d.weighted != "":
 		return fail(provider.Invalid, "", "%s", d.weighted)
-	case d.target <= d.min:
+	case d.target <= d.min && d.surplus <= 0:
 		return fail(provider.Invalid, "lower the group's MinSize, or its min in AUTOSCALER_AWS_GROUPS", "the target is %d, which is the group's minimum", d.target)
 	}
 	_, err := call(ctx, d.p, actionTerminate, d.p.scaling.TerminateInstanceInAutoScalingGroup,
-		&autoscaling.TerminateInstanceInAutoScalingGroupInput{InstanceId: aws.String(short), ShouldDecrementDesiredCapacity: aws.Bool(true)},
+		&autoscaling.TerminateInstanceInAutoScalingGroupInput{InstanceId: aws.String(short), ShouldDecrementDesiredCapacity: aws.Bool(d.surplus <= 0)},
 		// One attempt: after a lost answer a repetition could count twice. The next
 		// Delete sees the instance Terminating and leaves the target alone.
 		func(o *autoscaling.Options) { o.RetryMaxAttempts = 1; o.Retryer = aws.NopRetryer{} })
 	if err == nil {
-		d.target--
+		if d.surplus > 0 {
+			d.surplus--
+		} else {
+			d.target--
+		}
 		d.lives[short] = asgtypes.LifecycleStateTerminating
 		return nil
 	}

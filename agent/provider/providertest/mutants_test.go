@@ -6,7 +6,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
@@ -200,11 +202,15 @@ var mutants = map[string]func(c *fake.Cloud) mutant{
 		}}
 	},
 	"ConcurrentResizes": func(c *fake.Cloud) mutant {
+		var looked atomic.Int32
 		return mutant{Cloud: c, resize: func(ctx context.Context, id cluster.GroupID, from, to int) error {
 			if c.Target(id) != from {
 				return c.Resize(ctx, id, from, to)
 			}
-			for range 10000 { // between the look and the leap, the others look too
+			// Between the look and the leap another one looks too; one that is never
+			// joined leaps in the end.
+			looked.Add(1)
+			for until := time.Now().Add(time.Second); looked.Load() < 2 && time.Now().Before(until); {
 				runtime.Gosched()
 			}
 			c.SetTarget(id, to)

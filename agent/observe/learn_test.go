@@ -1,0 +1,106 @@
+package observe
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// classroom is one group with one machine of the current template, and its node.
+type classroom struct {
+	node    cluster.Node
+	gone    bool
+	births  map[cluster.NodeName]birth
+	lessons map[string]Lesson
+	now     time.Time
+	words   string
+}
+
+func newClassroom() *classroom {
+	now := time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC)
+	c := &classroom{lessons: map[string]Lesson{}, births: map[cluster.NodeName]birth{}, now: now}
+	c.node = cluster.Node{Name: "n", UID: "1", ProviderID: "i", Ready: cluster.StatusTrue, ReadySince: now,
+		Labels:      map[string]string{"pool": "batch", "tier": "web"},
+		Allocatable: cluster.Resources{MilliCPU: 3800, Memory: 13 << 30, Pods: 110}}
+	return c
+}
+
+func (c *classroom) template() cluster.Template {
+	g := cluster.NodeGroup{ID: "g", Instances: []cluster.Instance{{ID: "i", Member: true}}, Template: cluster.Template{Spec: "v1",
+		Labels:      map[string]string{"pool": "batch", "tier": "web"},
+		Allocatable: cluster.Resources{MilliCPU: 3800, Memory: 14 << 30, Pods: 110}}}
+	var nodes []cluster.Node
+	if c.gone {
+		g.Instances = nil
+	} else {
+		nodes = []cluster.Node{c.node}
+	}
+	groups, words := correct([]cluster.NodeGroup{g}, nodes, map[cluster.InstanceID]string{"i": "v1"}, c.births, c.lessons, c.now)
+	c.words = words["g"]
+	return groups[0].Template
+}
+
+// A group that is empty again promises what its machines had, for a day: otherwise a
+// pod that fits only the computed size buys and loses a machine for ever.
+func TestLessonOutlivesTheNode(t *testing.T) {
+	c := newClassroom()
+	if got := c.template().Allocatable.Memory; got != 13<<30 {
+		t.Fatalf("learnt %d", got)
+	}
+	c.gone = true
+	if got := c.template().Allocatable.Memory; got != 13<<30 {
+		t.Errorf("with the node gone: %d", got)
+	}
+	c.now = c.now.Add(lessonFor + lessonStamp)
+	if got := c.template().Allocatable.Memory; got != 14<<30 {
+		t.Errorf("a day later: %d", got)
+	}
+}
+
+// A label that a tag promises and no node has cannot be bought.
+func TestLessonOfLabels(t *testing.T) {
+	c := newClassroom()
+	c.node.Labels = map[string]string{"pool": "other"}
+	if got := c.template().Labels; len(got) != 0 {
+		t.Errorf("labels %v, want none of those that the node lacks", got)
+	}
+	if !strings.Contains(c.words, "pool=batch") || !strings.Contains(c.words, "--label") {
+		t.Errorf("the operator is told %q", c.words)
+	}
+	c.node.Labels = map[string]string{"pool": "batch", "tier": "web"} // a controller was late
+	if got := c.template().Labels; len(got) != 2 {
+		t.Errorf("labels %v, want both", got)
+	}
+	c.births["n"] = birth{uid: "1", labels: c.node.Labels}
+	c.node.Labels = nil // somebody took them away
+	if got := c.template().Labels; len(got) != 2 {
+		t.Errorf("labels %v, want both: the node was born with them", got)
+	}
+}
+
+// A taint that nodes register with is the group's, one that came later is not.
+func TestLessonOfTaints(t *testing.T) {
+	c := newClassroom()
+	team := cluster.Taint{Key: "team", Value: "x", Effect: "NoSchedule"}
+	c.node.Taints = []cluster.Taint{team}
+	if got := c.template().Taints; len(got) != 0 {
+		t.Errorf("taints %v of a node that nobody saw at its birth", got)
+	}
+	c.births["n"] = birth{uid: "1", taints: c.node.Taints}
+	if got := c.template().Taints; !reflect.DeepEqual(got, []cluster.Taint{team}) {
+		t.Errorf("taints %v, want %v", got, team)
+	}
+	c.gone = true
+	if got := c.template().Taints; len(got) != 0 {
+		t.Errorf("a node that died young taught %v", got)
+	}
+	c.gone, c.now = false, c.now.Add(lessonSettled)
+	c.template()
+	c.gone = true
+	if got := c.template().Taints; len(got) != 1 {
+		t.Errorf("taints %v of a group whose nodes have gone", got)
+	}
+}
