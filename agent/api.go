@@ -173,7 +173,7 @@ func removeDeadSocket(path string) error {
 		return fmt.Errorf("listen on socket: %s is there and is no socket (set %s_SOCKET)", path, Prefix)
 	}
 	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
-		return errors.Join(fmt.Errorf("listen on socket: another agent answers on %s", path), c.Close())
+		return errors.Join(fmt.Errorf("listen on socket: another agent answers on %s (stop it, or set %s_SOCKET to another path)", path, Prefix), c.Close())
 	}
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("remove dead socket: %w", err)

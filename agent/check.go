@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
@@ -72,6 +73,9 @@ func Check(ctx context.Context, cfg Config, loadErr error, offline bool) []Findi
 	if loadErr == nil {
 		add(LevelOK, "configuration", fmt.Sprintf("%d variables known, none wrong", len(Variables())), "")
 	}
+	if cfg.StateDir == "" {
+		return out // nothing was read, so there is nothing to look at
+	}
 	out = append(out, checkWritable("state directory", cfg.StateDir, Prefix+"_STATE_DIR")...)
 	if cfg.Socket != "off" && cfg.Socket != "" && !offline {
 		out = append(out, checkWritable("socket directory", filepath.Dir(cfg.Socket), Prefix+"_SOCKET")...)
@@ -86,7 +90,13 @@ func Check(ctx context.Context, cfg Config, loadErr error, offline bool) []Findi
 		return out
 	}
 	out = append(out, checkKubernetes(ctx, cfg)...)
-	return append(out, checkCloud(ctx, cfg)...)
+	for _, f := range checkCloud(ctx, cfg) {
+		// A provider judges its own configuration once more.
+		if loadErr == nil || !strings.Contains(loadErr.Error(), f.Text) {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 func checkWritable(about, dir, variable string) []Finding {
@@ -152,7 +162,7 @@ func checkKubernetes(ctx context.Context, cfg Config) []Finding {
 	}
 	config, err := restConfig(cfg, true)
 	if err != nil {
-		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error(), Remedy: "mend the file or set " + Prefix + "_KUBECONFIG"}}
+		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error()}}
 	}
 	client, _, err := newClients(cfg, config)
 	if err != nil {
@@ -160,7 +170,11 @@ func checkKubernetes(ctx context.Context, cfg Config) []Finding {
 	}
 	v, err := client.Discovery().ServerVersion()
 	if err != nil {
-		return []Finding{{Level: LevelError, About: "API server", Text: err.Error(), Remedy: "see that the server named in " + path + " answers and takes its credentials"}}
+		text, remedy := observe.Cause(err)
+		if remedy == "" {
+			remedy = "see that the server named in " + path + " answers and takes its credentials"
+		}
+		return []Finding{{Level: LevelError, About: "API server", Text: text + ", by " + path, Remedy: remedy}}
 	}
 	out := []Finding{{Level: LevelOK, About: "API server", Text: v.GitVersion + " by " + path}}
 	out = append(out, checkRights(ctx, cfg, client)...)
@@ -200,7 +214,7 @@ func checkRights(ctx context.Context, cfg Config, client kubernetes.Interface) [
 		}
 	}
 	if len(missing) > 0 {
-		return []Finding{{Level: LevelError, About: "rights", Text: "not allowed: " + strings.Join(missing, ", "), Remedy: "kubectl apply -f units/rbac.yaml"}}
+		return []Finding{{Level: LevelError, About: "rights", Text: "not allowed: " + strings.Join(missing, ", "), Remedy: "kubectl apply -f rbac.yaml"}}
 	}
 	return []Finding{{Level: LevelOK, About: "rights", Text: fmt.Sprintf("all %d are granted", len(list))}}
 }
@@ -210,22 +224,12 @@ func checkCloud(ctx context.Context, cfg Config) []Finding {
 	defer cancel()
 	cloud, err := cfg.Parts.provider(ctx, cfg)
 	if err != nil {
-		return []Finding{{Level: LevelError, About: "cloud", Text: err.Error()}}
+		return []Finding{cloudFinding(err)}
 	}
 	groups, err := cloud.Groups(ctx)
 	var out []Finding
 	for _, e := range Flatten(err) {
-		f := Finding{Level: LevelError, About: "cloud", Text: e.Error()}
-		var pe *provider.Error
-		if errors.As(e, &pe) {
-			if pe.Group != "" {
-				f.About = "group " + string(pe.Group)
-			}
-			if f.Remedy = pe.Remedy; f.Remedy != "" {
-				f.Text = strings.TrimSuffix(f.Text, " ("+pe.Remedy+")")
-			}
-		}
-		out = append(out, f)
+		out = append(out, cloudFinding(e))
 	}
 	if len(groups) == 0 && err == nil {
 		return append(out, Finding{Level: LevelError, About: "cloud", Text: "no node group was found",
@@ -235,6 +239,21 @@ func checkCloud(ctx context.Context, cfg Config) []Finding {
 		out = append(out, checkGroup(g)...)
 	}
 	return out
+}
+
+// cloudFinding tells an error of a provider with its remedy apart.
+func cloudFinding(err error) Finding {
+	f := Finding{Level: LevelError, About: "cloud", Text: err.Error()}
+	var pe *provider.Error
+	if errors.As(err, &pe) {
+		if pe.Group != "" {
+			f.About = "group " + string(pe.Group)
+		}
+		if f.Remedy = pe.Remedy; f.Remedy != "" {
+			f.Text = strings.TrimSpace(strings.TrimSuffix(f.Text, "("+pe.Remedy+")"))
+		}
+	}
+	return f
 }
 
 func checkGroup(g cluster.NodeGroup) []Finding {

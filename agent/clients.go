@@ -24,7 +24,7 @@ func restConfig(c Config, typed bool) (*rest.Config, error) {
 	case err == nil:
 		cfg, err = clientcmd.BuildConfigFromFlags("", path)
 		if err != nil {
-			return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
+			return nil, fmt.Errorf("read kubeconfig %s: %w (mend the file, or set %s_KUBECONFIG to another)", path, err, Prefix)
 		}
 	case os.Getenv("KUBERNETES_SERVICE_HOST") != "":
 		inCluster, inErr := rest.InClusterConfig()

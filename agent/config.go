@@ -189,8 +189,23 @@ func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"[secret]"`), nil }
 func Load() (Config, error) {
 	var c Config
 	err := process(&c)
-	return c, errors.Join(err, unknown(os.Environ()), c.Validate())
+	return c, errors.Join(err, unknown(os.Environ()), unclosed(os.Environ()), c.Validate())
 }
+
+// unclosed finds values that run over the end of their line.
+func unclosed(environ []string) error {
+	var errs []error
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if strings.HasPrefix(name, Prefix+"_") && strings.ContainsAny(value, "\r\n") {
+			errs = append(errs, fmt.Errorf("%s holds a line break: close the quote that opens its value in the environment file", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// socketLimit is the longest path of a unix socket on Linux: sun_path without its NUL.
+const socketLimit = 107
 
 // LoadKubelet reads AUTOSCALER_KUBELET_* alone from the process's environment: what
 // the user data must tell the kubelets is what the agent computes with.
@@ -216,6 +231,9 @@ func (c Config) Validate() error {
 		if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 			bad("LISTEN", fmt.Sprintf("%q", c.Listen), "write host:port, for example 127.0.0.1:8085, or off")
 		}
+	}
+	if len(c.Socket) > socketLimit {
+		bad("SOCKET", fmt.Sprintf("%q", c.Socket), fmt.Sprintf("a socket's path has at most %d characters, this one has %d: write a shorter one", socketLimit, len(c.Socket)))
 	}
 	if c.StateDir == "" || !strings.HasPrefix(c.StateDir, "/") {
 		bad("STATE_DIR", fmt.Sprintf("%q", c.StateDir), "write an absolute path, for example /var/lib/autoscaler-agent")

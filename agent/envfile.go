@@ -3,8 +3,13 @@ package agent
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 )
+
+// exported is a line of a shell's habit, which systemd skips without the agent's
+// knowing.
+var exported = regexp.MustCompile(`(?m)^[ \t]*export[ \t]+` + Prefix + `_\w+`)
 
 // LoadEnvFile reads an environment file by systemd's EnvironmentFile= rules and sets
 // its variables in the process, as systemd does for the unit: what the file says
@@ -12,7 +17,10 @@ import (
 func LoadEnvFile(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("read environment file: %w", err)
+		return fmt.Errorf("read environment file: %w (make it from agent.env.example, or name another with --env-file)", err)
+	}
+	if line := exported.FindString(string(data)); line != "" {
+		return fmt.Errorf("read environment file %s: systemd ignores the line %q...: write it without export", path, strings.TrimSpace(line))
 	}
 	vars, err := ParseEnvFile(string(data))
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 )
 
 // OtherLease is the Lease of an in-cluster Cluster Autoscaler, in the same
@@ -59,7 +61,7 @@ func (g *gate) MayAct() (bool, string) {
 	}
 	why := fmt.Sprintf("waiting for Lease %s/%s", g.cfg.Namespace, g.cfg.Name)
 	if g.err != nil {
-		why += ": " + g.err.Error()
+		why += ": " + observe.CauseText(g.err)
 	}
 	return false, why
 }
@@ -72,12 +74,17 @@ func (g *gate) kept(began time.Time) {
 }
 
 func (g *gate) note(err error) {
-	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
-		err = nil // a campaign goes through the others, and a silent API server has a message of its own
+	// A campaign goes through these, and they are answers.
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		err = nil
 	}
 	g.mu.Lock()
-	g.err = err
-	g.mu.Unlock()
+	defer g.mu.Unlock()
+	// The first error of a silence stands for all: refused, reset and timed out take
+	// turns while one API server is down.
+	if err == nil || g.err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		g.err = err
+	}
 }
 
 // saw notes a state of the other autoscaler's Lease. On the first sight its own
@@ -112,8 +119,8 @@ func (g *gate) Run(ctx context.Context, beat func()) error {
 			Lock: lock, Name: g.cfg.Name, ReleaseOnCancel: true,
 			LeaseDuration: g.cfg.Duration, RenewDeadline: g.cfg.RenewDeadline, RetryPeriod: g.cfg.RetryPeriod,
 			Callbacks: leaderelection.LeaderCallbacks{
-				OnStartedLeading: func(context.Context) { g.set(true) },
-				OnStoppedLeading: func() { g.set(false) },
+				OnStartedLeading: func(context.Context) { g.started() },
+				OnStoppedLeading: func() { g.stopped(ctx.Err() != nil) },
 				OnNewLeader:      g.follow,
 			},
 		})
@@ -125,16 +132,24 @@ func (g *gate) Run(ctx context.Context, beat func()) error {
 	return nil
 }
 
-func (g *gate) set(leading bool) {
+func (g *gate) started() {
+	g.mu.Lock()
+	g.leading = true
+	g.mu.Unlock()
+	g.log.Info("holding the Lease: acting")
+}
+
+// stopped notes the end of holding the Lease; asked when it was given back.
+func (g *gate) stopped(asked bool) {
 	g.mu.Lock()
 	was := g.leading
-	g.leading = leading
+	g.leading = false
 	g.mu.Unlock()
 	switch {
-	case leading && !was:
-		g.log.Info("holding the Lease: acting")
-	case was && !leading:
-		g.log.Warn("the Lease is lost or given up: nothing is changed until it is held again")
+	case was && asked:
+		g.log.Info("the Lease is given back")
+	case was:
+		g.log.Warn("the Lease is lost: nothing is changed until it is held again")
 	}
 }
 
@@ -143,7 +158,7 @@ func (g *gate) follow(holder string) {
 	g.holder = holder
 	g.mu.Unlock()
 	if holder != "" && holder != g.identity {
-		g.log.WithField("holder", holder).Info("another agent holds the Lease: standing by")
+		g.log.WithField("holder", holder).Debug("another agent holds the Lease: standing by") // statusLine says it, too
 	}
 }
 

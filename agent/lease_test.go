@@ -82,7 +82,7 @@ func TestAnotherAutoscalersLease(t *testing.T) {
 // than the Lease lasts wakes up still "leading"; it must not act before it has renewed.
 func TestAFrozenProcessDoesNotBelieveInItsLease(t *testing.T) {
 	g := testGate(fake.NewClientset())
-	g.set(true)
+	g.started()
 	g.kept(time.Now())
 	if ok, why := g.MayAct(); !ok {
 		t.Fatalf("just renewed and not acting: %s", why)

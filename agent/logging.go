@@ -42,7 +42,7 @@ func (f textFormatter) Format(e *logrus.Entry) ([]byte, error) {
 	data := make(logrus.Fields, len(e.Data))
 	for k, v := range e.Data {
 		text := fmt.Sprint(v)
-		if text == "" || k == "why" && strings.Contains(e.Message, text) {
+		if text == "" || (k == "why" || k == "error") && strings.Contains(e.Message, text) {
 			continue
 		}
 		data[k] = v
@@ -68,6 +68,7 @@ func sentence(e *logrus.Entry) string {
 		text += fmt.Sprintf(" [%v]", e.Data["rule"])
 	}
 	field("why", ": ", "")
+	field("error", ": ", "")
 	return text
 }
 

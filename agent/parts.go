@@ -82,7 +82,8 @@ func (p Parts) rights() []right {
 			right{"list", "certificates.k8s.io", "certificatesigningrequests", "", "", ""},
 			right{"watch", "certificates.k8s.io", "certificatesigningrequests", "", "", ""},
 			right{"update", "certificates.k8s.io", "certificatesigningrequests", "approval", "", ""},
-			right{"approve", "certificates.k8s.io", "signers", "", "", "kubernetes.io/kubelet-serving"})
+			right{"approve", "certificates.k8s.io", "signers", "", "", "kubernetes.io/kubelet-serving"},
+			right{"get", "", "services", "", "default", "kubernetes"})
 	}
 	if p.Nodecleaner.Enabled {
 		list = append(list, right{"delete", "", "nodes", "", "", ""}, right{"get", "coordination.k8s.io", "leases", "", "kube-node-lease", ""})

@@ -163,7 +163,7 @@ func (s *scaler) save(memory plan.Memory) {
 	}
 	s.saveError = text
 	if err != nil {
-		s.log.WithField("why", text).Error("the state is not written down: a restart starts its timers anew; mend " + Prefix + "_STATE_DIR")
+		s.log.WithField("why", text).Error("the state is not written down, so a restart starts its timers anew: make " + Prefix + "_STATE_DIR a directory that the agent may write to")
 	} else {
 		s.log.Info("the state is written down again")
 	}

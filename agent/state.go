@@ -46,11 +46,14 @@ func (f stateFile) load(now time.Time) (state, error) {
 		return state{}, fmt.Errorf("read state: %w", err)
 	}
 	var s state
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	err = d.Decode(&s)
-	if err == nil && s.Version != stateVersion {
-		err = fmt.Errorf("version %d, this build writes %d", s.Version, stateVersion)
+	var written struct{ Version int } // first: another version has other fields
+	if err = json.Unmarshal(data, &written); err == nil && written.Version != stateVersion {
+		err = fmt.Errorf("it is of version %d, this build writes %d", written.Version, stateVersion)
+	}
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.DisallowUnknownFields()
+		err = d.Decode(&s)
 	}
 	if err == nil {
 		return s, nil

@@ -220,7 +220,7 @@ func (a *running) watchOther(ctx context.Context) (cache.InformerSynced, error) 
 	}
 	err = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
 		if apierrors.IsForbidden(err) {
-			a.voice.say("other lease", err.Error(), "", "no service starts: the Lease of another autoscaler may not be watched (kubectl apply -f units/rbac.yaml)")
+			a.voice.say("other lease", err.Error(), "", "no service starts: the Lease of another autoscaler may not be watched (kubectl apply -f rbac.yaml)")
 		}
 	})
 	if err != nil {

@@ -141,7 +141,7 @@ func (s *Service) rest(ctx context.Context, wait time.Duration) {
 func (s *Service) complain(err error) {
 	if text := err.Error(); text != s.complaint || time.Since(s.complainedAt) >= complainEvery {
 		s.complaint, s.complainedAt = text, time.Now()
-		s.log.WithError(err).Warn("join information is not published yet")
+		s.log.WithField("why", text).Warn("join information is not published yet")
 	}
 }
 
@@ -281,7 +281,7 @@ func (s *Service) publish(join Join) error {
 	if s.cfg.File != "" {
 		changed, err := atomicfile.Write(s.cfg.File, data, 0o600)
 		if err != nil {
-			return fmt.Errorf("publish join information: %w", err)
+			return fmt.Errorf("publish join information: %w (make its directory writable for the agent's user, or set AUTOSCALER_BOOTSTRAP_FILE)", err)
 		}
 		if changed {
 			s.log.WithFields(logrus.Fields{"file": s.cfg.File, "why": join.String()}).Info("join information published")

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -90,6 +92,7 @@ type Service struct {
 	csrs  cache.SharedIndexInformer
 	queue *queue
 
+	refused      atomic.Bool // that requests may not be watched was told
 	mu           sync.Mutex
 	allowances   map[string]*bucket // by requester
 	refetches    bucket
@@ -119,6 +122,7 @@ func New(cfg Config, deps Deps) *Service {
 	// The requests themselves are read live when they are judged, so that a flood of
 	// large ones does not live in memory.
 	_ = s.csrs.SetTransform(slim)
+	_ = s.csrs.SetWatchErrorHandler(s.watchFailed)
 	_, _ = s.csrs.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { s.wake(o) },
 		UpdateFunc: func(_, o any) { s.wake(o) },
@@ -129,6 +133,14 @@ func New(cfg Config, deps Deps) *Service {
 	})
 	s.ready = []cache.InformerSynced{s.csrs.HasSynced, nodes.Informer().HasSynced}
 	return s
+}
+
+// watchFailed says once that requests may not be watched: without them nothing is
+// approved. A lost connection is the reflector's own business, and the agent's.
+func (s *Service) watchFailed(_ *cache.Reflector, err error) {
+	if apierrors.IsForbidden(err) && s.refused.CompareAndSwap(false, true) {
+		s.log.WithField("why", err.Error()).Warn("no certificate is approved: the requests may not be watched (kubectl apply -f rbac.yaml)")
+	}
 }
 
 // slim keeps of a request what the queue needs.

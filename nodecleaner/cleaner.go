@@ -84,7 +84,8 @@ type Service struct {
 	told    map[cluster.NodeName]string
 	open    string
 
-	leaseErr string // the last failure to read a kubelet's Lease
+	leaseErr  string // the last failure to read a kubelet's Lease
+	saveError string // as last told
 }
 
 // New wires the service into the informers and loads what it remembers. cfg has

@@ -178,9 +178,14 @@ func (s *Service) save(now time.Time, always bool) {
 	if err == nil {
 		_, err = atomicfile.Write(s.path(), append(data, '\n'), 0o600)
 	}
+	text := ""
 	if err != nil {
-		s.log.WithError(err).Warn("the ledger of instances is not saved: a restart will wait longer before it deletes")
+		text = err.Error()
 	}
+	if text != s.saveError && err != nil {
+		s.log.WithField("why", text).Warn("the ledger of instances is not saved: a restart will wait longer before it deletes")
+	}
+	s.saveError = text
 }
 
 // load reads the memory. A torn or foreign file is set aside and reported. After a

@@ -5,7 +5,7 @@ set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 # The binary and the user are not installed here; only the unit's own words are judged.
-sed -e 's#^ExecStart=[^ ]*#ExecStart=/bin/true#' -e 's#^ExecStartPre=[^ ]*#ExecStartPre=/bin/true#' \
+sed -e 's#^ExecStart=[^ ]*#ExecStart=/bin/true#' \
 	"$(dirname "$0")/autoscaler-agent.service" > "$dir/autoscaler-agent.service"
 out=$(systemd-analyze verify --man=no "$dir/autoscaler-agent.service" 2>&1 | grep autoscaler-agent || true)
 [ -z "$out" ] || { echo "$out"; exit 1; }

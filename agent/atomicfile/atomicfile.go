@@ -95,6 +95,10 @@ func replace(target string, data []byte, mode fs.FileMode) (err error) {
 	// CreateTemp makes the file 0600, so the bytes are private from the first one.
 	tmp, err := os.CreateTemp(dir, "."+filepath.Base(target)+".*")
 	if err != nil {
+		// The temporary name is another each time: equal errors must read equal.
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			return fmt.Errorf("make a file in %s: %w", dir, at.Err)
+		}
 		return err
 	}
 	defer func() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,10 +62,10 @@ type Observer struct {
 }
 
 type watchTrouble struct {
-	at   time.Time
-	text string
-	rv   string // the informer's resource version when the trouble was seen
-	has  cache.SharedIndexInformer
+	at  time.Time
+	err error
+	rv  string // the informer's resource version when the trouble was seen
+	has cache.SharedIndexInformer
 }
 
 // New builds the informers. shared is the factory that the other services use too
@@ -166,7 +167,7 @@ func (o *Observer) Heard() {
 func (o *Observer) stumbled(name string, informer cache.SharedIndexInformer, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.trouble[name] = watchTrouble{at: time.Now(), text: err.Error(), rv: informer.LastSyncResourceVersion(), has: informer}
+	o.trouble[name] = watchTrouble{at: time.Now(), err: err, rv: informer.LastSyncResourceVersion(), has: informer}
 }
 
 // Stale says why the Kubernetes facts may be old; empty when they are live. A watch
@@ -179,7 +180,8 @@ func (o *Observer) Stale() string {
 	if silent := now.Sub(o.heard); silent > o.cfg.StaleAfter {
 		return fmt.Sprintf("the API server has not answered since %s", o.heard.UTC().Format(time.RFC3339))
 	}
-	var why []string
+	var texts, remedies []string
+	names := map[string][]string{}
 	for _, name := range sortedKeys(o.trouble) {
 		t := o.trouble[name]
 		if now.Sub(t.at) > time.Minute || t.has.LastSyncResourceVersion() != t.rv {
@@ -187,10 +189,23 @@ func (o *Observer) Stale() string {
 			continue
 		}
 		if now.Sub(t.at) > o.cfg.StaleAfter || t.rv == "" {
-			why = append(why, fmt.Sprintf("watch %s: %s", name, t.text))
+			text, remedy := Cause(t.err)
+			if names[text] == nil {
+				texts = append(texts, text)
+			}
+			names[text] = append(names[text], name)
+			if remedy != "" && !slices.Contains(remedies, remedy) {
+				remedies = append(remedies, remedy)
+			}
 		}
 	}
-	return strings.Join(why, "; ")
+	for i, text := range texts {
+		texts[i] = "watch " + strings.Join(names[text], ", ") + ": " + text
+	}
+	if len(remedies) > 0 {
+		texts = append(texts, "remedy: "+strings.Join(remedies, "; "))
+	}
+	return strings.Join(texts, "; ")
 }
 
 // Report hands over what became of a plan's actions; they appear in the next

@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 )
 
 func checkCommand(ctx context.Context, args []string, out, errout io.Writer) int {
 	fs := newFlags("check", "Check everything that the agent needs: configuration, kubeconfig, rights, cloud\ncredentials, node groups. Exits 1 when a finding is an error.", `  autoscaler-agent check --env-file /etc/autoscaler-agent/agent.env
-  autoscaler-agent check --offline          what the unit runs before it starts
+  autoscaler-agent check --offline          speak to nobody
   autoscaler-agent check --output json | jq '.[] | select(.level == "error")'
   autoscaler-agent check --print-env > agent.env
 `, errout)
@@ -39,13 +38,6 @@ func checkCommand(ctx context.Context, args []string, out, errout io.Writer) int
 		}
 		return code
 	}
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	for _, f := range findings {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Level, f.About, f.Text)
-		if f.Remedy != "" {
-			fmt.Fprintf(w, "\t\t-> %s\n", f.Remedy)
-		}
-	}
-	_ = w.Flush() // out is a terminal or a pipe; nobody reads a broken one
+	printFindings(out, findings)
 	return code
 }

@@ -52,7 +52,15 @@ func envFileFlag(fs *flag.FlagSet) *string {
 }
 
 func outputFlag(fs *flag.FlagSet) *string {
-	return fs.String("output", "table", "`format`: table or json")
+	format := "table"
+	fs.Func("output", "`format`: table or json (default table)", func(v string) error {
+		if v != "table" && v != "json" {
+			return errors.New("use table or json")
+		}
+		format = v
+		return nil
+	})
+	return &format
 }
 
 // load reads the configuration, from the environment file first where one is given.

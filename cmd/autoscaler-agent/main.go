@@ -20,6 +20,9 @@ const (
 	exitOK     = 0
 	exitFailed = 1 // it was tried and failed, or a check found an error
 	exitUsage  = 2 // it was asked for wrongly
+	// exitConfig is EX_CONFIG of sysexits.h: the unit is not started again before
+	// somebody mends the configuration (RestartPreventExitStatus=).
+	exitConfig = 78
 )
 
 // command is one subcommand.

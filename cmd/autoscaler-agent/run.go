@@ -9,7 +9,7 @@ import (
 )
 
 func runCommand(ctx context.Context, args []string, out, errout io.Writer) int {
-	fs := newFlags("run", "Run the agent until SIGTERM.", `  autoscaler-agent run
+	fs := newFlags("run", "Run the agent until SIGTERM. Exits 78 when the configuration is wrong.", `  autoscaler-agent run
   autoscaler-agent run --env-file ./agent.env
 `, errout)
 	envFile := envFileFlag(fs)
@@ -22,7 +22,7 @@ func runCommand(ctx context.Context, args []string, out, errout io.Writer) int {
 		for _, e := range agent.Flatten(err) {
 			log.WithField("service", "agent").Error("configuration: " + e.Error())
 		}
-		return exitFailed
+		return exitConfig
 	}
 	if err := agent.Run(ctx, cfg, log); err != nil {
 		log.WithField("service", "agent").Error(err.Error())

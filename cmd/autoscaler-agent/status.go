@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"text/tabwriter"
 	"time"
 
@@ -32,7 +34,10 @@ func statusCommand(ctx context.Context, args []string, out, errout io.Writer) in
 	}
 	s, err := askStatus(ctx, *socket)
 	if err != nil {
-		fmt.Fprintf(errout, "autoscaler-agent: ask the running agent: %v (is it running? systemctl status autoscaler-agent)\n", err)
+		if request, ok := errors.AsType[*url.Error](err); ok {
+			err = request.Err
+		}
+		fmt.Fprintf(errout, "autoscaler-agent: no agent answers on %s: %v (systemctl status autoscaler-agent tells whether it runs; --socket names another)\n", *socket, err)
 		return exitFailed
 	}
 	if *output == "json" {
@@ -93,11 +98,16 @@ func printStatus(out io.Writer, s agent.Status) {
 	row("cluster", "%d nodes (%d ready), %d pods (%d pending)", s.Nodes, s.Ready, s.Pods, s.Pending)
 	_ = w.Flush() // out is a terminal or a pipe; nobody reads a broken one
 	if len(s.Groups) > 0 {
-		fmt.Fprintln(w, "\nGROUP\tMIN\tTARGET\tMAX\tINSTANCES\tREMARK")
+		fmt.Fprintln(w, "\nGROUP\tMIN\tTARGET\tMAX\tINSTANCES")
 		for _, g := range s.Groups {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\n", g.ID, g.Min, g.Target, g.Max, g.Instances, remark(g))
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\n", g.ID, g.Min, g.Target, g.Max, g.Instances)
 		}
 		_ = w.Flush()
+		for _, g := range s.Groups {
+			if text := remark(g); text != "" {
+				fmt.Fprintf(out, "  %s: %s\n", g.ID, wrap(text, columns(out)-4-len(g.ID), "    "))
+			}
+		}
 	}
 	if s.Plan != "" {
 		fmt.Fprintf(out, "\nlast plan, %s ago:\n%s", time.Since(s.LastPlan).Round(time.Second), s.Plan)

@@ -18,6 +18,7 @@ import (
 // bought twice, nothing that lives is deleted, and the burst is served when the
 // fault ends, by the same process.
 func TestCloudFaults(t *testing.T) {
+	t.Parallel() // they mostly wait
 	s := newScene(t, nil)
 	s.start("AUTOSCALER_SCALING_UNNEEDED_FOR=2s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=2s", "AUTOSCALER_OBSERVE_SLOW=2s",
 		"AUTOSCALER_NODECLEANER_SIGHT_INTERVAL=1s", "AUTOSCALER_SCALING_BACKOFF_INITIAL=4s")
@@ -66,6 +67,7 @@ func TestCloudFaults(t *testing.T) {
 // running. The agent's process lives on, deletes nothing, says so, and scales again
 // when the API server is back.
 func TestAPIServerDownForAMinute(t *testing.T) {
+	t.Parallel() // they mostly wait
 	s := newScene(t, nil)
 	s.start()
 	s.workers(world.Workers{Name: "workers", Max: 30})
@@ -96,6 +98,7 @@ func TestAPIServerDownForAMinute(t *testing.T) {
 // held by name, terminated after the provision time, the group is backed off with
 // its cause, and they are replaced until all pods run.
 func TestHalfNeverJoin(t *testing.T) {
+	t.Parallel() // they mostly wait
 	var launched atomic.Int32
 	s := newScene(t, func(o *world.Options) {
 		o.Tune = func(c *machine.Config) {
@@ -107,7 +110,7 @@ func TestHalfNeverJoin(t *testing.T) {
 	s.start("AUTOSCALER_SCALING_MAX_NODE_PROVISION_TIME=12s", "AUTOSCALER_SCALING_BACKOFF_INITIAL=4s")
 	s.workers(world.Workers{Name: "workers", Max: 30})
 	s.deploy("half", 150, "100m", "64Mi") // 4 machines
-	s.journal(time.Minute, "terminate", "no-join")
+	s.journal(time.Minute, "terminate", "I1", "has not become a node")
 	s.journal(time.Minute, "held group workers", "backed off", "no-join")
 	s.until(3*time.Minute, "all Running", func() bool { return s.running("half") == 150 })
 	if n := len(s.calls("TerminateInstanceInAutoScalingGroup")); n != 2 {
@@ -121,6 +124,7 @@ func TestHalfNeverJoin(t *testing.T) {
 // TestWrongConfiguration: each mistake ends in one clear message that names the
 // setting and the remedy, in `check` and in the journal of `run`.
 func TestWrongConfiguration(t *testing.T) {
+	t.Parallel() // they mostly wait
 	s := newScene(t, nil)
 	for _, tc := range []struct {
 		name  string

@@ -78,6 +78,8 @@ var badCredentials = map[string]string{
 
 const noCredentials = "no usable AWS credentials were found: attach an instance role to this machine, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 
+const unreachable = "see that this machine reaches AWS: routes, proxy, AWS_ENDPOINT_URL"
+
 // classify turns an error of the SDK into the contract's. action is the IAM action
 // of the call that failed.
 func classify(op string, group cluster.GroupID, action string, err error) *provider.Error {
@@ -99,7 +101,10 @@ func classify(op string, group cluster.GroupID, action string, err error) *provi
 	case errors.As(err, &dns) && dns.IsNotFound:
 		e.Kind = provider.Transient
 		e.Remedy = "the endpoint's name " + dns.Name + " does not exist: check AUTOSCALER_AWS_REGION, AWS_ENDPOINT_URL and this machine's DNS"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr), serverError(err), torn(err):
+	case errors.As(err, &netErr) && !serverError(err) && !torn(err):
+		e.Kind = provider.Transient
+		e.Remedy = unreachable
+	case errors.Is(err, context.DeadlineExceeded), serverError(err), torn(err):
 		e.Kind = provider.Transient
 	}
 	return e
@@ -186,6 +191,7 @@ func (t plainText) Error() string {
 		return t.action + ": the answer was cut short or is not one of AWS"
 	}
 	if _, after, ok := strings.Cut(t.err.Error(), "get credentials: "); ok {
+		after, _, _ = strings.Cut(after, ", operation error") // the SDK's account of its attempts
 		return t.action + ": " + after
 	}
 	return t.action + ": " + t.err.Error()

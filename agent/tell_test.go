@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+)
+
+func newTeller() (*teller, func() []string) {
+	var b bytes.Buffer
+	log := logrus.New()
+	log.SetOutput(&b)
+	log.SetFormatter(textFormatter{&logrus.TextFormatter{DisableTimestamp: true, DisableColors: true}})
+	return &teller{log: logrus.NewEntry(log)}, func() []string {
+		defer b.Reset()
+		if b.Len() == 0 {
+			return nil
+		}
+		return strings.Split(strings.TrimSpace(b.String()), "\n")
+	}
+}
+
+func TestManyBusyNodesAreOneLineAndSaidOnce(t *testing.T) {
+	teller, lines := newTeller()
+	busy := func(percent int) []plan.Held {
+		var held []plan.Held
+		for i := range 20 {
+			held = append(held, plan.Held{Kind: "node", Name: fmt.Sprintf("worker-%02d", i), Count: 1, Rule: plan.RuleBusy, Why: fmt.Sprintf("utilisation %d%% is above 50%%", percent)})
+		}
+		return held
+	}
+	teller.tell(busy(80))
+	if got := lines(); len(got) != 1 || !strings.Contains(got[0], "held 20 nodes") || !strings.Contains(got[0], "rule=D4") {
+		t.Errorf("%q", got)
+	}
+	teller.tell(busy(90))
+	if got := lines(); got != nil {
+		t.Errorf("another share is no news: %q", got)
+	}
+}
+
+func TestAHeldGroupIsSaidOnceAndOnceWhenItEnds(t *testing.T) {
+	teller, lines := newTeller()
+	held := []plan.Held{{Kind: "group", Name: "workers", Count: 1, Rule: plan.RuleBackoff, Why: "backed off until 13:00"}}
+	for range 3 {
+		teller.tell(held)
+	}
+	if got := lines(); len(got) != 1 || !strings.Contains(got[0], "group=workers") {
+		t.Errorf("%q", got)
+	}
+	held[0].Why = "backed off until 14:00"
+	teller.tell(held)
+	if got := lines(); len(got) != 1 || strings.Contains(got[0], "no longer") {
+		t.Errorf("a new end of the pause is told, and is no end of the trouble: %q", got)
+	}
+	teller.tell(nil)
+	teller.tell(nil)
+	if got := lines(); len(got) != 1 || !strings.Contains(got[0], "group workers is no longer held by U9") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestTheJournalsSentenceTellsWhatItsFieldsTell(t *testing.T) {
+	e := logrus.WithFields(logrus.Fields{"group": "", "node": "n1", "csr": "csr-1", "rule": "R11", "why": "it is in no group", "took": "1ms"})
+	e.Message = "serving certificate is held"
+	if got, want := sentence(e), "serving certificate is held node=n1 csr=csr-1 [R11]: it is in no group"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	e.Message = "n1 [R11] csr-1: it is in no group"
+	if got := sentence(e); got != e.Message {
+		t.Errorf("said twice: %q", got)
+	}
+}
