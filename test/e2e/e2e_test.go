@@ -17,6 +17,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -156,6 +157,16 @@ func requests(cpu, memory string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
 	}}
+}
+
+func (s *scene) scale(name string, n int) {
+	s.t.Helper()
+	_, err := s.client.AppsV1().Deployments("default").UpdateScale(s.t.Context(), name, &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: autoscalingv1.ScaleSpec{Replicas: int32(n)},
+	}, metav1.UpdateOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // running counts the Running pods of a deployment that are not going.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
@@ -74,7 +75,8 @@ func TestKillAtAnyMoment(t *testing.T) {
 	}
 }
 
-// reset removes a deployment, and waits until the agent has brought the group back.
+// reset removes a deployment, waits until the agent has brought the group back to its
+// minimum, and takes the Nodes away itself: reaping them is other tests' matter.
 func (s *scene) reset(name string) {
 	s.t.Helper()
 	p := metav1.DeletePropagationBackground
@@ -83,6 +85,19 @@ func (s *scene) reset(name string) {
 	}
 	s.until(2*time.Minute, "back at min after "+name, func() bool {
 		g, _ := s.w.Cloud.Group("workers")
-		return g.Desired == 0 && len(s.nodes()) == 0
+		if g.Desired != 0 {
+			return false
+		}
+		for _, i := range s.w.Cloud.Instances() {
+			if i.State != "terminated" {
+				return false
+			}
+		}
+		return true
 	})
+	for _, n := range s.nodes() {
+		if err := s.client.CoreV1().Nodes().Delete(s.t.Context(), n.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			s.t.Fatal(err)
+		}
+	}
 }

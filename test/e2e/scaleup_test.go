@@ -96,8 +96,8 @@ func (s *scene) wants(group string, targets ...string) {
 	}
 }
 
-// put makes a deployment whose pods go to the nodes of a case.
-func (s *scene) put(name, group string, n int, cpu, memory string, mutate ...func(*corev1.PodSpec)) {
+// putOn makes a deployment whose pods go to the nodes of a case.
+func (s *scene) putOn(name, group string, n int, cpu, memory string, mutate ...func(*corev1.PodSpec)) {
 	s.t.Helper()
 	spec := s.spec(group, cpu, memory, mutate...)
 	replicas := int32(n)
@@ -190,7 +190,7 @@ func mixedBurst(s *scene) {
 	s.pool(pool{name: "mixed", max: 30})
 	sizes, counts := [][2]int{{1900, 1024}, {1300, 3072}, {600, 512}, {100, 9216}}, []int{5, 6, 8, 4}
 	for i, n := range counts {
-		s.put(fmt.Sprintf("mixed-%d", i), "mixed", n, fmt.Sprintf("%dm", sizes[i][0]), fmt.Sprintf("%dMi", sizes[i][1]))
+		s.putOn(fmt.Sprintf("mixed-%d", i), "mixed", n, fmt.Sprintf("%dm", sizes[i][0]), fmt.Sprintf("%dMi", sizes[i][1]))
 	}
 	for i, n := range counts {
 		s.runs(fmt.Sprintf("mixed-%d", i), n)
@@ -261,13 +261,13 @@ func operatorsAndTaints(s *scene) {
 	r := func(key string, op corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorRequirement {
 		return corev1.NodeSelectorRequirement{Key: key, Operator: op, Values: values}
 	}
-	s.put("aff-between", "aff", 1, "500m", "16Mi", may, needs(r("cores", "Gt", "4"), r("cores", "Lt", "9")))
-	s.put("aff-in", "aff", 1, "500m", "16Mi", may, needs(r("disk", "In", "nvme", "ssd"), r("gpu", "DoesNotExist"), r("disk", "Exists")))
-	s.put("aff-field", "aff", 1, "500m", "16Mi", may, needsField("NotIn", "other"))
-	s.put("aff-notin", "aff", 1, "500m", "16Mi", may, needs(r("disk", "NotIn", "ssd")))
-	s.put("aff-gt", "aff", 1, "500m", "16Mi", may, needs(r("cores", "Gt", "8")))
-	s.put("aff-other", "aff", 1, "500m", "16Mi", may, needsField("In", "other"))
-	s.put("aff-taint", "aff", 1, "500m", "16Mi")
+	s.putOn("aff-between", "aff", 1, "500m", "16Mi", may, needs(r("cores", "Gt", "4"), r("cores", "Lt", "9")))
+	s.putOn("aff-in", "aff", 1, "500m", "16Mi", may, needs(r("disk", "In", "nvme", "ssd"), r("gpu", "DoesNotExist"), r("disk", "Exists")))
+	s.putOn("aff-field", "aff", 1, "500m", "16Mi", may, needsField("NotIn", "other"))
+	s.putOn("aff-notin", "aff", 1, "500m", "16Mi", may, needs(r("disk", "NotIn", "ssd")))
+	s.putOn("aff-gt", "aff", 1, "500m", "16Mi", may, needs(r("cores", "Gt", "8")))
+	s.putOn("aff-other", "aff", 1, "500m", "16Mi", may, needsField("In", "other"))
+	s.putOn("aff-taint", "aff", 1, "500m", "16Mi")
 	for _, name := range []string{"aff-between", "aff-in", "aff-field"} {
 		s.runs(name, 1)
 	}
@@ -283,7 +283,7 @@ func operatorsAndTaints(s *scene) {
 func maximumThenNext(s *scene) {
 	s.pool(pool{name: "max-a", max: 2, labels: map[string]string{"pair": "max"}})
 	s.pool(pool{name: "max-b", max: 3, typ: "m5.2xlarge", labels: map[string]string{"pair": "max"}})
-	s.put("max", "", 20, "1500m", "16Mi", func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pair": "max"} })
+	s.putOn("max", "", 20, "1500m", "16Mi", func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pair": "max"} })
 	s.runs("max", 19) // 2 on each m5.xlarge, 5 on each m5.2xlarge
 	s.journal(10*time.Second, "held pod default/max", "group max-a: at its maximum of 2", "group max-b: at its maximum of 3")
 	s.wants("max-a", "2")
@@ -294,7 +294,7 @@ func stockoutThenNext(s *scene) {
 	s.pool(pool{name: "cap-a", max: 5, typ: "c5.xlarge", labels: map[string]string{"pair": "cap"}})
 	s.pool(pool{name: "cap-b", max: 5, labels: map[string]string{"pair": "cap"}})
 	s.w.Cloud.NoCapacity("*", "c5.xlarge")
-	s.put("cap", "", 6, "1500m", "3Gi", func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pair": "cap"} })
+	s.putOn("cap", "", 6, "1500m", "3Gi", func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pair": "cap"} })
 	s.journal(30*time.Second, "held group cap-a", "backed off", "capacity", "c5.xlarge")
 	s.runs("cap", 6)
 	s.wants("cap-a", "3")
@@ -310,7 +310,7 @@ func quotaHolds(s *scene) {
 		}
 	}
 	s.w.Cloud.Quota(used + 8)
-	s.put("quota", "quota", 100, "100m", "16Mi") // 3 machines, of which 2 may start
+	s.putOn("quota", "quota", 100, "100m", "16Mi") // 3 machines, of which 2 may start
 	s.journal(30*time.Second, "held group quota", "quota", "vCPU limit")
 	s.runs("quota", 76)
 	s.w.Cloud.Quota(0)
@@ -335,9 +335,9 @@ func daemonsAndPorts(s *scene) {
 		s.t.Fatal(err)
 	}
 	s.pool(pool{name: "daemon", max: 10})
-	s.put("beside", "daemon", 9, "1", "16Mi") // 3 on a machine of 3.8 less 0.8 cores
-	s.put("port", "daemon", 2, "0", "16Mi", hostPort(9200))
-	s.put("taken", "daemon", 1, "0", "16Mi", hostPort(9100))
+	s.putOn("beside", "daemon", 9, "1", "16Mi") // 3 on a machine of 3.8 less 0.8 cores
+	s.putOn("port", "daemon", 2, "0", "16Mi", hostPort(9200))
+	s.putOn("taken", "daemon", 1, "0", "16Mi", hostPort(9100))
 	s.runs("beside", 9)
 	s.runs("port", 2)
 	s.journal(10*time.Second, "held pod default/taken", "free ports")
@@ -347,7 +347,7 @@ func daemonsAndPorts(s *scene) {
 func initAndSidecars(s *scene) {
 	s.pool(pool{name: "init", max: 10})
 	always := corev1.ContainerRestartPolicyAlways
-	s.put("init", "init", 6, "500m", "16Mi", func(p *corev1.PodSpec) {
+	s.putOn("init", "init", 6, "500m", "16Mi", func(p *corev1.PodSpec) {
 		p.InitContainers = []corev1.Container{
 			{Name: "side", Image: "x", RestartPolicy: &always, Resources: requests("200m", "16Mi")},
 			{Name: "first", Image: "x", Resources: requests("1500m", "16Mi")},
@@ -360,12 +360,12 @@ func initAndSidecars(s *scene) {
 // secondBurst: what is coming is counted once, and what is there is used first.
 func secondBurst(s *scene) {
 	s.pool(pool{name: "second", max: 20})
-	s.put("second-1", "second", 50, "100m", "16Mi")
+	s.putOn("second-1", "second", 50, "100m", "16Mi")
 	s.until(30*time.Second, "the first call", func() bool { return s.desired("second") == 2 })
-	s.put("second-2", "second", 60, "100m", "16Mi") // 110 of 38 on each
+	s.putOn("second-2", "second", 60, "100m", "16Mi") // 110 of 38 on each
 	s.runs("second-1", 50)
 	s.runs("second-2", 60)
-	s.put("second-3", "second", 4, "100m", "16Mi")
+	s.putOn("second-3", "second", 4, "100m", "16Mi")
 	s.runs("second-3", 4)
 	s.wants("second", "2", "3")
 }
@@ -373,17 +373,17 @@ func secondBurst(s *scene) {
 func heldDoesNotBlock(s *scene) {
 	s.pool(pool{name: "held", max: 20})
 	self := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "held-anti"}}
-	s.put("held-anti", "held", 2, "100m", "16Mi", func(p *corev1.PodSpec) {
+	s.putOn("held-anti", "held", 2, "100m", "16Mi", func(p *corev1.PodSpec) {
 		p.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{LabelSelector: self, TopologyKey: corev1.LabelHostname}}}}
 	})
-	s.put("held-volume", "held", 1, "100m", "16Mi", func(p *corev1.PodSpec) {
+	s.putOn("held-volume", "held", 1, "100m", "16Mi", func(p *corev1.PodSpec) {
 		p.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "none"}}}}
 	})
-	s.put("held-gated", "held", 3, "1", "16Mi", func(p *corev1.PodSpec) {
+	s.putOn("held-gated", "held", 3, "1", "16Mi", func(p *corev1.PodSpec) {
 		p.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.net/wait"}}
 	})
-	s.put("held-big", "held", 2, "3900m", "16Mi")
-	s.put("plain", "held", 3, "1", "16Mi")
+	s.putOn("held-big", "held", 2, "3900m", "16Mi")
+	s.putOn("plain", "held", 3, "1", "16Mi")
 	s.runs("plain", 3)
 	s.journal(10*time.Second, "held pod default/held-anti", "podAntiAffinity")
 	s.journal(10*time.Second, "held pod default/held-volume", "persistentVolumeClaim")
@@ -401,13 +401,13 @@ func somebodyElse(s *scene) {
 			s.t.Fatal(err)
 		}
 	}
-	s.put("human-1", "human", 30, "100m", "16Mi")
+	s.putOn("human-1", "human", 30, "100m", "16Mi")
 	s.runs("human-1", 30)
 	human(3)
-	s.put("human-2", "human", 60, "100m", "16Mi") // 90 fit the three
+	s.putOn("human-2", "human", 60, "100m", "16Mi") // 90 fit the three
 	s.runs("human-2", 60)
 	s.wants("human", "1")
-	s.put("human-3", "human", 60, "100m", "16Mi") // 150 need a fourth
+	s.putOn("human-3", "human", 60, "100m", "16Mi") // 150 need a fourth
 	s.until(20*time.Second, "the fourth", func() bool { return s.desired("human") == 4 })
 	s.runs("human-3", 60)
 	s.wants("human", "1", "4")
@@ -420,8 +420,8 @@ func wrongTags(s *scene) {
 	s.pool(pool{name: "taint", max: 8, taints: []string{"silent=x:NoSchedule"}})
 	s.w.Cloud.RemoveTag("taint", nodeTemplate+"taint/silent")
 	<-time.After(4 * time.Second) // until the agent has read the tags
-	s.put("label", "label", 2, "1", "16Mi", func(p *corev1.PodSpec) { p.NodeSelector["promised"] = "yes" })
-	s.put("taint", "taint", 2, "1", "16Mi")
+	s.putOn("label", "label", 2, "1", "16Mi", func(p *corev1.PodSpec) { p.NodeSelector["promised"] = "yes" })
+	s.putOn("taint", "taint", 2, "1", "16Mi")
 	s.journal(30*time.Second, "group=label", "promised=yes", "--label")
 	s.journal(30*time.Second, "group=taint", "silent=x:NoSchedule", "add the tag")
 	<-time.After(5 * time.Second) // in which an agent that does not learn buys again
@@ -433,7 +433,7 @@ func wrongTags(s *scene) {
 // machine, and none again when that machine has gone.
 func smallerThanAssumed(s *scene) {
 	s.pool(pool{name: "thin", max: 8, tags: map[string]string{nodeTemplate + "autoscaling-options/scaledownunneededtime": "2s"}})
-	s.put("thin", "thin", 1, "10m", "14300Mi")
+	s.putOn("thin", "thin", 1, "10m", "14300Mi")
 	s.until(30*time.Second, "the machine", func() bool { return s.desired("thin") == 1 })
 	s.until(time.Minute, "the machine to go", func() bool { return s.desired("thin") == 0 })
 	<-time.After(10 * time.Second) // in which an agent that forgets buys again
