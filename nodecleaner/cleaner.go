@@ -63,6 +63,7 @@ const (
 	roundTimeout = time.Minute
 	waitLeader   = time.Second     // between two looks at MayAct before the first lead
 	retryAfter   = 5 * time.Second // after a deletion that did not work
+	youngFor     = time.Minute     // a Node that has just joined is not Ready yet, and that is no news
 	anyAge       = 365 * 24 * time.Hour
 )
 
@@ -250,6 +251,9 @@ func (s *Service) tell(plan Plan) {
 		held[d.Node] = s.told[d.Node] // deleteOne reports these
 	}
 	for _, h := range plan.Held {
+		if n, err := s.lister.Get(string(h.Node)); err == nil && time.Since(n.CreationTimestamp.Time) < youngFor && s.told[h.Node] == "" {
+			continue // it is only joining; a later round tells it if it goes on
+		}
 		held[h.Node] = h.Rule
 		if s.told[h.Node] == h.Rule {
 			continue
