@@ -56,7 +56,8 @@ func (s Supervisor) Run(ctx context.Context, before, services []Service) error {
 	}
 	group.Go(func() error { return s.feed(ctx) })
 	group.Go(func() error {
-		defer context.AfterFunc(ctx, release) // an error of ours ends ctx a moment later
+		// An error of ours ends ctx a moment later; then the ground goes too.
+		defer func() { _ = context.AfterFunc(ctx, release) }()
 		if err := s.waitReady(ctx); err != nil {
 			if ctx.Err() != nil {
 				return nil
