@@ -80,11 +80,11 @@ type demo struct {
 	mu       sync.Mutex
 	launched map[string]time.Time // when each instance ran
 
-	optimum  int // machines that the pods need, by arithmetic on the cloud's own table
+	optimum  int       // machines that the pods need, by arithmetic on the cloud's own table
 	ran      int       // pods Running at once at the height of the load
 	allRan   time.Time // when they all were first seen to run
-	atSmall  int // Nodes when the load had gone
-	dialled  int // Nodes whose serving certificate was verified
+	atSmall  int       // Nodes when the load had gone
+	dialled  int       // Nodes whose serving certificate was verified
 	findings []string
 }
 
