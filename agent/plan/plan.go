@@ -138,8 +138,8 @@ func (h Held) String() string {
 	return fmt.Sprintf("held %s %s%s [%s] %s", h.Kind, h.Name, more, h.Rule, h.Why)
 }
 
-// Policy is what an operator may set. DefaultPolicy gives the field's defaults;
-// the environment names are AUTOSCALER_SCALING_*.
+// Policy is what an operator may set, with the field's defaults; the environment
+// names are AUTOSCALER_SCALING_*.
 type Policy struct {
 	Expander                    string        `default:"least-waste"`          // least-waste, most-pods, least-nodes, random, price or priority; this build: least-waste, most-pods, least-nodes
 	MaxNodesTotal               int           `split_words:"true" default:"0"` // whole cluster, control plane included; 0: no limit
