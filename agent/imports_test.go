@@ -46,7 +46,7 @@ var floors = map[string]floor{
 	"nodecleaner":                           {house: []string{"agent/cluster", "agent/pulse", "agent/atomicfile"}},
 	"bootstrap":                             {house: []string{"agent/cluster", "agent/pulse", "agent/atomicfile", "agent/servingcert"}},
 	"agent":                                 {house: []string{"*"}},
-	"cmd":                                   {house: []string{"agent", "agent/cluster", "agent/provider/asg", "userdata"}, banned: []string{"k8s.io/client-go"}},
+	"cmd":                                   {house: []string{"agent", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata"}, banned: []string{"k8s.io/client-go"}},
 }
 
 // impure are the imports that a pure file must not have. math/rand and text/template

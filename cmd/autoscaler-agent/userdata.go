@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
@@ -121,7 +121,7 @@ func userdataRender(args []string, out, errout io.Writer) int {
 		fmt.Fprintf(errout, "autoscaler-agent userdata render: warning: %s\n", text)
 	}
 	if err == nil && f.output != "" {
-		err = writePrivate(f.output, script)
+		_, err = atomicfile.Write(f.output, script, 0o600)
 	} else if err == nil {
 		_, err = out.Write(script)
 	}
@@ -249,24 +249,6 @@ func splitList(s string) []string {
 		}
 	}
 	return out
-}
-
-// writePrivate replaces file by one that nobody else can read, at no moment half
-// written.
-func writePrivate(file string, text []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".userdata-*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(text)
-	if err := errors.Join(err, tmp.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	if err := os.Rename(tmp.Name(), file); err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	return nil
 }
 
 type labelFlag map[string]string
