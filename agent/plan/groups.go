@@ -255,8 +255,11 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func (w *world) ahead() cluster.NodeName {
 	for i := range w.nodes {
 		n := &w.nodes[i]
-		if n.ControlPlane || n.Deleting || n.ProviderID == "" || n.inst != nil && n.inst.Member {
+		if n.ControlPlane || n.Deleting || n.ProviderID == "" || n.inst != nil && (n.inst.Member || n.inst.Phase == cluster.PhaseGone) {
 			continue
+		}
+		if _, told := w.out.Deleted[cluster.InstanceID(n.ProviderID)]; told {
+			continue // young, and sent away already
 		}
 		if until := n.Created.Add(nodeLag); w.now.Before(until) {
 			w.wake(until)
