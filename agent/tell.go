@@ -12,8 +12,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 
-// namedHeld is how many held things of one rule get a line each; more share one, so
-// that twenty busy nodes are one line.
+// namedHeld is how many things held for one reason get a line each; more share one,
+// so that twenty busy nodes are one line.
 const namedHeld = 3
 
 // remark is one line of the journal about what a round did not do.
@@ -25,12 +25,12 @@ type remark struct {
 	detail bool // told elsewhere, or routine: for debug only
 }
 
-// remarks turns what a plan holds into lines: nodes and instances that one rule
-// holds share a line when they are many, and numbers that change with every pod do
+// remarks turns what a plan holds into lines: nodes and instances that are held for
+// one reason share a line when they are many, and numbers that change with every pod do
 // not make a line new.
 func remarks(held []plan.Held) []remark {
 	var out []remark
-	type class struct{ kind, rule string }
+	type class struct{ kind, rule, why string }
 	many := map[class][]plan.Held{}
 	var order []class
 	for _, h := range held {
@@ -38,7 +38,10 @@ func remarks(held []plan.Held) []remark {
 			out = append(out, remarkOn(h))
 			continue
 		}
-		c := class{h.Kind, h.Rule}
+		c := class{h.Kind, h.Rule, plain(h.Why)}
+		if h.Rule == plan.RuleNoRoom {
+			c.why = "" // each names the pod that was tried first; that one says no more than another
+		}
 		if many[c] == nil {
 			order = append(order, c)
 		}
@@ -57,7 +60,7 @@ func remarks(held []plan.Held) []remark {
 			names[i] = h.Name
 		}
 		out = append(out, remark{
-			key:    c.kind + " " + c.rule + " " + strings.Join(names, " "),
+			key:    c.kind + " " + c.rule + " " + c.why + " " + strings.Join(names, " "),
 			text:   fmt.Sprintf("held %d %ss, %s and %d more", len(list), c.kind, list[0].Name, len(list)-1),
 			fields: logrus.Fields{"rule": c.rule, "why": list[0].Why},
 		})

@@ -76,3 +76,21 @@ func TestTheJournalsSentenceTellsWhatItsFieldsTell(t *testing.T) {
 		t.Errorf("said twice: %q", got)
 	}
 }
+
+// TestDifferentReasonsNeverShareALine: five nodes that different pods keep are five
+// things for an operator to do.
+func TestDifferentReasonsNeverShareALine(t *testing.T) {
+	var held []plan.Held
+	for _, pod := range []string{"naked", "disk", "never", "system", "unsafe"} {
+		held = append(held, plan.Held{Kind: "node", Name: "node-of-" + pod, Rule: plan.RuleBlocked, Why: "pod default/" + pod + " has no controller to make it again"})
+	}
+	lines := 0
+	for _, r := range remarks(held) {
+		if !r.detail {
+			lines++
+		}
+	}
+	if lines != len(held) {
+		t.Errorf("%d lines for %d reasons", lines, len(held))
+	}
+}
