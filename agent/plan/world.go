@@ -149,7 +149,9 @@ func (w *world) indexNodes() {
 }
 
 // become makes a registered node that is not Ready yet look as it soon will: without
-// the taints of its start, with what the template promises where the kubelet has not
+// the taints of its start and those that its template does not promise (a controller
+// may take them off; when they are still there at Ready, the template learns them, and
+// a machine that is bought in between would carry them too), with what the template promises where the kubelet has not
 // reported it yet (a device plugin's resource comes last).
 func (w *world) become(n *node) cluster.Resources {
 	n.shape.Taints, n.shape.Unschedulable = fit.Lasting(n.Taints), false
@@ -158,6 +160,7 @@ func (w *world) become(n *node) cluster.Resources {
 		return alloc
 	}
 	t := &w.groups[n.group].Template
+	n.shape.Taints = slices.DeleteFunc(slices.Clone(n.shape.Taints), func(x cluster.Taint) bool { return !slices.Contains(t.Taints, x) })
 	labels := make(map[string]string, len(t.Labels)+len(n.Labels))
 	for _, from := range []map[string]string{t.Labels, n.Labels} {
 		for k, v := range from {
