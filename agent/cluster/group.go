@@ -51,6 +51,8 @@ type Template struct {
 	Allocatable Resources         `json:"allocatable"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Taints      []Taint           `json:"taints,omitempty"`
+	// VolumeLimits is Node.VolumeLimits of the coming node, as its group's nodes show it.
+	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
 	// Unknown says why the template could not be resolved; such a group is never
 	// grown. Empty: the template is complete.
 	Unknown string `json:"unknown,omitempty"`

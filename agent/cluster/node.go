@@ -36,8 +36,11 @@ type Node struct {
 	Unschedulable bool      `json:"unschedulable,omitempty"`
 	Capacity      Resources `json:"capacity"`
 	Allocatable   Resources `json:"allocatable"`
-	Ready         Status    `json:"ready"`
-	ReadySince    time.Time `json:"readySince"` // last transition of the Ready condition
+	// VolumeLimits is how many volumes of each CSI driver the node can attach (CSINode);
+	// a driver that is not listed has no limit.
+	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
+	Ready        Status           `json:"ready"`
+	ReadySince   time.Time        `json:"readySince"` // last transition of the Ready condition
 	// LeaseRenewed is the last renewal of the node's Lease; zero when not known.
 	LeaseRenewed time.Time `json:"leaseRenewed"`
 	Deleting     bool      `json:"deleting,omitempty"`

@@ -16,6 +16,13 @@ type PodClass struct {
 	Affinity    []NodeTerm   `json:"affinity,omitzero"`
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 	Priority    int32        `json:"priority,omitempty"`
+	// PodAffinity and PodAntiAffinity are the required terms; all hold together.
+	PodAffinity     []PodTerm `json:"podAffinity,omitempty"`
+	PodAntiAffinity []PodTerm `json:"podAntiAffinity,omitempty"`
+	// Spread are the DoNotSchedule constraints; all hold together.
+	Spread []Spread `json:"spread,omitempty"`
+	// Volumes are those that some nodes cannot provide.
+	Volumes []Volume `json:"volumes,omitempty"`
 	// NodeName is set for pods that name their node themselves.
 	NodeName NodeName `json:"nodeName,omitempty"`
 	// NotUnderstood lists the scheduling features of the pod that fit does not

@@ -14,6 +14,8 @@ type Snapshot struct {
 	DaemonSets  []DaemonSet  `json:"daemonSets,omitempty"`
 	Controllers []Controller `json:"controllers,omitempty"`
 	Budgets     []Budget     `json:"budgets,omitempty"`
+	// Namespaces are those whose labels a term of some class may ask for.
+	Namespaces []Namespace `json:"namespaces,omitempty"`
 	// Outcomes are what became of the last Plan's actions.
 	Outcomes []Outcome `json:"outcomes,omitempty"`
 	// Stale says why the Kubernetes half of the Snapshot may be old (the API server
