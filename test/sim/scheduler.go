@@ -1,0 +1,121 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// scheduler binds pods as kube-scheduler does: one at a time, by priority and then by
+// age, to the node with the largest share left free (LeastAllocated), ties by chance.
+// It keeps its own sums of what is on a node, in plain arithmetic, so that it does not
+// share a mistake of the engine's.
+type scheduler struct {
+	planned bool
+	changed bool // there are new classes
+}
+
+// kick asks for a pass over the waiting pods, a moment from now.
+func (s *scheduler) kick(w *world) {
+	if s.planned {
+		return
+	}
+	s.planned = true
+	w.after(w.between(5*time.Millisecond, 60*time.Millisecond), func() {
+		s.planned = false
+		s.pass(w)
+	})
+}
+
+// flush is kick after something that may help pods which did not fit.
+func (s *scheduler) flush(w *world) {
+	for _, p := range w.pods {
+		if p.waiting() {
+			s.kick(w)
+			return
+		}
+	}
+}
+
+func (s *scheduler) pass(w *world) {
+	var queue []*pod
+	var next time.Time
+	for _, p := range w.pods {
+		if !p.waiting() {
+			continue
+		}
+		if p.retry.After(w.clock.now) {
+			if next.IsZero() || p.retry.Before(next) {
+				next = p.retry
+			}
+			continue
+		}
+		queue = append(queue, p)
+	}
+	slices.SortStableFunc(queue, func(a, b *pod) int {
+		return cmp.Or(cmp.Compare(w.classes[b.Class].Priority, w.classes[a.Class].Priority), a.Created.Compare(b.Created))
+	})
+	for _, p := range queue {
+		if n := s.choose(w, p.Class); n != nil {
+			s.bind(w, n, p)
+			continue
+		}
+		p.retry = w.clock.now.Add(min(time.Second<<min(p.tries, 4), 10*time.Second))
+		p.tries++
+		if p.Unschedulable.IsZero() {
+			p.Unschedulable = w.clock.now
+			w.agent.soon(w)
+		}
+	}
+	if !next.IsZero() {
+		w.at(next, func() { s.kick(w) })
+	}
+}
+
+func (s *scheduler) bind(w *world, n *node, p *pod) {
+	p.Node, p.Unschedulable, p.boundAt = n.Name, time.Time{}, w.clock.now
+	s.place(w, n, p)
+	w.report.waited(w, p, false)
+	w.agent.later(w)
+}
+
+// choose is filter and score.
+func (s *scheduler) choose(w *world, class int) *node {
+	c := &w.classes[class]
+	var best []*node
+	most := -1.0
+	for _, n := range w.nodes {
+		shape := fit.Shape{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
+		if n.Ready != cluster.StatusTrue || !fit.Passes(c, &shape) {
+			continue
+		}
+		left := n.Allocatable.Sub(n.used).Sub(c.Requests)
+		if left.MilliCPU < 0 || left.Memory < 0 || left.Pods < 0 {
+			continue
+		}
+		score := float64(left.MilliCPU)/float64(n.Allocatable.MilliCPU) + float64(left.Memory)/float64(n.Allocatable.Memory)
+		switch {
+		case score > most:
+			most, best = score, []*node{n}
+		case score == most:
+			best = append(best, n)
+		}
+	}
+	if len(best) == 0 {
+		return nil
+	}
+	return best[w.r.IntN(len(best))]
+}
+
+func (s *scheduler) place(w *world, n *node, p *pod) {
+	n.pods = append(n.pods, p)
+	n.used = n.used.Add(w.classes[p.Class].Requests)
+}
+
+// unplace gives the room of a pod back.
+func (s *scheduler) unplace(w *world, n *node, p *pod) {
+	n.used = n.used.Sub(w.classes[p.Class].Requests)
+}
