@@ -42,21 +42,20 @@ func (s *scheduler) flush(w *world) {
 
 func (s *scheduler) pass(w *world) {
 	var queue []*pod
-	var next time.Time
 	for _, p := range w.pods {
-		if !p.waiting() {
-			continue
+		if p.waiting() {
+			queue = append(queue, p)
 		}
+	}
+	// Pods that are backed off are popped when nothing else is there to do.
+	off := func(p *pod) int {
 		if p.retry.After(w.clock.now) {
-			if next.IsZero() || p.retry.Before(next) {
-				next = p.retry
-			}
-			continue
+			return 1
 		}
-		queue = append(queue, p)
+		return 0
 	}
 	slices.SortStableFunc(queue, func(a, b *pod) int {
-		return cmp.Or(cmp.Compare(w.classes[b.Class].Priority, w.classes[a.Class].Priority), a.Created.Compare(b.Created))
+		return cmp.Or(cmp.Compare(off(a), off(b)), cmp.Compare(w.classes[b.Class].Priority, w.classes[a.Class].Priority), a.Created.Compare(b.Created))
 	})
 	for _, p := range queue {
 		if n := s.choose(w, p.Class); n != nil {
@@ -69,9 +68,6 @@ func (s *scheduler) pass(w *world) {
 			p.Unschedulable = w.clock.now
 			w.agent.soon(w)
 		}
-	}
-	if !next.IsZero() {
-		w.at(next, func() { s.kick(w) })
 	}
 }
 
