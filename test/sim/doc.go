@@ -30,6 +30,7 @@ type Options struct {
 	Length  time.Duration // simulated; 0: 24 hours
 	Policy  *plan.Policy  // nil: the agent's defaults
 	Restart time.Duration // mean time between restarts of the agent that lose its memory; 0: none
+	ByAge   bool          // the scheduler takes waiting pods strictly by age; else those that it has backed off come last, as kube-scheduler does it
 	Log     func(string)  // is told every action of the agent; nil: nobody
 	Check   func(cluster.Snapshot, plan.Memory, plan.Policy, plan.Plan)
 }

@@ -28,6 +28,8 @@ type pod struct {
 	tries   int       // of the scheduler
 	retry   time.Time // not tried again before
 	gone    bool
+
+	overtaken time.Time // when another pod last took room that this one could have had
 }
 
 func (p *pod) waiting() bool { return p.Node == "" && p.Deleting.IsZero() && !p.gone }

@@ -49,7 +49,7 @@ func (s *scheduler) pass(w *world) {
 	}
 	// Pods that are backed off are popped when nothing else is there to do.
 	off := func(p *pod) int {
-		if p.retry.After(w.clock.now) {
+		if !w.opt.ByAge && p.retry.After(w.clock.now) {
 			return 1
 		}
 		return 0
@@ -57,8 +57,9 @@ func (s *scheduler) pass(w *world) {
 	slices.SortStableFunc(queue, func(a, b *pod) int {
 		return cmp.Or(cmp.Compare(off(a), off(b)), cmp.Compare(w.classes[b.Class].Priority, w.classes[a.Class].Priority), a.Created.Compare(b.Created))
 	})
-	for _, p := range queue {
+	for i, p := range queue {
 		if n := s.choose(w, p.Class); n != nil {
+			s.overtake(w, n, p, queue[i+1:])
 			s.bind(w, n, p)
 			continue
 		}
@@ -78,6 +79,31 @@ func (s *scheduler) bind(w *world, n *node, p *pod) {
 	w.agent.later(w)
 }
 
+// overtake notes for the pods that wait behind p that p takes the room that they could
+// have had: whatever was bought for them, they need another machine now.
+func (s *scheduler) overtake(w *world, n *node, p *pod, behind []*pod) {
+	known := map[int]bool{}
+	for _, q := range behind {
+		taken, ok := known[q.Class]
+		if !ok {
+			taken = s.fits(w, n, q.Class, nil) && !s.fits(w, n, q.Class, p)
+			known[q.Class] = taken
+		}
+		if taken {
+			q.overtaken = w.clock.now
+		}
+	}
+}
+
+// fits tells whether a node has room for one more of a class, beside another pod.
+func (s *scheduler) fits(w *world, n *node, class int, beside *pod) bool {
+	left := n.Allocatable.Sub(n.used).Sub(w.classes[class].Requests)
+	if beside != nil {
+		left = left.Sub(w.classes[beside.Class].Requests)
+	}
+	return left.MilliCPU >= 0 && left.Memory >= 0 && left.Pods >= 0
+}
+
 // choose is filter and score.
 func (s *scheduler) choose(w *world, class int) *node {
 	c := &w.classes[class]
@@ -88,10 +114,10 @@ func (s *scheduler) choose(w *world, class int) *node {
 		if n.Ready != cluster.StatusTrue || !fit.Passes(c, &shape) {
 			continue
 		}
-		left := n.Allocatable.Sub(n.used).Sub(c.Requests)
-		if left.MilliCPU < 0 || left.Memory < 0 || left.Pods < 0 {
+		if !s.fits(w, n, class, nil) {
 			continue
 		}
+		left := n.Allocatable.Sub(n.used).Sub(c.Requests)
 		score := float64(left.MilliCPU)/float64(n.Allocatable.MilliCPU) + float64(left.Memory)/float64(n.Allocatable.Memory)
 		switch {
 		case score > most:

@@ -20,6 +20,7 @@ func run() int {
 	flag.Uint64Var(&o.Seed, "seed", 0, "of everything that is left to chance; 0 picks one and prints it")
 	flag.DurationVar(&o.Length, "length", 24*time.Hour, "simulated time")
 	flag.DurationVar(&o.Restart, "restart", 0, "mean time between restarts of the agent that lose its memory; 0: none")
+	flag.BoolVar(&o.ByAge, "by-age", false, "let the scheduler take waiting pods strictly by age")
 	flag.BoolVar(&all, "all", false, "play every curve")
 	flag.BoolVar(&log, "log", false, "print every action")
 	flag.Usage = func() {
