@@ -28,6 +28,7 @@ type agent struct {
 	groups   []cluster.NodeGroup // as last read
 	readAt   time.Time
 	busy     bool
+	said     map[string]bool // what was held in the last round
 
 	until, settled, first time.Time
 	turn                  int // of the due round; a later wish takes its place
@@ -162,6 +163,7 @@ func (a *agent) round(w *world) {
 	}
 	a.memory = memory
 	w.report.held(w, p)
+	a.tell(w, p.Held)
 	a.busy = len(p.Actions) > 0 || a.unsettled(w)
 	a.until = w.clock.now.Add(idle)
 	if len(p.Actions) > 0 {
@@ -181,6 +183,24 @@ func (a *agent) round(w *world) {
 		a.read(w)
 		a.arm(w)
 	})
+}
+
+// tell logs what is held about pods and groups, as the journal does: once while it is so.
+func (a *agent) tell(w *world, held []plan.Held) {
+	if w.opt.Log == nil {
+		return
+	}
+	said := map[string]bool{}
+	for _, h := range held {
+		if h.Kind == "node" {
+			continue
+		}
+		line := h.String()
+		if said[line] = true; !a.said[line] {
+			w.log("agent: %s", line)
+		}
+	}
+	a.said = said
 }
 
 // unsettled tells that machines are coming or going.
