@@ -114,10 +114,10 @@ func (w *world) dropLease(name cluster.NodeName) Urgency {
 
 func (w *world) putPod(p *corev1.Pod) Urgency {
 	row := convertPod(p)
-	class, terms := convertClass(p, w.schedulers), antiTerms(p)
+	class := convertClass(p, w.schedulers)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	row.Class = w.intern(class, terms)
+	row.Class = w.intern(class)
 	row.Budgets = w.classBudget[row.Class]
 	old, had := w.pods.get(row.Key)
 	if had {
@@ -180,8 +180,8 @@ func (w *world) count(p cluster.Pod, by int) {
 	}
 }
 
-func (w *world) intern(c cluster.PodClass, terms []antiTerm) int {
-	i, fresh := w.classes.intern(c, terms)
+func (w *world) intern(c cluster.PodClass) int {
+	i, fresh := w.classes.intern(c)
 	if fresh {
 		w.classBudget[i] = w.budgetsOf(c)
 	}
@@ -190,11 +190,11 @@ func (w *world) intern(c cluster.PodClass, terms []antiTerm) int {
 
 func (w *world) putDaemonSet(d *appsv1.DaemonSet) Urgency {
 	pod := daemonSetPod(d.Namespace, &d.Spec.Template)
-	class, terms := convertClass(pod, w.schedulers), antiTerms(pod)
+	class := convertClass(pod, w.schedulers)
 	row := cluster.DaemonSet{Key: cluster.PodKey(d.Namespace + "/" + d.Name), UID: cluster.UID(d.UID)}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	row.Class = w.intern(class, terms)
+	row.Class = w.intern(class)
 	if old, had := w.daemonSets.get(row.Key); had {
 		w.classes.release(old.Class)
 		if old == row {
