@@ -73,6 +73,8 @@ type classes struct {
 	free  []int
 	buf   []byte
 	taken []cluster.PodClass
+	// asking counts the classes with a term that selects namespaces by labels.
+	asking int
 }
 
 // intern returns the class's index and counts one more user of it.
@@ -87,6 +89,9 @@ func (c *classes) intern(p cluster.PodClass) (index int, fresh bool) {
 	}
 	key := string(c.buf)
 	c.taken = nil
+	if asksNamespaces(&p) {
+		c.asking++
+	}
 	if n := len(c.free); n > 0 {
 		i := c.free[n-1]
 		c.free = c.free[:n-1]
@@ -107,6 +112,9 @@ func (c *classes) release(i int) {
 		return
 	}
 	delete(c.at, c.keys[i])
+	if asksNamespaces(&c.rows[i]) {
+		c.asking--
+	}
 	c.rows[i], c.keys[i] = cluster.PodClass{}, ""
 	c.free = append(c.free, i)
 	c.taken = nil

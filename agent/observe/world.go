@@ -34,6 +34,7 @@ type world struct {
 	pods        table[cluster.PodKey, cluster.Pod]
 	daemonSets  table[cluster.PodKey, cluster.DaemonSet]
 	budgets     table[string, cluster.Budget]
+	namespaces  table[string, cluster.Namespace]
 	makers      map[cluster.UID]maker
 	owned       map[cluster.UID]int // live pods by controller
 	renewed     map[cluster.NodeName]time.Time
@@ -62,6 +63,19 @@ func newWorld(schedulers []string) *world {
 		births:      map[cluster.NodeName]birth{},
 		selectors:   map[string]budgetSelector{},
 		classBudget: map[int][]string{},
+	}
+}
+
+// snapshot returns what the world knows now. The caller holds mu.
+func (w *world) snapshot() cluster.Snapshot {
+	return cluster.Snapshot{
+		Nodes:       w.nodes.snapshot(),
+		Classes:     w.classes.snapshot(),
+		Pods:        w.pods.snapshot(),
+		DaemonSets:  w.daemonSets.snapshot(),
+		Budgets:     w.budgets.snapshot(),
+		Controllers: w.missing(),
+		Namespaces:  w.askedNamespaces(),
 	}
 }
 
