@@ -98,6 +98,7 @@ func New(cfg Config, client kubernetes.Interface, shared informers.SharedInforme
 		watch(o, "poddisruptionbudgets", shared.Policy().V1().PodDisruptionBudgets().Informer(), w.putBudget, func(b *policyv1.PodDisruptionBudget) Urgency {
 			return w.dropBudget(b.Namespace + "/" + b.Name)
 		}),
+		watch(o, "namespaces", shared.Core().V1().Namespaces().Informer(), w.putNamespace, func(n *corev1.Namespace) Urgency { return w.dropNamespace(n.Name) }),
 		watch(o, "leases", o.leases.Coordination().V1().Leases().Informer(), w.putLease, func(l *coordinationv1.Lease) Urgency { return w.dropLease(cluster.NodeName(l.Name)) }),
 	)
 }
@@ -247,17 +248,13 @@ func (o *Observer) Snapshot() cluster.Snapshot {
 // Look is Snapshot for onlookers: it leaves the outcomes for the scaler.
 func (o *Observer) Look() cluster.Snapshot {
 	groups, _, _ := o.inventory.Last()
-	s := cluster.Snapshot{Stale: o.Stale()}
+	stale := o.Stale()
 	w := o.world
 	w.mu.Lock()
-	s.Nodes, s.Pods = w.bound()
-	s.Classes = w.classes.snapshot()
-	s.DaemonSets = w.daemonSets.snapshot()
-	s.Budgets = w.budgets.snapshot()
-	s.Controllers = w.missing()
+	s := w.snapshot()
 	births := maps.Clone(w.births)
 	w.mu.Unlock()
-	s.Now = time.Now()
+	s.Now, s.Stale = time.Now(), stale
 	o.mu.Lock()
 	var words map[cluster.GroupID]string
 	s.Groups, words = correct(groups, s.Nodes, o.inventory.Specs(), births, o.lessons, s.Now)

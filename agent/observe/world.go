@@ -35,6 +35,7 @@ type world struct {
 	pods        table[cluster.PodKey, cluster.Pod] // those that are not bound
 	daemonSets  table[cluster.PodKey, cluster.DaemonSet]
 	budgets     table[string, cluster.Budget]
+	namespaces  table[string, cluster.Namespace]
 	makers      map[cluster.UID]maker
 	broods      map[cluster.UID]*brood
 	births      map[cluster.NodeName]birth // of nodes that were seen soon after they registered
@@ -68,6 +69,20 @@ func newWorld(schedulers []string) *world {
 		births:      map[cluster.NodeName]birth{},
 		selectors:   map[string]budgetSelector{},
 		classBudget: map[int][]string{},
+	}
+}
+
+// snapshot returns what the world knows now. The caller holds mu.
+func (w *world) snapshot() cluster.Snapshot {
+	nodes, pods := w.bound()
+	return cluster.Snapshot{
+		Nodes:       nodes,
+		Classes:     w.classes.snapshot(),
+		Pods:        pods,
+		DaemonSets:  w.daemonSets.snapshot(),
+		Budgets:     w.budgets.snapshot(),
+		Controllers: w.missing(),
+		Namespaces:  w.askedNamespaces(),
 	}
 }
 
@@ -107,10 +122,10 @@ func (w *world) dropLease(cluster.NodeName) Urgency { return Never }
 // there first (movedPod).
 func (w *world) putPod(p *corev1.Pod) Urgency {
 	row := convertPod(p)
-	class, terms := convertClass(p, w.schedulers), antiTerms(p)
+	class := convertClass(p, w.schedulers)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	row.Class = w.intern(class, terms)
+	row.Class = w.intern(class)
 	row.Budgets = w.classBudget[row.Class]
 	old, had := w.pod(row.Key, row.Node)
 	w.count(&row, 1)
@@ -223,8 +238,8 @@ func (w *world) count(p *cluster.Pod, by int) {
 	}
 }
 
-func (w *world) intern(c cluster.PodClass, terms []antiTerm) int {
-	i, fresh := w.classes.intern(c, terms)
+func (w *world) intern(c cluster.PodClass) int {
+	i, fresh := w.classes.intern(c)
 	if fresh {
 		w.classBudget[i] = w.budgetsOf(c)
 	}
@@ -233,11 +248,11 @@ func (w *world) intern(c cluster.PodClass, terms []antiTerm) int {
 
 func (w *world) putDaemonSet(d *appsv1.DaemonSet) Urgency {
 	pod := daemonSetPod(d.Namespace, &d.Spec.Template)
-	class, terms := convertClass(pod, w.schedulers), antiTerms(pod)
+	class := convertClass(pod, w.schedulers)
 	row := cluster.DaemonSet{Key: cluster.PodKey(d.Namespace + "/" + d.Name), UID: cluster.UID(d.UID)}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	row.Class = w.intern(class, terms)
+	row.Class = w.intern(class)
 	if old, had := w.daemonSets.get(row.Key); had {
 		w.classes.release(old.Class)
 		if old == row {

@@ -156,32 +156,6 @@ func TestBudgetsFollowTheirSelectors(t *testing.T) {
 	}
 }
 
-func TestAntiAffinityOfOthersHoldsWhatItSelects(t *testing.T) {
-	w := newWorld(nil)
-	w.putPod(pod("guard", func(p *corev1.Pod) {
-		p.Labels = map[string]string{"app": "guard"}
-		p.Spec.NodeName = "n"
-		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-			{TopologyKey: "kubernetes.io/hostname", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}}}}}
-	}))
-	w.putPod(pod("selected", nil))
-	w.putPod(pod("other", func(p *corev1.Pod) { p.Labels = nil }))
-	w.putPod(pod("far", func(p *corev1.Pod) { p.Namespace = "far" }))
-	held := map[cluster.PodKey]bool{}
-	rows := w.classes.snapshot()
-	for _, p := range w.pods.snapshot() {
-		held[p.Key] = len(rows[p.Class].NotUnderstood) > 0
-	}
-	if !held["ns/selected"] || held["ns/other"] || held["far/far"] {
-		t.Errorf("held: %v", held)
-	}
-	w.dropPod("ns/guard", "n")
-	selected, _ := w.pods.get("ns/selected")
-	if got := w.classes.snapshot()[selected.Class].NotUnderstood; len(got) > 0 {
-		t.Errorf("the guard is gone, still held: %q", got)
-	}
-}
-
 func TestDaemonSetPodsOfManyNodesShareAClass(t *testing.T) {
 	w := newWorld(nil)
 	yes := true
