@@ -88,7 +88,7 @@ func (a *running) status() Status {
 		s.Late = append(s.Late, l.String())
 	}
 	look := a.observer.Look()
-	s.Nodes, s.Pods = len(look.Nodes), len(look.Pods)
+	s.Nodes, s.Pods = len(look.Nodes), look.PodCount()
 	for _, n := range look.Nodes {
 		if n.Ready == cluster.StatusTrue {
 			s.Ready++

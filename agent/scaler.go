@@ -127,7 +127,7 @@ func later(a, b time.Time) time.Time {
 // is done is told by the hand that does it.
 func (s *scaler) say(snapshot cluster.Snapshot, p plan.Plan, may bool, took time.Duration) {
 	s.log.WithField("took", took.Round(10*time.Microsecond).String()).
-		Debugf("round: %d nodes, %d pods, %d groups; %d actions", len(snapshot.Nodes), len(snapshot.Pods), len(snapshot.Groups), len(p.Actions))
+		Debugf("round: %d nodes, %d pods, %d groups; %d actions", len(snapshot.Nodes), snapshot.PodCount(), len(snapshot.Groups), len(p.Actions))
 	s.teller.tell(p.Held)
 	intent := ""
 	if !may || s.cfg.DryRun {
@@ -170,7 +170,7 @@ func (s *scaler) save(memory plan.Memory) {
 }
 
 func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, p plan.Plan) {
-	if len(snapshot.Pods) > recordPods {
+	if snapshot.PodCount() > recordPods {
 		return
 	}
 	if err := s.recorder.Record(snapshot, before, s.policy, p.String()); err != nil {

@@ -24,7 +24,7 @@ type Identity struct {
 
 // Identify matches instances to Nodes. Its result does not depend on the order of
 // the slices.
-func Identify(groups []NodeGroup, nodes []Node) Identity {
+func Identify(groups []NodeGroup, nodes []*Node) Identity {
 	id := Identity{Instance: make(map[NodeName]InstanceID, len(nodes)), Node: make(map[InstanceID]NodeName, len(nodes))}
 	var rest []*Node
 	exact := make(map[InstanceID]bool)
@@ -36,8 +36,7 @@ func Identify(groups []NodeGroup, nodes []Node) Identity {
 			live = append(live, in)
 		}
 	}
-	for i := range nodes {
-		n := &nodes[i]
+	for _, n := range nodes {
 		pid := InstanceID(n.ProviderID)
 		if _, taken := id.Node[pid]; pid != "" && exact[pid] && (!taken || n.Name < id.Node[pid]) {
 			if taken {
@@ -46,9 +45,9 @@ func Identify(groups []NodeGroup, nodes []Node) Identity {
 			id.Node[pid], id.Instance[n.Name] = n.Name, pid
 		}
 	}
-	for i := range nodes {
-		if _, done := id.Instance[nodes[i].Name]; !done {
-			rest = append(rest, &nodes[i])
+	for _, n := range nodes {
+		if _, done := id.Instance[n.Name]; !done {
+			rest = append(rest, n)
 		}
 	}
 	if len(rest) == 0 && len(id.Node) == len(live) {
@@ -124,13 +123,13 @@ func (id *Identity) match(live []*Instance, rest []*Node, ev evidenceOf) {
 }
 
 // claim finds the instances left without a Node that any evidence ties to one.
-func (id *Identity) claim(live []*Instance, nodes []Node) {
+func (id *Identity) claim(live []*Instance, nodes []*Node) {
 	for _, ev := range evidence {
 		by := make(map[string]NodeName)
-		for i := range nodes {
-			for _, m := range ev.node(&nodes[i]) {
-				if old, ok := by[m]; !ok || nodes[i].Name < old {
-					by[m] = nodes[i].Name
+		for _, n := range nodes {
+			for _, m := range ev.node(n) {
+				if old, ok := by[m]; !ok || n.Name < old {
+					by[m] = n.Name
 				}
 			}
 		}

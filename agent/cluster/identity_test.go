@@ -32,7 +32,7 @@ func TestIdentify(t *testing.T) {
 		{"nothing", Instance{ID: "aws:///z/i-1"}, Node{}, false},
 	} {
 		c.node.Name = "n"
-		id := Identify([]NodeGroup{{ID: "g", Instances: []Instance{c.instance}}}, []Node{c.node})
+		id := Identify([]NodeGroup{{ID: "g", Instances: []Instance{c.instance}}}, []*Node{&c.node})
 		if got := id.Node[c.instance.ID] == "n" && id.Instance["n"] == c.instance.ID; got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, id, c.want)
 		}
@@ -44,7 +44,7 @@ func TestIdentify(t *testing.T) {
 func TestIdentifyReusedAddress(t *testing.T) {
 	ip := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 	groups := []NodeGroup{{ID: "g", Instances: []Instance{{ID: "i-old", Phase: PhaseRunning}, {ID: "i-new", Phase: PhaseRunning, Addresses: ip}}}}
-	nodes := []Node{{Name: "n", ProviderID: "i-old", Addresses: []string{"10.0.0.1"}}}
+	nodes := []*Node{{Name: "n", ProviderID: "i-old", Addresses: []string{"10.0.0.1"}}}
 	id := Identify(groups, nodes)
 	if id.Instance["n"] != "i-old" || id.Claimed["i-new"] != "n" || id.Node["i-new"] != "" {
 		t.Errorf("%+v", id)
@@ -60,7 +60,7 @@ func TestIdentifyReusedAddress(t *testing.T) {
 func TestIdentifyStrongFirst(t *testing.T) {
 	ip := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 	id := Identify([]NodeGroup{{ID: "g", Instances: []Instance{{ID: "aws:///z/i-1", Addresses: ip}}}},
-		[]Node{{Name: "a", Addresses: []string{"10.0.0.1"}}, {Name: "b", ProviderID: "aws:///z/i-1"}})
+		[]*Node{{Name: "a", Addresses: []string{"10.0.0.1"}}, {Name: "b", ProviderID: "aws:///z/i-1"}})
 	if id.Node["aws:///z/i-1"] != "b" || id.Instance["a"] != "" {
 		t.Errorf("%+v", id)
 	}

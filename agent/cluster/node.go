@@ -21,7 +21,9 @@ const (
 	AnnotationKeep = "autoscaler-agent/keep"
 )
 
-// Node is the scheduling- and lifecycle-relevant part of a Kubernetes Node.
+// Node is the scheduling- and lifecycle-relevant part of a Kubernetes Node, with the
+// pods that are bound to it. Once it is in a Snapshot nothing writes to it any more:
+// the same pointer in a later Snapshot means that nothing about it or its pods changed.
 type Node struct {
 	Name        NodeName          `json:"name"`
 	UID         UID               `json:"uid"`
@@ -45,6 +47,8 @@ type Node struct {
 	LeaseRenewed time.Time `json:"leaseRenewed"`
 	Deleting     bool      `json:"deleting,omitempty"`
 	ControlPlane bool      `json:"controlPlane,omitempty"`
+	// Pods are the pods with spec.nodeName of this Node, sorted by key.
+	Pods []Pod `json:"pods,omitempty"`
 }
 
 // Status is the three-valued status of a condition; the zero value is unknown.

@@ -69,7 +69,8 @@ type Owner struct {
 	UID  UID    `json:"uid"`
 }
 
-// Pod is one pod: its class and what is its own.
+// Pod is one pod: its class and what is its own. A cluster has very many of them, so
+// the fields are in an order that leaves no gaps.
 type Pod struct {
 	Key   PodKey `json:"key"`
 	UID   UID    `json:"uid"`
@@ -80,17 +81,17 @@ type Pod struct {
 	// Unschedulable is when the scheduler set PodScheduled=False with reason
 	// Unschedulable; zero when it has not (yet).
 	Unschedulable time.Time `json:"unschedulable,omitzero"`
-	Gated         bool      `json:"gated,omitempty"`    // schedulingGates present
-	Finished      bool      `json:"finished,omitempty"` // Succeeded or Failed
 	Created       time.Time `json:"created"`
 	Deleting      time.Time `json:"deleting,omitzero"` // metadata.deletionTimestamp
 	Owner         *Owner    `json:"owner,omitempty"`
-	Mirror        bool      `json:"mirror,omitempty"` // static pod
+	Gated         bool      `json:"gated,omitempty"`    // schedulingGates present
+	Finished      bool      `json:"finished,omitempty"` // Succeeded or Failed
+	Mirror        bool      `json:"mirror,omitempty"`   // static pod
+	// DoNotDisrupt is karpenter.sh/do-not-disrupt: "true".
+	DoNotDisrupt bool `json:"doNotDisrupt,omitempty"`
 	// SafeToEvict is the annotation cluster-autoscaler.kubernetes.io/safe-to-evict:
 	// "true", "false" or empty.
 	SafeToEvict string `json:"safeToEvict,omitempty"`
-	// DoNotDisrupt is karpenter.sh/do-not-disrupt: "true".
-	DoNotDisrupt bool `json:"doNotDisrupt,omitempty"`
 	// LocalStorage names the first volume that dies with the node (hostPath or an
 	// emptyDir not in memory) and is not listed as safe to evict; empty: none.
 	LocalStorage string        `json:"localStorage,omitempty"`

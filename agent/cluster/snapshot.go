@@ -1,15 +1,27 @@
 package cluster
 
-import "time"
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Snapshot is one moment of the whole world that the scaler decides on. It is a
-// value: it marshals to JSON and back without loss, nothing in it is shared with
-// an informer, and the order of its slices means nothing.
+// value: it marshals to JSON and back without loss, nothing in it is written to once
+// it is handed out, and the order of its slices means nothing.
+//
+// Snapshots of one observer share what has not changed: a Node that is the same pointer
+// as in an earlier Snapshot is the same Node with the same pods, so that a round costs
+// what changed and not what exists. Nothing depends on that sharing for its result.
 type Snapshot struct {
-	Now         time.Time    `json:"now"`
-	Groups      []NodeGroup  `json:"groups,omitempty"`
-	Nodes       []Node       `json:"nodes,omitempty"`
-	Classes     []PodClass   `json:"classes,omitempty"`
+	Now     time.Time   `json:"now"`
+	Groups  []NodeGroup `json:"groups,omitempty"`
+	Nodes   []*Node     `json:"nodes,omitempty"`
+	Classes []PodClass  `json:"classes,omitempty"`
+	// Pods are those that are not bound to one of Nodes: pending, gated, nominated, or
+	// bound to a Node that is not listed. The others are in Node.Pods.
 	Pods        []Pod        `json:"pods,omitempty"`
 	DaemonSets  []DaemonSet  `json:"daemonSets,omitempty"`
 	Controllers []Controller `json:"controllers,omitempty"`
@@ -36,4 +48,67 @@ type Outcome struct {
 	// Error is empty on success. Kind is the provider's error kind or an API reason.
 	Error string `json:"error,omitempty"`
 	Kind  string `json:"kind,omitempty"`
+}
+
+// AllPods yields every pod: those of the Nodes, then those that have none. The pods
+// are shared and are not to be changed.
+func (s *Snapshot) AllPods() iter.Seq[*Pod] {
+	return func(yield func(*Pod) bool) {
+		for _, n := range s.Nodes {
+			for i := range n.Pods {
+				if !yield(&n.Pods[i]) {
+					return
+				}
+			}
+		}
+		for i := range s.Pods {
+			if !yield(&s.Pods[i]) {
+				return
+			}
+		}
+	}
+}
+
+// PodCount is how many pods AllPods yields.
+func (s *Snapshot) PodCount() int {
+	total := len(s.Pods)
+	for _, n := range s.Nodes {
+		total += len(n.Pods)
+	}
+	return total
+}
+
+// Seated returns the Snapshot with every pod of Pods that is bound to one of Nodes
+// moved to it, for Snapshots that were written by hand or recorded by an older
+// version. A Node that gains pods is a copy; a Snapshot in which no pod has to move is
+// returned as it is.
+func (s *Snapshot) Seated() Snapshot {
+	out := *s
+	if !slices.ContainsFunc(s.Pods, func(p Pod) bool { return p.Node != "" }) {
+		return out
+	}
+	at := make(map[NodeName]int, len(s.Nodes))
+	for i, n := range s.Nodes {
+		at[n.Name] = i
+	}
+	moved := make(map[int][]Pod)
+	out.Pods = nil
+	for i := range s.Pods {
+		if n, ok := at[s.Pods[i].Node]; ok && s.Pods[i].Node != "" {
+			moved[n] = append(moved[n], s.Pods[i])
+		} else {
+			out.Pods = append(out.Pods, s.Pods[i])
+		}
+	}
+	if len(moved) == 0 {
+		return *s
+	}
+	out.Nodes = slices.Clone(s.Nodes)
+	for _, i := range slices.Sorted(maps.Keys(moved)) {
+		n := *s.Nodes[i]
+		n.Pods = slices.Concat(n.Pods, moved[i])
+		slices.SortStableFunc(n.Pods, func(a, b Pod) int { return strings.Compare(string(a.Key), string(b.Key)) })
+		out.Nodes[i] = &n
+	}
+	return out
 }

@@ -12,7 +12,7 @@ func TestRecordKeepsChangesWithinBudget(t *testing.T) {
 	r := New(2000)
 	for i := range 100 {
 		for range 3 { // the same plan again is not a new round
-			s := cluster.Snapshot{Nodes: []cluster.Node{{Name: cluster.NodeName(fmt.Sprint("n", i))}}}
+			s := cluster.Snapshot{Nodes: []*cluster.Node{{Name: cluster.NodeName(fmt.Sprint("n", i))}}}
 			if err := r.Record(s, nil, nil, fmt.Sprint("plan ", i)); err != nil {
 				t.Fatal(err)
 			}

@@ -154,7 +154,7 @@ func convertClass(p *corev1.Pod, schedulers []string) cluster.PodClass {
 	for _, t := range p.Spec.Tolerations {
 		c.Tolerations = append(c.Tolerations, cluster.Toleration{Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect)})
 	}
-	c.NotUnderstood = notUnderstood(&p.Spec, schedulers)
+	c.NotUnderstood = append(convertTerms(p, &c), notUnderstood(&p.Spec, schedulers)...)
 	return c
 }
 
@@ -209,20 +209,6 @@ func requirements(in []corev1.NodeSelectorRequirement) []cluster.Requirement {
 // notUnderstood lists what fit does not judge, in the API's words.
 func notUnderstood(spec *corev1.PodSpec, schedulers []string) []string {
 	var out []string
-	if a := spec.Affinity; a != nil {
-		if a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-			out = append(out, "required podAffinity")
-		}
-		if a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-			out = append(out, "required podAntiAffinity")
-		}
-	}
-	for _, c := range spec.TopologySpreadConstraints {
-		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
-			out = append(out, "DoNotSchedule topologySpreadConstraints")
-			break
-		}
-	}
 	for i := range spec.Volumes {
 		if kind := heldVolume(&spec.Volumes[i]); kind != "" && !slices.Contains(out, kind) {
 			out = append(out, kind)

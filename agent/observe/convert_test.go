@@ -88,7 +88,6 @@ func TestRequestsAsTheSchedulerCounts(t *testing.T) {
 }
 
 func TestNotUnderstood(t *testing.T) {
-	term := []corev1.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname"}}
 	volume := func(s corev1.VolumeSource) corev1.PodSpec {
 		return corev1.PodSpec{Volumes: []corev1.Volume{{Name: "v", VolumeSource: s}}}
 	}
@@ -97,11 +96,6 @@ func TestNotUnderstood(t *testing.T) {
 		want []string
 	}{
 		"plain":           {corev1.PodSpec{SchedulerName: "default-scheduler"}, nil},
-		"affinity":        {corev1.PodSpec{Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term}}}, []string{"required podAffinity"}},
-		"anti-affinity":   {corev1.PodSpec{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term}}}, []string{"required podAntiAffinity"}},
-		"preferred":       {corev1.PodSpec{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{}}}}}, nil},
-		"spread":          {corev1.PodSpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{WhenUnsatisfiable: corev1.DoNotSchedule}}}, []string{"DoNotSchedule topologySpreadConstraints"}},
-		"soft spread":     {corev1.PodSpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{WhenUnsatisfiable: corev1.ScheduleAnyway}}}, nil},
 		"claim":           {volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}), []string{"persistentVolumeClaim volume"}},
 		"ephemeral":       {volume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}), []string{"ephemeral volume"}},
 		"disk":            {volume(corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{}}), []string{"volume of a kind that is attached to nodes"}},
@@ -159,14 +153,29 @@ func TestClassKeyTellsEveryFieldApart(t *testing.T) {
 		{Tolerations: []cluster.Toleration{{}}}, {Tolerations: []cluster.Toleration{{Key: "k"}}}, {Tolerations: []cluster.Toleration{{Value: "k"}}},
 		{Priority: 1}, {NodeName: "n"}, {NotUnderstood: []string{"x"}},
 	}
+	for _, term := range []cluster.PodTerm{
+		{}, {TopologyKey: "k"}, {Selector: &cluster.Selector{}}, {NamespaceSelector: &cluster.Selector{}}, {Namespaces: []string{"k"}},
+		{Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "k", Operator: "Exists"}}}},
+		{NamespaceSelector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "k", Operator: "Exists"}}}},
+	} {
+		variants = append(variants, cluster.PodClass{PodAffinity: []cluster.PodTerm{term}}, cluster.PodClass{PodAntiAffinity: []cluster.PodTerm{term}})
+	}
+	for _, s := range []cluster.Spread{{}, {TopologyKey: "k"}, {MaxSkew: 1}, {MinDomains: 1}, {Selector: &cluster.Selector{}}, {IgnoreNodeAffinity: true}, {HonorTaints: true}} {
+		variants = append(variants, cluster.PodClass{Spread: []cluster.Spread{s}})
+	}
+	terms := []cluster.NodeTerm{{Labels: []cluster.Requirement{{Key: "k", Operator: "Exists"}}}}
+	for _, v := range []cluster.Volume{{}, {Claim: "c"}, {Affinity: terms}, {Affinity: []cluster.NodeTerm{}}, {Zones: terms[0].Labels}, {Topologies: terms},
+		{Topologies: []cluster.NodeTerm{}}, {Driver: "c"}, {Handle: "c"}, {OnePod: true}, {Refused: "c"}} {
+		variants = append(variants, cluster.PodClass{Volumes: []cluster.Volume{v}})
+	}
 	var c classes
 	for i, v := range variants {
-		if at, fresh := c.intern(v, nil); !fresh || at != i {
+		if at, fresh := c.intern(v); !fresh || at != i {
 			t.Errorf("variant %d (%+v) is taken for %d", i, v, at)
 		}
 	}
 	for i, v := range variants {
-		if at, fresh := c.intern(v, nil); fresh || at != i {
+		if at, fresh := c.intern(v); fresh || at != i {
 			t.Errorf("variant %d again is %d, fresh %v", i, at, fresh)
 		}
 		c.release(i)
@@ -175,7 +184,19 @@ func TestClassKeyTellsEveryFieldApart(t *testing.T) {
 	if len(c.free) != len(variants) || len(c.at) != 0 {
 		t.Errorf("%d rows free, %d keys left after every release", len(c.free), len(c.at))
 	}
-	if n := reflect.TypeFor[cluster.PodClass]().NumField(); n != 10 {
+	if n := reflect.TypeFor[cluster.PodClass]().NumField(); n != 14 {
 		t.Errorf("PodClass has %d fields: teach appendClass and this test the new one", n)
+	}
+}
+
+// The nouns below a class are part of its key too.
+func TestClassKeyKnowsEveryFieldBelow(t *testing.T) {
+	for typ, want := range map[reflect.Type]int{
+		reflect.TypeFor[cluster.PodTerm](): 4, reflect.TypeFor[cluster.Spread](): 6, reflect.TypeFor[cluster.Volume](): 8, reflect.TypeFor[cluster.Selector](): 1,
+		reflect.TypeFor[cluster.NodeTerm](): 2, reflect.TypeFor[cluster.Requirement](): 3, reflect.TypeFor[cluster.Toleration](): 4, reflect.TypeFor[cluster.HostPort](): 3,
+	} {
+		if n := typ.NumField(); n != want {
+			t.Errorf("%s has %d fields, not %d: teach appendClass and its test", typ, n, want)
+		}
 	}
 }

@@ -169,7 +169,7 @@ func TestTemplatesLearnFromNodesOfTheSameSpec(t *testing.T) {
 	if specs["old"] != "" || specs["new"] != "v1" || specs["newer"] != "v2" {
 		t.Fatalf("specs %v", specs)
 	}
-	nodes := []cluster.Node{
+	nodes := []*cluster.Node{
 		{ProviderID: "old", Ready: cluster.StatusTrue, Allocatable: cluster.Resources{MilliCPU: 1, Memory: 1}},
 		{ProviderID: "new", Ready: cluster.StatusTrue, Allocatable: cluster.Resources{MilliCPU: 1800, Memory: 6 << 30, Pods: 110}},
 		{ProviderID: "newer", Ready: cluster.StatusFalse, Allocatable: cluster.Resources{MilliCPU: 7, Memory: 7}},

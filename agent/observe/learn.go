@@ -54,11 +54,11 @@ type birth struct {
 //
 // What was learnt is kept in lessons, by spec. The words that come back say what an
 // operator should mend in which group.
-func correct(groups []cluster.NodeGroup, nodes []cluster.Node, specs map[cluster.InstanceID]string, births map[cluster.NodeName]birth, lessons map[string]Lesson, now time.Time) ([]cluster.NodeGroup, map[cluster.GroupID]string) {
+func correct(groups []cluster.NodeGroup, nodes []*cluster.Node, specs map[cluster.InstanceID]string, births map[cluster.NodeName]birth, lessons map[string]Lesson, now time.Time) ([]cluster.NodeGroup, map[cluster.GroupID]string) {
 	byID := make(map[cluster.InstanceID]*cluster.Node, len(nodes))
-	for i := range nodes {
-		if nodes[i].ProviderID != "" {
-			byID[cluster.InstanceID(nodes[i].ProviderID)] = &nodes[i]
+	for _, n := range nodes {
+		if n.ProviderID != "" {
+			byID[cluster.InstanceID(n.ProviderID)] = n
 		}
 	}
 	maps.DeleteFunc(lessons, func(_ string, l Lesson) bool { return now.Sub(l.At) > lessonFor })

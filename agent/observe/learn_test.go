@@ -35,11 +35,11 @@ func (c *classroom) template() cluster.Template {
 	g := cluster.NodeGroup{ID: "g", Instances: []cluster.Instance{{ID: "i", Member: true}}, Template: cluster.Template{Spec: "v1",
 		Labels:      c.labels,
 		Allocatable: cluster.Resources{MilliCPU: 3800, Memory: 14 << 30, Pods: 110}}}
-	var nodes []cluster.Node
+	var nodes []*cluster.Node
 	if c.gone {
 		g.Instances = nil
 	} else {
-		nodes = []cluster.Node{c.node}
+		nodes = []*cluster.Node{&c.node}
 	}
 	groups, words := correct([]cluster.NodeGroup{g}, nodes, map[cluster.InstanceID]string{"i": "v1"}, c.births, c.lessons, c.now)
 	c.words = words["g"]

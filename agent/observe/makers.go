@@ -82,7 +82,11 @@ func (w *world) dropMaker(uid cluster.UID) Urgency {
 func (w *world) missing() []cluster.Controller {
 	var out []cluster.Controller
 	for uid, m := range w.makers {
-		if n := m.desired - w.owned[uid]; n > 0 {
+		live := 0
+		if b := w.broods[uid]; b != nil {
+			live = b.live
+		}
+		if n := m.desired - live; n > 0 {
 			_, name, _ := cutKey(m.key)
 			out = append(out, cluster.Controller{Owner: cluster.Owner{Kind: m.kind, Name: name, UID: uid}, Key: m.key, Missing: n})
 		}

@@ -86,7 +86,9 @@ func New(cfg Config, client kubernetes.Interface, shared informers.SharedInforme
 	w := o.world
 	return o, errors.Join(
 		watch(o, "nodes", shared.Core().V1().Nodes().Informer(), w.putNode, func(n *corev1.Node) Urgency { return w.dropNode(cluster.NodeName(n.Name)) }),
-		watch(o, "pods", o.pods.Core().V1().Pods().Informer(), w.putPod, func(p *corev1.Pod) Urgency { return w.dropPod(cluster.PodKey(p.Namespace + "/" + p.Name)) }),
+		watch(o, "pods", o.pods.Core().V1().Pods().Informer(), w.putPod, func(p *corev1.Pod) Urgency {
+			return w.dropPod(key(p.Namespace, p.Name), cluster.NodeName(p.Spec.NodeName))
+		}, movedPod),
 		watch(o, "daemonsets", shared.Apps().V1().DaemonSets().Informer(), w.putDaemonSet, func(d *appsv1.DaemonSet) Urgency {
 			return w.dropDaemonSet(cluster.PodKey(d.Namespace + "/" + d.Name))
 		}),
@@ -96,22 +98,29 @@ func New(cfg Config, client kubernetes.Interface, shared informers.SharedInforme
 		watch(o, "poddisruptionbudgets", shared.Policy().V1().PodDisruptionBudgets().Informer(), w.putBudget, func(b *policyv1.PodDisruptionBudget) Urgency {
 			return w.dropBudget(b.Namespace + "/" + b.Name)
 		}),
+		watch(o, "namespaces", shared.Core().V1().Namespaces().Informer(), w.putNamespace, func(n *corev1.Namespace) Urgency { return w.dropNamespace(n.Name) }),
 		watch(o, "leases", o.leases.Coordination().V1().Leases().Informer(), w.putLease, func(l *coordinationv1.Lease) Urgency { return w.dropLease(cluster.NodeName(l.Name)) }),
 	)
 }
 
-// watch connects one informer to the world.
-func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, put, drop func(*T) Urgency) error {
+// watch connects one informer to the world. An update for which one of others holds
+// is another object of the same name: the old one is dropped first.
+func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, put, drop func(*T) Urgency, others ...func(old, now *T) bool) error {
 	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if t, ok := obj.(*T); ok {
 				o.wake(put(t))
 			}
 		},
-		UpdateFunc: func(_, obj any) {
-			if t, ok := obj.(*T); ok {
-				o.wake(put(t))
+		UpdateFunc: func(before, obj any) {
+			t, ok := obj.(*T)
+			if !ok {
+				return
 			}
+			if old, ok := before.(*T); ok && slices.ContainsFunc(others, func(is func(old, now *T) bool) bool { return is(old, t) }) {
+				o.wake(drop(old))
+			}
+			o.wake(put(t))
 		},
 		DeleteFunc: func(obj any) {
 			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
@@ -239,18 +248,13 @@ func (o *Observer) Snapshot() cluster.Snapshot {
 // Look is Snapshot for onlookers: it leaves the outcomes for the scaler.
 func (o *Observer) Look() cluster.Snapshot {
 	groups, _, _ := o.inventory.Last()
-	s := cluster.Snapshot{Stale: o.Stale()}
+	stale := o.Stale()
 	w := o.world
 	w.mu.Lock()
-	s.Nodes = w.nodes.snapshot()
-	s.Classes = w.classes.snapshot()
-	s.Pods = w.pods.snapshot()
-	s.DaemonSets = w.daemonSets.snapshot()
-	s.Budgets = w.budgets.snapshot()
-	s.Controllers = w.missing()
+	s := w.snapshot()
 	births := maps.Clone(w.births)
 	w.mu.Unlock()
-	s.Now = time.Now()
+	s.Now, s.Stale = time.Now(), stale
 	o.mu.Lock()
 	var words map[cluster.GroupID]string
 	s.Groups, words = correct(groups, s.Nodes, o.inventory.Specs(), births, o.lessons, s.Now)

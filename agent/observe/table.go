@@ -67,18 +67,19 @@ func (t *table[K, V]) snapshot() []V {
 // use.
 type classes struct {
 	rows  []cluster.PodClass
-	terms [][]antiTerm // required podAntiAffinity of each class
 	refs  []int
 	keys  []string
 	at    map[string]int
 	free  []int
 	buf   []byte
 	taken []cluster.PodClass
+	// asking counts the classes with a term that selects namespaces by labels.
+	asking int
 }
 
 // intern returns the class's index and counts one more user of it.
-func (c *classes) intern(p cluster.PodClass, terms []antiTerm) (index int, fresh bool) {
-	c.buf = appendTerms(appendClass(c.buf[:0], p), terms)
+func (c *classes) intern(p cluster.PodClass) (index int, fresh bool) {
+	c.buf = appendClass(c.buf[:0], &p)
 	if i, ok := c.at[string(c.buf)]; ok {
 		c.refs[i]++
 		return i, false
@@ -88,14 +89,17 @@ func (c *classes) intern(p cluster.PodClass, terms []antiTerm) (index int, fresh
 	}
 	key := string(c.buf)
 	c.taken = nil
+	if asksNamespaces(&p) {
+		c.asking++
+	}
 	if n := len(c.free); n > 0 {
 		i := c.free[n-1]
 		c.free = c.free[:n-1]
-		c.rows[i], c.refs[i], c.keys[i], c.terms[i] = p, 1, key, terms
+		c.rows[i], c.refs[i], c.keys[i] = p, 1, key
 		c.at[key] = i
 		return i, true
 	}
-	c.rows, c.refs, c.keys, c.terms = append(c.rows, p), append(c.refs, 1), append(c.keys, key), append(c.terms, terms)
+	c.rows, c.refs, c.keys = append(c.rows, p), append(c.refs, 1), append(c.keys, key)
 	c.at[key] = len(c.rows) - 1
 	return len(c.rows) - 1, true
 }
@@ -108,14 +112,25 @@ func (c *classes) release(i int) {
 		return
 	}
 	delete(c.at, c.keys[i])
-	c.rows[i], c.keys[i], c.terms[i] = cluster.PodClass{}, "", nil
+	if asksNamespaces(&c.rows[i]) {
+		c.asking--
+	}
+	c.rows[i], c.keys[i] = cluster.PodClass{}, ""
 	c.free = append(c.free, i)
 	c.taken = nil
 }
 
+// snapshot returns the classes as a slice that no later change touches.
+func (c *classes) snapshot() []cluster.PodClass {
+	if c.taken == nil && len(c.rows) > 0 {
+		c.taken = slices.Clone(c.rows)
+	}
+	return c.taken
+}
+
 // appendClass writes an injective encoding of p: every string carries its length
 // and every list its count.
-func appendClass(b []byte, p cluster.PodClass) []byte {
+func appendClass(b []byte, p *cluster.PodClass) []byte {
 	b = appendString(b, p.Namespace)
 	b = appendMap(b, p.Labels)
 	b = appendResources(b, p.Requests)
@@ -124,20 +139,14 @@ func appendClass(b []byte, p cluster.PodClass) []byte {
 		b = appendInt(appendString(appendString(b, h.IP), h.Protocol), int64(h.Port))
 	}
 	b = appendMap(b, p.NodeSelector)
-	if p.Affinity == nil {
-		b = append(b, 'n')
-	}
-	b = appendInt(b, int64(len(p.Affinity)))
-	for _, t := range p.Affinity {
-		b = appendRequirements(appendRequirements(b, t.Labels), t.Fields)
-	}
+	b = appendNodeTerms(b, p.Affinity)
 	b = appendInt(b, int64(len(p.Tolerations)))
 	for _, t := range p.Tolerations {
 		b = appendString(appendString(appendString(appendString(b, t.Key), t.Operator), t.Value), t.Effect)
 	}
 	b = appendInt(b, int64(p.Priority))
 	b = appendString(b, string(p.NodeName))
-	return appendStrings(b, p.NotUnderstood)
+	return appendRelations(appendStrings(b, p.NotUnderstood), p)
 }
 
 func appendRequirements(b []byte, in []cluster.Requirement) []byte {

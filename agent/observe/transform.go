@@ -30,6 +30,8 @@ func Strip(obj any) (any, error) {
 		o.Annotations = nil
 		stripSpec(&o.Spec.Template.Spec)
 		o.Spec.Template.Annotations = nil
+	case *corev1.Namespace:
+		o.Annotations, o.Spec, o.Status = nil, corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
 	case *coordinationv1.Lease:
 		o.OwnerReferences, o.Labels, o.Annotations = nil, nil, nil
 	}

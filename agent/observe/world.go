@@ -2,6 +2,7 @@ package observe
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,19 +31,26 @@ type world struct {
 	mu          sync.Mutex
 	schedulers  []string
 	classes     classes
-	nodes       table[cluster.NodeName, cluster.Node]
-	pods        table[cluster.PodKey, cluster.Pod]
+	nodes       cells                              // with the pods that are bound
+	pods        table[cluster.PodKey, cluster.Pod] // those that are not bound
 	daemonSets  table[cluster.PodKey, cluster.DaemonSet]
 	budgets     table[string, cluster.Budget]
+	namespaces  table[string, cluster.Namespace]
 	makers      map[cluster.UID]maker
-	owned       map[cluster.UID]int // live pods by controller
-	renewed     map[cluster.NodeName]time.Time
+	broods      map[cluster.UID]*brood
 	births      map[cluster.NodeName]birth // of nodes that were seen soon after they registered
 	selectors   map[string]budgetSelector
 	classBudget map[int][]string
 	// waitingSince is when the first pod that no round has seen yet was seen to be
 	// Unschedulable, by this machine's clock (the API's stamps have whole seconds).
 	waitingSince time.Time
+}
+
+// brood are the pods of one controller.
+type brood struct {
+	owner *cluster.Owner // shared by all of them
+	pods  int
+	live  int
 }
 
 type budgetSelector struct {
@@ -57,11 +65,24 @@ func newWorld(schedulers []string) *world {
 	return &world{
 		schedulers:  schedulers,
 		makers:      map[cluster.UID]maker{},
-		owned:       map[cluster.UID]int{},
-		renewed:     map[cluster.NodeName]time.Time{},
+		broods:      map[cluster.UID]*brood{},
 		births:      map[cluster.NodeName]birth{},
 		selectors:   map[string]budgetSelector{},
 		classBudget: map[int][]string{},
+	}
+}
+
+// snapshot returns what the world knows now. The caller holds mu.
+func (w *world) snapshot() cluster.Snapshot {
+	nodes, pods := w.bound()
+	return cluster.Snapshot{
+		Nodes:       nodes,
+		Classes:     w.classes.snapshot(),
+		Pods:        pods,
+		DaemonSets:  w.daemonSets.snapshot(),
+		Budgets:     w.budgets.snapshot(),
+		Controllers: w.missing(),
+		Namespaces:  w.askedNamespaces(),
 	}
 }
 
@@ -73,12 +94,13 @@ func (w *world) putNode(n *corev1.Node) Urgency {
 	if (!had || old.UID != row.UID) && time.Since(row.Created) < birthFor {
 		w.births[row.Name] = birth{uid: row.UID, labels: row.Labels, taints: row.Taints}
 	}
-	row.LeaseRenewed = w.renewed[row.Name]
-	old.LeaseRenewed = row.LeaseRenewed
-	if had && reflect.DeepEqual(old, row) {
-		return Never
+	if had {
+		row.Pods = old.Pods
+		if reflect.DeepEqual(*old, row) {
+			return Never
+		}
 	}
-	w.nodes.put(row.Name, row)
+	w.nodes.put(row)
 	return Soon
 }
 
@@ -90,45 +112,38 @@ func (w *world) dropNode(name cluster.NodeName) Urgency {
 	return Soon
 }
 
-func (w *world) putLease(l *coordinationv1.Lease) Urgency {
-	if l.Spec.RenewTime == nil {
-		return Never
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	name := cluster.NodeName(l.Name)
-	w.renewed[name] = l.Spec.RenewTime.Time
-	if n, ok := w.nodes.get(name); ok {
-		n.LeaseRenewed = l.Spec.RenewTime.Time
-		w.nodes.put(name, n)
-	}
-	return Never
-}
+// putLease and dropLease hear of the kubelets' Leases only to know that the API server
+// talks: a renewal changes nothing that a decision reads.
+func (w *world) putLease(*coordinationv1.Lease) Urgency { return Never }
 
-func (w *world) dropLease(name cluster.NodeName) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.renewed, name)
-	return Never
-}
+func (w *world) dropLease(cluster.NodeName) Urgency { return Never }
 
+// putPod takes in a pod. One that was bound to another node before is dropped from
+// there first (movedPod).
 func (w *world) putPod(p *corev1.Pod) Urgency {
 	row := convertPod(p)
-	class, terms := convertClass(p, w.schedulers), antiTerms(p)
+	class := convertClass(p, w.schedulers)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	row.Class = w.intern(class, terms)
+	row.Class = w.intern(class)
 	row.Budgets = w.classBudget[row.Class]
-	old, had := w.pods.get(row.Key)
+	old, had := w.pod(row.Key, row.Node)
+	w.count(&row, 1)
 	if had {
 		w.classes.release(old.Class)
-		w.count(old, -1)
+		w.count(&old, -1)
+		if samePod(&old, &row) {
+			return Never
+		}
 	}
-	w.count(row, 1)
-	if had && reflect.DeepEqual(old, row) {
-		return Never
+	if row.Node == "" {
+		w.pods.put(row.Key, row)
+	} else {
+		if had && old.Node == "" {
+			w.pods.drop(row.Key)
+		}
+		w.nodes.putPod(row)
 	}
-	w.pods.put(row.Key, row)
 	switch {
 	case !row.Unschedulable.IsZero() && (old.Unschedulable.IsZero() || old.UID != row.UID):
 		if w.waitingSince.IsZero() {
@@ -142,16 +157,48 @@ func (w *world) putPod(p *corev1.Pod) Urgency {
 	return Later
 }
 
-func (w *world) dropPod(key cluster.PodKey) Urgency {
+// pod returns the pod of that key where it waits or on that node.
+func (w *world) pod(key cluster.PodKey, node cluster.NodeName) (cluster.Pod, bool) {
+	if p, ok := w.pods.get(key); ok {
+		return p, true
+	}
+	if p := w.nodes.pod(key, node); p != nil {
+		return *p, true
+	}
+	return cluster.Pod{}, false
+}
+
+// movedPod tells that a pod's name has come back on another node: the old pod is gone,
+// even where nobody saw it go.
+func movedPod(old, now *corev1.Pod) bool {
+	return old.Spec.NodeName != "" && old.Spec.NodeName != now.Spec.NodeName
+}
+
+// samePod compares two rows of one key.
+func samePod(a, b *cluster.Pod) bool {
+	return a.UID == b.UID && a.Class == b.Class && a.Node == b.Node && a.Nominated == b.Nominated &&
+		a.Unschedulable.Equal(b.Unschedulable) && a.Created.Equal(b.Created) && a.Deleting.Equal(b.Deleting) &&
+		(a.Owner == b.Owner || a.Owner != nil && b.Owner != nil && *a.Owner == *b.Owner) &&
+		a.Gated == b.Gated && a.Finished == b.Finished && a.Mirror == b.Mirror && a.DoNotDisrupt == b.DoNotDisrupt &&
+		a.SafeToEvict == b.SafeToEvict && a.LocalStorage == b.LocalStorage && a.GracePeriod == b.GracePeriod &&
+		slices.Equal(a.Budgets, b.Budgets)
+}
+
+// dropPod forgets a pod that was last seen on that node, "" for one that waited.
+func (w *world) dropPod(key cluster.PodKey, node cluster.NodeName) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	old, had := w.pods.get(key)
+	old, had := w.pod(key, node)
 	if !had {
 		return Never
 	}
 	w.classes.release(old.Class)
-	w.count(old, -1)
-	w.pods.drop(key)
+	w.count(&old, -1)
+	if old.Node == "" {
+		w.pods.drop(key)
+	} else {
+		w.nodes.dropPod(key, old.Node)
+	}
 	if old.Owner != nil && old.Owner.Kind == "Job" {
 		delete(w.makers, old.Owner.UID) // it may have succeeded, and the Job's status says so only later
 	}
@@ -161,7 +208,7 @@ func (w *world) dropPod(key cluster.PodKey) Urgency {
 	return Later
 }
 
-func draining(n cluster.Node) bool {
+func draining(n *cluster.Node) bool {
 	for _, t := range n.Taints {
 		if t.Key == cluster.TaintToBeDeleted {
 			return true
@@ -170,18 +217,29 @@ func draining(n cluster.Node) bool {
 	return false
 }
 
-// count keeps how many live pods a controller has.
-func (w *world) count(p cluster.Pod, by int) {
-	if p.Owner == nil || p.Finished || !p.Deleting.IsZero() {
+// count keeps how many pods a controller has, and lets them share its name.
+func (w *world) count(p *cluster.Pod, by int) {
+	if p.Owner == nil {
 		return
 	}
-	if w.owned[p.Owner.UID] += by; w.owned[p.Owner.UID] <= 0 {
-		delete(w.owned, p.Owner.UID)
+	b := w.broods[p.Owner.UID]
+	if b == nil {
+		b = &brood{owner: p.Owner}
+		w.broods[p.Owner.UID] = b
+	}
+	if *b.owner == *p.Owner {
+		p.Owner = b.owner
+	}
+	if b.pods += by; b.pods <= 0 {
+		delete(w.broods, p.Owner.UID)
+	}
+	if !p.Finished && p.Deleting.IsZero() {
+		b.live += by
 	}
 }
 
-func (w *world) intern(c cluster.PodClass, terms []antiTerm) int {
-	i, fresh := w.classes.intern(c, terms)
+func (w *world) intern(c cluster.PodClass) int {
+	i, fresh := w.classes.intern(c)
 	if fresh {
 		w.classBudget[i] = w.budgetsOf(c)
 	}
@@ -190,11 +248,11 @@ func (w *world) intern(c cluster.PodClass, terms []antiTerm) int {
 
 func (w *world) putDaemonSet(d *appsv1.DaemonSet) Urgency {
 	pod := daemonSetPod(d.Namespace, &d.Spec.Template)
-	class, terms := convertClass(pod, w.schedulers), antiTerms(pod)
+	class := convertClass(pod, w.schedulers)
 	row := cluster.DaemonSet{Key: cluster.PodKey(d.Namespace + "/" + d.Name), UID: cluster.UID(d.UID)}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	row.Class = w.intern(class, terms)
+	row.Class = w.intern(class)
 	if old, had := w.daemonSets.get(row.Key); had {
 		w.classes.release(old.Class)
 		if old == row {
@@ -277,4 +335,20 @@ func (w *world) applyBudgets() {
 	for i := range w.pods.rows {
 		w.pods.rows[i].Budgets = w.classBudget[w.pods.rows[i].Class]
 	}
+	w.nodes.each(func(p *cluster.Pod) bool {
+		now := w.classBudget[p.Class]
+		changed := !slices.Equal(p.Budgets, now)
+		p.Budgets = now
+		return changed
+	})
+}
+
+// bound returns the Nodes with their pods, and the pods that have none.
+func (w *world) bound() ([]*cluster.Node, []cluster.Pod) {
+	nodes, lost := w.nodes.snapshot()
+	pods := w.pods.snapshot()
+	if len(lost) > 0 {
+		pods = slices.Concat(pods, lost)
+	}
+	return nodes, pods
 }

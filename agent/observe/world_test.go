@@ -47,7 +47,7 @@ func TestReplicasShareOneClassAndMissingOnesAreCounted(t *testing.T) {
 	if got := w.missing(); !reflect.DeepEqual(got, want) {
 		t.Errorf("missing %+v, want %+v", got, want)
 	}
-	w.dropPod("ns/p0")
+	w.dropPod("ns/p0", "")
 	w.putPod(pod("p1", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }))
 	if got := w.missing(); len(got) != 1 || got[0].Missing != 8 {
 		t.Errorf("after a deletion and one under way: %+v, want 8 missing", got)
@@ -57,10 +57,10 @@ func TestReplicasShareOneClassAndMissingOnesAreCounted(t *testing.T) {
 		t.Error("a ReplicaSet that cannot make its pods is waited for")
 	}
 	for i := range 4 {
-		w.dropPod(cluster.PodKey(fmt.Sprint("ns/p", i)))
+		w.dropPod(cluster.PodKey(fmt.Sprint("ns/p", i)), "")
 	}
-	if len(w.owned) != 0 || len(w.classes.at) != 0 {
-		t.Errorf("left over: owned %v, classes %v", w.owned, w.classes.at)
+	if len(w.broods) != 0 || len(w.classes.at) != 0 {
+		t.Errorf("left over: broods %v, classes %v", w.broods, w.classes.at)
 	}
 }
 
@@ -87,8 +87,8 @@ func TestUrgency(t *testing.T) {
 			n.Spec.Taints = []corev1.Taint{{Key: cluster.TaintToBeDeleted, Effect: "NoSchedule"}}
 			return w.putNode(n.DeepCopy())
 		}, Soon},
-		{"gone from the draining node", func() Urgency { return w.dropPod("ns/p") }, Soon},
-		{"gone twice", func() Urgency { return w.dropPod("ns/p") }, Never},
+		{"gone from the draining node", func() Urgency { return w.dropPod("ns/p", "n") }, Soon},
+		{"gone twice", func() Urgency { return w.dropPod("ns/p", "n") }, Never},
 		{"node gone", func() Urgency { return w.dropNode("n") }, Soon},
 	}
 	for _, s := range steps {
@@ -110,7 +110,7 @@ func TestSnapshotsShareNothingWithLaterChanges(t *testing.T) {
 		t.Error("an unchanged world was copied")
 	}
 	w.putPod(pod("p1", unschedulable))
-	w.dropPod("ns/p0")
+	w.dropPod("ns/p0", "")
 	if len(before) != 2 || before[0].Key != "ns/p0" || !before[1].Unschedulable.IsZero() {
 		t.Errorf("an old snapshot changed: %+v", before)
 	}
@@ -153,32 +153,6 @@ func TestBudgetsFollowTheirSelectors(t *testing.T) {
 	w.dropBudget("ns/b")
 	if got := w.pods.snapshot()[0].Budgets; len(got) != 0 {
 		t.Errorf("after deletion: %q", got)
-	}
-}
-
-func TestAntiAffinityOfOthersHoldsWhatItSelects(t *testing.T) {
-	w := newWorld(nil)
-	w.putPod(pod("guard", func(p *corev1.Pod) {
-		p.Labels = map[string]string{"app": "guard"}
-		p.Spec.NodeName = "n"
-		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-			{TopologyKey: "kubernetes.io/hostname", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}}}}}
-	}))
-	w.putPod(pod("selected", nil))
-	w.putPod(pod("other", func(p *corev1.Pod) { p.Labels = nil }))
-	w.putPod(pod("far", func(p *corev1.Pod) { p.Namespace = "far" }))
-	held := map[cluster.PodKey]bool{}
-	rows := w.classes.snapshot()
-	for _, p := range w.pods.snapshot() {
-		held[p.Key] = len(rows[p.Class].NotUnderstood) > 0
-	}
-	if !held["ns/selected"] || held["ns/other"] || held["far/far"] {
-		t.Errorf("held: %v", held)
-	}
-	w.dropPod("ns/guard")
-	selected, _ := w.pods.get("ns/selected")
-	if got := w.classes.snapshot()[selected.Class].NotUnderstood; len(got) > 0 {
-		t.Errorf("the guard is gone, still held: %q", got)
 	}
 }
 

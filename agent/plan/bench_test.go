@@ -20,7 +20,7 @@ func busy(nodes, pods, classes int) cluster.Snapshot {
 	for i := range nodes {
 		id := cluster.InstanceID(fmt.Sprintf("aws:///eu-west-1a/i-%017d", i))
 		g.Instances = append(g.Instances, cluster.Instance{ID: id, Phase: cluster.PhaseRunning, Member: true, Created: t0.Add(-time.Hour)})
-		s.Nodes = append(s.Nodes, cluster.Node{Name: cluster.NodeName(fmt.Sprintf("node-%04d", i)), UID: cluster.UID(id), ProviderID: string(id), Created: t0.Add(-time.Hour), Capacity: a, Allocatable: a, Ready: cluster.StatusTrue})
+		s.Nodes = append(s.Nodes, &cluster.Node{Name: cluster.NodeName(fmt.Sprintf("node-%04d", i)), UID: cluster.UID(id), ProviderID: string(id), Created: t0.Add(-time.Hour), Capacity: a, Allocatable: a, Ready: cluster.StatusTrue})
 	}
 	for i := range pods {
 		rs := fmt.Sprintf("rs-%d", i%classes)

@@ -79,18 +79,18 @@ func budgetBlocks(w *world, pod *cluster.Pod) string {
 
 // cargo is what a drain has to do with the pods of a node.
 type cargo struct {
-	movable []int32  // to be evicted, by name
-	leaving int      // already told to go
-	blocked []string // every blocker of every pod, budgets included
-	hard    []string // the same without budgets, which time may heal
+	movable []*cluster.Pod // to be evicted, by name
+	leaving int            // already told to go
+	blocked []string       // every blocker of every pod, budgets included
+	hard    []string       // the same without budgets, which time may heal
 	grace   time.Duration
 }
 
 func (w *world) cargoOf(n *node) cargo {
 	var c cargo
 pods:
-	for _, i := range n.pods {
-		pod := &w.s.Pods[i]
+	for i := range n.Pods {
+		pod := &n.Pods[i]
 		for k := range passengers {
 			if passengers[k].is(w, pod) {
 				continue pods
@@ -102,7 +102,7 @@ pods:
 			w.wake(pod.Deleting.Add(terminatingSlack + time.Second))
 			continue
 		}
-		c.movable = append(c.movable, i)
+		c.movable = append(c.movable, pod)
 		if w.expendable(pod) {
 			continue
 		}
@@ -118,15 +118,15 @@ pods:
 	}
 	slices.Sort(c.blocked)
 	slices.Sort(c.hard)
-	slices.SortFunc(c.movable, func(a, b int32) int {
-		return strings.Compare(string(w.s.Pods[a].Key), string(w.s.Pods[b].Key))
-	})
+	slices.SortStableFunc(c.movable, byKey)
 	return c
 }
 
+func byKey(a, b *cluster.Pod) int { return strings.Compare(string(a.Key), string(b.Key)) }
+
 // move finds room for pods on other nodes that are Ready and stay. It takes the room
 // and notes who is counted on; when one pod has none, nothing is taken.
-func (w *world) move(from int, movable []int32) (homeless cluster.PodKey, ok bool) {
+func (w *world) move(from int, movable []*cluster.Pod) (homeless cluster.PodKey, ok bool) {
 	done, homeless, ok := w.place(from, movable)
 	if !ok {
 		w.unplace(done)
@@ -141,7 +141,7 @@ func (w *world) move(from int, movable []int32) (homeless cluster.PodKey, ok boo
 }
 
 // couldMove is move that takes nothing.
-func (w *world) couldMove(from int, movable []int32) bool {
+func (w *world) couldMove(from int, movable []*cluster.Pod) bool {
 	done, _, ok := w.place(from, movable)
 	w.unplace(done)
 	return ok
@@ -156,14 +156,13 @@ func (w *world) unplace(done []moved) {
 }
 
 // place takes room for pods, the largest first, as far as there is some.
-func (w *world) place(from int, movable []int32) (done []moved, homeless cluster.PodKey, ok bool) {
-	todo := slices.DeleteFunc(slices.Clone(movable), func(i int32) bool { return w.expendable(&w.s.Pods[i]) })
-	slices.SortStableFunc(todo, func(a, b int32) int {
-		return slices.Compare(w.space.Class(w.s.Pods[b].Class), w.space.Class(w.s.Pods[a].Class))
+func (w *world) place(from int, movable []*cluster.Pod) (done []moved, homeless cluster.PodKey, ok bool) {
+	todo := slices.DeleteFunc(slices.Clone(movable), w.expendable)
+	slices.SortStableFunc(todo, func(a, b *cluster.Pod) int {
+		return slices.Compare(w.space.Class(b.Class), w.space.Class(a.Class))
 	})
 next:
-	for _, i := range todo {
-		pod := &w.s.Pods[i]
+	for _, pod := range todo {
 		size := w.space.Class(pod.Class)
 		for k := range w.nodes {
 			d := &w.nodes[k]
@@ -292,8 +291,7 @@ func (w *world) giveUp(i int, g *group, c *cargo, since time.Time) string {
 // evict asks for as many evictions as the budgets allow now.
 func (w *world) evict(n *node, c *cargo) {
 	waiting := 0
-	for _, i := range c.movable {
-		pod := &w.s.Pods[i]
+	for _, pod := range c.movable {
 		if len(pod.Budgets) == 1 {
 			if w.budget[pod.Budgets[0]] < 1 {
 				waiting++

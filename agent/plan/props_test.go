@@ -37,8 +37,8 @@ func shuffled(t testing.TB, s cluster.Snapshot, r *rand.Rand) cluster.Snapshot {
 		classes[p] = s.Classes[i]
 	}
 	s.Classes = classes
-	for i := range s.Pods {
-		s.Pods[i].Class = perm[s.Pods[i].Class]
+	for pod := range s.AllPods() {
+		pod.Class = perm[pod.Class]
 	}
 	for i := range s.DaemonSets {
 		s.DaemonSets[i].Class = perm[s.DaemonSets[i].Class]
@@ -55,9 +55,10 @@ func shuffled(t testing.TB, s cluster.Snapshot, r *rand.Rand) cluster.Snapshot {
 		mix(len(in), func(i, j int) { in[i], in[j] = in[j], in[i] })
 		mix(len(f), func(i, j int) { f[i], f[j] = f[j], f[i] })
 	}
-	for n := range s.Nodes {
-		ts := s.Nodes[n].Taints
+	for _, n := range s.Nodes {
+		ts, ps := n.Taints, n.Pods
 		mix(len(ts), func(i, j int) { ts[i], ts[j] = ts[j], ts[i] })
+		mix(len(ps), func(i, j int) { ps[i], ps[j] = ps[j], ps[i] })
 	}
 	return s
 }
@@ -79,8 +80,10 @@ func check(t testing.TB, s cluster.Snapshot, m Memory, p Policy, seed uint64) (P
 	}
 	plan2, out2 := Decide(again(t, s), again(t, m), again(t, p))
 	same("replay", plan2, out2)
+	plan2, out2 = Decide(again(t, s.Seated()), m, p)
+	same("seated", plan2, out2)
 	r := rand.New(rand.NewPCG(seed, 1))
-	plan2, out2 = Decide(shuffled(t, s, r), m, p)
+	plan2, out2 = Decide(shuffled(t, s.Seated(), r), m, p)
 	same("order", plan2, out2)
 	checkActions(t, &s, &m, &p, plan)
 	checkFixpoint(t, s, out, p, plan)
@@ -90,8 +93,7 @@ func check(t testing.TB, s cluster.Snapshot, m Memory, p Policy, seed uint64) (P
 
 func movable(s *cluster.Snapshot, n cluster.NodeName) []string {
 	var out []string
-	for i := range s.Pods {
-		pod := &s.Pods[i]
+	for pod := range s.AllPods() {
 		if pod.Node == n && !pod.Mirror && !pod.Finished && (pod.Owner == nil || pod.Owner.Kind != "DaemonSet") &&
 			(pod.Deleting.IsZero() || !s.Now.After(pod.Deleting.Add(30*time.Second))) {
 			out = append(out, string(pod.Key))
@@ -111,7 +113,7 @@ func checkActions(t testing.TB, s *cluster.Snapshot, m *Memory, p *Policy, plan 
 		return &s.Groups[slices.IndexFunc(s.Groups, func(g cluster.NodeGroup) bool { return g.ID == id })]
 	}
 	nodeOf := func(name cluster.NodeName) *cluster.Node {
-		return &s.Nodes[slices.IndexFunc(s.Nodes, func(n cluster.Node) bool { return n.Name == name })]
+		return s.Nodes[slices.IndexFunc(s.Nodes, func(n *cluster.Node) bool { return n.Name == name })]
 	}
 	id := cluster.Identify(s.Groups, s.Nodes)
 	groupOf := func(name cluster.NodeName) cluster.GroupID {
@@ -166,7 +168,7 @@ func checkActions(t testing.TB, s *cluster.Snapshot, m *Memory, p *Policy, plan 
 				t.Fatalf("not to be touched: %s", a)
 			}
 		case Evict:
-			for _, i := range s.Pods {
+			for i := range s.AllPods() {
 				if i.Key == a.Pod {
 					for _, b := range i.Budgets {
 						if budget[b]--; budget[b] < 0 {
@@ -369,7 +371,7 @@ func someNode(r *rand.Rand, s *cluster.Snapshot, m *Memory, g *cluster.NodeGroup
 	if r.IntN(2) == 0 {
 		set(&m.Unready, n.Name, ago(40*time.Minute))
 	}
-	s.Nodes = append(s.Nodes, n)
+	s.Nodes = append(s.Nodes, &n)
 	for range r.IntN(4) {
 		pod := somePod(r, s, 100+len(s.Pods), ago)
 		pod.Node = n.Name

@@ -182,9 +182,9 @@ const annotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
 // utilisation is the larger share of cpu and memory that is requested.
 func (w *world) utilisation(n *node) float64 {
 	var cpu, memory int64
-	for _, i := range n.pods {
-		pod := &w.s.Pods[i]
-		if daemon(pod) && w.p.IgnoreDaemonSetsUtilization || w.expendable(pod) && !daemon(pod) {
+	for i := range n.Pods {
+		pod := &n.Pods[i]
+		if pod.Finished || daemon(pod) && w.p.IgnoreDaemonSetsUtilization || w.expendable(pod) && !daemon(pod) {
 			continue
 		}
 		r := &w.s.Classes[pod.Class].Requests
@@ -229,8 +229,8 @@ func (w *world) unneeded(c *candidate) bool {
 	}
 	n.goes = true
 	g.leaving++
-	for _, i := range c.cargo.movable {
-		for _, b := range w.s.Pods[i].Budgets {
+	for _, pod := range c.cargo.movable {
+		for _, b := range pod.Budgets {
 			w.budget[b] = max(w.budget[b]-1, 0)
 		}
 	}
@@ -248,8 +248,8 @@ func (w *world) keepTimer(c *candidate) {
 		return
 	}
 	_, runs := w.in.Unneeded[n.Name]
-	for _, i := range c.cargo.movable {
-		for _, b := range w.s.Pods[i].Budgets {
+	for _, pod := range c.cargo.movable {
+		for _, b := range pod.Budgets {
 			runs = runs || w.budget[b] < 1 && w.allowedAtFirst(b)
 		}
 	}

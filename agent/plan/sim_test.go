@@ -70,11 +70,11 @@ func (v *sim) cloud() {
 			}
 			in.Phase = cluster.PhaseRunning
 			name := cluster.NodeName("node-" + in.ID[len(in.ID)-4:])
-			k := slices.IndexFunc(v.s.Nodes, func(n cluster.Node) bool { return n.Name == name })
+			k := slices.IndexFunc(v.s.Nodes, func(n *cluster.Node) bool { return n.Name == name })
 			if k < 0 {
-				v.s.Nodes = append(v.s.Nodes, cluster.Node{Name: name, UID: cluster.UID(name), ProviderID: string(in.ID), Created: v.s.Now, Labels: gr.Template.Labels,
+				v.s.Nodes = append(v.s.Nodes, &cluster.Node{Name: name, UID: cluster.UID(name), ProviderID: string(in.ID), Created: v.s.Now, Labels: gr.Template.Labels,
 					Taints: []cluster.Taint{{Key: "node.kubernetes.io/not-ready", Effect: "NoSchedule"}}, Capacity: gr.Template.Capacity, Allocatable: gr.Template.Allocatable, Ready: cluster.StatusFalse})
-			} else if n := &v.s.Nodes[k]; age > v.boot+20*time.Second && n.Ready != cluster.StatusTrue {
+			} else if n := v.s.Nodes[k]; age > v.boot+20*time.Second && n.Ready != cluster.StatusTrue {
 				n.Ready, n.ReadySince, n.Taints = cluster.StatusTrue, v.s.Now, nil
 			}
 		}
@@ -144,7 +144,7 @@ func (v *sim) carryOut(plan Plan) {
 	v.s.Outcomes = nil
 	done := func(o cluster.Outcome) { o.At = v.s.Now; v.s.Outcomes = append(v.s.Outcomes, o) }
 	node := func(name cluster.NodeName) *cluster.Node {
-		return &v.s.Nodes[slices.IndexFunc(v.s.Nodes, func(n cluster.Node) bool { return n.Name == name })]
+		return v.s.Nodes[slices.IndexFunc(v.s.Nodes, func(n *cluster.Node) bool { return n.Name == name })]
 	}
 	for _, a := range plan.Actions {
 		switch a := a.(type) {
@@ -179,7 +179,7 @@ func (v *sim) carryOut(plan Plan) {
 					gr.Instances = slices.DeleteFunc(gr.Instances, func(in cluster.Instance) bool { return in.ID == a.Instance })
 				}
 			}
-			v.s.Nodes = slices.DeleteFunc(v.s.Nodes, func(n cluster.Node) bool { return n.Name == a.Node })
+			v.s.Nodes = slices.DeleteFunc(v.s.Nodes, func(n *cluster.Node) bool { return n.Name == a.Node })
 			done(cluster.Outcome{Action: "terminate", Group: a.Group, Instance: a.Instance, Node: a.Node})
 		}
 	}

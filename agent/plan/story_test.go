@@ -297,7 +297,7 @@ func (w *teller) node(name string, kv map[string]string) {
 	if kv["mark"] != "" {
 		w.mark(&n, w.s.Now.Add(-dur(kv["mark"])), kv["ours"] != "no")
 	}
-	w.s.Nodes = append(w.s.Nodes, n)
+	w.s.Nodes = append(w.s.Nodes, &n)
 }
 
 func (w *teller) mark(n *cluster.Node, at time.Time, ours bool) {
@@ -357,7 +357,7 @@ func (w *teller) gone(kind, name string) {
 	case "pods":
 		w.s.Pods = slices.DeleteFunc(w.s.Pods, func(p cluster.Pod) bool { return strings.Contains(string(p.Key), "/"+name+"-") })
 	case "node":
-		w.s.Nodes = slices.DeleteFunc(w.s.Nodes, func(n cluster.Node) bool { return string(n.Name) == name })
+		w.s.Nodes = slices.DeleteFunc(w.s.Nodes, func(n *cluster.Node) bool { return string(n.Name) == name })
 	case "failures":
 		w.find(name).Failures = nil
 	}
@@ -406,7 +406,7 @@ func (w *teller) accept() {
 			g := w.find(string(a.Group))
 			g.Target--
 			g.Instances = slices.DeleteFunc(g.Instances, func(in cluster.Instance) bool { return in.ID == a.Instance })
-			w.s.Nodes = slices.DeleteFunc(w.s.Nodes, func(n cluster.Node) bool { return n.Name == a.Node })
+			w.s.Nodes = slices.DeleteFunc(w.s.Nodes, func(n *cluster.Node) bool { return n.Name == a.Node })
 			w.s.Outcomes = append(w.s.Outcomes, cluster.Outcome{Action: "terminate", Group: a.Group, Instance: a.Instance, Node: a.Node, At: w.s.Now})
 		}
 	}
@@ -415,7 +415,7 @@ func (w *teller) accept() {
 func (w *teller) eachNode(name cluster.NodeName, do func(*cluster.Node)) {
 	for i := range w.s.Nodes {
 		if w.s.Nodes[i].Name == name {
-			do(&w.s.Nodes[i])
+			do(w.s.Nodes[i])
 		}
 	}
 }

@@ -67,7 +67,6 @@ type node struct {
 	*cluster.Node
 	group  int // index into world.groups, -1: none of ours
 	inst   *cluster.Instance
-	pods   []int32 // indexes into Snapshot.Pods: those bound here and not finished
 	room   []int64 // what is left, of the axes of world.space
 	state  nodeState
 	shape  fit.Shape
@@ -87,6 +86,8 @@ const (
 )
 
 func open(s *cluster.Snapshot, m *Memory, p *Policy) *world {
+	seated := s.Seated()
+	s = &seated
 	w := &world{s: s, p: p, in: m, now: s.Now}
 	w.groups = make([]group, len(s.Groups))
 	w.byID = make(map[cluster.GroupID]int, len(s.Groups))
@@ -116,7 +117,7 @@ func (w *world) indexNodes() {
 	w.nodes = make([]node, len(w.s.Nodes))
 	w.byName = make(map[cluster.NodeName]int, len(w.s.Nodes))
 	for i := range w.s.Nodes {
-		w.nodes[i] = node{Node: &w.s.Nodes[i], group: -1}
+		w.nodes[i] = node{Node: w.s.Nodes[i], group: -1}
 	}
 	slices.SortFunc(w.nodes, func(a, b node) int { return strings.Compare(string(a.Name), string(b.Name)) })
 	for i := range w.nodes {
@@ -266,34 +267,14 @@ func (w *world) expendable(pod *cluster.Pod) bool {
 	return w.s.Classes[pod.Class].Priority < w.p.ExpendablePodsCutoff
 }
 
-// indexPods hands every bound pod to its node and takes its room there, that of
-// nominated pods and that of DaemonSet pods which are still to come.
+// indexPods takes the room of every bound pod from its node, that of nominated pods
+// and that of DaemonSet pods which are still to come.
 func (w *world) indexPods() {
-	at := make([]int32, len(w.s.Pods))
-	count := make([]int32, len(w.nodes))
-	bound := 0
-	for i := range w.s.Pods {
-		pod := &w.s.Pods[i]
-		at[i] = -1
-		if pod.Finished || pod.Node == "" {
-			continue
-		}
-		if n, ok := w.byName[pod.Node]; ok {
-			at[i] = int32(n)
-			count[n]++
-			bound++
-		}
-	}
-	flat := make([]int32, 0, bound)
-	for n, c := range count {
-		w.nodes[n].pods = flat[len(flat) : len(flat) : len(flat)+int(c)]
-		flat = flat[:len(flat)+int(c)]
-	}
-	for i, n := range at {
-		if n >= 0 {
-			w.nodes[n].pods = append(w.nodes[n].pods, int32(i))
-			if pod := &w.s.Pods[i]; !w.expendable(pod) || daemon(pod) {
-				fit.Take(w.nodes[n].room, w.space.Class(pod.Class), 1)
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		for k := range n.Pods {
+			if pod := &n.Pods[k]; !pod.Finished && (!w.expendable(pod) || daemon(pod)) {
+				fit.Take(n.room, w.space.Class(pod.Class), 1)
 			}
 		}
 	}
@@ -317,9 +298,8 @@ func (w *world) reserveDaemons() {
 		n := &w.nodes[i]
 		for d := range w.s.DaemonSets {
 			ds := &w.s.DaemonSets[d]
-			here := slices.ContainsFunc(n.pods, func(p int32) bool {
-				o := w.s.Pods[p].Owner
-				return o != nil && o.UID == ds.UID
+			here := slices.ContainsFunc(n.Pods, func(p cluster.Pod) bool {
+				return p.Owner != nil && p.Owner.UID == ds.UID && !p.Finished
 			})
 			if !here && fit.DaemonRunsOn(&w.s.Classes[ds.Class], &n.shape) {
 				fit.Take(n.room, w.space.Class(ds.Class), 1)

@@ -31,7 +31,7 @@ func planCommand(ctx context.Context, args []string, out, errout io.Writer) int 
 		}
 		return printJSON(out, map[string]any{"actions": actions, "held": p.Held, "wake": p.Wake, "stale": snapshot.Stale})
 	}
-	fmt.Fprintf(out, "seen: %d nodes, %d pods, %d groups\n", len(snapshot.Nodes), len(snapshot.Pods), len(snapshot.Groups))
+	fmt.Fprintf(out, "seen: %d nodes, %d pods, %d groups\n", len(snapshot.Nodes), snapshot.PodCount(), len(snapshot.Groups))
 	if text := p.String(); text != "" {
 		fmt.Fprint(out, text)
 	} else {
