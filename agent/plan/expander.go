@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"math"
-	"strings"
 )
 
 // option is what one group could do for the pods that are left.
@@ -14,6 +13,7 @@ type option struct {
 	fresh int // machines to buy
 	pods  int // pods on its coming and new machines
 	waste float64
+	value float64 // of the pods on them, in cores: 7.5 GiB count as one
 }
 
 // choose returns the best option of all groups that are not done, nil when there is
@@ -87,6 +87,7 @@ func (o *option) measure(p *problem) {
 			}
 		}
 	}
+	o.value = used[0]/1000 + used[1]/gibPerCore/(1<<30) + float64(o.pods)*0.01
 	for j := range used {
 		if have := float64(p.empty[j]) * float64(o.k.bins); have > 0 {
 			o.waste += 1 - used[j]/have
@@ -104,42 +105,10 @@ func (v *solver) before(a, b *option) bool {
 	if a.fresh == 0 {
 		return a.k.unplaced() == 0 && b.k.unplaced() > 0
 	}
-	for _, name := range expanders(v.w.p.Expander) {
-		if c := expanderBy[name](a, b); c != 0 {
+	for _, expand := range v.w.expanders() {
+		if c := expand(v.w, a, b); c != 0 {
 			return c < 0
 		}
 	}
 	return a.fresh < b.fresh
-}
-
-// expanderBy compares two options; negative: the first is better.
-var expanderBy = map[string]func(a, b *option) int{
-	"least-waste": func(a, b *option) int { return cmp.Compare(math.Round(a.waste*1e9), math.Round(b.waste*1e9)) },
-	"most-pods":   func(a, b *option) int { return cmp.Compare(b.pods, a.pods) },
-	"least-nodes": func(a, b *option) int { return cmp.Compare(a.fresh, b.fresh) },
-}
-
-// expanders are the known names of a chain such as "most-pods,least-waste".
-func expanders(chain string) []string {
-	var out []string
-	for name := range strings.SplitSeq(chain, ",") {
-		if name = strings.TrimSpace(name); expanderBy[name] != nil {
-			out = append(out, name)
-		}
-	}
-	if len(out) == 0 {
-		out = []string{"least-waste"}
-	}
-	return out
-}
-
-// unknownExpanders are the names of the chain that this build does not know.
-func unknownExpanders(chain string) []string {
-	var out []string
-	for name := range strings.SplitSeq(chain, ",") {
-		if name = strings.TrimSpace(name); name != "" && expanderBy[name] == nil {
-			out = append(out, name)
-		}
-	}
-	return out
 }

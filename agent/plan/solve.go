@@ -13,6 +13,7 @@ type place struct {
 	group int
 	room  []int64
 	used  bool
+	spare []spare // headroom that is kept free here
 }
 
 // share is what one group's coming and new machines take of one want.
@@ -150,7 +151,12 @@ func (v *solver) commit(k *packing, which []int, g int) {
 	for b, parts := range k.open {
 		for _, t := range parts {
 			pl := &v.a.places[b]
-			pl.used = true
+			i := which[t.load]
+			if v.w.want[i].spare == "" {
+				pl.used = true
+			} else {
+				pl.spare = append(pl.spare, spare{class: v.w.want[i].class, count: t.n})
+			}
 			fit.Take(pl.room, v.w.space.Class(v.w.want[which[t.load]].class), t.n)
 			take(t.load, t.n)
 			switch {
