@@ -8,6 +8,7 @@ import (
 // option is what one group could do for the pods that are left.
 type option struct {
 	group int
+	set   []int // the groups that its machines are spread over, group included
 	k     packing
 	which []int
 	fresh int // machines to buy
@@ -31,13 +32,13 @@ func (v *solver) choose() *option {
 	return best
 }
 
-// limit is how many machines of a group this answer may still fill: those that are
-// coming, and those that may be bought.
+// limit is how many machines of a group and of those that are balanced with it this
+// answer may still fill: those that are coming, and those that may be bought.
 func (v *solver) limit(g int) int {
-	if v.w.groups[g].rule != "" {
-		return v.coming[g]
+	if set := v.partners(g); len(set) > 1 {
+		return v.together(set)
 	}
-	return v.coming[g] + v.room(g)
+	return v.own(g)
 }
 
 func (v *solver) optionOf(g, limit int) *option {
@@ -51,28 +52,26 @@ func (v *solver) optionOf(g, limit int) *option {
 		}
 		return v.a.left[i]
 	}
-	empty, _ := v.w.template(gr)
-	p, which := v.problemOf(pick, empty, limit)
+	set := v.partners(g)
+	p, which := v.problemOf(pick, v.smallest(set), limit)
 	if len(p.loads) == 0 {
 		return nil
 	}
-	o := &option{group: g, k: pack(p), which: which}
-	o.fresh = max(o.k.bins-v.coming[g], 0)
+	o := &option{group: g, k: pack(p), which: which, set: set}
+	o.fresh = o.k.bins
+	for _, member := range set {
+		o.fresh -= v.coming[member]
+	}
+	o.fresh = max(o.fresh, 0)
 	o.measure(p)
 	return o
 }
 
 // room is how many machines a group may still buy in this answer.
 func (v *solver) room(g int) int {
-	before := make([]int, len(v.w.groups))
-	for i := range v.w.groups {
-		before[i] = v.w.groups[i].grow
-		v.w.groups[i].grow += v.a.grow[i]
-	}
+	v.pretend(1)
 	n, _ := v.w.allowed(&v.w.groups[g], math.MaxInt32)
-	for i := range v.w.groups {
-		v.w.groups[i].grow = before[i]
-	}
+	v.pretend(-1)
 	return n
 }
 

@@ -305,6 +305,7 @@ func (w *world) ahead() cluster.NodeName {
 // judge says for every group whether it can be grown. The first reason counts.
 func (w *world) judge() {
 	ahead := w.ahead()
+	w.judgeBalance()
 	for i := range w.groups {
 		g := &w.groups[i]
 		g.rule, g.why = w.refusal(g)

@@ -37,6 +37,7 @@ type world struct {
 	unhealthy string // why deletions are frozen; empty: they are not
 	sums      sums
 	market    market
+	sets      [][]int // by group: those that are balanced with it; nil: not asked yet
 	spares    []spare // headroom that is open now
 }
 
