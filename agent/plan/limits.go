@@ -71,6 +71,9 @@ func (w *world) total() *sums {
 		for _, b := range w.p.GPUTotal {
 			extended[b.Resource] += c.Extended[b.Resource]
 		}
+		if n := &w.nodes[i]; n.Deleting || marked(n.Node) {
+			t.leaving = t.leaving.Add(*c)
+		}
 	}
 	t.have.Extended = extended
 	return t
