@@ -328,8 +328,12 @@ func (b *build) connect() {
 	}
 }
 
-// connectOwners: the classes that the term selects are kept out by its owners.
+// connectOwners: the classes that the term selects are kept out by its owners. Where
+// it selects none, nobody counts them.
 func (b *build) connectOwners(id int32, src *counterSource) {
+	if m := src.matchers[0]; len(b.matched[m])+len(b.foreign[m]) == 0 {
+		return
+	}
 	for _, list := range [][]int32{b.matched[src.matchers[0]], b.foreign[src.matchers[0]]} {
 		for _, class := range list {
 			a := b.asksOf(int(class))
