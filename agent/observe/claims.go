@@ -147,16 +147,10 @@ func convertVolume(v *corev1.PersistentVolume) volume {
 	return out
 }
 
-// volumeTerms converts a volume's node affinity. kube-scheduler judges it by a node's
-// labels alone (volume.CheckNodeAffinity), so that matchFields hold everywhere: a term
-// that has nothing else makes the whole affinity nil.
 func volumeTerms(in []corev1.NodeSelectorTerm) []cluster.NodeTerm {
-	out := []cluster.NodeTerm{}
+	out := make([]cluster.NodeTerm, 0, len(in))
 	for _, t := range in {
-		if len(t.MatchExpressions) == 0 && len(t.MatchFields) > 0 {
-			return nil
-		}
-		out = append(out, cluster.NodeTerm{Labels: requirements(t.MatchExpressions)})
+		out = append(out, cluster.NodeTerm{Labels: requirements(t.MatchExpressions), Fields: requirements(t.MatchFields)})
 	}
 	return out
 }

@@ -206,7 +206,13 @@ func (s *storage) waiting(v *cluster.Volume, c claim, class storageClass) (exist
 		if pv.affinity == nil {
 			return existing
 		}
-		terms = append(terms, pv.affinity...)
+		for _, t := range pv.affinity {
+			// A volume's affinity is judged by a node's labels alone (CheckNodeAffinity).
+			if len(t.Labels) == 0 && len(t.Fields) > 0 {
+				return existing
+			}
+			terms = append(terms, cluster.NodeTerm{Labels: t.Labels})
+		}
 	}
 	if class.provisions() {
 		terms = append(terms, class.topologies...)

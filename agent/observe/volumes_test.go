@@ -1,8 +1,11 @@
 package observe
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -181,6 +184,10 @@ func TestExistingVolumesServeWaitingClaims(t *testing.T) {
 		"each that is free":           {nil, nil, []*corev1.PersistentVolume{local("a", "1", nil), local("b", "2", nil)}, terms(in("host", "1"), in("host", "2"))},
 		"or where one is provisioned": {aClass("local", "d", waits, "z"), nil, []*corev1.PersistentVolume{local("a", "1", nil)}, terms(in("host", "1"), in("zone", "z"))},
 		"anywhere":                    {nil, nil, []*corev1.PersistentVolume{local("a", "1", nil), aVolume("b", nil)}, nil},
+		"anywhere, where a volume asks for fields only": {nil, nil, []*corev1.PersistentVolume{local("a", "1", nil), aVolume("b", func(v *corev1.PersistentVolume) {
+			v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{"n"}}}}}}}
+		})}, nil},
 		"not one that is too small, of another mode, class or kind, bound, going, or somebody else's": {nil, nil, []*corev1.PersistentVolume{
 			local("a", "1", func(v *corev1.PersistentVolume) { v.Spec.Capacity = list("storage", "1Mi") }),
 			local("b", "2", func(v *corev1.PersistentVolume) {
@@ -289,9 +296,6 @@ func TestInTreeVolumesAreTheirDrivers(t *testing.T) {
 			volume{attachment: attachment{driver: "disk.csi.azure.com", handle: "u"}}},
 		"local": {corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{NodeAffinity: inZone("host", "n"), PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{}}}},
 			volume{affinity: terms(in("host", "n"))}},
-		"fields alone hold everywhere": {corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{"n"}}}}}}}}},
-			volume{}},
 	} {
 		before := c.volume.DeepCopy()
 		got := convertVolume(&c.volume)
@@ -305,5 +309,85 @@ func TestInTreeVolumesAreTheirDrivers(t *testing.T) {
 	p := podWith(corev1.Volume{VolumeSource: corev1.VolumeSource{Cinder: &corev1.CinderVolumeSource{VolumeID: "c"}}})
 	if got := Convert(Objects{Pods: []*corev1.Pod{p}}).Classes[0].Volumes; !reflect.DeepEqual(got, []cluster.Volume{{Driver: "cinder.csi.openstack.org", Handle: "c"}}) {
 		t.Errorf("a volume in the pod itself: %+v", got)
+	}
+}
+
+// TestTheOrderOfWatchesMeansNothing: five watches tell their objects in any order, with
+// older versions of some before; the classes are those of the last versions.
+func TestTheOrderOfWatchesMeansNothing(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 1))
+	t.Logf("seed %d", seed)
+	objects := Objects{StorageClasses: []*storagev1.StorageClass{aClass("x", "d", waits, "a"), aClass("local", noProvisioner, waits), aClass("now", "d", immediate)}}
+	for i := range 12 {
+		name := fmt.Sprint(i)
+		class := []string{"x", "local", "now"}[i%3]
+		var change func(*corev1.PersistentVolumeClaim)
+		if i%2 == 0 {
+			change = boundTo("pv" + name)
+		}
+		if i%4 != 3 {
+			objects.Claims = append(objects.Claims, aClaim(name, class, change))
+		}
+		objects.Volumes = append(objects.Volumes, aVolume("pv"+name, func(v *corev1.PersistentVolume) {
+			v.Spec.StorageClassName, v.Spec.NodeAffinity = class, inZone("host", name)
+			if i%2 == 0 {
+				v.Status.Phase = corev1.VolumeBound
+			}
+		}))
+		objects.Pods = append(objects.Pods, pod("p"+name, func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{uses(name), uses(fmt.Sprint(i / 2))}
+			p.Spec.NodeName = []string{"", "n"}[i%2]
+		}))
+	}
+	demands := func(w *world) map[cluster.PodKey]cluster.PodClass {
+		s := w.snapshot()
+		out := map[cluster.PodKey]cluster.PodClass{}
+		for p := range s.AllPods() {
+			out[p.Key] = s.Classes[p.Class]
+		}
+		return out
+	}
+	var want map[cluster.PodKey]cluster.PodClass
+	for round := range 200 {
+		w := newWorld(nil)
+		var tell []func()
+		for _, o := range objects.StorageClasses {
+			tell = append(tell, func() { w.putStorageClass(o) })
+		}
+		for _, o := range objects.Claims {
+			older := o.DeepCopy()
+			older.Spec.VolumeName, older.Annotations = "", nil
+			tell = append(tell, func() { w.putClaim(older); w.putClaim(o) })
+		}
+		for _, o := range objects.Volumes {
+			older := o.DeepCopy()
+			older.Status.Phase, older.Spec.NodeAffinity = corev1.VolumeAvailable, nil
+			tell = append(tell, func() { w.putVolume(older); w.putVolume(o) })
+		}
+		for _, o := range objects.Pods {
+			older := o.DeepCopy()
+			older.Spec.NodeName = ""
+			tell = append(tell, func() { w.putPod(older); w.putPod(o) })
+		}
+		if round > 0 {
+			r.Shuffle(len(tell), func(i, j int) { tell[i], tell[j] = tell[j], tell[i] })
+		}
+		for _, f := range tell {
+			f()
+		}
+		got := demands(w)
+		if round == 0 {
+			want = got
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("round %d:\ngot  %+v\nwant %+v", round, got, want)
+		}
+		for _, p := range objects.Pods {
+			w.dropPod(cluster.PodKey(p.Namespace+"/"+p.Name), cluster.NodeName(p.Spec.NodeName))
+		}
+		if s := &w.storage; len(s.users)+len(s.uses)+len(w.classes.at) != 0 {
+			t.Fatalf("round %d: left over %v %v", round, s.users, w.classes.at)
+		}
 	}
 }
