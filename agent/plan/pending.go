@@ -15,10 +15,19 @@ type want struct {
 	keys     []cluster.PodKey // sorted
 	expected int              // pods that do not exist yet
 	owner    cluster.UID      // the controller that makes them
+	spare    string           // the headroom that these pieces are of; empty: they are pods
 	buys     bool             // whether a machine may be bought for them; else only room that is there is looked for
 }
 
 func (k *want) count() int { return len(k.keys) + k.expected }
+
+// name is that of the first pod, or of who stands for pods that do not exist.
+func (k *want) name() string {
+	if len(k.keys) == 0 {
+		return string(k.owner)
+	}
+	return string(k.keys[0])
+}
 
 // both are the pods of one class: those that buy, and those that only keep the room
 // that they may need.
@@ -66,11 +75,12 @@ func (w *world) gather() {
 			}
 		}
 	}
+	w.wantHeadroom()
 	slices.SortFunc(w.want, func(a, b want) int {
 		return cmp.Or(
 			cmp.Compare(w.s.Classes[b.class].Priority, w.s.Classes[a.class].Priority),
 			slices.Compare(w.space.Class(b.class), w.space.Class(a.class)),
-			cmp.Compare(a.keys[0], b.keys[0]))
+			cmp.Compare(a.name(), b.name()))
 	})
 }
 
@@ -81,9 +91,10 @@ func (w *world) gatherPod(by map[int]*both, pod *cluster.Pod, buys bool) {
 		w.hold("pod", string(pod.Key), RuleExpendable, "priority %d is below the cutoff %d", class.Priority, w.p.ExpendablePodsCutoff)
 		return
 	}
-	if due := pod.Created.Add(w.p.NewPodDelay); w.p.NewPodDelay > 0 && w.now.Before(due) {
-		w.wake(due)
-		w.hold("pod", string(pod.Key), RuleNewPod, "younger than %s", w.p.NewPodDelay)
+	// A pod's own delay may only lengthen the general one, as in Cluster Autoscaler.
+	if delay := max(w.p.NewPodDelay, pod.ScaleUpDelay); delay > 0 && w.now.Before(pod.Created.Add(delay)) {
+		w.wake(pod.Created.Add(delay))
+		w.hold("pod", string(pod.Key), RuleNewPod, "younger than %s", delay)
 		buys = false
 	}
 	if pod.Unschedulable.IsZero() && len(class.NotUnderstood) > 0 {
@@ -121,7 +132,7 @@ func (w *world) holdUnknown() {
 }
 
 func (w *world) holdPods(k *want, count int, rule, why string) {
-	w.plan.Held = append(w.plan.Held, Held{Kind: "pod", Name: string(k.keys[0]), Count: count, Rule: rule, Why: why})
+	w.plan.Held = append(w.plan.Held, Held{Kind: "pod", Name: k.name(), Count: count, Rule: rule, Why: why})
 }
 
 func pods(n int) string {

@@ -95,9 +95,14 @@ func (w *world) answer(keep, withMarked bool) *answer {
 // settle takes the room that pending pods count on, and remembers promises.
 func (w *world) settle(a *answer) {
 	for _, p := range a.places {
-		if p.node >= 0 && p.used {
-			w.nodes[p.node].room = p.room
-			w.nodes[p.node].counts = true
+		if p.node < 0 || !p.used && p.spare == nil {
+			continue
+		}
+		n := &w.nodes[p.node]
+		n.room = p.room
+		n.counts = n.counts || p.used || n.state == stateMarked
+		for _, s := range p.spare {
+			n.keepSpare(s.class, s.count)
 		}
 	}
 	for i := range w.want {
@@ -136,7 +141,9 @@ func (w *world) promise(i int, shares map[int]share) {
 		if missing := s.coming + s.new - len(names[g]); missing > 0 {
 			set(&w.out.PromisedMissing, unmade(gr.ID, k.owner), missing)
 		}
-		if s.new > 0 {
+		if s.new > 0 && k.spare != "" {
+			gr.spare += s.new
+		} else if s.new > 0 {
 			helped := names[g][min(s.coming, len(names[g])):]
 			gr.pods = append(gr.pods, helped...)
 			gr.expected += s.new - len(helped)
@@ -162,9 +169,14 @@ func (w *world) buy(a *answer) {
 		if g.target < g.Min {
 			why = append(why, fmt.Sprintf("the target is below the minimum of %d", g.Min))
 		}
-		if a != nil && a.grow[i] > 0 {
+		if g.spare > 0 {
+			why = append(why, spareWords(g.spare))
+			act.Rule = RuleHeadroom
+		}
+		if a != nil && a.grow[i] > 0 && len(g.pods)+g.expected > 0 {
+			act.Rule = RuleGrow
 			why = append(why, fmt.Sprintf("no room for %s of %d classes", pods(len(g.pods)+g.expected), g.classes))
-		} else {
+		} else if g.spare == 0 {
 			act.Rule = RuleMin
 		}
 		act.Why = strings.Join(why, "; ")
@@ -177,6 +189,10 @@ func (w *world) explain(a *answer) {
 	for i := range w.want {
 		k := &w.want[i]
 		if !k.buys {
+			continue
+		}
+		if k.spare != "" {
+			w.explainHeadroom(k, i, a)
 			continue
 		}
 		coming := 0

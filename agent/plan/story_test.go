@@ -176,7 +176,9 @@ func (w *teller) line(line string) {
 	case "accept":
 		w.accept()
 	default:
-		w.t.Fatalf("story: %q", line)
+		if !w.wish(f, kv) {
+			w.t.Fatalf("story: %q", line)
+		}
 	}
 }
 
@@ -254,6 +256,8 @@ func (w *teller) group(g *cluster.NodeGroup, kv map[string]string) {
 			g.Stale = v
 		case "paused":
 			g.Paused = v
+		default:
+			w.groupWish(g, k, v)
 		}
 	}
 }
@@ -342,6 +346,7 @@ func (w *teller) pods(name string, n int, kv map[string]string) {
 			}
 			p.Owner = &cluster.Owner{Kind: o, Name: name, UID: cluster.UID(name)}
 		}
+		p.ScaleUpDelay = dur(kv["delay"])
 		if kv["pdb"] != "" {
 			p.Budgets = strings.Split(kv["pdb"], ",")
 		}
@@ -381,7 +386,9 @@ func (w *teller) policy(kv map[string]string) {
 		case "NewPodDelay":
 			w.p.NewPodDelay = dur(v)
 		default:
-			w.t.Fatalf("story: policy %s", k)
+			if !w.setPolicy(k, v) {
+				w.t.Fatalf("story: policy %s", k)
+			}
 		}
 	}
 }
