@@ -141,31 +141,17 @@ func (e *explainer) drainOf(i int, f *NodeFacts) {
 	w := e.down
 	n := &w.nodes[i]
 	c := w.cargoOf(n)
-	f.Leaving, f.Stays = c.leaving, len(w.podsOn(n))-len(c.movable)-c.leaving
-	for _, pod := range w.podsOn(n) {
-		f.Blockers = append(f.Blockers, w.blockersOf(pod)...)
+	f.Leaving, f.Stays = c.leaving, len(n.Pods)-len(c.movable)-c.leaving
+	for k := range n.Pods {
+		f.Blockers = append(f.Blockers, w.blockersOf(&n.Pods[k])...)
 	}
 	slices.SortStableFunc(f.Blockers, func(a, b Blocker) int { return strings.Compare(string(a.Pod), string(b.Pod)) })
-	for _, k := range c.movable {
-		pod := w.podAt(n, k)
-		if w.expendable(pod) {
-			continue
+	for _, pod := range c.movable {
+		if !w.expendable(pod) {
+			f.Destinations = append(f.Destinations, w.destination(i, pod))
 		}
-		f.Destinations = append(f.Destinations, w.destination(i, pod))
 	}
 }
-
-// podsOn are the pods of a node.
-func (w *world) podsOn(n *node) []*cluster.Pod {
-	out := make([]*cluster.Pod, len(n.pods))
-	for k, p := range n.pods {
-		out[k] = &w.s.Pods[p]
-	}
-	return out
-}
-
-// podAt is the pod that cargo.movable means by k.
-func (w *world) podAt(_ *node, k int32) *cluster.Pod { return &w.s.Pods[k] }
 
 // destination looks for room for one pod alone, as World.place does for all together.
 func (w *world) destination(from int, pod *cluster.Pod) Destination {

@@ -73,7 +73,7 @@ func (e *explainer) find() (*cluster.Pod, []string) {
 	name, full := e.q.Name, strings.Contains(e.q.Name, "/")
 	var same []*cluster.Pod
 	var near []string
-	eachPod(e.end.s, func(pod *cluster.Pod) {
+	for pod := range e.end.s.AllPods() {
 		_, short, _ := strings.Cut(string(pod.Key), "/")
 		switch {
 		case string(pod.Key) == name || !full && short == name:
@@ -81,7 +81,7 @@ func (e *explainer) find() (*cluster.Pod, []string) {
 		case strings.Contains(string(pod.Key), name):
 			near = append(near, string(pod.Key))
 		}
-	})
+	}
 	for _, pod := range same {
 		if len(same) == 1 || string(pod.Key) == "default/"+name || string(pod.Key) == name {
 			return pod, nil
@@ -91,13 +91,6 @@ func (e *explainer) find() (*cluster.Pod, []string) {
 		near = append(near, string(pod.Key))
 	}
 	return nil, near
-}
-
-// eachPod visits every pod of a Snapshot.
-func eachPod(s *cluster.Snapshot, do func(*cluster.Pod)) {
-	for i := range s.Pods {
-		do(&s.Pods[i])
-	}
 }
 
 // settled says what a pod is that no machine would be bought for, whatever its size.
@@ -132,11 +125,11 @@ func (e *explainer) runs(pod *cluster.Pod, f *PodFacts) {
 
 // waits explains a pod that wants room.
 func (e *explainer) waits(pod *cluster.Pod, f *PodFacts) {
-	eachPod(e.end.s, func(other *cluster.Pod) {
-		if other.Class == pod.Class && wanting(other) {
+	for i := range e.end.s.Pods {
+		if other := &e.end.s.Pods[i]; other.Class == pod.Class && wanting(other) {
 			f.Alike++
 		}
-	})
+	}
 	nodes, groups := e.nodesFor(pod.Class), sum("node groups can help", e.end.refusals(pod.Class, e.grown()))
 	f.Nodes, f.Groups = &nodes, &groups
 	e.out.Verdicts = append(e.out.Verdicts, e.ownVerdicts(pod, f)...)
@@ -221,15 +214,14 @@ func (e *explainer) podSummary(pod *cluster.Pod, f *PodFacts) string {
 	return "nothing is known about it: look again in a moment"
 }
 
-// classOf is the class of a pod by its key, -1 when there is none.
+// classOf is the class of a pending pod by its key, -1 when there is none.
 func (e *explainer) classOf(key string) int {
-	class := -1
-	eachPod(e.end.s, func(pod *cluster.Pod) {
-		if string(pod.Key) == key {
-			class = pod.Class
+	for i := range e.end.s.Pods {
+		if pod := &e.end.s.Pods[i]; string(pod.Key) == key {
+			return pod.Class
 		}
-	})
-	return class
+	}
+	return -1
 }
 
 // grown is how much each group grows in this round.
