@@ -202,7 +202,7 @@ func (w *world) stateOf(n *node) nodeState {
 		return stateOut
 	}
 	if marked(n.Node) {
-		if ours(n.Node) {
+		if ours(n.Node) && n.group >= 0 { // without an instance there is nothing to take back
 			return stateMarked
 		}
 		return stateOut
