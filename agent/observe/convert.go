@@ -223,22 +223,21 @@ func notUnderstood(spec *corev1.PodSpec, schedulers []string) []string {
 	return out
 }
 
-// heldVolume names the kind of a volume that may bind a pod to certain nodes; empty
-// for those that any node can provide.
+// heldVolume names the kinds of volumes that VolumeRestrictions keeps apart by what they
+// name on the wire, which fit does not judge; empty for the rest, which kube-scheduler
+// judges by claims and attach limits or not at all.
 func heldVolume(v *corev1.Volume) string {
-	s := v.VolumeSource
-	switch {
-	case s.PersistentVolumeClaim != nil:
-		return "persistentVolumeClaim volume"
-	case s.Ephemeral != nil:
-		return "ephemeral volume"
-	case s.ConfigMap != nil, s.Secret != nil, s.EmptyDir != nil, s.HostPath != nil, s.Projected != nil,
-		s.DownwardAPI != nil, s.CSI != nil, s.NFS != nil, s.Image != nil, s.GitRepo != nil:
-		return ""
-	case s == (corev1.VolumeSource{}): // API default: emptyDir
-		return ""
+	switch s := &v.VolumeSource; {
+	case s.AWSElasticBlockStore != nil:
+		return "awsElasticBlockStore volume"
+	case s.GCEPersistentDisk != nil:
+		return "gcePersistentDisk volume"
+	case s.ISCSI != nil:
+		return "iscsi volume"
+	case s.RBD != nil:
+		return "rbd volume"
 	}
-	return "volume of a kind that is attached to nodes"
+	return ""
 }
 
 // daemonSetPod is the pod that a DaemonSet's controller would make for a node that
