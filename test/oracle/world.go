@@ -46,13 +46,18 @@ func encodeAll[T marshaler](to *[][]byte, objects []T, err *error) {
 }
 
 // wire encodes a world. Pods that have ended are left out, because kube-scheduler's
-// informer asks the API server to leave them out.
+// informer asks the API server to leave them out, and pods of nodes that are gone,
+// because its snapshot has none.
 func (w *World) wire() (*wireWorld, error) {
 	var out wireWorld
 	var err error
+	nodes := map[string]bool{}
+	for _, n := range w.Nodes {
+		nodes[n.Name] = true
+	}
 	var live []*corev1.Pod
 	for _, p := range w.Pods {
-		if !ended(p) {
+		if !ended(p) && nodes[p.Spec.NodeName] {
 			live = append(live, p)
 		}
 	}

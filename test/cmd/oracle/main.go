@@ -53,9 +53,11 @@ func run(ctx context.Context) (bool, error) {
 		fmt.Printf("%d judgements in %s, %.0f/s; worlds with disagreements: %d\n", c.Judgements, took.Round(time.Second/10), float64(c.Judgements)/took.Seconds(), len(found))
 	}
 	for _, f := range found {
-		for _, d := range f.Diffs {
-			fmt.Printf("seed %d: pod %s on node %s: %s\n", f.Seed, f.World.Waiting[d.Pod].Name, f.World.Nodes[d.Node].Name, d)
+		text, failed := oracle.Minimal(ctx, program, f)
+		if failed != nil {
+			return false, failed
 		}
+		fmt.Printf("\n%s", text)
 	}
 	return len(found) == 0, err
 }
