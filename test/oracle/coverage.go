@@ -60,7 +60,9 @@ func (c *Coverage) Add(w *World, real *Ruling, ours [][]Answer, filters []string
 				c.Other[r.Filter+" -> "+plugins[o.Rule]]++
 			}
 			if !r.Fits {
-				c.filter(r.Filter).Rejects[r.Reason]++
+				for reason := range strings.SplitSeq(r.Reason, "; ") { // a pod may lack several things
+					c.filter(r.Filter).Rejects[reason]++
+				}
 			}
 			if r.Early {
 				continue

@@ -29,7 +29,7 @@ var (
 	topologies  = []string{zone, zone, hostname, hostname, rack, region}
 	taintKeys   = []string{"team", "gpu", "spot"}
 	effects     = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule}
-	coreNumbers = []string{"2", "4", "8", "16", "-3", "007", "many"}
+	coreNumbers = []string{"2", "4", "8", "16", "007", "many"}
 )
 
 // generator makes one world. Odds are chosen per world, so that some worlds are dense
@@ -52,10 +52,10 @@ var features = []string{
 func Generate(seed uint64) *World {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x0bac1e)), w: &World{}, odds: map[string]float64{}}
 	for _, f := range features {
-		g.odds[f] = []float64{0, 0.05, 0.15, 0.15, 0.3, 0.6}[g.IntN(6)]
+		g.odds[f] = []float64{0, 0, 0.03, 0.06, 0.12, 0.25, 0.5}[g.IntN(7)]
 	}
 	for _, rare := range []string{"big", "fields", "nodeName", "nominated", "ephemeral", "cordon", "resize"} {
-		g.odds[rare] /= 4
+		g.odds[rare] /= 5
 	}
 	g.namespaces()
 	for i := range 3 + g.IntN(10) {
@@ -148,14 +148,14 @@ func (g *generator) node(i int) *corev1.Node {
 		}
 	}
 	n.Status.Allocatable = corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse(pick(g, []string{"1", "2", "4", "3920m"})),
-		corev1.ResourceMemory: resource.MustParse(pick(g, []string{"2Gi", "4Gi", "8Gi", "3500000k"})),
-		corev1.ResourcePods:   resource.MustParse(pick(g, []string{"110", "110", "110", "3", "1"})),
+		corev1.ResourceCPU:    resource.MustParse(pick(g, []string{"1", "4", "8", "3920m"})),
+		corev1.ResourceMemory: resource.MustParse(pick(g, []string{"2Gi", "8Gi", "16Gi", "7500000k"})),
+		corev1.ResourcePods:   resource.MustParse(pick(g, []string{"110", "110", "110", "110", "4", "1"})),
 	}
-	if !g.one(4) {
+	if !g.one(8) {
 		n.Status.Allocatable[corev1.ResourceEphemeralStorage] = resource.MustParse(pick(g, []string{"10Gi", "50Gi"}))
 	}
-	if g.one(2) {
+	if !g.one(3) {
 		n.Status.Allocatable[gpu] = resource.MustParse(pick(g, []string{"0", "1", "4"}))
 	}
 	if g.one(4) {
@@ -230,7 +230,7 @@ func (g *generator) requests(share int) corev1.ResourceList {
 	if !g.one(4) {
 		r[corev1.ResourceMemory] = resource.MustParse(pick(g, amounts)[1])
 	}
-	if g.one(6) {
+	if g.one(12) {
 		r[corev1.ResourceEphemeralStorage] = resource.MustParse(pick(g, []string{"1Gi", "6Gi", "20Gi"}))
 	}
 	if g.likely("big") {

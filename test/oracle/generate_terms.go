@@ -83,7 +83,7 @@ func (g *generator) nodeRequirement() corev1.NodeSelectorRequirement {
 		r.Operator = corev1.NodeSelectorOpDoesNotExist
 	default:
 		r.Key, r.Operator = cores, pick(g, []corev1.NodeSelectorOperator{corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt})
-		r.Values = []string{pick(g, []string{"3", "4", "8", "-5", "010", "+4", "1e1"})}
+		r.Values = []string{pick(g, []string{"3", "3", "4", "4", "8", "-5", "010", "+4", "1e1"})}
 	}
 	return r
 }

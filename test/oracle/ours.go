@@ -113,8 +113,8 @@ func seat(w *World) (*bench, error) {
 	s := &b.snapshot
 	b.space, b.state = fit.NewSpace(s.Classes), fit.NewState(s.Classes, s.Namespaces)
 	byName := map[cluster.NodeName]*cluster.Node{}
-	for i := range s.Nodes {
-		byName[s.Nodes[i].Name] = &s.Nodes[i]
+	for _, n := range s.Nodes {
+		byName[n.Name] = n
 	}
 	b.shapes = make([]fit.Shape, len(w.Nodes))
 	for i, o := range w.Nodes {
@@ -134,8 +134,7 @@ func seat(w *World) (*bench, error) {
 		waiting[keyOf(p)] = true
 	}
 	var bound []*cluster.Pod
-	for i := range s.Pods {
-		p := &s.Pods[i]
+	for p := range s.AllPods() {
 		b.classOf[p.Key] = p.Class
 		if _, here := b.nodeOf[p.Node]; here && !waiting[p.Key] && !p.Finished {
 			bound = append(bound, p)
@@ -149,7 +148,7 @@ func seat(w *World) (*bench, error) {
 // put elsewhere first and taken away again, so that what is judged is not only a State
 // that was built once.
 func (b *bench) settle(bound []*cluster.Pod) {
-	r := rand.New(rand.NewPCG(uint64(len(bound)), uint64(len(b.snapshot.Pods))))
+	r := rand.New(rand.NewPCG(uint64(len(bound)), uint64(b.snapshot.PodCount())))
 	put := func(p *cluster.Pod, node, n int) {
 		if p.Deleting.IsZero() {
 			b.state.Put(p.Class, node, n)

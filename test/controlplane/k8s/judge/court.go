@@ -262,8 +262,11 @@ func (c *court) word(s *fwk.Status) uint32 {
 	return c.say(strings.Join(s.Reasons(), "; "))
 }
 
-// say numbers a reason; names in quotes are left out, so that reasons can be counted.
+// say numbers a reason; names are left out, so that reasons can be counted.
 func (c *court) say(reason string) uint32 {
+	if strings.HasPrefix(reason, "PVC ") && strings.HasSuffix(reason, "(pod is not owner)") {
+		reason = "PVC was not created for pod (pod is not owner)"
+	}
 	parts := strings.Split(reason, `"`)
 	for i := 1; i < len(parts); i += 2 {
 		parts[i] = "..."
