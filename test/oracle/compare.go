@@ -24,13 +24,14 @@ func (d Difference) String() string {
 }
 
 // Compare lists the differences of a world. What fit holds by name is no difference:
-// it is not judged.
+// it is not judged; where a filter of kube-scheduler fails with an error, there is no
+// verdict to compare.
 func Compare(w *World, real *Ruling, ours [][]Answer) []Difference {
 	var out []Difference
 	for p := range w.Waiting {
 		for n := range w.Nodes {
 			r, o := real.Cells[p][n], ours[p][n]
-			if !o.Held && r.Fits != o.Fits {
+			if !o.Held && !r.Failed() && r.Fits != o.Fits {
 				out = append(out, Difference{Pod: p, Node: n, Real: r, Ours: o})
 			}
 		}

@@ -71,6 +71,13 @@ func Generate(seed uint64) *World {
 	if g.likely("nominated") {
 		for i := range 1 + g.IntN(3) {
 			p := g.pod(fmt.Sprintf("n%d", i), false)
+			// Filters that PreFilter skipped never hear of nominated pods: whether the
+			// anti-affinity or a claim of one counts depends on what else is in the world.
+			// fit counts them always.
+			p.Spec.Volumes = nil
+			if p.Spec.Affinity != nil {
+				p.Spec.Affinity.PodAntiAffinity = nil
+			}
 			p.Status.NominatedNodeName = g.w.Nodes[g.IntN(len(g.w.Nodes))].Name
 			g.w.Nominated = append(g.w.Nominated, p)
 		}
@@ -148,8 +155,8 @@ func (g *generator) node(i int) *corev1.Node {
 		}
 	}
 	n.Status.Allocatable = corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse(pick(g, []string{"1", "4", "8", "3920m"})),
-		corev1.ResourceMemory: resource.MustParse(pick(g, []string{"2Gi", "8Gi", "16Gi", "7500000k"})),
+		corev1.ResourceCPU:    resource.MustParse(pick(g, []string{"1", "4", "8", "8", "3920m"})),
+		corev1.ResourceMemory: resource.MustParse(pick(g, []string{"2Gi", "8Gi", "16Gi", "16Gi", "7500000k"})),
 		corev1.ResourcePods:   resource.MustParse(pick(g, []string{"110", "110", "110", "110", "4", "1"})),
 	}
 	if !g.one(8) {

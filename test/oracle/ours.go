@@ -43,6 +43,7 @@ type bench struct {
 	rooms    [][]int64
 	classOf  map[cluster.PodKey]int
 	nodeOf   map[cluster.NodeName]int
+	promised map[int][]*cluster.Pod // nominated pods by node
 }
 
 // Answers judges every waiting pod of a world on every node, as agent/plan does: the
@@ -66,12 +67,35 @@ func Answers(w *World) ([][]Answer, error) {
 		}
 		out[i] = make([]Answer, len(w.Nodes))
 		for n := range w.Nodes {
-			if out[i][n], err = b.judge(class, index, n); err != nil {
+			if out[i][n], err = b.judgeTwice(class, index, n); err != nil {
 				return nil, fmt.Errorf("pod %s on node %s: %w", keyOf(p), w.Nodes[n].Name, err)
 			}
 		}
 	}
 	return out, nil
+}
+
+// judgeTwice follows RunFilterPluginsWithNominatedPods: pods of no less priority that
+// are promised to the node count as if they were there, and once more as if they were
+// not.
+func (b *bench) judgeTwice(class *cluster.PodClass, index, n int) (Answer, error) {
+	count := func(by int) (some bool) {
+		for _, p := range b.promised[n] {
+			if b.snapshot.Classes[p.Class].Priority >= class.Priority {
+				b.state.Put(p.Class, n, by)
+				fit.Take(b.rooms[n], b.space.Class(p.Class), by)
+				some = true
+			}
+		}
+		return some
+	}
+	some := count(1)
+	answer, err := b.judge(class, index, n)
+	count(-1)
+	if !some || !answer.Fits || err != nil {
+		return answer, err
+	}
+	return b.judge(class, index, n)
 }
 
 func (b *bench) judge(class *cluster.PodClass, index, n int) (Answer, error) {
@@ -109,7 +133,7 @@ func (w *World) objects() observe.Objects {
 
 // seat converts a world and puts its bound pods where they are.
 func seat(w *World) (*bench, error) {
-	b := &bench{snapshot: observe.Convert(w.objects()), classOf: map[cluster.PodKey]int{}, nodeOf: map[cluster.NodeName]int{}}
+	b := &bench{snapshot: observe.Convert(w.objects()), classOf: map[cluster.PodKey]int{}, nodeOf: map[cluster.NodeName]int{}, promised: map[int][]*cluster.Pod{}}
 	s := &b.snapshot
 	b.space, b.state = fit.NewSpace(s.Classes), fit.NewState(s.Classes, s.Namespaces)
 	byName := map[cluster.NodeName]*cluster.Node{}
@@ -136,6 +160,9 @@ func seat(w *World) (*bench, error) {
 	var bound []*cluster.Pod
 	for p := range s.AllPods() {
 		b.classOf[p.Key] = p.Class
+		if n, ok := b.nodeOf[p.Nominated]; ok && p.Node == "" && !waiting[p.Key] {
+			b.promised[n] = append(b.promised[n], p)
+		}
 		if _, here := b.nodeOf[p.Node]; here && !waiting[p.Key] && !p.Finished {
 			bound = append(bound, p)
 		}

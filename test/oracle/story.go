@@ -68,7 +68,7 @@ func prune(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, child := range v {
-			if prune(child) {
+			if prune(child) || key == "nodeInfo" || key == "daemonEndpoints" {
 				delete(v, key)
 			}
 		}
