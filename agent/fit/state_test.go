@@ -151,7 +151,7 @@ func TestState(t *testing.T) {
 		{"every namespace", avoids(labelled(&cluster.Selector{})), []there{{unknown, a1, 1, false}}, map[int]string{a1: wordsAntiAffinity}},
 		{"namespaces by label", avoids(labelled(in("team", "x"))), []there{{other, a1, 1, false}}, map[int]string{a1: wordsAntiAffinity, b1: ""}},
 		{"namespaces by another label", avoids(labelled(in("team", "y"))), []there{{other, a1, 1, false}}, map[int]string{a1: ""}},
-		{"a namespace that is not known has no say", avoids(labelled(&cluster.Selector{Requirements: []cluster.Requirement{req("team", "DoesNotExist")}})), []there{{unknown, a1, 1, false}}, map[int]string{a1: ""}},
+		{"a namespace that is not known counts as one without labels, as kube-scheduler holds it", avoids(labelled(&cluster.Selector{Requirements: []cluster.Requirement{req("team", "DoesNotExist")}})), []there{{unknown, a1, 1, false}}, map[int]string{a1: wordsAntiAffinity}},
 		{"a nil selector selects nobody", avoids(near(zoneKey, nil)), []there{{db, a1, 1, false}}, map[int]string{a1: ""}},
 
 		{"spread, missing label", evenly(skew(zoneKey, 1, 0)), nil, map[int]string{a1: "", bare: wordsSpreadLabel}},

@@ -85,10 +85,29 @@ func Explain(s cluster.Snapshot, m Memory, p Policy, q Query) Explanation {
 		e.node()
 	case "group":
 		e.group()
+	case "headroom":
+		e.headroom(p.Headroom)
 	default:
-		e.out.Summary = fmt.Sprintf("there is no kind %q: ask for a pod, a node or a group", q.Kind)
+		e.out.Summary = fmt.Sprintf("there is no kind %q: ask for a pod, a node, a group or a headroom", q.Kind)
 	}
 	return e.out
+}
+
+// headroom says what of a headroom cannot be kept free.
+func (e *explainer) headroom(all []cluster.Headroom) {
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	if e.out.Found = slices.Contains(names, e.q.Name); !e.out.Found {
+		e.missing("headroom", names)
+		return
+	}
+	e.out.Verdicts = append(e.out.Verdicts, e.heldOf("headroom", e.q.Name)...)
+	e.out.Summary = "it is kept free, or a machine for it is coming"
+	if len(e.out.Verdicts) > 0 {
+		e.out.Summary = e.out.Verdicts[0].Why
+	}
 }
 
 // runUntil runs a round up to a step, exclusive.

@@ -18,7 +18,7 @@ func noContradiction(t *testing.T, s cluster.Snapshot, m Memory, p Policy, got P
 	for _, h := range got.Held {
 		x, where := Explanation{}, ""
 		switch h.Kind {
-		case "pod", "node", "group":
+		case "pod", "node", "group", "headroom":
 			x = Explain(s, m, p, Query{h.Kind, h.Name})
 			where = h.Kind + " " + h.Name
 		case "cluster":
