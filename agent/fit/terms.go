@@ -14,7 +14,7 @@ const (
 	Apart
 	// Kept: anti-affinity of others, which selects the class. The count must be zero.
 	Kept
-	// Even: topology spread. The count, one more where Self, must not exceed Least by
+	// Even: topology spread. The count, one more where Chosen, must not exceed Least by
 	// more than MaxSkew.
 	Even
 )
@@ -29,7 +29,10 @@ type Term struct {
 	Key  string
 	// Self: a pod of the class, once placed, is counted itself. (Of Company: the class
 	// matches all of its own terms. Of Even: only on nodes for which Counts holds.)
-	Self                bool
+	Self bool
+	// Chosen, of Even: the selector selects the class. It is Self but for an empty
+	// selector, which selects every pod and counts none.
+	Chosen              bool
 	MaxSkew, MinDomains int // of Even
 	counter             int32
 }
@@ -44,7 +47,7 @@ func (s *State) Terms(class int) []Term {
 	}
 	var list []Term
 	for _, ask := range a.spread {
-		list = append(list, Term{Kind: Even, Self: ask.counts, MaxSkew: int(ask.maxSkew), MinDomains: int(ask.minDomains), counter: ask.counter})
+		list = append(list, Term{Kind: Even, Self: ask.counts, Chosen: ask.self > 0, MaxSkew: int(ask.maxSkew), MinDomains: int(ask.minDomains), counter: ask.counter})
 	}
 	for _, id := range a.affinity {
 		list = append(list, Term{Kind: Company, Self: a.selfAll, counter: id})

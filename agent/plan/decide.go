@@ -24,11 +24,18 @@ var steps = []struct {
 	{"grow groups to their minimum", (*world).enforceMin},
 	{"collect the pods that want room", (*world).gather},
 	{"hold the pods that cannot be judged", (*world).holdUnknown},
-	{"find room for them, and buy what is missing", (*world).scaleUp},
+	{stepScaleUp, (*world).scaleUp},
 	{"go on with the nodes that carry a mark", (*world).resume},
-	{"mark nodes that nothing needs", (*world).scaleDown},
-	{"put reasons in order", (*world).finish},
+	{stepScaleDown, (*world).scaleDown},
+	{stepFinish, (*world).finish},
 }
+
+// The steps that Explain stops before.
+const (
+	stepScaleUp   = "find room for them, and buy what is missing"
+	stepScaleDown = "mark nodes that nothing needs"
+	stepFinish    = "put reasons in order"
+)
 
 // Decide is one round: what to do about a Snapshot, and what to remember. It changes
 // none of its arguments, and equal arguments give equal results, whatever the order

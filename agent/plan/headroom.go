@@ -153,7 +153,7 @@ func (w *world) spareName(class int) string {
 // have it on a coming machine, is not worth a word.
 func (w *world) explainHeadroom(k *want, i int, a *answer) {
 	if n := a.left[i]; n > 0 {
-		w.hold("headroom", k.spare, RuleHeadroom, "%d of %d pieces have no room: %s", n, k.count(), w.whyNoGroup(k, a))
+		w.hold("headroom", k.spare, RuleHeadroom, "%d of %d pieces have no room: %s", n, k.count(), everyGroup(w.refusals(k.class, a.grow)))
 	}
 }
 

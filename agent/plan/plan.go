@@ -122,11 +122,20 @@ func (a Terminate) String() string {
 // Held says what was not done and why, by rule ID. Count pods share one Held when
 // they share a class and a reason.
 type Held struct {
-	Kind  string // "pod", "node", "group", "instance", "cluster"
-	Name  string // of the first by name, where Count > 1
-	Count int
-	Rule  string
-	Why   string
+	Kind  string `json:"kind"` // "pod", "node", "group", "instance", "cluster"
+	Name  string `json:"name"` // of the first by name, where Count > 1
+	Count int    `json:"count,omitempty"`
+	Rule  string `json:"rule"`
+	Why   string `json:"why"`
+	// Groups is Why by node group, for a pod that no group can help (U5).
+	Groups []Refusal `json:"groups,omitempty"`
+}
+
+// Refusal is why one node group, or one node, does not take a pod.
+type Refusal struct {
+	Name string `json:"name"`
+	Rule string `json:"rule,omitempty"` // empty: it could
+	Why  string `json:"why"`
 }
 
 // String renders the reason as one line of the journal.

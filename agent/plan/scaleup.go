@@ -210,39 +210,58 @@ func (w *world) explain(a *answer) {
 			w.holdPods(k, coming, RuleRoomComing, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
 		}
 		if a.left[i] > 0 {
-			w.holdPods(k, a.left[i], RuleNoGroup, w.whyNoGroup(k, a))
+			refusals := w.refusals(k.class, a.grow)
+			w.plan.Held = append(w.plan.Held, Held{Kind: "pod", Name: string(k.keys[0]), Count: a.left[i], Rule: RuleNoGroup, Why: everyGroup(refusals), Groups: refusals})
 		}
 	}
 }
 
-// whyNoGroup says for every group why it does not help a class.
-func (w *world) whyNoGroup(k *want, a *answer) string {
-	if len(w.groups) == 0 {
+// everyGroup says of every group by name why it does not help.
+func everyGroup(refusals []Refusal) string {
+	if len(refusals) == 0 {
 		return "there is no node group"
 	}
-	var said []string
-	for i := range w.groups {
-		g := &w.groups[i]
-		said = append(said, fmt.Sprintf("group %s: %s", g.ID, w.whyNot(g, k.class, a.grow[i])))
+	said := make([]string, len(refusals))
+	for i, r := range refusals {
+		said[i] = "group " + r.Name + ": " + r.Why
 	}
 	return strings.Join(said, "; ")
 }
 
-func (w *world) whyNot(g *group, class, grown int) string {
+// refusals says for every group why it does not help a class; grown is how much each
+// grows in this round.
+func (w *world) refusals(class int, grown []int) []Refusal {
+	out := make([]Refusal, len(w.groups))
+	for i := range w.groups {
+		g := &w.groups[i]
+		rule, why := w.whyNot(g, class)
+		if rule == "" {
+			why = fmt.Sprintf("grows by %d in this round, and the rest waits for the next", grown[i])
+		}
+		out[i] = Refusal{Name: string(g.ID), Rule: rule, Why: why}
+	}
+	return out
+}
+
+// whyNot says why a group cannot be grown for a class; an empty rule means that it can.
+func (w *world) whyNot(g *group, class int) (rule, why string) {
 	if g.Template.Unknown == "" {
 		empty, shape := w.template(g)
-		if _, words := fit.Refused(&w.s.Classes[class], shape); words != "" {
-			return words
+		if rule, words := fit.Refused(&w.s.Classes[class], shape); words != "" {
+			return rule, words
 		}
-		if _, words := w.space.Short(empty, w.space.Class(class)); words != "" {
-			return words
+		if rule, words := w.space.Short(empty, w.space.Class(class)); words != "" {
+			return rule, words
 		}
 	}
 	if g.rule != "" {
-		return g.why
+		return g.rule, g.why
 	}
 	if n, why := w.allowed(g, 1); n == 0 {
-		return why
+		if g.size+g.grow >= g.Max {
+			return RuleMax, why
+		}
+		return RuleTotals, why
 	}
-	return fmt.Sprintf("grows by %d in this round, and the rest waits for the next", grown)
+	return "", ""
 }

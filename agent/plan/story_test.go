@@ -65,6 +65,7 @@ func play(t *testing.T, file string) {
 				w.line(strings.TrimSpace(line))
 			}
 			plan, m := check(t, w.s, w.m, w.p, uint64(i))
+			noContradiction(t, w.s, w.m, w.p, plan)
 			w.m, w.last, got = m, plan, plan.String()
 			w.s.Outcomes = nil
 			if !plan.Wake.IsZero() {

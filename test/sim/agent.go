@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -125,13 +126,21 @@ func (a *agent) arm(w *world) {
 // snapshot is what the agent sees.
 func (a *agent) snapshot(w *world) cluster.Snapshot {
 	s := cluster.Snapshot{Now: w.clock.now, Groups: slices.Clone(a.groups), Classes: w.classes, DaemonSets: w.daemons, Outcomes: a.outcomes}
-	s.Nodes = make([]cluster.Node, 0, len(w.nodes))
+	byName := make(map[cluster.NodeName]*cluster.Node, len(w.nodes))
 	for _, n := range w.nodes {
-		s.Nodes = append(s.Nodes, n.Node)
+		shown := n.Node
+		byName[n.Name] = &shown
+		s.Nodes = append(s.Nodes, &shown)
 	}
-	s.Pods = make([]cluster.Pod, 0, len(w.pods))
 	for _, p := range w.pods {
-		s.Pods = append(s.Pods, p.Pod)
+		if n := byName[p.Node]; n != nil {
+			n.Pods = append(n.Pods, p.Pod)
+		} else {
+			s.Pods = append(s.Pods, p.Pod)
+		}
+	}
+	for _, n := range s.Nodes {
+		slices.SortFunc(n.Pods, func(a, b cluster.Pod) int { return strings.Compare(string(a.Key), string(b.Key)) })
 	}
 	for _, v := range w.services {
 		if v.budget {
