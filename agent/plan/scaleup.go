@@ -89,7 +89,7 @@ func (w *world) answer(keep, withMarked bool) *answer {
 		return nil
 	}
 	v.solve()
-	return &v.a
+	return w.mixed(&v.a, keep, withMarked)
 }
 
 // settle takes the room that pending pods count on, and remembers promises.
