@@ -23,12 +23,13 @@ const (
 	blendStep    = 40
 	blendTries   = 3      // columns that are tried one after the other
 	blendSmall   = 40     // classes up to which every level looks for a whole answer
-	blendSteps   = 1_500  // of one search for a column
-	blendExact   = 20_000 // the same where there are few classes
+	blendSteps   = 500    // of one search for a column
+	blendExact   = 2_000  // the same where there are few classes
 	blendPool    = 400    // columns that are remembered from one programme to the next
 	blendEnough  = 1.02   // a column worth this much more than its machine is taken at once
 	blendClose   = 1.0005 // an answer this close to the bound is the answer
 	blendEps     = 1e-9
+	blendWeights = 8     // weights of cpu and memory that one search tries
 	blendEntered = 3_000 // columns entered in one programme
 )
 
@@ -67,13 +68,13 @@ func (b *blender) run() []filled {
 	for _, n := range b.count {
 		pods += n
 	}
-	b.work = min(blendWork, blendPods*pods)
+	work := min(blendWork, blendPods*pods)
 	b.cost = math.Inf(1)
+	b.work = work / 2
 	b.dive(slices.Clone(b.count), make([]int, len(b.kinds)), nil, 0, true)
-	for i := range b.best {
-		b.shrink(&b.best[i])
-	}
-	return b.best
+	b.work += work - work/2
+	b.mend()
+	return gather(b.best)
 }
 
 // dive completes out, which costs cost and has used up used of the kinds, and tells
@@ -86,8 +87,14 @@ func (b *blender) dive(left, used []int, out []filled, cost float64, root bool) 
 		return true
 	}
 	p := b.programme(left, used)
+	spare := 0
+	if root { // something must be left for an answer
+		spare = b.work / 3
+	}
+	b.work -= spare
 	value := p.solve()
-	if root {
+	b.work += spare
+	if root && p.done {
 		b.lower = value
 	}
 	if cost+value >= b.cost*(1-1e-7) {
@@ -197,7 +204,7 @@ func (b *blender) complete(left, used []int, out []filled, cost float64, y []flo
 				score, best.kind, best.content = v, k, s.best
 			}
 		}
-		if score == 0 || cost >= b.cost || b.work <= 0 {
+		if score == 0 || cost >= b.cost || b.work <= 0 && !math.IsInf(b.cost, 1) {
 			return
 		}
 		best.times = 1
@@ -264,10 +271,8 @@ type seeker struct {
 	steps int
 	stop  float64 // a value that is good enough once some steps are done
 	soon  int
+	rest  [2]float64 // shares of cpu and memory that the last greedy content left
 }
-
-// blends are the weights of cpu, memory and pods in the combined constraint.
-var blends = [][3]float64{{1, 0, 0}, {0.75, 0.25, 0}, {0.5, 0.5, 0}, {0.25, 0.75, 0}, {0, 1, 0}, {0.3, 0.3, 0.4}}
 
 func (b *blender) search(k int, left []int, y []float64, steps int, stop float64) *seeker {
 	s := &seeker{b: b, k: k, left: left, y: y, room: slices.Clone(b.kinds[k].empty), have: make([]int32, len(left)), best: make([]int32, len(left)), steps: steps, stop: stop, soon: steps / 8}
@@ -278,14 +283,30 @@ func (b *blender) search(k int, left []int, y []float64, steps int, stop float64
 			rows = append(rows, r)
 		}
 	}
-	for _, w := range blends {
+	try := func(w [3]float64) {
 		order, share := s.weigh(rows, w)
+		s.greedy(order)
 		if bound := s.fractional(order, share, 0, 1); bound < least*(1-1e-12) {
 			least, s.order, s.share = bound, order, share
 		}
 	}
+	try([3]float64{0.3, 0.3, 0.4})
+	low, high := 0.0, 1.0 // of memory; where cpu and memory run out together is most to be had
+	for range blendWeights {
+		w := (low + high) / 2
+		try([3]float64{1 - w, w, 0})
+		if s.rest[1] < s.rest[0] {
+			low = w
+		} else {
+			high = w
+		}
+	}
 	b.work -= blendStep * len(rows)
-	s.try(0, 0, 1)
+	for steps > 0 && s.value < stop && s.swap(rows, steps > 1) {
+	}
+	if steps > 1 && s.value < stop {
+		s.try(0, 0, 1)
+	}
 	b.work -= blendStep * (steps - s.steps)
 	return s
 }
@@ -309,6 +330,98 @@ func (s *seeker) weigh(rows []int, w [3]float64) ([]int, []float64) {
 		by[i] = share[r]
 	}
 	return order, by
+}
+
+// greedy fills a machine by one order.
+func (s *seeker) greedy(order []int) {
+	room := s.room
+	value := 0.0
+	for _, r := range order {
+		n := min(fit.Most(room, s.b.sizes[r]), s.left[r])
+		s.have[r] = int32(n)
+		if n > 0 {
+			fit.Take(room, s.b.sizes[r], n)
+			value += float64(s.y[r] * float64(n))
+		}
+	}
+	if value > s.value+1e-12 {
+		s.value = value
+		copy(s.best, s.have)
+	}
+	for j := range s.rest {
+		s.rest[j] = float64(room[j]) / float64(max(s.b.kinds[s.k].empty[j], 1))
+	}
+	for _, r := range order {
+		if n := int(s.have[r]); n > 0 {
+			fit.Take(room, s.b.sizes[r], -n)
+		}
+		s.have[r] = 0
+	}
+}
+
+// swap looks for a better content near the best one: with one or two pods less of a
+// class, or with one more that has to be made room for, and then filled up again. It
+// tells whether it found one.
+func (s *seeker) swap(rows []int, wide bool) bool {
+	b := s.b
+	room := slices.Clone(b.kinds[s.k].empty)
+	for _, r := range rows {
+		fit.Take(room, b.sizes[r], int(s.best[r]))
+	}
+	tries := 0
+	better := func(without, with, n int) bool {
+		tries++
+		copy(s.have, s.best)
+		copy(s.room, room)
+		value := s.value
+		change := func(r, n int) {
+			fit.Take(s.room, b.sizes[r], n)
+			s.have[r] += int32(n)
+			value += float64(s.y[r] * float64(n))
+		}
+		change(without, -n)
+		if with >= 0 {
+			if fit.Most(s.room, b.sizes[with]) == 0 {
+				return false
+			}
+			change(with, 1)
+		}
+		for _, r := range s.order {
+			if r == without && with < 0 {
+				continue
+			}
+			if n := min(fit.Most(s.room, b.sizes[r]), s.left[r]-int(s.have[r])); n > 0 {
+				change(r, n)
+			}
+		}
+		if value <= s.value*(1+1e-9) {
+			return false
+		}
+		s.value = value
+		copy(s.best, s.have)
+		return true
+	}
+	found := false
+search:
+	for _, r := range s.order {
+		for n := 1; n <= min(2, int(s.best[r])); n++ {
+			if found = better(r, -1, n); found {
+				break search
+			}
+			for _, q := range s.order {
+				if !wide || q == r || int(s.best[q]) >= s.left[q] {
+					continue
+				}
+				if found = better(r, q, n); found {
+					break search
+				}
+			}
+		}
+	}
+	b.work -= 5 * tries * len(s.order)
+	clear(s.have)
+	copy(s.room, b.kinds[s.k].empty)
+	return found
 }
 
 // fractional is the most that positions from k on are worth in what is left of the

@@ -17,6 +17,7 @@ type programme struct {
 	x     []float64
 	basis []filled // by row; kind -1: surplus
 	next  int      // the kind whose column is looked for next
+	done  bool     // no search found a column that helps
 }
 
 func (b *blender) programme(left, used []int) *programme {
@@ -73,12 +74,19 @@ func (p *programme) solve() float64 {
 		y := p.prices()
 		f, ok := p.surplus(y)
 		if !ok {
+			f, ok = p.find(y, 0)
+		}
+		if !ok {
 			f, ok = p.known(y)
 		}
 		if !ok {
-			f, ok = p.find(y)
+			f, ok = p.find(y, 1)
+		}
+		if !ok {
+			f, ok = p.find(y, p.steps())
 		}
 		if !ok || !p.enter(f) {
+			p.done = !ok
 			break
 		}
 	}
@@ -149,14 +157,20 @@ func (p *programme) known(y []float64) (filled, bool) {
 	return p.b.pool[best], true
 }
 
-// find searches for a new column, kind after kind.
-func (p *programme) find(y []float64) (filled, bool) {
-	steps := blendSteps
+func (p *programme) steps() int {
 	if len(p.rows) <= blendSmall {
-		steps = blendExact
+		return blendExact
 	}
+	return blendSteps
+}
+
+// find searches for a new column, kind after kind; without steps by greed alone.
+func (p *programme) find(y []float64, steps int) (filled, bool) {
 	var best filled
 	score := 1 + 1e-6
+	if steps == 0 {
+		score = 1 + 1e-4
+	}
 	for range p.b.kinds {
 		k := p.next
 		p.next = (p.next + 1) % len(p.b.kinds)
