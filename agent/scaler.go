@@ -43,6 +43,7 @@ type scaler struct {
 	gone map[cluster.InstanceID]time.Time // terminated by us lately; guarded by mu
 
 	teller    teller
+	herald    herald
 	said      string // what would be done, as last logged
 	saveError string
 }
@@ -97,6 +98,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		outcomes := s.hand.Do(ctx, p)
 		s.observer.Report(outcomes)
 		s.metrics.did(outcomes, p)
+		s.herald.did(&snapshot, p, outcomes)
 		s.noteSent(outcomes)
 		s.inventory.Refresh()
 		if len(outcomes) > 0 {
@@ -107,6 +109,9 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		// Nothing in the world tells that the Lease has come, or that another
 		// autoscaler's has run out.
 		next = earliest(next, time.Now().Add(standby))
+	}
+	if may && !s.cfg.DryRun {
+		s.herald.held(&snapshot, p, memory)
 	}
 	<-saved
 	s.record(snapshot, before, p, memory)

@@ -125,7 +125,9 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 	}
 	a.gate = &gate{cfg: cfg.Lease, identity: a.identity, client: leaseClient, log: a.entry("lease"), heard: a.observer.Heard}
 	var stop func()
-	a.recorder, stop = newRecorder(client, a.identity)
+	if a.recorder, stop, err = newRecorder(a.rest, a.identity); err != nil {
+		return nil, err
+	}
 	context.AfterFunc(ctx, stop)
 	a.wireScaler(cloud)
 	return a, nil
@@ -153,7 +155,7 @@ func (a *running) wireScaler(cloud provider.Provider) {
 		hand:     &act.Hand{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.gate.MayAct},
 		file:     newStateFile(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},
-		metrics: a.metrics, log: log, teller: teller{log: log},
+		metrics: a.metrics, log: log, teller: teller{log: log}, herald: herald{recorder: a.recorder}, herald: herald{recorder: a.recorder},
 	}
 	kept, err := a.scaler.file.load(time.Now())
 	if err != nil {
