@@ -44,6 +44,7 @@ type scaler struct {
 
 	teller    teller
 	herald    herald
+	reporter  *reporter // nil: no status page is kept
 	said      string // what would be done, as last logged
 	saveError string
 }
@@ -110,11 +111,13 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		// autoscaler's has run out.
 		next = earliest(next, time.Now().Add(standby))
 	}
+	print := fingerprint(p)
 	if may && !s.cfg.DryRun {
 		s.herald.held(&snapshot, p, memory)
+		s.reporter.saw(&snapshot, p, memory, s.policy, print)
 	}
 	<-saved
-	s.record(snapshot, before, p, memory)
+	s.record(snapshot, before, p, memory, print)
 	if !p.Wake.IsZero() {
 		// A Wake that has passed already must not spin the loop.
 		next = earliest(next, later(p.Wake, time.Now().Add(s.cfg.Quiet)))
@@ -176,14 +179,13 @@ func (s *scaler) save(memory plan.Memory) {
 }
 
 // record keeps a round whose plan is a new one, and on disk if it does something.
-func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, p plan.Plan, after plan.Memory) {
-	text := p.String()
-	if snapshot.PodCount() > recordPods || s.recorder.Same(text) {
+func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, p plan.Plan, after plan.Memory, print uint64) {
+	if snapshot.PodCount() > recordPods || s.recorder.Same(print) {
 		return
 	}
-	packed, err := flight.Pack(Version(), snapshot, before, s.policy, p.Data(), after, text)
+	packed, err := flight.Pack(Version(), snapshot, before, s.policy, p.Data(), after, p.String())
 	if err == nil {
-		s.recorder.Keep(packed, text)
+		s.recorder.Keep(packed, print)
 		if len(p.Actions) > 0 {
 			err = s.store.Write(snapshot.Now, packed)
 		}
