@@ -45,7 +45,7 @@ type scaler struct {
 	teller    teller
 	herald    herald
 	reporter  *reporter // nil: no status page is kept
-	said      string // what would be done, as last logged
+	said      string    // what would be done, as last logged
 	saveError string
 }
 
@@ -85,7 +85,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.mu.Unlock()
 	may, _ := s.mayAct() // statusLine says why not
 	s.say(snapshot, p, may, took)
-	s.metrics.saw(snapshot, p, may)
+	s.metrics.saw(snapshot, p, memory, s.policy, may)
 	s.inventory.Hurry(busy(snapshot, p))
 	// Writing down and acting go side by side: a sync of a busy disk may take longer
 	// than the whole reaction, and a kill between the two loses timers only. What was
@@ -116,6 +116,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		s.herald.held(&snapshot, p, memory)
 		s.reporter.saw(&snapshot, p, memory, s.policy, print)
 	}
+	s.metrics.duration.WithLabelValues("main").Observe(time.Since(start).Seconds())
 	<-saved
 	s.record(snapshot, before, p, memory, print)
 	if !p.Wake.IsZero() {

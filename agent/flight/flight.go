@@ -72,7 +72,7 @@ type Recorder struct {
 	budget int
 	size   int
 	rounds [][]byte // gzip of one JSON line each
-	last   uint64 // fingerprint of the plan kept last
+	last   uint64   // fingerprint of the plan kept last
 }
 
 // New makes a recorder that holds at most budget compressed bytes.
