@@ -71,6 +71,8 @@ func kindOf(word string) string {
 		return "pod"
 	case "node", "nodes", "no":
 		return "node"
+	case "headroom":
+		return "headroom"
 	case "group", "groups", "nodegroup", "ng":
 		return "group"
 	}
