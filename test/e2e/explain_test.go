@@ -142,6 +142,7 @@ func (s *scene) command(args ...string) (out string, code int) {
 func (s *scene) explains(command string, words ...string) {
 	s.t.Helper()
 	out, code := s.command(strings.Fields(command)...)
+	s.t.Logf("$ autoscaler-agent %s\n%s", command, out)
 	for _, w := range words {
 		if !strings.Contains(out, w) {
 			s.t.Errorf("no %q (code %d) in\n%s", w, code, out)
