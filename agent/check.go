@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
@@ -154,6 +155,10 @@ func rights(cfg Config) []right {
 		{"update", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, cfg.Lease.Name},
 		{"list", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, OtherLease}, {"watch", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, OtherLease},
 		{"create", "", "events", "", "", ""},
+	}
+	if cfg.Scaler.Enabled && cfg.Scaler.StatusConfigMap {
+		o := act.StatusObject
+		list = append(list, right{"create", "", "configmaps", "", o.Namespace, ""}, right{"update", "", "configmaps", "", o.Namespace, o.Name}, right{"delete", "", "configmaps", "", o.Namespace, o.Name})
 	}
 	return append(list, cfg.Parts.rights()...)
 }

@@ -51,6 +51,9 @@ type ScalerConfig struct {
 	Enabled bool `default:"true"`
 	// DryRun decides and logs, and changes nothing.
 	DryRun bool `split_words:"true" default:"false"`
+	// StatusConfigMap keeps Cluster Autoscaler's status page in the ConfigMap
+	// kube-system/cluster-autoscaler-status.
+	StatusConfigMap bool `split_words:"true" default:"true"`
 	// Quiet is how long the world must be silent before a round that something urgent
 	// asked for; Cap is the longest that such a round waits from the first event.
 	Quiet time.Duration `default:"200ms"`

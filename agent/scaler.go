@@ -43,7 +43,9 @@ type scaler struct {
 	gone map[cluster.InstanceID]time.Time // terminated by us lately; guarded by mu
 
 	teller    teller
-	said      string // what would be done, as last logged
+	herald    herald
+	reporter  *reporter // nil: no status page is kept
+	said      string    // what would be done, as last logged
 	saveError string
 }
 
@@ -83,7 +85,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.mu.Unlock()
 	may, _ := s.mayAct() // statusLine says why not
 	s.say(snapshot, p, may, took)
-	s.metrics.saw(snapshot, p, may)
+	s.metrics.saw(snapshot, p, memory, s.policy, may)
 	s.inventory.Hurry(busy(snapshot, p))
 	// Writing down and acting go side by side: a sync of a busy disk may take longer
 	// than the whole reaction, and a kill between the two loses timers only. What was
@@ -97,6 +99,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		outcomes := s.hand.Do(ctx, p)
 		s.observer.Report(outcomes)
 		s.metrics.did(outcomes, p)
+		s.herald.did(&snapshot, p, outcomes)
 		s.noteSent(outcomes)
 		s.inventory.Refresh()
 		if len(outcomes) > 0 {
@@ -108,8 +111,14 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		// autoscaler's has run out.
 		next = earliest(next, time.Now().Add(standby))
 	}
+	print := fingerprint(p)
+	if may && !s.cfg.DryRun {
+		s.herald.held(&snapshot, p, memory)
+		s.reporter.saw(&snapshot, p, memory, s.policy, print)
+	}
+	s.metrics.duration.WithLabelValues("main").Observe(time.Since(start).Seconds())
 	<-saved
-	s.record(snapshot, before, p, memory)
+	s.record(snapshot, before, p, memory, print)
 	if !p.Wake.IsZero() {
 		// A Wake that has passed already must not spin the loop.
 		next = earliest(next, later(p.Wake, time.Now().Add(s.cfg.Quiet)))
@@ -171,14 +180,13 @@ func (s *scaler) save(memory plan.Memory) {
 }
 
 // record keeps a round whose plan is a new one, and on disk if it does something.
-func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, p plan.Plan, after plan.Memory) {
-	text := p.String()
-	if snapshot.PodCount() > recordPods || s.recorder.Same(text) {
+func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, p plan.Plan, after plan.Memory, print uint64) {
+	if snapshot.PodCount() > recordPods || s.recorder.Same(print) {
 		return
 	}
-	packed, err := flight.Pack(Version(), snapshot, before, s.policy, p.Data(), after, text)
+	packed, err := flight.Pack(Version(), snapshot, before, s.policy, p.Data(), after, p.String())
 	if err == nil {
-		s.recorder.Keep(packed, text)
+		s.recorder.Keep(packed, print)
 		if len(p.Actions) > 0 {
 			err = s.store.Write(snapshot.Now, packed)
 		}

@@ -125,7 +125,9 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 	}
 	a.gate = &gate{cfg: cfg.Lease, identity: a.identity, client: leaseClient, log: a.entry("lease"), heard: a.observer.Heard}
 	var stop func()
-	a.recorder, stop = newRecorder(client, a.identity)
+	if a.recorder, stop, err = newRecorder(a.rest, a.identity); err != nil {
+		return nil, err
+	}
 	context.AfterFunc(ctx, stop)
 	a.wireScaler(cloud)
 	return a, nil
@@ -153,7 +155,10 @@ func (a *running) wireScaler(cloud provider.Provider) {
 		hand:     &act.Hand{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.gate.MayAct},
 		file:     newStateFile(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},
-		metrics: a.metrics, log: log, teller: teller{log: log},
+		metrics: a.metrics, log: log, teller: teller{log: log}, herald: herald{recorder: a.recorder},
+	}
+	if a.cfg.Scaler.StatusConfigMap && !a.cfg.Scaler.DryRun {
+		a.scaler.reporter = newReporter(a.client, &a.voice, a.gate.MayAct)
 	}
 	kept, err := a.scaler.file.load(time.Now())
 	if err != nil {
@@ -181,6 +186,9 @@ func (a *running) services() []Service {
 	var list []Service
 	if a.cfg.Scaler.Enabled {
 		list = append(list, Service{Name: "scaler", Budget: 2*a.cfg.Scaler.Idle + 2*time.Minute, Run: a.scaler.Run})
+		if a.scaler.reporter != nil {
+			list = append(list, Service{Name: "status", Budget: 2 * time.Minute, Run: a.scaler.reporter.Run})
+		}
 	}
 	return append(list, a.cfg.Parts.services(a)...)
 }

@@ -177,7 +177,9 @@ func (w *world) destination(from int, pod *cluster.Pod) Destination {
 		}
 	}
 	if d.Could == 0 {
-		d.Why = sum("other nodes have room", refusals).Words
+		if d.Why = "there is no other node"; len(refusals) > 0 {
+			d.Why = sum("other nodes have room", refusals).Words
+		}
 	}
 	return d
 }
