@@ -24,7 +24,7 @@ const standby = time.Second
 // scaler is the loop of observe, decide, act.
 type scaler struct {
 	cfg       ScalerConfig
-	policy    plan.Policy
+	policy    func(now time.Time) plan.Policy
 	observer  *observe.Observer
 	inventory *observe.Inventory
 	hand      *act.Hand
@@ -71,8 +71,9 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.mu.Lock()
 	before := s.memory
 	s.mu.Unlock()
+	policy := s.policy(snapshot.Now)
 	start := time.Now()
-	p, memory := plan.Decide(snapshot, before, s.policy)
+	p, memory := plan.Decide(snapshot, before, policy)
 	took := time.Since(start)
 	s.metrics.decision.Observe(took.Seconds())
 	if !waiting.IsZero() {
@@ -109,7 +110,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		next = earliest(next, time.Now().Add(standby))
 	}
 	<-saved
-	s.record(snapshot, before, p, memory)
+	s.record(snapshot, before, policy, p, memory)
 	if !p.Wake.IsZero() {
 		// A Wake that has passed already must not spin the loop.
 		next = earliest(next, later(p.Wake, time.Now().Add(s.cfg.Quiet)))
@@ -171,12 +172,12 @@ func (s *scaler) save(memory plan.Memory) {
 }
 
 // record keeps a round whose plan is a new one, and on disk if it does something.
-func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, p plan.Plan, after plan.Memory) {
+func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, policy plan.Policy, p plan.Plan, after plan.Memory) {
 	text := p.String()
 	if snapshot.PodCount() > recordPods || s.recorder.Same(text) {
 		return
 	}
-	packed, err := flight.Pack(Version(), snapshot, before, s.policy, p.Data(), after, text)
+	packed, err := flight.Pack(Version(), snapshot, before, policy, p.Data(), after, text)
 	if err == nil {
 		s.recorder.Keep(packed, text)
 		if len(p.Actions) > 0 {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
@@ -80,8 +81,20 @@ func missing(namespace string) string {
 	return fmt.Sprintf("ConfigMap %s/%s is not there", namespace, PrioritiesName)
 }
 
-// Start starts the watch and returns at once.
-func (p *Priorities) Start(stop <-chan struct{}) { p.factory.Start(stop) }
+// prioritiesIn is how long a start waits for the map: without it the next expander
+// decides, and a map that may not be read must not keep the agent from starting.
+const prioritiesIn = 10 * time.Second
+
+// Start starts the watch and waits a little for the map. A nil watch is none.
+func (p *Priorities) Start(ctx context.Context) {
+	if p == nil {
+		return
+	}
+	p.factory.Start(ctx.Done())
+	bounded, cancel := context.WithTimeout(ctx, prioritiesIn)
+	defer cancel()
+	cache.WaitForCacheSync(bounded.Done(), p.synced)
+}
 
 // Current returns the map in force and why the newest version is not; empty: it is.
 func (p *Priorities) Current() ([]cluster.PriorityTier, string) {

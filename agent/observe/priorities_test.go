@@ -43,7 +43,7 @@ func TestPrioritiesAreLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Start(ctx.Done())
+	p.Start(ctx)
 	expect := func(what string, tiers int, fault string) {
 		t.Helper()
 		for deadline := time.After(10 * time.Second); ; {
