@@ -35,7 +35,7 @@ func offersGPU(n *cluster.Node) bool {
 // they are left out of what the node has as well, as in Cluster Autoscaler.
 func (w *world) utilisation(n *node) float64 {
 	ignore := w.p.IgnoreDaemonSetsUtilization
-	if o := w.groups[n.group].Options.IgnoreDaemonSetsUtilization; o != nil {
+	if o := w.options(n).IgnoreDaemonSetsUtilization; o != nil {
 		ignore = *o
 	}
 	var cpu, memory, lessCPU, lessMemory int64
@@ -82,7 +82,7 @@ func ratio(used, have int64) float64 {
 
 // threshold is the utilisation above which a node is busy.
 func (w *world) threshold(n *node) float64 {
-	o := &w.groups[n.group].Options
+	o := w.options(n)
 	limit, own := w.p.UtilizationThreshold, o.ScaleDownUtilization
 	if offersGPU(n.Node) {
 		limit, own = w.p.GPUUtilizationThreshold, o.ScaleDownGPUUtilization
@@ -96,8 +96,13 @@ func (w *world) threshold(n *node) float64 {
 // startup is how long a node of a group may take from its registration until it is of
 // use.
 func (w *world) startup(n *node) time.Duration {
+	return orElse(w.options(n).MaxNodeStartupTime, w.p.MaxNodeStartupTime)
+}
+
+// options are those of the node's group; none where it is in none of ours.
+func (w *world) options(n *node) *cluster.Options {
 	if n.group < 0 {
-		return w.p.MaxNodeStartupTime
+		return &cluster.Options{}
 	}
-	return orElse(w.groups[n.group].Options.MaxNodeStartupTime, w.p.MaxNodeStartupTime)
+	return &w.groups[n.group].Options
 }
