@@ -17,6 +17,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
@@ -81,6 +82,7 @@ func Check(ctx context.Context, cfg Config, loadErr error, offline bool) []Findi
 	if cfg.Socket != "off" && cfg.Socket != "" && !offline {
 		out = append(out, checkWritable("socket directory", filepath.Dir(cfg.Socket), Prefix+"_SOCKET")...)
 	}
+	out = append(out, checkGroupsFile(cfg)...)
 	for _, f := range cfg.Parts.check() {
 		if offline && f.Level == LevelError {
 			f.Level = LevelWarning // one service's trouble does not keep the others from starting
@@ -160,6 +162,11 @@ func rights(cfg Config) []right {
 		o := act.StatusObject
 		list = append(list, right{"create", "", "configmaps", "", o.Namespace, ""}, right{"update", "", "configmaps", "", o.Namespace, o.Name}, right{"delete", "", "configmaps", "", o.Namespace, o.Name})
 	}
+	if plan.UsesPriorities(cfg.Scaling.Expander) {
+		for _, verb := range []string{"list", "watch"} {
+			list = append(list, right{verb, "", "configmaps", "", cfg.Lease.Namespace, observe.PrioritiesName})
+		}
+	}
 	return append(list, cfg.Parts.rights()...)
 }
 
@@ -237,7 +244,7 @@ func checkCloud(ctx context.Context, cfg Config) []Finding {
 		return []Finding{cloudFinding(err)}
 	}
 	groups, err := cloud.Groups(ctx)
-	var out []Finding
+	out := layFile(cfg, groups, err)
 	for _, e := range Flatten(err) {
 		out = append(out, cloudFinding(e))
 	}

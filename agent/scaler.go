@@ -24,7 +24,7 @@ const standby = time.Second
 // scaler is the loop of observe, decide, act.
 type scaler struct {
 	cfg       ScalerConfig
-	policy    plan.Policy
+	policy    func(now time.Time) plan.Policy
 	observer  *observe.Observer
 	inventory *observe.Inventory
 	hand      *act.Hand
@@ -73,8 +73,9 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.mu.Lock()
 	before := s.memory
 	s.mu.Unlock()
+	policy := s.policy(snapshot.Now)
 	start := time.Now()
-	p, memory := plan.Decide(snapshot, before, s.policy)
+	p, memory := plan.Decide(snapshot, before, policy)
 	took := time.Since(start)
 	s.metrics.decision.Observe(took.Seconds())
 	if !waiting.IsZero() {
@@ -85,7 +86,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.mu.Unlock()
 	may, _ := s.mayAct() // statusLine says why not
 	s.say(snapshot, p, may, took)
-	s.metrics.saw(snapshot, p, memory, s.policy, may)
+	s.metrics.saw(snapshot, p, memory, policy, may)
 	s.inventory.Hurry(busy(snapshot, p))
 	// Writing down and acting go side by side: a sync of a busy disk may take longer
 	// than the whole reaction, and a kill between the two loses timers only. What was
@@ -114,11 +115,11 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	print := fingerprint(p)
 	if may && !s.cfg.DryRun {
 		s.herald.held(&snapshot, p, memory)
-		s.reporter.saw(&snapshot, p, memory, s.policy, print)
+		s.reporter.saw(&snapshot, p, memory, policy, print)
 	}
 	s.metrics.duration.WithLabelValues("main").Observe(time.Since(start).Seconds())
 	<-saved
-	s.record(snapshot, before, p, memory, print)
+	s.record(snapshot, before, policy, p, memory, print)
 	if !p.Wake.IsZero() {
 		// A Wake that has passed already must not spin the loop.
 		next = earliest(next, later(p.Wake, time.Now().Add(s.cfg.Quiet)))
@@ -180,11 +181,11 @@ func (s *scaler) save(memory plan.Memory) {
 }
 
 // record keeps a round whose plan is a new one, and on disk if it does something.
-func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, p plan.Plan, after plan.Memory, print uint64) {
+func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, policy plan.Policy, p plan.Plan, after plan.Memory, print uint64) {
 	if snapshot.PodCount() > recordPods || s.recorder.Same(print) {
 		return
 	}
-	packed, err := flight.Pack(Version(), snapshot, before, s.policy, p.Data(), after, p.String())
+	packed, err := flight.Pack(Version(), snapshot, before, policy, p.Data(), after, p.String())
 	if err == nil {
 		s.recorder.Keep(packed, print)
 		if len(p.Actions) > 0 {

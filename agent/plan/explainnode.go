@@ -71,14 +71,11 @@ func (e *explainer) node() {
 	}
 	n := &w.nodes[i]
 	e.out.Found = true
-	f := &NodeFacts{State: stateNames[n.state], Utilisation: w.utilisation(n), Limit: w.p.UtilizationThreshold, UnreadyFrom: e.end.out.Unready[n.Name]}
+	f := &NodeFacts{State: stateNames[n.state], Utilisation: w.utilisation(n), Limit: w.threshold(n), UnreadyFrom: e.end.out.Unready[n.Name]}
 	e.out.Node = f
 	e.out.Verdicts = append(e.actionsOn(n.Name), e.heldOf("node", e.q.Name)...)
 	if n.group >= 0 {
 		f.Group, f.Instance, f.Phase = w.groups[n.group].ID, n.inst.ID, n.inst.Phase
-		if o := w.groups[n.group].Options.ScaleDownUtilization; o != nil {
-			f.Limit = *o
-		}
 	}
 	if !n.ControlPlane && n.group >= 0 {
 		e.drainOf(i, f)
@@ -206,6 +203,7 @@ func (e *explainer) checks(i int, f *NodeFacts) {
 	add(RuleBlocked, len(f.Blockers) > 0, fmt.Sprintf("%s may not be evicted", pods(blockedPods(f.Blockers))), "every pod on it may be evicted")
 	size := fmt.Sprintf("group %s has %d machines, minimum %d", g.ID, g.target-g.leaving, g.Min)
 	add(RuleAtMin, g.target-g.leaving <= g.Min, size, size)
+	add(RuleTotalsMin, w.keepsTotals(n) != "", w.keepsTotals(n), "the cluster has more than its least cores, memory and extended resources")
 	homeless := 0
 	for _, d := range f.Destinations {
 		if d.Could == 0 {

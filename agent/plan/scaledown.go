@@ -111,7 +111,7 @@ func (w *world) candidates() []candidate {
 		n := &w.nodes[i]
 		if n.ControlPlane || n.group < 0 || n.Deleting || n.goes || marked(n.Node) || n.state == stateComing {
 			if n.state == stateComing {
-				w.wake(n.Created.Add(w.p.MaxNodeStartupTime))
+				w.wake(n.Created.Add(w.startup(n)))
 			}
 			continue
 		}
@@ -157,10 +157,7 @@ func (w *world) stays(n *node, c *candidate) (rule, why string) {
 		return RuleInUse, "pods that are to come count on it"
 	}
 	c.util = w.utilisation(n)
-	limit := w.p.UtilizationThreshold
-	if o := w.groups[n.group].Options.ScaleDownUtilization; o != nil {
-		limit = *o
-	}
+	limit := w.threshold(n)
 	if !c.unready && c.util > limit {
 		return RuleBusy, fmt.Sprintf("utilisation %.0f%% is above %.0f%%", c.util*100, limit*100)
 	}
@@ -178,28 +175,6 @@ func optedOut(n *cluster.Node) string {
 }
 
 const annotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
-
-// utilisation is the larger share of cpu and memory that is requested.
-func (w *world) utilisation(n *node) float64 {
-	var cpu, memory int64
-	for i := range n.Pods {
-		pod := &n.Pods[i]
-		if pod.Finished || daemon(pod) && w.p.IgnoreDaemonSetsUtilization || w.expendable(pod) && !daemon(pod) {
-			continue
-		}
-		r := &w.s.Classes[pod.Class].Requests
-		cpu += r.MilliCPU
-		memory += r.Memory
-	}
-	share := 0.0
-	if n.Allocatable.MilliCPU > 0 {
-		share = float64(cpu) / float64(n.Allocatable.MilliCPU)
-	}
-	if n.Allocatable.Memory > 0 {
-		share = max(share, float64(memory)/float64(n.Allocatable.Memory))
-	}
-	return share
-}
 
 // unneeded tells whether a candidate's pods have room elsewhere, beside those of the
 // candidates before it, and then keeps its timer.

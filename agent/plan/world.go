@@ -211,7 +211,7 @@ func (w *world) stateOf(n *node) nodeState {
 	if !starting {
 		return stateReady
 	}
-	if n.group >= 0 && w.now.Sub(n.Created) < w.p.MaxNodeStartupTime && !n.Unschedulable && !w.silent(n) {
+	if n.group >= 0 && w.now.Sub(n.Created) < w.startup(n) && !n.Unschedulable && !w.silent(n) {
 		return stateComing
 	}
 	if n.Ready != cluster.StatusTrue {
