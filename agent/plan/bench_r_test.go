@@ -2,7 +2,7 @@ package plan
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -96,12 +96,62 @@ func (r rounds) first(b *testing.B) {
 	}
 }
 
+// later are loops that follow at once: nothing has changed but the time.
+func (r rounds) later(b *testing.B) {
+	s, e := r.snapshot(), new(Engine)
+	m := settled(e, &s)
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Now = s.Now.Add(time.Microsecond)
+		e.Decide(s, m, policy())
+	}
+	if !e.Again() {
+		b.Fatal("an idle round was worked out anew")
+	}
+}
+
+// event are loops between any two of which one running pod was replaced by another.
+func (r rounds) event(b *testing.B) {
+	s, e := r.snapshot(), new(Engine)
+	m := settled(e, &s)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		s.Now = s.Now.Add(time.Microsecond)
+		n := *s.Nodes[i%len(s.Nodes)]
+		n.Pods = slices.Clone(n.Pods)
+		n.Pods[3].UID = cluster.UID(fmt.Sprint(i))
+		s.Nodes = slices.Clone(s.Nodes)
+		s.Nodes[i%len(s.Nodes)] = &n
+		_, m = e.Decide(s, m, policy())
+	}
+}
+
+// settled makes the first three rounds.
+func settled(e *Engine, s *cluster.Snapshot) Memory {
+	var m Memory
+	for range 3 {
+		_, m = e.Decide(*s, m, policy())
+		s.Now = s.Now.Add(time.Second)
+	}
+	return m
+}
+
+// BenchmarkR has the rows of docs/performance.md, and larger ones that show how the
+// cost grows.
 func BenchmarkR(b *testing.B) {
-	for _, r := range []rounds{
-		{nodes: 1000, pending: 1000, use: 90}, {nodes: 1000, pending: 1000, use: 90, ownerless: true}, {nodes: 1000, pending: 10000, use: 90},
-		{nodes: 1000, use: 40}, {nodes: 5000, pending: 1000, use: 90}, {nodes: 5000, pending: 1000, use: 90, ownerless: true}, {nodes: 5000, use: 40},
-		{nodes: 1000, use: 90}, {nodes: 5000, use: 90},
-	} {
-		b.Run(strings.ReplaceAll(r.String(), " ", "_")+"/first", r.first)
+	for _, n := range []int{1000, 5000, 10000} {
+		full, light := rounds{nodes: n, use: 90}, rounds{nodes: n, use: 40}
+		b.Run(full.String()+"/first", full.first)
+		b.Run(full.String()+"/later", full.later)
+		b.Run(full.String()+"/event", full.event)
+		b.Run(light.String()+"/first", light.first) // every node is a candidate
+		b.Run(light.String()+"/later", light.later)
+		b.Run(light.String()+"/event", light.event)
+		for _, q := range []int{1000, 10000, 100000} {
+			for _, ownerless := range []bool{false, true} {
+				r := rounds{nodes: n, pending: q, use: 90, ownerless: ownerless}
+				b.Run(r.String()+"/first", r.first)
+			}
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
@@ -146,4 +148,28 @@ func (w *world) unplace(done []moved, tried []advance) {
 			}
 		}
 	}
+}
+
+// roomy lists the nodes that could take a pod of some want: on a cluster that is full
+// the packing then costs what is pending and not what exists.
+func (w *world) roomy() []int {
+	if w.open != nil {
+		return w.open
+	}
+	w.open = []int{}
+	var kinds []int32
+	for i := range w.want {
+		if k := w.e.classes.kind[w.want[i].class]; !slices.Contains(kinds, k) {
+			kinds = append(kinds, k)
+		}
+	}
+	for i := range w.nodes {
+		for _, k := range kinds {
+			if class := int(w.e.classes.example[k]); fits(w.nodes[i].room, w.space.Class(class)) && w.passes(class, i) {
+				w.open = append(w.open, i)
+				break
+			}
+		}
+	}
+	return w.open
 }

@@ -60,7 +60,7 @@ func (w *world) newSolver(withMarked bool) *solver {
 	for i := range w.want {
 		v.a.left[i] = w.want[i].count()
 	}
-	for i := range w.nodes {
+	for _, i := range w.roomy() {
 		n := &w.nodes[i]
 		if n.state == stateReady || n.state == stateComing || withMarked && n.state == stateMarked && n.Ready == "True" {
 			v.a.places = append(v.a.places, place{node: i, group: n.group, room: slices.Clone(n.room)})

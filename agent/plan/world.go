@@ -33,6 +33,7 @@ type world struct {
 	budget map[string]int // evictions that are still allowed, by budget
 
 	paths     *paths // where pods that are moved find room
+	open      []int  // what roomy found; nil: not asked yet
 	want      []want // pending pods by class, those that trigger
 	unjudged  bool   // a pod that fit cannot judge waits for its first verdict
 	unsteady  bool   // the answer depends on every moment
