@@ -2,7 +2,9 @@ package plan
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -90,21 +92,17 @@ func (r rounds) String() string {
 // first is loop 1, the first round after a start.
 func (r rounds) first(b *testing.B) {
 	s := r.snapshot()
-	b.ReportAllocs()
-	for b.Loop() {
-		Decide(s, Memory{}, policy())
-	}
+	measure(b, func(int) { Decide(s, Memory{}, policy()) })
 }
 
 // later are loops that follow at once: nothing has changed but the time.
 func (r rounds) later(b *testing.B) {
 	s, e := r.snapshot(), new(Engine)
 	m := settled(e, &s)
-	b.ReportAllocs()
-	for b.Loop() {
+	measure(b, func(int) {
 		s.Now = s.Now.Add(time.Microsecond)
 		e.Decide(s, m, policy())
-	}
+	})
 	if !e.Again() {
 		b.Fatal("an idle round was worked out anew")
 	}
@@ -114,8 +112,7 @@ func (r rounds) later(b *testing.B) {
 func (r rounds) event(b *testing.B) {
 	s, e := r.snapshot(), new(Engine)
 	m := settled(e, &s)
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
+	measure(b, func(i int) {
 		s.Now = s.Now.Add(time.Microsecond)
 		n := *s.Nodes[i%len(s.Nodes)]
 		n.Pods = slices.Clone(n.Pods)
@@ -123,7 +120,28 @@ func (r rounds) event(b *testing.B) {
 		s.Nodes = slices.Clone(s.Nodes)
 		s.Nodes[i%len(s.Nodes)] = &n
 		_, m = e.Decide(s, m, policy())
+	})
+}
+
+// measure runs a round again and again and reports the processor time that one takes,
+// that of the garbage collector included, beside the time that passes.
+func measure(b *testing.B, round func(i int)) {
+	runtime.GC()
+	b.ReportAllocs()
+	start := cpu(b)
+	for i := 0; b.Loop(); i++ {
+		round(i)
 	}
+	b.ReportMetric(float64(cpu(b)-start)/1e6/float64(b.N), "cpu-ms/op")
+}
+
+// cpu is the processor time that this process has used.
+func cpu(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // settled makes the first three rounds.
