@@ -25,6 +25,7 @@ const standby = time.Second
 type scaler struct {
 	cfg       ScalerConfig
 	policy    plan.Policy
+	engine    plan.Engine
 	observer  *observe.Observer
 	inventory *observe.Inventory
 	hand      *act.Hand
@@ -44,6 +45,7 @@ type scaler struct {
 
 	teller    teller
 	said      string // what would be done, as last logged
+	could     bool   // whether the last round might act
 	saveError string
 }
 
@@ -72,7 +74,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	before := s.memory
 	s.mu.Unlock()
 	start := time.Now()
-	p, memory := plan.Decide(snapshot, before, s.policy)
+	p, memory := s.engine.Decide(snapshot, before, s.policy)
 	took := time.Since(start)
 	s.metrics.decision.Observe(took.Seconds())
 	if !waiting.IsZero() {
@@ -82,6 +84,11 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.memory, s.last, s.lastAt = memory, p, snapshot.Now
 	s.mu.Unlock()
 	may, _ := s.mayAct() // statusLine says why not
+	if s.engine.Again() && may == s.could {
+		s.metrics.activity.WithLabelValues("main").Set(float64(snapshot.Now.Unix()))
+		return untilWake(next, p, s.cfg.Quiet) // all has been said, counted and written down
+	}
+	s.could = may
 	s.say(snapshot, p, may, took)
 	s.metrics.saw(snapshot, p, may)
 	s.inventory.Hurry(busy(snapshot, p))
@@ -110,11 +117,16 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	}
 	<-saved
 	s.record(snapshot, before, p, memory)
-	if !p.Wake.IsZero() {
-		// A Wake that has passed already must not spin the loop.
-		next = earliest(next, later(p.Wake, time.Now().Add(s.cfg.Quiet)))
+	return untilWake(next, p, s.cfg.Quiet)
+}
+
+// untilWake is next, or the plan's own timer where that is earlier. One that has passed
+// already must not spin the loop.
+func untilWake(next time.Time, p plan.Plan, quiet time.Duration) time.Time {
+	if p.Wake.IsZero() {
+		return next
 	}
-	return next
+	return earliest(next, later(p.Wake, time.Now().Add(quiet)))
 }
 
 func later(a, b time.Time) time.Time {

@@ -50,7 +50,7 @@ func (e *Engine) Decide(s cluster.Snapshot, m Memory, p Policy) (Plan, Memory) {
 	if e.again = e.known && e.stands(&s, &m, &p); e.again {
 		return e.plan, e.last.m
 	}
-	if !same(&e.policy, &p) {
+	if !samePolicy(&e.policy, &p) {
 		e.policy, e.facts = p, nil
 	}
 	w := open(e, &s, &m, &p)
@@ -71,7 +71,7 @@ func (e *Engine) stands(s *cluster.Snapshot, m *Memory, p *Policy) bool {
 	if s.Now.Before(l.s.Now) || s.Now.Sub(l.s.Now) >= steady || !l.until.IsZero() && !s.Now.Before(l.until) || len(s.Outcomes) > 0 {
 		return false
 	}
-	if !same(m, &l.m) || !same(p, &l.p) || !sameWorld(s, &l.s) {
+	if !same(m, &l.m) || !samePolicy(p, &l.p) || !sameWorld(s, &l.s) {
 		return false
 	}
 	for i := range s.Groups {

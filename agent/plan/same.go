@@ -45,6 +45,9 @@ func same[T any](a, b *T) bool {
 	return identical(reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem())
 }
 
+// samePolicy looks behind slices too: a Policy is small, and made anew for every round.
+func samePolicy(a, b *Policy) bool { return same(a, b) || reflect.DeepEqual(a, b) }
+
 // sameWorld tells that a Snapshot shows what the one before it showed, time and the
 // moment of the clouds' reads aside.
 func sameWorld(a, b *cluster.Snapshot) bool {
