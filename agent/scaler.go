@@ -25,6 +25,7 @@ const standby = time.Second
 type scaler struct {
 	cfg       ScalerConfig
 	policy    func(now time.Time) plan.Policy
+	engine    plan.Engine
 	observer  *observe.Observer
 	inventory *observe.Inventory
 	hand      *act.Hand
@@ -46,6 +47,7 @@ type scaler struct {
 	herald    herald
 	reporter  *reporter // nil: no status page is kept
 	said      string    // what would be done, as last logged
+	could     bool      // whether the last round might act
 	saveError string
 }
 
@@ -75,7 +77,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.mu.Unlock()
 	policy := s.policy(snapshot.Now)
 	start := time.Now()
-	p, memory := plan.Decide(snapshot, before, policy)
+	p, memory := s.engine.Decide(snapshot, before, policy)
 	took := time.Since(start)
 	s.metrics.decision.Observe(took.Seconds())
 	if !waiting.IsZero() {
@@ -85,6 +87,11 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.memory, s.last, s.lastAt = memory, p, snapshot.Now
 	s.mu.Unlock()
 	may, _ := s.mayAct() // statusLine says why not
+	if s.engine.Again() && may == s.could {
+		s.metrics.activity.WithLabelValues("main").Set(float64(snapshot.Now.Unix()))
+		return untilWake(next, p, s.cfg.Quiet) // all has been said, counted and written down
+	}
+	s.could = may
 	s.say(snapshot, p, may, took)
 	s.metrics.saw(snapshot, p, memory, policy, may)
 	s.inventory.Hurry(busy(snapshot, p))
@@ -120,11 +127,16 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.metrics.duration.WithLabelValues("main").Observe(time.Since(start).Seconds())
 	<-saved
 	s.record(snapshot, before, policy, p, memory, print)
-	if !p.Wake.IsZero() {
-		// A Wake that has passed already must not spin the loop.
-		next = earliest(next, later(p.Wake, time.Now().Add(s.cfg.Quiet)))
+	return untilWake(next, p, s.cfg.Quiet)
+}
+
+// untilWake is next, or the plan's own timer where that is earlier. One that has passed
+// already must not spin the loop.
+func untilWake(next time.Time, p plan.Plan, quiet time.Duration) time.Time {
+	if p.Wake.IsZero() {
+		return next
 	}
-	return next
+	return earliest(next, later(p.Wake, time.Now().Add(quiet)))
 }
 
 func later(a, b time.Time) time.Time {

@@ -130,6 +130,9 @@ func (w *world) blockersOf(pod *cluster.Pod) []Blocker {
 			out = append(out, Blocker{Pod: pod.Key, Name: blockers[k].name, Why: why})
 		}
 	}
+	if why := w.budgetBlocks(pod); why != "" {
+		out = append(out, Blocker{Pod: pod.Key, Name: "budget", Why: why})
+	}
 	return out
 }
 
@@ -138,12 +141,12 @@ func (e *explainer) drainOf(i int, f *NodeFacts) {
 	w := e.down
 	n := &w.nodes[i]
 	c := w.cargoOf(n)
-	f.Leaving, f.Stays = c.leaving, len(n.Pods)-len(c.movable)-c.leaving
+	f.Leaving, f.Stays = c.leaving, len(n.Pods)-c.movable-c.leaving
 	for k := range n.Pods {
 		f.Blockers = append(f.Blockers, w.blockersOf(&n.Pods[k])...)
 	}
 	slices.SortStableFunc(f.Blockers, func(a, b Blocker) int { return strings.Compare(string(a.Pod), string(b.Pod)) })
-	for _, pod := range c.movable {
+	for _, pod := range w.movable(n) {
 		if !w.expendable(pod) {
 			f.Destinations = append(f.Destinations, w.destination(i, pod))
 		}
@@ -210,7 +213,7 @@ func (e *explainer) checks(i int, f *NodeFacts) {
 			homeless++
 		}
 	}
-	together := homeless == 0 && !w.couldMove(i, w.cargoOf(n).movable)
+	together := homeless == 0 && !w.couldMove(i, w.cargoOf(n).loads)
 	switch {
 	case homeless > 0:
 		add(RuleNoRoom, true, fmt.Sprintf("%d of %s have room nowhere else", homeless, pods(len(f.Destinations))), "")

@@ -40,9 +40,9 @@ func (w *world) scaleDown() {
 		g := &w.groups[n.group]
 		name := string(n.Name)
 		due, because := w.dueOf(&c, g)
-		if w.now.Before(due) {
+		if !w.passed(due) {
 			w.wake(due)
-			w.hold("node", name, RuleUnneededFor, "not needed: may go at %s", stamp(due))
+			w.keep("node", name, RuleUnneededFor, n.f.dueWords(due))
 			continue
 		}
 		if rule != "" {
@@ -54,7 +54,7 @@ func (w *world) scaleDown() {
 			continue
 		}
 		busy, limit := &drains, w.p.MaxDrainAtOnce
-		if len(c.cargo.movable)+c.cargo.leaving == 0 {
+		if c.cargo.movable+c.cargo.leaving == 0 {
 			busy, limit = &empties, w.p.MaxEmptyAtOnce
 		}
 		if *busy >= limit {
@@ -64,7 +64,7 @@ func (w *world) scaleDown() {
 		*busy++
 		g.shrinks = true
 		w.wake(w.now.Add(w.p.DelayAfterTaint))
-		w.do(Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, pods(len(c.cargo.movable)))})
+		w.do(Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, pods(c.cargo.movable))})
 	}
 }
 
@@ -93,10 +93,10 @@ func (w *world) gate() (rule, why string) {
 		return RuleGrowing, "this round grows"
 	case w.unjudged:
 		return RuleGrowing, "a pod that cannot be judged here waits for the scheduler"
-	case w.out.ScaleDownAfter.After(w.now):
+	case !w.passed(w.out.ScaleDownAfter):
 		w.wake(w.out.ScaleDownAfter)
 		return RuleFailed, "scale-down failed shortly ago; next try at " + stamp(w.out.ScaleDownAfter)
-	case until.After(w.now):
+	case !w.passed(until):
 		w.wake(until)
 		return RuleCooldown, "the cluster grew shortly ago; next try at " + stamp(until)
 	}
@@ -109,7 +109,7 @@ func (w *world) candidates() []candidate {
 	var out []candidate
 	for i := range w.nodes {
 		n := &w.nodes[i]
-		if n.ControlPlane || n.group < 0 || n.Deleting || n.goes || marked(n.Node) || n.state == stateComing {
+		if n.ControlPlane || n.group < 0 || n.Deleting || n.goes || n.f.mark || n.state == stateComing {
 			if n.state == stateComing {
 				w.wake(n.Created.Add(w.startup(n)))
 			}
@@ -117,7 +117,7 @@ func (w *world) candidates() []candidate {
 		}
 		c := candidate{node: i, unready: n.Ready != cluster.StatusTrue}
 		if rule, why := w.stays(n, &c); rule != "" {
-			w.hold("node", string(n.Name), rule, "%s", why)
+			w.keep("node", string(n.Name), rule, why)
 			if since, runs := w.in.Unneeded[n.Name]; runs && rule == RuleInUse && n.hosts {
 				// The scheduler may put the moved pods elsewhere; if it does not, the
 				// node's use will show.
@@ -133,7 +133,7 @@ func (w *world) candidates() []candidate {
 		out = append(out, c)
 	}
 	slices.SortFunc(out, func(a, b candidate) int {
-		ae, be := min(len(a.cargo.movable), 1), min(len(b.cargo.movable), 1)
+		ae, be := min(a.cargo.movable, 1), min(b.cargo.movable, 1)
 		return cmp.Or(cmp.Compare(ae, be), a.since.Compare(b.since), cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node))
 	})
 	return out
@@ -147,10 +147,10 @@ func (w *world) stays(n *node, c *candidate) (rule, why string) {
 	if _, told := w.out.Deleted[n.inst.ID]; told {
 		return RuleInstance, "its instance was told to go"
 	}
-	if why := optedOut(n.Node); why != "" {
-		return RuleOptOut, why
+	if n.f.opted != "" {
+		return RuleOptOut, n.f.opted
 	}
-	if n.Unschedulable && !ours(n.Node) {
+	if n.Unschedulable && !n.f.ours {
 		return RuleNotOurs, "cordoned by somebody else"
 	}
 	if n.counts {
@@ -159,7 +159,7 @@ func (w *world) stays(n *node, c *candidate) (rule, why string) {
 	c.util = w.utilisation(n)
 	limit := w.threshold(n)
 	if !c.unready && c.util > limit {
-		return RuleBusy, fmt.Sprintf("utilisation %.0f%% is above %.0f%%", c.util*100, limit*100)
+		return RuleBusy, n.f.busyWords(c.util, limit)
 	}
 	return "", ""
 }
@@ -201,14 +201,14 @@ func (w *world) unneeded(c *candidate) bool {
 		w.hold("node", name, RuleTotalsMin, "%s", w.keepsTotals(n))
 		return false
 	}
-	if pod, ok := w.move(c.node, c.cargo.movable); !ok {
-		w.hold("node", name, RuleNoRoom, "pod %s has room nowhere else", pod)
+	if pod, ok := w.move(c.node, c.cargo.loads); !ok {
+		w.keep("node", name, RuleNoRoom, n.f.homelessWords(pod))
 		return false
 	}
 	n.goes = true
 	g.leaving++
 	w.leaves(n)
-	for _, pod := range c.cargo.movable {
+	for _, pod := range c.cargo.budgeted {
 		for _, b := range pod.Budgets {
 			w.budget[b] = max(w.budget[b]-1, 0)
 		}
@@ -227,12 +227,12 @@ func (w *world) keepTimer(c *candidate) {
 		return
 	}
 	_, runs := w.in.Unneeded[n.Name]
-	for _, pod := range c.cargo.movable {
+	for _, pod := range c.cargo.budgeted {
 		for _, b := range pod.Budgets {
 			runs = runs || w.budget[b] < 1 && w.allowedAtFirst(b)
 		}
 	}
-	if runs && w.couldMove(c.node, c.cargo.movable) {
+	if runs && w.couldMove(c.node, c.cargo.loads) {
 		set(&w.out.Unneeded, n.Name, c.since)
 	}
 }

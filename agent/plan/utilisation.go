@@ -38,36 +38,17 @@ func (w *world) utilisation(n *node) float64 {
 	if o := w.options(n).IgnoreDaemonSetsUtilization; o != nil {
 		ignore = *o
 	}
-	var cpu, memory, lessCPU, lessMemory int64
-	var extended map[string]int64
-	byGPU := offersGPU(n.Node)
-	for i := range n.Pods {
-		pod := &n.Pods[i]
-		if pod.Finished || w.expendable(pod) && !daemon(pod) {
-			continue
-		}
-		r := &w.s.Classes[pod.Class].Requests
-		if daemon(pod) && ignore {
-			lessCPU += r.MilliCPU
-			lessMemory += r.Memory
-			continue
-		}
-		cpu += r.MilliCPU
-		memory += r.Memory
-		if !byGPU {
-			continue
-		}
-		for name, amount := range r.Extended {
-			set(&extended, name, extended[name]+amount)
-		}
+	all, less := n.f.asked, n.f.served
+	if !ignore {
+		all, less = all.Add(less), cluster.Resources{}
 	}
-	if !byGPU {
-		return max(ratio(cpu, n.Allocatable.MilliCPU-lessCPU), ratio(memory, n.Allocatable.Memory-lessMemory))
+	if !offersGPU(n.Node) {
+		return max(ratio(all.MilliCPU, n.Allocatable.MilliCPU-less.MilliCPU), ratio(all.Memory, n.Allocatable.Memory-less.Memory))
 	}
 	most := 0.0
 	for name, have := range n.Allocatable.Extended {
 		if gpu(name) {
-			most = max(most, ratio(extended[name], have))
+			most = max(most, ratio(all.Extended[name], have))
 		}
 	}
 	return most
