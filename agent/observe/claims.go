@@ -147,10 +147,11 @@ func convertVolume(v *corev1.PersistentVolume) volume {
 	return out
 }
 
+// volumeTerms converts a volume's node affinity as it is written.
 func volumeTerms(in []corev1.NodeSelectorTerm) []cluster.NodeTerm {
 	out := make([]cluster.NodeTerm, 0, len(in))
 	for _, t := range in {
-		out = append(out, cluster.NodeTerm{Labels: requirements(t.MatchExpressions), Fields: requirements(t.MatchFields)})
+		out = append(out, cluster.NodeTerm{Labels: labelRequirements(t.MatchExpressions), Fields: requirements(t.MatchFields)})
 	}
 	return out
 }

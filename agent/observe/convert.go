@@ -18,6 +18,7 @@ const (
 	annotationSafeToEvict   = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	annotationSafeVolumes   = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 	annotationDoNotDisrupt  = "karpenter.sh/do-not-disrupt"
+	annotationScaleUpDelay  = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
 	labelControlPlane       = "node-role.kubernetes.io/control-plane"
 	labelControlPlaneLegacy = "node-role.kubernetes.io/master"
 )
@@ -25,7 +26,7 @@ const (
 // keptAnnotations are those that a decision may depend on; everything else is
 // dropped before an object enters the cache.
 var keptAnnotations = []string{
-	annotationSafeToEvict, annotationSafeVolumes, annotationDoNotDisrupt,
+	annotationSafeToEvict, annotationSafeVolumes, annotationDoNotDisrupt, annotationScaleUpDelay,
 	cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep,
 	corev1.MirrorPodAnnotationKey,
 }
@@ -98,6 +99,10 @@ func convertPod(p *corev1.Pod) cluster.Pod {
 	_, out.Mirror = p.Annotations[corev1.MirrorPodAnnotationKey]
 	if p.DeletionTimestamp != nil {
 		out.Deleting = p.DeletionTimestamp.Time
+	}
+	// A value that is no time delays nothing, as in Cluster Autoscaler.
+	if d, err := time.ParseDuration(p.Annotations[annotationScaleUpDelay]); err == nil && d > 0 {
+		out.ScaleUpDelay = d
 	}
 	if g := p.Spec.TerminationGracePeriodSeconds; g != nil {
 		out.GracePeriod = time.Duration(*g) * time.Second

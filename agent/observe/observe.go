@@ -58,7 +58,8 @@ type Observer struct {
 	heard    time.Time
 	trouble  map[string]watchTrouble
 	outcomes []cluster.Outcome
-	lessons  map[string]Lesson          // by Template.Spec
+	lessons  map[string]Lesson // by Template.Spec
+	taught   taught
 	told     map[cluster.GroupID]string // of what is learnt, what was logged last
 }
 
@@ -254,25 +255,62 @@ func (o *Observer) Snapshot() cluster.Snapshot {
 
 // Look is Snapshot for onlookers: it leaves the outcomes for the scaler.
 func (o *Observer) Look() cluster.Snapshot {
-	groups, _, _ := o.inventory.Last()
+	groups, facts := o.inventory.known()
 	stale := o.Stale()
 	w := o.world
 	w.mu.Lock()
 	s := w.snapshot()
-	births := maps.Clone(w.births)
-	w.mu.Unlock()
+	looks := w.nodes.looks
+	var births map[cluster.NodeName]birth
 	s.Now, s.Stale = time.Now(), stale
 	o.mu.Lock()
-	var words map[cluster.GroupID]string
-	s.Groups, words = correct(groups, s.Nodes, o.inventory.Specs(), births, o.lessons, s.Now)
+	defer o.mu.Unlock()
+	standing := o.taught.facts == facts && o.taught.looks == looks && s.Now.Before(o.taught.until)
+	if !standing {
+		births = maps.Clone(w.births)
+	}
+	w.mu.Unlock()
+	if !standing {
+		o.teach(groups, s.Nodes, births, s.Now)
+		o.taught.facts, o.taught.looks = facts, looks
+	}
+	s.Groups = o.taught.asOf(groups)
+	return s
+}
+
+// taught are the groups with their templates corrected by what their nodes show. They
+// stand as long as neither the cloud's facts nor the nodes change, and until time itself
+// has a say.
+type taught struct {
+	facts, looks int
+	until        time.Time
+	groups       []cluster.NodeGroup
+}
+
+// teach corrects the groups' templates. Callers hold o.mu.
+func (o *Observer) teach(groups []cluster.NodeGroup, nodes []*cluster.Node, births map[cluster.NodeName]birth, now time.Time) {
+	corrected, words := correct(slices.Clone(groups), nodes, o.inventory.Specs(), births, o.lessons, now)
 	for g, text := range words {
 		if o.told[g] != text {
 			o.log.WithFields(logrus.Fields{"group": string(g), "why": text}).Warn("the group's nodes are not what its template says; pods are judged by the nodes")
 		}
 	}
 	o.told = words
-	o.mu.Unlock()
-	return s
+	o.taught = taught{groups: corrected, until: now.Truncate(lessonStamp).Add(lessonStamp)}
+	for _, n := range nodes {
+		if due := n.ReadySince.Add(lessonSettled); due.After(now) && due.Before(o.taught.until) {
+			o.taught.until = due
+		}
+	}
+}
+
+// asOf returns the groups with the moments of their last reads.
+func (t *taught) asOf(read []cluster.NodeGroup) []cluster.NodeGroup {
+	same := func(a, b cluster.NodeGroup) bool { return a.ReadAt.Equal(b.ReadAt) }
+	if !slices.EqualFunc(t.groups, read, same) {
+		t.groups = readAgain(t.groups, read)
+	}
+	return t.groups
 }
 
 // Lessons returns what nodes taught about their templates, by Template.Spec.
@@ -287,6 +325,7 @@ func (o *Observer) Remember(lessons map[string]Lesson) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	maps.Copy(o.lessons, lessons)
+	o.taught = taught{}
 }
 
 func cutKey(key cluster.PodKey) (namespace, name string, ok bool) {

@@ -40,6 +40,8 @@ type world struct {
 	limits      map[cluster.NodeName]map[string]int64 // of CSINodes
 	makers      map[cluster.UID]maker
 	broods      map[cluster.UID]*brood
+	short       map[cluster.UID]maker      // those with pods still to be made, desired less what is there
+	lacking     []cluster.Controller       // the last slice of them handed out; nil when they changed since
 	births      map[cluster.NodeName]birth // of nodes that were seen soon after they registered
 	selectors   map[string]budgetSelector
 	classBudget map[int][]string
@@ -68,6 +70,7 @@ func newWorld(schedulers []string) *world {
 		schedulers:  schedulers,
 		makers:      map[cluster.UID]maker{},
 		broods:      map[cluster.UID]*brood{},
+		short:       map[cluster.UID]maker{},
 		births:      map[cluster.NodeName]birth{},
 		selectors:   map[string]budgetSelector{},
 		classBudget: map[int][]string{},
@@ -134,13 +137,15 @@ func (w *world) putPod(p *corev1.Pod) Urgency {
 	row.Class = w.intern(class)
 	row.Budgets = w.classBudget[row.Class]
 	old, had := w.pod(row.Key, row.Node)
-	w.count(&row, 1)
 	if had {
 		w.classes.release(old.Class)
-		w.count(&old, -1)
 		if samePod(&old, &row) {
 			return Never
 		}
+	}
+	w.count(&row, 1)
+	if had {
+		w.count(&old, -1)
 	}
 	if row.Node == "" {
 		w.pods.put(row.Key, row)
@@ -208,6 +213,7 @@ func (w *world) dropPod(key cluster.PodKey, node cluster.NodeName) Urgency {
 	}
 	if old.Owner != nil && old.Owner.Kind == "Job" {
 		delete(w.makers, old.Owner.UID) // it may have succeeded, and the Job's status says so only later
+		w.compare(old.Owner.UID)
 	}
 	if n, ok := w.nodes.get(old.Node); ok && draining(n) {
 		return Soon // the drain of that node may be done
@@ -242,6 +248,7 @@ func (w *world) count(p *cluster.Pod, by int) {
 	}
 	if !p.Finished && p.Deleting.IsZero() {
 		b.live += by
+		w.compare(p.Owner.UID)
 	}
 }
 

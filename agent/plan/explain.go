@@ -112,7 +112,7 @@ func (e *explainer) headroom(all []cluster.Headroom) {
 
 // runUntil runs a round up to a step, exclusive.
 func runUntil(s *cluster.Snapshot, m *Memory, p *Policy, name string) *world {
-	w := open(s, m, p)
+	w := open(new(Engine), s, m, p)
 	for _, step := range steps {
 		if step.name == name {
 			break

@@ -71,14 +71,11 @@ func (e *explainer) node() {
 	}
 	n := &w.nodes[i]
 	e.out.Found = true
-	f := &NodeFacts{State: stateNames[n.state], Utilisation: w.utilisation(n), Limit: w.p.UtilizationThreshold, UnreadyFrom: e.end.out.Unready[n.Name]}
+	f := &NodeFacts{State: stateNames[n.state], Utilisation: w.utilisation(n), Limit: w.threshold(n), UnreadyFrom: e.end.out.Unready[n.Name]}
 	e.out.Node = f
 	e.out.Verdicts = append(e.actionsOn(n.Name), e.heldOf("node", e.q.Name)...)
 	if n.group >= 0 {
 		f.Group, f.Instance, f.Phase = w.groups[n.group].ID, n.inst.ID, n.inst.Phase
-		if o := w.groups[n.group].Options.ScaleDownUtilization; o != nil {
-			f.Limit = *o
-		}
 	}
 	if !n.ControlPlane && n.group >= 0 {
 		e.drainOf(i, f)
@@ -133,6 +130,9 @@ func (w *world) blockersOf(pod *cluster.Pod) []Blocker {
 			out = append(out, Blocker{Pod: pod.Key, Name: blockers[k].name, Why: why})
 		}
 	}
+	if why := w.budgetBlocks(pod); why != "" {
+		out = append(out, Blocker{Pod: pod.Key, Name: "budget", Why: why})
+	}
 	return out
 }
 
@@ -141,12 +141,12 @@ func (e *explainer) drainOf(i int, f *NodeFacts) {
 	w := e.down
 	n := &w.nodes[i]
 	c := w.cargoOf(n)
-	f.Leaving, f.Stays = c.leaving, len(n.Pods)-len(c.movable)-c.leaving
+	f.Leaving, f.Stays = c.leaving, len(n.Pods)-c.movable-c.leaving
 	for k := range n.Pods {
 		f.Blockers = append(f.Blockers, w.blockersOf(&n.Pods[k])...)
 	}
 	slices.SortStableFunc(f.Blockers, func(a, b Blocker) int { return strings.Compare(string(a.Pod), string(b.Pod)) })
-	for _, pod := range c.movable {
+	for _, pod := range w.movable(n) {
 		if !w.expendable(pod) {
 			f.Destinations = append(f.Destinations, w.destination(i, pod))
 		}
@@ -177,7 +177,9 @@ func (w *world) destination(from int, pod *cluster.Pod) Destination {
 		}
 	}
 	if d.Could == 0 {
-		d.Why = sum("other nodes have room", refusals).Words
+		if d.Why = "there is no other node"; len(refusals) > 0 {
+			d.Why = sum("other nodes have room", refusals).Words
+		}
 	}
 	return d
 }
@@ -204,13 +206,14 @@ func (e *explainer) checks(i int, f *NodeFacts) {
 	add(RuleBlocked, len(f.Blockers) > 0, fmt.Sprintf("%s may not be evicted", pods(blockedPods(f.Blockers))), "every pod on it may be evicted")
 	size := fmt.Sprintf("group %s has %d machines, minimum %d", g.ID, g.target-g.leaving, g.Min)
 	add(RuleAtMin, g.target-g.leaving <= g.Min, size, size)
+	add(RuleTotalsMin, w.keepsTotals(n) != "", w.keepsTotals(n), "the cluster has more than its least cores, memory and extended resources")
 	homeless := 0
 	for _, d := range f.Destinations {
 		if d.Could == 0 {
 			homeless++
 		}
 	}
-	together := homeless == 0 && !w.couldMove(i, w.cargoOf(n).movable)
+	together := homeless == 0 && !w.couldMove(i, w.cargoOf(n).loads)
 	switch {
 	case homeless > 0:
 		add(RuleNoRoom, true, fmt.Sprintf("%d of %s have room nowhere else", homeless, pods(len(f.Destinations))), "")

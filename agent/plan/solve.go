@@ -63,7 +63,7 @@ func (w *world) newSolver(withMarked bool) *solver {
 	for i := range w.want {
 		v.a.left[i] = w.want[i].count()
 	}
-	for i := range w.nodes {
+	for _, i := range w.roomy() {
 		n := &w.nodes[i]
 		if n.state == stateReady || n.state == stateComing || withMarked && n.state == stateMarked && n.Ready == "True" {
 			v.a.places = append(v.a.places, place{node: i, group: n.group, room: slices.Clone(n.room)})
@@ -83,28 +83,6 @@ func (v *solver) passes(class int, p *place) bool {
 		return fit.Passes(&w.s.Classes[class], shape)
 	}
 	return w.passes(class, p.node)
-}
-
-// passes remembers what the shape filters say of a class and a node.
-func (w *world) passes(class, n int) bool {
-	if w.verdicts == nil {
-		w.verdicts = make([][]int8, len(w.s.Classes))
-	}
-	if w.verdicts[class] == nil {
-		w.verdicts[class] = make([]int8, len(w.nodes))
-	}
-	known := &w.verdicts[class][n]
-	if *known == 0 {
-		*known = -1
-		shape := w.nodes[n].shape
-		if w.nodes[n].state == stateMarked {
-			shape.Taints, shape.Unschedulable = fit.Lasting(shape.Taints), false
-		}
-		if fit.Passes(&w.s.Classes[class], &shape) {
-			*known = 1
-		}
-	}
-	return *known > 0
 }
 
 // problemOf writes the wants that a filter picks as a problem over all places.

@@ -325,6 +325,9 @@ func (w *teller) class(name string, kv map[string]string) int {
 	if kv["uses"] != "" {
 		c.NotUnderstood = []string{kv["uses"]}
 	}
+	if kv["refused"] != "" {
+		c.Volumes = []cluster.Volume{{Refused: strings.ReplaceAll(kv["refused"], "_", " ")}}
+	}
 	w.s.Classes = append(w.s.Classes, c)
 	return len(w.s.Classes) - 1
 }
