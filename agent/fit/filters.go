@@ -90,12 +90,17 @@ func Passes(c *cluster.PodClass, s *Shape) bool {
 	if s.Unschedulable && !tolerated(c.Tolerations, cluster.Taint{Key: "node.kubernetes.io/unschedulable", Effect: noSchedule}) {
 		return false
 	}
+	return toleratesAll(c, s) && selected(c, s)
+}
+
+// toleratesAll tells whether no taint keeps the class away.
+func toleratesAll(c *cluster.PodClass, s *Shape) bool {
 	for _, t := range s.Taints {
 		if (t.Effect == noSchedule || t.Effect == noExecute) && !tolerated(c.Tolerations, t) {
 			return false
 		}
 	}
-	return selected(c, s)
+	return true
 }
 
 const (

@@ -1,6 +1,11 @@
 package fit
 
-import "github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+import (
+	"maps"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
 
 // The rules of the filters that look at what other pods are where, in
 // kube-scheduler's order.
@@ -13,15 +18,257 @@ const (
 	RuleInterPod           = "F12" // InterPodAffinity, existing pods' anti-affinity included
 )
 
+const labelHostname = "kubernetes.io/hostname"
+
 // State is a set of nodes with what is on each, as the filters F7 to F12 see it. It
 // grows by nodes and changes by pods; a judgement costs what the class asks for and
 // not what the cluster holds. Nothing in it is safe for concurrent use.
+//
+// Every distinct (selector, namespaces, topology key) has one counter per domain of
+// its key, kept up to date by Put; a judgement reads the counters of the node's own
+// domains. The minimum that a spread constraint is held against is kept up to date
+// too (least).
 type State struct {
-	classes    []cluster.PodClass
-	namespaces []cluster.Namespace
+	*tables
+	counters []counter
+	grounds  []ground
+	leasts   []least
+
+	domains []int32 // per node, len(keys) each: the node's domain of each key; -1: label missing
+	shapeOf []int32 // per node
+
+	shapes       []*Shape
+	shapeIDs     map[*Shape]int32
+	shapeDomains []int32 // per shape, as domains
+	eligible     []bool  // per shape, len(eligs) each
+
+	names  [][]string         // per key, the domains' values; fresh for a template's own
+	values []map[string]int32 // per key, the domains by value
+	shared bool               // values belong to a clone too
+
+	claims   []int32 // users of each claim
+	limits   []int64 // per node, len(drivers) each; -1: none
+	attached []int32 // per node, len(drivers) each: distinct handles
+	handles  map[uint64]int32
+
+	log    []change
+	logged bool
 }
 
-// NewState returns a State without nodes. The classes are those of one Snapshot.
+// fresh is the name of a domain that is one template's node alone. No label value
+// has a zero byte.
+const fresh = "\x00"
+
+// NewState returns a State without nodes. The classes are those of one Snapshot and
+// are kept, not copied.
 func NewState(classes []cluster.PodClass, namespaces []cluster.Namespace) *State {
-	return &State{classes: classes, namespaces: namespaces}
+	t := &tables{classes: classes, hostname: -1, asks: make([]*asks, len(classes))}
+	s := &State{tables: t, shapeIDs: map[*Shape]int32{}, handles: map[uint64]int32{}}
+	b := &build{tables: t, s: s, ids: map[string]int32{}, known: make(namespaceSet, len(namespaces))}
+	for _, n := range namespaces {
+		b.known[n.Name] = n.Labels
+	}
+	for i := range classes {
+		b.terms(i)
+	}
+	b.volumes()
+	b.match()
+	b.connect()
+	b.components()
+	s.names = make([][]string, len(t.keys))
+	s.values = make([]map[string]int32, len(t.keys))
+	for i := range s.values {
+		s.values[i] = map[string]int32{}
+	}
+	return s
+}
+
+// Nodes is how many nodes were added.
+func (s *State) Nodes() int { return len(s.shapeOf) }
+
+// AddNode adds a node without pods and returns its index: 0, 1, 2 and so on. The
+// shape is kept, not copied, and must not change afterwards; many nodes of one shape
+// cost little when they share it. A shape without a name is a template: each node
+// of it is a hostname of its own, whatever its labels say. A driver that
+// volumeLimits does not list has no limit.
+func (s *State) AddNode(shape *Shape, volumeLimits map[string]int64) int {
+	node := len(s.shapeOf)
+	id := s.shapeID(shape)
+	s.shapeOf = append(s.shapeOf, id)
+	k := len(s.keys)
+	s.domains = append(s.domains, s.shapeDomains[int(id)*k:int(id)*k+k]...)
+	if s.hostname >= 0 && shape.Name == "" {
+		s.domains[node*k+int(s.hostname)] = int32(len(s.names[s.hostname]))
+		s.names[s.hostname] = append(s.names[s.hostname], fresh)
+	}
+	for _, driver := range s.drivers {
+		limit, has := volumeLimits[driver]
+		if !has {
+			limit = -1
+		}
+		s.limits, s.attached = append(s.limits, limit), append(s.attached, 0)
+	}
+	for g := range s.grounds {
+		s.enter(int32(g), node, 1)
+	}
+	if s.logged {
+		s.log = append(s.log, change{kind: changeNode})
+	}
+	return node
+}
+
+// enter counts a node in on a ground, or out.
+func (s *State) enter(id int32, node int, n int32) {
+	g := &s.grounds[id]
+	if !s.eligible[int(s.shapeOf[node])*len(s.eligs)+int(g.elig)] {
+		return
+	}
+	nodes := g.nodes.add(s.domains[node*len(s.keys)+int(g.key)], n)
+	switch {
+	case n > 0 && nodes == 1:
+		g.domains++
+		for _, c := range g.counters {
+			s.leasts[s.counters[c].least].enter()
+		}
+	case n < 0 && nodes == 0:
+		g.domains--
+		for _, c := range g.counters {
+			s.leave(&s.counters[c])
+		}
+	}
+}
+
+// shapeID works out what a shape means to the classes' terms, once.
+func (s *State) shapeID(shape *Shape) int32 {
+	if id, ok := s.shapeIDs[shape]; ok {
+		return id
+	}
+	id := int32(len(s.shapes))
+	if s.shapeIDs == nil {
+		s.shapeIDs = map[*Shape]int32{}
+	}
+	s.shapeIDs[shape] = id
+	s.shapes = append(s.shapes, shape)
+	at := len(s.shapeDomains)
+	for k := range s.keys {
+		s.shapeDomains = append(s.shapeDomains, s.domainOf(shape, k))
+	}
+	for i := range s.eligs {
+		s.eligible = append(s.eligible, s.counted(&s.eligs[i], shape, s.shapeDomains[at:]))
+	}
+	return id
+}
+
+// domainOf is the domain that a shape's label names. For a template's hostname any
+// number but -1 will do: AddNode puts the node's own.
+func (s *State) domainOf(shape *Shape, key int) int32 {
+	if shape.Name == "" && int32(key) == s.hostname {
+		return 0
+	}
+	value, has := shape.Labels[s.keys[key]]
+	if !has {
+		return -1
+	}
+	if d, ok := s.values[key][value]; ok {
+		return d
+	}
+	if s.shared {
+		s.values, s.shared = slices.Clone(s.values), false
+		for i := range s.values {
+			s.values[i] = maps.Clone(s.values[i])
+		}
+	}
+	d := int32(len(s.names[key]))
+	s.names[key] = append(s.names[key], value)
+	s.values[key][value] = d
+	return d
+}
+
+// counted follows PodTopologySpread's calPreFilterState: all keys, and the node
+// inclusion policies.
+func (s *State) counted(e *eligibility, shape *Shape, domains []int32) bool {
+	for _, k := range e.keys {
+		if domains[k] < 0 {
+			return false
+		}
+	}
+	return (!e.honor || selected(e.class, shape)) && (!e.taints || toleratesAll(e.class, shape))
+}
+
+// Put tells that n more pods of the class are on the node; a negative n takes them
+// away again, exactly.
+func (s *State) Put(class, node, n int) { s.put(class, node, n, false) }
+
+// PutLeaving is Put for pods with a deletionTimestamp: anti-affinity, affinity and
+// volumes see them, spread does not count them.
+func (s *State) PutLeaving(class, node, n int) { s.put(class, node, n, true) }
+
+func (s *State) put(class, node, n int, leaving bool) {
+	if n == 0 {
+		return
+	}
+	row := s.domains[node*len(s.keys):]
+	for _, id := range s.feedsOf(class) {
+		c := &s.counters[id]
+		domain := row[c.key]
+		if domain < 0 {
+			continue
+		}
+		if c.ground < 0 {
+			c.count.add(domain, int32(n))
+			c.sum += int64(n)
+			continue
+		}
+		if elig := s.grounds[c.ground].elig; !leaving && s.eligible[int(s.shapeOf[node])*len(s.eligs)+int(elig)] {
+			to := c.count.add(domain, int32(n))
+			c.sum += int64(n)
+			s.move(c, to-int32(n), to)
+		}
+	}
+	s.putVolumes(class, node, n)
+	if s.logged {
+		kind := changePut
+		if leaving {
+			kind = changeLeaving
+		}
+		s.log = append(s.log, change{kind: kind, class: int32(class), node: int32(node), n: int32(n)})
+	}
+}
+
+// Refused judges one more pod of the class on the node as it is now: the rule of the
+// first filter that refuses it, in the scheduler's order and words; "" when it
+// passes. F0 to F6 are judged by Refused and by Space.Short.
+func (s *State) Refused(class, node int) (rule, words string) {
+	a := s.asks[class]
+	if a == nil {
+		return "", ""
+	}
+	for i := range stateFilters {
+		if w := stateFilters[i].words(s, a, node); w != "" {
+			return stateFilters[i].rule, w
+		}
+	}
+	return "", ""
+}
+
+// Passes is Refused without the words. It does not allocate.
+func (s *State) Passes(class, node int) bool {
+	a := s.asks[class]
+	return a == nil || a.refused == "" && s.claimsFree(a) && s.attachable(a, node) && s.reachable(a, node) &&
+		s.spreads(a, node) == "" && s.interPod(a, node) == ""
+}
+
+// stateFilters are in kube-scheduler's order. A claim that cannot be had is said
+// before any node is looked at (PreFilter).
+var stateFilters = []struct {
+	rule  string
+	words func(s *State, a *asks, node int) string
+}{
+	{RuleVolumeBinding, func(_ *State, a *asks, _ int) string { return a.refused }},
+	{RuleVolumeRestrictions, (*State).restricted},
+	{RuleVolumeLimits, (*State).limited},
+	{RuleVolumeBinding, (*State).bound},
+	{RuleVolumeZone, (*State).placed},
+	{RuleSpread, (*State).spreads},
+	{RuleInterPod, (*State).interPod},
 }

@@ -1,0 +1,375 @@
+package fit
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// asks is what one class asks of the nodes and of the pods on them, compiled. A class
+// that asks nothing has none.
+type asks struct {
+	refused  string  // the first Volume.Refused
+	onePod   []int32 // claims that no other pod may use
+	attaches []int32 // handles
+	volumes  []cluster.Volume
+	spread   []spreadAsk
+	affinity []int32 // counters of the pods that match all terms, one per topology key
+	selfAll  bool    // the class matches all of its own affinity terms
+	anti     []antiAsk
+	existing []antiAsk // counters of the owners of anti-affinity terms that select the class
+}
+
+type spreadAsk struct {
+	counter             int32
+	maxSkew, minDomains int32
+	self                int32 // 1: the selector selects the class itself
+	counts              bool  // a pod of the class, once placed, is counted
+}
+
+type antiAsk struct {
+	counter int32
+	self    bool // a pod of the class, once placed, keeps its siblings out
+}
+
+// eligibility is the set of nodes that spread constraints of some classes count on.
+type eligibility struct {
+	keys   []int32           // all of them
+	class  *cluster.PodClass // of these node affinity and tolerations
+	honor  bool              // nodeAffinityPolicy
+	taints bool              // nodeTaintsPolicy
+}
+
+// tables is what NewState works out once from the classes; clones share it.
+type tables struct {
+	classes   []cluster.PodClass
+	keys      []string
+	hostname  int32 // the key that is a template's own; -1: not used
+	eligs     []eligibility
+	asks      []*asks
+	feedStart []int32 // per class, into feeds
+	feeds     []int32 // counters that a pod of the class is counted by
+	usesStart []int32 // per class, into uses
+	uses      []int32 // claims of which some class wants to be the only user
+	driverOf  []int32 // of a handle
+	drivers   []string
+	component []int32
+}
+
+func (t *tables) feedsOf(class int) []int32 { return t.feeds[t.feedStart[class]:t.feedStart[class+1]] }
+func (t *tables) usesOf(class int) []int32  { return t.uses[t.usesStart[class]:t.usesStart[class+1]] }
+
+// build is what is needed while compiling and thrown away.
+type build struct {
+	*tables
+	s          *State
+	known      namespaceSet
+	buf        []byte
+	ids        map[string]int32 // everything that is interned, by kind and content
+	matchers   []matcher
+	matched    [][]int32 // per matcher: the classes that it takes, as the incoming pod's term
+	foreign    [][]int32 // the same as an existing pod's term; nil where it is equal
+	byCounter  []counterSource
+	feedsByCls [][2]int32 // class, counter
+}
+
+// counterSource tells who is counted by a counter.
+type counterSource struct {
+	matchers []int32 // the classes that all of them take
+	owners   bool    // owned are counted instead
+	owned    []int32
+	readers  []int32
+}
+
+func (b *build) intern(key []byte, next int) (id int32, fresh bool) {
+	if id, ok := b.ids[string(key)]; ok {
+		return id, false
+	}
+	b.ids[string(key)] = int32(next)
+	return int32(next), true
+}
+
+func (b *build) key(name string) int32 {
+	id, fresh := b.intern(strconv.AppendQuote(append(b.buf[:0], 'k'), name), len(b.keys))
+	if fresh {
+		b.keys = append(b.keys, name)
+		if name == labelHostname {
+			b.hostname = id
+		}
+	}
+	return id
+}
+
+func (b *build) matcher(m matcher) int32 {
+	b.buf = m.appendKey(append(b.buf[:0], 'm'))
+	id, fresh := b.intern(b.buf, len(b.matchers))
+	if fresh {
+		b.matchers = append(b.matchers, m)
+	}
+	return id
+}
+
+// termMatcher is the matcher of a term of a class.
+func (b *build) termMatcher(c *cluster.PodClass, t *cluster.PodTerm) int32 {
+	m := matcher{selector: t.Selector, namespaces: t.Namespaces, wide: t.NamespaceSelector}
+	if len(m.namespaces) == 0 && m.wide == nil {
+		m.namespaces = []string{c.Namespace}
+	}
+	return b.matcher(m)
+}
+
+// counter interns a counter of the pods that all matchers take, on nodes of a ground.
+func (b *build) counter(kind byte, matchers []int32, key, ground int32) int32 {
+	b.buf = append(b.buf[:0], 'c', kind)
+	for _, n := range append([]int32{key, ground}, matchers...) {
+		b.buf = append(strconv.AppendInt(b.buf, int64(n), 10), ',')
+	}
+	id, fresh := b.intern(b.buf, len(b.s.counters))
+	if fresh {
+		b.s.counters = append(b.s.counters, counter{key: key, ground: ground, least: -1})
+		b.byCounter = append(b.byCounter, counterSource{matchers: slices.Clone(matchers), owners: kind == countsOwners})
+		if ground >= 0 {
+			b.s.counters[id].least = int32(len(b.s.leasts))
+			b.s.leasts = append(b.s.leasts, least{})
+			b.s.grounds[ground].counters = append(b.s.grounds[ground].counters, id)
+		}
+	}
+	return id
+}
+
+// What a counter counts.
+const (
+	countsMatched = 'm' // pods that its matchers take
+	countsOwners  = 'o' // pods that own an anti-affinity term with its matcher and key
+)
+
+func (b *build) read(class int, counter int32) {
+	b.byCounter[counter].readers = append(b.byCounter[counter].readers, int32(class))
+}
+
+func (b *build) asksOf(class int) *asks {
+	if b.asks[class] == nil {
+		b.asks[class] = new(asks)
+	}
+	return b.asks[class]
+}
+
+// terms compiles what the classes own; who is selected comes later, when all
+// selectors are known.
+func (b *build) terms(class int) {
+	c := &b.classes[class]
+	for i := range c.PodAntiAffinity {
+		m, key := b.termMatcher(c, &c.PodAntiAffinity[i]), b.key(c.PodAntiAffinity[i].TopologyKey)
+		a := b.asksOf(class)
+		counts := b.counter(countsMatched, []int32{m}, key, -1)
+		if !slices.ContainsFunc(a.anti, func(x antiAsk) bool { return x.counter == counts }) {
+			a.anti = append(a.anti, antiAsk{counter: counts})
+			owns := b.counter(countsOwners, []int32{m}, key, -1)
+			b.byCounter[owns].owned = append(b.byCounter[owns].owned, int32(class))
+		}
+	}
+	if len(c.PodAffinity) > 0 {
+		b.affinity(class)
+	}
+	if len(c.Spread) > 0 {
+		b.spread(class)
+	}
+}
+
+// affinity: a pod counts for none of the terms unless it matches all of them.
+func (b *build) affinity(class int) {
+	c, a := &b.classes[class], b.asksOf(class)
+	var all []int32
+	for i := range c.PodAffinity {
+		all = append(all, b.termMatcher(c, &c.PodAffinity[i]))
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	a.selfAll = true
+	for _, m := range all {
+		a.selfAll = a.selfAll && b.matchers[m].takes(c, b.known, false)
+	}
+	for i := range c.PodAffinity {
+		id := b.counter(countsMatched, all, b.key(c.PodAffinity[i].TopologyKey), -1)
+		if !slices.Contains(a.affinity, id) {
+			a.affinity = append(a.affinity, id)
+			b.read(class, id)
+		}
+	}
+}
+
+func (b *build) spread(class int) {
+	c, a := &b.classes[class], b.asksOf(class)
+	var keys []int32
+	for i := range c.Spread {
+		keys = append(keys, b.key(c.Spread[i].TopologyKey))
+	}
+	sorted := slices.Compact(slices.Sorted(slices.Values(keys)))
+	for i := range c.Spread {
+		t := &c.Spread[i]
+		g := b.ground(keys[i], b.eligible(eligibility{keys: sorted, class: c, honor: !t.IgnoreNodeAffinity, taints: t.HonorTaints}))
+		// An empty selector selects the pod itself but counts nobody
+		// (countPodsMatchSelector): so does a nil one, which selects nobody either.
+		counted := t.Selector
+		if counted != nil && len(counted.Requirements) == 0 {
+			counted = nil
+		}
+		m := b.matcher(matcher{selector: counted, namespaces: []string{c.Namespace}})
+		id := b.counter(countsMatched, []int32{m}, keys[i], g)
+		ask := spreadAsk{counter: id, maxSkew: int32(t.MaxSkew), minDomains: int32(max(t.MinDomains, 1)), counts: selects(counted, c.Labels)}
+		if selects(t.Selector, c.Labels) {
+			ask.self = 1
+		}
+		a.spread = append(a.spread, ask)
+		b.read(class, id)
+	}
+}
+
+func (b *build) eligible(e eligibility) int32 {
+	key := append(b.buf[:0], 'e')
+	for _, k := range e.keys {
+		key = append(strconv.AppendInt(key, int64(k), 10), ',')
+	}
+	if e.honor {
+		key = appendNodeTerms(appendLabels(append(key, 'a'), e.class.NodeSelector), e.class.Affinity)
+	}
+	if e.taints {
+		key = appendTolerations(append(key, 't'), e.class.Tolerations)
+	}
+	b.buf = key
+	id, fresh := b.intern(key, len(b.eligs))
+	if fresh {
+		b.eligs = append(b.eligs, e)
+	}
+	return id
+}
+
+func (b *build) ground(key, elig int32) int32 {
+	b.buf = strconv.AppendInt(append(strconv.AppendInt(append(b.buf[:0], 'g'), int64(key), 10), ','), int64(elig), 10)
+	id, fresh := b.intern(b.buf, len(b.s.grounds))
+	if fresh {
+		b.s.grounds = append(b.s.grounds, ground{key: key, elig: elig})
+	}
+	return id
+}
+
+// match finds the classes that each matcher takes. Matchers with a requirement In are
+// asked only about the classes that carry one of its values.
+func (b *build) match() {
+	b.matched, b.foreign = make([][]int32, len(b.matchers)), make([][]int32, len(b.matchers))
+	byLabel := map[string]map[string][]int32{}
+	var every []int32
+	for m := range b.matchers {
+		pin := b.matchers[m].pin()
+		switch {
+		case b.matchers[m].selector == nil:
+		case pin == nil:
+			every = append(every, int32(m))
+		default:
+			if byLabel[pin.Key] == nil {
+				byLabel[pin.Key] = map[string][]int32{}
+			}
+			for _, v := range slices.Compact(slices.Sorted(slices.Values(pin.Values))) {
+				byLabel[pin.Key][v] = append(byLabel[pin.Key][v], int32(m))
+			}
+		}
+	}
+	for class := range b.classes {
+		for _, m := range every {
+			b.take(m, class)
+		}
+		for key, byValue := range byLabel {
+			if value, has := b.classes[class].Labels[key]; has {
+				for _, m := range byValue[value] {
+					b.take(m, class)
+				}
+			}
+		}
+	}
+}
+
+func (b *build) take(m int32, class int) {
+	if b.matchers[m].takes(&b.classes[class], b.known, false) {
+		b.matched[m] = append(b.matched[m], int32(class))
+	} else if b.matchers[m].takes(&b.classes[class], b.known, true) {
+		b.foreign[m] = append(b.foreign[m], int32(class))
+	}
+}
+
+// connect tells every class what it is counted by and what keeps it out.
+func (b *build) connect() {
+	for id := range b.byCounter {
+		src := &b.byCounter[id]
+		if src.owners {
+			b.connectOwners(int32(id), src)
+			continue
+		}
+		for _, class := range b.matched[src.matchers[0]] {
+			if b.takenByAll(src.matchers[1:], class) {
+				b.feedsByCls = append(b.feedsByCls, [2]int32{class, int32(id)})
+			}
+		}
+	}
+	slices.SortFunc(b.feedsByCls, func(x, y [2]int32) int {
+		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
+	})
+	b.feedStart, b.feeds = columns(len(b.classes), b.feedsByCls)
+	fed := make([]bool, len(b.byCounter))
+	for _, id := range b.feeds {
+		fed[id] = true
+	}
+	for class, a := range b.asks {
+		if a != nil {
+			a.anti = b.alive(class, a.anti, fed)
+			a.existing = b.alive(class, a.existing, fed)
+		}
+	}
+}
+
+// connectOwners: the classes that the term selects are kept out by its owners.
+func (b *build) connectOwners(id int32, src *counterSource) {
+	for _, list := range [][]int32{b.matched[src.matchers[0]], b.foreign[src.matchers[0]]} {
+		for _, class := range list {
+			a := b.asksOf(int(class))
+			a.existing = append(a.existing, antiAsk{counter: id})
+		}
+	}
+	for _, class := range src.owned {
+		b.feedsByCls = append(b.feedsByCls, [2]int32{class, id})
+	}
+}
+
+func (b *build) takenByAll(matchers []int32, class int32) bool {
+	for _, m := range matchers {
+		if !b.matchers[m].takes(&b.classes[class], b.known, false) {
+			return false
+		}
+	}
+	return true
+}
+
+// alive drops the terms that no pod of any class could ever break, and finds those
+// that a class has against itself.
+func (b *build) alive(class int, list []antiAsk, fed []bool) []antiAsk {
+	list = slices.DeleteFunc(list, func(a antiAsk) bool { return !fed[a.counter] })
+	for i := range list {
+		_, list[i].self = slices.BinarySearch(b.feedsOf(class), list[i].counter)
+		b.read(class, list[i].counter)
+	}
+	return list
+}
+
+// columns turns sorted pairs into one list per class.
+func columns(classes int, pairs [][2]int32) (start, list []int32) {
+	start, list = make([]int32, classes+1), make([]int32, len(pairs))
+	for i, p := range pairs {
+		start[p[0]+1]++
+		list[i] = p[1]
+	}
+	for i := range classes {
+		start[i+1] += start[i]
+	}
+	return start, list
+}

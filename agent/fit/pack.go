@@ -1,0 +1,128 @@
+package fit
+
+import "math"
+
+// Tied tells whether any of F7 to F12 can refuse this class on some node, or whether
+// placing it can make a class refused, itself or another. A class that is not tied
+// may be packed by shape and room alone.
+func (s *State) Tied(class int) bool {
+	a := s.asks[class]
+	return a != nil && a.binds() || len(s.feedsOf(class)) > 0 || len(s.usesOf(class)) > 0
+}
+
+func (a *asks) binds() bool {
+	return a.refused != "" || len(a.onePod)+len(a.attaches)+len(a.volumes)+len(a.spread)+len(a.affinity)+len(a.anti)+len(a.existing) > 0
+}
+
+// Component is the number of a set of classes that can touch each other's chances
+// through F7 and F11 to F12, directly or through others; -1 for a class that is not
+// tied. Classes of different components may be packed one after another in any
+// order. Attach limits tie classes only on one node and do not join components.
+func (s *State) Component(class int) int { return int(s.component[class]) }
+
+// components joins the classes that feed or read one counter or use one claim.
+func (b *build) components() {
+	parent := make([]int32, len(b.classes))
+	for i := range parent {
+		parent[i] = int32(i)
+	}
+	find := func(i int32) int32 {
+		for parent[i] != i {
+			parent[i] = parent[parent[i]]
+			i = parent[i]
+		}
+		return i
+	}
+	join := func(a, b int32) { // the smaller index leads
+		a, b = find(a), find(b)
+		parent[max(a, b)] = min(a, b)
+	}
+	for i := range b.byCounter {
+		for _, c := range b.byCounter[i].readers {
+			join(c, b.byCounter[i].readers[0])
+		}
+	}
+	user := make([]int32, len(b.s.claims))
+	for class := range b.classes {
+		for _, id := range b.feedsOf(class) {
+			if r := b.byCounter[id].readers; len(r) > 0 {
+				join(int32(class), r[0])
+			}
+		}
+		for _, claim := range b.usesOf(class) {
+			if user[claim] == 0 {
+				user[claim] = int32(class) + 1
+			}
+			join(int32(class), user[claim]-1)
+		}
+	}
+	b.component = make([]int32, len(b.classes))
+	for class := range b.classes {
+		b.component[class] = -1
+		if b.s.Tied(class) {
+			b.component[class] = find(int32(class))
+		}
+	}
+}
+
+// Most is how many more pods of the class, one after another, F7 to F12 let onto the
+// node with all other nodes as they are; math.MaxInt32 when they set no bound.
+func (s *State) Most(class, node int) int {
+	a := s.asks[class]
+	if a == nil {
+		return math.MaxInt32
+	}
+	if !s.Passes(class, node) {
+		return 0
+	}
+	row := s.domains[node*len(s.keys):]
+	if len(a.onePod) > 0 || alone(s, a.anti, row) || alone(s, a.existing, row) {
+		return 1
+	}
+	most := int32(math.MaxInt32)
+	for i := range a.spread {
+		most = min(most, s.mostSpread(&a.spread[i], node))
+	}
+	return int(most)
+}
+
+// alone tells whether the class keeps its own siblings out of a domain of the node.
+func alone(s *State, list []antiAsk, row []int32) bool {
+	for i := range list {
+		if list[i].self && row[s.counters[list[i].counter].key] >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// mostSpread: while the node's domain fills up, the minimum is that of the other
+// domains, once the domain itself is above it.
+func (s *State) mostSpread(ask *spreadAsk, node int) int32 {
+	c := &s.counters[ask.counter]
+	g := &s.grounds[c.ground]
+	if !ask.counts || !s.eligible[int(s.shapeOf[node])*len(s.eligs)+int(g.elig)] {
+		return math.MaxInt32
+	}
+	domain := s.domains[node*len(s.keys)+int(c.key)]
+	own, others := c.count.at(domain), int32(0)
+	if g.domains >= ask.minDomains {
+		others = s.leastFrom(c, s.leasts[c.least].min, domain)
+	}
+	if others == none {
+		return math.MaxInt32
+	}
+	return ask.maxSkew + others - own
+}
+
+// Domain is the number of the node's domain of a topology key; -1 when the node lacks
+// the label. Numbers are dense from 0 and the same for all nodes of the State. A key
+// that no class uses has no domains.
+func (s *State) Domain(node int, key string) int {
+	for k := range s.keys {
+		if s.keys[k] == key {
+			return int(s.domains[node*len(s.keys)+k])
+		}
+	}
+	return -1
+}

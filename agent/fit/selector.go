@@ -1,0 +1,126 @@
+package fit
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// selects tells whether a label selector selects these labels: nil nothing, an empty
+// one everything.
+func selects(sel *cluster.Selector, labels map[string]string) bool {
+	if sel == nil {
+		return false
+	}
+	for i := range sel.Requirements {
+		if !label(&sel.Requirements[i], labels) {
+			return false
+		}
+	}
+	return true
+}
+
+// matcher is whom a pod term selects: labels within namespaces. Terms of many classes
+// and of several topology keys share one.
+type matcher struct {
+	selector   *cluster.Selector
+	namespaces []string
+	wide       *cluster.Selector // namespaceSelector
+}
+
+// namespaceSet are the namespaces by name.
+type namespaceSet map[string]map[string]string
+
+// takes follows fwk.AffinityTerm.Matches. A term of the incoming pod is told its
+// namespaces by the lister beforehand, so that it never selects within a namespace
+// that the lister does not have; a term of an existing pod is held against the labels
+// of the incoming pod's namespace, which then are none.
+func (m *matcher) takes(c *cluster.PodClass, known namespaceSet, existing bool) bool {
+	if !slices.Contains(m.namespaces, c.Namespace) {
+		labels, has := known[c.Namespace]
+		open := m.wide != nil && len(m.wide.Requirements) == 0
+		if !open && !has && !existing || !selects(m.wide, labels) {
+			return false
+		}
+	}
+	return selects(m.selector, c.Labels)
+}
+
+// pin is a requirement In of the selector, by which the classes that it may select
+// are found without asking each; nil: there is none.
+func (m *matcher) pin() *cluster.Requirement {
+	if m.selector == nil {
+		return nil
+	}
+	for i := range m.selector.Requirements {
+		if r := &m.selector.Requirements[i]; r.Operator == "In" {
+			return r
+		}
+	}
+	return nil
+}
+
+// The append functions write what equal things write equally. Lists are counted and
+// strings quoted, so that no two different things read the same.
+
+func appendStrings(b []byte, list []string) []byte {
+	b = strconv.AppendInt(b, int64(len(list)), 10)
+	for _, s := range list {
+		b = strconv.AppendQuote(b, s)
+	}
+	return b
+}
+
+func appendRequirements(b []byte, rs []cluster.Requirement) []byte {
+	b = strconv.AppendInt(b, int64(len(rs)), 10)
+	for i := range rs {
+		b = strconv.AppendQuote(b, rs[i].Key)
+		b = strconv.AppendQuote(b, rs[i].Operator)
+		b = appendStrings(b, rs[i].Values)
+	}
+	return b
+}
+
+func appendSelector(b []byte, sel *cluster.Selector) []byte {
+	if sel == nil {
+		return append(b, '-')
+	}
+	return appendRequirements(b, sel.Requirements)
+}
+
+func (m *matcher) appendKey(b []byte) []byte {
+	return appendSelector(appendStrings(appendSelector(b, m.selector), m.namespaces), m.wide)
+}
+
+func appendNodeTerms(b []byte, terms []cluster.NodeTerm) []byte {
+	if terms == nil {
+		return append(b, '-')
+	}
+	b = strconv.AppendInt(b, int64(len(terms)), 10)
+	for i := range terms {
+		b = appendRequirements(appendRequirements(b, terms[i].Labels), terms[i].Fields)
+	}
+	return b
+}
+
+func appendLabels(b []byte, labels map[string]string) []byte {
+	b = strconv.AppendInt(b, int64(len(labels)), 10)
+	keys := make([]string, 0, len(labels))
+	for k := range labels {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		b = strconv.AppendQuote(strconv.AppendQuote(b, k), labels[k])
+	}
+	return b
+}
+
+func appendTolerations(b []byte, ts []cluster.Toleration) []byte {
+	b = strconv.AppendInt(b, int64(len(ts)), 10)
+	for i := range ts {
+		b = appendStrings(b, []string{ts[i].Key, ts[i].Operator, ts[i].Value, ts[i].Effect})
+	}
+	return b
+}

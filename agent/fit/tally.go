@@ -1,0 +1,141 @@
+package fit
+
+// tally counts per topology domain. Its pages appear where something is counted, so
+// that a term on hostname that three pods share costs three pages and not a number
+// for each of 5,000 nodes.
+type tally struct{ pages []*page }
+
+type page [1 << pageBits]int32
+
+const pageBits = 6
+
+func (t *tally) at(domain int32) int32 {
+	p := int(domain >> pageBits)
+	if p >= len(t.pages) || t.pages[p] == nil {
+		return 0
+	}
+	return t.pages[p][domain&(1<<pageBits-1)]
+}
+
+// add returns what is counted now.
+func (t *tally) add(domain, n int32) int32 {
+	p := int(domain >> pageBits)
+	for p >= len(t.pages) {
+		t.pages = append(t.pages, nil)
+	}
+	if t.pages[p] == nil {
+		t.pages[p] = new(page)
+	}
+	at := &t.pages[p][domain&(1<<pageBits-1)]
+	*at += n
+	return *at
+}
+
+func (t *tally) clone() tally {
+	out := tally{pages: make([]*page, len(t.pages))}
+	for i, p := range t.pages {
+		if p != nil {
+			copied := *p
+			out.pages[i] = &copied
+		}
+	}
+	return out
+}
+
+// counter counts pods per domain of one topology key: those that a selector selects,
+// or those that own a term.
+type counter struct {
+	key    int32
+	ground int32 // where pods count: index into State.grounds; -1: on every node that has the key
+	least  int32 // index into State.leasts; -1: nobody asks for the minimum
+	sum    int64
+	count  tally
+}
+
+// ground is the set of nodes that a spread constraint counts on, and the domains of
+// its topology key that hold at least one of them.
+type ground struct {
+	key, elig int32
+	nodes     tally // per domain
+	domains   int32
+	counters  []int32 // those that count on this ground; fixed by NewState
+}
+
+// lowCounts is how far the counts of domains are kept as a histogram. A node holds
+// about a hundred pods, so that hostname stays below; zones go beyond and are few.
+const lowCounts = 128
+
+// least follows the smallest count over the domains of a ground.
+type least struct {
+	min  int32
+	hist [lowCounts]int32 // domains by their count
+}
+
+// enter tells that a domain has its first eligible node; nothing is counted there yet.
+func (l *least) enter() {
+	l.hist[0]++
+	l.min = 0
+}
+
+// leave takes enter back.
+func (s *State) leave(c *counter) {
+	l := &s.leasts[c.least]
+	l.hist[0]--
+	if l.min == 0 && l.hist[0] == 0 {
+		l.min = s.leastFrom(c, 0, -1)
+	}
+}
+
+// move tells that a domain's count went from one number to another.
+func (s *State) move(c *counter, from, to int32) {
+	l := &s.leasts[c.least]
+	if from < lowCounts {
+		l.hist[from]--
+	}
+	if to < lowCounts {
+		l.hist[to]++
+	}
+	switch {
+	case to < l.min:
+		l.min = to
+	case from == l.min && (from >= lowCounts || l.hist[from] == 0):
+		l.min = s.leastFrom(c, from, -1)
+	}
+}
+
+// leastFrom is the smallest count that is not below from, over all domains of the
+// counter's ground but one (-1: over all); none when there is no such domain.
+func (s *State) leastFrom(c *counter, from, but int32) int32 {
+	l := &s.leasts[c.least]
+	own := int32(-1)
+	if but >= 0 {
+		own = c.count.at(but)
+	}
+	for n := from; n < lowCounts; n++ {
+		left := l.hist[n]
+		if n == own {
+			left--
+		}
+		if left > 0 {
+			return n
+		}
+	}
+	smallest := int32(none)
+	g := &s.grounds[c.ground]
+	for p := range g.nodes.pages {
+		if g.nodes.pages[p] == nil {
+			continue
+		}
+		for i, nodes := range g.nodes.pages[p] {
+			if domain := int32(p<<pageBits + i); nodes > 0 && domain != but {
+				if n := c.count.at(domain); n >= from {
+					smallest = min(smallest, n)
+				}
+			}
+		}
+	}
+	return smallest
+}
+
+// none is the minimum over no domain.
+const none = 1<<31 - 1

@@ -1,0 +1,82 @@
+package fit
+
+import (
+	"maps"
+	"slices"
+)
+
+// change is one call of AddNode, Put or PutLeaving, for Rollback.
+type change struct {
+	kind           byte
+	class, node, n int32
+}
+
+const (
+	changeNode byte = iota
+	changePut
+	changeLeaving
+)
+
+// Mark begins a what-if: what is added and put from here on is undone by Rollback
+// with the same mark. Marks nest. From the first Mark on, changes are logged.
+func (s *State) Mark() int {
+	s.logged = true
+	return len(s.log)
+}
+
+// Rollback undoes everything since the mark, nodes included. It costs what was done
+// since then, and not what the State holds.
+func (s *State) Rollback(mark int) {
+	s.logged = false
+	for i := len(s.log) - 1; i >= mark; i-- {
+		c := s.log[i]
+		if c.kind == changeNode {
+			s.dropNode()
+		} else {
+			s.put(int(c.class), int(c.node), -int(c.n), c.kind == changeLeaving)
+		}
+	}
+	s.log = s.log[:mark]
+	s.logged = true
+}
+
+// dropNode takes the last node away, which holds no pods any more.
+func (s *State) dropNode() {
+	node := len(s.shapeOf) - 1
+	for g := range s.grounds {
+		s.enter(int32(g), node, -1)
+	}
+	k, d := len(s.keys), len(s.drivers)
+	if s.hostname >= 0 {
+		names := s.names[s.hostname]
+		if last := len(names) - 1; int32(last) == s.domains[node*k+int(s.hostname)] && names[last] == fresh {
+			s.names[s.hostname] = names[:last]
+		}
+	}
+	s.domains, s.shapeOf = s.domains[:node*k], s.shapeOf[:node]
+	s.limits, s.attached = s.limits[:node*d], s.attached[:node*d]
+}
+
+// Clone returns a copy that changes by itself. What is compiled is shared, and the
+// copy's log is empty. For a what-if that is thrown away, Mark and Rollback cost less.
+func (s *State) Clone() *State {
+	out := *s
+	out.log, out.logged = nil, false
+	s.shared, out.shared = true, true
+	out.counters, out.grounds, out.leasts = slices.Clone(s.counters), slices.Clone(s.grounds), slices.Clone(s.leasts)
+	for i := range out.counters {
+		out.counters[i].count = s.counters[i].count.clone()
+	}
+	for i := range out.grounds {
+		out.grounds[i].nodes = s.grounds[i].nodes.clone()
+	}
+	out.names = slices.Clone(s.names)
+	for i := range out.names {
+		out.names[i] = slices.Clone(out.names[i])
+	}
+	out.domains, out.shapeOf = slices.Clone(s.domains), slices.Clone(s.shapeOf)
+	out.shapes, out.shapeDomains, out.eligible = slices.Clip(s.shapes), slices.Clip(s.shapeDomains), slices.Clip(s.eligible)
+	out.shapeIDs, out.handles = maps.Clone(s.shapeIDs), maps.Clone(s.handles)
+	out.claims, out.limits, out.attached = slices.Clone(s.claims), slices.Clone(s.limits), slices.Clone(s.attached)
+	return &out
+}
