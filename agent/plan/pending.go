@@ -16,9 +16,19 @@ type want struct {
 	expected int              // pods that do not exist yet
 	owner    cluster.UID      // the controller that makes them
 	buys     bool             // whether a machine may be bought for them; else only room that is there is looked for
+	cell     int              // where they go (bonds.cell); 0: anywhere
+	hard     bool             // the packer cannot say what these pods ask of others: one by one
 }
 
 func (k *want) count() int { return len(k.keys) + k.expected }
+
+// name is that of the first pod, or of who makes those that do not exist yet.
+func (k *want) name() string {
+	if len(k.keys) == 0 {
+		return string(k.owner)
+	}
+	return string(k.keys[0])
+}
 
 // both are the pods of one class: those that buy, and those that only keep the room
 // that they may need.
@@ -70,7 +80,7 @@ func (w *world) gather() {
 		return cmp.Or(
 			cmp.Compare(w.s.Classes[b.class].Priority, w.s.Classes[a.class].Priority),
 			slices.Compare(w.space.Class(b.class), w.space.Class(a.class)),
-			cmp.Compare(a.keys[0], b.keys[0]))
+			cmp.Compare(a.name(), b.name()))
 	})
 }
 
@@ -121,7 +131,7 @@ func (w *world) holdUnknown() {
 }
 
 func (w *world) holdPods(k *want, count int, rule, why string) {
-	w.plan.Held = append(w.plan.Held, Held{Kind: "pod", Name: string(k.keys[0]), Count: count, Rule: rule, Why: why})
+	w.plan.Held = append(w.plan.Held, Held{Kind: "pod", Name: k.name(), Count: count, Rule: rule, Why: why})
 }
 
 func pods(n int) string {

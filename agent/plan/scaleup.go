@@ -15,6 +15,7 @@ func (w *world) scaleUp() {
 		w.buy(nil)
 		return
 	}
+	w.tie()
 	best := w.bestAnswer()
 	w.settle(best)
 	w.explain(best)
@@ -75,6 +76,7 @@ func (w *world) reordered(best *answer) *answer {
 		v := w.newSolver(false)
 		v.inOrder(order)
 		v.solve()
+		v.verify()
 		if v.a.bought() == 0 && v.a.unhelped() <= best.unhelped() {
 			return &v.a
 		}
@@ -89,6 +91,7 @@ func (w *world) answer(keep, withMarked bool) *answer {
 		return nil
 	}
 	v.solve()
+	v.verify()
 	return &v.a
 }
 

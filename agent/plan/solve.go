@@ -13,6 +13,8 @@ type place struct {
 	group int
 	room  []int64
 	used  bool
+	fresh bool   // it is a machine that is bought
+	parts []part // what was put there in this answer, by want; only where pods are tied
 }
 
 // share is what one group's coming and new machines take of one want.
@@ -112,13 +114,13 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 	var which []int
 	for i := range v.w.want {
 		n := pick(i)
-		if n <= 0 {
+		k := &v.w.want[i]
+		if n <= 0 || k.hard {
 			continue
 		}
-		k := &v.w.want[i]
-		l := load{size: v.w.space.Class(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: empty != nil, on: make([]bool, len(p.open))}
+		l := load{size: v.w.size(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: empty != nil, on: make([]bool, len(p.open))}
 		for b := range p.open {
-			l.on[b] = fit.Most(p.open[b], l.size) > 0 && v.passes(k.class, &v.a.places[b])
+			l.on[b] = fit.Most(p.open[b], l.size) > 0 && v.passes(k.class, &v.a.places[b]) && v.w.bonds.allow(k, &v.a.places[b])
 		}
 		p.loads = append(p.loads, l)
 		which = append(which, i)
@@ -129,8 +131,8 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 // fits is how many pods of want i a group's machine may take at all.
 func (v *solver) fits(i, g int) bool {
 	empty, shape := v.w.template(&v.w.groups[g])
-	class := v.w.want[i].class
-	return fit.Most(empty, v.w.space.Class(class)) > 0 && fit.Passes(&v.w.s.Classes[class], shape)
+	k := &v.w.want[i]
+	return fit.Most(empty, v.w.size(k.class)) > 0 && fit.Passes(&v.w.s.Classes[k.class], shape) && v.w.bonds.stands(k, g)
 }
 
 // there places what it can on what is there and commits that.
@@ -151,8 +153,11 @@ func (v *solver) commit(k *packing, which []int, g int) {
 		for _, t := range parts {
 			pl := &v.a.places[b]
 			pl.used = true
-			fit.Take(pl.room, v.w.space.Class(v.w.want[which[t.load]].class), t.n)
+			fit.Take(pl.room, v.w.size(v.w.want[which[t.load]].class), t.n)
 			take(t.load, t.n)
+			if v.w.bonds != nil {
+				pl.parts = append(pl.parts, part{which[t.load], t.n})
+			}
 			switch {
 			case pl.node < 0, v.w.nodes[pl.node].state == stateComing:
 				v.add(which[t.load], pl.group, t.n, false)
@@ -169,11 +174,15 @@ func (v *solver) commit(k *packing, which []int, g int) {
 			} else {
 				v.coming[g]--
 			}
+			pl := place{node: -1, group: g, room: slices.Clone(f.room), used: true, fresh: fresh}
 			for _, t := range f.parts {
 				v.add(which[t.load], g, t.n, fresh)
 				take(t.load, t.n)
+				if v.w.bonds != nil {
+					pl.parts = append(pl.parts, part{which[t.load], t.n})
+				}
 			}
-			v.a.places = append(v.a.places, place{node: -1, group: g, room: slices.Clone(f.room), used: true})
+			v.a.places = append(v.a.places, pl)
 		}
 	}
 }

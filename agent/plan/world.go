@@ -30,6 +30,7 @@ type world struct {
 
 	verdicts  [][]int8 // by class and node: what the shape filters said; 0: not asked yet
 	want      []want   // pending pods by class, those that trigger
+	bonds     *bonds   // what ties them to others; nil: nothing does
 	unjudged  bool     // a pod that fit cannot judge waits for its first verdict
 	grew      bool
 	emptying  int    // marked nodes without pods
