@@ -66,7 +66,15 @@ func pack(p *problem) packing {
 		if i == 0 || k.better(&best) {
 			best = k
 		}
-		if best.unplaced() == 0 && best.bins <= bound {
+		if best.enough(bound) {
+			return best
+		}
+	}
+	for _, slack := range sharedSlacks {
+		if k, ok := p.sharedOut(slack); ok && k.better(&best) {
+			best = k
+		}
+		if best.enough(bound) {
 			return best
 		}
 	}
@@ -74,7 +82,7 @@ func pack(p *problem) packing {
 		if k := p.fill(mode); k.better(&best) {
 			best = k
 		}
-		if best.unplaced() == 0 && best.bins <= bound {
+		if best.enough(bound) {
 			return best
 		}
 	}
@@ -104,6 +112,16 @@ func pack(p *problem) packing {
 		return p.firstFit(p.byPriority())
 	}
 	return best
+}
+
+// closeEnough is the share of the bound above which large answers are improved: a
+// hundred machines and more are not worth a long search for the last one.
+const closeEnough = 128
+
+// enough tells that looking on is not worth it: the bound is met, or nearly so where
+// the answer is large.
+func (k *packing) enough(bound int) bool {
+	return k.unplaced() == 0 && k.bins <= bound+bound/closeEnough
 }
 
 // nothing is the answer that places no pod.
