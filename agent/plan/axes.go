@@ -251,6 +251,11 @@ func (b *bonds) extend(ks *kinds, axes []axis) {
 	if b.axes == 0 {
 		return
 	}
+	for i := range axes {
+		if !axes[i].apart {
+			b.spreads = append(b.spreads, spreadAxis{at: w.space.Axes() + i, rep: axes[i].rep, skew: int(axes[i].room)})
+		}
+	}
 	b.sizes = make([][]int64, len(w.s.Classes))
 	for class := range b.sizes {
 		base := w.space.Class(class)

@@ -27,7 +27,11 @@ type bonds struct {
 	known   [][]int8   // by class and group: whether the volumes can be had there; 0: not asked yet
 	sizes   [][]int64  // by class: the size with the axes of hosts; nil: no such axes
 	axes    int
+	spreads []spreadAxis
 }
+
+// spreadAxis is an axis of spread over hosts: where it is in a size, and for whom.
+type spreadAxis struct{ at, rep, skew int }
 
 // The order of placing: those whose rule looks at numbers first, while the numbers are
 // still as planned; those that only others look at last.

@@ -57,6 +57,9 @@ func (v *solver) optionOf(g, limit int) *option {
 		return nil
 	}
 	o := &option{group: g, k: pack(p), which: which}
+	if k, ok := p.leveled(v.w.bonds.levels(g), o.k.bins); ok {
+		o.k = k
+	}
 	o.fresh = max(o.k.bins-v.coming[g], 0)
 	o.measure(p)
 	return o

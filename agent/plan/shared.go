@@ -8,7 +8,7 @@ import (
 )
 
 // sharedSlacks are by how much a bin may take more of an axis than its fair share.
-var sharedSlacks = []float64{1.06, 1.2, 1.5}
+var sharedSlacks = []float64{1.03, 1.3}
 
 // sharedOut is first fit into bins that give every axis only its fair share: where cpu
 // is scarce and memory is not, the largest pods by cpu would fill the first bins and
@@ -24,13 +24,14 @@ func (p *problem) sharedOut(slack float64) (packing, bool) {
 	}
 	narrow := *p
 	narrow.empty, narrow.limit = share, min(p.limit, n)
-	k := narrow.firstFit(narrow.orders()[0])
+	order := narrow.order(byShare)
+	k := narrow.firstFit(order)
 	for i := range k.fresh {
 		for j := range share {
 			k.fresh[i].room[j] += p.empty[j] - share[j]
 		}
 	}
-	for _, i := range p.orders()[0] {
+	for _, i := range order {
 		l := &p.loads[i]
 		if !l.fresh {
 			continue
