@@ -69,6 +69,10 @@ func (w *world) tie() {
 		b.rank[i] = rankOf(&w.s.Classes[i])
 	}
 	b.split()
+	for i := range w.want {
+		k := &w.want[i]
+		k.hard = k.hard || slices.ContainsFunc(w.s.Classes[k.class].Volumes, func(v cluster.Volume) bool { return v.OnePod })
+	}
 	b.addAxes()
 }
 

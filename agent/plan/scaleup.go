@@ -73,10 +73,7 @@ func (w *world) reordered(best *answer) *answer {
 		return best
 	}
 	for _, order := range orders(groups, triedOrders) {
-		v := w.newSolver(false)
-		v.inOrder(order)
-		v.solve()
-		v.verify()
+		v := w.asked(false, func(v *solver) bool { v.inOrder(order); return true })
 		if v.a.bought() == 0 && v.a.unhelped() <= best.unhelped() {
 			return &v.a
 		}
@@ -86,13 +83,29 @@ func (w *world) reordered(best *answer) *answer {
 
 // answer solves one way; nil when promises were to be kept and there are none.
 func (w *world) answer(keep, withMarked bool) *answer {
-	v := w.newSolver(withMarked)
-	if keep && !v.trust() {
+	v := w.asked(withMarked, func(v *solver) bool { return !keep || v.trust() })
+	if v == nil {
 		return nil
 	}
-	v.solve()
-	v.verify()
 	return &v.a
+}
+
+// askedAgain is how often one question is asked when the packer is wrong about a class.
+const askedAgain = 3
+
+// asked solves and verifies; nil when first says that there is no point.
+func (w *world) asked(withMarked bool, first func(*solver) bool) *solver {
+	for try := 0; ; try++ {
+		v := w.newSolver(withMarked)
+		v.mayAsk = try < askedAgain
+		if !first(v) {
+			return nil
+		}
+		v.solve()
+		if v.verify() {
+			return v
+		}
+	}
 }
 
 // settle takes the room that pending pods count on, and remembers promises.

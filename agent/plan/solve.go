@@ -51,6 +51,7 @@ type solver struct {
 	a      answer
 	coming []int // machines by group that are coming and still empty
 	done   []bool
+	mayAsk bool // verify may ask for another answer
 }
 
 func (w *world) newSolver(withMarked bool) *solver {

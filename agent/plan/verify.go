@@ -9,17 +9,22 @@ import (
 
 // verify holds an answer against the scheduler's own rules: it puts the tied pods where
 // the answer has them, in an order that the rules allow. What is not allowed in any is
-// taken out and placed pod by pod.
-func (v *solver) verify() {
+// taken out and placed pod by pod. It tells whether the answer stands; when the packer
+// was wrong about most of a class, that class is hard from now on, and the question is
+// to be asked again.
+func (v *solver) verify() bool {
 	b := v.w.bonds
 	if b == nil {
-		return
+		return true
 	}
 	mark := b.state.Mark()
+	defer b.state.Rollback(mark)
 	r := &replay{v: v, b: b, st: b.state, at: make([]int, 0, len(v.a.places))}
-	r.run()
+	if wrong := r.run(); wrong && v.mayAsk {
+		return false
+	}
 	r.single()
-	b.state.Rollback(mark)
+	return true
 }
 
 // replay is the world while an answer comes true.
@@ -36,8 +41,9 @@ type item struct {
 	want, place, part, left int
 }
 
-// run puts pods on the nodes that are there, then on the machines that come.
-func (r *replay) run() {
+// run puts pods on the nodes that are there, then on the machines that come. It tells
+// whether a class turned out to be hard.
+func (r *replay) run() (wrong bool) {
 	r.collect()
 	for i := range r.v.a.places {
 		r.at = append(r.at, r.v.a.places[i].node)
@@ -49,11 +55,19 @@ func (r *replay) run() {
 		}
 	}
 	r.put(false)
+	lost := make(map[int]int)
 	for i := range r.items {
 		if r.items[i].left > 0 {
+			lost[r.items[i].want] += r.items[i].left
 			r.takeBack(&r.items[i])
 		}
 	}
+	for i, n := range lost {
+		if k := &r.v.w.want[i]; n*2 > k.count() {
+			k.hard, wrong = true, true
+		}
+	}
+	return wrong
 }
 
 // arrive adds a machine of a group.
