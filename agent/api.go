@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 
@@ -130,16 +131,11 @@ func (a *running) serveSocket(ctx context.Context, beat func()) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.status()) })
 	mux.HandleFunc("GET /plan", func(w http.ResponseWriter, _ *http.Request) {
-		a.scaler.mu.Lock()
-		memory := a.scaler.memory
-		a.scaler.mu.Unlock()
-		p, _ := plan.Decide(a.observer.Look(), memory, a.cfg.Scaling)
-		writeJSON(w, map[string]any{"plan": p.String(), "held": p.Held, "wake": p.Wake})
+		p, _ := plan.Decide(a.observer.Look(), a.scaler.remembered(), a.cfg.Scaling)
+		writeJSON(w, p.Data())
 	})
-	mux.HandleFunc("GET /flight", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/gzip")
-		_, _ = a.scaler.recorder.WriteTo(w) // the client is gone when this fails
-	})
+	mux.HandleFunc("GET /explain", a.serveExplain)
+	mux.HandleFunc("GET /flight", a.serveFlight)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
@@ -157,6 +153,25 @@ func (a *running) serveSocket(ctx context.Context, beat func()) error {
 		return errors.Join(fmt.Errorf("protect socket: %w", err), listener.Close())
 	}
 	return serve(ctx, listener, mux, beat)
+}
+
+// serveFlight answers GET /flight with the rounds that were kept, and, asked for
+// full=1, with one of this moment after them, whatever its size.
+func (a *running) serveFlight(w http.ResponseWriter, r *http.Request) {
+	var now []byte
+	if r.FormValue("full") == "1" {
+		s, memory := a.observer.Look(), a.scaler.remembered()
+		p, after := plan.Decide(s, memory, a.cfg.Scaling)
+		var err error
+		if now, err = flight.Pack(Version(), s, memory, a.cfg.Scaling, p.Data(), after, p.String()); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+	}
+	w.Header().Set("Content-Type", "application/gzip")
+	if _, err := a.scaler.recorder.WriteTo(w); err == nil {
+		_, _ = w.Write(now) // the client is gone when this fails
+	}
 }
 
 // removeDeadSocket clears what a killed agent left behind; a socket that somebody

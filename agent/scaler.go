@@ -31,6 +31,7 @@ type scaler struct {
 	mayAct    func() (bool, string)
 	file      stateFile
 	recorder  *flight.Recorder
+	store     flight.Store
 	metrics   *metrics
 	log       *logrus.Entry
 
@@ -108,7 +109,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		next = earliest(next, time.Now().Add(standby))
 	}
 	<-saved
-	s.record(snapshot, before, p)
+	s.record(snapshot, before, p, memory)
 	if !p.Wake.IsZero() {
 		// A Wake that has passed already must not spin the loop.
 		next = earliest(next, later(p.Wake, time.Now().Add(s.cfg.Quiet)))
@@ -169,11 +170,20 @@ func (s *scaler) save(memory plan.Memory) {
 	}
 }
 
-func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, p plan.Plan) {
-	if snapshot.PodCount() > recordPods {
+// record keeps a round whose plan is a new one, and on disk if it does something.
+func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, p plan.Plan, after plan.Memory) {
+	text := p.String()
+	if snapshot.PodCount() > recordPods || s.recorder.Same(text) {
 		return
 	}
-	if err := s.recorder.Record(snapshot, before, s.policy, p.String()); err != nil {
+	packed, err := flight.Pack(Version(), snapshot, before, s.policy, p.Data(), after, text)
+	if err == nil {
+		s.recorder.Keep(packed, text)
+		if len(p.Actions) > 0 {
+			err = s.store.Write(snapshot.Now, packed)
+		}
+	}
+	if err != nil {
 		s.log.WithField("why", err.Error()).Debug("the round is not recorded")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -33,6 +34,8 @@ import (
 const (
 	gcPercent    = 50
 	flightBudget = 1 << 20 // bytes of recorded rounds
+	flightFiles  = 200     // rounds that did something, on disk
+	flightBytes  = 32 << 20
 )
 
 // running is the agent at work.
@@ -149,7 +152,8 @@ func (a *running) wireScaler(cloud provider.Provider) {
 		cfg: a.cfg.Scaler, policy: a.cfg.Scaling, observer: a.observer, inventory: a.inventory, mayAct: a.gate.MayAct,
 		hand:     &act.Hand{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.gate.MayAct},
 		file:     newStateFile(a.cfg.StateDir),
-		recorder: flight.New(flightBudget), metrics: a.metrics, log: log, teller: teller{log: log},
+		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},
+		metrics: a.metrics, log: log, teller: teller{log: log},
 	}
 	kept, err := a.scaler.file.load(time.Now())
 	if err != nil {

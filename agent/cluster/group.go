@@ -23,6 +23,19 @@ type NodeGroup struct {
 	// Paused says why the cloud itself will not start instances now (for example an
 	// Auto Scaling group whose Launch process is suspended). Empty: it will.
 	Paused string `json:"paused,omitempty"`
+	// Pause is an operator's wish that the group is left alone; nil: none.
+	Pause *Pause `json:"pause,omitempty"`
+	// Price is what one machine costs per hour, in whatever currency the groups share;
+	// 0: not known.
+	Price float64 `json:"price,omitempty"`
+	// Priority is the group's own for the expander "priority"; nil: the live map says.
+	Priority *int `json:"priority,omitempty"`
+	// Balance names the set of groups that get machines evenly; empty: none by name.
+	Balance string `json:"balance,omitempty"`
+	// Quota names the allowance of the account that the group's machines are counted
+	// against: a refusal for quota concerns every group with the same name. Empty: one
+	// allowance for the whole account.
+	Quota string `json:"quota,omitempty"`
 	// Failures are the cloud's own reports of instances that it could not start,
 	// newest first, each once. Only failures after the last success are listed.
 	Failures []Failure `json:"failures,omitempty"`
@@ -39,6 +52,24 @@ type Options struct {
 	ScaleDownUnneededTime *time.Duration `json:"scaleDownUnneededTime,omitempty"`
 	ScaleDownUnreadyTime  *time.Duration `json:"scaleDownUnreadyTime,omitempty"`
 	MaxNodeProvisionTime  *time.Duration `json:"maxNodeProvisionTime,omitempty"`
+	MaxNodeStartupTime    *time.Duration `json:"maxNodeStartupTime,omitempty"`
+	// ScaleDownGPUUtilization holds for nodes that offer GPUs.
+	ScaleDownGPUUtilization     *float64 `json:"scaleDownGPUUtilization,omitempty"`
+	IgnoreDaemonSetsUtilization *bool    `json:"ignoreDaemonSetsUtilization,omitempty"`
+}
+
+// Pause says that nothing is to be grown or deleted in a group, why, and until when;
+// zero: until it is taken back.
+type Pause struct {
+	Why   string    `json:"why,omitempty"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+// PriorityTier is one entry of Cluster Autoscaler's priority map: groups whose ID one
+// of the regular expressions finds have this priority; a higher one is taken first.
+type PriorityTier struct {
+	Priority int      `json:"priority"`
+	Patterns []string `json:"patterns"`
 }
 
 // Template describes the node that the group's next instance becomes. It is keyed

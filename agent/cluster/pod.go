@@ -96,6 +96,9 @@ type Pod struct {
 	// emptyDir not in memory) and is not listed as safe to evict; empty: none.
 	LocalStorage string        `json:"localStorage,omitempty"`
 	GracePeriod  time.Duration `json:"gracePeriod,omitempty"`
+	// ScaleUpDelay is how long after its creation no machine is bought for the pod
+	// (annotation cluster-autoscaler.kubernetes.io/pod-scale-up-delay).
+	ScaleUpDelay time.Duration `json:"scaleUpDelay,omitempty"`
 	// Budgets are the PodDisruptionBudgets that select this pod, by "namespace/name".
 	Budgets []string `json:"budgets,omitempty"`
 }

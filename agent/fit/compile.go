@@ -70,7 +70,7 @@ type build struct {
 	ids        map[string]int32 // everything that is interned, by kind and content
 	matchers   []matcher
 	matched    [][]int32 // per matcher: the classes that it takes, as the incoming pod's term
-	foreign    [][]int32 // the same as an existing pod's term; nil where it is equal
+	foreign    [][]int32 // the same as an existing pod's term
 	byCounter  []counterSource
 	feedsByCls [][2]int32 // class, counter
 }
@@ -293,7 +293,8 @@ func (b *build) match() {
 func (b *build) take(m int32, class int) {
 	if b.matchers[m].takes(&b.classes[class], b.known, false) {
 		b.matched[m] = append(b.matched[m], int32(class))
-	} else if b.matchers[m].takes(&b.classes[class], b.known, true) {
+	}
+	if b.matchers[m].takes(&b.classes[class], b.known, true) {
 		b.foreign[m] = append(b.foreign[m], int32(class))
 	}
 }
@@ -328,13 +329,16 @@ func (b *build) connect() {
 	}
 }
 
-// connectOwners: the classes that the term selects are kept out by its owners.
+// connectOwners: the classes that the term selects are kept out by its owners. Where
+// it selects none, nobody counts them.
 func (b *build) connectOwners(id int32, src *counterSource) {
-	for _, list := range [][]int32{b.matched[src.matchers[0]], b.foreign[src.matchers[0]]} {
-		for _, class := range list {
-			a := b.asksOf(int(class))
-			a.existing = append(a.existing, antiAsk{counter: id})
-		}
+	list := b.foreign[src.matchers[0]]
+	if len(list) == 0 {
+		return
+	}
+	for _, class := range list {
+		a := b.asksOf(int(class))
+		a.existing = append(a.existing, antiAsk{counter: id})
 	}
 	for _, class := range src.owned {
 		b.feedsByCls = append(b.feedsByCls, [2]int32{class, id})

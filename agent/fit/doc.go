@@ -1,8 +1,25 @@
 // Package fit answers one question: would kube-scheduler's filters put a pod of
-// this class on a node of this shape?
+// this class on this node?
 //
-// Floor 1, pure. It judges requests, host ports, nodeSelector, required node
-// affinity, taints, cordons and spec.nodeName, with the scheduler's own semantics
-// and words. It refuses to guess: a class that lists anything in NotUnderstood fits
-// nowhere, by rule F0. It neither scores nor preempts, and it knows nothing of time.
+// Floor 1, pure. It judges with the semantics of kube-scheduler 1.36, and from F7 on
+// in its very words:
+//
+//   - Refused and Passes, of a class and a node's Shape: cordons, spec.nodeName, taints,
+//     nodeSelector and required node affinity (F1 to F4);
+//   - Space, of vectors of room: host ports and every resource (F5, F6);
+//   - State, of all nodes and the pods on them: ReadWriteOncePod, CSI attach limits,
+//     node affinity of volumes, topologies of claims, zones of volumes, topology
+//     spread, pod affinity and anti-affinity both ways (F7 to F12).
+//
+// State is for reckoning with many pods: what a Put changes and what a judgement
+// reads are a few counters, whatever the size of the cluster. Mark and Rollback make
+// a what-if cost what is tried in it, and Tied, Component, Most and Terms tell a
+// packer where it may reckon with counts instead of single pods.
+//
+// It refuses to guess: a class that lists anything in NotUnderstood fits nowhere, by
+// rule F0. That is so for dynamic resource allocation, and for whatever else observe
+// cannot say in a PodClass. Operators of tolerations that kube-scheduler keeps behind
+// a gate that is off (Gt, Lt) tolerate nothing. It neither scores nor preempts: a
+// node that would be free once somebody is evicted is not free. And it knows nothing
+// of time.
 package fit

@@ -75,7 +75,8 @@ func (w *naive) matches(sel *cluster.Selector, labels map[string]string) bool {
 }
 
 // term is AffinityTerm.Matches after mergeAffinityTermNamespacesIfNotEmpty when the
-// term is the incoming pod's.
+// term is the incoming pod's. That function means to empty the namespaceSelector, and
+// does not.
 func (w *naive) term(owner *cluster.PodClass, t *cluster.PodTerm, target *cluster.PodClass, incoming bool) bool {
 	names := slices.Clone(t.Namespaces)
 	wide := t.NamespaceSelector
@@ -89,7 +90,6 @@ func (w *naive) term(owner *cluster.PodClass, t *cluster.PodTerm, target *cluste
 				names = append(names, name)
 			}
 		}
-		wide = nil
 	}
 	if incoming {
 		labels = nil

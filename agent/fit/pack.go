@@ -114,15 +114,3 @@ func (s *State) mostSpread(ask *spreadAsk, node int) int32 {
 	}
 	return ask.maxSkew + others - own
 }
-
-// Domain is the number of the node's domain of a topology key; -1 when the node lacks
-// the label. Numbers are dense from 0 and the same for all nodes of the State. A key
-// that no class uses has no domains.
-func (s *State) Domain(node int, key string) int {
-	for k := range s.keys {
-		if s.keys[k] == key {
-			return int(s.domains[node*len(s.keys)+k])
-		}
-	}
-	return -1
-}

@@ -32,15 +32,18 @@ type matcher struct {
 // namespaceSet are the namespaces by name.
 type namespaceSet map[string]map[string]string
 
-// takes follows fwk.AffinityTerm.Matches. A term of the incoming pod is told its
-// namespaces by the lister beforehand, so that it never selects within a namespace
-// that the lister does not have; a term of an existing pod is held against the labels
-// of the incoming pod's namespace, which then are none.
+// takes follows fwk.AffinityTerm.Matches. A term of an existing pod is held against
+// the labels of the incoming pod's namespace, none where the lister does not have it.
+// A term of the incoming pod is told its namespaces by the lister beforehand, but
+// keeps its namespaceSelector, which is then held against no labels at all: one that
+// takes a namespace without labels takes every namespace. (Since 1.35
+// mergeAffinityTermNamespacesIfNotEmpty empties the selector of a copy. The oracle
+// found it.)
 func (m *matcher) takes(c *cluster.PodClass, known namespaceSet, existing bool) bool {
 	if !slices.Contains(m.namespaces, c.Namespace) {
 		labels, has := known[c.Namespace]
-		open := m.wide != nil && len(m.wide.Requirements) == 0
-		if !open && !has && !existing || !selects(m.wide, labels) {
+		wide := (existing || has) && selects(m.wide, labels)
+		if !wide && (existing || !selects(m.wide, nil)) {
 			return false
 		}
 	}

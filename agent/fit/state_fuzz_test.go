@@ -219,8 +219,97 @@ func FuzzState(f *testing.F) {
 				t.Fatalf("most of class %d on node %d: %d, want %d\n%+v\n%+v", class, node, got, want, b.w.classes[class], b.w.pods)
 			}
 		}
+		b.compareTerms()
+		b.untouched(r)
 		whatIf(b, r, shapes)
+		b.empty()
 	})
+}
+
+// compareTerms: what Terms says is what F11 and F12 judge by.
+func (b *beside) compareTerms() {
+	for class := range b.w.classes {
+		c, terms := &b.w.classes[class], b.s.Terms(class)
+		for node := range b.w.nodes {
+			want := b.w.spread(c, &b.w.nodes[node]) == "" && b.w.interPod(c, &b.w.nodes[node]) == ""
+			if got := contents(b.s, terms, node); got != want {
+				b.t.Fatalf("the terms of class %d content node %d: %v\n%+v\n%+v", class, node, got, terms, c)
+			}
+		}
+	}
+}
+
+func contents(s *State, terms []Term, node int) bool {
+	company, total, self := true, 0, true
+	for _, t := range terms {
+		domain := s.DomainOf(t, node)
+		if domain < 0 {
+			if t.Kind == Company || t.Kind == Even {
+				return false
+			}
+			continue
+		}
+		count := s.Count(t, domain)
+		switch t.Kind {
+		case Company:
+			company, total, self = company && count > 0, total+s.Total(t), self && t.Self
+		case Apart, Kept:
+			if count > 0 {
+				return false
+			}
+		case Even:
+			if t.Chosen {
+				count++
+			}
+			if least, _ := s.Least(t); count-least > t.MaxSkew {
+				return false
+			}
+		}
+	}
+	return company || total == 0 && self
+}
+
+// untouched: a pod changes nothing for classes of other components but attach limits.
+func (b *beside) untouched(r *rand.Rand) {
+	class, node := r.IntN(len(b.w.classes)), r.IntN(len(b.w.nodes))
+	judge := func() (list []string) {
+		for other := range b.w.classes {
+			for n := range b.w.nodes {
+				rule, _ := b.s.Refused(other, n)
+				if b.s.Component(other) == b.s.Component(class) && b.s.Tied(class) || rule == RuleVolumeLimits {
+					rule = ""
+				}
+				list = append(list, rule)
+			}
+		}
+		return list
+	}
+	without := judge()
+	b.s.Put(class, node, 1)
+	if with := judge(); !slices.Equal(without, with) && len(b.w.classes[class].Volumes) == 0 {
+		b.t.Fatalf("a pod of class %d on node %d touched another component: %v, %v", class, node, without, with)
+	}
+	b.s.Put(class, node, -1)
+}
+
+// empty: after the last pod, nothing is counted anywhere.
+func (b *beside) empty() {
+	for i := range b.s.counters {
+		c := &b.s.counters[i]
+		if c.sum != 0 {
+			b.t.Fatalf("counter %d counts %d when all pods went", i, c.sum)
+		}
+		if c.least < 0 {
+			continue
+		}
+		domains := b.s.grounds[c.ground].domains
+		if l := &b.s.leasts[c.least]; l.hist[0] != domains || domains > 0 && l.min != 0 {
+			b.t.Fatalf("counter %d has its minimum at %d over %d of %d domains when all pods went", i, l.min, l.hist[0], domains)
+		}
+	}
+	if len(b.s.handles) != 0 || slices.Max(append(b.s.claims, 0)) != 0 || slices.Max(append(b.s.attached, 0)) != 0 {
+		b.t.Fatal("volumes are counted when all pods went")
+	}
 }
 
 // whatIf: a clone and a rolled back original are what the original was.

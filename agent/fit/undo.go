@@ -49,7 +49,7 @@ func (s *State) dropNode() {
 	k, d := len(s.keys), len(s.drivers)
 	if s.hostname >= 0 {
 		names := s.names[s.hostname]
-		if last := len(names) - 1; int32(last) == s.domains[node*k+int(s.hostname)] && names[last] == fresh {
+		if last := len(names) - 1; last >= 0 && int32(last) == s.domains[node*k+int(s.hostname)] && names[last] == fresh {
 			s.names[s.hostname] = names[:last]
 		}
 	}

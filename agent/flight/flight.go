@@ -1,9 +1,11 @@
 // Package flight keeps the last rounds of the scaler: what it saw, what it
-// remembered and what it decided, so that a decision can be read back later.
+// remembered and what it decided, so that a decision can be read back and decided
+// once more later (`autoscaler-agent replay`).
 //
 // A round whose plan is the one before it is not kept again: an idle agent's
-// recorder holds the rounds that mattered. It refuses to write to disk, to grow
-// beyond its byte budget and to know how a decision is made.
+// recorder holds the rounds that mattered. It refuses to grow beyond its byte budget,
+// in memory and on disk, to write where anybody else could read, and to know how a
+// decision is made.
 package flight
 
 import (
@@ -18,13 +20,50 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// Round is one decision: its inputs whole and its plan as text.
+// Format is that of the rounds that this version writes.
+const Format = 1
+
+// Round is one decision: its inputs whole, and what came of them. Policy, Memory,
+// Decided and After are the engine's own types as JSON.
 type Round struct {
+	Format   int              `json:"format"`
+	Version  string           `json:"version"` // of the agent that decided
 	At       time.Time        `json:"at"`
 	Snapshot cluster.Snapshot `json:"snapshot"`
-	Memory   json.RawMessage  `json:"memory,omitempty"` // what Decide was given
-	Policy   json.RawMessage  `json:"policy,omitempty"`
-	Plan     string           `json:"plan"`
+	Memory   json.RawMessage  `json:"memory"` // what Decide was given
+	Policy   json.RawMessage  `json:"policy"`
+	Plan     string           `json:"plan"`    // the journal's lines
+	Decided  json.RawMessage  `json:"decided"` // the plan as data
+	After    json.RawMessage  `json:"after"`   // the memory that it left
+}
+
+// Pack writes a round as gzip of one JSON line. The four values are whatever marshals
+// to JSON.
+func Pack(version string, s cluster.Snapshot, memory, policy, decided, after any, plan string) ([]byte, error) {
+	round := Round{Format: Format, Version: version, At: s.Now, Snapshot: s, Plan: plan}
+	for _, part := range []struct {
+		name string
+		from any
+		to   *json.RawMessage
+	}{{"memory", memory, &round.Memory}, {"policy", policy, &round.Policy}, {"plan", decided, &round.Decided}, {"memory after", after, &round.After}} {
+		b, err := json.Marshal(part.from)
+		if err != nil {
+			return nil, fmt.Errorf("record round: %s: %w", part.name, err)
+		}
+		*part.to = b
+	}
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed) // three times as fast for a quarter more bytes
+	if err != nil {
+		return nil, fmt.Errorf("record round: %w", err)
+	}
+	if err := json.NewEncoder(z).Encode(round); err != nil {
+		return nil, fmt.Errorf("record round: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return nil, fmt.Errorf("record round: %w", err)
+	}
+	return bytes.Clone(b.Bytes()), nil
 }
 
 // Recorder holds rounds, newest last, compressed, within a budget of bytes.
@@ -39,47 +78,25 @@ type Recorder struct {
 // New makes a recorder that holds at most budget compressed bytes.
 func New(budget int) *Recorder { return &Recorder{budget: budget} }
 
-// Record keeps a round unless its plan is that of the round before. Memory and
-// Policy are whatever marshals to JSON.
-func (r *Recorder) Record(s cluster.Snapshot, memory, policy any, plan string) error {
+// Same tells that a plan is that of the round kept last.
+func (r *Recorder) Same(plan string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if plan == r.last && len(r.rounds) > 0 {
-		return nil
-	}
-	m, err := json.Marshal(memory)
-	if err != nil {
-		return fmt.Errorf("record round: memory: %w", err)
-	}
-	p, err := json.Marshal(policy)
-	if err != nil {
-		return fmt.Errorf("record round: policy: %w", err)
-	}
-	line, err := pack(Round{At: s.Now, Snapshot: s, Memory: m, Policy: p, Plan: plan})
-	if err != nil {
-		return fmt.Errorf("record round: %w", err)
-	}
+	return plan == r.last && len(r.rounds) > 0
+}
+
+// Keep takes a packed round in; the oldest go when the budget is passed.
+func (r *Recorder) Keep(packed []byte, plan string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.last = plan
-	r.rounds = append(r.rounds, line)
-	r.size += len(line)
+	r.rounds = append(r.rounds, packed)
+	r.size += len(packed)
 	for r.size > r.budget && len(r.rounds) > 1 {
 		r.size -= len(r.rounds[0])
 		r.rounds[0] = nil
 		r.rounds = r.rounds[1:]
 	}
-	return nil
-}
-
-func pack(round Round) ([]byte, error) {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	if err := json.NewEncoder(z).Encode(round); err != nil {
-		return nil, err
-	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	return bytes.Clone(b.Bytes()), nil
 }
 
 // WriteTo writes the kept rounds as gzip of JSON lines, oldest first. Members of a
@@ -99,7 +116,8 @@ func (r *Recorder) WriteTo(w io.Writer) (int64, error) {
 	return n, nil
 }
 
-// Read decodes what WriteTo wrote.
+// Read decodes what WriteTo wrote. Of a file that ends in the middle of a round, the
+// rounds before it are returned with the error.
 func Read(in io.Reader) ([]Round, error) {
 	z, err := gzip.NewReader(in)
 	if err != nil {
@@ -108,10 +126,13 @@ func Read(in io.Reader) ([]Round, error) {
 	var rounds []Round
 	for d := json.NewDecoder(z); ; {
 		var round Round
-		if err := d.Decode(&round); err == io.EOF {
+		switch err := d.Decode(&round); {
+		case err == io.EOF:
 			return rounds, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("read rounds: %w", err)
+		case err != nil:
+			return rounds, fmt.Errorf("read rounds: round %d: %w", len(rounds)+1, err)
+		case round.Format != Format:
+			return rounds, fmt.Errorf("read rounds: round %d is of format %d, this version reads %d", len(rounds)+1, round.Format, Format)
 		}
 		rounds = append(rounds, round)
 	}

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -193,7 +195,7 @@ func nodeAffinity(a *corev1.Affinity) []cluster.NodeTerm {
 	}
 	terms := []cluster.NodeTerm{}
 	for _, t := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-		terms = append(terms, cluster.NodeTerm{Labels: requirements(t.MatchExpressions), Fields: requirements(t.MatchFields)})
+		terms = append(terms, cluster.NodeTerm{Labels: labelRequirements(t.MatchExpressions), Fields: requirements(t.MatchFields)})
 	}
 	return terms
 }
@@ -202,6 +204,27 @@ func requirements(in []corev1.NodeSelectorRequirement) []cluster.Requirement {
 	var out []cluster.Requirement
 	for _, r := range in {
 		out = append(out, cluster.Requirement{Key: r.Key, Operator: string(r.Operator), Values: r.Values})
+	}
+	return out
+}
+
+// selectionOf are the operators of node selectors as labels.NewRequirement knows them.
+var selectionOf = map[corev1.NodeSelectorOperator]selection.Operator{
+	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
+	corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
+	corev1.NodeSelectorOpGt: selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
+}
+
+// labelRequirements is requirements for matchExpressions. kube-scheduler drops a whole
+// term when one of its requirements has a key or a value that no label can have (Gt -5,
+// NotIn with a blank), whatever the operator; the API server lets such a value pass
+// only in objects from before it looked. It becomes a requirement that nothing meets.
+func labelRequirements(in []corev1.NodeSelectorRequirement) []cluster.Requirement {
+	out := requirements(in)
+	for i := range in {
+		if _, err := labels.NewRequirement(in[i].Key, selectionOf[in[i].Operator], in[i].Values); err != nil {
+			out[i] = cluster.Requirement{Key: in[i].Key, Operator: string(corev1.NodeSelectorOpIn)}
+		}
 	}
 	return out
 }
@@ -223,22 +246,21 @@ func notUnderstood(spec *corev1.PodSpec, schedulers []string) []string {
 	return out
 }
 
-// heldVolume names the kind of a volume that may bind a pod to certain nodes; empty
-// for those that any node can provide.
+// heldVolume names the kinds of volumes that VolumeRestrictions keeps apart by what they
+// name on the wire, which fit does not judge; empty for the rest, which kube-scheduler
+// judges by claims and attach limits or not at all.
 func heldVolume(v *corev1.Volume) string {
-	s := v.VolumeSource
-	switch {
-	case s.PersistentVolumeClaim != nil:
-		return "persistentVolumeClaim volume"
-	case s.Ephemeral != nil:
-		return "ephemeral volume"
-	case s.ConfigMap != nil, s.Secret != nil, s.EmptyDir != nil, s.HostPath != nil, s.Projected != nil,
-		s.DownwardAPI != nil, s.CSI != nil, s.NFS != nil, s.Image != nil, s.GitRepo != nil:
-		return ""
-	case s == (corev1.VolumeSource{}): // API default: emptyDir
-		return ""
+	switch s := &v.VolumeSource; {
+	case s.AWSElasticBlockStore != nil:
+		return "awsElasticBlockStore volume"
+	case s.GCEPersistentDisk != nil:
+		return "gcePersistentDisk volume"
+	case s.ISCSI != nil:
+		return "iscsi volume"
+	case s.RBD != nil:
+		return "rbd volume"
 	}
-	return "volume of a kind that is attached to nodes"
+	return ""
 }
 
 // daemonSetPod is the pod that a DaemonSet's controller would make for a node that

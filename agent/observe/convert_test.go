@@ -96,9 +96,12 @@ func TestNotUnderstood(t *testing.T) {
 		want []string
 	}{
 		"plain":           {corev1.PodSpec{SchedulerName: "default-scheduler"}, nil},
-		"claim":           {volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}), []string{"persistentVolumeClaim volume"}},
-		"ephemeral":       {volume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}), []string{"ephemeral volume"}},
-		"disk":            {volume(corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{}}), []string{"volume of a kind that is attached to nodes"}},
+		"claim":           {volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}), nil},
+		"ebs":             {volume(corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{}}), []string{"awsElasticBlockStore volume"}},
+		"gce":             {volume(corev1.VolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{}}), []string{"gcePersistentDisk volume"}},
+		"iscsi":           {volume(corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}}), []string{"iscsi volume"}},
+		"rbd":             {volume(corev1.VolumeSource{RBD: &corev1.RBDVolumeSource{}}), []string{"rbd volume"}},
+		"fibre channel":   {volume(corev1.VolumeSource{FC: &corev1.FCVolumeSource{}}), nil},
 		"config map":      {volume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}), nil},
 		"projected":       {volume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}), nil},
 		"empty dir":       {volume(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}), nil},

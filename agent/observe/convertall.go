@@ -32,6 +32,10 @@ func Convert(objects Objects, schedulers ...string) cluster.Snapshot {
 	}
 	w := newWorld(schedulers)
 	feed(objects.Namespaces, w.putNamespace)
+	feed(objects.StorageClasses, w.putStorageClass)
+	feed(objects.Volumes, w.putVolume)
+	feed(objects.Claims, w.putClaim)
+	feed(objects.CSINodes, w.putCSINode)
 	feed(objects.Nodes, w.putNode)
 	feed(objects.DaemonSets, w.putDaemonSet)
 	feed(objects.Pods, w.putPod)

@@ -34,7 +34,9 @@ type Lesson struct {
 	Lacks       []string          `json:"lacks,omitempty"`  // labels of the template that no node has with that value, sorted
 	Extra       map[string]string `json:"extra,omitempty"`  // labels that the template does not promise and that several nodes share
 	Taints      []cluster.Taint   `json:"taints,omitempty"` // that every node has had from its first moment
-	At          time.Time         `json:"at"`               // when nodes last showed it
+	// VolumeLimits is how many volumes of each CSI driver the nodes take.
+	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
+	At           time.Time        `json:"at"` // when nodes last showed it
 }
 
 // birth is how a node looked when it was first seen, soon after it registered.
@@ -79,6 +81,7 @@ func correct(groups []cluster.NodeGroup, nodes []*cluster.Node, specs map[cluste
 			l = lessons[g.Template.Spec]
 		} else {
 			l.Extra = extra(&g.Template, teachers, lessons[g.Template.Spec].Extra)
+			l.VolumeLimits = leastLimits(lessons[g.Template.Spec].VolumeLimits, teachers, now)
 			l.At = now.UTC().Truncate(lessonStamp)
 			lessons[g.Template.Spec] = l.lasting(lessons[g.Template.Spec], teachers, now)
 		}
@@ -96,11 +99,13 @@ func correct(groups []cluster.NodeGroup, nodes []*cluster.Node, specs map[cluste
 // counts while the node is there, and is kept only when it has been Ready for a while:
 // one that dies half started must not keep its group closed.
 func (l Lesson) lasting(old Lesson, nodes []*cluster.Node, now time.Time) Lesson {
-	if !slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return now.Sub(n.ReadySince) >= lessonSettled }) {
+	if !slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return settled(n, now) }) {
 		l.Lacks, l.Taints = old.Lacks, old.Taints
 	}
 	return l
 }
+
+func settled(n *cluster.Node, now time.Time) bool { return now.Sub(n.ReadySince) >= lessonSettled }
 
 // lesson sums up what the nodes of a template show.
 func lesson(t *cluster.Template, nodes []*cluster.Node, births map[cluster.NodeName]birth) (l Lesson, ok bool) {
@@ -187,6 +192,9 @@ func (l Lesson) apply(t *cluster.Template) {
 	}
 	t.Capacity = overlay(t.Capacity, l.Capacity)
 	t.Allocatable = overlay(t.Allocatable, l.Allocatable)
+	if len(l.VolumeLimits) > 0 {
+		t.VolumeLimits = l.VolumeLimits
+	}
 	if len(l.Lacks)+len(l.Extra) > 0 {
 		labels := make(map[string]string, len(t.Labels)+len(l.Extra))
 		maps.Copy(labels, t.Labels)

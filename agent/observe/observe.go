@@ -15,6 +15,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -99,6 +100,12 @@ func New(cfg Config, client kubernetes.Interface, shared informers.SharedInforme
 			return w.dropBudget(b.Namespace + "/" + b.Name)
 		}),
 		watch(o, "namespaces", shared.Core().V1().Namespaces().Informer(), w.putNamespace, func(n *corev1.Namespace) Urgency { return w.dropNamespace(n.Name) }),
+		watch(o, "persistentvolumeclaims", shared.Core().V1().PersistentVolumeClaims().Informer(), w.putClaim, func(c *corev1.PersistentVolumeClaim) Urgency {
+			return w.dropClaim(c.Namespace + "/" + c.Name)
+		}),
+		watch(o, "persistentvolumes", shared.Core().V1().PersistentVolumes().Informer(), w.putVolume, func(v *corev1.PersistentVolume) Urgency { return w.dropVolume(v.Name) }),
+		watch(o, "storageclasses", shared.Storage().V1().StorageClasses().Informer(), w.putStorageClass, func(c *storagev1.StorageClass) Urgency { return w.dropStorageClass(c.Name) }),
+		watch(o, "csinodes", shared.Storage().V1().CSINodes().Informer(), w.putCSINode, func(n *storagev1.CSINode) Urgency { return w.dropCSINode(cluster.NodeName(n.Name)) }),
 		watch(o, "leases", o.leases.Coordination().V1().Leases().Informer(), w.putLease, func(l *coordinationv1.Lease) Urgency { return w.dropLease(cluster.NodeName(l.Name)) }),
 	)
 }

@@ -1,10 +1,13 @@
 package observe
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
@@ -32,23 +35,54 @@ func Strip(obj any) (any, error) {
 		o.Spec.Template.Annotations = nil
 	case *corev1.Namespace:
 		o.Annotations, o.Spec, o.Status = nil, corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
+	case *corev1.PersistentVolumeClaim:
+		stripClaim(o)
+	case *corev1.PersistentVolume:
+		stripVolume(o)
+	case *storagev1.StorageClass:
+		o.Labels, o.Annotations, o.Parameters, o.MountOptions = nil, nil, nil, nil
+	case *storagev1.CSINode:
+		o.OwnerReferences, o.Labels, o.Annotations = nil, nil, nil
+		for i := range o.Spec.Drivers {
+			o.Spec.Drivers[i].NodeID, o.Spec.Drivers[i].TopologyKeys = "", nil
+		}
 	case *coordinationv1.Lease:
 		o.OwnerReferences, o.Labels, o.Annotations = nil, nil, nil
 	}
 	return obj, nil
 }
 
-func stripPod(p *corev1.Pod) {
+// only keeps the named entries.
+func only(m map[string]string, keys []string) map[string]string {
 	var kept map[string]string
-	for _, key := range keptAnnotations {
-		if v, ok := p.Annotations[key]; ok {
+	for _, key := range keys {
+		if v, ok := m[key]; ok {
 			if kept == nil {
 				kept = map[string]string{}
 			}
 			kept[key] = v
 		}
 	}
-	p.Annotations = kept
+	return kept
+}
+
+func stripClaim(c *corev1.PersistentVolumeClaim) {
+	c.Labels, c.Annotations, c.Finalizers = nil, only(c.Annotations, keptClaimAnnotations), nil
+	c.Spec.DataSource, c.Spec.DataSourceRef = nil, nil
+	c.Status = corev1.PersistentVolumeClaimStatus{Phase: c.Status.Phase}
+}
+
+func stripVolume(v *corev1.PersistentVolume) {
+	v.Annotations, v.Finalizers = only(v.Annotations, []string{corev1.BetaStorageClassAnnotation}), nil
+	v.Spec.MountOptions = nil
+	if s := v.Spec.CSI; s != nil {
+		v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: s.Driver, VolumeHandle: s.VolumeHandle}
+	}
+	v.Status = corev1.PersistentVolumeStatus{Phase: v.Status.Phase}
+}
+
+func stripPod(p *corev1.Pod) {
+	p.Annotations = only(p.Annotations, keptAnnotations)
 	stripSpec(&p.Spec)
 	st := corev1.PodStatus{Phase: p.Status.Phase, NominatedNodeName: p.Status.NominatedNodeName}
 	for _, c := range p.Status.Conditions {
@@ -81,5 +115,19 @@ func stripSpec(s *corev1.PodSpec) {
 				Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}}
 		}
 	}
+	// A Volume is 30 pointers wide: what is kept moves to a slice of its own size.
+	s.Volumes = append([]corev1.Volume(nil), slices.DeleteFunc(s.Volumes, anywhere)...)
+	for i := range s.Volumes {
+		if v := &s.Volumes[i]; v.Ephemeral != nil {
+			v.Ephemeral = &corev1.EphemeralVolumeSource{} // its claim is found by name
+		}
+	}
 	s.EphemeralContainers, s.SecurityContext, s.DNSConfig, s.HostAliases, s.ImagePullSecrets = nil, nil, nil, nil, nil
+}
+
+// anywhere tells whether a volume is of a kind that every node can provide and that
+// nothing is lost of with the node. Every pod has one of them: its token.
+func anywhere(v corev1.Volume) bool {
+	s := &v.VolumeSource
+	return s.ConfigMap != nil || s.Secret != nil || s.Projected != nil || s.DownwardAPI != nil || s.CSI != nil || s.NFS != nil || s.Image != nil
 }

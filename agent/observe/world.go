@@ -36,6 +36,8 @@ type world struct {
 	daemonSets  table[cluster.PodKey, cluster.DaemonSet]
 	budgets     table[string, cluster.Budget]
 	namespaces  table[string, cluster.Namespace]
+	storage     storage
+	limits      map[cluster.NodeName]map[string]int64 // of CSINodes
 	makers      map[cluster.UID]maker
 	broods      map[cluster.UID]*brood
 	births      map[cluster.NodeName]birth // of nodes that were seen soon after they registered
@@ -69,6 +71,8 @@ func newWorld(schedulers []string) *world {
 		births:      map[cluster.NodeName]birth{},
 		selectors:   map[string]budgetSelector{},
 		classBudget: map[int][]string{},
+		storage:     newStorage(),
+		limits:      map[cluster.NodeName]map[string]int64{},
 	}
 }
 
@@ -94,6 +98,7 @@ func (w *world) putNode(n *corev1.Node) Urgency {
 	if (!had || old.UID != row.UID) && time.Since(row.Created) < birthFor {
 		w.births[row.Name] = birth{uid: row.UID, labels: row.Labels, taints: row.Taints}
 	}
+	row.VolumeLimits = w.limits[row.Name]
 	if had {
 		row.Pods = old.Pods
 		if reflect.DeepEqual(*old, row) {
@@ -122,9 +127,10 @@ func (w *world) dropLease(cluster.NodeName) Urgency { return Never }
 // there first (movedPod).
 func (w *world) putPod(p *corev1.Pod) Urgency {
 	row := convertPod(p)
-	class := convertClass(p, w.schedulers)
+	class, volumes := convertClass(p, w.schedulers), convertUse(p)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.storage.settle(row.Key, volumes, &class)
 	row.Class = w.intern(class)
 	row.Budgets = w.classBudget[row.Class]
 	old, had := w.pod(row.Key, row.Node)
@@ -192,6 +198,7 @@ func (w *world) dropPod(key cluster.PodKey, node cluster.NodeName) Urgency {
 	if !had {
 		return Never
 	}
+	w.storage.forget(key)
 	w.classes.release(old.Class)
 	w.count(&old, -1)
 	if old.Node == "" {

@@ -77,12 +77,17 @@ func addFull(s *cluster.Snapshot, i int, a cluster.Resources, class int) {
 	s.Nodes = append(s.Nodes, n)
 }
 
-// bought is how many machines a plan buys and for how many pods.
+// bought is how many machines a plan buys, and how many pods have room then.
 func bought(plan Plan) (machines, pods int) {
 	for _, a := range plan.Actions {
 		if g, ok := a.(Grow); ok {
 			machines += g.To - g.From
 			pods += len(g.Pods) + g.Expected
+		}
+	}
+	for _, h := range plan.Held {
+		if h.Rule == RuleRoomOnNode {
+			pods += h.Count
 		}
 	}
 	return machines, pods

@@ -267,3 +267,41 @@ func (b *bonds) allow(k *want, p *place) bool {
 	}
 	return (k.cell == 0 || k.cell == b.at[p.node]) && (!b.tied[k.class] || b.state.Passes(k.class, p.node))
 }
+
+// settle puts the tied pods of the answer that was taken where they are to go, so that
+// what is asked from then on is asked of the world as planned.
+func (b *bonds) settle(a *answer) {
+	if b == nil {
+		return
+	}
+	for i := range a.places {
+		pl := &a.places[i]
+		node := pl.node
+		if node < 0 {
+			gr := &b.w.groups[pl.group]
+			_, shape := b.w.template(gr)
+			node = b.state.AddNode(shape, gr.Template.VolumeLimits)
+		}
+		for _, t := range pl.parts {
+			if class := b.w.want[t.load].class; b.tied[class] {
+				b.state.Put(class, node, t.n)
+			}
+		}
+	}
+}
+
+// refused says in the scheduler's words why one more pod of a class could not go onto
+// one more machine of a group.
+func (b *bonds) refused(class int, g *group) (rule, words string) {
+	if b == nil || !b.tied[class] {
+		return "", ""
+	}
+	_, shape := b.w.template(g)
+	mark := b.state.Mark()
+	defer b.state.Rollback(mark)
+	rule, words = b.state.Refused(class, b.state.AddNode(shape, g.Template.VolumeLimits))
+	if lacks := b.lacking(class, b.w.byID[g.ID]); words == "" && lacks != "" {
+		return fit.RuleInterPod, "the group's template says nothing about " + lacks
+	}
+	return rule, words
+}

@@ -1,9 +1,7 @@
 package plan
 
 import (
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -15,6 +13,7 @@ var steps = []struct {
 	name string
 	do   func(*world)
 }{
+	{"see what is to be kept free", (*world).openHeadroom},
 	{"carry over what outlives a round", (*world).remember},
 	{"learn what became of the last plan", (*world).learn},
 	{"tie instances, pods and nodes together", (*world).index},
@@ -25,11 +24,18 @@ var steps = []struct {
 	{"grow groups to their minimum", (*world).enforceMin},
 	{"collect the pods that want room", (*world).gather},
 	{"hold the pods that cannot be judged", (*world).holdUnknown},
-	{"find room for them, and buy what is missing", (*world).scaleUp},
+	{stepScaleUp, (*world).scaleUp},
 	{"go on with the nodes that carry a mark", (*world).resume},
-	{"mark nodes that nothing needs", (*world).scaleDown},
-	{"put reasons in order", (*world).finish},
+	{stepScaleDown, (*world).scaleDown},
+	{stepFinish, (*world).finish},
 }
+
+// The steps that Explain stops before.
+const (
+	stepScaleUp   = "find room for them, and buy what is missing"
+	stepScaleDown = "mark nodes that nothing needs"
+	stepFinish    = "put reasons in order"
+)
 
 // Decide is one round: what to do about a Snapshot, and what to remember. It changes
 // none of its arguments, and equal arguments give equal results, whatever the order
@@ -86,6 +92,9 @@ func (w *world) health() {
 		}
 		if n.state != stateComing {
 			unready++
+			if n.group >= 0 {
+				w.groups[n.group].unready++
+			}
 		}
 		since, ok := w.in.Unready[n.Name]
 		if !ok {
@@ -100,9 +109,7 @@ func (w *world) health() {
 	if w.s.Stale != "" {
 		w.hold("cluster", "cluster", RuleStale, "the cluster's facts may be old: %s", w.s.Stale)
 	}
-	if bad := unknownExpanders(w.p.Expander); len(bad) > 0 {
-		w.hold("cluster", "cluster", RuleExpander, "unknown expander %s; this build knows %s", strings.Join(bad, ", "), strings.Join(slices.Sorted(maps.Keys(expanderBy)), ", "))
-	}
+	w.judgeExpanders()
 }
 
 // finish brings reasons and memory into one order.

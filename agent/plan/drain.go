@@ -132,6 +132,10 @@ func (w *world) move(from int, movable []*cluster.Pod) (homeless cluster.PodKey,
 		w.unplace(done)
 		return homeless, false
 	}
+	if name, ok := w.moveSpare(from); !ok {
+		w.unplace(done)
+		return cluster.PodKey("headroom/" + name), false
+	}
 	for _, m := range done {
 		n := &w.nodes[m.node]
 		n.hosts = n.hosts || !n.counts
@@ -257,6 +261,8 @@ func (w *world) frozen(g *group) (rule, why string) {
 		return RuleUnhealthy, w.unhealthy
 	case !w.fresh(g):
 		return RuleGroupStale, "the group's facts are old"
+	case w.paused(g) != "":
+		return RuleOperator, w.paused(g)
 	case g.bought:
 		return RuleOneWay, "the group grows in this round"
 	}

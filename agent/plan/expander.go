@@ -3,17 +3,18 @@ package plan
 import (
 	"cmp"
 	"math"
-	"strings"
 )
 
 // option is what one group could do for the pods that are left.
 type option struct {
 	group int
+	set   []int // the groups that its machines are spread over, group included
 	k     packing
 	which []int
 	fresh int // machines to buy
 	pods  int // pods on its coming and new machines
 	waste float64
+	value float64 // of the pods on them, in cores: 7.5 GiB count as one
 }
 
 // choose returns the best option of all groups that are not done, nil when there is
@@ -31,13 +32,13 @@ func (v *solver) choose() *option {
 	return best
 }
 
-// limit is how many machines of a group this answer may still fill: those that are
-// coming, and those that may be bought.
+// limit is how many machines of a group and of those that are balanced with it this
+// answer may still fill: those that are coming, and those that may be bought.
 func (v *solver) limit(g int) int {
-	if v.w.groups[g].rule != "" {
-		return v.coming[g]
+	if set := v.partners(g); len(set) > 1 {
+		return v.together(set)
 	}
-	return v.coming[g] + v.room(g)
+	return v.own(g)
 }
 
 func (v *solver) optionOf(g, limit int) *option {
@@ -51,31 +52,29 @@ func (v *solver) optionOf(g, limit int) *option {
 		}
 		return v.a.left[i]
 	}
-	empty, _ := v.w.template(gr)
-	p, which := v.problemOf(pick, empty, limit)
+	set := v.partners(g)
+	p, which := v.problemOf(pick, v.smallest(set), limit)
 	if len(p.loads) == 0 {
 		return nil
 	}
-	o := &option{group: g, k: pack(p), which: which}
+	o := &option{group: g, k: pack(p), which: which, set: set}
 	if k, ok := p.leveled(v.w.bonds.levels(g), o.k.bins); ok {
 		o.k = k
 	}
-	o.fresh = max(o.k.bins-v.coming[g], 0)
+	o.fresh = o.k.bins
+	for _, member := range set {
+		o.fresh -= v.coming[member]
+	}
+	o.fresh = max(o.fresh, 0)
 	o.measure(p)
 	return o
 }
 
 // room is how many machines a group may still buy in this answer.
 func (v *solver) room(g int) int {
-	before := make([]int, len(v.w.groups))
-	for i := range v.w.groups {
-		before[i] = v.w.groups[i].grow
-		v.w.groups[i].grow += v.a.grow[i]
-	}
+	v.pretend(1)
 	n, _ := v.w.allowed(&v.w.groups[g], math.MaxInt32)
-	for i := range v.w.groups {
-		v.w.groups[i].grow = before[i]
-	}
+	v.pretend(-1)
 	return n
 }
 
@@ -90,6 +89,7 @@ func (o *option) measure(p *problem) {
 			}
 		}
 	}
+	o.value = used[0]/1000 + used[1]/gibPerCore/(1<<30) + float64(o.pods)*0.01
 	for j := range used {
 		if have := float64(p.empty[j]) * float64(o.k.bins); have > 0 {
 			o.waste += 1 - used[j]/have
@@ -107,42 +107,10 @@ func (v *solver) before(a, b *option) bool {
 	if a.fresh == 0 {
 		return a.k.unplaced() == 0 && b.k.unplaced() > 0
 	}
-	for _, name := range expanders(v.w.p.Expander) {
-		if c := expanderBy[name](a, b); c != 0 {
+	for _, expand := range v.w.expanders() {
+		if c := expand(v.w, a, b); c != 0 {
 			return c < 0
 		}
 	}
 	return a.fresh < b.fresh
-}
-
-// expanderBy compares two options; negative: the first is better.
-var expanderBy = map[string]func(a, b *option) int{
-	"least-waste": func(a, b *option) int { return cmp.Compare(math.Round(a.waste*1e9), math.Round(b.waste*1e9)) },
-	"most-pods":   func(a, b *option) int { return cmp.Compare(b.pods, a.pods) },
-	"least-nodes": func(a, b *option) int { return cmp.Compare(a.fresh, b.fresh) },
-}
-
-// expanders are the known names of a chain such as "most-pods,least-waste".
-func expanders(chain string) []string {
-	var out []string
-	for name := range strings.SplitSeq(chain, ",") {
-		if name = strings.TrimSpace(name); expanderBy[name] != nil {
-			out = append(out, name)
-		}
-	}
-	if len(out) == 0 {
-		out = []string{"least-waste"}
-	}
-	return out
-}
-
-// unknownExpanders are the names of the chain that this build does not know.
-func unknownExpanders(chain string) []string {
-	var out []string
-	for name := range strings.SplitSeq(chain, ",") {
-		if name = strings.TrimSpace(name); name != "" && expanderBy[name] == nil {
-			out = append(out, name)
-		}
-	}
-	return out
 }

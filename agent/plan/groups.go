@@ -116,16 +116,49 @@ func (w *world) backOff(g cluster.GroupID, f cluster.Failure) {
 	}
 }
 
-// pause returns the pause that a group is in, the longest first.
-func (w *world) pause(g cluster.GroupID) *Backoff {
+// pause returns the pause that a group is in, the longest first: its own, or that of a
+// group that was refused for a quota which both draw on.
+func (w *world) pause(g *group) *Backoff {
 	var found *Backoff
 	for i := range w.out.Backoff {
 		b := &w.out.Backoff[i]
-		if b.Group == g && b.Until.After(w.now) && (found == nil || b.Until.After(found.Until) || b.Until.Equal(found.Until) && b.Cause < found.Cause) {
+		if !b.Until.After(w.now) || b.Group != g.ID && !w.sharesQuota(g, b) {
+			continue
+		}
+		if found == nil || cmp.Or(cmp.Compare(own(found, g), own(b, g)), b.Until.Compare(found.Until), cmp.Compare(found.Cause, b.Cause), cmp.Compare(found.Group, b.Group)) > 0 {
 			found = b
 		}
 	}
 	return found
+}
+
+// own orders a group's own pauses before those that it shares.
+func own(b *Backoff, g *group) int {
+	if b.Group == g.ID {
+		return 0
+	}
+	return 1
+}
+
+// sharesQuota tells whether a pause for quota concerns a group too. A group that the
+// cloud no longer lists says nothing about its quota's name, so it concerns all.
+func (w *world) sharesQuota(g *group, b *Backoff) bool {
+	if b.Cause != cluster.CauseQuota {
+		return false
+	}
+	i, ok := w.byID[b.Group]
+	return !ok || w.groups[i].Quota == "" || g.Quota == "" || w.groups[i].Quota == g.Quota
+}
+
+// sick tells a group of which too many nodes are not Ready while the cluster is well:
+// a machine more would likely be no better (by the cluster's own thresholds, as in
+// Cluster Autoscaler). When the whole cluster is not well, the network is the likelier
+// culprit: deletions are frozen, and pods that wait are helped.
+func (w *world) sick(g *group) string {
+	if w.unhealthy == "" && g.unready > w.p.OKTotalUnready && g.unready*100 > w.p.MaxTotalUnreadyPercent*g.nodes {
+		return fmt.Sprintf("%s of its nodes are not Ready", count(g.unready, g.nodes))
+	}
+	return ""
 }
 
 // account counts what every group has and what is coming, from the cloud's facts and
@@ -272,6 +305,7 @@ func (w *world) ahead() cluster.NodeName {
 // judge says for every group whether it can be grown. The first reason counts.
 func (w *world) judge() {
 	ahead := w.ahead()
+	w.judgeBalance()
 	for i := range w.groups {
 		g := &w.groups[i]
 		g.rule, g.why = w.refusal(g)
@@ -284,9 +318,31 @@ func (w *world) judge() {
 	}
 }
 
+// paused says that an operator wants the group left alone; empty: nobody does.
+func (w *world) paused(g *group) string {
+	if g.Pause == nil {
+		return ""
+	}
+	why := "paused"
+	if !g.Pause.Until.IsZero() {
+		if !g.Pause.Until.After(w.now) {
+			return ""
+		}
+		w.wake(g.Pause.Until)
+		why += " until " + stamp(g.Pause.Until)
+	}
+	if g.Pause.Why != "" {
+		why += ": " + g.Pause.Why
+	}
+	return why
+}
+
 func (w *world) refusal(g *group) (rule, why string) {
 	if g.Min < 0 || g.Max < g.Min {
 		return RuleBounds, fmt.Sprintf("invalid bounds: minimum %d, maximum %d; set a maximum that is not below the minimum", g.Min, g.Max)
+	}
+	if why := w.paused(g); why != "" {
+		return RuleOperator, why
 	}
 	if g.Stale != "" {
 		return RuleGroupStale, "the group's facts are old: " + g.Stale
@@ -297,9 +353,15 @@ func (w *world) refusal(g *group) (rule, why string) {
 	if g.Template.Unknown != "" {
 		return RuleTemplate, "template unknown: " + g.Template.Unknown
 	}
-	if b := w.pause(g.ID); b != nil {
+	if b := w.pause(g); b != nil {
 		w.wake(b.Until)
+		if b.Group != g.ID {
+			return RuleQuota, fmt.Sprintf("shares the quota of group %s, which is backed off until %s: %s", b.Group, stamp(b.Until), b.Text)
+		}
 		return RuleBackoff, fmt.Sprintf("backed off until %s (%s): %s", stamp(b.Until), b.Cause, b.Text)
+	}
+	if why := w.sick(g); why != "" {
+		return RuleGroupHealth, why
 	}
 	if g.shrinks {
 		return RuleOneWay, "the group shrinks in this round"
@@ -328,43 +390,6 @@ func (w *world) enforceMin() {
 		}
 		g.grow += n
 	}
-}
-
-// allowed is how many of n machines the limits let a group add in this round, and
-// which limit stopped the rest.
-func (w *world) allowed(g *group, n int) (int, string) {
-	if room := g.Max - g.size - g.grow; n > room {
-		return w.allowedTotals(g, max(room, 0), fmt.Sprintf("at its maximum of %d", g.Max))
-	}
-	return w.allowedTotals(g, n, "")
-}
-
-func (w *world) allowedTotals(g *group, n int, why string) (int, string) {
-	if w.p.MaxNodesTotal <= 0 && w.p.MaxCoresTotal <= 0 && w.p.MaxMemoryTotal <= 0 {
-		return n, why
-	}
-	nodes, milli, bytes := len(w.nodes), int64(0), int64(0)
-	for i := range w.nodes {
-		milli += w.nodes[i].Capacity.MilliCPU
-		bytes += w.nodes[i].Capacity.Memory
-	}
-	for i := range w.groups {
-		o := &w.groups[i]
-		more := o.size - o.nodes + o.grow
-		nodes += more
-		milli += int64(more) * o.Template.Capacity.MilliCPU
-		bytes += int64(more) * o.Template.Capacity.Memory
-	}
-	if limit := w.p.MaxNodesTotal; limit > 0 && limit-nodes < n {
-		n, why = max(limit-nodes, 0), fmt.Sprintf("the cluster's limit of %d nodes is reached", limit)
-	}
-	if limit, per := w.p.MaxCoresTotal*1000, g.Template.Capacity.MilliCPU; limit > 0 && per > 0 && (limit-milli)/per < int64(n) {
-		n, why = int(max((limit-milli)/per, 0)), fmt.Sprintf("the cluster's limit of %d cores is reached", w.p.MaxCoresTotal)
-	}
-	if limit, per := w.p.MaxMemoryTotal<<30, g.Template.Capacity.Memory; limit > 0 && per > 0 && (limit-bytes)/per < int64(n) {
-		n, why = int(max((limit-bytes)/per, 0)), fmt.Sprintf("the cluster's limit of %d GiB is reached", w.p.MaxMemoryTotal)
-	}
-	return n, why
 }
 
 func sortBackoff(b []Backoff) {

@@ -70,6 +70,8 @@ func (w *world) keepInstance(g *group, in *cluster.Instance) (rule, why string) 
 		return RuleGroupStale, "the group's facts are old"
 	case w.unhealthy != "":
 		return RuleUnhealthy, w.unhealthy
+	case w.paused(g) != "":
+		return RuleOperator, w.paused(g)
 	}
 	if n, ok := w.id.Claimed[in.ID]; ok {
 		return RuleClaimed, fmt.Sprintf("node %s may be this instance", n)

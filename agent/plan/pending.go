@@ -15,6 +15,7 @@ type want struct {
 	keys     []cluster.PodKey // sorted
 	expected int              // pods that do not exist yet
 	owner    cluster.UID      // the controller that makes them
+	spare    string           // the headroom that these pieces are of; empty: they are pods
 	buys     bool             // whether a machine may be bought for them; else only room that is there is looked for
 	cell     int              // where they go (bonds.cell); 0: anywhere
 	hard     bool             // the packer cannot say what these pods ask of others: one by one
@@ -22,7 +23,7 @@ type want struct {
 
 func (k *want) count() int { return len(k.keys) + k.expected }
 
-// name is that of the first pod, or of who makes those that do not exist yet.
+// name is that of the first pod, or of who stands for pods that do not exist.
 func (k *want) name() string {
 	if len(k.keys) == 0 {
 		return string(k.owner)
@@ -76,6 +77,7 @@ func (w *world) gather() {
 			}
 		}
 	}
+	w.wantHeadroom()
 	slices.SortFunc(w.want, func(a, b want) int {
 		return cmp.Or(
 			cmp.Compare(w.s.Classes[b.class].Priority, w.s.Classes[a.class].Priority),
@@ -91,9 +93,10 @@ func (w *world) gatherPod(by map[int]*both, pod *cluster.Pod, buys bool) {
 		w.hold("pod", string(pod.Key), RuleExpendable, "priority %d is below the cutoff %d", class.Priority, w.p.ExpendablePodsCutoff)
 		return
 	}
-	if due := pod.Created.Add(w.p.NewPodDelay); w.p.NewPodDelay > 0 && w.now.Before(due) {
-		w.wake(due)
-		w.hold("pod", string(pod.Key), RuleNewPod, "younger than %s", w.p.NewPodDelay)
+	// A pod's own delay may only lengthen the general one, as in Cluster Autoscaler.
+	if delay := max(w.p.NewPodDelay, pod.ScaleUpDelay); delay > 0 && w.now.Before(pod.Created.Add(delay)) {
+		w.wake(pod.Created.Add(delay))
+		w.hold("pod", string(pod.Key), RuleNewPod, "younger than %s", delay)
 		buys = false
 	}
 	if pod.Unschedulable.IsZero() && len(class.NotUnderstood) > 0 {
@@ -131,7 +134,7 @@ func (w *world) holdUnknown() {
 }
 
 func (w *world) holdPods(k *want, count int, rule, why string) {
-	w.plan.Held = append(w.plan.Held, Held{Kind: "pod", Name: k.name(), Count: count, Rule: rule, Why: why})
+	w.plan.Held = append(w.plan.Held, Held{Kind: "pod", Name: k.name(), Count: count, Rule: rule, Why: why, class: k.class})
 }
 
 func pods(n int) string {

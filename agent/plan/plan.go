@@ -122,11 +122,22 @@ func (a Terminate) String() string {
 // Held says what was not done and why, by rule ID. Count pods share one Held when
 // they share a class and a reason.
 type Held struct {
-	Kind  string // "pod", "node", "group", "instance", "cluster"
-	Name  string // of the first by name, where Count > 1
-	Count int
-	Rule  string
-	Why   string
+	Kind  string `json:"kind"` // "pod", "node", "group", "instance", "cluster"
+	Name  string `json:"name"` // of the first by name, where Count > 1
+	Count int    `json:"count,omitempty"`
+	Rule  string `json:"rule"`
+	Why   string `json:"why"`
+	// Groups is Why by node group, for a pod that no group can help (U5).
+	Groups []Refusal `json:"groups,omitempty"`
+
+	class int // of the pods, within the round
+}
+
+// Refusal is why one node group, or one node, does not take a pod.
+type Refusal struct {
+	Name string `json:"name"`
+	Rule string `json:"rule,omitempty"` // empty: it could
+	Why  string `json:"why"`
 }
 
 // String renders the reason as one line of the journal.
@@ -141,10 +152,17 @@ func (h Held) String() string {
 // Policy is what an operator may set, with the field's defaults; the environment
 // names are AUTOSCALER_SCALING_*.
 type Policy struct {
-	Expander                    string        `default:"least-waste"`          // least-waste, most-pods, least-nodes, random, price or priority; this build: least-waste, most-pods, least-nodes
+	Expander                    string        `default:"least-waste"`          // least-waste, price, priority, most-pods, least-nodes, random, or several: the next decides what the one before leaves open
+	RandomSeed                  uint64        `split_words:"true" default:"1"` // of the expander random
 	MaxNodesTotal               int           `split_words:"true" default:"0"` // whole cluster, control plane included; 0: no limit
 	MaxCoresTotal               int64         `split_words:"true" default:"0"` // cores; 0: no limit
 	MaxMemoryTotal              int64         `split_words:"true" default:"0"` // GiB; 0: no limit
+	MinCoresTotal               int64         `split_words:"true" default:"0"` // cores; scale-down keeps them
+	MinMemoryTotal              int64         `split_words:"true" default:"0"` // GiB; scale-down keeps them
+	GPUTotal                    Bounds        `envconfig:"GPU_TOTAL"`          // nvidia.com/gpu:0:16, of any extended resource; several, comma-separated
+	BalanceSimilarNodeGroups    bool          `split_words:"true" default:"false"`
+	BalanceIgnoreLabels         []string      `split_words:"true"` // more labels in which similar groups may differ
+	BalanceLabels               []string      `split_words:"true"` // when given, groups are similar that agree in these labels
 	ExpendablePodsCutoff        int32         `split_words:"true" default:"-10"`
 	NewPodDelay                 time.Duration `split_words:"true" default:"0s"`
 	MaxNodeProvisionTime        time.Duration `split_words:"true" default:"15m"`
@@ -154,6 +172,7 @@ type Policy struct {
 	BackoffReset                time.Duration `split_words:"true" default:"3h"`
 	ScaleDown                   bool          `split_words:"true" default:"true"`
 	UtilizationThreshold        float64       `split_words:"true" default:"0.5"`
+	GPUUtilizationThreshold     float64       `envconfig:"GPU_UTILIZATION_THRESHOLD" default:"0.5"` // of nodes that offer GPUs: only these count there
 	UnneededFor                 time.Duration `split_words:"true" default:"10m"`
 	UnreadyFor                  time.Duration `split_words:"true" default:"20m"`
 	DelayAfterAdd               time.Duration `split_words:"true" default:"10m"`
@@ -170,6 +189,13 @@ type Policy struct {
 	MaxTotalUnreadyPercent      int           `split_words:"true" default:"45"`
 	EnforceMin                  bool          `split_words:"true" default:"true"`
 	FreshFor                    time.Duration `split_words:"true" default:"1m"` // a group read longer ago is stale for deletions
+
+	// Priorities is the live map of the expander "priority"; PrioritiesFault says why its
+	// newest version is not used.
+	Priorities      []cluster.PriorityTier `ignored:"true" json:",omitempty"`
+	PrioritiesFault string                 `ignored:"true" json:",omitempty"`
+	// Headroom is the room that is to be kept free (groups.yaml).
+	Headroom []cluster.Headroom `ignored:"true" json:",omitempty"`
 }
 
 // Memory is what one round tells the next. The zero value is a restart: every rule

@@ -324,6 +324,7 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, Memory, Policy) {
 	p := policy()
 	p.Expander = pick(r, "least-waste", "most-pods", "least-nodes", "most-pods,least-waste")
 	p.MaxNodesTotal = pick(r, 0, 0, 0, 12)
+	somePolicy(r, &p)
 	p.MaxCoresTotal = pick(r, int64(0), 0, 0, 20)
 	s := cluster.Snapshot{Now: t0}
 	ago := func(max time.Duration) time.Time {
@@ -344,6 +345,7 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, Memory, Policy) {
 		gr := cluster.NodeGroup{ID: id, Min: r.IntN(3), Max: r.IntN(9), Template: someTemplate(r), ReadAt: t0.Add(-pick(r, 0, 0, 0, 2*time.Minute))}
 		gr.Stale = pick(r, "", "", "", "", "throttled")
 		gr.Paused = pick(r, "", "", "", "", "", "Launch is suspended")
+		someWishes(r, &gr, s.Groups)
 		n := r.IntN(5)
 		for i := range n {
 			in := cluster.Instance{ID: cluster.InstanceID(fmt.Sprintf("aws:///z/i-%d%d", g, i)), Member: r.IntN(10) > 0, Created: ago(time.Hour),

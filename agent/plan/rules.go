@@ -21,6 +21,12 @@ const (
 	RuleOneWay        = "U16" // the group shrinks in this round, so it does not grow, or the other way round
 	RuleExpander      = "U17" // the expander that was asked for is not known; least-waste is used
 	RuleAhead         = "U18" // a Node is ahead of the cloud's reads: a target computed from them could be too low
+	RuleQuota         = "U19" // another group that draws on the same quota was refused for it
+	RulePriorities    = "U20" // the priority map is missing or invalid: the last good one holds, or the next expander
+	RuleOperator      = "U21" // an operator's pause: nothing is grown or deleted in the group
+	RuleGroupHealth   = "U22" // too many nodes of the group are not Ready: it is not grown
+	RuleHeadroom      = "U23" // headroom that cannot be kept free, and why
+	RuleBalance       = "U24" // a group of a balance set is left out of it: its machines differ too much
 
 	RuleStale     = "H1" // the Kubernetes facts may be old: nothing is deleted
 	RuleUnhealthy = "H2" // too many nodes are not Ready: nothing is deleted
@@ -51,4 +57,5 @@ const (
 	RuleHalfMark    = "D15" // a cordon of ours, or what is left of one, without its mark: taken back
 	RuleInstance    = "D16" // the node's instance is not running or not a member of its group
 	RuleEmpty       = "D17" // terminate: no pod that could be moved is left
+	RuleTotalsMin   = "D18" // the cluster is at its least cores, memory or extended resources
 )

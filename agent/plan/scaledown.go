@@ -222,6 +222,9 @@ func (w *world) unneeded(c *candidate) bool {
 	case g.target-g.leaving <= g.Min:
 		w.hold("node", name, RuleAtMin, "the group is at its minimum of %d", g.Min)
 		return false
+	case w.keepsTotals(n) != "":
+		w.hold("node", name, RuleTotalsMin, "%s", w.keepsTotals(n))
+		return false
 	}
 	if pod, ok := w.move(c.node, c.cargo.movable); !ok {
 		w.hold("node", name, RuleNoRoom, "pod %s has room nowhere else", pod)
@@ -229,6 +232,7 @@ func (w *world) unneeded(c *candidate) bool {
 	}
 	n.goes = true
 	g.leaving++
+	w.leaves(n)
 	for _, pod := range c.cargo.movable {
 		for _, b := range pod.Budgets {
 			w.budget[b] = max(w.budget[b]-1, 0)

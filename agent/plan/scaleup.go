@@ -110,10 +110,16 @@ func (w *world) asked(withMarked bool, first func(*solver) bool) *solver {
 
 // settle takes the room that pending pods count on, and remembers promises.
 func (w *world) settle(a *answer) {
+	w.bonds.settle(a)
 	for _, p := range a.places {
-		if p.node >= 0 && p.used {
-			w.nodes[p.node].room = p.room
-			w.nodes[p.node].counts = true
+		if p.node < 0 || !p.used && p.spare == nil {
+			continue
+		}
+		n := &w.nodes[p.node]
+		n.room = p.room
+		n.counts = n.counts || p.used || n.state == stateMarked
+		for _, s := range p.spare {
+			n.keepSpare(s.class, s.count)
 		}
 	}
 	for i := range w.want {
@@ -152,7 +158,9 @@ func (w *world) promise(i int, shares map[int]share) {
 		if missing := s.coming + s.new - len(names[g]); missing > 0 {
 			set(&w.out.PromisedMissing, unmade(gr.ID, k.owner), missing)
 		}
-		if s.new > 0 {
+		if s.new > 0 && k.spare != "" {
+			gr.spare += s.new
+		} else if s.new > 0 {
 			helped := names[g][min(s.coming, len(names[g])):]
 			gr.pods = append(gr.pods, helped...)
 			gr.expected += s.new - len(helped)
@@ -178,9 +186,14 @@ func (w *world) buy(a *answer) {
 		if g.target < g.Min {
 			why = append(why, fmt.Sprintf("the target is below the minimum of %d", g.Min))
 		}
-		if a != nil && a.grow[i] > 0 {
+		if g.spare > 0 {
+			why = append(why, spareWords(g.spare))
+			act.Rule = RuleHeadroom
+		}
+		if a != nil && a.grow[i] > 0 && len(g.pods)+g.expected > 0 {
+			act.Rule = RuleGrow
 			why = append(why, fmt.Sprintf("no room for %s of %d classes", pods(len(g.pods)+g.expected), g.classes))
-		} else {
+		} else if g.spare == 0 {
 			act.Rule = RuleMin
 		}
 		act.Why = strings.Join(why, "; ")
@@ -190,9 +203,14 @@ func (w *world) buy(a *answer) {
 
 // explain holds every pending pod that this round buys nothing for.
 func (w *world) explain(a *answer) {
+	defer w.joinHeld(len(w.plan.Held))
 	for i := range w.want {
 		k := &w.want[i]
 		if !k.buys {
+			continue
+		}
+		if k.spare != "" {
+			w.explainHeadroom(k, i, a)
 			continue
 		}
 		coming := 0
@@ -210,39 +228,85 @@ func (w *world) explain(a *answer) {
 			w.holdPods(k, coming, RuleRoomComing, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
 		}
 		if a.left[i] > 0 {
-			w.holdPods(k, a.left[i], RuleNoGroup, w.whyNoGroup(k, a))
+			refusals := w.refusals(k.class, a.grow)
+			w.holdPods(k, a.left[i], RuleNoGroup, everyGroup(refusals))
+			w.plan.Held[len(w.plan.Held)-1].Groups = refusals
 		}
 	}
 }
 
-// whyNoGroup says for every group why it does not help a class.
-func (w *world) whyNoGroup(k *want, a *answer) string {
-	if len(w.groups) == 0 {
+// joinHeld makes one of the reasons from a position on that pods of one class have in
+// several zones. Wants of one class follow each other.
+func (w *world) joinHeld(from int) {
+	if w.bonds == nil {
+		return
+	}
+	held := w.plan.Held[from:]
+	out := held[:0]
+	for _, h := range held {
+		at := len(out) - 1
+		for at >= 0 && out[at].class == h.class && (out[at].Rule != h.Rule || out[at].Why != h.Why) {
+			at--
+		}
+		if at < 0 || out[at].class != h.class || out[at].Kind != "pod" || h.Kind != "pod" {
+			out = append(out, h)
+			continue
+		}
+		out[at].Count += h.Count
+		out[at].Name = min(out[at].Name, h.Name)
+	}
+	w.plan.Held = w.plan.Held[:from+len(out)]
+}
+
+// everyGroup says of every group by name why it does not help.
+func everyGroup(refusals []Refusal) string {
+	if len(refusals) == 0 {
 		return "there is no node group"
 	}
-	var said []string
-	for i := range w.groups {
-		g := &w.groups[i]
-		said = append(said, fmt.Sprintf("group %s: %s", g.ID, w.whyNot(g, k.class, a.grow[i])))
+	said := make([]string, len(refusals))
+	for i, r := range refusals {
+		said[i] = "group " + r.Name + ": " + r.Why
 	}
 	return strings.Join(said, "; ")
 }
 
-func (w *world) whyNot(g *group, class, grown int) string {
+// refusals says for every group why it does not help a class; grown is how much each
+// grows in this round.
+func (w *world) refusals(class int, grown []int) []Refusal {
+	out := make([]Refusal, len(w.groups))
+	for i := range w.groups {
+		g := &w.groups[i]
+		rule, why := w.whyNot(g, class)
+		if rule == "" {
+			why = fmt.Sprintf("grows by %d in this round, and the rest waits for the next", grown[i])
+		}
+		out[i] = Refusal{Name: string(g.ID), Rule: rule, Why: why}
+	}
+	return out
+}
+
+// whyNot says why a group cannot be grown for a class; an empty rule means that it can.
+func (w *world) whyNot(g *group, class int) (rule, why string) {
 	if g.Template.Unknown == "" {
 		empty, shape := w.template(g)
-		if _, words := fit.Refused(&w.s.Classes[class], shape); words != "" {
-			return words
+		if rule, words := fit.Refused(&w.s.Classes[class], shape); words != "" {
+			return rule, words
 		}
-		if _, words := w.space.Short(empty, w.space.Class(class)); words != "" {
-			return words
+		if rule, words := w.space.Short(empty, w.space.Class(class)); words != "" {
+			return rule, words
+		}
+		if rule, words := w.bonds.refused(class, g); words != "" {
+			return rule, words
 		}
 	}
 	if g.rule != "" {
-		return g.why
+		return g.rule, g.why
 	}
 	if n, why := w.allowed(g, 1); n == 0 {
-		return why
+		if g.size+g.grow >= g.Max {
+			return RuleMax, why
+		}
+		return RuleTotals, why
 	}
-	return fmt.Sprintf("grows by %d in this round, and the rest waits for the next", grown)
+	return "", ""
 }

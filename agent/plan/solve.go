@@ -13,8 +13,9 @@ type place struct {
 	group int
 	room  []int64
 	used  bool
-	fresh bool   // it is a machine that is bought
-	parts []part // what was put there in this answer, by want; only where pods are tied
+	fresh bool    // it is a machine that is bought
+	parts []part  // what was put there in this answer, by want; only where pods are tied
+	spare []spare // headroom that is kept free here
 }
 
 // share is what one group's coming and new machines take of one want.
@@ -143,18 +144,24 @@ func (v *solver) there(pick func(i int) int, whole bool) bool {
 	if whole && k.unplaced() > 0 {
 		return false
 	}
-	v.commit(&k, which, -1)
+	v.commit(&k, which, -1, nil)
 	return k.unplaced() == 0
 }
 
-// commit takes over an answer of the packer for group g, -1 for none.
-func (v *solver) commit(k *packing, which []int, g int) {
+// commit takes over an answer of the packer for group g, -1 for none, whose machines
+// may as well be of the other groups of a set.
+func (v *solver) commit(k *packing, which []int, chosen int, set []int) {
 	take := func(i, n int) { v.a.left[which[i]] -= n }
 	for b, parts := range k.open {
 		for _, t := range parts {
 			pl := &v.a.places[b]
-			pl.used = true
-			fit.Take(pl.room, v.w.size(v.w.want[which[t.load]].class), t.n)
+			i := which[t.load]
+			if v.w.want[i].spare == "" {
+				pl.used = true
+			} else {
+				pl.spare = append(pl.spare, spare{class: v.w.want[i].class, count: t.n})
+			}
+			fit.Take(pl.room, v.w.size(v.w.want[i].class), t.n)
 			take(t.load, t.n)
 			if v.w.bonds != nil {
 				pl.parts = append(pl.parts, part{which[t.load], t.n})
@@ -169,6 +176,7 @@ func (v *solver) commit(k *packing, which []int, g int) {
 	}
 	for _, f := range k.fresh {
 		for range f.times {
+			g := v.next(set, chosen)
 			fresh := v.coming[g] == 0
 			if fresh {
 				v.a.grow[g]++
@@ -215,7 +223,7 @@ func (v *solver) solve() {
 			break
 		}
 		v.done[best.group] = true
-		v.commit(&best.k, best.which, best.group)
+		v.commit(&best.k, best.which, best.group, best.set)
 	}
 	v.there(left, false)
 }
@@ -224,7 +232,7 @@ func (v *solver) solve() {
 func (v *solver) inOrder(groups []int) {
 	for _, g := range groups {
 		if o := v.optionOf(g, v.coming[g]); o != nil {
-			v.commit(&o.k, o.which, o.group)
+			v.commit(&o.k, o.which, o.group, []int{o.group})
 		}
 	}
 }
@@ -306,7 +314,7 @@ func (v *solver) keep(g int, nodes bool) bool {
 	}
 	k := pack(p)
 	rest := slices.Clone(k.left)
-	v.commit(&k, which, g)
+	v.commit(&k, which, g, []int{g})
 	if k.unplaced() > 0 { // what these pods will need of the machines is not known exactly
 		v.coming[g] = 0
 		for b := range v.a.places {

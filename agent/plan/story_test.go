@@ -65,6 +65,7 @@ func play(t *testing.T, file string) {
 				w.line(strings.TrimSpace(line))
 			}
 			plan, m := check(t, w.s, w.m, w.p, uint64(i))
+			noContradiction(t, w.s, w.m, w.p, plan)
 			w.m, w.last, got = m, plan, plan.String()
 			w.s.Outcomes = nil
 			if !plan.Wake.IsZero() {
@@ -176,7 +177,9 @@ func (w *teller) line(line string) {
 	case "accept":
 		w.accept()
 	default:
-		w.t.Fatalf("story: %q", line)
+		if !w.wish(f, kv) {
+			w.t.Fatalf("story: %q", line)
+		}
 	}
 }
 
@@ -254,6 +257,8 @@ func (w *teller) group(g *cluster.NodeGroup, kv map[string]string) {
 			g.Stale = v
 		case "paused":
 			g.Paused = v
+		default:
+			w.groupWish(g, k, v)
 		}
 	}
 }
@@ -342,6 +347,7 @@ func (w *teller) pods(name string, n int, kv map[string]string) {
 			}
 			p.Owner = &cluster.Owner{Kind: o, Name: name, UID: cluster.UID(name)}
 		}
+		p.ScaleUpDelay = dur(kv["delay"])
 		if kv["pdb"] != "" {
 			p.Budgets = strings.Split(kv["pdb"], ",")
 		}
@@ -381,7 +387,9 @@ func (w *teller) policy(kv map[string]string) {
 		case "NewPodDelay":
 			w.p.NewPodDelay = dur(v)
 		default:
-			w.t.Fatalf("story: policy %s", k)
+			if !w.setPolicy(k, v) {
+				w.t.Fatalf("story: policy %s", k)
+			}
 		}
 	}
 }

@@ -36,6 +36,10 @@ type world struct {
 	emptying  int    // marked nodes without pods
 	draining  int    // nodes that are being emptied
 	unhealthy string // why deletions are frozen; empty: they are not
+	sums      sums
+	market    market
+	sets      [][]int // by group: those that are balanced with it; nil: not asked yet
+	spares    []spare // headroom that is open now
 }
 
 // group is a node group and what the round knows about it.
@@ -46,6 +50,7 @@ type group struct {
 	size    int    // the larger of the two: what growth is added to
 	raise   bool   // the target is below the minimum
 	nodes   int    // of them, those that are Nodes
+	unready int    // of these, those that are neither Ready nor starting
 	coming  int    // machines that will come and are not Nodes yet
 	rule    string // why the group cannot be grown; empty: it can
 	why     string
@@ -61,6 +66,7 @@ type group struct {
 	pods     []cluster.PodKey // those that new machines are for
 	expected int
 	classes  int
+	spare    int // pieces of headroom that new machines are for
 }
 
 // node is a Node and what the round knows about it.
@@ -71,9 +77,10 @@ type node struct {
 	room   []int64 // what is left, of the axes of world.space
 	state  nodeState
 	shape  fit.Shape
-	counts bool // a pending pod or a moved pod counts on it
-	hosts  bool // only moved pods do
-	goes   bool // it is on its way out, or would be: no destination
+	counts bool    // a pending pod or a moved pod counts on it
+	hosts  bool    // only moved pods do
+	spare  []spare // headroom that is kept free on it
+	goes   bool    // it is on its way out, or would be: no destination
 }
 
 // nodeState says what a node is good for.
@@ -196,7 +203,7 @@ func (w *world) stateOf(n *node) nodeState {
 		return stateOut
 	}
 	if marked(n.Node) {
-		if ours(n.Node) {
+		if ours(n.Node) && n.group >= 0 { // without an instance there is nothing to take back
 			return stateMarked
 		}
 		return stateOut

@@ -32,11 +32,8 @@ func checkCommand(ctx context.Context, args []string, out, errout io.Writer) int
 			code = exitFailed
 		}
 	}
-	if *output == "json" {
-		if printJSON(out, findings) != exitOK {
-			return exitFailed
-		}
-		return code
+	if printed, done := printData(out, *output, findings); done {
+		return max(code, printed)
 	}
 	printFindings(out, findings)
 	return code

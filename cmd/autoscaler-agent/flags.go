@@ -26,6 +26,17 @@ func newFlags(name, about, examples string, errout io.Writer) *flag.FlagSet {
 // parse parses args; done tells that the command is over with code (help was asked
 // for, or the arguments are wrong). Help goes to out, complaints to errout.
 func parse(fs *flag.FlagSet, args []string, out, errout io.Writer) (code int, done bool) {
+	names, code, done := parseNames(fs, args, out, errout)
+	if !done && len(names) > 0 {
+		fmt.Fprintf(errout, "autoscaler-agent %s: %q is one argument too many\n", fs.Name(), names[0])
+		return exitUsage, true
+	}
+	return code, done
+}
+
+// parseNames is parse for commands that take names, which may stand before, between
+// and after the flags.
+func parseNames(fs *flag.FlagSet, args []string, out, errout io.Writer) (names []string, code int, done bool) {
 	for _, a := range args {
 		if a == "--" {
 			break
@@ -34,17 +45,21 @@ func parse(fs *flag.FlagSet, args []string, out, errout io.Writer) (code int, do
 			fs.SetOutput(out)
 		}
 	}
-	switch err := fs.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK, true
-	case err != nil:
-		return exitUsage, true
+	for {
+		switch err := fs.Parse(args); {
+		case errors.Is(err, flag.ErrHelp):
+			return nil, exitOK, true
+		case err != nil:
+			return nil, exitUsage, true
+		}
+		if fs.NArg() == 0 {
+			return names, exitOK, false
+		}
+		if read := len(args) - fs.NArg(); read > 0 && args[read-1] == "--" {
+			return append(names, fs.Args()...), exitOK, false
+		}
+		names, args = append(names, fs.Arg(0)), fs.Args()[1:]
 	}
-	if fs.NArg() > 0 {
-		fmt.Fprintf(errout, "autoscaler-agent %s: %q is one argument too many\n", fs.Name(), fs.Arg(0))
-		return exitUsage, true
-	}
-	return exitOK, false
 }
 
 func envFileFlag(fs *flag.FlagSet) *string {
@@ -53,14 +68,33 @@ func envFileFlag(fs *flag.FlagSet) *string {
 
 func outputFlag(fs *flag.FlagSet) *string {
 	format := "table"
-	fs.Func("output", "`format`: table or json (default table)", func(v string) error {
-		if v != "table" && v != "json" {
-			return errors.New("use table or json")
+	fs.Func("output", "`format`: table, json or yaml (default table)", func(v string) error {
+		if v != "table" && v != "json" && v != "yaml" {
+			return errors.New("use table, json or yaml")
 		}
 		format = v
 		return nil
 	})
 	return &format
+}
+
+// printData prints v where the format is one for programs; done tells that it is.
+func printData(out io.Writer, format string, v any) (code int, done bool) {
+	switch format {
+	case "json":
+		return printJSON(out, v), true
+	case "yaml":
+		b, err := agent.YAML(v)
+		if err == nil {
+			_, err = out.Write(b)
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "autoscaler-agent: write: %v\n", err)
+			return exitFailed, true
+		}
+		return exitOK, true
+	}
+	return exitOK, false
 }
 
 // load reads the configuration, from the environment file first where one is given.

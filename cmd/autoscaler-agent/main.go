@@ -38,6 +38,8 @@ func commands() []command {
 		{"check", "check configuration, credentials, rights, cloud and cluster", checkCommand},
 		{"plan", "print what one round would do and why, changing nothing", planCommand},
 		{"status", "print what the running agent does now", statusCommand},
+		{"explain", "say why a pod waits, a node stays or goes, a group does not change", explainCommand},
+		{"replay", "decide recorded rounds once more and compare", replayCommand},
 		{"userdata", "render the workers' user data", userdataCommand},
 		{"iam-policy", "print the minimal AWS policy of the agent", iamPolicyCommand},
 		{"version", "print the version", versionCommand},
@@ -83,6 +85,7 @@ Examples:
   systemctl enable --now autoscaler-agent
   autoscaler-agent check --env-file /etc/autoscaler-agent/agent.env
   autoscaler-agent plan --env-file /etc/autoscaler-agent/agent.env
+  autoscaler-agent explain pod default/web-7d4b9c-x2x9k
   journalctl -t autoscaler-agent -f
 
 'autoscaler-agent COMMAND --help' explains a command with examples.

@@ -10,7 +10,8 @@ import (
 
 func planCommand(ctx context.Context, args []string, out, errout io.Writer) int {
 	fs := newFlags("plan", "Look at the cluster and the cloud once and print what a round would do and why.\nNothing is changed and no Lease is taken.", `  autoscaler-agent plan --env-file /etc/autoscaler-agent/agent.env
-  autoscaler-agent plan --output json | jq .held
+  autoscaler-agent plan --output json | jq '.actions[] | select(.kind == "grow")'
+  autoscaler-agent plan --output yaml
 `, errout)
 	envFile, output := envFileFlag(fs), outputFlag(fs)
 	if code, done := parse(fs, args, out, errout); done {
@@ -24,12 +25,8 @@ func planCommand(ctx context.Context, args []string, out, errout io.Writer) int 
 	if err != nil {
 		return complain(errout, "plan", err)
 	}
-	if *output == "json" {
-		actions := make([]string, len(p.Actions))
-		for i, a := range p.Actions {
-			actions[i] = a.String()
-		}
-		return printJSON(out, map[string]any{"actions": actions, "held": p.Held, "wake": p.Wake, "stale": snapshot.Stale})
+	if code, done := printData(out, *output, planView{PlanData: p.Data(), Stale: snapshot.Stale}); done {
+		return code
 	}
 	fmt.Fprintf(out, "seen: %d nodes, %d pods, %d groups\n", len(snapshot.Nodes), snapshot.PodCount(), len(snapshot.Groups))
 	if text := p.String(); text != "" {
@@ -38,4 +35,11 @@ func planCommand(ctx context.Context, args []string, out, errout io.Writer) int 
 		fmt.Fprintln(out, "nothing to do and nothing held")
 	}
 	return exitOK
+}
+
+// planView is the plan and what it was made of; docs/troubleshooting.md documents it.
+type planView struct {
+	agent.PlanData
+	// Stale says why the Kubernetes facts may be old.
+	Stale string `json:"stale,omitempty"`
 }

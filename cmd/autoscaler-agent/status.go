@@ -2,74 +2,60 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
-	"net/url"
 	"text/tabwriter"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 )
 
 func statusCommand(ctx context.Context, args []string, out, errout io.Writer) int {
 	fs := newFlags("status", "Print what the running agent on this machine does now.", `  autoscaler-agent status
   autoscaler-agent status --output json | jq .held
   autoscaler-agent status --socket /tmp/agent.sock
+  autoscaler-agent status --record rounds.json.gz    # what it saw and decided, for replay
 `, errout)
 	envFile, output := envFileFlag(fs), outputFlag(fs)
-	socket := fs.String("socket", "", "the agent's `socket` (default: AUTOSCALER_SOCKET's)")
+	socket := socketFlag(fs)
+	record := fs.String("record", "", "write the last rounds and one of this moment to `file`, for replay")
 	if code, done := parse(fs, args, out, errout); done {
 		return code
 	}
-	if *socket == "" {
-		cfg, err := load(*envFile)
-		if err != nil {
-			return complain(errout, "configuration", err)
-		}
-		*socket = cfg.Socket
+	if err := socketOf(socket, *envFile); err != nil {
+		return complain(errout, "configuration", err)
 	}
-	s, err := askStatus(ctx, *socket)
-	if err != nil {
-		if request, ok := errors.AsType[*url.Error](err); ok {
-			err = request.Err
-		}
-		fmt.Fprintf(errout, "autoscaler-agent: no agent answers on %s: %v (systemctl status autoscaler-agent tells whether it runs; --socket names another)\n", *socket, err)
-		return exitFailed
+	if *record != "" {
+		return recordRounds(ctx, *socket, *record, out, errout)
 	}
-	if *output == "json" {
-		return printJSON(out, s)
+	var s agent.Status
+	if err := ask(ctx, *socket, "/status", &s); err != nil {
+		return noAnswer(errout, *socket, err)
+	}
+	if code, done := printData(out, *output, s); done {
+		return code
 	}
 	printStatus(out, s)
 	return exitOK
 }
 
-func askStatus(ctx context.Context, socket string) (agent.Status, error) {
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		},
-	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent/status", nil)
+// recordRounds writes the flight recorder's rounds to a file that only its owner reads.
+func recordRounds(ctx context.Context, socket, file string, out, errout io.Writer) int {
+	body, err := get(ctx, socket, "/flight?full=1")
 	if err != nil {
-		return agent.Status{}, err
+		return noAnswer(errout, socket, err)
 	}
-	resp, err := client.Do(req)
+	defer func() { _ = body.Close() }() // read to its end
+	data, err := io.ReadAll(body)
+	if err == nil {
+		_, err = atomicfile.Write(file, data, 0o600)
+	}
 	if err != nil {
-		return agent.Status{}, err
+		return complain(errout, "record", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // read to its end below
-	if resp.StatusCode != http.StatusOK {
-		return agent.Status{}, fmt.Errorf("it answers %s", resp.Status)
-	}
-	var s agent.Status
-	if err := json.NewDecoder(resp.Body).Decode(&s); err != nil {
-		return agent.Status{}, fmt.Errorf("read its answer: %w", err)
-	}
-	return s, nil
+	fmt.Fprintf(out, "%d bytes in %s; decide them once more with: autoscaler-agent replay %s\n", len(data), file, file)
+	return exitOK
 }
 
 func printStatus(out io.Writer, s agent.Status) {

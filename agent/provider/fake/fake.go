@@ -295,6 +295,8 @@ func (g *group) read(now time.Time) cluster.NodeGroup {
 	out.Options = cluster.Options{
 		ScaleDownUtilization: clone(g.facts.Options.ScaleDownUtilization), ScaleDownUnneededTime: clone(g.facts.Options.ScaleDownUnneededTime),
 		ScaleDownUnreadyTime: clone(g.facts.Options.ScaleDownUnreadyTime), MaxNodeProvisionTime: clone(g.facts.Options.MaxNodeProvisionTime),
+		MaxNodeStartupTime: clone(g.facts.Options.MaxNodeStartupTime), ScaleDownGPUUtilization: clone(g.facts.Options.ScaleDownGPUUtilization),
+		IgnoreDaemonSetsUtilization: clone(g.facts.Options.IgnoreDaemonSetsUtilization),
 	}
 	for _, i := range g.instances {
 		in := i.facts

@@ -1,0 +1,164 @@
+package fit
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+func TestTied(t *testing.T) {
+	loner := named("loner")
+	for _, c := range []struct {
+		name    string
+		classes []cluster.PodClass
+		want    []bool
+	}{
+		{"nobody asks", []cluster.PodClass{named("me"), loner}, []bool{false, false}},
+		{"own anti-affinity", []cluster.PodClass{avoids(near(hostKey, in("app", "me"))), loner}, []bool{true, false}},
+		{"anti-affinity ties who is avoided", []cluster.PodClass{avoids(near(hostKey, in("app", "db"))), named("db"), loner}, []bool{true, true, false}},
+		{"anti-affinity to nobody ties nobody", []cluster.PodClass{avoids(near(hostKey, in("app", "none"))), loner}, []bool{false, false}},
+		{"affinity ties who is wanted", []cluster.PodClass{wants(near(hostKey, in("app", "db"))), named("db"), loner}, []bool{true, true, false}},
+		{"affinity to nobody refuses", []cluster.PodClass{wants(near(hostKey, in("app", "none"))), loner}, []bool{true, false}},
+		{"spread ties who is counted", []cluster.PodClass{evenly(cluster.Spread{TopologyKey: zoneKey, MaxSkew: 1, Selector: in("app", "db")}), named("db"), loner}, []bool{true, true, false}},
+		{"a claim for one ties its other users", []cluster.PodClass{mounts(cluster.Volume{Claim: "n/c", OnePod: true}), mounts(cluster.Volume{Claim: "n/c"}), loner}, []bool{true, true, false}},
+		{"volumes", []cluster.PodClass{mounts(cluster.Volume{Driver: "ebs", Handle: "1"}), mounts(cluster.Volume{Affinity: zones("a")}), mounts(cluster.Volume{Claim: "n/c"})}, []bool{true, true, false}},
+	} {
+		s := NewState(c.classes, nil)
+		for i, want := range c.want {
+			if s.Tied(i) != want || (s.Component(i) >= 0) != want {
+				t.Errorf("%s: class %d: tied %v, component %d", c.name, i, s.Tied(i), s.Component(i))
+			}
+		}
+	}
+}
+
+func TestComponents(t *testing.T) {
+	s := NewState([]cluster.PodClass{
+		avoids(near(hostKey, in("app", "db"))), named("db"), named("loner"),
+		with(named("a"), func(c *cluster.PodClass) { c.PodAntiAffinity = []cluster.PodTerm{near(hostKey, in("app", "a"))} }),
+		with(named("b"), func(c *cluster.PodClass) { c.PodAffinity = []cluster.PodTerm{near(hostKey, in("app", "a"))} }),
+	}, nil)
+	want := []int{0, 0, -1, 3, 3}
+	for i := range want {
+		if s.Component(i) != want[i] {
+			t.Errorf("class %d is of component %d, want %d", i, s.Component(i), want[i])
+		}
+	}
+}
+
+func TestMost(t *testing.T) {
+	even := func(skew, domains int) cluster.PodClass {
+		return evenly(cluster.Spread{TopologyKey: zoneKey, MaxSkew: skew, MinDomains: domains, Selector: in("app", "me")})
+	}
+	for _, c := range []struct {
+		name  string
+		class cluster.PodClass
+		there map[int]int
+		want  int
+	}{
+		{"plain", named("me"), nil, math.MaxInt32},
+		{"apart on hostname", avoids(near(hostKey, in("app", "me"))), nil, 1},
+		{"apart, one is there", avoids(near(hostKey, in("app", "me"))), map[int]int{a1: 1}, 0},
+		{"together, the first", wants(near(hostKey, in("app", "me"))), nil, math.MaxInt32},
+		{"even, the other zone is empty", even(2, 0), nil, 2},
+		{"even, one below the other zone", even(2, 0), map[int]int{a1: 1, template: 4}, 5},
+		{"even, too few zones", even(2, 9), map[int]int{template: 4}, 2},
+		{"one claim", mounts(cluster.Volume{Claim: "n/c", OnePod: true}), nil, 1},
+		{"one handle", mounts(cluster.Volume{Driver: "ebs", Handle: "1"}), nil, math.MaxInt32},
+	} {
+		s := NewState([]cluster.PodClass{c.class}, nil)
+		for _, shape := range tableNodes() {
+			s.AddNode(shape, map[string]int64{"ebs": 1})
+		}
+		for node, n := range c.there {
+			s.Put(0, node, n)
+		}
+		if got := s.Most(0, a1); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+	alone := NewState([]cluster.PodClass{even(1, 0)}, nil)
+	alone.AddNode(tableNodes()[a1], nil)
+	if got := alone.Most(0, 0); got != math.MaxInt32 {
+		t.Errorf("the only zone there is takes %d", got)
+	}
+}
+
+// The minimum holds where counts leave the histogram, and Most is what placing one
+// after another finds.
+func TestLeastFar(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		s := NewState([]cluster.PodClass{evenly(cluster.Spread{TopologyKey: hostKey, MaxSkew: 1 + r.IntN(200), Selector: in("app", "me")})}, nil)
+		counts := make([]int, 1+r.IntN(90))
+		for range counts {
+			s.AddNode(&Shape{}, nil)
+		}
+		even := s.Terms(0)[0]
+		for range 300 {
+			node, n := r.IntN(len(counts)), pick(r, 1, 2, lowCounts-1, lowCounts, lowCounts+1, 300)
+			if r.IntN(3) == 0 {
+				n = -min(n, counts[node])
+			}
+			counts[node] += n
+			s.Put(0, node, n)
+			least := counts[0]
+			for _, c := range counts {
+				least = min(least, c)
+			}
+			if got, domains := s.Least(even); got != least || domains != len(counts) {
+				t.Fatalf("seed %d: least %d of %d domains, want %d\n%v", seed, got, domains, least, counts)
+			}
+		}
+		node := r.IntN(len(counts))
+		want := 0
+		for ; want < 2000 && s.Passes(0, node); want++ {
+			s.Put(0, node, 1)
+		}
+		s.Put(0, node, -want)
+		if got := min(s.Most(0, node), 2000); got != want {
+			t.Fatalf("seed %d: most %d, want %d", seed, got, want)
+		}
+	}
+}
+
+func TestTerms(t *testing.T) {
+	me := avoids(near(hostKey, in("app", "me")))
+	me.Spread = []cluster.Spread{{TopologyKey: zoneKey, MaxSkew: 2, MinDomains: 3, Selector: in("app", "me")}}
+	me.PodAffinity = []cluster.PodTerm{near(zoneKey, in("app", "db"))}
+	s := NewState([]cluster.PodClass{me, named("db")}, nil)
+	for _, shape := range tableNodes() {
+		s.AddNode(shape, nil)
+	}
+	s.Put(0, a1, 1)
+	s.Put(1, b1, 2)
+	terms := s.Terms(0)
+	kinds := []Kind{Even, Company, Apart, Kept}
+	if len(terms) != len(kinds) {
+		t.Fatalf("terms %+v", terms)
+	}
+	for i, term := range terms {
+		if term.Kind != kinds[i] || !term.Same(terms[i]) {
+			t.Errorf("term %d: %+v", i, term)
+		}
+	}
+	even, company, apart := terms[0], terms[1], terms[2]
+	zoneB := s.Domain(b1, zoneKey)
+	if even.Key != zoneKey || !even.Self || even.MaxSkew != 2 || even.MinDomains != 3 || company.Self || !apart.Self || apart.Key != hostKey {
+		t.Errorf("terms %+v", terms)
+	}
+	if s.Count(company, zoneB) != 2 || s.Total(company) != 2 || s.Count(company, s.DomainOf(company, a1)) != 0 || s.DomainOf(company, bare) != -1 {
+		t.Error("company is counted wrongly")
+	}
+	if least, domains := s.Least(even); least != 0 || domains != 2 || s.Eligible(even, zoneB) != 2 || !s.Counts(even, template) || s.Counts(even, bare) {
+		t.Errorf("least %d of %d, eligible %d", least, domains, s.Eligible(even, zoneB))
+	}
+	if !s.Raises(0, even) || s.Raises(1, even) || !s.Raises(1, company) || s.Raises(0, company) {
+		t.Error("who raises a count is told wrongly")
+	}
+	if s.Domains(zoneKey) != 2 || s.DomainName(zoneKey, zoneB) != "b" || s.DomainName(hostKey, s.Domain(template, hostKey)) != "" || s.Domain(a1, "rack") != -1 {
+		t.Error("domains are named wrongly")
+	}
+}

@@ -1,0 +1,144 @@
+package fit
+
+import "slices"
+
+// Kind is how a class reads the count of a Term.
+type Kind byte
+
+// The kinds of terms. A count is the number of pods in one domain of the term's key.
+const (
+	// Company: required pod affinity. The count must be above zero; where it is zero in
+	// all domains of all of the class's Company terms, a class with Self may be first.
+	Company Kind = iota
+	// Apart: the class's own anti-affinity. The count must be zero.
+	Apart
+	// Kept: anti-affinity of others, which selects the class. The count must be zero.
+	Kept
+	// Even: topology spread. The count, one more where Chosen, must not exceed Least by
+	// more than MaxSkew.
+	Even
+)
+
+// Term is one demand of a class on the domains of a topology key, reduced to counts,
+// for a packer that reckons with whole domains instead of single nodes. A class is
+// let onto a node by F11 and F12 if and only if all of its terms are content with
+// the node's domains; a node without the label contents Apart and Kept, and neither
+// Company nor Even.
+type Term struct {
+	Kind Kind
+	Key  string
+	// Self: a pod of the class, once placed, is counted itself. (Of Company: the class
+	// matches all of its own terms. Of Even: only on nodes for which Counts holds.)
+	Self bool
+	// Chosen, of Even: the selector selects the class. It is Self but for an empty
+	// selector, which selects every pod and counts none.
+	Chosen              bool
+	MaxSkew, MinDomains int // of Even
+	counter             int32
+}
+
+// Terms lists the class's terms in the order in which they are judged. Terms that no
+// class of the State could ever break are left out. Two terms with the same counts
+// compare equal under Same.
+func (s *State) Terms(class int) []Term {
+	a := s.asks[class]
+	if a == nil {
+		return nil
+	}
+	var list []Term
+	for _, ask := range a.spread {
+		list = append(list, Term{Kind: Even, Self: ask.counts, Chosen: ask.self > 0, MaxSkew: int(ask.maxSkew), MinDomains: int(ask.minDomains), counter: ask.counter})
+	}
+	for _, id := range a.affinity {
+		list = append(list, Term{Kind: Company, Self: a.selfAll, counter: id})
+	}
+	for _, ask := range a.anti {
+		list = append(list, Term{Kind: Apart, Self: ask.self, counter: ask.counter})
+	}
+	for _, ask := range a.existing {
+		list = append(list, Term{Kind: Kept, Self: ask.self, counter: ask.counter})
+	}
+	for i := range list {
+		list[i].Key = s.keys[s.counters[list[i].counter].key]
+	}
+	return list
+}
+
+// Same tells whether two terms read one and the same count.
+func (t Term) Same(o Term) bool { return t.counter == o.counter }
+
+// Raises tells whether a pod of the class is counted by the term (of any class): on
+// every node that has the key, or, of Even, on nodes for which Counts holds.
+func (s *State) Raises(class int, t Term) bool {
+	_, has := slices.BinarySearch(s.feedsOf(class), t.counter)
+	return has
+}
+
+// DomainOf is the node's domain of the term's key; -1: the node lacks the label.
+func (s *State) DomainOf(t Term, node int) int {
+	return int(s.domains[node*len(s.keys)+int(s.counters[t.counter].key)])
+}
+
+// Count is the number of pods that the term counts in a domain.
+func (s *State) Count(t Term, domain int) int {
+	return int(s.counters[t.counter].count.at(int32(domain)))
+}
+
+// Total is the number of pods that the term counts in all domains.
+func (s *State) Total(t Term) int { return int(s.counters[t.counter].sum) }
+
+// Counts tells whether pods on the node are counted by an Even term: the node has all
+// of the keys, and the node inclusion policies hold. True for other kinds where the
+// node has the key.
+func (s *State) Counts(t Term, node int) bool {
+	c := &s.counters[t.counter]
+	if c.ground < 0 {
+		return s.DomainOf(t, node) >= 0
+	}
+	return s.eligible[int(s.shapeOf[node])*len(s.eligs)+int(s.grounds[c.ground].elig)]
+}
+
+// Eligible is the number of nodes of a domain for which Counts holds, of an Even
+// term: a domain without any is not among those that the minimum is taken over.
+func (s *State) Eligible(t Term, domain int) int {
+	if c := &s.counters[t.counter]; c.ground >= 0 {
+		return int(s.grounds[c.ground].nodes.at(int32(domain)))
+	}
+	return 0
+}
+
+// Least is the minimum that an Even term is held against now, minDomains taken into
+// account, and the number of domains that it is taken over.
+func (s *State) Least(t Term) (count, domains int) {
+	c := &s.counters[t.counter]
+	if c.ground < 0 {
+		return 0, 0
+	}
+	return int(s.fewest(c, int32(t.MinDomains))), int(s.grounds[c.ground].domains)
+}
+
+// Domains is how many domains of the key have been seen. Numbers are dense from 0.
+func (s *State) Domains(key string) int {
+	if k := slices.Index(s.keys, key); k >= 0 {
+		return len(s.names[k])
+	}
+	return 0
+}
+
+// DomainName is the label value of a domain; "" for a template's own hostname.
+func (s *State) DomainName(key string, domain int) string {
+	k := slices.Index(s.keys, key)
+	if k < 0 || s.names[k][domain] == fresh {
+		return ""
+	}
+	return s.names[k][domain]
+}
+
+// Domain is the number of the node's domain of a topology key; -1 when the node lacks
+// the label or no class uses the key.
+func (s *State) Domain(node int, key string) int {
+	if k := slices.Index(s.keys, key); k >= 0 {
+		return int(s.domains[node*len(s.keys)+k])
+	}
+	return -1
+}

@@ -1,0 +1,400 @@
+package observe
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// storage is what the world knows of claims, volumes and storage classes, and which
+// pods use which claim: what a pod's volumes demand changes without the pod's doing.
+type storage struct {
+	claims  map[string]claim           // by "namespace/name"
+	volumes map[string]volume          // by name
+	classes map[string]storageClass    // by name
+	free    map[string]map[string]bool // of each storage class, the names of its unbound volumes
+	named   map[string][]string        // claims by the volume that they name
+	users   map[string][]cluster.PodKey
+	uses    map[cluster.PodKey]use
+}
+
+// use is how one pod uses volumes. Only pods that use a claim have one.
+type use struct {
+	uid    cluster.UID
+	node   cluster.NodeName
+	inline []cluster.Volume
+	held   []string // what the pod's class lists as not understood without its claims
+	claims []claimUse
+}
+
+type claimUse struct {
+	claim     string // "namespace/name"
+	ephemeral bool
+}
+
+func newStorage() storage {
+	return storage{
+		claims: map[string]claim{}, volumes: map[string]volume{}, classes: map[string]storageClass{}, free: map[string]map[string]bool{},
+		named: map[string][]string{}, users: map[string][]cluster.PodKey{}, uses: map[cluster.PodKey]use{},
+	}
+}
+
+// convertUse tells how a pod uses volumes.
+func convertUse(p *corev1.Pod) use {
+	out := use{uid: cluster.UID(p.UID), node: cluster.NodeName(p.Spec.NodeName)}
+	for i := range p.Spec.Volumes {
+		v := &p.Spec.Volumes[i]
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			out.claims = append(out.claims, claimUse{claim: p.Namespace + "/" + v.PersistentVolumeClaim.ClaimName})
+		case v.Ephemeral != nil:
+			out.claims = append(out.claims, claimUse{claim: p.Namespace + "/" + p.Name + "-" + v.Name, ephemeral: true})
+		default:
+			if a := attachedInline(v); a.driver != "" {
+				out.inline = append(out.inline, cluster.Volume{Driver: a.driver, Handle: a.handle})
+			}
+		}
+	}
+	return out
+}
+
+// settle notes how a pod uses volumes, in place of what was noted before, and completes
+// its class.
+func (s *storage) settle(key cluster.PodKey, u use, class *cluster.PodClass) {
+	if len(u.claims) == 0 {
+		s.forget(key)
+		class.Volumes = u.inline
+		return
+	}
+	u.held = class.NotUnderstood
+	if old, had := s.uses[key]; !had || !slices.Equal(old.claims, u.claims) {
+		s.forget(key)
+		for _, c := range u.claims {
+			if !slices.Contains(s.users[c.claim], key) {
+				s.users[c.claim] = append(s.users[c.claim], key)
+			}
+		}
+	}
+	s.uses[key] = u
+	s.complete(key, u, class)
+}
+
+// forget drops a pod's use of volumes.
+func (s *storage) forget(key cluster.PodKey) {
+	u, had := s.uses[key]
+	if !had {
+		return
+	}
+	delete(s.uses, key)
+	for _, c := range u.claims {
+		left := slices.DeleteFunc(s.users[c.claim], func(k cluster.PodKey) bool { return k == key })
+		if s.users[c.claim] = left; len(left) == 0 {
+			delete(s.users, c.claim)
+		}
+	}
+}
+
+// complete fills in what the pod's volumes demand today.
+func (s *storage) complete(key cluster.PodKey, u use, class *cluster.PodClass) {
+	class.Volumes, class.NotUnderstood = slices.Clip(u.inline), u.held
+	offered := map[string]bool{}
+	for _, c := range u.claims {
+		v, existing := s.demand(key, u.uid, c)
+		class.Volumes = append(class.Volumes, v)
+		for _, name := range existing {
+			if offered[name] {
+				// Which claim gets which volume decides where the other may go.
+				class.NotUnderstood = append(slices.Clip(u.held), "several claims that one existing PersistentVolume could serve")
+				break
+			}
+		}
+		for _, name := range existing {
+			offered[name] = true
+		}
+	}
+}
+
+// demand is what one claim demands of its pod's node, in the order and the words of
+// kube-scheduler's VolumeRestrictions, VolumeBinding and VolumeZone. existing are the
+// unbound volumes that may serve the claim.
+func (s *storage) demand(pod cluster.PodKey, uid cluster.UID, u claimUse) (v cluster.Volume, existing []string) {
+	v.Claim = u.claim
+	namespace, name, _ := strings.Cut(u.claim, "/")
+	c, ok := s.claims[u.claim]
+	if !ok {
+		if v.Refused = fmt.Sprintf("persistentvolumeclaim %q not found", name); u.ephemeral {
+			v.Refused = fmt.Sprintf("waiting for ephemeral volume controller to create the persistentvolumeclaim %q", name)
+		}
+		return v, nil
+	}
+	v.OnePod = c.onePod && !u.ephemeral // of ephemeral volumes VolumeRestrictions knows nothing
+	v.Driver, v.Handle = s.counted(u.claim, c)
+	class, known := s.classes[c.class]
+	switch {
+	case c.lost:
+		v.Refused = fmt.Sprintf("persistentvolumeclaim %q bound to non-existent persistentvolume %q", name, c.volume)
+	case c.deleting:
+		v.Refused = fmt.Sprintf("persistentvolumeclaim %q is being deleted", name)
+	case u.ephemeral && c.owner != uid:
+		v.Refused = fmt.Sprintf("PVC %s/%s was not created for pod %s (pod is not owner)", namespace, name, pod)
+	case c.bound:
+		s.bound(&v, c, u.ephemeral)
+	case c.volume == "" && c.class != "" && known && class.waits:
+		existing = s.waiting(&v, c, class)
+	default:
+		v.Refused = "pod has unbound immediate PersistentVolumeClaims"
+	}
+	return v, existing
+}
+
+// counted is what a claim counts against on its node: its volume, or one that its class
+// will provision.
+func (s *storage) counted(key string, c claim) (driver, handle string) {
+	if v, ok := s.volumes[c.volume]; ok && c.volume != "" {
+		return v.driver, v.handle
+	}
+	class, ok := s.classes[c.class]
+	if !ok || c.class == "" {
+		return "", ""
+	}
+	if driver = provisionedBy(class.provisioner); driver == "" {
+		return "", ""
+	}
+	return driver, "claim " + key
+}
+
+func (s *storage) bound(v *cluster.Volume, c claim, ephemeral bool) {
+	pv, ok := s.volumes[c.volume]
+	switch {
+	case ok:
+		v.Affinity = pv.affinity
+		if !ephemeral { // VolumeZone does not look at ephemeral volumes
+			v.Zones = pv.zones
+		}
+	case ephemeral:
+		v.Refused = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+	default:
+		v.Refused = fmt.Sprintf("persistentvolume %q not found", c.volume)
+	}
+}
+
+// waiting fills in where a claim that waits for its first consumer may get a volume:
+// where an existing one is in reach, or where its class provisions one.
+func (s *storage) waiting(v *cluster.Volume, c claim, class storageClass) (existing []string) {
+	if c.selectedNode != "" {
+		v.Topologies = []cluster.NodeTerm{}
+		if class.provisions() {
+			v.Topologies = onNode(cluster.NodeName(c.selectedNode), class.topologies)
+		}
+		return nil
+	}
+	existing = s.candidates(v.Claim, c)
+	if class.provisions() && class.topologies == nil {
+		return existing
+	}
+	terms := []cluster.NodeTerm{}
+	for _, name := range existing {
+		pv := s.volumes[name]
+		if pv.affinity == nil {
+			return existing
+		}
+		for _, t := range pv.affinity {
+			// A volume's affinity is judged by a node's labels alone (CheckNodeAffinity).
+			if len(t.Labels) == 0 && len(t.Fields) > 0 {
+				return existing
+			}
+			terms = append(terms, cluster.NodeTerm{Labels: t.Labels})
+		}
+	}
+	if class.provisions() {
+		terms = append(terms, class.topologies...)
+	}
+	v.Topologies = terms
+	return existing
+}
+
+// onNode narrows terms to one node.
+func onNode(node cluster.NodeName, terms []cluster.NodeTerm) []cluster.NodeTerm {
+	field := []cluster.Requirement{{Key: "metadata.name", Operator: "In", Values: []string{string(node)}}}
+	if terms == nil {
+		return []cluster.NodeTerm{{Fields: field}}
+	}
+	out := []cluster.NodeTerm{}
+	for _, t := range terms {
+		if len(t.Labels) > 0 { // an empty term selects nothing
+			out = append(out, cluster.NodeTerm{Labels: t.Labels, Fields: field})
+		}
+	}
+	return out
+}
+
+// candidates are the volumes that volume.FindMatchingVolume would give to a claim on a
+// node that they reach, by name. One that is reserved for the claim is the only one.
+func (s *storage) candidates(key string, c claim) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(s.free[c.class])) {
+		v := s.volumes[name]
+		reserved := v.claim == key && (v.claimUID == "" || v.claimUID == c.uid)
+		modes := c.wish.modes
+		want := c.wish
+		if want.modes = ""; v.deleting || !v.offer.meets(want) || v.claim != "" && !reserved {
+			continue
+		}
+		if reserved {
+			return []string{name}
+		}
+		if want.modes = modes; v.available && (c.selector == nil || c.selector.Matches(labels.Set(v.labels))) && v.offer.meets(want) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (w *world) putClaim(c *corev1.PersistentVolumeClaim) Urgency {
+	row, key := convertClaim(c), c.Namespace+"/"+c.Name
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := &w.storage
+	old, had := s.claims[key]
+	if had && reflect.DeepEqual(old, row) {
+		return Never
+	}
+	s.rename(key, old.volume, row.volume)
+	s.claims[key] = row
+	return w.reclass(key)
+}
+
+func (w *world) dropClaim(key string) Urgency {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.storage.rename(key, w.storage.claims[key].volume, "")
+	delete(w.storage.claims, key)
+	return w.reclass(key)
+}
+
+// rename keeps the claims that name a volume.
+func (s *storage) rename(claim, from, to string) {
+	if from == to {
+		return
+	}
+	if from != "" {
+		left := slices.DeleteFunc(s.named[from], func(k string) bool { return k == claim })
+		if s.named[from] = left; len(left) == 0 {
+			delete(s.named, from)
+		}
+	}
+	if to != "" {
+		s.named[to] = append(s.named[to], claim)
+	}
+}
+
+func (w *world) putVolume(v *corev1.PersistentVolume) Urgency {
+	row := convertVolume(v)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old, had := w.storage.volumes[v.Name]
+	if had && reflect.DeepEqual(old, row) {
+		return Never
+	}
+	w.storage.volumes[v.Name] = row
+	return w.movedVolume(v.Name, old, row)
+}
+
+func (w *world) dropVolume(name string) Urgency {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old := w.storage.volumes[name]
+	delete(w.storage.volumes, name)
+	return w.movedVolume(name, old, volume{})
+}
+
+// movedVolume follows a change of a volume: the claims that name it, and those that may
+// get it or might have got it.
+func (w *world) movedVolume(name string, old, now volume) Urgency {
+	s := &w.storage
+	claims := slices.Clone(s.named[name])
+	if old.unbound {
+		claims = append(claims, s.unboundOf(old.class)...)
+		if delete(s.free[old.class], name); len(s.free[old.class]) == 0 {
+			delete(s.free, old.class)
+		}
+	}
+	if now.unbound {
+		if s.free[now.class] == nil {
+			s.free[now.class] = map[string]bool{}
+		}
+		s.free[now.class][name] = true
+		if !old.unbound || old.class != now.class {
+			claims = append(claims, s.unboundOf(now.class)...)
+		}
+	}
+	return w.reclass(claims...)
+}
+
+func (w *world) putStorageClass(c *storagev1.StorageClass) Urgency {
+	row := convertStorageClass(c)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old, had := w.storage.classes[c.Name]; had && reflect.DeepEqual(old, row) {
+		return Never
+	}
+	w.storage.classes[c.Name] = row
+	return w.reclass(w.storage.unboundOf(c.Name)...)
+}
+
+func (w *world) dropStorageClass(name string) Urgency {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.storage.classes, name)
+	return w.reclass(w.storage.unboundOf(name)...)
+}
+
+// unboundOf lists the claims of a storage class that pods use and that have no volume yet.
+func (s *storage) unboundOf(class string) []string {
+	var out []string
+	for key := range s.users {
+		if c, ok := s.claims[key]; ok && !c.bound && c.class == class {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// reclass gives the pods that use these claims the class that they have now. That a
+// waiting pod's volumes changed is worth a round at once.
+func (w *world) reclass(claims ...string) Urgency {
+	urgency := Never
+	for _, claim := range claims {
+		for _, key := range w.storage.users[claim] {
+			u := w.storage.uses[key]
+			p, ok := w.pod(key, u.node)
+			if !ok {
+				continue
+			}
+			class := w.classes.rows[p.Class]
+			w.storage.complete(key, u, &class)
+			old := p.Class
+			p.Class = w.intern(class)
+			w.classes.release(old)
+			if p.Class == old {
+				continue
+			}
+			p.Budgets = w.classBudget[p.Class]
+			if p.Node != "" {
+				w.nodes.putPod(p)
+				continue
+			}
+			w.pods.put(key, p)
+			urgency = Soon
+		}
+	}
+	return urgency
+}

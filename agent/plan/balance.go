@@ -1,0 +1,270 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// How much the machines of similar groups may differ (Cluster Autoscaler's
+// compare_nodegroups.go). Groups that an operator put into one set by name may differ
+// more: what counts is that one simulation holds for all of them.
+const (
+	memoryDifference    = 0.015 // of capacity
+	allocatedDifference = 0.05  // of what is allocatable, and of what DaemonSets leave
+	namedDifference     = 0.2
+)
+
+// ignoredLabels are the labels in which similar groups may differ: where a machine
+// stands, what it is called and which pool made it. The list is Cluster Autoscaler's,
+// for all clouds at once.
+var ignoredLabels = []string{
+	"kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
+	"failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+	"beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup",
+	"alpha.eksctl.io/instance-id", "alpha.eksctl.io/nodegroup-name", "eks.amazonaws.com/nodegroup",
+	"k8s.amazonaws.com/eniConfig", "lifecycle", "eks.amazonaws.com/sourceLaunchTemplateId", "eks.amazonaws.com/sourceLaunchTemplateVersion",
+	"topology.ebs.csi.aws.com/zone", "topology.k8s.aws/zone-id", "topology.cinder.csi.openstack.org/zone",
+	"topology.gke.io/zone", "topology.disk.csi.azure.com/zone", "agentpool", "kubernetes.azure.com/agentpool",
+	"magnum.openstack.org/nodegroup", "cluster.x-k8s.io/deployment-name", "cluster.x-k8s.io/set-name",
+}
+
+// peers are the groups that get machines evenly with g, g included and in the order of
+// their IDs; only g where nothing is balanced.
+func (w *world) peers(g int) []int {
+	if w.sets == nil {
+		w.sets = make([][]int, len(w.groups))
+	}
+	if w.sets[g] != nil {
+		return w.sets[g]
+	}
+	set := []int{g}
+	if w.p.BalanceSimilarNodeGroups || w.groups[g].Balance != "" {
+		for o := range w.groups {
+			if o != g && w.alike(&w.groups[g], &w.groups[o]) {
+				set = append(set, o)
+			}
+		}
+		slices.Sort(set)
+	}
+	w.sets[g] = set
+	return set
+}
+
+// alike tells whether two groups are of one balance set: by name where one of them has
+// a name, else by their machines and labels.
+func (w *world) alike(a, b *group) bool {
+	if a.Template.Unknown != "" || b.Template.Unknown != "" || a.Balance != b.Balance {
+		return false
+	}
+	if a.Balance != "" {
+		return w.unequal(a, b, namedDifference, namedDifference) == ""
+	}
+	return w.unequal(a, b, memoryDifference, allocatedDifference) == "" && w.sameLabels(a.Template.Labels, b.Template.Labels) &&
+		sameTaints(a.Template.Taints, b.Template.Taints)
+}
+
+// unequal says in what the machines of two groups differ too much; empty: in nothing.
+func (w *world) unequal(a, b *group, memory, share float64) string {
+	ca, cb := &a.Template.Capacity, &b.Template.Capacity
+	exact := memory <= memoryDifference
+	if exact && ca.MilliCPU != cb.MilliCPU || far(ca.MilliCPU, cb.MilliCPU, share) {
+		return fmt.Sprintf("%dm CPU against %dm", cb.MilliCPU, ca.MilliCPU)
+	}
+	if far(ca.Memory, cb.Memory, memory) {
+		return fmt.Sprintf("%d MiB of memory against %d", cb.Memory>>20, ca.Memory>>20)
+	}
+	if !maps.Equal(ca.Extended, cb.Extended) {
+		return "other extended resources"
+	}
+	aa, ab := &a.Template.Allocatable, &b.Template.Allocatable
+	if far(aa.MilliCPU, ab.MilliCPU, share) || far(aa.Memory, ab.Memory, share) || far(aa.EphemeralStorage, ab.EphemeralStorage, share) || far(aa.Pods, ab.Pods, share) {
+		return "another share of its machine is allocatable"
+	}
+	ra, _ := w.template(a)
+	rb, _ := w.template(b)
+	for j := range ra {
+		if far(ra[j], rb[j], share) {
+			return "its DaemonSets leave another share of its machine"
+		}
+	}
+	return ""
+}
+
+// far tells whether two amounts differ by more than a share of the larger.
+func far(a, b int64, share float64) bool {
+	return math.Abs(float64(a-b)) > share*float64(max(a, b))
+}
+
+// sameLabels compares labels without those in which similar groups may differ, or only
+// those that an operator named.
+func (w *world) sameLabels(a, b map[string]string) bool {
+	if len(w.p.BalanceLabels) > 0 {
+		return !slices.ContainsFunc(w.p.BalanceLabels, func(k string) bool {
+			va, oka := a[k]
+			vb, okb := b[k]
+			return oka != okb || va != vb
+		})
+	}
+	within := func(a, b map[string]string) bool {
+		for k, v := range a {
+			if other, ok := b[k]; (!ok || other != v) && !slices.Contains(ignoredLabels, k) && !slices.Contains(w.p.BalanceIgnoreLabels, k) {
+				return false
+			}
+		}
+		return true
+	}
+	return within(a, b) && within(b, a)
+}
+
+func sameTaints(a, b []cluster.Taint) bool {
+	within := func(a, b []cluster.Taint) bool {
+		return !slices.ContainsFunc(a, func(t cluster.Taint) bool { return !slices.Contains(b, t) })
+	}
+	return within(a, b) && within(b, a)
+}
+
+// partners are the peers of g that this answer can use beside it: they can still be
+// grown or have machines coming, and take the same pods as g.
+func (v *solver) partners(g int) []int {
+	set := v.w.peers(g)
+	if len(set) == 1 || v.anyBound(g) {
+		return []int{g}
+	}
+	var out []int
+	for _, o := range set {
+		if o == g || v.own(o) > 0 && !v.done[o] && v.takesSame(g, o) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// anyBound tells whether a pod that is left and that g would take is one to which it
+// matters where it lands: what spreads such pods is their own constraint.
+func (v *solver) anyBound(g int) bool {
+	for i := range v.w.want {
+		if v.a.left[i] > 0 && v.w.want[i].buys && bound(&v.w.s.Classes[v.w.want[i].class]) && v.fits(i, g) {
+			return true
+		}
+	}
+	return false
+}
+
+// takesSame tells whether two groups take the same of the pods that are left.
+func (v *solver) takesSame(g, o int) bool {
+	for i := range v.w.want {
+		if v.a.left[i] > 0 && v.w.want[i].buys && v.fits(i, g) != v.fits(i, o) {
+			return false
+		}
+	}
+	return true
+}
+
+// own is how many machines of one group this answer may still fill.
+func (v *solver) own(g int) int {
+	if v.w.groups[g].rule != "" {
+		return v.coming[g]
+	}
+	return v.coming[g] + v.room(g)
+}
+
+// together is how many machines several groups may fill: the limits of the whole
+// cluster hold for all of them at once, by the largest machine among them.
+func (v *solver) together(set []int) int {
+	coming, fresh := 0, 0
+	var per cluster.Resources
+	for _, g := range set {
+		coming += v.coming[g]
+		gr := &v.w.groups[g]
+		if gr.rule != "" {
+			continue
+		}
+		fresh += max(gr.Max-gr.size-gr.grow-v.a.grow[g], 0)
+		c := &gr.Template.Capacity
+		per.MilliCPU, per.Memory, per.Extended = max(per.MilliCPU, c.MilliCPU), max(per.Memory, c.Memory), c.Extended
+	}
+	v.pretend(1)
+	n, _ := v.w.allowedTotals(&per, fresh, "")
+	v.pretend(-1)
+	return coming + n
+}
+
+// pretend adds what this answer buys to the groups, or takes it off again.
+func (v *solver) pretend(sign int) {
+	for i := range v.w.groups {
+		v.w.groups[i].grow += sign * v.a.grow[i]
+	}
+}
+
+// smallest is the room that a machine of every group of a set has.
+func (v *solver) smallest(set []int) []int64 {
+	empty, _ := v.w.template(&v.w.groups[set[0]])
+	for _, g := range set[1:] {
+		other, _ := v.w.template(&v.w.groups[g])
+		if slices.Equal(empty, other) {
+			continue
+		}
+		empty = slices.Clone(empty)
+		for j := range empty {
+			empty[j] = min(empty[j], other[j])
+		}
+	}
+	return empty
+}
+
+// next is the group of a set that gets the next machine: one whose machine is coming
+// already; else the smallest by what it then has, and of those the first by its ID.
+func (v *solver) next(set []int, chosen int) int {
+	if len(set) == 1 {
+		return chosen
+	}
+	for _, g := range set {
+		if v.coming[g] > 0 {
+			return g
+		}
+	}
+	open := slices.DeleteFunc(slices.Clone(set), func(g int) bool { return v.own(g) <= 0 })
+	if len(open) == 0 {
+		return chosen
+	}
+	return slices.MinFunc(open, func(a, b int) int {
+		ga, gb := &v.w.groups[a], &v.w.groups[b]
+		return cmp.Or(cmp.Compare(ga.size+ga.grow+v.a.grow[a], gb.size+gb.grow+v.a.grow[b]), cmp.Compare(a, b))
+	})
+}
+
+const labelHostname = "kubernetes.io/hostname"
+
+// bound tells a pod to which it matters in which of several similar groups it lands.
+func bound(c *cluster.PodClass) bool {
+	wide := func(terms []cluster.PodTerm) bool {
+		return slices.ContainsFunc(terms, func(t cluster.PodTerm) bool { return t.TopologyKey != labelHostname })
+	}
+	return wide(c.PodAffinity) || wide(c.PodAntiAffinity) ||
+		slices.ContainsFunc(c.Spread, func(s cluster.Spread) bool { return s.TopologyKey != labelHostname })
+}
+
+// judgeBalance names the groups that are left out of the set that they were put into.
+func (w *world) judgeBalance() {
+	first := map[string]*group{}
+	for i := range w.groups {
+		g := &w.groups[i]
+		if g.Balance == "" || g.Template.Unknown != "" {
+			continue
+		}
+		one := first[g.Balance]
+		if one == nil {
+			first[g.Balance] = g
+			continue
+		}
+		if why := w.unequal(one, g, namedDifference, namedDifference); why != "" {
+			w.hold("group", string(g.ID), RuleBalance, "not balanced with group %s of set %s: %s; put groups with like machines into a set", one.ID, strings.TrimSpace(g.Balance), why)
+		}
+	}
+}

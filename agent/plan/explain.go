@@ -1,0 +1,222 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Query names what Explain is asked about. Kind is "pod", "node" or "group"; a pod is
+// "namespace/name", or a name alone where only one pod has it or it is in default.
+type Query struct{ Kind, Name string }
+
+// Explanation says why a thing is as it is. Its field names are stable; fields may be
+// added. Exactly one of Pod, Node and Group is set when Found.
+type Explanation struct {
+	Kind string    `json:"kind"`
+	Name string    `json:"name"`
+	At   time.Time `json:"at"`
+	// Found is false when there is no such thing in the Snapshot; Summary then says
+	// which names are near.
+	Found   bool   `json:"found"`
+	Summary string `json:"summary"`
+	// Verdicts are what the plan of this very Snapshot says of the thing, the decisive
+	// one first: the same rules and words as in the journal.
+	Verdicts []Verdict `json:"verdicts"`
+	// Cluster is what holds the whole cluster back, whatever the thing.
+	Cluster []Verdict   `json:"cluster,omitempty"`
+	Pod     *PodFacts   `json:"pod,omitempty"`
+	Node    *NodeFacts  `json:"node,omitempty"`
+	Group   *GroupFacts `json:"group,omitempty"`
+}
+
+// Verdict is one rule's word. Count pods share it when it was said of a class.
+type Verdict struct {
+	Rule  string `json:"rule"`
+	Why   string `json:"why"`
+	Count int    `json:"count,omitempty"`
+	// About is set where the verdict is about something else than the thing asked for:
+	// an instance of a group.
+	About string `json:"about,omitempty"`
+}
+
+// Judgement is what a pod hears from all groups or from all nodes.
+type Judgement struct {
+	// Words is the sum as kube-scheduler writes it: "0/3 node groups can help: 2
+	// Insufficient cpu, 1 ...".
+	Words string `json:"words"`
+	Could int    `json:"could"`
+	Total int    `json:"total"`
+	// Refusals has every group or node by name; those that could have no rule.
+	Refusals []Refusal `json:"refusals"`
+}
+
+// explainer is one question being answered: the plan of the Snapshot, and the engine's
+// own worlds at the moments that matter. Nothing is judged anew: what is said comes
+// from these worlds through the engine's own functions.
+type explainer struct {
+	q    Query
+	plan Plan
+	held []Held // as they were said, before equal ones were counted together
+	end  *world // after the whole round
+	up   *world // right before room is looked for: nothing of this round is placed
+	down *world // right before scale-down: pending pods are placed
+	out  Explanation
+}
+
+// Explain says why a pod waits, why a node stays or goes, or why a group can or
+// cannot change. It decides as Decide does, from the same values, and so never says
+// anything else.
+func Explain(s cluster.Snapshot, m Memory, p Policy, q Query) Explanation {
+	e := &explainer{q: q, up: runUntil(&s, &m, &p, stepScaleUp), down: runUntil(&s, &m, &p, stepScaleDown), end: runUntil(&s, &m, &p, stepFinish)}
+	e.held = slices.Clone(e.end.plan.Held)
+	slices.SortStableFunc(e.held, compareHeld)
+	e.end.finish()
+	e.plan = e.end.plan
+	e.out = Explanation{Kind: q.Kind, Name: q.Name, At: s.Now, Verdicts: []Verdict{}}
+	e.out.Cluster = e.heldOf("cluster", "cluster")
+	switch q.Kind {
+	case "pod":
+		e.pod()
+	case "node":
+		e.node()
+	case "group":
+		e.group()
+	case "headroom":
+		e.headroom(p.Headroom)
+	default:
+		e.out.Summary = fmt.Sprintf("there is no kind %q: ask for a pod, a node, a group or a headroom", q.Kind)
+	}
+	return e.out
+}
+
+// headroom says what of a headroom cannot be kept free.
+func (e *explainer) headroom(all []cluster.Headroom) {
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	if e.out.Found = slices.Contains(names, e.q.Name); !e.out.Found {
+		e.missing("headroom", names)
+		return
+	}
+	e.out.Verdicts = append(e.out.Verdicts, e.heldOf("headroom", e.q.Name)...)
+	e.out.Summary = "it is kept free, or a machine for it is coming"
+	if len(e.out.Verdicts) > 0 {
+		e.out.Summary = e.out.Verdicts[0].Why
+	}
+}
+
+// runUntil runs a round up to a step, exclusive.
+func runUntil(s *cluster.Snapshot, m *Memory, p *Policy, name string) *world {
+	w := open(s, m, p)
+	for _, step := range steps {
+		if step.name == name {
+			break
+		}
+		step.do(w)
+	}
+	return w
+}
+
+// heldOf are the verdicts on one thing by its name.
+func (e *explainer) heldOf(kind, name string) []Verdict {
+	var out []Verdict
+	for _, h := range e.held {
+		if h.Kind == kind && h.Name == name {
+			out = append(out, Verdict{Rule: h.Rule, Why: h.Why})
+		}
+	}
+	return out
+}
+
+// missing says that there is no such thing, and which names are near.
+func (e *explainer) missing(what string, names []string) {
+	var near []string
+	for _, n := range names {
+		if strings.Contains(n, e.q.Name) || strings.HasSuffix(e.q.Name, n) {
+			near = append(near, n)
+		}
+	}
+	slices.Sort(near)
+	e.out.Summary = fmt.Sprintf("there is no %s %s", what, e.q.Name)
+	if len(near) > 5 {
+		near = append(near[:5], fmt.Sprintf("... (%d in all)", len(near)))
+	}
+	if len(near) > 0 {
+		e.out.Summary += "; near: " + strings.Join(near, ", ")
+	}
+}
+
+// sum counts equal words and writes them as kube-scheduler does. A node that lacks
+// two resources counts under both, as there.
+func sum(what string, refusals []Refusal) Judgement {
+	j := Judgement{Total: len(refusals), Refusals: refusals}
+	counts := make(map[string]int)
+	for _, r := range refusals {
+		if r.Rule == "" {
+			j.Could++
+			continue
+		}
+		for _, words := range atoms(r) {
+			counts[words]++
+		}
+	}
+	said := make([]string, 0, len(counts))
+	for words, n := range counts {
+		said = append(said, fmt.Sprintf("%d %s", n, words))
+	}
+	slices.Sort(said)
+	j.Words = fmt.Sprintf("%d/%d %s", j.Could, j.Total, what)
+	if len(said) > 0 {
+		j.Words += ": " + strings.Join(said, ", ")
+	}
+	return j
+}
+
+// atoms splits the words of a refusal where they name several resources.
+func atoms(r Refusal) []string {
+	if r.Rule == ruleResources {
+		return strings.Split(r.Why, ", ")
+	}
+	return []string{r.Why}
+}
+
+// Sum is every group's reason counted together and with the groups' names:
+// "2 Insufficient cpu (groups a, b), 1 ... (group c)". It is what Events carry.
+func Sum(refusals []Refusal) string {
+	groups := make(map[string][]string)
+	for _, r := range refusals {
+		for _, words := range atoms(r) {
+			groups[words] = append(groups[words], r.Name)
+		}
+	}
+	said := make([]string, 0, len(groups))
+	for words, names := range groups {
+		slices.Sort(names)
+		label := "group "
+		if len(names) > 1 {
+			label = "groups "
+		}
+		if len(names) > 5 {
+			names = append(names[:5:5], "...")
+		}
+		said = append(said, fmt.Sprintf("%d %s (%s%s)", len(groups[words]), words, label, strings.Join(names, ", ")))
+	}
+	slices.Sort(said)
+	return strings.Join(said, ", ")
+}
+
+// at writes a time with how far it is from now.
+func (e *explainer) at(t time.Time) string {
+	switch d := t.Sub(e.out.At).Round(time.Second); {
+	case d > 0:
+		return fmt.Sprintf("%s (in %s)", stamp(t), d)
+	case d < 0:
+		return fmt.Sprintf("%s (%s ago)", stamp(t), -d)
+	}
+	return stamp(t) + " (now)"
+}

@@ -1,0 +1,215 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// noContradiction asks Explain about everything that a plan holds or does, and about
+// every node, pod and group: it names the same rules, and says nothing that the plan
+// denies.
+func noContradiction(t *testing.T, s cluster.Snapshot, m Memory, p Policy, got Plan) {
+	t.Helper()
+	for _, h := range got.Held {
+		x, where := Explanation{}, ""
+		switch h.Kind {
+		case "pod", "node", "group", "headroom":
+			x = Explain(s, m, p, Query{h.Kind, h.Name})
+			where = h.Kind + " " + h.Name
+		case "cluster":
+			x = Explain(s, m, p, Query{"group", ""})
+			x.Verdicts = x.Cluster
+			x.Found = true
+		case "instance":
+			for i := range s.Groups {
+				if slices.ContainsFunc(s.Groups[i].Instances, func(in cluster.Instance) bool { return string(in.ID) == h.Name }) {
+					where = "group " + string(s.Groups[i].ID)
+					x = Explain(s, m, p, Query{"group", string(s.Groups[i].ID)})
+				}
+			}
+		}
+		if !x.Found || !slices.ContainsFunc(x.Verdicts, func(v Verdict) bool { return v.Rule == h.Rule && (v.Why == h.Why || h.Count > 1) }) {
+			t.Errorf("%s\nbut explain %s says %+v (%s)", h, where, x.Verdicts, x.Summary)
+		}
+		if h.Kind == "node" {
+			failing(t, h, x)
+		}
+	}
+	for i := range s.Groups {
+		id := s.Groups[i].ID
+		x := Explain(s, m, p, Query{"group", string(id)})
+		for _, a := range got.Actions {
+			if g, ok := a.(Grow); ok && g.Group == id && !slices.ContainsFunc(x.Verdicts, func(v Verdict) bool { return v.Rule == g.Rule }) {
+				t.Errorf("%s\nbut explain group says %+v", g, x.Verdicts)
+			}
+		}
+	}
+}
+
+// failing checks that the condition which holds a node is one that its list of
+// conditions shows as failed.
+func failing(t *testing.T, h Held, x Explanation) {
+	t.Helper()
+	listed := []string{RuleInstance, RuleOptOut, RuleBusy, RuleBlocked, RuleAtMin, RuleNoRoom, RuleUnneededFor, RuleCooldown, RuleFailed}
+	if x.Node == nil || !slices.Contains(listed, h.Rule) {
+		return
+	}
+	for _, c := range x.Node.Checks {
+		if c.Rule == h.Rule && !c.OK {
+			return
+		}
+	}
+	// What the nodes before it in the round took is gone for it, and comes back for
+	// whoever asks about it alone: a budget, a place in the group, room.
+	if h.Rule == RuleBlocked || h.Rule == RuleAtMin || h.Rule == RuleNoRoom {
+		return
+	}
+	t.Errorf("%s\nbut all its conditions hold: %+v", h, x.Node.Checks)
+}
+
+func told(t *testing.T, lines string) *teller {
+	t.Helper()
+	w := &teller{t: t, p: policy()}
+	w.s.Now = t0
+	for line := range strings.Lines(lines) {
+		w.line(strings.TrimSpace(line))
+	}
+	return w
+}
+
+func TestExplainPod(t *testing.T) {
+	w := told(t, `
+group a 0..5 cpu=2000m mem=8Gi
+group b 0..5 cpu=8000m mem=32Gi taints=team:x:NoSchedule
+group c 0..5 cpu=2000m mem=2Gi
+node n1 group=a age=1h
+node n2 group=a age=1h cordon=1
+node plane cpu=1000m mem=1Gi taints=node-role.kubernetes.io/control-plane::NoSchedule plane=1
+pods big 2 cpu=4000m mem=4Gi
+pods small 1 cpu=1500m
+pods fresh 1 cpu=100m new=1
+pods naked 1 cpu=10m on=n1 owner=none
+pods gated 1 cpu=10m gated=1
+pods ds 1 cpu=10m owner=DaemonSet
+pods odd 1 cpu=10m uses=dra
+pods low 1 cpu=10m prio=-20
+`)
+	for name, want := range map[string][]string{
+		"big-001": {"no node has room for it and no node group can help", "0/3 node groups can help: 1 Insufficient memory, 1 node(s) had untolerated taint {team: x}, 2 Insufficient cpu",
+			"0/3 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 1 node(s) were unschedulable", "U5"},
+		"default/small-000": {"room on a node", "U1"},
+		"fresh-000":         {"the scheduler has not judged it yet"},
+		"naked-000":         {"it is bound to node n1", "it keeps its node", "no controller"},
+		"gated-000":         {"scheduling gates"},
+		"ds-000":            {"a machine is never bought for it"},
+		"odd-000":           {"not judged by this version: dra", "U6"},
+		"low-000":           {"priority -20 is below the cutoff", "U14"},
+		"sma":               {"there is no pod sma; near: default/small-000"},
+		"nobody":            {"there is no pod nobody", "finished"},
+	} {
+		b, err := json.Marshal(Explain(w.s, w.m, w.p, Query{"pod", name}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, words := range want {
+			if !strings.Contains(string(b), words) {
+				t.Errorf("pod %s: no %q in\n%s", name, words, b)
+			}
+		}
+	}
+}
+
+func TestExplainPromise(t *testing.T) {
+	w := told(t, "group a 0..5 cpu=2000m mem=8Gi\npods p 3 cpu=1500m")
+	var plan Plan
+	plan, m := Decide(w.s, w.m, w.p)
+	x := Explain(w.s, w.m, w.p, Query{"pod", "p-001"})
+	if x.Verdicts[0].Rule != RuleGrow || !strings.Contains(x.Summary, "group a 0->3") {
+		t.Errorf("%+v", x)
+	}
+	w.last, w.m = plan, m
+	w.line("accept")
+	w.line("pass 10s")
+	_, w.m = Decide(w.s, w.m, w.p)
+	w.s.Outcomes = nil
+	w.line("pass 30s")
+	x = Explain(w.s, w.m, w.p, Query{"pod", "p-001"})
+	if x.Verdicts[0].Rule != RuleRoomComing || x.Pod.Promise == nil || x.Pod.Promise.Group != "a" || !strings.Contains(x.Summary, "coming in group a since") || !strings.Contains(x.Summary, "30s ago") {
+		t.Errorf("%+v %+v", x, x.Pod.Promise)
+	}
+}
+
+func TestExplainNode(t *testing.T) {
+	w := told(t, `
+group a 1..5 cpu=2000m mem=8Gi target=3
+node n1 group=a age=2h
+node n2 group=a age=2h
+node n3 group=a age=2h anno=cluster-autoscaler.kubernetes.io/scale-down-disabled:true
+node other cpu=1000m mem=1Gi
+node plane cpu=1000m mem=1Gi plane=1
+pods naked 1 cpu=1200m on=n1 owner=none
+pods wide 1 cpu=1900m on=n3
+pods keep 1 cpu=300m on=n1 safe=false
+`)
+	w.line("pass 1s")
+	for name, want := range map[string][]string{
+		"n1":    {`it stays: utilisation 75% is above 50%`, `"D4","ok":false`, `"D6","ok":false`, `"name":"no controller"`, `"name":"safe-to-evict=false"`, `"first":"n2"`},
+		"n2":    {"not needed: may go at", `"mayGoAt"`, `"D3","ok":false`},
+		"n3":    {"annotated cluster-autoscaler.kubernetes.io/scale-down-disabled", `"D5","ok":false`, `"D4","ok":false`},
+		"other": {"no node group of the agent's has an instance for it"},
+		"plane": {"a control-plane node is never touched"},
+		"n4":    {"there is no node n4"},
+	} {
+		b, err := json.Marshal(Explain(w.s, w.m, w.p, Query{"node", name}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, words := range want {
+			if !strings.Contains(strings.ReplaceAll(string(b), `"rule":`, ""), words) {
+				t.Errorf("node %s: no %q in\n%s", name, words, b)
+			}
+		}
+	}
+}
+
+func TestExplainGroup(t *testing.T) {
+	w := told(t, `
+group a 0..5 cpu=2000m mem=8Gi
+group b 0..0 cpu=2000m mem=8Gi unknown=gone paused=Launch_is_suspended
+failure a capacity no m5.large in zone a
+pods p 1 cpu=1000m
+daemonset ds cpu=100m
+`)
+	for name, want := range map[string][]string{
+		"a": {"it cannot grow: backed off until", "(capacity): no m5.large in zone a", `"canGrow":false`, `"kube-system/ds"`, "at its minimum of 0"},
+		"b": {`"U10"`, `"U11"`, `"U7"`},
+		"x": {"there is no node group x"},
+	} {
+		b, err := json.Marshal(Explain(w.s, w.m, w.p, Query{"group", name}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, words := range want {
+			if !strings.Contains(string(b), words) {
+				t.Errorf("group %s: no %q in\n%s", name, words, b)
+			}
+		}
+	}
+}
+
+func TestSum(t *testing.T) {
+	var list []Refusal
+	for i := range 7 {
+		list = append(list, Refusal{fmt.Sprintf("g%d", i), ruleResources, "Insufficient cpu, Insufficient memory"})
+	}
+	list = append(list, Refusal{"h", RuleBackoff, "backed off"})
+	const want = "1 backed off (group h), 7 Insufficient cpu (groups g0, g1, g2, g3, g4, ...), 7 Insufficient memory (groups g0, g1, g2, g3, g4, ...)"
+	if got := Sum(list); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}

@@ -1,0 +1,308 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// NodeFacts is what Explain tells of a node.
+type NodeFacts struct {
+	Group    cluster.GroupID    `json:"group,omitempty"` // empty: no node group of the agent's has it
+	Instance cluster.InstanceID `json:"instance,omitempty"`
+	Phase    cluster.Phase      `json:"phase,omitempty"`
+	// State is "ready", "starting", "out" (not Ready, or on its way out) or "marked" (the
+	// agent drains it).
+	State string `json:"state"`
+	// Utilisation is the larger share of cpu and memory that is requested; Limit is what
+	// it must not exceed for the node to go.
+	Utilisation float64 `json:"utilisation"`
+	Limit       float64 `json:"utilisationLimit"`
+	// Checks are all conditions for the node to go, in the order in which the engine
+	// asks them; those that fail keep it.
+	Checks       []Check       `json:"checks,omitempty"`
+	Blockers     []Blocker     `json:"blockers,omitempty"`     // every blocker of every pod
+	Destinations []Destination `json:"destinations,omitempty"` // of every pod that would move
+	Leaving      int           `json:"leavingPods,omitempty"`  // told to go already
+	Stays        int           `json:"passengers,omitempty"`   // DaemonSet, static and finished pods, which go with the node
+	Since        time.Time     `json:"unneededSince,omitzero"`
+	UnreadyFrom  time.Time     `json:"unreadySince,omitzero"`
+	MayGo        time.Time     `json:"mayGoAt,omitzero"` // when its own timer is over
+}
+
+// Check is one condition for a node to go.
+type Check struct {
+	Rule string `json:"rule"` // the rule that holds the node when it fails
+	OK   bool   `json:"ok"`
+	Why  string `json:"why"`
+}
+
+// Blocker is one reason why a pod must not be evicted.
+type Blocker struct {
+	Pod  cluster.PodKey `json:"pod"`
+	Name string         `json:"name"` // of the drain rule
+	Why  string         `json:"why"`
+}
+
+// Destination is where a pod of the node could move: to Could nodes, of which First
+// is the first by name. Where there is none, Why sums up the refusals of all.
+type Destination struct {
+	Pod   cluster.PodKey   `json:"pod"`
+	Could int              `json:"could"`
+	First cluster.NodeName `json:"first,omitempty"`
+	Why   string           `json:"why,omitempty"`
+}
+
+var stateNames = map[nodeState]string{stateOut: "out", stateReady: "ready", stateComing: "starting", stateMarked: "marked"}
+
+func (e *explainer) node() {
+	w := e.down
+	i, ok := w.byName[cluster.NodeName(e.q.Name)]
+	if !ok {
+		names := make([]string, len(w.nodes))
+		for k := range w.nodes {
+			names[k] = string(w.nodes[k].Name)
+		}
+		e.missing("node", names)
+		return
+	}
+	n := &w.nodes[i]
+	e.out.Found = true
+	f := &NodeFacts{State: stateNames[n.state], Utilisation: w.utilisation(n), Limit: w.p.UtilizationThreshold, UnreadyFrom: e.end.out.Unready[n.Name]}
+	e.out.Node = f
+	e.out.Verdicts = append(e.actionsOn(n.Name), e.heldOf("node", e.q.Name)...)
+	if n.group >= 0 {
+		f.Group, f.Instance, f.Phase = w.groups[n.group].ID, n.inst.ID, n.inst.Phase
+		if o := w.groups[n.group].Options.ScaleDownUtilization; o != nil {
+			f.Limit = *o
+		}
+	}
+	if !n.ControlPlane && n.group >= 0 {
+		e.drainOf(i, f)
+		e.checks(i, f)
+	}
+	e.out.Summary = e.nodeSummary(n, f)
+}
+
+// actionsOn are the verdicts of what this round does with a node.
+func (e *explainer) actionsOn(name cluster.NodeName) []Verdict {
+	out := []Verdict{}
+	evictions := 0
+	for _, a := range e.plan.Actions {
+		switch a := a.(type) {
+		case Cordon:
+			if a.Node == name {
+				out = append(out, Verdict{Rule: a.Rule, Why: "this round marks it for deletion: " + a.Why})
+			}
+		case Uncordon:
+			if a.Node == name {
+				out = append(out, Verdict{Rule: a.Rule, Why: "this round takes its mark back: " + a.Why})
+			}
+		case Evict:
+			if a.Node == name {
+				evictions++
+			}
+		case Terminate:
+			if a.Node == name {
+				out = append(out, Verdict{Rule: a.Rule, Why: "this round terminates it: " + a.Why})
+			}
+		}
+	}
+	if evictions > 0 {
+		out = append(out, Verdict{Rule: RuleResume, Why: "this round evicts " + pods(evictions)})
+	}
+	return out
+}
+
+// blockersOf are all reasons why a pod must not be evicted, budgets as they are now.
+func (w *world) blockersOf(pod *cluster.Pod) []Blocker {
+	for k := range passengers {
+		if passengers[k].is(w, pod) {
+			return nil
+		}
+	}
+	if !pod.Deleting.IsZero() || w.expendable(pod) {
+		return nil
+	}
+	var out []Blocker
+	for k := range blockers {
+		if why := blockers[k].why(w, pod); why != "" {
+			out = append(out, Blocker{Pod: pod.Key, Name: blockers[k].name, Why: why})
+		}
+	}
+	return out
+}
+
+// drainOf tells what a drain of a node would meet.
+func (e *explainer) drainOf(i int, f *NodeFacts) {
+	w := e.down
+	n := &w.nodes[i]
+	c := w.cargoOf(n)
+	f.Leaving, f.Stays = c.leaving, len(n.Pods)-len(c.movable)-c.leaving
+	for k := range n.Pods {
+		f.Blockers = append(f.Blockers, w.blockersOf(&n.Pods[k])...)
+	}
+	slices.SortStableFunc(f.Blockers, func(a, b Blocker) int { return strings.Compare(string(a.Pod), string(b.Pod)) })
+	for _, pod := range c.movable {
+		if !w.expendable(pod) {
+			f.Destinations = append(f.Destinations, w.destination(i, pod))
+		}
+	}
+}
+
+// destination looks for room for one pod alone, as World.place does for all together.
+func (w *world) destination(from int, pod *cluster.Pod) Destination {
+	d := Destination{Pod: pod.Key}
+	var refusals []Refusal
+	for k := range w.nodes {
+		if k == from {
+			continue
+		}
+		n := &w.nodes[k]
+		rule, why := w.nodeRefuses(k, pod.Class)
+		switch {
+		case rule == "" && n.state == stateReady && !n.goes:
+			if d.Could++; d.First == "" {
+				d.First = n.Name
+			}
+		case rule == "" && n.state == stateComing:
+			refusals = append(refusals, Refusal{string(n.Name), RuleDraining, "node(s) are not Ready yet"})
+		case rule == "":
+			refusals = append(refusals, Refusal{string(n.Name), RuleDraining, "node(s) are on their way out"})
+		default:
+			refusals = append(refusals, Refusal{string(n.Name), rule, why})
+		}
+	}
+	if d.Could == 0 {
+		d.Why = sum("other nodes have room", refusals).Words
+	}
+	return d
+}
+
+// checks asks every condition for a node to go, with the engine's own functions.
+func (e *explainer) checks(i int, f *NodeFacts) {
+	w := e.down
+	n := &w.nodes[i]
+	g := &w.groups[n.group]
+	add := func(rule string, fails bool, bad, good string) {
+		c := Check{Rule: rule, OK: !fails, Why: good}
+		if fails {
+			c.Why = bad
+		}
+		f.Checks = append(f.Checks, c)
+	}
+	add(RuleInstance, n.inst.Phase != cluster.PhaseRunning || !n.inst.Member, fmt.Sprintf("its instance %s is %q or no member of its group", n.inst.ID, n.inst.Phase), "its instance runs and is a member of its group")
+	add(RuleOptOut, optedOut(n.Node) != "", optedOut(n.Node), "no annotation opts it out")
+	add(RuleNotOurs, n.Unschedulable && !ours(n.Node), "cordoned by somebody else", "nobody else has cordoned it")
+	add(RuleInUse, n.counts, "pods that are to come count on it", "no pod that is to come counts on it")
+	unready := n.Ready != cluster.StatusTrue
+	load := fmt.Sprintf("utilisation %.0f%%, limit %.0f%%", f.Utilisation*100, f.Limit*100)
+	add(RuleBusy, !unready && f.Utilisation > f.Limit, load, load)
+	add(RuleBlocked, len(f.Blockers) > 0, fmt.Sprintf("%s may not be evicted", pods(blockedPods(f.Blockers))), "every pod on it may be evicted")
+	size := fmt.Sprintf("group %s has %d machines, minimum %d", g.ID, g.target-g.leaving, g.Min)
+	add(RuleAtMin, g.target-g.leaving <= g.Min, size, size)
+	homeless := 0
+	for _, d := range f.Destinations {
+		if d.Could == 0 {
+			homeless++
+		}
+	}
+	together := homeless == 0 && !w.couldMove(i, w.cargoOf(n).movable)
+	switch {
+	case homeless > 0:
+		add(RuleNoRoom, true, fmt.Sprintf("%d of %s have room nowhere else", homeless, pods(len(f.Destinations))), "")
+	default:
+		add(RuleNoRoom, together, "each of its pods has room elsewhere, but not all of them together", fmt.Sprintf("%s have room elsewhere", pods(len(f.Destinations))))
+	}
+	e.timers(n, g, f, add)
+	e.gates(g, add)
+}
+
+func blockedPods(list []Blocker) int {
+	seen := map[cluster.PodKey]bool{}
+	for _, b := range list {
+		seen[b.Pod] = true
+	}
+	return len(seen)
+}
+
+// timers says since when the node could go, and when its time is over.
+func (e *explainer) timers(n *node, g *group, f *NodeFacts, add func(rule string, fails bool, bad, good string)) {
+	since, runs := e.end.out.Unneeded[n.Name]
+	c := candidate{unready: n.Ready != cluster.StatusTrue}
+	if runs {
+		f.Since = since
+	}
+	if !runs && !c.unready {
+		add(RuleUnneededFor, true, fmt.Sprintf("it is needed now; when it no longer is, it waits for %s", orElse(g.Options.ScaleDownUnneededTime, e.end.p.UnneededFor)), "")
+		return
+	}
+	f.MayGo, _ = e.end.dueOf(&candidate{node: e.end.byName[n.Name], unready: c.unready}, &e.end.groups[n.group])
+	words := "not needed since " + e.at(since) + ": its time is over at " + e.at(f.MayGo)
+	if c.unready {
+		words = "not Ready since " + e.at(f.UnreadyFrom) + ": its time is over at " + e.at(f.MayGo)
+	}
+	add(RuleUnneededFor, e.end.now.Before(f.MayGo), words, words)
+}
+
+// gates are what holds every node of the cluster or of the group.
+func (e *explainer) gates(g *group, add func(rule string, fails bool, bad, good string)) {
+	if !e.end.p.ScaleDown {
+		add(RuleCooldown, true, "scale-down is switched off (AUTOSCALER_SCALING_SCALE_DOWN)", "")
+	}
+	if e.end.s.Stale != "" {
+		add(RuleStale, true, "the cluster's facts may be old: "+e.end.s.Stale, "")
+		return
+	}
+	if rule, why := e.down.gate(); rule != "" {
+		add(rule, true, why, "")
+	} else {
+		add(RuleCooldown, false, "", "no pause after a scale-up or a failure")
+	}
+	if rule, why := e.down.frozen(g); rule != "" {
+		add(rule, true, why, "")
+	}
+}
+
+// nodeSummary says in one sentence whether the node stays, and why.
+func (e *explainer) nodeSummary(n *node, f *NodeFacts) string {
+	switch {
+	case n.ControlPlane:
+		return "it stays: a control-plane node is never touched"
+	case n.group < 0:
+		return "it stays: no node group of the agent's has an instance for it, so it is not the agent's to remove (its provider ID is " + orNone(n.ProviderID) + ")"
+	case len(e.out.Verdicts) > 0 && e.goes():
+		return "it goes: " + e.out.Verdicts[0].Why
+	case len(e.out.Verdicts) > 0:
+		return "it stays: " + e.out.Verdicts[0].Why
+	case n.Deleting:
+		return "it is being deleted"
+	case n.state == stateComing:
+		return "it is starting: pods count on it, and it is not looked at for removal before " + e.at(n.Created.Add(e.end.p.MaxNodeStartupTime))
+	}
+	for _, c := range f.Checks {
+		if !c.OK {
+			return "it stays: " + c.Why
+		}
+	}
+	return "it stays"
+}
+
+// goes tells whether the plan is emptying or removing the node that is asked for.
+func (e *explainer) goes() bool {
+	switch e.out.Verdicts[0].Rule {
+	case RuleUnneeded, RuleUnready, RuleEmpty, RuleResume, RuleDraining:
+		return true
+	}
+	return false
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "not set"
+	}
+	return s
+}

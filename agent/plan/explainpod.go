@@ -1,0 +1,284 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+const ruleResources = fit.RuleResources
+
+// PodFacts is what Explain tells of a pod.
+type PodFacts struct {
+	// State is "waiting", "running", "terminating", "finished", "gated", "nominated",
+	// "unjudged" (the scheduler has not tried it yet) or "daemon".
+	State   string           `json:"state"`
+	Created time.Time        `json:"created"`
+	Waits   time.Time        `json:"unschedulableSince,omitzero"` // since the scheduler said so
+	Node    cluster.NodeName `json:"node,omitempty"`              // bound to, or nominated for
+	Alike   int              `json:"alike,omitempty"`             // pending pods of the same class, this one included
+	// Promise is the coming machine that the pod counts on.
+	Promise *Promise `json:"promise,omitempty"`
+	// Groups and Nodes are why none of them takes the pod now; only for a pod that waits.
+	Groups *Judgement `json:"groups,omitempty"`
+	Nodes  *Judgement `json:"nodes,omitempty"`
+	// Blockers are why a pod that runs would keep its node from being drained.
+	Blockers []Blocker `json:"blockers,omitempty"`
+}
+
+// Promise is a pod's place on a machine that is coming.
+type Promise struct {
+	Group cluster.GroupID `json:"group"`
+	Since time.Time       `json:"since,omitzero"`
+	Until time.Time       `json:"until,omitzero"` // when the agent stops waiting for the machine
+}
+
+// individual are the rules that speak of one pod, and not of its class.
+var individual = []string{RuleExpendable, RuleNewPod}
+
+func (e *explainer) pod() {
+	pod, others := e.find()
+	if pod == nil {
+		e.missing("pod", others)
+		if len(others) == 0 {
+			e.out.Summary += "; pods that have finished are not looked at"
+		}
+		return
+	}
+	e.out.Found, e.out.Name = true, string(pod.Key)
+	f := &PodFacts{Created: pod.Created, Waits: pod.Unschedulable, Node: pod.Node}
+	e.out.Pod = f
+	if f.State, e.out.Summary = e.settled(pod); f.State != "" {
+		if f.State == "running" {
+			e.runs(pod, f)
+		}
+		if f.State == "nominated" {
+			f.Node = pod.Nominated
+		}
+		return
+	}
+	f.State = "waiting"
+	if pod.Unschedulable.IsZero() {
+		f.State = "unjudged"
+	}
+	e.waits(pod, f)
+}
+
+// find returns the pod that is asked for, or the names that could be meant.
+func (e *explainer) find() (*cluster.Pod, []string) {
+	name, full := e.q.Name, strings.Contains(e.q.Name, "/")
+	var same []*cluster.Pod
+	var near []string
+	for pod := range e.end.s.AllPods() {
+		_, short, _ := strings.Cut(string(pod.Key), "/")
+		switch {
+		case string(pod.Key) == name || !full && short == name:
+			same = append(same, pod)
+		case strings.Contains(string(pod.Key), name):
+			near = append(near, string(pod.Key))
+		}
+	}
+	for _, pod := range same {
+		if len(same) == 1 || string(pod.Key) == "default/"+name || string(pod.Key) == name {
+			return pod, nil
+		}
+	}
+	for _, pod := range same {
+		near = append(near, string(pod.Key))
+	}
+	return nil, near
+}
+
+// settled says what a pod is that no machine would be bought for, whatever its size.
+func (e *explainer) settled(pod *cluster.Pod) (state, words string) {
+	switch {
+	case pod.Finished:
+		return "finished", "it has finished: it needs no node"
+	case !pod.Deleting.IsZero():
+		return "terminating", "it is being deleted (until " + stamp(pod.Deleting) + " at the latest): no machine is bought for it"
+	case pod.Node != "":
+		return "running", fmt.Sprintf("it is bound to node %s: the scheduler has placed it", pod.Node)
+	case pod.Mirror || daemon(pod):
+		return "daemon", "it belongs to one node (a static pod or a DaemonSet's): a machine is never bought for it; room for it is kept on every node that it would run on"
+	case pod.Gated:
+		return "gated", "it has scheduling gates: the scheduler does not look at it before who set them takes them away, so nothing is bought for it"
+	case pod.Nominated != "":
+		return "nominated", fmt.Sprintf("the scheduler has nominated it for node %s and waits for pods of lower priority to leave: its room is kept there", pod.Nominated)
+	}
+	return "", ""
+}
+
+// runs tells how a pod that runs stands towards a drain of its node.
+func (e *explainer) runs(pod *cluster.Pod, f *PodFacts) {
+	f.Blockers = e.down.blockersOf(pod)
+	if n, ok := e.end.byName[pod.Node]; ok && marked(e.end.nodes[n].Node) {
+		e.out.Summary += "; the node is being drained, and the pod will be evicted"
+	}
+	if len(f.Blockers) > 0 {
+		e.out.Summary += "; it keeps its node from being removed"
+	}
+}
+
+// waits explains a pod that wants room.
+func (e *explainer) waits(pod *cluster.Pod, f *PodFacts) {
+	for i := range e.end.s.Pods {
+		if other := &e.end.s.Pods[i]; other.Class == pod.Class && wanting(other) {
+			f.Alike++
+		}
+	}
+	nodes, groups := e.nodesFor(pod.Class), sum("node groups can help", e.end.refusals(pod.Class, e.grown()))
+	f.Nodes, f.Groups = &nodes, &groups
+	e.out.Verdicts = append(e.out.Verdicts, e.ownVerdicts(pod, f)...)
+	for _, h := range e.held {
+		if h.Kind != "pod" || slices.Contains(individual, h.Rule) || slices.ContainsFunc(e.out.Verdicts, func(v Verdict) bool { return v.Rule == h.Rule && v.Count == 0 }) {
+			continue
+		}
+		if e.classOf(h.Name) == pod.Class {
+			e.out.Verdicts = append(e.out.Verdicts, Verdict{Rule: h.Rule, Why: h.Why, Count: h.Count})
+		}
+	}
+	e.out.Summary = e.podSummary(pod, f)
+}
+
+// ownVerdicts are those that are known to be about this very pod.
+func (e *explainer) ownVerdicts(pod *cluster.Pod, f *PodFacts) []Verdict {
+	var out []Verdict
+	for _, h := range e.held {
+		if h.Kind == "pod" && h.Name == string(pod.Key) && slices.Contains(individual, h.Rule) {
+			out = append(out, Verdict{Rule: h.Rule, Why: h.Why})
+		}
+	}
+	for _, a := range e.plan.Actions {
+		if g, ok := a.(Grow); ok && slices.Contains(g.Pods, pod.Key) {
+			out = append(out, Verdict{Rule: g.Rule, Why: fmt.Sprintf("this round buys a machine for it: group %s %d->%d", g.Group, g.From, g.To)})
+			return out
+		}
+	}
+	if g, ok := e.end.out.Promised[pod.Key]; ok {
+		f.Promise = e.promise(g)
+		out = append(out, Verdict{Rule: RuleRoomComing, Why: fmt.Sprintf("counts on a machine that is coming in group %s", g)})
+	}
+	return out
+}
+
+// promise says since when a group's machine is awaited, and until when.
+func (e *explainer) promise(id cluster.GroupID) *Promise {
+	p := &Promise{Group: id}
+	note := func(t time.Time) {
+		if !t.IsZero() && (p.Since.IsZero() || t.Before(p.Since)) {
+			p.Since = t
+		}
+	}
+	note(e.end.out.Short[id])
+	i, ok := e.end.byID[id]
+	if !ok {
+		return p
+	}
+	g := &e.end.groups[i]
+	for k := range g.Instances {
+		note(e.end.out.Unregistered[g.Instances[k].ID])
+	}
+	if p.Since.IsZero() {
+		note(e.end.out.Resized[id].At)
+	}
+	if !p.Since.IsZero() {
+		p.Until = p.Since.Add(orElse(g.Options.MaxNodeProvisionTime, e.end.p.MaxNodeProvisionTime))
+	}
+	return p
+}
+
+func (e *explainer) podSummary(pod *cluster.Pod, f *PodFacts) string {
+	if len(e.out.Verdicts) > 0 && (e.out.Verdicts[0].Count == 0 || len(e.out.Verdicts) == 1) {
+		switch v := e.out.Verdicts[0]; v.Rule {
+		case RuleNoGroup:
+			return "no node has room for it and no node group can help"
+		case RuleRoomComing:
+			if p := f.Promise; p != nil && !p.Since.IsZero() {
+				return fmt.Sprintf("it waits for a machine that is coming in group %s since %s, at the latest until %s", p.Group, e.at(p.Since), e.at(p.Until))
+			}
+			return v.Why
+		default:
+			return v.Why
+		}
+	}
+	switch {
+	case len(e.out.Verdicts) > 1:
+		return fmt.Sprintf("%d pods like it wait, and they fare differently", f.Alike)
+	case pod.Unschedulable.IsZero():
+		return "the scheduler has not judged it yet: nothing is bought before it says Unschedulable, and the room that it may need is kept"
+	}
+	return "nothing is known about it: look again in a moment"
+}
+
+// classOf is the class of a pending pod by its key, -1 when there is none.
+func (e *explainer) classOf(key string) int {
+	for i := range e.end.s.Pods {
+		if pod := &e.end.s.Pods[i]; string(pod.Key) == key {
+			return pod.Class
+		}
+	}
+	return -1
+}
+
+// grown is how much each group grows in this round.
+func (e *explainer) grown() []int {
+	out := make([]int, len(e.end.groups))
+	for i := range e.end.groups {
+		out[i] = e.end.groups[i].grow
+	}
+	return out
+}
+
+// nodesFor says of every node why it does not take a pod of a class.
+func (e *explainer) nodesFor(class int) Judgement {
+	out := make([]Refusal, len(e.up.nodes))
+	for i := range e.up.nodes {
+		rule, why := e.up.nodeRefuses(i, class)
+		if rule == "" {
+			if short, _ := e.down.space.Short(e.down.nodes[i].room, e.down.space.Class(class)); short != "" {
+				rule, why = RuleInUse, "node(s) whose room other pending pods count on"
+			}
+		}
+		out[i] = Refusal{Name: string(e.up.nodes[i].Name), Rule: rule, Why: why}
+	}
+	return sum("nodes are available", out)
+}
+
+// nodeRefuses says why a node does not take one more pod of a class; an empty rule
+// means that it does.
+func (w *world) nodeRefuses(i, class int) (rule, why string) {
+	n := &w.nodes[i]
+	switch n.state {
+	case stateOut:
+		return w.whyOut(n)
+	case stateMarked:
+		return RuleDraining, "node(s) are being drained by the agent"
+	}
+	if rule, words := fit.Refused(&w.s.Classes[class], &n.shape); rule != "" {
+		return rule, words
+	}
+	if rule, words := w.space.Short(n.room, w.space.Class(class)); rule != "" {
+		return rule, words
+	}
+	if n.state == stateComing {
+		return "", "it could, once it is Ready"
+	}
+	return "", "it could"
+}
+
+// whyOut says why a node has room for nobody.
+func (w *world) whyOut(n *node) (rule, why string) {
+	switch {
+	case n.Deleting:
+		return RuleNotOurs, "node(s) are being deleted"
+	case marked(n.Node):
+		return RuleNotOurs, "node(s) are marked for deletion by somebody else"
+	case n.Ready != cluster.StatusTrue:
+		return RuleUnready, "node(s) were not ready"
+	}
+	return RuleInstance, "node(s) whose instance is on its way out"
+}

@@ -1,0 +1,166 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// headroomPods bounds the pieces of one headroom (Cluster Autoscaler's limit for pods
+// that it injects).
+const headroomPods = 5000
+
+// spareShare is the share of a machine that "a machine kept free" asks for: real nodes
+// offer a little less than their template promises, and a node that carries nothing but
+// a small stray pod is free all the same.
+const spareShare = 0.95
+
+// spare is the pieces of one headroom that is to be kept free now.
+type spare struct {
+	class, count int
+	name         string
+}
+
+// openHeadroom adds a class for every headroom that is open now. The Snapshot is not
+// changed: the world looks at a copy with a longer list.
+func (w *world) openHeadroom() {
+	list := slices.Clone(w.p.Headroom)
+	slices.SortStableFunc(list, func(a, b cluster.Headroom) int { return strings.Compare(a.Name, b.Name) })
+	for i := range list {
+		h := &list[i]
+		open, next := h.Open(w.now)
+		if !next.IsZero() {
+			w.wake(next)
+		}
+		if !open || h.Count <= 0 {
+			continue
+		}
+		piece := h.Piece
+		piece.Priority = math.MinInt32
+		piece.Requests.Pods = 1
+		if h.Group != "" {
+			g, ok := w.byID[h.Group]
+			if !ok || w.groups[g].Template.Unknown != "" {
+				w.hold("headroom", h.Name, RuleHeadroom, "group %s is not known, so neither is the size of its machines", h.Group)
+				continue
+			}
+			piece.Requests = w.machine(&w.groups[g])
+			for _, t := range w.groups[g].Template.Taints {
+				piece.Tolerations = append(slices.Clip(piece.Tolerations), cluster.Toleration{Key: t.Key, Operator: "Equal", Value: t.Value, Effect: t.Effect})
+			}
+		}
+		if len(w.spares) == 0 {
+			own := *w.s
+			own.Classes = slices.Clip(slices.Clone(own.Classes))
+			w.s = &own
+		}
+		w.s.Classes = append(w.s.Classes, piece)
+		w.spares = append(w.spares, spare{len(w.s.Classes) - 1, min(h.Count, headroomPods), h.Name})
+	}
+}
+
+// machine is what one free machine of a group leaves to pods.
+func (w *world) machine(g *group) cluster.Resources {
+	shape := fit.Shape{Labels: g.Template.Labels, Taints: fit.Lasting(g.Template.Taints)}
+	r := g.Template.Allocatable
+	for d := range w.s.DaemonSets {
+		if c := &w.s.Classes[w.s.DaemonSets[d].Class]; fit.DaemonRunsOn(c, &shape) {
+			r = r.Sub(c.Requests)
+		}
+	}
+	out := cluster.Resources{MilliCPU: int64(float64(max(r.MilliCPU, 0)) * spareShare), Memory: int64(float64(max(r.Memory, 0)) * spareShare), Pods: 1}
+	for name, n := range r.Extended {
+		if n > 0 {
+			if out.Extended == nil {
+				out.Extended = make(map[string]int64)
+			}
+			out.Extended[name] = n
+		}
+	}
+	return out
+}
+
+// headroomOwner stands for the controller that a piece of headroom does not have.
+func headroomOwner(name string) cluster.UID { return cluster.UID("headroom " + name) }
+
+// wantHeadroom adds the pieces to the pods that want room.
+func (w *world) wantHeadroom() {
+	for _, s := range w.spares {
+		w.want = append(w.want, want{class: s.class, expected: s.count, owner: headroomOwner(s.name), buys: true, spare: s.name})
+	}
+}
+
+// keepSpare notes that a node's room is kept free for pieces of headroom. It does not
+// bind the node: the pieces move when the node goes.
+func (n *node) keepSpare(class, count int) {
+	for i := range n.spare {
+		if n.spare[i].class == class {
+			n.spare[i].count += count
+			return
+		}
+	}
+	n.spare = append(n.spare, spare{class: class, count: count})
+}
+
+// moveSpare finds room elsewhere for the headroom that is kept on a node. When one
+// piece has none, nothing is taken and its headroom is named.
+func (w *world) moveSpare(from int) (homeless string, ok bool) {
+	type step struct{ node, class, n int }
+	var done []step
+	for _, s := range w.nodes[from].spare {
+		size, left := w.space.Class(s.class), s.count
+		for k := range w.nodes {
+			d := &w.nodes[k]
+			if left == 0 {
+				break
+			}
+			if k == from || d.state != stateReady || d.goes || !w.passes(s.class, k) {
+				continue
+			}
+			if n := min(fit.Most(d.room, size), left); n > 0 {
+				fit.Take(d.room, size, n)
+				done = append(done, step{k, s.class, n})
+				left -= n
+			}
+		}
+		if left > 0 {
+			for _, m := range done {
+				fit.Take(w.nodes[m.node].room, w.space.Class(m.class), -m.n)
+			}
+			return w.spareName(s.class), false
+		}
+	}
+	for _, m := range done {
+		w.nodes[m.node].keepSpare(m.class, m.n)
+	}
+	return "", true
+}
+
+func (w *world) spareName(class int) string {
+	for _, s := range w.spares {
+		if s.class == class {
+			return s.name
+		}
+	}
+	return ""
+}
+
+// explainHeadroom says what of a headroom cannot be kept free. What has room, or will
+// have it on a coming machine, is not worth a word.
+func (w *world) explainHeadroom(k *want, i int, a *answer) {
+	if n := a.left[i]; n > 0 {
+		w.hold("headroom", k.spare, RuleHeadroom, "%d of %d pieces have no room: %s", n, k.count(), everyGroup(w.refusals(k.class, a.grow)))
+	}
+}
+
+// spareWords tells what machines are bought for beside pods.
+func spareWords(n int) string {
+	if n == 1 {
+		return "keeps 1 piece of headroom free"
+	}
+	return fmt.Sprintf("keeps %d pieces of headroom free", n)
+}

@@ -1,0 +1,169 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Bound is how much of one extended resource the whole cluster may and must have.
+type Bound struct {
+	Resource string `json:"resource"`
+	Min      int64  `json:"min"`
+	Max      int64  `json:"max"`
+}
+
+// Bounds is a list such as "nvidia.com/gpu:0:16,amd.com/gpu:2:8", the form of Cluster
+// Autoscaler's --gpu-total with the resource's name in place of a cloud's own word.
+type Bounds []Bound
+
+// Decode parses the list; envconfig calls it.
+func (b *Bounds) Decode(value string) error {
+	*b = nil
+	for item := range strings.SplitSeq(value, ",") {
+		if item = strings.TrimSpace(item); item == "" {
+			continue
+		}
+		parts := strings.Split(item, ":")
+		if len(parts) != 3 || parts[0] == "" {
+			return fmt.Errorf("%q is no bound: write resource:min:max, for example nvidia.com/gpu:0:16", item)
+		}
+		lo, err1 := strconv.ParseInt(parts[1], 10, 64)
+		hi, err2 := strconv.ParseInt(parts[2], 10, 64)
+		if err1 != nil || err2 != nil || lo < 0 || hi < lo {
+			return fmt.Errorf("%q: write whole numbers, the smaller first, for example nvidia.com/gpu:0:16", item)
+		}
+		*b = append(*b, Bound{parts[0], lo, hi})
+	}
+	return nil
+}
+
+// sums is what all nodes have together, the control plane included.
+type sums struct {
+	known   bool
+	nodes   int
+	have    cluster.Resources
+	leaving cluster.Resources // of them, on nodes that go in this round
+}
+
+// limited tells whether any limit of the whole cluster is set.
+func (w *world) limited() bool {
+	return w.p.MaxNodesTotal > 0 || w.p.MaxCoresTotal > 0 || w.p.MaxMemoryTotal > 0 || len(w.p.GPUTotal) > 0
+}
+
+// total adds up what is there, once a round.
+func (w *world) total() *sums {
+	t := &w.sums
+	if t.known {
+		return t
+	}
+	t.known, t.nodes = true, len(w.nodes)
+	extended := map[string]int64{}
+	for i := range w.nodes {
+		c := &w.nodes[i].Capacity
+		t.have.MilliCPU += c.MilliCPU
+		t.have.Memory += c.Memory
+		for _, b := range w.p.GPUTotal {
+			extended[b.Resource] += c.Extended[b.Resource]
+		}
+		if n := &w.nodes[i]; n.Deleting || marked(n.Node) {
+			t.leaving = t.leaving.Add(*c)
+		}
+	}
+	t.have.Extended = extended
+	return t
+}
+
+// allowed is how many of n machines the limits let a group add in this round, and
+// which limit stopped the rest.
+func (w *world) allowed(g *group, n int) (int, string) {
+	if room := g.Max - g.size - g.grow; n > room {
+		return w.allowedTotals(&g.Template.Capacity, max(room, 0), fmt.Sprintf("at its maximum of %d", g.Max))
+	}
+	return w.allowedTotals(&g.Template.Capacity, n, "")
+}
+
+// allowedTotals is how many of n machines of a size the limits of the whole cluster
+// allow. They count every node, the control plane and those of nobody included, and
+// every machine that is coming.
+func (w *world) allowedTotals(per *cluster.Resources, n int, why string) (int, string) {
+	if !w.limited() {
+		return n, why
+	}
+	nodes, have := w.comingTotals()
+	if limit := w.p.MaxNodesTotal; limit > 0 && limit-nodes < n {
+		n, why = max(limit-nodes, 0), fmt.Sprintf("the cluster's limit of %d nodes is reached", limit)
+	}
+	cap := func(limit, used, each int64, format string, args ...any) {
+		if each <= 0 {
+			return
+		}
+		if room := (limit - used) / each; used > limit || room < int64(n) {
+			n, why = int(min(max(room, 0), math.MaxInt32)), fmt.Sprintf(format, args...)
+			if used > limit {
+				n = 0
+			}
+		}
+	}
+	if limit := w.p.MaxCoresTotal; limit > 0 {
+		cap(limit*1000, have.MilliCPU, per.MilliCPU, "the cluster's limit of %d cores is reached", limit)
+	}
+	if limit := w.p.MaxMemoryTotal; limit > 0 {
+		cap(limit<<30, have.Memory, per.Memory, "the cluster's limit of %d GiB is reached", limit)
+	}
+	for _, b := range w.p.GPUTotal {
+		cap(b.Max, have.Extended[b.Resource], per.Extended[b.Resource], "the cluster's limit of %d %s is reached", b.Max, b.Resource)
+	}
+	return n, why
+}
+
+// comingTotals is what the cluster has once everything that is coming has come.
+func (w *world) comingTotals() (nodes int, have cluster.Resources) {
+	t := w.total()
+	nodes, have = t.nodes, t.have
+	if len(w.p.GPUTotal) > 0 {
+		have.Extended = maps.Clone(have.Extended)
+	}
+	for i := range w.groups {
+		o := &w.groups[i]
+		more := o.size - o.nodes + o.grow
+		c := &o.Template.Capacity
+		nodes += more
+		have.MilliCPU += int64(more) * c.MilliCPU
+		have.Memory += int64(more) * c.Memory
+		for _, b := range w.p.GPUTotal {
+			have.Extended[b.Resource] += int64(more) * c.Extended[b.Resource]
+		}
+	}
+	return nodes, have
+}
+
+// keepsTotals says which least total of the cluster a node's removal would go below;
+// empty: none.
+func (w *world) keepsTotals(n *node) string {
+	if w.p.MinCoresTotal <= 0 && w.p.MinMemoryTotal <= 0 && !slices.ContainsFunc(w.p.GPUTotal, func(b Bound) bool { return b.Min > 0 }) {
+		return ""
+	}
+	t := w.total()
+	c := &n.Capacity
+	if limit := w.p.MinCoresTotal; limit > 0 && t.have.MilliCPU-t.leaving.MilliCPU-c.MilliCPU < limit*1000 {
+		return fmt.Sprintf("without it the cluster would have less than its least of %d cores", limit)
+	}
+	if limit := w.p.MinMemoryTotal; limit > 0 && t.have.Memory-t.leaving.Memory-c.Memory < limit<<30 {
+		return fmt.Sprintf("without it the cluster would have less than its least of %d GiB", limit)
+	}
+	for _, b := range w.p.GPUTotal {
+		if gone := c.Extended[b.Resource]; gone > 0 && t.have.Extended[b.Resource]-t.leaving.Extended[b.Resource]-gone < b.Min {
+			return fmt.Sprintf("without it the cluster would have less than its least of %d %s", b.Min, b.Resource)
+		}
+	}
+	return ""
+}
+
+// leaves counts a node that goes, for keepsTotals.
+func (w *world) leaves(n *node) { w.total().leaving = w.total().leaving.Add(n.Capacity) }

@@ -1,0 +1,183 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// gibPerCore is how much memory is worth a core: the ratio of the list prices of the
+// large clouds, as Cluster Autoscaler's price expander has it.
+const gibPerCore = 7.5
+
+// market is what the expanders know beside the options, worked out once a round and
+// only when one of them asks.
+type market struct {
+	chain    []expander
+	priority []int // by group; noPriority: no entry of the map finds it
+	facts    uint64
+	drawn    bool
+}
+
+const noPriority = math.MinInt
+
+// expander compares two options; negative: the first is better.
+type expander func(w *world, a, b *option) int
+
+// expanderBy are the expanders by the names that Cluster Autoscaler gives them.
+var expanderBy = map[string]expander{
+	"least-waste": func(_ *world, a, b *option) int {
+		return cmp.Compare(math.Round(a.waste*1e9), math.Round(b.waste*1e9))
+	},
+	"most-pods":   func(_ *world, a, b *option) int { return cmp.Compare(b.pods, a.pods) },
+	"least-nodes": func(_ *world, a, b *option) int { return cmp.Compare(a.fresh, b.fresh) },
+	"price":       byPrice,
+	"priority":    byPriority,
+	"random":      byLot,
+}
+
+// Expanders are the names that Policy.Expander may hold, sorted.
+func Expanders() []string { return slices.Sorted(maps.Keys(expanderBy)) }
+
+// expanders is the chain that Policy.Expander names; unknown names are left out.
+func (w *world) expanders() []expander {
+	if w.market.chain != nil {
+		return w.market.chain
+	}
+	for _, name := range chain(w.p.Expander) {
+		if expand := expanderBy[name]; expand != nil {
+			w.market.chain = append(w.market.chain, expand)
+		}
+	}
+	if len(w.market.chain) == 0 {
+		w.market.chain = []expander{expanderBy["least-waste"]}
+	}
+	return w.market.chain
+}
+
+// chain takes "price,least-waste" apart.
+func chain(names string) []string {
+	var out []string
+	for name := range strings.SplitSeq(names, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// UsesPriorities tells whether a chain of expanders reads the live priority map.
+func UsesPriorities(names string) bool { return slices.Contains(chain(names), "priority") }
+
+// UnknownExpanders are the names of a chain that this build does not know.
+func UnknownExpanders(names string) []string {
+	return slices.DeleteFunc(chain(names), func(name string) bool { return expanderBy[name] != nil })
+}
+
+// byPrice takes what buys the most for its price: the price of the new machines by
+// what the pods on them ask for. A group without a price comes after those with one.
+func byPrice(w *world, a, b *option) int {
+	pa, pb := w.groups[a.group].Price, w.groups[b.group].Price
+	if none := cmp.Compare(boolInt(pa <= 0), boolInt(pb <= 0)); none != 0 || pa <= 0 {
+		return none
+	}
+	// a/b < c/d without division, so that equal offers are equal.
+	return cmp.Compare(round(pa*float64(a.fresh)*b.value), round(pb*float64(b.fresh)*a.value))
+}
+
+// round hides what floating point adds in another order.
+func round(x float64) float64 { return math.Round(x * 1e9) }
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// byPriority takes the group of the highest priority: its own from groups.yaml, else
+// the highest entry of the live map that finds its ID. Groups without one come last,
+// which is Cluster Autoscaler's "dropped unless nothing matches".
+func byPriority(w *world, a, b *option) int {
+	p := w.priorities()
+	return cmp.Compare(p[b.group], p[a.group])
+}
+
+func (w *world) priorities() []int {
+	if w.market.priority != nil {
+		return w.market.priority
+	}
+	p := make([]int, len(w.groups))
+	for g := range p {
+		p[g] = noPriority
+	}
+	for _, tier := range w.p.Priorities {
+		for _, pattern := range tier.Patterns {
+			re, err := regexp.Compile(pattern)
+			if err != nil {
+				continue // whoever read the map has said so
+			}
+			for g := range p {
+				if tier.Priority > p[g] && re.MatchString(string(w.groups[g].ID)) {
+					p[g] = tier.Priority
+				}
+			}
+		}
+	}
+	for g := range p {
+		if own := w.groups[g].Priority; own != nil {
+			p[g] = *own
+		}
+	}
+	w.market.priority = p
+	return p
+}
+
+// byLot draws lots: by Policy.RandomSeed, the pods that want room and the groups, so
+// that a replayed round draws the same and another round another.
+func byLot(w *world, a, b *option) int {
+	return cmp.Compare(w.lot(a.group), w.lot(b.group))
+}
+
+func (w *world) lot(g int) uint64 {
+	if !w.market.drawn {
+		h := fnv.New64a()
+		fmt.Fprintln(h, w.p.RandomSeed)
+		for i := range w.want {
+			fmt.Fprintln(h, w.want[i].expected, w.want[i].name())
+		}
+		for i := range w.groups {
+			fmt.Fprintln(h, w.groups[i].ID, w.groups[i].size)
+		}
+		w.market.facts, w.market.drawn = h.Sum64(), true
+	}
+	h := fnv.New64a()
+	fmt.Fprint(h, w.market.facts, w.groups[g].ID)
+	// FNV's last bytes reach the high bits too little for a fair draw.
+	x := h.Sum64()
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	return x
+}
+
+// judgeExpanders says what is wrong with the choice of expanders.
+func (w *world) judgeExpanders() {
+	if bad := UnknownExpanders(w.p.Expander); len(bad) > 0 {
+		w.hold("cluster", "cluster", RuleExpander, "unknown expander %s; this build knows %s", strings.Join(bad, ", "), strings.Join(Expanders(), ", "))
+	}
+	if !UsesPriorities(w.p.Expander) {
+		return
+	}
+	switch {
+	case w.p.PrioritiesFault != "" && len(w.p.Priorities) > 0:
+		w.hold("cluster", "cluster", RulePriorities, "%s; the last good priorities hold", w.p.PrioritiesFault)
+	case w.p.PrioritiesFault != "":
+		w.hold("cluster", "cluster", RulePriorities, "%s; the next expander decides", w.p.PrioritiesFault)
+	}
+}

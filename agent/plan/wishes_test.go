@@ -1,0 +1,140 @@
+package plan
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// wish tells the lines of a story that an operator speaks:
+//
+//	headroom NAME COUNT cpu=.. mem=.. [select=k:v] [machine=GROUP] [from=10m to=1h]
+//	priorities PRIORITY:REGEX ...     priorities fault WORDS
+func (w *teller) wish(f []string, kv map[string]string) bool {
+	switch f[0] {
+	case "headroom":
+		h := cluster.Headroom{Name: f[1], Count: num(f[2]), Group: cluster.GroupID(kv["machine"]),
+			Piece: cluster.PodClass{Requests: w.amount(kv), NodeSelector: pairs(kv["select"])}}
+		if kv["to"] != "" {
+			h.Scheduled, h.Windows = true, []cluster.Window{{From: w.s.Now.Add(dur(kv["from"])), To: w.s.Now.Add(dur(kv["to"]))}}
+		}
+		w.p.Headroom = append(w.p.Headroom, h)
+	case "priorities":
+		if f[1] == "fault" {
+			w.p.PrioritiesFault = strings.Join(f[2:], " ")
+			return true
+		}
+		w.p.Priorities, w.p.PrioritiesFault = nil, ""
+		for _, x := range f[1:] {
+			prio, pattern, _ := strings.Cut(x, ":")
+			w.p.Priorities = append(w.p.Priorities, cluster.PriorityTier{Priority: num(prio), Patterns: []string{pattern}})
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// groupWish sets what groups.yaml says of a group: price, prio, balance, quota, pause
+// (for a time, or "on", or "off"), gpuutil, startup, ignoreds.
+func (w *teller) groupWish(g *cluster.NodeGroup, k, v string) {
+	switch k {
+	case "price":
+		g.Price, _ = strconv.ParseFloat(v, 64)
+	case "prio":
+		n := num(v)
+		g.Priority = &n
+	case "balance":
+		g.Balance = v
+	case "quota":
+		g.Quota = v
+	case "pause":
+		g.Pause = &cluster.Pause{Why: "maintenance"}
+		if d := dur(v); d > 0 {
+			g.Pause.Until = w.s.Now.Add(d)
+		} else if v == "off" {
+			g.Pause = nil
+		}
+	case "gpuutil":
+		f, _ := strconv.ParseFloat(v, 64)
+		g.Options.ScaleDownGPUUtilization = &f
+	case "unneeded":
+		d := dur(v)
+		g.Options.ScaleDownUnneededTime = &d
+	case "provision":
+		d := dur(v)
+		g.Options.MaxNodeProvisionTime = &d
+	case "startup":
+		d := dur(v)
+		g.Options.MaxNodeStartupTime = &d
+	case "ignoreds":
+		yes := v == "true"
+		g.Options.IgnoreDaemonSetsUtilization = &yes
+	}
+}
+
+func (w *teller) setPolicy(k, v string) bool {
+	switch k {
+	case "RandomSeed":
+		w.p.RandomSeed = uint64(num(v))
+	case "Balance":
+		w.p.BalanceSimilarNodeGroups = v == "true"
+	case "BalanceIgnoreLabels":
+		w.p.BalanceIgnoreLabels = strings.Split(v, ",")
+	case "BalanceLabels":
+		w.p.BalanceLabels = strings.Split(v, ",")
+	case "MaxMemoryTotal":
+		w.p.MaxMemoryTotal = int64(num(v))
+	case "MinCoresTotal":
+		w.p.MinCoresTotal = int64(num(v))
+	case "MinMemoryTotal":
+		w.p.MinMemoryTotal = int64(num(v))
+	case "GPUTotal":
+		return w.p.GPUTotal.Decode(v) == nil
+	case "UnneededFor":
+		w.p.UnneededFor = dur(v)
+	default:
+		return false
+	}
+	return true
+}
+
+// somePolicy and someWishes are an operator of chance.
+func somePolicy(r *rand.Rand, p *Policy) {
+	p.Expander = pick(r, p.Expander, p.Expander, "price", "priority,price", "random")
+	p.RandomSeed = r.Uint64()
+	p.Priorities = []cluster.PriorityTier{{Priority: r.IntN(3), Patterns: []string{"g1"}}, {Priority: 1, Patterns: []string{".*"}}}
+	p.BalanceSimilarNodeGroups = r.IntN(3) == 0
+	p.MinCoresTotal = pick(r, int64(0), 0, 0, 3)
+	p.GPUTotal = pick(r, nil, nil, Bounds{{"nvidia.com/gpu", 0, 3}})
+	if r.IntN(4) > 0 {
+		return
+	}
+	h := cluster.Headroom{Name: "spare", Count: 1 + r.IntN(5), Piece: cluster.PodClass{Requests: cluster.Resources{MilliCPU: int64(r.IntN(12)) * 100, Memory: int64(r.IntN(8)) << 28}}}
+	if r.IntN(3) == 0 {
+		h.Group = "g0"
+	}
+	if r.IntN(3) == 0 {
+		h.Scheduled, h.Windows = true, []cluster.Window{{From: t0.Add(-time.Hour), To: t0.Add(time.Hour)}}
+	}
+	p.Headroom = append(p.Headroom, h)
+}
+
+func someWishes(r *rand.Rand, g *cluster.NodeGroup, before []cluster.NodeGroup) {
+	if len(before) > 0 && r.IntN(2) == 0 {
+		g.Template = before[len(before)-1].Template
+	}
+	g.Price = pick(r, 0, 0.1, 0.2)
+	g.Balance = pick(r, "", "", "set")
+	g.Quota = pick(r, "", "standard", "gpu")
+	if r.IntN(8) == 0 {
+		g.Pause = &cluster.Pause{Why: "maintenance", Until: pick(r, time.Time{}, t0.Add(time.Minute), t0.Add(-time.Minute))}
+	}
+	if r.IntN(4) == 0 {
+		n := r.IntN(3)
+		g.Priority = &n
+	}
+}

@@ -1,0 +1,199 @@
+package oracle
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+)
+
+// Answer is what fit says about one pod on one node. A held pod is not judged: fit
+// names what it does not understand.
+type Answer struct {
+	Fits  bool
+	Held  bool
+	Rule  string
+	Words string
+}
+
+// plugins names the scheduler's filter of each rule.
+var plugins = map[string]string{
+	fit.RulePorts: "NodePorts", fit.RuleResources: "NodeResourcesFit",
+	fit.RuleVolumeRestrictions: "VolumeRestrictions", fit.RuleVolumeLimits: "NodeVolumeLimits",
+	fit.RuleVolumeBinding: "VolumeBinding", fit.RuleVolumeZone: "VolumeZone",
+	fit.RuleSpread: "PodTopologySpread", fit.RuleInterPod: "InterPodAffinity",
+}
+
+func init() {
+	for _, f := range fit.Filters {
+		plugins[f.Rule] = f.Name
+	}
+}
+
+// bench is a world in the house's own nouns, with what fit keeps of it.
+type bench struct {
+	snapshot cluster.Snapshot
+	space    *fit.Space
+	state    *fit.State
+	shapes   []fit.Shape
+	rooms    [][]int64
+	classOf  map[cluster.PodKey]int
+	nodeOf   map[cluster.NodeName]int
+	promised map[int][]*cluster.Pod // nominated pods by node
+}
+
+// Answers judges every waiting pod of a world on every node, as agent/plan does: the
+// shape, the room, then the State.
+func Answers(w *World) ([][]Answer, error) {
+	b, err := seat(w)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]Answer, len(w.Waiting))
+	for i, p := range w.Waiting {
+		index, ok := b.classOf[keyOf(p)]
+		if !ok {
+			return nil, fmt.Errorf("pod %s was lost in the conversion", keyOf(p))
+		}
+		class := &b.snapshot.Classes[index]
+		if p.Spec.NodeName != "" { // such a pod is bound for everybody but the filter
+			own := *class
+			own.NodeName = cluster.NodeName(p.Spec.NodeName)
+			class = &own
+		}
+		out[i] = make([]Answer, len(w.Nodes))
+		for n := range w.Nodes {
+			if out[i][n], err = b.judgeTwice(class, index, n); err != nil {
+				return nil, fmt.Errorf("pod %s on node %s: %w", keyOf(p), w.Nodes[n].Name, err)
+			}
+		}
+	}
+	return out, nil
+}
+
+// judgeTwice follows RunFilterPluginsWithNominatedPods: pods of no less priority that
+// are promised to the node count as if they were there, and once more as if they were
+// not.
+func (b *bench) judgeTwice(class *cluster.PodClass, index, n int) (Answer, error) {
+	count := func(by int) (some bool) {
+		for _, p := range b.promised[n] {
+			if b.snapshot.Classes[p.Class].Priority >= class.Priority {
+				b.state.Put(p.Class, n, by)
+				fit.Take(b.rooms[n], b.space.Class(p.Class), by)
+				some = true
+			}
+		}
+		return some
+	}
+	some := count(1)
+	answer, err := b.judge(class, index, n)
+	count(-1)
+	if !some || !answer.Fits || err != nil {
+		return answer, err
+	}
+	return b.judge(class, index, n)
+}
+
+func (b *bench) judge(class *cluster.PodClass, index, n int) (Answer, error) {
+	rule, words := fit.Refused(class, &b.shapes[n])
+	if fit.Passes(class, &b.shapes[n]) != (rule == "") {
+		return Answer{}, fmt.Errorf("fit.Passes and fit.Refused differ: %q %q", rule, words)
+	}
+	if rule == "F0" {
+		return Answer{Held: true, Rule: rule, Words: words}, nil
+	}
+	if rule == "" {
+		rule, words = b.space.Short(b.rooms[n], b.space.Class(index))
+		if (fit.Most(b.rooms[n], b.space.Class(index)) > 0) != (rule == "") {
+			return Answer{}, fmt.Errorf("fit.Most and Space.Short differ: %q %q", rule, words)
+		}
+	}
+	if rule == "" {
+		rule, words = b.state.Refused(index, n)
+		if b.state.Passes(index, n) != (rule == "") || (b.state.Most(index, n) > 0) != (rule == "") {
+			return Answer{}, fmt.Errorf("State.Passes, Most and Refused differ: %q %q", rule, words)
+		}
+	}
+	return Answer{Fits: rule == "", Rule: rule, Words: words}, nil
+}
+
+// objects are the world as the agent's informers would list it.
+func (w *World) objects() observe.Objects {
+	pods := make([]*corev1.Pod, 0, len(w.Pods)+len(w.Waiting)+len(w.Nominated))
+	pods = append(append(append(pods, w.Pods...), w.Waiting...), w.Nominated...)
+	return observe.Objects{
+		Nodes: w.Nodes, Pods: pods, Namespaces: w.Namespaces,
+		Claims: w.Claims, Volumes: w.Volumes, StorageClasses: w.Classes, CSINodes: w.CSINodes,
+	}
+}
+
+// seat converts a world and puts its bound pods where they are.
+func seat(w *World) (*bench, error) {
+	b := &bench{snapshot: observe.Convert(w.objects()), classOf: map[cluster.PodKey]int{}, nodeOf: map[cluster.NodeName]int{}, promised: map[int][]*cluster.Pod{}}
+	s := &b.snapshot
+	b.space, b.state = fit.NewSpace(s.Classes), fit.NewState(s.Classes, s.Namespaces)
+	byName := map[cluster.NodeName]*cluster.Node{}
+	for _, n := range s.Nodes {
+		byName[n.Name] = n
+	}
+	b.shapes = make([]fit.Shape, len(w.Nodes))
+	for i, o := range w.Nodes {
+		n := byName[cluster.NodeName(o.Name)]
+		if n == nil {
+			return nil, fmt.Errorf("node %s was lost in the conversion", o.Name)
+		}
+		b.nodeOf[n.Name] = i
+		b.shapes[i] = fit.Shape{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
+		room := make([]int64, b.space.Axes())
+		b.space.Room(room, n.Allocatable)
+		b.rooms = append(b.rooms, room)
+		b.state.AddNode(&b.shapes[i], n.VolumeLimits)
+	}
+	waiting := map[cluster.PodKey]bool{}
+	for _, p := range w.Waiting {
+		waiting[keyOf(p)] = true
+	}
+	var bound []*cluster.Pod
+	for p := range s.AllPods() {
+		b.classOf[p.Key] = p.Class
+		if n, ok := b.nodeOf[p.Nominated]; ok && p.Node == "" && !waiting[p.Key] {
+			b.promised[n] = append(b.promised[n], p)
+		}
+		if _, here := b.nodeOf[p.Node]; here && !waiting[p.Key] && !p.Finished {
+			bound = append(bound, p)
+		}
+	}
+	b.settle(bound)
+	return b, nil
+}
+
+// settle puts the bound pods into the State, on a way that comes and goes: some are
+// put elsewhere first and taken away again, so that what is judged is not only a State
+// that was built once.
+func (b *bench) settle(bound []*cluster.Pod) {
+	r := rand.New(rand.NewPCG(uint64(len(bound)), uint64(b.snapshot.PodCount())))
+	put := func(p *cluster.Pod, node, n int) {
+		if p.Deleting.IsZero() {
+			b.state.Put(p.Class, node, n)
+		} else {
+			b.state.PutLeaving(p.Class, node, n)
+		}
+	}
+	elsewhere := make([]int, len(bound))
+	for i := range bound {
+		elsewhere[i] = r.IntN(len(b.shapes))
+		put(bound[i], elsewhere[i], 1)
+	}
+	for _, i := range r.Perm(len(bound)) {
+		home := b.nodeOf[bound[i].Node]
+		put(bound[i], elsewhere[i], -1)
+		put(bound[i], home, 1)
+		fit.Take(b.rooms[home], b.space.Class(bound[i].Class), 1)
+	}
+}
+
+func keyOf(p *corev1.Pod) cluster.PodKey { return cluster.PodKey(p.Namespace + "/" + p.Name) }

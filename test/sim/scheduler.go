@@ -1,0 +1,143 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// scheduler binds pods as kube-scheduler does: one at a time, by priority and then by
+// age, to the node with the largest share left free (LeastAllocated), ties by chance.
+// It keeps its own sums of what is on a node, in plain arithmetic, so that it does not
+// share a mistake of the engine's.
+type scheduler struct {
+	planned bool
+	changed bool // there are new classes
+}
+
+// kick asks for a pass over the waiting pods, a moment from now.
+func (s *scheduler) kick(w *world) {
+	if s.planned {
+		return
+	}
+	s.planned = true
+	w.after(w.between(5*time.Millisecond, 60*time.Millisecond), func() {
+		s.planned = false
+		s.pass(w)
+	})
+}
+
+// flush is kick after something that may help pods which did not fit.
+func (s *scheduler) flush(w *world) {
+	for _, p := range w.pods {
+		if p.waiting() {
+			s.kick(w)
+			return
+		}
+	}
+}
+
+func (s *scheduler) pass(w *world) {
+	var queue []*pod
+	for _, p := range w.pods {
+		if p.waiting() {
+			queue = append(queue, p)
+		}
+	}
+	// Pods that are backed off are popped when nothing else is there to do.
+	off := func(p *pod) int {
+		if !w.opt.ByAge && p.retry.After(w.clock.now) {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(queue, func(a, b *pod) int {
+		return cmp.Or(cmp.Compare(off(a), off(b)), cmp.Compare(w.classes[b.Class].Priority, w.classes[a.Class].Priority), a.Created.Compare(b.Created))
+	})
+	for i, p := range queue {
+		if n := s.choose(w, p.Class); n != nil {
+			s.overtake(w, n, p, queue[i+1:])
+			s.bind(w, n, p)
+			continue
+		}
+		p.retry = w.clock.now.Add(min(time.Second<<min(p.tries, 4), 10*time.Second))
+		p.tries++
+		if p.Unschedulable.IsZero() {
+			p.Unschedulable = w.clock.now
+			w.agent.soon(w)
+		}
+	}
+}
+
+func (s *scheduler) bind(w *world, n *node, p *pod) {
+	p.Node, p.Unschedulable, p.boundAt = n.Name, time.Time{}, w.clock.now
+	s.place(w, n, p)
+	w.report.waited(w, p, false)
+	w.agent.later(w)
+}
+
+// overtake notes for the pods that wait behind p that p takes the room that they could
+// have had: whatever was bought for them, they need another machine now.
+func (s *scheduler) overtake(w *world, n *node, p *pod, behind []*pod) {
+	known := map[int]bool{}
+	for _, q := range behind {
+		taken, ok := known[q.Class]
+		if !ok {
+			taken = s.fits(w, n, q.Class, nil) && !s.fits(w, n, q.Class, p)
+			known[q.Class] = taken
+		}
+		if taken {
+			q.overtaken = w.clock.now
+		}
+	}
+}
+
+// fits tells whether a node has room for one more of a class, beside another pod.
+func (s *scheduler) fits(w *world, n *node, class int, beside *pod) bool {
+	left := n.Allocatable.Sub(n.used).Sub(w.classes[class].Requests)
+	if beside != nil {
+		left = left.Sub(w.classes[beside.Class].Requests)
+	}
+	return left.MilliCPU >= 0 && left.Memory >= 0 && left.Pods >= 0
+}
+
+// choose is filter and score.
+func (s *scheduler) choose(w *world, class int) *node {
+	c := &w.classes[class]
+	var best []*node
+	most := -1.0
+	for _, n := range w.nodes {
+		shape := fit.Shape{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
+		if n.Ready != cluster.StatusTrue || !fit.Passes(c, &shape) {
+			continue
+		}
+		if !s.fits(w, n, class, nil) {
+			continue
+		}
+		left := n.Allocatable.Sub(n.used).Sub(c.Requests)
+		score := float64(left.MilliCPU)/float64(n.Allocatable.MilliCPU) + float64(left.Memory)/float64(n.Allocatable.Memory)
+		switch {
+		case score > most:
+			most, best = score, []*node{n}
+		case score == most:
+			best = append(best, n)
+		}
+	}
+	if len(best) == 0 {
+		return nil
+	}
+	return best[w.r.IntN(len(best))]
+}
+
+func (s *scheduler) place(w *world, n *node, p *pod) {
+	n.pods = append(n.pods, p)
+	n.used = n.used.Add(w.classes[p.Class].Requests)
+}
+
+// unplace gives the room of a pod back.
+func (s *scheduler) unplace(w *world, n *node, p *pod) {
+	n.used = n.used.Sub(w.classes[p.Class].Requests)
+}

@@ -1,0 +1,146 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+)
+
+// never holds what no plan of a day may contain, whatever happens.
+func never(t *testing.T, s cluster.Snapshot, m plan.Memory, p plan.Policy, got plan.Plan) {
+	grows, shrinks := map[cluster.GroupID]bool{}, map[cluster.GroupID]bool{}
+	group := map[cluster.GroupID]*cluster.NodeGroup{}
+	for i := range s.Groups {
+		group[s.Groups[i].ID] = &s.Groups[i]
+	}
+	for _, a := range got.Actions {
+		switch a := a.(type) {
+		case plan.Grow:
+			grows[a.Group] = true
+			if g := group[a.Group]; a.To > g.Max || a.To <= a.From {
+				t.Errorf("%s: %s, maximum %d", s.Now.Format("15:04:05"), a, g.Max)
+			}
+		case plan.Terminate:
+			shrinks[a.Group] = true
+		}
+	}
+	for g := range grows {
+		if shrinks[g] {
+			t.Errorf("%s: group %s grows and shrinks in one round\n%s", s.Now.Format("15:04:05"), g, got)
+		}
+	}
+	if again, _ := plan.Decide(s, m, p); again.String() != got.String() {
+		t.Errorf("%s: the same round decides otherwise:\n%s--- and\n%s", s.Now.Format("15:04:05"), got, again)
+	}
+}
+
+func day(t *testing.T, o Options) Report {
+	t.Helper()
+	n := 0
+	o.Check = func(s cluster.Snapshot, m plan.Memory, p plan.Policy, got plan.Plan) {
+		if n++; n%10 == 0 || len(got.Actions) > 0 {
+			never(t, s, m, p, got)
+		}
+	}
+	r, err := Run(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s", oneLine(&r))
+	return r
+}
+
+func oneLine(r *Report) string {
+	return fmt.Sprintf("%-8s seed %d: %d pods, waited p50 %s p99 %s most %s, late %d, overtaken %d; %d machines, %.0f node-hours, cost %.2f; %d grows, %d terminates, %d evictions; flaps %d of %d",
+		r.Curve, r.Seed, r.created, r.Pending(0.5).Round(100*time.Millisecond), r.Pending(0.99).Round(100*time.Millisecond), r.Pending(1).Round(100*time.Millisecond), r.Late, r.Overtaken,
+		r.Machines, r.NodeHours, r.Cost, r.Grows, r.Terminates, r.Evictions, r.Flaps, r.Rebought)
+}
+
+// TestDays plays 24 hours of every curve, with a seed that stays and one of today: no
+// flap, and no pod that waits longer than a decision and a boot. On days with losses a
+// pod may wait for a machine that does not come.
+func TestDays(t *testing.T) {
+	for _, c := range Curves {
+		for _, seed := range []uint64{7, uint64(time.Now().UnixNano())} {
+			for _, byAge := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/seed=%d/byAge=%v", c.Name, seed, byAge), func(t *testing.T) {
+					t.Parallel()
+					r := day(t, Options{Curve: c.Name, Seed: seed, ByAge: byAge})
+					if r.Flaps > 0 {
+						t.Errorf("%d flaps (seed %d):\n%s", r.Flaps, seed, strings.Join(r.FlapWords, "\n"))
+					}
+					if r.Late > 0 && !c.Losses {
+						t.Errorf("%d pods waited too long (seed %d): %s", r.Late, seed, r.WorstLate)
+					}
+					if r.Overtaken > len(r.pending)/50 {
+						t.Errorf("%d of %d pods were overtaken (seed %d)", r.Overtaken, len(r.pending), seed)
+					}
+					if most := 15*time.Minute + 2*r.bound; r.worst > most { // one machine that never joins, and another
+						t.Errorf("%s; more than %s (seed %d)", r.WorstLate, most, seed)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestDaysWithRestarts lets the agent lose its memory every twenty minutes.
+func TestDaysWithRestarts(t *testing.T) {
+	for _, c := range Curves {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			seed := uint64(time.Now().UnixNano())
+			r := day(t, Options{Curve: c.Name, Seed: seed, Restart: 20 * time.Minute})
+			if r.Flaps > 0 || r.Late > 0 && !c.Losses {
+				t.Errorf("seed %d: %d flaps, %d late: %s\n%s", seed, r.Flaps, r.Late, r.WorstLate, strings.Join(r.FlapWords, "\n"))
+			}
+		})
+	}
+}
+
+// TestRepeats plays a morning twice: equal seeds give equal days.
+func TestRepeats(t *testing.T) {
+	var out [2]bytes.Buffer
+	for i := range out {
+		r, err := Run(Options{Curve: "spot", Seed: 3, Length: 9 * time.Hour, Log: func(line string) { out[i].WriteString(line + "\n") }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Deciding = 0
+		r.Print(&out[i])
+	}
+	if out[0].String() != out[1].String() {
+		t.Error("equal seeds gave unequal days")
+	}
+}
+
+// TestTheCountersBite proves that the simulation sees what it is there to see: an
+// engine with no patience flaps, and one that may not buy leaves pods waiting.
+func TestTheCountersBite(t *testing.T) {
+	p, err := Defaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hasty := p
+	hasty.UnneededFor, hasty.DelayAfterAdd, hasty.UtilizationThreshold = time.Second, time.Second, 1
+	r, err := Run(Options{Curve: "sawtooth", Seed: 7, Policy: &hasty})
+	if err != nil || r.Evictions < 700 {
+		t.Errorf("an engine without patience evicts %d pods, %v", r.Evictions, err)
+	}
+	poor := p
+	poor.MaxNodesTotal = 5
+	r, err = Run(Options{Curve: "office", Seed: 7, Length: 12 * time.Hour, Policy: &poor})
+	if err != nil || r.LateHeld == 0 {
+		t.Errorf("an engine that may buy five machines leaves %d pods waiting with a reason, %d without; %v", r.LateHeld, r.Late, err)
+	}
+	deaf := p
+	deaf.ExpendablePodsCutoff = 50 // all but the service "front"
+	if r, err = Run(Options{Curve: "office", Seed: 7, Length: 9 * time.Hour, Policy: &deaf}); err != nil || r.LateHeld == 0 {
+		t.Errorf("an engine that calls pods expendable: %d held, %v", r.LateHeld, err)
+	}
+}
