@@ -64,10 +64,14 @@ type group struct {
 	failed  []cluster.Failure // all failures to start or to join that are known
 
 	pods     []cluster.PodKey // those that new machines are for
+	runs     []run            // of these, which follow each other in order
 	expected int
 	classes  int
 	spare    int // pieces of headroom that new machines are for
 }
+
+// run are n pods of one class in the order of their names.
+type run struct{ class, n int }
 
 // node is a Node and what the round knows about it.
 type node struct {
