@@ -140,6 +140,9 @@ func (v *solver) fits(i, g int) bool {
 // there places what it can on what is there and commits that.
 func (v *solver) there(pick func(i int) int, whole bool) bool {
 	p, which := v.problemOf(pick, nil, 0)
+	if whole && len(p.loads) > 0 && p.hopeless() {
+		return false
+	}
 	k := pack(p)
 	if whole && k.unplaced() > 0 {
 		return false

@@ -221,7 +221,7 @@ func (r *replay) open(i int) bool {
 	v := r.v
 	k := &v.w.want[i]
 	for _, g := range v.preferred(i) {
-		if v.limit(g) <= 0 {
+		if v.own(g) <= 0 {
 			continue
 		}
 		mark := r.st.Mark()
@@ -250,14 +250,14 @@ func (v *solver) preferred(i int) []int {
 	var options []*option
 	for g := range v.w.groups {
 		gr := &v.w.groups[g]
-		if gr.Template.Unknown != "" || v.limit(g) <= 0 {
+		if gr.Template.Unknown != "" || v.own(g) <= 0 {
 			continue
 		}
 		empty, shape := v.w.template(gr)
 		if fit.Most(empty, v.w.space.Class(k.class)) == 0 || !fit.Passes(&v.w.s.Classes[k.class], shape) || !v.w.bonds.reaches(k.class, g) {
 			continue
 		}
-		p := &problem{empty: empty, limit: v.limit(g), loads: []load{{size: v.w.size(k.class), count: v.a.left[i], fresh: true}}}
+		p := &problem{empty: empty, limit: v.own(g), loads: []load{{size: v.w.size(k.class), count: v.a.left[i], fresh: true}}}
 		o := &option{group: g, k: pack(p), which: []int{i}}
 		o.fresh = max(o.k.bins-v.coming[g], 0)
 		o.measure(p)
