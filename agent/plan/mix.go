@@ -65,7 +65,7 @@ func (a *answer) price(cost []float64) float64 {
 
 // mixed returns an answer that looks at all groups together where that is cheaper than
 // a, the expander's.
-func (w *world) mixed(a *answer, keep, withMarked bool) *answer {
+func (w *world) mixed(a *answer) *answer {
 	if a.bought() == 0 || len(w.groups) < 2 {
 		return a
 	}
@@ -73,19 +73,21 @@ func (w *world) mixed(a *answer, keep, withMarked bool) *answer {
 	if cost == nil {
 		return a
 	}
-	best, least := a, a.price(cost)
+	promised := len(w.in.Promised)+len(w.in.PromisedMissing) > 0
+	marked := slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked })
 	afresh := []bool{true}
 	if slices.ContainsFunc(w.groups, func(g group) bool { return g.coming+g.grow > 0 }) {
 		afresh = append(afresh, false)
 	}
+	best, least := a, a.price(cost)
 	for _, fresh := range afresh {
-		v := w.newSolver(withMarked)
-		if keep && !v.trust() {
-			continue
-		}
-		v.cost, v.afresh = cost, fresh
-		v.solve()
-		v.done = nil
+		v := w.solved(marked, func(v *solver) bool {
+			if promised {
+				v.trust()
+			}
+			v.cost, v.afresh = cost, fresh
+			return true
+		})
 		if c := v.a.price(cost); v.a.unhelped() <= best.unhelped() && c < least*(1-margin)-1e-9 {
 			best, least, margin = &v.a, c, 0
 		}

@@ -37,6 +37,7 @@ type world struct {
 	want      []want // pending pods by class, those that trigger
 	unjudged  bool   // a pod that fit cannot judge waits for its first verdict
 	unsteady  bool   // the answer depends on every moment
+	bonds     *bonds // what ties them to others; nil: nothing does
 	grew      bool
 	emptying  int    // marked nodes without pods
 	draining  int    // nodes that are being emptied
@@ -69,10 +70,14 @@ type group struct {
 	failed  []cluster.Failure // all failures to start or to join that are known
 
 	pods     []cluster.PodKey // those that new machines are for
+	runs     []run            // of these, which follow each other in order
 	expected int
 	classes  int
 	spare    int // pieces of headroom that new machines are for
 }
+
+// run are n pods of one class in the order of their names.
+type run struct{ class, n int }
 
 // node is a Node and what the round knows about it.
 type node struct {
