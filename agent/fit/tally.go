@@ -85,10 +85,7 @@ func (s *State) enter(c *counter, domain int32) {
 	if n < lowCounts {
 		l.hist[n]++
 	}
-	if s.grounds[c.ground].domains == 1 {
-		l.min = n
-	}
-	l.min = min(l.min, n)
+	l.min = min(l.min, n) // with no other domain it is none, or 0 in the beginning
 }
 
 // leave tells that a domain has lost its last one.
