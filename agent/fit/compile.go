@@ -14,7 +14,7 @@ type asks struct {
 	refused  string  // the first Volume.Refused
 	onePod   []int32 // claims that no other pod may use
 	attaches []int32 // handles
-	volumes  []cluster.Volume
+	volumes  []*cluster.Volume
 	spread   []spreadAsk
 	affinity []int32 // counters of the pods that match all terms, one per topology key
 	selfAll  bool    // the class matches all of its own affinity terms
@@ -92,7 +92,7 @@ func (b *build) intern(key []byte, next int) (id int32, fresh bool) {
 }
 
 func (b *build) key(name string) int32 {
-	id, fresh := b.intern(strconv.AppendQuote(append(b.buf[:0], 'k'), name), len(b.keys))
+	id, fresh := b.intern(appendString(append(b.buf[:0], 'k'), name), len(b.keys))
 	if fresh {
 		b.keys = append(b.keys, name)
 		if name == labelHostname {
