@@ -291,10 +291,13 @@ func (b *build) match() {
 }
 
 func (b *build) take(m int32, class int) {
-	if b.matchers[m].takes(&b.classes[class], b.known, false) {
+	c := &b.classes[class]
+	if b.matchers[m].takes(c, b.known, false) {
 		b.matched[m] = append(b.matched[m], int32(class))
 	}
-	if b.matchers[m].takes(&b.classes[class], b.known, true) {
+	if b.matchers[m].wide == nil {
+		b.foreign[m] = b.matched[m] // whose term it is matters to a namespaceSelector only
+	} else if b.matchers[m].takes(c, b.known, true) {
 		b.foreign[m] = append(b.foreign[m], int32(class))
 	}
 }
