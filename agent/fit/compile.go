@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 
@@ -73,7 +72,7 @@ type build struct {
 	matched    [][]int32 // per matcher: the classes that it takes, as the incoming pod's term
 	foreign    [][]int32 // the same as an existing pod's term
 	byCounter  []counterSource
-	feedsByCls [][2]int32 // class, counter
+	feedsByCls [][2]int32 // class, counter; counters rise
 }
 
 // counterSource tells who is counted by a counter.
@@ -317,9 +316,6 @@ func (b *build) connect() {
 			}
 		}
 	}
-	slices.SortFunc(b.feedsByCls, func(x, y [2]int32) int {
-		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
-	})
 	b.feedStart, b.feeds = columns(len(b.classes), b.feedsByCls)
 	fed := make([]bool, len(b.byCounter))
 	for _, id := range b.feeds {
@@ -369,15 +365,19 @@ func (b *build) alive(class int, list []antiAsk, fed []bool) []antiAsk {
 	return list
 }
 
-// columns turns sorted pairs into one list per class.
+// columns turns pairs into one list per class, in the order of the pairs.
 func columns(classes int, pairs [][2]int32) (start, list []int32) {
 	start, list = make([]int32, classes+1), make([]int32, len(pairs))
-	for i, p := range pairs {
+	for _, p := range pairs {
 		start[p[0]+1]++
-		list[i] = p[1]
 	}
 	for i := range classes {
 		start[i+1] += start[i]
+	}
+	next := slices.Clone(start)
+	for _, p := range pairs {
+		list[next[p[0]]] = p[1]
+		next[p[0]]++
 	}
 	return start, list
 }
