@@ -24,6 +24,8 @@ type naiveNode struct {
 	shape  *Shape
 	labels map[string]string // with a template's own hostname
 	limits map[string]int64
+	gone   bool
+	volume [][2]string // VolumeAttachments: driver and handle
 }
 
 type naivePod struct {
@@ -164,7 +166,7 @@ func (w *naive) spread(c *cluster.PodClass, node *naiveNode) string {
 		counts := map[string]int{}
 		for n := range w.nodes {
 			on := &w.nodes[n]
-			if slices.ContainsFunc(c.Spread, func(o cluster.Spread) bool { _, has := on.labels[o.TopologyKey]; return !has }) ||
+			if on.gone || slices.ContainsFunc(c.Spread, func(o cluster.Spread) bool { _, has := on.labels[o.TopologyKey]; return !has }) ||
 				!t.IgnoreNodeAffinity && !selected(c, on.shape) || t.HonorTaints && !toleratesAll(c, on.shape) {
 				continue
 			}
@@ -218,6 +220,11 @@ func (w *naive) limits(c *cluster.PodClass, node int) string {
 		}
 		for o := range attached {
 			if o[0] == k[0] {
+				n++
+			}
+		}
+		for _, o := range w.nodes[node].volume {
+			if o[0] == k[0] && !attached[o] {
 				n++
 			}
 		}
