@@ -105,6 +105,7 @@ func New(cfg Config, client kubernetes.Interface, shared informers.SharedInforme
 		}),
 		watch(o, "persistentvolumes", shared.Core().V1().PersistentVolumes().Informer(), w.putVolume, func(v *corev1.PersistentVolume) Urgency { return w.dropVolume(v.Name) }),
 		watch(o, "storageclasses", shared.Storage().V1().StorageClasses().Informer(), w.putStorageClass, func(c *storagev1.StorageClass) Urgency { return w.dropStorageClass(c.Name) }),
+		watch(o, "volumeattachments", shared.Storage().V1().VolumeAttachments().Informer(), w.putAttachment, func(v *storagev1.VolumeAttachment) Urgency { return w.dropAttachment(v.Name) }),
 		watch(o, "csinodes", shared.Storage().V1().CSINodes().Informer(), w.putCSINode, func(n *storagev1.CSINode) Urgency { return w.dropCSINode(cluster.NodeName(n.Name)) }),
 		watch(o, "leases", o.leases.Coordination().V1().Leases().Informer(), w.putLease, func(l *coordinationv1.Lease) Urgency { return w.dropLease(cluster.NodeName(l.Name)) }),
 	)
@@ -259,12 +260,12 @@ func (o *Observer) Look() cluster.Snapshot {
 	w := o.world
 	w.mu.Lock()
 	s := w.snapshot()
-	births := maps.Clone(w.births)
+	births, undiminished := maps.Clone(w.births), maps.Clone(w.undiminished)
 	w.mu.Unlock()
 	s.Now, s.Stale = time.Now(), stale
 	o.mu.Lock()
 	var words map[cluster.GroupID]string
-	s.Groups, words = correct(groups, s.Nodes, o.inventory.Specs(), births, o.lessons, s.Now)
+	s.Groups, words = correct(groups, s.Nodes, o.inventory.Specs(), births, undiminished, o.lessons, s.Now)
 	for g, text := range words {
 		if o.told[g] != text {
 			o.log.WithFields(logrus.Fields{"group": string(g), "why": text}).Warn("the group's nodes are not what its template says; pods are judged by the nodes")

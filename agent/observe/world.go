@@ -38,11 +38,14 @@ type world struct {
 	namespaces  table[string, cluster.Namespace]
 	storage     storage
 	limits      map[cluster.NodeName]map[string]int64 // of CSINodes
-	makers      map[cluster.UID]maker
-	broods      map[cluster.UID]*brood
-	births      map[cluster.NodeName]birth // of nodes that were seen soon after they registered
-	selectors   map[string]budgetSelector
-	classBudget map[int][]string
+	attachments attachments
+	// undiminished are the limits of nodes whose rows show less (limitsOf).
+	undiminished map[cluster.NodeName]map[string]int64
+	makers       map[cluster.UID]maker
+	broods       map[cluster.UID]*brood
+	births       map[cluster.NodeName]birth // of nodes that were seen soon after they registered
+	selectors    map[string]budgetSelector
+	classBudget  map[int][]string
 	// waitingSince is when the first pod that no round has seen yet was seen to be
 	// Unschedulable, by this machine's clock (the API's stamps have whole seconds).
 	waitingSince time.Time
@@ -65,14 +68,16 @@ const birthFor = 30 * time.Second
 
 func newWorld(schedulers []string) *world {
 	return &world{
-		schedulers:  schedulers,
-		makers:      map[cluster.UID]maker{},
-		broods:      map[cluster.UID]*brood{},
-		births:      map[cluster.NodeName]birth{},
-		selectors:   map[string]budgetSelector{},
-		classBudget: map[int][]string{},
-		storage:     newStorage(),
-		limits:      map[cluster.NodeName]map[string]int64{},
+		schedulers:   schedulers,
+		makers:       map[cluster.UID]maker{},
+		broods:       map[cluster.UID]*brood{},
+		births:       map[cluster.NodeName]birth{},
+		selectors:    map[string]budgetSelector{},
+		classBudget:  map[int][]string{},
+		storage:      newStorage(),
+		limits:       map[cluster.NodeName]map[string]int64{},
+		attachments:  newAttachments(),
+		undiminished: map[cluster.NodeName]map[string]int64{},
 	}
 }
 
@@ -98,7 +103,11 @@ func (w *world) putNode(n *corev1.Node) Urgency {
 	if (!had || old.UID != row.UID) && time.Since(row.Created) < birthFor {
 		w.births[row.Name] = birth{uid: row.UID, labels: row.Labels, taints: row.Taints}
 	}
-	row.VolumeLimits = w.limits[row.Name]
+	var pods []cluster.Pod
+	if k := w.nodes.at[row.Name]; k != nil {
+		pods = k.node.Pods // they may have been seen before their Node
+	}
+	row.VolumeLimits = w.limitsOf(row.Name, pods)
 	if had {
 		row.Pods = old.Pods
 		if reflect.DeepEqual(*old, row) {
@@ -114,6 +123,7 @@ func (w *world) dropNode(name cluster.NodeName) Urgency {
 	defer w.mu.Unlock()
 	w.nodes.drop(name)
 	delete(w.births, name)
+	delete(w.undiminished, name)
 	return Soon
 }
 
@@ -149,6 +159,7 @@ func (w *world) putPod(p *corev1.Pod) Urgency {
 			w.pods.drop(row.Key)
 		}
 		w.nodes.putPod(row)
+		w.used(row.Node, row.Class)
 	}
 	switch {
 	case !row.Unschedulable.IsZero() && (old.Unschedulable.IsZero() || old.UID != row.UID):
@@ -199,13 +210,14 @@ func (w *world) dropPod(key cluster.PodKey, node cluster.NodeName) Urgency {
 		return Never
 	}
 	w.storage.forget(key)
-	w.classes.release(old.Class)
 	w.count(&old, -1)
 	if old.Node == "" {
 		w.pods.drop(key)
 	} else {
 		w.nodes.dropPod(key, old.Node)
+		w.used(old.Node, old.Class)
 	}
+	w.classes.release(old.Class)
 	if old.Owner != nil && old.Owner.Kind == "Job" {
 		delete(w.makers, old.Owner.UID) // it may have succeeded, and the Job's status says so only later
 	}
