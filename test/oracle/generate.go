@@ -89,7 +89,6 @@ func Generate(seed uint64) *World {
 		}
 		g.w.Waiting = append(g.w.Waiting, p)
 	}
-	g.attachments()
 	return g.w
 }
 
