@@ -57,6 +57,7 @@ func (w wish) meets(c wish) bool {
 // volume is a PersistentVolume as far as it decides where pods may run.
 type volume struct {
 	attachment
+	csi       bool // it is the driver's own, not one that is taken for the driver's
 	affinity  []cluster.NodeTerm
 	zones     []cluster.Requirement
 	class     string
@@ -114,7 +115,7 @@ func convertClaim(c *corev1.PersistentVolumeClaim) claim {
 
 func convertVolume(v *corev1.PersistentVolume) volume {
 	out := volume{
-		attachment: attached(v), class: v.Spec.StorageClassName, deleting: v.DeletionTimestamp != nil,
+		attachment: attached(v), csi: v.Spec.CSI != nil, class: v.Spec.StorageClassName, deleting: v.DeletionTimestamp != nil,
 		available: v.Status.Phase == corev1.VolumeAvailable, unbound: v.Status.Phase != corev1.VolumeBound,
 	}
 	if beta, ok := v.Annotations[corev1.BetaStorageClassAnnotation]; ok {

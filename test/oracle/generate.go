@@ -87,9 +87,16 @@ func Generate(seed uint64) *World {
 		if g.likely("nodeName") {
 			p.Spec.NodeName = g.w.Nodes[g.IntN(len(g.w.Nodes))].Name
 		}
+		if len(g.w.Nominated) > 0 {
+			// An empty selector counts no pod, but every nominated pod (updateWithPod).
+			for i := range p.Spec.TopologySpreadConstraints {
+				if c := &p.Spec.TopologySpreadConstraints[i]; c.LabelSelector != nil && len(c.LabelSelector.MatchLabels)+len(c.LabelSelector.MatchExpressions) == 0 {
+					c.LabelSelector.MatchLabels = map[string]string{"app": pick(g, apps)}
+				}
+			}
+		}
 		g.w.Waiting = append(g.w.Waiting, p)
 	}
-	g.attachments()
 	return g.w
 }
 

@@ -131,6 +131,10 @@ func (g *generator) relations(p *corev1.Pod) {
 		if pair := [2]string{c.TopologyKey, string(c.WhenUnsatisfiable)}; !used[pair] {
 			used[pair] = true
 			p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, c)
+			if c.NodeAffinityPolicy != nil && p.Spec.NodeSelector == nil && g.one(2) {
+				key := pick(g, []string{zone, rack, disk}) // else the policy has nothing to say
+				p.Spec.NodeSelector = map[string]string{key: g.nodeValue(key)}
+			}
 		}
 	}
 }

@@ -185,18 +185,3 @@ func (g *generator) claims(p *corev1.Pod) {
 		}
 	}
 }
-
-// attachments tells of volumes that are attached to nodes, with and without a pod
-// that uses them.
-func (g *generator) attachments() {
-	if g.odds["volumes"] == 0 || !g.one(3) {
-		return
-	}
-	for i, v := range g.w.Volumes {
-		if g.one(8) && v.Spec.CSI != nil {
-			g.w.Attached = append(g.w.Attached, &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("va%d", i)},
-				Spec: storagev1.VolumeAttachmentSpec{Attacher: v.Spec.CSI.Driver, NodeName: g.w.Nodes[g.IntN(len(g.w.Nodes))].Name,
-					Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new(v.Name)}}})
-		}
-	}
-}
