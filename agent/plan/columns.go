@@ -354,8 +354,8 @@ func (p *problem) rest(left []int, out *packing) packing {
 		return k
 	}
 	best := packing{bins: math.MaxInt32}
-	for _, order := range sub.orders() {
-		if f := sub.firstFit(order); f.unplaced() == 0 && f.bins < best.bins {
+	for by := range orderings {
+		if f := sub.firstFit(sub.order(by)); f.unplaced() == 0 && f.bins < best.bins {
 			best = f
 		}
 	}

@@ -58,6 +58,9 @@ func (v *solver) optionOf(g, limit int) *option {
 		return nil
 	}
 	o := &option{group: g, k: pack(p), which: which, set: set}
+	if k, ok := p.leveled(v.w.bonds.levels(g), o.k.bins); ok {
+		o.k = k
+	}
 	o.fresh = o.k.bins
 	for _, member := range set {
 		o.fresh -= v.coming[member]

@@ -61,12 +61,23 @@ func pack(p *problem) packing {
 	}
 	bound := p.lowerBound()
 	var best packing
-	for i, order := range p.orders() {
-		k := p.firstFit(order)
+	enough := p.enough(bound)
+	for i := range orderings {
+		k := p.firstFit(p.order(i))
 		if i == 0 || k.better(&best) {
 			best = k
 		}
-		if best.unplaced() == 0 && best.bins <= bound {
+		if i == 0 && !(best.unplaced() == 0 && best.bins <= enough) {
+			for _, slack := range sharedSlacks {
+				if k, ok := p.sharedOut(slack); ok && k.better(&best) {
+					best = k
+				}
+				if best.unplaced() == 0 && best.bins <= enough {
+					break
+				}
+			}
+		}
+		if best.unplaced() == 0 && best.bins <= enough {
 			return best
 		}
 	}
@@ -74,7 +85,7 @@ func pack(p *problem) packing {
 		if k := p.fill(mode); k.better(&best) {
 			best = k
 		}
-		if best.unplaced() == 0 && best.bins <= bound {
+		if best.unplaced() == 0 && best.bins <= enough {
 			return best
 		}
 	}
@@ -104,6 +115,22 @@ func pack(p *problem) packing {
 		return p.firstFit(p.byPriority())
 	}
 	return best
+}
+
+// Large answers are not improved to the last machine: closeEnough is the share of the
+// bound that is let go, and manyLooks the size (classes by bins) from which on one
+// machine is.
+const (
+	closeEnough = 100
+	manyLooks   = 20_000
+)
+
+// enough is the number of bins with which there is no point in looking on.
+func (p *problem) enough(bound int) int {
+	if len(p.loads)*bound > manyLooks {
+		return bound + max(bound/closeEnough, 1)
+	}
+	return bound + bound/closeEnough
 }
 
 // nothing is the answer that places no pod.
@@ -143,53 +170,58 @@ func (p *problem) weights() []float64 {
 	return w
 }
 
-// orders are the sequences in which first fit is tried: by largest share, by sum of
-// shares, by shares weighted with how scarce each axis is, and by cpu and by memory.
-func (p *problem) orders() [][]int {
-	w := p.weights()
-	scarce := make([]float64, len(w))
-	for i := range p.loads {
-		for j, v := range p.loads[i].size {
-			scarce[j] += float64(v) * w[j] * float64(p.loads[i].count)
-		}
+// The orders in which first fit is tried: by largest share, by sum of shares, by shares
+// weighted with how scarce each axis is, and by cpu and by memory.
+const (
+	byShare = iota
+	bySum
+	byScarcity
+	byCPU
+	byMemory
+	orderings
+)
+
+// order sorts the loads, the first to be placed first.
+func (p *problem) order(by int) []int {
+	order := make([]int, len(p.loads))
+	for i := range order {
+		order[i] = i
 	}
-	score := func(f func(l *load) float64) []int {
-		keys := make([]float64, len(p.loads))
-		order := make([]int, len(p.loads))
-		for i := range order {
-			order[i], keys[i] = i, f(&p.loads[i])
-		}
-		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(keys[b], keys[a]) })
+	if len(order) == 1 {
 		return order
 	}
-	if len(p.loads) == 1 {
-		return [][]int{{0}}
+	w := p.weights()
+	if by == byScarcity {
+		scarce := make([]float64, len(w))
+		for i := range p.loads {
+			for j, v := range p.loads[i].size {
+				scarce[j] += float64(v) * w[j] * float64(p.loads[i].count)
+			}
+		}
+		for j := range w {
+			w[j] *= scarce[j]
+		}
 	}
-	return [][]int{
-		score(func(l *load) float64 {
-			most := 0.0
-			for j, v := range l.size {
-				most = max(most, float64(v)*w[j])
+	keys := make([]float64, len(p.loads))
+	for i := range p.loads {
+		size := p.loads[i].size
+		switch by {
+		case byShare:
+			for j, v := range size {
+				keys[i] = max(keys[i], float64(v)*w[j])
 			}
-			return most
-		}),
-		score(func(l *load) float64 {
-			sum := 0.0
-			for j, v := range l.size {
-				sum += float64(v) * w[j]
+		case byCPU:
+			keys[i] = float64(size[0]) * w[0]
+		case byMemory:
+			keys[i] = float64(size[1]) * w[1]
+		default:
+			for j, v := range size {
+				keys[i] += float64(float64(v) * w[j])
 			}
-			return sum
-		}),
-		score(func(l *load) float64 {
-			sum := 0.0
-			for j, v := range l.size {
-				sum += float64(v) * w[j] * scarce[j]
-			}
-			return sum
-		}),
-		score(func(l *load) float64 { return float64(l.size[0]) * w[0] }),
-		score(func(l *load) float64 { return float64(l.size[1]) * w[1] }),
+		}
 	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(keys[b], keys[a]) })
+	return order
 }
 
 // byPriority is the order when not everything fits: what matters most goes first,

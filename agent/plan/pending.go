@@ -17,6 +17,8 @@ type want struct {
 	owner    cluster.UID      // the controller that makes them
 	spare    string           // the headroom that these pieces are of; empty: they are pods
 	buys     bool             // whether a machine may be bought for them; else only room that is there is looked for
+	cell     int              // where they go (bonds.cell); 0: anywhere
+	hard     bool             // the packer cannot say what these pods ask of others: one by one
 }
 
 func (k *want) count() int { return len(k.keys) + k.expected }
@@ -43,32 +45,23 @@ func wanting(pod *cluster.Pod) bool {
 // controller has still to make, so that a burst is one decision. Pods that it has
 // not judged and that have no such sibling only keep the room that they may need.
 func (w *world) gather() {
-	by := make(map[int]*both)
-	stuck := make(map[cluster.UID]*cluster.Pod) // controllers with an Unschedulable pod: the first by name
-	verdict := make(map[int]bool)               // classes with an Unschedulable pod
+	by := make([]both, len(w.s.Classes))
+	verdict := make([]bool, len(w.s.Classes)) // classes with an Unschedulable pod
+	count := make([]int, len(w.s.Classes))
 	for i := range w.s.Pods {
-		if pod := &w.s.Pods[i]; wanting(pod) && !pod.Unschedulable.IsZero() {
-			verdict[pod.Class] = true
-			if o := pod.Owner; o != nil {
-				if first := stuck[o.UID]; first == nil || pod.Key < first.Key {
-					stuck[o.UID] = pod
-				}
-			}
+		if pod := &w.s.Pods[i]; wanting(pod) {
+			verdict[pod.Class] = verdict[pod.Class] || !pod.Unschedulable.IsZero()
+			count[pod.Class]++
 		}
 	}
 	for i := range w.s.Pods {
 		if pod := &w.s.Pods[i]; wanting(pod) {
-			w.gatherPod(by, pod, verdict[pod.Class])
+			w.gatherPod(&by[pod.Class], count[pod.Class], pod, verdict[pod.Class])
 		}
 	}
-	for i := range w.s.Controllers {
-		c := &w.s.Controllers[i]
-		if pod := stuck[c.Owner.UID]; pod != nil && c.Missing > 0 && by[pod.Class] != nil && by[pod.Class].buys != nil {
-			by[pod.Class].buys.expected += c.Missing
-		}
-	}
-	for _, b := range by {
-		for _, k := range []*want{b.buys, b.waits} {
+	w.gatherMissing(by)
+	for class := range by {
+		for _, k := range []*want{by[class].buys, by[class].waits} {
 			if k != nil {
 				slices.Sort(k.keys)
 				w.want = append(w.want, *k)
@@ -84,8 +77,30 @@ func (w *world) gather() {
 	})
 }
 
-// gatherPod adds one pod to its class.
-func (w *world) gatherPod(by map[int]*both, pod *cluster.Pod, buys bool) {
+// gatherMissing adds the pods that controllers with an Unschedulable pod have still to
+// make; of these pods the first by name says which class they are of.
+func (w *world) gatherMissing(by []both) {
+	if len(w.s.Controllers) == 0 {
+		return
+	}
+	stuck := make(map[cluster.UID]*cluster.Pod)
+	for i := range w.s.Pods {
+		if pod := &w.s.Pods[i]; pod.Owner != nil && wanting(pod) && !pod.Unschedulable.IsZero() {
+			if first := stuck[pod.Owner.UID]; first == nil || pod.Key < first.Key {
+				stuck[pod.Owner.UID] = pod
+			}
+		}
+	}
+	for i := range w.s.Controllers {
+		c := &w.s.Controllers[i]
+		if pod := stuck[c.Owner.UID]; pod != nil && c.Missing > 0 && by[pod.Class].buys != nil {
+			by[pod.Class].buys.expected += c.Missing
+		}
+	}
+}
+
+// gatherPod adds one pod to its class, of which there are at most most.
+func (w *world) gatherPod(b *both, most int, pod *cluster.Pod, buys bool) {
 	class := &w.s.Classes[pod.Class]
 	if w.expendable(pod) {
 		w.hold("pod", string(pod.Key), RuleExpendable, "priority %d is below the cutoff %d", class.Priority, w.p.ExpendablePodsCutoff)
@@ -100,17 +115,12 @@ func (w *world) gatherPod(by map[int]*both, pod *cluster.Pod, buys bool) {
 	if pod.Unschedulable.IsZero() && len(class.NotUnderstood) > 0 {
 		w.unjudged = true
 	}
-	b := by[pod.Class]
-	if b == nil {
-		b = &both{}
-		by[pod.Class] = b
-	}
 	to := &b.waits
 	if buys {
 		to = &b.buys
 	}
 	if *to == nil {
-		*to = &want{class: pod.Class, buys: buys}
+		*to = &want{class: pod.Class, buys: buys, keys: make([]cluster.PodKey, 0, most)}
 	}
 	(*to).keys = append((*to).keys, pod.Key)
 	if o := pod.Owner; o != nil && ((*to).owner == "" || o.UID < (*to).owner) {
@@ -137,7 +147,7 @@ func (w *world) holdUnknown() {
 }
 
 func (w *world) holdPods(k *want, count int, rule, why string) {
-	w.plan.Held = append(w.plan.Held, Held{Kind: "pod", Name: k.name(), Count: count, Rule: rule, Why: why})
+	w.plan.Held = append(w.plan.Held, Held{Kind: "pod", Name: k.name(), Count: count, Rule: rule, Why: why, class: k.class})
 }
 
 func pods(n int) string {

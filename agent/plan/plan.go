@@ -129,6 +129,8 @@ type Held struct {
 	Why   string `json:"why"`
 	// Groups is Why by node group, for a pod that no group can help (U5).
 	Groups []Refusal `json:"groups,omitempty"`
+
+	class int // of the pods, within the round
 }
 
 // Refusal is why one node group, or one node, does not take a pod.

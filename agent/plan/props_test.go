@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -262,7 +263,37 @@ func someClass(r *rand.Rand, i int) cluster.PodClass {
 	if r.IntN(8) == 0 {
 		c.Requests.Extended = map[string]int64{"nvidia.com/gpu": 1}
 	}
+	if r.IntN(3) == 0 {
+		someTies(r, &c, i)
+	}
 	return c
+}
+
+// someTies ties a class to others and to volumes.
+func someTies(r *rand.Rand, c *cluster.PodClass, i int) {
+	app := func() *cluster.Selector {
+		return &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{fmt.Sprint(pick(r, i, i, i, r.IntN(6)))}}}}
+	}
+	key := func() string { return pick(r, keyHostname, keyHostname, "zone", "zone", "pool") }
+	term := func() cluster.PodTerm {
+		return cluster.PodTerm{TopologyKey: key(), Selector: app(), Namespaces: []string{"default"}}
+	}
+	if r.IntN(3) == 0 {
+		c.PodAffinity = append(c.PodAffinity, term())
+	}
+	if r.IntN(3) == 0 {
+		c.PodAntiAffinity = append(c.PodAntiAffinity, term())
+	}
+	for range r.IntN(3) {
+		c.Spread = append(c.Spread, cluster.Spread{TopologyKey: key(), MaxSkew: 1 + r.IntN(2), MinDomains: pick(r, 0, 0, 0, 2), Selector: app(), IgnoreNodeAffinity: r.IntN(4) == 0, HonorTaints: r.IntN(4) == 0})
+	}
+	if r.IntN(5) == 0 {
+		v := cluster.Volume{Claim: fmt.Sprint("default/c", r.IntN(4)), Driver: "ebs", Handle: fmt.Sprint("v", r.IntN(4)), OnePod: r.IntN(3) == 0, Refused: pick(r, "", "", "", "persistentvolumeclaim not found")}
+		if r.IntN(2) == 0 {
+			v.Affinity = []cluster.NodeTerm{{Labels: []cluster.Requirement{{Key: "zone", Operator: "In", Values: []string{pick(r, "a", "b")}}}}}
+		}
+		c.Volumes = append(c.Volumes, v)
+	}
 }
 
 func someTemplate(r *rand.Rand) cluster.Template {
@@ -270,6 +301,12 @@ func someTemplate(r *rand.Rand) cluster.Template {
 		Allocatable: cluster.Resources{MilliCPU: int64(1+r.IntN(8)) * 500, Memory: int64(1+r.IntN(16)) << 30, Pods: pick(r, int64(4), 30, 110)}}
 	if r.IntN(2) == 0 {
 		t.Labels = map[string]string{"pool": pick(r, "a", "b")}
+	}
+	if r.IntN(4) > 0 {
+		set(&t.Labels, "zone", pick(r, "a", "b", "c"))
+	}
+	if r.IntN(3) == 0 {
+		t.VolumeLimits = map[string]int64{"ebs": int64(r.IntN(4))}
 	}
 	if r.IntN(4) == 0 {
 		t.Taints = []cluster.Taint{{Key: "team", Value: "x", Effect: "NoSchedule"}}
@@ -357,6 +394,10 @@ func somePod(r *rand.Rand, s *cluster.Snapshot, i int, ago func(time.Duration) t
 func someNode(r *rand.Rand, s *cluster.Snapshot, m *Memory, g *cluster.NodeGroup, in cluster.Instance, ago func(time.Duration) time.Time) {
 	n := cluster.Node{Name: cluster.NodeName("node-" + string(in.ID[len(in.ID)-2:])), UID: cluster.UID(in.ID), ProviderID: string(in.ID), Created: in.Created,
 		Labels: g.Template.Labels, Taints: g.Template.Taints, Allocatable: g.Template.Allocatable, Capacity: g.Template.Capacity, Ready: pick(r, cluster.StatusTrue, cluster.StatusTrue, cluster.StatusTrue, cluster.StatusFalse)}
+	if r.IntN(8) > 0 {
+		n.Labels = maps.Clone(n.Labels)
+		set(&n.Labels, keyHostname, string(n.Name))
+	}
 	switch r.IntN(6) {
 	case 0:
 		n.Taints = append(slices.Clone(n.Taints), cluster.Taint{Key: cluster.TaintToBeDeleted, Value: fmt.Sprint(ago(2 * time.Minute).Unix()), Effect: "NoSchedule"})

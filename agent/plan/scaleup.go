@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ func (w *world) scaleUp() {
 		w.buy(nil)
 		return
 	}
+	w.tie()
 	best := w.bestAnswer()
 	w.settle(best)
 	w.explain(best)
@@ -72,9 +74,7 @@ func (w *world) reordered(best *answer) *answer {
 		return best
 	}
 	for _, order := range orders(groups, triedOrders) {
-		v := w.newSolver(false)
-		v.inOrder(order)
-		v.solve()
+		v := w.asked(false, func(v *solver) bool { v.inOrder(order); return true })
 		if v.a.bought() == 0 && v.a.unhelped() <= best.unhelped() {
 			return &v.a
 		}
@@ -84,16 +84,34 @@ func (w *world) reordered(best *answer) *answer {
 
 // answer solves one way; nil when promises were to be kept and there are none.
 func (w *world) answer(keep, withMarked bool) *answer {
-	v := w.newSolver(withMarked)
-	if keep && !v.trust() {
+	v := w.asked(withMarked, func(v *solver) bool { return !keep || v.trust() })
+	if v == nil {
 		return nil
 	}
-	v.solve()
 	return &v.a
+}
+
+// askedAgain is how often one question is asked when the packer is wrong about a class.
+const askedAgain = 3
+
+// asked solves and verifies; nil when first says that there is no point.
+func (w *world) asked(withMarked bool, first func(*solver) bool) *solver {
+	for try := 0; ; try++ {
+		v := w.newSolver(withMarked)
+		v.mayAsk = try < askedAgain
+		if !first(v) {
+			return nil
+		}
+		v.solve()
+		if v.verify() {
+			return v
+		}
+	}
 }
 
 // settle takes the room that pending pods count on, and remembers promises.
 func (w *world) settle(a *answer) {
+	w.bonds.settle(a)
 	for _, p := range a.places {
 		if p.node < 0 || !p.used && p.spare == nil {
 			continue
@@ -105,13 +123,37 @@ func (w *world) settle(a *answer) {
 			n.keepSpare(s.class, s.count)
 		}
 	}
+	w.openPromises(a)
 	for i := range w.want {
 		if w.want[i].buys {
 			w.promise(i, a.shares[i])
 		}
 	}
+	if w.out.Promised != nil && len(w.out.Promised) == 0 {
+		w.out.Promised = nil
+	}
 	for g, n := range a.grow {
 		w.groups[g].grow += n
+	}
+}
+
+// openPromises makes room for what will be promised, and for the names in the groups'
+// purchases.
+func (w *world) openPromises(a *answer) {
+	total := 0
+	by := make([]int, len(w.groups))
+	for i := range w.want {
+		for g, s := range a.shares[i] {
+			total += s.coming + s.new
+			by[g] += s.new
+		}
+	}
+	if total == 0 {
+		return
+	}
+	w.out.Promised = make(map[cluster.PodKey]cluster.GroupID, total)
+	for g, n := range by {
+		w.groups[g].pods = make([]cluster.PodKey, 0, n)
 	}
 }
 
@@ -120,40 +162,92 @@ func (w *world) settle(a *answer) {
 // their controller has still to make.
 func (w *world) promise(i int, shares map[int]share) {
 	k := &w.want[i]
-	names := make(map[int][]cluster.PodKey, len(shares))
-	for _, again := range []bool{true, false} {
-		for g := range w.groups {
-			s := shares[g]
-			for _, key := range k.keys {
-				if len(names[g]) == s.coming+s.new {
-					break
-				}
-				if _, taken := w.out.Promised[key]; taken || again && w.in.Promised[key] != w.groups[g].ID {
-					continue
-				}
-				names[g] = append(names[g], key)
-				set(&w.out.Promised, key, w.groups[g].ID)
-			}
-		}
-	}
-	for g := range w.groups {
+	groups := slices.Sorted(maps.Keys(shares))
+	names := w.named(k, groups, shares)
+	for x, g := range groups {
 		s, gr := shares[g], &w.groups[g]
-		if missing := s.coming + s.new - len(names[g]); missing > 0 {
+		if s.coming+s.new <= 0 {
+			continue
+		}
+		for _, key := range names[x] {
+			w.out.Promised[key] = gr.ID
+		}
+		if missing := s.coming + s.new - len(names[x]); missing > 0 {
 			set(&w.out.PromisedMissing, unmade(gr.ID, k.owner), missing)
 		}
 		if s.new > 0 && k.spare != "" {
 			gr.spare += s.new
 		} else if s.new > 0 {
-			helped := names[g][min(s.coming, len(names[g])):]
+			helped := names[x][min(s.coming, len(names[x])):]
+			slices.Sort(helped)
 			gr.pods = append(gr.pods, helped...)
+			gr.runs = append(gr.runs, run{k.class, len(helped)})
 			gr.expected += s.new - len(helped)
 			gr.classes++
 		}
 	}
 }
 
+// named says which of a want's pods count on which of the groups.
+func (w *world) named(k *want, groups []int, shares map[int]share) [][]cluster.PodKey {
+	names := make([][]cluster.PodKey, len(groups))
+	if len(w.in.Promised) == 0 {
+		rest := k.keys
+		for x, g := range groups {
+			n := min(shares[g].coming+shares[g].new, len(rest))
+			names[x], rest = rest[:n:n], rest[n:]
+		}
+		return names
+	}
+	taken := make([]bool, len(k.keys))
+	for _, again := range []bool{true, false} {
+		for x, g := range groups {
+			for n, key := range k.keys {
+				if len(names[x]) == shares[g].coming+shares[g].new {
+					break
+				}
+				if taken[n] || again && w.in.Promised[key] != w.groups[g].ID {
+					continue
+				}
+				taken[n] = true
+				names[x] = append(names[x], key)
+			}
+		}
+	}
+	return names
+}
+
 // unmade is the key of promises to pods that a controller has still to make.
 func unmade(g cluster.GroupID, owner cluster.UID) string { return string(g) + " " + string(owner) }
+
+// sortPods sorts the pods that a group grows for. Where the Snapshot lists its pods in
+// order, every class's pods are found along the way, which is cheaper than sorting names.
+func (w *world) sortPods(g *group) {
+	if slices.IsSorted(g.pods) {
+		return
+	}
+	ordered := len(g.pods)*8 > len(w.s.Pods) && slices.IsSortedFunc(w.s.Pods, func(a, b cluster.Pod) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	runs := make([][]cluster.PodKey, len(w.s.Classes))
+	at := 0
+	for _, r := range g.runs {
+		ordered = ordered && runs[r.class] == nil
+		runs[r.class] = g.pods[at : at+r.n]
+		at += r.n
+	}
+	if !ordered {
+		slices.Sort(g.pods)
+		return
+	}
+	sorted := make([]cluster.PodKey, 0, len(g.pods))
+	for i := range w.s.Pods {
+		pod := &w.s.Pods[i]
+		if run := runs[pod.Class]; len(run) > 0 && run[0] == pod.Key {
+			sorted = append(sorted, pod.Key)
+			runs[pod.Class] = run[1:]
+		}
+	}
+	g.pods = sorted
+}
 
 // buy writes one Grow for every group that gets machines.
 func (w *world) buy(a *answer) {
@@ -163,7 +257,7 @@ func (w *world) buy(a *answer) {
 			continue
 		}
 		w.grew, g.bought = true, true
-		slices.Sort(g.pods)
+		w.sortPods(g)
 		act := Grow{Group: g.ID, From: g.target, To: g.size + g.grow, Pods: g.pods, Expected: g.expected, Rule: RuleGrow}
 		var why []string
 		if g.target < g.Min {
@@ -186,6 +280,7 @@ func (w *world) buy(a *answer) {
 
 // explain holds every pending pod that this round buys nothing for.
 func (w *world) explain(a *answer) {
+	defer w.joinHeld(len(w.plan.Held))
 	for i := range w.want {
 		k := &w.want[i]
 		if !k.buys {
@@ -211,9 +306,33 @@ func (w *world) explain(a *answer) {
 		}
 		if a.left[i] > 0 {
 			refusals := w.refusals(k.class, a.grow)
-			w.plan.Held = append(w.plan.Held, Held{Kind: "pod", Name: string(k.keys[0]), Count: a.left[i], Rule: RuleNoGroup, Why: everyGroup(refusals), Groups: refusals})
+			w.holdPods(k, a.left[i], RuleNoGroup, everyGroup(refusals))
+			w.plan.Held[len(w.plan.Held)-1].Groups = refusals
 		}
 	}
+}
+
+// joinHeld makes one of the reasons from a position on that pods of one class have in
+// several zones. Wants of one class follow each other.
+func (w *world) joinHeld(from int) {
+	if w.bonds == nil {
+		return
+	}
+	held := w.plan.Held[from:]
+	out := held[:0]
+	for _, h := range held {
+		at := len(out) - 1
+		for at >= 0 && out[at].class == h.class && (out[at].Rule != h.Rule || out[at].Why != h.Why) {
+			at--
+		}
+		if at < 0 || out[at].class != h.class || out[at].Kind != "pod" || h.Kind != "pod" {
+			out = append(out, h)
+			continue
+		}
+		out[at].Count += h.Count
+		out[at].Name = min(out[at].Name, h.Name)
+	}
+	w.plan.Held = w.plan.Held[:from+len(out)]
 }
 
 // everyGroup says of every group by name why it does not help.
@@ -251,6 +370,9 @@ func (w *world) whyNot(g *group, class int) (rule, why string) {
 			return rule, words
 		}
 		if rule, words := w.space.Short(empty, w.space.Class(class)); words != "" {
+			return rule, words
+		}
+		if rule, words := w.bonds.refused(class, g); words != "" {
 			return rule, words
 		}
 	}

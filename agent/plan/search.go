@@ -40,7 +40,7 @@ func (p *problem) search(best int, placed bool, bound, steps int) (packing, bool
 	if len(p.loads)*(len(p.open)+bound) > searchSteps {
 		return packing{}, false
 	}
-	s.order = p.orders()[0]
+	s.order = p.order(byShare)
 	s.left = make([]int, len(p.loads))
 	for i := range p.loads {
 		if !p.loads[i].fresh && p.empty != nil {

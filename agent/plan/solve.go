@@ -13,6 +13,8 @@ type place struct {
 	group int
 	room  []int64
 	used  bool
+	fresh bool    // it is a machine that is bought
+	parts []part  // what was put there in this answer, by want; only where pods are tied
 	spare []spare // headroom that is kept free here
 }
 
@@ -50,6 +52,7 @@ type solver struct {
 	a      answer
 	coming []int // machines by group that are coming and still empty
 	done   []bool
+	mayAsk bool // verify may ask for another answer
 }
 
 func (w *world) newSolver(withMarked bool) *solver {
@@ -91,13 +94,13 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 	var which []int
 	for i := range v.w.want {
 		n := pick(i)
-		if n <= 0 {
+		k := &v.w.want[i]
+		if n <= 0 || k.hard {
 			continue
 		}
-		k := &v.w.want[i]
-		l := load{size: v.w.space.Class(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: empty != nil, on: make([]bool, len(p.open))}
+		l := load{size: v.w.size(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: empty != nil, on: make([]bool, len(p.open))}
 		for b := range p.open {
-			l.on[b] = fit.Most(p.open[b], l.size) > 0 && v.passes(k.class, &v.a.places[b])
+			l.on[b] = fit.Most(p.open[b], l.size) > 0 && v.passes(k.class, &v.a.places[b]) && v.w.bonds.allow(k, &v.a.places[b])
 		}
 		p.loads = append(p.loads, l)
 		which = append(which, i)
@@ -108,13 +111,16 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 // fits is how many pods of want i a group's machine may take at all.
 func (v *solver) fits(i, g int) bool {
 	empty, shape := v.w.template(&v.w.groups[g])
-	class := v.w.want[i].class
-	return fit.Most(empty, v.w.space.Class(class)) > 0 && fit.Passes(&v.w.s.Classes[class], shape)
+	k := &v.w.want[i]
+	return fit.Most(empty, v.w.size(k.class)) > 0 && fit.Passes(&v.w.s.Classes[k.class], shape) && v.w.bonds.stands(k, g)
 }
 
 // there places what it can on what is there and commits that.
 func (v *solver) there(pick func(i int) int, whole bool) bool {
 	p, which := v.problemOf(pick, nil, 0)
+	if whole && len(p.loads) > 0 && p.hopeless() {
+		return false
+	}
 	k := pack(p)
 	if whole && k.unplaced() > 0 {
 		return false
@@ -136,8 +142,11 @@ func (v *solver) commit(k *packing, which []int, chosen int, set []int) {
 			} else {
 				pl.spare = append(pl.spare, spare{class: v.w.want[i].class, count: t.n})
 			}
-			fit.Take(pl.room, v.w.space.Class(v.w.want[which[t.load]].class), t.n)
+			fit.Take(pl.room, v.w.size(v.w.want[i].class), t.n)
 			take(t.load, t.n)
+			if v.w.bonds != nil {
+				pl.parts = append(pl.parts, part{which[t.load], t.n})
+			}
 			switch {
 			case pl.node < 0, v.w.nodes[pl.node].state == stateComing:
 				v.add(which[t.load], pl.group, t.n, false)
@@ -155,11 +164,15 @@ func (v *solver) commit(k *packing, which []int, chosen int, set []int) {
 			} else {
 				v.coming[g]--
 			}
+			pl := place{node: -1, group: g, room: slices.Clone(f.room), used: true, fresh: fresh}
 			for _, t := range f.parts {
 				v.add(which[t.load], g, t.n, fresh)
 				take(t.load, t.n)
+				if v.w.bonds != nil {
+					pl.parts = append(pl.parts, part{which[t.load], t.n})
+				}
 			}
-			v.a.places = append(v.a.places, place{node: -1, group: g, room: slices.Clone(f.room), used: true})
+			v.a.places = append(v.a.places, pl)
 		}
 	}
 }

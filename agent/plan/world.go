@@ -22,7 +22,7 @@ type world struct {
 	plan   Plan
 	now    time.Time
 	e      *Engine
-	asked  *cluster.Snapshot // the Snapshot as it was handed in
+	given  *cluster.Snapshot // the Snapshot as it was handed in
 	until  time.Time         // when the answer may be another one, all else equal; zero: never
 	id     cluster.Identity
 	space  *fit.Space
@@ -35,6 +35,7 @@ type world struct {
 	paths     *paths // where pods that are moved find room
 	open      []int  // what roomy found; nil: not asked yet
 	want      []want // pending pods by class, those that trigger
+	bonds     *bonds // what ties them to others; nil: nothing does
 	unjudged  bool   // a pod that fit cannot judge waits for its first verdict
 	unsteady  bool   // the answer depends on every moment
 	grew      bool
@@ -69,10 +70,14 @@ type group struct {
 	failed  []cluster.Failure // all failures to start or to join that are known
 
 	pods     []cluster.PodKey // those that new machines are for
+	runs     []run            // of these, which follow each other in order
 	expected int
 	classes  int
 	spare    int // pieces of headroom that new machines are for
 }
+
+// run are n pods of one class in the order of their names.
+type run struct{ class, n int }
 
 // node is a Node and what the round knows about it.
 type node struct {
@@ -102,7 +107,7 @@ const (
 func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
 	seated := asked.Seated()
 	s := &seated
-	w := &world{e: e, asked: asked, s: s, p: p, in: m, now: s.Now}
+	w := &world{e: e, given: asked, s: s, p: p, in: m, now: s.Now}
 	w.groups = make([]group, len(s.Groups))
 	w.byID = make(map[cluster.GroupID]int, len(s.Groups))
 	for i := range s.Groups {

@@ -1,0 +1,367 @@
+package plan
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// alone is the room of an axis of anti-affinity: who wants to be alone takes all of it,
+// whom it keeps away takes one.
+const alone = 1 << 16
+
+// axis is one constraint on hostname as room of a machine.
+type axis struct {
+	room  int64         // of a machine that is bought
+	takes map[int]int64 // by kind
+	rep   int           // a class of the kind that the axis is about
+	apart bool          // anti-affinity; else spread
+}
+
+// kinds are the classes that differ in nothing that hostname terms look at: what they
+// ask for does not matter here.
+type kinds struct {
+	of   map[int]int // by class, those that are wanted and tied
+	reps []int       // a class of each kind
+	mine [][]int     // the classes of each kind
+}
+
+// addAxes turns terms on hostname into axes. Who disturbs whom is asked of the
+// scheduler's rules themselves, on machines that carry nothing else: one question per
+// pair of kinds that can touch each other at all.
+func (b *bonds) addAxes() {
+	w := b.w
+	ks := b.kinds()
+	hosts := b.stripped(hostsOnly)
+	st := w.bare(hosts)
+	shape := fit.Shape{Labels: map[string]string{}}
+	for g := range w.groups {
+		if w.groups[g].Template.Unknown == "" {
+			_, t := w.template(&w.groups[g])
+			for k, v := range t.Labels {
+				shape.Labels[k] = v
+			}
+		}
+	}
+	st.AddNode(&shape, nil)
+	st.AddNode(&shape, nil) // stays empty: the smallest count
+	var axes []axis
+	for a, class := range ks.reps {
+		if st.Component(class) < 0 {
+			continue
+		}
+		c := &hosts[class]
+		if len(c.PodAntiAffinity) > 0 {
+			axes = b.apart(axes, ks, st, a)
+		}
+		if len(c.Spread) > 0 {
+			axes = b.spread(axes, ks, st, a)
+		}
+		if len(c.PodAffinity) > 0 {
+			b.harden(ks, a)
+		}
+	}
+	b.extend(ks, axes)
+}
+
+func hostsOnly(c *cluster.PodClass) {
+	zone := func(t cluster.PodTerm) bool { return t.TopologyKey != keyHostname }
+	if slices.ContainsFunc(c.PodAffinity, zone) {
+		c.PodAffinity = slices.DeleteFunc(slices.Clone(c.PodAffinity), zone)
+	}
+	if slices.ContainsFunc(c.PodAntiAffinity, zone) {
+		c.PodAntiAffinity = slices.DeleteFunc(slices.Clone(c.PodAntiAffinity), zone)
+	}
+	c.Spread = slices.DeleteFunc(slices.Clone(c.Spread), func(t cluster.Spread) bool { return t.TopologyKey != keyHostname })
+	for i := range c.Spread {
+		c.Spread[i].MinDomains = 0
+		c.Spread[i].IgnoreNodeAffinity, c.Spread[i].HonorTaints = true, false
+	}
+	c.Volumes = nil
+}
+
+// kinds sorts the wanted classes that are tied into kinds.
+func (b *bonds) kinds() *kinds {
+	ks := &kinds{of: make(map[int]int)}
+	ids := make(map[string]int)
+	var buf []byte
+	for i := range b.w.want {
+		class := b.w.want[i].class
+		if _, seen := ks.of[class]; seen || !b.tied[class] {
+			continue
+		}
+		buf = appendKind(buf[:0], &b.w.s.Classes[class])
+		id, has := ids[string(buf)]
+		if !has {
+			id = len(ks.reps)
+			ids[string(buf)] = id
+			ks.reps, ks.mine = append(ks.reps, class), append(ks.mine, nil)
+		}
+		ks.of[class] = id
+		ks.mine[id] = append(ks.mine[id], class)
+	}
+	return ks
+}
+
+func appendKind(buf []byte, c *cluster.PodClass) []byte {
+	buf = strconv.AppendQuote(buf, c.Namespace)
+	keys := make([]string, 0, len(c.Labels))
+	for k := range c.Labels {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		buf = strconv.AppendQuote(strconv.AppendQuote(buf, k), c.Labels[k])
+	}
+	for _, terms := range [][]cluster.PodTerm{c.PodAffinity, c.PodAntiAffinity} {
+		buf = strconv.AppendInt(buf, int64(len(terms)), 10)
+		for i := range terms {
+			t := &terms[i]
+			buf = strconv.AppendQuote(buf, t.TopologyKey)
+			buf = appendSelector(appendSelector(buf, t.Selector), t.NamespaceSelector)
+			for _, ns := range t.Namespaces {
+				buf = strconv.AppendQuote(buf, ns)
+			}
+		}
+	}
+	for i := range c.Spread {
+		t := &c.Spread[i]
+		buf = appendSelector(strconv.AppendQuote(buf, t.TopologyKey), t.Selector)
+		buf = append(strconv.AppendInt(append(strconv.AppendInt(append(buf, ' '), int64(t.MaxSkew), 10), ' '), int64(t.MinDomains), 10), ' ')
+		buf = strconv.AppendBool(strconv.AppendBool(buf, t.IgnoreNodeAffinity), t.HonorTaints)
+	}
+	return buf
+}
+
+func appendSelector(buf []byte, s *cluster.Selector) []byte {
+	if s == nil {
+		return append(buf, '-')
+	}
+	buf = strconv.AppendInt(buf, int64(len(s.Requirements)), 10)
+	for i := range s.Requirements {
+		r := &s.Requirements[i]
+		buf = strconv.AppendQuote(strconv.AppendQuote(buf, r.Key), r.Operator)
+		for _, v := range r.Values {
+			buf = strconv.AppendQuote(buf, v)
+		}
+		buf = append(buf, ';')
+	}
+	return buf
+}
+
+// near yields the kinds that can touch kind a.
+func (ks *kinds) near(st *fit.State, a int, visit func(o int)) {
+	for o, class := range ks.reps {
+		if st.Component(class) == st.Component(ks.reps[a]) {
+			visit(o)
+		}
+	}
+}
+
+// apart adds the axis of a kind that keeps kinds away from its machine.
+func (b *bonds) apart(axes []axis, ks *kinds, st *fit.State, a int) []axis {
+	x := axis{room: alone, takes: map[int]int64{}, rep: ks.reps[a], apart: true}
+	mark := st.Mark()
+	st.Put(ks.reps[a], 0, 1)
+	ks.near(st, a, func(o int) {
+		if !st.Passes(ks.reps[o], 0) {
+			x.takes[o] = 1
+		}
+	})
+	st.Rollback(mark)
+	if len(x.takes) == 0 {
+		return axes
+	}
+	if x.takes[a] == 0 { // it keeps others away and not its like: no room can say that
+		b.harden(ks, a)
+		return axes
+	}
+	x.takes[a] = alone
+	if len(x.takes) == 1 {
+		x.room, x.takes[a] = 1, 1
+	}
+	return append(axes, x)
+}
+
+// spread adds the axis of a kind that is spread over hosts: no machine carries more of
+// those that are counted than the skew, as long as some machine may carry none. Who is
+// counted and asks for nothing itself comes later and takes no room here.
+func (b *bonds) spread(axes []axis, ks *kinds, st *fit.State, a int) []axis {
+	least := math.MaxInt
+	c := &b.w.s.Classes[ks.reps[a]]
+	for i := range c.Spread {
+		if c.Spread[i].TopologyKey == keyHostname {
+			least = min(least, c.Spread[i].MaxSkew)
+		}
+	}
+	x := axis{room: int64(least), takes: map[int]int64{}, rep: ks.reps[a]}
+	ks.near(st, a, func(o int) {
+		if b.rank[ks.reps[o]] > rankHosts {
+			return
+		}
+		mark := st.Mark()
+		st.Put(ks.reps[o], 0, least+1)
+		if !st.Passes(ks.reps[a], 0) {
+			x.takes[o] = 1
+		}
+		st.Rollback(mark)
+	})
+	for i := range axes {
+		if !axes[i].apart && axes[i].room == x.room && sameTakes(axes[i].takes, x.takes) && b.sameSpread(axes[i].rep, x.rep) {
+			return axes
+		}
+	}
+	return append(axes, x)
+}
+
+// sameSpread tells whether two classes count the same pods on the same nodes, so that
+// one axis says enough for both.
+func (b *bonds) sameSpread(x, y int) bool {
+	cx, cy := &b.w.s.Classes[x], &b.w.s.Classes[y]
+	return cx.NodeSelector == nil && cy.NodeSelector == nil && cx.Affinity == nil && cy.Affinity == nil && cx.Namespace == cy.Namespace
+}
+
+func sameTakes(a, b map[int]int64) bool {
+	for k, v := range a {
+		if b[k] != v {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// harden leaves a kind to be placed pod by pod.
+func (b *bonds) harden(ks *kinds, a int) {
+	for i := range b.w.want {
+		if k := &b.w.want[i]; b.tied[k.class] && ks.of[k.class] == a {
+			k.hard = true
+		}
+	}
+}
+
+// extend writes the axes into the sizes of all classes, and the room of each into the
+// nodes and templates.
+func (b *bonds) extend(ks *kinds, axes []axis) {
+	w := b.w
+	volumes := b.volumeAxes()
+	b.axes = len(axes) + len(volumes)
+	if b.axes == 0 {
+		return
+	}
+	for i := range axes {
+		if !axes[i].apart {
+			b.spreads = append(b.spreads, spreadAxis{at: w.space.Axes() + i, rep: axes[i].rep, skew: int(axes[i].room)})
+		}
+	}
+	b.sizes = make([][]int64, len(w.s.Classes))
+	for class := range b.sizes {
+		base := w.space.Class(class)
+		b.sizes[class] = append(make([]int64, 0, len(base)+b.axes), base...)
+		kind, tied := ks.of[class]
+		for i := range axes {
+			n := int64(0)
+			if tied {
+				n = axes[i].takes[kind]
+			}
+			b.sizes[class] = append(b.sizes[class], n)
+		}
+		for _, d := range volumes {
+			b.sizes[class] = append(b.sizes[class], d.handles(&w.s.Classes[class]))
+		}
+	}
+	for n := range w.nodes {
+		nd := &w.nodes[n]
+		nd.room = slices.Clip(nd.room)
+		for i := range axes {
+			nd.room = append(nd.room, b.roomOn(&axes[i], n))
+		}
+		for _, d := range volumes {
+			nd.room = append(nd.room, b.attachable(d, nd))
+		}
+	}
+	for g := range w.groups {
+		gr := &w.groups[g]
+		if gr.Template.Unknown != "" {
+			continue
+		}
+		w.template(gr)
+		for i := range axes {
+			gr.empty = append(gr.empty, axes[i].room)
+		}
+		for _, d := range volumes {
+			gr.empty = append(gr.empty, d.room(gr.Template.VolumeLimits))
+		}
+	}
+}
+
+// roomOn is what an axis has left on a node.
+func (b *bonds) roomOn(x *axis, n int) int64 {
+	if st := b.w.nodes[n].state; st == stateOut {
+		return 0
+	}
+	most := int64(b.state.Most(x.rep, n))
+	if !x.apart {
+		return min(most, math.MaxInt32)
+	}
+	if most > 0 {
+		return x.room
+	}
+	return x.room - 1
+}
+
+// driver is the attach limit of one CSI driver as an axis.
+type driver string
+
+func (b *bonds) volumeAxes() []driver {
+	var out []driver
+	for i := range b.w.want {
+		c := &b.w.s.Classes[b.w.want[i].class]
+		for v := range c.Volumes {
+			if d := driver(c.Volumes[v].Driver); d != "" && !slices.Contains(out, d) {
+				out = append(out, d)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (d driver) handles(c *cluster.PodClass) int64 {
+	var seen []string
+	for i := range c.Volumes {
+		if v := &c.Volumes[i]; v.Driver == string(d) && !slices.Contains(seen, v.Handle) {
+			seen = append(seen, v.Handle)
+		}
+	}
+	return int64(len(seen))
+}
+
+func (d driver) room(limits map[string]int64) int64 {
+	if n, has := limits[string(d)]; has {
+		return n
+	}
+	return math.MaxInt32
+}
+
+// attachable is how many more volumes of a driver a node can take. Volumes of pods that
+// are still to come are counted one by one; State, which knows those that are shared,
+// has the last word.
+func (b *bonds) attachable(d driver, n *node) int64 {
+	room := d.room(n.VolumeLimits)
+	if room == math.MaxInt32 {
+		return room
+	}
+	seen := make(map[string]bool)
+	for i := range n.Pods {
+		c := &b.w.s.Classes[n.Pods[i].Class]
+		for v := range c.Volumes {
+			if !n.Pods[i].Finished && c.Volumes[v].Driver == string(d) {
+				seen[c.Volumes[v].Handle] = true
+			}
+		}
+	}
+	return max(room-int64(len(seen)), 0)
+}

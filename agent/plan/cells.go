@@ -1,0 +1,267 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// division decides which pods go to which zone, before any machine is looked at: pod by
+// pod, by the scheduler's rules, on one machine of every group that stands for all of
+// its machines. Every want of a class with terms on zones becomes one want per cell.
+type division struct {
+	*bonds
+	state  *fit.State
+	usable []bool // by group
+	rep    []int  // by group: its machine in state
+	groups [][]int
+	load   []int64 // by cell: what is put there, in milli cores
+	nodes  [][]int // by cell
+}
+
+func (b *bonds) split() {
+	w := b.w
+	var keys []string
+	anti := false
+	for i := range w.s.Classes {
+		c := &w.s.Classes[i]
+		keysOf(c, func(key string) {
+			if key != keyHostname && !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		})
+		for t := range c.PodAntiAffinity {
+			anti = anti || c.PodAntiAffinity[t].TopologyKey != keyHostname
+		}
+	}
+	slices.Sort(keys)
+	cells := b.place(keys)
+	if len(keys) == 0 {
+		return
+	}
+	s := &division{bonds: b, state: w.newState(b.stripped(zonesOnly)), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), load: make([]int64, cells+1)}
+	s.represent()
+	var order []int
+	for i := range w.want {
+		class := w.want[i].class
+		if zoned(&w.s.Classes[class]) || anti && s.state.Tied(class) {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		return cmp.Compare(b.rank[w.want[x].class], b.rank[w.want[y].class])
+	})
+	put := make(map[int][]want, len(order))
+	var late []int
+	for _, i := range order {
+		parts, rest := s.assign(&w.want[i])
+		put[i] = parts
+		if rest != nil {
+			if len(w.s.Classes[w.want[i].class].PodAffinity) > 0 {
+				late = append(late, i)
+			}
+			rest.hard = true
+			put[i] = append(put[i], *rest)
+		}
+	}
+	_ = late
+	var out []want
+	for i := range w.want {
+		if parts, ok := put[i]; ok {
+			out = append(out, parts...)
+		} else {
+			out = append(out, w.want[i])
+		}
+	}
+	w.want = out
+}
+
+// zonesOnly takes a class's terms on hostname away.
+func zonesOnly(c *cluster.PodClass) {
+	near := func(t cluster.PodTerm) bool { return t.TopologyKey == keyHostname }
+	if slices.ContainsFunc(c.PodAffinity, near) {
+		c.PodAffinity = slices.DeleteFunc(slices.Clone(c.PodAffinity), near)
+	}
+	if slices.ContainsFunc(c.PodAntiAffinity, near) {
+		c.PodAntiAffinity = slices.DeleteFunc(slices.Clone(c.PodAntiAffinity), near)
+	}
+	host := func(t cluster.Spread) bool { return t.TopologyKey == keyHostname }
+	if slices.ContainsFunc(c.Spread, host) {
+		c.Spread = slices.DeleteFunc(slices.Clone(c.Spread), host)
+	}
+}
+
+// represent adds one machine of every group that can have one.
+func (s *division) represent() {
+	w := s.w
+	s.usable, s.rep = make([]bool, len(w.groups)), make([]int, len(w.groups))
+	for g := range w.groups {
+		gr := &w.groups[g]
+		s.rep[g] = -1
+		if gr.Template.Unknown != "" || gr.rule != "" && gr.coming+gr.grow == 0 {
+			continue
+		}
+		_, shape := w.template(gr)
+		s.usable[g] = true
+		s.rep[g] = s.state.AddNode(shape, nil)
+		s.groups[s.cell[g]] = append(s.groups[s.cell[g]], g)
+	}
+	for n := range w.nodes {
+		if st := w.nodes[n].state; st == stateReady || st == stateComing {
+			s.nodes[s.at[n]] = append(s.nodes[s.at[n]], n)
+		}
+	}
+}
+
+// spot is where a class would stand in a cell.
+type spot struct {
+	cell  int
+	rep   int     // index into state
+	group int     // -1: an existing node
+	room  int     // pods of the class that can go there at most
+	cost  float64 // of a pod
+	taken int
+}
+
+// spots are the cells with a machine or a node that would take the class.
+func (s *division) spots(k *want) []spot {
+	w := s.w
+	c := &w.s.Classes[k.class]
+	size := w.space.Class(k.class)
+	var out []spot
+	for cell := 1; cell < len(s.groups); cell++ {
+		p := spot{cell: cell, rep: -1, group: -1, cost: math.Inf(1)}
+		for _, g := range s.groups[cell] {
+			gr := &w.groups[g]
+			empty, shape := w.template(gr)
+			per := fit.Most(empty, size)
+			if per == 0 || !fit.Passes(c, shape) || !s.reaches(k.class, g) || !k.buys && gr.coming == 0 {
+				continue
+			}
+			more := 0
+			if gr.rule == "" && k.buys {
+				more, _ = w.allowed(gr, k.count())
+			}
+			p.room += min((gr.coming+gr.grow+more)*per, math.MaxInt32)
+			if cost := gr.worth() / float64(per); cost < p.cost {
+				p.rep, p.group, p.cost = s.rep[g], g, cost
+			}
+		}
+		if p.room < k.count() {
+			for _, n := range s.nodes[cell] {
+				if most := fit.Most(w.nodes[n].room, size); most > 0 && w.passes(k.class, n) {
+					p.room += min(most, k.count())
+					if p.rep < 0 {
+						p.rep = n
+					}
+				}
+			}
+		}
+		if p.rep >= 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// worth is what a group's machine costs, in cores: 7.5 GiB count as one.
+func (g *group) worth() float64 {
+	c := &g.Template.Capacity
+	return float64(c.MilliCPU)/1000 + float64(c.Memory)/(7.5*(1<<30))
+}
+
+// assign says how many pods of a want go to which cell. The rest goes nowhere as far
+// as zones can tell.
+func (s *division) assign(k *want) (parts []want, rest *want) {
+	spots := s.spots(k)
+	byCell := make(map[int]*want)
+	into := func(p *spot) *want {
+		x := byCell[p.cell]
+		if x == nil {
+			x = &want{class: k.class, owner: k.owner, buys: k.buys, cell: p.cell}
+			byCell[p.cell] = x
+		}
+		return x
+	}
+	keys := s.promised(k, spots, into)
+	left := len(keys) + k.expected
+	weight := s.w.space.Class(k.class)
+	for left > 0 {
+		best, most := s.next(k.class, spots)
+		if best == nil {
+			break
+		}
+		n := 1
+		if most == math.MaxInt32 { // nothing is counted: as well all at once
+			n = min(left, best.room)
+		}
+		s.state.Put(k.class, best.rep, n)
+		best.room -= n
+		best.taken += n
+		s.load[best.cell] += int64(n) * (weight[0] + weight[1]>>23)
+		x := into(best)
+		named := min(n, len(keys))
+		x.keys = append(x.keys, keys[:named]...)
+		keys = keys[named:]
+		x.expected += n - named
+		left -= n
+	}
+	for i := range spots {
+		if x := byCell[spots[i].cell]; x != nil {
+			slices.Sort(x.keys)
+			parts = append(parts, *x)
+		}
+	}
+	if left > 0 {
+		rest = &want{class: k.class, owner: k.owner, buys: k.buys, keys: keys, expected: left - len(keys)}
+	}
+	return parts, rest
+}
+
+// promised puts the pods that count on a coming machine into its cell, and returns the
+// others.
+func (s *division) promised(k *want, spots []spot, into func(*spot) *want) []cluster.PodKey {
+	if len(s.w.in.Promised) == 0 || !k.buys {
+		return slices.Clone(k.keys)
+	}
+	var keys []cluster.PodKey
+	for _, key := range k.keys {
+		g, ok := s.w.byID[s.w.in.Promised[key]]
+		i := -1
+		if ok && s.usable[g] {
+			i = slices.IndexFunc(spots, func(p spot) bool { return p.cell == s.cell[g] && p.room > 0 })
+		}
+		if i < 0 || !s.state.Passes(k.class, s.rep[g]) {
+			keys = append(keys, key)
+			continue
+		}
+		s.state.Put(k.class, s.rep[g], 1)
+		spots[i].room--
+		spots[i].taken++
+		x := into(&spots[i])
+		x.keys = append(x.keys, key)
+	}
+	return keys
+}
+
+// next is the cell for one more pod: where the class's own spread leaves most room,
+// then the cheapest, then the emptiest.
+func (s *division) next(class int, spots []spot) (best *spot, most int) {
+	for i := range spots {
+		p := &spots[i]
+		if p.room <= 0 {
+			continue
+		}
+		n := s.state.Most(class, p.rep)
+		if n == 0 {
+			continue
+		}
+		if best == nil || cmp.Or(cmp.Compare(most, n), cmp.Compare(p.cost, best.cost), cmp.Compare(s.load[p.cell], s.load[best.cell])) < 0 {
+			best, most = p, n
+		}
+	}
+	return best, most
+}

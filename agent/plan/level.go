@@ -1,0 +1,166 @@
+package plan
+
+import (
+	"math"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// levelTries bounds the numbers of machines that one packing tries with levels.
+const levelTries = 12
+
+// levels says of the axes of spread over hosts how high the smallest count may be.
+type levels struct {
+	axis []int // positions in a size
+	most []int // what no machine can be raised above, because some node that is there is not; math.MaxInt: nothing holds it back
+}
+
+// leveled packs pods that are spread over hosts evenly: when every machine carries m
+// of them, none may carry more than m and the skew, so that a few machines can take
+// many. Every machine gets the same m pods first, and the rest is packed into what is
+// left of so many machines.
+func (p *problem) leveled(lv *levels, below int) (packing, bool) {
+	if lv == nil || p.empty == nil {
+		return packing{}, false
+	}
+	wide := *p
+	wide.empty = slices.Clone(p.empty)
+	for _, j := range lv.axis {
+		wide.empty[j] = math.MaxInt32
+	}
+	n := max(wide.lowerBound(), 1)
+	for range levelTries {
+		if n >= below || n > p.limit {
+			break
+		}
+		if k, ok := p.levelOn(lv, n); ok {
+			return k, true
+		}
+		n += max(1, n/200)
+	}
+	return packing{}, false
+}
+
+// levelOn packs into exactly n machines.
+func (p *problem) levelOn(lv *levels, n int) (packing, bool) {
+	rest := *p
+	rest.loads, rest.empty, rest.limit = slices.Clone(p.loads), slices.Clone(p.empty), n
+	base := make([]int, len(p.loads))
+	raised := false
+	for x, j := range lv.axis {
+		m, ok := rest.raise(lv, x, j, n, base)
+		if !ok {
+			return packing{}, false
+		}
+		raised = raised || m > 0
+	}
+	if !raised {
+		return packing{}, false
+	}
+	for i, m := range base {
+		for j, v := range p.loads[i].size {
+			if !slices.Contains(lv.axis, j) {
+				rest.empty[j] -= v * int64(m)
+			}
+		}
+	}
+	if slices.ContainsFunc(rest.empty, func(v int64) bool { return v < 0 }) {
+		return packing{}, false
+	}
+	k := pack(&rest)
+	if k.unplaced() > 0 || k.bins > n {
+		return packing{}, false
+	}
+	return p.withBase(&k, base, n), true
+}
+
+// raise finds what every machine must carry of the pods on axis j so that n machines
+// are enough for all, and takes it out of the loads.
+func (p *problem) raise(lv *levels, x, j, n int, base []int) (level int, ok bool) {
+	total := 0
+	for i := range p.loads {
+		if l := &p.loads[i]; l.fresh && l.size[j] > 0 {
+			total += l.count
+			for _, o := range lv.axis {
+				if o != j && l.size[o] > 0 {
+					return 0, false
+				}
+			}
+		}
+	}
+	skew := int(p.empty[j])
+	need := (total+n-1)/n - skew
+	if need > lv.most[x] {
+		return 0, false
+	}
+	for level < need {
+		best := -1
+		for i := range p.loads {
+			if l := &p.loads[i]; l.fresh && l.size[j] > 0 && l.count >= n && (best < 0 || l.count > p.loads[best].count) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return 0, false
+		}
+		p.loads[best].count -= n
+		base[best]++
+		level++
+	}
+	return level, true
+}
+
+// withBase puts the common content under an answer for the rest.
+func (p *problem) withBase(k *packing, base []int, n int) packing {
+	var common []part
+	for i, m := range base {
+		if m > 0 {
+			common = append(common, part{i, m})
+		}
+	}
+	out := packing{bins: n, open: k.open, left: k.left}
+	add := func(times int, parts []part) {
+		e := freshBins{times: times, room: slices.Clone(p.empty), parts: slices.Clone(common)}
+		for _, t := range parts {
+			if at := slices.IndexFunc(e.parts, func(c part) bool { return c.load == t.load }); at >= 0 {
+				e.parts[at].n += t.n
+			} else {
+				e.parts = append(e.parts, t)
+			}
+		}
+		for _, t := range e.parts {
+			fit.Take(e.room, p.loads[t.load].size, t.n)
+		}
+		out.fresh = append(out.fresh, e)
+	}
+	for _, f := range k.fresh {
+		add(f.times, f.parts)
+	}
+	if k.bins < n {
+		add(n-k.bins, nil)
+	}
+	return out
+}
+
+// levels are the axes of spread over hosts that a group's machines can be raised on.
+func (b *bonds) levels(g int) *levels {
+	if b == nil || len(b.spreads) == 0 {
+		return nil
+	}
+	lv := &levels{}
+	mark := b.state.Mark()
+	_, shape := b.w.template(&b.w.groups[g])
+	node := b.state.AddNode(shape, nil)
+	for _, x := range b.spreads {
+		most := b.state.Most(x.rep, node)
+		if most < math.MaxInt32 {
+			most -= x.skew
+		} else {
+			most = math.MaxInt
+		}
+		lv.axis, lv.most = append(lv.axis, x.at), append(lv.most, max(most, 0))
+	}
+	b.state.Rollback(mark)
+	return lv
+}

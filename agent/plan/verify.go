@@ -1,0 +1,292 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// verify holds an answer against the scheduler's own rules: it puts the tied pods where
+// the answer has them, in an order that the rules allow. What is not allowed in any is
+// taken out and placed pod by pod. It tells whether the answer stands; when the packer
+// was wrong about most of a class, that class is hard from now on, and the question is
+// to be asked again.
+func (v *solver) verify() bool {
+	b := v.w.bonds
+	if b == nil {
+		return true
+	}
+	mark := b.state.Mark()
+	defer b.state.Rollback(mark)
+	r := &replay{v: v, b: b, st: b.state, at: make([]int, 0, len(v.a.places))}
+	if wrong := r.run(); wrong && v.mayAsk {
+		return false
+	}
+	r.single()
+	return true
+}
+
+// replay is the world while an answer comes true.
+type replay struct {
+	v     *solver
+	b     *bonds
+	st    *fit.State
+	at    []int // by place: its node in st, -1: not there yet
+	items []item
+}
+
+// item are pods of one want on one place that are still to be put there.
+type item struct {
+	want, place, part, left int
+}
+
+// run puts pods on the nodes that are there, then on the machines that come. It tells
+// whether a class turned out to be hard.
+func (r *replay) run() (wrong bool) {
+	r.collect()
+	for i := range r.v.a.places {
+		r.at = append(r.at, r.v.a.places[i].node)
+	}
+	r.put(true)
+	for i := range r.v.a.places {
+		if r.at[i] < 0 {
+			r.at[i] = r.arrive(r.v.a.places[i].group)
+		}
+	}
+	r.put(false)
+	lost := make(map[int]int)
+	for i := range r.items {
+		if r.items[i].left > 0 {
+			lost[r.items[i].want] += r.items[i].left
+			r.takeBack(&r.items[i])
+		}
+	}
+	for i, n := range lost {
+		if k := &r.v.w.want[i]; n*2 > k.count() {
+			k.hard, wrong = true, true
+		}
+	}
+	return wrong
+}
+
+// arrive adds a machine of a group.
+func (r *replay) arrive(g int) int {
+	gr := &r.v.w.groups[g]
+	_, shape := r.v.w.template(gr)
+	return r.st.AddNode(shape, gr.Template.VolumeLimits)
+}
+
+// collect lists the tied pods in the order of placing; the places of a want alternate
+// between cells, so that what is spread over zones rises evenly.
+func (r *replay) collect() {
+	v := r.v
+	for p := range v.a.places {
+		for k, t := range v.a.places[p].parts {
+			if r.b.tied[v.w.want[t.load].class] {
+				r.items = append(r.items, item{t.load, p, k, t.n})
+			}
+		}
+	}
+	slices.SortStableFunc(r.items, func(x, y item) int {
+		cx, cy := v.w.want[x.want].class, v.w.want[y.want].class
+		return cmp.Or(cmp.Compare(r.b.rank[cx], r.b.rank[cy]), cmp.Compare(cx, cy))
+	})
+}
+
+// put goes round as long as something can be put.
+func (r *replay) put(there bool) {
+	for progress := true; progress; {
+		progress = false
+		for from := 0; from < len(r.items); {
+			to := from + 1
+			class := r.v.w.want[r.items[from].want].class
+			for to < len(r.items) && r.v.w.want[r.items[to].want].class == class {
+				to++
+			}
+			progress = r.round(r.items[from:to], class, there) || progress
+			from = to
+		}
+	}
+}
+
+// round puts what it can of one class, until nothing more goes.
+func (r *replay) round(items []item, class int, there bool) bool {
+	any := false
+	for progress := true; progress; {
+		progress = false
+		for i := range items {
+			it := &items[i]
+			node := r.at[it.place]
+			if it.left == 0 || node < 0 || there && r.v.a.places[it.place].node < 0 {
+				continue
+			}
+			if n := min(it.left, r.st.Most(class, node)); n > 0 {
+				r.st.Put(class, node, n)
+				it.left -= n
+				progress, any = true, true
+			}
+		}
+	}
+	return any
+}
+
+// takeBack takes pods out of the answer.
+func (r *replay) takeBack(it *item) {
+	v := r.v
+	pl := &v.a.places[it.place]
+	pl.parts = slices.Clone(pl.parts)
+	pl.parts[it.part].n -= it.left
+	fit.Take(pl.room, v.w.size(v.w.want[it.want].class), -it.left)
+	v.a.left[it.want] += it.left
+	if pl.node >= 0 && v.w.nodes[pl.node].state != stateComing {
+		v.a.on[it.want] -= it.left
+		return
+	}
+	v.add(it.want, pl.group, -it.left, pl.fresh)
+}
+
+// single places what is left of the tied pods by the rules alone: on nodes, on the
+// machines of this answer and, where that is not enough, on one machine more of the
+// group that the expander would take. It goes round, as one pod's place can be what
+// another waits for.
+func (r *replay) single() {
+	v := r.v
+	order := make([]int, 0, len(v.w.want))
+	for i := range v.w.want {
+		if r.b.tied[v.w.want[i].class] {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		return cmp.Compare(r.b.rank[v.w.want[x].class], r.b.rank[v.w.want[y].class])
+	})
+	for progress := true; progress; {
+		progress = false
+		for _, i := range order {
+			progress = r.onto(i) || progress
+		}
+		for _, i := range order {
+			for v.w.want[i].buys && v.a.left[i] > 0 && r.open(i) {
+				progress = true
+				r.onto(i)
+			}
+		}
+	}
+	r.drop()
+}
+
+// onto puts pods of a want wherever there is room.
+func (r *replay) onto(i int) bool {
+	v := r.v
+	k := &v.w.want[i]
+	any := false
+	for progress := true; progress && v.a.left[i] > 0; {
+		progress = false
+		for p := range v.a.places {
+			pl := &v.a.places[p]
+			n := min(v.a.left[i], fit.Most(pl.room, v.w.space.Class(k.class)))
+			if n <= 0 || !k.buys && pl.fresh || !v.passes(k.class, pl) {
+				continue
+			}
+			if n = min(n, r.st.Most(k.class, r.at[p])); n > 0 {
+				r.set(i, p, n)
+				progress, any = true, true
+			}
+		}
+	}
+	return any
+}
+
+// set puts pods of a want on a place.
+func (r *replay) set(i, p, n int) {
+	v := r.v
+	pl := &v.a.places[p]
+	class := v.w.want[i].class
+	r.st.Put(class, r.at[p], n)
+	fit.Take(pl.room, v.w.size(class), n)
+	pl.used = true
+	pl.parts = append(slices.Clip(pl.parts), part{i, n})
+	v.a.left[i] -= n
+	if pl.node >= 0 && v.w.nodes[pl.node].state != stateComing {
+		v.a.on[i] += n
+		return
+	}
+	v.add(i, pl.group, n, pl.fresh)
+}
+
+// open adds one machine that would take a pod of a want: of the best group that has one
+// and whose machine the rules let the pod on.
+func (r *replay) open(i int) bool {
+	v := r.v
+	k := &v.w.want[i]
+	for _, g := range v.preferred(i) {
+		if v.own(g) <= 0 {
+			continue
+		}
+		mark := r.st.Mark()
+		node := r.arrive(g)
+		if !r.st.Passes(k.class, node) {
+			r.st.Rollback(mark)
+			continue
+		}
+		fresh := v.coming[g] == 0
+		if fresh {
+			v.a.grow[g]++
+		} else {
+			v.coming[g]--
+		}
+		empty, _ := v.w.template(&v.w.groups[g])
+		v.a.places = append(v.a.places, place{node: -1, group: g, room: slices.Clone(empty), fresh: fresh})
+		r.at = append(r.at, node)
+		return true
+	}
+	return false
+}
+
+// preferred are the groups whose machine has room for a want, the best first.
+func (v *solver) preferred(i int) []int {
+	k := &v.w.want[i]
+	var options []*option
+	for g := range v.w.groups {
+		gr := &v.w.groups[g]
+		if gr.Template.Unknown != "" || v.own(g) <= 0 {
+			continue
+		}
+		empty, shape := v.w.template(gr)
+		if fit.Most(empty, v.w.space.Class(k.class)) == 0 || !fit.Passes(&v.w.s.Classes[k.class], shape) || !v.w.bonds.reaches(k.class, g) {
+			continue
+		}
+		p := &problem{empty: empty, limit: v.own(g), loads: []load{{size: v.w.size(k.class), count: v.a.left[i], fresh: true}}}
+		o := &option{group: g, k: pack(p), which: []int{i}}
+		o.fresh = max(o.k.bins-v.coming[g], 0)
+		o.measure(p)
+		options = append(options, o)
+	}
+	slices.SortStableFunc(options, func(x, y *option) int {
+		switch {
+		case v.before(x, y):
+			return -1
+		case v.before(y, x):
+			return 1
+		}
+		return 0
+	})
+	out := make([]int, len(options))
+	for n, o := range options {
+		out[n] = o.group
+	}
+	return out
+}
+
+// drop gives bought machines back that nothing is on any more.
+func (r *replay) drop() {
+	v := r.v
+	v.a.places = slices.DeleteFunc(v.a.places, func(p place) bool {
+		if p.node >= 0 || !p.fresh || slices.ContainsFunc(p.parts, func(t part) bool { return t.n > 0 }) {
+			return false
+		}
+		v.a.grow[p.group]--
+		return true
+	})
+}
