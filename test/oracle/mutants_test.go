@@ -67,7 +67,7 @@ var mutants = []mutant{
 	{"spread: nodes without the label", "fit/spread.go", []string{`return wordsSpreadLabel`, `continue`}},
 	{"spread: an empty selector counts nobody", "fit/compile.go", []string{`counted != nil && len(counted.Requirements) == 0`, `false`}},
 	{"spread: the pod itself", "fit/compile.go", []string{`ask.self = 1`, `ask.self = 0`}},
-	{"spread: pods that leave", "fit/state.go", []string{`!leaving && s.eligible`, `s.eligible`}},
+	{"spread: pods that leave", "fit/state.go", []string{`!leaving && s.counts`, `s.counts`}},
 	{"spread: nodeAffinityPolicy", "fit/compile.go", []string{`honor: !t.IgnoreNodeAffinity`, `honor: true`}},
 	{"spread: nodeTaintsPolicy", "fit/compile.go", []string{`taints: t.HonorTaints`, `taints: false`}},
 	{"spread: other constraints' keys", "fit/compile.go", []string{`eligibility{keys: sorted`, `eligibility{keys: sorted[:1]`}},
