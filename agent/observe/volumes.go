@@ -203,7 +203,7 @@ func (s *storage) waiting(v *cluster.Volume, c claim, class storageClass) (exist
 	terms := []cluster.NodeTerm{}
 	for _, name := range existing {
 		pv := s.volumes[name]
-		if pv.affinity == nil {
+		if pv.reach == nil {
 			return existing
 		}
 		for _, t := range pv.affinity {
