@@ -206,7 +206,7 @@ func (s *storage) waiting(v *cluster.Volume, c claim, class storageClass) (exist
 		if pv.reach == nil {
 			return existing
 		}
-		for _, t := range pv.affinity {
+		for _, t := range pv.reach {
 			// A volume's affinity is judged by a node's labels alone (CheckNodeAffinity).
 			if len(t.Labels) == 0 && len(t.Fields) > 0 {
 				return existing
