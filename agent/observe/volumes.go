@@ -203,10 +203,10 @@ func (s *storage) waiting(v *cluster.Volume, c claim, class storageClass) (exist
 	terms := []cluster.NodeTerm{}
 	for _, name := range existing {
 		pv := s.volumes[name]
-		if pv.affinity == nil {
+		if pv.reach == nil {
 			return existing
 		}
-		for _, t := range pv.affinity {
+		for _, t := range pv.reach {
 			// A volume's affinity is judged by a node's labels alone (CheckNodeAffinity).
 			if len(t.Labels) == 0 && len(t.Fields) > 0 {
 				return existing
