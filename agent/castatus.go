@@ -2,6 +2,7 @@ package agent
 
 import (
 	"hash/maphash"
+	"slices"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -162,6 +163,19 @@ func page(s *cluster.Snapshot, p plan.Plan, m plan.Memory, policy plan.Policy, s
 	out.Cluster.Health.caTimes, out.Cluster.ScaleUp.caTimes = times("health", out.Cluster.Health.Status), times("up", growing)
 	out.Cluster.ScaleDown.caTimes = times("down", out.Cluster.ScaleDown.Status)
 	return out
+}
+
+// at is the same page, looked at again at a later time.
+func (s caStatus) at(now time.Time) caStatus {
+	now = now.UTC()
+	s.Time = now.Format(caTimeFormat)
+	s.Cluster.Health.Probe, s.Cluster.ScaleUp.Probe, s.Cluster.ScaleDown.Probe = now, now, now
+	s.NodeGroup = slices.Clone(s.NodeGroup) // the page before may still be about to be written
+	for i := range s.NodeGroup {
+		g := &s.NodeGroup[i]
+		g.Health.Probe, g.ScaleUp.Probe, g.ScaleDown.Probe = now, now, now
+	}
+	return s
 }
 
 // transition is since when a condition has had its status.
