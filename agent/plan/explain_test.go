@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,33 @@ func told(t *testing.T, lines string) *teller {
 		w.line(strings.TrimSpace(line))
 	}
 	return w
+}
+
+// TestExplainAgreesWithDecide asks about everything in random worlds.
+func TestExplainAgreesWithDecide(t *testing.T) {
+	n := uint64(150)
+	if testing.Short() {
+		n = 50
+	}
+	for seed := range n {
+		s, m, p := someWorld(rand.New(rand.NewPCG(seed, 1)))
+		got, _ := Decide(s, m, p)
+		noContradiction(t, s, m, p, got)
+		s = s.Seated()
+		for _, node := range s.Nodes {
+			Explain(s, m, p, Query{"node", string(node.Name)})
+		}
+		for pod := range s.AllPods() {
+			x := Explain(s, m, p, Query{"pod", string(pod.Key)})
+			waits := x.Pod != nil && (x.Pod.State == "waiting" || x.Pod.State == "unjudged")
+			if !x.Found || x.Summary == "" || waits && x.Pod.Groups == nil || waits && x.Pod.State == "waiting" && len(x.Verdicts) == 0 {
+				t.Errorf("pod %s: %+v %+v", pod.Key, x, x.Pod)
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d, plan\n%s", seed, got)
+		}
+	}
 }
 
 func TestExplainPod(t *testing.T) {
@@ -211,5 +239,17 @@ func TestSum(t *testing.T) {
 	const want = "1 backed off (group h), 7 Insufficient cpu (groups g0, g1, g2, g3, g4, ...), 7 Insufficient memory (groups g0, g1, g2, g3, g4, ...)"
 	if got := Sum(list); got != want {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func BenchmarkExplain(b *testing.B) {
+	s := busy(1000, 30_000, 100)
+	p := policy()
+	node := string(s.Nodes[0].Name)
+	b.ReportAllocs()
+	for b.Loop() {
+		if x := Explain(s, Memory{}, p, Query{"node", node}); !x.Found {
+			b.Fatal(x.Summary)
+		}
 	}
 }
