@@ -150,19 +150,25 @@ func page(s *cluster.Snapshot, p plan.Plan, m plan.Memory, policy plan.Policy, s
 		g.Health.caTimes, g.ScaleUp.caTimes, g.ScaleDown.caTimes = times(name+" health", g.Health.Status), times(name+" up", g.ScaleUp.Status), times(name+" down", g.ScaleDown.Status)
 		out.NodeGroup[i] = g
 	}
-	out.Cluster.Health.Status = "Healthy"
-	for i := range p.Held {
-		if h := &p.Held[i]; h.Kind == "cluster" {
-			out.Message = h.Rule + ": " + h.Why
-			if h.Rule == plan.RuleUnhealthy {
-				out.Cluster.Health.Status = "Unhealthy"
-			}
-		}
-	}
+	out.Cluster.Health.Status, out.Message = clusterHealth(p.Held)
 	out.Cluster.ScaleUp.Status, out.Cluster.ScaleDown = growing, candidatesPage(all)
 	out.Cluster.Health.caTimes, out.Cluster.ScaleUp.caTimes = times("health", out.Cluster.Health.Status), times("up", growing)
 	out.Cluster.ScaleDown.caTimes = times("down", out.Cluster.ScaleDown.Status)
 	return out
+}
+
+// clusterHealth is what holds the whole cluster.
+func clusterHealth(held []plan.Held) (status, message string) {
+	status = "Healthy"
+	for i := range held {
+		if h := &held[i]; h.Kind == "cluster" {
+			message = h.Rule + ": " + h.Why
+			if h.Rule == plan.RuleUnhealthy {
+				status = "Unhealthy"
+			}
+		}
+	}
+	return status, message
 }
 
 // at is the same page, looked at again at a later time.

@@ -106,16 +106,8 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		defer close(saved)
 		s.save(memory)
 	}()
-	if may && !s.cfg.DryRun && len(p.Actions) > 0 {
-		outcomes := s.hand.Do(ctx, p)
-		s.observer.Report(outcomes)
-		s.metrics.did(outcomes, p)
-		s.herald.did(&snapshot, p, outcomes)
-		s.noteSent(outcomes)
-		s.inventory.Refresh()
-		if len(outcomes) > 0 {
-			next = earliest(next, time.Now().Add(s.cfg.Calm))
-		}
+	if may && !s.cfg.DryRun && s.act(ctx, &snapshot, p) {
+		next = earliest(next, time.Now().Add(s.cfg.Calm))
 	}
 	if !may && len(p.Actions) > 0 {
 		// Nothing in the world tells that the Lease has come, or that another
@@ -130,6 +122,21 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	<-saved
 	s.record(snapshot, before, policy, p, memory, print)
 	return untilWake(next, p, s.cfg.Quiet)
+}
+
+// act carries the plan out and hands on what became of it; it tells whether anything
+// was tried.
+func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan) bool {
+	if len(p.Actions) == 0 {
+		return false
+	}
+	outcomes := s.hand.Do(ctx, p)
+	s.observer.Report(outcomes)
+	s.metrics.did(outcomes, p)
+	s.herald.did(snapshot, p, outcomes)
+	s.noteSent(outcomes)
+	s.inventory.Refresh()
+	return len(outcomes) > 0
 }
 
 // still is what a round in which nothing changed has to do: to show that the agent
