@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
 // noContradiction asks Explain about everything that a plan holds or does, and about
@@ -149,6 +150,26 @@ pods low 1 cpu=10m prio=-20
 				t.Errorf("pod %s: no %q in\n%s", name, words, b)
 			}
 		}
+	}
+}
+
+// TestExplainPodOfTies: nodes refuse for what is on them, too, in the scheduler's words.
+func TestExplainPodOfTies(t *testing.T) {
+	w := told(t, `
+group a 0..0 cpu=2000m mem=8Gi target=0
+node n1 cpu=2000m mem=8Gi labels=kubernetes.io/hostname:n1
+node n2 cpu=2000m mem=8Gi labels=kubernetes.io/hostname:n2
+pods one 1 cpu=100m on=n1
+pods one 1 cpu=100m
+`)
+	for i := range w.s.Classes {
+		w.s.Classes[i].PodAntiAffinity = []cluster.PodTerm{{TopologyKey: "kubernetes.io/hostname", Namespaces: []string{"default"},
+			Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{"one"}}}}}}
+	}
+	w.s.Pods[1].Key = "default/two"
+	x := Explain(w.s, w.m, w.p, Query{"pod", "two"})
+	if x.Pod == nil || x.Pod.Nodes.Words != "1/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules" || x.Pod.Nodes.Refusals[0].Rule != fit.RuleInterPod {
+		t.Errorf("%+v %+v", x, x.Pod)
 	}
 }
 

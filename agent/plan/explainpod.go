@@ -236,10 +236,13 @@ func (e *explainer) grown() []int {
 // nodesFor says of every node why it does not take a pod of a class.
 func (e *explainer) nodesFor(class int) Judgement {
 	out := make([]Refusal, len(e.up.nodes))
+	seats := e.up.seats()
 	for i := range e.up.nodes {
 		rule, why := e.up.nodeRefuses(i, class)
 		if rule == "" {
-			if short, _ := e.down.space.Short(e.down.nodes[i].room, e.down.space.Class(class)); short != "" {
+			if r, words := seats.Refused(class, i); r != "" {
+				rule, why = r, words
+			} else if short, _ := e.down.space.Short(e.down.nodes[i].room, e.down.space.Class(class)); short != "" {
 				rule, why = RuleInUse, "node(s) whose room other pending pods count on"
 			}
 		}
@@ -248,8 +251,27 @@ func (e *explainer) nodesFor(class int) Judgement {
 	return sum("nodes are available", out)
 }
 
-// nodeRefuses says why a node does not take one more pod of a class; an empty rule
-// means that it does.
+// seats is every node with the pods on it, for the filters that look at what is where.
+func (w *world) seats() *fit.State {
+	st := fit.NewState(w.s.Classes, w.s.Namespaces)
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		st.AddNode(&n.shape, n.VolumeLimits)
+		for k := range n.Pods {
+			switch pod := &n.Pods[k]; {
+			case pod.Finished:
+			case pod.Deleting.IsZero():
+				st.Put(pod.Class, i, 1)
+			default:
+				st.PutLeaving(pod.Class, i, 1)
+			}
+		}
+	}
+	return st
+}
+
+// nodeRefuses says why a node does not take one more pod of a class, as far as its own
+// shape and room go; an empty rule means that it does.
 func (w *world) nodeRefuses(i, class int) (rule, why string) {
 	n := &w.nodes[i]
 	switch n.state {
