@@ -236,7 +236,7 @@ func (e *explainer) grown() []int {
 // nodesFor says of every node why it does not take a pod of a class.
 func (e *explainer) nodesFor(class int) Judgement {
 	out := make([]Refusal, len(e.up.nodes))
-	seats := e.up.seats()
+	seats := e.up.newState(e.up.s.Classes)
 	for i := range e.up.nodes {
 		rule, why := e.up.nodeRefuses(i, class)
 		if rule == "" {
@@ -249,25 +249,6 @@ func (e *explainer) nodesFor(class int) Judgement {
 		out[i] = Refusal{Name: string(e.up.nodes[i].Name), Rule: rule, Why: why}
 	}
 	return sum("nodes are available", out)
-}
-
-// seats is every node with the pods on it, for the filters that look at what is where.
-func (w *world) seats() *fit.State {
-	st := fit.NewState(w.s.Classes, w.s.Namespaces)
-	for i := range w.nodes {
-		n := &w.nodes[i]
-		st.AddNode(&n.shape, n.VolumeLimits)
-		for k := range n.Pods {
-			switch pod := &n.Pods[k]; {
-			case pod.Finished:
-			case pod.Deleting.IsZero():
-				st.Put(pod.Class, i, 1)
-			default:
-				st.PutLeaving(pod.Class, i, 1)
-			}
-		}
-	}
-	return st
 }
 
 // nodeRefuses says why a node does not take one more pod of a class, as far as its own
