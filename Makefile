@@ -9,7 +9,7 @@ FUZZTIME ?= 10m
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build check test race demo bench fuzz dist clean
+.PHONY: help build check test race oracle demo bench fuzz dist clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -30,6 +30,10 @@ test: ## everything that CI runs: the product under the race detector where cgo 
 	@if CGO_ENABLED=1 $(GO) env CC >/dev/null && command -v $$($(GO) env CC) >/dev/null; then \
 		CGO_ENABLED=1 $(GO) test -race ./...; else echo "no C compiler: testing without the race detector"; $(GO) test ./...; fi
 	cd test && $(GO) test -p 1 -timeout 40m ./...
+
+oracle: ## fit beside kube-scheduler's own framework: a million judgements on worlds from a seed, and every broken rule caught (ORACLE_FLAGS="-seed 1 -judgements 5000000")
+	cd test && $(GO) run ./cmd/oracle $(ORACLE_FLAGS)
+	cd test && $(GO) test ./oracle -run 'TestStories|TestMutants' -all-mutants -v -timeout 40m
 
 demo: ## the main job on this machine: a real control plane, an emulated AWS, 300 pods, and back to nothing
 	cd test && $(GO) run ./cmd/demo $(DEMO_FLAGS)

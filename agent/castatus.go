@@ -2,6 +2,7 @@ package agent
 
 import (
 	"hash/maphash"
+	"slices"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -149,19 +150,38 @@ func page(s *cluster.Snapshot, p plan.Plan, m plan.Memory, policy plan.Policy, s
 		g.Health.caTimes, g.ScaleUp.caTimes, g.ScaleDown.caTimes = times(name+" health", g.Health.Status), times(name+" up", g.ScaleUp.Status), times(name+" down", g.ScaleDown.Status)
 		out.NodeGroup[i] = g
 	}
-	out.Cluster.Health.Status = "Healthy"
-	for i := range p.Held {
-		if h := &p.Held[i]; h.Kind == "cluster" {
-			out.Message = h.Rule + ": " + h.Why
-			if h.Rule == plan.RuleUnhealthy {
-				out.Cluster.Health.Status = "Unhealthy"
-			}
-		}
-	}
+	out.Cluster.Health.Status, out.Message = clusterHealth(p.Held)
 	out.Cluster.ScaleUp.Status, out.Cluster.ScaleDown = growing, candidatesPage(all)
 	out.Cluster.Health.caTimes, out.Cluster.ScaleUp.caTimes = times("health", out.Cluster.Health.Status), times("up", growing)
 	out.Cluster.ScaleDown.caTimes = times("down", out.Cluster.ScaleDown.Status)
 	return out
+}
+
+// clusterHealth is what holds the whole cluster.
+func clusterHealth(held []plan.Held) (status, message string) {
+	status = "Healthy"
+	for i := range held {
+		if h := &held[i]; h.Kind == "cluster" {
+			message = h.Rule + ": " + h.Why
+			if h.Rule == plan.RuleUnhealthy {
+				status = "Unhealthy"
+			}
+		}
+	}
+	return status, message
+}
+
+// at is the same page, looked at again at a later time.
+func (s caStatus) at(now time.Time) caStatus {
+	now = now.UTC()
+	s.Time = now.Format(caTimeFormat)
+	s.Cluster.Health.Probe, s.Cluster.ScaleUp.Probe, s.Cluster.ScaleDown.Probe = now, now, now
+	s.NodeGroup = slices.Clone(s.NodeGroup) // the page before may still be about to be written
+	for i := range s.NodeGroup {
+		g := &s.NodeGroup[i]
+		g.Health.Probe, g.ScaleUp.Probe, g.ScaleDown.Probe = now, now, now
+	}
+	return s
 }
 
 // transition is since when a condition has had its status.

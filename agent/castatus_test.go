@@ -76,6 +76,9 @@ clusterWide:
 			t.Errorf("%s\nlacks\n%s", text, words)
 		}
 	}
+	if again := first.at(now.Add(time.Hour)); !again.NodeGroup[0].Health.Probe.Equal(now.Add(time.Hour)) || !first.NodeGroup[0].Health.Probe.Equal(now) || !again.Cluster.Health.Transition.Equal(now) {
+		t.Errorf("%+v: want the probe of an hour later alone", again)
+	}
 	s.Now = now.Add(time.Minute)
 	if next := page(&s, plan.Plan{}, m, policy, since); !next.Cluster.Health.Transition.Equal(now) || !next.Cluster.Health.Probe.Equal(s.Now) {
 		t.Errorf("%+v: want the transition of before and the probe of now", next.Cluster.Health.caTimes)

@@ -169,9 +169,12 @@ func (h *herald) fresh(now time.Time, what string) bool {
 	return true
 }
 
+// due tells that what is still held may be told again.
+func (h *herald) due(now time.Time) bool { return now.Sub(h.swept) >= eventAgain }
+
 // sweep forgets what may be told again.
 func (h *herald) sweep(now time.Time) {
-	if now.Sub(h.swept) < eventAgain {
+	if !h.due(now) {
 		return
 	}
 	h.swept = now

@@ -77,8 +77,9 @@ func newMetrics() *metrics {
 	return m
 }
 
-// saw updates the gauges from a Snapshot and the plan made of it.
-func (m *metrics) saw(s cluster.Snapshot, p plan.Plan, memory plan.Memory, policy plan.Policy, mayAct bool) {
+// saw updates the gauges from a Snapshot and the plan made of it; changed tells that
+// the plan is another one than the last.
+func (m *metrics) saw(s cluster.Snapshot, p plan.Plan, memory plan.Memory, policy plan.Policy, mayAct, changed bool) {
 	m.safe.Set(0)
 	if mayAct && s.Stale == "" {
 		m.safe.Set(1)
@@ -90,9 +91,9 @@ func (m *metrics) saw(s cluster.Snapshot, p plan.Plan, memory plan.Memory, polic
 		}
 	}
 	m.unschedulable.Set(float64(waiting))
-	m.more.saw(&s, p, memory, policy)
+	m.more.saw(&s, p, memory, policy, changed)
 	m.countNodes(&s, memory, policy)
-	for _, v := range []*prometheus.GaugeVec{m.groupMin, m.groupMax, m.groupTarget, m.held} {
+	for _, v := range []*prometheus.GaugeVec{m.groupMin, m.groupMax, m.groupTarget} {
 		v.Reset()
 	}
 	for _, g := range s.Groups {
@@ -100,8 +101,12 @@ func (m *metrics) saw(s cluster.Snapshot, p plan.Plan, memory plan.Memory, polic
 		m.groupMax.WithLabelValues(string(g.ID)).Set(float64(g.Max))
 		m.groupTarget.WithLabelValues(string(g.ID)).Set(float64(g.Target))
 	}
-	for _, h := range p.Held {
-		m.held.WithLabelValues(h.Kind, h.Rule).Add(float64(max(h.Count, 1)))
+	if changed {
+		m.held.Reset()
+		for i := range p.Held {
+			h := &p.Held[i]
+			m.held.WithLabelValues(h.Kind, h.Rule).Add(float64(max(h.Count, 1)))
+		}
 	}
 	m.activity.WithLabelValues("main").Set(float64(s.Now.Unix()))
 }

@@ -76,27 +76,13 @@ var unremovableReasons = map[string]string{
 	plan.RuleAtMin: "NodeGroupMinSizeReached", plan.RuleUnneededFor: "NotUnneededLongEnough", plan.RuleDraining: "CurrentlyBeingDeleted",
 }
 
-func (m *moreMetrics) saw(s *cluster.Snapshot, p plan.Plan, memory plan.Memory, policy plan.Policy) {
-	for _, v := range []*prometheus.GaugeVec{m.backoff, m.healthiness, m.unremovable} {
+func (m *moreMetrics) saw(s *cluster.Snapshot, p plan.Plan, memory plan.Memory, policy plan.Policy, changed bool) {
+	if changed {
+		m.countHeld(p.Held)
+	}
+	for _, v := range []*prometheus.GaugeVec{m.backoff, m.healthiness} {
 		v.Reset()
 	}
-	cooldown := 0.0
-	for i := range p.Held {
-		h := &p.Held[i]
-		if h.Kind != "node" {
-			continue
-		}
-		if h.Rule == plan.RuleCooldown || h.Rule == plan.RuleFailed {
-			cooldown = 1
-			continue // unneeded, and only the cluster's pause keeps it
-		}
-		reason := unremovableReasons[h.Rule]
-		if reason == "" {
-			reason = h.Rule
-		}
-		m.unremovable.WithLabelValues(reason).Inc()
-	}
-	m.cooldown.WithLabelValues().Set(cooldown)
 	m.unneeded.WithLabelValues().Set(float64(len(memory.Unneeded)))
 	m.pending.WithLabelValues().Set(float64(len(memory.Draining)))
 	most := 0
@@ -121,6 +107,28 @@ func (m *moreMetrics) saw(s *cluster.Snapshot, p plan.Plan, memory plan.Memory, 
 		}
 	}
 	m.awaited(s)
+}
+
+// countHeld counts the nodes that stay, by reason.
+func (m *moreMetrics) countHeld(held []plan.Held) {
+	m.unremovable.Reset()
+	cooldown := 0.0
+	for i := range held {
+		h := &held[i]
+		if h.Kind != "node" {
+			continue
+		}
+		if h.Rule == plan.RuleCooldown || h.Rule == plan.RuleFailed {
+			cooldown = 1
+			continue // unneeded, and only the cluster's pause keeps it
+		}
+		reason := unremovableReasons[h.Rule]
+		if reason == "" {
+			reason = h.Rule
+		}
+		m.unremovable.WithLabelValues(reason).Inc()
+	}
+	m.cooldown.WithLabelValues().Set(cooldown)
 }
 
 // countFailures counts what the cloud reports of a group, each report once.

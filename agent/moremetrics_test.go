@@ -42,7 +42,7 @@ func TestMetricsUnderClusterAutoscalersNames(t *testing.T) {
 	memory := plan.Memory{Unneeded: map[cluster.NodeName]time.Time{"a": now}, Unregistered: map[cluster.InstanceID]time.Time{"x": now.Add(-time.Hour), "y": now},
 		Backoff: []plan.Backoff{{Group: "g", Cause: cluster.CauseQuota, Until: now.Add(time.Minute)}, {Group: "h", Cause: cluster.CauseQuota, Until: now}}}
 	held := []plan.Held{{Kind: "node", Rule: plan.RuleBusy}, {Kind: "node", Rule: plan.RuleBusy}, {Kind: "node", Rule: plan.RuleInUse}, {Kind: "node", Rule: plan.RuleCooldown}}
-	m.saw(s, plan.Plan{Held: held}, memory, policy, true)
+	m.saw(s, plan.Plan{Held: held}, memory, policy, true, true)
 	m.did([]cluster.Outcome{{Action: "grow", Group: "g", From: 0, To: 2, At: now}, {Action: "grow", Group: "h", Error: "no", Kind: "exhausted", At: now},
 		{Action: "cordon", Node: "a", At: now}, {Action: "cordon", Node: "b", At: now}, {Action: "cordon", Node: "c", At: now}, {Action: "evict", Node: "a"},
 		{Action: "terminate", Node: "a", Instance: "1", At: now.Add(10 * time.Second)}, {Action: "terminate", Node: "b", Instance: "2", At: now}, {Action: "terminate", Node: "c", Instance: "3", At: now},
@@ -54,8 +54,8 @@ func TestMetricsUnderClusterAutoscalersNames(t *testing.T) {
 	for i, id := range []string{"i1", "i2", "i3"} { // one more than was asked for
 		s.Nodes = append(s.Nodes, &cluster.Node{UID: cluster.UID(id), ProviderID: id, Created: now.Add(10 * time.Second), Ready: cluster.StatusTrue, ReadySince: now.Add(time.Duration(i+2) * 10 * time.Second)})
 	}
-	m.saw(s, plan.Plan{Held: held}, memory, policy, true)
-	m.saw(s, plan.Plan{Held: held}, memory, policy, true)
+	m.saw(s, plan.Plan{Held: held}, memory, policy, true, true)
+	m.saw(s, plan.Plan{Held: held}, memory, policy, true, false)
 	got := reads(t, m.registry)
 	for name, want := range map[string]float64{
 		"cluster_autoscaler_unneeded_nodes_count": 1, "cluster_autoscaler_unremovable_nodes_count NotUnderutilized": 2, "cluster_autoscaler_unremovable_nodes_count D9": 1,

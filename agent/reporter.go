@@ -35,6 +35,7 @@ type reporter struct {
 
 	madeAt time.Time // these belong to the scaler's goroutine
 	print  uint64
+	last   caStatus
 	since  map[string]transition
 }
 
@@ -61,8 +62,20 @@ func (r *reporter) saw(s *cluster.Snapshot, p plan.Plan, m plan.Memory, policy p
 	if age < statusApart || print == r.print && age < statusAgain {
 		return
 	}
-	r.madeAt, r.print = s.Now, print
-	made := page(s, p, m, policy, r.since)
+	r.print = print
+	r.offer(page(s, p, m, policy, r.since), s.Now)
+}
+
+// still makes the last page again where it is time to show that the agent lives.
+func (r *reporter) still(now time.Time) {
+	if r == nil || r.madeAt.IsZero() || now.Sub(r.madeAt) < statusAgain {
+		return
+	}
+	r.offer(r.last.at(now), now)
+}
+
+func (r *reporter) offer(made caStatus, now time.Time) {
+	r.madeAt, r.last = now, made
 	for {
 		select {
 		case r.pages <- made:

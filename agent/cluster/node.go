@@ -38,7 +38,8 @@ type Node struct {
 	Unschedulable bool      `json:"unschedulable,omitempty"`
 	Capacity      Resources `json:"capacity"`
 	Allocatable   Resources `json:"allocatable"`
-	// VolumeLimits is how many volumes of each CSI driver the node can attach (CSINode);
+	// VolumeLimits is how many volumes of each CSI driver the node can attach (CSINode),
+	// less those that are attached and that none of its pods uses;
 	// a driver that is not listed has no limit.
 	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
 	Ready        Status           `json:"ready"`

@@ -54,7 +54,6 @@ type tables struct {
 	uses      []int32 // claims of which some class wants to be the only user
 	driverOf  []int32 // of a handle
 	drivers   []string
-	handleIDs map[handleKey]int32
 	component []int32
 }
 

@@ -25,7 +25,6 @@ type naiveNode struct {
 	labels map[string]string // with a template's own hostname
 	limits map[string]int64
 	gone   bool
-	volume [][2]string // VolumeAttachments: driver and handle
 }
 
 type naivePod struct {
@@ -220,11 +219,6 @@ func (w *naive) limits(c *cluster.PodClass, node int) string {
 		}
 		for o := range attached {
 			if o[0] == k[0] {
-				n++
-			}
-		}
-		for _, o := range w.nodes[node].volume {
-			if o[0] == k[0] && !attached[o] {
 				n++
 			}
 		}

@@ -47,11 +47,10 @@ type State struct {
 	values []map[string]int32 // per key, the domains by value
 	shared bool               // values belong to a clone too
 
-	claims   []int32             // users of each claim
-	limits   []int64             // per node, len(drivers) each; -1: none
-	attached []int32             // per node, len(drivers) each: distinct handles
-	handles  map[uint64]int32    // users of each handle on each node
-	left     map[uint64]struct{} // what VolumeAttachments name
+	claims   []int32 // users of each claim
+	limits   []int64 // per node, len(drivers) each; -1: none
+	attached []int32 // per node, len(drivers) each: distinct handles
+	handles  map[uint64]int32
 
 	log    []change
 	logged bool
@@ -64,8 +63,8 @@ const fresh = "\x00"
 // NewState returns a State without nodes. The classes are those of one Snapshot and
 // are kept, not copied.
 func NewState(classes []cluster.PodClass, namespaces []cluster.Namespace) *State {
-	t := &tables{classes: classes, hostname: -1, handleIDs: map[handleKey]int32{}, asks: make([]*asks, len(classes))}
-	s := &State{tables: t, shapeIDs: map[*Shape]int32{}, handles: map[uint64]int32{}, left: map[uint64]struct{}{}}
+	t := &tables{classes: classes, hostname: -1, asks: make([]*asks, len(classes))}
+	s := &State{tables: t, shapeIDs: map[*Shape]int32{}, handles: map[uint64]int32{}}
 	b := &build{tables: t, s: s, ids: map[string]int32{}, known: make(namespaceSet, len(namespaces))}
 	for _, n := range namespaces {
 		b.known[n.Name] = n.Labels

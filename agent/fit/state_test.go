@@ -234,34 +234,6 @@ func TestStateVolumes(t *testing.T) {
 	})
 }
 
-// A volume that is attached and used by nobody counts, and counts again for the pod
-// that wants it, as in CSILimits.Filter.
-func TestAttach(t *testing.T) {
-	me := mounts(cluster.Volume{Driver: "ebs", Handle: "1"})
-	s := NewState([]cluster.PodClass{me}, nil)
-	s.AddNode(tableNodes()[a1], map[string]int64{"ebs": 1})
-	s.Attach(0, "nfs", "1")
-	if !s.Passes(0, 0) {
-		t.Error("a volume of a driver that nobody has counts")
-	}
-	for _, handle := range []string{"1", "gone"} {
-		mark := s.Mark()
-		s.Attach(0, "ebs", handle)
-		if s.Passes(0, 0) {
-			t.Errorf("attached volume %s does not count", handle)
-		}
-		s.Rollback(mark)
-		if !s.Passes(0, 0) {
-			t.Errorf("attached volume %s counts after Rollback", handle)
-		}
-	}
-	s.Attach(0, "ebs", "1")
-	s.Put(0, 0, 1)
-	if !s.Passes(0, 0) {
-		t.Error("a volume in use counts twice")
-	}
-}
-
 // Judging and counting do not allocate.
 func TestStateAllocates(t *testing.T) {
 	classes := append(benchClasses(9), replicas(1)...)

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// change is one call of AddNode, Put, PutLeaving, Attach or
-// RemoveNode, for Rollback.
+// change is one call of AddNode, Put, PutLeaving or RemoveNode, for Rollback.
 type change struct {
 	kind           byte
 	class, node, n int32
@@ -16,8 +15,7 @@ const (
 	changeNode byte = iota
 	changePut
 	changeLeaving
-	changeGone     // n is the shape, class the domain of the hostname
-	changeAttached // n is the driver, class the handle; -1: one that no class has
+	changeGone // n is the shape, class the domain of the hostname
 )
 
 // Mark begins a what-if: what is added and put from here on is undone by Rollback
@@ -38,8 +36,6 @@ func (s *State) Rollback(mark int) {
 			s.dropNode()
 		case changeGone:
 			s.bringBack(c)
-		case changeAttached:
-			s.attach(c, -1)
 		default:
 			s.put(int(c.class), int(c.node), -int(c.n), c.kind == changeLeaving)
 		}
@@ -98,7 +94,7 @@ func (s *State) Clone() *State {
 	}
 	out.domains, out.shapeOf = slices.Clone(s.domains), slices.Clone(s.shapeOf)
 	out.shapes, out.shapeDomains, out.eligible = slices.Clip(s.shapes), slices.Clip(s.shapeDomains), slices.Clip(s.eligible)
-	out.shapeIDs, out.handles, out.left = maps.Clone(s.shapeIDs), maps.Clone(s.handles), maps.Clone(s.left)
+	out.shapeIDs, out.handles = maps.Clone(s.shapeIDs), maps.Clone(s.handles)
 	out.claims, out.limits, out.attached = slices.Clone(s.claims), slices.Clone(s.limits), slices.Clone(s.attached)
 	return &out
 }

@@ -56,10 +56,8 @@ func (b *build) volume(class int, v *cluster.Volume) {
 	if fresh {
 		b.drivers = append(b.drivers, v.Driver)
 	}
-	handle, known := b.handleIDs[handleKey{driver, v.Handle}]
-	if !known {
-		handle = int32(len(b.driverOf))
-		b.handleIDs[handleKey{driver, v.Handle}] = handle
+	handle, fresh := b.intern(appendString(appendString(append(b.buf[:0], 'h'), v.Driver), v.Handle), len(b.driverOf))
+	if fresh {
 		b.driverOf = append(b.driverOf, driver)
 	}
 	if a := b.asksOf(class); !slices.Contains(a.attaches, handle) {
@@ -78,16 +76,13 @@ func (s *State) putVolumes(class, node, n int) {
 		return
 	}
 	for _, handle := range a.attaches {
-		at := placeOf(node, handle)
+		at := uint64(node)<<32 | uint64(handle)
 		before := s.handles[at]
 		after := before + int32(n)
 		if after == 0 {
 			delete(s.handles, at)
 		} else {
 			s.handles[at] = after
-		}
-		if _, attached := s.left[at]; attached {
-			continue // it counts with or without users
 		}
 		count := &s.attached[node*len(s.drivers)+int(s.driverOf[handle])]
 		switch {
@@ -96,50 +91,6 @@ func (s *State) putVolumes(class, node, n int) {
 		case before != 0 && after == 0:
 			*count--
 		}
-	}
-}
-
-// placeOf is the key of a handle on a node.
-func placeOf(node int, handle int32) uint64 { return uint64(node)<<32 | uint64(uint32(handle)) }
-
-// handleKey is a volume of a driver, by the driver's number.
-type handleKey struct {
-	driver int32
-	handle string
-}
-
-// Attach tells that a VolumeAttachment names the node: the handle counts against the
-// driver's limit even when no pod on the node uses it, as it does until a volume of a
-// pod that went is detached. Name each (driver, handle) of a node once.
-func (s *State) Attach(node int, driver, handle string) {
-	d := int32(slices.Index(s.drivers, driver))
-	if d < 0 {
-		return // no class has a volume of it
-	}
-	c := change{kind: changeAttached, node: int32(node), n: d, class: -1}
-	if id, known := s.handleIDs[handleKey{d, handle}]; known {
-		c.class = id
-	}
-	s.attach(c, 1)
-	if s.logged {
-		s.log = append(s.log, c)
-	}
-}
-
-// attach counts an attachment in (n is 1) or out (-1).
-func (s *State) attach(c change, n int32) {
-	used := false
-	if c.class >= 0 {
-		at := placeOf(int(c.node), c.class)
-		used = s.handles[at] > 0
-		if n > 0 {
-			s.left[at] = struct{}{}
-		} else {
-			delete(s.left, at)
-		}
-	}
-	if !used {
-		s.attached[int(c.node)*len(s.drivers)+int(c.n)] += n
 	}
 }
 
@@ -168,8 +119,7 @@ func (s *State) limited(a *asks, node int) string {
 }
 
 // attachable follows CSILimits.Filter: of every driver that the pod brings new
-// volumes for, old and new ones stay within the node's limit. What no pod on the node
-// uses is new, attached or not, and then counts twice.
+// volumes for, old and new ones stay within the node's limit.
 func (s *State) attachable(a *asks, node int) bool {
 	for i, handle := range a.attaches {
 		driver := s.driverOf[handle]
@@ -179,7 +129,7 @@ func (s *State) attachable(a *asks, node int) bool {
 		}
 		brings := int64(0)
 		for _, h := range a.attaches[i:] {
-			if s.driverOf[h] == driver && s.handles[placeOf(node, h)] == 0 {
+			if s.driverOf[h] == driver && s.handles[uint64(node)<<32|uint64(h)] == 0 {
 				brings++
 			}
 		}

@@ -18,6 +18,7 @@ type Objects struct {
 	Volumes        []*corev1.PersistentVolume
 	StorageClasses []*storagev1.StorageClass
 	CSINodes       []*storagev1.CSINode
+	Attachments    []*storagev1.VolumeAttachment
 	DaemonSets     []*appsv1.DaemonSet
 }
 
@@ -36,6 +37,7 @@ func Convert(objects Objects, schedulers ...string) cluster.Snapshot {
 	feed(objects.Volumes, w.putVolume)
 	feed(objects.Claims, w.putClaim)
 	feed(objects.CSINodes, w.putCSINode)
+	feed(objects.Attachments, w.putAttachment)
 	feed(objects.Nodes, w.putNode)
 	feed(objects.DaemonSets, w.putDaemonSet)
 	feed(objects.Pods, w.putPod)

@@ -29,10 +29,11 @@ func (w *world) putReplicaSet(rs *appsv1.ReplicaSet) Urgency {
 }
 
 // putStatefulSet counts those that make their pods at once; the others make one when
-// the one before it is Ready.
+// the one before it is Ready. Nothing is expected of one with claims of its own: where a
+// pod of it may go depends on that pod's volumes, which its siblings do not tell.
 func (w *world) putStatefulSet(s *appsv1.StatefulSet) Urgency {
 	desired := count(s.Spec.Replicas)
-	if s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || s.DeletionTimestamp != nil {
+	if s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || s.DeletionTimestamp != nil || s.Spec.VolumeClaimTemplates != nil {
 		desired = 0
 	}
 	return w.expect(cluster.UID(s.UID), maker{"StatefulSet", key(s.Namespace, s.Name), desired})

@@ -106,6 +106,7 @@ func New(cfg Config, client kubernetes.Interface, shared informers.SharedInforme
 		}),
 		watch(o, "persistentvolumes", shared.Core().V1().PersistentVolumes().Informer(), w.putVolume, func(v *corev1.PersistentVolume) Urgency { return w.dropVolume(v.Name) }),
 		watch(o, "storageclasses", shared.Storage().V1().StorageClasses().Informer(), w.putStorageClass, func(c *storagev1.StorageClass) Urgency { return w.dropStorageClass(c.Name) }),
+		watch(o, "volumeattachments", shared.Storage().V1().VolumeAttachments().Informer(), w.putAttachment, func(v *storagev1.VolumeAttachment) Urgency { return w.dropAttachment(v.Name) }),
 		watch(o, "csinodes", shared.Storage().V1().CSINodes().Informer(), w.putCSINode, func(n *storagev1.CSINode) Urgency { return w.dropCSINode(cluster.NodeName(n.Name)) }),
 		watch(o, "leases", o.leases.Coordination().V1().Leases().Informer(), w.putLease, func(l *coordinationv1.Lease) Urgency { return w.dropLease(cluster.NodeName(l.Name)) }),
 	)
@@ -262,16 +263,17 @@ func (o *Observer) Look() cluster.Snapshot {
 	s := w.snapshot()
 	looks := w.nodes.looks
 	var births map[cluster.NodeName]birth
+	var undiminished map[cluster.NodeName]map[string]int64
 	s.Now, s.Stale = time.Now(), stale
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	standing := o.taught.facts == facts && o.taught.looks == looks && s.Now.Before(o.taught.until)
 	if !standing {
-		births = maps.Clone(w.births)
+		births, undiminished = maps.Clone(w.births), maps.Clone(w.undiminished)
 	}
 	w.mu.Unlock()
 	if !standing {
-		o.teach(groups, s.Nodes, births, s.Now)
+		o.teach(groups, s.Nodes, births, undiminished, s.Now)
 		o.taught.facts, o.taught.looks = facts, looks
 	}
 	s.Groups = o.taught.asOf(groups)
@@ -288,8 +290,8 @@ type taught struct {
 }
 
 // teach corrects the groups' templates. Callers hold o.mu.
-func (o *Observer) teach(groups []cluster.NodeGroup, nodes []*cluster.Node, births map[cluster.NodeName]birth, now time.Time) {
-	corrected, words := correct(slices.Clone(groups), nodes, o.inventory.Specs(), births, o.lessons, now)
+func (o *Observer) teach(groups []cluster.NodeGroup, nodes []*cluster.Node, births map[cluster.NodeName]birth, undiminished map[cluster.NodeName]map[string]int64, now time.Time) {
+	corrected, words := correct(slices.Clone(groups), nodes, o.inventory.Specs(), births, undiminished, o.lessons, now)
 	for g, text := range words {
 		if o.told[g] != text {
 			o.log.WithFields(logrus.Fields{"group": string(g), "why": text}).Warn("the group's nodes are not what its template says; pods are judged by the nodes")

@@ -26,7 +26,10 @@ func Strip(obj any) (any, error) {
 	case *appsv1.ReplicaSet:
 		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
 	case *appsv1.StatefulSet:
-		o.Spec.Template, o.Spec.Selector, o.Spec.VolumeClaimTemplates, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil, nil
+		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
+		if o.Spec.VolumeClaimTemplates != nil {
+			o.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{} // that there are some is all that counts
+		}
 	case *batchv1.Job:
 		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
 	case *appsv1.DaemonSet:
@@ -41,6 +44,8 @@ func Strip(obj any) (any, error) {
 		stripVolume(o)
 	case *storagev1.StorageClass:
 		o.Labels, o.Annotations, o.Parameters, o.MountOptions = nil, nil, nil, nil
+	case *storagev1.VolumeAttachment:
+		o.Annotations, o.Finalizers, o.Status = nil, nil, storagev1.VolumeAttachmentStatus{}
 	case *storagev1.CSINode:
 		o.OwnerReferences, o.Labels, o.Annotations = nil, nil, nil
 		for i := range o.Spec.Drivers {

@@ -203,10 +203,10 @@ func (s *storage) waiting(v *cluster.Volume, c claim, class storageClass) (exist
 	terms := []cluster.NodeTerm{}
 	for _, name := range existing {
 		pv := s.volumes[name]
-		if pv.affinity == nil {
+		if pv.reach == nil {
 			return existing
 		}
-		for _, t := range pv.affinity {
+		for _, t := range pv.reach {
 			// A volume's affinity is judged by a node's labels alone (CheckNodeAffinity).
 			if len(t.Labels) == 0 && len(t.Fields) > 0 {
 				return existing
@@ -336,7 +336,11 @@ func (w *world) movedVolume(name string, old, now volume) Urgency {
 			claims = append(claims, s.unboundOf(now.class)...)
 		}
 	}
-	return w.reclass(claims...)
+	urgency := w.reclass(claims...)
+	for va := range w.attachments.with[name] {
+		urgency = max(urgency, w.relimit(w.attachments.all[va].node))
+	}
+	return urgency
 }
 
 func (w *world) putStorageClass(c *storagev1.StorageClass) Urgency {
@@ -390,6 +394,7 @@ func (w *world) reclass(claims ...string) Urgency {
 			p.Budgets = w.classBudget[p.Class]
 			if p.Node != "" {
 				w.nodes.putPod(p)
+				w.relimit(p.Node)
 				continue
 			}
 			w.pods.put(key, p)

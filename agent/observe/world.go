@@ -38,13 +38,16 @@ type world struct {
 	namespaces  table[string, cluster.Namespace]
 	storage     storage
 	limits      map[cluster.NodeName]map[string]int64 // of CSINodes
-	makers      map[cluster.UID]maker
-	broods      map[cluster.UID]*brood
-	short       map[cluster.UID]maker      // those with pods still to be made, desired less what is there
-	lacking     []cluster.Controller       // the last slice of them handed out; nil when they changed since
-	births      map[cluster.NodeName]birth // of nodes that were seen soon after they registered
-	selectors   map[string]budgetSelector
-	classBudget map[int][]string
+	attachments attachments
+	// undiminished are the limits of nodes whose rows show less (limitsOf).
+	undiminished map[cluster.NodeName]map[string]int64
+	makers       map[cluster.UID]maker
+	broods       map[cluster.UID]*brood
+	short        map[cluster.UID]maker      // those with pods still to be made, desired less what is there
+	lacking      []cluster.Controller       // the last slice of them handed out; nil when they changed since
+	births       map[cluster.NodeName]birth // of nodes that were seen soon after they registered
+	selectors    map[string]budgetSelector
+	classBudget  map[int][]string
 	// waitingSince is when the first pod that no round has seen yet was seen to be
 	// Unschedulable, by this machine's clock (the API's stamps have whole seconds).
 	waitingSince time.Time
@@ -67,15 +70,17 @@ const birthFor = 30 * time.Second
 
 func newWorld(schedulers []string) *world {
 	return &world{
-		schedulers:  schedulers,
-		makers:      map[cluster.UID]maker{},
-		broods:      map[cluster.UID]*brood{},
-		short:       map[cluster.UID]maker{},
-		births:      map[cluster.NodeName]birth{},
-		selectors:   map[string]budgetSelector{},
-		classBudget: map[int][]string{},
-		storage:     newStorage(),
-		limits:      map[cluster.NodeName]map[string]int64{},
+		schedulers:   schedulers,
+		makers:       map[cluster.UID]maker{},
+		broods:       map[cluster.UID]*brood{},
+		short:        map[cluster.UID]maker{},
+		births:       map[cluster.NodeName]birth{},
+		selectors:    map[string]budgetSelector{},
+		classBudget:  map[int][]string{},
+		storage:      newStorage(),
+		limits:       map[cluster.NodeName]map[string]int64{},
+		attachments:  newAttachments(),
+		undiminished: map[cluster.NodeName]map[string]int64{},
 	}
 }
 
@@ -101,7 +106,11 @@ func (w *world) putNode(n *corev1.Node) Urgency {
 	if (!had || old.UID != row.UID) && time.Since(row.Created) < birthFor {
 		w.births[row.Name] = birth{uid: row.UID, labels: row.Labels, taints: row.Taints}
 	}
-	row.VolumeLimits = w.limits[row.Name]
+	var pods []cluster.Pod
+	if k := w.nodes.at[row.Name]; k != nil {
+		pods = k.node.Pods // they may have been seen before their Node
+	}
+	row.VolumeLimits = w.limitsOf(row.Name, pods)
 	if had {
 		row.Pods = old.Pods
 		if reflect.DeepEqual(*old, row) {
@@ -117,6 +126,7 @@ func (w *world) dropNode(name cluster.NodeName) Urgency {
 	defer w.mu.Unlock()
 	w.nodes.drop(name)
 	delete(w.births, name)
+	delete(w.undiminished, name)
 	return Soon
 }
 
@@ -154,6 +164,7 @@ func (w *world) putPod(p *corev1.Pod) Urgency {
 			w.pods.drop(row.Key)
 		}
 		w.nodes.putPod(row)
+		w.used(row.Node, row.Class)
 	}
 	switch {
 	case !row.Unschedulable.IsZero() && (old.Unschedulable.IsZero() || old.UID != row.UID):
@@ -204,13 +215,14 @@ func (w *world) dropPod(key cluster.PodKey, node cluster.NodeName) Urgency {
 		return Never
 	}
 	w.storage.forget(key)
-	w.classes.release(old.Class)
 	w.count(&old, -1)
 	if old.Node == "" {
 		w.pods.drop(key)
 	} else {
 		w.nodes.dropPod(key, old.Node)
+		w.used(old.Node, old.Class)
 	}
+	w.classes.release(old.Class)
 	if old.Owner != nil && old.Owner.Kind == "Job" {
 		delete(w.makers, old.Owner.UID) // it may have succeeded, and the Job's status says so only later
 		w.compare(old.Owner.UID)

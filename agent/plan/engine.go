@@ -96,7 +96,7 @@ func (e *Engine) keep(w *world, m Memory) {
 	e.plan, e.last = Plan{}, question{}
 	if e.known {
 		w.out = m // the same maps: who hands them in again is known at a glance
-		e.plan, e.last = w.plan, question{s: *w.asked, m: m, p: *w.p, until: w.until}
+		e.plan, e.last = w.plan, question{s: *w.given, m: m, p: *w.p, until: w.until}
 	}
 	clear(e.nodes) // no Snapshot is kept alive by memory that is only waiting
 }

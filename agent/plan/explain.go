@@ -71,6 +71,7 @@ type explainer struct {
 // cannot change. It decides as Decide does, from the same values, and so never says
 // anything else.
 func Explain(s cluster.Snapshot, m Memory, p Policy, q Query) Explanation {
+	s = s.Seated()
 	e := &explainer{q: q, up: runUntil(&s, &m, &p, stepScaleUp), down: runUntil(&s, &m, &p, stepScaleDown), end: runUntil(&s, &m, &p, stepFinish)}
 	e.held = slices.Clone(e.end.plan.Held)
 	slices.SortStableFunc(e.held, compareHeld)

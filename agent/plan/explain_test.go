@@ -3,11 +3,13 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
 // noContradiction asks Explain about everything that a plan holds or does, and about
@@ -82,6 +84,33 @@ func told(t *testing.T, lines string) *teller {
 	return w
 }
 
+// TestExplainAgreesWithDecide asks about everything in random worlds.
+func TestExplainAgreesWithDecide(t *testing.T) {
+	n := uint64(150)
+	if testing.Short() {
+		n = 50
+	}
+	for seed := range n {
+		s, m, p := someWorld(rand.New(rand.NewPCG(seed, 1)))
+		got, _ := Decide(s, m, p)
+		noContradiction(t, s, m, p, got)
+		s = s.Seated()
+		for _, node := range s.Nodes {
+			Explain(s, m, p, Query{"node", string(node.Name)})
+		}
+		for pod := range s.AllPods() {
+			x := Explain(s, m, p, Query{"pod", string(pod.Key)})
+			waits := x.Pod != nil && (x.Pod.State == "waiting" || x.Pod.State == "unjudged")
+			if !x.Found || x.Summary == "" || waits && x.Pod.Groups == nil || waits && x.Pod.State == "waiting" && len(x.Verdicts) == 0 {
+				t.Errorf("pod %s: %+v %+v", pod.Key, x, x.Pod)
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d, plan\n%s", seed, got)
+		}
+	}
+}
+
 func TestExplainPod(t *testing.T) {
 	w := told(t, `
 group a 0..5 cpu=2000m mem=8Gi
@@ -121,6 +150,26 @@ pods low 1 cpu=10m prio=-20
 				t.Errorf("pod %s: no %q in\n%s", name, words, b)
 			}
 		}
+	}
+}
+
+// TestExplainPodOfTies: nodes refuse for what is on them, too, in the scheduler's words.
+func TestExplainPodOfTies(t *testing.T) {
+	w := told(t, `
+group a 0..0 cpu=2000m mem=8Gi target=0
+node n1 cpu=2000m mem=8Gi labels=kubernetes.io/hostname:n1
+node n2 cpu=2000m mem=8Gi labels=kubernetes.io/hostname:n2
+pods one 1 cpu=100m on=n1
+pods one 1 cpu=100m
+`)
+	for i := range w.s.Classes {
+		w.s.Classes[i].PodAntiAffinity = []cluster.PodTerm{{TopologyKey: "kubernetes.io/hostname", Namespaces: []string{"default"},
+			Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{"one"}}}}}}
+	}
+	w.s.Pods[1].Key = "default/two"
+	x := Explain(w.s, w.m, w.p, Query{"pod", "two"})
+	if x.Pod == nil || x.Pod.Nodes.Words != "1/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules" || x.Pod.Nodes.Refusals[0].Rule != fit.RuleInterPod {
+		t.Errorf("%+v %+v", x, x.Pod)
 	}
 }
 
@@ -211,5 +260,17 @@ func TestSum(t *testing.T) {
 	const want = "1 backed off (group h), 7 Insufficient cpu (groups g0, g1, g2, g3, g4, ...), 7 Insufficient memory (groups g0, g1, g2, g3, g4, ...)"
 	if got := Sum(list); got != want {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func BenchmarkExplain(b *testing.B) {
+	s := busy(1000, 30_000, 100)
+	p := policy()
+	node := string(s.Nodes[0].Name)
+	b.ReportAllocs()
+	for b.Loop() {
+		if x := Explain(s, Memory{}, p, Query{"node", node}); !x.Found {
+			b.Fatal(x.Summary)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
 // NodeFacts is what Explain tells of a node.
@@ -153,33 +154,37 @@ func (e *explainer) drainOf(i int, f *NodeFacts) {
 	}
 }
 
-// destination looks for room for one pod alone, as World.place does for all together.
+// destination looks for room for one pod alone, as world.place does for all together.
+// The words of those that refuse are only asked for when all do.
 func (w *world) destination(from int, pod *cluster.Pod) Destination {
 	d := Destination{Pod: pod.Key}
-	var refusals []Refusal
 	for k := range w.nodes {
-		if k == from {
+		n := &w.nodes[k]
+		if k == from || n.state != stateReady || n.goes || fit.Most(n.room, w.space.Class(pod.Class)) == 0 || !w.passes(pod.Class, k) {
 			continue
 		}
-		n := &w.nodes[k]
-		rule, why := w.nodeRefuses(k, pod.Class)
-		switch {
-		case rule == "" && n.state == stateReady && !n.goes:
-			if d.Could++; d.First == "" {
-				d.First = n.Name
-			}
-		case rule == "" && n.state == stateComing:
-			refusals = append(refusals, Refusal{string(n.Name), RuleDraining, "node(s) are not Ready yet"})
-		case rule == "":
-			refusals = append(refusals, Refusal{string(n.Name), RuleDraining, "node(s) are on their way out"})
-		default:
-			refusals = append(refusals, Refusal{string(n.Name), rule, why})
+		if d.Could++; d.First == "" {
+			d.First = n.Name
 		}
 	}
-	if d.Could == 0 {
-		if d.Why = "there is no other node"; len(refusals) > 0 {
-			d.Why = sum("other nodes have room", refusals).Words
+	if d.Could > 0 {
+		return d
+	}
+	var refusals []Refusal
+	for k := range w.nodes {
+		if k != from {
+			rule, why := w.nodeRefuses(k, pod.Class)
+			switch {
+			case rule == "" && w.nodes[k].state == stateComing:
+				rule, why = RuleDraining, "node(s) are not Ready yet"
+			case rule == "":
+				rule, why = RuleDraining, "node(s) are on their way out"
+			}
+			refusals = append(refusals, Refusal{string(w.nodes[k].Name), rule, why})
 		}
+	}
+	if d.Why = "there is no other node"; len(refusals) > 0 {
+		d.Why = sum("other nodes have room", refusals).Words
 	}
 	return d
 }

@@ -22,7 +22,7 @@ type world struct {
 	plan   Plan
 	now    time.Time
 	e      *Engine
-	asked  *cluster.Snapshot // the Snapshot as it was handed in
+	given  *cluster.Snapshot // the Snapshot as it was handed in
 	until  time.Time         // when the answer may be another one, all else equal; zero: never
 	id     cluster.Identity
 	space  *fit.Space
@@ -35,9 +35,9 @@ type world struct {
 	paths     *paths // where pods that are moved find room
 	open      []int  // what roomy found; nil: not asked yet
 	want      []want // pending pods by class, those that trigger
+	bonds     *bonds // what ties them to others; nil: nothing does
 	unjudged  bool   // a pod that fit cannot judge waits for its first verdict
 	unsteady  bool   // the answer depends on every moment
-	bonds     *bonds // what ties them to others; nil: nothing does
 	grew      bool
 	emptying  int    // marked nodes without pods
 	draining  int    // nodes that are being emptied
@@ -107,7 +107,7 @@ const (
 func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
 	seated := asked.Seated()
 	s := &seated
-	w := &world{e: e, asked: asked, s: s, p: p, in: m, now: s.Now}
+	w := &world{e: e, given: asked, s: s, p: p, in: m, now: s.Now}
 	w.groups = make([]group, len(s.Groups))
 	w.byID = make(map[cluster.GroupID]int, len(s.Groups))
 	for i := range s.Groups {
