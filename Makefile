@@ -6,6 +6,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUZZTIME ?= 10m
+BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
@@ -38,8 +39,8 @@ oracle: ## fit beside kube-scheduler's own framework: a million judgements on wo
 demo: ## the main job on this machine: a real control plane, an emulated AWS, 300 pods, and back to nothing
 	cd test && $(GO) run ./cmd/demo $(DEMO_FLAGS)
 
-bench: ## benchmarks with allocations
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+bench: ## benchmarks beside the peers' figures and the bars (BENCH=E|R|... for some, BENCH_FLAGS="-write ../docs/performance.md" keeps the table)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./agent/... | (cd test && $(GO) run ./cmd/bench $(BENCH_FLAGS))
 
 fuzz: ## every fuzz target of the product for FUZZTIME each (default 10m)
 	@set -e; for pkg in $$($(GO) list ./...); do \
