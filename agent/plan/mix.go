@@ -92,7 +92,57 @@ func (w *world) mixed(a *answer) *answer {
 			best, least, margin = &v.a, c, 0
 		}
 	}
+	return w.alone(best, cost, least)
+}
+
+// alone returns an answer of one machine that takes everything, where one does and
+// costs less: with pods that are tied to zones, who goes where is settled before
+// machines are looked at, and then nobody sees that one machine would do.
+func (w *world) alone(best *answer, cost []float64, least float64) *answer {
+	for g := range w.groups {
+		if cost[g] >= least-1e-9 {
+			continue
+		}
+		v := w.newSolver(false)
+		room, parts, which := v.onto(g)
+		if parts == nil {
+			continue
+		}
+		k := packing{fresh: []freshBins{{times: 1, room: room, parts: parts}}}
+		v.commit(&k, which, g, []int{g})
+		v.there(func(i int) int { return v.a.left[i] }, false)
+		v.verify()
+		if c := v.a.price(cost); v.a.unhelped() <= best.unhelped() && c < least-1e-9 {
+			best, least = &v.a, c
+		}
+	}
 	return best
+}
+
+// onto puts all pods that buy on one machine of a group, as far as sizes and shapes are
+// concerned; parts is nil where it does not take them all.
+func (v *solver) onto(g int) (room []int64, parts []part, which []int) {
+	w := v.w
+	gr := &w.groups[g]
+	if gr.Template.Unknown != "" || len(v.partners(g)) > 1 || v.limit(g) < 1 {
+		return nil, nil, nil
+	}
+	empty, shape := w.template(gr)
+	room = slices.Clone(empty)
+	for i := range w.want {
+		k := &w.want[i]
+		n := v.a.left[i]
+		if !k.buys || n == 0 {
+			continue
+		}
+		size := w.space.Class(k.class) // verify knows better than the axes: with one host alone, nothing is uneven
+		if fit.Most(room, size) < n || !fit.Passes(&w.s.Classes[k.class], shape) || w.bonds != nil && !w.bonds.reaches(k.class, g) {
+			return nil, nil, nil
+		}
+		fit.Take(room, size, n)
+		parts, which = append(parts, part{len(which), n}), append(which, i)
+	}
+	return room, parts, which
 }
 
 // mix puts what is left onto machines of all groups together and commits that. Groups

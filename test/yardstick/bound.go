@@ -84,6 +84,7 @@ func (c *master) cap(class, g int, room []int64) int {
 
 func (c *master) solve() {
 	y := make([]float64, c.n)
+	steps := 0 // of the search for a column, beyond greed
 	for range masterMost {
 		for i := range y {
 			y[i] = 0
@@ -117,22 +118,26 @@ func (c *master) solve() {
 		scale, better := 1.0, false
 		var entering []column
 		for g := range c.m.empty {
-			content, worth, most := c.price(g, y)
+			content, worth, most := c.price(g, y, steps)
 			scale = min(scale, c.m.price(g)/max(most, c.m.price(g)))
 			if worth > c.m.price(g)*(1+1e-7) {
 				entering, better = append(entering, column{g, content}), true
 			}
 		}
 		c.lower = max(c.lower, value*scale)
-		if !better || c.lower > value*(1-1e-6) {
+		switch {
+		case c.lower > value*(1-1e-4), !better && steps == columnMost:
 			return
+		case !better: // greed finds nothing more: search
+			steps = min(steps*8+500, columnMost)
+			continue
 		}
 		// The best of this round first; the others may have lost their worth by then, and
 		// cost a pivot each, which is less than the search for them.
 		slices.SortStableFunc(entering, func(a, b column) int {
 			return cmp.Compare(c.worth(b, y)/c.m.price(b.group), c.worth(a, y)/c.m.price(a.group))
 		})
-		for k, e := range entering[:min(len(entering), 3)] {
+		for k, e := range entering[:min(len(entering), 6)] {
 			col := make([]float64, c.n)
 			for i, v := range e.content {
 				col[i] = float64(v)
@@ -223,13 +228,22 @@ type knapsack struct {
 }
 
 // price returns the best content found, its worth, and what no content is worth more than.
-func (c *master) price(g int, y []float64) (content []int32, worth, most float64) {
-	s := &knapsack{c: c, g: g, y: y, room: slices.Clone(c.m.empty[g]), have: make([]int32, c.n), best: make([]int32, c.n), steps: columnMost}
+func (c *master) price(g int, y []float64, steps int) (content []int32, worth, most float64) {
+	s := &knapsack{c: c, g: g, y: y, room: slices.Clone(c.m.empty[g]), have: make([]int32, c.n), best: make([]int32, c.n), steps: steps}
 	most = math.Inf(1)
-	for _, w := range []float64{0, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 1} {
+	look := func(w float64) bool { // tells whether memory ran out before cpu did
 		order, share := s.weigh(w)
 		if bound := s.fractional(order, share, 0, 1); bound < most {
 			most, s.order, s.share = bound, order, share
+		}
+		return s.fill(order)
+	}
+	low, high := 0.0, 1.0
+	for range 9 { // where both run out together the bound is best, and so is the content
+		if w := (low + high) / 2; look(w) {
+			low = w
+		} else {
+			high = w
 		}
 	}
 	s.try(0, 0, 1)
@@ -237,6 +251,26 @@ func (c *master) price(g int, y []float64) (content []int32, worth, most float64
 		most = s.value
 	}
 	return s.best, s.value, most
+}
+
+// fill takes the classes in one order, each as often as it fits.
+func (s *knapsack) fill(order []int) (memoryFirst bool) {
+	full := s.c.m.empty[s.g]
+	room := slices.Clone(full)
+	have := make([]int32, s.c.n)
+	value := 0.0
+	for _, i := range order {
+		n := s.c.cap(i, s.g, room)
+		have[i] = int32(n)
+		value += s.y[i] * float64(n)
+		for j, v := range s.c.m.space.Class(i) {
+			room[j] -= v * int64(n)
+		}
+	}
+	if value > s.value {
+		s.value, s.best = value, have
+	}
+	return float64(room[1])/float64(full[1]) < float64(room[0])/float64(full[0])
 }
 
 // weigh orders the classes by worth for w of memory's share and 1-w of cpu's.
@@ -352,7 +386,7 @@ func (c *master) rounded() Purchase {
 		var best column
 		score := -1.0
 		for g := range c.m.empty {
-			content, worth, _ := sub.price(g, positive(y))
+			content, worth, _ := sub.price(g, positive(y), 2000)
 			if v := min(worth, need) / c.m.price(g); v > score {
 				best, score = column{g, content}, v
 			}
