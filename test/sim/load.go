@@ -61,7 +61,6 @@ func (w *world) deployment(name string, milli, mib int64, change func(*cluster.P
 	s.class = len(w.classes)
 	w.classes = append(w.classes, c)
 	w.services = append(w.services, s)
-	w.scheduler.changed = true
 	return s
 }
 
