@@ -1,6 +1,9 @@
 package cluster
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // PodClass is everything about a pod that scheduling depends on. Pods with equal
 // classes are interchangeable to the scheduler, so 30,000 replicas cost what one
@@ -89,6 +92,9 @@ type Pod struct {
 	Mirror        bool      `json:"mirror,omitempty"`   // static pod
 	// DoNotDisrupt is karpenter.sh/do-not-disrupt: "true".
 	DoNotDisrupt bool `json:"doNotDisrupt,omitempty"`
+	// ScaleUpDelay is how long after its creation no machine is bought for the pod
+	// (annotation cluster-autoscaler.kubernetes.io/pod-scale-up-delay).
+	ScaleUpDelay Millis `json:"scaleUpDelay,omitempty"`
 	// SafeToEvict is the annotation cluster-autoscaler.kubernetes.io/safe-to-evict:
 	// "true", "false" or empty.
 	SafeToEvict string `json:"safeToEvict,omitempty"`
@@ -96,12 +102,21 @@ type Pod struct {
 	// emptyDir not in memory) and is not listed as safe to evict; empty: none.
 	LocalStorage string        `json:"localStorage,omitempty"`
 	GracePeriod  time.Duration `json:"gracePeriod,omitempty"`
-	// ScaleUpDelay is how long after its creation no machine is bought for the pod
-	// (annotation cluster-autoscaler.kubernetes.io/pod-scale-up-delay).
-	ScaleUpDelay time.Duration `json:"scaleUpDelay,omitempty"`
 	// Budgets are the PodDisruptionBudgets that select this pod, by "namespace/name".
 	Budgets []string `json:"budgets,omitempty"`
 }
+
+// Millis is a duration in thousandths of a second, for values of which there are very
+// many. It ends at 24 days.
+type Millis int32
+
+// MillisOf rounds a duration up.
+func MillisOf(d time.Duration) Millis {
+	return Millis(min((d+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
+}
+
+// Duration is the same in the usual type.
+func (m Millis) Duration() time.Duration { return time.Duration(m) * time.Millisecond }
 
 // DaemonSet is a DaemonSet as a class of pods that every matching node will carry.
 type DaemonSet struct {

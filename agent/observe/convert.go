@@ -102,7 +102,7 @@ func convertPod(p *corev1.Pod) cluster.Pod {
 	}
 	// A value that is no time delays nothing, as in Cluster Autoscaler.
 	if d, err := time.ParseDuration(p.Annotations[annotationScaleUpDelay]); err == nil && d > 0 {
-		out.ScaleUpDelay = d
+		out.ScaleUpDelay = cluster.MillisOf(d)
 	}
 	if g := p.Spec.TerminationGracePeriodSeconds; g != nil {
 		out.GracePeriod = time.Duration(*g) * time.Second

@@ -14,7 +14,7 @@ func TestPodScaleUpDelay(t *testing.T) {
 		if _, err := Strip(p); err != nil {
 			t.Fatal(err)
 		}
-		if got := convertPod(p).ScaleUpDelay; got != want {
+		if got := convertPod(p).ScaleUpDelay.Duration(); got != want {
 			t.Errorf("%q is a delay of %s, want %s", text, got, want)
 		}
 	}

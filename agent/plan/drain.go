@@ -134,9 +134,12 @@ func (w *world) load(c *cargo, pods []cluster.Pod) {
 
 // cargoOf adds what budgets and the clock say now.
 func (w *world) cargoOf(n *node) cargo {
+	if !n.f.laden && !n.f.dated {
+		n.f.laden = true
+		w.load(&n.f.cargo, sorted(n.Pods))
+	}
 	c := n.f.cargo
 	if n.f.dated {
-		c = cargo{}
 		w.load(&c, sorted(n.Pods))
 	}
 	c.blocked = slices.Clip(c.hard)

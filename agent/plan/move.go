@@ -19,22 +19,32 @@ type paths struct {
 // moved is a number of pods of a class that found room at a place of paths.to.
 type moved struct{ at, class, n int32 }
 
-// advance is a path's first before an attempt.
-type advance struct{ kind, first int32 }
+// advance is where a path, of a kind or of a class, was before an attempt.
+type advance struct{ of, first int32 }
+
+// attempt is what one move took, so that it can be given back.
+type attempt struct {
+	done      []moved
+	paths     []advance // by kind
+	tiedPaths []advance // by class
+	mark      int       // of moveTies.state
+	homeless  int32     // the class of the first pod that found no room; -1: all did
+	placed    int32     // how many of that class found some
+}
 
 // move finds room for pods on other nodes that are Ready and stay. It takes the room
 // and notes who is counted on; when one pod has none, nothing is taken.
 func (w *world) move(from int, loads []heldClass) (homeless cluster.PodKey, ok bool) {
-	done, tried, class, placed := w.place(from, loads)
-	if class >= 0 {
-		w.unplace(done, tried)
-		return w.nth(&w.nodes[from], class, placed), false
+	a := w.place(from, loads)
+	if a.homeless >= 0 {
+		w.unplace(&a)
+		return w.nth(&w.nodes[from], a.homeless, a.placed), false
 	}
 	if name, ok := w.moveSpare(from); !ok {
-		w.unplace(done, tried)
+		w.unplace(&a)
 		return cluster.PodKey("headroom/" + name), false
 	}
-	for _, m := range done {
+	for _, m := range a.done {
 		n := &w.nodes[w.paths.to[m.at]]
 		n.hosts = n.hosts || !n.counts
 		n.counts = true
@@ -44,9 +54,9 @@ func (w *world) move(from int, loads []heldClass) (homeless cluster.PodKey, ok b
 
 // couldMove is move that takes nothing.
 func (w *world) couldMove(from int, loads []heldClass) bool {
-	done, tried, class, _ := w.place(from, loads)
-	w.unplace(done, tried)
-	return class < 0
+	a := w.place(from, loads)
+	w.unplace(&a)
+	return a.homeless < 0
 }
 
 // nth is the pod of a class that has no room when n of its like have some.
@@ -63,24 +73,35 @@ func (w *world) nth(from *node, class int32, n int32) cluster.PodKey {
 }
 
 // place takes room for loads as far as there is some: every class on the first nodes
-// that have room for it. It returns what it took and the class of the first pod that
-// found none, -1 when all did, with how many of that class are placed.
-func (w *world) place(from int, loads []heldClass) (done []moved, tried []advance, class, placed int32) {
+// that have room for it.
+func (w *world) place(from int, loads []heldClass) attempt {
+	a := attempt{homeless: -1}
 	if w.paths == nil {
 		w.paths = w.newPaths()
 	}
+	t := w.moveState()
+	if t != nil {
+		a.mark = t.state.Mark()
+		t.lift(from, loads)
+	}
 	for _, l := range loads {
-		kind := w.e.classes.kind[l.class]
-		was := w.paths.first[kind]
-		left := w.placeClass(from, l, &done)
-		if w.paths.first[kind] != was {
-			tried = append(tried, advance{kind, was})
+		var left int32
+		if t != nil && t.state.Tied(int(l.class)) {
+			left = w.placeTied(t, from, l, &a)
+		} else {
+			kind := w.e.classes.kind[l.class]
+			was := w.paths.first[kind]
+			left = w.placeClass(from, l, &a.done)
+			if w.paths.first[kind] != was {
+				a.paths = append(a.paths, advance{kind, was})
+			}
 		}
 		if left > 0 {
-			return done, tried, l.class, l.n - left
+			a.homeless, a.placed = l.class, l.n-left
+			break
 		}
 	}
-	return done, tried, -1, 0
+	return a
 }
 
 func (w *world) newPaths() *paths {
@@ -133,20 +154,26 @@ func fits(room, size []int64) bool {
 
 // unplace gives room back. A path goes back to the first node that has room for its
 // kind again.
-func (w *world) unplace(done []moved, tried []advance) {
-	if len(done) == 0 {
-		return
+func (w *world) unplace(a *attempt) {
+	p, t := w.paths, w.ties
+	if t != nil {
+		t.state.Rollback(a.mark)
 	}
-	p := w.paths
-	for _, m := range done {
+	for _, m := range a.done {
 		fit.Take(w.nodes[p.to[m.at]].room, w.space.Class(int(m.class)), -int(m.n))
 	}
-	for _, t := range tried {
-		for _, m := range done {
-			if m.at >= t.first && m.at < p.first[t.kind] && fits(w.nodes[p.to[m.at]].room, w.space.Class(int(w.e.classes.example[t.kind]))) {
-				p.first[t.kind] = m.at
+	back := func(path *int32, was int32, size []int64) {
+		for _, m := range a.done {
+			if m.at >= was && m.at < *path && fits(w.nodes[p.to[m.at]].room, size) {
+				*path = m.at
 			}
 		}
+	}
+	for _, v := range a.paths {
+		back(&p.first[v.of], v.first, w.space.Class(int(w.e.classes.example[v.of])))
+	}
+	for _, v := range a.tiedPaths {
+		back(&t.first[v.of], v.first, w.space.Class(int(v.of)))
 	}
 }
 

@@ -350,7 +350,7 @@ func (w *teller) pods(name string, n int, kv map[string]string) {
 			}
 			p.Owner = &cluster.Owner{Kind: o, Name: name, UID: cluster.UID(name)}
 		}
-		p.ScaleUpDelay = dur(kv["delay"])
+		p.ScaleUpDelay = cluster.MillisOf(dur(kv["delay"]))
 		if kv["pdb"] != "" {
 			p.Budgets = strings.Split(kv["pdb"], ",")
 		}

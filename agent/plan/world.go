@@ -32,20 +32,22 @@ type world struct {
 	byID   map[cluster.GroupID]int
 	budget map[string]int // evictions that are still allowed, by budget
 
-	paths     *paths // where pods that are moved find room
-	open      []int  // what roomy found; nil: not asked yet
-	want      []want // pending pods by class, those that trigger
-	bonds     *bonds // what ties them to others; nil: nothing does
-	unjudged  bool   // a pod that fit cannot judge waits for its first verdict
-	unsteady  bool   // the answer depends on every moment
-	grew      bool
-	emptying  int    // marked nodes without pods
-	draining  int    // nodes that are being emptied
-	unhealthy string // why deletions are frozen; empty: they are not
-	sums      sums
-	market    market
-	sets      [][]int // by group: those that are balanced with it; nil: not asked yet
-	spares    []spare // headroom that is open now
+	ties        *moveTies
+	asksNothing bool   // no class asks for anything of other pods
+	paths       *paths // where pods that are moved find room
+	open        []int  // what roomy found; nil: not asked yet
+	want        []want // pending pods by class, those that trigger
+	bonds       *bonds // what ties them to others; nil: nothing does
+	unjudged    bool   // a pod that fit cannot judge waits for its first verdict
+	unsteady    bool   // the answer depends on every moment
+	grew        bool
+	emptying    int    // marked nodes without pods
+	draining    int    // nodes that are being emptied
+	unhealthy   string // why deletions are frozen; empty: they are not
+	sums        sums
+	market      market
+	sets        [][]int // by group: those that are balanced with it; nil: not asked yet
+	spares      []spare // headroom that is open now
 }
 
 // group is a node group and what the round knows about it.
