@@ -350,7 +350,9 @@ func (w *teller) pods(name string, n int, kv map[string]string) {
 			}
 			p.Owner = &cluster.Owner{Kind: o, Name: name, UID: cluster.UID(name)}
 		}
-		p.ScaleUpDelay = dur(kv["delay"])
+		if wish := (cluster.PodWishes{ScaleUpDelay: dur(kv["delay"]), KeepFor: dur(kv["keep"]), EvictDaemon: kv["evictds"]}); wish != (cluster.PodWishes{}) {
+			p.Wishes = &wish
+		}
 		if kv["pdb"] != "" {
 			p.Budgets = strings.Split(kv["pdb"], ",")
 		}
