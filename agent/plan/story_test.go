@@ -413,6 +413,13 @@ func (w *teller) accept() {
 				n.Unschedulable, n.Annotations = false, nil
 				n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t cluster.Taint) bool { return t.Key == cluster.TaintToBeDeleted })
 			})
+		case Soften:
+			w.eachNode(a.Node, func(n *cluster.Node) {
+				n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t cluster.Taint) bool { return t.Key == cluster.TaintDeletionCandidate })
+				if !a.Off {
+					n.Taints = append(n.Taints, cluster.Taint{Key: cluster.TaintDeletionCandidate, Value: fmt.Sprint(w.s.Now.Unix()), Effect: "PreferNoSchedule"})
+				}
+			})
 		case Evict:
 			w.s.Pods = slices.DeleteFunc(w.s.Pods, func(p cluster.Pod) bool { return p.UID == a.UID })
 		case Terminate:
