@@ -17,6 +17,12 @@ const (
 	AnnotationNoScaleDown  = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	// AnnotationCordoned marks a cordon made by this agent: only ours is undone.
 	AnnotationCordoned = "autoscaler-agent/cordoned"
+	// AnnotationRequested asks that a Node be drained and terminated, whatever its use and
+	// without waiting; every rule that protects pods holds.
+	AnnotationRequested = "autoscaler-agent/scale-down-requested"
+	// AnnotationDelay is a prefix: while a Node carries such an annotation it is drained and
+	// not terminated, for a while.
+	AnnotationDelay = "delay-deletion.cluster-autoscaler.kubernetes.io/"
 	// AnnotationKeep opts a Node out of scale-down and reaping.
 	AnnotationKeep = "autoscaler-agent/keep"
 )

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"testing"
-	"time"
 	"unsafe"
 )
 
@@ -11,13 +10,5 @@ import (
 func TestPodIsSmall(t *testing.T) {
 	if n := unsafe.Sizeof(Pod{}); n > 224 {
 		t.Errorf("a Pod takes %d bytes, want at most 224: put a new small field beside the others of its size", n)
-	}
-}
-
-func TestMillis(t *testing.T) {
-	for d, want := range map[time.Duration]time.Duration{0: 0, time.Microsecond: time.Millisecond, 90 * time.Second: 90 * time.Second, 60 * 24 * time.Hour: 2147483647 * time.Millisecond} {
-		if got := MillisOf(d).Duration(); got != want {
-			t.Errorf("%s: %s, want %s", d, got, want)
-		}
 	}
 }

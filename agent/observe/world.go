@@ -202,7 +202,7 @@ func samePod(a, b *cluster.Pod) bool {
 		a.Unschedulable.Equal(b.Unschedulable) && a.Created.Equal(b.Created) && a.Deleting.Equal(b.Deleting) &&
 		(a.Owner == b.Owner || a.Owner != nil && b.Owner != nil && *a.Owner == *b.Owner) &&
 		a.Gated == b.Gated && a.Finished == b.Finished && a.Mirror == b.Mirror && a.DoNotDisrupt == b.DoNotDisrupt &&
-		a.SafeToEvict == b.SafeToEvict && a.LocalStorage == b.LocalStorage && a.GracePeriod == b.GracePeriod && a.ScaleUpDelay == b.ScaleUpDelay &&
+		a.SafeToEvict == b.SafeToEvict && a.LocalStorage == b.LocalStorage && a.GracePeriod == b.GracePeriod && a.Asked() == b.Asked() &&
 		slices.Equal(a.Budgets, b.Budgets)
 }
 

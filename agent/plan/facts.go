@@ -105,7 +105,7 @@ func (w *world) factsOf(n *cluster.Node) *facts {
 			demand(to, &w.s.Classes[pod.Class].Requests, gpu)
 		}
 		w.e.count.add(pod.Class, takes)
-		f.dated = f.dated || !pod.Deleting.IsZero()
+		f.dated = f.dated || !pod.Deleting.IsZero() || pod.Wishes != nil && pod.Wishes.KeepFor > 0
 	}
 	f.classes = w.e.count.take(nil)
 	f.room = make([]int64, w.space.Axes())

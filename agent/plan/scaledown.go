@@ -17,6 +17,8 @@ type candidate struct {
 	cargo   cargo
 	util    float64
 	unready bool
+	asked   bool      // somebody asked for it to go
+	below   int       // how far its group would be below the largest of its balance set
 	since   time.Time // since when it is not needed; zero: since now
 }
 
@@ -45,7 +47,7 @@ func (w *world) scaleDown() {
 			w.keep("node", name, RuleUnneededFor, n.f.dueWords(due))
 			continue
 		}
-		if rule != "" {
+		if rule != "" && (rule != RuleCooldown || because != RuleRequested) {
 			w.hold("node", name, rule, "not needed, and stays: %s", why)
 			continue
 		}
@@ -71,6 +73,9 @@ func (w *world) scaleDown() {
 // dueOf returns when a candidate may go, and by which rule.
 func (w *world) dueOf(c *candidate, g *group) (time.Time, string) {
 	n := &w.nodes[c.node]
+	if requested(n.Node) {
+		return w.now, RuleRequested
+	}
 	if c.unready {
 		return w.out.Unready[n.Name].Add(orElse(g.Options.ScaleDownUnreadyTime, w.p.UnreadyFor)), RuleUnready
 	}
@@ -115,7 +120,7 @@ func (w *world) candidates() []candidate {
 			}
 			continue
 		}
-		c := candidate{node: i, unready: n.Ready != cluster.StatusTrue}
+		c := candidate{node: i, unready: n.Ready != cluster.StatusTrue, asked: requested(n.Node)}
 		if rule, why := w.stays(n, &c); rule != "" {
 			w.keep("node", string(n.Name), rule, why)
 			if since, runs := w.in.Unneeded[n.Name]; runs && rule == RuleInUse && n.hosts {
@@ -132,10 +137,14 @@ func (w *world) candidates() []candidate {
 		}
 		out = append(out, c)
 	}
-	slices.SortFunc(out, func(a, b candidate) int {
+	order := func(a, b candidate) int {
 		ae, be := min(a.cargo.movable, 1), min(b.cargo.movable, 1)
-		return cmp.Or(cmp.Compare(ae, be), a.since.Compare(b.since), cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node))
-	})
+		return cmp.Or(cmp.Compare(boolInt(b.asked), boolInt(a.asked)), cmp.Compare(ae, be), cmp.Compare(a.below, b.below), a.since.Compare(b.since), cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node))
+	}
+	slices.SortFunc(out, order)
+	if w.imbalance(out) {
+		slices.SortFunc(out, order)
+	}
 	return out
 }
 
@@ -150,6 +159,9 @@ func (w *world) stays(n *node, c *candidate) (rule, why string) {
 	if n.f.opted != "" {
 		return RuleOptOut, n.f.opted
 	}
+	if why := w.opted(n.Node); why != "" {
+		return RuleOptOut, why
+	}
 	if n.Unschedulable && !n.f.ours {
 		return RuleNotOurs, "cordoned by somebody else"
 	}
@@ -158,7 +170,7 @@ func (w *world) stays(n *node, c *candidate) (rule, why string) {
 	}
 	c.util = w.utilisation(n)
 	limit := w.threshold(n)
-	if !c.unready && c.util > limit {
+	if !c.unready && c.util > limit && !requested(n.Node) {
 		return RuleBusy, n.f.busyWords(c.util, limit)
 	}
 	return "", ""
@@ -168,6 +180,9 @@ func (w *world) stays(n *node, c *candidate) (rule, why string) {
 func optedOut(n *cluster.Node) string {
 	for _, key := range []string{cluster.AnnotationNoScaleDown, cluster.AnnotationKeep, annotationDoNotDisrupt} {
 		if v, ok := n.Annotations[key]; ok && v != "false" {
+			if _, err := time.ParseDuration(v); err == nil && key == annotationDoNotDisrupt {
+				continue // for a time: see opted
+			}
 			return "annotated " + key
 		}
 	}
