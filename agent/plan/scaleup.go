@@ -17,7 +17,7 @@ func (w *world) scaleUp() {
 		return
 	}
 	w.tie()
-	best := w.bestAnswer()
+	best := w.mixed(w.bestAnswer())
 	w.settle(best)
 	w.explain(best)
 	w.buy(best)
@@ -74,7 +74,7 @@ func (w *world) reordered(best *answer) *answer {
 		return best
 	}
 	for _, order := range orders(groups, triedOrders) {
-		v := w.asked(false, func(v *solver) bool { v.inOrder(order); return true })
+		v := w.solved(false, func(v *solver) bool { v.inOrder(order); return true })
 		if v.a.bought() == 0 && v.a.unhelped() <= best.unhelped() {
 			return &v.a
 		}
@@ -84,7 +84,7 @@ func (w *world) reordered(best *answer) *answer {
 
 // answer solves one way; nil when promises were to be kept and there are none.
 func (w *world) answer(keep, withMarked bool) *answer {
-	v := w.asked(withMarked, func(v *solver) bool { return !keep || v.trust() })
+	v := w.solved(withMarked, func(v *solver) bool { return !keep || v.trust() })
 	if v == nil {
 		return nil
 	}
@@ -94,8 +94,8 @@ func (w *world) answer(keep, withMarked bool) *answer {
 // askedAgain is how often one question is asked when the packer is wrong about a class.
 const askedAgain = 3
 
-// asked solves and verifies; nil when first says that there is no point.
-func (w *world) asked(withMarked bool, first func(*solver) bool) *solver {
+// solved solves and verifies; nil when first says that there is no point.
+func (w *world) solved(withMarked bool, first func(*solver) bool) *solver {
 	for try := 0; ; try++ {
 		v := w.newSolver(withMarked)
 		v.mayAsk = try < askedAgain

@@ -53,6 +53,9 @@ type solver struct {
 	coming []int // machines by group that are coming and still empty
 	done   []bool
 	mayAsk bool // verify may ask for another answer
+
+	cost   []float64 // by group: what a mix of groups is held against; nil: none is wanted
+	afresh bool      // the mix does not begin with what is coming
 }
 
 func (w *world) newSolver(withMarked bool) *solver {
@@ -197,6 +200,9 @@ func (v *solver) solve() {
 	left := func(i int) int { return v.a.left[i] }
 	if v.there(left, true) {
 		return
+	}
+	if v.cost != nil {
+		v.mix()
 	}
 	for {
 		best := v.choose()
