@@ -110,7 +110,9 @@ func (w *world) health() {
 
 // finish brings reasons and memory into one order.
 func (w *world) finish() {
-	w.plan.Held = merge(sortHeld(w.plan.Held))
+	if w.plan.Held = merge(sortHeld(w.plan.Held)); len(w.plan.Held) == 0 {
+		w.plan.Held = nil
+	}
 	sortBackoff(w.out.Backoff)
 	if w.passed(w.out.ScaleDownAfter) {
 		w.out.ScaleDownAfter = time.Time{}

@@ -133,8 +133,8 @@ func (w *world) load(c *cargo, pods []cluster.Pod) {
 	c.loads = w.e.count.take(func(a, b int32) int { return cmp.Compare(rank[a], rank[b]) })
 }
 
-// cargoOf adds what budgets and the clock say now.
-func (w *world) cargoOf(n *node) cargo {
+// lading is a node's cargo as far as budgets are not asked.
+func (w *world) lading(n *node) cargo {
 	if !n.f.laden && !n.f.dated {
 		n.f.laden = true
 		w.load(&n.f.cargo, sorted(n.Pods))
@@ -143,6 +143,12 @@ func (w *world) cargoOf(n *node) cargo {
 	if n.f.dated {
 		w.load(&c, sorted(n.Pods))
 	}
+	return c
+}
+
+// cargoOf is a node's cargo with what budgets say now.
+func (w *world) cargoOf(n *node) cargo {
+	c := w.lading(n)
 	c.blocked = slices.Clip(c.hard)
 	for _, pod := range c.budgeted {
 		if why := w.budgetBlocks(pod); why != "" && !w.expendable(pod) {

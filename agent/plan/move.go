@@ -75,7 +75,8 @@ func (w *world) nth(from *node, class int32, n int32) cluster.PodKey {
 // place takes room for loads as far as there is some: every class on the first nodes
 // that have room for it.
 func (w *world) place(from int, loads []heldClass) attempt {
-	a := attempt{homeless: -1}
+	a := attempt{homeless: -1, done: w.e.moved[:0]}
+	defer func() { w.e.moved = a.done[:0] }()
 	if w.paths == nil {
 		w.paths = w.newPaths()
 	}

@@ -14,7 +14,8 @@ import (
 // candidate is a node that may not be needed.
 type candidate struct {
 	node    int
-	cargo   cargo
+	full    int   // 1: pods have to be moved
+	cargo   cargo // as unneeded found it
 	util    float64
 	unready bool
 	asked   bool      // somebody asked for it to go
@@ -34,14 +35,16 @@ func (w *world) scaleDown() {
 	}
 	rule, why := w.gate()
 	empties, drains := w.emptying, w.draining
-	for _, c := range w.candidates() {
-		if !w.unneeded(&c) {
+	all := w.candidates()
+	for i := range all {
+		c := &all[i]
+		if !w.unneeded(c) {
 			continue
 		}
 		n := &w.nodes[c.node]
 		g := &w.groups[n.group]
 		name := string(n.Name)
-		due, because := w.dueOf(&c, g)
+		due, because := w.dueOf(c, g)
 		if !w.passed(due) {
 			w.wake(due)
 			w.keep("node", name, RuleUnneededFor, n.f.dueWords(due))
@@ -111,7 +114,8 @@ func (w *world) gate() (rule, why string) {
 // candidates are the nodes that could go as far as they themselves are concerned:
 // empty ones first, then those that have been waiting longest, then the least used.
 func (w *world) candidates() []candidate {
-	var out []candidate
+	out := w.e.candidates[:0]
+	defer func() { w.e.candidates = out }()
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		if n.ControlPlane || n.group < 0 || n.Deleting || n.goes || n.f.mark || n.state == stateComing {
@@ -130,7 +134,7 @@ func (w *world) candidates() []candidate {
 			}
 			continue
 		}
-		c.cargo = w.cargoOf(n)
+		c.full = min(w.lading(n).movable, 1)
 		c.since = w.in.Unneeded[n.Name]
 		if c.since.IsZero() {
 			c.since = w.now
@@ -138,8 +142,7 @@ func (w *world) candidates() []candidate {
 		out = append(out, c)
 	}
 	order := func(a, b candidate) int {
-		ae, be := min(a.cargo.movable, 1), min(b.cargo.movable, 1)
-		return cmp.Or(cmp.Compare(boolInt(b.asked), boolInt(a.asked)), cmp.Compare(ae, be), cmp.Compare(a.below, b.below), a.since.Compare(b.since), cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node))
+		return cmp.Or(cmp.Compare(boolInt(b.asked), boolInt(a.asked)), cmp.Compare(a.full, b.full), cmp.Compare(a.below, b.below), a.since.Compare(b.since), cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node))
 	}
 	slices.SortFunc(out, order)
 	if w.imbalance(out) {

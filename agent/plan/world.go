@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -110,6 +109,9 @@ func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
 	seated := asked.Seated()
 	s := &seated
 	w := &world{e: e, given: asked, s: s, p: p, in: m, now: s.Now}
+	if e.held > 0 {
+		w.plan.Held = make([]Held, 0, e.held+8)
+	}
 	w.groups = make([]group, len(s.Groups))
 	w.byID = make(map[cluster.GroupID]int, len(s.Groups))
 	for i := range s.Groups {
@@ -393,17 +395,9 @@ func count(n, of int) string { return fmt.Sprintf("%d of %d", n, of) }
 
 func compareNames(a, b *cluster.Node) int { return strings.Compare(string(a.Name), string(b.Name)) }
 
-// sortHeld orders reasons: what is of one kind comes in its order already, mostly.
+// sortHeld orders reasons. What is of one kind follows each other already, mostly, and
+// in its order.
 func sortHeld(held []Held) []Held {
-	by := make(map[string][]Held)
-	for _, h := range held {
-		by[h.Kind] = append(by[h.Kind], h)
-	}
-	out := held[:0]
-	for _, kind := range slices.Sorted(maps.Keys(by)) {
-		list := by[kind]
-		slices.SortFunc(list, compareHeld)
-		out = append(out, list...)
-	}
-	return out
+	slices.SortFunc(held, compareHeld)
+	return held
 }
