@@ -31,10 +31,19 @@ func (w *world) moveState() *moveTies {
 		if w.asksNothing = !slices.ContainsFunc(w.s.Classes, asksOthers); w.asksNothing {
 			return nil
 		}
-		w.ties = &moveTies{state: w.stateNow(), local: make([]int8, len(w.s.Classes)), first: make([]int32, len(w.s.Classes)), looks: looksARound}
+		w.ties = &moveTies{state: w.settledState(), local: make([]int8, len(w.s.Classes)), first: make([]int32, len(w.s.Classes)), looks: looksARound}
 		w.ties.zones = slices.ContainsFunc(w.s.Classes, func(c cluster.PodClass) bool { return !onHostname(c.PodAntiAffinity) })
 	}
 	return w.ties
+}
+
+// settledState is every node with what is on it and with the pending pods of this
+// round's answer.
+func (w *world) settledState() *fit.State {
+	if w.bonds != nil {
+		return w.bonds.state
+	}
+	return w.newState(w.s.Classes)
 }
 
 // asksOthers tells a class that asks for something of other pods or of volumes.
@@ -44,35 +53,6 @@ func asksOthers(c cluster.PodClass) bool {
 
 func onHostname(terms []cluster.PodTerm) bool {
 	return !slices.ContainsFunc(terms, func(t cluster.PodTerm) bool { return t.TopologyKey != "kubernetes.io/hostname" })
-}
-
-// stateNow is every node with the pods on it, nominated and promised ones included.
-func (w *world) stateNow() *fit.State {
-	st := fit.NewState(w.s.Classes, w.s.Namespaces)
-	for i := range w.nodes {
-		n := &w.nodes[i]
-		limits := n.VolumeLimits
-		if limits == nil && n.group >= 0 {
-			limits = w.groups[n.group].Template.VolumeLimits
-		}
-		st.AddNode(&n.shape, limits)
-		for k := range n.Pods {
-			switch pod := &n.Pods[k]; {
-			case pod.Finished:
-			case pod.Deleting.IsZero():
-				st.Put(pod.Class, i, 1)
-			default:
-				st.PutLeaving(pod.Class, i, 1)
-			}
-		}
-	}
-	for i := range w.s.Pods {
-		pod := &w.s.Pods[i]
-		if n, ok := w.byName[pod.Nominated]; ok && pod.Nominated != "" && pod.Node == "" && !pod.Finished {
-			st.Put(pod.Class, n, 1)
-		}
-	}
-	return st
 }
 
 // isLocal tells whether nothing but what is on a node itself decides whether a tied
