@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -8,28 +9,35 @@ import (
 )
 
 // paths are where moved pods look for room: the nodes that are Ready, by name, and for
-// every kind of class how many of the first ones have none for it. Room only shrinks
-// within a round, so that what was looked at once is not looked at again: all moves of
-// a round together read each node once a kind.
+// every kind of class how far it has looked. Room only shrinks within a round, so that
+// what was looked at once is not looked at again: all moves of a round together read
+// each node about once a kind.
 type paths struct {
-	to    []int32 // indexes into world.nodes
-	first []int32 // by kind: the nodes before this place in to have no room for it
+	to []int32 // indexes into world.nodes
+	by []path  // by kind
 }
+
+// path says that the nodes before first have no room, hole apart: it was not looked at,
+// because the pods came from there. -1: there is no such node.
+type path struct{ first, hole int32 }
 
 // moved is a number of pods of a class that found room at a place of paths.to.
 type moved struct{ at, class, n int32 }
 
-// advance is where a path, of a kind or of a class, was before an attempt.
-type advance struct{ of, first int32 }
+// step is where a path was before an attempt, and a class that goes on it.
+type step struct {
+	path  *path
+	was   path
+	class int32
+}
 
 // attempt is what one move took, so that it can be given back.
 type attempt struct {
-	done      []moved
-	paths     []advance // by kind
-	tiedPaths []advance // by class
-	mark      int       // of moveTies.state
-	homeless  int32     // the class of the first pod that found no room; -1: all did
-	placed    int32     // how many of that class found some
+	done     []moved
+	steps    []step
+	mark     int   // of moveTies.state
+	homeless int32 // the class of the first pod that found no room; -1: all did
+	placed   int32 // how many of that class found some
 }
 
 // move finds room for pods on other nodes that are Ready and stay. It takes the room
@@ -75,8 +83,8 @@ func (w *world) nth(from *node, class int32, n int32) cluster.PodKey {
 // place takes room for loads as far as there is some: every class on the first nodes
 // that have room for it.
 func (w *world) place(from int, loads []heldClass) attempt {
-	a := attempt{homeless: -1, done: w.e.moved[:0]}
-	defer func() { w.e.moved = a.done[:0] }()
+	a := attempt{homeless: -1, done: w.e.moved[:0], steps: w.e.steps[:0]}
+	defer func() { w.e.moved, w.e.steps = a.done[:0], a.steps[:0] }()
 	if w.paths == nil {
 		w.paths = w.newPaths()
 	}
@@ -86,18 +94,7 @@ func (w *world) place(from int, loads []heldClass) attempt {
 		t.lift(from, loads)
 	}
 	for _, l := range loads {
-		var left int32
-		if t != nil && t.state.Tied(int(l.class)) {
-			left = w.placeTied(t, from, l, &a)
-		} else {
-			kind := w.e.classes.kind[l.class]
-			was := w.paths.first[kind]
-			left = w.placeClass(from, l, &a.done)
-			if w.paths.first[kind] != was {
-				a.paths = append(a.paths, advance{kind, was})
-			}
-		}
-		if left > 0 {
+		if left := w.placeClass(t, from, l, &a); left > 0 {
 			a.homeless, a.placed = l.class, l.n-left
 			break
 		}
@@ -106,7 +103,10 @@ func (w *world) place(from int, loads []heldClass) attempt {
 }
 
 func (w *world) newPaths() *paths {
-	p := &paths{first: make([]int32, len(w.e.classes.example))}
+	p := &paths{by: make([]path, len(w.e.classes.example))}
+	for i := range p.by {
+		p.by[i].hole = -1
+	}
 	for i := range w.nodes {
 		if w.nodes[i].state == stateReady {
 			p.to = append(p.to, int32(i))
@@ -116,31 +116,58 @@ func (w *world) newPaths() *paths {
 }
 
 // placeClass places pods of one class and returns how many are left.
-func (w *world) placeClass(from int, l heldClass, done *[]moved) (left int32) {
-	p, class := w.paths, int(l.class)
-	size := w.space.Class(class)
-	first := &p.first[w.e.classes.kind[class]]
-	known := true // all nodes so far have no room
-	for k := *first; int(k) < len(p.to); k++ {
-		i := int(p.to[k])
-		if i == from {
-			known = false
-			continue
+func (w *world) placeClass(t *moveTies, from int, l heldClass, a *attempt) (left int32) {
+	p := &w.paths.by[w.e.classes.kind[l.class]]
+	tied := t != nil && t.state.Tied(int(l.class))
+	local := tied && t.isLocal(&w.s.Classes[l.class], int(l.class))
+	if local {
+		p = &t.own[l.class]
+	}
+	a.steps = append(a.steps, step{p, *p, l.class})
+	use := func(k int32) (spent bool) {
+		if !tied {
+			return w.use(k, &l, a)
 		}
-		d := &w.nodes[i]
-		if !d.goes && fits(d.room, size) && w.passes(class, i) {
-			n := min(int32(fit.Most(d.room, size)), l.n)
-			fit.Take(d.room, size, int(n))
-			*done = append(*done, moved{k, l.class, n})
-			if l.n -= n; l.n == 0 {
-				return 0
-			}
-		}
-		if known {
-			*first = k + 1
+		return w.useTied(t, k, &l, a) && (local || !w.hasRoom(k, l.class))
+	}
+	if p.hole >= 0 && int(w.paths.to[p.hole]) != from && use(p.hole) {
+		p.hole = -1
+	}
+	spent := true // all nodes so far have no room
+	for k := p.first; int(k) < len(w.paths.to) && l.n > 0; k++ {
+		switch {
+		case int(w.paths.to[k]) == from && spent && p.hole < 0:
+			p.hole, p.first = k, k+1
+		case int(w.paths.to[k]) == from:
+			spent = false
+		case !use(k):
+			spent = false
+		case spent:
+			p.first = k + 1
 		}
 	}
 	return l.n
+}
+
+// hasRoom tells whether one more pod of a class would fit onto a node, its ties aside.
+func (w *world) hasRoom(k, class int32) bool {
+	i := int(w.paths.to[k])
+	d := &w.nodes[i]
+	return !d.goes && fits(d.room, w.space.Class(int(class))) && w.passes(int(class), i)
+}
+
+// use places what it can of a class on one node, and tells whether the node has no
+// room for the class any more.
+func (w *world) use(k int32, l *heldClass, a *attempt) (spent bool) {
+	if !w.hasRoom(k, l.class) {
+		return true
+	}
+	room, size := w.nodes[w.paths.to[k]].room, w.space.Class(int(l.class))
+	n := min(int32(fit.Most(room, size)), l.n)
+	fit.Take(room, size, int(n))
+	a.done = append(a.done, moved{k, l.class, n})
+	l.n -= n
+	return l.n > 0
 }
 
 // fits is fit.Most(room, size) > 0 without a division.
@@ -153,28 +180,51 @@ func fits(room, size []int64) bool {
 	return true
 }
 
-// unplace gives room back. A path goes back to the first node that has room for its
-// kind again.
+// unplace gives room back.
 func (w *world) unplace(a *attempt) {
-	p, t := w.paths, w.ties
-	if t != nil {
-		t.state.Rollback(a.mark)
+	if w.ties != nil {
+		w.ties.state.Rollback(a.mark)
 	}
 	for _, m := range a.done {
-		fit.Take(w.nodes[p.to[m.at]].room, w.space.Class(int(m.class)), -int(m.n))
+		fit.Take(w.nodes[w.paths.to[m.at]].room, w.space.Class(int(m.class)), -int(m.n))
 	}
-	back := func(path *int32, was int32, size []int64) {
-		for _, m := range a.done {
-			if m.at >= was && m.at < *path && fits(w.nodes[p.to[m.at]].room, size) {
-				*path = m.at
-			}
+	for _, s := range a.steps {
+		w.retreat(&s, a.done)
+	}
+}
+
+// retreat takes a path back to the first node that has room again; one such node may
+// stay behind as its hole.
+func (w *world) retreat(s *step, done []moved) {
+	const none = math.MaxInt32
+	p, size := s.path, w.space.Class(int(s.class))
+	one, two := int32(none), int32(none) // the first two nodes to look at again
+	note := func(k int32) {
+		switch {
+		case k >= p.first || k == one || k == two:
+		case k < one:
+			one, two = k, one
+		case k < two:
+			two = k
 		}
 	}
-	for _, v := range a.paths {
-		back(&p.first[v.of], v.first, w.space.Class(int(w.e.classes.example[v.of])))
+	if p.hole >= 0 {
+		note(p.hole)
 	}
-	for _, v := range a.tiedPaths {
-		back(&t.first[v.of], v.first, w.space.Class(int(v.of)))
+	if s.was.hole >= 0 {
+		note(s.was.hole)
+	}
+	for _, m := range done {
+		if fits(w.nodes[w.paths.to[m.at]].room, size) {
+			note(m.at)
+		}
+	}
+	p.hole = -1
+	if one != none {
+		p.hole = one
+	}
+	if two != none {
+		p.first = two
 	}
 }
 

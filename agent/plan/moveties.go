@@ -9,16 +9,16 @@ import (
 
 // looksARound bounds how often one round asks where moved pods with ties to others may
 // go: about a tenth of a second. Untied pods do not count.
-const looksARound = 1_000_000
+const looksARound = 500_000
 
 // moveTies is what F7 to F12 say of pods that are moved: every node with what is on it,
 // the moves of the round so far included.
 type moveTies struct {
 	state *fit.State
-	local []int8  // by class: 1: only what is on a node decides whether it may go there; -1: not so; 0: not asked yet
-	first []int32 // by class, for local ones: as paths.first
-	zones bool    // some class keeps others out of more than its own node
-	looks int     // left in this round
+	local []int8 // by class: 1: only what is on a node decides whether it may go there; -1: not so; 0: not asked yet
+	own   []path // by class, for local ones: as paths.by
+	zones bool   // some class keeps others out of more than its own node
+	looks int    // left in this round
 }
 
 // moveState returns the state that moves are judged by; nil when no class asks for
@@ -31,7 +31,10 @@ func (w *world) moveState() *moveTies {
 		if w.asksNothing = !slices.ContainsFunc(w.s.Classes, asksOthers); w.asksNothing {
 			return nil
 		}
-		w.ties = &moveTies{state: w.settledState(), local: make([]int8, len(w.s.Classes)), first: make([]int32, len(w.s.Classes)), looks: looksARound}
+		w.ties = &moveTies{state: w.settledState(), local: make([]int8, len(w.s.Classes)), own: make([]path, len(w.s.Classes)), looks: looksARound}
+		for i := range w.ties.own {
+			w.ties.own[i].hole = -1
+		}
 		w.ties.zones = slices.ContainsFunc(w.s.Classes, func(c cluster.PodClass) bool { return !onHostname(c.PodAntiAffinity) })
 	}
 	return w.ties
@@ -68,43 +71,26 @@ func (t *moveTies) isLocal(c *cluster.PodClass, class int) bool {
 	return t.local[class] > 0
 }
 
-// placeTied places pods of a tied class one by one and returns how many are left.
-func (w *world) placeTied(t *moveTies, from int, l heldClass, a *attempt) (left int32) {
-	p, class := w.paths, int(l.class)
-	size := w.space.Class(class)
-	local := t.isLocal(&w.s.Classes[class], class)
-	known := local
-	k := int32(0)
-	if local {
-		k = t.first[class]
-		a.tiedPaths = append(a.tiedPaths, advance{l.class, k})
-	}
-	for ; int(k) < len(p.to) && t.looks > 0; k++ {
-		i := int(p.to[k])
-		if i == from {
-			known = false
-			continue
+// useTied is world.use for a class with ties, which goes pod by pod. It tells whether no
+// more of them may go there now.
+func (w *world) useTied(t *moveTies, k int32, l *heldClass, a *attempt) (spent bool) {
+	i, class := int(w.paths.to[k]), int(l.class)
+	for w.hasRoom(k, l.class) {
+		if t.looks--; t.looks < 0 || !t.state.Passes(class, i) {
+			return t.looks >= 0
 		}
-		d := &w.nodes[i]
-		for !d.goes && fits(d.room, size) && w.passes(class, i) && t.allows(class, i) {
-			fit.Take(d.room, size, 1)
-			t.state.Put(class, i, 1)
-			a.done = append(a.done, moved{k, l.class, 1})
-			if l.n--; l.n == 0 {
-				return 0
-			}
-		}
-		if known {
-			t.first[class] = k + 1
+		fit.Take(w.nodes[i].room, w.space.Class(class), 1)
+		t.state.Put(class, i, 1)
+		a.done = append(a.done, moved{k, l.class, 1})
+		if l.n--; l.n == 0 {
+			return false
 		}
 	}
-	return l.n
+	return true
 }
 
-func (t *moveTies) allows(class, node int) bool {
-	t.looks--
-	return t.state.Passes(class, node)
-}
+// spent tells that this round has looked for enough.
+func (t *moveTies) spent() bool { return t != nil && t.looks < 0 }
 
 // lift takes the tied pods that are to be moved off their node, as their eviction will.
 func (t *moveTies) lift(from int, loads []heldClass) {

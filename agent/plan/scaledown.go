@@ -219,7 +219,15 @@ func (w *world) unneeded(c *candidate) bool {
 		w.hold("node", name, RuleTotalsMin, "%s", w.keepsTotals(n))
 		return false
 	}
-	if pod, ok := w.move(c.node, c.cargo.loads); !ok {
+	pod, ok := w.move(c.node, c.cargo.loads)
+	if !ok && w.ties.spent() {
+		w.keep("node", name, RuleNoRoom, "not looked at: its pods have ties to others, and this round has looked for room for enough of their kind")
+		if _, runs := w.in.Unneeded[n.Name]; runs {
+			set(&w.out.Unneeded, n.Name, c.since)
+		}
+		return false
+	}
+	if !ok {
 		w.keep("node", name, RuleNoRoom, n.f.homelessWords(pod))
 		return false
 	}
