@@ -33,6 +33,7 @@ type step struct {
 
 // attempt is what one move took, so that it can be given back.
 type attempt struct {
+	loads    []heldClass
 	done     []moved
 	steps    []step
 	mark     int   // of moveTies.state
@@ -83,7 +84,7 @@ func (w *world) nth(from *node, class int32, n int32) cluster.PodKey {
 // place takes room for loads as far as there is some: every class on the first nodes
 // that have room for it.
 func (w *world) place(from int, loads []heldClass) attempt {
-	a := attempt{homeless: -1, done: w.e.moved[:0], steps: w.e.steps[:0]}
+	a := attempt{homeless: -1, loads: loads, done: w.e.moved[:0], steps: w.e.steps[:0]}
 	defer func() { w.e.moved, w.e.steps = a.done[:0], a.steps[:0] }()
 	if w.paths == nil {
 		w.paths = w.newPaths()
@@ -91,7 +92,7 @@ func (w *world) place(from int, loads []heldClass) attempt {
 	t := w.moveState()
 	if t != nil {
 		a.mark = t.state.Mark()
-		t.lift(from, loads)
+		t.lifted = t.lifted[:0]
 	}
 	for _, l := range loads {
 		if left := w.placeClass(t, from, l, &a); left > 0 {
@@ -124,6 +125,9 @@ func (w *world) placeClass(t *moveTies, from int, l heldClass, a *attempt) (left
 		p = &t.own[l.class]
 	}
 	a.steps = append(a.steps, step{p, *p, l.class})
+	if tied {
+		t.lift(from, l.class, a.loads)
+	}
 	use := func(k int32) (spent bool) {
 		if !tied {
 			return w.use(k, &l, a)

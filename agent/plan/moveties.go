@@ -19,6 +19,8 @@ type moveTies struct {
 	own   []path // by class, for local ones: as paths.by
 	zones bool   // some class keeps others out of more than its own node
 	looks int    // left in this round
+
+	lifted []int // components whose pods are off the node that is emptied now
 }
 
 // moveState returns the state that moves are judged by; nil when no class asks for
@@ -92,10 +94,16 @@ func (w *world) useTied(t *moveTies, k int32, l *heldClass, a *attempt) (spent b
 // spent tells that this round has looked for enough.
 func (t *moveTies) spent() bool { return t != nil && t.looks < 0 }
 
-// lift takes the tied pods that are to be moved off their node, as their eviction will.
-func (t *moveTies) lift(from int, loads []heldClass) {
+// lift takes tied pods that are to be moved off their node, as their eviction will: all
+// those that can touch the chances of one class.
+func (t *moveTies) lift(from int, class int32, loads []heldClass) {
+	with := t.state.Component(int(class))
+	if slices.Contains(t.lifted, with) {
+		return
+	}
+	t.lifted = append(t.lifted, with)
 	for _, l := range loads {
-		if t.state.Tied(int(l.class)) {
+		if t.state.Component(int(l.class)) == with {
 			t.state.Put(int(l.class), from, -int(l.n))
 		}
 	}
