@@ -50,7 +50,9 @@ type Node struct {
 	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
 	Ready        Status           `json:"ready"`
 	ReadySince   time.Time        `json:"readySince"` // last transition of the Ready condition
-	// LeaseRenewed is the last renewal of the node's Lease; zero when not known.
+	// LeaseRenewed is the last renewal of the node's Lease; zero when not known. In a
+	// Snapshot it never is: every kubelet renews its Lease every 10 s, and no decision of
+	// the scaler reads it.
 	LeaseRenewed time.Time `json:"leaseRenewed"`
 	Deleting     bool      `json:"deleting,omitempty"`
 	ControlPlane bool      `json:"controlPlane,omitempty"`

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,12 +128,6 @@ func (w *world) dropNode(name cluster.NodeName) Urgency {
 	delete(w.undiminished, name)
 	return Soon
 }
-
-// putLease and dropLease hear of the kubelets' Leases only to know that the API server
-// talks: a renewal changes nothing that a decision reads.
-func (w *world) putLease(*coordinationv1.Lease) Urgency { return Never }
-
-func (w *world) dropLease(cluster.NodeName) Urgency { return Never }
 
 // putPod takes in a pod. One that was bound to another node before is dropped from
 // there first (movedPod).
