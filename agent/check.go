@@ -153,7 +153,6 @@ func rights(cfg Config) []right {
 		{"list", "storage.k8s.io", "csinodes", "", "", ""}, {"watch", "storage.k8s.io", "csinodes", "", "", ""},
 		{"list", "storage.k8s.io", "storageclasses", "", "", ""}, {"watch", "storage.k8s.io", "storageclasses", "", "", ""},
 		{"list", "storage.k8s.io", "volumeattachments", "", "", ""}, {"watch", "storage.k8s.io", "volumeattachments", "", "", ""},
-		{"list", "coordination.k8s.io", "leases", "", "kube-node-lease", ""}, {"watch", "coordination.k8s.io", "leases", "", "kube-node-lease", ""},
 		{"get", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, cfg.Lease.Name}, {"create", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, ""},
 		{"update", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, cfg.Lease.Name},
 		{"list", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, OtherLease}, {"watch", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, OtherLease},

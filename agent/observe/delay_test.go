@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
 func TestPodScaleUpDelay(t *testing.T) {
@@ -14,8 +16,26 @@ func TestPodScaleUpDelay(t *testing.T) {
 		if _, err := Strip(p); err != nil {
 			t.Fatal(err)
 		}
-		if got := convertPod(p).ScaleUpDelay; got != want {
-			t.Errorf("%q is a delay of %s, want %s", text, got, want)
+		if got := convertPod(p); got.Asked().ScaleUpDelay != want {
+			t.Errorf("%q is a delay of %s, want %s", text, got.Asked().ScaleUpDelay, want)
 		}
+	}
+}
+
+func TestRareAnnotations(t *testing.T) {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationDoNotDisrupt: "45m", annotationEvictDaemon: "true"}}}
+	if _, err := Strip(p); err != nil {
+		t.Fatal(err)
+	}
+	if got := convertPod(p); got.DoNotDisrupt || got.Asked().KeepFor != 45*time.Minute || got.Asked().EvictDaemon != "true" {
+		t.Errorf("%+v, %+v", got, got.Asked())
+	}
+	p = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationDoNotDisrupt: "true"}}}
+	if got := convertPod(p); !got.DoNotDisrupt || got.Wishes != nil {
+		t.Errorf("%+v", got)
+	}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"other": "x", cluster.AnnotationRequested: "true", cluster.AnnotationDelay + "backup": "x"}}}
+	if got := convertNode(n).Annotations; len(got) != 2 {
+		t.Errorf("a Node keeps %v", got)
 	}
 }

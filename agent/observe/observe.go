@@ -12,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -50,7 +49,6 @@ type Observer struct {
 	world     *world
 	shared    informers.SharedInformerFactory
 	pods      informers.SharedInformerFactory
-	leases    informers.SharedInformerFactory
 	synced    []cache.InformerSynced
 	wakes     map[Urgency]chan struct{}
 
@@ -71,15 +69,13 @@ type watchTrouble struct {
 }
 
 // New builds the informers. shared is the factory that the other services use too
-// (built with Strip as its transform); pods and node Leases have factories of their
-// own, because they are filtered at the server.
+// (built with Strip as its transform); pods have a factory of their own,
+// because they are filtered at the server.
 func New(cfg Config, client kubernetes.Interface, shared informers.SharedInformerFactory, inv *Inventory, log *logrus.Entry) (*Observer, error) {
 	o := &Observer{
 		cfg: cfg, log: log, inventory: inv, world: newWorld(cfg.Schedulers), shared: shared,
 		pods: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(Strip),
 			informers.WithTweakListOptions(func(l *metav1.ListOptions) { l.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed" })),
-		leases: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(Strip),
-			informers.WithNamespace(corev1.NamespaceNodeLease)),
 		wakes:   map[Urgency]chan struct{}{Soon: make(chan struct{}, 1), Later: make(chan struct{}, 1)},
 		trouble: map[string]watchTrouble{},
 		lessons: map[string]Lesson{},
@@ -108,7 +104,6 @@ func New(cfg Config, client kubernetes.Interface, shared informers.SharedInforme
 		watch(o, "storageclasses", shared.Storage().V1().StorageClasses().Informer(), w.putStorageClass, func(c *storagev1.StorageClass) Urgency { return w.dropStorageClass(c.Name) }),
 		watch(o, "volumeattachments", shared.Storage().V1().VolumeAttachments().Informer(), w.putAttachment, func(v *storagev1.VolumeAttachment) Urgency { return w.dropAttachment(v.Name) }),
 		watch(o, "csinodes", shared.Storage().V1().CSINodes().Informer(), w.putCSINode, func(n *storagev1.CSINode) Urgency { return w.dropCSINode(cluster.NodeName(n.Name)) }),
-		watch(o, "leases", o.leases.Coordination().V1().Leases().Informer(), w.putLease, func(l *coordinationv1.Lease) Urgency { return w.dropLease(cluster.NodeName(l.Name)) }),
 	)
 }
 
@@ -154,7 +149,6 @@ func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, 
 func (o *Observer) Start(stop <-chan struct{}) {
 	o.shared.Start(stop)
 	o.pods.Start(stop)
-	o.leases.Start(stop)
 }
 
 // WaitForSync returns when every watch has told its whole list, or with ctx's end.

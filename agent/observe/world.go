@@ -7,7 +7,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -130,12 +129,6 @@ func (w *world) dropNode(name cluster.NodeName) Urgency {
 	return Soon
 }
 
-// putLease and dropLease hear of the kubelets' Leases only to know that the API server
-// talks: a renewal changes nothing that a decision reads.
-func (w *world) putLease(*coordinationv1.Lease) Urgency { return Never }
-
-func (w *world) dropLease(cluster.NodeName) Urgency { return Never }
-
 // putPod takes in a pod. One that was bound to another node before is dropped from
 // there first (movedPod).
 func (w *world) putPod(p *corev1.Pod) Urgency {
@@ -202,7 +195,7 @@ func samePod(a, b *cluster.Pod) bool {
 		a.Unschedulable.Equal(b.Unschedulable) && a.Created.Equal(b.Created) && a.Deleting.Equal(b.Deleting) &&
 		(a.Owner == b.Owner || a.Owner != nil && b.Owner != nil && *a.Owner == *b.Owner) &&
 		a.Gated == b.Gated && a.Finished == b.Finished && a.Mirror == b.Mirror && a.DoNotDisrupt == b.DoNotDisrupt &&
-		a.SafeToEvict == b.SafeToEvict && a.LocalStorage == b.LocalStorage && a.GracePeriod == b.GracePeriod &&
+		a.SafeToEvict == b.SafeToEvict && a.LocalStorage == b.LocalStorage && a.GracePeriod == b.GracePeriod && a.Asked() == b.Asked() &&
 		slices.Equal(a.Budgets, b.Budgets)
 }
 

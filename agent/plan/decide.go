@@ -26,6 +26,7 @@ var steps = []struct {
 	{stepScaleUp, (*world).scaleUp},
 	{"go on with the nodes that carry a mark", (*world).resume},
 	{stepScaleDown, (*world).scaleDown},
+	{"tell the scheduler which nodes may go", (*world).soften},
 	{stepFinish, (*world).finish},
 }
 
@@ -109,7 +110,9 @@ func (w *world) health() {
 
 // finish brings reasons and memory into one order.
 func (w *world) finish() {
-	w.plan.Held = merge(sortHeld(w.plan.Held))
+	if w.plan.Held = merge(sortHeld(w.plan.Held)); len(w.plan.Held) == 0 {
+		w.plan.Held = nil
+	}
 	sortBackoff(w.out.Backoff)
 	if w.passed(w.out.ScaleDownAfter) {
 		w.out.ScaleDownAfter = time.Time{}

@@ -41,6 +41,7 @@ var blockers = []struct {
 	{"do-not-disrupt", func(_ *world, pod *cluster.Pod) string {
 		return when(pod.DoNotDisrupt, "annotated karpenter.sh/do-not-disrupt")
 	}},
+	{"do-not-disrupt for a time", func(w *world, pod *cluster.Pod) string { return w.keptFor(pod.Created, pod.Asked().KeepFor) }},
 	{"no controller", func(_ *world, pod *cluster.Pod) string {
 		return when(pod.Owner == nil && pod.SafeToEvict != "true", "has no controller to make it again")
 	}},
@@ -107,7 +108,7 @@ func (w *world) load(c *cargo, pods []cluster.Pod) {
 		if w.rides(pod) {
 			continue
 		}
-		c.grace = max(c.grace, min(pod.GracePeriod, w.p.MaxGracefulTermination))
+		c.grace = max(c.grace, w.graceOf(pod))
 		if !pod.Deleting.IsZero() {
 			c.leaving++
 			w.wake(pod.Deleting.Add(terminatingSlack + time.Second))
@@ -132,13 +133,22 @@ func (w *world) load(c *cargo, pods []cluster.Pod) {
 	c.loads = w.e.count.take(func(a, b int32) int { return cmp.Compare(rank[a], rank[b]) })
 }
 
-// cargoOf adds what budgets and the clock say now.
-func (w *world) cargoOf(n *node) cargo {
+// lading is a node's cargo as far as budgets are not asked.
+func (w *world) lading(n *node) cargo {
+	if !n.f.laden && !n.f.dated {
+		n.f.laden = true
+		w.load(&n.f.cargo, sorted(n.Pods))
+	}
 	c := n.f.cargo
 	if n.f.dated {
-		c = cargo{}
 		w.load(&c, sorted(n.Pods))
 	}
+	return c
+}
+
+// cargoOf is a node's cargo with what budgets say now.
+func (w *world) cargoOf(n *node) cargo {
+	c := w.lading(n)
 	c.blocked = slices.Clip(c.hard)
 	for _, pod := range c.budgeted {
 		if why := w.budgetBlocks(pod); why != "" && !w.expendable(pod) {
@@ -226,11 +236,18 @@ func (w *world) drain(i int) {
 	}
 	if c.movable+c.leaving == 0 {
 		g.shrinks = true
+		if why := w.delayed(n); why != "" {
+			w.emptying++
+			w.hold("node", string(n.Name), RuleDraining, "%s", why)
+			return
+		}
+		w.evictDaemons(n, w.p.EvictDaemonsEmpty)
 		w.do(Terminate{Group: g.ID, Instance: n.inst.ID, Node: n.Name, NodeUID: n.UID, Rule: RuleEmpty, Why: "drained: no pod that could be moved is left"})
 		return
 	}
 	w.draining++
 	w.evict(n, &c)
+	w.evictDaemons(n, w.p.EvictDaemonsOccupied)
 }
 
 // frozen says why nothing may be deleted from a group now.
@@ -253,14 +270,14 @@ func (w *world) frozen(g *group) (rule, why string) {
 // giveUp says why a mark is taken back; empty: the drain goes on.
 func (w *world) giveUp(i int, g *group, c *cargo, since time.Time) string {
 	n := &w.nodes[i]
-	deadline := since.Add(w.p.DelayAfterTaint + c.grace + w.p.MaxPodEvictionTime)
+	deadline := since.Add(w.p.DelayAfterTaint + w.patience(c))
 	switch {
 	case n.counts:
 		return "pending pods need it"
 	case !w.p.ScaleDown:
 		return "scale-down is switched off"
-	case optedOut(n.Node) != "":
-		return optedOut(n.Node)
+	case w.opted(n.Node) != "":
+		return w.opted(n.Node)
 	case g.target-g.leaving <= g.Min:
 		return fmt.Sprintf("the group is at its minimum of %d", g.Min)
 	case len(c.hard) > 0:
@@ -277,8 +294,8 @@ func (w *world) giveUp(i int, g *group, c *cargo, since time.Time) string {
 
 // evict asks for as many evictions as the budgets allow now.
 func (w *world) evict(n *node, c *cargo) {
-	waiting := 0
-	for _, pod := range w.movable(n) {
+	waiting, now := 0, w.wave(n)
+	for _, pod := range now {
 		if len(pod.Budgets) == 1 {
 			if w.budget[pod.Budgets[0]] < 1 {
 				waiting++
@@ -286,9 +303,13 @@ func (w *world) evict(n *node, c *cargo) {
 			}
 			w.budget[pod.Budgets[0]]--
 		}
-		w.do(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: min(pod.GracePeriod, w.p.MaxGracefulTermination)})
+		w.do(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: w.graceOf(pod)})
 	}
-	w.hold("node", string(n.Name), RuleDraining, "draining: %d to evict, %d wait for a budget, %d terminating", c.movable-waiting, waiting, c.leaving)
+	words := fmt.Sprintf("draining: %d to evict, %d wait for a budget, %d terminating", len(now)-waiting, waiting, c.leaving)
+	if later := c.movable - len(now); later > 0 {
+		words += fmt.Sprintf(", %d of a higher priority come after them", later)
+	}
+	w.hold("node", string(n.Name), RuleDraining, "%s", words)
 }
 
 // markTime reads the time of marking from the taint's value; a value that is none

@@ -17,15 +17,19 @@ import (
 // It relies on what a Snapshot promises: what was handed in once is never written to
 // again. Not safe for concurrent use.
 type Engine struct {
-	policy   Policy
-	classes  classBook
-	facts    []*facts // by index of Snapshot.Nodes
-	spare    []*facts
-	count    counter
-	ties     ties
-	verdicts verdicts
-	nodes    []node // memory of the world
-	rooms    []int64
+	policy     Policy
+	classes    classBook
+	facts      []*facts // by index of Snapshot.Nodes
+	spare      []*facts
+	count      counter
+	ties       ties
+	verdicts   verdicts
+	nodes      []node // memory of the world
+	rooms      []int64
+	candidates []candidate
+	moved      []moved
+	steps      []step
+	held       int // how many reasons the last round had
 
 	known bool     // last is the answer to a question that answers itself again
 	last  question // the last one that was worked out
@@ -98,6 +102,8 @@ func (e *Engine) keep(w *world, m Memory) {
 		w.out = m // the same maps: who hands them in again is known at a glance
 		e.plan, e.last = w.plan, question{s: *w.given, m: m, p: *w.p, until: w.until}
 	}
+	e.held = len(w.plan.Held)
+	clear(e.candidates)
 	clear(e.nodes) // no Snapshot is kept alive by memory that is only waiting
 }
 

@@ -202,7 +202,7 @@ func (e *explainer) checks(i int, f *NodeFacts) {
 		f.Checks = append(f.Checks, c)
 	}
 	add(RuleInstance, n.inst.Phase != cluster.PhaseRunning || !n.inst.Member, fmt.Sprintf("its instance %s is %q or no member of its group", n.inst.ID, n.inst.Phase), "its instance runs and is a member of its group")
-	add(RuleOptOut, optedOut(n.Node) != "", optedOut(n.Node), "no annotation opts it out")
+	add(RuleOptOut, w.opted(n.Node) != "", w.opted(n.Node), "no annotation opts it out")
 	add(RuleNotOurs, n.Unschedulable && !ours(n.Node), "cordoned by somebody else", "nobody else has cordoned it")
 	add(RuleInUse, n.counts, "pods that are to come count on it", "no pod that is to come counts on it")
 	unready := n.Ready != cluster.StatusTrue

@@ -1,8 +1,8 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +25,8 @@ type facts struct {
 	ours    bool              // with our cordon
 	starts  bool              // it carries a taint that a young node loses by itself
 	dated   bool              // a pod is terminating: cargo depends on the clock
-	cargo   cargo             // what a drain would have to do, budgets aside; not where dated
+	laden   bool              // cargo is worked out
+	cargo   cargo             // what a drain would have to do, budgets aside; never where dated
 	busy    saying
 	stays   saying
 }
@@ -85,9 +86,9 @@ func (f *facts) uses(changed []bool) bool {
 
 func (w *world) factsOf(n *cluster.Node) *facts {
 	f := &facts{node: n, gen: w.e.classes.gen, opted: optedOut(n), mark: marked(n), ours: ours(n), starts: slices.ContainsFunc(n.Taints, startingTaint)}
-	pods, gpu := sorted(n.Pods), offersGPU(n)
-	for i := range pods {
-		pod := &pods[i]
+	gpu := offersGPU(n)
+	for i := range n.Pods {
+		pod := &n.Pods[i]
 		if pod.Finished {
 			continue
 		}
@@ -104,15 +105,12 @@ func (w *world) factsOf(n *cluster.Node) *facts {
 			demand(to, &w.s.Classes[pod.Class].Requests, gpu)
 		}
 		w.e.count.add(pod.Class, takes)
-		f.dated = f.dated || !pod.Deleting.IsZero()
+		f.dated = f.dated || !pod.Deleting.IsZero() || pod.Wishes != nil && pod.Wishes.KeepFor > 0
 	}
 	f.classes = w.e.count.take(nil)
 	f.room = make([]int64, w.space.Axes())
 	w.space.Room(f.room, n.Allocatable)
 	w.takeHeld(f, f.room)
-	if !f.dated {
-		w.load(&f.cargo, pods)
-	}
 	return f
 }
 
@@ -187,10 +185,12 @@ func demand(sum, r *cluster.Resources, extended bool) {
 func (f *facts) busyWords(util, limit float64) string {
 	s := &f.busy
 	if s.words == "" || s.limit != limit || s.util != util {
-		*s = saying{util: util, limit: limit, words: fmt.Sprintf("utilisation %.0f%% is above %.0f%%", util*100, limit*100)}
+		*s = saying{util: util, limit: limit, words: "utilisation " + percent(util) + " is above " + percent(limit)}
 	}
 	return s.words
 }
+
+func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 0, 64) + "%" }
 
 // dueWords say when a node may go.
 func (f *facts) dueWords(due time.Time) string {

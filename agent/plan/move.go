@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -8,33 +9,51 @@ import (
 )
 
 // paths are where moved pods look for room: the nodes that are Ready, by name, and for
-// every kind of class how many of the first ones have none for it. Room only shrinks
-// within a round, so that what was looked at once is not looked at again: all moves of
-// a round together read each node once a kind.
+// every kind of class how far it has looked. Room only shrinks within a round, so that
+// what was looked at once is not looked at again: all moves of a round together read
+// each node about once a kind.
 type paths struct {
-	to    []int32 // indexes into world.nodes
-	first []int32 // by kind: the nodes before this place in to have no room for it
+	to []int32 // indexes into world.nodes
+	by []path  // by kind
 }
+
+// path says that the nodes before first have no room, hole apart: it was not looked at,
+// because the pods came from there. -1: there is no such node.
+type path struct{ first, hole int32 }
 
 // moved is a number of pods of a class that found room at a place of paths.to.
 type moved struct{ at, class, n int32 }
 
-// advance is a path's first before an attempt.
-type advance struct{ kind, first int32 }
+// step is where a path was before an attempt, and a class that goes on it.
+type step struct {
+	path  *path
+	was   path
+	class int32
+}
+
+// attempt is what one move took, so that it can be given back.
+type attempt struct {
+	loads    []heldClass
+	done     []moved
+	steps    []step
+	mark     int   // of moveTies.state
+	homeless int32 // the class of the first pod that found no room; -1: all did
+	placed   int32 // how many of that class found some
+}
 
 // move finds room for pods on other nodes that are Ready and stay. It takes the room
 // and notes who is counted on; when one pod has none, nothing is taken.
 func (w *world) move(from int, loads []heldClass) (homeless cluster.PodKey, ok bool) {
-	done, tried, class, placed := w.place(from, loads)
-	if class >= 0 {
-		w.unplace(done, tried)
-		return w.nth(&w.nodes[from], class, placed), false
+	a := w.place(from, loads)
+	if a.homeless >= 0 {
+		w.unplace(&a)
+		return w.nth(&w.nodes[from], a.homeless, a.placed), false
 	}
 	if name, ok := w.moveSpare(from); !ok {
-		w.unplace(done, tried)
+		w.unplace(&a)
 		return cluster.PodKey("headroom/" + name), false
 	}
-	for _, m := range done {
+	for _, m := range a.done {
 		n := &w.nodes[w.paths.to[m.at]]
 		n.hosts = n.hosts || !n.counts
 		n.counts = true
@@ -44,9 +63,9 @@ func (w *world) move(from int, loads []heldClass) (homeless cluster.PodKey, ok b
 
 // couldMove is move that takes nothing.
 func (w *world) couldMove(from int, loads []heldClass) bool {
-	done, tried, class, _ := w.place(from, loads)
-	w.unplace(done, tried)
-	return class < 0
+	a := w.place(from, loads)
+	w.unplace(&a)
+	return a.homeless < 0
 }
 
 // nth is the pod of a class that has no room when n of its like have some.
@@ -63,28 +82,32 @@ func (w *world) nth(from *node, class int32, n int32) cluster.PodKey {
 }
 
 // place takes room for loads as far as there is some: every class on the first nodes
-// that have room for it. It returns what it took and the class of the first pod that
-// found none, -1 when all did, with how many of that class are placed.
-func (w *world) place(from int, loads []heldClass) (done []moved, tried []advance, class, placed int32) {
+// that have room for it.
+func (w *world) place(from int, loads []heldClass) attempt {
+	a := attempt{homeless: -1, loads: loads, done: w.e.moved[:0], steps: w.e.steps[:0]}
+	defer func() { w.e.moved, w.e.steps = a.done[:0], a.steps[:0] }()
 	if w.paths == nil {
 		w.paths = w.newPaths()
 	}
+	t := w.moveState()
+	if t != nil {
+		a.mark = t.state.Mark()
+		t.lifted = t.lifted[:0]
+	}
 	for _, l := range loads {
-		kind := w.e.classes.kind[l.class]
-		was := w.paths.first[kind]
-		left := w.placeClass(from, l, &done)
-		if w.paths.first[kind] != was {
-			tried = append(tried, advance{kind, was})
-		}
-		if left > 0 {
-			return done, tried, l.class, l.n - left
+		if left := w.placeClass(t, from, l, &a); left > 0 {
+			a.homeless, a.placed = l.class, l.n-left
+			break
 		}
 	}
-	return done, tried, -1, 0
+	return a
 }
 
 func (w *world) newPaths() *paths {
-	p := &paths{first: make([]int32, len(w.e.classes.example))}
+	p := &paths{by: make([]path, len(w.e.classes.example))}
+	for i := range p.by {
+		p.by[i].hole = -1
+	}
 	for i := range w.nodes {
 		if w.nodes[i].state == stateReady {
 			p.to = append(p.to, int32(i))
@@ -94,31 +117,61 @@ func (w *world) newPaths() *paths {
 }
 
 // placeClass places pods of one class and returns how many are left.
-func (w *world) placeClass(from int, l heldClass, done *[]moved) (left int32) {
-	p, class := w.paths, int(l.class)
-	size := w.space.Class(class)
-	first := &p.first[w.e.classes.kind[class]]
-	known := true // all nodes so far have no room
-	for k := *first; int(k) < len(p.to); k++ {
-		i := int(p.to[k])
-		if i == from {
-			known = false
-			continue
+func (w *world) placeClass(t *moveTies, from int, l heldClass, a *attempt) (left int32) {
+	p := &w.paths.by[w.e.classes.kind[l.class]]
+	tied := t != nil && t.state.Tied(int(l.class))
+	local := tied && t.isLocal(&w.s.Classes[l.class], int(l.class))
+	if local {
+		p = &t.own[l.class]
+	}
+	a.steps = append(a.steps, step{p, *p, l.class})
+	if tied {
+		t.lift(from, l.class, a.loads)
+	}
+	use := func(k int32) (spent bool) {
+		if !tied {
+			return w.use(k, &l, a)
 		}
-		d := &w.nodes[i]
-		if !d.goes && fits(d.room, size) && w.passes(class, i) {
-			n := min(int32(fit.Most(d.room, size)), l.n)
-			fit.Take(d.room, size, int(n))
-			*done = append(*done, moved{k, l.class, n})
-			if l.n -= n; l.n == 0 {
-				return 0
-			}
-		}
-		if known {
-			*first = k + 1
+		return w.useTied(t, k, &l, a) && (local || !w.hasRoom(k, l.class))
+	}
+	if p.hole >= 0 && int(w.paths.to[p.hole]) != from && use(p.hole) {
+		p.hole = -1
+	}
+	spent := true // all nodes so far have no room
+	for k := p.first; int(k) < len(w.paths.to) && l.n > 0; k++ {
+		switch {
+		case int(w.paths.to[k]) == from && spent && p.hole < 0:
+			p.hole, p.first = k, k+1
+		case int(w.paths.to[k]) == from:
+			spent = false
+		case !use(k):
+			spent = false
+		case spent:
+			p.first = k + 1
 		}
 	}
 	return l.n
+}
+
+// hasRoom tells whether one more pod of a class would fit onto a node, its ties aside.
+func (w *world) hasRoom(k, class int32) bool {
+	i := int(w.paths.to[k])
+	d := &w.nodes[i]
+	return !d.goes && fits(d.room, w.space.Class(int(class))) && w.passes(int(class), i)
+}
+
+// use places what it can of a class on one node, and tells whether the node has no
+// room for the class any more.
+func (w *world) use(k int32, l *heldClass, a *attempt) (spent bool) {
+	if !w.hasRoom(k, l.class) {
+		return true
+	}
+	room, size := w.nodes[w.paths.to[k]].room, w.space.Class(int(l.class))
+	n := min(int32(fit.Most(room, size)), l.n)
+	fit.Take(room, size, int(n))
+	a.done = append(a.done, moved{k, l.class, n})
+	l.n -= n
+	return l.n > 0
 }
 
 // fits is fit.Most(room, size) > 0 without a division.
@@ -131,22 +184,51 @@ func fits(room, size []int64) bool {
 	return true
 }
 
-// unplace gives room back. A path goes back to the first node that has room for its
-// kind again.
-func (w *world) unplace(done []moved, tried []advance) {
-	if len(done) == 0 {
-		return
+// unplace gives room back.
+func (w *world) unplace(a *attempt) {
+	if w.ties != nil {
+		w.ties.state.Rollback(a.mark)
 	}
-	p := w.paths
-	for _, m := range done {
-		fit.Take(w.nodes[p.to[m.at]].room, w.space.Class(int(m.class)), -int(m.n))
+	for _, m := range a.done {
+		fit.Take(w.nodes[w.paths.to[m.at]].room, w.space.Class(int(m.class)), -int(m.n))
 	}
-	for _, t := range tried {
-		for _, m := range done {
-			if m.at >= t.first && m.at < p.first[t.kind] && fits(w.nodes[p.to[m.at]].room, w.space.Class(int(w.e.classes.example[t.kind]))) {
-				p.first[t.kind] = m.at
-			}
+	for _, s := range a.steps {
+		w.retreat(&s, a.done)
+	}
+}
+
+// retreat takes a path back to the first node that has room again; one such node may
+// stay behind as its hole.
+func (w *world) retreat(s *step, done []moved) {
+	const none = math.MaxInt32
+	p, size := s.path, w.space.Class(int(s.class))
+	one, two := int32(none), int32(none) // the first two nodes to look at again
+	note := func(k int32) {
+		switch {
+		case k >= p.first || k == one || k == two:
+		case k < one:
+			one, two = k, one
+		case k < two:
+			two = k
 		}
+	}
+	if p.hole >= 0 {
+		note(p.hole)
+	}
+	if s.was.hole >= 0 {
+		note(s.was.hole)
+	}
+	for _, m := range done {
+		if fits(w.nodes[w.paths.to[m.at]].room, size) {
+			note(m.at)
+		}
+	}
+	p.hole = -1
+	if one != none {
+		p.hole = one
+	}
+	if two != none {
+		p.first = two
 	}
 }
 

@@ -107,7 +107,7 @@ func (w *world) gatherPod(b *both, most int, pod *cluster.Pod, buys bool) {
 		return
 	}
 	// A pod's own delay may only lengthen the general one, as in Cluster Autoscaler.
-	if delay := max(w.p.NewPodDelay, pod.ScaleUpDelay); delay > 0 && !w.passed(pod.Created.Add(delay)) {
+	if delay := max(w.p.NewPodDelay, pod.Asked().ScaleUpDelay); delay > 0 && !w.passed(pod.Created.Add(delay)) {
 		w.wake(pod.Created.Add(delay))
 		w.hold("pod", string(pod.Key), RuleNewPod, "younger than %s", delay)
 		buys = false

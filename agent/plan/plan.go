@@ -39,7 +39,7 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// Action is one effect. The set is closed: Grow, Cordon, Uncordon, Evict,
+// Action is one effect. The set is closed: Grow, Cordon, Uncordon, Soften, Evict,
 // Terminate.
 type Action interface {
 	fmt.Stringer
@@ -182,6 +182,11 @@ type Policy struct {
 	MaxDrainAtOnce              int           `split_words:"true" default:"10"`
 	MaxPodEvictionTime          time.Duration `split_words:"true" default:"2m"` // beyond the pod's own grace period
 	MaxGracefulTermination      time.Duration `split_words:"true" default:"10m"`
+	DrainPriority               DrainOrder    `envconfig:"DRAIN_PRIORITY_CONFIG"` // 0:60,1000:120: lower priorities are evicted first, each with its cap of grace in seconds
+	EvictDaemonsOccupied        bool          `envconfig:"DAEMONSET_EVICTION_FOR_OCCUPIED_NODES" default:"true"`
+	EvictDaemonsEmpty           bool          `envconfig:"DAEMONSET_EVICTION_FOR_EMPTY_NODES" default:"false"`
+	NodeDeletionDelayTimeout    time.Duration `split_words:"true" default:"2m"`
+	MaxBulkSoftTaintCount       int           `split_words:"true" default:"10"` // soft taints changed in one round; 0: none is put
 	SkipNodesWithSystemPods     bool          `split_words:"true" default:"true"`
 	SkipNodesWithLocalStorage   bool          `split_words:"true" default:"true"`
 	IgnoreDaemonSetsUtilization bool          `envconfig:"IGNORE_DAEMONSETS_UTILIZATION" default:"false"`
@@ -219,6 +224,8 @@ type Memory struct {
 	Unregistered map[cluster.InstanceID]time.Time `json:"unregistered,omitempty"`
 	// Draining is since when a node has carried our mark.
 	Draining map[cluster.NodeName]time.Time `json:"draining,omitempty"`
+	// Emptied is since when a marked node that somebody delays has had nothing to move.
+	Emptied map[cluster.NodeName]time.Time `json:"emptied,omitempty"`
 	// Deleted is when an instance was successfully told to go: a lagging read that
 	// still shows it neither counts it nor its place in the target.
 	Deleted map[cluster.InstanceID]time.Time `json:"deleted,omitempty"`

@@ -59,4 +59,6 @@ const (
 	RuleInstance    = "D16" // the node's instance is not running or not a member of its group
 	RuleEmpty       = "D17" // terminate: no pod that could be moved is left
 	RuleTotalsMin   = "D18" // the cluster is at its least cores, memory or extended resources
+	RuleSoft        = "D19" // the scheduler is told to prefer other nodes, or no longer
+	RuleRequested   = "D20" // somebody asked for the node to go
 )

@@ -14,9 +14,12 @@ import (
 // candidate is a node that may not be needed.
 type candidate struct {
 	node    int
-	cargo   cargo
+	full    int   // 1: pods have to be moved
+	cargo   cargo // as unneeded found it
 	util    float64
 	unready bool
+	asked   bool      // somebody asked for it to go
+	below   int       // how far its group would be below the largest of its balance set
 	since   time.Time // since when it is not needed; zero: since now
 }
 
@@ -32,20 +35,22 @@ func (w *world) scaleDown() {
 	}
 	rule, why := w.gate()
 	empties, drains := w.emptying, w.draining
-	for _, c := range w.candidates() {
-		if !w.unneeded(&c) {
+	all := w.candidates()
+	for i := range all {
+		c := &all[i]
+		if !w.unneeded(c) {
 			continue
 		}
 		n := &w.nodes[c.node]
 		g := &w.groups[n.group]
 		name := string(n.Name)
-		due, because := w.dueOf(&c, g)
+		due, because := w.dueOf(c, g)
 		if !w.passed(due) {
 			w.wake(due)
 			w.keep("node", name, RuleUnneededFor, n.f.dueWords(due))
 			continue
 		}
-		if rule != "" {
+		if rule != "" && (rule != RuleCooldown || because != RuleRequested) {
 			w.hold("node", name, rule, "not needed, and stays: %s", why)
 			continue
 		}
@@ -71,6 +76,9 @@ func (w *world) scaleDown() {
 // dueOf returns when a candidate may go, and by which rule.
 func (w *world) dueOf(c *candidate, g *group) (time.Time, string) {
 	n := &w.nodes[c.node]
+	if requested(n.Node) {
+		return w.now, RuleRequested
+	}
 	if c.unready {
 		return w.out.Unready[n.Name].Add(orElse(g.Options.ScaleDownUnreadyTime, w.p.UnreadyFor)), RuleUnready
 	}
@@ -106,7 +114,8 @@ func (w *world) gate() (rule, why string) {
 // candidates are the nodes that could go as far as they themselves are concerned:
 // empty ones first, then those that have been waiting longest, then the least used.
 func (w *world) candidates() []candidate {
-	var out []candidate
+	out := w.e.candidates[:0]
+	defer func() { w.e.candidates = out }()
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		if n.ControlPlane || n.group < 0 || n.Deleting || n.goes || n.f.mark || n.state == stateComing {
@@ -115,7 +124,7 @@ func (w *world) candidates() []candidate {
 			}
 			continue
 		}
-		c := candidate{node: i, unready: n.Ready != cluster.StatusTrue}
+		c := candidate{node: i, unready: n.Ready != cluster.StatusTrue, asked: requested(n.Node)}
 		if rule, why := w.stays(n, &c); rule != "" {
 			w.keep("node", string(n.Name), rule, why)
 			if since, runs := w.in.Unneeded[n.Name]; runs && rule == RuleInUse && n.hosts {
@@ -125,17 +134,20 @@ func (w *world) candidates() []candidate {
 			}
 			continue
 		}
-		c.cargo = w.cargoOf(n)
+		c.full = min(w.lading(n).movable, 1)
 		c.since = w.in.Unneeded[n.Name]
 		if c.since.IsZero() {
 			c.since = w.now
 		}
 		out = append(out, c)
 	}
-	slices.SortFunc(out, func(a, b candidate) int {
-		ae, be := min(a.cargo.movable, 1), min(b.cargo.movable, 1)
-		return cmp.Or(cmp.Compare(ae, be), a.since.Compare(b.since), cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node))
-	})
+	order := func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(boolInt(b.asked), boolInt(a.asked)), cmp.Compare(a.full, b.full), cmp.Compare(a.below, b.below), a.since.Compare(b.since), cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node))
+	}
+	slices.SortFunc(out, order)
+	if w.imbalance(out) {
+		slices.SortFunc(out, order)
+	}
 	return out
 }
 
@@ -150,6 +162,9 @@ func (w *world) stays(n *node, c *candidate) (rule, why string) {
 	if n.f.opted != "" {
 		return RuleOptOut, n.f.opted
 	}
+	if why := w.opted(n.Node); why != "" {
+		return RuleOptOut, why
+	}
 	if n.Unschedulable && !n.f.ours {
 		return RuleNotOurs, "cordoned by somebody else"
 	}
@@ -158,7 +173,7 @@ func (w *world) stays(n *node, c *candidate) (rule, why string) {
 	}
 	c.util = w.utilisation(n)
 	limit := w.threshold(n)
-	if !c.unready && c.util > limit {
+	if !c.unready && c.util > limit && !requested(n.Node) {
 		return RuleBusy, n.f.busyWords(c.util, limit)
 	}
 	return "", ""
@@ -168,6 +183,9 @@ func (w *world) stays(n *node, c *candidate) (rule, why string) {
 func optedOut(n *cluster.Node) string {
 	for _, key := range []string{cluster.AnnotationNoScaleDown, cluster.AnnotationKeep, annotationDoNotDisrupt} {
 		if v, ok := n.Annotations[key]; ok && v != "false" {
+			if _, err := time.ParseDuration(v); err == nil && key == annotationDoNotDisrupt {
+				continue // for a time: see opted
+			}
 			return "annotated " + key
 		}
 	}
@@ -201,7 +219,15 @@ func (w *world) unneeded(c *candidate) bool {
 		w.hold("node", name, RuleTotalsMin, "%s", w.keepsTotals(n))
 		return false
 	}
-	if pod, ok := w.move(c.node, c.cargo.loads); !ok {
+	pod, ok := w.move(c.node, c.cargo.loads)
+	if !ok && w.ties.spent() {
+		w.keep("node", name, RuleNoRoom, "not looked at: its pods have ties to others, and this round has looked for room for enough of their kind")
+		if _, runs := w.in.Unneeded[n.Name]; runs {
+			set(&w.out.Unneeded, n.Name, c.since)
+		}
+		return false
+	}
+	if !ok {
 		w.keep("node", name, RuleNoRoom, n.f.homelessWords(pod))
 		return false
 	}

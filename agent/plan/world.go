@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,20 +31,22 @@ type world struct {
 	byID   map[cluster.GroupID]int
 	budget map[string]int // evictions that are still allowed, by budget
 
-	paths     *paths // where pods that are moved find room
-	open      []int  // what roomy found; nil: not asked yet
-	want      []want // pending pods by class, those that trigger
-	bonds     *bonds // what ties them to others; nil: nothing does
-	unjudged  bool   // a pod that fit cannot judge waits for its first verdict
-	unsteady  bool   // the answer depends on every moment
-	grew      bool
-	emptying  int    // marked nodes without pods
-	draining  int    // nodes that are being emptied
-	unhealthy string // why deletions are frozen; empty: they are not
-	sums      sums
-	market    market
-	sets      [][]int // by group: those that are balanced with it; nil: not asked yet
-	spares    []spare // headroom that is open now
+	ties        *moveTies
+	asksNothing bool   // no class asks for anything of other pods
+	paths       *paths // where pods that are moved find room
+	open        []int  // what roomy found; nil: not asked yet
+	want        []want // pending pods by class, those that trigger
+	bonds       *bonds // what ties them to others; nil: nothing does
+	unjudged    bool   // a pod that fit cannot judge waits for its first verdict
+	unsteady    bool   // the answer depends on every moment
+	grew        bool
+	emptying    int    // marked nodes without pods
+	draining    int    // nodes that are being emptied
+	unhealthy   string // why deletions are frozen; empty: they are not
+	sums        sums
+	market      market
+	sets        [][]int // by group: those that are balanced with it; nil: not asked yet
+	spares      []spare // headroom that is open now
 }
 
 // group is a node group and what the round knows about it.
@@ -108,6 +109,9 @@ func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
 	seated := asked.Seated()
 	s := &seated
 	w := &world{e: e, given: asked, s: s, p: p, in: m, now: s.Now}
+	if e.held > 0 {
+		w.plan.Held = make([]Held, 0, e.held+8)
+	}
 	w.groups = make([]group, len(s.Groups))
 	w.byID = make(map[cluster.GroupID]int, len(s.Groups))
 	for i := range s.Groups {
@@ -391,17 +395,9 @@ func count(n, of int) string { return fmt.Sprintf("%d of %d", n, of) }
 
 func compareNames(a, b *cluster.Node) int { return strings.Compare(string(a.Name), string(b.Name)) }
 
-// sortHeld orders reasons: what is of one kind comes in its order already, mostly.
+// sortHeld orders reasons. What is of one kind follows each other already, mostly, and
+// in its order.
 func sortHeld(held []Held) []Held {
-	by := make(map[string][]Held)
-	for _, h := range held {
-		by[h.Kind] = append(by[h.Kind], h)
-	}
-	out := held[:0]
-	for _, kind := range slices.Sorted(maps.Keys(by)) {
-		list := by[kind]
-		slices.SortFunc(list, compareHeld)
-		out = append(out, list...)
-	}
-	return out
+	slices.SortFunc(held, compareHeld)
+	return held
 }
