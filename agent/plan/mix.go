@@ -54,6 +54,14 @@ func (w *world) costs() (cost []float64, margin float64) {
 	return cost, margin
 }
 
+// pricing tells every group what its machine costs, for those who choose between zones.
+func (w *world) pricing() {
+	cost, _ := w.costs()
+	for g := range cost {
+		w.groups[g].paid = cost[g]
+	}
+}
+
 // price is what an answer costs.
 func (a *answer) price(cost []float64) float64 {
 	sum := 0.0
@@ -67,6 +75,9 @@ func (a *answer) price(cost []float64) float64 {
 // a, the expander's.
 func (w *world) mixed(a *answer) *answer {
 	if a.bought() == 0 || len(w.groups) < 2 {
+		return a
+	}
+	if len(w.want) > mixRows {
 		return a
 	}
 	cost, margin := w.costs()
@@ -162,6 +173,12 @@ func (v *solver) mix() {
 	if b == nil {
 		return
 	}
+	if len(b.kinds) == 1 { // better than all others: the packer knows more about one kind
+		if o := v.optionOf(b.kinds[0].group, b.kinds[0].limit); o != nil {
+			v.commit(&o.k, o.which, o.group, o.set)
+		}
+		return
+	}
 	for _, f := range b.run() {
 		g := b.kinds[f.kind].group
 		k := packing{open: make([][]part, 0), fresh: []freshBins{{times: f.times, room: slices.Clone(b.kinds[f.kind].empty)}}}
@@ -230,11 +247,24 @@ func (v *solver) blender() (*blender, []int) {
 		}
 		b.kinds[k].may = may
 	}
+	if b.alike() {
+		return nil, nil
+	}
 	b.dedupe()
-	if len(b.kinds) < 2 || len(b.kinds) > mixGroups {
+	if len(b.kinds) > mixGroups {
 		return nil, nil
 	}
 	return b, kept
+}
+
+// alike tells that all machines are as good as each other.
+func (b *blender) alike() bool {
+	for i := 1; i < len(b.kinds); i++ {
+		if k := &b.kinds[i]; k.cost != b.kinds[0].cost || !k.covers(&b.kinds[0]) || !b.kinds[0].covers(k) {
+			return false
+		}
+	}
+	return true
 }
 
 // dedupe leaves out machines that another is as good as for no more money. What is left

@@ -63,8 +63,9 @@ type group struct {
 	why     string
 	empty   []int64
 	shape   fit.Shape
-	grow    int // machines added in this round
-	leaving int // machines whose deletion is under way or decided
+	grow    int     // machines added in this round
+	leaving int     // machines whose deletion is under way or decided
+	paid    float64 // what a machine costs as the expander counts; 0: it does not
 	shrinks bool
 	bought  bool // this round raises the target
 	doomed  []doomed
