@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
@@ -96,7 +97,7 @@ func (w *world) mixed(a *answer) *answer {
 			if promised {
 				v.trust()
 			}
-			v.cost, v.afresh = cost, fresh
+			v.cost, v.afresh, v.first = cost, fresh, a
 			return true
 		})
 		if c := v.a.price(cost); v.a.unhelped() <= best.unhelped() && c < least*(1-margin)-1e-9 {
@@ -156,6 +157,73 @@ func (v *solver) onto(g int) (room []int64, parts []part, which []int) {
 	return room, parts, which
 }
 
+// stock is the content of one machine that an answer fills, by want.
+type stock struct {
+	group, times int
+	parts        []part
+}
+
+// note writes down what the machines of an answer carry, for those who would mend it.
+func (v *solver) note(k *packing, which []int, g int) {
+	for _, f := range k.fresh {
+		s := stock{group: g, times: f.times, parts: make([]part, len(f.parts))}
+		for i, t := range f.parts {
+			s.parts[i] = part{which[t.load], t.n}
+		}
+		v.a.stocks = append(v.a.stocks, s)
+	}
+}
+
+// begin takes the expander's answer over as the first of a blend: what it knows of good
+// contents is worth knowing, and mending it is often enough. A machine whose kind was
+// left out is one of the kind that is better.
+func (b *blender) begin(a *answer, which []int) {
+	row := make(map[int]int, len(which))
+	for r, i := range which {
+		row[i] = r
+	}
+	left := slices.Clone(b.count)
+	var out []filled
+	cost := 0.0
+	for _, s := range a.stocks {
+		f := filled{times: s.times, content: make([]int32, len(which))}
+		for _, t := range s.parts {
+			r, ok := row[t.load]
+			if !ok {
+				return
+			}
+			f.content[r] += int32(t.n)
+			left[r] -= t.n * s.times
+		}
+		if f.kind = b.holds(&f); f.kind < 0 {
+			return
+		}
+		out = append(out, f)
+		cost += float64(float64(s.times) * b.kinds[f.kind].cost)
+		b.pool = append(b.pool, f)
+	}
+	if slices.ContainsFunc(left, func(n int) bool { return n != 0 }) {
+		return // it used what is there already, too
+	}
+	b.best, b.cost = out, cost
+}
+
+// holds is the cheapest kind that holds a content, -1 for none.
+func (b *blender) holds(f *filled) int {
+kinds:
+	for k := range b.kinds {
+		room := slices.Clone(b.kinds[k].empty)
+		for r, n := range f.content {
+			if n > 0 && (!b.kinds[k].may[r] || fit.Most(room, b.sizes[r]) < int(n)) {
+				continue kinds
+			}
+			fit.Take(room, b.sizes[r], int(n))
+		}
+		return k
+	}
+	return -1
+}
+
 // mix puts what is left onto machines of all groups together and commits that. Groups
 // that are coming have come in already, unless everything is to be thought afresh: what
 // was bought as a mix is found again as one.
@@ -178,6 +246,10 @@ func (v *solver) mix() {
 			v.commit(&o.k, o.which, o.group, o.set)
 		}
 		return
+	}
+	b.cost = math.Inf(1)
+	if v.first != nil {
+		b.begin(v.first, which)
 	}
 	for _, f := range b.run() {
 		g := b.kinds[f.kind].group

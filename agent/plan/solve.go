@@ -28,6 +28,7 @@ type answer struct {
 	on     []int           // by want: pods on nodes that are Ready
 	shares []map[int]share // by want and group
 	left   []int           // by want: pods that no group can help
+	stocks []stock         // what the machines carry that it fills, as packed
 }
 
 func (a *answer) bought() int {
@@ -56,6 +57,7 @@ type solver struct {
 
 	cost   []float64 // by group: what a mix of groups is held against; nil: none is wanted
 	afresh bool      // the mix does not begin with what is coming
+	first  *answer   // the expander's
 }
 
 func (w *world) newSolver(withMarked bool) *solver {
@@ -157,6 +159,9 @@ func (v *solver) commit(k *packing, which []int, chosen int, set []int) {
 				v.a.on[which[t.load]] += t.n
 			}
 		}
+	}
+	if chosen >= 0 {
+		v.note(k, which, chosen)
 	}
 	for _, f := range k.fresh {
 		for range f.times {
