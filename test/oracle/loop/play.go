@@ -1,0 +1,439 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+)
+
+// Result is what became of one mix.
+type Result struct {
+	Pods, Bound, Held int
+	Machines          int
+	Promised          int      // pods that machines were bought for
+	AtOnce            int      // of them, bound when the machines of the first purchase had come
+	Rounds            int      // purchases
+	Problems          []string // promises that were not kept
+}
+
+// Patience of the loop. kube-scheduler backs off up to 10 s from a pod that it tried
+// in vain.
+const (
+	bindPatience = 25 * time.Second
+	quietFor     = 1500 * time.Millisecond
+	mostRounds   = 6
+)
+
+// loop is one mix under way.
+type loop struct {
+	client kubernetes.Interface
+	mix    *Mix
+	ns     string
+	groups []cluster.NodeGroup
+	memory plan.Memory
+	policy plan.Policy
+	made   int
+	out    io.Writer
+}
+
+// Play plays one mix on a cluster that has nothing else in it, and cleans up.
+func Play(ctx context.Context, client kubernetes.Interface, seed uint64, out io.Writer) (Result, error) {
+	l := &loop{client: client, ns: fmt.Sprintf("mix-%d", seed), out: out}
+	l.mix = NewMix(seed, l.ns)
+	l.groups = slices.Clone(l.mix.Groups)
+	l.policy = plan.Policy{
+		Expander: "least-waste", RandomSeed: 1, ExpendablePodsCutoff: -10, MaxNodeProvisionTime: 15 * time.Minute, MaxNodeStartupTime: 15 * time.Minute,
+		BackoffInitial: 5 * time.Minute, BackoffMax: 30 * time.Minute, BackoffReset: 3 * time.Hour, OKTotalUnready: 3, MaxTotalUnreadyPercent: 45, EnforceMin: true, FreshFor: time.Minute,
+	}
+	defer l.clean(context.WithoutCancel(ctx))
+	if err := l.furnish(ctx); err != nil {
+		return Result{}, fmt.Errorf("seed %d: %w", seed, err)
+	}
+	r, err := l.run(ctx)
+	if err != nil {
+		return r, fmt.Errorf("seed %d: %w", seed, err)
+	}
+	return r, nil
+}
+
+// furnish creates what is there before the plan is asked.
+func (l *loop) furnish(ctx context.Context) error {
+	core := l.client.CoreV1()
+	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.ns}}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	for _, g := range l.mix.Nodes {
+		if err := l.addMachine(ctx, g); err != nil {
+			return err
+		}
+	}
+	for _, c := range l.mix.Classes {
+		if _, err := l.client.StorageV1().StorageClasses().Create(ctx, c, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	for _, c := range l.mix.Claims {
+		if _, err := core.PersistentVolumeClaims(l.ns).Create(ctx, c, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	err := until(ctx, 30*time.Second, func() (bool, error) {
+		_, err := core.ServiceAccounts(l.ns).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the namespace's service account: %w", err)
+	}
+	for _, p := range l.mix.Pods {
+		if _, err := core.Pods(l.ns).Create(ctx, p, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addMachine is a machine of a group that joins.
+func (l *loop) addMachine(ctx context.Context, group int) error {
+	g := &l.groups[group]
+	name := fmt.Sprintf("%s-m%d", g.ID, l.made)
+	l.made++
+	if _, err := l.client.StorageV1().CSINodes().Create(ctx, csiNode(g, name), metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	if _, err := l.client.CoreV1().Nodes().Create(ctx, node(g, name), metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	g.Target++
+	g.Instances = append(slices.Clone(g.Instances), cluster.Instance{ID: cluster.InstanceID("loop:///" + name), Phase: cluster.PhaseRunning, Created: time.Now(), NodeNames: []string{name}, Names: []string{name}, Member: true})
+	return nil
+}
+
+// run buys until the plan wants nothing more.
+func (l *loop) run(ctx context.Context) (Result, error) {
+	r := Result{Pods: len(l.mix.Pods)}
+	for {
+		if err := l.settle(ctx); err != nil {
+			return r, err
+		}
+		s, err := l.snapshot(ctx)
+		if err != nil {
+			return r, err
+		}
+		p, memory := plan.Decide(s, l.memory, l.policy)
+		l.memory = memory
+		fmt.Fprintf(l.out, "round %d\n%s", r.Rounds, p)
+		promised, err := l.buy(ctx, &p, &r)
+		if err != nil {
+			return r, err
+		}
+		if len(promised) == 0 {
+			return r, l.finish(ctx, &p, &s, &r)
+		}
+		late, err := l.await(ctx, promised)
+		if err != nil {
+			return r, err
+		}
+		if r.Rounds++; r.Rounds == 1 {
+			r.Promised, r.AtOnce = len(promised), len(promised)-len(late)
+		}
+		if len(late) > 0 {
+			fmt.Fprintf(l.out, "still pending: %v\n", late)
+		}
+		if r.Rounds == mostRounds {
+			r.Problems = append(r.Problems, fmt.Sprintf("the plan still buys after %d rounds", mostRounds))
+			return r, l.finish(ctx, &p, &s, &r)
+		}
+	}
+}
+
+// buy does what the plan says and returns the pods that it is for.
+func (l *loop) buy(ctx context.Context, p *plan.Plan, r *Result) (promised []string, err error) {
+	for _, a := range p.Actions {
+		grow, ok := a.(plan.Grow)
+		if !ok {
+			r.Problems = append(r.Problems, "not asked for: "+a.String())
+			continue
+		}
+		i := slices.IndexFunc(l.groups, func(g cluster.NodeGroup) bool { return g.ID == grow.Group })
+		for range grow.To - grow.From {
+			if err := l.addMachine(ctx, i); err != nil {
+				return nil, err
+			}
+			r.Machines++
+		}
+		for _, key := range grow.Pods {
+			promised = append(promised, strings.TrimPrefix(string(key), l.ns+"/"))
+		}
+	}
+	slices.Sort(promised)
+	return promised, nil
+}
+
+// await waits until the promised pods are bound, and returns those that are not in the
+// end.
+func (l *loop) await(ctx context.Context, promised []string) (late []string, err error) {
+	err = until(ctx, bindPatience, func() (bool, error) {
+		pods, err := l.pods(ctx)
+		if err != nil {
+			return false, err
+		}
+		late = late[:0]
+		for i := range pods {
+			if pods[i].Spec.NodeName == "" && slices.Contains(promised, pods[i].Name) {
+				late = append(late, pods[i].Name)
+			}
+		}
+		return len(late) == 0, l.provision(ctx)
+	})
+	if err == errLate {
+		err = nil
+	}
+	return late, err
+}
+
+// settle waits until kube-scheduler has looked at every pod and nothing moves.
+func (l *loop) settle(ctx context.Context) error {
+	last, since := "", time.Now()
+	err := until(ctx, 40*time.Second, func() (bool, error) {
+		if err := l.provision(ctx); err != nil {
+			return false, err
+		}
+		pods, err := l.pods(ctx)
+		if err != nil {
+			return false, err
+		}
+		var b strings.Builder
+		looked := true
+		for i := range pods {
+			fmt.Fprintln(&b, pods[i].Name, pods[i].Spec.NodeName)
+			looked = looked && (pods[i].Spec.NodeName != "" || unschedulable(&pods[i]))
+		}
+		if now := b.String(); now != last {
+			last, since = now, time.Now()
+		}
+		return looked && time.Since(since) > quietFor, nil
+	})
+	if err == errLate {
+		return nil // a pod whose claim waits for its volume has neither a node nor a verdict
+	}
+	return err
+}
+
+func unschedulable(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return true
+		}
+	}
+	return false
+}
+
+// finish holds the plan to what it said of the pods that are left: of every kind of
+// pod no more may stay pending than the plan holds as impossible.
+func (l *loop) finish(ctx context.Context, p *plan.Plan, s *cluster.Snapshot, r *Result) error {
+	kind := map[cluster.PodKey]int{}
+	for pod := range s.AllPods() {
+		kind[pod.Key] = pod.Class
+	}
+	impossible, words := map[int]int{}, map[int]string{}
+	for _, h := range p.Held {
+		if h.Kind == "pod" && h.Rule != plan.RuleRoomOnNode && h.Rule != plan.RuleRoomComing {
+			impossible[kind[cluster.PodKey(h.Name)]] += max(h.Count, 1)
+		} else if h.Kind == "pod" {
+			words[kind[cluster.PodKey(h.Name)]] = h.String()
+		}
+	}
+	var left map[int][]string
+	err := until(ctx, bindPatience, func() (bool, error) {
+		pods, err := l.pods(ctx)
+		if err != nil {
+			return false, err
+		}
+		left, r.Bound, r.Held = map[int][]string{}, 0, 0
+		for i := range pods {
+			if pods[i].Spec.NodeName != "" {
+				r.Bound++
+				continue
+			}
+			r.Held++
+			k := kind[cluster.PodKey(l.ns+"/"+pods[i].Name)]
+			left[k] = append(left[k], pods[i].Name)
+		}
+		for k, names := range left {
+			if len(names) > impossible[k] {
+				return false, l.provision(ctx)
+			}
+		}
+		return true, nil
+	})
+	if err != nil && err != errLate {
+		return err
+	}
+	for k, names := range left {
+		if len(names) > impossible[k] {
+			slices.Sort(names)
+			r.Problems = append(r.Problems, fmt.Sprintf("pending: %v; of them the plan holds %d as impossible: %s", names, impossible[k], words[k]))
+		}
+	}
+	return nil
+}
+
+func (l *loop) pods(ctx context.Context) ([]corev1.Pod, error) {
+	list, err := l.client.CoreV1().Pods(l.ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// snapshot is the cluster as the agent sees it.
+func (l *loop) snapshot(ctx context.Context) (cluster.Snapshot, error) {
+	var objects observe.Objects
+	core, storage := l.client.CoreV1(), l.client.StorageV1()
+	nodes, err := core.Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return cluster.Snapshot{}, err
+	}
+	pods, err := core.Pods("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return cluster.Snapshot{}, err
+	}
+	namespaces, err := core.Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return cluster.Snapshot{}, err
+	}
+	claims, err := core.PersistentVolumeClaims("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return cluster.Snapshot{}, err
+	}
+	volumes, err := core.PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return cluster.Snapshot{}, err
+	}
+	classes, err := storage.StorageClasses().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return cluster.Snapshot{}, err
+	}
+	csi, err := storage.CSINodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return cluster.Snapshot{}, err
+	}
+	attached, err := storage.VolumeAttachments().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return cluster.Snapshot{}, err
+	}
+	objects.Nodes, objects.Pods, objects.Namespaces = refs(nodes.Items), refs(pods.Items), refs(namespaces.Items)
+	objects.Claims, objects.Volumes, objects.StorageClasses = refs(claims.Items), refs(volumes.Items), refs(classes.Items)
+	objects.CSINodes, objects.Attachments = refs(csi.Items), refs(attached.Items)
+	s := observe.Convert(objects)
+	s.Now = time.Now()
+	s.Groups = slices.Clone(l.groups)
+	for i := range s.Groups {
+		s.Groups[i].ReadAt = s.Now
+	}
+	return s, nil
+}
+
+func refs[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}
+
+// clean removes everything that the mix made and waits for the nodes and pods to go.
+func (l *loop) clean(ctx context.Context) {
+	now, all := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{}
+	core, storage := l.client.CoreV1(), l.client.StorageV1()
+	_ = core.Pods(l.ns).DeleteCollection(ctx, now, all)
+	_ = core.PersistentVolumeClaims(l.ns).DeleteCollection(ctx, now, all)
+	_ = core.PersistentVolumes().DeleteCollection(ctx, now, all)
+	_ = core.Nodes().DeleteCollection(ctx, now, all)
+	_ = storage.CSINodes().DeleteCollection(ctx, now, all)
+	_ = storage.StorageClasses().DeleteCollection(ctx, now, all)
+	_ = storage.VolumeAttachments().DeleteCollection(ctx, now, all)
+	_ = core.Namespaces().Delete(ctx, l.ns, now)
+	_ = until(ctx, 20*time.Second, func() (bool, error) {
+		pods, err := l.pods(ctx)
+		nodes, err2 := core.Nodes().List(ctx, all)
+		return err == nil && err2 == nil && len(pods)+len(nodes.Items) == 0, nil
+	})
+}
+
+// errLate says that a condition did not come in its time.
+var errLate = fmt.Errorf("not in time")
+
+// until polls a condition.
+func until(ctx context.Context, patience time.Duration, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, err := done()
+		if ctx.Err() != nil && (err != nil || !ok) {
+			return errLate
+		}
+		if err != nil || ok {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errLate
+		case <-tick.C:
+		}
+	}
+}
+
+// provision does what a storage driver's provisioner does: for a claim that
+// kube-scheduler has chosen a node for it makes a volume in that node's zone.
+func (l *loop) provision(ctx context.Context) error {
+	claims, err := l.client.CoreV1().PersistentVolumeClaims(l.ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range claims.Items {
+		c := &claims.Items[i]
+		chosen := c.Annotations["volume.kubernetes.io/selected-node"]
+		if chosen == "" || c.Spec.VolumeName != "" {
+			continue
+		}
+		n, err := l.client.CoreV1().Nodes().Get(ctx, chosen, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		_, err = l.client.CoreV1().PersistentVolumes().Create(ctx, volume(c, n), metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func volume(c *corev1.PersistentVolumeClaim, n *corev1.Node) *corev1.PersistentVolume {
+	name := "pv-" + c.Namespace + "-" + c.Name
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": provider}},
+		Spec: corev1.PersistentVolumeSpec{
+			StorageClassName: *c.Spec.StorageClassName, AccessModes: c.Spec.AccessModes, Capacity: c.Spec.Resources.Requests,
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			ClaimRef:                      &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: c.Namespace, Name: c.Name, UID: c.UID},
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: provider, VolumeHandle: name}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: zoneKey, Operator: corev1.NodeSelectorOpIn, Values: []string{n.Labels[zoneKey]}}}}}}},
+		},
+	}
+}
