@@ -212,6 +212,9 @@ func (g *generator) claims(p *corev1.Pod) {
 			{ConfigMap: &corev1.ConfigMapVolumeSource{}}, {Secret: &corev1.SecretVolumeSource{SecretName: "s"}},
 			{CSI: &corev1.CSIVolumeSource{Driver: ebs}}, {NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/"}}}))
 	}
+	if g.likely("held") { // a disk that stands in the pod itself: fit holds such pods by name
+		add(corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: pick(g, []string{"vol-1", "vol-2"})}})
+	}
 	for n := 0; n < 3 && g.likely("volumes"); n++ {
 		name := fmt.Sprintf("c%d", g.IntN(claimsPer))
 		if g.one(60) {

@@ -247,4 +247,3 @@ func csiNode(g *cluster.NodeGroup, name string) *storagev1.CSINode {
 	}
 	return c
 }
-
