@@ -116,7 +116,7 @@ func stripSpec(s *corev1.PodSpec) {
 	for _, list := range [][]corev1.Container{s.Containers, s.InitContainers} {
 		for i := range list {
 			c := list[i]
-			list[i] = corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy,
+			list[i] = corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules,
 				Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}}
 		}
 	}
