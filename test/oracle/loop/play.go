@@ -22,7 +22,7 @@ import (
 type Result struct {
 	Pods, Bound, Held int
 	Machines          int
-	Promised          int      // pods that machines were bought for
+	Promised          int      // pods that machines were bought for, by the first purchase
 	AtOnce            int      // of them, bound when the machines of the first purchase had come
 	Rounds            int      // purchases
 	Problems          []string // promises that were not kept
@@ -45,6 +45,7 @@ type loop struct {
 	memory plan.Memory
 	policy plan.Policy
 	made   int
+	before int // pods that were bound before the first purchase
 	out    io.Writer
 }
 
@@ -130,6 +131,11 @@ func (l *loop) run(ctx context.Context) (Result, error) {
 		s, err := l.snapshot(ctx)
 		if err != nil {
 			return r, err
+		}
+		if r.Rounds == 0 {
+			for _, n := range s.Nodes {
+				l.before += len(n.Pods)
+			}
 		}
 		p, memory := plan.Decide(s, l.memory, l.policy)
 		l.memory = memory
@@ -280,6 +286,10 @@ func (l *loop) finish(ctx context.Context, p *plan.Plan, s *cluster.Snapshot, r 
 	})
 	if err != nil && err != errLate {
 		return err
+	}
+	// Replicas are alike: which of them gets the place that was bought is not the plan's.
+	if r.Bound-l.before < r.Promised {
+		r.Problems = append(r.Problems, fmt.Sprintf("machines were bought for %d pods, and %d more are bound", r.Promised, r.Bound-l.before))
 	}
 	for k, names := range left {
 		if len(names) > impossible[k] {
