@@ -46,6 +46,8 @@ func Strip(obj any) (any, error) {
 		o.Labels, o.Annotations, o.Parameters, o.MountOptions = nil, nil, nil, nil
 	case *storagev1.VolumeAttachment:
 		o.Annotations, o.Finalizers, o.Status = nil, nil, storagev1.VolumeAttachmentStatus{}
+	case *storagev1.CSIDriver:
+		o.Labels, o.Annotations, o.Spec = nil, nil, storagev1.CSIDriverSpec{StorageCapacity: o.Spec.StorageCapacity}
 	case *storagev1.CSINode:
 		o.OwnerReferences, o.Labels, o.Annotations = nil, nil, nil
 		for i := range o.Spec.Drivers {
