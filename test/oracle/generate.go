@@ -48,7 +48,7 @@ type generator struct {
 var features = []string{
 	"init", "sidecar", "overhead", "podlevel", "extended", "big", "resize",
 	"ports", "selector", "affinity", "fields", "tolerations", "taints", "cordon",
-	"podAffinity", "podAntiAffinity", "spread", "volumes", "ephemeral", "nominated", "nodeName", "held",
+	"podAffinity", "podAntiAffinity", "spread", "volumes", "ephemeral", "nominated", "nodeName", "held", "capacity",
 }
 
 // Generate makes the world of a seed.

@@ -76,6 +76,20 @@ func (g *generator) storageClasses() {
 	if g.one(3) {
 		add("empty-term", ebs, &later, term())
 	}
+	if g.likely("capacity") {
+		g.capacity()
+	}
+}
+
+// capacity makes a driver tell how much room its storage has, zone by zone.
+func (g *generator) capacity() {
+	g.w.Drivers = append(g.w.Drivers, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: cinder}, Spec: storagev1.CSIDriverSpec{StorageCapacity: new(true)}},
+		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: ebs}, Spec: storagev1.CSIDriverSpec{StorageCapacity: new(g.one(4))}})
+	for i, z := range zones {
+		g.w.Capacity = append(g.w.Capacity, &storagev1.CSIStorageCapacity{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: fmt.Sprintf("cap%d", i)}, StorageClassName: "two-terms",
+			NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{zone: z}}, Capacity: new(resource.MustParse(pick(g, []string{"1Gi", "50Gi"})))})
+	}
 }
 
 func (g *generator) claim(namespace, name string) *corev1.PersistentVolumeClaim {
