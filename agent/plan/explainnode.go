@@ -202,12 +202,18 @@ func (e *explainer) checks(i int, f *NodeFacts) {
 		f.Checks = append(f.Checks, c)
 	}
 	add(RuleInstance, n.inst.Phase != cluster.PhaseRunning || !n.inst.Member, fmt.Sprintf("its instance %s is %q or no member of its group", n.inst.ID, n.inst.Phase), "its instance runs and is a member of its group")
+	if _, told := w.out.Deleted[n.inst.ID]; told {
+		add(RuleInstance, true, "its instance was told to go", "")
+	}
 	add(RuleOptOut, w.opted(n.Node) != "", w.opted(n.Node), "no annotation opts it out")
 	add(RuleNotOurs, n.Unschedulable && !ours(n.Node), "cordoned by somebody else", "nobody else has cordoned it")
 	add(RuleInUse, n.counts, "pods that are to come count on it", "no pod that is to come counts on it")
 	unready := n.Ready != cluster.StatusTrue
 	load := fmt.Sprintf("utilisation %.0f%%, limit %.0f%%", f.Utilisation*100, f.Limit*100)
-	add(RuleBusy, !unready && f.Utilisation > f.Limit, load, load)
+	if requested(n.Node) {
+		load += "; somebody asked for it to go [" + RuleRequested + "], so its load does not keep it"
+	}
+	add(RuleBusy, !unready && !requested(n.Node) && f.Utilisation > f.Limit, load, load)
 	add(RuleBlocked, len(f.Blockers) > 0, fmt.Sprintf("%s may not be evicted", pods(blockedPods(f.Blockers))), "every pod on it may be evicted")
 	size := fmt.Sprintf("group %s has %d machines, minimum %d", g.ID, g.target-g.leaving, g.Min)
 	add(RuleAtMin, g.target-g.leaving <= g.Min, size, size)
@@ -302,7 +308,7 @@ func (e *explainer) nodeSummary(n *node, f *NodeFacts) string {
 // goes tells whether the plan is emptying or removing the node that is asked for.
 func (e *explainer) goes() bool {
 	switch e.out.Verdicts[0].Rule {
-	case RuleUnneeded, RuleUnready, RuleEmpty, RuleResume, RuleDraining:
+	case RuleUnneeded, RuleUnready, RuleRequested, RuleEmpty, RuleResume, RuleDraining:
 		return true
 	}
 	return false
