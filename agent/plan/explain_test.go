@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -94,6 +95,7 @@ func TestExplainAgreesWithDecide(t *testing.T) {
 		s, m, p := someWorld(rand.New(rand.NewPCG(seed, 1)))
 		got, _ := Decide(s, m, p)
 		noContradiction(t, s, m, p, got)
+		asData(t, s, m, p, got)
 		s = s.Seated()
 		for _, node := range s.Nodes {
 			Explain(s, m, p, Query{"node", string(node.Name)})
@@ -108,6 +110,25 @@ func TestExplainAgreesWithDecide(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("seed %d, plan\n%s", seed, got)
 		}
+	}
+}
+
+// asData: a plan as data says what the plan says, and a round that went through a
+// recording is decided as it was.
+func asData(t *testing.T, s cluster.Snapshot, m Memory, p Policy, got Plan) {
+	t.Helper()
+	d := got.Data()
+	if d.String() != got.String() {
+		t.Errorf("as data:\n%swant\n%s", d, got)
+	}
+	for _, a := range d.Actions {
+		if a.Kind == "" {
+			t.Errorf("no kind: %s", a.Text)
+		}
+	}
+	replayed, _ := Decide(again(t, s), again(t, m), again(t, p))
+	if !bytes.Equal(text(t, replayed.Data()), text(t, d)) {
+		t.Errorf("recorded and decided once more:\n%swant\n%s", replayed, got)
 	}
 }
 
