@@ -194,6 +194,29 @@ pods one 1 cpu=100m
 	}
 }
 
+// TestExplainNodeOfTies: a pod that may not stand beside its like has nowhere to go.
+func TestExplainNodeOfTies(t *testing.T) {
+	w := told(t, `
+group a 0..9 cpu=2000m mem=8Gi target=2 labels=kubernetes.io/hostname:x
+node n1 group=a age=2h
+node n2 group=a age=2h
+pods one 1 cpu=100m on=n1
+pods two 1 cpu=100m on=n2
+`)
+	for i := range w.s.Nodes {
+		w.s.Nodes[i].Labels = map[string]string{"kubernetes.io/hostname": string(w.s.Nodes[i].Name)}
+	}
+	for i := range w.s.Classes {
+		w.s.Classes[i].Labels = map[string]string{"app": "one"}
+		w.s.Classes[i].PodAntiAffinity = []cluster.PodTerm{{TopologyKey: "kubernetes.io/hostname", Namespaces: []string{"default"},
+			Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{"one"}}}}}}
+	}
+	x := Explain(w.s, w.m, w.p, Query{"node", "n1"})
+	if x.Verdicts[0].Rule != RuleNoRoom || x.Node.Destinations[0].Why != "0/1 other nodes have room: 1 node(s) didn't match pod anti-affinity rules" {
+		t.Errorf("%+v %+v", x, x.Node)
+	}
+}
+
 func TestExplainPromise(t *testing.T) {
 	w := told(t, "group a 0..5 cpu=2000m mem=8Gi\npods p 3 cpu=1500m")
 	var plan Plan

@@ -158,9 +158,19 @@ func (e *explainer) drainOf(i int, f *NodeFacts) {
 // The words of those that refuse are only asked for when all do.
 func (w *world) destination(from int, pod *cluster.Pod) Destination {
 	d := Destination{Pod: pod.Key}
+	ties := func(int) (rule, words string) { return "", "" }
+	if t := w.moveState(); t != nil && t.state.Tied(pod.Class) {
+		mark := t.state.Mark()
+		defer t.state.Rollback(mark)
+		t.state.Put(pod.Class, from, -1) // as its eviction will
+		ties = func(k int) (rule, words string) { return t.state.Refused(pod.Class, k) }
+	}
 	for k := range w.nodes {
 		n := &w.nodes[k]
 		if k == from || n.state != stateReady || n.goes || fit.Most(n.room, w.space.Class(pod.Class)) == 0 || !w.passes(pod.Class, k) {
+			continue
+		}
+		if rule, _ := ties(k); rule != "" {
 			continue
 		}
 		if d.Could++; d.First == "" {
@@ -174,6 +184,9 @@ func (w *world) destination(from int, pod *cluster.Pod) Destination {
 	for k := range w.nodes {
 		if k != from {
 			rule, why := w.nodeRefuses(k, pod.Class)
+			if rule == "" {
+				rule, why = ties(k)
+			}
 			switch {
 			case rule == "" && w.nodes[k].state == stateComing:
 				rule, why = RuleDraining, "node(s) are not Ready yet"
