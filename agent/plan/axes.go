@@ -252,7 +252,9 @@ func (b *bonds) extend(ks *kinds, axes []axis) {
 		return
 	}
 	for i := range axes {
-		if !axes[i].apart {
+		if axes[i].apart {
+			b.aparts = append(b.aparts, apartAxis{w.space.Axes() + i, axes[i].room})
+		} else {
 			b.spreads = append(b.spreads, spreadAxis{at: w.space.Axes() + i, rep: axes[i].rep, skew: int(axes[i].room)})
 		}
 	}

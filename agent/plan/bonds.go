@@ -28,6 +28,13 @@ type bonds struct {
 	sizes   [][]int64  // by class: the size with the axes of hosts; nil: no such axes
 	axes    int
 	spreads []spreadAxis
+	aparts  []apartAxis
+}
+
+// apartAxis is an axis of anti-affinity on hosts: where it is in a size, and its room.
+type apartAxis struct {
+	at   int
+	room int64
 }
 
 // spreadAxis is an axis of spread over hosts: where it is in a size, and for whom.
@@ -74,6 +81,7 @@ func (w *world) tie() {
 		k.hard = k.hard || slices.ContainsFunc(w.s.Classes[k.class].Volumes, func(v cluster.Volume) bool { return v.OnePod })
 	}
 	b.addAxes()
+	b.even()
 }
 
 // mayTie tells whether a pending pod asks for anything of other pods or of volumes, or

@@ -15,16 +15,15 @@ type option struct {
 	pods  int // pods on its coming and new machines
 	waste float64
 	value float64 // of the pods on them, in cores: 7.5 GiB count as one
+	mix   []int   // by entry of k.fresh, the group of its machines; nil: group, or one of set
+	price float64 // of the machines to buy; 0: some has none
 }
 
 // choose returns the best option of all groups that are not done, nil when there is
 // none.
 func (v *solver) choose() *option {
 	var best *option
-	for g := range v.w.groups {
-		if v.done[g] {
-			continue
-		}
+	for _, g := range v.promising() {
 		if o := v.optionOf(g, v.limit(g)); o != nil && (best == nil || v.before(o, best)) {
 			best = o
 		}
@@ -66,7 +65,9 @@ func (v *solver) optionOf(g, limit int) *option {
 		o.fresh -= v.coming[member]
 	}
 	o.fresh = max(o.fresh, 0)
+	v.resize(o, p)
 	o.measure(p)
+	v.spend(o, p)
 	return o
 }
 

@@ -30,6 +30,7 @@ type world struct {
 
 	verdicts  [][]int8 // by class and node: what the shape filters said; 0: not asked yet
 	want      []want   // pending pods by class, those that trigger
+	pool      int      // steps that packing may still spend on columns
 	bonds     *bonds   // what ties them to others; nil: nothing does
 	unjudged  bool     // a pod that fit cannot judge waits for its first verdict
 	grew      bool
@@ -56,8 +57,9 @@ type group struct {
 	why     string
 	empty   []int64
 	shape   fit.Shape
-	grow    int // machines added in this round
-	leaving int // machines whose deletion is under way or decided
+	anyone  int8 // whether its machines let a pod on that asks nothing of them; 0: not asked yet
+	grow    int  // machines added in this round
+	leaving int  // machines whose deletion is under way or decided
 	shrinks bool
 	bought  bool // this round raises the target
 	doomed  []doomed
@@ -100,7 +102,7 @@ const (
 func open(s *cluster.Snapshot, m *Memory, p *Policy) *world {
 	seated := s.Seated()
 	s = &seated
-	w := &world{s: s, p: p, in: m, now: s.Now}
+	w := &world{s: s, p: p, in: m, now: s.Now, pool: columnPool}
 	w.groups = make([]group, len(s.Groups))
 	w.byID = make(map[cluster.GroupID]int, len(s.Groups))
 	for i := range s.Groups {
