@@ -27,8 +27,11 @@ type bonds struct {
 	known   [][]int8   // by class and group: whether the volumes can be had there; 0: not asked yet
 	sizes   [][]int64  // by class: the size with the axes of hosts; nil: no such axes
 	axes    int
+	cells   int
 	spreads []spreadAxis
 	aparts  []apartAxis
+
+	sequence []step // how pods were divided among zones: an order that the rules allow
 }
 
 // apartAxis is an axis of anti-affinity on hosts: where it is in a size, and its room.
@@ -252,6 +255,7 @@ func (b *bonds) place(keys []string) (cells int) {
 	for n := range w.nodes {
 		b.at[n] = of(w.nodes[n].shape.Labels)
 	}
+	b.cells = len(ids)
 	return len(ids)
 }
 

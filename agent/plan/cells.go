@@ -116,6 +116,9 @@ func (s *division) represent() {
 	}
 }
 
+// step is one of those by which pods were divided: n of a class into a cell.
+type step struct{ class, cell, n int }
+
 // spot is where a class would stand in a cell.
 type spot struct {
 	cell  int
@@ -199,6 +202,7 @@ func (s *division) assign(k *want) (parts []want, rest *want) {
 			n = min(left, best.room)
 		}
 		s.state.Put(k.class, best.rep, n)
+		s.sequence = append(s.sequence, step{k.class, best.cell, n})
 		best.room -= n
 		best.taken += n
 		s.load[best.cell] += int64(n) * (weight[0] + weight[1]>>23)
@@ -239,6 +243,7 @@ func (s *division) promised(k *want, spots []spot, into func(*spot) *want) []clu
 			continue
 		}
 		s.state.Put(k.class, s.rep[g], 1)
+		s.sequence = append(s.sequence, step{k.class, s.cell[g], 1})
 		spots[i].room--
 		spots[i].taken++
 		x := into(&spots[i])

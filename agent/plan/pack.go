@@ -219,6 +219,9 @@ func (p *problem) order(by int) []int {
 			for j, v := range size {
 				keys[i] = max(keys[i], float64(v)*w[j])
 			}
+			if keys[i] >= 1 { // all of an axis, as anti-affinity makes it: the larger first
+				keys[i] += float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
+			}
 		case byCPU:
 			keys[i] = float64(size[0]) * w[0]
 		case byMemory:

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 )
@@ -13,64 +14,90 @@ func (v *solver) resize(o *option, p *problem) {
 	if len(o.set) > 1 || o.fresh == 0 || len(v.w.groups) < 2 {
 		return
 	}
-	ladder := v.ladder(o.group)
-	if len(ladder) == 0 {
-		return
-	}
+	ladder := v.ladder()
 	left := make(map[int]int)
-	o.mix = make([]int, 0, len(o.k.fresh))
+	mix := make([]int, 0, len(o.k.fresh))
 	fresh := make([]freshBins, 0, len(o.k.fresh))
+	put := func(f freshBins, n, g int) int {
+		if n > 0 {
+			f.times = n
+			fresh, mix = append(fresh, f), append(mix, g)
+		}
+		return n
+	}
 	coming := v.coming[o.group]
 	used := make([]int64, len(p.empty))
-	for _, f := range o.k.fresh {
-		own := min(f.times, coming)
-		coming -= own
-		if own > 0 {
-			part := f
-			part.times = own
-			fresh, o.mix = append(fresh, part), append(o.mix, o.group)
-			f.times -= own
+	for x, f := range o.k.fresh {
+		own := o.group
+		if o.mix != nil {
+			own = o.mix[x]
+		}
+		if own == o.group {
+			n := put(f, min(f.times, coming), own)
+			coming -= n
+			f.times -= n
 		}
 		for j := range used {
 			used[j] = p.empty[j] - f.room[j]
 		}
-		for _, g := range ladder {
-			if f.times == 0 {
+		for _, g := range v.from(ladder, used) {
+			if f.times == 0 || v.cost(g) >= v.cost(own) {
 				break
+			}
+			if g == own {
+				continue
 			}
 			if _, asked := left[g]; !asked {
 				left[g] = v.room(g)
 			}
-			n := min(f.times, left[g])
-			if n <= 0 || !v.holds(g, used) || !v.allFit(f.parts, o.which, g) {
-				continue
+			if n := min(f.times, left[g]); n > 0 && v.holds(g, used) && v.allFit(f.parts, o.which, g) {
+				left[g] -= put(f, n, g)
+				f.times -= n
 			}
-			left[g] -= n
-			f.times -= n
-			part := f
-			part.times = n
-			fresh, o.mix = append(fresh, part), append(o.mix, g)
 		}
-		if f.times > 0 {
-			fresh, o.mix = append(fresh, f), append(o.mix, o.group)
-		}
+		put(f, f.times, own)
 	}
-	o.k.fresh = fresh
+	o.k.fresh, o.mix = fresh, mix
 }
 
-// ladder are the groups that cost less than a group and have no machines coming, the
-// cheapest first.
-func (v *solver) ladder(than int) []int {
-	var out []int
-	most := v.cost(than)
+// ladder are the groups that could be bought and have no machines coming, the cheapest
+// first.
+func (v *solver) ladder() []int {
+	if v.rungs != nil {
+		return v.rungs
+	}
+	out := []int{}
 	for g := range v.w.groups {
 		gr := &v.w.groups[g]
-		if g != than && gr.rule == "" && gr.Template.Unknown == "" && v.coming[g] == 0 && v.cost(g) < most && len(v.w.peers(g)) == 1 {
+		if gr.rule == "" && gr.Template.Unknown == "" && v.coming[g] == 0 && len(v.w.peers(g)) == 1 {
 			out = append(out, g)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(v.cost(a), v.cost(b)) })
+	v.rungs, v.heights = out, make([][]int64, len(out))
+	for n, g := range out {
+		empty, _ := v.w.template(&v.w.groups[g])
+		v.heights[n] = slices.Clone(empty)
+		for j := range empty {
+			if n > 0 {
+				v.heights[n][j] = max(v.heights[n][j], v.heights[n-1][j])
+			}
+		}
+	}
 	return out
+}
+
+// from leaves out the cheapest groups of the ladder that are all too small.
+func (v *solver) from(ladder []int, used []int64) []int {
+	at, _ := slices.BinarySearchFunc(v.heights, used, func(have, used []int64) int {
+		for j, n := range used {
+			if n > have[j] {
+				return -1
+			}
+		}
+		return 1
+	})
+	return ladder[at:]
 }
 
 // cost is what an expander would rather not spend: the price where it goes by prices
@@ -277,4 +304,48 @@ func (v *solver) guess(g int, sums map[int]*fluid) *option {
 	o.value = used[0]/1000 + used[1]/gibPerCore/(1<<30) + float64(o.pods)*0.01
 	o.price = v.w.groups[g].Price * float64(o.fresh)
 	return o
+}
+
+const (
+	whole      = 100 // how finely what everything would cost is told apart: a hundredth
+	leftBehind = 1.1 // pods that are left behind cost so much more: they fill machines less well by themselves
+)
+
+// judge says of options that take only some of the pods what everything would cost
+// with them. A small group is often the best for small pods alone and the worst for
+// those that it leaves behind. It is for expanders that go by cost.
+func (v *solver) judge(all []*option) {
+	names := chain(v.w.p.Expander)
+	if len(all) < 2 || len(names) > 0 && names[0] != "least-waste" && names[0] != "price" {
+		return
+	}
+	unit := math.Inf(1)
+	equal := true
+	for _, o := range all {
+		if o.fresh == 0 || o.value <= 0 || o.k.unplaced() > 0 {
+			return
+		}
+		equal = equal && o.pods == all[0].pods
+		unit = min(unit, v.total(o)/o.value)
+	}
+	if equal {
+		return
+	}
+	sums := v.fluid()
+	for _, o := range all {
+		value := v.value(sums[0])
+		if v.w.bonds != nil {
+			value += v.value(sums[v.w.bonds.cell[o.group]])
+		}
+		value = max(value, o.value)
+		o.whole = (v.total(o) + (value-o.value)*unit*leftBehind) / (value * unit)
+	}
+}
+
+// value is what pods are worth, as option.value counts it.
+func (v *solver) value(f *fluid) float64 {
+	if f == nil {
+		return 0
+	}
+	return float64(f.sum[0])/1000 + float64(f.sum[1])/gibPerCore/(1<<30) + float64(f.pods)*0.01
 }

@@ -53,6 +53,9 @@ type solver struct {
 	coming []int // machines by group that are coming and still empty
 	done   []bool
 	mayAsk bool // verify may ask for another answer
+
+	rungs   []int     // see ladder
+	heights [][]int64 // of each axis, the most that a rung or one below has
 }
 
 func (w *world) newSolver(withMarked bool) *solver {
