@@ -46,8 +46,8 @@ type spreadAxis struct{ at, rep, skew int }
 // The order of placing: those whose rule looks at numbers first, while the numbers are
 // still as planned; those that only others look at last.
 const (
-	rankZones int8 = iota // spread over zones
-	rankHosts             // spread over hosts
+	rankHosts int8 = iota // spread over hosts
+	rankZones             // spread over zones, which counts what is spread over hosts as well
 	rankNear              // affinity
 	rankApart             // anti-affinity and volumes
 	rankFree

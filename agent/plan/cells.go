@@ -47,7 +47,7 @@ func (b *bonds) split() {
 	var order []int
 	for i := range w.want {
 		class := w.want[i].class
-		if zoned(&w.s.Classes[class]) || anti && s.state.Tied(class) {
+		if zoned(&w.s.Classes[class]) || (anti || b.rank[class] == rankHosts && cells > 1) && s.state.Tied(class) {
 			order = append(order, i)
 		}
 	}
@@ -192,13 +192,14 @@ func (s *division) assign(k *want) (parts []want, rest *want) {
 	keys := s.promised(k, spots, into)
 	left := len(keys) + k.expected
 	weight := s.w.space.Class(k.class)
+	bound := zoned(&s.w.s.Classes[k.class]) || len(spots) == 1
 	for left > 0 {
-		best, most := s.next(k.class, spots)
+		best, most := s.next(k.class, spots, bound)
 		if best == nil {
 			break
 		}
 		n := 1
-		if most == math.MaxInt32 { // nothing is counted: as well all at once
+		if most == math.MaxInt32 && bound { // nothing is counted: as well all at once
 			n = min(left, best.room)
 		}
 		s.state.Put(k.class, best.rep, n)
@@ -253,8 +254,9 @@ func (s *division) promised(k *want, spots []spot, into func(*spot) *want) []clu
 }
 
 // next is the cell for one more pod: where the class's own spread leaves most room,
-// then the cheapest, then the emptiest.
-func (s *division) next(class int, spots []spot) (best *spot, most int) {
+// then the cheapest, then the emptiest. One that is not bound to zones and is only
+// counted by others goes where the fewest of its like are.
+func (s *division) next(class int, spots []spot, bound bool) (best *spot, most int) {
 	for i := range spots {
 		p := &spots[i]
 		if p.room <= 0 {
@@ -262,6 +264,12 @@ func (s *division) next(class int, spots []spot) (best *spot, most int) {
 		}
 		n := s.state.Most(class, p.rep)
 		if n == 0 {
+			continue
+		}
+		if !bound && best != nil && p.taken != best.taken {
+			if p.taken < best.taken {
+				best, most = p, n
+			}
 			continue
 		}
 		if best == nil || cmp.Or(cmp.Compare(most, n), cmp.Compare(p.cost, best.cost), cmp.Compare(s.load[p.cell], s.load[best.cell])) < 0 {

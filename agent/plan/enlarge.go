@@ -94,7 +94,7 @@ func (v *solver) onBase(o *option, p *problem, n, g int) *option {
 	for j := range more {
 		more[j] = p.empty[j] - empty[j]
 	}
-	order := narrow.order(byShare)
+	order := p.order(byShare)
 	k := narrow.firstFit(order)
 	got, large := narrow.enlarge(&k, order, more, v.room(o.group))
 	if got == nil {
