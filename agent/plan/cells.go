@@ -149,7 +149,7 @@ func (s *division) spots(k *want) []spot {
 				more, _ = w.allowed(gr, k.count())
 			}
 			p.room += min((gr.coming+gr.grow+more)*per, math.MaxInt32)
-			if cost := gr.worth() / float64(per); cost < p.cost {
+			if cost := gr.worth() * partOf(size, empty); cost < p.cost {
 				p.rep, p.group, p.cost = s.rep[g], g, cost
 			}
 		}
@@ -164,10 +164,25 @@ func (s *division) spots(k *want) []spot {
 			}
 		}
 		if p.rep >= 0 {
+			p.cost = math.Floor(math.Log(p.cost) / math.Log(nearlyEqual))
 			out = append(out, p)
 		}
 	}
 	return out
+}
+
+// nearlyEqual is up to which ratio two zones cost the same: then the emptier is taken.
+const nearlyEqual = 1.15
+
+// partOf is how much of a machine a pod takes.
+func partOf(size, empty []int64) float64 {
+	most := 0.0
+	for j, n := range size {
+		if n > 0 {
+			most = max(most, float64(n)/float64(empty[j]))
+		}
+	}
+	return most
 }
 
 // worth is what a group's machine costs, in cores: 7.5 GiB count as one.

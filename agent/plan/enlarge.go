@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
@@ -17,13 +18,13 @@ const (
 // many machines must come that most of them may be small; what these cannot hold makes
 // a few of them large.
 func (v *solver) twoSizes(o *option, p *problem) *option {
-	n := p.forced(v.w.space.Axes())
+	n, axis := p.forced(v.w.space.Axes())
 	if n < 2 || n > p.limit || o.k.unplaced() > 0 || len(o.set) > 1 || v.coming[o.group] > 0 {
 		return nil
 	}
 	var best *option
 	for _, g := range v.bases(o.group, p, n) {
-		two := v.onBase(o, p, n, g)
+		two := v.onBase(o, p, n, axis, g)
 		if two == nil {
 			continue
 		}
@@ -67,9 +68,9 @@ func (v *solver) bases(than int, p *problem, n int) []int {
 	return out
 }
 
-// forced is how many bins the axes from one on make necessary by themselves.
-func (p *problem) forced(from int) int {
-	need := 0
+// forced is how many bins the axes from one on make necessary by themselves, and which
+// of them does.
+func (p *problem) forced(from int) (need, axis int) {
 	for j := from; j < len(p.empty); j++ {
 		var sum int64
 		for i := range p.loads {
@@ -77,16 +78,16 @@ func (p *problem) forced(from int) int {
 				sum += l.size[j] * int64(l.count)
 			}
 		}
-		if p.empty[j] > 0 {
-			need = max(need, int((sum+p.empty[j]-1)/p.empty[j]))
+		if p.empty[j] > 0 && int((sum+p.empty[j]-1)/p.empty[j]) > need {
+			need, axis = int((sum+p.empty[j]-1)/p.empty[j]), j
 		}
 	}
-	return need
+	return need, axis
 }
 
 // onBase packs into n machines of group g and makes as many of them machines of the
 // option's group as the rest needs.
-func (v *solver) onBase(o *option, p *problem, n, g int) *option {
+func (v *solver) onBase(o *option, p *problem, n, axis, g int) *option {
 	empty, _ := v.w.template(&v.w.groups[g])
 	narrow := *p
 	narrow.limit, narrow.empty = n, empty
@@ -95,7 +96,14 @@ func (v *solver) onBase(o *option, p *problem, n, g int) *option {
 		more[j] = p.empty[j] - empty[j]
 	}
 	order := p.order(byShare)
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(p.loads[y].size[axis], p.loads[x].size[axis]) })
+	for i := range p.loads { // those that need a large machine each leave so many small ones fewer
+		if l := &p.loads[i]; l.size[axis] > 0 && l.size[axis] == p.empty[axis] && fit.Most(empty, l.size) == 0 {
+			narrow.limit -= l.count
+		}
+	}
 	k := narrow.firstFit(order)
+	narrow.limit = n
 	got, large := narrow.enlarge(&k, order, more, v.room(o.group))
 	if got == nil {
 		return nil

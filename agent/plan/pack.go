@@ -78,7 +78,7 @@ func packEach(p *problem) packing {
 				}
 			}
 		}
-		if best.unplaced() == 0 && best.bins <= enough {
+		if best.unplaced() == 0 && (best.bins <= enough || len(p.loads)*best.bins > hugeLooks) {
 			return best
 		}
 	}
@@ -126,11 +126,13 @@ func packEach(p *problem) packing {
 
 // Large answers are not improved to the last machine: closeEnough is the share of the
 // bound that is let go, manyLooks the size (classes by bins) from which on one machine
-// is, and longLooks that from which on nothing but the quick ways is tried.
+// is, longLooks that from which on nothing but the quick ways is tried, and hugeLooks
+// that from which on the first of these has to do.
 const (
 	closeEnough = 100
 	manyLooks   = 20_000
 	longLooks   = 6_000
+	hugeLooks   = 400_000
 	fewLoads    = 40 // classes up to which columns are cheap for any number of bins
 )
 
@@ -274,7 +276,10 @@ func (p *problem) firstFit(order []int) packing {
 	for _, i := range order {
 		l := &p.loads[i]
 		for b := 0; b < len(rooms) && k.left[i] > 0; b++ {
-			if n := min(k.left[i], fit.Most(rooms[b], l.size)); n > 0 && l.on[b] {
+			if !l.on[b] {
+				continue
+			}
+			if n := min(k.left[i], fit.Most(rooms[b], l.size)); n > 0 {
 				fit.Take(rooms[b], l.size, n)
 				k.open[b] = append(k.open[b], part{i, n})
 				k.left[i] -= n

@@ -187,7 +187,7 @@ func (v *solver) spend(o *option, p *problem) {
 
 const (
 	manyGroups = 16 // from this number of groups on only the promising are looked at closely
-	fewGroups  = 4  // how many these are
+	fewGroups  = 3  // how many these are
 )
 
 // promising are the groups that are not done and whose machines are worth packing: all
@@ -223,8 +223,12 @@ func (v *solver) promising() []int {
 		}
 		return 0
 	})
-	for _, o := range guesses[:min(len(guesses), fewGroups)] {
-		out = append(out, o.group)
+	few := 0
+	for _, o := range guesses { // of one cell: the others have their turn
+		if few < fewGroups && (v.w.bonds == nil || v.w.bonds.cell[o.group] == v.w.bonds.cell[guesses[0].group]) {
+			out = append(out, o.group)
+			few++
+		}
 	}
 	slices.Sort(out)
 	return out

@@ -83,7 +83,7 @@ func (v *solver) passes(class int, p *place) bool {
 	w := v.w
 	if p.node < 0 {
 		_, shape := w.template(&w.groups[p.group])
-		return fit.Passes(&w.s.Classes[class], shape)
+		return w.takes(class, p.group, shape)
 	}
 	return w.passes(class, p.node)
 }
@@ -125,7 +125,7 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 		}
 		l := load{size: v.w.size(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: empty != nil, on: make([]bool, len(p.open))}
 		for b := range p.open {
-			l.on[b] = fit.Most(p.open[b], l.size) > 0 && v.passes(k.class, &v.a.places[b]) && v.w.bonds.allow(k, &v.a.places[b])
+			l.on[b] = v.w.bonds.near(k, &v.a.places[b]) && fit.Most(p.open[b], l.size) > 0 && v.passes(k.class, &v.a.places[b]) && v.w.bonds.allow(k, &v.a.places[b])
 		}
 		p.loads = append(p.loads, l)
 		which = append(which, i)
