@@ -85,7 +85,7 @@ func (w *world) mixed(a *answer) *answer {
 			if promised {
 				v.trust()
 			}
-			v.cost, v.afresh = cost, fresh
+			v.prices, v.afresh = cost, fresh
 			return true
 		})
 		if c := v.a.price(cost); v.a.unhelped() <= best.unhelped() && c < least*(1-margin)-1e-9 {
@@ -198,7 +198,7 @@ func (v *solver) blender() (*blender, []int) {
 			continue
 		}
 		empty, _ := v.w.template(&v.w.groups[g])
-		k := kind{group: g, cost: v.cost[g], limit: limit, empty: empty, may: make([]bool, len(which))}
+		k := kind{group: g, cost: v.prices[g], limit: limit, empty: empty, may: make([]bool, len(which))}
 		any := false
 		for r, i := range which {
 			k.may[r] = v.fits(i, g)
