@@ -278,6 +278,12 @@ func (c Config) Validate() error {
 			bad("SCALING_MIN_"+l.name+"_TOTAL", l.min, fmt.Sprintf("use a number from 0 to AUTOSCALER_SCALING_MAX_%s_TOTAL, which is %d", l.name, l.max))
 		}
 	}
+	if known := []string{"priced", "always", "off"}; !slices.Contains(known, c.Scaling.Consolidate) {
+		bad("SCALING_CONSOLIDATE", fmt.Sprintf("%q", c.Scaling.Consolidate), "use "+strings.Join(known, ", "))
+	}
+	if s := c.Scaling.ConsolidateSaving; s < 0 || s >= 1 {
+		bad("SCALING_CONSOLIDATE_SAVING", s, "use a fraction from 0 to below 1, for example 0.15")
+	}
 	if c.Kubelet.MaxPods < 1 {
 		bad("KUBELET_MAX_PODS", c.Kubelet.MaxPods, "use 1 or more, for example 110")
 	}
