@@ -122,7 +122,7 @@ func (w *world) replaceable() []int {
 		if rule, _ := w.frozen(&w.groups[n.group]); rule != "" || w.keepsTotals(n) != "" {
 			continue
 		}
-		if cargo := w.cargoOf(n); len(cargo.blocked)+cargo.leaving > 0 || slices.ContainsFunc(cargo.loads, func(l heldClass) bool { return anchored(&w.s.Classes[l.class]) }) {
+		if cargo := w.cargoOf(n); len(cargo.blocked)+cargo.leaving > 0 || slices.ContainsFunc(cargo.loads, func(l heldClass) bool { return w.anchored(int(l.class)) }) {
 			continue
 		}
 		rows = append(rows, row{i, w.utilisation(n)})
@@ -136,8 +136,9 @@ func (w *world) replaceable() []int {
 }
 
 // anchored tells a pod whose place depends on more than its node.
-func anchored(c *cluster.PodClass) bool {
-	return len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes)+len(c.NotUnderstood) > 0
+func (w *world) anchored(class int) bool {
+	c, t := &w.s.Classes[class], w.moveState()
+	return t != nil && t.state.Tied(class) || len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes)+len(c.NotUnderstood) > 0
 }
 
 // findSaving looks for the replacement that saves most: every node for itself, and the
@@ -192,7 +193,7 @@ func (w *world) worth(s *Saving, list []int) float64 {
 		}
 		from = append(from, i)
 	}
-	before, after := w.costs(s, from)
+	before, after := w.expense(s, from)
 	if before <= 0 || after > before*(1-w.p.ConsolidateSaving) || before-after <= 0 {
 		return 0
 	}
@@ -226,10 +227,10 @@ func (w *world) worth(s *Saving, list []int) float64 {
 	return before - after
 }
 
-// costs are the price of what goes and of what comes; where a group has no price both
+// expense is the price of what goes and of what comes; where a group has no price both
 // are counted in machines, and what comes must be of the group of all that goes. No
 // costs: the two cannot be compared.
-func (w *world) costs(s *Saving, from []int) (before, after float64) {
+func (w *world) expense(s *Saving, from []int) (before, after float64) {
 	priced := true
 	for _, i := range from {
 		price := w.groups[w.nodes[i].group].Price
@@ -265,8 +266,10 @@ func (w *world) houses(from []int, to *group, machines int) bool {
 		empty, shape = w.template(to)
 		rooms[i] = slices.Clone(empty)
 	}
-	var done []moved
-	var tried []advance
+	a := attempt{homeless: -1}
+	if t := w.moveState(); t != nil {
+		a.mark = t.state.Mark()
+	}
 	for _, i := range from {
 		w.nodes[i].goes = true
 	}
@@ -274,15 +277,15 @@ func (w *world) houses(from []int, to *group, machines int) bool {
 		for _, i := range from {
 			w.nodes[i].goes = false
 		}
-		w.unplace(done, tried)
+		w.unplace(&a)
 		// Nodes that went in this simulation were passed by for good.
 		w.paths = nil
 	}()
 	for _, i := range from {
 		for _, l := range w.cargoOf(&w.nodes[i]).loads {
 			kind := w.e.classes.kind[l.class]
-			tried = append(tried, advance{kind, w.paths.first[kind]})
-			left := int(w.placeClass(i, l, &done))
+			a.paths = append(a.paths, advance{kind, w.paths.first[kind]})
+			left := int(w.placeClass(i, l, &a.done))
 			if left > 0 && (shape == nil || !fit.Passes(&w.s.Classes[l.class], shape)) {
 				return false
 			}
