@@ -254,7 +254,8 @@ func (w *world) expense(s *Saving, from []int) (before, after float64) {
 }
 
 // houses tells whether the pods of some nodes have room on the others and on so many
-// machines of a group. It takes nothing.
+// machines of a group; those that are tied to other pods only on the others. It takes
+// nothing.
 func (w *world) houses(from []int, to *group, machines int) bool {
 	if w.paths == nil {
 		w.paths = w.newPaths()
@@ -267,7 +268,8 @@ func (w *world) houses(from []int, to *group, machines int) bool {
 		rooms[i] = slices.Clone(empty)
 	}
 	a := attempt{homeless: -1}
-	if t := w.moveState(); t != nil {
+	t := w.moveState()
+	if t != nil {
 		a.mark = t.state.Mark()
 	}
 	for _, i := range from {
@@ -282,12 +284,14 @@ func (w *world) houses(from []int, to *group, machines int) bool {
 		w.paths = nil
 	}()
 	for _, i := range from {
-		for _, l := range w.cargoOf(&w.nodes[i]).loads {
-			kind := w.e.classes.kind[l.class]
-			a.paths = append(a.paths, advance{kind, w.paths.first[kind]})
-			left := int(w.placeClass(i, l, &a.done))
-			if left > 0 && (shape == nil || !fit.Passes(&w.s.Classes[l.class], shape)) {
-				return false
+		a.loads = w.cargoOf(&w.nodes[i]).loads
+		if t != nil {
+			t.lifted = t.lifted[:0]
+		}
+		for _, l := range a.loads {
+			left := int(w.placeClass(t, i, l, &a))
+			if left > 0 && (shape == nil || t != nil && t.state.Tied(int(l.class)) || !fit.Passes(&w.s.Classes[l.class], shape)) {
+				return false // a tied pod on a machine that does not exist is not judged here
 			}
 			for r := range rooms {
 				size := w.space.Class(int(l.class))
