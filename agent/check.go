@@ -150,6 +150,7 @@ func rights(cfg Config) []right {
 		{"list", "", "namespaces", "", "", ""}, {"watch", "", "namespaces", "", "", ""},
 		{"list", "", "persistentvolumeclaims", "", "", ""}, {"watch", "", "persistentvolumeclaims", "", "", ""},
 		{"list", "", "persistentvolumes", "", "", ""}, {"watch", "", "persistentvolumes", "", "", ""},
+		{"list", "storage.k8s.io", "csidrivers", "", "", ""}, {"watch", "storage.k8s.io", "csidrivers", "", "", ""},
 		{"list", "storage.k8s.io", "csinodes", "", "", ""}, {"watch", "storage.k8s.io", "csinodes", "", "", ""},
 		{"list", "storage.k8s.io", "storageclasses", "", "", ""}, {"watch", "storage.k8s.io", "storageclasses", "", "", ""},
 		{"list", "storage.k8s.io", "volumeattachments", "", "", ""}, {"watch", "storage.k8s.io", "volumeattachments", "", "", ""},

@@ -261,6 +261,15 @@ func (c Config) Validate() error {
 			bad(d.name, d.value, fmt.Sprintf("use %s or more", d.least))
 		}
 	}
+	c.validateScaling(bad)
+	if c.Kubelet.MaxPods < 1 {
+		bad("KUBELET_MAX_PODS", c.Kubelet.MaxPods, "use 1 or more, for example 110")
+	}
+	return errors.Join(append(errs, c.Parts.validate(c.Provider))...)
+}
+
+// validateScaling reports what is wrong with the policy.
+func (c Config) validateScaling(bad func(name string, value any, remedy string)) {
 	if t := c.Scaling.UtilizationThreshold; t < 0 || t > 1 {
 		bad("SCALING_UTILIZATION_THRESHOLD", t, "use a fraction from 0 to 1, for example 0.5")
 	}
@@ -278,10 +287,12 @@ func (c Config) Validate() error {
 			bad("SCALING_MIN_"+l.name+"_TOTAL", l.min, fmt.Sprintf("use a number from 0 to AUTOSCALER_SCALING_MAX_%s_TOTAL, which is %d", l.name, l.max))
 		}
 	}
-	if c.Kubelet.MaxPods < 1 {
-		bad("KUBELET_MAX_PODS", c.Kubelet.MaxPods, "use 1 or more, for example 110")
+	if known := []string{"priced", "always", "off"}; !slices.Contains(known, c.Scaling.Consolidate) {
+		bad("SCALING_CONSOLIDATE", fmt.Sprintf("%q", c.Scaling.Consolidate), "use "+strings.Join(known, ", "))
 	}
-	return errors.Join(append(errs, c.Parts.validate(c.Provider))...)
+	if s := c.Scaling.ConsolidateSaving; s < 0 || s >= 1 {
+		bad("SCALING_CONSOLIDATE_SAVING", s, "use a fraction from 0 to below 1, for example 0.15")
+	}
 }
 
 // KubeconfigPath is the kubeconfig to use: the configured one, KUBECONFIG, the

@@ -39,7 +39,7 @@ func (h *herald) held(s *cluster.Snapshot, p plan.Plan, memory plan.Memory) {
 	for i := range p.Held {
 		x := &p.Held[i]
 		switch {
-		case x.Rule == plan.RuleNoGroup || x.Rule == plan.RuleNotUnderstood:
+		case x.Kind == "pod" && (x.Rule == plan.RuleNoGroup || x.Rule == plan.RuleNotUnderstood || x.Rule == plan.RuleVolume):
 			h.notTriggered(s, x, memory)
 		case x.Kind == "group" && x.Rule == plan.RuleShort:
 			h.cluster(s.Now, corev1.EventTypeWarning, "ScaleUpTimedOut", "Nodes added to group "+x.Name+" failed to register in time: "+x.Why)

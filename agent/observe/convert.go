@@ -267,10 +267,23 @@ func notUnderstood(spec *corev1.PodSpec, schedulers []string) []string {
 	if len(spec.ResourceClaims) > 0 {
 		out = append(out, "resourceClaims")
 	}
+	// NodeDeclaredFeatures: only nodes that say so in status.declaredFeatures take these.
+	if spec.HostNetwork && spec.HostUsers != nil && !*spec.HostUsers {
+		out = append(out, "hostUsers: false with hostNetwork")
+	}
+	if slices.ContainsFunc(slices.Concat(spec.Containers, spec.InitContainers), restartsAll) {
+		out = append(out, "restartPolicyRules with action RestartAllContainers")
+	}
 	if spec.SchedulerName != "" && !slices.Contains(schedulers, spec.SchedulerName) {
 		out = append(out, fmt.Sprintf("schedulerName %s", spec.SchedulerName))
 	}
 	return out
+}
+
+func restartsAll(c corev1.Container) bool {
+	return slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool {
+		return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
+	})
 }
 
 // heldVolume names the kinds of volumes that VolumeRestrictions keeps apart by what they

@@ -17,6 +17,7 @@ type Objects struct {
 	Claims         []*corev1.PersistentVolumeClaim
 	Volumes        []*corev1.PersistentVolume
 	StorageClasses []*storagev1.StorageClass
+	Drivers        []*storagev1.CSIDriver
 	CSINodes       []*storagev1.CSINode
 	Attachments    []*storagev1.VolumeAttachment
 	DaemonSets     []*appsv1.DaemonSet
@@ -33,6 +34,7 @@ func Convert(objects Objects, schedulers ...string) cluster.Snapshot {
 	}
 	w := newWorld(schedulers)
 	feed(objects.Namespaces, w.putNamespace)
+	feed(objects.Drivers, w.putDriver)
 	feed(objects.StorageClasses, w.putStorageClass)
 	feed(objects.Volumes, w.putVolume)
 	feed(objects.Claims, w.putClaim)

@@ -46,6 +46,8 @@ func Strip(obj any) (any, error) {
 		o.Labels, o.Annotations, o.Parameters, o.MountOptions = nil, nil, nil, nil
 	case *storagev1.VolumeAttachment:
 		o.Annotations, o.Finalizers, o.Status = nil, nil, storagev1.VolumeAttachmentStatus{}
+	case *storagev1.CSIDriver:
+		o.Labels, o.Annotations, o.Spec = nil, nil, storagev1.CSIDriverSpec{StorageCapacity: o.Spec.StorageCapacity}
 	case *storagev1.CSINode:
 		o.OwnerReferences, o.Labels, o.Annotations = nil, nil, nil
 		for i := range o.Spec.Drivers {
@@ -116,7 +118,7 @@ func stripSpec(s *corev1.PodSpec) {
 	for _, list := range [][]corev1.Container{s.Containers, s.InitContainers} {
 		for i := range list {
 			c := list[i]
-			list[i] = corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy,
+			list[i] = corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules,
 				Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}}
 		}
 	}

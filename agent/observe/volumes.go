@@ -18,6 +18,7 @@ type storage struct {
 	claims  map[string]claim           // by "namespace/name"
 	volumes map[string]volume          // by name
 	classes map[string]storageClass    // by name
+	tracked map[string]bool            // CSI drivers that publish how much room their storage has
 	free    map[string]map[string]bool // of each storage class, the names of its unbound volumes
 	named   map[string][]string        // claims by the volume that they name
 	users   map[string][]cluster.PodKey
@@ -40,7 +41,7 @@ type claimUse struct {
 
 func newStorage() storage {
 	return storage{
-		claims: map[string]claim{}, volumes: map[string]volume{}, classes: map[string]storageClass{}, free: map[string]map[string]bool{},
+		claims: map[string]claim{}, volumes: map[string]volume{}, classes: map[string]storageClass{}, tracked: map[string]bool{}, free: map[string]map[string]bool{},
 		named: map[string][]string{}, users: map[string][]cluster.PodKey{}, uses: map[cluster.PodKey]use{},
 	}
 }
@@ -117,7 +118,24 @@ func (s *storage) complete(key cluster.PodKey, u use, class *cluster.PodClass) {
 		for _, name := range existing {
 			offered[name] = true
 		}
+		// kube-scheduler holds the claim against CSIStorageCapacity, which nobody has
+		// published for a machine that is not there yet.
+		words := "storage capacity of " + s.measured(c.claim)
+		if v.Refused == "" && s.measured(c.claim) != "" && !slices.Contains(class.NotUnderstood, words) {
+			class.NotUnderstood = append(slices.Clip(class.NotUnderstood), words)
+		}
 	}
+}
+
+// measured is the driver whose storage must have room for what the claim's class will
+// provision (hasEnoughCapacity); empty: none, or it tells nobody how much it has.
+func (s *storage) measured(key string) string {
+	c := s.claims[key]
+	class := s.classes[c.class]
+	if c.bound || c.volume != "" || !class.waits || !class.provisions() || !s.tracked[class.provisioner] {
+		return ""
+	}
+	return class.provisioner
 }
 
 // demand is what one claim demands of its pod's node, in the order and the words of

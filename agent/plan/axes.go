@@ -58,7 +58,7 @@ func (b *bonds) addAxes() {
 			axes = b.apart(axes, ks, st, a)
 		}
 		if len(c.Spread) > 0 {
-			axes = b.spread(axes, ks, st, a)
+			axes = b.spread(axes, ks, st, hosts, a)
 		}
 		if len(c.PodAffinity) > 0 {
 			b.harden(ks, a)
@@ -189,7 +189,7 @@ func (b *bonds) apart(axes []axis, ks *kinds, st *fit.State, a int) []axis {
 // spread adds the axis of a kind that is spread over hosts: no machine carries more of
 // those that are counted than the skew, as long as some machine may carry none. Who is
 // counted and asks for nothing itself comes later and takes no room here.
-func (b *bonds) spread(axes []axis, ks *kinds, st *fit.State, a int) []axis {
+func (b *bonds) spread(axes []axis, ks *kinds, st *fit.State, hosts []cluster.PodClass, a int) []axis {
 	least := math.MaxInt
 	c := &b.w.s.Classes[ks.reps[a]]
 	for i := range c.Spread {
@@ -199,7 +199,7 @@ func (b *bonds) spread(axes []axis, ks *kinds, st *fit.State, a int) []axis {
 	}
 	x := axis{room: int64(least), takes: map[int]int64{}, rep: ks.reps[a]}
 	ks.near(st, a, func(o int) {
-		if b.rank[ks.reps[o]] > rankHosts {
+		if len(hosts[ks.reps[o]].Spread) == 0 {
 			return
 		}
 		mark := st.Mark()
@@ -252,7 +252,9 @@ func (b *bonds) extend(ks *kinds, axes []axis) {
 		return
 	}
 	for i := range axes {
-		if !axes[i].apart {
+		if axes[i].apart {
+			b.aparts = append(b.aparts, apartAxis{w.space.Axes() + i, axes[i].room})
+		} else {
 			b.spreads = append(b.spreads, spreadAxis{at: w.space.Axes() + i, rep: axes[i].rep, skew: int(axes[i].room)})
 		}
 	}

@@ -27,7 +27,17 @@ type bonds struct {
 	known   [][]int8   // by class and group: whether the volumes can be had there; 0: not asked yet
 	sizes   [][]int64  // by class: the size with the axes of hosts; nil: no such axes
 	axes    int
+	cells   int
 	spreads []spreadAxis
+	aparts  []apartAxis
+
+	sequence []step // how pods were divided among zones: an order that the rules allow
+}
+
+// apartAxis is an axis of anti-affinity on hosts: where it is in a size, and its room.
+type apartAxis struct {
+	at   int
+	room int64
 }
 
 // spreadAxis is an axis of spread over hosts: where it is in a size, and for whom.
@@ -36,8 +46,8 @@ type spreadAxis struct{ at, rep, skew int }
 // The order of placing: those whose rule looks at numbers first, while the numbers are
 // still as planned; those that only others look at last.
 const (
-	rankZones int8 = iota // spread over zones
-	rankHosts             // spread over hosts
+	rankHosts int8 = iota // spread over hosts
+	rankZones             // spread over zones, which counts what is spread over hosts as well
 	rankNear              // affinity
 	rankApart             // anti-affinity and volumes
 	rankFree
@@ -74,6 +84,7 @@ func (w *world) tie() {
 		k.hard = k.hard || slices.ContainsFunc(w.s.Classes[k.class].Volumes, func(v cluster.Volume) bool { return v.OnePod })
 	}
 	b.addAxes()
+	b.even()
 }
 
 // mayTie tells whether a pending pod asks for anything of other pods or of volumes, or
@@ -244,6 +255,7 @@ func (b *bonds) place(keys []string) (cells int) {
 	for n := range w.nodes {
 		b.at[n] = of(w.nodes[n].shape.Labels)
 	}
+	b.cells = len(ids)
 	return len(ids)
 }
 
@@ -304,4 +316,15 @@ func (b *bonds) refused(class int, g *group) (rule, words string) {
 		return fit.RuleInterPod, "the group's template says nothing about " + lacks
 	}
 	return rule, words
+}
+
+// near tells whether a place is in the cell that a want is bound to.
+func (b *bonds) near(k *want, p *place) bool {
+	if b == nil || k.cell == 0 {
+		return true
+	}
+	if p.node < 0 {
+		return k.cell == b.cell[p.group]
+	}
+	return k.cell == b.at[p.node]
 }

@@ -47,7 +47,7 @@ func (b *bonds) split() {
 	var order []int
 	for i := range w.want {
 		class := w.want[i].class
-		if zoned(&w.s.Classes[class]) || anti && s.state.Tied(class) {
+		if zoned(&w.s.Classes[class]) || (anti || b.rank[class] == rankHosts && cells > 1) && s.state.Tied(class) {
 			order = append(order, i)
 		}
 	}
@@ -116,6 +116,9 @@ func (s *division) represent() {
 	}
 }
 
+// step is one of those by which pods were divided: n of a class into a cell.
+type step struct{ class, cell, n int }
+
 // spot is where a class would stand in a cell.
 type spot struct {
 	cell  int
@@ -146,7 +149,7 @@ func (s *division) spots(k *want) []spot {
 				more, _ = w.allowed(gr, k.count())
 			}
 			p.room += min((gr.coming+gr.grow+more)*per, math.MaxInt32)
-			if cost := gr.worth() / float64(per); cost < p.cost {
+			if cost := gr.worth() * partOf(size, empty); cost < p.cost {
 				p.rep, p.group, p.cost = s.rep[g], g, cost
 			}
 		}
@@ -161,10 +164,25 @@ func (s *division) spots(k *want) []spot {
 			}
 		}
 		if p.rep >= 0 {
+			p.cost = math.Floor(math.Log(p.cost) / math.Log(nearlyEqual))
 			out = append(out, p)
 		}
 	}
 	return out
+}
+
+// nearlyEqual is up to which ratio two zones cost the same: then the emptier is taken.
+const nearlyEqual = 1.15
+
+// partOf is how much of a machine a pod takes.
+func partOf(size, empty []int64) float64 {
+	most := 0.0
+	for j, n := range size {
+		if n > 0 {
+			most = max(most, float64(n)/float64(empty[j]))
+		}
+	}
+	return most
 }
 
 // worth is what a group's machine costs: as the expander counts, or in cores, where
@@ -193,16 +211,18 @@ func (s *division) assign(k *want) (parts []want, rest *want) {
 	keys := s.promised(k, spots, into)
 	left := len(keys) + k.expected
 	weight := s.w.space.Class(k.class)
+	bound := zoned(&s.w.s.Classes[k.class]) || len(spots) == 1
 	for left > 0 {
-		best, most := s.next(k.class, spots)
+		best, most := s.next(k.class, spots, bound)
 		if best == nil {
 			break
 		}
 		n := 1
-		if most == math.MaxInt32 { // nothing is counted: as well all at once
+		if most == math.MaxInt32 && bound { // nothing is counted: as well all at once
 			n = min(left, best.room)
 		}
 		s.state.Put(k.class, best.rep, n)
+		s.sequence = append(s.sequence, step{k.class, best.cell, n})
 		best.room -= n
 		best.taken += n
 		s.load[best.cell] += int64(n) * (weight[0] + weight[1]>>23)
@@ -243,6 +263,7 @@ func (s *division) promised(k *want, spots []spot, into func(*spot) *want) []clu
 			continue
 		}
 		s.state.Put(k.class, s.rep[g], 1)
+		s.sequence = append(s.sequence, step{k.class, s.cell[g], 1})
 		spots[i].room--
 		spots[i].taken++
 		x := into(&spots[i])
@@ -252,8 +273,9 @@ func (s *division) promised(k *want, spots []spot, into func(*spot) *want) []clu
 }
 
 // next is the cell for one more pod: where the class's own spread leaves most room,
-// then the cheapest, then the emptiest.
-func (s *division) next(class int, spots []spot) (best *spot, most int) {
+// then the cheapest, then the emptiest. One that is not bound to zones and is only
+// counted by others goes where the fewest of its like are.
+func (s *division) next(class int, spots []spot, bound bool) (best *spot, most int) {
 	for i := range spots {
 		p := &spots[i]
 		if p.room <= 0 {
@@ -261,6 +283,12 @@ func (s *division) next(class int, spots []spot) (best *spot, most int) {
 		}
 		n := s.state.Most(class, p.rep)
 		if n == 0 {
+			continue
+		}
+		if !bound && best != nil && p.taken != best.taken {
+			if p.taken < best.taken {
+				best, most = p, n
+			}
 			continue
 		}
 		if best == nil || cmp.Or(cmp.Compare(most, n), cmp.Compare(p.cost, best.cost), cmp.Compare(s.load[p.cell], s.load[best.cell])) < 0 {

@@ -19,6 +19,7 @@ const (
 	columnSteps   = 30_000    // steps of one search for a column
 	columnEnough  = 1_000     // steps after which a column that helps is taken
 	columnTotal   = 2_000_000 // steps of all searches of one packing
+	columnPool    = 6_000_000 // and of one round
 	columnDives   = 30        // programmes of one packing
 	columnTries   = 3         // columns that are tried one after the other
 	columnEps     = 1e-7
@@ -72,7 +73,8 @@ func (c *columns) solve() float64 {
 				col[r] = float64(n)
 			}
 		}
-		if !c.enter(col, content) {
+		*c.total -= m * m / 8 // about as long as so many steps of a search
+		if !c.enter(col, content) || *c.total <= 0 {
 			break
 		}
 	}
@@ -239,7 +241,14 @@ func (p *problem) cut(k *packing) (better packing, bound int, ok bool) {
 		}
 	}
 	d := &dive{p: p, total: columnTotal, nodes: columnDives}
+	if p.pool != nil {
+		d.total = min(d.total, *p.pool)
+	}
+	from := d.total
 	d.down(packing{open: k.open, left: left}, true)
+	if p.pool != nil {
+		*p.pool -= from - d.total
+	}
 	return d.best, d.bound, d.found
 }
 

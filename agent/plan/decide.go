@@ -26,6 +26,7 @@ var steps = []struct {
 	{stepScaleUp, (*world).scaleUp},
 	{"go on with the nodes that carry a mark", (*world).resume},
 	{stepScaleDown, (*world).scaleDown},
+	{"replace nodes by fewer or cheaper machines", (*world).consolidate},
 	{"tell the scheduler which nodes may go", (*world).soften},
 	{stepFinish, (*world).finish},
 }

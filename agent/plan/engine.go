@@ -28,7 +28,7 @@ type Engine struct {
 	rooms      []int64
 	candidates []candidate
 	moved      []moved
-	steps      []step
+	steps      []stride
 	held       int // how many reasons the last round had
 
 	known bool     // last is the answer to a question that answers itself again

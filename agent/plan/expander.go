@@ -15,17 +15,24 @@ type option struct {
 	pods  int // pods on its coming and new machines
 	waste float64
 	value float64 // of the pods on them, in cores: 7.5 GiB count as one
+	mix   []int   // by entry of k.fresh, the group of its machines; nil: group, or one of set
+	price float64 // of the machines to buy; 0: some has none
+	whole float64 // what everything would cost if the rest were bought as well as the best option buys, by what it is worth; 0: not judged
 }
 
 // choose returns the best option of all groups that are not done, nil when there is
 // none.
 func (v *solver) choose() *option {
 	var best *option
-	for g := range v.w.groups {
-		if v.done[g] {
-			continue
+	var all []*option
+	for _, g := range v.promising() {
+		if o := v.optionOf(g, v.limit(g)); o != nil {
+			all = append(all, o)
 		}
-		if o := v.optionOf(g, v.limit(g)); o != nil && (best == nil || v.before(o, best)) {
+	}
+	v.judge(all)
+	for _, o := range all {
+		if best == nil || v.before(o, best) {
 			best = o
 		}
 	}
@@ -66,7 +73,12 @@ func (v *solver) optionOf(g, limit int) *option {
 		o.fresh -= v.coming[member]
 	}
 	o.fresh = max(o.fresh, 0)
+	v.resize(o, p)
+	if two := v.twoSizes(o, p); two != nil {
+		o = two
+	}
 	o.measure(p)
+	v.spend(o, p)
 	return o
 }
 
@@ -106,6 +118,9 @@ func (v *solver) before(a, b *option) bool {
 	}
 	if a.fresh == 0 {
 		return a.k.unplaced() == 0 && b.k.unplaced() > 0
+	}
+	if c := cmp.Compare(math.Round(a.whole*whole), math.Round(b.whole*whole)); c != 0 {
+		return c < 0
 	}
 	for _, expand := range v.w.expanders() {
 		if c := expand(v.w, a, b); c != 0 {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -94,6 +95,7 @@ func TestExplainAgreesWithDecide(t *testing.T) {
 		s, m, p := someWorld(rand.New(rand.NewPCG(seed, 1)))
 		got, _ := Decide(s, m, p)
 		noContradiction(t, s, m, p, got)
+		asData(t, s, m, p, got)
 		s = s.Seated()
 		for _, node := range s.Nodes {
 			Explain(s, m, p, Query{"node", string(node.Name)})
@@ -108,6 +110,25 @@ func TestExplainAgreesWithDecide(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("seed %d, plan\n%s", seed, got)
 		}
+	}
+}
+
+// asData: a plan as data says what the plan says, and a round that went through a
+// recording is decided as it was.
+func asData(t *testing.T, s cluster.Snapshot, m Memory, p Policy, got Plan) {
+	t.Helper()
+	d := got.Data()
+	if d.String() != got.String() {
+		t.Errorf("as data:\n%swant\n%s", d, got)
+	}
+	for _, a := range d.Actions {
+		if a.Kind == "" {
+			t.Errorf("no kind: %s", a.Text)
+		}
+	}
+	replayed, _ := Decide(again(t, s), again(t, m), again(t, p))
+	if !bytes.Equal(text(t, replayed.Data()), text(t, d)) {
+		t.Errorf("recorded and decided once more:\n%swant\n%s", replayed, got)
 	}
 }
 
@@ -170,6 +191,29 @@ pods one 1 cpu=100m
 	x := Explain(w.s, w.m, w.p, Query{"pod", "two"})
 	if x.Pod == nil || x.Pod.Nodes.Words != "1/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules" || x.Pod.Nodes.Refusals[0].Rule != fit.RuleInterPod {
 		t.Errorf("%+v %+v", x, x.Pod)
+	}
+}
+
+// TestExplainNodeOfTies: a pod that may not stand beside its like has nowhere to go.
+func TestExplainNodeOfTies(t *testing.T) {
+	w := told(t, `
+group a 0..9 cpu=2000m mem=8Gi target=2 labels=kubernetes.io/hostname:x
+node n1 group=a age=2h
+node n2 group=a age=2h
+pods one 1 cpu=100m on=n1
+pods two 1 cpu=100m on=n2
+`)
+	for i := range w.s.Nodes {
+		w.s.Nodes[i].Labels = map[string]string{"kubernetes.io/hostname": string(w.s.Nodes[i].Name)}
+	}
+	for i := range w.s.Classes {
+		w.s.Classes[i].Labels = map[string]string{"app": "one"}
+		w.s.Classes[i].PodAntiAffinity = []cluster.PodTerm{{TopologyKey: "kubernetes.io/hostname", Namespaces: []string{"default"},
+			Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{"one"}}}}}}
+	}
+	x := Explain(w.s, w.m, w.p, Query{"node", "n1"})
+	if x.Verdicts[0].Rule != RuleNoRoom || x.Node.Destinations[0].Why != "0/1 other nodes have room: 1 node(s) didn't match pod anti-affinity rules" {
+		t.Errorf("%+v %+v", x, x.Node)
 	}
 }
 

@@ -158,9 +158,19 @@ func (e *explainer) drainOf(i int, f *NodeFacts) {
 // The words of those that refuse are only asked for when all do.
 func (w *world) destination(from int, pod *cluster.Pod) Destination {
 	d := Destination{Pod: pod.Key}
+	ties := func(int) (rule, words string) { return "", "" }
+	if t := w.moveState(); t != nil && t.state.Tied(pod.Class) {
+		mark := t.state.Mark()
+		defer t.state.Rollback(mark)
+		t.state.Put(pod.Class, from, -1) // as its eviction will
+		ties = func(k int) (rule, words string) { return t.state.Refused(pod.Class, k) }
+	}
 	for k := range w.nodes {
 		n := &w.nodes[k]
 		if k == from || n.state != stateReady || n.goes || fit.Most(n.room, w.space.Class(pod.Class)) == 0 || !w.passes(pod.Class, k) {
+			continue
+		}
+		if rule, _ := ties(k); rule != "" {
 			continue
 		}
 		if d.Could++; d.First == "" {
@@ -174,6 +184,9 @@ func (w *world) destination(from int, pod *cluster.Pod) Destination {
 	for k := range w.nodes {
 		if k != from {
 			rule, why := w.nodeRefuses(k, pod.Class)
+			if rule == "" {
+				rule, why = ties(k)
+			}
 			switch {
 			case rule == "" && w.nodes[k].state == stateComing:
 				rule, why = RuleDraining, "node(s) are not Ready yet"
@@ -202,12 +215,18 @@ func (e *explainer) checks(i int, f *NodeFacts) {
 		f.Checks = append(f.Checks, c)
 	}
 	add(RuleInstance, n.inst.Phase != cluster.PhaseRunning || !n.inst.Member, fmt.Sprintf("its instance %s is %q or no member of its group", n.inst.ID, n.inst.Phase), "its instance runs and is a member of its group")
+	if _, told := w.out.Deleted[n.inst.ID]; told {
+		add(RuleInstance, true, "its instance was told to go", "")
+	}
 	add(RuleOptOut, w.opted(n.Node) != "", w.opted(n.Node), "no annotation opts it out")
 	add(RuleNotOurs, n.Unschedulable && !ours(n.Node), "cordoned by somebody else", "nobody else has cordoned it")
 	add(RuleInUse, n.counts, "pods that are to come count on it", "no pod that is to come counts on it")
 	unready := n.Ready != cluster.StatusTrue
 	load := fmt.Sprintf("utilisation %.0f%%, limit %.0f%%", f.Utilisation*100, f.Limit*100)
-	add(RuleBusy, !unready && f.Utilisation > f.Limit, load, load)
+	if requested(n.Node) {
+		load += "; somebody asked for it to go [" + RuleRequested + "], so its load does not keep it"
+	}
+	add(RuleBusy, !unready && !requested(n.Node) && f.Utilisation > f.Limit, load, load)
 	add(RuleBlocked, len(f.Blockers) > 0, fmt.Sprintf("%s may not be evicted", pods(blockedPods(f.Blockers))), "every pod on it may be evicted")
 	size := fmt.Sprintf("group %s has %d machines, minimum %d", g.ID, g.target-g.leaving, g.Min)
 	add(RuleAtMin, g.target-g.leaving <= g.Min, size, size)
@@ -302,7 +321,7 @@ func (e *explainer) nodeSummary(n *node, f *NodeFacts) string {
 // goes tells whether the plan is emptying or removing the node that is asked for.
 func (e *explainer) goes() bool {
 	switch e.out.Verdicts[0].Rule {
-	case RuleUnneeded, RuleUnready, RuleEmpty, RuleResume, RuleDraining:
+	case RuleUnneeded, RuleUnready, RuleRequested, RuleEmpty, RuleResume, RuleDraining:
 		return true
 	}
 	return false

@@ -87,7 +87,7 @@ func byPrice(w *world, a, b *option) int {
 		return none
 	}
 	// a/b < c/d without division, so that equal offers are equal.
-	return cmp.Compare(round(pa*float64(a.fresh)*b.value), round(pb*float64(b.fresh)*a.value))
+	return cmp.Compare(round(a.price*b.value), round(b.price*a.value))
 }
 
 // round hides what floating point adds in another order.

@@ -97,7 +97,7 @@ func (w *world) mixed(a *answer) *answer {
 			if promised {
 				v.trust()
 			}
-			v.cost, v.afresh, v.first = cost, fresh, a
+			v.prices, v.afresh, v.first = cost, fresh, a
 			return true
 		})
 		if c := v.a.price(cost); v.a.unhelped() <= best.unhelped() && c < least*(1-margin)-1e-9 {
@@ -164,8 +164,11 @@ type stock struct {
 }
 
 // note writes down what the machines of an answer carry, for those who would mend it.
-func (v *solver) note(k *packing, which []int, g int) {
-	for _, f := range k.fresh {
+func (v *solver) note(k *packing, which []int, g int, mix []int) {
+	for x, f := range k.fresh {
+		if mix != nil {
+			g = mix[x]
+		}
 		s := stock{group: g, times: f.times, parts: make([]part, len(f.parts))}
 		for i, t := range f.parts {
 			s.parts[i] = part{which[t.load], t.n}
@@ -287,7 +290,7 @@ func (v *solver) blender() (*blender, []int) {
 			continue
 		}
 		empty, _ := v.w.template(&v.w.groups[g])
-		k := kind{group: g, cost: v.cost[g], limit: limit, empty: empty, may: make([]bool, len(which))}
+		k := kind{group: g, cost: v.prices[g], limit: limit, empty: empty, may: make([]bool, len(which))}
 		any := false
 		for r, i := range which {
 			k.may[r] = v.fits(i, g)

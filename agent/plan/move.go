@@ -24,8 +24,8 @@ type path struct{ first, hole int32 }
 // moved is a number of pods of a class that found room at a place of paths.to.
 type moved struct{ at, class, n int32 }
 
-// step is where a path was before an attempt, and a class that goes on it.
-type step struct {
+// stride is where a path was before an attempt, and a class that goes on it.
+type stride struct {
 	path  *path
 	was   path
 	class int32
@@ -35,7 +35,7 @@ type step struct {
 type attempt struct {
 	loads    []heldClass
 	done     []moved
-	steps    []step
+	steps    []stride
 	mark     int   // of moveTies.state
 	homeless int32 // the class of the first pod that found no room; -1: all did
 	placed   int32 // how many of that class found some
@@ -124,7 +124,7 @@ func (w *world) placeClass(t *moveTies, from int, l heldClass, a *attempt) (left
 	if local {
 		p = &t.own[l.class]
 	}
-	a.steps = append(a.steps, step{p, *p, l.class})
+	a.steps = append(a.steps, stride{p, *p, l.class})
 	if tied {
 		t.lift(from, l.class, a.loads)
 	}
@@ -199,7 +199,7 @@ func (w *world) unplace(a *attempt) {
 
 // retreat takes a path back to the first node that has room again; one such node may
 // stay behind as its hole.
-func (w *world) retreat(s *step, done []moved) {
+func (w *world) retreat(s *stride, done []moved) {
 	const none = math.MaxInt32
 	p, size := s.path, w.space.Class(int(s.class))
 	one, two := int32(none), int32(none) // the first two nodes to look at again

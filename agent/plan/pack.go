@@ -23,6 +23,7 @@ type problem struct {
 	open  [][]int64 // room of each open bin
 	empty []int64   // room of a fresh bin; nil: there are none
 	limit int
+	pool  *int // steps that all packings of a round may still spend on columns; nil: enough
 }
 
 // part says that n pods of a load are in a bin.
@@ -51,11 +52,11 @@ func (k *packing) unplaced() int {
 	return n
 }
 
-// pack answers a problem. It tries a few orders of first fit decreasing and of
+// packEach answers a problem. It tries a few orders of first fit decreasing and of
 // filling one bin at a time, stops as soon as one reaches the lower bound, and
 // otherwise searches for a better answer within a budget counted in steps, so that
 // equal problems have equal answers on any machine.
-func pack(p *problem) packing {
+func packEach(p *problem) packing {
 	if len(p.loads) == 0 {
 		return packing{open: make([][]part, len(p.open))}
 	}
@@ -77,7 +78,7 @@ func pack(p *problem) packing {
 				}
 			}
 		}
-		if best.unplaced() == 0 && best.bins <= enough {
+		if best.unplaced() == 0 && (best.bins <= enough || len(p.loads)*best.bins > hugeLooks) {
 			return best
 		}
 	}
@@ -88,6 +89,12 @@ func pack(p *problem) packing {
 		if best.unplaced() == 0 && best.bins <= enough {
 			return best
 		}
+	}
+	if len(p.loads) > fewLoads && len(p.loads)*max(best.bins, len(p.open)) > longLooks {
+		if best.unplaced() > 0 {
+			return p.firstFit(p.byPriority())
+		}
+		return best
 	}
 	if k, ok := p.search(best.bins, best.unplaced() == 0, bound, firstSteps); ok && k.better(&best) {
 		best = k
@@ -118,11 +125,15 @@ func pack(p *problem) packing {
 }
 
 // Large answers are not improved to the last machine: closeEnough is the share of the
-// bound that is let go, and manyLooks the size (classes by bins) from which on one
-// machine is.
+// bound that is let go, manyLooks the size (classes by bins) from which on one machine
+// is, longLooks that from which on nothing but the quick ways is tried, and hugeLooks
+// that from which on the first of these has to do.
 const (
 	closeEnough = 100
 	manyLooks   = 20_000
+	longLooks   = 6_000
+	hugeLooks   = 400_000
+	fewLoads    = 40 // classes up to which columns are cheap for any number of bins
 )
 
 // enough is the number of bins with which there is no point in looking on.
@@ -210,6 +221,9 @@ func (p *problem) order(by int) []int {
 			for j, v := range size {
 				keys[i] = max(keys[i], float64(v)*w[j])
 			}
+			if keys[i] >= 1 { // all of an axis, as anti-affinity makes it: the larger first
+				keys[i] += float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
+			}
 		case byCPU:
 			keys[i] = float64(size[0]) * w[0]
 		case byMemory:
@@ -262,7 +276,10 @@ func (p *problem) firstFit(order []int) packing {
 	for _, i := range order {
 		l := &p.loads[i]
 		for b := 0; b < len(rooms) && k.left[i] > 0; b++ {
-			if n := min(k.left[i], fit.Most(rooms[b], l.size)); n > 0 && l.on[b] {
+			if !l.on[b] {
+				continue
+			}
+			if n := min(k.left[i], fit.Most(rooms[b], l.size)); n > 0 {
 				fit.Take(rooms[b], l.size, n)
 				k.open[b] = append(k.open[b], part{i, n})
 				k.left[i] -= n
@@ -291,7 +308,14 @@ func (k *packing) pour(b, i int, size []int64) int {
 	rest := k.fresh[b].times - full
 	src := k.fresh[b]
 	entry := func(times, n int) freshBins {
-		e := freshBins{times: times, room: slices.Clone(src.room), parts: append(slices.Clone(src.parts), part{i, n})}
+		e := freshBins{times: times, room: slices.Clone(src.room), parts: append(make([]part, 0, len(src.parts)+4), src.parts...)}
+		if last := len(e.parts) - 1; last >= 0 && e.parts[last].load == i {
+			e.parts[last].n += n
+		} else if at := slices.IndexFunc(e.parts, func(t part) bool { return t.load == i }); at >= 0 {
+			e.parts[at].n += n
+		} else {
+			e.parts = append(e.parts, part{i, n})
+		}
 		fit.Take(e.room, size, n)
 		return e
 	}

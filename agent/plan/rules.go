@@ -61,4 +61,5 @@ const (
 	RuleTotalsMin   = "D18" // the cluster is at its least cores, memory or extended resources
 	RuleSoft        = "D19" // the scheduler is told to prefer other nodes, or no longer
 	RuleRequested   = "D20" // somebody asked for the node to go
+	RuleConsolidate = "D21" // nodes are replaced by fewer or cheaper machines
 )

@@ -50,7 +50,7 @@ func (w *world) scaleDown() {
 			w.keep("node", name, RuleUnneededFor, n.f.dueWords(due))
 			continue
 		}
-		if rule != "" && (rule != RuleCooldown || because != RuleRequested) {
+		if rule != "" && (rule != RuleCooldown || !c.asked) {
 			w.hold("node", name, rule, "not needed, and stays: %s", why)
 			continue
 		}
@@ -76,8 +76,11 @@ func (w *world) scaleDown() {
 // dueOf returns when a candidate may go, and by which rule.
 func (w *world) dueOf(c *candidate, g *group) (time.Time, string) {
 	n := &w.nodes[c.node]
-	if requested(n.Node) {
+	switch {
+	case requested(n.Node):
 		return w.now, RuleRequested
+	case c.asked:
+		return w.now, RuleConsolidate
 	}
 	if c.unready {
 		return w.out.Unready[n.Name].Add(orElse(g.Options.ScaleDownUnreadyTime, w.p.UnreadyFor)), RuleUnready
@@ -124,7 +127,7 @@ func (w *world) candidates() []candidate {
 			}
 			continue
 		}
-		c := candidate{node: i, unready: n.Ready != cluster.StatusTrue, asked: requested(n.Node)}
+		c := candidate{node: i, unready: n.Ready != cluster.StatusTrue, asked: requested(n.Node) || w.replaced(n)}
 		if rule, why := w.stays(n, &c); rule != "" {
 			w.keep("node", string(n.Name), rule, why)
 			if since, runs := w.in.Unneeded[n.Name]; runs && rule == RuleInUse && n.hosts {
@@ -173,7 +176,7 @@ func (w *world) stays(n *node, c *candidate) (rule, why string) {
 	}
 	c.util = w.utilisation(n)
 	limit := w.threshold(n)
-	if !c.unready && c.util > limit && !requested(n.Node) {
+	if !c.unready && c.util > limit && !c.asked {
 		return RuleBusy, n.f.busyWords(c.util, limit)
 	}
 	return "", ""

@@ -55,9 +55,12 @@ type solver struct {
 	done   []bool
 	mayAsk bool // verify may ask for another answer
 
-	cost   []float64 // by group: what a mix of groups is held against; nil: none is wanted
+	prices []float64 // by group: what a mix of groups is held against; nil: none is wanted
 	afresh bool      // the mix does not begin with what is coming
 	first  *answer   // the expander's
+
+	rungs   []int     // see ladder
+	heights [][]int64 // of each axis, the most that a rung or one below has
 }
 
 func (w *world) newSolver(withMarked bool) *solver {
@@ -85,14 +88,14 @@ func (v *solver) passes(class int, p *place) bool {
 	w := v.w
 	if p.node < 0 {
 		_, shape := w.template(&w.groups[p.group])
-		return fit.Passes(&w.s.Classes[class], shape)
+		return w.takes(class, p.group, shape)
 	}
 	return w.passes(class, p.node)
 }
 
 // problemOf writes the wants that a filter picks as a problem over all places.
 func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*problem, []int) {
-	p := &problem{empty: empty, limit: limit}
+	p := &problem{empty: empty, limit: limit, pool: &v.w.pool}
 	for i := range v.a.places {
 		p.open = append(p.open, v.a.places[i].room)
 	}
@@ -105,7 +108,7 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 		}
 		l := load{size: v.w.size(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: empty != nil, on: make([]bool, len(p.open))}
 		for b := range p.open {
-			l.on[b] = fit.Most(p.open[b], l.size) > 0 && v.passes(k.class, &v.a.places[b]) && v.w.bonds.allow(k, &v.a.places[b])
+			l.on[b] = v.w.bonds.near(k, &v.a.places[b]) && fit.Most(p.open[b], l.size) > 0 && v.passes(k.class, &v.a.places[b]) && v.w.bonds.allow(k, &v.a.places[b])
 		}
 		p.loads = append(p.loads, l)
 		which = append(which, i)
@@ -117,7 +120,24 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 func (v *solver) fits(i, g int) bool {
 	empty, shape := v.w.template(&v.w.groups[g])
 	k := &v.w.want[i]
-	return fit.Most(empty, v.w.size(k.class)) > 0 && fit.Passes(&v.w.s.Classes[k.class], shape) && v.w.bonds.stands(k, g)
+	return fit.Most(empty, v.w.size(k.class)) > 0 && v.w.bonds.stands(k, g) && v.w.takes(k.class, g, shape)
+}
+
+// takes tells whether a group's machines let a class on by their shape. Most classes
+// ask nothing of a shape, and that is one answer for all of them.
+func (w *world) takes(class, g int, shape *fit.Shape) bool {
+	c := &w.s.Classes[class]
+	if len(c.NodeSelector)+len(c.Tolerations)+len(c.NotUnderstood) > 0 || c.Affinity != nil || c.NodeName != "" {
+		return fit.Passes(c, shape)
+	}
+	known := &w.groups[g].anyone
+	if *known == 0 {
+		*known = -1
+		if fit.Passes(c, shape) {
+			*known = 1
+		}
+	}
+	return *known > 0
 }
 
 // there places what it can on what is there and commits that.
@@ -137,6 +157,12 @@ func (v *solver) there(pick func(i int) int, whole bool) bool {
 // commit takes over an answer of the packer for group g, -1 for none, whose machines
 // may as well be of the other groups of a set.
 func (v *solver) commit(k *packing, which []int, chosen int, set []int) {
+	v.take(k, which, chosen, set, nil)
+}
+
+func (v *solver) commitMix(o *option) { v.take(&o.k, o.which, o.group, o.set, o.mix) }
+
+func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 	take := func(i, n int) { v.a.left[which[i]] -= n }
 	for b, parts := range k.open {
 		for _, t := range parts {
@@ -154,18 +180,23 @@ func (v *solver) commit(k *packing, which []int, chosen int, set []int) {
 			}
 			switch {
 			case pl.node < 0, v.w.nodes[pl.node].state == stateComing:
-				v.add(which[t.load], pl.group, t.n, false)
+				v.add(which[t.load], pl.group, t.n, pl.fresh)
 			default:
 				v.a.on[which[t.load]] += t.n
 			}
 		}
 	}
 	if chosen >= 0 {
-		v.note(k, which, chosen)
+		v.note(k, which, chosen, mix)
 	}
-	for _, f := range k.fresh {
+	for x, f := range k.fresh {
 		for range f.times {
-			g := v.next(set, chosen)
+			g := 0
+			if mix != nil && mix[x] != chosen {
+				g = mix[x]
+			} else {
+				g = v.next(set, chosen)
+			}
 			fresh := v.coming[g] == 0
 			if fresh {
 				v.a.grow[g]++
@@ -173,6 +204,9 @@ func (v *solver) commit(k *packing, which []int, chosen int, set []int) {
 				v.coming[g]--
 			}
 			pl := place{node: -1, group: g, room: slices.Clone(f.room), used: true, fresh: fresh}
+			if g != chosen && mix != nil {
+				v.narrow(pl.room, chosen, g)
+			}
 			for _, t := range f.parts {
 				v.add(which[t.load], g, t.n, fresh)
 				take(t.load, t.n)
@@ -206,7 +240,7 @@ func (v *solver) solve() {
 	if v.there(left, true) {
 		return
 	}
-	if v.cost != nil {
+	if v.prices != nil {
 		v.mix()
 	}
 	for {
@@ -215,7 +249,7 @@ func (v *solver) solve() {
 			break
 		}
 		v.done[best.group] = true
-		v.commit(&best.k, best.which, best.group, best.set)
+		v.commitMix(best)
 	}
 	v.there(left, false)
 }

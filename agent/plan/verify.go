@@ -54,6 +54,7 @@ func (r *replay) run() (wrong bool) {
 			r.at[i] = r.arrive(r.v.a.places[i].group)
 		}
 	}
+	r.follow()
 	r.put(false)
 	lost := make(map[int]int)
 	for i := range r.items {
@@ -68,6 +69,36 @@ func (r *replay) run() (wrong bool) {
 		}
 	}
 	return wrong
+}
+
+// follow puts the pods that were divided among zones in the order of the division.
+func (r *replay) follow() {
+	type key struct{ class, cell int }
+	items := make(map[key][]int)
+	for i := range r.items {
+		k := &r.v.w.want[r.items[i].want]
+		if k.cell > 0 {
+			items[key{k.class, k.cell}] = append(items[key{k.class, k.cell}], i)
+		}
+	}
+	for _, s := range r.b.sequence {
+		at := key{s.class, s.cell}
+		for n := s.n; n > 0 && len(items[at]) > 0; {
+			it := &r.items[items[at][0]]
+			m := min(n, it.left, r.st.Most(s.class, r.at[it.place]))
+			if m <= 0 {
+				if it.left > 0 {
+					items[at] = append(items[at], items[at][0]) // perhaps later
+					n--
+				}
+				items[at] = items[at][1:]
+				continue
+			}
+			r.st.Put(s.class, r.at[it.place], m)
+			it.left -= m
+			n -= m
+		}
+	}
 }
 
 // arrive adds a machine of a group.
@@ -118,7 +149,7 @@ func (r *replay) round(items []item, class int, there bool) bool {
 		for i := range items {
 			it := &items[i]
 			node := r.at[it.place]
-			if it.left == 0 || node < 0 || there && r.v.a.places[it.place].node < 0 {
+			if it.left == 0 || node < 0 || there && (r.v.a.places[it.place].node < 0 || r.b.rank[class] == rankZones && r.b.cells > 1) {
 				continue
 			}
 			if n := min(it.left, r.st.Most(class, node)); n > 0 {

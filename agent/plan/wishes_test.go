@@ -101,6 +101,8 @@ func (w *teller) setPolicy(k, v string) bool {
 		w.p.MinMemoryTotal = int64(num(v))
 	case "GPUTotal":
 		return w.p.GPUTotal.Decode(v) == nil
+	case "Consolidate":
+		w.p.Consolidate, w.p.ConsolidateAfter, w.p.ConsolidateSaving = v, 30*time.Minute, 0.15
 	case "SoftTaints":
 		w.p.MaxBulkSoftTaintCount = num(v)
 	case "DrainPriority":
@@ -123,6 +125,8 @@ func somePolicy(r *rand.Rand, p *Policy) {
 	p.RandomSeed = r.Uint64()
 	p.Priorities = []cluster.PriorityTier{{Priority: r.IntN(3), Patterns: []string{"g1"}}, {Priority: 1, Patterns: []string{".*"}}}
 	p.BalanceSimilarNodeGroups = r.IntN(3) == 0
+	p.Consolidate, p.ConsolidateSaving = pick(r, "off", "priced", "always"), 0.1
+	p.ConsolidateAfter = pick(r, 0, time.Minute)
 	p.MaxBulkSoftTaintCount = pick(r, 0, 2, 10)
 	p.DrainPriority = pick(r, nil, nil, DrainOrder{{0, time.Minute}, {50, 2 * time.Minute}})
 	p.EvictDaemonsOccupied, p.EvictDaemonsEmpty = r.IntN(2) == 0, r.IntN(4) == 0

@@ -36,6 +36,7 @@ type world struct {
 	paths       *paths // where pods that are moved find room
 	open        []int  // what roomy found; nil: not asked yet
 	want        []want // pending pods by class, those that trigger
+	pool        int    // steps that packing may still spend on columns
 	bonds       *bonds // what ties them to others; nil: nothing does
 	unjudged    bool   // a pod that fit cannot judge waits for its first verdict
 	unsteady    bool   // the answer depends on every moment
@@ -63,6 +64,7 @@ type group struct {
 	why     string
 	empty   []int64
 	shape   fit.Shape
+	anyone  int8    // whether its machines let a pod on that asks nothing of them; 0: not asked yet
 	grow    int     // machines added in this round
 	leaving int     // machines whose deletion is under way or decided
 	paid    float64 // what a machine costs as the expander counts; 0: it does not
@@ -109,7 +111,7 @@ const (
 func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
 	seated := asked.Seated()
 	s := &seated
-	w := &world{e: e, given: asked, s: s, p: p, in: m, now: s.Now}
+	w := &world{e: e, given: asked, s: s, p: p, in: m, now: s.Now, pool: columnPool}
 	if e.held > 0 {
 		w.plan.Held = make([]Held, 0, e.held+8)
 	}

@@ -138,18 +138,30 @@ func (s *scene) command(args ...string) (out string, code int) {
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
-// explains checks that a command does not fail and says all the words.
+// explains waits until a command does not fail and says all the words: what the API
+// server knows takes a moment to be known to the agent.
 func (s *scene) explains(command string, words ...string) {
 	s.t.Helper()
-	out, code := s.command(strings.Fields(command)...)
-	s.t.Logf("$ autoscaler-agent %s\n%s", command, out)
-	for _, w := range words {
-		if !strings.Contains(out, w) {
-			s.t.Errorf("no %q (code %d) in\n%s", w, code, out)
+	var out string
+	var code int
+	missing := func() (list []string) {
+		out, code = s.command(strings.Fields(command)...)
+		for _, w := range words {
+			if !strings.Contains(out, w) {
+				list = append(list, w)
+			}
 		}
+		return list
 	}
-	if code != 0 {
-		s.t.Errorf("code %d:\n%s", code, out)
+	deadline := time.Now().Add(15 * time.Second)
+	lacks := missing()
+	for (len(lacks) > 0 || code != 0) && time.Now().Before(deadline) {
+		<-time.After(300 * time.Millisecond)
+		lacks = missing()
+	}
+	s.t.Logf("$ autoscaler-agent %s\n%s", command, out)
+	if len(lacks) > 0 || code != 0 {
+		s.t.Errorf("code %d, no %q in the last answer", code, lacks)
 	}
 }
 

@@ -48,7 +48,7 @@ type generator struct {
 var features = []string{
 	"init", "sidecar", "overhead", "podlevel", "extended", "big", "resize",
 	"ports", "selector", "affinity", "fields", "tolerations", "taints", "cordon",
-	"podAffinity", "podAntiAffinity", "spread", "volumes", "ephemeral", "nominated", "nodeName",
+	"podAffinity", "podAntiAffinity", "spread", "volumes", "ephemeral", "nominated", "nodeName", "held", "capacity",
 }
 
 // Generate makes the world of a seed.
@@ -60,7 +60,7 @@ func Generate(seed uint64) *World {
 	for range g.IntN(3) {
 		g.odds[pick(g, features)] = 0.6
 	}
-	for _, rare := range []string{"big", "fields", "nodeName", "nominated", "ephemeral", "cordon", "resize"} {
+	for _, rare := range []string{"big", "fields", "nodeName", "nominated", "ephemeral", "cordon", "resize", "held"} {
 		g.odds[rare] /= 5
 	}
 	g.inTree = g.one(4)
@@ -211,6 +211,13 @@ func (g *generator) pod(name string, waiting bool) *corev1.Pod {
 		p.Spec.Priority = new(int32(g.IntN(3) * 100))
 	}
 	g.containers(p, waiting)
+	if g.likely("held") { // features that a node must declare
+		if g.one(2) {
+			p.Spec.HostNetwork, p.Spec.HostUsers = true, new(false)
+		} else {
+			p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+		}
+	}
 	g.shape(p)
 	g.relations(p)
 	g.claims(p)

@@ -76,6 +76,20 @@ func (g *generator) storageClasses() {
 	if g.one(3) {
 		add("empty-term", ebs, &later, term())
 	}
+	if g.likely("capacity") {
+		g.capacity()
+	}
+}
+
+// capacity makes a driver tell how much room its storage has, zone by zone.
+func (g *generator) capacity() {
+	g.w.Drivers = append(g.w.Drivers, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: cinder}, Spec: storagev1.CSIDriverSpec{StorageCapacity: new(true)}},
+		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: ebs}, Spec: storagev1.CSIDriverSpec{StorageCapacity: new(g.one(4))}})
+	for i, z := range zones {
+		g.w.Capacity = append(g.w.Capacity, &storagev1.CSIStorageCapacity{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: fmt.Sprintf("cap%d", i)}, StorageClassName: "two-terms",
+			NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{zone: z}}, Capacity: new(resource.MustParse(pick(g, []string{"1Gi", "50Gi"})))})
+	}
 }
 
 func (g *generator) claim(namespace, name string) *corev1.PersistentVolumeClaim {
@@ -211,6 +225,9 @@ func (g *generator) claims(p *corev1.Pod) {
 			{EmptyDir: &corev1.EmptyDirVolumeSource{}}, {HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}},
 			{ConfigMap: &corev1.ConfigMapVolumeSource{}}, {Secret: &corev1.SecretVolumeSource{SecretName: "s"}},
 			{CSI: &corev1.CSIVolumeSource{Driver: ebs}}, {NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/"}}}))
+	}
+	if g.likely("held") { // a disk that stands in the pod itself: fit holds such pods by name
+		add(corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: pick(g, []string{"vol-1", "vol-2"})}})
 	}
 	for n := 0; n < 3 && g.likely("volumes"); n++ {
 		name := fmt.Sprintf("c%d", g.IntN(claimsPer))

@@ -29,6 +29,7 @@ func withJudge(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "oracle-")
 	if err == nil {
 		defer os.RemoveAll(dir)
+		os.Stderr.WriteString("oracle: building kube-scheduler's framework (minutes where Go's build cache does not have it)\n")
 		judgeProgram, err = BuildJudge(context.Background(), dir)
 	}
 	if err != nil {

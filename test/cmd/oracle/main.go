@@ -44,6 +44,7 @@ func run(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer os.RemoveAll(dir)
+	fmt.Fprintln(os.Stderr, "building kube-scheduler's framework (minutes where Go's build cache does not have it)")
 	program, err := oracle.BuildJudge(ctx, dir)
 	if err != nil {
 		return false, err

@@ -1,0 +1,191 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+const (
+	// fewerWorth is how much more an answer with fewer machines may cost: every machine
+	// has costs of its own (DaemonSets, an address, a start) that no price tells.
+	fewerWorth = 1.05
+	smallBases = 3 // smaller groups that are tried beneath one
+)
+
+// twoSizes answers with machines of two sizes. Where pods keep away from each other, so
+// many machines must come that most of them may be small; what these cannot hold makes
+// a few of them large.
+func (v *solver) twoSizes(o *option, p *problem) *option {
+	n, axis := p.forced(v.w.space.Axes())
+	if n < 2 || n > p.limit || o.k.unplaced() > 0 || len(o.set) > 1 || v.coming[o.group] > 0 {
+		return nil
+	}
+	var best *option
+	for _, g := range v.bases(o.group, p, n) {
+		two := v.onBase(o, p, n, axis, g)
+		if two == nil {
+			continue
+		}
+		v.resize(two, p)
+		if best == nil || v.total(two) < v.total(best) {
+			best = two
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	if few, much := best.k.bins < o.k.bins, v.total(best)/v.total(o); much < 1 || few && much <= fewerWorth {
+		return best
+	}
+	return nil
+}
+
+// bases are the largest groups of which n machines would not be enough.
+func (v *solver) bases(than int, p *problem, n int) []int {
+	per := make([]int64, v.w.space.Axes())
+	for i := range p.loads {
+		for j := range per {
+			per[j] += p.loads[i].size[j] * int64(p.loads[i].count)
+		}
+	}
+	ladder := v.ladder()
+	var out []int
+	for x := len(ladder) - 1; x >= 0 && len(out) < smallBases; x-- {
+		g := ladder[x]
+		if v.cost(g) >= v.cost(than) || v.w.bonds != nil && v.w.bonds.cell[g] != v.w.bonds.cell[than] || v.room(g) < n {
+			continue
+		}
+		empty, _ := v.w.template(&v.w.groups[g])
+		for j, sum := range per {
+			if empty[j]*int64(n) < sum {
+				out = append(out, g)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// forced is how many bins the axes from one on make necessary by themselves, and which
+// of them does.
+func (p *problem) forced(from int) (need, axis int) {
+	for j := from; j < len(p.empty); j++ {
+		var sum int64
+		for i := range p.loads {
+			if l := &p.loads[i]; l.fresh {
+				sum += l.size[j] * int64(l.count)
+			}
+		}
+		if p.empty[j] > 0 && int((sum+p.empty[j]-1)/p.empty[j]) > need {
+			need, axis = int((sum+p.empty[j]-1)/p.empty[j]), j
+		}
+	}
+	return need, axis
+}
+
+// onBase packs into n machines of group g and makes as many of them machines of the
+// option's group as the rest needs.
+func (v *solver) onBase(o *option, p *problem, n, axis, g int) *option {
+	empty, _ := v.w.template(&v.w.groups[g])
+	narrow := *p
+	narrow.limit, narrow.empty = n, empty
+	more := make([]int64, len(p.empty))
+	for j := range more {
+		more[j] = p.empty[j] - empty[j]
+	}
+	order := p.order(byShare)
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(p.loads[y].size[axis], p.loads[x].size[axis]) })
+	for i := range p.loads { // those that need a large machine each leave so many small ones fewer
+		if l := &p.loads[i]; l.size[axis] > 0 && l.size[axis] == p.empty[axis] && fit.Most(empty, l.size) == 0 {
+			narrow.limit -= l.count
+		}
+	}
+	k := narrow.firstFit(order)
+	narrow.limit = n
+	got, large := narrow.enlarge(&k, order, more, v.room(o.group))
+	if got == nil {
+		return nil
+	}
+	two := &option{group: o.group, set: o.set, which: o.which, k: *got, fresh: got.bins}
+	for x := range got.fresh {
+		if x < large {
+			two.mix = append(two.mix, o.group)
+			continue
+		}
+		if !v.allFit(got.fresh[x].parts, o.which, g) {
+			return nil
+		}
+		two.mix = append(two.mix, g)
+		got.fresh[x].room = slices.Clone(got.fresh[x].room)
+		for j, m := range more {
+			got.fresh[x].room[j] += m
+		}
+	}
+	return two
+}
+
+// enlarge puts what is left of an answer into bins with more room: into those that are
+// enlarged already, else into one more, the emptiest first, else into a new one. p is
+// the problem with the small machine. It returns nil when more
+// than limit would be needed, and else how many entries are large; these come first.
+func (p *problem) enlarge(k *packing, order []int, more []int64, limit int) (*packing, int) {
+	big := packing{left: slices.Clone(k.left)}
+	small := slices.Clone(k.fresh)
+	room, whole := make([]int64, len(more)), make([]int64, len(more))
+	for j := range whole {
+		whole[j] = p.empty[j] + more[j]
+	}
+	bins := k.bins
+	for _, i := range order {
+		size := p.loads[i].size
+		for b := 0; b < len(big.fresh) && big.left[i] > 0; b++ {
+			b = big.pour(b, i, size)
+		}
+		for x := len(small) - 1; x >= 0 && big.left[i] > 0; x-- {
+			for j := range room {
+				room[j] = small[x].room[j] + more[j]
+			}
+			per := fit.Most(room, size)
+			for per > 0 && big.left[i] > 0 && small[x].times > 0 {
+				if big.bins++; big.bins > limit {
+					return nil, 0
+				}
+				small[x].times--
+				big.fresh = append(big.fresh, freshBins{times: 1, room: slices.Clone(room), parts: small[x].parts})
+				big.pour(len(big.fresh)-1, i, size)
+			}
+			if small[x].times == 0 {
+				small = slices.Delete(small, x, x+1)
+			}
+		}
+		for per := fit.Most(whole, size); per > 0 && big.left[i] > 0 && bins < p.limit; bins++ {
+			if big.bins++; big.bins > limit {
+				return nil, 0
+			}
+			m := min(per, big.left[i])
+			e := freshBins{times: 1, room: slices.Clone(whole), parts: []part{{i, m}}}
+			fit.Take(e.room, size, m)
+			big.fresh = append(big.fresh, e)
+			big.left[i] -= m
+		}
+		if big.left[i] > 0 {
+			return nil, 0
+		}
+	}
+	return &packing{bins: bins, open: k.open, left: big.left, fresh: append(big.fresh, small...)}, len(big.fresh)
+}
+
+// total is what the machines of an option cost.
+func (v *solver) total(o *option) float64 {
+	sum := 0.0
+	for x, f := range o.k.fresh {
+		g := o.group
+		if o.mix != nil {
+			g = o.mix[x]
+		}
+		sum += v.cost(g) * float64(f.times)
+	}
+	return sum
+}

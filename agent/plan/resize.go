@@ -1,0 +1,355 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// resize gives each machine that an option buys the cheapest group whose machine holds
+// its pods: the last ones are seldom full, and where pods keep away from each other
+// most are not. Machines that are coming already stay what they are.
+func (v *solver) resize(o *option, p *problem) {
+	if len(o.set) > 1 || o.fresh == 0 || len(v.w.groups) < 2 {
+		return
+	}
+	ladder := v.ladder()
+	left := make(map[int]int)
+	mix := make([]int, 0, len(o.k.fresh))
+	fresh := make([]freshBins, 0, len(o.k.fresh))
+	put := func(f freshBins, n, g int) int {
+		if n > 0 {
+			f.times = n
+			fresh, mix = append(fresh, f), append(mix, g)
+		}
+		return n
+	}
+	coming := v.coming[o.group]
+	used := make([]int64, len(p.empty))
+	for x, f := range o.k.fresh {
+		own := o.group
+		if o.mix != nil {
+			own = o.mix[x]
+		}
+		if own == o.group {
+			n := put(f, min(f.times, coming), own)
+			coming -= n
+			f.times -= n
+		}
+		for j := range used {
+			used[j] = p.empty[j] - f.room[j]
+		}
+		for _, g := range v.from(ladder, used) {
+			if f.times == 0 || v.cost(g) >= v.cost(own) {
+				break
+			}
+			if g == own {
+				continue
+			}
+			if _, asked := left[g]; !asked {
+				left[g] = v.room(g)
+			}
+			if n := min(f.times, left[g]); n > 0 && v.holds(g, used) && v.allFit(f.parts, o.which, g) {
+				left[g] -= put(f, n, g)
+				f.times -= n
+			}
+		}
+		put(f, f.times, own)
+	}
+	o.k.fresh, o.mix = fresh, mix
+}
+
+// ladder are the groups that could be bought and have no machines coming, the cheapest
+// first.
+func (v *solver) ladder() []int {
+	if v.rungs != nil {
+		return v.rungs
+	}
+	out := []int{}
+	for g := range v.w.groups {
+		gr := &v.w.groups[g]
+		if gr.rule == "" && gr.Template.Unknown == "" && v.coming[g] == 0 && len(v.w.peers(g)) == 1 {
+			out = append(out, g)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(v.cost(a), v.cost(b)) })
+	v.rungs, v.heights = out, make([][]int64, len(out))
+	for n, g := range out {
+		empty, _ := v.w.template(&v.w.groups[g])
+		v.heights[n] = slices.Clone(empty)
+		for j := range empty {
+			if n > 0 {
+				v.heights[n][j] = max(v.heights[n][j], v.heights[n-1][j])
+			}
+		}
+	}
+	return out
+}
+
+// from leaves out the cheapest groups of the ladder that are all too small.
+func (v *solver) from(ladder []int, used []int64) []int {
+	at, _ := slices.BinarySearchFunc(v.heights, used, func(have, used []int64) int {
+		for j, n := range used {
+			if n > have[j] {
+				return -1
+			}
+		}
+		return 1
+	})
+	return ladder[at:]
+}
+
+// cost is what an expander would rather not spend: the price where it goes by prices
+// and the group has one, else the size.
+func (v *solver) cost(g int) float64 {
+	gr := &v.w.groups[g]
+	if gr.Price > 0 && strings.Contains(v.w.p.Expander, "price") {
+		return gr.Price
+	}
+	return gr.worth()
+}
+
+func (v *solver) holds(g int, used []int64) bool {
+	empty, _ := v.w.template(&v.w.groups[g])
+	for j, n := range used {
+		if n > empty[j] {
+			return false
+		}
+	}
+	return true
+}
+
+func (v *solver) allFit(parts []part, which []int, g int) bool {
+	for _, t := range parts {
+		if !v.fits(which[t.load], g) {
+			return false
+		}
+	}
+	return true
+}
+
+// narrow turns what is left of one group's machine into what is left of another's.
+func (v *solver) narrow(room []int64, from, to int) {
+	a, _ := v.w.template(&v.w.groups[from])
+	b, _ := v.w.template(&v.w.groups[to])
+	for j := range room {
+		room[j] += b[j] - a[j]
+	}
+}
+
+// spend adds up the price of what an option buys, and the share that stays unused where
+// its machines are of several groups.
+func (v *solver) spend(o *option, p *problem) {
+	coming := 0
+	for _, g := range o.set {
+		coming += v.coming[g]
+	}
+	priced, have := true, [2]float64{}
+	for x, f := range o.k.fresh {
+		g := o.group
+		if o.mix != nil {
+			g = o.mix[x]
+		}
+		empty, _ := v.w.template(&v.w.groups[g])
+		for j := range have {
+			have[j] += float64(empty[j]) * float64(f.times)
+		}
+		n := f.times
+		if g == o.group {
+			n = max(f.times-coming, 0)
+			coming -= min(coming, f.times)
+		}
+		o.price += v.w.groups[g].Price * float64(n)
+		priced = priced && (n == 0 || v.w.groups[g].Price > 0)
+	}
+	if !priced {
+		o.price = 0
+	}
+	if o.mix == nil {
+		return
+	}
+	var used [2]float64
+	for _, f := range o.k.fresh {
+		for _, t := range f.parts {
+			for j := range used {
+				used[j] += float64(p.loads[t.load].size[j]) * float64(f.times*t.n)
+			}
+		}
+	}
+	o.waste = 0
+	for j := range used {
+		if have[j] > 0 {
+			o.waste += 1 - used[j]/have[j]
+		}
+	}
+}
+
+const (
+	manyGroups = 16 // from this number of groups on only the promising are looked at closely
+	fewGroups  = 3  // how many these are
+)
+
+// promising are the groups that are not done and whose machines are worth packing: all
+// of a few; of many those that the expander would take if everything were fluid, and
+// those with machines coming.
+func (v *solver) promising() []int {
+	var open, out []int
+	for g := range v.w.groups {
+		if gr := &v.w.groups[g]; !v.done[g] && gr.Template.Unknown == "" && (v.coming[g] > 0 || gr.rule == "") {
+			open = append(open, g)
+		}
+	}
+	if len(open) <= manyGroups {
+		return open
+	}
+	sums := v.fluid()
+	var guesses []*option
+	for _, g := range open {
+		if v.coming[g] > 0 {
+			out = append(out, g)
+			continue
+		}
+		if o := v.guess(g, sums); o != nil {
+			guesses = append(guesses, o)
+		}
+	}
+	slices.SortStableFunc(guesses, func(x, y *option) int {
+		switch {
+		case v.before(x, y):
+			return -1
+		case v.before(y, x):
+			return 1
+		}
+		return 0
+	})
+	few := 0
+	for _, o := range guesses { // of one cell: the others have their turn
+		if few < fewGroups && (v.w.bonds == nil || v.w.bonds.cell[o.group] == v.w.bonds.cell[guesses[0].group]) {
+			out = append(out, o.group)
+			few++
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// fluid are the pods that are left by cell, as if they were water.
+type fluid struct {
+	sum, most []int64
+	pods      int
+	first     int // a want of them, to ask about
+}
+
+func (v *solver) fluid() map[int]*fluid {
+	out := make(map[int]*fluid)
+	for i := range v.w.want {
+		k := &v.w.want[i]
+		n := v.a.left[i]
+		if n == 0 || !k.buys || k.hard {
+			continue
+		}
+		size := v.w.size(k.class)
+		f := out[k.cell]
+		if f == nil {
+			f = &fluid{sum: make([]int64, len(size)), most: make([]int64, len(size)), first: i}
+			out[k.cell] = f
+		}
+		f.pods += n
+		for j, s := range size {
+			f.sum[j] += s * int64(n)
+			f.most[j] = max(f.most[j], s)
+		}
+	}
+	return out
+}
+
+// guess is the option of a group if everything were fluid; nil when none of the pods
+// that are left would fit.
+func (v *solver) guess(g int, sums map[int]*fluid) *option {
+	empty, _ := v.w.template(&v.w.groups[g])
+	o := &option{group: g, set: []int{g}}
+	need, used := 1, [2]float64{}
+	misfit := 1
+	cells := []int{0}
+	if v.w.bonds != nil {
+		cells = append(cells, v.w.bonds.cell[g])
+	}
+	sum := make([]int64, len(empty))
+	for _, cell := range cells {
+		f := sums[cell]
+		if f == nil {
+			continue
+		}
+		o.pods += f.pods
+		for j := range sum {
+			sum[j] += f.sum[j]
+			if f.most[j] > empty[j] {
+				misfit = 2
+			}
+		}
+	}
+	if o.pods == 0 {
+		return nil
+	}
+	for j, n := range sum {
+		if n > 0 && empty[j] <= 0 {
+			return nil
+		}
+		if n > 0 {
+			need = max(need, int((n+empty[j]-1)/empty[j]))
+		}
+	}
+	o.fresh = need * misfit
+	for j := range used {
+		used[j] = float64(sum[j])
+		o.waste += 1 - used[j]/(float64(empty[j])*float64(o.fresh))
+	}
+	o.value = used[0]/1000 + used[1]/gibPerCore/(1<<30) + float64(o.pods)*0.01
+	o.price = v.w.groups[g].Price * float64(o.fresh)
+	return o
+}
+
+const (
+	whole      = 100 // how finely what everything would cost is told apart: a hundredth
+	leftBehind = 1.1 // pods that are left behind cost so much more: they fill machines less well by themselves
+)
+
+// judge says of options that take only some of the pods what everything would cost
+// with them. A small group is often the best for small pods alone and the worst for
+// those that it leaves behind. It is for expanders that go by cost.
+func (v *solver) judge(all []*option) {
+	names := chain(v.w.p.Expander)
+	if len(all) < 2 || len(names) > 0 && names[0] != "least-waste" && names[0] != "price" {
+		return
+	}
+	unit := math.Inf(1)
+	equal := true
+	for _, o := range all {
+		if o.fresh == 0 || o.value <= 0 || o.k.unplaced() > 0 {
+			return
+		}
+		equal = equal && o.pods == all[0].pods
+		unit = min(unit, v.total(o)/o.value)
+	}
+	if equal {
+		return
+	}
+	sums := v.fluid()
+	for _, o := range all {
+		value := v.value(sums[0])
+		if v.w.bonds != nil {
+			value += v.value(sums[v.w.bonds.cell[o.group]])
+		}
+		value = max(value, o.value)
+		o.whole = (v.total(o) + (value-o.value)*unit*leftBehind) / (value * unit)
+	}
+}
+
+// value is what pods are worth, as option.value counts it.
+func (v *solver) value(f *fluid) float64 {
+	if f == nil {
+		return 0
+	}
+	return float64(f.sum[0])/1000 + float64(f.sum[1])/gibPerCore/(1<<30) + float64(f.pods)*0.01
+}
