@@ -55,14 +55,6 @@ func (w *world) costs() (cost []float64, margin float64) {
 	return cost, margin
 }
 
-// pricing tells every group what its machine costs, for those who choose between zones.
-func (w *world) pricing() {
-	cost, _ := w.costs()
-	for g := range cost {
-		w.groups[g].paid = cost[g]
-	}
-}
-
 // price is what an answer costs.
 func (a *answer) price(cost []float64) float64 {
 	sum := 0.0

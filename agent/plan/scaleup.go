@@ -16,7 +16,6 @@ func (w *world) scaleUp() {
 		w.buy(nil)
 		return
 	}
-	w.pricing()
 	w.tie()
 	best := w.mixed(w.bestAnswer())
 	w.settle(best)
