@@ -30,6 +30,12 @@ func (v *solver) choose() *option {
 			all = append(all, o)
 		}
 	}
+	for g := 0; len(all) == 0 && g < len(v.w.groups) && v.wanting(); g++ {
+		// None of the promising ones takes what is left: it may be for the others alone.
+		if o := v.optionOf(g, v.limit(g)); !v.done[g] && o != nil {
+			all = append(all, o)
+		}
+	}
 	v.judge(all)
 	for _, o := range all {
 		if best == nil || v.before(o, best) {
@@ -128,4 +134,14 @@ func (v *solver) before(a, b *option) bool {
 		}
 	}
 	return a.fresh < b.fresh
+}
+
+// wanting tells whether any pod is left that machines may be bought for.
+func (v *solver) wanting() bool {
+	for i := range v.w.want {
+		if k := &v.w.want[i]; k.buys && !k.hard && v.a.left[i] > 0 {
+			return true
+		}
+	}
+	return false
 }
