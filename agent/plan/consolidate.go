@@ -267,7 +267,8 @@ func (w *world) houses(from []int, to *group, machines int) bool {
 		rooms[i] = slices.Clone(empty)
 	}
 	a := attempt{homeless: -1}
-	if t := w.moveState(); t != nil {
+	t := w.moveState()
+	if t != nil {
 		a.mark = t.state.Mark()
 	}
 	for _, i := range from {
@@ -280,12 +281,17 @@ func (w *world) houses(from []int, to *group, machines int) bool {
 		w.unplace(&a)
 		// Nodes that went in this simulation were passed by for good.
 		w.paths = nil
+		if t != nil {
+			t.restart()
+		}
 	}()
 	for _, i := range from {
-		for _, l := range w.cargoOf(&w.nodes[i]).loads {
-			kind := w.e.classes.kind[l.class]
-			a.paths = append(a.paths, advance{kind, w.paths.first[kind]})
-			left := int(w.placeClass(i, l, &a.done))
+		a.loads = w.cargoOf(&w.nodes[i]).loads
+		if t != nil {
+			t.lifted = t.lifted[:0]
+		}
+		for _, l := range a.loads {
+			left := int(w.placeClass(t, i, l, &a))
 			if left > 0 && (shape == nil || !fit.Passes(&w.s.Classes[l.class], shape)) {
 				return false
 			}
