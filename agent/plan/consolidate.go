@@ -282,6 +282,9 @@ func (w *world) houses(from []int, to *group, machines int) bool {
 		w.unplace(&a)
 		// Nodes that went in this simulation were passed by for good.
 		w.paths = nil
+		if t != nil {
+			t.restart()
+		}
 	}()
 	for _, i := range from {
 		a.loads = w.cargoOf(&w.nodes[i]).loads

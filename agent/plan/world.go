@@ -35,6 +35,7 @@ type world struct {
 	asksNothing bool   // no class asks for anything of other pods
 	paths       *paths // where pods that are moved find room
 	open        []int  // what roomy found; nil: not asked yet
+	memos       []memo // what the packer was asked
 	want        []want // pending pods by class, those that trigger
 	pool        int    // steps that packing may still spend on columns
 	bonds       *bonds // what ties them to others; nil: nothing does
