@@ -18,8 +18,8 @@ import (
 // Products are converted explicitly so that no architecture fuses them into another
 // result.
 const (
-	blendWork    = 250_000_000 // of one question; a step of a search is 40, a pivot its square
-	blendPods    = 400_000     // more of it per pod
+	blendWork    = 300_000_000 // of one question; a step of a search is 40, a pivot its square
+	blendPods    = 1_500_000   // more of it per pod
 	blendStep    = 40
 	blendTries   = 3      // columns that are tried one after the other
 	blendSmall   = 40     // classes up to which every level looks for a whole answer
@@ -69,10 +69,10 @@ func (b *blender) run() []filled {
 		pods += n
 	}
 	work := min(blendWork, blendPods*pods)
-	b.cost = math.Inf(1)
-	b.work = work / 2
+	dive := work / 2
+	b.work = dive
 	b.dive(slices.Clone(b.count), make([]int, len(b.kinds)), nil, 0, true)
-	b.work += work - work/2
+	b.work += work - dive
 	b.mend()
 	return gather(b.best)
 }

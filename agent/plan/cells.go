@@ -185,8 +185,12 @@ func partOf(size, empty []int64) float64 {
 	return most
 }
 
-// worth is what a group's machine costs, in cores: 7.5 GiB count as one.
+// worth is what a group's machine costs: as the expander counts, or in cores, where
+// 7.5 GiB count as one.
 func (g *group) worth() float64 {
+	if g.paid > 0 {
+		return g.paid
+	}
 	c := &g.Template.Capacity
 	return float64(c.MilliCPU)/1000 + float64(c.Memory)/(7.5*(1<<30))
 }

@@ -9,7 +9,7 @@ import (
 // and keeps what is cheaper, again and again: first those that carry least for their
 // cost, with others by a fixed sequence.
 const (
-	mendWork = 4_000_000 // of one attempt
+	mendWork = 1_500_000 // of one attempt
 	mendMost = 4_000     // machines in an answer beyond which nothing is mended
 )
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
@@ -54,6 +55,14 @@ func (w *world) costs() (cost []float64, margin float64) {
 	return cost, margin
 }
 
+// pricing tells every group what its machine costs, for those who choose between zones.
+func (w *world) pricing() {
+	cost, _ := w.costs()
+	for g := range cost {
+		w.groups[g].paid = cost[g]
+	}
+}
+
 // price is what an answer costs.
 func (a *answer) price(cost []float64) float64 {
 	sum := 0.0
@@ -67,6 +76,9 @@ func (a *answer) price(cost []float64) float64 {
 // a, the expander's.
 func (w *world) mixed(a *answer) *answer {
 	if a.bought() == 0 || len(w.groups) < 2 {
+		return a
+	}
+	if len(w.want) > mixRows {
 		return a
 	}
 	cost, margin := w.costs()
@@ -85,7 +97,7 @@ func (w *world) mixed(a *answer) *answer {
 			if promised {
 				v.trust()
 			}
-			v.prices, v.afresh = cost, fresh
+			v.prices, v.afresh, v.first = cost, fresh, a
 			return true
 		})
 		if c := v.a.price(cost); v.a.unhelped() <= best.unhelped() && c < least*(1-margin)-1e-9 {
@@ -145,6 +157,77 @@ func (v *solver) onto(g int) (room []int64, parts []part, which []int) {
 	return room, parts, which
 }
 
+// stock is the content of one machine that an answer fills, by want.
+type stock struct {
+	group, times int
+	parts        []part
+}
+
+// note writes down what the machines of an answer carry, for those who would mend it.
+// mix are their groups, one by one; nil: all are of one group.
+func (v *solver) note(k *packing, which []int, g int, mix []int) {
+	for x, f := range k.fresh {
+		if mix != nil {
+			g = mix[x]
+		}
+		s := stock{group: g, times: f.times, parts: make([]part, len(f.parts))}
+		for i, t := range f.parts {
+			s.parts[i] = part{which[t.load], t.n}
+		}
+		v.a.stocks = append(v.a.stocks, s)
+	}
+}
+
+// begin takes the expander's answer over as the first of a blend: what it knows of good
+// contents is worth knowing, and mending it is often enough. A machine whose kind was
+// left out is one of the kind that is better.
+func (b *blender) begin(a *answer, which []int) {
+	row := make(map[int]int, len(which))
+	for r, i := range which {
+		row[i] = r
+	}
+	left := slices.Clone(b.count)
+	var out []filled
+	cost := 0.0
+	for _, s := range a.stocks {
+		f := filled{times: s.times, content: make([]int32, len(which))}
+		for _, t := range s.parts {
+			r, ok := row[t.load]
+			if !ok {
+				return
+			}
+			f.content[r] += int32(t.n)
+			left[r] -= t.n * s.times
+		}
+		if f.kind = b.holds(&f); f.kind < 0 {
+			return
+		}
+		out = append(out, f)
+		cost += float64(float64(s.times) * b.kinds[f.kind].cost)
+		b.pool = append(b.pool, f)
+	}
+	if slices.ContainsFunc(left, func(n int) bool { return n != 0 }) {
+		return // it used what is there already, too
+	}
+	b.best, b.cost = out, cost
+}
+
+// holds is the cheapest kind that holds a content, -1 for none.
+func (b *blender) holds(f *filled) int {
+kinds:
+	for k := range b.kinds {
+		room := slices.Clone(b.kinds[k].empty)
+		for r, n := range f.content {
+			if n > 0 && (!b.kinds[k].may[r] || fit.Most(room, b.sizes[r]) < int(n)) {
+				continue kinds
+			}
+			fit.Take(room, b.sizes[r], int(n))
+		}
+		return k
+	}
+	return -1
+}
+
 // mix puts what is left onto machines of all groups together and commits that. Groups
 // that are coming have come in already, unless everything is to be thought afresh: what
 // was bought as a mix is found again as one.
@@ -161,6 +244,16 @@ func (v *solver) mix() {
 	b, which := v.blender()
 	if b == nil {
 		return
+	}
+	if len(b.kinds) == 1 { // better than all others: the packer knows more about one kind
+		if o := v.optionOf(b.kinds[0].group, b.kinds[0].limit); o != nil {
+			v.commit(&o.k, o.which, o.group, o.set)
+		}
+		return
+	}
+	b.cost = math.Inf(1)
+	if v.first != nil {
+		b.begin(v.first, which)
 	}
 	for _, f := range b.run() {
 		g := b.kinds[f.kind].group
@@ -230,11 +323,24 @@ func (v *solver) blender() (*blender, []int) {
 		}
 		b.kinds[k].may = may
 	}
+	if b.alike() {
+		return nil, nil
+	}
 	b.dedupe()
-	if len(b.kinds) < 2 || len(b.kinds) > mixGroups {
+	if len(b.kinds) > mixGroups {
 		return nil, nil
 	}
 	return b, kept
+}
+
+// alike tells that all machines are as good as each other.
+func (b *blender) alike() bool {
+	for i := 1; i < len(b.kinds); i++ {
+		if k := &b.kinds[i]; k.cost != b.kinds[0].cost || !k.covers(&b.kinds[0]) || !b.kinds[0].covers(k) {
+			return false
+		}
+	}
+	return true
 }
 
 // dedupe leaves out machines that another is as good as for no more money. What is left

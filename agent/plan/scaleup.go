@@ -16,6 +16,7 @@ func (w *world) scaleUp() {
 		w.buy(nil)
 		return
 	}
+	w.pricing()
 	w.tie()
 	best := w.mixed(w.bestAnswer())
 	w.settle(best)

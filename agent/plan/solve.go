@@ -28,6 +28,7 @@ type answer struct {
 	on     []int           // by want: pods on nodes that are Ready
 	shares []map[int]share // by want and group
 	left   []int           // by want: pods that no group can help
+	stocks []stock         // what the machines carry that it fills, as packed
 }
 
 func (a *answer) bought() int {
@@ -56,6 +57,7 @@ type solver struct {
 
 	prices []float64 // by group: what a mix of groups is held against; nil: none is wanted
 	afresh bool      // the mix does not begin with what is coming
+	first  *answer   // the expander's
 
 	rungs   []int     // see ladder
 	heights [][]int64 // of each axis, the most that a rung or one below has
@@ -183,6 +185,9 @@ func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 				v.a.on[which[t.load]] += t.n
 			}
 		}
+	}
+	if chosen >= 0 {
+		v.note(k, which, chosen, mix)
 	}
 	for x, f := range k.fresh {
 		for range f.times {

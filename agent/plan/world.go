@@ -65,9 +65,10 @@ type group struct {
 	why     string
 	empty   []int64
 	shape   fit.Shape
-	anyone  int8 // whether its machines let a pod on that asks nothing of them; 0: not asked yet
-	grow    int  // machines added in this round
-	leaving int  // machines whose deletion is under way or decided
+	anyone  int8    // whether its machines let a pod on that asks nothing of them; 0: not asked yet
+	grow    int     // machines added in this round
+	leaving int     // machines whose deletion is under way or decided
+	paid    float64 // what a machine costs as the expander counts; 0: it does not
 	shrinks bool
 	bought  bool // this round raises the target
 	doomed  []doomed
