@@ -62,6 +62,7 @@ func Generate(seed uint64) *World {
 	for range g.IntN(3) {
 		g.odds[pick(g, features)] = 0.6
 	}
+	g.odds["held"] = min(g.odds["held"], 0.03)
 	if g.one(5) { // spread refuses only where many pods are alike
 		g.odds["spread"], g.alike = 0.6, true
 	}
