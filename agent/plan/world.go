@@ -103,6 +103,9 @@ func open(s *cluster.Snapshot, m *Memory, p *Policy) *world {
 	seated := s.Seated()
 	s = &seated
 	w := &world{s: s, p: p, in: m, now: s.Now, pool: columnPool}
+	if len(s.Groups) > manyGroups {
+		w.pool /= manyGroups
+	}
 	w.groups = make([]group, len(s.Groups))
 	w.byID = make(map[cluster.GroupID]int, len(s.Groups))
 	for i := range s.Groups {
