@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -73,6 +74,12 @@ func (w *world) reordered(best *answer) *answer {
 	if len(groups) < 2 || best.bought() == 0 {
 		return best
 	}
+	for _, largest := range []bool{true, false} {
+		v := w.asked(false, func(v *solver) bool { v.await(groups, largest); return true })
+		if v.a.bought() == 0 && v.a.unhelped() <= best.unhelped() {
+			return &v.a
+		}
+	}
 	for _, order := range orders(groups, triedOrders) {
 		v := w.asked(false, func(v *solver) bool { v.inOrder(order); return true })
 		if v.a.bought() == 0 && v.a.unhelped() <= best.unhelped() {
@@ -80,6 +87,29 @@ func (w *world) reordered(best *answer) *answer {
 		}
 	}
 	return best
+}
+
+// await turns the machines that are coming into places, so that all of them are filled
+// together: machines of several sizes may have been bought for one purpose.
+func (v *solver) await(groups []int, largest bool) {
+	groups = slices.Clone(groups)
+	slices.SortStableFunc(groups, func(a, b int) int {
+		c := cmp.Compare(v.w.groups[a].worth(), v.w.groups[b].worth())
+		if largest {
+			return -c
+		}
+		return c
+	})
+	for _, g := range groups {
+		if v.w.groups[g].Template.Unknown != "" {
+			continue
+		}
+		empty, _ := v.w.template(&v.w.groups[g])
+		for range v.coming[g] {
+			v.a.places = append(v.a.places, place{node: -1, group: g, room: slices.Clone(empty)})
+		}
+		v.coming[g] = 0
+	}
 }
 
 // answer solves one way; nil when promises were to be kept and there are none.

@@ -254,13 +254,19 @@ func (v *solver) solve() {
 	if v.there(left, true) {
 		return
 	}
-	for {
-		best := v.choose()
-		if best == nil {
-			break
+	for range 2 { // a second time for what a group had no machine left for when it was its turn
+		for {
+			best := v.choose()
+			if best == nil {
+				break
+			}
+			v.done[best.group] = true
+			v.commitMix(best)
 		}
-		v.done[best.group] = true
-		v.commitMix(best)
+		if v.a.unhelped() == 0 {
+			return
+		}
+		clear(v.done)
 	}
 	v.there(left, false)
 }

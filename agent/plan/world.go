@@ -103,8 +103,8 @@ func open(s *cluster.Snapshot, m *Memory, p *Policy) *world {
 	seated := s.Seated()
 	s = &seated
 	w := &world{s: s, p: p, in: m, now: s.Now, pool: columnPool}
-	if len(s.Groups) > manyGroups {
-		w.pool /= manyGroups
+	if len(s.Groups) > 4*manyGroups { // which groups then matters more than the last machine of one
+		w.pool /= 100
 	}
 	w.groups = make([]group, len(s.Groups))
 	w.byID = make(map[cluster.GroupID]int, len(s.Groups))
