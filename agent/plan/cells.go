@@ -55,19 +55,14 @@ func (b *bonds) split() {
 		return cmp.Compare(b.rank[w.want[x].class], b.rank[w.want[y].class])
 	})
 	put := make(map[int][]want, len(order))
-	var late []int
 	for _, i := range order {
 		parts, rest := s.assign(&w.want[i])
 		put[i] = parts
 		if rest != nil {
-			if len(w.s.Classes[w.want[i].class].PodAffinity) > 0 {
-				late = append(late, i)
-			}
 			rest.hard = true
 			put[i] = append(put[i], *rest)
 		}
 	}
-	_ = late
 	var out []want
 	for i := range w.want {
 		if parts, ok := put[i]; ok {

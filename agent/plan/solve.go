@@ -78,38 +78,6 @@ func (w *world) newSolver(withMarked bool) *solver {
 	return v
 }
 
-// passes tells whether a class may go on a place, room aside.
-func (v *solver) passes(class int, p *place) bool {
-	w := v.w
-	if p.node < 0 {
-		_, shape := w.template(&w.groups[p.group])
-		return w.takes(class, p.group, shape)
-	}
-	return w.passes(class, p.node)
-}
-
-// passes remembers what the shape filters say of a class and a node.
-func (w *world) passes(class, n int) bool {
-	if w.verdicts == nil {
-		w.verdicts = make([][]int8, len(w.s.Classes))
-	}
-	if w.verdicts[class] == nil {
-		w.verdicts[class] = make([]int8, len(w.nodes))
-	}
-	known := &w.verdicts[class][n]
-	if *known == 0 {
-		*known = -1
-		shape := w.nodes[n].shape
-		if w.nodes[n].state == stateMarked {
-			shape.Taints, shape.Unschedulable = fit.Lasting(shape.Taints), false
-		}
-		if fit.Passes(&w.s.Classes[class], &shape) {
-			*known = 1
-		}
-	}
-	return *known > 0
-}
-
 // problemOf writes the wants that a filter picks as a problem over all places.
 func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*problem, []int) {
 	p := &problem{empty: empty, limit: limit, pool: &v.w.pool}
@@ -138,23 +106,6 @@ func (v *solver) fits(i, g int) bool {
 	empty, shape := v.w.template(&v.w.groups[g])
 	k := &v.w.want[i]
 	return fit.Most(empty, v.w.size(k.class)) > 0 && v.w.bonds.stands(k, g) && v.w.takes(k.class, g, shape)
-}
-
-// takes tells whether a group's machines let a class on by their shape. Most classes
-// ask nothing of a shape, and that is one answer for all of them.
-func (w *world) takes(class, g int, shape *fit.Shape) bool {
-	c := &w.s.Classes[class]
-	if len(c.NodeSelector)+len(c.Tolerations)+len(c.NotUnderstood) > 0 || c.Affinity != nil || c.NodeName != "" {
-		return fit.Passes(c, shape)
-	}
-	known := &w.groups[g].anyone
-	if *known == 0 {
-		*known = -1
-		if fit.Passes(c, shape) {
-			*known = 1
-		}
-	}
-	return *known > 0
 }
 
 // there places what it can on what is there and commits that.
