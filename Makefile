@@ -6,10 +6,11 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUZZTIME ?= 10m
+BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build check test race demo bench fuzz dist clean
+.PHONY: help build check test race oracle demo bench fuzz dist clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -31,11 +32,16 @@ test: ## everything that CI runs: the product under the race detector where cgo 
 		CGO_ENABLED=1 $(GO) test -race ./...; else echo "no C compiler: testing without the race detector"; $(GO) test ./...; fi
 	cd test && $(GO) test -p 1 -timeout 40m ./...
 
+oracle: ## fit beside kube-scheduler's own framework: a million judgements on worlds from a seed, every broken rule caught, and 40 mixes with the real kube-scheduler (ORACLE_FLAGS="-seed 1 -judgements 5000000")
+	cd test && $(GO) run ./cmd/oracle $(ORACLE_FLAGS)
+	cd test && $(GO) test ./oracle -run 'TestStories|TestMutants' -all-mutants -v -timeout 40m
+	cd test && $(GO) test ./oracle/loop -mixes 40 -v -timeout 40m
+
 demo: ## the main job on this machine: a real control plane, an emulated AWS, 300 pods, and back to nothing
 	cd test && $(GO) run ./cmd/demo $(DEMO_FLAGS)
 
-bench: ## benchmarks with allocations
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+bench: ## benchmarks beside the peers' figures and the bars (BENCH=E|R|... for some, BENCH_FLAGS="-write ../docs/performance.md" keeps the table)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./agent/... | (cd test && $(GO) run ./cmd/bench $(BENCH_FLAGS))
 
 fuzz: ## every fuzz target of the product for FUZZTIME each (default 10m)
 	@set -e; for pkg in $$($(GO) list ./...); do \
@@ -46,7 +52,7 @@ dist: ## static binaries for linux/amd64 and linux/arm64 in dist/
 	@mkdir -p dist
 	GOOS=linux GOARCH=amd64 CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-amd64 ./cmd/autoscaler-agent
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-arm64 ./cmd/autoscaler-agent
-	cp units/autoscaler-agent.service units/agent.env.example units/rbac.yaml dist/
+	cp units/autoscaler-agent.service units/agent.env.example units/groups.yaml.example units/rbac.yaml dist/
 	cd dist && sha256sum autoscaler-agent-linux-* > SHA256SUMS && ls -l
 
 clean: ## remove what was built in the checkout (not the cache of control-plane programs)

@@ -131,7 +131,7 @@ func (a *running) serveSocket(ctx context.Context, beat func()) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.status()) })
 	mux.HandleFunc("GET /plan", func(w http.ResponseWriter, _ *http.Request) {
-		p, _ := plan.Decide(a.observer.Look(), a.scaler.remembered(), a.cfg.Scaling)
+		p, _ := plan.Decide(a.observer.Look(), a.scaler.remembered(), a.policy(time.Now()))
 		writeJSON(w, p.Data())
 	})
 	mux.HandleFunc("GET /explain", a.serveExplain)
@@ -161,9 +161,10 @@ func (a *running) serveFlight(w http.ResponseWriter, r *http.Request) {
 	var now []byte
 	if r.FormValue("full") == "1" {
 		s, memory := a.observer.Look(), a.scaler.remembered()
-		p, after := plan.Decide(s, memory, a.cfg.Scaling)
+		policy := a.policy(s.Now)
+		p, after := plan.Decide(s, memory, policy)
 		var err error
-		if now, err = flight.Pack(Version(), s, memory, a.cfg.Scaling, p.Data(), after, p.String()); err != nil {
+		if now, err = flight.Pack(Version(), s, memory, policy, p.Data(), after, p.String()); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}

@@ -14,8 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
@@ -80,6 +82,7 @@ func Check(ctx context.Context, cfg Config, loadErr error, offline bool) []Findi
 	if cfg.Socket != "off" && cfg.Socket != "" && !offline {
 		out = append(out, checkWritable("socket directory", filepath.Dir(cfg.Socket), Prefix+"_SOCKET")...)
 	}
+	out = append(out, checkGroupsFile(cfg)...)
 	for _, f := range cfg.Parts.check() {
 		if offline && f.Level == LevelError {
 			f.Level = LevelWarning // one service's trouble does not keep the others from starting
@@ -147,13 +150,23 @@ func rights(cfg Config) []right {
 		{"list", "", "namespaces", "", "", ""}, {"watch", "", "namespaces", "", "", ""},
 		{"list", "", "persistentvolumeclaims", "", "", ""}, {"watch", "", "persistentvolumeclaims", "", "", ""},
 		{"list", "", "persistentvolumes", "", "", ""}, {"watch", "", "persistentvolumes", "", "", ""},
+		{"list", "storage.k8s.io", "csidrivers", "", "", ""}, {"watch", "storage.k8s.io", "csidrivers", "", "", ""},
 		{"list", "storage.k8s.io", "csinodes", "", "", ""}, {"watch", "storage.k8s.io", "csinodes", "", "", ""},
 		{"list", "storage.k8s.io", "storageclasses", "", "", ""}, {"watch", "storage.k8s.io", "storageclasses", "", "", ""},
-		{"list", "coordination.k8s.io", "leases", "", "kube-node-lease", ""}, {"watch", "coordination.k8s.io", "leases", "", "kube-node-lease", ""},
+		{"list", "storage.k8s.io", "volumeattachments", "", "", ""}, {"watch", "storage.k8s.io", "volumeattachments", "", "", ""},
 		{"get", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, cfg.Lease.Name}, {"create", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, ""},
 		{"update", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, cfg.Lease.Name},
 		{"list", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, OtherLease}, {"watch", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, OtherLease},
 		{"create", "", "events", "", "", ""},
+	}
+	if cfg.Scaler.Enabled && cfg.Scaler.StatusConfigMap {
+		o := act.StatusObject
+		list = append(list, right{"create", "", "configmaps", "", o.Namespace, ""}, right{"update", "", "configmaps", "", o.Namespace, o.Name}, right{"delete", "", "configmaps", "", o.Namespace, o.Name})
+	}
+	if plan.UsesPriorities(cfg.Scaling.Expander) {
+		for _, verb := range []string{"list", "watch"} {
+			list = append(list, right{verb, "", "configmaps", "", cfg.Lease.Namespace, observe.PrioritiesName})
+		}
 	}
 	return append(list, cfg.Parts.rights()...)
 }
@@ -232,7 +245,7 @@ func checkCloud(ctx context.Context, cfg Config) []Finding {
 		return []Finding{cloudFinding(err)}
 	}
 	groups, err := cloud.Groups(ctx)
-	var out []Finding
+	out := layFile(cfg, groups, err)
 	for _, e := range Flatten(err) {
 		out = append(out, cloudFinding(e))
 	}

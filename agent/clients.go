@@ -60,10 +60,18 @@ func newClients(c Config, cfg *rest.Config) (services, lease kubernetes.Interfac
 	return services, lease, nil
 }
 
-// newRecorder makes the event recorder of all services. Events are best effort;
-// those that cannot be sent are dropped after client-go's own attempts.
-func newRecorder(client kubernetes.Interface, host string) (record.EventRecorder, func()) {
+// newRecorder makes the event recorder of all services. Events are best effort: those
+// that cannot be sent are dropped after client-go's own attempts. They trickle through
+// a client of their own, so that a burst of them never stands before an eviction and
+// does not keep the API server busy while it binds the pods of the same burst.
+func newRecorder(cfg *rest.Config, host string) (record.EventRecorder, func(), error) {
+	own := rest.CopyConfig(cfg)
+	own.QPS, own.Burst = 20, 20
+	client, err := typedcorev1.NewForConfig(own)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make client: %w", err)
+	}
 	b := record.NewBroadcaster(record.WithSleepDuration(2 * time.Second))
-	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "autoscaler-agent", Host: host}), b.Shutdown
+	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.Events("")})
+	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "autoscaler-agent", Host: host}), b.Shutdown, nil
 }

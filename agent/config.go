@@ -29,6 +29,8 @@ type Config struct {
 	Kubeconfig string
 	// StateDir holds state.json, which a restart reads.
 	StateDir string `split_words:"true" default:"/var/lib/autoscaler-agent"`
+	// GroupsFile is groups.yaml: prices, pauses, headroom and more; see package groups.
+	GroupsFile string `split_words:"true" default:"/etc/autoscaler-agent/groups.yaml"`
 	// Socket is the local API's unix socket; "off" for none.
 	Socket string `default:"/run/autoscaler-agent/agent.sock"`
 	// Listen is the address of metrics and health; "off" for none.
@@ -51,6 +53,9 @@ type ScalerConfig struct {
 	Enabled bool `default:"true"`
 	// DryRun decides and logs, and changes nothing.
 	DryRun bool `split_words:"true" default:"false"`
+	// StatusConfigMap keeps Cluster Autoscaler's status page in the ConfigMap
+	// kube-system/cluster-autoscaler-status.
+	StatusConfigMap bool `split_words:"true" default:"true"`
 	// Quiet is how long the world must be silent before a round that something urgent
 	// asked for; Cap is the longest that such a round waits from the first event.
 	Quiet time.Duration `default:"200ms"`
@@ -256,18 +261,38 @@ func (c Config) Validate() error {
 			bad(d.name, d.value, fmt.Sprintf("use %s or more", d.least))
 		}
 	}
-	if t := c.Scaling.UtilizationThreshold; t < 0 || t > 1 {
-		bad("SCALING_UTILIZATION_THRESHOLD", t, "use a fraction from 0 to 1, for example 0.5")
-	}
-	switch c.Scaling.Expander {
-	case "least-waste", "most-pods", "least-nodes":
-	default:
-		bad("SCALING_EXPANDER", fmt.Sprintf("%q", c.Scaling.Expander), "use least-waste, most-pods or least-nodes")
-	}
+	c.validateScaling(bad)
 	if c.Kubelet.MaxPods < 1 {
 		bad("KUBELET_MAX_PODS", c.Kubelet.MaxPods, "use 1 or more, for example 110")
 	}
 	return errors.Join(append(errs, c.Parts.validate(c.Provider))...)
+}
+
+// validateScaling reports what is wrong with the policy.
+func (c Config) validateScaling(bad func(name string, value any, remedy string)) {
+	if t := c.Scaling.UtilizationThreshold; t < 0 || t > 1 {
+		bad("SCALING_UTILIZATION_THRESHOLD", t, "use a fraction from 0 to 1, for example 0.5")
+	}
+	if t := c.Scaling.GPUUtilizationThreshold; t < 0 || t > 1 {
+		bad("SCALING_GPU_UTILIZATION_THRESHOLD", t, "use a fraction from 0 to 1, for example 0.5")
+	}
+	if unknown := plan.UnknownExpanders(c.Scaling.Expander); len(unknown) > 0 {
+		bad("SCALING_EXPANDER", fmt.Sprintf("%q", c.Scaling.Expander), "use "+strings.Join(plan.Expanders(), ", ")+", or several of them, comma-separated")
+	}
+	for _, l := range []struct {
+		name     string
+		min, max int64
+	}{{"CORES", c.Scaling.MinCoresTotal, c.Scaling.MaxCoresTotal}, {"MEMORY", c.Scaling.MinMemoryTotal, c.Scaling.MaxMemoryTotal}} {
+		if l.min < 0 || l.max > 0 && l.min > l.max {
+			bad("SCALING_MIN_"+l.name+"_TOTAL", l.min, fmt.Sprintf("use a number from 0 to AUTOSCALER_SCALING_MAX_%s_TOTAL, which is %d", l.name, l.max))
+		}
+	}
+	if known := []string{"priced", "always", "off"}; !slices.Contains(known, c.Scaling.Consolidate) {
+		bad("SCALING_CONSOLIDATE", fmt.Sprintf("%q", c.Scaling.Consolidate), "use "+strings.Join(known, ", "))
+	}
+	if s := c.Scaling.ConsolidateSaving; s < 0 || s >= 1 {
+		bad("SCALING_CONSOLIDATE_SAVING", s, "use a fraction from 0 to below 1, for example 0.15")
+	}
 }
 
 // KubeconfigPath is the kubeconfig to use: the configured one, KUBECONFIG, the

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
@@ -21,7 +22,7 @@ func DryRound(ctx context.Context, cfg Config, log *logrus.Logger) (cluster.Snap
 	if err != nil {
 		return cluster.Snapshot{}, plan.Plan{}, err
 	}
-	p, _ := plan.Decide(look.snapshot, look.memory, cfg.Scaling)
+	p, _ := plan.Decide(look.snapshot, look.memory, look.policy)
 	return look.snapshot, p, nil
 }
 
@@ -29,6 +30,7 @@ func DryRound(ctx context.Context, cfg Config, log *logrus.Logger) (cluster.Snap
 type look struct {
 	snapshot cluster.Snapshot
 	memory   plan.Memory
+	policy   plan.Policy
 	lessons  map[string]observe.Lesson
 }
 
@@ -45,6 +47,11 @@ func dryLook(ctx context.Context, cfg Config, log *logrus.Logger) (look, error) 
 	if err != nil {
 		return look{}, fmt.Errorf("provider %s: %w", cfg.Provider, err)
 	}
+	settings, err := groups.Open(cfg.GroupsFile, log.WithField("service", "groups"))
+	if err != nil {
+		return look{}, err
+	}
+	cloud = settings.Overlay(cloud, cfg.Kubelet.Reservation())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(observe.Strip))
@@ -60,8 +67,8 @@ func dryLook(ctx context.Context, cfg Config, log *logrus.Logger) (look, error) 
 		return look{}, fmt.Errorf("read the cluster: %w", err)
 	}
 	observer.Heard()
-	groups, err := inventory.Groups(ctx, 0)
-	if groups == nil && err != nil {
+	list, err := inventory.Groups(ctx, 0)
+	if list == nil && err != nil {
 		return look{}, err
 	}
 	if err != nil {
@@ -72,5 +79,10 @@ func dryLook(ctx context.Context, cfg Config, log *logrus.Logger) (look, error) 
 	observer.Remember(kept.Lessons)
 	snapshot := observer.Snapshot()
 	snapshot.Now = time.Now()
-	return look{snapshot: snapshot, memory: kept.Memory, lessons: observer.Lessons()}, nil
+	policy := cfg.Scaling
+	policy.Headroom = settings.Headroom(snapshot.Now)
+	if plan.UsesPriorities(policy.Expander) {
+		policy.Priorities, policy.PrioritiesFault = observe.ReadPriorities(ctx, client, cfg.Lease.Namespace)
+	}
+	return look{snapshot: snapshot, memory: kept.Memory, policy: policy, lessons: observer.Lessons()}, nil
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -30,7 +31,7 @@ func DryExplain(ctx context.Context, cfg Config, log *logrus.Logger, kind, name 
 	if err != nil {
 		return Explanation{}, err
 	}
-	return explain(look.snapshot, look.memory, cfg.Scaling, look.lessons, kind, name), nil
+	return explain(look.snapshot, look.memory, look.policy, look.lessons, kind, name), nil
 }
 
 func explain(s cluster.Snapshot, m plan.Memory, p plan.Policy, lessons map[string]observe.Lesson, kind, name string) Explanation {
@@ -48,7 +49,7 @@ func (a *running) serveExplain(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "ask /explain?kind=pod|node|group&name=NAME", http.StatusBadRequest)
 		return
 	}
-	writeJSON(w, explain(a.observer.Look(), a.scaler.remembered(), a.cfg.Scaling, a.observer.Lessons(), kind, name))
+	writeJSON(w, explain(a.observer.Look(), a.scaler.remembered(), a.policy(time.Now()), a.observer.Lessons(), kind, name))
 }
 
 // remembered is the memory after the last round.

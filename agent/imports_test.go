@@ -34,6 +34,7 @@ var floors = map[string]floor{
 	"agent/flight":                          {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
 	"agent/atomicfile":                      {banned: []string{"k8s.io/", "net"}},
 	"agent/servingcert":                     {banned: []string{"k8s.io/client-go/kubernetes"}},
+	"agent/groups":                          {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/client-go", "net"}},
 	"agent/provider":                        {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
 	"agent/provider/all":                    {house: []string{"agent/cluster", "agent/provider", "agent/provider/*"}, banned: []string{"k8s.io/"}},
 	"agent/provider/asg":                    {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},

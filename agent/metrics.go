@@ -34,6 +34,8 @@ type metrics struct {
 	waited        prometheus.Histogram
 	decision      prometheus.Histogram
 	calls         *prometheus.HistogramVec
+	duration      *prometheus.HistogramVec
+	more          moreMetrics
 }
 
 func newMetrics() *metrics {
@@ -70,25 +72,18 @@ func newMetrics() *metrics {
 		[]float64{.1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10}).WithLabelValues().(prometheus.Histogram)
 	m.decision = histogram("autoscaler_decision_seconds", "Time that one plan took to make.", []float64{.0001, .0005, .001, .005, .01, .05, .1, .5, 1, 5}).WithLabelValues().(prometheus.Histogram)
 	m.calls = histogram("autoscaler_provider_call_seconds", "Calls to the cloud by method and result.", []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}, "method", "result")
+	m.duration = histogram("cluster_autoscaler_function_duration_seconds", "Time that parts of a round took.", []float64{.001, .01, .05, .1, .5, 1, 2.5, 5, 10, 30}, "function")
+	m.more = newMoreMetrics(gauge, counter, histogram)
 	return m
 }
 
-// saw updates the gauges from a Snapshot and the plan made of it.
-func (m *metrics) saw(s cluster.Snapshot, p plan.Plan, mayAct bool) {
+// saw updates the gauges from a Snapshot and the plan made of it; changed tells that
+// the plan is another one than the last.
+func (m *metrics) saw(s cluster.Snapshot, p plan.Plan, memory plan.Memory, policy plan.Policy, mayAct, changed bool) {
 	m.safe.Set(0)
 	if mayAct && s.Stale == "" {
 		m.safe.Set(1)
 	}
-	ready, unready := 0, 0
-	for _, n := range s.Nodes {
-		if n.Ready == cluster.StatusTrue {
-			ready++
-		} else {
-			unready++
-		}
-	}
-	m.nodes.WithLabelValues("ready").Set(float64(ready))
-	m.nodes.WithLabelValues("unready").Set(float64(unready))
 	waiting := 0
 	for _, pod := range s.Pods {
 		if !pod.Unschedulable.IsZero() {
@@ -96,7 +91,9 @@ func (m *metrics) saw(s cluster.Snapshot, p plan.Plan, mayAct bool) {
 		}
 	}
 	m.unschedulable.Set(float64(waiting))
-	for _, v := range []*prometheus.GaugeVec{m.groupMin, m.groupMax, m.groupTarget, m.held} {
+	m.more.saw(&s, p, memory, policy, changed)
+	m.countNodes(&s, memory, policy)
+	for _, v := range []*prometheus.GaugeVec{m.groupMin, m.groupMax, m.groupTarget} {
 		v.Reset()
 	}
 	for _, g := range s.Groups {
@@ -104,18 +101,25 @@ func (m *metrics) saw(s cluster.Snapshot, p plan.Plan, mayAct bool) {
 		m.groupMax.WithLabelValues(string(g.ID)).Set(float64(g.Max))
 		m.groupTarget.WithLabelValues(string(g.ID)).Set(float64(g.Target))
 	}
-	for _, h := range p.Held {
-		m.held.WithLabelValues(h.Kind, h.Rule).Add(float64(max(h.Count, 1)))
+	if changed {
+		m.held.Reset()
+		for i := range p.Held {
+			h := &p.Held[i]
+			m.held.WithLabelValues(h.Kind, h.Rule).Add(float64(max(h.Count, 1)))
+		}
 	}
 	m.activity.WithLabelValues("main").Set(float64(s.Now.Unix()))
 }
 
 // did counts what became of a plan's actions.
 func (m *metrics) did(outcomes []cluster.Outcome, p plan.Plan) {
-	reasons := map[cluster.InstanceID]string{}
+	reasons, marks := map[cluster.InstanceID]string{}, map[cluster.NodeName]string{}
 	for _, a := range p.Actions {
-		if t, ok := a.(plan.Terminate); ok {
-			reasons[t.Instance] = t.Rule
+		switch a := a.(type) {
+		case plan.Terminate:
+			reasons[a.Instance] = a.Rule
+		case plan.Cordon:
+			marks[a.Node] = a.Rule
 		}
 	}
 	for _, o := range outcomes {
@@ -124,15 +128,19 @@ func (m *metrics) did(outcomes []cluster.Outcome, p plan.Plan) {
 		case o.Action == "grow" && o.Error == "":
 			m.scaledUp.Add(float64(max(o.To-o.From, 0)))
 			m.activity.WithLabelValues("scaleUp").Set(at)
+			m.more.asked(o)
 		case o.Action == "grow":
 			m.failedUp.WithLabelValues(o.Kind).Inc()
 			m.errors.WithLabelValues("cloudProviderError").Inc()
 		case o.Action == "terminate" && o.Error == "":
-			m.scaledDown.WithLabelValues(reasons[o.Instance]).Inc()
+			m.scaledDown.WithLabelValues(m.more.removed(o, reasons[o.Instance])).Inc()
 			m.activity.WithLabelValues("scaleDown").Set(at)
 		case o.Action == "terminate":
 			m.errors.WithLabelValues("cloudProviderError").Inc()
+		case o.Action == "cordon" && o.Error == "":
+			m.more.marked(o, marks[o.Node])
 		case o.Action == "evict" && o.Error == "":
+			m.more.drained(o)
 			m.evicted.WithLabelValues("succeeded").Inc()
 		case o.Action == "evict":
 			m.evicted.WithLabelValues("failed").Inc()

@@ -24,7 +24,8 @@ const standby = time.Second
 // scaler is the loop of observe, decide, act.
 type scaler struct {
 	cfg       ScalerConfig
-	policy    plan.Policy
+	policy    func(now time.Time) plan.Policy
+	engine    plan.Engine
 	observer  *observe.Observer
 	inventory *observe.Inventory
 	hand      *act.Hand
@@ -43,7 +44,11 @@ type scaler struct {
 	gone map[cluster.InstanceID]time.Time // terminated by us lately; guarded by mu
 
 	teller    teller
-	said      string // what would be done, as last logged
+	herald    herald
+	reporter  *reporter // nil: no status page is kept
+	print     uint64    // fingerprint of the last plan
+	said      string    // what would be done, as last logged
+	could     bool      // whether the last round might act
 	saveError string
 }
 
@@ -71,8 +76,9 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.mu.Lock()
 	before := s.memory
 	s.mu.Unlock()
+	policy := s.policy(snapshot.Now)
 	start := time.Now()
-	p, memory := plan.Decide(snapshot, before, s.policy)
+	p, memory := s.engine.Decide(snapshot, before, policy)
 	took := time.Since(start)
 	s.metrics.decision.Observe(took.Seconds())
 	if !waiting.IsZero() {
@@ -82,8 +88,15 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.memory, s.last, s.lastAt = memory, p, snapshot.Now
 	s.mu.Unlock()
 	may, _ := s.mayAct() // statusLine says why not
-	s.say(snapshot, p, may, took)
-	s.metrics.saw(snapshot, p, may)
+	if s.engine.Again() && may == s.could {
+		s.still(&snapshot, p, memory, may)
+		return untilWake(next, p, s.cfg.Quiet) // all has been said, counted and written down
+	}
+	s.could = may
+	print := fingerprint(p)
+	s.say(snapshot, p, may, took, print)
+	s.metrics.saw(snapshot, p, memory, policy, may, print != s.print)
+	s.print = print
 	s.inventory.Hurry(busy(snapshot, p))
 	// Writing down and acting go side by side: a sync of a busy disk may take longer
 	// than the whole reaction, and a kill between the two loses timers only. What was
@@ -93,28 +106,59 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		defer close(saved)
 		s.save(memory)
 	}()
-	if may && !s.cfg.DryRun && len(p.Actions) > 0 {
-		outcomes := s.hand.Do(ctx, p)
-		s.observer.Report(outcomes)
-		s.metrics.did(outcomes, p)
-		s.noteSent(outcomes)
-		s.inventory.Refresh()
-		if len(outcomes) > 0 {
-			next = earliest(next, time.Now().Add(s.cfg.Calm))
-		}
+	if may && !s.cfg.DryRun && s.act(ctx, &snapshot, p) {
+		next = earliest(next, time.Now().Add(s.cfg.Calm))
 	}
 	if !may && len(p.Actions) > 0 {
 		// Nothing in the world tells that the Lease has come, or that another
 		// autoscaler's has run out.
 		next = earliest(next, time.Now().Add(standby))
 	}
-	<-saved
-	s.record(snapshot, before, p, memory)
-	if !p.Wake.IsZero() {
-		// A Wake that has passed already must not spin the loop.
-		next = earliest(next, later(p.Wake, time.Now().Add(s.cfg.Quiet)))
+	if may && !s.cfg.DryRun {
+		s.herald.held(&snapshot, p, memory)
+		s.reporter.saw(&snapshot, p, memory, policy, print)
 	}
-	return next
+	s.metrics.duration.WithLabelValues("main").Observe(time.Since(start).Seconds())
+	<-saved
+	s.record(snapshot, before, policy, p, memory, print)
+	return untilWake(next, p, s.cfg.Quiet)
+}
+
+// act carries the plan out and hands on what became of it; it tells whether anything
+// was tried.
+func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan) bool {
+	if len(p.Actions) == 0 {
+		return false
+	}
+	outcomes := s.hand.Do(ctx, p)
+	s.observer.Report(outcomes)
+	s.metrics.did(outcomes, p)
+	s.herald.did(snapshot, p, outcomes)
+	s.noteSent(outcomes)
+	s.inventory.Refresh()
+	return len(outcomes) > 0
+}
+
+// still is what a round in which nothing changed has to do: to show that the agent
+// lives, and to say again what Events have forgotten by now.
+func (s *scaler) still(snapshot *cluster.Snapshot, p plan.Plan, memory plan.Memory, may bool) {
+	s.metrics.activity.WithLabelValues("main").Set(float64(snapshot.Now.Unix()))
+	if !may || s.cfg.DryRun {
+		return
+	}
+	s.reporter.still(snapshot.Now)
+	if s.herald.due(snapshot.Now) {
+		s.herald.held(snapshot, p, memory)
+	}
+}
+
+// untilWake is next, or the plan's own timer where that is earlier. One that has passed
+// already must not spin the loop.
+func untilWake(next time.Time, p plan.Plan, quiet time.Duration) time.Time {
+	if p.Wake.IsZero() {
+		return next
+	}
+	return earliest(next, later(p.Wake, time.Now().Add(quiet)))
 }
 
 func later(a, b time.Time) time.Time {
@@ -126,10 +170,12 @@ func later(a, b time.Time) time.Time {
 
 // say writes what this round holds, and what it would do where it may not act: what
 // is done is told by the hand that does it.
-func (s *scaler) say(snapshot cluster.Snapshot, p plan.Plan, may bool, took time.Duration) {
+func (s *scaler) say(snapshot cluster.Snapshot, p plan.Plan, may bool, took time.Duration, print uint64) {
 	s.log.WithField("took", took.Round(10*time.Microsecond).String()).
 		Debugf("round: %d nodes, %d pods, %d groups; %d actions", len(snapshot.Nodes), snapshot.PodCount(), len(snapshot.Groups), len(p.Actions))
-	s.teller.tell(p.Held)
+	if print != s.print { // equal plans hold the same, and it was told
+		s.teller.tell(p.Held)
+	}
 	intent := ""
 	if !may || s.cfg.DryRun {
 		for _, a := range p.Actions {
@@ -171,14 +217,13 @@ func (s *scaler) save(memory plan.Memory) {
 }
 
 // record keeps a round whose plan is a new one, and on disk if it does something.
-func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, p plan.Plan, after plan.Memory) {
-	text := p.String()
-	if snapshot.PodCount() > recordPods || s.recorder.Same(text) {
+func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, policy plan.Policy, p plan.Plan, after plan.Memory, print uint64) {
+	if snapshot.PodCount() > recordPods || s.recorder.Same(print) {
 		return
 	}
-	packed, err := flight.Pack(Version(), snapshot, before, s.policy, p.Data(), after, text)
+	packed, err := flight.Pack(Version(), snapshot, before, policy, p.Data(), after, p.String())
 	if err == nil {
-		s.recorder.Keep(packed, text)
+		s.recorder.Keep(packed, print)
 		if len(p.Actions) > 0 {
 			err = s.store.Write(snapshot.Now, packed)
 		}

@@ -23,7 +23,9 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/pulse"
 )
@@ -54,6 +56,8 @@ type running struct {
 	inventory    *observe.Inventory
 	gate         *gate
 	scaler       *scaler
+	settings     *groups.Live
+	priorities   *observe.Priorities // nil: no expander asks for them
 	serviceNames []string
 	voice        voice
 }
@@ -114,6 +118,9 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 	}
 	a.client = client
 	a.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(observe.Strip))
+	if a.settings, err = groups.Open(cfg.GroupsFile, a.entry("groups")); err != nil {
+		return nil, err
+	}
 	cloud, err := a.provider(ctx)
 	if err != nil {
 		return nil, err
@@ -125,10 +132,36 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 	}
 	a.gate = &gate{cfg: cfg.Lease, identity: a.identity, client: leaseClient, log: a.entry("lease"), heard: a.observer.Heard}
 	var stop func()
-	a.recorder, stop = newRecorder(client, a.identity)
+	if a.recorder, stop, err = newRecorder(a.rest, a.identity); err != nil {
+		return nil, err
+	}
 	context.AfterFunc(ctx, stop)
+	if err := a.wireSettings(); err != nil {
+		return nil, err
+	}
 	a.wireScaler(cloud)
 	return a, nil
+}
+
+// wireSettings lets what an operator changes at run time reach the next round.
+func (a *running) wireSettings() (err error) {
+	wake := func() { a.observer.Wake(observe.Soon) }
+	a.settings.OnChange(func() {
+		a.inventory.Refresh()
+		wake()
+	})
+	if plan.UsesPriorities(a.cfg.Scaling.Expander) {
+		a.priorities, err = observe.NewPriorities(a.client, a.cfg.Lease.Namespace, a.recorder, a.entry("priorities"), wake)
+	}
+	return err
+}
+
+// policy is the configured one with what can change at run time.
+func (a *running) policy(now time.Time) plan.Policy {
+	p := a.cfg.Scaling
+	p.Headroom = a.settings.Headroom(now)
+	p.Priorities, p.PrioritiesFault = a.priorities.Current()
+	return p
 }
 
 func (a *running) entry(service string) *logrus.Entry {
@@ -143,17 +176,21 @@ func (a *running) provider(ctx context.Context) (provider.Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", a.cfg.Provider, err)
 	}
+	cloud = a.settings.Overlay(cloud, a.cfg.Kubelet.Reservation())
 	return provider.Count(provider.Timeout(cloud, a.cfg.Observe.Timeout), a.metrics.called), nil
 }
 
 func (a *running) wireScaler(cloud provider.Provider) {
 	log := a.entry("scaler")
 	a.scaler = &scaler{
-		cfg: a.cfg.Scaler, policy: a.cfg.Scaling, observer: a.observer, inventory: a.inventory, mayAct: a.gate.MayAct,
+		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.gate.MayAct,
 		hand:     &act.Hand{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.gate.MayAct},
 		file:     newStateFile(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},
-		metrics: a.metrics, log: log, teller: teller{log: log},
+		metrics: a.metrics, log: log, teller: teller{log: log}, herald: herald{recorder: a.recorder},
+	}
+	if a.cfg.Scaler.StatusConfigMap && !a.cfg.Scaler.DryRun {
+		a.scaler.reporter = newReporter(a.client, &a.voice, a.gate.MayAct)
 	}
 	kept, err := a.scaler.file.load(time.Now())
 	if err != nil {
@@ -166,7 +203,7 @@ func (a *running) wireScaler(cloud provider.Provider) {
 
 // early are the services that need no caches.
 func (a *running) early() []Service {
-	list := []Service{{Name: "lease", Budget: time.Minute, Run: a.gate.Run}}
+	list := []Service{{Name: "lease", Budget: time.Minute, Run: a.gate.Run}, {Name: "groups", Budget: time.Minute, Run: a.settings.Run}}
 	if a.cfg.Listen != "off" {
 		list = append(list, Service{Name: "metrics", Budget: time.Minute, Run: a.serveMetrics})
 	}
@@ -181,6 +218,9 @@ func (a *running) services() []Service {
 	var list []Service
 	if a.cfg.Scaler.Enabled {
 		list = append(list, Service{Name: "scaler", Budget: 2*a.cfg.Scaler.Idle + 2*time.Minute, Run: a.scaler.Run})
+		if a.scaler.reporter != nil {
+			list = append(list, Service{Name: "status", Budget: 2 * time.Minute, Run: a.scaler.reporter.Run})
+		}
 	}
 	return append(list, a.cfg.Parts.services(a)...)
 }
@@ -192,6 +232,7 @@ func (a *running) ready(ctx context.Context) error {
 		return err
 	}
 	a.observer.Start(ctx.Done())
+	a.priorities.Start(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), other) {
 		return fmt.Errorf("wait for the Lease of another autoscaler: %w", context.Cause(ctx))
 	}
@@ -274,6 +315,8 @@ func (a *running) sayGroups() {
 	} else {
 		a.voice.say("groups", "", "node groups are found", "")
 	}
+	file := a.settings.File()
+	a.voice.say("groups.yaml", unknownGroups(&file, groups, err), "every group that "+a.cfg.GroupsFile+" names is there", "settings without a group")
 	for _, g := range groups {
 		g.Stale = ""
 		var faults []string

@@ -1,5 +1,5 @@
 // Package act is the one room that writes for the scaler: it carries out the
-// closed set of actions (Grow, Cordon, Uncordon, Evict, Terminate) and returns what
+// closed set of actions (Grow, Cordon, Uncordon, Soften, Evict, Terminate) and returns what
 // became of each.
 //
 // Every deletion is checked once more against the live API right before it is
@@ -70,7 +70,7 @@ func (h *Hand) Do(ctx context.Context, p plan.Plan) []cluster.Outcome {
 		switch a := a.(type) {
 		case plan.Grow:
 			grows = append(grows, a)
-		case plan.Cordon, plan.Uncordon:
+		case plan.Cordon, plan.Uncordon, plan.Soften:
 			marks = append(marks, a)
 		case plan.Evict:
 			evicts = append(evicts, a)

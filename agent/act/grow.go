@@ -17,29 +17,19 @@ import (
 // Autoscaler reports its own on.
 var StatusObject = &corev1.ObjectReference{Kind: "ConfigMap", APIVersion: "v1", Namespace: "kube-system", Name: "cluster-autoscaler-status"}
 
-// grow raises a group's target by one compare-and-set call.
+// grow raises a group's target by one compare-and-set call. The Events about it need
+// the whole round (which pods, which maximum) and are written by whoever has it.
 func (r *round) grow(ctx context.Context, a plan.Grow) {
 	start := time.Now()
 	err := r.Cloud.Resize(ctx, a.Group, a.From, a.To)
 	log := r.Log.WithFields(logrus.Fields{"group": string(a.Group), "rule": a.Rule, "why": a.Why, "from": a.From, "to": a.To, "pods": len(a.Pods) + a.Expected})
 	o := cluster.Outcome{Action: "grow", Group: a.Group, From: a.From, To: a.To}
 	r.done(o, err, provider.KindOf(err).String(), start, log, fmt.Sprintf("scale-up %s %d->%d", a.Group, a.From, a.To))
-	if err != nil {
-		r.Recorder.Eventf(StatusObject, corev1.EventTypeWarning, "FailedToScaleUpGroup", "Scale-up failed for group %s: %v", a.Group, err)
-		return
-	}
-	r.Recorder.Eventf(StatusObject, corev1.EventTypeNormal, "ScaledUpGroup", "Scale-up: setting group %s size to %d instead of %d", a.Group, a.To, a.From)
-	for i, key := range a.Pods {
-		if i == eventsARound {
-			break
-		}
-		r.Recorder.Eventf(podRef(key, ""), corev1.EventTypeNormal, "TriggeredScaleUp", "pod triggered scale-up: [{%s %d->%d}] for %d pods", a.Group, a.From, a.To, len(a.Pods)+a.Expected)
-	}
 }
 
-// podRef names a pod for an event. kubectl describe finds events by UID where one is
-// given, and by name and namespace otherwise.
-func podRef(key cluster.PodKey, uid cluster.UID) *corev1.ObjectReference {
+// PodRef names a pod for an event. kubectl describe pod asks for the events of the
+// pod's UID: those without one it does not show.
+func PodRef(key cluster.PodKey, uid cluster.UID) *corev1.ObjectReference {
 	namespace, name := split(key)
 	return &corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: namespace, Name: name, UID: kubeUID(uid)}
 }

@@ -37,7 +37,7 @@ func reason(err error) string {
 	return ""
 }
 
-// mark carries out a Cordon or an Uncordon.
+// mark carries out a Cordon, an Uncordon or a Soften.
 func (r *round) mark(ctx context.Context, a plan.Action) {
 	start := time.Now()
 	switch a := a.(type) {
@@ -50,6 +50,14 @@ func (r *round) mark(ctx context.Context, a plan.Action) {
 			return
 		}
 		r.Recorder.Eventf(nodeRef(a.Node), corev1.EventTypeNormal, "ScaleDown", "marked the node as toBeDeleted/unschedulable: %s", a.Why)
+	case plan.Soften:
+		change := soften
+		if a.Off {
+			change = unsoften
+		}
+		err := r.changeNode(ctx, a.Node, a.UID, change)
+		log := r.Log.WithFields(logrus.Fields{"node": string(a.Node), "rule": a.Rule, "why": a.Why})
+		r.done(cluster.Outcome{Action: "soften", Node: a.Node}, err, reason(err), start, log, a.String())
 	case plan.Uncordon:
 		err := r.changeNode(ctx, a.Node, a.UID, uncordon)
 		log := r.Log.WithFields(logrus.Fields{"node": string(a.Node), "rule": a.Rule, "why": a.Why})
@@ -118,5 +126,23 @@ func uncordon(n *corev1.Node, _ time.Time) (bool, error) {
 	}
 	return changed, nil
 }
+
+// soften puts the soft taint on n, once.
+func soften(n *corev1.Node, now time.Time) (bool, error) {
+	if slices.ContainsFunc(n.Spec.Taints, isSoft) {
+		return false, nil
+	}
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: cluster.TaintDeletionCandidate, Value: strconv.FormatInt(now.Unix(), 10), Effect: corev1.TaintEffectPreferNoSchedule})
+	return true, nil
+}
+
+// unsoften takes the soft taint away.
+func unsoften(n *corev1.Node, _ time.Time) (bool, error) {
+	before := len(n.Spec.Taints)
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, isSoft)
+	return len(n.Spec.Taints) != before, nil
+}
+
+func isSoft(t corev1.Taint) bool { return t.Key == cluster.TaintDeletionCandidate }
 
 func isOurs(t corev1.Taint) bool { return t.Key == cluster.TaintToBeDeleted }

@@ -17,6 +17,12 @@ const (
 	AnnotationNoScaleDown  = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	// AnnotationCordoned marks a cordon made by this agent: only ours is undone.
 	AnnotationCordoned = "autoscaler-agent/cordoned"
+	// AnnotationRequested asks that a Node be drained and terminated, whatever its use and
+	// without waiting; every rule that protects pods holds.
+	AnnotationRequested = "autoscaler-agent/scale-down-requested"
+	// AnnotationDelay is a prefix: while a Node carries such an annotation it is drained and
+	// not terminated, for a while.
+	AnnotationDelay = "delay-deletion.cluster-autoscaler.kubernetes.io/"
 	// AnnotationKeep opts a Node out of scale-down and reaping.
 	AnnotationKeep = "autoscaler-agent/keep"
 )
@@ -38,12 +44,15 @@ type Node struct {
 	Unschedulable bool      `json:"unschedulable,omitempty"`
 	Capacity      Resources `json:"capacity"`
 	Allocatable   Resources `json:"allocatable"`
-	// VolumeLimits is how many volumes of each CSI driver the node can attach (CSINode);
+	// VolumeLimits is how many volumes of each CSI driver the node can attach (CSINode),
+	// less those that are attached and that none of its pods uses;
 	// a driver that is not listed has no limit.
 	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
 	Ready        Status           `json:"ready"`
 	ReadySince   time.Time        `json:"readySince"` // last transition of the Ready condition
-	// LeaseRenewed is the last renewal of the node's Lease; zero when not known.
+	// LeaseRenewed is the last renewal of the node's Lease; zero when not known. In a
+	// Snapshot it never is: every kubelet renews its Lease every 10 s, and no decision of
+	// the scaler reads it.
 	LeaseRenewed time.Time `json:"leaseRenewed"`
 	Deleting     bool      `json:"deleting,omitempty"`
 	ControlPlane bool      `json:"controlPlane,omitempty"`

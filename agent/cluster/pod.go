@@ -88,19 +88,46 @@ type Pod struct {
 	Finished      bool      `json:"finished,omitempty"` // Succeeded or Failed
 	Mirror        bool      `json:"mirror,omitempty"`   // static pod
 	// DoNotDisrupt is karpenter.sh/do-not-disrupt: "true".
-	DoNotDisrupt bool `json:"doNotDisrupt,omitempty"`
+	DoNotDisrupt bool    `json:"doNotDisrupt,omitempty"`
+	GracePeriod  Seconds `json:"gracePeriod,omitempty"`
 	// SafeToEvict is the annotation cluster-autoscaler.kubernetes.io/safe-to-evict:
 	// "true", "false" or empty.
 	SafeToEvict string `json:"safeToEvict,omitempty"`
 	// LocalStorage names the first volume that dies with the node (hostPath or an
 	// emptyDir not in memory) and is not listed as safe to evict; empty: none.
-	LocalStorage string        `json:"localStorage,omitempty"`
-	GracePeriod  time.Duration `json:"gracePeriod,omitempty"`
-	// ScaleUpDelay is how long after its creation no machine is bought for the pod
-	// (annotation cluster-autoscaler.kubernetes.io/pod-scale-up-delay).
-	ScaleUpDelay time.Duration `json:"scaleUpDelay,omitempty"`
+	LocalStorage string `json:"localStorage,omitempty"`
+	// Wishes are what rare annotations of the pod ask for; nil: nothing. Never changed
+	// once it is handed out.
+	Wishes *PodWishes `json:"wishes,omitempty"`
 	// Budgets are the PodDisruptionBudgets that select this pod, by "namespace/name".
 	Budgets []string `json:"budgets,omitempty"`
+}
+
+// Seconds is a duration in whole seconds, for values of which there are very many.
+type Seconds int32
+
+// Duration is the same in the usual type.
+func (s Seconds) Duration() time.Duration { return time.Duration(s) * time.Second }
+
+// PodWishes are what rare annotations of a pod ask for.
+type PodWishes struct {
+	// ScaleUpDelay is how long after its creation no machine is bought for the pod
+	// (cluster-autoscaler.kubernetes.io/pod-scale-up-delay).
+	ScaleUpDelay time.Duration `json:"scaleUpDelay,omitempty"`
+	// KeepFor is how long after its creation the pod must not be evicted
+	// (karpenter.sh/do-not-disrupt with a time).
+	KeepFor time.Duration `json:"keepFor,omitempty"`
+	// EvictDaemon is cluster-autoscaler.kubernetes.io/enable-ds-eviction of a DaemonSet's
+	// pod: "true", "false" or empty.
+	EvictDaemon string `json:"evictDaemon,omitempty"`
+}
+
+// Asked is what the pod wishes; the zero value where it wishes nothing.
+func (p *Pod) Asked() PodWishes {
+	if p.Wishes == nil {
+		return PodWishes{}
+	}
+	return *p.Wishes
 }
 
 // DaemonSet is a DaemonSet as a class of pods that every matching node will carry.

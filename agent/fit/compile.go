@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 
@@ -14,7 +13,7 @@ type asks struct {
 	refused  string  // the first Volume.Refused
 	onePod   []int32 // claims that no other pod may use
 	attaches []int32 // handles
-	volumes  []cluster.Volume
+	volumes  []*cluster.Volume
 	spread   []spreadAsk
 	affinity []int32 // counters of the pods that match all terms, one per topology key
 	selfAll  bool    // the class matches all of its own affinity terms
@@ -72,7 +71,7 @@ type build struct {
 	matched    [][]int32 // per matcher: the classes that it takes, as the incoming pod's term
 	foreign    [][]int32 // the same as an existing pod's term
 	byCounter  []counterSource
-	feedsByCls [][2]int32 // class, counter
+	feedsByCls [][2]int32 // class, counter; counters rise
 }
 
 // counterSource tells who is counted by a counter.
@@ -92,7 +91,7 @@ func (b *build) intern(key []byte, next int) (id int32, fresh bool) {
 }
 
 func (b *build) key(name string) int32 {
-	id, fresh := b.intern(strconv.AppendQuote(append(b.buf[:0], 'k'), name), len(b.keys))
+	id, fresh := b.intern(appendString(append(b.buf[:0], 'k'), name), len(b.keys))
 	if fresh {
 		b.keys = append(b.keys, name)
 		if name == labelHostname {
@@ -291,10 +290,13 @@ func (b *build) match() {
 }
 
 func (b *build) take(m int32, class int) {
-	if b.matchers[m].takes(&b.classes[class], b.known, false) {
+	c := &b.classes[class]
+	if b.matchers[m].takes(c, b.known, false) {
 		b.matched[m] = append(b.matched[m], int32(class))
 	}
-	if b.matchers[m].takes(&b.classes[class], b.known, true) {
+	if b.matchers[m].wide == nil {
+		b.foreign[m] = b.matched[m] // whose term it is matters to a namespaceSelector only
+	} else if b.matchers[m].takes(c, b.known, true) {
 		b.foreign[m] = append(b.foreign[m], int32(class))
 	}
 }
@@ -313,9 +315,6 @@ func (b *build) connect() {
 			}
 		}
 	}
-	slices.SortFunc(b.feedsByCls, func(x, y [2]int32) int {
-		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
-	})
 	b.feedStart, b.feeds = columns(len(b.classes), b.feedsByCls)
 	fed := make([]bool, len(b.byCounter))
 	for _, id := range b.feeds {
@@ -365,15 +364,19 @@ func (b *build) alive(class int, list []antiAsk, fed []bool) []antiAsk {
 	return list
 }
 
-// columns turns sorted pairs into one list per class.
+// columns turns pairs into one list per class, in the order of the pairs.
 func columns(classes int, pairs [][2]int32) (start, list []int32) {
 	start, list = make([]int32, classes+1), make([]int32, len(pairs))
-	for i, p := range pairs {
+	for _, p := range pairs {
 		start[p[0]+1]++
-		list[i] = p[1]
 	}
 	for i := range classes {
 		start[i+1] += start[i]
+	}
+	next := slices.Clone(start)
+	for _, p := range pairs {
+		list[next[p[0]]] = p[1]
+		next[p[0]]++
 	}
 	return start, list
 }

@@ -101,7 +101,7 @@ func alone(s *State, list []antiAsk, row []int32) bool {
 func (s *State) mostSpread(ask *spreadAsk, node int) int32 {
 	c := &s.counters[ask.counter]
 	g := &s.grounds[c.ground]
-	if !ask.counts || !s.eligible[int(s.shapeOf[node])*len(s.eligs)+int(g.elig)] {
+	if !ask.counts || !s.counts(node, g.elig) {
 		return math.MaxInt32
 	}
 	domain := s.domains[node*len(s.keys)+int(c.key)]

@@ -162,3 +162,22 @@ func TestTerms(t *testing.T) {
 		t.Error("domains are named wrongly")
 	}
 }
+
+// A clone and its original learn of new domains without each other.
+func TestCloneDomains(t *testing.T) {
+	zone := func(name string) *Shape {
+		return &Shape{Name: "n-" + cluster.NodeName(name), Labels: map[string]string{zoneKey: name}}
+	}
+	s := NewState([]cluster.PodClass{avoids(near(zoneKey, in("app", "me")))}, nil)
+	s.AddNode(zone("a"), nil)
+	clone := s.Clone()
+	clone.AddNode(zone("x"), nil)
+	y, x := s.AddNode(zone("y"), nil), s.AddNode(zone("x"), nil)
+	s.Put(0, y, 1)
+	if !s.Passes(0, x) || s.Passes(0, y) || !clone.Passes(0, 1) {
+		t.Error("a zone that a clone saw first is another zone of the original")
+	}
+	if s.DomainName(zoneKey, s.Domain(x, zoneKey)) != "x" || clone.DomainName(zoneKey, clone.Domain(1, zoneKey)) != "x" {
+		t.Error("domains are named wrongly after a clone")
+	}
+}

@@ -64,22 +64,26 @@ func (m *matcher) pin() *cluster.Requirement {
 	return nil
 }
 
-// The append functions write what equal things write equally. Lists are counted and
-// strings quoted, so that no two different things read the same.
+// The append functions write what equal things write equally. Lists and strings are
+// counted, so that no two different things read the same.
+
+func appendString(b []byte, s string) []byte {
+	return append(append(strconv.AppendInt(b, int64(len(s)), 10), ':'), s...)
+}
 
 func appendStrings(b []byte, list []string) []byte {
-	b = strconv.AppendInt(b, int64(len(list)), 10)
+	b = append(strconv.AppendInt(b, int64(len(list)), 10), ',')
 	for _, s := range list {
-		b = strconv.AppendQuote(b, s)
+		b = appendString(b, s)
 	}
 	return b
 }
 
 func appendRequirements(b []byte, rs []cluster.Requirement) []byte {
-	b = strconv.AppendInt(b, int64(len(rs)), 10)
+	b = append(strconv.AppendInt(b, int64(len(rs)), 10), ',')
 	for i := range rs {
-		b = strconv.AppendQuote(b, rs[i].Key)
-		b = strconv.AppendQuote(b, rs[i].Operator)
+		b = appendString(b, rs[i].Key)
+		b = appendString(b, rs[i].Operator)
 		b = appendStrings(b, rs[i].Values)
 	}
 	return b
@@ -100,7 +104,7 @@ func appendNodeTerms(b []byte, terms []cluster.NodeTerm) []byte {
 	if terms == nil {
 		return append(b, '-')
 	}
-	b = strconv.AppendInt(b, int64(len(terms)), 10)
+	b = append(strconv.AppendInt(b, int64(len(terms)), 10), ',')
 	for i := range terms {
 		b = appendRequirements(appendRequirements(b, terms[i].Labels), terms[i].Fields)
 	}
@@ -108,20 +112,20 @@ func appendNodeTerms(b []byte, terms []cluster.NodeTerm) []byte {
 }
 
 func appendLabels(b []byte, labels map[string]string) []byte {
-	b = strconv.AppendInt(b, int64(len(labels)), 10)
+	b = append(strconv.AppendInt(b, int64(len(labels)), 10), ',')
 	keys := make([]string, 0, len(labels))
 	for k := range labels {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
 	for _, k := range keys {
-		b = strconv.AppendQuote(strconv.AppendQuote(b, k), labels[k])
+		b = appendString(appendString(b, k), labels[k])
 	}
 	return b
 }
 
 func appendTolerations(b []byte, ts []cluster.Toleration) []byte {
-	b = strconv.AppendInt(b, int64(len(ts)), 10)
+	b = append(strconv.AppendInt(b, int64(len(ts)), 10), ',')
 	for i := range ts {
 		b = appendStrings(b, []string{ts[i].Key, ts[i].Operator, ts[i].Value, ts[i].Effect})
 	}

@@ -108,6 +108,10 @@ func (s *Space) fill(v []int64, c *cluster.PodClass) {
 	}
 }
 
+// Same tells that two Spaces have the same axes, so that vectors over one are vectors
+// over the other.
+func (s *Space) Same(o *Space) bool { return slices.Equal(s.axes, o.axes) }
+
 // Axes is the length of every vector.
 func (s *Space) Axes() int { return len(s.axes) }
 

@@ -22,7 +22,8 @@ const labelHostname = "kubernetes.io/hostname"
 
 // State is a set of nodes with what is on each, as the filters F7 to F12 see it. It
 // grows by nodes and changes by pods; a judgement costs what the class asks for and
-// not what the cluster holds. Nothing in it is safe for concurrent use.
+// not what the cluster holds. Judgements may run at the same time as each other, and
+// at no other time than changes.
 //
 // Every distinct (selector, namespaces, topology key) has one counter per domain of
 // its key, kept up to date by Put; a judgement reads the counters of the node's own
@@ -109,7 +110,7 @@ func (s *State) AddNode(shape *Shape, volumeLimits map[string]int64) int {
 		s.limits, s.attached = append(s.limits, limit), append(s.attached, 0)
 	}
 	for g := range s.grounds {
-		s.enter(int32(g), node, 1)
+		s.join(int32(g), node, 1)
 	}
 	if s.logged {
 		s.log = append(s.log, change{kind: changeNode})
@@ -117,26 +118,58 @@ func (s *State) AddNode(shape *Shape, volumeLimits map[string]int64) int {
 	return node
 }
 
-// enter counts a node in on a ground, or out.
-func (s *State) enter(id int32, node int, n int32) {
+// join counts a node in on a ground (n is 1), or out (-1).
+func (s *State) join(id int32, node int, n int32) {
 	g := &s.grounds[id]
-	if !s.eligible[int(s.shapeOf[node])*len(s.eligs)+int(g.elig)] {
+	if !s.counts(node, g.elig) {
 		return
 	}
-	nodes := g.nodes.add(s.domains[node*len(s.keys)+int(g.key)], n)
+	domain := s.domains[node*len(s.keys)+int(g.key)]
+	nodes := g.nodes.add(domain, n)
 	switch {
 	case n > 0 && nodes == 1:
 		g.domains++
 		for _, c := range g.counters {
-			s.leasts[s.counters[c].least].enter()
+			s.enter(&s.counters[c], domain)
 		}
 	case n < 0 && nodes == 0:
 		g.domains--
 		for _, c := range g.counters {
-			s.leave(&s.counters[c])
+			s.leave(&s.counters[c], domain)
 		}
 	}
 }
+
+// counts tells whether pods on the node count where this eligibility is asked for.
+func (s *State) counts(node int, elig int32) bool {
+	return s.eligible[int(s.shapeOf[node])*len(s.eligs)+int(elig)]
+}
+
+// RemoveNode takes a node out, as if it had never been there: it is no domain for any
+// spread constraint any more. Take its pods away first; pods that are put on it
+// afterwards count nowhere, and it is not to be judged. The indices of the other
+// nodes stay. Rollback brings it back.
+func (s *State) RemoveNode(node int) {
+	k := len(s.keys)
+	row := s.domains[node*k : node*k+k]
+	gone := change{kind: changeGone, node: int32(node), n: s.shapeOf[node]}
+	if s.hostname >= 0 {
+		gone.class = row[s.hostname]
+	}
+	for g := range s.grounds {
+		s.join(int32(g), node, -1)
+	}
+	s.shapeOf[node] = s.shapeID(nowhere)
+	for i := range row {
+		row[i] = -1
+	}
+	if s.logged {
+		s.log = append(s.log, gone)
+	}
+}
+
+// nowhere is the shape of a node that was removed: it has no label.
+var nowhere = &Shape{Name: "removed"}
 
 // shapeID works out what a shape means to the classes' terms, once.
 func (s *State) shapeID(shape *Shape) int32 {
@@ -154,7 +187,7 @@ func (s *State) shapeID(shape *Shape) int32 {
 		s.shapeDomains = append(s.shapeDomains, s.domainOf(shape, k))
 	}
 	for i := range s.eligs {
-		s.eligible = append(s.eligible, s.counted(&s.eligs[i], shape, s.shapeDomains[at:]))
+		s.eligible = append(s.eligible, s.stands(&s.eligs[i], shape, s.shapeDomains[at:]))
 	}
 	return id
 }
@@ -184,9 +217,9 @@ func (s *State) domainOf(shape *Shape, key int) int32 {
 	return d
 }
 
-// counted follows PodTopologySpread's calPreFilterState: all keys, and the node
+// stands follows PodTopologySpread's calPreFilterState: all keys, and the node
 // inclusion policies.
-func (s *State) counted(e *eligibility, shape *Shape, domains []int32) bool {
+func (s *State) stands(e *eligibility, shape *Shape, domains []int32) bool {
 	for _, k := range e.keys {
 		if domains[k] < 0 {
 			return false
@@ -219,7 +252,7 @@ func (s *State) put(class, node, n int, leaving bool) {
 			c.sum += int64(n)
 			continue
 		}
-		if elig := s.grounds[c.ground].elig; !leaving && s.eligible[int(s.shapeOf[node])*len(s.eligs)+int(elig)] {
+		if !leaving && s.counts(node, s.grounds[c.ground].elig) {
 			to := c.count.add(domain, int32(n))
 			c.sum += int64(n)
 			s.move(c, to-int32(n), to)

@@ -126,6 +126,30 @@ func BenchmarkClone(b *testing.B) {
 	}
 }
 
+// replicas are the pods of n StatefulSets of 300: a class each, for its name and its
+// volume.
+func replicas(n int) []cluster.PodClass {
+	list := make([]cluster.PodClass, 0, n*300)
+	for i := range n {
+		for j := range 300 {
+			name := fmt.Sprint("set-", i)
+			list = append(list, cluster.PodClass{Namespace: "default", Labels: map[string]string{"app": name, "statefulset.kubernetes.io/pod-name": fmt.Sprint(name, "-", j)},
+				PodAntiAffinity: []cluster.PodTerm{{TopologyKey: "kubernetes.io/hostname", Selector: app(name), Namespaces: []string{"default"}}},
+				Volumes: []cluster.Volume{{Claim: fmt.Sprint("default/data-", name, "-", j), Driver: "ebs.csi.aws.com", Handle: fmt.Sprint("vol-", i, "-", j),
+					Affinity: []cluster.NodeTerm{{Labels: []cluster.Requirement{{Key: "topology.kubernetes.io/zone", Operator: "In", Values: []string{"zone-1"}}}}}}}})
+		}
+	}
+	return list
+}
+
+func BenchmarkNewStateReplicas(b *testing.B) {
+	classes := replicas(100)
+	b.ReportAllocs()
+	for b.Loop() {
+		NewState(classes, nil)
+	}
+}
+
 func BenchmarkNewState(b *testing.B) {
 	for _, n := range []int{10, 300, 30000} {
 		classes := benchClasses(n)

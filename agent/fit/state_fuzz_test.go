@@ -139,6 +139,17 @@ func (b *beside) take(i int) {
 	b.w.pods = slices.Delete(slices.Clone(b.w.pods), i, i+1)
 }
 
+func (b *beside) removeNode(node int) {
+	for i := len(b.w.pods) - 1; i >= 0; i-- {
+		if b.w.pods[i].node == node {
+			b.take(i)
+		}
+	}
+	b.w.nodes = slices.Clone(b.w.nodes)
+	b.w.nodes[node].gone = true
+	b.s.RemoveNode(node)
+}
+
 func (b *beside) tell(p naivePod, n int) {
 	if p.leaving {
 		b.s.PutLeaving(p.class, p.node, n)
@@ -151,6 +162,9 @@ func (b *beside) compare(what string) {
 	b.t.Helper()
 	for class := range b.w.classes {
 		for node := range b.w.nodes {
+			if b.w.nodes[node].gone {
+				continue
+			}
 			rule, words := b.s.Refused(class, node)
 			wantRule, wantWords := b.w.refused(class, node)
 			if rule != wantRule || words != wantWords || b.s.Passes(class, node) != (rule == "") {
@@ -170,10 +184,14 @@ func (b *beside) step(r *rand.Rand, shapes []*Shape) {
 	case n == 0 && len(b.w.nodes) < 8:
 		shape := pick(r, shapes...)
 		b.addNode(shape, pick(r, nil, map[string]int64{"ebs": 1, "nfs": 2}, map[string]int64{"ebs": 0}))
+	case n == 1 && len(b.w.nodes) > 1 && r.IntN(3) == 0:
+		b.removeNode(r.IntN(len(b.w.nodes)))
 	case n < 4 && len(b.w.pods) > 0:
 		b.take(r.IntN(len(b.w.pods)))
 	case len(b.w.pods) < 40:
-		b.put(naivePod{class: r.IntN(len(b.w.classes)), node: r.IntN(len(b.w.nodes)), leaving: r.IntN(6) == 0})
+		if node := r.IntN(len(b.w.nodes)); !b.w.nodes[node].gone {
+			b.put(naivePod{class: r.IntN(len(b.w.classes)), node: node, leaving: r.IntN(6) == 0})
+		}
 	}
 }
 
@@ -215,6 +233,9 @@ func FuzzState(f *testing.F) {
 		for class := range b.w.classes {
 			node := r.IntN(len(b.w.nodes))
 			const enough = 12
+			if b.w.nodes[node].gone {
+				continue
+			}
 			if got, want := min(b.s.Most(class, node), enough), b.w.most(class, node, enough); got != want {
 				t.Fatalf("most of class %d on node %d: %d, want %d\n%+v\n%+v", class, node, got, want, b.w.classes[class], b.w.pods)
 			}
@@ -231,6 +252,9 @@ func (b *beside) compareTerms() {
 	for class := range b.w.classes {
 		c, terms := &b.w.classes[class], b.s.Terms(class)
 		for node := range b.w.nodes {
+			if b.w.nodes[node].gone {
+				continue
+			}
 			want := b.w.spread(c, &b.w.nodes[node]) == "" && b.w.interPod(c, &b.w.nodes[node]) == ""
 			if got := contents(b.s, terms, node); got != want {
 				b.t.Fatalf("the terms of class %d content node %d: %v\n%+v\n%+v", class, node, got, terms, c)

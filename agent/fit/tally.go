@@ -31,13 +31,21 @@ func (t *tally) add(domain, n int32) int32 {
 	return *at
 }
 
-func (t *tally) clone() tally {
+// copies is room for the pages of many tallies, so that a clone allocates once.
+type copies []page
+
+func (c *copies) clone(t tally) tally {
 	out := tally{pages: make([]*page, len(t.pages))}
 	for i, p := range t.pages {
-		if p != nil {
-			copied := *p
-			out.pages[i] = &copied
+		if p == nil {
+			continue
 		}
+		if len(*c) == 0 {
+			*c = make([]page, 64)
+		}
+		out.pages[i] = &(*c)[0]
+		*out.pages[i] = *p
+		*c = (*c)[1:]
 	}
 	return out
 }
@@ -71,18 +79,23 @@ type least struct {
 	hist [lowCounts]int32 // domains by their count
 }
 
-// enter tells that a domain has its first eligible node; nothing is counted there yet.
-func (l *least) enter() {
-	l.hist[0]++
-	l.min = 0
+// enter tells that a domain has its first eligible node.
+func (s *State) enter(c *counter, domain int32) {
+	l, n := &s.leasts[c.least], c.count.at(domain)
+	if n < lowCounts {
+		l.hist[n]++
+	}
+	l.min = min(l.min, n) // with no other domain it is none, or 0 in the beginning
 }
 
-// leave takes enter back.
-func (s *State) leave(c *counter) {
-	l := &s.leasts[c.least]
-	l.hist[0]--
-	if l.min == 0 && l.hist[0] == 0 {
-		l.min = s.leastFrom(c, 0, -1)
+// leave tells that a domain has lost its last one.
+func (s *State) leave(c *counter, domain int32) {
+	l, n := &s.leasts[c.least], c.count.at(domain)
+	if n < lowCounts {
+		l.hist[n]--
+	}
+	if n == l.min && (n >= lowCounts || l.hist[n] == 0) {
+		l.min = s.leastFrom(c, n, -1)
 	}
 }
 

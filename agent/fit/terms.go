@@ -95,7 +95,7 @@ func (s *State) Counts(t Term, node int) bool {
 	if c.ground < 0 {
 		return s.DomainOf(t, node) >= 0
 	}
-	return s.eligible[int(s.shapeOf[node])*len(s.eligs)+int(s.grounds[c.ground].elig)]
+	return s.counts(node, s.grounds[c.ground].elig)
 }
 
 // Eligible is the number of nodes of a domain for which Counts holds, of an Even

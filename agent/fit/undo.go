@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// change is one call of AddNode, Put or PutLeaving, for Rollback.
+// change is one call of AddNode, Put, PutLeaving or RemoveNode, for Rollback.
 type change struct {
 	kind           byte
 	class, node, n int32
@@ -15,6 +15,7 @@ const (
 	changeNode byte = iota
 	changePut
 	changeLeaving
+	changeGone // n is the shape, class the domain of the hostname
 )
 
 // Mark begins a what-if: what is added and put from here on is undone by Rollback
@@ -30,9 +31,12 @@ func (s *State) Rollback(mark int) {
 	s.logged = false
 	for i := len(s.log) - 1; i >= mark; i-- {
 		c := s.log[i]
-		if c.kind == changeNode {
+		switch c.kind {
+		case changeNode:
 			s.dropNode()
-		} else {
+		case changeGone:
+			s.bringBack(c)
+		default:
 			s.put(int(c.class), int(c.node), -int(c.n), c.kind == changeLeaving)
 		}
 	}
@@ -44,7 +48,7 @@ func (s *State) Rollback(mark int) {
 func (s *State) dropNode() {
 	node := len(s.shapeOf) - 1
 	for g := range s.grounds {
-		s.enter(int32(g), node, -1)
+		s.join(int32(g), node, -1)
 	}
 	k, d := len(s.keys), len(s.drivers)
 	if s.hostname >= 0 {
@@ -57,6 +61,19 @@ func (s *State) dropNode() {
 	s.limits, s.attached = s.limits[:node*d], s.attached[:node*d]
 }
 
+// bringBack undoes RemoveNode.
+func (s *State) bringBack(c change) {
+	k, node := len(s.keys), int(c.node)
+	s.shapeOf[node] = c.n
+	copy(s.domains[node*k:node*k+k], s.shapeDomains[int(c.n)*k:int(c.n)*k+k])
+	if s.hostname >= 0 {
+		s.domains[node*k+int(s.hostname)] = c.class
+	}
+	for g := range s.grounds {
+		s.join(int32(g), node, 1)
+	}
+}
+
 // Clone returns a copy that changes by itself. What is compiled is shared, and the
 // copy's log is empty. For a what-if that is thrown away, Mark and Rollback cost less.
 func (s *State) Clone() *State {
@@ -64,11 +81,12 @@ func (s *State) Clone() *State {
 	out.log, out.logged = nil, false
 	s.shared, out.shared = true, true
 	out.counters, out.grounds, out.leasts = slices.Clone(s.counters), slices.Clone(s.grounds), slices.Clone(s.leasts)
+	var room copies
 	for i := range out.counters {
-		out.counters[i].count = s.counters[i].count.clone()
+		out.counters[i].count = room.clone(s.counters[i].count)
 	}
 	for i := range out.grounds {
-		out.grounds[i].nodes = s.grounds[i].nodes.clone()
+		out.grounds[i].nodes = room.clone(s.grounds[i].nodes)
 	}
 	out.names = slices.Clone(s.names)
 	for i := range out.names {

@@ -2,7 +2,6 @@ package fit
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -48,16 +47,16 @@ func (b *build) volume(class int, v *cluster.Volume) {
 		b.asksOf(class).refused = v.Refused
 	}
 	if v.Affinity != nil || v.Topologies != nil || len(v.Zones) > 0 {
-		b.asksOf(class).volumes = append(b.asksOf(class).volumes, *v)
+		b.asksOf(class).volumes = append(b.asksOf(class).volumes, v)
 	}
 	if v.Driver == "" || v.Handle == "" {
 		return
 	}
-	driver, fresh := b.intern(strconv.AppendQuote([]byte{'d'}, v.Driver), len(b.drivers))
+	driver, fresh := b.intern(appendString(append(b.buf[:0], 'd'), v.Driver), len(b.drivers))
 	if fresh {
 		b.drivers = append(b.drivers, v.Driver)
 	}
-	handle, fresh := b.intern(strconv.AppendQuote(strconv.AppendQuote([]byte{'h'}, v.Driver), v.Handle), len(b.driverOf))
+	handle, fresh := b.intern(appendString(appendString(append(b.buf[:0], 'h'), v.Driver), v.Handle), len(b.driverOf))
 	if fresh {
 		b.driverOf = append(b.driverOf, driver)
 	}

@@ -72,21 +72,21 @@ type Recorder struct {
 	budget int
 	size   int
 	rounds [][]byte // gzip of one JSON line each
-	last   string
+	last   uint64   // fingerprint of the plan kept last
 }
 
 // New makes a recorder that holds at most budget compressed bytes.
 func New(budget int) *Recorder { return &Recorder{budget: budget} }
 
-// Same tells that a plan is that of the round kept last.
-func (r *Recorder) Same(plan string) bool {
+// Same tells that a plan is that of the round kept last, by a fingerprint of it.
+func (r *Recorder) Same(plan uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return plan == r.last && len(r.rounds) > 0
 }
 
 // Keep takes a packed round in; the oldest go when the budget is passed.
-func (r *Recorder) Keep(packed []byte, plan string) {
+func (r *Recorder) Keep(packed []byte, plan uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = plan

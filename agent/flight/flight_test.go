@@ -17,14 +17,14 @@ func TestRecordKeepsChangesWithinBudget(t *testing.T) {
 	for i := range 100 {
 		for range 3 { // the same plan again is not a new round
 			text := fmt.Sprint("plan ", i)
-			if r.Same(text) {
+			if r.Same(uint64(i)) {
 				continue
 			}
 			packed, err := Pack("v1", cluster.Snapshot{Stale: fmt.Sprint("n", i)}, nil, nil, nil, nil, text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Keep(packed, text)
+			r.Keep(packed, uint64(i))
 		}
 	}
 	var b bytes.Buffer

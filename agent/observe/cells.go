@@ -16,6 +16,7 @@ type cells struct {
 	rows  []*cell         // those with a Node
 	fresh []*cell         // those that no Snapshot shares whole
 	taken []*cluster.Node // the last slice handed out; nil when a Node changed since
+	looks int             // counts changes of Nodes, those of their pods aside
 }
 
 // cell is one node name: its Node, or only the pods that name it (pods may be seen
@@ -63,6 +64,7 @@ func (c *cells) touch(k *cell) {
 
 // put replaces all of a Node but its pods.
 func (c *cells) put(n cluster.Node) {
+	c.looks++
 	k := c.cell(n.Name)
 	n.Pods = k.node.Pods
 	k.node, k.sharesNode = &n, false
@@ -79,6 +81,7 @@ func (c *cells) drop(name cluster.NodeName) {
 	if k == nil || !k.listed {
 		return
 	}
+	c.looks++
 	last := c.rows[len(c.rows)-1]
 	c.rows[k.index], last.index = last, k.index
 	c.rows = slices.Delete(c.rows, len(c.rows)-1, len(c.rows))

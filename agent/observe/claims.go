@@ -57,7 +57,11 @@ func (w wish) meets(c wish) bool {
 // volume is a PersistentVolume as far as it decides where pods may run.
 type volume struct {
 	attachment
-	affinity  []cluster.NodeTerm
+	csi      bool // it is the driver's own, not one that is taken for the driver's
+	affinity []cluster.NodeTerm
+	// reach is the affinity that a volume is chosen by while it is unbound: that of an
+	// in-tree volume is not translated then (FindMatchingVolume).
+	reach     []cluster.NodeTerm
 	zones     []cluster.Requirement
 	class     string
 	claim     string // of claimRef, "namespace/name"; empty: none
@@ -114,7 +118,7 @@ func convertClaim(c *corev1.PersistentVolumeClaim) claim {
 
 func convertVolume(v *corev1.PersistentVolume) volume {
 	out := volume{
-		attachment: attached(v), class: v.Spec.StorageClassName, deleting: v.DeletionTimestamp != nil,
+		attachment: attached(v), csi: v.Spec.CSI != nil, class: v.Spec.StorageClassName, deleting: v.DeletionTimestamp != nil,
 		available: v.Status.Phase == corev1.VolumeAvailable, unbound: v.Status.Phase != corev1.VolumeBound,
 	}
 	if beta, ok := v.Annotations[corev1.BetaStorageClassAnnotation]; ok {
@@ -133,7 +137,11 @@ func convertVolume(v *corev1.PersistentVolume) volume {
 	if a := v.Spec.NodeAffinity; a != nil && a.Required != nil {
 		out.affinity = volumeTerms(a.Required.NodeSelectorTerms)
 	}
+	out.reach = out.affinity
 	if out.zoneKey != "" {
+		if out.affinity != nil {
+			out.affinity = volumeTerms(v.Spec.NodeAffinity.Required.NodeSelectorTerms) // migrateZones writes to it
+		}
 		out.affinity = migrateZones(out.affinity, v.Labels, out.zoneKey)
 	}
 	if out.unbound {
@@ -147,10 +155,11 @@ func convertVolume(v *corev1.PersistentVolume) volume {
 	return out
 }
 
+// volumeTerms converts a volume's node affinity as it is written.
 func volumeTerms(in []corev1.NodeSelectorTerm) []cluster.NodeTerm {
 	out := make([]cluster.NodeTerm, 0, len(in))
 	for _, t := range in {
-		out = append(out, cluster.NodeTerm{Labels: requirements(t.MatchExpressions), Fields: requirements(t.MatchFields)})
+		out = append(out, cluster.NodeTerm{Labels: labelRequirements(t.MatchExpressions), Fields: requirements(t.MatchFields)})
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,8 @@ const (
 	annotationSafeToEvict   = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	annotationSafeVolumes   = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 	annotationDoNotDisrupt  = "karpenter.sh/do-not-disrupt"
+	annotationScaleUpDelay  = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
+	annotationEvictDaemon   = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
 	labelControlPlane       = "node-role.kubernetes.io/control-plane"
 	labelControlPlaneLegacy = "node-role.kubernetes.io/master"
 )
@@ -25,9 +28,32 @@ const (
 // keptAnnotations are those that a decision may depend on; everything else is
 // dropped before an object enters the cache.
 var keptAnnotations = []string{
-	annotationSafeToEvict, annotationSafeVolumes, annotationDoNotDisrupt,
+	annotationSafeToEvict, annotationSafeVolumes, annotationDoNotDisrupt, annotationScaleUpDelay, annotationEvictDaemon,
 	cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep,
 	corev1.MirrorPodAnnotationKey,
+}
+
+// nodeAnnotations are those of Nodes.
+var nodeAnnotations = []string{cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep, cluster.AnnotationRequested, annotationDoNotDisrupt}
+
+// wishes reads the annotations that few pods have. A value that is no time delays and
+// keeps nothing, as in Cluster Autoscaler.
+func wishes(a map[string]string) *cluster.PodWishes {
+	if len(a) == 0 {
+		return nil
+	}
+	after := func(key string) time.Duration {
+		d, err := time.ParseDuration(a[key])
+		if err != nil {
+			return 0
+		}
+		return max(d, 0)
+	}
+	w := cluster.PodWishes{ScaleUpDelay: after(annotationScaleUpDelay), KeepFor: after(annotationDoNotDisrupt), EvictDaemon: a[annotationEvictDaemon]}
+	if w == (cluster.PodWishes{}) {
+		return nil
+	}
+	return &w
 }
 
 // convertNode turns a Node into the house's own. LeaseRenewed is not known here.
@@ -44,8 +70,8 @@ func convertNode(n *corev1.Node) cluster.Node {
 		Allocatable:   convertList(n.Status.Allocatable),
 		Deleting:      n.DeletionTimestamp != nil,
 	}
-	for _, key := range []string{cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep, annotationDoNotDisrupt} {
-		if v, ok := n.Annotations[key]; ok {
+	for key, v := range n.Annotations {
+		if slices.Contains(nodeAnnotations, key) || strings.HasPrefix(key, cluster.AnnotationDelay) {
 			if out.Annotations == nil {
 				out.Annotations = map[string]string{}
 			}
@@ -99,8 +125,9 @@ func convertPod(p *corev1.Pod) cluster.Pod {
 	if p.DeletionTimestamp != nil {
 		out.Deleting = p.DeletionTimestamp.Time
 	}
+	out.Wishes = wishes(p.Annotations)
 	if g := p.Spec.TerminationGracePeriodSeconds; g != nil {
-		out.GracePeriod = time.Duration(*g) * time.Second
+		out.GracePeriod = cluster.Seconds(min(*g, math.MaxInt32))
 	}
 	if p.Spec.NodeName == "" {
 		for _, c := range p.Status.Conditions {
@@ -240,10 +267,23 @@ func notUnderstood(spec *corev1.PodSpec, schedulers []string) []string {
 	if len(spec.ResourceClaims) > 0 {
 		out = append(out, "resourceClaims")
 	}
+	// NodeDeclaredFeatures: only nodes that say so in status.declaredFeatures take these.
+	if spec.HostNetwork && spec.HostUsers != nil && !*spec.HostUsers {
+		out = append(out, "hostUsers: false with hostNetwork")
+	}
+	if slices.ContainsFunc(slices.Concat(spec.Containers, spec.InitContainers), restartsAll) {
+		out = append(out, "restartPolicyRules with action RestartAllContainers")
+	}
 	if spec.SchedulerName != "" && !slices.Contains(schedulers, spec.SchedulerName) {
 		out = append(out, fmt.Sprintf("schedulerName %s", spec.SchedulerName))
 	}
 	return out
+}
+
+func restartsAll(c corev1.Container) bool {
+	return slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool {
+		return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
+	})
 }
 
 // heldVolume names the kinds of volumes that VolumeRestrictions keeps apart by what they

@@ -17,7 +17,9 @@ type Objects struct {
 	Claims         []*corev1.PersistentVolumeClaim
 	Volumes        []*corev1.PersistentVolume
 	StorageClasses []*storagev1.StorageClass
+	Drivers        []*storagev1.CSIDriver
 	CSINodes       []*storagev1.CSINode
+	Attachments    []*storagev1.VolumeAttachment
 	DaemonSets     []*appsv1.DaemonSet
 }
 
@@ -32,10 +34,12 @@ func Convert(objects Objects, schedulers ...string) cluster.Snapshot {
 	}
 	w := newWorld(schedulers)
 	feed(objects.Namespaces, w.putNamespace)
+	feed(objects.Drivers, w.putDriver)
 	feed(objects.StorageClasses, w.putStorageClass)
 	feed(objects.Volumes, w.putVolume)
 	feed(objects.Claims, w.putClaim)
 	feed(objects.CSINodes, w.putCSINode)
+	feed(objects.Attachments, w.putAttachment)
 	feed(objects.Nodes, w.putNode)
 	feed(objects.DaemonSets, w.putDaemonSet)
 	feed(objects.Pods, w.putPod)

@@ -115,17 +115,9 @@ func gceID(name string, zones []string) string {
 // volume, in its node affinity or else in its labels, become those of its driver.
 func migrateZones(terms []cluster.NodeTerm, labels map[string]string, key string) []cluster.NodeTerm {
 	zone, region := zoneLabel(terms, labels)
-	found := false
-	for i := range terms {
-		for j := range terms[i].Labels {
-			r := &terms[i].Labels[j]
-			switch {
-			case r.Key == zone:
-				r.Key, found = key, found || len(r.Values) > 0
-			case r.Key == region && region == corev1.LabelFailureDomainBetaRegion:
-				r.Key = corev1.LabelTopologyRegion
-			}
-		}
+	found := rename(terms, zone, key)
+	if region == corev1.LabelFailureDomainBetaRegion {
+		rename(terms, region, corev1.LabelTopologyRegion)
 	}
 	zones := splitZones(labels[zone])
 	if found || len(zones) == 0 {
@@ -138,6 +130,27 @@ func migrateZones(terms []cluster.NodeTerm, labels map[string]string, key string
 		terms[i].Labels = append(terms[i].Labels, cluster.Requirement{Key: key, Operator: "In", Values: zones})
 	}
 	return terms
+}
+
+// rename gives a label of the terms another name, where they name a value of it at all
+// (getTopologyValues: DoesNotExist alone does not).
+func rename(terms []cluster.NodeTerm, from, to string) bool {
+	var of []*cluster.Requirement
+	values := 0
+	for i := range terms {
+		for j := range terms[i].Labels {
+			if r := &terms[i].Labels[j]; r.Key == from {
+				of, values = append(of, r), values+len(r.Values)
+			}
+		}
+	}
+	if values == 0 {
+		return false
+	}
+	for _, r := range of {
+		r.Key = to
+	}
+	return true
 }
 
 // zoneLabel tells whether a volume speaks of zones by today's labels or by the old ones.

@@ -44,20 +44,14 @@ func (w *world) limit(name cluster.NodeName, limits map[string]int64) Urgency {
 	} else {
 		w.limits[name] = limits
 	}
-	n, ok := w.nodes.get(name)
-	if !ok {
-		return Never
-	}
-	row := *n
-	row.VolumeLimits = limits
-	w.nodes.put(row)
-	return Later
+	return w.relimit(name)
 }
 
 // leastLimits are the limits that hold on every one of a template's nodes. While a node
 // is young, those of drivers that were known before and that no node shows hold on: a
-// driver registers some time after its node is Ready.
-func leastLimits(known map[string]int64, nodes []*cluster.Node, now time.Time) map[string]int64 {
+// driver registers some time after its node is Ready. undiminished are the limits of
+// nodes whose rows have some room taken off.
+func leastLimits(known map[string]int64, nodes []*cluster.Node, undiminished map[cluster.NodeName]map[string]int64, now time.Time) map[string]int64 {
 	var out map[string]int64
 	show := func(driver string, limit int64) {
 		if out == nil {
@@ -70,7 +64,11 @@ func leastLimits(known map[string]int64, nodes []*cluster.Node, now time.Time) m
 	young := false
 	for _, n := range nodes {
 		young = young || !settled(n, now)
-		for driver, limit := range n.VolumeLimits {
+		limits, taken := undiminished[n.Name]
+		if !taken {
+			limits = n.VolumeLimits
+		}
+		for driver, limit := range limits {
 			show(driver, limit)
 		}
 	}

@@ -68,7 +68,7 @@ func TestTemplatesLearnLimits(t *testing.T) {
 		"but what it shows holds":           {map[string]int64{"a": 5, "b": 2}, []*cluster.Node{node(time.Second, map[string]int64{"a": 6})}, map[string]int64{"a": 6, "b": 2}},
 		"a driver that is gone is unlearnt": {map[string]int64{"a": 5}, []*cluster.Node{node(time.Hour, nil)}, nil},
 	} {
-		if got := leastLimits(c.known, c.nodes, now); !maps.Equal(got, c.want) {
+		if got := leastLimits(c.known, c.nodes, nil, now); !maps.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

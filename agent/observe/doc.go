@@ -9,7 +9,8 @@
 // server, and to forget: a group whose read failed keeps its last good facts,
 // marked stale.
 //
-// What existing pods demand of newcomers (required podAntiAffinity of a running
-// pod that selects the newcomer) is not judged by fit in this build; a pod class
-// that such a term selects carries it in NotUnderstood, and is held by name.
+// What a pod demands of other pods, of namespaces and of volumes becomes part of its
+// class, in kube-scheduler's own reading; a pod's class follows when its claims change.
+// What fit does not judge (resourceClaims, a disk named in the pod itself, another
+// scheduler) is listed by name in NotUnderstood.
 package observe

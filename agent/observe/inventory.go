@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +34,7 @@ type Inventory struct {
 	mu     sync.Mutex
 	hurry  bool
 	groups []cluster.NodeGroup // last good facts; immutable once stored
+	facts  int                 // counts changes of groups, the moments of reads aside
 	specs  map[cluster.InstanceID]string
 	readAt time.Time // of the last read that told anything; zero: never
 	err    error     // of the last read
@@ -99,6 +101,24 @@ func (i *Inventory) Last() ([]cluster.NodeGroup, time.Time, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return append([]cluster.NodeGroup(nil), i.groups...), i.readAt, i.err
+}
+
+// known is Last for the observer: the groups, which it must not change, and a number
+// that is another one when they tell something new.
+func (i *Inventory) known() ([]cluster.NodeGroup, int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.groups, i.facts
+}
+
+// readAgain is old with the moments at which now was read: whoever compares by pointers
+// sees that nothing else is new.
+func readAgain(old, now []cluster.NodeGroup) []cluster.NodeGroup {
+	out := slices.Clone(old)
+	for i := range out {
+		out[i].ReadAt = now[i].ReadAt
+	}
+	return out
 }
 
 // Specs returns, by instance, the group's Template.Spec that was current when the
@@ -193,6 +213,9 @@ func (i *Inventory) read(ctx context.Context) {
 	i.learnSpecs(next, first)
 	if !sameFacts(i.groups, next) || first {
 		poke(i.changed)
+		i.facts++
+	} else {
+		next = readAgain(i.groups, next)
 	}
 	i.groups = next
 }

@@ -176,7 +176,7 @@ func TestTemplatesLearnFromNodesOfTheSameSpec(t *testing.T) {
 	}
 	group.Template.Spec = "v1"
 	learnt := func() cluster.Resources {
-		groups, _ := correct([]cluster.NodeGroup{group}, nodes, specs, nil, map[string]Lesson{}, time.Now())
+		groups, _ := correct([]cluster.NodeGroup{group}, nodes, specs, nil, nil, map[string]Lesson{}, time.Now())
 		return groups[0].Template.Allocatable
 	}
 	got := learnt()

@@ -56,7 +56,7 @@ type birth struct {
 //
 // What was learnt is kept in lessons, by spec. The words that come back say what an
 // operator should mend in which group.
-func correct(groups []cluster.NodeGroup, nodes []*cluster.Node, specs map[cluster.InstanceID]string, births map[cluster.NodeName]birth, lessons map[string]Lesson, now time.Time) ([]cluster.NodeGroup, map[cluster.GroupID]string) {
+func correct(groups []cluster.NodeGroup, nodes []*cluster.Node, specs map[cluster.InstanceID]string, births map[cluster.NodeName]birth, undiminished map[cluster.NodeName]map[string]int64, lessons map[string]Lesson, now time.Time) ([]cluster.NodeGroup, map[cluster.GroupID]string) {
 	byID := make(map[cluster.InstanceID]*cluster.Node, len(nodes))
 	for _, n := range nodes {
 		if n.ProviderID != "" {
@@ -81,7 +81,7 @@ func correct(groups []cluster.NodeGroup, nodes []*cluster.Node, specs map[cluste
 			l = lessons[g.Template.Spec]
 		} else {
 			l.Extra = extra(&g.Template, teachers, lessons[g.Template.Spec].Extra)
-			l.VolumeLimits = leastLimits(lessons[g.Template.Spec].VolumeLimits, teachers, now)
+			l.VolumeLimits = leastLimits(lessons[g.Template.Spec].VolumeLimits, teachers, undiminished, now)
 			l.At = now.UTC().Truncate(lessonStamp)
 			lessons[g.Template.Spec] = l.lasting(lessons[g.Template.Spec], teachers, now)
 		}

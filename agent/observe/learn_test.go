@@ -41,7 +41,7 @@ func (c *classroom) template() cluster.Template {
 	} else {
 		nodes = []*cluster.Node{&c.node}
 	}
-	groups, words := correct([]cluster.NodeGroup{g}, nodes, map[cluster.InstanceID]string{"i": "v1"}, c.births, c.lessons, c.now)
+	groups, words := correct([]cluster.NodeGroup{g}, nodes, map[cluster.InstanceID]string{"i": "v1"}, c.births, nil, c.lessons, c.now)
 	c.words = words["g"]
 	return groups[0].Template
 }

@@ -29,10 +29,11 @@ func (w *world) putReplicaSet(rs *appsv1.ReplicaSet) Urgency {
 }
 
 // putStatefulSet counts those that make their pods at once; the others make one when
-// the one before it is Ready.
+// the one before it is Ready. Nothing is expected of one with claims of its own: where a
+// pod of it may go depends on that pod's volumes, which its siblings do not tell.
 func (w *world) putStatefulSet(s *appsv1.StatefulSet) Urgency {
 	desired := count(s.Spec.Replicas)
-	if s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || s.DeletionTimestamp != nil {
+	if s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || s.DeletionTimestamp != nil || s.Spec.VolumeClaimTemplates != nil {
 		desired = 0
 	}
 	return w.expect(cluster.UID(s.UID), maker{"StatefulSet", key(s.Namespace, s.Name), desired})
@@ -71,6 +72,7 @@ func (w *world) expect(uid cluster.UID, m maker) Urgency {
 	} else {
 		w.makers[uid] = m
 	}
+	w.compare(uid)
 	return Never
 }
 
@@ -78,18 +80,32 @@ func (w *world) dropMaker(uid cluster.UID) Urgency {
 	return w.expect(uid, maker{})
 }
 
-// missing lists controllers whose pods are still to be made.
-func (w *world) missing() []cluster.Controller {
-	var out []cluster.Controller
-	for uid, m := range w.makers {
-		live := 0
-		if b := w.broods[uid]; b != nil {
-			live = b.live
+// compare notes whether pods of a controller are still to be made, after a change of
+// the controller or of its pods.
+func (w *world) compare(uid cluster.UID) {
+	m, makes := w.makers[uid]
+	if b := w.broods[uid]; makes && b != nil {
+		m.desired -= b.live
+	}
+	if makes && m.desired > 0 {
+		if w.short[uid] != m {
+			w.short[uid], w.lacking = m, nil
 		}
-		if n := m.desired - live; n > 0 {
+	} else if _, was := w.short[uid]; was {
+		delete(w.short, uid)
+		w.lacking = nil
+	}
+}
+
+// missing lists controllers whose pods are still to be made. While nothing changed it
+// is the same slice again.
+func (w *world) missing() []cluster.Controller {
+	if w.lacking == nil && len(w.short) > 0 {
+		w.lacking = make([]cluster.Controller, 0, len(w.short))
+		for uid, m := range w.short {
 			_, name, _ := cutKey(m.key)
-			out = append(out, cluster.Controller{Owner: cluster.Owner{Kind: m.kind, Name: name, UID: uid}, Key: m.key, Missing: n})
+			w.lacking = append(w.lacking, cluster.Controller{Owner: cluster.Owner{Kind: m.kind, Name: name, UID: uid}, Key: m.key, Missing: m.desired})
 		}
 	}
-	return out
+	return w.lacking
 }

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -22,6 +23,14 @@ func TestMakers(t *testing.T) {
 		}, 300},
 		{"ordered StatefulSet", func(w *world) {
 			w.putStatefulSet(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &n}})
+		}, 0},
+		{"StatefulSet with claims", func(w *world) {
+			set := &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &n, PodManagementPolicy: appsv1.ParallelPodManagement,
+				VolumeClaimTemplates: []corev1.PersistentVolumeClaim{*aClaim("data", "x", nil)}}}
+			if _, err := Strip(set); err != nil || len(set.Spec.VolumeClaimTemplates) > 0 {
+				t.Errorf("stripped: %+v, %v", set.Spec, err)
+			}
+			w.putStatefulSet(set)
 		}, 0},
 		{"Job", func(w *world) { w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}}) }, 300},
 		{"Job of few", func(w *world) {

@@ -12,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -50,7 +49,6 @@ type Observer struct {
 	world     *world
 	shared    informers.SharedInformerFactory
 	pods      informers.SharedInformerFactory
-	leases    informers.SharedInformerFactory
 	synced    []cache.InformerSynced
 	wakes     map[Urgency]chan struct{}
 
@@ -58,7 +56,8 @@ type Observer struct {
 	heard    time.Time
 	trouble  map[string]watchTrouble
 	outcomes []cluster.Outcome
-	lessons  map[string]Lesson          // by Template.Spec
+	lessons  map[string]Lesson // by Template.Spec
+	taught   taught
 	told     map[cluster.GroupID]string // of what is learnt, what was logged last
 }
 
@@ -70,15 +69,13 @@ type watchTrouble struct {
 }
 
 // New builds the informers. shared is the factory that the other services use too
-// (built with Strip as its transform); pods and node Leases have factories of their
-// own, because they are filtered at the server.
+// (built with Strip as its transform); pods have a factory of their own,
+// because they are filtered at the server.
 func New(cfg Config, client kubernetes.Interface, shared informers.SharedInformerFactory, inv *Inventory, log *logrus.Entry) (*Observer, error) {
 	o := &Observer{
 		cfg: cfg, log: log, inventory: inv, world: newWorld(cfg.Schedulers), shared: shared,
 		pods: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(Strip),
 			informers.WithTweakListOptions(func(l *metav1.ListOptions) { l.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed" })),
-		leases: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(Strip),
-			informers.WithNamespace(corev1.NamespaceNodeLease)),
 		wakes:   map[Urgency]chan struct{}{Soon: make(chan struct{}, 1), Later: make(chan struct{}, 1)},
 		trouble: map[string]watchTrouble{},
 		lessons: map[string]Lesson{},
@@ -105,8 +102,9 @@ func New(cfg Config, client kubernetes.Interface, shared informers.SharedInforme
 		}),
 		watch(o, "persistentvolumes", shared.Core().V1().PersistentVolumes().Informer(), w.putVolume, func(v *corev1.PersistentVolume) Urgency { return w.dropVolume(v.Name) }),
 		watch(o, "storageclasses", shared.Storage().V1().StorageClasses().Informer(), w.putStorageClass, func(c *storagev1.StorageClass) Urgency { return w.dropStorageClass(c.Name) }),
+		watch(o, "csidrivers", shared.Storage().V1().CSIDrivers().Informer(), w.putDriver, func(d *storagev1.CSIDriver) Urgency { return w.dropDriver(d.Name) }),
+		watch(o, "volumeattachments", shared.Storage().V1().VolumeAttachments().Informer(), w.putAttachment, func(v *storagev1.VolumeAttachment) Urgency { return w.dropAttachment(v.Name) }),
 		watch(o, "csinodes", shared.Storage().V1().CSINodes().Informer(), w.putCSINode, func(n *storagev1.CSINode) Urgency { return w.dropCSINode(cluster.NodeName(n.Name)) }),
-		watch(o, "leases", o.leases.Coordination().V1().Leases().Informer(), w.putLease, func(l *coordinationv1.Lease) Urgency { return w.dropLease(cluster.NodeName(l.Name)) }),
 	)
 }
 
@@ -152,7 +150,6 @@ func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, 
 func (o *Observer) Start(stop <-chan struct{}) {
 	o.shared.Start(stop)
 	o.pods.Start(stop)
-	o.leases.Start(stop)
 }
 
 // WaitForSync returns when every watch has told its whole list, or with ctx's end.
@@ -254,25 +251,63 @@ func (o *Observer) Snapshot() cluster.Snapshot {
 
 // Look is Snapshot for onlookers: it leaves the outcomes for the scaler.
 func (o *Observer) Look() cluster.Snapshot {
-	groups, _, _ := o.inventory.Last()
+	groups, facts := o.inventory.known()
 	stale := o.Stale()
 	w := o.world
 	w.mu.Lock()
 	s := w.snapshot()
-	births := maps.Clone(w.births)
-	w.mu.Unlock()
+	looks := w.nodes.looks
+	var births map[cluster.NodeName]birth
+	var undiminished map[cluster.NodeName]map[string]int64
 	s.Now, s.Stale = time.Now(), stale
 	o.mu.Lock()
-	var words map[cluster.GroupID]string
-	s.Groups, words = correct(groups, s.Nodes, o.inventory.Specs(), births, o.lessons, s.Now)
+	defer o.mu.Unlock()
+	standing := o.taught.facts == facts && o.taught.looks == looks && s.Now.Before(o.taught.until)
+	if !standing {
+		births, undiminished = maps.Clone(w.births), maps.Clone(w.undiminished)
+	}
+	w.mu.Unlock()
+	if !standing {
+		o.teach(groups, s.Nodes, births, undiminished, s.Now)
+		o.taught.facts, o.taught.looks = facts, looks
+	}
+	s.Groups = o.taught.asOf(groups)
+	return s
+}
+
+// taught are the groups with their templates corrected by what their nodes show. They
+// stand as long as neither the cloud's facts nor the nodes change, and until time itself
+// has a say.
+type taught struct {
+	facts, looks int
+	until        time.Time
+	groups       []cluster.NodeGroup
+}
+
+// teach corrects the groups' templates. Callers hold o.mu.
+func (o *Observer) teach(groups []cluster.NodeGroup, nodes []*cluster.Node, births map[cluster.NodeName]birth, undiminished map[cluster.NodeName]map[string]int64, now time.Time) {
+	corrected, words := correct(slices.Clone(groups), nodes, o.inventory.Specs(), births, undiminished, o.lessons, now)
 	for g, text := range words {
 		if o.told[g] != text {
 			o.log.WithFields(logrus.Fields{"group": string(g), "why": text}).Warn("the group's nodes are not what its template says; pods are judged by the nodes")
 		}
 	}
 	o.told = words
-	o.mu.Unlock()
-	return s
+	o.taught = taught{groups: corrected, until: now.Truncate(lessonStamp).Add(lessonStamp)}
+	for _, n := range nodes {
+		if due := n.ReadySince.Add(lessonSettled); due.After(now) && due.Before(o.taught.until) {
+			o.taught.until = due
+		}
+	}
+}
+
+// asOf returns the groups with the moments of their last reads.
+func (t *taught) asOf(read []cluster.NodeGroup) []cluster.NodeGroup {
+	same := func(a, b cluster.NodeGroup) bool { return a.ReadAt.Equal(b.ReadAt) }
+	if !slices.EqualFunc(t.groups, read, same) {
+		t.groups = readAgain(t.groups, read)
+	}
+	return t.groups
 }
 
 // Lessons returns what nodes taught about their templates, by Template.Spec.
@@ -287,6 +322,7 @@ func (o *Observer) Remember(lessons map[string]Lesson) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	maps.Copy(o.lessons, lessons)
+	o.taught = taught{}
 }
 
 func cutKey(key cluster.PodKey) (namespace, name string, ok bool) {

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +51,9 @@ func scalar(name corev1.ResourceName) bool {
 // requests replace the sum for what they name, a resize in progress counts the
 // larger side, overhead comes on top.
 func podRequests(pod *corev1.Pod) corev1.ResourceList {
+	if s := &pod.Spec; len(s.Containers) == 1 && len(s.InitContainers) == 0 && s.Resources == nil && len(s.Overhead) == 0 && !resizing(pod) {
+		return s.Containers[0].Resources.Requests // most pods
+	}
 	statuses := make(map[string]*corev1.ContainerStatus)
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
 		for i := range list {
@@ -86,6 +90,11 @@ func podRequests(pod *corev1.Pod) corev1.ResourceList {
 	}
 	addList(sum, pod.Spec.Overhead)
 	return sum
+}
+
+// resizing tells that some container's status names resources of its own.
+func resizing(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Resources != nil })
 }
 
 // effective is what a container takes while a resize is under way: the largest of

@@ -14,7 +14,7 @@ func (l Lesson) Tells() []string {
 	if l.At.IsZero() {
 		return nil
 	}
-	since := " (last shown at " + l.At.UTC().Format("2006-01-02T15:04Z07:00") + ")"
+	since := " (last shown in the hour from " + l.At.UTC().Format("2006-01-02 15h MST") + ")"
 	out := []string{"its nodes report " + amount(l.Allocatable) + " allocatable" + since}
 	if len(l.Lacks) > 0 {
 		out = append(out, "its nodes do not have the promised labels "+strings.Join(l.Lacks, ", "))

@@ -54,8 +54,10 @@ func podTerms(p *corev1.Pod, terms []corev1.PodAffinityTerm) ([]cluster.PodTerm,
 			return nil, false
 		}
 		c := cluster.PodTerm{TopologyKey: t.TopologyKey, Selector: own, NamespaceSelector: names}
-		mergeMissing(c.Selector, t.MatchLabelKeys, "In", p.Labels)
-		mergeMissing(c.Selector, t.MismatchLabelKeys, "NotIn", p.Labels)
+		if p.UID == "" { // a template's pod, which the API server has not stored yet
+			mergeMissing(c.Selector, t.MatchLabelKeys, "In", p.Labels)
+			mergeMissing(c.Selector, t.MismatchLabelKeys, "NotIn", p.Labels)
+		}
 		if len(t.Namespaces) > 0 {
 			c.Namespaces = slices.Clone(t.Namespaces)
 			slices.Sort(c.Namespaces)

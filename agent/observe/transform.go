@@ -26,7 +26,10 @@ func Strip(obj any) (any, error) {
 	case *appsv1.ReplicaSet:
 		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
 	case *appsv1.StatefulSet:
-		o.Spec.Template, o.Spec.Selector, o.Spec.VolumeClaimTemplates, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil, nil
+		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
+		if o.Spec.VolumeClaimTemplates != nil {
+			o.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{} // that there are some is all that counts
+		}
 	case *batchv1.Job:
 		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
 	case *appsv1.DaemonSet:
@@ -41,6 +44,10 @@ func Strip(obj any) (any, error) {
 		stripVolume(o)
 	case *storagev1.StorageClass:
 		o.Labels, o.Annotations, o.Parameters, o.MountOptions = nil, nil, nil, nil
+	case *storagev1.VolumeAttachment:
+		o.Annotations, o.Finalizers, o.Status = nil, nil, storagev1.VolumeAttachmentStatus{}
+	case *storagev1.CSIDriver:
+		o.Labels, o.Annotations, o.Spec = nil, nil, storagev1.CSIDriverSpec{StorageCapacity: o.Spec.StorageCapacity}
 	case *storagev1.CSINode:
 		o.OwnerReferences, o.Labels, o.Annotations = nil, nil, nil
 		for i := range o.Spec.Drivers {
@@ -111,7 +118,7 @@ func stripSpec(s *corev1.PodSpec) {
 	for _, list := range [][]corev1.Container{s.Containers, s.InitContainers} {
 		for i := range list {
 			c := list[i]
-			list[i] = corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy,
+			list[i] = corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules,
 				Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}}
 		}
 	}

@@ -3,12 +3,10 @@ package observe
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -20,6 +18,7 @@ type storage struct {
 	claims  map[string]claim           // by "namespace/name"
 	volumes map[string]volume          // by name
 	classes map[string]storageClass    // by name
+	tracked map[string]bool            // CSI drivers that publish how much room their storage has
 	free    map[string]map[string]bool // of each storage class, the names of its unbound volumes
 	named   map[string][]string        // claims by the volume that they name
 	users   map[string][]cluster.PodKey
@@ -42,7 +41,7 @@ type claimUse struct {
 
 func newStorage() storage {
 	return storage{
-		claims: map[string]claim{}, volumes: map[string]volume{}, classes: map[string]storageClass{}, free: map[string]map[string]bool{},
+		claims: map[string]claim{}, volumes: map[string]volume{}, classes: map[string]storageClass{}, tracked: map[string]bool{}, free: map[string]map[string]bool{},
 		named: map[string][]string{}, users: map[string][]cluster.PodKey{}, uses: map[cluster.PodKey]use{},
 	}
 }
@@ -119,7 +118,24 @@ func (s *storage) complete(key cluster.PodKey, u use, class *cluster.PodClass) {
 		for _, name := range existing {
 			offered[name] = true
 		}
+		// kube-scheduler holds the claim against CSIStorageCapacity, which nobody has
+		// published for a machine that is not there yet.
+		words := "storage capacity of " + s.measured(c.claim)
+		if v.Refused == "" && s.measured(c.claim) != "" && !slices.Contains(class.NotUnderstood, words) {
+			class.NotUnderstood = append(slices.Clip(class.NotUnderstood), words)
+		}
 	}
+}
+
+// measured is the driver whose storage must have room for what the claim's class will
+// provision (hasEnoughCapacity); empty: none, or it tells nobody how much it has.
+func (s *storage) measured(key string) string {
+	c := s.claims[key]
+	class := s.classes[c.class]
+	if c.bound || c.volume != "" || !class.waits || !class.provisions() || !s.tracked[class.provisioner] {
+		return ""
+	}
+	return class.provisioner
 }
 
 // demand is what one claim demands of its pod's node, in the order and the words of
@@ -203,10 +219,10 @@ func (s *storage) waiting(v *cluster.Volume, c claim, class storageClass) (exist
 	terms := []cluster.NodeTerm{}
 	for _, name := range existing {
 		pv := s.volumes[name]
-		if pv.affinity == nil {
+		if pv.reach == nil {
 			return existing
 		}
-		for _, t := range pv.affinity {
+		for _, t := range pv.reach {
 			// A volume's affinity is judged by a node's labels alone (CheckNodeAffinity).
 			if len(t.Labels) == 0 && len(t.Fields) > 0 {
 				return existing
@@ -256,145 +272,4 @@ func (s *storage) candidates(key string, c claim) []string {
 		}
 	}
 	return out
-}
-
-func (w *world) putClaim(c *corev1.PersistentVolumeClaim) Urgency {
-	row, key := convertClaim(c), c.Namespace+"/"+c.Name
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := &w.storage
-	old, had := s.claims[key]
-	if had && reflect.DeepEqual(old, row) {
-		return Never
-	}
-	s.rename(key, old.volume, row.volume)
-	s.claims[key] = row
-	return w.reclass(key)
-}
-
-func (w *world) dropClaim(key string) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.storage.rename(key, w.storage.claims[key].volume, "")
-	delete(w.storage.claims, key)
-	return w.reclass(key)
-}
-
-// rename keeps the claims that name a volume.
-func (s *storage) rename(claim, from, to string) {
-	if from == to {
-		return
-	}
-	if from != "" {
-		left := slices.DeleteFunc(s.named[from], func(k string) bool { return k == claim })
-		if s.named[from] = left; len(left) == 0 {
-			delete(s.named, from)
-		}
-	}
-	if to != "" {
-		s.named[to] = append(s.named[to], claim)
-	}
-}
-
-func (w *world) putVolume(v *corev1.PersistentVolume) Urgency {
-	row := convertVolume(v)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	old, had := w.storage.volumes[v.Name]
-	if had && reflect.DeepEqual(old, row) {
-		return Never
-	}
-	w.storage.volumes[v.Name] = row
-	return w.movedVolume(v.Name, old, row)
-}
-
-func (w *world) dropVolume(name string) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	old := w.storage.volumes[name]
-	delete(w.storage.volumes, name)
-	return w.movedVolume(name, old, volume{})
-}
-
-// movedVolume follows a change of a volume: the claims that name it, and those that may
-// get it or might have got it.
-func (w *world) movedVolume(name string, old, now volume) Urgency {
-	s := &w.storage
-	claims := slices.Clone(s.named[name])
-	if old.unbound {
-		claims = append(claims, s.unboundOf(old.class)...)
-		if delete(s.free[old.class], name); len(s.free[old.class]) == 0 {
-			delete(s.free, old.class)
-		}
-	}
-	if now.unbound {
-		if s.free[now.class] == nil {
-			s.free[now.class] = map[string]bool{}
-		}
-		s.free[now.class][name] = true
-		if !old.unbound || old.class != now.class {
-			claims = append(claims, s.unboundOf(now.class)...)
-		}
-	}
-	return w.reclass(claims...)
-}
-
-func (w *world) putStorageClass(c *storagev1.StorageClass) Urgency {
-	row := convertStorageClass(c)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if old, had := w.storage.classes[c.Name]; had && reflect.DeepEqual(old, row) {
-		return Never
-	}
-	w.storage.classes[c.Name] = row
-	return w.reclass(w.storage.unboundOf(c.Name)...)
-}
-
-func (w *world) dropStorageClass(name string) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.storage.classes, name)
-	return w.reclass(w.storage.unboundOf(name)...)
-}
-
-// unboundOf lists the claims of a storage class that pods use and that have no volume yet.
-func (s *storage) unboundOf(class string) []string {
-	var out []string
-	for key := range s.users {
-		if c, ok := s.claims[key]; ok && !c.bound && c.class == class {
-			out = append(out, key)
-		}
-	}
-	return out
-}
-
-// reclass gives the pods that use these claims the class that they have now. That a
-// waiting pod's volumes changed is worth a round at once.
-func (w *world) reclass(claims ...string) Urgency {
-	urgency := Never
-	for _, claim := range claims {
-		for _, key := range w.storage.users[claim] {
-			u := w.storage.uses[key]
-			p, ok := w.pod(key, u.node)
-			if !ok {
-				continue
-			}
-			class := w.classes.rows[p.Class]
-			w.storage.complete(key, u, &class)
-			old := p.Class
-			p.Class = w.intern(class)
-			w.classes.release(old)
-			if p.Class == old {
-				continue
-			}
-			p.Budgets = w.classBudget[p.Class]
-			if p.Node != "" {
-				w.nodes.putPod(p)
-				continue
-			}
-			w.pods.put(key, p)
-			urgency = Soon
-		}
-	}
-	return urgency
 }

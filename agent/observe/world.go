@@ -7,7 +7,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,11 +37,16 @@ type world struct {
 	namespaces  table[string, cluster.Namespace]
 	storage     storage
 	limits      map[cluster.NodeName]map[string]int64 // of CSINodes
-	makers      map[cluster.UID]maker
-	broods      map[cluster.UID]*brood
-	births      map[cluster.NodeName]birth // of nodes that were seen soon after they registered
-	selectors   map[string]budgetSelector
-	classBudget map[int][]string
+	attachments attachments
+	// undiminished are the limits of nodes whose rows show less (limitsOf).
+	undiminished map[cluster.NodeName]map[string]int64
+	makers       map[cluster.UID]maker
+	broods       map[cluster.UID]*brood
+	short        map[cluster.UID]maker      // those with pods still to be made, desired less what is there
+	lacking      []cluster.Controller       // the last slice of them handed out; nil when they changed since
+	births       map[cluster.NodeName]birth // of nodes that were seen soon after they registered
+	selectors    map[string]budgetSelector
+	classBudget  map[int][]string
 	// waitingSince is when the first pod that no round has seen yet was seen to be
 	// Unschedulable, by this machine's clock (the API's stamps have whole seconds).
 	waitingSince time.Time
@@ -65,14 +69,17 @@ const birthFor = 30 * time.Second
 
 func newWorld(schedulers []string) *world {
 	return &world{
-		schedulers:  schedulers,
-		makers:      map[cluster.UID]maker{},
-		broods:      map[cluster.UID]*brood{},
-		births:      map[cluster.NodeName]birth{},
-		selectors:   map[string]budgetSelector{},
-		classBudget: map[int][]string{},
-		storage:     newStorage(),
-		limits:      map[cluster.NodeName]map[string]int64{},
+		schedulers:   schedulers,
+		makers:       map[cluster.UID]maker{},
+		broods:       map[cluster.UID]*brood{},
+		short:        map[cluster.UID]maker{},
+		births:       map[cluster.NodeName]birth{},
+		selectors:    map[string]budgetSelector{},
+		classBudget:  map[int][]string{},
+		storage:      newStorage(),
+		limits:       map[cluster.NodeName]map[string]int64{},
+		attachments:  newAttachments(),
+		undiminished: map[cluster.NodeName]map[string]int64{},
 	}
 }
 
@@ -98,7 +105,11 @@ func (w *world) putNode(n *corev1.Node) Urgency {
 	if (!had || old.UID != row.UID) && time.Since(row.Created) < birthFor {
 		w.births[row.Name] = birth{uid: row.UID, labels: row.Labels, taints: row.Taints}
 	}
-	row.VolumeLimits = w.limits[row.Name]
+	var pods []cluster.Pod
+	if k := w.nodes.at[row.Name]; k != nil {
+		pods = k.node.Pods // they may have been seen before their Node
+	}
+	row.VolumeLimits = w.limitsOf(row.Name, pods)
 	if had {
 		row.Pods = old.Pods
 		if reflect.DeepEqual(*old, row) {
@@ -114,14 +125,9 @@ func (w *world) dropNode(name cluster.NodeName) Urgency {
 	defer w.mu.Unlock()
 	w.nodes.drop(name)
 	delete(w.births, name)
+	delete(w.undiminished, name)
 	return Soon
 }
-
-// putLease and dropLease hear of the kubelets' Leases only to know that the API server
-// talks: a renewal changes nothing that a decision reads.
-func (w *world) putLease(*coordinationv1.Lease) Urgency { return Never }
-
-func (w *world) dropLease(cluster.NodeName) Urgency { return Never }
 
 // putPod takes in a pod. One that was bound to another node before is dropped from
 // there first (movedPod).
@@ -134,13 +140,15 @@ func (w *world) putPod(p *corev1.Pod) Urgency {
 	row.Class = w.intern(class)
 	row.Budgets = w.classBudget[row.Class]
 	old, had := w.pod(row.Key, row.Node)
-	w.count(&row, 1)
 	if had {
 		w.classes.release(old.Class)
-		w.count(&old, -1)
 		if samePod(&old, &row) {
 			return Never
 		}
+	}
+	w.count(&row, 1)
+	if had {
+		w.count(&old, -1)
 	}
 	if row.Node == "" {
 		w.pods.put(row.Key, row)
@@ -149,6 +157,7 @@ func (w *world) putPod(p *corev1.Pod) Urgency {
 			w.pods.drop(row.Key)
 		}
 		w.nodes.putPod(row)
+		w.used(row.Node, row.Class)
 	}
 	switch {
 	case !row.Unschedulable.IsZero() && (old.Unschedulable.IsZero() || old.UID != row.UID):
@@ -186,7 +195,7 @@ func samePod(a, b *cluster.Pod) bool {
 		a.Unschedulable.Equal(b.Unschedulable) && a.Created.Equal(b.Created) && a.Deleting.Equal(b.Deleting) &&
 		(a.Owner == b.Owner || a.Owner != nil && b.Owner != nil && *a.Owner == *b.Owner) &&
 		a.Gated == b.Gated && a.Finished == b.Finished && a.Mirror == b.Mirror && a.DoNotDisrupt == b.DoNotDisrupt &&
-		a.SafeToEvict == b.SafeToEvict && a.LocalStorage == b.LocalStorage && a.GracePeriod == b.GracePeriod &&
+		a.SafeToEvict == b.SafeToEvict && a.LocalStorage == b.LocalStorage && a.GracePeriod == b.GracePeriod && a.Asked() == b.Asked() &&
 		slices.Equal(a.Budgets, b.Budgets)
 }
 
@@ -199,15 +208,17 @@ func (w *world) dropPod(key cluster.PodKey, node cluster.NodeName) Urgency {
 		return Never
 	}
 	w.storage.forget(key)
-	w.classes.release(old.Class)
 	w.count(&old, -1)
 	if old.Node == "" {
 		w.pods.drop(key)
 	} else {
 		w.nodes.dropPod(key, old.Node)
+		w.used(old.Node, old.Class)
 	}
+	w.classes.release(old.Class)
 	if old.Owner != nil && old.Owner.Kind == "Job" {
 		delete(w.makers, old.Owner.UID) // it may have succeeded, and the Job's status says so only later
+		w.compare(old.Owner.UID)
 	}
 	if n, ok := w.nodes.get(old.Node); ok && draining(n) {
 		return Soon // the drain of that node may be done
@@ -242,6 +253,7 @@ func (w *world) count(p *cluster.Pod, by int) {
 	}
 	if !p.Finished && p.Deleting.IsZero() {
 		b.live += by
+		w.compare(p.Owner.UID)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,11 +73,7 @@ func TestUrgency(t *testing.T) {
 	}{
 		{"new node", func() Urgency { return w.putNode(n) }, Soon},
 		{"same node", func() Urgency { return w.putNode(n.DeepCopy()) }, Never},
-		{"lease", func() Urgency {
-			now := metav1.NewMicroTime(time.Unix(5, 0))
-			return w.putLease(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: coordinationv1.LeaseSpec{RenewTime: &now}})
-		}, Never},
-		{"heartbeat after the lease", func() Urgency { return w.putNode(n.DeepCopy()) }, Never},
+		{"heartbeat", func() Urgency { return w.putNode(n.DeepCopy()) }, Never},
 		{"new pod", func() Urgency { return w.putPod(pod("p", nil)) }, Later},
 		{"unschedulable", func() Urgency { return w.putPod(pod("p", unschedulable)) }, Soon},
 		{"still so", func() Urgency { return w.putPod(pod("p", unschedulable)) }, Never},

@@ -11,10 +11,10 @@ import (
 
 const keyZone = "topology.kubernetes.io/zone"
 
-// mixGroups are Karpenter's fake instance types as node groups: type i has i+1 CPU,
+// shopGroups are Karpenter's fake instance types as node groups: type i has i+1 CPU,
 // 2(i+1) GiB and 10(i+1) pods, of which 100m and 10 MiB are the kubelet's, at a price
 // that is linear in cpu and memory. Zones take turns.
-func mixGroups(n int) []cluster.NodeGroup {
+func shopGroups(n int) []cluster.NodeGroup {
 	var out []cluster.NodeGroup
 	for i := range n {
 		k := int64(i + 1)
@@ -56,7 +56,7 @@ func mixClass(r *rand.Rand, kind int) cluster.PodClass {
 
 func mixWorld(pods, groups int) cluster.Snapshot {
 	r := rand.New(rand.NewPCG(42, 42))
-	s := cluster.Snapshot{Now: t0, Groups: mixGroups(groups)}
+	s := cluster.Snapshot{Now: t0, Groups: shopGroups(groups)}
 	ids := map[string]int{}
 	for i := range pods {
 		c := mixClass(r, min(i/(pods/5), 4))
@@ -107,9 +107,9 @@ func spent(s *cluster.Snapshot, plan Plan) float64 {
 	return sum
 }
 
-// demand is what the pods ask for, at the price of the machines' cpu and memory, with
+// mixDemand is what the pods ask for, at the price of the machines' cpu and memory, with
 // what the kubelet keeps of so many machines: no answer costs less.
-func demand(s *cluster.Snapshot, machines int) float64 {
+func mixDemand(s *cluster.Snapshot, machines int) float64 {
 	cpu, memory := 0.1*float64(machines), 10.0*(1<<20)*float64(machines)
 	for i := range s.Pods {
 		q := &s.Classes[s.Pods[i].Class].Requests
@@ -136,7 +136,7 @@ func BenchmarkKarpenterMix(b *testing.B) {
 			b.ReportMetric(float64(pods)*1e9/used, "pods/cpu-s")
 			b.ReportMetric(float64(machines), "nodes")
 			b.ReportMetric(float64(placed), "pods")
-			b.ReportMetric(spent(&s, plan)/demand(&s, pods/5), "price/bound")
+			b.ReportMetric(spent(&s, plan)/mixDemand(&s, pods/5), "price/bound")
 		})
 	}
 }
@@ -145,7 +145,7 @@ func TestKarpenterMix(t *testing.T) {
 	s := mixWorld(1000, 400)
 	plan, _ := Decide(s, Memory{}, packPolicy())
 	machines, pods := bought(plan)
-	t.Logf("%d classes, %d machines for %d pods, price %.1f, bound %.1f", len(s.Classes), machines, pods, spent(&s, plan), demand(&s, 200))
+	t.Logf("%d classes, %d machines for %d pods, price %.1f, bound %.1f", len(s.Classes), machines, pods, spent(&s, plan), mixDemand(&s, 200))
 	if pods != 1000 || machines > 200 {
 		t.Errorf("%d machines for %d of 1000 pods; Karpenter buys 200\n%.3000s", machines, pods, plan)
 	}

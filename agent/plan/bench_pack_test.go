@@ -59,7 +59,7 @@ func (row *packRow) world() cluster.Snapshot {
 	for i := range row.pods {
 		rs := fmt.Sprint("rs-", i%row.specs)
 		s.Pods = append(s.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/pod-%05d", i)), UID: cluster.UID(fmt.Sprint(i)), Class: i % row.specs, Created: t0, Unschedulable: t0,
-			Owner: &cluster.Owner{Kind: "ReplicaSet", Name: rs, UID: cluster.UID(rs)}, GracePeriod: 30 * time.Second})
+			Owner: &cluster.Owner{Kind: "ReplicaSet", Name: rs, UID: cluster.UID(rs)}, GracePeriod: 30})
 	}
 	return s
 }

@@ -24,7 +24,7 @@ func busy(nodes, pods, classes int) cluster.Snapshot {
 	}
 	for i := range pods {
 		rs := fmt.Sprintf("rs-%d", i%classes)
-		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/pod-%05d", i)), UID: cluster.UID(fmt.Sprint(i)), Class: i % classes, Created: t0, Owner: &cluster.Owner{Kind: "ReplicaSet", Name: rs, UID: cluster.UID(rs)}, GracePeriod: 30 * time.Second}
+		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/pod-%05d", i)), UID: cluster.UID(fmt.Sprint(i)), Class: i % classes, Created: t0, Owner: &cluster.Owner{Kind: "ReplicaSet", Name: rs, UID: cluster.UID(rs)}, GracePeriod: 30}
 		if nodes > 0 {
 			p.Node = s.Nodes[i%nodes].Name
 		} else {

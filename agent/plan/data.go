@@ -58,6 +58,11 @@ func actionData(a Action) ActionData {
 		d.Kind, d.Node, d.NodeUID, d.Rule, d.Why = "cordon", a.Node, a.UID, a.Rule, a.Why
 	case Uncordon:
 		d.Kind, d.Node, d.NodeUID, d.Rule, d.Why = "uncordon", a.Node, a.UID, a.Rule, a.Why
+	case Soften:
+		d.Kind, d.Node, d.NodeUID, d.Rule, d.Why = "soften", a.Node, a.UID, a.Rule, a.Why
+		if a.Off {
+			d.Kind = "unsoften"
+		}
 	case Evict:
 		d.Kind, d.Pod, d.PodUID, d.Node, d.Grace = "evict", a.Pod, a.UID, a.Node, a.Grace.Seconds()
 	case Terminate:

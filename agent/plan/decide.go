@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -27,6 +26,8 @@ var steps = []struct {
 	{stepScaleUp, (*world).scaleUp},
 	{"go on with the nodes that carry a mark", (*world).resume},
 	{stepScaleDown, (*world).scaleDown},
+	{"replace nodes by fewer or cheaper machines", (*world).consolidate},
+	{"tell the scheduler which nodes may go", (*world).soften},
 	{stepFinish, (*world).finish},
 }
 
@@ -41,23 +42,19 @@ const (
 // none of its arguments, and equal arguments give equal results, whatever the order
 // of the Snapshot's slices.
 func Decide(s cluster.Snapshot, m Memory, p Policy) (Plan, Memory) {
-	w := open(&s, &m, &p)
-	for _, step := range steps {
-		step.do(w)
-	}
-	return w.plan, w.out
+	return new(Engine).Decide(s, m, p)
 }
 
 // remember starts the next Memory with what outlives a round.
 func (w *world) remember() {
 	w.out.ScaleDownAfter = w.in.ScaleDownAfter
 	for g, r := range w.in.Resized {
-		if _, ok := w.byID[g]; ok && w.now.Sub(r.At) < max(lagFor, w.p.DelayAfterAdd) {
+		if _, ok := w.byID[g]; ok && !w.passed(r.At.Add(max(lagFor, w.p.DelayAfterAdd))) {
 			set(&w.out.Resized, g, r)
 		}
 	}
 	for _, b := range w.in.Backoff {
-		if w.now.Sub(b.Last) < w.p.BackoffReset || b.Until.After(w.now) {
+		if !w.passed(b.Last.Add(w.p.BackoffReset)) || !w.passed(b.Until) {
 			w.out.Backoff = append(w.out.Backoff, b)
 		}
 	}
@@ -70,7 +67,7 @@ func (w *world) remember() {
 			}
 		}
 		for id, at := range w.in.Deleted {
-			if shown[id] && w.now.Sub(at) < deletedFor {
+			if shown[id] && !w.passed(at.Add(deletedFor)) {
 				set(&w.out.Deleted, id, at)
 			}
 		}
@@ -114,10 +111,11 @@ func (w *world) health() {
 
 // finish brings reasons and memory into one order.
 func (w *world) finish() {
-	slices.SortStableFunc(w.plan.Held, compareHeld)
-	w.plan.Held = merge(w.plan.Held)
+	if w.plan.Held = merge(sortHeld(w.plan.Held)); len(w.plan.Held) == 0 {
+		w.plan.Held = nil
+	}
 	sortBackoff(w.out.Backoff)
-	if !w.out.ScaleDownAfter.After(w.now) {
+	if w.passed(w.out.ScaleDownAfter) {
 		w.out.ScaleDownAfter = time.Time{}
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
 // terminatingSlack is how long after its grace a pod may still be listed before it
@@ -24,7 +24,7 @@ var passengers = []struct {
 	{"DaemonSet pod", func(_ *world, pod *cluster.Pod) bool { return daemon(pod) }},
 	{"finished", func(_ *world, pod *cluster.Pod) bool { return pod.Finished }},
 	{"terminating for too long", func(w *world, pod *cluster.Pod) bool {
-		return !pod.Deleting.IsZero() && w.now.After(pod.Deleting.Add(terminatingSlack))
+		return !pod.Deleting.IsZero() && w.passed(pod.Deleting.Add(terminatingSlack+1))
 	}},
 }
 
@@ -41,6 +41,7 @@ var blockers = []struct {
 	{"do-not-disrupt", func(_ *world, pod *cluster.Pod) string {
 		return when(pod.DoNotDisrupt, "annotated karpenter.sh/do-not-disrupt")
 	}},
+	{"do-not-disrupt for a time", func(w *world, pod *cluster.Pod) string { return w.keptFor(pod.Created, pod.Asked().KeepFor) }},
 	{"no controller", func(_ *world, pod *cluster.Pod) string {
 		return when(pod.Owner == nil && pod.SafeToEvict != "true", "has no controller to make it again")
 	}},
@@ -51,7 +52,12 @@ var blockers = []struct {
 		return when(w.p.SkipNodesWithSystemPods && strings.HasPrefix(string(pod.Key), "kube-system/") && len(pod.Budgets) == 0 && pod.SafeToEvict != "true",
 			"is in kube-system and has no PodDisruptionBudget")
 	}},
-	{"budget", budgetBlocks},
+	{"budget", func(_ *world, pod *cluster.Pod) string {
+		if len(pod.Budgets) < 2 { // one alone is asked every time: cargoOf
+			return ""
+		}
+		return "has more than one PodDisruptionBudget: " + strings.Join(slices.Sorted(slices.Values(pod.Budgets)), ", ")
+	}},
 	{"not judged", func(w *world, pod *cluster.Pod) string {
 		features := w.s.Classes[pod.Class].NotUnderstood
 		return when(len(features) > 0, "uses what this version does not judge: "+strings.Join(features, ", "))
@@ -65,12 +71,9 @@ func when(holds bool, words string) string {
 	return ""
 }
 
-// budgetBlocks follows the Eviction API: it refuses a pod with two budgets, and a
-// budget that is not known allows nothing.
-func budgetBlocks(w *world, pod *cluster.Pod) string {
-	if len(pod.Budgets) > 1 {
-		return "has more than one PodDisruptionBudget: " + strings.Join(slices.Sorted(slices.Values(pod.Budgets)), ", ")
-	}
+// budgetBlocks follows the Eviction API: a budget that is not known allows nothing (and
+// a pod with two is refused, which is among the blockers).
+func (w *world) budgetBlocks(pod *cluster.Pod) string {
 	if len(pod.Budgets) == 1 && w.budget[pod.Budgets[0]] < 1 {
 		return "PodDisruptionBudget " + pod.Budgets[0] + " allows no disruption"
 	}
@@ -79,107 +82,95 @@ func budgetBlocks(w *world, pod *cluster.Pod) string {
 
 // cargo is what a drain has to do with the pods of a node.
 type cargo struct {
-	movable []*cluster.Pod // to be evicted, by name
-	leaving int            // already told to go
-	blocked []string       // every blocker of every pod, budgets included
-	hard    []string       // the same without budgets, which time may heal
-	grace   time.Duration
+	movable  int            // pods to be evicted
+	loads    []heldClass    // of them, those that need room elsewhere, the largest first
+	budgeted []*cluster.Pod // of them, those with budgets, by name
+	leaving  int            // pods already told to go
+	blocked  []string       // every blocker of every pod, budgets included
+	hard     []string       // the same without budgets, which time may heal
+	grace    time.Duration
 }
 
-func (w *world) cargoOf(n *node) cargo {
-	var c cargo
-pods:
-	for i := range n.Pods {
-		pod := &n.Pods[i]
-		for k := range passengers {
-			if passengers[k].is(w, pod) {
-				continue pods
-			}
+// rides tells a pod that a drain leaves alone.
+func (w *world) rides(pod *cluster.Pod) bool {
+	for k := range passengers {
+		if passengers[k].is(w, pod) {
+			return true
 		}
-		c.grace = max(c.grace, min(pod.GracePeriod, w.p.MaxGracefulTermination))
+	}
+	return false
+}
+
+// load fills in what follows from the pods themselves, which come sorted by key.
+func (w *world) load(c *cargo, pods []cluster.Pod) {
+	for i := range pods {
+		pod := &pods[i]
+		if w.rides(pod) {
+			continue
+		}
+		c.grace = max(c.grace, w.graceOf(pod))
 		if !pod.Deleting.IsZero() {
 			c.leaving++
 			w.wake(pod.Deleting.Add(terminatingSlack + time.Second))
 			continue
 		}
-		c.movable = append(c.movable, pod)
+		c.movable++
+		if len(pod.Budgets) > 0 {
+			c.budgeted = append(c.budgeted, pod)
+		}
 		if w.expendable(pod) {
 			continue
 		}
+		w.e.count.add(pod.Class, 1)
 		for k := range blockers {
 			if why := blockers[k].why(w, pod); why != "" {
-				words := fmt.Sprintf("pod %s %s", pod.Key, why)
-				c.blocked = append(c.blocked, words)
-				if blockers[k].name != "budget" || len(pod.Budgets) > 1 {
-					c.hard = append(c.hard, words)
-				}
+				c.hard = append(c.hard, "pod "+string(pod.Key)+" "+why)
 			}
 		}
 	}
-	slices.Sort(c.blocked)
 	slices.Sort(c.hard)
-	slices.SortStableFunc(c.movable, byKey)
+	rank := w.e.classes.rank
+	c.loads = w.e.count.take(func(a, b int32) int { return cmp.Compare(rank[a], rank[b]) })
+}
+
+// lading is a node's cargo as far as budgets are not asked.
+func (w *world) lading(n *node) cargo {
+	if !n.f.laden && !n.f.dated {
+		n.f.laden = true
+		w.load(&n.f.cargo, sorted(n.Pods))
+	}
+	c := n.f.cargo
+	if n.f.dated {
+		w.load(&c, sorted(n.Pods))
+	}
 	return c
 }
 
-func byKey(a, b *cluster.Pod) int { return strings.Compare(string(a.Key), string(b.Key)) }
-
-// move finds room for pods on other nodes that are Ready and stay. It takes the room
-// and notes who is counted on; when one pod has none, nothing is taken.
-func (w *world) move(from int, movable []*cluster.Pod) (homeless cluster.PodKey, ok bool) {
-	done, homeless, ok := w.place(from, movable)
-	if !ok {
-		w.unplace(done)
-		return homeless, false
-	}
-	if name, ok := w.moveSpare(from); !ok {
-		w.unplace(done)
-		return cluster.PodKey("headroom/" + name), false
-	}
-	for _, m := range done {
-		n := &w.nodes[m.node]
-		n.hosts = n.hosts || !n.counts
-		n.counts = true
-	}
-	return "", true
-}
-
-// couldMove is move that takes nothing.
-func (w *world) couldMove(from int, movable []*cluster.Pod) bool {
-	done, _, ok := w.place(from, movable)
-	w.unplace(done)
-	return ok
-}
-
-type moved struct{ node, class int }
-
-func (w *world) unplace(done []moved) {
-	for _, m := range done {
-		fit.Take(w.nodes[m.node].room, w.space.Class(m.class), -1)
-	}
-}
-
-// place takes room for pods, the largest first, as far as there is some.
-func (w *world) place(from int, movable []*cluster.Pod) (done []moved, homeless cluster.PodKey, ok bool) {
-	todo := slices.DeleteFunc(slices.Clone(movable), w.expendable)
-	slices.SortStableFunc(todo, func(a, b *cluster.Pod) int {
-		return slices.Compare(w.space.Class(b.Class), w.space.Class(a.Class))
-	})
-next:
-	for _, pod := range todo {
-		size := w.space.Class(pod.Class)
-		for k := range w.nodes {
-			d := &w.nodes[k]
-			if k == from || d.state != stateReady || d.goes || fit.Most(d.room, size) == 0 || !w.passes(pod.Class, k) {
-				continue
-			}
-			fit.Take(d.room, size, 1)
-			done = append(done, moved{k, pod.Class})
-			continue next
+// cargoOf is a node's cargo with what budgets say now.
+func (w *world) cargoOf(n *node) cargo {
+	c := w.lading(n)
+	c.blocked = slices.Clip(c.hard)
+	for _, pod := range c.budgeted {
+		if why := w.budgetBlocks(pod); why != "" && !w.expendable(pod) {
+			c.blocked = append(c.blocked, "pod "+string(pod.Key)+" "+why)
 		}
-		return done, pod.Key, false
 	}
-	return done, "", true
+	if len(c.blocked) > len(c.hard) {
+		slices.Sort(c.blocked)
+	}
+	return c
+}
+
+// movable lists the pods that are to be evicted, by name.
+func (w *world) movable(n *node) []*cluster.Pod {
+	var out []*cluster.Pod
+	pods := sorted(n.Pods)
+	for i := range pods {
+		if pod := &pods[i]; pod.Deleting.IsZero() && !w.rides(pod) {
+			out = append(out, pod)
+		}
+	}
+	return out
 }
 
 // resume goes on with the nodes that carry a mark. The mark is on the Node itself, so
@@ -207,7 +198,7 @@ func (w *world) resume() {
 // drain takes the next step with one node that carries our mark.
 func (w *world) drain(i int) {
 	n := &w.nodes[i]
-	n.goes = true
+	n.goes, w.unsteady = true, true // markTime may be now
 	first, seen := w.in.Draining[n.Name]
 	if !seen {
 		first = w.now
@@ -233,9 +224,9 @@ func (w *world) drain(i int) {
 		return
 	}
 	g.leaving++
-	if start := markTime(n.Node, w.now).Add(w.p.DelayAfterTaint); w.now.Before(start) {
+	if start := markTime(n.Node, w.now).Add(w.p.DelayAfterTaint); !w.passed(start) {
 		w.wake(start)
-		if len(c.movable)+c.leaving == 0 {
+		if c.movable+c.leaving == 0 {
 			w.emptying++
 		} else {
 			w.draining++
@@ -243,13 +234,20 @@ func (w *world) drain(i int) {
 		w.hold("node", string(n.Name), RuleDraining, "marked; waits until %s for pods that were on their way", stamp(start))
 		return
 	}
-	if len(c.movable)+c.leaving == 0 {
+	if c.movable+c.leaving == 0 {
 		g.shrinks = true
+		if why := w.delayed(n); why != "" {
+			w.emptying++
+			w.hold("node", string(n.Name), RuleDraining, "%s", why)
+			return
+		}
+		w.evictDaemons(n, w.p.EvictDaemonsEmpty)
 		w.do(Terminate{Group: g.ID, Instance: n.inst.ID, Node: n.Name, NodeUID: n.UID, Rule: RuleEmpty, Why: "drained: no pod that could be moved is left"})
 		return
 	}
 	w.draining++
 	w.evict(n, &c)
+	w.evictDaemons(n, w.p.EvictDaemonsOccupied)
 }
 
 // frozen says why nothing may be deleted from a group now.
@@ -272,22 +270,22 @@ func (w *world) frozen(g *group) (rule, why string) {
 // giveUp says why a mark is taken back; empty: the drain goes on.
 func (w *world) giveUp(i int, g *group, c *cargo, since time.Time) string {
 	n := &w.nodes[i]
-	deadline := since.Add(w.p.DelayAfterTaint + c.grace + w.p.MaxPodEvictionTime)
+	deadline := since.Add(w.p.DelayAfterTaint + w.patience(c))
 	switch {
 	case n.counts:
 		return "pending pods need it"
 	case !w.p.ScaleDown:
 		return "scale-down is switched off"
-	case optedOut(n.Node) != "":
-		return optedOut(n.Node)
+	case w.opted(n.Node) != "":
+		return w.opted(n.Node)
 	case g.target-g.leaving <= g.Min:
 		return fmt.Sprintf("the group is at its minimum of %d", g.Min)
 	case len(c.hard) > 0:
 		return strings.Join(c.hard, "; ")
-	case len(c.movable)+c.leaving > 0 && !w.now.Before(deadline):
-		return fmt.Sprintf("%s did not leave by %s", pods(len(c.movable)+c.leaving), stamp(deadline))
+	case c.movable+c.leaving > 0 && w.passed(deadline):
+		return fmt.Sprintf("%s did not leave by %s", pods(c.movable+c.leaving), stamp(deadline))
 	}
-	if pod, ok := w.move(i, c.movable); !ok {
+	if pod, ok := w.move(i, c.loads); !ok {
 		return fmt.Sprintf("pod %s has room nowhere else any more", pod)
 	}
 	w.wake(deadline)
@@ -296,8 +294,8 @@ func (w *world) giveUp(i int, g *group, c *cargo, since time.Time) string {
 
 // evict asks for as many evictions as the budgets allow now.
 func (w *world) evict(n *node, c *cargo) {
-	waiting := 0
-	for _, pod := range c.movable {
+	waiting, now := 0, w.wave(n)
+	for _, pod := range now {
 		if len(pod.Budgets) == 1 {
 			if w.budget[pod.Budgets[0]] < 1 {
 				waiting++
@@ -305,9 +303,13 @@ func (w *world) evict(n *node, c *cargo) {
 			}
 			w.budget[pod.Budgets[0]]--
 		}
-		w.do(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: min(pod.GracePeriod, w.p.MaxGracefulTermination)})
+		w.do(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: w.graceOf(pod)})
 	}
-	w.hold("node", string(n.Name), RuleDraining, "draining: %d to evict, %d wait for a budget, %d terminating", len(c.movable)-waiting, waiting, c.leaving)
+	words := fmt.Sprintf("draining: %d to evict, %d wait for a budget, %d terminating", len(now)-waiting, waiting, c.leaving)
+	if later := c.movable - len(now); later > 0 {
+		words += fmt.Sprintf(", %d of a higher priority come after them", later)
+	}
+	w.hold("node", string(n.Name), RuleDraining, "%s", words)
 }
 
 // markTime reads the time of marking from the taint's value; a value that is none

@@ -71,6 +71,7 @@ type explainer struct {
 // cannot change. It decides as Decide does, from the same values, and so never says
 // anything else.
 func Explain(s cluster.Snapshot, m Memory, p Policy, q Query) Explanation {
+	s = s.Seated()
 	e := &explainer{q: q, up: runUntil(&s, &m, &p, stepScaleUp), down: runUntil(&s, &m, &p, stepScaleDown), end: runUntil(&s, &m, &p, stepFinish)}
 	e.held = slices.Clone(e.end.plan.Held)
 	slices.SortStableFunc(e.held, compareHeld)
@@ -112,7 +113,7 @@ func (e *explainer) headroom(all []cluster.Headroom) {
 
 // runUntil runs a round up to a step, exclusive.
 func runUntil(s *cluster.Snapshot, m *Memory, p *Policy, name string) *world {
-	w := open(s, m, p)
+	w := open(new(Engine), s, m, p)
 	for _, step := range steps {
 		if step.name == name {
 			break

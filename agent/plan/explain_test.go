@@ -1,13 +1,16 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
 // noContradiction asks Explain about everything that a plan holds or does, and about
@@ -82,6 +85,53 @@ func told(t *testing.T, lines string) *teller {
 	return w
 }
 
+// TestExplainAgreesWithDecide asks about everything in random worlds.
+func TestExplainAgreesWithDecide(t *testing.T) {
+	n := uint64(150)
+	if testing.Short() {
+		n = 50
+	}
+	for seed := range n {
+		s, m, p := someWorld(rand.New(rand.NewPCG(seed, 1)))
+		got, _ := Decide(s, m, p)
+		noContradiction(t, s, m, p, got)
+		asData(t, s, m, p, got)
+		s = s.Seated()
+		for _, node := range s.Nodes {
+			Explain(s, m, p, Query{"node", string(node.Name)})
+		}
+		for pod := range s.AllPods() {
+			x := Explain(s, m, p, Query{"pod", string(pod.Key)})
+			waits := x.Pod != nil && (x.Pod.State == "waiting" || x.Pod.State == "unjudged")
+			if !x.Found || x.Summary == "" || waits && x.Pod.Groups == nil || waits && x.Pod.State == "waiting" && len(x.Verdicts) == 0 {
+				t.Errorf("pod %s: %+v %+v", pod.Key, x, x.Pod)
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d, plan\n%s", seed, got)
+		}
+	}
+}
+
+// asData: a plan as data says what the plan says, and a round that went through a
+// recording is decided as it was.
+func asData(t *testing.T, s cluster.Snapshot, m Memory, p Policy, got Plan) {
+	t.Helper()
+	d := got.Data()
+	if d.String() != got.String() {
+		t.Errorf("as data:\n%swant\n%s", d, got)
+	}
+	for _, a := range d.Actions {
+		if a.Kind == "" {
+			t.Errorf("no kind: %s", a.Text)
+		}
+	}
+	replayed, _ := Decide(again(t, s), again(t, m), again(t, p))
+	if !bytes.Equal(text(t, replayed.Data()), text(t, d)) {
+		t.Errorf("recorded and decided once more:\n%swant\n%s", replayed, got)
+	}
+}
+
 func TestExplainPod(t *testing.T) {
 	w := told(t, `
 group a 0..5 cpu=2000m mem=8Gi
@@ -121,6 +171,49 @@ pods low 1 cpu=10m prio=-20
 				t.Errorf("pod %s: no %q in\n%s", name, words, b)
 			}
 		}
+	}
+}
+
+// TestExplainPodOfTies: nodes refuse for what is on them, too, in the scheduler's words.
+func TestExplainPodOfTies(t *testing.T) {
+	w := told(t, `
+group a 0..0 cpu=2000m mem=8Gi target=0
+node n1 cpu=2000m mem=8Gi labels=kubernetes.io/hostname:n1
+node n2 cpu=2000m mem=8Gi labels=kubernetes.io/hostname:n2
+pods one 1 cpu=100m on=n1
+pods one 1 cpu=100m
+`)
+	for i := range w.s.Classes {
+		w.s.Classes[i].PodAntiAffinity = []cluster.PodTerm{{TopologyKey: "kubernetes.io/hostname", Namespaces: []string{"default"},
+			Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{"one"}}}}}}
+	}
+	w.s.Pods[1].Key = "default/two"
+	x := Explain(w.s, w.m, w.p, Query{"pod", "two"})
+	if x.Pod == nil || x.Pod.Nodes.Words != "1/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules" || x.Pod.Nodes.Refusals[0].Rule != fit.RuleInterPod {
+		t.Errorf("%+v %+v", x, x.Pod)
+	}
+}
+
+// TestExplainNodeOfTies: a pod that may not stand beside its like has nowhere to go.
+func TestExplainNodeOfTies(t *testing.T) {
+	w := told(t, `
+group a 0..9 cpu=2000m mem=8Gi target=2 labels=kubernetes.io/hostname:x
+node n1 group=a age=2h
+node n2 group=a age=2h
+pods one 1 cpu=100m on=n1
+pods two 1 cpu=100m on=n2
+`)
+	for i := range w.s.Nodes {
+		w.s.Nodes[i].Labels = map[string]string{"kubernetes.io/hostname": string(w.s.Nodes[i].Name)}
+	}
+	for i := range w.s.Classes {
+		w.s.Classes[i].Labels = map[string]string{"app": "one"}
+		w.s.Classes[i].PodAntiAffinity = []cluster.PodTerm{{TopologyKey: "kubernetes.io/hostname", Namespaces: []string{"default"},
+			Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{"one"}}}}}}
+	}
+	x := Explain(w.s, w.m, w.p, Query{"node", "n1"})
+	if x.Verdicts[0].Rule != RuleNoRoom || x.Node.Destinations[0].Why != "0/1 other nodes have room: 1 node(s) didn't match pod anti-affinity rules" {
+		t.Errorf("%+v %+v", x, x.Node)
 	}
 }
 
@@ -211,5 +304,17 @@ func TestSum(t *testing.T) {
 	const want = "1 backed off (group h), 7 Insufficient cpu (groups g0, g1, g2, g3, g4, ...), 7 Insufficient memory (groups g0, g1, g2, g3, g4, ...)"
 	if got := Sum(list); got != want {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func BenchmarkExplain(b *testing.B) {
+	s := busy(1000, 30_000, 100)
+	p := policy()
+	node := string(s.Nodes[0].Name)
+	b.ReportAllocs()
+	for b.Loop() {
+		if x := Explain(s, Memory{}, p, Query{"node", node}); !x.Found {
+			b.Fatal(x.Summary)
+		}
 	}
 }

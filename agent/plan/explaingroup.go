@@ -126,6 +126,9 @@ func (e *explainer) growth(i int, f *GroupFacts) {
 		}
 	}
 	add(g.rule, g.why)
+	if why := w.paused(g); why != "" {
+		add(RuleOperator, why)
+	}
 	if g.Stale != "" {
 		add(RuleGroupStale, "the group's facts are old: "+g.Stale)
 	}
@@ -139,6 +142,9 @@ func (e *explainer) growth(i int, f *GroupFacts) {
 		if b.Until.After(w.now) {
 			add(RuleBackoff, fmt.Sprintf("backed off until %s (%s): %s", stamp(b.Until), b.Cause, b.Text))
 		}
+	}
+	if why := w.sick(g); why != "" {
+		add(RuleGroupHealth, why)
 	}
 	if n, why := w.allowed(g, 1); n == 0 {
 		rule := RuleTotals

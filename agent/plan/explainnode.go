@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
 // NodeFacts is what Explain tells of a node.
@@ -71,14 +72,11 @@ func (e *explainer) node() {
 	}
 	n := &w.nodes[i]
 	e.out.Found = true
-	f := &NodeFacts{State: stateNames[n.state], Utilisation: w.utilisation(n), Limit: w.p.UtilizationThreshold, UnreadyFrom: e.end.out.Unready[n.Name]}
+	f := &NodeFacts{State: stateNames[n.state], Utilisation: w.utilisation(n), Limit: w.threshold(n), UnreadyFrom: e.end.out.Unready[n.Name]}
 	e.out.Node = f
 	e.out.Verdicts = append(e.actionsOn(n.Name), e.heldOf("node", e.q.Name)...)
 	if n.group >= 0 {
 		f.Group, f.Instance, f.Phase = w.groups[n.group].ID, n.inst.ID, n.inst.Phase
-		if o := w.groups[n.group].Options.ScaleDownUtilization; o != nil {
-			f.Limit = *o
-		}
 	}
 	if !n.ControlPlane && n.group >= 0 {
 		e.drainOf(i, f)
@@ -133,6 +131,9 @@ func (w *world) blockersOf(pod *cluster.Pod) []Blocker {
 			out = append(out, Blocker{Pod: pod.Key, Name: blockers[k].name, Why: why})
 		}
 	}
+	if why := w.budgetBlocks(pod); why != "" {
+		out = append(out, Blocker{Pod: pod.Key, Name: "budget", Why: why})
+	}
 	return out
 }
 
@@ -141,42 +142,61 @@ func (e *explainer) drainOf(i int, f *NodeFacts) {
 	w := e.down
 	n := &w.nodes[i]
 	c := w.cargoOf(n)
-	f.Leaving, f.Stays = c.leaving, len(n.Pods)-len(c.movable)-c.leaving
+	f.Leaving, f.Stays = c.leaving, len(n.Pods)-c.movable-c.leaving
 	for k := range n.Pods {
 		f.Blockers = append(f.Blockers, w.blockersOf(&n.Pods[k])...)
 	}
 	slices.SortStableFunc(f.Blockers, func(a, b Blocker) int { return strings.Compare(string(a.Pod), string(b.Pod)) })
-	for _, pod := range c.movable {
+	for _, pod := range w.movable(n) {
 		if !w.expendable(pod) {
 			f.Destinations = append(f.Destinations, w.destination(i, pod))
 		}
 	}
 }
 
-// destination looks for room for one pod alone, as World.place does for all together.
+// destination looks for room for one pod alone, as world.place does for all together.
+// The words of those that refuse are only asked for when all do.
 func (w *world) destination(from int, pod *cluster.Pod) Destination {
 	d := Destination{Pod: pod.Key}
-	var refusals []Refusal
+	ties := func(int) (rule, words string) { return "", "" }
+	if t := w.moveState(); t != nil && t.state.Tied(pod.Class) {
+		mark := t.state.Mark()
+		defer t.state.Rollback(mark)
+		t.state.Put(pod.Class, from, -1) // as its eviction will
+		ties = func(k int) (rule, words string) { return t.state.Refused(pod.Class, k) }
+	}
 	for k := range w.nodes {
-		if k == from {
+		n := &w.nodes[k]
+		if k == from || n.state != stateReady || n.goes || fit.Most(n.room, w.space.Class(pod.Class)) == 0 || !w.passes(pod.Class, k) {
 			continue
 		}
-		n := &w.nodes[k]
-		rule, why := w.nodeRefuses(k, pod.Class)
-		switch {
-		case rule == "" && n.state == stateReady && !n.goes:
-			if d.Could++; d.First == "" {
-				d.First = n.Name
-			}
-		case rule == "" && n.state == stateComing:
-			refusals = append(refusals, Refusal{string(n.Name), RuleDraining, "node(s) are not Ready yet"})
-		case rule == "":
-			refusals = append(refusals, Refusal{string(n.Name), RuleDraining, "node(s) are on their way out"})
-		default:
-			refusals = append(refusals, Refusal{string(n.Name), rule, why})
+		if rule, _ := ties(k); rule != "" {
+			continue
+		}
+		if d.Could++; d.First == "" {
+			d.First = n.Name
 		}
 	}
-	if d.Could == 0 {
+	if d.Could > 0 {
+		return d
+	}
+	var refusals []Refusal
+	for k := range w.nodes {
+		if k != from {
+			rule, why := w.nodeRefuses(k, pod.Class)
+			if rule == "" {
+				rule, why = ties(k)
+			}
+			switch {
+			case rule == "" && w.nodes[k].state == stateComing:
+				rule, why = RuleDraining, "node(s) are not Ready yet"
+			case rule == "":
+				rule, why = RuleDraining, "node(s) are on their way out"
+			}
+			refusals = append(refusals, Refusal{string(w.nodes[k].Name), rule, why})
+		}
+	}
+	if d.Why = "there is no other node"; len(refusals) > 0 {
 		d.Why = sum("other nodes have room", refusals).Words
 	}
 	return d
@@ -195,22 +215,29 @@ func (e *explainer) checks(i int, f *NodeFacts) {
 		f.Checks = append(f.Checks, c)
 	}
 	add(RuleInstance, n.inst.Phase != cluster.PhaseRunning || !n.inst.Member, fmt.Sprintf("its instance %s is %q or no member of its group", n.inst.ID, n.inst.Phase), "its instance runs and is a member of its group")
-	add(RuleOptOut, optedOut(n.Node) != "", optedOut(n.Node), "no annotation opts it out")
+	if _, told := w.out.Deleted[n.inst.ID]; told {
+		add(RuleInstance, true, "its instance was told to go", "")
+	}
+	add(RuleOptOut, w.opted(n.Node) != "", w.opted(n.Node), "no annotation opts it out")
 	add(RuleNotOurs, n.Unschedulable && !ours(n.Node), "cordoned by somebody else", "nobody else has cordoned it")
 	add(RuleInUse, n.counts, "pods that are to come count on it", "no pod that is to come counts on it")
 	unready := n.Ready != cluster.StatusTrue
 	load := fmt.Sprintf("utilisation %.0f%%, limit %.0f%%", f.Utilisation*100, f.Limit*100)
-	add(RuleBusy, !unready && f.Utilisation > f.Limit, load, load)
+	if requested(n.Node) {
+		load += "; somebody asked for it to go [" + RuleRequested + "], so its load does not keep it"
+	}
+	add(RuleBusy, !unready && !requested(n.Node) && f.Utilisation > f.Limit, load, load)
 	add(RuleBlocked, len(f.Blockers) > 0, fmt.Sprintf("%s may not be evicted", pods(blockedPods(f.Blockers))), "every pod on it may be evicted")
 	size := fmt.Sprintf("group %s has %d machines, minimum %d", g.ID, g.target-g.leaving, g.Min)
 	add(RuleAtMin, g.target-g.leaving <= g.Min, size, size)
+	add(RuleTotalsMin, w.keepsTotals(n) != "", w.keepsTotals(n), "the cluster has more than its least cores, memory and extended resources")
 	homeless := 0
 	for _, d := range f.Destinations {
 		if d.Could == 0 {
 			homeless++
 		}
 	}
-	together := homeless == 0 && !w.couldMove(i, w.cargoOf(n).movable)
+	together := homeless == 0 && !w.couldMove(i, w.cargoOf(n).loads)
 	switch {
 	case homeless > 0:
 		add(RuleNoRoom, true, fmt.Sprintf("%d of %s have room nowhere else", homeless, pods(len(f.Destinations))), "")
@@ -294,7 +321,7 @@ func (e *explainer) nodeSummary(n *node, f *NodeFacts) string {
 // goes tells whether the plan is emptying or removing the node that is asked for.
 func (e *explainer) goes() bool {
 	switch e.out.Verdicts[0].Rule {
-	case RuleUnneeded, RuleUnready, RuleEmpty, RuleResume, RuleDraining:
+	case RuleUnneeded, RuleUnready, RuleRequested, RuleEmpty, RuleResume, RuleDraining:
 		return true
 	}
 	return false

@@ -236,10 +236,13 @@ func (e *explainer) grown() []int {
 // nodesFor says of every node why it does not take a pod of a class.
 func (e *explainer) nodesFor(class int) Judgement {
 	out := make([]Refusal, len(e.up.nodes))
+	seats := e.up.newState(e.up.s.Classes)
 	for i := range e.up.nodes {
 		rule, why := e.up.nodeRefuses(i, class)
 		if rule == "" {
-			if short, _ := e.down.space.Short(e.down.nodes[i].room, e.down.space.Class(class)); short != "" {
+			if r, words := seats.Refused(class, i); r != "" {
+				rule, why = r, words
+			} else if short, _ := e.down.space.Short(e.down.nodes[i].room, e.down.space.Class(class)); short != "" {
 				rule, why = RuleInUse, "node(s) whose room other pending pods count on"
 			}
 		}
@@ -248,8 +251,8 @@ func (e *explainer) nodesFor(class int) Judgement {
 	return sum("nodes are available", out)
 }
 
-// nodeRefuses says why a node does not take one more pod of a class; an empty rule
-// means that it does.
+// nodeRefuses says why a node does not take one more pod of a class, as far as its own
+// shape and room go; an empty rule means that it does.
 func (w *world) nodeRefuses(i, class int) (rule, why string) {
 	n := &w.nodes[i]
 	switch n.state {

@@ -49,7 +49,7 @@ func (w *world) learn() {
 				w.backOff(o.Group, cluster.Failure{Cause: cause, Text: o.Error, At: o.At})
 			}
 		case o.Action == "terminate" && o.Error == "":
-			if _, known := w.out.Deleted[o.Instance]; known || w.now.Sub(o.At) > deletedFor {
+			if _, known := w.out.Deleted[o.Instance]; known || w.passed(o.At.Add(deletedFor+1)) {
 				continue
 			}
 			set(&w.out.Deleted, o.Instance, o.At)
@@ -87,7 +87,7 @@ func (w *world) postpone(until time.Time) {
 // to it: they lengthen the pause and do not double it.
 func (w *world) backOff(g cluster.GroupID, f cluster.Failure) {
 	if f.At.After(w.now) {
-		f.At = w.now
+		f.At, w.unsteady = w.now, true
 	}
 	i := slices.IndexFunc(w.out.Backoff, func(b Backoff) bool { return b.Group == g && b.Cause == f.Cause })
 	step, most := w.p.BackoffInitial, w.p.BackoffMax
@@ -122,7 +122,7 @@ func (w *world) pause(g *group) *Backoff {
 	var found *Backoff
 	for i := range w.out.Backoff {
 		b := &w.out.Backoff[i]
-		if !b.Until.After(w.now) || b.Group != g.ID && !w.sharesQuota(g, b) {
+		if w.passed(b.Until) || b.Group != g.ID && !w.sharesQuota(g, b) {
 			continue
 		}
 		if found == nil || cmp.Or(cmp.Compare(own(found, g), own(b, g)), b.Until.Compare(found.Until), cmp.Compare(found.Cause, b.Cause), cmp.Compare(found.Group, b.Group)) > 0 {
@@ -185,7 +185,7 @@ func (w *world) account() {
 // that they have shown, and no longer show, was lowered by somebody else.
 func (w *world) accountLag(g *group) {
 	r, ok := w.out.Resized[g.ID]
-	if !ok || w.now.Sub(r.At) >= lagFor {
+	if !ok || w.passed(r.At.Add(lagFor)) {
 		return
 	}
 	switch {
@@ -231,7 +231,7 @@ func (w *world) accountInstances(g *group) {
 			}
 		}
 		set(&w.out.Unregistered, in.ID, since)
-		if due := since.Add(patience); w.now.Before(due) {
+		if due := since.Add(patience); !w.passed(due) {
 			g.coming++
 			w.wake(due)
 		} else {
@@ -254,7 +254,7 @@ func (w *world) accountShort(g *group) {
 	}
 	set(&w.out.Short, g.ID, since)
 	patience := orElse(g.Options.MaxNodeProvisionTime, w.p.MaxNodeProvisionTime)
-	if due := since.Add(patience); !w.now.Before(due) {
+	if due := since.Add(patience); w.passed(due) {
 		text := fmt.Sprintf("the cloud has not delivered %d of %d instances since %s", short, g.target, stamp(since))
 		w.backOff(g.ID, cluster.Failure{Cause: cluster.CauseOther, Text: text, At: due})
 		w.hold("group", string(g.ID), RuleShort, "%s; look at the group's activities", text)
@@ -274,7 +274,7 @@ func (w *world) accountShort(g *group) {
 // starting instances. That some instance did not join says nothing about the next.
 func (w *world) undelivered(g cluster.GroupID) bool {
 	return slices.ContainsFunc(w.out.Backoff, func(b Backoff) bool {
-		return b.Group == g && b.Cause != cluster.CauseNoJoin && b.Until.After(w.now)
+		return b.Group == g && b.Cause != cluster.CauseNoJoin && !w.passed(b.Until)
 	})
 }
 
@@ -294,7 +294,7 @@ func (w *world) ahead() cluster.NodeName {
 		if _, told := w.out.Deleted[cluster.InstanceID(n.ProviderID)]; told {
 			continue // young, and sent away already
 		}
-		if until := n.Created.Add(nodeLag); w.now.Before(until) {
+		if until := n.Created.Add(nodeLag); !w.passed(until) {
 			w.wake(until)
 			return n.Name
 		}
@@ -325,7 +325,7 @@ func (w *world) paused(g *group) string {
 	}
 	why := "paused"
 	if !g.Pause.Until.IsZero() {
-		if !g.Pause.Until.After(w.now) {
+		if w.passed(g.Pause.Until) {
 			return ""
 		}
 		w.wake(g.Pause.Until)

@@ -107,7 +107,7 @@ func (w *world) gatherPod(b *both, most int, pod *cluster.Pod, buys bool) {
 		return
 	}
 	// A pod's own delay may only lengthen the general one, as in Cluster Autoscaler.
-	if delay := max(w.p.NewPodDelay, pod.ScaleUpDelay); delay > 0 && w.now.Before(pod.Created.Add(delay)) {
+	if delay := max(w.p.NewPodDelay, pod.Asked().ScaleUpDelay); delay > 0 && !w.passed(pod.Created.Add(delay)) {
 		w.wake(pod.Created.Add(delay))
 		w.hold("pod", string(pod.Key), RuleNewPod, "younger than %s", delay)
 		buys = false
@@ -128,12 +128,17 @@ func (w *world) gatherPod(b *both, most int, pod *cluster.Pod, buys bool) {
 	}
 }
 
-// holdUnknown holds the pods that fit cannot judge and takes them out.
+// holdUnknown holds the pods that fit cannot judge and those that no node can take,
+// whatever it is, and takes them out.
 func (w *world) holdUnknown() {
 	w.want = slices.DeleteFunc(w.want, func(k want) bool {
 		c := &w.s.Classes[k.class]
 		if len(c.NotUnderstood) == 0 {
-			return false
+			i := slices.IndexFunc(c.Volumes, func(v cluster.Volume) bool { return v.Refused != "" })
+			if i >= 0 && k.buys { // a claim may be seen a moment after its pod
+				w.holdPods(&k, len(k.keys), RuleVolume, c.Volumes[i].Refused)
+			}
+			return i >= 0
 		}
 		_, words := fit.Refused(c, &fit.Shape{})
 		w.holdPods(&k, len(k.keys), RuleNotUnderstood, words)

@@ -39,7 +39,7 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// Action is one effect. The set is closed: Grow, Cordon, Uncordon, Evict,
+// Action is one effect. The set is closed: Grow, Cordon, Uncordon, Soften, Evict,
 // Terminate.
 type Action interface {
 	fmt.Stringer
@@ -182,6 +182,14 @@ type Policy struct {
 	MaxDrainAtOnce              int           `split_words:"true" default:"10"`
 	MaxPodEvictionTime          time.Duration `split_words:"true" default:"2m"` // beyond the pod's own grace period
 	MaxGracefulTermination      time.Duration `split_words:"true" default:"10m"`
+	DrainPriority               DrainOrder    `envconfig:"DRAIN_PRIORITY_CONFIG"` // 0:60,1000:120: lower priorities are evicted first, each with its cap of grace in seconds
+	EvictDaemonsOccupied        bool          `envconfig:"DAEMONSET_EVICTION_FOR_OCCUPIED_NODES" default:"true"`
+	EvictDaemonsEmpty           bool          `envconfig:"DAEMONSET_EVICTION_FOR_EMPTY_NODES" default:"false"`
+	NodeDeletionDelayTimeout    time.Duration `split_words:"true" default:"2m"`
+	Consolidate                 string        `default:"priced"`                  // replace nodes by fewer or cheaper machines: priced (only where prices are known), always, or off
+	ConsolidateAfter            time.Duration `split_words:"true" default:"30m"`  // how long a saving must be real
+	ConsolidateSaving           float64       `split_words:"true" default:"0.15"` // the least share of the price that it must save
+	MaxBulkSoftTaintCount       int           `split_words:"true" default:"10"`   // soft taints changed in one round; 0: none is put
 	SkipNodesWithSystemPods     bool          `split_words:"true" default:"true"`
 	SkipNodesWithLocalStorage   bool          `split_words:"true" default:"true"`
 	IgnoreDaemonSetsUtilization bool          `envconfig:"IGNORE_DAEMONSETS_UTILIZATION" default:"false"`
@@ -219,11 +227,15 @@ type Memory struct {
 	Unregistered map[cluster.InstanceID]time.Time `json:"unregistered,omitempty"`
 	// Draining is since when a node has carried our mark.
 	Draining map[cluster.NodeName]time.Time `json:"draining,omitempty"`
+	// Emptied is since when a marked node that somebody delays has had nothing to move.
+	Emptied map[cluster.NodeName]time.Time `json:"emptied,omitempty"`
 	// Deleted is when an instance was successfully told to go: a lagging read that
 	// still shows it neither counts it nor its place in the target.
 	Deleted map[cluster.InstanceID]time.Time `json:"deleted,omitempty"`
 	// Short is since when a group has had fewer instances than its target.
 	Short map[cluster.GroupID]time.Time `json:"short,omitempty"`
+	// Saving is the replacement of nodes that is thought of or under way.
+	Saving *Saving `json:"saving,omitempty"`
 	// ScaleDownAfter is when scale-down may be thought of again, by reason.
 	ScaleDownAfter time.Time `json:"scaleDownAfter,omitzero"`
 }

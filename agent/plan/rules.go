@@ -27,6 +27,7 @@ const (
 	RuleGroupHealth   = "U22" // too many nodes of the group are not Ready: it is not grown
 	RuleHeadroom      = "U23" // headroom that cannot be kept free, and why
 	RuleBalance       = "U24" // a group of a balance set is left out of it: its machines differ too much
+	RuleVolume        = "U25" // a volume of the pod keeps it off every node for now (no claim, unbound claim): no machine would help
 
 	RuleStale     = "H1" // the Kubernetes facts may be old: nothing is deleted
 	RuleUnhealthy = "H2" // too many nodes are not Ready: nothing is deleted
@@ -58,4 +59,7 @@ const (
 	RuleInstance    = "D16" // the node's instance is not running or not a member of its group
 	RuleEmpty       = "D17" // terminate: no pod that could be moved is left
 	RuleTotalsMin   = "D18" // the cluster is at its least cores, memory or extended resources
+	RuleSoft        = "D19" // the scheduler is told to prefer other nodes, or no longer
+	RuleRequested   = "D20" // somebody asked for the node to go
+	RuleConsolidate = "D21" // nodes are replaced by fewer or cheaper machines
 )

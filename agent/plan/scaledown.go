@@ -14,9 +14,12 @@ import (
 // candidate is a node that may not be needed.
 type candidate struct {
 	node    int
-	cargo   cargo
+	full    int   // 1: pods have to be moved
+	cargo   cargo // as unneeded found it
 	util    float64
 	unready bool
+	asked   bool      // somebody asked for it to go
+	below   int       // how far its group would be below the largest of its balance set
 	since   time.Time // since when it is not needed; zero: since now
 }
 
@@ -32,20 +35,22 @@ func (w *world) scaleDown() {
 	}
 	rule, why := w.gate()
 	empties, drains := w.emptying, w.draining
-	for _, c := range w.candidates() {
-		if !w.unneeded(&c) {
+	all := w.candidates()
+	for i := range all {
+		c := &all[i]
+		if !w.unneeded(c) {
 			continue
 		}
 		n := &w.nodes[c.node]
 		g := &w.groups[n.group]
 		name := string(n.Name)
-		due, because := w.dueOf(&c, g)
-		if w.now.Before(due) {
+		due, because := w.dueOf(c, g)
+		if !w.passed(due) {
 			w.wake(due)
-			w.hold("node", name, RuleUnneededFor, "not needed: may go at %s", stamp(due))
+			w.keep("node", name, RuleUnneededFor, n.f.dueWords(due))
 			continue
 		}
-		if rule != "" {
+		if rule != "" && (rule != RuleCooldown || !c.asked) {
 			w.hold("node", name, rule, "not needed, and stays: %s", why)
 			continue
 		}
@@ -54,7 +59,7 @@ func (w *world) scaleDown() {
 			continue
 		}
 		busy, limit := &drains, w.p.MaxDrainAtOnce
-		if len(c.cargo.movable)+c.cargo.leaving == 0 {
+		if c.cargo.movable+c.cargo.leaving == 0 {
 			busy, limit = &empties, w.p.MaxEmptyAtOnce
 		}
 		if *busy >= limit {
@@ -64,13 +69,19 @@ func (w *world) scaleDown() {
 		*busy++
 		g.shrinks = true
 		w.wake(w.now.Add(w.p.DelayAfterTaint))
-		w.do(Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, pods(len(c.cargo.movable)))})
+		w.do(Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, pods(c.cargo.movable))})
 	}
 }
 
 // dueOf returns when a candidate may go, and by which rule.
 func (w *world) dueOf(c *candidate, g *group) (time.Time, string) {
 	n := &w.nodes[c.node]
+	switch {
+	case requested(n.Node):
+		return w.now, RuleRequested
+	case c.asked:
+		return w.now, RuleConsolidate
+	}
 	if c.unready {
 		return w.out.Unready[n.Name].Add(orElse(g.Options.ScaleDownUnreadyTime, w.p.UnreadyFor)), RuleUnready
 	}
@@ -93,10 +104,10 @@ func (w *world) gate() (rule, why string) {
 		return RuleGrowing, "this round grows"
 	case w.unjudged:
 		return RuleGrowing, "a pod that cannot be judged here waits for the scheduler"
-	case w.out.ScaleDownAfter.After(w.now):
+	case !w.passed(w.out.ScaleDownAfter):
 		w.wake(w.out.ScaleDownAfter)
 		return RuleFailed, "scale-down failed shortly ago; next try at " + stamp(w.out.ScaleDownAfter)
-	case until.After(w.now):
+	case !w.passed(until):
 		w.wake(until)
 		return RuleCooldown, "the cluster grew shortly ago; next try at " + stamp(until)
 	}
@@ -106,18 +117,19 @@ func (w *world) gate() (rule, why string) {
 // candidates are the nodes that could go as far as they themselves are concerned:
 // empty ones first, then those that have been waiting longest, then the least used.
 func (w *world) candidates() []candidate {
-	var out []candidate
+	out := w.e.candidates[:0]
+	defer func() { w.e.candidates = out }()
 	for i := range w.nodes {
 		n := &w.nodes[i]
-		if n.ControlPlane || n.group < 0 || n.Deleting || n.goes || marked(n.Node) || n.state == stateComing {
+		if n.ControlPlane || n.group < 0 || n.Deleting || n.goes || n.f.mark || n.state == stateComing {
 			if n.state == stateComing {
-				w.wake(n.Created.Add(w.p.MaxNodeStartupTime))
+				w.wake(n.Created.Add(w.startup(n)))
 			}
 			continue
 		}
-		c := candidate{node: i, unready: n.Ready != cluster.StatusTrue}
+		c := candidate{node: i, unready: n.Ready != cluster.StatusTrue, asked: requested(n.Node) || w.replaced(n)}
 		if rule, why := w.stays(n, &c); rule != "" {
-			w.hold("node", string(n.Name), rule, "%s", why)
+			w.keep("node", string(n.Name), rule, why)
 			if since, runs := w.in.Unneeded[n.Name]; runs && rule == RuleInUse && n.hosts {
 				// The scheduler may put the moved pods elsewhere; if it does not, the
 				// node's use will show.
@@ -125,17 +137,20 @@ func (w *world) candidates() []candidate {
 			}
 			continue
 		}
-		c.cargo = w.cargoOf(n)
+		c.full = min(w.lading(n).movable, 1)
 		c.since = w.in.Unneeded[n.Name]
 		if c.since.IsZero() {
 			c.since = w.now
 		}
 		out = append(out, c)
 	}
-	slices.SortFunc(out, func(a, b candidate) int {
-		ae, be := min(len(a.cargo.movable), 1), min(len(b.cargo.movable), 1)
-		return cmp.Or(cmp.Compare(ae, be), a.since.Compare(b.since), cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node))
-	})
+	order := func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(boolInt(b.asked), boolInt(a.asked)), cmp.Compare(a.full, b.full), cmp.Compare(a.below, b.below), a.since.Compare(b.since), cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node))
+	}
+	slices.SortFunc(out, order)
+	if w.imbalance(out) {
+		slices.SortFunc(out, order)
+	}
 	return out
 }
 
@@ -147,22 +162,22 @@ func (w *world) stays(n *node, c *candidate) (rule, why string) {
 	if _, told := w.out.Deleted[n.inst.ID]; told {
 		return RuleInstance, "its instance was told to go"
 	}
-	if why := optedOut(n.Node); why != "" {
+	if n.f.opted != "" {
+		return RuleOptOut, n.f.opted
+	}
+	if why := w.opted(n.Node); why != "" {
 		return RuleOptOut, why
 	}
-	if n.Unschedulable && !ours(n.Node) {
+	if n.Unschedulable && !n.f.ours {
 		return RuleNotOurs, "cordoned by somebody else"
 	}
 	if n.counts {
 		return RuleInUse, "pods that are to come count on it"
 	}
 	c.util = w.utilisation(n)
-	limit := w.p.UtilizationThreshold
-	if o := w.groups[n.group].Options.ScaleDownUtilization; o != nil {
-		limit = *o
-	}
-	if !c.unready && c.util > limit {
-		return RuleBusy, fmt.Sprintf("utilisation %.0f%% is above %.0f%%", c.util*100, limit*100)
+	limit := w.threshold(n)
+	if !c.unready && c.util > limit && !c.asked {
+		return RuleBusy, n.f.busyWords(c.util, limit)
 	}
 	return "", ""
 }
@@ -171,6 +186,9 @@ func (w *world) stays(n *node, c *candidate) (rule, why string) {
 func optedOut(n *cluster.Node) string {
 	for _, key := range []string{cluster.AnnotationNoScaleDown, cluster.AnnotationKeep, annotationDoNotDisrupt} {
 		if v, ok := n.Annotations[key]; ok && v != "false" {
+			if _, err := time.ParseDuration(v); err == nil && key == annotationDoNotDisrupt {
+				continue // for a time: see opted
+			}
 			return "annotated " + key
 		}
 	}
@@ -178,28 +196,6 @@ func optedOut(n *cluster.Node) string {
 }
 
 const annotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
-
-// utilisation is the larger share of cpu and memory that is requested.
-func (w *world) utilisation(n *node) float64 {
-	var cpu, memory int64
-	for i := range n.Pods {
-		pod := &n.Pods[i]
-		if pod.Finished || daemon(pod) && w.p.IgnoreDaemonSetsUtilization || w.expendable(pod) && !daemon(pod) {
-			continue
-		}
-		r := &w.s.Classes[pod.Class].Requests
-		cpu += r.MilliCPU
-		memory += r.Memory
-	}
-	share := 0.0
-	if n.Allocatable.MilliCPU > 0 {
-		share = float64(cpu) / float64(n.Allocatable.MilliCPU)
-	}
-	if n.Allocatable.Memory > 0 {
-		share = max(share, float64(memory)/float64(n.Allocatable.Memory))
-	}
-	return share
-}
 
 // unneeded tells whether a candidate's pods have room elsewhere, beside those of the
 // candidates before it, and then keeps its timer.
@@ -226,14 +222,22 @@ func (w *world) unneeded(c *candidate) bool {
 		w.hold("node", name, RuleTotalsMin, "%s", w.keepsTotals(n))
 		return false
 	}
-	if pod, ok := w.move(c.node, c.cargo.movable); !ok {
-		w.hold("node", name, RuleNoRoom, "pod %s has room nowhere else", pod)
+	pod, ok := w.move(c.node, c.cargo.loads)
+	if !ok && w.ties.spent() {
+		w.keep("node", name, RuleNoRoom, "not looked at: its pods have ties to others, and this round has looked for room for enough of their kind")
+		if _, runs := w.in.Unneeded[n.Name]; runs {
+			set(&w.out.Unneeded, n.Name, c.since)
+		}
+		return false
+	}
+	if !ok {
+		w.keep("node", name, RuleNoRoom, n.f.homelessWords(pod))
 		return false
 	}
 	n.goes = true
 	g.leaving++
 	w.leaves(n)
-	for _, pod := range c.cargo.movable {
+	for _, pod := range c.cargo.budgeted {
 		for _, b := range pod.Budgets {
 			w.budget[b] = max(w.budget[b]-1, 0)
 		}
@@ -252,12 +256,12 @@ func (w *world) keepTimer(c *candidate) {
 		return
 	}
 	_, runs := w.in.Unneeded[n.Name]
-	for _, pod := range c.cargo.movable {
+	for _, pod := range c.cargo.budgeted {
 		for _, b := range pod.Budgets {
 			runs = runs || w.budget[b] < 1 && w.allowedAtFirst(b)
 		}
 	}
-	if runs && w.couldMove(c.node, c.cargo.movable) {
+	if runs && w.couldMove(c.node, c.cargo.loads) {
 		set(&w.out.Unneeded, n.Name, c.since)
 	}
 }

@@ -17,7 +17,7 @@ func (w *world) scaleUp() {
 		return
 	}
 	w.tie()
-	best := w.bestAnswer()
+	best := w.mixed(w.bestAnswer())
 	w.settle(best)
 	w.explain(best)
 	w.buy(best)
@@ -74,13 +74,13 @@ func (w *world) reordered(best *answer) *answer {
 		return best
 	}
 	for _, largest := range []bool{true, false} {
-		v := w.asked(false, func(v *solver) bool { v.await(groups, largest); return true })
+		v := w.solved(false, func(v *solver) bool { v.await(groups, largest); return true })
 		if v.a.bought() == 0 && v.a.unhelped() <= best.unhelped() {
 			return &v.a
 		}
 	}
 	for _, order := range orders(groups, triedOrders) {
-		v := w.asked(false, func(v *solver) bool { v.inOrder(order); return true })
+		v := w.solved(false, func(v *solver) bool { v.inOrder(order); return true })
 		if v.a.bought() == 0 && v.a.unhelped() <= best.unhelped() {
 			return &v.a
 		}
@@ -113,7 +113,7 @@ func (v *solver) await(groups []int, largest bool) {
 
 // answer solves one way; nil when promises were to be kept and there are none.
 func (w *world) answer(keep, withMarked bool) *answer {
-	v := w.asked(withMarked, func(v *solver) bool { return !keep || v.trust() })
+	v := w.solved(withMarked, func(v *solver) bool { return !keep || v.trust() })
 	if v == nil {
 		return nil
 	}
@@ -123,8 +123,8 @@ func (w *world) answer(keep, withMarked bool) *answer {
 // askedAgain is how often one question is asked when the packer is wrong about a class.
 const askedAgain = 3
 
-// asked solves and verifies; nil when first says that there is no point.
-func (w *world) asked(withMarked bool, first func(*solver) bool) *solver {
+// solved solves and verifies; nil when first says that there is no point.
+func (w *world) solved(withMarked bool, first func(*solver) bool) *solver {
 	for try := 0; ; try++ {
 		v := w.newSolver(withMarked)
 		v.mayAsk = try < askedAgain

@@ -12,28 +12,6 @@ func (v *solver) passes(class int, p *place) bool {
 	return w.passes(class, p.node)
 }
 
-// passes remembers what the shape filters say of a class and a node.
-func (w *world) passes(class, n int) bool {
-	if w.verdicts == nil {
-		w.verdicts = make([][]int8, len(w.s.Classes))
-	}
-	if w.verdicts[class] == nil {
-		w.verdicts[class] = make([]int8, len(w.nodes))
-	}
-	known := &w.verdicts[class][n]
-	if *known == 0 {
-		*known = -1
-		shape := w.nodes[n].shape
-		if w.nodes[n].state == stateMarked {
-			shape.Taints, shape.Unschedulable = fit.Lasting(shape.Taints), false
-		}
-		if fit.Passes(&w.s.Classes[class], &shape) {
-			*known = 1
-		}
-	}
-	return *known > 0
-}
-
 // takes tells whether a group's machines let a class on by their shape. Most classes
 // ask nothing of a shape, and that is one answer for all of them.
 func (w *world) takes(class, g int, shape *fit.Shape) bool {

@@ -94,7 +94,7 @@ func (v *sim) controller() {
 		for n := len(alive); n < v.replicas[class]; n++ {
 			v.next++
 			v.s.Pods = append(v.s.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/%s-%05d", rs, v.next)), UID: cluster.UID(fmt.Sprint(v.next)), Class: class,
-				Created: v.s.Now, Owner: &cluster.Owner{Kind: "ReplicaSet", Name: rs, UID: cluster.UID(rs)}, GracePeriod: 5 * time.Second})
+				Created: v.s.Now, Owner: &cluster.Owner{Kind: "ReplicaSet", Name: rs, UID: cluster.UID(rs)}, GracePeriod: 5})
 		}
 		for n := len(alive); n > v.replicas[class]; n-- {
 			k := v.r.IntN(len(alive))

@@ -54,6 +54,9 @@ type solver struct {
 	done   []bool
 	mayAsk bool // verify may ask for another answer
 
+	prices []float64 // by group: what a mix of groups is held against; nil: none is wanted
+	afresh bool      // the mix does not begin with what is coming
+
 	rungs   []int     // see ladder
 	heights [][]int64 // of each axis, the most that a rung or one below has
 }
@@ -66,7 +69,7 @@ func (w *world) newSolver(withMarked bool) *solver {
 	for i := range w.want {
 		v.a.left[i] = w.want[i].count()
 	}
-	for i := range w.nodes {
+	for _, i := range w.roomy() {
 		n := &w.nodes[i]
 		if n.state == stateReady || n.state == stateComing || withMarked && n.state == stateMarked && n.Ready == "True" {
 			v.a.places = append(v.a.places, place{node: i, group: n.group, room: slices.Clone(n.room)})
@@ -204,6 +207,9 @@ func (v *solver) solve() {
 	left := func(i int) int { return v.a.left[i] }
 	if v.there(left, true) {
 		return
+	}
+	if v.prices != nil {
+		v.mix()
 	}
 	for range 2 { // a second time for what a group had no machine left for when it was its turn
 		for {

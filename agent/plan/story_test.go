@@ -332,6 +332,9 @@ func (w *teller) class(name string, kv map[string]string) int {
 		c.NotUnderstood = []string{kv["uses"]}
 	}
 	w.ties(&c, name, kv)
+	if kv["refused"] != "" {
+		c.Volumes = []cluster.Volume{{Refused: strings.ReplaceAll(kv["refused"], "_", " ")}}
+	}
 	w.s.Classes = append(w.s.Classes, c)
 	return len(w.s.Classes) - 1
 }
@@ -377,7 +380,7 @@ func (w *teller) pods(name string, n int, kv map[string]string) {
 		ns = kv["ns"]
 	}
 	for i := range n {
-		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("%s/%s-%03d", ns, name, i)), UID: cluster.UID(fmt.Sprintf("%s-%d", name, i)), Class: class, Created: w.s.Now.Add(-dur(kv["age"])), GracePeriod: 30 * time.Second,
+		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("%s/%s-%03d", ns, name, i)), UID: cluster.UID(fmt.Sprintf("%s-%d", name, i)), Class: class, Created: w.s.Now.Add(-dur(kv["age"])), GracePeriod: 30,
 			Node: cluster.NodeName(kv["on"]), SafeToEvict: kv["safe"], DoNotDisrupt: kv["disrupt"] == "no", LocalStorage: kv["volume"], Mirror: kv["mirror"] != "", Gated: kv["gated"] != "", Nominated: cluster.NodeName(kv["nominated"])}
 		if p.Node == "" && kv["new"] == "" {
 			p.Unschedulable = w.s.Now
@@ -388,7 +391,9 @@ func (w *teller) pods(name string, n int, kv map[string]string) {
 			}
 			p.Owner = &cluster.Owner{Kind: o, Name: name, UID: cluster.UID(name)}
 		}
-		p.ScaleUpDelay = dur(kv["delay"])
+		if wish := (cluster.PodWishes{ScaleUpDelay: dur(kv["delay"]), KeepFor: dur(kv["keep"]), EvictDaemon: kv["evictds"]}); wish != (cluster.PodWishes{}) {
+			p.Wishes = &wish
+		}
 		if kv["pdb"] != "" {
 			p.Budgets = strings.Split(kv["pdb"], ",")
 		}
@@ -448,6 +453,13 @@ func (w *teller) accept() {
 			w.eachNode(a.Node, func(n *cluster.Node) {
 				n.Unschedulable, n.Annotations = false, nil
 				n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t cluster.Taint) bool { return t.Key == cluster.TaintToBeDeleted })
+			})
+		case Soften:
+			w.eachNode(a.Node, func(n *cluster.Node) {
+				n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t cluster.Taint) bool { return t.Key == cluster.TaintDeletionCandidate })
+				if !a.Off {
+					n.Taints = append(n.Taints, cluster.Taint{Key: cluster.TaintDeletionCandidate, Value: fmt.Sprint(w.s.Now.Unix()), Effect: "PreferNoSchedule"})
+				}
 			})
 		case Evict:
 			w.s.Pods = slices.DeleteFunc(w.s.Pods, func(p cluster.Pod) bool { return p.UID == a.UID })

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -32,6 +33,12 @@ func (w *teller) wish(f []string, kv map[string]string) bool {
 			prio, pattern, _ := strings.Cut(x, ":")
 			w.p.Priorities = append(w.p.Priorities, cluster.PriorityTier{Priority: num(prio), Patterns: []string{pattern}})
 		}
+	case "note": // an annotation of a node: note NODE KEY=VALUE
+		key, v, _ := strings.Cut(f[2], "=")
+		w.eachNode(cluster.NodeName(f[1]), func(n *cluster.Node) {
+			n.Annotations = maps.Clone(n.Annotations)
+			set(&n.Annotations, key, v)
+		})
 	default:
 		return false
 	}
@@ -94,6 +101,16 @@ func (w *teller) setPolicy(k, v string) bool {
 		w.p.MinMemoryTotal = int64(num(v))
 	case "GPUTotal":
 		return w.p.GPUTotal.Decode(v) == nil
+	case "Consolidate":
+		w.p.Consolidate, w.p.ConsolidateAfter, w.p.ConsolidateSaving = v, 30*time.Minute, 0.15
+	case "SoftTaints":
+		w.p.MaxBulkSoftTaintCount = num(v)
+	case "DrainPriority":
+		return w.p.DrainPriority.Decode(v) == nil
+	case "EvictDaemons":
+		w.p.EvictDaemonsOccupied = v == "true"
+	case "NodeDeletionDelayTimeout":
+		w.p.NodeDeletionDelayTimeout = dur(v)
 	case "UnneededFor":
 		w.p.UnneededFor = dur(v)
 	default:
@@ -108,6 +125,12 @@ func somePolicy(r *rand.Rand, p *Policy) {
 	p.RandomSeed = r.Uint64()
 	p.Priorities = []cluster.PriorityTier{{Priority: r.IntN(3), Patterns: []string{"g1"}}, {Priority: 1, Patterns: []string{".*"}}}
 	p.BalanceSimilarNodeGroups = r.IntN(3) == 0
+	p.Consolidate, p.ConsolidateSaving = pick(r, "off", "priced", "always"), 0.1
+	p.ConsolidateAfter = pick(r, 0, time.Minute)
+	p.MaxBulkSoftTaintCount = pick(r, 0, 2, 10)
+	p.DrainPriority = pick(r, nil, nil, DrainOrder{{0, time.Minute}, {50, 2 * time.Minute}})
+	p.EvictDaemonsOccupied, p.EvictDaemonsEmpty = r.IntN(2) == 0, r.IntN(4) == 0
+	p.NodeDeletionDelayTimeout = 2 * time.Minute
 	p.MinCoresTotal = pick(r, int64(0), 0, 0, 3)
 	p.GPUTotal = pick(r, nil, nil, Bounds{{"nvidia.com/gpu", 0, 3}})
 	if r.IntN(4) > 0 {

@@ -20,6 +20,9 @@ type world struct {
 	out    Memory
 	plan   Plan
 	now    time.Time
+	e      *Engine
+	given  *cluster.Snapshot // the Snapshot as it was handed in
+	until  time.Time         // when the answer may be another one, all else equal; zero: never
 	id     cluster.Identity
 	space  *fit.Space
 	groups []group // sorted by ID
@@ -28,19 +31,23 @@ type world struct {
 	byID   map[cluster.GroupID]int
 	budget map[string]int // evictions that are still allowed, by budget
 
-	verdicts  [][]int8 // by class and node: what the shape filters said; 0: not asked yet
-	want      []want   // pending pods by class, those that trigger
-	pool      int      // steps that packing may still spend on columns
-	bonds     *bonds   // what ties them to others; nil: nothing does
-	unjudged  bool     // a pod that fit cannot judge waits for its first verdict
-	grew      bool
-	emptying  int    // marked nodes without pods
-	draining  int    // nodes that are being emptied
-	unhealthy string // why deletions are frozen; empty: they are not
-	sums      sums
-	market    market
-	sets      [][]int // by group: those that are balanced with it; nil: not asked yet
-	spares    []spare // headroom that is open now
+	ties        *moveTies
+	asksNothing bool   // no class asks for anything of other pods
+	paths       *paths // where pods that are moved find room
+	open        []int  // what roomy found; nil: not asked yet
+	want        []want // pending pods by class, those that trigger
+	pool        int    // steps that packing may still spend on columns
+	bonds       *bonds // what ties them to others; nil: nothing does
+	unjudged    bool   // a pod that fit cannot judge waits for its first verdict
+	unsteady    bool   // the answer depends on every moment
+	grew        bool
+	emptying    int    // marked nodes without pods
+	draining    int    // nodes that are being emptied
+	unhealthy   string // why deletions are frozen; empty: they are not
+	sums        sums
+	market      market
+	sets        [][]int // by group: those that are balanced with it; nil: not asked yet
+	spares      []spare // headroom that is open now
 }
 
 // group is a node group and what the round knows about it.
@@ -78,6 +85,7 @@ type run struct{ class, n int }
 // node is a Node and what the round knows about it.
 type node struct {
 	*cluster.Node
+	f      *facts
 	group  int // index into world.groups, -1: none of ours
 	inst   *cluster.Instance
 	room   []int64 // what is left, of the axes of world.space
@@ -99,12 +107,15 @@ const (
 	stateMarked                  // carries our mark
 )
 
-func open(s *cluster.Snapshot, m *Memory, p *Policy) *world {
-	seated := s.Seated()
-	s = &seated
-	w := &world{s: s, p: p, in: m, now: s.Now, pool: columnPool}
+func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
+	seated := asked.Seated()
+	s := &seated
+	w := &world{e: e, given: asked, s: s, p: p, in: m, now: s.Now, pool: columnPool}
 	if len(s.Groups) > 4*manyGroups { // which groups then matters more than the last machine of one
 		w.pool /= 100
+	}
+	if e.held > 0 {
+		w.plan.Held = make([]Held, 0, e.held+8)
 	}
 	w.groups = make([]group, len(s.Groups))
 	w.byID = make(map[cluster.GroupID]int, len(s.Groups))
@@ -120,9 +131,15 @@ func open(s *cluster.Snapshot, m *Memory, p *Policy) *world {
 
 // index ties instances to nodes and pods to nodes, and measures the room.
 func (w *world) index() {
-	w.space = fit.NewSpace(w.s.Classes)
-	w.id = cluster.Identify(w.s.Groups, w.s.Nodes)
+	changed := w.e.classes.learn(w.s.Classes)
+	w.space = w.e.classes.space
+	w.learnNodes(changed)
+	again := w.e.ties.hold(w.s)
+	if !again {
+		w.e.ties.tie(w)
+	}
 	w.indexNodes()
+	w.e.verdicts.learnShapes(w, !again)
 	w.indexPods()
 	w.budget = make(map[string]int, len(w.s.Budgets))
 	for _, b := range w.s.Budgets {
@@ -131,38 +148,23 @@ func (w *world) index() {
 }
 
 func (w *world) indexNodes() {
-	w.nodes = make([]node, len(w.s.Nodes))
-	w.byName = make(map[cluster.NodeName]int, len(w.s.Nodes))
-	for i := range w.s.Nodes {
-		w.nodes[i] = node{Node: w.s.Nodes[i], group: -1}
-	}
-	slices.SortFunc(w.nodes, func(a, b node) int { return strings.Compare(string(a.Name), string(b.Name)) })
-	for i := range w.nodes {
-		w.byName[w.nodes[i].Name] = i
-	}
-	for g := range w.groups {
-		for i := range w.groups[g].Instances {
-			in := &w.groups[g].Instances[i]
-			name, ok := w.id.Node[in.ID]
-			if !ok {
-				continue
-			}
-			if n := &w.nodes[w.byName[name]]; n.inst == nil {
-				n.group, n.inst = g, in
-			}
-		}
-	}
-	flat := make([]int64, len(w.nodes)*w.space.Axes())
-	for i := range w.nodes {
-		n := &w.nodes[i]
+	t := &w.e.ties
+	w.id, w.byName = t.id, t.byName
+	w.e.nodes = slices.Grow(w.e.nodes[:0], len(t.order))[:len(t.order)]
+	w.nodes = w.e.nodes
+	axes := w.space.Axes()
+	w.e.rooms = slices.Grow(w.e.rooms[:0], len(w.nodes)*axes)[:len(w.nodes)*axes]
+	for k, i := range t.order {
+		n := &w.nodes[k]
+		*n = node{Node: w.s.Nodes[i], f: w.e.facts[i], group: int(t.group[k]), inst: t.inst[k], room: w.e.rooms[k*axes : (k+1)*axes : (k+1)*axes]}
 		n.state = w.stateOf(n)
 		n.shape = fit.Shape{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
-		alloc := n.Allocatable
 		if n.state == stateComing {
-			alloc = w.become(n)
+			w.space.Room(n.room, w.become(n))
+			w.takeHeld(n.f, n.room)
+		} else {
+			copy(n.room, n.f.room)
 		}
-		n.room = flat[i*w.space.Axes() : (i+1)*w.space.Axes() : (i+1)*w.space.Axes()]
-		w.space.Room(n.room, alloc)
 	}
 }
 
@@ -211,17 +213,17 @@ func (w *world) stateOf(n *node) nodeState {
 	if n.Deleting {
 		return stateOut
 	}
-	if marked(n.Node) {
-		if ours(n.Node) && n.group >= 0 { // without an instance there is nothing to take back
+	if n.f.mark {
+		if n.f.ours && n.group >= 0 { // without an instance there is nothing to take back
 			return stateMarked
 		}
 		return stateOut
 	}
-	starting := n.Ready != cluster.StatusTrue || slices.ContainsFunc(n.Taints, startingTaint) || w.lacks(n)
+	starting := n.Ready != cluster.StatusTrue || n.f.starts || w.lacks(n)
 	if !starting {
 		return stateReady
 	}
-	if n.group >= 0 && w.now.Sub(n.Created) < w.p.MaxNodeStartupTime && !n.Unschedulable && !w.silent(n) {
+	if n.group >= 0 && !w.passed(n.Created.Add(w.startup(n))) && !n.Unschedulable && !w.silent(n) {
 		return stateComing
 	}
 	if n.Ready != cluster.StatusTrue {
@@ -242,7 +244,7 @@ func (w *world) silent(n *node) bool {
 	}
 	until := n.ReadySince.Add(silentFor)
 	w.wake(until)
-	return !w.now.Before(until)
+	return w.passed(until)
 }
 
 // startingTaint tells a taint that a young node loses by itself. Pressure and
@@ -284,17 +286,9 @@ func (w *world) expendable(pod *cluster.Pod) bool {
 	return w.s.Classes[pod.Class].Priority < w.p.ExpendablePodsCutoff
 }
 
-// indexPods takes the room of every bound pod from its node, that of nominated pods
-// and that of DaemonSet pods which are still to come.
+// indexPods takes the room of nominated pods and of DaemonSet pods which are still to
+// come. That of the pods which are bound is taken already.
 func (w *world) indexPods() {
-	for i := range w.nodes {
-		n := &w.nodes[i]
-		for k := range n.Pods {
-			if pod := &n.Pods[k]; !pod.Finished && (!w.expendable(pod) || daemon(pod)) {
-				fit.Take(n.room, w.space.Class(pod.Class), 1)
-			}
-		}
-	}
 	for i := range w.s.Pods {
 		pod := &w.s.Pods[i]
 		if n, ok := w.byName[pod.Nominated]; ok && pod.Nominated != "" && pod.Node == "" && !pod.Finished && !w.expendable(pod) {
@@ -315,10 +309,7 @@ func (w *world) reserveDaemons() {
 		n := &w.nodes[i]
 		for d := range w.s.DaemonSets {
 			ds := &w.s.DaemonSets[d]
-			here := slices.ContainsFunc(n.Pods, func(p cluster.Pod) bool {
-				return p.Owner != nil && p.Owner.UID == ds.UID && !p.Finished
-			})
-			if !here && fit.DaemonRunsOn(&w.s.Classes[ds.Class], &n.shape) {
+			if !slices.Contains(n.f.daemons, ds.UID) && fit.DaemonRunsOn(&w.s.Classes[ds.Class], &n.shape) {
 				fit.Take(n.room, w.space.Class(ds.Class), 1)
 			}
 		}
@@ -346,6 +337,11 @@ func (w *world) hold(kind, name, rule, format string, args ...any) {
 	if len(args) > 0 {
 		why = fmt.Sprintf(format, args...)
 	}
+	w.keep(kind, name, rule, why)
+}
+
+// keep is hold for words that are ready.
+func (w *world) keep(kind, name, rule, why string) {
 	w.plan.Held = append(w.plan.Held, Held{Kind: kind, Name: name, Count: 1, Rule: rule, Why: why})
 }
 
@@ -353,6 +349,7 @@ func (w *world) do(a Action) { w.plan.Actions = append(w.plan.Actions, a) }
 
 // wake remembers a timer; those that are over do not count.
 func (w *world) wake(t time.Time) {
+	w.passed(t)
 	if t.After(w.now) && (w.plan.Wake.IsZero() || t.Before(w.plan.Wake)) {
 		w.plan.Wake = t
 	}
@@ -360,7 +357,24 @@ func (w *world) wake(t time.Time) {
 
 // fresh tells that a group's facts are good enough to delete by.
 func (w *world) fresh(g *group) bool {
-	return g.Stale == "" && w.now.Sub(g.ReadAt) <= w.p.FreshFor
+	w.passed(g.ReadAt.Add(w.p.FreshFor + 1))
+	return fresh(g.NodeGroup, w.now, w.p)
+}
+
+func fresh(g *cluster.NodeGroup, now time.Time, p *Policy) bool {
+	return g.Stale == "" && now.Sub(g.ReadAt) <= p.FreshFor
+}
+
+// passed tells that a moment has come, and notes that the answer may be another one
+// when it has. Whatever compares with now asks here.
+func (w *world) passed(t time.Time) bool {
+	if !t.After(w.now) {
+		return true
+	}
+	if w.until.IsZero() || t.Before(w.until) {
+		w.until = t
+	}
+	return false
 }
 
 func orElse(d *time.Duration, otherwise time.Duration) time.Duration {
@@ -383,3 +397,12 @@ func compareHeld(a, b Held) int {
 }
 
 func count(n, of int) string { return fmt.Sprintf("%d of %d", n, of) }
+
+func compareNames(a, b *cluster.Node) int { return strings.Compare(string(a.Name), string(b.Name)) }
+
+// sortHeld orders reasons. What is of one kind follows each other already, mostly, and
+// in its order.
+func sortHeld(held []Held) []Held {
+	slices.SortFunc(held, compareHeld)
+	return held
+}

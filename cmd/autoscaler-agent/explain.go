@@ -71,6 +71,8 @@ func kindOf(word string) string {
 		return "pod"
 	case "node", "nodes", "no":
 		return "node"
+	case "headroom":
+		return "headroom"
 	case "group", "groups", "nodegroup", "ng":
 		return "group"
 	}
@@ -134,7 +136,11 @@ func (p page) when(t time.Time) string {
 
 func (p page) pod(f *agent.PodFacts) {
 	if !f.Waits.IsZero() && f.State == "waiting" {
-		p.line("  ", "unschedulable since %s; %d pending like it", p.when(f.Waits), f.Alike)
+		alike := ""
+		if f.Alike > 1 {
+			alike = fmt.Sprintf("; %d pods like it wait", f.Alike)
+		}
+		p.line("  ", "unschedulable since %s%s", p.when(f.Waits), alike)
 	}
 	if f.Groups != nil {
 		p.head(f.Groups.Words)

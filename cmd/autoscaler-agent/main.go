@@ -42,6 +42,7 @@ func commands() []command {
 		{"replay", "decide recorded rounds once more and compare", replayCommand},
 		{"userdata", "render the workers' user data", userdataCommand},
 		{"iam-policy", "print the minimal AWS policy of the agent", iamPolicyCommand},
+		{"completion", "print a script that completes commands in a shell", completionCommand},
 		{"version", "print the version", versionCommand},
 	}
 }

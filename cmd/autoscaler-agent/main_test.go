@@ -22,6 +22,12 @@ func TestDispatch(t *testing.T) {
 		"policy":       {[]string{"iam-policy", "leader", "--cluster", "demo"}, exitOK, "autoscaling:SetDesiredCapacity", ""},
 		"no such role": {[]string{"iam-policy", "root"}, exitUsage, "", "use leader or worker"},
 		"env":          {[]string{"check", "--print-env"}, exitOK, "#AUTOSCALER_SCALING_UNNEEDED_FOR=10m", ""},
+		"completion":   {[]string{"completion", "bash"}, exitOK, "complete -o default -F", ""},
+		"no shell":     {[]string{"completion"}, exitUsage, "", "bash, zsh or fish"},
+		"explain what": {[]string{"explain", "pod"}, exitUsage, "", "say what"},
+		"no such kind": {[]string{"explain", "queen", "x"}, exitUsage, "", "say what"},
+		"replay what":  {[]string{"replay"}, exitUsage, "", "say which file"},
+		"no recording": {[]string{"replay", "/does/not/exist"}, exitFailed, "", "/does/not/exist"},
 		"env file":     {[]string{"check", "--offline", "--env-file", "/does/not/exist"}, exitFailed, "/does/not/exist", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

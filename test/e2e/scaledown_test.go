@@ -269,10 +269,13 @@ func drainIsUndone(s *scene) {
 	s.until(time.Minute, "an eviction", func() bool { return s.lines(since, `msg="evict default/stuck`) > 0 })
 	s.budget("stuck", 0)
 	s.until(time.Minute, "the mark is taken back", func() bool { return s.lines(since, `msg="uncordon`) > 0 })
-	for _, n := range s.nodes() {
-		if n.Spec.Unschedulable || len(n.Spec.Taints) > 0 || len(s.calls("TerminateInstanceInAutoScalingGroup")) > 0 {
-			s.t.Errorf("node %s: unschedulable %v, taints %v", n.Name, n.Spec.Unschedulable, n.Spec.Taints)
-		}
+	// The taint node.kubernetes.io/unschedulable is taken off by the node controller,
+	// in its own time.
+	s.until(10*time.Second, "nodes without cordon and taints", func() bool {
+		return !slices.ContainsFunc(s.nodes(), func(n corev1.Node) bool { return n.Spec.Unschedulable || len(n.Spec.Taints) > 0 })
+	})
+	if calls := s.calls("TerminateInstanceInAutoScalingGroup"); len(calls) > 0 {
+		s.t.Errorf("terminated: %v", calls)
 	}
 	s.until(10*time.Second, "all run", func() bool { return s.running("stuck") == 6 && len(s.nodes()) == 2 })
 }

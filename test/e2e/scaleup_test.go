@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
@@ -28,6 +29,7 @@ type pool struct {
 	labels    map[string]string
 	taints    []string // key=value:effect
 	tags      map[string]string
+	zones     []string // default all
 }
 
 const nodeTemplate = "k8s.io/cluster-autoscaler/node-template/"
@@ -61,7 +63,7 @@ func (s *scene) pool(p pool) {
 		p.typ = "m5.xlarge"
 	}
 	s.w.Cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: p.name, InstanceType: p.typ, UserData: string(data), HTTPTokens: "required"})
-	err = s.w.Cloud.PutGroup(aws.Group{Name: p.name, Max: p.max, LaunchTemplate: p.name,
+	err = s.w.Cloud.PutGroup(aws.Group{Name: p.name, Max: p.max, LaunchTemplate: p.name, Zones: p.zones,
 		ProtectNew: true, KeepTags: true, Tags: tags, SuspendedProcesses: []string{"AZRebalance"}})
 	if err != nil {
 		s.t.Fatal(err)
@@ -166,6 +168,9 @@ func TestScaleUpCases(t *testing.T) {
 		{"init containers and sidecars", initAndSidecars},
 		{"a second burst while the first is coming", secondBurst},
 		{"what is held does not block", heldDoesNotBlock},
+		{"replicas keep away from each other", keepAway},
+		{"replicas are spread over zones", spreadOverZones},
+		{"a claim waits for its first consumer", claimWaits},
 		{"somebody changes the target", somebodyElse},
 		{"nodes are not what the tags say", wrongTags},
 		{"a machine is smaller than assumed", func(s *scene) {
@@ -370,23 +375,29 @@ func secondBurst(s *scene) {
 	s.wants("second", "2", "3")
 }
 
+// heldDoesNotBlock: what the agent does not judge, and what no machine would help, is
+// held by name and keeps nothing else waiting.
 func heldDoesNotBlock(s *scene) {
 	s.pool(pool{name: "held", max: 20})
-	self := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "held-anti"}}
-	s.putOn("held-anti", "held", 2, "100m", "16Mi", func(p *corev1.PodSpec) {
-		p.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{LabelSelector: self, TopologyKey: corev1.LabelHostname}}}}
+	none := "none"
+	_, err := s.client.ResourceV1().ResourceClaims("default").Create(s.t.Context(), &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: none},
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{
+			{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.example.net"}}}}}}, metav1.CreateOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.putOn("held-device", "held", 1, "100m", "16Mi", func(p *corev1.PodSpec) {
+		p.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &none}}
 	})
-	s.putOn("held-volume", "held", 1, "100m", "16Mi", func(p *corev1.PodSpec) {
-		p.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "none"}}}}
-	})
+	s.putOn("held-volume", "held", 1, "100m", "16Mi", func(p *corev1.PodSpec) { p.Volumes = []corev1.Volume{claimed(none)} })
 	s.putOn("held-gated", "held", 3, "1", "16Mi", func(p *corev1.PodSpec) {
 		p.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.net/wait"}}
 	})
 	s.putOn("held-big", "held", 2, "3900m", "16Mi")
 	s.putOn("plain", "held", 3, "1", "16Mi")
 	s.runs("plain", 3)
-	s.journal(10*time.Second, "held pod default/held-anti", "podAntiAffinity")
-	s.journal(10*time.Second, "held pod default/held-volume", "persistentVolumeClaim")
+	s.journal(10*time.Second, "held pod default/held-device", "resourceClaims")
+	s.journal(10*time.Second, "held pod default/held-volume", "persistentvolumeclaim", "not found")
 	s.journal(10*time.Second, "held pod default/held-big", "insufficient cpu")
 	s.wants("held", "1")
 }

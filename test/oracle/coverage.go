@@ -107,8 +107,8 @@ func (c *Coverage) Merge(o *Coverage) {
 
 // Print writes the table of filters with their accepts and each of their reasons.
 func (c *Coverage) Print(out io.Writer) {
-	fmt.Fprintf(out, "%d judgements in %d worlds: %d fit (%.0f %%), %d held by name, %d refused with another filter's name\n",
-		c.Judgements, c.Worlds, c.Fits, 100*float64(c.Fits)/float64(max(c.Judgements, 1)), c.Held, c.OtherFilter)
+	fmt.Fprintf(out, "%d judgements in %d worlds: %d fit (%.0f %%), %d held by name, %d without a verdict, %d refused in another filter's name\n",
+		c.Judgements, c.Worlds, c.Fits, 100*float64(c.Fits)/float64(max(c.Judgements, 1)), c.Held, c.Failed, c.OtherFilter)
 	for _, name := range c.order {
 		f := c.filter(name)
 		fmt.Fprintf(out, "  %-20s %10d accepted\n", name, f.Accepts)

@@ -39,24 +39,31 @@ type generator struct {
 	w    *World
 	odds map[string]float64
 	uids int
+	// inTree: some volumes are of the plugins that a CSI driver took over. Every kubelet
+	// since 1.31 says so in its CSINode, and fit takes that for granted.
+	inTree bool
 }
 
 // features are what the odds are drawn for.
 var features = []string{
 	"init", "sidecar", "overhead", "podlevel", "extended", "big", "resize",
 	"ports", "selector", "affinity", "fields", "tolerations", "taints", "cordon",
-	"podAffinity", "podAntiAffinity", "spread", "volumes", "ephemeral", "nominated", "nodeName",
+	"podAffinity", "podAntiAffinity", "spread", "volumes", "ephemeral", "nominated", "nodeName", "held", "capacity",
 }
 
 // Generate makes the world of a seed.
 func Generate(seed uint64) *World {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x0bac1e)), w: &World{}, odds: map[string]float64{}}
 	for _, f := range features {
-		g.odds[f] = []float64{0, 0, 0.03, 0.06, 0.12, 0.25, 0.5}[g.IntN(7)]
+		g.odds[f] = []float64{0, 0, 0, 0.02, 0.04, 0.08, 0.15, 0.3}[g.IntN(8)]
 	}
-	for _, rare := range []string{"big", "fields", "nodeName", "nominated", "ephemeral", "cordon", "resize"} {
+	for range g.IntN(3) {
+		g.odds[pick(g, features)] = 0.6
+	}
+	for _, rare := range []string{"big", "fields", "nodeName", "nominated", "ephemeral", "cordon", "resize", "held"} {
 		g.odds[rare] /= 5
 	}
+	g.inTree = g.one(4)
 	g.namespaces()
 	for i := range 3 + g.IntN(10) {
 		g.w.Nodes = append(g.w.Nodes, g.node(i))
@@ -86,6 +93,14 @@ func Generate(seed uint64) *World {
 		p := g.pod(fmt.Sprintf("w%d", i), true)
 		if g.likely("nodeName") {
 			p.Spec.NodeName = g.w.Nodes[g.IntN(len(g.w.Nodes))].Name
+		}
+		if len(g.w.Nominated) > 0 {
+			// An empty selector counts no pod, but every nominated pod (updateWithPod).
+			for i := range p.Spec.TopologySpreadConstraints {
+				if c := &p.Spec.TopologySpreadConstraints[i]; c.LabelSelector != nil && len(c.LabelSelector.MatchLabels)+len(c.LabelSelector.MatchExpressions) == 0 {
+					c.LabelSelector.MatchLabels = map[string]string{"app": pick(g, apps)}
+				}
+			}
 		}
 		g.w.Waiting = append(g.w.Waiting, p)
 	}
@@ -139,6 +154,9 @@ func (g *generator) node(i int) *corev1.Node {
 	set(90, zone, z)
 	set(85, region, map[string]string{"a": "east", "b": "east", "c": "west"}[z])
 	set(15, corev1.LabelFailureDomainBetaZone, z)
+	if g.inTree {
+		set(80, ebsZone, z)
+	}
 	set(75, rack, pick(g, racks))
 	set(60, disk, pick(g, []string{"ssd", "hdd"}))
 	set(60, cores, pick(g, coreNumbers))
@@ -155,7 +173,7 @@ func (g *generator) node(i int) *corev1.Node {
 		}
 	}
 	n.Status.Allocatable = corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse(pick(g, []string{"1", "4", "8", "8", "3920m"})),
+		corev1.ResourceCPU:    resource.MustParse(pick(g, []string{"1", "4", "8", "8", "3920m", "7999500u"})),
 		corev1.ResourceMemory: resource.MustParse(pick(g, []string{"2Gi", "8Gi", "16Gi", "16Gi", "7500000k"})),
 		corev1.ResourcePods:   resource.MustParse(pick(g, []string{"110", "110", "110", "110", "4", "1"})),
 	}
@@ -165,7 +183,7 @@ func (g *generator) node(i int) *corev1.Node {
 	if !g.one(3) {
 		n.Status.Allocatable[gpu] = resource.MustParse(pick(g, []string{"0", "1", "4"}))
 	}
-	if g.one(4) {
+	if g.one(2) {
 		n.Status.Allocatable["hugepages-2Mi"] = resource.MustParse(pick(g, []string{"0", "64Mi", "256Mi"}))
 	}
 	n.Status.Capacity = n.Status.Allocatable
@@ -174,7 +192,11 @@ func (g *generator) node(i int) *corev1.Node {
 
 // pod makes a pod in the form in which the API server would store it.
 func (g *generator) pod(name string, waiting bool) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pick(g, namespaces), Name: name, UID: g.uid(), Labels: map[string]string{}}}
+	from := namespaces
+	if g.one(200) {
+		from = []string{"gone"} // a namespace that the informer does not have (any more)
+	}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pick(g, from), Name: name, UID: g.uid(), Labels: map[string]string{}}}
 	if !g.one(6) {
 		p.Labels["app"] = pick(g, apps)
 	}
@@ -189,6 +211,13 @@ func (g *generator) pod(name string, waiting bool) *corev1.Pod {
 		p.Spec.Priority = new(int32(g.IntN(3) * 100))
 	}
 	g.containers(p, waiting)
+	if g.likely("held") { // features that a node must declare
+		if g.one(2) {
+			p.Spec.HostNetwork, p.Spec.HostUsers = true, new(false)
+		} else {
+			p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+		}
+	}
 	g.shape(p)
 	g.relations(p)
 	g.claims(p)
@@ -248,6 +277,9 @@ func (g *generator) requests(share int) corev1.ResourceList {
 	}
 	if g.likely("extended") && g.one(4) {
 		r["hugepages-2Mi"] = resource.MustParse(pick(g, []string{"32Mi", "128Mi"}))
+	}
+	if g.likely("extended") && g.one(6) {
+		r["example.com/none"] = resource.MustParse(pick(g, []string{"0", "1"}))
 	}
 	return r
 }

@@ -127,10 +127,14 @@ func (g *generator) relations(p *corev1.Pod) {
 	}
 	used := map[[2]string]bool{} // the API allows each pair once
 	for n := 0; n < 3 && g.likely("spread"); n++ {
-		c := g.spread()
+		c := g.spread(p)
 		if pair := [2]string{c.TopologyKey, string(c.WhenUnsatisfiable)}; !used[pair] {
 			used[pair] = true
 			p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, c)
+			if c.NodeAffinityPolicy != nil && p.Spec.NodeSelector == nil && g.one(2) {
+				key := pick(g, []string{zone, rack, disk}) // else the policy has nothing to say
+				p.Spec.NodeSelector = map[string]string{key: g.nodeValue(key)}
+			}
 		}
 	}
 }
@@ -215,9 +219,12 @@ func (g *generator) namespaceSelector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "x"}}
 }
 
-func (g *generator) spread() corev1.TopologySpreadConstraint {
+func (g *generator) spread(p *corev1.Pod) corev1.TopologySpreadConstraint {
 	c := corev1.TopologySpreadConstraint{
 		MaxSkew: int32(1 + g.IntN(3)), TopologyKey: pick(g, topologies), WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: g.selector(false),
+	}
+	if app := p.Labels["app"]; app != "" && g.one(2) {
+		c.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}} // as most pods spread
 	}
 	if g.one(8) {
 		c.WhenUnsatisfiable = corev1.ScheduleAnyway

@@ -11,6 +11,7 @@ import (
 
 const (
 	ebs           = "ebs.csi.aws.com"
+	ebsZone       = "topology.ebs.csi.aws.com/zone"
 	cinder        = "cinder.csi.openstack.org"
 	bindCompleted = "pv.kubernetes.io/bind-completed"
 	selectedNode  = "volume.kubernetes.io/selected-node"
@@ -30,16 +31,15 @@ func (g *generator) storage() {
 			g.w.Claims = append(g.w.Claims, g.claim(ns, fmt.Sprintf("c%d", i)))
 		}
 	}
-	for i := range g.IntN(4) { // volumes that wait for a claim
-		v := g.volume(fmt.Sprintf("free%d", i))
-		v.Spec.StorageClassName, v.Status.Phase = "local", corev1.VolumeAvailable
-		g.w.Volumes = append(g.w.Volumes, v)
+	for i := range g.IntN(6) {
+		g.w.Volumes = append(g.w.Volumes, g.free(fmt.Sprintf("free%d", i)))
 	}
 	for _, n := range g.w.Nodes {
-		if g.one(5) {
+		if g.one(5) && !g.inTree {
 			continue
 		}
-		c := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+		c := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Annotations: map[string]string{
+			corev1.MigratedPluginsAnnotationKey: "kubernetes.io/aws-ebs,kubernetes.io/cinder,kubernetes.io/gce-pd"}}}
 		for _, driver := range []string{ebs, cinder} {
 			if g.one(4) {
 				continue
@@ -76,6 +76,20 @@ func (g *generator) storageClasses() {
 	if g.one(3) {
 		add("empty-term", ebs, &later, term())
 	}
+	if g.likely("capacity") {
+		g.capacity()
+	}
+}
+
+// capacity makes a driver tell how much room its storage has, zone by zone.
+func (g *generator) capacity() {
+	g.w.Drivers = append(g.w.Drivers, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: cinder}, Spec: storagev1.CSIDriverSpec{StorageCapacity: new(true)}},
+		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: ebs}, Spec: storagev1.CSIDriverSpec{StorageCapacity: new(g.one(4))}})
+	for i, z := range zones {
+		g.w.Capacity = append(g.w.Capacity, &storagev1.CSIStorageCapacity{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: fmt.Sprintf("cap%d", i)}, StorageClassName: "two-terms",
+			NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{zone: z}}, Capacity: new(resource.MustParse(pick(g, []string{"1Gi", "50Gi"})))})
+	}
 }
 
 func (g *generator) claim(namespace, name string) *corev1.PersistentVolumeClaim {
@@ -87,7 +101,9 @@ func (g *generator) claim(namespace, name string) *corev1.PersistentVolumeClaim 
 	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}
 	c.Spec.StorageClassName = new(pick(g, []string{"anywhere", "anywhere", "some-zones", "some-zones", "two-terms"}))
 	c.Status.Phase = corev1.ClaimPending
-	switch n := g.IntN(100); {
+	switch n := g.IntN(104); {
+	case n >= 100:
+		c.Spec.StorageClassName = new("local")
 	case n < 55:
 		v := g.volume("v-" + namespace + "-" + name)
 		v.Spec.StorageClassName = *c.Spec.StorageClassName
@@ -106,6 +122,9 @@ func (g *generator) claim(namespace, name string) *corev1.PersistentVolumeClaim 
 		c.Spec.StorageClassName = new("unheard-of")
 	case n < 94:
 		c.Spec.StorageClassName = nil
+		if g.one(2) {
+			c.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: "anywhere"}
+		}
 	case n < 95:
 		c.Status.Phase = corev1.ClaimLost
 	case n < 96:
@@ -114,17 +133,57 @@ func (g *generator) claim(namespace, name string) *corev1.PersistentVolumeClaim 
 		c.Annotations = map[string]string{selectedNode: g.w.Nodes[g.IntN(len(g.w.Nodes))].Name}
 	case n < 99:
 		c.Spec.StorageClassName = new("local")
+		if g.one(3) {
+			c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"medium": "fast"}}
+		}
+		if g.one(6) {
+			c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
+		}
+		if g.one(6) {
+			c.Spec.VolumeAttributesClassName = new("gold")
+		}
 	default:
 		c.Spec.StorageClassName = new("empty-term")
 	}
 	return c
 }
 
+// free makes a volume that waits for a claim: what FindMatchingVolume chooses from.
+func (g *generator) free(name string) *corev1.PersistentVolume {
+	v := g.volume(name)
+	v.Spec.StorageClassName, v.Status.Phase = pick(g, []string{"local", "local", "some-zones"}), corev1.VolumeAvailable
+	v.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse(pick(g, []string{"1Gi", "10Gi", "100Gi"}))
+	v.Labels["medium"] = pick(g, []string{"fast", "slow"})
+	switch g.IntN(12) {
+	case 0:
+		v.Status.Phase = corev1.VolumeReleased
+	case 1:
+		v.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
+	case 2:
+		v.DeletionTimestamp = &metav1.Time{Time: epoch}
+	case 3:
+		v.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
+	case 4, 5:
+		v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: pick(g, namespaces), Name: fmt.Sprintf("c%d", g.IntN(claimsPer))}
+		if g.one(3) {
+			v.Spec.ClaimRef.UID = "another"
+		}
+	case 6:
+		v.Spec.VolumeAttributesClassName = new("gold")
+	}
+	return v
+}
+
 func (g *generator) volume(name string) *corev1.PersistentVolume {
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
 	v.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}
 	v.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
-	switch g.IntN(6) {
+	switch g.IntN(7) {
+	case 6:
+		if !g.inTree {
+			break // of no kind that anybody looks at
+		}
+		v.Spec.AWSElasticBlockStore = &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: pick(g, []string{"", "aws://a/", "aws:///"}) + "vol-" + name}
 	case 0:
 		v.Spec.NFS = &corev1.NFSVolumeSource{Server: "nfs.example.com", Path: "/"}
 	case 1:
@@ -167,6 +226,9 @@ func (g *generator) claims(p *corev1.Pod) {
 			{ConfigMap: &corev1.ConfigMapVolumeSource{}}, {Secret: &corev1.SecretVolumeSource{SecretName: "s"}},
 			{CSI: &corev1.CSIVolumeSource{Driver: ebs}}, {NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/"}}}))
 	}
+	if g.likely("held") { // a disk that stands in the pod itself: fit holds such pods by name
+		add(corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: pick(g, []string{"vol-1", "vol-2"})}})
+	}
 	for n := 0; n < 3 && g.likely("volumes"); n++ {
 		name := fmt.Sprintf("c%d", g.IntN(claimsPer))
 		if g.one(60) {
@@ -189,7 +251,7 @@ func (g *generator) claims(p *corev1.Pod) {
 // attachments tells of volumes that are attached to nodes, with and without a pod
 // that uses them.
 func (g *generator) attachments() {
-	if g.odds["volumes"] == 0 || !g.one(3) {
+	if g.odds["volumes"] == 0 || !g.one(2) {
 		return
 	}
 	for i, v := range g.w.Volumes {

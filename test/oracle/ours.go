@@ -127,7 +127,7 @@ func (w *World) objects() observe.Objects {
 	pods = append(append(append(pods, w.Pods...), w.Waiting...), w.Nominated...)
 	return observe.Objects{
 		Nodes: w.Nodes, Pods: pods, Namespaces: w.Namespaces,
-		Claims: w.Claims, Volumes: w.Volumes, StorageClasses: w.Classes, CSINodes: w.CSINodes,
+		Claims: w.Claims, Volumes: w.Volumes, StorageClasses: w.Classes, Drivers: w.Drivers, CSINodes: w.CSINodes, Attachments: w.Attached,
 	}
 }
 

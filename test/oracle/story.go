@@ -63,21 +63,29 @@ func ReadStory(text []byte) (w *World, want string, err error) {
 	return w, want, nil
 }
 
-// prune drops what encoding/json writes of empty structs.
-func prune(v any) bool {
+// prune drops what encoding/json writes of structs that are not pointers. An empty
+// selector is not among them: it means something else than none.
+func prune(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, child := range v {
-			if prune(child) || key == "nodeInfo" || key == "daemonEndpoints" {
+			prune(child)
+			inner, isMap := child.(map[string]any)
+			switch key {
+			case "nodeInfo", "daemonEndpoints":
+				delete(v, key)
+			case "spec", "status", "resources", "metadata":
+				if isMap && len(inner) == 0 {
+					delete(v, key)
+				}
+			}
+			if child == nil {
 				delete(v, key)
 			}
 		}
-		return len(v) == 0
 	case []any:
 		for _, child := range v {
 			prune(child)
 		}
-		return len(v) == 0
 	}
-	return v == nil
 }

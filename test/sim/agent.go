@@ -250,6 +250,8 @@ func (a *agent) act(w *world, p plan.Plan) {
 		case plan.Uncordon:
 			w.report.TookBack++
 			a.mark(w, x.Node, false)
+		case plan.Soften:
+			a.soften(w, x)
 		case plan.Evict:
 			a.evict(w, x)
 		case plan.Terminate:
@@ -296,6 +298,20 @@ func (a *agent) mark(w *world, name cluster.NodeName, on bool) {
 		n.Annotations = map[string]string{cluster.AnnotationCordoned: "true"}
 	} else {
 		w.scheduler.flush(w)
+	}
+	a.soon(w)
+}
+
+// soften puts the soft taint on a node or takes it off. The scheduler here takes the
+// first node that has room, so that the taint changes nothing but the Snapshot.
+func (a *agent) soften(w *world, x plan.Soften) {
+	n := w.byName[x.Node]
+	if n == nil {
+		return
+	}
+	n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t cluster.Taint) bool { return t.Key == cluster.TaintDeletionCandidate })
+	if !x.Off {
+		n.Taints = append(n.Taints, cluster.Taint{Key: cluster.TaintDeletionCandidate, Value: fmt.Sprint(w.clock.now.Unix()), Effect: "PreferNoSchedule"})
 	}
 	a.soon(w)
 }

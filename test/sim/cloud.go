@@ -67,7 +67,7 @@ func (w *world) pool(name string, cores, gib int64, price float64, low, high int
 	capacity := cluster.Resources{MilliCPU: cores * 1000, Memory: gib << 30, EphemeralStorage: 100 << 30, Pods: 110}
 	allocatable := cluster.Resources{MilliCPU: cores*1000 - 200, Memory: gib<<30 - 612<<20, EphemeralStorage: 90 << 30, Pods: 110}
 	p := &pool{price: price, boot: 40 * time.Second, ready: 12 * time.Second}
-	p.NodeGroup = cluster.NodeGroup{ID: cluster.GroupID(name), Min: low, Max: high, Template: cluster.Template{Spec: "lt-1", Capacity: capacity, Allocatable: allocatable,
+	p.NodeGroup = cluster.NodeGroup{ID: cluster.GroupID(name), Min: low, Max: high, Price: price, Template: cluster.Template{Spec: "lt-1", Capacity: capacity, Allocatable: allocatable,
 		Labels: map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "pool": name, "topology.kubernetes.io/zone": "zone-a"}}}
 	if change != nil {
 		change(p)
@@ -169,7 +169,7 @@ func (w *world) daemonPod(n *node, ds *cluster.DaemonSet) {
 	w.serial++
 	p := &pod{boundAt: w.clock.now}
 	p.Pod = cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("%s-%06d", ds.Key, w.serial)), UID: cluster.UID(fmt.Sprint("pod-", w.serial)), Class: ds.Class, Node: n.Name,
-		Created: w.clock.now, Owner: &cluster.Owner{Kind: "DaemonSet", Name: string(ds.Key), UID: ds.UID}, GracePeriod: 30 * time.Second}
+		Created: w.clock.now, Owner: &cluster.Owner{Kind: "DaemonSet", Name: string(ds.Key), UID: ds.UID}, GracePeriod: 30}
 	w.pods = append(w.pods, p)
 	w.scheduler.place(w, n, p)
 }

@@ -8,6 +8,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
+const (
+	zoneLabel = "topology.kubernetes.io/zone"
+	hostLabel = "kubernetes.io/hostname"
+)
+
 // Curve is one kind of day.
 type Curve struct {
 	Name string
@@ -26,11 +31,12 @@ var Curves = []Curve{
 	{"ramp", "up without a break for ten hours, down for eight", false, ramp},
 	{"sawtooth", "up slowly and down at once, every two hours", false, sawtooth},
 	{"storms", "constant demand, and a deployment of everything every hour", false, storms},
+	{"zones", "the office day in three zones: services spread over zones and over hosts, one that wants hosts of its own, one that stays together", false, zones},
 	{"spot", "the office day on machines that are taken away now and then", true, spot},
 	{"lemons", "the office day where one machine in fifteen never joins and a group is sold out in the morning", true, lemons},
 }
 
-// pools is the cloud of most days: a general group, one with more memory and one with
+// usualPools is the cloud of most days: a general group, one with more memory and one with
 // few large machines.
 func (w *world) usualPools(change func(*pool)) {
 	w.pool("general", 4, 16, 0.192, 0, 60, change)
@@ -202,6 +208,40 @@ func (w *world) rollOut(old *service, replicas, revision int) *service {
 	}
 	step()
 	return s
+}
+
+// zones is the office day with pods that look at other pods.
+func zones(w *world) {
+	for _, zone := range []string{"zone-a", "zone-b", "zone-c"} {
+		w.pool("general-"+zone, 4, 16, 0.192, 0, 60, func(p *pool) { p.Template.Labels[zoneLabel] = zone })
+		w.pool("large-"+zone, 16, 64, 0.768, 0, 20, func(p *pool) { p.Template.Labels[zoneLabel] = zone })
+	}
+	own := func(c *cluster.PodClass) *cluster.Selector {
+		return &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{c.Labels["app"]}}}}
+	}
+	spread := func(key string, skew int) func(*cluster.PodClass, *service) {
+		return func(c *cluster.PodClass, s *service) {
+			s.budget = true
+			c.Spread = []cluster.Spread{{TopologyKey: key, MaxSkew: skew, Selector: own(c)}}
+		}
+	}
+	services := []*service{
+		w.deployment("web", 250, 512, spread(zoneLabel, 1)),
+		w.deployment("api", 500, 1024, spread(hostLabel, 2)),
+		w.deployment("search", 1000, 6144, func(c *cluster.PodClass, s *service) {
+			s.budget = true
+			c.PodAntiAffinity = []cluster.PodTerm{{TopologyKey: hostLabel, Selector: own(c), Namespaces: []string{"default"}}}
+		}),
+		w.deployment("cache", 300, 4096, func(c *cluster.PodClass, s *service) {
+			s.budget = true
+			c.PodAffinity = []cluster.PodTerm{{TopologyKey: zoneLabel, Selector: own(c), Namespaces: []string{"default"}}}
+		}),
+		w.deployment("worker", 1500, 2048, nil),
+	}
+	for i, s := range services {
+		shift := w.r.Float64() - 0.5
+		w.follow(s, func(h float64) float64 { return []float64{60, 40, 12, 20, 12}[i] * officeHours(h+shift) })
+	}
 }
 
 func spot(w *world) {

@@ -61,7 +61,6 @@ func (w *world) deployment(name string, milli, mib int64, change func(*cluster.P
 	s.class = len(w.classes)
 	w.classes = append(w.classes, c)
 	w.services = append(w.services, s)
-	w.scheduler.changed = true
 	return s
 }
 
@@ -133,7 +132,7 @@ func (w *world) create(s *service, why birth) *pod {
 	w.serial++
 	p := &pod{service: s, birth: why}
 	p.Pod = cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/%s-%06d", s.name, w.serial)), UID: cluster.UID(fmt.Sprint("pod-", w.serial)),
-		Class: s.class, Created: w.clock.now, GracePeriod: s.grace}
+		Class: s.class, Created: w.clock.now, GracePeriod: cluster.Seconds(s.grace / time.Second)}
 	kind := "ReplicaSet"
 	if s.job {
 		kind = "Job"
@@ -220,7 +219,7 @@ func (w *world) remove(p *pod, takes time.Duration) {
 	if p.Node == "" {
 		takes = 0
 	}
-	p.Deleting = w.clock.now.Add(p.GracePeriod)
+	p.Deleting = w.clock.now.Add(p.GracePeriod.Duration())
 	w.agent.later(w)
 	w.after(takes, func() { w.drop(p) })
 }

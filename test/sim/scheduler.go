@@ -15,7 +15,9 @@ import (
 // share a mistake of the engine's.
 type scheduler struct {
 	planned bool
-	changed bool // there are new classes
+
+	ties  *fit.State // of this pass: what the filters F7 to F12 see; nil: no class is tied
+	index map[*node]int
 }
 
 // kick asks for a pass over the waiting pods, a moment from now.
@@ -57,6 +59,7 @@ func (s *scheduler) pass(w *world) {
 	slices.SortStableFunc(queue, func(a, b *pod) int {
 		return cmp.Or(cmp.Compare(off(a), off(b)), cmp.Compare(w.classes[b.Class].Priority, w.classes[a.Class].Priority), a.Created.Compare(b.Created))
 	})
+	s.tie(w)
 	for i, p := range queue {
 		if n := s.choose(w, p.Class); n != nil {
 			s.overtake(w, n, p, queue[i+1:])
@@ -75,8 +78,33 @@ func (s *scheduler) pass(w *world) {
 func (s *scheduler) bind(w *world, n *node, p *pod) {
 	p.Node, p.Unschedulable, p.boundAt = n.Name, time.Time{}, w.clock.now
 	s.place(w, n, p)
+	if s.ties != nil {
+		s.ties.Put(p.Class, s.index[n], 1)
+	}
 	w.report.waited(w, p, false)
 	w.agent.later(w)
+}
+
+// tie brings what looks at other pods up to date, where any class asks for that.
+func (s *scheduler) tie(w *world) {
+	s.ties = nil
+	if !slices.ContainsFunc(w.classes, func(c cluster.PodClass) bool { return len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread) > 0 }) {
+		return
+	}
+	s.ties, s.index = fit.NewState(w.classes, nil), make(map[*node]int, len(w.nodes))
+	for _, n := range w.nodes {
+		i := s.ties.AddNode(&fit.Shape{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}, nil)
+		s.index[n] = i
+		for _, p := range n.pods {
+			switch {
+			case p.Finished:
+			case p.Deleting.IsZero():
+				s.ties.Put(p.Class, i, 1)
+			default:
+				s.ties.PutLeaving(p.Class, i, 1)
+			}
+		}
+	}
 }
 
 // overtake notes for the pods that wait behind p that p takes the room that they could
@@ -114,7 +142,7 @@ func (s *scheduler) choose(w *world, class int) *node {
 		if n.Ready != cluster.StatusTrue || !fit.Passes(c, &shape) {
 			continue
 		}
-		if !s.fits(w, n, class, nil) {
+		if !s.fits(w, n, class, nil) || s.ties != nil && !s.ties.Passes(class, s.index[n]) {
 			continue
 		}
 		left := n.Allocatable.Sub(n.used).Sub(c.Requests)

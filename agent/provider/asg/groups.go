@@ -59,7 +59,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	wg.Wait()
 
 	for i, r := range readings {
-		r.group.Template = templates[i].template
+		r.group.Template, r.group.Quota = templates[i].template, templates[i].quota
 		r.group.Warnings = append(r.group.Warnings, templates[i].warnings...)
 		if templates[i].err != nil {
 			r.stale(templates[i].err)

@@ -121,8 +121,14 @@ func parseOptions(tags map[string]string) (cluster.Options, []string) {
 			o.ScaleDownUnreadyTime, err = duration(value)
 		case "maxnodeprovisiontime":
 			o.MaxNodeProvisionTime, err = duration(value)
+		case "maxnodestartuptime":
+			o.MaxNodeStartupTime, err = duration(value)
+		case "scaledowngpuutilizationthreshold":
+			o.ScaleDownGPUUtilization, err = ratio(value)
+		case "ignoredaemonsetsutilization":
+			o.IgnoreDaemonSetsUtilization, err = yes(value)
 		default:
-			err = fmt.Errorf("the option is not known; known are scaledownutilizationthreshold, scaledownunneededtime, scaledownunreadytime, maxnodeprovisiontime")
+			err = fmt.Errorf("the option is not known; known are scaledownutilizationthreshold, scaledowngpuutilizationthreshold, scaledownunneededtime, scaledownunreadytime, maxnodeprovisiontime, maxnodestartuptime, ignoredaemonsetsutilization")
 		}
 		if err != nil {
 			warnings = append(warnings, fmt.Sprintf("tag %s=%q is left out: %v", key, value, err))
@@ -137,6 +143,14 @@ func ratio(s string) (*float64, error) {
 		return nil, fmt.Errorf("write a number from 0 to 1, for example 0.5")
 	}
 	return &f, nil
+}
+
+func yes(s string) (*bool, error) {
+	b, err := strconv.ParseBool(s)
+	if err != nil {
+		return nil, fmt.Errorf("write true or false")
+	}
+	return &b, nil
 }
 
 func duration(s string) (*time.Duration, error) {

@@ -21,6 +21,7 @@ import (
 // when a read failed; a template that can never be resolved has only Unknown.
 type resolved struct {
 	template cluster.Template
+	quota    string // cluster.NodeGroup.Quota
 	warnings []string
 	err      error
 }
@@ -117,6 +118,7 @@ func (p *Provider) readTemplates(ctx context.Context, readings []*reading) ([]re
 		if d.open() {
 			p.finish(d, readings[i].tags, badTypes)
 		}
+		d.out.quota = d.quota()
 		out[i] = d.out
 		if d.out.err != nil {
 			errs = append(errs, d.out.err)

@@ -264,8 +264,8 @@ func (c *court) word(s *fwk.Status) uint32 {
 
 // say numbers a reason; names are left out, so that reasons can be counted.
 func (c *court) say(reason string) uint32 {
-	if strings.HasPrefix(reason, "PVC ") && strings.HasSuffix(reason, "(pod is not owner)") {
-		reason = "PVC was not created for pod (pod is not owner)"
+	if at := strings.Index(reason, "PVC "); at >= 0 && strings.HasSuffix(reason, "(pod is not owner)") {
+		reason = reason[:at] + "PVC was not created for pod (pod is not owner)"
 	}
 	parts := strings.Split(reason, `"`)
 	for i := 1; i < len(parts); i += 2 {

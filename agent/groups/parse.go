@@ -1,0 +1,296 @@
+package groups
+
+import (
+	"path"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Parse reads groups.yaml. The error joins every mistake: its place, such as
+// "groups.workers.price", and what to write instead. An empty file says nothing.
+func Parse(data []byte) (File, error) {
+	doc, err := document(data)
+	if err != nil {
+		return File{}, err
+	}
+	r := &reader{}
+	f := File{Groups: map[string]Group{}}
+	names := map[string]bool{}
+	r.object("", doc, fields{
+		"groups": func(at string, v any) {
+			r.entries(at, v, func(at, name string, v any) {
+				if _, err := path.Match(name, ""); err != nil {
+					r.bad(at, "%q is no pattern: close the bracket, or write the group's name", name)
+				}
+				f.Groups[name] = r.group(at, v)
+			})
+		},
+		"headroom": func(at string, v any) {
+			r.each(at, v, func(at string, v any) {
+				h := r.headroom(at, v)
+				if h.Name != "" && names[h.Name] {
+					r.bad(at+".name", "%q stands twice: every headroom has a name of its own", h.Name)
+				}
+				names[h.Name] = true
+				f.Headroom = append(f.Headroom, h)
+			})
+		},
+	})
+	if err := r.wrong(); err != nil {
+		return File{}, err
+	}
+	return f, nil
+}
+
+// boundsWords say where a group's bounds are kept.
+const boundsWords = "the bounds of a group are kept by the cloud: set them there (on AWS the Auto Scaling group's own minimum and maximum, or AUTOSCALER_AWS_GROUPS=min:max:name)"
+
+func (r *reader) group(at string, v any) (g Group) {
+	r.object(at, v, fields{
+		"min": r.refused(boundsWords), "max": r.refused(boundsWords),
+		"price": func(at string, v any) {
+			if p, ok := r.number(at, v, 0, "0.192"); ok {
+				g.Price = &p
+			}
+		},
+		"priority": func(at string, v any) {
+			if n, ok := r.whole(at, v, 0); ok {
+				g.Priority = &n
+			}
+		},
+		"balance": func(at string, v any) {
+			if s, ok := r.text(at, v); ok {
+				g.Balance = &s
+			}
+		},
+		"pause":    func(at string, v any) { g.Pause = r.pause(at, v) },
+		"options":  func(at string, v any) { r.options(at, v, &g.Options) },
+		"template": func(at string, v any) { g.Template = r.template(at, v) },
+	})
+	return g
+}
+
+// pause reads true, a time, or a mapping of both with a reason.
+func (r *reader) pause(at string, v any) *cluster.Pause {
+	switch x := v.(type) {
+	case bool:
+		if !x {
+			return nil
+		}
+		return &cluster.Pause{Why: "pause: true in groups.yaml"}
+	case string:
+		until, ok := r.time(at, x)
+		if !ok {
+			return nil
+		}
+		return &cluster.Pause{Why: "by groups.yaml", Until: until}
+	}
+	p := &cluster.Pause{Why: "by groups.yaml"}
+	r.object(at, v, fields{
+		"until": func(at string, v any) {
+			if s, ok := r.text(at, v); ok {
+				p.Until, _ = r.time(at, s)
+			}
+		},
+		"why": func(at string, v any) { p.Why, _ = r.text(at, v) },
+	})
+	return p
+}
+
+func (r *reader) time(at, s string) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		r.bad(at, "%q is no time: write for example 2026-12-24T18:00:00Z, or true", s)
+		return time.Time{}, false
+	}
+	return t, true
+}
+
+func (r *reader) options(at string, v any, o *cluster.Options) {
+	r.object(at, v, fields{
+		"scaleDownUtilizationThreshold":    func(at string, v any) { o.ScaleDownUtilization = r.share(at, v) },
+		"scaleDownGpuUtilizationThreshold": func(at string, v any) { o.ScaleDownGPUUtilization = r.share(at, v) },
+		"scaleDownUnneededTime":            func(at string, v any) { o.ScaleDownUnneededTime = r.duration(at, v) },
+		"scaleDownUnreadyTime":             func(at string, v any) { o.ScaleDownUnreadyTime = r.duration(at, v) },
+		"maxNodeProvisionTime":             func(at string, v any) { o.MaxNodeProvisionTime = r.duration(at, v) },
+		"maxNodeStartupTime":               func(at string, v any) { o.MaxNodeStartupTime = r.duration(at, v) },
+		"ignoreDaemonSetsUtilization": func(at string, v any) {
+			if yes, ok := r.yes(at, v); ok {
+				o.IgnoreDaemonSetsUtilization = &yes
+			}
+		},
+	})
+}
+
+func (r *reader) template(at string, v any) (t Template) {
+	r.object(at, v, fields{
+		"labels": func(at string, v any) { t.Labels = r.labels(at, v) },
+		"taints": func(at string, v any) {
+			r.each(at, v, func(at string, v any) {
+				if s, ok := r.text(at, v); ok {
+					t.Taints = append(t.Taints, r.taint(at, s))
+				}
+			})
+		},
+		"capacity": func(at string, v any) {
+			t.Capacity = map[string]int64{}
+			r.entries(at, v, func(at, name string, v any) {
+				if n, ok := r.quantity(at, name, v); ok {
+					t.Capacity[name] = n
+				}
+			})
+		},
+	})
+	return t
+}
+
+func (r *reader) labels(at string, v any) map[string]string {
+	out := map[string]string{}
+	r.entries(at, v, func(at, key string, v any) {
+		if s, ok := r.text(at, v); ok {
+			out[key] = s
+		}
+	})
+	return out
+}
+
+// taint reads kubectl's form, key=value:Effect or key:Effect.
+func (r *reader) taint(at, s string) cluster.Taint {
+	head, effect, ok := strings.Cut(s, ":")
+	key, value, _ := strings.Cut(head, "=")
+	if !ok || key == "" || effect != "NoSchedule" && effect != "NoExecute" && effect != "PreferNoSchedule" {
+		r.bad(at, "%q is no taint: write key=value:NoSchedule, :PreferNoSchedule or :NoExecute", s)
+	}
+	return cluster.Taint{Key: key, Value: value, Effect: effect}
+}
+
+func (r *reader) headroom(at string, v any) (h Headroom) {
+	var total cluster.Resources
+	forms := map[string]bool{}
+	amount := func(to *int64, name string) func(string, any) {
+		return func(at string, v any) {
+			forms["amounts"] = true
+			*to, _ = r.quantity(at, name, v)
+		}
+	}
+	r.object(at, v, fields{
+		"name":         func(at string, v any) { h.Name, _ = r.text(at, v) },
+		"cpu":          amount(&total.MilliCPU, "cpu"),
+		"memory":       amount(&total.Memory, "memory"),
+		"pods":         func(at string, v any) { forms["pods"] = true; r.pods(at, v, &h) },
+		"nodes":        func(at string, v any) { forms["nodes"] = true; r.nodes(at, v, &h) },
+		"nodeSelector": func(at string, v any) { h.Piece.NodeSelector = r.labels(at, v) },
+		"tolerations": func(at string, v any) {
+			r.each(at, v, func(at string, v any) { h.Piece.Tolerations = append(h.Piece.Tolerations, r.toleration(at, v)) })
+		},
+		"schedule": func(at string, v any) {
+			r.each(at, v, func(at string, v any) { h.Schedules = append(h.Schedules, r.schedule(at, v)) })
+		},
+	})
+	if h.Name == "" {
+		r.bad(at+".name", "give it a name: the journal speaks of it by that")
+	}
+	if len(forms) != 1 {
+		r.bad(at, "say how much in one way: cpu and memory, or pods (count, cpu, memory), or nodes (count, group)")
+	}
+	if forms["amounts"] {
+		if total.MilliCPU+total.Memory <= 0 {
+			r.bad(at, "cpu and memory are both nothing: give at least one")
+		}
+		h.Piece.Requests, h.Count = cut(total)
+	}
+	return h
+}
+
+func (r *reader) pods(at string, v any, h *Headroom) {
+	r.entries(at, v, func(at, key string, v any) {
+		switch key {
+		case "count":
+			h.Count, _ = r.whole(at, v, 0)
+		case "cpu":
+			h.Piece.Requests.MilliCPU, _ = r.quantity(at, key, v)
+		case "memory":
+			h.Piece.Requests.Memory, _ = r.quantity(at, key, v)
+		case "ephemeral-storage":
+			h.Piece.Requests.EphemeralStorage, _ = r.quantity(at, key, v)
+		default:
+			if !strings.Contains(key, "/") {
+				r.bad(at, "no such resource: known are count, cpu, memory, ephemeral-storage and extended resources such as nvidia.com/gpu")
+				return
+			}
+			if h.Piece.Requests.Extended == nil {
+				h.Piece.Requests.Extended = map[string]int64{}
+			}
+			h.Piece.Requests.Extended[key], _ = r.quantity(at, key, v)
+		}
+	})
+	if h.Count == 0 {
+		r.bad(at+".count", "say how many pods")
+	}
+}
+
+func (r *reader) nodes(at string, v any, h *Headroom) {
+	r.object(at, v, fields{
+		"count": func(at string, v any) { h.Count, _ = r.whole(at, v, 0) },
+		"group": func(at string, v any) {
+			if s, ok := r.text(at, v); ok {
+				h.Group = cluster.GroupID(s)
+			}
+		},
+	})
+	if h.Count == 0 || h.Group == "" {
+		r.bad(at, "say how many machines of which group: {count: 1, group: workers}")
+	}
+}
+
+func (r *reader) toleration(at string, v any) (t cluster.Toleration) {
+	word := func(to *string, allowed ...string) func(string, any) {
+		return func(at string, v any) {
+			s, ok := r.text(at, v)
+			if ok && len(allowed) > 0 && !strings.Contains(" "+strings.Join(allowed, " ")+" ", " "+s+" ") {
+				r.bad(at, "%q: write %s", s, strings.Join(allowed, " or "))
+			}
+			*to = s
+		}
+	}
+	r.object(at, v, fields{
+		"key": word(&t.Key), "value": word(&t.Value), "operator": word(&t.Operator, "Exists", "Equal"),
+		"effect": word(&t.Effect, "NoSchedule", "PreferNoSchedule", "NoExecute"),
+	})
+	return t
+}
+
+func (r *reader) schedule(at string, v any) Schedule {
+	s := Schedule{Days: [7]bool{true, true, true, true, true, true, true}, Zone: time.UTC}
+	r.object(at, v, fields{
+		"days": func(at string, v any) {
+			if text, ok := r.text(at, v); ok {
+				var err error
+				if s.Days, err = parseDays(text); err != nil {
+					r.bad(at, "%v", err)
+				}
+			}
+		},
+		"hours": func(at string, v any) {
+			if text, ok := r.text(at, v); ok {
+				var err error
+				if s.From, s.To, err = parseHours(text); err != nil {
+					r.bad(at, "%v", err)
+				}
+			}
+		},
+		"timeZone": func(at string, v any) {
+			if text, ok := r.text(at, v); ok {
+				zone, err := time.LoadLocation(text)
+				if err != nil {
+					r.bad(at, "%q is no time zone of this machine: write for example Europe/Berlin (package tzdata) or UTC", text)
+					return
+				}
+				s.Zone = zone
+			}
+		},
+	})
+	return s
+}

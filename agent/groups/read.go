@@ -1,0 +1,236 @@
+package groups
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+)
+
+// reader walks a document and collects every mistake with its place.
+type reader struct{ errs []error }
+
+func (r *reader) bad(at, format string, args ...any) {
+	r.errs = append(r.errs, fmt.Errorf("%s: %s", at, fmt.Sprintf(format, args...)))
+}
+
+// document turns YAML into JSON's own values; numbers keep their digits. A key that
+// stands twice is an error.
+func document(data []byte) (any, error) {
+	text, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, fmt.Errorf("it is no YAML: %w", err)
+	}
+	var doc any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&doc); err != nil {
+		return nil, fmt.Errorf("it is no YAML: %w", err)
+	}
+	return doc, nil
+}
+
+// fields reads the fields of one object.
+type fields map[string]func(at string, v any)
+
+// refused is a field that people expect and that does not belong here; words say where
+// it does.
+func (r *reader) refused(words string) func(at string, v any) {
+	return func(at string, _ any) { r.bad(at, "%s", words) }
+}
+
+// object reads a mapping; a field that is not known is named with the nearest one.
+func (r *reader) object(at string, v any, known fields) {
+	if v == nil {
+		return
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		r.bad(at, "write a mapping (name: value), not %s", kind(v))
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		place := join(at, key)
+		if read := known[key]; read != nil {
+			read(place, m[key])
+			continue
+		}
+		names := slices.Sorted(maps.Keys(known))
+		if near := nearest(key, names); near != "" {
+			r.bad(place, "no such field: did you mean %s?", near)
+		} else {
+			r.bad(place, "no such field: known are %s", strings.Join(names, ", "))
+		}
+	}
+}
+
+// each reads a list.
+func (r *reader) each(at string, v any, read func(at string, v any)) {
+	if v == nil {
+		return
+	}
+	list, ok := v.([]any)
+	if !ok {
+		r.bad(at, "write a list (- item), not %s", kind(v))
+		return
+	}
+	for i, item := range list {
+		read(fmt.Sprintf("%s[%d]", at, i), item)
+	}
+}
+
+// entries reads a mapping with names of the operator's own.
+func (r *reader) entries(at string, v any, read func(at, key string, v any)) {
+	if v == nil {
+		return
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		r.bad(at, "write a mapping (name: value), not %s", kind(v))
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		read(join(at, key), key, m[key])
+	}
+}
+
+func join(at, key string) string {
+	if at == "" {
+		return key
+	}
+	return at + "." + key
+}
+
+func kind(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "nothing"
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	case bool, json.Number:
+		return fmt.Sprint(v)
+	}
+	return fmt.Sprintf("%q", v)
+}
+
+// text takes a string or a number as it is written.
+func (r *reader) text(at string, v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	}
+	r.bad(at, "write a text, not %s", kind(v))
+	return "", false
+}
+
+func (r *reader) number(at string, v any, least float64, example string) (float64, bool) {
+	if n, ok := v.(json.Number); ok {
+		if f, err := n.Float64(); err == nil && f >= least {
+			return f, true
+		}
+	}
+	r.bad(at, "%s is no number of %g or more: write for example %s", kind(v), least, example)
+	return 0, false
+}
+
+func (r *reader) whole(at string, v any, least int) (int, bool) {
+	if n, ok := v.(json.Number); ok {
+		if i, err := n.Int64(); err == nil && i >= int64(least) && i <= 1<<31 {
+			return int(i), true
+		}
+	}
+	r.bad(at, "%s is no whole number of %d or more", kind(v), least)
+	return 0, false
+}
+
+func (r *reader) share(at string, v any) *float64 {
+	f, ok := r.number(at, v, 0, "0.5")
+	if ok && f > 1 {
+		r.bad(at, "%g is above 1: write a fraction, for example 0.5", f)
+		ok = false
+	}
+	if !ok {
+		return nil
+	}
+	return &f
+}
+
+func (r *reader) duration(at string, v any) *time.Duration {
+	if s, ok := v.(string); ok {
+		if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+			return &d
+		}
+	}
+	r.bad(at, "%s is no time: write for example 90s, 10m or 1h30m", kind(v))
+	return nil
+}
+
+func (r *reader) yes(at string, v any) (value, ok bool) {
+	if value, ok = v.(bool); !ok {
+		r.bad(at, "write true or false, not %s", kind(v))
+	}
+	return value, ok
+}
+
+// quantity reads an amount; cpu is counted in thousandths, all else in whole units,
+// rounded down.
+func (r *reader) quantity(at, name string, v any) (int64, bool) {
+	s, ok := r.text(at, v)
+	if !ok {
+		return 0, false
+	}
+	q, err := resource.ParseQuantity(s)
+	if err != nil || q.Sign() < 0 {
+		r.bad(at, "%q is no quantity: write for example 4, 500m or 16Gi", s)
+		return 0, false
+	}
+	if name == "cpu" {
+		return q.MilliValue(), true
+	}
+	return q.Value(), true
+}
+
+// wrong is everything that was wrong, joined; nil when nothing was.
+func (r *reader) wrong() error { return errors.Join(r.errs...) }
+
+// nearest is the name that key was likely meant to be; empty: none is near.
+func nearest(key string, names []string) string {
+	best, distance := "", max(2, len(key)/3)+1
+	for _, name := range names {
+		if d := edits(strings.ToLower(key), strings.ToLower(name)); d < distance {
+			best, distance = name, d
+		}
+	}
+	return best
+}
+
+// edits is Levenshtein's distance.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			diagonal, row[j] = row[j], min(row[j]+1, row[j-1]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,259 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+)
+
+// moreMetrics are those that need to remember something between rounds, and Cluster
+// Autoscaler's about scale-down and backoff. It is used by the scaler's goroutine
+// alone.
+type moreMetrics struct {
+	backoff     *prometheus.GaugeVec
+	healthiness *prometheus.GaugeVec
+	groups      *prometheus.GaugeVec
+	most        *prometheus.GaugeVec
+	unneeded    *prometheus.GaugeVec
+	unremovable *prometheus.GaugeVec
+	cooldown    *prometheus.GaugeVec
+	pending     *prometheus.GaugeVec
+	reaped      *prometheus.CounterVec
+	failedNodes *prometheus.CounterVec
+	latency     *prometheus.HistogramVec
+	ready       *prometheus.HistogramVec
+
+	asks    []ask
+	arrived map[cluster.UID]bool           // nodes that an ask was met by
+	leaving map[cluster.NodeName]departure // nodes that this agent has marked
+	failed  map[cluster.GroupID]time.Time  // newest failure to start that was counted
+}
+
+// ask is one successful resize whose machines are awaited.
+type ask struct {
+	group cluster.GroupID
+	at    time.Time
+	left  int
+}
+
+// departure is a node on its way out.
+type departure struct {
+	at      time.Time
+	unready bool
+	drained bool
+}
+
+// awaitedFor bounds how long a machine is awaited for decision_to_ready_seconds.
+const awaitedFor = time.Hour
+
+func newMoreMetrics(gauge func(name, help string, labels ...string) *prometheus.GaugeVec, counter func(name, help string, labels ...string) *prometheus.CounterVec,
+	histogram func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec) moreMetrics {
+	seconds := []float64{5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 900}
+	return moreMetrics{
+		backoff:     gauge("cluster_autoscaler_node_group_backoff_status", "1 while a node group is backed off, by cause.", "node_group", "reason"),
+		healthiness: gauge("cluster_autoscaler_node_group_healthiness", "1 while the facts of a node group are live.", "node_group"),
+		groups:      gauge("cluster_autoscaler_node_groups_count", "Node groups.", "node_group_type"),
+		most:        gauge("cluster_autoscaler_max_nodes_count", "Largest size of all node groups together, or the cluster's own limit where that is lower."),
+		unneeded:    gauge("cluster_autoscaler_unneeded_nodes_count", "Nodes that nothing needs."),
+		unremovable: gauge("cluster_autoscaler_unremovable_nodes_count", "Nodes that stay, by Cluster Autoscaler's reason, or the rule where it has none.", "reason"),
+		cooldown:    gauge("cluster_autoscaler_scale_down_in_cooldown", "1 while scale-down waits after a scale-up or a failure."),
+		pending:     gauge("cluster_autoscaler_pending_node_deletions", "Nodes that carry this agent's mark."),
+		reaped:      counter("cluster_autoscaler_old_unregistered_nodes_removed_count", "Instances removed that never became Nodes."),
+		failedNodes: counter("cluster_autoscaler_failed_node_creations_total", "Instances that the cloud could not start or that never joined, by cause.", "reason"),
+		latency:     histogram("cluster_autoscaler_node_removal_latency_seconds", "From the mark on a node to its instance's termination.", seconds, "deleted"),
+		ready:       histogram("autoscaler_decision_to_ready_seconds", "From a successful resize to a Ready node of it.", seconds),
+		arrived:     map[cluster.UID]bool{}, leaving: map[cluster.NodeName]departure{}, failed: map[cluster.GroupID]time.Time{},
+	}
+}
+
+// unremovableReasons are Cluster Autoscaler's words (simulator.UnremovableReason) for
+// the rules that hold a node.
+var unremovableReasons = map[string]string{
+	plan.RuleBusy: "NotUnderutilized", plan.RuleOptOut: "ScaleDownDisabledAnnotation", plan.RuleBlocked: "BlockedByPod", plan.RuleNoRoom: "NoPlaceToMovePods",
+	plan.RuleAtMin: "NodeGroupMinSizeReached", plan.RuleUnneededFor: "NotUnneededLongEnough", plan.RuleDraining: "CurrentlyBeingDeleted", plan.RuleTotalsMin: "MinimalResourceLimitExceeded",
+}
+
+func (m *moreMetrics) saw(s *cluster.Snapshot, p plan.Plan, memory plan.Memory, policy plan.Policy, changed bool) {
+	if changed {
+		m.countHeld(p.Held)
+	}
+	for _, v := range []*prometheus.GaugeVec{m.backoff, m.healthiness} {
+		v.Reset()
+	}
+	m.unneeded.WithLabelValues().Set(float64(len(memory.Unneeded)))
+	m.pending.WithLabelValues().Set(float64(len(memory.Draining)))
+	most := 0
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		most += g.Max
+		live := 1.0
+		if g.Stale != "" {
+			live = 0
+		}
+		m.healthiness.WithLabelValues(string(g.ID)).Set(live)
+		m.countFailures(g)
+	}
+	if limit := policy.MaxNodesTotal; limit > 0 {
+		most = min(most, limit)
+	}
+	m.most.WithLabelValues().Set(float64(most))
+	m.groups.WithLabelValues("autoscaled").Set(float64(len(s.Groups)))
+	for i := range memory.Backoff {
+		if b := &memory.Backoff[i]; b.Until.After(s.Now) {
+			m.backoff.WithLabelValues(string(b.Group), string(b.Cause)).Set(1)
+		}
+	}
+	m.awaited(s)
+}
+
+// countHeld counts the nodes that stay, by reason.
+func (m *moreMetrics) countHeld(held []plan.Held) {
+	m.unremovable.Reset()
+	cooldown := 0.0
+	for i := range held {
+		h := &held[i]
+		if h.Kind != "node" {
+			continue
+		}
+		if h.Rule == plan.RuleCooldown || h.Rule == plan.RuleFailed {
+			cooldown = 1
+			continue // unneeded, and only the cluster's pause keeps it
+		}
+		reason := unremovableReasons[h.Rule]
+		if reason == "" {
+			reason = h.Rule
+		}
+		m.unremovable.WithLabelValues(reason).Inc()
+	}
+	m.cooldown.WithLabelValues().Set(cooldown)
+}
+
+// countFailures counts what the cloud reports of a group, each report once.
+func (m *moreMetrics) countFailures(g *cluster.NodeGroup) {
+	newest, known := m.failed[g.ID], true
+	if newest.IsZero() {
+		known = false // what happened before this process is not counted again
+	}
+	last := newest
+	for _, f := range g.Failures {
+		if known && f.At.After(newest) {
+			m.failedNodes.WithLabelValues(string(f.Cause)).Inc()
+		}
+		if f.At.After(last) {
+			last = f.At
+		}
+	}
+	if !known && last.IsZero() {
+		last = time.Unix(0, 0)
+	}
+	m.failed[g.ID] = last
+}
+
+// asked notes a successful resize.
+func (m *moreMetrics) asked(o cluster.Outcome) {
+	m.asks = append(m.asks, ask{o.Group, o.At, max(o.To-o.From, 0)})
+}
+
+// awaited looks for the machines of the resizes that are Ready by now. It costs
+// nothing while none is awaited.
+func (m *moreMetrics) awaited(s *cluster.Snapshot) {
+	if len(m.asks) == 0 {
+		return
+	}
+	young := map[cluster.InstanceID]*cluster.Node{}
+	for _, n := range s.Nodes {
+		if n.Created.After(m.asks[0].at.Add(-time.Second)) && n.Ready == cluster.StatusTrue && !m.arrived[n.UID] {
+			young[cluster.InstanceID(n.ProviderID)] = n
+		}
+	}
+	for i := range s.Groups {
+		for k := range s.Groups[i].Instances {
+			if n := young[s.Groups[i].Instances[k].ID]; n != nil {
+				m.arrive(s.Groups[i].ID, n)
+			}
+		}
+	}
+	rest := m.asks[:0]
+	for _, a := range m.asks {
+		if a.left > 0 && s.Now.Sub(a.at) < awaitedFor {
+			rest = append(rest, a)
+		}
+	}
+	if m.asks = rest; len(rest) == 0 {
+		clear(m.arrived)
+	}
+}
+
+// arrive counts a Ready node for the oldest resize of its group that still waits.
+func (m *moreMetrics) arrive(group cluster.GroupID, n *cluster.Node) {
+	for i := range m.asks {
+		if a := &m.asks[i]; a.group == group && a.left > 0 && !n.ReadySince.Before(a.at.Truncate(time.Second)) {
+			a.left--
+			m.arrived[n.UID] = true
+			m.ready.WithLabelValues().Observe(max(n.ReadySince.Sub(a.at).Seconds(), 0))
+			return
+		}
+	}
+}
+
+// marked, drained and removed follow a node on its way out.
+func (m *moreMetrics) marked(o cluster.Outcome, rule string) {
+	m.leaving[o.Node] = departure{at: o.At, unready: rule == plan.RuleUnready}
+}
+
+func (m *moreMetrics) drained(o cluster.Outcome) {
+	if d, ok := m.leaving[o.Node]; ok {
+		d.drained = true
+		m.leaving[o.Node] = d
+	}
+}
+
+// removed counts an instance that was told to go and returns Cluster Autoscaler's
+// reason for it.
+func (m *moreMetrics) removed(o cluster.Outcome, rule string) string {
+	if o.Node == "" {
+		m.reaped.WithLabelValues().Inc()
+		if rule == plan.RuleNoJoin {
+			m.failedNodes.WithLabelValues(string(cluster.CauseNoJoin)).Inc()
+		}
+		return "unregistered"
+	}
+	d, ok := m.leaving[o.Node]
+	delete(m.leaving, o.Node)
+	if ok {
+		m.latency.WithLabelValues("true").Observe(o.At.Sub(d.at).Seconds())
+	}
+	switch {
+	case d.unready:
+		return "unready"
+	case d.drained:
+		return "underutilized"
+	}
+	return "empty"
+}
+
+// countNodes sets nodes_count by Cluster Autoscaler's states.
+func (m *metrics) countNodes(s *cluster.Snapshot, memory plan.Memory, policy plan.Policy) {
+	ready, unready, starting, late := 0, 0, 0, 0
+	for _, n := range s.Nodes {
+		switch {
+		case n.Ready == cluster.StatusTrue:
+			ready++
+		case s.Now.Sub(n.Created) < policy.MaxNodeStartupTime:
+			starting++
+		default:
+			unready++
+		}
+	}
+	for _, since := range memory.Unregistered {
+		if s.Now.Sub(since) >= policy.MaxNodeProvisionTime {
+			late++
+		}
+	}
+	for state, n := range map[string]int{"ready": ready, "unready": unready, "notStarted": starting, "unregistered": len(memory.Unregistered) - late, "longUnregistered": late} {
+		m.nodes.WithLabelValues(state).Set(float64(n))
+	}
+}

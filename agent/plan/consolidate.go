@@ -1,0 +1,381 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// The values of Policy.Consolidate. What is priced is consolidated where every group
+// involved has a price; always also counts machines of one group where none has.
+const (
+	consolidateOff    = "off"
+	consolidatePriced = "priced"
+	consolidateAlways = "always"
+)
+
+// Bounds of one look for savings: nodes that are tried alone, nodes that are replaced
+// together, machines that replace them, and how long one look is good for.
+const (
+	savingAlone    = 50
+	savingTogether = 10
+	savingMachines = 2
+	savingLook     = time.Minute
+)
+
+// Saving is a replacement that would cost less: these nodes by so many new machines of
+// a group; none where the pods have room on other nodes.
+type Saving struct {
+	Nodes    []cluster.NodeName `json:"nodes"` // sorted
+	Group    cluster.GroupID    `json:"group,omitempty"`
+	Machines int                `json:"machines,omitempty"`
+	// Since is since when it has been real at every look; Looked is the last one.
+	Since  time.Time `json:"since"`
+	Looked time.Time `json:"looked"`
+	// Started is when its machines were asked for; zero: not yet.
+	Started time.Time `json:"started,omitzero"`
+}
+
+// consolidate replaces nodes by fewer or cheaper machines: when the saving is large
+// enough and has been real for long enough, the new machines come first, and the nodes
+// are drained when these are Ready. One replacement at a time, and only while nothing
+// else is going on.
+func (w *world) consolidate() {
+	s := w.in.Saving
+	switch {
+	case w.p.Consolidate == consolidateOff || w.p.Consolidate == "" || !w.p.ScaleDown:
+		return
+	case w.s.Stale != "" || w.unhealthy != "":
+		w.out.Saving = s
+		return
+	case s != nil && !s.Started.IsZero():
+		w.goOn(s)
+		return
+	case !w.atRest():
+		w.out.Saving = s
+		return
+	case s != nil && !w.passed(s.Looked.Add(savingLook)):
+		w.out.Saving = s
+		w.wake(s.Looked.Add(savingLook))
+		w.sayWaiting(s)
+		return
+	}
+	list := w.replaceable()
+	if len(list) == 0 {
+		return
+	}
+	if s == nil || w.worth(s, list) <= 0 {
+		if s = w.findSaving(list); s == nil {
+			return
+		}
+		s.Since = w.now
+	}
+	next := *s
+	next.Looked = w.now
+	w.out.Saving = &next
+	if w.passed(next.Since.Add(w.p.ConsolidateAfter)) {
+		w.start(&next)
+		return
+	}
+	w.wake(w.now.Add(savingLook))
+	w.sayWaiting(&next)
+}
+
+// atRest tells that nothing comes, goes or is decided in this round.
+func (w *world) atRest() bool {
+	if len(w.plan.Actions) > 0 || w.unjudged || w.draining+w.emptying > 0 {
+		return false
+	}
+	if rule, _ := w.gate(); rule != "" {
+		return false
+	}
+	for i := range w.groups {
+		if g := &w.groups[i]; g.coming > 0 || g.leaving > 0 || g.grow > 0 {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(w.nodes, func(n node) bool { return n.goes || n.state == stateMarked })
+}
+
+// replaceable are the nodes whose pods may all be moved, the least used first. Pods that
+// are tied to other pods, to a place or to a volume keep their node here.
+func (w *world) replaceable() []int {
+	type row struct {
+		node int
+		util float64
+	}
+	var rows []row
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		if n.ControlPlane || n.group < 0 || n.state != stateReady || n.counts || len(n.spare) > 0 || w.p.Consolidate == consolidatePriced && w.groups[n.group].Price <= 0 {
+			continue
+		}
+		c := candidate{node: i, asked: true}
+		if rule, _ := w.stays(n, &c); rule != "" && rule != RuleBusy {
+			continue
+		}
+		if rule, _ := w.frozen(&w.groups[n.group]); rule != "" || w.keepsTotals(n) != "" {
+			continue
+		}
+		if cargo := w.cargoOf(n); len(cargo.blocked)+cargo.leaving > 0 || slices.ContainsFunc(cargo.loads, func(l heldClass) bool { return w.anchored(int(l.class)) }) {
+			continue
+		}
+		rows = append(rows, row{i, w.utilisation(n)})
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node)) })
+	out := make([]int, len(rows))
+	for i := range rows {
+		out[i] = rows[i].node
+	}
+	return out
+}
+
+// anchored tells a pod whose place depends on more than its node.
+func (w *world) anchored(class int) bool {
+	c, t := &w.s.Classes[class], w.moveState()
+	return t != nil && t.state.Tied(class) || len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes)+len(c.NotUnderstood) > 0
+}
+
+// findSaving looks for the replacement that saves most: every node for itself, and the
+// least used ones together.
+func (w *world) findSaving(list []int) *Saving {
+	var best *Saving
+	most := 0.0
+	try := func(nodes []int) {
+		for _, s := range w.offers(nodes) {
+			// Of equal savings the first, which moves least; sums of prices are not exact.
+			if worth := w.worth(&s, list); worth > most+1e-9 {
+				best, most = &s, worth
+			}
+		}
+	}
+	for i := range min(len(list), savingAlone) {
+		try(list[i : i+1])
+	}
+	for n := 2; n <= min(len(list), savingTogether); n++ {
+		try(list[:n])
+	}
+	return best
+}
+
+// offers are the replacements of a set of nodes that are worth a simulation, those with
+// fewer machines first.
+func (w *world) offers(nodes []int) []Saving {
+	names := make([]cluster.NodeName, len(nodes))
+	for i, n := range nodes {
+		names[i] = w.nodes[n].Name
+	}
+	slices.Sort(names)
+	out := []Saving{{Nodes: names}}
+	for m := 1; m <= savingMachines; m++ {
+		for g := range w.groups {
+			if gr := &w.groups[g]; gr.rule == "" && gr.Template.Unknown == "" {
+				out = append(out, Saving{Nodes: names, Group: gr.ID, Machines: m})
+			}
+		}
+	}
+	return out
+}
+
+// worth is what a replacement saves, as far as it is large enough, allowed, and every
+// pod has room; 0: it is not to be done. list are the nodes that may be replaced.
+func (w *world) worth(s *Saving, list []int) float64 {
+	var from []int
+	for _, name := range s.Nodes {
+		i, ok := w.byName[name]
+		if !ok || !slices.Contains(list, i) {
+			return 0
+		}
+		from = append(from, i)
+	}
+	before, after := w.expense(s, from)
+	if before <= 0 || after > before*(1-w.p.ConsolidateSaving) || before-after <= 0 {
+		return 0
+	}
+	less := make(map[int]int)
+	for _, i := range from {
+		less[w.nodes[i].group]++
+	}
+	for g, n := range less {
+		gr := &w.groups[g]
+		if gr.ID == s.Group {
+			n -= s.Machines
+		}
+		if gr.target-n < gr.Min {
+			return 0
+		}
+	}
+	var to *group
+	if s.Machines > 0 {
+		g, ok := w.byID[s.Group]
+		if !ok || w.groups[g].rule != "" || w.groups[g].Template.Unknown != "" {
+			return 0
+		}
+		to = &w.groups[g]
+		if n, _ := w.allowed(to, s.Machines); n < s.Machines {
+			return 0
+		}
+	}
+	if !w.houses(from, to, s.Machines) {
+		return 0
+	}
+	return before - after
+}
+
+// expense is the price of what goes and of what comes; where a group has no price both
+// are counted in machines, and what comes must be of the group of all that goes. No
+// costs: the two cannot be compared.
+func (w *world) expense(s *Saving, from []int) (before, after float64) {
+	priced := true
+	for _, i := range from {
+		price := w.groups[w.nodes[i].group].Price
+		priced = priced && price > 0
+		before += price
+	}
+	if s.Machines > 0 {
+		price := w.groups[w.byID[s.Group]].Price
+		priced = priced && price > 0
+		after = price * float64(s.Machines)
+	}
+	if priced {
+		return before, after
+	}
+	for _, i := range from {
+		if w.p.Consolidate != consolidateAlways || s.Machines > 0 && w.groups[w.nodes[i].group].ID != s.Group {
+			return 0, 0
+		}
+	}
+	return float64(len(from)), float64(s.Machines)
+}
+
+// houses tells whether the pods of some nodes have room on the others and on so many
+// machines of a group; those that are tied to other pods only on the others. It takes
+// nothing.
+func (w *world) houses(from []int, to *group, machines int) bool {
+	if w.paths == nil {
+		w.paths = w.newPaths()
+	}
+	rooms := make([][]int64, machines)
+	var shape *fit.Shape
+	for i := range rooms {
+		var empty []int64
+		empty, shape = w.template(to)
+		rooms[i] = slices.Clone(empty)
+	}
+	a := attempt{homeless: -1}
+	t := w.moveState()
+	if t != nil {
+		a.mark = t.state.Mark()
+	}
+	for _, i := range from {
+		w.nodes[i].goes = true
+	}
+	defer func() {
+		for _, i := range from {
+			w.nodes[i].goes = false
+		}
+		w.unplace(&a)
+		// Nodes that went in this simulation were passed by for good.
+		w.paths = nil
+	}()
+	for _, i := range from {
+		a.loads = w.cargoOf(&w.nodes[i]).loads
+		if t != nil {
+			t.lifted = t.lifted[:0]
+		}
+		for _, l := range a.loads {
+			left := int(w.placeClass(t, i, l, &a))
+			if left > 0 && (shape == nil || t != nil && t.state.Tied(int(l.class)) || !fit.Passes(&w.s.Classes[l.class], shape)) {
+				return false // a tied pod on a machine that does not exist is not judged here
+			}
+			for r := range rooms {
+				size := w.space.Class(int(l.class))
+				n := min(fit.Most(rooms[r], size), left)
+				fit.Take(rooms[r], size, n)
+				left -= n
+			}
+			if left > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// start asks for the machines of a saving that has been real for long enough.
+func (w *world) start(s *Saving) {
+	s.Started = w.now
+	w.wake(w.now.Add(time.Second))
+	if s.Machines == 0 {
+		return
+	}
+	g := &w.groups[w.byID[s.Group]]
+	g.grow += s.Machines
+	g.bought, w.grew = true, true
+	w.do(Grow{Group: g.ID, From: g.target, To: g.size + g.grow, Rule: RuleConsolidate, Why: s.words()})
+}
+
+// goOn waits for the machines of a replacement, and ends it when its nodes have gone or
+// its time is over. The nodes themselves are marked by scaleDown.
+func (w *world) goOn(s *Saving) {
+	left := slices.ContainsFunc(s.Nodes, func(name cluster.NodeName) bool {
+		i, ok := w.byName[name]
+		return ok && w.nodes[i].state != stateOut
+	})
+	if !left {
+		return
+	}
+	due := s.Started.Add(w.p.MaxNodeProvisionTime + w.p.MaxNodeStartupTime)
+	if g, ok := w.byID[s.Group]; ok {
+		o := &w.groups[g].Options
+		due = s.Started.Add(orElse(o.MaxNodeProvisionTime, w.p.MaxNodeProvisionTime) + orElse(o.MaxNodeStartupTime, w.p.MaxNodeStartupTime))
+	}
+	if w.passed(due) {
+		w.hold("cluster", "cluster", RuleConsolidate, "given up: %s", s.words())
+		return
+	}
+	w.wake(due)
+	w.out.Saving = s
+	w.hold("cluster", "cluster", RuleConsolidate, "under way: %s", s.words())
+}
+
+// replaced tells a node whose replacement is there, so that it goes now.
+func (w *world) replaced(n *node) bool {
+	s := w.in.Saving
+	if s == nil || s.Started.IsZero() || w.p.Consolidate == consolidateOff || w.p.Consolidate == "" || !slices.Contains(s.Nodes, n.Name) {
+		return false
+	}
+	here := 0
+	for i := range w.nodes {
+		o := &w.nodes[i]
+		if o.group >= 0 && w.groups[o.group].ID == s.Group && o.state == stateReady && !o.Created.Before(s.Started.Truncate(time.Second)) {
+			here++
+		}
+	}
+	return here >= s.Machines
+}
+
+func (w *world) sayWaiting(s *Saving) {
+	w.hold("cluster", "cluster", RuleConsolidate, "%s, if that is so until %s", s.words(), stamp(s.Since.Add(w.p.ConsolidateAfter)))
+}
+
+// words say what replaces what.
+func (s *Saving) words() string {
+	names := make([]string, len(s.Nodes))
+	for i, n := range s.Nodes {
+		names[i] = string(n)
+	}
+	if s.Machines == 0 {
+		return "the pods of " + strings.Join(names, ", ") + " have room elsewhere"
+	}
+	unit := "machines"
+	if s.Machines == 1 {
+		unit = "machine"
+	}
+	return fmt.Sprintf("%d %s of group %s can replace %s", s.Machines, unit, s.Group, strings.Join(names, ", "))
+}

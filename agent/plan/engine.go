@@ -1,0 +1,257 @@
+package plan
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// Engine decides round after round and keeps what one round worked out for the next,
+// so that a round costs what changed. Its Decide gives exactly what the function
+// Decide gives for the same three values; the zero Engine is ready, and knows nothing.
+//
+// It relies on what a Snapshot promises: what was handed in once is never written to
+// again. Not safe for concurrent use.
+type Engine struct {
+	policy     Policy
+	classes    classBook
+	facts      []*facts // by index of Snapshot.Nodes
+	spare      []*facts
+	count      counter
+	ties       ties
+	verdicts   verdicts
+	nodes      []node // memory of the world
+	rooms      []int64
+	candidates []candidate
+	moved      []moved
+	steps      []stride
+	held       int // how many reasons the last round had
+
+	known bool     // last is the answer to a question that answers itself again
+	last  question // the last one that was worked out
+	plan  Plan
+	again bool // the last Decide was answered from memory
+}
+
+// question is what a round was asked.
+type question struct {
+	s     cluster.Snapshot
+	m     Memory
+	p     Policy
+	until time.Time // the answer may be another one from then on; zero: never
+}
+
+// steady is how long an answer is believed without being worked out again, whatever it
+// says itself.
+const steady = time.Minute
+
+// Decide is the function Decide with a memory.
+func (e *Engine) Decide(s cluster.Snapshot, m Memory, p Policy) (Plan, Memory) {
+	if e.again = e.known && e.stands(&s, &m, &p); e.again {
+		return e.plan, e.last.m
+	}
+	if !samePolicy(&e.policy, &p) {
+		e.policy, e.facts = p, nil
+	}
+	w := open(e, &s, &m, &p)
+	for _, step := range steps {
+		step.do(w)
+	}
+	e.keep(w, m)
+	return w.plan, w.out
+}
+
+// Again tells that the last Decide gave the Plan and the Memory of the one before it,
+// because nothing that they depend on has changed.
+func (e *Engine) Again() bool { return e.again }
+
+// stands tells that the last answer is the answer to this question too.
+func (e *Engine) stands(s *cluster.Snapshot, m *Memory, p *Policy) bool {
+	l := &e.last
+	if s.Now.Before(l.s.Now) || s.Now.Sub(l.s.Now) >= steady || !l.until.IsZero() && !s.Now.Before(l.until) || len(s.Outcomes) > 0 {
+		return false
+	}
+	if !same(m, &l.m) || !samePolicy(p, &l.p) || !sameWorld(s, &l.s) {
+		return false
+	}
+	for i := range s.Groups {
+		if was, is := &l.s.Groups[i], &s.Groups[i]; fresh(was, l.s.Now, p) != fresh(is, s.Now, p) || !readsAlike(m, was, is) {
+			return false
+		}
+	}
+	return true
+}
+
+// readsAlike tells that the moment of a group's read plays no part in the answer: it
+// does only while a resize is awaited.
+func readsAlike(m *Memory, was, is *cluster.NodeGroup) bool {
+	_, awaited := m.Resized[is.ID]
+	return was.ReadAt.Equal(is.ReadAt) || !awaited
+}
+
+// keep remembers a round. Its answer stands for the next ones when it changed nothing:
+// no action, no outcome to learn from, and the Memory that it was given.
+func (e *Engine) keep(w *world, m Memory) {
+	e.known = !w.unsteady && len(w.plan.Actions) == 0 && len(w.s.Outcomes) == 0 && equalMemory(m, w.out)
+	e.plan, e.last = Plan{}, question{}
+	if e.known {
+		w.out = m // the same maps: who hands them in again is known at a glance
+		e.plan, e.last = w.plan, question{s: *w.given, m: m, p: *w.p, until: w.until}
+	}
+	e.held = len(w.plan.Held)
+	clear(e.candidates)
+	clear(e.nodes) // no Snapshot is kept alive by memory that is only waiting
+}
+
+// equalMemory compares two Memories. The large maps are compared by hand.
+func equalMemory(a, b Memory) bool {
+	byTime := func(x, y time.Time) bool { return x.Equal(y) }
+	equal := equalMaps(a.Unneeded, b.Unneeded, byTime) && equalMaps(a.Unready, b.Unready, byTime) &&
+		maps.Equal(a.Promised, b.Promised) && maps.Equal(a.PromisedMissing, b.PromisedMissing) &&
+		equalMaps(a.Resized, b.Resized, func(x, y Resized) bool { return x.To == y.To && x.At.Equal(y.At) && x.Seen.Equal(y.Seen) }) &&
+		slices.EqualFunc(a.Backoff, b.Backoff, func(x, y Backoff) bool {
+			return x.Group == y.Group && x.Cause == y.Cause && x.Step == y.Step && x.Text == y.Text && x.Until.Equal(y.Until) && x.Last.Equal(y.Last)
+		}) &&
+		equalMaps(a.Unregistered, b.Unregistered, byTime) && equalMaps(a.Draining, b.Draining, byTime) &&
+		equalMaps(a.Deleted, b.Deleted, byTime) && equalMaps(a.Short, b.Short, byTime) && a.ScaleDownAfter.Equal(b.ScaleDownAfter)
+	for _, m := range []*Memory{&a, &b} {
+		m.Unneeded, m.Unready, m.Promised, m.PromisedMissing, m.Resized, m.Backoff = nil, nil, nil, nil, nil, nil
+		m.Unregistered, m.Draining, m.Deleted, m.Short, m.ScaleDownAfter = nil, nil, nil, nil, time.Time{}
+	}
+	return equal && reflect.DeepEqual(a, b) // what is left is what a later version added
+}
+
+func equalMaps[K comparable, V any](a, b map[K]V, eq func(V, V) bool) bool {
+	return len(a) == len(b) && maps.EqualFunc(a, b, eq)
+}
+
+// ties say which instance backs which Node, as long as neither the Nodes' names and
+// addresses nor the groups' lists of instances change.
+type ties struct {
+	known  bool
+	nodes  []*cluster.Node
+	groups []tiedGroup
+	id     cluster.Identity
+	order  []int32 // of the Nodes by name
+	byName map[cluster.NodeName]int
+	group  []int32 // by Node, -1: none of ours
+	inst   []*cluster.Instance
+}
+
+type tiedGroup struct {
+	id        cluster.GroupID
+	instances []cluster.Instance
+}
+
+// hold tells whether the ties still hold, and takes over the Nodes' new values.
+func (t *ties) hold(s *cluster.Snapshot) bool {
+	if !t.known || len(t.nodes) != len(s.Nodes) || len(t.groups) != len(s.Groups) {
+		return false
+	}
+	for i := range s.Groups {
+		if s.Groups[i].ID != t.groups[i].id || !same(&s.Groups[i].Instances, &t.groups[i].instances) {
+			return false
+		}
+	}
+	for i, n := range s.Nodes {
+		if o := t.nodes[i]; o != n {
+			if n.Name != o.Name || n.ProviderID != o.ProviderID || n.SystemUUID != o.SystemUUID || !slices.Equal(n.Addresses, o.Addresses) {
+				return false
+			}
+			t.nodes[i] = n
+		}
+	}
+	return true
+}
+
+// tie ties instances to Nodes anew.
+func (t *ties) tie(w *world) {
+	s := w.s
+	*t = ties{known: true, nodes: slices.Clone(s.Nodes), id: cluster.Identify(s.Groups, s.Nodes),
+		order: make([]int32, len(s.Nodes)), byName: make(map[cluster.NodeName]int, len(s.Nodes)),
+		group: make([]int32, len(s.Nodes)), inst: make([]*cluster.Instance, len(s.Nodes))}
+	for i := range s.Groups {
+		t.groups = append(t.groups, tiedGroup{s.Groups[i].ID, s.Groups[i].Instances})
+	}
+	for i := range t.order {
+		t.order[i] = int32(i)
+	}
+	slices.SortFunc(t.order, func(a, b int32) int { return compareNames(s.Nodes[a], s.Nodes[b]) })
+	for k, i := range t.order {
+		t.byName[s.Nodes[i].Name] = k
+		t.group[k] = -1
+	}
+	for g := range w.groups {
+		for i := range w.groups[g].Instances {
+			in := &w.groups[g].Instances[i]
+			if name, ok := t.id.Node[in.ID]; ok {
+				if k := t.byName[name]; t.inst[k] == nil {
+					t.group[k], t.inst[k] = int32(g), in
+				}
+			}
+		}
+	}
+}
+
+// verdicts are what the shape filters said of demands and nodes.
+type verdicts struct {
+	gen   int
+	rows  [][]int8 // by number of classBook.shape and by node; 0: not asked yet, -1: no
+	nodes []judged
+}
+
+type judged struct {
+	node  *cluster.Node
+	state nodeState
+}
+
+// learnShapes forgets the verdicts on nodes that look different now. all: every one.
+func (v *verdicts) learnShapes(w *world, all bool) {
+	if all || v.gen != w.e.classes.gen || len(v.nodes) != len(w.nodes) {
+		*v = verdicts{gen: w.e.classes.gen, nodes: make([]judged, len(w.nodes))}
+	}
+	for k := range w.nodes {
+		n, was := &w.nodes[k], &v.nodes[k]
+		alike := was.node == n.Node || was.node != nil && sameShape(was.node, n.Node)
+		if !alike || was.state != n.state || n.state == stateComing {
+			for _, row := range v.rows {
+				if row != nil {
+					row[k] = 0
+				}
+			}
+		}
+		*was = judged{n.Node, n.state}
+	}
+}
+
+func sameShape(a, b *cluster.Node) bool {
+	return a.Name == b.Name && a.Unschedulable == b.Unschedulable && same(&a.Labels, &b.Labels) && slices.Equal(a.Taints, b.Taints)
+}
+
+// passes remembers what the shape filters say of a class and a node.
+func (w *world) passes(class, n int) bool {
+	v := &w.e.verdicts
+	shape := int(w.e.classes.shape[class])
+	if shape >= len(v.rows) {
+		v.rows = append(v.rows, make([][]int8, shape+1-len(v.rows))...)
+	}
+	if v.rows[shape] == nil {
+		v.rows[shape] = make([]int8, len(w.nodes))
+	}
+	known := &v.rows[shape][n]
+	if *known == 0 {
+		*known = -1
+		shape := w.nodes[n].shape
+		if w.nodes[n].state == stateMarked {
+			shape.Taints, shape.Unschedulable = fit.Lasting(shape.Taints), false
+		}
+		if fit.Passes(&w.s.Classes[class], &shape) {
+			*known = 1
+		}
+	}
+	return *known > 0
+}

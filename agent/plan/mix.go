@@ -1,0 +1,270 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// Choosing group by group, as expanders do, leaves money on the table: what fills one
+// group's machines best leaves behind what no other group's machine is made for. So the
+// answer of the expander is held against one that looks at all groups together
+// (blend.go), and the cheaper of the two is given. What is cheap is the expander's
+// business: money for price, machines for least-nodes, and for least-waste money where
+// every group has a price, else the size of the machines. The other expanders are an
+// order of groups that an operator wants kept, so nothing is mixed for them.
+const (
+	mixGroups = 64  // different machines that are worth looking at together
+	mixRows   = 320 // classes; more are left to the expander
+	// wasteMargin is what a mix must save where only the size of machines tells: less is
+	// no reason to leave the habits of least-waste.
+	wasteMargin = 0.03
+)
+
+// costs is what a machine of each group costs in the eyes of the expander, and the
+// share that a mix must save; nil when it has no such eyes.
+func (w *world) costs() (cost []float64, margin float64) {
+	first := "least-waste"
+	for _, name := range chain(w.p.Expander) {
+		if expanderBy[name] != nil {
+			first = name
+			break
+		}
+	}
+	priced := !slices.ContainsFunc(w.groups, func(g group) bool { return g.Price <= 0 })
+	cost = make([]float64, len(w.groups))
+	for g := range cost {
+		gr := &w.groups[g]
+		switch {
+		case first == "least-nodes":
+			cost[g] = 1
+		case (first == "price" || first == "least-waste") && priced:
+			cost[g] = gr.Price
+		case first == "least-waste":
+			margin = wasteMargin
+			cost[g] = float64(gr.Template.Capacity.MilliCPU)/1000 + float64(gr.Template.Capacity.Memory)/gibPerCore/(1<<30)
+		default:
+			return nil, 0
+		}
+		if cost[g] <= 0 {
+			return nil, 0
+		}
+	}
+	return cost, margin
+}
+
+// price is what an answer costs.
+func (a *answer) price(cost []float64) float64 {
+	sum := 0.0
+	for g, n := range a.grow {
+		sum += float64(n) * cost[g]
+	}
+	return sum
+}
+
+// mixed returns an answer that looks at all groups together where that is cheaper than
+// a, the expander's.
+func (w *world) mixed(a *answer) *answer {
+	if a.bought() == 0 || len(w.groups) < 2 {
+		return a
+	}
+	cost, margin := w.costs()
+	if cost == nil {
+		return a
+	}
+	promised := len(w.in.Promised)+len(w.in.PromisedMissing) > 0
+	marked := slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked })
+	afresh := []bool{true}
+	if slices.ContainsFunc(w.groups, func(g group) bool { return g.coming+g.grow > 0 }) {
+		afresh = append(afresh, false)
+	}
+	best, least := a, a.price(cost)
+	for _, fresh := range afresh {
+		v := w.solved(marked, func(v *solver) bool {
+			if promised {
+				v.trust()
+			}
+			v.prices, v.afresh = cost, fresh
+			return true
+		})
+		if c := v.a.price(cost); v.a.unhelped() <= best.unhelped() && c < least*(1-margin)-1e-9 {
+			best, least, margin = &v.a, c, 0
+		}
+	}
+	return w.alone(best, cost, least)
+}
+
+// alone returns an answer of one machine that takes everything, where one does and
+// costs less: with pods that are tied to zones, who goes where is settled before
+// machines are looked at, and then nobody sees that one machine would do.
+func (w *world) alone(best *answer, cost []float64, least float64) *answer {
+	for g := range w.groups {
+		if cost[g] >= least-1e-9 {
+			continue
+		}
+		v := w.newSolver(false)
+		room, parts, which := v.onto(g)
+		if parts == nil {
+			continue
+		}
+		k := packing{fresh: []freshBins{{times: 1, room: room, parts: parts}}}
+		v.commit(&k, which, g, []int{g})
+		v.there(func(i int) int { return v.a.left[i] }, false)
+		v.verify()
+		if c := v.a.price(cost); v.a.unhelped() <= best.unhelped() && c < least-1e-9 {
+			best, least = &v.a, c
+		}
+	}
+	return best
+}
+
+// onto puts all pods that buy on one machine of a group, as far as sizes and shapes are
+// concerned; parts is nil where it does not take them all.
+func (v *solver) onto(g int) (room []int64, parts []part, which []int) {
+	w := v.w
+	gr := &w.groups[g]
+	if gr.Template.Unknown != "" || len(v.partners(g)) > 1 || v.limit(g) < 1 {
+		return nil, nil, nil
+	}
+	empty, shape := w.template(gr)
+	room = slices.Clone(empty)
+	for i := range w.want {
+		k := &w.want[i]
+		n := v.a.left[i]
+		if !k.buys || n == 0 {
+			continue
+		}
+		size := w.space.Class(k.class) // verify knows better than the axes: with one host alone, nothing is uneven
+		if fit.Most(room, size) < n || !fit.Passes(&w.s.Classes[k.class], shape) || w.bonds != nil && !w.bonds.reaches(k.class, g) {
+			return nil, nil, nil
+		}
+		fit.Take(room, size, n)
+		parts, which = append(parts, part{len(which), n}), append(which, i)
+	}
+	return room, parts, which
+}
+
+// mix puts what is left onto machines of all groups together and commits that. Groups
+// that are coming have come in already, unless everything is to be thought afresh: what
+// was bought as a mix is found again as one.
+func (v *solver) mix() {
+	if !v.afresh {
+		var coming []int
+		for g := range v.w.groups {
+			if v.coming[g] > 0 {
+				coming = append(coming, g)
+			}
+		}
+		v.inOrder(coming)
+	}
+	b, which := v.blender()
+	if b == nil {
+		return
+	}
+	for _, f := range b.run() {
+		g := b.kinds[f.kind].group
+		k := packing{open: make([][]part, 0), fresh: []freshBins{{times: f.times, room: slices.Clone(b.kinds[f.kind].empty)}}}
+		for r, n := range f.content {
+			if n > 0 {
+				k.fresh[0].parts = append(k.fresh[0].parts, part{r, int(n)})
+				fit.Take(k.fresh[0].room, b.sizes[r], int(n))
+			}
+		}
+		v.commit(&k, which, g, []int{g})
+	}
+}
+
+// blender writes what is left as a question for blend.go; nil when there is nothing to
+// mix.
+func (v *solver) blender() (*blender, []int) {
+	places := v.a.places
+	v.a.places = nil // only sizes are asked for
+	pick := func(i int) int {
+		if !v.w.want[i].buys {
+			return 0
+		}
+		return v.a.left[i]
+	}
+	p, which := v.problemOf(pick, []int64{}, 0)
+	v.a.places = places
+	b := &blender{}
+	for g := range v.w.groups {
+		limit := 0
+		if gr := &v.w.groups[g]; gr.Template.Unknown == "" && len(v.partners(g)) == 1 {
+			limit = v.limit(g)
+		}
+		if limit <= 0 {
+			continue
+		}
+		empty, _ := v.w.template(&v.w.groups[g])
+		k := kind{group: g, cost: v.prices[g], limit: limit, empty: empty, may: make([]bool, len(which))}
+		any := false
+		for r, i := range which {
+			k.may[r] = v.fits(i, g)
+			any = any || k.may[r]
+		}
+		if any {
+			b.kinds = append(b.kinds, k)
+		}
+	}
+	// Pods that no kind takes are the expander's to explain.
+	var rows []int
+	for r := range which {
+		if slices.ContainsFunc(b.kinds, func(k kind) bool { return k.may[r] }) {
+			rows = append(rows, r)
+		}
+	}
+	if len(rows) == 0 || len(rows) > mixRows {
+		return nil, nil
+	}
+	kept := make([]int, len(rows))
+	for to, from := range rows {
+		kept[to] = which[from]
+		b.sizes, b.count = append(b.sizes, p.loads[from].size), append(b.count, p.loads[from].count)
+	}
+	for k := range b.kinds {
+		may := make([]bool, len(rows))
+		for to, from := range rows {
+			may[to] = b.kinds[k].may[from]
+		}
+		b.kinds[k].may = may
+	}
+	b.dedupe()
+	if len(b.kinds) < 2 || len(b.kinds) > mixGroups {
+		return nil, nil
+	}
+	return b, kept
+}
+
+// dedupe leaves out machines that another is as good as for no more money. What is left
+// out counts again when its better is at its limit: the expander looks at it then.
+func (b *blender) dedupe() {
+	slices.SortStableFunc(b.kinds, func(x, y kind) int { return cmp.Compare(x.cost, y.cost) })
+	var out []kind
+next:
+	for _, k := range b.kinds {
+		for i := range out {
+			if out[i].covers(&k) {
+				continue next
+			}
+		}
+		out = append(out, k)
+	}
+	b.kinds = out
+}
+
+// covers tells whether a machine takes all that another takes.
+func (k *kind) covers(o *kind) bool {
+	for j, n := range o.empty {
+		if k.empty[j] < n {
+			return false
+		}
+	}
+	for r, may := range o.may {
+		if may && !k.may[r] {
+			return false
+		}
+	}
+	return true
+}

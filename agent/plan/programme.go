@@ -1,0 +1,275 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// programme is the blender's linear programme for what is left: cover every class, at
+// the least cost.
+type programme struct {
+	b     *blender
+	left  []int
+	used  []int
+	rows  []int // the classes that take part
+	inv   [][]float64
+	x     []float64
+	basis []filled // by row; kind -1: surplus
+	next  int      // the kind whose column is looked for next
+	done  bool     // no search found a column that helps
+}
+
+func (b *blender) programme(left, used []int) *programme {
+	p := &programme{b: b, left: left, used: used}
+	for r, n := range left {
+		if n > 0 {
+			p.rows = append(p.rows, r)
+		}
+	}
+	m := len(p.rows)
+	p.inv, p.x, p.basis = make([][]float64, m), make([]float64, m), make([]filled, m)
+	flat := make([]float64, m*m)
+	for i, r := range p.rows { // begin with machines of one class each
+		k, per := p.single(r)
+		p.inv[i] = flat[i*m : (i+1)*m]
+		p.inv[i][i] = 1 / float64(per)
+		p.x[i] = float64(left[r]) / float64(per)
+		p.basis[i] = filled{kind: k, content: make([]int32, len(left))}
+		p.basis[i].content[r] = int32(per)
+	}
+	return p
+}
+
+// single is the cheapest kind of machine for one class alone, and how many pods of it
+// it takes. Where every kind is used up, the dive will find no answer.
+func (p *programme) single(r int) (kind, per int) {
+	kind, per = -1, 1
+	for k := range p.b.kinds {
+		kd := &p.b.kinds[k]
+		n := min(mostOf(kd.empty, p.b.sizes[r]), p.left[r])
+		if !kd.may[r] || n == 0 || p.used[k] >= kd.limit && kind >= 0 {
+			continue
+		}
+		if kind < 0 || p.used[kind] >= p.b.kinds[kind].limit || kd.cost/float64(n) < p.b.kinds[kind].cost/float64(per) {
+			kind, per = k, n
+		}
+	}
+	return kind, per
+}
+
+func mostOf(room, size []int64) int {
+	most := int64(math.MaxInt32)
+	for j, n := range size {
+		if n > 0 {
+			most = min(most, room[j]/n)
+		}
+	}
+	return int(max(most, 0))
+}
+
+// solve returns the programme's value.
+func (p *programme) solve() float64 {
+	for entered := 0; entered < blendEntered && p.b.work > 0; entered++ {
+		y := p.prices()
+		f, ok := p.surplus(y)
+		if !ok {
+			f, ok = p.find(y, 0)
+		}
+		if !ok {
+			f, ok = p.known(y)
+		}
+		if !ok {
+			f, ok = p.find(y, 1)
+		}
+		if !ok {
+			f, ok = p.find(y, p.steps())
+		}
+		if !ok || !p.enter(f) {
+			p.done = !ok
+			break
+		}
+	}
+	value := 0.0
+	for i, f := range p.basis {
+		if f.kind >= 0 {
+			value += float64(p.x[i] * p.b.kinds[f.kind].cost)
+		}
+	}
+	return value
+}
+
+// prices is what one more pod of each class costs.
+func (p *programme) prices() []float64 {
+	y := make([]float64, len(p.left))
+	for i, f := range p.basis {
+		if f.kind < 0 {
+			continue
+		}
+		c := p.b.kinds[f.kind].cost
+		for k, v := range p.inv[i] {
+			y[p.rows[k]] += float64(c * v)
+		}
+	}
+	return y
+}
+
+// surplus looks for a class that is worth nothing more.
+func (p *programme) surplus(y []float64) (filled, bool) {
+	worst := -1
+	for i, r := range p.rows {
+		if y[r] < -1e-9 && (worst < 0 || y[r] < y[p.rows[worst]]) {
+			worst = i
+		}
+	}
+	if worst < 0 {
+		return filled{}, false
+	}
+	return filled{kind: -1, times: p.rows[worst]}, true
+}
+
+func (p *programme) worth(f filled, y []float64) float64 {
+	sum := 0.0
+	for _, r := range p.rows {
+		if n := f.content[r]; n > 0 {
+			sum += float64(y[r] * float64(min(n, int32(p.left[r]))))
+		}
+	}
+	return sum
+}
+
+// known looks among the columns of earlier programmes for the one that is worth most
+// for its cost.
+func (p *programme) known(y []float64) (filled, bool) {
+	best, score := -1, 1+1e-6
+	for i, f := range p.b.pool {
+		if p.used[f.kind] >= p.b.kinds[f.kind].limit {
+			continue
+		}
+		if v := p.worth(f, y) / p.b.kinds[f.kind].cost; v > score {
+			best, score = i, v
+		}
+	}
+	p.b.work -= len(p.b.pool) * len(p.rows)
+	if best < 0 {
+		return filled{}, false
+	}
+	return p.b.pool[best], true
+}
+
+func (p *programme) steps() int {
+	if len(p.rows) <= blendSmall {
+		return blendExact
+	}
+	return blendSteps
+}
+
+// find searches for a new column, kind after kind; without steps by greed alone.
+func (p *programme) find(y []float64, steps int) (filled, bool) {
+	var best filled
+	score := 1 + 1e-6
+	if steps == 0 {
+		score = 1 + 1e-4
+	}
+	for range p.b.kinds {
+		k := p.next
+		p.next = (p.next + 1) % len(p.b.kinds)
+		if p.used[k] >= p.b.kinds[k].limit {
+			continue
+		}
+		s := p.b.search(k, p.left, y, steps, p.b.kinds[k].cost*blendEnough)
+		if v := s.value / p.b.kinds[k].cost; v > score {
+			best, score = filled{kind: k, content: s.best}, v
+			if score > blendEnough {
+				break
+			}
+		}
+	}
+	if best.content == nil {
+		return filled{}, false
+	}
+	if len(p.b.pool) == blendPool {
+		p.b.pool = slices.Delete(p.b.pool, 0, blendPool/4)
+	}
+	p.b.pool = append(p.b.pool, best)
+	return best, true
+}
+
+// enter brings a column into the basis.
+func (p *programme) enter(f filled) bool {
+	m := len(p.rows)
+	p.b.work -= m * m
+	col := make([]float64, m)
+	for i, r := range p.rows {
+		switch {
+		case f.kind < 0 && f.times == r:
+			col[i] = -1
+		case f.kind >= 0:
+			col[i] = float64(min(f.content[r], int32(p.left[r])))
+		}
+	}
+	u := make([]float64, m)
+	out, ratio := -1, math.Inf(1)
+	for i := range m {
+		for k, v := range col {
+			if v != 0 {
+				u[i] += float64(p.inv[i][k] * v)
+			}
+		}
+		if u[i] > 1e-7 {
+			if q := p.x[i] / u[i]; q < ratio-1e-12 {
+				out, ratio = i, q
+			}
+		}
+	}
+	if out < 0 {
+		return false
+	}
+	pivot := p.inv[out]
+	for k := range pivot {
+		pivot[k] /= u[out]
+	}
+	for i := range m {
+		if i == out || u[i] == 0 {
+			continue
+		}
+		row := p.inv[i]
+		for k, v := range pivot {
+			if v != 0 {
+				row[k] -= float64(u[i] * v)
+			}
+		}
+		p.x[i] = max(p.x[i]-float64(ratio*u[i]), 0)
+	}
+	p.x[out], p.basis[out] = ratio, f
+	return true
+}
+
+// whole are the columns of which the solution takes at least one machine.
+func (p *programme) whole() []filled {
+	var out []filled
+	for i, f := range p.basis {
+		if n := int(p.x[i] + 1e-6); n > 0 && f.kind >= 0 {
+			out = append(out, filled{f.kind, n, f.content})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b filled) int { return cmp.Compare(b.times, a.times) })
+	return out
+}
+
+// broken are the columns of which the solution takes a part of a machine, the largest
+// part first.
+func (p *programme) broken() []filled {
+	var at []int
+	for i, f := range p.basis {
+		if f.kind >= 0 && p.x[i] > 1e-6 {
+			at = append(at, i)
+		}
+	}
+	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(p.x[b], p.x[a]) })
+	out := make([]filled, len(at))
+	for i, k := range at {
+		out[i] = filled{p.basis[k].kind, 1, p.basis[k].content}
+	}
+	return out
+}

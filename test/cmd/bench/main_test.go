@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const sample = `goos: linux
+BenchmarkE/generic-300-1-2   	   10000	     20000 ns/op	        15000 cpu-ns/op	         8.000 nodes	       300.0 pods	   12345 B/op	      67 allocs/op
+BenchmarkE/generic-300-1-2   	   10000	     20000 ns/op	        25000 cpu-ns/op	         8.000 nodes	       300.0 pods	   12345 B/op	      67 allocs/op
+BenchmarkR/N=1000/Q=0/U=90/later-2   	   10000	     20000 ns/op	   4.00 cpu-ms/op	   12345 B/op	      67 allocs/op
+PASS
+`
+
+func TestTable(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(page, []byte("before\n"+begin+"old\n"+end+"after\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if code := run(strings.NewReader(sample), &out, []string{"-write", page}); code != 0 {
+		t.Fatal(code)
+	}
+	raw, _ := os.ReadFile(page)
+	for _, want := range []string{
+		"before\n", "after\n",
+		"| E generic P=300 K=1 | 4.3 | 0.015 | 287 | 3 | 0.0123 | 8 | 8 | pass |",
+		"| R N=1000 Q=0 U=90, later loops | 238 | 4 | 59.5 | 162 | 0.0123 |  |  | **FAIL** |",
+		"| idle round, N=1000, ms | 4 | under 1 | **FAIL** |",
+		"no figure",
+	} {
+		if !strings.Contains(string(raw), want) {
+			t.Errorf("no %q in\n%s", want, raw)
+		}
+	}
+	if strings.Contains(string(raw), "old") {
+		t.Error("the old table is still there")
+	}
+	if run(strings.NewReader(sample), &out, []string{"-strict"}) == 0 {
+		t.Error("a missed bar passes")
+	}
+	if run(strings.NewReader(sample), &out, []string{"-write", page + ".none"}) == 0 {
+		t.Error("a page that is not there passes")
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.01534: "0.0153", 4.3: "4.3", 238.2: "238", 1328: "1328", 47062.3: "47,062", 1234567: "1,234,567"} {
+		if got := number(v); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+}

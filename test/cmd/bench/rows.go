@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"math"
+)
+
+// row is one workload with Cluster Autoscaler's figures, measured on the machine that
+// docs/performance.md describes.
+type row struct {
+	bench string
+	words string
+	ms    float64 // its processor time
+	mb    float64 // what it allocates
+	nodes string  // what it buys, in words where it does not place all pods
+	most  float64 // machines that ours may buy: never more than it, nor 3 % over the proven least; 0: none are bought
+	pods  float64 // pods that must have a place
+}
+
+var rows = []row{
+	{"E/generic-300-1", "E generic P=300 K=1", 4.3, 3, "8", 8, 300},
+	{"E/generic-30000-1", "E generic P=30000 K=1, its fast path", 1.6, 0, "750", 750, 30000},
+	{"E/generic-30000-1", "E generic P=30000 K=1", 1328, 654, "750", 750, 30000},
+	{"E/generic-3000-300", "E generic P=3000 K=300", 195, 70, "104", 104, 3000},
+	{"E/generic-30000-300", "E generic P=30000 K=300, no limit", 4403, 1909, "1,064", 1064, 30000},
+	{"E/generic-30000-300-full1000", "E generic P=30000 K=300 X=1000", 4791, 2382, "stops at 1,000", 1064, 30000},
+	{"E/anti-host-3000-10", "E anti-host P=3000 K=10", 2189, 373, "300", 300, 3000},
+	{"E/anti-host-30000-10", "E anti-host P=30000 K=10", 47062, 3601, "stops at 10,000 pods", 3000, 30000},
+	{"E/spread-host-30000-10", "E spread-host P=30000 K=10", 13571, 2161, "stops at 10,000 pods", 1165, 30000},
+	{"E/spread-zone-30000-10", "E spread-zone P=30000 K=10", 7268, 414, "stops at 10,127 pods", 1165, 30000},
+	{"R/N=1000/Q=0/U=90/later", "R N=1000 Q=0 U=90, later loops", 238, 162, "", 0, 0},
+	{"R/N=1000/Q=1000/U=90/owned/first", "R N=1000 Q=1000 owned, loop 1", 1804, 722, "", 0, 0},
+	{"R/N=1000/Q=1000/U=90/ownerless/first", "R N=1000 Q=1000 ownerless, loop 1", 4195, 1563, "", 0, 0},
+	{"R/N=1000/Q=10000/U=90/owned/first", "R N=1000 Q=10000 owned, loop 1", 8277, 4537, "", 0, 0},
+	{"R/N=1000/Q=0/U=40/later", "R N=1000 U=40, scale-down planning", 936, 287, "", 0, 0},
+	{"R/N=1000/Q=0/U=40/first", "R N=1000 U=40, all nodes candidates, loop 1", 4481, 1754, "", 0, 0},
+	{"R/N=5000/Q=0/U=90/later", "R N=5000 Q=0 U=90, later loops", 1200, 798, "", 0, 0},
+	{"R/N=5000/Q=1000/U=90/owned/first", "R N=5000 Q=1000 owned, loop 1", 5376, 2936, "", 0, 0},
+	{"R/N=5000/Q=1000/U=90/ownerless/first", "R N=5000 Q=1000 ownerless, loop 1", 19011, 6389, "", 0, 0},
+	{"R/N=5000/Q=0/U=40/later", "R N=5000 U=40, scale-down planning", 4276, 1326, "", 0, 0},
+}
+
+// bar is one more thing that is asked for.
+type bar struct {
+	words  string
+	wanted string
+	value  func(map[string]figures) (float64, bool)
+	ok     func(float64) bool
+}
+
+func most(limit float64) func(float64) bool  { return func(v float64) bool { return v <= limit } }
+func least(limit float64) func(float64) bool { return func(v float64) bool { return v >= limit } }
+
+func of(bench, unit string) func(map[string]figures) (float64, bool) {
+	return func(got map[string]figures) (float64, bool) {
+		v, ok := got[bench][unit]
+		return v, ok
+	}
+}
+
+func cpuOf(bench string) func(map[string]figures) (float64, bool) {
+	return func(got map[string]figures) (float64, bool) {
+		f, ok := got[bench]
+		return f.cpu(), ok
+	}
+}
+
+// perDoubling is by how much the processor time grows when the size doubles.
+func perDoubling(small, large string, times float64) func(map[string]figures) (float64, bool) {
+	return func(got map[string]figures) (float64, bool) {
+		a, b := got[small], got[large]
+		if a == nil || b == nil {
+			return 0, false
+		}
+		return math.Pow(b.cpu()/a.cpu(), 1/math.Log2(times)), true
+	}
+}
+
+var bars = func() []bar {
+	var out []bar
+	for _, k := range []struct {
+		pods  int
+		nodes float64
+	}{{1000, 200}, {10000, 2000}, {20000, 4000}} {
+		name := fmt.Sprint("KarpenterMix/", k.pods)
+		out = append(out,
+			bar{fmt.Sprintf("Karpenter's mix, %d pods, 400 groups: pods per second of processor time", k.pods), "at least 100,000", of(name, "pods/cpu-s"), least(100_000)},
+			bar{fmt.Sprintf("the same: machines (Karpenter: %.0f)", k.nodes), fmt.Sprintf("at most %.0f", k.nodes), of(name, "nodes"), most(k.nodes)},
+			bar{"the same: pods placed", fmt.Sprint(k.pods), of(name, "pods"), least(float64(k.pods))})
+	}
+	for _, e := range []struct {
+		row   string
+		floor float64
+	}{{"generic-30000-300", 1.04}, {"generic-30000-10", 0.04}} {
+		out = append(out, bar{"E " + e.row + " against plain first fit by counts, ms", fmt.Sprintf("at most %.3g, 20 times the floor", 20*e.floor), cpuOf("E/" + e.row), most(20 * e.floor)})
+	}
+	for _, n := range []int{1000, 5000, 10000} {
+		name := fmt.Sprintf("R/N=%d/Q=0/U=90/later", n)
+		out = append(out, bar{fmt.Sprintf("idle round, N=%d, ms", n), "under 1", cpuOf(name), func(v float64) bool { return v < 1 }},
+			bar{fmt.Sprintf("idle round, N=%d, bytes allocated", n), "the same at any N (at most 16,384)", of(name, "B/op"), most(16384)})
+	}
+	return append(out,
+		bar{"N from 5,000 to 10,000, U=40, first round: per doubling", "at most 2 (2.2 with noise)", perDoubling("R/N=5000/Q=0/U=40/first", "R/N=10000/Q=0/U=40/first", 2), most(2.2)},
+		bar{"N from 5,000 to 10,000, Q=1000: per doubling", "at most 2 (2.2 with noise)", perDoubling("R/N=5000/Q=1000/U=90/owned/first", "R/N=10000/Q=1000/U=90/owned/first", 2), most(2.2)},
+		bar{"Q from 10,000 to 100,000, N=5000: per doubling", "at most 2 (2.2 with noise)", perDoubling("R/N=5000/Q=10000/U=90/owned/first", "R/N=5000/Q=100000/U=90/owned/first", 10), most(2.2)},
+		bar{"first Snapshot of N=5000, 150,000 pods, ms", "under 1,500", cpuOf("FirstSnapshot"), func(v float64) bool { return v < 1500 }},
+	)
+}()

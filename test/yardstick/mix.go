@@ -1,0 +1,275 @@
+// Package yardstick buys machines as others do, to hold plan.Decide's purchases
+// against: Cluster Autoscaler's rule (its bin-packing estimator per group, one group a
+// round, the expander least-waste), Karpenter's rule (first fit decreasing over all
+// instance types at once), and a lower bound that no purchase can go below (column
+// generation). All three are written anew from what the originals do.
+//
+// It refuses to flatter: where a rule leaves something to chance, the choice here is
+// one that the original could make, never one that it could not.
+package yardstick
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+)
+
+const (
+	zoneLabel = "topology.kubernetes.io/zone"
+	hostLabel = "kubernetes.io/hostname"
+)
+
+// Tie is what binds the pods of a class to each other.
+type Tie int
+
+// The ties that a mix may have; all of them select the class's own label.
+const (
+	Free       Tie = iota
+	AntiHost       // required anti-affinity on the hostname
+	SpreadHost     // DoNotSchedule spread over hostnames
+	SpreadZone     // DoNotSchedule spread over zones
+	TogetherIn     // required affinity in the zone
+)
+
+// Mix is one question: pods of some classes wait, and nothing is there.
+type Mix struct {
+	Seed     uint64
+	Snapshot cluster.Snapshot
+	Count    []int // pods by class
+	Tie      []Tie // by class
+	Skew     []int
+	Pool     []string // by group: groups of one pool differ by machine type and zone only
+	Zone     []string // by group
+	Equal    bool     // every machine costs the same
+
+	space  *fit.Space
+	empty  [][]int64 // room of a group's machine
+	shapes []fit.Shape
+	fits   [][]bool // by class and group: whether a machine of it takes one pod at all
+}
+
+// machine types: cores, GiB, and the price in thousandths; odd prices on purpose.
+var types = []struct{ cores, gib, milli int64 }{
+	{2, 4, 85}, {2, 8, 96}, {2, 16, 126}, {4, 8, 170}, {4, 16, 192}, {4, 32, 252}, {8, 16, 340}, {8, 32, 384}, {8, 64, 504},
+	{16, 32, 680}, {16, 64, 768}, {16, 128, 1008}, {32, 64, 1360}, {32, 128, 1536}, {48, 96, 2040}, {48, 192, 2304},
+}
+
+var start = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+
+// Generate makes the mix of a seed. most bounds the number of classes.
+func Generate(seed uint64, most int) *Mix {
+	r := rand.New(rand.NewPCG(seed, 0x9a4d))
+	m := &Mix{Seed: seed, Equal: r.IntN(4) == 0}
+	m.Snapshot.Now = start
+	m.groups(r)
+	tied := r.IntN(5) < 2
+	classes := 1 + r.IntN([]int{8, 60, most}[min(r.IntN(5), 4)%3])
+	pods := 1 + r.IntN(60)
+	if tied {
+		classes, pods = min(classes, 40), 1+r.IntN(30)
+	}
+	for range classes {
+		m.class(r, tied, 1+r.IntN(pods))
+	}
+	m.index()
+	return m
+}
+
+func (m *Mix) groups(r *rand.Rand) {
+	zones := []string{"a", "b", "c"}[:1+r.IntN(3)]
+	pools := []string{"main"}
+	if r.IntN(3) == 0 {
+		pools = append(pools, "special")
+	}
+	for i := range 1 + r.IntN(20) {
+		t := types[r.IntN(len(types))]
+		pool, zone := pools[r.IntN(len(pools))], zones[r.IntN(len(zones))]
+		if i == 0 {
+			pool = "main"
+		}
+		capacity := cluster.Resources{MilliCPU: t.cores * 1000, Memory: t.gib << 30, Pods: 110}
+		allocatable := cluster.Resources{MilliCPU: t.cores*1000 - 200, Memory: t.gib<<30 - 612<<20, Pods: 110}
+		g := cluster.NodeGroup{ID: cluster.GroupID(fmt.Sprintf("g%02d-%dx%d", i, t.cores, t.gib)), Max: 100000, ReadAt: start,
+			Price: math.Round(float64(t.milli)*(0.9+0.2*r.Float64())) / 1000,
+			Template: cluster.Template{Spec: "lt", Capacity: capacity, Allocatable: allocatable,
+				Labels: map[string]string{"pool": pool, zoneLabel: zone, "type": fmt.Sprintf("%dx%d", t.cores, t.gib)}}}
+		if m.Equal {
+			g.Price = 1
+		}
+		if pool == "special" {
+			g.Template.Taints = []cluster.Taint{{Key: "special", Effect: "NoSchedule"}}
+		}
+		m.Snapshot.Groups = append(m.Snapshot.Groups, g)
+		m.Pool, m.Zone = append(m.Pool, pool), append(m.Zone, zone)
+	}
+}
+
+// class adds one class of pods that some group can take.
+func (m *Mix) class(r *rand.Rand, tied bool, count int) {
+	i := len(m.Snapshot.Classes)
+	app := fmt.Sprintf("app-%03d", i)
+	c := cluster.PodClass{Namespace: "default", Labels: map[string]string{"app": app}, Requests: cluster.Resources{Pods: 1,
+		MilliCPU: []int64{50, 100, 250, 500, 750, 1000, 1500, 2000, 4000}[r.IntN(9)] + 10*r.Int64N(10),
+		Memory:   []int64{64, 128, 256, 512, 1024, 2048, 4096, 8192}[r.IntN(8)]<<20 + r.Int64N(16)<<22}}
+	if r.IntN(4) == 0 {
+		c.Tolerations = []cluster.Toleration{{Key: "special", Operator: "Exists"}}
+		if r.IntN(2) == 0 && slices.Contains(m.Pool, "special") {
+			c.NodeSelector = map[string]string{"pool": "special"}
+		}
+	}
+	tie, skew := Free, 1
+	if tied && r.IntN(2) == 0 {
+		tie = []Tie{AntiHost, SpreadHost, SpreadZone, TogetherIn}[r.IntN(4)]
+		skew = 1 + r.IntN(3)
+		own := &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{app}}}}
+		switch tie {
+		case AntiHost:
+			count = min(count, 20)
+			c.PodAntiAffinity = []cluster.PodTerm{{TopologyKey: hostLabel, Selector: own, Namespaces: []string{"default"}}}
+		case SpreadHost:
+			c.Spread = []cluster.Spread{{TopologyKey: hostLabel, MaxSkew: skew, Selector: own}}
+		case SpreadZone:
+			c.Spread = []cluster.Spread{{TopologyKey: zoneLabel, MaxSkew: skew, Selector: own}}
+		case TogetherIn:
+			c.PodAffinity = []cluster.PodTerm{{TopologyKey: zoneLabel, Selector: own, Namespaces: []string{"default"}}}
+		}
+	}
+	fits := false
+	for g := range m.Snapshot.Groups {
+		t := &m.Snapshot.Groups[g].Template
+		fits = fits || t.Allocatable.MilliCPU >= c.Requests.MilliCPU && t.Allocatable.Memory >= c.Requests.Memory &&
+			fit.Passes(&c, &fit.Shape{Labels: t.Labels, Taints: t.Taints})
+	}
+	if !fits {
+		return
+	}
+	m.Snapshot.Classes = append(m.Snapshot.Classes, c)
+	m.Count, m.Tie, m.Skew = append(m.Count, count), append(m.Tie, tie), append(m.Skew, skew)
+	for k := range count {
+		m.Snapshot.Pods = append(m.Snapshot.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/%s-%03d", app, k)), UID: cluster.UID(fmt.Sprintf("%s-%d", app, k)),
+			Class: i, Created: start, Unschedulable: start, Owner: &cluster.Owner{Kind: "ReplicaSet", Name: app, UID: cluster.UID(app)}})
+	}
+}
+
+func (m *Mix) index() {
+	m.space = fit.NewSpace(m.Snapshot.Classes)
+	m.fits = make([][]bool, len(m.Snapshot.Classes))
+	for g := range m.Snapshot.Groups {
+		t := &m.Snapshot.Groups[g].Template
+		m.shapes = append(m.shapes, fit.Shape{Labels: t.Labels, Taints: t.Taints})
+		room := make([]int64, m.space.Axes())
+		m.space.Room(room, t.Allocatable)
+		m.empty = append(m.empty, room)
+	}
+	for c := range m.fits {
+		m.fits[c] = make([]bool, len(m.empty))
+		for g := range m.empty {
+			m.fits[c][g] = fit.Most(m.empty[g], m.space.Class(c)) > 0 && fit.Passes(&m.Snapshot.Classes[c], &m.shapes[g])
+		}
+	}
+}
+
+// Tied tells whether any class has a tie.
+func (m *Mix) Tied() bool { return slices.ContainsFunc(m.Tie, func(t Tie) bool { return t != Free }) }
+
+// String says what a mix is, for people.
+func (m *Mix) String() string {
+	ties := map[Tie]int{}
+	for _, t := range m.Tie {
+		ties[t]++
+	}
+	return fmt.Sprintf("seed %d: %d pods in %d classes (%d anti-host, %d spread-host, %d spread-zone, %d together), %d groups, equal prices: %v",
+		m.Seed, len(m.Snapshot.Pods), len(m.Count), ties[AntiHost], ties[SpreadHost], ties[SpreadZone], ties[TogetherIn], len(m.empty), m.Equal)
+}
+
+// Purchase is what a rule buys.
+type Purchase struct {
+	Machines []int // by group
+	Left     int   // pods that it does not help
+}
+
+// Price is what a purchase costs an hour.
+func (m *Mix) Price(p Purchase) float64 {
+	sum := 0.0
+	for g, n := range p.Machines {
+		sum += float64(n) * m.Snapshot.Groups[g].Price
+	}
+	return math.Round(sum*1e6) / 1e6
+}
+
+// Ours is what plan.Decide buys under a policy.
+func (m *Mix) Ours(p plan.Policy) (Purchase, plan.Plan) {
+	out := Purchase{Machines: make([]int, len(m.empty))}
+	got, _ := plan.Decide(m.Snapshot, plan.Memory{}, p)
+	for _, a := range got.Actions {
+		if a, ok := a.(plan.Grow); ok {
+			g := slices.IndexFunc(m.Snapshot.Groups, func(g cluster.NodeGroup) bool { return g.ID == a.Group })
+			out.Machines[g] += a.To - a.From
+		}
+	}
+	for _, h := range got.Held {
+		if h.Kind == "pod" {
+			out.Left += h.Count
+		}
+	}
+	return out, got
+}
+
+// bins are machines that are being filled.
+type bins struct {
+	m     *Mix
+	state *fit.State // nil: the mix has no ties
+	all   []*bin
+	left  []int // pods by class
+}
+
+type bin struct {
+	group int
+	room  []int64
+	node  int // in state
+	pods  int
+}
+
+func (m *Mix) bins() *bins {
+	b := &bins{m: m, left: slices.Clone(m.Count)}
+	if m.Tied() {
+		b.state = fit.NewState(m.Snapshot.Classes, nil)
+	}
+	return b
+}
+
+// open adds an empty machine.
+func (b *bins) open(group int) *bin {
+	x := &bin{group: group, room: slices.Clone(b.m.empty[group])}
+	if b.state != nil {
+		x.node = b.state.AddNode(&b.m.shapes[group], nil)
+	}
+	b.all = append(b.all, x)
+	return x
+}
+
+// put puts at most n pods of a class onto a machine, one after the other, and returns
+// how many it took.
+func (b *bins) put(x *bin, class, n int) int {
+	if n = min(n, fit.Most(x.room, b.m.space.Class(class))); n <= 0 || !b.m.fits[class][x.group] {
+		return 0
+	}
+	if b.state != nil {
+		done := 0
+		for done < n && b.state.Passes(class, x.node) {
+			b.state.Put(class, x.node, 1)
+			done++
+		}
+		n = done
+	}
+	fit.Take(x.room, b.m.space.Class(class), n)
+	x.pods += n
+	b.left[class] -= n
+	return n
+}
