@@ -64,7 +64,7 @@ func packEach(p *problem) packing {
 	if done {
 		return best
 	}
-	if len(p.loads) > fewLoads && len(p.loads)*max(best.bins, len(p.open)) > longLooks {
+	if looks := len(p.loads) * max(best.bins, len(p.open)); len(p.loads) > fewLoads && looks > longLooks || p.rough() && looks > roughLooks {
 		if best.unplaced() > 0 {
 			return p.firstFit(p.byPriority())
 		}
@@ -116,7 +116,7 @@ func (p *problem) quick(bound int) (best packing, done bool) {
 				}
 			}
 		}
-		if best.unplaced() == 0 && (best.bins <= enough || len(p.loads)*best.bins > hugeLooks) {
+		if looks := len(p.loads) * best.bins; best.unplaced() == 0 && (best.bins <= enough || looks > hugeLooks || p.rough() && looks > roughLooks) {
 			return best, true
 		}
 	}
@@ -140,7 +140,8 @@ const (
 	manyLooks   = 20_000
 	longLooks   = 6_000
 	hugeLooks   = 400_000
-	fewLoads    = 40 // classes up to which columns are cheap for any number of bins
+	roughLooks  = 1_000 // that from which on the same holds where the round is rough
+	fewLoads    = 40    // classes up to which columns are cheap for any number of bins
 )
 
 // enough is the number of bins with which there is no point in looking on.
@@ -150,6 +151,10 @@ func (p *problem) enough(bound int) int {
 	}
 	return bound + bound/closeEnough
 }
+
+// rough tells that the round has so many groups that which of them is taken matters
+// more than the last machine of each.
+func (p *problem) rough() bool { return p.pool != nil && *p.pool <= roughPool }
 
 // nothing is the answer that places no pod.
 func (p *problem) nothing() *packing {

@@ -112,7 +112,7 @@ func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
 	s := &seated
 	w := &world{e: e, given: asked, s: s, p: p, in: m, now: s.Now, pool: columnPool}
 	if len(s.Groups) > 4*manyGroups { // which groups then matters more than the last machine of one
-		w.pool /= 100
+		w.pool = roughPool
 	}
 	if e.held > 0 {
 		w.plan.Held = make([]Held, 0, e.held+8)
