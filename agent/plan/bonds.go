@@ -71,9 +71,6 @@ func (w *world) tie() {
 		return
 	}
 	w.bonds = b
-	b.volumes = w.bare(b.stripped(func(c *cluster.PodClass) {
-		c.PodAffinity, c.PodAntiAffinity, c.Spread = nil, nil, nil
-	}))
 	b.known = make([][]int8, len(w.s.Classes))
 	b.rank = make([]int8, len(w.s.Classes))
 	for i := range b.rank {
@@ -191,6 +188,11 @@ func (b *bonds) reaches(class, g int) bool {
 	known := &b.known[class][g]
 	if *known == 0 {
 		*known = -1
+		if b.volumes == nil {
+			b.volumes = b.w.bare(b.stripped(func(c *cluster.PodClass) {
+				c.PodAffinity, c.PodAntiAffinity, c.Spread = nil, nil, nil
+			}))
+		}
 		mark := b.volumes.Mark()
 		_, shape := b.w.template(&b.w.groups[g])
 		if node := b.volumes.AddNode(shape, nil); b.volumes.Passes(class, node) {
