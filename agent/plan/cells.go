@@ -55,19 +55,14 @@ func (b *bonds) split() {
 		return cmp.Compare(b.rank[w.want[x].class], b.rank[w.want[y].class])
 	})
 	put := make(map[int][]want, len(order))
-	var late []int
 	for _, i := range order {
 		parts, rest := s.assign(&w.want[i])
 		put[i] = parts
 		if rest != nil {
-			if len(w.s.Classes[w.want[i].class].PodAffinity) > 0 {
-				late = append(late, i)
-			}
 			rest.hard = true
 			put[i] = append(put[i], *rest)
 		}
 	}
-	_ = late
 	var out []want
 	for i := range w.want {
 		if parts, ok := put[i]; ok {
@@ -132,23 +127,26 @@ type spot struct {
 // spots are the cells with a machine or a node that would take the class.
 func (s *division) spots(k *want) []spot {
 	w := s.w
-	c := &w.s.Classes[k.class]
 	size := w.space.Class(k.class)
 	var out []spot
 	for cell := 1; cell < len(s.groups); cell++ {
 		p := spot{cell: cell, rep: -1, group: -1, cost: math.Inf(1)}
+		looked := 0
 		for _, g := range s.groups[cell] {
 			gr := &w.groups[g]
 			empty, shape := w.template(gr)
 			per := fit.Most(empty, size)
-			if per == 0 || !fit.Passes(c, shape) || !s.reaches(k.class, g) || !k.buys && gr.coming == 0 {
+			if per == 0 || !w.takes(k.class, g, shape) || !s.reaches(k.class, g) || !k.buys && gr.coming == 0 {
 				continue
+			}
+			if looked++; looked > manyGroups && p.room >= k.count() {
+				break
 			}
 			more := 0
 			if gr.rule == "" && k.buys {
 				more, _ = w.allowed(gr, k.count())
 			}
-			p.room += min((gr.coming+gr.grow+more)*per, math.MaxInt32)
+			p.room = min(p.room+(gr.coming+gr.grow+more)*per, math.MaxInt32)
 			if cost := gr.worth() * partOf(size, empty); cost < p.cost {
 				p.rep, p.group, p.cost = s.rep[g], g, cost
 			}

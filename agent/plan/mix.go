@@ -75,7 +75,7 @@ func (a *answer) price(cost []float64) float64 {
 // mixed returns an answer that looks at all groups together where that is cheaper than
 // a, the expander's.
 func (w *world) mixed(a *answer) *answer {
-	if a.bought() == 0 || len(w.groups) < 2 {
+	if a.bought() == 0 || len(w.groups) < 2 || len(w.want) > mixRows {
 		return a
 	}
 	if len(w.want) > mixRows {

@@ -113,6 +113,9 @@ func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
 	seated := asked.Seated()
 	s := &seated
 	w := &world{e: e, given: asked, s: s, p: p, in: m, now: s.Now, pool: columnPool}
+	if len(s.Groups) > 4*manyGroups { // which groups then matters more than the last machine of one
+		w.pool = roughPool
+	}
 	if e.held > 0 {
 		w.plan.Held = make([]Held, 0, e.held+8)
 	}
