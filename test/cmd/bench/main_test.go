@@ -17,7 +17,7 @@ PASS
 
 func TestTable(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(page, []byte("before\n"+begin+"old\n"+end+"after\n"), 0o644); err != nil {
+	if err := os.WriteFile(page, []byte("before\n"+begin+"yesterday\n"+end+"after\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
@@ -36,7 +36,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, raw)
 		}
 	}
-	if strings.Contains(string(raw), "old") {
+	if strings.Contains(string(raw), "yesterday") {
 		t.Error("the old table is still there")
 	}
 	if run(strings.NewReader(sample), &out, []string{"-strict"}) == 0 {
