@@ -118,6 +118,9 @@ func TestStatusConfigMapIsWrittenOnChange(t *testing.T) {
 			if got := written(); got != step.writes {
 				t.Errorf("step %d: %d writes, want %d", i, got, step.writes)
 			}
+			if owed := !r.due().IsZero(); owed != (i == 1) {
+				t.Errorf("step %d: owes a page: %v", i, owed)
+			}
 		}
 		cm, err := client.CoreV1().ConfigMaps("kube-system").Get(t.Context(), act.StatusObject.Name, metav1.GetOptions{})
 		if err != nil || !strings.Contains(cm.Data["status"], "autoscalerStatus: Running") || cm.Annotations[annotationLastUpdated] == "" {

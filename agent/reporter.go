@@ -36,6 +36,7 @@ type reporter struct {
 	madeAt time.Time // these belong to the scaler's goroutine
 	print  uint64
 	last   caStatus
+	owed   bool // a change is not on the last page
 	since  map[string]transition
 }
 
@@ -59,19 +60,38 @@ func (r *reporter) saw(s *cluster.Snapshot, p plan.Plan, m plan.Memory, policy p
 		}
 	}
 	age := s.Now.Sub(r.madeAt)
-	if age < statusApart || print == r.print && age < statusAgain {
+	if r.owed = print != r.print && age < statusApart; r.owed || print == r.print && age < statusAgain {
 		return
 	}
 	r.print = print
 	r.offer(page(s, p, m, policy, r.since), s.Now)
 }
 
-// still makes the last page again where it is time to show that the agent lives.
-func (r *reporter) still(now time.Time) {
-	if r == nil || r.madeAt.IsZero() || now.Sub(r.madeAt) < statusAgain {
-		return
+// rest owes nothing: another agent's page is not ours to write.
+func (r *reporter) rest() {
+	if r != nil {
+		r.owed = false
 	}
-	r.offer(r.last.at(now), now)
+}
+
+// due is when a page that came too soon after the last is to be made; zero for none.
+func (r *reporter) due() time.Time {
+	if r == nil || !r.owed {
+		return time.Time{}
+	}
+	return r.madeAt.Add(statusApart)
+}
+
+// still makes the last page again where it is time to show that the agent lives; the
+// round is one in which nothing changed.
+func (r *reporter) still(s *cluster.Snapshot, p plan.Plan, m plan.Memory, policy plan.Policy, print uint64) {
+	switch {
+	case r == nil || r.madeAt.IsZero():
+	case r.owed:
+		r.saw(s, p, m, policy, print)
+	case s.Now.Sub(r.madeAt) >= statusAgain:
+		r.offer(r.last.at(s.Now), s.Now)
+	}
 }
 
 func (r *reporter) offer(made caStatus, now time.Time) {

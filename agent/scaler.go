@@ -89,8 +89,8 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.mu.Unlock()
 	may, _ := s.mayAct() // statusLine says why not
 	if s.engine.Again() && may == s.could {
-		s.still(&snapshot, p, memory, may)
-		return untilWake(next, p, s.cfg.Quiet) // all has been said, counted and written down
+		s.still(&snapshot, p, memory, policy, may)
+		return s.untilWake(next, p) // all has been said, counted and written down
 	}
 	s.could = may
 	print := fingerprint(p)
@@ -117,11 +117,13 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	if may && !s.cfg.DryRun {
 		s.herald.held(&snapshot, p, memory)
 		s.reporter.saw(&snapshot, p, memory, policy, print)
+	} else {
+		s.reporter.rest()
 	}
 	s.metrics.duration.WithLabelValues("main").Observe(time.Since(start).Seconds())
 	<-saved
 	s.record(snapshot, before, policy, p, memory, print)
-	return untilWake(next, p, s.cfg.Quiet)
+	return s.untilWake(next, p)
 }
 
 // act carries the plan out and hands on what became of it; it tells whether anything
@@ -141,24 +143,26 @@ func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p plan.Pla
 
 // still is what a round in which nothing changed has to do: to show that the agent
 // lives, and to say again what Events have forgotten by now.
-func (s *scaler) still(snapshot *cluster.Snapshot, p plan.Plan, memory plan.Memory, may bool) {
+func (s *scaler) still(snapshot *cluster.Snapshot, p plan.Plan, memory plan.Memory, policy plan.Policy, may bool) {
 	s.metrics.activity.WithLabelValues("main").Set(float64(snapshot.Now.Unix()))
 	if !may || s.cfg.DryRun {
 		return
 	}
-	s.reporter.still(snapshot.Now)
+	s.reporter.still(snapshot, p, memory, policy, s.print)
 	if s.herald.due(snapshot.Now) {
 		s.herald.held(snapshot, p, memory)
 	}
 }
 
-// untilWake is next, or the plan's own timer where that is earlier. One that has passed
-// already must not spin the loop.
-func untilWake(next time.Time, p plan.Plan, quiet time.Duration) time.Time {
-	if p.Wake.IsZero() {
-		return next
+// untilWake is next, or the timer of the plan or of the status page where that is
+// earlier. One that has passed already must not spin the loop.
+func (s *scaler) untilWake(next time.Time, p plan.Plan) time.Time {
+	for _, wake := range []time.Time{p.Wake, s.reporter.due()} {
+		if !wake.IsZero() {
+			next = earliest(next, later(wake, time.Now().Add(s.cfg.Quiet)))
+		}
 	}
-	return earliest(next, later(p.Wake, time.Now().Add(quiet)))
+	return next
 }
 
 func later(a, b time.Time) time.Time {

@@ -20,7 +20,6 @@ type naive struct {
 }
 
 type naiveNode struct {
-	name   string // unique, for hostname of templates
 	shape  *Shape
 	labels map[string]string // with a template's own hostname
 	limits map[string]int64

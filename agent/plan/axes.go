@@ -197,6 +197,9 @@ func (b *bonds) spread(axes []axis, ks *kinds, st *fit.State, hosts []cluster.Po
 			least = min(least, c.Spread[i].MaxSkew)
 		}
 	}
+	if most := st.Most(ks.reps[a], 0); most < math.MaxInt32 { // of several constraints, those that count the kind itself
+		least = most
+	}
 	x := axis{room: int64(least), takes: map[int]int64{}, rep: ks.reps[a]}
 	ks.near(st, a, func(o int) {
 		if len(hosts[ks.reps[o]].Spread) == 0 {

@@ -98,6 +98,7 @@ func (r rounds) first(b *testing.B) {
 // later are loops that follow at once: nothing has changed but the time.
 func (r rounds) later(b *testing.B) {
 	s, e := r.snapshot(), new(Engine)
+	before := live()
 	m := settled(e, &s)
 	measure(b, func(int) {
 		s.Now = s.Now.Add(time.Microsecond)
@@ -106,6 +107,18 @@ func (r rounds) later(b *testing.B) {
 	if !e.Again() {
 		b.Fatal("an idle round was worked out anew")
 	}
+	b.ReportMetric(float64(live()-before)/1e6, "kept-MB")
+	runtime.KeepAlive(e)
+	runtime.KeepAlive(s)
+}
+
+// live is the heap that is in use.
+func live() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 // event are loops between any two of which one running pod was replaced by another.
@@ -124,7 +137,8 @@ func (r rounds) event(b *testing.B) {
 }
 
 // measure runs a round again and again and reports the processor time that one takes,
-// that of the garbage collector included, beside the time that passes.
+// that of the garbage collector included, beside the time that passes. What one round
+// allocates is at least its peak heap without the objects themselves.
 func measure(b *testing.B, round func(i int)) {
 	runtime.GC()
 	b.ReportAllocs()

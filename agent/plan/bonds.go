@@ -18,16 +18,18 @@ const keyHostname = "kubernetes.io/hostname"
 // does not pass is placed pod by pod.
 type bonds struct {
 	w       *world
-	state   *fit.State // every node with what is on it now
-	volumes *fit.State // the same classes with nothing but where their volumes can be
-	tied    []bool     // by class
-	rank    []int8     // by class: the order in which pods are placed
-	cell    []int      // by group: where its machines stand, from 1 on
-	at      []int      // by node, the same
-	known   [][]int8   // by class and group: whether the volumes can be had there; 0: not asked yet
-	sizes   [][]int64  // by class: the size with the axes of hosts; nil: no such axes
+	state   *fit.State        // every node with what is on it now
+	volumes *fit.State        // the same classes with nothing but where their volumes can be
+	tied    []bool            // by class
+	rank    []int8            // by class: the order in which pods are placed
+	cell    []int             // by group: where its machines stand, from 1 on
+	at      []int             // by node, the same
+	labels  map[string][]bool // see labelled
+	known   [][]int8          // by class and group: whether the volumes can be had there; 0: not asked yet
+	sizes   [][]int64         // by class: the size with the axes of hosts; nil: no such axes
 	axes    int
 	cells   int
+	closed  []bool // by group: see closePoor
 	spreads []spreadAxis
 	aparts  []apartAxis
 
@@ -70,9 +72,6 @@ func (w *world) tie() {
 		return
 	}
 	w.bonds = b
-	b.volumes = w.bare(b.stripped(func(c *cluster.PodClass) {
-		c.PodAffinity, c.PodAntiAffinity, c.Spread = nil, nil, nil
-	}))
 	b.known = make([][]int8, len(w.s.Classes))
 	b.rank = make([]int8, len(w.s.Classes))
 	for i := range b.rank {
@@ -178,23 +177,46 @@ func (b *bonds) reaches(class, g int) bool {
 	if !b.tied[class] {
 		return true
 	}
+	c := &b.w.s.Classes[class]
+	stands := true
+	keysOf(c, func(key string) { stands = stands && b.labelled(key)[g] })
+	if !stands || len(c.Volumes) == 0 {
+		return stands
+	}
 	if b.known[class] == nil {
 		b.known[class] = make([]int8, len(b.w.groups))
 	}
 	known := &b.known[class][g]
 	if *known == 0 {
 		*known = -1
-		if b.lacking(class, g) == "" {
-			mark := b.volumes.Mark()
-			gr := &b.w.groups[g]
-			_, shape := b.w.template(gr)
-			if node := b.volumes.AddNode(shape, nil); b.volumes.Passes(class, node) {
-				*known = 1
-			}
-			b.volumes.Rollback(mark)
+		if b.volumes == nil {
+			b.volumes = b.w.bare(b.stripped(func(c *cluster.PodClass) {
+				c.PodAffinity, c.PodAntiAffinity, c.Spread = nil, nil, nil
+			}))
 		}
+		mark := b.volumes.Mark()
+		_, shape := b.w.template(&b.w.groups[g])
+		if node := b.volumes.AddNode(shape, nil); b.volumes.Passes(class, node) {
+			*known = 1
+		}
+		b.volumes.Rollback(mark)
 	}
 	return *known > 0
+}
+
+// labelled tells by group whether its template says where its machines stand in the
+// domains of a topology key.
+func (b *bonds) labelled(key string) []bool {
+	if by := b.labels[key]; by != nil {
+		return by
+	}
+	by := make([]bool, len(b.w.groups))
+	for g := range by {
+		_, has := b.w.groups[g].Template.Labels[key]
+		by[g] = has || key == keyHostname
+	}
+	set(&b.labels, key, by)
+	return by
 }
 
 // lacking is the first topology key of the class's own terms that a group's template
@@ -248,7 +270,7 @@ func (b *bonds) place(keys []string) (cells int) {
 		}
 		return ids[name.String()]
 	}
-	b.cell, b.at = make([]int, len(w.groups)), make([]int, len(w.nodes))
+	b.cell, b.at, b.closed = make([]int, len(w.groups)), make([]int, len(w.nodes)), make([]bool, len(w.groups))
 	for g := range w.groups {
 		b.cell[g] = of(w.groups[g].Template.Labels)
 	}
@@ -265,7 +287,7 @@ func (b *bonds) stands(k *want, g int) bool {
 	if b == nil {
 		return true
 	}
-	return !k.hard && (k.cell == 0 || k.cell == b.cell[g]) && b.reaches(k.class, g)
+	return !k.hard && !b.closed[g] && (k.cell == 0 || k.cell == b.cell[g]) && b.reaches(k.class, g)
 }
 
 // allow tells whether a want may go on a place: its cell, and for a node what is on it
@@ -307,6 +329,9 @@ func (b *bonds) settle(a *answer) {
 func (b *bonds) refused(class int, g *group) (rule, words string) {
 	if b == nil || !b.tied[class] {
 		return "", ""
+	}
+	if b.closed[b.w.byID[g.ID]] {
+		return fit.RuleSpread, "its zone would hold back pods that are spread over zones and that none of its machines can take"
 	}
 	_, shape := b.w.template(g)
 	mark := b.state.Mark()

@@ -55,19 +55,14 @@ func (b *bonds) split() {
 		return cmp.Compare(b.rank[w.want[x].class], b.rank[w.want[y].class])
 	})
 	put := make(map[int][]want, len(order))
-	var late []int
 	for _, i := range order {
 		parts, rest := s.assign(&w.want[i])
 		put[i] = parts
 		if rest != nil {
-			if len(w.s.Classes[w.want[i].class].PodAffinity) > 0 {
-				late = append(late, i)
-			}
 			rest.hard = true
 			put[i] = append(put[i], *rest)
 		}
 	}
-	_ = late
 	var out []want
 	for i := range w.want {
 		if parts, ok := put[i]; ok {
@@ -104,9 +99,7 @@ func (s *division) represent() {
 		if gr.Template.Unknown != "" || gr.rule != "" && gr.coming+gr.grow == 0 {
 			continue
 		}
-		_, shape := w.template(gr)
 		s.usable[g] = true
-		s.rep[g] = s.state.AddNode(shape, nil)
 		s.groups[s.cell[g]] = append(s.groups[s.cell[g]], g)
 	}
 	for n := range w.nodes {
@@ -114,6 +107,73 @@ func (s *division) represent() {
 			s.nodes[s.at[n]] = append(s.nodes[s.at[n]], n)
 		}
 	}
+	s.closePoor()
+	for g := range w.groups {
+		if s.usable[g] {
+			_, shape := w.template(&w.groups[g])
+			s.rep[g] = s.state.AddNode(shape, nil)
+		}
+	}
+}
+
+// closePoor keeps machines out of zones that have none yet and whose groups cannot take
+// some pods that are spread over zones: with the first machine the zone would count, at
+// nothing, and hold all other zones back. That is for zones that nobody needs.
+func (s *division) closePoor() {
+	w := s.w
+	poor := make(map[int]bool)
+	fits := make([][]spot, len(w.want))
+	for i := range w.want {
+		k := &w.want[i]
+		if !k.buys {
+			continue
+		}
+		fits[i] = s.spots(k)
+		skew := zoneSkew(&w.s.Classes[k.class])
+		if skew == 0 || k.count() <= skew || len(fits[i]) == 0 {
+			continue
+		}
+		for cell := range s.groups {
+			if len(s.groups[cell]) > 0 && !slices.ContainsFunc(fits[i], func(p spot) bool { return p.cell == cell }) {
+				poor[cell] = true
+			}
+		}
+	}
+	for n := range w.nodes {
+		delete(poor, s.at[n])
+	}
+	for g := range w.groups {
+		if w.groups[g].coming+w.groups[g].grow > 0 {
+			delete(poor, s.cell[g])
+		}
+	}
+	for i := range fits {
+		if len(fits[i]) > 0 && !slices.ContainsFunc(fits[i], func(p spot) bool { return !poor[p.cell] }) {
+			for _, p := range fits[i] {
+				delete(poor, p.cell)
+			}
+		}
+	}
+	for g := range w.groups {
+		if poor[s.cell[g]] {
+			s.usable[g] = false
+			s.closed[g] = true
+		}
+	}
+	for cell := range poor {
+		s.groups[cell] = nil
+	}
+}
+
+// zoneSkew is the smallest skew of a class's spread over zones; 0: it has none.
+func zoneSkew(c *cluster.PodClass) int {
+	least := 0
+	for i := range c.Spread {
+		if t := &c.Spread[i]; t.TopologyKey != keyHostname && (least == 0 || t.MaxSkew < least) {
+			least = t.MaxSkew
+		}
+	}
+	return least
 }
 
 // step is one of those by which pods were divided: n of a class into a cell.
@@ -132,23 +192,26 @@ type spot struct {
 // spots are the cells with a machine or a node that would take the class.
 func (s *division) spots(k *want) []spot {
 	w := s.w
-	c := &w.s.Classes[k.class]
 	size := w.space.Class(k.class)
 	var out []spot
 	for cell := 1; cell < len(s.groups); cell++ {
 		p := spot{cell: cell, rep: -1, group: -1, cost: math.Inf(1)}
+		looked := 0
 		for _, g := range s.groups[cell] {
 			gr := &w.groups[g]
 			empty, shape := w.template(gr)
 			per := fit.Most(empty, size)
-			if per == 0 || !fit.Passes(c, shape) || !s.reaches(k.class, g) || !k.buys && gr.coming == 0 {
+			if per == 0 || !w.takes(k.class, g, shape) || !s.reaches(k.class, g) || !k.buys && gr.coming == 0 {
 				continue
+			}
+			if looked++; looked > manyGroups && p.room >= k.count() {
+				break
 			}
 			more := 0
 			if gr.rule == "" && k.buys {
 				more, _ = w.allowed(gr, k.count())
 			}
-			p.room += min((gr.coming+gr.grow+more)*per, math.MaxInt32)
+			p.room = min(p.room+(gr.coming+gr.grow+more)*per, math.MaxInt32)
 			if cost := gr.worth() * partOf(size, empty); cost < p.cost {
 				p.rep, p.group, p.cost = s.rep[g], g, cost
 			}

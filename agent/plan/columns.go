@@ -14,14 +14,15 @@ import (
 // always the optimum, and its rounded solution nearly always reaches it. Products are
 // converted explicitly so that no architecture fuses them into another result.
 const (
-	columnClasses = 128       // more classes than this are left to the heuristics
-	columnRounds  = 2_000     // columns entered in one programme
-	columnSteps   = 30_000    // steps of one search for a column
-	columnEnough  = 1_000     // steps after which a column that helps is taken
-	columnTotal   = 2_000_000 // steps of all searches of one packing
-	columnPool    = 6_000_000 // and of one round
-	columnDives   = 30        // programmes of one packing
-	columnTries   = 3         // columns that are tried one after the other
+	columnClasses = 128              // more classes than this are left to the heuristics
+	columnRounds  = 2_000            // columns entered in one programme
+	columnSteps   = 30_000           // steps of one search for a column
+	columnEnough  = 1_000            // steps after which a column that helps is taken
+	columnTotal   = 2_000_000        // steps of all searches of one packing
+	columnPool    = 6_000_000        // and of one round
+	roughPool     = columnPool / 100 // and of one with very many groups
+	columnDives   = 30               // programmes of one packing
+	columnTries   = 3                // columns that are tried one after the other
 	columnEps     = 1e-7
 )
 

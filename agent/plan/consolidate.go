@@ -86,9 +86,10 @@ func (w *world) consolidate() {
 	w.sayWaiting(&next)
 }
 
-// atRest tells that nothing comes, goes or is decided in this round.
+// atRest tells that nothing comes, goes or is decided in this round, and that no machine
+// has gone within the unneeded time: one that is bought then would be a flap.
 func (w *world) atRest() bool {
-	if len(w.plan.Actions) > 0 || w.unjudged || w.draining+w.emptying > 0 {
+	if len(w.plan.Actions) > 0 || w.unjudged || w.draining+w.emptying > 0 || !w.in.ShrunkAt.IsZero() && !w.passed(w.in.ShrunkAt.Add(w.p.UnneededFor)) {
 		return false
 	}
 	if rule, _ := w.gate(); rule != "" {
@@ -282,6 +283,9 @@ func (w *world) houses(from []int, to *group, machines int) bool {
 		w.unplace(&a)
 		// Nodes that went in this simulation were passed by for good.
 		w.paths = nil
+		if t != nil {
+			t.restart()
+		}
 	}()
 	for _, i := range from {
 		a.loads = w.cargoOf(&w.nodes[i]).loads

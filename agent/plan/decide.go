@@ -47,7 +47,7 @@ func Decide(s cluster.Snapshot, m Memory, p Policy) (Plan, Memory) {
 
 // remember starts the next Memory with what outlives a round.
 func (w *world) remember() {
-	w.out.ScaleDownAfter = w.in.ScaleDownAfter
+	w.out.ScaleDownAfter, w.out.ShrunkAt = w.in.ScaleDownAfter, w.in.ShrunkAt
 	for g, r := range w.in.Resized {
 		if _, ok := w.byID[g]; ok && !w.passed(r.At.Add(max(lagFor, w.p.DelayAfterAdd))) {
 			set(&w.out.Resized, g, r)

@@ -70,7 +70,7 @@ func (v *solver) optionOf(g, limit int) *option {
 	if len(p.loads) == 0 {
 		return nil
 	}
-	o := &option{group: g, k: pack(p), which: which, set: set}
+	o := &option{group: g, k: v.w.packed(p), which: which, set: set}
 	if k, ok := p.leveled(v.w.bonds.levels(g), o.k.bins); ok {
 		o.k = k
 	}

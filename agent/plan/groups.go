@@ -53,6 +53,7 @@ func (w *world) learn() {
 				continue
 			}
 			set(&w.out.Deleted, o.Instance, o.At)
+			w.out.ShrunkAt = later(w.out.ShrunkAt, o.At)
 			if r, ok := w.out.Resized[o.Group]; ok && r.At.Before(o.At) {
 				r.To--
 				w.out.Resized[o.Group] = r

@@ -67,7 +67,7 @@ func (a *answer) price(cost []float64) float64 {
 // mixed returns an answer that looks at all groups together where that is cheaper than
 // a, the expander's.
 func (w *world) mixed(a *answer) *answer {
-	if a.bought() == 0 || len(w.groups) < 2 {
+	if a.bought() == 0 || len(w.groups) < 2 || len(w.want) > mixRows {
 		return a
 	}
 	if len(w.want) > mixRows {
@@ -156,6 +156,7 @@ type stock struct {
 }
 
 // note writes down what the machines of an answer carry, for those who would mend it.
+// mix are their groups, one by one; nil: all are of one group.
 func (v *solver) note(k *packing, which []int, g int, mix []int) {
 	for x, f := range k.fresh {
 		if mix != nil {

@@ -34,9 +34,7 @@ func (w *world) moveState() *moveTies {
 			return nil
 		}
 		w.ties = &moveTies{state: w.settledState(), local: make([]int8, len(w.s.Classes)), own: make([]path, len(w.s.Classes)), looks: looksARound}
-		for i := range w.ties.own {
-			w.ties.own[i].hole = -1
-		}
+		w.ties.restart()
 		w.ties.zones = slices.ContainsFunc(w.s.Classes, func(c cluster.PodClass) bool { return !onHostname(c.PodAntiAffinity) })
 	}
 	return w.ties
@@ -89,6 +87,13 @@ func (w *world) useTied(t *moveTies, k int32, l *heldClass, a *attempt) (spent b
 		}
 	}
 	return true
+}
+
+// restart lets every path begin anew.
+func (t *moveTies) restart() {
+	for i := range t.own {
+		t.own[i] = path{hole: -1}
+	}
 }
 
 // spent tells that this round has looked for enough.

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
@@ -61,36 +60,11 @@ func packEach(p *problem) packing {
 		return packing{open: make([][]part, len(p.open))}
 	}
 	bound := p.lowerBound()
-	var best packing
-	enough := p.enough(bound)
-	for i := range orderings {
-		k := p.firstFit(p.order(i))
-		if i == 0 || k.better(&best) {
-			best = k
-		}
-		if i == 0 && !(best.unplaced() == 0 && best.bins <= enough) {
-			for _, slack := range sharedSlacks {
-				if k, ok := p.sharedOut(slack); ok && k.better(&best) {
-					best = k
-				}
-				if best.unplaced() == 0 && best.bins <= enough {
-					break
-				}
-			}
-		}
-		if best.unplaced() == 0 && (best.bins <= enough || len(p.loads)*best.bins > hugeLooks) {
-			return best
-		}
+	best, done := p.quick(bound)
+	if done {
+		return best
 	}
-	for _, mode := range []int{fillLargest, fillDot} {
-		if k := p.fill(mode); k.better(&best) {
-			best = k
-		}
-		if best.unplaced() == 0 && best.bins <= enough {
-			return best
-		}
-	}
-	if len(p.loads) > fewLoads && len(p.loads)*max(best.bins, len(p.open)) > longLooks {
+	if looks := len(p.loads) * max(best.bins, len(p.open)); len(p.loads) > fewLoads && looks > longLooks || p.rough() && looks > roughLooks {
 		if best.unplaced() > 0 {
 			return p.firstFit(p.byPriority())
 		}
@@ -124,6 +98,39 @@ func packEach(p *problem) packing {
 	return best
 }
 
+// quick tries the ways that cost little, and tells whether the answer is good enough.
+func (p *problem) quick(bound int) (best packing, done bool) {
+	enough := p.enough(bound)
+	for i := range orderings {
+		k := p.firstFit(p.order(i))
+		if i == 0 || k.better(&best) {
+			best = k
+		}
+		if i == 0 && !(best.unplaced() == 0 && best.bins <= enough) {
+			for _, slack := range sharedSlacks {
+				if k, ok := p.sharedOut(slack); ok && k.better(&best) {
+					best = k
+				}
+				if best.unplaced() == 0 && best.bins <= enough {
+					break
+				}
+			}
+		}
+		if looks := len(p.loads) * best.bins; best.unplaced() == 0 && (best.bins <= enough || looks > hugeLooks || p.rough() && looks > roughLooks) {
+			return best, true
+		}
+	}
+	for _, mode := range []int{fillLargest, fillDot} {
+		if k := p.fill(mode); k.better(&best) {
+			best = k
+		}
+		if best.unplaced() == 0 && best.bins <= enough {
+			return best, true
+		}
+	}
+	return best, false
+}
+
 // Large answers are not improved to the last machine: closeEnough is the share of the
 // bound that is let go, manyLooks the size (classes by bins) from which on one machine
 // is, longLooks that from which on nothing but the quick ways is tried, and hugeLooks
@@ -133,7 +140,8 @@ const (
 	manyLooks   = 20_000
 	longLooks   = 6_000
 	hugeLooks   = 400_000
-	fewLoads    = 40 // classes up to which columns are cheap for any number of bins
+	roughLooks  = 1_000 // that from which on the same holds where the round is rough
+	fewLoads    = 40    // classes up to which columns are cheap for any number of bins
 )
 
 // enough is the number of bins with which there is no point in looking on.
@@ -143,6 +151,10 @@ func (p *problem) enough(bound int) int {
 	}
 	return bound + bound/closeEnough
 }
+
+// rough tells that the round has so many groups that which of them is taken matters
+// more than the last machine of each.
+func (p *problem) rough() bool { return p.pool != nil && *p.pool <= roughPool }
 
 // nothing is the answer that places no pod.
 func (p *problem) nothing() *packing {
@@ -158,102 +170,6 @@ func (k *packing) better(than *packing) bool {
 		return a < b
 	}
 	return k.bins < than.bins
-}
-
-// weights are what one unit of an axis is worth: one over what a bin has of it. The
-// scale is that of the fresh bin, or of the largest open bin where there is none.
-func (p *problem) weights() []float64 {
-	w := make([]float64, len(p.loads[0].size))
-	for i := range w {
-		var most int64
-		if p.empty != nil {
-			most = p.empty[i]
-		}
-		if most == 0 {
-			for _, b := range p.open {
-				most = max(most, b[i])
-			}
-		}
-		if most > 0 {
-			w[i] = 1 / float64(most)
-		}
-	}
-	return w
-}
-
-// The orders in which first fit is tried: by largest share, by sum of shares, by shares
-// weighted with how scarce each axis is, and by cpu and by memory.
-const (
-	byShare = iota
-	bySum
-	byScarcity
-	byCPU
-	byMemory
-	orderings
-)
-
-// order sorts the loads, the first to be placed first.
-func (p *problem) order(by int) []int {
-	order := make([]int, len(p.loads))
-	for i := range order {
-		order[i] = i
-	}
-	if len(order) == 1 {
-		return order
-	}
-	w := p.weights()
-	if by == byScarcity {
-		scarce := make([]float64, len(w))
-		for i := range p.loads {
-			for j, v := range p.loads[i].size {
-				scarce[j] += float64(v) * w[j] * float64(p.loads[i].count)
-			}
-		}
-		for j := range w {
-			w[j] *= scarce[j]
-		}
-	}
-	keys := make([]float64, len(p.loads))
-	for i := range p.loads {
-		size := p.loads[i].size
-		switch by {
-		case byShare:
-			for j, v := range size {
-				keys[i] = max(keys[i], float64(v)*w[j])
-			}
-			if keys[i] >= 1 { // all of an axis, as anti-affinity makes it: the larger first
-				keys[i] += float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
-			}
-		case byCPU:
-			keys[i] = float64(size[0]) * w[0]
-		case byMemory:
-			keys[i] = float64(size[1]) * w[1]
-		default:
-			for j, v := range size {
-				keys[i] += float64(float64(v) * w[j])
-			}
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(keys[b], keys[a]) })
-	return order
-}
-
-// byPriority is the order when not everything fits: what matters most goes first,
-// then what is small, so that a limit helps as many pods as it can.
-func (p *problem) byPriority() []int {
-	w := p.weights()
-	keys := make([]float64, len(p.loads))
-	order := make([]int, len(p.loads))
-	for i := range order {
-		order[i] = i
-		for j, v := range p.loads[i].size {
-			keys[i] = max(keys[i], float64(v)*w[j])
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(p.loads[b].prio, p.loads[a].prio), cmp.Compare(keys[a], keys[b]))
-	})
-	return order
 }
 
 func (p *problem) start() (k packing, rooms [][]int64) {

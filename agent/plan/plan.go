@@ -186,7 +186,7 @@ type Policy struct {
 	EvictDaemonsOccupied        bool          `envconfig:"DAEMONSET_EVICTION_FOR_OCCUPIED_NODES" default:"true"`
 	EvictDaemonsEmpty           bool          `envconfig:"DAEMONSET_EVICTION_FOR_EMPTY_NODES" default:"false"`
 	NodeDeletionDelayTimeout    time.Duration `split_words:"true" default:"2m"`
-	Consolidate                 string        `default:"priced"`                  // replace nodes by fewer or cheaper machines: priced (only where prices are known), always, or off
+	Consolidate                 string        `default:"off"`                     // replace nodes by fewer or cheaper machines: priced (only where prices are known), always, or off
 	ConsolidateAfter            time.Duration `split_words:"true" default:"30m"`  // how long a saving must be real
 	ConsolidateSaving           float64       `split_words:"true" default:"0.15"` // the least share of the price that it must save
 	MaxBulkSoftTaintCount       int           `split_words:"true" default:"10"`   // soft taints changed in one round; 0: none is put
@@ -234,6 +234,8 @@ type Memory struct {
 	Deleted map[cluster.InstanceID]time.Time `json:"deleted,omitempty"`
 	// Short is since when a group has had fewer instances than its target.
 	Short map[cluster.GroupID]time.Time `json:"short,omitempty"`
+	// ShrunkAt is when a machine was last terminated.
+	ShrunkAt time.Time `json:"shrunkAt,omitzero"`
 	// Saving is the replacement of nodes that is thought of or under way.
 	Saving *Saving `json:"saving,omitempty"`
 	// ScaleDownAfter is when scale-down may be thought of again, by reason.

@@ -1,8 +1,8 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -73,6 +73,12 @@ func (w *world) reordered(best *answer) *answer {
 	if len(groups) < 2 || best.bought() == 0 {
 		return best
 	}
+	for _, largest := range []bool{true, false} {
+		v := w.solved(false, func(v *solver) bool { v.await(groups, largest); return true })
+		if v.a.bought() == 0 && v.a.unhelped() <= best.unhelped() {
+			return &v.a
+		}
+	}
 	for _, order := range orders(groups, triedOrders) {
 		v := w.solved(false, func(v *solver) bool { v.inOrder(order); return true })
 		if v.a.bought() == 0 && v.a.unhelped() <= best.unhelped() {
@@ -80,6 +86,29 @@ func (w *world) reordered(best *answer) *answer {
 		}
 	}
 	return best
+}
+
+// await turns the machines that are coming into places, so that all of them are filled
+// together: machines of several sizes may have been bought for one purpose.
+func (v *solver) await(groups []int, largest bool) {
+	groups = slices.Clone(groups)
+	slices.SortStableFunc(groups, func(a, b int) int {
+		c := cmp.Compare(v.w.groups[a].worth(), v.w.groups[b].worth())
+		if largest {
+			return -c
+		}
+		return c
+	})
+	for _, g := range groups {
+		if v.w.groups[g].Template.Unknown != "" {
+			continue
+		}
+		empty, _ := v.w.template(&v.w.groups[g])
+		for range v.coming[g] {
+			v.a.places = append(v.a.places, place{node: -1, group: g, room: slices.Clone(empty)})
+		}
+		v.coming[g] = 0
+	}
 }
 
 // answer solves one way; nil when promises were to be kept and there are none.
@@ -137,117 +166,8 @@ func (w *world) settle(a *answer) {
 	}
 }
 
-// openPromises makes room for what will be promised, and for the names in the groups'
-// purchases.
-func (w *world) openPromises(a *answer) {
-	total := 0
-	by := make([]int, len(w.groups))
-	for i := range w.want {
-		for g, s := range a.shares[i] {
-			total += s.coming + s.new
-			by[g] += s.new
-		}
-	}
-	if total == 0 {
-		return
-	}
-	w.out.Promised = make(map[cluster.PodKey]cluster.GroupID, total)
-	for g, n := range by {
-		w.groups[g].pods = make([]cluster.PodKey, 0, n)
-	}
-}
-
-// promise writes down which pods of a want count on which group's machines: first
-// those to whom it was promised before. What is left over is promised to pods that
-// their controller has still to make.
-func (w *world) promise(i int, shares map[int]share) {
-	k := &w.want[i]
-	groups := slices.Sorted(maps.Keys(shares))
-	names := w.named(k, groups, shares)
-	for x, g := range groups {
-		s, gr := shares[g], &w.groups[g]
-		if s.coming+s.new <= 0 {
-			continue
-		}
-		for _, key := range names[x] {
-			w.out.Promised[key] = gr.ID
-		}
-		if missing := s.coming + s.new - len(names[x]); missing > 0 {
-			set(&w.out.PromisedMissing, unmade(gr.ID, k.owner), missing)
-		}
-		if s.new > 0 && k.spare != "" {
-			gr.spare += s.new
-		} else if s.new > 0 {
-			helped := names[x][min(s.coming, len(names[x])):]
-			slices.Sort(helped)
-			gr.pods = append(gr.pods, helped...)
-			gr.runs = append(gr.runs, run{k.class, len(helped)})
-			gr.expected += s.new - len(helped)
-			gr.classes++
-		}
-	}
-}
-
-// named says which of a want's pods count on which of the groups.
-func (w *world) named(k *want, groups []int, shares map[int]share) [][]cluster.PodKey {
-	names := make([][]cluster.PodKey, len(groups))
-	if len(w.in.Promised) == 0 {
-		rest := k.keys
-		for x, g := range groups {
-			n := min(shares[g].coming+shares[g].new, len(rest))
-			names[x], rest = rest[:n:n], rest[n:]
-		}
-		return names
-	}
-	taken := make([]bool, len(k.keys))
-	for _, again := range []bool{true, false} {
-		for x, g := range groups {
-			for n, key := range k.keys {
-				if len(names[x]) == shares[g].coming+shares[g].new {
-					break
-				}
-				if taken[n] || again && w.in.Promised[key] != w.groups[g].ID {
-					continue
-				}
-				taken[n] = true
-				names[x] = append(names[x], key)
-			}
-		}
-	}
-	return names
-}
-
 // unmade is the key of promises to pods that a controller has still to make.
 func unmade(g cluster.GroupID, owner cluster.UID) string { return string(g) + " " + string(owner) }
-
-// sortPods sorts the pods that a group grows for. Where the Snapshot lists its pods in
-// order, every class's pods are found along the way, which is cheaper than sorting names.
-func (w *world) sortPods(g *group) {
-	if slices.IsSorted(g.pods) {
-		return
-	}
-	ordered := len(g.pods)*8 > len(w.s.Pods) && slices.IsSortedFunc(w.s.Pods, func(a, b cluster.Pod) int { return strings.Compare(string(a.Key), string(b.Key)) })
-	runs := make([][]cluster.PodKey, len(w.s.Classes))
-	at := 0
-	for _, r := range g.runs {
-		ordered = ordered && runs[r.class] == nil
-		runs[r.class] = g.pods[at : at+r.n]
-		at += r.n
-	}
-	if !ordered {
-		slices.Sort(g.pods)
-		return
-	}
-	sorted := make([]cluster.PodKey, 0, len(g.pods))
-	for i := range w.s.Pods {
-		pod := &w.s.Pods[i]
-		if run := runs[pod.Class]; len(run) > 0 && run[0] == pod.Key {
-			sorted = append(sorted, pod.Key)
-			runs[pod.Class] = run[1:]
-		}
-	}
-	g.pods = sorted
-}
 
 // buy writes one Grow for every group that gets machines.
 func (w *world) buy(a *answer) {

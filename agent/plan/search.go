@@ -12,6 +12,7 @@ import (
 const (
 	searchSteps = 150_000
 	firstSteps  = 5_000
+	searchBins  = 150 // more bins than this are too deep a tree for so few steps
 )
 
 // search looks for an answer with fewer fresh bins than best by bin completion: the
@@ -37,7 +38,7 @@ func (p *problem) search(best int, placed bool, bound, steps int) (packing, bool
 	if !placed {
 		s.best = p.limit + 1
 	}
-	if len(p.loads)*(len(p.open)+bound) > searchSteps {
+	if len(p.loads)*(len(p.open)+bound) > searchSteps || bound > searchBins {
 		return packing{}, false
 	}
 	s.order = p.order(byShare)

@@ -83,16 +83,6 @@ func (w *world) newSolver(withMarked bool) *solver {
 	return v
 }
 
-// passes tells whether a class may go on a place, room aside.
-func (v *solver) passes(class int, p *place) bool {
-	w := v.w
-	if p.node < 0 {
-		_, shape := w.template(&w.groups[p.group])
-		return w.takes(class, p.group, shape)
-	}
-	return w.passes(class, p.node)
-}
-
 // problemOf writes the wants that a filter picks as a problem over all places.
 func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*problem, []int) {
 	p := &problem{empty: empty, limit: limit, pool: &v.w.pool}
@@ -121,23 +111,6 @@ func (v *solver) fits(i, g int) bool {
 	empty, shape := v.w.template(&v.w.groups[g])
 	k := &v.w.want[i]
 	return fit.Most(empty, v.w.size(k.class)) > 0 && v.w.bonds.stands(k, g) && v.w.takes(k.class, g, shape)
-}
-
-// takes tells whether a group's machines let a class on by their shape. Most classes
-// ask nothing of a shape, and that is one answer for all of them.
-func (w *world) takes(class, g int, shape *fit.Shape) bool {
-	c := &w.s.Classes[class]
-	if len(c.NodeSelector)+len(c.Tolerations)+len(c.NotUnderstood) > 0 || c.Affinity != nil || c.NodeName != "" {
-		return fit.Passes(c, shape)
-	}
-	known := &w.groups[g].anyone
-	if *known == 0 {
-		*known = -1
-		if fit.Passes(c, shape) {
-			*known = 1
-		}
-	}
-	return *known > 0
 }
 
 // there places what it can on what is there and commits that.
@@ -243,13 +216,19 @@ func (v *solver) solve() {
 	if v.prices != nil {
 		v.mix()
 	}
-	for {
-		best := v.choose()
-		if best == nil {
-			break
+	for range 2 { // a second time for what a group had no machine left for when it was its turn
+		for {
+			best := v.choose()
+			if best == nil {
+				break
+			}
+			v.done[best.group] = true
+			v.commitMix(best)
 		}
-		v.done[best.group] = true
-		v.commitMix(best)
+		if v.a.unhelped() == 0 {
+			return
+		}
+		clear(v.done)
 	}
 	v.there(left, false)
 }

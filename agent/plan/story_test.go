@@ -3,6 +3,7 @@ package plan
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -242,6 +243,9 @@ func (w *teller) group(g *cluster.NodeGroup, kv map[string]string) {
 			g.Template.Allocatable.Pods = 110
 		}
 		g.Template.Capacity = g.Template.Allocatable
+		if n := num(kv["disks"]); n > 0 {
+			g.Template.VolumeLimits = map[string]int64{"ebs": int64(n)}
+		}
 	}
 	for k, v := range kv {
 		switch k {
@@ -298,6 +302,8 @@ func (w *teller) node(name string, kv map[string]string) {
 	if n.Allocatable.Pods == 0 {
 		n.Allocatable.Pods = 110
 	}
+	n.Labels = maps.Clone(n.Labels)
+	set(&n.Labels, keyHostname, name)
 	n.Capacity = n.Allocatable
 	if kv["mark"] != "" {
 		w.mark(&n, w.s.Now.Add(-dur(kv["mark"])), kv["ours"] != "no")
@@ -325,11 +331,46 @@ func (w *teller) class(name string, kv map[string]string) int {
 	if kv["uses"] != "" {
 		c.NotUnderstood = []string{kv["uses"]}
 	}
+	w.ties(&c, name, kv)
 	if kv["refused"] != "" {
 		c.Volumes = []cluster.Volume{{Refused: strings.ReplaceAll(kv["refused"], "_", " ")}}
 	}
 	w.s.Classes = append(w.s.Classes, c)
 	return len(w.s.Classes) - 1
+}
+
+// ties reads what ties a class to others: near and anti are KEY or KEY:APP, spread is
+// KEY:SKEW, claim is NAME, NAME:ZONE or NAME::once for a claim that one pod may use. The
+// key "host" is the hostname, and each claim counts against the limit of driver ebs.
+func (w *teller) ties(c *cluster.PodClass, name string, kv map[string]string) {
+	term := func(s string) cluster.PodTerm {
+		key, app, ok := strings.Cut(s, ":")
+		if !ok {
+			app = name
+		}
+		if key == "host" {
+			key = keyHostname
+		}
+		return cluster.PodTerm{TopologyKey: key, Namespaces: []string{"default"}, Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{app}}}}}
+	}
+	if kv["near"] != "" {
+		c.PodAffinity = append(c.PodAffinity, term(kv["near"]))
+	}
+	if kv["anti"] != "" {
+		c.PodAntiAffinity = append(c.PodAntiAffinity, term(kv["anti"]))
+	}
+	if key, skew, ok := strings.Cut(kv["spread"], ":"); ok {
+		t := term(key)
+		c.Spread = append(c.Spread, cluster.Spread{TopologyKey: t.TopologyKey, MaxSkew: num(skew), Selector: t.Selector})
+	}
+	if kv["claim"] != "" {
+		f := strings.Split(kv["claim"]+"::", ":")
+		v := cluster.Volume{Claim: "default/" + f[0], Driver: "ebs", Handle: f[0], OnePod: f[2] == "once"}
+		if f[1] != "" {
+			v.Affinity = []cluster.NodeTerm{{Labels: []cluster.Requirement{{Key: "zone", Operator: "In", Values: []string{f[1]}}}}}
+		}
+		c.Volumes = append(c.Volumes, v)
+	}
 }
 
 func (w *teller) pods(name string, n int, kv map[string]string) {

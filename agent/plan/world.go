@@ -35,6 +35,7 @@ type world struct {
 	asksNothing bool   // no class asks for anything of other pods
 	paths       *paths // where pods that are moved find room
 	open        []int  // what roomy found; nil: not asked yet
+	memos       []memo // what the packer was asked
 	want        []want // pending pods by class, those that trigger
 	pool        int    // steps that packing may still spend on columns
 	bonds       *bonds // what ties them to others; nil: nothing does
@@ -111,6 +112,9 @@ func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
 	seated := asked.Seated()
 	s := &seated
 	w := &world{e: e, given: asked, s: s, p: p, in: m, now: s.Now, pool: columnPool}
+	if len(s.Groups) > 4*manyGroups { // which groups then matters more than the last machine of one
+		w.pool = roughPool
+	}
 	if e.held > 0 {
 		w.plan.Held = make([]Held, 0, e.held+8)
 	}

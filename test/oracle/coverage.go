@@ -10,12 +10,13 @@ import (
 
 // Coverage counts what was judged.
 type Coverage struct {
-	Worlds, Judgements, Fits, Held, Failed int64
-	OtherFilter                            int64 // both refuse, and name different filters
-	Filters                                map[string]*FilterCount
-	HeldFor                                map[string]int64
-	Other                                  map[string]int64
-	order                                  []string
+	Worlds, Judgements, Fits int64
+	Held, Failed             int64 // no judgements: fit holds the pod by name, the scheduler fails with an error
+	OtherFilter              int64 // both refuse, and name different filters
+	Filters                  map[string]*FilterCount
+	HeldFor                  map[string]int64
+	Other                    map[string]int64
+	order                    []string
 }
 
 // FilterCount counts one filter's verdicts on pods that reached it and that it had
@@ -46,13 +47,17 @@ func (c *Coverage) Add(w *World, real *Ruling, ours [][]Answer, filters []string
 	for p := range w.Waiting {
 		for n := range w.Nodes {
 			r, o := real.Cells[p][n], ours[p][n]
-			c.Judgements++
 			switch {
 			case o.Held:
 				c.Held++
 				c.HeldFor[o.Words]++
 			case r.Failed():
 				c.Failed++
+			default:
+				c.Judgements++
+			}
+			switch {
+			case o.Held || r.Failed():
 			case r.Fits:
 				c.Fits++
 			case !o.Fits && plugins[o.Rule] != r.Filter:
@@ -107,7 +112,7 @@ func (c *Coverage) Merge(o *Coverage) {
 
 // Print writes the table of filters with their accepts and each of their reasons.
 func (c *Coverage) Print(out io.Writer) {
-	fmt.Fprintf(out, "%d judgements in %d worlds: %d fit (%.0f %%), %d held by name, %d without a verdict, %d refused in another filter's name\n",
+	fmt.Fprintf(out, "%d judgements in %d worlds: %d fit (%.0f %%); not counted: %d held by name, %d without a verdict; %d refused in another filter's name\n",
 		c.Judgements, c.Worlds, c.Fits, 100*float64(c.Fits)/float64(max(c.Judgements, 1)), c.Held, c.Failed, c.OtherFilter)
 	for _, name := range c.order {
 		f := c.filter(name)

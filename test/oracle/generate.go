@@ -42,6 +42,8 @@ type generator struct {
 	// inTree: some volumes are of the plugins that a CSI driver took over. Every kubelet
 	// since 1.31 says so in its CSINode, and fit takes that for granted.
 	inTree bool
+	// alike: pods are of one namespace and mostly of one app.
+	alike bool
 }
 
 // features are what the odds are drawn for.
@@ -59,6 +61,10 @@ func Generate(seed uint64) *World {
 	}
 	for range g.IntN(3) {
 		g.odds[pick(g, features)] = 0.6
+	}
+	g.odds["held"] = min(g.odds["held"], 0.03)
+	if g.one(5) { // spread refuses only where many pods are alike
+		g.odds["spread"], g.alike = 0.6, true
 	}
 	for _, rare := range []string{"big", "fields", "nodeName", "nominated", "ephemeral", "cordon", "resize", "held"} {
 		g.odds[rare] /= 5
@@ -193,14 +199,20 @@ func (g *generator) node(i int) *corev1.Node {
 // pod makes a pod in the form in which the API server would store it.
 func (g *generator) pod(name string, waiting bool) *corev1.Pod {
 	from := namespaces
+	if g.alike {
+		from = namespaces[:1]
+	}
 	if g.one(200) {
 		from = []string{"gone"} // a namespace that the informer does not have (any more)
 	}
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pick(g, from), Name: name, UID: g.uid(), Labels: map[string]string{}}}
 	if !g.one(6) {
 		p.Labels["app"] = pick(g, apps)
+		if g.alike && !g.one(4) {
+			p.Labels["app"] = apps[0]
+		}
 	}
-	if g.one(2) {
+	if !g.one(3) {
 		p.Labels["version"] = pick(g, []string{"1", "2"})
 	}
 	if g.one(3) {
@@ -223,7 +235,7 @@ func (g *generator) pod(name string, waiting bool) *corev1.Pod {
 	g.claims(p)
 	p.Status.Phase = corev1.PodPending
 	store(p)
-	if g.one(20) { // labels may change when the merged selectors are stored already
+	if g.one(20) || g.alike && g.one(4) { // labels may change when the merged selectors are stored already
 		p.Labels["version"] = pick(g, []string{"1", "2", "3"})
 	}
 	return p

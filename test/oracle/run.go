@@ -81,8 +81,9 @@ func (r Run) work(ctx context.Context, c *Coverage, next, done *atomic.Int64, be
 		if err != nil {
 			return fmt.Errorf("seed %d: %w", seed, err)
 		}
+		before := c.Judgements
 		c.Add(w, real, ours, j.Filters())
-		n := done.Add(int64(len(w.Waiting) * len(w.Nodes)))
+		n := done.Add(c.Judgements - before)
 		if r.Progress != nil {
 			r.Progress(n, time.Since(began))
 		}

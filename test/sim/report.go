@@ -25,24 +25,23 @@ type Report struct {
 	bound     time.Duration   // decision and the slowest boot that the cloud knows
 	worst     time.Duration
 
-	Machines                          int // launched
-	NeverJoined, Interrupted          int
-	NodeHours                         float64
-	Cost                              float64
-	Grows, Terminates                 int
-	Evictions, TookBack               int
-	Rounds, Reads, Restarts           int
-	Flaps                             int      // bought within the group's unneeded time of one removed, without new demand
-	Rebought                          int      // the same, with or without new demand
-	FlapWords                         []string // what each flap was
-	Deciding                          time.Duration
-	Boots                             []time.Duration
-	requested, allocatable            float64 // cpu over time
-	samples                           []sample
-	unneededFor                       time.Duration
-	started, last                     time.Time
-	prices                            map[cluster.GroupID]float64
-	stillWaiting, stillWaitingTooLong int
+	Machines                 int // launched
+	NeverJoined, Interrupted int
+	NodeHours                float64
+	Cost                     float64
+	Grows, Terminates        int
+	Evictions, TookBack      int
+	Rounds, Reads, Restarts  int
+	Flaps                    int      // bought within the group's unneeded time of one removed, without new demand
+	Rebought                 int      // the same, with or without new demand
+	FlapWords                []string // what each flap was
+	Deciding                 time.Duration
+	Boots                    []time.Duration
+	requested, allocatable   float64 // cpu over time
+	samples                  []sample
+	unneededFor              time.Duration
+	started, last            time.Time
+	stillWaiting             int
 }
 
 type sample struct{ running, waiting, machines int }

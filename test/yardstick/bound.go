@@ -357,13 +357,11 @@ func (c *master) rounded() Purchase {
 		}
 		out.Machines[e.group] += times
 	}
-	rest := make([]int, 0, c.n)
 	for r, e := range c.basis {
 		if e.group >= 0 {
 			if n := int(c.x[r] + 1e-7); n > 0 {
 				take(e, n)
 			}
-			rest = append(rest, r)
 		}
 	}
 	for {

@@ -26,10 +26,11 @@ type Result struct {
 	Problems          []string // promises that were not kept
 }
 
-// Patience of the loop. kube-scheduler backs off up to 10 s from a pod that it tried
-// in vain.
+// Patience of the loop. kube-scheduler backs off from a pod that it tried in vain, 10 s
+// at most.
 const (
-	bindPatience = 25 * time.Second
+	backoff      = 12 * time.Second
+	bindPatience = 60 * time.Second
 	quietFor     = 1500 * time.Millisecond
 	mostRounds   = 6
 )
@@ -130,10 +131,12 @@ func (l *loop) run(ctx context.Context) (Result, error) {
 		if err != nil {
 			return r, err
 		}
+		bound := 0
+		for _, n := range s.Nodes {
+			bound += len(n.Pods)
+		}
 		if r.Rounds == 0 {
-			for _, n := range s.Nodes {
-				l.before += len(n.Pods)
-			}
+			l.before = bound
 		}
 		p, memory := plan.Decide(s, l.memory, l.policy)
 		l.memory = memory
@@ -145,15 +148,15 @@ func (l *loop) run(ctx context.Context) (Result, error) {
 		if len(promised) == 0 {
 			return r, l.finish(ctx, &p, &s, &r)
 		}
-		late, err := l.await(ctx, promised)
+		late, err := l.await(ctx, bound+len(promised))
 		if err != nil {
 			return r, err
 		}
 		if r.Rounds++; r.Rounds == 1 {
-			r.Promised, r.AtOnce = len(promised), len(promised)-len(late)
+			r.Promised, r.AtOnce = len(promised), len(promised)-late
 		}
-		if len(late) > 0 {
-			fmt.Fprintf(l.out, "still pending: %v\n", late)
+		if late > 0 {
+			fmt.Fprintf(l.out, "%d of %v are still pending\n", late, promised)
 		}
 		if r.Rounds == mostRounds {
 			r.Problems = append(r.Problems, fmt.Sprintf("the plan still buys after %d rounds", mostRounds))
@@ -185,26 +188,31 @@ func (l *loop) buy(ctx context.Context, p *plan.Plan, r *Result) (promised []str
 	return promised, nil
 }
 
-// await waits until the promised pods are bound, and returns those that are not in the
-// end.
-func (l *loop) await(ctx context.Context, promised []string) (late []string, err error) {
+// await waits until so many pods are bound and returns how many are missing in the
+// end. Replicas are alike: which of them gets the place that was bought is not the
+// plan's to say.
+func (l *loop) await(ctx context.Context, goal int) (missing int, err error) {
+	bound, since := -1, time.Now()
 	err = until(ctx, bindPatience, func() (bool, error) {
 		pods, err := l.pods(ctx)
 		if err != nil {
 			return false, err
 		}
-		late = late[:0]
+		now := 0
 		for i := range pods {
-			if pods[i].Spec.NodeName == "" && slices.Contains(promised, pods[i].Name) {
-				late = append(late, pods[i].Name)
+			if pods[i].Spec.NodeName != "" {
+				now++
 			}
 		}
-		return len(late) == 0, l.provision(ctx)
+		if now != bound {
+			bound, since = now, time.Now()
+		}
+		return now >= goal || time.Since(since) > backoff, l.provision(ctx)
 	})
 	if err == errLate {
 		err = nil
 	}
-	return late, err
+	return max(0, goal-bound), err
 }
 
 // settle waits until kube-scheduler has looked at every pod and nothing moves.
@@ -251,16 +259,18 @@ func (l *loop) finish(ctx context.Context, p *plan.Plan, s *cluster.Snapshot, r 
 	for pod := range s.AllPods() {
 		kind[pod.Key] = pod.Class
 	}
-	impossible, words := map[int]int{}, map[int]string{}
+	impossible, words, why := map[int]int{}, map[int]string{}, map[int]string{}
 	for _, h := range p.Held {
 		if h.Kind == "pod" && h.Rule != plan.RuleRoomOnNode && h.Rule != plan.RuleRoomComing {
-			impossible[kind[cluster.PodKey(h.Name)]] += max(h.Count, 1)
+			k := kind[cluster.PodKey(h.Name)]
+			impossible[k] += max(h.Count, 1)
+			why[k] = h.String()
 		} else if h.Kind == "pod" {
 			words[kind[cluster.PodKey(h.Name)]] = h.String()
 		}
 	}
 	var left map[int][]string
-	err := until(ctx, bindPatience, func() (bool, error) {
+	err := until(ctx, 2*backoff, func() (bool, error) {
 		pods, err := l.pods(ctx)
 		if err != nil {
 			return false, err
@@ -285,15 +295,50 @@ func (l *loop) finish(ctx context.Context, p *plan.Plan, s *cluster.Snapshot, r 
 	if err != nil && err != errLate {
 		return err
 	}
-	// Replicas are alike: which of them gets the place that was bought is not the plan's.
 	if r.Bound-l.before < r.Promised {
 		r.Problems = append(r.Problems, fmt.Sprintf("machines were bought for %d pods, and %d more are bound", r.Promised, r.Bound-l.before))
+	}
+	for k, n := range impossible {
+		if len(left[k]) < n {
+			r.Problems = append(r.Problems, fmt.Sprintf("the plan holds %d pods as impossible, and of their kind only %v are pending: %s", n, left[k], why[k]))
+		}
 	}
 	for k, names := range left {
 		if len(names) > impossible[k] {
 			slices.Sort(names)
 			r.Problems = append(r.Problems, fmt.Sprintf("pending: %v; of them the plan holds %d as impossible: %s", names, impossible[k], words[k]))
 		}
+	}
+	if len(impossible) == 0 || len(r.Problems) > 0 {
+		return nil
+	}
+	return l.doubt(ctx, p, left, r)
+}
+
+// doubt buys a machine of every group although the plan says that none would help the
+// pods that are left, and sees whether kube-scheduler agrees.
+func (l *loop) doubt(ctx context.Context, p *plan.Plan, left map[int][]string, r *Result) error {
+	for g := range l.groups {
+		if err := l.addMachine(ctx, g); err != nil {
+			return err
+		}
+	}
+	if err := l.settle(ctx); err != nil {
+		return err
+	}
+	pods, err := l.pods(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		for _, names := range left {
+			if pods[i].Spec.NodeName != "" && slices.Contains(names, pods[i].Name) {
+				r.Problems = append(r.Problems, fmt.Sprintf("pod %s is held as impossible, and kube-scheduler binds it to %s when a machine of every group comes", pods[i].Name, pods[i].Spec.NodeName))
+			}
+		}
+	}
+	if len(r.Problems) > 0 {
+		fmt.Fprintf(l.out, "what was held:\n%s", p)
 	}
 	return nil
 }

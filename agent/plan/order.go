@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+)
+
+// weights are what one unit of an axis is worth: one over what a bin has of it. The
+// scale is that of the fresh bin, or of the largest open bin where there is none.
+func (p *problem) weights() []float64 {
+	w := make([]float64, len(p.loads[0].size))
+	for i := range w {
+		var most int64
+		if p.empty != nil {
+			most = p.empty[i]
+		}
+		if most == 0 {
+			for _, b := range p.open {
+				most = max(most, b[i])
+			}
+		}
+		if most > 0 {
+			w[i] = 1 / float64(most)
+		}
+	}
+	return w
+}
+
+// The orders in which first fit is tried: by largest share, by sum of shares, by shares
+// weighted with how scarce each axis is, and by cpu and by memory.
+const (
+	byShare = iota
+	bySum
+	byScarcity
+	byCPU
+	byMemory
+	orderings
+)
+
+// order sorts the loads, the first to be placed first.
+func (p *problem) order(by int) []int {
+	order := make([]int, len(p.loads))
+	for i := range order {
+		order[i] = i
+	}
+	if len(order) == 1 {
+		return order
+	}
+	w := p.weights()
+	if by == byScarcity {
+		scarce := make([]float64, len(w))
+		for i := range p.loads {
+			for j, v := range p.loads[i].size {
+				scarce[j] += float64(v) * w[j] * float64(p.loads[i].count)
+			}
+		}
+		for j := range w {
+			w[j] *= scarce[j]
+		}
+	}
+	keys := make([]float64, len(p.loads))
+	for i := range p.loads {
+		size := p.loads[i].size
+		switch by {
+		case byShare:
+			for j, v := range size {
+				keys[i] = max(keys[i], float64(v)*w[j])
+			}
+			if keys[i] >= 1 { // all of an axis, as anti-affinity makes it: the larger first
+				keys[i] += float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
+			}
+		case byCPU:
+			keys[i] = float64(size[0]) * w[0]
+		case byMemory:
+			keys[i] = float64(size[1]) * w[1]
+		default:
+			for j, v := range size {
+				keys[i] += float64(float64(v) * w[j])
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(keys[b], keys[a]) })
+	return order
+}
+
+// byPriority is the order when not everything fits: what matters most goes first,
+// then what is small, so that a limit helps as many pods as it can.
+func (p *problem) byPriority() []int {
+	w := p.weights()
+	keys := make([]float64, len(p.loads))
+	order := make([]int, len(p.loads))
+	for i := range order {
+		order[i] = i
+		for j, v := range p.loads[i].size {
+			keys[i] = max(keys[i], float64(v)*w[j])
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(p.loads[b].prio, p.loads[a].prio), cmp.Compare(keys[a], keys[b]))
+	})
+	return order
+}
