@@ -73,9 +73,10 @@ func (h *herald) notTriggered(s *cluster.Snapshot, x *plan.Held, memory plan.Mem
 			class = s.Pods[i].Class
 		}
 	}
+	promised := memory.Promised.ByPod()
 	for i := range s.Pods {
 		pod := &s.Pods[i]
-		if _, helped := memory.Promised[pod.Key]; helped || pod.Class != class || pod.Unschedulable.IsZero() || left == 0 {
+		if _, helped := promised[pod.Key]; helped || pod.Class != class || pod.Unschedulable.IsZero() || left == 0 {
 			continue
 		}
 		left--

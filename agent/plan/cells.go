@@ -312,7 +312,7 @@ func (s *division) promised(k *want, spots []spot, into func(*spot) *want) []clu
 	}
 	var keys []cluster.PodKey
 	for _, key := range k.keys {
-		g, ok := s.w.byID[s.w.in.Promised[key]]
+		g, ok := s.w.byID[s.w.promisedTo(key)]
 		i := -1
 		if ok && s.usable[g] {
 			i = slices.IndexFunc(spots, func(p spot) bool { return p.cell == s.cell[g] && p.room > 0 })

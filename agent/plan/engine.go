@@ -111,7 +111,7 @@ func (e *Engine) keep(w *world, m Memory) {
 func equalMemory(a, b Memory) bool {
 	byTime := func(x, y time.Time) bool { return x.Equal(y) }
 	equal := equalMaps(a.Unneeded, b.Unneeded, byTime) && equalMaps(a.Unready, b.Unready, byTime) &&
-		maps.Equal(a.Promised, b.Promised) && maps.Equal(a.PromisedMissing, b.PromisedMissing) &&
+		a.Promised.equal(b.Promised) && maps.Equal(a.PromisedMissing, b.PromisedMissing) &&
 		equalMaps(a.Resized, b.Resized, func(x, y Resized) bool { return x.To == y.To && x.At.Equal(y.At) && x.Seen.Equal(y.Seen) }) &&
 		slices.EqualFunc(a.Backoff, b.Backoff, func(x, y Backoff) bool {
 			return x.Group == y.Group && x.Cause == y.Cause && x.Step == y.Step && x.Text == y.Text && x.Until.Equal(y.Until) && x.Last.Equal(y.Last)

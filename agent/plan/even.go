@@ -88,7 +88,7 @@ func (b *bonds) share(k *want, cells []int, turn *int) []want {
 	var rest []cluster.PodKey
 	for _, key := range k.keys {
 		at := -1
-		if g, ok := b.w.byID[b.w.in.Promised[key]]; ok && len(b.w.in.Promised) > 0 {
+		if g, ok := b.w.byID[b.w.promisedTo(key)]; ok && len(b.w.in.Promised) > 0 {
 			at = slices.Index(cells, b.cell[g])
 		}
 		if at < 0 {

@@ -73,8 +73,8 @@ func (e *explainer) group() {
 		}
 	}
 	for _, to := range w.out.Promised {
-		if to == g.ID {
-			f.Waiting++
+		if to.Group == g.ID {
+			f.Waiting += len(to.Pods)
 		}
 	}
 	e.growth(i, f)

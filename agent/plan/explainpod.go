@@ -158,7 +158,7 @@ func (e *explainer) ownVerdicts(pod *cluster.Pod, f *PodFacts) []Verdict {
 			return out
 		}
 	}
-	if g, ok := e.end.out.Promised[pod.Key]; ok {
+	if g := e.end.out.Promised.Of(pod.Key); g != "" {
 		f.Promise = e.promise(g)
 		out = append(out, Verdict{Rule: RuleRoomComing, Why: fmt.Sprintf("counts on a machine that is coming in group %s", g)})
 	}

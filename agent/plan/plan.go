@@ -214,7 +214,7 @@ type Memory struct {
 	// Unready is since when a node has been seen not Ready by this agent.
 	Unready map[cluster.NodeName]time.Time `json:"unready,omitempty"`
 	// Promised is which group's coming machine a pending pod was counted on.
-	Promised map[cluster.PodKey]cluster.GroupID `json:"promised,omitempty"`
+	Promised Pledges `json:"promised,omitempty"`
 	// PromisedMissing is the same for pods that their controller has still to make, by
 	// "group owner-UID".
 	PromisedMissing map[string]int `json:"promisedMissing,omitempty"`

@@ -22,7 +22,6 @@ func (w *world) openPromises(a *answer) {
 	if total == 0 {
 		return
 	}
-	w.out.Promised = make(map[cluster.PodKey]cluster.GroupID, total)
 	for g, n := range by {
 		w.groups[g].pods = make([]cluster.PodKey, 0, n)
 	}
@@ -40,8 +39,8 @@ func (w *world) promise(i int, shares map[int]share) {
 		if s.coming+s.new <= 0 {
 			continue
 		}
-		for _, key := range names[x] {
-			w.out.Promised[key] = gr.ID
+		if len(names[x]) > 0 {
+			w.out.Promised = append(w.out.Promised, Pledge{Group: gr.ID, Pods: names[x]})
 		}
 		if missing := s.coming + s.new - len(names[x]); missing > 0 {
 			set(&w.out.PromisedMissing, unmade(gr.ID, k.owner), missing)
@@ -50,7 +49,9 @@ func (w *world) promise(i int, shares map[int]share) {
 			gr.spare += s.new
 		} else if s.new > 0 {
 			helped := names[x][min(s.coming, len(names[x])):]
-			slices.Sort(helped)
+			if !slices.IsSorted(helped) {
+				helped = slices.Sorted(slices.Values(helped))
+			}
 			gr.pods = append(gr.pods, helped...)
 			gr.runs = append(gr.runs, run{k.class, len(helped)})
 			gr.expected += s.new - len(helped)
@@ -77,7 +78,7 @@ func (w *world) named(k *want, groups []int, shares map[int]share) [][]cluster.P
 				if len(names[x]) == shares[g].coming+shares[g].new {
 					break
 				}
-				if taken[n] || again && w.in.Promised[key] != w.groups[g].ID {
+				if taken[n] || again && w.promisedTo(key) != w.groups[g].ID {
 					continue
 				}
 				taken[n] = true
@@ -115,4 +116,15 @@ func (w *world) sortPods(g *group) {
 		}
 	}
 	g.pods = sorted
+}
+
+// promisedTo is the group that an earlier round counted a pod on; empty: none.
+func (w *world) promisedTo(key cluster.PodKey) cluster.GroupID {
+	if w.promises == nil {
+		if len(w.in.Promised) == 0 {
+			return ""
+		}
+		w.promises = w.in.Promised.ByPod()
+	}
+	return w.promises[key]
 }

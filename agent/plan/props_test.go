@@ -370,7 +370,7 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, Memory, Policy) {
 			pod.Unschedulable = ago(time.Minute)
 		}
 		if r.IntN(3) == 0 {
-			set(&m.Promised, pod.Key, pick(r, cluster.GroupID("g0"), "g1"))
+			m.Promised = append(m.Promised, Pledge{Group: pick(r, cluster.GroupID("g0"), "g1"), Pods: []cluster.PodKey{pod.Key}})
 		}
 		s.Pods = append(s.Pods, pod)
 	}

@@ -158,9 +158,6 @@ func (w *world) settle(a *answer) {
 			w.promise(i, a.shares[i])
 		}
 	}
-	if w.out.Promised != nil && len(w.out.Promised) == 0 {
-		w.out.Promised = nil
-	}
 	for g, n := range a.grow {
 		w.groups[g].grow += n
 	}

@@ -284,7 +284,7 @@ func (v *solver) promised(i, g int) int {
 	}
 	n, others := 0, k.expected
 	for _, key := range k.keys {
-		switch v.w.in.Promised[key] {
+		switch v.w.promisedTo(key) {
 		case v.w.groups[g].ID:
 			n++
 		case "":

@@ -32,15 +32,16 @@ type world struct {
 	budget map[string]int // evictions that are still allowed, by budget
 
 	ties        *moveTies
-	asksNothing bool   // no class asks for anything of other pods
-	paths       *paths // where pods that are moved find room
-	open        []int  // what roomy found; nil: not asked yet
-	memos       []memo // what the packer was asked
-	want        []want // pending pods by class, those that trigger
-	pool        int    // steps that packing may still spend on columns
-	bonds       *bonds // what ties them to others; nil: nothing does
-	unjudged    bool   // a pod that fit cannot judge waits for its first verdict
-	unsteady    bool   // the answer depends on every moment
+	promises    map[cluster.PodKey]cluster.GroupID // see promisedTo
+	asksNothing bool                               // no class asks for anything of other pods
+	paths       *paths                             // where pods that are moved find room
+	open        []int                              // what roomy found; nil: not asked yet
+	memos       []memo                             // what the packer was asked
+	want        []want                             // pending pods by class, those that trigger
+	pool        int                                // steps that packing may still spend on columns
+	bonds       *bonds                             // what ties them to others; nil: nothing does
+	unjudged    bool                               // a pod that fit cannot judge waits for its first verdict
+	unsteady    bool                               // the answer depends on every moment
 	grew        bool
 	emptying    int    // marked nodes without pods
 	draining    int    // nodes that are being emptied
