@@ -84,7 +84,14 @@ func (s *Snapshot) PodCount() int {
 // returned as it is.
 func (s *Snapshot) Seated() Snapshot {
 	out := *s
-	if !slices.ContainsFunc(s.Pods, func(p Pod) bool { return p.Node != "" }) {
+	bound := false
+	for i := range s.Pods { // by index: a Pod is large, and all of them are looked at in every round
+		if s.Pods[i].Node != "" {
+			bound = true
+			break
+		}
+	}
+	if !bound {
 		return out
 	}
 	at := make(map[NodeName]int, len(s.Nodes))

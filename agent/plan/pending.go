@@ -33,7 +33,18 @@ func (k *want) name() string {
 
 // both are the pods of one class: those that buy, and those that only keep the room
 // that they may need.
-type both struct{ buys, waits *want }
+type both struct {
+	buys, waits *want
+	verdict     bool             // one of them is Unschedulable
+	count       int              // pods
+	keys        []cluster.PodKey // room for the names of as many; the first want has it
+}
+
+// line are the pods that want room as the Snapshot lists them.
+type line struct {
+	at      []int32 // index into Snapshot.Pods
+	inOrder bool    // of their names
+}
 
 // wanting tells a pod that waits for a place and that a machine could help.
 func wanting(pod *cluster.Pod) bool {
@@ -46,24 +57,38 @@ func wanting(pod *cluster.Pod) bool {
 // not judged and that have no such sibling only keep the room that they may need.
 func (w *world) gather() {
 	by := make([]both, len(w.s.Classes))
-	verdict := make([]bool, len(w.s.Classes)) // classes with an Unschedulable pod
-	count := make([]int, len(w.s.Classes))
+	w.line.inOrder = true
 	for i := range w.s.Pods {
 		if pod := &w.s.Pods[i]; wanting(pod) {
-			verdict[pod.Class] = verdict[pod.Class] || !pod.Unschedulable.IsZero()
-			count[pod.Class]++
+			if w.line.at == nil {
+				w.line.at = make([]int32, 0, len(w.s.Pods)-i)
+			}
+			w.line.at = append(w.line.at, int32(i))
+			b := &by[pod.Class]
+			b.verdict = b.verdict || !pod.Unschedulable.IsZero()
+			b.count++
 		}
 	}
-	for i := range w.s.Pods {
-		if pod := &w.s.Pods[i]; wanting(pod) {
-			w.gatherPod(&by[pod.Class], count[pod.Class], pod, verdict[pod.Class])
+	flat := make([]cluster.PodKey, len(w.line.at))
+	var last cluster.PodKey
+	for _, i := range w.line.at {
+		pod := &w.s.Pods[i]
+		w.line.inOrder = w.line.inOrder && last <= pod.Key
+		last = pod.Key
+		b := &by[pod.Class]
+		if b.keys == nil {
+			b.keys, flat = flat[:0:b.count], flat[b.count:]
 		}
+		w.gatherPod(b, pod)
 	}
 	w.gatherMissing(by)
+	w.want = slices.Grow(w.want, len(by))
 	for class := range by {
 		for _, k := range []*want{by[class].buys, by[class].waits} {
 			if k != nil {
-				slices.Sort(k.keys)
+				if !w.line.inOrder {
+					slices.Sort(k.keys)
+				}
 				w.want = append(w.want, *k)
 			}
 		}
@@ -99,15 +124,20 @@ func (w *world) gatherMissing(by []both) {
 	}
 }
 
-// gatherPod adds one pod to its class, of which there are at most most.
-func (w *world) gatherPod(b *both, most int, pod *cluster.Pod, buys bool) {
+// gatherPod adds one pod to its class.
+func (w *world) gatherPod(b *both, pod *cluster.Pod) {
+	buys := b.verdict
 	class := &w.s.Classes[pod.Class]
 	if w.expendable(pod) {
 		w.hold("pod", string(pod.Key), RuleExpendable, "priority %d is below the cutoff %d", class.Priority, w.p.ExpendablePodsCutoff)
 		return
 	}
 	// A pod's own delay may only lengthen the general one, as in Cluster Autoscaler.
-	if delay := max(w.p.NewPodDelay, pod.Asked().ScaleUpDelay); delay > 0 && !w.passed(pod.Created.Add(delay)) {
+	delay := w.p.NewPodDelay
+	if pod.Wishes != nil {
+		delay = max(delay, pod.Wishes.ScaleUpDelay)
+	}
+	if delay > 0 && !w.passed(pod.Created.Add(delay)) {
 		w.wake(pod.Created.Add(delay))
 		w.hold("pod", string(pod.Key), RuleNewPod, "younger than %s", delay)
 		buys = false
@@ -120,11 +150,13 @@ func (w *world) gatherPod(b *both, most int, pod *cluster.Pod, buys bool) {
 		to = &b.buys
 	}
 	if *to == nil {
-		*to = &want{class: pod.Class, buys: buys, keys: make([]cluster.PodKey, 0, most)}
+		*to = &want{class: pod.Class, buys: buys, keys: b.keys}
+		b.keys = []cluster.PodKey{}
 	}
-	(*to).keys = append((*to).keys, pod.Key)
-	if o := pod.Owner; o != nil && ((*to).owner == "" || o.UID < (*to).owner) {
-		(*to).owner = o.UID
+	k := *to
+	k.keys = append(k.keys, pod.Key)
+	if o := pod.Owner; o != nil && k.owner != o.UID && (k.owner == "" || o.UID < k.owner) {
+		k.owner = o.UID
 	}
 }
 

@@ -3,29 +3,9 @@ package plan
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
-
-// openPromises makes room for what will be promised, and for the names in the groups'
-// purchases.
-func (w *world) openPromises(a *answer) {
-	total := 0
-	by := make([]int, len(w.groups))
-	for i := range w.want {
-		for g, s := range a.shares[i] {
-			total += s.coming + s.new
-			by[g] += s.new
-		}
-	}
-	if total == 0 {
-		return
-	}
-	for g, n := range by {
-		w.groups[g].pods = make([]cluster.PodKey, 0, n)
-	}
-}
 
 // promise writes down which pods of a want count on which group's machines: first
 // those to whom it was promised before. What is left over is promised to pods that
@@ -52,8 +32,9 @@ func (w *world) promise(i int, shares map[int]share) {
 			if !slices.IsSorted(helped) {
 				helped = slices.Sorted(slices.Values(helped))
 			}
-			gr.pods = append(gr.pods, helped...)
-			gr.runs = append(gr.runs, run{k.class, len(helped)})
+			if len(helped) > 0 {
+				gr.runs = append(gr.runs, run{k.class, helped})
+			}
 			gr.expected += s.new - len(helped)
 			gr.classes++
 		}
@@ -92,30 +73,48 @@ func (w *world) named(k *want, groups []int, shares map[int]share) [][]cluster.P
 // sortPods sorts the pods that a group grows for. Where the Snapshot lists its pods in
 // order, every class's pods are found along the way, which is cheaper than sorting names.
 func (w *world) sortPods(g *group) {
-	if slices.IsSorted(g.pods) {
+	if len(g.runs) == 1 {
+		g.pods = slices.Clip(g.runs[0].keys)
 		return
 	}
-	ordered := len(g.pods)*8 > len(w.s.Pods) && slices.IsSortedFunc(w.s.Pods, func(a, b cluster.Pod) int { return strings.Compare(string(a.Key), string(b.Key)) })
-	runs := make([][]cluster.PodKey, len(w.s.Classes))
-	at := 0
+	total := 0
 	for _, r := range g.runs {
-		ordered = ordered && runs[r.class] == nil
-		runs[r.class] = g.pods[at : at+r.n]
-		at += r.n
+		total += len(r.keys)
 	}
-	if !ordered {
-		slices.Sort(g.pods)
+	if total == 0 {
 		return
 	}
-	sorted := make([]cluster.PodKey, 0, len(g.pods))
-	for i := range w.s.Pods {
+	g.pods = make([]cluster.PodKey, 0, total)
+	if w.line.inOrder && total*8 > len(w.line.at) && w.merge(g, total) {
+		return
+	}
+	for _, r := range g.runs {
+		g.pods = append(g.pods, r.keys...)
+	}
+	slices.Sort(g.pods)
+}
+
+// merge finds the pods of a group's runs along the line; false where a class has two.
+func (w *world) merge(g *group, total int) bool {
+	runs := make([][]cluster.PodKey, len(w.s.Classes))
+	for _, r := range g.runs {
+		if runs[r.class] != nil {
+			return false
+		}
+		runs[r.class] = r.keys
+	}
+	for _, i := range w.line.at {
 		pod := &w.s.Pods[i]
 		if run := runs[pod.Class]; len(run) > 0 && run[0] == pod.Key {
-			sorted = append(sorted, pod.Key)
+			g.pods = append(g.pods, pod.Key)
 			runs[pod.Class] = run[1:]
 		}
 	}
-	g.pods = sorted
+	if len(g.pods) == total {
+		return true
+	}
+	g.pods = g.pods[:0]
+	return false
 }
 
 // promisedTo is the group that an earlier round counted a pod on; empty: none.

@@ -152,7 +152,6 @@ func (w *world) settle(a *answer) {
 			n.keepSpare(s.class, s.count)
 		}
 	}
-	w.openPromises(a)
 	for i := range w.want {
 		if w.want[i].buys {
 			w.promise(i, a.shares[i])

@@ -37,6 +37,7 @@ type world struct {
 	paths       *paths                             // where pods that are moved find room
 	open        []int                              // what roomy found; nil: not asked yet
 	memos       []memo                             // what the packer was asked
+	line        line                               // the pods that want room
 	want        []want                             // pending pods by class, those that trigger
 	pool        int                                // steps that packing may still spend on columns
 	bonds       *bonds                             // what ties them to others; nil: nothing does
@@ -74,15 +75,18 @@ type group struct {
 	doomed  []doomed
 	failed  []cluster.Failure // all failures to start or to join that are known
 
-	pods     []cluster.PodKey // those that new machines are for
-	runs     []run            // of these, which follow each other in order
+	pods     []cluster.PodKey // those that new machines are for, sorted
+	runs     []run            // the same by class
 	expected int
 	classes  int
 	spare    int // pieces of headroom that new machines are for
 }
 
-// run are n pods of one class in the order of their names.
-type run struct{ class, n int }
+// run are pods of one class in the order of their names.
+type run struct {
+	class int
+	keys  []cluster.PodKey
+}
 
 // node is a Node and what the round knows about it.
 type node struct {
