@@ -148,6 +148,16 @@ func Most(room, size []int64) int {
 	return int(most)
 }
 
+// One tells whether a pod of a size fits into a room: whether Most is not zero.
+func One(room, size []int64) bool {
+	for i, n := range size {
+		if n > 0 && room[i] < n {
+			return false
+		}
+	}
+	return true
+}
+
 // Take takes n pods of a size out of a room; a negative n gives them back.
 func Take(room, size []int64, n int) {
 	for i, v := range size {

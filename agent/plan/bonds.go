@@ -25,6 +25,7 @@ type bonds struct {
 	cell    []int             // by group: where its machines stand, from 1 on
 	at      []int             // by node, the same
 	labels  map[string][]bool // see labelled
+	stood   [][]bool          // see standing
 	known   [][]int8          // by class and group: whether the volumes can be had there; 0: not asked yet
 	sizes   [][]int64         // by class: the size with the axes of hosts; nil: no such axes
 	axes    int
@@ -178,9 +179,7 @@ func (b *bonds) reaches(class, g int) bool {
 		return true
 	}
 	c := &b.w.s.Classes[class]
-	stands := true
-	keysOf(c, func(key string) { stands = stands && b.labelled(key)[g] })
-	if !stands || len(c.Volumes) == 0 {
+	if stands := b.standing(class)[g]; !stands || len(c.Volumes) == 0 {
 		return stands
 	}
 	if b.known[class] == nil {
@@ -202,6 +201,36 @@ func (b *bonds) reaches(class, g int) bool {
 		b.volumes.Rollback(mark)
 	}
 	return *known > 0
+}
+
+// standing tells by group whether its template says where its machines stand in all the
+// domains that a class's own terms name. Most classes name one, and share what is said.
+func (b *bonds) standing(class int) []bool {
+	if b.stood == nil {
+		b.stood = make([][]bool, len(b.tied))
+	}
+	if b.stood[class] != nil {
+		return b.stood[class]
+	}
+	var keys []string
+	keysOf(&b.w.s.Classes[class], func(key string) {
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	})
+	by := b.labelled(keyHostname) // every group has that
+	for n, key := range keys {
+		if n == 0 {
+			by = b.labelled(key)
+			continue
+		}
+		by = slices.Clone(by)
+		for g, has := range b.labelled(key) {
+			by[g] = by[g] && has
+		}
+	}
+	b.stood[class] = by
+	return by
 }
 
 // labelled tells by group whether its template says where its machines stand in the

@@ -18,8 +18,9 @@ type division struct {
 	usable []bool // by group
 	rep    []int  // by group: its machine in state
 	groups [][]int
-	load   []int64 // by cell: what is put there, in milli cores
-	nodes  [][]int // by cell
+	load   []int64   // by cell: what is put there, in milli cores
+	nodes  [][]int   // by cell
+	worth  []float64 // by group, of a machine
 }
 
 func (b *bonds) split() {
@@ -107,6 +108,10 @@ func (s *division) represent() {
 			s.nodes[s.at[n]] = append(s.nodes[s.at[n]], n)
 		}
 	}
+	s.worth = make([]float64, len(w.groups))
+	for g := range w.groups {
+		s.worth[g] = w.groups[g].worth()
+	}
 	s.closePoor()
 	for g := range w.groups {
 		if s.usable[g] {
@@ -122,19 +127,14 @@ func (s *division) represent() {
 func (s *division) closePoor() {
 	w := s.w
 	poor := make(map[int]bool)
-	fits := make([][]spot, len(w.want))
 	for i := range w.want {
 		k := &w.want[i]
-		if !k.buys {
+		if skew := zoneSkew(&w.s.Classes[k.class]); !k.buys || skew == 0 || k.count() <= skew {
 			continue
 		}
-		fits[i] = s.spots(k)
-		skew := zoneSkew(&w.s.Classes[k.class])
-		if skew == 0 || k.count() <= skew || len(fits[i]) == 0 {
-			continue
-		}
+		fits := s.spots(k)
 		for cell := range s.groups {
-			if len(s.groups[cell]) > 0 && !slices.ContainsFunc(fits[i], func(p spot) bool { return p.cell == cell }) {
+			if len(fits) > 0 && len(s.groups[cell]) > 0 && !slices.ContainsFunc(fits, func(p spot) bool { return p.cell == cell }) {
 				poor[cell] = true
 			}
 		}
@@ -147,9 +147,16 @@ func (s *division) closePoor() {
 			delete(poor, s.cell[g])
 		}
 	}
-	for i := range fits {
-		if len(fits[i]) > 0 && !slices.ContainsFunc(fits[i], func(p spot) bool { return !poor[p.cell] }) {
-			for _, p := range fits[i] {
+	if len(poor) == 0 {
+		return
+	}
+	for i := range w.want {
+		if !w.want[i].buys {
+			continue
+		}
+		fits := s.spots(&w.want[i])
+		if len(fits) > 0 && !slices.ContainsFunc(fits, func(p spot) bool { return !poor[p.cell] }) {
+			for _, p := range fits {
 				delete(poor, p.cell)
 			}
 		}
@@ -212,7 +219,7 @@ func (s *division) spots(k *want) []spot {
 				more, _ = w.allowed(gr, k.count())
 			}
 			p.room = min(p.room+(gr.coming+gr.grow+more)*per, math.MaxInt32)
-			if cost := gr.worth() * partOf(size, empty); cost < p.cost {
+			if cost := s.worth[g] * partOf(size, empty); cost < p.cost {
 				p.rep, p.group, p.cost = s.rep[g], g, cost
 			}
 		}
@@ -227,7 +234,7 @@ func (s *division) spots(k *want) []spot {
 			}
 		}
 		if p.rep >= 0 {
-			p.cost = math.Floor(math.Log(p.cost) / math.Log(nearlyEqual))
+			p.cost = math.Floor(math.Log(p.cost) / logNearly)
 			out = append(out, p)
 		}
 	}
@@ -236,6 +243,8 @@ func (s *division) spots(k *want) []spot {
 
 // nearlyEqual is up to which ratio two zones cost the same: then the emptier is taken.
 const nearlyEqual = 1.15
+
+var logNearly = math.Log(nearlyEqual)
 
 // partOf is how much of a machine a pod takes.
 func partOf(size, empty []int64) float64 {

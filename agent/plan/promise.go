@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -10,12 +9,11 @@ import (
 // promise writes down which pods of a want count on which group's machines: first
 // those to whom it was promised before. What is left over is promised to pods that
 // their controller has still to make.
-func (w *world) promise(i int, shares map[int]share) {
+func (w *world) promise(i int, shares []share) {
 	k := &w.want[i]
-	groups := slices.Sorted(maps.Keys(shares))
-	names := w.named(k, groups, shares)
-	for x, g := range groups {
-		s, gr := shares[g], &w.groups[g]
+	names := w.named(k, shares)
+	for x, s := range shares {
+		gr := &w.groups[s.group]
 		if s.coming+s.new <= 0 {
 			continue
 		}
@@ -42,24 +40,24 @@ func (w *world) promise(i int, shares map[int]share) {
 }
 
 // named says which of a want's pods count on which of the groups.
-func (w *world) named(k *want, groups []int, shares map[int]share) [][]cluster.PodKey {
-	names := make([][]cluster.PodKey, len(groups))
+func (w *world) named(k *want, shares []share) [][]cluster.PodKey {
+	names := make([][]cluster.PodKey, len(shares))
 	if len(w.in.Promised) == 0 {
 		rest := k.keys
-		for x, g := range groups {
-			n := min(shares[g].coming+shares[g].new, len(rest))
+		for x, s := range shares {
+			n := min(s.coming+s.new, len(rest))
 			names[x], rest = rest[:n:n], rest[n:]
 		}
 		return names
 	}
 	taken := make([]bool, len(k.keys))
 	for _, again := range []bool{true, false} {
-		for x, g := range groups {
+		for x, s := range shares {
 			for n, key := range k.keys {
-				if len(names[x]) == shares[g].coming+shares[g].new {
+				if len(names[x]) == s.coming+s.new {
 					break
 				}
-				if taken[n] || again && w.promisedTo(key) != w.groups[g].ID {
+				if taken[n] || again && w.promisedTo(key) != w.groups[s.group].ID {
 					continue
 				}
 				taken[n] = true

@@ -208,10 +208,10 @@ func (w *world) explain(a *answer) {
 		}
 		coming := 0
 		var groups []string
-		for g := range w.groups {
-			if s, ok := a.shares[i][g]; ok && s.coming > 0 {
+		for _, s := range a.shares[i] {
+			if s.coming > 0 {
 				coming += s.coming
-				groups = append(groups, string(w.groups[g].ID))
+				groups = append(groups, string(w.groups[s.group].ID))
 			}
 		}
 		if a.on[i] > 0 {

@@ -19,16 +19,16 @@ type place struct {
 }
 
 // share is what one group's coming and new machines take of one want.
-type share struct{ coming, new int }
+type share struct{ group, coming, new int }
 
 // answer says where all wanted pods would go.
 type answer struct {
 	places []place
-	grow   []int           // new machines by group
-	on     []int           // by want: pods on nodes that are Ready
-	shares []map[int]share // by want and group
-	left   []int           // by want: pods that no group can help
-	stocks []stock         // what the machines carry that it fills, as packed
+	grow   []int     // new machines by group
+	on     []int     // by want: pods on nodes that are Ready
+	shares [][]share // by want, in the order of the groups
+	left   []int     // by want: pods that no group can help
+	stocks []stock   // what the machines carry that it fills, as packed
 }
 
 func (a *answer) bought() int {
@@ -53,7 +53,8 @@ type solver struct {
 	a      answer
 	coming []int // machines by group that are coming and still empty
 	done   []bool
-	mayAsk bool // verify may ask for another answer
+	on     [][]bool // by want: see mayGo; nil: places have changed
+	mayAsk bool     // verify may ask for another answer
 
 	prices []float64 // by group: what a mix of groups is held against; nil: none is wanted
 	afresh bool      // the mix does not begin with what is coming
@@ -67,7 +68,7 @@ func (w *world) newSolver(withMarked bool) *solver {
 	v := &solver{w: w, coming: make([]int, len(w.groups)), done: make([]bool, len(w.groups))}
 	v.a.grow = make([]int, len(w.groups))
 	v.a.on, v.a.left = make([]int, len(w.want)), make([]int, len(w.want))
-	v.a.shares = make([]map[int]share, len(w.want))
+	v.a.shares = make([][]share, len(w.want))
 	for i := range w.want {
 		v.a.left[i] = w.want[i].count()
 	}
@@ -89,6 +90,9 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 	for i := range v.a.places {
 		p.open = append(p.open, v.a.places[i].room)
 	}
+	if len(v.on) != len(v.w.want) {
+		v.on = make([][]bool, len(v.w.want))
+	}
 	var which []int
 	for i := range v.w.want {
 		n := pick(i)
@@ -96,21 +100,35 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 		if n <= 0 || k.hard {
 			continue
 		}
-		l := load{size: v.w.size(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: empty != nil, on: make([]bool, len(p.open))}
-		for b := range p.open {
-			l.on[b] = v.w.bonds.near(k, &v.a.places[b]) && fit.Most(p.open[b], l.size) > 0 && v.passes(k.class, &v.a.places[b]) && v.w.bonds.allow(k, &v.a.places[b])
-		}
+		l := load{size: v.w.size(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: empty != nil, on: v.mayGo(i)}
 		p.loads = append(p.loads, l)
 		which = append(which, i)
 	}
 	return p, which
 }
 
+// mayGo tells by place whether a want may go there and finds room for one. It is the
+// same for all groups that are asked in turn; nobody writes to it.
+func (v *solver) mayGo(i int) []bool {
+	on := v.on[i]
+	if on != nil && len(on) == len(v.a.places) {
+		return on
+	}
+	k, size := &v.w.want[i], v.w.size(v.w.want[i].class)
+	on = make([]bool, len(v.a.places))
+	for b := range on {
+		pl := &v.a.places[b]
+		on[b] = v.w.bonds.near(k, pl) && fit.One(pl.room, size) && v.passes(k.class, pl) && v.w.bonds.allow(k, pl)
+	}
+	v.on[i] = on
+	return on
+}
+
 // fits is how many pods of want i a group's machine may take at all.
 func (v *solver) fits(i, g int) bool {
 	empty, shape := v.w.template(&v.w.groups[g])
 	k := &v.w.want[i]
-	return fit.Most(empty, v.w.size(k.class)) > 0 && v.w.bonds.stands(k, g) && v.w.takes(k.class, g, shape)
+	return fit.One(empty, v.w.size(k.class)) && v.w.bonds.stands(k, g) && v.w.takes(k.class, g, shape)
 }
 
 // there places what it can on what is there and commits that.
@@ -136,6 +154,7 @@ func (v *solver) commit(k *packing, which []int, chosen int, set []int) {
 func (v *solver) commitMix(o *option) { v.take(&o.k, o.which, o.group, o.set, o.mix) }
 
 func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
+	v.on = nil
 	take := func(i, n int) { v.a.left[which[i]] -= n }
 	for b, parts := range k.open {
 		for _, t := range parts {
@@ -193,16 +212,20 @@ func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 }
 
 func (v *solver) add(i, g, n int, fresh bool) {
-	if v.a.shares[i] == nil {
-		v.a.shares[i] = make(map[int]share)
+	all := v.a.shares[i]
+	at := len(all)
+	for at > 0 && all[at-1].group >= g {
+		at--
 	}
-	s := v.a.shares[i][g]
+	if at == len(all) || all[at].group != g {
+		all = slices.Insert(all, at, share{group: g})
+		v.a.shares[i] = all
+	}
 	if fresh {
-		s.new += n
+		all[at].new += n
 	} else {
-		s.coming += n
+		all[at].coming += n
 	}
-	v.a.shares[i][g] = s
 }
 
 // solve finds room for everything that is left: on what is there when that is
@@ -309,6 +332,7 @@ func (v *solver) keep(g int, nodes bool) bool {
 			}
 		}
 		for l := range p.loads {
+			p.loads[l].on = slices.Clone(p.loads[l].on)
 			for b := range p.open {
 				p.loads[l].on[b] = p.loads[l].on[b] && v.awaited(&v.a.places[b], g)
 			}
@@ -321,7 +345,7 @@ func (v *solver) keep(g int, nodes bool) bool {
 	rest := slices.Clone(k.left)
 	v.commit(&k, which, g, []int{g})
 	if k.unplaced() > 0 { // what these pods will need of the machines is not known exactly
-		v.coming[g] = 0
+		v.coming[g], v.on = 0, nil
 		for b := range v.a.places {
 			if v.awaited(&v.a.places[b], g) {
 				v.a.places[b].room = make([]int64, len(empty))
