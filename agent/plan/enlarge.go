@@ -153,7 +153,7 @@ func (p *problem) enlarge(k *packing, order []int, more []int64, limit int) (*pa
 					return nil, 0
 				}
 				small[x].times--
-				big.fresh = append(big.fresh, freshBins{times: 1, room: slices.Clone(room), parts: small[x].parts})
+				big.fresh = append(big.fresh, freshBins{times: 1, room: slices.Clone(room), parts: append(make([]part, 0, len(small[x].parts)+2), small[x].parts...)})
 				big.pour(len(big.fresh)-1, i, size)
 			}
 			if small[x].times == 0 {

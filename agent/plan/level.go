@@ -30,11 +30,12 @@ func (p *problem) leveled(lv *levels, below int) (packing, bool) {
 		wide.empty[j] = math.MaxInt32
 	}
 	n := max(wide.lowerBound(), 1)
+	loads := make([]load, len(p.loads))
 	for range levelTries {
 		if n >= below || n > p.limit {
 			break
 		}
-		if k, ok := p.levelOn(lv, n); ok {
+		if k, ok := p.levelOn(lv, n, loads); ok {
 			return k, true
 		}
 		n += max(1, n/200)
@@ -42,10 +43,11 @@ func (p *problem) leveled(lv *levels, below int) (packing, bool) {
 	return packing{}, false
 }
 
-// levelOn packs into exactly n machines.
-func (p *problem) levelOn(lv *levels, n int) (packing, bool) {
+// levelOn packs into exactly n machines; loads is room to work in.
+func (p *problem) levelOn(lv *levels, n int, loads []load) (packing, bool) {
+	copy(loads, p.loads)
 	rest := *p
-	rest.loads, rest.empty, rest.limit = slices.Clone(p.loads), slices.Clone(p.empty), n
+	rest.loads, rest.empty, rest.limit = loads, slices.Clone(p.empty), n
 	base := make([]int, len(p.loads))
 	raised := false
 	for x, j := range lv.axis {

@@ -27,7 +27,7 @@ func (p *problem) merged() (*problem, [][]int) {
 	q := *p
 	q.loads = make([]load, 0, len(p.loads))
 	var members [][]int
-	ids := make(map[string]int, len(p.loads))
+	ids := make(map[string]int)
 	var key []byte
 	for i := range p.loads {
 		l := &p.loads[i]

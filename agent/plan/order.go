@@ -79,7 +79,15 @@ func (p *problem) order(by int) []int {
 			}
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(keys[b], keys[a]) })
+	slices.SortFunc(order, func(a, b int) int { // equal ones stay as they come
+		switch x, y := keys[a], keys[b]; {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return cmp.Compare(a, b)
+	})
 	return order
 }
 

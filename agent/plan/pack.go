@@ -213,41 +213,51 @@ func (p *problem) firstFit(order []int) packing {
 }
 
 // pour puts what is left of a load into the equal bins at b and returns the index of
-// the last entry that these bins now take.
+// the last entry that these bins now take. No entry shares its room or its parts with
+// another one.
 func (k *packing) pour(b, i int, size []int64) int {
-	per := fit.Most(k.fresh[b].room, size)
+	src := &k.fresh[b]
+	per := fit.Most(src.room, size)
 	if per == 0 {
 		return b
 	}
 	per = min(per, k.left[i])
-	full := min(k.fresh[b].times, k.left[i]/per)
-	rest := k.fresh[b].times - full
-	src := k.fresh[b]
-	entry := func(times, n int) freshBins {
-		e := freshBins{times: times, room: slices.Clone(src.room), parts: append(make([]part, 0, len(src.parts)+4), src.parts...)}
-		if last := len(e.parts) - 1; last >= 0 && e.parts[last].load == i {
-			e.parts[last].n += n
-		} else if at := slices.IndexFunc(e.parts, func(t part) bool { return t.load == i }); at >= 0 {
-			e.parts[at].n += n
-		} else {
-			e.parts = append(e.parts, part{i, n})
-		}
-		fit.Take(e.room, size, n)
-		return e
-	}
-	out := []freshBins{entry(full, per)}
+	full := min(src.times, k.left[i]/per)
 	k.left[i] -= full * per
-	if rest > 0 && k.left[i] > 0 {
-		out = append(out, entry(1, k.left[i]))
+	rest := src.times - full
+	if rest == 0 {
+		src.put(i, per, size)
+		return b
+	}
+	out := append(make([]freshBins, 0, 3), src.copied(full))
+	out[0].put(i, per, size)
+	if k.left[i] > 0 {
+		out = append(out, src.copied(1))
+		out[1].put(i, k.left[i], size)
 		k.left[i] = 0
 		rest--
 	}
 	if rest > 0 {
 		src.times = rest
-		out = append(out, src)
+		out = append(out, *src)
 	}
 	k.fresh = slices.Replace(k.fresh, b, b+1, out...)
 	return b + len(out) - 1
+}
+
+// copied is an entry of its own for so many of the equal bins.
+func (f *freshBins) copied(times int) freshBins {
+	return freshBins{times: times, room: slices.Clone(f.room), parts: append(make([]part, 0, len(f.parts)+4), f.parts...)}
+}
+
+// put adds n pods of load i to each of the bins.
+func (f *freshBins) put(i, n int, size []int64) {
+	if at := slices.IndexFunc(f.parts, func(t part) bool { return t.load == i }); at >= 0 {
+		f.parts[at].n += n
+	} else {
+		f.parts = append(f.parts, part{i, n})
+	}
+	fit.Take(f.room, size, n)
 }
 
 // openFresh opens as many fresh bins as a load still needs and the limit allows.
@@ -260,7 +270,7 @@ func (p *problem) openFresh(k *packing, i int) {
 	for k.left[i] > 0 && k.bins < p.limit {
 		n := min(per, k.left[i])
 		times := min(k.left[i]/n, p.limit-k.bins)
-		e := freshBins{times: times, room: slices.Clone(p.empty), parts: []part{{i, n}}}
+		e := freshBins{times: times, room: slices.Clone(p.empty), parts: append(make([]part, 0, 4), part{i, n})}
 		fit.Take(e.room, l.size, n)
 		k.fresh = append(k.fresh, e)
 		k.bins += times

@@ -194,7 +194,8 @@ const (
 // of a few; of many those that the expander would take if everything were fluid, and
 // those with machines coming.
 func (v *solver) promising() []int {
-	var open, out []int
+	var out []int
+	open := make([]int, 0, len(v.w.groups))
 	for g := range v.w.groups {
 		if gr := &v.w.groups[g]; !v.done[g] && gr.Template.Unknown == "" && (v.coming[g] > 0 || gr.rule == "") {
 			open = append(open, g)
@@ -204,13 +205,15 @@ func (v *solver) promising() []int {
 		return open
 	}
 	sums := v.fluid()
-	var guesses []*option
+	v.guesses = slices.Grow(v.guesses[:0], len(v.w.groups))
+	guesses := make([]*option, 0, len(open))
 	for _, g := range open {
 		if v.coming[g] > 0 {
 			out = append(out, g)
 			continue
 		}
-		if o := v.guess(g, sums); o != nil {
+		v.guesses = append(v.guesses, option{}) // there is room: none moves
+		if o := &v.guesses[len(v.guesses)-1]; v.guess(o, g, sums) {
 			guesses = append(guesses, o)
 		}
 	}
@@ -264,21 +267,23 @@ func (v *solver) fluid() map[int]*fluid {
 	return out
 }
 
-// guess is the option of a group if everything were fluid; nil when none of the pods
+// guess is the option of a group if everything were fluid; false when none of the pods
 // that are left would fit.
-func (v *solver) guess(g int, sums map[int]*fluid) *option {
+func (v *solver) guess(o *option, g int, sums map[int]*fluid) bool {
 	empty, _ := v.w.template(&v.w.groups[g])
-	o := &option{group: g, set: []int{g}}
+	*o = option{group: g}
 	need, used := 1, [2]float64{}
 	misfit := 1
-	cells := []int{0}
+	cells := [2]int{}
 	if v.w.bonds != nil {
-		cells = append(cells, v.w.bonds.cell[g])
+		cells[1] = v.w.bonds.cell[g]
 	}
-	sum := make([]int64, len(empty))
-	for _, cell := range cells {
+	v.sum = slices.Grow(v.sum[:0], len(empty))[:len(empty)]
+	sum := v.sum
+	clear(sum)
+	for x, cell := range cells {
 		f := sums[cell]
-		if f == nil {
+		if f == nil || x > 0 && cell == 0 {
 			continue
 		}
 		o.pods += f.pods
@@ -290,11 +295,11 @@ func (v *solver) guess(g int, sums map[int]*fluid) *option {
 		}
 	}
 	if o.pods == 0 {
-		return nil
+		return false
 	}
 	for j, n := range sum {
 		if n > 0 && empty[j] <= 0 {
-			return nil
+			return false
 		}
 		if n > 0 {
 			need = max(need, int((n+empty[j]-1)/empty[j]))
@@ -307,7 +312,7 @@ func (v *solver) guess(g int, sums map[int]*fluid) *option {
 	}
 	o.value = used[0]/1000 + used[1]/gibPerCore/(1<<30) + float64(o.pods)*0.01
 	o.price = v.w.groups[g].Price * float64(o.fresh)
-	return o
+	return true
 }
 
 const (

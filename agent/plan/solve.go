@@ -49,12 +49,15 @@ func (a *answer) unhelped() int {
 
 // solver answers one set of wants; several are tried in a round.
 type solver struct {
-	w      *world
-	a      answer
-	coming []int // machines by group that are coming and still empty
-	done   []bool
-	on     [][]bool // by want: see mayGo; nil: places have changed
-	mayAsk bool     // verify may ask for another answer
+	w       *world
+	a       answer
+	coming  []int // machines by group that are coming and still empty
+	done    []bool
+	guesses []option // room for promising
+	sum     []int64  // room for guess
+	many    int      // wants that the last problem had
+	on      [][]bool // by want: see mayGo; nil: places have changed
+	mayAsk  bool     // verify may ask for another answer
 
 	prices []float64 // by group: what a mix of groups is held against; nil: none is wanted
 	afresh bool      // the mix does not begin with what is coming
@@ -86,14 +89,14 @@ func (w *world) newSolver(withMarked bool) *solver {
 
 // problemOf writes the wants that a filter picks as a problem over all places.
 func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*problem, []int) {
-	p := &problem{empty: empty, limit: limit, pool: &v.w.pool}
+	p := &problem{empty: empty, limit: limit, pool: &v.w.pool, open: make([][]int64, 0, len(v.a.places)), loads: make([]load, 0, v.many)}
 	for i := range v.a.places {
 		p.open = append(p.open, v.a.places[i].room)
 	}
 	if len(v.on) != len(v.w.want) {
 		v.on = make([][]bool, len(v.w.want))
 	}
-	var which []int
+	which := make([]int, 0, v.many)
 	for i := range v.w.want {
 		n := pick(i)
 		k := &v.w.want[i]
@@ -104,6 +107,7 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 		p.loads = append(p.loads, l)
 		which = append(which, i)
 	}
+	v.many = len(which)
 	return p, which
 }
 
