@@ -1,9 +1,9 @@
 package plan
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
@@ -106,48 +106,57 @@ func (b *bonds) kinds() *kinds {
 	return ks
 }
 
+// appendKind appends what hostname terms look at of a class, every number and text so
+// that where it ends is told by how it begins.
 func appendKind(buf []byte, c *cluster.PodClass) []byte {
-	buf = strconv.AppendQuote(buf, c.Namespace)
+	buf = appendText(buf, c.Namespace)
 	keys := make([]string, 0, len(c.Labels))
 	for k := range c.Labels {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
+	buf = binary.AppendUvarint(buf, uint64(len(keys)))
 	for _, k := range keys {
-		buf = strconv.AppendQuote(strconv.AppendQuote(buf, k), c.Labels[k])
+		buf = appendText(appendText(buf, k), c.Labels[k])
 	}
 	for _, terms := range [][]cluster.PodTerm{c.PodAffinity, c.PodAntiAffinity} {
-		buf = strconv.AppendInt(buf, int64(len(terms)), 10)
+		buf = binary.AppendUvarint(buf, uint64(len(terms)))
 		for i := range terms {
 			t := &terms[i]
-			buf = strconv.AppendQuote(buf, t.TopologyKey)
+			buf = appendText(buf, t.TopologyKey)
 			buf = appendSelector(appendSelector(buf, t.Selector), t.NamespaceSelector)
-			for _, ns := range t.Namespaces {
-				buf = strconv.AppendQuote(buf, ns)
-			}
+			buf = appendTexts(buf, t.Namespaces)
 		}
 	}
 	for i := range c.Spread {
 		t := &c.Spread[i]
-		buf = appendSelector(strconv.AppendQuote(buf, t.TopologyKey), t.Selector)
-		buf = append(strconv.AppendInt(append(strconv.AppendInt(append(buf, ' '), int64(t.MaxSkew), 10), ' '), int64(t.MinDomains), 10), ' ')
-		buf = strconv.AppendBool(strconv.AppendBool(buf, t.IgnoreNodeAffinity), t.HonorTaints)
+		buf = appendSelector(appendText(buf, t.TopologyKey), t.Selector)
+		buf = binary.AppendVarint(binary.AppendVarint(buf, int64(t.MaxSkew)), int64(t.MinDomains))
+		buf = append(buf, boolByte(t.IgnoreNodeAffinity), boolByte(t.HonorTaints))
+	}
+	return buf
+}
+
+func appendText(buf []byte, text string) []byte {
+	return append(binary.AppendUvarint(buf, uint64(len(text))), text...)
+}
+
+func appendTexts(buf []byte, texts []string) []byte {
+	buf = binary.AppendUvarint(buf, uint64(len(texts)))
+	for _, t := range texts {
+		buf = appendText(buf, t)
 	}
 	return buf
 }
 
 func appendSelector(buf []byte, s *cluster.Selector) []byte {
 	if s == nil {
-		return append(buf, '-')
+		return binary.AppendUvarint(buf, 0)
 	}
-	buf = strconv.AppendInt(buf, int64(len(s.Requirements)), 10)
+	buf = binary.AppendUvarint(buf, uint64(len(s.Requirements)+1))
 	for i := range s.Requirements {
 		r := &s.Requirements[i]
-		buf = strconv.AppendQuote(strconv.AppendQuote(buf, r.Key), r.Operator)
-		for _, v := range r.Values {
-			buf = strconv.AppendQuote(buf, v)
-		}
-		buf = append(buf, ';')
+		buf = appendTexts(appendText(appendText(buf, r.Key), r.Operator), r.Values)
 	}
 	return buf
 }
@@ -262,9 +271,10 @@ func (b *bonds) extend(ks *kinds, axes []axis) {
 		}
 	}
 	b.sizes = make([][]int64, len(w.s.Classes))
+	wide := w.space.Axes() + b.axes
+	flat := make([]int64, len(b.sizes)*wide)
 	for class := range b.sizes {
-		base := w.space.Class(class)
-		b.sizes[class] = append(make([]int64, 0, len(base)+b.axes), base...)
+		b.sizes[class] = append(flat[class*wide:class*wide:(class+1)*wide], w.space.Class(class)...)
 		kind, tied := ks.of[class]
 		for i := range axes {
 			n := int64(0)

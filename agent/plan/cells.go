@@ -21,6 +21,7 @@ type division struct {
 	load   []int64   // by cell: what is put there, in milli cores
 	nodes  [][]int   // by cell
 	worth  []float64 // by group, of a machine
+	found  []spot    // room for spots
 }
 
 func (b *bonds) split() {
@@ -55,19 +56,21 @@ func (b *bonds) split() {
 	slices.SortStableFunc(order, func(x, y int) int {
 		return cmp.Compare(b.rank[w.want[x].class], b.rank[w.want[y].class])
 	})
-	put := make(map[int][]want, len(order))
+	put := make([][]want, len(w.want))
+	divided, total := make([]bool, len(w.want)), len(w.want)
 	for _, i := range order {
 		parts, rest := s.assign(&w.want[i])
-		put[i] = parts
 		if rest != nil {
 			rest.hard = true
-			put[i] = append(put[i], *rest)
+			parts = append(parts, *rest)
 		}
+		put[i], divided[i] = parts, true
+		total += len(parts) - 1
 	}
-	var out []want
+	out := make([]want, 0, total)
 	for i := range w.want {
-		if parts, ok := put[i]; ok {
-			out = append(out, parts...)
+		if divided[i] {
+			out = append(out, put[i]...)
 		} else {
 			out = append(out, w.want[i])
 		}
@@ -196,11 +199,12 @@ type spot struct {
 	taken int
 }
 
-// spots are the cells with a machine or a node that would take the class.
+// spots are the cells with a machine or a node that would take the class. They stand
+// until it is called again.
 func (s *division) spots(k *want) []spot {
 	w := s.w
 	size := w.space.Class(k.class)
-	var out []spot
+	out := s.found[:0]
 	for cell := 1; cell < len(s.groups); cell++ {
 		p := spot{cell: cell, rep: -1, group: -1, cost: math.Inf(1)}
 		looked := 0
@@ -238,6 +242,7 @@ func (s *division) spots(k *want) []spot {
 			out = append(out, p)
 		}
 	}
+	s.found = out
 	return out
 }
 

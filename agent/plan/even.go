@@ -27,7 +27,7 @@ func (b *bonds) even() {
 		cells = append(cells, c)
 	}
 	slices.Sort(cells)
-	var out []want
+	out := make([]want, 0, len(w.want)+len(cells))
 	turn := 0
 	for i := range w.want {
 		k := &w.want[i]

@@ -30,10 +30,13 @@ func (p *problem) leveled(lv *levels, below int) (packing, bool) {
 		wide.empty[j] = math.MaxInt32
 	}
 	n := max(wide.lowerBound(), 1)
-	loads := make([]load, len(p.loads))
+	var loads []load
 	for range levelTries {
 		if n >= below || n > p.limit {
 			break
+		}
+		if loads == nil {
+			loads = make([]load, len(p.loads))
 		}
 		if k, ok := p.levelOn(lv, n, loads); ok {
 			return k, true

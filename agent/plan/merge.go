@@ -25,9 +25,9 @@ func pack(p *problem) packing {
 // merged is the problem with one load for all that are equal, and of which each is made.
 func (p *problem) merged() (*problem, [][]int) {
 	q := *p
-	q.loads = make([]load, 0, len(p.loads))
-	var members [][]int
+	q.loads = make([]load, 0, mergeFrom)
 	ids := make(map[string]int)
+	of, each := make([]int, len(p.loads)), make([]int, 0, mergeFrom)
 	var key []byte
 	for i := range p.loads {
 		l := &p.loads[i]
@@ -44,10 +44,18 @@ func (p *problem) merged() (*problem, [][]int) {
 		if !ok {
 			id = len(q.loads)
 			ids[string(key)] = id
-			q.loads, members = append(q.loads, *l), append(members, nil)
+			q.loads, each = append(q.loads, *l), append(each, 0)
 			q.loads[id].count = 0
 		}
 		q.loads[id].count += l.count
+		of[i] = id
+		each[id]++
+	}
+	flat, members := make([]int, len(of)), make([][]int, len(each))
+	for id, n := range each {
+		members[id], flat = flat[:0:n], flat[n:]
+	}
+	for i, id := range of {
 		members[id] = append(members[id], i)
 	}
 	return &q, members

@@ -152,6 +152,15 @@ func (w *world) settle(a *answer) {
 			n.keepSpare(s.class, s.count)
 		}
 	}
+	counts := 0
+	for i := range w.want {
+		if w.want[i].buys {
+			counts += len(a.shares[i])
+		}
+	}
+	if counts > 0 {
+		w.out.Promised = make(Pledges, 0, counts)
+	}
 	for i := range w.want {
 		if w.want[i].buys {
 			w.promise(i, a.shares[i])
