@@ -72,6 +72,8 @@ type build struct {
 	foreign    [][]int32 // the same as an existing pod's term
 	byCounter  []counterSource
 	feedsByCls [][2]int32 // class, counter; counters rise
+	spare      []asks     // room for the next ones
+	spreads    []int32    // room for the keys of a class's spread
 }
 
 // counterSource tells who is counted by a counter.
@@ -122,7 +124,9 @@ func (b *build) termMatcher(c *cluster.PodClass, t *cluster.PodTerm) int32 {
 // counter interns a counter of the pods that all matchers take, on nodes of a ground.
 func (b *build) counter(kind byte, matchers []int32, key, ground int32) int32 {
 	b.buf = append(b.buf[:0], 'c', kind)
-	for _, n := range append([]int32{key, ground}, matchers...) {
+	b.buf = append(strconv.AppendInt(b.buf, int64(key), 10), ',')
+	b.buf = append(strconv.AppendInt(b.buf, int64(ground), 10), ',')
+	for _, n := range matchers {
 		b.buf = append(strconv.AppendInt(b.buf, int64(n), 10), ',')
 	}
 	id, fresh := b.intern(b.buf, len(b.s.counters))
@@ -138,6 +142,9 @@ func (b *build) counter(kind byte, matchers []int32, key, ground int32) int32 {
 	return id
 }
 
+// asksAtOnce is for how many classes room is made at once.
+const asksAtOnce = 64
+
 // What a counter counts.
 const (
 	countsMatched = 'm' // pods that its matchers take
@@ -150,7 +157,10 @@ func (b *build) read(class int, counter int32) {
 
 func (b *build) asksOf(class int) *asks {
 	if b.asks[class] == nil {
-		b.asks[class] = new(asks)
+		if len(b.spare) == 0 {
+			b.spare = make([]asks, asksAtOnce)
+		}
+		b.asks[class], b.spare = &b.spare[0], b.spare[1:]
 	}
 	return b.asks[class]
 }
@@ -201,11 +211,16 @@ func (b *build) affinity(class int) {
 
 func (b *build) spread(class int) {
 	c, a := &b.classes[class], b.asksOf(class)
-	var keys []int32
+	keys := b.spreads[:0]
 	for i := range c.Spread {
 		keys = append(keys, b.key(c.Spread[i].TopologyKey))
 	}
-	sorted := slices.Compact(slices.Sorted(slices.Values(keys)))
+	count := len(keys)
+	keys = append(keys, keys...)
+	b.spreads = keys
+	slices.Sort(keys[count:])
+	sorted := slices.Compact(keys[count:])
+	a.spread = make([]spreadAsk, 0, count)
 	for i := range c.Spread {
 		t := &c.Spread[i]
 		g := b.ground(keys[i], b.eligible(eligibility{keys: sorted, class: c, honor: !t.IgnoreNodeAffinity, taints: t.HonorTaints}))
@@ -240,6 +255,7 @@ func (b *build) eligible(e eligibility) int32 {
 	b.buf = key
 	id, fresh := b.intern(key, len(b.eligs))
 	if fresh {
+		e.keys = slices.Clone(e.keys) // they were in room that is used again
 		b.eligs = append(b.eligs, e)
 	}
 	return id

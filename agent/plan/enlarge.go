@@ -22,9 +22,15 @@ func (v *solver) twoSizes(o *option, p *problem) *option {
 	if n < 2 || n > p.limit || o.k.unplaced() > 0 || len(o.set) > 1 || v.coming[o.group] > 0 {
 		return nil
 	}
+	bases := v.bases(o.group, p, n)
+	if len(bases) == 0 {
+		return nil
+	}
+	order := p.order(byShare)
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(p.loads[y].size[axis], p.loads[x].size[axis]) })
 	var best *option
-	for _, g := range v.bases(o.group, p, n) {
-		two := v.onBase(o, p, n, axis, g)
+	for _, g := range bases {
+		two := v.onBase(o, p, order, n, axis, g)
 		if two == nil {
 			continue
 		}
@@ -85,9 +91,9 @@ func (p *problem) forced(from int) (need, axis int) {
 	return need, axis
 }
 
-// onBase packs into n machines of group g and makes as many of them machines of the
+// onBase packs in an order into n machines of group g and makes as many of them machines of the
 // option's group as the rest needs.
-func (v *solver) onBase(o *option, p *problem, n, axis, g int) *option {
+func (v *solver) onBase(o *option, p *problem, order []int, n, axis, g int) *option {
 	empty, _ := v.w.template(&v.w.groups[g])
 	narrow := *p
 	narrow.limit, narrow.empty = n, empty
@@ -95,8 +101,6 @@ func (v *solver) onBase(o *option, p *problem, n, axis, g int) *option {
 	for j := range more {
 		more[j] = p.empty[j] - empty[j]
 	}
-	order := p.order(byShare)
-	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(p.loads[y].size[axis], p.loads[x].size[axis]) })
 	for i := range p.loads { // those that need a large machine each leave so many small ones fewer
 		if l := &p.loads[i]; l.size[axis] > 0 && l.size[axis] == p.empty[axis] && fit.Most(empty, l.size) == 0 {
 			narrow.limit -= l.count
