@@ -17,7 +17,7 @@ func (w *world) scaleUp() {
 		return
 	}
 	w.tie()
-	best := w.mixed(w.bestAnswer())
+	best := w.greedily(w.mixed(w.bestAnswer()))
 	w.settle(best)
 	w.explain(best)
 	w.buy(best)
