@@ -45,6 +45,9 @@ func (w *world) greedily(best *answer) *answer {
 				return best
 			}
 			a := w.greedyAnswer(rule, cells, cost, &work)
+			if a == nil {
+				continue
+			}
 			for i := range w.want { // what was hard for this rule need not be for others
 				w.want[i].hard = hard[i]
 			}
@@ -150,17 +153,18 @@ type bin struct {
 	parts       []part
 }
 
-// greedyRules are the rules, each of which fills g.bins.
-var greedyRules = []func(g *greedy){
-	func(g *greedy) { g.byGroup(leastWaste) },
-	func(g *greedy) { g.byGroup(leastCost) },
-	func(g *greedy) { g.byClaim(false) },
-	func(g *greedy) { g.byClaim(true) },
+// greedyRules are the rules, each of which fills g.bins; false: it would do the same as
+// one before it.
+var greedyRules = []func(g *greedy) bool{
+	func(g *greedy) bool { return g.byGroup(leastWaste) },
+	func(g *greedy) bool { return g.byGroup(leastCost) },
+	func(g *greedy) bool { return g.byClaim(false) },
+	func(g *greedy) bool { return g.byClaim(true) },
 }
 
 // greedyAnswer is what one rule buys in some cells: promises are kept first, then what
-// is there and what is coming is filled, then the rule buys, and the whole is replayed.
-func (w *world) greedyAnswer(rule func(*greedy), cells []bool, cost []float64, work *int) *answer {
+// is there and what is coming is filled, then the rule buys, and the whole is replayed. nil: see greedyRules.
+func (w *world) greedyAnswer(rule func(*greedy) bool, cells []bool, cost []float64, work *int) *answer {
 	marked := slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked })
 	v := w.newSolver(marked)
 	if len(w.in.Promised)+len(w.in.PromisedMissing) > 0 {
@@ -178,9 +182,12 @@ func (w *world) greedyAnswer(rule func(*greedy), cells []bool, cost []float64, w
 	g.there()
 	g.judge(cells)
 	grow := slices.Clone(v.a.grow)
-	rule(g)
+	applies := rule(g)
 	v.a.grow = grow
 	g.st.Rollback(mark)
+	if !applies {
+		return nil
+	}
 	g.commit()
 	v.verify()
 	return &v.a

@@ -30,7 +30,7 @@ type claims struct {
 // planned machine with the fewest pods that can still take it as some group's, else onto
 // a new one. In the end each becomes the cheapest that it may be. pooled: a new one is of
 // the groups with the same taints, those without first; else it may become any.
-func (g *greedy) byClaim(pooled bool) {
+func (g *greedy) byClaim(pooled bool) bool {
 	w := g.v.w
 	c := &claims{greedy: g, left: slices.Clone(g.v.a.left), bare: make(map[int]*fit.Shape)}
 	order := make([]int, len(w.want))
@@ -43,7 +43,7 @@ func (g *greedy) byClaim(pooled bool) {
 	})
 	pools := c.pools(pooled)
 	if pooled && len(pools) < 2 {
-		return // the same as without
+		return false // the same as without
 	}
 	for moved := true; moved; {
 		moved = false
@@ -59,6 +59,7 @@ func (g *greedy) byClaim(pooled bool) {
 			g.bins = append(g.bins, x.bin)
 		}
 	}
+	return true
 }
 
 // pools are the groups that one machine may become.

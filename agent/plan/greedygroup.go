@@ -35,7 +35,7 @@ func (g *greedy) content(bins []bin) (cpu, memory float64) {
 
 // byGroup estimates for every group what its machines could take, buys those of the
 // best, and begins again with what is left.
-func (g *greedy) byGroup(bad score) {
+func (g *greedy) byGroup(bad score) bool {
 	left := slices.Clone(g.v.a.left)
 	for *g.work > 0 {
 		g.refill(left)
@@ -51,12 +51,13 @@ func (g *greedy) byGroup(bad score) {
 			}
 		}
 		if best < 0 {
-			return
+			break
 		}
 		bins := g.estimate(best, left)
 		g.bins = append(g.bins, bins...)
 		g.v.a.grow[best] += len(bins)
 	}
+	return true
 }
 
 // refill puts what waits onto machines that are bought already.
