@@ -42,7 +42,7 @@ func (w *world) greedily(best *answer) *answer {
 	for _, cells := range w.selections() {
 		for _, rule := range greedyRules {
 			if work <= 0 {
-				return best
+				break
 			}
 			a := w.greedyAnswer(rule, cells, cost, &work)
 			if a == nil {
@@ -56,7 +56,7 @@ func (w *world) greedily(best *answer) *answer {
 			}
 		}
 	}
-	return best
+	return w.relieved(best, cost)
 }
 
 // greedyFew tells whether there is little enough to look at it pod by pod, and whether
