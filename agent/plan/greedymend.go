@@ -91,20 +91,45 @@ func (g *greedy) lift() {
 func (g *greedy) relieve() (any bool) {
 	g.judge(nil)
 	base := slices.Clone(g.v.a.grow)
+	odd := g.uneven()
 	s := sequence(len(g.bins))
 	sizes := []int{1, 2, 3, 2, 4, 1, 3, 6}
 	for try := 0; try < tiedMendTries && *g.work > 0 && len(g.bins) > 1; try++ {
 		was, mark := g.bins, g.st.Mark()
 		picked := g.weak(min(sizes[try%len(sizes)], len(g.bins)), &s)
 		if g.replace(picked, base, s.below(len(was))) {
-			any = true
-			continue
+			if n := g.uneven(); n <= odd {
+				any, odd = true, n
+				continue
+			}
 		}
 		g.bins = was
 		g.st.Rollback(mark)
 	}
 	g.v.a.grow = base
 	return any
+}
+
+// uneven counts what stands in a domain that has more of what is spread than the skew
+// allows: who leaves a domain makes the least less, and others too many.
+func (g *greedy) uneven() (odd int) {
+	w := g.v.w
+	terms := make([][]fit.Term, len(w.want))
+	for i := range w.want {
+		if class := w.want[i].class; len(w.s.Classes[class].Spread) > 0 {
+			terms[i] = slices.DeleteFunc(g.st.Terms(class), func(t fit.Term) bool { return t.Kind != fit.Even || !t.Self })
+		}
+	}
+	for _, x := range g.bins {
+		for _, p := range x.parts {
+			for _, t := range terms[p.load] {
+				if least, _ := g.st.Least(t); g.st.Count(t, g.st.DomainOf(t, x.node))-least > t.MaxSkew {
+					odd++
+				}
+			}
+		}
+	}
+	return odd
 }
 
 // weak picks n machines, the first of them one of those that carry least for their cost.
