@@ -23,7 +23,16 @@ const (
 	greedyLooks = 20_000
 	// greedyCells is up to how many zones all selections of them are tried.
 	greedyCells = 3
+	// tiedPool is what packings may spend on columns in a round that these rules look at.
+	tiedPool = columnPool / 5
 )
+
+// tieFewer takes work from the packer where what it finds is improved on in any case.
+func (w *world) tieFewer() {
+	if w.bonds != nil && w.greedyFew() {
+		w.pool = min(w.pool, tiedPool)
+	}
+}
 
 // greedily returns the best of an answer and of what simple rules would buy.
 func (w *world) greedily(best *answer) *answer {

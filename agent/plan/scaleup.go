@@ -17,6 +17,7 @@ func (w *world) scaleUp() {
 		return
 	}
 	w.tie()
+	w.tieFewer()
 	best := w.greedily(w.mixed(w.bestAnswer()))
 	w.settle(best)
 	w.explain(best)
