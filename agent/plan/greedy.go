@@ -47,6 +47,12 @@ func (w *world) greedily(best *answer) *answer {
 	for i := range w.want {
 		hard[i] = w.want[i].hard
 	}
+	if a := w.remembered(); a != nil && w.outdoes(a, best, cost) {
+		best = a
+	}
+	if best.bought()+best.unhelped() == 0 {
+		return best
+	}
 	work := greedyWork
 	for _, cells := range w.selections() {
 		for _, rule := range greedyRules {
