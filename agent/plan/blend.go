@@ -18,8 +18,9 @@ import (
 // Products are converted explicitly so that no architecture fuses them into another
 // result.
 const (
-	blendWork    = 300_000_000 // of one question; a step of a search is 40, a pivot its square
-	blendPods    = 1_500_000   // more of it per pod
+	blendWork    = 25_000_000 // of one question; a step of a search is 40, a pivot its square
+	blendTied    = 6_000_000  // the same where pods are tied, which the mix knows little of
+	blendPods    = 1_500_000  // more of it per pod
 	blendStep    = 40
 	blendTries   = 3      // columns that are tried one after the other
 	blendSmall   = 40     // classes up to which every level looks for a whole answer
@@ -55,6 +56,7 @@ type blender struct {
 	sizes [][]int64 // by row
 	count []int     // by row
 
+	most  int // work that the question is worth at most
 	work  int // that is left
 	pool  []filled
 	best  []filled
@@ -68,7 +70,7 @@ func (b *blender) run() []filled {
 	for _, n := range b.count {
 		pods += n
 	}
-	work := min(blendWork, blendPods*pods)
+	work := min(b.most, blendPods*pods)
 	dive := work / 2
 	b.work = dive
 	b.dive(slices.Clone(b.count), make([]int, len(b.kinds)), nil, 0, true)

@@ -273,7 +273,10 @@ func (v *solver) blender() (*blender, []int) {
 	}
 	p, which := v.problemOf(pick, []int64{}, 0)
 	v.a.places = places
-	b := &blender{}
+	b := &blender{most: blendWork}
+	if v.w.bonds != nil {
+		b.most = blendTied
+	}
 	for g := range v.w.groups {
 		limit := 0
 		if gr := &v.w.groups[g]; gr.Template.Unknown == "" && len(v.partners(g)) == 1 {

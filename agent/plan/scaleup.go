@@ -17,7 +17,8 @@ func (w *world) scaleUp() {
 		return
 	}
 	w.tie()
-	best := w.mixed(w.bestAnswer())
+	w.tieFewer()
+	best := w.greedily(w.mixed(w.bestAnswer()))
 	w.settle(best)
 	w.explain(best)
 	w.buy(best)

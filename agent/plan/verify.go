@@ -236,7 +236,11 @@ func (r *replay) set(i, p, n int) {
 	class := v.w.want[i].class
 	r.st.Put(class, r.at[p], n)
 	fit.Take(pl.room, v.w.size(class), n)
-	pl.used = true
+	if v.w.want[i].spare == "" {
+		pl.used = true
+	} else {
+		pl.spare = append(pl.spare, spare{class: class, count: n})
+	}
 	pl.parts = append(slices.Clip(pl.parts), part{i, n})
 	v.a.left[i] -= n
 	if pl.node >= 0 && v.w.nodes[pl.node].state != stateComing {

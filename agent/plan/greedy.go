@@ -1,0 +1,329 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// Pods that are tied to each other are divided among zones before machines are looked
+// at, and a simple rule that takes pods as they come can be luckier than that. So the
+// answer is held against what a few such rules would buy: group by group, as Cluster
+// Autoscaler does (greedygroup.go), and with machines of which the group is still open,
+// as Karpenter does (greedyclaim.go), in all zones and in some of them only. Where pods
+// are spread, a zone without nodes is no domain, and who buys in fewer zones may need
+// less. What the rules find is replayed like every other answer (verify.go), and the
+// best of all is given.
+const (
+	// greedyWork bounds the judgements of pods and machines by all rules of one round.
+	greedyWork = 800_000
+	// greedyPods and greedyLooks (wants by places) are what is worth looking at pod by
+	// pod; more is decided well by counts.
+	greedyPods  = 1_500
+	greedyLooks = 20_000
+	// greedyCells is up to how many zones all selections of them are tried.
+	greedyCells = 3
+	// tiedPool is what packings may spend on columns in a round that these rules look at.
+	tiedPool = columnPool / 5
+)
+
+// tieFewer takes work from the packer where what it finds is improved on in any case.
+func (w *world) tieFewer() {
+	if w.bonds != nil && w.greedyFew() {
+		w.pool = min(w.pool, tiedPool)
+	}
+}
+
+// greedily returns the best of an answer and of what simple rules would buy.
+func (w *world) greedily(best *answer) *answer {
+	if w.bonds == nil || best.bought()+best.unhelped() == 0 || len(w.groups) == 0 {
+		return best
+	}
+	cost, _ := w.costs()
+	if cost == nil || !w.greedyFew() {
+		return best
+	}
+	hard := make([]bool, len(w.want))
+	for i := range w.want {
+		hard[i] = w.want[i].hard
+	}
+	if a := w.remembered(); a != nil && w.outdoes(a, best, cost) {
+		best = a
+	}
+	if best.bought()+best.unhelped() == 0 {
+		return best
+	}
+	work := greedyWork
+	for _, cells := range w.selections() {
+		for _, rule := range greedyRules {
+			if work <= 0 {
+				break
+			}
+			a := w.greedyAnswer(rule, cells, cost, &work)
+			if a == nil {
+				continue
+			}
+			for i := range w.want { // what was hard for this rule need not be for others
+				w.want[i].hard = hard[i]
+			}
+			if w.outdoes(a, best, cost) {
+				best = a
+			}
+		}
+	}
+	return w.relieved(best, cost)
+}
+
+// greedyFew tells whether there is little enough to look at it pod by pod, and whether
+// no group is balanced with others: the rules know nothing of that.
+func (w *world) greedyFew() bool {
+	n := 0
+	for i := range w.want {
+		n += w.want[i].count()
+	}
+	if n > greedyPods || len(w.want)*len(w.roomy()) > greedyLooks || len(w.want)*len(w.groups) > greedyLooks {
+		return false
+	}
+	for g := range w.groups {
+		if len(w.peers(g)) > 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// outdoes tells whether an answer helps more pods than another, those of the highest
+// priority first, or as many for less.
+func (w *world) outdoes(a, than *answer, cost []float64) bool {
+	if a.unhelped() > than.unhelped() {
+		return false
+	}
+	for from := 0; from < len(w.want); { // wants come by falling priority
+		prio, more := w.s.Classes[w.want[from].class].Priority, 0
+		for ; from < len(w.want) && w.s.Classes[w.want[from].class].Priority == prio; from++ {
+			more += than.left[from] - a.left[from]
+		}
+		if more != 0 {
+			return more > 0
+		}
+	}
+	return a.price(cost) < than.price(cost)-1e-9
+}
+
+// selections are the cells that the rules may buy in: all of them and, where pods are
+// spread over zones, fewer, as long as nothing stands in what is left out. By cell; nil
+// stands for all.
+func (w *world) selections() [][]bool {
+	b := w.bonds
+	out := [][]bool{nil}
+	if b.cells < 2 || !slices.ContainsFunc(w.want, func(k want) bool { return zoneSkew(&w.s.Classes[k.class]) > 0 }) {
+		return out
+	}
+	there := make([]bool, b.cells+1)
+	for n := range w.nodes {
+		there[b.at[n]] = true
+	}
+	var open []int // cells that may stay empty
+	for g := range w.groups {
+		there[b.cell[g]] = there[b.cell[g]] || w.groups[g].coming+w.groups[g].grow > 0
+	}
+	for cell := 1; cell <= b.cells; cell++ {
+		if !there[cell] {
+			open = append(open, cell)
+		}
+	}
+	if len(open) > greedyCells {
+		for _, one := range open {
+			out = append(out, slices.Clone(there))
+			out[len(out)-1][one] = true
+		}
+		return out
+	}
+	for set := 0; set < 1<<len(open)-1; set++ {
+		cells := slices.Clone(there)
+		for k, cell := range open {
+			cells[cell] = set>>k&1 == 1
+		}
+		if slices.Contains(cells, true) {
+			out = append(out, cells)
+		}
+	}
+	return out
+}
+
+// greedy is one rule at work.
+type greedy struct {
+	v    *solver
+	st   *fit.State
+	cost []float64
+	fits [][]bool // by want and group: whether an empty machine of it takes a pod
+	bins []bin    // machines that are to be bought
+	work *int
+}
+
+// bin is a machine that is to be bought.
+type bin struct {
+	group, node int // node: in the State
+	room        []int64
+	parts       []part
+}
+
+// greedyRules are the rules, each of which fills g.bins; false: it would do the same as
+// one before it.
+var greedyRules = []func(g *greedy) bool{
+	func(g *greedy) bool { return g.byGroup(leastWaste) },
+	func(g *greedy) bool { return g.byGroup(leastCost) },
+	func(g *greedy) bool { return g.byClaim(false) },
+	func(g *greedy) bool { return g.byClaim(true) },
+}
+
+// greedyAnswer is what one rule buys in some cells: promises are kept first, then what
+// is there and what is coming is filled, then the rule buys, and the whole is replayed. nil: see greedyRules.
+func (w *world) greedyAnswer(rule func(*greedy) bool, cells []bool, cost []float64, work *int) *answer {
+	marked := slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked })
+	v := w.newSolver(marked)
+	if len(w.in.Promised)+len(w.in.PromisedMissing) > 0 {
+		v.trust()
+	}
+	var coming []int
+	for g := range w.groups {
+		if v.coming[g] > 0 {
+			coming = append(coming, g)
+		}
+	}
+	v.await(coming, true)
+	g := &greedy{v: v, st: w.bonds.state, cost: cost, work: work}
+	mark := g.st.Mark()
+	g.there()
+	g.judge(cells)
+	grow := slices.Clone(v.a.grow)
+	applies := rule(g)
+	v.a.grow = grow
+	g.st.Rollback(mark)
+	if !applies {
+		return nil
+	}
+	g.commit()
+	v.verify()
+	return &v.a
+}
+
+// there puts what it can on what is there and on what is coming.
+func (g *greedy) there() {
+	v := g.v
+	r := &replay{v: v, b: v.w.bonds, st: g.st}
+	for p := range v.a.places {
+		pl := &v.a.places[p]
+		node := pl.node
+		if node < 0 {
+			node = r.arrive(pl.group)
+		}
+		r.at = append(r.at, node)
+		for _, t := range pl.parts {
+			g.st.Put(v.w.want[t.load].class, node, t.n)
+		}
+	}
+	*g.work -= len(v.w.want) * len(v.a.places)
+	for progress := len(v.a.places) > 0; progress; {
+		progress = false
+		for i := range v.w.want {
+			progress = v.a.left[i] > 0 && r.onto(i) || progress
+		}
+	}
+}
+
+// judge finds out what goes on which group's machines, of those in some cells.
+func (g *greedy) judge(cells []bool) {
+	w := g.v.w
+	g.fits = make([][]bool, len(w.want))
+	for i := range w.want {
+		g.fits[i] = make([]bool, len(w.groups))
+	}
+	for x := range w.groups {
+		gr := &w.groups[x]
+		if gr.Template.Unknown != "" || gr.rule != "" || cells != nil && !cells[w.bonds.cell[x]] {
+			continue
+		}
+		empty, shape := w.template(gr)
+		for i := range w.want {
+			k := &w.want[i]
+			g.fits[i][x] = k.buys && g.v.a.left[i] > 0 && fit.Most(empty, w.space.Class(k.class)) > 0 && w.takes(k.class, x, shape) && w.bonds.reaches(k.class, x)
+		}
+	}
+}
+
+// most is how many of n pods of a want a machine takes now.
+func (g *greedy) most(i, n int, room []int64, node int) int {
+	class := g.v.w.want[i].class
+	*g.work--
+	if n = min(n, fit.Most(room, g.v.w.space.Class(class))); n > 0 && g.v.w.bonds.tied[class] {
+		n = min(n, g.st.Most(class, node))
+	}
+	return n
+}
+
+// put puts pods of a want on a machine.
+func (g *greedy) put(x *bin, i, n int) {
+	w := g.v.w
+	class := w.want[i].class
+	fit.Take(x.room, w.size(class), n)
+	if w.bonds.tied[class] {
+		g.st.Put(class, x.node, n)
+	}
+	if at := slices.IndexFunc(x.parts, func(t part) bool { return t.load == i }); at >= 0 {
+		x.parts[at].n += n
+		return
+	}
+	x.parts = append(x.parts, part{i, n})
+}
+
+// open is a new machine of a group.
+func (g *greedy) open(group int) bin {
+	gr := &g.v.w.groups[group]
+	empty, shape := g.v.w.template(gr)
+	*g.work--
+	return bin{group: group, node: g.st.AddNode(shape, gr.Template.VolumeLimits), room: slices.Clone(empty)}
+}
+
+// commit buys the machines, each of the cheapest group of its cell that holds what is
+// on it.
+func (g *greedy) commit() {
+	v, w := g.v, g.v.w
+	for _, x := range g.bins {
+		if len(x.parts) == 0 {
+			continue
+		}
+		best := -1
+		for o := range w.groups {
+			if w.bonds.cell[o] == w.bonds.cell[x.group] && (best < 0 || g.cost[o] < g.cost[best]-1e-9 || o == x.group && g.cost[o] < g.cost[best]+1e-9) && g.holds(o, x.parts) && v.own(o) > 0 {
+				best = o
+			}
+		}
+		if best < 0 {
+			continue // a limit is reached
+		}
+		empty, _ := w.template(&w.groups[best])
+		pl := place{node: -1, group: best, room: slices.Clone(empty), used: true, fresh: true, parts: x.parts}
+		for _, t := range x.parts {
+			fit.Take(pl.room, w.size(w.want[t.load].class), t.n)
+			v.add(t.load, best, t.n, true)
+			v.a.left[t.load] -= t.n
+		}
+		v.a.grow[best]++
+		v.a.places = append(v.a.places, pl)
+	}
+}
+
+// holds tells whether a machine of a group has room for a content and takes all of it.
+func (g *greedy) holds(group int, parts []part) bool {
+	empty, _ := g.v.w.template(&g.v.w.groups[group])
+	room := slices.Clone(empty)
+	for _, t := range parts {
+		size := g.v.w.space.Class(g.v.w.want[t.load].class)
+		if !g.fits[t.load][group] || fit.Most(room, size) < t.n {
+			return false
+		}
+		fit.Take(room, size, t.n)
+	}
+	return true
+}

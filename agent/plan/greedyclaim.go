@@ -1,0 +1,241 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// claim is a machine of which the group is still open: it has the room of none, and in
+// the State the labels that do not depend on its cell, as long as that is open too.
+type claim struct {
+	bin
+	options []int // groups that it may still become
+	cell    int   // 0: open
+	pods    int
+	used    []int64
+}
+
+// claims is the rule at work.
+type claims struct {
+	*greedy
+	all  []*claim
+	left []int
+	bare map[int]*fit.Shape // by group
+}
+
+// byClaim takes pods by falling cpu and then memory, one after the other: each onto the
+// planned machine with the fewest pods that can still take it as some group's, else onto
+// a new one. In the end each becomes the cheapest that it may be. pooled: a new one is of
+// the groups with the same taints, those without first; else it may become any.
+func (g *greedy) byClaim(pooled bool) bool {
+	w := g.v.w
+	c := &claims{greedy: g, left: slices.Clone(g.v.a.left), bare: make(map[int]*fit.Shape)}
+	order := make([]int, len(w.want))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := w.space.Class(w.want[a].class), w.space.Class(w.want[b].class)
+		return cmp.Or(cmp.Compare(y[0], x[0]), cmp.Compare(y[1], x[1]))
+	})
+	pools := c.pools(pooled)
+	if pooled && len(pools) < 2 {
+		return false // the same as without
+	}
+	for moved := true; moved; {
+		moved = false
+		for _, i := range order {
+			for c.left[i] > 0 && *g.work > 0 && c.add(i, pools) {
+				moved = true
+			}
+		}
+	}
+	for _, x := range c.all {
+		if x.group = c.cheapest(x); x.group >= 0 {
+			g.v.a.grow[x.group]++
+			g.bins = append(g.bins, x.bin)
+		}
+	}
+	return true
+}
+
+// pools are the groups that one machine may become.
+func (c *claims) pools(pooled bool) [][]int {
+	w := c.v.w
+	var out [][]int
+	for x := range w.groups {
+		if w.groups[x].Template.Unknown != "" || c.v.own(x) <= 0 {
+			continue
+		}
+		at := slices.IndexFunc(out, func(p []int) bool {
+			return !pooled || sameTaints(w.groups[p[0]].Template.Taints, w.groups[x].Template.Taints)
+		})
+		if at < 0 {
+			at, out = len(out), append(out, nil)
+		}
+		out[at] = append(out[at], x)
+	}
+	for _, p := range out {
+		slices.SortStableFunc(p, func(a, b int) int { return cmp.Compare(c.cost[a], c.cost[b]) })
+	}
+	slices.SortStableFunc(out, func(a, b []int) int {
+		return cmp.Compare(len(w.groups[a[0]].Template.Taints), len(w.groups[b[0]].Template.Taints))
+	})
+	return out
+}
+
+func (c *claims) cheapest(x *claim) int {
+	for _, o := range x.options {
+		if c.v.own(o) > 0 {
+			return o
+		}
+	}
+	return -1
+}
+
+// add places one pod of a want.
+func (c *claims) add(i int, pools [][]int) bool {
+	var best *claim
+	var options []int
+	cell := 0
+	for _, x := range c.all {
+		if best != nil && x.pods >= best.pods {
+			continue
+		}
+		if o, at := c.may(x, i); len(o) > 0 {
+			best, options, cell = x, o, at
+		}
+	}
+	for p := 0; best == nil && p < len(pools); p++ {
+		x := &claim{options: pools[p], used: make([]int64, c.v.w.space.Axes())}
+		mark := c.st.Mark()
+		x.node = c.st.AddNode(c.bareShape(x.options[0]), nil)
+		if o, at := c.may(x, i); len(o) > 0 {
+			best, options, cell = x, o, at
+			c.all = append(c.all, x)
+		} else {
+			c.st.Rollback(mark)
+		}
+	}
+	if best == nil {
+		return false
+	}
+	best.options = options
+	if cell != best.cell {
+		c.settle(best, cell)
+	}
+	class := c.v.w.want[i].class
+	for j, n := range c.v.w.space.Class(class) {
+		best.used[j] += n
+	}
+	best.pods++
+	c.left[i]--
+	if c.v.w.bonds.tied[class] {
+		c.st.Put(class, best.node, 1)
+	}
+	if at := len(best.parts) - 1; at >= 0 && best.parts[at].load == i {
+		best.parts[at].n++
+	} else {
+		best.parts = append(best.parts, part{i, 1})
+	}
+	return true
+}
+
+// may returns what a planned machine could still become with one more pod of a want, and
+// the cell that it is then in. A pod with terms on zones settles the cell: that with the
+// most room as its own spread goes, then that of the cheapest group.
+func (c *claims) may(x *claim, i int) (options []int, cell int) {
+	w := c.v.w
+	class := w.want[i].class
+	size := w.space.Class(class)
+	*c.work--
+next:
+	for _, o := range x.options {
+		if !c.fits[i][o] {
+			continue
+		}
+		empty, _ := w.template(&w.groups[o])
+		for j, n := range size {
+			if n > 0 && x.used[j]+n > empty[j] {
+				continue next
+			}
+		}
+		options = append(options, o)
+	}
+	if len(options) == 0 || !w.bonds.tied[class] {
+		return options, x.cell
+	}
+	if x.cell > 0 || !zoned(&w.s.Classes[class]) {
+		if !c.st.Passes(class, x.node) {
+			return nil, 0
+		}
+		return options, x.cell
+	}
+	most := 0
+	var tried []int
+	for _, o := range options {
+		at := w.bonds.cell[o]
+		if slices.Contains(tried, at) {
+			continue
+		}
+		tried = append(tried, at)
+		mark := c.st.Mark()
+		was := x.node
+		c.move(x, o)
+		*c.work -= 2
+		if n := c.st.Most(class, x.node); n > most {
+			most, cell = n, at
+		}
+		c.st.Rollback(mark)
+		x.node = was
+	}
+	if cell == 0 {
+		return nil, 0
+	}
+	return slices.DeleteFunc(options, func(o int) bool { return w.bonds.cell[o] != cell }), cell
+}
+
+// settle puts a planned machine into a cell.
+func (c *claims) settle(x *claim, cell int) {
+	x.cell = cell
+	c.move(x, x.options[0])
+}
+
+// move makes a planned machine one of a group in the State.
+func (c *claims) move(x *claim, group int) {
+	w := c.v.w
+	for _, t := range x.parts {
+		if class := w.want[t.load].class; w.bonds.tied[class] {
+			c.st.Put(class, x.node, -t.n)
+		}
+	}
+	c.st.RemoveNode(x.node)
+	_, shape := w.template(&w.groups[group])
+	x.node = c.st.AddNode(shape, w.groups[group].Template.VolumeLimits)
+	for _, t := range x.parts {
+		if class := w.want[t.load].class; w.bonds.tied[class] {
+			c.st.Put(class, x.node, t.n)
+		}
+	}
+}
+
+// bareShape is the shape of a group's machine without what its cell is known by.
+func (c *claims) bareShape(group int) *fit.Shape {
+	if c.bare[group] == nil {
+		_, shape := c.v.w.template(&c.v.w.groups[group])
+		out := *shape
+		out.Labels = maps.Clone(shape.Labels)
+		for i := range c.v.w.want {
+			keysOf(&c.v.w.s.Classes[c.v.w.want[i].class], func(key string) {
+				if key != keyHostname {
+					delete(out.Labels, key)
+				}
+			})
+		}
+		c.bare[group] = &out
+	}
+	return c.bare[group]
+}
