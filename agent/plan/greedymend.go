@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
@@ -49,7 +48,7 @@ func (a *answer) copied() answer {
 		pl.room, pl.parts, pl.spare = slices.Clone(pl.room), slices.Clone(pl.parts), slices.Clone(pl.spare)
 	}
 	for i := range out.shares {
-		out.shares[i] = maps.Clone(a.shares[i])
+		out.shares[i] = slices.Clone(a.shares[i])
 	}
 	return out
 }
