@@ -55,7 +55,12 @@ type solver struct {
 	done    []bool
 	guesses []option // room for promising
 	sum     []int64  // room for guess
-	many    int      // wants that the last problem had
+	which   []int    // of the last problem, as long as on stands
+	loads   []load   // the same
+	fresh   bool     // the same: for new machines
+	placed  int      // places then
+	merged  merging  // what they were merged to
+	counts  []int    // by want: room for the next problem
 	on      [][]bool // by want: see mayGo; nil: places have changed
 	mayAsk  bool     // verify may ask for another answer
 
@@ -89,26 +94,46 @@ func (w *world) newSolver(withMarked bool) *solver {
 
 // problemOf writes the wants that a filter picks as a problem over all places.
 func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*problem, []int) {
-	p := &problem{empty: empty, limit: limit, pool: &v.w.pool, open: make([][]int64, 0, len(v.a.places)), loads: make([]load, 0, v.many)}
+	p := &problem{empty: empty, limit: limit, pool: &v.w.pool, open: make([][]int64, 0, len(v.a.places)), asked: &v.merged}
 	for i := range v.a.places {
 		p.open = append(p.open, v.a.places[i].room)
 	}
-	if len(v.on) != len(v.w.want) {
+	stands := len(v.on) == len(v.w.want)
+	if !stands {
 		v.on = make([][]bool, len(v.w.want))
 	}
-	which := make([]int, 0, v.many)
+	v.counts = slices.Grow(v.counts[:0], len(v.w.want))
+	known := stands && (empty != nil) == v.fresh && v.placed == len(p.open)
+	at := 0
 	for i := range v.w.want {
 		n := pick(i)
-		k := &v.w.want[i]
-		if n <= 0 || k.hard {
-			continue
+		if n <= 0 || v.w.want[i].hard {
+			n = 0
+		} else {
+			known = known && at < len(v.which) && v.which[at] == i && v.loads[at].count == n
+			at++
 		}
-		l := load{size: v.w.size(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: empty != nil, on: v.mayGo(i)}
-		p.loads = append(p.loads, l)
-		which = append(which, i)
+		v.counts = append(v.counts, n)
 	}
-	v.many = len(which)
-	return p, which
+	if !known || at != len(v.which) {
+		v.write(at, empty != nil)
+		v.placed = len(p.open)
+	}
+	p.loads = v.loads
+	return p, v.which
+}
+
+// write writes the loads of a problem anew. Those that were written before belong to
+// the problems that were asked with them.
+func (v *solver) write(many int, fresh bool) {
+	v.which, v.loads, v.fresh = make([]int, 0, many), make([]load, 0, many), fresh
+	for i, n := range v.counts {
+		if n > 0 {
+			k := &v.w.want[i]
+			v.which = append(v.which, i)
+			v.loads = append(v.loads, load{size: v.w.size(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: fresh, on: v.mayGo(i)})
+		}
+	}
 }
 
 // mayGo tells by place whether a want may go there and finds room for one. It is the
@@ -335,6 +360,7 @@ func (v *solver) keep(g int, nodes bool) bool {
 				p.open[b] = make([]int64, len(empty))
 			}
 		}
+		p.loads = slices.Clone(p.loads)
 		for l := range p.loads {
 			p.loads[l].on = slices.Clone(p.loads[l].on)
 			for b := range p.open {
