@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
@@ -49,7 +48,7 @@ func (a *answer) copied() answer {
 		pl.room, pl.parts, pl.spare = slices.Clone(pl.room), slices.Clone(pl.parts), slices.Clone(pl.spare)
 	}
 	for i := range out.shares {
-		out.shares[i] = maps.Clone(a.shares[i])
+		out.shares[i] = slices.Clone(a.shares[i])
 	}
 	return out
 }
@@ -84,7 +83,7 @@ func (g *greedy) lift() {
 		v.a.grow[pl.group]--
 		g.bins = append(g.bins, x)
 	}
-	v.a.places = kept
+	v.a.places, v.on = kept, nil
 }
 
 // relieve tells whether anything got cheaper.
