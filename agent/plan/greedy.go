@@ -310,7 +310,7 @@ func (g *greedy) commit() {
 			v.a.left[t.load] -= t.n
 		}
 		v.a.grow[best]++
-		v.a.places = append(v.a.places, pl)
+		v.a.places, v.on = append(v.a.places, pl), nil
 	}
 }
 

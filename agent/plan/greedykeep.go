@@ -70,7 +70,7 @@ func (v *solver) believe(g int) bool {
 			v.a.left[i] -= n[i]
 		}
 	}
-	v.coming[g] = 0
+	v.coming[g], v.on = 0, nil
 	for p := range v.a.places {
 		if v.a.places[p].group == g {
 			v.a.places[p].room = make([]int64, len(empty))

@@ -83,7 +83,7 @@ func (g *greedy) lift() {
 		v.a.grow[pl.group]--
 		g.bins = append(g.bins, x)
 	}
-	v.a.places = kept
+	v.a.places, v.on = kept, nil
 }
 
 // relieve tells whether anything got cheaper.

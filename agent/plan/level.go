@@ -50,6 +50,7 @@ func (p *problem) leveled(lv *levels, below int) (packing, bool) {
 func (p *problem) levelOn(lv *levels, n int, loads []load) (packing, bool) {
 	copy(loads, p.loads)
 	rest := *p
+	rest.asked = nil
 	rest.loads, rest.empty, rest.limit = loads, slices.Clone(p.empty), n
 	base := make([]int, len(p.loads))
 	raised := false

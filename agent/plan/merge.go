@@ -22,9 +22,21 @@ func pack(p *problem) packing {
 	return p.expand(&k, members)
 }
 
+// merging is what became of one list of loads: the groups that are asked in turn ask
+// with the same list.
+type merging struct {
+	of, loads []load
+	members   [][]int
+}
+
 // merged is the problem with one load for all that are equal, and of which each is made.
 func (p *problem) merged() (*problem, [][]int) {
 	q := *p
+	q.asked = nil
+	if m := p.asked; m != nil && len(m.of) == len(p.loads) && len(p.loads) > 0 && &m.of[0] == &p.loads[0] {
+		q.loads = m.loads
+		return &q, slices.Clone(m.members) // expand takes them apart
+	}
 	q.loads = make([]load, 0, mergeFrom)
 	ids := make(map[string]int)
 	of, each := make([]int, len(p.loads)), make([]int, 0, mergeFrom)
@@ -57,6 +69,9 @@ func (p *problem) merged() (*problem, [][]int) {
 	}
 	for i, id := range of {
 		members[id] = append(members[id], i)
+	}
+	if p.asked != nil {
+		*p.asked = merging{of: p.loads, loads: q.loads, members: slices.Clone(members)}
 	}
 	return &q, members
 }

@@ -22,7 +22,8 @@ type problem struct {
 	open  [][]int64 // room of each open bin
 	empty []int64   // room of a fresh bin; nil: there are none
 	limit int
-	pool  *int // steps that all packings of a round may still spend on columns; nil: enough
+	asked *merging // what the same loads were merged to; nil: they are of this problem alone
+	pool  *int     // steps that all packings of a round may still spend on columns; nil: enough
 }
 
 // part says that n pods of a load are in a bin.

@@ -27,7 +27,7 @@ func (w *world) promise(i int, shares []share) {
 			gr.spare += s.new
 		} else if s.new > 0 {
 			helped := names[x][min(s.coming, len(names[x])):]
-			if !slices.IsSorted(helped) {
+			if len(w.in.Promised) > 0 && !slices.IsSorted(helped) { // else they are as in the want
 				helped = slices.Sorted(slices.Values(helped))
 			}
 			if len(helped) > 0 {
@@ -94,6 +94,12 @@ func (w *world) sortPods(g *group) {
 
 // merge finds the pods of a group's runs along the line; false where a class has two.
 func (w *world) merge(g *group, total int) bool {
+	if total == len(w.line.at) { // all there are
+		for _, i := range w.line.at {
+			g.pods = append(g.pods, w.s.Pods[i].Key)
+		}
+		return true
+	}
 	runs := make([][]cluster.PodKey, len(w.s.Classes))
 	for _, r := range g.runs {
 		if runs[r.class] != nil {

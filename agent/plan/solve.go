@@ -55,7 +55,12 @@ type solver struct {
 	done    []bool
 	guesses []option // room for promising
 	sum     []int64  // room for guess
-	many    int      // wants that the last problem had
+	which   []int    // of the last problem, as long as on stands
+	loads   []load   // the same
+	fresh   bool     // the same: for new machines
+	placed  int      // places then
+	merged  merging  // what they were merged to
+	counts  []int    // by want: room for the next problem
 	on      [][]bool // by want: see mayGo; nil: places have changed
 	mayAsk  bool     // verify may ask for another answer
 
@@ -85,47 +90,6 @@ func (w *world) newSolver(withMarked bool) *solver {
 		v.coming[i] = w.groups[i].coming + w.groups[i].grow
 	}
 	return v
-}
-
-// problemOf writes the wants that a filter picks as a problem over all places.
-func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*problem, []int) {
-	p := &problem{empty: empty, limit: limit, pool: &v.w.pool, open: make([][]int64, 0, len(v.a.places)), loads: make([]load, 0, v.many)}
-	for i := range v.a.places {
-		p.open = append(p.open, v.a.places[i].room)
-	}
-	if len(v.on) != len(v.w.want) {
-		v.on = make([][]bool, len(v.w.want))
-	}
-	which := make([]int, 0, v.many)
-	for i := range v.w.want {
-		n := pick(i)
-		k := &v.w.want[i]
-		if n <= 0 || k.hard {
-			continue
-		}
-		l := load{size: v.w.size(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: empty != nil, on: v.mayGo(i)}
-		p.loads = append(p.loads, l)
-		which = append(which, i)
-	}
-	v.many = len(which)
-	return p, which
-}
-
-// mayGo tells by place whether a want may go there and finds room for one. It is the
-// same for all groups that are asked in turn; nobody writes to it.
-func (v *solver) mayGo(i int) []bool {
-	on := v.on[i]
-	if on != nil && len(on) == len(v.a.places) {
-		return on
-	}
-	k, size := &v.w.want[i], v.w.size(v.w.want[i].class)
-	on = make([]bool, len(v.a.places))
-	for b := range on {
-		pl := &v.a.places[b]
-		on[b] = v.w.bonds.near(k, pl) && fit.One(pl.room, size) && v.passes(k.class, pl) && v.w.bonds.allow(k, pl)
-	}
-	v.on[i] = on
-	return on
 }
 
 // fits is how many pods of want i a group's machine may take at all.
@@ -335,6 +299,7 @@ func (v *solver) keep(g int, nodes bool) bool {
 				p.open[b] = make([]int64, len(empty))
 			}
 		}
+		p.loads = slices.Clone(p.loads)
 		for l := range p.loads {
 			p.loads[l].on = slices.Clone(p.loads[l].on)
 			for b := range p.open {

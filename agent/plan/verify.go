@@ -169,6 +169,7 @@ func (r *replay) takeBack(it *item) {
 	pl.parts = slices.Clone(pl.parts)
 	pl.parts[it.part].n -= it.left
 	fit.Take(pl.room, v.w.size(v.w.want[it.want].class), -it.left)
+	v.on = nil
 	v.a.left[it.want] += it.left
 	if pl.node >= 0 && v.w.nodes[pl.node].state != stateComing {
 		v.a.on[it.want] -= it.left
@@ -236,6 +237,7 @@ func (r *replay) set(i, p, n int) {
 	class := v.w.want[i].class
 	r.st.Put(class, r.at[p], n)
 	fit.Take(pl.room, v.w.size(class), n)
+	v.on = nil
 	if v.w.want[i].spare == "" {
 		pl.used = true
 	} else {
@@ -317,6 +319,7 @@ func (v *solver) preferred(i int) []int {
 // drop gives bought machines back that nothing is on any more.
 func (r *replay) drop() {
 	v := r.v
+	v.on = nil
 	v.a.places = slices.DeleteFunc(v.a.places, func(p place) bool {
 		if p.node >= 0 || !p.fresh || slices.ContainsFunc(p.parts, func(t part) bool { return t.n > 0 }) {
 			return false

@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// problemOf writes the wants that a filter picks as a problem over all places.
+func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*problem, []int) {
+	p := &problem{empty: empty, limit: limit, pool: &v.w.pool, open: make([][]int64, 0, len(v.a.places)), asked: &v.merged}
+	for i := range v.a.places {
+		p.open = append(p.open, v.a.places[i].room)
+	}
+	stands := len(v.on) == len(v.w.want)
+	if !stands {
+		v.on = make([][]bool, len(v.w.want))
+	}
+	v.counts = slices.Grow(v.counts[:0], len(v.w.want))
+	known := stands && (empty != nil) == v.fresh && v.placed == len(p.open)
+	at := 0
+	for i := range v.w.want {
+		n := pick(i)
+		if n <= 0 || v.w.want[i].hard {
+			n = 0
+		} else {
+			known = known && at < len(v.which) && v.which[at] == i && v.loads[at].count == n
+			at++
+		}
+		v.counts = append(v.counts, n)
+	}
+	if !known || at != len(v.which) {
+		v.write(at, empty != nil)
+		v.placed = len(p.open)
+	}
+	p.loads = v.loads
+	return p, v.which
+}
+
+// write writes the loads of a problem anew. Those that were written before belong to
+// the problems that were asked with them.
+func (v *solver) write(many int, fresh bool) {
+	v.which, v.loads, v.fresh = make([]int, 0, many), make([]load, 0, many), fresh
+	for i, n := range v.counts {
+		if n > 0 {
+			k := &v.w.want[i]
+			v.which = append(v.which, i)
+			v.loads = append(v.loads, load{size: v.w.size(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: fresh, on: v.mayGo(i)})
+		}
+	}
+}
+
+// mayGo tells by place whether a want may go there and finds room for one. It is the
+// same for all groups that are asked in turn; nobody writes to it.
+func (v *solver) mayGo(i int) []bool {
+	on := v.on[i]
+	if on != nil && len(on) == len(v.a.places) {
+		return on
+	}
+	k, size := &v.w.want[i], v.w.size(v.w.want[i].class)
+	on = make([]bool, len(v.a.places))
+	for b := range on {
+		pl := &v.a.places[b]
+		on[b] = v.w.bonds.near(k, pl) && fit.One(pl.room, size) && v.passes(k.class, pl) && v.w.bonds.allow(k, pl)
+	}
+	v.on[i] = on
+	return on
+}
