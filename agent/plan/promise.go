@@ -52,9 +52,11 @@ func (w *world) promise(i int, shares map[int]share) {
 			helped := names[x][min(s.coming, len(names[x])):]
 			slices.Sort(helped)
 			gr.pods = append(gr.pods, helped...)
+			if last := len(gr.runs) - 1; last < 0 || gr.runs[last].class != k.class {
+				gr.classes++ // wants of one class in several zones follow each other
+			}
 			gr.runs = append(gr.runs, run{k.class, len(helped)})
 			gr.expected += s.new - len(helped)
-			gr.classes++
 		}
 	}
 }
