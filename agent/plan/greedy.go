@@ -23,9 +23,9 @@ const (
 	greedyLooks = 20_000
 	// greedyCells is up to how many zones all selections of them are tried.
 	greedyCells = 3
-	// recallTimes is how often an answer is mended after a restart, when machines are
-	// coming and nothing says for whom.
-	recallTimes = 8
+	// mendTimes is how often the best answer is mended; recallTimes the same after a
+	// restart, when machines are coming and nothing says for whom.
+	mendTimes, recallTimes = 2, 8
 	// tiedPool is what packings may spend on columns in a round that these rules look at.
 	tiedPool = columnPool / 5
 )
@@ -78,7 +78,7 @@ func (w *world) greedily(best *answer) *answer {
 			}
 		}
 	}
-	times := 1
+	times := mendTimes
 	if len(w.in.Promised)+len(w.in.PromisedMissing) == 0 && slices.ContainsFunc(w.groups, func(g group) bool { return g.coming > 0 }) {
 		times = recallTimes
 	}

@@ -13,7 +13,7 @@ import (
 // scheduler's own rules; what got cheaper is kept, again and again.
 const (
 	tiedMendWork  = 250_000 // judgements of a pod and a machine
-	tiedMendTries = 400
+	tiedMendTries = 2_000
 	tiedMendBins  = 400 // machines beyond which nothing is mended
 )
 
