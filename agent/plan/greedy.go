@@ -23,6 +23,9 @@ const (
 	greedyLooks = 20_000
 	// greedyCells is up to how many zones all selections of them are tried.
 	greedyCells = 3
+	// mendTimes is how often the best answer is mended; recallTimes the same after a
+	// restart, when machines are coming and nothing says for whom.
+	mendTimes, recallTimes = 2, 8
 	// tiedPool is what packings may spend on columns in a round that these rules look at.
 	tiedPool = columnPool / 5
 )
@@ -47,8 +50,12 @@ func (w *world) greedily(best *answer) *answer {
 	for i := range w.want {
 		hard[i] = w.want[i].hard
 	}
-	if a := w.remembered(); a != nil && w.outdoes(a, best, cost) {
-		best = a
+	// Nobody knows on which machine those are who were promised one, so that others may
+	// be thought to be helped who are not: such an answer is only for buying less.
+	if best.bought() > 0 {
+		if a := w.remembered(); a != nil && a.bought() < best.bought() && a.unhelped() <= best.unhelped() {
+			best = a
+		}
 	}
 	if best.bought()+best.unhelped() == 0 {
 		return best
@@ -71,7 +78,17 @@ func (w *world) greedily(best *answer) *answer {
 			}
 		}
 	}
-	return w.relieved(best, cost)
+	times := mendTimes
+	if len(w.in.Promised)+len(w.in.PromisedMissing) == 0 && slices.ContainsFunc(w.groups, func(g group) bool { return g.coming > 0 }) {
+		times = recallTimes
+	}
+	for round := range times {
+		if best.bought() == 0 {
+			break
+		}
+		best = w.relieved(best, cost, round)
+	}
+	return best
 }
 
 // greedyFew tells whether there is little enough to look at it pod by pod, and whether
@@ -166,6 +183,7 @@ type bin struct {
 	group, node int // node: in the State
 	room        []int64
 	parts       []part
+	free        bool // it is coming already: it costs nothing and stays
 }
 
 // greedyRules are the rules, each of which fills g.bins; false: it would do the same as
@@ -241,7 +259,7 @@ func (g *greedy) judge(cells []bool) {
 	}
 	for x := range w.groups {
 		gr := &w.groups[x]
-		if gr.Template.Unknown != "" || gr.rule != "" || cells != nil && !cells[w.bonds.cell[x]] {
+		if gr.Template.Unknown != "" || gr.rule != "" && gr.coming+gr.grow == 0 || cells != nil && !cells[w.bonds.cell[x]] {
 			continue
 		}
 		empty, shape := w.template(gr)
@@ -290,6 +308,10 @@ func (g *greedy) open(group int) bin {
 func (g *greedy) commit() {
 	v, w := g.v, g.v.w
 	for _, x := range g.bins {
+		if x.free {
+			g.recall(x)
+			continue
+		}
 		if len(x.parts) == 0 {
 			continue
 		}
@@ -312,6 +334,19 @@ func (g *greedy) commit() {
 		v.a.grow[best]++
 		v.a.places, v.on = append(v.a.places, pl), nil
 	}
+}
+
+// recall puts a machine that is coming back into the answer.
+func (g *greedy) recall(x bin) {
+	v := g.v
+	empty, _ := v.w.template(&v.w.groups[x.group])
+	pl := place{node: -1, group: x.group, room: slices.Clone(empty), used: len(x.parts) > 0, parts: x.parts}
+	for _, t := range x.parts {
+		fit.Take(pl.room, v.w.size(v.w.want[t.load].class), t.n)
+		v.add(t.load, x.group, t.n, false)
+		v.a.left[t.load] -= t.n
+	}
+	v.a.places, v.on = append(v.a.places, pl), nil
 }
 
 // holds tells whether a machine of a group has room for a content and takes all of it.

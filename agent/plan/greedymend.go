@@ -12,20 +12,19 @@ import (
 // scheduler's own rules; what got cheaper is kept, again and again.
 const (
 	tiedMendWork  = 250_000 // judgements of a pod and a machine
-	tiedMendTries = 400
+	tiedMendTries = 2_000
 	tiedMendBins  = 400 // machines beyond which nothing is mended
 )
 
 // relieved returns the answer with some of its machines bought for less, where that
 // stands the replay.
-func (w *world) relieved(a *answer, cost []float64) *answer {
+func (w *world) relieved(a *answer, cost []float64, round int) *answer {
 	work := tiedMendWork
 	g := &greedy{v: w.newSolver(false), st: w.bonds.state, cost: cost, work: &work}
 	g.v.a = a.copied()
-	clear(g.v.coming) // what is coming and is not in the answer is left alone
 	mark := g.st.Mark()
 	g.lift()
-	done := len(g.bins) > 1 && len(g.bins) <= tiedMendBins && g.relieve()
+	done := len(g.bins) > 1 && len(g.bins) <= tiedMendBins && g.relieve(round)
 	g.st.Rollback(mark)
 	if !done {
 		return a
@@ -57,6 +56,7 @@ func (a *answer) copied() answer {
 // them are in the State then.
 func (g *greedy) lift() {
 	v, w := g.v, g.v.w
+	promised := len(w.in.Promised)+len(w.in.PromisedMissing) > 0
 	var kept []place
 	for _, pl := range v.a.places {
 		x := bin{group: pl.group, node: pl.node, room: pl.room}
@@ -68,7 +68,11 @@ func (g *greedy) lift() {
 				g.st.Put(class, x.node, t.n)
 			}
 		}
-		if !pl.fresh {
+		x.free = !pl.fresh
+		if x.free && pl.node < 0 {
+			v.coming[pl.group]--
+		}
+		if pl.node >= 0 || x.free && (promised || !g.plain(&pl)) {
 			kept = append(kept, pl)
 			continue
 		}
@@ -76,26 +80,46 @@ func (g *greedy) lift() {
 			if t.n > 0 {
 				x.parts = append(x.parts, t)
 				fit.Take(x.room, w.size(w.want[t.load].class), t.n)
-				v.add(t.load, pl.group, -t.n, true)
+				v.add(t.load, pl.group, -t.n, pl.fresh)
 				v.a.left[t.load] += t.n
 			}
 		}
-		v.a.grow[pl.group]--
+		if pl.fresh {
+			v.a.grow[pl.group]--
+		}
 		g.bins = append(g.bins, x)
 	}
 	v.a.places, v.on = kept, nil
+	for x, n := range v.coming { // coming, and not used by the answer
+		for range n {
+			if promised || w.groups[x].Template.Unknown != "" {
+				continue
+			}
+			g.bins = append(g.bins, g.open(x))
+			g.bins[len(g.bins)-1].free = true
+		}
+	}
+	clear(v.coming)
 }
 
-// relieve tells whether anything got cheaper.
-func (g *greedy) relieve() (any bool) {
+// plain tells whether what a machine that is coming carries may as well go elsewhere.
+func (g *greedy) plain(pl *place) bool {
+	return len(pl.spare) == 0 && !slices.ContainsFunc(pl.parts, func(t part) bool { return !g.v.w.want[t.load].buys })
+}
+
+// relieve tells whether anything got cheaper. Another round tries other machines.
+func (g *greedy) relieve(round int) (any bool) {
 	g.judge(nil)
 	base := slices.Clone(g.v.a.grow)
 	odd := g.uneven()
-	s := sequence(len(g.bins))
+	s := sequence(len(g.bins) + round<<20)
 	sizes := []int{1, 2, 3, 2, 4, 1, 3, 6}
-	for try := 0; try < tiedMendTries && *g.work > 0 && len(g.bins) > 1; try++ {
+	for try := 0; try < tiedMendTries && *g.work > 0; try++ {
 		was, mark := g.bins, g.st.Mark()
 		picked := g.weak(min(sizes[try%len(sizes)], len(g.bins)), &s)
+		if len(picked) == 0 {
+			break
+		}
 		if g.replace(picked, base, s.below(len(was))) {
 			if n := g.uneven(); n <= odd {
 				any, odd = true, n
@@ -133,12 +157,21 @@ func (g *greedy) uneven() (odd int) {
 
 // weak picks n machines, the first of them one of those that carry least for their cost.
 func (g *greedy) weak(n int, s *sequence) []int {
+	var bought []int
+	for x := range g.bins {
+		if !g.bins[x].free {
+			bought = append(bought, x)
+		}
+	}
 	worst := -1
-	for range 3 {
-		x := s.below(len(g.bins))
+	for range min(3, len(bought)) {
+		x := bought[s.below(len(bought))]
 		if worst < 0 || leastCost(g, g.bins[x:x+1]) > leastCost(g, g.bins[worst:worst+1]) {
 			worst = x
 		}
+	}
+	if worst < 0 {
+		return nil
 	}
 	out := []int{worst}
 	for len(out) < n {
@@ -164,18 +197,25 @@ func (g *greedy) replace(picked []int, base []int, from int) bool {
 			bins = append(bins, x)
 			continue
 		}
-		spend += g.cost[x.group]
 		for _, t := range x.parts {
 			left[t.load] += t.n
 			if class := w.want[t.load].class; w.bonds.tied[class] {
 				g.st.Put(class, x.node, -t.n)
 			}
 		}
+		if x.free {
+			empty, _ := w.template(&w.groups[x.group])
+			bins = append(bins, bin{group: x.group, node: x.node, room: slices.Clone(empty), free: true})
+			continue
+		}
+		spend += g.cost[x.group]
 		g.st.RemoveNode(x.node)
 	}
 	g.bins, g.v.a.grow = bins, slices.Clone(base)
 	for x := range bins {
-		g.v.a.grow[bins[x].group]++
+		if !bins[x].free {
+			g.v.a.grow[bins[x].group]++
+		}
 	}
 	for _, i := range g.largest(left) {
 		for x := 0; x < len(g.bins) && left[i] > 0; x++ {

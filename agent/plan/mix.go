@@ -178,7 +178,7 @@ func (b *blender) begin(a *answer, which []int) {
 	for r, i := range which {
 		row[i] = r
 	}
-	left := slices.Clone(b.count)
+	left, used := slices.Clone(b.count), make([]int, len(b.kinds))
 	var out []filled
 	cost := 0.0
 	for _, s := range a.stocks {
@@ -193,6 +193,9 @@ func (b *blender) begin(a *answer, which []int) {
 		}
 		if f.kind = b.holds(&f); f.kind < 0 {
 			return
+		}
+		if used[f.kind] += f.times; used[f.kind] > b.kinds[f.kind].limit {
+			return // the better kind has not as many
 		}
 		out = append(out, f)
 		cost += float64(float64(s.times) * b.kinds[f.kind].cost)

@@ -33,8 +33,10 @@ func (w *world) promise(i int, shares []share) {
 			if len(helped) > 0 {
 				gr.runs = append(gr.runs, run{k.class, helped})
 			}
+			if gr.classes == 0 || gr.last != k.class { // wants of one class in several zones follow each other
+				gr.classes, gr.last = gr.classes+1, k.class
+			}
 			gr.expected += s.new - len(helped)
-			gr.classes++
 		}
 	}
 }

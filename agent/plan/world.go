@@ -79,6 +79,7 @@ type group struct {
 	runs     []run            // the same by class
 	expected int
 	classes  int
+	last     int // the class that was counted last
 	spare    int // pieces of headroom that new machines are for
 }
 
