@@ -18,9 +18,9 @@ import (
 // Products are converted explicitly so that no architecture fuses them into another
 // result.
 const (
-	blendWork    = 25_000_000 // of one question; a step of a search is 40, a pivot its square
-	blendTied    = 6_000_000  // the same where pods are tied, which the mix knows little of
-	blendPods    = 1_500_000  // more of it per pod
+	blendWork    = 120_000_000 // of one question; a step of a search is 40, a pivot its square
+	blendTied    = 6_000_000   // the same where pods are tied, which the mix knows little of
+	blendPods    = 1_500_000   // more of it per pod
 	blendStep    = 40
 	blendTries   = 3      // columns that are tried one after the other
 	blendSmall   = 40     // classes up to which every level looks for a whole answer
