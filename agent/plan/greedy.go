@@ -42,10 +42,11 @@ func (w *world) greedily(best *answer) *answer {
 	if w.bonds == nil || best.bought()+best.unhelped() == 0 || len(w.groups) == 0 {
 		return best
 	}
-	cost, _ := w.costs()
+	cost, margin := w.costs()
 	if cost == nil || !w.greedyFew() {
 		return best
 	}
+	thrifty := margin == 0 || !w.spreads()
 	hard := make([]bool, len(w.want))
 	for i := range w.want {
 		hard[i] = w.want[i].hard
@@ -73,6 +74,9 @@ func (w *world) greedily(best *answer) *answer {
 			for i := range w.want { // what was hard for this rule need not be for others
 				w.want[i].hard = hard[i]
 			}
+			if !thrifty && a.unhelped() >= best.unhelped() {
+				continue // who asks for a spread over zones gives it up for pods, not to spare a machine
+			}
 			if w.outdoes(a, best, cost) {
 				best = a
 			}
@@ -83,12 +87,17 @@ func (w *world) greedily(best *answer) *answer {
 		times = recallTimes
 	}
 	for round := range times {
-		if best.bought() == 0 {
+		if best.bought() == 0 || !thrifty { // mending may empty a zone
 			break
 		}
 		best = w.relieved(best, cost, round)
 	}
 	return best
+}
+
+// spreads tells whether pods that buy are to be spread over zones.
+func (w *world) spreads() bool {
+	return slices.ContainsFunc(w.want, func(k want) bool { return k.buys && zoneSkew(&w.s.Classes[k.class]) > 0 })
 }
 
 // greedyFew tells whether there is little enough to look at it pod by pod, and whether

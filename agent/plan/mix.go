@@ -70,9 +70,6 @@ func (w *world) mixed(a *answer) *answer {
 	if a.bought() == 0 || len(w.groups) < 2 || len(w.want) > mixRows {
 		return a
 	}
-	if len(w.want) > mixRows {
-		return a
-	}
 	cost, margin := w.costs()
 	if cost == nil {
 		return a
@@ -95,6 +92,9 @@ func (w *world) mixed(a *answer) *answer {
 		if c := v.a.price(cost); v.a.unhelped() <= best.unhelped() && c < least*(1-margin)-1e-9 {
 			best, least, margin = &v.a, c, 0
 		}
+	}
+	if _, margin := w.costs(); margin > 0 && w.spreads() {
+		return best // one machine is one zone: only who goes by money or by machines wants that
 	}
 	return w.alone(best, cost, least)
 }
