@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	mixes     = flag.Int("mixes", 5, "how many mixes TestLoop plays")
-	firstSeed = flag.Uint64("seed", 0, "seed of the first mix; 0: of the clock")
+	mixes     = flag.Int("mixes", 4, "how many mixes TestLoop plays")
+	firstSeed = flag.Uint64("seed", 100, "seed of the first mix; 0: of the clock")
 )
 
 // TestLoop plays seeded mixes with the real API server, controller manager and
