@@ -58,7 +58,7 @@ func (w *world) greedily(best *answer) *answer {
 			best = a
 		}
 	}
-	if best.bought()+best.unhelped() == 0 {
+	if best.bought()+best.unhelped() == 0 || w.underWay() {
 		return best
 	}
 	work := greedyWork
@@ -93,6 +93,15 @@ func (w *world) greedily(best *answer) *answer {
 		best = w.relieved(best, cost, round)
 	}
 	return best
+}
+
+// underWay tells that machines are coming or are being emptied. Who stands on those is
+// not known pod by pod, and a rule that counts pods one by one could buy for the same
+// pods twice; found by fuzzing.
+func (w *world) underWay() bool {
+	return len(w.in.Promised)+len(w.in.PromisedMissing) > 0 ||
+		slices.ContainsFunc(w.groups, func(g group) bool { return g.coming+g.grow > 0 }) ||
+		slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateComing || n.state == stateMarked })
 }
 
 // spreads tells whether pods that buy are to be spread over zones.
