@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/kelseyhightower/envconfig"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 )
 
 // Prefix is that of every environment variable of the agent's own.
@@ -153,7 +155,7 @@ func unknown(environ []string) error {
 		}
 		near, distance := "", len(name)
 		for _, v := range known {
-			if d := editDistance(name, v.Name); d < distance {
+			if d := groups.Edits(name, v.Name); d < distance {
 				near, distance = v.Name, d
 			}
 		}
@@ -164,24 +166,4 @@ func unknown(environ []string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// editDistance is Levenshtein's.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			diagonal, row[j] = row[j], min(row[j]+1, row[j-1]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }

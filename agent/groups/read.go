@@ -208,15 +208,15 @@ func (r *reader) wrong() error { return errors.Join(r.errs...) }
 func nearest(key string, names []string) string {
 	best, distance := "", max(2, len(key)/3)+1
 	for _, name := range names {
-		if d := edits(strings.ToLower(key), strings.ToLower(name)); d < distance {
+		if d := Edits(strings.ToLower(key), strings.ToLower(name)); d < distance {
 			best, distance = name, d
 		}
 	}
 	return best
 }
 
-// edits is Levenshtein's distance.
-func edits(a, b string) int {
+// Edits is Levenshtein's distance: by how many letters two names differ.
+func Edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

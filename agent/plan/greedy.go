@@ -23,9 +23,8 @@ const (
 	greedyLooks = 20_000
 	// greedyCells is up to how many zones all selections of them are tried.
 	greedyCells = 3
-	// mendTimes is how often the best answer is mended; recallTimes the same after a
-	// restart, when machines are coming and nothing says for whom.
-	mendTimes, recallTimes = 2, 8
+	// mendTimes is how often the best answer is mended.
+	mendTimes = 2
 	// tiedPool is what packings may spend on columns in a round that these rules look at.
 	tiedPool = columnPool / 5
 )
@@ -82,11 +81,7 @@ func (w *world) greedily(best *answer) *answer {
 			}
 		}
 	}
-	times := mendTimes
-	if len(w.in.Promised)+len(w.in.PromisedMissing) == 0 && slices.ContainsFunc(w.groups, func(g group) bool { return g.coming > 0 }) {
-		times = recallTimes
-	}
-	for round := range times {
+	for round := range mendTimes {
 		if best.bought() == 0 || !thrifty { // mending may empty a zone
 			break
 		}
