@@ -6,11 +6,12 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUZZTIME ?= 10m
+SEEDS ?= 20
 BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build check test race oracle demo bench fuzz dist clean
+.PHONY: help build check test race oracle soak demo bench fuzz dist clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -36,6 +37,10 @@ oracle: ## fit beside kube-scheduler's own framework: a million judgements on wo
 	cd test && $(GO) run ./cmd/oracle $(ORACLE_FLAGS)
 	cd test && $(GO) test ./oracle -run 'TestStories|TestMutants' -all-mutants -v -timeout 40m
 	cd test && $(GO) test ./oracle/loop -mixes 40 -seed 0 -v -timeout 40m
+
+soak: ## the tests that draw their worlds, by the clock and SEEDS times as many (default 20); AUTOSCALER_TEST_SEED plays a printed seed again
+	AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 4h ./agent/plan
+	cd test && AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} $(GO) test -count=1 -timeout 1h ./sim
 
 demo: ## the main job on this machine: a real control plane, an emulated AWS, 300 pods, and back to nothing
 	cd test && $(GO) run ./cmd/demo $(DEMO_FLAGS)

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
@@ -119,10 +118,9 @@ func verify(t *testing.T, p *problem, k *packing) {
 }
 
 func TestPackIsOptimal(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed, times := drawn(t)
 	r := rand.New(rand.NewPCG(seed, 0))
-	proven, off, mixes := 0, 0, 400
+	proven, off, mixes := 0, 0, 400*times
 	if testing.Short() {
 		mixes = 60
 	}
@@ -158,10 +156,9 @@ func describe(p *problem) string {
 }
 
 func TestPackWithinLimit(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed, times := drawn(t)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range 300 {
+	for range 300 * times {
 		p := someProblem(r)
 		p.limit = r.IntN(3)
 		k := pack(p)
@@ -172,10 +169,9 @@ func TestPackWithinLimit(t *testing.T) {
 // TestPackMeetsTheBound packs mixes of hundreds of pods, too large for plain branch
 // and bound: the programme's bound proves the answer.
 func TestPackMeetsTheBound(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed, times := drawn(t)
 	r := rand.New(rand.NewPCG(seed, 0))
-	above, n := 0, 200
+	above, n := 0, 200*times
 	for range n {
 		p := &problem{empty: []int64{2000, 4096, 1 << 40, 110}, limit: 10_000}
 		for range 2 + r.IntN(20) {

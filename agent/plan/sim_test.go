@@ -217,9 +217,10 @@ func workers(id string, milli, gib int64, most int) cluster.NodeGroup {
 }
 
 func TestClosedLoop(t *testing.T) {
+	first, times := drawn(t)
 	for _, restarts := range []bool{false, true} {
-		for n := range 6 {
-			seed := uint64(time.Now().UnixNano()) + uint64(n)
+		for n := range 6 * times {
+			seed := first + uint64(n)
 			t.Run(fmt.Sprintf("restarts=%v/seed=%d", restarts, seed), func(t *testing.T) {
 				v := newSim(t, seed, workers("workers", 2000, 4, 50))
 				web := v.deployment(300, cluster.Resources{MilliCPU: 100, Memory: 64 << 20})
@@ -247,8 +248,9 @@ func TestClosedLoop(t *testing.T) {
 // asked for is the size that is reached, restarts or not, unless the scheduler itself
 // packs worse than the plan did.
 func TestMixedLoop(t *testing.T) {
-	for n := range 6 {
-		seed := uint64(time.Now().UnixNano()) + uint64(n)
+	first, times := drawn(t)
+	for n := range 6 * times {
+		seed := first + uint64(n)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			v := newSim(t, seed, workers("a", 4000, 8, 40), workers("b", 8000, 32, 40))
 			total := 0

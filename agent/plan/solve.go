@@ -313,6 +313,9 @@ func (v *solver) keep(g int, nodes bool) bool {
 	k := pack(p)
 	rest := slices.Clone(k.left)
 	v.commit(&k, which, g, []int{g})
+	if nodes {
+		return true // who has no room beside the nodes any more has been overtaken, and is to be asked for anew
+	}
 	if k.unplaced() > 0 { // what these pods will need of the machines is not known exactly
 		v.coming[g], v.on = 0, nil
 		for b := range v.a.places {
