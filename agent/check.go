@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -240,7 +241,11 @@ func checkRights(ctx context.Context, cfg Config, client kubernetes.Interface) [
 func checkCloud(ctx context.Context, cfg Config) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
-	cloud, err := cfg.Parts.provider(ctx, cfg)
+	file, err := readGroupsFile(cfg)
+	if err != nil {
+		return nil // checkGroupsFile has said so
+	}
+	cloud, err := cfg.Parts.provider(ctx, cfg, func(name string) json.RawMessage { return file.Clouds[name] })
 	if err != nil {
 		return []Finding{cloudFinding(err)}
 	}

@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"os"
 	"slices"
@@ -23,7 +22,7 @@ import (
 // Config is everything that an operator may set, each part declared beside the code
 // that reads it. Load fills it from AUTOSCALER_* variables.
 type Config struct {
-	// Provider names the cloud.
+	// Provider names the cloud, or several with commas between them.
 	Provider string `default:"asg"`
 	// Kubeconfig is the path of the kubeconfig; see KubeconfigPath for what stands in.
 	Kubeconfig string
@@ -226,8 +225,8 @@ func (c Config) Validate() error {
 	bad := func(name string, value any, remedy string) {
 		errs = append(errs, fmt.Errorf("%s_%s is %v: %s", Prefix, name, value, remedy))
 	}
-	if known := slices.Sorted(maps.Keys(all.Providers())); !slices.Contains(known, c.Provider) {
-		bad("PROVIDER", fmt.Sprintf("%q", c.Provider), "use "+strings.Join(known, ", "))
+	if _, err := all.Split(c.Provider); err != nil {
+		bad("PROVIDER", fmt.Sprintf("%q", c.Provider), err.Error()+"; several are separated by commas")
 	}
 	if _, err := logrus.ParseLevel(c.LogLevel); err != nil {
 		bad("LOG_LEVEL", fmt.Sprintf("%q", c.LogLevel), "use debug, info, warn or error")

@@ -12,6 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 )
 
 // DryRound looks at the cluster and the cloud once, with clients of its own, and
@@ -43,13 +44,13 @@ func dryLook(ctx context.Context, cfg Config, log *logrus.Logger) (look, error) 
 	if err != nil {
 		return look{}, err
 	}
-	cloud, err := cfg.Parts.provider(ctx, cfg)
-	if err != nil {
-		return look{}, fmt.Errorf("provider %s: %w", cfg.Provider, err)
-	}
-	settings, err := groups.Open(cfg.GroupsFile, log.WithField("service", "groups"))
+	settings, err := groups.Open(cfg.GroupsFile, all.Sections(), log.WithField("service", "groups"))
 	if err != nil {
 		return look{}, err
+	}
+	cloud, err := cfg.Parts.provider(ctx, cfg, settings.Section)
+	if err != nil {
+		return look{}, fmt.Errorf("provider %s: %w", cfg.Provider, err)
 	}
 	cloud = settings.Overlay(cloud, cfg.Kubelet.Reservation())
 	ctx, cancel := context.WithCancel(ctx)

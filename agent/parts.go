@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -24,11 +25,15 @@ type Parts struct {
 }
 
 func (p Parts) validate(provider string) error {
-	return errors.Join(p.Config.AWS.Validate(), p.CSR.Validate(), p.Nodecleaner.Validate(), p.Bootstrap.Validate())
+	return errors.Join(p.Config.Validate(provider), p.CSR.Validate(), p.Nodecleaner.Validate(), p.Bootstrap.Validate())
 }
 
-// provider makes the configured cloud.
-func (p Parts) provider(ctx context.Context, c Config) (provider.Provider, error) {
+// provider makes the configured clouds, as one; section is groups.yaml's, for those that
+// have one.
+func (p Parts) provider(ctx context.Context, c Config, section func(provider string) json.RawMessage) (provider.Provider, error) {
+	p.Section = section
+	// Without a file the agent stands in a pod, and so does the provider.
+	p.Config.Kubeconfig, _ = c.KubeconfigPath(false)
 	return all.New(ctx, c.Provider, p.Config, c.Kubelet.Reservation())
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/pulse"
 )
 
@@ -118,7 +119,7 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 	}
 	a.client = client
 	a.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(observe.Strip))
-	if a.settings, err = groups.Open(cfg.GroupsFile, a.entry("groups")); err != nil {
+	if a.settings, err = groups.Open(cfg.GroupsFile, all.Sections(), a.entry("groups")); err != nil {
 		return nil, err
 	}
 	cloud, err := a.provider(ctx)
@@ -172,7 +173,7 @@ func (a *running) entry(service string) *logrus.Entry {
 // changed is logged by agent/act with its rule and reason.
 func (a *running) provider(ctx context.Context) (provider.Provider, error) {
 	a.cfg.Parts.OnCall = a.metrics.request
-	cloud, err := a.cfg.Parts.provider(ctx, a.cfg)
+	cloud, err := a.cfg.Parts.provider(ctx, a.cfg, a.settings.Section)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", a.cfg.Provider, err)
 	}

@@ -19,7 +19,14 @@ type File struct {
 	// several find a group, the longer one holds, and the plain name before all.
 	Groups   map[string]Group
 	Headroom []Headroom
+	// Clouds are the sections of the providers, by the provider's name ("nova"), as
+	// JSON; what is in one its provider has read and found right.
+	Clouds map[string]json.RawMessage
 }
+
+// Section reads one provider's section of the file: its error joins every mistake,
+// each with its place below the section ("groups[0].flavor: ...").
+type Section = func(section json.RawMessage) error
 
 // Group is what an operator says about one group.
 type Group struct {

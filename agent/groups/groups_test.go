@@ -20,7 +20,7 @@ func TestExampleIsValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := Parse(data)
+	f, err := Parse(data, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"{":                                    {"no YAML"},
 		"groups: {w: {price: x, priority: x}}": {"groups.w.price", "groups.w.priority"},
 	} {
-		_, err := Parse([]byte(text))
+		_, err := Parse([]byte(text), nil)
 		if err == nil {
 			t.Errorf("%s: no error", text)
 			continue
@@ -93,14 +93,14 @@ func TestMistakesAreNamed(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "# nothing", "groups:\nheadroom:", "groups: {w: }"} {
-		if _, err := Parse([]byte(text)); err != nil {
+		if _, err := Parse([]byte(text), nil); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
 
 func TestTemplateThatTheCloudCannotDescribe(t *testing.T) {
-	f, err := Parse([]byte("groups: {w: {template: {capacity: {cpu: 4, memory: 16Gi, pods: 30}}}}"))
+	f, err := Parse([]byte("groups: {w: {template: {capacity: {cpu: 4, memory: 16Gi, pods: 30}}}}"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestSchedules(t *testing.T) {
 		{"{hours: 08:00-09:00}", "2026-11-24T12:00:00Z", "no", "Wed 2026-11-25 08:00"},
 		{"{days: Monday, hours: 08:00-09:00}", "2026-11-23T09:00:00Z", "no", "Mon 2026-11-30 08:00"},
 	} {
-		f, err := Parse([]byte("headroom: [{name: a, cpu: 1, schedule: [" + c.schedule + "]}]"))
+		f, err := Parse([]byte("headroom: [{name: a, cpu: 1, schedule: ["+c.schedule+"]}]"), nil)
 		if err != nil {
 			t.Errorf("%s: %v", c.schedule, err)
 			continue
@@ -162,7 +162,7 @@ func TestLiveKeepsTheLastGoodFile(t *testing.T) {
 		}
 	}
 	log, hook := test.NewNullLogger()
-	live, err := Open(path, logrus.NewEntry(log))
+	live, err := Open(path, nil, logrus.NewEntry(log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestLiveKeepsTheLastGoodFile(t *testing.T) {
 		t.Errorf("a removed file still holds: price %v", p)
 	}
 	write("groups: {w: {prise: 2}}")
-	if _, err := Open(path, logrus.NewEntry(log)); err == nil || !strings.Contains(err.Error(), "groups.w.prise") {
+	if _, err := Open(path, nil, logrus.NewEntry(log)); err == nil || !strings.Contains(err.Error(), "groups.w.prise") {
 		t.Errorf("a start with a wrong file: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package groups
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,6 +27,7 @@ const goneAfter = 3
 // when the new one is wrong. Safe for concurrent use.
 type Live struct {
 	path    string
+	clouds  map[string]Section
 	log     *logrus.Entry
 	changed func() // called after a change took effect; nil: nobody waits for it
 
@@ -47,8 +49,9 @@ type stamp struct {
 
 // Open reads the file at path for the first time. A file that is not there says
 // nothing; one that is wrong is an error that names everything wrong in it.
-func Open(path string, log *logrus.Entry) (*Live, error) {
-	l := &Live{path: path, log: log}
+// clouds are the providers that may have a section in it.
+func Open(path string, clouds map[string]Section, log *logrus.Entry) (*Live, error) {
+	l := &Live{path: path, clouds: clouds, log: log}
 	l.seen = l.look()
 	file, err := l.read()
 	if err != nil {
@@ -80,7 +83,7 @@ func (l *Live) read() (File, error) {
 	if err != nil {
 		return File{}, fmt.Errorf("read node group settings: %w", err)
 	}
-	f, err := Parse(data)
+	f, err := Parse(data, l.clouds)
 	if err != nil {
 		return File{}, fmt.Errorf("read node group settings: %s: %w", l.path, err)
 	}
@@ -152,6 +155,14 @@ func (l *Live) File() File {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.file
+}
+
+// Section is a provider's own section as it is now in force; nil: there is none. The
+// caller does not change it.
+func (l *Live) Section(provider string) json.RawMessage {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.file.Clouds[provider]
 }
 
 // headroomFor is how long windows that were worked out are good: they reach a week

@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"encoding/json"
 	"path"
 	"strings"
 	"time"
@@ -10,7 +11,8 @@ import (
 
 // Parse reads groups.yaml. The error joins every mistake: its place, such as
 // "groups.workers.price", and what to write instead. An empty file says nothing.
-func Parse(data []byte) (File, error) {
+// clouds are the providers that may have a section of their own, by name.
+func Parse(data []byte, clouds map[string]Section) (File, error) {
 	doc, err := document(data)
 	if err != nil {
 		return File{}, err
@@ -18,7 +20,7 @@ func Parse(data []byte) (File, error) {
 	r := &reader{}
 	f := File{Groups: map[string]Group{}}
 	names := map[string]bool{}
-	r.object("", doc, fields{
+	known := fields{
 		"groups": func(at string, v any) {
 			r.entries(at, v, func(at, name string, v any) {
 				if _, err := path.Match(name, ""); err != nil {
@@ -37,11 +39,31 @@ func Parse(data []byte) (File, error) {
 				f.Headroom = append(f.Headroom, h)
 			})
 		},
-	})
+	}
+	for name, read := range clouds {
+		known[name] = func(at string, v any) { r.section(at, v, name, read, &f) }
+	}
+	r.object("", doc, known)
 	if err := r.wrong(); err != nil {
 		return File{}, err
 	}
 	return f, nil
+}
+
+// section hands a provider what is its own.
+func (r *reader) section(at string, v any, name string, read Section, f *File) {
+	text, err := json.Marshal(v)
+	if err == nil {
+		err = read(text)
+	}
+	if err != nil {
+		r.bad(at, "%s", err)
+		return
+	}
+	if f.Clouds == nil {
+		f.Clouds = map[string]json.RawMessage{}
+	}
+	f.Clouds[name] = text
 }
 
 // boundsWords say where a group's bounds are kept.

@@ -4,6 +4,8 @@ package all
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,32 +24,93 @@ type Config struct {
 	// OnCall, when set, is told of every single call to a cloud's API, by the
 	// cloud's own name of it ("autoscaling:SetDesiredCapacity"), for metrics.
 	OnCall func(action string, took time.Duration, err error) `ignored:"true"`
+	// Section is the provider's section of groups.yaml as it is in force at the time of
+	// the call; nil: there is none. A provider asks at every read.
+	Section func(provider string) json.RawMessage `ignored:"true"`
+	// Kubeconfig is the path of the agent's own, for providers whose groups are objects
+	// of the cluster itself.
+	Kubeconfig string `ignored:"true"`
 }
 
-// A Factory makes the provider of one cloud. reservation is what kubelets keep
-// back on the machines of its groups.
-type Factory func(ctx context.Context, c Config, reservation cluster.Reservation) (provider.Provider, error)
+// cloud is what this package knows of one provider.
+type cloud struct {
+	make func(ctx context.Context, c Config, reservation cluster.Reservation) (provider.Provider, error)
+	// validate returns everything that is wrong with the provider's variables.
+	validate func(c Config) error
+	// section reads the provider's section of groups.yaml; nil: it has none.
+	section func(json.RawMessage) error
+}
 
-// Providers lists the clouds by the name that configuration uses.
-func Providers() map[string]Factory {
-	return map[string]Factory{
-		"asg": func(ctx context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
+// clouds lists the providers by the name that configuration uses.
+var clouds = map[string]cloud{
+	"asg": {
+		make: func(ctx context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
 			var opts []asg.Option
 			if c.OnCall != nil {
 				opts = append(opts, asg.WithCallHook(func(k asg.Call) { c.OnCall(k.Action, k.Took, k.Err) }))
 			}
 			return asg.New(ctx, c.AWS, r, opts...)
 		},
-	}
+		validate: func(c Config) error { return c.AWS.Validate() },
+	},
 }
 
-// New makes the provider of that name. A name that is not listed is an error that
-// names those that are.
-func New(ctx context.Context, name string, c Config, reservation cluster.Reservation) (provider.Provider, error) {
-	list := Providers()
-	factory, ok := list[name]
-	if !ok {
-		return nil, fmt.Errorf("provider %q is not known; known are: %s", name, strings.Join(slices.Sorted(maps.Keys(list)), ", "))
+// Names are the known providers, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(clouds)) }
+
+// Sections are the readers of the sections that groups.yaml may have, by provider.
+func Sections() map[string]func(json.RawMessage) error {
+	out := map[string]func(json.RawMessage) error{}
+	for name, c := range clouds {
+		if c.section != nil {
+			out[name] = c.section
+		}
 	}
-	return factory(ctx, c, reservation)
+	return out
+}
+
+// Split takes a list of names apart ("asg,externalgrpc"). A name that is not known, or
+// that stands twice, is an error that names those that are known.
+func Split(list string) ([]string, error) {
+	var out []string
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		if _, ok := clouds[name]; !ok {
+			return nil, fmt.Errorf("provider %q is not known; known are: %s", name, strings.Join(Names(), ", "))
+		}
+		if slices.Contains(out, name) {
+			return nil, fmt.Errorf("provider %q stands twice", name)
+		}
+		out = append(out, name)
+	}
+	return out, nil
+}
+
+// Validate returns everything that is wrong with the variables of the named providers,
+// joined.
+func (c Config) Validate(list string) error {
+	names, err := Split(list)
+	if err != nil {
+		return nil // the list is told about where it is read
+	}
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, clouds[name].validate(c))
+	}
+	return errors.Join(errs...)
+}
+
+// New makes the providers of a list of names, as one.
+func New(ctx context.Context, list string, c Config, reservation cluster.Reservation) (provider.Provider, error) {
+	names, err := Split(list)
+	if err != nil {
+		return nil, err
+	}
+	parts := make(map[string]provider.Provider, len(names))
+	for _, name := range names {
+		if parts[name], err = clouds[name].make(ctx, c, reservation); err != nil {
+			return nil, fmt.Errorf("provider %s: %w", name, err)
+		}
+	}
+	return provider.Join(parts), nil
 }
