@@ -21,7 +21,9 @@ const (
 	metaCluster = "autoscaler-agent.cluster"
 	metaGroup   = "autoscaler-agent.group"
 	metaRequest = "autoscaler-agent.request"
-	metaRegion  = "autoscaler-agent.region" // for the user data: Nova's metadata service does not tell it
+	// For the user data: Nova's metadata service tells neither.
+	metaRegion = "autoscaler-agent.region"
+	metaType   = "autoscaler-agent.type"
 )
 
 // tagOf is the tag of a cluster's servers, by which Nova itself filters lists.
