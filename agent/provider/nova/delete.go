@@ -37,7 +37,7 @@ func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluste
 	if err != nil {
 		return openstack.Classify(op, id, err)
 	}
-	d := &deletion{site: s, cluster: sec.Cluster, group: g, servers: map[string]*server{}, done: map[string]bool{}, others: p.others(sec, s)}
+	d := &deletion{site: s, cluster: sec.Cluster, group: g, servers: map[string]*server{}, done: map[string]string{}, others: p.others(sec, s)}
 	for i := range servers {
 		if one := &servers[i]; one.Metadata[metaGroup] == g.Name {
 			d.servers[one.ID] = one
@@ -66,8 +66,8 @@ type deletion struct {
 	group   *Group
 	servers map[string]*server // of the group
 	target  int
-	done    map[string]bool // servers that are gone or going
-	others  []*site         // the other clouds
+	done    map[string]string // servers that are gone or going, with their names
+	others  []*site           // the other clouds
 }
 
 // others are the places of all clouds but one; those that cannot be reached are left out.
@@ -92,15 +92,15 @@ func (d *deletion) delete(ctx context.Context, id cluster.InstanceID) error {
 	switch {
 	case one == nil:
 		return d.absent(ctx, id, uuid)
-	case one.leaving() || d.done[uuid]:
-		d.done[uuid] = true
+	case one.leaving() || d.done[uuid] != "":
+		d.done[uuid] = one.Name
 		return nil
 	case !one.failed() && d.target <= d.group.Min:
 		return fail(provider.Invalid, "lower the group's min in groups.yaml", "the target is %d, which is the group's minimum", d.target)
 	}
 	err := d.site.deleteServer(ctx, uuid)
 	if err == nil || missing(err) {
-		d.done[uuid] = true
+		d.done[uuid] = one.Name
 		d.target--
 		return nil
 	}
@@ -136,7 +136,7 @@ func (d *deletion) absent(ctx context.Context, id cluster.InstanceID, uuid strin
 				return fail(provider.NotFound, "the server is in another cloud")
 			}
 		}
-		d.done[uuid] = true
+		d.done[uuid] = d.site.nameOf(uuid)
 		return nil
 	case err != nil:
 		e := openstack.Classify("delete", cluster.GroupID(d.group.Name), err)
@@ -145,8 +145,18 @@ func (d *deletion) absent(ctx context.Context, id cluster.InstanceID, uuid strin
 	case one.Metadata[metaCluster] != d.cluster || one.Metadata[metaGroup] != d.group.Name:
 		return fail(provider.NotFound, "the server is not in the group")
 	case one.leaving():
-		d.done[uuid] = true
+		d.done[uuid] = one.Name
 		return nil
 	}
 	return fail(provider.Transient, "the list of servers does not show it, and Nova knows it")
+}
+
+// nameOf is the name of a server that is gone; empty: it is not remembered.
+func (s *site) nameOf(uuid string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one, ok := s.seen[uuid]; ok {
+		return one.Name
+	}
+	return s.gone[uuid].server.Name
 }

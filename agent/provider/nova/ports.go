@@ -37,7 +37,7 @@ func (s *site) makePorts(ctx context.Context, o *order, name string) (ports []st
 		return nil, err
 	}
 	for i, n := range o.group.Networks {
-		port := map[string]any{"name": fmt.Sprintf("%s-%d", name, i), "network_id": o.networks[i], "description": mark(o.cluster, o.group)}
+		port := map[string]any{"name": portName(name, i), "network_id": o.networks[i], "description": mark(o.cluster, o.group)}
 		if n.PortSecurity != nil {
 			port["port_security_enabled"] = *n.PortSecurity
 		}
@@ -76,6 +76,9 @@ func (s *site) makePorts(ctx context.Context, o *order, name string) (ports []st
 	return ports, err
 }
 
+// portName is the name of a server's port on the group's network i.
+func portName(server string, i int) string { return fmt.Sprintf("%s-%d", server, i) }
+
 // dropPorts removes ports that this process has just made, with the floating IPs on
 // them. What does not go is found by a later sweep.
 func (s *site) dropPorts(ctx context.Context, ids []string) {
@@ -100,6 +103,7 @@ func (s *site) remove(ctx context.Context, what, id string) error {
 // port is what we read of one of Neutron's.
 type port struct {
 	ID      string    `json:"id"`
+	Name    string    `json:"name"`
 	Device  string    `json:"device_id"`
 	Created time.Time `json:"created_at"`
 	Mark    string    `json:"description"`
@@ -109,14 +113,15 @@ func (s *site) ports(ctx context.Context, of string, g *Group) ([]port, error) {
 	var doc struct {
 		Ports []port `json:"ports"`
 	}
-	err := s.get(ctx, "network", "ports", url.Values{"description": {mark(of, g)}, "fields": {"id", "device_id", "created_at", "description"}}, &doc)
+	err := s.get(ctx, "network", "ports", url.Values{"description": {mark(of, g)}, "fields": {"id", "name", "device_id", "created_at", "description"}}, &doc)
 	// A Neutron that does not filter by description answers with everything.
 	return slices.DeleteFunc(doc.Ports, func(p port) bool { return p.Mark != mark(of, g) }), err
 }
 
-// clean removes the ports and floating IPs of servers that were deleted, and those of
-// ours that are left of servers that never came.
-func (s *site) clean(ctx context.Context, of string, g *Group, deleted map[string]bool) error {
+// clean removes the ports and floating IPs of servers that were deleted, given with
+// their names, and those of ours that are left of servers that never came. A server that
+// found no host has never taken its ports: they are known by its name.
+func (s *site) clean(ctx context.Context, of string, g *Group, deleted map[string]string) error {
 	if !g.ports() {
 		return nil
 	}
@@ -124,10 +129,16 @@ func (s *site) clean(ctx context.Context, of string, g *Group, deleted map[strin
 	if err != nil {
 		return err
 	}
+	names := map[string]bool{}
+	for _, name := range deleted {
+		for i := range g.Networks {
+			names[portName(name, i)] = name != ""
+		}
+	}
 	var problem error
 	for _, p := range ports {
-		orphan := p.Device == "" && !p.Created.IsZero() && s.now().Sub(p.Created) > orphanAge
-		if !orphan && !deleted[p.Device] {
+		orphan := p.Device == "" && (names[p.Name] || !p.Created.IsZero() && s.now().Sub(p.Created) > orphanAge)
+		if _, gone := deleted[p.Device]; !orphan && !gone {
 			continue
 		}
 		s.dropFloating(ctx, url.Values{"port_id": {p.ID}}, func(f floating) bool { return f.Mark == mark(of, g) })

@@ -2,6 +2,7 @@ package nova
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
@@ -111,7 +113,7 @@ func (s *site) pages(ctx context.Context, query url.Values) ([]server, error) {
 			return nil, err
 		}
 		if page.Servers == nil {
-			return nil, fmt.Errorf("Nova's answer has no list of servers")
+			return nil, &provider.Error{Kind: provider.Transient, Err: errors.New("the answer of Nova has no list of servers")}
 		}
 		all = append(all, *page.Servers...)
 		if len(page.Links) == 0 || len(*page.Servers) == 0 {
