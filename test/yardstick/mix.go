@@ -153,7 +153,7 @@ func (m *Mix) class(r *rand.Rand, tied bool, count int) {
 	m.Count, m.Tie, m.Skew = append(m.Count, count), append(m.Tie, tie), append(m.Skew, skew)
 	for k := range count {
 		m.Snapshot.Pods = append(m.Snapshot.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/%s-%03d", app, k)), UID: cluster.UID(fmt.Sprintf("%s-%d", app, k)),
-			Class: i, Created: start, Unschedulable: start, Owner: &cluster.Owner{Kind: "ReplicaSet", Name: app, UID: cluster.UID(app)}})
+			Class: i, Created: cluster.At(start), Unschedulable: cluster.At(start), Owner: &cluster.Owner{Kind: "ReplicaSet", Name: app, UID: cluster.UID(app)}})
 	}
 }
 
