@@ -24,6 +24,8 @@ type Cloud struct {
 	// Boot is how long an instance is pending, Shutdown how long it is deleting,
 	// Forget how long it is listed as gone. Set them before the first call.
 	Boot, Shutdown, Forget time.Duration
+	// Name sets the machines of several clouds apart: it stands in their IDs and names.
+	Name string
 
 	mu       sync.Mutex
 	now      time.Time
@@ -217,7 +219,7 @@ func (c *Cloud) launch(g *group) {
 
 func (c *Cloud) birth(g *group) {
 	id := c.newID()
-	name := fmt.Sprintf("node-%d", c.born)
+	name := fmt.Sprintf("%snode-%d", c.Name, c.born)
 	g.instances = append(g.instances, &instance{since: c.now, facts: cluster.Instance{
 		ID: id, Phase: cluster.PhasePending, Created: c.now, Type: "fake.large", Zone: "zone-1",
 		NodeNames: []string{name}, Names: []string{name, name + ".internal"},
@@ -228,7 +230,7 @@ func (c *Cloud) birth(g *group) {
 
 func (c *Cloud) newID() cluster.InstanceID {
 	c.born++
-	return cluster.InstanceID(fmt.Sprintf("fake:///zone-1/vm-%d", c.born))
+	return cluster.InstanceID(fmt.Sprintf("fake://%s/zone-1/vm-%d", c.Name, c.born))
 }
 
 func (c *Cloud) set(i *instance, p cluster.Phase) {
@@ -286,32 +288,10 @@ func (c *Cloud) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 func (g *group) read(now time.Time) cluster.NodeGroup {
 	out := g.facts
 	out.ReadAt = now
-	out.Failures = slices.Clone(g.facts.Failures)
-	out.Warnings = slices.Clone(g.facts.Warnings)
-	out.Template.Labels = maps.Clone(g.facts.Template.Labels)
-	out.Template.Taints = slices.Clone(g.facts.Template.Taints)
-	out.Template.Capacity.Extended = maps.Clone(g.facts.Template.Capacity.Extended)
-	out.Template.Allocatable.Extended = maps.Clone(g.facts.Template.Allocatable.Extended)
-	out.Options = cluster.Options{
-		ScaleDownUtilization: clone(g.facts.Options.ScaleDownUtilization), ScaleDownUnneededTime: clone(g.facts.Options.ScaleDownUnneededTime),
-		ScaleDownUnreadyTime: clone(g.facts.Options.ScaleDownUnreadyTime), MaxNodeProvisionTime: clone(g.facts.Options.MaxNodeProvisionTime),
-		MaxNodeStartupTime: clone(g.facts.Options.MaxNodeStartupTime), ScaleDownGPUUtilization: clone(g.facts.Options.ScaleDownGPUUtilization),
-		IgnoreDaemonSetsUtilization: clone(g.facts.Options.IgnoreDaemonSetsUtilization),
-	}
 	for _, i := range g.instances {
-		in := i.facts
-		in.NodeNames, in.Names, in.Addresses = slices.Clone(in.NodeNames), slices.Clone(in.Names), slices.Clone(in.Addresses)
-		out.Instances = append(out.Instances, in)
+		out.Instances = append(out.Instances, i.facts)
 	}
-	return out
-}
-
-func clone[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
+	return provider.Clone(out)
 }
 
 // Resize implements provider.Provider.

@@ -20,11 +20,21 @@ type World struct{ *fake.Cloud }
 
 // New makes a fake with the suite's groups.
 func New(testing.TB) (provider.Provider, providertest.World) {
+	w := Of("", providertest.Workers, providertest.Others)
+	return w.Cloud, w
+}
+
+// Of makes a fake with some of the suite's groups; name is the cloud's.
+func Of(name string, groups ...cluster.GroupID) World {
 	c := fake.New(time.Now())
+	c.Name = name
 	for _, g := range []cluster.NodeGroup{
 		{ID: providertest.Workers, Min: 0, Max: 10, Target: 2},
 		{ID: providertest.Others, Min: 1, Max: 3, Target: 1},
 	} {
+		if !slices.Contains(groups, g.ID) {
+			continue
+		}
 		g.Template = cluster.Template{
 			Spec:        "spec of " + string(g.ID),
 			Capacity:    cluster.Resources{MilliCPU: 2000, Memory: 8 << 30, Pods: 110, Extended: map[string]int64{"fake.example/gpu": 1}},
@@ -37,7 +47,7 @@ func New(testing.TB) (provider.Provider, providertest.World) {
 	}
 	w := World{c}
 	Settle(nil, w)
-	return c, w
+	return w
 }
 
 // Settle lets an hour pass in three steps, less than the fake's memory of what is
