@@ -171,7 +171,7 @@ func (p *part) take(ctx context.Context, r *reading) (list []cluster.NodeGroup, 
 	late := p.late
 	p.late = nil
 	if !r.over() {
-		if late == nil || late.writes != p.writes {
+		if late == nil || late.writes != p.writes || late.list == nil && ctx.Err() != nil {
 			err = fmt.Errorf("no answer within %s", patience)
 			if ctx.Err() != nil {
 				err = ctx.Err()
