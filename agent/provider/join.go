@@ -149,15 +149,12 @@ func (j *joined) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	wait(ctx, reads)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var out []claimed
+	var out []cluster.NodeGroup
 	var errs []error
 	told := false
 	for i, p := range j.parts {
 		list, err, good := p.take(ctx, reads[i])
-		for _, g := range list {
-			out = append(out, claimed{g, p.name})
-		}
-		errs, told = append(errs, err), told || good
+		out, errs, told = append(out, list...), append(errs, err), told || good
 	}
 	if !told {
 		return nil, errors.Join(errs...)
@@ -186,6 +183,9 @@ func (p *part) take(ctx context.Context, r *reading) (list []cluster.NodeGroup, 
 		return p.stale("cannot be read: " + oneLine(err)), err, false
 	}
 	list = cloneAll(r.list)
+	for i := range list {
+		list[i].Provider = p.name
+	}
 	if err != nil { // a group that is not there was perhaps not read
 		listed := map[cluster.GroupID]bool{}
 		for _, g := range r.list {
@@ -210,17 +210,11 @@ func (p *part) stale(why string) []cluster.NodeGroup {
 	return out
 }
 
-// claimed is a group and whose it is.
-type claimed struct {
-	cluster.NodeGroup
-	by string
-}
-
 // settle finds what two providers both claim.
-func settle(list []claimed, errs []error) ([]cluster.NodeGroup, error) {
+func settle(list []cluster.NodeGroup, errs []error) ([]cluster.NodeGroup, error) {
 	owners := map[cluster.GroupID][]string{}
 	for _, g := range list {
-		owners[g.ID] = append(owners[g.ID], g.by)
+		owners[g.ID] = append(owners[g.ID], g.Provider)
 	}
 	for _, id := range slices.Sorted(maps.Keys(owners)) {
 		if by := owners[id]; len(by) > 1 {
@@ -229,37 +223,40 @@ func settle(list []claimed, errs []error) ([]cluster.NodeGroup, error) {
 		}
 	}
 	out := []cluster.NodeGroup{}
-	holder := map[cluster.InstanceID]int{}
-	by := []string{}
 	for _, g := range list {
-		if len(owners[g.ID]) > 1 {
-			continue
+		if len(owners[g.ID]) == 1 {
+			out = append(out, g)
 		}
-		at := len(out)
-		out, by = append(out, g.NodeGroup), append(by, g.by)
+	}
+	return out, errors.Join(append(errs, freezeShared(out)...)...)
+}
+
+// freezeShared makes groups of two providers that have an instance in common stale: it
+// would be bought for twice, and deleted behind one's back.
+func freezeShared(list []cluster.NodeGroup) (errs []error) {
+	holder := map[cluster.InstanceID]*cluster.NodeGroup{}
+	for i := range list {
+		g := &list[i]
 		for _, in := range g.Instances {
-			if in.Phase == cluster.PhaseGone {
-				continue
-			}
-			first, taken := holder[in.ID]
-			if !taken {
-				holder[in.ID] = at
-				continue
-			}
-			if by[first] == g.by || out[first].Stale != "" && out[at].Stale != "" {
-				continue // a provider's own business, or said already
-			}
-			why := fmt.Errorf("instance %s is in %s of provider %s and in %s of provider %s", in.ID, out[first].ID, by[first], g.ID, g.by)
-			errs = append(errs, &Error{Op: "read", Group: g.ID, Instance: in.ID, Kind: Invalid, Err: why,
-				Remedy: "let one provider alone see these machines: until then neither group is scaled"})
-			for _, i := range []int{first, at} {
-				if out[i].Stale == "" {
-					out[i].Stale = why.Error()
+			first := holder[in.ID]
+			switch {
+			case in.Phase == cluster.PhaseGone:
+			case first == nil:
+				holder[in.ID] = g
+			case first.Provider == g.Provider || first.Stale != "" && g.Stale != "": // its own business, or said already
+			default:
+				why := fmt.Errorf("instance %s is in %s of provider %s and in %s of provider %s", in.ID, first.ID, first.Provider, g.ID, g.Provider)
+				errs = append(errs, &Error{Op: "read", Group: g.ID, Instance: in.ID, Kind: Invalid, Err: why,
+					Remedy: "let one provider alone see these machines: until then neither group is scaled"})
+				for _, both := range []*cluster.NodeGroup{first, g} {
+					if both.Stale == "" {
+						both.Stale = why.Error()
+					}
 				}
 			}
 		}
 	}
-	return out, errors.Join(errs...)
+	return errs
 }
 
 // of finds the provider that has a group; one that none has listed yet is looked for.
