@@ -50,6 +50,20 @@ func (p pair) BreakRead(t testing.TB, on bool)               { p.workers.BreakRe
 func (p pair) Kill(id cluster.InstanceID)                    { p.workers.Kill(id); p.others.Kill(id) }
 func (p pair) Throttle(t testing.TB, on bool)                { p.workers.Throttle(t, on); p.others.Throttle(t, on) }
 func (p pair) Expire(t testing.TB, on bool)                  { p.workers.Expire(t, on); p.others.Expire(t, on) }
+func (p pair) FailLaunches(t testing.TB, on bool)            { p.workers.FailLaunches(t, on) }
+func (p pair) LimitCapacity(t testing.TB, on bool)           { p.workers.LimitCapacity(t, on) }
+func (p pair) RefuseOneDelete(t testing.TB)                  { p.workers.RefuseOneDelete(t) }
+func (p pair) LoseAnswer(t testing.TB)                       { p.workers.LoseAnswer(t) }
+func (p pair) Pause(t testing.TB, on bool)                   { p.workers.Pause(t, on) }
+func (p pair) Furnish(t testing.TB)                          { p.workers.Furnish(t) }
+func (p pair) ChangeTemplate(t testing.TB)                   { p.workers.ChangeTemplate(t) }
+func (p pair) Forms(id cluster.InstanceID) []string          { return p.workers.Forms(id)[:1] } // short ones are of both clouds
+func (p pair) ExpireAfter(t testing.TB, n int) {
+	p.workers.ExpireAfter(t, n)
+	p.others.ExpireAfter(t, n)
+}
+func (p pair) Lag(t testing.TB, on bool)  { p.workers.Lag(t, on); p.others.Lag(t, on) }
+func (p pair) Hang(t testing.TB, on bool) { p.workers.Hang(t, on); p.others.Hang(t, on) }
 func (p pair) Node(id cluster.InstanceID) cluster.Node {
 	if n := p.workers.Node(id); n.Name != "" {
 		return n
