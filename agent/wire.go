@@ -311,12 +311,14 @@ func (a *running) statusLine() string {
 // change. Reads that fail are the inventory's to tell.
 func (a *running) sayGroups() {
 	groups, _, err := a.inventory.Last()
-	if none := "no node group was found: "; len(groups) == 0 && err == nil {
-		a.voice.say("groups", none+noGroupsRemedy, "", "nothing can be scaled")
+	if len(groups) == 0 && err == nil {
+		names, _ := all.Split(a.cfg.Provider) // was read at the start
+		a.voice.say("groups", "no node group was found: "+all.NoGroups(names...), "", "nothing can be scaled")
 	} else {
 		a.voice.say("groups", "", "node groups are found", "")
 	}
 	file := a.settings.File()
+	a.voice.say("sections", idleSections(a.cfg, &file), "every section of "+a.cfg.GroupsFile+" has its provider", "settings without a provider")
 	a.voice.say("groups.yaml", unknownGroups(&file, groups, err), "every group that "+a.cfg.GroupsFile+" names is there", "settings without a group")
 	for _, g := range groups {
 		g.Stale = ""

@@ -39,6 +39,9 @@ type cloud struct {
 	validate func(c Config) error
 	// section reads the provider's section of groups.yaml; nil: it has none.
 	section func(json.RawMessage) error
+	// none is what to do when it has no node group; empty: to describe one in its section
+	// of groups.yaml.
+	none string
 }
 
 // clouds lists the providers by the name that configuration uses.
@@ -52,6 +55,8 @@ var clouds = map[string]cloud{
 			return asg.New(ctx, c.AWS, r, opts...)
 		},
 		validate: func(c Config) error { return c.AWS.Validate() },
+		none: "set AUTOSCALER_AWS_CLUSTER_NAME and tag the groups k8s.io/cluster-autoscaler/enabled and k8s.io/cluster-autoscaler/NAME, or name them in " +
+			"AUTOSCALER_AWS_GROUPS; see that AUTOSCALER_AWS_REGION is their region",
 	},
 }
 
@@ -100,7 +105,24 @@ func (c Config) Validate(list string) error {
 	return errors.Join(errs...)
 }
 
-// New makes the providers of a list of names, as one.
+// NoGroups says what to do when the named providers have no node group.
+func NoGroups(names ...string) string {
+	var out []string
+	for _, name := range names {
+		text := clouds[name].none
+		if text == "" {
+			text = "describe one in section " + name + " of groups.yaml"
+		}
+		if len(names) > 1 {
+			text = name + ": " + text
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "; ")
+}
+
+// New makes the providers of a list of names, as one. One of several that cannot be
+// made now is made later: its reads fail with the reason until then.
 func New(ctx context.Context, list string, c Config, reservation cluster.Reservation) (provider.Provider, error) {
 	names, err := Split(list)
 	if err != nil {
@@ -108,9 +130,16 @@ func New(ctx context.Context, list string, c Config, reservation cluster.Reserva
 	}
 	parts := make(map[string]provider.Provider, len(names))
 	for _, name := range names {
-		if parts[name], err = clouds[name].make(ctx, c, reservation); err != nil {
+		one := func() (provider.Provider, error) { return clouds[name].make(ctx, c, reservation) }
+		p, err := one()
+		switch {
+		case err == nil:
+		case len(names) == 1:
 			return nil, fmt.Errorf("provider %s: %w", name, err)
+		default:
+			p = provider.Deferred(one)
 		}
+		parts[name] = p
 	}
 	return provider.Join(parts), nil
 }
