@@ -29,6 +29,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/pulse"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 )
 
 // Memory limits of the process. The soft limit makes the collector work harder
@@ -173,6 +174,9 @@ func (a *running) entry(service string) *logrus.Entry {
 // changed is logged by agent/act with its rule and reason.
 func (a *running) provider(ctx context.Context) (provider.Provider, error) {
 	a.cfg.Parts.OnCall = a.metrics.request
+	if a.cfg.Parts.Bootstrap.Enabled {
+		a.cfg.Parts.TokenFor = bootstrap.TokensFor(a.client, a.cfg.Parts.Bootstrap)
+	}
 	cloud, err := a.cfg.Parts.provider(ctx, a.cfg, a.settings.Section)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", a.cfg.Provider, err)

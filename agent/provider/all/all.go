@@ -15,18 +15,26 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // Config holds the configuration of every cloud, each under its own prefix: the
 // variables of AWS are AUTOSCALER_AWS_*.
 type Config struct {
 	AWS asg.Config
+	// OpenStack is how OpenStack is reached, for every provider of it.
+	OpenStack openstack.Config
+	Nova      nova.Config
 	// OnCall, when set, is told of every single call to a cloud's API, by the
 	// cloud's own name of it ("autoscaling:SetDesiredCapacity"), for metrics.
 	OnCall func(action string, took time.Duration, err error) `ignored:"true"`
 	// Section is the provider's section of groups.yaml as it is in force at the time of
 	// the call; nil: there is none. A provider asks at every read.
 	Section func(provider string) json.RawMessage `ignored:"true"`
+	// TokenFor mints a join token for one machine that is about to be made, by its name;
+	// nil: this agent mints none.
+	TokenFor func(ctx context.Context, machine string) (string, error) `ignored:"true"`
 	// Kubeconfig is the path of the agent's own, for providers whose groups are objects
 	// of the cluster itself.
 	Kubeconfig string `ignored:"true"`
@@ -57,6 +65,17 @@ var clouds = map[string]cloud{
 		validate: func(c Config) error { return c.AWS.Validate() },
 		none: "set AUTOSCALER_AWS_CLUSTER_NAME and tag the groups k8s.io/cluster-autoscaler/enabled and k8s.io/cluster-autoscaler/NAME, or name them in " +
 			"AUTOSCALER_AWS_GROUPS; see that AUTOSCALER_AWS_REGION is their region",
+	},
+	"nova": {
+		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
+			opts := []nova.Option{nova.WithTokens(c.TokenFor)}
+			if c.OnCall != nil {
+				opts = append(opts, nova.WithCallHook(func(k openstack.Call) { c.OnCall(k.Action, k.Took, k.Err) }))
+			}
+			return nova.New(c.Nova, c.OpenStack, func() json.RawMessage { return c.Section("nova") }, r, opts...)
+		},
+		validate: func(c Config) error { return errors.Join(c.OpenStack.Validate(), c.Nova.Validate()) },
+		section:  func(raw json.RawMessage) error { _, err := nova.ParseSection(raw); return err },
 	},
 }
 
