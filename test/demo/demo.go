@@ -33,10 +33,11 @@ const (
 // Options are what `make demo DEMO_FLAGS=...` can set; zero values are the story of
 // the seeds.
 type Options struct {
+	Provider     string // whose emulated cloud it is, default asg; see world.Providers
 	Replicas     int    // of autoscaler-demo, default 300
 	Small        int    // replicas after the load has gone, default 3
 	Max          int    // of the worker group, default 40
-	InstanceType string // default m5.xlarge
+	InstanceType string // default the cloud's of about 4 cores and 16 GiB
 	CPU          string // request of each pod, default 100m
 	Memory       string // request of each pod, default 128Mi
 	Seed         uint64 // of the emulated cloud; 0 picks one and prints it
@@ -55,7 +56,7 @@ func (o *Options) defaults() {
 	set(&o.Replicas, 300)
 	set(&o.Small, 3)
 	set(&o.Max, 40)
-	for p, d := range map[*string]string{&o.InstanceType: "m5.xlarge", &o.CPU: "100m", &o.Memory: "128Mi"} {
+	for p, d := range map[*string]string{&o.Provider: "asg", &o.CPU: "100m", &o.Memory: "128Mi"} {
 		if *p == "" {
 			*p = d
 		}
@@ -73,6 +74,7 @@ type demo struct {
 	ownDir bool
 
 	w      *world.World
+	cloud  world.Cloud
 	agent  *world.Process
 	client kubernetes.Interface
 	seen   *sights
@@ -129,13 +131,18 @@ func (d *demo) setUp(ctx context.Context) (err error) {
 			d.launched[c.InstanceID] = time.Now()
 			d.mu.Unlock()
 		},
-		Cloud: aws.Options{
-			Region: "eu-west-1", Seed: d.Seed, LaunchDelay: 500 * time.Millisecond, BootDelay: 2 * time.Second,
-			TerminateDelay: time.Second, Jitter: 0.3,
+		Providers: []string{d.Provider},
+		Pace: world.Pace{
+			Launch: 500 * time.Millisecond, Boot: 2 * time.Second, Terminate: time.Second, Jitter: 0.3, Seed: d.Seed,
 		},
+		Cloud: aws.Options{Region: "eu-west-1"},
 	})
 	if err != nil {
 		return err
+	}
+	d.cloud = d.w.Clouds[0]
+	if d.InstanceType == "" {
+		d.InstanceType = d.cloud.MachineType()
 	}
 	d.client = d.w.ControlPlane.Client()
 	if d.seen, err = watchCluster(ctx, d.client); err != nil {
@@ -157,20 +164,21 @@ func (d *demo) setUp(ctx context.Context) (err error) {
 	return nil
 }
 
-// makeGroup is what an operator does once: paste the generated user data into a
-// launch template and make an Auto Scaling group with Cluster Autoscaler's tags.
+// makeGroup is what an operator does once: on AWS, paste the generated user data into
+// a launch template and make an Auto Scaling group with Cluster Autoscaler's tags.
 func (d *demo) makeGroup(ctx context.Context) error {
 	d.screen.Status("waiting for the agent to publish the join values")
-	userData, err := d.w.RenderUserData(ctx, d.Agent)
+	userData, err := d.w.RenderUserData(ctx, d.Agent, d.cloud.RenderFlags()...)
 	if err != nil {
 		return err
 	}
 	d.screen.Step("join values published to worker.env (0600): a token that expires, the CA pin, the endpoint")
-	if err := d.w.PutWorkers(world.Workers{Name: groupName, Max: d.Max, InstanceType: d.InstanceType, UserData: userData}); err != nil {
+	how, err := d.w.PutWorkersIn(ctx, d.cloud, world.Workers{Name: groupName, Max: d.Max, InstanceType: d.InstanceType, UserData: userData})
+	if err != nil {
 		return err
 	}
-	d.screen.Step("worker group %q: %s, min 0, max %d, %d bytes of generated user data in its launch template", groupName, d.InstanceType, d.Max, len(userData))
-	d.screen.Status("waiting for the agent to discover the group by its tags")
+	d.screen.Step("worker group %q: %s, min 0, max %d, %s", groupName, d.InstanceType, d.Max, how)
+	d.screen.Status("waiting for the agent to discover the group")
 	return d.w.WaitForGroup(ctx, d.Agent, groupName)
 }
 
@@ -215,8 +223,8 @@ func (d *demo) verifyFleet(ctx context.Context) error {
 	if got := d.seen.count().nodes; got != d.optimum {
 		d.finding("%d machines were started where %d hold the pods", got, d.optimum)
 	}
-	if n := d.resizes(); n != 1 {
-		d.finding("the burst took %d SetDesiredCapacity calls, not 1", n)
+	if raises := d.cloud.Raises(); len(raises) != 1 {
+		d.finding("the burst took %d scale-ups, not 1: %v", len(raises), raises)
 	}
 	return nil
 }
@@ -243,8 +251,8 @@ func (d *demo) backToMin(ctx context.Context) error {
 	d.screen.Step("kubectl delete deployment %s", deployment)
 	err := d.seen.until(ctx, 3*time.Minute, "the group back at min, no Node left",
 		func(c count) bool {
-			g, ok := d.w.Cloud.Group(groupName)
-			return c.nodes == 0 && c.pods == 0 && ok && g.Desired == g.Min && d.living() == 0
+			g, ok := d.cloud.Group(groupName)
+			return c.nodes == 0 && c.pods == 0 && ok && g.Target == g.Min && d.living() == 0
 		}, d.show)
 	if err != nil {
 		return err
@@ -254,9 +262,9 @@ func (d *demo) backToMin(ctx context.Context) error {
 }
 
 func (d *demo) show(c count) {
-	g, _ := d.w.Cloud.Group(groupName)
+	g, _ := d.cloud.Group(groupName)
 	d.screen.Status("pods [%s] %d/%d running, %d waiting | group target %d, instances %d | nodes %d/%d ready | certificates %d/%d",
-		bar(c.running, d.Replicas, 20), c.running, d.Replicas, c.pending, g.Desired, d.living(), c.ready, c.nodes, c.csrOK, c.csrs)
+		bar(c.running, d.Replicas, 20), c.running, d.Replicas, c.pending, g.Target, d.living(), c.ready, c.nodes, c.csrOK, c.csrs)
 }
 
 func (d *demo) finding(format string, args ...any) {

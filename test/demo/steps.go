@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
+	"github.com/autoscaler-agent/autoscaler-agent/test/world"
 )
 
 func (d *demo) createDeployment(ctx context.Context) error {
@@ -88,16 +88,11 @@ func (d *demo) roots() (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// resizes counts the SetDesiredCapacity calls that the cloud carried out.
-func (d *demo) resizes() int {
-	return len(d.w.Cloud.Calls(func(c aws.Call) bool { return c.Action == "SetDesiredCapacity" && c.Done }))
-}
-
-// living counts instances that are not terminated.
+// living counts instances that are not gone.
 func (d *demo) living() int {
 	n := 0
-	for _, i := range d.w.Cloud.Instances() {
-		if i.State != "terminated" {
+	for _, i := range d.cloud.Instances("") {
+		if i.Alive {
 			n++
 		}
 	}
@@ -122,6 +117,9 @@ func (d *demo) verifyNothingLeft(ctx context.Context) error {
 	if n := d.living(); n > 0 {
 		d.finding("%d instances are still there", n)
 	}
+	if left := d.cloud.Leftovers(); len(left) > 0 {
+		d.finding("left over in the cloud: %s", strings.Join(left, ", "))
+	}
 	return nil
 }
 
@@ -139,10 +137,9 @@ func (d *demo) rows() [][2]string {
 	add := func(k, format string, args ...any) { rows = append(rows, [2]string{k, fmt.Sprintf(format, args...)}) }
 	first, _ := span(d.seen.times("unschedulable"))
 	var decided time.Time
-	for _, c := range d.w.Cloud.Calls(func(c aws.Call) bool { return c.Action == "SetDesiredCapacity" && c.Done }) {
-		if decided.IsZero() {
-			decided = c.At
-		}
+	raises := d.cloud.Raises()
+	if len(raises) > 0 {
+		decided = raises[0].At
 	}
 	_, node := span(d.seen.times("node"))
 	_, ready := span(d.seen.times("ready"))
@@ -158,9 +155,10 @@ func (d *demo) rows() [][2]string {
 	add("first pod pending -> last pod Running", "%s", since(first, d.allRan))
 	add("serving certificates", "%s from request to certificate (median), %d verified by a TLS dial", d.medianIssue(), d.dialled)
 	add("after the load went", "%d Node for %d pods, then %d Nodes at min 0", d.atSmall, d.Small, d.seen.count().nodes)
-	add("SetDesiredCapacity calls", "%d", d.resizes())
-	add("AWS calls by the agent", "%s", counts(d.w.Cloud.Counts()))
-	add("left over", "%d Nodes, %d certificate requests pending, %d instances", d.seen.count().nodes, d.seen.count().csrsPending, d.living())
+	add("scale-ups", "%d%s", len(raises), names(raises))
+	add("cloud calls by the agent", "%s", counts(d.cloud.Counts()))
+	add("left over", "%d Nodes, %d certificate requests pending, %d instances, %d other things in the cloud",
+		d.seen.count().nodes, d.seen.count().csrsPending, d.living(), len(d.cloud.Leftovers()))
 	if m := d.agent.Usage(); m != "" {
 		add("the agent itself", "%s", m)
 	}
@@ -180,6 +178,19 @@ func (d *demo) medianIssue() time.Duration {
 	}
 	slices.Sort(all)
 	return all[len(all)/2].Round(time.Millisecond)
+}
+
+// names are the calls that the raises were, each once.
+func names(raises []world.Raise) string {
+	var all []string
+	for _, r := range raises {
+		all = append(all, r.What)
+	}
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(all, ", ") + ")"
 }
 
 func counts(m map[string]int) string {
@@ -220,8 +231,8 @@ func (d *demo) showWhy() {
 		return
 	}
 	fmt.Fprintf(d.Out, "\nthe agent's last lines (%s):\n%s\n", d.agent.Log, d.agent.Tail(40))
-	if d.w != nil {
-		fmt.Fprintf(d.Out, "the cloud:\n%s\n", d.w.Cloud.String())
+	if d.cloud != nil {
+		fmt.Fprintf(d.Out, "the cloud:\n%s\n", d.cloud)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
 func (w *world) failed(t *testing.T, m *Machine, want string) {
@@ -64,7 +65,7 @@ func TestLoopbackOnly(t *testing.T) {
 			t.Errorf("%q: %v, want %v", hostport, got, want)
 		}
 	}
-	if _, err := Boot(t.Context(), Config{InstanceID: "i-1", Name: "a", Addresses: make([]netip.Addr, 1)}); err == nil {
+	if _, err := Boot(t.Context(), Config{InstanceID: "i-1", Name: "a", Addresses: make([]netip.Addr, 1), IMDSEndpoint: "http://169.254.169.254"}); err == nil {
 		t.Error("a machine boots with the real metadata service")
 	}
 }
@@ -268,5 +269,32 @@ func testKubeadm(t *testing.T, w *world, token string) {
 	}
 	if _, err := os.Stat(filepath.Join(m.joinDir(), "join.yaml")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the script left the join configuration: %v", err)
+	}
+}
+
+// TestMetadataOfAnyCloud: a machine's script finds the metadata service of its cloud by
+// the cloud's own variable, and no other, and none that is elsewhere.
+func TestMetadataOfAnyCloud(t *testing.T) {
+	tools := Tools{Dir: t.TempDir()}
+	cfg := Config{
+		InstanceID: "vm-1", Name: "vm-1", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Tools: tools, SystemUUID: "not-made-up",
+		Metadata: map[string]string{"OTHER_METADATA": "http://127.0.0.1:1234/openstack"},
+		UserData: []byte("\n" + userdata.JoinBegin + "\necho \"$OTHER_METADATA $AWS_EC2_METADATA_SERVICE_ENDPOINT\"\nexit 1\n" + userdata.JoinEnd + "\n"),
+	}
+	m := boot(t, cfg)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := m.Wait(ctx, func(State, Times, error) bool { return strings.Contains(m.Console(), "http") }); err != nil {
+		t.Fatalf("%v\n%s", err, m.Console())
+	}
+	if want := "http://127.0.0.1:1234/openstack " + nobody; !strings.Contains(m.Console(), want) {
+		t.Errorf("the script printed %q, want %q", m.Console(), want)
+	}
+	if got := m.Config().SystemUUID; got != "not-made-up" {
+		t.Errorf("system UUID %q", got)
+	}
+	cfg.Metadata["OTHER_METADATA"] = "http://169.254.169.254/openstack"
+	if _, err := Boot(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "169.254.169.254") {
+		t.Errorf("a metadata service that is not on loopback: %v", err)
 	}
 }

@@ -61,7 +61,7 @@ func (m *Machine) join(ctx context.Context, file string) error {
 	m.setIdentity(&identity{
 		join:   c,
 		config: config,
-		uuid:   systemUUID(m.cfg.InstanceID),
+		uuid:   m.cfg.SystemUUID,
 		rest: protobuf(&rest.Config{
 			Host: t.server, QPS: 50, Burst: 100,
 			TLSClientConfig: rest.TLSClientConfig{CAData: t.ca, CertData: pair.cert, KeyData: pair.key},

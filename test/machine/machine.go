@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,10 +41,18 @@ type Config struct {
 	Arch         string // "amd64" (default) or "arm64"
 	// Capacity is what the kernel shows, in cluster's units. Pods is the kubelet's
 	// own setting and ignored here.
-	Capacity     cluster.Resources
-	Addresses    []netip.Addr
-	IMDSEndpoint string // http://127.0.0.1:PORT
-	Behaviour    Behaviour
+	Capacity  cluster.Resources
+	Addresses []netip.Addr
+	// IMDSEndpoint is EC2's instance metadata service, http://127.0.0.1:PORT; empty on
+	// other clouds.
+	IMDSEndpoint string
+	// Metadata are variables of the user data's environment, by which it finds
+	// another cloud's metadata service: each an address on loopback, as a URL.
+	Metadata map[string]string
+	// SystemUUID is what the firmware shows, as OpenStack puts the server's ID there;
+	// empty: one made from InstanceID.
+	SystemUUID string
+	Behaviour  Behaviour
 
 	Tools Tools // zero: BuildTools
 	// Log gets the machine's console, a line at a time behind its instance ID. nil:
@@ -58,6 +68,10 @@ type Config struct {
 	PodStop          time.Duration // from deletion to gone, at most the pod's grace period; default 300 ms
 }
 
+// nobody is where a script finds no metadata service of EC2: the discard port. Without
+// it, a script that looks for one would leave this host.
+const nobody = "http://127.0.0.1:9"
+
 func (c Config) withDefaults() Config {
 	def := func(d *time.Duration, value time.Duration) {
 		if *d == 0 {
@@ -72,6 +86,12 @@ func (c Config) withDefaults() Config {
 	def(&c.PodStop, 300*time.Millisecond)
 	if c.Arch == "" {
 		c.Arch = "amd64"
+	}
+	if c.SystemUUID == "" {
+		c.SystemUUID = systemUUID(c.InstanceID)
+	}
+	if c.IMDSEndpoint == "" {
+		c.IMDSEndpoint = nobody
 	}
 	return c
 }
@@ -124,8 +144,10 @@ func Boot(ctx context.Context, cfg Config) (*Machine, error) {
 	if cfg.InstanceID == "" || cfg.Name == "" || len(cfg.Addresses) == 0 {
 		return nil, errors.New("boot machine: instance ID, name or address is missing")
 	}
-	if imds, err := url.Parse(cfg.IMDSEndpoint); err != nil || !loopback(imds.Host) {
-		return nil, fmt.Errorf("boot machine %s: metadata endpoint %q is not on loopback", cfg.InstanceID, cfg.IMDSEndpoint)
+	for _, endpoint := range append(slices.Collect(maps.Values(cfg.Metadata)), cfg.IMDSEndpoint) {
+		if at, err := url.Parse(endpoint); err != nil || !loopback(at.Host) {
+			return nil, fmt.Errorf("boot machine %s: metadata endpoint %q is not on loopback", cfg.InstanceID, endpoint)
+		}
 	}
 	if cfg.Tools.Dir == "" {
 		tools, err := BuildTools(ctx, false)

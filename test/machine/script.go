@@ -88,7 +88,7 @@ func (m *Machine) answer(ctx context.Context, requests io.Reader, replies io.Wri
 // scriptEnv is all that the script sees of the host: a machine's environment is
 // not its test's.
 func (m *Machine) scriptEnv() []string {
-	return []string{
+	env := []string{
 		"PATH=" + m.cfg.Tools.Dir + ":" + os.Getenv("PATH"),
 		"HOME=" + m.dir,
 		"TMPDIR=" + m.dir,
@@ -98,6 +98,10 @@ func (m *Machine) scriptEnv() []string {
 		"REAL_SLEEP=" + m.cfg.Tools.sleep,
 		"MACHINE_SLEEP=" + strings.TrimSuffix(strconv.FormatFloat(m.cfg.RetrySleep.Seconds(), 'f', 3, 64), ".000"),
 	}
+	for name, endpoint := range m.cfg.Metadata {
+		env = append(env, name+"="+endpoint)
+	}
+	return env
 }
 
 func (m *Machine) joinDir() string { return filepath.Join(m.dir, "run") }

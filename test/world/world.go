@@ -1,5 +1,5 @@
-// Package world puts the parts of test/ together: a real control plane, an emulated
-// AWS, a fleet of emulated machines, and the agent as its own process with its own
+// Package world puts the parts of test/ together: a real control plane, emulated
+// clouds, a fleet of emulated machines, and the agent as its own process with its own
 // least-privilege credentials. The demo and the end-to-end tests share it.
 //
 // It refuses to reach into the agent: the agent gets an environment and a
@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,11 +28,10 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 	"github.com/autoscaler-agent/autoscaler-agent/test/machine"
-	"github.com/autoscaler-agent/autoscaler-agent/test/machine/ec2"
 )
 
-// ClusterName is the value of the tag k8s.io/cluster-autoscaler/<name> on groups
-// made by PutWorkers.
+// ClusterName is what the cluster is called in clouds that need a name of it: on AWS
+// that of the tag k8s.io/cluster-autoscaler/<name>.
 const ClusterName = "demo"
 
 // Options of Start. Zero values are usable.
@@ -42,7 +42,11 @@ type Options struct {
 	Fast             bool
 	NodeMonitorGrace time.Duration
 	NodeLeaseSeconds int
-	Cloud            aws.Options
+	// Providers are those that the agent is to work with, each with its emulated
+	// cloud; nil: asg. See Providers.
+	Providers []string
+	Pace      Pace        // of every cloud
+	Cloud     aws.Options // more of the emulated AWS; what is set here wins over Pace
 	// Tune may change each machine before it boots: its behaviour, its speed.
 	Tune func(*machine.Config)
 	// KernelShare is the share of an instance type's memory that the kernel shows;
@@ -54,11 +58,14 @@ type Options struct {
 type World struct {
 	Options
 	ControlPlane *controlplane.ControlPlane
-	Cloud        *aws.Cloud
+	Clouds       []Cloud    // in the order of Options.Providers
+	Cloud        *aws.Cloud // the emulated AWS; nil where asg is not among the providers
 	Fleet        *machine.Fleet
 
 	mu        sync.Mutex
-	extra     []string // what the last StartAgent added to AgentEnv
+	extra     []string       // what the last StartAgent added to AgentEnv
+	sections  map[string]any // of groups.yaml
+	logs      map[string]io.Writer
 	processes []*Process
 	files     []io.Closer
 }
@@ -68,6 +75,14 @@ type World struct {
 func Start(ctx context.Context, opts Options) (w *World, err error) {
 	if opts.Progress == nil {
 		opts.Progress = io.Discard
+	}
+	if len(opts.Providers) == 0 {
+		opts.Providers = []string{"asg"}
+	}
+	for _, name := range opts.Providers {
+		if _, err := lookUp(name); err != nil { // before anything slow
+			return nil, err
+		}
 	}
 	// The machines' and the test's own clients are cut off on purpose all the time;
 	// client-go would report each on stderr.
@@ -91,17 +106,12 @@ func Start(ctx context.Context, opts Options) (w *World, err error) {
 		return w, err
 	}
 	fmt.Fprintf(opts.Progress, "Kubernetes is ready at %s\n", w.ControlPlane.Endpoint())
-	if err := w.startCloud(ctx); err != nil {
-		return w, err
-	}
-	fmt.Fprintf(opts.Progress, "an emulated AWS answers at %s (seed %d)\n", w.Cloud.Endpoint(), w.Cloud.Seed())
-	return w, nil
+	return w, w.startClouds(ctx)
 }
 
-// startCloud starts the emulated AWS and the fleet that boots a machine for every
-// instance that it launches.
-func (w *World) startCloud(ctx context.Context) (err error) {
-	log := w.logFile("machines.log")
+// startClouds starts the fleet and the clouds whose instances are its machines.
+func (w *World) startClouds(ctx context.Context) (err error) {
+	log := w.LogFile("machines.log")
 	w.Fleet, err = machine.NewFleet(context.WithoutCancel(ctx), func(c *machine.Config) {
 		c.Log = log
 		if w.Tune != nil {
@@ -111,44 +121,66 @@ func (w *World) startCloud(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	for _, name := range w.Options.Providers {
+		start, err := lookUp(name)
+		if err != nil {
+			return err
+		}
+		c, err := start(ctx, w)
+		if err != nil {
+			return fmt.Errorf("start the cloud of provider %s: %w", name, err)
+		}
+		w.Clouds = append(w.Clouds, c)
+		fmt.Fprintln(w.Progress, c.Banner())
+	}
+	return nil
+}
+
+// KernelMemory is what a machine's kernel shows of its nominal memory, in bytes.
+func (w *World) KernelMemory(nominal int64) int64 {
 	share := w.KernelShare
 	if share == 0 {
 		share = 0.925
 	}
-	o := w.Options.Cloud
-	glue := ec2.Glue{Fleet: w.Fleet, Log: log, Kernel: func(nominal int64) int64 { return int64(float64(nominal) * share) }}
-	glue.Attach(&o)
-	if o.Log == nil {
-		o.Log = w.logFile("cloud.log")
-	}
-	w.Cloud, err = aws.New(o)
+	return int64(float64(nominal) * share)
+}
+
+// PutWorkers makes a group in the first cloud.
+func (w *World) PutWorkers(g Workers) error {
+	_, err := w.PutWorkersIn(context.Background(), w.Clouds[0], g)
 	return err
 }
 
-// Workers is an Auto Scaling group as an operator would make it.
-type Workers struct {
-	Name         string
-	Min, Max     int
-	InstanceType string
-	UserData     []byte
-	Zones        []string
+// PutWorkersIn makes a group in one of Clouds and tells how.
+func (w *World) PutWorkersIn(ctx context.Context, c Cloud, g Workers) (how string, err error) {
+	if g.InstanceType == "" {
+		g.InstanceType = c.MachineType()
+	}
+	if how, err = c.PutWorkers(ctx, g); err != nil {
+		return "", fmt.Errorf("make the group %s: %w", g.Name, err)
+	}
+	return how, nil
 }
 
-// PutWorkers makes a launch template and a group with Cluster Autoscaler's tags.
-func (w *World) PutWorkers(g Workers) error {
-	w.Cloud.PutLaunchTemplate(aws.LaunchTemplate{
-		Name: g.Name, InstanceType: g.InstanceType, UserData: string(g.UserData), HTTPTokens: "required",
-	})
-	err := w.Cloud.PutGroup(aws.Group{
-		Name: g.Name, Min: g.Min, Max: g.Max, Desired: g.Min, LaunchTemplate: g.Name, Zones: g.Zones,
-		ProtectNew: true, KeepTags: true, SuspendedProcesses: []string{"AZRebalance"},
-		Tags: map[string]string{
-			"k8s.io/cluster-autoscaler/enabled":        "",
-			"k8s.io/cluster-autoscaler/" + ClusterName: "",
-		},
-	})
+// GroupsFile is the agent's groups.yaml. It is not there until PutSection writes it.
+func (w *World) GroupsFile() string { return filepath.Join(w.Dir, "groups.yaml") }
+
+// PutSection writes one section of groups.yaml ("groups", or a provider's name) and
+// keeps the others. The agent looks at the file every two seconds.
+func (w *World) PutSection(name string, section any) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sections == nil {
+		w.sections = map[string]any{}
+	}
+	w.sections[name] = section
+	text, err := json.MarshalIndent(w.sections, "", "  ") // JSON is YAML
 	if err != nil {
-		return fmt.Errorf("make the group %s: %w", g.Name, err)
+		return fmt.Errorf("write section %s of groups.yaml: %w", name, err)
+	}
+	part := w.GroupsFile() + ".part"
+	if err := errors.Join(os.WriteFile(part, text, 0o600), os.Rename(part, w.GroupsFile())); err != nil {
+		return fmt.Errorf("write section %s of groups.yaml: %w", name, err)
 	}
 	return nil
 }
@@ -165,14 +197,15 @@ func (w *World) StateDir() string { return filepath.Join(w.Dir, "state") }
 // AgentEnv is the agent's whole configuration: times are demo-speed, nothing else
 // differs from what an operator would write.
 func (w *World) AgentEnv(kubeconfig string) []string {
-	return append([]string{
+	env := []string{
 		"PATH=" + os.Getenv("PATH"),
 		"AUTOSCALER_KUBECONFIG=" + kubeconfig,
 		"AUTOSCALER_NODE_NAME=leader",
 		"AUTOSCALER_STATE_DIR=" + w.StateDir(),
 		"AUTOSCALER_SOCKET=" + w.Socket(),
 		"AUTOSCALER_LISTEN=127.0.0.1:0",
-		"AUTOSCALER_AWS_CLUSTER_NAME=" + ClusterName,
+		"AUTOSCALER_PROVIDER=" + strings.Join(w.Options.Providers, ","),
+		"AUTOSCALER_GROUPS_FILE=" + w.GroupsFile(),
 		"AUTOSCALER_BOOTSTRAP_FILE=" + w.WorkerEnv(),
 		"AUTOSCALER_OBSERVE_SLOW=5s",
 		"AUTOSCALER_SCALING_UNNEEDED_FOR=10s",
@@ -180,7 +213,11 @@ func (w *World) AgentEnv(kubeconfig string) []string {
 		"AUTOSCALER_SCALING_DELAY_AFTER_TAINT=1s",
 		"AUTOSCALER_NODECLEANER_SIGHT_INTERVAL=3s",
 		"AUTOSCALER_NODECLEANER_GONE_GRACE=1s",
-	}, w.Cloud.Env()...)
+	}
+	for _, c := range w.Clouds {
+		env = append(env, c.Env()...)
+	}
+	return env
 }
 
 // BuildAgent builds the agent into the world's directory.
@@ -226,8 +263,8 @@ func (w *World) AgentKubeconfig(ctx context.Context) (string, error) {
 }
 
 // RenderUserData waits for the published join values and asks the agent's own
-// generator for the user data, as an operator would.
-func (w *World) RenderUserData(ctx context.Context, binary string) ([]byte, error) {
+// generator for the user data, as an operator would; flags are Cloud.RenderFlags.
+func (w *World) RenderUserData(ctx context.Context, binary string, flags ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 90*time.Second, errors.New("the agent did not publish join values within 90s"))
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -252,7 +289,8 @@ func (w *World) RenderUserData(ctx context.Context, binary string) ([]byte, erro
 		case <-tick.C:
 		}
 	}
-	render := exec.CommandContext(ctx, binary, "userdata", "render", "--env-file", w.WorkerEnv())
+	args := append([]string{"userdata", "render", "--env-file", w.WorkerEnv()}, flags...)
+	render := exec.CommandContext(ctx, binary, args...)
 	w.mu.Lock()
 	render.Env = append(os.Environ(), w.extra...) // the kubelets keep back what the agent counts with
 	w.mu.Unlock()
@@ -318,8 +356,8 @@ func (w *World) Stop(ctx context.Context) error {
 	for _, p := range processes {
 		errs = append(errs, p.Stop(ctx))
 	}
-	if w.Cloud != nil {
-		w.Cloud.Close()
+	for _, c := range slices.Backward(w.Clouds) {
+		errs = append(errs, c.Close())
 	}
 	if w.Fleet != nil {
 		w.Fleet.Close()
@@ -333,12 +371,21 @@ func (w *World) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (w *World) logFile(name string) io.Writer {
+// LogFile is a file in Dir that is appended to until Stop.
+func (w *World) LogFile(name string) io.Writer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f := w.logs[name]; f != nil {
+		return f
+	}
 	f, err := os.OpenFile(filepath.Join(w.Dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		fmt.Fprintf(w.Progress, "no log of %s: %v\n", name, err)
 		return io.Discard
 	}
-	w.files = append(w.files, f)
+	if w.logs == nil {
+		w.logs = map[string]io.Writer{}
+	}
+	w.logs[name], w.files = f, append(w.files, f)
 	return f
 }
