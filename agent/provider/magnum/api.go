@@ -123,11 +123,7 @@ func minor(version string) int {
 // maximum, which it names in skipped. A group that could not be read has only its
 // name, and an error.
 func (p *Provider) discover(ctx context.Context, api *gophercloud.ServiceClient, c *magnumCluster) (out []reading, skipped []string, err error) {
-	pages, err := nodegroups.List(api, c.UUID, nil).AllPages(ctx)
-	var list []nodeGroup
-	if err == nil {
-		list, err = nodegroups.ExtractNodeGroups(pages)
-	}
+	list, err := p.list(ctx, api, c)
 	if err != nil {
 		return nil, nil, openstack.Classify("read", "", err)
 	}
@@ -138,11 +134,7 @@ func (p *Provider) discover(ctx context.Context, api *gophercloud.ServiceClient,
 		}
 	}
 	for i := range out {
-		for _, g := range list {
-			if g.UUID != out[i].UUID {
-				out[i].others = append(out[i].others, g.Name)
-			}
-		}
+		out[i].others = others(list, out[i].Name)
 	}
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, 8)
@@ -171,6 +163,25 @@ func (p *Provider) discover(ctx context.Context, api *gophercloud.ServiceClient,
 		return false
 	})
 	return out, skipped, nil
+}
+
+func (p *Provider) list(ctx context.Context, api *gophercloud.ServiceClient, c *magnumCluster) ([]nodeGroup, error) {
+	pages, err := nodegroups.List(api, c.UUID, nil).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return nodegroups.ExtractNodeGroups(pages)
+}
+
+// others are the names of the groups but one.
+func others(list []nodeGroup, name string) []string {
+	var out []string
+	for _, g := range list {
+		if g.Name != name {
+			out = append(out, g.Name)
+		}
+	}
+	return out
 }
 
 // one reads a single group by its name; it is NotFound where it is not ours.

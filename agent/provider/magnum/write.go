@@ -43,6 +43,12 @@ func (p *Provider) begin(ctx context.Context, op string, id cluster.GroupID) (*w
 		return nil, err
 	}
 	w.nodeGroup = *g
+	// Where names are the evidence, those of the other groups are part of it.
+	list, err := p.list(ctx, api, w.cluster)
+	if err != nil {
+		return nil, openstack.Classify(op, id, err)
+	}
+	w.others = others(list, g.Name)
 	all, err := p.inventory(ctx)
 	if err != nil {
 		return nil, openstack.Classify(op, id, err)
