@@ -15,12 +15,17 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/magnum"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // Config holds the configuration of every cloud, each under its own prefix: the
 // variables of AWS are AUTOSCALER_AWS_*.
 type Config struct {
 	AWS asg.Config
+	// OpenStack says how OpenStack is reached, for every provider that speaks to it.
+	OpenStack openstack.Config
+	Magnum    magnum.Config
 	// OnCall, when set, is told of every single call to a cloud's API, by the
 	// cloud's own name of it ("autoscaling:SetDesiredCapacity"), for metrics.
 	OnCall func(action string, took time.Duration, err error) `ignored:"true"`
@@ -53,6 +58,24 @@ var clouds = map[string]cloud{
 		},
 		validate: func(c Config) error { return c.AWS.Validate() },
 	},
+	"magnum": {
+		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
+			session, err := openstack.NewSession(c.OpenStack, c.openStackCalls())
+			if err != nil {
+				return nil, err
+			}
+			return magnum.New(c.Magnum, session, r)
+		},
+		validate: func(c Config) error { return errors.Join(c.OpenStack.Validate(), c.Magnum.Validate()) },
+	},
+}
+
+// openStackCalls tells OnCall of requests to OpenStack's services.
+func (c Config) openStackCalls() func(openstack.Call) {
+	if c.OnCall == nil {
+		return nil
+	}
+	return func(k openstack.Call) { c.OnCall(k.Action, k.Took, k.Err) }
 }
 
 // Names are the known providers, sorted.
