@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/magnum"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
@@ -26,6 +27,7 @@ type Config struct {
 	// OpenStack is how OpenStack is reached, for every provider of it.
 	OpenStack openstack.Config
 	Nova      nova.Config
+	Magnum    magnum.Config
 	// OnCall, when set, is told of every single call to a cloud's API, by the
 	// cloud's own name of it ("autoscaling:SetDesiredCapacity"), for metrics.
 	OnCall func(action string, took time.Duration, err error) `ignored:"true"`
@@ -77,6 +79,24 @@ var clouds = map[string]cloud{
 		validate: func(c Config) error { return errors.Join(c.OpenStack.Validate(), c.Nova.Validate()) },
 		section:  func(raw json.RawMessage) error { _, err := nova.ParseSection(raw); return err },
 	},
+	"magnum": {
+		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
+			session, err := openstack.NewSession(c.OpenStack, c.openStackCalls())
+			if err != nil {
+				return nil, err
+			}
+			return magnum.New(c.Magnum, session, r)
+		},
+		validate: func(c Config) error { return errors.Join(c.OpenStack.Validate(), c.Magnum.Validate()) },
+	},
+}
+
+// openStackCalls tells OnCall of requests to OpenStack's services.
+func (c Config) openStackCalls() func(openstack.Call) {
+	if c.OnCall == nil {
+		return nil
+	}
+	return func(k openstack.Call) { c.OnCall(k.Action, k.Took, k.Err) }
 }
 
 // Names are the known providers, sorted.
