@@ -78,12 +78,12 @@ func proveApproved(t *testing.T, r Request, f Facts) {
 		if c != r.Node() && !ownsName(own.Names, c) && !ownsName(own.NodeNames, c) {
 			t.Fatalf("name %q is approved without a witness", n)
 		}
-		if f.Forbidden.name(n) != "" {
+		if f.Forbidden.name(n, f.own(r)) != "" {
 			t.Fatalf("name %q is approved though forbidden", n)
 		}
 	}
 	for _, a := range r.Parsed.IPs {
-		if !slices.Contains(own.Addresses, a.Unmap()) || f.Forbidden.address(a) != "" {
+		if !slices.Contains(own.Addresses, a.Unmap()) || f.Forbidden.address(a, f.own(r)) != "" {
 			t.Fatalf("address %s is approved without a witness or though forbidden", a)
 		}
 	}

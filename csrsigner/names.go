@@ -26,20 +26,25 @@ func forbidden(req Request, f Facts) (Action, string) {
 	if f.Forbidden == nil {
 		return Later, "the API server's own names are not known yet"
 	}
+	// The leader's own kubelet shares its machine's names with the API server: those
+	// are for the self-witness to judge (R16).
+	exempt := f.own(req)
 	for _, raw := range req.Parsed.DNS {
-		if why := f.Forbidden.name(raw); why != "" {
+		if why := f.Forbidden.name(raw, exempt); why != "" {
 			return Deny, why
 		}
 	}
 	for _, raw := range req.Parsed.IPs {
-		if why := f.Forbidden.address(raw); why != "" {
+		if why := f.Forbidden.address(raw, exempt); why != "" {
 			return Deny, why
 		}
 	}
 	return Deny, ""
 }
 
-func (b *Forbidden) name(raw string) string {
+// name says why a name is the cluster's own; exempt passes those of the API server's
+// certificate.
+func (b *Forbidden) name(raw string, exempt bool) string {
 	name := canonical(raw)
 	if !subdomain(name) {
 		return fmt.Sprintf("name %q is not a host name", raw)
@@ -47,7 +52,7 @@ func (b *Forbidden) name(raw string) string {
 	if _, err := netip.ParseAddr(name); err == nil {
 		return fmt.Sprintf("name %q is an address written as a name", raw)
 	}
-	if slices.Contains(b.Names, name) {
+	if !exempt && slices.Contains(b.Names, name) {
 		return fmt.Sprintf("name %q belongs to the API server", raw)
 	}
 	reserved := []string{"localhost", "kubernetes", "svc"}
@@ -65,12 +70,17 @@ func (b *Forbidden) name(raw string) string {
 	return ""
 }
 
-func (b *Forbidden) address(raw netip.Addr) string {
+// address says why an address is the cluster's own or nobody's; exempt passes those of
+// the API server's certificate.
+func (b *Forbidden) address(raw netip.Addr, exempt bool) string {
 	a := plain(raw)
 	if !a.IsValid() || a.Zone() != "" {
 		return fmt.Sprintf("address %q is malformed or has a zone", raw)
 	}
-	if slices.ContainsFunc(b.Addresses, func(o netip.Addr) bool { return plain(o) == a }) {
+	if raw.Is4In6() {
+		return fmt.Sprintf("address %s is IPv4 in sixteen bytes, which no kubelet writes", raw)
+	}
+	if !exempt && slices.ContainsFunc(b.Addresses, func(o netip.Addr) bool { return plain(o) == a }) {
 		return fmt.Sprintf("address %s belongs to the API server", a)
 	}
 	within := func(p netip.Prefix) bool { return p.Contains(a) }
