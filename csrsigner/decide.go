@@ -2,6 +2,7 @@ package csrsigner
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -149,6 +150,7 @@ func listFor(req Request) ([]check, string) {
 // judge goes through the checks in their order and tells seen about each. The first
 // that finds a reason ends the judgement; a request that passes all is approved.
 func judge(req Request, f Facts, seen func(c check, result, why string)) Verdict {
+	req, f = inOrder(req, f)
 	list, all := listFor(req)
 	var v Verdict
 	for _, c := range list {
@@ -172,6 +174,39 @@ func judge(req Request, f Facts, seen func(c check, result, why string)) Verdict
 		return v
 	}
 	return Verdict{Do: Approve, Rule: all, Why: approval(req, f)}
+}
+
+// inOrder returns the arguments with every list sorted: in which order a requester, a
+// cloud or an operator lists things means nothing, not even for the words of a verdict.
+func inOrder(req Request, f Facts) (Request, Facts) {
+	p := &req.Parsed
+	for _, list := range []*[]string{&req.Groups, &req.Usages, &p.CommonNames, &p.Organizations, &p.OtherSubject, &p.DNS, &p.OtherNames, &p.OtherExtensions} {
+		*list = slices.Sorted(slices.Values(*list))
+	}
+	p.IPs = slices.SortedFunc(slices.Values(p.IPs), netip.Addr.Compare)
+	if f.Forbidden != nil {
+		b := *f.Forbidden
+		b.Ranges = slices.SortedFunc(slices.Values(b.Ranges), netip.Prefix.Compare)
+		f.Forbidden = &b
+	}
+	if f.Self != nil {
+		self := *f.Self
+		self.Names = slices.Sorted(slices.Values(self.Names))
+		f.Self = &self
+	}
+	if f.Inventory == nil {
+		return req, f
+	}
+	inv := *f.Inventory
+	inv.Claimants = slices.Sorted(slices.Values(inv.Claimants))
+	if inv.Instance != nil {
+		in := *inv.Instance
+		in.NodeNames, in.Names = slices.Sorted(slices.Values(in.NodeNames)), slices.Sorted(slices.Values(in.Names))
+		in.Addresses = slices.SortedFunc(slices.Values(in.Addresses), netip.Addr.Compare)
+		inv.Instance = &in
+	}
+	f.Inventory = &inv
+	return req, f
 }
 
 // approval says who vouched for a request that passed every check.

@@ -1,6 +1,7 @@
 package csrsigner
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -114,32 +115,36 @@ func notUnicast6(a netip.Addr) bool {
 // othersNames keeps a request from asking for what belongs to another machine. The
 // inventory is the judge; another Node's name counts, its self-reported addresses
 // do not (else any Node could block any other, k0s#8333). What our own instance
-// owns too is a transition (a reused name or address) and heals.
+// owns too is a transition (a reused name or address) and heals; one name that only
+// another has can never become right, whatever else is asked for.
 func othersNames(req Request, f Facts) (Action, string) {
-	own := f.Inventory.Instance
+	own, shared := f.Inventory.Instance, ""
 	for _, raw := range req.Parsed.DNS {
-		name := canonical(raw)
-		mine := ownsName(own.NodeNames, name) || ownsName(own.Names, name)
+		name, why := canonical(raw), ""
 		if node := f.Taken[name]; node != "" {
-			return unlessMine(mine, fmt.Sprintf("name %q is the name of Node %s", raw, node))
+			why = fmt.Sprintf("name %q is the name of Node %s", raw, node)
+		} else if id := f.Inventory.Owners[name]; id != "" {
+			why = fmt.Sprintf("name %q belongs to instance %s", raw, id)
 		}
-		if id := f.Inventory.Owners[name]; id != "" {
-			return unlessMine(mine, fmt.Sprintf("name %q belongs to instance %s", raw, id))
+		if why != "" && !ownsName(own.NodeNames, name) && !ownsName(own.Names, name) {
+			return Deny, why
 		}
+		shared = cmp.Or(shared, why)
 	}
 	for _, raw := range req.Parsed.IPs {
+		why := ""
 		if id := f.Inventory.Owners[plain(raw).String()]; id != "" {
-			return unlessMine(slices.Contains(own.Addresses, plain(raw)), fmt.Sprintf("address %s belongs to instance %s", raw, id))
+			why = fmt.Sprintf("address %s belongs to instance %s", raw, id)
 		}
+		if why != "" && !slices.Contains(own.Addresses, plain(raw)) {
+			return Deny, why
+		}
+		shared = cmp.Or(shared, why)
+	}
+	if shared != "" {
+		return Later, shared + ", and to this one"
 	}
 	return Later, ""
-}
-
-func unlessMine(mine bool, why string) (Action, string) {
-	if mine {
-		return Later, why + " too"
-	}
-	return Deny, why
 }
 
 func ownsName(names []string, name string) bool {
