@@ -171,24 +171,25 @@ func TestJoinOpenLeavesAll(t *testing.T) {
 	})
 }
 
-// TestJ14Replace: a dead machine's Node of the same name goes first, by its UID, and never
+// TestJ14ReapStale: a dead machine's Node of the same name goes first, and never
 // while it is Ready.
-func TestJ14Replace(t *testing.T) {
+func TestJ14ReapStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{}
 		c.launch()
 		var client *fake.Clientset
 		asked, proven := 0, false
-		replace := func(ctx context.Context, node string, uid types.UID) (bool, string, error) {
-			if asked++; node != host || uid != "old" {
-				t.Errorf("asked to delete %s %s", node, uid)
+		reap := func(ctx context.Context, node string) error {
+			if asked++; node != host {
+				t.Errorf("asked to delete %s", node)
 			}
 			if !proven {
-				return false, "its instance was seen gone once", nil
+				<-ctx.Done()
+				return errors.New("G2: its instance was seen gone once")
 			}
-			return true, "", client.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{})
+			return client.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{})
 		}
-		loop(t, c, func(cfg *Config, d *Deps) { closing("")(cfg, d); d.Replace = replace }, func(cl *fake.Clientset, _ *Service) {
+		loop(t, c, func(cfg *Config, d *Deps) { closing("")(cfg, d); d.ReapStale = reap }, func(cl *fake.Clientset, _ *Service) {
 			client = cl
 			old := ownNode()
 			old.UID, old.Spec.ProviderID = "old", "aws:///us-east-1a/i-dead"

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // judge reads one request live, decides and writes the decision.
@@ -104,22 +103,21 @@ func (s *Service) unexpected(ctx context.Context, key string, seen *certificates
 	return Verdict{Do: do, Rule: "J11", Why: why}, req, f, true
 }
 
-// replace has the Node of a machine that is gone deleted.
+// replace has the Node of a machine that is gone deleted (S1).
 func (s *Service) replace(ctx context.Context, f Facts) bool {
-	if s.deps.Replace == nil || f.Node == nil || f.Node.Ready || f.Node.Deleting {
+	if s.deps.ReapStale == nil || f.Node == nil || f.Node.Ready || f.Node.Deleting {
 		return false
 	}
-	gone, why, err := s.deps.Replace(ctx, f.Node.Name, types.UID(f.Node.UID))
+	bounded, cancel := context.WithTimeout(ctx, reapPatience)
+	defer cancel()
+	err := s.deps.ReapStale(bounded, f.Node.Name)
 	entry := s.log.WithFields(map[string]any{"rule": RuleStale, "node": f.Node.Name, "instance": f.Node.ProviderID})
-	switch {
-	case err != nil:
-		entry.WithError(err).Warn("the Node that stands in a join's way could not be deleted")
-	case gone:
-		entry.WithField("why", fmt.Sprintf("instance %s joins under its name", f.Inventory.Instance.ID)).Info("the Node of a machine that is gone was deleted")
-	default:
-		entry.WithField("why", why).Debug("the Node that stands in a join's way stays for now")
+	if err != nil {
+		entry.WithField("why", err.Error()).Debug("the Node that stands in a join's way stays for now")
+		return false
 	}
-	return gone
+	entry.WithField("why", fmt.Sprintf("instance %s joins under its name", f.Inventory.Instance.ID)).Info("the Node of a machine that is gone made room")
+	return true
 }
 
 // decide gathers facts in the order of their cost: what the cluster knows, the

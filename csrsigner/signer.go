@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	certinformers "k8s.io/client-go/informers/certificates/v1"
 	"k8s.io/client-go/kubernetes"
@@ -73,11 +72,12 @@ type Deps struct {
 	TokenGroup string
 	// Token looks a bootstrap token up by its ID. An error means that nothing is known.
 	Token func(ctx context.Context, id string) (Token, error)
-	// Replace deletes the Node of a machine that is gone, which another machine now joins
-	// under the same name: only that very object (UID), and only once its machine is
-	// proven gone. It tells whether the Node is gone, and if not, why not. nil: nobody
-	// does; such a join waits until the nodecleaner has deleted the Node by itself.
-	Replace func(ctx context.Context, node string, uid types.UID) (gone bool, why string, err error)
+	// ReapStale makes a Node go whose name a new machine wants: nil once there is none of
+	// that name. It deletes only that very object (UID precondition), and only once its
+	// machine is proven gone; an error says what holds it. It returns when ctx ends, and
+	// is asked again later. nil: nobody does; such a join waits until the nodecleaner has
+	// deleted the Node by itself.
+	ReapStale func(ctx context.Context, node string) error
 	// StateDir is where the ledger of joined machines is kept; empty: in memory only.
 	StateDir string
 }
@@ -93,6 +93,7 @@ const (
 	firstRetry     = 250 * time.Millisecond // doubles ...
 	lastRetry      = time.Minute            // ... up to this
 	settledRetry   = 5 * time.Minute        // after the Warning event
+	reapPatience   = time.Second            // how long a judgement waits for a stale Node to go
 	sameNodePause  = 50 * time.Millisecond  // between two judgements for one Node
 	forbiddenTTL   = 10 * time.Minute       // how long what R9 protects is remembered
 	justNow        = time.Second            // an inventory read so lately says all that there is to say
