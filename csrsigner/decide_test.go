@@ -81,11 +81,12 @@ func TestDecideApprovesTheHonest(t *testing.T) {
 		"an operator's machine without launch time": func(_ *Request, f *Facts) {
 			f.Inventory.Instance.Created, f.Inventory.Vouched = time.Time{}, true
 		},
-		"leader":                  leaderAsks,
-		"leader, host name":       func(r *Request, f *Facts) { leaderAsks(r, f); r.Parsed.DNS = []string{"leader.example.org"} },
-		"leader, no machine IDs":  func(r *Request, f *Facts) { leaderAsks(r, f); f.Self.MachineID = "" },
-		"leader, Node without ID": func(r *Request, f *Facts) { leaderAsks(r, f); f.Node.MachineID = "" },
-		"leader, cloud is away":   func(r *Request, f *Facts) { leaderAsks(r, f); f.Inventory = nil },
+		"a Node name that is no name": func(_ *Request, f *Facts) { f.Inventory.Instance.Names = nil },
+		"leader":                      leaderAsks,
+		"leader, host name":           func(r *Request, f *Facts) { leaderAsks(r, f); r.Parsed.DNS = []string{"leader.example.org"} },
+		"leader, no machine IDs":      func(r *Request, f *Facts) { leaderAsks(r, f); f.Self.MachineID = "" },
+		"leader, Node without ID":     func(r *Request, f *Facts) { leaderAsks(r, f); f.Node.MachineID = "" },
+		"leader, cloud is away":       func(r *Request, f *Facts) { leaderAsks(r, f); f.Inventory = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, f := honestRequest(), honestFacts()
@@ -147,6 +148,13 @@ var spoilt = []struct {
 	{"R6", "two SANs", Deny, func(r *Request, _ *Facts) { r.Parsed.SANExtensions = 2 }},
 	{"R7", "none", Deny, func(r *Request, _ *Facts) { r.Parsed.DNS, r.Parsed.IPs = nil, nil }},
 	{"R7", "33", Deny, func(r *Request, _ *Facts) { r.Parsed.DNS = slices.Repeat([]string{host}, 32) }},
+	{"R7", "33 different", Deny, func(r *Request, f *Facts) {
+		r.Parsed.DNS = nil
+		for n := range maxNames {
+			r.Parsed.DNS = append(r.Parsed.DNS, fmt.Sprintf("n%d.example.org", n))
+		}
+		f.Inventory.Instance.Names = r.Parsed.DNS
+	}},
 	{"R7", "33 addresses", Deny, func(r *Request, _ *Facts) { r.Parsed.IPs = slices.Repeat([]netip.Addr{addr("10.0.0.5")}, 32) }},
 	{"R7", "a name twice", Deny, func(r *Request, _ *Facts) { r.Parsed.DNS = []string{host, strings.ToUpper(host) + "."} }},
 	{"R7", "an address twice", Deny, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("10.0.0.5"), addr("::ffff:10.0.0.5")} }},
@@ -196,6 +204,23 @@ var spoilt = []struct {
 	{"R9", "name of a Node", Deny, func(r *Request, f *Facts) {
 		r.Parsed.DNS = []string{"other"}
 		f.Taken = map[string]string{"other": "other"}
+	}},
+	{"R9", "after a good name", Deny, func(r *Request, _ *Facts) { r.Parsed.DNS = []string{host, "zz.svc"} }},
+	{"R9", "after a good address", Deny, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("10.0.0.5"), addr("127.0.0.1")} }},
+	{"R9", "another's after nobody's", Deny, func(r *Request, f *Facts) {
+		r.Parsed.DNS = []string{"aa-nobodys", "zz-other"}
+		f.Inventory.Owners["zz-other"] = nextID
+	}},
+	{"R9", "another's address after nobody's", Deny, func(r *Request, f *Facts) {
+		r.Parsed.IPs = []netip.Addr{addr("10.0.0.8"), addr("10.0.0.9")}
+		f.Inventory.Owners["10.0.0.9"] = nextID
+	}},
+	{"R9", "shared Node name", Later, func(r *Request, f *Facts) {
+		f.Inventory.Instance.Names, f.Inventory.Owners[host] = nil, nextID
+	}},
+	{"R9", "shared name", Later, func(r *Request, f *Facts) {
+		r.Parsed.DNS = []string{"ec2-203-0-113-5.compute-1.amazonaws.com"}
+		f.Inventory.Owners[r.Parsed.DNS[0]] = nextID
 	}},
 	{"R9", "own name is a Node's too", Later, func(r *Request, f *Facts) {
 		r.Parsed.DNS = []string{"i-0a.ec2.internal"}

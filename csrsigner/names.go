@@ -56,11 +56,8 @@ func (b *Forbidden) name(raw string, exempt bool) string {
 	if !exempt && slices.Contains(b.Names, name) {
 		return fmt.Sprintf("name %q belongs to the API server", raw)
 	}
-	reserved := []string{"localhost", "kubernetes", "svc"}
-	if b.DNSDomain != "" {
-		reserved = append(reserved, canonical(b.DNSDomain))
-	}
-	for _, r := range reserved {
+	// Without a domain the last is empty, which no host name ends in.
+	for _, r := range []string{"localhost", "kubernetes", "svc", canonical(b.DNSDomain)} {
 		if name == r || strings.HasSuffix(name, "."+r) {
 			return fmt.Sprintf("name %q lies in %q, which is the cluster's own", raw, r)
 		}
@@ -92,10 +89,10 @@ func (b *Forbidden) address(raw netip.Addr, exempt bool) string {
 		return ""
 	}
 	switch {
-	case a.IsUnspecified(), a.IsLoopback(), a.IsMulticast(), a.IsLinkLocalUnicast(), a.IsInterfaceLocalMulticast(),
+	case a.IsUnspecified(), a.IsLoopback(), a.IsMulticast(), a.IsLinkLocalUnicast(),
 		a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return fmt.Sprintf("address %s is loopback, link-local, multicast or unspecified: it names no machine", a)
-	case a.Is6() && notUnicast6(a):
+	case notUnicast6(a):
 		return fmt.Sprintf("address %s embeds another address or is reserved", a)
 	}
 	return ""
@@ -154,8 +151,8 @@ func ownsName(names []string, name string) bool {
 func witnessedNames(req Request, f Facts) (Action, string) {
 	own := f.Inventory.Instance
 	for _, raw := range req.Parsed.DNS {
-		// The Node's own name is witnessed too: R11 has bound it to the instance.
-		if name := canonical(raw); name != req.Node() && !ownsName(own.Names, name) && !ownsName(own.NodeNames, name) {
+		// R11 has bound the Node's own name to the instance.
+		if name := canonical(raw); !ownsName(own.Names, name) && !ownsName(own.NodeNames, name) {
 			return Later, fmt.Sprintf("name %q is none of the names of %s (%s)", raw, own.ID, strings.Join(own.Names, ", "))
 		}
 	}
@@ -165,7 +162,7 @@ func witnessedNames(req Request, f Facts) (Action, string) {
 func witnessedAddresses(req Request, f Facts) (Action, string) {
 	own := f.Inventory.Instance
 	for _, raw := range req.Parsed.IPs {
-		if a := plain(raw); a.Zone() != "" || !slices.Contains(own.Addresses, a) {
+		if !slices.Contains(own.Addresses, plain(raw)) {
 			return Later, fmt.Sprintf("address %s is none of the addresses of %s (%v)", raw, own.ID, own.Addresses)
 		}
 	}
