@@ -11,14 +11,13 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 )
 
 // readGroupsFile reads groups.yaml once, for a command.
 func readGroupsFile(cfg Config) (groups.File, error) {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
-	live, err := groups.Open(cfg.GroupsFile, all.Sections(), logrus.NewEntry(quiet))
+	live, err := groups.Open(cfg.GroupsFile, sections(), logrus.NewEntry(quiet))
 	if err != nil {
 		return groups.File{}, err
 	}

@@ -18,6 +18,7 @@ type metrics struct {
 	registry      *prometheus.Registry
 	mu            sync.Mutex
 	counters      map[string]*prometheus.CounterVec // by name; see Count
+	gauges        map[string]prometheus.Gauge       // by name; see Gauge
 	safe          prometheus.Gauge
 	nodes         *prometheus.GaugeVec
 	unschedulable prometheus.Gauge
@@ -166,6 +167,24 @@ func (m *metrics) called(method string, took time.Duration, err error) {
 		result = provider.KindOf(err).String()
 	}
 	m.calls.WithLabelValues(method, result).Observe(took.Seconds())
+}
+
+// Gauge sets a level of a service's own.
+func (m *metrics) Gauge(name string, value float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g, ok := m.gauges[name]
+	if !ok {
+		g = prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "Told by a service of the agent."})
+		if m.registry.Register(g) != nil {
+			return // the name is taken by a metric of another kind; it is not worth a crash
+		}
+		if m.gauges == nil {
+			m.gauges = map[string]prometheus.Gauge{}
+		}
+		m.gauges[name] = g
+	}
+	g.Set(value)
 }
 
 // Count adds one to a counter of a service; labels are names and values in turn. A

@@ -25,7 +25,7 @@ type Parts struct {
 }
 
 func (p Parts) validate(provider string) error {
-	return errors.Join(p.Config.Validate(provider), p.CSR.Validate(), p.Nodecleaner.Validate(), p.Bootstrap.Validate())
+	return errors.Join(p.Config.Validate(provider), p.CSR.Validate(), p.Nodecleaner.Validate(), p.Bootstrap.Validate(), p.validateJoin())
 }
 
 // provider makes the configured clouds, as one; section is groups.yaml's, for those that
@@ -41,11 +41,8 @@ func (p Parts) provider(ctx context.Context, c Config, section func(provider str
 func (p Parts) services(a *running) []Service {
 	var list []Service
 	if p.CSR.Enabled {
-		signer := csrsigner.New(p.CSR, csrsigner.Deps{
-			Client: a.client, Rest: a.rest, Informers: a.factory, Inventory: a.inventory, Log: a.entry("csrsigner"),
-			Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
-		})
-		list = append(list, Service{Name: "csrsigner", Budget: 2 * time.Minute, Run: signer.Run})
+		a.signer = p.signer(a)
+		list = append(list, Service{Name: "csrsigner", Budget: 2 * time.Minute, Run: a.signer.Run})
 	}
 	if p.Nodecleaner.Enabled {
 		cleaner := nodecleaner.New(p.Nodecleaner, nodecleaner.Deps{
@@ -56,7 +53,9 @@ func (p Parts) services(a *running) []Service {
 		list = append(list, Service{Name: "nodecleaner", Budget: 3 * time.Minute, Run: cleaner.Run})
 	}
 	if p.Bootstrap.Enabled {
-		publisher := bootstrap.New(p.Bootstrap, bootstrap.Deps{
+		cfg := p.Bootstrap
+		cfg.TokenGroups = p.tokenGroups()
+		publisher := bootstrap.New(cfg, bootstrap.Deps{
 			Client: a.client, Rest: a.rest, Log: a.entry("bootstrap"), Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
 		})
 		list = append(list, Service{Name: "bootstrap", Budget: 3 * time.Minute, Run: publisher.Run})
@@ -84,11 +83,18 @@ func (p Parts) rights() []right {
 	var list []right
 	if p.CSR.Enabled {
 		list = append(list,
+			right{"get", "certificates.k8s.io", "certificatesigningrequests", "", "", ""},
 			right{"list", "certificates.k8s.io", "certificatesigningrequests", "", "", ""},
 			right{"watch", "certificates.k8s.io", "certificatesigningrequests", "", "", ""},
 			right{"update", "certificates.k8s.io", "certificatesigningrequests", "approval", "", ""},
 			right{"approve", "certificates.k8s.io", "signers", "", "", "kubernetes.io/kubelet-serving"},
 			right{"get", "", "services", "", "default", "kubernetes"})
+	}
+	if p.closed() {
+		list = append(list,
+			right{"approve", "certificates.k8s.io", "signers", "", "", "kubernetes.io/kube-apiserver-client-kubelet"},
+			right{"create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""},
+			right{"get", "", "secrets", "", "kube-system", ""})
 	}
 	if p.Nodecleaner.Enabled {
 		list = append(list, right{"delete", "", "nodes", "", "", ""}, right{"get", "coordination.k8s.io", "leases", "", "kube-node-lease", ""})

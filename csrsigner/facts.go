@@ -5,8 +5,10 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/asn1"
+	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 	"net/netip"
@@ -27,7 +29,7 @@ const maxRSABits = 8192
 func toRequest(csr *certificatesv1.CertificateSigningRequest) Request {
 	req := Request{
 		Name: csr.Name, UID: string(csr.UID), Signer: csr.Spec.SignerName, Username: csr.Spec.Username,
-		Groups: csr.Spec.Groups, ExpirationSeconds: csr.Spec.ExpirationSeconds,
+		UserUID: csr.Spec.UID, Groups: csr.Spec.Groups, ExpirationSeconds: csr.Spec.ExpirationSeconds,
 		Created: csr.CreationTimestamp.Time, Settled: settled(csr),
 	}
 	for _, u := range csr.Spec.Usages {
@@ -62,8 +64,11 @@ func settled(csr *certificatesv1.CertificateSigningRequest) string {
 func toNode(n *corev1.Node) *Node {
 	_, control := n.Labels["node-role.kubernetes.io/control-plane"]
 	_, master := n.Labels["node-role.kubernetes.io/master"]
-	return &Node{Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID,
-		Deleting: n.DeletionTimestamp != nil, ControlPlane: control || master}
+	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	return &Node{Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, MachineID: n.Status.NodeInfo.MachineID,
+		Deleting: n.DeletionTimestamp != nil, ControlPlane: control || master, Ready: ready}
 }
 
 // parse takes a request apart. Whatever is unsound ends up in Problem; nothing a
@@ -100,7 +105,8 @@ func parse(raw []byte) Parsed {
 }
 
 func content(csr *x509.CertificateRequest) Parsed {
-	p := Parsed{DNS: csr.DNSNames}
+	sum := sha256.Sum256(csr.RawSubjectPublicKeyInfo)
+	p := Parsed{DNS: csr.DNSNames, KeyHash: hex.EncodeToString(sum[:])}
 	p.Key, p.Bits = keyKind(csr.PublicKey)
 	for _, n := range csr.Subject.Names {
 		value, ok := n.Value.(string)

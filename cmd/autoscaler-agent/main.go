@@ -38,7 +38,7 @@ func commands() []command {
 		{"check", "check configuration, credentials, rights, cloud and cluster", checkCommand},
 		{"plan", "print what one round would do and why, changing nothing", planCommand},
 		{"status", "print what the running agent does now", statusCommand},
-		{"explain", "say why a pod waits, a node stays or goes, a group does not change", explainCommand},
+		{"explain", "say why a pod waits, a node stays or goes, a group does not change, how a csr is judged", explainCommand},
 		{"replay", "decide recorded rounds once more and compare", replayCommand},
 		{"userdata", "render the workers' user data", userdataCommand},
 		{"iam-policy", "print the minimal AWS policy of the agent", iamPolicyCommand},
