@@ -1,0 +1,426 @@
+package services
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	certv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
+	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
+	"github.com/autoscaler-agent/autoscaler-agent/test/machine"
+	"github.com/autoscaler-agent/autoscaler-agent/test/world"
+)
+
+// TestCSR plays certificate requests against the agent as it is run: the built
+// binary with its own credentials, the real API server with admission as in life, an
+// AWS on the wire. Every request has a Node and an instance of its own, so that all
+// can be asked at once.
+func TestCSR(t *testing.T) {
+	c := newCorpus(t)
+	t.Run("honest", c.testHonest)
+	t.Run("hostile", c.testHostile)
+	t.Run("logs", c.testLogs)
+	t.Run("flood", c.testFlood)
+	t.Run("region", c.testRegion)
+}
+
+// subject is one Node with the instance that its provider ID should point at.
+type subject struct {
+	node     string
+	instance aws.Instance
+}
+
+func (s subject) providerID() string { return "aws:///" + s.instance.Zone + "/" + s.instance.ID }
+
+// asking is a request as it is sent.
+type asking struct {
+	pkcs10
+	user       string // "system:node:<node>"
+	uid        string // of the user
+	groups     []string
+	signer     string
+	usages     []certv1.KeyUsage
+	expiration *int32
+	pem        func([]byte) []byte // changes the PEM
+}
+
+// kubelet is what an honest kubelet of the subject asks for.
+func (s subject) kubelet() asking {
+	a := asking{user: "system:node:" + s.node, groups: []string{"system:nodes", "system:authenticated"},
+		signer: certv1.KubeletServingSignerName, usages: []certv1.KeyUsage{certv1.UsageDigitalSignature, certv1.UsageServerAuth}}
+	a.key = ecKey
+	a.subject = [][]attribute{{{oid: oidO, value: "system:nodes"}}, {{oid: oidCN, value: a.user}}}
+	a.names = [][]byte{dnsName(s.node)}
+	if s.instance.PrivateIP != "" {
+		a.names = append(a.names, ipName(s.instance.PrivateIP))
+	}
+	return a
+}
+
+// corpus is the world that the requests are played in.
+type corpus struct {
+	w       *world.World
+	cp      *controlplane.ControlPlane
+	binary  string
+	agent   *world.Process
+	http    *http.Client
+	api     *x509.Certificate // of the API server
+	pool    []aws.Instance    // not yet taken
+	foreign []aws.Instance    // of a group that the agent does not manage
+	honest  []*csrCase
+	hostile []*csrCase
+	seen    *watched
+}
+
+// csrCase is a row with the Node that it got.
+type csrCase struct {
+	csrRow
+	subject
+	peers []aws.Instance // instances that the row needs beside its own
+}
+
+// spare is how many instances rows may take beside their own.
+const spare = 40
+
+func newCorpus(t *testing.T) *corpus {
+	t.Helper()
+	c := &corpus{}
+	built := make(chan error, 1)
+	c.binary = filepath.Join(t.TempDir(), "autoscaler-agent")
+	go func() { built <- world.BuildAgent(context.Background(), c.binary) }()
+	go rsaKey(4096)
+	dir := t.TempDir()
+	w, err := world.Start(t.Context(), world.Options{
+		Dir: dir, Fast: true, NodeMonitorGrace: 10 * time.Minute,
+		ExtraArgs: map[string][]string{controlplane.APIServer: {"--kubelet-certificate-authority=" + filepath.Join(dir, "controlplane", "pki", "ca.crt")}},
+		Cloud:     aws.Options{Seed: 5, LaunchDelay: time.Millisecond, BootDelay: 300 * time.Millisecond, TerminateDelay: 10 * time.Millisecond},
+		Tune:      c.tune,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.w, c.cp = w, w.ControlPlane
+	t.Cleanup(func() {
+		if t.Failed() && c.agent != nil {
+			t.Logf("the agent's last lines:\n%s", c.agent.Tail(20))
+		}
+		if err := w.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Logf("AWS seed %d", w.Cloud.Seed())
+	if c.http, err = rest.HTTPClientFor(c.cp.RESTConfig()); err != nil {
+		t.Fatal(err)
+	}
+	c.readAPIServer(t)
+	c.launch(t)
+	c.hostile, c.honest = c.enrol(hostileRows(c.api)), c.enrol(honestRows())
+	c.makeNodes(t, slices.Concat(c.hostile, c.honest))
+	if err := <-built; err != nil {
+		t.Fatal(err)
+	}
+	c.seen = watchRequests(t, c.cp)
+	c.startAgent(t)
+	return c
+}
+
+// tune leaves instances without user data alone: their kubelets are played by rows.
+func (c *corpus) tune(m *machine.Config) {
+	if len(m.UserData) == 0 {
+		m.Behaviour = machine.NeverJoins
+		return
+	}
+	c.tuneLogs(m)
+}
+
+func (c *corpus) readAPIServer(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.cp.Dir(), "pki", "apiserver.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(text)
+	if c.api, err = x509.ParseCertificate(block.Bytes); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// launch gets the instances. Their groups cannot grow or shrink, so that the scaler
+// has nothing to do.
+func (c *corpus) launch(t *testing.T) {
+	t.Helper()
+	c.w.Cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: "corpus", InstanceType: "m5.large", PublicIP: true, IPv6: true})
+	managed := map[string]string{"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + world.ClusterName: ""}
+	sizes := map[string]int{"corpus": len(hostileRows(c.api)) + len(honestRows()) + spare, "foreign": 4}
+	for name, n := range sizes {
+		g := aws.Group{Name: name, Min: n, Max: n, Desired: n, LaunchTemplate: "corpus", KeepTags: true,
+			SuspendedProcesses: []string{"AZRebalance", "HealthCheck", "ReplaceUnhealthy"}}
+		if name == "corpus" {
+			g.Tags = managed
+		}
+		if err := c.w.Cloud.PutGroup(g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "all instances run", 30*time.Second, func() bool {
+		c.pool, c.foreign = nil, nil
+		for _, i := range c.w.Cloud.Instances() {
+			switch {
+			case i.State != "running":
+			case i.GroupName == "foreign":
+				c.foreign = append(c.foreign, i)
+			default:
+				c.pool = append(c.pool, i)
+			}
+		}
+		return len(c.pool) == sizes["corpus"] && len(c.foreign) == sizes["foreign"]
+	})
+	// Every machine has addresses of its own, which random ones are not, and is older
+	// than every request.
+	for n, list := range [][]aws.Instance{c.pool, c.foreign} {
+		for k := range list {
+			list[k] = c.rewire(t, list[k].ID, func(net *aws.Network) {
+				net.LaunchTime = time.Now().Add(-time.Hour)
+				net.PublicIP = fmt.Sprintf("198.51.%d.%d", 100+n*4+k/250, 1+k%250)
+				net.IPv6 = fmt.Sprintf("2001:db8:%d::%x", n, k+1)
+			})
+		}
+	}
+}
+
+func (c *corpus) rewire(t *testing.T, id string, change func(*aws.Network)) aws.Instance {
+	t.Helper()
+	if err := c.w.Cloud.Rewire(id, change); err != nil {
+		t.Fatal(err)
+	}
+	i, _ := c.w.Cloud.Instance(id)
+	return i
+}
+
+func (c *corpus) take() aws.Instance {
+	i := c.pool[0]
+	c.pool = c.pool[1:]
+	return i
+}
+
+// enrol gives every row an instance and changes the cloud as the row asks.
+func (c *corpus) enrol(rows []csrRow) []*csrCase {
+	var out []*csrCase
+	for _, r := range rows {
+		i := c.take()
+		out = append(out, &csrCase{csrRow: r, subject: subject{node: i.PrivateDNS, instance: i}})
+	}
+	return out
+}
+
+// makeNodes prepares the cloud and registers the Nodes, as their kubelets do: a
+// provider ID is a Node's own word.
+func (c *corpus) makeNodes(t *testing.T, entries []*csrCase) {
+	t.Helper()
+	_, err := c.cp.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "corpus"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node-bootstrapper"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "corpus:anybody"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Two Nodes that are in no row: the leader's, and one that the cloud knows nothing of.
+	for name, labels := range map[string]map[string]string{"leader": {"node-role.kubernetes.io/control-plane": ""}, "bystander": nil} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+		if _, err := c.cp.Client().CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range entries {
+		if e.prepare != nil {
+			e.prepare(t, c, e)
+		}
+	}
+	parallel(8, entries, func(e *csrCase) {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: e.node}, Spec: corev1.NodeSpec{ProviderID: e.providerID()}}
+		if e.register != nil {
+			n = e.register(e, n)
+		}
+		if n == nil {
+			return
+		}
+		client := c.as(t, asking{user: "system:node:" + n.Name, groups: []string{"system:nodes", "system:authenticated"}})
+		if _, control := n.Labels["node-role.kubernetes.io/control-plane"]; control || len(n.Finalizers) > 0 {
+			client = c.cp.Client() // no kubelet may do that
+		}
+		if _, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
+			t.Errorf("%s: %v", e.name, err)
+		}
+		if len(n.Finalizers) > 0 {
+			if err := client.CoreV1().Nodes().Delete(t.Context(), n.Name, metav1.DeleteOptions{}); err != nil {
+				t.Errorf("%s: %v", e.name, err)
+			}
+		}
+	})
+}
+
+// startAgent starts the agent and waits until its inventory is warm.
+func (c *corpus) startAgent(t *testing.T, env ...string) {
+	t.Helper()
+	var err error
+	c.agent, err = c.w.StartAgent(t.Context(), c.binary, append([]string{
+		"AUTOSCALER_NODECLEANER_ENABLED=false", "AUTOSCALER_CSR_PER_NODE_HOUR=100", "AUTOSCALER_CSR_MAX_EXPIRATION=24h",
+		// The machines that play kubelets for real live on loopback.
+		"AUTOSCALER_CSR_ALLOWED_RANGES=127.0.1.0/24",
+	}, env...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.w.WaitForGroup(t.Context(), c.binary, "corpus"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// as is a client for whoever sends a request.
+func (c *corpus) as(t *testing.T, a asking) kubernetes.Interface {
+	t.Helper()
+	cfg := c.cp.RESTConfig()
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: a.user, UID: a.uid, Groups: a.groups}
+	cfg.ContentType = "application/vnd.kubernetes.protobuf"
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// send creates the request.
+func (c *corpus) send(t *testing.T, name string, a asking) error {
+	t.Helper()
+	data := armour(a.der(t))
+	if a.pem != nil {
+		data = a.pem(data)
+	}
+	_, err := c.as(t, a).CertificatesV1().CertificateSigningRequests().Create(t.Context(), &certv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       certv1.CertificateSigningRequestSpec{Request: data, SignerName: a.signer, Usages: a.usages, ExpirationSeconds: a.expiration},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// refusedByAPI tells that the API server itself wants nothing of a request.
+func refusedByAPI(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+func parallel[T any](n int, list []T, do func(T)) {
+	slots := make(chan struct{}, n)
+	var wg sync.WaitGroup
+	for _, x := range list {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			do(x)
+		})
+	}
+	wg.Wait()
+}
+
+// verdictLine finds the fields of a verdict in the agent's log. Quoted fields, which
+// hold what requesters wrote, are taken out before.
+var (
+	quoted      = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+	verdictRule = regexp.MustCompile(` csr=(\S+) .*\brule=(\S+)`)
+)
+
+// verdicts returns the last rule by which the agent judged each request.
+func (c *corpus) verdicts(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(c.agent.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if m := verdictRule.FindStringSubmatch(quoted.ReplaceAllString(line, `""`)); m != nil {
+			out[m[1]] = m[2]
+		}
+	}
+	return out
+}
+
+// watched notes when each request was decided, as a watch tells it.
+type watched struct {
+	mu       sync.Mutex
+	decided  map[string]time.Time
+	outcome  map[string]string // "approved: why", "denied: why"
+	approved chan string
+}
+
+func watchRequests(t *testing.T, cp *controlplane.ControlPlane) *watched {
+	t.Helper()
+	s := &watched{decided: map[string]time.Time{}, outcome: map[string]string{}}
+	w, err := cp.Client().CertificatesV1().CertificateSigningRequests().Watch(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	go func() {
+		for e := range w.ResultChan() {
+			if csr, ok := e.Object.(*certv1.CertificateSigningRequest); ok && e.Type != watch.Deleted {
+				s.note(csr)
+			}
+		}
+	}()
+	return s
+}
+
+func (s *watched) note(csr *certv1.CertificateSigningRequest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, cond := range csr.Status.Conditions {
+		if _, ok := s.decided[csr.Name]; !ok || cond.Type == certv1.CertificateApproved {
+			s.decided[csr.Name], s.outcome[csr.Name] = time.Now(), strings.ToLower(string(cond.Type))+": "+cond.Message
+		}
+	}
+}
+
+func (s *watched) of(name string) (at time.Time, outcome string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.decided[name], s.outcome[name]
+}
+
+// within waits for the approval of a request and returns how long after start it came.
+func (s *watched) within(name string, start time.Time, limit time.Duration) (time.Duration, error) {
+	for deadline := time.Now().Add(limit); ; time.Sleep(2 * time.Millisecond) {
+		at, outcome := s.of(name)
+		switch {
+		case strings.HasPrefix(outcome, "approved"):
+			return at.Sub(start), nil
+		case outcome != "":
+			return 0, errors.New(outcome)
+		case time.Now().After(deadline):
+			return 0, fmt.Errorf("not approved within %s", limit)
+		}
+	}
+}
+
+func mustAddr(s string) netip.Addr { return netip.MustParseAddr(s) }
