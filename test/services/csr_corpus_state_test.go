@@ -28,7 +28,7 @@ func stateRows() []csrRow {
 	rewired := func(change func(*aws.Network)) prepareFunc {
 		return func(t *testing.T, c *corpus, e *csrCase) { e.instance = c.rewire(t, e.instance.ID, change) }
 	}
-	gone := func(t *testing.T, c *corpus, e *csrCase) { must(t, c.w.Cloud.TerminateInstance(e.instance.ID)) }
+	gone := func(t *testing.T, c *corpus, e *csrCase) { must(t, c.cloud.TerminateInstance(e.instance.ID)) }
 	// reused gives the addresses and the name of the row's instance to a new one.
 	reused := func(t *testing.T, c *corpus, e *csrCase) {
 		e.peers = append(e.peers, c.rewire(t, c.take().ID, func(n *aws.Network) { n.PrivateIP = e.instance.PrivateIP }))
@@ -38,8 +38,8 @@ func stateRows() []csrRow {
 	}
 	return []csrRow{
 		{name: "state: terminated", threat: "T10", rule: "R11", prepare: gone},
-		{name: "state: stopped", threat: "T10", rule: "R11", prepare: func(t *testing.T, c *corpus, e *csrCase) { must(t, c.w.Cloud.StopInstance(e.instance.ID)) }},
-		{name: "state: vanished", threat: "T10", rule: "R11", prepare: func(t *testing.T, c *corpus, e *csrCase) { must(t, c.w.Cloud.Vanish(e.instance.ID)) }},
+		{name: "state: stopped", threat: "T10", rule: "R11", prepare: func(t *testing.T, c *corpus, e *csrCase) { must(t, c.cloud.StopInstance(e.instance.ID)) }},
+		{name: "state: vanished", threat: "T10", rule: "R11", prepare: func(t *testing.T, c *corpus, e *csrCase) { must(t, c.cloud.Vanish(e.instance.ID)) }},
 		{name: "state: of an unmanaged group", threat: "T2", rule: "R11", prepare: func(_ *testing.T, c *corpus, e *csrCase) {
 			e.instance = c.foreign[1]
 			e.node = e.instance.PrivateDNS
@@ -55,7 +55,7 @@ func stateRows() []csrRow {
 		}, ask: func(e *csrCase, a *asking) { a.names = append(a.names, ipName(e.instance.PublicIP)) }},
 		{name: "state: address reused, old machine terminated", threat: "T4", rule: "R11", prepare: func(t *testing.T, c *corpus, e *csrCase) { gone(t, c, e); reused(t, c, e) }},
 		{name: "state: address reused, old machine vanished", threat: "T4", rule: "R11", prepare: func(t *testing.T, c *corpus, e *csrCase) {
-			must(t, c.w.Cloud.Vanish(e.instance.ID))
+			must(t, c.cloud.Vanish(e.instance.ID))
 			reused(t, c, e)
 		}},
 		{name: "state: address moved on, Node kept its name", threat: "T4", rule: "R11", prepare: func(t *testing.T, c *corpus, e *csrCase) {

@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"os"
@@ -42,7 +43,7 @@ func TestCSR(t *testing.T) {
 	t.Run("hostile", c.testHostile)
 	t.Run("logs", c.testLogs)
 	t.Run("flood", c.testFlood)
-	t.Run("region", c.testRegion)
+	t.Run("another region", c.testRegion)
 }
 
 // subject is one Node with the instance that its provider ID should point at.
@@ -81,6 +82,7 @@ func (s subject) kubelet() asking {
 // corpus is the world that the requests are played in.
 type corpus struct {
 	w       *world.World
+	cloud   *aws.Cloud // the one that the agent looks at
 	cp      *controlplane.ControlPlane
 	binary  string
 	agent   *world.Process
@@ -91,6 +93,7 @@ type corpus struct {
 	honest  []*csrCase
 	hostile []*csrCase
 	seen    *watched
+	joined  int // machines that join for real
 }
 
 // csrCase is a row with the Node that it got.
@@ -120,7 +123,7 @@ func newCorpus(t *testing.T) *corpus {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.w, c.cp = w, w.ControlPlane
+	c.w, c.cp, c.cloud = w, w.ControlPlane, w.Cloud
 	t.Cleanup(func() {
 		if t.Failed() && c.agent != nil {
 			t.Logf("the agent's last lines:\n%s", c.agent.Tail(20))
@@ -141,7 +144,7 @@ func newCorpus(t *testing.T) *corpus {
 		t.Fatal(err)
 	}
 	c.seen = watchRequests(t, c.cp)
-	c.startAgent(t)
+	c.startAgent(t, "corpus")
 	return c
 }
 
@@ -166,55 +169,47 @@ func (c *corpus) readAPIServer(t *testing.T) {
 	}
 }
 
-// launch gets the instances. Their groups cannot grow or shrink, so that the scaler
-// has nothing to do.
+// launch gets the instances of both groups, of which the agent manages one.
 func (c *corpus) launch(t *testing.T) {
 	t.Helper()
-	c.w.Cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: "corpus", InstanceType: "m5.large", PublicIP: true, IPv6: true})
-	managed := map[string]string{"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + world.ClusterName: ""}
-	sizes := map[string]int{"corpus": len(hostileRows(c.api)) + len(honestRows()) + spare, "foreign": 4}
-	for name, n := range sizes {
-		g := aws.Group{Name: name, Min: n, Max: n, Desired: n, LaunchTemplate: "corpus", KeepTags: true,
-			SuspendedProcesses: []string{"AZRebalance", "HealthCheck", "ReplaceUnhealthy"}}
-		if name == "corpus" {
-			g.Tags = managed
-		}
-		if err := c.w.Cloud.PutGroup(g); err != nil {
-			t.Fatal(err)
-		}
+	c.pool = c.group(t, "corpus", len(hostileRows(c.api))+len(honestRows())+spare, "10.0", map[string]string{
+		"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + world.ClusterName: ""})
+	c.foreign = c.group(t, "foreign", 4, "10.1", nil)
+}
+
+// group launches n instances, each with addresses of its own below prefix, which random
+// ones are not, and older than every request. The group cannot grow or shrink, so that
+// the scaler has nothing to do.
+func (c *corpus) group(t *testing.T, name string, n int, prefix string, tags map[string]string) []aws.Instance {
+	t.Helper()
+	c.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: name, InstanceType: "m5.large"})
+	err := c.cloud.PutGroup(aws.Group{Name: name, Min: n, Max: n, Desired: n, LaunchTemplate: name, KeepTags: true, Tags: tags,
+		SuspendedProcesses: []string{"AZRebalance", "HealthCheck", "ReplaceUnhealthy"}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	eventually(t, "all instances run", 30*time.Second, func() bool {
-		c.pool, c.foreign = nil, nil
-		for _, i := range c.w.Cloud.Instances() {
-			switch {
-			case i.State != "running":
-			case i.GroupName == "foreign":
-				c.foreign = append(c.foreign, i)
-			default:
-				c.pool = append(c.pool, i)
-			}
-		}
-		return len(c.pool) == sizes["corpus"] && len(c.foreign) == sizes["foreign"]
+	var list []aws.Instance
+	eventually(t, "all instances of "+name+" run", 30*time.Second, func() bool {
+		list = slices.DeleteFunc(c.cloud.Instances(), func(i aws.Instance) bool { return i.State != "running" || i.GroupName != name })
+		return len(list) == n
 	})
-	// Every machine has addresses of its own, which random ones are not, and is older
-	// than every request.
-	for n, list := range [][]aws.Instance{c.pool, c.foreign} {
-		for k := range list {
-			list[k] = c.rewire(t, list[k].ID, func(net *aws.Network) {
-				net.LaunchTime = time.Now().Add(-time.Hour)
-				net.PublicIP = fmt.Sprintf("198.51.%d.%d", 100+n*4+k/250, 1+k%250)
-				net.IPv6 = fmt.Sprintf("2001:db8:%d::%x", n, k+1)
-			})
-		}
+	for k := range list {
+		list[k] = c.rewire(t, list[k].ID, func(net *aws.Network) {
+			net.LaunchTime = time.Now().Add(-time.Hour)
+			net.PrivateIP = fmt.Sprintf("%s.%d.%d", prefix, 1+k/250, 1+k%250)
+			net.PublicIP = strings.Replace(net.PrivateIP, "10.", "198.", 1)
+			net.IPv6 = "2001:db8::" + strings.ReplaceAll(net.PrivateIP, ".", ":")
+		})
 	}
+	return list
 }
 
 func (c *corpus) rewire(t *testing.T, id string, change func(*aws.Network)) aws.Instance {
 	t.Helper()
-	if err := c.w.Cloud.Rewire(id, change); err != nil {
+	if err := c.cloud.Rewire(id, change); err != nil {
 		t.Fatal(err)
 	}
-	i, _ := c.w.Cloud.Instance(id)
+	i, _ := c.cloud.Instance(id)
 	return i
 }
 
@@ -253,6 +248,12 @@ func (c *corpus) makeNodes(t *testing.T, entries []*csrCase) {
 			t.Fatal(err)
 		}
 	}
+	c.register(t, entries)
+}
+
+// register prepares the cloud for entries and makes their Nodes.
+func (c *corpus) register(t *testing.T, entries []*csrCase) {
+	t.Helper()
 	for _, e := range entries {
 		if e.prepare != nil {
 			e.prepare(t, c, e)
@@ -282,7 +283,7 @@ func (c *corpus) makeNodes(t *testing.T, entries []*csrCase) {
 }
 
 // startAgent starts the agent and waits until its inventory is warm.
-func (c *corpus) startAgent(t *testing.T, env ...string) {
+func (c *corpus) startAgent(t *testing.T, group string, env ...string) {
 	t.Helper()
 	var err error
 	c.agent, err = c.w.StartAgent(t.Context(), c.binary, append([]string{
@@ -293,7 +294,7 @@ func (c *corpus) startAgent(t *testing.T, env ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.w.WaitForGroup(t.Context(), c.binary, "corpus"); err != nil {
+	if err := c.w.WaitForGroup(t.Context(), c.binary, group); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -406,6 +407,12 @@ func (s *watched) of(name string) (at time.Time, outcome string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.decided[name], s.outcome[name]
+}
+
+func (s *watched) outcomes() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.outcome)
 }
 
 // within waits for the approval of a request and returns how long after start it came.

@@ -13,6 +13,7 @@ import (
 	certv1 "k8s.io/api/certificates/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
+	"github.com/autoscaler-agent/autoscaler-agent/test/world"
 )
 
 // honestRows are what kubelets of real machines send.
@@ -113,10 +114,10 @@ func honestAddresses() []csrRow {
 		}},
 		{name: "address of a machine that is gone", prepare: func(t *testing.T, c *corpus, e *csrCase) {
 			old := c.take()
-			if err := c.w.Cloud.TerminateInstance(old.ID); err != nil {
+			if err := c.cloud.TerminateInstance(old.ID); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the old machine is gone", 5*time.Second, func() bool { i, _ := c.w.Cloud.Instance(old.ID); return i.State == "terminated" })
+			eventually(t, "the old machine is gone", 5*time.Second, func() bool { i, _ := c.cloud.Instance(old.ID); return i.State == "terminated" })
 			e.instance = c.rewire(t, e.instance.ID, func(n *aws.Network) { n.PrivateIP = old.PrivateIP })
 			e.node = e.instance.PrivateDNS
 		}},
@@ -225,5 +226,44 @@ func report(t *testing.T, what string, took []time.Duration) {
 	t.Logf("%d %s approved, from creation to the condition: median %s, p99 %s, slowest %s", len(took), what, at(0.5), at(0.99), at(1))
 	if median := at(0.5); median > 500*time.Millisecond {
 		t.Errorf("median is %s, more than 500ms", median)
+	}
+}
+
+// testRegion restarts the agent in another region, where names are formed otherwise,
+// with everything that is pending still there.
+func (c *corpus) testRegion(t *testing.T) {
+	const seed = 6
+	eu, err := aws.New(aws.Options{Region: "eu-west-1", Seed: seed, LaunchDelay: time.Millisecond, BootDelay: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(eu.Close)
+	c.cloud = eu
+	rows := regionRows()
+	c.pool = c.group(t, "europe", len(rows), "10.2", map[string]string{
+		"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + world.ClusterName: ""})
+	entries := c.enrol(rows)
+	c.register(t, entries)
+	if err := c.agent.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.startAgent(t, "europe", eu.Env()...)
+	report(t, fmt.Sprintf("honest requests in eu-west-1 (seed %d) after a restart with the flood pending", seed), c.approve(t, entries, 5*time.Second))
+	t.Logf("the agent has %d MB", rss(t, c.agent.PID())>>20)
+}
+
+func regionRows() []csrRow {
+	called := func(name func(aws.Instance) string) prepareFunc {
+		return func(_ *testing.T, _ *corpus, e *csrCase) { e.node = name(e.instance) }
+	}
+	return []csrRow{
+		{name: "eu: ip-name"},
+		{name: "eu: ip-name, host name cut", prepare: called(func(i aws.Instance) string { return strings.Split(i.PrivateDNS, ".")[0] })},
+		{name: "eu: instance ID", prepare: called(func(i aws.Instance) string { return i.ID })},
+		{name: "eu: resource name", prepare: called(func(i aws.Instance) string { return i.ID + ".eu-west-1.compute.internal" })},
+		{name: "eu: public name", ask: func(e *csrCase, a *asking) {
+			a.names = append(a.names, dnsName(e.instance.PublicDNS), ipName(e.instance.PublicIP))
+		}},
+		{name: "eu: dual stack", ask: func(e *csrCase, a *asking) { a.names = append(a.names, ipName(e.instance.IPv6)) }},
 	}
 }
