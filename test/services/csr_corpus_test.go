@@ -23,9 +23,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
@@ -108,6 +109,7 @@ const spare = 40
 
 func newCorpus(t *testing.T) *corpus {
 	t.Helper()
+	start := time.Now()
 	c := &corpus{}
 	built := make(chan error, 1)
 	c.binary = filepath.Join(t.TempDir(), "autoscaler-agent")
@@ -132,7 +134,7 @@ func newCorpus(t *testing.T) *corpus {
 			t.Error(err)
 		}
 	})
-	t.Logf("AWS seed %d", w.Cloud.Seed())
+	t.Logf("AWS seed %d; the control plane took %s", w.Cloud.Seed(), time.Since(start).Round(time.Millisecond))
 	if c.http, err = rest.HTTPClientFor(c.cp.RESTConfig()); err != nil {
 		t.Fatal(err)
 	}
@@ -140,11 +142,14 @@ func newCorpus(t *testing.T) *corpus {
 	c.launch(t)
 	c.hostile, c.honest = c.enrol(hostileRows(c.api)), c.enrol(honestRows())
 	c.makeNodes(t, slices.Concat(c.hostile, c.honest))
+	t.Logf("%d Nodes after %s", len(c.hostile)+len(c.honest), time.Since(start).Round(time.Millisecond))
 	if err := <-built; err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("the agent is built after %s", time.Since(start).Round(time.Millisecond))
 	c.seen = watchRequests(t, c.cp)
 	c.startAgent(t, "corpus")
+	t.Logf("the agent knows its machines after %s", time.Since(start).Round(time.Millisecond))
 	return c
 }
 
@@ -369,27 +374,40 @@ func (c *corpus) verdicts(t *testing.T) map[string]string {
 
 // watched notes when each request was decided, as a watch tells it.
 type watched struct {
-	mu       sync.Mutex
-	decided  map[string]time.Time
-	outcome  map[string]string // "approved: why", "denied: why"
-	approved chan string
+	mu      sync.Mutex
+	decided map[string]time.Time
+	outcome map[string]string // "approved: why", "denied: why"
 }
 
+// watchRequests outlives connections that the API server closes, as it does to a
+// watcher that a flood has left behind.
 func watchRequests(t *testing.T, cp *controlplane.ControlPlane) *watched {
 	t.Helper()
 	s := &watched{decided: map[string]time.Time{}, outcome: map[string]string{}}
-	w, err := cp.Client().CertificatesV1().CertificateSigningRequests().Watch(context.Background(), metav1.ListOptions{})
+	factory := informers.NewSharedInformerFactory(cp.Client(), 0)
+	informer := factory.Certificates().V1().CertificateSigningRequests().Informer()
+	_ = informer.SetTransform(func(o any) (any, error) {
+		if csr, ok := o.(*certv1.CertificateSigningRequest); ok {
+			csr.Spec, csr.ManagedFields = certv1.CertificateSigningRequestSpec{}, nil
+		}
+		return o, nil
+	})
+	note := func(o any) {
+		if csr, ok := o.(*certv1.CertificateSigningRequest); ok {
+			s.note(csr)
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, o any) { note(o) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.Stop)
-	go func() {
-		for e := range w.ResultChan() {
-			if csr, ok := e.Object.(*certv1.CertificateSigningRequest); ok && e.Type != watch.Deleted {
-				s.note(csr)
-			}
-		}
-	}()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		cancel()
+		factory.Shutdown()
+	})
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
 	return s
 }
 

@@ -224,9 +224,6 @@ func report(t *testing.T, what string, took []time.Duration) {
 		return took[int(share*float64(len(took)-1))].Round(100 * time.Microsecond)
 	}
 	t.Logf("%d %s approved, from creation to the condition: median %s, p99 %s, slowest %s", len(took), what, at(0.5), at(0.99), at(1))
-	if median := at(0.5); median > 500*time.Millisecond {
-		t.Errorf("median is %s, more than 500ms", median)
-	}
 }
 
 // testRegion restarts the agent in another region, where names are formed otherwise,
