@@ -42,6 +42,7 @@ func TestCSR(t *testing.T) {
 	c := newCorpus(t)
 	t.Run("honest", c.testHonest)
 	t.Run("hostile", c.testHostile)
+	t.Run("second join", c.testSecondJoin)
 	t.Run("logs", c.testLogs)
 	t.Run("flood", c.testFlood)
 	t.Run("another region", c.testRegion)
@@ -94,7 +95,8 @@ type corpus struct {
 	honest  []*csrCase
 	hostile []*csrCase
 	seen    *watched
-	joined  int // machines that join for real
+	token   string // ID of the agent's join token
+	joined  int    // machines that join for real
 }
 
 // csrCase is a row with the Node that it got.
@@ -149,6 +151,7 @@ func newCorpus(t *testing.T) *corpus {
 	t.Logf("the agent is built after %s", time.Since(start).Round(time.Millisecond))
 	c.seen = watchRequests(t, c.cp)
 	c.startAgent(t, "corpus")
+	c.readToken(t)
 	t.Logf("the agent knows its machines after %s", time.Since(start).Round(time.Millisecond))
 	return c
 }
@@ -265,6 +268,9 @@ func (c *corpus) register(t *testing.T, entries []*csrCase) {
 		}
 	}
 	parallel(8, entries, func(e *csrCase) {
+		if e.join && e.register == nil {
+			return
+		}
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: e.node}, Spec: corev1.NodeSpec{ProviderID: e.providerID()}}
 		if e.register != nil {
 			n = e.register(e, n)
@@ -315,6 +321,18 @@ func (c *corpus) as(t *testing.T, a asking) kubernetes.Interface {
 		t.Fatal(err)
 	}
 	return client
+}
+
+// asking is what the row sends.
+func (c *corpus) asking(e *csrCase) asking {
+	a := e.kubelet()
+	if e.join {
+		a = c.joining(e)
+	}
+	if e.ask != nil {
+		e.ask(e, &a)
+	}
+	return a
 }
 
 // send creates the request.

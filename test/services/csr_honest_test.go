@@ -18,7 +18,7 @@ import (
 
 // honestRows are what kubelets of real machines send.
 func honestRows() []csrRow {
-	return slices.Concat(honestNames(), honestAddresses(), honestKeys(), honestForms())
+	return slices.Concat(honestNames(), honestAddresses(), honestKeys(), honestForms(), honestJoins())
 }
 
 func honestNames() []csrRow {
@@ -191,10 +191,7 @@ func (c *corpus) approve(t *testing.T, entries []*csrCase, limit time.Duration) 
 			times = 2
 		}
 		for n := range times {
-			a := e.kubelet()
-			if e.ask != nil {
-				e.ask(e, &a)
-			}
+			a := c.asking(e)
 			name := fmt.Sprintf("honest-%s-%d", e.instance.ID, n)
 			start := time.Now()
 			if err := c.send(t, name, a); err != nil {
