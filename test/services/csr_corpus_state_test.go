@@ -158,7 +158,7 @@ func identityRows() []csrRow {
 		csrRow{name: "groups: of the nodes in another case", threat: "T1", rule: "R2", ask: asSelf("System:Nodes", "corpus:anybody")},
 		csrRow{name: "groups: not authenticated", threat: "T1", rule: "R2", ask: asSelf("system:nodes", "system:unauthenticated", "corpus:anybody")},
 		csrRow{name: "groups: of the administrators too", threat: "T1", rule: "R2", ask: asSelf("system:nodes", "system:masters", "system:authenticated")},
-		csrRow{name: "user: with a UID", threat: "T4", rule: "R2", ask: func(_ *csrCase, a *asking) { a.uid = "00000000-0000-0000-0000-000000000001" }},
+		csrRow{name: "user: with a UID", threat: "T4", rule: "R10", ask: func(_ *csrCase, a *asking) { a.uid = "00000000-0000-0000-0000-000000000001" }},
 		csrRow{name: "user: a bootstrap token", threat: "T3", rule: "R0", ask: user("system:bootstrap:abcdef", "system:bootstrappers")},
 		csrRow{name: "user: a pod's service account", threat: "T9", rule: "R0", ask: user("system:serviceaccount:kube-system:default", "system:serviceaccounts")},
 		csrRow{name: "user: a person", threat: "T1", rule: "R0", ask: user("jane")},

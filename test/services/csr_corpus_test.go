@@ -390,6 +390,22 @@ func (c *corpus) verdicts(t *testing.T) map[string]string {
 	return out
 }
 
+// said is what the agent's log has of a request.
+func (c *corpus) said(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(c.agent.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, "csr="+name+" ") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
 // watched notes when each request was decided, as a watch tells it.
 type watched struct {
 	mu      sync.Mutex

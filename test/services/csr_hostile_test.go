@@ -2,6 +2,7 @@ package services
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -88,7 +89,7 @@ func (c *corpus) judged(t *testing.T, names map[string]string, refused map[strin
 		got = c.verdicts(t)
 		for _, e := range c.hostile {
 			if !refused[e.name] && !leave(e.rule) && e.rule != byAPI && got[names[e.name]] != e.rule {
-				list = append(list, fmt.Sprintf("%s (%s) by %q, want %s", e.name, names[e.name], got[names[e.name]], e.rule))
+				list = append(list, fmt.Sprintf("(%s) %s: by %q, want %s", names[e.name], e.name, got[names[e.name]], e.rule))
 			}
 		}
 		return list
@@ -100,6 +101,9 @@ func (c *corpus) judged(t *testing.T, names map[string]string, refused map[strin
 	time.Sleep(settle)
 	for _, line := range open() {
 		t.Errorf("judged: %s", line)
+		_, name, _ := strings.Cut(line, "(")
+		name, _, _ = strings.Cut(name, ")")
+		t.Log(c.said(t, name))
 	}
 	rules := map[string]int{}
 	for _, e := range c.hostile {

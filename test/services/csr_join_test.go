@@ -82,11 +82,18 @@ func joinRows() []csrRow {
 		{name: "join: token of another group", rule: "J0", ask: func(_ *csrCase, a *asking) {
 			a.groups = []string{"system:bootstrappers", "system:bootstrappers:others", "system:authenticated", "corpus:anybody"}
 		}},
-		{name: "join: token of an administrator", rule: "J2", ask: func(_ *csrCase, a *asking) { a.groups = append(a.groups, "system:masters") }},
+		{name: "join: token of a foreign group too", rule: "J2", ask: func(_ *csrCase, a *asking) { a.groups = append(a.groups, "corpus:anybody") }},
 		{name: "join: not of the bootstrappers", rule: "J2", ask: func(_ *csrCase, a *asking) { a.groups = []string{bootstrap.WorkersGroup} }},
-		{name: "join: as the leader", rule: "J8", prepare: called("leader")},
-		{name: "join: as a service", rule: "J8", prepare: called("kubernetes.default")},
-		{name: "join: as localhost", rule: "J8", prepare: called("localhost")},
+		{name: "join: as a service", rule: "J11", prepare: called("kubernetes.default")},
+		{name: "join: as localhost", rule: "J11", prepare: called("localhost")},
+		{name: "join: machine called like the leader", rule: "J8", prepare: func(t *testing.T, c *corpus, e *csrCase) {
+			e.instance = c.rewire(t, e.instance.ID, func(n *aws.Network) { n.PrivateDNS = "leader" })
+			e.node = "leader"
+		}},
+		{name: "join: machine called like the API server", rule: "J8", prepare: func(t *testing.T, c *corpus, e *csrCase) {
+			e.instance = c.rewire(t, e.instance.ID, func(n *aws.Network) { n.PrivateDNS = "kubernetes.default.svc" })
+			e.node = "kubernetes.default.svc"
+		}},
 		{name: "join: as a second control plane", rule: "J11", prepare: called("control-plane-2")},
 		{name: "join: as a Node that nobody vouches for", rule: "J11", prepare: called("bystander")},
 		{name: "join: as a public name", rule: "J11", prepare: called("auth.example.com")},
