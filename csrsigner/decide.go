@@ -46,6 +46,7 @@ const (
 	userPrefix   = "system:node:"
 	nodesGroup   = "system:nodes"
 	authGroup    = "system:authenticated"
+	mastersGroup = "system:masters"
 )
 
 // Limits of the rules.
@@ -257,6 +258,9 @@ func nodeGroups(req Request, _ Facts) (Action, string) {
 		if !slices.Contains(req.Groups, g) {
 			return Deny, fmt.Sprintf("requester is not in group %s", g)
 		}
+	}
+	if slices.Contains(req.Groups, mastersGroup) {
+		return Deny, fmt.Sprintf("requester is in group %s, as no kubelet is", mastersGroup)
 	}
 	return Deny, ""
 }

@@ -55,7 +55,7 @@ func TestDecideApprovesTheHonest(t *testing.T) {
 		"address only":        func(r *Request, _ *Facts) { r.Parsed.DNS = nil },
 		"name only":           func(r *Request, _ *Facts) { r.Parsed.IPs = nil },
 		"public name and EIP": func(r *Request, _ *Facts) { r.Parsed.DNS = ownInstance().Names; r.Parsed.IPs = ownInstance().Addresses },
-		"upper case, dot":     func(r *Request, _ *Facts) { r.Parsed.DNS = []string{strings.ToUpper(host) + "."} },
+		"upper case":          func(r *Request, _ *Facts) { r.Parsed.DNS = []string{strings.ToUpper(host)} },
 		"RSA with encipher": func(r *Request, _ *Facts) {
 			r.Parsed.Key, r.Parsed.Bits = "RSA", 2048
 			r.Usages = append(r.Usages, "key encipherment")
@@ -129,6 +129,8 @@ var spoilt = []struct {
 	{"R0", "bootstrap user", Leave, func(r *Request, _ *Facts) { r.Username = "system:bootstrap:abcdef" }},
 	{"R1", "unsound", Deny, func(r *Request, _ *Facts) { r.Parsed = Parsed{Problem: "not PEM"} }},
 	{"R2", "not a node", Deny, func(r *Request, _ *Facts) { r.Groups = []string{authGroup} }},
+	{"R2", "an administrator", Deny, func(r *Request, _ *Facts) { r.Groups = append(r.Groups, "system:masters") }},
+	{"R9", "trailing dot", Deny, func(r *Request, _ *Facts) { r.Parsed.DNS = []string{host + "."} }},
 	{"R2", "not authenticated", Deny, func(r *Request, _ *Facts) { r.Groups = []string{nodesGroup} }},
 	{"R3", "another's name", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{userPrefix + "other"} }},
 	{"R3", "two names", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = append(r.Parsed.CommonNames, "x") }},

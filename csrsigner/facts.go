@@ -85,6 +85,9 @@ func parse(raw []byte) Parsed {
 		return Parsed{Problem: "request has bytes after its PEM block"}
 	case !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("-----BEGIN CERTIFICATE REQUEST-----")):
 		return Parsed{Problem: "request has bytes before its PEM block"}
+	case bytes.Count(raw, []byte("-----BEGIN")) != 1:
+		// The decoder passes over a block that it cannot read and takes the next.
+		return Parsed{Problem: "request has more than one PEM block"}
 	case len(block.Headers) > 0:
 		return Parsed{Problem: "request has PEM headers"}
 	}
@@ -170,7 +173,7 @@ func otherNames(san []byte) []string {
 		if rest, err = asn1.Unmarshal(rest, &name); err != nil {
 			return append(found, "unreadable")
 		}
-		if name.Class != asn1.ClassContextSpecific || (name.Tag != 2 && name.Tag != 7) {
+		if name.Class != asn1.ClassContextSpecific || name.IsCompound || (name.Tag != 2 && name.Tag != 7) {
 			found = append(found, fmt.Sprintf("general name of tag %d", name.Tag))
 		}
 	}
@@ -194,12 +197,13 @@ func otherAttributes(tbs []byte) []string {
 	requests := 0
 	for _, raw := range info.Attributes {
 		var id asn1.ObjectIdentifier
-		if _, err := asn1.Unmarshal(raw.Bytes, &id); err != nil {
+		values, err := asn1.Unmarshal(raw.Bytes, &id)
+		if err != nil {
 			found = append(found, "unreadable attribute")
 			continue
 		}
 		if id.Equal(oidExtensionRequest) {
-			requests++
+			requests += valuesOf(values)
 			continue
 		}
 		found = append(found, id.String())
@@ -208,4 +212,14 @@ func otherAttributes(tbs []byte) []string {
 		found = append(found, "several extension requests")
 	}
 	return slices.Clip(found)
+}
+
+// valuesOf counts the values of an attribute, of which crypto/x509 reads the first
+// alone; bytes that are no set count as two.
+func valuesOf(set []byte) int {
+	var values []asn1.RawValue
+	if rest, err := asn1.UnmarshalWithParams(set, &values, "set"); err != nil || len(rest) > 0 {
+		return 2
+	}
+	return len(values)
 }

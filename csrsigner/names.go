@@ -47,7 +47,8 @@ func forbidden(req Request, f Facts) (Action, string) {
 // certificate.
 func (b *Forbidden) name(raw string, exempt bool) string {
 	name := canonical(raw)
-	if !subdomain(name) {
+	// No kubelet writes the dot at the end, and no client takes a name with it for one.
+	if !subdomain(name) || strings.HasSuffix(raw, ".") {
 		return fmt.Sprintf("name %q is not a host name", raw)
 	}
 	if _, err := netip.ParseAddr(name); err == nil {
