@@ -29,6 +29,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/pulse"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
 
 // Memory limits of the process. The soft limit makes the collector work harder
@@ -57,6 +58,7 @@ type running struct {
 	inventory    *observe.Inventory
 	gate         *gate
 	scaler       *scaler
+	cleaner      *nodecleaner.Service // nil: switched off
 	settings     *groups.Live
 	priorities   *observe.Priorities // nil: no expander asks for them
 	serviceNames []string
@@ -303,6 +305,11 @@ func (a *running) statusLine() string {
 		return "waiting for the first read of the cloud"
 	case !may:
 		return "not acting: " + why
+	}
+	if a.cleaner != nil {
+		if stopped := a.cleaner.Status(); stopped != "" {
+			return "acting; " + stopped
+		}
 	}
 	return "acting"
 }
