@@ -17,18 +17,20 @@ import (
 type Explanation struct {
 	plan.Explanation
 	// Reaper is the nodecleaner's verdict on a node; nil for anything else.
-	Reaper *nodecleaner.Verdict `json:"reaper,omitempty"`
+	Reaper *ReaperVerdict `json:"reaper,omitempty"`
 }
 
 // The engine's own words for what the commands print.
 type (
-	Judgement   = plan.Judgement
-	Verdict     = plan.Verdict
-	PlanData    = plan.Data
-	PodFacts    = plan.PodFacts
-	NodeFacts   = plan.NodeFacts
-	GroupFacts  = plan.GroupFacts
-	Blocker     = plan.Blocker
+	Judgement  = plan.Judgement
+	Verdict    = plan.Verdict
+	PlanData   = plan.Data
+	PodFacts   = plan.PodFacts
+	NodeFacts  = plan.NodeFacts
+	GroupFacts = plan.GroupFacts
+	Blocker    = plan.Blocker
+	// ReaperVerdict is the nodecleaner's word on a Node.
+	ReaperVerdict = nodecleaner.Verdict
 )
 
 // DryExplain looks at the cluster and the cloud once, as DryRound does, and explains

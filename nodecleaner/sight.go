@@ -45,12 +45,12 @@ type view struct {
 	at        time.Time                       // the oldest ReadAt of all groups
 	ready     map[cluster.InstanceID]bool
 	backed    map[cluster.InstanceID]bool // some Node has it
-	missing   string                      // a Ready Node of ours that the read does not list
+	missing   map[string]string           // by cloud: a Ready Node of ours that the read does not list
 }
 
 func newView(in Input) *view {
 	v := &view{groups: map[cluster.GroupID]*cluster.NodeGroup{}, instances: map[cluster.InstanceID]found{}, names: map[string][]cluster.InstanceID{},
-		whole: in.ReadProblem, ready: map[cluster.InstanceID]bool{}, backed: map[cluster.InstanceID]bool{}}
+		whole: in.ReadProblem, ready: map[cluster.InstanceID]bool{}, backed: map[cluster.InstanceID]bool{}, missing: map[string]string{}}
 	if len(in.Groups) == 0 && v.whole == "" {
 		v.whole = "the cloud lists no node group"
 	}
@@ -132,7 +132,7 @@ func (v *view) look(n cluster.Node, x *moment) sight {
 		s.why = "instance " + n.ProviderID + " is not listed, and was launched less than " + x.policy.KnownFor.String() +
 			" ago: this cloud goes on listing a terminated instance for about an hour"
 	default:
-		if s.why = v.canary(record); s.why != "" {
+		if s.why = v.canary(id, record); s.why != "" {
 			s.rule = "B1"
 			break
 		}
@@ -182,9 +182,17 @@ func (v *view) contradicted(nodes []cluster.Node, m Memory, now time.Time) {
 		if _, here := v.instances[id]; here || !ours || r.Sent || n.Ready != cluster.StatusTrue || now.Sub(r.Last) > detachedAfter {
 			continue
 		}
-		v.missing = string(n.Name)
-		return
+		if cloud := cloudOf(id); v.missing[cloud] == "" {
+			v.missing[cloud] = string(n.Name)
+		}
 	}
+}
+
+// cloudOf tells clouds apart by what stands before their provider IDs: what one of
+// several lists says nothing about the others.
+func cloudOf(id cluster.InstanceID) string {
+	scheme, _, _ := strings.Cut(string(id), "://")
+	return scheme
 }
 
 // canary is B1: why a read that does not list an instance may be of another world than
@@ -192,12 +200,12 @@ func (v *view) contradicted(nodes []cluster.Node, m Memory, now time.Time) {
 // of ours, and at least one; where there is no Ready Node, it lists the very group that
 // the missing instance was of, complete (as many members as its target), and the
 // instance had been sent away. A read of another account lists no group of this name.
-func (v *view) canary(r Record) string {
-	if v.missing != "" {
-		return "the cloud does not list the instance of Ready Node " + v.missing + " either: this read is not whole, or of the wrong account or region"
+func (v *view) canary(of cluster.InstanceID, r Record) string {
+	if name := v.missing[cloudOf(of)]; name != "" {
+		return "the cloud does not list the instance of Ready Node " + name + " either: this read is not whole, or of the wrong account or region"
 	}
 	for id := range v.ready {
-		if f, ok := v.instances[id]; ok && f.instance.Phase == cluster.PhaseRunning {
+		if f, ok := v.instances[id]; ok && f.instance.Phase == cluster.PhaseRunning && cloudOf(id) == cloudOf(of) {
 			return ""
 		}
 	}
