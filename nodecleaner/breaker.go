@@ -52,7 +52,7 @@ func (x *moment) countErrors() {
 			failed = s
 		}
 	}
-	if n := len(m.Errors); failed != "" && (n == 0 || in.Now.Sub(m.Errors[n-1]) >= unknownLook) {
+	if n := len(m.Errors); failed != "" && (n == 0 || in.Now.Sub(m.Errors[n-1]) >= p.unknownLook()) {
 		m.Errors = append(m.Errors, in.Now)
 	}
 	m.Errors = slices.DeleteFunc(m.Errors, func(t time.Time) bool { return in.Now.Sub(t) > p.BreakWithin })

@@ -312,14 +312,23 @@ func (in *Input) take(groups []cluster.NodeGroup, err error) {
 }
 
 // pause is the least time between two reads of the cloud that this service causes.
-func (s *Service) pause() time.Duration { return min(unknownLook, s.cfg.SightInterval) }
+func (s *Service) pause() time.Duration { return s.cfg.policy().unknownLook() }
 
 func (s *Service) wantsRead(plan Plan, in Input) bool {
 	return in.Outage == "" && !plan.ReadSince.IsZero() && !plan.ReadSince.After(in.Now) && in.Now.Sub(s.readAt) >= s.pause()
 }
 
+func (s *Service) watching() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.memory.Watch) > 0
+}
+
 func (s *Service) next(plan Plan, now time.Time) time.Duration {
 	wait := idleTick
+	if s.watching() {
+		wait = min(wait, max(waitLeader, s.cfg.SightInterval/4)) // somebody else may have read the cloud
+	}
 	if !plan.Due.IsZero() {
 		wait = min(wait, plan.Due.Sub(now))
 	}

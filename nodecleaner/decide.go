@@ -97,8 +97,10 @@ type Watch struct {
 	ProviderID string      `json:"providerID"`
 	// Since is when the Node began to look dead, or when an outage ended.
 	Since time.Time `json:"since"`
-	// LookAt is from when on a read of the cloud says something new about it.
+	// LookAt is from when on a read of the cloud is asked for. Whatever read comes sooner
+	// is a sight too; Looked is the newest one that was filed.
 	LookAt time.Time `json:"lookAt"`
+	Looked time.Time `json:"looked,omitzero"`
 	// First is the read that first said "gone", Last the newest one; zero: none.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
@@ -159,11 +161,11 @@ type Breaker struct{ Rule, Why string }
 
 // Times that are not worth a setting.
 const (
-	// aliveLook doubles up to aliveLookMax between looks at an instance that lives
-	// while its Node is not Ready.
-	aliveLook    = 30 * time.Second
+	// aliveLookMax is the longest time between looks at an instance that lives while its
+	// Node is not Ready; it begins at half a SightInterval and doubles. Reads that others
+	// ask for are used whenever they come.
 	aliveLookMax = 10 * time.Minute
-	// unknownLook is the wait after a read that said nothing.
+	// unknownLook is the longest wait after a read that said nothing.
 	unknownLook = 10 * time.Second
 	// forgetAfter is how long the ledger remembers an instance without a Node.
 	forgetAfter = 7 * 24 * time.Hour
@@ -353,9 +355,10 @@ func (m *Memory) watched(n cluster.Node, in Input, frozen string) Watch {
 
 // count files a sight. Only a read newer than the last one counts.
 func (w *Watch) count(s sight, p Policy) {
-	if s.at.Before(w.LookAt) || !s.at.After(w.Last) {
+	if s.at.Before(w.Since) || !s.at.After(w.Looked) {
 		return
 	}
+	w.Looked = s.at
 	switch s.state {
 	case gone:
 		if w.First.IsZero() || w.Positive != s.positive {
@@ -363,16 +366,19 @@ func (w *Watch) count(s sight, p Policy) {
 		}
 		w.Last, w.Alive = s.at, 0
 		if w.LookAt = w.First.Add(p.SightInterval); !w.LookAt.After(s.at) {
-			w.LookAt = s.at.Add(max(p.SightInterval, unknownLook))
+			w.LookAt = s.at.Add(p.SightInterval)
 		}
 	case alive:
 		w.First, w.Last, w.Positive = time.Time{}, time.Time{}, false
-		w.LookAt = s.at.Add(min(aliveLook<<min(w.Alive, 8), aliveLookMax))
+		w.LookAt = s.at.Add(min(p.SightInterval/2<<min(w.Alive, 8), aliveLookMax))
 		w.Alive++
 	default:
-		w.LookAt = s.at.Add(unknownLook)
+		w.LookAt = s.at.Add(p.unknownLook())
 	}
 }
+
+// unknownLook is the wait after a read that said nothing.
+func (p Policy) unknownLook() time.Duration { return min(unknownLook, p.SightInterval) }
 
 // grace is how long the Node must look dead (L1, L2).
 func (c *candidate) grace(x *moment) time.Duration {

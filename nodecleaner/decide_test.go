@@ -25,12 +25,14 @@ type world struct {
 	policy Policy
 	plan   Plan
 	all    []Deletion
+	ours   []cluster.NodeGroup       // while the cloud answers from another account
+	fenced map[cluster.UID]time.Time // since when a Node is out of service
 }
 
 func id(n int) cluster.InstanceID { return cluster.InstanceID(fmt.Sprintf("aws:///z/i-%02d", n)) }
 
 func newWorld() *world {
-	w := &world{policy: defaults()}
+	w := &world{policy: defaults(), fenced: map[cluster.UID]time.Time{}}
 	w.in.Now = noon
 	group := cluster.NodeGroup{ID: "workers", Target: 10, ReadAt: noon}
 	for n := range 10 {
@@ -48,6 +50,7 @@ func (w *world) step() {
 	w.plan, w.memory = Decide(w.in, w.memory, w.policy)
 	w.all = append(w.all, w.plan.Delete...)
 	for _, d := range w.plan.Fence {
+		w.fenced[d.UID] = w.in.Now
 		for i := range w.in.Nodes {
 			if w.in.Nodes[i].Name == d.Node {
 				w.in.Nodes[i].Taints = append(w.in.Nodes[i].Taints, cluster.Taint{Key: taintOutOfService, Value: outOfServiceValue, Effect: "NoExecute"})

@@ -1,6 +1,7 @@
 package nodecleaner
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -87,19 +88,28 @@ func (v *view) add(g *cluster.NodeGroup) {
 	}
 	for _, inst := range g.Instances {
 		// What is listed twice is taken from where it looks most alive.
-		if old, ok := v.instances[inst.ID]; ok && vigour(old.instance) > vigour(inst) ||
-			ok && vigour(old.instance) == vigour(inst) && old.group.ID < g.ID {
+		if old, ok := v.instances[inst.ID]; ok && compareFound(old, found{g, inst}) >= 0 {
 			continue
 		}
 		v.instances[inst.ID] = found{group: g, instance: inst}
 	}
 }
 
-func vigour(i cluster.Instance) int {
-	if i.Phase == cluster.PhaseGone {
-		return 0
+// compareFound orders two listings of one instance: more alive is more. The rest only
+// makes the order of a list mean nothing.
+func compareFound(a, b found) int {
+	vigour := func(f found) int {
+		n := 0
+		if f.instance.Phase != cluster.PhaseGone {
+			n += 2
+		}
+		if f.instance.Member {
+			n++
+		}
+		return n
 	}
-	return 1
+	return cmp.Or(cmp.Compare(vigour(a), vigour(b)), cmp.Compare(b.group.ID, a.group.ID), cmp.Compare(b.instance.Phase, a.instance.Phase),
+		a.instance.Created.Compare(b.instance.Created), cmp.Compare(a.instance.Zone, b.instance.Zone), slices.Compare(a.instance.NodeNames, b.instance.NodeNames))
 }
 
 // replaced tells that another instance exists that has n's name and no Node of its own
