@@ -81,7 +81,7 @@ func TestLoopLeavesNodesToACloudController(t *testing.T) {
 			var stop func()
 			start := func(_ *Config, d *Deps) { stop = ccm(t, d.Client.(*fake.Clientset), skew) }
 			loop(t, c, start, nodes, func(client *fake.Clientset, s *Service) {
-				wait(10 * time.Minute)
+				wait(3 * time.Minute)
 				if !has(t, client, "dead") || s.Explain("dead").Rule != "C1" {
 					t.Errorf("skew %s: %+v", skew, s.Explain("dead"))
 				}
