@@ -43,7 +43,7 @@ soak: ## the tests that draw their worlds, by the clock and SEEDS times as many 
 	AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 4h ./agent/plan
 	cd test && AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} $(GO) test -count=1 -timeout 1h ./sim
 
-mutants: ## every check of csrsigner is broken, one at a time: its own tests must notice (MUTANTS_FLAGS="-package csrsigner -v")
+mutants: ## every check of csrsigner and nodecleaner is broken, one at a time: its own tests must notice (MUTANTS_FLAGS="-package csrsigner -v")
 	cd test && $(GO) run ./cmd/mutants $(MUTANTS_FLAGS)
 
 flood: ## 10,000 certificate requests from one Node: another Node's is approved within two seconds, the agent's memory stays bounded (make test plays 2,000)

@@ -17,18 +17,27 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
+
+// Explanation is the engine's, with what other services say of the thing.
+type Explanation struct {
+	plan.Explanation
+	// Reaper is the nodecleaner's verdict on a node; nil for anything else.
+	Reaper *ReaperVerdict `json:"reaper,omitempty"`
+}
 
 // The engine's own words for what the commands print.
 type (
-	Explanation = plan.Explanation
-	Judgement   = plan.Judgement
-	Verdict     = plan.Verdict
-	PlanData    = plan.Data
-	PodFacts    = plan.PodFacts
-	NodeFacts   = plan.NodeFacts
-	GroupFacts  = plan.GroupFacts
-	Blocker     = plan.Blocker
+	Judgement  = plan.Judgement
+	Verdict    = plan.Verdict
+	PlanData   = plan.Data
+	PodFacts   = plan.PodFacts
+	NodeFacts  = plan.NodeFacts
+	GroupFacts = plan.GroupFacts
+	Blocker    = plan.Blocker
+	// ReaperVerdict is the nodecleaner's word on a Node.
+	ReaperVerdict = nodecleaner.Verdict
 )
 
 // CSRExplanation is csrsigner's own judgement of one certificate request.
@@ -76,11 +85,37 @@ func DryExplain(ctx context.Context, cfg Config, log *logrus.Logger, kind, name 
 	if err != nil {
 		return Explanation{}, err
 	}
-	return explain(look.snapshot, look.memory, look.policy, look.lessons, kind, name), nil
+	x := explain(look.snapshot, look.memory, look.policy, look.lessons, kind, name)
+	if kind == "node" && cfg.Nodecleaner.Enabled {
+		x.Reaper = dryVerdict(cfg, look, name, log)
+	}
+	return x, nil
+}
+
+// dryVerdict is the nodecleaner's verdict on one look at the world: by what the running
+// agent wrote down last, without its view of Leases and volumes.
+func dryVerdict(cfg Config, look look, name string, log *logrus.Logger) *nodecleaner.Verdict {
+	memory, err := nodecleaner.Peek(cfg.StateDir)
+	if err != nil {
+		log.WithField("why", err.Error()).Warn("the nodecleaner's ledger was not read: it looks as if nothing had been seen")
+	}
+	in := nodecleaner.Input{Now: look.snapshot.Now, Groups: look.snapshot.Groups}
+	for _, n := range look.snapshot.Nodes {
+		in.Nodes = append(in.Nodes, *n)
+	}
+	memory.LastRound = time.Time{} // the agent may be stopped: that is no reason to freeze an explanation
+	return verdict(nodecleaner.Explain(in, memory, cfg.Nodecleaner.Policy(), cluster.NodeName(name)))
+}
+
+func verdict(v nodecleaner.Verdict) *nodecleaner.Verdict {
+	if v.Rule == "" {
+		return nil
+	}
+	return &v
 }
 
 func explain(s cluster.Snapshot, m plan.Memory, p plan.Policy, lessons map[string]observe.Lesson, kind, name string) Explanation {
-	x := plan.Explain(s, m, p, plan.Query{Kind: kind, Name: name})
+	x := Explanation{Explanation: plan.Explain(s, m, p, plan.Query{Kind: kind, Name: name})}
 	if x.Group != nil {
 		x.Group.Template.Learnt = lessons[x.Group.Template.Spec].Tells()
 	}
@@ -98,7 +133,11 @@ func (a *running) serveExplain(w http.ResponseWriter, r *http.Request) {
 		a.serveCSR(w, r, name)
 		return
 	}
-	writeJSON(w, explain(a.observer.Look(), a.scaler.remembered(), a.policy(time.Now()), a.observer.Lessons(), kind, name))
+	x := explain(a.observer.Look(), a.scaler.remembered(), a.policy(time.Now()), a.observer.Lessons(), kind, name)
+	if kind == "node" && a.cleaner != nil {
+		x.Reaper = verdict(a.cleaner.Explain(name))
+	}
+	writeJSON(w, x)
 }
 
 // serveCSR answers for one certificate request.

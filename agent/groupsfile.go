@@ -11,6 +11,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 )
 
 // readGroupsFile reads groups.yaml once, for a command.

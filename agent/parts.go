@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
@@ -40,17 +42,19 @@ func (p Parts) provider(ctx context.Context, c Config, section func(provider str
 // services makes the services beside the scaler that are switched on.
 func (p Parts) services(a *running) []Service {
 	var list []Service
+	if p.Nodecleaner.Enabled {
+		a.cleaner = nodecleaner.New(p.Nodecleaner, nodecleaner.Deps{
+			Client: a.client, Informers: a.factory, Inventory: a.inventory, Log: a.entry("nodecleaner"),
+			Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct, Blind: a.observer.Stale,
+			Sent: a.scaler.sent, OwnNode: a.identity, OwnMachine: machineID(), StateDir: a.cfg.StateDir,
+		})
+	}
 	if p.CSR.Enabled {
 		a.signer = p.signer(a)
 		list = append(list, Service{Name: "csrsigner", Budget: 2 * time.Minute, Run: a.signer.Run})
 	}
-	if p.Nodecleaner.Enabled {
-		cleaner := nodecleaner.New(p.Nodecleaner, nodecleaner.Deps{
-			Client: a.client, Informers: a.factory, Inventory: a.inventory, Log: a.entry("nodecleaner"),
-			Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
-			Sent: a.scaler.sent, OwnNode: a.identity, StateDir: a.cfg.StateDir,
-		})
-		list = append(list, Service{Name: "nodecleaner", Budget: 3 * time.Minute, Run: cleaner.Run})
+	if a.cleaner != nil {
+		list = append(list, Service{Name: "nodecleaner", Budget: 3 * time.Minute, Run: a.cleaner.Run})
 	}
 	if p.Bootstrap.Enabled {
 		cfg := p.Bootstrap
@@ -61,6 +65,26 @@ func (p Parts) services(a *running) []Service {
 		list = append(list, Service{Name: "bootstrap", Budget: 3 * time.Minute, Run: publisher.Run})
 	}
 	return list
+}
+
+// makeRoom asks the nodecleaner to delete the Node called name, if it is proven gone, so
+// that a new machine of the same name may join (rule S1; see
+// nodecleaner.Service.ReapStale). Without the nodecleaner nobody does.
+func (a *running) makeRoom(ctx context.Context, name string) error {
+	if a.cleaner == nil {
+		return fmt.Errorf("make room for node %s: the nodecleaner is switched off (%s_NODECLEANER_ENABLED)", name, Prefix)
+	}
+	return a.cleaner.ReapStale(ctx, name)
+}
+
+// machineID is what the kubelet reports as this machine's; empty where there is none.
+func machineID() string {
+	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} { // the kubelet's own order (cadvisor)
+		if data, err := os.ReadFile(path); err == nil {
+			return strings.TrimSpace(string(data))
+		}
+	}
+	return ""
 }
 
 // check looks at what the parts need on this machine.
@@ -97,7 +121,12 @@ func (p Parts) rights() []right {
 			right{"get", "", "secrets", "", "kube-system", ""})
 	}
 	if p.Nodecleaner.Enabled {
-		list = append(list, right{"delete", "", "nodes", "", "", ""}, right{"get", "coordination.k8s.io", "leases", "", "kube-node-lease", ""})
+		list = append(list, right{"delete", "", "nodes", "", "", ""}, right{"update", "", "nodes", "", "", ""},
+			right{"list", "storage.k8s.io", "volumeattachments", "", "", ""}, right{"watch", "storage.k8s.io", "volumeattachments", "", "", ""},
+			right{"get", "coordination.k8s.io", "leases", "", "kube-node-lease", ""})
+		if p.Nodecleaner.CloudController == nodecleaner.CloudControllerAuto {
+			list = append(list, right{"get", "coordination.k8s.io", "leases", "", "kube-system", "cloud-controller-manager"})
+		}
 	}
 	if p.Bootstrap.Enabled {
 		for _, verb := range []string{"get", "list", "create", "update"} {

@@ -27,9 +27,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/pulse"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
 
 // Memory limits of the process. The soft limit makes the collector work harder
@@ -58,6 +60,7 @@ type running struct {
 	inventory    *observe.Inventory
 	gate         *gate
 	scaler       *scaler
+	cleaner      *nodecleaner.Service // nil: switched off
 	settings     *groups.Live
 	priorities   *observe.Priorities // nil: no expander asks for them
 	signer       *csrsigner.Service  // nil: switched off
@@ -318,6 +321,11 @@ func (a *running) statusLine() string {
 		return "not acting: " + why
 	case a.signer != nil && a.signer.Alarm() != "":
 		return "acting; alarm: " + a.signer.Alarm()
+	}
+	if a.cleaner != nil {
+		if stopped := a.cleaner.Status(); stopped != "" {
+			return "acting; " + stopped
+		}
 	}
 	return "acting"
 }

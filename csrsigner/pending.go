@@ -244,7 +244,7 @@ func (s *Service) Alarm() string {
 // gauge tells metrics that can keep levels.
 func (s *Service) gauge(name string, value float64) {
 	if g, ok := s.deps.Metrics.(interface {
-		Gauge(name string, value float64)
+		Gauge(name string, value float64, labels ...string)
 	}); ok {
 		g.Gauge(name, value)
 	}

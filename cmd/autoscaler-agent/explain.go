@@ -101,6 +101,7 @@ func printExplanation(out io.Writer, x agent.Explanation) {
 		p.pod(x.Pod)
 	case x.Node != nil:
 		p.node(x.Node)
+		p.reaper(x.Reaper)
 	case x.Group != nil:
 		p.group(x.Group)
 	}

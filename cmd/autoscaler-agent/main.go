@@ -39,6 +39,7 @@ func commands() []command {
 		{"plan", "print what one round would do and why, changing nothing", planCommand},
 		{"status", "print what the running agent does now", statusCommand},
 		{"explain", "say why a pod waits, a node stays or goes, a group does not change, how a csr is judged", explainCommand},
+		{"node", "bring back what operators had put on a deleted Node", nodeCommand},
 		{"replay", "decide recorded rounds once more and compare", replayCommand},
 		{"userdata", "render the workers' user data", userdataCommand},
 		{"iam-policy", "print the minimal AWS policy of the agent", iamPolicyCommand},
