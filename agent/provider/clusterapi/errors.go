@@ -102,7 +102,7 @@ func kindOfStatus(err error) (provider.Kind, string) {
 	case strings.Contains(text, "admission webhook"):
 		return provider.Invalid, "the management cluster's own admission refuses it"
 	case code == 403:
-		return provider.Denied, "allow it in the ClusterRole autoscaler-agent-clusterapi (units/rbac.yaml) of the management cluster"
+		return provider.Denied, "allow it in the ClusterRole autoscaler-agent-clusterapi of the management cluster (units/rbac-clusterapi.yaml)"
 	case code == 404:
 		return provider.NotFound, ""
 	case code == 409:
