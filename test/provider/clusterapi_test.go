@@ -149,7 +149,7 @@ func (w *capiWorld) account(t testing.TB, group string) string {
 	}
 	w.awaitRight(t, "list", true)
 	c := clientcmdapi.NewConfig()
-	c.Clusters["w"] = &clientcmdapi.Cluster{Server: w.proxy.URL}
+	c.Clusters["w"] = &clientcmdapi.Cluster{Server: w.proxy.URL, CertificateAuthorityData: w.proxy.CA}
 	c.AuthInfos["agent"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
 	c.Contexts["w"] = &clientcmdapi.Context{Cluster: "w", AuthInfo: "agent"}
 	c.CurrentContext = "w"
@@ -225,7 +225,7 @@ func (w *capiWorld) connect(t testing.TB, c clusterapi.Config) *clusterapi.Provi
 
 func (w *capiWorld) settle(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
 	if err := w.Settle(ctx); err != nil {
 		t.Fatal(err)

@@ -55,6 +55,9 @@ func newClient(cfg *rest.Config, timeout time.Duration) (*client, error) {
 	cfg.AcceptContentTypes, cfg.ContentType = "application/json", "application/json"
 	cfg.UserAgent = "autoscaler-agent/clusterapi"
 	cfg.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
+	// v1beta1 is deprecated and still what some management clusters have; client-go
+	// would say so on stderr at every call.
+	cfg.WarningHandler = rest.NoWarnings{}
 	c, err := rest.UnversionedRESTClientFor(cfg)
 	if err != nil {
 		return nil, err
@@ -97,7 +100,11 @@ func (c *client) do(ctx context.Context, action string, request *rest.Request) (
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	start := time.Now()
-	body, err := request.MaxRetries(0).Do(ctx).Raw()
+	result := request.MaxRetries(0).Do(ctx)
+	body, err := result.Raw()
+	if err != nil {
+		err = result.Error() // this one has read the server's own words
+	}
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
@@ -196,6 +203,16 @@ func put[T any](ctx context.Context, c *client, action string, object T, segment
 	}
 	out := new(T)
 	return out, read(action, body, out)
+}
+
+// remove deletes an object if it is still the one with that UID.
+func (c *client) remove(ctx context.Context, action, uid string, segments ...string) error {
+	raw, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": map[string]string{"uid": uid}})
+	if err != nil {
+		return err
+	}
+	_, err = c.do(ctx, action, c.rest.Delete().AbsPath(segments...).SetHeader("Content-Type", "application/json").Body(raw))
+	return err
 }
 
 // serves tells the versions of an API group, the preferred one first.

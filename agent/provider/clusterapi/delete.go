@@ -78,7 +78,7 @@ type victim struct {
 	id      cluster.InstanceID
 	machine *machineObject
 	lowers  bool // the target is lowered for it
-	wrote   bool // its mark was written by this call
+	counted bool // the target was lowered for it by an earlier call
 }
 
 func (d *deletion) fail(id cluster.InstanceID, kind provider.Kind, remedy, format string, args ...any) {
@@ -86,12 +86,16 @@ func (d *deletion) fail(id cluster.InstanceID, kind provider.Kind, remedy, forma
 }
 
 // Delete marks machines with the delete-machine annotation, proves from the answers
-// that the marks stand, and then lowers replicas once for all of them. See
-// provider.Provider.
+// that the marks stand, lowers replicas once for all of them, and then deletes the
+// Machine objects. See provider.Provider.
 //
-// A MachineSet ends marked machines first, whatever its deletion order. Three things
-// would make it end another one, and are refused as a Conflict: a rollout, Machines
-// that are still to be made, and a mark that somebody else has left.
+// The marks make the controller take these machines and no others; a MachineSet ends
+// marked machines first, whatever its deletion order. Deleting the objects as well
+// makes the end certain where the controller would have taken fewer than it was asked
+// for: another machine that is going already counts first, and one that was never made
+// counts too. Where deleting is not allowed (Cluster Autoscaler's own rights), the
+// marks alone do it, and such a state is refused. Refused in any case, as a Conflict,
+// are a rollout and a mark that somebody else has left: another machine would go.
 func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) error {
 	if len(ids) == 0 {
 		return ctx.Err()
@@ -116,7 +120,9 @@ func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluste
 	}
 	d.spread()
 	d.mark(ctx)
-	d.lower(ctx)
+	if d.lower(ctx) {
+		d.end(ctx)
+	}
 	return errors.Join(d.errs...)
 }
 
@@ -172,8 +178,9 @@ func (d *deletion) refused(ctx context.Context) bool {
 	if d.g.kind == kindDeployment && d.g.rolling() {
 		return refuse(provider.Conflict, "wait until the rollout is over", "a rollout of the MachineDeployment decides which machines go")
 	}
-	if live, target := len(d.g.live()), d.g.target(); live < target {
-		return refuse(provider.Conflict, "", "only %d of its %d Machines have been made: another would be made in its place", live, target)
+	if live, target := len(d.g.live()), d.g.target(); live < target && d.p.facts.mayNotDelete() {
+		return refuse(provider.Conflict, "allow delete on machines in the ClusterRole autoscaler-agent-clusterapi",
+			"%d of its %d Machines are there: another would be made in its place", live, target)
 	}
 	named := func(m *machineObject) bool {
 		return slices.ContainsFunc(d.victims, func(v *victim) bool { return v.machine == m })
@@ -209,7 +216,7 @@ func (d *deletion) spread() {
 	d.victims = slices.DeleteFunc(d.victims, func(v *victim) bool {
 		switch {
 		case d.marks.going[v.machine.UID]:
-			return true
+			v.counted = true
 		case free > 0:
 			free--
 		case room > 0:
@@ -227,6 +234,9 @@ func (d *deletion) spread() {
 func (d *deletion) mark(ctx context.Context) {
 	value := ourMark + d.p.now().UTC().Format(time.RFC3339)
 	d.victims = slices.DeleteFunc(d.victims, func(v *victim) bool {
+		if v.counted {
+			return false
+		}
 		got, err := d.p.annotate(ctx, d.version, v.machine, &value)
 		switch {
 		case err != nil && notFound(err):
@@ -242,7 +252,6 @@ func (d *deletion) mark(ctx context.Context) {
 			d.fail(v.id, provider.Conflict, "", "the mark %s does not stand on Machine %s", d.p.set.keys.deleteMachine(), got.Name)
 			return true
 		}
-		v.wrote = true
 		return false
 	})
 }
@@ -259,8 +268,8 @@ func (p *Provider) annotate(ctx context.Context, version string, m *machineObjec
 
 // lower writes the new count. When it is refused, the marks are taken back; when its
 // outcome is not known, they stay: a count that did fall must not end another machine.
-// The next read tells by the surplus whether it did.
-func (d *deletion) lower(ctx context.Context) {
+// The next read tells by the surplus whether it did. The result tells whether it fell.
+func (d *deletion) lower(ctx context.Context) bool {
 	n := 0
 	for _, v := range d.victims {
 		if v.lowers {
@@ -268,14 +277,14 @@ func (d *deletion) lower(ctx context.Context) {
 		}
 	}
 	if n == 0 {
-		return
+		return true
 	}
 	o, target := d.g.scalable, d.g.target()
 	var err error
 	for try := 1; ; try++ {
 		err = d.p.setReplicas(ctx, d.version, o, target-n)
 		if err == nil {
-			return
+			return true
 		}
 		if statusCode(err) != 409 || try == attempts {
 			break
@@ -310,6 +319,29 @@ func (d *deletion) lower(ctx context.Context) {
 			cancel()
 		}
 		d.errs = append(d.errs, e)
+	}
+	return false
+}
+
+// end deletes the Machine objects of marked machines, each with its UID as a
+// precondition. It is the belt to the marks' braces: only where fewer machines are
+// there than the target counts is a refusal the caller's affair.
+func (d *deletion) end(ctx context.Context) {
+	short := len(d.g.live()) < d.g.target()
+	for _, v := range d.victims {
+		if d.p.facts.mayNotDelete() && !short {
+			continue
+		}
+		m := v.machine
+		err := d.p.management.remove(ctx, "delete machines", m.UID, path(d.p.set.keys.group, d.version, m.Namespace, "machines", m.Name)...)
+		if statusCode(err) == 403 {
+			d.p.facts.denyDelete()
+		}
+		if err != nil && !notFound(err) && short {
+			e := classify("delete", d.id, err)
+			e.Instance = v.id
+			d.errs = append(d.errs, e)
+		}
 	}
 }
 

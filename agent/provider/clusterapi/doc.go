@@ -12,7 +12,7 @@
 // It reads by plain lists, page by page, into structs that hold what is used, and
 // keeps no copy of the cluster between reads: what a read tells is true at that
 // moment, and a read that fails is an error. It refuses to import Cluster API's own
-// module, to watch, to delete Machine objects itself, to lower replicas while a
-// rollout decides which machines go, and to act for a group that Cluster API itself
-// leaves alone (paused).
+// module, to watch, to delete a Machine whose place in the count has not fallen, to
+// lower replicas while a rollout decides which machines go, and to act for a group that
+// Cluster API itself leaves alone (paused).
 package clusterapi

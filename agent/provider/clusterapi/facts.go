@@ -18,6 +18,22 @@ type facts struct {
 	members map[cluster.GroupID]map[cluster.InstanceID]time.Time // when last seen
 	shapes  map[string]shape                                     // by Template.Spec
 	types   map[string]string                                    // machine type by templateKey
+	denied  time.Time                                            // when deleting a Machine was last forbidden
+}
+
+// deniedFor is how long a right that was missing is not asked for again.
+const deniedFor = 10 * time.Minute
+
+func (f *facts) denyDelete() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.denied = time.Now()
+}
+
+func (f *facts) mayNotDelete() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.denied.IsZero() && time.Since(f.denied) < deniedFor
 }
 
 // shape is what a node of a template showed.

@@ -86,6 +86,7 @@ func New(o Options) (*Cloud, error) {
 	}
 	cfg := rest.CopyConfig(o.Config)
 	cfg.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
+	cfg.WarningHandler = rest.NoWarnings{} // v1beta1 is deprecated, and spoken on purpose
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ func (c *Cloud) machine(ctx context.Context, w world, m object) error {
 				map[string]any{"type": "InternalDNS", "address": in.Machine},
 				map[string]any{"type": "InternalIP", "address": in.Address},
 			}, "status", "addresses")
-			c.condition(m, "InfrastructureReady", "True", "Ready", "")
+			c.condition(m, "InfrastructureReady", "True", "Ready", "the instance runs")
 		})
 	case phase == "Provisioned":
 		return c.bindNode(ctx, m, in)

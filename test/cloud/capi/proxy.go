@@ -2,6 +2,7 @@ package capi
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +19,7 @@ import (
 // through; they must be a bearer token.
 type Proxy struct {
 	URL string
+	CA  []byte // of its own certificate: client-go sends no token without TLS
 
 	server *httptest.Server
 	mu     sync.Mutex
@@ -50,7 +52,7 @@ func NewProxy(cfg *rest.Config) (*Proxy, error) {
 	}
 	p := &Proxy{faults: map[string]Fault{}, calls: map[string]int{}}
 	forward := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
-	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		p.calls[r.Method+" "+r.URL.Path]++
 		var hit *Fault
@@ -84,6 +86,7 @@ func NewProxy(cfg *rest.Config) (*Proxy, error) {
 		}
 	}))
 	p.URL = p.server.URL
+	p.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 	return p, nil
 }
 
