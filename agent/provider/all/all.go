@@ -15,12 +15,14 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi"
 )
 
 // Config holds the configuration of every cloud, each under its own prefix: the
 // variables of AWS are AUTOSCALER_AWS_*.
 type Config struct {
-	AWS asg.Config
+	AWS        asg.Config
+	ClusterAPI clusterapi.Config
 	// OnCall, when set, is told of every single call to a cloud's API, by the
 	// cloud's own name of it ("autoscaling:SetDesiredCapacity"), for metrics.
 	OnCall func(action string, took time.Duration, err error) `ignored:"true"`
@@ -52,6 +54,16 @@ var clouds = map[string]cloud{
 			return asg.New(ctx, c.AWS, r, opts...)
 		},
 		validate: func(c Config) error { return c.AWS.Validate() },
+	},
+	"clusterapi": {
+		make: func(ctx context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
+			var opts []clusterapi.Option
+			if c.OnCall != nil {
+				opts = append(opts, clusterapi.WithCallHook(func(k clusterapi.Call) { c.OnCall(k.Action, k.Took, k.Err) }))
+			}
+			return clusterapi.New(ctx, c.ClusterAPI, c.Kubeconfig, r, opts...)
+		},
+		validate: func(c Config) error { return c.ClusterAPI.Validate() },
 	},
 }
 

@@ -309,4 +309,3 @@ func (p *Provider) version(ctx context.Context) (served, string, error) {
 	}
 	return s, v, nil
 }
-
