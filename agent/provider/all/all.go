@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/magnum"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
@@ -25,9 +26,10 @@ import (
 type Config struct {
 	AWS asg.Config
 	// OpenStack is how OpenStack is reached, for every provider of it.
-	OpenStack openstack.Config
-	Nova      nova.Config
-	Magnum    magnum.Config
+	OpenStack  openstack.Config
+	Nova       nova.Config
+	Magnum     magnum.Config
+	ClusterAPI clusterapi.Config
 	// OnCall, when set, is told of every single call to a cloud's API, by the
 	// cloud's own name of it ("autoscaling:SetDesiredCapacity"), for metrics.
 	OnCall func(action string, took time.Duration, err error) `ignored:"true"`
@@ -78,6 +80,16 @@ var clouds = map[string]cloud{
 		},
 		validate: func(c Config) error { return errors.Join(c.OpenStack.Validate(), c.Nova.Validate()) },
 		section:  func(raw json.RawMessage) error { _, err := nova.ParseSection(raw); return err },
+	},
+	"clusterapi": {
+		make: func(ctx context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
+			var opts []clusterapi.Option
+			if c.OnCall != nil {
+				opts = append(opts, clusterapi.WithCallHook(func(k clusterapi.Call) { c.OnCall(k.Action, k.Took, k.Err) }))
+			}
+			return clusterapi.New(ctx, c.ClusterAPI, c.Kubeconfig, r, opts...)
+		},
+		validate: func(c Config) error { return c.ClusterAPI.Validate() },
 	},
 	"magnum": {
 		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
