@@ -12,7 +12,7 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build check test race oracle soak demo e2e-openstack bench fuzz dist clean
+.PHONY: help build check test race oracle soak mutants flood demo e2e-openstack bench fuzz dist clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -42,6 +42,12 @@ oracle: ## fit beside kube-scheduler's own framework: a million judgements on wo
 soak: ## the tests that draw their worlds, by the clock and SEEDS times as many (default 20); AUTOSCALER_TEST_SEED plays a printed seed again
 	AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 4h ./agent/plan
 	cd test && AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} $(GO) test -count=1 -timeout 1h ./sim
+
+mutants: ## every check of csrsigner and nodecleaner is broken, one at a time: its own tests must notice (MUTANTS_FLAGS="-package csrsigner -v")
+	cd test && $(GO) run ./cmd/mutants $(MUTANTS_FLAGS)
+
+flood: ## 10,000 certificate requests from one Node: another Node's is approved within two seconds, the agent's memory stays bounded (make test plays 2,000)
+	cd test && AUTOSCALER_TEST_FLOOD=10000 $(GO) test -count=1 -v -run TestCSR ./services
 
 demo: ## the main job on this machine: a real control plane, an emulated cloud (PROVIDER, default asg), 300 pods, and back to nothing
 	cd test && $(GO) run ./cmd/demo --provider $(PROVIDER) $(DEMO_FLAGS)

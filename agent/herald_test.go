@@ -38,9 +38,9 @@ func TestPodsHearWhyNothingIsBought(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	s := cluster.Snapshot{Now: now}
 	for i := range 3 {
-		s.Pods = append(s.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprint("ns/p", i)), UID: cluster.UID(fmt.Sprint(i)), Class: 7, Unschedulable: now})
+		s.Pods = append(s.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprint("ns/p", i)), UID: cluster.UID(fmt.Sprint(i)), Class: 7, Unschedulable: cluster.At(now)})
 	}
-	s.Pods = append(s.Pods, cluster.Pod{Key: "ns/other", Class: 8, Unschedulable: now})
+	s.Pods = append(s.Pods, cluster.Pod{Key: "ns/other", Class: 8, Unschedulable: cluster.At(now)})
 	p := plan.Plan{Held: []plan.Held{{Kind: "pod", Name: "ns/p0", Count: 2, Rule: plan.RuleNoGroup, Why: "group a: x; group b: x", Groups: []plan.Refusal{
 		{Name: "a", Rule: "F6", Why: "Insufficient cpu"}, {Name: "b", Rule: plan.RuleTotals, Why: "the cluster's limit of 3 nodes is reached"}}}}}
 	memory := plan.Memory{Promised: plan.Pledges{{Group: "a", Pods: []cluster.PodKey{"ns/p1"}}}}

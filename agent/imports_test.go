@@ -40,6 +40,7 @@ var floors = map[string]floor{
 	"agent/provider/asg":                    {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/openstack":              {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/nova":                   {house: []string{"agent/cluster", "agent/provider", "agent/provider/openstack"}, banned: []string{"k8s.io/"}},
+	"agent/provider/clusterapi":             {house: []string{"agent/cluster", "agent/provider"}},
 	"agent/provider/fake":                   {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/providertest":           {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/providertest/fakeworld": {house: []string{"agent/cluster", "agent/provider", "agent/provider/*"}, banned: []string{"k8s.io/"}},

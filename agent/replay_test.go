@@ -21,7 +21,7 @@ func recorded(t *testing.T, tamper func(*plan.Data)) []byte {
 		s.Groups = append(s.Groups, cluster.NodeGroup{ID: id, Max: 20, ReadAt: now, Template: cluster.Template{Spec: "lt", Capacity: amount, Allocatable: amount}})
 	}
 	for i := range 300 {
-		s.Pods = append(s.Pods, cluster.Pod{Key: cluster.PodKey("default/p-" + string(rune('a'+i%26)) + strings.Repeat("x", i/26)), Created: now, Unschedulable: now})
+		s.Pods = append(s.Pods, cluster.Pod{Key: cluster.PodKey("default/p-" + string(rune('a'+i%26)) + strings.Repeat("x", i/26)), Created: cluster.At(now), Unschedulable: cluster.At(now)})
 	}
 	policy := plan.Policy{Expander: "least-waste", MaxNodeProvisionTime: 15 * time.Minute, ScaleDown: true, FreshFor: time.Minute}
 	memory := plan.Memory{Unneeded: map[cluster.NodeName]time.Time{"gone": now}}

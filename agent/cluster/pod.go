@@ -80,13 +80,13 @@ type Pod struct {
 	Nominated NodeName `json:"nominated,omitempty"`
 	// Unschedulable is when the scheduler set PodScheduled=False with reason
 	// Unschedulable; zero when it has not (yet).
-	Unschedulable time.Time `json:"unschedulable,omitzero"`
-	Created       time.Time `json:"created"`
-	Deleting      time.Time `json:"deleting,omitzero"` // metadata.deletionTimestamp
-	Owner         *Owner    `json:"owner,omitempty"`
-	Gated         bool      `json:"gated,omitempty"`    // schedulingGates present
-	Finished      bool      `json:"finished,omitempty"` // Succeeded or Failed
-	Mirror        bool      `json:"mirror,omitempty"`   // static pod
+	Unschedulable Moment `json:"unschedulable,omitzero"`
+	Created       Moment `json:"created"`
+	Deleting      Moment `json:"deleting,omitzero"` // metadata.deletionTimestamp
+	Owner         *Owner `json:"owner,omitempty"`
+	Gated         bool   `json:"gated,omitempty"`    // schedulingGates present
+	Finished      bool   `json:"finished,omitempty"` // Succeeded or Failed
+	Mirror        bool   `json:"mirror,omitempty"`   // static pod
 	// DoNotDisrupt is karpenter.sh/do-not-disrupt: "true".
 	DoNotDisrupt bool    `json:"doNotDisrupt,omitempty"`
 	GracePeriod  Seconds `json:"gracePeriod,omitempty"`

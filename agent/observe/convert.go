@@ -115,7 +115,7 @@ func convertPod(p *corev1.Pod) cluster.Pod {
 		Nominated:    cluster.NodeName(p.Status.NominatedNodeName),
 		Gated:        len(p.Spec.SchedulingGates) > 0,
 		Finished:     p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
-		Created:      p.CreationTimestamp.Time,
+		Created:      cluster.At(p.CreationTimestamp.Time),
 		Owner:        convertOwner(metav1.GetControllerOf(p)),
 		SafeToEvict:  p.Annotations[annotationSafeToEvict],
 		DoNotDisrupt: p.Annotations[annotationDoNotDisrupt] == "true",
@@ -123,7 +123,7 @@ func convertPod(p *corev1.Pod) cluster.Pod {
 	}
 	_, out.Mirror = p.Annotations[corev1.MirrorPodAnnotationKey]
 	if p.DeletionTimestamp != nil {
-		out.Deleting = p.DeletionTimestamp.Time
+		out.Deleting = cluster.At(p.DeletionTimestamp.Time)
 	}
 	out.Wishes = wishes(p.Annotations)
 	if g := p.Spec.TerminationGracePeriodSeconds; g != nil {
@@ -132,7 +132,7 @@ func convertPod(p *corev1.Pod) cluster.Pod {
 	if p.Spec.NodeName == "" {
 		for _, c := range p.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-				out.Unschedulable = c.LastTransitionTime.Time
+				out.Unschedulable = cluster.At(c.LastTransitionTime.Time)
 			}
 		}
 	}

@@ -131,7 +131,7 @@ func TestConvertPod(t *testing.T) {
 	if _, err := Strip(p); err != nil {
 		t.Fatal(err)
 	}
-	want := cluster.Pod{Key: "ns/p", UID: "u", Created: since.Time, Unschedulable: since.Time, SafeToEvict: "false", DoNotDisrupt: true,
+	want := cluster.Pod{Key: "ns/p", UID: "u", Created: cluster.At(since.Time), Unschedulable: cluster.At(since.Time), SafeToEvict: "false", DoNotDisrupt: true,
 		LocalStorage: "data", GracePeriod: 30, Owner: &cluster.Owner{Kind: "ReplicaSet", Name: "rs", UID: "r"}}
 	if got := convertPod(p); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

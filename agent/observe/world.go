@@ -165,7 +165,7 @@ func (w *world) putPod(p *corev1.Pod) Urgency {
 			w.waitingSince = time.Now()
 		}
 		return Soon
-	case had && old.Node == row.Node && old.Deleting.Equal(row.Deleting) && old.Class == row.Class && old.Gated == row.Gated &&
+	case had && old.Node == row.Node && old.Deleting == row.Deleting && old.Class == row.Class && old.Gated == row.Gated &&
 		old.Finished == row.Finished && old.UID == row.UID:
 		return Never
 	}
@@ -192,7 +192,7 @@ func movedPod(old, now *corev1.Pod) bool {
 // samePod compares two rows of one key.
 func samePod(a, b *cluster.Pod) bool {
 	return a.UID == b.UID && a.Class == b.Class && a.Node == b.Node && a.Nominated == b.Nominated &&
-		a.Unschedulable.Equal(b.Unschedulable) && a.Created.Equal(b.Created) && a.Deleting.Equal(b.Deleting) &&
+		a.Unschedulable == b.Unschedulable && a.Created == b.Created && a.Deleting == b.Deleting &&
 		(a.Owner == b.Owner || a.Owner != nil && b.Owner != nil && *a.Owner == *b.Owner) &&
 		a.Gated == b.Gated && a.Finished == b.Finished && a.Mirror == b.Mirror && a.DoNotDisrupt == b.DoNotDisrupt &&
 		a.SafeToEvict == b.SafeToEvict && a.LocalStorage == b.LocalStorage && a.GracePeriod == b.GracePeriod && a.Asked() == b.Asked() &&

@@ -74,7 +74,7 @@ func mixWorld(pods, groups int) cluster.Snapshot {
 			ids[key] = id
 			s.Classes = append(s.Classes, c)
 		}
-		s.Pods = append(s.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/pod-%05d", i)), UID: cluster.UID(fmt.Sprint(i)), Class: id, Created: t0, Unschedulable: t0})
+		s.Pods = append(s.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/pod-%05d", i)), UID: cluster.UID(fmt.Sprint(i)), Class: id, Created: cluster.At(t0), Unschedulable: cluster.At(t0)})
 	}
 	return s
 }

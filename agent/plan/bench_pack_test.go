@@ -58,7 +58,7 @@ func (row *packRow) world() cluster.Snapshot {
 	}
 	for i := range row.pods {
 		rs := fmt.Sprint("rs-", i%row.specs)
-		s.Pods = append(s.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/pod-%05d", i)), UID: cluster.UID(fmt.Sprint(i)), Class: i % row.specs, Created: t0, Unschedulable: t0,
+		s.Pods = append(s.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/pod-%05d", i)), UID: cluster.UID(fmt.Sprint(i)), Class: i % row.specs, Created: cluster.At(t0), Unschedulable: cluster.At(t0),
 			Owner: &cluster.Owner{Kind: "ReplicaSet", Name: rs, UID: cluster.UID(rs)}, GracePeriod: 30})
 	}
 	return s
@@ -72,7 +72,7 @@ func addFull(s *cluster.Snapshot, i int, a cluster.Resources, class int) {
 	n.Labels = map[string]string{"topology.kubernetes.io/zone": "zone-a", keyHostname: string(n.Name)}
 	for k := range 30 {
 		key := fmt.Sprintf("default/old-%04d-%02d", i, k)
-		n.Pods = append(n.Pods, cluster.Pod{Key: cluster.PodKey(key), UID: cluster.UID(key), Class: class, Node: n.Name, Created: t0, Owner: &cluster.Owner{Kind: "ReplicaSet", Name: "old", UID: "old"}})
+		n.Pods = append(n.Pods, cluster.Pod{Key: cluster.PodKey(key), UID: cluster.UID(key), Class: class, Node: n.Name, Created: cluster.At(t0), Owner: &cluster.Owner{Kind: "ReplicaSet", Name: "old", UID: "old"}})
 	}
 	s.Nodes = append(s.Nodes, n)
 }

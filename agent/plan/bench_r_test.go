@@ -55,7 +55,7 @@ func (r rounds) snapshot() cluster.Snapshot {
 	}
 	for i := range r.pending {
 		class := roundPodsPer + i%roundSpecs
-		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/pending-%06d", i)), UID: cluster.UID(fmt.Sprintf("pending-%06d", i)), Class: class, Created: t0, Unschedulable: t0}
+		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/pending-%06d", i)), UID: cluster.UID(fmt.Sprintf("pending-%06d", i)), Class: class, Created: cluster.At(t0), Unschedulable: cluster.At(t0)}
 		if !r.ownerless {
 			p.Owner = owners[class]
 		}
@@ -73,7 +73,7 @@ func (r rounds) node(g *cluster.NodeGroup, i int, owners []*cluster.Owner) *clus
 		"topology.kubernetes.io/zone": "zone-a", "kubernetes.io/hostname": string(name)}, Capacity: g.Template.Capacity, Allocatable: g.Template.Allocatable, Ready: cluster.StatusTrue, ReadySince: born}
 	for k := range roundPodsPer {
 		key := cluster.PodKey(fmt.Sprintf("default/%s-%05d", owners[k].Name, i))
-		n.Pods = append(n.Pods, cluster.Pod{Key: key, UID: cluster.UID(key[8:]), Class: k, Node: name, Created: born, Owner: owners[k], SafeToEvict: "true", GracePeriod: 30})
+		n.Pods = append(n.Pods, cluster.Pod{Key: key, UID: cluster.UID(key[8:]), Class: k, Node: name, Created: cluster.At(born), Owner: owners[k], SafeToEvict: "true", GracePeriod: 30})
 	}
 	return n
 }

@@ -24,11 +24,11 @@ func busy(nodes, pods, classes int) cluster.Snapshot {
 	}
 	for i := range pods {
 		rs := fmt.Sprintf("rs-%d", i%classes)
-		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/pod-%05d", i)), UID: cluster.UID(fmt.Sprint(i)), Class: i % classes, Created: t0, Owner: &cluster.Owner{Kind: "ReplicaSet", Name: rs, UID: cluster.UID(rs)}, GracePeriod: 30}
+		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/pod-%05d", i)), UID: cluster.UID(fmt.Sprint(i)), Class: i % classes, Created: cluster.At(t0), Owner: &cluster.Owner{Kind: "ReplicaSet", Name: rs, UID: cluster.UID(rs)}, GracePeriod: 30}
 		if nodes > 0 {
 			p.Node = s.Nodes[i%nodes].Name
 		} else {
-			p.Unschedulable = t0
+			p.Unschedulable = cluster.At(t0)
 		}
 		s.Pods = append(s.Pods, p)
 	}
@@ -51,7 +51,7 @@ func BenchmarkIdle10000on1000(b *testing.B) { benchDecide(b, busy(1000, 10000, 5
 func BenchmarkBurst300on20(b *testing.B) {
 	s := busy(20, 300, 1)
 	for i := range 300 {
-		s.Pods = append(s.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/new-%05d", i)), UID: cluster.UID(fmt.Sprint("n", i)), Class: 0, Created: t0, Unschedulable: t0})
+		s.Pods = append(s.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/new-%05d", i)), UID: cluster.UID(fmt.Sprint("n", i)), Class: 0, Created: cluster.At(t0), Unschedulable: cluster.At(t0)})
 	}
 	p := policy()
 	b.ReportAllocs()

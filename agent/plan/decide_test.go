@@ -23,9 +23,9 @@ func TestBurstSmoke(t *testing.T) {
 		Allocatable: cluster.Resources{MilliCPU: 2000, Memory: 4 << 30, Pods: 110}}}},
 		Classes: []cluster.PodClass{{Namespace: "default", Requests: cluster.Resources{MilliCPU: 100, Memory: 64 << 20, Pods: 1}}}}
 	for i := range 300 {
-		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/web-%03d", i)), UID: cluster.UID(fmt.Sprint(i)), Created: t0}
+		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/web-%03d", i)), UID: cluster.UID(fmt.Sprint(i)), Created: cluster.At(t0)}
 		if i == 7 {
-			p.Unschedulable = t0
+			p.Unschedulable = cluster.At(t0)
 		}
 		s.Pods = append(s.Pods, p)
 	}

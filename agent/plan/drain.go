@@ -41,7 +41,7 @@ var blockers = []struct {
 	{"do-not-disrupt", func(_ *world, pod *cluster.Pod) string {
 		return when(pod.DoNotDisrupt, "annotated karpenter.sh/do-not-disrupt")
 	}},
-	{"do-not-disrupt for a time", func(w *world, pod *cluster.Pod) string { return w.keptFor(pod.Created, pod.Asked().KeepFor) }},
+	{"do-not-disrupt for a time", func(w *world, pod *cluster.Pod) string { return w.keptFor(pod.Created.Time(), pod.Asked().KeepFor) }},
 	{"no controller", func(_ *world, pod *cluster.Pod) string {
 		return when(pod.Owner == nil && pod.SafeToEvict != "true", "has no controller to make it again")
 	}},

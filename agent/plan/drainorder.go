@@ -101,7 +101,7 @@ func (w *world) evictDaemons(n *node, byDefault bool) {
 	for i := range pods {
 		pod := &pods[i]
 		asked := pod.Asked().EvictDaemon
-		if !daemon(pod) || pod.Mirror || pod.Finished || !pod.Deleting.IsZero() || pod.Created.After(marked) || asked == "false" || asked != "true" && !byDefault {
+		if !daemon(pod) || pod.Mirror || pod.Finished || !pod.Deleting.IsZero() || pod.Created.Time().After(marked) || asked == "false" || asked != "true" && !byDefault {
 			continue
 		}
 		if len(pod.Budgets) > 1 || len(pod.Budgets) == 1 && w.budget[pod.Budgets[0]] < 1 {

@@ -103,7 +103,7 @@ func shake(r *rand.Rand, s *cluster.Snapshot, p *Policy) {
 			return
 		}
 		pod := somePod(r, s, 500+r.IntN(100), func(time.Duration) time.Time { return s.Now.Add(-time.Second) })
-		pod.Unschedulable = pick(r, s.Now, time.Time{})
+		pod.Unschedulable = cluster.At(pick(r, s.Now, time.Time{}))
 		s.Pods = append(s.Pods, pod)
 	case 9:
 		group(func(g *cluster.NodeGroup) { g.Target = r.IntN(6); g.ReadAt = s.Now })
@@ -159,7 +159,7 @@ func shakeNode(r *rand.Rand, s *cluster.Snapshot) {
 		}
 	case 5:
 		for k := range n.Pods {
-			n.Pods[k].Deleting = pick(r, time.Time{}, s.Now.Add(-20*time.Second), s.Now.Add(10*time.Second))
+			n.Pods[k].Deleting = cluster.At(pick(r, time.Time{}, s.Now.Add(-20*time.Second), s.Now.Add(10*time.Second)))
 			n.Pods[k].Finished = r.IntN(4) == 0
 		}
 	default:

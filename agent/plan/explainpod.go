@@ -50,7 +50,7 @@ func (e *explainer) pod() {
 		return
 	}
 	e.out.Found, e.out.Name = true, string(pod.Key)
-	f := &PodFacts{Created: pod.Created, Waits: pod.Unschedulable, Node: pod.Node}
+	f := &PodFacts{Created: pod.Created.Time(), Waits: pod.Unschedulable.Time(), Node: pod.Node}
 	e.out.Pod = f
 	if f.State, e.out.Summary = e.settled(pod); f.State != "" {
 		if f.State == "running" {
@@ -99,7 +99,7 @@ func (e *explainer) settled(pod *cluster.Pod) (state, words string) {
 	case pod.Finished:
 		return "finished", "it has finished: it needs no node"
 	case !pod.Deleting.IsZero():
-		return "terminating", "it is being deleted (until " + stamp(pod.Deleting) + " at the latest): no machine is bought for it"
+		return "terminating", "it is being deleted (until " + stamp(pod.Deleting.Time()) + " at the latest): no machine is bought for it"
 	case pod.Node != "":
 		return "running", fmt.Sprintf("it is bound to node %s: the scheduler has placed it", pod.Node)
 	case pod.Mirror || daemon(pod):

@@ -22,7 +22,7 @@ func siblings(nodes, pods int, class cluster.PodClass) cluster.Snapshot {
 		n := &cluster.Node{Name: cluster.NodeName(name), UID: cluster.UID(name), ProviderID: string(id), Created: t0.Add(-time.Hour), Capacity: a, Allocatable: a, Ready: cluster.StatusTrue,
 			Labels: map[string]string{"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": string('a' + rune(i%2))}}
 		if i < pods {
-			n.Pods = []cluster.Pod{{Key: cluster.PodKey("default/p-" + name), UID: cluster.UID("p" + name), Node: n.Name, Created: t0, Owner: &cluster.Owner{Kind: "ReplicaSet", Name: "a", UID: "a"}}}
+			n.Pods = []cluster.Pod{{Key: cluster.PodKey("default/p-" + name), UID: cluster.UID("p" + name), Node: n.Name, Created: cluster.At(t0), Owner: &cluster.Owner{Kind: "ReplicaSet", Name: "a", UID: "a"}}}
 		}
 		s.Nodes = append(s.Nodes, n)
 	}

@@ -26,10 +26,12 @@ func (p *problem) weights() []float64 {
 	return w
 }
 
-// The orders in which first fit is tried: by largest share, by sum of shares, by shares
-// weighted with how scarce each axis is, and by cpu and by memory.
+// The orders in which first fit is tried: by largest share, by the sum of the shares of
+// cpu and memory, which is Cluster Autoscaler's, by that of all shares, by shares weighted
+// with how scarce each axis is, and by cpu and by memory.
 const (
 	byShare = iota
+	byPair
 	bySum
 	byScarcity
 	byCPU
@@ -69,6 +71,8 @@ func (p *problem) order(by int) []int {
 			if keys[i] >= 1 { // all of an axis, as anti-affinity makes it: the larger first
 				keys[i] += float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
 			}
+		case byPair:
+			keys[i] = float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
 		case byCPU:
 			keys[i] = float64(size[0]) * w[0]
 		case byMemory:

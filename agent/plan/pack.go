@@ -117,6 +117,9 @@ func (p *problem) quick(bound int) (best packing, done bool) {
 				}
 			}
 		}
+		if i < byPair && best.bins > bound {
+			continue // nobody is to buy more than Cluster Autoscaler's rule would
+		}
 		if looks := len(p.loads) * best.bins; best.unplaced() == 0 && (best.bins <= enough || looks > hugeLooks || p.rough() && looks > roughLooks) {
 			return best, true
 		}

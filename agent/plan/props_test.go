@@ -367,7 +367,7 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, Memory, Policy) {
 	for i := range r.IntN(25) {
 		pod := somePod(r, &s, i, ago)
 		if r.IntN(3) > 0 {
-			pod.Unschedulable = ago(time.Minute)
+			pod.Unschedulable = cluster.At(ago(time.Minute))
 		}
 		if r.IntN(3) == 0 {
 			m.Promised = append(m.Promised, Pledge{Group: pick(r, cluster.GroupID("g0"), "g1"), Pods: []cluster.PodKey{pod.Key}})
@@ -384,7 +384,7 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, Memory, Policy) {
 func somePod(r *rand.Rand, s *cluster.Snapshot, i int, ago func(time.Duration) time.Time) cluster.Pod {
 	rs := fmt.Sprintf("rs-%d", r.IntN(4))
 	pod := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/p-%03d", i)), UID: cluster.UID(fmt.Sprintf("p-%d", i)), Class: r.IntN(len(s.Classes)),
-		Created: ago(time.Minute), Owner: &cluster.Owner{Kind: "ReplicaSet", Name: rs, UID: cluster.UID(rs)}, GracePeriod: 30}
+		Created: cluster.At(ago(time.Minute)), Owner: &cluster.Owner{Kind: "ReplicaSet", Name: rs, UID: cluster.UID(rs)}, GracePeriod: 30}
 	if len(s.Budgets) > 0 && r.IntN(3) == 0 {
 		pod.Budgets = []string{s.Budgets[r.IntN(len(s.Budgets))].Key}
 	}
@@ -421,7 +421,7 @@ func someNode(r *rand.Rand, s *cluster.Snapshot, m *Memory, g *cluster.NodeGroup
 		pod.LocalStorage = pick(r, "", "", "", "", "cache")
 		pod.SafeToEvict = pick(r, "", "", "", "true", "false")
 		if r.IntN(6) == 0 {
-			pod.Deleting = t0.Add(time.Duration(r.IntN(120)-90) * time.Second)
+			pod.Deleting = cluster.At(t0.Add(time.Duration(r.IntN(120)-90) * time.Second))
 		}
 		s.Pods = append(s.Pods, pod)
 	}

@@ -82,7 +82,7 @@ func (v *sim) cloud() {
 }
 
 func (v *sim) controller() {
-	v.s.Pods = slices.DeleteFunc(v.s.Pods, func(p cluster.Pod) bool { return !p.Deleting.IsZero() && !v.s.Now.Before(p.Deleting) })
+	v.s.Pods = slices.DeleteFunc(v.s.Pods, func(p cluster.Pod) bool { return !p.Deleting.IsZero() && !v.s.Now.Before(p.Deleting.Time()) })
 	for class := range v.s.Classes {
 		var alive []int
 		for i := range v.s.Pods {
@@ -94,11 +94,11 @@ func (v *sim) controller() {
 		for n := len(alive); n < v.replicas[class]; n++ {
 			v.next++
 			v.s.Pods = append(v.s.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/%s-%05d", rs, v.next)), UID: cluster.UID(fmt.Sprint(v.next)), Class: class,
-				Created: v.s.Now, Owner: &cluster.Owner{Kind: "ReplicaSet", Name: rs, UID: cluster.UID(rs)}, GracePeriod: 5})
+				Created: cluster.At(v.s.Now), Owner: &cluster.Owner{Kind: "ReplicaSet", Name: rs, UID: cluster.UID(rs)}, GracePeriod: 5})
 		}
 		for n := len(alive); n > v.replicas[class]; n-- {
 			k := v.r.IntN(len(alive))
-			v.s.Pods[alive[k]].Deleting = v.s.Now.Add(5 * time.Second)
+			v.s.Pods[alive[k]].Deleting = cluster.At(v.s.Now.Add(5 * time.Second))
 			alive = slices.Delete(alive, k, k+1)
 		}
 	}
@@ -132,10 +132,10 @@ func (v *sim) scheduler() {
 			}
 		}
 		if best == "" {
-			p.Unschedulable = v.s.Now
+			p.Unschedulable = cluster.At(v.s.Now)
 			continue
 		}
-		p.Node, p.Unschedulable = best, time.Time{}
+		p.Node, p.Unschedulable = best, 0
 		free[best] = free[best].Sub(c.Requests)
 	}
 }
@@ -167,7 +167,7 @@ func (v *sim) carryOut(plan Plan) {
 		case Evict:
 			for i := range v.s.Pods {
 				if v.s.Pods[i].UID == a.UID {
-					v.s.Pods[i].Deleting = v.s.Now.Add(a.Grace)
+					v.s.Pods[i].Deleting = cluster.At(v.s.Now.Add(a.Grace))
 					v.evicted++
 				}
 			}

@@ -380,10 +380,10 @@ func (w *teller) pods(name string, n int, kv map[string]string) {
 		ns = kv["ns"]
 	}
 	for i := range n {
-		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("%s/%s-%03d", ns, name, i)), UID: cluster.UID(fmt.Sprintf("%s-%d", name, i)), Class: class, Created: w.s.Now.Add(-dur(kv["age"])), GracePeriod: 30,
+		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("%s/%s-%03d", ns, name, i)), UID: cluster.UID(fmt.Sprintf("%s-%d", name, i)), Class: class, Created: cluster.At(w.s.Now.Add(-dur(kv["age"]))), GracePeriod: 30,
 			Node: cluster.NodeName(kv["on"]), SafeToEvict: kv["safe"], DoNotDisrupt: kv["disrupt"] == "no", LocalStorage: kv["volume"], Mirror: kv["mirror"] != "", Gated: kv["gated"] != "", Nominated: cluster.NodeName(kv["nominated"])}
 		if p.Node == "" && kv["new"] == "" {
-			p.Unschedulable = w.s.Now
+			p.Unschedulable = cluster.At(w.s.Now)
 		}
 		if o := kv["owner"]; o != "none" {
 			if o == "" {
@@ -398,7 +398,7 @@ func (w *teller) pods(name string, n int, kv map[string]string) {
 			p.Budgets = strings.Split(kv["pdb"], ",")
 		}
 		if kv["deleting"] != "" {
-			p.Deleting = w.s.Now.Add(dur(kv["deleting"]))
+			p.Deleting = cluster.At(w.s.Now.Add(dur(kv["deleting"])))
 		}
 		w.s.Pods = append(w.s.Pods, p)
 	}

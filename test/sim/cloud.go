@@ -169,7 +169,7 @@ func (w *world) daemonPod(n *node, ds *cluster.DaemonSet) {
 	w.serial++
 	p := &pod{boundAt: w.clock.now}
 	p.Pod = cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("%s-%06d", ds.Key, w.serial)), UID: cluster.UID(fmt.Sprint("pod-", w.serial)), Class: ds.Class, Node: n.Name,
-		Created: w.clock.now, Owner: &cluster.Owner{Kind: "DaemonSet", Name: string(ds.Key), UID: ds.UID}, GracePeriod: 30}
+		Created: cluster.At(w.clock.now), Owner: &cluster.Owner{Kind: "DaemonSet", Name: string(ds.Key), UID: ds.UID}, GracePeriod: 30}
 	w.pods = append(w.pods, p)
 	w.scheduler.place(w, n, p)
 }

@@ -132,7 +132,7 @@ func (w *world) create(s *service, why birth) *pod {
 	w.serial++
 	p := &pod{service: s, birth: why}
 	p.Pod = cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/%s-%06d", s.name, w.serial)), UID: cluster.UID(fmt.Sprint("pod-", w.serial)),
-		Class: s.class, Created: w.clock.now, GracePeriod: cluster.Seconds(s.grace / time.Second)}
+		Class: s.class, Created: cluster.At(w.clock.now), GracePeriod: cluster.Seconds(s.grace / time.Second)}
 	kind := "ReplicaSet"
 	if s.job {
 		kind = "Job"
@@ -167,7 +167,7 @@ func (w *world) shrink(s *service, n int) {
 		}
 	}
 	slices.SortStableFunc(live, func(a, b *pod) int {
-		return cmp.Or(cmp.Compare(min(len(a.Node), 1), min(len(b.Node), 1)), cmp.Compare(same[b.Node], same[a.Node]), b.Created.Compare(a.Created))
+		return cmp.Or(cmp.Compare(min(len(a.Node), 1), min(len(b.Node), 1)), cmp.Compare(same[b.Node], same[a.Node]), cmp.Compare(b.Created, a.Created))
 	})
 	for _, p := range live[:min(n, len(live))] {
 		w.remove(p, w.between(time.Second, 6*time.Second))
@@ -219,7 +219,7 @@ func (w *world) remove(p *pod, takes time.Duration) {
 	if p.Node == "" {
 		takes = 0
 	}
-	p.Deleting = w.clock.now.Add(p.GracePeriod.Duration())
+	p.Deleting = cluster.At(w.clock.now.Add(p.GracePeriod.Duration()))
 	w.agent.later(w)
 	w.after(takes, func() { w.drop(p) })
 }

@@ -62,7 +62,7 @@ func (r *Report) waited(w *world, p *pod, gaveUp bool) {
 	if p.service == nil {
 		return
 	}
-	took := w.clock.now.Sub(p.Created)
+	took := w.clock.now.Sub(p.Created.Time())
 	r.pending = append(r.pending, took)
 	if took <= r.bound {
 		return
@@ -79,7 +79,7 @@ func (r *Report) waited(w *world, p *pod, gaveUp bool) {
 	r.Late++
 	if took > r.worst {
 		r.worst = took
-		r.WorstLate = fmt.Sprintf("%s, made at %s, waited %s (bound %s)", p.Key, p.Created.Format("15:04:05"), took.Round(time.Second), r.bound)
+		r.WorstLate = fmt.Sprintf("%s, made at %s, waited %s (bound %s)", p.Key, p.Created.Time().Format("15:04:05"), took.Round(time.Second), r.bound)
 	}
 	w.log("LATE: %s waited %s; gave up: %v", p.Key, took.Round(time.Second), gaveUp)
 }
@@ -142,7 +142,7 @@ func (r *Report) bought(w *world, p *pool, x plan.Grow) {
 	fresh := x.Expected
 	for _, key := range x.Pods {
 		i := slices.IndexFunc(w.pods, func(q *pod) bool { return q.Key == key })
-		if i >= 0 && (w.pods[i].birth == demanded && w.pods[i].Created.After(since) || w.pods[i].birth == lost) {
+		if i >= 0 && (w.pods[i].birth == demanded && w.pods[i].Created.Time().After(since) || w.pods[i].birth == lost) {
 			fresh++
 		}
 	}
@@ -193,7 +193,7 @@ func (r *Report) finish(w *world) {
 	for _, p := range w.pods {
 		if p.waiting() {
 			r.stillWaiting++
-			if w.clock.now.Sub(p.Created) > r.bound {
+			if w.clock.now.Sub(p.Created.Time()) > r.bound {
 				r.waited(w, p, true)
 			}
 		}

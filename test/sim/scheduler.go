@@ -57,7 +57,7 @@ func (s *scheduler) pass(w *world) {
 		return 0
 	}
 	slices.SortStableFunc(queue, func(a, b *pod) int {
-		return cmp.Or(cmp.Compare(off(a), off(b)), cmp.Compare(w.classes[b.Class].Priority, w.classes[a.Class].Priority), a.Created.Compare(b.Created))
+		return cmp.Or(cmp.Compare(off(a), off(b)), cmp.Compare(w.classes[b.Class].Priority, w.classes[a.Class].Priority), cmp.Compare(a.Created, b.Created))
 	})
 	s.tie(w)
 	for i, p := range queue {
@@ -69,14 +69,14 @@ func (s *scheduler) pass(w *world) {
 		p.retry = w.clock.now.Add(min(time.Second<<min(p.tries, 4), 10*time.Second))
 		p.tries++
 		if p.Unschedulable.IsZero() {
-			p.Unschedulable = w.clock.now
+			p.Unschedulable = cluster.At(w.clock.now)
 			w.agent.soon(w)
 		}
 	}
 }
 
 func (s *scheduler) bind(w *world, n *node, p *pod) {
-	p.Node, p.Unschedulable, p.boundAt = n.Name, time.Time{}, w.clock.now
+	p.Node, p.Unschedulable, p.boundAt = n.Name, 0, w.clock.now
 	s.place(w, n, p)
 	if s.ties != nil {
 		s.ties.Put(p.Class, s.index[n], 1)

@@ -34,6 +34,7 @@ func (m *Mix) ClusterAutoscaler() Purchase {
 	for _, n := range b.left {
 		out.Left += n
 	}
+	out.Fallen = b.fallen()
 	return out
 }
 

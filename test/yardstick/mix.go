@@ -10,6 +10,7 @@ package yardstick
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -153,7 +154,7 @@ func (m *Mix) class(r *rand.Rand, tied bool, count int) {
 	m.Count, m.Tie, m.Skew = append(m.Count, count), append(m.Tie, tie), append(m.Skew, skew)
 	for k := range count {
 		m.Snapshot.Pods = append(m.Snapshot.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/%s-%03d", app, k)), UID: cluster.UID(fmt.Sprintf("%s-%d", app, k)),
-			Class: i, Created: start, Unschedulable: start, Owner: &cluster.Owner{Kind: "ReplicaSet", Name: app, UID: cluster.UID(app)}})
+			Class: i, Created: cluster.At(start), Unschedulable: cluster.At(start), Owner: &cluster.Owner{Kind: "ReplicaSet", Name: app, UID: cluster.UID(app)}})
 	}
 }
 
@@ -192,6 +193,9 @@ func (m *Mix) String() string {
 type Purchase struct {
 	Machines []int // by group
 	Left     int   // pods that it does not help
+	// Fallen are pods that have no place where the rule has put them once all its
+	// machines are there, in whatever order they come: see bins.fallen.
+	Fallen int
 }
 
 // Price is what a purchase costs an hour.
@@ -234,6 +238,7 @@ type bin struct {
 	room  []int64
 	node  int // in state
 	pods  int
+	of    map[int]int // by class
 }
 
 func (m *Mix) bins() *bins {
@@ -246,7 +251,7 @@ func (m *Mix) bins() *bins {
 
 // open adds an empty machine.
 func (b *bins) open(group int) *bin {
-	x := &bin{group: group, room: slices.Clone(b.m.empty[group])}
+	x := &bin{group: group, room: slices.Clone(b.m.empty[group]), of: map[int]int{}}
 	if b.state != nil {
 		x.node = b.state.AddNode(&b.m.shapes[group], nil)
 	}
@@ -270,6 +275,39 @@ func (b *bins) put(x *bin, class, n int) int {
 	}
 	fit.Take(x.room, b.m.space.Class(class), n)
 	x.pods += n
+	x.of[class] += n
 	b.left[class] -= n
 	return n
+}
+
+// fallen puts the pods where the rule has put them, with all machines there from the
+// beginning and one pod at a time, as long as one goes, and counts those that do not.
+// Who estimates one group after the other may count pods as helped that are not: a zone
+// into which nothing has been bought yet is no domain to spread over, and it is one as
+// soon as something has.
+func (b *bins) fallen() int {
+	if b.state == nil {
+		return 0
+	}
+	state := fit.NewState(b.m.Snapshot.Classes, nil)
+	nodes, left := make([]int, len(b.all)), 0
+	waits := make([]map[int]int, len(b.all))
+	for i, x := range b.all {
+		nodes[i], waits[i] = state.AddNode(&b.m.shapes[x.group], nil), maps.Clone(x.of)
+		left += x.pods
+	}
+	for moved := true; moved; {
+		moved = false
+		for class := range b.m.Count {
+			for i := range nodes {
+				if waits[i][class] > 0 && state.Passes(class, nodes[i]) {
+					state.Put(class, nodes[i], 1)
+					waits[i][class]--
+					left--
+					moved = true
+				}
+			}
+		}
+	}
+	return left
 }

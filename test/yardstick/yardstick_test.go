@@ -23,6 +23,7 @@ type verdict struct {
 	ours, ca, karp, lower    float64
 	upper                    float64 // of the cheapest purchase that is known
 	oursLeft, caLeft, kaLeft int
+	caFallen                 int
 	took, boundTook          time.Duration
 }
 
@@ -38,7 +39,7 @@ func judge(seed uint64, most int) verdict {
 	v.took = time.Since(start)
 	ca, karp := m.ClusterAutoscaler(), m.Karpenter()
 	v.ours, v.ca, v.karp = m.Price(ours), m.Price(ca), m.Price(karp)
-	v.oursLeft, v.caLeft, v.kaLeft = ours.Left, ca.Left, karp.Left
+	v.oursLeft, v.caLeft, v.kaLeft, v.caFallen = ours.Left, ca.Left, karp.Left, ca.Fallen
 	start = time.Now()
 	lower, best := m.Bound()
 	v.boundTook = time.Since(start)
@@ -97,8 +98,10 @@ func (v *verdict) String() string {
 // tally adds verdicts up.
 type tally struct {
 	mixes, beyond, unknown, aboveCA, aboveKarpenter, unhelped int
-	gap                                                       []float64
-	ours, ca, karpenter, lower                                float64
+
+	fallen                     int // cheaper purchases of Cluster Autoscaler's that do not hold their pods
+	gap                        []float64
+	ours, ca, karpenter, lower float64
 }
 
 // add counts a verdict and says what is wrong with it.
@@ -120,7 +123,12 @@ func (x *tally) add(v *verdict) (wrong []string) {
 		x.gap = append(x.gap, v.ours/v.lower-1)
 		x.unknown++
 	}
-	if v.caLeft <= v.oursLeft && v.ours > v.ca+1e-6 {
+	switch {
+	case v.caLeft > v.oursLeft || v.ours <= v.ca+1e-6:
+	case v.caFallen > 0: // ours have all been replayed with all machines there
+		x.fallen++
+		wrong = append(wrong, fmt.Sprintf("CLUSTER AUTOSCALER'S MACHINES DO NOT HOLD %d OF ITS PODS", v.caFallen))
+	default:
 		x.aboveCA++
 		wrong = append(wrong, "ABOVE CLUSTER AUTOSCALER")
 	}
@@ -140,6 +148,6 @@ func (x *tally) String() string {
 	}
 	gap := slices.Sorted(slices.Values(x.gap))
 	q := func(p float64) float64 { return 100 * gap[min(int(p*float64(len(gap))), len(gap)-1)] }
-	return fmt.Sprintf("over the lower bound half %.2f%%, p90 %.2f%%, p99 %.2f%%, most %.2f%%; in the mean ours %.3f, Cluster Autoscaler %.3f, Karpenter %.3f of it; %d within 3%%, %d not told, %d beyond 3%%; above Cluster Autoscaler %d, above Karpenter %d, left more pods %d",
-		q(0.5), q(0.9), q(0.99), q(1), x.ours/x.lower, x.ca/x.lower, x.karpenter/x.lower, len(x.gap)-x.unknown-x.beyond, x.unknown, x.beyond, x.aboveCA, x.aboveKarpenter, x.unhelped)
+	return fmt.Sprintf("over the lower bound half %.2f%%, p90 %.2f%%, p99 %.2f%%, most %.2f%%; in the mean ours %.3f, Cluster Autoscaler %.3f, Karpenter %.3f of it; %d within 3%%, %d not told, %d beyond 3%%; above Cluster Autoscaler %d (and %d that do not hold their pods), above Karpenter %d, left more pods %d",
+		q(0.5), q(0.9), q(0.99), q(1), x.ours/x.lower, x.ca/x.lower, x.karpenter/x.lower, len(x.gap)-x.unknown-x.beyond, x.unknown, x.beyond, x.aboveCA, x.fallen, x.aboveKarpenter, x.unhelped)
 }

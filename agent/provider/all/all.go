@@ -15,6 +15,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/magnum"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
@@ -24,8 +26,10 @@ import (
 type Config struct {
 	AWS asg.Config
 	// OpenStack is how OpenStack is reached, for every provider of it.
-	OpenStack openstack.Config
-	Nova      nova.Config
+	OpenStack  openstack.Config
+	Nova       nova.Config
+	Magnum     magnum.Config
+	ClusterAPI clusterapi.Config
 	// OnCall, when set, is told of every single call to a cloud's API, by the
 	// cloud's own name of it ("autoscaling:SetDesiredCapacity"), for metrics.
 	OnCall func(action string, took time.Duration, err error) `ignored:"true"`
@@ -47,6 +51,9 @@ type cloud struct {
 	validate func(c Config) error
 	// section reads the provider's section of groups.yaml; nil: it has none.
 	section func(json.RawMessage) error
+	// none is what to do when it has no node group; empty: to describe one in its section
+	// of groups.yaml.
+	none string
 }
 
 // clouds lists the providers by the name that configuration uses.
@@ -60,6 +67,8 @@ var clouds = map[string]cloud{
 			return asg.New(ctx, c.AWS, r, opts...)
 		},
 		validate: func(c Config) error { return c.AWS.Validate() },
+		none: "set AUTOSCALER_AWS_CLUSTER_NAME and tag the groups k8s.io/cluster-autoscaler/enabled and k8s.io/cluster-autoscaler/NAME, or name them in " +
+			"AUTOSCALER_AWS_GROUPS; see that AUTOSCALER_AWS_REGION is their region",
 	},
 	"nova": {
 		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
@@ -72,6 +81,34 @@ var clouds = map[string]cloud{
 		validate: func(c Config) error { return errors.Join(c.OpenStack.Validate(), c.Nova.Validate()) },
 		section:  func(raw json.RawMessage) error { _, err := nova.ParseSection(raw); return err },
 	},
+	"clusterapi": {
+		make: func(ctx context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
+			var opts []clusterapi.Option
+			if c.OnCall != nil {
+				opts = append(opts, clusterapi.WithCallHook(func(k clusterapi.Call) { c.OnCall(k.Action, k.Took, k.Err) }))
+			}
+			return clusterapi.New(ctx, c.ClusterAPI, c.Kubeconfig, r, opts...)
+		},
+		validate: func(c Config) error { return c.ClusterAPI.Validate() },
+	},
+	"magnum": {
+		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
+			session, err := openstack.NewSession(c.OpenStack, c.openStackCalls())
+			if err != nil {
+				return nil, err
+			}
+			return magnum.New(c.Magnum, session, r)
+		},
+		validate: func(c Config) error { return errors.Join(c.OpenStack.Validate(), c.Magnum.Validate()) },
+	},
+}
+
+// openStackCalls tells OnCall of requests to OpenStack's services.
+func (c Config) openStackCalls() func(openstack.Call) {
+	if c.OnCall == nil {
+		return nil
+	}
+	return func(k openstack.Call) { c.OnCall(k.Action, k.Took, k.Err) }
 }
 
 // Names are the known providers, sorted.
@@ -119,7 +156,24 @@ func (c Config) Validate(list string) error {
 	return errors.Join(errs...)
 }
 
-// New makes the providers of a list of names, as one.
+// NoGroups says what to do when the named providers have no node group.
+func NoGroups(names ...string) string {
+	var out []string
+	for _, name := range names {
+		text := clouds[name].none
+		if text == "" {
+			text = "describe one in section " + name + " of groups.yaml"
+		}
+		if len(names) > 1 {
+			text = name + ": " + text
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "; ")
+}
+
+// New makes the providers of a list of names, as one. One of several that cannot be
+// made now is made later: its reads fail with the reason until then.
 func New(ctx context.Context, list string, c Config, reservation cluster.Reservation) (provider.Provider, error) {
 	names, err := Split(list)
 	if err != nil {
@@ -127,9 +181,16 @@ func New(ctx context.Context, list string, c Config, reservation cluster.Reserva
 	}
 	parts := make(map[string]provider.Provider, len(names))
 	for _, name := range names {
-		if parts[name], err = clouds[name].make(ctx, c, reservation); err != nil {
+		one := func() (provider.Provider, error) { return clouds[name].make(ctx, c, reservation) }
+		p, err := one()
+		switch {
+		case err == nil:
+		case len(names) == 1:
 			return nil, fmt.Errorf("provider %s: %w", name, err)
+		default:
+			p = provider.Deferred(one)
 		}
+		parts[name] = p
 	}
 	return provider.Join(parts), nil
 }

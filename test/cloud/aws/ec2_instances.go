@@ -121,7 +121,7 @@ func (c *Cloud) instanceFilter(i *instance, name string) (string, bool) {
 	case "private-ip-address", "network-interface.addresses.private-ip-address":
 		return i.ip, true
 	case "private-dns-name":
-		return c.privateDNS(i.ip), true
+		return c.dnsOf(i), true
 	case "ip-address":
 		return i.publicIP, true
 	case "key-name":
@@ -141,7 +141,7 @@ func (c *Cloud) instanceElements(i *instance) []el {
 		x("instanceId", i.id),
 		x("imageId", i.lt.ImageID),
 		stateElement("instanceState", i.state),
-		x("privateDnsName", c.privateDNS(i.ip)),
+		x("privateDnsName", c.dnsOf(i)),
 		x("dnsName", c.publicDNS(i.publicIP)),
 		x("reason", i.stateReason()),
 		opt("keyName", i.lt.KeyName),
@@ -199,7 +199,7 @@ func (i *instance) optionElements(t InstanceType) []el {
 		x("platformDetails", "Linux/UNIX"),
 		x("usageOperation", "RunInstances"),
 		x("usageOperationUpdateTime", i.launched),
-		x("privateDnsNameOptions", x("hostnameType", "ip-name"),
+		x("privateDnsNameOptions", x("hostnameType", i.hostname()),
 			x("enableResourceNameDnsARecord", false), x("enableResourceNameDnsAAAARecord", false)),
 		x("maintenanceOptions", x("autoRecovery", "default")),
 		x("currentInstanceBootMode", "legacy-bios"),
@@ -230,7 +230,7 @@ func (c *Cloud) interfaceElements(i *instance, groups el) []el {
 	if i.ip == "" {
 		return nil
 	}
-	dns := c.privateDNS(i.ip)
+	dns := c.dnsOf(i)
 	var association el
 	if i.publicIP != "" {
 		association = x("association", x("ipOwnerId", "amazon"), x("publicDnsName", c.publicDNS(i.publicIP)), x("publicIp", i.publicIP))
@@ -257,7 +257,7 @@ func (c *Cloud) interfaceElements(i *instance, groups el) []el {
 			x("deleteOnTermination", true), x("networkCardIndex", 0)),
 		association,
 		x("privateIpAddressesSet", x("item",
-			x("privateIpAddress", i.ip), x("privateDnsName", dns), x("primary", true), association)),
+			x("privateIpAddress", i.ip), x("privateDnsName", dns), x("primary", true), association), c.secondaryElements(i)),
 		each("ipv6AddressesSet", "item", v6, func(a string) []el { return []el{x("ipv6Address", a)} }),
 		x("interfaceType", "interface"))}
 }

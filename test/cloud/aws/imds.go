@@ -167,7 +167,7 @@ func (m *metadataServer) lookup(path string) (string, bool) {
 
 func (m *metadataServer) leaves(i *instance) map[string]string {
 	c := m.cloud
-	dns := c.privateDNS(i.ip)
+	dns := c.dnsOf(i)
 	nic := "network/interfaces/macs/" + i.mac + "/"
 	out := map[string]string{
 		"ami-id": i.lt.ImageID, "ami-launch-index": "0", "hostname": dns, "instance-action": "none",

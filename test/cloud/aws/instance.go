@@ -31,6 +31,8 @@ type instance struct {
 	id, instanceType, zone string
 	ip, mac, eni           string
 	publicIP, ipv6         string
+	dns, hostnameType      string   // as Rewire left them, "" without
+	secondary              []string // private addresses beside the primary one
 	state                  string
 	reason, reasonCode     string // StateReason
 	reasonAt               time.Time
@@ -59,7 +61,7 @@ func (c *Cloud) snapshot(i *instance) Instance {
 	id := i.id
 	return Instance{
 		ID: id, Type: i.instanceType, Zone: i.zone, Region: c.opts.Region,
-		PrivateIP: i.ip, PrivateDNS: c.privateDNS(i.ip), PublicIP: i.publicIP, PublicDNS: c.publicDNS(i.publicIP), IPv6: i.ipv6,
+		PrivateIP: i.ip, PrivateDNS: c.dnsOf(i), PublicIP: i.publicIP, PublicDNS: c.publicDNS(i.publicIP), IPv6: i.ipv6,
 		ImageID: i.lt.ImageID, UserData: i.lt.UserData, Tags: maps.Clone(i.tags), LaunchTime: i.launched,
 		State: i.state, GroupName: i.group, Lifecycle: i.lifecycle, Protected: i.protected, Spec: c.types[i.instanceType],
 		IMDS: func() (string, error) { return c.IMDS(id) },
