@@ -15,18 +15,23 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc"
 )
 
 // Config holds the configuration of every cloud, each under its own prefix: the
 // variables of AWS are AUTOSCALER_AWS_*.
 type Config struct {
-	AWS asg.Config
+	AWS          asg.Config
+	ExternalGRPC externalgrpc.Config
 	// OnCall, when set, is told of every single call to a cloud's API, by the
 	// cloud's own name of it ("autoscaling:SetDesiredCapacity"), for metrics.
 	OnCall func(action string, took time.Duration, err error) `ignored:"true"`
 	// Section is the provider's section of groups.yaml as it is in force at the time of
 	// the call; nil: there is none. A provider asks at every read.
 	Section func(provider string) json.RawMessage `ignored:"true"`
+	// Defaults are the agent's own settings for groups that say nothing else, for
+	// providers whose clouds ask for them.
+	Defaults cluster.Options `ignored:"true"`
 	// Kubeconfig is the path of the agent's own, for providers whose groups are objects
 	// of the cluster itself.
 	Kubeconfig string `ignored:"true"`
@@ -52,6 +57,20 @@ var clouds = map[string]cloud{
 			return asg.New(ctx, c.AWS, r, opts...)
 		},
 		validate: func(c Config) error { return c.AWS.Validate() },
+	},
+	"externalgrpc": {
+		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
+			opts := []externalgrpc.Option{externalgrpc.WithDefaults(c.Defaults)}
+			if c.OnCall != nil {
+				opts = append(opts, externalgrpc.WithCallHook(c.OnCall))
+			}
+			if c.Section != nil {
+				opts = append(opts, externalgrpc.WithSection(func() json.RawMessage { return c.Section("externalgrpc") }))
+			}
+			return externalgrpc.New(c.ExternalGRPC, r, opts...)
+		},
+		validate: func(c Config) error { return c.ExternalGRPC.Validate() },
+		section:  externalgrpc.Section,
 	},
 }
 
