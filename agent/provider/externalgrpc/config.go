@@ -23,7 +23,7 @@ type Config struct {
 	KeyFile  string `split_words:"true"`
 	// CAFile has the certificates that may have signed the plug-in's. Empty: those that
 	// this machine trusts.
-	CAFile string `envconfig:"CA_FILE"`
+	CAFile string `split_words:"true"`
 	// ServerName is the name in the plug-in's certificate. Empty: the address's host.
 	ServerName string `split_words:"true"`
 	// Insecure allows a connection without TLS, to this machine only.
