@@ -2,7 +2,6 @@ package provider_test
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -126,4 +125,3 @@ func (w *pluginWorld) BreakRead(_ testing.TB, on bool) {
 	w.fault("break", on, plugin.Fault{Method: "NodeGroupNodes", Group: string(providertest.Workers), Code: codes.Internal, Text: "half a page"})
 }
 
-var _ = filepath.Join

@@ -182,7 +182,10 @@ func (c *client) try(ctx context.Context, method string, request []byte) ([]byte
 	if err != nil {
 		return nil, &status{code: codeInternal, text: err.Error(), err: err}
 	}
+	// A little more than is left: the caller's own deadline is the first to end, and an
+	// end by the plug-in's would look like a broken stream.
 	deadline, _ := ctx.Deadline()
+	deadline = deadline.Add(250 * time.Millisecond)
 	req.Header = http.Header{
 		"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "User-Agent": {"autoscaler-agent"},
 		"Grpc-Timeout": {strconv.FormatInt(max(time.Until(deadline).Milliseconds(), 1), 10) + "m"},
