@@ -124,4 +124,3 @@ func (w *pluginWorld) RefuseDeletes(_ testing.TB, on bool) {
 func (w *pluginWorld) BreakRead(_ testing.TB, on bool) {
 	w.fault("break", on, plugin.Fault{Method: "NodeGroupNodes", Group: string(providertest.Workers), Code: codes.Internal, Text: "half a page"})
 }
-

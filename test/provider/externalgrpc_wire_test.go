@@ -411,7 +411,7 @@ func TestExternalGRPCLies(t *testing.T) {
 // connection.
 func TestExternalGRPCSlow(t *testing.T) {
 	w := newPlugin(t, plugin.Options{})
-	p := connectPlugin(t, externalgrpc.Config{Address: w.server.Address(), Insecure: true, Timeout: 50 * time.Millisecond})
+	p := connectPlugin(t, externalgrpc.Config{Address: w.server.Address(), Insecure: true, Timeout: 500 * time.Millisecond})
 	stop := w.server.Inject(plugin.Fault{Method: "NodeGroups", Delay: time.Minute})
 	start := time.Now()
 	groups, err := p.Groups(context.Background())

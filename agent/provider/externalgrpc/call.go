@@ -78,6 +78,7 @@ func (s *status) Unwrap() error { return s.err }
 type client struct {
 	base      string // scheme and authority
 	transport *http.Transport
+	dialTLS   func(ctx context.Context) (*tls.Conn, error) // nil: the connection is plain
 	timeout   time.Duration
 	hook      func(method string, took time.Duration, err error)
 }
@@ -92,6 +93,7 @@ func newClient(c settings) *client {
 		var d net.Dialer
 		return d.DialContext(ctx, c.network, c.address)
 	}
+	own := &client{transport: t, timeout: c.timeout}
 	base := "https://" + c.authority
 	if c.insecure {
 		base = "http://" + c.authority
@@ -99,30 +101,34 @@ func newClient(c settings) *client {
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
 	} else {
 		t.Protocols.SetHTTP2(true)
-		t.DialTLSContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			// The files are read for every connection: whoever renews them (cert-manager,
-			// a timer) need not restart the agent.
-			config, err := c.tls()
-			if err != nil {
-				return nil, err
-			}
-			raw, err := dial(ctx)
-			if err != nil {
-				return nil, err
-			}
-			conn := tls.Client(raw, config)
-			if err := conn.HandshakeContext(ctx); err != nil {
-				raw.Close()
-				return nil, err
-			}
-			if p := conn.ConnectionState().NegotiatedProtocol; p != "h2" {
-				raw.Close()
-				return nil, fmt.Errorf("%s does not offer HTTP/2 (ALPN %q), so it is no gRPC server", c.address, p)
-			}
-			return conn, nil
-		}
+		own.dialTLS = func(ctx context.Context) (*tls.Conn, error) { return c.dialTLS(ctx, dial) }
+		t.DialTLSContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return own.dialTLS(ctx) }
 	}
-	return &client{base: base, transport: t, timeout: c.timeout}
+	own.base = base
+	return own
+}
+
+// dialTLS makes a connection. The files are read each time: whoever renews them
+// (cert-manager, a timer) need not restart the agent.
+func (c settings) dialTLS(ctx context.Context, dial func(context.Context) (net.Conn, error)) (*tls.Conn, error) {
+	config, err := c.tls()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn := tls.Client(raw, config)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		return nil, err
+	}
+	if p := conn.ConnectionState().NegotiatedProtocol; p != "h2" {
+		raw.Close()
+		return nil, fmt.Errorf("%s does not offer HTTP/2 (ALPN %q), so it is no gRPC server", c.address, p)
+	}
+	return conn, nil
 }
 
 // tls reads the certificates from their files.
@@ -192,7 +198,7 @@ func (c *client) try(ctx context.Context, method string, request []byte) ([]byte
 	}
 	res, err := c.transport.RoundTrip(req)
 	if err != nil {
-		return nil, broken(ctx, err)
+		return nil, broken(ctx, c.rejection(ctx, err))
 	}
 	defer res.Body.Close()
 	if s := httpStatus(res); s != nil {
@@ -226,6 +232,26 @@ func broken(ctx context.Context, err error) *status {
 		return &status{code: codeDeadlineExceeded, text: "no answer in time", err: cause}
 	}
 	return &status{code: codeUnavailable, text: plainWords(err), err: err}
+}
+
+// rejection finds out why a connection broke at once. In TLS 1.3 a server that does not
+// take the client's certificate says so after the handshake, and whoever writes first
+// may see a broken pipe in place of its words; a connection that only listens hears them.
+func (c *client) rejection(ctx context.Context, err error) error {
+	var dialing *net.OpError
+	if c.dialTLS == nil || ctx.Err() != nil || errors.As(err, &dialing) && dialing.Op != "write" && dialing.Op != "read" {
+		return err
+	}
+	conn, dialled := c.dialTLS(ctx)
+	if dialled != nil {
+		return dialled
+	}
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // a connection without deadlines cannot be one of the net package's
+	if _, heard := conn.Read(make([]byte, 1)); heard != nil && strings.Contains(heard.Error(), "remote error: tls:") {
+		return heard
+	}
+	return err
 }
 
 // plainWords leaves out local ports, which would make equal errors look different.
