@@ -2,18 +2,9 @@ package provider_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,84 +35,40 @@ func readPlugin(t testing.TB, p provider.Provider) (map[cluster.GroupID]cluster.
 	return out, err
 }
 
-// authority signs certificates for a test.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	dir  string
+// authority is one of a test.
+type authority struct{ *plugin.Authority }
+
+func newAuthority(t testing.TB) authority {
+	t.Helper()
+	a, err := plugin.NewAuthority(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return authority{a}
 }
 
-func newAuthority(t testing.TB) *authority {
+func (a authority) issue(t testing.TB, name string, until time.Time) (cert, key string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	cert, key, err := a.Issue(name, until)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &authority{cert: cert, key: key, dir: t.TempDir()}
-	a.write(t, "ca.pem", "CERTIFICATE", der)
-	return a
-}
-
-func (a *authority) write(t testing.TB, name, kind string, der []byte) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(a.dir, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// issue writes name.pem and name-key.pem, good for 127.0.0.1 and plugin.test.
-func (a *authority) issue(t testing.TB, name string, until time.Time) (cert, key string) {
-	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: until, DNSNames: []string{"plugin.test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}, a.cert, k.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := x509.MarshalECPrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.write(t, name+".pem", "CERTIFICATE", der)
-	a.write(t, name+"-key.pem", "EC PRIVATE KEY", raw)
-	return filepath.Join(a.dir, name+".pem"), filepath.Join(a.dir, name+"-key.pem")
-}
-
-// server is the configuration of a plug-in that wants to know its client.
-func (a *authority) server(t testing.TB, until time.Time) *tls.Config {
-	t.Helper()
-	pair, err := tls.LoadX509KeyPair(a.issue(t, "server", until))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
+	return cert, key
 }
 
 // TestExternalGRPCMutualTLS: each side's wrong or expired certificate is told with a
 // remedy, and a renewed file is used without a restart.
 func TestExternalGRPCMutualTLS(t *testing.T) {
 	soon, ca, strangers := time.Now().Add(time.Hour), newAuthority(t), newAuthority(t)
-	w := newPlugin(t, plugin.Options{TLS: ca.server(t, soon)})
+	config, err := ca.Server()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newPlugin(t, plugin.Options{TLS: config})
 	cert, key := ca.issue(t, "agent", soon)
 	foreignCert, foreignKey := strangers.issue(t, "agent", soon)
 	oldCert, oldKey := ca.issue(t, "old", time.Now().Add(-time.Minute))
-	caFile, foreignCA := filepath.Join(ca.dir, "ca.pem"), filepath.Join(strangers.dir, "ca.pem")
+	caFile, foreignCA := ca.File(), strangers.File()
 	good := externalgrpc.Config{Address: w.server.Address(), CertFile: cert, KeyFile: key, CAFile: caFile}
 	for what, c := range map[string]struct {
 		change func(*externalgrpc.Config)
@@ -134,7 +81,7 @@ func TestExternalGRPCMutualTLS(t *testing.T) {
 		"foreign certificate":    {func(c *externalgrpc.Config) { c.CertFile, c.KeyFile = foreignCert, foreignKey }, "CERT_FILE"},
 		"expired certificate":    {func(c *externalgrpc.Config) { c.CertFile, c.KeyFile = oldCert, oldKey }, "CERT_FILE"},
 		"key of another":         {func(c *externalgrpc.Config) { c.KeyFile = foreignKey }, "KEY_FILE"},
-		"file that is not there": {func(c *externalgrpc.Config) { c.CAFile = filepath.Join(ca.dir, "none") }, "CA_FILE"},
+		"file that is not there": {func(c *externalgrpc.Config) { c.CAFile = caFile + "-none" }, "CA_FILE"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			config := good

@@ -11,6 +11,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -68,6 +69,7 @@ type Server struct {
 	groups []cluster.NodeGroup // as of the last Refresh, with this server's own writes
 	faults []*Fault
 	calls  map[string]int
+	raises []time.Time
 }
 
 // Start starts a plug-in. Whoever starts it calls Close.
@@ -119,6 +121,20 @@ func (s *Server) Calls(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[method]
+}
+
+// Counts are the calls so far by method.
+func (s *Server) Counts() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.calls)
+}
+
+// Raises is when each NodeGroupIncreaseSize was carried out.
+func (s *Server) Raises() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.raises)
 }
 
 func (s *Server) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
@@ -227,7 +243,13 @@ func (s *Server) NodeGroupIncreaseSize(ctx context.Context, r *protos.NodeGroupI
 	if r.GetDelta() <= 0 {
 		return nil, errors.New("size increase must be positive")
 	}
-	return &protos.NodeGroupIncreaseSizeResponse{}, s.resize(ctx, r.GetId(), int(r.GetDelta()))
+	err := s.resize(ctx, r.GetId(), int(r.GetDelta()))
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.raises = append(s.raises, time.Now())
+	}
+	return &protos.NodeGroupIncreaseSizeResponse{}, err
 }
 
 // NodeGroupDecreaseTargetSize implements the service.
