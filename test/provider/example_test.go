@@ -100,6 +100,10 @@ func TestExamplePlugIn(t *testing.T) {
 		}
 	}
 	until("nothing is left", func(g cluster.NodeGroup) bool { return g.Target == 0 && len(g.Instances) == 0 })
+	if err := os.Remove(filepath.Join(machines, ".fail")); err != nil {
+		t.Fatal(err)
+	}
+	playPlugIn(t, p, "workers", 20*time.Second)
 }
 
 // freeAddress is one that nobody listened to a moment ago.
