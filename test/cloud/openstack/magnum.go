@@ -44,6 +44,8 @@ type MagnumCluster struct {
 	// them, and nothing came of them (kubernetes/autoscaler#6213).
 	Lost int
 
+	held bool // SetClusterStatus put it where it is
+
 	stackName string
 	masters   []*Server
 	groups    []*nodeGroup
@@ -230,12 +232,20 @@ func (c *Cloud) ResizeNodeGroup(cluster, name string, count int) {
 	c.magnum.conduct(m, m.group(name), count, nil)
 }
 
-// SetClusterStatus puts a cluster into a state.
+// SetClusterStatus puts a cluster into a state, in which it stays until somebody resizes
+// it or sets another one.
 func (c *Cloud) SetClusterStatus(cluster, status, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.magnum.cluster(cluster)
-	m.Status, m.StatusReason, m.Updated = status, reason, time.Now()
+	m.Status, m.StatusReason, m.Updated, m.held = status, reason, time.Now(), strings.HasSuffix(status, "_IN_PROGRESS")
+}
+
+// Heal switches the healing of a cluster on or off.
+func (c *Cloud) Heal(cluster string, on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.magnum.cluster(cluster).Healing = on
 }
 
 // MagnumClusterNamed returns a cluster by name or UUID.

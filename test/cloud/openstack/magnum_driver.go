@@ -194,7 +194,7 @@ func (m *magnum) poll(c *MagnumCluster) {
 			failed = append(failed, g.Name+" failed")
 		}
 	}
-	if busy || !strings.HasSuffix(c.Status, "_IN_PROGRESS") {
+	if busy || c.held || !strings.HasSuffix(c.Status, "_IN_PROGRESS") {
 		return
 	}
 	c.Status, c.StatusReason, c.Updated = strings.TrimSuffix(c.Status, "_IN_PROGRESS")+"_COMPLETE", strings.Join(failed, ", "), time.Now()
