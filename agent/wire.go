@@ -29,6 +29,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/pulse"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 )
 
 // Memory limits of the process. The soft limit makes the collector work harder
@@ -173,6 +174,9 @@ func (a *running) entry(service string) *logrus.Entry {
 // changed is logged by agent/act with its rule and reason.
 func (a *running) provider(ctx context.Context) (provider.Provider, error) {
 	a.cfg.Parts.OnCall = a.metrics.request
+	if a.cfg.Parts.Bootstrap.Enabled {
+		a.cfg.Parts.TokenFor = bootstrap.TokensFor(a.client, a.cfg.Parts.Bootstrap)
+	}
 	cloud, err := a.cfg.Parts.provider(ctx, a.cfg, a.settings.Section)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", a.cfg.Provider, err)
@@ -311,12 +315,14 @@ func (a *running) statusLine() string {
 // change. Reads that fail are the inventory's to tell.
 func (a *running) sayGroups() {
 	groups, _, err := a.inventory.Last()
-	if none := "no node group was found: "; len(groups) == 0 && err == nil {
-		a.voice.say("groups", none+noGroupsRemedy, "", "nothing can be scaled")
+	if len(groups) == 0 && err == nil {
+		names, _ := all.Split(a.cfg.Provider) // was read at the start
+		a.voice.say("groups", "no node group was found: "+all.NoGroups(names...), "", "nothing can be scaled")
 	} else {
 		a.voice.say("groups", "", "node groups are found", "")
 	}
 	file := a.settings.File()
+	a.voice.say("sections", idleSections(a.cfg, &file), "every section of "+a.cfg.GroupsFile+" has its provider", "settings without a provider")
 	a.voice.say("groups.yaml", unknownGroups(&file, groups, err), "every group that "+a.cfg.GroupsFile+" names is there", "settings without a group")
 	for _, g := range groups {
 		g.Stale = ""
