@@ -18,7 +18,7 @@ import (
 func readGroupsFile(cfg Config) (groups.File, error) {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
-	live, err := groups.Open(cfg.GroupsFile, all.Sections(), logrus.NewEntry(quiet))
+	live, err := groups.Open(cfg.GroupsFile, sections(), logrus.NewEntry(quiet))
 	if err != nil {
 		return groups.File{}, err
 	}

@@ -30,6 +30,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/pulse"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
 
 // Memory limits of the process. The soft limit makes the collector work harder
@@ -58,8 +60,10 @@ type running struct {
 	inventory    *observe.Inventory
 	gate         *gate
 	scaler       *scaler
+	cleaner      *nodecleaner.Service // nil: switched off
 	settings     *groups.Live
 	priorities   *observe.Priorities // nil: no expander asks for them
+	signer       *csrsigner.Service  // nil: switched off
 	serviceNames []string
 	voice        voice
 }
@@ -103,14 +107,10 @@ func Run(ctx context.Context, cfg Config, logger *logrus.Logger) error {
 // wire builds everything and starts nothing.
 func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) {
 	a := &running{cfg: cfg, log: log, started: time.Now(), board: &pulse.Board{}, metrics: newMetrics(), voice: voice{log: log}}
-	if a.identity = cfg.NodeName; a.identity == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			return nil, fmt.Errorf("read host name: %w (set %s_NODE_NAME)", err, Prefix)
-		}
-		a.identity = host
-	}
 	var err error
+	if a.identity, err = cfg.identity(); err != nil {
+		return nil, err
+	}
 	if a.rest, err = restConfig(cfg, false); err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 	}
 	a.client = client
 	a.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(observe.Strip))
-	if a.settings, err = groups.Open(cfg.GroupsFile, all.Sections(), a.entry("groups")); err != nil {
+	if a.settings, err = groups.Open(cfg.GroupsFile, sections(), a.entry("groups")); err != nil {
 		return nil, err
 	}
 	cloud, err := a.provider(ctx)
@@ -143,6 +143,18 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 	}
 	a.wireScaler(cloud)
 	return a, nil
+}
+
+// identity is the name of the Node that the agent runs on.
+func (c Config) identity() (string, error) {
+	if c.NodeName != "" {
+		return c.NodeName, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("read host name: %w (set %s_NODE_NAME)", err, Prefix)
+	}
+	return host, nil
 }
 
 // wireSettings lets what an operator changes at run time reach the next round.
@@ -307,6 +319,13 @@ func (a *running) statusLine() string {
 		return "waiting for the first read of the cloud"
 	case !may:
 		return "not acting: " + why
+	case a.signer != nil && a.signer.Alarm() != "":
+		return "acting; alarm: " + a.signer.Alarm()
+	}
+	if a.cleaner != nil {
+		if stopped := a.cleaner.Status(); stopped != "" {
+			return "acting; " + stopped
+		}
 	}
 	return "acting"
 }

@@ -14,9 +14,9 @@ import (
 // manager's token cleaner removes it then.
 const machineTokenTTL = time.Hour
 
-// machineTokenLabel marks the tokens of single machines. They do not carry tokenLabel:
-// the published token is chosen among those that do.
-const machineTokenLabel = "autoscaler-agent/machine-token"
+// machineLabelValue marks the tokens of single machines: the published one is chosen among
+// those with tokenLabelValue.
+const machineLabelValue = "machine"
 
 // TokensFor returns a minter of join tokens for single machines: what leaks from one
 // machine's user data opens the door for an hour, and its Secret says which machine it
@@ -28,7 +28,7 @@ func TokensFor(client kubernetes.Interface, cfg Config) func(ctx context.Context
 		if err != nil {
 			return "", err
 		}
-		s.Labels = map[string]string{machineTokenLabel: "true"}
+		s.Labels = map[string]string{TokenLabel: machineLabelValue}
 		s.Data[keyDescription] = []byte("autoscaler-agent: for machine " + machine)
 		if _, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, s, metav1.CreateOptions{}); err != nil {
 			return "", fmt.Errorf("mint a join token for %s: %w", machine, err)

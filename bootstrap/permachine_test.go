@@ -36,7 +36,7 @@ func TestTokensForSingleMachines(t *testing.T) {
 			t.Errorf("description %q", s.Data[keyDescription])
 		}
 		// The service that publishes a token must not take one of these for its own.
-		if s.Labels[tokenLabel] != "" {
+		if s.Labels[TokenLabel] != machineLabelValue {
 			t.Errorf("it is labelled as the published token: %v", s.Labels)
 		}
 	}

@@ -12,11 +12,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/magnum"
 	shared "github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/openstack"
 )
-
-const workers, others = providertest.Workers, providertest.Others
 
 // magnums are the worlds of the drivers whose nodes are removed by name.
 var magnums = map[string]openstack.Driver{"heat": openstack.HeatDriver, "metadata": openstack.MetadataDriver, "cluster api": openstack.ClusterAPIDriver}
@@ -70,13 +67,24 @@ func TestMagnumOneOperationAtATime(t *testing.T) {
 	if m, _ := w.MagnumClusterNamed(k8s); m.Lost != 0 {
 		t.Errorf("%d resizes were lost", m.Lost)
 	}
-	// A node that was named for removal is on its way out at once.
+	// A node that was named for removal is on its way out at once, and gone later.
 	if err := p.Delete(ctx, workers, alive[0]); err != nil {
 		t.Fatal(err)
 	}
 	for _, in := range groups(t, p)[workers].Instances {
 		if (in.ID == alive[0]) != (in.Phase == cluster.PhaseDeleting) {
 			t.Errorf("%s is %s", in.ID, in.Phase)
+		}
+	}
+	w.settle(t)
+	for range 2 {
+		asked := w.Count("GET /servers/{id}")
+		list := groups(t, p)[workers].Instances
+		if at := slices.IndexFunc(list, func(i cluster.Instance) bool { return i.ID == alive[0] }); at < 0 || list[at].Phase != cluster.PhaseGone || list[at].Member || len(list) != 4 {
+			t.Errorf("%s is not told as gone: %+v", alive[0], list)
+		}
+		if again := w.Count("GET /servers/{id}") - asked; again > 1 {
+			t.Errorf("asked %d times", again)
 		}
 	}
 }

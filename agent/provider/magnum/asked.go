@@ -37,6 +37,9 @@ func (p *Provider) remember(g *nodeGroup, count int, removed []string, sure bool
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = a
+	for _, id := range removed {
+		p.noteRemoved(normalUUID(id), g.UUID)
+	}
 }
 
 // open is the group of the operation that was asked for and is not over; empty: none.

@@ -78,7 +78,10 @@ func (p *Provider) readMembers(ctx context.Context, c *magnumCluster, list []rea
 			r.members.err = openstack.Classify("list the servers of", cluster.GroupID(r.Name), cause)
 			continue
 		}
-		wait.Go(func() { r.members = p.membersOf(ctx, c, r, all) })
+		wait.Go(func() {
+			r.members = p.membersOf(ctx, c, r, all)
+			p.bury(ctx, r.UUID, &r.members)
+		})
 	}
 	wait.Wait()
 }
