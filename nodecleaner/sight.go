@@ -26,7 +26,6 @@ type sight struct {
 	state    state
 	positive bool // the cloud lists it as terminated
 	at       time.Time
-	group    cluster.GroupID
 	why      string
 	rule     string // B1 where it is the canary that makes the read say nothing
 }
@@ -67,9 +66,6 @@ func newView(in Input) *view {
 	}
 	for _, n := range in.Nodes {
 		id := cluster.InstanceID(n.ProviderID)
-		if id == "" {
-			continue
-		}
 		v.backed[id] = true
 		if n.Ready == cluster.StatusTrue {
 			v.ready[id] = true
@@ -146,14 +142,14 @@ func (v *view) look(n cluster.Node, x *moment) sight {
 			s.rule = "B1"
 			break
 		}
-		s.state, s.group, s.why = gone, record.Group, "the cloud does not list instance "+n.ProviderID
+		s.state, s.why = gone, "the cloud does not list instance "+n.ProviderID
 	}
 	return s
 }
 
 // listed is the sight of an instance that the read has.
 func listed(n cluster.Node, f found) sight {
-	s := sight{at: f.group.ReadAt, group: f.group.ID}
+	s := sight{at: f.group.ReadAt}
 	switch {
 	case f.group.Stale != "":
 		s.why = "group " + string(f.group.ID) + " is stale: " + f.group.Stale
