@@ -290,6 +290,62 @@ func TestUnknownSaysWhy(t *testing.T) {
 	if w.step(); w.held(0) != "G0" || !strings.Contains(w.plan.Held[0].Why, "403") {
 		t.Errorf("held %+v", w.plan.Held)
 	}
+	w = newWorld()
+	w.lose(0)
+	for n := range 3 {
+		w.vanish(n)
+	}
+	if w.pass(10 * time.Second); !strings.Contains(w.plan.Held[0].Why, "Ready Node n01") {
+		t.Errorf("the first that is missing is not named: %+v", w.plan.Held)
+	}
+}
+
+// TestSeveralGroups: an instance that is listed twice is as alive as its best listing; a
+// listing is as old as its oldest part; the first of several reasons is said; all this
+// whatever the order.
+func TestSeveralGroups(t *testing.T) {
+	second := func(phase cluster.Phase, member bool) func(*world) {
+		return func(w *world) {
+			w.in.Groups = append(w.in.Groups, cluster.NodeGroup{ID: "again", ReadAt: w.in.Now,
+				Instances: []cluster.Instance{{ID: id(0), Phase: phase, Member: member, Created: noon.Add(-time.Hour)}}})
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		play  func(*world)
+		rule  string
+		words string
+	}{
+		{"gone and running", second(cluster.PhaseRunning, false), "G1", "(running)"},
+		{"gone and stopped", second(cluster.PhaseStopped, true), "G1", "(stopped)"},
+		{"gone and a member", second(cluster.PhaseGone, true), "G1", "(gone)"},
+		{"gone twice", second(cluster.PhaseGone, false), "G2", "is terminated"},
+		{"stale twice", func(w *world) {
+			w.vanish(0)
+			second(cluster.PhaseGone, false)(w)
+			w.in.Groups[1].Instances = nil
+			w.in.Groups[0].Stale, w.in.Groups[1].Stale = "zebra", "ant"
+		}, "G0", "ant"},
+		{"read at different times", func(w *world) {
+			w.vanish(0)
+			second(cluster.PhaseGone, false)(w)
+			w.in.Groups[1].Instances, w.in.Groups[1].ReadAt = nil, noon.Add(-time.Second)
+		}, "G2", "has not been read"},
+	} {
+		for _, reversed := range []bool{false, true} {
+			w := newWorld()
+			w.phase(0, cluster.PhaseGone)
+			w.lose(0)
+			w.in.Now = w.in.Now.Add(10 * time.Second)
+			w.in.Groups[0].ReadAt = w.in.Now
+			if c.play(w); reversed {
+				slices.Reverse(w.in.Groups)
+			}
+			if w.step(); w.held(0) != c.rule || !strings.Contains(w.plan.Held[0].Why, c.words) {
+				t.Errorf("%s, reversed %t: %+v", c.name, reversed, w.plan.Held)
+			}
+		}
+	}
 }
 
 // TestWords: the proof is in the words that people read.

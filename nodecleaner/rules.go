@@ -153,13 +153,16 @@ func failsCanary(c *candidate, _ *moment) string {
 }
 
 func isAlive(c *candidate, _ *moment) string {
-	if c.watch.First.IsZero() {
+	if c.sight.state == alive {
 		return c.sight.why
 	}
 	return ""
 }
 
 func lacksSecondSight(c *candidate, x *moment) string {
+	if c.watch.First.IsZero() {
+		return "the cloud has not been read since the Node is not Ready"
+	}
 	if c.watch.Last.Sub(c.watch.First) < x.policy.SightInterval {
 		return fmt.Sprintf("seen gone once (%s); a second sight is wanted %s after %s", c.sight.why, x.policy.SightInterval, stamp(c.watch.First))
 	}

@@ -112,7 +112,7 @@ func compareFound(a, b found) int {
 // (S1): a small subnet gives the name of a dead machine to the next one.
 func (v *view) replaced(n cluster.Node) bool {
 	for _, id := range v.names[string(n.Name)] {
-		if id != cluster.InstanceID(n.ProviderID) && !v.backed[id] {
+		if !v.backed[id] { // n's own instance is
 			return true
 		}
 	}
@@ -130,10 +130,8 @@ func (v *view) look(n cluster.Node, x *moment) sight {
 		s.why = v.whole
 		return s
 	}
-	record, known := x.memory.Seen[id]
+	record := x.memory.Seen[id] // what is not listed and not in the ledger is held by E5
 	switch {
-	case !known && x.in.Now.Sub(n.Created) < x.policy.KnownFor:
-		s.why = "instance " + n.ProviderID + " is not listed, and its Node is younger than " + x.policy.KnownFor.String()
 	case listsTerminated(id) && !record.Sent && x.in.Now.Sub(record.launched()) < x.policy.KnownFor:
 		s.why = "instance " + n.ProviderID + " is not listed, and was launched less than " + x.policy.KnownFor.String() +
 			" ago: this cloud goes on listing a terminated instance for about an hour"
@@ -184,8 +182,8 @@ const detachedAfter = 24 * time.Hour
 func (v *view) contradicted(nodes []cluster.Node, m Memory, now time.Time) {
 	for _, n := range nodes {
 		id := cluster.InstanceID(n.ProviderID)
-		r, ours := m.Seen[id]
-		if _, here := v.instances[id]; here || !ours || r.Sent || n.Ready != cluster.StatusTrue || now.Sub(r.Last) > detachedAfter {
+		r := m.Seen[id] // where it has none, r.Last is long ago
+		if _, here := v.instances[id]; here || r.Sent || n.Ready != cluster.StatusTrue || now.Sub(r.Last) > detachedAfter {
 			continue
 		}
 		if cloud := cloudOf(id); v.missing[cloud] == "" {
@@ -211,7 +209,7 @@ func (v *view) canary(of cluster.InstanceID, r Record) string {
 		return "the cloud does not list the instance of Ready Node " + name + " either: this read is not whole, or of the wrong account or region"
 	}
 	for id := range v.ready {
-		if f, ok := v.instances[id]; ok && f.instance.Phase == cluster.PhaseRunning && cloudOf(id) == cloudOf(of) {
+		if v.instances[id].instance.Phase == cluster.PhaseRunning && cloudOf(id) == cloudOf(of) {
 			return ""
 		}
 	}

@@ -621,4 +621,67 @@ var stories = []story{
 		w.join(cluster.Instance{ID: "aws:///z/i-new", Phase: cluster.PhaseDeleting, Member: true, Created: noon, NodeNames: []string{"n00"}})
 		w.pass(2 * time.Minute)
 	}, "", "L1"},
+	{"G1 running and no member any more", func(w *world) {
+		w.lose(0)
+		w.in.Groups[0].Instances[0].Member = false
+		w.in.Groups[0].Target--
+		w.pass(time.Hour)
+	}, "", "G1"},
+	{"G0 first seen lately and not listed, by a cloud that tells no launch time", func(w *world) {
+		w.launched(0, time.Time{})
+		w.lose(0)
+		w.vanish(0)
+		w.pass(40 * time.Minute)
+	}, "", "G0"},
+	{"G0 launched exactly long enough ago", func(w *world) {
+		w.launched(0, noon.Add(-50*time.Minute))
+		w.lose(0)
+		w.vanish(0)
+		w.pass(11 * time.Minute) // the second sight is a minute after the hour is full
+	}, "n00:G4", ""},
+	{"B1 a Ready Node that was sent away may be missing", func(w *world) {
+		w.in.Sent = []cluster.InstanceID{id(0), id(9)}
+		w.vanish(9)
+		w.lose(0)
+		w.vanish(0)
+		w.pass(2 * time.Minute)
+	}, "n00:G4", ""},
+	{"B1 a Ready Node that was detached holds for exactly a day", func(w *world) {
+		w.vanish(9)
+		w.lose(0)
+		w.vanish(0)
+		w.pass(24 * time.Hour)
+	}, "", "B1"},
+	{"B1 a Ready Node whose instance is leaving proves nothing", func(w *world) {
+		for n := 1; n < 9; n++ {
+			w.lose(n)
+		}
+		w.phase(9, cluster.PhaseDeleting)
+		w.lose(0)
+		w.vanish(0)
+		w.pass(20 * time.Minute)
+	}, "", "B1"},
+	{"B1 known by its taint alone, groups complete", func(w *world) {
+		w.only("aws:///z/i-before-us")
+		w.pass(2 * time.Minute)
+	}, "n00:G4", ""},
+	{"B1 known by its taint alone, a group incomplete", func(w *world) {
+		w.only("aws:///z/i-before-us")
+		w.in.Groups[0].Target = 1
+		w.pass(2 * time.Minute)
+	}, "", "B1"},
+	{"B1 another group is incomplete", func(w *world) {
+		w.only(string(id(0)))
+		w.in.Groups = append(w.in.Groups, cluster.NodeGroup{ID: "other", Target: 3, ReadAt: noon})
+		w.pass(2 * time.Minute)
+	}, "n00:G4", ""},
+}
+
+// only leaves one Node, of a scale-down and dead, and no instance.
+func (w *world) only(providerID string) {
+	w.in.Nodes = w.in.Nodes[:1]
+	w.node(0).ProviderID = providerID
+	w.node(0).Taints = append(w.node(0).Taints, sentAway)
+	w.lose(0)
+	w.in.Groups[0].Instances, w.in.Groups[0].Target = nil, 0
 }
