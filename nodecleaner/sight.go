@@ -289,7 +289,7 @@ func (m *Memory) remember(n cluster.Node, v *view, sent bool, now time.Time) {
 			r = Record{First: now, Last: now}
 		}
 		r.Sent = true
-	case ok && r.Sent && n.Ready == cluster.StatusTrue && !sent && v.instances[id].instance.Phase == cluster.PhaseRunning:
+	case ok && n.Ready == cluster.StatusTrue && !sent && v.instances[id].instance.Phase == cluster.PhaseRunning:
 		// A scale-down that was taken back: the Node lives on without the taint.
 		r.Sent = false
 	default:
@@ -303,9 +303,6 @@ func (m Memory) clone() Memory {
 	m.Seen, m.Watch = maps.Clone(m.Seen), maps.Clone(m.Watch)
 	if m.Seen == nil {
 		m.Seen = map[cluster.InstanceID]Record{}
-	}
-	if m.Watch == nil {
-		m.Watch = map[cluster.NodeName]Watch{}
 	}
 	m.Unledgered, m.Errors = slices.Clone(m.Unledgered), slices.Clone(m.Errors)
 	return m

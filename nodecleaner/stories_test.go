@@ -675,6 +675,18 @@ var stories = []story{
 		w.in.Groups = append(w.in.Groups, cluster.NodeGroup{ID: "other", Target: 3, ReadAt: noon})
 		w.pass(2 * time.Minute)
 	}, "n00:G4", ""},
+	{"B1 its group is not there", func(w *world) {
+		w.only(string(id(0)))
+		w.in.Groups = []cluster.NodeGroup{{ID: "other", ReadAt: noon}}
+		w.pass(2 * time.Minute)
+	}, "", "B1"},
+	{"B1 complete counts the members that exist", func(w *world) {
+		w.only(string(id(0)))
+		w.in.Groups[0].Target = 1
+		w.in.Groups[0].Instances = []cluster.Instance{{ID: "aws:///z/i-new", Phase: cluster.PhaseRunning, Member: true},
+			{ID: "aws:///z/i-left", Phase: cluster.PhaseRunning}, {ID: "aws:///z/i-dead", Phase: cluster.PhaseGone, Member: true}}
+		w.pass(2 * time.Minute)
+	}, "n00:G4", ""},
 }
 
 // only leaves one Node, of a scale-down and dead, and no instance.
