@@ -61,8 +61,9 @@ type Memory struct {
 	Seen map[cluster.InstanceID]Record `json:"seen,omitempty"`
 	// Watch holds the Nodes that may be dead, by name.
 	Watch map[cluster.NodeName]Watch `json:"watch,omitempty"`
-	// FrozenUntil is the end of the last freeze (B3).
+	// FrozenUntil is the end of the last freeze (B3), FrozenWhy what it was for.
 	FrozenUntil time.Time `json:"frozenUntil,omitzero"`
+	FrozenWhy   string    `json:"frozenWhy,omitempty"`
 	// LastRound is when Decide was last called.
 	LastRound time.Time `json:"lastRound,omitzero"`
 	// LastUnledgered is when a Node that nobody had sent away was last deleted.
