@@ -263,7 +263,7 @@ func TestR6Bytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true, Bytes: append(der, 0x31, 0)}
+		return asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true, Bytes: append(der, 0x31, 2, 0x05, 0)}
 	}
 	for name, c := range map[string]struct {
 		tbs  []byte
