@@ -23,7 +23,7 @@ type Target struct {
 
 // Targets are the packages that decide over a cluster's trust and its Nodes.
 var Targets = []Target{
-	{Package: "csrsigner", Files: []string{"decide.go", "names.go", "witness.go", "facts.go"}, Lists: []string{"checks"}},
+	{Package: "csrsigner", Files: []string{"decide.go", "names.go", "witness.go", "facts.go", "self.go", "sources.go", "joinrules.go"}, Lists: []string{"checks", "joinChecks"}},
 	{Package: "nodecleaner", Files: []string{"rules.go", "decide.go", "sight.go", "breaker.go"}, Lists: []string{"eligibleChecks", "proofChecks", "breakerChecks", "liveChecks"}},
 }
 
