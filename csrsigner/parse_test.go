@@ -225,3 +225,59 @@ func TestR1Digest(t *testing.T) {
 		}
 	}
 }
+
+// TestR6Bytes gives the walkers of raw bytes what crypto/x509 would have refused before.
+func TestR6Bytes(t *testing.T) {
+	for name, c := range map[string]struct {
+		san  []byte
+		want string
+	}{
+		"empty":           {nil, "unreadable"},
+		"no sequence":     {[]byte{0x04, 0}, "unreadable"},
+		"bytes after":     {[]byte{0x30, 0, 0}, "unreadable"},
+		"torn name":       {[]byte{0x30, 2, 0x82, 5}, "unreadable"},
+		"a DNS name":      {[]byte{0x30, 3, 0x82, 1, 'a'}, ""},
+		"an address":      {[]byte{0x30, 6, 0x87, 4, 10, 0, 0, 5}, ""},
+		"no names":        {[]byte{0x30, 0}, ""},
+		"universal tag 2": {[]byte{0x30, 3, 0x02, 1, 'a'}, "general name of tag 2"},
+		"an email":        {[]byte{0x30, 3, 0x81, 1, 'a'}, "general name of tag 1"},
+	} {
+		if got := strings.Join(otherNames(c.san), ","); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	attributes := func(raw ...asn1.RawValue) []byte {
+		der, err := asn1.Marshal(struct {
+			Version    int
+			Subject    asn1.RawValue
+			PublicKey  asn1.RawValue
+			Attributes []asn1.RawValue `asn1:"tag:0,set"`
+		}{0, asn1.RawValue{FullBytes: []byte{0x30, 0}}, asn1.RawValue{FullBytes: []byte{0x30, 0}}, raw})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return der
+	}
+	one := func(id asn1.ObjectIdentifier) asn1.RawValue {
+		der, err := asn1.Marshal(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true, Bytes: append(der, 0x31, 0)}
+	}
+	for name, c := range map[string]struct {
+		tbs  []byte
+		want string
+	}{
+		"torn":             {[]byte{0x30, 9}, "unreadable attributes"},
+		"none":             {attributes(), ""},
+		"one request":      {attributes(one(oidExtensionRequest)), ""},
+		"two requests":     {attributes(one(oidExtensionRequest), one(oidExtensionRequest)), "several extension requests"},
+		"a challenge":      {attributes(one(asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 7})), "1.2.840.113549.1.9.7"},
+		"no object at all": {attributes(asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true}), "unreadable attribute"},
+	} {
+		if got := strings.Join(otherAttributes(c.tbs), ","); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
