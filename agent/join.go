@@ -62,7 +62,7 @@ func (p Parts) signer(a *running) *csrsigner.Service {
 		Client: a.client, Rest: a.rest, Informers: a.factory, Inventory: a.inventory, Log: a.entry("csrsigner"),
 		Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
 		OwnNode: a.identity, Machines: machinesOf(a.settings),
-		TokenGroup: p.tokenGroups()[0], Token: tokenLookup(a.client), StateDir: a.cfg.StateDir,
+		TokenGroup: p.tokenGroups()[0], Token: tokenLookup(a.client), ReapStale: a.makeRoom, StateDir: a.cfg.StateDir,
 	})
 }
 
