@@ -23,7 +23,8 @@ type Target struct {
 
 // Targets are the packages that decide over a cluster's trust and its Nodes.
 var Targets = []Target{
-	{Package: "csrsigner", Files: []string{"decide.go", "names.go", "witness.go", "facts.go"}, Lists: []string{"checks"}},
+	{Package: "csrsigner", Files: []string{"decide.go", "names.go", "witness.go", "self.go", "sources.go", "joinrules.go", "facts.go"},
+		Lists: []string{"checks", "joinChecks"}},
 	{Package: "nodecleaner", Files: []string{"rules.go", "decide.go", "sight.go", "breaker.go"}, Lists: []string{"eligibleChecks", "proofChecks", "breakerChecks", "liveChecks"}},
 }
 
