@@ -198,7 +198,7 @@ func otherAttributes(tbs []byte) []string {
 			continue
 		}
 		if id.Equal(oidExtensionRequest) {
-			requests += valuesOf(values)
+			requests += max(1, valuesOf(values))
 			continue
 		}
 		found = append(found, id.String())
