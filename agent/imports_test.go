@@ -40,7 +40,9 @@ var floors = map[string]floor{
 	"agent/provider/asg":                    {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/openstack":              {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/nova":                   {house: []string{"agent/cluster", "agent/provider", "agent/provider/openstack"}, banned: []string{"k8s.io/"}},
+	"agent/provider/magnum":                 {house: []string{"agent/cluster", "agent/provider", "agent/provider/openstack"}, banned: []string{"k8s.io/client-go"}},
 	"agent/provider/clusterapi":             {house: []string{"agent/cluster", "agent/provider"}},
+	"agent/provider/externalgrpc":           {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/client-go"}}, // a template is a core/v1 Node
 	"agent/provider/fake":                   {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/providertest":           {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/providertest/fakeworld": {house: []string{"agent/cluster", "agent/provider", "agent/provider/*"}, banned: []string{"k8s.io/"}},
@@ -161,7 +163,7 @@ func sources(t *testing.T) []source {
 			return err
 		}
 		rel := filepath.ToSlash(strings.TrimPrefix(name, "../"))
-		if d.IsDir() && (rel == "test" || rel == "docs" || strings.HasPrefix(d.Name(), ".") && name != ".." || d.Name() == "testdata") {
+		if d.IsDir() && (rel == "test" || rel == "docs" || rel == "examples" || strings.HasPrefix(d.Name(), ".") && name != ".." || d.Name() == "testdata") {
 			return fs.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
@@ -36,6 +37,11 @@ func (p Parts) provider(ctx context.Context, c Config, section func(provider str
 	p.Section = section
 	// Without a file the agent stands in a pod, and so does the provider.
 	p.Config.Kubeconfig, _ = c.KubeconfigPath(false)
+	s := c.Scaling
+	p.Defaults = cluster.Options{
+		ScaleDownUtilization: &s.UtilizationThreshold, ScaleDownGPUUtilization: &s.GPUUtilizationThreshold, ScaleDownUnneededTime: &s.UnneededFor,
+		ScaleDownUnreadyTime: &s.UnreadyFor, MaxNodeProvisionTime: &s.MaxNodeProvisionTime, IgnoreDaemonSetsUtilization: &s.IgnoreDaemonSetsUtilization,
+	}
 	return all.New(ctx, c.Provider, p.Config, c.Kubelet.Reservation())
 }
 

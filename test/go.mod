@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/autoscaler-agent/autoscaler-agent v0.0.0-00010101000000-000000000000
+	github.com/autoscaler-agent/autoscaler-agent/examples/externalgrpc-server v0.0.0-00010101000000-000000000000
 	github.com/aws/aws-sdk-go v1.55.8
 	github.com/aws/aws-sdk-go-v2 v1.47.6
 	github.com/aws/aws-sdk-go-v2/config v1.33.14
@@ -17,6 +18,8 @@ require (
 	github.com/kelseyhightower/envconfig v1.4.0
 	github.com/sirupsen/logrus v1.10.2
 	golang.org/x/sync v0.23.0
+	google.golang.org/grpc v1.79.3
+	google.golang.org/protobuf v1.36.12
 	gopkg.in/evanphx/json-patch.v4 v4.13.0
 	k8s.io/api v0.36.3
 	k8s.io/apimachinery v0.36.3
@@ -76,7 +79,7 @@ require (
 	golang.org/x/term v0.46.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 	golang.org/x/time v0.14.0 // indirect
-	google.golang.org/protobuf v1.36.12 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260128011058-8636f8732409 // indirect
 	gopkg.in/go-jose/go-jose.v2 v2.6.3 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/yaml.v2 v2.4.0 // indirect
@@ -90,3 +93,5 @@ require (
 )
 
 replace github.com/autoscaler-agent/autoscaler-agent => ../
+
+replace github.com/autoscaler-agent/autoscaler-agent/examples/externalgrpc-server => ../examples/externalgrpc-server

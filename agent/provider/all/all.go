@@ -16,6 +16,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/magnum"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
@@ -26,10 +27,11 @@ import (
 type Config struct {
 	AWS asg.Config
 	// OpenStack is how OpenStack is reached, for every provider of it.
-	OpenStack  openstack.Config
-	Nova       nova.Config
-	Magnum     magnum.Config
-	ClusterAPI clusterapi.Config
+	OpenStack    openstack.Config
+	Nova         nova.Config
+	Magnum       magnum.Config
+	ClusterAPI   clusterapi.Config
+	ExternalGRPC externalgrpc.Config
 	// OnCall, when set, is told of every single call to a cloud's API, by the
 	// cloud's own name of it ("autoscaling:SetDesiredCapacity"), for metrics.
 	OnCall func(action string, took time.Duration, err error) `ignored:"true"`
@@ -39,6 +41,9 @@ type Config struct {
 	// TokenFor mints a join token for one machine that is about to be made, by its name;
 	// nil: this agent mints none.
 	TokenFor func(ctx context.Context, machine string) (string, error) `ignored:"true"`
+	// Defaults are the agent's own settings for groups that say nothing else, for
+	// providers whose clouds ask for them.
+	Defaults cluster.Options `ignored:"true"`
 	// Kubeconfig is the path of the agent's own, for providers whose groups are objects
 	// of the cluster itself.
 	Kubeconfig string `ignored:"true"`
@@ -90,6 +95,20 @@ var clouds = map[string]cloud{
 			return clusterapi.New(ctx, c.ClusterAPI, c.Kubeconfig, r, opts...)
 		},
 		validate: func(c Config) error { return c.ClusterAPI.Validate() },
+	},
+	"externalgrpc": {
+		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
+			opts := []externalgrpc.Option{externalgrpc.WithDefaults(c.Defaults)}
+			if c.OnCall != nil {
+				opts = append(opts, externalgrpc.WithCallHook(c.OnCall))
+			}
+			if c.Section != nil {
+				opts = append(opts, externalgrpc.WithSection(func() json.RawMessage { return c.Section("externalgrpc") }))
+			}
+			return externalgrpc.New(c.ExternalGRPC, r, opts...)
+		},
+		validate: func(c Config) error { return c.ExternalGRPC.Validate() },
+		section:  externalgrpc.Section,
 	},
 	"magnum": {
 		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {

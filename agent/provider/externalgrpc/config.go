@@ -1,0 +1,219 @@
+package externalgrpc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Config says where the plug-in is and how the agent and it know each other. Under the
+// product's prefix its variables are AUTOSCALER_EXTERNALGRPC_ADDRESS and so on.
+type Config struct {
+	// Address of the plug-in: host:port as Cluster Autoscaler has it (host%zone:port,
+	// [host]:port), or unix:/path.
+	Address string
+	// CertFile and KeyFile are what the agent shows to the plug-in, in PEM form.
+	CertFile string `split_words:"true"`
+	KeyFile  string `split_words:"true"`
+	// CAFile has the certificates that may have signed the plug-in's. Empty: those that
+	// this machine trusts.
+	CAFile string `split_words:"true"`
+	// ServerName is the name in the plug-in's certificate. Empty: the address's host.
+	ServerName string `split_words:"true"`
+	// Insecure allows a connection without TLS, to this machine only.
+	Insecure bool
+	// CloudConfig is the path of a file in the form of Cluster Autoscaler's
+	// --cloud-config for this provider: address, key, cert, cacert, grpc_timeout. The
+	// variables above come before what it says.
+	CloudConfig string `split_words:"true"`
+	// Timeout limits each single call. 0: what CloudConfig says, else 10 seconds.
+	Timeout time.Duration
+}
+
+// defaultTimeout is twice Cluster Autoscaler's: DeleteNodes and IncreaseSize may wait
+// until the new size can be read.
+const defaultTimeout = 10 * time.Second
+
+// prefix of the variables in messages.
+const prefix = "AUTOSCALER_EXTERNALGRPC_"
+
+// settings is the configuration as it is used.
+type settings struct {
+	network, address string // of net.Dial
+	authority        string // of the requests
+	serverName       string
+	cert, key, ca    string
+	insecure         bool
+	timeout          time.Duration
+}
+
+// cloudConfig is Cluster Autoscaler's file.
+type cloudConfig struct {
+	Address     string `json:"address"`
+	Key         string `json:"key"`
+	Cert        string `json:"cert"`
+	CACert      string `json:"cacert"`
+	GRPCTimeout string `json:"grpc_timeout"`
+}
+
+// Validate returns every mistake of the configuration, joined, each with the name of its
+// variable and what to write instead.
+func (c Config) Validate() error {
+	_, err := c.settings()
+	return err
+}
+
+func (c Config) settings() (settings, error) {
+	var errs []error
+	bad := func(variable, value, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s%s: %q: %s", prefix, variable, value, fmt.Sprintf(format, args...)))
+	}
+	file, timeout, err := readCloudConfig(c.CloudConfig)
+	if err != nil {
+		bad("CLOUD_CONFIG", c.CloudConfig, "%s", err)
+	}
+	s := settings{
+		address: or(c.Address, file.Address), serverName: c.ServerName, insecure: c.Insecure,
+		cert: or(c.CertFile, file.Cert), key: or(c.KeyFile, file.Key), ca: or(c.CAFile, file.CACert),
+	}
+	switch {
+	case c.Timeout < 0:
+		bad("TIMEOUT", c.Timeout.String(), "write a duration above zero, for example 10s")
+	case c.Timeout > 0:
+		s.timeout = c.Timeout
+	case timeout > 0:
+		s.timeout = timeout
+	default:
+		s.timeout = defaultTimeout
+	}
+	local := s.dial(bad)
+	switch {
+	case s.insecure && s.cert+s.key+s.ca != "":
+		bad("INSECURE", "true", "certificates are configured as well: keep one of the two")
+	case s.insecure && !local:
+		bad("INSECURE", "true", "the plug-in at %s is not on this machine, and whoever is on the way could end nodes: configure CERT_FILE, KEY_FILE and CA_FILE", s.address)
+	case !s.insecure && s.network == "unix":
+		bad("ADDRESS", s.address, "over a socket of this machine nothing is encrypted: set %sINSECURE=true", prefix)
+	case (s.cert == "") != (s.key == ""):
+		bad("CERT_FILE", s.cert, "a certificate and its key go together: set CERT_FILE and KEY_FILE, or neither")
+	case !s.insecure && s.cert == "":
+		bad("CERT_FILE", "", "the plug-in cannot know who asks it to end nodes: set CERT_FILE, KEY_FILE and CA_FILE, or %sINSECURE=true for a plug-in on this machine", prefix)
+	}
+	return s, errors.Join(errs...)
+}
+
+// dial sets what net.Dial takes, and tells whether the plug-in is on this machine.
+func (s *settings) dial(bad func(variable, value, format string, args ...any)) (local bool) {
+	if path, ok := strings.CutPrefix(s.address, "unix:"); ok {
+		s.network, s.address, s.authority = "unix", "/"+strings.TrimLeft(path, "/"), "localhost"
+		return true
+	}
+	s.network = "tcp"
+	if s.address == "" {
+		bad("ADDRESS", "", "say where the plug-in is: host:port, or unix:/path")
+		return true
+	}
+	s.address = strings.TrimPrefix(strings.TrimPrefix(s.address, "dns:///"), "passthrough:///")
+	host, port, err := net.SplitHostPort(s.address)
+	if err != nil || host == "" || port == "" {
+		bad("ADDRESS", s.address, "write host:port, [address]:port or unix:/path")
+		return true
+	}
+	s.serverName = or(s.serverName, host)
+	bare, _, _ := strings.Cut(host, "%")
+	s.authority = net.JoinHostPort(bare, port)
+	ip := net.ParseIP(bare)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// readCloudConfig reads Cluster Autoscaler's file; "": there is none.
+func readCloudConfig(path string) (c cloudConfig, timeout time.Duration, err error) {
+	if path == "" {
+		return c, 0, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return c, 0, err
+	}
+	if err := yaml.UnmarshalStrict(text, &c); err != nil {
+		return c, 0, fmt.Errorf("write address, key, cert, cacert and grpc_timeout: %w", err)
+	}
+	if c.GRPCTimeout != "" {
+		if timeout, err = time.ParseDuration(c.GRPCTimeout); err != nil || timeout <= 0 {
+			return c, 0, fmt.Errorf("grpc_timeout %q: write a duration above zero, for example 5s", c.GRPCTimeout)
+		}
+	}
+	return c, timeout, nil
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// section is what groups.yaml may say under externalgrpc.
+type section struct {
+	Instances []listed `json:"instances"`
+}
+
+// listed is one machine of an operator's inventory: the witness for machines of a
+// plug-in that tells no names and addresses.
+type listed struct {
+	ID        string    `json:"id"`        // its provider ID
+	NodeName  string    `json:"nodeName"`  // that its Node carries
+	Names     []string  `json:"names"`     // its other DNS names
+	Addresses []string  `json:"addresses"` // its IP addresses
+	Created   time.Time `json:"created"`
+	Type      string    `json:"type"`
+	Zone      string    `json:"zone"`
+}
+
+// Section reads the section externalgrpc of groups.yaml. The error joins every mistake
+// with its place below the section.
+func Section(text json.RawMessage) error {
+	_, err := readSection(text)
+	return err
+}
+
+// readSection returns the operator's inventory, by provider ID.
+func readSection(text json.RawMessage) (map[string]facts, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	var s section
+	if err := yaml.UnmarshalStrict(text, &s); err != nil {
+		return nil, fmt.Errorf("write instances: [{id, nodeName, names, addresses, created, type, zone}]: %w", err)
+	}
+	var errs []error
+	out := make(map[string]facts, len(s.Instances))
+	for n, i := range s.Instances {
+		bad := func(field, format string, args ...any) {
+			errs = append(errs, fmt.Errorf("instances[%d].%s: %s", n, field, fmt.Sprintf(format, args...)))
+		}
+		_, twice := out[i.ID]
+		switch {
+		case i.ID == "":
+			bad("id", "write the provider ID of the machine, as its Node has it")
+		case twice:
+			bad("id", "%q stands twice", i.ID)
+		}
+		if i.NodeName == "" || i.NodeName != strings.ToLower(i.NodeName) {
+			bad("nodeName", "%q: write the name of the machine's Node, in lower case", i.NodeName)
+		}
+		for _, a := range i.Addresses {
+			if net.ParseIP(a) == nil {
+				bad("addresses", "%q is no IP address", a)
+			}
+		}
+		out[i.ID] = facts{nodeNames: []string{i.NodeName}, names: i.Names, addresses: i.Addresses, created: i.Created, typ: i.Type, zone: i.Zone}
+	}
+	return out, errors.Join(errs...)
+}
