@@ -12,7 +12,7 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build check test race oracle soak mutants demo bench fuzz dist clean
+.PHONY: help build check test race oracle soak mutants flood demo bench fuzz dist clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -24,6 +24,7 @@ check: ## the fast gate: format, vet, staticcheck, unit tests of the product, un
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "gofmt these: $$out"; exit 1; }
 	$(GO) vet ./...
 	cd test && $(GO) vet ./...
+	cd examples/externalgrpc-server && $(GO) vet ./...
 	$(STATICCHECK) ./...
 	cd test && $(STATICCHECK) ./...
 	$(GO) test ./...
@@ -43,8 +44,11 @@ soak: ## the tests that draw their worlds, by the clock and SEEDS times as many 
 	AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 4h ./agent/plan
 	cd test && AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} $(GO) test -count=1 -timeout 1h ./sim
 
-mutants: ## every check of csrsigner is broken, one at a time: its own tests must notice (MUTANTS_FLAGS="-package csrsigner -v")
+mutants: ## every check of csrsigner and nodecleaner is broken, one at a time: its own tests must notice (MUTANTS_FLAGS="-package csrsigner -v")
 	cd test && $(GO) run ./cmd/mutants $(MUTANTS_FLAGS)
+
+flood: ## 10,000 certificate requests from one Node: another Node's is approved within two seconds, the agent's memory stays bounded (make test plays 2,000)
+	cd test && AUTOSCALER_TEST_FLOOD=10000 $(GO) test -count=1 -v -run TestCSR ./services
 
 demo: ## the main job on this machine: a real control plane, an emulated cloud (PROVIDER, default asg), 300 pods, and back to nothing
 	cd test && $(GO) run ./cmd/demo --provider $(PROVIDER) $(DEMO_FLAGS)

@@ -44,6 +44,7 @@ type Status struct {
 // GroupStatus is one node group in Status.
 type GroupStatus struct {
 	ID        string   `json:"id"`
+	Provider  string   `json:"provider,omitempty"` // where there are several
 	Min       int      `json:"min"`
 	Max       int      `json:"max"`
 	Target    int      `json:"target"`
@@ -57,7 +58,7 @@ type GroupStatus struct {
 
 // groupStatus sums up one group.
 func groupStatus(g cluster.NodeGroup) GroupStatus {
-	out := GroupStatus{ID: string(g.ID), Min: g.Min, Max: g.Max, Target: g.Target, Stale: g.Stale, Paused: g.Paused,
+	out := GroupStatus{ID: string(g.ID), Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Stale: g.Stale, Paused: g.Paused,
 		Template: g.Template.Unknown, Warnings: g.Warnings}
 	for _, in := range g.Instances {
 		if in.Member {

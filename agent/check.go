@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 )
 
 // Level is how grave a finding is.
@@ -54,10 +56,6 @@ func Flatten(err error) []error {
 	}
 	return []error{err}
 }
-
-// noGroupsRemedy is what to do when discovery finds nothing.
-const noGroupsRemedy = "set " + Prefix + "_AWS_CLUSTER_NAME and tag the groups k8s.io/cluster-autoscaler/enabled and k8s.io/cluster-autoscaler/NAME, or name them in " +
-	Prefix + "_AWS_GROUPS; see that " + Prefix + "_AWS_REGION is their region"
 
 // checkLimit bounds each thing that is tried.
 const checkLimit = 30 * time.Second
@@ -197,6 +195,7 @@ func checkKubernetes(ctx context.Context, cfg Config) []Finding {
 	}
 	out := []Finding{{Level: LevelOK, About: "API server", Text: v.GitVersion + " by " + path}}
 	out = append(out, checkRights(ctx, cfg, client)...)
+	out = append(out, checkJoin(ctx, cfg, client)...)
 	lease, err := client.CoordinationV1().Leases(cfg.Lease.Namespace).Get(ctx, OtherLease, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -254,12 +253,38 @@ func checkCloud(ctx context.Context, cfg Config) []Finding {
 	for _, e := range Flatten(err) {
 		out = append(out, cloudFinding(e))
 	}
-	if len(groups) == 0 && err == nil {
-		return append(out, Finding{Level: LevelError, About: "cloud", Text: "no node group was found",
-			Remedy: noGroupsRemedy})
-	}
+	out = append(out, checkProviders(cfg, groups, err)...)
 	for _, g := range groups {
 		out = append(out, checkGroup(g)...)
+	}
+	return out
+}
+
+// checkProviders finds providers that were read and have no node group; of several it
+// also tells how many each has.
+func checkProviders(cfg Config, groups []cluster.NodeGroup, err error) []Finding {
+	names, _ := all.Split(cfg.Provider) // a wrong list is told as configuration
+	if len(names) < 2 {
+		if len(groups) == 0 && err == nil {
+			return []Finding{{Level: LevelError, About: "cloud", Text: "no node group was found", Remedy: all.NoGroups(names...)}}
+		}
+		return nil
+	}
+	var out []Finding
+	for _, name := range names {
+		n := 0
+		for _, g := range groups {
+			if g.Provider == name {
+				n++
+			}
+		}
+		failed := slices.ContainsFunc(provider.Errors(err), func(e *provider.Error) bool { return e.Provider == name })
+		switch {
+		case n > 0:
+			out = append(out, Finding{Level: LevelOK, About: "provider " + name, Text: fmt.Sprintf("%d node groups", n)})
+		case !failed: // what failed has been told
+			out = append(out, Finding{Level: LevelError, About: "provider " + name, Text: "no node group was found", Remedy: all.NoGroups(name)})
+		}
 	}
 	return out
 }
@@ -269,6 +294,9 @@ func cloudFinding(err error) Finding {
 	f := Finding{Level: LevelError, About: "cloud", Text: err.Error()}
 	var pe *provider.Error
 	if errors.As(err, &pe) {
+		if pe.Provider != "" {
+			f.About, f.Text = "provider "+pe.Provider, strings.TrimPrefix(f.Text, pe.Provider+": ")
+		}
 		if pe.Group != "" {
 			f.About = "group " + string(pe.Group)
 		}

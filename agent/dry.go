@@ -12,7 +12,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 )
 
 // DryRound looks at the cluster and the cloud once, with clients of its own, and
@@ -44,7 +43,7 @@ func dryLook(ctx context.Context, cfg Config, log *logrus.Logger) (look, error) 
 	if err != nil {
 		return look{}, err
 	}
-	settings, err := groups.Open(cfg.GroupsFile, all.Sections(), log.WithField("service", "groups"))
+	settings, err := groups.Open(cfg.GroupsFile, sections(), log.WithField("service", "groups"))
 	if err != nil {
 		return look{}, err
 	}

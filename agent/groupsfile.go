@@ -3,6 +3,8 @@ package agent
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/sirupsen/logrus"
@@ -16,7 +18,7 @@ import (
 func readGroupsFile(cfg Config) (groups.File, error) {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
-	live, err := groups.Open(cfg.GroupsFile, all.Sections(), logrus.NewEntry(quiet))
+	live, err := groups.Open(cfg.GroupsFile, sections(), logrus.NewEntry(quiet))
 	if err != nil {
 		return groups.File{}, err
 	}
@@ -33,10 +35,34 @@ func checkGroupsFile(cfg Config) []Finding {
 		}
 		return out
 	}
-	if len(file.Groups)+len(file.Headroom) == 0 {
+	if len(file.Groups)+len(file.Headroom)+len(file.Clouds) == 0 {
 		return nil
 	}
-	return []Finding{{Level: LevelOK, About: "groups.yaml", Text: fmt.Sprintf("%s: %d groups, %d headroom", cfg.GroupsFile, len(file.Groups), len(file.Headroom))}}
+	text := fmt.Sprintf("%s: %d groups, %d headroom", cfg.GroupsFile, len(file.Groups), len(file.Headroom))
+	for _, name := range slices.Sorted(maps.Keys(file.Clouds)) {
+		text += ", section " + name
+	}
+	out := []Finding{{Level: LevelOK, About: "groups.yaml", Text: text}}
+	if why := idleSections(cfg, &file); why != "" {
+		out = append(out, Finding{Level: LevelWarning, About: "groups.yaml", Text: why})
+	}
+	return out
+}
+
+// idleSections says which sections belong to a provider that is not switched on.
+func idleSections(cfg Config, file *groups.File) string {
+	names, _ := all.Split(cfg.Provider) // a wrong list is told as configuration
+	var idle []string
+	for name := range file.Clouds {
+		if !slices.Contains(names, name) {
+			idle = append(idle, name)
+		}
+	}
+	if len(idle) == 0 {
+		return ""
+	}
+	slices.Sort(idle)
+	return fmt.Sprintf("nobody reads section %s: add the name to %s_PROVIDER, which is %q", strings.Join(idle, ", "), Prefix, cfg.Provider)
 }
 
 // layFile lays groups.yaml over groups that were just read, and finds the names that

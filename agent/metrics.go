@@ -18,6 +18,7 @@ type metrics struct {
 	registry      *prometheus.Registry
 	mu            sync.Mutex
 	counters      map[string]*prometheus.CounterVec // by name; see Count
+	gauges        map[string]*prometheus.GaugeVec   // by name; see Gauge
 	safe          prometheus.Gauge
 	nodes         *prometheus.GaugeVec
 	unschedulable prometheus.Gauge
@@ -171,10 +172,7 @@ func (m *metrics) called(method string, took time.Duration, err error) {
 // Count adds one to a counter of a service; labels are names and values in turn. A
 // counter appears with its first event.
 func (m *metrics) Count(name string, labels ...string) {
-	names, values := make([]string, 0, len(labels)/2), make([]string, 0, len(labels)/2)
-	for i := 0; i+1 < len(labels); i += 2 {
-		names, values = append(names, labels[i]), append(values, labels[i+1])
-	}
+	names, values := pairs(labels)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v, ok := m.counters[name]
@@ -191,4 +189,33 @@ func (m *metrics) Count(name string, labels ...string) {
 	if c, err := v.GetMetricWithLabelValues(values...); err == nil {
 		c.Inc()
 	}
+}
+
+// Gauge sets a gauge of a service; labels are names and values in turn. A gauge appears
+// when it is first set.
+func (m *metrics) Gauge(name string, value float64, labels ...string) {
+	names, values := pairs(labels)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, ok := m.gauges[name]
+	if !ok {
+		v = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: "Measured by a service of the agent."}, names)
+		if m.registry.Register(v) != nil {
+			return // as in Count
+		}
+		if m.gauges == nil {
+			m.gauges = map[string]*prometheus.GaugeVec{}
+		}
+		m.gauges[name] = v
+	}
+	if g, err := v.GetMetricWithLabelValues(values...); err == nil {
+		g.Set(value)
+	}
+}
+
+func pairs(labels []string) (names, values []string) {
+	for i := 0; i+1 < len(labels); i += 2 {
+		names, values = append(names, labels[i]), append(values, labels[i+1])
+	}
+	return names, values
 }

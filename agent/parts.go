@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -26,7 +28,7 @@ type Parts struct {
 }
 
 func (p Parts) validate(provider string) error {
-	return errors.Join(p.Config.Validate(provider), p.CSR.Validate(), p.Nodecleaner.Validate(), p.Bootstrap.Validate())
+	return errors.Join(p.Config.Validate(provider), p.CSR.Validate(), p.Nodecleaner.Validate(), p.Bootstrap.Validate(), p.validateJoin())
 }
 
 // provider makes the configured clouds, as one; section is groups.yaml's, for those that
@@ -46,28 +48,49 @@ func (p Parts) provider(ctx context.Context, c Config, section func(provider str
 // services makes the services beside the scaler that are switched on.
 func (p Parts) services(a *running) []Service {
 	var list []Service
-	if p.CSR.Enabled {
-		signer := csrsigner.New(p.CSR, csrsigner.Deps{
-			Client: a.client, Rest: a.rest, Informers: a.factory, Inventory: a.inventory, Log: a.entry("csrsigner"),
-			Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
-		})
-		list = append(list, Service{Name: "csrsigner", Budget: 2 * time.Minute, Run: signer.Run})
-	}
 	if p.Nodecleaner.Enabled {
-		cleaner := nodecleaner.New(p.Nodecleaner, nodecleaner.Deps{
+		a.cleaner = nodecleaner.New(p.Nodecleaner, nodecleaner.Deps{
 			Client: a.client, Informers: a.factory, Inventory: a.inventory, Log: a.entry("nodecleaner"),
-			Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
-			Sent: a.scaler.sent, OwnNode: a.identity, StateDir: a.cfg.StateDir,
+			Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct, Blind: a.observer.Stale,
+			Sent: a.scaler.sent, OwnNode: a.identity, OwnMachine: machineID(), StateDir: a.cfg.StateDir,
 		})
-		list = append(list, Service{Name: "nodecleaner", Budget: 3 * time.Minute, Run: cleaner.Run})
+	}
+	if p.CSR.Enabled {
+		a.signer = p.signer(a)
+		list = append(list, Service{Name: "csrsigner", Budget: 2 * time.Minute, Run: a.signer.Run})
+	}
+	if a.cleaner != nil {
+		list = append(list, Service{Name: "nodecleaner", Budget: 3 * time.Minute, Run: a.cleaner.Run})
 	}
 	if p.Bootstrap.Enabled {
-		publisher := bootstrap.New(p.Bootstrap, bootstrap.Deps{
+		cfg := p.Bootstrap
+		cfg.TokenGroups = p.tokenGroups()
+		publisher := bootstrap.New(cfg, bootstrap.Deps{
 			Client: a.client, Rest: a.rest, Log: a.entry("bootstrap"), Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
 		})
 		list = append(list, Service{Name: "bootstrap", Budget: 3 * time.Minute, Run: publisher.Run})
 	}
 	return list
+}
+
+// makeRoom asks the nodecleaner to delete the Node called name, if it is proven gone, so
+// that a new machine of the same name may join (rule S1; see
+// nodecleaner.Service.ReapStale). Without the nodecleaner nobody does.
+func (a *running) makeRoom(ctx context.Context, name string) error {
+	if a.cleaner == nil {
+		return fmt.Errorf("make room for node %s: the nodecleaner is switched off (%s_NODECLEANER_ENABLED)", name, Prefix)
+	}
+	return a.cleaner.ReapStale(ctx, name)
+}
+
+// machineID is what the kubelet reports as this machine's; empty where there is none.
+func machineID() string {
+	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} { // the kubelet's own order (cadvisor)
+		if data, err := os.ReadFile(path); err == nil {
+			return strings.TrimSpace(string(data))
+		}
+	}
+	return ""
 }
 
 // check looks at what the parts need on this machine.
@@ -90,14 +113,26 @@ func (p Parts) rights() []right {
 	var list []right
 	if p.CSR.Enabled {
 		list = append(list,
+			right{"get", "certificates.k8s.io", "certificatesigningrequests", "", "", ""},
 			right{"list", "certificates.k8s.io", "certificatesigningrequests", "", "", ""},
 			right{"watch", "certificates.k8s.io", "certificatesigningrequests", "", "", ""},
 			right{"update", "certificates.k8s.io", "certificatesigningrequests", "approval", "", ""},
 			right{"approve", "certificates.k8s.io", "signers", "", "", "kubernetes.io/kubelet-serving"},
 			right{"get", "", "services", "", "default", "kubernetes"})
 	}
+	if p.closed() {
+		list = append(list,
+			right{"approve", "certificates.k8s.io", "signers", "", "", "kubernetes.io/kube-apiserver-client-kubelet"},
+			right{"create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""},
+			right{"get", "", "secrets", "", "kube-system", ""})
+	}
 	if p.Nodecleaner.Enabled {
-		list = append(list, right{"delete", "", "nodes", "", "", ""}, right{"get", "coordination.k8s.io", "leases", "", "kube-node-lease", ""})
+		list = append(list, right{"delete", "", "nodes", "", "", ""}, right{"update", "", "nodes", "", "", ""},
+			right{"list", "storage.k8s.io", "volumeattachments", "", "", ""}, right{"watch", "storage.k8s.io", "volumeattachments", "", "", ""},
+			right{"get", "coordination.k8s.io", "leases", "", "kube-node-lease", ""})
+		if p.Nodecleaner.CloudController == nodecleaner.CloudControllerAuto {
+			list = append(list, right{"get", "coordination.k8s.io", "leases", "", "kube-system", "cloud-controller-manager"})
+		}
 	}
 	if p.Bootstrap.Enabled {
 		for _, verb := range []string{"get", "list", "create", "update"} {

@@ -29,6 +29,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/pulse"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
 
 // Memory limits of the process. The soft limit makes the collector work harder
@@ -57,8 +60,10 @@ type running struct {
 	inventory    *observe.Inventory
 	gate         *gate
 	scaler       *scaler
+	cleaner      *nodecleaner.Service // nil: switched off
 	settings     *groups.Live
 	priorities   *observe.Priorities // nil: no expander asks for them
+	signer       *csrsigner.Service  // nil: switched off
 	serviceNames []string
 	voice        voice
 }
@@ -102,14 +107,10 @@ func Run(ctx context.Context, cfg Config, logger *logrus.Logger) error {
 // wire builds everything and starts nothing.
 func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) {
 	a := &running{cfg: cfg, log: log, started: time.Now(), board: &pulse.Board{}, metrics: newMetrics(), voice: voice{log: log}}
-	if a.identity = cfg.NodeName; a.identity == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			return nil, fmt.Errorf("read host name: %w (set %s_NODE_NAME)", err, Prefix)
-		}
-		a.identity = host
-	}
 	var err error
+	if a.identity, err = cfg.identity(); err != nil {
+		return nil, err
+	}
 	if a.rest, err = restConfig(cfg, false); err != nil {
 		return nil, err
 	}
@@ -119,7 +120,7 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 	}
 	a.client = client
 	a.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(observe.Strip))
-	if a.settings, err = groups.Open(cfg.GroupsFile, all.Sections(), a.entry("groups")); err != nil {
+	if a.settings, err = groups.Open(cfg.GroupsFile, sections(), a.entry("groups")); err != nil {
 		return nil, err
 	}
 	cloud, err := a.provider(ctx)
@@ -142,6 +143,18 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 	}
 	a.wireScaler(cloud)
 	return a, nil
+}
+
+// identity is the name of the Node that the agent runs on.
+func (c Config) identity() (string, error) {
+	if c.NodeName != "" {
+		return c.NodeName, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("read host name: %w (set %s_NODE_NAME)", err, Prefix)
+	}
+	return host, nil
 }
 
 // wireSettings lets what an operator changes at run time reach the next round.
@@ -173,6 +186,9 @@ func (a *running) entry(service string) *logrus.Entry {
 // changed is logged by agent/act with its rule and reason.
 func (a *running) provider(ctx context.Context) (provider.Provider, error) {
 	a.cfg.Parts.OnCall = a.metrics.request
+	if a.cfg.Parts.Bootstrap.Enabled {
+		a.cfg.Parts.TokenFor = bootstrap.TokensFor(a.client, a.cfg.Parts.Bootstrap)
+	}
 	cloud, err := a.cfg.Parts.provider(ctx, a.cfg, a.settings.Section)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", a.cfg.Provider, err)
@@ -303,6 +319,13 @@ func (a *running) statusLine() string {
 		return "waiting for the first read of the cloud"
 	case !may:
 		return "not acting: " + why
+	case a.signer != nil && a.signer.Alarm() != "":
+		return "acting; alarm: " + a.signer.Alarm()
+	}
+	if a.cleaner != nil {
+		if stopped := a.cleaner.Status(); stopped != "" {
+			return "acting; " + stopped
+		}
 	}
 	return "acting"
 }
@@ -311,12 +334,14 @@ func (a *running) statusLine() string {
 // change. Reads that fail are the inventory's to tell.
 func (a *running) sayGroups() {
 	groups, _, err := a.inventory.Last()
-	if none := "no node group was found: "; len(groups) == 0 && err == nil {
-		a.voice.say("groups", none+noGroupsRemedy, "", "nothing can be scaled")
+	if len(groups) == 0 && err == nil {
+		names, _ := all.Split(a.cfg.Provider) // was read at the start
+		a.voice.say("groups", "no node group was found: "+all.NoGroups(names...), "", "nothing can be scaled")
 	} else {
 		a.voice.say("groups", "", "node groups are found", "")
 	}
 	file := a.settings.File()
+	a.voice.say("sections", idleSections(a.cfg, &file), "every section of "+a.cfg.GroupsFile+" has its provider", "settings without a provider")
 	a.voice.say("groups.yaml", unknownGroups(&file, groups, err), "every group that "+a.cfg.GroupsFile+" names is there", "settings without a group")
 	for _, g := range groups {
 		g.Stale = ""

@@ -80,7 +80,7 @@ type Service struct {
 	complainedAt time.Time
 }
 
-// New returns a service. cfg has been validated.
+// New returns a service. cfg has been validated, and its TokenGroups are filled.
 func New(cfg Config, deps Deps) *Service {
 	if deps.MayAct == nil {
 		deps.MayAct = func() (bool, string) { return true, "" }
@@ -167,7 +167,7 @@ func (s *Service) round(ctx context.Context) error {
 // token returns the join token's Secret, renewed or newly made if need be.
 func (s *Service) token(ctx context.Context) (*corev1.Secret, error) {
 	secrets := s.deps.Client.CoreV1().Secrets(metav1.NamespaceSystem)
-	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: tokenLabel + "=" + tokenLabelValue})
+	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: TokenLabel + "=" + tokenLabelValue})
 	if err != nil {
 		return nil, fmt.Errorf("find the join token: %w", err)
 	}
@@ -195,7 +195,7 @@ func (s *Service) token(ctx context.Context) (*corev1.Secret, error) {
 		}
 		s.log.WithFields(logrus.Fields{"token": string(current.Data[keyID]), "expires": string(current.Data[keyExpiration])}).Info("join token made")
 		s.count("bootstrap_tokens_total", "what", "made")
-	} else if expires(current).Sub(now) < s.cfg.TokenTTL/2 {
+	} else if expires(current).Sub(now) < s.cfg.TokenTTL/2 || regroup(current, s.cfg) {
 		if current, err = s.renew(ctx, current, now); err != nil {
 			return nil, err
 		}
@@ -226,6 +226,7 @@ func (s *Service) limit(ctx context.Context, tokens []corev1.Secret, now time.Ti
 func (s *Service) renew(ctx context.Context, token *corev1.Secret, now time.Time) (*corev1.Secret, error) {
 	token = token.DeepCopy()
 	token.Data[keyExpiration] = expiry(now.Add(s.cfg.TokenTTL))
+	token.Data[keyGroups] = []byte(strings.Join(s.cfg.TokenGroups, ","))
 	renewed, err := s.deps.Client.CoreV1().Secrets(metav1.NamespaceSystem).Update(ctx, token, metav1.UpdateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("renew join token %s: %w", token.Data[keyID], err)

@@ -248,3 +248,29 @@ func TestLoopMendsWhatSomebodySpoils(t *testing.T) {
 		})
 	})
 }
+
+// TestLoopRegroupsTheSameToken: user data that was pasted somewhere goes on working when
+// the join is closed.
+func TestLoopRegroupsTheSameToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		closed := func(c *Config, _ *Deps) { c.TokenGroups = []string{WorkersGroup} }
+		bubble(t, "https://api.example.com:6443", closed, func(client *fake.Clientset, s *Service) {
+			secrets := client.CoreV1().Secrets("kube-system")
+			list, err := secrets.List(t.Context(), metav1.ListOptions{})
+			if err != nil || len(list.Items) != 1 {
+				t.Fatal(err, len(list.Items))
+			}
+			open := &list.Items[0]
+			open.Data[keyGroups] = []byte(KubeadmGroup)
+			if _, err := secrets.Update(t.Context(), open, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			sign(t, client)
+			wait(2 * time.Minute)
+			now, err := secrets.Get(t.Context(), open.Name, metav1.GetOptions{})
+			if err != nil || string(now.Data[keyGroups]) != WorkersGroup || tokens(t, client) != 1 {
+				t.Errorf("%v: groups %q, %d tokens", err, now.Data[keyGroups], tokens(t, client))
+			}
+		})
+	})
+}

@@ -21,12 +21,21 @@ type Config struct {
 	// TokenMaxAge is the age at which a token is replaced by a new one; 0: never, so
 	// that user data that was pasted somewhere works while the agent lives.
 	TokenMaxAge time.Duration `envconfig:"TOKEN_MAX_AGE" default:"0s"`
-	// TokenGroups are the token's auth-extra-groups.
-	TokenGroups []string `envconfig:"TOKEN_GROUPS" default:"system:bootstrappers:kubeadm:default-node-token"`
+	// TokenGroups are the token's auth-extra-groups; empty: WorkersGroup in a closed join
+	// (AUTOSCALER_CSR_JOIN), KubeadmGroup in an open one.
+	TokenGroups []string `envconfig:"TOKEN_GROUPS"`
 	// Endpoint is the host:port that workers join; empty: kubeadm-config's
 	// controlPlaneEndpoint, else cluster-info's server.
 	Endpoint string `envconfig:"ENDPOINT"`
 }
+
+// The auth groups of join tokens. units/rbac.yaml gives WorkersGroup what a machine needs
+// to join, except that its client certificate is approved: csrsigner does that. kubeadm
+// init gives KubeadmGroup all of it.
+const (
+	WorkersGroup = "system:bootstrappers:autoscaler-agent:workers"
+	KubeadmGroup = "system:bootstrappers:kubeadm:default-node-token"
+)
 
 // Validate names every variable that is wrong, and the remedy.
 func (c Config) Validate() error {
@@ -42,9 +51,6 @@ func (c Config) Validate() error {
 	}
 	if c.TokenMaxAge < 0 {
 		bad("TOKEN_MAX_AGE", c.TokenMaxAge.String(), "use 0s (never replace) or a positive time")
-	}
-	if len(c.TokenGroups) == 0 {
-		bad("TOKEN_GROUPS", "empty", "use system:bootstrappers:kubeadm:default-node-token")
 	}
 	for _, g := range c.TokenGroups {
 		if !groupPattern.MatchString(g) {

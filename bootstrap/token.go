@@ -34,8 +34,15 @@ const (
 	alphabet        = "0123456789abcdefghijklmnopqrstuvwxyz"
 	idLength        = 6
 	secretLength    = 16
-	tokenLabel      = "autoscaler-agent/join-token" // marks tokens of ours
 	tokenLabelValue = "true"
+)
+
+// What marks a bootstrap token Secret as the agent's own. TokenLabel's value is "true" for
+// the one that is published; a token that was made for a single machine has another value
+// and the machine's provider ID under InstanceAnnotation.
+const (
+	TokenLabel         = "autoscaler-agent/join-token"
+	InstanceAnnotation = "autoscaler-agent/instance"
 )
 
 var (
@@ -57,7 +64,7 @@ func mint(now time.Time, cfg Config) (*corev1.Secret, error) {
 	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: secretPrefix + id,
-			Labels: map[string]string{tokenLabel: tokenLabelValue}},
+			Labels: map[string]string{TokenLabel: tokenLabelValue}},
 		Type: secretType,
 		Data: map[string][]byte{
 			keyID: []byte(id), keySecret: []byte(secret), keyExpiration: expiry(now.Add(cfg.TokenTTL)),
@@ -97,12 +104,17 @@ func usable(s *corev1.Secret, now time.Time, cfg Config) string {
 		return "it has expired"
 	case string(s.Data[keySigning]) != "true" || string(s.Data[keyAuth]) != "true":
 		return "it is not for signing and authentication"
-	case string(s.Data[keyGroups]) != strings.Join(cfg.TokenGroups, ","):
-		return "its groups are not the configured ones"
 	case cfg.TokenMaxAge > 0 && now.Sub(s.CreationTimestamp.Time) > cfg.TokenMaxAge:
 		return fmt.Sprintf("it is older than %s", cfg.TokenMaxAge)
 	}
 	return ""
+}
+
+// regroup tells whether a token has other groups than the configured ones. It gets these
+// when it is renewed: user data that was pasted somewhere goes on working when the join
+// is closed or opened.
+func regroup(s *corev1.Secret, cfg Config) bool {
+	return string(s.Data[keyGroups]) != strings.Join(cfg.TokenGroups, ",")
 }
 
 func expires(s *corev1.Secret) time.Time {

@@ -56,7 +56,6 @@ func TestUsable(t *testing.T) {
 		"another name": {func(s *corev1.Secret, _ *Config) { s.Name = "bootstrap-token-aaaaaa" }, "malformed"},
 		"short secret": {func(s *corev1.Secret, _ *Config) { s.Data[keySecret] = []byte("short") }, "malformed"},
 		"no signing":   {func(s *corev1.Secret, _ *Config) { delete(s.Data, keySigning) }, "not for signing"},
-		"other groups": {func(s *corev1.Secret, _ *Config) { s.Data[keyGroups] = []byte("system:bootstrappers:x") }, "groups"},
 		"past its age": {func(s *corev1.Secret, c *Config) {
 			c.TokenMaxAge = time.Hour
 			s.CreationTimestamp = metav1.NewTime(noon.Add(-2 * time.Hour))
@@ -123,5 +122,37 @@ func TestValidateNamesVariableAndRemedy(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}
+	}
+}
+
+// TestLookup: a token that the closed join lets in is ours, and lives.
+func TestLookup(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		change func(*corev1.Secret)
+		want   string
+	}{
+		"ours":          {func(*corev1.Secret) {}, ""},
+		"for a machine": {func(s *corev1.Secret) { s.Annotations = map[string]string{InstanceAnnotation: "aws:///a/i-1"} }, ""},
+		"kubeadm's":     {func(s *corev1.Secret) { s.Labels = nil }, "not minted by the agent"},
+		"expired":       {func(s *corev1.Secret) { s.Data[keyExpiration] = expiry(now.Add(-time.Second)) }, "expired"},
+		"for ever":      {func(s *corev1.Secret) { delete(s.Data, keyExpiration) }, "expiration"},
+		"no login":      {func(s *corev1.Secret) { s.Data[keyAuth] = []byte("false") }, "authentication"},
+		"going":         {func(s *corev1.Secret) { at := metav1.Now(); s.DeletionTimestamp = &at }, "deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := mint(now, settings())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.change(s)
+			got := judged(s, string(s.Data[keyID]), now)
+			if (c.want == "") != (got.Problem == "") || !strings.Contains(got.Problem, c.want) {
+				t.Errorf("problem %q, want %q", got.Problem, c.want)
+			}
+			if want := s.Annotations[InstanceAnnotation]; c.want == "" && got.Instance != want {
+				t.Errorf("instance %q, want %q", got.Instance, want)
+			}
+		})
 	}
 }

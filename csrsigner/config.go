@@ -25,10 +25,31 @@ type Config struct {
 	DNSDomain string `envconfig:"DNS_DOMAIN"`
 	// ForbiddenNames are more names and addresses that no worker may have (R9).
 	ForbiddenNames []string `envconfig:"FORBIDDEN_NAMES"`
+	// ExtraNames are templates of DNS names that every machine has beside those that the
+	// cloud tells: {{node}}, {{instance}}, {{zone}} and {{region}} stand for its own.
+	ExtraNames []string `envconfig:"EXTRA_NAMES"`
+	// SelfNames are more names and addresses of the machine that the agent runs on (R16),
+	// for example its public address.
+	SelfNames []string `envconfig:"SELF_NAMES"`
+	// Join is "closed": the agent alone approves the client certificates of machines that
+	// join with its tokens; or "open": kubeadm's bindings do, for whoever has a token.
+	Join string `envconfig:"JOIN" default:"closed"`
+	// JoinWindow is how long after its launch an instance may ask for its client
+	// certificate (J12).
+	JoinWindow time.Duration `envconfig:"JOIN_WINDOW" default:"2h"`
+	// AlarmPending is how many requests may wait, beside one for each Node, before the
+	// flood alarm rings; 0: it never does.
+	AlarmPending int `envconfig:"ALARM_PENDING" default:"100"`
 	// AllowedRanges are loopback or link-local ranges that machines really have, for
 	// clusters that live on one host. The API server's own addresses stay forbidden.
 	AllowedRanges []string `envconfig:"ALLOWED_RANGES"`
 }
+
+// The values of Config.Join. Empty is open.
+const (
+	JoinClosed = "closed"
+	JoinOpen   = "open"
+)
 
 // Validate names every variable that is wrong, and the remedy.
 func (c Config) Validate() error {
@@ -47,6 +68,20 @@ func (c Config) Validate() error {
 	}
 	if c.WarnAfter <= 0 {
 		bad("WARN_AFTER", c.WarnAfter.String(), "use a positive time, for example 15m")
+	}
+	for _, t := range c.ExtraNames {
+		if fault := templateFault(t); fault != "" {
+			bad("EXTRA_NAMES", fmt.Sprintf("%q", t), fault+", for example {{node}}.corp.example")
+		}
+	}
+	if c.Join != "" && c.Join != JoinClosed && c.Join != JoinOpen {
+		bad("JOIN", fmt.Sprintf("%q", c.Join), "use closed or open")
+	}
+	if c.Join == JoinClosed && c.JoinWindow < time.Minute {
+		bad("JOIN_WINDOW", c.JoinWindow.String(), "use 1m or more, for example 2h")
+	}
+	if c.AlarmPending < 0 {
+		bad("ALARM_PENDING", fmt.Sprint(c.AlarmPending), "use 0 (never) or more, for example 100")
 	}
 	ranges := func(name string, list []string) {
 		for _, s := range list {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
 // Action is what becomes of a request.
@@ -43,10 +41,12 @@ type Verdict struct {
 // The constants of the signer and of the names in a request (k8s.io/api
 // certificates/v1; pkg/apis/certificates/helpers.go of Kubernetes).
 const (
-	signerName = "kubernetes.io/kubelet-serving"
-	userPrefix = "system:node:"
-	nodesGroup = "system:nodes"
-	authGroup  = "system:authenticated"
+	signerName   = "kubernetes.io/kubelet-serving"
+	clientSigner = "kubernetes.io/kube-apiserver-client-kubelet"
+	userPrefix   = "system:node:"
+	nodesGroup   = "system:nodes"
+	authGroup    = "system:authenticated"
+	mastersGroup = "system:masters"
 )
 
 // Limits of the rules.
@@ -58,157 +58,167 @@ const (
 	minExpiration = 600
 )
 
-// Request is a CertificateSigningRequest as far as a judge needs it, its PEM
-// already taken apart (facts.go).
-type Request struct {
-	Name     string
-	UID      string
-	Signer   string
-	Username string
-	Groups   []string
-	Usages   []string
-	// ExpirationSeconds is spec.expirationSeconds; nil leaves it to the signer.
-	ExpirationSeconds *int32
-	Created           time.Time
-	// Settled says why there is nothing left to decide ("approved", "deleting");
-	// empty while the request is pending.
-	Settled string
-	Parsed  Parsed
-}
+// scope says whom a check concerns.
+type scope int
 
-// Node returns the name of the Node that the requester is authenticated as.
-func (r Request) Node() string { return strings.TrimPrefix(r.Username, userPrefix) }
+const (
+	everybody   scope = iota
+	workersOnly       // every Node but the agent's own
+	leaderOnly        // the agent's own Node
+)
 
-// Parsed is the content of a PKCS #10 request.
-type Parsed struct {
-	// Problem says why the request is not one sound, self-signed PKCS #10 block.
-	Problem string
-	// Subject.
-	CommonNames   []string
-	Organizations []string
-	OtherSubject  []string // attribute types other than CN and O, as OIDs
-	// Key is "RSA", "ECDSA P-256", "Ed25519" or another name; Bits is the RSA size.
-	Key  string
-	Bits int
-	// Subject alternative names as they stand in the request. OtherNames are tags of
-	// kinds other than DNS and IP ("email", "URI", "tag 0").
-	DNS        []string
-	IPs        []netip.Addr
-	OtherNames []string
-	// OtherExtensions are OIDs of requested extensions that are not the subject
-	// alternative name, and of attributes that are not an extension request;
-	// SANExtensions counts the former.
-	OtherExtensions []string
-	SANExtensions   int
-}
-
-// Facts is everything beside the request that a verdict rests on.
-type Facts struct {
-	Now time.Time
-	// MaxExpiration is the longest life that a request may ask for (R8).
-	MaxExpiration time.Duration
-	// Forbidden is nil while the API server's own names are not known.
-	Forbidden *Forbidden
-	// Node is the live Node of the requester; nil when there is none.
-	Node *Node
-	// Inventory is nil while the cloud has not been asked for this verdict.
-	Inventory *Witness
-	// MaxAge is the oldest inventory that an approval may rest on (R15).
-	MaxAge time.Duration
-	// Taken tells which other Node carries a name that the request asks for.
-	Taken map[string]string
-	// Newer names a younger pending request of the same Node (R17).
-	Newer string
-	// Spent tells that the Node's allowance of decisions is used up (R17).
-	Spent bool
-}
-
-// Forbidden is what no worker may have in a certificate, whatever the inventory
-// says (R9): it is the cluster's own.
-type Forbidden struct {
-	Names     []string // lower case, no trailing dot
-	Addresses []netip.Addr
-	Ranges    []netip.Prefix // service CIDRs
-	DNSDomain string         // "cluster.local"
-	// Allowed are ranges of special addresses (loopback, link-local) that machines
-	// really have; for clusters that live on one host. It never overrides Addresses.
-	Allowed []netip.Prefix
-}
-
-// Node is the part of a Node object that binds it to an instance.
-type Node struct {
-	Name         string
-	UID          string
-	ProviderID   string
-	Deleting     bool
-	ControlPlane bool
-}
-
-// Witness is what the cloud says about the machines that matter to one request.
-type Witness struct {
-	// Problem says why nothing at all is known; empty when something is.
-	Problem string
-	// Instance is the one whose ID is the Node's provider ID; nil when the inventory
-	// has none. Group, Stale and ReadAt are of its group.
-	Instance *cluster.Instance
-	Group    cluster.GroupID
-	Stale    string
-	ReadAt   time.Time
-	// Incomplete says which groups could not be read, when Instance is nil.
-	Incomplete string
-	// Claimants are the IDs of live instances whose Node may carry the same name.
-	Claimants []cluster.InstanceID
-	// Owners tells which other live instance a requested name or address belongs to.
-	Owners map[string]cluster.InstanceID
-}
-
-// A check passes (zero Action) or ends the judgement.
+// A check passes (no words) or ends the judgement.
 type check struct {
 	rule string
+	what string // what must hold
+	who  scope
 	test func(Request, Facts) (Action, string)
 }
 
-// checks is the whole order of judgement. Up to R9 a request is judged by itself and
-// by what never changes; from R10 on by what heals with time. R15 and R17 stand
-// where they do so that a stale inventory is named before what it says, and so that
-// a flood is refused before it costs a cloud call.
+// checks is the whole order of judgement of serving certificates. Up to R9 a request
+// is judged by itself and by what never changes; from R10 on by what heals with time.
+// R15 and R17 stand where they do so that a stale inventory is named before what it
+// says, and so that a flood is refused before it costs a cloud call. R18 and R19 are
+// not judgements: see write and report.
 var checks = []check{
-	{"R0", notOurs},
-	{"R17", newestOnly},
-	{"R17", withinAllowance},
-	{"R1", soundRequest},
-	{"R2", nodeGroups},
-	{"R3", subject},
-	{"R4", usages},
-	{"R5", key},
-	{"R6", onlyNamesAndAddresses},
-	{"R7", nameCount},
-	{"R8", expiration},
-	{"R9", forbidden},
-	{"R10", liveNode},
-	{"R16", notControlPlane},
-	{"R15", freshInventory},
-	{"R11", witnessedInstance},
-	{"R12", oneInstance},
-	{"R9", othersNames},
-	{"R13", witnessedNames},
-	{"R14", witnessedAddresses},
+	{"R0", "a kubelet asks for a serving certificate, and nothing is decided yet", everybody, notOurs},
+	{"R17", "the Node has no younger request", everybody, newestOnly},
+	{"R17", "the Node's allowance of decisions is not used up", everybody, withinAllowance},
+	{"R1", "one sound PKCS #10 block, signed by its own key", everybody, soundRequest},
+	{"R2", "the requester is authenticated as a node", everybody, nodeGroups},
+	{"R3", "the subject is the requester itself, of system:nodes alone", everybody, subject},
+	{"R4", "the usages are those of a serving certificate", everybody, usages},
+	{"R5", "the key is strong", everybody, key},
+	{"R6", "nothing but names and addresses is asked for", everybody, onlyNamesAndAddresses},
+	{"R7", "1 to 32 names and addresses, each once", everybody, nameCount},
+	{"R8", "the life that is asked for is within bounds", everybody, expiration},
+	{"R9", "no name or address is the cluster's own", everybody, forbidden},
+	{"R10", "the Node lives", everybody, liveNode},
+	{"R16", "the Node is not of the control plane", workersOnly, notControlPlane},
+	{"R16", "the Node is the machine that the agent runs on", leaderOnly, ownMachine},
+	{"R16", "the machine itself has every name and address", leaderOnly, ownNames},
+	{"R15", "what the cloud says was read lately", workersOnly, freshInventory},
+	{"R11", "Node and instance name each other, and the instance runs in a managed group", workersOnly, witnessedInstance},
+	{"R12", "the instance was there before the request, and no other claims the name", workersOnly, oneInstance},
+	{"R9", "no name or address belongs to another machine", workersOnly, othersNames},
+	{"R13", "the cloud vouches for every name", workersOnly, witnessedNames},
+	{"R14", "the cloud vouches for every address", workersOnly, witnessedAddresses},
 }
 
 // RuleInventory is the rule of the verdict that asks for the cloud's inventory.
 const RuleInventory = "R15"
 
+// own tells whether the request is of the Node that the agent itself runs on.
+func (f Facts) own(req Request) bool { return f.Self != nil && f.Self.Node == req.Node() }
+
 // Decide judges one request. Equal arguments, equal verdict; nothing is read or
 // changed but the arguments.
-func Decide(req Request, f Facts) Verdict {
-	for _, c := range checks {
-		do, why := c.test(req, f)
-		if why != "" {
-			return Verdict{Do: do, Rule: c.rule, Why: why}
-		}
+func Decide(req Request, f Facts) Verdict { return judge(req, f, func(check, string, string) {}) }
+
+// The results of a Step.
+const (
+	Passed     = "passed"
+	Stopped    = "stopped"
+	NotAsked   = "does not apply"
+	NotReached = "not reached"
+)
+
+// Step is one check of a judgement and what came of it.
+type Step struct {
+	Rule   string `json:"rule"`
+	What   string `json:"what"` // what must hold
+	Result string `json:"result"`
+	Why    string `json:"why,omitempty"` // of the check that stopped
+}
+
+// Trace is Decide with every check on the way, those that were not reached included.
+func Trace(req Request, f Facts) (Verdict, []Step) {
+	var steps []Step
+	v := judge(req, f, func(c check, result, why string) {
+		steps = append(steps, Step{Rule: c.rule, What: c.what, Result: result, Why: why})
+	})
+	return v, steps
+}
+
+// listFor returns the checks that a request has to pass, and what passing is called.
+func listFor(req Request) ([]check, string) {
+	if req.Signer == clientSigner {
+		return joinChecks, "J0-J15"
 	}
-	return Verdict{Do: Approve, Rule: "R0-R17", Why: fmt.Sprintf("%s of group %s vouches for every name and address",
-		f.Inventory.Instance.ID, f.Inventory.Group)}
+	return checks, "R0-R17"
+}
+
+// judge goes through the checks in their order and tells seen about each. The first
+// that finds a reason ends the judgement; a request that passes all is approved.
+func judge(req Request, f Facts, seen func(c check, result, why string)) Verdict {
+	req, f = inOrder(req, f)
+	list, all := listFor(req)
+	var v Verdict
+	for _, c := range list {
+		if v.Why != "" {
+			seen(c, NotReached, "")
+			continue
+		}
+		if c.who != everybody && (c.who == leaderOnly) != f.own(req) {
+			seen(c, NotAsked, "")
+			continue
+		}
+		do, why := c.test(req, f)
+		if why == "" {
+			seen(c, Passed, "")
+			continue
+		}
+		v = Verdict{Do: do, Rule: c.rule, Why: why}
+		seen(c, Stopped, why)
+	}
+	if v.Why != "" {
+		return v
+	}
+	return Verdict{Do: Approve, Rule: all, Why: approval(req, f)}
+}
+
+// inOrder returns the arguments with every list sorted: in which order a requester, a
+// cloud or an operator lists things means nothing, not even for the words of a verdict.
+func inOrder(req Request, f Facts) (Request, Facts) {
+	p := &req.Parsed
+	for _, list := range []*[]string{&req.Groups, &req.Usages, &p.CommonNames, &p.Organizations, &p.OtherSubject, &p.DNS, &p.OtherNames, &p.OtherExtensions} {
+		*list = slices.Sorted(slices.Values(*list))
+	}
+	p.IPs = slices.SortedFunc(slices.Values(p.IPs), netip.Addr.Compare)
+	if f.Forbidden != nil {
+		b := *f.Forbidden
+		b.Ranges = slices.SortedFunc(slices.Values(b.Ranges), netip.Prefix.Compare)
+		f.Forbidden = &b
+	}
+	if f.Self != nil {
+		self := *f.Self
+		self.Names = slices.Sorted(slices.Values(self.Names))
+		f.Self = &self
+	}
+	if f.Inventory == nil {
+		return req, f
+	}
+	inv := *f.Inventory
+	inv.Claimants = slices.Sorted(slices.Values(inv.Claimants))
+	if inv.Instance != nil {
+		in := *inv.Instance
+		in.NodeNames, in.Names = slices.Sorted(slices.Values(in.NodeNames)), slices.Sorted(slices.Values(in.Names))
+		in.Addresses = slices.SortedFunc(slices.Values(in.Addresses), netip.Addr.Compare)
+		inv.Instance = &in
+	}
+	f.Inventory = &inv
+	return req, f
+}
+
+// approval says who vouched for a request that passed every check.
+func approval(req Request, f Facts) string {
+	switch {
+	case f.own(req):
+		return "this machine itself has every name and address"
+	case req.Signer == clientSigner:
+		return fmt.Sprintf("%s of group %s is expected as Node %s and has no certificate yet", f.Inventory.Instance.ID, f.Inventory.Group, req.Node())
+	}
+	return fmt.Sprintf("%s of group %s vouches for every name and address", f.Inventory.Instance.ID, f.Inventory.Group)
 }
 
 func notOurs(req Request, _ Facts) (Action, string) {
@@ -248,6 +258,9 @@ func nodeGroups(req Request, _ Facts) (Action, string) {
 		if !slices.Contains(req.Groups, g) {
 			return Deny, fmt.Sprintf("requester is not in group %s", g)
 		}
+	}
+	if slices.Contains(req.Groups, mastersGroup) {
+		return Deny, fmt.Sprintf("requester is in group %s, as no kubelet is", mastersGroup)
 	}
 	return Deny, ""
 }
@@ -306,9 +319,25 @@ func onlyNamesAndAddresses(req Request, _ Facts) (Action, string) {
 	return Deny, ""
 }
 
+// nameCount also refuses what stands twice: a kubelet asks for sets.
 func nameCount(req Request, _ Facts) (Action, string) {
-	if n := len(req.Parsed.DNS) + len(req.Parsed.IPs); n < 1 || n > maxNames {
+	n := len(req.Parsed.DNS) + len(req.Parsed.IPs)
+	if n < 1 || n > maxNames {
 		return Deny, fmt.Sprintf("asks for %d names and addresses, not for 1 to %d", n, maxNames)
+	}
+	seen := make(map[string]bool, n)
+	for _, raw := range req.Parsed.DNS {
+		if seen[canonical(raw)] {
+			return Deny, fmt.Sprintf("asks for the name %q twice", raw)
+		}
+		seen[canonical(raw)] = true
+	}
+	for _, raw := range req.Parsed.IPs {
+		address := "address " + plain(raw).String()
+		if seen[address] {
+			return Deny, fmt.Sprintf("asks for the %s twice", address)
+		}
+		seen[address] = true
 	}
 	return Deny, ""
 }
@@ -330,13 +359,8 @@ func liveNode(req Request, f Facts) (Action, string) {
 		return Later, fmt.Sprintf("there is no Node %s yet", req.Node())
 	case f.Node.Deleting:
 		return Later, fmt.Sprintf("Node %s is being deleted", req.Node())
-	}
-	return Later, ""
-}
-
-func notControlPlane(req Request, f Facts) (Action, string) {
-	if f.Node.ControlPlane {
-		return Later, fmt.Sprintf("Node %s is of the control plane, no node group vouches for it: check the request and run kubectl certificate approve %s", f.Node.Name, req.Name)
+	case req.UserUID != "" && req.UserUID != f.Node.UID:
+		return Later, fmt.Sprintf("the requester's UID %q is not that of Node %s: a kubelet's certificate has none", req.UserUID, req.Node())
 	}
 	return Later, ""
 }

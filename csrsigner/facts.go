@@ -5,8 +5,10 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/asn1"
+	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 	"net/netip"
@@ -27,7 +29,7 @@ const maxRSABits = 8192
 func toRequest(csr *certificatesv1.CertificateSigningRequest) Request {
 	req := Request{
 		Name: csr.Name, UID: string(csr.UID), Signer: csr.Spec.SignerName, Username: csr.Spec.Username,
-		Groups: csr.Spec.Groups, ExpirationSeconds: csr.Spec.ExpirationSeconds,
+		UserUID: csr.Spec.UID, Groups: csr.Spec.Groups, ExpirationSeconds: csr.Spec.ExpirationSeconds,
 		Created: csr.CreationTimestamp.Time, Settled: settled(csr),
 	}
 	for _, u := range csr.Spec.Usages {
@@ -62,8 +64,11 @@ func settled(csr *certificatesv1.CertificateSigningRequest) string {
 func toNode(n *corev1.Node) *Node {
 	_, control := n.Labels["node-role.kubernetes.io/control-plane"]
 	_, master := n.Labels["node-role.kubernetes.io/master"]
-	return &Node{Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID,
-		Deleting: n.DeletionTimestamp != nil, ControlPlane: control || master}
+	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	return &Node{Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, MachineID: n.Status.NodeInfo.MachineID,
+		Deleting: n.DeletionTimestamp != nil, ControlPlane: control || master, Ready: ready}
 }
 
 // parse takes a request apart. Whatever is unsound ends up in Problem; nothing a
@@ -80,6 +85,9 @@ func parse(raw []byte) Parsed {
 		return Parsed{Problem: "request has bytes after its PEM block"}
 	case !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("-----BEGIN CERTIFICATE REQUEST-----")):
 		return Parsed{Problem: "request has bytes before its PEM block"}
+	case bytes.Count(raw, []byte("-----BEGIN")) != 1:
+		// The decoder passes over a block that it cannot read and takes the next.
+		return Parsed{Problem: "request has more than one PEM block"}
 	case len(block.Headers) > 0:
 		return Parsed{Problem: "request has PEM headers"}
 	}
@@ -100,7 +108,8 @@ func parse(raw []byte) Parsed {
 }
 
 func content(csr *x509.CertificateRequest) Parsed {
-	p := Parsed{DNS: csr.DNSNames}
+	sum := sha256.Sum256(csr.RawSubjectPublicKeyInfo)
+	p := Parsed{DNS: csr.DNSNames, KeyHash: hex.EncodeToString(sum[:])}
 	p.Key, p.Bits = keyKind(csr.PublicKey)
 	for _, n := range csr.Subject.Names {
 		value, ok := n.Value.(string)
@@ -164,7 +173,7 @@ func otherNames(san []byte) []string {
 		if rest, err = asn1.Unmarshal(rest, &name); err != nil {
 			return append(found, "unreadable")
 		}
-		if name.Class != asn1.ClassContextSpecific || (name.Tag != 2 && name.Tag != 7) {
+		if name.Class != asn1.ClassContextSpecific || name.IsCompound || (name.Tag != 2 && name.Tag != 7) {
 			found = append(found, fmt.Sprintf("general name of tag %d", name.Tag))
 		}
 	}
@@ -188,12 +197,13 @@ func otherAttributes(tbs []byte) []string {
 	requests := 0
 	for _, raw := range info.Attributes {
 		var id asn1.ObjectIdentifier
-		if _, err := asn1.Unmarshal(raw.Bytes, &id); err != nil {
+		values, err := asn1.Unmarshal(raw.Bytes, &id)
+		if err != nil {
 			found = append(found, "unreadable attribute")
 			continue
 		}
 		if id.Equal(oidExtensionRequest) {
-			requests++
+			requests += valuesOf(values)
 			continue
 		}
 		found = append(found, id.String())
@@ -202,4 +212,14 @@ func otherAttributes(tbs []byte) []string {
 		found = append(found, "several extension requests")
 	}
 	return slices.Clip(found)
+}
+
+// valuesOf counts the values of an attribute, of which crypto/x509 reads the first
+// alone; bytes that are no set count as two.
+func valuesOf(set []byte) int {
+	var values []asn1.RawValue
+	if rest, err := asn1.UnmarshalWithParams(set, &values, "set"); err != nil || len(rest) > 0 {
+		return 2
+	}
+	return len(values)
 }

@@ -10,85 +10,173 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// FuzzDecide builds a request and facts from bytes. Whatever they are: an approved
-// request has no name or address outside the witness and none that is forbidden,
-// and equal input gives an equal verdict.
+// FuzzDecide builds a request and facts from bytes: the first picks a worker, the leader
+// or a joining machine, the rest pick what is wrong with it. Whatever they are: an
+// approved request has no name or address outside the witness and none that is forbidden,
+// an approved join has an expected instance without a certificate, equal input gives an
+// equal verdict, and the order of slices means nothing.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte{}, host, "10.0.0.5", host)
-	f.Add([]byte{1, 2, 3, 4, 5}, "kubernetes", "127.0.0.1", "kubernetes")
-	f.Add([]byte{0xff, 0x10}, "LOCALHOST.", "::ffff:10.96.0.1", "other")
-	f.Fuzz(func(t *testing.T, spoil []byte, name, address, witnessName string) {
-		build := func() (Request, Facts) {
-			r, facts := honestRequest(), honestFacts()
-			r.Parsed.DNS = append(r.Parsed.DNS, name)
-			facts.Inventory.Instance.Names = append(facts.Inventory.Instance.Names, witnessName)
-			if a, err := netip.ParseAddr(address); err == nil {
-				r.Parsed.IPs = append(r.Parsed.IPs, a)
-			}
-			for _, b := range spoil {
-				if int(b) < len(spoilt) {
-					spoilt[b].change(&r, &facts)
-				} else if b%2 == 1 && facts.Inventory != nil && facts.Inventory.Instance != nil {
-					if a, err := netip.ParseAddr(address); err == nil {
-						facts.Inventory.Instance.Addresses = append(slices.Clone(facts.Inventory.Instance.Addresses), a)
-					}
-				}
-			}
-			return r, facts
-		}
-		if slices.ContainsFunc(spoil, func(b byte) bool { return !safe(b, spoil) }) {
+	f.Add([]byte{0, 1, 2, 3, 4, 5}, "kubernetes", "127.0.0.1", "kubernetes")
+	f.Add([]byte{1, 0xff}, "leader", "10.0.0.1", "other")
+	f.Add([]byte{2}, "", "", "")
+	f.Add([]byte{2, 0xff, 0x10}, "LOCALHOST.", "::ffff:10.96.0.1", "other")
+	f.Fuzz(func(t *testing.T, spoil []byte, name, address, witness string) {
+		r, facts, ok := dealt(spoil, name, address, witness)
+		if !ok {
 			return
 		}
-		r, facts := build()
 		v := Decide(r, facts)
-		r2, facts2 := build()
+		r2, facts2, _ := dealt(spoil, name, address, witness)
 		if again := Decide(r2, facts2); again != v {
 			t.Fatalf("equal input, unequal verdicts: %+v %+v", v, again)
 		}
 		if !reflect.DeepEqual(r, r2) || !reflect.DeepEqual(facts, facts2) {
 			t.Fatal("the input was changed")
 		}
-		if v.Do == Approve {
+		turnAround(&r2, &facts2)
+		if again := Decide(r2, facts2); again != v {
+			t.Fatalf("another order of slices, another verdict: %+v %+v", v, again)
+		}
+		if traced, steps := Trace(r, facts); traced != v || len(steps) == 0 {
+			t.Fatalf("the trace says %+v, the verdict is %+v", traced, v)
+		}
+		switch {
+		case v.Do != Approve:
+		case r.Signer == clientSigner:
+			proveJoined(t, r, facts)
+		default:
 			proveApproved(t, r, facts)
 		}
 	})
 }
 
-// safe drops combinations that the cases themselves cannot take: most reach into an
-// inventory or a Node that another case has removed.
-func safe(b byte, spoil []byte) bool {
-	if int(b) >= len(spoilt) {
-		return true
-	}
-	for _, o := range spoil {
-		if int(o) >= len(spoilt) {
-			continue
+// dealt makes the request and the facts; false: the bytes ask for what cannot be, for
+// example to spoil an instance that another byte has taken away.
+func dealt(spoil []byte, name, address, witness string) (r Request, f Facts, ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false // a case reached into what another case had removed
 		}
-		if n := spoilt[o].name; n == "not read" || n == "cannot be read" || n == "unknown instance" || n == "no Node" || n == "not known yet" {
-			return len(spoil) == 1
+	}()
+	kind := byte(0)
+	if len(spoil) > 0 {
+		kind, spoil = spoil[0]%3, spoil[1:]
+	}
+	cases := len(spoilt)
+	switch kind {
+	case 2:
+		r, f = honestJoin()
+		cases = len(spoiltJoins)
+	default:
+		r, f = honestRequest(), honestFacts()
+		if kind == 1 {
+			leaderAsks(&r, &f)
+			f.Self.Names = append(f.Self.Names, witness)
+		}
+		r.Parsed.DNS = append(r.Parsed.DNS, name)
+	}
+	a, err := netip.ParseAddr(address)
+	if err == nil && kind != 2 {
+		r.Parsed.IPs = append(r.Parsed.IPs, a)
+	}
+	if in := f.Inventory.Instance; in != nil {
+		in.Names = append(in.Names, witness)
+	}
+	for _, b := range spoil {
+		switch {
+		case int(b) < cases && kind == 2:
+			spoiltJoins[b].change(&r, &f)
+		case int(b) < cases:
+			spoilt[b].change(&r, &f)
+		case err == nil && b%2 == 1 && kind == 1:
+			f.Self.Addresses = append(f.Self.Addresses, a)
+		case err == nil && b%2 == 1:
+			f.Inventory.Instance.Addresses = append(f.Inventory.Instance.Addresses, a)
+		case b%4 == 0:
+			f.Inventory.Owners[canonical(name)] = nextID
 		}
 	}
-	return true
+	return r, f, true
+}
+
+// turnAround reverses every list.
+func turnAround(r *Request, f *Facts) {
+	p := &r.Parsed
+	for _, list := range [][]string{r.Groups, r.Usages, p.CommonNames, p.Organizations, p.OtherSubject, p.DNS, p.OtherNames, p.OtherExtensions} {
+		slices.Reverse(list)
+	}
+	slices.Reverse(p.IPs)
+	if f.Forbidden != nil {
+		slices.Reverse(f.Forbidden.Names)
+		slices.Reverse(f.Forbidden.Addresses)
+		slices.Reverse(f.Forbidden.Ranges)
+	}
+	if f.Self != nil {
+		slices.Reverse(f.Self.Names)
+		slices.Reverse(f.Self.Addresses)
+	}
+	if f.Inventory != nil {
+		slices.Reverse(f.Inventory.Claimants)
+		if in := f.Inventory.Instance; in != nil {
+			slices.Reverse(in.NodeNames)
+			slices.Reverse(in.Names)
+			slices.Reverse(in.Addresses)
+		}
+	}
 }
 
 func proveApproved(t *testing.T, r Request, f Facts) {
-	own := f.Inventory.Instance
+	names, nodeNames, addresses := []string{}, []string{}, []netip.Addr{}
+	if self := f.own(r); self {
+		if !f.Node.ControlPlane {
+			t.Fatal("the leader's name was enough")
+		}
+		names, addresses = f.Self.Names, f.Self.Addresses
+	} else {
+		own := f.Inventory.Instance
+		names, nodeNames, addresses = own.Names, own.NodeNames, own.Addresses
+		if !sameMachine(string(own.ID), f.Node.ProviderID) || f.Now.Sub(f.Inventory.ReadAt) > 30*time.Second || !ownsName(nodeNames, r.Node()) {
+			t.Fatal("approved without a fresh binding")
+		}
+		if f.Node.ControlPlane {
+			t.Fatal("approved for a control-plane node")
+		}
+	}
 	for _, n := range r.Parsed.DNS {
 		c := canonical(n)
-		if c != r.Node() && !ownsName(own.Names, c) && !ownsName(own.NodeNames, c) {
+		if c != r.Node() && !ownsName(names, c) && !ownsName(nodeNames, c) {
 			t.Fatalf("name %q is approved without a witness", n)
 		}
-		if f.Forbidden.name(n) != "" {
+		if f.Forbidden.name(n, f.own(r)) != "" {
 			t.Fatalf("name %q is approved though forbidden", n)
 		}
 	}
 	for _, a := range r.Parsed.IPs {
-		if !slices.Contains(own.Addresses, a.Unmap()) || f.Forbidden.address(a) != "" {
+		if !slices.Contains(addresses, a.Unmap()) || f.Forbidden.address(a, f.own(r)) != "" {
 			t.Fatalf("address %s is approved without a witness or though forbidden", a)
 		}
 	}
-	if own.ID != cluster.InstanceID(f.Node.ProviderID) || f.Now.Sub(f.Inventory.ReadAt) > 30*time.Second || r.Settled != "" {
-		t.Fatal("approved without a fresh binding")
+	if r.Settled != "" {
+		t.Fatal("decided twice")
+	}
+}
+
+func proveJoined(t *testing.T, r Request, f Facts) {
+	inv := f.Inventory
+	switch {
+	case inv.Instance == nil || !slices.Equal(inv.Claimants, []cluster.InstanceID{inv.Instance.ID}):
+		t.Fatal("approved for an instance that is not the only one expected")
+	case f.Join.Issued != nil && f.Join.Issued.Key != r.Parsed.KeyHash:
+		t.Fatal("approved a second key for one instance")
+	case f.Node != nil && (f.Node.Ready || f.Node.ControlPlane || !sameMachine(f.Node.ProviderID, string(inv.Instance.ID))):
+		t.Fatalf("approved beside Node %+v", f.Node)
+	case f.Join.Token.Problem != "" || !slices.Contains(r.Groups, workersGroup):
+		t.Fatal("approved without a token of ours")
+	case f.Forbidden.name(r.Node(), false) != "":
+		t.Fatalf("approved under the control plane's name %q", r.Node())
+	case len(r.Parsed.DNS)+len(r.Parsed.IPs) > 0 || r.Settled != "":
+		t.Fatal("approved names in a client certificate, or twice")
 	}
 }
 

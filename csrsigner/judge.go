@@ -3,51 +3,21 @@ package csrsigner
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strconv"
+	"strings"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// newest returns the youngest pending request of a requester.
-func (s *Service) newest(key string) *certificatesv1.CertificateSigningRequest {
-	objects, err := s.csrs.GetIndexer().ByIndex(byRequester, key)
-	if err != nil {
-		return nil
-	}
-	var best *certificatesv1.CertificateSigningRequest
-	for _, o := range objects {
-		if csr, ok := o.(*certificatesv1.CertificateSigningRequest); ok && (best == nil || younger(csr, best)) {
-			best = csr
-		}
-	}
-	return best
-}
-
-// younger compares by creation, to which the API gives whole seconds, then by
-// resource version, which grows.
-func younger(a, b *certificatesv1.CertificateSigningRequest) bool {
-	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.CreationTimestamp.After(b.CreationTimestamp.Time)
-	}
-	va, errA := strconv.ParseUint(a.ResourceVersion, 10, 64)
-	vb, errB := strconv.ParseUint(b.ResourceVersion, 10, 64)
-	if errA == nil && errB == nil && va != vb {
-		return va > vb
-	}
-	return a.Name > b.Name
-}
-
 // judge reads one request live, decides and writes the decision.
-func (s *Service) judge(ctx context.Context, seen *certificatesv1.CertificateSigningRequest) (retry, error) {
+func (s *Service) judge(ctx context.Context, key string, seen *certificatesv1.CertificateSigningRequest) (retry, error) {
+	if v, req, f, held := s.unexpected(ctx, key, seen); held {
+		s.report(key, req, f, v)
+		return s.patience(req), nil
+	}
 	csr, err := s.deps.Client.CertificatesV1().CertificateSigningRequests().Get(ctx, seen.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return backoff, nil
@@ -56,9 +26,23 @@ func (s *Service) judge(ctx context.Context, seen *certificatesv1.CertificateSig
 		return backoff, fmt.Errorf("read request %s: %w", seen.Name, err)
 	}
 	req := toRequest(csr)
-	f, v := s.decide(ctx, req)
+	f, v := s.decide(ctx, key, req)
+	if v.Rule == RuleStale && s.replace(ctx, f) {
+		return progress, nil // judged again without the Node that stood in the way
+	}
+	if v.Do == Approve && req.Signer == clientSigner {
+		// On disk before the approval is: a crash between the two forgets nothing, and of
+		// two requests under two names of one instance the second finds the first.
+		if err := s.ledger.enter(f.Inventory.Instance.ID, Issue{Node: req.Node(), Key: req.Parsed.KeyHash, CSR: req.Name, At: time.Now()}); err != nil {
+			f.Join.Fault = err.Error()
+			v = Decide(req, f)
+		}
+	}
 	switch v.Do {
 	case Approve, Deny:
+		if v.Do == Deny && isJoin(key) && !s.mayDecide(denials(req)) {
+			return slowly, nil // it stays pending, which lets nobody in either
+		}
 		err := s.write(ctx, csr, v)
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return progress, nil // R18: judged again on what is there now
@@ -66,34 +50,99 @@ func (s *Service) judge(ctx context.Context, seen *certificatesv1.CertificateSig
 		if err != nil {
 			return backoff, fmt.Errorf("decide request %s: %w", csr.Name, err)
 		}
-		s.spend(req.Username)
-		s.report(req, f, v)
+		s.spend(key, s.cfg.PerNodeHour)
+		if v.Do == Deny && isJoin(key) {
+			s.spend(denials(req), denialsPerHour)
+		}
+		s.report(key, req, f, v)
 		return progress, nil
 	case Later:
-		s.report(req, f, v)
-		if time.Since(req.Created) > s.cfg.WarnAfter {
-			return slowly, nil
-		}
+		s.report(key, req, f, v)
+		return s.patience(req), nil
 	}
 	return backoff, nil
 }
 
+// denialsPerHour bounds how many requests made with one bootstrap token are denied: who
+// has the token can ask under as many names as there are.
+const denialsPerHour = 60
+
+func denials(req Request) string { return "denials:" + req.Username }
+
+func (s *Service) patience(req Request) retry {
+	if time.Since(req.Created) > s.cfg.WarnAfter {
+		return slowly
+	}
+	return backoff
+}
+
+// unexpected holds client requests for names that no instance is expected under without
+// reading them: with a stolen token such names come by the thousand. Only the verdict
+// "hold" is ever taken this way, by the check's own words.
+func (s *Service) unexpected(ctx context.Context, key string, seen *certificatesv1.CertificateSigningRequest) (Verdict, Request, Facts, bool) {
+	node, ok := strings.CutPrefix(key, joinPrefix)
+	if !ok {
+		return Verdict{}, Request{}, Facts{}, false
+	}
+	req := Request{Name: seen.Name, UID: string(seen.UID), Signer: clientSigner, Username: seen.Spec.Username,
+		Created: seen.CreationTimestamp.Time, Parsed: Parsed{CommonNames: []string{userPrefix + node}}}
+	f := Facts{Now: time.Now(), Join: &Join{}}
+	for _, age := range []time.Duration{s.cfg.InventoryMaxAge, refetchAge} {
+		if f.Inventory != nil && !s.mayRefetch(clientSigner) {
+			break
+		}
+		groups, err := s.deps.Inventory.Groups(ctx, age)
+		if err != nil {
+			return Verdict{}, req, f, false // the whole judgement names what is wrong
+		}
+		if f.Inventory = s.sources().JoinWitness(groups, node); len(f.Inventory.Claimants) > 0 {
+			return Verdict{}, req, f, false
+		}
+	}
+	do, why := expectedInstance(req, f)
+	return Verdict{Do: do, Rule: "J11", Why: why}, req, f, true
+}
+
+// replace has the Node of a machine that is gone deleted (S1).
+func (s *Service) replace(ctx context.Context, f Facts) bool {
+	if s.deps.ReapStale == nil || f.Node == nil || f.Node.Ready || f.Node.Deleting {
+		return false
+	}
+	bounded, cancel := context.WithTimeout(ctx, reapPatience)
+	defer cancel()
+	err := s.deps.ReapStale(bounded, f.Node.Name)
+	entry := s.log.WithFields(map[string]any{"rule": RuleStale, "node": f.Node.Name, "instance": f.Node.ProviderID})
+	if err != nil {
+		entry.WithField("why", err.Error()).Debug("the Node that stands in a join's way stays for now")
+		return false
+	}
+	entry.WithField("why", fmt.Sprintf("instance %s joins under its name", f.Inventory.Instance.ID)).Info("the Node of a machine that is gone made room")
+	return true
+}
+
 // decide gathers facts in the order of their cost: what the cluster knows, the
 // inventory as it is, the inventory read again.
-func (s *Service) decide(ctx context.Context, req Request) (Facts, Verdict) {
-	f := s.gather(ctx, req)
+func (s *Service) decide(ctx context.Context, key string, req Request) (Facts, Verdict) {
+	f := s.gather(ctx, key, req)
 	v := Decide(req, f)
-	if v.Do != Later || v.Rule != RuleInventory || f.Inventory != nil {
+	if v.Do != Later || f.Inventory != nil || v.Rule != RuleInventory && v.Rule != RuleJoinInventory {
 		return f, v
 	}
 	for _, age := range []time.Duration{s.cfg.InventoryMaxAge, refetchAge} {
 		// A cached inventory said no: it may only be too old to know a new instance.
-		if f.Inventory != nil && (f.Inventory.Problem != "" || f.Inventory.justRead() || !s.mayRefetch()) {
+		if f.Inventory != nil && (f.Inventory.Problem != "" || f.Inventory.justRead() || !s.mayRefetch(req.Signer)) {
 			break
 		}
 		groups, err := s.deps.Inventory.Groups(ctx, age)
 		f.Now = time.Now()
-		f.Inventory = WitnessOf(groups, f.Node.ProviderID, req.Node(), req.Parsed)
+		if req.Signer == clientSigner {
+			f.Inventory = s.sources().JoinWitness(groups, req.Node())
+			if i := f.Inventory.Instance; i != nil {
+				f.Join.Issued = s.issued(*i)
+			}
+		} else {
+			f.Inventory = s.sources().Witness(groups, f.Node.ProviderID, req.Node(), req.Parsed)
+		}
 		if err != nil && len(groups) == 0 {
 			f.Inventory.Problem = err.Error()
 		}
@@ -106,18 +155,35 @@ func (s *Service) decide(ctx context.Context, req Request) (Facts, Verdict) {
 	return f, v
 }
 
+func (s *Service) sources() Sources {
+	out := Sources{Extra: s.cfg.ExtraNames}
+	if s.deps.Machines != nil {
+		out.Machines = s.deps.Machines()
+	}
+	return out
+}
+
 // justRead tells whether reading again could say nothing new.
 func (inv *Witness) justRead() bool {
 	return inv.Instance != nil && time.Since(inv.ReadAt) < justNow
 }
 
-func (s *Service) gather(ctx context.Context, req Request) Facts {
+func (s *Service) gather(ctx context.Context, key string, req Request) Facts {
 	now := time.Now()
 	f := Facts{Now: now, MaxExpiration: s.cfg.MaxExpiration, MaxAge: s.cfg.InventoryMaxAge, Taken: map[string]string{}}
-	if n := s.newest(req.Username); n != nil && n.Name != req.Name {
+	if n := s.newest(key); n != nil && n.Name != req.Name {
 		f.Newer = n.Name
 	}
-	f.Spent = !s.mayDecide(req.Username, now)
+	f.Spent = !s.mayDecide(key)
+	f.Forbidden = s.protected(ctx, now)
+	if s.deps.OwnNode != "" && (req.Signer == clientSigner || req.Node() == s.deps.OwnNode) {
+		self := s.deps.Self()
+		f.Self = &self
+	}
+	if req.Signer == clientSigner {
+		s.gatherJoin(ctx, req, &f)
+		return f
+	}
 	if n, err := s.nodes.Get(req.Node()); err == nil {
 		f.Node = toNode(n)
 	}
@@ -128,8 +194,36 @@ func (s *Service) gather(ctx context.Context, req Request) Facts {
 			}
 		}
 	}
-	f.Forbidden = s.protected(ctx, now)
 	return f
+}
+
+// gatherJoin adds what a client request is judged by. The Node is read live: a cache
+// that is a moment old would let a second machine in beside the first.
+func (s *Service) gatherJoin(ctx context.Context, req Request, f *Facts) {
+	if !s.closed() {
+		return
+	}
+	f.Join = &Join{Group: s.deps.TokenGroup, Window: s.cfg.JoinWindow}
+	if req.Settled != "" || req.Node() == "" {
+		return
+	}
+	n, err := s.deps.Client.CoreV1().Nodes().Get(ctx, req.Node(), metav1.GetOptions{})
+	switch {
+	case err == nil:
+		f.Node = toNode(n)
+	case !apierrors.IsNotFound(err):
+		f.Join.Fault = fmt.Sprintf("Node %s cannot be read: %v", req.Node(), err)
+	}
+	id, ok := strings.CutPrefix(req.Username, tokenPrefix)
+	switch {
+	case !ok:
+	case s.deps.Token == nil:
+		f.Join.Token.Problem = "tokens cannot be looked up: AUTOSCALER_BOOTSTRAP_ENABLED is false"
+	default:
+		if f.Join.Token, err = s.deps.Token(ctx, id); err != nil {
+			f.Join.Token = Token{Problem: fmt.Sprintf("token %s cannot be looked up: %v", id, err)}
+		}
+	}
 }
 
 // protected returns what R9 protects, read again every forbiddenTTL. An old reading
@@ -152,44 +246,49 @@ func (s *Service) protected(ctx context.Context, now time.Time) *Forbidden {
 	return s.forbidden
 }
 
-func (s *Service) mayDecide(user string, now time.Time) bool {
+// mayDecide tells whether there is something left of a key's allowance.
+func (s *Service) mayDecide(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := s.allowances[user]
-	if b == nil {
+	a := s.allowances[key]
+	if a == nil {
 		return true
 	}
-	b.refill(now, float64(s.cfg.PerNodeHour), float64(s.cfg.PerNodeHour))
-	return b.tokens >= 1
+	a.refill(time.Now())
+	return a.tokens >= 1
 }
 
-func (s *Service) spend(user string) {
+func (s *Service) spend(key string, perHour int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := s.allowances[user]
-	if b == nil {
-		b = &bucket{}
-		s.allowances[user] = b
+	a := s.allowances[key]
+	if a == nil {
+		a = &allowance{perHour: float64(perHour)}
+		s.allowances[key] = a
 	}
-	b.refill(time.Now(), float64(s.cfg.PerNodeHour), float64(s.cfg.PerNodeHour))
-	b.tokens--
+	a.refill(time.Now())
+	a.tokens--
 }
 
-// mayRefetch bounds the cloud calls that requests of unknown machines can cause.
-// Requests of one moment share one read and so one token: thirty machines that join
-// together must not use up what the thirty-first needs.
-func (s *Service) mayRefetch() bool {
+// mayRefetch bounds the cloud calls that requests of unknown machines can cause, for
+// Nodes and for joins apart. Requests of one moment share one read and so one token:
+// thirty machines that join together must not use up what the thirty-first needs.
+func (s *Service) mayRefetch(signer string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	if now.Sub(s.refetchedAt) < refetchAge {
 		return true
 	}
-	s.refetches.refill(now, refetchBurst, refetchPerHour)
-	if s.refetches.tokens < 1 {
+	b := s.refetches[signer]
+	if b == nil {
 		return false
 	}
-	s.refetches.tokens--
+	b.refill(now, refetchBurst, refetchPerHour)
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
 	s.refetchedAt = now
 	return true
 }
@@ -206,52 +305,4 @@ func (s *Service) write(ctx context.Context, csr *certificatesv1.CertificateSign
 		Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: v.Rule + ": " + v.Why})
 	_, err := s.deps.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
 	return err
-}
-
-// report tells of a verdict (R19): a log line and a count for each new one, an Event
-// for what an operator should see.
-func (s *Service) report(req Request, f Facts, v Verdict) {
-	overdue := v.Do == Later && time.Since(req.Created) > s.cfg.WarnAfter
-	if !s.queue.news(req.Username, req.UID+"/"+v.Do.String()+"/"+v.Rule+"/"+strconv.FormatBool(overdue)) {
-		return
-	}
-	var instance cluster.InstanceID
-	var group cluster.GroupID
-	if f.Inventory != nil && f.Inventory.Instance != nil {
-		instance, group = f.Inventory.Instance.ID, f.Inventory.Group
-	}
-	names := slices.Clone(req.Parsed.DNS)
-	for _, a := range req.Parsed.IPs {
-		names = append(names, a.String())
-	}
-	entry := s.log.WithFields(logrus.Fields{"csr": req.Name, "uid": req.UID, "node": req.Node(), "instance": instance,
-		"group": group, "names": names, "rule": v.Rule, "why": v.Why, "took": time.Since(req.Created).Round(time.Millisecond)})
-	if s.deps.Metrics != nil {
-		s.deps.Metrics.Count("csr_decisions_total", "do", v.Do.String(), "rule", v.Rule)
-	}
-	text := fmt.Sprintf("%s (%s): %s", req.Name, v.Rule, v.Why)
-	switch {
-	case v.Do == Approve:
-		entry.Info("serving certificate approved")
-		s.event(req, f, corev1.EventTypeNormal, "ServingCertificateApproved", text)
-	case v.Do == Deny:
-		entry.Warn("serving certificate denied")
-		s.event(req, f, corev1.EventTypeWarning, "ServingCertificateDenied", text)
-	case overdue:
-		entry.Warn("serving certificate is held for long")
-		s.event(req, f, corev1.EventTypeWarning, "ServingCertificateHeld", text)
-	default:
-		entry.Info("serving certificate is held")
-	}
-}
-
-func (s *Service) event(req Request, f Facts, kind, reason, text string) {
-	if s.deps.Events == nil {
-		return
-	}
-	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: req.Node(), UID: types.UID(req.Node())}
-	if f.Node != nil {
-		ref.UID = types.UID(f.Node.UID)
-	}
-	s.deps.Events.Event(ref, kind, reason, text)
 }

@@ -1,6 +1,7 @@
 package csrsigner
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -26,35 +27,38 @@ func forbidden(req Request, f Facts) (Action, string) {
 	if f.Forbidden == nil {
 		return Later, "the API server's own names are not known yet"
 	}
+	// The leader's own kubelet shares its machine's names with the API server: those
+	// are for the self-witness to judge (R16).
+	exempt := f.own(req)
 	for _, raw := range req.Parsed.DNS {
-		if why := f.Forbidden.name(raw); why != "" {
+		if why := f.Forbidden.name(raw, exempt); why != "" {
 			return Deny, why
 		}
 	}
 	for _, raw := range req.Parsed.IPs {
-		if why := f.Forbidden.address(raw); why != "" {
+		if why := f.Forbidden.address(raw, exempt); why != "" {
 			return Deny, why
 		}
 	}
 	return Deny, ""
 }
 
-func (b *Forbidden) name(raw string) string {
+// name says why a name is the cluster's own; exempt passes those of the API server's
+// certificate.
+func (b *Forbidden) name(raw string, exempt bool) string {
 	name := canonical(raw)
-	if !subdomain(name) {
+	// No kubelet writes the dot at the end, and no client takes a name with it for one.
+	if !subdomain(name) || strings.HasSuffix(raw, ".") {
 		return fmt.Sprintf("name %q is not a host name", raw)
 	}
 	if _, err := netip.ParseAddr(name); err == nil {
 		return fmt.Sprintf("name %q is an address written as a name", raw)
 	}
-	if slices.Contains(b.Names, name) {
+	if !exempt && slices.Contains(b.Names, name) {
 		return fmt.Sprintf("name %q belongs to the API server", raw)
 	}
-	reserved := []string{"localhost", "kubernetes", "svc"}
-	if b.DNSDomain != "" {
-		reserved = append(reserved, canonical(b.DNSDomain))
-	}
-	for _, r := range reserved {
+	// Without a domain the last is empty, which no host name ends in.
+	for _, r := range []string{"localhost", "kubernetes", "svc", canonical(b.DNSDomain)} {
 		if name == r || strings.HasSuffix(name, "."+r) {
 			return fmt.Sprintf("name %q lies in %q, which is the cluster's own", raw, r)
 		}
@@ -65,12 +69,17 @@ func (b *Forbidden) name(raw string) string {
 	return ""
 }
 
-func (b *Forbidden) address(raw netip.Addr) string {
+// address says why an address is the cluster's own or nobody's; exempt passes those of
+// the API server's certificate.
+func (b *Forbidden) address(raw netip.Addr, exempt bool) string {
 	a := plain(raw)
 	if !a.IsValid() || a.Zone() != "" {
 		return fmt.Sprintf("address %q is malformed or has a zone", raw)
 	}
-	if slices.ContainsFunc(b.Addresses, func(o netip.Addr) bool { return plain(o) == a }) {
+	if raw.Is4In6() {
+		return fmt.Sprintf("address %s is IPv4 in sixteen bytes, which no kubelet writes", raw)
+	}
+	if !exempt && slices.ContainsFunc(b.Addresses, func(o netip.Addr) bool { return plain(o) == a }) {
 		return fmt.Sprintf("address %s belongs to the API server", a)
 	}
 	within := func(p netip.Prefix) bool { return p.Contains(a) }
@@ -81,10 +90,10 @@ func (b *Forbidden) address(raw netip.Addr) string {
 		return ""
 	}
 	switch {
-	case a.IsUnspecified(), a.IsLoopback(), a.IsMulticast(), a.IsLinkLocalUnicast(), a.IsInterfaceLocalMulticast(),
+	case a.IsUnspecified(), a.IsLoopback(), a.IsMulticast(), a.IsLinkLocalUnicast(),
 		a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return fmt.Sprintf("address %s is loopback, link-local, multicast or unspecified: it names no machine", a)
-	case a.Is6() && notUnicast6(a):
+	case notUnicast6(a):
 		return fmt.Sprintf("address %s embeds another address or is reserved", a)
 	}
 	return ""
@@ -104,32 +113,36 @@ func notUnicast6(a netip.Addr) bool {
 // othersNames keeps a request from asking for what belongs to another machine. The
 // inventory is the judge; another Node's name counts, its self-reported addresses
 // do not (else any Node could block any other, k0s#8333). What our own instance
-// owns too is a transition (a reused name or address) and heals.
+// owns too is a transition (a reused name or address) and heals; one name that only
+// another has can never become right, whatever else is asked for.
 func othersNames(req Request, f Facts) (Action, string) {
-	own := f.Inventory.Instance
+	own, shared := f.Inventory.Instance, ""
 	for _, raw := range req.Parsed.DNS {
-		name := canonical(raw)
-		mine := ownsName(own.NodeNames, name) || ownsName(own.Names, name)
+		name, why := canonical(raw), ""
 		if node := f.Taken[name]; node != "" {
-			return unlessMine(mine, fmt.Sprintf("name %q is the name of Node %s", raw, node))
+			why = fmt.Sprintf("name %q is the name of Node %s", raw, node)
+		} else if id := f.Inventory.Owners[name]; id != "" {
+			why = fmt.Sprintf("name %q belongs to instance %s", raw, id)
 		}
-		if id := f.Inventory.Owners[name]; id != "" {
-			return unlessMine(mine, fmt.Sprintf("name %q belongs to instance %s", raw, id))
+		if why != "" && !ownsName(own.NodeNames, name) && !ownsName(own.Names, name) {
+			return Deny, why
 		}
+		shared = cmp.Or(shared, why)
 	}
 	for _, raw := range req.Parsed.IPs {
+		why := ""
 		if id := f.Inventory.Owners[plain(raw).String()]; id != "" {
-			return unlessMine(slices.Contains(own.Addresses, plain(raw)), fmt.Sprintf("address %s belongs to instance %s", raw, id))
+			why = fmt.Sprintf("address %s belongs to instance %s", raw, id)
 		}
+		if why != "" && !slices.Contains(own.Addresses, plain(raw)) {
+			return Deny, why
+		}
+		shared = cmp.Or(shared, why)
+	}
+	if shared != "" {
+		return Later, shared + ", and to this one"
 	}
 	return Later, ""
-}
-
-func unlessMine(mine bool, why string) (Action, string) {
-	if mine {
-		return Later, why + " too"
-	}
-	return Deny, why
 }
 
 func ownsName(names []string, name string) bool {
@@ -139,8 +152,8 @@ func ownsName(names []string, name string) bool {
 func witnessedNames(req Request, f Facts) (Action, string) {
 	own := f.Inventory.Instance
 	for _, raw := range req.Parsed.DNS {
-		// The Node's own name is witnessed too: R11 has bound it to the instance.
-		if name := canonical(raw); name != req.Node() && !ownsName(own.Names, name) && !ownsName(own.NodeNames, name) {
+		// R11 has bound the Node's own name to the instance.
+		if name := canonical(raw); !ownsName(own.Names, name) && !ownsName(own.NodeNames, name) {
 			return Later, fmt.Sprintf("name %q is none of the names of %s (%s)", raw, own.ID, strings.Join(own.Names, ", "))
 		}
 	}
@@ -150,7 +163,7 @@ func witnessedNames(req Request, f Facts) (Action, string) {
 func witnessedAddresses(req Request, f Facts) (Action, string) {
 	own := f.Inventory.Instance
 	for _, raw := range req.Parsed.IPs {
-		if a := plain(raw); a.Zone() != "" || !slices.Contains(own.Addresses, a) {
+		if !slices.Contains(own.Addresses, plain(raw)) {
 			return Later, fmt.Sprintf("address %s is none of the addresses of %s (%v)", raw, own.ID, own.Addresses)
 		}
 	}

@@ -173,7 +173,15 @@ func (b *bucket) refill(now time.Time, burst, perHour float64) {
 	}
 }
 
-func (b *bucket) full(now time.Time, perHour float64) bool {
-	b.refill(now, perHour, perHour)
-	return b.tokens >= perHour
+// allowance is a bucket of decisions that fills within an hour.
+type allowance struct {
+	bucket
+	perHour float64
+}
+
+func (a *allowance) refill(now time.Time) { a.bucket.refill(now, a.perHour, a.perHour) }
+
+func (a *allowance) full(now time.Time) bool {
+	a.refill(now)
+	return a.tokens >= a.perHour
 }

@@ -3,13 +3,11 @@ package csrsigner
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,8 +40,8 @@ type Events interface {
 	Event(object runtime.Object, eventtype, reason, message string)
 }
 
-// Deps is what the service works with. All fields are needed, except that a nil
-// MayAct means that this agent may always act, and that nil Metrics and Events are
+// Deps is what the service works with. Client, Rest, Informers, Inventory and Log are
+// needed. A nil MayAct means that this agent may always act; nil Metrics and Events are
 // silent.
 type Deps struct {
 	Client kubernetes.Interface
@@ -60,6 +58,28 @@ type Deps struct {
 	// Forbidden replaces the reading of what R9 protects; nil reads it from the
 	// cluster.
 	Forbidden func(context.Context) (*Forbidden, error)
+	// OwnNode is the name of the Node that the agent runs on; empty: it is none, and no
+	// control-plane Node's request is approved.
+	OwnNode string
+	// Self replaces the reading of this host's names and addresses (R16).
+	Self func() Self
+	// Machines are the operator's own inventory as it is now; nil: there is none.
+	Machines func() []Machine
+
+	// The rest is for the closed join (Config.Join).
+
+	// TokenGroup is the auth group of the agent's own join tokens.
+	TokenGroup string
+	// Token looks a bootstrap token up by its ID. An error means that nothing is known.
+	Token func(ctx context.Context, id string) (Token, error)
+	// ReapStale makes a Node go whose name a new machine wants: nil once there is none of
+	// that name. It deletes only that very object (UID precondition), and only once its
+	// machine is proven gone; an error says what holds it. It returns when ctx ends, and
+	// is asked again later. nil: nobody does; such a join waits until the nodecleaner has
+	// deleted the Node by itself.
+	ReapStale func(ctx context.Context, node string) error
+	// StateDir is where the ledger of joined machines is kept; empty: in memory only.
+	StateDir string
 }
 
 // Rhythm of the loop. The rules' own times are in Config.
@@ -69,37 +89,41 @@ const (
 	idleBeat       = 10 * time.Second       // the longest wait between two beats
 	waitLeader     = time.Second            // between two looks at MayAct
 	sweepEvery     = time.Minute            // all pending requests are looked for again
+	countEvery     = 5 * time.Second        // between two counts of what is pending
 	firstRetry     = 250 * time.Millisecond // doubles ...
 	lastRetry      = time.Minute            // ... up to this
 	settledRetry   = 5 * time.Minute        // after the Warning event
+	reapPatience   = time.Second            // how long a judgement waits for a stale Node to go
 	sameNodePause  = 50 * time.Millisecond  // between two judgements for one Node
 	forbiddenTTL   = 10 * time.Minute       // how long what R9 protects is remembered
 	justNow        = time.Second            // an inventory read so lately says all that there is to say
 	refetchAge     = 200 * time.Millisecond // how new an inventory is asked for when the first says no
 	refetchBurst   = 10                     // such reads at once ...
-	refetchPerHour = 1800                   // ... and per hour, for all Nodes together
+	refetchPerHour = 1800                   // ... and per hour, for all Nodes together; the same for all joins
 )
 
-const byRequester = "requester"
-
-// Service approves kubelet serving certificates.
+// Service approves kubelets' certificates: serving ones, and, in a closed join, the
+// client certificates of machines that come.
 type Service struct {
-	cfg   Config
-	deps  Deps
-	log   *logrus.Entry
-	nodes corelisters.NodeLister
-	ready []cache.InformerSynced
-	csrs  cache.SharedIndexInformer
-	queue *queue
+	cfg    Config
+	deps   Deps
+	log    *logrus.Entry
+	nodes  corelisters.NodeLister
+	ready  []cache.InformerSynced
+	csrs   cache.SharedIndexInformer
+	joins  cache.SharedIndexInformer // nil: the join is open
+	queue  *queue
+	ledger *ledger
 
 	refused      atomic.Bool // that requests may not be watched was told
 	mu           sync.Mutex
-	allowances   map[string]*bucket // by requester
-	refetches    bucket
+	allowances   map[string]*allowance // by key
+	refetches    map[string]*bucket    // by signer
 	refetchedAt  time.Time
 	forbidden    *Forbidden
 	forbiddenAt  time.Time
 	forbiddenErr string
+	alarm        string // why it rings; empty: it does not
 }
 
 // New wires the service into the informers. cfg has been validated.
@@ -112,27 +136,45 @@ func New(cfg Config, deps Deps) *Service {
 			return readForbidden(ctx, deps.Client, deps.Rest, cfg)
 		}
 	}
+	if deps.Self == nil {
+		deps.Self = func() Self { return ReadSelf(deps.OwnNode, cfg.SelfNames) }
+	}
 	nodes := deps.Informers.Core().V1().Nodes()
-	s := &Service{cfg: cfg, deps: deps, log: deps.Log, nodes: nodes.Lister(), queue: newQueue(),
-		allowances: map[string]*bucket{}, refetches: bucket{tokens: refetchBurst}}
-	s.csrs = certinformers.NewFilteredCertificateSigningRequestInformer(deps.Client, 0,
-		cache.Indexers{byRequester: indexRequester}, func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector("spec.signerName", signerName).String()
-		})
-	// The requests themselves are read live when they are judged, so that a flood of
-	// large ones does not live in memory.
-	_ = s.csrs.SetTransform(slim)
-	_ = s.csrs.SetWatchErrorHandler(s.watchFailed)
-	_, _ = s.csrs.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { s.wake(o) },
-		UpdateFunc: func(_, o any) { s.wake(o) },
-	})
+	s := &Service{cfg: cfg, deps: deps, log: deps.Log, nodes: nodes.Lister(), queue: newQueue(), allowances: map[string]*allowance{},
+		refetches: map[string]*bucket{signerName: {tokens: refetchBurst}, clientSigner: {tokens: refetchBurst}}}
+	s.csrs = s.watch(signerName)
+	s.ready = []cache.InformerSynced{s.csrs.HasSynced, nodes.Informer().HasSynced}
+	if s.closed() {
+		s.ledger = openLedger(deps.StateDir, deps.Log)
+		s.joins = s.watch(clientSigner)
+		s.ready = append(s.ready, s.joins.HasSynced)
+	}
 	_, _ = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { s.wakeNode(o) },
 		UpdateFunc: func(_, o any) { s.wakeNode(o) },
+		DeleteFunc: func(o any) { s.wakeNode(o) },
 	})
-	s.ready = []cache.InformerSynced{s.csrs.HasSynced, nodes.Informer().HasSynced}
 	return s
+}
+
+// closed tells whether the agent alone lets machines join with its tokens.
+func (s *Service) closed() bool { return s.cfg.Join == JoinClosed && s.deps.TokenGroup != "" }
+
+// watch makes the informer of one signer's requests.
+func (s *Service) watch(signer string) cache.SharedIndexInformer {
+	i := certinformers.NewFilteredCertificateSigningRequestInformer(s.deps.Client, 0,
+		cache.Indexers{byKey: s.indexKey, byGranted: indexGranted}, func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("spec.signerName", signer).String()
+		})
+	// The requests themselves are read live when they are judged, so that a flood of
+	// large ones does not live in memory.
+	_ = i.SetTransform(s.slim)
+	_ = i.SetWatchErrorHandler(s.watchFailed)
+	_, _ = i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { s.wake(o) },
+		UpdateFunc: func(_, o any) { s.wake(o) },
+	})
+	return i
 }
 
 // watchFailed says once that requests may not be watched: without them nothing is
@@ -143,45 +185,20 @@ func (s *Service) watchFailed(_ *cache.Reflector, err error) {
 	}
 }
 
-// slim keeps of a request what the queue needs.
-func slim(o any) (any, error) {
-	csr, ok := o.(*certificatesv1.CertificateSigningRequest)
-	if !ok {
-		return o, nil
-	}
-	out := &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: csr.Name, UID: csr.UID, ResourceVersion: csr.ResourceVersion,
-			CreationTimestamp: csr.CreationTimestamp, DeletionTimestamp: csr.DeletionTimestamp},
-		Spec: certificatesv1.CertificateSigningRequestSpec{SignerName: csr.Spec.SignerName, Username: csr.Spec.Username},
-	}
-	for _, c := range csr.Status.Conditions {
-		out.Status.Conditions = append(out.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: c.Type, Status: c.Status})
-	}
-	if len(csr.Status.Certificate) > 0 {
-		out.Status.Certificate = []byte{0}
-	}
-	return out, nil
-}
-
-// indexRequester files pending requests of nodes under their requester.
-func indexRequester(o any) ([]string, error) {
-	csr, ok := o.(*certificatesv1.CertificateSigningRequest)
-	if !ok || csr.Spec.SignerName != signerName || settled(csr) != "" || !strings.HasPrefix(csr.Spec.Username, userPrefix) {
-		return nil, nil
-	}
-	return []string{csr.Spec.Username}, nil
-}
-
 func (s *Service) wake(o any) {
-	if keys, _ := indexRequester(o); len(keys) == 1 {
+	if keys, _ := s.indexKey(o); len(keys) == 1 {
 		s.queue.add(keys[0], time.Now())
 	}
 }
 
-// wakeNode judges again what waited for this Node.
+// wakeNode judges again what waited for this Node, or for its end.
 func (s *Service) wakeNode(o any) {
+	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
 	if n, ok := o.(*corev1.Node); ok {
 		s.queue.hurry(userPrefix+n.Name, time.Now())
+		s.queue.hurry(joinPrefix+n.Name, time.Now())
 	}
 }
 
@@ -191,22 +208,30 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { s.csrs.Run(ctx.Done()) })
+	if s.joins != nil {
+		running.Go(func() { s.joins.Run(ctx.Done()) })
+		running.Go(func() { s.tellProof(ctx) })
+	}
 	if !s.synced(ctx, beat) {
 		return nil
 	}
 	slots := make(chan struct{}, workers)
-	var swept time.Time
+	var swept, counted time.Time
 	for ctx.Err() == nil {
 		beat()
 		wait := idleBeat
+		now := time.Now()
+		if now.Sub(counted) >= countEvery {
+			counted = now
+			s.ring()
+		}
 		if may, _ := s.deps.MayAct(); !may {
 			sleep(ctx, waitLeader, nil)
 			continue
 		}
-		now := time.Now()
 		if now.Sub(swept) >= sweepEvery {
 			swept = now
-			s.sweep(now)
+			s.sweep(ctx, now)
 		}
 		key, next, ok := s.queue.take(now)
 		if !ok {
@@ -245,21 +270,35 @@ func (s *Service) synced(ctx context.Context, beat func()) bool {
 }
 
 // sweep finds again what an event may have been lost for, and forgets allowances
-// that are whole again.
-func (s *Service) sweep(now time.Time) {
-	for _, key := range s.csrs.GetIndexer().ListIndexFuncValues(byRequester) {
-		s.queue.ensure(key, now)
+// that are whole again and machines that are gone.
+func (s *Service) sweep(ctx context.Context, now time.Time) {
+	for _, i := range s.informers() {
+		for _, key := range i.GetIndexer().ListIndexFuncValues(byKey) {
+			s.queue.ensure(key, now)
+		}
+	}
+	if s.ledger != nil {
+		if groups, err := s.deps.Inventory.Groups(ctx, sweepEvery); err == nil {
+			s.ledger.prune(groups, now)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, b := range s.allowances {
-		if b.full(now, float64(s.cfg.PerNodeHour)) {
+		if b.full(now) {
 			delete(s.allowances, key)
 		}
 	}
 }
 
-// turn judges the newest request of one requester and says when to look again.
+func (s *Service) informers() []cache.SharedIndexInformer {
+	if s.joins == nil {
+		return []cache.SharedIndexInformer{s.csrs}
+	}
+	return []cache.SharedIndexInformer{s.csrs, s.joins}
+}
+
+// turn judges the newest request of one key and says when to look again.
 func (s *Service) turn(ctx context.Context, key string) {
 	ctx, cancel := context.WithTimeout(ctx, judgeTimeout)
 	defer cancel()
@@ -268,9 +307,9 @@ func (s *Service) turn(ctx context.Context, key string) {
 		s.queue.done(key)
 		return
 	}
-	retry, err := s.judge(ctx, csr)
+	retry, err := s.judge(ctx, key, csr)
 	if err != nil && !errors.Is(err, context.Canceled) {
-		s.log.WithFields(logrus.Fields{"csr": csr.Name, "node": strings.TrimPrefix(key, userPrefix)}).WithError(err).Warn("certificate request is not decided yet")
+		s.log.WithFields(logrus.Fields{"csr": csr.Name, "node": nodeOfKey(key)}).WithError(err).Warn("certificate request is not decided yet")
 	}
 	s.queue.again(key, time.Now(), retry)
 }

@@ -1,9 +1,7 @@
 package csrsigner
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -38,7 +36,7 @@ func witnessedInstance(req Request, f Facts) (Action, string) {
 		return Later, fmt.Sprintf("instance %s is not among those that could be read: %s", id, inv.Incomplete)
 	case inv.Instance == nil:
 		return Later, fmt.Sprintf("instance %s is in no managed node group", id)
-	case string(inv.Instance.ID) != id:
+	case !sameMachine(id, string(inv.Instance.ID)):
 		return Later, fmt.Sprintf("instance %s is not %s", inv.Instance.ID, id)
 	case !inv.Instance.Member:
 		return Later, fmt.Sprintf("instance %s is not a member of group %s now", id, inv.Group)
@@ -52,90 +50,27 @@ func witnessedInstance(req Request, f Facts) (Action, string) {
 
 func oneInstance(req Request, f Facts) (Action, string) {
 	own := f.Inventory.Instance
+	if own.Created.IsZero() && f.Inventory.Vouched {
+		return Later, claimed(req, f) // the cloud has no launch times; the operator's list names the machine
+	}
 	if own.Created.IsZero() || own.Created.After(req.Created.Add(launchSkew)) {
 		return Later, fmt.Sprintf("instance %s was launched (%s) after the request was made (%s)", own.ID,
 			own.Created.UTC().Format("2006-01-02T15:04:05Z"), req.Created.UTC().Format("2006-01-02T15:04:05Z"))
 	}
+	return Later, claimed(req, f)
+}
+
+// claimed names another live instance whose Node may bear the same name.
+func claimed(req Request, f Facts) string {
 	for _, id := range f.Inventory.Claimants {
-		if id != own.ID {
-			return Later, fmt.Sprintf("instance %s may carry the Node name %s as well", id, req.Node())
+		if id != f.Inventory.Instance.ID {
+			return fmt.Sprintf("instance %s may carry the Node name %s as well", id, req.Node())
 		}
 	}
-	return Later, ""
+	return ""
 }
 
 // alive tells whether an instance can still hold its names and addresses.
 func alive(i cluster.Instance) bool {
 	return i.Phase != cluster.PhaseGone && i.Phase != cluster.PhaseFailed
-}
-
-// WitnessOf picks from the inventory what one request needs. asked are the names and
-// addresses of the request.
-func WitnessOf(groups []cluster.NodeGroup, providerID, node string, asked Parsed) *Witness {
-	inv := &Witness{Owners: map[string]cluster.InstanceID{}}
-	wanted := make(map[string]bool, len(asked.DNS)+len(asked.IPs))
-	for _, n := range asked.DNS {
-		wanted[canonical(n)] = true
-	}
-	for _, a := range asked.IPs {
-		wanted[plain(a).String()] = true
-	}
-	// The order in which a provider lists its groups means nothing.
-	sorted := slices.Clone(groups)
-	slices.SortFunc(sorted, func(a, b cluster.NodeGroup) int { return cmp.Compare(a.ID, b.ID) })
-	for g := range sorted {
-		group := &sorted[g]
-		if group.Stale != "" {
-			inv.Incomplete = joinWords(inv.Incomplete, fmt.Sprintf("group %s: %s", group.ID, group.Stale))
-		}
-		for i := range group.Instances {
-			inv.take(group, group.Instances[i], providerID, node, wanted)
-		}
-	}
-	slices.Sort(inv.Claimants)
-	return inv
-}
-
-func (inv *Witness) take(group *cluster.NodeGroup, i cluster.Instance, providerID, node string, wanted map[string]bool) {
-	if string(i.ID) == providerID {
-		// An instance that two groups list is taken from the one it is a member of.
-		if inv.Instance == nil || !inv.Instance.Member {
-			inv.Instance, inv.Group, inv.Stale, inv.ReadAt = &i, group.ID, group.Stale, group.ReadAt
-		}
-	}
-	if !alive(i) {
-		return
-	}
-	if ownsName(i.NodeNames, node) {
-		inv.Claimants = append(inv.Claimants, i.ID)
-	}
-	if string(i.ID) == providerID {
-		return
-	}
-	for _, names := range [][]string{i.NodeNames, i.Names} {
-		for _, n := range names {
-			if c := canonical(n); wanted[c] {
-				inv.owned(c, i.ID)
-			}
-		}
-	}
-	for _, a := range i.Addresses {
-		if s := plain(a).String(); wanted[s] {
-			inv.owned(s, i.ID)
-		}
-	}
-}
-
-// owned keeps the smallest ID, so that the order of the inventory means nothing.
-func (inv *Witness) owned(what string, id cluster.InstanceID) {
-	if old, ok := inv.Owners[what]; !ok || id < old {
-		inv.Owners[what] = id
-	}
-}
-
-func joinWords(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "; " + b
 }

@@ -2,19 +2,20 @@ package nodecleaner
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// This file holds rule B, the breakers. They stand before every deletion and name
-// themselves. It is as pure as decide.go.
+// This file holds what the breakers (B) need to know before they are asked. They stand
+// before every deletion and name themselves. It is as pure as decide.go.
 
 // freeze is B3: after an outage of our own view (the API server was away, this
 // agent did not lead or did not run, the clock jumped) nothing is deleted for a
-// while. It returns why, while it lasts.
-func (m *Memory) freeze(in Input, p Policy) string {
+// while.
+func (x *moment) freeze() {
+	m, in, p := &x.memory, x.in, x.policy
 	silent := !m.LastRound.IsZero() && in.Now.Sub(m.LastRound) > p.Silence
 	back := !m.LastRound.IsZero() && in.Now.Before(m.LastRound)
 	switch {
@@ -24,121 +25,120 @@ func (m *Memory) freeze(in Input, p Policy) string {
 		m.FrozenUntil = in.Now.Add(p.FreezeFor)
 		// What was remembered of the Nodes is from before: start their timers again.
 		for name, w := range m.Watch {
-			m.Watch[name] = Watch{UID: w.UID, ProviderID: w.ProviderID, Since: in.Now, LookAt: in.Now}
+			m.Watch[name] = Watch{UID: w.UID, ProviderID: w.ProviderID, Since: in.Now, LookAt: in.Now, Fenced: w.Fenced}
 		}
 	}
 	if back {
 		// A freeze by a clock that was ahead must not last for ever.
-		m.LastUnledgered, m.MassSince = time.Time{}, time.Time{}
+		m.LastUnledgered, m.MassSince, m.CloudUntil, m.Unledgered, m.Errors = time.Time{}, time.Time{}, time.Time{}, nil, nil
 	}
-	if in.Now.Before(m.FrozenUntil) {
-		if in.Outage != "" {
-			return in.Outage
-		}
-		return "the agent has been blind"
+	if !in.Now.Before(m.FrozenUntil) {
+		return
 	}
-	return ""
+	x.frozenUntil = m.FrozenUntil
+	if x.frozen = in.Outage; x.frozen == "" {
+		x.frozen = "the agent has been blind"
+	}
 }
 
-// breakers turns Nodes that are proven gone into deletions, or holds them.
-func (m *Memory) breakers(in Input, p Policy, frozen string, dead []candidate, nodes []cluster.Node, plan *Plan) {
-	if frozen != "" {
-		dead = m.thaw(in, frozen, dead, plan)
+// countErrors is B6: several failed reads of the cloud within a while are a cloud in
+// trouble, whose next answers are not worth much. Rounds come as they like, so reads
+// that fail within one pause count as one.
+func (x *moment) countErrors() {
+	m, in, p := &x.memory, x.in, x.policy
+	failed := in.ReadProblem
+	for i := range in.Groups {
+		if s := in.Groups[i].Stale; s != "" && (failed == "" || s < failed) {
+			failed = s
+		}
 	}
-	managed, down, unledgered := 0, 0, 0
-	for _, n := range nodes {
+	if n := len(m.Errors); failed != "" && (n == 0 || in.Now.Sub(m.Errors[n-1]) >= p.unknownLook()) {
+		m.Errors = append(m.Errors, in.Now)
+	}
+	m.Errors = slices.DeleteFunc(m.Errors, func(t time.Time) bool { return in.Now.Sub(t) > p.BreakWithin })
+	if over := len(m.Errors) - max(p.BreakErrors, 1); over > 0 {
+		m.Errors = m.Errors[over:]
+	}
+	if p.BreakErrors > 0 && len(m.Errors) >= p.BreakErrors {
+		m.CloudUntil = m.Errors[len(m.Errors)-1].Add(p.FreezeFor)
+	}
+	if in.Now.Before(m.CloudUntil) {
+		x.cloudUntil, x.cloudFrozen = m.CloudUntil, fmt.Sprintf("%d reads of the cloud failed within %s", len(m.Errors), p.BreakWithin)
+	}
+}
+
+// census counts for B2 (too many gone at once) and B4 (too many of a zone not Ready at
+// once); both look at Nodes that nobody sent away. What has been seen gone once counts,
+// and so does what was deleted a moment ago: a mass that dies one by one is a mass.
+func (x *moment) census(watch map[cluster.NodeName]Watch) {
+	m := &x.memory
+	m.Unledgered = slices.DeleteFunc(m.Unledgered, func(t time.Time) bool { return x.in.Now.Sub(t) > x.policy.MassHold })
+	managed, unledgered := len(m.Unledgered), len(m.Unledgered)
+	type zone struct{ all, down int }
+	zones := map[string]zone{}
+	for _, n := range x.nodes {
 		r, ours := m.Seen[cluster.InstanceID(n.ProviderID)]
 		if !ours || n.ControlPlane {
 			continue
 		}
 		managed++
+		z := zones[x.zone(n, r)]
+		z.all++
 		if n.Ready != cluster.StatusTrue && !r.Sent {
-			down++
-		}
-	}
-	for _, c := range dead {
-		if !c.sent {
-			unledgered++
-		}
-	}
-	why := m.mass(in, p, managed, down, unledgered, plan)
-	for _, c := range dead {
-		m.release(in, p, c, why, plan)
-	}
-}
-
-// thaw holds what a freeze holds. A freeze doubts what was seen of the Nodes; that
-// the cloud lists a machine as terminated, twice since the outage ended, and that the
-// scaler itself had sent it away, owes nothing to that: such Nodes go.
-func (m *Memory) thaw(in Input, frozen string, dead []candidate, plan *Plan) (certain []candidate) {
-	held := false
-	for _, c := range dead {
-		if c.sent && c.watch.Positive && in.Outage == "" {
-			certain = append(certain, c)
-			continue
-		}
-		held = true
-		plan.hold(c.node, "B3", "frozen: "+frozen)
-	}
-	if held {
-		plan.open(fmt.Sprintf("B3: nothing is deleted until %s: %s", m.FrozenUntil.UTC().Format(time.RFC3339), frozen))
-		plan.soon(m.FrozenUntil)
-	}
-	return certain
-}
-
-// mass is B2 (too many gone at once) and B4 (too many not Ready at once) for Nodes
-// that nobody sent away. Terminated instances are let go after MassHold, absent ones
-// only when an operator acts or the rest comes back.
-func (m *Memory) mass(in Input, p Policy, managed, down, unledgered int, plan *Plan) string {
-	most := max(1, int(p.MaxShare*float64(managed)))
-	why := ""
-	switch {
-	case unledgered > most:
-		why = fmt.Sprintf("B2: %d of %d managed Nodes are gone at once and nobody sent them away, more than %d", unledgered, managed, most)
-	case unledgered > 0 && down >= 3 && float64(down) >= 0.55*float64(managed):
-		why = fmt.Sprintf("B4: %d of %d managed Nodes are not Ready at once", down, managed)
-	}
-	if why == "" {
-		m.MassSince = time.Time{}
-		return ""
-	}
-	if m.MassSince.IsZero() {
-		m.MassSince = in.Now
-	}
-	plan.open(why)
-	return why
-}
-
-// release decides on one proven candidate, given an open mass breaker.
-func (m *Memory) release(in Input, p Policy, c candidate, mass string, plan *Plan) {
-	if !c.sent && mass != "" {
-		until := m.MassSince.Add(p.MassHold)
-		if !c.watch.Positive || in.Now.Before(until) {
-			rule, text, _ := strings.Cut(mass, ": ")
-			plan.hold(c.node, rule, text)
-			if c.watch.Positive {
-				plan.soon(until)
+			z.down++
+			if !watch[n.Name].First.IsZero() {
+				unledgered++
 			}
-			return
+		}
+		zones[x.zone(n, r)] = z
+	}
+	if most := max(1, int(x.policy.MaxShare*float64(managed))); unledgered > most {
+		x.mass = fmt.Sprintf("%d of %d managed Nodes are gone at once and nobody sent them away, more than %d", unledgered, managed, most)
+	}
+	for name, z := range zones {
+		if z.down >= 3 && float64(z.down) >= 0.55*float64(z.all) {
+			x.zones[name] = fmt.Sprintf("%d of %d managed Nodes of zone %q are not Ready at once", z.down, z.all, name)
 		}
 	}
-	if !c.sent {
-		if next := m.LastUnledgered.Add(p.UnledgeredEvery); in.Now.Before(next) {
-			plan.hold(c.node, "B5", fmt.Sprintf("one such Node every %s", p.UnledgeredEvery))
-			plan.soon(next)
-			return
-		}
-		m.LastUnledgered = in.Now
+	if x.mass == "" && len(x.zones) == 0 {
+		m.MassSince = time.Time{}
+	} else if m.MassSince.IsZero() {
+		m.MassSince = x.in.Now
 	}
-	rule, proof := "G4", "absent from two whole reads"
-	if c.watch.Positive {
-		rule, proof = "G3", "terminated in two reads"
-	}
-	plan.Delete = append(plan.Delete, Deletion{Node: c.node.Name, UID: c.node.UID, ProviderID: c.node.ProviderID, Group: c.group, Rule: rule,
-		Why: fmt.Sprintf("instance %s is gone: %s, %s and %s", c.node.ProviderID, proof,
-			c.watch.First.UTC().Format(time.RFC3339), c.watch.Last.UTC().Format(time.RFC3339)),
-		Ledgered: c.sent})
 }
 
-func (p *Plan) open(breaker string) { p.Breakers = append(p.Breakers, breaker) }
+// name lists the breakers that are open, in the order of the rules: those that held a
+// Node in this round.
+func (x *moment) name(plan *Plan) {
+	for _, c := range breakerChecks {
+		if why := x.stopped[c.id]; why != "" && c.id[0] == 'B' && c.id != "B5" {
+			plan.Breakers = append(plan.Breakers, Breaker{c.id, why})
+		}
+	}
+	for _, h := range plan.Held {
+		if h.Rule == "B1" {
+			plan.Breakers = append([]Breaker{{"B1", h.Why}}, plan.Breakers...)
+			break
+		}
+	}
+}
+
+// mark keeps the taint of a stopped instance (node.cloudprovider.kubernetes.io/shutdown),
+// as a cloud controller manager would: a stopped machine's Node stays. Our taint goes
+// when the instance runs again.
+func (x *moment) mark(c *candidate, plan *Plan) {
+	f, here := x.view.instances[c.id]
+	if c.rule != "" && c.rule != "L0" || !here || f.group.Stale != "" || x.in.Outage != "" || x.in.Coexist != "" || x.policy.Observe {
+		return
+	}
+	n, ours := c.node, false
+	for _, t := range n.Taints {
+		ours = ours || t.Key == taintShutdown && t.Value == shutdownValue
+	}
+	switch {
+	case n.Ready != cluster.StatusTrue && f.instance.Phase == cluster.PhaseStopped && !carries(n, taintShutdown):
+		plan.Shutdown = append(plan.Shutdown, Mark{Node: n.Name, UID: n.UID, On: true})
+	case ours && (n.Ready == cluster.StatusTrue || f.instance.Phase == cluster.PhaseRunning):
+		plan.Shutdown = append(plan.Shutdown, Mark{Node: n.Name, UID: n.UID})
+	}
+}

@@ -2,17 +2,18 @@ package nodecleaner
 
 import (
 	"context"
-	"errors"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -25,9 +26,10 @@ type Inventory interface {
 	Groups(ctx context.Context, maxAge time.Duration) ([]cluster.NodeGroup, error)
 }
 
-// Metrics counts. Labels are names and values in turn.
+// Metrics counts and measures. Labels are names and values in turn.
 type Metrics interface {
 	Count(name string, labels ...string)
+	Gauge(name string, value float64, labels ...string)
 }
 
 // Events is the part of client-go's record.EventRecorder that is used.
@@ -36,10 +38,10 @@ type Events interface {
 }
 
 // Deps is what the service works with. Nil MayAct means that this agent may always
-// act; nil Sent, Metrics and Events are left out.
+// act; nil Blind, Sent, Metrics and Events are left out.
 type Deps struct {
 	Client kubernetes.Interface
-	// Informers gives the Nodes; package agent starts it after New.
+	// Informers gives Nodes and VolumeAttachments; package agent starts it after New.
 	Informers informers.SharedInformerFactory
 	Inventory Inventory
 	Log       *logrus.Entry
@@ -47,10 +49,15 @@ type Deps struct {
 	Metrics   Metrics
 	// MayAct tells whether this agent leads, and if not, why not.
 	MayAct func() (bool, string)
+	// Blind says why what is known of the cluster may be old; empty: it is live.
+	Blind func() string
 	// Sent lists the instances that the scaler has terminated lately.
 	Sent func() []cluster.InstanceID
 	// OwnNode is the Node that the agent runs on.
 	OwnNode string
+	// OwnMachine is this machine's ID (/etc/machine-id): a Node whose kubelet reports the
+	// same is this machine under another name.
+	OwnMachine string
 	// StateDir keeps the manifests of deleted Nodes (nodes/) and the ledger
 	// (nodecleaner.json). Empty: nothing is kept.
 	StateDir string
@@ -61,7 +68,7 @@ const (
 	idleTick     = 30 * time.Second       // the longest wait between two rounds
 	roundPause   = 200 * time.Millisecond // the shortest
 	roundTimeout = time.Minute
-	waitLeader   = time.Second     // between two looks at MayAct before the first lead
+	waitLeader   = time.Second     // between two looks at MayAct, also while nothing happens
 	retryAfter   = 5 * time.Second // after a deletion that did not work
 	youngFor     = time.Minute     // a Node that has just joined is not Ready yet, and that is no news
 	anyAge       = 365 * 24 * time.Hour
@@ -69,21 +76,30 @@ const (
 
 // Service deletes the Nodes of instances that are gone.
 type Service struct {
-	cfg    Config
-	deps   Deps
-	log    *logrus.Entry
-	lister corelisters.NodeLister
-	synced cache.InformerSynced
-	wake   chan struct{}
+	cfg     Config
+	deps    Deps
+	log     *logrus.Entry
+	lister  corelisters.NodeLister
+	volumes storagelisters.VolumeAttachmentLister
+	synced  []cache.InformerSynced
+	wake    chan struct{}
 
-	mu     sync.Mutex // guards memory for Memory()
-	memory Memory
+	mu         sync.Mutex // guards what follows up to status
+	memory     Memory
+	lastIn     Input  // of the last round, and the memory before it
+	lastMemory Memory // for Explain
+	wanted     map[cluster.NodeName]time.Time
+	asked      chan struct{} // closed when the next round has ended
+	status     string        // the open breakers, in one line
 
-	led     bool // MayAct has been true
+	led     bool   // a first round was allowed to look
+	outage  string // what was noticed between two rounds
+	ccm     neighbour
 	readAt  time.Time
 	savedAt time.Time
 	told    map[cluster.NodeName]string
-	open    string
+	open    map[string]string // breakers as last told, by rule
+	gauged  map[string]bool   // rules with a gauge
 
 	leaseErr  string // the last failure to read a kubelet's Lease
 	saveError string // as last told
@@ -98,14 +114,19 @@ func New(cfg Config, deps Deps) *Service {
 	if deps.Sent == nil {
 		deps.Sent = func() []cluster.InstanceID { return nil }
 	}
-	nodes := deps.Informers.Core().V1().Nodes()
-	s := &Service{cfg: cfg, deps: deps, log: deps.Log, lister: nodes.Lister(), synced: nodes.Informer().HasSynced,
-		wake: make(chan struct{}, 1), told: map[cluster.NodeName]string{}}
+	if deps.Blind == nil {
+		deps.Blind = func() string { return "" }
+	}
+	nodes, volumes := deps.Informers.Core().V1().Nodes(), deps.Informers.Storage().V1().VolumeAttachments()
+	s := &Service{cfg: cfg, deps: deps, log: deps.Log, lister: nodes.Lister(), volumes: volumes.Lister(),
+		synced: []cache.InformerSynced{nodes.Informer().HasSynced, volumes.Informer().HasSynced}, wake: make(chan struct{}, 1),
+		wanted: map[cluster.NodeName]time.Time{}, told: map[cluster.NodeName]string{}, open: map[string]string{}, gauged: map[string]bool{}}
 	s.memory = s.load()
 	_, _ = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { s.changed(nil, o) },
 		UpdateFunc: func(old, o any) { s.changed(old, o) },
 	})
+	_, _ = volumes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: s.detached})
 	return s
 }
 
@@ -118,16 +139,30 @@ func (s *Service) changed(old, now any) {
 	after := toNode(n)
 	if o, ok := old.(*corev1.Node); ok {
 		before := toNode(o)
-		if before.Ready == after.Ready && tainted(before) == tainted(after) && unreachable(before) == unreachable(after) &&
-			len(before.Annotations) == len(after.Annotations) {
+		if before.Ready == after.Ready && before.Deleting == after.Deleting && len(before.Annotations) == len(after.Annotations) &&
+			slices.Equal(before.Taints, after.Taints) {
 			return
 		}
 	} else if after.Ready == cluster.StatusTrue {
 		return
 	}
-	select {
-	case s.wake <- struct{}{}:
-	default:
+	s.poke()
+}
+
+// detached starts a round when a volume left a Node that waits for it.
+func (s *Service) detached(o any) {
+	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = unknown.Obj
+	}
+	v, ok := o.(*storagev1.VolumeAttachment)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	waits := !s.memory.Watch[cluster.NodeName(v.Spec.NodeName)].Fenced.IsZero()
+	s.mu.Unlock()
+	if waits {
+		s.poke()
 	}
 }
 
@@ -140,22 +175,57 @@ func (s *Service) Memory() Memory {
 
 // Run works until ctx ends and beats after each round.
 func (s *Service) Run(ctx context.Context, beat func()) error {
-	for !s.synced() && ctx.Err() == nil {
+	for !s.isSynced() && ctx.Err() == nil {
 		beat()
 		sleep(ctx, 20*time.Millisecond, nil)
 	}
 	for ctx.Err() == nil {
+		ended := s.begun()
 		wait, err := s.round(ctx)
+		ended()
 		if err != nil && ctx.Err() == nil {
 			s.log.WithError(err).Warn("nodes of gone instances are not cleaned yet")
 		}
 		beat()
 		// The pause gathers events that come together; the rest of the wait ends early.
 		sleep(ctx, roundPause, nil)
-		sleep(ctx, wait-roundPause, s.wake)
+		s.rest(ctx, wait-roundPause)
 	}
 	s.save(time.Now(), true)
 	return nil
+}
+
+func (s *Service) isSynced() bool {
+	for _, synced := range s.synced {
+		if !synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// rest waits until something happens, for at most d. An interruption of our own view
+// that ends before the next round is noticed here (B3).
+func (s *Service) rest(ctx context.Context, d time.Duration) {
+	for ; d > 0 && ctx.Err() == nil; d -= waitLeader {
+		if s.led && s.outage == "" {
+			if s.outage = s.interrupted(); s.outage != "" {
+				return
+			}
+		}
+		if sleep(ctx, min(d, waitLeader), s.wake) {
+			return
+		}
+	}
+}
+
+// interrupted says why this agent cannot trust what it sees of the cluster, or may not
+// act on it.
+func (s *Service) interrupted() string {
+	if may, why := s.deps.MayAct(); !may {
+		return why
+	}
+	return s.deps.Blind()
 }
 
 // round decides on what is known, reads the cloud if that is asked for, decides
@@ -163,8 +233,8 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 func (s *Service) round(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
-	may, why := s.deps.MayAct()
-	if !may && !s.led {
+	outage := s.interrupted()
+	if outage != "" && !s.led {
 		// Never led: there is no view of our own that could have been interrupted.
 		return waitLeader, nil
 	}
@@ -173,32 +243,36 @@ func (s *Service) round(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return retryAfter, err
 	}
-	if !may {
-		in.Outage = why
+	if in.Outage = outage; in.Outage == "" {
+		in.Outage = s.outage
 	}
-	memory := s.Memory()
+	s.outage = ""
+	memory, policy := s.Memory(), s.cfg.policy()
+	if len(memory.Watch) > 0 {
+		in.Coexist = s.coexist(ctx, time.Now())
+	}
 	in.take(s.deps.Inventory.Groups(ctx, anyAge))
 	in.Now = time.Now()
-	plan, next := Decide(in, memory, s.cfg.policy())
+	plan, next := Decide(in, memory, policy)
 	if s.wantsRead(plan, in) {
 		s.readAt = in.Now
 		in.take(s.deps.Inventory.Groups(ctx, in.Now.Sub(plan.ReadSince)))
 		in.Now = time.Now()
-		plan, next = Decide(in, memory, s.cfg.policy())
+		plan, next = Decide(in, memory, policy)
 	}
-	if len(plan.Delete) > 0 {
-		s.readLeases(ctx, in.Nodes, plan.Delete, in.Now)
-		plan, next = Decide(in, memory, s.cfg.policy())
+	if due := plan.claims(); len(due) > 0 {
+		s.readLeases(ctx, in.Nodes, due, in.Now)
+		plan, next = Decide(in, memory, policy)
 	}
 	s.mu.Lock()
-	s.memory = next
+	s.memory, s.lastIn, s.lastMemory = next, in, memory
 	s.mu.Unlock()
 	s.save(in.Now, false)
 	s.tell(plan)
 	if in.Outage != "" {
 		return s.pause(), nil
 	}
-	failed := s.delete(ctx, plan.Delete)
+	failed := s.act(ctx, plan)
 	wait := s.next(plan, time.Now())
 	if failed != nil {
 		wait = min(wait, retryAfter)
@@ -206,12 +280,27 @@ func (s *Service) round(ctx context.Context) (time.Duration, error) {
 	return wait, failed
 }
 
+// claims are the Nodes that something is done to, or would be, because they are proven
+// gone.
+func (p Plan) claims() []cluster.NodeName {
+	var out []cluster.NodeName
+	for _, d := range slices.Concat(p.Delete, p.Fence) {
+		out = append(out, d.Node)
+	}
+	for _, h := range p.Held {
+		if h.Would {
+			out = append(out, h.Node)
+		}
+	}
+	return out
+}
+
 func (s *Service) input() (Input, error) {
-	nodes, err := s.nodes()
+	nodes, own, err := s.nodes()
 	if err != nil {
 		return Input{}, err
 	}
-	return Input{Nodes: nodes, OwnNode: cluster.NodeName(s.deps.OwnNode), Sent: s.deps.Sent()}, nil
+	return Input{Nodes: nodes, Own: own, Sent: s.deps.Sent(), Attached: s.attached(), Wanted: s.wishes(time.Now())}, nil
 }
 
 // take puts the result of a read into the Input.
@@ -223,14 +312,23 @@ func (in *Input) take(groups []cluster.NodeGroup, err error) {
 }
 
 // pause is the least time between two reads of the cloud that this service causes.
-func (s *Service) pause() time.Duration { return min(unknownLook, s.cfg.SightInterval) }
+func (s *Service) pause() time.Duration { return s.cfg.policy().unknownLook() }
 
 func (s *Service) wantsRead(plan Plan, in Input) bool {
 	return in.Outage == "" && !plan.ReadSince.IsZero() && !plan.ReadSince.After(in.Now) && in.Now.Sub(s.readAt) >= s.pause()
 }
 
+func (s *Service) watching() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.memory.Watch) > 0
+}
+
 func (s *Service) next(plan Plan, now time.Time) time.Duration {
 	wait := idleTick
+	if s.watching() {
+		wait = min(wait, max(waitLeader, s.cfg.SightInterval/4)) // somebody else may have read the cloud
+	}
 	if !plan.Due.IsZero() {
 		wait = min(wait, plan.Due.Sub(now))
 	}
@@ -244,66 +342,14 @@ func (s *Service) next(plan Plan, now time.Time) time.Duration {
 	return max(wait, 0)
 }
 
-// tell reports what is new about each Node that is held, and about the breakers.
-func (s *Service) tell(plan Plan) {
-	held := map[cluster.NodeName]string{}
-	for _, d := range plan.Delete {
-		held[d.Node] = s.told[d.Node] // deleteOne reports these
-	}
-	for _, h := range plan.Held {
-		if n, err := s.lister.Get(string(h.Node)); err == nil && time.Since(n.CreationTimestamp.Time) < youngFor && s.told[h.Node] == "" {
-			continue // it is only joining; a later round tells it if it goes on
-		}
-		held[h.Node] = h.Rule
-		if s.told[h.Node] == h.Rule {
-			continue
-		}
-		s.log.WithFields(logrus.Fields{"node": h.Node, "rule": h.Rule, "why": h.Why}).Info("node is not ready and is kept")
-		s.count("nodecleaner_held_total", "rule", h.Rule)
-	}
-	s.told = held
-	open := strings.Join(plan.Breakers, "; ")
-	if open == s.open {
-		return
-	}
-	s.open = open
-	if open == "" {
-		s.log.Info("node deletion goes on: no breaker is open")
-		return
-	}
-	rule, _, _ := strings.Cut(open, ":")
-	s.log.WithFields(logrus.Fields{"rule": rule, "why": open}).Warn("node deletion is stopped by a breaker")
-	s.count("nodecleaner_breakers_total", "rule", rule)
-	for _, h := range plan.Held {
-		if h.Rule == rule {
-			s.event(h.Node, "", corev1.EventTypeWarning, "NodeCleanerBreaker", open)
-		}
-	}
-}
-
-func (s *Service) count(name string, labels ...string) {
-	if s.deps.Metrics != nil {
-		s.deps.Metrics.Count(name, labels...)
-	}
-}
-
-func (s *Service) delete(ctx context.Context, deletions []Deletion) error {
-	var errs []error
-	for _, d := range deletions {
-		if may, _ := s.deps.MayAct(); !may {
-			break
-		}
-		errs = append(errs, s.deleteOne(ctx, d))
-	}
-	return errors.Join(errs...)
-}
-
-func sleep(ctx context.Context, d time.Duration, sooner <-chan struct{}) {
+func sleep(ctx context.Context, d time.Duration, sooner <-chan struct{}) (woken bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
 	case <-sooner:
+		return true
 	}
+	return false
 }

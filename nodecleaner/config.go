@@ -21,25 +21,42 @@ type Config struct {
 	SentGrace time.Duration `envconfig:"SENT_GRACE" default:"60s"`
 	// Grace is the same for an absent instance that nobody sent away.
 	Grace time.Duration `envconfig:"GRACE" default:"10m"`
-	// KnownFor is the age from which the absence of an instance that the ledger does
-	// not know is believed: the cloud's reads are only eventually consistent.
+	// KnownFor is the age from which the absence of an instance is believed that the
+	// ledger does not know, or whose cloud goes on listing terminated ones (EC2): the
+	// cloud's reads are only eventually consistent. What was sent away needs no age.
 	KnownFor time.Duration `envconfig:"KNOWN_FOR" default:"1h"`
 	// MaxShare is the share of managed Nodes that may vanish at once without having
 	// been sent away (B2); at least one always may.
 	MaxShare float64 `envconfig:"MAX_SHARE" default:"0.2"`
 	// MassHold is how long terminated instances above MaxShare are held (B2, B4).
 	MassHold time.Duration `envconfig:"MASS_HOLD" default:"10m"`
-	// FreezeFor is how long nothing is deleted after an outage of our own view (B3).
+	// FreezeFor is how long nothing is deleted after an outage of our own view (B3), and
+	// after the last of several failed reads of the cloud (B6).
 	FreezeFor time.Duration `envconfig:"FREEZE_FOR" default:"5m"`
 	// UnledgeredEvery is the least time between deletions of Nodes that nobody sent
 	// away (B5).
 	UnledgeredEvery time.Duration `envconfig:"UNLEDGERED_EVERY" default:"10s"`
+	// BreakErrors failed reads of the cloud within BreakWithin freeze (B6); 0 never.
+	BreakErrors int           `envconfig:"BREAK_ERRORS" default:"5"`
+	BreakWithin time.Duration `envconfig:"BREAK_WITHIN" default:"10m"`
+	// DetachFor is how long a Node with the out-of-service taint waits for its volumes
+	// to be detached (D4); Kubernetes' own patience is six minutes.
+	DetachFor time.Duration `envconfig:"DETACH_FOR" default:"6m"`
+	// CloudController is "auto": while a cloud controller manager renews its Lease the
+	// mode is observe (C1); or "ignore", where its node controller is known not to work.
+	CloudController string `envconfig:"CLOUD_CONTROLLER" default:"auto"`
 }
 
 // The modes.
 const (
 	ModeDelete  = "delete"
 	ModeObserve = "observe"
+)
+
+// The values of CloudController.
+const (
+	CloudControllerAuto   = "auto"
+	CloudControllerIgnore = "ignore"
 )
 
 // Validate names every variable that is wrong, and the remedy.
@@ -51,6 +68,12 @@ func (c Config) Validate() error {
 	if c.Mode != ModeDelete && c.Mode != ModeObserve {
 		bad("MODE", fmt.Sprintf("%q", c.Mode), "use delete or observe")
 	}
+	if c.CloudController != CloudControllerAuto && c.CloudController != CloudControllerIgnore {
+		bad("CLOUD_CONTROLLER", fmt.Sprintf("%q", c.CloudController), "use auto or ignore")
+	}
+	if c.BreakErrors < 0 {
+		bad("BREAK_ERRORS", fmt.Sprint(c.BreakErrors), "use zero or more")
+	}
 	if c.SightInterval < time.Second {
 		bad("SIGHT_INTERVAL", c.SightInterval.String(), "use 1s or more, for example 60s")
 	}
@@ -58,7 +81,8 @@ func (c Config) Validate() error {
 		name  string
 		value time.Duration
 	}{{"GONE_GRACE", c.GoneGrace}, {"SENT_GRACE", c.SentGrace}, {"GRACE", c.Grace}, {"KNOWN_FOR", c.KnownFor},
-		{"MASS_HOLD", c.MassHold}, {"FREEZE_FOR", c.FreezeFor}, {"UNLEDGERED_EVERY", c.UnledgeredEvery}} {
+		{"MASS_HOLD", c.MassHold}, {"FREEZE_FOR", c.FreezeFor}, {"UNLEDGERED_EVERY", c.UnledgeredEvery},
+		{"BREAK_WITHIN", c.BreakWithin}, {"DETACH_FOR", c.DetachFor}} {
 		if d.value < 0 {
 			bad(d.name, d.value.String(), "use zero or more")
 		}
@@ -76,5 +100,6 @@ const silence = 4 * idleTick
 func (c Config) policy() Policy {
 	return Policy{SightInterval: c.SightInterval, GoneGrace: c.GoneGrace, SentGrace: c.SentGrace, Grace: c.Grace,
 		KnownFor: c.KnownFor, MaxShare: c.MaxShare, MassHold: c.MassHold, FreezeFor: c.FreezeFor,
-		UnledgeredEvery: c.UnledgeredEvery, Silence: silence}
+		UnledgeredEvery: c.UnledgeredEvery, DetachFor: c.DetachFor, BreakErrors: c.BreakErrors, BreakWithin: c.BreakWithin,
+		Silence: silence, Observe: c.Mode == ModeObserve}
 }

@@ -17,13 +17,20 @@ type Input struct {
 	// Groups are what the cloud's last read says; ReadProblem is its error, if any.
 	Groups      []cluster.NodeGroup
 	ReadProblem string
-	// OwnNode is the Node that this agent runs on; it is never deleted.
-	OwnNode cluster.NodeName
+	// Own are the Nodes that are this very machine; they are never deleted, nor is
+	// another Node with the provider ID of one of them.
+	Own []cluster.NodeName
 	// Outage says why this agent could not watch the cluster just now (it does not
 	// lead, the API server did not answer). Timers start again after it (B3).
 	Outage string
 	// Sent are instances that the scaler itself has terminated.
 	Sent []cluster.InstanceID
+	// Coexist says why deletions are somebody else's business (C1).
+	Coexist string
+	// Attached counts the VolumeAttachments by Node.
+	Attached map[cluster.NodeName]int
+	// Wanted are names that a new machine waits for (S1).
+	Wanted []cluster.NodeName
 }
 
 // Policy is the part of Config that decides.
@@ -37,7 +44,13 @@ type Policy struct {
 	FreezeFor       time.Duration
 	MassHold        time.Duration
 	UnledgeredEvery time.Duration
-	Silence         time.Duration
+	DetachFor       time.Duration
+	// BreakErrors failed reads within BreakWithin freeze (B6); 0 switches that off.
+	BreakErrors int
+	BreakWithin time.Duration
+	Silence     time.Duration
+	// Observe only says what would be deleted (M1).
+	Observe bool
 }
 
 // Memory is what is carried from one decision to the next. The zero Memory is safe:
@@ -52,20 +65,29 @@ type Memory struct {
 	FrozenUntil time.Time `json:"frozenUntil,omitzero"`
 	// LastRound is when Decide was last called.
 	LastRound time.Time `json:"lastRound,omitzero"`
-	// LastUnledgered is when a Node that the scaler had not sent away was last deleted.
+	// LastUnledgered is when a Node that nobody had sent away was last deleted.
 	LastUnledgered time.Time `json:"lastUnledgered,omitzero"`
-	// MassSince is since when too many unledgered Nodes are gone at once (B2).
+	// Unledgered are the times of such deletions within the last MassHold (B2).
+	Unledgered []time.Time `json:"unledgered,omitempty"`
+	// MassSince is since when too many unledgered Nodes are gone at once (B2, B4).
 	MassSince time.Time `json:"massSince,omitzero"`
+	// Errors are the last failed reads of the cloud; CloudUntil the end of their
+	// freeze (B6).
+	Errors     []time.Time `json:"errors,omitempty"`
+	CloudUntil time.Time   `json:"cloudUntil,omitzero"`
 }
 
 // Record is what the ledger keeps of an instance.
 type Record struct {
 	Group cluster.GroupID `json:"group"`
+	Zone  string          `json:"zone,omitempty"`
 	First time.Time       `json:"first"`
 	Last  time.Time       `json:"last"`
-	// Sent tells that the scaler sent the instance away: its Node carried the
-	// ToBeDeleted taint once, or the scaler said so. A taint may be stripped later by
-	// a restarted Cluster Autoscaler; this stays.
+	// Launched is when the cloud started the instance; zero when it does not tell.
+	Launched time.Time `json:"launched,omitzero"`
+	// Sent tells that the instance was sent away: its Node carried the ToBeDeleted
+	// taint once, or the scaler said so. A taint may be stripped later by a restarted
+	// Cluster Autoscaler; this stays.
 	Sent bool `json:"sent,omitempty"`
 }
 
@@ -75,8 +97,10 @@ type Watch struct {
 	ProviderID string      `json:"providerID"`
 	// Since is when the Node began to look dead, or when an outage ended.
 	Since time.Time `json:"since"`
-	// LookAt is from when on a read of the cloud says something new about it.
+	// LookAt is from when on a read of the cloud is asked for. Whatever read comes sooner
+	// is a sight too; Looked is the newest one that was filed.
 	LookAt time.Time `json:"lookAt"`
+	Looked time.Time `json:"looked,omitzero"`
 	// First is the read that first said "gone", Last the newest one; zero: none.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
@@ -84,14 +108,20 @@ type Watch struct {
 	Positive bool `json:"positive,omitempty"`
 	// Alive counts reads in a row that said "alive": they are asked for ever more rarely.
 	Alive int `json:"alive,omitempty"`
+	// Fenced is since when the Node is seen with the out-of-service taint (D4).
+	Fenced time.Time `json:"fenced,omitzero"`
 }
 
 // Plan is what to do about the Nodes of this moment.
 type Plan struct {
 	Delete []Deletion
-	Held   []Held
+	// Fence are Nodes to put out of service, so that their volumes can be detached.
+	Fence []Deletion
+	// Shutdown are Nodes to mark as shut down, or whose mark of ours is to go.
+	Shutdown []Mark
+	Held     []Held
 	// Breakers are the open breakers, each with its ID.
-	Breakers []string
+	Breakers []Breaker
 	// ReadSince asks for a read of the cloud that is no older than this, and for a
 	// decision on it, as soon as ReadSince is past. Zero: no read is wanted.
 	ReadSince time.Time
@@ -110,90 +140,198 @@ type Deletion struct {
 	Ledgered   bool
 }
 
-// Held is one Node that is not Ready and stays, and the rule that holds it.
-type Held struct {
+// Mark puts the taint of a stopped instance on a Node, or takes ours away.
+type Mark struct {
 	Node cluster.NodeName
-	Rule string
-	Why  string
+	UID  cluster.UID
+	On   bool
 }
+
+// Held is one Node that is not Ready and stays, and the rule that holds it. Would tells
+// that only C1 or M1 does.
+type Held struct {
+	Node  cluster.NodeName
+	Rule  string
+	Why   string
+	Would bool
+}
+
+// Breaker is one open breaker.
+type Breaker struct{ Rule, Why string }
 
 // Times that are not worth a setting.
 const (
-	// aliveLook doubles up to aliveLookMax between looks at an instance that lives
-	// while its Node is not Ready.
-	aliveLook    = 30 * time.Second
+	// aliveLookMax is the longest time between looks at an instance that lives while its
+	// Node is not Ready; it begins at half a SightInterval and doubles. Reads that others
+	// ask for are used whenever they come.
 	aliveLookMax = 10 * time.Minute
-	// unknownLook is the wait after a read that said nothing.
+	// unknownLook is the longest wait after a read that said nothing.
 	unknownLook = 10 * time.Second
 	// forgetAfter is how long the ledger remembers an instance without a Node.
 	forgetAfter = 7 * 24 * time.Hour
+)
+
+// The taints of the field that this package writes. The value of the second marks ours.
+const (
+	taintOutOfService = "node.kubernetes.io/out-of-service"
+	outOfServiceValue = "nodeshutdown"
+	taintShutdown     = "node.cloudprovider.kubernetes.io/shutdown"
+	shutdownValue     = "autoscaler-agent"
 )
 
 // Decide says which Nodes to delete. It is a function of its arguments: neither the
 // Memory nor the Input is changed. Calling it twice with the same read counts as
 // one sight.
 func Decide(in Input, m Memory, p Policy) (Plan, Memory) {
-	m = m.clone()
-	nodes := slices.Clone(in.Nodes)
-	slices.SortFunc(nodes, func(a, b cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
-	view := newView(in)
-	m.learn(in, view, nodes)
+	x := newMoment(in, m, p)
 	var plan Plan
-	frozen := m.freeze(in, p)
-	var gone []candidate
-	watch := make(map[cluster.NodeName]Watch, len(m.Watch))
-	for _, n := range nodes {
-		if n.Ready == cluster.StatusTrue || n.Deleting {
+	var dead []*candidate
+	watch := make(map[cluster.NodeName]Watch, len(x.memory.Watch))
+	for _, n := range x.nodes {
+		c := x.candidate(n)
+		x.mark(c, &plan)
+		if n.Ready == cluster.StatusTrue {
 			continue
 		}
-		if rule, why := eligible(n, in, m, view); rule != "" {
-			plan.hold(n, rule, why)
-			continue
-		}
-		w := m.watched(n, in, frozen)
-		c := candidate{node: n, watch: &w, sent: m.Seen[cluster.InstanceID(n.ProviderID)].Sent, group: m.Seen[cluster.InstanceID(n.ProviderID)].Group}
-		rule, why := c.judge(in, view, m, p)
-		watch[n.Name] = w
-		plan.wake(w.LookAt)
+		rule, why := c.rule, c.why
 		if rule == "" {
-			gone = append(gone, c)
+			rule, why = first(proofChecks, c, x)
+			watch[n.Name] = c.watch
+			plan.wake(c.watch.LookAt)
+		}
+		if rule != "" {
+			plan.hold(c, rule, why)
 			continue
 		}
-		plan.hold(n, rule, why)
-		plan.soon(c.due)
+		dead = append(dead, c)
 	}
-	m.Watch = watch
-	m.breakers(in, p, frozen, gone, nodes, &plan)
-	m.LastRound = in.Now
-	return plan, m
+	x.memory.Watch = watch
+	x.census(watch)
+	for _, c := range dead {
+		x.release(c, &plan)
+	}
+	x.name(&plan)
+	x.memory.LastRound = in.Now
+	return plan, x.memory
 }
 
-// candidate is an eligible Node that is not Ready.
-type candidate struct {
-	node  cluster.Node
-	watch *Watch
-	group cluster.GroupID
-	sent  bool
-	due   time.Time
-}
-
-// eligible is rule E: which Nodes may ever be deleted.
-func eligible(n cluster.Node, in Input, m Memory, v *view) (rule, why string) {
-	switch {
-	case n.ControlPlane:
-		return "E1", "Node is of the control plane"
-	case n.Name == in.OwnNode:
-		return "E2", "Node is the agent's own"
-	case n.Annotations[cluster.AnnotationKeep] != "":
-		return "E3", "annotation " + cluster.AnnotationKeep + " keeps it"
-	case n.ProviderID == "":
-		return "E4", "Node has no provider ID: nothing can be proven about its instance"
-	}
-	id := cluster.InstanceID(n.ProviderID)
-	if _, known := m.Seen[id]; !known && !tainted(n) && v.instances[id].group == nil {
-		return "E5", "instance " + n.ProviderID + " was never seen in a managed node group"
+// first asks the rules in their order and returns the first objection.
+func first(list []check, c *candidate, x *moment) (rule, why string) {
+	for _, rule := range list {
+		if why := rule.holds(c, x); why != "" {
+			return rule.id, why
+		}
 	}
 	return "", ""
+}
+
+// release asks the breakers about a Node that is proven gone, and lets it go.
+func (x *moment) release(c *candidate, plan *Plan) {
+	rule, why := first(breakerChecks, c, x)
+	x.memory.Watch[c.node.Name] = c.watch // D4 began to wait
+	if c.fence {
+		plan.Fence = append(plan.Fence, c.deletion())
+	}
+	if rule != "" {
+		x.stopped[rule] = why
+		plan.hold(c, rule, why)
+		return
+	}
+	if !c.sent {
+		x.memory.LastUnledgered = x.in.Now
+		x.memory.Unledgered = append(slices.Clone(x.memory.Unledgered), x.in.Now)
+	}
+	plan.Delete = append(plan.Delete, c.deletion())
+}
+
+// moment is one call of Decide: what all rules look at.
+type moment struct {
+	in          Input
+	policy      Policy
+	memory      Memory // the next one, as far as it is known
+	view        *view
+	nodes       []cluster.Node
+	own         map[cluster.NodeName]bool
+	ownInstance map[cluster.InstanceID]bool
+	wanted      map[cluster.NodeName]bool
+
+	frozen      string // B3, and until when
+	frozenUntil time.Time
+	cloudFrozen string // B6
+	cloudUntil  time.Time
+	mass        string            // B2
+	zones       map[string]string // B4, by zone
+	stopped     map[string]string // breakers that held something, with their words
+}
+
+func newMoment(in Input, m Memory, p Policy) *moment {
+	x := &moment{in: in, policy: p, memory: m.clone(), own: map[cluster.NodeName]bool{}, ownInstance: map[cluster.InstanceID]bool{},
+		wanted: map[cluster.NodeName]bool{}, zones: map[string]string{}, stopped: map[string]string{}}
+	x.nodes = slices.Clone(in.Nodes)
+	slices.SortFunc(x.nodes, func(a, b cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
+	for _, name := range in.Own {
+		x.own[name] = true
+	}
+	for _, n := range x.nodes {
+		if x.own[n.Name] && n.ProviderID != "" {
+			x.ownInstance[cluster.InstanceID(n.ProviderID)] = true
+		}
+	}
+	for _, name := range in.Wanted {
+		x.wanted[name] = true
+	}
+	x.view = newView(in)
+	x.memory.learn(in, x.view, x.nodes)
+	x.view.contradicted(x.nodes, x.memory, in.Now)
+	x.freeze()
+	x.countErrors()
+	return x
+}
+
+// candidate is one Node and what is known of it.
+type candidate struct {
+	node  cluster.Node
+	id    cluster.InstanceID
+	group cluster.GroupID
+	zone  string
+	known bool // the ledger has its instance
+	sent  bool // it was sent away
+
+	rule, why string // why it is not eligible; empty: it is, and the following is known
+	watch     Watch
+	sight     sight
+	twin      bool // a new instance has its name (S1)
+
+	due   time.Time // when the rule that holds it may let go
+	would bool
+	fence bool
+}
+
+// candidate gathers what the rules ask of n. A Node that may be dead is watched: the
+// newest read is filed as a sight.
+func (x *moment) candidate(n cluster.Node) *candidate {
+	c := &candidate{node: n, id: cluster.InstanceID(n.ProviderID)}
+	var r Record
+	r, c.known = x.memory.Seen[c.id]
+	c.group, c.zone, c.sent = r.Group, x.zone(n, r), r.Sent
+	if c.rule, c.why = first(eligibleChecks, c, x); c.rule != "" {
+		return c
+	}
+	c.watch = x.memory.watched(n, x.in, x.frozen)
+	c.sight = x.view.look(n, x)
+	c.watch.count(c.sight, x.policy)
+	if c.sight.group != "" {
+		c.group = c.sight.group
+	}
+	c.twin = x.wanted[n.Name] || x.view.replaced(n)
+	return c
+}
+
+func (x *moment) zone(n cluster.Node, r Record) string {
+	if r.Zone != "" {
+		return r.Zone
+	}
+	return n.Labels["topology.kubernetes.io/zone"]
 }
 
 // watched returns the memory of n, begun anew when the Node, its instance or the
@@ -210,64 +348,17 @@ func (m *Memory) watched(n cluster.Node, in Input, frozen string) Watch {
 		w = Watch{UID: n.UID, ProviderID: n.ProviderID, Since: since, LookAt: since}
 	}
 	if frozen != "" && in.Outage != "" {
-		w = Watch{UID: n.UID, ProviderID: n.ProviderID, Since: in.Now, LookAt: in.Now}
+		w = Watch{UID: n.UID, ProviderID: n.ProviderID, Since: in.Now, LookAt: in.Now, Fenced: w.Fenced}
 	}
 	return w
 }
 
-// judge looks at the newest read and tells by which rule the Node is held; no rule
-// means that it is dead and gone.
-func (c *candidate) judge(in Input, v *view, m Memory, p Policy) (rule, why string) {
-	sight := v.look(c.node, m, p, in.Now)
-	c.watch.count(sight, p)
-	if sight.group != "" {
-		c.group = sight.group
-	}
-	switch {
-	case sight.state == unknown && c.watch.First.IsZero():
-		return "G0", "it is not known whether the instance is gone: " + sight.why
-	case c.watch.First.IsZero():
-		return "G1", sight.why
-	case c.watch.Last.Sub(c.watch.First) < p.SightInterval:
-		return "G2", fmt.Sprintf("seen gone once (%s); a second sight is wanted %s later", sight.why, p.SightInterval)
-	case sight.state == unknown:
-		return "G0", "seen gone twice, but it is not known now: " + sight.why
-	}
-	return c.looksDead(in, p)
-}
-
-// looksDead is rule L: even a proven absence waits until Kubernetes has lost the
-// Node too. A terminated instance needs no more than a Node that is not Ready.
-func (c *candidate) looksDead(in Input, p Policy) (rule, why string) {
-	grace := p.Grace
-	switch {
-	case c.watch.Positive:
-		grace = p.GoneGrace
-	case c.sent:
-		grace = p.SentGrace
-	}
-	if due := c.watch.Since.Add(grace); in.Now.Before(due) {
-		c.due = due
-		return "L1", fmt.Sprintf("not Ready since %s, for less than %s", c.watch.Since.UTC().Format(time.RFC3339), grace)
-	}
-	if c.watch.Positive {
-		return "", ""
-	}
-	if due := c.node.LeaseRenewed.Add(grace); in.Now.Before(due) {
-		c.due = due
-		return "L2", fmt.Sprintf("its kubelet renewed its Lease at %s", c.node.LeaseRenewed.UTC().Format(time.RFC3339))
-	}
-	if !unreachable(c.node) {
-		return "L3", "it carries no taint node.kubernetes.io/unreachable"
-	}
-	return "", ""
-}
-
 // count files a sight. Only a read newer than the last one counts.
 func (w *Watch) count(s sight, p Policy) {
-	if s.at.Before(w.LookAt) || !s.at.After(w.Last) {
+	if s.at.Before(w.Since) || !s.at.After(w.Looked) {
 		return
 	}
+	w.Looked = s.at
 	switch s.state {
 	case gone:
 		if w.First.IsZero() || w.Positive != s.positive {
@@ -275,19 +366,75 @@ func (w *Watch) count(s sight, p Policy) {
 		}
 		w.Last, w.Alive = s.at, 0
 		if w.LookAt = w.First.Add(p.SightInterval); !w.LookAt.After(s.at) {
-			w.LookAt = s.at.Add(max(p.SightInterval, unknownLook))
+			w.LookAt = s.at.Add(p.SightInterval)
 		}
 	case alive:
 		w.First, w.Last, w.Positive = time.Time{}, time.Time{}, false
-		w.LookAt = s.at.Add(min(aliveLook<<min(w.Alive, 8), aliveLookMax))
+		w.LookAt = s.at.Add(min(p.SightInterval/2<<min(w.Alive, 8), aliveLookMax))
 		w.Alive++
 	default:
-		w.LookAt = s.at.Add(unknownLook)
+		w.LookAt = s.at.Add(p.unknownLook())
 	}
 }
 
-func (p *Plan) hold(n cluster.Node, rule, why string) {
-	p.Held = append(p.Held, Held{Node: n.Name, Rule: rule, Why: why})
+// unknownLook is the wait after a read that said nothing.
+func (p Policy) unknownLook() time.Duration { return min(unknownLook, p.SightInterval) }
+
+// grace is how long the Node must look dead (L1, L2).
+func (c *candidate) grace(x *moment) time.Duration {
+	switch {
+	case c.watch.Positive:
+		return x.policy.GoneGrace
+	case c.sent || c.twin:
+		return x.policy.SentGrace
+	}
+	return x.policy.Grace
+}
+
+// certain tells that nothing about the Node rests on what we saw of the cluster.
+func (c *candidate) certain() bool { return c.sent && c.watch.Positive }
+
+// released tells that a mass breaker has held a terminated instance for long enough.
+func (c *candidate) released(x *moment) bool {
+	until := x.memory.MassSince.Add(x.policy.MassHold)
+	if c.watch.Positive && x.in.Now.Before(until) {
+		c.due = until
+	}
+	return c.watch.Positive && !x.in.Now.Before(until)
+}
+
+// proof is the rule by which the Node goes.
+func (c *candidate) proof() string {
+	switch {
+	case c.twin:
+		return "S1"
+	case c.watch.Positive:
+		return "G3"
+	}
+	return "G4"
+}
+
+func (c *candidate) because() string {
+	how := "absent from two whole reads"
+	if c.watch.Positive {
+		how = "terminated in two reads"
+	}
+	why := fmt.Sprintf("instance %s is gone: %s, %s and %s", c.node.ProviderID, how, stamp(c.watch.First), stamp(c.watch.Last))
+	if c.twin {
+		why += "; a new instance has its name"
+	}
+	return why
+}
+
+func (c *candidate) deletion() Deletion {
+	return Deletion{Node: c.node.Name, UID: c.node.UID, ProviderID: c.node.ProviderID, Group: c.group, Rule: c.proof(), Why: c.because(), Ledgered: c.sent}
+}
+
+func (p *Plan) hold(c *candidate, rule, why string) {
+	p.Held = append(p.Held, Held{Node: c.node.Name, Rule: rule, Why: why, Would: c.would})
+	if !c.due.IsZero() && (p.Due.IsZero() || c.due.Before(p.Due)) {
+		p.Due = c.due
+	}
 }
 
 // wake asks for a read at t, the earliest of all such wishes.
@@ -297,16 +444,12 @@ func (p *Plan) wake(t time.Time) {
 	}
 }
 
-func (p *Plan) soon(t time.Time) {
-	if !t.IsZero() && (p.Due.IsZero() || t.Before(p.Due)) {
-		p.Due = t
-	}
-}
+func tainted(n cluster.Node) bool { return carries(n, cluster.TaintToBeDeleted) }
 
-func tainted(n cluster.Node) bool {
-	return slices.ContainsFunc(n.Taints, func(t cluster.Taint) bool { return t.Key == cluster.TaintToBeDeleted })
-}
+func unreachable(n cluster.Node) bool { return carries(n, "node.kubernetes.io/unreachable") }
 
-func unreachable(n cluster.Node) bool {
-	return slices.ContainsFunc(n.Taints, func(t cluster.Taint) bool { return t.Key == "node.kubernetes.io/unreachable" })
+func outOfService(n cluster.Node) bool { return carries(n, taintOutOfService) }
+
+func carries(n cluster.Node, key string) bool {
+	return slices.ContainsFunc(n.Taints, func(t cluster.Taint) bool { return t.Key == key })
 }

@@ -1,15 +1,9 @@
 package nodecleaner
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -18,27 +12,39 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-const (
-	deleteTries   = 3   // against a Node that is being updated meanwhile
-	keptManifests = 200 // of deleted Nodes
-)
+// deleteTries is how often a Node is looked at again that is being updated meanwhile.
+const deleteTries = 3
 
-// deleteOne is rule D: the Node is read live, looked at again, kept as a file and
-// deleted only as the very object that was looked at.
-func (s *Service) deleteOne(ctx context.Context, d Deletion) error {
-	entry := s.log.WithFields(logrus.Fields{"node": d.Node, "instance": d.ProviderID, "group": d.Group, "rule": d.Rule, "why": d.Why})
-	if s.cfg.Mode == ModeObserve {
-		if key := "would " + d.Rule; s.told[d.Node] != key {
-			entry.Warn("node would be deleted (mode observe)")
-			s.event(d.Node, d.UID, corev1.EventTypeNormal, "NodeWouldBeDeleted", d.Rule+": "+d.Why)
-		}
-		s.told[d.Node] = "would " + d.Rule
+// act does what the plan says, as long as this agent may.
+func (s *Service) act(ctx context.Context, plan Plan) error {
+	var errs []error
+	for _, m := range plan.Shutdown {
+		errs = append(errs, s.allowed(func() error { return s.markShutdown(ctx, m) }))
+	}
+	for _, d := range plan.Fence {
+		errs = append(errs, s.allowed(func() error { return s.fence(ctx, d) }))
+	}
+	for _, d := range plan.Delete {
+		errs = append(errs, s.allowed(func() error { return s.deleteOne(ctx, d) }))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Service) allowed(do func() error) error {
+	if may, _ := s.deps.MayAct(); !may {
 		return nil
 	}
+	return do()
+}
+
+// deleteOne is rule D: the Node is read live, looked at again, kept as a file and
+// deleted only as the very object that was looked at. Its finalizers are left alone:
+// a Node that has some stays until their owners have finished.
+func (s *Service) deleteOne(ctx context.Context, d Deletion) error {
+	entry := s.entry(d)
 	nodes := s.deps.Client.CoreV1().Nodes()
 	for range deleteTries {
 		live, err := nodes.Get(ctx, string(d.Node), metav1.GetOptions{})
@@ -48,11 +54,12 @@ func (s *Service) deleteOne(ctx context.Context, d Deletion) error {
 		if err != nil {
 			return fmt.Errorf("delete node %s: %w", d.Node, err)
 		}
-		if why := changed(live, d); why != "" {
-			entry.WithField("why", why).Info("node is kept after all")
+		if rule, why := recheck(live, d); rule != "" {
+			entry.WithFields(logrus.Fields{"rule": rule, "why": why}).Info("node is kept after all")
+			s.count("nodecleaner_held_total", "rule", rule)
 			return nil
 		}
-		if err := s.keep(live); err != nil {
+		if err := s.keep(live, d, time.Now()); err != nil {
 			return fmt.Errorf("delete node %s: keep its manifest: %w", d.Node, err)
 		}
 		uid := types.UID(d.UID)
@@ -71,22 +78,90 @@ func (s *Service) deleteOne(ctx context.Context, d Deletion) error {
 	return fmt.Errorf("delete node %s: it changed %d times meanwhile", d.Node, deleteTries)
 }
 
-// changed tells why the live Node is not the one that was decided on.
-func changed(live *corev1.Node, d Deletion) string {
+func (s *Service) entry(d Deletion) *logrus.Entry {
+	return s.log.WithFields(logrus.Fields{"node": d.Node, "instance": d.ProviderID, "group": d.Group, "rule": d.Rule, "why": d.Why})
+}
+
+// recheck asks the rules of D whether the live Node is still the one that was decided
+// on.
+func recheck(live *corev1.Node, d Deletion) (rule, why string) {
 	n := toNode(live)
-	switch {
-	case n.UID != d.UID:
-		return "D1: it is another Node of the same name"
-	case n.ProviderID != d.ProviderID:
-		return "D2: its provider ID changed"
-	case n.Ready == cluster.StatusTrue:
-		return "D3: it is Ready again"
-	case n.Annotations[cluster.AnnotationKeep] != "":
-		return "E3: it is annotated to be kept"
-	case n.ControlPlane:
-		return "E1: it is of the control plane"
+	for _, c := range liveChecks {
+		if c.fails(n, d) {
+			return c.id, "not so any more: " + c.says
+		}
 	}
-	return ""
+	return "", ""
+}
+
+// fence puts the taint on a Node that takes its volumes from it: Kubernetes force-deletes
+// its pods and detaches at once (KEP-2268). It is only done to the Node of a terminated
+// instance; a machine that still writes would lose its file system.
+func (s *Service) fence(ctx context.Context, d Deletion) error {
+	changed, err := s.update(ctx, d.Node, func(live *corev1.Node) bool {
+		if rule, _ := recheck(live, d); rule != "" || carries(toNode(live), taintOutOfService) {
+			return false
+		}
+		live.Spec.Taints = append(live.Spec.Taints, corev1.Taint{Key: taintOutOfService, Value: outOfServiceValue, Effect: corev1.TaintEffectNoExecute})
+		return true
+	})
+	if err != nil || !changed {
+		return err
+	}
+	s.entry(d).WithField("rule", "D4").Info("node is put out of service: its volumes are detached")
+	s.event(d.Node, d.UID, corev1.EventTypeNormal, "NodeOutOfService", "D4: "+d.Why+"; its volumes are detached before it is deleted")
+	s.count("nodecleaner_out_of_service_total")
+	return nil
+}
+
+// markShutdown puts the taint of a stopped machine on its Node, or takes ours away.
+func (s *Service) markShutdown(ctx context.Context, m Mark) error {
+	changed, err := s.update(ctx, m.Node, func(live *corev1.Node) bool {
+		n := toNode(live)
+		if n.UID != m.UID || m.On && (n.Ready == cluster.StatusTrue || carries(n, taintShutdown)) {
+			return false
+		}
+		if m.On {
+			live.Spec.Taints = append(live.Spec.Taints, corev1.Taint{Key: taintShutdown, Value: shutdownValue, Effect: corev1.TaintEffectNoSchedule})
+			return true
+		}
+		var rest []corev1.Taint
+		for _, t := range live.Spec.Taints {
+			if t.Key != taintShutdown || t.Value != shutdownValue {
+				rest = append(rest, t)
+			}
+		}
+		changed := len(rest) != len(live.Spec.Taints)
+		live.Spec.Taints = rest
+		return changed
+	})
+	if err != nil || !changed {
+		return err
+	}
+	text := "its instance is stopped: it is marked, and kept"
+	if !m.On {
+		text = "its instance runs again: the mark of the stop is gone"
+	}
+	s.log.WithFields(logrus.Fields{"node": m.Node, "rule": "G1", "why": text}).Info("node: " + text)
+	return nil
+}
+
+// update changes a Node that nobody else has changed meanwhile; a conflict is left to
+// the next round, which decides anew.
+func (s *Service) update(ctx context.Context, name cluster.NodeName, change func(*corev1.Node) bool) (changed bool, err error) {
+	nodes := s.deps.Client.CoreV1().Nodes()
+	live, err := nodes.Get(ctx, string(name), metav1.GetOptions{})
+	if err == nil && change(live) {
+		changed = true
+		_, err = nodes.Update(ctx, live, metav1.UpdateOptions{})
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("taint node %s: %w", name, err)
+	}
+	return changed, nil
 }
 
 func (s *Service) event(node cluster.NodeName, uid cluster.UID, kind, reason, text string) {
@@ -97,126 +172,4 @@ func (s *Service) event(node cluster.NodeName, uid cluster.UID, kind, reason, te
 		uid = cluster.UID(node)
 	}
 	s.deps.Events.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: string(node), UID: types.UID(uid)}, kind, reason, text)
-}
-
-// keep writes the Node's manifest, so that an operator can bring it back.
-func (s *Service) keep(n *corev1.Node) error {
-	if s.deps.StateDir == "" {
-		return nil
-	}
-	n = n.DeepCopy()
-	n.APIVersion, n.Kind, n.ManagedFields = "v1", "Node", nil
-	data, err := json.MarshalIndent(n, "", "  ")
-	if err != nil {
-		return err
-	}
-	dir := filepath.Join(s.deps.StateDir, "nodes")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	if _, err := atomicfile.Write(filepath.Join(dir, n.Name+"-"+string(n.UID)+".json"), append(data, '\n'), 0o600); err != nil {
-		return err
-	}
-	return prune(dir, keptManifests)
-}
-
-// prune keeps the newest files of dir.
-func prune(dir string, most int) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) <= most {
-		return err
-	}
-	type aged struct {
-		name string
-		at   time.Time
-	}
-	var files []aged
-	for _, e := range entries {
-		info, err := e.Info()
-		if err == nil && info.Mode().IsRegular() {
-			files = append(files, aged{e.Name(), info.ModTime()})
-		}
-	}
-	slices.SortFunc(files, func(a, b aged) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.name, b.name)) })
-	var errs []error
-	for _, f := range files[min(most, len(files)):] {
-		if err := os.Remove(filepath.Join(dir, f.name)); !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// saved is the state file.
-type saved struct {
-	Version int    `json:"version"`
-	Memory  Memory `json:"memory"`
-}
-
-const (
-	savedVersion = 1
-	saveEvery    = 5 * time.Minute  // while nothing is watched
-	saveWatched  = 10 * time.Second // while something is
-)
-
-func (s *Service) path() string { return filepath.Join(s.deps.StateDir, "nodecleaner.json") }
-
-// save writes the memory now and then; what a crash loses only costs time.
-func (s *Service) save(now time.Time, always bool) {
-	every := saveEvery
-	if len(s.memory.Watch) > 0 {
-		every = saveWatched
-	}
-	if s.deps.StateDir == "" || !always && now.Sub(s.savedAt) < every {
-		return
-	}
-	s.savedAt = now
-	data, err := json.Marshal(saved{Version: savedVersion, Memory: s.memory})
-	if err == nil {
-		err = os.MkdirAll(s.deps.StateDir, 0o700)
-	}
-	if err == nil {
-		_, err = atomicfile.Write(s.path(), append(data, '\n'), 0o600)
-	}
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text != s.saveError && err != nil {
-		s.log.WithField("why", text).Warn("the ledger of instances is not saved: a restart will wait longer before it deletes")
-	}
-	s.saveError = text
-}
-
-// load reads the memory. A torn or foreign file is set aside and reported. After a
-// longer absence only the ledger is believed: what the Nodes did meanwhile is not
-// known.
-func (s *Service) load() Memory {
-	if s.deps.StateDir == "" {
-		return Memory{}
-	}
-	data, err := os.ReadFile(s.path())
-	if errors.Is(err, fs.ErrNotExist) {
-		return Memory{}
-	}
-	var file saved
-	if err == nil {
-		err = json.Unmarshal(data, &file)
-	}
-	if err == nil && file.Version != savedVersion {
-		err = fmt.Errorf("version is %d, not %d", file.Version, savedVersion)
-	}
-	if err != nil {
-		s.log.WithError(err).Warn("the ledger of instances cannot be read: it is set aside and begun anew")
-		if err := os.Rename(s.path(), s.path()+".bad"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			s.log.WithError(err).Warn("the ledger of instances cannot be set aside")
-		}
-		return Memory{}
-	}
-	m := file.Memory
-	if time.Since(m.LastRound) > silence {
-		m.Watch = nil
-	}
-	m.LastRound = time.Time{}
-	return m
 }

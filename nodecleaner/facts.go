@@ -30,6 +30,9 @@ func toNode(n *corev1.Node) cluster.Node {
 			out.Annotations = map[string]string{cluster.AnnotationKeep: v}
 		}
 	}
+	if zone := n.Labels[corev1.LabelTopologyZone]; zone != "" {
+		out.Labels = map[string]string{corev1.LabelTopologyZone: zone}
+	}
 	for _, t := range n.Spec.Taints {
 		out.Taints = append(out.Taints, cluster.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
 	}
@@ -48,24 +51,42 @@ func toNode(n *corev1.Node) cluster.Node {
 	return out
 }
 
-func (s *Service) nodes() ([]cluster.Node, error) {
+// nodes are all Nodes, and the names of those that are this very machine: by name, or
+// by the machine ID that its kubelet reports.
+func (s *Service) nodes() (nodes []cluster.Node, own []cluster.NodeName, err error) {
 	list, err := s.lister.List(labels.Everything())
 	if err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
+		return nil, nil, fmt.Errorf("list nodes: %w", err)
 	}
-	out := make([]cluster.Node, 0, len(list))
+	nodes = make([]cluster.Node, 0, len(list))
 	for _, n := range list {
-		out = append(out, toNode(n))
+		nodes = append(nodes, toNode(n))
+		if n.Name == s.deps.OwnNode || s.deps.OwnMachine != "" && n.Status.NodeInfo.MachineID == s.deps.OwnMachine {
+			own = append(own, cluster.NodeName(n.Name))
+		}
 	}
-	return out, nil
+	return nodes, own, nil
+}
+
+// attached counts the volumes that are attached to each Node.
+func (s *Service) attached() map[cluster.NodeName]int {
+	list, err := s.volumes.List(labels.Everything())
+	if err != nil || len(list) == 0 {
+		return nil // a lister of a cache does not fail
+	}
+	out := map[cluster.NodeName]int{}
+	for _, v := range list {
+		out[cluster.NodeName(v.Spec.NodeName)]++
+	}
+	return out
 }
 
 // readLeases fills in when the kubelets of the named Nodes last renewed their Lease.
 // Leases are not watched (each changes every ten seconds): they are read when a
 // deletion would rest on them. One that cannot be read counts as renewed now.
-func (s *Service) readLeases(ctx context.Context, nodes []cluster.Node, of []Deletion, now time.Time) {
+func (s *Service) readLeases(ctx context.Context, nodes []cluster.Node, of []cluster.NodeName, now time.Time) {
 	for i := range nodes {
-		if !slices.ContainsFunc(of, func(d Deletion) bool { return d.Node == nodes[i].Name }) {
+		if !slices.Contains(of, nodes[i].Name) {
 			continue
 		}
 		lease, err := s.deps.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, string(nodes[i].Name), metav1.GetOptions{})

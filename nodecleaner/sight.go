@@ -1,8 +1,10 @@
 package nodecleaner
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -26,6 +28,7 @@ type sight struct {
 	at       time.Time
 	group    cluster.GroupID
 	why      string
+	rule     string // B1 where it is the canary that makes the read say nothing
 }
 
 // found is an instance and the group that lists it.
@@ -38,105 +41,199 @@ type found struct {
 type view struct {
 	groups    map[cluster.GroupID]*cluster.NodeGroup
 	instances map[cluster.InstanceID]found
-	whole     string    // why the read is not whole; empty: it is
-	at        time.Time // the oldest ReadAt of all groups
+	names     map[string][]cluster.InstanceID // instances that exist, by the names that their Nodes may carry
+	whole     string                          // why the read is not whole; empty: it is
+	at        time.Time                       // the oldest ReadAt of all groups
 	ready     map[cluster.InstanceID]bool
+	backed    map[cluster.InstanceID]bool // some Node has it
+	missing   map[string]string           // by cloud: a Ready Node of ours that the read does not list
 }
 
 func newView(in Input) *view {
-	v := &view{groups: map[cluster.GroupID]*cluster.NodeGroup{}, instances: map[cluster.InstanceID]found{},
-		whole: in.ReadProblem, ready: map[cluster.InstanceID]bool{}}
+	v := &view{groups: map[cluster.GroupID]*cluster.NodeGroup{}, instances: map[cluster.InstanceID]found{}, names: map[string][]cluster.InstanceID{},
+		whole: in.ReadProblem, ready: map[cluster.InstanceID]bool{}, backed: map[cluster.InstanceID]bool{}, missing: map[string]string{}}
 	if len(in.Groups) == 0 && v.whole == "" {
 		v.whole = "the cloud lists no node group"
 	}
 	for i := range in.Groups {
-		g := &in.Groups[i]
-		v.groups[g.ID] = g
-		if g.Stale != "" && (v.whole == "" || g.Stale < v.whole) {
-			v.whole = g.Stale
-		}
-		if v.at.IsZero() || g.ReadAt.Before(v.at) {
-			v.at = g.ReadAt
-		}
-		for _, inst := range g.Instances {
-			// What is listed twice is taken from where it looks most alive.
-			if old, ok := v.instances[inst.ID]; ok && vigour(old.instance) > vigour(inst) ||
-				ok && vigour(old.instance) == vigour(inst) && old.group.ID < g.ID {
-				continue
+		v.add(&in.Groups[i])
+	}
+	for id, f := range v.instances {
+		if f.instance.Phase == cluster.PhasePending || f.instance.Phase == cluster.PhaseRunning {
+			for _, name := range f.instance.NodeNames {
+				v.names[name] = append(v.names[name], id)
 			}
-			v.instances[inst.ID] = found{group: g, instance: inst}
 		}
 	}
 	for _, n := range in.Nodes {
-		if n.Ready == cluster.StatusTrue && n.ProviderID != "" {
-			v.ready[cluster.InstanceID(n.ProviderID)] = true
+		id := cluster.InstanceID(n.ProviderID)
+		if id == "" {
+			continue
+		}
+		v.backed[id] = true
+		if n.Ready == cluster.StatusTrue {
+			v.ready[id] = true
 		}
 	}
 	return v
 }
 
-func vigour(i cluster.Instance) int {
-	if i.Phase == cluster.PhaseGone {
-		return 0
+func (v *view) add(g *cluster.NodeGroup) {
+	v.groups[g.ID] = g
+	if g.Stale != "" && (v.whole == "" || g.Stale < v.whole) {
+		v.whole = g.Stale
 	}
-	return 1
+	if v.at.IsZero() || g.ReadAt.Before(v.at) {
+		v.at = g.ReadAt
+	}
+	for _, inst := range g.Instances {
+		// What is listed twice is taken from where it looks most alive.
+		if old, ok := v.instances[inst.ID]; ok && compareFound(old, found{g, inst}) >= 0 {
+			continue
+		}
+		v.instances[inst.ID] = found{group: g, instance: inst}
+	}
+}
+
+// compareFound orders two listings of one instance: more alive is more. The rest only
+// makes the order of a list mean nothing.
+func compareFound(a, b found) int {
+	vigour := func(f found) int {
+		n := 0
+		if f.instance.Phase != cluster.PhaseGone {
+			n += 2
+		}
+		if f.instance.Member {
+			n++
+		}
+		return n
+	}
+	return cmp.Or(cmp.Compare(vigour(a), vigour(b)), cmp.Compare(b.group.ID, a.group.ID), cmp.Compare(b.instance.Phase, a.instance.Phase),
+		a.instance.Created.Compare(b.instance.Created), cmp.Compare(a.instance.Zone, b.instance.Zone), slices.Compare(a.instance.NodeNames, b.instance.NodeNames))
+}
+
+// replaced tells that another instance exists that has n's name and no Node of its own
+// (S1): a small subnet gives the name of a dead machine to the next one.
+func (v *view) replaced(n cluster.Node) bool {
+	for _, id := range v.names[string(n.Name)] {
+		if id != cluster.InstanceID(n.ProviderID) && !v.backed[id] {
+			return true
+		}
+	}
+	return false
 }
 
 // look is rule G for the instance of n.
-func (v *view) look(n cluster.Node, m Memory, p Policy, now time.Time) sight {
+func (v *view) look(n cluster.Node, x *moment) sight {
 	id := cluster.InstanceID(n.ProviderID)
 	if f, ok := v.instances[id]; ok {
-		s := sight{at: f.group.ReadAt, group: f.group.ID}
-		switch {
-		case f.group.Stale != "":
-			s.why = "group " + string(f.group.ID) + " is stale: " + f.group.Stale
-		case f.instance.Phase == cluster.PhaseGone && !f.instance.Member:
-			s.state, s.positive, s.why = gone, true, "the cloud says that instance "+n.ProviderID+" is terminated"
-		case f.instance.Phase == cluster.PhaseUnknown:
-			s.why = "the cloud gives no state for instance " + n.ProviderID
-		default:
-			s.state, s.why = alive, "instance "+n.ProviderID+" exists ("+string(f.instance.Phase)+")"
-		}
-		return s
+		return listed(n, f)
 	}
 	s := sight{at: v.at}
 	if v.whole != "" {
 		s.why = v.whole
 		return s
 	}
-	record, known := m.Seen[id]
-	registered := now.Sub(n.Created)
+	record, known := x.memory.Seen[id]
 	switch {
-	case !known && registered < p.KnownFor:
-		s.why = "instance " + n.ProviderID + " is not listed, and its Node is younger than " + p.KnownFor.String()
-	case !v.canary(record.Group):
-		s.why = "the cloud lists nothing that is known to live: this may be the wrong account or region"
+	case !known && x.in.Now.Sub(n.Created) < x.policy.KnownFor:
+		s.why = "instance " + n.ProviderID + " is not listed, and its Node is younger than " + x.policy.KnownFor.String()
+	case listsTerminated(id) && !record.Sent && x.in.Now.Sub(record.launched()) < x.policy.KnownFor:
+		s.why = "instance " + n.ProviderID + " is not listed, and was launched less than " + x.policy.KnownFor.String() +
+			" ago: this cloud goes on listing a terminated instance for about an hour"
 	default:
+		if s.why = v.canary(id, record); s.why != "" {
+			s.rule = "B1"
+			break
+		}
 		s.state, s.group, s.why = gone, record.Group, "the cloud does not list instance "+n.ProviderID
 	}
 	return s
 }
 
-// canary tells whether a read is of the world we know: it lists the running
-// instance of a Ready Node; or, where no Node of a group is Ready, it lists the very
-// group that the missing instance was of, complete (as many members as its target).
-// A read of another account or region lists no group of this name.
-func (v *view) canary(group cluster.GroupID) bool {
-	for id := range v.ready {
-		if f, ok := v.instances[id]; ok && f.instance.Phase == cluster.PhaseRunning {
-			return true
+// listed is the sight of an instance that the read has.
+func listed(n cluster.Node, f found) sight {
+	s := sight{at: f.group.ReadAt, group: f.group.ID}
+	switch {
+	case f.group.Stale != "":
+		s.why = "group " + string(f.group.ID) + " is stale: " + f.group.Stale
+	case f.instance.Phase == cluster.PhaseGone && !f.instance.Member:
+		s.state, s.positive, s.why = gone, true, "the cloud says that instance "+n.ProviderID+" is terminated"
+	case f.instance.Phase == cluster.PhaseUnknown:
+		s.why = "the cloud gives no state for instance " + n.ProviderID
+	default:
+		s.state, s.why = alive, "instance "+n.ProviderID+" exists ("+string(f.instance.Phase)+")"
+	}
+	return s
+}
+
+// listsTerminated tells that the cloud of id goes on listing an instance after its
+// end, so that the absence of a young one is a read that lags. AWS: "Recently
+// terminated instances might appear in the returned results. This interval is usually
+// less than one hour" (DescribeInstances).
+func listsTerminated(id cluster.InstanceID) bool { return strings.HasPrefix(string(id), "aws://") }
+
+func (r Record) launched() time.Time {
+	if r.Launched.IsZero() {
+		return r.First
+	}
+	return r.Launched
+}
+
+// detachedAfter is how long a Ready Node of ours may be missing from whole reads before
+// it is thought to have been taken out of its group.
+const detachedAfter = 24 * time.Hour
+
+// contradicted notes a Ready Node whose instance the read should list and does not.
+func (v *view) contradicted(nodes []cluster.Node, m Memory, now time.Time) {
+	for _, n := range nodes {
+		id := cluster.InstanceID(n.ProviderID)
+		r, ours := m.Seen[id]
+		if _, here := v.instances[id]; here || !ours || r.Sent || n.Ready != cluster.StatusTrue || now.Sub(r.Last) > detachedAfter {
+			continue
+		}
+		if cloud := cloudOf(id); v.missing[cloud] == "" {
+			v.missing[cloud] = string(n.Name)
 		}
 	}
-	if group == "" {
+}
+
+// cloudOf tells clouds apart by what stands before their provider IDs: what one of
+// several lists says nothing about the others.
+func cloudOf(id cluster.InstanceID) string {
+	scheme, _, _ := strings.Cut(string(id), "://")
+	return scheme
+}
+
+// canary is B1: why a read that does not list an instance may be of another world than
+// ours (a wrong account, another region, a list cut short). It lists every Ready Node
+// of ours, and at least one; where there is no Ready Node, it lists the very group that
+// the missing instance was of, complete (as many members as its target), and the
+// instance had been sent away. A read of another account lists no group of this name.
+func (v *view) canary(of cluster.InstanceID, r Record) string {
+	if name := v.missing[cloudOf(of)]; name != "" {
+		return "the cloud does not list the instance of Ready Node " + name + " either: this read is not whole, or of the wrong account or region"
+	}
+	for id := range v.ready {
+		if f, ok := v.instances[id]; ok && f.instance.Phase == cluster.PhaseRunning && cloudOf(id) == cloudOf(of) {
+			return ""
+		}
+	}
+	switch {
+	case !r.Sent:
+		return "the cloud lists nothing that is known to live: this may be the wrong account or region"
+	case r.Group == "":
 		// Only the taint tells that the Node was ours: all groups must be complete.
 		for _, g := range v.groups {
 			if !complete(g) {
-				return false
+				return "the cloud lists nothing that is known to live, and node groups that are not complete"
 			}
 		}
-		return len(v.groups) > 0
+		return ""
+	case v.groups[r.Group] == nil || !complete(v.groups[r.Group]):
+		return "the cloud lists nothing that is known to live, and group " + string(r.Group) + " not complete: this may be the wrong account or region"
 	}
-	return v.groups[group] != nil && complete(v.groups[group])
+	return ""
 }
 
 func complete(g *cluster.NodeGroup) bool {
@@ -161,6 +258,12 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 		}
 		if f.group.ReadAt.After(r.Last) {
 			r.Last, r.Group = f.group.ReadAt, f.group.ID
+			if f.instance.Zone != "" {
+				r.Zone = f.instance.Zone
+			}
+			if !f.instance.Created.IsZero() && (r.Launched.IsZero() || f.instance.Created.Before(r.Launched)) {
+				r.Launched = f.instance.Created
+			}
 		}
 		m.Seen[id] = r
 	}
@@ -174,22 +277,31 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 	for _, n := range nodes {
 		id := cluster.InstanceID(n.ProviderID)
 		present[id] = true
-		if r, ok := m.Seen[id]; tainted(n) && id != "" {
-			if !ok {
-				r = Record{First: in.Now, Last: in.Now}
-			}
-			r.Sent = true
-			m.Seen[id] = r
-		} else if ok && r.Sent && n.Ready == cluster.StatusTrue && !slices.Contains(in.Sent, id) &&
-			v.instances[id].instance.Phase == cluster.PhaseRunning {
-			// A scale-down that was taken back: the Node lives on without the taint.
-			r.Sent = false
-			m.Seen[id] = r
-		}
+		m.remember(n, v, slices.Contains(in.Sent, id), in.Now)
 	}
 	maps.DeleteFunc(m.Seen, func(id cluster.InstanceID, r Record) bool {
 		return !present[id] && in.Now.Sub(r.Last) > forgetAfter
 	})
+}
+
+// remember notes in the ledger that n was sent away, also when the taint that says so
+// is stripped later, and forgets it when the Node lives on without.
+func (m *Memory) remember(n cluster.Node, v *view, sent bool, now time.Time) {
+	id := cluster.InstanceID(n.ProviderID)
+	r, ok := m.Seen[id]
+	switch {
+	case tainted(n) && id != "":
+		if !ok {
+			r = Record{First: now, Last: now}
+		}
+		r.Sent = true
+	case ok && r.Sent && n.Ready == cluster.StatusTrue && !sent && v.instances[id].instance.Phase == cluster.PhaseRunning:
+		// A scale-down that was taken back: the Node lives on without the taint.
+		r.Sent = false
+	default:
+		return
+	}
+	m.Seen[id] = r
 }
 
 // clone copies m, so that Decide changes nothing it was given.
@@ -201,5 +313,6 @@ func (m Memory) clone() Memory {
 	if m.Watch == nil {
 		m.Watch = map[cluster.NodeName]Watch{}
 	}
+	m.Unledgered, m.Errors = slices.Clone(m.Unledgered), slices.Clone(m.Errors)
 	return m
 }

@@ -20,7 +20,7 @@ func (s Spec) kubeletPatch() string {
 	r := s.Reservation
 	line("apiVersion: kubelet.config.k8s.io/v1beta1")
 	line("kind: KubeletConfiguration")
-	line(`providerID: "aws:///$ZONE/$INSTANCE_ID"`)
+	line("providerID: \"%s\"", places[s.Cloud].providerID)
 	line("serverTLSBootstrap: true")
 	line("rotateCertificates: true")
 	line("maxPods: %d", r.MaxPods)

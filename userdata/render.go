@@ -25,7 +25,7 @@ func Render(s Spec) ([]byte, error) {
 		return nil, err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, head, s.KubernetesVersion)
+	fmt.Fprintf(&b, head, s.KubernetesVersion, s.Cloud)
 	b.WriteString(s.install())
 	b.WriteString(JoinBegin + "\n")
 	b.WriteString(s.join())
@@ -50,7 +50,7 @@ func JoinSection(script []byte) ([]byte, error) {
 // head runs on every boot where coreos-cloudinit (Flatcar) runs user data, and
 // once per instance under cloud-init; the guard makes both the same.
 const head = `#!/bin/sh
-# Worker user data made by autoscaler-agent: Kubernetes %s on aws.
+# Worker user data made by autoscaler-agent: Kubernetes %s on %s.
 # It holds a join token: keep it from other users. Safe to run at every boot.
 set -eu
 umask 077
@@ -78,26 +78,10 @@ phase() {
 }
 die() { phase "failed $*"; exit 1; }
 dir=${JOIN_DIR:-/run/autoscaler-agent}
-imds=${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}
-imds=${imds%/}/latest
-phase metadata
-session=$(curl -fsS --connect-timeout 5 --max-time 20 --retry 6 --retry-connrefused -X PUT \
-  -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' "$imds/api/token") || die reason=imds-token
-fact() {
-  printf 'X-aws-ec2-metadata-token: %s\n' "$session" |
-    curl -fsS --connect-timeout 5 --max-time 20 --retry 6 --retry-connrefused -H @- "$imds/meta-data/$1"
-}
-# A VPC whose DHCP options list several domains yields several names; the first counts.
-NODE_NAME=$(fact local-hostname) || die reason=imds-local-hostname
-NODE_NAME=$(printf '%s' "${NODE_NAME%% *}" | tr 'A-Z' 'a-z')
-INSTANCE_ID=$(fact instance-id) || die reason=imds-instance-id
-INSTANCE_TYPE=$(fact instance-type) || die reason=imds-instance-type
-ZONE=$(fact placement/availability-zone) || die reason=imds-zone
-REGION=$(fact placement/region) || die reason=imds-region
-for v in "$NODE_NAME" "$INSTANCE_ID" "$INSTANCE_TYPE" "$ZONE" "$REGION"; do
-  case $v in '' | *[!a-z0-9.-]*) die "reason=bad-metadata" ;; esac
-done
-mkdir -p "$dir/patches"
+`
+
+// joinPrepare follows once the machine knows itself.
+const joinPrepare = `mkdir -p "$dir/patches"
 chmod 700 "$dir" "$dir/patches"
 trap 'rc=$?; rm -f "$dir/join.yaml"; [ "$rc" -eq 0 ] || phase "failed rc=$rc"' EXIT
 hashes=$(printf '%s' "$JOIN_CERT_HASH" | sed 's/,/", "/g')
@@ -129,6 +113,8 @@ func (s Spec) join() string {
 		b.WriteString(v.name + "=" + shellQuote(v.value) + "\n")
 	}
 	b.WriteString(joinSteps)
+	b.WriteString(places[s.Cloud].facts)
+	b.WriteString(joinPrepare)
 	b.WriteString(`cat >"$dir/patches/kubeletconfiguration0+merge.yaml" <<PATCH` + "\n" + s.kubeletPatch() + "PATCH\n")
 	b.WriteString(`cat >"$dir/join.yaml" <<JOIN` + "\n" + s.joinConfiguration() + "JOIN\n")
 	b.WriteString(joinRun)
@@ -184,13 +170,13 @@ func (s Spec) joinConfiguration() string {
 // nobody else sets zone, region and instance type, which the agent's templates and
 // many pods' selectors count on.
 func (s Spec) nodeLabels() string {
-	pairs := []string{
-		"node.kubernetes.io/instance-type=$INSTANCE_TYPE",
-		"topology.kubernetes.io/region=$REGION",
-		"topology.kubernetes.io/zone=$ZONE",
-	}
+	pairs := slices.Clone(places[s.Cloud].labels)
 	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
 		pairs = append(pairs, hereQuote(key+"="+s.Labels[key]))
+	}
+	if len(pairs) > 1 && pairs[0] == "$LABELS" { // it may be empty, and a kubelet takes no empty pair
+		pairs[1] = "${LABELS:+$LABELS,}" + pairs[1]
+		pairs = pairs[1:]
 	}
 	return `"` + strings.Join(pairs, ",") + `"`
 }

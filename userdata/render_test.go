@@ -43,8 +43,15 @@ func rich() Spec {
 	return s
 }
 
+// onOpenStack is user data whose servers get a token each.
+func onOpenStack() Spec {
+	s := rich()
+	s.Cloud, s.Join.Token = "openstack", TokenPlaceholder
+	return s
+}
+
 func TestGolden(t *testing.T) {
-	for name, spec := range map[string]Spec{"plain": sample(), "rich": rich()} {
+	for name, spec := range map[string]Spec{"plain": sample(), "rich": rich(), "openstack": onOpenStack()} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Render(spec)
 			if err != nil {

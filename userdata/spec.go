@@ -4,8 +4,7 @@ import "github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 
 // Spec is everything that the script of one kind of worker depends on.
 type Spec struct {
-	// Cloud says where the machine asks for its own name and provider ID. Only
-	// "aws" is known.
+	// Cloud says where the machine asks for its own name and provider ID: one of Clouds.
 	Cloud string
 	// KubernetesVersion is the version to install where it is missing, as "v1.36.3".
 	KubernetesVersion string
@@ -29,7 +28,7 @@ type Spec struct {
 // Join is what a machine needs to find and trust its cluster.
 type Join struct {
 	Endpoint     string   // host:port of the API server
-	Token        string   // bootstrap token, "abcdef.0123456789abcdef"
+	Token        string   // bootstrap token, "abcdef.0123456789abcdef", or TokenPlaceholder
 	CACertHashes []string // "sha256:" and 64 hex digits; any one of them may match
 }
 
@@ -64,13 +63,4 @@ func DefaultReservation() cluster.Reservation {
 		EvictionStoragePercent: 10,
 		MaxPods:                110,
 	}
-}
-
-// Limit is the largest user data that the cloud takes, in bytes before base64; 0
-// for a cloud that this package does not know. EC2 counts raw bytes.
-func Limit(cloud string) int {
-	if cloud == "aws" {
-		return 16384
-	}
-	return 0
 }

@@ -19,7 +19,7 @@ func (s Spec) validate() error {
 		errs = append(errs, fmt.Errorf("userdata: %s: %s", field, fmt.Sprintf(format, args...)))
 	}
 	if Limit(s.Cloud) == 0 {
-		bad("cloud", "%q is not known: use \"aws\"", s.Cloud)
+		bad("cloud", "%q is not known: use %s", s.Cloud, strings.Join(Clouds(), " or "))
 	}
 	if _, err := minor(s.KubernetesVersion); err != nil {
 		bad("kubernetesVersion", "%v", err)
@@ -29,7 +29,7 @@ func (s Spec) validate() error {
 	default:
 		bad("kubeadmAPIVersion", "%q is not known: use v1beta3, v1beta4 or leave it empty", s.KubeadmAPIVersion)
 	}
-	s.Join.validate(bad)
+	s.Join.validate(bad, TokenPerServer(s.Cloud))
 	validateReservation(s.Reservation, bad)
 	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
 		if why := badLabel(key, s.Labels[key]); why != "" {
@@ -59,8 +59,8 @@ func (s Spec) validate() error {
 
 type report = func(field, format string, args ...any)
 
-func (j Join) validate(bad report) {
-	if !isToken(j.Token) {
+func (j Join) validate(bad report, perServer bool) {
+	if !isToken(j.Token) && (!perServer || j.Token != TokenPlaceholder) {
 		bad("join.token", "not a bootstrap token (six characters, a dot, sixteen characters, all of a-z0-9): use JOIN_TOKEN of the agent's published env file, or kubeadm token create")
 	}
 	if why := badEndpoint(j.Endpoint); why != "" {

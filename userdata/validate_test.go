@@ -13,7 +13,7 @@ func TestValidate(t *testing.T) {
 		want   string
 		change func(*Spec)
 	}{
-		{`cloud: "azure" is not known: use "aws"`, func(s *Spec) { s.Cloud = "azure" }},
+		{`cloud: "azure" is not known: use aws or openstack`, func(s *Spec) { s.Cloud = "azure" }},
 		{`kubernetesVersion: "1.36.3" is not a version`, func(s *Spec) { s.KubernetesVersion = "1.36.3" }},
 		{`kubernetesVersion: "v1.36" is not a version`, func(s *Spec) { s.KubernetesVersion = "v1.36" }},
 		{"kubernetesVersion: v1.24.9 is too old", func(s *Spec) { s.KubernetesVersion = "v1.24.9" }},

@@ -26,7 +26,7 @@ import (
 // Limits of one action and of how many are under way at once.
 const (
 	actionTimeout = 30 * time.Second // one call to the cloud or to the API server
-	parallel      = 16               // evictions, cordons and node checks at once
+	parallel      = 16               // actions of one kind, and node checks, at once
 	failuresKept  = 1000             // failures remembered, so that each is logged once
 	eventsARound  = 20               // events about pods in one round; the rest are in the log
 )
@@ -81,18 +81,19 @@ func (h *Hand) Do(ctx context.Context, p plan.Plan) []cluster.Outcome {
 			byGroup[a.Group] = append(byGroup[a.Group], a)
 		}
 	}
-	for _, a := range grows {
+	// Side by side: a cloud that hangs must not keep the others' groups waiting.
+	each(grows, func(a plan.Grow) {
 		r.one(ctx, func(ctx context.Context) { r.grow(ctx, a) })
-	}
+	})
 	each(marks, func(a plan.Action) {
 		r.one(ctx, func(ctx context.Context) { r.mark(ctx, a) })
 	})
 	each(evicts, func(a plan.Evict) {
 		r.one(ctx, func(ctx context.Context) { r.evict(ctx, a) })
 	})
-	for _, g := range order {
+	each(order, func(g cluster.GroupID) {
 		r.one(ctx, func(ctx context.Context) { r.terminate(ctx, g, byGroup[g]) })
-	}
+	})
 	return r.outcomes
 }
 

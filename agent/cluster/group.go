@@ -15,6 +15,8 @@ type NodeGroup struct {
 	Template  Template   `json:"template"`
 	Instances []Instance `json:"instances,omitempty"`
 	Options   Options    `json:"options"`
+	// Provider is the one of several that the group is of; empty where there is one.
+	Provider string `json:"provider,omitempty"`
 
 	// Stale says why these facts are old or incomplete: the last read failed or was
 	// partial. Empty means that they were read whole at ReadAt. A stale group is

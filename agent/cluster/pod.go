@@ -83,10 +83,10 @@ type Pod struct {
 	Unschedulable Moment `json:"unschedulable,omitzero"`
 	Created       Moment `json:"created"`
 	Deleting      Moment `json:"deleting,omitzero"` // metadata.deletionTimestamp
-	Owner         *Owner    `json:"owner,omitempty"`
-	Gated         bool      `json:"gated,omitempty"`    // schedulingGates present
-	Finished      bool      `json:"finished,omitempty"` // Succeeded or Failed
-	Mirror        bool      `json:"mirror,omitempty"`   // static pod
+	Owner         *Owner `json:"owner,omitempty"`
+	Gated         bool   `json:"gated,omitempty"`    // schedulingGates present
+	Finished      bool   `json:"finished,omitempty"` // Succeeded or Failed
+	Mirror        bool   `json:"mirror,omitempty"`   // static pod
 	// DoNotDisrupt is karpenter.sh/do-not-disrupt: "true".
 	DoNotDisrupt bool    `json:"doNotDisrupt,omitempty"`
 	GracePeriod  Seconds `json:"gracePeriod,omitempty"`

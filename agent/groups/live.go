@@ -137,7 +137,7 @@ func (l *Live) take(file File, err error) {
 		l.log.WithField("why", err.Error()).Error("the node group settings are wrong, the last good ones stay in force: " + err.Error())
 		return
 	}
-	l.log.Infof("the node group settings of %s are in force: %d groups, %d headroom", l.path, len(file.Groups), len(file.Headroom))
+	l.log.Infof("the node group settings of %s are in force: %d groups, %d headroom, %d sections of providers", l.path, len(file.Groups), len(file.Headroom), len(file.Clouds))
 	if l.changed != nil {
 		l.changed()
 	}

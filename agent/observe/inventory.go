@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ type Inventory struct {
 	limit time.Duration // of one read
 	log   *logrus.Entry
 
-	told    string // the kind of failure last logged; Run's own
+	told    failures // what was last logged to fail; Run's own
 	flight  singleflight.Group
 	kick    chan struct{}
 	changed chan struct{}
@@ -38,7 +39,7 @@ type Inventory struct {
 	specs  map[cluster.InstanceID]string
 	readAt time.Time // of the last read that told anything; zero: never
 	err    error     // of the last read
-	failed int       // reads that failed in a row
+	failed int       // reads in a row that told nothing
 }
 
 // NewInventory makes an inventory that reads every fast while something comes or
@@ -142,8 +143,8 @@ func (i *Inventory) Remember(specs map[cluster.InstanceID]string) {
 	}
 }
 
-// Run reads the cloud until ctx ends, at the pace that Hurry sets. A failing cloud
-// is asked half as often each time, down to the slow pace. It never returns an
+// Run reads the cloud until ctx ends, at the pace that Hurry sets. A cloud of which
+// nothing can be read is asked half as often each time, down to the slow pace. It never returns an
 // error: a cloud that does not answer is a fact, not a reason to restart.
 func (i *Inventory) Run(ctx context.Context, beat func()) error {
 	for {
@@ -178,30 +179,75 @@ func (i *Inventory) pace() time.Duration {
 	return min(pace, i.slow)
 }
 
-// report says once that reading fails, once more when the kind of failure changes,
-// and once that it works again. Only Run calls it.
+// failure is one thing that cannot be read, and the kind of its trouble.
+type failure struct {
+	provider string
+	group    cluster.GroupID
+	kind     provider.Kind
+}
+
+// words name what failed.
+func (f failure) words() string {
+	out := "the cloud"
+	if f.provider != "" {
+		out = "provider " + f.provider
+	}
+	if f.group != "" {
+		out = "group " + string(f.group) + " of " + out
+	}
+	return out
+}
+
+type failures map[failure]bool
+
+// has tells whether a thing fails, in whatever kind.
+func (all failures) has(provider string, group cluster.GroupID) bool {
+	for f := range all {
+		if f.provider == provider && f.group == group {
+			return true
+		}
+	}
+	return false
+}
+
+// report says once of each thing that cannot be read that it cannot, and that it can
+// again. Only Run calls it.
 func (i *Inventory) report(err error) {
-	kind := ""
-	if err != nil {
-		kind = provider.KindOf(err).String()
+	now, fresh := failures{}, []string{}
+	note := func(f failure, why string) {
+		if !now[f] && !i.told[f] {
+			fresh = append(fresh, why)
+		}
+		now[f] = true
 	}
-	if kind == i.told {
-		return
+	for _, e := range provider.Errors(err) {
+		note(failure{e.Provider, e.Group, e.Kind}, e.Error())
 	}
-	i.told = kind
-	if err == nil {
+	if err != nil && len(now) == 0 {
+		note(failure{}, err.Error())
+	}
+	if len(fresh) > 0 {
+		i.log.WithFields(logrus.Fields{"kind": provider.KindOf(err).String(), "why": strings.Join(fresh, "; ")}).
+			Error("the cloud's node groups could not be read whole; last good facts are used, nothing stale is grown or deleted: " + strings.Join(fresh, "; "))
+	}
+	for f := range i.told {
+		if err != nil && !now[f] && !now.has(f.provider, f.group) {
+			i.log.Info(f.words() + " can be read again")
+		}
+	}
+	if err == nil && len(i.told) > 0 {
 		i.log.Info("the cloud's node groups are read whole again")
-		return
 	}
-	i.log.WithFields(logrus.Fields{"kind": kind, "why": err.Error()}).
-		Error("the cloud's node groups could not be read whole; last good facts are used, nothing stale is grown or deleted")
+	i.told = now
 }
 
 func (i *Inventory) read(ctx context.Context) {
 	got, err := i.cloud.Groups(ctx)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.failed++; err == nil {
+	// Trouble of one cloud or group must not slow down how the others are seen.
+	live := slices.ContainsFunc(got, func(g cluster.NodeGroup) bool { return g.Stale == "" })
+	if i.failed++; err == nil || live {
 		i.failed = 0
 	}
 	i.err = err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -187,4 +188,52 @@ func TestTemplatesLearnFromNodesOfTheSameSpec(t *testing.T) {
 	if got := learnt(); got.MilliCPU != 1900 {
 		t.Errorf("a node that is not Ready taught %+v", got)
 	}
+}
+
+// TestEachTroubleIsNamedOnce: a second cloud's or group's failure is told though the
+// first one's still stands, and each end of one too.
+func TestEachTroubleIsNamedOnce(t *testing.T) {
+	var out strings.Builder
+	log := logrus.New()
+	log.SetOutput(&out)
+	i := NewInventory(&cloud{}, time.Second, time.Second, time.Second, log.WithField("service", "test"))
+	trouble := func(by string, group cluster.GroupID) error {
+		return &provider.Error{Op: "read", Provider: by, Group: group, Kind: provider.Transient, Err: errors.New("trouble of " + by + string(group))}
+	}
+	a, b, g := trouble("a", ""), trouble("b", ""), trouble("a", "g")
+	for n, step := range []struct {
+		err  error
+		want string // words of each line, by line
+	}{
+		{a, "trouble of a"}, {a, ""}, {errors.Join(a, b), "trouble of b"}, {errors.Join(b, a), ""},
+		{b, "provider a can be read again"}, {errors.Join(b, g), "trouble of ag"}, {b, "group g of provider a can be read again"},
+		{nil, "are read whole again"}, {nil, ""}, {errors.New("plain"), "plain"}, {errors.New("other words"), ""}, {nil, "whole again"},
+	} {
+		out.Reset()
+		i.report(step.err)
+		if got := out.String(); (got == "") != (step.want == "") || !strings.Contains(got, step.want) || strings.Count(got, "\n") > 1 {
+			t.Errorf("step %d logged %q, want one line with %q", n, got, step.want)
+		}
+	}
+}
+
+// TestOneFailingCloudDoesNotSlowTheOthers: the pace is that of a healthy cloud as long
+// as anything can be read.
+func TestOneFailingCloudDoesNotSlowTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		boom := &provider.Error{Provider: "a", Kind: provider.Transient, Err: errors.New("down")}
+		c := &cloud{groups: []cluster.NodeGroup{{ID: "g"}, {ID: "h", Stale: "down"}}, err: boom}
+		i := inventory(c)
+		i.Hurry(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- i.Run(ctx, func() {}) }()
+		time.Sleep(61 * time.Second)
+		synctest.Wait()
+		if n := c.reads.Load(); n < 30 || n > 33 {
+			t.Errorf("%d reads in a busy minute, want about 31", n)
+		}
+		cancel()
+		<-done
+	})
 }

@@ -17,6 +17,7 @@ var steps = []struct {
 	{"learn what became of the last plan", (*world).learn},
 	{"tie instances, pods and nodes together", (*world).index},
 	{"count what every group has and what is coming", (*world).account},
+	{"count what is coming and nobody remembers", (*world).forget},
 	{"judge the cluster's health", (*world).health},
 	{"terminate instances that never became nodes", (*world).reapInstances},
 	{"judge which groups can grow", (*world).judge},

@@ -16,6 +16,7 @@ type want struct {
 	expected int              // pods that do not exist yet
 	owner    cluster.UID      // the controller that makes them
 	spare    string           // the headroom that these pieces are of; empty: they are pods
+	deferred string           // why nothing is bought for them in this round though they want it; buys is false then
 	buys     bool             // whether a machine may be bought for them; else only room that is there is looked for
 	cell     int              // where they go (bonds.cell); 0: anywhere
 	hard     bool             // the packer cannot say what these pods ask of others: one by one

@@ -19,6 +19,9 @@ func (w *world) scaleUp() {
 	w.tie()
 	w.tieFewer()
 	best := w.greedily(w.mixed(w.bestAnswer()))
+	if w.bonds != nil && best.bought() > 0 && w.putOff() {
+		best = w.greedily(w.mixed(w.bestAnswer()))
+	}
 	w.settle(best)
 	w.explain(best)
 	w.buy(best)
@@ -163,8 +166,11 @@ func (w *world) settle(a *answer) {
 		w.out.Promised = make(Pledges, 0, counts)
 	}
 	for i := range w.want {
-		if w.want[i].buys {
+		switch k := &w.want[i]; {
+		case k.buys:
 			w.promise(i, a.shares[i])
+		case k.deferred != "":
+			w.keepPromises(k)
 		}
 	}
 	for g, n := range a.grow {
@@ -209,7 +215,7 @@ func (w *world) explain(a *answer) {
 	defer w.joinHeld(len(w.plan.Held))
 	for i := range w.want {
 		k := &w.want[i]
-		if !k.buys {
+		if !k.buys && k.deferred == "" {
 			continue
 		}
 		if k.spare != "" {
@@ -219,8 +225,12 @@ func (w *world) explain(a *answer) {
 		coming := 0
 		var groups []string
 		for _, s := range a.shares[i] {
-			if s.coming > 0 {
-				coming += s.coming
+			n := s.coming
+			if k.deferred != "" {
+				n += s.new // others' machine has room for it
+			}
+			if n > 0 {
+				coming += n
 				groups = append(groups, string(w.groups[s.group].ID))
 			}
 		}
@@ -230,7 +240,9 @@ func (w *world) explain(a *answer) {
 		if coming > 0 {
 			w.holdPods(k, coming, RuleRoomComing, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
 		}
-		if a.left[i] > 0 {
+		if a.left[i] > 0 && k.deferred != "" {
+			w.holdPods(k, a.left[i], RuleDeferred, k.deferred)
+		} else if a.left[i] > 0 {
 			refusals := w.refusals(k.class, a.grow)
 			w.holdPods(k, a.left[i], RuleNoGroup, everyGroup(refusals))
 			w.plan.Held[len(w.plan.Held)-1].Groups = refusals

@@ -34,7 +34,10 @@ func (k Kind) String() string {
 
 // Error is what every provider method returns, alone or joined.
 type Error struct {
-	Op       string // "read", "resize", "delete", "resolve template"
+	Op string // "read", "resize", "delete", "resolve template"
+	// Provider is the one of several that it comes from, written by Join; empty where
+	// there is only one.
+	Provider string
 	Group    cluster.GroupID
 	Instance cluster.InstanceID
 	Kind     Kind
@@ -44,9 +47,12 @@ type Error struct {
 	Err    error
 }
 
-// Error renders "op group instance: kind: cause (remedy)".
+// Error renders "provider: op group instance: kind: cause (remedy)".
 func (e *Error) Error() string {
 	s := e.Op
+	if e.Provider != "" {
+		s = e.Provider + ": " + s
+	}
 	if e.Group != "" {
 		s += " " + string(e.Group)
 	}

@@ -6,119 +6,337 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// Join makes one provider of several, by name. Groups are told apart by their IDs: one
-// that two of them list is left out of both, with an error that names it. A cloud that
-// cannot be read hides nothing of the others; its groups as they were last read are
-// told with Stale, so that nobody takes their machines for gone.
+// patience is how long Groups of several providers waits for the slow ones once others
+// have answered. Clouds answer within a second or two; one that hangs is to cost the
+// others no more than this.
+const patience = 5 * time.Second
+
+// readLimit ends a read that goes on behind a Groups whose context has no deadline.
+const readLimit = time.Minute
+
+// Join makes one provider of several, by name. Groups are told apart by their IDs alone:
+// one ID in two providers leaves both groups out, and one instance in groups of two
+// providers makes both groups stale, each with an error that names them.
+//
+// A provider that cannot be read, or does not answer in time, hides nothing of the
+// others: its groups as they were last read are told with Stale, so that nobody takes
+// their machines for gone. Every error carries the provider's name.
 func Join(parts map[string]Provider) Provider {
 	if len(parts) == 1 {
 		for _, p := range parts {
 			return p
 		}
 	}
-	return &joined{parts: parts, names: slices.Sorted(maps.Keys(parts)), last: map[string][]cluster.NodeGroup{}}
+	j := &joined{}
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		j.parts = append(j.parts, &part{name: name, cloud: parts[name]})
+	}
+	return j
 }
 
-// joined remembers of every cloud what it last listed: who owns a group that is to be
-// changed, and what is there while the cloud cannot be read.
 type joined struct {
-	parts map[string]Provider
-	names []string
-
-	mu   sync.Mutex
-	last map[string][]cluster.NodeGroup
+	parts []*part // by name
+	mu    sync.Mutex
 }
 
-func (j *joined) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
-	lists, errs := make([][]cluster.NodeGroup, len(j.names)), make([]error, len(j.names))
-	var wait sync.WaitGroup
-	for i, name := range j.names {
-		wait.Go(func() { lists[i], errs[i] = j.parts[name].Groups(ctx) })
+// part is one provider and what it last listed: who owns a group that is to be changed,
+// and what is there while the cloud cannot be read. The joined's mutex guards all but
+// the first two fields.
+type part struct {
+	name  string
+	cloud Provider
+
+	last   []cluster.NodeGroup
+	writes int      // counts changes, as they begin and as they end
+	under  *reading // way
+	late   *reading // came too late to be told, and is good if nothing was written since
+}
+
+// reading is one read of one provider; list and err are valid once done is closed.
+type reading struct {
+	done   chan struct{}
+	until  time.Time // it is given up then
+	writes int       // the part's when it began
+	list   []cluster.NodeGroup
+	err    error
+}
+
+func (r *reading) over() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
 	}
-	wait.Wait()
-	if !slices.ContainsFunc(lists, func(l []cluster.NodeGroup) bool { return l != nil }) && errors.Join(errs...) != nil {
-		return nil, errors.Join(errs...)
-	}
+}
+
+// begin starts a read of p, or joins the one that is under way if nothing was written
+// since it began and it has time left. It outlives ctx, so that a slow answer serves the next call; ctx's
+// deadline is its own.
+func (j *joined) begin(ctx context.Context, p *part) *reading {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	owner := map[cluster.GroupID]string{}
-	out := []cluster.NodeGroup{}
-	for i, name := range j.names {
-		list := lists[i]
-		switch {
-		case list != nil:
-			j.last[name] = copied(list)
-		case errs[i] != nil:
-			list = copied(j.last[name])
-			for n := range list {
-				list[n].Stale = fmt.Sprintf("provider %s cannot be read: %v", name, errs[i])
-			}
-		}
-		for _, g := range list {
-			if first, twice := owner[g.ID]; twice {
-				errs = append(errs, &Error{Op: "read", Group: g.ID, Kind: Invalid, Err: fmt.Errorf("providers %s and %s both have a node group of this name", first, name),
-					Remedy: "rename one of them: until then neither is scaled"})
-				out = slices.DeleteFunc(out, func(o cluster.NodeGroup) bool { return o.ID == g.ID })
-				continue
-			}
-			owner[g.ID] = name
-			out = append(out, g)
-		}
+	if u := p.under; u != nil && u.writes == p.writes && time.Until(u.until) > patience {
+		return u
 	}
-	return out, errors.Join(errs...)
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(readLimit)
+	}
+	behind, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	r := &reading{done: make(chan struct{}), until: deadline, writes: p.writes}
+	p.under = r
+	go func() {
+		defer cancel()
+		list, err := p.cloud.Groups(behind)
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		r.list, r.err = list, err
+		if p.under == r {
+			p.under = nil
+		}
+		p.late = r
+		close(r.done)
+	}()
+	return r
 }
 
-// copied keeps what is the caller's apart from what is remembered.
-func copied(list []cluster.NodeGroup) []cluster.NodeGroup {
-	out := slices.Clone(list)
+// wait returns when all reads are over, or ctx is, or patience has run out and at least
+// one provider has told something.
+func wait(ctx context.Context, reads []*reading) {
+	over, stop := make(chan bool, len(reads)), make(chan struct{})
+	defer close(stop)
+	for _, r := range reads {
+		go func() {
+			select {
+			case <-r.done:
+				over <- r.list != nil
+			case <-stop:
+			}
+		}()
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	told, impatient := false, false
+	for left := len(reads); left > 0 && (!impatient || !told); {
+		select {
+		case good := <-over:
+			left, told = left-1, told || good
+		case <-timer.C:
+			impatient = true
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Groups implements Provider.
+func (j *joined) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &Error{Op: "read", Err: err}
+	}
+	reads := make([]*reading, len(j.parts))
+	for i, p := range j.parts {
+		reads[i] = j.begin(ctx, p)
+	}
+	wait(ctx, reads)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var out []cluster.NodeGroup
+	var errs []error
+	told := false
+	for i, p := range j.parts {
+		list, err, good := p.take(ctx, reads[i])
+		out, errs, told = append(out, list...), append(errs, err), told || good
+	}
+	if !told {
+		return nil, errors.Join(errs...)
+	}
+	return settle(out, errs)
+}
+
+// take turns what a provider said into what is told of it, and tells whether it said
+// anything new. The caller holds the mutex.
+func (p *part) take(ctx context.Context, r *reading) (list []cluster.NodeGroup, err error, good bool) {
+	late := p.late
+	p.late = nil
+	if !r.over() {
+		if late == nil || late.writes != p.writes || late.list == nil && ctx.Err() != nil {
+			err = fmt.Errorf("no answer within %s", patience)
+			if ctx.Err() != nil {
+				err = ctx.Err()
+			}
+			err = &Error{Op: "read", Provider: p.name, Kind: Transient, Err: err}
+			return p.stale("cannot be read: " + err.Error()), err, false
+		}
+		r = late
+	}
+	err = attribute(p.name, "read", r.err)
+	if r.list == nil && r.err != nil {
+		return p.stale("cannot be read: " + oneLine(err)), err, false
+	}
+	list = cloneAll(r.list)
+	for i := range list {
+		list[i].Provider = p.name
+	}
+	if err != nil { // a group that is not there was perhaps not read
+		listed := map[cluster.GroupID]bool{}
+		for _, g := range r.list {
+			listed[g.ID] = true
+		}
+		for _, g := range p.stale("was not read whole: " + oneLine(err)) {
+			if !listed[g.ID] {
+				list = append(list, g)
+			}
+		}
+	}
+	p.last = cloneAll(list)
+	return list, err, true
+}
+
+// stale is what p last listed, marked as old.
+func (p *part) stale(why string) []cluster.NodeGroup {
+	out := cloneAll(p.last)
 	for i := range out {
-		out[i].Instances = slices.Clone(out[i].Instances)
+		out[i].Stale = "provider " + p.name + " " + why
 	}
 	return out
 }
 
-// of finds the cloud that a group is in; a group that none has listed yet is looked for.
-func (j *joined) of(ctx context.Context, op string, id cluster.GroupID) (Provider, error) {
+// settle finds what two providers both claim.
+func settle(list []cluster.NodeGroup, errs []error) ([]cluster.NodeGroup, error) {
+	owners := map[cluster.GroupID][]string{}
+	for _, g := range list {
+		owners[g.ID] = append(owners[g.ID], g.Provider)
+	}
+	for _, id := range slices.Sorted(maps.Keys(owners)) {
+		if by := owners[id]; len(by) > 1 {
+			errs = append(errs, &Error{Op: "read", Group: id, Kind: Invalid, Err: fmt.Errorf("providers %s have a node group of this name", strings.Join(by, " and ")),
+				Remedy: "rename one of them: until then neither is scaled"})
+		}
+	}
+	out := []cluster.NodeGroup{}
+	for _, g := range list {
+		if len(owners[g.ID]) == 1 {
+			out = append(out, g)
+		}
+	}
+	return out, errors.Join(append(errs, freezeShared(out)...)...)
+}
+
+// freezeShared makes groups of two providers that have an instance in common stale: it
+// would be bought for twice, and deleted behind one's back.
+func freezeShared(list []cluster.NodeGroup) (errs []error) {
+	holder := map[cluster.InstanceID]*cluster.NodeGroup{}
+	for i := range list {
+		g := &list[i]
+		for _, in := range g.Instances {
+			first := holder[in.ID]
+			switch {
+			case in.Phase == cluster.PhaseGone:
+			case first == nil:
+				holder[in.ID] = g
+			case first.Provider == g.Provider || first.Stale != "" && g.Stale != "": // its own business, or said already
+			default:
+				why := fmt.Errorf("instance %s is in %s of provider %s and in %s of provider %s", in.ID, first.ID, first.Provider, g.ID, g.Provider)
+				errs = append(errs, &Error{Op: "read", Group: g.ID, Instance: in.ID, Kind: Invalid, Err: why,
+					Remedy: "let one provider alone see these machines: until then neither group is scaled"})
+				for _, both := range []*cluster.NodeGroup{first, g} {
+					if both.Stale == "" {
+						both.Stale = why.Error()
+					}
+				}
+			}
+		}
+	}
+	return errs
+}
+
+// of finds the provider that has a group; one that none has listed yet is looked for.
+func (j *joined) of(ctx context.Context, op string, id cluster.GroupID) (*part, error) {
+	fail := func(kind Kind, err error) error { return &Error{Op: op, Group: id, Kind: kind, Err: err} }
+	if err := ctx.Err(); err != nil {
+		return nil, fail(Other, err)
+	}
+	var err error
 	for look := range 2 {
-		var owners []string
+		var owners []*part
+		var names []string
 		j.mu.Lock()
-		for _, name := range j.names {
-			if slices.ContainsFunc(j.last[name], func(g cluster.NodeGroup) bool { return g.ID == id }) {
-				owners = append(owners, name)
+		for _, p := range j.parts {
+			if slices.ContainsFunc(p.last, func(g cluster.NodeGroup) bool { return g.ID == id }) {
+				owners, names = append(owners, p), append(names, p.name)
 			}
 		}
 		j.mu.Unlock()
 		switch {
 		case len(owners) == 1:
-			return j.parts[owners[0]], nil
+			return owners[0], nil
 		case len(owners) > 1:
-			return nil, &Error{Op: op, Group: id, Kind: Invalid, Err: fmt.Errorf("providers %v have a node group of this name", owners)}
+			return nil, fail(Invalid, fmt.Errorf("providers %s have a node group of this name", strings.Join(names, " and ")))
 		case look == 0:
-			if _, err := j.Groups(ctx); ctx.Err() != nil {
-				return nil, &Error{Op: op, Group: id, Err: err}
-			}
+			_, err = j.Groups(ctx)
 		}
 	}
-	return nil, &Error{Op: op, Group: id, Kind: NotFound, Err: errors.New("no provider has such a node group")}
+	if err != nil {
+		return nil, fail(KindOf(err), fmt.Errorf("no provider that can be read has such a node group: %w", err))
+	}
+	return nil, fail(NotFound, errors.New("no provider has such a node group"))
 }
 
+// write makes one change: reads that began before it ended are not told afterwards.
+func (j *joined) write(ctx context.Context, op string, id cluster.GroupID, do func(Provider) error) error {
+	p, err := j.of(ctx, op, id)
+	if err != nil {
+		return err
+	}
+	count := func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		p.writes++
+	}
+	count()
+	defer count()
+	return attribute(p.name, op, do(p.cloud))
+}
+
+// Resize implements Provider.
 func (j *joined) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
-	p, err := j.of(ctx, "resize", id)
-	if err != nil {
-		return err
-	}
-	return p.Resize(ctx, id, from, to)
+	return j.write(ctx, "resize", id, func(p Provider) error { return p.Resize(ctx, id, from, to) })
 }
 
+// Delete implements Provider.
 func (j *joined) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) error {
-	p, err := j.of(ctx, "delete", id)
-	if err != nil {
-		return err
-	}
-	return p.Delete(ctx, id, ids...)
+	return j.write(ctx, "delete", id, func(p Provider) error { return p.Delete(ctx, id, ids...) })
 }
+
+// attribute writes a provider's name on each of its errors.
+func attribute(name, op string, err error) error {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *Error:
+		named := *e
+		named.Provider = name
+		return &named
+	case interface{ Unwrap() []error }:
+		var all []error
+		for _, child := range e.Unwrap() {
+			all = append(all, attribute(name, op, child))
+		}
+		return errors.Join(all...)
+	}
+	if inner := Errors(err); len(inner) > 0 && errors.Unwrap(err) != nil {
+		return attribute(name, op, errors.Unwrap(err))
+	}
+	return &Error{Op: op, Provider: name, Err: err}
+}
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

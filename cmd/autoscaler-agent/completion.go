@@ -20,7 +20,7 @@ func completionCommand(_ context.Context, args []string, out, errout io.Writer) 
 	for _, c := range commands() {
 		words = append(words, c.name)
 	}
-	const kinds = "pod node group headroom"
+	const kinds = "pod node group csr headroom"
 	script := `_autoscaler_agent() {
   local cur=${COMP_WORDS[COMP_CWORD]}
   if [ "$COMP_CWORD" -eq 1 ]; then

@@ -17,9 +17,10 @@ import (
 const namedNodes = 3
 
 func explainCommand(ctx context.Context, args []string, out, errout io.Writer) int {
-	fs := newFlags("explain pod|node|group NAME", "Say why a pod waits, why a node stays or goes, why a node group does not change,\nby rule ID. The running agent answers; where none runs, the command looks at the\ncluster and the cloud itself, as plan does. Exits 1 when there is no such thing.", `  autoscaler-agent explain pod default/web-7d4b9c-x2x9k
+	fs := newFlags("explain pod|node|group|csr NAME", "Say why a pod waits, why a node stays or goes, why a node group does not change,\nhow a certificate request is judged, by rule ID. The running agent answers; where none runs, the command looks at the\ncluster and the cloud itself, as plan does. Exits 1 when there is no such thing.", `  autoscaler-agent explain pod default/web-7d4b9c-x2x9k
   autoscaler-agent explain node ip-10-0-3-17.eu-west-1.compute.internal
   autoscaler-agent explain group workers --output yaml
+  autoscaler-agent explain csr csr-8vnps
   autoscaler-agent explain pod web-0 --output json | jq -r '.pod.groups.refusals[] | .name + ": " + .why'
 `, errout)
 	envFile, output, socket := envFileFlag(fs), outputFlag(fs), socketFlag(fs)
@@ -34,10 +35,13 @@ func explainCommand(ctx context.Context, args []string, out, errout io.Writer) i
 		}
 	}
 	if len(names) != 2 || kindOf(names[0]) == "" {
-		fmt.Fprint(errout, "autoscaler-agent explain: say what: explain pod NAME, explain node NAME or explain group NAME\n")
+		fmt.Fprint(errout, "autoscaler-agent explain: say what: explain pod NAME, explain node NAME, explain group NAME or explain csr NAME\n")
 		return exitUsage
 	}
 	kind, name := kindOf(names[0]), names[1]
+	if kind == "csr" {
+		return explainCSR(ctx, name, *envFile, *output, socket, *dry, out, errout)
+	}
 	var x agent.Explanation
 	if !*dry {
 		if err := socketOf(socket, *envFile); err != nil {
@@ -73,6 +77,8 @@ func kindOf(word string) string {
 		return "node"
 	case "headroom":
 		return "headroom"
+	case "csr", "csrs", "certificatesigningrequest", "certificatesigningrequests":
+		return "csr"
 	case "group", "groups", "nodegroup", "ng":
 		return "group"
 	}
@@ -95,6 +101,7 @@ func printExplanation(out io.Writer, x agent.Explanation) {
 		p.pod(x.Pod)
 	case x.Node != nil:
 		p.node(x.Node)
+		p.reaper(x.Reaper)
 	case x.Group != nil:
 		p.group(x.Group)
 	}

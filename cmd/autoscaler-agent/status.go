@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -72,7 +74,9 @@ func printStatus(out io.Writer, s agent.Status) {
 	}
 	switch {
 	case s.Cloud != "":
-		row("cloud", "%s", s.Cloud)
+		for line := range strings.SplitSeq(s.Cloud, "\n") { // one trouble a line
+			row("cloud", "%s", line)
+		}
 	case s.CloudAt.IsZero():
 		row("cloud", "not read yet")
 	default:
@@ -84,9 +88,14 @@ func printStatus(out io.Writer, s agent.Status) {
 	row("cluster", "%d nodes (%d ready), %d pods (%d pending)", s.Nodes, s.Ready, s.Pods, s.Pending)
 	_ = w.Flush() // out is a terminal or a pipe; nobody reads a broken one
 	if len(s.Groups) > 0 {
-		fmt.Fprintln(w, "\nGROUP\tMIN\tTARGET\tMAX\tINSTANCES")
+		several := slices.ContainsFunc(s.Groups, func(g agent.GroupStatus) bool { return g.Provider != "" })
+		head, cell := "", func(agent.GroupStatus) string { return "" }
+		if several {
+			head, cell = "\tPROVIDER", func(g agent.GroupStatus) string { return "\t" + g.Provider }
+		}
+		fmt.Fprintf(w, "\nGROUP%s\tMIN\tTARGET\tMAX\tINSTANCES\n", head)
 		for _, g := range s.Groups {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\n", g.ID, g.Min, g.Target, g.Max, g.Instances)
+			fmt.Fprintf(w, "%s%s\t%d\t%d\t%d\t%d\n", g.ID, cell(g), g.Min, g.Target, g.Max, g.Instances)
 		}
 		_ = w.Flush()
 		for _, g := range s.Groups {

@@ -37,6 +37,9 @@ Examples:
   autoscaler-agent userdata render --label example.net/pool=batch \
       --taint example.net/dedicated=batch:NoSchedule -o batch.sh
 
+  # For servers of OpenStack: the agent puts a token of its own into each
+  autoscaler-agent userdata render --cloud openstack -o /etc/autoscaler-agent/worker.sh
+
   # A new version of the launch template
   aws ec2 create-launch-template-version --launch-template-name workers \
       --source-version '$Latest' \
@@ -73,6 +76,8 @@ type userdataFlags struct {
 	*flag.FlagSet
 	envFile, agentEnvFile, cloud, version, endpoint, dns, output string
 
+	sharedToken bool
+
 	labels   labelFlag
 	taints   taintFlag
 	reserved cluster.Reservation
@@ -87,7 +92,8 @@ func newUserdataFlags(out io.Writer) *userdataFlags {
 	}
 	f.StringVar(&f.envFile, "env-file", "/etc/worker.env", "`file` with JOIN_TOKEN, JOIN_CERT_HASH, JOIN_ENDPOINT and JOIN_KUBERNETES_VERSION")
 	f.StringVar(&f.agentEnvFile, "agent-env-file", "", "`file` with the agent's AUTOSCALER_KUBELET_* settings (default "+agentEnvFile+" where there is one)")
-	f.StringVar(&f.cloud, "cloud", "aws", "`cloud` that the machines run in: aws")
+	f.StringVar(&f.cloud, "cloud", "aws", "`cloud` that the machines run in: "+strings.Join(userdata.Clouds(), " or "))
+	f.BoolVar(&f.sharedToken, "shared-token", false, "on openstack, write the published join token into the user data; without it the agent mints a token for each server")
 	f.StringVar(&f.version, "kubernetes-version", "", "`version` to install where it is missing, for example v1.36.3 (default JOIN_KUBERNETES_VERSION)")
 	f.StringVar(&f.endpoint, "endpoint", "", "`host:port` of the API server (default JOIN_ENDPOINT)")
 	f.StringVar(&f.dns, "cluster-dns", "", "comma-separated `addresses` of the cluster's DNS (default: the cluster's own setting)")
@@ -189,12 +195,16 @@ func (f *userdataFlags) render() ([]byte, error) {
 	if f.endpoint != "" {
 		join["JOIN_ENDPOINT"] = f.endpoint
 	}
+	token := join["JOIN_TOKEN"]
+	if userdata.TokenPerServer(f.cloud) && !f.sharedToken {
+		token = userdata.TokenPlaceholder
+	}
 	spec := userdata.Spec{
 		Cloud:             f.cloud,
 		KubernetesVersion: join["JOIN_KUBERNETES_VERSION"],
 		Join: userdata.Join{
 			Endpoint:     join["JOIN_ENDPOINT"],
-			Token:        join["JOIN_TOKEN"],
+			Token:        token,
 			CACertHashes: splitList(join["JOIN_CERT_HASH"]),
 		},
 		Reservation: f.reserved,

@@ -44,7 +44,7 @@ type kubelet struct {
 // newKubelet takes over what survives on disk and memory from the run before: port,
 // serving certificate, and, without a reboot in between, the pods.
 func newKubelet(m *Machine, id *identity, bootID string, last *kubelet) *kubelet {
-	k := &kubelet{m: m, id: id, bootID: bootID, fresh: true, pods: map[types.UID]*podState{}, server: newServer()}
+	k := &kubelet{m: m, id: id, bootID: bootID, fresh: true, pods: map[types.UID]*podState{}, server: newServer(m.cfg.Addresses)}
 	if last != nil {
 		k.server.port, k.server.pair = last.server.port, last.server.pair
 		k.fresh = last.bootID != bootID

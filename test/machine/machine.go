@@ -53,6 +53,9 @@ type Config struct {
 	// empty: one made from InstanceID.
 	SystemUUID string
 	Behaviour  Behaviour
+	// SelfSigned makes the kubelet sign its own serving certificate, as one without
+	// serverTLSBootstrap does.
+	SelfSigned bool
 
 	Tools Tools // zero: BuildTools
 	// Log gets the machine's console, a line at a time behind its instance ID. nil:

@@ -2,6 +2,9 @@ package machine
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -9,8 +12,10 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math/big"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -19,9 +24,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// server is a kubelet's TLS port, on loopback. Until a certificate is issued every
-// handshake fails, as with serverTLSBootstrap.
+// server is a kubelet's TLS port, on loopback: at the machine's own address where that
+// is a loopback one. Until a certificate is issued every handshake fails, as with
+// serverTLSBootstrap.
 type server struct {
+	host string
 	port int
 	http *http.Server
 
@@ -29,9 +36,16 @@ type server struct {
 	pair *tls.Certificate
 }
 
-func newServer() *server { return &server{} }
+func newServer(addresses []netip.Addr) *server {
+	for _, a := range addresses {
+		if a.IsLoopback() {
+			return &server{host: a.String()}
+		}
+	}
+	return &server{host: "127.0.0.1"}
+}
 
-func (s *server) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+func (s *server) address() string { return net.JoinHostPort(s.host, strconv.Itoa(s.port)) }
 
 func (s *server) certificate() *tls.Certificate {
 	s.mu.Lock()
@@ -49,7 +63,7 @@ func (s *server) setCertificate(c *tls.Certificate) {
 func (s *server) listen(k *kubelet) error {
 	l, err := net.Listen("tcp", s.address())
 	if err != nil && s.port != 0 {
-		l, err = net.Listen("tcp", "127.0.0.1:0")
+		l, err = net.Listen("tcp", net.JoinHostPort(s.host, "0"))
 	}
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)
@@ -60,6 +74,9 @@ func (s *server) listen(k *kubelet) error {
 	mux.HandleFunc("GET /pods", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(k.podList())
+	})
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "log of %s/%s/%s on %s\n", r.PathValue("namespace"), r.PathValue("pod"), r.PathValue("container"), k.name())
 	})
 	s.http = &http.Server{
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
@@ -80,6 +97,12 @@ func (s *server) close() { s.http.Close() }
 // serving gets the kubelet its serving certificate. A refused request is followed by
 // another, later each time, as in the kubelet's certificate manager.
 func (k *kubelet) serving(ctx context.Context) {
+	if k.m.cfg.SelfSigned {
+		if err := k.signOwn(); err != nil {
+			k.m.setErr(err)
+		}
+		return
+	}
 	if k.server.certificate() != nil || !k.id.config.ServerTLSBootstrap {
 		return
 	}
@@ -106,6 +129,27 @@ func (k *kubelet) serving(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// signOwn makes a serving certificate that nobody but the machine vouches for.
+func (k *kubelet) signOwn() error {
+	request := servingRequest(k.name(), k.addresses())
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return fmt.Errorf("sign serving certificate: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: request.Subject, DNSNames: request.DNSNames, IPAddresses: request.IPAddresses,
+		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(24 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return fmt.Errorf("sign serving certificate: %w", err)
+	}
+	k.server.setCertificate(&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})
+	k.m.mark(func(t *Times) { t.ServingCert = time.Now() })
+	return nil
 }
 
 // DialServing connects to the kubelet of a Node over loopback, verifies its

@@ -4,4 +4,5 @@ package mutate
 // key, each with the reason. A mutant that is only hard to test is not one of them.
 var Equivalent = map[string]map[string]string{
 	"csrsigner": {},
+	"nodecleaner": {},
 }

@@ -24,6 +24,7 @@ type Target struct {
 // Targets are the packages that decide over a cluster's trust and its Nodes.
 var Targets = []Target{
 	{Package: "csrsigner", Files: []string{"decide.go", "names.go", "witness.go", "facts.go"}, Lists: []string{"checks"}},
+	{Package: "nodecleaner", Files: []string{"rules.go", "decide.go", "sight.go", "breaker.go"}, Lists: []string{"eligibleChecks", "proofChecks", "breakerChecks", "liveChecks"}},
 }
 
 // Kind is what is done to the source.

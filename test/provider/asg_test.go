@@ -165,7 +165,8 @@ func (w *world) unsettled() string {
 		if dead := slices.IndexFunc(g.Instances, func(i aws.Instance) bool { return i.State != "pending" && i.State != "running" }); dead >= 0 {
 			return g.Name + " has not noticed the end of " + g.Instances[dead].ID
 		}
-		if life["InService"] == g.Desired {
+		bare := slices.ContainsFunc(g.Instances, func(i aws.Instance) bool { return !i.Protected })
+		if life["InService"] == g.Desired || life["InService"] > g.Desired && !bare { // AWS keeps protected ones
 			continue
 		}
 		w.mu.Lock()
@@ -295,6 +296,7 @@ func (w *world) Expire(_ testing.TB, on bool) {
 		w.ExpireKey(w.keys.AccessKeyID)
 	} else {
 		w.RestoreKey(w.keys.AccessKeyID)
+		w.fault("expire", false, aws.Fault{})
 	}
 }
 

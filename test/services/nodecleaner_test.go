@@ -33,7 +33,7 @@ func testCleaner(t *testing.T, cp *controlplane.ControlPlane) {
 	state := t.TempDir()
 	factory := informers.NewSharedInformerFactory(cp.Client(), 0)
 	cfg := nodecleaner.Config{Mode: nodecleaner.ModeDelete, SightInterval: time.Second, Grace: time.Minute, KnownFor: time.Hour,
-		MaxShare: 0.2, MassHold: time.Minute, FreezeFor: time.Minute}
+		MaxShare: 0.2, MassHold: time.Minute, FreezeFor: time.Minute, CloudController: nodecleaner.CloudControllerAuto}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -162,5 +162,6 @@ func TestServices(t *testing.T) {
 	cp := controlplane.ForTest(t, controlplane.Options{Fast: true, NodeMonitorGrace: 2 * time.Minute})
 	t.Run("csrsigner", func(t *testing.T) { testSigner(t, cp) })
 	t.Run("nodecleaner", func(t *testing.T) { testCleaner(t, cp) })
+	t.Run("reaper faults", func(t *testing.T) { testReaperFaults(t, cp) })
 	t.Run("bootstrap", func(t *testing.T) { testBootstrap(t, cp) })
 }

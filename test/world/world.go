@@ -38,10 +38,11 @@ const ClusterName = "demo"
 type Options struct {
 	Dir      string    // where everything is written; must exist
 	Progress io.Writer // lines about slow steps; nil: none
-	// Fast, NodeMonitorGrace and NodeLeaseSeconds are the control plane's.
+	// Fast, NodeMonitorGrace, NodeLeaseSeconds and ExtraArgs are the control plane's.
 	Fast             bool
 	NodeMonitorGrace time.Duration
 	NodeLeaseSeconds int
+	ExtraArgs        map[string][]string
 	// Providers are those that the agent is to work with, each with its emulated
 	// cloud; nil: asg. See Providers.
 	Providers []string
@@ -100,7 +101,7 @@ func Start(ctx context.Context, opts Options) (w *World, err error) {
 	fmt.Fprintln(opts.Progress, "starting etcd, kube-apiserver, kube-controller-manager and kube-scheduler (real, on loopback)")
 	w.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{
 		Dir: filepath.Join(opts.Dir, "controlplane"), Bin: bin, Fast: opts.Fast,
-		NodeMonitorGrace: opts.NodeMonitorGrace, NodeLeaseSeconds: opts.NodeLeaseSeconds,
+		NodeMonitorGrace: opts.NodeMonitorGrace, NodeLeaseSeconds: opts.NodeLeaseSeconds, ExtraArgs: opts.ExtraArgs,
 	})
 	if err != nil {
 		return w, err

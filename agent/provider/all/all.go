@@ -16,12 +16,19 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/magnum"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // Config holds the configuration of every cloud, each under its own prefix: the
 // variables of AWS are AUTOSCALER_AWS_*.
 type Config struct {
-	AWS          asg.Config
+	AWS asg.Config
+	// OpenStack is how OpenStack is reached, for every provider of it.
+	OpenStack    openstack.Config
+	Nova         nova.Config
+	Magnum       magnum.Config
 	ExternalGRPC externalgrpc.Config
 	// OnCall, when set, is told of every single call to a cloud's API, by the
 	// cloud's own name of it ("autoscaling:SetDesiredCapacity"), for metrics.
@@ -32,6 +39,9 @@ type Config struct {
 	// Defaults are the agent's own settings for groups that say nothing else, for
 	// providers whose clouds ask for them.
 	Defaults cluster.Options `ignored:"true"`
+	// TokenFor mints a join token for one machine that is about to be made, by its name;
+	// nil: this agent mints none.
+	TokenFor func(ctx context.Context, machine string) (string, error) `ignored:"true"`
 	// Kubeconfig is the path of the agent's own, for providers whose groups are objects
 	// of the cluster itself.
 	Kubeconfig string `ignored:"true"`
@@ -44,6 +54,9 @@ type cloud struct {
 	validate func(c Config) error
 	// section reads the provider's section of groups.yaml; nil: it has none.
 	section func(json.RawMessage) error
+	// none is what to do when it has no node group; empty: to describe one in its section
+	// of groups.yaml.
+	none string
 }
 
 // clouds lists the providers by the name that configuration uses.
@@ -57,6 +70,8 @@ var clouds = map[string]cloud{
 			return asg.New(ctx, c.AWS, r, opts...)
 		},
 		validate: func(c Config) error { return c.AWS.Validate() },
+		none: "set AUTOSCALER_AWS_CLUSTER_NAME and tag the groups k8s.io/cluster-autoscaler/enabled and k8s.io/cluster-autoscaler/NAME, or name them in " +
+			"AUTOSCALER_AWS_GROUPS; see that AUTOSCALER_AWS_REGION is their region",
 	},
 	"externalgrpc": {
 		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
@@ -71,7 +86,37 @@ var clouds = map[string]cloud{
 		},
 		validate: func(c Config) error { return c.ExternalGRPC.Validate() },
 		section:  externalgrpc.Section,
+		none:     "the plug-in lists no group: see its own configuration, and that AUTOSCALER_EXTERNALGRPC_ADDRESS is the right one",
 	},
+	"nova": {
+		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
+			opts := []nova.Option{nova.WithTokens(c.TokenFor)}
+			if c.OnCall != nil {
+				opts = append(opts, nova.WithCallHook(func(k openstack.Call) { c.OnCall(k.Action, k.Took, k.Err) }))
+			}
+			return nova.New(c.Nova, c.OpenStack, func() json.RawMessage { return c.Section("nova") }, r, opts...)
+		},
+		validate: func(c Config) error { return errors.Join(c.OpenStack.Validate(), c.Nova.Validate()) },
+		section:  func(raw json.RawMessage) error { _, err := nova.ParseSection(raw); return err },
+	},
+	"magnum": {
+		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
+			session, err := openstack.NewSession(c.OpenStack, c.openStackCalls())
+			if err != nil {
+				return nil, err
+			}
+			return magnum.New(c.Magnum, session, r)
+		},
+		validate: func(c Config) error { return errors.Join(c.OpenStack.Validate(), c.Magnum.Validate()) },
+	},
+}
+
+// openStackCalls tells OnCall of requests to OpenStack's services.
+func (c Config) openStackCalls() func(openstack.Call) {
+	if c.OnCall == nil {
+		return nil
+	}
+	return func(k openstack.Call) { c.OnCall(k.Action, k.Took, k.Err) }
 }
 
 // Names are the known providers, sorted.
@@ -119,7 +164,24 @@ func (c Config) Validate(list string) error {
 	return errors.Join(errs...)
 }
 
-// New makes the providers of a list of names, as one.
+// NoGroups says what to do when the named providers have no node group.
+func NoGroups(names ...string) string {
+	var out []string
+	for _, name := range names {
+		text := clouds[name].none
+		if text == "" {
+			text = "describe one in section " + name + " of groups.yaml"
+		}
+		if len(names) > 1 {
+			text = name + ": " + text
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "; ")
+}
+
+// New makes the providers of a list of names, as one. One of several that cannot be
+// made now is made later: its reads fail with the reason until then.
 func New(ctx context.Context, list string, c Config, reservation cluster.Reservation) (provider.Provider, error) {
 	names, err := Split(list)
 	if err != nil {
@@ -127,9 +189,16 @@ func New(ctx context.Context, list string, c Config, reservation cluster.Reserva
 	}
 	parts := make(map[string]provider.Provider, len(names))
 	for _, name := range names {
-		if parts[name], err = clouds[name].make(ctx, c, reservation); err != nil {
+		one := func() (provider.Provider, error) { return clouds[name].make(ctx, c, reservation) }
+		p, err := one()
+		switch {
+		case err == nil:
+		case len(names) == 1:
 			return nil, fmt.Errorf("provider %s: %w", name, err)
+		default:
+			p = provider.Deferred(one)
 		}
+		parts[name] = p
 	}
 	return provider.Join(parts), nil
 }

@@ -30,6 +30,10 @@ type Config struct {
 	// hypervisor and the kernel keep from the kubelet. Karpenter's default (7.5) holds
 	// until a real node of the same template has been seen.
 	VMMemoryOverheadPercent float64 `split_words:"true" default:"7.5"`
+	// SecondaryAddresses lets secondary private and IPv6 addresses, and the public ones
+	// that lead to them, stand in serving certificates. Leave it off where the CNI gives
+	// them to pods (AWS VPC CNI).
+	SecondaryAddresses bool `split_words:"true"`
 	// Timeout limits each single call to AWS, the SDK's one repetition included.
 	Timeout time.Duration `split_words:"true" default:"10s"`
 }

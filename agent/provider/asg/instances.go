@@ -209,7 +209,7 @@ func (p *Provider) instance(m ec2types.Instance) cluster.Instance {
 		in.Zone = aws.ToString(m.Placement.AvailabilityZone)
 	}
 	in.NodeNames, in.Names = names(m, p.region)
-	in.Addresses = addresses(m)
+	in.Addresses = addresses(m, p.cfg.SecondaryAddresses)
 	return in
 }
 
@@ -244,6 +244,11 @@ func names(m ec2types.Instance, region string) (nodeNames, all []string) {
 	all = append(all, nodeNames...)
 	all = append(all, byIP...)
 	all = append(all, strings.ToLower(aws.ToString(m.PublicDnsName)))
+	for _, face := range m.NetworkInterfaces {
+		if attached(face) && face.Association != nil {
+			all = append(all, strings.ToLower(aws.ToString(face.Association.PublicDnsName)))
+		}
+	}
 	return set(nodeNames), set(all)
 }
 
@@ -254,31 +259,47 @@ func set(list []string) []string {
 	return slices.Compact(list)
 }
 
+// attached tells whether an interface is the machine's now.
+func attached(face ec2types.InstanceNetworkInterface) bool {
+	return face.Attachment == nil || face.Attachment.Status == "" || face.Attachment.Status == ec2types.AttachmentStatusAttached
+}
+
 // addresses are the IP addresses of the machine's attached interfaces (rule R14):
-// of each interface the primary private address, its public or elastic address
-// and its primary IPv6 address. Secondary addresses and prefixes are left out:
-// a CNI hands them to pods, and a pod must not get a node's certificate.
-func addresses(m ec2types.Instance) []netip.Addr {
+// of each interface the primary private address, its public, elastic or carrier
+// address and its primary IPv6 address. Secondary addresses are left out unless
+// secondary is set: a CNI hands them to pods, and a pod must not get a node's
+// certificate. Prefixes, which are whole ranges of them, are always left out.
+func addresses(m ec2types.Instance, secondary bool) []netip.Addr {
 	var out []netip.Addr
 	add := func(s *string) {
 		if a, err := netip.ParseAddr(aws.ToString(s)); err == nil {
 			out = append(out, a.Unmap().WithZone(""))
 		}
 	}
+	public := func(a *ec2types.InstanceNetworkInterfaceAssociation) {
+		if a != nil {
+			add(a.PublicIp)
+			add(a.CarrierIp)
+		}
+	}
 	add(m.PrivateIpAddress)
 	add(m.PublicIpAddress)
 	add(m.Ipv6Address)
 	for _, face := range m.NetworkInterfaces {
-		if face.Attachment != nil && face.Attachment.Status != "" && face.Attachment.Status != ec2types.AttachmentStatusAttached {
+		if !attached(face) {
 			continue
 		}
 		add(face.PrivateIpAddress)
-		if face.Association != nil {
-			add(face.Association.PublicIp)
-		}
+		public(face.Association)
 		for _, v6 := range face.Ipv6Addresses {
-			if aws.ToBool(v6.IsPrimaryIpv6) || len(face.Ipv6Addresses) == 1 {
+			if secondary || aws.ToBool(v6.IsPrimaryIpv6) || len(face.Ipv6Addresses) == 1 {
 				add(v6.Ipv6Address)
+			}
+		}
+		for _, v4 := range face.PrivateIpAddresses {
+			if secondary {
+				add(v4.PrivateIpAddress)
+				public(v4.Association)
 			}
 		}
 	}

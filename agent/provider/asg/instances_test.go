@@ -92,6 +92,12 @@ func TestNamesOfAnInstance(t *testing.T) {
 	byName.PrivateDnsName = aws.String("i-0abc.eu-west-1.compute.internal")
 	byName.PublicDnsName = aws.String("ec2-203-0-113-7.eu-west-1.compute.amazonaws.com")
 	byName.PrivateDnsNameOptions = &ec2types.PrivateDnsNameOptionsResponse{HostnameType: ec2types.HostnameTypeResourceName}
+	elastic := base
+	elastic.NetworkInterfaces = []ec2types.InstanceNetworkInterface{
+		{Association: &ec2types.InstanceNetworkInterfaceAssociation{PublicDnsName: aws.String("EC2-203-0-113-8.eu-west-1.compute.amazonaws.com")}},
+		{Association: &ec2types.InstanceNetworkInterfaceAssociation{PublicDnsName: aws.String("gone.example")},
+			Attachment: &ec2types.InstanceNetworkInterfaceAttachment{Status: ec2types.AttachmentStatusDetached}},
+	}
 	virginia := base
 	virginia.PrivateDnsName = aws.String("ip-172-16-1-9.ec2.internal")
 	for name, c := range map[string]struct {
@@ -105,6 +111,9 @@ func TestNamesOfAnInstance(t *testing.T) {
 		"by resource name": {byName, "eu-west-1",
 			[]string{"i-0abc", "i-0abc.eu-west-1.compute.internal"},
 			[]string{"ec2-203-0-113-7.eu-west-1.compute.amazonaws.com", "i-0abc", "i-0abc.eu-west-1.compute.internal", "ip-172-16-1-9", "ip-172-16-1-9.eu-west-1.compute.internal"}},
+		"address of a second interface": {elastic, "eu-west-1",
+			[]string{"i-0abc", "i-0abc.eu-west-1.compute.internal", "ip-172-16-1-9", "ip-172-16-1-9.eu-west-1.compute.internal"},
+			[]string{"ec2-203-0-113-8.eu-west-1.compute.amazonaws.com", "i-0abc", "i-0abc.eu-west-1.compute.internal", "ip-172-16-1-9", "ip-172-16-1-9.eu-west-1.compute.internal"}},
 		"us-east-1": {virginia, "us-east-1",
 			[]string{"i-0abc", "i-0abc.ec2.internal", "ip-172-16-1-9", "ip-172-16-1-9.ec2.internal"},
 			[]string{"i-0abc", "i-0abc.ec2.internal", "ip-172-16-1-9", "ip-172-16-1-9.ec2.internal"}},
@@ -142,8 +151,16 @@ func TestAddressesLeaveOutWhatPodsUse(t *testing.T) {
 	for _, s := range []string{"10.0.0.1", "10.0.1.1", "203.0.113.1", "2001:db8::1", "2001:db8::2"} {
 		want = append(want, netip.MustParseAddr(s))
 	}
-	if got := addresses(m); !slices.Equal(got, want) {
+	if got := addresses(m, false); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+	m.NetworkInterfaces[0].PrivateIpAddresses[1].Association = &ec2types.InstanceNetworkInterfaceAssociation{CarrierIp: ip("198.51.100.1")}
+	for _, s := range []string{"10.0.0.66", "198.51.100.1", "2001:db8::3"} {
+		want = append(want, netip.MustParseAddr(s))
+	}
+	slices.SortFunc(want, netip.Addr.Compare)
+	if got := addresses(m, true); !slices.Equal(got, want) {
+		t.Errorf("with secondary addresses %v, want %v", got, want)
 	}
 }
 

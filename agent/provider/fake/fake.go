@@ -24,22 +24,22 @@ type Cloud struct {
 	// Boot is how long an instance is pending, Shutdown how long it is deleting,
 	// Forget how long it is listed as gone. Set them before the first call.
 	Boot, Shutdown, Forget time.Duration
+	// Name sets the machines of several clouds apart: it stands in their IDs and names.
+	Name string
 
-	mu       sync.Mutex
-	now      time.Time
-	groups   map[cluster.GroupID]*group
-	loose    map[cluster.InstanceID]bool // instances in no group: alive or not
-	next     []error
-	faults   map[cluster.GroupID]error // of reads, per group
-	down     error                     // of everything
-	noDelete error
-	born     int
+	mu     sync.Mutex
+	now    time.Time
+	groups map[cluster.GroupID]*group
+	loose  map[cluster.InstanceID]bool // instances in no group: alive or not
+	born   int
+	faults
 }
 
 type group struct {
 	facts     cluster.NodeGroup
 	instances []*instance
-	blocked   *cluster.Failure
+	blocked   *cluster.Failure // launches nothing
+	spoiled   *cluster.Failure // launches what fails
 }
 
 type instance struct {
@@ -53,7 +53,8 @@ var _ provider.Provider = (*Cloud)(nil)
 func New(now time.Time) *Cloud {
 	return &Cloud{
 		Boot: 30 * time.Second, Shutdown: 30 * time.Second, Forget: time.Hour,
-		now: now, groups: map[cluster.GroupID]*group{}, loose: map[cluster.InstanceID]bool{}, faults: map[cluster.GroupID]error{},
+		now: now, groups: map[cluster.GroupID]*group{}, loose: map[cluster.InstanceID]bool{},
+		faults: faults{reads: map[cluster.GroupID]error{}},
 	}
 }
 
@@ -139,43 +140,6 @@ func (c *Cloud) Target(id cluster.GroupID) int {
 	return -1
 }
 
-// Next makes the next call of a provider method fail with err before it does
-// anything. Several queue up.
-func (c *Cloud) Next(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.next = append(c.next, err)
-}
-
-// Down makes every call fail with err until it is called with nil.
-func (c *Cloud) Down(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.down = err
-}
-
-// BreakRead makes the read of one group fail with err until called with nil.
-func (c *Cloud) BreakRead(id cluster.GroupID, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.faults[id] = err
-}
-
-// RefuseDelete makes every deletion fail with err until called with nil.
-func (c *Cloud) RefuseDelete(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.noDelete = err
-}
-
-// Block makes launches in a group fail with f (its time is set) until called with
-// nil.
-func (c *Cloud) Block(id cluster.GroupID, f *cluster.Failure) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.groups[id].blocked = f
-}
-
 // Step lets d pass and then does what is due: instances become running, or gone,
 // or are forgotten; what is missing is launched (or fails to be).
 func (c *Cloud) Step(d time.Duration) {
@@ -211,24 +175,31 @@ func (c *Cloud) launch(g *group) {
 			return
 		}
 		g.facts.Failures = nil
-		c.birth(g)
+		i := c.birth(g)
+		if g.spoiled != nil {
+			f := *g.spoiled
+			f.At = c.now
+			i.facts.Phase, i.facts.Failure = cluster.PhaseFailed, &f
+		}
 	}
 }
 
-func (c *Cloud) birth(g *group) {
+func (c *Cloud) birth(g *group) *instance {
 	id := c.newID()
-	name := fmt.Sprintf("node-%d", c.born)
-	g.instances = append(g.instances, &instance{since: c.now, facts: cluster.Instance{
+	name := fmt.Sprintf("%snode-%d", c.Name, c.born)
+	i := &instance{since: c.now, facts: cluster.Instance{
 		ID: id, Phase: cluster.PhasePending, Created: c.now, Type: "fake.large", Zone: "zone-1",
 		NodeNames: []string{name}, Names: []string{name, name + ".internal"},
 		Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(c.born)})},
 		Member:    true, Protected: true,
-	}})
+	}}
+	g.instances = append(g.instances, i)
+	return i
 }
 
 func (c *Cloud) newID() cluster.InstanceID {
 	c.born++
-	return cluster.InstanceID(fmt.Sprintf("fake:///zone-1/vm-%d", c.born))
+	return cluster.InstanceID(fmt.Sprintf("fake://%s/zone-1/vm-%d", c.Name, c.born))
 }
 
 func (c *Cloud) set(i *instance, p cluster.Phase) {
@@ -238,41 +209,44 @@ func (c *Cloud) set(i *instance, p cluster.Phase) {
 
 func alive(p cluster.Phase) bool { return p == cluster.PhasePending || p == cluster.PhaseRunning }
 
+// members are the instances that the target counts: one that failed keeps its place
+// until it is deleted.
 func (g *group) members() int {
 	n := 0
 	for _, i := range g.instances {
-		if alive(i.facts.Phase) {
+		if alive(i.facts.Phase) || i.facts.Phase == cluster.PhaseFailed {
 			n++
 		}
 	}
 	return n
 }
 
-// fault returns the error that is due for a call, if any.
-func (c *Cloud) fault(ctx context.Context, op string) error {
-	if err := ctx.Err(); err != nil {
-		return &provider.Error{Op: op, Err: err}
-	}
-	if len(c.next) > 0 {
-		err := c.next[0]
-		c.next = c.next[1:]
-		return err
-	}
-	return c.down
-}
-
 // Groups implements provider.Provider.
 func (c *Cloud) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.fault(ctx, "read"); err != nil {
+	if err := c.enter(ctx, "read"); err != nil {
 		return nil, err
 	}
+	defer c.mu.Unlock()
+	if c.frozen != nil {
+		return c.copied(c.frozen), nil
+	}
+	return c.readAll()
+}
+
+func (c *Cloud) copied(list []cluster.NodeGroup) []cluster.NodeGroup {
+	out := make([]cluster.NodeGroup, len(list))
+	for i := range list {
+		out[i] = provider.Clone(list[i])
+	}
+	return out
+}
+
+func (c *Cloud) readAll() ([]cluster.NodeGroup, error) {
 	out := []cluster.NodeGroup{}
 	var errs []error
 	for _, id := range slices.Sorted(maps.Keys(c.groups)) {
 		g := c.groups[id].read(c.now)
-		if err := c.faults[id]; err != nil {
+		if err := c.reads[id]; err != nil {
 			g.Instances = nil
 			g.Stale = err.Error()
 			errs = append(errs, err)
@@ -286,41 +260,18 @@ func (c *Cloud) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 func (g *group) read(now time.Time) cluster.NodeGroup {
 	out := g.facts
 	out.ReadAt = now
-	out.Failures = slices.Clone(g.facts.Failures)
-	out.Warnings = slices.Clone(g.facts.Warnings)
-	out.Template.Labels = maps.Clone(g.facts.Template.Labels)
-	out.Template.Taints = slices.Clone(g.facts.Template.Taints)
-	out.Template.Capacity.Extended = maps.Clone(g.facts.Template.Capacity.Extended)
-	out.Template.Allocatable.Extended = maps.Clone(g.facts.Template.Allocatable.Extended)
-	out.Options = cluster.Options{
-		ScaleDownUtilization: clone(g.facts.Options.ScaleDownUtilization), ScaleDownUnneededTime: clone(g.facts.Options.ScaleDownUnneededTime),
-		ScaleDownUnreadyTime: clone(g.facts.Options.ScaleDownUnreadyTime), MaxNodeProvisionTime: clone(g.facts.Options.MaxNodeProvisionTime),
-		MaxNodeStartupTime: clone(g.facts.Options.MaxNodeStartupTime), ScaleDownGPUUtilization: clone(g.facts.Options.ScaleDownGPUUtilization),
-		IgnoreDaemonSetsUtilization: clone(g.facts.Options.IgnoreDaemonSetsUtilization),
-	}
 	for _, i := range g.instances {
-		in := i.facts
-		in.NodeNames, in.Names, in.Addresses = slices.Clone(in.NodeNames), slices.Clone(in.Names), slices.Clone(in.Addresses)
-		out.Instances = append(out.Instances, in)
+		out.Instances = append(out.Instances, i.facts)
 	}
-	return out
-}
-
-func clone[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
+	return provider.Clone(out)
 }
 
 // Resize implements provider.Provider.
 func (c *Cloud) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.fault(ctx, "resize"); err != nil {
+	if err := c.enter(ctx, "resize"); err != nil {
 		return err
 	}
+	defer c.mu.Unlock()
 	fail := func(kind provider.Kind, format string, args ...any) error {
 		return &provider.Error{Op: "resize", Group: id, Kind: kind, Err: fmt.Errorf(format, args...)}
 	}
@@ -338,45 +289,54 @@ func (c *Cloud) Resize(ctx context.Context, id cluster.GroupID, from, to int) er
 		return fail(provider.Invalid, "%d is below its %d instances, and Resize never removes one", to, g.members())
 	}
 	g.facts.Target = to
-	return nil
+	return c.answer()
 }
 
 // Delete implements provider.Provider.
 func (c *Cloud) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.fault(ctx, "delete"); err != nil {
+	if err := c.enter(ctx, "delete"); err != nil {
 		return err
 	}
+	defer c.mu.Unlock()
 	g := c.groups[id]
 	if g == nil {
 		return &provider.Error{Op: "delete", Group: id, Kind: provider.NotFound, Err: errors.New("no such group")}
 	}
 	var errs []error
+	ended := false
 	for _, victim := range ids {
-		if err := c.end(g, victim); err != nil {
-			errs = append(errs, err)
-		}
+		done, err := c.end(g, victim)
+		ended, errs = ended || done, append(errs, err)
+	}
+	if ended {
+		errs = append(errs, c.answer())
 	}
 	return errors.Join(errs...)
 }
 
-func (c *Cloud) end(g *group, id cluster.InstanceID) error {
-	fail := func(kind provider.Kind, text string) error {
-		return &provider.Error{Op: "delete", Group: g.facts.ID, Instance: id, Kind: kind, Err: errors.New(text)}
+func (c *Cloud) end(g *group, id cluster.InstanceID) (done bool, err error) {
+	fail := func(kind provider.Kind, text string) (bool, error) {
+		return false, &provider.Error{Op: "delete", Group: g.facts.ID, Instance: id, Kind: kind, Err: errors.New(text)}
 	}
 	at := slices.IndexFunc(g.instances, func(i *instance) bool { return i.facts.ID == id })
+	surplus := g.members() > g.facts.Target
 	switch {
 	case at < 0:
 		return fail(provider.NotFound, "the instance is not in the group")
-	case !alive(g.instances[at].facts.Phase):
-		return nil
+	case !alive(g.instances[at].facts.Phase) && g.instances[at].facts.Phase != cluster.PhaseFailed:
+		return false, nil
 	case c.noDelete != nil:
-		return c.noDelete
-	case g.facts.Target <= g.facts.Min:
+		return false, c.noDelete
+	case c.noOne != nil:
+		refusal := *c.noOne
+		refusal.Group, refusal.Instance, c.noOne = g.facts.ID, id, nil
+		return false, &refusal
+	case g.facts.Target <= g.facts.Min && !surplus:
 		return fail(provider.Invalid, "the target is the group's minimum")
 	}
 	c.set(g.instances[at], cluster.PhaseDeleting)
-	g.facts.Target--
-	return nil
+	if !surplus {
+		g.facts.Target--
+	}
+	return true, nil
 }

@@ -40,6 +40,24 @@ var cases = []testCase{
 	{"DeleteTwiceIsOnce", deleteTwiceIsOnce},
 	{"DeleteForeignInstanceIsNotFound", deleteForeignInstanceIsNotFound},
 	{"DeletionRefused", deletionRefused},
+
+	{"ProviderIDsInEveryForm", providerIDsInEveryForm},
+	{"TemplateWithTaintsAndLabels", templateWithTaintsAndLabels},
+	{"TemplateChanges", templateChanges},
+	{"NeverJoiningInstance", neverJoiningInstance},
+	{"FailedInstance", failedInstance},
+	{"PausedGroup", pausedGroup},
+	{"NoGroupsAreNotUnknown", noGroupsAreNotUnknown},
+	{"CapacityIsExhausted", capacityIsExhausted},
+	{"ResizeWhileDeleting", resizeWhileDeleting},
+	{"DeleteMoreThanSurplus", deleteMoreThanSurplus},
+	{"DeletionRefusedForOne", deletionRefusedForOne},
+	{"ConcurrentDeletes", concurrentDeletes},
+	{"ConcurrentReads", concurrentReads},
+	{"CredentialsExpireMidRun", credentialsExpireMidRun},
+	{"ReadLagsBehindWrites", readLagsBehindWrites},
+	{"LostAnswer", lostAnswer},
+	{"HangingCloud", hangingCloud},
 }
 
 func readIsWhole(s *stage) {

@@ -3,6 +3,7 @@ package providertest_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -282,7 +283,9 @@ var mutants = map[string]func(c *fake.Cloud) mutant{
 // and every case has a mistake that only a case like it can find.
 func TestMutants(t *testing.T) {
 	bitten := map[string]bool{}
-	for name, breed := range mutants {
+	all := maps.Clone(mutants)
+	maps.Copy(all, moreMutants)
+	for name, breed := range all {
 		own, _, _ := strings.Cut(name, "/")
 		bitten[own] = true
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -29,7 +30,7 @@ const (
 
 // World is the cloud behind the provider, past the provider: how the suite makes
 // it misbehave and how it sees what is really there. A method that the cloud
-// cannot play calls t.Skip.
+// cannot play calls t.Skip. It may have the abilities of abilities.go, too.
 type World interface {
 	// Target is the group's target, and Alive its instances that live and are not on
 	// their way out, as the cloud itself knows them.
@@ -128,10 +129,13 @@ func (s Suite) play(t testing.TB, c testCase) {
 // recorder takes down failures instead of failing the test that it stands in for.
 type recorder struct {
 	testing.TB
+	mu         sync.Mutex
 	complaints []string
 }
 
 func (r *recorder) Errorf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.complaints = append(r.complaints, sprintf(format, args...))
 }
 func (r *recorder) Fatalf(format string, args ...any) {

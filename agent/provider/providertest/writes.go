@@ -92,7 +92,17 @@ func concurrentResizes(s *stage) {
 }
 
 func quotaIsExhausted(s *stage) {
-	s.w.Quota(s, true)
+	s.exhausted(func(on bool) { s.w.Quota(s, on) }, cluster.CauseQuota)
+}
+
+func capacityIsExhausted(s *stage) {
+	limit := ability[LimitCapacity](s)
+	s.exhausted(func(on bool) { limit.LimitCapacity(s, on) }, cluster.CauseCapacity)
+}
+
+func (s *stage) exhausted(set func(on bool), cause cluster.Cause) {
+	s.Helper()
+	set(true)
 	err := s.p.Resize(s.ctx(), Workers, 2, 5)
 	if err != nil {
 		s.wantKind(err, provider.Exhausted)
@@ -105,23 +115,23 @@ func quotaIsExhausted(s *stage) {
 		s.Fatalf("the cloud starts no more machines, and the group has no failure")
 	}
 	for i, f := range g.Failures {
-		if f.Cause != cluster.CauseQuota || f.Text == "" || f.At.IsZero() {
-			s.Errorf("failure %+v, want cause quota, the cloud's words and a time", f)
+		if f.Cause != cause || f.Text == "" || f.At.IsZero() {
+			s.Errorf("failure %+v, want cause %s, the cloud's words and a time", f, cause)
 		}
 		if i > 0 && f.At.After(g.Failures[i-1].At) {
 			s.Errorf("failures are not newest first")
 		}
 	}
 	if g.Stale != "" {
-		s.Errorf("a quota makes the facts stale: %s", g.Stale)
+		s.Errorf("no %s makes the facts stale: %s", cause, g.Stale)
 	}
 	if other := s.group(Others); len(other.Failures) > 0 {
 		s.Errorf("%s asked for nothing and has failures: %v", Others, other.Failures)
 	}
-	s.w.Quota(s, false)
+	set(false)
 	s.settle()
 	if g := s.group(Workers); len(g.Failures) > 0 || len(s.w.Alive(Workers)) != 5 {
-		s.Errorf("after the quota was raised: %d alive of 5, failures %v", len(s.w.Alive(Workers)), g.Failures)
+		s.Errorf("after that was over: %d alive of 5, failures %v", len(s.w.Alive(Workers)), g.Failures)
 	}
 }
 

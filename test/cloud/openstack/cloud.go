@@ -51,6 +51,7 @@ type Cloud struct {
 	faults   []*armed
 	calls    []Call
 	services map[string]service // by type, those that others added
+	magnum   *magnum
 	rng      *mathrand.Rand
 	closed   bool
 	timers   map[*time.Timer]bool

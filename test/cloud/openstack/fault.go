@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"strings"
 	"time"
 )
 
@@ -134,7 +135,8 @@ func (q *call) refuse(kind Kind) {
 	case Unauthorized:
 		q.fail(http.StatusUnauthorized, "The request you have made requires authentication.")
 	case EmptyList:
-		q.answer(http.StatusOK, map[string]any{})
+		name, _, _ := strings.Cut(strings.Trim(q.path, "/"), "/")
+		q.answer(http.StatusOK, map[string]any{name: []any{}})
 	default:
 		panic("openstack: inject fault: unknown kind " + string(kind))
 	}

@@ -73,7 +73,8 @@ func (c *Cloud) metadata(q *call) {
 		}
 		switch path {
 		case "openstack/latest/meta_data.json":
-			doc := map[string]any{"uuid": s.ID, "name": s.Name, "hostname": hostname(s.Name), "availability_zone": s.Zone, "project_id": s.Project, "meta": s.Metadata, "launch_index": 0, "devices": []any{}}
+			doc := map[string]any{"uuid": s.ID, "name": s.Name, "hostname": hostname(s.Name), "availability_zone": s.Zone, "project_id": s.Project, "meta": s.Metadata, "launch_index": 0, "devices": []any{},
+				"public_keys": map[string]string{s.KeyName: "ssh-ed25519 AAAA ops"}, "keys": []any{map[string]any{"name": s.KeyName, "type": "ssh", "data": "ssh-ed25519 AAAA ops"}}}
 			raw, _ := json.Marshal(doc)
 			q.w.body.Write(raw)
 		case "openstack/latest/user_data", "latest/user-data":

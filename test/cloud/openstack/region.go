@@ -206,6 +206,15 @@ func (r *Region) Network(name string) *Network {
 	return nil
 }
 
+// PutPort makes a port of demo's as somebody else would; it gets an ID and addresses.
+func (r *Region) PutPort(p Port) Port {
+	r.cloud.mu.Lock()
+	defer r.cloud.mu.Unlock()
+	made := r.newPort(r.network(p.NetworkID), demoProjectID)
+	made.Name, made.Description, made.Created = p.Name, p.Description, p.Created
+	return *made
+}
+
 // Ports, FloatingIPs, Volumes and ServerGroups list what there is, in order of making.
 func (r *Region) Ports() []Port { return list(r.cloud, &r.ports) }
 

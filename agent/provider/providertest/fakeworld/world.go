@@ -5,7 +5,9 @@ package fakeworld
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,11 +22,21 @@ type World struct{ *fake.Cloud }
 
 // New makes a fake with the suite's groups.
 func New(testing.TB) (provider.Provider, providertest.World) {
+	w := Of("", providertest.Workers, providertest.Others)
+	return w.Cloud, w
+}
+
+// Of makes a fake with some of the suite's groups; name is the cloud's.
+func Of(name string, groups ...cluster.GroupID) World {
 	c := fake.New(time.Now())
+	c.Name = name
 	for _, g := range []cluster.NodeGroup{
 		{ID: providertest.Workers, Min: 0, Max: 10, Target: 2},
 		{ID: providertest.Others, Min: 1, Max: 3, Target: 1},
 	} {
+		if !slices.Contains(groups, g.ID) {
+			continue
+		}
 		g.Template = cluster.Template{
 			Spec:        "spec of " + string(g.ID),
 			Capacity:    cluster.Resources{MilliCPU: 2000, Memory: 8 << 30, Pods: 110, Extended: map[string]int64{"fake.example/gpu": 1}},
@@ -37,7 +49,7 @@ func New(testing.TB) (provider.Provider, providertest.World) {
 	}
 	w := World{c}
 	Settle(nil, w)
-	return c, w
+	return w
 }
 
 // Settle lets an hour pass in three steps, less than the fake's memory of what is
@@ -117,4 +129,73 @@ func (w World) BreakRead(_ testing.TB, on bool) {
 		return
 	}
 	w.Cloud.BreakRead(providertest.Workers, &provider.Error{Op: "read", Group: providertest.Workers, Kind: provider.Transient, Err: errors.New("half a page")})
+}
+
+// Forms implements providertest.Forms.
+func (w World) Forms(id cluster.InstanceID) []string {
+	short := string(id[strings.LastIndexByte(string(id), '/')+1:])
+	return []string{string(id), "fake://" + short, short, strings.ToUpper(short)}
+}
+
+// FailLaunches implements providertest.FailLaunches.
+func (w World) FailLaunches(_ testing.TB, on bool) {
+	var f *cluster.Failure
+	if on {
+		f = &cluster.Failure{Cause: cluster.CauseInvalid, Text: "no such image"}
+	}
+	w.Spoil(providertest.Workers, f)
+}
+
+// LimitCapacity implements providertest.LimitCapacity.
+func (w World) LimitCapacity(_ testing.TB, on bool) {
+	var f *cluster.Failure
+	if on {
+		f = &cluster.Failure{Cause: cluster.CauseCapacity, Text: "no such machine now", Zone: "zone-1"}
+	}
+	w.Block(providertest.Workers, f)
+}
+
+// RefuseOneDelete implements providertest.RefuseOneDelete.
+func (w World) RefuseOneDelete(testing.TB) {
+	w.RefuseOne(provider.Error{Op: "delete", Kind: provider.Denied, Err: errors.New("not this one")})
+}
+
+// ExpireAfter implements providertest.ExpireAfter.
+func (w World) ExpireAfter(_ testing.TB, calls int) {
+	w.DownAfter(calls, &provider.Error{Op: "call", Kind: provider.Denied, Err: errors.New("expired"), Remedy: "renew the credentials"})
+}
+
+// Lag implements providertest.Lag.
+func (w World) Lag(_ testing.TB, on bool) { w.Freeze(on) }
+
+// Hang implements providertest.Hang.
+func (w World) Hang(_ testing.TB, on bool) { w.Cloud.Hang(on) }
+
+// LoseAnswer implements providertest.LoseAnswer.
+func (w World) LoseAnswer(testing.TB) {
+	w.Cloud.LoseAnswer(&provider.Error{Op: "call", Kind: provider.Transient, Err: errors.New("connection reset")})
+}
+
+// Pause implements providertest.Pause.
+func (w World) Pause(_ testing.TB, on bool) {
+	w.Edit(providertest.Workers, func(g *cluster.NodeGroup) {
+		g.Paused = ""
+		if on {
+			g.Paused = "somebody suspended launches"
+		}
+	})
+}
+
+// Furnish implements providertest.Furnish.
+func (w World) Furnish(testing.TB) {
+	w.Edit(providertest.Workers, func(g *cluster.NodeGroup) {
+		g.Template.Labels = maps.Clone(g.Template.Labels)
+		g.Template.Labels[providertest.FurnishLabel[0]] = providertest.FurnishLabel[1]
+		g.Template.Taints = append(slices.Clone(g.Template.Taints), providertest.FurnishTaint)
+	})
+}
+
+// ChangeTemplate implements providertest.ChangeTemplate.
+func (w World) ChangeTemplate(testing.TB) {
+	w.Edit(providertest.Workers, func(g *cluster.NodeGroup) { g.Template.Spec += ", changed" })
 }

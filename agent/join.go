@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
+)
+
+// closed tells whether the agent alone approves the client certificates of machines that
+// join with its tokens.
+func (p Parts) closed() bool { return p.CSR.Enabled && p.CSR.Join == csrsigner.JoinClosed }
+
+// tokenGroups are the auth groups of the agent's join tokens.
+func (p Parts) tokenGroups() []string {
+	switch {
+	case len(p.Bootstrap.TokenGroups) > 0:
+		return p.Bootstrap.TokenGroups
+	case p.closed():
+		return []string{bootstrap.WorkersGroup}
+	}
+	return []string{bootstrap.KubeadmGroup}
+}
+
+// validateJoin finds settings of two services that contradict each other.
+func (p Parts) validateJoin() error {
+	if p.closed() && slices.Contains(p.Bootstrap.TokenGroups, bootstrap.KubeadmGroup) {
+		return fmt.Errorf("%s_BOOTSTRAP_TOKEN_GROUPS names %s while %s_CSR_JOIN is closed: kubeadm lets that group in by itself; leave the groups empty, or set %s_CSR_JOIN=open",
+			Prefix, bootstrap.KubeadmGroup, Prefix, Prefix)
+	}
+	return nil
+}
+
+// machinesSection is the name of the operator's own inventory in groups.yaml.
+const machinesSection = "machines"
+
+// sections are the readers of all sections of groups.yaml beside the groups themselves.
+func sections() map[string]groups.Section {
+	out := map[string]groups.Section{}
+	for name, read := range all.Sections() {
+		out[name] = read
+	}
+	out[machinesSection] = func(section json.RawMessage) error {
+		_, err := csrsigner.ParseMachines(section)
+		return err
+	}
+	return out
+}
+
+// signer makes the service that approves certificates.
+func (p Parts) signer(a *running) *csrsigner.Service {
+	return csrsigner.New(p.CSR, csrsigner.Deps{
+		Client: a.client, Rest: a.rest, Informers: a.factory, Inventory: a.inventory, Log: a.entry("csrsigner"),
+		Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
+		OwnNode: a.identity, Machines: machinesOf(a.settings),
+		TokenGroup: p.tokenGroups()[0], Token: tokenLookup(a.client), StateDir: a.cfg.StateDir,
+	})
+}
+
+// machinesOf reads the operator's own inventory as it is in force.
+func machinesOf(settings *groups.Live) func() []csrsigner.Machine {
+	return func() []csrsigner.Machine {
+		list, err := csrsigner.ParseMachines(settings.Section(machinesSection))
+		if err != nil {
+			return nil // only a section that was read without fault comes into force
+		}
+		return list
+	}
+}
+
+func tokenLookup(client kubernetes.Interface) func(context.Context, string) (csrsigner.Token, error) {
+	return func(ctx context.Context, id string) (csrsigner.Token, error) {
+		m, err := bootstrap.Lookup(ctx, client, id)
+		return csrsigner.Token{Problem: m.Problem, Instance: cluster.InstanceID(m.Instance)}, err
+	}
+}
+
+// checkJoin says which join is in force, and proves it by the API server's own word.
+func checkJoin(ctx context.Context, cfg Config, client kubernetes.Interface) []Finding {
+	if !cfg.Parts.CSR.Enabled && !cfg.Parts.Bootstrap.Enabled {
+		return nil
+	}
+	const about = "join"
+	group := cfg.Parts.tokenGroups()[0]
+	proof, err := csrsigner.ProveJoin(ctx, client, group)
+	if err != nil {
+		return []Finding{{Level: LevelWarning, About: about, Text: err.Error(), Remedy: "kubectl apply -f rbac.yaml"}}
+	}
+	if len(proof.Missing) > 0 {
+		return []Finding{{Level: LevelError, About: about, Text: fmt.Sprintf("machines cannot join: group %s may not %s", group, strings.Join(proof.Missing, ", ")),
+			Remedy: "kubectl apply -f rbac.yaml"}}
+	}
+	by := proof.Reason
+	if len(proof.Bindings) > 0 {
+		by = "ClusterRoleBinding " + strings.Join(proof.Bindings, ", ")
+	}
+	switch {
+	case cfg.Parts.closed() && proof.SelfApproved:
+		return []Finding{{Level: LevelError, About: about, Text: fmt.Sprintf("it should be closed, but the controller manager approves client certificates of group %s by itself (%s)", group, by),
+			Remedy: "take the group out of that binding, or say what holds: " + Prefix + "_CSR_JOIN=open"}}
+	case cfg.Parts.closed():
+		return []Finding{{Level: LevelOK, About: about, Text: fmt.Sprintf("closed: the API server says that nobody approves client certificates of group %s by itself; the agent does, once for each instance", group)}}
+	case proof.SelfApproved:
+		return []Finding{{Level: LevelOK, About: about, Text: fmt.Sprintf("open: whoever has a join token gets a client certificate for any node name (%s); %s_CSR_JOIN=closed ends that", by, Prefix)}}
+	}
+	return []Finding{{Level: LevelError, About: about, Text: fmt.Sprintf("open, but nobody approves client certificates of group %s: no machine can join", group),
+		Remedy: "set " + Prefix + "_CSR_JOIN=closed, or bind the group to system:certificates.k8s.io:certificatesigningrequests:nodeclient"}}
+}

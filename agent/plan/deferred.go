@@ -1,0 +1,125 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// Where pods are tied to each other there are many legal ways to place them, and what is
+// left over depends on the way. Machines are bought for one of them; who then asks anew
+// what fits on these machines, without knowing the way, may find a worse one and buy
+// again. Promises remember the way while machines are coming. In two cases nothing does,
+// and tied pods wait: after a restart without memory, until what is coming is there; and
+// when machines have just become Ready, until kube-scheduler has had its turn.
+
+// schedulerTurn is how long kube-scheduler may take to look again at a pod that had no
+// place, once a node has become Ready: it backs off for 10 s at most
+// (podMaxBackoffSeconds).
+const schedulerTurn = 10 * time.Second
+
+// forget counts the machines that are coming and that nobody remembers having asked for.
+func (w *world) forget() {
+	for i := range w.groups {
+		g := &w.groups[i]
+		n := g.coming
+		for k := range w.nodes {
+			if w.nodes[k].group == i && w.nodes[k].state == stateComing {
+				n++
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		if was, ok := w.in.Unremembered[g.ID]; ok {
+			n = min(n, was)
+		} else if _, ours := w.out.Resized[g.ID]; ours || w.owes(g.ID) {
+			continue
+		}
+		set(&w.out.Unremembered, g.ID, n)
+	}
+}
+
+// owes tells whether anything was promised to a pod on a group's machines.
+func (w *world) owes(id cluster.GroupID) bool {
+	return slices.ContainsFunc(w.in.Promised, func(p Pledge) bool { return p.Group == id })
+}
+
+// justReady lists the nodes that kube-scheduler may not have looked at since they became
+// Ready.
+func (w *world) justReady() (out []int) {
+	for i := range w.nodes {
+		if n := &w.nodes[i]; n.state == stateReady && !n.ReadySince.IsZero() && !w.passed(n.ReadySince.Add(schedulerTurn)) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// putOff lets pods wait where an answer that would buy for them is not to be trusted, and
+// tells whether any has to: after a restart all of them, since what tied pods do not take
+// is there for others.
+func (w *world) putOff() (any bool) {
+	forgot, ready := len(w.out.Unremembered) > 0, w.justReady()
+	for i := range w.want {
+		k := &w.want[i]
+		switch {
+		case !k.buys:
+			continue
+		case forgot:
+			k.deferred = "machines are coming and it is not remembered for whom (a restart, or somebody else asked for them): while pods wait that depend on where others are, nothing is bought before these machines are there"
+		case k.spare != "" || !w.bonds.tied[k.class]:
+			continue
+		default:
+			n, due := w.inTurn(k.class, ready)
+			if n < 0 {
+				continue
+			}
+			w.wake(due)
+			k.deferred = fmt.Sprintf("node %s has just become Ready: the scheduler's turn is until %s", w.nodes[n].Name, stamp(due))
+		}
+		k.buys, any = false, true
+	}
+	return any
+}
+
+// inTurn finds the node that a class waits for: it would take a pod as far as its labels,
+// its taints and its room go, and none of the class's pods has been judged since it is
+// Ready. The last of them counts; -1: there is none.
+func (w *world) inTurn(class int, ready []int) (node int, due time.Time) {
+	node = -1
+	var judged cluster.Moment
+	for i := range w.s.Pods {
+		if pod := &w.s.Pods[i]; pod.Class == class && pod.Node == "" {
+			judged = max(judged, pod.Unschedulable)
+		}
+	}
+	for _, i := range ready {
+		n := &w.nodes[i]
+		if !n.ReadySince.After(judged.Time()) || fit.Most(n.room, w.space.Class(class)) == 0 || !fit.Passes(&w.s.Classes[class], &n.shape) {
+			continue
+		}
+		if at := n.ReadySince.Add(schedulerTurn); node < 0 || at.After(due) || at.Equal(due) && n.Name < w.nodes[node].Name {
+			node, due = i, at
+		}
+	}
+	return node, due
+}
+
+// keepPromises lets pods that wait keep what they were promised.
+func (w *world) keepPromises(k *want) {
+	for _, p := range w.in.Promised {
+		var kept []cluster.PodKey
+		for _, key := range k.keys {
+			if w.promisedTo(key) == p.Group {
+				kept = append(kept, key)
+			}
+		}
+		if len(kept) > 0 && !slices.ContainsFunc(w.out.Promised, func(o Pledge) bool { return o.Group == p.Group && slices.Contains(o.Pods, kept[0]) }) {
+			w.out.Promised = append(w.out.Promised, Pledge{Group: p.Group, Pods: kept})
+		}
+	}
+}

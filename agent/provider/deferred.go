@@ -1,0 +1,61 @@
+package provider
+
+import (
+	"context"
+	"sync"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Deferred is a provider that could not be made: each call tries again and fails with
+// the reason, until it can. It keeps one of several clouds from holding up the others
+// when it is out of reach while the agent starts.
+func Deferred(make func() (Provider, error)) Provider { return &deferred{make: make} }
+
+type deferred struct {
+	make func() (Provider, error)
+
+	mu   sync.Mutex
+	made Provider
+}
+
+func (d *deferred) get(op string) (Provider, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.made != nil {
+		return d.made, nil
+	}
+	p, err := d.make()
+	switch {
+	case err == nil:
+		d.made = p
+		return p, nil
+	case len(Errors(err)) > 0:
+		return nil, err
+	}
+	return nil, &Error{Op: op, Err: err}
+}
+
+func (d *deferred) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
+	p, err := d.get("read")
+	if err != nil {
+		return nil, err
+	}
+	return p.Groups(ctx)
+}
+
+func (d *deferred) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
+	p, err := d.get("resize")
+	if err != nil {
+		return err
+	}
+	return p.Resize(ctx, id, from, to)
+}
+
+func (d *deferred) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) error {
+	p, err := d.get("delete")
+	if err != nil {
+		return err
+	}
+	return p.Delete(ctx, id, ids...)
+}

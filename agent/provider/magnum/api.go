@@ -1,0 +1,221 @@
+package magnum
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/containerinfra/v1/clusters"
+	"github.com/gophercloud/gophercloud/v2/openstack/containerinfra/v1/nodegroups"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
+)
+
+// Microversions of Magnum: node groups came with 1.9 (Train), zero nodes with 1.10.
+const (
+	wantVersion  = "1.10"
+	leastMinor   = 9
+	toZeroMinor  = 10
+	oldMagnum    = "Magnum must be of release Train (2019) or later: its API has to offer microversion 1.9 for node groups, and 1.10 to go down to zero nodes"
+	inProgress   = "_IN_PROGRESS"
+	failedSuffix = "_FAILED"
+)
+
+// nodeGroup and magnumCluster are Magnum's own objects.
+type (
+	nodeGroup     = nodegroups.NodeGroup
+	magnumCluster = clusters.Cluster
+)
+
+// api returns a client for Magnum with the microversion that both sides know.
+func (p *Provider) api(ctx context.Context) (*gophercloud.ServiceClient, error) {
+	api, err := p.session.Service(ctx, "container-infra", "")
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if api.Microversion = p.version; p.version == "" {
+		api.Microversion = wantVersion
+	}
+	return api, nil
+}
+
+// cluster reads the cluster. It is the first request of everything that is done, so
+// it is here that the microversion is agreed on.
+func (p *Provider) cluster(ctx context.Context, api *gophercloud.ServiceClient, op string) (*magnumCluster, error) {
+	c, err := p.get(ctx, api)
+	if gophercloud.ResponseCodeIs(err, http.StatusNotAcceptable) {
+		version, why := agree(err)
+		if why != "" {
+			return nil, &provider.Error{Op: op, Kind: provider.Invalid, Err: errors.New(why), Remedy: oldMagnum}
+		}
+		api.Microversion = version
+		if c, err = p.get(ctx, api); err == nil {
+			p.mu.Lock()
+			p.version = version
+			p.mu.Unlock()
+		}
+	}
+	if err == nil {
+		return c, nil
+	}
+	e := openstack.Classify(op, "", err)
+	switch e.Kind {
+	case provider.NotFound:
+		e.Remedy = "check AUTOSCALER_MAGNUM_CLUSTER, AUTOSCALER_OPENSTACK_REGION and the project of the credentials against `openstack coe cluster list`"
+	case provider.Conflict:
+		e.Kind, e.Remedy = provider.Invalid, "several clusters have this name: write the cluster's UUID to AUTOSCALER_MAGNUM_CLUSTER"
+	}
+	return nil, e
+}
+
+func (p *Provider) get(ctx context.Context, api *gophercloud.ServiceClient) (*magnumCluster, error) {
+	return clusters.Get(ctx, api, url.PathEscape(p.cfg.Cluster)).Extract()
+}
+
+var rangeForm = regexp.MustCompile(`\[\s*([0-9]+\.[0-9]+)\s*,\s*([0-9]+\.[0-9]+)\s*\]`)
+
+// agree chooses a microversion from the range that a 406 names in its headers or words.
+func agree(err error) (version, why string) {
+	var answer gophercloud.ErrUnexpectedResponseCode
+	errors.As(err, &answer)
+	_, offered, _ := strings.Cut(answer.ResponseHeader.Get("OpenStack-API-Maximum-Version"), " ")
+	if m := rangeForm.FindStringSubmatch(string(answer.Body)); offered == "" && m != nil {
+		offered = m[2]
+	}
+	if offered == "" {
+		return "", "Magnum does not accept microversion " + wantVersion + " and does not say which it does"
+	}
+	if n := minor(offered); n < leastMinor {
+		return "", fmt.Sprintf("Magnum's API offers microversion %s at most, and node groups need 1.%d", offered, leastMinor)
+	}
+	if minor(offered) > minor(wantVersion) {
+		offered = wantVersion
+	}
+	return offered, ""
+}
+
+// minor is the second number of a microversion, -1 where there is none. All of
+// Magnum's are 1.x.
+func minor(version string) int {
+	_, text, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// discover lists the node groups that are ours by what the list tells (names, roles;
+// its bounds are wrong), reads each by itself, and drops those of a role that have no
+// maximum, which it names in skipped. A group that could not be read has only its
+// name, and an error.
+func (p *Provider) discover(ctx context.Context, api *gophercloud.ServiceClient, c *magnumCluster) (out []reading, skipped []string, err error) {
+	list, err := p.list(ctx, api, c)
+	if err != nil {
+		return nil, nil, openstack.Classify("read", "", err)
+	}
+	for _, g := range list {
+		_, byName := nameFor(p.names, &g)
+		if g.Role != masterRole && g.Status != "DELETE_COMPLETE" && (byName || slices.Contains(p.roles, g.Role)) {
+			out = append(out, reading{nodeGroup: g, byName: byName})
+		}
+	}
+	for i := range out {
+		out[i].others = others(list, out[i].Name)
+	}
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, 8)
+	for i := range out {
+		wait.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			g, err := nodegroups.Get(ctx, api, c.UUID, out[i].UUID).Extract()
+			if err != nil {
+				out[i].err = openstack.Classify("read", cluster.GroupID(out[i].Name), err)
+				return
+			}
+			out[i].nodeGroup = *g
+		})
+	}
+	wait.Wait()
+	out = slices.DeleteFunc(out, func(r reading) bool {
+		// Gone between the list and the read.
+		if r.err != nil && r.err.Kind == provider.NotFound {
+			return true
+		}
+		if r.err == nil && !r.byName && r.MaxNodeCount == nil {
+			skipped = append(skipped, r.Name)
+			return true
+		}
+		return false
+	})
+	return out, skipped, nil
+}
+
+func (p *Provider) list(ctx context.Context, api *gophercloud.ServiceClient, c *magnumCluster) ([]nodeGroup, error) {
+	pages, err := nodegroups.List(api, c.UUID, nil).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return nodegroups.ExtractNodeGroups(pages)
+}
+
+// others are the names of the groups but one.
+func others(list []nodeGroup, name string) []string {
+	var out []string
+	for _, g := range list {
+		if g.Name != name {
+			out = append(out, g.Name)
+		}
+	}
+	return out
+}
+
+// one reads a single group by its name; it is NotFound where it is not ours.
+func (p *Provider) one(ctx context.Context, api *gophercloud.ServiceClient, c *magnumCluster, op string, id cluster.GroupID) (*nodeGroup, error) {
+	if id == "" || strings.ContainsAny(string(id), "/?#") {
+		return nil, fail(op, id, provider.NotFound, "", "no such node group in cluster %s", p.cfg.Cluster)
+	}
+	g, err := nodegroups.Get(ctx, api, c.UUID, url.PathEscape(string(id))).Extract()
+	if err != nil {
+		return nil, openstack.Classify(op, id, err)
+	}
+	_, byName := nameFor(p.names, g)
+	if g.Role == masterRole || g.Name != string(id) || !byName && (!slices.Contains(p.roles, g.Role) || g.MaxNodeCount == nil) {
+		return nil, fail(op, id, provider.NotFound, "", "this node group is not one of ours")
+	}
+	return g, nil
+}
+
+// resize asks Magnum for a node count, and to get there without the named nodes. An
+// answer says that it was understood, and no more.
+func (p *Provider) resize(ctx context.Context, api *gophercloud.ServiceClient, c *magnumCluster, g *nodeGroup, count int, remove []string) error {
+	if slices.Contains(remove, "") {
+		return errors.New("an empty name would remove an arbitrary node")
+	}
+	_, err := clusters.Resize(ctx, api, c.UUID, clusters.ResizeOpts{NodeCount: &count, NodesToRemove: remove, NodeGroup: g.UUID}).Extract()
+	return err
+}
+
+// unanswered tells an error after which nobody knows whether the request was done.
+func unanswered(err error) bool {
+	var answer gophercloud.ErrUnexpectedResponseCode
+	if errors.As(err, &answer) {
+		return answer.Actual >= 500
+	}
+	var syntax *json.SyntaxError
+	return openstack.Classify("", "", err).Kind == provider.Transient || errors.As(err, &syntax) || errors.Is(err, context.Canceled)
+}

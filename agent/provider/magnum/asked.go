@@ -1,0 +1,122 @@
+package magnum
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Magnum answers a resize before its conductor has taken it up: for a moment the
+// cluster looks as if nobody had asked for anything. What was asked for is remembered
+// until it shows, until the operation is over, or until it is lost.
+const (
+	shownWithin  = time.Minute      // an accepted request that does not show by then is lost
+	unsureWithin = 15 * time.Second // the same for one whose answer did not come
+)
+
+// asked is the last operation that this process asked for.
+type asked struct {
+	group         string // UUID
+	name          string
+	count, before int
+	stamp         time.Time // when Magnum had last changed the group
+	removed       map[string]bool
+	at            time.Time
+	sure          bool // Magnum answered that it accepts it
+	shown         bool // the group shows it
+}
+
+// remember notes an operation.
+func (p *Provider) remember(g *nodeGroup, count int, removed []string, sure bool) {
+	a := &asked{group: g.UUID, name: g.Name, count: count, before: g.NodeCount, stamp: g.UpdatedAt, removed: map[string]bool{}, at: p.now(), sure: sure}
+	for _, id := range removed {
+		a.removed[id] = true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = a
+}
+
+// view is what one read says of operations under way.
+type view struct {
+	busy  string // why Magnum should not be asked for anything now; empty: it may be
+	asked *asked // a copy; nil: nothing is open
+	lost  string // an operation that Magnum accepted and never began
+}
+
+// look compares what was asked for with a fresh read of the cluster and its groups.
+func (p *Provider) look(c *magnumCluster, groups ...*nodeGroup) view {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var v view
+	working := strings.HasSuffix(c.Status, inProgress)
+	if working {
+		v.busy = fmt.Sprintf("cluster %s is %s, and Magnum does one operation at a time", c.Name, c.Status)
+	}
+	for _, g := range groups {
+		if strings.HasSuffix(g.Status, inProgress) && v.busy == "" {
+			working = true
+			v.busy = fmt.Sprintf("node group %s is %s, and Magnum does one operation at a time", g.Name, g.Status)
+		}
+	}
+	a := p.asked
+	if a == nil {
+		return v
+	}
+	at := slices.IndexFunc(groups, func(g *nodeGroup) bool { return g.UUID == a.group })
+	if at >= 0 && !a.shown {
+		g := groups[at]
+		a.shown = !g.UpdatedAt.Equal(a.stamp) || g.NodeCount != a.before || strings.HasSuffix(g.Status, inProgress)
+	}
+	age := p.now().Sub(a.at)
+	switch {
+	case a.shown && !working:
+		p.asked = nil
+		return v
+	case !a.shown && (age > shownWithin || !a.sure && age > unsureWithin):
+		p.asked = nil
+		if a.sure {
+			v.lost = fmt.Sprintf("Magnum accepted %d nodes for %s and never began; it is asked again when they are needed", a.count, a.name)
+		}
+		return v
+	}
+	copied := *a
+	copied.removed = maps.Clone(a.removed)
+	v.asked = &copied
+	if v.busy == "" {
+		v.busy = fmt.Sprintf("the resize of %s to %d has not begun yet, and Magnum does one operation at a time", a.name, a.count)
+	}
+	return v
+}
+
+// target is the node count of a group; what Magnum has accepted and does not show yet
+// counts.
+func (v view) target(g *nodeGroup) int {
+	if a := v.asked; a != nil && a.group == g.UUID && a.sure && !a.shown {
+		return a.count
+	}
+	return g.NodeCount
+}
+
+// going tells that a server was named for removal in the operation under way.
+func (v view) going(uuid string) bool { return v.asked != nil && v.asked.removed[uuid] }
+
+// resizable are the states in which Magnum's conductor takes up a resize; in others it
+// answers 202 all the same and then does nothing.
+var resizable = []string{"CREATE_COMPLETE", "UPDATE_COMPLETE", "RESUME_COMPLETE", "RESTORE_COMPLETE", "ROLLBACK_COMPLETE",
+	"SNAPSHOT_COMPLETE", "CHECK_COMPLETE", "ADOPT_COMPLETE", "UPDATE_FAILED"}
+
+// shut says why Magnum would not resize a group, whoever asks; empty: it would.
+func shut(c *magnumCluster, g *nodeGroup) string {
+	switch {
+	case strings.HasPrefix(c.Status, "DELETE_"):
+		return "cluster " + c.Name + " is " + c.Status
+	case strings.HasPrefix(g.Status, "DELETE_"):
+		return "the node group is " + g.Status
+	case strings.HasSuffix(c.Status, inProgress) || slices.Contains(resizable, c.Status):
+		return ""
+	}
+	return fmt.Sprintf("cluster %s is %s, in which Magnum resizes nothing: mend it (`openstack coe cluster show %s` says why)", c.Name, c.Status, c.Name)
+}

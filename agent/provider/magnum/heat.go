@@ -1,0 +1,76 @@
+package magnum
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stackresources"
+	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// minions is the resource group of worker nodes in the templates of all of Magnum's
+// Kubernetes drivers; refsMap is its output from index to server.
+const (
+	minions = "kube_minions"
+	refsMap = "refs_map"
+)
+
+// stackRefs reads which server a stack has for each of its indices. While a node is
+// made, and when it could not be made, the value is not a UUID but the name of a
+// resource or the index. refs is nil where Heat is not there, may not be read, or does
+// not know the stack: the driver then is none of Heat's, or the policy forbids it
+// (kubernetes/autoscaler#5065). why is Heat's account of the last failure.
+func (p *Provider) stackRefs(ctx context.Context, stack string) (refs map[string]string, why string, err error) {
+	api, err := p.session.Service(ctx, "orchestration", "")
+	if provider.KindOf(err) == provider.Invalid {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	top, err := stacks.Find(ctx, api, stack).Extract()
+	if absent(err) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	group, err := stackresources.Get(ctx, api, top.Name, top.ID, minions).Extract()
+	if absent(err) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if group.PhysicalID == "" { // nothing has been made yet
+		return map[string]string{}, group.StatusReason, nil
+	}
+	nested, err := stacks.Find(ctx, api, group.PhysicalID).Extract()
+	if absent(err) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	for _, out := range nested.Outputs {
+		if out["output_key"] != refsMap {
+			continue
+		}
+		refs = map[string]string{}
+		list, _ := out["output_value"].(map[string]any)
+		for index, value := range list {
+			ref, _ := value.(string)
+			refs[index] = ref
+		}
+	}
+	return refs, nested.StatusReason, nil
+}
+
+// absent tells an answer by which Heat has nothing for us, as opposed to one that says
+// nothing.
+func absent(err error) bool {
+	return gophercloud.ResponseCodeIs(err, http.StatusNotFound) || gophercloud.ResponseCodeIs(err, http.StatusForbidden)
+}

@@ -1,0 +1,224 @@
+package magnum
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Labels of a node group that describe its nodes. Magnum's labels configure the
+// driver (kube_tag and so on) and are no labels of Nodes; these keys, which Cluster
+// Autoscaler reads from tags on AWS, say what the Nodes will have.
+const (
+	hintPrefix    = "k8s.io/cluster-autoscaler/node-template/"
+	hintLabel     = hintPrefix + "label/"
+	hintTaint     = hintPrefix + "taint/"
+	hintResources = hintPrefix + "resources/"
+	hintOptions   = hintPrefix + "autoscaling-options/"
+)
+
+// Labels by which Magnum's own drivers configure the nodes, as far as they show on
+// the Node.
+const (
+	labelKubelet    = "kubelet_options"   // flags of the workers' kubelets
+	labelZone       = "availability_zone" // of the nodes
+	labelBootVolume = "boot_volume_size"  // GiB of the root volume; 0 or none: the flavor's disk
+)
+
+// hints are what the labels of a node group say about its nodes.
+type hints struct {
+	labels    map[string]string
+	taints    []cluster.Taint
+	resources map[string]int64 // cpu in thousandths, all others in whole units
+	options   cluster.Options
+	zone      string
+	bootGiB   int64
+	relevant  []string // what was used, "key=value", sorted
+	warnings  []string
+}
+
+var taintForm = regexp.MustCompile(`^(.*):(NoSchedule|NoExecute|PreferNoSchedule)$`)
+
+// parseHints reads a node group's labels. What cannot be read is left out and named in
+// a warning; the group goes on.
+func parseHints(labels map[string]string) hints {
+	h := hints{labels: map[string]string{}, resources: map[string]int64{}}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		used, err := h.read(key, labels[key])
+		if err != nil {
+			h.warnings = append(h.warnings, fmt.Sprintf("label %s=%q of the node group is left out: %v", key, labels[key], err))
+		} else if used {
+			h.relevant = append(h.relevant, key+"="+labels[key])
+		}
+	}
+	return h
+}
+
+func (h *hints) read(key, value string) (used bool, err error) {
+	after := func(prefix string) (string, bool) {
+		name, ok := strings.CutPrefix(key, prefix)
+		return name, ok && name != ""
+	}
+	if name, ok := after(hintLabel); ok {
+		h.labels[name] = value
+		return true, nil
+	}
+	if name, ok := after(hintTaint); ok {
+		m := taintForm.FindStringSubmatch(value)
+		if m == nil {
+			return false, fmt.Errorf("write value:NoSchedule, value:PreferNoSchedule or value:NoExecute")
+		}
+		h.taints = append(h.taints, cluster.Taint{Key: name, Value: m[1], Effect: m[2]})
+		return true, nil
+	}
+	if name, ok := after(hintResources); ok {
+		h.resources[name], err = quantity(name, value)
+		if err != nil {
+			delete(h.resources, name)
+		}
+		return true, err
+	}
+	if name, ok := after(hintOptions); ok {
+		return false, h.option(name, value)
+	}
+	switch key {
+	case labelKubelet:
+		return true, h.kubelet(value)
+	case labelZone:
+		h.zone = value
+		return true, nil
+	case labelBootVolume:
+		h.bootGiB, err = strconv.ParseInt(value, 10, 32)
+		return true, err
+	}
+	return false, nil
+}
+
+// kubelet reads the flags that show on the Node.
+func (h *hints) kubelet(flags string) error {
+	words := strings.Fields(flags)
+	for i, word := range words {
+		name, value, has := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if !has && i+1 < len(words) {
+			value = words[i+1]
+		}
+		switch name {
+		case "node-labels":
+			for pair := range strings.SplitSeq(value, ",") {
+				if k, v, _ := strings.Cut(pair, "="); k != "" {
+					h.labels[k] = v
+				}
+			}
+		case "register-with-taints":
+			for text := range strings.SplitSeq(value, ",") {
+				m := taintForm.FindStringSubmatch(text)
+				if m == nil {
+					return fmt.Errorf("taint %q is not of the form key=value:effect", text)
+				}
+				k, v, _ := strings.Cut(m[1], "=")
+				h.taints = append(h.taints, cluster.Taint{Key: k, Value: v, Effect: m[2]})
+			}
+		case "max-pods":
+			n, err := strconv.ParseInt(value, 10, 32)
+			if err != nil || n <= 0 {
+				return fmt.Errorf("max-pods %q is no number of pods", value)
+			}
+			h.resources["pods"] = n
+		}
+	}
+	return nil
+}
+
+// quantity reads a Kubernetes quantity in the unit that cluster.Resources has for it,
+// rounded down.
+func quantity(name, value string) (int64, error) {
+	q, err := resource.ParseQuantity(value)
+	if err != nil || q.Sign() < 0 {
+		return 0, fmt.Errorf("write a quantity, for example 4, 500m or 16Gi")
+	}
+	if q.AsApproximateFloat64() > math.MaxInt64/2048 {
+		return 0, fmt.Errorf("the quantity is too large")
+	}
+	if name == "cpu" {
+		return q.MilliValue(), nil
+	}
+	n := q.Value()
+	if whole := resource.NewQuantity(n, q.Format); whole.Cmp(q) > 0 {
+		n--
+	}
+	return n, nil
+}
+
+func (h *hints) option(name, value string) error {
+	o := &h.options
+	ratio := func(to **float64) error {
+		f, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(f >= 0 && f <= 1) {
+			return fmt.Errorf("write a number from 0 to 1, for example 0.5")
+		}
+		*to = &f
+		return nil
+	}
+	duration := func(to **time.Duration) error {
+		d, err := time.ParseDuration(value)
+		if err != nil || d < 0 {
+			return fmt.Errorf("write a duration, for example 10m0s")
+		}
+		*to = &d
+		return nil
+	}
+	switch name {
+	case "scaledownutilizationthreshold":
+		return ratio(&o.ScaleDownUtilization)
+	case "scaledowngpuutilizationthreshold":
+		return ratio(&o.ScaleDownGPUUtilization)
+	case "scaledownunneededtime":
+		return duration(&o.ScaleDownUnneededTime)
+	case "scaledownunreadytime":
+		return duration(&o.ScaleDownUnreadyTime)
+	case "maxnodeprovisiontime":
+		return duration(&o.MaxNodeProvisionTime)
+	case "maxnodestartuptime":
+		return duration(&o.MaxNodeStartupTime)
+	case "ignoredaemonsetsutilization":
+		b, err := strconv.ParseBool(value)
+		if err != nil {
+			return fmt.Errorf("write true or false")
+		}
+		o.IgnoreDaemonSetsUtilization = &b
+		return nil
+	}
+	return fmt.Errorf("the option is not known; known are scaledownutilizationthreshold, scaledowngpuutilizationthreshold, scaledownunneededtime, scaledownunreadytime, maxnodeprovisiontime, maxnodestartuptime, ignoredaemonsetsutilization")
+}
+
+// apply lays the resources hints over a capacity.
+func (h hints) apply(r cluster.Resources) cluster.Resources {
+	r.Extended = maps.Clone(r.Extended)
+	for name, n := range h.resources {
+		switch name {
+		case "cpu":
+			r.MilliCPU = n
+		case "memory":
+			r.Memory = n
+		case "ephemeral-storage":
+			r.EphemeralStorage = n
+		case "pods":
+			r.Pods = n
+		default:
+			if r.Extended == nil {
+				r.Extended = map[string]int64{}
+			}
+			r.Extended[name] = n
+		}
+	}
+	return r
+}

@@ -1,0 +1,164 @@
+package nova
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
+)
+
+// Groups reads all groups. See provider.Provider. It lists the servers of each cloud
+// twice (those that build or failed, those with the cluster's tag) and asks by ID after
+// those that are no longer listed; flavors and images are asked for when what is known
+// of them is old.
+func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("read: %w", err)
+	}
+	s, err := p.settings()
+	if err != nil {
+		return nil, err
+	}
+	lists, errs, blind := make([][]cluster.NodeGroup, len(s.Clouds)), make([]error, len(s.Clouds)), make([]bool, len(s.Clouds))
+	var wait sync.WaitGroup
+	for i, c := range s.Clouds {
+		mine := slices.DeleteFunc(slices.Clone(s.Groups), func(g Group) bool { return g.Cloud != c.Name })
+		wait.Go(func() { lists[i], blind[i], errs[i] = p.readCloud(ctx, s.Cluster, c, mine) })
+	}
+	wait.Wait()
+	if err := ctx.Err(); err != nil || len(s.Groups) > 0 && !slices.Contains(blind, false) {
+		return nil, errors.Join(append(errs, err)...)
+	}
+	out := []cluster.NodeGroup{}
+	for _, list := range lists {
+		out = append(out, list...)
+	}
+	return out, errors.Join(errs...)
+}
+
+// readCloud reads the groups of one cloud. blind tells that nothing at all could be
+// read: the groups are told with Stale, so that nobody takes their machines for gone.
+func (p *Provider) readCloud(ctx context.Context, of string, c Cloud, groups []Group) (out []cluster.NodeGroup, blind bool, err error) {
+	if len(groups) == 0 {
+		return nil, true, nil // nobody asks
+	}
+	var errs []error
+	at := p.now()
+	s, err := p.site(c)
+	var servers []server
+	if err == nil {
+		servers, err = s.owned(ctx, of)
+	}
+	if err != nil {
+		for _, g := range groups {
+			e := openstack.Classify("read", cluster.GroupID(g.Name), err)
+			errs = append(errs, e)
+			out = append(out, cluster.NodeGroup{ID: e.Group, Min: g.Min, Max: g.Max, Price: g.Price, Stale: e.Error(), ReadAt: at, Template: cluster.Template{Unknown: e.Error()}})
+		}
+		return out, true, errors.Join(errs...)
+	}
+	servers, doubt := s.missed(ctx, of, servers)
+	names := map[string]string{}
+	if flavors, err := s.flavors(ctx); err == nil {
+		for _, f := range flavors {
+			names[f.ID] = f.Name
+		}
+	}
+	for i := range groups {
+		g, err := p.readGroup(ctx, s, &groups[i], servers, names)
+		g.ReadAt = at
+		if err == nil && doubt != nil {
+			err = openstack.Classify("read", g.ID, doubt)
+		}
+		if err != nil {
+			g.Stale = err.Error()
+			errs = append(errs, err)
+		}
+		out = append(out, g)
+	}
+	if len(out) > 0 {
+		out[0].Warnings = append(out[0].Warnings, strays(groups, servers)...)
+	}
+	return out, false, errors.Join(errs...)
+}
+
+// readGroup puts one group together.
+func (p *Provider) readGroup(ctx context.Context, s *site, g *Group, servers []server, names map[string]string) (cluster.NodeGroup, error) {
+	out := cluster.NodeGroup{ID: cluster.GroupID(g.Name), Min: g.Min, Max: g.Max, Price: g.Price, Quota: s.quotaName()}
+	for i := range servers {
+		one := &servers[i]
+		if one.Metadata[metaGroup] != g.Name {
+			continue
+		}
+		in := s.instance(one, names)
+		if in.Member {
+			out.Target++
+		}
+		if in.Failure != nil {
+			p.learn(s, g, one, in)
+		}
+		out.Instances = append(out.Instances, in)
+	}
+	s.mu.Lock()
+	for id, d := range s.gone {
+		if d.server.Metadata[metaGroup] == g.Name {
+			in := s.instance(&d.server, names)
+			in.Phase, in.Member, in.Failure = cluster.PhaseGone, false, nil
+			in.ID = s.providerID(id)
+			out.Instances = append(out.Instances, in)
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(out.Instances, func(a, b cluster.Instance) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	var err *provider.Error
+	out.Template, out.Warnings, err = p.template(ctx, s, g)
+	if err != nil && err.Kind != provider.Invalid && err.Kind != provider.NotFound {
+		return out, err
+	}
+	return out, nil
+}
+
+// learn remembers where Nova found no host. A failure that another flavor or zone may
+// make good is told without a time: it is no reason to leave the group alone.
+func (p *Provider) learn(s *site, g *Group, one *server, in cluster.Instance) {
+	if in.Failure.Cause != cluster.CauseCapacity {
+		return
+	}
+	s.note(spot{g.Name, one.Metadata[metaFlavor], one.Metadata[metaZone]}, in.Failure.At)
+	if next, ok := s.choose(g, nil); ok && len(g.spots()) > 1 {
+		in.Failure.Text += fmt.Sprintf("; %s is tried next", next)
+		in.Failure.At = time.Time{}
+	}
+}
+
+// quotaName tells groups of different clouds apart: each has its own quotas.
+func (s *site) quotaName() string {
+	if s.cloud.Cloud == "" && s.cloud.Region == "" {
+		return ""
+	}
+	return s.cloud.Cloud + "/" + s.cloud.Region
+}
+
+// strays are servers of this cluster in groups that the section does not list.
+func strays(groups []Group, servers []server) []string {
+	count := map[string]int{}
+	for i := range servers {
+		name := servers[i].Metadata[metaGroup]
+		if !servers[i].leaving() && !slices.ContainsFunc(groups, func(g Group) bool { return g.Name == name }) {
+			count[name]++
+		}
+	}
+	var out []string
+	for name, n := range count {
+		out = append(out, fmt.Sprintf("%d servers are of the group %q, which this cloud does not have in groups.yaml: nobody scales them; take the group back in, or delete them", n, name))
+	}
+	slices.Sort(out)
+	return out
+}

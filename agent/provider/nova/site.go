@@ -1,0 +1,178 @@
+package nova
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
+)
+
+// site is one region of one OpenStack: its services, and what is remembered of it.
+type site struct {
+	cloud   Cloud
+	session *openstack.Session
+	now     func() time.Time
+
+	mu      sync.Mutex
+	compute *gophercloud.ServiceClient
+	minor   int // of the microversion that is spoken
+	others  map[string]*gophercloud.ServiceClient
+	facts   map[string]fact
+	// seen are our servers of the last list; one that a list no longer shows is asked
+	// for by ID before it is told as gone.
+	seen map[string]server
+	gone map[string]departed
+	// short is where Nova lately found no host.
+	short map[spot]time.Time
+}
+
+// spot is where a server may be asked for.
+type spot struct{ group, flavor, zone string }
+
+// departed is a server that Nova has answered 404 for.
+type departed struct {
+	server server
+	at     time.Time
+}
+
+// The microversions that matter: 2.26 filters by tags, 2.52 creates with tags, 2.47 shows
+// a server's flavor by its numbers, 2.61 a flavor's extra specs, 2.64 a server group's one
+// policy, 2.67 a volume's type, 2.90 the host name. No later one is asked for: what
+// it would change is not known here.
+const newest = 90
+
+// nova returns the compute service, with the highest microversion that both sides know.
+func (s *site) nova(ctx context.Context) (*gophercloud.ServiceClient, int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.compute != nil {
+		return s.compute, s.minor, nil
+	}
+	c, err := s.session.Service(ctx, "compute", s.cloud.Region)
+	if err != nil {
+		return nil, 0, err
+	}
+	var doc struct {
+		Version struct {
+			Highest string `json:"version"`
+		} `json:"version"`
+	}
+	if _, err := c.Get(ctx, c.Endpoint, &doc, nil); err != nil {
+		return nil, 0, err
+	}
+	minor := 1
+	if text, ok := strings.CutPrefix(doc.Version.Highest, "2."); ok {
+		if n, err := strconv.Atoi(text); err == nil {
+			minor = min(n, newest)
+		}
+	}
+	c.Microversion = fmt.Sprintf("2.%d", minor)
+	s.compute, s.minor = c, minor
+	return c, minor, nil
+}
+
+// service returns Neutron or Glance.
+func (s *site) service(ctx context.Context, name string) (*gophercloud.ServiceClient, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.others[name]; c != nil {
+		return c, nil
+	}
+	c, err := s.session.Service(ctx, name, s.cloud.Region)
+	if err != nil {
+		return nil, err
+	}
+	if s.others == nil {
+		s.others = map[string]*gophercloud.ServiceClient{}
+	}
+	s.others[name] = c
+	return c, nil
+}
+
+// region is the name that Nodes carry; empty: not known.
+func (s *site) region() string {
+	if s.cloud.Region != "" {
+		return s.cloud.Region
+	}
+	return s.session.Region()
+}
+
+// get reads one document of a service.
+func (s *site) get(ctx context.Context, service, path string, query url.Values, into any) error {
+	var c *gophercloud.ServiceClient
+	var err error
+	if service == "compute" {
+		c, _, err = s.nova(ctx)
+	} else {
+		c, err = s.service(ctx, service)
+	}
+	if err != nil {
+		return err
+	}
+	at := c.ServiceURL(path)
+	if len(query) > 0 {
+		at += "?" + query.Encode()
+	}
+	_, err = c.Get(ctx, at, into, &gophercloud.RequestOpts{OkCodes: []int{200}})
+	return err
+}
+
+// answered tells the status of an answer; 0: there was none.
+func answered(err error) int {
+	var code gophercloud.ErrUnexpectedResponseCode
+	if asAnswer(err, &code) {
+		return code.Actual
+	}
+	return 0
+}
+
+func missing(err error) bool { return answered(err) == http.StatusNotFound }
+
+// uncertain tells that a request may have been carried out although it failed: there was
+// no answer, or one of a proxy or of a service that broke off.
+func uncertain(err error) bool {
+	if err == nil {
+		return false
+	}
+	code := answered(err)
+	return code == 0 && provider.KindOf(openstack.Classify("", "", err)) != provider.Denied || code >= 500
+}
+
+// fact is something that changes rarely: a flavor, an image, a network's ID.
+type fact struct {
+	value any
+	until time.Time
+}
+
+// remembered returns a fact that is young enough, or reads it anew.
+func remembered[T any](s *site, key string, keep time.Duration, read func() (T, error)) (T, error) {
+	s.mu.Lock()
+	f, ok := s.facts[key]
+	s.mu.Unlock()
+	if ok && s.now().Before(f.until) {
+		return f.value.(T), nil
+	}
+	value, err := read()
+	if err == nil {
+		s.mu.Lock()
+		s.facts[key] = fact{value, s.now().Add(keep)}
+		s.mu.Unlock()
+	}
+	return value, err
+}
+
+// forget drops every fact: a request that was built from them was refused.
+func (s *site) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.facts)
+}

@@ -1,0 +1,62 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
+)
+
+func TestCheckNamesTheProvider(t *testing.T) {
+	e := &provider.Error{Op: "read", Provider: "nova", Kind: provider.Denied, Err: errors.New("401"), Remedy: "renew the application credential"}
+	if f := cloudFinding(e); f.About != "provider nova" || f.Text != "read: denied: 401" || f.Remedy != e.Remedy {
+		t.Errorf("%+v", f)
+	}
+	e.Group = "gpu"
+	if f := cloudFinding(e); f.About != "group gpu" || !strings.Contains(f.Text, "401") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestCheckCountsTheGroupsOfEachProvider(t *testing.T) {
+	one := Config{Provider: "asg"}
+	if got := checkProviders(one, nil, nil); len(got) != 1 || got[0].Level != LevelError || !strings.Contains(got[0].Remedy, "AUTOSCALER_AWS_CLUSTER_NAME") {
+		t.Errorf("%+v", got)
+	}
+	if got := checkProviders(one, []cluster.NodeGroup{{ID: "g"}}, nil); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if len(all.Names()) < 2 {
+		t.Skip("there is only one provider")
+	}
+	other := all.Names()[0]
+	if other == "asg" {
+		other = all.Names()[1]
+	}
+	two := Config{Provider: "asg," + other}
+	got := checkProviders(two, []cluster.NodeGroup{{ID: "g", Provider: "asg"}, {ID: "h", Provider: "asg"}}, nil)
+	if len(got) != 2 || got[0].Text != "2 node groups" || got[1].About != "provider "+other || got[1].Level != LevelError || got[1].Remedy == "" {
+		t.Errorf("%+v", got)
+	}
+	down := &provider.Error{Op: "read", Provider: other, Err: errors.New("down")}
+	if got := checkProviders(two, []cluster.NodeGroup{{ID: "g", Provider: "asg"}}, down); len(got) != 1 {
+		t.Errorf("a provider that could not be read was told about already: %+v", got)
+	}
+}
+
+func TestASectionThatNobodyReads(t *testing.T) {
+	file := &groups.File{Clouds: map[string]json.RawMessage{"nova": nil, "magnum": nil, "asg": nil}}
+	if why := idleSections(Config{Provider: "asg"}, file); !strings.Contains(why, "magnum, nova") || !strings.Contains(why, "AUTOSCALER_PROVIDER") {
+		t.Errorf("%q", why)
+	}
+	delete(file.Clouds, "magnum")
+	delete(file.Clouds, "nova")
+	if why := idleSections(Config{Provider: "asg"}, file); why != "" {
+		t.Errorf("%q", why)
+	}
+}

@@ -1,0 +1,45 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Minted is what is known of a token by its ID.
+type Minted struct {
+	// Problem says why the token is not one of the agent's own that lives; empty: it is.
+	Problem string
+	// Instance is the provider ID of the one machine that it was made for; empty: any.
+	Instance string
+}
+
+// Lookup reads a token by its ID. An error means that nothing is known about it.
+func Lookup(ctx context.Context, client kubernetes.Interface, id string) (Minted, error) {
+	if !idPattern.MatchString(id) {
+		return Minted{Problem: "the requester's token has no sound ID"}, nil
+	}
+	s, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, secretPrefix+id, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return Minted{Problem: fmt.Sprintf("token %s is not there any more", id)}, nil
+	}
+	if err != nil {
+		return Minted{}, fmt.Errorf("look up token %s: %w", id, err)
+	}
+	return judged(s, id, time.Now()), nil
+}
+
+func judged(s *corev1.Secret, id string, now time.Time) Minted {
+	if s.Labels[TokenLabel] == "" {
+		return Minted{Problem: fmt.Sprintf("token %s was not minted by the agent (label %s)", id, TokenLabel)}
+	}
+	if why := usable(s, now, Config{}); why != "" {
+		return Minted{Problem: fmt.Sprintf("token %s cannot be used: %s", id, why)}
+	}
+	return Minted{Instance: s.Annotations[InstanceAnnotation]}
+}

@@ -1,0 +1,48 @@
+package csrsigner
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+)
+
+// ReadSelf asks this host for its names and addresses: the witness of the leader's own
+// kubelet (R16). node is the name of this machine's Node, more are further names and
+// addresses that the operator vouches for. DNS is not asked.
+func ReadSelf(node string, more []string) Self {
+	self := Self{Node: node, Names: []string{node}}
+	if host, err := os.Hostname(); err == nil && host != "" {
+		name := canonical(host)
+		short, _, _ := strings.Cut(name, ".")
+		self.Names = append(self.Names, name, short)
+	}
+	for _, m := range more {
+		if a, err := netip.ParseAddr(m); err == nil {
+			self.Addresses = append(self.Addresses, plain(a))
+		} else {
+			self.Names = append(self.Names, canonical(m))
+		}
+	}
+	// Absent on hosts without systemd: one binding less, not a fault.
+	if id, err := os.ReadFile("/etc/machine-id"); err == nil {
+		self.MachineID = strings.TrimSpace(string(id))
+	}
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		self.Problem = err.Error()
+	}
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok {
+			if ip, ok := netip.AddrFromSlice(n.IP); ok {
+				self.Addresses = append(self.Addresses, plain(ip))
+			}
+		}
+	}
+	slices.Sort(self.Names)
+	self.Names = slices.Compact(self.Names)
+	slices.SortFunc(self.Addresses, netip.Addr.Compare)
+	self.Addresses = slices.Compact(self.Addresses)
+	return self
+}

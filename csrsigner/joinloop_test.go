@@ -1,0 +1,413 @@
+package csrsigner
+
+import (
+	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+// closing switches the closed join on.
+func closing(dir string) func(*Config, *Deps) {
+	return func(c *Config, d *Deps) {
+		c.Join, c.JoinWindow = JoinClosed, 2*time.Hour
+		d.TokenGroup, d.StateDir = workersGroup, dir
+		d.Token = func(_ context.Context, id string) (Token, error) {
+			if id != "abcdef" {
+				return Token{Problem: "token " + id + " was not minted by the agent"}, nil
+			}
+			return Token{}, nil
+		}
+	}
+}
+
+// joining is the request of a machine that comes, with a new key each time.
+func joining(t *testing.T, name, node string) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	raw := request(t, func(r *x509.CertificateRequest) {
+		*r = x509.CertificateRequest{Subject: pkix.Name{CommonName: userPrefix + node, Organization: []string{nodesGroup}}}
+	})
+	return &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(time.Now())},
+		Spec: certificatesv1.CertificateSigningRequestSpec{Request: raw, SignerName: clientSigner, Username: tokenPrefix + "abcdef",
+			Groups: []string{tokensGroup, workersGroup, authGroup}, Usages: []certificatesv1.KeyUsage{"digital signature", "client auth"}},
+	}
+}
+
+func TestJoinOncePerInstance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		c := &cloud{}
+		c.launch()
+		first := joining(t, "first", host)
+		loop(t, c, closing(dir), func(client *fake.Clientset, s *Service) {
+			create(t, client, first)
+			wait(time.Second)
+			if got := condition(t, client, "first"); got != "approved" {
+				t.Fatalf("the first is %q", got)
+			}
+			second := joining(t, "second", host)
+			other := joining(t, "other-name", "i-0a.ec2.internal") // the same instance under its other name
+			again := first.DeepCopy()
+			again.Name, again.UID, again.CreationTimestamp = "again", "u-again", metav1.NewTime(time.Now().Add(10*time.Second))
+			create(t, client, second, other)
+			wait(10 * time.Second)
+			create(t, client, again)
+			wait(10 * time.Second)
+			for name, want := range map[string]string{"second": "", "other-name": "", "again": "approved"} {
+				if got := condition(t, client, name); got != want {
+					x, err := s.Explain(t.Context(), name)
+					t.Errorf("%s is %q, want %q: %s %s %v", name, got, want, x.Rule, x.Why, err)
+				}
+			}
+		})
+		loop(t, c, closing(dir), func(client *fake.Clientset, _ *Service) {
+			create(t, client, joining(t, "after-restart", host))
+			wait(10 * time.Second)
+			if got := condition(t, client, "after-restart"); got != "" {
+				t.Errorf("after a restart another key is %q", got)
+			}
+		})
+		info, err := os.Stat(filepath.Join(dir, "joined.json"))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("ledger: %v %v", info, err)
+		}
+	})
+}
+
+// TestJoinTwoNamesAtOnce: two requests under two names of one instance are judged at the
+// same time; one gets in.
+func TestJoinTwoNamesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{}
+		c.launch()
+		loop(t, c, closing(""), func(client *fake.Clientset, _ *Service) {
+			create(t, client, joining(t, "a", host), joining(t, "b", "i-0a.ec2.internal"))
+			wait(time.Minute)
+			a, b := condition(t, client, "a"), condition(t, client, "b")
+			if (a == "approved") == (b == "approved") {
+				t.Errorf("a is %q, b is %q: want exactly one approved", a, b)
+			}
+		})
+	})
+}
+
+// TestJoinByAnotherAgent: what another agent approved is seen in the API, too.
+func TestJoinByAnotherAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{}
+		c.launch()
+		loop(t, c, closing(""), func(client *fake.Clientset, _ *Service) {
+			old := joining(t, "by-another", host)
+			old.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+			create(t, client, old)
+			wait(time.Second)
+			create(t, client, joining(t, "late", host))
+			wait(10 * time.Second)
+			if got := condition(t, client, "late"); got != "" {
+				t.Errorf("late is %q", got)
+			}
+		})
+	})
+}
+
+func TestJoinRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{}
+		c.launch()
+		loop(t, c, func(cfg *Config, d *Deps) {
+			closing("")(cfg, d)
+			d.OwnNode = "leader"
+			d.Self = func() Self { return Self{Node: "leader", Names: []string{"leader"}} }
+		}, func(client *fake.Clientset, _ *Service) {
+			foreign := joining(t, "foreign-token", host)
+			foreign.Spec.Username = tokenPrefix + "zzzzzz"
+			kubeadm := joining(t, "kubeadm-token", host)
+			kubeadm.Spec.Groups = []string{tokensGroup, "system:bootstrappers:kubeadm:default-node-token", authGroup}
+			c.mu.Lock()
+			boss := *ownInstance()
+			boss.ID, boss.NodeNames, boss.Created = nextID, []string{"leader"}, time.Now()
+			c.group.Instances = append(c.group.Instances, boss)
+			c.mu.Unlock()
+			create(t, client, foreign, kubeadm, joining(t, "nobody", "nobody"), joining(t, "as-leader", "leader"))
+			wait(20 * time.Minute)
+			for name, want := range map[string]string{"foreign-token": "", "kubeadm-token": "", "nobody": "", "as-leader": "denied"} {
+				if got := condition(t, client, name); got != want {
+					t.Errorf("%s is %q, want %q", name, got, want)
+				}
+			}
+		})
+	})
+}
+
+// TestJoinOpenLeavesAll: an open join is kubeadm's own.
+func TestJoinOpenLeavesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{}
+		c.launch()
+		loop(t, c, func(cfg *Config, d *Deps) { closing("")(cfg, d); cfg.Join = JoinOpen }, func(client *fake.Clientset, _ *Service) {
+			create(t, client, joining(t, "a", host))
+			wait(time.Minute)
+			if got := condition(t, client, "a"); got != "" {
+				t.Errorf("%q", got)
+			}
+		})
+	})
+}
+
+// TestJ14ReapStale: a dead machine's Node of the same name goes first, and never
+// while it is Ready.
+func TestJ14ReapStale(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{}
+		c.launch()
+		var client *fake.Clientset
+		asked, proven := 0, false
+		reap := func(ctx context.Context, node string) error {
+			if asked++; node != host {
+				t.Errorf("asked to delete %s", node)
+			}
+			if !proven {
+				<-ctx.Done()
+				return errors.New("G2: its instance was seen gone once")
+			}
+			return client.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{})
+		}
+		loop(t, c, func(cfg *Config, d *Deps) { closing("")(cfg, d); d.ReapStale = reap }, func(cl *fake.Clientset, _ *Service) {
+			client = cl
+			old := ownNode()
+			old.UID, old.Spec.ProviderID = "old", "aws:///us-east-1a/i-dead"
+			old.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+			create(t, client, old, joining(t, "a", host))
+			wait(10 * time.Second)
+			if asked != 0 || condition(t, client, "a") != "" {
+				t.Errorf("%d askings for a Ready Node, request %q", asked, condition(t, client, "a"))
+			}
+			old.Status.Conditions[0].Status = corev1.ConditionUnknown
+			if _, err := client.CoreV1().Nodes().Update(t.Context(), old, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			wait(10 * time.Second)
+			if asked == 0 || condition(t, client, "a") != "" {
+				t.Errorf("%d askings, request %q", asked, condition(t, client, "a"))
+			}
+			proven = true
+			wait(2 * time.Minute)
+			if got := condition(t, client, "a"); got != "approved" {
+				t.Errorf("%q after the Node was deleted", got)
+			}
+		})
+	})
+}
+
+// TestJoinNeedsItsLedger: what cannot be written down is not approved.
+func TestJoinNeedsItsLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{}
+		c.launch()
+		dir := filepath.Join(t.TempDir(), "state")
+		if err := os.WriteFile(dir, []byte("a file where the directory should be"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		loop(t, c, closing(dir), func(client *fake.Clientset, _ *Service) {
+			create(t, client, joining(t, "a", host))
+			wait(time.Minute)
+			if got := condition(t, client, "a"); got != "" {
+				t.Errorf("%q without a ledger", got)
+			}
+			if err := os.Remove(dir); err != nil {
+				t.Fatal(err)
+			}
+			wait(2 * time.Minute)
+			if got := condition(t, client, "a"); got != "approved" {
+				t.Errorf("%q when the ledger can be written", got)
+			}
+		})
+	})
+}
+
+// TestJoinFlood: thousands of names that nobody expects, by a stolen token, hold up no
+// machine that is expected, are not read, and ring the alarm.
+func TestJoinFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, told := &cloud{}, &events{}
+		c.launch()
+		loop(t, c, func(cfg *Config, d *Deps) {
+			closing("")(cfg, d)
+			cfg.AlarmPending, d.Events = 100, told
+		}, func(client *fake.Clientset, s *Service) {
+			evil := joining(t, "evil", "evil")
+			for n := range 400 {
+				e := joining(t, fmt.Sprintf("evil-%04d", n), "evil")
+				e.UID = types.UID(fmt.Sprint(n))
+				if n%2 == 0 {
+					e.Spec.Request = evil.Spec.Request
+				} else {
+					e.Spec.Request = request(t, func(r *x509.CertificateRequest) {
+						*r = x509.CertificateRequest{Subject: pkix.Name{CommonName: fmt.Sprintf("%sevil-%d", userPrefix, n), Organization: []string{nodesGroup}}}
+					})
+				}
+				create(t, client, e)
+			}
+			create(t, client, joining(t, "honest", host))
+			wait(2 * time.Second)
+			if got := condition(t, client, "honest"); got != "approved" {
+				t.Errorf("the honest machine is %q after two seconds", got)
+			}
+			wait(2 * countEvery)
+			if s.Alarm() == "" || told.count("CertificateRequestFlood") != 1 {
+				t.Errorf("alarm %q, %d events", s.Alarm(), told.count("CertificateRequestFlood"))
+			}
+			gets := 0
+			for _, a := range client.Actions() {
+				if a.Matches("get", "certificatesigningrequests") {
+					gets++
+				}
+			}
+			if gets > 50 {
+				t.Errorf("%d requests were read for names that nobody expects", gets)
+			}
+			wait(20 * time.Minute)
+			if told.count("Held") > 0 {
+				t.Errorf("%d Events about a flood's requests", told.count("Held"))
+			}
+			for n := range 400 {
+				_ = client.CertificatesV1().CertificateSigningRequests().Delete(t.Context(), fmt.Sprintf("evil-%04d", n), metav1.DeleteOptions{})
+				synctest.Wait()
+			}
+			wait(2 * countEvery)
+			if s.Alarm() != "" {
+				t.Errorf("alarm %q when the flood is over", s.Alarm())
+			}
+		})
+	})
+}
+
+// TestR16Leader: the agent's own kubelet is served from the machine's own interfaces.
+func TestR16Leader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{broken: errors.New("the cloud is away")}
+		self := Self{Node: "leader", Names: []string{"leader"}, Addresses: []netip.Addr{addr("10.0.0.1")}}
+		loop(t, c, func(_ *Config, d *Deps) { d.OwnNode, d.Self = "leader", func() Self { return self } }, func(client *fake.Clientset, s *Service) {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "leader", UID: "n9", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
+			second := node.DeepCopy()
+			second.Name, second.UID = "leader-2", "n10"
+			create(t, client, node, second)
+			for _, name := range []string{"leader", "leader-2"} {
+				csr := pending(t, name, userPrefix+name)
+				csr.Spec.Request = request(t, func(r *x509.CertificateRequest) {
+					r.Subject.CommonName, r.DNSNames = userPrefix+name, []string{name}
+					r.IPAddresses = []net.IP{{10, 0, 0, 1}}
+					if name != "leader" {
+						r.IPAddresses = []net.IP{{10, 0, 0, 7}}
+					}
+				})
+				create(t, client, csr)
+			}
+			wait(time.Second)
+			if got := condition(t, client, "leader"); got != "approved" {
+				x, err := s.Explain(t.Context(), "leader")
+				t.Errorf("the leader's request is %q: %+v %v", got, x, err)
+			}
+			wait(time.Hour)
+			if got := condition(t, client, "leader-2"); got != "" {
+				t.Errorf("another control-plane node's request is %q", got)
+			}
+		})
+	})
+}
+
+// TestR19Report: a decision is a log line with its fields, an Event on the Node and a
+// count by rule.
+func TestR19(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, told, counts := &cloud{}, &events{}, &counter{by: map[string]int{}}
+		c.launch()
+		log := &lines{}
+		loop(t, c, func(_ *Config, d *Deps) {
+			d.Events, d.Metrics = told, counts
+			d.Log.Logger.AddHook(log)
+		}, func(client *fake.Clientset, _ *Service) {
+			create(t, client, ownNode(), pending(t, "a", userPrefix+host))
+			wait(time.Second)
+			evil := pending(t, "evil", userPrefix+"evil")
+			create(t, client, evil)
+			wait(time.Second)
+		})
+		if told.count("Normal ServingCertificateApproved a (R0-R17)") != 1 || told.count("Warning ServingCertificateDenied evil (R3)") != 1 {
+			t.Errorf("events %v", told.told)
+		}
+		if counts.by["csr_decisions_total do approve rule R0-R17"] != 1 || counts.by["csr_decisions_total do deny rule R3"] != 1 {
+			t.Errorf("counts %v", counts.by)
+		}
+		e := log.with("serving certificate approved")
+		if e == nil || e["csr"] != "a" || e["uid"] != "uid-a" || e["node"] != host || e["instance"] != ownID || e["rule"] != "R0-R17" || e["names"] == nil {
+			t.Errorf("journal %v", e)
+		}
+	})
+}
+
+// TestR18 is TestR18Conflict by the rule's plain name.
+func TestR18(t *testing.T) { TestR18Conflict(t) }
+
+func TestExplain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{}
+		c.launch()
+		loop(t, c, closing(""), func(client *fake.Clientset, s *Service) {
+			create(t, client, ownNode(), pending(t, "a", userPrefix+host), pending(t, "evil", userPrefix+"evil"), joining(t, "nobody", "nobody"))
+			wait(time.Second)
+			for name, want := range map[string]string{"a": "approve R0-R17 approved", "evil": "deny R3 denied", "nobody": "later J11 "} {
+				x, err := s.Explain(t.Context(), name)
+				if err != nil || x.Do+" "+x.Rule+" "+x.Settled != want || len(x.Steps) == 0 {
+					t.Errorf("%s: %+v, %v", name, x, err)
+				}
+			}
+			x, _ := s.Explain(t.Context(), "a")
+			if x.Facts.Instance == nil || x.Facts.Instance.ID != ownID || len(x.Facts.AskedNames) != 1 {
+				t.Errorf("facts %+v", x.Facts)
+			}
+			if _, err := s.Explain(t.Context(), "none"); err == nil {
+				t.Error("a request that is not there is explained")
+			}
+		})
+	})
+}
+
+// counter counts by name and labels.
+type counter struct{ by map[string]int }
+
+func (c *counter) Count(name string, labels ...string) { c.by[name+" "+strings.Join(labels, " ")]++ }
+
+// lines keeps the journal.
+type lines struct{ entries []*logrus.Entry }
+
+func (l *lines) Levels() []logrus.Level { return logrus.AllLevels }
+func (l *lines) Fire(e *logrus.Entry) error {
+	l.entries = append(l.entries, e)
+	return nil
+}
+func (l *lines) with(message string) logrus.Fields {
+	for _, e := range l.entries {
+		if e.Message == message {
+			return e.Data
+		}
+	}
+	return nil
+}

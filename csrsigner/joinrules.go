@@ -1,0 +1,207 @@
+package csrsigner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// This file holds the checks of the closed join: the client certificate that a kubelet
+// asks for with a bootstrap token. It is as pure as decide.go.
+
+const (
+	tokenPrefix     = "system:bootstrap:"
+	tokensGroup     = "system:bootstrappers"
+	clientAuthUsage = "client auth"
+)
+
+// RuleStale is the rule that holds a join because a Node of another machine stands in
+// its way: that Node has to go first.
+const RuleStale = "J14"
+
+// joinChecks is the whole order of judgement of client certificates. Up to J8 a request
+// is judged by itself; a denial is final for the key that asked, so that everything
+// which heals is held. RuleInventory's part is J10.
+var joinChecks = []check{
+	{"J0", "a machine asks with one of our join tokens for its client certificate, and nothing is decided yet", everybody, notOurJoin},
+	{"J15", "nobody asks later for the same name", everybody, newestOnly},
+	{"J15", "the allowance of decisions for the name is not used up", everybody, withinAllowance},
+	{"J1", "one sound PKCS #10 block, signed by its own key", everybody, soundRequest},
+	{"J2", "the requester is authenticated by a bootstrap token", everybody, tokenGroups},
+	{"J3", "the subject is one node, of system:nodes alone", everybody, joinSubject},
+	{"J4", "the usages are those of a kubelet's client certificate", everybody, joinUsages},
+	{"J5", "the key is strong", everybody, key},
+	{"J6", "no names, addresses or extensions are asked for", everybody, nothingElse},
+	{"J7", "the life that is asked for is within bounds", everybody, expiration},
+	{"J8", "the name is not the control plane's", everybody, notControlPlaneName},
+	{"J9", "the token is one that the agent minted, and lives", everybody, liveToken},
+	{"J10", "what the cloud says was read lately", everybody, freshJoinInventory},
+	{"J11", "one running instance of a managed group, and no other, is expected under the name", everybody, expectedInstance},
+	{"J12", "the request came within the launch window of the instance", everybody, launchWindow},
+	{"J13", "the instance has no certificate yet, or asks again with the same key", everybody, onePerInstance},
+	{"J14", "no Node of another machine bears the name", everybody, noOtherNode},
+}
+
+// RuleJoinInventory is RuleInventory of the closed join.
+const RuleJoinInventory = "J10"
+
+func notOurJoin(req Request, f Facts) (Action, string) {
+	switch {
+	case req.Signer != clientSigner:
+		return Leave, fmt.Sprintf("signer %q is not ours", req.Signer)
+	case req.Settled != "":
+		return Leave, "already " + req.Settled
+	case !strings.HasPrefix(req.Username, tokenPrefix):
+		return Leave, fmt.Sprintf("requester %q does not join: kubeadm's own rotation of client certificates is left to it", req.Username)
+	case f.Join == nil:
+		return Leave, "the join is open (AUTOSCALER_CSR_JOIN): the controller manager approves by kubeadm's bindings"
+	case !slices.Contains(req.Groups, f.Join.Group):
+		return Leave, fmt.Sprintf("the token is not of group %s: it is not one of ours", f.Join.Group)
+	}
+	return Leave, ""
+}
+
+func tokenGroups(req Request, _ Facts) (Action, string) {
+	for _, g := range []string{tokensGroup, authGroup} {
+		if !slices.Contains(req.Groups, g) {
+			return Deny, fmt.Sprintf("requester is not in group %s", g)
+		}
+	}
+	for _, g := range req.Groups {
+		if g != authGroup && g != tokensGroup && !strings.HasPrefix(g, tokensGroup+":") {
+			return Deny, fmt.Sprintf("requester is in group %s, which no bootstrap token gives", g)
+		}
+	}
+	return Deny, ""
+}
+
+func joinSubject(req Request, _ Facts) (Action, string) {
+	p := req.Parsed
+	switch {
+	case len(p.CommonNames) != 1 || !strings.HasPrefix(p.CommonNames[0], userPrefix):
+		return Deny, fmt.Sprintf("common name %q is not one node", p.CommonNames)
+	case len(p.Organizations) != 1 || p.Organizations[0] != nodesGroup:
+		return Deny, fmt.Sprintf("organization %q is not %s alone", p.Organizations, nodesGroup)
+	case len(p.OtherSubject) > 0:
+		return Deny, fmt.Sprintf("subject has attributes other than CN and O: %q", p.OtherSubject)
+	case !subdomain(req.Node()):
+		return Deny, fmt.Sprintf("node name %q is not a DNS subdomain", req.Node())
+	}
+	return Deny, ""
+}
+
+// joinUsages are those of ValidateKubeletClientCSR (Kubernetes,
+// pkg/apis/certificates/helpers.go).
+func joinUsages(req Request, _ Facts) (Action, string) {
+	got := slices.Clone(req.Usages)
+	slices.Sort(got)
+	if slices.Equal(got, []string{clientAuthUsage, "digital signature"}) {
+		return Deny, ""
+	}
+	encipher := slices.Equal(got, []string{clientAuthUsage, "digital signature", "key encipherment"})
+	if encipher && (req.Parsed.Key == "RSA" || strings.HasPrefix(req.Parsed.Key, "ECDSA")) {
+		return Deny, ""
+	}
+	return Deny, fmt.Sprintf("usages %q with a key of kind %s are not those of a kubelet's client certificate", req.Usages, req.Parsed.Key)
+}
+
+func nothingElse(req Request, _ Facts) (Action, string) {
+	p := req.Parsed
+	switch {
+	case len(p.DNS)+len(p.IPs)+len(p.OtherNames)+p.SANExtensions > 0:
+		return Deny, "a client certificate has no subject alternative names"
+	case len(p.OtherExtensions) > 0:
+		return Deny, fmt.Sprintf("asks for extensions or attributes: %q", p.OtherExtensions)
+	}
+	return Deny, ""
+}
+
+// notControlPlaneName keeps a token from becoming the leader: under its name a Node has
+// the rights over the leader's pods and their secrets.
+func notControlPlaneName(req Request, f Facts) (Action, string) {
+	switch {
+	case f.Forbidden == nil:
+		return Later, "the API server's own names are not known yet"
+	case f.Self != nil && (req.Node() == f.Self.Node || ownsName(f.Self.Names, req.Node())):
+		return Deny, fmt.Sprintf("%s is the machine that the agent runs on", req.Node())
+	case f.Node != nil && f.Node.ControlPlane:
+		return Deny, fmt.Sprintf("Node %s is of the control plane: a machine of it joins with kubeadm's own token", req.Node())
+	}
+	return Deny, f.Forbidden.name(req.Node(), false)
+}
+
+func liveToken(_ Request, f Facts) (Action, string) { return Later, f.Join.Token.Problem }
+
+func freshJoinInventory(req Request, f Facts) (Action, string) { return freshInventory(req, f) }
+
+func expectedInstance(req Request, f Facts) (Action, string) {
+	inv := f.Inventory
+	switch {
+	case len(inv.Claimants) == 0 && inv.Incomplete != "":
+		return Later, fmt.Sprintf("no instance that could be read is expected as Node %s: %s", req.Node(), inv.Incomplete)
+	case len(inv.Claimants) == 0:
+		return Later, fmt.Sprintf("no instance of a managed node group is expected as Node %s", req.Node())
+	case len(inv.Claimants) > 1:
+		return Later, fmt.Sprintf("several instances are expected as Node %s: %v", req.Node(), inv.Claimants)
+	case inv.Instance == nil || inv.Instance.ID != inv.Claimants[0]:
+		return Later, fmt.Sprintf("instance %s is not among those that could be read", inv.Claimants[0])
+	}
+	in := inv.Instance
+	switch {
+	case !in.Member:
+		return Later, fmt.Sprintf("instance %s is not a member of group %s now", in.ID, inv.Group)
+	case in.Phase != cluster.PhaseRunning && in.Phase != cluster.PhasePending:
+		return Later, fmt.Sprintf("instance %s is not running (%q)", in.ID, in.Phase)
+	case f.Join.Token.Instance != "" && f.Join.Token.Instance != in.ID:
+		return Later, fmt.Sprintf("the token was made for instance %s, not for %s", f.Join.Token.Instance, in.ID)
+	}
+	return Later, ""
+}
+
+func launchWindow(req Request, f Facts) (Action, string) {
+	in := f.Inventory.Instance
+	switch age := req.Created.Sub(in.Created); {
+	case in.Created.IsZero() && f.Inventory.Vouched:
+		return Later, "" // the cloud has no launch times; the operator's list names the machine
+	case in.Created.IsZero():
+		return Later, fmt.Sprintf("the cloud does not say when instance %s was launched", in.ID)
+	case age < -launchSkew:
+		return Later, fmt.Sprintf("instance %s was launched after the request was made", in.ID)
+	case age > f.Join.Window:
+		return Later, fmt.Sprintf("the request came %s after the launch of instance %s, more than %s: if the machine really joins anew, kubectl certificate approve %s",
+			age.Round(time.Second), in.ID, f.Join.Window, req.Name)
+	}
+	return Later, ""
+}
+
+// onePerInstance is trust on first use: who comes first under the name of an expected
+// instance is taken for it, and nobody after it.
+func onePerInstance(req Request, f Facts) (Action, string) {
+	j := f.Join
+	switch {
+	case j.Fault != "":
+		return Later, j.Fault
+	case j.Issued != nil && j.Issued.Key != req.Parsed.KeyHash:
+		return Later, fmt.Sprintf("instance %s got its certificate at %s by request %s, with another key: if the machine really joins anew, kubectl certificate approve %s",
+			f.Inventory.Instance.ID, j.Issued.At.UTC().Format(time.RFC3339), j.Issued.CSR, req.Name)
+	}
+	return Later, ""
+}
+
+func noOtherNode(_ Request, f Facts) (Action, string) {
+	n := f.Node
+	switch {
+	case n == nil:
+		return Later, ""
+	case n.Ready:
+		return Later, fmt.Sprintf("Node %s is there already, and Ready", n.Name)
+	case n.Deleting:
+		return Later, fmt.Sprintf("the Node %s that was there is being deleted", n.Name)
+	case sameMachine(n.ProviderID, string(f.Inventory.Instance.ID)):
+		return Later, "" // the machine itself, on its second try
+	}
+	return Later, fmt.Sprintf("Node %s is that of instance %q, which has to be proven gone first", n.Name, n.ProviderID)
+}

@@ -1,0 +1,77 @@
+package csrsigner
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// ParseMachines reads the section "machines" of groups.yaml: a list of
+//
+//	instance:  the provider ID, as the Node carries it
+//	node:      the name of its Node
+//	names:     further DNS names
+//	addresses: its IP addresses
+//
+// The error joins every mistake, each with its place below the section. An empty
+// section says nothing.
+func ParseMachines(section json.RawMessage) ([]Machine, error) {
+	if len(bytes.TrimSpace(section)) == 0 {
+		return nil, nil
+	}
+	var lines []struct {
+		Instance  string   `json:"instance"`
+		Node      string   `json:"node"`
+		Names     []string `json:"names"`
+		Addresses []string `json:"addresses"`
+	}
+	d := json.NewDecoder(bytes.NewReader(section))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&lines); err != nil {
+		return nil, fmt.Errorf("write a list of {instance, node, names, addresses}: %w", err)
+	}
+	var errs []error
+	out := make([]Machine, 0, len(lines))
+	seen := map[string]int{}
+	for n, l := range lines {
+		bad := func(field, format string, args ...any) {
+			errs = append(errs, fmt.Errorf("[%d].%s: %s", n, field, fmt.Sprintf(format, args...)))
+		}
+		m := Machine{Instance: cluster.InstanceID(l.Instance), Node: canonical(l.Node)}
+		if l.Instance == "" {
+			bad("instance", "write the provider ID of the machine")
+		}
+		if !subdomain(m.Node) {
+			bad("node", "%q is no name of a Node", l.Node)
+		}
+		for _, same := range []string{"instance " + l.Instance, "node " + m.Node} {
+			if first, twice := seen[same]; twice {
+				bad("instance", "%s stands in [%d] already", same, first)
+			}
+			seen[same] = n
+		}
+		for k, name := range l.Names {
+			if !subdomain(canonical(name)) {
+				bad(fmt.Sprintf("names[%d]", k), "%q is no DNS name", name)
+			}
+			m.Names = append(m.Names, canonical(name))
+		}
+		for k, text := range l.Addresses {
+			a, err := netip.ParseAddr(text)
+			if err != nil || a.Zone() != "" {
+				bad(fmt.Sprintf("addresses[%d]", k), "%q is no IP address", text)
+				continue
+			}
+			m.Addresses = append(m.Addresses, plain(a))
+		}
+		out = append(out, m)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return out, nil
+}

@@ -1,0 +1,79 @@
+package csrsigner
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// words are what the journal and the Events say about one kind of certificate.
+type words struct{ journal, event string }
+
+func wordsFor(signer string) words {
+	if signer == clientSigner {
+		return words{"client certificate", "ClientCertificate"}
+	}
+	return words{"serving certificate", "ServingCertificate"}
+}
+
+// report tells of a verdict (R19): a log line and a count for each new one, an Event
+// for what an operator should see.
+func (s *Service) report(key string, req Request, f Facts, v Verdict) {
+	overdue := v.Do == Later && time.Since(req.Created) > s.cfg.WarnAfter
+	if !s.queue.news(key, req.UID+"/"+v.Do.String()+"/"+v.Rule+"/"+strconv.FormatBool(overdue)) {
+		return
+	}
+	var instance cluster.InstanceID
+	var group cluster.GroupID
+	if f.Inventory != nil && f.Inventory.Instance != nil {
+		instance, group = f.Inventory.Instance.ID, f.Inventory.Group
+	}
+	names := slices.Clone(req.Parsed.DNS)
+	for _, a := range req.Parsed.IPs {
+		names = append(names, a.String())
+	}
+	entry := s.log.WithFields(logrus.Fields{"csr": req.Name, "uid": req.UID, "node": req.Node(), "instance": instance,
+		"group": group, "names": names, "rule": v.Rule, "why": v.Why, "took": time.Since(req.Created).Round(time.Millisecond)})
+	if s.deps.Metrics != nil {
+		s.deps.Metrics.Count("csr_decisions_total", "do", v.Do.String(), "rule", v.Rule)
+	}
+	w := wordsFor(req.Signer)
+	text := fmt.Sprintf("%s (%s): %s", req.Name, v.Rule, v.Why)
+	// Who floods with names that nobody has must not flood the journal and the Events.
+	crowd := isJoin(key) && instance == "" && s.Alarm() != ""
+	switch {
+	case v.Do == Approve:
+		entry.Info(w.journal + " approved")
+		s.event(req, f, corev1.EventTypeNormal, w.event+"Approved", text)
+	case v.Do == Deny:
+		entry.Warn(w.journal + " denied")
+		s.event(req, f, corev1.EventTypeWarning, w.event+"Denied", text)
+	case crowd:
+		entry.Debug(w.journal + " is held")
+	case overdue:
+		entry.Warn(w.journal + " is held for long")
+		s.event(req, f, corev1.EventTypeWarning, w.event+"Held", text)
+	default:
+		entry.Info(w.journal + " is held")
+	}
+}
+
+func (s *Service) event(req Request, f Facts, kind, reason, text string) {
+	node := req.Node()
+	if s.deps.Events == nil || !subdomain(strings.ToLower(node)) {
+		return
+	}
+	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: types.UID(node)}
+	if f.Node != nil {
+		ref.UID = types.UID(f.Node.UID)
+	}
+	s.deps.Events.Event(ref, kind, reason, text)
+}

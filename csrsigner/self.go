@@ -1,0 +1,47 @@
+package csrsigner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// This file holds the checks of control-plane Nodes. It is as pure as decide.go.
+
+func notControlPlane(req Request, f Facts) (Action, string) {
+	if f.Node.ControlPlane {
+		return Later, fmt.Sprintf("Node %s is of the control plane, no node group vouches for it: check the request and run kubectl certificate approve %s", f.Node.Name, req.Name)
+	}
+	return Later, ""
+}
+
+// ownMachine binds the agent's own Node to the machine it runs on. The label is the
+// part that a kubelet cannot give itself (NodeRestriction): without it anybody who
+// joined under the agent's host name would be taken for the leader.
+func ownMachine(_ Request, f Facts) (Action, string) {
+	switch self := f.Self; {
+	case !f.Node.ControlPlane:
+		return Later, fmt.Sprintf("Node %s bears this machine's name and is not labelled node-role.kubernetes.io/control-plane: set AUTOSCALER_NODE_NAME to this machine's own Node", f.Node.Name)
+	case self.Problem != "":
+		return Later, "this machine's own names and addresses cannot be read: " + self.Problem
+	case self.MachineID != "" && f.Node.MachineID != "" && self.MachineID != f.Node.MachineID:
+		return Later, fmt.Sprintf("Node %s has another machine ID than this machine: set AUTOSCALER_NODE_NAME to this machine's own Node", f.Node.Name)
+	}
+	return Later, ""
+}
+
+// ownNames is the self-witness: what no cloud's group vouches for, the machine's own
+// interfaces and host names do.
+func ownNames(req Request, f Facts) (Action, string) {
+	for _, raw := range req.Parsed.DNS {
+		if name := canonical(raw); name != req.Node() && !ownsName(f.Self.Names, name) {
+			return Later, fmt.Sprintf("name %q is none of this machine's host names (%s): add it to AUTOSCALER_CSR_SELF_NAMES if it should be", raw, strings.Join(f.Self.Names, ", "))
+		}
+	}
+	for _, raw := range req.Parsed.IPs {
+		if !slices.Contains(f.Self.Addresses, plain(raw)) {
+			return Later, fmt.Sprintf("address %s is on none of this machine's interfaces: add it to AUTOSCALER_CSR_SELF_NAMES if it should be", raw)
+		}
+	}
+	return Later, ""
+}

@@ -1,0 +1,184 @@
+package csrsigner
+
+import (
+	"encoding/json"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+func TestExtraNames(t *testing.T) {
+	i := cluster.Instance{ID: "aws:///us-gov-west-1a/i-0a", Zone: "us-gov-west-1a"}
+	nova := cluster.Instance{ID: "openstack://RegionOne/" + uuidA}
+	for _, c := range []struct {
+		template string
+		of       cluster.Instance
+		want     string
+		ok       bool
+	}{
+		{"{{node}}.corp.example", i, "n1.corp.example", true},
+		{"{{instance}}.{{zone}}.corp.example.", i, "i-0a.us-gov-west-1a.corp.example", true},
+		{"{{instance}}.{{region}}.corp.example", i, "i-0a.us-gov-west-1.corp.example", true},
+		{"{{node}}.{{region}}.corp.example", nova, "n1.regionone.corp.example", true},
+		{"{{node}}.{{zone}}.corp.example", nova, "", false},
+		{"{{node}}.{{region}}.corp.example", cluster.Instance{ID: "openstack:///" + uuidA}, "", false},
+		{"{{node}}.{{region}}.corp.example", cluster.Instance{ID: "aws:///nowhere/i-1", Zone: "nowhere"}, "", false},
+		{"{{node}}.{{region}}.corp.example", cluster.Instance{ID: "plugin://a/b"}, "", false},
+	} {
+		if got, ok := expand(c.template, "n1", c.of); got != c.want || ok != c.ok {
+			t.Errorf("%s: %q %v, want %q", c.template, got, ok, c.want)
+		}
+	}
+	for template, sound := range map[string]bool{"{{node}}.corp.example": true, "{{instance}}": true, "{{name}}.corp.example": false,
+		"fixed.corp.example": false, "{{zone}}.corp.example": false, "*.{{node}}.corp.example": false, "{{node}}.": true, "{{node}": false} {
+		if fault := templateFault(template); (fault == "") != sound {
+			t.Errorf("%s: fault %q", template, fault)
+		}
+	}
+}
+
+const uuidA, uuidB = "4bb6a6c0-6a24-4a53-9a3e-0d2f8b3f0f11", "5bb6a6c0-6a24-4a53-9a3e-0d2f8b3f0f11"
+
+func TestSameMachine(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{string(ownID), string(ownID), true},
+		{"", "", false},
+		{"aws:///us-east-1a/i-0a", "aws:///us-east-1b/i-0a", false},
+		{"openstack:///" + uuidA, "openstack:///" + uuidA, true},
+		{"openstack:///" + uuidA, "openstack://RegionOne/" + uuidA, true},
+		{"openstack://RegionOne/" + uuidA, "openstack:///" + strings.ToUpper(uuidA), true},
+		{"openstack://RegionOne/" + uuidA, "openstack://RegionTwo/" + uuidA, false},
+		{"openstack:///" + uuidA, "openstack:///" + uuidB, false},
+		{"openstack:///x", "openstack://RegionOne/x", false},
+		{"openstack:///" + uuidA, "aws:///" + uuidA, false},
+		{"openstack:///" + uuidA, "", false},
+		{uuidA, "openstack:///" + uuidA, false},
+		{"openstack://" + uuidA, "openstack:///" + uuidA, false},
+	} {
+		if got := sameMachine(c.a, c.b); got != c.want || sameMachine(c.b, c.a) != got {
+			t.Errorf("%q and %q: %v", c.a, c.b, got)
+		}
+	}
+}
+
+// TestOperatorsInventory: a machine whose cloud tells nothing is witnessed by the list in
+// groups.yaml, and by nothing else.
+func TestOperatorsInventory(t *testing.T) {
+	const id = cluster.InstanceID("plugin://a/1")
+	bare := cluster.Instance{ID: id, Phase: cluster.PhaseRunning, Member: true}
+	groups := []cluster.NodeGroup{{ID: "plugin", ReadAt: noon, Instances: []cluster.Instance{bare, {ID: "plugin://a/2", Phase: cluster.PhaseRunning, Member: true}}}}
+	machines, err := ParseMachines(json.RawMessage(`[{"instance":"plugin://a/1","node":"W-1","names":["w-1.corp.example"],"addresses":["10.0.0.5","2001:db8::5"]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge := func(s Sources, names ...string) Verdict {
+		r, f := honestRequest(), honestFacts()
+		rename(&r, &f, "w-1")
+		r.Parsed.DNS, f.Node.ProviderID = names, string(id)
+		f.Inventory = s.Witness(groups, string(id), "w-1", r.Parsed)
+		return Decide(r, f)
+	}
+	vouched := Sources{Machines: machines, Extra: []string{"{{node}}.x.example"}}
+	if v := judge(vouched, "w-1", "w-1.corp.example", "w-1.x.example"); v.Do != Approve {
+		t.Errorf("covered by the list: %+v", v)
+	}
+	if v := judge(vouched, "w-2.corp.example"); v.Do != Later || v.Rule != "R13" {
+		t.Errorf("a name that the list has not: %+v", v)
+	}
+	if v := judge(Sources{}, "w-1"); v.Do != Later || v.Rule != "R11" {
+		t.Errorf("without the list: %+v", v)
+	}
+	if len(groups[0].Instances[0].NodeNames)+len(groups[0].Instances[0].Addresses) != 0 {
+		t.Error("the shared inventory was changed")
+	}
+	// What a list or a template gives to another machine is the other's.
+	others := Sources{Machines: append(slices.Clone(machines), Machine{Instance: "plugin://a/2", Node: "w-2", Addresses: []netip.Addr{addr("10.0.0.6")}}), Extra: []string{"{{node}}.x.example"}}
+	if v := judge(others, "w-2.x.example"); v.Do != Deny || v.Rule != "R9" {
+		t.Errorf("another machine's extra name: %+v", v)
+	}
+}
+
+func TestParseMachinesNamesEveryMistake(t *testing.T) {
+	_, err := ParseMachines(json.RawMessage(`[{"node":"a b","names":["*"],"addresses":["10.0.0","fe80::1%eth0"]},{"instance":"i","node":"n"},{"instance":"i","node":"n"}]`))
+	for _, want := range []string{"[0].instance", "[0].node", "[0].names[0]", "[0].addresses[0]", "[0].addresses[1]", "[2].instance: instance i stands in [1] already", "node n stands"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	if _, err := ParseMachines(json.RawMessage(`[{"instance":"i","node":"n","adresses":[]}]`)); err == nil || !strings.Contains(err.Error(), "adresses") {
+		t.Errorf("an unknown field: %v", err)
+	}
+	if list, err := ParseMachines(nil); err != nil || list != nil {
+		t.Errorf("no section: %v %v", list, err)
+	}
+}
+
+func TestReadSelf(t *testing.T) {
+	self := ReadSelf("leader", []string{"203.0.113.9", "Leader.Example.Org."})
+	if self.Node != "leader" || self.Problem != "" || !ownsName(self.Names, "leader") || !ownsName(self.Names, "leader.example.org") ||
+		!slices.Contains(self.Addresses, addr("203.0.113.9")) || !slices.Contains(self.Addresses, addr("127.0.0.1")) {
+		t.Errorf("%+v", self)
+	}
+}
+
+// TestLedger: what is written is read again; a torn file is set aside; what is gone from
+// a whole read of the cloud is forgotten after a day.
+func TestLedger(t *testing.T) {
+	dir := t.TempDir()
+	logger, hook := logtest.NewNullLogger()
+	log := logrus.NewEntry(logger)
+	l := openLedger(dir, log)
+	if err := l.enter("i-1", Issue{Node: "n1", Key: "k1", CSR: "c1", At: noon}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.enter("i-1", Issue{Key: "k1", CSR: "c2", At: noon.Add(time.Hour)}); err != nil {
+		t.Errorf("the same key again: %v", err)
+	}
+	if err := l.enter("i-1", Issue{Key: "k2"}); err == nil || !strings.Contains(err.Error(), "c1") {
+		t.Errorf("another key: %v", err)
+	}
+	if err := l.enter("i-2", Issue{Key: "k3", At: noon}); err != nil {
+		t.Fatal(err)
+	}
+	l = openLedger(dir, log)
+	if got := l.of("i-1"); got == nil || got.CSR != "c1" || !got.At.Equal(noon) {
+		t.Fatalf("read again: %+v", got)
+	}
+	there := cluster.NodeGroup{ID: "g", Instances: []cluster.Instance{{ID: "i-1"}}}
+	stale := there
+	stale.Stale, stale.Instances = "throttled", nil
+	l.prune([]cluster.NodeGroup{stale}, noon.Add(48*time.Hour))
+	l.prune([]cluster.NodeGroup{there}, noon.Add(ledgerKeep))
+	if l.of("i-2") == nil {
+		t.Error("forgotten by a stale read, or before its time")
+	}
+	l.prune([]cluster.NodeGroup{there}, noon.Add(ledgerKeep+time.Second))
+	if l.of("i-2") != nil || l.of("i-1") == nil {
+		t.Errorf("after a day: %+v %+v", l.of("i-1"), l.of("i-2"))
+	}
+	path := filepath.Join(dir, "joined.json")
+	for _, torn := range []string{"{", `{"version":9}`} {
+		if err := os.WriteFile(path, []byte(torn), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		hook.Reset()
+		if l := openLedger(dir, log); l.of("i-1") != nil || len(hook.Entries) != 1 {
+			t.Errorf("%s: %d lines", torn, len(hook.Entries))
+		}
+		if kept, err := os.ReadFile(path + ".bad"); err != nil || string(kept) != torn {
+			t.Errorf("set aside: %q %v", kept, err)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package csrsigner
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// TestOrderMeansNothing: not even the words of a verdict depend on the order in which a
+// requester, the cloud or this host lists things.
+func TestOrderMeansNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		build func() (Request, Facts)
+		rule  string
+	}{
+		"names": {func() (Request, Facts) {
+			r, f := honestRequest(), honestFacts()
+			r.Parsed.DNS = []string{"b.example.org", "a.example.org"}
+			return r, f
+		}, "R13"},
+		"the cloud's names": {func() (Request, Facts) {
+			r, f := honestRequest(), honestFacts()
+			r.Parsed.DNS = []string{"a.example.org"}
+			f.Inventory.Instance.Names = []string{"z", "y"}
+			return r, f
+		}, "R13"},
+		"the cloud's addresses": {func() (Request, Facts) {
+			r, f := honestRequest(), honestFacts()
+			r.Parsed.IPs = []netip.Addr{addr("10.9.9.9"), addr("10.8.8.8")}
+			return r, f
+		}, "R14"},
+		"Node names": {func() (Request, Facts) {
+			r, f := honestRequest(), honestFacts()
+			f.Inventory.Instance.NodeNames = []string{"z", "y"}
+			return r, f
+		}, "R11"},
+		"service ranges": {func() (Request, Facts) {
+			r, f := honestRequest(), honestFacts()
+			r.Parsed.IPs = []netip.Addr{addr("10.96.0.9")}
+			f.Forbidden.Ranges = append(f.Forbidden.Ranges, netip.MustParsePrefix("10.96.0.0/16"))
+			return r, f
+		}, "R9"},
+		"claimants": {func() (Request, Facts) {
+			r, f := honestJoin()
+			f.Inventory.Claimants = []cluster.InstanceID{nextID, ownID}
+			return r, f
+		}, "J11"},
+		"the host's names": {func() (Request, Facts) {
+			r, f := honestRequest(), honestFacts()
+			leaderAsks(&r, &f)
+			r.Parsed.DNS = []string{"a.example.org"}
+			return r, f
+		}, "R16"},
+		"usages": {func() (Request, Facts) {
+			r, f := honestRequest(), honestFacts()
+			r.Usages = []string{"z", "y"}
+			return r, f
+		}, "R4"},
+		"shared and another's": {func() (Request, Facts) {
+			r, f := honestRequest(), honestFacts()
+			r.Parsed.DNS = []string{host, "other"}
+			f.Inventory.Owners = map[string]cluster.InstanceID{host: nextID, "other": nextID}
+			return r, f
+		}, "R9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, f := c.build()
+			v := Decide(r, f)
+			turnAround(&r, &f)
+			if again := Decide(r, f); again != v || v.Rule != c.rule {
+				t.Errorf("%+v and %+v, want %s", v, again, c.rule)
+			}
+		})
+	}
+}
+
+// TestOthersNamesDenyFirst: a name that only another machine has is denied although
+// another one is shared.
+func TestOthersNamesDenyFirst(t *testing.T) {
+	r, f := honestRequest(), honestFacts()
+	r.Parsed.DNS = []string{host, "zz-other"}
+	f.Inventory.Owners = map[string]cluster.InstanceID{host: nextID, "zz-other": nextID}
+	if v := Decide(r, f); v.Do != Deny || v.Rule != "R9" {
+		t.Errorf("%+v", v)
+	}
+	r.Parsed.DNS, r.Parsed.IPs = []string{host}, []netip.Addr{addr("10.0.0.6")}
+	f.Inventory.Owners["10.0.0.6"] = nextID
+	if v := Decide(r, f); v.Do != Deny || v.Rule != "R9" {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestWordsOfApproval(t *testing.T) {
+	r, f := honestRequest(), honestFacts()
+	if v := Decide(r, f); v.Rule != "R0-R17" || !strings.Contains(v.Why, string(ownID)+" of group workers vouches") {
+		t.Errorf("worker: %+v", v)
+	}
+	leaderAsks(&r, &f)
+	if v := Decide(r, f); v.Rule != "R0-R17" || !strings.Contains(v.Why, "this machine itself") {
+		t.Errorf("leader: %+v", v)
+	}
+	r, f = honestJoin()
+	if v := Decide(r, f); v.Rule != "J0-J15" || !strings.Contains(v.Why, "is expected as Node "+host) {
+		t.Errorf("join: %+v", v)
+	}
+}
+
+func TestActionNames(t *testing.T) {
+	for a, want := range map[Action]string{Leave: "leave", Later: "later", Approve: "approve", Deny: "deny", -1: "action -1", 4: "action 4"} {
+		if got := a.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestSubdomain(t *testing.T) {
+	label := strings.Repeat("a", 63)
+	longest := strings.Join([]string{label, label, label, label[:61]}, ".")
+	for name, want := range map[string]bool{
+		"a": true, "a-1.b": true, "0": true, label: true, longest: true,
+		"": false, longest + "a": false, label + "a": false, "a-": false, "-a": false, "a.": false, ".a": false, "a..b": false,
+		"A": false, "a_b": false, "a/b": false, "a{b": false, "a:b": false, "a`b": false, "*.a": false, "bü": false,
+	} {
+		if got := subdomain(name); got != want {
+			t.Errorf("%q (%d bytes): %v", name, len(name), got)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package nodecleaner
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestManualHasEveryRule keeps the table of docs/security.md what the code says.
+func TestManualHasEveryRule(t *testing.T) {
+	page, err := os.ReadFile("../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range Rules() {
+		says, proof := strings.CutPrefix(r.Says, "proof: ")
+		row := "| `" + r.ID + "` | " + r.Says + " |"
+		if proof || r.ID == "S1" {
+			row = "`" + r.ID + "` (" + says + ")"
+		}
+		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/security.md has no %q", row)
+		}
+	}
+}

@@ -1,0 +1,290 @@
+package nodecleaner
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// This file is the list of the rules, in the order in which they are asked. It is as
+// pure as decide.go. The first rule with an objection holds the Node, and its words
+// are what the journal, the Event and explain say.
+
+// check is one rule: holds returns why it holds the Node, "" when it has no objection.
+type check struct {
+	id    string
+	says  string // what the rule asks for
+	holds func(*candidate, *moment) string
+}
+
+// eligibleChecks say which Nodes are looked at at all.
+var eligibleChecks = []check{
+	{"L0", "a Ready Node is never deleted", isReady},
+	{"E1", "no Node of the control plane", isControlPlane},
+	{"E2", "not the agent's own machine, by name, machine ID or provider ID", isOwn},
+	{"E3", "no annotation " + cluster.AnnotationKeep, isKept},
+	{"E4", "it has a provider ID", hasNoProviderID},
+	{"E5", "its instance was seen in a managed node group, or its Node carries the taint of a scale-down", wasNeverSeen},
+	{"D5", "it is not being deleted already: finalizers are other people's", isLeaving},
+}
+
+// proofChecks look at one Node alone. Whoever passes them is proven gone (G3, G4).
+var proofChecks = []check{
+	{"G0", "the cloud was read whole, and says something about the instance", isUnknown},
+	{"B1", "a read that lists no instance proves that it is of our world: it lists what backs a Ready Node", failsCanary},
+	{"G1", "the instance does not exist: stopped, stopping, shutting down and waiting are alive", isAlive},
+	{"G2", "two reads say so, at least the sight interval apart", lacksSecondSight},
+	{"E6", "a Node that nobody sent away and whose instance is only absent is as old as the grace", isYoung},
+	{"L1", "it has not been Ready for the grace", lacksGrace},
+	{"L2", "its kubelet has not renewed its Lease for the grace", renewsLease},
+	{"L3", "it carries the taint node.kubernetes.io/unreachable, if its instance is only absent", isReachable},
+}
+
+// breakerChecks look at all Nodes that are proven gone together, and at ourselves.
+var breakerChecks = []check{
+	{"B3", "our own view was not interrupted lately (API server, Lease, clock, this process)", wasBlind},
+	{"B6", "the cloud has not failed several times lately", cloudFails},
+	{"B2", "few Nodes at once that nobody sent away", tooMany},
+	{"B4", "most Nodes of its zone are Ready", zoneIsDown},
+	{"C1", "no working cloud controller manager, whose business this is", isCoveredElsewhere},
+	{"M1", "mode delete", isObserved},
+	{"D4", "no volume is attached to it, or detaching took too long", hasVolumes},
+	{"B5", "the last Node that nobody sent away is a while ago", isTooSoon},
+}
+
+// Rule is one rule of the list, for the manual and for explain.
+type Rule struct{ ID, Says string }
+
+// Rules lists every rule ID that this package uses and what the rule asks for.
+func Rules() []Rule {
+	var out []Rule
+	for _, c := range slices.Concat(eligibleChecks, proofChecks, breakerChecks) {
+		out = append(out, Rule{c.id, c.says})
+	}
+	for _, c := range liveChecks {
+		out = append(out, Rule{c.id, c.says})
+	}
+	return append(out, Rule{"G3", "proof: two reads list the instance as terminated"},
+		Rule{"G4", "proof: two whole reads do not list the instance"},
+		Rule{"S1", "proof of G3 or G4, and a new instance has the Node's name: the old Node makes room before the new one joins"})
+}
+
+// liveCheck is one rule of D, asked of the Node as it is read right before its deletion.
+type liveCheck struct {
+	id    string
+	says  string
+	fails func(live cluster.Node, d Deletion) bool
+}
+
+var liveChecks = []liveCheck{
+	{"D1", "the live Node is the one that was decided on (UID)", func(n cluster.Node, d Deletion) bool { return n.UID != d.UID }},
+	{"D2", "its provider ID has not changed", func(n cluster.Node, d Deletion) bool { return n.ProviderID != d.ProviderID }},
+	{"D3", "it is not Ready again, not kept and not of the control plane meanwhile", func(n cluster.Node, _ Deletion) bool {
+		return n.Ready == cluster.StatusTrue || n.ControlPlane || n.Annotations[cluster.AnnotationKeep] != ""
+	}},
+}
+
+func isReady(c *candidate, _ *moment) string {
+	if c.node.Ready == cluster.StatusTrue {
+		return "Node is Ready"
+	}
+	return ""
+}
+
+func isControlPlane(c *candidate, _ *moment) string {
+	if c.node.ControlPlane {
+		return "Node is of the control plane"
+	}
+	return ""
+}
+
+func isOwn(c *candidate, x *moment) string {
+	if x.own[c.node.Name] || c.node.ProviderID != "" && x.ownInstance[cluster.InstanceID(c.node.ProviderID)] {
+		return "Node is the agent's own machine"
+	}
+	return ""
+}
+
+func isKept(c *candidate, _ *moment) string {
+	if c.node.Annotations[cluster.AnnotationKeep] != "" {
+		return "annotation " + cluster.AnnotationKeep + " keeps it"
+	}
+	return ""
+}
+
+func hasNoProviderID(c *candidate, _ *moment) string {
+	if c.node.ProviderID == "" {
+		return "Node has no provider ID: nothing can be proven about its instance"
+	}
+	return ""
+}
+
+func wasNeverSeen(c *candidate, x *moment) string {
+	if !c.known && !tainted(c.node) && x.view.instances[c.id].group == nil {
+		return "instance " + c.node.ProviderID + " was never seen in a managed node group"
+	}
+	return ""
+}
+
+func isLeaving(c *candidate, _ *moment) string {
+	if c.node.Deleting {
+		return "Node is being deleted already and waits for its finalizers"
+	}
+	return ""
+}
+
+// isUnknown holds what the newest read is silent about, also after two sights: a proof
+// that cannot be repeated now is not acted on now.
+func isUnknown(c *candidate, _ *moment) string {
+	if c.sight.state == unknown && c.sight.rule != "B1" {
+		return "it is not known whether the instance is gone: " + c.sight.why
+	}
+	return ""
+}
+
+func failsCanary(c *candidate, _ *moment) string {
+	if c.sight.state == unknown {
+		return c.sight.why
+	}
+	return ""
+}
+
+func isAlive(c *candidate, _ *moment) string {
+	if c.watch.First.IsZero() {
+		return c.sight.why
+	}
+	return ""
+}
+
+func lacksSecondSight(c *candidate, x *moment) string {
+	if c.watch.Last.Sub(c.watch.First) < x.policy.SightInterval {
+		return fmt.Sprintf("seen gone once (%s); a second sight is wanted %s after %s", c.sight.why, x.policy.SightInterval, stamp(c.watch.First))
+	}
+	return ""
+}
+
+func isYoung(c *candidate, x *moment) string {
+	if due := c.node.Created.Add(x.policy.Grace); !c.sent && !c.watch.Positive && x.in.Now.Before(due) {
+		c.due = due
+		return fmt.Sprintf("Node is younger than %s", x.policy.Grace)
+	}
+	return ""
+}
+
+func lacksGrace(c *candidate, x *moment) string {
+	grace := c.grace(x)
+	if due := c.watch.Since.Add(grace); x.in.Now.Before(due) {
+		c.due = due
+		return fmt.Sprintf("not Ready since %s, for less than %s", stamp(c.watch.Since), grace)
+	}
+	return ""
+}
+
+// renewsLease: a kubelet that renews its Lease lives. Of a terminated instance the
+// Lease may be as young as the machine was when the cloud first called it terminated;
+// one that is renewed after that is another machine's, which uses the same Node.
+func renewsLease(c *candidate, x *moment) string {
+	grace := c.grace(x)
+	if c.watch.Positive {
+		if !c.node.LeaseRenewed.After(c.watch.First) {
+			return ""
+		}
+		grace = max(grace, x.policy.SentGrace)
+	}
+	if due := c.node.LeaseRenewed.Add(grace); x.in.Now.Before(due) {
+		c.due = due
+		return fmt.Sprintf("its kubelet renewed its Lease at %s", stamp(c.node.LeaseRenewed))
+	}
+	return ""
+}
+
+func isReachable(c *candidate, _ *moment) string {
+	if !c.watch.Positive && !unreachable(c.node) {
+		return "it carries no taint node.kubernetes.io/unreachable"
+	}
+	return ""
+}
+
+// wasBlind is B3. A freeze doubts what was seen of the Nodes; that the cloud lists a
+// machine as terminated, twice since the outage ended, and that it had been sent away,
+// owes nothing to that: such Nodes go as soon as we see again.
+func wasBlind(c *candidate, x *moment) string {
+	if x.frozen == "" || c.certain() && x.in.Outage == "" {
+		return ""
+	}
+	c.due = x.frozenUntil
+	return fmt.Sprintf("nothing is deleted until %s: %s", stamp(x.frozenUntil), x.frozen)
+}
+
+func cloudFails(c *candidate, x *moment) string {
+	if x.cloudFrozen == "" || c.certain() {
+		return ""
+	}
+	c.due = x.cloudUntil
+	return fmt.Sprintf("nothing is deleted until %s: %s", stamp(x.cloudUntil), x.cloudFrozen)
+}
+
+func tooMany(c *candidate, x *moment) string {
+	if c.sent || x.mass == "" || c.released(x) {
+		return ""
+	}
+	return x.mass
+}
+
+func zoneIsDown(c *candidate, x *moment) string {
+	if why := x.zones[c.zone]; !c.sent && why != "" && !c.released(x) {
+		return why
+	}
+	return ""
+}
+
+func isCoveredElsewhere(c *candidate, x *moment) string {
+	if x.in.Coexist == "" {
+		return ""
+	}
+	c.would = true
+	return "it would be deleted by " + c.proof() + ", but " + x.in.Coexist
+}
+
+func isObserved(c *candidate, x *moment) string {
+	if !x.policy.Observe {
+		return ""
+	}
+	c.would = true
+	return "it would be deleted by " + c.proof() + " in mode delete: " + c.because()
+}
+
+// hasVolumes is D4. Only a machine that the cloud calls terminated is certain to write
+// no more: its volumes may be taken from it by the out-of-service taint. Of one that is
+// only absent the Node is deleted as it is, and Kubernetes takes its volumes after its
+// own six minutes.
+func hasVolumes(c *candidate, x *moment) string {
+	n := x.in.Attached[c.node.Name]
+	if n == 0 || !c.watch.Positive {
+		return ""
+	}
+	if !outOfService(c.node) {
+		c.fence = true
+		return fmt.Sprintf("%d volumes are attached to it: they are detached first (taint %s)", n, taintOutOfService)
+	}
+	if c.watch.Fenced.IsZero() {
+		c.watch.Fenced = x.in.Now
+	}
+	if due := c.watch.Fenced.Add(x.policy.DetachFor); x.in.Now.Before(due) {
+		c.due = due
+		return fmt.Sprintf("%d volumes are still attached to it; it goes without waiting from %s on", n, stamp(due))
+	}
+	return ""
+}
+
+func isTooSoon(c *candidate, x *moment) string {
+	if next := x.memory.LastUnledgered.Add(x.policy.UnledgeredEvery); !c.sent && x.in.Now.Before(next) {
+		c.due = next
+		return fmt.Sprintf("one such Node every %s", x.policy.UnledgeredEvery)
+	}
+	return ""
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,116 @@
+package nodecleaner
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// tell reports what is new about each Node that is held, and about the breakers.
+func (s *Service) tell(plan Plan) {
+	held := map[cluster.NodeName]string{}
+	for _, d := range plan.Delete {
+		held[d.Node] = s.told[d.Node] // deleteOne reports these
+	}
+	for _, h := range plan.Held {
+		if n, err := s.lister.Get(string(h.Node)); err == nil && time.Since(n.CreationTimestamp.Time) < youngFor && s.told[h.Node] == "" && !h.Would {
+			continue // it is only joining; a later round tells it if it goes on
+		}
+		held[h.Node] = h.Rule
+		if s.told[h.Node] == h.Rule {
+			continue
+		}
+		s.count("nodecleaner_held_total", "rule", h.Rule)
+		entry := s.log.WithFields(logrus.Fields{"node": h.Node, "rule": h.Rule, "why": h.Why})
+		if h.Would {
+			entry.Warn("node would be deleted")
+			s.event(h.Node, "", corev1.EventTypeNormal, "NodeWouldBeDeleted", h.Rule+": "+h.Why)
+			continue
+		}
+		entry.Info("node is not ready and is kept")
+	}
+	s.told = held
+	s.tellBreakers(plan)
+	s.measure(plan)
+}
+
+// tellBreakers says once that a breaker opens and once that it closes, with a Warning
+// Event on every Node that it holds.
+func (s *Service) tellBreakers(plan Plan) {
+	open := map[string]string{}
+	var line []string
+	for _, b := range plan.Breakers {
+		open[b.Rule] = b.Why
+		line = append(line, b.Rule+": "+b.Why)
+		if s.open[b.Rule] != "" {
+			continue
+		}
+		s.log.WithFields(logrus.Fields{"rule": b.Rule, "why": b.Why}).Warn("node deletion is stopped by a breaker")
+		s.count("nodecleaner_breakers_total", "rule", b.Rule)
+		for _, h := range plan.Held {
+			if h.Rule == b.Rule {
+				s.event(h.Node, "", corev1.EventTypeWarning, "NodeCleanerBreaker", h.Rule+": "+h.Why)
+			}
+		}
+	}
+	for rule := range s.open {
+		if open[rule] == "" {
+			s.log.WithField("rule", rule).Info("node deletion goes on: the breaker is closed")
+		}
+	}
+	s.open = open
+	s.mu.Lock()
+	s.status = strings.Join(line, "; ")
+	s.mu.Unlock()
+}
+
+// Status is one line about what stops deletions now, for STATUS=; empty: nothing does.
+func (s *Service) Status() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.status == "" {
+		return ""
+	}
+	return fmt.Sprintf("node deletion is stopped: %s", s.status)
+}
+
+// measure sets the gauges: Nodes by the rule that holds them, and breakers that are
+// open.
+func (s *Service) measure(plan Plan) {
+	if s.deps.Metrics == nil {
+		return
+	}
+	nodes := map[string]int{}
+	for _, h := range plan.Held {
+		nodes[h.Rule]++
+		s.gauged[h.Rule] = true
+	}
+	for rule := range s.gauged {
+		s.deps.Metrics.Gauge("nodecleaner_held_nodes", float64(nodes[rule]), "rule", rule)
+	}
+	for _, c := range breakerChecks {
+		value := 0.0
+		if s.open[c.id] != "" {
+			value = 1
+		}
+		if c.id[0] == 'B' && c.id != "B5" {
+			s.deps.Metrics.Gauge("nodecleaner_breaker_open", value, "rule", c.id)
+		}
+	}
+	value := 0.0
+	if s.open["B1"] != "" {
+		value = 1
+	}
+	s.deps.Metrics.Gauge("nodecleaner_breaker_open", value, "rule", "B1")
+}
+
+func (s *Service) count(name string, labels ...string) {
+	if s.deps.Metrics != nil {
+		s.deps.Metrics.Count(name, labels...)
+	}
+}

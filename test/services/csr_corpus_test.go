@@ -1,0 +1,485 @@
+package services
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	certv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
+	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
+	"github.com/autoscaler-agent/autoscaler-agent/test/machine"
+	"github.com/autoscaler-agent/autoscaler-agent/test/world"
+)
+
+// TestCSR plays certificate requests against the agent as it is run: the built
+// binary with its own credentials, the real API server with admission as in life, an
+// AWS on the wire. Every request has a Node and an instance of its own, so that all
+// can be asked at once.
+func TestCSR(t *testing.T) {
+	c := newCorpus(t)
+	t.Run("honest", c.testHonest)
+	t.Run("hostile", c.testHostile)
+	t.Run("second join", c.testSecondJoin)
+	t.Run("logs", c.testLogs)
+	t.Run("flood", c.testFlood)
+	t.Run("another region", c.testRegion)
+}
+
+// subject is one Node with the instance that its provider ID should point at.
+type subject struct {
+	node     string
+	instance aws.Instance
+}
+
+func (s subject) providerID() string { return "aws:///" + s.instance.Zone + "/" + s.instance.ID }
+
+// asking is a request as it is sent.
+type asking struct {
+	pkcs10
+	user       string // "system:node:<node>"
+	uid        string // of the user
+	groups     []string
+	signer     string
+	usages     []certv1.KeyUsage
+	expiration *int32
+	pem        func([]byte) []byte // changes the PEM
+}
+
+// kubelet is what an honest kubelet of the subject asks for.
+func (s subject) kubelet() asking {
+	a := asking{user: "system:node:" + s.node, groups: []string{"system:nodes", "system:authenticated"},
+		signer: certv1.KubeletServingSignerName, usages: []certv1.KeyUsage{certv1.UsageDigitalSignature, certv1.UsageServerAuth}}
+	a.key = ecKey
+	a.subject = [][]attribute{{{oid: oidO, value: "system:nodes"}}, {{oid: oidCN, value: a.user}}}
+	a.names = [][]byte{dnsName(s.node)}
+	if s.instance.PrivateIP != "" {
+		a.names = append(a.names, ipName(s.instance.PrivateIP))
+	}
+	return a
+}
+
+// corpus is the world that the requests are played in.
+type corpus struct {
+	w       *world.World
+	cloud   *aws.Cloud // the one that the agent looks at
+	cp      *controlplane.ControlPlane
+	binary  string
+	agent   *world.Process
+	http    *http.Client
+	api     *x509.Certificate // of the API server
+	pool    []aws.Instance    // not yet taken
+	foreign []aws.Instance    // of a group that the agent does not manage
+	honest  []*csrCase
+	hostile []*csrCase
+	seen    *watched
+	token   string // ID of the agent's join token
+	joined  int    // machines that join for real
+}
+
+// csrCase is a row with the Node that it got.
+type csrCase struct {
+	csrRow
+	subject
+	peers []aws.Instance // instances that the row needs beside its own
+}
+
+// spare is how many instances rows may take beside their own.
+const spare = 40
+
+func newCorpus(t *testing.T) *corpus {
+	t.Helper()
+	start := time.Now()
+	c := &corpus{}
+	built := make(chan error, 1)
+	c.binary = filepath.Join(t.TempDir(), "autoscaler-agent")
+	go func() { built <- world.BuildAgent(context.Background(), c.binary) }()
+	go rsaKey(4096)
+	dir := t.TempDir()
+	w, err := world.Start(t.Context(), world.Options{
+		Dir: dir, Fast: true, NodeMonitorGrace: 10 * time.Minute,
+		ExtraArgs: map[string][]string{controlplane.APIServer: {"--kubelet-certificate-authority=" + filepath.Join(dir, "controlplane", "pki", "ca.crt")}},
+		Cloud:     aws.Options{Seed: 5, LaunchDelay: time.Millisecond, BootDelay: 300 * time.Millisecond, TerminateDelay: 10 * time.Millisecond},
+		Tune:      c.tune,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.w, c.cp, c.cloud = w, w.ControlPlane, w.Cloud
+	t.Cleanup(func() {
+		if t.Failed() && c.agent != nil {
+			t.Logf("the agent's last lines:\n%s", c.agent.Tail(20))
+		}
+		if err := w.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Logf("AWS seed %d; the control plane took %s", w.Cloud.Seed(), time.Since(start).Round(time.Millisecond))
+	if c.http, err = rest.HTTPClientFor(c.cp.RESTConfig()); err != nil {
+		t.Fatal(err)
+	}
+	c.readAPIServer(t)
+	c.launch(t)
+	c.hostile, c.honest = c.enrol(hostileRows(c.api)), c.enrol(honestRows())
+	c.makeNodes(t, slices.Concat(c.hostile, c.honest))
+	t.Logf("%d Nodes after %s", len(c.hostile)+len(c.honest), time.Since(start).Round(time.Millisecond))
+	if err := <-built; err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the agent is built after %s", time.Since(start).Round(time.Millisecond))
+	c.seen = watchRequests(t, c.cp)
+	c.startAgent(t, "corpus")
+	c.readToken(t)
+	t.Logf("the agent knows its machines after %s", time.Since(start).Round(time.Millisecond))
+	return c
+}
+
+// tune leaves instances without user data alone: their kubelets are played by rows.
+func (c *corpus) tune(m *machine.Config) {
+	if len(m.UserData) == 0 {
+		m.Behaviour = machine.NeverJoins
+		return
+	}
+	c.tuneLogs(m)
+}
+
+func (c *corpus) readAPIServer(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.cp.Dir(), "pki", "apiserver.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(text)
+	if c.api, err = x509.ParseCertificate(block.Bytes); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// launch gets the instances of both groups, of which the agent manages one.
+func (c *corpus) launch(t *testing.T) {
+	t.Helper()
+	c.pool = c.group(t, "corpus", len(hostileRows(c.api))+len(honestRows())+spare, "10.0", map[string]string{
+		"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + world.ClusterName: ""})
+	c.foreign = c.group(t, "foreign", 4, "10.1", nil)
+}
+
+// group launches n instances, each with addresses of its own below prefix, which random
+// ones are not, and older than every request. The group cannot grow or shrink, so that
+// the scaler has nothing to do.
+func (c *corpus) group(t *testing.T, name string, n int, prefix string, tags map[string]string) []aws.Instance {
+	t.Helper()
+	c.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: name, InstanceType: "m5.large"})
+	err := c.cloud.PutGroup(aws.Group{Name: name, Min: n, Max: n, Desired: n, LaunchTemplate: name, KeepTags: true, Tags: tags,
+		SuspendedProcesses: []string{"AZRebalance", "HealthCheck", "ReplaceUnhealthy"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []aws.Instance
+	eventually(t, "all instances of "+name+" run", 30*time.Second, func() bool {
+		list = slices.DeleteFunc(c.cloud.Instances(), func(i aws.Instance) bool { return i.State != "running" || i.GroupName != name })
+		return len(list) == n
+	})
+	for k := range list {
+		list[k] = c.rewire(t, list[k].ID, func(net *aws.Network) {
+			net.LaunchTime = time.Now().Add(-time.Hour)
+			net.PrivateIP = fmt.Sprintf("%s.%d.%d", prefix, 1+k/250, 1+k%250)
+			net.PublicIP = strings.Replace(net.PrivateIP, "10.", "198.", 1)
+			net.IPv6 = "2001:db8::" + strings.ReplaceAll(net.PrivateIP, ".", ":")
+		})
+	}
+	return list
+}
+
+func (c *corpus) rewire(t *testing.T, id string, change func(*aws.Network)) aws.Instance {
+	t.Helper()
+	if err := c.cloud.Rewire(id, change); err != nil {
+		t.Fatal(err)
+	}
+	i, _ := c.cloud.Instance(id)
+	return i
+}
+
+func (c *corpus) take() aws.Instance {
+	i := c.pool[0]
+	c.pool = c.pool[1:]
+	return i
+}
+
+// enrol gives every row an instance and changes the cloud as the row asks.
+func (c *corpus) enrol(rows []csrRow) []*csrCase {
+	var out []*csrCase
+	for _, r := range rows {
+		i := c.take()
+		out = append(out, &csrCase{csrRow: r, subject: subject{node: i.PrivateDNS, instance: i}})
+	}
+	return out
+}
+
+// makeNodes prepares the cloud and registers the Nodes, as their kubelets do: a
+// provider ID is a Node's own word.
+func (c *corpus) makeNodes(t *testing.T, entries []*csrCase) {
+	t.Helper()
+	_, err := c.cp.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "corpus"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node-bootstrapper"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "corpus:anybody"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Two Nodes that are in no row: the leader's, and one that the cloud knows nothing of.
+	for name, labels := range map[string]map[string]string{"leader": {"node-role.kubernetes.io/control-plane": ""}, "bystander": nil} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+		if _, err := c.cp.Client().CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.register(t, entries)
+}
+
+// register prepares the cloud for entries and makes their Nodes.
+func (c *corpus) register(t *testing.T, entries []*csrCase) {
+	t.Helper()
+	for _, e := range entries {
+		if e.prepare != nil {
+			e.prepare(t, c, e)
+		}
+	}
+	parallel(8, entries, func(e *csrCase) {
+		if e.join && e.register == nil {
+			return
+		}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: e.node}, Spec: corev1.NodeSpec{ProviderID: e.providerID()}}
+		if e.register != nil {
+			n = e.register(e, n)
+		}
+		if n == nil {
+			return
+		}
+		client := c.as(t, asking{user: "system:node:" + n.Name, groups: []string{"system:nodes", "system:authenticated"}})
+		if _, control := n.Labels["node-role.kubernetes.io/control-plane"]; control || len(n.Finalizers) > 0 {
+			client = c.cp.Client() // no kubelet may do that
+		}
+		if _, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
+			t.Errorf("%s: %v", e.name, err)
+		}
+		if len(n.Finalizers) > 0 {
+			if err := client.CoreV1().Nodes().Delete(t.Context(), n.Name, metav1.DeleteOptions{}); err != nil {
+				t.Errorf("%s: %v", e.name, err)
+			}
+		}
+	})
+}
+
+// startAgent starts the agent and waits until its inventory is warm.
+func (c *corpus) startAgent(t *testing.T, group string, env ...string) {
+	t.Helper()
+	var err error
+	c.agent, err = c.w.StartAgent(t.Context(), c.binary, append([]string{
+		"AUTOSCALER_NODECLEANER_ENABLED=false", "AUTOSCALER_CSR_PER_NODE_HOUR=100", "AUTOSCALER_CSR_MAX_EXPIRATION=24h",
+		// The machines that play kubelets for real live on loopback.
+		"AUTOSCALER_CSR_ALLOWED_RANGES=127.0.1.0/24",
+	}, env...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.w.WaitForGroup(t.Context(), c.binary, group); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// as is a client for whoever sends a request.
+func (c *corpus) as(t *testing.T, a asking) kubernetes.Interface {
+	t.Helper()
+	cfg := c.cp.RESTConfig()
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: a.user, UID: a.uid, Groups: a.groups}
+	cfg.ContentType = "application/vnd.kubernetes.protobuf"
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// asking is what the row sends.
+func (c *corpus) asking(e *csrCase) asking {
+	a := e.kubelet()
+	if e.join {
+		a = c.joining(e)
+	}
+	if e.ask != nil {
+		e.ask(e, &a)
+	}
+	return a
+}
+
+// send creates the request.
+func (c *corpus) send(t *testing.T, name string, a asking) error {
+	t.Helper()
+	data := armour(a.der(t))
+	if a.pem != nil {
+		data = a.pem(data)
+	}
+	_, err := c.as(t, a).CertificatesV1().CertificateSigningRequests().Create(t.Context(), &certv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       certv1.CertificateSigningRequestSpec{Request: data, SignerName: a.signer, Usages: a.usages, ExpirationSeconds: a.expiration},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// refusedByAPI tells that the API server itself wants nothing of a request.
+func refusedByAPI(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+func parallel[T any](n int, list []T, do func(T)) {
+	slots := make(chan struct{}, n)
+	var wg sync.WaitGroup
+	for _, x := range list {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			do(x)
+		})
+	}
+	wg.Wait()
+}
+
+// verdictLine finds the fields of a verdict in the agent's log. Quoted fields, which
+// hold what requesters wrote, are taken out before.
+var (
+	quoted      = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+	verdictRule = regexp.MustCompile(` csr=(\S+) .*\brule=(\S+)`)
+)
+
+// verdicts returns the last rule by which the agent judged each request.
+func (c *corpus) verdicts(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(c.agent.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if m := verdictRule.FindStringSubmatch(quoted.ReplaceAllString(line, `""`)); m != nil {
+			out[m[1]] = m[2]
+		}
+	}
+	return out
+}
+
+// said is what the agent's log has of a request.
+func (c *corpus) said(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(c.agent.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, "csr="+name+" ") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// watched notes when each request was decided, as a watch tells it.
+type watched struct {
+	mu      sync.Mutex
+	decided map[string]time.Time
+	outcome map[string]string // "approved: why", "denied: why"
+}
+
+// watchRequests outlives connections that the API server closes, as it does to a
+// watcher that a flood has left behind.
+func watchRequests(t *testing.T, cp *controlplane.ControlPlane) *watched {
+	t.Helper()
+	s := &watched{decided: map[string]time.Time{}, outcome: map[string]string{}}
+	factory := informers.NewSharedInformerFactory(cp.Client(), 0)
+	informer := factory.Certificates().V1().CertificateSigningRequests().Informer()
+	_ = informer.SetTransform(func(o any) (any, error) {
+		if csr, ok := o.(*certv1.CertificateSigningRequest); ok {
+			csr.Spec, csr.ManagedFields = certv1.CertificateSigningRequestSpec{}, nil
+		}
+		return o, nil
+	})
+	note := func(o any) {
+		if csr, ok := o.(*certv1.CertificateSigningRequest); ok {
+			s.note(csr)
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, o any) { note(o) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		cancel()
+		factory.Shutdown()
+	})
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	return s
+}
+
+func (s *watched) note(csr *certv1.CertificateSigningRequest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, cond := range csr.Status.Conditions {
+		if _, ok := s.decided[csr.Name]; !ok || cond.Type == certv1.CertificateApproved {
+			s.decided[csr.Name], s.outcome[csr.Name] = time.Now(), strings.ToLower(string(cond.Type))+": "+cond.Message
+		}
+	}
+}
+
+func (s *watched) of(name string) (at time.Time, outcome string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.decided[name], s.outcome[name]
+}
+
+func (s *watched) outcomes() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.outcome)
+}
+
+// within waits for the approval of a request and returns how long after start it came.
+func (s *watched) within(name string, start time.Time, limit time.Duration) (time.Duration, error) {
+	for deadline := time.Now().Add(limit); ; time.Sleep(2 * time.Millisecond) {
+		at, outcome := s.of(name)
+		switch {
+		case strings.HasPrefix(outcome, "approved"):
+			return at.Sub(start), nil
+		case outcome != "":
+			return 0, errors.New(outcome)
+		case time.Now().After(deadline):
+			return 0, fmt.Errorf("not approved within %s", limit)
+		}
+	}
+}
+
+func mustAddr(s string) netip.Addr { return netip.MustParseAddr(s) }
