@@ -51,6 +51,8 @@ type instance struct {
 	notified  bool      // the group has noticed that it is dead
 	waitSeq   int       // counts lifecycle waits, so that an old timeout is void
 	token     string    // of the lifecycle action
+
+	spotRequest, spotStatus string // of one that was bought on the spot market
 }
 
 func (i *instance) explain(code, reason string) {
