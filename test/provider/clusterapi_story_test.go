@@ -31,6 +31,7 @@ var capiStories = map[string]func(*testing.T, *controlplane.ControlPlane){
 	"TemplateFromANode": storyTemplateFromNode, "MachineAnnotationOnNodes": storyNodeAnnotation, "PoolWithoutMachines": storyBarePool,
 	"Version": storyVersion, "NoClusterAPI": storyNoAPI, "ACheapRead": storyCheapRead, "MixedKinds": storyMixed,
 	"CutAnswer": storyCut, "TwinProviderIDs": storyTwins, "BelowMinimum": storyBelowMin,
+	"ControllersSeeTheMarkLate": storyLag,
 }
 
 // capiStory is a world with the suite's groups and a provider.
@@ -380,15 +381,19 @@ func storyTemplateFromNode(t *testing.T, cp *controlplane.ControlPlane) {
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machineOf(w.Alive("bare")[0]), Labels: map[string]string{
 		"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux", "node.kubernetes.io/instance-type": "big", "topology.kubernetes.io/zone": "zone-a", "own": "x", "topology.ebs.csi.aws.com/zone": "zone-a"}}}
-	made, err := cp.Client().CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-	if err != nil {
+	if _, err := cp.Client().CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	made.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi"), "pods": resource.MustParse("110")}
-	made.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("7900m"), "memory": resource.MustParse("31Gi"), "pods": resource.MustParse("110")}
-	if _, err := cp.Client().CoreV1().Nodes().UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, func() error { // the controller manager writes to it, too
+		made, err := cp.Client().CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		made.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi"), "pods": resource.MustParse("110")}
+		made.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("7900m"), "memory": resource.MustParse("31Gi"), "pods": resource.MustParse("110")}
+		_, err = cp.Client().CoreV1().Nodes().UpdateStatus(ctx, made, metav1.UpdateOptions{})
+		return err
+	})
 	check := func(when string) {
 		t.Helper()
 		tm := readGroup(t, p, w.id("bare")).Template
@@ -565,6 +570,28 @@ func storyTwins(t *testing.T, cp *controlplane.ControlPlane) {
 		t.Error("no warning")
 	}
 	wantKind(t, p.Delete(context.Background(), w.id("workers"), alive[0]), provider.Invalid, "two Machines")
+}
+
+// storyLag: controllers that see Machines later than counts still end the named one.
+func storyLag(t *testing.T, cp *controlplane.ControlPlane) {
+	w, _ := capiStory(t, cp, "MachineSet")
+	w.Freeze(true)
+	w.Lag = 100 * time.Millisecond
+	w.Freeze(false)
+	p := w.connect(t, clusterapi.Config{ClusterName: "demo", Namespace: w.namespace, MarkLead: time.Second})
+	ctx := context.Background()
+	if err := p.Resize(ctx, w.id("workers"), 2, 4); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t)
+	alive := w.Alive("workers")
+	if err := p.Delete(ctx, w.id("workers"), alive[1], alive[2]); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t)
+	if got, want := w.Alive("workers"), []cluster.InstanceID{alive[0], alive[3]}; !slices.Equal(got, want) {
+		t.Errorf("alive %v, want %v", got, want)
+	}
 }
 
 // storyBelowMin: a group below its minimum can grow, and one whose annotations make no

@@ -89,6 +89,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		"AUTOSCALER_CLUSTERAPI_SCALE_ZERO_DEFAULT_ARCH":        {ClusterName: "demo", ScaleZeroDefaultArch: "arm", Timeout: time.Second},
 		"AUTOSCALER_CLUSTERAPI_GROUP":                          {ClusterName: "demo", Group: "cluster.x-k8s.io/v1beta1", Timeout: time.Second},
 		"AUTOSCALER_CLUSTERAPI_VERSION":                        {ClusterName: "demo", Version: "cluster.x-k8s.io/v1beta1", Timeout: time.Second},
+		"AUTOSCALER_CLUSTERAPI_MARK_LEAD":                      {ClusterName: "demo", Timeout: time.Second, MarkLead: time.Hour},
 		"AUTOSCALER_CLUSTERAPI_TIMEOUT":                        {ClusterName: "demo"},
 		"AUTOSCALER_CLUSTERAPI_ADDITIONAL_SYNC_MACHINE_LABELS": {ClusterName: "demo", AdditionalSyncMachineLabels: []string{"("}, Timeout: time.Second},
 	} {
