@@ -34,8 +34,11 @@ type Options struct {
 	Ended   func(providerID string)
 	// NodeOf finds the Node of an instance, for nodeRef; used with Started.
 	NodeOf func(ctx context.Context, providerID string) string
-	Log    io.Writer
-	Seed   uint64
+	// DeleteNode deletes the Node of a Machine whose instance has ended, as Cluster API
+	// does before it lets the Machine go; nil: nobody does.
+	DeleteNode func(ctx context.Context, name string) error
+	Log        io.Writer
+	Seed       uint64
 }
 
 // Instance is a machine of the emulated cloud.
