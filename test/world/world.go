@@ -60,7 +60,7 @@ type World struct {
 	Options
 	ControlPlane *controlplane.ControlPlane
 	Clouds       []Cloud    // in the order of Options.Providers
-	Cloud        *aws.Cloud // the emulated AWS; nil where asg is not among the providers
+	Cloud        *aws.Cloud // the first emulated AWS; nil where there is none
 	Fleet        *machine.Fleet
 
 	mu        sync.Mutex
