@@ -39,8 +39,13 @@ func Classify(op string, group cluster.GroupID, err error) *provider.Error {
 		return &out
 	}
 	e := &provider.Error{Op: op, Group: group, Kind: provider.Other, Err: plain{err}}
+	// gophercloud returns a pointer to it, and means the value.
 	var lost gophercloud.ErrUnableToReauthenticate
-	if errors.As(err, &lost) {
+	var pointer *gophercloud.ErrUnableToReauthenticate
+	if errors.As(err, &pointer) {
+		lost = *pointer
+	}
+	if pointer != nil || errors.As(err, &lost) {
 		inner := Classify("log in to OpenStack", "", lost.ErrReauth)
 		e.Kind, e.Remedy = inner.Kind, inner.Remedy
 		e.Err = fmt.Errorf("log in to OpenStack again: %w", inner.Err)

@@ -153,6 +153,7 @@ func TestClassify(t *testing.T) {
 		{answer(503, `<html>proxy</html>`), provider.Transient, "503 Service Unavailable"},
 		{gophercloud.ErrUnableToReauthenticate{ErrOriginal: answer(401, ""), ErrReauth: answer(404, `{"error": {"message": "Could not find Application Credential: x."}}`)}, provider.Denied, "log in to OpenStack again"},
 		{gophercloud.ErrUnableToReauthenticate{ErrOriginal: answer(401, ""), ErrReauth: answer(503, "")}, provider.Transient, "again"},
+		{&gophercloud.ErrUnableToReauthenticate{ErrOriginal: answer(401, ""), ErrReauth: answer(401, "")}, provider.Denied, "again"},
 		{gophercloud.ErrErrorAfterReauthentication{ErrOriginal: answer(403, `{"forbidden": {"message": "Quota exceeded for cores"}}`)}, provider.Exhausted, "cores"},
 		{&gophercloud.ErrEndpointNotFound{}, provider.Invalid, "AUTOSCALER_OPENSTACK_REGION"},
 		{context.DeadlineExceeded, provider.Transient, "no answer in time"},
