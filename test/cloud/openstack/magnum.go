@@ -99,6 +99,7 @@ type magnum struct {
 	heatForbidden  bool
 	accepted       int // resizes that the conductor has not taken up
 	resizes        []Resize
+	refusal        string // of every node that is to be made
 }
 
 // addMagnum adds the container infrastructure API to the catalog, and Heat.
@@ -140,6 +141,14 @@ func (c *Cloud) ForbidHeat(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.magnum.heatForbidden = on
+}
+
+// FailNodes lets no further node be made, for a reason in Heat's words; empty: they are
+// made again.
+func (c *Cloud) FailNodes(why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.magnum.refusal = why
 }
 
 // SetMagnum sets the highest microversion 1.highest of Magnum, how long an accepted

@@ -113,7 +113,9 @@ func (m *magnum) scaleList(g *nodeGroup, remove []string) {
 // fill makes the server of a slot, or notes why Nova refused it.
 func (m *magnum) fill(g *nodeGroup, s *slot, name string, metadata map[string]string) {
 	r, f := m.cloud.Region, m.flavor(g.Flavor)
-	s.server, s.why = "", ""
+	if s.server, s.why = "", m.refusal; s.why != "" {
+		return
+	}
 	used := r.used(demoProjectID)
 	for _, one := range []struct {
 		name              string
