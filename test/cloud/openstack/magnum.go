@@ -43,6 +43,9 @@ type MagnumCluster struct {
 	// Lost counts resizes that came while an operation was under way: Magnum accepted
 	// them, and nothing came of them (kubernetes/autoscaler#6213).
 	Lost int
+	// NodeWord stands in the names of nodes: "node", which is the default, or "minion" as
+	// until release Stein.
+	NodeWord string
 	// Masterless has no master node of its own: the control plane is elsewhere.
 	Masterless bool
 

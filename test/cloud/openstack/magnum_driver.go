@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -74,7 +75,7 @@ func (m *magnum) scaleStack(g *nodeGroup, remove []string) {
 		s := g.slots[at]
 		if failed := m.cloud.Region.server(s.server); s.server == "" || failed != nil && failed.Status == "ERROR" {
 			m.drop(s)
-			m.fill(g, s, fmt.Sprintf("%s-node-%d", g.stackName, index), nil)
+			m.fill(g, s, fmt.Sprintf("%s-%s-%d", g.stackName, cmp.Or(g.cluster.NodeWord, "node"), index), nil)
 		}
 	}
 }
