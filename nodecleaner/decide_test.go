@@ -140,6 +140,12 @@ func TestDecideByRule(t *testing.T) {
 			for _, d := range w.all {
 				got = append(got, string(d.Node)+":"+d.Rule)
 			}
+			for _, h := range w.plan.Held {
+				named := slices.ContainsFunc(w.plan.Breakers, func(b Breaker) bool { return b.Rule == h.Rule })
+				if want := h.Rule[0] == 'B' && h.Rule != "B5"; named != want {
+					t.Errorf("%s is held by %s; breakers %v", h.Node, h.Rule, w.plan.Breakers)
+				}
+			}
 			slices.Sort(got)
 			if s := strings.Join(got, " "); s != c.want || w.held(0) != c.held {
 				t.Errorf("deleted %q, n00 held by %q; want %q and %q\nheld: %+v\nbreakers: %v", s, w.held(0), c.want, c.held, w.plan.Held, w.plan.Breakers)
