@@ -155,7 +155,9 @@ func TestDecideMarksStoppedInstances(t *testing.T) {
 		"a cloud controller": func(on bool) { w.in.Coexist = map[bool]string{true: "it works"}[on] },
 		"an outage":          func(on bool) { w.in.Outage = map[bool]string{true: "no answer"}[on] },
 		"a stale group":      func(on bool) { w.in.Groups[0].Stale = map[bool]string{true: "throttled"}[on] },
-		"an operator":        func(on bool) { w.node(0).Annotations = map[string]string{cluster.AnnotationKeep: map[bool]string{true: "true"}[on]} },
+		"an operator": func(on bool) {
+			w.node(0).Annotations = map[string]string{cluster.AnnotationKeep: map[bool]string{true: "true"}[on]}
+		},
 	} {
 		set(true)
 		if w.step(); len(w.plan.Shutdown) != 0 {
