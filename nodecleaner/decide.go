@@ -168,8 +168,9 @@ const (
 	aliveLookMax = 10 * time.Minute
 	// unknownLook is the longest wait after a read that said nothing.
 	unknownLook = 10 * time.Second
-	// forgetAfter is how long the ledger remembers an instance without a Node.
-	forgetAfter = 7 * 24 * time.Hour
+	// forgetAfter is how long the ledger remembers an instance without a Node that is not
+	// listed any more.
+	forgetAfter = 24 * time.Hour
 )
 
 // The taints of the field that this package writes. The value of the second marks ours.
