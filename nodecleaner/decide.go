@@ -394,11 +394,14 @@ func (c *candidate) certain() bool { return c.sent && c.watch.Positive }
 
 // released tells that a mass breaker has held a terminated instance for long enough.
 func (c *candidate) released(x *moment) bool {
-	until := x.memory.MassSince.Add(x.policy.MassHold)
-	if c.watch.Positive && x.in.Now.Before(until) {
-		c.due = until
+	if !c.watch.Positive {
+		return false
 	}
-	return c.watch.Positive && !x.in.Now.Before(until)
+	if until := x.memory.MassSince.Add(x.policy.MassHold); x.in.Now.Before(until) {
+		c.due = until
+		return false
+	}
+	return true
 }
 
 // proof is the rule by which the Node goes.

@@ -249,6 +249,7 @@ func TestMassIsLookedAtAgain(t *testing.T) {
 		{func(w *world, n int) { w.vanish(n) }, 12 * time.Minute, false},
 	} {
 		w := newWorld()
+		w.policy.MassHold = 30 * time.Minute
 		for n := range 3 {
 			w.lose(n)
 			c.die(w, n)
@@ -284,6 +285,17 @@ func TestTheEarliestWishCounts(t *testing.T) {
 		if !w.plan.ReadSince.Equal(want) {
 			t.Errorf("order %v: read since %s, want %s", order, w.plan.ReadSince, want)
 		}
+	}
+}
+
+// TestWake: the earliest wish for a read counts.
+func TestWake(t *testing.T) {
+	var p Plan
+	for _, at := range []time.Duration{2, 1, 3} {
+		p.wake(noon.Add(at * time.Minute))
+	}
+	if !p.ReadSince.Equal(noon.Add(time.Minute)) {
+		t.Errorf("read since %s", p.ReadSince)
 	}
 }
 

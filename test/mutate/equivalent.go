@@ -6,5 +6,6 @@ var Equivalent = map[string]map[string]string{
 	"csrsigner":   {},
 	"nodecleaner": {
 		`decide.go candidate: never c.rule != ""`: "what a rule of E holds is only looked at in vain: c.rule goes first wherever a Node is judged",
+		`sight.go add: edge g.Stale < v.whole`:    "of two equal words either may be said",
 	},
 }
