@@ -68,7 +68,10 @@ func DryExplainCSR(ctx context.Context, cfg Config, log *logrus.Logger, name str
 	}
 	a.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(observe.Strip))
 	a.inventory = observe.NewInventory(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, log.WithField("service", "inventory"))
-	signer := cfg.Parts.signer(a)
+	signer, err := cfg.Parts.signer(a)
+	if err != nil {
+		return CSRExplanation{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
 	a.factory.Start(ctx.Done())
