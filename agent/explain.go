@@ -43,6 +43,9 @@ type (
 // CSRExplanation is csrsigner's own judgement of one certificate request.
 type CSRExplanation = csrsigner.Explanation
 
+// CSRStep is one rule of such a judgement.
+type CSRStep = csrsigner.Step
+
 // DryExplainCSR judges a certificate request once with clients of its own, as the running
 // agent would, and decides nothing.
 func DryExplainCSR(ctx context.Context, cfg Config, log *logrus.Logger, name string) (CSRExplanation, error) {
