@@ -60,7 +60,13 @@ var _ providertest.World = (*magnumWorld)(nil)
 // not ours since it has no maximum; an application credential is in the environment.
 func newMagnum(t testing.TB, c openstack.MagnumCluster) *magnumWorld {
 	t.Helper()
-	cloud, err := openstack.New(openstack.Options{BuildDelay: 5 * time.Millisecond, DeleteDelay: 5 * time.Millisecond})
+	return newSlowMagnum(t, c, 5*time.Millisecond)
+}
+
+// newSlowMagnum is one whose servers take so long to build.
+func newSlowMagnum(t testing.TB, c openstack.MagnumCluster, build time.Duration) *magnumWorld {
+	t.Helper()
+	cloud, err := openstack.New(openstack.Options{BuildDelay: build, DeleteDelay: 5 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/magnum"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova"
@@ -29,6 +30,7 @@ type Config struct {
 	OpenStack    openstack.Config
 	Nova         nova.Config
 	Magnum       magnum.Config
+	ClusterAPI   clusterapi.Config
 	ExternalGRPC externalgrpc.Config
 	// OnCall, when set, is told of every single call to a cloud's API, by the
 	// cloud's own name of it ("autoscaling:SetDesiredCapacity"), for metrics.
@@ -36,12 +38,12 @@ type Config struct {
 	// Section is the provider's section of groups.yaml as it is in force at the time of
 	// the call; nil: there is none. A provider asks at every read.
 	Section func(provider string) json.RawMessage `ignored:"true"`
-	// Defaults are the agent's own settings for groups that say nothing else, for
-	// providers whose clouds ask for them.
-	Defaults cluster.Options `ignored:"true"`
 	// TokenFor mints a join token for one machine that is about to be made, by its name;
 	// nil: this agent mints none.
 	TokenFor func(ctx context.Context, machine string) (string, error) `ignored:"true"`
+	// Defaults are the agent's own settings for groups that say nothing else, for
+	// providers whose clouds ask for them.
+	Defaults cluster.Options `ignored:"true"`
 	// Kubeconfig is the path of the agent's own, for providers whose groups are objects
 	// of the cluster itself.
 	Kubeconfig string `ignored:"true"`
@@ -73,6 +75,27 @@ var clouds = map[string]cloud{
 		none: "set AUTOSCALER_AWS_CLUSTER_NAME and tag the groups k8s.io/cluster-autoscaler/enabled and k8s.io/cluster-autoscaler/NAME, or name them in " +
 			"AUTOSCALER_AWS_GROUPS; see that AUTOSCALER_AWS_REGION is their region",
 	},
+	"nova": {
+		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
+			opts := []nova.Option{nova.WithTokens(c.TokenFor)}
+			if c.OnCall != nil {
+				opts = append(opts, nova.WithCallHook(func(k openstack.Call) { c.OnCall(k.Action, k.Took, k.Err) }))
+			}
+			return nova.New(c.Nova, c.OpenStack, func() json.RawMessage { return c.Section("nova") }, r, opts...)
+		},
+		validate: func(c Config) error { return errors.Join(c.OpenStack.Validate(), c.Nova.Validate()) },
+		section:  func(raw json.RawMessage) error { _, err := nova.ParseSection(raw); return err },
+	},
+	"clusterapi": {
+		make: func(ctx context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
+			var opts []clusterapi.Option
+			if c.OnCall != nil {
+				opts = append(opts, clusterapi.WithCallHook(func(k clusterapi.Call) { c.OnCall(k.Action, k.Took, k.Err) }))
+			}
+			return clusterapi.New(ctx, c.ClusterAPI, c.Kubeconfig, r, opts...)
+		},
+		validate: func(c Config) error { return c.ClusterAPI.Validate() },
+	},
 	"externalgrpc": {
 		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
 			opts := []externalgrpc.Option{externalgrpc.WithDefaults(c.Defaults)}
@@ -87,17 +110,6 @@ var clouds = map[string]cloud{
 		validate: func(c Config) error { return c.ExternalGRPC.Validate() },
 		section:  externalgrpc.Section,
 		none:     "the plug-in lists no group: see its own configuration, and that AUTOSCALER_EXTERNALGRPC_ADDRESS is the right one",
-	},
-	"nova": {
-		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
-			opts := []nova.Option{nova.WithTokens(c.TokenFor)}
-			if c.OnCall != nil {
-				opts = append(opts, nova.WithCallHook(func(k openstack.Call) { c.OnCall(k.Action, k.Took, k.Err) }))
-			}
-			return nova.New(c.Nova, c.OpenStack, func() json.RawMessage { return c.Section("nova") }, r, opts...)
-		},
-		validate: func(c Config) error { return errors.Join(c.OpenStack.Validate(), c.Nova.Validate()) },
-		section:  func(raw json.RawMessage) error { _, err := nova.ParseSection(raw); return err },
 	},
 	"magnum": {
 		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {

@@ -82,7 +82,11 @@ func (p *Provider) cluster(ctx context.Context, api *gophercloud.ServiceClient, 
 }
 
 func (p *Provider) get(ctx context.Context, api *gophercloud.ServiceClient) (*magnumCluster, error) {
-	return clusters.Get(ctx, api, url.PathEscape(p.cfg.Cluster)).Extract()
+	c, err := clusters.Get(ctx, api, url.PathEscape(p.cfg.Cluster)).Extract()
+	if err == nil && (c == nil || c.UUID == "") {
+		return nil, errHollow
+	}
+	return c, err
 }
 
 var rangeForm = regexp.MustCompile(`\[\s*([0-9]+\.[0-9]+)\s*,\s*([0-9]+\.[0-9]+)\s*\]`)
@@ -142,7 +146,7 @@ func (p *Provider) discover(ctx context.Context, api *gophercloud.ServiceClient,
 		wait.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			g, err := nodegroups.Get(ctx, api, c.UUID, out[i].UUID).Extract()
+			g, err := group(ctx, api, c, out[i].UUID)
 			if err != nil {
 				out[i].err = openstack.Classify("read", cluster.GroupID(out[i].Name), err)
 				return
@@ -170,8 +174,25 @@ func (p *Provider) list(ctx context.Context, api *gophercloud.ServiceClient, c *
 	if err != nil {
 		return nil, err
 	}
-	return nodegroups.ExtractNodeGroups(pages)
+	list, err := nodegroups.ExtractNodeGroups(pages)
+	if err == nil && !slices.ContainsFunc(list, func(g nodeGroup) bool { return g.Role == masterRole }) {
+		return nil, errHollow // every cluster has master nodes
+	}
+	return list, err
 }
+
+// group reads one group whole.
+func group(ctx context.Context, api *gophercloud.ServiceClient, c *magnumCluster, ident string) (*nodeGroup, error) {
+	g, err := nodegroups.Get(ctx, api, c.UUID, url.PathEscape(ident)).Extract()
+	if err == nil && (g == nil || g.UUID == "") {
+		return nil, errHollow
+	}
+	return g, err
+}
+
+// errHollow is a success that lacks what every answer has: it is taken for no answer,
+// since an empty list must not make groups vanish.
+var errHollow = &provider.Error{Kind: provider.Transient, Err: errors.New("the answer is empty or cut short")}
 
 // others are the names of the groups but one.
 func others(list []nodeGroup, name string) []string {
@@ -189,7 +210,7 @@ func (p *Provider) one(ctx context.Context, api *gophercloud.ServiceClient, c *m
 	if id == "" || strings.ContainsAny(string(id), "/?#") {
 		return nil, fail(op, id, provider.NotFound, "", "no such node group in cluster %s", p.cfg.Cluster)
 	}
-	g, err := nodegroups.Get(ctx, api, c.UUID, url.PathEscape(string(id))).Extract()
+	g, err := group(ctx, api, c, string(id))
 	if err != nil {
 		return nil, openstack.Classify(op, id, err)
 	}

@@ -37,6 +37,28 @@ func (p *Provider) remember(g *nodeGroup, count int, removed []string, sure bool
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = a
+	for _, id := range removed {
+		p.noteRemoved(normalUUID(id), g.UUID)
+	}
+}
+
+// open is the group of the operation that was asked for and is not over; empty: none.
+func (p *Provider) open() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked == nil {
+		return ""
+	}
+	return p.asked.group
+}
+
+// forget drops what was asked for a group that is no more.
+func (p *Provider) forget(group string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked != nil && p.asked.group == group {
+		p.asked = nil
+	}
 }
 
 // view is what one read says of operations under way.

@@ -10,8 +10,9 @@
 //
 // Magnum accepts a resize before anybody knows whether it works, and loses one that
 // comes while another is under way. So one operation per cluster is asked for at a time;
-// what was asked for and has not shown yet is remembered until it shows, and that is
-// all that is remembered of the cloud, but for flavors.
+// what was asked for and has not shown yet is remembered until it shows. Beside that only
+// what does not change is remembered: flavors, and that a server which was removed by
+// name is gone.
 //
 // It refuses to resize while an operation is under way, to lower a node count without
 // naming what goes, to remove a node on a driver that would pick another one, to send an

@@ -42,6 +42,9 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err != nil {
 		return nil, err
 	}
+	if open := p.open(); !slices.ContainsFunc(list, func(r reading) bool { return r.UUID == open }) {
+		p.forget(open)
+	}
 	all, cause := p.inventory(ctx)
 	p.readMembers(ctx, c, list, all, cause)
 
@@ -75,7 +78,10 @@ func (p *Provider) readMembers(ctx context.Context, c *magnumCluster, list []rea
 			r.members.err = openstack.Classify("list the servers of", cluster.GroupID(r.Name), cause)
 			continue
 		}
-		wait.Go(func() { r.members = p.membersOf(ctx, c, r, all) })
+		wait.Go(func() {
+			r.members = p.membersOf(ctx, c, r, all)
+			p.bury(ctx, r.UUID, &r.members)
+		})
 	}
 	wait.Wait()
 }
@@ -109,7 +115,7 @@ func (p *Provider) group(ctx context.Context, c *magnumCluster, r *reading, v vi
 		stale(r.members.err)
 	}
 	p.population(c, r, v, &g)
-	if r.members.err == nil && r.members.by == none && g.Target > 0 && !strings.HasSuffix(r.Status, inProgress) && len(r.NodeAddresses) > 0 {
+	if r.members.err == nil && r.members.by == none && g.Target > 0 && r.members.unproven > 0 && v.busy == "" {
 		stale(&provider.Error{Op: "read", Group: g.ID, Kind: provider.Invalid, Err: untold(r)})
 	}
 	g.Paused = p.paused(c, r, v, g)
@@ -164,13 +170,7 @@ func (p *Provider) delivered(r *reading, v view) bool {
 	if r.members.err != nil || v.asked != nil && v.asked.group == r.UUID || strings.HasSuffix(r.Status, inProgress) {
 		return false
 	}
-	switch r.members.by {
-	case heat:
-		return true
-	case metadata, stackName:
-		return strings.HasSuffix(r.Status, failedSuffix)
-	}
-	return false
+	return r.members.by == heat || r.members.sure && strings.HasSuffix(r.Status, failedSuffix)
 }
 
 // bounds are the group's own, narrowed by those that the configuration gives for it.

@@ -31,7 +31,7 @@ func (p *Provider) stackRefs(ctx context.Context, stack string) (refs map[string
 	if err != nil {
 		return nil, "", err
 	}
-	top, err := stacks.Find(ctx, api, stack).Extract()
+	top, err := findStack(ctx, api, stack)
 	if absent(err) {
 		return nil, "", nil
 	}
@@ -42,13 +42,16 @@ func (p *Provider) stackRefs(ctx context.Context, stack string) (refs map[string
 	if absent(err) {
 		return nil, "", nil
 	}
+	if err == nil && group == nil {
+		err = errHollow
+	}
 	if err != nil {
 		return nil, "", err
 	}
 	if group.PhysicalID == "" { // nothing has been made yet
 		return map[string]string{}, group.StatusReason, nil
 	}
-	nested, err := stacks.Find(ctx, api, group.PhysicalID).Extract()
+	nested, err := findStack(ctx, api, group.PhysicalID)
 	if absent(err) {
 		return nil, "", nil
 	}
@@ -67,6 +70,15 @@ func (p *Provider) stackRefs(ctx context.Context, stack string) (refs map[string
 		}
 	}
 	return refs, nested.StatusReason, nil
+}
+
+// findStack reads a stack by its ID; Heat answers with a redirect to name and ID.
+func findStack(ctx context.Context, api *gophercloud.ServiceClient, id string) (*stacks.RetrievedStack, error) {
+	s, err := stacks.Find(ctx, api, id).Extract()
+	if err == nil && (s == nil || s.ID == "") {
+		return nil, errHollow
+	}
+	return s, err
 }
 
 // absent tells an answer by which Heat has nothing for us, as opposed to one that says

@@ -29,6 +29,7 @@ type Provider struct {
 	mu      sync.Mutex
 	version string // microversion that was agreed on; empty: not yet
 	asked   *asked // what Magnum accepted and does not show yet
+	removed map[string]removed
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -47,7 +48,8 @@ func New(c Config, session *openstack.Session, reservation cluster.Reservation) 
 	if err != nil {
 		return nil, err
 	}
-	return &Provider{cfg: c, roles: roles, names: names, reservation: reservation, session: session, now: time.Now, turn: make(chan struct{}, 1)}, nil
+	return &Provider{cfg: c, roles: roles, names: names, reservation: reservation, session: session, now: time.Now,
+		turn: make(chan struct{}, 1), removed: map[string]removed{}}, nil
 }
 
 // Check tells whether the cloud can be logged in to and the cluster read, and whether

@@ -3,10 +3,12 @@ package magnum
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -36,7 +38,12 @@ type membership struct {
 	vacant []string
 	// why is the stack's own account of what failed.
 	why string
-	err *provider.Error
+	// unproven is how many servers have a name in the group's form and nothing else that
+	// shows them to be its own.
+	unproven int
+	// sure tells that two different reads agree on the servers.
+	sure bool
+	err  *provider.Error
 }
 
 // metadataGroup is the metadata key of drivers that write it.
@@ -55,8 +62,55 @@ func (p *Provider) inventory(ctx context.Context) ([]servers.Server, error) {
 	return servers.ExtractServers(pages)
 }
 
-// membersOf finds the servers of one group: by metadata, by Heat, by name.
+// server reads one server; nil: Nova knows of none.
+func (p *Provider) server(ctx context.Context, uuid string) (*servers.Server, error) {
+	nova, err := p.session.Service(ctx, "compute", "")
+	if err != nil {
+		return nil, err
+	}
+	s, err := servers.Get(ctx, nova, uuid).Extract()
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return nil, nil
+	}
+	if err == nil && (s == nil || normalUUID(s.ID) != uuid) {
+		return nil, errHollow
+	}
+	return s, err
+}
+
+// confirm tells whether Nova's short list has the same servers as the long one.
+func (p *Provider) confirm(ctx context.Context, all []servers.Server) bool {
+	nova, err := p.session.Service(ctx, "compute", "")
+	if err != nil {
+		return false
+	}
+	pages, err := servers.ListSimple(nova, nil).AllPages(ctx)
+	if err != nil {
+		return false
+	}
+	short, err := servers.ExtractServers(pages)
+	if err != nil || len(short) != len(all) {
+		return false
+	}
+	known := map[string]bool{}
+	for _, s := range all {
+		known[s.ID] = true
+	}
+	return !slices.ContainsFunc(short, func(s servers.Server) bool { return !known[s.ID] })
+}
+
+// membersOf finds the servers of one group, and confirms them by a second read where
+// fewer than Magnum counts are to be believed in.
 func (p *Provider) membersOf(ctx context.Context, c *magnumCluster, r *reading, all []servers.Server) membership {
+	m := p.memberList(ctx, c, r, all)
+	if (m.by == metadata || m.by == stackName) && len(m.servers) < r.NodeCount && strings.HasSuffix(r.Status, failedSuffix) {
+		m.sure = p.confirm(ctx, all)
+	}
+	return m
+}
+
+// memberList finds the servers of one group: by metadata, by Heat, by name.
+func (p *Provider) memberList(ctx context.Context, c *magnumCluster, r *reading, all []servers.Server) membership {
 	var m membership
 	for i := range all {
 		if all[i].Metadata[metadataGroup] == r.UUID {
@@ -86,15 +140,16 @@ func (p *Provider) membersOf(ctx context.Context, c *magnumCluster, r *reading, 
 			return m
 		}
 		if refs != nil {
-			return byHeat(refs, why, all)
+			return p.byHeat(ctx, cluster.GroupID(r.Name), refs, why, all)
 		}
 	}
 	return byAddress(c, r, all)
 }
 
-// byHeat joins the stack's map from index to server with Nova's servers.
-func byHeat(refs map[string]string, why string, all []servers.Server) membership {
-	m := membership{by: heat, why: why}
+// byHeat joins the stack's map from index to server with Nova's servers. One that the
+// list lacks is asked for by itself: a list that is cut short must not make it vanish.
+func (p *Provider) byHeat(ctx context.Context, id cluster.GroupID, refs map[string]string, why string, all []servers.Server) membership {
+	m := membership{by: heat, why: why, sure: true}
 	for index, ref := range refs {
 		uuid := normalUUID(ref)
 		if uuid == "" {
@@ -103,7 +158,15 @@ func byHeat(refs map[string]string, why string, all []servers.Server) membership
 		}
 		at := slices.IndexFunc(all, func(s servers.Server) bool { return normalUUID(s.ID) == uuid })
 		if at < 0 {
-			m.vacant, m.gone = append(m.vacant, ref), append(m.gone, ref)
+			s, err := p.server(ctx, uuid)
+			switch {
+			case err != nil:
+				m.err = openstack.Classify("read a server of", id, err)
+			case s == nil:
+				m.vacant, m.gone = append(m.vacant, ref), append(m.gone, ref)
+			default:
+				m.servers = append(m.servers, s)
+			}
 			continue
 		}
 		m.servers = append(m.servers, &all[at])
@@ -173,6 +236,8 @@ func byAddress(c *magnumCluster, r *reading, all []servers.Server) membership {
 	for stack, list := range stacks {
 		if proven[stack] {
 			m.by, m.servers = address, append(m.servers, list...)
+		} else {
+			m.unproven += len(list)
 		}
 	}
 	for stack := range proven {
@@ -214,5 +279,5 @@ var capiName = regexp.MustCompile(`^kube-[a-z0-9]{5}$`)
 
 // untold explains a group whose servers cannot be told from others.
 func untold(r *reading) error {
-	return fmt.Errorf("Magnum counts %d nodes and none of the project's servers can be shown to be one of them: let the credentials read Heat's stacks, or give them the cluster's own project", r.NodeCount)
+	return fmt.Errorf("Magnum counts %d nodes, and of %d servers whose names are in their form none can be shown to be one of them: let the credentials read Heat's stacks", r.NodeCount, r.members.unproven)
 }

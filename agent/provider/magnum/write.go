@@ -57,7 +57,19 @@ func (p *Provider) begin(ctx context.Context, op string, id cluster.GroupID) (*w
 	if w.members.err != nil {
 		return nil, openstack.Classify(op, id, w.members.err)
 	}
-	w.view = p.look(w.cluster, g)
+	read := []*nodeGroup{g}
+	if other := p.open(); other != "" && other != g.UUID {
+		// What was asked for another group may be over; only that group tells.
+		switch o, err := group(ctx, api, w.cluster, other); {
+		case gophercloud.ResponseCodeIs(err, http.StatusNotFound):
+			p.forget(other)
+		case err != nil:
+			return nil, openstack.Classify(op, id, err)
+		default:
+			read = append(read, o)
+		}
+	}
+	w.view = p.look(w.cluster, read...)
 	w.lo, w.hi, _ = p.bounds(g)
 	w.now, w.alive = w.target(g), w.members.living(w.view)
 	if p.delivered(&w.reading, w.view) {
@@ -107,7 +119,7 @@ func (w *write) exact() bool {
 	case heat:
 		return w.NodeCount <= w.alive+len(w.members.vacant)
 	case metadata, stackName:
-		return true
+		return w.members.sure
 	}
 	return false
 }
@@ -200,15 +212,12 @@ func (w *write) victim(ctx context.Context, id cluster.InstanceID) (string, *pro
 	if slices.ContainsFunc(w.members.gone, func(s string) bool { return normalUUID(s) == uuid }) {
 		return "", nil
 	}
-	nova, err := w.p.session.Service(ctx, "compute", "")
-	if err == nil {
-		_, err = servers.Get(ctx, nova, uuid).Extract()
-	}
+	s, err := w.p.server(ctx, uuid)
 	switch {
-	case gophercloud.ResponseCodeIs(err, http.StatusNotFound):
-		return "", nil // Nova forgets servers: one that it does not know is gone
 	case err != nil:
 		return "", openstack.Classify(w.op, w.id, err)
+	case s == nil:
+		return "", nil // Nova forgets servers: one that it does not know is gone
 	}
 	return "", w.refuse(provider.NotFound, "", "the server is not in this node group")
 }

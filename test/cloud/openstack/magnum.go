@@ -43,6 +43,10 @@ type MagnumCluster struct {
 	// Lost counts resizes that came while an operation was under way: Magnum accepted
 	// them, and nothing came of them (kubernetes/autoscaler#6213).
 	Lost int
+	// Masterless has no master node of its own: the control plane is elsewhere.
+	Masterless bool
+
+	held bool // SetClusterStatus put it where it is
 
 	stackName string
 	masters   []*Server
@@ -94,6 +98,7 @@ type magnum struct {
 	heat           bool
 	heatForbidden  bool
 	accepted       int // resizes that the conductor has not taken up
+	resizes        []Resize
 }
 
 // addMagnum adds the container infrastructure API to the catalog, and Heat.
@@ -101,6 +106,21 @@ func (c *Cloud) addMagnum() {
 	c.magnum = &magnum{cloud: c, highest: 10, pollDelay: 5 * time.Millisecond, conductorDelay: 2 * time.Millisecond}
 	c.addService("container-infra", "magnum", "/container-infra/v1", c.magnum.serve)
 	c.SetHeat(true)
+}
+
+// Resize is one that the conductor took up.
+type Resize struct {
+	At       time.Time
+	Group    string
+	From, To int
+	Named    []string // for removal
+}
+
+// Resizes lists them in order.
+func (c *Cloud) Resizes() []Resize {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.magnum.resizes)
 }
 
 // SetHeat puts Heat into the catalog, or takes it out.
@@ -153,8 +173,9 @@ func (c *Cloud) PutCluster(m MagnumCluster, groups ...NodeGroup) (MagnumCluster,
 		m.stackName = m.StackID
 	}
 	r := c.Region
-	master := r.spawn(&Server{Name: m.stackName + "-master-0", Flavor: *r.flavors[1], Project: demoProjectID})
-	m.masters = []*Server{master}
+	if !m.Masterless {
+		m.masters = []*Server{r.spawn(&Server{Name: m.stackName + "-master-0", Flavor: *r.flavors[1], Project: demoProjectID})}
+	}
 	cluster := &m
 	for _, g := range groups {
 		if err := c.addGroup(cluster, g); err != nil {
@@ -230,12 +251,20 @@ func (c *Cloud) ResizeNodeGroup(cluster, name string, count int) {
 	c.magnum.conduct(m, m.group(name), count, nil)
 }
 
-// SetClusterStatus puts a cluster into a state.
+// SetClusterStatus puts a cluster into a state, in which it stays until somebody resizes
+// it or sets another one.
 func (c *Cloud) SetClusterStatus(cluster, status, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.magnum.cluster(cluster)
-	m.Status, m.StatusReason, m.Updated = status, reason, time.Now()
+	m.Status, m.StatusReason, m.Updated, m.held = status, reason, time.Now(), strings.HasSuffix(status, "_IN_PROGRESS")
+}
+
+// Heal switches the healing of a cluster on or off.
+func (c *Cloud) Heal(cluster string, on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.magnum.cluster(cluster).Healing = on
 }
 
 // MagnumClusterNamed returns a cluster by name or UUID.
@@ -263,6 +292,17 @@ func (c *Cloud) NodeGroupNamed(cluster, name string) (NodeGroup, bool) {
 		out.Servers = append(out.Servers, c.Region.copied(s))
 	}
 	return out, true
+}
+
+// NodeGroups are the names of a cluster's worker groups.
+func (c *Cloud) NodeGroups(cluster string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for _, g := range c.magnum.cluster(cluster).groups {
+		out = append(out, g.Name)
+	}
+	return out
 }
 
 // MagnumBusy names what has not come to an end: an operation, or a server on its way in

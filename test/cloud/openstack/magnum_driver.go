@@ -20,9 +20,10 @@ func (m *magnum) conduct(c *MagnumCluster, g *nodeGroup, count int, remove []str
 		c.Lost++
 		return
 	}
+	m.resizes = append(m.resizes, Resize{At: time.Now(), Group: g.Name, From: g.Count, To: count, Named: slices.Clone(remove)})
 	g.Count, g.Status, g.Updated = count, "UPDATE_IN_PROGRESS", time.Now()
 	m.scale(g, remove)
-	c.Status, c.StatusReason, c.Updated = "UPDATE_IN_PROGRESS", "", time.Now()
+	c.Status, c.StatusReason, c.Updated, c.held = "UPDATE_IN_PROGRESS", "", time.Now(), false
 }
 
 // scale makes a group's servers what its count says.
@@ -194,7 +195,7 @@ func (m *magnum) poll(c *MagnumCluster) {
 			failed = append(failed, g.Name+" failed")
 		}
 	}
-	if busy || !strings.HasSuffix(c.Status, "_IN_PROGRESS") {
+	if busy || c.held || !strings.HasSuffix(c.Status, "_IN_PROGRESS") {
 		return
 	}
 	c.Status, c.StatusReason, c.Updated = strings.TrimSuffix(c.Status, "_IN_PROGRESS")+"_COMPLETE", strings.Join(failed, ", "), time.Now()

@@ -1,0 +1,132 @@
+package clusterapi
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// Provider is Cluster API behind the house's contract. Its methods are safe for
+// concurrent use.
+type Provider struct {
+	cfg         Config
+	set         settings
+	reservation cluster.Reservation
+	management  *client
+	workload    *client
+	now         func() time.Time
+	facts       facts
+
+	// writing holds one place per group: between the read and the write of a
+	// compare-and-set no other write of this process may come.
+	mu      sync.Mutex
+	writing map[cluster.GroupID]chan struct{}
+}
+
+var _ provider.Provider = (*Provider)(nil)
+
+// Option changes how New builds a Provider.
+type Option func(*Provider)
+
+// WithCallHook calls hook after every single call to the management or the workload
+// cluster. hook must be safe for concurrent use.
+func WithCallHook(hook func(Call)) Option {
+	return func(p *Provider) { p.management.hook, p.workload.hook = hook, hook }
+}
+
+// New validates c, reads the kubeconfigs and returns a Provider. It asks no cluster
+// anything: whether the credentials are good is told by Check and by the first Groups.
+//
+// kubeconfig is the path of the agent's own; empty where the agent is a pod of the
+// cluster. reservation is what the kubelets of the groups keep back.
+func New(_ context.Context, c Config, kubeconfig string, reservation cluster.Reservation, opts ...Option) (*Provider, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	set, err := c.parse()
+	if err != nil {
+		return nil, err
+	}
+	management, workload, err := c.configs(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	p := &Provider{cfg: c, set: set, reservation: reservation, now: time.Now, writing: map[cluster.GroupID]chan struct{}{}}
+	if p.management, err = newClient(management, c.Timeout); err != nil {
+		return nil, err
+	}
+	if p.workload, err = newClient(workload, c.Timeout); err != nil {
+		return nil, err
+	}
+	for _, o := range opts {
+		o(p)
+	}
+	return p, nil
+}
+
+// Check tells whether the management cluster accepts the credentials, serves Cluster
+// API, and has a group of ours. Its error carries a *provider.Error with a remedy.
+func (p *Provider) Check(ctx context.Context) error {
+	groups, err := p.Groups(ctx)
+	if err != nil || len(groups) > 0 {
+		return err
+	}
+	var rules []string
+	for _, r := range p.set.rules {
+		rules = append(rules, r.String())
+	}
+	return fail("read", "", "", provider.NotFound,
+		"put "+p.set.keys.minSize()+" and "+p.set.keys.maxSize()+" on the MachineDeployments, and check the rules",
+		"no annotated MachineDeployment, MachineSet or MachinePool fits %s", strings.Join(rules, " or "))
+}
+
+// lock waits for its turn to write to a group, no longer than ctx lasts. The caller
+// calls unlock when err is nil.
+func (p *Provider) lock(ctx context.Context, op string, id cluster.GroupID) (unlock func(), err error) {
+	p.mu.Lock()
+	turn := p.writing[id]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		p.writing[id] = turn
+	}
+	p.mu.Unlock()
+	// Asked for first: with both ready, select would toss a coin.
+	if err := ctx.Err(); err != nil {
+		return nil, &provider.Error{Op: op, Group: id, Err: err}
+	}
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, &provider.Error{Op: op, Group: id, Kind: provider.Transient, Err: ctx.Err()}
+	}
+}
+
+// The kinds that scale, in the order in which they are listed.
+const (
+	kindDeployment = "MachineDeployment"
+	kindSet        = "MachineSet"
+	kindPool       = "MachinePool"
+)
+
+var resources = map[string]string{kindDeployment: "machinedeployments", kindSet: "machinesets", kindPool: "machinepools"}
+
+// idOf is Cluster Autoscaler's own form of a group's name.
+func idOf(kind, namespace, name string) cluster.GroupID {
+	return cluster.GroupID(kind + "/" + namespace + "/" + name)
+}
+
+var errNoGroup = errors.New("no such MachineDeployment, MachineSet or MachinePool of ours")
+
+func parseID(id cluster.GroupID) (kind, namespace, name string, ok bool) {
+	parts := strings.Split(string(id), "/")
+	if len(parts) != 3 || resources[parts[0]] == "" || parts[1] == "" || parts[2] == "" {
+		return "", "", "", false
+	}
+	return parts[0], parts[1], parts[2], true
+}

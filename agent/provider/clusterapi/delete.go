@@ -1,0 +1,375 @@
+package clusterapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// ourMark begins the value of a delete-machine annotation that this agent wrote.
+const ourMark = "autoscaler-agent "
+
+// marks are the live machines of a group that carry a delete-machine annotation.
+type marks struct {
+	ours, foreign []*machineObject
+	// surplus is how many live machines there are above the target: so many will be
+	// ended by their controller, marked ones first.
+	surplus int
+	// going are the machines, by UID, for which the count has been lowered.
+	going map[string]bool
+}
+
+func (p *Provider) markOf(m *machineObject) (value string, ok bool) {
+	for _, key := range []string{p.set.keys.deleteMachine(), oldDeleteMachine} {
+		if v, has := m.Annotations[key]; has {
+			value, ok = v, true
+			if strings.HasPrefix(v, ourMark) {
+				return v, true
+			}
+		}
+	}
+	return value, ok
+}
+
+func (p *Provider) marks(g *source) marks {
+	out := marks{going: map[string]bool{}}
+	live := g.live()
+	if g.kind == kindDeployment && g.rolling() {
+		return out // a rollout has machines above the target that nobody means to end
+	}
+	out.surplus = max(len(live)-g.target(), 0)
+	for _, m := range live {
+		switch value, ok := p.markOf(m); {
+		case ok && strings.HasPrefix(value, ourMark):
+			out.ours = append(out.ours, m)
+		case ok:
+			out.foreign = append(out.foreign, m)
+		}
+	}
+	if out.surplus > 0 {
+		for _, m := range slices.Concat(out.ours, out.foreign) {
+			out.going[m.UID] = true
+		}
+	}
+	return out
+}
+
+func (m marks) count() int { return len(m.ours) + len(m.foreign) }
+
+// deletion is one Delete under way.
+type deletion struct {
+	p       *Provider
+	id      cluster.GroupID
+	version string
+	g       *source
+	marks   marks
+	min     int
+	errs    []error
+	victims []*victim
+}
+
+type victim struct {
+	id      cluster.InstanceID
+	machine *machineObject
+	lowers  bool // the target is lowered for it
+	counted bool // the target was lowered for it by an earlier call
+}
+
+func (d *deletion) fail(id cluster.InstanceID, kind provider.Kind, remedy, format string, args ...any) {
+	d.errs = append(d.errs, fail("delete", d.id, id, kind, remedy, format, args...))
+}
+
+// Delete marks machines with the delete-machine annotation, proves from the answers
+// that the marks stand, lowers replicas once for all of them, and then deletes the
+// Machine objects. See provider.Provider.
+//
+// The marks make the controller take these machines and no others; a MachineSet ends
+// marked machines first, whatever its deletion order. Deleting the objects as well
+// makes the end certain where the controller would have taken fewer than it was asked
+// for: another machine that is going already counts first, and one that was never made
+// counts too. Where deleting is not allowed (Cluster Autoscaler's own rights), the
+// marks alone do it, and such a state is refused. Refused in any case, as a Conflict,
+// are a rollout and a mark that somebody else has left: another machine would go.
+func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) error {
+	if len(ids) == 0 {
+		return ctx.Err()
+	}
+	unlock, err := p.lock(ctx, "delete", id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	g, version, err := p.one(ctx, "delete", id, true)
+	if err != nil {
+		return err
+	}
+	d := &deletion{p: p, id: id, version: version, g: g, marks: p.marks(g)}
+	p.facts.saw(id, p.seen(g), p.now())
+	d.choose(ids)
+	if len(d.victims) == 0 {
+		return errors.Join(d.errs...)
+	}
+	if d.refused(ctx) {
+		return errors.Join(d.errs...)
+	}
+	d.spread()
+	d.mark(ctx)
+	if d.lower(ctx) {
+		d.end(ctx)
+	}
+	return errors.Join(d.errs...)
+}
+
+func (p *Provider) seen(g *source) []cluster.Instance {
+	var out []cluster.Instance
+	for _, m := range g.machines {
+		out = append(out, cluster.Instance{ID: instanceID(m)})
+	}
+	return out
+}
+
+// choose finds the machines of the IDs, each once.
+func (d *deletion) choose(ids []cluster.InstanceID) {
+	done := map[string]bool{}
+	for _, id := range ids {
+		at := slices.IndexFunc(d.g.machines, func(m *machineObject) bool { return names(id, m) })
+		switch {
+		case at < 0 && slices.Contains(d.g.Spec.ProviderIDList, string(id)):
+			d.fail(id, provider.Invalid, "use an infrastructure provider with MachinePool Machines, or a MachineDeployment",
+				"its MachinePool has no Machine object for it, so it cannot be named to the cloud")
+		case at < 0 && d.p.facts.wasMember(d.id, id):
+		case at < 0:
+			d.fail(id, provider.NotFound, "", "no Machine of the group has this provider ID")
+		case done[d.g.machines[at].UID]:
+		case d.g.machines[at].DeletionTimestamp != nil:
+		case slices.IndexFunc(d.g.machines[at+1:], func(m *machineObject) bool { return names(id, m) }) >= 0:
+			d.fail(id, provider.Invalid, "", "two Machines have this provider ID")
+		default:
+			done[d.g.machines[at].UID] = true
+			d.victims = append(d.victims, &victim{id: id, machine: d.g.machines[at]})
+		}
+	}
+}
+
+// refused tells whether the controllers could end another machine than the named ones,
+// and refuses all of them then. Marks of an earlier call of ours for which the count
+// was never lowered (a crash in between) are taken away first.
+func (d *deletion) refused(ctx context.Context) bool {
+	refuse := func(kind provider.Kind, remedy, format string, args ...any) bool {
+		for _, v := range d.victims {
+			d.fail(v.id, kind, remedy, format, args...)
+		}
+		return true
+	}
+	if why := d.p.paused(d.g.scalable, d.p.clusterOf(ctx, d.version, d.g)); why != "" {
+		return refuse(provider.Conflict, "", "%s", why)
+	}
+	lo, _, why := d.p.bounds(d.g.scalable)
+	if why != "" {
+		return refuse(provider.Invalid, "", "%s", why)
+	}
+	d.min = lo
+	if d.g.kind == kindDeployment && d.g.rolling() {
+		return refuse(provider.Conflict, "wait until the rollout is over", "a rollout of the MachineDeployment decides which machines go")
+	}
+	if live, target := len(d.g.live()), d.g.target(); live < target && d.p.facts.mayNotDelete() {
+		return refuse(provider.Conflict, "allow delete on machines in the ClusterRole autoscaler-agent-clusterapi",
+			"%d of its %d Machines are there: another would be made in its place", live, target)
+	}
+	named := func(m *machineObject) bool {
+		return slices.ContainsFunc(d.victims, func(v *victim) bool { return v.machine == m })
+	}
+	switch {
+	case d.marks.surplus >= d.marks.count():
+	case d.marks.surplus > 0:
+		return refuse(provider.Conflict, "", "%d machines are marked and %d are on their way out: which is not known yet", d.marks.count(), d.marks.surplus)
+	default:
+		for _, m := range d.marks.foreign {
+			if !named(m) {
+				return refuse(provider.Conflict, "remove that annotation, or lower replicas for it",
+					"Machine %s carries %s, which this agent did not write: it would be ended in its place", m.Name, d.p.set.keys.deleteMachine())
+			}
+		}
+		for _, m := range d.marks.ours {
+			if named(m) {
+				continue
+			}
+			if _, err := d.p.annotate(ctx, d.version, m, nil); err != nil {
+				return refuse(classify("delete", d.id, err).Kind, "", "take back the mark of Machine %s: %v", m.Name, err)
+			}
+		}
+		d.marks.ours, d.marks.foreign = nil, nil
+	}
+	return false
+}
+
+// spread decides for which machines the target falls: not for those that are counted
+// already, not for a surplus that nobody is marked for, and never below the minimum.
+func (d *deletion) spread() {
+	free, room := d.marks.surplus-d.marks.count(), d.g.target()-d.min
+	d.victims = slices.DeleteFunc(d.victims, func(v *victim) bool {
+		switch {
+		case d.marks.going[v.machine.UID]:
+			v.counted = true
+		case free > 0:
+			free--
+		case room > 0:
+			room--
+			v.lowers = true
+		default:
+			d.fail(v.id, provider.Invalid, "lower the annotation "+d.p.set.keys.minSize(), "the target is %d, which is the group's minimum", d.min)
+			return true
+		}
+		return false
+	})
+}
+
+// mark writes the annotations. A victim whose mark does not stand is left alone.
+func (d *deletion) mark(ctx context.Context) {
+	value := ourMark + d.p.now().UTC().Format(time.RFC3339)
+	d.victims = slices.DeleteFunc(d.victims, func(v *victim) bool {
+		if v.counted {
+			return false
+		}
+		got, err := d.p.annotate(ctx, d.version, v.machine, &value)
+		switch {
+		case err != nil && notFound(err):
+			return true // it went by itself
+		case err != nil:
+			e := classify("delete", d.id, err)
+			e.Instance = v.id
+			d.errs = append(d.errs, e)
+			return true
+		case got.DeletionTimestamp != nil:
+			return true
+		case got.Annotations[d.p.set.keys.deleteMachine()] != value:
+			d.fail(v.id, provider.Conflict, "", "the mark %s does not stand on Machine %s", d.p.set.keys.deleteMachine(), got.Name)
+			return true
+		}
+		return false
+	})
+}
+
+// annotate writes both names of the mark, or takes both away (nil), on this very
+// object: the UID is a precondition.
+func (p *Provider) annotate(ctx context.Context, version string, m *machineObject, value *string) (*machineObject, error) {
+	patch := map[string]any{"metadata": map[string]any{
+		"uid":         m.UID,
+		"annotations": map[string]*string{p.set.keys.deleteMachine(): value, oldDeleteMachine: value},
+	}}
+	return mergePatch[machineObject](ctx, p.management, "patch machines", patch, path(p.set.keys.group, version, m.Namespace, "machines", m.Name)...)
+}
+
+// lower writes the new count. When it is refused, the marks are taken back; when its
+// outcome is not known, they stay: a count that did fall must not end another machine.
+// The next read tells by the surplus whether it did. The result tells whether it fell.
+func (d *deletion) lower(ctx context.Context) bool {
+	n := 0
+	for _, v := range d.victims {
+		if v.lowers {
+			n++
+		}
+	}
+	if n == 0 {
+		return true
+	}
+	d.lead(ctx)
+	o, target := d.g.scalable, d.g.target()
+	var err error
+	for try := 1; ; try++ {
+		if err = ctx.Err(); err != nil {
+			break // nothing was sent
+		}
+		err = d.p.setReplicas(ctx, d.version, o, target-n)
+		if err == nil {
+			return true
+		}
+		if statusCode(err) != 409 || try == attempts {
+			break
+		}
+		again, readErr := get[scalable](ctx, d.p.management, "get "+resources[o.kind], path(d.p.set.keys.group, d.version, o.Namespace, resources[o.kind], o.Name)...)
+		if readErr != nil {
+			err = readErr
+			break
+		}
+		if d.p.identify(again, o.kind).target() != target {
+			err = &missingError{fmt.Sprintf("target is %d, not %d", again.target(), target)}
+			break
+		}
+		o = again
+	}
+	var changed *missingError
+	code := statusCode(err)
+	var called *callError
+	refused := code >= 400 && code < 500 && code != 408 && code != 429 || errors.As(err, &changed) || !errors.As(err, &called)
+	for _, v := range d.victims {
+		if !v.lowers {
+			continue
+		}
+		e := classify("delete", d.id, err)
+		if e.Instance = v.id; errors.As(err, &changed) {
+			e.Kind, e.Remedy = provider.Conflict, ""
+		}
+		if refused {
+			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.p.cfg.Timeout)
+			if _, undone := d.p.annotate(undo, d.version, v.machine, nil); undone != nil {
+				e.Err = fmt.Errorf("%w; the mark on Machine %s could not be taken back: %w", e.Err, v.machine.Name, undone)
+			}
+			cancel()
+		}
+		d.errs = append(d.errs, e)
+	}
+	return false
+}
+
+// lead lets the marks stand for a moment (Config.MarkLead says why). It is the one wait
+// of this package, and ends with ctx; the write after it tells that ctx has ended.
+func (d *deletion) lead(ctx context.Context) {
+	t := time.NewTimer(d.p.cfg.MarkLead)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// end deletes the Machine objects of marked machines, each with its UID as a
+// precondition. It is the belt to the marks' braces: only where fewer machines are
+// there than the target counts is a refusal the caller's affair.
+func (d *deletion) end(ctx context.Context) {
+	short := len(d.g.live()) < d.g.target()
+	for _, v := range d.victims {
+		if d.p.facts.mayNotDelete() && !short {
+			continue
+		}
+		m := v.machine
+		err := d.p.management.remove(ctx, "delete machines", m.UID, path(d.p.set.keys.group, d.version, m.Namespace, "machines", m.Name)...)
+		if statusCode(err) == 403 {
+			d.p.facts.denyDelete()
+		}
+		if err != nil && !notFound(err) && short {
+			e := classify("delete", d.id, err)
+			e.Instance = v.id
+			d.errs = append(d.errs, e)
+		}
+	}
+}
+
+// clusterOf is the group's Cluster, nil when it cannot be read: then only the object's
+// own pause is known.
+func (p *Provider) clusterOf(ctx context.Context, version string, g *source) *clusterObject {
+	if g.cluster == "" {
+		return nil
+	}
+	c, err := get[clusterObject](ctx, p.management, "get clusters", path(p.set.keys.group, version, g.Namespace, "clusters", g.cluster)...)
+	if err != nil {
+		return nil
+	}
+	return c
+}

@@ -1,0 +1,123 @@
+package clusterapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// callError is an error of one call, with the call's own words in front.
+type callError struct {
+	action string
+	err    error
+}
+
+func (e *callError) Error() string { return e.action + ": " + plain(e.err) }
+func (e *callError) Unwrap() error { return e.err }
+
+// tornError is an answer that cannot be read.
+type tornError struct{ err error }
+
+func (e *tornError) Error() string {
+	return "the answer was cut short or is not an API server's: " + e.err.Error()
+}
+func (e *tornError) Unwrap() error { return e.err }
+
+// missingError is a kind or a version that the cluster does not serve.
+type missingError struct{ text string }
+
+func (e *missingError) Error() string { return e.text }
+
+// plain leaves out what changes from one call to the next (local ports), so that equal
+// errors read equal.
+func plain(err error) string {
+	var op *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case errors.Is(err, context.Canceled):
+		return context.Canceled.Error()
+	case errors.As(err, &op):
+		where := ""
+		if op.Addr != nil {
+			where = " " + op.Addr.String()
+		}
+		return op.Op + where + ": " + op.Err.Error()
+	}
+	return err.Error()
+}
+
+const (
+	remedyCredentials = "the management cluster does not accept these credentials: renew the kubeconfig (AUTOSCALER_CLUSTERAPI_CLOUD_CONFIG, or AUTOSCALER_KUBECONFIG where it is one cluster)"
+	remedyMissing     = "see that Cluster API is installed in the management cluster, and check AUTOSCALER_CLUSTERAPI_GROUP and AUTOSCALER_CLUSTERAPI_VERSION"
+	remedyReach       = "see that this machine reaches the management cluster's API server: address, routes, certificate"
+)
+
+// classify turns an error of a call into the contract's.
+func classify(op string, group cluster.GroupID, err error) *provider.Error {
+	e := &provider.Error{Op: op, Group: group, Kind: provider.Other, Err: err}
+	var missing *missingError
+	var torn *tornError
+	var netErr net.Error
+	switch {
+	case errors.As(err, &missing):
+		e.Kind, e.Remedy = provider.NotFound, remedyMissing
+	case errors.As(err, &torn):
+		e.Kind = provider.Transient
+	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Kind = provider.Transient
+	case apierrors.ReasonForError(err) != "" || statusCode(err) != 0:
+		e.Kind, e.Remedy = kindOfStatus(err)
+	case errors.As(err, &netErr):
+		e.Kind, e.Remedy = provider.Transient, remedyReach
+	case strings.Contains(err.Error(), "getting credentials") || strings.Contains(err.Error(), "x509:"):
+		e.Kind, e.Remedy = provider.Denied, remedyCredentials
+	}
+	return e
+}
+
+func statusCode(err error) int32 {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Code
+	}
+	return 0
+}
+
+func kindOfStatus(err error) (provider.Kind, string) {
+	code, text := statusCode(err), err.Error()
+	switch {
+	case code == 401:
+		return provider.Denied, remedyCredentials
+	case code == 403 && strings.Contains(text, "exceeded quota"):
+		return provider.Exhausted, ""
+	case strings.Contains(text, "admission webhook"):
+		return provider.Invalid, "the management cluster's own admission refuses it"
+	case code == 403:
+		return provider.Denied, "allow it in the ClusterRole autoscaler-agent-clusterapi of the management cluster (units/rbac-clusterapi.yaml)"
+	case code == 404:
+		return provider.NotFound, ""
+	case code == 409:
+		return provider.Conflict, ""
+	case code == 410, code == 408, code == 429, code >= 500:
+		return provider.Transient, ""
+	case code >= 400:
+		return provider.Invalid, ""
+	}
+	return provider.Other, ""
+}
+
+// notFound tells that the API server positively has no such object or kind.
+func notFound(err error) bool { return statusCode(err) == 404 }
+
+func fail(op string, group cluster.GroupID, id cluster.InstanceID, kind provider.Kind, remedy, format string, args ...any) *provider.Error {
+	return &provider.Error{Op: op, Group: group, Instance: id, Kind: kind, Remedy: remedy, Err: fmt.Errorf(format, args...)}
+}

@@ -1,0 +1,184 @@
+package clusterapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// Groups reads all groups. See provider.Provider. It makes one list per kind and
+// namespace of the rules, one list of machines per namespace with groups, one get per
+// infrastructure template, and one get of a Node for each template that no node has
+// shown yet.
+func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("read: %w", err)
+	}
+	at := p.now()
+	scopes, version, err := p.survey(ctx)
+	if err != nil {
+		return nil, classify("read", "", err)
+	}
+	var errs []error
+	var sources []*source
+	nothing := true
+	for _, sc := range scopes {
+		if sc.err != nil {
+			e := classify("read", "", sc.err)
+			if sc.namespace != "" {
+				e.Err = fmt.Errorf("namespace %s: %w", sc.namespace, e.Err)
+			}
+			errs = append(errs, e)
+		}
+		nothing = nothing && sc.nothing
+		sources = append(sources, p.sources(sc)...)
+	}
+	if nothing {
+		return nil, errors.Join(errs...)
+	}
+	p.readMachines(ctx, version, sources)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("read: %w", err)
+	}
+	clusters, pauses := map[string]*clusterObject{}, map[string]error{}
+	for _, sc := range scopes {
+		maps.Copy(clusters, sc.clusters)
+		if sc.noPause != nil {
+			pauses[sc.namespace] = sc.noPause
+		}
+	}
+	infra := p.readInfra(ctx, sources)
+	annotated := p.annotatedNodes(ctx, sources)
+	out := make([]cluster.NodeGroup, 0, len(sources))
+	for _, g := range sources {
+		ng := p.assemble(ctx, g, infra, annotated, at)
+		ng.Paused = cmp.Or(ng.Paused, p.paused(g.scalable, clusters[g.Namespace+"/"+g.cluster]))
+		if ng.Paused != "" {
+			ng.Pause = &cluster.Pause{Why: ng.Paused}
+		}
+		noPause := cmp.Or(pauses[g.Namespace], pauses[""])
+		if noPause != nil && classify("read", g.id, noPause).Kind == provider.Transient {
+			g.err = cmp.Or(g.err, classify("read", g.id, noPause))
+		} else if noPause != nil {
+			ng.Warnings = append(ng.Warnings, "whether its Cluster is paused is not known: "+noPause.Error())
+		}
+		if g.err != nil {
+			ng.Stale = g.err.Error()
+			errs = append(errs, g.err)
+		}
+		slices.Sort(ng.Warnings)
+		out = append(out, ng)
+	}
+	p.collisions(out)
+	return out, errors.Join(errs...)
+}
+
+// sources are the groups of a scope. MachineSets that could not be listed make the
+// MachineDeployments of the scope incomplete: their machines are not known.
+func (p *Provider) sources(sc *scope) []*source {
+	var out []*source
+	for _, kind := range []string{kindDeployment, kindSet, kindPool} {
+		for _, o := range sc.found[kind] {
+			if !p.ours(o) {
+				continue
+			}
+			g := gather(o, sc.found[kindSet])
+			if sc.err != nil && sc.found[kindSet] == nil && kind == kindDeployment {
+				g.err = classify("read", g.id, sc.err)
+			}
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// assemble makes the contract's group of what was read.
+func (p *Provider) assemble(ctx context.Context, g *source, infra map[string]infraAnswer, annotated map[string]string, at time.Time) cluster.NodeGroup {
+	ng := cluster.NodeGroup{ID: g.id, Target: g.target(), ReadAt: at}
+	var why string
+	if ng.Min, ng.Max, why = p.bounds(g.scalable); why != "" {
+		// Frozen at its size: neither bound can be believed.
+		ng.Min, ng.Max, ng.Paused = ng.Target, ng.Target, why
+		ng.Warnings = append(ng.Warnings, why)
+	}
+	options, warnings := parseOptions(p.set.keys.options(), g.Annotations)
+	ng.Options, ng.Warnings = options, append(ng.Warnings, warnings...)
+	marks := p.marks(g)
+	for _, m := range g.machines {
+		ng.Instances = append(ng.Instances, p.instance(g, m, marks.going[m.UID], annotated))
+	}
+	if g.kind == kindPool && len(g.machines) == 0 && len(g.Spec.ProviderIDList) > 0 {
+		ng.Instances = p.poolInstances(g)
+		ng.Warnings = append(ng.Warnings, "its infrastructure provider makes no Machine objects, so no single instance of it can be ended and no serving certificate of its nodes be approved; "+
+			"scale-down needs a provider with MachinePool Machines")
+	}
+	ng.Failures = p.failures(g)
+	draft := p.template(ctx, g, infra)
+	ng.Template, ng.Warnings = draft.template, append(ng.Warnings, draft.warnings...)
+	if g.rolling() {
+		ng.Warnings = append(ng.Warnings, "a rollout is under way: Cluster API decides which machines go until it is over")
+	}
+	if p.set.archGuess != "" {
+		ng.Warnings = append(ng.Warnings, p.set.archGuess)
+	}
+	p.facts.saw(g.id, ng.Instances, at)
+	return ng
+}
+
+// collisions finds provider IDs that two machines write: none of them can be named.
+// Such instances are told with PhaseUnknown, about which nothing is done.
+func (p *Provider) collisions(groups []cluster.NodeGroup) {
+	seen := map[cluster.InstanceID]*cluster.Instance{}
+	for g := range groups {
+		for i := range groups[g].Instances {
+			in := &groups[g].Instances[i]
+			if other := seen[in.ID]; other != nil {
+				in.Phase, other.Phase = cluster.PhaseUnknown, cluster.PhaseUnknown
+				groups[g].Warnings = append(groups[g].Warnings, "two Machines have the provider ID "+string(in.ID)+": neither is touched")
+			}
+			seen[in.ID] = in
+		}
+	}
+}
+
+// annotatedNodes finds the Nodes of machines that Cluster API has not tied to one: a
+// Node carries the machine's name as an annotation where a provider writes no provider
+// ID to the Machine. The result is by "namespace/machine". Nodes are asked for only
+// when there is such a machine.
+func (p *Provider) annotatedNodes(ctx context.Context, groups []*source) map[string]string {
+	open := slices.ContainsFunc(groups, func(g *source) bool {
+		return slices.ContainsFunc(g.machines, func(m *machineObject) bool {
+			return m.Spec.ProviderID == "" && m.Status.NodeRef.Name == "" && (m.Status.Phase == "Provisioned" || m.Status.Phase == "Running")
+		})
+	})
+	if !open {
+		return nil
+	}
+	type node struct {
+		meta `json:"metadata"`
+	}
+	nodes, err := list[node](ctx, p.workload, "list nodes", "", path("", "v1", "", "nodes")...)
+	if err != nil {
+		return nil // a tie that cannot be seen now; identity has others
+	}
+	out := map[string]string{}
+	for _, n := range nodes {
+		name, ns := n.Annotations[p.set.keys.machine()], n.Annotations[p.set.keys.clusterNamespace()]
+		if name == "" {
+			continue
+		}
+		if before, after, ok := strings.Cut(name, "/"); ok {
+			ns, name = before, after
+		}
+		out[ns+"/"+name] = n.Name
+	}
+	return out
+}

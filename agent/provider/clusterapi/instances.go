@@ -1,0 +1,136 @@
+package clusterapi
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// The forms of Cluster Autoscaler's IDs for machines without a provider ID.
+const (
+	prefixPending  = "pending-machine-"
+	prefixFailed   = "failed-machine-"
+	prefixDeleting = "deleting-machine-"
+)
+
+// instanceID is the machine's provider ID; one that has none is named by its object.
+func instanceID(m *machineObject) cluster.InstanceID {
+	switch name := m.Namespace + "_" + m.Name; {
+	case m.Spec.ProviderID != "":
+		return cluster.InstanceID(m.Spec.ProviderID)
+	case m.DeletionTimestamp != nil:
+		return cluster.InstanceID(prefixDeleting + name)
+	case broken(m):
+		return cluster.InstanceID(prefixFailed + name)
+	default:
+		return cluster.InstanceID(prefixPending + name)
+	}
+}
+
+// names tells whether id is the machine's, in any form that it has had.
+func names(id cluster.InstanceID, m *machineObject) bool {
+	if m.Spec.ProviderID != "" && string(id) == m.Spec.ProviderID {
+		return true
+	}
+	for _, prefix := range []string{prefixPending, prefixFailed, prefixDeleting} {
+		// A namespace has no underscore, so the first one ends it.
+		if string(id) == prefix+m.Namespace+"_"+m.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// broken tells that Cluster API has given the machine up.
+func broken(m *machineObject) bool {
+	old := m.Status.Deprecated.V1Beta1
+	return m.Status.Phase == "Failed" || cmp.Or(m.Status.FailureReason, m.Status.FailureMessage, old.FailureReason, old.FailureMessage) != ""
+}
+
+// instance is one machine. going says that the count has been lowered for it.
+func (p *Provider) instance(g *source, m *machineObject, going bool, annotated map[string]string) cluster.Instance {
+	in := cluster.Instance{
+		ID: instanceID(m), Created: m.CreationTimestamp, Member: true,
+		Zone:  cmp.Or(m.Status.FailureDomain, m.Spec.FailureDomain),
+		Type:  p.typeOf(g, m),
+		Phase: phase(m, going),
+	}
+	add := func(list *[]string, name string) {
+		if name = strings.ToLower(strings.TrimSuffix(name, ".")); name != "" && !slices.Contains(*list, name) {
+			*list = append(*list, name)
+		}
+	}
+	add(&in.NodeNames, m.Status.NodeRef.Name)
+	add(&in.NodeNames, annotated[m.Namespace+"/"+m.Name])
+	add(&in.NodeNames, annotated["/"+m.Name])
+	for _, a := range m.Status.Addresses {
+		ip, err := netip.ParseAddr(a.Address)
+		switch {
+		case err == nil:
+			if ip = ip.Unmap().WithZone(""); !slices.Contains(in.Addresses, ip) {
+				in.Addresses = append(in.Addresses, ip)
+			}
+		case a.Type == "Hostname" || a.Type == "InternalDNS":
+			add(&in.NodeNames, a.Address)
+			add(&in.Names, a.Address)
+		case a.Type == "ExternalDNS":
+			add(&in.Names, a.Address)
+		}
+	}
+	for _, n := range in.NodeNames {
+		add(&in.Names, n)
+	}
+	in.Failure = failureOf(m)
+	if in.Phase == cluster.PhaseFailed && in.Failure == nil {
+		in.Failure = &cluster.Failure{Cause: cluster.CauseOther, Text: "Cluster API calls the machine Failed", At: m.CreationTimestamp}
+	}
+	return in
+}
+
+// phase is the machine's. A machine that failed while it runs a Node is running: it
+// is the Node that tells how it does.
+func phase(m *machineObject, going bool) cluster.Phase {
+	switch {
+	case m.DeletionTimestamp != nil, m.Status.Phase == "Deleting", going:
+		return cluster.PhaseDeleting
+	case m.Status.Phase == "Deleted":
+		return cluster.PhaseDeleting // the object is still there: two sights decide
+	case m.Status.NodeRef.Name != "":
+		return cluster.PhaseRunning
+	case broken(m):
+		return cluster.PhaseFailed
+	}
+	switch m.Status.Phase {
+	case "Running", "Updating", "Provisioned":
+		return cluster.PhaseRunning
+	case "", "Pending", "Provisioning":
+		return cluster.PhasePending
+	}
+	return cluster.PhaseUnknown
+}
+
+// typeOf is the machine type that the template of the machine's own MachineSet names.
+func (p *Provider) typeOf(g *source, m *machineObject) string {
+	t := &g.Spec.Template.Spec
+	if s := g.ofSet[m.owner(kindSet)]; s != nil {
+		t = &s.Spec.Template.Spec
+	}
+	r := t.InfrastructureRef
+	return cmp.Or(p.facts.machineType(templateKey(g.Namespace, r)), strings.TrimSuffix(r.Kind, "Template")+"/"+r.Name)
+}
+
+// poolInstances are those of a MachinePool whose provider makes no Machine objects.
+func (p *Provider) poolInstances(g *source) []cluster.Instance {
+	var out []cluster.Instance
+	for _, id := range g.Spec.ProviderIDList {
+		r := g.Spec.Template.Spec.InfrastructureRef
+		out = append(out, cluster.Instance{
+			ID: cluster.InstanceID(id), Phase: cluster.PhaseRunning, Created: g.CreationTimestamp, Member: true,
+			Type: cmp.Or(p.facts.machineType(templateKey(g.Namespace, r)), r.Kind+"/"+r.Name),
+		})
+	}
+	return out
+}

@@ -1,0 +1,114 @@
+package clusterapi
+
+import (
+	"context"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+)
+
+// attempts is how often a write is tried when the object changed and its replicas did
+// not: controllers write their status all the time.
+const attempts = 6
+
+// scale is autoscaling/v1's, with replicas as a pointer so that 0 is written.
+type scale struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name            string `json:"name"`
+		Namespace       string `json:"namespace"`
+		ResourceVersion string `json:"resourceVersion"`
+	} `json:"metadata"`
+	Spec struct {
+		Replicas *int `json:"replicas"`
+	} `json:"spec"`
+}
+
+// setReplicas writes the scale subresource under the resource version that was read:
+// the API server refuses it when anything has changed since.
+func (p *Provider) setReplicas(ctx context.Context, version string, o *scalable, n int) error {
+	var s scale
+	s.APIVersion, s.Kind = "autoscaling/v1", "Scale"
+	s.Metadata.Name, s.Metadata.Namespace, s.Metadata.ResourceVersion = o.Name, o.Namespace, o.ResourceVersion
+	s.Spec.Replicas = &n
+	resource := resources[o.kind]
+	_, err := put(ctx, p.management, "put "+resource+"/scale", s, path(p.set.keys.group, version, o.Namespace, resource, o.Name, "scale")...)
+	return err
+}
+
+// Resize sets replicas. See provider.Provider. The object's resource version makes it
+// a true compare-and-set.
+//
+// Lowering takes back what has not come: the Machines that there are, those in the
+// making included, are listed under the same turn. A Machine object that its controller
+// makes between that list and the write is the first that the controller ends, since
+// it has no Node.
+func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
+	const op = "resize"
+	unlock, err := p.lock(ctx, op, id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for try := 1; ; try++ {
+		g, version, err := p.one(ctx, op, id, false)
+		if err != nil {
+			return err
+		}
+		lo, hi, why := p.bounds(g.scalable)
+		target := g.target()
+		switch {
+		case why != "":
+			return fail(op, id, "", provider.Invalid, "", "%s", why)
+		case to < lo || to > hi:
+			return fail(op, id, "", provider.Invalid, "change the annotations "+p.set.keys.minSize()+" and "+p.set.keys.maxSize(), "%d is outside %d..%d", to, lo, hi)
+		case target == to && g.Spec.Replicas != nil:
+			return nil
+		case target != from:
+			return fail(op, id, "", provider.Conflict, "", "target is %d, not %d", target, from)
+		}
+		if why := p.paused(g.scalable, nil); why != "" {
+			return fail(op, id, "", provider.Conflict, "", "%s", why)
+		}
+		if to < target {
+			if err := p.mayLower(ctx, id, to); err != nil {
+				return err
+			}
+		}
+		err = p.setReplicas(ctx, version, g.scalable, to)
+		if err == nil {
+			return nil
+		}
+		e := classify(op, id, err)
+		if e.Kind != provider.Conflict || try == attempts {
+			return e
+		}
+	}
+}
+
+func (p *Provider) mayLower(ctx context.Context, id cluster.GroupID, to int) error {
+	g, _, err := p.one(ctx, "resize", id, true)
+	if err != nil {
+		return err
+	}
+	n := len(g.live())
+	if g.kind == kindPool {
+		n = max(n, len(g.Spec.ProviderIDList))
+	}
+	if to < n {
+		return fail("resize", id, "", provider.Invalid, "", "%d is below its %d instances, and Resize never removes one", to, n)
+	}
+	return nil
+}
+
+// live are the machines that nobody has deleted.
+func (g *source) live() []*machineObject {
+	var out []*machineObject
+	for _, m := range g.machines {
+		if m.DeletionTimestamp == nil {
+			out = append(out, m)
+		}
+	}
+	return out
+}

@@ -1,0 +1,326 @@
+package clusterapi
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// draft is a template while it is put together.
+type draft struct {
+	template cluster.Template
+	warnings []string
+}
+
+func (d *draft) warn(format string, args ...any) {
+	if w := fmt.Sprintf(format, args...); !slices.Contains(d.warnings, w) {
+		d.warnings = append(d.warnings, w)
+	}
+}
+
+// template tells what the next node of the group will be. Sizes come from the
+// infrastructure template's status.capacity, from a node of the same template where
+// that says nothing, and from the capacity annotations, which win.
+func (p *Provider) template(ctx context.Context, g *source, infra map[string]infraAnswer) draft {
+	var d draft
+	t := &g.Spec.Template.Spec
+	answer := infra[templateKey(g.Namespace, t.InfrastructureRef)]
+	d.template.Spec = specOf(g.scalable, answer.object)
+	capacity := cluster.Resources{}
+	if answer.object != nil {
+		capacity = amounts(answer.object.Status.Capacity)
+	} else if answer.err != nil && g.err == nil {
+		d.warn("its infrastructure template cannot be read: %v", answer.err)
+	}
+	seen, hasSeen := p.seenNode(ctx, g, d.template.Spec)
+	fromNode := false
+	if capacity.MilliCPU == 0 || capacity.Memory == 0 {
+		if hasSeen {
+			capacity, fromNode = seen.capacity, true
+		}
+	}
+	annotated := d.annotations(g.Annotations, &capacity)
+	if capacity.Pods == 0 {
+		capacity.Pods = cmp.Or(p.reservation.MaxPods, 110)
+	}
+	d.template.Capacity = capacity
+	reserved := p.reservation
+	reserved.MaxPods = capacity.Pods
+	d.template.Allocatable = reserved.Allocatable(capacity)
+	if fromNode && !annotated {
+		d.template.Allocatable = seen.allocatable
+	}
+	d.template.Labels = p.labels(g, answer.object, seen.labels, &d)
+	d.template.Taints = taints(g.scalable, &d)
+	switch {
+	case capacity.MilliCPU == 0 || capacity.Memory == 0:
+		d.template.Unknown = fmt.Sprintf("the size of its machines is not known: %s %s has no status.capacity, no node of the group has shown it, and the annotations %s and %s are not on the %s: add them",
+			t.InfrastructureRef.Kind, t.InfrastructureRef.Name, keyCPU, keyMemory, g.kind)
+	case capacity.EphemeralStorage == 0:
+		d.warn("the size of its machines' disks is not known, so pods that request ephemeral-storage find no room in a new machine; add the annotation %s", keyDisk)
+	}
+	return d
+}
+
+// specOf is a digest of everything that decides what the next node is.
+func specOf(o *scalable, infra *infraObject) string {
+	t := o.Spec.Template
+	relevant := map[string]any{
+		"ref": t.Spec.InfrastructureRef, "bootstrap": t.Spec.Bootstrap, "version": t.Spec.Version, "domain": t.Spec.FailureDomain,
+		"labels": t.Metadata.Labels, "taints": t.Spec.Taints,
+	}
+	if infra != nil {
+		relevant["uid"], relevant["status"] = infra.UID, infra.Status
+	}
+	for key, value := range o.Annotations {
+		if strings.HasPrefix(key, capacityPrefix) {
+			relevant[key] = value
+		}
+	}
+	raw, _ := json.Marshal(relevant) // maps, strings and raw JSON that was read: it cannot fail
+	sum := sha256.Sum256(raw)
+	return t.Spec.InfrastructureRef.Kind + "/" + t.Spec.InfrastructureRef.Name + "@" + hex.EncodeToString(sum[:6])
+}
+
+// amounts reads a list of quantities as a node's capacity is written.
+func amounts(list map[string]json.RawMessage) cluster.Resources {
+	var r cluster.Resources
+	for name, raw := range list {
+		q, err := resource.ParseQuantity(strings.Trim(string(raw), `"`))
+		if err != nil || q.Sign() < 0 {
+			continue
+		}
+		setAmount(&r, name, q)
+	}
+	return r
+}
+
+func setAmount(r *cluster.Resources, name string, q resource.Quantity) {
+	switch name {
+	case "cpu":
+		r.MilliCPU = q.MilliValue()
+	case "memory":
+		r.Memory = q.Value()
+	case "ephemeral-storage":
+		r.EphemeralStorage = q.Value()
+	case "pods":
+		r.Pods = q.Value()
+	default:
+		extended := maps.Clone(r.Extended)
+		if extended == nil {
+			extended = map[string]int64{}
+		}
+		extended[name] = q.Value()
+		r.Extended = extended
+	}
+}
+
+// annotations lays the capacity annotations over what is known; it tells whether they
+// name both cpu and memory.
+func (d *draft) annotations(annotations map[string]string, r *cluster.Resources) bool {
+	take := func(key, name string, whole bool) bool {
+		text := annotations[key]
+		if text == "" {
+			return false
+		}
+		q, err := resource.ParseQuantity(text)
+		if err == nil && whole {
+			_, err = strconv.ParseUint(text, 10, 63)
+		}
+		if err != nil || q.Sign() < 0 {
+			d.warnings = append(d.warnings, leftOut(key, text, errors.New("write a quantity, for example 16, 500m or 64Gi (counts as whole numbers)")))
+			return false
+		}
+		if q.Sign() == 0 && name != annotations[keyGPUType] {
+			return false
+		}
+		setAmount(r, name, q)
+		return true
+	}
+	cpu := take(keyCPU, "cpu", false)
+	memory := take(keyMemory, "memory", false)
+	take(keyDisk, "ephemeral-storage", false)
+	take(keyMaxPods, "pods", true)
+	if typ := annotations[keyGPUType]; typ != "" {
+		if !take(keyGPUCount, typ, true) && annotations[keyGPUCount] == "" {
+			d.warn("annotation %s names %s and %s does not say how many", keyGPUType, typ, keyGPUCount)
+		}
+	} else if annotations[keyGPUCount] != "" {
+		d.warn("annotation %s has no effect without %s", keyGPUCount, keyGPUType)
+	}
+	d.csi(annotations[keyCSIDriver])
+	if annotations[keyDRADriver] != "" {
+		d.warn("annotation %s has no effect: pods with resourceClaims are held", keyDRADriver)
+	}
+	return cpu && memory
+}
+
+// csi reads "driver=limit,driver2=limit2"; a limit of 0 is none.
+func (d *draft) csi(text string) {
+	for _, item := range split(text) {
+		name, limit, ok := strings.Cut(item, "=")
+		n, err := strconv.ParseInt(strings.TrimSpace(limit), 10, 32)
+		if name = strings.TrimSpace(name); !ok || name == "" || err != nil || n < 0 {
+			d.warn("annotation %s: %q is left out: write driver=limit", keyCSIDriver, item)
+			continue
+		}
+		if n > 0 {
+			if d.template.VolumeLimits == nil {
+				d.template.VolumeLimits = map[string]int64{}
+			}
+			d.template.VolumeLimits[name] = n
+		}
+	}
+}
+
+func split(text string) []string {
+	var out []string
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
+// reaches tells whether Cluster API carries a label from a Machine to its Node: of
+// three domains (and their subdomains, node-role aside), and of those that its
+// --additional-sync-machine-labels name.
+func (p *Provider) reaches(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	if domain == "node-role.kubernetes.io" {
+		return true
+	}
+	for _, managed := range []string{"node-restriction.kubernetes.io", "node.cluster.x-k8s.io"} {
+		if domain == managed || strings.HasSuffix(domain, "."+managed) {
+			return true
+		}
+	}
+	for _, re := range p.set.sync {
+		if re.MatchString(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// labels are those of the next node.
+func (p *Provider) labels(g *source, infra *infraObject, seen map[string]string, d *draft) map[string]string {
+	arch, system := p.set.arch, "linux"
+	if infra != nil {
+		arch = cmp.Or(infra.Status.NodeInfo.Architecture, seen["kubernetes.io/arch"], arch)
+		system = cmp.Or(infra.Status.NodeInfo.OperatingSystem, seen["kubernetes.io/os"], system)
+	} else {
+		arch, system = cmp.Or(seen["kubernetes.io/arch"], arch), cmp.Or(seen["kubernetes.io/os"], system)
+	}
+	out := maps.Clone(seen)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for _, prefix := range []string{"", "beta."} {
+		out[prefix+"kubernetes.io/arch"], out[prefix+"kubernetes.io/os"] = arch, system
+	}
+	for k, v := range g.Spec.Template.Metadata.Labels {
+		if p.reaches(k) {
+			out[k] = v
+		}
+	}
+	for _, item := range split(g.Annotations[keyLabels]) {
+		k, v, ok := strings.Cut(item, "=")
+		if !ok || k == "" {
+			d.warn("annotation %s: %q is left out: write key=value", keyLabels, item)
+			continue
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// taints are those of the next node: of the machine template, and of the annotation,
+// which wins over one with the same key and effect.
+func taints(o *scalable, d *draft) []cluster.Taint {
+	var out []cluster.Taint
+	set := func(t cluster.Taint) {
+		out = slices.DeleteFunc(out, func(x cluster.Taint) bool { return x.Key == t.Key && x.Effect == t.Effect })
+		out = append(out, t)
+	}
+	for _, t := range o.Spec.Template.Spec.Taints {
+		set(cluster.Taint(t))
+	}
+	for _, item := range split(o.Annotations[keyTaints]) {
+		pair, effect, ok := strings.Cut(item, ":")
+		key, value, _ := strings.Cut(pair, "=")
+		if !ok || key == "" || !slices.Contains([]string{"NoSchedule", "NoExecute", "PreferNoSchedule"}, effect) {
+			d.warn("annotation %s: %q is left out: write key=value:NoSchedule", keyTaints, item)
+			continue
+		}
+		set(cluster.Taint{Key: key, Value: value, Effect: effect})
+	}
+	return out
+}
+
+// ofPlace are labels that hold for the coming node only where the failure domain is
+// fixed and the same.
+var ofPlace = []string{"topology.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"}
+
+// ofShape are labels that every node of a template has.
+var ofShape = []string{"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"}
+
+// seenNode is what a node of the same template showed, asked for once per template.
+func (p *Provider) seenNode(ctx context.Context, g *source, spec string) (shape, bool) {
+	if s, ok := p.facts.shape(spec); ok {
+		return s, true
+	}
+	for _, m := range g.machines {
+		if m.Status.NodeRef.Name == "" || m.DeletionTimestamp != nil || !g.current(m) {
+			continue
+		}
+		n, err := get[nodeObject](ctx, p.workload, "get nodes", path("", "v1", "", "nodes", m.Status.NodeRef.Name)...)
+		if err != nil {
+			return shape{}, false // the next read may see one
+		}
+		s := shape{capacity: amounts(n.Status.Capacity), allocatable: amounts(n.Status.Allocatable), labels: map[string]string{}}
+		if s.allocatable.MilliCPU == 0 || s.allocatable.Memory == 0 {
+			return shape{}, false
+		}
+		take := ofShape
+		if domain := g.Spec.Template.Spec.FailureDomain; domain != "" && domain == cmp.Or(m.Status.FailureDomain, m.Spec.FailureDomain) {
+			take = slices.Concat(ofShape, ofPlace)
+			for k := range n.Labels {
+				if strings.HasPrefix(k, "topology.") && strings.Contains(k, ".csi.") {
+					take = append(take, k)
+				}
+			}
+		}
+		for _, k := range take {
+			if v, ok := n.Labels[k]; ok {
+				s.labels[k] = v
+			}
+		}
+		p.facts.learn(spec, s)
+		return s, true
+	}
+	return shape{}, false
+}
+
+// current tells whether a machine was made from the group's template as it is now.
+func (g *source) current(m *machineObject) bool {
+	s := g.ofSet[m.owner(kindSet)]
+	if s == nil {
+		return g.kind == kindPool
+	}
+	a, b := s.Spec.Template.Spec, g.Spec.Template.Spec
+	return a.InfrastructureRef.Name == b.InfrastructureRef.Name && a.InfrastructureRef.Kind == b.InfrastructureRef.Kind && a.Version == b.Version
+}
