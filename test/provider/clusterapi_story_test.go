@@ -47,19 +47,6 @@ func (w *capiWorld) id(name string) cluster.GroupID {
 	return cluster.GroupID(w.kind + "/" + w.namespace + "/" + name)
 }
 
-func readGroup(t *testing.T, p provider.Provider, id cluster.GroupID) cluster.NodeGroup {
-	t.Helper()
-	groups, err := p.Groups(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := slices.IndexFunc(groups, func(g cluster.NodeGroup) bool { return g.ID == id })
-	if at < 0 {
-		t.Fatalf("%s is not among %d groups", id, len(groups))
-	}
-	return groups[at]
-}
-
 func wantKind(t *testing.T, err error, kind provider.Kind, words string) {
 	t.Helper()
 	if provider.KindOf(err) != kind || err == nil || !strings.Contains(err.Error(), words) {
