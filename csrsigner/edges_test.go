@@ -225,6 +225,10 @@ func TestWitnessEdges(t *testing.T) {
 			t.Errorf("%s: incomplete: %q", name, w.Incomplete)
 		}
 	}
+	stale := []cluster.NodeGroup{{ID: "a", Stale: "throttled"}, {ID: "b", Stale: "forbidden"}}
+	if w := WitnessOf(stale, string(ownID), host, asked); w.Incomplete != "group a: throttled; group b: forbidden" {
+		t.Errorf("incomplete: %q", w.Incomplete)
+	}
 	// A template that the machine lacks a value for makes no name at all.
 	groups := []cluster.NodeGroup{{ID: "a", Instances: []cluster.Instance{own}}}
 	groups[0].Instances[0].Zone = ""

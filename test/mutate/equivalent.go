@@ -8,6 +8,7 @@ var Equivalent = map[string]map[string]string{
 		`facts.go otherNames: never err != nil`:                     "what could not be read has no tag of a sequence",
 		`joinrules.go notOurJoin: never req.Signer != clientSigner`: "listFor gives these checks to no other signer",
 		`sources.go take: never len(w.wanted) == 0`:                 "nothing that is not wanted is noted: it only saves time",
+		`sources.go owned: edge id < old`:                           "the same machine twice is the same owner",
 		`sources.go lay: never len(w.Extra) == 0`:                   "no template, no name: it only saves time",
 		`sources.go sameMachine: never !okA || !okB`:                "without :// there is no / behind it either, and no UUID",
 		`sources.go sameMachine: never !okA`:                        "as above",
