@@ -109,6 +109,7 @@ var clouds = map[string]cloud{
 		},
 		validate: func(c Config) error { return c.ExternalGRPC.Validate() },
 		section:  externalgrpc.Section,
+		none:     "the plug-in lists no group: see its own configuration, and that AUTOSCALER_EXTERNALGRPC_ADDRESS is the right one",
 	},
 	"magnum": {
 		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
@@ -150,6 +151,9 @@ func Split(list string) ([]string, error) {
 	var out []string
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
+		if name == "aws" { // as in Cluster Autoscaler's --cloud-provider=aws
+			name = "asg"
+		}
 		if _, ok := clouds[name]; !ok {
 			return nil, fmt.Errorf("provider %q is not known; known are: %s", name, strings.Join(Names(), ", "))
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -44,7 +45,8 @@ func (c *Cloud) machine(ctx context.Context, w world, m object) error {
 		c.due(0)
 		return err
 	case phase == "Pending" || phase == "Provisioning":
-		if c.Started != nil {
+		if c.Started != nil && !in.booted {
+			in.booted = true // the controllers' own goroutine alone looks at it
 			c.Started(*in)
 		}
 		return c.status(ctx, m, func() {
@@ -71,7 +73,11 @@ func (c *Cloud) start(ctx context.Context, m object) error {
 			alive++
 		}
 	}
-	refused := c.quota > 0 && alive >= c.quota
+	refusal := c.refusal
+	if c.quota > 0 && alive >= c.quota {
+		refusal = Refusal{Reason: "InstanceProvisionFailed", Text: QuotaText}
+	}
+	refused := refusal.Text != ""
 	if !refused {
 		n := len(c.instances)
 		group := str(m, "metadata", "labels", "emulated/group")
@@ -94,12 +100,26 @@ func (c *Cloud) start(ctx context.Context, m object) error {
 	}
 	return c.status(ctx, m, func() {
 		set(m.Object, "Provisioning", "status", "phase")
+		if refused && refusal.Terminal {
+			c.giveUp(m, refusal)
+		}
 		if refused {
-			c.condition(m, "InfrastructureReady", "False", "InstanceProvisionFailed", QuotaText)
+			c.condition(m, "InfrastructureReady", "False", refusal.Reason, refusal.Text)
 		} else {
 			c.condition(m, "InfrastructureReady", "False", "Creating", "the instance starts")
 		}
 	})
+}
+
+// giveUp calls the Machine Failed where the contract has it.
+func (c *Cloud) giveUp(m object, r Refusal) {
+	set(m.Object, "Failed", "status", "phase")
+	where := []string{"status"}
+	if c.Version != "v1beta1" {
+		where = []string{"status", "deprecated", "v1beta1"}
+	}
+	set(m.Object, r.Reason, append(slices.Clone(where), "failureReason")...)
+	set(m.Object, r.Text, append(slices.Clone(where), "failureMessage")...)
 }
 
 // bindNode writes nodeRef and calls the Machine Running.
@@ -152,6 +172,11 @@ func (c *Cloud) endMachine(ctx context.Context, m object) error {
 	}
 	if in != nil {
 		c.end(in)
+	}
+	if node := str(m, "status", "nodeRef", "name"); node != "" && c.DeleteNode != nil {
+		if err := c.DeleteNode(ctx, node); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
 	}
 	m.SetFinalizers(nil)
 	_, err := c.Resource("machines").Update(ctx, m, metav1.UpdateOptions{})
@@ -206,5 +231,8 @@ func (c *Cloud) condition(m object, kind, status, reason, message string) {
 // blocked tells a Machine whose instance was refused.
 func blocked(m object) bool {
 	list, _, _ := unstructured.NestedSlice(m.Object, "status", "conditions")
-	return slices.ContainsFunc(list, func(v any) bool { return v.(map[string]any)["message"] == QuotaText })
+	return slices.ContainsFunc(list, func(v any) bool {
+		c := v.(map[string]any)
+		return c["type"] == "InfrastructureReady" && c["status"] == "False" && c["reason"] != "Creating"
+	})
 }
