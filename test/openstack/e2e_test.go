@@ -241,15 +241,18 @@ func (w *world) Vanish(id cluster.GroupID) {
 	delete(w.groups, string(id))
 }
 
-// Quota leaves no room beside what is there.
+// Quota leaves no room beside what is there, once nothing that others deleted makes
+// room any more.
 func (w *world) Quota(t testing.TB, on bool) {
 	limit := 100
-	if on {
+	for deadline := time.Now().Add(5 * time.Minute); on; pause(t) {
 		list, err := w.Servers(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatal("the servers of earlier cases do not go: ", err)
 		}
-		limit = len(list)
+		if limit = len(list); !slices.ContainsFunc(list, func(s openstack.Server) bool { return s.Task != "" }) {
+			break
+		}
 	}
 	if err := w.Stack.Quota(t.Context(), limit); err != nil {
 		t.Fatal(err)
