@@ -12,10 +12,10 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build check test race oracle soak mutants flood demo bench fuzz dist clean
+.PHONY: help build check test race oracle soak mutants flood demo e2e-openstack bench fuzz dist clean
 
 help: ## what there is
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 build: ## the binary for this machine: bin/autoscaler-agent
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/autoscaler-agent ./cmd/autoscaler-agent
@@ -24,6 +24,7 @@ check: ## the fast gate: format, vet, staticcheck, unit tests of the product, un
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "gofmt these: $$out"; exit 1; }
 	$(GO) vet ./...
 	cd test && $(GO) vet ./...
+	cd examples/externalgrpc-server && $(GO) vet ./...
 	$(STATICCHECK) ./...
 	cd test && $(STATICCHECK) ./...
 	$(GO) test ./...
@@ -51,6 +52,10 @@ flood: ## 10,000 certificate requests from one Node: another Node's is approved 
 
 demo: ## the main job on this machine: a real control plane, an emulated cloud (PROVIDER, default asg), 300 pods, and back to nothing
 	cd test && $(GO) run ./cmd/demo --provider $(PROVIDER) $(DEMO_FLAGS)
+
+e2e-openstack: ## provider nova against real Keystone, Placement, Glance, Nova and Neutron from Debian's packages (installs them, as root; 5 to 15 minutes)
+	sh test/openstack/install.sh
+	cd test && AUTOSCALER_TEST_OPENSTACK=1 $(GO) test ./openstack -count=1 -v -timeout 60m
 
 bench: ## benchmarks beside the peers' figures and the bars (BENCH=E|R|... for some, BENCH_FLAGS="-write ../docs/performance.md" keeps the table)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./agent/... | (cd test && $(GO) run ./cmd/bench $(BENCH_FLAGS))

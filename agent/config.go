@@ -193,6 +193,7 @@ func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"[secret]"`), nil }
 func Load() (Config, error) {
 	var c Config
 	err := process(&c)
+	c.Parts.Bootstrap.TokenGroups = c.Parts.tokenGroups() // they go by the mode of the join
 	return c, errors.Join(err, unknown(os.Environ()), unclosed(os.Environ()), c.Validate())
 }
 

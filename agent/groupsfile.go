@@ -54,7 +54,7 @@ func idleSections(cfg Config, file *groups.File) string {
 	names, _ := all.Split(cfg.Provider) // a wrong list is told as configuration
 	var idle []string
 	for name := range file.Clouds {
-		if !slices.Contains(names, name) {
+		if slices.Contains(all.Names(), name) && !slices.Contains(names, name) {
 			idle = append(idle, name)
 		}
 	}

@@ -40,7 +40,7 @@ var floors = map[string]floor{
 	"agent/provider/asg":                    {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/openstack":              {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/nova":                   {house: []string{"agent/cluster", "agent/provider", "agent/provider/openstack"}, banned: []string{"k8s.io/"}},
-	"agent/provider/magnum":                 {house: []string{"agent/cluster", "agent/provider", "agent/provider/openstack"}, banned: []string{"k8s.io/"}},
+	"agent/provider/magnum":                 {house: []string{"agent/cluster", "agent/provider", "agent/provider/openstack"}, banned: []string{"k8s.io/client-go"}},
 	"agent/provider/clusterapi":             {house: []string{"agent/cluster", "agent/provider"}},
 	"agent/provider/externalgrpc":           {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/client-go"}}, // a template is a core/v1 Node
 	"agent/provider/fake":                   {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},

@@ -187,7 +187,9 @@ func (a *running) entry(service string) *logrus.Entry {
 func (a *running) provider(ctx context.Context) (provider.Provider, error) {
 	a.cfg.Parts.OnCall = a.metrics.request
 	if a.cfg.Parts.Bootstrap.Enabled {
-		a.cfg.Parts.TokenFor = bootstrap.TokensFor(a.client, a.cfg.Parts.Bootstrap)
+		cfg := a.cfg.Parts.Bootstrap
+		cfg.TokenGroups = a.cfg.Parts.tokenGroups() // as the published token's
+		a.cfg.Parts.TokenFor = bootstrap.TokensFor(a.client, cfg)
 	}
 	cloud, err := a.cfg.Parts.provider(ctx, a.cfg, a.settings.Section)
 	if err != nil {

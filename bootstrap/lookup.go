@@ -17,6 +17,8 @@ type Minted struct {
 	Problem string
 	// Instance is the provider ID of the one machine that it was made for; empty: any.
 	Instance string
+	// Machine is the name of the one machine that it was made for; empty: any.
+	Machine string
 }
 
 // Lookup reads a token by its ID. An error means that nothing is known about it.
@@ -41,5 +43,5 @@ func judged(s *corev1.Secret, id string, now time.Time) Minted {
 	if why := usable(s, now, Config{}); why != "" {
 		return Minted{Problem: fmt.Sprintf("token %s cannot be used: %s", id, why)}
 	}
-	return Minted{Instance: s.Annotations[InstanceAnnotation]}
+	return Minted{Instance: s.Annotations[InstanceAnnotation], Machine: s.Annotations[MachineAnnotation]}
 }

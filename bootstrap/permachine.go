@@ -29,6 +29,7 @@ func TokensFor(client kubernetes.Interface, cfg Config) func(ctx context.Context
 			return "", err
 		}
 		s.Labels = map[string]string{TokenLabel: machineLabelValue}
+		s.Annotations = map[string]string{MachineAnnotation: machine}
 		s.Data[keyDescription] = []byte("autoscaler-agent: for machine " + machine)
 		if _, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, s, metav1.CreateOptions{}); err != nil {
 			return "", fmt.Errorf("mint a join token for %s: %w", machine, err)

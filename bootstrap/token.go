@@ -38,11 +38,13 @@ const (
 )
 
 // What marks a bootstrap token Secret as the agent's own. TokenLabel's value is "true" for
-// the one that is published; a token that was made for a single machine has another value
-// and the machine's provider ID under InstanceAnnotation.
+// the one that is published; a token that was made for a single machine has another value,
+// and the machine's name under MachineAnnotation or, where it is known before the machine
+// is, its provider ID under InstanceAnnotation: the closed join lets nobody else in with it.
 const (
 	TokenLabel         = "autoscaler-agent/join-token"
 	InstanceAnnotation = "autoscaler-agent/instance"
+	MachineAnnotation  = "autoscaler-agent/machine"
 )
 
 var (

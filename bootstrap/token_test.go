@@ -133,7 +133,7 @@ func TestLookup(t *testing.T) {
 		want   string
 	}{
 		"ours":          {func(*corev1.Secret) {}, ""},
-		"for a machine": {func(s *corev1.Secret) { s.Annotations = map[string]string{InstanceAnnotation: "aws:///a/i-1"} }, ""},
+		"for a machine": {func(s *corev1.Secret) { s.Annotations = map[string]string{InstanceAnnotation: "aws:///a/i-1", MachineAnnotation: "w-1"} }, ""},
 		"kubeadm's":     {func(s *corev1.Secret) { s.Labels = nil }, "not minted by the agent"},
 		"expired":       {func(s *corev1.Secret) { s.Data[keyExpiration] = expiry(now.Add(-time.Second)) }, "expired"},
 		"for ever":      {func(s *corev1.Secret) { delete(s.Data, keyExpiration) }, "expiration"},
@@ -150,8 +150,8 @@ func TestLookup(t *testing.T) {
 			if (c.want == "") != (got.Problem == "") || !strings.Contains(got.Problem, c.want) {
 				t.Errorf("problem %q, want %q", got.Problem, c.want)
 			}
-			if want := s.Annotations[InstanceAnnotation]; c.want == "" && got.Instance != want {
-				t.Errorf("instance %q, want %q", got.Instance, want)
+			if c.want == "" && (got.Instance != s.Annotations[InstanceAnnotation] || got.Machine != s.Annotations[MachineAnnotation]) {
+				t.Errorf("%+v of %v", got, s.Annotations)
 			}
 		})
 	}

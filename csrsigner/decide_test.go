@@ -178,6 +178,9 @@ var spoilt = []struct {
 	{"R12", "launched later", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(11 * time.Second) }},
 	{"R12", "no launch time", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = time.Time{} }},
 	{"R12", "two claim it", Later, func(_ *Request, f *Facts) { f.Inventory.Claimants = append(f.Inventory.Claimants, nextID) }},
+	{"R12", "an operator's machine, launched later", Later, func(_ *Request, f *Facts) {
+		f.Inventory.Instance.Created, f.Inventory.Vouched = noon.Add(time.Hour), true
+	}},
 	{"R12", "an operator's machine, two claim it", Later, func(_ *Request, f *Facts) {
 		f.Inventory.Instance.Created, f.Inventory.Vouched = time.Time{}, true
 		f.Inventory.Claimants = append(f.Inventory.Claimants, nextID)
@@ -368,8 +371,10 @@ func TestWitnessOf(t *testing.T) {
 	own, next, gone := *ownInstance(), *ownInstance(), *ownInstance()
 	next.ID, next.Addresses = nextID, []netip.Addr{addr("10.0.0.6")}
 	gone.ID, gone.Phase, gone.Addresses = "aws:///us-east-1a/i-0c", cluster.PhaseGone, []netip.Addr{addr("10.0.0.7")}
+	failed := gone
+	failed.ID, failed.Phase = "aws:///us-east-1a/i-0d", cluster.PhaseFailed
 	groups := []cluster.NodeGroup{
-		{ID: "b", ReadAt: noon, Instances: []cluster.Instance{next, gone}, Stale: "throttled"},
+		{ID: "b", ReadAt: noon, Instances: []cluster.Instance{next, gone, failed}, Stale: "throttled"},
 		{ID: "a", ReadAt: noon, Instances: []cluster.Instance{own}},
 	}
 	asked := Parsed{DNS: []string{host}, IPs: []netip.Addr{addr("10.0.0.6"), addr("10.0.0.7")}}

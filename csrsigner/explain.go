@@ -87,7 +87,7 @@ func (s *Service) Explain(ctx context.Context, name string) (Explanation, error)
 	}
 	if was != "" {
 		// It waits in no line any more: neither younger requests nor allowances concern it.
-		key, req.Settled, req.Parsed = "", "", parse(csr.Spec.Request)
+		key, req.Settled = "", ""
 	}
 	f, _ := s.decide(ctx, key, req)
 	v, steps := Trace(req, f)

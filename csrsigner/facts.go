@@ -30,13 +30,10 @@ func toRequest(csr *certificatesv1.CertificateSigningRequest) Request {
 	req := Request{
 		Name: csr.Name, UID: string(csr.UID), Signer: csr.Spec.SignerName, Username: csr.Spec.Username,
 		UserUID: csr.Spec.UID, Groups: csr.Spec.Groups, ExpirationSeconds: csr.Spec.ExpirationSeconds,
-		Created: csr.CreationTimestamp.Time, Settled: settled(csr),
+		Created: csr.CreationTimestamp.Time, Settled: settled(csr), Parsed: parse(csr.Spec.Request),
 	}
 	for _, u := range csr.Spec.Usages {
 		req.Usages = append(req.Usages, string(u))
-	}
-	if req.Settled == "" {
-		req.Parsed = parse(csr.Spec.Request)
 	}
 	return req
 }
@@ -95,7 +92,7 @@ func parse(raw []byte) Parsed {
 	if err != nil {
 		return Parsed{Problem: "request cannot be parsed: " + err.Error()}
 	}
-	if kind, bits := keyKind(csr.PublicKey); kind == "RSA" && bits > maxRSABits {
+	if _, bits := keyKind(csr.PublicKey); bits > maxRSABits {
 		return Parsed{Problem: fmt.Sprintf("key has %d bits, more than %d", bits, maxRSABits)}
 	}
 	if err := csr.CheckSignature(); err != nil {
@@ -112,22 +109,20 @@ func content(csr *x509.CertificateRequest) Parsed {
 	p := Parsed{DNS: csr.DNSNames, KeyHash: hex.EncodeToString(sum[:])}
 	p.Key, p.Bits = keyKind(csr.PublicKey)
 	for _, n := range csr.Subject.Names {
-		value, ok := n.Value.(string)
+		value, _ := n.Value.(string) // crypto/x509 refuses what is no string
 		switch {
-		case ok && n.Type.Equal(asn1.ObjectIdentifier{2, 5, 4, 3}):
+		case n.Type.Equal(asn1.ObjectIdentifier{2, 5, 4, 3}):
 			p.CommonNames = append(p.CommonNames, value)
-		case ok && n.Type.Equal(asn1.ObjectIdentifier{2, 5, 4, 10}):
+		case n.Type.Equal(asn1.ObjectIdentifier{2, 5, 4, 10}):
 			p.Organizations = append(p.Organizations, value)
 		default:
 			p.OtherSubject = append(p.OtherSubject, n.Type.String())
 		}
 	}
 	for _, ip := range csr.IPAddresses {
-		// A 16-byte form of an IPv4 address stays visible as such; judges unmap it.
-		a, ok := netip.AddrFromSlice(ip)
-		if !ok {
-			return Parsed{Problem: "request has an address of an impossible length"}
-		}
+		// A 16-byte form of an IPv4 address stays visible as such; an impossible length
+		// would be the zero address, which R9 refuses.
+		a, _ := netip.AddrFromSlice(ip)
 		p.IPs = append(p.IPs, a)
 	}
 	for _, e := range csr.Extensions {
@@ -203,7 +198,7 @@ func otherAttributes(tbs []byte) []string {
 			continue
 		}
 		if id.Equal(oidExtensionRequest) {
-			requests += valuesOf(values)
+			requests += max(1, valuesOf(values))
 			continue
 		}
 		found = append(found, id.String())

@@ -27,15 +27,16 @@ func honestJoin() (Request, Facts) {
 
 func TestJoinApprovesTheHonest(t *testing.T) {
 	for name, change := range map[string]func(*Request, *Facts){
-		"new machine":       func(*Request, *Facts) {},
-		"key encipherment":  func(r *Request, _ *Facts) { r.Usages = append(r.Usages, "key encipherment") },
-		"RSA":               func(r *Request, _ *Facts) { r.Parsed.Key, r.Parsed.Bits = "RSA", 2048 },
-		"pending instance":  func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhasePending },
-		"window's start":    func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(launchSkew) },
-		"window's end":      func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(-2 * time.Hour) },
-		"same key again":    func(_ *Request, f *Facts) { f.Join.Issued = &Issue{Key: "k1"} },
-		"token for it":      func(_ *Request, f *Facts) { f.Join.Token.Instance = ownID },
-		"its own dead Node": func(_ *Request, f *Facts) { f.Node = &Node{Name: host, ProviderID: string(ownID)} },
+		"new machine":        func(*Request, *Facts) {},
+		"key encipherment":   func(r *Request, _ *Facts) { r.Usages = append(r.Usages, "key encipherment") },
+		"RSA":                func(r *Request, _ *Facts) { r.Parsed.Key, r.Parsed.Bits = "RSA", 2048 },
+		"pending instance":   func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhasePending },
+		"window's start":     func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(launchSkew) },
+		"window's end":       func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(-2 * time.Hour) },
+		"same key again":     func(_ *Request, f *Facts) { f.Join.Issued = &Issue{Key: "k1"} },
+		"token for it":       func(_ *Request, f *Facts) { f.Join.Token.Instance = ownID },
+		"token for its name": func(_ *Request, f *Facts) { f.Join.Token.Machine = "I-0a.ec2.internal" },
+		"its own dead Node":  func(_ *Request, f *Facts) { f.Node = &Node{Name: host, ProviderID: string(ownID)} },
 		"an operator's machine without launch time": func(_ *Request, f *Facts) {
 			f.Inventory.Instance.Created, f.Inventory.Vouched = time.Time{}, true
 		},
@@ -109,6 +110,7 @@ var spoiltJoins = []struct {
 	{"J11", "no member", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Member = false }},
 	{"J11", "going", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhaseDeleting }},
 	{"J11", "another's token", Later, func(_ *Request, f *Facts) { f.Join.Token.Instance = nextID }},
+	{"J11", "another machine's token", Later, func(_ *Request, f *Facts) { f.Join.Token.Machine = "other" }},
 	{"J12", "before the launch", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(launchSkew + time.Second) }},
 	{"J12", "after the window", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(-2*time.Hour - time.Second) }},
 	{"J12", "no launch time", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = time.Time{} }},

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -240,6 +241,36 @@ func TestJoinNeedsItsLedger(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestSlim: what is kept is bounded, is enough, and stays when it is slimmed twice, as a
+// reflector does with a streamed list. Annotations of the requester's own mean nothing.
+func TestSlim(t *testing.T) {
+	s := &Service{deps: Deps{TokenGroup: workersGroup}}
+	csr := joining(t, "a", host)
+	csr.Annotations = map[string]string{slimNode: "leader", slimKey: "k"}
+	once, err := s.slim(csr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice, err := s.slim(once.(*certificatesv1.CertificateSigningRequest).DeepCopy())
+	if err != nil || !reflect.DeepEqual(once, twice) {
+		t.Errorf("slimmed twice: %v\n%+v\n%+v", err, once, twice)
+	}
+	if keys, _ := s.indexKey(twice); len(keys) != 1 || keys[0] != joinPrefix+host {
+		t.Errorf("key %v", keys)
+	}
+	kubeadm := joining(t, "b", host)
+	kubeadm.Spec.Groups, kubeadm.Annotations = []string{tokensGroup, authGroup}, map[string]string{slimNode: host, slimKey: "k"}
+	o, _ := s.slim(kubeadm)
+	if keys, _ := s.indexKey(o); len(keys) != 0 {
+		t.Errorf("a token that is not ours has key %v", keys)
+	}
+	junk := joining(t, "c", strings.Repeat("x", 300))
+	o, _ = s.slim(junk)
+	if keys, _ := s.indexKey(o); len(keys) != 1 || keys[0] != junkPrefix+junk.Spec.Username {
+		t.Errorf("a name that cannot be has key %v", keys)
+	}
 }
 
 // TestJoinFlood: thousands of names that nobody expects, by a stolen token, hold up no

@@ -157,6 +157,8 @@ func expectedInstance(req Request, f Facts) (Action, string) {
 		return Later, fmt.Sprintf("instance %s is not running (%q)", in.ID, in.Phase)
 	case f.Join.Token.Instance != "" && f.Join.Token.Instance != in.ID:
 		return Later, fmt.Sprintf("the token was made for instance %s, not for %s", f.Join.Token.Instance, in.ID)
+	case f.Join.Token.Machine != "" && !ownsName(in.NodeNames, canonical(f.Join.Token.Machine)):
+		return Later, fmt.Sprintf("the token was made for machine %s, which instance %s is not (%s)", f.Join.Token.Machine, in.ID, strings.Join(in.NodeNames, ", "))
 	}
 	return Later, ""
 }

@@ -2,16 +2,24 @@ package csrsigner
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha1"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/pem"
+	"math/big"
 	"net"
 	"strings"
 	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func request(tb testing.TB, change func(*x509.CertificateRequest)) []byte {
@@ -100,5 +108,176 @@ func TestR6OtherNames(t *testing.T) {
 	p = parse(request(t, func(r *x509.CertificateRequest) { r.Subject.Country = []string{"XX"} }))
 	if len(p.OtherSubject) != 1 {
 		t.Errorf("a country passes: %+v", p)
+	}
+}
+
+// TestR1Size: 64 KiB are looked at, one byte more is not.
+func TestR1Size(t *testing.T) {
+	sound := selfSigned(t)
+	full := append(bytes.Clone(sound), bytes.Repeat([]byte("\n"), maxRequestBytes-len(sound))...)
+	if p := parse(full); p.Problem != "" {
+		t.Errorf("64 KiB: %s", p.Problem)
+	}
+	if p := parse(append(full, '\n')); p.Problem == "" {
+		t.Error("one byte more passes")
+	}
+}
+
+func TestSettled(t *testing.T) {
+	now := metav1.Now()
+	for want, csr := range map[string]certificatesv1.CertificateSigningRequest{
+		"":         {},
+		"approved": {Status: certificatesv1.CertificateSigningRequestStatus{Conditions: []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved}}}},
+		"denied":   {Status: certificatesv1.CertificateSigningRequestStatus{Conditions: []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied}}}},
+		"failed":   {Status: certificatesv1.CertificateSigningRequestStatus{Conditions: []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateFailed}}}},
+		"issued":   {Status: certificatesv1.CertificateSigningRequestStatus{Certificate: []byte("x")}},
+		"deleting": {ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}},
+	} {
+		if got := settled(&csr); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestToNode(t *testing.T) {
+	now := metav1.Now()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", DeletionTimestamp: &now, Labels: map[string]string{"node-role.kubernetes.io/master": ""}},
+		Spec: corev1.NodeSpec{ProviderID: "p"}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{MachineID: "m"},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: corev1.ConditionFalse}}}}
+	if got, want := *toNode(n), (Node{Name: "n", UID: "u", ProviderID: "p", MachineID: "m", Deleting: true, ControlPlane: true}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	n = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+	if got := *toNode(n); !got.ControlPlane || !got.Ready || got.Deleting {
+		t.Errorf("%+v", got)
+	}
+	if got := *toNode(&corev1.Node{}); got != (Node{}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// forge makes a request whose signature is whatever sign says.
+func forge(t *testing.T, key any, algorithm asn1.ObjectIdentifier, sign func(tbs []byte) []byte) []byte {
+	t.Helper()
+	spki, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(v any) []byte {
+		der, err := asn1.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return der
+	}
+	tbs := must(struct {
+		Version    int
+		Subject    asn1.RawValue
+		Key        asn1.RawValue
+		Attributes asn1.RawValue
+	}{0, asn1.RawValue{FullBytes: []byte{0x30, 0}}, asn1.RawValue{FullBytes: spki}, asn1.RawValue{FullBytes: []byte{0xa0, 0}}})
+	der := must(struct {
+		TBS       asn1.RawValue
+		Algorithm pkix.AlgorithmIdentifier
+		Signature asn1.BitString
+	}{asn1.RawValue{FullBytes: tbs}, pkix.AlgorithmIdentifier{Algorithm: algorithm, Parameters: asn1.NullRawValue}, bits(sign(tbs))})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+func bits(b []byte) asn1.BitString { return asn1.BitString{Bytes: b, BitLength: 8 * len(b)} }
+
+// TestR1HugeKey: a key that costs seconds to verify with is not verified with.
+func TestR1HugeKey(t *testing.T) {
+	for bits, want := range map[int]string{2048: "signed by its own key", maxRSABits: "signed by its own key", maxRSABits + 1: "bits, more than"} {
+		n := new(big.Int).SetBit(big.NewInt(1), bits-1, 1)
+		raw := forge(t, &rsa.PublicKey{N: n, E: 65537}, asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 11}, func([]byte) []byte { return make([]byte, bits/8) })
+		if p := parse(raw); !strings.Contains(p.Problem, want) {
+			t.Errorf("%d bits: %q, want %q", bits, p.Problem, want)
+		}
+	}
+}
+
+// TestR1Digest: what is signed with SHA-1 could be another's request.
+func TestR1Digest(t *testing.T) {
+	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, raw := range map[string][]byte{
+		"RSA": forge(t, rs.Public(), asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 5}, func(tbs []byte) []byte {
+			sum := sha1.Sum(tbs)
+			s, _ := rsa.SignPKCS1v15(rand.Reader, rs, crypto.SHA1, sum[:])
+			return s
+		}),
+		"ECDSA": forge(t, ec.Public(), asn1.ObjectIdentifier{1, 2, 840, 10045, 4, 1}, func(tbs []byte) []byte {
+			sum := sha1.Sum(tbs)
+			s, _ := ecdsa.SignASN1(rand.Reader, ec, sum[:])
+			return s
+		}),
+	} {
+		if p := parse(raw); !strings.Contains(p.Problem, "SHA-1") {
+			t.Errorf("%s: %q", name, p.Problem)
+		}
+	}
+}
+
+// TestR6Bytes gives the walkers of raw bytes what crypto/x509 would have refused before.
+func TestR6Bytes(t *testing.T) {
+	for name, c := range map[string]struct {
+		san  []byte
+		want string
+	}{
+		"empty":           {nil, "unreadable"},
+		"no sequence":     {[]byte{0x04, 0}, "unreadable"},
+		"bytes after":     {[]byte{0x30, 0, 0}, "unreadable"},
+		"torn name":       {[]byte{0x30, 2, 0x82, 5}, "unreadable"},
+		"a DNS name":      {[]byte{0x30, 3, 0x82, 1, 'a'}, ""},
+		"an address":      {[]byte{0x30, 6, 0x87, 4, 10, 0, 0, 5}, ""},
+		"no names":        {[]byte{0x30, 0}, ""},
+		"universal tag 2": {[]byte{0x30, 3, 0x02, 1, 'a'}, "general name of tag 2"},
+		"an email":        {[]byte{0x30, 3, 0x81, 1, 'a'}, "general name of tag 1"},
+	} {
+		if got := strings.Join(otherNames(c.san), ","); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	attributes := func(raw ...asn1.RawValue) []byte {
+		der, err := asn1.Marshal(struct {
+			Version    int
+			Subject    asn1.RawValue
+			PublicKey  asn1.RawValue
+			Attributes []asn1.RawValue `asn1:"tag:0,set"`
+		}{0, asn1.RawValue{FullBytes: []byte{0x30, 0}}, asn1.RawValue{FullBytes: []byte{0x30, 0}}, raw})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return der
+	}
+	one := func(id asn1.ObjectIdentifier) asn1.RawValue {
+		der, err := asn1.Marshal(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true, Bytes: append(der, 0x31, 2, 0x05, 0)}
+	}
+	for name, c := range map[string]struct {
+		tbs  []byte
+		want string
+	}{
+		"torn":             {[]byte{0x30, 9}, "unreadable attributes"},
+		"none":             {attributes(), ""},
+		"one request":      {attributes(one(oidExtensionRequest)), ""},
+		"two requests":     {attributes(one(oidExtensionRequest), one(oidExtensionRequest)), "several extension requests"},
+		"a challenge":      {attributes(one(asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 7})), "1.2.840.113549.1.9.7"},
+		"no object at all": {attributes(asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true}), "unreadable attribute"},
+	} {
+		if got := strings.Join(otherAttributes(c.tbs), ","); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }

@@ -38,7 +38,9 @@ const (
 // has no bound.
 func (s *Service) slim(o any) (any, error) {
 	csr, ok := o.(*certificatesv1.CertificateSigningRequest)
-	if !ok {
+	// A reflector that streams its list gives objects twice; the API has none without a
+	// request.
+	if !ok || len(csr.Spec.Request) == 0 {
 		return o, nil
 	}
 	out := &certificatesv1.CertificateSigningRequest{

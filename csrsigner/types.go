@@ -172,8 +172,10 @@ type Token struct {
 	// Problem says why the token is not one of ours that lives: a request that was made
 	// with it is held.
 	Problem string
-	// Instance is the one that the token was made for; empty: any of ours.
+	// Instance is the one that the token was made for, Machine its name; empty: any of
+	// ours.
 	Instance cluster.InstanceID
+	Machine  string
 }
 
 // Issue is one client certificate that was approved for an instance.

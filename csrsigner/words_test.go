@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -125,6 +126,50 @@ func TestSubdomain(t *testing.T) {
 	} {
 		if got := subdomain(name); got != want {
 			t.Errorf("%q (%d bytes): %v", name, len(name), got)
+		}
+	}
+}
+
+// TestWordsNameTheRemedy: what an operator has to know stands in the verdict.
+func TestWordsNameTheRemedy(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Request, *Facts)
+		want   string
+	}{
+		"no provider ID":   {func(_ *Request, f *Facts) { f.Node.ProviderID = "" }, "--provider-id"},
+		"no such instance": {func(_ *Request, f *Facts) { f.Inventory = &Witness{} }, "in no managed node group"},
+		"unread groups":    {func(_ *Request, f *Facts) { f.Inventory = &Witness{Incomplete: "group b: throttled"} }, "group b: throttled"},
+		"read, others not": {func(_ *Request, f *Facts) {
+			f.Inventory.Incomplete = "group b: throttled"
+			f.Inventory.Instance.Member = false
+		}, "not a member"},
+		"control plane":     {func(_ *Request, f *Facts) { f.Node.ControlPlane = true }, "kubectl certificate approve csr-1"},
+		"leader's address":  {func(r *Request, f *Facts) { leaderAsks(r, f); r.Parsed.IPs = []netip.Addr{addr("10.0.0.5")} }, "AUTOSCALER_CSR_SELF_NAMES"},
+		"leader's name":     {func(r *Request, f *Facts) { leaderAsks(r, f); r.Parsed.DNS = []string{"x.example.org"} }, "AUTOSCALER_CSR_SELF_NAMES"},
+		"leader's own Node": {func(r *Request, f *Facts) { leaderAsks(r, f); f.Node.ControlPlane = false }, "AUTOSCALER_NODE_NAME"},
+	} {
+		r, f := honestRequest(), honestFacts()
+		c.change(&r, &f)
+		if v := Decide(r, f); !strings.Contains(v.Why, c.want) {
+			t.Errorf("%s: %q does not say %q", name, v.Why, c.want)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*Request, *Facts)
+		want   string
+	}{
+		"another key": {func(_ *Request, f *Facts) { f.Join.Issued = &Issue{Key: "k0", CSR: "c0"} }, "kubectl certificate approve node-csr-1"},
+		"too late":    {func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(-3 * time.Hour) }, "kubectl certificate approve node-csr-1"},
+		"unread":      {func(_ *Request, f *Facts) { f.Inventory = &Witness{Incomplete: "group b: throttled"} }, "group b: throttled"},
+		"nobody":      {func(_ *Request, f *Facts) { f.Inventory = &Witness{} }, "no instance of a managed node group is expected"},
+		"open":        {func(_ *Request, f *Facts) { f.Join = nil }, "AUTOSCALER_CSR_JOIN"},
+		"Ready Node":  {func(_ *Request, f *Facts) { f.Node = &Node{Name: host, Ready: true} }, "and Ready"},
+		"going Node":  {func(_ *Request, f *Facts) { f.Node = &Node{Name: host, Deleting: true} }, "being deleted"},
+	} {
+		r, f := honestJoin()
+		c.change(&r, &f)
+		if v := Decide(r, f); !strings.Contains(v.Why, c.want) {
+			t.Errorf("join, %s: %q does not say %q", name, v.Why, c.want)
 		}
 	}
 }

@@ -17,12 +17,12 @@ import (
 func (x *moment) freeze() {
 	m, in, p := &x.memory, x.in, x.policy
 	silent := !m.LastRound.IsZero() && in.Now.Sub(m.LastRound) > p.Silence
-	back := !m.LastRound.IsZero() && in.Now.Before(m.LastRound)
+	back := in.Now.Before(m.LastRound)
 	switch {
 	case in.Outage != "":
-		m.FrozenUntil = in.Now.Add(p.FreezeFor)
+		m.FrozenUntil, m.FrozenWhy = in.Now.Add(p.FreezeFor), in.Outage
 	case silent || back:
-		m.FrozenUntil = in.Now.Add(p.FreezeFor)
+		m.FrozenUntil, m.FrozenWhy = in.Now.Add(p.FreezeFor), "nobody watched between "+stamp(m.LastRound)+" and "+stamp(in.Now)
 		// What was remembered of the Nodes is from before: start their timers again.
 		for name, w := range m.Watch {
 			m.Watch[name] = Watch{UID: w.UID, ProviderID: w.ProviderID, Since: in.Now, LookAt: in.Now, Fenced: w.Fenced}
@@ -35,10 +35,7 @@ func (x *moment) freeze() {
 	if !in.Now.Before(m.FrozenUntil) {
 		return
 	}
-	x.frozenUntil = m.FrozenUntil
-	if x.frozen = in.Outage; x.frozen == "" {
-		x.frozen = "the agent has been blind"
-	}
+	x.frozenUntil, x.frozen = m.FrozenUntil, m.FrozenWhy
 }
 
 // countErrors is B6: several failed reads of the cloud within a while are a cloud in
@@ -46,13 +43,8 @@ func (x *moment) freeze() {
 // that fail within one pause count as one.
 func (x *moment) countErrors() {
 	m, in, p := &x.memory, x.in, x.policy
-	failed := in.ReadProblem
-	for i := range in.Groups {
-		if s := in.Groups[i].Stale; s != "" && (failed == "" || s < failed) {
-			failed = s
-		}
-	}
-	if n := len(m.Errors); failed != "" && (n == 0 || in.Now.Sub(m.Errors[n-1]) >= p.unknownLook()) {
+	failed := in.ReadProblem != "" || slices.ContainsFunc(in.Groups, func(g cluster.NodeGroup) bool { return g.Stale != "" })
+	if n := len(m.Errors); failed && (n == 0 || in.Now.Sub(m.Errors[n-1]) >= p.unknownLook()) {
 		m.Errors = append(m.Errors, in.Now)
 	}
 	m.Errors = slices.DeleteFunc(m.Errors, func(t time.Time) bool { return in.Now.Sub(t) > p.BreakWithin })

@@ -21,9 +21,9 @@ type Config struct {
 	SentGrace time.Duration `envconfig:"SENT_GRACE" default:"60s"`
 	// Grace is the same for an absent instance that nobody sent away.
 	Grace time.Duration `envconfig:"GRACE" default:"10m"`
-	// KnownFor is the age from which the absence of an instance is believed that the
-	// ledger does not know, or whose cloud goes on listing terminated ones (EC2): the
-	// cloud's reads are only eventually consistent. What was sent away needs no age.
+	// KnownFor is the age from which the absence of an instance is believed whose cloud
+	// goes on listing terminated ones (EC2): a read that does not list a younger one
+	// lags. What was sent away needs no age.
 	KnownFor time.Duration `envconfig:"KNOWN_FOR" default:"1h"`
 	// MaxShare is the share of managed Nodes that may vanish at once without having
 	// been sent away (B2); at least one always may.

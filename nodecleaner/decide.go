@@ -61,8 +61,9 @@ type Memory struct {
 	Seen map[cluster.InstanceID]Record `json:"seen,omitempty"`
 	// Watch holds the Nodes that may be dead, by name.
 	Watch map[cluster.NodeName]Watch `json:"watch,omitempty"`
-	// FrozenUntil is the end of the last freeze (B3).
+	// FrozenUntil is the end of the last freeze (B3), FrozenWhy what it was for.
 	FrozenUntil time.Time `json:"frozenUntil,omitzero"`
+	FrozenWhy   string    `json:"frozenWhy,omitempty"`
 	// LastRound is when Decide was last called.
 	LastRound time.Time `json:"lastRound,omitzero"`
 	// LastUnledgered is when a Node that nobody had sent away was last deleted.
@@ -317,12 +318,9 @@ func (x *moment) candidate(n cluster.Node) *candidate {
 	if c.rule, c.why = first(eligibleChecks, c, x); c.rule != "" {
 		return c
 	}
-	c.watch = x.memory.watched(n, x.in, x.frozen)
+	c.watch = x.memory.watched(n, x.in)
 	c.sight = x.view.look(n, x)
 	c.watch.count(c.sight, x.policy)
-	if c.sight.group != "" {
-		c.group = c.sight.group
-	}
 	c.twin = x.wanted[n.Name] || x.view.replaced(n)
 	return c
 }
@@ -335,11 +333,10 @@ func (x *moment) zone(n cluster.Node, r Record) string {
 }
 
 // watched returns the memory of n, begun anew when the Node, its instance or the
-// agent's view of it is not the one remembered. frozen tells whether timers must
-// start again.
-func (m *Memory) watched(n cluster.Node, in Input, frozen string) Watch {
-	w, ok := m.Watch[n.Name]
-	if !ok || w.UID != n.UID || w.ProviderID != n.ProviderID {
+// agent's view of it is not the one remembered; an outage starts its timers again.
+func (m *Memory) watched(n cluster.Node, in Input) Watch {
+	w := m.Watch[n.Name]
+	if w.UID != n.UID || w.ProviderID != n.ProviderID {
 		// A read made before the Node stopped being Ready says nothing about now.
 		since := n.ReadySince
 		if since.IsZero() {
@@ -347,7 +344,7 @@ func (m *Memory) watched(n cluster.Node, in Input, frozen string) Watch {
 		}
 		w = Watch{UID: n.UID, ProviderID: n.ProviderID, Since: since, LookAt: since}
 	}
-	if frozen != "" && in.Outage != "" {
+	if in.Outage != "" {
 		w = Watch{UID: n.UID, ProviderID: n.ProviderID, Since: in.Now, LookAt: in.Now, Fenced: w.Fenced}
 	}
 	return w

@@ -187,3 +187,189 @@ func TestEveryRuleHasAStory(t *testing.T) {
 		}
 	}
 }
+
+// TestOneReadIsOneSight: deciding again on the same read changes nothing, and a read
+// from before the Node was lost says nothing about it.
+func TestOneReadIsOneSight(t *testing.T) {
+	w := newWorld()
+	w.lose(0)
+	w.pass(10 * time.Second)
+	before := w.memory.Watch["n00"]
+	w.in.Now = w.in.Now.Add(5 * time.Second)
+	w.step()
+	if after := w.memory.Watch["n00"]; after != before || after.Alive != 1 {
+		t.Errorf("the same read counts twice:\n%+v\n%+v", before, after)
+	}
+	w = newWorld()
+	w.phase(0, cluster.PhaseGone)
+	w.in.Now = noon.Add(30 * time.Second) // the read is of noon
+	w.lose(0)
+	w.step()
+	if !w.memory.Watch["n00"].First.IsZero() {
+		t.Errorf("a read from before the loss is a sight: %+v", w.memory.Watch["n00"])
+	}
+}
+
+// TestReadsAskedFor: the second sight is asked for at its time whatever reads come
+// between, and reads are not asked for without end while something else holds the Node.
+func TestReadsAskedFor(t *testing.T) {
+	w := newWorld()
+	w.lose(0)
+	w.vanish(0)
+	w.pass(10 * time.Second)
+	first := w.in.Now
+	w.pass(30 * time.Second)
+	if want := first.Add(time.Minute); !w.plan.ReadSince.Equal(want) {
+		t.Errorf("the second sight is asked for at %s, want %s", w.plan.ReadSince, want)
+	}
+	w.pass(5 * time.Minute) // L1 holds
+	if wait := w.plan.ReadSince.Sub(w.in.Now); wait <= 0 || wait > time.Minute {
+		t.Errorf("the next read is asked for in %s", wait)
+	}
+	if due := noon.Add(10 * time.Minute); !w.plan.Due.Equal(due) {
+		t.Errorf("due %s, want the end of the grace, %s", w.plan.Due, due)
+	}
+}
+
+// TestMassIsLookedAtAgain: a mass breaker comes back to terminated instances when its
+// hold is over; to absent ones it needs not come back.
+func TestMassIsLookedAtAgain(t *testing.T) {
+	for _, c := range []struct {
+		die  func(w *world, n int)
+		wait time.Duration
+		due  bool
+	}{
+		{func(w *world, n int) { w.phase(n, cluster.PhaseGone) }, 2 * time.Minute, true},
+		{func(w *world, n int) { w.vanish(n) }, 12 * time.Minute, false},
+	} {
+		w := newWorld()
+		for n := range 3 {
+			w.lose(n)
+			c.die(w, n)
+		}
+		w.pass(c.wait)
+		if due := w.memory.MassSince.Add(w.policy.MassHold); w.held(0) != "B2" || w.plan.Due.Equal(due) != c.due {
+			t.Errorf("held by %s, due %s, the hold ends %s", w.held(0), w.plan.Due, due)
+		}
+	}
+}
+
+// TestTheEarliestWishCounts: of several Nodes the one that may change first sets the time
+// of the next look, whatever their order.
+func TestTheEarliestWishCounts(t *testing.T) {
+	for _, order := range [][3]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		w := newWorld()
+		w.lose(order[0])
+		w.vanish(order[0])
+		w.pass(3 * time.Minute)
+		w.lose(order[1]) // this one's instance lives: it is in no hurry
+		w.lose(order[2])
+		w.vanish(order[2])
+		w.pass(2 * time.Minute)
+		if due := noon.Add(10 * time.Minute); !w.plan.Due.Equal(due) {
+			t.Errorf("order %v: due %s, want %s: %+v", order, w.plan.Due, due, w.plan.Held)
+		}
+		var want time.Time
+		for _, watch := range w.memory.Watch {
+			if want.IsZero() || watch.LookAt.Before(want) {
+				want = watch.LookAt
+			}
+		}
+		if !w.plan.ReadSince.Equal(want) {
+			t.Errorf("order %v: read since %s, want %s", order, w.plan.ReadSince, want)
+		}
+	}
+}
+
+// TestUnknownSaysWhy: nothing is known, and it is said why.
+func TestUnknownSaysWhy(t *testing.T) {
+	w := newWorld()
+	w.lose(0)
+	w.in.Groups, w.in.ReadProblem = nil, "403"
+	w.in.Now = w.in.Now.Add(time.Minute)
+	if w.step(); w.held(0) != "G0" || !strings.Contains(w.plan.Held[0].Why, "403") {
+		t.Errorf("held %+v", w.plan.Held)
+	}
+	w = newWorld()
+	w.lose(0)
+	for n := range 3 {
+		w.vanish(n)
+	}
+	if w.pass(10 * time.Second); !strings.Contains(w.plan.Held[0].Why, "Ready Node n01") {
+		t.Errorf("the first that is missing is not named: %+v", w.plan.Held)
+	}
+}
+
+// TestSeveralGroups: an instance that is listed twice is as alive as its best listing; a
+// listing is as old as its oldest part; the first of several reasons is said; all this
+// whatever the order.
+func TestSeveralGroups(t *testing.T) {
+	second := func(phase cluster.Phase, member bool) func(*world) {
+		return func(w *world) {
+			w.in.Groups = append(w.in.Groups, cluster.NodeGroup{ID: "again", ReadAt: w.in.Now,
+				Instances: []cluster.Instance{{ID: id(0), Phase: phase, Member: member, Created: noon.Add(-time.Hour)}}})
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		play  func(*world)
+		rule  string
+		words string
+	}{
+		{"gone and running", second(cluster.PhaseRunning, false), "G1", "(running)"},
+		{"gone and stopped", second(cluster.PhaseStopped, true), "G1", "(stopped)"},
+		{"gone and a member", second(cluster.PhaseGone, true), "G1", "(gone)"},
+		{"gone twice", second(cluster.PhaseGone, false), "G2", "is terminated"},
+		{"stale twice", func(w *world) {
+			w.vanish(0)
+			second(cluster.PhaseGone, false)(w)
+			w.in.Groups[1].Instances = nil
+			w.in.Groups[0].Stale, w.in.Groups[1].Stale = "zebra", "ant"
+		}, "G0", "ant"},
+		{"read at different times", func(w *world) {
+			w.vanish(0)
+			second(cluster.PhaseGone, false)(w)
+			w.in.Groups[1].Instances, w.in.Groups[1].ReadAt = nil, noon.Add(-time.Second)
+		}, "G2", "has not been read"},
+	} {
+		for _, reversed := range []bool{false, true} {
+			w := newWorld()
+			w.phase(0, cluster.PhaseGone)
+			w.lose(0)
+			w.in.Now = w.in.Now.Add(10 * time.Second)
+			w.in.Groups[0].ReadAt = w.in.Now
+			if c.play(w); reversed {
+				slices.Reverse(w.in.Groups)
+			}
+			if w.step(); w.held(0) != c.rule || !strings.Contains(w.plan.Held[0].Why, c.words) {
+				t.Errorf("%s, reversed %t: %+v", c.name, reversed, w.plan.Held)
+			}
+		}
+	}
+}
+
+// TestWords: the proof is in the words that people read.
+func TestWords(t *testing.T) {
+	for _, c := range []struct {
+		story func(*world)
+		words []string
+		not   string
+	}{
+		{func(w *world) { w.phase(0, cluster.PhaseGone) }, []string{"instance aws:///z/i-00 is gone", "terminated in two reads"}, "its name"},
+		{func(w *world) { w.vanish(0) }, []string{"absent from two whole reads"}, "its name"},
+		{func(w *world) { w.vanish(0); w.in.Wanted = []cluster.NodeName{"n00"} }, []string{"absent from two whole reads", "a new instance has its name"}, "terminated"},
+	} {
+		w := newWorld()
+		w.lose(0)
+		c.story(w)
+		w.pass(15 * time.Minute)
+		if len(w.all) != 1 || w.all[0].Group != "workers" {
+			t.Fatalf("deleted %+v", w.all)
+		}
+		for _, words := range c.words {
+			if !strings.Contains(w.all[0].Why, words) || strings.Contains(w.all[0].Why, c.not) {
+				t.Errorf("%q: want %q and not %q", w.all[0].Why, words, c.not)
+			}
+		}
+	}
+}

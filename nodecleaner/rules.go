@@ -101,7 +101,7 @@ func isControlPlane(c *candidate, _ *moment) string {
 }
 
 func isOwn(c *candidate, x *moment) string {
-	if x.own[c.node.Name] || c.node.ProviderID != "" && x.ownInstance[cluster.InstanceID(c.node.ProviderID)] {
+	if x.own[c.node.Name] || x.ownInstance[c.id] {
 		return "Node is the agent's own machine"
 	}
 	return ""
@@ -121,8 +121,9 @@ func hasNoProviderID(c *candidate, _ *moment) string {
 	return ""
 }
 
+// wasNeverSeen: what a taint tells of a Node, the ledger has learnt before.
 func wasNeverSeen(c *candidate, x *moment) string {
-	if !c.known && !tainted(c.node) && x.view.instances[c.id].group == nil {
+	if !c.known && x.view.instances[c.id].group == nil {
 		return "instance " + c.node.ProviderID + " was never seen in a managed node group"
 	}
 	return ""
@@ -152,13 +153,16 @@ func failsCanary(c *candidate, _ *moment) string {
 }
 
 func isAlive(c *candidate, _ *moment) string {
-	if c.watch.First.IsZero() {
+	if c.sight.state == alive {
 		return c.sight.why
 	}
 	return ""
 }
 
 func lacksSecondSight(c *candidate, x *moment) string {
+	if c.watch.First.IsZero() {
+		return "the cloud has not been read since the Node is not Ready"
+	}
 	if c.watch.Last.Sub(c.watch.First) < x.policy.SightInterval {
 		return fmt.Sprintf("seen gone once (%s); a second sight is wanted %s after %s", c.sight.why, x.policy.SightInterval, stamp(c.watch.First))
 	}
@@ -209,9 +213,10 @@ func isReachable(c *candidate, _ *moment) string {
 
 // wasBlind is B3. A freeze doubts what was seen of the Nodes; that the cloud lists a
 // machine as terminated, twice since the outage ended, and that it had been sent away,
-// owes nothing to that: such Nodes go as soon as we see again.
+// owes nothing to that: such Nodes go as soon as we see again (during an outage the
+// proof begins anew in every round).
 func wasBlind(c *candidate, x *moment) string {
-	if x.frozen == "" || c.certain() && x.in.Outage == "" {
+	if x.frozen == "" || c.certain() {
 		return ""
 	}
 	c.due = x.frozenUntil
@@ -227,17 +232,17 @@ func cloudFails(c *candidate, x *moment) string {
 }
 
 func tooMany(c *candidate, x *moment) string {
-	if c.sent || x.mass == "" || c.released(x) {
+	if c.sent || c.released(x) {
 		return ""
 	}
 	return x.mass
 }
 
 func zoneIsDown(c *candidate, x *moment) string {
-	if why := x.zones[c.zone]; !c.sent && why != "" && !c.released(x) {
-		return why
+	if c.sent || c.released(x) {
+		return ""
 	}
-	return ""
+	return x.zones[c.zone]
 }
 
 func isCoveredElsewhere(c *candidate, x *moment) string {

@@ -26,7 +26,6 @@ type sight struct {
 	state    state
 	positive bool // the cloud lists it as terminated
 	at       time.Time
-	group    cluster.GroupID
 	why      string
 	rule     string // B1 where it is the canary that makes the read say nothing
 }
@@ -67,9 +66,6 @@ func newView(in Input) *view {
 	}
 	for _, n := range in.Nodes {
 		id := cluster.InstanceID(n.ProviderID)
-		if id == "" {
-			continue
-		}
 		v.backed[id] = true
 		if n.Ready == cluster.StatusTrue {
 			v.ready[id] = true
@@ -116,7 +112,7 @@ func compareFound(a, b found) int {
 // (S1): a small subnet gives the name of a dead machine to the next one.
 func (v *view) replaced(n cluster.Node) bool {
 	for _, id := range v.names[string(n.Name)] {
-		if id != cluster.InstanceID(n.ProviderID) && !v.backed[id] {
+		if !v.backed[id] { // n's own instance is
 			return true
 		}
 	}
@@ -134,10 +130,8 @@ func (v *view) look(n cluster.Node, x *moment) sight {
 		s.why = v.whole
 		return s
 	}
-	record, known := x.memory.Seen[id]
+	record := x.memory.Seen[id] // what is not listed and not in the ledger is held by E5
 	switch {
-	case !known && x.in.Now.Sub(n.Created) < x.policy.KnownFor:
-		s.why = "instance " + n.ProviderID + " is not listed, and its Node is younger than " + x.policy.KnownFor.String()
 	case listsTerminated(id) && !record.Sent && x.in.Now.Sub(record.launched()) < x.policy.KnownFor:
 		s.why = "instance " + n.ProviderID + " is not listed, and was launched less than " + x.policy.KnownFor.String() +
 			" ago: this cloud goes on listing a terminated instance for about an hour"
@@ -146,14 +140,14 @@ func (v *view) look(n cluster.Node, x *moment) sight {
 			s.rule = "B1"
 			break
 		}
-		s.state, s.group, s.why = gone, record.Group, "the cloud does not list instance "+n.ProviderID
+		s.state, s.why = gone, "the cloud does not list instance "+n.ProviderID
 	}
 	return s
 }
 
 // listed is the sight of an instance that the read has.
 func listed(n cluster.Node, f found) sight {
-	s := sight{at: f.group.ReadAt, group: f.group.ID}
+	s := sight{at: f.group.ReadAt}
 	switch {
 	case f.group.Stale != "":
 		s.why = "group " + string(f.group.ID) + " is stale: " + f.group.Stale
@@ -188,8 +182,8 @@ const detachedAfter = 24 * time.Hour
 func (v *view) contradicted(nodes []cluster.Node, m Memory, now time.Time) {
 	for _, n := range nodes {
 		id := cluster.InstanceID(n.ProviderID)
-		r, ours := m.Seen[id]
-		if _, here := v.instances[id]; here || !ours || r.Sent || n.Ready != cluster.StatusTrue || now.Sub(r.Last) > detachedAfter {
+		r := m.Seen[id] // where it has none, r.Last is long ago
+		if _, here := v.instances[id]; here || r.Sent || n.Ready != cluster.StatusTrue || now.Sub(r.Last) > detachedAfter {
 			continue
 		}
 		if cloud := cloudOf(id); v.missing[cloud] == "" {
@@ -215,7 +209,7 @@ func (v *view) canary(of cluster.InstanceID, r Record) string {
 		return "the cloud does not list the instance of Ready Node " + name + " either: this read is not whole, or of the wrong account or region"
 	}
 	for id := range v.ready {
-		if f, ok := v.instances[id]; ok && f.instance.Phase == cluster.PhaseRunning && cloudOf(id) == cloudOf(of) {
+		if v.instances[id].instance.Phase == cluster.PhaseRunning && cloudOf(id) == cloudOf(of) {
 			return ""
 		}
 	}
@@ -295,7 +289,7 @@ func (m *Memory) remember(n cluster.Node, v *view, sent bool, now time.Time) {
 			r = Record{First: now, Last: now}
 		}
 		r.Sent = true
-	case ok && r.Sent && n.Ready == cluster.StatusTrue && !sent && v.instances[id].instance.Phase == cluster.PhaseRunning:
+	case ok && n.Ready == cluster.StatusTrue && !sent && v.instances[id].instance.Phase == cluster.PhaseRunning:
 		// A scale-down that was taken back: the Node lives on without the taint.
 		r.Sent = false
 	default:
@@ -309,9 +303,6 @@ func (m Memory) clone() Memory {
 	m.Seen, m.Watch = maps.Clone(m.Seen), maps.Clone(m.Watch)
 	if m.Seen == nil {
 		m.Seen = map[cluster.InstanceID]Record{}
-	}
-	if m.Watch == nil {
-		m.Watch = map[cluster.NodeName]Watch{}
 	}
 	m.Unledgered, m.Errors = slices.Clone(m.Unledgered), slices.Clone(m.Errors)
 	return m

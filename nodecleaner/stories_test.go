@@ -479,4 +479,221 @@ var stories = []story{
 			w.node(0).LeaseRenewed = w.in.Now
 		}
 	}, "", "L2"},
+	{"E2 own without provider ID", func(w *world) {
+		w.in.Own = []cluster.NodeName{"n00"}
+		w.node(0).ProviderID = ""
+		w.lose(0)
+		w.pass(time.Hour)
+	}, "", "E2"},
+	{"E2 is no matter of others without provider ID", func(w *world) {
+		w.in.Own = []cluster.NodeName{"n01"}
+		w.node(1).ProviderID = ""
+		w.node(0).ProviderID = ""
+		w.lose(0)
+		w.pass(time.Hour)
+	}, "", "E4"},
+	{"E5 a stale group lists what was never seen", func(w *world) {
+		w.memory = Memory{}
+		w.in.Groups[0].Stale = "throttled"
+		w.lose(0)
+		w.pass(time.Hour)
+	}, "", "G0"},
+	{"E6 is no matter of what was sent away", func(w *world) {
+		w.in.Sent = []cluster.InstanceID{id(0)}
+		w.node(0).Created = noon
+		w.lose(0)
+		w.vanish(0)
+		w.pass(3 * time.Minute)
+	}, "n00:G4", ""},
+	{"L2 the Lease is older than the absence and younger than the grace", func(w *world) {
+		w.lose(0)
+		w.pass(9 * time.Minute)
+		w.node(0).LeaseRenewed = w.in.Now
+		w.vanish(0)
+		w.pass(5 * time.Minute)
+	}, "", "L2"},
+	{"L2 the Lease ended with the machine", func(w *world) {
+		w.policy.SentGrace = 5 * time.Minute
+		w.lose(0)
+		w.node(0).LeaseRenewed = noon.Add(5 * time.Second)
+		w.phase(0, cluster.PhaseGone)
+		w.pass(80 * time.Second)
+	}, "n00:G3", ""},
+	{"B2 lets go what was sent away meanwhile", func(w *world) {
+		w.in.Sent = []cluster.InstanceID{id(0)}
+		for n := range 4 {
+			w.lose(n)
+			w.phase(n, cluster.PhaseGone)
+		}
+		w.pass(5 * time.Minute)
+	}, "n00:G3", ""},
+	{"B4 lets go what was sent away meanwhile", func(w *world) {
+		w.in.Sent = []cluster.InstanceID{id(0)}
+		for _, n := range []int{0, 2, 4, 6} {
+			w.lose(n)
+		}
+		w.phase(0, cluster.PhaseGone)
+		w.pass(5 * time.Minute)
+	}, "n00:G3", ""},
+	{"B4 goes by for the terminated", func(w *world) {
+		for _, n := range []int{0, 2, 4} {
+			w.lose(n)
+		}
+		w.phase(0, cluster.PhaseGone)
+		w.pass(15 * time.Minute)
+	}, "n00:G3", ""},
+	{"B4 by the Node's own zone", func(w *world) {
+		for n := range 10 {
+			w.in.Groups[0].Instances[n].Zone = ""
+			w.node(n).Labels = map[string]string{"topology.kubernetes.io/zone": []string{"a", "b"}[n%2]}
+		}
+		w.memory = Memory{}
+		w.pass(10 * time.Second)
+		for _, n := range []int{0, 2, 4} {
+			w.lose(n)
+		}
+		w.phase(0, cluster.PhaseGone)
+		w.pass(5 * time.Minute)
+	}, "", "B4"},
+	{"B5 is no matter of what was sent away", func(w *world) {
+		w.policy.UnledgeredEvery = time.Hour
+		w.lose(1)
+		w.phase(1, cluster.PhaseGone)
+		w.pass(2 * time.Minute)
+		w.in.Sent = []cluster.InstanceID{id(0)}
+		w.lose(0)
+		w.phase(0, cluster.PhaseGone)
+		w.pass(2 * time.Minute)
+	}, "n00:G3 n01:G3", ""},
+	{"B5 does not count what was sent away", func(w *world) {
+		w.policy.UnledgeredEvery = time.Hour
+		w.in.Sent = []cluster.InstanceID{id(1)}
+		w.lose(1)
+		w.phase(1, cluster.PhaseGone)
+		w.pass(2 * time.Minute)
+		w.lose(0)
+		w.phase(0, cluster.PhaseGone)
+		w.pass(2 * time.Minute)
+	}, "n00:G3 n01:G3", ""},
+	{"G2 another provider ID", func(w *world) {
+		w.lose(0)
+		w.phase(0, cluster.PhaseGone)
+		w.phase(9, cluster.PhaseGone)
+		w.pass(50 * time.Second)
+		w.node(0).ProviderID = string(id(9))
+		w.pass(40 * time.Second)
+	}, "", "G2"},
+	{"L1 a Node that never reported", func(w *world) {
+		w.policy.SentGrace = 10 * time.Minute
+		w.in.Sent = []cluster.InstanceID{id(0)}
+		w.lose(0)
+		w.node(0).ReadySince, w.node(0).Created = time.Time{}, noon
+		w.vanish(0)
+		w.pass(5 * time.Minute)
+	}, "", "L1"},
+	{"L1 begins again after an outage", func(w *world) {
+		w.lose(0)
+		w.vanish(0)
+		w.pass(5 * time.Minute)
+		w.in.Outage = "the API server does not answer"
+		w.pass(time.Minute)
+		w.in.Outage = ""
+		w.pass(7 * time.Minute)
+	}, "", "L1"},
+	{"G2 absent once and terminated once is not twice the same", func(w *world) {
+		w.lose(0)
+		saved := w.in.Groups[0].Instances[0]
+		w.vanish(0)
+		w.pass(50 * time.Second)
+		saved.Phase, saved.Member = cluster.PhaseGone, false
+		w.in.Groups[0].Instances = append(w.in.Groups[0].Instances, saved)
+		w.pass(30 * time.Second)
+	}, "", "G2"},
+	{"S1 a new instance that is still coming", func(w *world) {
+		w.lose(0)
+		w.vanish(0)
+		w.join(cluster.Instance{ID: "aws:///z/i-new", Phase: cluster.PhasePending, Member: true, Created: noon, NodeNames: []string{"n00"}})
+		w.pass(2 * time.Minute)
+	}, "n00:S1", ""},
+	{"S1 a new instance that goes already", func(w *world) {
+		w.lose(0)
+		w.vanish(0)
+		w.join(cluster.Instance{ID: "aws:///z/i-new", Phase: cluster.PhaseDeleting, Member: true, Created: noon, NodeNames: []string{"n00"}})
+		w.pass(2 * time.Minute)
+	}, "", "L1"},
+	{"G1 running and no member any more", func(w *world) {
+		w.lose(0)
+		w.in.Groups[0].Instances[0].Member = false
+		w.in.Groups[0].Target--
+		w.pass(time.Hour)
+	}, "", "G1"},
+	{"G0 first seen lately and not listed, by a cloud that tells no launch time", func(w *world) {
+		w.launched(0, time.Time{})
+		w.lose(0)
+		w.vanish(0)
+		w.pass(40 * time.Minute)
+	}, "", "G0"},
+	{"G0 launched exactly long enough ago", func(w *world) {
+		w.launched(0, noon.Add(-50*time.Minute))
+		w.lose(0)
+		w.vanish(0)
+		w.pass(11 * time.Minute) // the second sight is a minute after the hour is full
+	}, "n00:G4", ""},
+	{"B1 a Ready Node that was sent away may be missing", func(w *world) {
+		w.in.Sent = []cluster.InstanceID{id(0), id(9)}
+		w.vanish(9)
+		w.lose(0)
+		w.vanish(0)
+		w.pass(2 * time.Minute)
+	}, "n00:G4", ""},
+	{"B1 a Ready Node that was detached holds for exactly a day", func(w *world) {
+		w.vanish(9)
+		w.lose(0)
+		w.vanish(0)
+		w.pass(24 * time.Hour)
+	}, "", "B1"},
+	{"B1 a Ready Node whose instance is leaving proves nothing", func(w *world) {
+		for n := 1; n < 9; n++ {
+			w.lose(n)
+		}
+		w.phase(9, cluster.PhaseDeleting)
+		w.lose(0)
+		w.vanish(0)
+		w.pass(20 * time.Minute)
+	}, "", "B1"},
+	{"B1 known by its taint alone, groups complete", func(w *world) {
+		w.only("aws:///z/i-before-us")
+		w.pass(2 * time.Minute)
+	}, "n00:G4", ""},
+	{"B1 known by its taint alone, a group incomplete", func(w *world) {
+		w.only("aws:///z/i-before-us")
+		w.in.Groups[0].Target = 1
+		w.pass(2 * time.Minute)
+	}, "", "B1"},
+	{"B1 another group is incomplete", func(w *world) {
+		w.only(string(id(0)))
+		w.in.Groups = append(w.in.Groups, cluster.NodeGroup{ID: "other", Target: 3, ReadAt: noon})
+		w.pass(2 * time.Minute)
+	}, "n00:G4", ""},
+	{"B1 its group is not there", func(w *world) {
+		w.only(string(id(0)))
+		w.in.Groups = []cluster.NodeGroup{{ID: "other", ReadAt: noon}}
+		w.pass(2 * time.Minute)
+	}, "", "B1"},
+	{"B1 complete counts the members that exist", func(w *world) {
+		w.only(string(id(0)))
+		w.in.Groups[0].Target = 1
+		w.in.Groups[0].Instances = []cluster.Instance{{ID: "aws:///z/i-new", Phase: cluster.PhaseRunning, Member: true},
+			{ID: "aws:///z/i-left", Phase: cluster.PhaseRunning}, {ID: "aws:///z/i-dead", Phase: cluster.PhaseGone, Member: true}}
+		w.pass(2 * time.Minute)
+	}, "n00:G4", ""},
+}
+
+// only leaves one Node, of a scale-down and dead, and no instance.
+func (w *world) only(providerID string) {
+	w.in.Nodes = w.in.Nodes[:1]
+	w.node(0).ProviderID = providerID
+	w.node(0).Taints = append(w.node(0).Taints, sentAway)
+	w.lose(0)
+	w.in.Groups[0].Instances, w.in.Groups[0].Target = nil, 0
 }

@@ -30,7 +30,7 @@ var places = map[string]place{
 		"topology.kubernetes.io/region=$REGION",
 		"topology.kubernetes.io/zone=$ZONE",
 	}},
-	"openstack": {limit: 49149, facts: openstackFacts, providerID: "openstack:///$INSTANCE_ID", labels: []string{"$LABELS"}, perServer: true},
+	"openstack": {limit: 49149, facts: openstackFacts, providerID: "$PROVIDER_ID", labels: []string{"$LABELS"}, perServer: true},
 }
 
 // Clouds are the names of the clouds that are known, sorted.
@@ -66,8 +66,8 @@ done
 
 // openstackFacts reads meta_data.json of the metadata service, or of the configuration
 // drive where a network has no such service. A Node is named after its server, as the
-// cloud controller manager wants it; region and flavor, which Nova does not tell, are in
-// the server's own metadata (see agent/provider/nova). The document's own fields are
+// cloud controller manager wants it; region, flavor and the form of the provider ID, which
+// Nova does not tell, are in the server's own metadata (see agent/provider/nova). The document's own fields are
 // looked for once everything that is nested in it is cut away: its keys have names too.
 const openstackFacts = `metadata=${OPENSTACK_METADATA_ENDPOINT:-http://169.254.169.254}
 metadata=${metadata%/}
@@ -92,6 +92,9 @@ INSTANCE_ID=$(fact "$outer" uuid)
 ZONE=$(fact "$outer" availability_zone)
 REGION=$(fact "$document" 'autoscaler-agent\.region')
 INSTANCE_TYPE=$(fact "$document" 'autoscaler-agent\.type')
+PROVIDER_ID=$(fact "$document" 'autoscaler-agent\.provider-id')
+case $PROVIDER_ID in *[!A-Za-z0-9:/._-]*) die reason=bad-metadata-provider-id ;; esac
+PROVIDER_ID=${PROVIDER_ID:-openstack:///}$INSTANCE_ID
 case $NODE_NAME in '' | *[!a-z0-9.-]*) die reason=bad-metadata-name ;; esac
 case $INSTANCE_ID in '' | *[!a-f0-9-]*) die reason=bad-metadata-uuid ;; esac
 LABELS=

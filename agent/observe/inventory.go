@@ -256,6 +256,9 @@ func (i *Inventory) read(ctx context.Context) {
 	if got != nil || err == nil {
 		i.readAt = time.Now()
 	}
+	if err == nil {
+		i.tellGone(next)
+	}
 	i.learnSpecs(next, first)
 	if !sameFacts(i.groups, next) || first {
 		poke(i.changed)
@@ -264,6 +267,17 @@ func (i *Inventory) read(ctx context.Context) {
 		next = readAgain(i.groups, next)
 	}
 	i.groups = next
+}
+
+// tellGone names the groups that a whole read does not list any more. The caller holds
+// the mutex.
+func (i *Inventory) tellGone(now []cluster.NodeGroup) {
+	for _, g := range i.groups {
+		if !slices.ContainsFunc(now, func(n cluster.NodeGroup) bool { return n.ID == g.ID }) {
+			f := failure{provider: g.Provider, group: g.ID}
+			i.log.WithField("group", g.ID).Warn(f.words() + " is not there any more: its nodes are left alone")
+		}
+	}
 }
 
 // merge keeps the last good facts of every group that the new read does not tell

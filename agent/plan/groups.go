@@ -148,7 +148,11 @@ func (w *world) sharesQuota(g *group, b *Backoff) bool {
 		return false
 	}
 	i, ok := w.byID[b.Group]
-	return !ok || w.groups[i].Quota == "" || g.Quota == "" || w.groups[i].Quota == g.Quota
+	if !ok {
+		return true
+	}
+	refused := &w.groups[i]
+	return refused.Provider == g.Provider && (refused.Quota == "" || g.Quota == "" || refused.Quota == g.Quota)
 }
 
 // sick tells a group of which too many nodes are not Ready while the cluster is well:
@@ -281,37 +285,23 @@ func (w *world) undelivered(g cluster.GroupID) bool {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// ahead names a Node that has just registered and whose instance no group lists as
-// its own yet. The reads then lag behind the cluster, and a target computed from them
-// could be below what was asked for already: seen after a kill -9, where the memory
-// of the resize was lost, half of the machines had registered, and the target read
-// was still 0.
-func (w *world) ahead() cluster.NodeName {
-	for i := range w.nodes {
-		n := &w.nodes[i]
-		if n.ControlPlane || n.Deleting || n.ProviderID == "" || n.inst != nil && (n.inst.Member || n.inst.Phase == cluster.PhaseGone) {
-			continue
-		}
-		if _, told := w.out.Deleted[cluster.InstanceID(n.ProviderID)]; told {
-			continue // young, and sent away already
-		}
-		if until := n.Created.Add(nodeLag); !w.passed(until) {
-			w.wake(until)
-			return n.Name
-		}
-	}
-	return ""
-}
-
 // judge says for every group whether it can be grown. The first reason counts.
 func (w *world) judge() {
 	ahead := w.ahead()
+	var schemes map[string]map[string]bool
+	if len(ahead) > 0 {
+		schemes = w.schemes()
+	}
 	w.judgeBalance()
 	for i := range w.groups {
 		g := &w.groups[i]
 		g.rule, g.why = w.refusal(g)
-		if g.rule == "" && ahead != "" {
-			g.rule, g.why = RuleAhead, fmt.Sprintf("node %s has registered and no group lists its instance yet: growth waits for the cloud's reads to catch up", ahead)
+		if g.rule == "" {
+			own := schemes[g.Provider]
+			at := slices.IndexFunc(ahead, func(n *cluster.Node) bool { return len(own) == 0 || own[scheme(n.ProviderID)] })
+			if at >= 0 {
+				g.rule, g.why = RuleAhead, fmt.Sprintf("node %s has registered and no group lists its instance yet: growth waits for the cloud's reads to catch up", ahead[at].Name)
+			}
 		}
 		if g.rule != "" && g.rule != RuleMax {
 			w.hold("group", string(g.ID), g.rule, "%s", g.why)

@@ -174,13 +174,13 @@ func (p *part) take(ctx context.Context, r *reading) (list []cluster.NodeGroup, 
 				err = ctx.Err()
 			}
 			err = &Error{Op: "read", Provider: p.name, Kind: Transient, Err: err}
-			return p.stale("cannot be read: " + err.Error()), err, false
+			return p.stale("cannot be read", err), err, false
 		}
 		r = late
 	}
 	err = attribute(p.name, "read", r.err)
 	if r.list == nil && r.err != nil {
-		return p.stale("cannot be read: " + oneLine(err)), err, false
+		return p.stale("cannot be read", err), err, false
 	}
 	list = cloneAll(r.list)
 	for i := range list {
@@ -191,7 +191,7 @@ func (p *part) take(ctx context.Context, r *reading) (list []cluster.NodeGroup, 
 		for _, g := range r.list {
 			listed[g.ID] = true
 		}
-		for _, g := range p.stale("was not read whole: " + oneLine(err)) {
+		for _, g := range p.stale("was not read whole", err) {
 			if !listed[g.ID] {
 				list = append(list, g)
 			}
@@ -202,10 +202,11 @@ func (p *part) take(ctx context.Context, r *reading) (list []cluster.NodeGroup, 
 }
 
 // stale is what p last listed, marked as old.
-func (p *part) stale(why string) []cluster.NodeGroup {
+func (p *part) stale(what string, err error) []cluster.NodeGroup {
+	why := strings.ReplaceAll(err.Error(), "\n", "; ")
 	out := cloneAll(p.last)
 	for i := range out {
-		out[i].Stale = "provider " + p.name + " " + why
+		out[i].Stale = "provider " + p.name + " " + what + ": " + strings.TrimPrefix(why, p.name+": ")
 	}
 	return out
 }
@@ -338,5 +339,3 @@ func attribute(name, op string, err error) error {
 	}
 	return &Error{Op: op, Provider: name, Err: err}
 }
-
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

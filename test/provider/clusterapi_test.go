@@ -57,6 +57,7 @@ func TestClusterAPI(t *testing.T) {
 		{"MachinePool", "MachinePool", capi.Group, "v1beta2"},
 	} {
 		t.Run(c.how, func(t *testing.T) {
+			t.Parallel()
 			providertest.Suite{
 				New: func(t testing.TB) (provider.Provider, providertest.World) {
 					w := newCAPIWorld(t, cp, c.kind, c.group, c.version)

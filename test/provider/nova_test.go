@@ -119,13 +119,15 @@ func (w *novaWorld) section() json.RawMessage {
 
 func (w *novaWorld) connect(t testing.TB, opts ...nova.Option) *nova.Provider {
 	t.Helper()
-	opts = append([]nova.Option{nova.WithTokens(func(context.Context, string) (string, error) { return "abcdef.0123456789abcdef", nil })}, opts...)
+	opts = append([]nova.Option{nova.WithTokens(tokens)}, opts...)
 	p, err := nova.New(nova.Config{ParallelCreates: 4, VMMemoryOverheadPercent: 5}, openstackapi.Config{Timeout: 5 * time.Second}, w.section, reservation, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
+
+func tokens(context.Context, string) (string, error) { return "abcdef.0123456789abcdef", nil }
 
 // populate brings the groups to where the suite wants them, and makes a foreign server.
 func (w *novaWorld) populate(t testing.TB) {

@@ -301,6 +301,7 @@ func (c *corpus) startAgent(t *testing.T, group string, env ...string) {
 		"AUTOSCALER_NODECLEANER_ENABLED=false", "AUTOSCALER_CSR_PER_NODE_HOUR=100", "AUTOSCALER_CSR_MAX_EXPIRATION=24h",
 		// The machines that play kubelets for real live on loopback.
 		"AUTOSCALER_CSR_ALLOWED_RANGES=127.0.1.0/24",
+		"AUTOSCALER_CSR_EXTRA_NAMES={{instance}}.workers.example.com",
 	}, env...)...)
 	if err != nil {
 		t.Fatal(err)

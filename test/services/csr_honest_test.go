@@ -4,6 +4,8 @@ import (
 	"crypto"
 	"crypto/elliptic"
 	"fmt"
+	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	certv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/world"
@@ -68,6 +71,7 @@ func honestNames() []csrRow {
 		}},
 		{name: "upper-case name", ask: func(e *csrCase, a *asking) { a.names = [][]byte{dnsName(strings.ToUpper(e.node))} }},
 		{name: "mixed-case public name", ask: also(func(e *csrCase) string { return strings.Replace(e.instance.PublicDNS, "ec2", "Ec2", 1) })},
+		{name: "name by the operator's template", ask: also(func(e *csrCase) string { return e.instance.ID + ".workers.example.com" })},
 		{name: "name only", ask: func(e *csrCase, a *asking) { a.names = [][]byte{dnsName(e.node)} }},
 	}
 }
@@ -164,12 +168,29 @@ func honestForms() []csrRow {
 			a.pem = func(b []byte) []byte { return []byte(strings.TrimSpace(string(b))) }
 		}},
 		{name: "renewal", again: true},
+		{name: "the leader", again: true, prepare: func(_ *testing.T, _ *corpus, e *csrCase) { e.node = "leader" },
+			register: func(*csrCase, *corev1.Node) *corev1.Node { return nil }, // it is there already
+			ask:      leaderAsks},
 		{name: "renewal, RSA", again: true, ask: func(_ *csrCase, a *asking) {
 			a.key, a.usages = rsaKey(2048), []certv1.KeyUsage{certv1.UsageDigitalSignature, certv1.UsageKeyEncipherment, certv1.UsageServerAuth}
 		}},
 		{name: "renewal, dual stack", again: true, ask: func(e *csrCase, a *asking) { a.names = append(a.names, ipName(e.instance.IPv6)) }},
 		{name: "renewal, new key", again: true, ask: func(_ *csrCase, a *asking) { a.key = newKey(elliptic.P256()) }},
 		{name: "renewal, host name cut", again: true, prepare: func(_ *testing.T, _ *corpus, e *csrCase) { e.node = strings.Split(e.node, ".")[0] }},
+	}
+}
+
+// leaderAsks has the names and addresses of the machine that the agent runs on.
+func leaderAsks(_ *csrCase, a *asking) {
+	a.names = [][]byte{dnsName("leader")}
+	if name, err := os.Hostname(); err == nil {
+		a.names = append(a.names, dnsName(strings.ToLower(name)))
+	}
+	list, _ := net.InterfaceAddrs()
+	for _, i := range list {
+		if n, ok := i.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
+			a.names = append(a.names, addressBytes(n.IP.To4()...))
+		}
 	}
 }
 

@@ -23,6 +23,12 @@ func newASG(_ context.Context, w *World) (Cloud, error) {
 	o.TerminateDelay = cmp.Or(o.TerminateDelay, w.Pace.Terminate)
 	o.Jitter = cmp.Or(o.Jitter, w.Pace.Jitter)
 	o.Seed = cmp.Or(o.Seed, w.Pace.Seed)
+	if n := len(w.Clouds); n > 0 { // beside another one, which may be an AWS too
+		o.Network = n
+		if o.Seed != 0 {
+			o.Seed += uint64(n)
+		}
+	}
 	glue := ec2.Glue{Fleet: w.Fleet, Log: w.LogFile("machines.log"), Kernel: w.KernelMemory}
 	glue.Attach(&o)
 	if o.Log == nil {
@@ -32,7 +38,9 @@ func newASG(_ context.Context, w *World) (Cloud, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.Cloud = c
+	if w.Cloud == nil {
+		w.Cloud = c
+	}
 	return asg{c}, nil
 }
 

@@ -60,7 +60,7 @@ type World struct {
 	Options
 	ControlPlane *controlplane.ControlPlane
 	Clouds       []Cloud    // in the order of Options.Providers
-	Cloud        *aws.Cloud // the emulated AWS; nil where asg is not among the providers
+	Cloud        *aws.Cloud // the first emulated AWS; nil where there is none
 	Fleet        *machine.Fleet
 
 	mu        sync.Mutex
@@ -253,14 +253,19 @@ func (w *World) AgentKubeconfig(ctx context.Context) (string, error) {
 	if _, err := os.Stat(to); err == nil {
 		return to, nil
 	}
-	_, here, _, _ := runtime.Caller(0)
-	rbac := filepath.Join(filepath.Dir(here), "..", "..", "units", "rbac.yaml")
+	rbac := shipped("rbac.yaml")
 	cp := w.ControlPlane
 	apply := exec.CommandContext(ctx, cp.Binaries().Path("kubectl"), "--kubeconfig", cp.Kubeconfig(), "apply", "-f", rbac)
 	if out, err := apply.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("apply units/rbac.yaml: %w\n%s", err, out)
 	}
 	return clientKubeconfig(cp.Endpoint(), cp.CAFile(), cp.CAKeyFile(), AgentUser, to)
+}
+
+// shipped is a file of units/.
+func shipped(name string) string {
+	_, here, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(here), "..", "..", "units", name)
 }
 
 // RenderUserData waits for the published join values and asks the agent's own
@@ -306,7 +311,8 @@ func (w *World) RenderUserData(ctx context.Context, binary string, flags ...stri
 	return out, nil
 }
 
-// WaitForGroup waits until the agent knows a group, by its own `status`.
+// WaitForGroup waits until the agent knows a group, by its own `status`. Cluster API's
+// groups are called KIND/NAMESPACE/NAME: the last part is enough.
 func (w *World) WaitForGroup(ctx context.Context, binary, group string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 90*time.Second, fmt.Errorf("the agent did not discover group %s within 90s", group))
 	defer cancel()
@@ -318,7 +324,7 @@ func (w *World) WaitForGroup(ctx context.Context, binary, group string) error {
 		if err == nil {
 			err = json.Unmarshal(out, &status)
 		}
-		if err == nil && slices.ContainsFunc(status.Groups, func(g struct{ ID string }) bool { return g.ID == group }) {
+		if err == nil && slices.ContainsFunc(status.Groups, func(g struct{ ID string }) bool { return g.ID == group || strings.HasSuffix(g.ID, "/"+group) }) {
 			return nil
 		}
 		if err := w.ended(); err != nil {

@@ -168,6 +168,9 @@ INSTANCE_ID=$(fact "$outer" uuid)
 ZONE=$(fact "$outer" availability_zone)
 REGION=$(fact "$document" 'autoscaler-agent\.region')
 INSTANCE_TYPE=$(fact "$document" 'autoscaler-agent\.type')
+PROVIDER_ID=$(fact "$document" 'autoscaler-agent\.provider-id')
+case $PROVIDER_ID in *[!A-Za-z0-9:/._-]*) die reason=bad-metadata-provider-id ;; esac
+PROVIDER_ID=${PROVIDER_ID:-openstack:///}$INSTANCE_ID
 case $NODE_NAME in '' | *[!a-z0-9.-]*) die reason=bad-metadata-name ;; esac
 case $INSTANCE_ID in '' | *[!a-f0-9-]*) die reason=bad-metadata-uuid ;; esac
 LABELS=
@@ -185,7 +188,7 @@ hashes=$(printf '%s' "$JOIN_CERT_HASH" | sed 's/,/", "/g')
 cat >"$dir/patches/kubeletconfiguration0+merge.yaml" <<PATCH
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
-providerID: "openstack:///$INSTANCE_ID"
+providerID: "$PROVIDER_ID"
 serverTLSBootstrap: true
 rotateCertificates: true
 maxPods: 110

@@ -109,6 +109,7 @@ var clouds = map[string]cloud{
 		},
 		validate: func(c Config) error { return c.ExternalGRPC.Validate() },
 		section:  externalgrpc.Section,
+		none:     "the plug-in lists no group: see its own configuration, and that AUTOSCALER_EXTERNALGRPC_ADDRESS is the right one",
 	},
 	"magnum": {
 		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {

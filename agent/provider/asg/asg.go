@@ -116,9 +116,11 @@ func (p *Provider) lock(ctx context.Context, op string, id cluster.GroupID) (unl
 const (
 	actionDescribeGroups     = "autoscaling:DescribeAutoScalingGroups"
 	actionDescribeActivities = "autoscaling:DescribeScalingActivities"
+	actionDescribeRefreshes  = "autoscaling:DescribeInstanceRefreshes"
 	actionSetDesired         = "autoscaling:SetDesiredCapacity"
 	actionTerminate          = "autoscaling:TerminateInstanceInAutoScalingGroup"
 	actionDescribeInstances  = "ec2:DescribeInstances"
+	actionDescribeSpot       = "ec2:DescribeSpotInstanceRequests"
 	actionDescribeTypes      = "ec2:DescribeInstanceTypes"
 	actionDescribeImages     = "ec2:DescribeImages"
 	actionDescribeVersions   = "ec2:DescribeLaunchTemplateVersions"

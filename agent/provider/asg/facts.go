@@ -27,6 +27,7 @@ type facts struct {
 	images       map[string]imageFact
 	versions     map[string]*launchTemplate
 	requirements map[string]matched
+	refreshes    map[cluster.GroupID]refreshFact // for refreshLife
 }
 
 const requirementsLife = time.Hour

@@ -20,6 +20,7 @@ type reading struct {
 	source asgtypes.AutoScalingGroup
 	tags   map[string]string
 	group  cluster.NodeGroup
+	spot   bool // it has machines that AWS may take back
 }
 
 // stale notes why the group's facts are not whole; the first reason stays.
@@ -29,10 +30,18 @@ func (r *reading) stale(err error) {
 	}
 }
 
+// warn adds a warning; "" is none.
+func (r *reading) warn(text string) {
+	if text != "" {
+		r.group.Warnings = append(r.group.Warnings, text)
+	}
+}
+
 // Groups reads all groups. See provider.Provider. It makes one call per page of
 // groups (100) and rule, one per page of instances (up to 200 groups in one
-// filter), one per launch template whose version is $Latest or $Default, and one
-// per group that has fewer machines than it was asked for.
+// filter), one per launch template whose version is $Latest or $Default, one per group
+// that has fewer machines than it was asked for, one for all spot machines, and once a
+// minute one per group that has machines of an older kind.
 func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read: %w", err)
@@ -58,6 +67,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	wg.Go(func() { failures, parts[2] = p.readFailures(ctx, readings) })
 	wg.Wait()
 
+	p.readSpot(ctx, readings)
 	for i, r := range readings {
 		r.group.Template, r.group.Quota = templates[i].template, templates[i].quota
 		r.group.Warnings = append(r.group.Warnings, templates[i].warnings...)
@@ -68,6 +78,11 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 		if failures[i].err != nil {
 			r.stale(failures[i].err)
 		}
+		old, warning := r.drift(templates[i].kinds)
+		if old {
+			r.warn(p.refresh(ctx, r.group.ID))
+		}
+		r.warn(warning)
 		slices.Sort(r.group.Warnings)
 	}
 	errs := []error{err}
@@ -153,6 +168,11 @@ func hazards(source asgtypes.AutoScalingGroup) []string {
 	})
 	if len(source.AvailabilityZones) > 1 && !suspended {
 		out = append(out, "AZRebalance is not suspended and the group spans several zones: AWS may end a running machine to balance them; suspend the AZRebalance process")
+	}
+	if slices.ContainsFunc(source.SuspendedProcesses, func(s asgtypes.SuspendedProcess) bool {
+		return aws.ToString(s.ProcessName) == "ReplaceUnhealthy" || aws.ToString(s.ProcessName) == "HealthCheck"
+	}) {
+		out = append(out, "its HealthCheck or ReplaceUnhealthy process is suspended: a machine that dies stays in the group, and no other comes in its place; resume the process")
 	}
 	if aws.ToBool(source.CapacityRebalance) {
 		out = append(out, "CapacityRebalance is on: AWS may replace a running spot machine without a drain")

@@ -50,8 +50,8 @@ func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 	p := policy{Version: "2012-10-17", Statement: []statement{{
 		Sid: "Read", Effect: "Allow", Resource: []string{"*"},
 		Action: []string{
-			actionDescribeGroups, "autoscaling:DescribeAutoScalingInstances", actionDescribeActivities, "autoscaling:DescribeTags",
-			actionDescribeInstances, actionDescribeTypes, actionDescribeImages, actionDescribeVersions, actionMatchTypes,
+			actionDescribeGroups, "autoscaling:DescribeAutoScalingInstances", actionDescribeActivities, actionDescribeRefreshes, "autoscaling:DescribeTags",
+			actionDescribeInstances, actionDescribeSpot, actionDescribeTypes, actionDescribeImages, actionDescribeVersions, actionMatchTypes,
 		},
 	}}}
 	all := "arn:" + o.Partition + ":autoscaling:*:*:autoScalingGroup:*:autoScalingGroupName/"

@@ -52,7 +52,7 @@ func TestLeaderPolicyAllowsWhatIsCalledAndBindsWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	called := regexp.MustCompile(`= "((?:autoscaling|ec2):[A-Za-z]+)"`).FindAllStringSubmatch(string(source), -1)
-	if len(called) != 9 {
+	if len(called) != 11 {
 		t.Fatalf("%d actions found", len(called))
 	}
 	for _, m := range called {

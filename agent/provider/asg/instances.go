@@ -41,6 +41,9 @@ func (p *Provider) readInstances(ctx context.Context, readings []*reading, at ti
 		}
 		for _, r := range chunk {
 			r.group.Instances = p.instancesOf(r.source, machines[r.group.ID], at)
+			for _, m := range machines[r.group.ID] {
+				r.spot = r.spot || spotMachine(m)
+			}
 		}
 	}
 	return errs

@@ -61,6 +61,12 @@ func (s *script) TerminateInstanceInAutoScalingGroup(_ context.Context, in *auto
 func (s *script) DescribeInstances(_ context.Context, in *ec2.DescribeInstancesInput, _ ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
 	return &ec2.DescribeInstancesOutput{Reservations: []ec2types.Reservation{{Instances: s.instances}}}, s.fail[actionDescribeInstances]
 }
+func (s *script) DescribeSpotInstanceRequests(context.Context, *ec2.DescribeSpotInstanceRequestsInput, ...func(*ec2.Options)) (*ec2.DescribeSpotInstanceRequestsOutput, error) {
+	return &ec2.DescribeSpotInstanceRequestsOutput{}, s.did(actionDescribeSpot)
+}
+func (s *script) DescribeInstanceRefreshes(context.Context, *autoscaling.DescribeInstanceRefreshesInput, ...func(*autoscaling.Options)) (*autoscaling.DescribeInstanceRefreshesOutput, error) {
+	return &autoscaling.DescribeInstanceRefreshesOutput{}, s.did(actionDescribeRefreshes)
+}
 func (s *script) DescribeInstanceTypes(_ context.Context, in *ec2.DescribeInstanceTypesInput, _ ...func(*ec2.Options)) (*ec2.DescribeInstanceTypesOutput, error) {
 	out := &ec2.DescribeInstanceTypesOutput{}
 	for _, t := range in.InstanceTypes {

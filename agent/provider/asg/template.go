@@ -22,6 +22,7 @@ import (
 type resolved struct {
 	template cluster.Template
 	quota    string // cluster.NodeGroup.Quota
+	kinds    kinds
 	warnings []string
 	err      error
 }
@@ -118,7 +119,7 @@ func (p *Provider) readTemplates(ctx context.Context, readings []*reading) ([]re
 		if d.open() {
 			p.finish(d, readings[i].tags, badTypes)
 		}
-		d.out.quota = d.quota()
+		d.out.quota, d.out.kinds = d.quota(), d.kinds()
 		out[i] = d.out
 		if d.out.err != nil {
 			errs = append(errs, d.out.err)

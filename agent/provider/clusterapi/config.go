@@ -40,6 +40,10 @@ type Config struct {
 	// AdditionalSyncMachineLabels are Cluster API's own --additional-sync-machine-labels:
 	// regular expressions of labels that reach nodes beside the three domains that do.
 	AdditionalSyncMachineLabels []string `split_words:"true"`
+	// MarkLead is how long a delete-machine mark stands before the count falls: Cluster
+	// API's controllers see Machines and counts through two watches, and one that knows of
+	// the lower count and not yet of the mark would end any machine.
+	MarkLead time.Duration `split_words:"true" default:"300ms"`
 	// Timeout limits each single call to the management cluster.
 	Timeout time.Duration `default:"10s"`
 }
@@ -199,6 +203,9 @@ func (c Config) Validate() error {
 	}
 	if strings.ContainsAny(c.Version, "/: \t") {
 		errs = append(errs, fmt.Errorf("AUTOSCALER_CLUSTERAPI_VERSION: %q: write a version without its group, for example v1beta1", c.Version))
+	}
+	if c.MarkLead < 0 || c.MarkLead > time.Minute {
+		errs = append(errs, fmt.Errorf("AUTOSCALER_CLUSTERAPI_MARK_LEAD: %q: write a duration from 0s to 1m, for example 300ms", c.MarkLead))
 	}
 	if c.Timeout <= 0 {
 		errs = append(errs, fmt.Errorf("AUTOSCALER_CLUSTERAPI_TIMEOUT: %q: write a duration above zero, for example 10s", c.Timeout))

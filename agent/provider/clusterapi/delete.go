@@ -279,9 +279,13 @@ func (d *deletion) lower(ctx context.Context) bool {
 	if n == 0 {
 		return true
 	}
+	d.lead(ctx)
 	o, target := d.g.scalable, d.g.target()
 	var err error
 	for try := 1; ; try++ {
+		if err = ctx.Err(); err != nil {
+			break // nothing was sent
+		}
 		err = d.p.setReplicas(ctx, d.version, o, target-n)
 		if err == nil {
 			return true
@@ -302,7 +306,8 @@ func (d *deletion) lower(ctx context.Context) bool {
 	}
 	var changed *missingError
 	code := statusCode(err)
-	refused := code >= 400 && code < 500 && code != 408 && code != 429 || errors.As(err, &changed)
+	var called *callError
+	refused := code >= 400 && code < 500 && code != 408 && code != 429 || errors.As(err, &changed) || !errors.As(err, &called)
 	for _, v := range d.victims {
 		if !v.lowers {
 			continue
@@ -321,6 +326,17 @@ func (d *deletion) lower(ctx context.Context) bool {
 		d.errs = append(d.errs, e)
 	}
 	return false
+}
+
+// lead lets the marks stand for a moment (Config.MarkLead says why). It is the one wait
+// of this package, and ends with ctx; the write after it tells that ctx has ended.
+func (d *deletion) lead(ctx context.Context) {
+	t := time.NewTimer(d.p.cfg.MarkLead)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }
 
 // end deletes the Machine objects of marked machines, each with its UID as a

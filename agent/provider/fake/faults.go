@@ -2,6 +2,7 @@ package fake
 
 import (
 	"context"
+	"errors"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
@@ -148,7 +149,11 @@ func (c *Cloud) answer() error {
 // fault returns the error that is due for a call, if any.
 func (c *Cloud) fault(ctx context.Context, op string) error {
 	if err := ctx.Err(); err != nil {
-		return &provider.Error{Op: op, Err: err}
+		kind := provider.Other
+		if errors.Is(err, context.DeadlineExceeded) {
+			kind = provider.Transient
+		}
+		return &provider.Error{Op: op, Kind: kind, Err: err}
 	}
 	if len(c.next) > 0 {
 		err := c.next[0]

@@ -195,7 +195,7 @@ func (s *site) find(ctx context.Context, name, request string) (bool, error) {
 // body is the request for one server.
 func (o *order) body(s *site, f flavor, w wish, name, request string, script []byte, ports []string, minor int) map[string]any {
 	g := o.group
-	meta := map[string]string{metaCluster: o.cluster, metaGroup: g.Name, metaRequest: request, metaZone: w.zone, metaFlavor: w.flavor, metaType: f.Name, metaRegion: s.region()}
+	meta := map[string]string{metaCluster: o.cluster, metaGroup: g.Name, metaRequest: request, metaZone: w.zone, metaFlavor: w.flavor, metaType: f.Name, metaRegion: s.region(), metaProviderID: string(s.providerID(""))}
 	maps.Copy(meta, g.Metadata)
 	server := map[string]any{"name": name, "flavorRef": f.ID, "metadata": meta, "user_data": base64.StdEncoding.EncodeToString(script)}
 	if minor >= 52 {

@@ -92,6 +92,7 @@ func (p *Provider) readCloud(ctx context.Context, of string, c Cloud, groups []G
 // readGroup puts one group together.
 func (p *Provider) readGroup(ctx context.Context, s *site, g *Group, servers []server, names map[string]string) (cluster.NodeGroup, error) {
 	out := cluster.NodeGroup{ID: cluster.GroupID(g.Name), Min: g.Min, Max: g.Max, Price: g.Price, Quota: s.quotaName()}
+	failed := 0
 	for i := range servers {
 		one := &servers[i]
 		if one.Metadata[metaGroup] != g.Name {
@@ -102,16 +103,16 @@ func (p *Provider) readGroup(ctx context.Context, s *site, g *Group, servers []s
 			out.Target++
 		}
 		if in.Failure != nil {
+			failed++
 			p.learn(s, g, one, in)
 		}
 		out.Instances = append(out.Instances, in)
 	}
 	s.mu.Lock()
-	for id, d := range s.gone {
+	for _, d := range s.gone {
 		if d.server.Metadata[metaGroup] == g.Name {
 			in := s.instance(&d.server, names)
 			in.Phase, in.Member, in.Failure = cluster.PhaseGone, false, nil
-			in.ID = s.providerID(id)
 			out.Instances = append(out.Instances, in)
 		}
 	}
@@ -119,6 +120,12 @@ func (p *Provider) readGroup(ctx context.Context, s *site, g *Group, servers []s
 	slices.SortFunc(out.Instances, func(a, b cluster.Instance) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	var err *provider.Error
 	out.Template, out.Warnings, err = p.template(ctx, s, g)
+	// A server that failed stands in the way of the minimum until it is deleted, and a
+	// group is not shrunk below its minimum: the minimum gives way.
+	if alive := out.Target - failed; failed > 0 && alive < g.Min {
+		out.Min = alive
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%d of its servers failed and leave it below its minimum of %d: they are deleted first, and made anew then", failed, g.Min))
+	}
 	if err != nil && err.Kind != provider.Invalid && err.Kind != provider.NotFound {
 		return out, err
 	}

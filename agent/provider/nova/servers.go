@@ -23,9 +23,10 @@ const (
 	metaCluster = "autoscaler-agent.cluster"
 	metaGroup   = "autoscaler-agent.group"
 	metaRequest = "autoscaler-agent.request"
-	// For the user data: Nova's metadata service tells neither.
-	metaRegion = "autoscaler-agent.region"
-	metaType   = "autoscaler-agent.type"
+	// For the user data: Nova's metadata service tells none of these.
+	metaRegion     = "autoscaler-agent.region"
+	metaType       = "autoscaler-agent.type"
+	metaProviderID = "autoscaler-agent.provider-id" // what stands before the UUID
 )
 
 // tagOf is the tag of a cluster's servers, by which Nova itself filters lists.
@@ -258,9 +259,18 @@ func (s *site) providerID(id string) cluster.InstanceID {
 	return cluster.InstanceID("openstack:///" + id)
 }
 
+// idOf is the provider ID in the form that the server was told to use when it was made:
+// a change of the section does not change what its kubelet has written.
+func (s *site) idOf(one *server) cluster.InstanceID {
+	if form := one.Metadata[metaProviderID]; strings.HasPrefix(form, "openstack://") {
+		return cluster.InstanceID(form + one.ID)
+	}
+	return s.providerID(one.ID)
+}
+
 // instance is a server as the contract tells it.
 func (s *site) instance(one *server, names map[string]string) cluster.Instance {
-	in := cluster.Instance{ID: s.providerID(one.ID), Phase: one.phase(), Created: one.Created, Type: one.Flavor.Name, Zone: one.Zone, Member: !one.leaving()}
+	in := cluster.Instance{ID: s.idOf(one), Phase: one.phase(), Created: one.Created, Type: one.Flavor.Name, Zone: one.Zone, Member: !one.leaving()}
 	if in.Type == "" {
 		in.Type = names[one.Flavor.ID]
 	}

@@ -51,11 +51,13 @@ type departed struct {
 const newest = 90
 
 // nova returns the compute service, with the highest microversion that both sides know.
+// Nothing is held while the cloud is asked: two that ask at once learn the same.
 func (s *site) nova(ctx context.Context) (*gophercloud.ServiceClient, int, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.compute != nil {
-		return s.compute, s.minor, nil
+	c, minor := s.compute, s.minor
+	s.mu.Unlock()
+	if c != nil {
+		return c, minor, nil
 	}
 	c, err := s.session.Service(ctx, "compute", s.cloud.Region)
 	if err != nil {
@@ -69,13 +71,15 @@ func (s *site) nova(ctx context.Context) (*gophercloud.ServiceClient, int, error
 	if _, err := c.Get(ctx, c.Endpoint, &doc, nil); err != nil {
 		return nil, 0, err
 	}
-	minor := 1
+	minor = 1
 	if text, ok := strings.CutPrefix(doc.Version.Highest, "2."); ok {
 		if n, err := strconv.Atoi(text); err == nil {
 			minor = min(n, newest)
 		}
 	}
 	c.Microversion = fmt.Sprintf("2.%d", minor)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.compute, s.minor = c, minor
 	return c, minor, nil
 }
@@ -83,14 +87,17 @@ func (s *site) nova(ctx context.Context) (*gophercloud.ServiceClient, int, error
 // service returns Neutron or Glance.
 func (s *site) service(ctx context.Context, name string) (*gophercloud.ServiceClient, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.others[name]; c != nil {
+	c := s.others[name]
+	s.mu.Unlock()
+	if c != nil {
 		return c, nil
 	}
 	c, err := s.session.Service(ctx, name, s.cloud.Region)
 	if err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.others == nil {
 		s.others = map[string]*gophercloud.ServiceClient{}
 	}
@@ -123,6 +130,11 @@ func (s *site) get(ctx context.Context, service, path string, query url.Values, 
 		at += "?" + query.Encode()
 	}
 	_, err = c.Get(ctx, at, into, &gophercloud.RequestOpts{OkCodes: []int{200}})
+	if service == "compute" && answered(err) == http.StatusNotAcceptable {
+		s.mu.Lock() // an older Nova than the one that was asked for its versions
+		s.compute = nil
+		s.mu.Unlock()
+	}
 	return err
 }
 

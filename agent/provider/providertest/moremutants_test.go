@@ -108,7 +108,7 @@ var moreMutants = map[string]func(c *fake.Cloud) mutant{
 			groups, _ := c.Groups(ctx)
 			for _, g := range groups {
 				if g.ID == id && slices.ContainsFunc(g.Instances, func(i cluster.Instance) bool { return i.Phase == cluster.PhaseDeleting }) {
-					return &provider.Error{Op: "resize", Group: id, Kind: provider.Conflict, Err: errors.New("an instance is being deleted")}
+					return c.Resize(ctx, id, from, to-1) // counts the one that goes
 				}
 			}
 			return c.Resize(ctx, id, from, to)

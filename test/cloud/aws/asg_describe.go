@@ -81,7 +81,9 @@ func (c *Cloud) groupElements(w *world, g *group, bare bool) []el {
 		texts("TerminationPolicies", "member", g.policies()),
 		x("NewInstancesProtectedFromScaleIn", g.protectNew),
 		x("ServiceLinkedRoleARN", "arn:aws:iam::"+c.opts.AccountID+":role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"),
-		x("CapacityRebalance", false),
+		x("CapacityRebalance", g.rebalance),
+		when(w.warm(g.name) > 0, x("WarmPoolConfiguration", x("MinSize", 0), x("PoolState", "Stopped"), x("InstanceReusePolicy", x("ReuseOnScaleIn", true)))),
+		when(w.warm(g.name) > 0, x("WarmPoolSize", w.warm(g.name))),
 		x("TrafficSources"),
 	)
 }

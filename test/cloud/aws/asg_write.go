@@ -152,6 +152,9 @@ func (c *Cloud) settings(r *request, g *group) *apiError {
 	if r.p.has("NewInstancesProtectedFromScaleIn") {
 		g.protectNew = r.p.boolean("NewInstancesProtectedFromScaleIn")
 	}
+	if r.p.has("CapacityRebalance") {
+		g.rebalance = r.p.boolean("CapacityRebalance")
+	}
 	if p := r.p.strs("TerminationPolicies"); len(p) > 0 {
 		g.terminationPolicies = p
 	}

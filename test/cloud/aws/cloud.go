@@ -19,6 +19,7 @@ type Options struct {
 	Zones     []string // letters after the region, default a, b, c
 	AccountID string   // default 123456789012
 	Seed      uint64   // of everything random; 0 picks one, Seed tells which
+	Network   int      // the VPC is 10.Network.0.0/16; clouds of one cluster need different ones
 
 	LaunchDelay          time.Duration // from a changed target to a Pending instance, default 200ms
 	BootDelay            time.Duration // from pending to running, default 1s

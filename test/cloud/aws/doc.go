@@ -12,9 +12,11 @@
 // out; credentials that expire; reads that lag behind writes; and the faults
 // of a network (see Fault). Everything random comes from Options.Seed.
 //
-// What is not emulated: warm pools, spot, AZRebalance (the process can be
-// suspended but never runs), load balancers, scaling policies, instance
-// refresh, launch configurations, RunInstances, EBS volumes, IAM policies
+// Warm pools, spot interruptions and instance refreshes are what a test sets
+// them to (Warm, Interrupt, InstanceRefresh); nothing of them runs by itself.
+//
+// What is not emulated: AZRebalance and CapacityRebalance (they can be switched
+// but never run), load balancers, scaling policies, launch configurations, RunInstances, EBS volumes, IAM policies
 // (use Fault with Forbidden instead).
 //
 // Where it is simpler than AWS: one VPC 10.0.0.0/16 with a subnet per zone and

@@ -161,6 +161,9 @@ func (c *Cloud) instanceElements(i *instance) []el {
 			x("sourceDestCheck", true),
 			groups)
 	}
+	if i.spotRequest != "" {
+		e = append(e, x("instanceLifecycle", "spot"), x("spotInstanceRequestId", i.spotRequest))
+	}
 	if i.reasonCode != "" {
 		e = append(e, x("stateReason", x("code", i.reasonCode), x("message", i.reasonCode+": "+i.reason)))
 	}

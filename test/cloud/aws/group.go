@@ -19,7 +19,8 @@ type Group struct {
 	// KeepTags stops the tags from being given to instances
 	// (PropagateAtLaunch false).
 	KeepTags               bool
-	ProtectNew             bool     // NewInstancesProtectedFromScaleIn
+	ProtectNew             bool // NewInstancesProtectedFromScaleIn
+	CapacityRebalance      bool
 	SuspendedProcesses     []string // Launch, Terminate, AZRebalance, HealthCheck, ReplaceUnhealthy ...
 	DefaultCooldown        time.Duration
 	HealthCheckGracePeriod time.Duration
@@ -89,6 +90,8 @@ type group struct {
 	reason                 string // why desired is what it is, for activities
 	onDemandBase, onDemand string // of the instances distribution, as given
 	strategy               string
+	refresh                refresh
+	rebalance              bool // CapacityRebalance
 }
 
 func (g *group) clone() *group {
@@ -108,7 +111,7 @@ func (c *Cloud) PutGroup(in Group) error {
 	g := &group{
 		name: in.Name, min: in.Min, max: in.Max, desired: in.Desired,
 		mixed: len(in.Overrides) > 0, tags: map[string]groupTag{}, suspended: map[string]string{},
-		protectNew: in.ProtectNew, cooldown: in.DefaultCooldown, grace: in.HealthCheckGracePeriod,
+		protectNew: in.ProtectNew, rebalance: in.CapacityRebalance, cooldown: in.DefaultCooldown, grace: in.HealthCheckGracePeriod,
 	}
 	for k, v := range in.Tags {
 		g.tags[k] = groupTag{v, !in.KeepTags}
@@ -214,7 +217,7 @@ func (c *Cloud) groupState(g *group) GroupState {
 	s := GroupState{ARN: g.arn, Group: Group{
 		Name: g.name, Min: g.min, Max: g.max, Desired: g.desired,
 		LaunchTemplate: g.template.name, Version: g.template.version,
-		Zones: slices.Clone(g.zones), Tags: map[string]string{}, ProtectNew: g.protectNew,
+		Zones: slices.Clone(g.zones), Tags: map[string]string{}, ProtectNew: g.protectNew, CapacityRebalance: g.rebalance,
 		SuspendedProcesses: sortedKeys(g.suspended), DefaultCooldown: g.cooldown, HealthCheckGracePeriod: g.grace,
 	}}
 	if g.deleting {

@@ -51,6 +51,8 @@ type instance struct {
 	notified  bool      // the group has noticed that it is dead
 	waitSeq   int       // counts lifecycle waits, so that an old timeout is void
 	token     string    // of the lifecycle action
+
+	spotRequest, spotStatus string // of one that was bought on the spot market
 }
 
 func (i *instance) explain(code, reason string) {
@@ -129,17 +131,16 @@ func (c *Cloud) publicDNS(ip string) string {
 	return "ec2-" + strings.ReplaceAll(ip, ".", "-") + "." + domain
 }
 
-// The VPC is 10.0.0.0/16 with one /19 per zone, of which AWS keeps the first
+// The VPC is 10.Network.0.0/16 with one /19 per zone, of which AWS keeps the first
 // four addresses and the last one.
-const (
-	vpcCIDR   = "10.0.0.0/16"
-	zoneHosts = 8192 - 5
-)
+const zoneHosts = 8192 - 5
+
+func (c *Cloud) vpcCIDR() string { return fmt.Sprintf("10.%d.0.0/16", c.opts.Network) }
 
 func (c *Cloud) zoneIndex(zone string) int { return slices.Index(c.opts.Zones, zone) }
 
 func (c *Cloud) cidr(zone string) string {
-	return fmt.Sprintf("10.0.%d.0/19", c.zoneIndex(zone)*32)
+	return fmt.Sprintf("10.%d.%d.0/19", c.opts.Network, c.zoneIndex(zone)*32)
 }
 
 func (c *Cloud) vpc() string { return fmt.Sprintf("vpc-0%016x", c.fingerprint("vpc")) }
@@ -170,7 +171,7 @@ func (c *Cloud) address(zone string) string {
 	}
 	for k := range zoneHosts {
 		host := (start+k)%zoneHosts + 4
-		ip := fmt.Sprintf("10.0.%d.%d", c.zoneIndex(zone)*32+host/256, host%256)
+		ip := fmt.Sprintf("10.%d.%d.%d", c.opts.Network, c.zoneIndex(zone)*32+host/256, host%256)
 		if !taken[ip] {
 			c.nextIP[zone] = (start + k + 1) % zoneHosts
 			return ip

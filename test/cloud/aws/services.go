@@ -44,6 +44,7 @@ func autoscalingActions() map[string]action {
 		"DescribeScalingActivities":    {query: (*Cloud).describeActivities, params: join(page, []string{"AutoScalingGroupName", "ActivityIds.member.N", "IncludeDeletedGroups"})},
 		"DescribeTags":                 {query: (*Cloud).describeTags, params: join(page, filter)},
 		"DescribeLifecycleHooks":       {query: (*Cloud).describeHooks, params: []string{"AutoScalingGroupName", "LifecycleHookNames.member.N"}},
+		"DescribeInstanceRefreshes":    {query: (*Cloud).describeRefreshes, params: join(page, []string{"AutoScalingGroupName", "InstanceRefreshIds.member.N"})},
 		"SetDesiredCapacity":           {write: true, bare: true, query: (*Cloud).setDesiredCapacity, params: []string{"AutoScalingGroupName", "DesiredCapacity", "HonorCooldown"}},
 		"TerminateInstanceInAutoScalingGroup": {write: true, query: (*Cloud).terminateInGroup,
 			params: []string{"InstanceId", "ShouldDecrementDesiredCapacity"}},
@@ -75,6 +76,7 @@ func ec2Actions() map[string]action {
 	return map[string]action{
 		"DescribeInstances":             {query: (*Cloud).describeInstances, params: join(list, []string{"InstanceId.N"})},
 		"DescribeInstanceStatus":        {query: (*Cloud).describeStatus, params: join(list, []string{"InstanceId.N", "IncludeAllInstances"})},
+		"DescribeSpotInstanceRequests":  {query: (*Cloud).describeSpot, params: join(list, []string{"SpotInstanceRequestId.N"})},
 		"DescribeInstanceTypes":         {query: (*Cloud).describeTypes, params: join(list, []string{"InstanceType.N"})},
 		"DescribeInstanceTypeOfferings": {query: (*Cloud).describeOfferings, params: join(list, []string{"LocationType"})},
 		"DescribeLaunchTemplates":       {query: (*Cloud).describeTemplates, params: join(list, []string{"LaunchTemplateId.N", "LaunchTemplateName.N"})},

@@ -25,14 +25,20 @@ type Options struct {
 	// Provision is how long an instance takes to run, Boot from then to its Node,
 	// Terminate from its deletion to its end, Retry between attempts to start one.
 	Provision, Boot, Terminate, Retry time.Duration
+	// Lag is how late the controllers see Machines: their caches of Machines and of
+	// counts are fed by watches of their own.
+	Lag time.Duration
 	// Started is called with every instance that runs, and Ended when it runs no more.
 	// Without Started, a Machine gets a nodeRef after Boot, and no Node is made.
 	Started func(Instance)
 	Ended   func(providerID string)
 	// NodeOf finds the Node of an instance, for nodeRef; used with Started.
 	NodeOf func(ctx context.Context, providerID string) string
-	Log    io.Writer
-	Seed   uint64
+	// DeleteNode deletes the Node of a Machine whose instance has ended, as Cluster API
+	// does before it lets the Machine go; nil: nobody does.
+	DeleteNode func(ctx context.Context, name string) error
+	Log        io.Writer
+	Seed       uint64
 }
 
 // Instance is a machine of the emulated cloud.
@@ -57,6 +63,8 @@ type Cloud struct {
 	wg     sync.WaitGroup
 	poke   chan struct{}
 	random *rand.Rand // the controllers' own
+
+	working sync.Mutex // held during a reconciliation
 
 	mu        sync.Mutex
 	instances map[string]*Instance // by Machine name
@@ -165,14 +173,19 @@ func (c *Cloud) run(ctx context.Context) {
 		case <-t.C:
 		}
 		t.Stop()
+		c.working.Lock()
 		c.mu.Lock()
 		frozen := c.frozen
 		c.next = time.Time{}
 		c.mu.Unlock()
+		var err error
+		if !frozen {
+			err = c.reconcile(ctx)
+		}
+		c.working.Unlock()
 		if frozen {
 			continue
 		}
-		err := c.reconcile(ctx)
 		c.mu.Lock()
 		c.fault = err
 		c.mu.Unlock()
@@ -193,11 +206,13 @@ func (c *Cloud) due(d time.Duration) {
 }
 
 // Freeze stops the controllers from doing anything, as a management cluster whose
-// controller manager is down.
+// controller manager is down. What is under way has ended when it returns.
 func (c *Cloud) Freeze(on bool) {
+	c.working.Lock()
 	c.mu.Lock()
 	c.frozen = on
 	c.mu.Unlock()
+	c.working.Unlock()
 	c.wake()
 }
 

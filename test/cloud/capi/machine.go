@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -44,7 +45,8 @@ func (c *Cloud) machine(ctx context.Context, w world, m object) error {
 		c.due(0)
 		return err
 	case phase == "Pending" || phase == "Provisioning":
-		if c.Started != nil {
+		if c.Started != nil && !in.booted {
+			in.booted = true // the controllers' own goroutine alone looks at it
 			c.Started(*in)
 		}
 		return c.status(ctx, m, func() {
@@ -152,6 +154,11 @@ func (c *Cloud) endMachine(ctx context.Context, m object) error {
 	}
 	if in != nil {
 		c.end(in)
+	}
+	if node := str(m, "status", "nodeRef", "name"); node != "" && c.DeleteNode != nil {
+		if err := c.DeleteNode(ctx, node); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
 	}
 	m.SetFinalizers(nil)
 	_, err := c.Resource("machines").Update(ctx, m, metav1.UpdateOptions{})

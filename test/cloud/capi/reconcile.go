@@ -23,14 +23,26 @@ type world struct {
 	deployments, sets, machines, pools []object
 }
 
+// look reads everything. Machines are read last, so that they are never older than the
+// counts; with Lag they are seen that much late, as through a watch that lags.
 func (c *Cloud) look(ctx context.Context) (w world, err error) {
-	for resource, to := range map[string]*[]object{"machinedeployments": &w.deployments, "machinesets": &w.sets, "machines": &w.machines, "machinepools": &w.pools} {
-		list, listErr := c.Resource(resource).List(ctx, metav1.ListOptions{})
-		if listErr != nil {
-			return w, listErr
+	order := []struct {
+		resource string
+		to       *[]object
+	}{{"machinedeployments", &w.deployments}, {"machinesets", &w.sets}, {"machinepools", &w.pools}, {"machines", &w.machines}}
+	if c.Lag > 0 {
+		slices.Reverse(order)
+	}
+	for i, o := range order {
+		list, err := c.Resource(o.resource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return w, err
 		}
-		for i := range list.Items {
-			*to = append(*to, &list.Items[i])
+		for n := range list.Items {
+			*o.to = append(*o.to, &list.Items[n])
+		}
+		if i == 0 && c.Lag > 0 {
+			pause(ctx, c.Lag)
 		}
 	}
 	return w, nil

@@ -1,0 +1,109 @@
+package nodecleaner
+
+import (
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// TestLedger: what a whole read lists is remembered with its first and its newest sight,
+// its launch and its zone; stale reads teach nothing, older ones take nothing back.
+func TestLedger(t *testing.T) {
+	w := newWorld()
+	r := w.memory.Seen[id(0)]
+	if r != (Record{Group: "workers", Zone: "a", First: noon, Last: noon, Launched: noon.Add(-2 * time.Hour)}) {
+		t.Fatalf("first sight: %+v", r)
+	}
+	w.in.Sent = []cluster.InstanceID{id(0), "aws:///z/i-unheard-of"}
+	w.pass(10 * time.Second)
+	w.in.Sent = nil
+	first := &w.in.Groups[0].Instances[0]
+	first.Zone, first.Created = "", noon // a poorer listing
+	w.phase(0, cluster.PhaseDeleting)    // so that it stays sent away
+	w.in.Groups[0].ReadAt = noon.Add(30 * time.Second)
+	w.in.Now = noon.Add(30 * time.Second)
+	w.step()
+	r = w.memory.Seen[id(0)]
+	want := Record{Group: "workers", Zone: "a", First: noon, Last: noon.Add(30 * time.Second), Launched: noon.Add(-2 * time.Hour), Sent: true}
+	if r != want {
+		t.Errorf("later: %+v, want %+v", r, want)
+	}
+	first.Created = time.Time{}
+	w.in.Groups[0].ReadAt = noon.Add(20 * time.Second)
+	w.step()
+	if r = w.memory.Seen[id(0)]; r != want {
+		t.Errorf("an older read changes the ledger: %+v", r)
+	}
+	w.in.Groups[0].ReadAt = noon.Add(40 * time.Second)
+	first.Created = noon.Add(-3 * time.Hour)
+	w.step()
+	if r = w.memory.Seen[id(0)]; !r.Launched.Equal(noon.Add(-3 * time.Hour)) {
+		t.Errorf("the earliest launch time counts: %+v", r)
+	}
+	first.Created = time.Time{}
+	w.in.Groups[0].ReadAt = noon.Add(50 * time.Second)
+	w.step()
+	if r = w.memory.Seen[id(0)]; !r.Launched.Equal(noon.Add(-3 * time.Hour)) {
+		t.Errorf("a listing without a launch time takes it away: %+v", r)
+	}
+	if _, there := w.memory.Seen["aws:///z/i-unheard-of"]; there || len(w.memory.Seen) != 10 {
+		t.Errorf("the ledger has what no read listed: %d entries", len(w.memory.Seen))
+	}
+	w.memory = Memory{}
+	w.in.Groups[0].Stale = "throttled"
+	if w.step(); len(w.memory.Seen) != 0 {
+		t.Errorf("a stale read taught %d instances", len(w.memory.Seen))
+	}
+}
+
+// TestLedgerForgets: an instance without a Node is forgotten after a week, one with a
+// Node never; the taint of a scale-down is remembered when it is stripped, and forgotten
+// when the Node lives on.
+func TestLedgerForgets(t *testing.T) {
+	w := newWorld()
+	w.vanish(0)
+	w.vanish(1)
+	w.in.Nodes = w.in.Nodes[1:] // n00 has no Node any more, n01 has
+	week := noon.Add(7 * 24 * time.Hour)
+	for _, at := range []time.Time{week, week.Add(time.Second)} {
+		w.in.Now, w.in.Groups[0].ReadAt = at, at
+		w.step()
+		if _, there := w.memory.Seen[id(0)]; there != at.Equal(week) {
+			t.Errorf("at %s the ledger has it: %t", at, there)
+		}
+		if _, there := w.memory.Seen[id(1)]; !there {
+			t.Errorf("at %s the instance of a Node is forgotten", at)
+		}
+	}
+	w = newWorld()
+	w.node(2).Taints = []cluster.Taint{sentAway}
+	w.node(3).ProviderID, w.node(3).Taints = "", []cluster.Taint{sentAway}
+	w.node(4).ProviderID, w.node(4).Taints = "aws:///z/i-before-us", []cluster.Taint{sentAway}
+	w.pass(10 * time.Second)
+	if _, there := w.memory.Seen[""]; there || !w.memory.Seen[id(2)].Sent || w.memory.Seen[id(2)].Group != "workers" {
+		t.Errorf("%+v", w.memory.Seen)
+	}
+	if r := w.memory.Seen["aws:///z/i-before-us"]; r != (Record{First: w.in.Now, Last: w.in.Now, Sent: true}) {
+		t.Errorf("known by its taint alone: %+v", r)
+	}
+	w.node(2).Taints = nil
+	w.node(2).Ready = cluster.StatusFalse
+	if w.pass(10 * time.Second); !w.memory.Seen[id(2)].Sent {
+		t.Error("a stripped taint is forgotten though the Node is not Ready")
+	}
+	w.node(2).Ready = cluster.StatusTrue
+	w.phase(2, cluster.PhaseDeleting)
+	if w.pass(10 * time.Second); !w.memory.Seen[id(2)].Sent {
+		t.Error("a stripped taint is forgotten though the instance is leaving")
+	}
+	w.phase(2, cluster.PhaseRunning)
+	w.in.Sent = []cluster.InstanceID{id(2)}
+	if w.pass(10 * time.Second); !w.memory.Seen[id(2)].Sent {
+		t.Error("the scaler says that it sent it away, and it is forgotten")
+	}
+	w.in.Sent = nil
+	if w.pass(10 * time.Second); w.memory.Seen[id(2)].Sent {
+		t.Error("a scale-down that was taken back is remembered")
+	}
+}

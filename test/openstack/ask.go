@@ -1,0 +1,96 @@
+package openstack
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+)
+
+// Server is what the tests look at of one of Nova's servers.
+type Server struct {
+	ID, Name, Status string
+	Task             string `json:"OS-EXT-STS:task_state"`
+	Metadata         map[string]string
+	Tags             []string
+	Addresses        map[string][]struct{ Addr string }
+}
+
+// Env are the variables by which a client finds the stack as user demo.
+func (s *Stack) Env() map[string]string {
+	return map[string]string{"OS_AUTH_URL": s.seed.AuthURL, "OS_APPLICATION_CREDENTIAL_ID": s.seed.ApplicationID, "OS_APPLICATION_CREDENTIAL_SECRET": s.seed.ApplicationSecret,
+		"OS_REGION_NAME": regionName, "OS_CLOUD": "", "OS_CLIENT_CONFIG_FILE": "", "OS_USERNAME": "", "OS_PASSWORD": ""}
+}
+
+// Servers lists all of demo's, as the administrator sees them.
+func (s *Stack) Servers(ctx context.Context) ([]Server, error) {
+	var doc struct{ Servers []Server }
+	query := url.Values{"all_tenants": {"1"}, "project_id": {s.seed.Project}}
+	err := s.ask(ctx, s.seed.admin, "GET", s.url("nova", "/v2.1/servers/detail?"+query.Encode()), nil, &doc)
+	return doc.Servers, err
+}
+
+// ask repeats a request once with a new token: tokens end when an account is disabled.
+func (s *Stack) ask(ctx context.Context, c *client, method, url string, body, into any) error {
+	_, err := c.do(ctx, method, url, body, into)
+	if err != nil && c.login(ctx) == nil {
+		_, err = c.do(ctx, method, url, body, into)
+	}
+	return err
+}
+
+// CreateServer makes a server as demo, past the agent.
+func (s *Stack) CreateServer(ctx context.Context, name string, metadata map[string]string, tags []string) (string, error) {
+	ids := map[string]string{}
+	for what, at := range map[string]string{"flavors": s.url("nova", "/v2.1/flavors"), "images": s.url("glance", "/v2/images"), "networks": s.url("neutron", "/v2.0/networks")} {
+		var doc map[string]any
+		if err := s.ask(ctx, s.seed.demo, "GET", at, nil, &doc); err != nil {
+			return "", err
+		}
+		list, _ := doc[what].([]any)
+		for _, one := range list {
+			if o := one.(object); o["name"] == map[string]string{"flavors": "m1.small", "images": "worker", "networks": "workers"}[what] {
+				ids[what] = fmt.Sprint(o["id"])
+			}
+		}
+	}
+	body := object{"server": object{"name": name, "flavorRef": ids["flavors"], "imageRef": ids["images"], "networks": []any{object{"uuid": ids["networks"]}}, "metadata": metadata, "tags": append([]string{}, tags...)}}
+	var made object
+	err := s.ask(ctx, s.seed.demo, "POST", s.url("nova", "/v2.1/servers"), body, &made)
+	return id(made, "server"), err
+}
+
+// DeleteServer deletes one as the administrator; one that is gone is no matter.
+func (s *Stack) DeleteServer(ctx context.Context, id string) {
+	_, _ = s.seed.admin.do(ctx, "DELETE", s.url("nova", "/v2.1/servers/"+id), nil, nil)
+}
+
+// EnableDemo lets demo in, or lets its tokens and its application credential end.
+func (s *Stack) EnableDemo(ctx context.Context, on bool) error {
+	var list struct{ Users []struct{ ID string } }
+	if err := s.ask(ctx, s.seed.admin, "GET", s.url("keystone", "/v3/users?name=demo"), nil, &list); err != nil {
+		return err
+	}
+	return s.ask(ctx, s.seed.admin, "PATCH", s.url("keystone", "/v3/users/"+list.Users[0].ID), object{"user": object{"enabled": on}}, nil)
+}
+
+// Left lists demo's servers, and the ports that are not a server's.
+func (s *Stack) Left(ctx context.Context) ([]string, error) {
+	servers, err := s.Servers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, one := range servers {
+		out = append(out, "server "+one.Name+" "+one.Status+" "+one.Task)
+	}
+	var doc struct {
+		Ports []struct{ ID, Name string }
+	}
+	if err := s.ask(ctx, s.seed.admin, "GET", s.url("neutron", "/v2.0/ports"), nil, &doc); err != nil {
+		return nil, err
+	}
+	for _, p := range doc.Ports {
+		out = append(out, "port "+p.ID+" "+p.Name)
+	}
+	return out, nil
+}

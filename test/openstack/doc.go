@@ -1,0 +1,9 @@
+// Package openstack starts a real OpenStack on this machine: Keystone, Placement, Glance,
+// Nova (with its fake virtualisation driver) and Neutron, from Debian's packages, on
+// loopback, without systemd. `make e2e-openstack` installs them and runs the tests
+// of this package against them.
+//
+// It refuses to run where nobody asked for it (AUTOSCALER_TEST_OPENSTACK=1): it takes some
+// minutes and 1.5 GB of memory. It boots no machine: what a Node would be, the tests make
+// up from the server.
+package openstack
