@@ -69,6 +69,10 @@ func (s *server) machines(ctx context.Context, id string) (*group, map[string]*p
 	if g == nil {
 		return nil, nil, status.Errorf(codes.NotFound, "there is no group %q", id)
 	}
+	// Noted before the list: a machine that comes into being meanwhile is in one of them.
+	g.mu.Lock()
+	pending := maps.Clone(g.pending)
+	g.mu.Unlock()
 	text, err := g.run(ctx, "list")
 	if err != nil {
 		return nil, nil, err
@@ -84,9 +88,7 @@ func (s *server) machines(ctx context.Context, id string) (*group, map[string]*p
 		all[f[0]] = &protos.Instance{Id: idPrefix + f[0], Status: &protos.InstanceStatus{InstanceState: states[f[1]]},
 			Machine: &protos.MachineFacts{NodeNames: []string{f[0]}, Addresses: []string{f[2]}, Created: timestamppb.New(created)}}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for name, failure := range g.pending {
+	for name, failure := range pending {
 		if all[name] == nil {
 			all[name] = &protos.Instance{Id: idPrefix + name, Status: &protos.InstanceStatus{InstanceState: protos.InstanceStatus_instanceCreating}}
 		}

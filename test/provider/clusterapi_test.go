@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -50,28 +51,47 @@ func TestClusterAPI(t *testing.T) {
 		how            string
 		kind           string
 		group, version string
+		all            bool
 	}{
-		{"MachineDeployment v1beta2", "MachineDeployment", capi.Group, "v1beta2"},
-		{"MachineDeployment v1beta1 and CAPI_GROUP", "MachineDeployment", oldGroup, "v1beta1"},
-		{"MachineSet", "MachineSet", capi.Group, "v1beta2"},
-		{"MachinePool", "MachinePool", capi.Group, "v1beta2"},
+		{"MachineDeployment v1beta2", "MachineDeployment", capi.Group, "v1beta2", true},
+		{"MachineDeployment v1beta1 and CAPI_GROUP", "MachineDeployment", oldGroup, "v1beta1", false},
+		{"MachineSet", "MachineSet", capi.Group, "v1beta2", false},
+		{"MachinePool", "MachinePool", capi.Group, "v1beta2", false},
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			t.Parallel()
-			providertest.Suite{
+			suite := providertest.Suite{
 				New: func(t testing.TB) (provider.Provider, providertest.World) {
 					w := newCAPIWorld(t, cp, c.kind, c.group, c.version)
 					w.suite(t)
 					return w.renamed(w.connect(t, clusterapi.Config{ClusterName: "demo", Namespace: w.namespace, Group: c.group})), w
 				},
 				Settle: func(t testing.TB, w providertest.World) { w.(*capiWorld).settle(t) },
-			}.Run(t)
+				Cannot: map[string]string{
+					"ReadLagsBehindWrites":  "no resource version is asked for, so an API server's answer is never older than the question",
+					"DeleteMoreThanSurplus": "a MachineSet ends machines itself when somebody lowers the count, and knows no protection from it",
+				},
+			}
+			if c.all || os.Getenv("AUTOSCALER_TEST_NO_SKIP") == "1" {
+				suite.Run(t)
+				return
+			}
+			// The whole suite takes a minute for each of these; every night plays it.
+			for _, name := range inShort {
+				for _, complaint := range suite.Fails(t, name) {
+					t.Errorf("%s: %s", name, complaint)
+				}
+			}
 		})
 	}
 	for name, story := range capiStories {
 		t.Run(name, func(t *testing.T) { story(t, cp) })
 	}
 }
+
+// inShort are the cases in which kinds and contracts differ. AUTOSCALER_TEST_NO_SKIP=1
+// plays the others for every kind, too.
+var inShort = []string{"ReadIsWhole", "TemplateFromZero", "QuotaIsExhausted", "FailedInstance", "ConcurrentResizes", "DeleteTwiceIsOnce", "ConcurrentDeletes"}
 
 // capiWorld is one namespace of the management cluster with its controllers, and a
 // service account with the rights of units/rbac-clusterapi.yaml.
@@ -334,6 +354,76 @@ func (w *capiWorld) RefuseDeletes(t testing.TB, on bool) {
 		t.Fatal(err)
 	}
 	w.awaitRight(t, "patch", !on)
+}
+
+// Forms: the ID that Cluster API writes down is the Node's own; hands and old
+// controller managers leave slashes out.
+func (w *capiWorld) Forms(id cluster.InstanceID) []string {
+	return []string{string(id), strings.Replace(string(id), ":///", "://", 1)}
+}
+
+func (w *capiWorld) LimitCapacity(_ testing.TB, on bool) {
+	r := capi.Refusal{}
+	if on {
+		r = capi.Refusal{Reason: "InstanceProvisionFailed", Text: "No valid host was found. There are not enough hosts available."}
+	}
+	w.Refuse(r)
+}
+
+func (w *capiWorld) FailLaunches(_ testing.TB, on bool) {
+	r := capi.Refusal{}
+	if on {
+		r = capi.Refusal{Reason: "InvalidConfiguration", Text: "image ubuntu-24.04 does not exist", Terminal: true}
+	}
+	w.Refuse(r)
+}
+
+func (w *capiWorld) RefuseOneDelete(testing.TB) {
+	w.proxy.Set("one", capi.Fault{Code: http.StatusForbidden, Once: true, When: func(r *http.Request) bool { return r.Method == http.MethodPatch }})
+}
+
+func (w *capiWorld) ExpireAfter(_ testing.TB, calls int) {
+	var made atomic.Int64
+	w.proxy.Set("expire", capi.Fault{Code: http.StatusUnauthorized, When: func(*http.Request) bool { return made.Add(1) > int64(calls) }})
+}
+
+func (w *capiWorld) Hang(_ testing.TB, on bool) { w.fault("hang", on, capi.Fault{Hang: true}) }
+
+func (w *capiWorld) LoseAnswer(testing.TB) {
+	w.proxy.Set("lose", capi.Fault{Drop: true, Once: true, When: func(r *http.Request) bool { return r.Method != http.MethodGet }})
+}
+
+func (w *capiWorld) annotate(t testing.TB, name, key string, value any) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Resource(w.resource()).Patch(context.Background(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *capiWorld) Pause(t testing.TB, on bool) {
+	value := any("")
+	if !on {
+		value = nil
+	}
+	w.annotate(t, "workers", w.role.Rules[1].APIGroups[0]+"/paused", value)
+}
+
+func (w *capiWorld) Furnish(t testing.TB) {
+	l, x := providertest.FurnishLabel, providertest.FurnishTaint
+	w.annotate(t, "workers", "capacity.cluster-autoscaler.kubernetes.io/labels", l[0]+"="+l[1])
+	w.annotate(t, "workers", "capacity.cluster-autoscaler.kubernetes.io/taints", x.Key+"="+x.Value+":"+x.Effect)
+}
+
+// ChangeTemplate lets the infrastructure provider tell of larger machines. (Another
+// template would begin a rollout, which replaces those that are there.)
+func (w *capiWorld) ChangeTemplate(t testing.TB) {
+	if err := w.Describe(context.Background(), "template-workers", map[string]any{"capacity": map[string]any{"cpu": "8", "memory": "32Gi"}}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // BreakRead breaks the infrastructure template of Workers.

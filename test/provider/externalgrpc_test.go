@@ -27,6 +27,9 @@ func TestExternalGRPC(t *testing.T) {
 					w := newPlugin(t, plugin.Options{Old: old})
 					return w.connect(t), w
 				},
+				Cannot: map[string]string{
+					"PausedGroup": "the protocol has no word for a group in which nothing is started; a plug-in says it by the error of a raise",
+				},
 				Settle: func(t testing.TB, w providertest.World) { fakeworld.Settle(t, w.(*pluginWorld).World) },
 			}.Run(t)
 		})
@@ -115,6 +118,17 @@ func (w *pluginWorld) Throttle(_ testing.TB, on bool) {
 
 func (w *pluginWorld) Expire(_ testing.TB, on bool) {
 	w.fault("expire", on, plugin.Fault{Code: codes.Unauthenticated, Text: "the token has expired"})
+}
+
+// ExpireAfter implements providertest.ExpireAfter.
+func (w *pluginWorld) ExpireAfter(_ testing.TB, calls int) {
+	w.fault("expire", true, plugin.Fault{Code: codes.Unauthenticated, Text: "the token has expired", Spare: calls})
+}
+
+// ChangeTemplate implements providertest.ChangeTemplate: the protocol knows a template by
+// what it says.
+func (w *pluginWorld) ChangeTemplate(testing.TB) {
+	w.Edit(providertest.Workers, func(g *cluster.NodeGroup) { g.Template.Capacity.Memory, g.Template.Allocatable.Memory = 16<<30, 15<<30 })
 }
 
 func (w *pluginWorld) RefuseDeletes(_ testing.TB, on bool) {

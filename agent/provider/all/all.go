@@ -151,6 +151,9 @@ func Split(list string) ([]string, error) {
 	var out []string
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
+		if name == "aws" { // as in Cluster Autoscaler's --cloud-provider=aws
+			name = "asg"
+		}
 		if _, ok := clouds[name]; !ok {
 			return nil, fmt.Errorf("provider %q is not known; known are: %s", name, strings.Join(Names(), ", "))
 		}

@@ -67,12 +67,12 @@ func twoClouds(t *testing.T, up *bool, made *int) {
 func TestListsOfProviders(t *testing.T) {
 	up, made := true, 0
 	twoClouds(t, &up, &made)
-	for list, want := range map[string]string{"x": "x", "x,y": "x y", " y , x ": "y x"} {
+	for list, want := range map[string]string{"x": "x", "x,y": "x y", " y , x ": "y x", "aws": "asg", "aws,x": "asg x"} {
 		if got, err := Split(list); err != nil || strings.Join(got, " ") != want {
 			t.Errorf("%q: %v, %v", list, got, err)
 		}
 	}
-	for list, want := range map[string]string{"": `""`, "x,": `""`, "x,y,x": `"x" stands twice`, "x,aws": "known are: asg"} {
+	for list, want := range map[string]string{"": `""`, "x,": `""`, "x,y,x": `"x" stands twice`, "asg,aws": `"asg" stands twice`, "x,gcp": "known are: asg"} {
 		if got, err := Split(list); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v", list, got, err)
 		}

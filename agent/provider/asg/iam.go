@@ -50,7 +50,7 @@ func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 	p := policy{Version: "2012-10-17", Statement: []statement{{
 		Sid: "Read", Effect: "Allow", Resource: []string{"*"},
 		Action: []string{
-			actionDescribeGroups, "autoscaling:DescribeAutoScalingInstances", actionDescribeActivities, actionDescribeRefreshes, "autoscaling:DescribeTags",
+			actionDescribeGroups, actionDescribeActivities, actionDescribeRefreshes,
 			actionDescribeInstances, actionDescribeSpot, actionDescribeTypes, actionDescribeImages, actionDescribeVersions, actionMatchTypes,
 		},
 	}}}

@@ -59,6 +59,12 @@ func TestLeaderPolicyAllowsWhatIsCalledAndBindsWrites(t *testing.T) {
 		if !slices.Contains(allowed, m[1]) {
 			t.Errorf("%s is called and not allowed", m[1])
 		}
+		allowed = slices.DeleteFunc(allowed, func(a string) bool { return a == m[1] })
+	}
+	for _, a := range allowed {
+		if !strings.HasPrefix(a, "ssm:") && !strings.HasPrefix(a, "kms:") {
+			t.Errorf("%s is allowed and never called", a)
+		}
 	}
 	if _, err := LeaderPolicy(PolicyOptions{}); err == nil {
 		t.Error("a policy for every group of the account")
@@ -72,5 +78,20 @@ func TestWorkerPolicy(t *testing.T) {
 	}
 	if _, err := WorkerPolicy(PolicyOptions{}); err == nil {
 		t.Error("no error")
+	}
+}
+
+// TestTheManualPrintsThePolicy: docs/providers/aws.md shows what the command prints.
+func TestTheManualPrintsThePolicy(t *testing.T) {
+	want, err := LeaderPolicy(PolicyOptions{ClusterName: "mycluster"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../../docs/providers/aws.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), string(want)) {
+		t.Errorf("docs/providers/aws.md does not show\n%s", want)
 	}
 }

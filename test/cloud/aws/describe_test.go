@@ -1,6 +1,8 @@
 package aws_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -88,6 +90,27 @@ func TestEveryOtherActionAnswersInForm(t *testing.T) {
 		},
 		"DescribeLifecycleHooks": func() (any, error) {
 			return api.asg.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: group})
+		},
+		"DescribeSpotInstanceRequests": func() (any, error) {
+			if err := errors.Join(c.MakeSpot(i.ID), c.Interrupt(i.ID)); err != nil {
+				return nil, err
+			}
+			out, err := api.ec2.DescribeSpotInstanceRequests(ctx, &ec2.DescribeSpotInstanceRequestsInput{Filters: []ec2types.Filter{
+				{Name: sdk.String("status-code"), Values: []string{"marked-for-termination"}}}})
+			if err == nil && (len(out.SpotInstanceRequests) != 1 || *out.SpotInstanceRequests[0].InstanceId != i.ID) {
+				err = fmt.Errorf("%+v", out.SpotInstanceRequests)
+			}
+			return out, err
+		},
+		"DescribeInstanceRefreshes": func() (any, error) {
+			if err := c.InstanceRefresh(*group, "InProgress", 40); err != nil {
+				return nil, err
+			}
+			out, err := api.asg.DescribeInstanceRefreshes(ctx, &autoscaling.DescribeInstanceRefreshesInput{AutoScalingGroupName: group})
+			if err == nil && (len(out.InstanceRefreshes) != 1 || out.InstanceRefreshes[0].Status != astypes.InstanceRefreshStatusInProgress) {
+				err = fmt.Errorf("%+v", out.InstanceRefreshes)
+			}
+			return out, err
 		},
 		"GetParameters": func() (any, error) {
 			return api.ssm.GetParameters(ctx, &ssm.GetParametersInput{Names: []string{"/none"}})

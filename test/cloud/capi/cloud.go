@@ -69,6 +69,7 @@ type Cloud struct {
 	mu        sync.Mutex
 	instances map[string]*Instance // by Machine name
 	quota     int                  // 0: none
+	refusal   Refusal              // of every new instance; zero: none
 	frozen    bool                 // the controllers do nothing
 	seq       int
 	next      time.Time // when a delay is over
@@ -224,6 +225,21 @@ func (c *Cloud) Quota(n int) {
 	c.wake()
 }
 
+// Refusal is why the emulated infrastructure starts no instance.
+type Refusal struct {
+	Reason, Text string
+	// Terminal makes Cluster API give the Machine up: it is Failed.
+	Terminal bool
+}
+
+// Refuse refuses every new instance; the zero Refusal ends it.
+func (c *Cloud) Refuse(r Refusal) {
+	c.mu.Lock()
+	c.refusal = r
+	c.mu.Unlock()
+	c.wake()
+}
+
 // Instances are all that ever ran.
 func (c *Cloud) Instances() []Instance {
 	c.mu.Lock()
@@ -242,7 +258,7 @@ func (c *Cloud) Unsettled(ctx context.Context) string {
 		return err.Error()
 	}
 	c.mu.Lock()
-	limited, fault := c.quota > 0, c.fault
+	limited, fault := c.quota > 0 || c.refusal.Text != "", c.fault
 	c.mu.Unlock()
 	if fault != nil {
 		return fault.Error()

@@ -73,7 +73,11 @@ func (c *Cloud) start(ctx context.Context, m object) error {
 			alive++
 		}
 	}
-	refused := c.quota > 0 && alive >= c.quota
+	refusal := c.refusal
+	if c.quota > 0 && alive >= c.quota {
+		refusal = Refusal{Reason: "InstanceProvisionFailed", Text: QuotaText}
+	}
+	refused := refusal.Text != ""
 	if !refused {
 		n := len(c.instances)
 		group := str(m, "metadata", "labels", "emulated/group")
@@ -96,12 +100,26 @@ func (c *Cloud) start(ctx context.Context, m object) error {
 	}
 	return c.status(ctx, m, func() {
 		set(m.Object, "Provisioning", "status", "phase")
+		if refused && refusal.Terminal {
+			c.giveUp(m, refusal)
+		}
 		if refused {
-			c.condition(m, "InfrastructureReady", "False", "InstanceProvisionFailed", QuotaText)
+			c.condition(m, "InfrastructureReady", "False", refusal.Reason, refusal.Text)
 		} else {
 			c.condition(m, "InfrastructureReady", "False", "Creating", "the instance starts")
 		}
 	})
+}
+
+// giveUp calls the Machine Failed where the contract has it.
+func (c *Cloud) giveUp(m object, r Refusal) {
+	set(m.Object, "Failed", "status", "phase")
+	where := []string{"status"}
+	if c.Version != "v1beta1" {
+		where = []string{"status", "deprecated", "v1beta1"}
+	}
+	set(m.Object, r.Reason, append(slices.Clone(where), "failureReason")...)
+	set(m.Object, r.Text, append(slices.Clone(where), "failureMessage")...)
 }
 
 // bindNode writes nodeRef and calls the Machine Running.
@@ -213,5 +231,8 @@ func (c *Cloud) condition(m object, kind, status, reason, message string) {
 // blocked tells a Machine whose instance was refused.
 func blocked(m object) bool {
 	list, _, _ := unstructured.NestedSlice(m.Object, "status", "conditions")
-	return slices.ContainsFunc(list, func(v any) bool { return v.(map[string]any)["message"] == QuotaText })
+	return slices.ContainsFunc(list, func(v any) bool {
+		c := v.(map[string]any)
+		return c["type"] == "InfrastructureReady" && c["status"] == "False" && c["reason"] != "Creating"
+	})
 }

@@ -56,6 +56,18 @@ func (c *Cloud) PutTemplate(ctx context.Context, name, flavor string, status map
 	return err
 }
 
+// Describe replaces what an infrastructure template's provider tells of its machines.
+func (c *Cloud) Describe(ctx context.Context, name string, status map[string]any) error {
+	r := c.client.Resource(schema.GroupVersionResource{Group: InfraGroup, Version: "v1beta2", Resource: "emulatedmachinetemplates"}).Namespace(c.Namespace)
+	u, err := r.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	u.Object["status"] = status
+	_, err = r.UpdateStatus(ctx, u, metav1.UpdateOptions{})
+	return err
+}
+
 // PutDeployment makes a MachineDeployment.
 func (c *Cloud) PutDeployment(ctx context.Context, w Workers) error {
 	return c.Put(ctx, "machinedeployments", c.workers("MachineDeployment", w))

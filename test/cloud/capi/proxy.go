@@ -35,6 +35,11 @@ type Fault struct {
 	Cut bool
 	// After lets the request through, and answers with Code in place of its answer.
 	After bool
+	// Drop lets the request through and breaks the connection in place of its answer;
+	// Hang does neither.
+	Drop, Hang bool
+	// Once disarms the fault when it has hit.
+	Once bool
 	// Before is called before the request goes through.
 	Before func()
 }
@@ -56,9 +61,12 @@ func NewProxy(cfg *rest.Config) (*Proxy, error) {
 		p.mu.Lock()
 		p.calls[r.Method+" "+r.URL.Path]++
 		var hit *Fault
-		for _, f := range p.faults {
+		for name, f := range p.faults {
 			if f.When == nil || f.When(r) {
 				hit = &f
+				if f.Once {
+					delete(p.faults, name)
+				}
 			}
 		}
 		p.mu.Unlock()
@@ -76,6 +84,11 @@ func NewProxy(cfg *rest.Config) (*Proxy, error) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(record.Code)
 			_, _ = w.Write(record.Body.Bytes()[:record.Body.Len()/2])
+		case hit.Hang:
+			<-r.Context().Done()
+		case hit.Drop:
+			forward.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
 		case hit.After:
 			forward.ServeHTTP(httptest.NewRecorder(), r)
 			answer(w, hit.Code)

@@ -52,6 +52,7 @@ type Fault struct {
 	Code   codes.Code
 	Text   string
 	Delay  time.Duration
+	Spare  int // so many calls more go well
 	// After lets the call do its work and spoils the answer only.
 	After bool
 	// Change may change an answer that went well.
@@ -148,7 +149,9 @@ func (s *Server) intercept(ctx context.Context, request any, info *grpc.UnarySer
 	s.calls[method]++
 	for _, f := range s.faults {
 		if (f.Method == "" || f.Method == method) && (f.Group == "" || f.Group == group) {
-			met = append(met, f)
+			if f.Spare--; f.Spare < 0 {
+				met = append(met, f)
+			}
 		}
 	}
 	s.mu.Unlock()
