@@ -43,6 +43,9 @@ type (
 // CSRExplanation is csrsigner's own judgement of one certificate request.
 type CSRExplanation = csrsigner.Explanation
 
+// CSRStep is one rule of such a judgement.
+type CSRStep = csrsigner.Step
+
 // DryExplainCSR judges a certificate request once with clients of its own, as the running
 // agent would, and decides nothing.
 func DryExplainCSR(ctx context.Context, cfg Config, log *logrus.Logger, name string) (CSRExplanation, error) {
@@ -68,7 +71,10 @@ func DryExplainCSR(ctx context.Context, cfg Config, log *logrus.Logger, name str
 	}
 	a.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(observe.Strip))
 	a.inventory = observe.NewInventory(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, log.WithField("service", "inventory"))
-	signer := cfg.Parts.signer(a)
+	signer, err := cfg.Parts.signer(a)
+	if err != nil {
+		return CSRExplanation{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
 	a.factory.Start(ctx.Done())

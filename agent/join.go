@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
@@ -56,14 +57,24 @@ func sections() map[string]groups.Section {
 	return out
 }
 
+// Rates of the client that approves certificates: a burst of three hundred machines that
+// join is some thousand calls, which no eviction may hold up, nor they it.
+const signerQPS, signerBurst = 200, 400
+
 // signer makes the service that approves certificates.
-func (p Parts) signer(a *running) *csrsigner.Service {
+func (p Parts) signer(a *running) (*csrsigner.Service, error) {
+	own := rest.CopyConfig(a.rest)
+	own.QPS, own.Burst = signerQPS, signerBurst
+	client, err := kubernetes.NewForConfig(own)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
 	return csrsigner.New(p.CSR, csrsigner.Deps{
-		Client: a.client, Rest: a.rest, Informers: a.factory, Inventory: a.inventory, Log: a.entry("csrsigner"),
+		Client: client, Rest: a.rest, Informers: a.factory, Inventory: a.inventory, Log: a.entry("csrsigner"),
 		Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
 		OwnNode: a.identity, Machines: machinesOf(a.settings),
-		TokenGroup: p.tokenGroups()[0], Token: tokenLookup(a.client), ReapStale: a.makeRoom, StateDir: a.cfg.StateDir,
-	})
+		TokenGroup: p.tokenGroups()[0], Token: tokenLookup(client), ReapStale: a.makeRoom, StateDir: a.cfg.StateDir,
+	}), nil
 }
 
 // machinesOf reads the operator's own inventory as it is in force.

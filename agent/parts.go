@@ -55,8 +55,7 @@ func (p Parts) services(a *running) []Service {
 			Sent: a.scaler.sent, OwnNode: a.identity, OwnMachine: machineID(), StateDir: a.cfg.StateDir,
 		})
 	}
-	if p.CSR.Enabled {
-		a.signer = p.signer(a)
+	if a.signer != nil {
 		list = append(list, Service{Name: "csrsigner", Budget: 2 * time.Minute, Run: a.signer.Run})
 	}
 	if a.cleaner != nil {

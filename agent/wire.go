@@ -142,7 +142,10 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 		return nil, err
 	}
 	a.wireScaler(cloud)
-	return a, nil
+	if cfg.Parts.CSR.Enabled {
+		a.signer, err = cfg.Parts.signer(a)
+	}
+	return a, err
 }
 
 // identity is the name of the Node that the agent runs on.

@@ -388,11 +388,48 @@ func TestWitnessOf(t *testing.T) {
 	if got.Owners["10.0.0.6"] != nextID || got.Owners["10.0.0.7"] != "" || got.Owners[host] != nextID {
 		t.Errorf("owners %v", got.Owners)
 	}
+	if want := map[string]cluster.InstanceID{host: nextID, "10.0.0.6": nextID}; !reflect.DeepEqual(got.Owners, want) {
+		t.Errorf("owners %v, want %v", got.Owners, want)
+	}
+	if got.Incomplete != "group b: throttled" {
+		t.Errorf("incomplete %q", got.Incomplete)
+	}
 	slices.Reverse(groups)
 	if again := WitnessOf(groups, string(ownID), host, asked); !reflect.DeepEqual(got, again) {
 		t.Errorf("the order of groups matters:\n%+v\n%+v", got, again)
 	}
 	if lost := WitnessOf(groups, "aws:///us-east-1a/i-0z", host, asked); lost.Instance != nil || !strings.Contains(lost.Incomplete, "throttled") {
 		t.Errorf("an instance that is not there: %+v", lost)
+	}
+}
+
+// TestWitnessOfTwoGroups: an instance that several groups list is taken from the one it is
+// a member of, and of several owners the smallest ID is named, whatever the order.
+func TestWitnessOfTwoGroups(t *testing.T) {
+	member, guest := *ownInstance(), *ownInstance()
+	guest.Member = false
+	owner := func(id cluster.InstanceID) cluster.Instance {
+		i := *ownInstance()
+		i.ID, i.NodeNames, i.Addresses = id, nil, nil
+		i.Names = []string{"shared.example.org"}
+		return i
+	}
+	asked := Parsed{DNS: []string{"shared.example.org"}}
+	for name, groups := range map[string][]cluster.NodeGroup{
+		"member first": {{ID: "a", Instances: []cluster.Instance{member}}, {ID: "b", Instances: []cluster.Instance{guest}}},
+		"member last":  {{ID: "a", Instances: []cluster.Instance{member}}, {ID: "0", Instances: []cluster.Instance{guest}}},
+		"three lists":  {{ID: "0", Instances: []cluster.Instance{guest}}, {ID: "a", Instances: []cluster.Instance{member}}, {ID: "b", Instances: []cluster.Instance{guest}}},
+		"owners":       {{ID: "a", Instances: []cluster.Instance{owner("z"), owner("x"), owner("y"), member}}},
+	} {
+		w := WitnessOf(groups, string(ownID), host, asked)
+		if w.Instance == nil || !w.Instance.Member || w.Group != "a" {
+			t.Errorf("%s: taken from %q: %+v", name, w.Group, w.Instance)
+		}
+		if want := []cluster.InstanceID{ownID}; !slices.Equal(w.Claimants, want) {
+			t.Errorf("%s: claimants %v", name, w.Claimants)
+		}
+		if name == "owners" && w.Owners["shared.example.org"] != "x" {
+			t.Errorf("owners %v", w.Owners)
+		}
 	}
 }

@@ -13,13 +13,19 @@ import (
 	"encoding/asn1"
 	"encoding/pem"
 	"errors"
+	"maps"
 	"math/big"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
 // The cases of this file are those that make mutants found no test for: each stands
@@ -191,6 +197,106 @@ func TestSettledAndNode(t *testing.T) {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: ""}}}
 		if toNode(n).ControlPlane != want {
 			t.Errorf("label %s: control plane %t", label, !want)
+		}
+	}
+}
+
+// TestWitnessEdges: who owns what, where groups or machines share something.
+func TestWitnessEdges(t *testing.T) {
+	own, other, third := *ownInstance(), *ownInstance(), *ownInstance()
+	other.ID, other.NodeNames, other.Names, other.Addresses = nextID, []string{"b"}, []string{"b", "shared"}, []netip.Addr{addr("10.0.0.8"), addr("10.0.0.9")}
+	third.ID, third.NodeNames, third.Names, third.Addresses = "aws:///us-east-1a/i-0z", []string{"c"}, []string{"c", "shared"}, other.Addresses
+	left := own
+	left.Member = false
+	asked := Parsed{DNS: []string{"shared"}, IPs: []netip.Addr{addr("10.0.0.8")}}
+	for name, groups := range map[string][]cluster.NodeGroup{
+		"member first": {{ID: "a", Instances: []cluster.Instance{own, other}}, {ID: "b", Instances: []cluster.Instance{left, third}}},
+		"member last":  {{ID: "a", Instances: []cluster.Instance{left, third}}, {ID: "b", Instances: []cluster.Instance{own, other}}},
+	} {
+		w := WitnessOf(groups, string(ownID), host, asked)
+		if w.Instance == nil || !w.Instance.Member {
+			t.Errorf("%s: the witness is %+v", name, w.Instance)
+		}
+		want := map[string]cluster.InstanceID{"shared": min(other.ID, third.ID), "10.0.0.8": min(other.ID, third.ID)}
+		if !maps.Equal(w.Owners, want) {
+			t.Errorf("%s: owners %v, want %v", name, w.Owners, want)
+		}
+		if w.Incomplete != "" {
+			t.Errorf("%s: incomplete: %q", name, w.Incomplete)
+		}
+	}
+	stale := []cluster.NodeGroup{{ID: "a", Stale: "throttled"}, {ID: "b", Stale: "forbidden"}}
+	if w := WitnessOf(stale, string(ownID), host, asked); w.Incomplete != "group a: throttled; group b: forbidden" {
+		t.Errorf("incomplete: %q", w.Incomplete)
+	}
+	// A template that the machine lacks a value for makes no name at all.
+	groups := []cluster.NodeGroup{{ID: "a", Instances: []cluster.Instance{own}}}
+	groups[0].Instances[0].Zone = ""
+	w := Sources{Extra: []string{"{{instance}}.{{zone}}.corp.example"}}.Witness(groups, string(ownID), host, asked)
+	if slices.Contains(w.Instance.Names, "") {
+		t.Errorf("names %q", w.Instance.Names)
+	}
+}
+
+func TestTemplateFaultWords(t *testing.T) {
+	for template, want := range map[string]string{
+		"{{name}}.corp.example": "stand for something", "fixed.corp.example": "every machine would have this one name",
+		"{{zone}}.corp.example": "machines of one zone", "*.{{node}}": "does not make a DNS name",
+	} {
+		if got := templateFault(template); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", template, got, want)
+		}
+	}
+}
+
+func TestProviderIDEdges(t *testing.T) {
+	for _, i := range []cluster.Instance{{ID: "openstack://RegionOne"}, {ID: "gce:///us-east-1a/x", Zone: "us-east-1a"}, {ID: "i-0a", Zone: "us-east-1a"}} {
+		if got := regionOf(i); got != "" {
+			t.Errorf("region of %s: %q", i.ID, got)
+		}
+	}
+	if sameMachine("plugin:///"+uuidA, "plugin://a/"+uuidA) {
+		t.Error("another cloud's IDs are compared as OpenStack's")
+	}
+	digits := strings.ReplaceAll(uuidA, "-", "")
+	for _, s := range []string{digits, digits + "0000", "z" + uuidA[1:], uuidA + "0", ""} {
+		if isUUID(s) {
+			t.Errorf("%q passes for a UUID", s)
+		}
+	}
+}
+
+// TestLeaderByNodeName: the Node's own name needs no host of that name.
+func TestLeaderByNodeName(t *testing.T) {
+	r, f := honestRequest(), honestFacts()
+	leaderAsks(&r, &f)
+	f.Self.Names = []string{"another"}
+	if v := Decide(r, f); v.Do != Approve {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestJoinEdges(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule, why string // empty: approved
+		change    func(*Request, *Facts)
+	}{
+		"no common name": {"J3", "is not one node", func(r *Request, _ *Facts) { r.Parsed.CommonNames = nil }},
+		"RSA enciphers": {"", "", func(r *Request, _ *Facts) {
+			r.Parsed.Key, r.Parsed.Bits, r.Usages = "RSA", 2048, append(r.Usages, "key encipherment")
+		}},
+		"another group is stale": {"", "", func(_ *Request, f *Facts) { f.Inventory.Incomplete = "group b: throttled" }},
+		"no launch time":         {"J12", "does not say when", func(_ *Request, f *Facts) { f.Inventory.Instance.Created = time.Time{} }},
+		"an operator's old machine": {"J12", "after the launch", func(_ *Request, f *Facts) {
+			f.Inventory.Vouched, f.Inventory.Instance.Created = true, noon.Add(-3*time.Hour)
+		}},
+		"an operator's young machine": {"", "", func(_ *Request, f *Facts) { f.Inventory.Vouched = true }},
+	} {
+		r, f := honestJoin()
+		c.change(&r, &f)
+		v := Decide(r, f)
+		if (c.rule == "") != (v.Do == Approve) || c.rule != "" && v.Rule != c.rule || !strings.Contains(v.Why, c.why) {
+			t.Errorf("%s: %+v, want %s %q", name, v, c.rule, c.why)
 		}
 	}
 }

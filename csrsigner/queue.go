@@ -11,7 +11,12 @@ type queue struct {
 	mu      sync.Mutex
 	entries map[string]*entry
 	changed chan struct{}
+	turns   int
 }
+
+// oldestEvery is how often a turn goes to who has been due the longest, whether anything
+// has happened for it or not.
+const oldestEvery = 4
 
 type entry struct {
 	due     time.Time
@@ -19,6 +24,7 @@ type entry struct {
 	tries   int
 	running bool
 	dirty   bool   // something happened while running
+	fresh   bool   // something happened since the last judgement
 	told    string // the last verdict that was reported
 }
 
@@ -69,6 +75,7 @@ func (q *queue) soon(e *entry, now time.Time) {
 		e.dirty = true
 		return
 	}
+	e.fresh = true
 	due := now
 	if pause := e.last.Add(sameNodePause); pause.After(due) {
 		due = pause
@@ -89,21 +96,34 @@ func (q *queue) ensure(key string, now time.Time) {
 	}
 }
 
-// take returns the requester that has been due the longest, or when the next one
-// will be due (zero: none).
+// take returns the requester that has been due the longest, of those for which something
+// has happened before all others: what is only tried again gives way to what is new. Every
+// few turns it is the one that has been due the longest of all. When nobody is due, next
+// is when the next one will be (zero: none).
 func (q *queue) take(now time.Time) (key string, next time.Time, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	var news string // of what is fresh, the one that has been due the longest
 	for k, e := range q.entries {
-		if !e.running && (next.IsZero() || e.due.Before(next)) {
+		if e.running {
+			continue
+		}
+		if next.IsZero() || e.due.Before(next) {
 			key, next = k, e.due
+		}
+		if e.fresh && !e.due.After(now) && (news == "" || e.due.Before(q.entries[news].due)) {
+			news = k
 		}
 	}
 	if next.IsZero() || next.After(now) {
 		return "", next, false
 	}
-	q.entries[key].running = true
-	return key, next, true
+	if q.turns++; news != "" && q.turns%oldestEvery != 0 {
+		key = news
+	}
+	e := q.entries[key]
+	e.running, e.fresh = true, false
+	return key, e.due, true
 }
 
 // done forgets key, unless something happened meanwhile.
@@ -138,7 +158,7 @@ func (q *queue) again(key string, now time.Time, r retry) {
 		e.tries++
 	}
 	if e.dirty {
-		e.dirty = false
+		e.dirty, e.fresh = false, true
 		e.due = now.Add(sameNodePause)
 	}
 	q.signal()

@@ -34,7 +34,7 @@ func ownMachine(_ Request, f Facts) (Action, string) {
 // interfaces and host names do.
 func ownNames(req Request, f Facts) (Action, string) {
 	for _, raw := range req.Parsed.DNS {
-		if name := canonical(raw); name != req.Node() && !ownsName(f.Self.Names, name) {
+		if !ownsName(f.Self.Names, canonical(raw)) {
 			return Later, fmt.Sprintf("name %q is none of this machine's host names (%s): add it to AUTOSCALER_CSR_SELF_NAMES if it should be", raw, strings.Join(f.Self.Names, ", "))
 		}
 	}

@@ -188,10 +188,8 @@ func templateFault(template string) string {
 	switch {
 	case strings.ContainsAny(plain, "{}"):
 		return "only " + strings.Join(placeholders, ", ") + " stand for something"
-	case plain == template:
-		return "every machine would have this one name: write {{node}} or {{instance}} into it"
 	case !strings.Contains(template, "{{node}}") && !strings.Contains(template, "{{instance}}"):
-		return "machines of one zone would share the name: write {{node}} or {{instance}} into it"
+		return "machines would share the name: write {{node}} or {{instance}} into it"
 	case !subdomain(canonical(plain)):
 		return "it does not make a DNS name"
 	}

@@ -38,6 +38,14 @@ func TestExtraNames(t *testing.T) {
 			t.Errorf("%s: %q %v, want %q", c.template, got, ok, c.want)
 		}
 	}
+	w := Sources{Extra: []string{"{{node}}.{{zone}}.example", "{{node}}.x.example"}}.newSearch("", nil)
+	bare := cluster.Instance{ID: "plugin://a/b", NodeNames: []string{"n1", "N2."}, Names: []string{"n1"}}
+	if vouched := w.lay(&bare); vouched || !slices.Equal(bare.Names, []string{"n1", "n1.x.example", "n2.x.example"}) {
+		t.Errorf("%v names %q", vouched, bare.Names)
+	}
+	if fault := templateFault("{{name}}.{{node}}"); !strings.Contains(fault, "stand for something") {
+		t.Errorf("an unknown placeholder: %q", fault)
+	}
 	for template, sound := range map[string]bool{"{{node}}.corp.example": true, "{{instance}}": true, "{{name}}.corp.example": false,
 		"fixed.corp.example": false, "{{zone}}.corp.example": false, "*.{{node}}.corp.example": false, "{{node}}.": true, "{{node}": false} {
 		if fault := templateFault(template); (fault == "") != sound {

@@ -93,6 +93,7 @@ type Service struct {
 	status     string        // the open breakers, in one line
 
 	led     bool   // a first round was allowed to look
+	waits   bool   // it was said that none was yet
 	outage  string // what was noticed between two rounds
 	ccm     neighbour
 	readAt  time.Time
@@ -236,6 +237,10 @@ func (s *Service) round(ctx context.Context) (time.Duration, error) {
 	outage := s.interrupted()
 	if outage != "" && !s.led {
 		// Never led: there is no view of our own that could have been interrupted.
+		if !s.waits {
+			s.log.WithField("why", outage).Info("dead nodes are not looked for yet")
+		}
+		s.waits = true
 		return waitLeader, nil
 	}
 	s.led = true

@@ -168,8 +168,9 @@ const (
 	aliveLookMax = 10 * time.Minute
 	// unknownLook is the longest wait after a read that said nothing.
 	unknownLook = 10 * time.Second
-	// forgetAfter is how long the ledger remembers an instance without a Node.
-	forgetAfter = 7 * 24 * time.Hour
+	// forgetAfter is how long the ledger remembers an instance without a Node that is not
+	// listed any more.
+	forgetAfter = 24 * time.Hour
 )
 
 // The taints of the field that this package writes. The value of the second marks ours.
@@ -393,11 +394,14 @@ func (c *candidate) certain() bool { return c.sent && c.watch.Positive }
 
 // released tells that a mass breaker has held a terminated instance for long enough.
 func (c *candidate) released(x *moment) bool {
-	until := x.memory.MassSince.Add(x.policy.MassHold)
-	if c.watch.Positive && x.in.Now.Before(until) {
-		c.due = until
+	if !c.watch.Positive {
+		return false
 	}
-	return c.watch.Positive && !x.in.Now.Before(until)
+	if until := x.memory.MassSince.Add(x.policy.MassHold); x.in.Now.Before(until) {
+		c.due = until
+		return false
+	}
+	return true
 }
 
 // proof is the rule by which the Node goes.

@@ -140,6 +140,12 @@ func TestDecideByRule(t *testing.T) {
 			for _, d := range w.all {
 				got = append(got, string(d.Node)+":"+d.Rule)
 			}
+			for _, h := range w.plan.Held {
+				named := slices.ContainsFunc(w.plan.Breakers, func(b Breaker) bool { return b.Rule == h.Rule })
+				if want := h.Rule[0] == 'B' && h.Rule != "B5"; named != want {
+					t.Errorf("%s is held by %s; breakers %v", h.Node, h.Rule, w.plan.Breakers)
+				}
+			}
 			slices.Sort(got)
 			if s := strings.Join(got, " "); s != c.want || w.held(0) != c.held {
 				t.Errorf("deleted %q, n00 held by %q; want %q and %q\nheld: %+v\nbreakers: %v", s, w.held(0), c.want, c.held, w.plan.Held, w.plan.Breakers)
@@ -243,6 +249,7 @@ func TestMassIsLookedAtAgain(t *testing.T) {
 		{func(w *world, n int) { w.vanish(n) }, 12 * time.Minute, false},
 	} {
 		w := newWorld()
+		w.policy.MassHold = 30 * time.Minute
 		for n := range 3 {
 			w.lose(n)
 			c.die(w, n)
@@ -278,6 +285,17 @@ func TestTheEarliestWishCounts(t *testing.T) {
 		if !w.plan.ReadSince.Equal(want) {
 			t.Errorf("order %v: read since %s, want %s", order, w.plan.ReadSince, want)
 		}
+	}
+}
+
+// TestWake: the earliest wish for a read counts.
+func TestWake(t *testing.T) {
+	var p Plan
+	for _, at := range []time.Duration{2, 1, 3} {
+		p.wake(noon.Add(at * time.Minute))
+	}
+	if !p.ReadSince.Equal(noon.Add(time.Minute)) {
+		t.Errorf("read since %s", p.ReadSince)
 	}
 }
 

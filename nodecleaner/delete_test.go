@@ -150,10 +150,24 @@ func TestDecideMarksStoppedInstances(t *testing.T) {
 	if len(w.plan.Shutdown) != 1 || w.plan.Shutdown[0] != (Mark{Node: "n00", UID: "u00", On: true}) || w.held(0) != "G1" {
 		t.Fatalf("marks %+v, held by %s", w.plan.Shutdown, w.held(0))
 	}
-	w.policy.Observe = true
-	w.step()
-	if w.policy.Observe = false; len(w.plan.Shutdown) != 0 {
-		t.Errorf("mode observe marks %+v", w.plan.Shutdown)
+	for name, set := range map[string]func(on bool){
+		"mode observe":       func(on bool) { w.policy.Observe = on },
+		"a cloud controller": func(on bool) { w.in.Coexist = map[bool]string{true: "it works"}[on] },
+		"an outage":          func(on bool) { w.in.Outage = map[bool]string{true: "no answer"}[on] },
+		"a stale group":      func(on bool) { w.in.Groups[0].Stale = map[bool]string{true: "throttled"}[on] },
+		"an operator": func(on bool) {
+			w.node(0).Annotations = map[string]string{cluster.AnnotationKeep: map[bool]string{true: "true"}[on]}
+		},
+	} {
+		set(true)
+		if w.step(); len(w.plan.Shutdown) != 0 {
+			t.Errorf("%s: marks %+v", name, w.plan.Shutdown)
+		}
+		set(false)
+	}
+	w.node(2).Taints = []cluster.Taint{{Key: taintShutdown, Effect: "NoSchedule"}, {Key: "example.net/owner", Value: shutdownValue, Effect: "NoSchedule"}}
+	if w.step(); len(w.plan.Shutdown) != 1 {
+		t.Errorf("somebody else's mark is taken: %+v", w.plan.Shutdown)
 	}
 	w.node(0).Taints = append(w.node(0).Taints, cluster.Taint{Key: taintShutdown, Value: shutdownValue, Effect: "NoSchedule"})
 	w.step()

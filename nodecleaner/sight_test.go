@@ -57,7 +57,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// TestLedgerForgets: an instance without a Node is forgotten after a week, one with a
+// TestLedgerForgets: an instance without a Node is forgotten after a day, one with a
 // Node never; the taint of a scale-down is remembered when it is stripped, and forgotten
 // when the Node lives on.
 func TestLedgerForgets(t *testing.T) {
@@ -65,11 +65,11 @@ func TestLedgerForgets(t *testing.T) {
 	w.vanish(0)
 	w.vanish(1)
 	w.in.Nodes = w.in.Nodes[1:] // n00 has no Node any more, n01 has
-	week := noon.Add(7 * 24 * time.Hour)
-	for _, at := range []time.Time{week, week.Add(time.Second)} {
+	day := noon.Add(24 * time.Hour)
+	for _, at := range []time.Time{day, day.Add(time.Second)} {
 		w.in.Now, w.in.Groups[0].ReadAt = at, at
 		w.step()
-		if _, there := w.memory.Seen[id(0)]; there != at.Equal(week) {
+		if _, there := w.memory.Seen[id(0)]; there != at.Equal(day) {
 			t.Errorf("at %s the ledger has it: %t", at, there)
 		}
 		if _, there := w.memory.Seen[id(1)]; !there {

@@ -53,7 +53,7 @@ func TestSeveralCloudsAtOnce(t *testing.T) {
 			return true
 		}
 	}
-	s.until(time.Minute, "a pod Running on each cloud", all(1))
+	t.Logf("a pod Running on each cloud after %s", s.until(time.Minute, "a pod Running on each cloud", all(1)))
 	s.sayClouds()
 
 	cloud := s.w.Clouds[2].(interface {
@@ -63,19 +63,20 @@ func TestSeveralCloudsAtOnce(t *testing.T) {
 	for _, name := range s.w.Providers {
 		s.scale(name, 2)
 	}
-	s.until(time.Minute, "a second pod on the clouds that work", func() bool { return s.running("asg") == 2 && s.running("externalgrpc") == 2 })
+	took := s.until(time.Minute, "a second pod on the clouds that work", func() bool { return s.running("asg") == 2 && s.running("externalgrpc") == 2 })
+	t.Logf("a second one on those that work after %s", took)
 	s.journal(10*time.Second, "could not be read whole", "nova: ", "503")
 	if n := s.running("nova"); n != 1 {
 		t.Errorf("%d pods run on the cloud that is down, want the one that ran", n)
 	}
 	stop()
-	s.until(time.Minute, "a second pod on each cloud", all(2))
+	t.Logf("on all after %s", s.until(time.Minute, "a second pod on each cloud", all(2)))
 	s.journal(10*time.Second, "read whole again")
 
 	for _, name := range s.w.Providers {
 		s.scale(name, 0)
 	}
-	s.until(time.Minute, "no machine left on any cloud", func() bool {
+	took = s.until(time.Minute, "no machine left on any cloud", func() bool {
 		for _, c := range s.w.Clouds {
 			for _, i := range c.Instances("") {
 				if i.Alive {
@@ -85,6 +86,7 @@ func TestSeveralCloudsAtOnce(t *testing.T) {
 		}
 		return len(s.nodes()) == 0
 	})
+	t.Logf("nothing left after %s", took)
 	for _, c := range s.w.Clouds {
 		if left := c.Leftovers(); len(left) > 0 {
 			t.Errorf("left over: %v", left)

@@ -50,10 +50,17 @@ type Mutant struct {
 	Line   int
 	Func   string // or the list
 	Source string // the condition, or the element
+	Nth    int    // of those with the same text in the function, from 1
 }
 
 // Key names a mutant without its line, so that it outlives edits elsewhere.
-func (m Mutant) Key() string { return fmt.Sprintf("%s %s: %s %s", m.File, m.Func, m.Kind, m.Source) }
+func (m Mutant) Key() string {
+	key := fmt.Sprintf("%s %s: %s %s", m.File, m.Func, m.Kind, m.Source)
+	if m.Nth > 1 {
+		key += fmt.Sprintf(" (%d)", m.Nth)
+	}
+	return key
+}
 
 // String is for people.
 func (m Mutant) String() string {
@@ -132,7 +139,12 @@ func (e *editor) text(n ast.Node) string {
 // add makes a mutant of a node.
 func (e *editor) add(kind Kind, n ast.Node, source string) int {
 	m := Mutant{Number: len(e.out.mutants) + 1, Kind: kind, File: e.name, Line: e.set.Position(n.Pos()).Line,
-		Func: e.fn, Source: strings.Join(strings.Fields(source), " ")}
+		Func: e.fn, Source: strings.Join(strings.Fields(source), " "), Nth: 1}
+	for _, o := range e.out.mutants {
+		if o.Kind == m.Kind && o.File == m.File && o.Func == m.Func && o.Source == m.Source {
+			m.Nth++
+		}
+	}
 	e.out.mutants = append(e.out.mutants, m)
 	return m.Number
 }

@@ -38,9 +38,20 @@ func TestMagnum(t *testing.T) {
 					return w.connect(t, how.config), w
 				},
 				Settle: func(t testing.TB, w providertest.World) { w.(*magnumWorld).settle(t) },
+				Cannot: magnumCannot,
 			}.Run(t)
 		})
 	}
+}
+
+// magnumCannot names what Magnum cannot play.
+var magnumCannot = map[string]string{
+	"ResizeWhileDeleting":   "Magnum does one operation on a cluster at a time: the second is a conflict (TestMagnumOneOperationAtATime)",
+	"ConcurrentDeletes":     "Magnum does one operation on a cluster at a time: the second is a conflict (TestMagnumOneOperationAtATime)",
+	"DeleteMoreThanSurplus": "Magnum ends nodes itself when somebody lowers a node count",
+	"DeletionRefusedForOne": "all nodes of one call are removed by one request, which is refused or not",
+	"PausedGroup":           "the states in which Magnum resizes nothing are the whole cluster's (TestMagnumCluster)",
+	"ReadLagsBehindWrites":  "Magnum reads its one database; what lags is its conductor (TestMagnumOneOperationAtATime, TestWhatWasAskedForIsRemembered)",
 }
 
 var byRole = magnum.Config{AutoDiscovery: magnum.Discovery{"magnum:role=worker,autoscaling"}}
@@ -237,7 +248,77 @@ func (w *magnumWorld) Throttle(_ testing.TB, on bool) {
 	w.fault("throttle", on, openstack.Fault{Kind: openstack.Throttle})
 }
 
-func (w *magnumWorld) Expire(_ testing.TB, on bool) { w.DisableLogins(on) }
+func (w *magnumWorld) Expire(_ testing.TB, on bool) {
+	w.fault("expire", false, openstack.Fault{})
+	w.DisableLogins(on)
+}
+
+// ExpireAfter counts requests, and the login that follows a refusal is refused too. A
+// method makes up to a dozen, so the moments that are played are three apart.
+func (w *magnumWorld) ExpireAfter(_ testing.TB, calls int) {
+	w.fault("expire", true, openstack.Fault{Kind: openstack.Unauthorized, After: 3 * calls})
+}
+
+func (w *magnumWorld) Hang(_ testing.TB, on bool) {
+	w.fault("hang", on, openstack.Fault{Kind: openstack.Slow, Delay: time.Hour})
+}
+
+// LoseAnswer lets the next resize be done and not heard of.
+func (w *magnumWorld) LoseAnswer(testing.TB) {
+	w.SetMagnum(10, 0, 5*time.Millisecond)
+	w.fault("lose", true, openstack.Fault{Action: resizing, Kind: openstack.AnswerLost, Times: 1})
+}
+
+func (w *magnumWorld) LimitCapacity(_ testing.TB, on bool) {
+	if on {
+		w.NoValidHost("*", "*")
+		return
+	}
+	w.Space()
+	// The operator deletes what is in ERROR, and the healer makes it anew.
+	g, _ := w.NodeGroupNamed(k8s, string(providertest.Workers))
+	for _, s := range g.Servers {
+		if s.Status == "ERROR" {
+			w.Kill(cluster.InstanceID("openstack:///" + s.ID))
+		}
+	}
+}
+
+func (w *magnumWorld) FailLaunches(_ testing.TB, on bool) {
+	w.FailNodes("")
+	if on {
+		w.FailNodes("Resource CREATE failed: StackValidationFailed: resources[2].resources.kube-minion: Property error: image: Error validating value 'fcos-40': The Image (fcos-40) could not be found.")
+	}
+}
+
+// Forms are those of the cloud provider (with and without regions), of the Cluster API
+// provider, and a machine ID (seed 000).
+func (w *magnumWorld) Forms(id cluster.InstanceID) []string {
+	u := uuidOf(id)
+	return []string{string(id), "openstack://RegionOne/" + u, "openstack://" + u, "openstack:///" + strings.ToUpper(u), u, strings.ReplaceAll(u, "-", "")}
+}
+
+func (w *magnumWorld) Furnish(t testing.TB) {
+	w.change(t, func(g *openstack.NodeGroup) {
+		taint := providertest.FurnishTaint
+		g.Labels = map[string]string{"kubelet_options": "--node-labels=" + providertest.FurnishLabel[0] + "=" + providertest.FurnishLabel[1] +
+			" --register-with-taints=" + taint.Key + "=" + taint.Value + ":" + taint.Effect}
+	})
+}
+
+func (w *magnumWorld) ChangeTemplate(t testing.TB) {
+	w.change(t, func(g *openstack.NodeGroup) { g.Flavor = "m1.xlarge" })
+}
+
+// change describes Workers anew.
+func (w *magnumWorld) change(t testing.TB, change func(*openstack.NodeGroup)) {
+	t.Helper()
+	g, _ := w.NodeGroupNamed(k8s, string(providertest.Workers))
+	change(&g)
+	if err := w.PutNodeGroup(k8s, g); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // resizing is the one request by which the provider changes anything.
 const resizing = "POST /clusters/{id}/actions/resize"

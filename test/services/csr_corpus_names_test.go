@@ -175,7 +175,7 @@ func othersRows() []csrRow {
 	}
 	slices.SortFunc(out, func(a, b csrRow) int { return strings.Compare(a.name, b.name) })
 	return append(out,
-		csrRow{name: "other machine's name by the operator's template", threat: "T1", rule: "R13",
+		csrRow{name: "other machine's name by the operator's template", threat: "T1", rule: "R9",
 			prepare: func(_ *testing.T, c *corpus, e *csrCase) { e.peers = append(e.peers, c.take()) },
 			ask:     func(e *csrCase, a *asking) { a.names = append(a.names, dnsName(e.peers[0].ID+".workers.example.com")) }},
 		csrRow{name: "name around the operator's template", threat: "T1", rule: "R13", ask: with(dnsName("workers.example.com"))},

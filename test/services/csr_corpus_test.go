@@ -42,6 +42,7 @@ func TestCSR(t *testing.T) {
 	c := newCorpus(t)
 	t.Run("honest", c.testHonest)
 	t.Run("hostile", c.testHostile)
+	t.Run("swap", c.testSwap)
 	t.Run("second join", c.testSecondJoin)
 	t.Run("logs", c.testLogs)
 	t.Run("flood", c.testFlood)
@@ -107,7 +108,7 @@ type csrCase struct {
 }
 
 // spare is how many instances rows may take beside their own.
-const spare = 40
+const spare = 70
 
 func newCorpus(t *testing.T) *corpus {
 	t.Helper()

@@ -197,7 +197,7 @@ func leaderAsks(_ *csrCase, a *asking) {
 // testHonest sends the honest requests, a few at a time as machines come, and
 // measures how long each waits for its approval.
 func (c *corpus) testHonest(t *testing.T) {
-	took := c.approve(t, c.honest, 5*time.Second)
+	took := c.approve(t, c.honest, 10*time.Second)
 	report(t, "honest requests", took)
 }
 
@@ -263,7 +263,7 @@ func (c *corpus) testRegion(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.startAgent(t, "europe", eu.Env()...)
-	report(t, fmt.Sprintf("honest requests in eu-west-1 (seed %d) after a restart with the flood pending", seed), c.approve(t, entries, 5*time.Second))
+	report(t, fmt.Sprintf("honest requests in eu-west-1 (seed %d) after a restart with the flood pending", seed), c.approve(t, entries, 10*time.Second))
 	t.Logf("the agent has %d MB", rss(t, c.agent.PID())>>20)
 }
 

@@ -214,6 +214,7 @@ func (w *World) AgentEnv(kubeconfig string) []string {
 		"AUTOSCALER_SCALING_DELAY_AFTER_TAINT=1s",
 		"AUTOSCALER_NODECLEANER_SIGHT_INTERVAL=3s",
 		"AUTOSCALER_NODECLEANER_GONE_GRACE=1s",
+		"AUTOSCALER_NODECLEANER_SENT_GRACE=3s", // for clouds that do not list what is gone
 	}
 	for _, c := range w.Clouds {
 		env = append(env, c.Env()...)

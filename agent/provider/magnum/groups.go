@@ -26,8 +26,8 @@ type reading struct {
 
 // Groups reads all groups. See provider.Provider. It makes one request for the cluster,
 // one for the list, one per group (the list lies about bounds), one per thousand servers
-// of the project, and up to three per group to Heat; flavors are asked for every ten
-// minutes.
+// of the project, and one per group to Heat (more the first time); flavors are asked for
+// every ten minutes.
 func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	api, err := p.api(ctx)
 	if err != nil {

@@ -31,32 +31,15 @@ func (p *Provider) stackRefs(ctx context.Context, stack string) (refs map[string
 	if err != nil {
 		return nil, "", err
 	}
-	top, err := findStack(ctx, api, stack)
+	nested, why, err := p.nodeStack(ctx, api, stack)
 	if absent(err) {
 		return nil, "", nil
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	group, err := stackresources.Get(ctx, api, top.Name, top.ID, minions).Extract()
-	if absent(err) {
-		return nil, "", nil
-	}
-	if err == nil && group == nil {
-		err = errHollow
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	if group.PhysicalID == "" { // nothing has been made yet
-		return map[string]string{}, group.StatusReason, nil
-	}
-	nested, err := findStack(ctx, api, group.PhysicalID)
-	if absent(err) {
-		return nil, "", nil
-	}
-	if err != nil {
-		return nil, "", err
+	if nested == nil { // nothing has been made yet
+		return map[string]string{}, why, nil
 	}
 	for _, out := range nested.Outputs {
 		if out["output_key"] != refsMap {
@@ -70,6 +53,51 @@ func (p *Provider) stackRefs(ctx context.Context, stack string) (refs map[string
 		}
 	}
 	return refs, nested.StatusReason, nil
+}
+
+// place is where the stack of a group's nodes is: name and ID of a stack do not change.
+type place struct{ name, id string }
+
+// nodeStack reads the stack of a group's nodes, which is the physical resource behind
+// kube_minions; nil: it has not been made, and why. Resolving a stack's name costs Heat
+// two requests and a redirect, so what was found once is asked for directly.
+func (p *Provider) nodeStack(ctx context.Context, api *gophercloud.ServiceClient, stack string) (*stacks.RetrievedStack, string, error) {
+	p.mu.Lock()
+	at, known := p.places[stack]
+	p.mu.Unlock()
+	if known {
+		s, err := stacks.Get(ctx, api, at.name, at.id).Extract()
+		if err == nil && (s == nil || s.ID == "") {
+			err = errHollow
+		}
+		if !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+			return s, "", err
+		}
+	}
+	top, err := findStack(ctx, api, stack)
+	if err != nil {
+		return nil, "", err
+	}
+	group, err := stackresources.Get(ctx, api, top.Name, top.ID, minions).Extract()
+	if err == nil && group == nil {
+		err = errHollow
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if group.PhysicalID == "" {
+		return nil, group.StatusReason, nil
+	}
+	nested, err := findStack(ctx, api, group.PhysicalID)
+	if err == nil {
+		p.mu.Lock()
+		if p.places == nil {
+			p.places = map[string]place{}
+		}
+		p.places[stack] = place{nested.Name, nested.ID}
+		p.mu.Unlock()
+	}
+	return nested, "", err
 }
 
 // findStack reads a stack by its ID; Heat answers with a redirect to name and ID.

@@ -30,6 +30,7 @@ type Provider struct {
 	version string // microversion that was agreed on; empty: not yet
 	asked   *asked // what Magnum accepted and does not show yet
 	removed map[string]removed
+	places  map[string]place // of the stacks of nodes, by the ID of their group's stack
 }
 
 var _ provider.Provider = (*Provider)(nil)

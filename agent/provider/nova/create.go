@@ -25,6 +25,9 @@ import (
 // Package userdata renders it.
 const TokenPlaceholder = "{{join token}}"
 
+// afterwards is how long a call goes on after its context, to leave nothing behind.
+const afterwards = 3 * time.Second
+
 // userDataLimit is what Nova takes, after base64.
 const userDataLimit = 65535
 
@@ -154,14 +157,22 @@ func (p *Provider) createOne(ctx context.Context, s *site, o *order, w wish) err
 	if err != nil {
 		return err
 	}
+	var made struct {
+		Server struct {
+			ID string `json:"id"`
+		} `json:"server"`
+	}
 	ports, err := s.makePorts(ctx, o, name)
 	if err == nil {
-		_, err = c.Post(ctx, c.ServiceURL("servers"), o.body(s, f, w, name, request, script, ports, minor), nil, &gophercloud.RequestOpts{OkCodes: []int{200, 202}})
+		_, err = c.Post(ctx, c.ServiceURL("servers"), o.body(s, f, w, name, request, script, ports, minor), &made, &gophercloud.RequestOpts{OkCodes: []int{200, 202}})
 	}
 	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.made[made.Server.ID] = born{o.group.Name, s.now()}
 		return nil
 	}
-	later, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	later, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()
 	if uncertain(err) {
 		if found, unsure := s.find(later, name, request); found {

@@ -118,6 +118,11 @@ func (s *site) deleteServer(ctx context.Context, uuid string) error {
 		return err
 	}
 	_, err = c.Delete(ctx, c.ServiceURL("servers", uuid), &gophercloud.RequestOpts{OkCodes: []int{202, 204}})
+	if err == nil || missing(err) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.made, uuid)
+	}
 	return err
 }
 

@@ -135,7 +135,7 @@ func (p *Provider) site(c Cloud) (*site, error) {
 		}
 		p.sessions[c.Cloud] = session
 	}
-	s := &site{cloud: c, session: session, now: p.now, seen: map[string]server{}, gone: map[string]departed{}, short: map[spot]time.Time{}, facts: map[string]fact{}}
+	s := &site{cloud: c, session: session, now: p.now, seen: map[string]server{}, gone: map[string]departed{}, made: map[string]born{}, short: map[spot]time.Time{}, facts: map[string]fact{}}
 	p.sites[c] = s
 	return s, nil
 }

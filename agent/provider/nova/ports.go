@@ -26,7 +26,7 @@ func (s *site) makePorts(ctx context.Context, o *order, name string) (ports []st
 	}
 	defer func() {
 		if err != nil {
-			later, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+			later, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 			defer cancel()
 			s.dropPorts(later, ports)
 			ports = nil

@@ -32,6 +32,9 @@ func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int)
 	if err != nil {
 		return openstack.Classify(op, id, err)
 	}
+	if s.lags(g, servers) {
+		return &provider.Error{Op: op, Group: id, Kind: provider.Conflict, Err: errors.New("the list of servers does not show those yet that were just made")}
+	}
 	target, inZone := 0, map[string]int{}
 	for i := range servers {
 		one := &servers[i]

@@ -158,6 +158,27 @@ func (s *site) owned(ctx context.Context, of string) ([]server, error) {
 	return out, nil
 }
 
+// lagFor is how long a list may fail to show a server that was just made.
+const lagFor = 30 * time.Second
+
+// lags tells that a list is older than what was made: servers of the group that Nova
+// took in lately are not in it. The database behind Nova may be several that follow one
+// another.
+func (s *site) lags(g *Group, list []server) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range list {
+		delete(s.made, one.ID)
+	}
+	maps.DeleteFunc(s.made, func(_ string, b born) bool { return s.now().Sub(b.at) > lagFor })
+	for _, b := range s.made {
+		if b.group == g.Name {
+			return true
+		}
+	}
+	return false
+}
+
 // Bounds of the asking after servers that a list no longer shows.
 const (
 	askAtMost  = 40

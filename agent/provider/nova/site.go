@@ -31,12 +31,20 @@ type site struct {
 	// for by ID before it is told as gone.
 	seen map[string]server
 	gone map[string]departed
+	// made are our servers that no list has shown yet, with the time of their making.
+	made map[string]born
 	// short is where Nova lately found no host.
 	short map[spot]time.Time
 }
 
 // spot is where a server may be asked for.
 type spot struct{ group, flavor, zone string }
+
+// born is a server that Nova has just answered 202 for.
+type born struct {
+	group string
+	at    time.Time
+}
 
 // departed is a server that Nova has answered 404 for.
 type departed struct {

@@ -39,8 +39,7 @@ func Classify(op string, group cluster.GroupID, err error) *provider.Error {
 		return &out
 	}
 	e := &provider.Error{Op: op, Group: group, Kind: provider.Other, Err: plain{err}}
-	var lost gophercloud.ErrUnableToReauthenticate
-	if errors.As(err, &lost) {
+	if lost, ok := relogin(err); ok {
 		inner := Classify("log in to OpenStack", "", lost.ErrReauth)
 		e.Kind, e.Remedy = inner.Kind, inner.Remedy
 		e.Err = fmt.Errorf("log in to OpenStack again: %w", inner.Err)
@@ -68,6 +67,17 @@ func Classify(op string, group cluster.GroupID, err error) *provider.Error {
 		e.Kind, e.Remedy = provider.Transient, unreachable
 	}
 	return e
+}
+
+// relogin finds a login that was tried again and failed; gophercloud returns a pointer
+// to that error, and its documents show a value.
+func relogin(err error) (gophercloud.ErrUnableToReauthenticate, bool) {
+	var pointer *gophercloud.ErrUnableToReauthenticate
+	if errors.As(err, &pointer) && pointer != nil {
+		return *pointer, true
+	}
+	var value gophercloud.ErrUnableToReauthenticate
+	return value, errors.As(err, &value)
 }
 
 // kindOf sorts an HTTP answer. Sources: the API references of Nova, Neutron, Magnum and

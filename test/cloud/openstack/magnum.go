@@ -43,6 +43,9 @@ type MagnumCluster struct {
 	// Lost counts resizes that came while an operation was under way: Magnum accepted
 	// them, and nothing came of them (kubernetes/autoscaler#6213).
 	Lost int
+	// NodeWord stands in the names of nodes: "node", which is the default, or "minion" as
+	// until release Stein.
+	NodeWord string
 	// Masterless has no master node of its own: the control plane is elsewhere.
 	Masterless bool
 
@@ -99,6 +102,7 @@ type magnum struct {
 	heatForbidden  bool
 	accepted       int // resizes that the conductor has not taken up
 	resizes        []Resize
+	refusal        string // of every node that is to be made
 }
 
 // addMagnum adds the container infrastructure API to the catalog, and Heat.
@@ -140,6 +144,14 @@ func (c *Cloud) ForbidHeat(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.magnum.heatForbidden = on
+}
+
+// FailNodes lets no further node be made, for a reason in Heat's words; empty: they are
+// made again.
+func (c *Cloud) FailNodes(why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.magnum.refusal = why
 }
 
 // SetMagnum sets the highest microversion 1.highest of Magnum, how long an accepted

@@ -244,6 +244,11 @@ func (m *magnum) resize(q *call, c *MagnumCluster, version int) {
 	case *body.Count < g.Min || g.Max >= 0 && *body.Count > g.Max:
 		q.fail(http.StatusBadRequest, fmt.Sprintf("Resizing %s outside the allowed range: min_node_count = %d, max_node_count = %d", g.Name, g.Min, g.Max))
 	default:
+		if m.conductorDelay <= 0 {
+			m.conduct(c, g, *body.Count, body.Remove)
+			q.answer(http.StatusAccepted, map[string]any{"uuid": c.UUID})
+			return
+		}
 		m.accepted++
 		m.cloud.after(m.conductorDelay, func() {
 			m.accepted--

@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -74,7 +75,7 @@ func (m *magnum) scaleStack(g *nodeGroup, remove []string) {
 		s := g.slots[at]
 		if failed := m.cloud.Region.server(s.server); s.server == "" || failed != nil && failed.Status == "ERROR" {
 			m.drop(s)
-			m.fill(g, s, fmt.Sprintf("%s-node-%d", g.stackName, index), nil)
+			m.fill(g, s, fmt.Sprintf("%s-%s-%d", g.stackName, cmp.Or(g.cluster.NodeWord, "node"), index), nil)
 		}
 	}
 }
@@ -113,7 +114,9 @@ func (m *magnum) scaleList(g *nodeGroup, remove []string) {
 // fill makes the server of a slot, or notes why Nova refused it.
 func (m *magnum) fill(g *nodeGroup, s *slot, name string, metadata map[string]string) {
 	r, f := m.cloud.Region, m.flavor(g.Flavor)
-	s.server, s.why = "", ""
+	if s.server, s.why = "", m.refusal; s.why != "" {
+		return
+	}
 	used := r.used(demoProjectID)
 	for _, one := range []struct {
 		name              string

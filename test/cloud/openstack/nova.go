@@ -115,6 +115,14 @@ func (r *Region) nova(q *call) {
 // mine finds a server that the caller may see, or answers 404.
 func (r *Region) mine(q *call, id string) *Server {
 	s := r.server(id)
+	if q.Method == http.MethodGet && r.frozen != nil {
+		s = nil
+		for _, old := range r.frozen {
+			if old.ID == id {
+				s = old
+			}
+		}
+	}
 	if s == nil || s.Project != q.token.login.ProjectID && !q.token.login.Admin {
 		q.fail(http.StatusNotFound, "Instance "+id+" could not be found.")
 		return nil
@@ -178,7 +186,7 @@ func (r *Region) page(q *call, query url.Values, detail bool, keep func(*Server)
 		limit = min(limit, n)
 	}
 	var all []*Server
-	for _, s := range slices.Backward(r.servers) {
+	for _, s := range slices.Backward(r.shown()) {
 		if keep(s) {
 			all = append(all, s)
 		}

@@ -117,16 +117,8 @@ func (r *Region) createServer(q *call) {
 	if s.Metadata == nil {
 		s.Metadata = map[string]string{}
 	}
-	for _, g := range in.Groups {
-		id, ok := r.securityGroup(g.Name)
-		if !ok {
-			bad("Security group %s not found.", g.Name)
-			return
-		}
-		s.SecurityGroups = append(s.SecurityGroups, r.groups[id])
-	}
-	if len(s.SecurityGroups) == 0 {
-		s.SecurityGroups = []string{"default"}
+	if !r.named(q, &in, s) {
+		return
 	}
 	if !r.devices(q, &in, s) || !r.serverGroup(q, body, s) || !r.withinQuota(q, flavor) || !r.nics(q, &in, s) {
 		return
@@ -145,6 +137,22 @@ func (r *Region) createServer(q *call) {
 	q.w.header.Set("Location", r.url("/compute/v2.1/servers/"+s.ID))
 	q.answer(http.StatusAccepted, map[string]any{"server": map[string]any{"id": s.ID, "links": []any{}, "OS-DCF:diskConfig": "MANUAL",
 		"security_groups": named(s.SecurityGroups), "adminPass": "secret"}})
+}
+
+// named gives a server its security groups.
+func (r *Region) named(q *call, in *createServer, s *Server) bool {
+	for _, g := range in.Groups {
+		id, ok := r.securityGroup(g.Name)
+		if !ok {
+			q.fail(http.StatusBadRequest, "Security group "+g.Name+" not found.")
+			return false
+		}
+		s.SecurityGroups = append(s.SecurityGroups, r.groups[id])
+	}
+	if len(s.SecurityGroups) == 0 {
+		s.SecurityGroups = []string{"default"}
+	}
+	return true
 }
 
 // wrong tells what Nova's schema refuses.

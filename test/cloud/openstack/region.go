@@ -85,6 +85,8 @@ type Region struct {
 	anti     []*ServerGroup
 	quota    Quota
 	full     []place         // where no server can be placed
+	broken   string          // why no server builds; empty: they do
+	frozen   []*Server       // what reads show; nil: what there is
 	stuck    map[string]bool // servers that cannot be deleted
 }
 
@@ -184,6 +186,36 @@ func (r *Region) NoValidHost(flavor, zone string) {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()
 	r.full = append(r.full, place{flavor, zone})
+}
+
+// FailBuilds makes every further server fail while it builds, with these words; empty:
+// no more.
+func (r *Region) FailBuilds(message string) {
+	r.cloud.mu.Lock()
+	defer r.cloud.mu.Unlock()
+	r.broken = message
+}
+
+// Freeze lets reads of servers show them as they are now, as a database that lags does.
+func (r *Region) Freeze(on bool) {
+	r.cloud.mu.Lock()
+	defer r.cloud.mu.Unlock()
+	r.frozen = nil
+	if on {
+		r.frozen = []*Server{}
+		for _, s := range r.servers {
+			copied := r.copied(s)
+			r.frozen = append(r.frozen, &copied)
+		}
+	}
+}
+
+// shown are the servers that reads show. The caller holds the lock.
+func (r *Region) shown() []*Server {
+	if r.frozen != nil {
+		return r.frozen
+	}
+	return r.servers
 }
 
 // Space takes back every NoValidHost.

@@ -169,6 +169,8 @@ func (r *Region) launch(s *Server) {
 	r.cloud.after(r.cloud.opts.BuildDelay, func() {
 		switch {
 		case r.server(s.ID) == nil || s.Status != "BUILD" || s.TaskState == "deleting":
+		case r.broken != "":
+			r.breaks(s, 500, r.broken)
 		case s.token != "" && r.cloud.check(s.token) == nil:
 			r.breaks(s, 500, "Build of instance "+s.ID+" aborted: The request you have made requires authentication. (HTTP 401)")
 		default:

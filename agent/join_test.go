@@ -1,0 +1,114 @@
+package agent
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+)
+
+// TestCheckJoin: the mode that is active is what the API server's authorizer says, not
+// what the configuration wishes.
+func TestCheckJoin(t *testing.T) {
+	for name, c := range map[string]struct {
+		join     string
+		approved bool // nodeclient is granted
+		lacks    string
+		level    Level
+		want     string
+	}{
+		"closed":                 {"closed", false, "", LevelOK, "closed: the API server says"},
+		"closed, yet approved":   {"closed", true, "", LevelError, "should be closed"},
+		"closed, without rights": {"closed", false, "nodes", LevelError, "may not get nodes"},
+		"open":                   {"open", true, "", LevelOK, "open: whoever has a join token"},
+		"open, not approved":     {"open", false, "", LevelError, "no machine can join"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var cfg Config
+			cfg.Parts.CSR.Enabled, cfg.Parts.Bootstrap.Enabled, cfg.Parts.CSR.Join = true, true, c.join
+			group := cfg.Parts.tokenGroups()[0]
+			client := fake.NewClientset(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "everybody-is-welcome"},
+				RoleRef:  rbacv1.RoleRef{Kind: "ClusterRole", Name: "system:certificates.k8s.io:certificatesigningrequests:nodeclient"},
+				Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:bootstrappers"}}})
+			client.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				r := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+				if !strings.Contains(strings.Join(r.Spec.Groups, " "), group) || !strings.HasPrefix(r.Spec.User, "system:bootstrap:") {
+					t.Errorf("asked for %s of %v", r.Spec.User, r.Spec.Groups)
+				}
+				r.Status.Allowed = r.Spec.ResourceAttributes.Resource != c.lacks
+				if r.Spec.ResourceAttributes.Subresource == "nodeclient" {
+					r.Status.Allowed = c.approved
+				}
+				return true, r, nil
+			})
+			found := checkJoin(t.Context(), cfg, client)
+			if len(found) != 1 || found[0].Level != c.level || !strings.Contains(found[0].Text, c.want) || (c.level == LevelError) != (found[0].Remedy != "") {
+				t.Errorf("%+v", found)
+			}
+			if c.approved && !strings.Contains(found[0].Text, "everybody-is-welcome") {
+				t.Errorf("%+v does not name the binding", found)
+			}
+		})
+	}
+}
+
+// TestTokenGroupsGoByTheJoin: a join that nobody would approve in is never published.
+func TestTokenGroupsGoByTheJoin(t *testing.T) {
+	for name, c := range map[string]struct {
+		env  map[string]string
+		want string
+		err  string
+	}{
+		"default":         {nil, bootstrap.WorkersGroup, ""},
+		"open":            {map[string]string{"AUTOSCALER_CSR_JOIN": "open"}, bootstrap.KubeadmGroup, ""},
+		"csrsigner off":   {map[string]string{"AUTOSCALER_CSR_ENABLED": "false"}, bootstrap.KubeadmGroup, ""},
+		"own group":       {map[string]string{"AUTOSCALER_BOOTSTRAP_TOKEN_GROUPS": "system:bootstrappers:mine:workers"}, "system:bootstrappers:mine:workers", ""},
+		"closed for show": {map[string]string{"AUTOSCALER_BOOTSTRAP_TOKEN_GROUPS": bootstrap.KubeadmGroup}, bootstrap.KubeadmGroup, "AUTOSCALER_CSR_JOIN is closed"},
+		"typo":            {map[string]string{"AUTOSCALER_CSR_JOIN": "clsoed"}, bootstrap.KubeadmGroup, "AUTOSCALER_CSR_JOIN"},
+		"template":        {map[string]string{"AUTOSCALER_CSR_EXTRA_NAMES": "fixed.example.org"}, bootstrap.WorkersGroup, "AUTOSCALER_CSR_EXTRA_NAMES"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clean(t)
+			t.Setenv("AUTOSCALER_AWS_CLUSTER_NAME", "demo")
+			for k, v := range c.env {
+				t.Setenv(k, v)
+			}
+			cfg, err := Load()
+			if got := cfg.Parts.Bootstrap.TokenGroups; len(got) != 1 || got[0] != c.want {
+				t.Errorf("groups %v, want %s", got, c.want)
+			}
+			if (c.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("error %v, want %q", err, c.err)
+			}
+		})
+	}
+}
+
+// TestRBACOfTheClosedJoin: the file that ships gives the workers' group what a join needs
+// and no approval.
+func TestRBACOfTheClosedJoin(t *testing.T) {
+	text := readFile(t, "../units/rbac.yaml")
+	if !strings.Contains(text, bootstrap.WorkersGroup) || !strings.Contains(text, "name: system:node-bootstrapper") {
+		t.Error("the workers' group is not bound")
+	}
+	if strings.Contains(text, "certificatesigningrequests:nodeclient") {
+		t.Error("the workers' group is bound to automatic approval")
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,50 @@
+package csrsigner
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestQueueNewsFirst: a request that has just come is judged before hundreds that are
+// only tried again, and these are not forgotten over a stream of new ones.
+func TestQueueNewsFirst(t *testing.T) {
+	q, now := newQueue(), noon
+	for n := range 200 {
+		q.add(fmt.Sprint("held-", n), now)
+	}
+	for {
+		key, _, ok := q.take(now)
+		if !ok {
+			break
+		}
+		q.again(key, now, backoff)
+	}
+	now = now.Add(time.Minute) // all are due again
+	q.add("new", now)
+	for turn := 1; ; turn++ {
+		key, _, ok := q.take(now)
+		if !ok || turn > 2 {
+			t.Fatalf("the new request is not judged within two turns (%q)", key)
+		}
+		q.again(key, now, backoff)
+		if key == "new" {
+			break
+		}
+	}
+	retried := 0
+	for n := range 400 {
+		q.add(fmt.Sprint("stream-", n), now)
+		key, _, ok := q.take(now)
+		if !ok {
+			t.Fatal("nobody is due")
+		}
+		if key[0] == 'h' {
+			retried++
+		}
+		q.again(key, now, backoff)
+	}
+	if retried < 90 {
+		t.Errorf("%d of 400 turns went to what is tried again", retried)
+	}
+}
