@@ -125,7 +125,7 @@ func eventually(t *testing.T, try func() error) {
 // storyTopology: a ClusterClass's MachineDeployment without replicas, with its
 // annotations from the topology; and one whose topology sets replicas after all.
 func storyTopology(t *testing.T, cp *controlplane.ControlPlane) {
-	w, p := capiStory(t, cp, "MachineDeployment")
+	w, _ := capiStory(t, cp, "MachineDeployment")
 	ctx := context.Background()
 	topology := map[string]any{"classRef": map[string]any{"name": "quick-start"}, "version": "v1.36.3", "workers": map[string]any{"machineDeployments": []any{
 		map[string]any{"class": "default-worker", "name": "linux"}, map[string]any{"class": "default-worker", "name": "fixed", "replicas": int64(3)}}}}
@@ -135,7 +135,7 @@ func storyTopology(t *testing.T, cp *controlplane.ControlPlane) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = w.connect(t, clusterapi.Config{AutoDiscovery: clusterapi.Discovery{"clusterapi:clusterName=classy,namespace=" + w.namespace}})
+	p := w.connect(t, clusterapi.Config{AutoDiscovery: clusterapi.Discovery{"clusterapi:clusterName=classy,namespace=" + w.namespace}})
 	g := readGroup(t, p, w.id("linux"))
 	if g.Target != 0 || g.Min != 2 || g.Max != 5 || g.Stale != "" || g.Paused != "" {
 		t.Errorf("replicas unset: %+v", g)
