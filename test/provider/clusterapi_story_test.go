@@ -72,7 +72,7 @@ func storyRollout(t *testing.T, cp *controlplane.ControlPlane) {
 	w.patch(t, "machinedeployments", "workers", `{"spec":{"template":{"spec":{"version":"v1.37.0"}}}}`)
 	var g cluster.NodeGroup
 	eventually(t, func() error { // two old and one new
-		g = capiGroup(t, p, w.id("workers"))
+		g = readGroup(t, p, w.id("workers"))
 		if len(g.Instances) < 3 {
 			return fmt.Errorf("%d instances", len(g.Instances))
 		}
@@ -96,7 +96,7 @@ func storyRollout(t *testing.T, cp *controlplane.ControlPlane) {
 	}
 	w.Freeze(false)
 	w.settle(t)
-	g = capiGroup(t, p, w.id("workers"))
+	g = readGroup(t, p, w.id("workers"))
 	if len(g.Instances) != 4 || g.Target != 4 {
 		t.Errorf("after the rollout: %d instances, target %d", len(g.Instances), g.Target)
 	}
@@ -125,7 +125,7 @@ func eventually(t *testing.T, try func() error) {
 // storyTopology: a ClusterClass's MachineDeployment without replicas, with its
 // annotations from the topology; and one whose topology sets replicas after all.
 func storyTopology(t *testing.T, cp *controlplane.ControlPlane) {
-	w, p := capiStory(t, cp, "MachineDeployment")
+	w, _ := capiStory(t, cp, "MachineDeployment")
 	ctx := context.Background()
 	topology := map[string]any{"classRef": map[string]any{"name": "quick-start"}, "version": "v1.36.3", "workers": map[string]any{"machineDeployments": []any{
 		map[string]any{"class": "default-worker", "name": "linux"}, map[string]any{"class": "default-worker", "name": "fixed", "replicas": int64(3)}}}}
@@ -135,8 +135,8 @@ func storyTopology(t *testing.T, cp *controlplane.ControlPlane) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = w.connect(t, clusterapi.Config{AutoDiscovery: clusterapi.Discovery{"clusterapi:clusterName=classy,namespace=" + w.namespace}})
-	g := capiGroup(t, p, w.id("linux"))
+	p := w.connect(t, clusterapi.Config{AutoDiscovery: clusterapi.Discovery{"clusterapi:clusterName=classy,namespace=" + w.namespace}})
+	g := readGroup(t, p, w.id("linux"))
 	if g.Target != 0 || g.Min != 2 || g.Max != 5 || g.Stale != "" || g.Paused != "" {
 		t.Errorf("replicas unset: %+v", g)
 	}
@@ -145,10 +145,10 @@ func storyTopology(t *testing.T, cp *controlplane.ControlPlane) {
 		t.Fatal(err)
 	}
 	w.settle(t)
-	if g := capiGroup(t, p, w.id("linux")); g.Target != 2 || len(g.Instances) != 2 {
+	if g := readGroup(t, p, w.id("linux")); g.Target != 2 || len(g.Instances) != 2 {
 		t.Errorf("after the first resize: %+v", g)
 	}
-	if g := capiGroup(t, p, w.id("fixed")); !strings.Contains(g.Paused, "sets replicas of fixed to 3") || g.Pause == nil {
+	if g := readGroup(t, p, w.id("fixed")); !strings.Contains(g.Paused, "sets replicas of fixed to 3") || g.Pause == nil {
 		t.Errorf("a topology that sets replicas: paused %q", g.Paused)
 	}
 }
@@ -180,13 +180,13 @@ func storyPaused(t *testing.T, cp *controlplane.ControlPlane) {
 		{"clusters", "demo", `{"spec":{"paused":true}}`, `{"spec":{"paused":null}}`, "Cluster demo is paused"},
 	} {
 		w.patch(t, c.resource, c.name, c.on)
-		g := capiGroup(t, p, id)
+		g := readGroup(t, p, id)
 		if !strings.Contains(g.Paused, c.words) || g.Pause == nil {
 			t.Errorf("%s: paused %q", c.name, g.Paused)
 		}
 		wantKind(t, p.Delete(context.Background(), id, w.Alive("workers")[0]), provider.Conflict, c.words)
 		w.patch(t, c.resource, c.name, c.off)
-		if g := capiGroup(t, p, id); g.Paused != "" || g.Pause != nil {
+		if g := readGroup(t, p, id); g.Paused != "" || g.Pause != nil {
 			t.Errorf("%s: paused %q after all", c.name, g.Paused)
 		}
 	}
@@ -199,7 +199,7 @@ func storyForeignMark(t *testing.T, cp *controlplane.ControlPlane) {
 	for _, key := range []string{"cluster.x-k8s.io/delete-machine", "cluster.k8s.io/delete-machine"} {
 		w.patch(t, "machines", machineOf(alive[1]), `{"metadata":{"annotations":{"`+key+`":"yes"}}}`)
 		wantKind(t, p.Delete(ctx, w.id("workers"), alive[0]), provider.Conflict, machineOf(alive[1]))
-		if g := capiGroup(t, p, w.id("workers")); g.Target != 2 || g.Instances[0].Phase != cluster.PhaseRunning || g.Instances[1].Phase != cluster.PhaseRunning {
+		if g := readGroup(t, p, w.id("workers")); g.Target != 2 || g.Instances[0].Phase != cluster.PhaseRunning || g.Instances[1].Phase != cluster.PhaseRunning {
 			t.Errorf("%s: %+v", key, g)
 		}
 		w.patch(t, "machines", machineOf(alive[1]), `{"metadata":{"annotations":{"`+key+`":null}}}`)
@@ -221,7 +221,7 @@ func storyCrash(t *testing.T, cp *controlplane.ControlPlane) {
 	w, p := capiStory(t, cp, "MachineDeployment")
 	ctx, alive := context.Background(), w.Alive("workers")
 	w.patch(t, "machines", machineOf(alive[1]), `{"metadata":{"annotations":{"cluster.x-k8s.io/delete-machine":"autoscaler-agent 2026-01-01T00:00:00Z"}}}`)
-	for _, i := range capiGroup(t, p, w.id("workers")).Instances {
+	for _, i := range readGroup(t, p, w.id("workers")).Instances {
 		if i.Phase != cluster.PhaseRunning {
 			t.Errorf("%s is %s", i.ID, i.Phase)
 		}
@@ -281,7 +281,7 @@ func storyLostAnswer(t *testing.T, cp *controlplane.ControlPlane) {
 	w.proxy.Set("lost", capi.Fault{Code: http.StatusGatewayTimeout, After: true, When: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/scale") }})
 	wantKind(t, p.Delete(ctx, w.id("workers"), alive[0]), provider.Transient, "")
 	w.proxy.Clear("lost")
-	for _, i := range capiGroup(t, p, w.id("workers")).Instances {
+	for _, i := range readGroup(t, p, w.id("workers")).Instances {
 		if going := i.Phase == cluster.PhaseDeleting; going != (i.ID == alive[0]) {
 			t.Errorf("%s is %s", i.ID, i.Phase)
 		}
@@ -363,7 +363,7 @@ func storyTemplateFromNode(t *testing.T, cp *controlplane.ControlPlane) {
 		t.Fatal(err)
 	}
 	w.settle(t)
-	if g := capiGroup(t, p, w.id("bare")); !strings.Contains(g.Template.Unknown, "capacity.cluster-autoscaler.kubernetes.io/cpu") || g.Stale != "" {
+	if g := readGroup(t, p, w.id("bare")); !strings.Contains(g.Template.Unknown, "capacity.cluster-autoscaler.kubernetes.io/cpu") || g.Stale != "" {
 		t.Errorf("nothing tells the size: unknown %q", g.Template.Unknown)
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machineOf(w.Alive("bare")[0]), Labels: map[string]string{
@@ -383,7 +383,7 @@ func storyTemplateFromNode(t *testing.T, cp *controlplane.ControlPlane) {
 	})
 	check := func(when string) {
 		t.Helper()
-		tm := capiGroup(t, p, w.id("bare")).Template
+		tm := readGroup(t, p, w.id("bare")).Template
 		if tm.Unknown != "" || tm.Capacity.MilliCPU != 8000 || tm.Allocatable.MilliCPU != 7900 || tm.Allocatable.Memory != 31<<30 {
 			t.Errorf("%s: %+v", when, tm)
 		}
@@ -417,7 +417,7 @@ func storyNodeAnnotation(t *testing.T, cp *controlplane.ControlPlane) {
 	if _, err := cp.Client().CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	g := capiGroup(t, p, w.id("workers"))
+	g := readGroup(t, p, w.id("workers"))
 	at := slices.IndexFunc(g.Instances, func(i cluster.Instance) bool { return slices.Contains(i.NodeNames, node.Name) })
 	if at < 0 || g.Instances[at].ID != cluster.InstanceID("pending-machine-"+w.namespace+"_"+name) {
 		t.Fatalf("no instance may be called %s: %+v", node.Name, g.Instances)
@@ -442,7 +442,7 @@ func storyBarePool(t *testing.T, cp *controlplane.ControlPlane) {
 		t.Fatal(err)
 	}
 	w.patch(t, "machinepools", "bare", `{"spec":{"providerIDList":["aws:///a/i-1","aws:///a/i-2"]}}`)
-	g := capiGroup(t, p, w.id("bare"))
+	g := readGroup(t, p, w.id("bare"))
 	if len(g.Instances) != 2 || g.Instances[0].Phase != cluster.PhaseRunning || len(g.Warnings) == 0 {
 		t.Errorf("%+v", g)
 	}
@@ -459,7 +459,7 @@ func storyVersion(t *testing.T, cp *controlplane.ControlPlane) {
 	for version, spoken := range map[string]string{"": "v1beta2", "v1beta1": "v1beta1", "v1beta2": "v1beta2"} {
 		p := w.connect(t, clusterapi.Config{ClusterName: "demo", Namespace: w.namespace, Version: version})
 		w.proxy.Reset()
-		if g := capiGroup(t, p, w.id("workers")); len(g.Instances) != 2 {
+		if g := readGroup(t, p, w.id("workers")); len(g.Instances) != 2 {
 			t.Errorf("%q: %+v", version, g)
 		}
 		path := "GET /apis/cluster.x-k8s.io/" + spoken + "/namespaces/" + w.namespace + "/machinedeployments"
@@ -485,10 +485,10 @@ func storyNoAPI(t *testing.T, cp *controlplane.ControlPlane) {
 // storyCheapRead counts the calls of a read.
 func storyCheapRead(t *testing.T, cp *controlplane.ControlPlane) {
 	w, p := capiStory(t, cp, "MachineDeployment")
-	capiGroup(t, p, w.id("workers"))
+	readGroup(t, p, w.id("workers"))
 	// No node is there to learn from, so each read asks for one of each template.
 	w.proxy.Reset()
-	capiGroup(t, p, w.id("workers"))
+	readGroup(t, p, w.id("workers"))
 	n := 0
 	for call, times := range w.proxy.Calls() {
 		n += times
@@ -547,7 +547,7 @@ func storyTwins(t *testing.T, cp *controlplane.ControlPlane) {
 	w.Freeze(true)
 	alive := w.Alive("workers")
 	w.patch(t, "machines", machineOf(alive[1]), `{"spec":{"providerID":"`+string(alive[0])+`"}}`)
-	g := capiGroup(t, p, w.id("workers"))
+	g := readGroup(t, p, w.id("workers"))
 	for _, i := range g.Instances {
 		if i.Phase != cluster.PhaseUnknown {
 			t.Errorf("%+v", i)
@@ -591,11 +591,11 @@ func storyBelowMin(t *testing.T, cp *controlplane.ControlPlane) {
 		t.Error(err)
 	}
 	w.patch(t, "machinedeployments", "workers", `{"metadata":{"annotations":{"cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size":"four"}}}`)
-	g := capiGroup(t, p, w.id("workers"))
+	g := readGroup(t, p, w.id("workers"))
 	if g.Min != 4 || g.Max != 4 || g.Target != 4 || !strings.Contains(g.Paused, `"four"`) {
 		t.Errorf("%+v", g)
 	}
-	if o := capiGroup(t, p, w.id("others")); o.Paused != "" || o.Stale != "" {
+	if o := readGroup(t, p, w.id("others")); o.Paused != "" || o.Stale != "" {
 		t.Errorf("%+v", o)
 	}
 	wantKind(t, p.Resize(ctx, w.id("workers"), 4, 5), provider.Invalid, `"four"`)

@@ -26,6 +26,7 @@ type asked struct {
 	at            time.Time
 	sure          bool // Magnum answered that it accepts it
 	shown         bool // the group shows it
+	shownAt       time.Time
 }
 
 // remember notes an operation.
@@ -68,8 +69,9 @@ type view struct {
 	lost  string // an operation that Magnum accepted and never began
 }
 
-// look compares what was asked for with a fresh read of the cluster and its groups.
-func (p *Provider) look(c *magnumCluster, groups ...*nodeGroup) view {
+// look compares what was asked for with a read of the cluster and its groups that began
+// at a time.
+func (p *Provider) look(began time.Time, c *magnumCluster, groups ...*nodeGroup) view {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var v view
@@ -83,6 +85,9 @@ func (p *Provider) look(c *magnumCluster, groups ...*nodeGroup) view {
 			v.busy = fmt.Sprintf("node group %s is %s, and Magnum does one operation at a time", g.Name, g.Status)
 		}
 	}
+	if v.behind(p.last, began, groups) {
+		return v
+	}
 	a := p.asked
 	if a == nil {
 		return v
@@ -90,18 +95,23 @@ func (p *Provider) look(c *magnumCluster, groups ...*nodeGroup) view {
 	at := slices.IndexFunc(groups, func(g *nodeGroup) bool { return g.UUID == a.group })
 	if at >= 0 && !a.shown {
 		g := groups[at]
-		a.shown = !g.UpdatedAt.Equal(a.stamp) || g.NodeCount != a.before || strings.HasSuffix(g.Status, inProgress)
+		if a.shown = !a.unchanged(g); a.shown {
+			a.shownAt = p.now()
+		}
 	}
 	age := p.now().Sub(a.at)
 	switch {
-	case a.shown && !working:
-		p.asked = nil
+	case a.shown && !working && !(began.Before(a.shownAt) && unseen(a, groups)):
+		p.asked, p.last = nil, a
 		return v
 	case !a.shown && (age > shownWithin || !a.sure && age > unsureWithin):
 		p.asked = nil
 		if a.sure {
 			v.lost = fmt.Sprintf("Magnum accepted %d nodes for %s and never began; it is asked again when they are needed", a.count, a.name)
 		}
+		return v
+	}
+	if v.behind(a, began, groups) { // another read has seen more than this one
 		return v
 	}
 	copied := *a
@@ -111,6 +121,29 @@ func (p *Provider) look(c *magnumCluster, groups ...*nodeGroup) view {
 		v.busy = fmt.Sprintf("the resize of %s to %d has not begun yet, and Magnum does one operation at a time", a.name, a.count)
 	}
 	return v
+}
+
+// unchanged tells that a group is as it was before the operation.
+func (a *asked) unchanged(g *nodeGroup) bool {
+	return g.UpdatedAt.Equal(a.stamp) && g.NodeCount == a.before && !strings.HasSuffix(g.Status, inProgress)
+}
+
+// unseen tells that a read has the operation's group as it was before.
+func unseen(a *asked, groups []*nodeGroup) bool {
+	return slices.ContainsFunc(groups, func(g *nodeGroup) bool { return g.UUID == a.group && a.unchanged(g) })
+}
+
+// behind tells a read that was overtaken: it began before another one saw the
+// operation, and has the group as it was before that. What was asked for still counts in
+// it, so that nobody sees a target go back.
+func (v *view) behind(a *asked, began time.Time, groups []*nodeGroup) bool {
+	if a == nil || !a.shown || !began.Before(a.shownAt) || !unseen(a, groups) {
+		return false
+	}
+	copied := *a
+	copied.removed, copied.shown = maps.Clone(a.removed), false
+	v.asked, v.busy = &copied, fmt.Sprintf("this read is older than the resize of %s to %d", a.name, a.count)
+	return true
 }
 
 // target is the node count of a group; what Magnum has accepted and does not show yet

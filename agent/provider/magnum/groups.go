@@ -54,7 +54,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 			whole = append(whole, &list[i].nodeGroup)
 		}
 	}
-	v := p.look(c, whole...)
+	v := p.look(at, c, whole...)
 	out := make([]cluster.NodeGroup, 0, len(list))
 	var errs []error
 	for i := range list {

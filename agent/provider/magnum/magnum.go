@@ -29,6 +29,7 @@ type Provider struct {
 	mu      sync.Mutex
 	version string // microversion that was agreed on; empty: not yet
 	asked   *asked // what Magnum accepted and does not show yet
+	last    *asked // the one before, for reads that it has overtaken
 	removed map[string]removed
 	places  map[string]place // of the stacks of nodes, by the ID of their group's stack
 }

@@ -279,5 +279,5 @@ var capiName = regexp.MustCompile(`^kube-[a-z0-9]{5}$`)
 
 // untold explains a group whose servers cannot be told from others.
 func untold(r *reading) error {
-	return fmt.Errorf("Magnum counts %d nodes, and of %d servers whose names are in their form none can be shown to be one of them: let the credentials read Heat's stacks", r.NodeCount, r.members.unproven)
+	return fmt.Errorf("of %d servers whose names are in the form of its nodes none can be shown to be one of the %d that Magnum counts: let the credentials read Heat's stacks", r.members.unproven, r.NodeCount)
 }

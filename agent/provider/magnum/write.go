@@ -34,6 +34,7 @@ func (p *Provider) begin(ctx context.Context, op string, id cluster.GroupID) (*w
 	if err != nil {
 		return nil, openstack.Classify(op, id, err)
 	}
+	began := p.now()
 	w := &write{p: p, op: op, id: id, api: api}
 	if w.cluster, err = p.cluster(ctx, api, op); err != nil {
 		return nil, openstack.Classify(op, id, err)
@@ -69,7 +70,7 @@ func (p *Provider) begin(ctx context.Context, op string, id cluster.GroupID) (*w
 			read = append(read, o)
 		}
 	}
-	w.view = p.look(w.cluster, read...)
+	w.view = p.look(began, w.cluster, read...)
 	w.lo, w.hi, _ = p.bounds(g)
 	w.now, w.alive = w.target(g), w.members.living(w.view)
 	if p.delivered(&w.reading, w.view) {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -118,9 +119,9 @@ func (s *Session) Service(ctx context.Context, service, region string) (*gopherc
 	}
 	e := s.Endpoint(region)
 	e.ApplyDefaults(service)
-	url, err := gopheropenstack.V3EndpointURL(catalog, e)
-	if err != nil {
-		c := Classify("find the endpoint of "+service, "", err)
+	url := endpointIn(catalog, e)
+	if url == "" {
+		c := Classify("find the endpoint of "+service, "", gophercloud.ErrEndpointNotFound{})
 		c.Err = fmt.Errorf("the catalog lists no %s endpoint of service %s in region %q", e.Availability, service, e.Region)
 		return nil, c
 	}
@@ -132,6 +133,22 @@ func (s *Session) Service(ctx context.Context, service, region string) (*gopherc
 		}
 	}
 	return out, nil
+}
+
+// endpointIn finds the URL of the first endpoint that is asked for, as Python's client
+// does; empty: there is none.
+func endpointIn(catalog *tokens.ServiceCatalog, e gophercloud.EndpointOpts) string {
+	for _, entry := range catalog.Entries {
+		if !slices.Contains(e.Types(), entry.Type) || e.Name != "" && entry.Name != e.Name {
+			continue
+		}
+		for _, at := range entry.Endpoints {
+			if gophercloud.Availability(at.Interface) == e.Availability && (e.Region == "" || at.Region == e.Region || at.RegionID == e.Region) {
+				return gophercloud.NormalizeURL(at.URL)
+			}
+		}
+	}
+	return ""
 }
 
 func (s *Session) current() *gophercloud.ProviderClient {

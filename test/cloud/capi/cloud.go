@@ -295,7 +295,7 @@ func (c *Cloud) Unsettled(ctx context.Context) string {
 
 // Settle waits until nothing is left to do.
 func (c *Cloud) Settle(ctx context.Context) error {
-	tick := time.NewTicker(5 * time.Millisecond)
+	tick := time.NewTicker(20 * time.Millisecond) // each look is four lists
 	defer tick.Stop()
 	for {
 		why := c.Unsettled(ctx)
