@@ -140,6 +140,7 @@ func suite(t *testing.T, s *openstack.Stack) {
 			"GoneInstanceIsPhaseGone": "nobody replaces a server that somebody else deleted; the emulated OpenStack plays the rest",
 			"ThrottleIsTransient":     "these services throttle nobody; the emulated OpenStack does",
 			"PartialRead":             "there is one region; the emulated OpenStack has two",
+			"DeleteMoreThanSurplus":   "the target is the number of servers: there is no surplus",
 			"DeletionRefused":         "who may make servers may delete them by Nova's own policy; the emulated OpenStack refuses",
 		},
 	}.Run(t)
