@@ -132,13 +132,15 @@ func TestLookup(t *testing.T) {
 		change func(*corev1.Secret)
 		want   string
 	}{
-		"ours":          {func(*corev1.Secret) {}, ""},
-		"for a machine": {func(s *corev1.Secret) { s.Annotations = map[string]string{InstanceAnnotation: "aws:///a/i-1", MachineAnnotation: "w-1"} }, ""},
-		"kubeadm's":     {func(s *corev1.Secret) { s.Labels = nil }, "not minted by the agent"},
-		"expired":       {func(s *corev1.Secret) { s.Data[keyExpiration] = expiry(now.Add(-time.Second)) }, "expired"},
-		"for ever":      {func(s *corev1.Secret) { delete(s.Data, keyExpiration) }, "expiration"},
-		"no login":      {func(s *corev1.Secret) { s.Data[keyAuth] = []byte("false") }, "authentication"},
-		"going":         {func(s *corev1.Secret) { at := metav1.Now(); s.DeletionTimestamp = &at }, "deleted"},
+		"ours": {func(*corev1.Secret) {}, ""},
+		"for a machine": {func(s *corev1.Secret) {
+			s.Annotations = map[string]string{InstanceAnnotation: "aws:///a/i-1", MachineAnnotation: "w-1"}
+		}, ""},
+		"kubeadm's": {func(s *corev1.Secret) { s.Labels = nil }, "not minted by the agent"},
+		"expired":   {func(s *corev1.Secret) { s.Data[keyExpiration] = expiry(now.Add(-time.Second)) }, "expired"},
+		"for ever":  {func(s *corev1.Secret) { delete(s.Data, keyExpiration) }, "expiration"},
+		"no login":  {func(s *corev1.Secret) { s.Data[keyAuth] = []byte("false") }, "authentication"},
+		"going":     {func(s *corev1.Secret) { at := metav1.Now(); s.DeletionTimestamp = &at }, "deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := mint(now, settings())
