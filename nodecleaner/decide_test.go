@@ -324,7 +324,7 @@ func TestUnknownSaysWhy(t *testing.T) {
 func TestSeveralGroups(t *testing.T) {
 	second := func(phase cluster.Phase, member bool) func(*world) {
 		return func(w *world) {
-			w.in.Groups = append(w.in.Groups, cluster.NodeGroup{ID: "again", ReadAt: w.in.Now,
+			w.in.Groups = append(w.in.Groups, cluster.NodeGroup{ID: "zz", ReadAt: w.in.Now,
 				Instances: []cluster.Instance{{ID: id(0), Phase: phase, Member: member, Created: noon.Add(-time.Hour)}}})
 		}
 	}
