@@ -146,6 +146,11 @@ func TestDecideByRule(t *testing.T) {
 					t.Errorf("%s is held by %s; breakers %v", h.Node, h.Rule, w.plan.Breakers)
 				}
 			}
+			for _, b := range w.plan.Breakers {
+				if !slices.ContainsFunc(w.plan.Held, func(h Held) bool { return h.Rule == b.Rule }) {
+					t.Errorf("breaker %v holds nothing", b)
+				}
+			}
 			slices.Sort(got)
 			if s := strings.Join(got, " "); s != c.want || w.held(0) != c.held {
 				t.Errorf("deleted %q, n00 held by %q; want %q and %q\nheld: %+v\nbreakers: %v", s, w.held(0), c.want, c.held, w.plan.Held, w.plan.Breakers)
