@@ -184,6 +184,10 @@ func TestDecideMarksStoppedInstances(t *testing.T) {
 	if w.step(); len(w.plan.Shutdown) != 1 || w.plan.Shutdown[0].On {
 		t.Errorf("the mark stays on a Ready Node: %+v", w.plan.Shutdown)
 	}
+	w.phase(0, cluster.PhaseStopped) // as a read says that lags
+	if w.step(); len(w.plan.Shutdown) != 1 || w.plan.Shutdown[0].On {
+		t.Errorf("the mark stays on a Ready Node: %+v", w.plan.Shutdown)
+	}
 }
 
 func forbid(kubetesting.Action) (bool, runtime.Object, error) {
