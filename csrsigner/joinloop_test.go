@@ -335,7 +335,7 @@ func TestR16Leader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{broken: errors.New("the cloud is away")}
 		self := Self{Node: "leader", Names: []string{"leader"}, Addresses: []netip.Addr{addr("10.0.0.1")}}
-		loop(t, c, func(_ *Config, d *Deps) { d.OwnNode, d.Self = "leader", func() Self { return self } }, func(client *fake.Clientset, s *Service) {
+		loop(t, c, func(_ *Config, d *Deps) { d.OwnNode, d.Self = "Leader", func() Self { return self } }, func(client *fake.Clientset, s *Service) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "leader", UID: "n9", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
 			second := node.DeepCopy()
 			second.Name, second.UID = "leader-2", "n10"
