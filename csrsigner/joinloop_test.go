@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,12 +178,13 @@ func TestJ14ReapStale(t *testing.T) {
 		c := &cloud{}
 		c.launch()
 		var client *fake.Clientset
-		asked, proven := 0, false
+		var asked atomic.Int32
+		var proven atomic.Bool
 		reap := func(ctx context.Context, node string) error {
-			if asked++; node != host {
+			if asked.Add(1); node != host {
 				t.Errorf("asked to delete %s", node)
 			}
-			if !proven {
+			if !proven.Load() {
 				<-ctx.Done()
 				return errors.New("G2: its instance was seen gone once")
 			}
@@ -195,18 +197,18 @@ func TestJ14ReapStale(t *testing.T) {
 			old.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 			create(t, client, old, joining(t, "a", host))
 			wait(10 * time.Second)
-			if asked != 0 || condition(t, client, "a") != "" {
-				t.Errorf("%d askings for a Ready Node, request %q", asked, condition(t, client, "a"))
+			if asked.Load() != 0 || condition(t, client, "a") != "" {
+				t.Errorf("%d askings for a Ready Node, request %q", asked.Load(), condition(t, client, "a"))
 			}
 			old.Status.Conditions[0].Status = corev1.ConditionUnknown
 			if _, err := client.CoreV1().Nodes().Update(t.Context(), old, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			wait(10 * time.Second)
-			if asked == 0 || condition(t, client, "a") != "" {
-				t.Errorf("%d askings, request %q", asked, condition(t, client, "a"))
+			if asked.Load() == 0 || condition(t, client, "a") != "" {
+				t.Errorf("%d askings, request %q", asked.Load(), condition(t, client, "a"))
 			}
-			proven = true
+			proven.Store(true)
 			wait(2 * time.Minute)
 			if got := condition(t, client, "a"); got != "approved" {
 				t.Errorf("%q after the Node was deleted", got)
