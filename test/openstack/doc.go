@@ -3,6 +3,9 @@
 // loopback, without systemd. `make e2e-openstack` installs them and runs the tests
 // of this package against them.
 //
+// AUTOSCALER_TEST_OPENSTACK_DIR names the directory of a stack that another process keeps
+// running, so that a test can be run again without starting everything.
+//
 // It refuses to run where nobody asked for it (AUTOSCALER_TEST_OPENSTACK=1): it takes some
 // minutes and 1.5 GB of memory. It boots no machine: what a Node would be, the tests make
 // up from the server.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // Seed is what the tests find in the stack.
@@ -114,7 +115,6 @@ func (s *Stack) fillKeystone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.seed.Project = id(project, "project")
 	user, err := post("/users", object{"user": object{"name": "demo", "domain_id": "default", "password": password}})
 	if err != nil {
 		return err
@@ -127,21 +127,36 @@ func (s *Stack) fillKeystone(ctx context.Context) error {
 	}
 	for _, role := range roles.Roles {
 		if role.Name == "member" || role.Name == "reader" {
-			path := "/v3/projects/" + s.seed.Project + "/users/" + id(user, "user") + "/roles/" + role.ID
+			path := "/v3/projects/" + id(project, "project") + "/users/" + id(user, "user") + "/roles/" + role.ID
 			if _, err := admin.do(ctx, "PUT", s.url("keystone", path), nil, nil); err != nil {
 				return err
 			}
 		}
 	}
+	return s.enter(ctx)
+}
+
+// enter logs demo in and makes an application credential.
+func (s *Stack) enter(ctx context.Context) error {
 	demo := &client{stack: s, user: "demo", project: "demo"}
 	s.seed.demo = demo
 	if err := demo.login(ctx); err != nil {
 		return err
 	}
+	var list struct {
+		Users, Projects []struct{ ID string }
+	}
+	for _, what := range []string{"users", "projects"} {
+		if _, err := s.seed.admin.do(ctx, "GET", s.url("keystone", "/v3/"+what+"?name=demo"), nil, &list); err != nil {
+			return err
+		}
+	}
+	s.seed.Project = list.Projects[0].ID
 	var made struct {
 		Credential struct{ ID, Secret string } `json:"application_credential"`
 	}
-	_, err = demo.do(ctx, "POST", s.url("keystone", "/v3/users/"+id(user, "user")+"/application_credentials"), object{"application_credential": object{"name": "autoscaler-agent"}}, &made)
+	_, err := demo.do(ctx, "POST", s.url("keystone", "/v3/users/"+list.Users[0].ID+"/application_credentials"),
+		object{"application_credential": object{"name": fmt.Sprintf("autoscaler-agent-%d", time.Now().UnixNano())}}, &made)
 	s.seed.ApplicationID, s.seed.ApplicationSecret = made.Credential.ID, made.Credential.Secret
 	return err
 }

@@ -2,6 +2,7 @@ package openstack
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -78,6 +79,29 @@ func Start(ctx context.Context, dir string, progress io.Writer) (s *Stack, err e
 	return s, nil
 }
 
+// Attach finds a stack that another process has started in dir and keeps running. Stop
+// leaves it alone.
+func Attach(ctx context.Context, dir string) (*Stack, error) {
+	s := &Stack{dir: dir, ports: map[string]int{}, began: time.Now()}
+	text, err := os.ReadFile(filepath.Join(dir, portsFile))
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &s.ports); err != nil {
+		return nil, fmt.Errorf("%s: %w", portsFile, err)
+	}
+	delete(s.ports, "epmd") // the port mapper is its owner's to stop
+	s.seed.AuthURL = s.url("keystone", "/v3")
+	s.seed.admin = &client{stack: s, user: "admin", project: "admin"}
+	if err := s.seed.admin.login(ctx); err != nil {
+		return nil, err
+	}
+	return s, s.enter(ctx)
+}
+
+// portsFile tells others where the services are.
+const portsFile = "ports.json"
+
 func (s *Stack) choosePorts(names ...string) error {
 	for _, name := range names {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -87,7 +111,11 @@ func (s *Stack) choosePorts(names ...string) error {
 		defer l.Close() // all stay taken until every one is chosen
 		s.ports[name] = l.Addr().(*net.TCPAddr).Port
 	}
-	return nil
+	text, err := json.Marshal(s.ports)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.dir, portsFile), text, 0o600)
 }
 
 // run runs a command to its end; its output is in log/NAME.log.

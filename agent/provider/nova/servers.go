@@ -51,10 +51,7 @@ type server struct {
 		ID   string `json:"id"`            // before 2.47
 		Name string `json:"original_name"` // from 2.47
 	} `json:"flavor"`
-	Fault *struct {
-		Message string    `json:"message"`
-		Created time.Time `json:"created"`
-	} `json:"fault"`
+	Fault *fault `json:"fault"`
 }
 
 // leaving tells that a server is on its way out: its place is not counted.
@@ -155,7 +152,46 @@ func (s *site) owned(ctx context.Context, of string) ([]server, error) {
 			out = append(out, one)
 		}
 	}
-	return out, nil
+	return out, s.explain(ctx, out)
+}
+
+// fault is why a server is in ERROR.
+type fault struct {
+	Message string    `json:"message"`
+	Created time.Time `json:"created"`
+}
+
+// explain asks for the faults of failed servers, each once: Nova's lists do not show
+// those of servers that found no host.
+func (s *site) explain(ctx context.Context, list []server) error {
+	faults := map[string]*fault{}
+	for i := range list {
+		one := &list[i]
+		if !one.failed() || one.Fault != nil {
+			continue
+		}
+		s.mu.Lock()
+		one.Fault = s.faults[one.ID]
+		s.mu.Unlock()
+		if one.Fault == nil {
+			whole, err := s.one(ctx, one.ID)
+			switch {
+			case missing(err):
+				one.Task = "deleting" // it went between the list and the question
+				continue
+			case err != nil:
+				return err
+			}
+			one.Fault = whole.Fault
+		}
+		if one.Fault != nil {
+			faults[one.ID] = one.Fault
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = faults
+	return nil
 }
 
 // lagFor is how long a list may fail to show a server that was just made.

@@ -32,7 +32,8 @@ type site struct {
 	seen map[string]server
 	gone map[string]departed
 	// made are our servers that no list has shown yet, with the time of their making.
-	made map[string]born
+	made   map[string]born
+	faults map[string]*fault // of failed servers that are listed
 	// short is where Nova lately found no host.
 	short map[spot]time.Time
 }

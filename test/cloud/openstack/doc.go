@@ -6,7 +6,8 @@
 //
 // What real services do and fakes get wrong is played as it was recorded against the
 // services of the Zed release: a create that Nova cannot place is answered 202, and the
-// server is in ERROR later with fault 500 "No valid host was found."; a quota is 403; an
+// server is in ERROR later with fault 500 "No valid host was found.", which is shown when
+// the server is asked for by its ID and not in lists; a quota is 403; an
 // unknown flavor, network, zone or image is 400; a deleted server is listed as deleting
 // and then 404, never as DELETED; metadata keys have no slash and tags neither slash nor
 // comma; a bound port outlives the server that it was given to; services remember a

@@ -204,7 +204,9 @@ func (r *Region) page(q *call, query url.Values, detail bool, keep func(*Server)
 	list := make([]any, 0, len(all))
 	for _, s := range all {
 		if detail {
-			list = append(list, r.describe(q, s))
+			d := r.describe(q, s)
+			delete(d, "fault") // that of a server which found no host is not in lists: it is in a cell of its own
+			list = append(list, d)
 		} else {
 			list = append(list, map[string]any{"id": s.ID, "name": s.Name, "links": []any{}})
 		}
