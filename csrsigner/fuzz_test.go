@@ -127,7 +127,8 @@ func turnAround(r *Request, f *Facts) {
 }
 
 func proveApproved(t *testing.T, r Request, f Facts) {
-	names, nodeNames, addresses := []string{}, []string{}, []netip.Addr{}
+	var names, nodeNames []string
+	var addresses []netip.Addr
 	if self := f.own(r); self {
 		if !f.Node.ControlPlane {
 			t.Fatal("the leader's name was enough")

@@ -27,16 +27,21 @@ func honestJoin() (Request, Facts) {
 
 func TestJoinApprovesTheHonest(t *testing.T) {
 	for name, change := range map[string]func(*Request, *Facts){
-		"new machine":        func(*Request, *Facts) {},
-		"key encipherment":   func(r *Request, _ *Facts) { r.Usages = append(r.Usages, "key encipherment") },
-		"RSA":                func(r *Request, _ *Facts) { r.Parsed.Key, r.Parsed.Bits = "RSA", 2048 },
-		"pending instance":   func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhasePending },
-		"window's start":     func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(launchSkew) },
-		"window's end":       func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(-2 * time.Hour) },
-		"same key again":     func(_ *Request, f *Facts) { f.Join.Issued = &Issue{Key: "k1"} },
-		"token for it":       func(_ *Request, f *Facts) { f.Join.Token.Instance = ownID },
-		"token for its name": func(_ *Request, f *Facts) { f.Join.Token.Machine = "I-0a.ec2.internal" },
-		"its own dead Node":  func(_ *Request, f *Facts) { f.Node = &Node{Name: host, ProviderID: string(ownID)} },
+		"new machine":      func(*Request, *Facts) {},
+		"key encipherment": func(r *Request, _ *Facts) { r.Usages = append(r.Usages, "key encipherment") },
+		"RSA":              func(r *Request, _ *Facts) { r.Parsed.Key, r.Parsed.Bits = "RSA", 2048 },
+		"RSA enciphers": func(r *Request, _ *Facts) {
+			r.Parsed.Key, r.Parsed.Bits = "RSA", 2048
+			r.Usages = append(r.Usages, "key encipherment")
+		},
+		"other groups unread": func(_ *Request, f *Facts) { f.Inventory.Incomplete = "group b: throttled" },
+		"pending instance":    func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhasePending },
+		"window's start":      func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(launchSkew) },
+		"window's end":        func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(-2 * time.Hour) },
+		"same key again":      func(_ *Request, f *Facts) { f.Join.Issued = &Issue{Key: "k1"} },
+		"token for it":        func(_ *Request, f *Facts) { f.Join.Token.Instance = ownID },
+		"token for its name":  func(_ *Request, f *Facts) { f.Join.Token.Machine = "I-0a.ec2.internal" },
+		"its own dead Node":   func(_ *Request, f *Facts) { f.Node = &Node{Name: host, ProviderID: string(ownID)} },
 		"an operator's machine without launch time": func(_ *Request, f *Facts) {
 			f.Inventory.Instance.Created, f.Inventory.Vouched = time.Time{}, true
 		},
@@ -70,6 +75,7 @@ var spoiltJoins = []struct {
 	{"J2", "master too", Deny, func(r *Request, _ *Facts) { r.Groups = append(r.Groups, "system:masters") }},
 	{"J3", "no node", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{"kubernetes-admin"} }},
 	{"J3", "two names", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = append(r.Parsed.CommonNames, "x") }},
+	{"J3", "no common name", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = nil }},
 	{"J3", "masters", Deny, func(r *Request, _ *Facts) { r.Parsed.Organizations = []string{"system:masters"} }},
 	{"J3", "two organizations", Deny, func(r *Request, _ *Facts) { r.Parsed.Organizations = append(r.Parsed.Organizations, "x") }},
 	{"J3", "country", Deny, func(r *Request, _ *Facts) { r.Parsed.OtherSubject = []string{"2.5.4.6"} }},
@@ -114,6 +120,9 @@ var spoiltJoins = []struct {
 	{"J12", "before the launch", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(launchSkew + time.Second) }},
 	{"J12", "after the window", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(-2*time.Hour - time.Second) }},
 	{"J12", "no launch time", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = time.Time{} }},
+	{"J12", "an operator's machine after the window", Later, func(_ *Request, f *Facts) {
+		f.Inventory.Instance.Created, f.Inventory.Vouched = noon.Add(-3*time.Hour), true
+	}},
 	{"J13", "another key", Later, func(_ *Request, f *Facts) { f.Join.Issued = &Issue{Key: "k0", CSR: "node-csr-0"} }},
 	{"J13", "no ledger", Later, func(_ *Request, f *Facts) { f.Join.Fault = "disk is full" }},
 	{"J14", "live Node", Later, func(_ *Request, f *Facts) { f.Node = &Node{Name: host, Ready: true, ProviderID: string(ownID)} }},

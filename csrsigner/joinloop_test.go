@@ -6,12 +6,11 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,12 +178,13 @@ func TestJ14ReapStale(t *testing.T) {
 		c := &cloud{}
 		c.launch()
 		var client *fake.Clientset
-		asked, proven := 0, false
+		var asked atomic.Int32
+		var proven atomic.Bool
 		reap := func(ctx context.Context, node string) error {
-			if asked++; node != host {
+			if asked.Add(1); node != host {
 				t.Errorf("asked to delete %s", node)
 			}
-			if !proven {
+			if !proven.Load() {
 				<-ctx.Done()
 				return errors.New("G2: its instance was seen gone once")
 			}
@@ -197,18 +197,18 @@ func TestJ14ReapStale(t *testing.T) {
 			old.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 			create(t, client, old, joining(t, "a", host))
 			wait(10 * time.Second)
-			if asked != 0 || condition(t, client, "a") != "" {
-				t.Errorf("%d askings for a Ready Node, request %q", asked, condition(t, client, "a"))
+			if asked.Load() != 0 || condition(t, client, "a") != "" {
+				t.Errorf("%d askings for a Ready Node, request %q", asked.Load(), condition(t, client, "a"))
 			}
 			old.Status.Conditions[0].Status = corev1.ConditionUnknown
 			if _, err := client.CoreV1().Nodes().Update(t.Context(), old, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			wait(10 * time.Second)
-			if asked == 0 || condition(t, client, "a") != "" {
-				t.Errorf("%d askings, request %q", asked, condition(t, client, "a"))
+			if asked.Load() == 0 || condition(t, client, "a") != "" {
+				t.Errorf("%d askings, request %q", asked.Load(), condition(t, client, "a"))
 			}
-			proven = true
+			proven.Store(true)
 			wait(2 * time.Minute)
 			if got := condition(t, client, "a"); got != "approved" {
 				t.Errorf("%q after the Node was deleted", got)
@@ -325,97 +325,6 @@ func TestJoinFlood(t *testing.T) {
 			wait(2 * countEvery)
 			if s.Alarm() != "" {
 				t.Errorf("alarm %q when the flood is over", s.Alarm())
-			}
-		})
-	})
-}
-
-// TestR16Leader: the agent's own kubelet is served from the machine's own interfaces.
-func TestR16Leader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &cloud{broken: errors.New("the cloud is away")}
-		self := Self{Node: "leader", Names: []string{"leader"}, Addresses: []netip.Addr{addr("10.0.0.1")}}
-		loop(t, c, func(_ *Config, d *Deps) { d.OwnNode, d.Self = "leader", func() Self { return self } }, func(client *fake.Clientset, s *Service) {
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "leader", UID: "n9", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
-			second := node.DeepCopy()
-			second.Name, second.UID = "leader-2", "n10"
-			create(t, client, node, second)
-			for _, name := range []string{"leader", "leader-2"} {
-				csr := pending(t, name, userPrefix+name)
-				csr.Spec.Request = request(t, func(r *x509.CertificateRequest) {
-					r.Subject.CommonName, r.DNSNames = userPrefix+name, []string{name}
-					r.IPAddresses = []net.IP{{10, 0, 0, 1}}
-					if name != "leader" {
-						r.IPAddresses = []net.IP{{10, 0, 0, 7}}
-					}
-				})
-				create(t, client, csr)
-			}
-			wait(time.Second)
-			if got := condition(t, client, "leader"); got != "approved" {
-				x, err := s.Explain(t.Context(), "leader")
-				t.Errorf("the leader's request is %q: %+v %v", got, x, err)
-			}
-			wait(time.Hour)
-			if got := condition(t, client, "leader-2"); got != "" {
-				t.Errorf("another control-plane node's request is %q", got)
-			}
-		})
-	})
-}
-
-// TestR19Report: a decision is a log line with its fields, an Event on the Node and a
-// count by rule.
-func TestR19(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, told, counts := &cloud{}, &events{}, &counter{by: map[string]int{}}
-		c.launch()
-		log := &lines{}
-		loop(t, c, func(_ *Config, d *Deps) {
-			d.Events, d.Metrics = told, counts
-			d.Log.Logger.AddHook(log)
-		}, func(client *fake.Clientset, _ *Service) {
-			create(t, client, ownNode(), pending(t, "a", userPrefix+host))
-			wait(time.Second)
-			evil := pending(t, "evil", userPrefix+"evil")
-			create(t, client, evil)
-			wait(time.Second)
-		})
-		if told.count("Normal ServingCertificateApproved a (R0-R17)") != 1 || told.count("Warning ServingCertificateDenied evil (R3)") != 1 {
-			t.Errorf("events %v", told.told)
-		}
-		if counts.by["csr_decisions_total do approve rule R0-R17"] != 1 || counts.by["csr_decisions_total do deny rule R3"] != 1 {
-			t.Errorf("counts %v", counts.by)
-		}
-		e := log.with("serving certificate approved")
-		if e == nil || e["csr"] != "a" || e["uid"] != "uid-a" || e["node"] != host || e["instance"] != ownID || e["rule"] != "R0-R17" || e["names"] == nil {
-			t.Errorf("journal %v", e)
-		}
-	})
-}
-
-// TestR18 is TestR18Conflict by the rule's plain name.
-func TestR18(t *testing.T) { TestR18Conflict(t) }
-
-func TestExplain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &cloud{}
-		c.launch()
-		loop(t, c, closing(""), func(client *fake.Clientset, s *Service) {
-			create(t, client, ownNode(), pending(t, "a", userPrefix+host), pending(t, "evil", userPrefix+"evil"), joining(t, "nobody", "nobody"))
-			wait(time.Second)
-			for name, want := range map[string]string{"a": "approve R0-R17 approved", "evil": "deny R3 denied", "nobody": "later J11 "} {
-				x, err := s.Explain(t.Context(), name)
-				if err != nil || x.Do+" "+x.Rule+" "+x.Settled != want || len(x.Steps) == 0 {
-					t.Errorf("%s: %+v, %v", name, x, err)
-				}
-			}
-			x, _ := s.Explain(t.Context(), "a")
-			if x.Facts.Instance == nil || x.Facts.Instance.ID != ownID || len(x.Facts.AskedNames) != 1 {
-				t.Errorf("facts %+v", x.Facts)
-			}
-			if _, err := s.Explain(t.Context(), "none"); err == nil {
-				t.Error("a request that is not there is explained")
 			}
 		})
 	})

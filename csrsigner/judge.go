@@ -152,6 +152,9 @@ func (s *Service) decide(ctx context.Context, key string, req Request) (Facts, V
 			break
 		}
 	}
+	if v.Do == Deny && !f.Inventory.justRead() { // the allowance of reads is used up
+		v.Do, v.Why = Later, v.Why+", by a read that may be too old to deny for good"
+	}
 	return f, v
 }
 

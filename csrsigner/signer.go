@@ -136,6 +136,7 @@ func New(cfg Config, deps Deps) *Service {
 			return readForbidden(ctx, deps.Client, deps.Rest, cfg)
 		}
 	}
+	deps.OwnNode = canonical(deps.OwnNode) // kubeadm lower-cases the host name
 	if deps.Self == nil {
 		deps.Self = func() Self { return ReadSelf(deps.OwnNode, cfg.SelfNames) }
 	}

@@ -160,6 +160,7 @@ func TestWordsNameTheRemedy(t *testing.T) {
 	}{
 		"another key": {func(_ *Request, f *Facts) { f.Join.Issued = &Issue{Key: "k0", CSR: "c0"} }, "kubectl certificate approve node-csr-1"},
 		"too late":    {func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(-3 * time.Hour) }, "kubectl certificate approve node-csr-1"},
+		"no launch":   {func(_ *Request, f *Facts) { f.Inventory.Instance.Created = time.Time{} }, "does not say when"},
 		"unread":      {func(_ *Request, f *Facts) { f.Inventory = &Witness{Incomplete: "group b: throttled"} }, "group b: throttled"},
 		"nobody":      {func(_ *Request, f *Facts) { f.Inventory = &Witness{} }, "no instance of a managed node group is expected"},
 		"open":        {func(_ *Request, f *Facts) { f.Join = nil }, "AUTOSCALER_CSR_JOIN"},

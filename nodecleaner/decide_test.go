@@ -146,6 +146,11 @@ func TestDecideByRule(t *testing.T) {
 					t.Errorf("%s is held by %s; breakers %v", h.Node, h.Rule, w.plan.Breakers)
 				}
 			}
+			for _, b := range w.plan.Breakers {
+				if !slices.ContainsFunc(w.plan.Held, func(h Held) bool { return h.Rule == b.Rule }) {
+					t.Errorf("breaker %v holds nothing", b)
+				}
+			}
 			slices.Sort(got)
 			if s := strings.Join(got, " "); s != c.want || w.held(0) != c.held {
 				t.Errorf("deleted %q, n00 held by %q; want %q and %q\nheld: %+v\nbreakers: %v", s, w.held(0), c.want, c.held, w.plan.Held, w.plan.Breakers)
@@ -324,7 +329,7 @@ func TestUnknownSaysWhy(t *testing.T) {
 func TestSeveralGroups(t *testing.T) {
 	second := func(phase cluster.Phase, member bool) func(*world) {
 		return func(w *world) {
-			w.in.Groups = append(w.in.Groups, cluster.NodeGroup{ID: "again", ReadAt: w.in.Now,
+			w.in.Groups = append(w.in.Groups, cluster.NodeGroup{ID: "zz", ReadAt: w.in.Now,
 				Instances: []cluster.Instance{{ID: id(0), Phase: phase, Member: member, Created: noon.Add(-time.Hour)}}})
 		}
 	}

@@ -179,6 +179,15 @@ func TestDecideMarksStoppedInstances(t *testing.T) {
 	if len(w.plan.Shutdown) != 1 || w.plan.Shutdown[0].On {
 		t.Errorf("the mark stays: %+v", w.plan.Shutdown)
 	}
+	w.node(0).Ready = cluster.StatusTrue
+	w.node(0).Taints = append(w.node(0).Taints, cluster.Taint{Key: "example.net/other", Effect: "NoSchedule"})
+	if w.step(); len(w.plan.Shutdown) != 1 || w.plan.Shutdown[0].On {
+		t.Errorf("the mark stays on a Ready Node: %+v", w.plan.Shutdown)
+	}
+	w.phase(0, cluster.PhaseStopped) // as a read says that lags
+	if w.step(); len(w.plan.Shutdown) != 1 || w.plan.Shutdown[0].On {
+		t.Errorf("the mark stays on a Ready Node: %+v", w.plan.Shutdown)
+	}
 }
 
 func forbid(kubetesting.Action) (bool, runtime.Object, error) {

@@ -80,7 +80,13 @@ func TestLedgerForgets(t *testing.T) {
 	w.node(2).Taints = []cluster.Taint{sentAway}
 	w.node(3).ProviderID, w.node(3).Taints = "", []cluster.Taint{sentAway}
 	w.node(4).ProviderID, w.node(4).Taints = "aws:///z/i-before-us", []cluster.Taint{sentAway}
+	w.node(5).ProviderID = "aws:///z/i-foreign" // terminating it is somebody's claim, listing it would be proof
+	w.in.Sent = []cluster.InstanceID{"aws:///z/i-foreign"}
 	w.pass(10 * time.Second)
+	w.in.Sent = nil
+	if _, there := w.memory.Seen["aws:///z/i-foreign"]; there {
+		t.Error("the ledger has an instance that was never listed")
+	}
 	if _, there := w.memory.Seen[""]; there || !w.memory.Seen[id(2)].Sent || w.memory.Seen[id(2)].Group != "workers" {
 		t.Errorf("%+v", w.memory.Seen)
 	}

@@ -263,7 +263,7 @@ func TestStopFinishesTheActionItIsInAndStartsNoOther(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &cloud{enter: cancel} // SIGTERM arrives while the first resize is under way
 	h, _, _ := hand(c)
-	got := h.Do(ctx, plan.Plan{Actions: []plan.Action{plan.Grow{Group: "a", To: 1}, plan.Grow{Group: "b", To: 1}}})
+	got := h.Do(ctx, plan.Plan{Actions: []plan.Action{plan.Grow{Group: "a", To: 1}, plan.Terminate{Group: "b", Instance: "aws:///z/b"}}})
 	if len(got) != 1 || got[0].Group != "a" || got[0].Error != "" || len(c.calls) != 1 {
 		t.Errorf("calls %q, outcomes %+v", c.calls, got)
 	}

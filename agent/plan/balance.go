@@ -31,6 +31,8 @@ var ignoredLabels = []string{
 	"k8s.amazonaws.com/eniConfig", "lifecycle", "eks.amazonaws.com/sourceLaunchTemplateId", "eks.amazonaws.com/sourceLaunchTemplateVersion",
 	"topology.ebs.csi.aws.com/zone", "topology.k8s.aws/zone-id", "topology.cinder.csi.openstack.org/zone",
 	"topology.gke.io/zone", "topology.disk.csi.azure.com/zone", "agentpool", "kubernetes.azure.com/agentpool",
+	"topology.diskplugin.csi.alibabacloud.com/zone",
+	"ibm-cloud.kubernetes.io/worker-id", "ibm-cloud.kubernetes.io/vpc-instance-id", "vpc-block-csi-driver-labels",
 	"magnum.openstack.org/nodegroup", "cluster.x-k8s.io/deployment-name", "cluster.x-k8s.io/set-name",
 }
 

@@ -114,7 +114,7 @@ func TestOneCloudDown(t *testing.T) {
 	p := w.join()
 	w.workers.Expire(t, true)
 	groups, err := read(t, p)
-	if len(groups) != 1 || groups[providertest.Others].Stale != "" {
+	if err == nil || len(groups) != 1 || groups[providertest.Others].Stale != "" {
 		t.Errorf("never read before: %+v", groups)
 	}
 	if err := p.Resize(ctx, providertest.Workers, 2, 3); provider.KindOf(err) != provider.Denied || !strings.Contains(err.Error(), "no provider that can be read") {

@@ -18,7 +18,9 @@ var Equivalent = map[string]map[string]string{
 		`sources.go sameMachine: always okB`:                        "as above",
 	},
 	"nodecleaner": {
-		`decide.go candidate: never c.rule != ""`: "what a rule of E holds is only looked at in vain: c.rule goes first wherever a Node is judged",
-		`sight.go add: edge g.Stale < v.whole`:    "of two equal words either may be said",
+		`candidate.go candidate: never c.rule != ""`:                "what a rule of E holds is only looked at in vain: c.rule goes first wherever a Node is judged",
+		`sight.go add: edge g.Stale < v.whole`:                      "of two equal words either may be said",
+		`sight.go add: edge compareFound(old, found{g, inst}) >= 0`: "of two equal listings either may be taken",
+		`breaker.go countErrors: edge over > 0`:                     "nothing is cut off at the front",
 	},
 }

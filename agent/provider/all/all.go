@@ -95,6 +95,8 @@ var clouds = map[string]cloud{
 			return clusterapi.New(ctx, c.ClusterAPI, c.Kubeconfig, r, opts...)
 		},
 		validate: func(c Config) error { return c.ClusterAPI.Validate() },
+		none: "annotate MachineDeployments with cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size and -max-size, and check " +
+			"AUTOSCALER_CLUSTERAPI_NAMESPACE, _CLUSTER_NAME and _AUTO_DISCOVERY",
 	},
 	"externalgrpc": {
 		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {

@@ -64,12 +64,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 		if ng.Paused != "" {
 			ng.Pause = &cluster.Pause{Why: ng.Paused}
 		}
-		noPause := cmp.Or(pauses[g.Namespace], pauses[""])
-		if noPause != nil && classify("read", g.id, noPause).Kind == provider.Transient {
-			g.err = cmp.Or(g.err, classify("read", g.id, noPause))
-		} else if noPause != nil {
-			ng.Warnings = append(ng.Warnings, "whether its Cluster is paused is not known: "+noPause.Error())
-		}
+		p.pauseUnknown(g, &ng, cmp.Or(pauses[g.Namespace], pauses[""]))
 		if g.err != nil {
 			ng.Stale = g.err.Error()
 			errs = append(errs, g.err)
@@ -79,6 +74,20 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	}
 	p.collisions(out)
 	return out, errors.Join(errs...)
+}
+
+// pauseUnknown notes that the Clusters could not be read; err nil: they could. A trouble
+// that passes makes the facts stale; a missing right is Cluster Autoscaler's own state.
+func (p *Provider) pauseUnknown(g *source, ng *cluster.NodeGroup, err error) {
+	if err == nil {
+		return
+	}
+	e := classify("read", g.id, err)
+	if e.Kind == provider.Transient {
+		g.err = cmp.Or(g.err, e)
+		return
+	}
+	ng.Warnings = append(ng.Warnings, "whether its Cluster is paused is not known: "+err.Error())
 }
 
 // sources are the groups of a scope. MachineSets that could not be listed make the

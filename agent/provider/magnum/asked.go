@@ -149,7 +149,7 @@ func (v *view) behind(a *asked, began time.Time, groups []*nodeGroup) bool {
 // target is the node count of a group; what Magnum has accepted and does not show yet
 // counts.
 func (v view) target(g *nodeGroup) int {
-	if a := v.asked; a != nil && a.group == g.UUID && a.sure && !a.shown {
+	if a := v.asked; a != nil && a.group == g.UUID && a.sure && (!a.shown || g.UpdatedAt.Equal(a.stamp) && g.NodeCount == a.before) {
 		return a.count
 	}
 	return g.NodeCount

@@ -220,6 +220,9 @@ func (w *write) victim(ctx context.Context, id cluster.InstanceID) (string, *pro
 	case s == nil:
 		return "", nil // Nova forgets servers: one that it does not know is gone
 	}
+	if phase := phaseOf(s); phase == cluster.PhaseDeleting || phase == cluster.PhaseGone {
+		return "", nil // the group lets go of a server before Nova does
+	}
 	return "", w.refuse(provider.NotFound, "", "the server is not in this node group")
 }
 

@@ -1,0 +1,152 @@
+package nodecleaner
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// This file holds what the rules know of one Node, and how a read of the cloud is filed
+// as a sight. It is as pure as decide.go.
+
+// candidate is one Node and what is known of it.
+type candidate struct {
+	node  cluster.Node
+	id    cluster.InstanceID
+	group cluster.GroupID
+	zone  string
+	known bool // the ledger has its instance
+	sent  bool // it was sent away
+
+	rule, why string // why it is not eligible; empty: it is, and the following is known
+	watch     Watch
+	sight     sight
+	twin      bool // a new instance has its name (S1)
+
+	due   time.Time // when the rule that holds it may let go
+	would bool
+	fence bool
+}
+
+// candidate gathers what the rules ask of n. A Node that may be dead is watched: the
+// newest read is filed as a sight.
+func (x *moment) candidate(n cluster.Node) *candidate {
+	c := &candidate{node: n, id: cluster.InstanceID(n.ProviderID)}
+	var r Record
+	r, c.known = x.memory.Seen[c.id]
+	c.group, c.zone, c.sent = r.Group, x.zone(n, r), r.Sent
+	if c.rule, c.why = first(eligibleChecks, c, x); c.rule != "" {
+		return c
+	}
+	c.watch = x.memory.watched(n, x.in)
+	c.sight = x.view.look(n, x)
+	c.watch.count(c.sight, x.policy)
+	c.twin = x.wanted[n.Name] || x.view.replaced(n)
+	return c
+}
+
+func (x *moment) zone(n cluster.Node, r Record) string {
+	if r.Zone != "" {
+		return r.Zone
+	}
+	return n.Labels["topology.kubernetes.io/zone"]
+}
+
+// watched returns the memory of n, begun anew when the Node, its instance or the
+// agent's view of it is not the one remembered; an outage starts its timers again.
+func (m *Memory) watched(n cluster.Node, in Input) Watch {
+	w := m.Watch[n.Name]
+	if w.UID != n.UID || w.ProviderID != n.ProviderID {
+		// A read made before the Node stopped being Ready says nothing about now.
+		since := n.ReadySince
+		if since.IsZero() {
+			since = n.Created
+		}
+		w = Watch{UID: n.UID, ProviderID: n.ProviderID, Since: since, LookAt: since}
+	}
+	if in.Outage != "" {
+		w = Watch{UID: n.UID, ProviderID: n.ProviderID, Since: in.Now, LookAt: in.Now, Fenced: w.Fenced}
+	}
+	return w
+}
+
+// count files a sight. Only a read newer than the last one counts.
+func (w *Watch) count(s sight, p Policy) {
+	if s.at.Before(w.Since) || !s.at.After(w.Looked) {
+		return
+	}
+	w.Looked = s.at
+	switch s.state {
+	case gone:
+		if w.First.IsZero() || w.Positive != s.positive {
+			w.First, w.Positive = s.at, s.positive
+		}
+		w.Last, w.Alive = s.at, 0
+		if w.LookAt = w.First.Add(p.SightInterval); !w.LookAt.After(s.at) {
+			w.LookAt = s.at.Add(p.SightInterval)
+		}
+	case alive:
+		w.First, w.Last, w.Positive = time.Time{}, time.Time{}, false
+		w.LookAt = s.at.Add(min(p.SightInterval/2<<min(w.Alive, 8), aliveLookMax))
+		w.Alive++
+	default:
+		w.LookAt = s.at.Add(p.unknownLook())
+	}
+}
+
+// unknownLook is the wait after a read that said nothing.
+func (p Policy) unknownLook() time.Duration { return min(unknownLook, p.SightInterval) }
+
+// grace is how long the Node must look dead (L1, L2).
+func (c *candidate) grace(x *moment) time.Duration {
+	switch {
+	case c.watch.Positive:
+		return x.policy.GoneGrace
+	case c.sent || c.twin:
+		return x.policy.SentGrace
+	}
+	return x.policy.Grace
+}
+
+// certain tells that nothing about the Node rests on what we saw of the cluster.
+func (c *candidate) certain() bool { return c.sent && c.watch.Positive }
+
+// released tells that a mass breaker has held a terminated instance for long enough.
+func (c *candidate) released(x *moment) bool {
+	if !c.watch.Positive {
+		return false
+	}
+	if until := x.memory.MassSince.Add(x.policy.MassHold); x.in.Now.Before(until) {
+		c.due = until
+		return false
+	}
+	return true
+}
+
+// proof is the rule by which the Node goes.
+func (c *candidate) proof() string {
+	switch {
+	case c.twin:
+		return "S1"
+	case c.watch.Positive:
+		return "G3"
+	}
+	return "G4"
+}
+
+func (c *candidate) because() string {
+	how := "absent from two whole reads"
+	if c.watch.Positive {
+		how = "terminated in two reads"
+	}
+	why := fmt.Sprintf("instance %s is gone: %s, %s and %s", c.node.ProviderID, how, stamp(c.watch.First), stamp(c.watch.Last))
+	if c.twin {
+		why += "; a new instance has its name"
+	}
+	return why
+}
+
+func (c *candidate) deletion() Deletion {
+	return Deletion{Node: c.node.Name, UID: c.node.UID, ProviderID: c.node.ProviderID, Group: c.group, Rule: c.proof(), Why: c.because(), Ledgered: c.sent}
+}
