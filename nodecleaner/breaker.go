@@ -69,7 +69,7 @@ func (x *moment) census(watch map[cluster.NodeName]Watch) {
 	type zone struct{ all, down int }
 	zones := map[string]zone{}
 	for _, n := range x.nodes {
-		r, ours := m.Seen[cluster.InstanceID(n.ProviderID)]
+		r, ours := m.Seen[machine(n.ProviderID)]
 		if !ours || n.ControlPlane {
 			continue
 		}

@@ -32,7 +32,7 @@ type candidate struct {
 // candidate gathers what the rules ask of n. A Node that may be dead is watched: the
 // newest read is filed as a sight.
 func (x *moment) candidate(n cluster.Node) *candidate {
-	c := &candidate{node: n, id: cluster.InstanceID(n.ProviderID)}
+	c := &candidate{node: n, id: machine(n.ProviderID)}
 	var r Record
 	r, c.known = x.memory.Seen[c.id]
 	c.group, c.zone, c.sent = r.Group, x.zone(n, r), r.Sent

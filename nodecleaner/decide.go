@@ -275,7 +275,7 @@ func newMoment(in Input, m Memory, p Policy) *moment {
 	}
 	for _, n := range x.nodes {
 		if x.own[n.Name] && n.ProviderID != "" {
-			x.ownInstance[cluster.InstanceID(n.ProviderID)] = true
+			x.ownInstance[machine(n.ProviderID)] = true
 		}
 	}
 	for _, name := range in.Wanted {

@@ -48,6 +48,18 @@ type view struct {
 	missing   map[string]string           // by cloud: a Ready Node of ours that the read does not list
 }
 
+// machine is what a machine is known by here. OpenStack's is written with its region and
+// without, by whoever writes it (openstack:///UUID, openstack://REGION/UUID): one that
+// lives must not look absent for that.
+func machine(providerID string) cluster.InstanceID {
+	if rest, ok := strings.CutPrefix(providerID, "openstack://"); ok {
+		if _, id, ok := strings.Cut(rest, "/"); ok && id != "" {
+			return cluster.InstanceID("openstack:///" + strings.ToLower(id))
+		}
+	}
+	return cluster.InstanceID(providerID)
+}
+
 func newView(in Input) *view {
 	v := &view{groups: map[cluster.GroupID]*cluster.NodeGroup{}, instances: map[cluster.InstanceID]found{}, names: map[string][]cluster.InstanceID{},
 		whole: in.ReadProblem, ready: map[cluster.InstanceID]bool{}, backed: map[cluster.InstanceID]bool{}, missing: map[string]string{}}
@@ -65,7 +77,7 @@ func newView(in Input) *view {
 		}
 	}
 	for _, n := range in.Nodes {
-		id := cluster.InstanceID(n.ProviderID)
+		id := machine(n.ProviderID)
 		v.backed[id] = true
 		if n.Ready == cluster.StatusTrue {
 			v.ready[id] = true
@@ -84,10 +96,11 @@ func (v *view) add(g *cluster.NodeGroup) {
 	}
 	for _, inst := range g.Instances {
 		// What is listed twice is taken from where it looks most alive.
-		if old, ok := v.instances[inst.ID]; ok && compareFound(old, found{g, inst}) >= 0 {
+		id := machine(string(inst.ID))
+		if old, ok := v.instances[id]; ok && compareFound(old, found{g, inst}) >= 0 {
 			continue
 		}
-		v.instances[inst.ID] = found{group: g, instance: inst}
+		v.instances[id] = found{group: g, instance: inst}
 	}
 }
 
@@ -121,7 +134,7 @@ func (v *view) replaced(n cluster.Node) bool {
 
 // look is rule G for the instance of n.
 func (v *view) look(n cluster.Node, x *moment) sight {
-	id := cluster.InstanceID(n.ProviderID)
+	id := machine(n.ProviderID)
 	if f, ok := v.instances[id]; ok {
 		return listed(n, f)
 	}
@@ -181,7 +194,7 @@ const detachedAfter = 24 * time.Hour
 // contradicted notes a Ready Node whose instance the read should list and does not.
 func (v *view) contradicted(nodes []cluster.Node, m Memory, now time.Time) {
 	for _, n := range nodes {
-		id := cluster.InstanceID(n.ProviderID)
+		id := machine(n.ProviderID)
 		r := m.Seen[id] // where it has none, r.Last is long ago
 		if _, here := v.instances[id]; here || r.Sent || n.Ready != cluster.StatusTrue || now.Sub(r.Last) > detachedAfter {
 			continue
@@ -261,7 +274,10 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 		}
 		m.Seen[id] = r
 	}
+	sent := map[cluster.InstanceID]bool{}
 	for _, id := range in.Sent {
+		id = machine(string(id))
+		sent[id] = true
 		if r, ok := m.Seen[id]; ok {
 			r.Sent = true
 			m.Seen[id] = r
@@ -269,9 +285,9 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 	}
 	present := map[cluster.InstanceID]bool{}
 	for _, n := range nodes {
-		id := cluster.InstanceID(n.ProviderID)
+		id := machine(n.ProviderID)
 		present[id] = true
-		m.remember(n, v, slices.Contains(in.Sent, id), in.Now)
+		m.remember(n, v, sent[id], in.Now)
 	}
 	maps.DeleteFunc(m.Seen, func(id cluster.InstanceID, r Record) bool {
 		return !present[id] && in.Now.Sub(r.Last) > forgetAfter
@@ -281,7 +297,7 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 // remember notes in the ledger that n was sent away, also when the taint that says so
 // is stripped later, and forgets it when the Node lives on without.
 func (m *Memory) remember(n cluster.Node, v *view, sent bool, now time.Time) {
-	id := cluster.InstanceID(n.ProviderID)
+	id := machine(n.ProviderID)
 	r, ok := m.Seen[id]
 	switch {
 	case tainted(n) && id != "":
