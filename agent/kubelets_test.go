@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,8 +25,13 @@ func kubeletNode(name, address string, ready corev1.ConditionStatus) *corev1.Nod
 }
 
 func TestCheckKubelets(t *testing.T) {
-	var dialled []string
+	var (
+		mu      sync.Mutex
+		dialled []string
+	)
 	dial := func(_ context.Context, address string, settings *tls.Config) error {
+		mu.Lock()
+		defer mu.Unlock()
 		dialled = append(dialled, address+" for "+settings.ServerName)
 		if strings.HasPrefix(address, "127.0.1.2") {
 			return errors.New("x509: certificate signed by unknown authority")
