@@ -23,13 +23,20 @@ const schedulerTurn = 10 * time.Second
 
 // forget counts the machines that are coming and that nobody remembers having asked for.
 func (w *world) forget() {
+	var joined []int // by group: machines that are Nodes and not Ready yet
+	for k := range w.nodes {
+		if n := &w.nodes[k]; n.group >= 0 && n.state == stateComing {
+			if joined == nil {
+				joined = make([]int, len(w.groups))
+			}
+			joined[n.group]++
+		}
+	}
 	for i := range w.groups {
 		g := &w.groups[i]
 		n := g.coming
-		for k := range w.nodes {
-			if w.nodes[k].group == i && w.nodes[k].state == stateComing {
-				n++
-			}
+		if joined != nil {
+			n += joined[i]
 		}
 		if n == 0 {
 			continue
