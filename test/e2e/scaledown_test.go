@@ -10,9 +10,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/machine"
 	"github.com/autoscaler-agent/autoscaler-agent/test/world"
@@ -83,11 +85,16 @@ func (s *scene) put(namespace, name string, n int, cpu string, mutate func(*core
 func (s *scene) budget(app string, n int) {
 	s.t.Helper()
 	most, budgets := intstr.FromInt32(int32(n)), s.client.PolicyV1().PodDisruptionBudgets("default")
-	made, err := budgets.Get(s.t.Context(), app, metav1.GetOptions{})
-	if err == nil {
-		made.Spec.MaxUnavailable = &most
-		_, err = budgets.Update(s.t.Context(), made, metav1.UpdateOptions{})
-	} else {
+	// The disruption controller writes to it, too.
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		made, err := budgets.Get(s.t.Context(), app, metav1.GetOptions{})
+		if err == nil {
+			made.Spec.MaxUnavailable = &most
+			_, err = budgets.Update(s.t.Context(), made, metav1.UpdateOptions{})
+		}
+		return err
+	})
+	if apierrors.IsNotFound(err) {
 		_, err = budgets.Create(s.t.Context(), &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Name: app},
 			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &most, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
@@ -31,7 +33,8 @@ type Provider struct {
 	asked   *asked // what Magnum accepted and does not show yet
 	last    *asked // the one before, for reads that it has overtaken
 	removed map[string]removed
-	places  map[string]place // of the stacks of nodes, by the ID of their group's stack
+	faults  map[string]servers.Fault // of failed servers, by ID
+	places  map[string]place         // of the stacks of nodes, by the ID of their group's stack
 }
 
 var _ provider.Provider = (*Provider)(nil)

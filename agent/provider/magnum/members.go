@@ -3,6 +3,7 @@ package magnum
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -106,7 +107,40 @@ func (p *Provider) membersOf(ctx context.Context, c *magnumCluster, r *reading, 
 	if (m.by == metadata || m.by == stackName) && len(m.servers) < r.NodeCount && strings.HasSuffix(r.Status, failedSuffix) {
 		m.sure = p.confirm(ctx, all)
 	}
+	p.explain(ctx, m.servers, all)
 	return m
+}
+
+// explain asks for the faults of a group's failed servers, each once: Nova's lists do not
+// show those of servers that found no host. Where it fails, the reason stays unknown.
+func (p *Provider) explain(ctx context.Context, group []*servers.Server, all []servers.Server) {
+	for _, s := range group {
+		if s.Status != "ERROR" || s.Fault.Message != "" {
+			continue
+		}
+		p.mu.Lock()
+		fault, known := p.faults[s.ID]
+		p.mu.Unlock()
+		if !known {
+			whole, err := p.server(ctx, normalUUID(s.ID))
+			if err != nil || whole == nil {
+				continue
+			}
+			fault = whole.Fault
+			p.mu.Lock()
+			if p.faults == nil {
+				p.faults = map[string]servers.Fault{}
+			}
+			p.faults[s.ID] = fault
+			p.mu.Unlock()
+		}
+		s.Fault = fault
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.faults, func(id string, _ servers.Fault) bool {
+		return !slices.ContainsFunc(all, func(s servers.Server) bool { return s.ID == id })
+	})
 }
 
 // memberList finds the servers of one group: by metadata, by Heat, by name.
