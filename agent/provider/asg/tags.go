@@ -7,11 +7,10 @@ import (
 	"math/big"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
 // Prefixes of the tags by which an operator describes the nodes of a group. They
@@ -78,25 +77,7 @@ func parseHints(tags map[string]string) hints {
 
 // apply lays the resources tags over a capacity.
 func (h hints) apply(r cluster.Resources) cluster.Resources {
-	r.Extended = maps.Clone(r.Extended)
-	for name, n := range h.resources {
-		switch name {
-		case "cpu":
-			r.MilliCPU = n
-		case "memory":
-			r.Memory = n
-		case "ephemeral-storage":
-			r.EphemeralStorage = n
-		case "pods":
-			r.Pods = n
-		default:
-			if r.Extended == nil {
-				r.Extended = map[string]int64{}
-			}
-			r.Extended[name] = n
-		}
-	}
-	return r
+	return provider.LayResources(r, h.resources)
 }
 
 // parseOptions reads the autoscaling-options tags.
@@ -111,54 +92,11 @@ func parseOptions(tags map[string]string) (cluster.Options, []string) {
 			continue
 		}
 		value := tags[key]
-		var err error
-		switch name {
-		case "scaledownutilizationthreshold":
-			o.ScaleDownUtilization, err = ratio(value)
-		case "scaledownunneededtime":
-			o.ScaleDownUnneededTime, err = duration(value)
-		case "scaledownunreadytime":
-			o.ScaleDownUnreadyTime, err = duration(value)
-		case "maxnodeprovisiontime":
-			o.MaxNodeProvisionTime, err = duration(value)
-		case "maxnodestartuptime":
-			o.MaxNodeStartupTime, err = duration(value)
-		case "scaledowngpuutilizationthreshold":
-			o.ScaleDownGPUUtilization, err = ratio(value)
-		case "ignoredaemonsetsutilization":
-			o.IgnoreDaemonSetsUtilization, err = yes(value)
-		default:
-			err = fmt.Errorf("the option is not known; known are scaledownutilizationthreshold, scaledowngpuutilizationthreshold, scaledownunneededtime, scaledownunreadytime, maxnodeprovisiontime, maxnodestartuptime, ignoredaemonsetsutilization")
-		}
-		if err != nil {
+		if err := provider.SetOption(&o, name, value); err != nil {
 			warnings = append(warnings, fmt.Sprintf("tag %s=%q is left out: %v", key, value, err))
 		}
 	}
 	return o, warnings
-}
-
-func ratio(s string) (*float64, error) {
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(f >= 0 && f <= 1) {
-		return nil, fmt.Errorf("write a number from 0 to 1, for example 0.5")
-	}
-	return &f, nil
-}
-
-func yes(s string) (*bool, error) {
-	b, err := strconv.ParseBool(s)
-	if err != nil {
-		return nil, fmt.Errorf("write true or false")
-	}
-	return &b, nil
-}
-
-func duration(s string) (*time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
-		return nil, fmt.Errorf("write a duration, for example 10m0s")
-	}
-	return &d, nil
 }
 
 var quantityForm = regexp.MustCompile(`^([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([eE][+-]?[0-9]{1,2})|([KMGTPE]i|[numkMGTPE])?)$`)

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
 // Labels of a node group that describe its nodes. Magnum's labels configure the
@@ -88,7 +88,7 @@ func (h *hints) read(key, value string) (used bool, err error) {
 		return true, err
 	}
 	if name, ok := after(hintOptions); ok {
-		return false, h.option(name, value)
+		return false, provider.SetOption(&h.options, name, value)
 	}
 	switch key {
 	case labelKubelet:
@@ -158,67 +158,7 @@ func quantity(name, value string) (int64, error) {
 	return n, nil
 }
 
-func (h *hints) option(name, value string) error {
-	o := &h.options
-	ratio := func(to **float64) error {
-		f, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(f >= 0 && f <= 1) {
-			return fmt.Errorf("write a number from 0 to 1, for example 0.5")
-		}
-		*to = &f
-		return nil
-	}
-	duration := func(to **time.Duration) error {
-		d, err := time.ParseDuration(value)
-		if err != nil || d < 0 {
-			return fmt.Errorf("write a duration, for example 10m0s")
-		}
-		*to = &d
-		return nil
-	}
-	switch name {
-	case "scaledownutilizationthreshold":
-		return ratio(&o.ScaleDownUtilization)
-	case "scaledowngpuutilizationthreshold":
-		return ratio(&o.ScaleDownGPUUtilization)
-	case "scaledownunneededtime":
-		return duration(&o.ScaleDownUnneededTime)
-	case "scaledownunreadytime":
-		return duration(&o.ScaleDownUnreadyTime)
-	case "maxnodeprovisiontime":
-		return duration(&o.MaxNodeProvisionTime)
-	case "maxnodestartuptime":
-		return duration(&o.MaxNodeStartupTime)
-	case "ignoredaemonsetsutilization":
-		b, err := strconv.ParseBool(value)
-		if err != nil {
-			return fmt.Errorf("write true or false")
-		}
-		o.IgnoreDaemonSetsUtilization = &b
-		return nil
-	}
-	return fmt.Errorf("the option is not known; known are scaledownutilizationthreshold, scaledowngpuutilizationthreshold, scaledownunneededtime, scaledownunreadytime, maxnodeprovisiontime, maxnodestartuptime, ignoredaemonsetsutilization")
-}
-
 // apply lays the resources hints over a capacity.
 func (h hints) apply(r cluster.Resources) cluster.Resources {
-	r.Extended = maps.Clone(r.Extended)
-	for name, n := range h.resources {
-		switch name {
-		case "cpu":
-			r.MilliCPU = n
-		case "memory":
-			r.Memory = n
-		case "ephemeral-storage":
-			r.EphemeralStorage = n
-		case "pods":
-			r.Pods = n
-		default:
-			if r.Extended == nil {
-				r.Extended = map[string]int64{}
-			}
-			r.Extended[name] = n
-		}
-	}
-	return r
+	return provider.LayResources(r, h.resources)
 }
