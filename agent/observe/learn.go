@@ -48,9 +48,12 @@ type birth struct {
 
 // correct replaces a template's computed sizes by those that real nodes of the same
 // group and spec report (DESIGN 4.2), adds labels that they share, takes away labels that they turn out not to
-// have, and adds taints that they register with (plan leaves out those of a start). Only Ready nodes whose instance
-// appeared under the template's current spec count; where several differ, the smaller
-// amount holds, so that nothing is promised that a coming machine may not have.
+// have, and adds taints that they register with (plan leaves out those of a start). Only
+// nodes whose instance appeared under the template's current spec count; where several
+// differ, the smaller amount holds, so that nothing is promised that a coming machine
+// may not have. A node teaches when it is Ready, and its sizes as soon as it registers:
+// otherwise a pod that turns out not to fit it buys a second one of the same size
+// while the first is starting.
 // Extended resources are taken from nodes where a node reports them, and kept where
 // none does (a device plugin may not have registered yet).
 //
@@ -70,16 +73,27 @@ func correct(groups []cluster.NodeGroup, nodes []*cluster.Node, specs map[cluste
 		if g.Template.Spec == "" || g.Template.Unknown != "" {
 			continue
 		}
-		var teachers []*cluster.Node
+		var teachers, starting []*cluster.Node
 		for _, in := range g.Instances {
-			if n := byID[in.ID]; n != nil && in.Member && specs[in.ID] == g.Template.Spec && n.Ready == cluster.StatusTrue && sameType(g.Template, *n) {
+			n := byID[in.ID]
+			switch {
+			case n == nil || !in.Member || specs[in.ID] != g.Template.Spec || !sameType(g.Template, *n):
+			case n.Ready == cluster.StatusTrue:
 				teachers = append(teachers, n)
+			case n.Ready == cluster.StatusFalse && n.Allocatable.MilliCPU > 0 && n.Allocatable.Memory > 0 && n.Allocatable.Pods > 0:
+				starting = append(starting, n)
 			}
 		}
 		l, ok := lesson(&g.Template, teachers, births)
-		if !ok {
+		switch {
+		case !ok && len(starting) == 0:
 			l = lessons[g.Template.Spec]
-		} else {
+		case !ok:
+			l = lessons[g.Template.Spec].sized(&g.Template, false, starting)
+			l.At = now.UTC().Truncate(lessonStamp)
+			lessons[g.Template.Spec] = l
+		default:
+			l = l.sized(&g.Template, true, starting)
 			l.Extra = extra(&g.Template, teachers, lessons[g.Template.Spec].Extra)
 			l.VolumeLimits = leastLimits(lessons[g.Template.Spec].VolumeLimits, teachers, undiminished, now)
 			l.At = now.UTC().Truncate(lessonStamp)
@@ -102,6 +116,32 @@ func (l Lesson) lasting(old Lesson, nodes []*cluster.Node, now time.Time) Lesson
 	if !slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return settled(n, now) }) {
 		l.Lacks, l.Taints = old.Lacks, old.Taints
 	}
+	return l
+}
+
+// sized adds the sizes that nodes report while they start. A kubelet knows its CPU,
+// memory and pods when it registers; its disk and what device plugins give may come
+// later, so those stay as Ready nodes showed them, or as the template says. ready tells
+// that l is of nodes that are Ready now; an older one's sizes give way.
+func (l Lesson) sized(t *cluster.Template, ready bool, starting []*cluster.Node) Lesson {
+	var capacity, allocatable *cluster.Resources
+	if ready {
+		capacity, allocatable = &l.Capacity, &l.Allocatable
+	}
+	early := func(seen, promised cluster.Resources) cluster.Resources {
+		if seen.EphemeralStorage == 0 {
+			seen.EphemeralStorage = promised.EphemeralStorage
+		}
+		seen.Extended = nil
+		return seen
+	}
+	for _, n := range starting {
+		capacity, allocatable = least(capacity, early(n.Capacity, t.Capacity)), least(allocatable, early(n.Allocatable, t.Allocatable))
+	}
+	if !ready { // what was learnt of device plugins stands
+		capacity.Extended, allocatable.Extended = l.Capacity.Extended, l.Allocatable.Extended
+	}
+	l.Capacity, l.Allocatable = *capacity, *allocatable
 	return l
 }
 

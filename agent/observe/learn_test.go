@@ -18,6 +18,8 @@ type classroom struct {
 	now     time.Time
 	words   string
 	labels  map[string]string // of the template
+
+	promised cluster.Resources // allocatable of the template
 }
 
 func newClassroom() *classroom {
@@ -26,6 +28,7 @@ func newClassroom() *classroom {
 	c.node = cluster.Node{Name: "n", UID: "1", ProviderID: "i", Ready: cluster.StatusTrue, ReadySince: now,
 		Labels:      map[string]string{"pool": "batch", "tier": "web"},
 		Allocatable: cluster.Resources{MilliCPU: 3800, Memory: 13 << 30, Pods: 110}}
+	c.promised = cluster.Resources{MilliCPU: 3800, Memory: 14 << 30, Pods: 110}
 	c.labels = map[string]string{"pool": "batch", "tier": "web", labelInstanceType: "m5.xlarge"}
 	c.node.Labels[labelInstanceType] = "m5.xlarge"
 	return c
@@ -34,7 +37,7 @@ func newClassroom() *classroom {
 func (c *classroom) template() cluster.Template {
 	g := cluster.NodeGroup{ID: "g", Instances: []cluster.Instance{{ID: "i", Member: true}}, Template: cluster.Template{Spec: "v1",
 		Labels:      c.labels,
-		Allocatable: cluster.Resources{MilliCPU: 3800, Memory: 14 << 30, Pods: 110}}}
+		Allocatable: c.promised}}
 	var nodes []*cluster.Node
 	if c.gone {
 		g.Instances = nil
@@ -60,6 +63,35 @@ func TestLessonOutlivesTheNode(t *testing.T) {
 	c.now = c.now.Add(lessonFor + lessonStamp)
 	if got := c.template().Allocatable.Memory; got != 14<<30 {
 		t.Errorf("a day later: %d", got)
+	}
+}
+
+// A machine's sizes are known when it registers: a pod that does not fit it must not buy
+// another of the same size while it starts. Its labels, taints and device plugins may
+// still come, and a silent node teaches nothing.
+func TestLessonOfAStartingNode(t *testing.T) {
+	c := newClassroom()
+	c.node.Ready, c.node.Labels = cluster.StatusFalse, map[string]string{}
+	c.node.Allocatable.Extended = map[string]int64{"nvidia.com/gpu": 0}
+	c.promised.EphemeralStorage, c.promised.Extended = 80<<30, map[string]int64{"nvidia.com/gpu": 2}
+	got := c.template()
+	if got.Allocatable.Memory != 13<<30 || got.Allocatable.EphemeralStorage != 80<<30 || got.Allocatable.Extended["nvidia.com/gpu"] != 2 {
+		t.Errorf("learnt %+v, want the node's memory, and the disk and the GPUs of the template", got.Allocatable)
+	}
+	if len(got.Labels) != 3 || c.words != "" {
+		t.Errorf("labels %v, told %q: a starting node may still gain them", got.Labels, c.words)
+	}
+	c.gone = true
+	if got := c.template().Allocatable.Memory; got != 13<<30 {
+		t.Errorf("with the node gone: %d", got)
+	}
+	silent, blank := newClassroom(), newClassroom()
+	silent.node.Ready = cluster.StatusUnknown
+	blank.node.Ready, blank.node.Allocatable.Memory = cluster.StatusFalse, 0
+	for name, c := range map[string]*classroom{"silent": silent, "blank": blank} {
+		if got := c.template().Allocatable.Memory; got != 14<<30 || len(c.lessons) != 0 {
+			t.Errorf("a %s node taught %d", name, got)
+		}
 	}
 }
 
