@@ -20,7 +20,8 @@ type candidate struct {
 	unready bool
 	asked   bool      // somebody asked for it to go
 	below   int       // how far its group would be below the largest of its balance set
-	since   time.Time // since when it is not needed; zero: since now
+	since   time.Time // since when it is not needed
+	waits   int       // 0: its timer runs already, 1: it would begin now
 }
 
 // scaleDown finds the nodes whose pods could live elsewhere, keeps their timers and
@@ -139,13 +140,13 @@ func (w *world) candidates() []candidate {
 		}
 		c.full = min(w.lading(n).movable, 1)
 		c.since = w.in.Unneeded[n.Name]
-		if c.since.IsZero() {
-			c.since = w.now
+		if c.since.IsZero() { // after the others, also those whose timer began in this moment: time alone changes no order
+			c.since, c.waits = w.now, 1
 		}
 		out = append(out, c)
 	}
 	order := func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(boolInt(b.asked), boolInt(a.asked)), cmp.Compare(a.full, b.full), cmp.Compare(a.below, b.below), a.since.Compare(b.since), cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node))
+		return cmp.Or(cmp.Compare(boolInt(b.asked), boolInt(a.asked)), cmp.Compare(a.full, b.full), cmp.Compare(a.below, b.below), cmp.Compare(a.waits, b.waits), a.since.Compare(b.since), cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node))
 	}
 	slices.SortFunc(out, order)
 	if w.imbalance(out) {
