@@ -35,7 +35,11 @@ type kinds struct {
 func (b *bonds) addAxes() {
 	w := b.w
 	ks := b.kinds()
-	hosts := b.stripped(hostsOnly)
+	hosts := make([]cluster.PodClass, len(ks.reps)) // one class of each kind is asked for all of them
+	for a, class := range ks.reps {
+		hosts[a] = w.s.Classes[class]
+		hostsOnly(&hosts[a])
+	}
 	st := w.bare(hosts)
 	shape := fit.Shape{Labels: map[string]string{}}
 	for g := range w.groups {
@@ -49,11 +53,11 @@ func (b *bonds) addAxes() {
 	st.AddNode(&shape, nil)
 	st.AddNode(&shape, nil) // stays empty: the smallest count
 	var axes []axis
-	for a, class := range ks.reps {
-		if st.Component(class) < 0 {
+	for a := range hosts {
+		if st.Component(a) < 0 {
 			continue
 		}
-		c := &hosts[class]
+		c := &hosts[a]
 		if len(c.PodAntiAffinity) > 0 {
 			axes = b.apart(axes, ks, st, a)
 		}
@@ -161,10 +165,10 @@ func appendSelector(buf []byte, s *cluster.Selector) []byte {
 	return buf
 }
 
-// near yields the kinds that can touch kind a.
+// near yields the kinds that can touch kind a. st knows kinds as its classes.
 func (ks *kinds) near(st *fit.State, a int, visit func(o int)) {
-	for o, class := range ks.reps {
-		if st.Component(class) == st.Component(ks.reps[a]) {
+	for o := range ks.reps {
+		if st.Component(o) == st.Component(a) {
 			visit(o)
 		}
 	}
@@ -174,9 +178,9 @@ func (ks *kinds) near(st *fit.State, a int, visit func(o int)) {
 func (b *bonds) apart(axes []axis, ks *kinds, st *fit.State, a int) []axis {
 	x := axis{room: alone, takes: map[int]int64{}, rep: ks.reps[a], apart: true}
 	mark := st.Mark()
-	st.Put(ks.reps[a], 0, 1)
+	st.Put(a, 0, 1)
 	ks.near(st, a, func(o int) {
-		if !st.Passes(ks.reps[o], 0) {
+		if !st.Passes(o, 0) {
 			x.takes[o] = 1
 		}
 	})
@@ -206,17 +210,17 @@ func (b *bonds) spread(axes []axis, ks *kinds, st *fit.State, hosts []cluster.Po
 			least = min(least, c.Spread[i].MaxSkew)
 		}
 	}
-	if most := st.Most(ks.reps[a], 0); most < math.MaxInt32 { // of several constraints, those that count the kind itself
+	if most := st.Most(a, 0); most < math.MaxInt32 { // of several constraints, those that count the kind itself
 		least = most
 	}
 	x := axis{room: int64(least), takes: map[int]int64{}, rep: ks.reps[a]}
 	ks.near(st, a, func(o int) {
-		if len(hosts[ks.reps[o]].Spread) == 0 {
+		if len(hosts[o].Spread) == 0 {
 			return
 		}
 		mark := st.Mark()
-		st.Put(ks.reps[o], 0, least+1)
-		if !st.Passes(ks.reps[a], 0) {
+		st.Put(o, 0, least+1)
+		if !st.Passes(a, 0) {
 			x.takes[o] = 1
 		}
 		st.Rollback(mark)
