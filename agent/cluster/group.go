@@ -25,6 +25,9 @@ type NodeGroup struct {
 	// Paused says why the cloud itself will not start instances now (for example an
 	// Auto Scaling group whose Launch process is suspended). Empty: it will.
 	Paused string `json:"paused,omitempty"`
+	// Keeps says why the cloud would refuse now to end an instance that is named (for
+	// example a MachineDeployment that is being rolled out). Empty: it would not.
+	Keeps string `json:"keeps,omitempty"`
 	// Pause is an operator's wish that the group is left alone; nil: none.
 	Pause *Pause `json:"pause,omitempty"`
 	// Price is what one machine costs per hour, in whatever currency the groups share;

@@ -209,9 +209,13 @@ func (w *world) drain(i int) {
 	}
 	g := &w.groups[n.group]
 	set(&w.out.Draining, n.Name, first)
-	if rule, why := w.frozen(g); rule != "" {
+	waits := func(rule, why string) {
 		g.leaving++
 		w.hold("node", string(n.Name), rule, "marked, and waits: %s", why)
+	}
+	rule, frozen := w.frozen(g)
+	if rule != "" && rule != RuleKeeps {
+		waits(rule, frozen)
 		return
 	}
 	c := w.cargoOf(n)
@@ -221,6 +225,10 @@ func (w *world) drain(i int) {
 		w.postpone(w.now.Add(w.p.DelayAfterFailure))
 		w.do(Uncordon{Node: n.Name, UID: n.UID, Rule: RuleTookBack, Why: why})
 		w.hold("node", string(n.Name), RuleTookBack, "stays: %s", why)
+		return
+	}
+	if rule == RuleKeeps {
+		waits(rule, frozen) // the mark itself is the agent's own, and was asked about above
 		return
 	}
 	g.leaving++
@@ -261,6 +269,8 @@ func (w *world) frozen(g *group) (rule, why string) {
 		return RuleGroupStale, "the group's facts are old"
 	case w.paused(g) != "":
 		return RuleOperator, w.paused(g)
+	case g.Keeps != "":
+		return RuleKeeps, g.Keeps
 	case g.bought:
 		return RuleOneWay, "the group grows in this round"
 	}

@@ -12,6 +12,9 @@ import (
 
 // GroupFacts is what Explain tells of a node group.
 type GroupFacts struct {
+	// Provider is the one of several that the group is of; empty where there is one.
+	Provider string `json:"provider,omitempty"`
+
 	Min    int `json:"min"`
 	Max    int `json:"max"`
 	Target int `json:"target"` // as the cloud was last read
@@ -64,7 +67,7 @@ func (e *explainer) group() {
 	}
 	g := &w.groups[i]
 	e.out.Found = true
-	f := &GroupFacts{Min: g.Min, Max: g.Max, Target: g.Target, Counted: g.target, Instances: g.members, Nodes: g.nodes, Coming: g.coming, Leaving: g.leaving,
+	f := &GroupFacts{Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Counted: g.target, Instances: g.members, Nodes: g.nodes, Coming: g.coming, Leaving: g.leaving,
 		ReadAt: g.ReadAt, Failures: g.Failures, Warnings: g.Warnings, Template: e.templateOf(g)}
 	e.out.Group = f
 	for _, b := range w.out.Backoff {

@@ -63,4 +63,5 @@ const (
 	RuleSoft        = "D19" // the scheduler is told to prefer other nodes, or no longer
 	RuleRequested   = "D20" // somebody asked for the node to go
 	RuleConsolidate = "D21" // nodes are replaced by fewer or cheaper machines
+	RuleKeeps       = "D22" // the cloud ends no named instance of the group now (a rollout is under way): nothing of it is marked or ended
 )

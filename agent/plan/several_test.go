@@ -71,3 +71,14 @@ func TestAQuotaIsOfOneCloud(t *testing.T) {
 		t.Errorf("%s", p)
 	}
 }
+
+// TestExplainNamesTheProvider: an operator of several clouds sees which one a group is of.
+func TestExplainNamesTheProvider(t *testing.T) {
+	s := twoClouds()
+	for _, g := range s.Groups {
+		x := Explain(s, Memory{}, policy(), Query{"group", string(g.ID)})
+		if x.Group == nil || x.Group.Provider != g.Provider {
+			t.Errorf("group %s: %+v", g.ID, x.Group)
+		}
+	}
+}

@@ -102,7 +102,7 @@ type teller struct {
 
 // line changes the world:
 //
-//	group NAME MIN..MAX target=N cpu=M mem=SIZE pods=N labels=k:v taints=k:v:Effect [unknown=..] [stale=..] [paused=..]
+//	group NAME MIN..MAX target=N cpu=M mem=SIZE pods=N labels=k:v taints=k:v:Effect [unknown=..] [stale=..] [paused=..] [keeps=..]
 //	set NAME target=N min=N max=N ...           the same keys for a group that is there
 //	instance GROUP ID [phase=..] [age=10m] [addr=..] [uncreated=1]
 //	node NAME [group=G] [instance=ID] [age=1h] [cpu=.. mem=..] [ready=False] [pid=none] [addr=..] [uuid=..] [cordon=1] [mark=30s] [ours=1] [anno=k:v] [plane=1]
@@ -261,6 +261,8 @@ func (w *teller) group(g *cluster.NodeGroup, kv map[string]string) {
 			g.Stale = v
 		case "paused":
 			g.Paused = v
+		case "keeps":
+			g.Keeps = v
 		default:
 			w.groupWish(g, k, v)
 		}

@@ -231,6 +231,9 @@ func (p page) group(f *agent.GroupFacts) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
+	if f.Provider != "" {
+		row("provider", "%s", f.Provider)
+	}
 	row("size", "minimum %d, target %d, maximum %d; %d instances, %d Nodes, %d coming, %d leaving", f.Min, f.Target, f.Max, f.Instances, f.Nodes, f.Coming, f.Leaving)
 	row("read", "%s", p.when(f.ReadAt))
 	if f.Waiting > 0 {

@@ -113,6 +113,9 @@ func (s *scene) sayClouds() {
 		if !containsAll(strings.Join(strings.Fields(string(text)), " "), []string{"GROUP PROVIDER MIN", fmt.Sprintf("on-%s %s 0 1 5 1", name, name)}) {
 			s.t.Errorf("status does not say which cloud on-%s is of:\n%s", name, text)
 		}
+		if said, _ := s.command("explain", "group", "on-"+name); !containsAll(strings.Join(strings.Fields(said), " "), []string{"provider " + name}) {
+			s.t.Errorf("explain does not say which cloud on-%s is of:\n%s", name, said)
+		}
 	}
 }
 

@@ -77,8 +77,8 @@ func storyRollout(t *testing.T, cp *controlplane.ControlPlane) {
 		w.Freeze(true)
 		return nil
 	})
-	if g.Target != 2 || !slices.ContainsFunc(g.Warnings, func(s string) bool { return strings.Contains(s, "rollout") }) {
-		t.Errorf("target %d, warnings %v", g.Target, g.Warnings)
+	if g.Target != 2 || !strings.Contains(g.Keeps, "rollout") {
+		t.Errorf("target %d, keeps %q", g.Target, g.Keeps)
 	}
 	for _, i := range g.Instances {
 		if !i.Member || i.Type == "" {
@@ -95,8 +95,8 @@ func storyRollout(t *testing.T, cp *controlplane.ControlPlane) {
 	w.Freeze(false)
 	w.settle(t)
 	g = readGroup(t, p, w.id("workers"))
-	if len(g.Instances) != 4 || g.Target != 4 {
-		t.Errorf("after the rollout: %d instances, target %d", len(g.Instances), g.Target)
+	if len(g.Instances) != 4 || g.Target != 4 || g.Keeps != "" {
+		t.Errorf("after the rollout: %d instances, target %d, keeps %q", len(g.Instances), g.Target, g.Keeps)
 	}
 	if err := p.Delete(context.Background(), w.id("workers"), g.Instances[0].ID); err != nil {
 		t.Errorf("after the rollout: %v", err)

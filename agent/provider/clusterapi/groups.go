@@ -133,7 +133,7 @@ func (p *Provider) assemble(ctx context.Context, g *source, infra map[string]inf
 	draft := p.template(ctx, g, infra)
 	ng.Template, ng.Warnings = draft.template, append(ng.Warnings, draft.warnings...)
 	if g.rolling() {
-		ng.Warnings = append(ng.Warnings, "a rollout is under way: Cluster API decides which machines go until it is over")
+		ng.Keeps = "a rollout is under way: Cluster API decides which machines go until it is over"
 	}
 	if p.set.archGuess != "" {
 		ng.Warnings = append(ng.Warnings, p.set.archGuess)
