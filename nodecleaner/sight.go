@@ -49,11 +49,11 @@ type view struct {
 }
 
 // machine is what a machine is known by here. OpenStack's is written with its region and
-// without, by whoever writes it (openstack:///UUID, openstack://REGION/UUID): one that
-// lives must not look absent for that.
+// without, by whoever writes it (openstack:///UUID, openstack://REGION/UUID, and
+// openstack://UUID by Cluster API's provider): one that lives must not look absent for that.
 func machine(providerID string) cluster.InstanceID {
 	if rest, ok := strings.CutPrefix(providerID, "openstack://"); ok {
-		if _, id, ok := strings.Cut(rest, "/"); ok && id != "" {
+		if id := rest[strings.LastIndexByte(rest, '/')+1:]; id != "" {
 			return cluster.InstanceID("openstack:///" + strings.ToLower(id))
 		}
 	}
