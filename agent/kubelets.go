@@ -94,7 +94,7 @@ func checkKubelets(ctx context.Context, client kubernetes.Interface, roots *x509
 	})
 	if len(ready) == 0 {
 		return []Finding{{Level: LevelWarning, About: "kubelets",
-			Text:   fmt.Sprintf("no node is Ready (of %d): whether --kubelet-certificate-authority may be switched on cannot be told", all),
+			Text:   fmt.Sprintf("no node is Ready (of %d): nothing can be told about --kubelet-certificate-authority yet", all),
 			Remedy: "ask again once nodes are Ready: kubectl get nodes"}}
 	}
 	slots, faults := make(chan struct{}, kubeletDials), make([]string, len(ready))
