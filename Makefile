@@ -12,7 +12,7 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build check test race oracle soak mutants flood demo e2e-openstack bench fuzz dist clean
+.PHONY: help build check test race oracle soak mutants flood outage demo e2e-openstack bench fuzz dist clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -49,6 +49,9 @@ mutants: ## every check of csrsigner and nodecleaner is broken, one at a time: i
 
 flood: ## 10,000 certificate requests from one Node: another Node's is approved within two seconds, the agent's memory stays bounded (make test plays 2,000)
 	cd test && AUTOSCALER_TEST_FLOOD=10000 $(GO) test -count=1 -v -run TestCSR ./services
+
+outage: ## the API server stands still for three minutes and every Node is Unknown, with the reaper's own times: no live Node is deleted, the dead one goes (a quarter of an hour; make test plays it scaled)
+	cd test && AUTOSCALER_TEST_PAUSE=$${AUTOSCALER_TEST_PAUSE:-3m} $(GO) test -count=1 -v -timeout 40m -run TestReaperOutage ./services
 
 demo: ## the main job on this machine: a real control plane, an emulated cloud (PROVIDER, default asg), 300 pods, and back to nothing
 	cd test && $(GO) run ./cmd/demo --provider $(PROVIDER) $(DEMO_FLAGS)

@@ -86,11 +86,17 @@ func checkKubelets(ctx context.Context, client kubernetes.Interface, roots *x509
 	if err != nil {
 		return []Finding{{Level: LevelError, About: "kubelets", Text: err.Error()}}
 	}
+	all := len(list.Items)
 	ready := slices.DeleteFunc(list.Items, func(n corev1.Node) bool {
 		return !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 		})
 	})
+	if len(ready) == 0 {
+		return []Finding{{Level: LevelWarning, About: "kubelets",
+			Text:   fmt.Sprintf("no node is Ready (of %d): nothing can be told about --kubelet-certificate-authority yet", all),
+			Remedy: "ask again once nodes are Ready: kubectl get nodes"}}
+	}
 	slots, faults := make(chan struct{}, kubeletDials), make([]string, len(ready))
 	var wait sync.WaitGroup
 	for i := range ready {
@@ -105,7 +111,11 @@ func checkKubelets(ctx context.Context, client kubernetes.Interface, roots *x509
 	wait.Wait()
 	faults = slices.DeleteFunc(faults, func(s string) bool { return s == "" })
 	if len(faults) == 0 {
-		return []Finding{{Level: LevelOK, About: "kubelets", Text: fmt.Sprintf("all %d Ready nodes serve certificates of the cluster's CA: --kubelet-certificate-authority may be switched on", len(ready))}}
+		text := fmt.Sprintf("all %d Ready nodes serve certificates of the cluster's CA: --kubelet-certificate-authority may be switched on", len(ready))
+		if rest := all - len(ready); rest > 0 {
+			text += fmt.Sprintf(" (%d that are not Ready were not asked)", rest)
+		}
+		return []Finding{{Level: LevelOK, About: "kubelets", Text: text}}
 	}
 	named := strings.Join(faults[:min(kubeletsNamed, len(faults))], "; ")
 	if more := len(faults) - kubeletsNamed; more > 0 {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -49,6 +50,14 @@ func TestCheckKubelets(t *testing.T) {
 	good, sick, off := kubeletNode("a", "127.0.1.1", corev1.ConditionTrue), kubeletNode("b", "127.0.1.2", corev1.ConditionTrue), kubeletNode("c", "127.0.1.2", corev1.ConditionFalse)
 	if f := check(good, off); f.Level != LevelOK || !strings.Contains(f.Text, "may be switched on") || len(dialled) != 1 || dialled[0] != "127.0.1.1:10250 for 127.0.1.1" {
 		t.Errorf("%+v, dialled %v", f, dialled)
+	}
+	if f := check(good, off); !strings.Contains(f.Text, "(1 that are not Ready were not asked)") {
+		t.Errorf("%+v", f)
+	}
+	for _, nodes := range [][]runtime.Object{{off}, nil} {
+		if f := check(nodes...); f.Level != LevelWarning || strings.Contains(f.Text, "all") || !strings.Contains(f.Text, fmt.Sprintf("no node is Ready (of %d)", len(nodes))) || f.Remedy == "" {
+			t.Errorf("no Ready node: %+v", f)
+		}
 	}
 	if f := check(good, sick); f.Level != LevelWarning || !strings.Contains(f.Text, "1 of 2") || !strings.Contains(f.Text, "b: x509") || f.Remedy == "" {
 		t.Errorf("%+v", f)

@@ -130,7 +130,7 @@ func (p Parts) rights() []right {
 			right{"list", "storage.k8s.io", "volumeattachments", "", "", ""}, right{"watch", "storage.k8s.io", "volumeattachments", "", "", ""},
 			right{"get", "coordination.k8s.io", "leases", "", "kube-node-lease", ""})
 		if p.Nodecleaner.CloudController == nodecleaner.CloudControllerAuto {
-			list = append(list, right{"get", "coordination.k8s.io", "leases", "", "kube-system", "cloud-controller-manager"})
+			list = append(list, right{"list", "coordination.k8s.io", "leases", "", "kube-system", ""})
 		}
 	}
 	if p.Bootstrap.Enabled {

@@ -60,6 +60,10 @@ var spoilt = []struct {
 	{"R10", "another Node's UID", Later, func(r *Request, _ *Facts) { r.UserUID = "n0" }},
 	{"R10", "another Node", Later, func(_ *Request, f *Facts) { f.Node.Name = "other" }},
 	{"R11", "no provider ID", Later, func(_ *Request, f *Facts) { f.Node.ProviderID = "" }},
+	{"R11", "no provider ID but a provider's own word", Later, func(_ *Request, f *Facts) {
+		f.Node.ProviderID = "pending-machine-ns_m-1"
+		f.Inventory.Instance.ID, f.Inventory.Claimants = "pending-machine-ns_m-1", []cluster.InstanceID{"pending-machine-ns_m-1"}
+	}},
 	{"R11", "unknown instance", Later, func(_ *Request, f *Facts) { f.Inventory.Instance = nil }},
 	{"R11", "another instance", Later, func(_ *Request, f *Facts) { f.Node.ProviderID = string(nextID) }},
 	{"R11", "no member", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Member = false }},

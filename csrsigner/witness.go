@@ -2,6 +2,7 @@ package csrsigner
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -32,6 +33,10 @@ func witnessedInstance(req Request, f Facts) (Action, string) {
 	switch {
 	case id == "":
 		return Later, fmt.Sprintf("Node %s has no provider ID: set --provider-id in the kubelet's arguments", f.Node.Name)
+	case !strings.Contains(id, "://"):
+		// What a provider calls a machine that has no provider ID yet binds no Node to it:
+		// any kubelet may register under it.
+		return Later, fmt.Sprintf("provider ID %q of Node %s is none: it has the form NAME://...", id, f.Node.Name)
 	case inv.Instance == nil && inv.Incomplete != "":
 		return Later, fmt.Sprintf("instance %s is not among those that could be read: %s", id, inv.Incomplete)
 	case inv.Instance == nil:

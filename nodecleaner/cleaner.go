@@ -95,7 +95,7 @@ type Service struct {
 	led     bool   // a first round was allowed to look
 	waits   bool   // it was said that none was yet
 	outage  string // what was noticed between two rounds
-	ccm     neighbour
+	ccm     neighbours
 	readAt  time.Time
 	savedAt time.Time
 	told    map[cluster.NodeName]string

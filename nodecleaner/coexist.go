@@ -3,30 +3,45 @@ package nodecleaner
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The Lease of a cloud controller manager (k8s.io/cloud-provider's own default name,
-// which the ones for AWS and OpenStack keep), and how often it is looked at.
+// The Leases of cloud controller managers, and how often they are looked at. ccmLease is
+// k8s.io/cloud-provider's own default, which the ones for AWS, OpenStack, Azure, Hetzner
+// and most others keep; several in one cluster, one for each region, put something behind
+// it, distributions something before it (k3s-cloud-controller-manager).
 const (
 	ccmNamespace = "kube-system"
 	ccmLease     = "cloud-controller-manager"
+	ccmAlibaba   = "ccm"
 	ccmEvery     = 30 * time.Second
 	ccmFresh     = time.Minute
 )
 
-// neighbour is what is known of a cloud controller manager. Its node lifecycle
-// controller deletes the Nodes of gone instances; where it works this service only
-// says what it would do.
+// isCCM tells whose business Nodes are by the name of a Lease. Controllers of load
+// balancers alone (kube-vip-cloud-controller) have other names.
+func isCCM(lease string) bool { return strings.Contains(lease, ccmLease) || lease == ccmAlibaba }
+
+// neighbours are what is known of cloud controller managers. Their node lifecycle
+// controller deletes the Nodes of gone instances; where one works this service only says
+// what it would do.
+type neighbours struct {
+	looked time.Time // by our clock
+	leases map[string]neighbour
+	fault  string // as last told
+}
+
 type neighbour struct {
-	looked  time.Time // by our clock
 	renewed time.Time // as its Lease says
 	moved   time.Time // by our clock, when that was last seen to change
 	holder  string
-	fault   string // as last told
 }
 
 // coexist is C1: why deletions are the business of a working cloud controller manager;
@@ -38,38 +53,61 @@ func (s *Service) coexist(ctx context.Context, now time.Time) string {
 	}
 	c := &s.ccm
 	if now.Sub(c.looked) >= ccmEvery || now.Before(c.looked) {
-		s.lookAtNeighbour(ctx, now)
+		s.lookAtNeighbours(ctx, now)
 	}
-	if c.moved.IsZero() || now.Sub(c.moved) >= ccmFresh {
-		return ""
+	for _, name := range slices.Sorted(maps.Keys(c.leases)) {
+		if n := c.leases[name]; !n.moved.IsZero() && now.Sub(n.moved) < ccmFresh {
+			return fmt.Sprintf("a cloud controller manager is at work (%s renews Lease %s/%s): Nodes are its business (AUTOSCALER_NODECLEANER_CLOUD_CONTROLLER=ignore if its node controller does not do it)",
+				n.holder, ccmNamespace, name)
+		}
 	}
-	return fmt.Sprintf("a cloud controller manager is at work (%s renews Lease %s/%s): Nodes are its business (AUTOSCALER_NODECLEANER_CLOUD_CONTROLLER=ignore if its node controller does not do it)",
-		c.holder, ccmNamespace, ccmLease)
+	return ""
 }
 
-func (s *Service) lookAtNeighbour(ctx context.Context, now time.Time) {
+func (s *Service) lookAtNeighbours(ctx context.Context, now time.Time) {
 	c, first := &s.ccm, s.ccm.looked.IsZero()
 	c.looked = now
-	lease, err := s.deps.Client.CoordinationV1().Leases(ccmNamespace).Get(ctx, ccmLease, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		c.renewed, c.moved = time.Time{}, time.Time{}
-		return
-	case err != nil:
+	list, err := s.ccmLeases(ctx)
+	if err != nil {
 		if text := err.Error(); text != c.fault {
 			c.fault = text
 			s.log.WithField("why", text).Warn("it cannot be seen whether a cloud controller manager is at work (kubectl apply -f rbac.yaml)")
 		}
 		return
-	case lease.Spec.RenewTime == nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "":
-		return
 	}
-	renewed := lease.Spec.RenewTime.Time
+	before := c.leases
+	c.leases = map[string]neighbour{}
+	for i := range list {
+		lease := &list[i]
+		if !isCCM(lease.Name) || lease.Spec.RenewTime == nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+			continue
+		}
+		renewed, old := lease.Spec.RenewTime.Time, before[lease.Name]
+		n := neighbour{renewed: renewed, moved: old.moved, holder: *lease.Spec.HolderIdentity}
+		switch {
+		case !old.renewed.IsZero() && !renewed.Equal(old.renewed):
+			n.moved = now // whatever its clock says, it moves
+		case first && now.Sub(renewed).Abs() < ccmFresh:
+			n.moved = now
+		}
+		c.leases[lease.Name] = n
+	}
+}
+
+// ccmLeases are those of the namespace. With the rights of an older rbac.yaml only the
+// Lease of the usual name is seen.
+func (s *Service) ccmLeases(ctx context.Context) ([]coordinationv1.Lease, error) {
+	leases := s.deps.Client.CoordinationV1().Leases(ccmNamespace)
+	list, err := leases.List(ctx, metav1.ListOptions{})
+	if err == nil {
+		return list.Items, nil
+	}
+	one, other := leases.Get(ctx, ccmLease, metav1.GetOptions{})
 	switch {
-	case !first && !c.renewed.IsZero() && !renewed.Equal(c.renewed):
-		c.moved = now // whatever its clock says, it moves
-	case first && now.Sub(renewed).Abs() < ccmFresh:
-		c.moved = now
+	case other == nil:
+		return []coordinationv1.Lease{*one}, nil
+	case apierrors.IsForbidden(err) && apierrors.IsNotFound(other):
+		return nil, nil
 	}
-	c.renewed, c.holder = renewed, *lease.Spec.HolderIdentity
+	return nil, err
 }

@@ -80,9 +80,13 @@ type Memory struct {
 // Record is what the ledger keeps of an instance.
 type Record struct {
 	Group cluster.GroupID `json:"group"`
-	Zone  string          `json:"zone,omitempty"`
-	First time.Time       `json:"first"`
-	Last  time.Time       `json:"last"`
+	// Declared and Account are the group's own (its Quota): by them a machine of a group
+	// that stands in a file is known to be of one cloud and region.
+	Declared bool      `json:"declared,omitempty"`
+	Account  string    `json:"account,omitempty"`
+	Zone     string    `json:"zone,omitempty"`
+	First    time.Time `json:"first"`
+	Last     time.Time `json:"last"`
 	// Launched is when the cloud started the instance; zero when it does not tell.
 	Launched time.Time `json:"launched,omitzero"`
 	// Sent tells that the instance was sent away: its Node carried the ToBeDeleted

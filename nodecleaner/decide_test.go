@@ -321,6 +321,16 @@ func TestUnknownSaysWhy(t *testing.T) {
 	if w.pass(10 * time.Second); !strings.Contains(w.plan.Held[0].Why, "Ready Node n01") {
 		t.Errorf("the first that is missing is not named: %+v", w.plan.Held)
 	}
+	w = newWorld()
+	for n := range 10 {
+		w.lose(n)
+	}
+	w.node(3).ProviderID, w.node(3).Taints = "aws:///z/i-before-us", append(w.node(3).Taints, sentAway)
+	w.pass(10 * time.Second)
+	i := slices.IndexFunc(w.plan.Held, func(h Held) bool { return h.Node == "n03" })
+	if i < 0 || w.plan.Held[i].Rule != "B1" || !strings.Contains(w.plan.Held[i].Why, "nobody has seen the instance in a node group") {
+		t.Errorf("a Node that only its taint calls ours: %+v", w.plan.Held)
+	}
 }
 
 // TestSeveralGroups: an instance that is listed twice is as alive as its best listing; a

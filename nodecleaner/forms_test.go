@@ -35,3 +35,17 @@ func TestFormsOfOneMachine(t *testing.T) {
 		t.Errorf("deleted %v, held %v", w.all, w.plan.Held)
 	}
 }
+
+// TestMachine: the forms of one machine are one, those of two are two, and what names no
+// machine stays what it is.
+func TestMachine(t *testing.T) {
+	for id, want := range map[string]cluster.InstanceID{
+		"openstack:///4FD96FF2": "openstack:///4fd96ff2", "openstack://RegionOne/4fd96ff2": "openstack:///4fd96ff2", "openstack://4fd96ff2": "openstack:///4fd96ff2",
+		"openstack://": "openstack://", "openstack:///": "openstack:///", "openstack://RegionOne/": "openstack://RegionOne/",
+		"aws:///z/I-1": "aws:///z/I-1", "openstack:4fd96ff2": "openstack:4fd96ff2", "": "",
+	} {
+		if got := machine(id); got != want {
+			t.Errorf("%s is known by %s, want %s", id, got, want)
+		}
+	}
+}

@@ -14,7 +14,10 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
 )
 
 // meter keeps the newest value of each metric.
@@ -51,11 +54,15 @@ func wait(d time.Duration) {
 
 // ccm renews the Lease of a cloud controller manager until stop.
 func ccm(t *testing.T, client *fake.Clientset, skew time.Duration) (stop func()) {
+	return ccmCalled(t, client, ccmLease, skew)
+}
+
+func ccmCalled(t *testing.T, client *fake.Clientset, name string, skew time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	holder := "ccm-0"
 	leases := client.CoordinationV1().Leases(ccmNamespace)
 	now := metav1.NewMicroTime(time.Now().Add(skew))
-	l, err := leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: ccmLease},
+	l, err := leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +121,39 @@ func TestLoopLeavesNodesToACloudController(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestLoopKnowsCloudControllersByTheirNames (C1): those of distributions and of one for
+// each region, too; with the rights of an older rbac.yaml the usual name alone; other
+// controllers' Leases hold nothing.
+func TestLoopKnowsCloudControllersByTheirNames(t *testing.T) {
+	for _, c := range []struct {
+		lease string
+		old   bool // the Lease may be read, and not the list
+		holds bool
+	}{
+		{lease: "k3s-cloud-controller-manager", holds: true}, {lease: "cloud-controller-manager-RegionOne", holds: true}, {lease: "ccm", holds: true},
+		{lease: "kube-vip-cloud-controller"}, {lease: "kube-controller-manager"}, {lease: "accm"},
+		{lease: "cloud-controller-manager", old: true, holds: true}, {lease: "k3s-cloud-controller-manager", old: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			two, nodes := twoNodes()
+			loop(t, two, func(_ *Config, d *Deps) {
+				client := d.Client.(*fake.Clientset)
+				t.Cleanup(ccmCalled(t, client, c.lease, 0))
+				if c.old {
+					client.PrependReactor("list", "leases", func(k8stesting.Action) (bool, runtime.Object, error) {
+						return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "", nil)
+					})
+				}
+			}, nodes, func(client *fake.Clientset, s *Service) {
+				wait(3 * time.Minute)
+				if has(t, client, "dead") != c.holds || c.holds && (s.Explain("dead").Rule != "C1" || !strings.Contains(s.Explain("dead").Why, "/"+c.lease+")")) {
+					t.Errorf("Lease %s, old rights %t: %+v", c.lease, c.old, s.Explain("dead"))
+				}
+			})
+		})
+	}
 }
 
 // TestLoopNoticesAShortOutage (B3): an interruption that begins and ends between two

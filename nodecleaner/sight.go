@@ -49,11 +49,11 @@ type view struct {
 }
 
 // machine is what a machine is known by here. OpenStack's is written with its region and
-// without, by whoever writes it (openstack:///UUID, openstack://REGION/UUID): one that
-// lives must not look absent for that.
+// without, by whoever writes it (openstack:///UUID, openstack://REGION/UUID, and
+// openstack://UUID by Cluster API's provider): one that lives must not look absent for that.
 func machine(providerID string) cluster.InstanceID {
 	if rest, ok := strings.CutPrefix(providerID, "openstack://"); ok {
-		if _, id, ok := strings.Cut(rest, "/"); ok && id != "" {
+		if id := rest[strings.LastIndexByte(rest, '/')+1:]; id != "" {
 			return cluster.InstanceID("openstack:///" + strings.ToLower(id))
 		}
 	}
@@ -216,13 +216,23 @@ func cloudOf(id cluster.InstanceID) string {
 // ours (a wrong account, another region, a list cut short). It lists every Ready Node
 // of ours, and at least one; where there is no Ready Node, it lists the very group that
 // the missing instance was of, complete (as many members as its target), and the
-// instance had been sent away. A read of another account lists no group of this name.
+// instance had been sent away. A read of another account lists no group of this name,
+// but for groups that are only declared (Nova): there a machine of the same cloud has to
+// be Ready.
 func (v *view) canary(of cluster.InstanceID, r Record) string {
 	if name := v.missing[cloudOf(of)]; name != "" {
 		return "the cloud does not list the instance of Ready Node " + name + " either: this read is not whole, or of the wrong account or region"
 	}
+	home := v.groups[r.Group]
+	if r.Declared && (home == nil || home.Quota != r.Account) {
+		return "group " + string(r.Group) + " is not declared any more, or in another cloud or region: nobody asks for its machines where they were"
+	}
 	for id := range v.ready {
-		if v.instances[id].instance.Phase == cluster.PhaseRunning && cloudOf(id) == cloudOf(of) {
+		f := v.instances[id]
+		if f.instance.Phase != cluster.PhaseRunning || cloudOf(id) != cloudOf(of) {
+			continue
+		}
+		if !r.Declared || f.group.Quota == r.Account { // of several regions each proves itself
 			return ""
 		}
 	}
@@ -233,7 +243,9 @@ func (v *view) canary(of cluster.InstanceID, r Record) string {
 		// Only the taint tells that the Node was ours, and groups of another account may
 		// be complete, too; found by fuzzing.
 		return "the cloud lists nothing that is known to live, and nobody has seen the instance in a node group: this may be the wrong account or region"
-	case v.groups[r.Group] == nil || !complete(v.groups[r.Group]):
+	case r.Declared:
+		return "the cloud lists nothing that is known to live, and group " + string(r.Group) + " stands in a file, not in the cloud: this may be the wrong project or region"
+	case home == nil || !complete(home):
 		return "the cloud lists nothing that is known to live, and group " + string(r.Group) + " not complete: this may be the wrong account or region"
 	}
 	return ""
@@ -260,7 +272,10 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 			r = Record{Group: f.group.ID, First: f.group.ReadAt}
 		}
 		if f.group.ReadAt.After(r.Last) {
-			r.Last, r.Group = f.group.ReadAt, f.group.ID
+			r.Last, r.Group, r.Declared = f.group.ReadAt, f.group.ID, f.group.Declared
+			if r.Account = ""; r.Declared {
+				r.Account = f.group.Quota
+			}
 			if f.instance.Zone != "" {
 				r.Zone = f.instance.Zone
 			}

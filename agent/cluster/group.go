@@ -18,6 +18,10 @@ type NodeGroup struct {
 	// Provider is the one of several that the group is of; empty where there is one.
 	Provider string `json:"provider,omitempty"`
 
+	// Declared tells that the group stands in a file of the operator and nowhere in the
+	// cloud: that a read lists it says nothing about which cloud was read.
+	Declared bool `json:"declared,omitempty"`
+
 	// Stale says why these facts are old or incomplete: the last read failed or was
 	// partial. Empty means that they were read whole at ReadAt. A stale group is
 	// still counted on; nothing in it is grown or deleted.

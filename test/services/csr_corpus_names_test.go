@@ -26,6 +26,8 @@ type csrRow struct {
 	ask func(*csrCase, *asking)
 	// again sends a second request after the first was approved, as a renewal.
 	again bool
+	// on is the cloud of its machine; "": AWS.
+	on string
 	// join is a machine without a Node, which asks for its client certificate.
 	join bool
 }
@@ -45,7 +47,7 @@ func only(names ...[]byte) func(*csrCase, *asking) {
 // hostileRows are requests of which none may ever be approved.
 func hostileRows(api *x509.Certificate) []csrRow {
 	return slices.Concat(clusterNames(api), hostNames(), specialAddresses(), othersRows(), kindsOfNames(),
-		subjectRows(), keyRows(), shapeRows(), wholeRows(), stateRows(), identityRows(), joinRows())
+		subjectRows(), keyRows(), shapeRows(), wholeRows(), stateRows(), identityRows(), joinRows(), hostileClouds())
 }
 
 // clusterNames ask for what belongs to the cluster itself (T1): one CA signs the API

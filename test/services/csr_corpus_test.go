@@ -48,9 +48,31 @@ func TestCSR(t *testing.T) {
 type subject struct {
 	node     string
 	instance aws.Instance
+	vm       *vm // in place of instance, in another cloud
 }
 
-func (s subject) providerID() string { return "aws:///" + s.instance.Zone + "/" + s.instance.ID }
+func (s subject) providerID() string {
+	if s.vm != nil {
+		return s.vm.providerID
+	}
+	return "aws:///" + s.instance.Zone + "/" + s.instance.ID
+}
+
+// key is a part of names of requests.
+func (s subject) key() string {
+	if s.vm != nil {
+		return s.vm.id
+	}
+	return s.instance.ID
+}
+
+// address is the first that its kubelet asks for.
+func (s subject) address() string {
+	if s.vm != nil {
+		return s.vm.addresses[0]
+	}
+	return s.instance.PrivateIP
+}
 
 // asking is a request as it is sent.
 type asking struct {
@@ -71,8 +93,8 @@ func (s subject) kubelet() asking {
 	a.key = ecKey
 	a.subject = [][]attribute{{{oid: oidO, value: "system:nodes"}}, {{oid: oidCN, value: a.user}}}
 	a.names = [][]byte{dnsName(s.node)}
-	if s.instance.PrivateIP != "" {
-		a.names = append(a.names, ipName(s.instance.PrivateIP))
+	if ip := s.address(); ip != "" {
+		a.names = append(a.names, ipName(ip))
 	}
 	return a
 }
@@ -88,6 +110,7 @@ type corpus struct {
 	api     *x509.Certificate // of the API server
 	pool    []aws.Instance    // not yet taken
 	foreign []aws.Instance    // of a group that the agent does not manage
+	clouds  clouds            // beside AWS
 	honest  []*csrCase
 	hostile []*csrCase
 	seen    *watched
@@ -100,6 +123,7 @@ type csrCase struct {
 	csrRow
 	subject
 	peers []aws.Instance // instances that the row needs beside its own
+	other *vm            // a machine of another cloud that it needs
 }
 
 // spare is how many instances rows may take beside their own.
@@ -138,6 +162,8 @@ func newCorpus(t *testing.T) *corpus {
 	}
 	c.readAPIServer(t)
 	c.launch(t)
+	c.launchClouds(t, slices.Concat(hostileRows(c.api), honestRows()))
+	t.Logf("five clouds run after %s", time.Since(start).Round(time.Millisecond))
 	c.hostile, c.honest = c.enrol(hostileRows(c.api)), c.enrol(honestRows())
 	c.makeNodes(t, slices.Concat(c.hostile, c.honest))
 	t.Logf("%d Nodes after %s", len(c.hostile)+len(c.honest), time.Since(start).Round(time.Millisecond))
@@ -176,7 +202,8 @@ func (c *corpus) readAPIServer(t *testing.T) {
 // launch gets the instances of both groups, of which the agent manages one.
 func (c *corpus) launch(t *testing.T) {
 	t.Helper()
-	c.pool = c.group(t, "corpus", len(hostileRows(c.api))+len(honestRows())+spare, "10.0", map[string]string{
+	onAWS := slices.DeleteFunc(slices.Concat(hostileRows(c.api), honestRows()), func(r csrRow) bool { return r.on != "" })
+	c.pool = c.group(t, "corpus", len(onAWS)+spare, "10.0", map[string]string{
 		"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + world.ClusterName: ""})
 	c.foreign = c.group(t, "foreign", 4, "10.1", nil)
 }
@@ -227,6 +254,11 @@ func (c *corpus) take() aws.Instance {
 func (c *corpus) enrol(rows []csrRow) []*csrCase {
 	var out []*csrCase
 	for _, r := range rows {
+		if r.on != "" {
+			v := c.takeOn(r.on)
+			out = append(out, &csrCase{csrRow: r, subject: subject{node: v.name, vm: v}})
+			continue
+		}
 		i := c.take()
 		out = append(out, &csrCase{csrRow: r, subject: subject{node: i.PrivateDNS, instance: i}})
 	}
@@ -293,17 +325,19 @@ func (c *corpus) register(t *testing.T, entries []*csrCase) {
 func (c *corpus) startAgent(t *testing.T, group string, env ...string) {
 	t.Helper()
 	var err error
-	c.agent, err = c.w.StartAgent(t.Context(), c.binary, append([]string{
+	c.agent, err = c.w.StartAgent(t.Context(), c.binary, append(append(c.clouds.env(c.cp.Kubeconfig()),
 		"AUTOSCALER_NODECLEANER_ENABLED=false", "AUTOSCALER_CSR_PER_NODE_HOUR=100", "AUTOSCALER_CSR_MAX_EXPIRATION=24h",
 		// The machines that play kubelets for real live on loopback.
 		"AUTOSCALER_CSR_ALLOWED_RANGES=127.0.1.0/24",
 		"AUTOSCALER_CSR_EXTRA_NAMES={{instance}}.workers.example.com",
-	}, env...)...)
+	), env...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.w.WaitForGroup(t.Context(), c.binary, group); err != nil {
-		t.Fatal(err)
+	for _, g := range append(c.clouds.groups(), group) {
+		if err := c.w.WaitForGroup(t.Context(), c.binary, g); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 
 // honestRows are what kubelets of real machines send.
 func honestRows() []csrRow {
-	return slices.Concat(honestNames(), honestAddresses(), honestKeys(), honestForms(), honestJoins())
+	return slices.Concat(honestNames(), honestAddresses(), honestKeys(), honestForms(), honestJoins(), honestClouds())
 }
 
 func honestNames() []csrRow {
@@ -213,7 +213,7 @@ func (c *corpus) approve(t *testing.T, entries []*csrCase, limit time.Duration) 
 		}
 		for n := range times {
 			a := c.asking(e)
-			name := fmt.Sprintf("honest-%s-%d", e.instance.ID, n)
+			name := fmt.Sprintf("honest-%s-%d", e.key(), n)
 			start := time.Now()
 			if err := c.send(t, name, a); err != nil {
 				t.Errorf("%s: %v", e.name, err)

@@ -49,6 +49,17 @@ func (c *corpus) readToken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// One that was minted for a server, as provider nova has them minted.
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-single", Namespace: "kube-system",
+			Labels: map[string]string{bootstrap.TokenLabel: "machine"}, Annotations: map[string]string{bootstrap.MachineAnnotation: "another-server"}},
+		Type: "bootstrap.kubernetes.io/token",
+		StringData: map[string]string{"token-id": "single", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
+			"auth-extra-groups": bootstrap.WorkersGroup, "expiration": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)},
+	}
+	if _, err := c.cp.Client().CoreV1().Secrets("kube-system").Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // joinRows ask for client certificates with join tokens (T3): whoever has one is a

@@ -38,19 +38,29 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 )
 
-// The reaper's times, scaled: where an operator's cluster has minutes this one has
-// fractions of a second. The API server's outage of three minutes and a freeze of five
-// become one of pausedFor and a freeze of frozenFor.
-const (
-	sightEvery = 300 * time.Millisecond
-	frozenFor  = 1500 * time.Millisecond
-	pausedFor  = 4 * time.Second
-)
+// pace is how fast a ranch lives.
+type pace struct {
+	nodecleaner.Config
+	reads    time.Duration // between reads of the cloud
+	pause    time.Duration // how long the API server stands still
+	patience time.Duration // with a dead Node once nothing is in the way
+}
+
+// scaled has fractions of a second where an operator's cluster has minutes: the API
+// server's outage of three minutes and a freeze of five become one of four seconds and a
+// freeze of 1.5. TestReaperOutage plays them as they are.
+func scaled() pace {
+	const sight = 300 * time.Millisecond
+	return pace{Config: nodecleaner.Config{Mode: nodecleaner.ModeDelete, SightInterval: sight, SentGrace: sight, Grace: 500 * time.Millisecond, KnownFor: 500 * time.Millisecond,
+		MaxShare: 0.2, MassHold: 500 * time.Millisecond, FreezeFor: 1500 * time.Millisecond, UnledgeredEvery: 50 * time.Millisecond, BreakErrors: 5, BreakWithin: 3 * time.Second,
+		DetachFor: time.Minute, CloudController: nodecleaner.CloudControllerAuto}, reads: sight, pause: 4 * time.Second, patience: 15 * time.Second}
+}
 
 // ranch is a cluster on an emulated AWS that the reaper watches through the real
 // provider, the real inventory and the real observer. Its machines are Node objects only.
 type ranch struct {
 	t        *testing.T
+	pace     pace
 	cp       *controlplane.ControlPlane
 	cloud    *aws.Cloud
 	admin    *autoscaling.Client
@@ -154,11 +164,11 @@ func openCloud(t *testing.T, account string, n int) *aws.Cloud {
 	return c
 }
 
-func newRanch(t *testing.T, cp *controlplane.ControlPlane, machines int) *ranch {
+func newRanch(t *testing.T, cp *controlplane.ControlPlane, machines int, p pace) *ranch {
 	if err := cp.Client().CoreV1().Nodes().DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	r := &ranch{t: t, cp: cp, cloud: openCloud(t, "111111111111", machines), lens: &lens{}, stateDir: t.TempDir(),
+	r := &ranch{t: t, pace: p, cp: cp, cloud: openCloud(t, "111111111111", machines), lens: &lens{}, stateDir: t.TempDir(),
 		nodes: map[string]string{}, gone: map[string]bool{}, byTest: map[string]bool{}}
 	r.lens.turn(connect(t, r.cloud, ""))
 	keys := r.cloud.RootCredentials()
@@ -177,16 +187,13 @@ func newRanch(t *testing.T, cp *controlplane.ControlPlane, machines int) *ranch 
 func (r *ranch) start() {
 	t := r.t
 	factory := informers.NewSharedInformerFactoryWithOptions(r.cp.Client(), 0, informers.WithTransform(observe.Strip))
-	inventory := observe.NewInventory(r.lens, sightEvery, sightEvery, 2*time.Second, quiet("inventory"))
+	inventory := observe.NewInventory(r.lens, r.pace.reads, r.pace.reads, 2*time.Second, quiet("inventory"))
 	observer, err := observe.New(observe.Config{Fast: time.Second, Slow: time.Second, Timeout: 2 * time.Second, StaleAfter: time.Second,
 		Schedulers: []string{"default-scheduler"}}, r.cp.Client(), factory, inventory, quiet("observe"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := nodecleaner.Config{Mode: nodecleaner.ModeDelete, SightInterval: sightEvery, SentGrace: sightEvery, Grace: 500 * time.Millisecond, KnownFor: 500 * time.Millisecond,
-		MaxShare: 0.2, MassHold: 500 * time.Millisecond, FreezeFor: frozenFor, UnledgeredEvery: 50 * time.Millisecond, BreakErrors: 5, BreakWithin: 3 * time.Second,
-		DetachFor: time.Minute, CloudController: nodecleaner.CloudControllerAuto}
-	r.cleaner = nodecleaner.New(cfg, nodecleaner.Deps{Client: r.cp.Client(), Informers: factory, Inventory: inventory,
+	r.cleaner = nodecleaner.New(r.pace.Config, nodecleaner.Deps{Client: r.cp.Client(), Informers: factory, Inventory: inventory,
 		Log: quiet("nodecleaner"), StateDir: r.stateDir, Blind: observer.Stale})
 	ctx, cancel := context.WithCancel(context.Background())
 	observer.Start(ctx.Done())
@@ -322,7 +329,7 @@ func (r *ranch) reaped(t *testing.T, names ...string) {
 	for _, name := range names {
 		began := time.Now()
 		for r.exists(name) {
-			if time.Since(began) > 15*time.Second {
+			if time.Since(began) > r.pace.patience {
 				t.Fatalf("dead Node %s stays: %+v", name, r.cleaner.Explain(name))
 			}
 			<-time.After(20 * time.Millisecond)
@@ -371,7 +378,7 @@ func stateless(t *testing.T, c *aws.Cloud) string {
 // testReaperFaults: whatever the cloud answers and whatever stops, no Node is deleted
 // whose instance exists, and none stays whose instance is gone once the fault is over.
 func testReaperFaults(t *testing.T, cp *controlplane.ControlPlane) {
-	r := newRanch(t, cp, 18)
+	r := newRanch(t, cp, 18, scaled())
 	alive := r.oddities(t)
 	for _, part := range []struct {
 		name  string
@@ -578,13 +585,13 @@ func (r *ranch) paused(t *testing.T) {
 	if err := r.cloud.TerminateInstance(r.nodes[dead]); err != nil {
 		t.Error(err)
 	}
-	<-time.After(pausedFor)
+	<-time.After(r.pace.pause)
 	if err := r.cp.ResumePart(controlplane.APIServer); err != nil {
 		t.Fatal(err)
 	}
 	r.mute(t, append([]string{dead}, awake...)...)
 	back := time.Now()
-	for time.Since(back) < frozenFor/2 {
+	for time.Since(back) < r.pace.FreezeFor/2 {
 		if !r.exists(dead) {
 			t.Errorf("a Node was deleted %s after the outage", time.Since(back))
 			break
@@ -600,5 +607,6 @@ func (r *ranch) paused(t *testing.T) {
 		setReady(t, r.cp, name, corev1.ConditionTrue)
 	}
 	r.reaped(t, dead)
+	t.Logf("the API server stood still for %s; the dead Node went %s after it was back, with a freeze of %s", r.pace.pause, time.Since(back).Round(time.Millisecond), r.pace.FreezeFor)
 	r.safe(t)
 }

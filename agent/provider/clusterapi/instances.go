@@ -64,8 +64,11 @@ func (p *Provider) instance(g *source, m *machineObject, going bool, annotated m
 		}
 	}
 	add(&in.NodeNames, m.Status.NodeRef.Name)
-	add(&in.NodeNames, annotated[m.Namespace+"/"+m.Name])
-	add(&in.NodeNames, annotated["/"+m.Name])
+	if m.Spec.ProviderID == "" && m.Status.NodeRef.Name == "" {
+		// An annotation is a Node's own word: it names nothing that Cluster API can tell.
+		add(&in.NodeNames, annotated[m.Namespace+"/"+m.Name])
+		add(&in.NodeNames, annotated["/"+m.Name])
+	}
 	for _, a := range m.Status.Addresses {
 		ip, err := netip.ParseAddr(a.Address)
 		switch {

@@ -78,8 +78,17 @@ func TestAddressesAreTheWitness(t *testing.T) {
 		{"type":"Hostname","address":"Host-1"},{"type":"InternalDNS","address":"host-1.internal."},{"type":"ExternalDNS","address":"host.example.com"},
 		{"type":"InternalIP","address":"10.0.0.7"},{"type":"InternalIP","address":"::ffff:10.0.0.7"},{"type":"ExternalIP","address":"2001:db8::1"},{"type":"Hostname","address":"10.0.0.8"}]}}`)
 	in := newTest(Config{}).instance(gather(object(kindDeployment, "ns", "md", "c", nil), nil), m, false, map[string]string{"ns/m-1": "by-annotation"})
-	if want := []string{"node-1", "by-annotation", "host-1", "host-1.internal"}; !slices.Equal(in.NodeNames, want) {
+	if want := []string{"node-1", "host-1", "host-1.internal"}; !slices.Equal(in.NodeNames, want) {
 		t.Errorf("node names %v, want %v", in.NodeNames, want)
+	}
+	for raw, want := range map[string]bool{
+		`{"status":{"phase":"Running"}}`: true, `{"status":{"phase":"Running","nodeRef":{"name":"node-1"}}}`: false,
+		`{"spec":{"providerID":"x://1"},"status":{"phase":"Running"}}`: false,
+	} {
+		in := newTest(Config{}).instance(gather(object(kindDeployment, "ns", "md", "c", nil), nil), aMachine(t, raw), false, map[string]string{"ns/m-1": "by-annotation"})
+		if slices.Contains(in.NodeNames, "by-annotation") != want {
+			t.Errorf("%s: a Node's annotation counts: %v, want %t", raw, in.NodeNames, want)
+		}
 	}
 	if !slices.Contains(in.Names, "host.example.com") || slices.Contains(in.NodeNames, "host.example.com") {
 		t.Errorf("names %v", in.Names)

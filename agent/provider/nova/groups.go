@@ -91,7 +91,7 @@ func (p *Provider) readCloud(ctx context.Context, of string, c Cloud, groups []G
 
 // readGroup puts one group together.
 func (p *Provider) readGroup(ctx context.Context, s *site, g *Group, servers []server, names map[string]string) (cluster.NodeGroup, error) {
-	out := cluster.NodeGroup{ID: cluster.GroupID(g.Name), Min: g.Min, Max: g.Max, Price: g.Price, Quota: s.quotaName()}
+	out := cluster.NodeGroup{ID: cluster.GroupID(g.Name), Min: g.Min, Max: g.Max, Price: g.Price, Quota: s.quotaName(), Declared: true}
 	failed := 0
 	for i := range servers {
 		one := &servers[i]

@@ -1,6 +1,7 @@
 package nova
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -325,6 +326,9 @@ func (s *site) idOf(one *server) cluster.InstanceID {
 	return s.providerID(one.ID)
 }
 
+// metadataDomain is the default of Nova's [api]dhcp_domain.
+const metadataDomain = ".novalocal"
+
 // instance is a server as the contract tells it.
 func (s *site) instance(one *server, names map[string]string) cluster.Instance {
 	in := cluster.Instance{ID: s.idOf(one), Phase: one.phase(), Created: one.Created, Type: one.Flavor.Name, Zone: one.Zone, Member: !one.leaving()}
@@ -337,6 +341,10 @@ func (s *site) instance(one *server, names map[string]string) cluster.Instance {
 			in.NodeNames = append(in.NodeNames, name)
 			in.Names = append(in.Names, name)
 		}
+	}
+	// What the metadata service tells as the host name has the domain of Nova's DHCP.
+	if host := strings.ToLower(cmp.Or(one.Hostname, one.Name)); host != "" && !strings.Contains(host, ".") {
+		in.NodeNames, in.Names = append(in.NodeNames, host+metadataDomain), append(in.Names, host+metadataDomain)
 	}
 	for _, network := range slices.Sorted(maps.Keys(one.Addresses)) {
 		for _, a := range one.Addresses[network] {

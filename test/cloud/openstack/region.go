@@ -122,7 +122,7 @@ func newRegion(c *Cloud, name string, number int) *Region {
 	r.networks = []*Network{
 		{ID: "0e700000-0000-4000-8000-000000000001", Name: NetworkName, SubnetID: "50b00000-0000-4000-8000-000000000001", SubnetName: "workers-v4", CIDR: fmt.Sprintf("10.%d.0.0/16", 20+number), v6: true},
 		{ID: "0e700000-0000-4000-8000-000000000002", Name: "storage", SubnetID: "50b00000-0000-4000-8000-000000000002", SubnetName: "storage-v4", CIDR: fmt.Sprintf("10.%d.0.0/16", 60+number)},
-		{ID: "0e700000-0000-4000-8000-000000000003", Name: PublicNetwork, SubnetID: "50b00000-0000-4000-8000-000000000003", SubnetName: "public-v4", CIDR: "203.0.113.0/24", External: true},
+		{ID: "0e700000-0000-4000-8000-000000000003", Name: PublicNetwork, SubnetID: "50b00000-0000-4000-8000-000000000003", SubnetName: "public-v4", CIDR: []string{"203.0.113.0/24", "198.51.100.0/24"}[number%2], External: true},
 	}
 	return r
 }
@@ -332,7 +332,7 @@ func (n *Network) address() []string {
 	prefix := strings.Split(n.CIDR, ".")
 	v4 := fmt.Sprintf("%s.%s.%d.%d", prefix[0], prefix[1], host/250, host%250+1)
 	if n.External {
-		v4 = fmt.Sprintf("203.0.113.%d", host)
+		v4 = fmt.Sprintf("%s.%d", strings.Join(prefix[:3], "."), host)
 	}
 	if !n.v6 {
 		return []string{v4}
