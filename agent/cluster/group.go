@@ -25,6 +25,10 @@ type NodeGroup struct {
 	// Paused says why the cloud itself will not start instances now (for example an
 	// Auto Scaling group whose Launch process is suspended). Empty: it will.
 	Paused string `json:"paused,omitempty"`
+	// Busy says what the cloud has to finish before it takes another change of the group,
+	// be it growth or a removal (Magnum does one operation on a cluster at a time). What
+	// was asked for is coming all the same. Empty: it takes one now.
+	Busy string `json:"busy,omitempty"`
 	// Pause is an operator's wish that the group is left alone; nil: none.
 	Pause *Pause `json:"pause,omitempty"`
 	// Price is what one machine costs per hour, in whatever currency the groups share;

@@ -131,7 +131,7 @@ func (w *write) open(to int) error {
 		return w.refuse(provider.Invalid, "", "%s", why)
 	}
 	if w.busy != "" {
-		return w.refuse(provider.Conflict, "", "%s: it is asked again when that is over", w.busy)
+		return w.refuse(provider.Busy, "", "%s: it is asked again when that is over", w.busy)
 	}
 	if to == 0 && minor(w.api.Microversion) < toZeroMinor {
 		return w.refuse(provider.Invalid, "upgrade Magnum, or set min_node_count of the group to 1", "Magnum's API %s cannot go down to zero nodes, which needs 1.%d", w.api.Microversion, toZeroMinor)
