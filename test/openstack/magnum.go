@@ -1,9 +1,12 @@
 package openstack
 
 import (
+	"bytes"
 	"context"
 	_ "embed" // the driver
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -146,6 +149,13 @@ func (s *Stack) NodeGroup(ctx context.Context, cluster, name string) (g NodeGrou
 	return g, err
 }
 
+// NodeGroups lists those of a cluster, as far as a list tells of them.
+func (s *Stack) NodeGroups(ctx context.Context, cluster string) ([]NodeGroup, error) {
+	var doc struct{ NodeGroups []NodeGroup }
+	err := s.Magnum(ctx, "GET", "/clusters/"+url.PathEscape(cluster)+"/nodegroups", nil, &doc)
+	return doc.NodeGroups, err
+}
+
 // CreateNodeGroup adds a group to a cluster.
 func (s *Stack) CreateNodeGroup(ctx context.Context, cluster string, g NodeGroup) error {
 	return s.Magnum(ctx, "POST", "/clusters/"+url.PathEscape(cluster)+"/nodegroups", g, nil)
@@ -156,7 +166,37 @@ func (s *Stack) ResizeNodeGroup(ctx context.Context, cluster, group string, coun
 	return s.Magnum(ctx, "POST", "/clusters/"+url.PathEscape(cluster)+"/actions/resize", object{"node_count": count, "nodes_to_remove": append([]string{}, remove...), "nodegroup": group}, nil)
 }
 
+// Hold keeps every operation of Magnum's under way, until it is called again.
+func (s *Stack) Hold(on bool) error {
+	if on {
+		return os.WriteFile(filepath.Join(s.drivers(), "hold"), nil, 0o600)
+	}
+	return os.Remove(filepath.Join(s.drivers(), "hold"))
+}
+
 // DeleteCluster deletes one; that it is over is told by Cluster.
 func (s *Stack) DeleteCluster(ctx context.Context, name string) error {
 	return s.Magnum(ctx, "DELETE", "/clusters/"+url.PathEscape(name), nil, nil)
+}
+
+// RawMagnum makes one request as demo with a microversion, and returns what comes.
+func (s *Stack) RawMagnum(ctx context.Context, version, method, path string, body any) (status int, header http.Header, text string, err error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return 0, nil, "", err
+	}
+	q, err := http.NewRequestWithContext(ctx, method, s.url("magnum", "/v1"+path), bytes.NewReader(raw))
+	if err != nil {
+		return 0, nil, "", err
+	}
+	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("X-Auth-Token", s.seed.demo.token)
+	q.Header.Set("OpenStack-API-Version", "container-infra "+version)
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return 0, nil, "", err
+	}
+	defer answer.Body.Close()
+	whole, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, answer.Header, string(whole), err
 }

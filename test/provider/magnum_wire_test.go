@@ -88,6 +88,32 @@ func TestMagnumOneOperationAtATime(t *testing.T) {
 	}
 }
 
+// TestMagnumOperationOfOthers: the conductor writes an operation to its group first, and to
+// the cluster later. Also one of a group that is not ours keeps Magnum from another.
+func TestMagnumOperationOfOthers(t *testing.T) {
+	w := newMagnum(t, openstack.MagnumCluster{})
+	w.SetMagnumDriver(time.Hour)
+	p := w.connect(t, byRole)
+	alive := w.Alive(workers)
+	w.ResizeNodeGroup(k8s, "workers-manual", 2)
+	if m, _ := w.MagnumClusterNamed(k8s); m.Status != "CREATE_COMPLETE" {
+		t.Fatalf("the cluster is %s already", m.Status)
+	}
+	until(t, w, func() string {
+		if g, _ := w.NodeGroupNamed(k8s, "workers-manual"); g.Status != "UPDATE_IN_PROGRESS" {
+			return g.Status
+		}
+		return ""
+	})
+	for id, g := range groups(t, p) {
+		if !strings.Contains(g.Busy, "workers-manual is UPDATE_IN_PROGRESS") {
+			t.Errorf("%s: busy %q", id, g.Busy)
+		}
+	}
+	wantErr(t, p.Resize(ctx, workers, 2, 3), provider.Busy, "workers-manual")
+	wantErr(t, p.Delete(ctx, workers, alive[0]), provider.Busy, "workers-manual")
+}
+
 // TestMagnumMicroversions: the API's own limits are found out, and told.
 func TestMagnumMicroversions(t *testing.T) {
 	for highest, want := range map[int]string{8: "offers microversion 1.8 at most", 9: "1.10", 10: "", 11: ""} {

@@ -38,7 +38,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, _, err := p.discover(ctx, api, c)
+	list, listed, _, err := p.discover(ctx, api, c)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 			whole = append(whole, &list[i].nodeGroup)
 		}
 	}
-	v := p.look(at, c, whole...)
+	v := p.look(at, c, listed, whole...)
 	out := make([]cluster.NodeGroup, 0, len(list))
 	var errs []error
 	for i := range list {

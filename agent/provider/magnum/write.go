@@ -70,7 +70,7 @@ func (p *Provider) begin(ctx context.Context, op string, id cluster.GroupID) (*w
 			read = append(read, o)
 		}
 	}
-	w.view = p.look(began, w.cluster, read...)
+	w.view = p.look(began, w.cluster, list, read...)
 	w.lo, w.hi, _ = p.bounds(g)
 	w.now, w.alive = w.target(g), w.members.living(w.view)
 	if p.delivered(&w.reading, w.view) {
