@@ -51,6 +51,7 @@ type GroupStatus struct {
 	Instances int      `json:"instances"`
 	Stale     string   `json:"stale,omitempty"`
 	Paused    string   `json:"paused,omitempty"`
+	Busy      string   `json:"busy,omitempty"`
 	Template  string   `json:"template,omitempty"` // why it is not known
 	Warnings  []string `json:"warnings,omitempty"`
 	Failures  []string `json:"failures,omitempty"`
@@ -58,7 +59,7 @@ type GroupStatus struct {
 
 // groupStatus sums up one group.
 func groupStatus(g cluster.NodeGroup) GroupStatus {
-	out := GroupStatus{ID: string(g.ID), Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Stale: g.Stale, Paused: g.Paused,
+	out := GroupStatus{ID: string(g.ID), Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Stale: g.Stale, Paused: g.Paused, Busy: g.Busy,
 		Template: g.Template.Unknown, Warnings: g.Warnings}
 	for _, in := range g.Instances {
 		if in.Member {

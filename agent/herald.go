@@ -10,6 +10,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
 // How many Events the scaler writes. Cluster Autoscaler's own recorder drops equal
@@ -89,6 +90,7 @@ func (h *herald) did(s *cluster.Snapshot, p plan.Plan, outcomes []cluster.Outcom
 	for i := range outcomes {
 		o := &outcomes[i]
 		switch {
+		case o.Kind == provider.Busy.String(): // nothing failed and nothing was done
 		case o.Action == "grow":
 			h.grew(s, p, o)
 		case o.Error != "":

@@ -126,6 +126,7 @@ func (m *metrics) did(outcomes []cluster.Outcome, p plan.Plan) {
 	for _, o := range outcomes {
 		at := float64(o.At.Unix())
 		switch {
+		case o.Kind == provider.Busy.String(): // nothing failed and nothing was done
 		case o.Action == "grow" && o.Error == "":
 			m.scaledUp.Add(float64(max(o.To-o.From, 0)))
 			m.activity.WithLabelValues("scaleUp").Set(at)

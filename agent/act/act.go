@@ -144,6 +144,8 @@ func (r *round) done(o cluster.Outcome, err error, kind string, start time.Time,
 	case err == nil:
 		delete(r.failed, about)
 		log.Info(words)
+	case kind == provider.Busy.String(): // nothing failed: it is asked for again when the cloud is free
+		log.Info(words + ": waits: " + o.Error)
 	case r.failed[about] == o.Error: // the next round is the retry, and said once is enough
 		log.WithField("kind", kind).Debug(words + ": not done: " + o.Error)
 	default:

@@ -76,6 +76,7 @@ func (r *round) terminated(a plan.Terminate, err error, kind string, start time.
 	o := cluster.Outcome{Action: "terminate", Group: a.Group, Node: a.Node, Instance: a.Instance}
 	r.done(o, err, kind, start, log, fmt.Sprintf("scale-down %s: terminate %s", a.Group, a.Instance))
 	switch {
+	case err != nil && kind == provider.Busy.String():
 	case err != nil && a.Node != "":
 		r.Recorder.Eventf(nodeRef(a.Node), corev1.EventTypeWarning, "ScaleDownFailed", "failed to delete instance %s: %v", a.Instance, err)
 	case a.Node != "":

@@ -32,6 +32,10 @@ type NodeGroup struct {
 	// Keeps says why the cloud would refuse now to end an instance that is named (for
 	// example a MachineDeployment that is being rolled out). Empty: it would not.
 	Keeps string `json:"keeps,omitempty"`
+	// Busy says what the cloud has to finish before it takes another change of the group,
+	// be it growth or a removal (Magnum does one operation on a cluster at a time). What
+	// was asked for is coming all the same. Empty: it takes one now.
+	Busy string `json:"busy,omitempty"`
 	// Pause is an operator's wish that the group is left alone; nil: none.
 	Pause *Pause `json:"pause,omitempty"`
 	// Price is what one machine costs per hour, in whatever currency the groups share;

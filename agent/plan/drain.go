@@ -249,6 +249,11 @@ func (w *world) drain(i int) {
 			w.hold("node", string(n.Name), RuleDraining, "%s", why)
 			return
 		}
+		if g.Busy != "" {
+			w.emptying++
+			w.hold("node", string(n.Name), RuleCloudBusy, "drained, and its machine waits: %s", g.Busy)
+			return
+		}
 		w.evictDaemons(n, w.p.EvictDaemonsEmpty)
 		w.do(Terminate{Group: g.ID, Instance: n.inst.ID, Node: n.Name, NodeUID: n.UID, Rule: RuleEmpty, Why: "drained: no pod that could be moved is left"})
 		return

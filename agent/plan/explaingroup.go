@@ -138,6 +138,9 @@ func (e *explainer) growth(i int, f *GroupFacts) {
 	if g.Paused != "" {
 		add(RulePaused, g.Paused)
 	}
+	if g.Busy != "" {
+		add(RuleCloudBusy, g.Busy)
+	}
 	if g.Template.Unknown != "" {
 		add(RuleTemplate, "template unknown: "+g.Template.Unknown)
 	}

@@ -58,14 +58,19 @@ func (w *world) learn() {
 				r.To--
 				w.out.Resized[o.Group] = r
 			}
+		case o.Action == "terminate" && o.Kind == kindBusy:
 		case o.Action == "terminate":
 			w.postpone(o.At.Add(w.p.DelayAfterFailure))
 		}
 	}
 }
 
-// causeOf translates provider.Kind's words. Conflicts and transient errors are no
-// failures of the group: the next round is the retry.
+// kindBusy is provider.Kind's word for a cloud that finishes something else first. It is
+// no failure: what was asked for is asked for again as soon as that is over.
+const kindBusy = "busy"
+
+// causeOf translates provider.Kind's words. Conflicts, transient errors and a busy cloud
+// are no failures of the group: the next round is the retry.
 func causeOf(kind string) (cluster.Cause, bool) {
 	switch kind {
 	case "exhausted":
@@ -340,6 +345,9 @@ func (w *world) refusal(g *group) (rule, why string) {
 	}
 	if g.Paused != "" {
 		return RulePaused, g.Paused
+	}
+	if g.Busy != "" {
+		return RuleCloudBusy, g.Busy
 	}
 	if g.Template.Unknown != "" {
 		return RuleTemplate, "template unknown: " + g.Template.Unknown

@@ -74,6 +74,8 @@ func (w *world) keepInstance(g *group, in *cluster.Instance) (rule, why string) 
 		return RuleOperator, w.paused(g)
 	case g.Keeps != "":
 		return RuleKeeps, g.Keeps
+	case g.Busy != "":
+		return RuleCloudBusy, g.Busy
 	}
 	if n, ok := w.id.Claimed[in.ID]; ok {
 		return RuleClaimed, fmt.Sprintf("node %s may be this instance", n)

@@ -102,7 +102,7 @@ type teller struct {
 
 // line changes the world:
 //
-//	group NAME MIN..MAX target=N cpu=M mem=SIZE pods=N labels=k:v taints=k:v:Effect [unknown=..] [stale=..] [paused=..] [keeps=..]
+//	group NAME MIN..MAX target=N cpu=M mem=SIZE pods=N labels=k:v taints=k:v:Effect [unknown=..] [stale=..] [paused=..] [keeps=..] [busy=..]
 //	set NAME target=N min=N max=N ...           the same keys for a group that is there
 //	instance GROUP ID [phase=..] [age=10m] [addr=..] [uncreated=1]
 //	node NAME [group=G] [instance=ID] [age=1h] [cpu=.. mem=..] [ready=False] [pid=none] [addr=..] [uuid=..] [cordon=1] [mark=30s] [ours=1] [anno=k:v] [plane=1]
@@ -173,6 +173,8 @@ func (w *teller) line(line string) {
 		g.Failures = append([]cluster.Failure{{Cause: cluster.Cause(f[2]), Text: strings.Join(f[3:], " "), At: w.s.Now}}, g.Failures...)
 	case "failed": // the last plan's action on a group failed: failed GROUP KIND TEXT
 		w.s.Outcomes = append(w.s.Outcomes, cluster.Outcome{Action: "grow", Group: cluster.GroupID(f[1]), Kind: f[2], Error: strings.Join(f[3:], " "), At: w.s.Now})
+	case "kept": // the last plan's end of an instance failed: kept GROUP INSTANCE KIND TEXT
+		w.s.Outcomes = append(w.s.Outcomes, cluster.Outcome{Action: "terminate", Group: cluster.GroupID(f[1]), Instance: cluster.InstanceID(f[2]), Kind: f[3], Error: strings.Join(f[4:], " "), At: w.s.Now})
 	case "policy":
 		w.policy(kv)
 	case "accept":
@@ -263,6 +265,8 @@ func (w *teller) group(g *cluster.NodeGroup, kv map[string]string) {
 			g.Paused = v
 		case "keeps":
 			g.Keeps = v
+		case "busy":
+			g.Busy = v
 		default:
 			w.groupWish(g, k, v)
 		}

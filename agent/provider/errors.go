@@ -20,9 +20,10 @@ const (
 	Invalid               // the request can never succeed as it is
 	Exhausted             // quota or capacity: another group may do
 	Denied                // credentials or permissions: an operator must act
+	Busy                  // the cloud finishes something else first: the same request is good again after that
 )
 
-var kindNames = [...]string{"other", "transient", "conflict", "not found", "invalid", "exhausted", "denied"}
+var kindNames = [...]string{"other", "transient", "conflict", "not found", "invalid", "exhausted", "denied", "busy"}
 
 // String returns the word used in logs and in cluster.Outcome.Kind.
 func (k Kind) String() string {

@@ -85,7 +85,8 @@ func (s *Stack) writeConfiguration() error {
 		"ml2":           {"type_drivers = flat,vlan", "tenant_network_types = vlan", "mechanism_drivers = openvswitch", "extension_drivers = port_security"},
 		"ml2_type_flat": {"flat_networks = *"}, "ml2_type_vlan": {"network_vlan_ranges = physnet1:100:999"}, "securitygroup": {"enable_security_group = true", "firewall_driver = noop"},
 	})
-	errs = append(errs,
+	write("magnum.conf", s.magnumConfiguration(transport, lock, policy))
+	errs = append(errs, s.writeDriver(),
 		os.WriteFile(s.etc("rabbitmq.conf"), fmt.Appendf(nil, "listeners.tcp.1 = 127.0.0.1:%d\nloopback_users = none\nvm_memory_high_watermark.absolute = 512MB\ndisk_free_limit.absolute = 50MB\nlog.file.level = warning\n", s.ports["rabbit"]), 0o600),
 		os.WriteFile(s.etc("rabbitmq.plugins"), []byte("[].\n"), 0o600))
 	return errors.Join(errs...)

@@ -43,6 +43,7 @@ func TestOpenStack(t *testing.T) {
 	t.Run("Quota", func(t *testing.T) { quota(t, s) })
 	t.Run("NoValidHost", func(t *testing.T) { noValidHost(t, s) })
 	t.Run("Suite", func(t *testing.T) { suite(t, s) })
+	t.Run("Magnum", func(t *testing.T) { magnumStory(t, s) })
 	t.Run("NothingLeft", func(t *testing.T) {
 		deadline := time.Now().Add(2 * time.Minute)
 		for {

@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// outside is the external network.
+const outside = "public"
+
 // Seed is what the tests find in the stack.
 type Seed struct {
 	AuthURL                          string
@@ -61,6 +64,9 @@ func (c *client) do(ctx context.Context, method, url string, body, into any) (ht
 	q.Header.Set("Content-Type", kind)
 	q.Header.Set("X-Auth-Token", c.token)
 	q.Header.Set("OpenStack-API-Version", "compute 2.79")
+	if strings.HasPrefix(url, c.stack.url("magnum", "/")) {
+		q.Header.Set("OpenStack-API-Version", "container-infra 1.10")
+	}
 	answer, err := http.DefaultClient.Do(q)
 	if err != nil {
 		return nil, err
@@ -100,7 +106,7 @@ func (s *Stack) fillKeystone(ctx context.Context) error {
 		_, err = admin.do(ctx, "POST", s.url("keystone", "/v3"+path), body, &out)
 		return out, err
 	}
-	for typ, url := range map[string]string{"compute": s.url("nova", "/v2.1"), "placement": s.url("placement", ""), "image": s.url("glance", ""), "network": s.url("neutron", "")} {
+	for typ, url := range map[string]string{"compute": s.url("nova", "/v2.1"), "placement": s.url("placement", ""), "image": s.url("glance", ""), "network": s.url("neutron", ""), "container-infra": s.url("magnum", "/v1")} {
 		service, err := post("/services", object{"service": object{"type": typ, "name": typ}})
 		if err != nil {
 			return err
@@ -125,13 +131,18 @@ func (s *Stack) fillKeystone(ctx context.Context) error {
 	if _, err := admin.do(ctx, "GET", s.url("keystone", "/v3/roles"), nil, &roles); err != nil {
 		return err
 	}
+	byName := map[string]string{}
 	for _, role := range roles.Roles {
+		byName[role.Name] = role.ID
 		if role.Name == "member" || role.Name == "reader" {
 			path := "/v3/projects/" + id(project, "project") + "/users/" + id(user, "user") + "/roles/" + role.ID
 			if _, err := admin.do(ctx, "PUT", s.url("keystone", path), nil, nil); err != nil {
 				return err
 			}
 		}
+	}
+	if err := s.fillMagnum(byName, post); err != nil {
+		return err
 	}
 	return s.enter(ctx)
 }
@@ -171,7 +182,7 @@ func (s *Stack) fill(ctx context.Context) error {
 		}
 	}
 	var image object
-	if _, err := admin.do(ctx, "POST", s.url("glance", "/v2/images"), object{"name": "worker", "disk_format": "raw", "container_format": "bare", "visibility": "public"}, &image); err != nil {
+	if _, err := admin.do(ctx, "POST", s.url("glance", "/v2/images"), object{"name": "worker", "disk_format": "raw", "container_format": "bare", "visibility": "public", "os_distro": "fedora-coreos"}, &image); err != nil {
 		return err
 	}
 	if _, err := admin.do(ctx, "PUT", s.url("glance", fmt.Sprintf("/v2/images/%v/file", image["id"])), bytes.Repeat([]byte("disk"), 256), nil); err != nil {
@@ -182,6 +193,11 @@ func (s *Stack) fill(ctx context.Context) error {
 		return err
 	}
 	if _, err := demo.do(ctx, "POST", s.url("neutron", "/v2.0/subnets"), object{"subnet": object{"network_id": id(network, "network"), "ip_version": 4, "cidr": "10.0.0.0/16"}}, nil); err != nil {
+		return err
+	}
+	// Magnum wants one that is external, whatever its driver makes of it.
+	external := object{"name": outside, "router:external": true, "provider:network_type": "flat", "provider:physical_network": outside}
+	if _, err := admin.do(ctx, "POST", s.url("neutron", "/v2.0/networks"), object{"network": external}, nil); err != nil {
 		return err
 	}
 	if _, err := demo.do(ctx, "POST", s.url("nova", "/v2.1/os-keypairs"), object{"keypair": object{"name": "ops"}}, nil); err != nil {

@@ -51,12 +51,12 @@ func Start(ctx context.Context, dir string, progress io.Writer) (s *Stack, err e
 			err = errors.Join(err, s.Stop())
 		}
 	}()
-	if err := s.choosePorts("keystone", "nova", "placement", "glance", "neutron", "rabbit", "distribution", "epmd"); err != nil {
+	if err := s.choosePorts("keystone", "nova", "placement", "glance", "neutron", "magnum", "rabbit", "distribution", "epmd"); err != nil {
 		return s, err
 	}
 	// Debian's own interpreter and nothing of this machine's configuration.
 	s.env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "LANG=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1", "NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost"}
-	for _, sub := range []string{"log", "etc/placement", "glance/images", "nova/instances", "lock", "rabbit", "keystone/fernet", "keystone/credential"} {
+	for _, sub := range []string{"log", "etc/placement", "glance/images", "nova/instances", "magnum", "lock", "rabbit", "keystone/fernet", "keystone/credential"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return s, err
 		}
@@ -69,7 +69,7 @@ func Start(ctx context.Context, dir string, progress io.Writer) (s *Stack, err e
 		run  func(context.Context) error
 	}{
 		{"MariaDB and RabbitMQ", s.startBase}, {"schemas", s.migrate}, {"Keystone", s.startKeystone}, {"accounts and catalog", s.fillKeystone},
-		{"Placement, Glance, Neutron and Nova", s.startServices}, {"flavors, image, networks", s.fill},
+		{"Placement, Glance, Neutron and Nova", s.startServices}, {"flavors, image, networks", s.fill}, {"Magnum", s.startMagnum},
 	} {
 		if err := step.run(ctx); err != nil {
 			return s, fmt.Errorf("start openstack: %s: %w", step.name, err)

@@ -46,8 +46,6 @@ func TestMagnum(t *testing.T) {
 
 // magnumCannot names what Magnum cannot play.
 var magnumCannot = map[string]string{
-	"ResizeWhileDeleting":   "Magnum does one operation on a cluster at a time: the second is a conflict (TestMagnumOneOperationAtATime)",
-	"ConcurrentDeletes":     "Magnum does one operation on a cluster at a time: the second is a conflict (TestMagnumOneOperationAtATime)",
 	"DeleteMoreThanSurplus": "Magnum ends nodes itself when somebody lowers a node count",
 	"DeletionRefusedForOne": "all nodes of one call are removed by one request, which is refused or not",
 	"PausedGroup":           "the states in which Magnum resizes nothing are the whole cluster's (TestMagnumCluster)",

@@ -43,22 +43,21 @@ func TestMagnumOneOperationAtATime(t *testing.T) {
 			t.Skip("this machine is too slow to see the moment")
 		}
 		got := groups(t, p)
-		if g := got[workers]; g.Target != 4 || g.Stale != "" || g.Paused != "" && len(g.Instances) < 4 {
-			t.Errorf("%s: target %d paused %q stale %q, want 4 and neither", moment, g.Target, g.Paused, g.Stale)
-		}
-		if g := got[others]; !strings.Contains(g.Paused, "one operation at a time") || g.Target != 1 {
-			t.Errorf("%s: %s is paused %q, target %d", moment, others, g.Paused, g.Target)
+		for id, target := range map[cluster.GroupID]int{workers: 4, others: 1} {
+			if g := got[id]; g.Target != target || g.Stale != "" || g.Paused != "" || !strings.Contains(g.Busy, "one operation at a time") {
+				t.Errorf("%s: %s: target %d stale %q paused %q busy %q", moment, id, g.Target, g.Stale, g.Paused, g.Busy)
+			}
 		}
 		if err := p.Resize(ctx, workers, 2, 4); provider.KindOf(err) != provider.Conflict && err != nil {
 			t.Errorf("%s: the same again: %v", moment, err)
 		}
-		wantErr(t, p.Resize(ctx, workers, 4, 5), provider.Conflict, "one operation at a time")
-		wantErr(t, p.Resize(ctx, others, 1, 2), provider.Conflict, "one operation at a time")
-		wantErr(t, p.Delete(ctx, workers, alive[0]), provider.Conflict, "one operation at a time")
+		wantErr(t, p.Resize(ctx, workers, 4, 5), provider.Busy, "one operation at a time")
+		wantErr(t, p.Resize(ctx, others, 1, 2), provider.Busy, "one operation at a time")
+		wantErr(t, p.Delete(ctx, workers, alive[0]), provider.Busy, "one operation at a time")
 	}
 	w.settle(t)
-	if g := groups(t, p)[others]; g.Paused != "" {
-		t.Errorf("still paused: %s", g.Paused)
+	if g := groups(t, p)[others]; g.Busy != "" {
+		t.Errorf("still busy: %s", g.Busy)
 	}
 	if err := p.Resize(ctx, others, 1, 2); err != nil {
 		t.Error(err)
@@ -87,6 +86,32 @@ func TestMagnumOneOperationAtATime(t *testing.T) {
 			t.Errorf("asked %d times", again)
 		}
 	}
+}
+
+// TestMagnumOperationOfOthers: the conductor writes an operation to its group first, and to
+// the cluster later. Also one of a group that is not ours keeps Magnum from another.
+func TestMagnumOperationOfOthers(t *testing.T) {
+	w := newMagnum(t, openstack.MagnumCluster{})
+	w.SetMagnumDriver(time.Hour)
+	p := w.connect(t, byRole)
+	alive := w.Alive(workers)
+	w.ResizeNodeGroup(k8s, "workers-manual", 2)
+	if m, _ := w.MagnumClusterNamed(k8s); m.Status != "CREATE_COMPLETE" {
+		t.Fatalf("the cluster is %s already", m.Status)
+	}
+	until(t, w, func() string {
+		if g, _ := w.NodeGroupNamed(k8s, "workers-manual"); g.Status != "UPDATE_IN_PROGRESS" {
+			return g.Status
+		}
+		return ""
+	})
+	for id, g := range groups(t, p) {
+		if !strings.Contains(g.Busy, "workers-manual is UPDATE_IN_PROGRESS") {
+			t.Errorf("%s: busy %q", id, g.Busy)
+		}
+	}
+	wantErr(t, p.Resize(ctx, workers, 2, 3), provider.Busy, "workers-manual")
+	wantErr(t, p.Delete(ctx, workers, alive[0]), provider.Busy, "workers-manual")
 }
 
 // TestMagnumMicroversions: the API's own limits are found out, and told.
@@ -414,12 +439,12 @@ func TestMagnumCluster(t *testing.T) {
 	}
 	wantErr(t, w.connect(t, magnum.Config{Cluster: "none", AutoDiscovery: byRole.AutoDiscovery}).Check(ctx), provider.NotFound, "AUTOSCALER_MAGNUM_CLUSTER")
 	p := w.connect(t, byRole)
-	for status, kind := range map[string]provider.Kind{"CREATE_FAILED": provider.Invalid, "DELETE_IN_PROGRESS": provider.Invalid, "ROLLBACK_FAILED": provider.Invalid, "UPDATE_IN_PROGRESS": provider.Conflict} {
+	for status, kind := range map[string]provider.Kind{"CREATE_FAILED": provider.Invalid, "DELETE_IN_PROGRESS": provider.Invalid, "ROLLBACK_FAILED": provider.Invalid, "UPDATE_IN_PROGRESS": provider.Busy} {
 		w.SetClusterStatus(k8s, status, "")
 		wantErr(t, p.Resize(ctx, workers, 2, 3), kind, status)
 		for id, g := range groups(t, p) {
-			if !strings.Contains(g.Paused, status) {
-				t.Errorf("%s: %s is paused %q", status, id, g.Paused)
+			if why := map[bool]string{true: g.Paused, false: g.Busy}[kind == provider.Invalid]; !strings.Contains(why, status) {
+				t.Errorf("%s: %s: paused %q, busy %q", status, id, g.Paused, g.Busy)
 			}
 		}
 	}

@@ -125,11 +125,10 @@ func minor(version string) int {
 // discover lists the node groups that are ours by what the list tells (names, roles;
 // its bounds are wrong), reads each by itself, and drops those of a role that have no
 // maximum, which it names in skipped. A group that could not be read has only its
-// name, and an error.
-func (p *Provider) discover(ctx context.Context, api *gophercloud.ServiceClient, c *magnumCluster) (out []reading, skipped []string, err error) {
-	list, err := p.list(ctx, api, c)
-	if err != nil {
-		return nil, nil, openstack.Classify("read", "", err)
+// name, and an error. list is what Magnum lists, also what is not ours.
+func (p *Provider) discover(ctx context.Context, api *gophercloud.ServiceClient, c *magnumCluster) (out []reading, list []nodeGroup, skipped []string, err error) {
+	if list, err = p.list(ctx, api, c); err != nil {
+		return nil, nil, nil, openstack.Classify("read", "", err)
 	}
 	for _, g := range list {
 		_, byName := nameFor(p.names, &g)
@@ -166,7 +165,7 @@ func (p *Provider) discover(ctx context.Context, api *gophercloud.ServiceClient,
 		}
 		return false
 	})
-	return out, skipped, nil
+	return out, list, skipped, nil
 }
 
 func (p *Provider) list(ctx context.Context, api *gophercloud.ServiceClient, c *magnumCluster) ([]nodeGroup, error) {

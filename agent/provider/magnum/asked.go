@@ -70,8 +70,10 @@ type view struct {
 }
 
 // look compares what was asked for with a read of the cluster and its groups that began
-// at a time.
-func (p *Provider) look(began time.Time, c *magnumCluster, groups ...*nodeGroup) view {
+// at a time. listed are all groups of the cluster: Magnum's conductor writes an operation
+// to its group first, and to the cluster when its driver has taken it, so that one of a
+// group that is not ours may show there alone.
+func (p *Provider) look(began time.Time, c *magnumCluster, listed []nodeGroup, groups ...*nodeGroup) view {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var v view
@@ -79,7 +81,7 @@ func (p *Provider) look(began time.Time, c *magnumCluster, groups ...*nodeGroup)
 	if working {
 		v.busy = fmt.Sprintf("cluster %s is %s, and Magnum does one operation at a time", c.Name, c.Status)
 	}
-	for _, g := range groups {
+	for _, g := range append(pointers(listed), groups...) {
 		if strings.HasSuffix(g.Status, inProgress) && v.busy == "" {
 			working = true
 			v.busy = fmt.Sprintf("node group %s is %s, and Magnum does one operation at a time", g.Name, g.Status)
@@ -121,6 +123,14 @@ func (p *Provider) look(began time.Time, c *magnumCluster, groups ...*nodeGroup)
 		v.busy = fmt.Sprintf("the resize of %s to %d has not begun yet, and Magnum does one operation at a time", a.name, a.count)
 	}
 	return v
+}
+
+func pointers(list []nodeGroup) []*nodeGroup {
+	out := make([]*nodeGroup, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
 }
 
 // unchanged tells that a group is as it was before the operation.

@@ -38,7 +38,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, _, err := p.discover(ctx, api, c)
+	list, listed, _, err := p.discover(ctx, api, c)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 			whole = append(whole, &list[i].nodeGroup)
 		}
 	}
-	v := p.look(at, c, whole...)
+	v := p.look(at, c, listed, whole...)
 	out := make([]cluster.NodeGroup, 0, len(list))
 	var errs []error
 	for i := range list {
@@ -118,7 +118,7 @@ func (p *Provider) group(ctx context.Context, c *magnumCluster, r *reading, v vi
 	if r.members.err == nil && r.members.by == none && g.Target > 0 && r.members.unproven > 0 && v.busy == "" {
 		stale(&provider.Error{Op: "read", Group: g.ID, Kind: provider.Invalid, Err: untold(r)})
 	}
-	g.Paused = p.paused(c, r, v, g)
+	g.Paused, g.Busy = shut(c, &r.nodeGroup), v.busy
 	g.Failures = failures(r)
 	if v.lost != "" {
 		g.Warnings = append(g.Warnings, v.lost)
@@ -197,18 +197,6 @@ func (p *Provider) bounds(g *nodeGroup) (lo, hi int, warnings []string) {
 		return wantLo, wantHi, []string{fmt.Sprintf("AUTOSCALER_MAGNUM_GROUPS gives %d:%d, the group itself allows %d:%d; the narrower bounds hold", n.min, n.max, lo, hi)}
 	}
 	return wantLo, wantHi, nil
-}
-
-// paused says why Magnum takes no resize of the group now. A group whose own nodes are
-// being made is not paused: they are coming.
-func (p *Provider) paused(c *magnumCluster, r *reading, v view, g cluster.NodeGroup) string {
-	if why := shut(c, &r.nodeGroup); why != "" {
-		return why
-	}
-	if v.busy != "" && g.Target <= r.members.living(v) {
-		return v.busy
-	}
-	return ""
 }
 
 // failures are Magnum's own account of the group's last operation, while it stands as

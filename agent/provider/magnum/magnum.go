@@ -68,7 +68,7 @@ func (p *Provider) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list, skipped, err := p.discover(ctx, api, c)
+	list, _, skipped, err := p.discover(ctx, api, c)
 	if err != nil || len(list) > 0 {
 		return err
 	}

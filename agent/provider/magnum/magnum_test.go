@@ -177,7 +177,7 @@ func TestWhatWasAskedForIsRemembered(t *testing.T) {
 	o := &nodeGroup{UUID: "o", NodeCount: 1, Status: "CREATE_COMPLETE"}
 	step := func(what string, busy bool, target int, lost bool) {
 		t.Helper()
-		v := p.look(now, c, g, o)
+		v := p.look(now, c, nil, g, o)
 		if (v.busy != "") != busy || v.target(g) != target || (v.lost != "") != lost || v.target(o) != 1 {
 			t.Errorf("%s: busy %q, target %d, lost %q", what, v.busy, v.target(g), v.lost)
 		}
@@ -185,7 +185,7 @@ func TestWhatWasAskedForIsRemembered(t *testing.T) {
 	step("nothing", false, 2, false)
 	p.remember(g, 1, []string{"u"}, true)
 	step("accepted", true, 1, false)
-	if v := p.look(now, c, o); v.busy == "" || !v.going("u") || v.going("x") {
+	if v := p.look(now, c, nil, o); v.busy == "" || !v.going("u") || v.going("x") {
 		t.Errorf("%+v", v)
 	}
 	g.NodeCount, g.Status, c.Status = 1, "UPDATE_IN_PROGRESS", "UPDATE_IN_PROGRESS"
@@ -197,10 +197,10 @@ func TestWhatWasAskedForIsRemembered(t *testing.T) {
 	}
 	// A read that began before that and ends after it: its group is as it was before.
 	late := &nodeGroup{UUID: "g", Name: "pool", NodeCount: 2, Status: "CREATE_COMPLETE", UpdatedAt: now}
-	if v := p.look(now.Add(-time.Second), c, late, o); v.target(late) != 1 || v.busy == "" || !v.going("u") {
+	if v := p.look(now.Add(-time.Second), c, nil, late, o); v.target(late) != 1 || v.busy == "" || !v.going("u") {
 		t.Errorf("an overtaken read: %+v", v)
 	}
-	if v := p.look(now.Add(time.Second), c, late, o); v.busy != "" {
+	if v := p.look(now.Add(time.Second), c, nil, late, o); v.busy != "" {
 		t.Errorf("a later read: %+v", v)
 	}
 	// Refused by the conductor: the count is what it was, and the group has changed.

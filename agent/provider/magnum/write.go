@@ -70,7 +70,7 @@ func (p *Provider) begin(ctx context.Context, op string, id cluster.GroupID) (*w
 			read = append(read, o)
 		}
 	}
-	w.view = p.look(began, w.cluster, read...)
+	w.view = p.look(began, w.cluster, list, read...)
 	w.lo, w.hi, _ = p.bounds(g)
 	w.now, w.alive = w.target(g), w.members.living(w.view)
 	if p.delivered(&w.reading, w.view) {
@@ -131,7 +131,7 @@ func (w *write) open(to int) error {
 		return w.refuse(provider.Invalid, "", "%s", why)
 	}
 	if w.busy != "" {
-		return w.refuse(provider.Conflict, "", "%s: it is asked again when that is over", w.busy)
+		return w.refuse(provider.Busy, "", "%s: it is asked again when that is over", w.busy)
 	}
 	if to == 0 && minor(w.api.Microversion) < toZeroMinor {
 		return w.refuse(provider.Invalid, "upgrade Magnum, or set min_node_count of the group to 1", "Magnum's API %s cannot go down to zero nodes, which needs 1.%d", w.api.Microversion, toZeroMinor)

@@ -60,13 +60,13 @@ func neverJoiningInstance(s *stage) {
 	s.wantAlive(Workers, before)
 }
 
-// resizeWhileDeleting: a cloud that does one thing at a time says Conflict, has changed
+// resizeWhileDeleting: a cloud that does one thing at a time says Busy, has changed
 // nothing, and takes it when the first is done.
 func resizeWhileDeleting(s *stage) {
 	gone := s.w.Alive(Workers)[0]
 	s.ok(s.p.Delete(s.ctx(), Workers, gone))
 	if err := s.p.Resize(s.ctx(), Workers, 1, 3); err != nil {
-		s.wantKind(err, provider.Conflict)
+		s.wantLate(err)
 		s.wantTarget(Workers, 1)
 		s.settle()
 		s.ok(s.p.Resize(s.ctx(), Workers, 1, 3))

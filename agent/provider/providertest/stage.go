@@ -86,6 +86,21 @@ func (s *stage) wantKind(err error, kind provider.Kind) {
 	}
 }
 
+// late tells the errors of a call that another one has overtaken: the world is not as the
+// caller believed, or the cloud finishes the other one first.
+func late(err error) bool {
+	kind := provider.KindOf(err)
+	return kind == provider.Conflict || kind == provider.Busy
+}
+
+// wantLate wants an *Error that is late.
+func (s *stage) wantLate(err error) {
+	s.Helper()
+	if !late(err) {
+		s.wantKind(err, provider.Conflict)
+	}
+}
+
 func (s *stage) ok(err error) {
 	s.Helper()
 	if err != nil {

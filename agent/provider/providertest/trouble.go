@@ -232,7 +232,7 @@ func deletionRefusedForOne(s *stage) {
 }
 
 // concurrentDeletes: what several delete at once goes once. A cloud that does one thing
-// at a time says Conflict to all but one.
+// at a time says Busy to all but one.
 func concurrentDeletes(s *stage) {
 	alive := s.w.Alive(Workers)
 	errs := make([]error, 8)
@@ -245,7 +245,7 @@ func concurrentDeletes(s *stage) {
 	for _, err := range errs {
 		if err != nil {
 			refused++
-			s.wantKind(err, provider.Conflict)
+			s.wantLate(err)
 		}
 	}
 	if refused == len(errs) {
@@ -291,7 +291,7 @@ func concurrentReads(s *stage) {
 	good := true
 	for n := 2; n < to && good; n++ {
 		err := s.p.Resize(s.ctx(), Workers, n, n+1)
-		if provider.KindOf(err) == provider.Conflict { // a cloud that does one thing at a time
+		if late(err) { // a cloud that does one thing at a time
 			s.settle()
 			err = s.p.Resize(s.ctx(), Workers, n, n+1)
 		}

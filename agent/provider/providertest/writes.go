@@ -82,7 +82,7 @@ func concurrentResizes(s *stage) {
 		case err == nil:
 			won = i
 		default:
-			s.wantKind(err, provider.Conflict)
+			s.wantLate(err)
 		}
 	}
 	if won < 0 {

@@ -98,6 +98,8 @@ type magnum struct {
 	highest        int           // microversion 1.highest
 	conductorDelay time.Duration // from the answer to the first sign of it
 	pollDelay      time.Duration // between looks at what becomes of an operation
+	driverDelay    time.Duration // from an operation's status on its group to that on the cluster
+	begun          int           // operations within that
 	heat           bool
 	heatForbidden  bool
 	accepted       int // resizes that the conductor has not taken up
@@ -160,6 +162,14 @@ func (c *Cloud) SetMagnum(highest int, conductor, poll time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.magnum.highest, c.magnum.conductorDelay, c.magnum.pollDelay = highest, conductor, poll
+}
+
+// SetMagnumDriver sets how long Magnum's driver takes to accept an operation: so long it
+// shows on its group, and not yet on the cluster.
+func (c *Cloud) SetMagnumDriver(delay time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.magnum.driverDelay = delay
 }
 
 // PutCluster adds a cluster with one master node and the given worker groups, as it is
@@ -334,6 +344,9 @@ func (c *Cloud) MagnumBusy() string {
 				return g.Name + " heals"
 			}
 		}
+	}
+	if c.magnum.begun > 0 {
+		return "the driver takes an operation"
 	}
 	for _, s := range c.Region.servers {
 		if s.Status == "BUILD" || s.TaskState == "deleting" {

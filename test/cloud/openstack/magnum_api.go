@@ -222,12 +222,12 @@ func (m *magnum) resize(q *call, c *MagnumCluster, version int) {
 	if !q.decode(&body) {
 		return
 	}
-	least := 0
-	if version < 10 {
-		least = 1
+	if body.Count == nil || *body.Count < 0 {
+		q.fail(http.StatusBadRequest, "Invalid input for field/attribute node_count. Value should be greater or equal to 0")
+		return
 	}
-	if body.Count == nil || *body.Count < least {
-		q.fail(http.StatusBadRequest, fmt.Sprintf("Invalid input for field/attribute node_count. Value should be greater or equal to %d", least))
+	if version < 10 && *body.Count == 0 {
+		q.fail(http.StatusBadRequest, "Resizing a nodegroup to zero is not supported in the provided microversion.")
 		return
 	}
 	g := c.group(body.Group)
@@ -238,10 +238,10 @@ func (m *magnum) resize(q *call, c *MagnumCluster, version int) {
 	}
 	switch {
 	case body.Group == masterGroup || body.Group == masterUUID(c):
-		q.fail(http.StatusBadRequest, "Resizing the master nodegroup is not supported.")
+		q.fail(http.StatusBadRequest, "Resizing a master nodegroup is not supported.")
 	case g == nil:
 		q.fail(http.StatusNotFound, "Nodegroup "+body.Group+" could not be found.")
-	case *body.Count < g.Min || g.Max >= 0 && *body.Count > g.Max:
+	case *body.Count < g.Min || g.Max > 0 && *body.Count > g.Max: // a maximum of 0 is none to Magnum's resize
 		q.fail(http.StatusBadRequest, fmt.Sprintf("Resizing %s outside the allowed range: min_node_count = %d, max_node_count = %d", g.Name, g.Min, g.Max))
 	default:
 		if m.conductorDelay <= 0 {
