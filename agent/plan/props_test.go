@@ -139,7 +139,7 @@ func checkActions(t testing.TB, s *cluster.Snapshot, m *Memory, p *Policy, plan 
 			g := group(a.Group)
 			grown[a.Group]++
 			nodes += a.To
-			if a.To > g.Max || a.To <= a.From || grown[a.Group] > 1 || g.Stale != "" {
+			if a.To > g.Max || a.To <= a.From || grown[a.Group] > 1 || g.Stale != "" || g.Busy != "" {
 				t.Fatalf("out of bounds: %s", a)
 			}
 			if !slices.IsSorted(a.Pods) {
@@ -148,7 +148,7 @@ func checkActions(t testing.TB, s *cluster.Snapshot, m *Memory, p *Policy, plan 
 		case Terminate:
 			g := group(a.Group)
 			shrunk[a.Group]++
-			if g.Stale != "" || s.Now.Sub(g.ReadAt) > p.FreshFor || g.Keeps != "" {
+			if g.Stale != "" || s.Now.Sub(g.ReadAt) > p.FreshFor || g.Keeps != "" || g.Busy != "" {
 				t.Fatalf("terminate on stale facts, or against the cloud's will: %s", a)
 			}
 			if left := movable(s, a.Node); a.Node != "" && len(left) > 0 {
@@ -345,8 +345,11 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, Memory, Policy) {
 		gr := cluster.NodeGroup{ID: id, Min: r.IntN(3), Max: r.IntN(9), Template: someTemplate(r), ReadAt: t0.Add(-pick(r, 0, 0, 0, 2*time.Minute))}
 		gr.Stale = pick(r, "", "", "", "", "throttled")
 		gr.Paused = pick(r, "", "", "", "", "", "Launch is suspended")
-		if gr.Max == 3 { // drawn already: another draw would make other worlds of the seeds that found something
+		switch gr.Max { // drawn already: another draw would make other worlds of the seeds that found something
+		case 3:
 			gr.Keeps = "a rollout is under way"
+		case 5:
+			gr.Busy = "cluster k8s updates"
 		}
 		someWishes(r, &gr, s.Groups)
 		n := r.IntN(5)
