@@ -149,6 +149,7 @@ func (s *Service) complain(err error) {
 func (s *Service) round(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
+	s.revokeUsed(ctx)
 	token, err := s.token(ctx)
 	if err != nil {
 		return err

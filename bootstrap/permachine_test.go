@@ -1,12 +1,18 @@
 package bootstrap
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
 )
 
 func TestTokensForSingleMachines(t *testing.T) {
@@ -40,4 +46,71 @@ func TestTokensForSingleMachines(t *testing.T) {
 			t.Errorf("it is labelled as the published token: %v", s.Labels)
 		}
 	}
+}
+
+// TestTokenEndsWithTheJoin: the token of one machine ends once its Node is Ready, and not
+// before, not for an older Node of the name, not by an agent that does not lead, and not
+// that of another machine.
+func TestTokenEndsWithTheJoin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leads := true
+		lead := func(_ *Config, d *Deps) { d.MayAct = func() (bool, string) { return leads, "another one does" } }
+		journal := bubble(t, "https://api.example.com:6443", lead, func(client *fake.Clientset, s *Service) {
+			nodes, secrets := client.CoreV1().Nodes(), client.CoreV1().Secrets("kube-system")
+			client.PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
+				return a.(k8stesting.GetAction).GetName() == "unreadable", nil, errors.New("later")
+			})
+			for _, name := range []string{"joins", "late", "old", "never", "unreadable"} {
+				made, err := mint(time.Now(), s.cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				made.Labels, made.Annotations = map[string]string{TokenLabel: machineLabelValue}, map[string]string{MachineAnnotation: name}
+				made.CreationTimestamp = metav1.Now()
+				if _, err := secrets.Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			node := func(name string, age time.Duration, ready corev1.ConditionStatus) {
+				n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Now().Add(-age))},
+					Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
+				_ = nodes.Delete(t.Context(), name, metav1.DeleteOptions{}) // there may be none
+				if _, err := nodes.Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			live := func() string {
+				list, err := secrets.List(t.Context(), metav1.ListOptions{LabelSelector: TokenLabel + "=" + machineLabelValue})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var out []string
+				for i := range list.Items {
+					if usable(&list.Items[i], time.Now(), Config{}) == "" {
+						out = append(out, list.Items[i].Annotations[MachineAnnotation])
+					}
+				}
+				slices.Sort(out)
+				return strings.Join(out, " ")
+			}
+			leads = false
+			node("joins", 0, corev1.ConditionTrue)
+			node("late", 0, corev1.ConditionFalse)
+			node("old", time.Hour, corev1.ConditionTrue)
+			if wait(2 * time.Minute); live() != "joins late never old unreadable" {
+				t.Errorf("an agent that does not lead has revoked: %s are left", live())
+			}
+			leads = true
+			if wait(2 * time.Minute); live() != "late never old unreadable" {
+				t.Errorf("%s are left", live())
+			}
+			node("late", 0, corev1.ConditionTrue)
+			if wait(2 * time.Minute); live() != "never old unreadable" {
+				t.Errorf("%s are left", live())
+			}
+		})
+		if n := strings.Count(journal, "token revoked"); n != 2 {
+			t.Errorf("%d lines of the journal tell of it:\n%s", n, journal)
+		}
+	})
 }

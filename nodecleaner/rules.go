@@ -231,8 +231,10 @@ func cloudFails(c *candidate, x *moment) string {
 	return fmt.Sprintf("nothing is deleted until %s: %s", stamp(x.cloudUntil), x.cloudFrozen)
 }
 
+// tooMany holds what is only absent even if it was sent away: a read that lacks several
+// that nobody sent away may be cut short, and lack it for that reason.
 func tooMany(c *candidate, x *moment) string {
-	if c.sent || c.released(x) {
+	if c.sent && c.watch.Positive || c.released(x) {
 		return ""
 	}
 	return x.mass
