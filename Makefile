@@ -56,7 +56,7 @@ outage: ## the API server stands still for three minutes and every Node is Unkno
 demo: ## the main job on this machine: a real control plane, an emulated cloud (PROVIDER, default asg), 300 pods, and back to nothing
 	cd test && $(GO) run ./cmd/demo --provider $(PROVIDER) $(DEMO_FLAGS)
 
-e2e-openstack: ## provider nova against real Keystone, Placement, Glance, Nova and Neutron from Debian's packages (installs them, as root; 5 to 15 minutes)
+e2e-openstack: ## providers nova and magnum against real Keystone, Placement, Glance, Nova, Neutron and Magnum from Debian's packages (installs them, as root; 5 to 15 minutes)
 	sh test/openstack/install.sh
 	cd test && AUTOSCALER_TEST_OPENSTACK=1 $(GO) test ./openstack -count=1 -v -timeout 60m
 

@@ -2,6 +2,7 @@ package openstack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 )
@@ -93,4 +94,19 @@ func (s *Stack) Left(ctx context.Context) ([]string, error) {
 		out = append(out, "port "+p.ID+" "+p.Name)
 	}
 	return out, nil
+}
+
+// HideImage makes Glance refuse the workers' image to everybody, or takes that back.
+func (s *Stack) HideImage(ctx context.Context, on bool) error {
+	var list struct{ Images []struct{ ID, Name string } }
+	if err := s.ask(ctx, s.seed.admin, "GET", s.url("glance", "/v2/images"), nil, &list); err != nil {
+		return err
+	}
+	action := map[bool]string{true: "deactivate", false: "reactivate"}[on]
+	for _, one := range list.Images {
+		if one.Name == "worker" {
+			return s.ask(ctx, s.seed.admin, "POST", s.url("glance", "/v2/images/"+one.ID+"/actions/"+action), nil, nil)
+		}
+	}
+	return errors.New("there is no image worker")
 }

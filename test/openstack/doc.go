@@ -1,7 +1,8 @@
 // Package openstack starts a real OpenStack on this machine: Keystone, Placement, Glance,
-// Nova (with its fake virtualisation driver) and Neutron, from Debian's packages, on
-// loopback, without systemd. `make e2e-openstack` installs them and runs the tests
-// of this package against them.
+// Nova (with its fake virtualisation driver), Neutron and Magnum (with a driver that makes
+// nodes without Heat, of Nova's servers), from Debian's packages, on loopback, without
+// systemd. `make e2e-openstack` installs them and runs the tests of this package against
+// them.
 //
 // AUTOSCALER_TEST_OPENSTACK_DIR names the directory of a stack that another process keeps
 // running, so that a test can be run again without starting everything.

@@ -143,6 +143,13 @@ func suite(t *testing.T, s *openstack.Stack) {
 			"PartialRead":             "there is one region; the emulated OpenStack has two",
 			"DeleteMoreThanSurplus":   "the target is the number of servers: there is no surplus",
 			"DeletionRefused":         "who may make servers may delete them by Nova's own policy; the emulated OpenStack refuses",
+			"DeletionRefusedForOne":   "as DeletionRefused",
+			"CapacityIsExhausted":     "Nova does not try again by itself; NoValidHost plays what there is",
+			"PausedGroup":             "Nova has no groups, so nobody can tell it to leave one alone; groups.yaml pauses any",
+			"CredentialsExpireMidRun": "nobody ends a token between two calls here; the emulated OpenStack does",
+			"ReadLagsBehindWrites":    "these services read one database; the emulated OpenStack lags",
+			"LostAnswer":              "loopback loses nothing; the emulated OpenStack does",
+			"HangingCloud":            "these services answer; the emulated OpenStack does not",
 		},
 	}.Run(t)
 }

@@ -18,10 +18,16 @@ import (
 // magnums are the worlds of the drivers whose nodes are removed by name.
 var magnums = map[string]openstack.Driver{"heat": openstack.HeatDriver, "metadata": openstack.MetadataDriver, "cluster api": openstack.ClusterAPIDriver}
 
-func wantErr(t *testing.T, err error, kind provider.Kind, words string) {
+// wantErr wants an error of a kind that says each of the words.
+func wantErr(t testing.TB, err error, kind provider.Kind, words ...string) {
 	t.Helper()
-	if err == nil || provider.KindOf(err) != kind || !strings.Contains(err.Error(), words) {
-		t.Errorf("%v: want kind %s and %q", err, kind, words)
+	if provider.KindOf(err) != kind || err == nil {
+		t.Errorf("%v, want kind %q", err, kind)
+	}
+	for _, word := range words {
+		if err != nil && !strings.Contains(err.Error(), word) {
+			t.Errorf("%v, want it to say %q", err, word)
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ func TestNovaLogins(t *testing.T) {
 			}
 			if c.fails {
 				_, err := p.Groups(t.Context())
-				kindIs(t, err, c.kind)
+				wantErr(t, err, c.kind)
 				for _, e := range provider.Errors(err) {
 					if e.Remedy == "" {
 						t.Errorf("no remedy: %v", e)

@@ -52,18 +52,6 @@ func readGroup(t testing.TB, p provider.Provider, id cluster.GroupID) cluster.No
 	return groups[i]
 }
 
-func kindIs(t testing.TB, err error, want provider.Kind, words ...string) {
-	t.Helper()
-	if provider.KindOf(err) != want || err == nil {
-		t.Errorf("%v, want kind %q", err, want)
-	}
-	for _, word := range words {
-		if err != nil && !strings.Contains(err.Error(), word) {
-			t.Errorf("%v, want it to say %q", err, word)
-		}
-	}
-}
-
 // nothingLeft wants no server, port, floating IP or volume in any region.
 func (w *novaWorld) nothingLeft(t testing.TB) {
 	t.Helper()
@@ -110,7 +98,7 @@ func TestNovaListsThatLie(t *testing.T) {
 	}
 	w.fault("one", true, openstack.Fault{Region: "RegionOne", Action: "GET /servers/{id}", Kind: openstack.ServerError500})
 	groups, err := p.Groups(t.Context())
-	kindIs(t, err, provider.Transient)
+	wantErr(t, err, provider.Transient)
 	for _, g := range groups {
 		if (g.Stale == "") == (g.ID == workers) {
 			t.Errorf("%s: stale %q", g.ID, g.Stale)
@@ -144,7 +132,7 @@ func TestNovaLostAnswers(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			if !c.ok {
-				kindIs(t, err, provider.Transient)
+				wantErr(t, err, provider.Transient)
 			}
 			w.settle(t)
 			g := readGroup(t, p, workers)
@@ -213,7 +201,7 @@ func TestNovaNoValidHost(t *testing.T) {
 func TestNovaFailedBelowMin(t *testing.T) {
 	w, p := filled(t, openstack.Options{})
 	alive := w.Alive(others)
-	kindIs(t, p.Delete(t.Context(), others, alive[0]), provider.Invalid, "minimum")
+	wantErr(t, p.Delete(t.Context(), others, alive[0]), provider.Invalid, "minimum")
 	w.groups[string(others)]["min"] = 2
 	w.RegionNamed("RegionTwo").NoValidHost("*", "*")
 	if err := p.Resize(t.Context(), others, 1, 2); err != nil {
@@ -304,7 +292,7 @@ func TestNovaQuotas(t *testing.T) {
 			w, p := filled(t, openstack.Options{}, on("floatingIP", openstack.PublicNetwork))
 			w.SetQuota(c.quota)
 			err := p.Resize(t.Context(), workers, 2, 4)
-			kindIs(t, err, provider.Exhausted, c.words)
+			wantErr(t, err, provider.Exhausted, c.words)
 			w.settle(t)
 			g := readGroup(t, p, workers)
 			if n := len(w.members(workers)); g.Target != n || n > 3 || name != "ports" && name != "floating" && n != 2 {
@@ -319,7 +307,7 @@ func TestNovaQuotas(t *testing.T) {
 		w, p := filled(t, openstack.Options{})
 		w.fault("limits", true, openstack.Fault{Action: "GET /limits", Kind: openstack.Forbidden})
 		w.SetQuota(openstack.Quota{Instances: 3, Cores: -1, RAM: -1, Ports: -1, FloatingIPs: -1})
-		kindIs(t, p.Resize(t.Context(), workers, 2, 9), provider.Exhausted, "1 of 7", "Quota exceeded for instances")
+		wantErr(t, p.Resize(t.Context(), workers, 2, 9), provider.Exhausted, "1 of 7", "Quota exceeded for instances")
 		w.settle(t)
 		if g := readGroup(t, p, workers); g.Target != 3 {
 			t.Errorf("target %d", g.Target)
@@ -412,7 +400,7 @@ func TestNovaTemplate(t *testing.T) {
 	if u := readGroup(t, p, workers).Template.Unknown; !strings.Contains(u, "nope") {
 		t.Errorf("an unknown flavor: %q", u)
 	}
-	kindIs(t, p.Resize(t.Context(), workers, 2, 3), provider.Invalid, "nope", "flavor list")
+	wantErr(t, p.Resize(t.Context(), workers, 2, 3), provider.Invalid, "nope", "flavor list")
 }
 
 // TestNovaEveryOption: what groups.yaml says of a group is what Nova and Neutron were
@@ -540,9 +528,9 @@ func TestNovaUserData(t *testing.T) {
 		seen[string(s.UserData)] = true
 	}
 	broken := w.connect(t, nova.WithTokens(func(context.Context, string) (string, error) { return "", errors.New("no API server") }))
-	kindIs(t, broken.Resize(t.Context(), workers, 3, 4), provider.Transient, "no API server")
+	wantErr(t, broken.Resize(t.Context(), workers, 3, 4), provider.Transient, "no API server")
 	none := w.connect(t, nova.WithTokens(nil))
-	kindIs(t, none.Resize(t.Context(), workers, 3, 4), provider.Invalid, "AUTOSCALER_BOOTSTRAP_ENABLED")
+	wantErr(t, none.Resize(t.Context(), workers, 3, 4), provider.Invalid, "AUTOSCALER_BOOTSTRAP_ENABLED")
 	plain := filepath.Join(t.TempDir(), "plain.sh")
 	if err := os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -554,7 +542,7 @@ func TestNovaUserData(t *testing.T) {
 	if err := os.WriteFile(plain, make([]byte, 50000), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	kindIs(t, none.Resize(t.Context(), workers, 4, 5), provider.Invalid, "49149")
+	wantErr(t, none.Resize(t.Context(), workers, 4, 5), provider.Invalid, "49149")
 	if n := len(w.members(workers)); n != 4 {
 		t.Errorf("%d servers", n)
 	}

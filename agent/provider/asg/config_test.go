@@ -109,24 +109,6 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 	}
 }
 
-func TestQuantity(t *testing.T) {
-	for in, want := range map[string]int64{
-		"4": 4, "0": 0, "1.5": 1, "16Gi": 16 << 30, "1.5Ki": 1536, "2k": 2000, "2e3": 2000, "1E3": 1000, "1E": 1e18, "500m": 0, "3.": 3, ".5Mi": 1 << 19, "+2": 2,
-	} {
-		if got, err := quantity(in, 1); err != nil || got != want {
-			t.Errorf("%q: %d, %v; want %d", in, got, err, want)
-		}
-	}
-	if got, err := quantity("500m", 1000); err != nil || got != 500 {
-		t.Errorf("500m cpu: %d, %v", got, err)
-	}
-	for _, in := range []string{"", "x", "-1", "1Gb", "1 Gi", "8Ei", "1e99", "0x10", "1/2", "NaN"} {
-		if got, err := quantity(in, 1); err == nil {
-			t.Errorf("%q: %d, want an error", in, got)
-		}
-	}
-}
-
 func TestTagsOfOtherMakersAreNoLabels(t *testing.T) {
 	h := parseHints(map[string]string{
 		"eks:cluster-name": "x", "aws:cloudformation:stack-name": "y", "Name": "z",

@@ -3,13 +3,10 @@ package magnum
 import (
 	"fmt"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
@@ -81,7 +78,7 @@ func (h *hints) read(key, value string) (used bool, err error) {
 		return true, nil
 	}
 	if name, ok := after(hintResources); ok {
-		h.resources[name], err = quantity(name, value)
+		h.resources[name], err = provider.Amount(name, value)
 		if err != nil {
 			delete(h.resources, name)
 		}
@@ -136,26 +133,6 @@ func (h *hints) kubelet(flags string) error {
 		}
 	}
 	return nil
-}
-
-// quantity reads a Kubernetes quantity in the unit that cluster.Resources has for it,
-// rounded down.
-func quantity(name, value string) (int64, error) {
-	q, err := resource.ParseQuantity(value)
-	if err != nil || q.Sign() < 0 {
-		return 0, fmt.Errorf("write a quantity, for example 4, 500m or 16Gi")
-	}
-	if q.AsApproximateFloat64() > math.MaxInt64/2048 {
-		return 0, fmt.Errorf("the quantity is too large")
-	}
-	if name == "cpu" {
-		return q.MilliValue(), nil
-	}
-	n := q.Value()
-	if whole := resource.NewQuantity(n, q.Format); whole.Cmp(q) > 0 {
-		n--
-	}
-	return n, nil
 }
 
 // apply lays the resources hints over a capacity.
