@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,8 +38,11 @@ type Options struct {
 	// DeleteNode deletes the Node of a Machine whose instance has ended, as Cluster API
 	// does before it lets the Machine go; nil: nobody does.
 	DeleteNode func(ctx context.Context, name string) error
-	Log        io.Writer
-	Seed       uint64
+	// RealCore says that Cluster API's own controllers run: only the infrastructure
+	// provider is emulated. Lag, NodeOf, DeleteNode and Freeze are theirs then.
+	RealCore bool
+	Log      io.Writer
+	Seed     uint64
 }
 
 // Instance is a machine of the emulated cloud.
@@ -103,7 +107,11 @@ func New(o Options) (*Cloud, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Cloud{Options: o, client: client, cancel: cancel, poke: make(chan struct{}, 1),
 		random: rand.New(rand.NewPCG(o.Seed, 0)), instances: map[string]*Instance{}}
-	for _, resource := range []string{"machinedeployments", "machinesets", "machines", "machinepools"} {
+	watched := []dynamic.ResourceInterface{c.Resource("machinedeployments"), c.Resource("machinesets"), c.Resource("machines"), c.Resource("machinepools")}
+	if o.RealCore {
+		watched = []dynamic.ResourceInterface{c.Resource("machines"), c.infra("emulatedclusters"), c.infra("emulatedcontrolplanes"), c.infra("emulatedmachines")}
+	}
+	for _, resource := range watched {
 		c.wg.Go(func() { c.watch(ctx, resource) })
 	}
 	c.wg.Go(func() { c.run(ctx) })
@@ -133,9 +141,9 @@ func (c *Cloud) wake() {
 }
 
 // watch wakes the controllers at every event; a watch that ends is begun again.
-func (c *Cloud) watch(ctx context.Context, resource string) {
+func (c *Cloud) watch(ctx context.Context, resource dynamic.ResourceInterface) {
 	for ctx.Err() == nil {
-		w, err := c.Resource(resource).Watch(ctx, metav1.ListOptions{})
+		w, err := resource.Watch(ctx, metav1.ListOptions{})
 		if err != nil {
 			pause(ctx, 200*time.Millisecond)
 			continue
@@ -180,7 +188,11 @@ func (c *Cloud) run(ctx context.Context) {
 		c.next = time.Time{}
 		c.mu.Unlock()
 		var err error
-		if !frozen {
+		switch {
+		case frozen:
+		case c.RealCore:
+			err = c.provide(ctx)
+		default:
 			err = c.reconcile(ctx)
 		}
 		c.working.Unlock()
@@ -264,12 +276,15 @@ func (c *Cloud) Unsettled(ctx context.Context) string {
 		return fault.Error()
 	}
 	for _, d := range w.deployments {
-		sets := w.setsOf(d)
-		if len(sets) != 1 || replicas(sets[0]) != replicas(d) {
+		sets := slices.DeleteFunc(w.setsOf(d), func(s object) bool { return replicas(s) == 0 && len(w.machinesOf("MachineSet", s)) == 0 })
+		if n := replicas(d); n > 0 && (len(sets) != 1 || replicas(sets[0]) != n) || n == 0 && len(sets) > 0 || c.unseen(d) {
 			return d.GetName() + " has a rollout or a scaling to do"
 		}
 	}
 	for _, s := range w.sets {
+		if c.unseen(s) {
+			return s.GetName() + " was not looked at"
+		}
 		if n := len(w.machinesOf("MachineSet", s)); n != replicas(s) {
 			return fmt.Sprintf("%s has %d machines and wants %d", s.GetName(), n, replicas(s))
 		}
@@ -291,6 +306,12 @@ func (c *Cloud) Unsettled(ctx context.Context) string {
 		}
 	}
 	return ""
+}
+
+// unseen tells whether the real controller has still to look at an object.
+func (c *Cloud) unseen(o object) bool {
+	seen, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+	return c.RealCore && seen < o.GetGeneration()
 }
 
 // Settle waits until nothing is left to do.
