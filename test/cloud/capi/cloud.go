@@ -299,8 +299,8 @@ func (c *Cloud) Unsettled(ctx context.Context) string {
 		switch {
 		case m.GetDeletionTimestamp() != nil:
 			return m.GetName() + " is being deleted"
-		case phase == "Running", phase == "Failed":
-		case phase == "Provisioning" && limited && blocked(m):
+		case phase == "Running", givenUp(m):
+		case phase != "Provisioned" && limited && blocked(m):
 		default:
 			return m.GetName() + " is " + phase
 		}

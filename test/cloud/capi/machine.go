@@ -30,7 +30,7 @@ func (c *Cloud) machine(ctx context.Context, w world, m object) error {
 	switch {
 	case phase == "":
 		return c.status(ctx, m, func() { set(m.Object, "Pending", "status", "phase") })
-	case phase == "Failed":
+	case givenUp(m):
 		return nil
 	case in == nil:
 		return c.start(ctx, m)
@@ -113,12 +113,13 @@ func (c *Cloud) start(ctx context.Context, m object) error {
 	})
 }
 
-// giveUp calls the Machine Failed where the contract has it.
+// giveUp says that the Machine failed where the contract has it: v1beta1 has a phase for
+// it, the controllers of v1beta2 leave the phase as it is (seen of v1.13).
 func (c *Cloud) giveUp(m object, r Refusal) {
-	set(m.Object, "Failed", "status", "phase")
-	where := []string{"status"}
-	if c.Version != "v1beta1" {
-		where = []string{"status", "deprecated", "v1beta1"}
+	where := []string{"status", "deprecated", "v1beta1"}
+	if c.Version == "v1beta1" {
+		set(m.Object, "Failed", "status", "phase")
+		where = []string{"status"}
 	}
 	set(m.Object, r.Reason, append(slices.Clone(where), "failureReason")...)
 	set(m.Object, r.Text, append(slices.Clone(where), "failureMessage")...)
@@ -232,6 +233,11 @@ func (c *Cloud) condition(m object, kind, status, reason, message string) {
 		}
 	}
 	set(m.Object, append(list, v), "status", "conditions")
+}
+
+// givenUp tells a Machine that failed for good.
+func givenUp(m object) bool {
+	return str(m, "status", "failureReason") != "" || str(m, "status", "deprecated", "v1beta1", "failureReason") != ""
 }
 
 // blocked tells a Machine whose instance was refused.
