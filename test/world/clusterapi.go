@@ -296,8 +296,22 @@ func (c *clusterAPI) Counts() map[string]int {
 	return out
 }
 
-// Leftovers are Machine objects that nobody needs.
+// Leftovers are Machine objects that nobody needs. The real controllers let a Machine go
+// some seconds after its instance and its Node have gone, and get the time.
 func (c *clusterAPI) Leftovers() []string {
+	deadline := time.Now().Add(30 * time.Second)
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left := c.machines()
+		if len(left) == 0 || c.core == nil || time.Now().After(deadline) {
+			return left
+		}
+		<-tick.C
+	}
+}
+
+func (c *clusterAPI) machines() []string {
 	list, err := c.Resource("machines").List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		return []string{err.Error()}

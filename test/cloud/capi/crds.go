@@ -80,26 +80,12 @@ func Install(ctx context.Context, cfg *rest.Config, group, only string) error {
 		return err
 	}
 	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	docs := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(slices.Concat(infraCRDs(), []byte("---\n"), coreCRDs))))
-	defer docs.Close()
-	buf := make([]byte, 1<<20)
+	definitions, err := decode(slices.Concat(infraCRDs(), []byte("---\n"), coreCRDs))
+	if err != nil {
+		return err
+	}
 	var names []string
-	for {
-		n, err := docs.Read(buf)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("read the CRDs: %w", err)
-		}
-		var object map[string]any
-		if err := yaml.Unmarshal(buf[:n], &object); err != nil {
-			return fmt.Errorf("read the CRDs: %w", err)
-		}
-		crd := &unstructured.Unstructured{Object: object}
-		if object == nil {
-			continue
-		}
+	for _, crd := range definitions {
 		if strings.HasSuffix(crd.GetName(), "."+Group) && !strings.HasSuffix(crd.GetName(), "."+InfraGroup) {
 			adapt(crd, group, only)
 		}
@@ -124,6 +110,39 @@ func Install(ctx context.Context, cfg *rest.Config, group, only string) error {
 		}
 	}
 	return nil
+}
+
+// Definitions are Cluster API's own CustomResourceDefinitions that Install installs, by name.
+func Definitions() (map[string]*unstructured.Unstructured, error) {
+	list, err := decode(coreCRDs)
+	out := map[string]*unstructured.Unstructured{}
+	for _, crd := range list {
+		out[crd.GetName()] = crd
+	}
+	return out, err
+}
+
+func decode(text []byte) ([]*unstructured.Unstructured, error) {
+	docs := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(text)))
+	defer docs.Close()
+	var out []*unstructured.Unstructured
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := docs.Read(buf)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the CRDs: %w", err)
+		}
+		var object map[string]any
+		if err := yaml.Unmarshal(buf[:n], &object); err != nil {
+			return nil, fmt.Errorf("read the CRDs: %w", err)
+		}
+		if object != nil {
+			out = append(out, &unstructured.Unstructured{Object: object})
+		}
+	}
 }
 
 func established(crd *unstructured.Unstructured) bool {
