@@ -221,7 +221,7 @@ func (w *capiWorld) suite(t testing.TB) {
 		{Name: "workers", Cluster: "demo", Replicas: 2, Min: "0", Max: "10", Template: "template-workers",
 			Taints: nil, TemplateLabels: map[string]string{"node-role.kubernetes.io/worker": ""}},
 		{Name: "others", Cluster: "demo", Replicas: 1, Min: "1", Max: "3", Template: "template-others"},
-		{Name: "foreign", Cluster: "foreign", Replicas: 1, Min: "0", Max: "3", Template: "template-others"},
+		{Name: "foreign", Cluster: "foreign", Replicas: 0, Min: "0", Max: "3", Template: "template-others"},
 	} {
 		err = errors.Join(err, w.put(ctx, g))
 	}
@@ -294,7 +294,13 @@ func (w *capiWorld) Alive(id cluster.GroupID) []cluster.InstanceID {
 	return out
 }
 
-func (w *capiWorld) Foreign(testing.TB) cluster.InstanceID { return w.Alive("foreign")[0] }
+// Foreign lets the group of another cluster, which every case finds beside its own, have
+// its machine.
+func (w *capiWorld) Foreign(t testing.TB) cluster.InstanceID {
+	w.SetTarget("foreign", 1)
+	w.settle(t)
+	return w.Alive("foreign")[0]
+}
 
 func (w *capiWorld) ForeignAlive(id cluster.InstanceID) bool {
 	return slices.Contains(w.Alive("foreign"), id)

@@ -76,8 +76,11 @@ type Cloud struct {
 	refusal   Refusal              // of every new instance; zero: none
 	frozen    bool                 // the controllers do nothing
 	seq       int
-	next      time.Time // when a delay is over
-	fault     error     // the last reconciliation's
+	next      time.Time     // when a delay is over
+	fault     error         // the last reconciliation's
+	looks     int           // reconciliations that have begun
+	unsettled string        // what the last of them found to do
+	looked    chan struct{} // closed at the next look
 }
 
 // New starts the controllers.
@@ -106,7 +109,7 @@ func New(o Options) (*Cloud, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Cloud{Options: o, client: client, cancel: cancel, poke: make(chan struct{}, 1),
-		random: rand.New(rand.NewPCG(o.Seed, 0)), instances: map[string]*Instance{}}
+		random: rand.New(rand.NewPCG(o.Seed, 0)), instances: map[string]*Instance{}, looked: make(chan struct{})}
 	watched := []dynamic.ResourceInterface{c.Resource("machinedeployments"), c.Resource("machinesets"), c.Resource("machines"), c.Resource("machinepools")}
 	if o.RealCore {
 		watched = []dynamic.ResourceInterface{c.Resource("machines"), c.infra("emulatedclusters"), c.infra("emulatedcontrolplanes"), c.infra("emulatedmachines")}
@@ -179,6 +182,12 @@ func (c *Cloud) run(ctx context.Context) {
 			t.Stop()
 			return
 		case <-c.poke:
+			// Events come in swarms, and a reconciliation sees them all.
+			pause(ctx, 4*time.Millisecond)
+			select {
+			case <-c.poke:
+			default:
+			}
 		case <-t.C:
 		}
 		t.Stop()
@@ -269,6 +278,10 @@ func (c *Cloud) Unsettled(ctx context.Context) string {
 	if err != nil {
 		return err.Error()
 	}
+	return c.judge(w)
+}
+
+func (c *Cloud) judge(w world) string {
 	c.mu.Lock()
 	limited, fault := c.quota > 0 || c.refusal.Text != "", c.fault
 	c.mu.Unlock()
@@ -314,9 +327,47 @@ func (c *Cloud) unseen(o object) bool {
 	return c.RealCore && seen < o.GetGeneration()
 }
 
-// Settle waits until nothing is left to do.
+// told notes what a reconciliation saw before it did anything.
+func (c *Cloud) told(why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looks++
+	c.unsettled = why
+	close(c.looked)
+	c.looked = make(chan struct{})
+}
+
+// Settle waits until nothing is left to do. It goes by what the controllers themselves
+// see, in a look that begins after the call: looks of its own would be most of the work
+// that a test gives an API server.
 func (c *Cloud) Settle(ctx context.Context) error {
-	tick := time.NewTicker(20 * time.Millisecond) // each look is four lists
+	c.mu.Lock()
+	frozen, first := c.frozen, c.looks+2 // one look may have begun
+	c.mu.Unlock()
+	if frozen || c.RealCore {
+		return c.poll(ctx)
+	}
+	for {
+		c.mu.Lock()
+		why, fresh, looked := c.unsettled, c.looks >= first, c.looked
+		c.mu.Unlock()
+		if fresh && why == "" {
+			return nil
+		}
+		if !fresh {
+			c.wake()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not settled: %s", why)
+		case <-looked:
+		}
+	}
+}
+
+// poll is Settle where the controllers are stopped, or are not these.
+func (c *Cloud) poll(ctx context.Context) error {
+	tick := time.NewTicker(50 * time.Millisecond) // each look is four lists
 	defer tick.Stop()
 	for {
 		why := c.Unsettled(ctx)

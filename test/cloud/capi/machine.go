@@ -28,8 +28,6 @@ func (c *Cloud) machine(ctx context.Context, w world, m object) error {
 	c.mu.Unlock()
 	phase := str(m, "status", "phase")
 	switch {
-	case phase == "":
-		return c.status(ctx, m, func() { set(m.Object, "Pending", "status", "phase") })
 	case givenUp(m):
 		return nil
 	case in == nil:
@@ -44,7 +42,7 @@ func (c *Cloud) machine(ctx context.Context, w world, m object) error {
 		_, err := c.Resource("machines").Update(ctx, m, metav1.UpdateOptions{})
 		c.due(0)
 		return err
-	case phase == "Pending" || phase == "Provisioning":
+	case phase == "Provisioning":
 		if c.Started != nil && !in.booted {
 			in.booted = true // the controllers' own goroutine alone looks at it
 			c.Started(*in)
