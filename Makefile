@@ -12,7 +12,7 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build check test race oracle soak mutants flood outage demo e2e-openstack bench fuzz dist clean
+.PHONY: help build check test race oracle soak mutants flood outage demo e2e-openstack e2e-clusterapi bench fuzz dist clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -59,6 +59,10 @@ demo: ## the main job on this machine: a real control plane, an emulated cloud (
 e2e-openstack: ## providers nova and magnum against real Keystone, Placement, Glance, Nova, Neutron and Magnum from Debian's packages (installs them, as root; 5 to 15 minutes)
 	sh test/openstack/install.sh
 	cd test && AUTOSCALER_TEST_OPENSTACK=1 $(GO) test ./openstack -count=1 -v -timeout 60m
+
+e2e-clusterapi: ## provider clusterapi against Cluster API's own core manager, built from its Go module (5 minutes of CPU once), and the demo's story with it
+	cd test && AUTOSCALER_TEST_CLUSTERAPI=1 $(GO) test ./clusterapi ./provider -run 'TestClusterAPICore|TestDefinitions' -count=1 -v -timeout 60m
+	cd test && AUTOSCALER_TEST_CLUSTERAPI=1 $(GO) run ./cmd/demo --provider clusterapi
 
 bench: ## benchmarks beside the peers' figures and the bars (BENCH=E|R|... for some, BENCH_FLAGS="-write ../docs/performance.md" keeps the table)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./agent/... | (cd test && $(GO) run ./cmd/bench $(BENCH_FLAGS))

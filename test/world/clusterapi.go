@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/capi"
+	core "github.com/autoscaler-agent/autoscaler-agent/test/clusterapi"
 	"github.com/autoscaler-agent/autoscaler-agent/test/machine"
 )
 
@@ -34,9 +36,11 @@ const capiNamespace = "fleet"
 
 // clusterAPI is a management cluster in the same API server as the workload cluster,
 // reached by a kubeconfig of its own: Cluster API's real CustomResourceDefinitions, its
-// controllers emulated, and instances that are machines of the Fleet.
+// controllers emulated (its own with AUTOSCALER_TEST_CLUSTERAPI=1, see package
+// clusterapi), and instances that are machines of the Fleet.
 type clusterAPI struct {
 	*capi.Cloud
+	core       *core.Core // nil: the controllers are emulated
 	w          *World
 	proxy      *capi.Proxy // counts what the agent asks for
 	kubeconfig string
@@ -49,13 +53,22 @@ type clusterAPI struct {
 
 func newClusterAPI(ctx context.Context, w *World) (Cloud, error) {
 	cfg, client := w.ControlPlane.RESTConfig(), w.ControlPlane.Client()
+	c := &clusterAPI{w: w}
+	if os.Getenv("AUTOSCALER_TEST_CLUSTERAPI") == "1" {
+		manager, err := core.Build(ctx, w.Progress)
+		if err != nil {
+			return nil, err
+		}
+		if c.core, err = core.Start(ctx, w.ControlPlane, manager, w.Dir); err != nil {
+			return nil, err
+		}
+	}
 	if err := capi.Install(ctx, cfg, capi.Group, ""); err != nil {
 		return nil, err
 	}
 	if _, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: capiNamespace}}, metav1.CreateOptions{}); err != nil {
 		return nil, err
 	}
-	c := &clusterAPI{w: w}
 	var err error
 	if c.proxy, err = capi.NewProxy(cfg); err != nil {
 		return nil, err
@@ -64,7 +77,7 @@ func newClusterAPI(ctx context.Context, w *World) (Cloud, error) {
 		return nil, err
 	}
 	c.Cloud, err = capi.New(capi.Options{
-		Config: cfg, Namespace: capiNamespace, Seed: w.Pace.Seed, Log: w.LogFile("cloud.log"),
+		Config: cfg, Namespace: capiNamespace, RealCore: c.core != nil, Seed: w.Pace.Seed, Log: w.LogFile("cloud.log"),
 		Provision: cmp.Or(w.Pace.Launch+w.Pace.Boot, time.Second), Terminate: cmp.Or(w.Pace.Terminate, time.Second),
 		Started: func(i capi.Instance) { go c.boot(i) },
 		Ended:   func(id string) { w.Fleet.Terminate(id[strings.LastIndex(id, "/")+1:]) },
@@ -190,6 +203,9 @@ func (c *clusterAPI) watchRaises(ctx context.Context) {
 }
 
 func (c *clusterAPI) Banner() string {
+	if c.core != nil {
+		return "Cluster API's own core manager runs, its infrastructure provider is emulated in namespace " + capiNamespace
+	}
 	return "Cluster API's CustomResourceDefinitions are installed, its controllers are emulated in namespace " + capiNamespace
 }
 
@@ -280,8 +296,22 @@ func (c *clusterAPI) Counts() map[string]int {
 	return out
 }
 
-// Leftovers are Machine objects that nobody needs.
+// Leftovers are Machine objects that nobody needs. The real controllers let a Machine go
+// some seconds after its instance and its Node have gone, and get the time.
 func (c *clusterAPI) Leftovers() []string {
+	deadline := time.Now().Add(30 * time.Second)
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left := c.machines()
+		if len(left) == 0 || c.core == nil || time.Now().After(deadline) {
+			return left
+		}
+		<-tick.C
+	}
+}
+
+func (c *clusterAPI) machines() []string {
 	list, err := c.Resource("machines").List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		return []string{err.Error()}
@@ -315,5 +345,8 @@ func (c *clusterAPI) Close() error {
 	c.Cloud.Close()
 	c.proxy.Close()
 	c.wg.Wait()
+	if c.core != nil {
+		return c.core.Stop()
+	}
 	return nil
 }

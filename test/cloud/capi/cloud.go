@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,8 +38,11 @@ type Options struct {
 	// DeleteNode deletes the Node of a Machine whose instance has ended, as Cluster API
 	// does before it lets the Machine go; nil: nobody does.
 	DeleteNode func(ctx context.Context, name string) error
-	Log        io.Writer
-	Seed       uint64
+	// RealCore says that Cluster API's own controllers run: only the infrastructure
+	// provider is emulated. Lag, NodeOf, DeleteNode and Freeze are theirs then.
+	RealCore bool
+	Log      io.Writer
+	Seed     uint64
 }
 
 // Instance is a machine of the emulated cloud.
@@ -72,8 +76,11 @@ type Cloud struct {
 	refusal   Refusal              // of every new instance; zero: none
 	frozen    bool                 // the controllers do nothing
 	seq       int
-	next      time.Time // when a delay is over
-	fault     error     // the last reconciliation's
+	next      time.Time     // when a delay is over
+	fault     error         // the last reconciliation's
+	looks     int           // reconciliations that have begun
+	unsettled string        // what the last of them found to do
+	looked    chan struct{} // closed at the next look
 }
 
 // New starts the controllers.
@@ -102,8 +109,12 @@ func New(o Options) (*Cloud, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Cloud{Options: o, client: client, cancel: cancel, poke: make(chan struct{}, 1),
-		random: rand.New(rand.NewPCG(o.Seed, 0)), instances: map[string]*Instance{}}
-	for _, resource := range []string{"machinedeployments", "machinesets", "machines", "machinepools"} {
+		random: rand.New(rand.NewPCG(o.Seed, 0)), instances: map[string]*Instance{}, looked: make(chan struct{})}
+	watched := []dynamic.ResourceInterface{c.Resource("machinedeployments"), c.Resource("machinesets"), c.Resource("machines"), c.Resource("machinepools")}
+	if o.RealCore {
+		watched = []dynamic.ResourceInterface{c.Resource("machines"), c.infra("emulatedclusters"), c.infra("emulatedcontrolplanes"), c.infra("emulatedmachines")}
+	}
+	for _, resource := range watched {
 		c.wg.Go(func() { c.watch(ctx, resource) })
 	}
 	c.wg.Go(func() { c.run(ctx) })
@@ -133,9 +144,9 @@ func (c *Cloud) wake() {
 }
 
 // watch wakes the controllers at every event; a watch that ends is begun again.
-func (c *Cloud) watch(ctx context.Context, resource string) {
+func (c *Cloud) watch(ctx context.Context, resource dynamic.ResourceInterface) {
 	for ctx.Err() == nil {
-		w, err := c.Resource(resource).Watch(ctx, metav1.ListOptions{})
+		w, err := resource.Watch(ctx, metav1.ListOptions{})
 		if err != nil {
 			pause(ctx, 200*time.Millisecond)
 			continue
@@ -171,6 +182,12 @@ func (c *Cloud) run(ctx context.Context) {
 			t.Stop()
 			return
 		case <-c.poke:
+			// Events come in swarms, and a reconciliation sees them all.
+			pause(ctx, 4*time.Millisecond)
+			select {
+			case <-c.poke:
+			default:
+			}
 		case <-t.C:
 		}
 		t.Stop()
@@ -180,7 +197,11 @@ func (c *Cloud) run(ctx context.Context) {
 		c.next = time.Time{}
 		c.mu.Unlock()
 		var err error
-		if !frozen {
+		switch {
+		case frozen:
+		case c.RealCore:
+			err = c.provide(ctx)
+		default:
 			err = c.reconcile(ctx)
 		}
 		c.working.Unlock()
@@ -257,6 +278,10 @@ func (c *Cloud) Unsettled(ctx context.Context) string {
 	if err != nil {
 		return err.Error()
 	}
+	return c.judge(w)
+}
+
+func (c *Cloud) judge(w world) string {
 	c.mu.Lock()
 	limited, fault := c.quota > 0 || c.refusal.Text != "", c.fault
 	c.mu.Unlock()
@@ -264,12 +289,15 @@ func (c *Cloud) Unsettled(ctx context.Context) string {
 		return fault.Error()
 	}
 	for _, d := range w.deployments {
-		sets := w.setsOf(d)
-		if len(sets) != 1 || replicas(sets[0]) != replicas(d) {
+		sets := slices.DeleteFunc(w.setsOf(d), func(s object) bool { return replicas(s) == 0 && len(w.machinesOf("MachineSet", s)) == 0 })
+		if n := replicas(d); n > 0 && (len(sets) != 1 || replicas(sets[0]) != n) || n == 0 && len(sets) > 0 || c.unseen(d) {
 			return d.GetName() + " has a rollout or a scaling to do"
 		}
 	}
 	for _, s := range w.sets {
+		if c.unseen(s) {
+			return s.GetName() + " was not looked at"
+		}
 		if n := len(w.machinesOf("MachineSet", s)); n != replicas(s) {
 			return fmt.Sprintf("%s has %d machines and wants %d", s.GetName(), n, replicas(s))
 		}
@@ -284,8 +312,8 @@ func (c *Cloud) Unsettled(ctx context.Context) string {
 		switch {
 		case m.GetDeletionTimestamp() != nil:
 			return m.GetName() + " is being deleted"
-		case phase == "Running", phase == "Failed":
-		case phase == "Provisioning" && limited && blocked(m):
+		case phase == "Running", givenUp(m):
+		case phase != "Provisioned" && limited && blocked(m):
 		default:
 			return m.GetName() + " is " + phase
 		}
@@ -293,9 +321,53 @@ func (c *Cloud) Unsettled(ctx context.Context) string {
 	return ""
 }
 
-// Settle waits until nothing is left to do.
+// unseen tells whether the real controller has still to look at an object.
+func (c *Cloud) unseen(o object) bool {
+	seen, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+	return c.RealCore && seen < o.GetGeneration()
+}
+
+// told notes what a reconciliation saw before it did anything.
+func (c *Cloud) told(why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looks++
+	c.unsettled = why
+	close(c.looked)
+	c.looked = make(chan struct{})
+}
+
+// Settle waits until nothing is left to do. It goes by what the controllers themselves
+// see, in a look that begins after the call: looks of its own would be most of the work
+// that a test gives an API server.
 func (c *Cloud) Settle(ctx context.Context) error {
-	tick := time.NewTicker(20 * time.Millisecond) // each look is four lists
+	c.mu.Lock()
+	frozen, first := c.frozen, c.looks+2 // one look may have begun
+	c.mu.Unlock()
+	if frozen || c.RealCore {
+		return c.poll(ctx)
+	}
+	for {
+		c.mu.Lock()
+		why, fresh, looked := c.unsettled, c.looks >= first, c.looked
+		c.mu.Unlock()
+		if fresh && why == "" {
+			return nil
+		}
+		if !fresh {
+			c.wake()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not settled: %s", why)
+		case <-looked:
+		}
+	}
+}
+
+// poll is Settle where the controllers are stopped, or are not these.
+func (c *Cloud) poll(ctx context.Context) error {
+	tick := time.NewTicker(50 * time.Millisecond) // each look is four lists
 	defer tick.Stop()
 	for {
 		why := c.Unsettled(ctx)

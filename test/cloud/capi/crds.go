@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,17 +30,19 @@ const Group = "cluster.x-k8s.io"
 // InfraGroup is the API group of the emulated infrastructure provider.
 const InfraGroup = "infrastructure.cluster.x-k8s.io"
 
-// infraCRD is the emulated infrastructure provider's template, by the contract of
-// opt-in autoscaling from zero.
-const infraCRD = `
+// infraKinds are those of the emulated infrastructure provider: the template by the
+// contract of opt-in autoscaling from zero, the others for Cluster API's own controllers.
+var infraKinds = []string{"EmulatedMachineTemplate", "EmulatedMachine", "EmulatedCluster", "EmulatedControlPlane"}
+
+const infraCRD = `---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
-  name: emulatedmachinetemplates.infrastructure.cluster.x-k8s.io
+  name: PLURAL.infrastructure.cluster.x-k8s.io
   labels: {cluster.x-k8s.io/v1beta1: v1beta1, cluster.x-k8s.io/v1beta2: v1beta2}
 spec:
   group: infrastructure.cluster.x-k8s.io
-  names: {kind: EmulatedMachineTemplate, listKind: EmulatedMachineTemplateList, plural: emulatedmachinetemplates, singular: emulatedmachinetemplate}
+  names: {kind: KIND, listKind: KINDList, plural: PLURAL, singular: SINGULAR}
   scope: Namespaced
   versions:
   - &version
@@ -58,6 +61,16 @@ spec:
     storage: false
 `
 
+// infraCRDs are the CustomResourceDefinitions of infraKinds.
+func infraCRDs() []byte {
+	var out bytes.Buffer
+	for _, kind := range infraKinds {
+		singular := strings.ToLower(kind)
+		out.WriteString(strings.NewReplacer("KIND", kind, "PLURAL", singular+"s", "SINGULAR", singular).Replace(infraCRD))
+	}
+	return out.Bytes()
+}
+
 // Install installs the CustomResourceDefinitions and waits until they are served. Cluster
 // API's own are changed to another API group when group is not Group, and to one
 // version when only is not empty: a management cluster as it was before v1beta2.
@@ -67,26 +80,12 @@ func Install(ctx context.Context, cfg *rest.Config, group, only string) error {
 		return err
 	}
 	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	docs := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(append([]byte(infraCRD+"---\n"), coreCRDs...))))
-	defer docs.Close()
-	buf := make([]byte, 1<<20)
+	definitions, err := decode(slices.Concat(infraCRDs(), []byte("---\n"), coreCRDs))
+	if err != nil {
+		return err
+	}
 	var names []string
-	for {
-		n, err := docs.Read(buf)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("read the CRDs: %w", err)
-		}
-		var object map[string]any
-		if err := yaml.Unmarshal(buf[:n], &object); err != nil {
-			return fmt.Errorf("read the CRDs: %w", err)
-		}
-		crd := &unstructured.Unstructured{Object: object}
-		if object == nil {
-			continue
-		}
+	for _, crd := range definitions {
 		if strings.HasSuffix(crd.GetName(), "."+Group) && !strings.HasSuffix(crd.GetName(), "."+InfraGroup) {
 			adapt(crd, group, only)
 		}
@@ -111,6 +110,39 @@ func Install(ctx context.Context, cfg *rest.Config, group, only string) error {
 		}
 	}
 	return nil
+}
+
+// Definitions are Cluster API's own CustomResourceDefinitions that Install installs, by name.
+func Definitions() (map[string]*unstructured.Unstructured, error) {
+	list, err := decode(coreCRDs)
+	out := map[string]*unstructured.Unstructured{}
+	for _, crd := range list {
+		out[crd.GetName()] = crd
+	}
+	return out, err
+}
+
+func decode(text []byte) ([]*unstructured.Unstructured, error) {
+	docs := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(text)))
+	defer docs.Close()
+	var out []*unstructured.Unstructured
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := docs.Read(buf)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the CRDs: %w", err)
+		}
+		var object map[string]any
+		if err := yaml.Unmarshal(buf[:n], &object); err != nil {
+			return nil, fmt.Errorf("read the CRDs: %w", err)
+		}
+		if object != nil {
+			out = append(out, &unstructured.Unstructured{Object: object})
+		}
+	}
 }
 
 func established(crd *unstructured.Unstructured) bool {

@@ -28,9 +28,7 @@ func (c *Cloud) machine(ctx context.Context, w world, m object) error {
 	c.mu.Unlock()
 	phase := str(m, "status", "phase")
 	switch {
-	case phase == "":
-		return c.status(ctx, m, func() { set(m.Object, "Pending", "status", "phase") })
-	case phase == "Failed":
+	case givenUp(m):
 		return nil
 	case in == nil:
 		return c.start(ctx, m)
@@ -44,7 +42,7 @@ func (c *Cloud) machine(ctx context.Context, w world, m object) error {
 		_, err := c.Resource("machines").Update(ctx, m, metav1.UpdateOptions{})
 		c.due(0)
 		return err
-	case phase == "Pending" || phase == "Provisioning":
+	case phase == "Provisioning":
 		if c.Started != nil && !in.booted {
 			in.booted = true // the controllers' own goroutine alone looks at it
 			c.Started(*in)
@@ -64,33 +62,35 @@ func (c *Cloud) machine(ctx context.Context, w world, m object) error {
 	return nil
 }
 
-// start asks the emulated cloud for an instance.
-func (c *Cloud) start(ctx context.Context, m object) error {
+// launch asks the emulated cloud for an instance for a Machine.
+func (c *Cloud) launch(m object) (refusal Refusal, refused bool) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	alive := 0
 	for _, i := range c.instances {
 		if i.Alive {
 			alive++
 		}
 	}
-	refusal := c.refusal
+	refusal = c.refusal
 	if c.quota > 0 && alive >= c.quota {
 		refusal = Refusal{Reason: "InstanceProvisionFailed", Text: QuotaText}
 	}
-	refused := refusal.Text != ""
-	if !refused {
-		n := len(c.instances)
-		group := str(m, "metadata", "labels", "emulated/group")
-		if l := m.GetLabels()["emulated/group"]; l != "" {
-			group = l
-		}
-		c.instances[m.GetName()] = &Instance{
-			Machine: m.GetName(), ProviderID: "emulated:///" + c.Namespace + "/" + m.GetName(), Group: group,
-			Address: fmt.Sprintf("10.%d.%d.%d", 64+n>>16&63, n>>8&255, n&255), Alive: true, started: time.Now(),
-			Secret: str(m, "spec", "bootstrap", "dataSecretName"), Template: str(m, "spec", "infrastructureRef", "name"),
-		}
+	if refusal.Text != "" {
+		return refusal, true
 	}
-	c.mu.Unlock()
+	n := len(c.instances)
+	c.instances[m.GetName()] = &Instance{
+		Machine: m.GetName(), ProviderID: "emulated:///" + c.Namespace + "/" + m.GetName(), Group: m.GetLabels()["emulated/group"],
+		Address: fmt.Sprintf("10.%d.%d.%d", 64+n>>16&63, n>>8&255, n&255), Alive: true, started: time.Now(),
+		Secret: str(m, "spec", "bootstrap", "dataSecretName"), Template: str(m, "spec", "infrastructureRef", "name"),
+	}
+	return Refusal{}, false
+}
+
+// start lets a Machine have its instance.
+func (c *Cloud) start(ctx context.Context, m object) error {
+	refusal, refused := c.launch(m)
 	c.due(c.Provision)
 	if refused {
 		c.due(c.Retry)
@@ -111,12 +111,13 @@ func (c *Cloud) start(ctx context.Context, m object) error {
 	})
 }
 
-// giveUp calls the Machine Failed where the contract has it.
+// giveUp says that the Machine failed where the contract has it: v1beta1 has a phase for
+// it, the controllers of v1beta2 leave the phase as it is (seen of v1.13).
 func (c *Cloud) giveUp(m object, r Refusal) {
-	set(m.Object, "Failed", "status", "phase")
-	where := []string{"status"}
-	if c.Version != "v1beta1" {
-		where = []string{"status", "deprecated", "v1beta1"}
+	where := []string{"status", "deprecated", "v1beta1"}
+	if c.Version == "v1beta1" {
+		set(m.Object, "Failed", "status", "phase")
+		where = []string{"status"}
 	}
 	set(m.Object, r.Reason, append(slices.Clone(where), "failureReason")...)
 	set(m.Object, r.Text, append(slices.Clone(where), "failureMessage")...)
@@ -150,17 +151,7 @@ func (c *Cloud) bindNode(ctx context.Context, m object, in *Instance) error {
 
 // endMachine ends the instance of a Machine that is being deleted, and lets it go.
 func (c *Cloud) endMachine(ctx context.Context, m object) error {
-	c.mu.Lock()
-	in := c.instances[m.GetName()]
-	first := in != nil && in.ended.IsZero()
-	if first {
-		in.ended = time.Now()
-	}
-	rest := time.Duration(0)
-	if in != nil {
-		rest = c.Terminate - time.Since(in.ended)
-	}
-	c.mu.Unlock()
+	in, rest := c.ending(m.GetName())
 	if str(m, "status", "phase") != "Deleting" {
 		if err := c.status(ctx, m, func() { set(m.Object, "Deleting", "status", "phase") }); err != nil {
 			return err
@@ -181,6 +172,20 @@ func (c *Cloud) endMachine(ctx context.Context, m object) error {
 	m.SetFinalizers(nil)
 	_, err := c.Resource("machines").Update(ctx, m, metav1.UpdateOptions{})
 	return err
+}
+
+// ending notes that the instance of a Machine was told to end; rest is how long it
+// takes from now.
+func (c *Cloud) ending(machine string) (in *Instance, rest time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if in = c.instances[machine]; in == nil {
+		return nil, 0
+	}
+	if in.ended.IsZero() {
+		in.ended = time.Now()
+	}
+	return in, c.Terminate - time.Since(in.ended)
 }
 
 func (c *Cloud) end(in *Instance) {
@@ -228,11 +233,16 @@ func (c *Cloud) condition(m object, kind, status, reason, message string) {
 	set(m.Object, append(list, v), "status", "conditions")
 }
 
+// givenUp tells a Machine that failed for good.
+func givenUp(m object) bool {
+	return str(m, "status", "failureReason") != "" || str(m, "status", "deprecated", "v1beta1", "failureReason") != ""
+}
+
 // blocked tells a Machine whose instance was refused.
 func blocked(m object) bool {
 	list, _, _ := unstructured.NestedSlice(m.Object, "status", "conditions")
 	return slices.ContainsFunc(list, func(v any) bool {
 		c := v.(map[string]any)
-		return c["type"] == "InfrastructureReady" && c["status"] == "False" && c["reason"] != "Creating"
+		return c["type"] == "InfrastructureReady" && c["status"] == "False" && !slices.Contains([]any{"Creating", "NotReady", "ObjectDoesNotExist"}, c["reason"])
 	})
 }

@@ -7,7 +7,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
+
+// version is the Kubernetes version of every Machine and control plane.
+const version = "v1.36.3"
 
 // Workers is what an operator writes to make a group.
 type Workers struct {
@@ -36,14 +41,49 @@ func (c *Cloud) PutCluster(ctx context.Context, name string, topology map[string
 	if topology != nil {
 		spec["topology"] = topology
 	}
+	if c.RealCore {
+		spec["infrastructureRef"] = map[string]any{"apiGroup": InfraGroup, "kind": "EmulatedCluster", "name": name}
+		spec["controlPlaneRef"] = map[string]any{"apiGroup": InfraGroup, "kind": "EmulatedControlPlane", "name": name}
+		if err := c.putAccess(ctx, name); err != nil {
+			return err
+		}
+	}
 	return c.Put(ctx, "clusters", map[string]any{"apiVersion": c.Group + "/" + c.Version, "kind": "Cluster",
 		"metadata": map[string]any{"name": name, "namespace": c.Namespace}, "spec": spec})
+}
+
+// putAccess makes what the infrastructure and the control plane provider leave of a
+// cluster: their objects, and the Secret by which Cluster API reaches its Nodes.
+func (c *Cloud) putAccess(ctx context.Context, name string) error {
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters[name] = &clientcmdapi.Cluster{Server: c.Config.Host, CertificateAuthorityData: c.Config.CAData}
+	kubeconfig.AuthInfos["admin"] = &clientcmdapi.AuthInfo{ClientCertificateData: c.Config.CertData, ClientKeyData: c.Config.KeyData}
+	kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: "admin"}
+	kubeconfig.CurrentContext = name
+	raw, err := clientcmd.Write(*kubeconfig)
+	if err != nil {
+		return err
+	}
+	labels := map[string]any{c.Group + "/cluster-name": name}
+	secret := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret",
+		"metadata": map[string]any{"name": name + "-kubeconfig", "labels": labels}, "stringData": map[string]any{"value": string(raw)}}}
+	if _, err := c.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(c.Namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	for resource, kind := range map[string]string{"emulatedcontrolplanes": "EmulatedControlPlane", "emulatedclusters": "EmulatedCluster"} {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": InfraGroup + "/v1beta2", "kind": kind,
+			"metadata": map[string]any{"name": name, "labels": labels}, "spec": map[string]any{"version": version}}}
+		if _, err := c.infra(resource).Create(ctx, o, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // PutTemplate makes an infrastructure template; status, which its provider would write,
 // may be nil.
 func (c *Cloud) PutTemplate(ctx context.Context, name, flavor string, status map[string]any) error {
-	r := c.client.Resource(schema.GroupVersionResource{Group: InfraGroup, Version: "v1beta2", Resource: "emulatedmachinetemplates"}).Namespace(c.Namespace)
+	r := c.infra("emulatedmachinetemplates")
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": InfraGroup + "/v1beta2", "kind": "EmulatedMachineTemplate",
 		"metadata": map[string]any{"name": name, "namespace": c.Namespace},
 		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"flavor": flavor}}}}}
@@ -58,7 +98,7 @@ func (c *Cloud) PutTemplate(ctx context.Context, name, flavor string, status map
 
 // Describe replaces what an infrastructure template's provider tells of its machines.
 func (c *Cloud) Describe(ctx context.Context, name string, status map[string]any) error {
-	r := c.client.Resource(schema.GroupVersionResource{Group: InfraGroup, Version: "v1beta2", Resource: "emulatedmachinetemplates"}).Namespace(c.Namespace)
+	r := c.infra("emulatedmachinetemplates")
 	u, err := r.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -105,7 +145,7 @@ func (c *Cloud) workers(kind string, w Workers) map[string]any {
 	} else {
 		infra["apiGroup"] = InfraGroup
 	}
-	machine := map[string]any{"clusterName": w.Cluster, "version": "v1.36.3",
+	machine := map[string]any{"clusterName": w.Cluster, "version": version,
 		"bootstrap": map[string]any{"dataSecretName": w.Secret}, "infrastructureRef": infra}
 	if w.FailureDomain != "" {
 		machine["failureDomain"] = w.FailureDomain

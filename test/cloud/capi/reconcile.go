@@ -84,6 +84,7 @@ func (c *Cloud) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.told(c.judge(w))
 	var errs []error
 	note := func(err error) {
 		switch {
