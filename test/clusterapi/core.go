@@ -147,7 +147,6 @@ func (c *Core) healthy(ctx context.Context, url string) error {
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	last := errors.New("not asked")
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
@@ -161,12 +160,11 @@ func (c *Core) healthy(ctx context.Context, url string) error {
 			}
 			err = errors.New(answer.Status)
 		}
-		last = err
 		select {
 		case <-c.done:
 			return fmt.Errorf("the core manager ended: %w\n%s", c.err, c.Tail(20))
 		case <-ctx.Done():
-			return fmt.Errorf("the core manager is not ready: %w\n%s", last, c.Tail(20))
+			return fmt.Errorf("the core manager is not ready: %w\n%s", err, c.Tail(20))
 		case <-tick.C:
 		}
 	}
