@@ -75,7 +75,7 @@ func TestClusterAPICore(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range []string{"SeveralNamespaces", "Paused", "ForeignMark", "MarkOfACrash", "StatusWritersDoNotConflict", "RightsOfClusterAutoscaler",
+	for _, name := range []string{"Rollout", "SeveralNamespaces", "Paused", "ForeignMark", "MarkOfACrash", "StatusWritersDoNotConflict", "RightsOfClusterAutoscaler",
 		"Version", "NoClusterAPI", "ACheapRead", "CutAnswer", "BelowMinimum"} {
 		t.Run(name, func(t *testing.T) { capiStories[name](t, cp) })
 	}

@@ -45,9 +45,17 @@ func orTime(a, b time.Time) time.Time {
 	return a
 }
 
+// unseen is v1beta2's reason for "FooMachine does not exist", which every Machine may
+// carry for a moment: the controller makes the infrastructure's object before it, and
+// sees the two through two caches (seen of v1.13).
+const unseen = "ObjectDoesNotExist"
+
 // bad tells a condition that reports a failure from one that waits. v1beta1 has a
 // severity for it; in v1beta2 the infrastructure provider's own reason must do.
 func bad(c condition) bool {
+	if c.Reason == unseen {
+		return false
+	}
 	if c.Severity != "" {
 		return c.Severity == "Error" || c.Severity == "Warning" && causeOf(c.Reason+" "+c.Message) != cluster.CauseOther
 	}

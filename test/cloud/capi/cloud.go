@@ -369,14 +369,18 @@ func (c *Cloud) Settle(ctx context.Context) error {
 func (c *Cloud) poll(ctx context.Context) error {
 	tick := time.NewTicker(50 * time.Millisecond) // each look is four lists
 	defer tick.Stop()
+	last := "not looked"
 	for {
 		why := c.Unsettled(ctx)
+		if ctx.Err() == nil {
+			last = why
+		}
 		if why == "" {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not settled: %s", why)
+			return fmt.Errorf("not settled: %s", last)
 		case <-tick.C:
 		}
 	}

@@ -2,16 +2,16 @@ package capi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -173,20 +173,30 @@ func (c *Cloud) join(ctx context.Context, in *Instance) error {
 		c.due(rest)
 		return nil
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: in.Machine}, Spec: corev1.NodeSpec{ProviderID: in.ProviderID}}
-	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(node)
+	node := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Node",
+		"metadata": map[string]any{"name": in.Machine}, "spec": map[string]any{"providerID": in.ProviderID}}}
+	nodes := c.client.Resource(nodeResource)
+	if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	// A rollout goes on when the new machine's Node is Ready, and under no pressure that
+	// is not known.
+	now := time.Now().UTC().Format(time.RFC3339)
+	var conditions []any
+	for kind, value := range map[string]string{"Ready": "True", "MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False"} {
+		conditions = append(conditions, map[string]any{"type": kind, "status": value, "reason": "Emulated", "message": "",
+			"lastHeartbeatTime": now, "lastTransitionTime": now})
+	}
+	status := map[string]any{"status": map[string]any{"conditions": conditions}}
+	raw, err := json.Marshal(status)
 	if err != nil {
 		return err
 	}
-	u := &unstructured.Unstructured{Object: raw}
-	u.SetAPIVersion("v1")
-	u.SetKind("Node")
-	_, err = c.client.Resource(nodeResource).Create(ctx, u, metav1.CreateOptions{})
-	if err == nil || apierrors.IsAlreadyExists(err) {
-		in.booted = true
-		return nil
+	if _, err = nodes.Patch(ctx, in.Machine, types.MergePatchType, raw, metav1.PatchOptions{}, "status"); err != nil {
+		return err
 	}
-	return err
+	in.booted = true
+	return nil
 }
 
 var nodeResource = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
