@@ -452,8 +452,8 @@ func TestNovaEveryOption(t *testing.T) {
 	if group.Template.Labels["kubernetes.io/arch"] != "arm64" || group.Template.Capacity.EphemeralStorage != 33<<30 {
 		t.Errorf("template %+v", group.Template)
 	}
-	if in := group.Instances[0]; len(in.Addresses) != 4 || len(in.NodeNames) != 1 {
-		t.Errorf("addresses %v (two networks, one with IPv6, and a floating one), names %v", in.Addresses, in.NodeNames)
+	if in := group.Instances[0]; len(in.Addresses) != 4 || len(in.NodeNames) != 2 || in.NodeNames[1] != in.NodeNames[0]+".novalocal" {
+		t.Errorf("addresses %v (two networks, one with IPv6, and a floating one), names %v (the server's, and that with the domain of Nova's DHCP)", in.Addresses, in.NodeNames)
 	}
 	w.Kill(group.Instances[0].ID) // so that it is asked for by its ID
 	w.settle(t)
