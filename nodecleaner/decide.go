@@ -93,6 +93,8 @@ type Record struct {
 	// taint once, or the scaler said so. A taint may be stripped later by a restarted
 	// Cluster Autoscaler; this stays.
 	Sent bool `json:"sent,omitempty"`
+	// Ended tells that the scaler itself ended it, and that the cloud took the call.
+	Ended bool `json:"ended,omitempty"`
 }
 
 // Watch is what is known of a Node that is not Ready.

@@ -1,6 +1,7 @@
 package nodecleaner
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,21 @@ func TestDeclaredGroups(t *testing.T) {
 			w.vanish(0)
 			w.node(1).Ready, w.node(1).Taints = cluster.StatusTrue, nil
 		}, ""},
+		"an empty list after our own call": {func(w *world) {
+			w.in.Sent = []cluster.InstanceID{id(0)}
+			w.step()
+			w.in.Sent = nil // after an hour, or a restart
+			w.in.Groups[0].Instances, w.in.Groups[0].Target = nil, 0
+			w.in.Nodes = slices.DeleteFunc(w.in.Nodes, func(n cluster.Node) bool { return n.Name != "n00" && n.Name != "n10" })
+		}, ""},
+		"groups of the cloud's own need no account": {func(w *world) {
+			for g := range w.in.Groups {
+				w.in.Groups[g].Declared = false
+			}
+			w.pass(time.Minute)
+			w.vanish(0)
+			w.in.Groups[0].Target = 20 // not complete
+		}, ""},
 		"a machine of the region is Ready": {func(w *world) { w.vanish(0); w.node(1).Ready, w.node(1).Taints = cluster.StatusTrue, nil }, ""},
 		"the cloud says terminated":        {func(w *world) { w.phase(0, cluster.PhaseGone) }, ""},
 		"the group is no longer in a file": {func(w *world) {
@@ -85,6 +101,14 @@ func TestLedgerKnowsAccounts(t *testing.T) {
 	w := declared()
 	if r := w.memory.Seen[id(10)]; !r.Declared || r.Account != "cloud/west" || r.Group != "others" {
 		t.Errorf("%+v", r)
+	}
+	w.in.Sent = []cluster.InstanceID{id(10)}
+	if w.pass(10 * time.Second); !w.memory.Seen[id(10)].Ended {
+		t.Error("what the scaler ended is not noted")
+	}
+	w.in.Sent = nil
+	if w.pass(10 * time.Second); w.memory.Seen[id(10)].Ended {
+		t.Error("it lives on, and is still called ended")
 	}
 	w.in.Groups[1].Declared = false
 	w.pass(10 * time.Second)

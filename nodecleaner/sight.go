@@ -218,7 +218,7 @@ func cloudOf(id cluster.InstanceID) string {
 // the missing instance was of, complete (as many members as its target), and the
 // instance had been sent away. A read of another account lists no group of this name,
 // but for groups that are only declared (Nova): there a machine of the same cloud has to
-// be Ready.
+// be Ready, or the scaler itself to have ended the missing one.
 func (v *view) canary(of cluster.InstanceID, r Record) string {
 	if name := v.missing[cloudOf(of)]; name != "" {
 		return "the cloud does not list the instance of Ready Node " + name + " either: this read is not whole, or of the wrong account or region"
@@ -243,7 +243,7 @@ func (v *view) canary(of cluster.InstanceID, r Record) string {
 		// Only the taint tells that the Node was ours, and groups of another account may
 		// be complete, too; found by fuzzing.
 		return "the cloud lists nothing that is known to live, and nobody has seen the instance in a node group: this may be the wrong account or region"
-	case r.Declared:
+	case r.Declared && !r.Ended:
 		return "the cloud lists nothing that is known to live, and group " + string(r.Group) + " stands in a file, not in the cloud: this may be the wrong project or region"
 	case home == nil || !complete(home):
 		return "the cloud lists nothing that is known to live, and group " + string(r.Group) + " not complete: this may be the wrong account or region"
@@ -290,7 +290,7 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 		id = machine(string(id))
 		sent[id] = true
 		if r, ok := m.Seen[id]; ok {
-			r.Sent = true
+			r.Sent, r.Ended = true, true
 			m.Seen[id] = r
 		}
 	}
@@ -318,7 +318,7 @@ func (m *Memory) remember(n cluster.Node, v *view, sent bool, now time.Time) {
 		r.Sent = true
 	case ok && n.Ready == cluster.StatusTrue && !sent && v.instances[id].instance.Phase == cluster.PhaseRunning:
 		// A scale-down that was taken back: the Node lives on without the taint.
-		r.Sent = false
+		r.Sent, r.Ended = false, false
 	default:
 		return
 	}

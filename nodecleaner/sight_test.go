@@ -25,7 +25,7 @@ func TestLedger(t *testing.T) {
 	w.in.Now = noon.Add(30 * time.Second)
 	w.step()
 	r = w.memory.Seen[id(0)]
-	want := Record{Group: "workers", Zone: "a", First: noon, Last: noon.Add(30 * time.Second), Launched: noon.Add(-2 * time.Hour), Sent: true}
+	want := Record{Group: "workers", Zone: "a", First: noon, Last: noon.Add(30 * time.Second), Launched: noon.Add(-2 * time.Hour), Sent: true, Ended: true}
 	if r != want {
 		t.Errorf("later: %+v, want %+v", r, want)
 	}

@@ -195,6 +195,11 @@ func hostileNova() []csrRow {
 				elsewhere := map[string]string{onNova: onWest, onWest: onNova}[on]
 				c.server(t, elsewhere, e.vm.name, nil)
 			}},
+			csrRow{name: "server that is called as an instance of AWS", threat: "T11", rule: "R12", prepare: func(t *testing.T, c *corpus, e *csrCase) {
+				e.peers = append(e.peers, c.take())
+				e.vm = c.server(t, on, e.peers[0].PrivateDNS, func(*openstack.ServerSpec) {})
+				e.node = e.vm.name
+			}},
 			csrRow{name: "server called like the API server", threat: "T1", rule: "R9", prepare: made("", func(s *openstack.ServerSpec) { s.Name = "kubernetes.default.svc" }),
 				register: func(e *csrCase, n *corev1.Node) *corev1.Node {
 					if on == onWest {

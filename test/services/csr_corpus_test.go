@@ -37,6 +37,7 @@ func TestCSR(t *testing.T) {
 	c := newCorpus(t)
 	t.Run("honest", c.testHonest)
 	t.Run("hostile", c.testHostile)
+	t.Run("combined", c.testCombined)
 	t.Run("swap", c.testSwap)
 	t.Run("second join", c.testSecondJoin)
 	t.Run("logs", c.testLogs)

@@ -199,6 +199,9 @@ func leaderAsks(_ *csrCase, a *asking) {
 func (c *corpus) testHonest(t *testing.T) {
 	took := c.approve(t, c.honest, 10*time.Second)
 	report(t, "honest requests", took)
+	if median := took[len(took)/2]; median > 500*time.Millisecond {
+		t.Errorf("the median is %s, more than 500ms", median)
+	}
 }
 
 // approve sends the requests of entries and returns how long each approval took.

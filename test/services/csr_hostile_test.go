@@ -94,7 +94,7 @@ func (c *corpus) judged(t *testing.T, names map[string]string, refused map[strin
 		}
 		return list
 	}
-	deadline := time.Now().Add(2 * time.Minute) // a busy host; an idle one needs some seconds
+	deadline := time.Now().Add(5 * time.Minute) // a busy host; an idle one needs some seconds
 	for len(open()) > 0 && time.Now().Before(deadline) {
 		time.Sleep(100 * time.Millisecond)
 	}
