@@ -99,6 +99,6 @@ func TestSeed000(t *testing.T) {
 	if err := os.Remove(ca); err != nil {
 		t.Fatal(err)
 	}
-	_, err = shared.NewSession(shared.Config{CloudConfig: file}, nil)
+	_, err = shared.NewSession(shared.Config{CloudConfig: file, Timeout: 5 * time.Second}, nil)
 	wantErr(t, err, provider.Invalid, ca)
 }
