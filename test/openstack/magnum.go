@@ -181,9 +181,11 @@ func (s *Stack) DeleteCluster(ctx context.Context, name string) error {
 
 // RawMagnum makes one request as demo with a microversion, and returns what comes.
 func (s *Stack) RawMagnum(ctx context.Context, version, method, path string, body any) (status int, header http.Header, text string, err error) {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return 0, nil, "", err
+	var raw []byte
+	if body != nil {
+		if raw, err = json.Marshal(body); err != nil {
+			return 0, nil, "", err
+		}
 	}
 	q, err := http.NewRequestWithContext(ctx, method, s.url("magnum", "/v1"+path), bytes.NewReader(raw))
 	if err != nil {

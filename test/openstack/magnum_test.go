@@ -2,6 +2,12 @@ package openstack_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"os"
@@ -207,7 +213,7 @@ func magnumStory(t *testing.T, s *openstack.Stack) {
 				run  func(*testing.T, *magnumWorld, *magnum.Provider)
 			}{
 				{"Discovery", magnumDiscovery}, {"OneOperationAtATime", magnumOneAtATime}, {"RemovalByName", magnumRemoval}, {"TwoGroupsInOneRound", magnumTwoGroups},
-				{"Quota", magnumQuota}, {"ZeroAndBack", magnumZero},
+				{"Quota", magnumQuota}, {"ZeroAndBack", magnumZero}, {"Certificate", magnumCertificate},
 			}
 			if by == "metadata" {
 				steps = append(steps, struct {
@@ -431,11 +437,12 @@ func magnumZero(t *testing.T, w *magnumWorld, p *magnum.Provider) {
 }
 
 // magnumRefusals: Magnum's own answers, which the emulated Magnum gives word for word.
+// And what it does not refuse: a resize while another is under way.
 func magnumRefusals(t *testing.T, w *magnumWorld, _ *magnum.Provider) {
 	resize := "/clusters/" + w.name + "/actions/resize"
 	for _, c := range []struct {
 		version, method, path string
-		body                  map[string]any
+		body                  any
 		status                int
 		words                 string
 	}{
@@ -447,17 +454,69 @@ func magnumRefusals(t *testing.T, w *magnumWorld, _ *magnum.Provider) {
 		{"1.10", "POST", resize, map[string]any{"node_count": 2, "nodegroup": "none"}, 404, "Nodegroup none could not be found."},
 		{"1.10", "GET", "/clusters/none", nil, 404, "Cluster none could not be found."},
 		{"1.10", "GET", "/clusters/" + w.name + "/nodegroups/none", nil, 404, "Nodegroup none could not be found."},
-		{"1.6", "POST", resize, map[string]any{"node_count": 2}, 406, ""},
-		{"1.8", "GET", "/clusters/" + w.name + "/nodegroups", nil, 406, ""},
-		{"1.11", "GET", "/clusters/" + w.name, nil, 406, "Version 1.11 was requested but the minor version is not supported by this service. The supported version range is: [1.1, 1.10]."},
+		{"1.6", "POST", resize, map[string]any{"node_count": 2}, 406, `"detail": ""`},
+		{"1.8", "GET", "/clusters/" + w.name + "/nodegroups", nil, 406, `"detail": ""`},
+		{"1.11", "GET", "/clusters/" + w.name, nil, 406, `"max_version": "1.10"`},
 	} {
 		status, header, text, err := w.RawMagnum(t.Context(), c.version, c.method, c.path, c.body)
 		t.Logf("%s %s %v at %s: %d %s", c.method, c.path, c.body, c.version, status, text)
 		if err != nil || status != c.status || !strings.Contains(text, c.words) {
 			t.Errorf("want %d %q: %v", c.status, c.words, err)
 		}
-		if status == http.StatusNotAcceptable && header.Get("OpenStack-API-Maximum-Version") != "container-infra 1.10" {
+		// A version that is not there names the range; a call that is younger says nothing.
+		most := map[bool]string{true: "container-infra 1.10"}[c.version == "1.11"]
+		if status == http.StatusNotAcceptable && header.Get("OpenStack-API-Maximum-Version") != most {
 			t.Errorf("headers %v", header)
 		}
+	}
+	if err := w.Hold(true); err != nil {
+		t.Fatal(err)
+	}
+	for id, count := range map[cluster.GroupID]int{pool: 3, burst: 2} {
+		if err := w.ResizeNodeGroup(t.Context(), w.name, string(id), count); err != nil {
+			t.Error(err)
+		}
+		w.taken(id, count)
+	}
+	if err := w.Hold(false); err != nil {
+		t.Fatal(err)
+	}
+	w.over(pool, 3)
+}
+
+// magnumCertificate: the cluster's CA signs the agent's client certificate, as
+// docs/providers/magnum.md has it.
+func magnumCertificate(t *testing.T, w *magnumWorld, _ *magnum.Provider) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "autoscaler-agent"}}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := w.Cluster(t.Context(), w.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var signed, ca struct{ PEM string }
+	text := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}))
+	if err := w.Magnum(t.Context(), "POST", "/certificates", map[string]any{"cluster_uuid": c.UUID, "csr": text}, &signed); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Magnum(t.Context(), "GET", "/certificates/"+c.UUID, nil, &ca); err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode([]byte(signed.PEM))
+	roots := x509.NewCertPool()
+	if block == nil || !roots.AppendCertsFromPEM([]byte(ca.PEM)) {
+		t.Fatalf("no certificates: %q, %q", signed.PEM, ca.PEM)
+	}
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil || leaf.Subject.CommonName != "autoscaler-agent" || len(leaf.Subject.Organization) != 0 {
+		t.Errorf("%v, %s", err, leaf.Subject)
 	}
 }

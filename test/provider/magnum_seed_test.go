@@ -1,6 +1,8 @@
 package provider_test
 
 import (
+	"encoding/pem"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,15 +19,22 @@ import (
 )
 
 // TestSeed000 plays what seed 000 (Magnum on Jetstream) tells, by its names: the cluster
-// k8s, the [Global] section of /etc/kubernetes/cloud-config, DefaultNodeGroup, nodes named
+// k8s, the [Global] section of /etc/kubernetes/cloud-config with its ca-file line, DefaultNodeGroup, nodes named
 // minion, UPDATE_IN_PROGRESS and UPDATE_COMPLETE, removal where Heat has an index and the
 // Node a machine ID, and credentials of a cluster that was made anew.
 func TestSeed000(t *testing.T) {
 	w := newSlowMagnum(t, openstack.MagnumCluster{NodeWord: "minion"}, 50*time.Millisecond)
 	file := filepath.Join(t.TempDir(), "cloud-config")
+	// "Also remove the line of ca-file": it may stay.
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	ca := filepath.Join(t.TempDir(), "ca-bundle.crt")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	write := func(password string) {
 		text := "[Global]\nauth-url=" + w.AuthURL() + "\nuser-id=de30de30de304de38de3de30de30de30\npassword=" + password +
-			"\ntenant-name=demo\ntenant-domain-id=default\nregion=RegionOne\n"
+			"\ntenant-name=demo\ntenant-domain-id=default\nregion=RegionOne\nca-file=" + ca + "\n"
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -87,4 +96,9 @@ func TestSeed000(t *testing.T) {
 	if strings.Contains(err.Error(), "of the cluster before") {
 		t.Errorf("the password is in %v", err)
 	}
+	if err := os.Remove(ca); err != nil {
+		t.Fatal(err)
+	}
+	_, err = shared.NewSession(shared.Config{CloudConfig: file, Timeout: 5 * time.Second}, nil)
+	wantErr(t, err, provider.Invalid, ca)
 }

@@ -89,15 +89,17 @@ func (p *Provider) get(ctx context.Context, api *gophercloud.ServiceClient) (*ma
 	return c, err
 }
 
-var rangeForm = regexp.MustCompile(`\[\s*([0-9]+\.[0-9]+)\s*,\s*([0-9]+\.[0-9]+)\s*\]`)
+// rangeForm finds the highest microversion in a 406's body: Magnum writes "max_version" in
+// its error, and middleware the range in words.
+var rangeForm = regexp.MustCompile(`(?:\[\s*[0-9]+\.[0-9]+\s*,\s*|"max_version":\s*")([0-9]+\.[0-9]+)`)
 
-// agree chooses a microversion from the range that a 406 names in its headers or words.
+// agree chooses a microversion from the range that a 406 names in its headers or body.
 func agree(err error) (version, why string) {
 	var answer gophercloud.ErrUnexpectedResponseCode
 	errors.As(err, &answer)
 	_, offered, _ := strings.Cut(answer.ResponseHeader.Get("OpenStack-API-Maximum-Version"), " ")
 	if m := rangeForm.FindStringSubmatch(string(answer.Body)); offered == "" && m != nil {
-		offered = m[2]
+		offered = m[1]
 	}
 	if offered == "" {
 		return "", "Magnum does not accept microversion " + wantVersion + " and does not say which it does"

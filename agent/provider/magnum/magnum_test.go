@@ -279,6 +279,7 @@ func TestMicroversionIsAgreedOn(t *testing.T) {
 		{answer("", "The supported version range is: [1.1, 1.9]."), "1.9", ""},
 		{answer("container-infra 1.7", ""), "", "1.7 at most"},
 		{answer("", ""), "", "does not say"},
+		{answer("", `{"errors": [{"max_version": "1.9", "min_version": "1.1", "code": "magnum.microversion-unsupported"}]}`), "1.9", ""},
 		{errors.New("other"), "", "does not say"},
 	} {
 		version, why := agree(c.err)

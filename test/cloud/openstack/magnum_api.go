@@ -72,17 +72,22 @@ func (m *magnum) negotiate(q *call) (minor int, ok bool) {
 	}
 	v, err := parseVersion(version)
 	if err != nil || v[0] != 1 || v[1] < 1 || v[1] > m.highest {
-		q.fail(http.StatusNotAcceptable, fmt.Sprintf("Version %s was requested but the minor version is not supported by this service. The supported version range is: [1.1, %s].", version, m.version(m.highest)))
+		q.answer(http.StatusNotAcceptable, map[string]any{"errors": []any{map[string]any{"code": "magnum.microversion-unsupported", "title": "Requested microversion is unsupported",
+			"min_version": "1.1", "max_version": m.version(m.highest), "links": []any{}}}})
 		return 0, false
 	}
 	q.w.header.Set("OpenStack-API-Version", "container-infra "+version)
 	return v[1], true
 }
 
-// since refuses a call that is younger than the request's microversion.
+// since refuses a call that is younger than the request's microversion, as Magnum does:
+// without a word, and without the range of versions.
 func (m *magnum) since(q *call, version, least int) bool {
 	if version < least {
-		q.fail(http.StatusNotAcceptable, fmt.Sprintf("A new API version is required for this call: 1.%d or later.", least))
+		for _, name := range []string{"OpenStack-API-Minimum-Version", "OpenStack-API-Maximum-Version", "OpenStack-API-Version"} {
+			q.w.header.Del(name)
+		}
+		q.answer(http.StatusNotAcceptable, map[string]any{"errors": []any{map[string]any{"request_id": "", "code": "", "status": 406, "title": "", "detail": "", "links": []any{}}}})
 	}
 	return version >= least
 }
