@@ -61,6 +61,7 @@ type magnumWorld struct {
 	*openstack.Cloud
 	t     testing.TB
 	stops map[string]func() int
+	heals bool // what was killed is healed by the next settle
 }
 
 var _ providertest.World = (*magnumWorld)(nil)
@@ -151,6 +152,10 @@ func until(t testing.TB, w *magnumWorld, waiting func() string) {
 
 func (w *magnumWorld) settle(t testing.TB) {
 	t.Helper()
+	if w.heals {
+		w.heals = false
+		w.Heal(k8s, true)
+	}
 	until(t, w, func() string {
 		if w.Accepted() > 0 {
 			return "the conductor has something to take up"
@@ -211,9 +216,14 @@ func (w *magnumWorld) Node(id cluster.InstanceID) cluster.Node {
 func (w *magnumWorld) SetTarget(id cluster.GroupID, n int) { w.ResizeNodeGroup(k8s, string(id), n) }
 
 // Kill waits for what was asked for before: an operation that heals would make Magnum
-// lose it.
+// lose it. A healing cluster heals when the next settle lets it: not between two requests
+// of one read, one of which would then be before it and one after.
 func (w *magnumWorld) Kill(id cluster.InstanceID) {
 	w.taken()
+	if m, _ := w.MagnumClusterNamed(k8s); m.Healing {
+		w.heals = true
+		w.Heal(k8s, false)
+	}
 	if err := w.DeleteServer(uuidOf(id)); err != nil {
 		panic(err)
 	}

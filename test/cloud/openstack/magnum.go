@@ -100,6 +100,8 @@ type magnum struct {
 	pollDelay      time.Duration // between looks at what becomes of an operation
 	driverDelay    time.Duration // from an operation's status on its group to that on the cluster
 	begun          int           // operations within that
+	held           []func()      // accepted while taking is held
+	taking, ending bool          // held: accepted resizes are not taken up, operations do not end
 	heat           bool
 	heatForbidden  bool
 	accepted       int // resizes that the conductor has not taken up
@@ -162,6 +164,20 @@ func (c *Cloud) SetMagnum(highest int, conductor, poll time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.magnum.highest, c.magnum.conductorDelay, c.magnum.pollDelay = highest, conductor, poll
+}
+
+// HoldMagnum keeps accepted resizes from being taken up, and operations from ending, until
+// it is called again.
+func (c *Cloud) HoldMagnum(taking, ending bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.magnum.taking, c.magnum.ending = taking, ending
+	if !taking {
+		for _, take := range c.magnum.held {
+			take()
+		}
+		c.magnum.held = nil
+	}
 }
 
 // SetMagnumDriver sets how long Magnum's driver takes to accept an operation: so long it

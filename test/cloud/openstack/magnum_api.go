@@ -255,9 +255,16 @@ func (m *magnum) resize(q *call, c *MagnumCluster, version int) {
 			return
 		}
 		m.accepted++
-		m.cloud.after(m.conductorDelay, func() {
+		take := func() {
 			m.accepted--
 			m.conduct(c, g, *body.Count, body.Remove)
+		}
+		m.cloud.after(m.conductorDelay, func() {
+			if m.taking {
+				m.held = append(m.held, take)
+				return
+			}
+			take()
 		})
 		q.answer(http.StatusAccepted, map[string]any{"uuid": c.UUID})
 	}

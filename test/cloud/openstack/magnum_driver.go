@@ -194,6 +194,9 @@ func (m *magnum) watch(c *MagnumCluster) {
 }
 
 func (m *magnum) poll(c *MagnumCluster) {
+	if m.ending {
+		return
+	}
 	if m.begun > 0 { // it looks at clusters whose own status says that something is under way
 		return
 	}
