@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,13 +54,16 @@ func TestTokensForSingleMachines(t *testing.T) {
 // that of another machine.
 func TestTokenEndsWithTheJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		leads := true
-		lead := func(_ *Config, d *Deps) { d.MayAct = func() (bool, string) { return leads, "another one does" } }
-		journal := bubble(t, "https://api.example.com:6443", lead, func(client *fake.Clientset, s *Service) {
-			nodes, secrets := client.CoreV1().Nodes(), client.CoreV1().Secrets("kube-system")
-			client.PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		var leads atomic.Bool
+		leads.Store(true)
+		lead := func(_ *Config, d *Deps) {
+			d.MayAct = func() (bool, string) { return leads.Load(), "another one does" }
+			d.Client.(*fake.Clientset).PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
 				return a.(k8stesting.GetAction).GetName() == "unreadable", nil, errors.New("later")
 			})
+		}
+		journal := bubble(t, "https://api.example.com:6443", lead, func(client *fake.Clientset, s *Service) {
+			nodes, secrets := client.CoreV1().Nodes(), client.CoreV1().Secrets("kube-system")
 			for _, name := range []string{"joins", "late", "old", "never", "unreadable"} {
 				made, err := mint(time.Now(), s.cfg)
 				if err != nil {
@@ -93,14 +97,14 @@ func TestTokenEndsWithTheJoin(t *testing.T) {
 				slices.Sort(out)
 				return strings.Join(out, " ")
 			}
-			leads = false
+			leads.Store(false)
 			node("joins", 0, corev1.ConditionTrue)
 			node("late", 0, corev1.ConditionFalse)
 			node("old", time.Hour, corev1.ConditionTrue)
 			if wait(2 * time.Minute); live() != "joins late never old unreadable" {
 				t.Errorf("an agent that does not lead has revoked: %s are left", live())
 			}
-			leads = true
+			leads.Store(true)
 			if wait(2 * time.Minute); live() != "late never old unreadable" {
 				t.Errorf("%s are left", live())
 			}

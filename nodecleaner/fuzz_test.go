@@ -25,6 +25,7 @@ func FuzzDecide(f *testing.F) {
 	f.Add([]byte{0xd8, 0x10, 0x20, 0xf2, 0xf2, 0xf2, 0xff, 0xff})             // volumes
 	f.Add([]byte{0x10, 0xde, 0xf2, 0xf2, 0xff, 0xff, 0xff, 0xdf, 0x20, 0xff}) // another account
 	f.Add([]byte{0x10, 0x30, 0xc0, 0xf2, 0xf2, 0xf2, 0xf2})                   // a name given again
+	f.Add([]byte{0xd2, 0x10, 0x60, 0xde, 0xf2, 0xf2, 0xff, 0xff, 0xff})       // a group in a file, another account
 	f.Add([]byte{0x01, 0x10, 0x20, 0xff, 0xff, 0x00, 0xff})                   // a cloud controller manager
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) > 150 {
@@ -114,17 +115,21 @@ func (w *world) play(op byte) {
 	w.elapse(op, n)
 }
 
-// oddity: volumes come and go, or the cloud answers from another account.
+// oddity: volumes come and go, the group stands in a file or in the cloud, or the cloud
+// answers from another account.
 func (w *world) oddity(n int) {
 	switch {
 	case n >= 8 && n < 12:
 		w.in.Attached = map[cluster.NodeName]int{cluster.NodeName(fmt.Sprintf("n%02d", n-8)): 1}
 	case n >= 4 && n < 8:
 		w.in.Attached = nil
-	case n < 4:
+	case n >= 2 && n < 4:
+		w.in.Groups[0].Declared, w.in.Groups[0].Quota = n == 2, "here"
+	case n < 2:
 		w.policy.Observe = n == 1
 	case w.ours == nil && n < 15:
 		w.ours, w.in.Groups = w.in.Groups, other([]cluster.GroupID{"workers", "other"}[n%2])
+		w.in.Groups[0].Declared, w.in.Groups[0].Quota = w.ours[0].Declared, w.ours[0].Quota
 	case w.ours != nil && n == 15:
 		w.in.Groups, w.ours = w.ours, nil
 	}
@@ -182,11 +187,14 @@ func proveDeleted(t *testing.T, w *world, in Input, d Deletion, reads []time.Tim
 	if w.ours != nil && (!d.Ledgered || anyReady) {
 		t.Fatalf("%s is deleted by a list of another account: %+v", d.Node, d)
 	}
+	if w.ours != nil && w.memory.Seen[machine(d.ProviderID)].Declared {
+		t.Fatalf("%s of a group that stands in a file is deleted by a list of another account: %+v", d.Node, d)
+	}
 	if positive && in.Attached[d.Node] > 0 && in.Now.Sub(w.fenced[d.UID]) < w.policy.DetachFor {
 		t.Fatalf("%s is deleted with volumes, fenced at %s", d.Node, w.fenced[d.UID])
 	}
 	for _, b := range w.plan.Breakers {
-		if b.Rule == "B2" && !d.Ledgered && !positive {
+		if b.Rule == "B2" && !positive {
 			t.Fatalf("%s is deleted though %v", d.Node, b)
 		}
 	}

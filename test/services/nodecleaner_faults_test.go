@@ -136,7 +136,7 @@ func connect(t *testing.T, c *aws.Cloud, endpoint string) provider.Provider {
 // stays dead.
 func openCloud(t *testing.T, account string, n int) *aws.Cloud {
 	t.Helper()
-	c, err := aws.New(aws.Options{Region: "eu-west-1", AccountID: account, MaxPage: 4,
+	c, err := aws.New(aws.Options{Region: "eu-west-1", AccountID: account, MaxPage: 4, Seed: uint64(account[0]),
 		LaunchDelay: time.Millisecond, BootDelay: time.Millisecond, TerminateDelay: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -378,7 +378,7 @@ func stateless(t *testing.T, c *aws.Cloud) string {
 // testReaperFaults: whatever the cloud answers and whatever stops, no Node is deleted
 // whose instance exists, and none stays whose instance is gone once the fault is over.
 func testReaperFaults(t *testing.T, cp *controlplane.ControlPlane) {
-	r := newRanch(t, cp, 18, scaled())
+	r := newRanch(t, cp, 22, scaled())
 	alive := r.oddities(t)
 	for _, part := range []struct {
 		name  string
@@ -414,6 +414,7 @@ func testReaperFaults(t *testing.T, cp *controlplane.ControlPlane) {
 		})
 	}
 	t.Run("the taint is stripped", r.stripped)
+	t.Run("made anew between the sights", r.twin)
 	t.Run("volumes", r.volumes)
 	t.Run("restore", r.restore)
 	t.Run("API server paused", r.paused)
@@ -501,6 +502,35 @@ func (r *ranch) stripped(t *testing.T) {
 	r.mute(t, name)
 	r.taint(t, name, cluster.TaintToBeDeleted, false)
 	r.reaped(t, name)
+}
+
+// twin: a machine is terminated, and once that has been seen its Node is made anew under
+// the same name for a machine that lives, as silent as the old one.
+func (r *ranch) twin(t *testing.T) {
+	nodes := r.cp.Client().CoreV1().Nodes()
+	heir := r.pick(t)
+	r.mu.Lock()
+	r.byTest[heir] = true
+	r.mu.Unlock()
+	if err := nodes.Delete(t.Context(), heir, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	name := r.kill(t)
+	eventually(t, "a first sight", 10*time.Second, func() bool { return !r.cleaner.Memory().Watch[cluster.NodeName(name)].First.IsZero() || !r.exists(name) })
+	if err := nodes.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	i, _ := r.cloud.Instance(r.nodes[heir])
+	again := node(t, r.cp, name, "aws:///"+i.Zone+"/"+i.ID, corev1.ConditionUnknown)
+	r.nodes[name] = i.ID
+	r.mute(t, name)
+	r.looks(t, 8)
+	if n, err := nodes.Get(t.Context(), name, metav1.GetOptions{}); err != nil || n.UID != again.UID {
+		t.Errorf("the Node that was made anew: %v", err)
+	}
+	r.taint(t, name, corev1.TaintNodeUnreachable, false)
+	setReady(t, r.cp, name, corev1.ConditionTrue)
+	r.safe(t)
 }
 
 // volumes: the Node of a terminated machine is put out of service first and goes when its
