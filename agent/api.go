@@ -52,6 +52,7 @@ type GroupStatus struct {
 	Stale     string   `json:"stale,omitempty"`
 	Paused    string   `json:"paused,omitempty"`
 	Busy      string   `json:"busy,omitempty"`
+	Keeps     string   `json:"keeps,omitempty"`
 	Template  string   `json:"template,omitempty"` // why it is not known
 	Warnings  []string `json:"warnings,omitempty"`
 	Failures  []string `json:"failures,omitempty"`
@@ -59,7 +60,7 @@ type GroupStatus struct {
 
 // groupStatus sums up one group.
 func groupStatus(g cluster.NodeGroup) GroupStatus {
-	out := GroupStatus{ID: string(g.ID), Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Stale: g.Stale, Paused: g.Paused, Busy: g.Busy,
+	out := GroupStatus{ID: string(g.ID), Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Stale: g.Stale, Paused: g.Paused, Busy: g.Busy, Keeps: g.Keeps,
 		Template: g.Template.Unknown, Warnings: g.Warnings}
 	for _, in := range g.Instances {
 		if in.Member {

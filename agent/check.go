@@ -321,8 +321,10 @@ func checkGroup(g cluster.NodeGroup) []Finding {
 	if g.Template.Unknown != "" {
 		add(LevelError, "its template is not known: "+g.Template.Unknown, "until it is, the group is not grown")
 	}
-	if g.Paused != "" {
-		add(LevelWarning, g.Paused, "")
+	for _, why := range []string{g.Paused, g.Busy, g.Keeps} {
+		if why != "" {
+			add(LevelWarning, why, "")
+		}
 	}
 	for _, w := range g.Warnings {
 		add(LevelWarning, w, "")

@@ -110,7 +110,7 @@ func printStatus(out io.Writer, s agent.Status) {
 }
 
 func remark(g agent.GroupStatus) string {
-	for _, list := range [][]string{{g.Stale, g.Paused, g.Busy, g.Template}, g.Failures, g.Warnings} {
+	for _, list := range [][]string{{g.Stale, g.Paused, g.Busy, g.Keeps, g.Template}, g.Failures, g.Warnings} {
 		for _, text := range list {
 			if text != "" {
 				return text
