@@ -516,7 +516,9 @@ func (r *ranch) twin(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := r.kill(t)
-	eventually(t, "a first sight", 10*time.Second, func() bool { return !r.cleaner.Memory().Watch[cluster.NodeName(name)].First.IsZero() || !r.exists(name) })
+	eventually(t, "a first sight", 10*time.Second, func() bool {
+		return !r.cleaner.Memory().Watch[cluster.NodeName(name)].First.IsZero() || !r.exists(name)
+	})
 	if err := nodes.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
