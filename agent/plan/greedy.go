@@ -99,7 +99,7 @@ func (w *world) greedily(best *answer) *answer {
 // pods twice. What it may find then is that nothing need be bought, because what is
 // coming is enough: after a restart nobody else remembers that. Both found by fuzzing.
 func (w *world) underWay() bool {
-	return len(w.in.Promised)+len(w.in.PromisedMissing) > 0 ||
+	return w.promised() ||
 		slices.ContainsFunc(w.groups, func(g group) bool { return g.coming+g.grow > 0 }) ||
 		slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateComing || n.state == stateMarked })
 }
@@ -218,7 +218,7 @@ var greedyRules = []func(g *greedy) bool{
 func (w *world) greedyAnswer(rule func(*greedy) bool, cells []bool, cost []float64, work *int) *answer {
 	marked := slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked })
 	v := w.newSolver(marked)
-	if len(w.in.Promised)+len(w.in.PromisedMissing) > 0 {
+	if w.promised() {
 		v.trust()
 	}
 	var coming []int

@@ -11,7 +11,7 @@ import (
 // group go on doing so, as long as its machines could hold them by size. nil: there are
 // no such promises.
 func (w *world) remembered() *answer {
-	if len(w.in.Promised)+len(w.in.PromisedMissing) == 0 {
+	if !w.promised() {
 		return nil
 	}
 	v := w.newSolver(false)

@@ -56,7 +56,7 @@ func (a *answer) copied() answer {
 // them are in the State then.
 func (g *greedy) lift() {
 	v, w := g.v, g.v.w
-	promised := len(w.in.Promised)+len(w.in.PromisedMissing) > 0
+	promised := w.promised()
 	var kept []place
 	for _, pl := range v.a.places {
 		x := bin{group: pl.group, node: pl.node, room: pl.room}

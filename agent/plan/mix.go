@@ -74,7 +74,7 @@ func (w *world) mixed(a *answer) *answer {
 	if cost == nil {
 		return a
 	}
-	promised := len(w.in.Promised)+len(w.in.PromisedMissing) > 0
+	promised := w.promised()
 	marked := slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked })
 	afresh := []bool{true}
 	if slices.ContainsFunc(w.groups, func(g group) bool { return g.coming+g.grow > 0 }) {

@@ -123,6 +123,23 @@ func (w *world) merge(g *group, total int) bool {
 	return false
 }
 
+// promised tells that an earlier round counted on machines for pods that still want room,
+// or that are still to be made. A promise to a pod that is bound, gone or not judged says
+// nothing about this round, and the next one does not know it any more: both have to
+// decide alike. Found by fuzzing.
+func (w *world) promised() bool {
+	if len(w.in.Promised) == 0 || len(w.in.PromisedMissing) > 0 {
+		return len(w.in.PromisedMissing) > 0
+	}
+	if w.counted == nil {
+		any := slices.ContainsFunc(w.want, func(k want) bool {
+			return slices.ContainsFunc(k.keys, func(key cluster.PodKey) bool { return w.promisedTo(key) != "" })
+		})
+		w.counted = &any
+	}
+	return *w.counted
+}
+
 // promisedTo is the group that an earlier round counted a pod on; empty: none.
 func (w *world) promisedTo(key cluster.PodKey) cluster.GroupID {
 	if w.promises == nil {

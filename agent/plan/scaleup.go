@@ -36,7 +36,7 @@ func (w *world) bestAnswer() *answer {
 	if best.bought()+best.unhelped() == 0 {
 		return best
 	}
-	promised := len(w.in.Promised)+len(w.in.PromisedMissing) > 0
+	promised := w.promised()
 	marked := slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked })
 	plain := best
 	best = w.reordered(best)

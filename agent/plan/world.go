@@ -33,6 +33,7 @@ type world struct {
 
 	ties        *moveTies
 	promises    map[cluster.PodKey]cluster.GroupID // see promisedTo
+	counted     *bool                              // see promised
 	asksNothing bool                               // no class asks for anything of other pods
 	paths       *paths                             // where pods that are moved find room
 	open        []int                              // what roomy found; nil: not asked yet
