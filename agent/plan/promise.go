@@ -124,8 +124,8 @@ func (w *world) merge(g *group, total int) bool {
 }
 
 // promised tells that an earlier round counted on machines for pods that still want room,
-// or that are still to be made. A promise to a pod that is bound, gone or not judged says
-// nothing about this round, and the next one does not know it any more: both have to
+// or that are still to be made. A promise to a pod that is bound, gone or not judged, or of
+// a group that is gone, says nothing about this round, and the next one does not know it any more: both have to
 // decide alike. Found by fuzzing.
 func (w *world) promised() bool {
 	if len(w.in.Promised) == 0 || len(w.in.PromisedMissing) > 0 {
@@ -133,7 +133,7 @@ func (w *world) promised() bool {
 	}
 	if w.counted == nil {
 		any := slices.ContainsFunc(w.want, func(k want) bool {
-			return slices.ContainsFunc(k.keys, func(key cluster.PodKey) bool { return w.promisedTo(key) != "" })
+			return slices.ContainsFunc(k.keys, func(key cluster.PodKey) bool { _, there := w.byID[w.promisedTo(key)]; return there })
 		})
 		w.counted = &any
 	}
