@@ -29,15 +29,7 @@ func (c *Cloud) infra(resource string) dynamic.ResourceInterface {
 // provide lets the infrastructure provider do one step for everything.
 func (c *Cloud) provide(ctx context.Context) error {
 	var errs []error
-	note := func(err error) {
-		switch {
-		case err == nil:
-		case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
-			c.due(5 * time.Millisecond)
-		default:
-			errs = append(errs, err)
-		}
-	}
+	note := c.noting(&errs)
 	clusters, err := c.infra("emulatedclusters").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err

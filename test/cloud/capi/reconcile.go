@@ -77,6 +77,20 @@ func (w world) machinesOf(kind string, s object) []object {
 	return out
 }
 
+// noting collects the errors of one step. What somebody else has changed meanwhile is none:
+// it is looked at again soon.
+func (c *Cloud) noting(errs *[]error) func(error) {
+	return func(err error) {
+		switch {
+		case err == nil:
+		case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
+			c.due(5 * time.Millisecond)
+		default:
+			*errs = append(*errs, err)
+		}
+	}
+}
+
 // reconcile lets every controller do one step. A conflict is no fault: the next step
 // sees the newer object.
 func (c *Cloud) reconcile(ctx context.Context) error {
@@ -86,15 +100,7 @@ func (c *Cloud) reconcile(ctx context.Context) error {
 	}
 	c.told(c.judge(w))
 	var errs []error
-	note := func(err error) {
-		switch {
-		case err == nil:
-		case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
-			c.due(5 * time.Millisecond)
-		default:
-			errs = append(errs, err)
-		}
-	}
+	note := c.noting(&errs)
 	for _, d := range w.deployments {
 		note(c.deployment(ctx, w, d))
 	}
