@@ -15,6 +15,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 )
 
 const corePackage = "sigs.k8s.io/cluster-api"
@@ -61,14 +63,11 @@ func Build(ctx context.Context, progress io.Writer) (Manager, error) {
 		}
 		m.Source = strings.TrimSpace(source)
 	}
-	root := os.Getenv("AUTOSCALER_TEST_CACHE")
-	if root == "" {
-		if root, err = os.UserCacheDir(); err != nil {
-			return m, fmt.Errorf("find the cache: %w: set HOME or AUTOSCALER_TEST_CACHE", err)
-		}
-		root = filepath.Join(root, "autoscaler-agent")
+	root, err := controlplane.CacheDir("clusterapi")
+	if err != nil {
+		return m, err
 	}
-	dir := filepath.Join(root, "clusterapi", m.Version+"-"+hex.EncodeToString(h.Sum(nil))[:12])
+	dir := filepath.Join(root, m.Version+"-"+hex.EncodeToString(h.Sum(nil))[:12])
 	m.File = filepath.Join(dir, "manager")
 	if info, err := os.Stat(m.File); err == nil && info.Mode().IsRegular() {
 		return m, nil

@@ -36,21 +36,23 @@ func DefaultDir() (string, error) {
 	return filepath.Join(root, "run"), nil
 }
 
-// cacheRoot is outside the checkout, so that a clean clone finds what an older one
-// built.
-func cacheRoot() (string, error) {
+func cacheRoot() (string, error) { return CacheDir("controlplane") }
+
+// CacheDir is where one part of test/ keeps what is slow to build: outside the checkout,
+// so that a clean clone finds what an older one built. It is absolute.
+func CacheDir(part string) (string, error) {
 	if dir := os.Getenv("AUTOSCALER_TEST_CACHE"); dir != "" {
 		abs, err := filepath.Abs(dir)
 		if err != nil {
 			return "", fmt.Errorf("find the cache: AUTOSCALER_TEST_CACHE: %w", err)
 		}
-		return filepath.Join(abs, "controlplane"), nil
+		return filepath.Join(abs, part), nil
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("find the cache: %w: set HOME or AUTOSCALER_TEST_CACHE", err)
 	}
-	return filepath.Join(dir, "autoscaler-agent", "controlplane"), nil
+	return filepath.Join(dir, "autoscaler-agent", part), nil
 }
 
 // Binaries returns the programs of the pinned control plane. They come from the
