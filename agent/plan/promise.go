@@ -124,20 +124,55 @@ func (w *world) merge(g *group, total int) bool {
 }
 
 // promised tells that an earlier round counted on machines for pods that still want room,
-// or that are still to be made. A promise to a pod that is bound, gone or not judged, or of
-// a group that is gone, says nothing about this round, and the next one does not know it any more: both have to
-// decide alike. Found by fuzzing.
+// or that are still to be made, and that these machines are coming or have just come. Any
+// other promise says nothing about this round, and the next one does not know it any more:
+// both have to decide alike. Found by fuzzing.
 func (w *world) promised() bool {
-	if len(w.in.Promised) == 0 || len(w.in.PromisedMissing) > 0 {
-		return len(w.in.PromisedMissing) > 0
+	if len(w.in.Promised)+len(w.in.PromisedMissing) == 0 {
+		return false
 	}
 	if w.counted == nil {
-		any := slices.ContainsFunc(w.want, func(k want) bool {
-			return slices.ContainsFunc(k.keys, func(key cluster.PodKey) bool { _, there := w.byID[w.promisedTo(key)]; return there })
-		})
+		any := w.counts()
 		w.counted = &any
 	}
 	return *w.counted
+}
+
+func (w *world) counts() bool {
+	arriving := w.arriving()
+	if len(arriving) == 0 {
+		return false
+	}
+	for i := range w.want {
+		k := &w.want[i]
+		for _, id := range arriving {
+			if w.in.PromisedMissing[unmade(id, k.owner)] > 0 {
+				return true
+			}
+		}
+		for _, key := range k.keys {
+			if slices.Contains(arriving, w.promisedTo(key)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// arriving are the groups of which a machine is coming, or has just become Ready.
+func (w *world) arriving() (out []cluster.GroupID) {
+	nodes := w.justReady()
+	for i := range w.nodes {
+		if w.nodes[i].state == stateComing {
+			nodes = append(nodes, i)
+		}
+	}
+	for g := range w.groups {
+		if w.groups[g].coming+w.groups[g].grow > 0 || slices.ContainsFunc(nodes, func(n int) bool { return w.nodes[n].group == g }) {
+			out = append(out, w.groups[g].ID)
+		}
+	}
+	return out
 }
 
 // promisedTo is the group that an earlier round counted a pod on; empty: none.
