@@ -72,33 +72,35 @@ type Owner struct {
 // Pod is one pod: its class and what is its own. A cluster has very many of them, so
 // the fields are in an order that leaves no gaps.
 type Pod struct {
-	Key   PodKey `json:"key"`
-	UID   UID    `json:"uid"`
-	Class int    `json:"class"` // index into Snapshot.Classes
+	Key PodKey `json:"key"`
+	UID UID    `json:"uid"`
 	// Node is spec.nodeName; empty while not bound.
 	Node      NodeName `json:"node,omitempty"`
 	Nominated NodeName `json:"nominated,omitempty"`
-	// Unschedulable is when the scheduler set PodScheduled=False with reason
-	// Unschedulable; zero when it has not (yet).
-	Unschedulable Moment `json:"unschedulable,omitzero"`
-	Created       Moment `json:"created"`
-	Deleting      Moment `json:"deleting,omitzero"` // metadata.deletionTimestamp
-	Owner         *Owner `json:"owner,omitempty"`
-	Gated         bool   `json:"gated,omitempty"`    // schedulingGates present
-	Finished      bool   `json:"finished,omitempty"` // Succeeded or Failed
-	Mirror        bool   `json:"mirror,omitempty"`   // static pod
+	// What is read of every pod of every node stands together: a first round reads it
+	// from memory, and of a large cluster it is the reading that takes the time.
+	Class    int    `json:"class"`             // index into Snapshot.Classes
+	Deleting Moment `json:"deleting,omitzero"` // metadata.deletionTimestamp
+	Owner    *Owner `json:"owner,omitempty"`
+	Gated    bool   `json:"gated,omitempty"`    // schedulingGates present
+	Finished bool   `json:"finished,omitempty"` // Succeeded or Failed
+	Mirror   bool   `json:"mirror,omitempty"`   // static pod
 	// DoNotDisrupt is karpenter.sh/do-not-disrupt: "true".
 	DoNotDisrupt bool    `json:"doNotDisrupt,omitempty"`
 	GracePeriod  Seconds `json:"gracePeriod,omitempty"`
+	// Wishes are what rare annotations of the pod ask for; nil: nothing. Never changed
+	// once it is handed out.
+	Wishes  *PodWishes `json:"wishes,omitempty"`
+	Created Moment     `json:"created"`
+	// Unschedulable is when the scheduler set PodScheduled=False with reason
+	// Unschedulable; zero when it has not (yet).
+	Unschedulable Moment `json:"unschedulable,omitzero"`
 	// SafeToEvict is the annotation cluster-autoscaler.kubernetes.io/safe-to-evict:
 	// "true", "false" or empty.
 	SafeToEvict string `json:"safeToEvict,omitempty"`
 	// LocalStorage names the first volume that dies with the node (hostPath or an
 	// emptyDir not in memory) and is not listed as safe to evict; empty: none.
 	LocalStorage string `json:"localStorage,omitempty"`
-	// Wishes are what rare annotations of the pod ask for; nil: nothing. Never changed
-	// once it is handed out.
-	Wishes *PodWishes `json:"wishes,omitempty"`
 	// Budgets are the PodDisruptionBudgets that select this pod, by "namespace/name".
 	Budgets []string `json:"budgets,omitempty"`
 }

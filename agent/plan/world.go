@@ -299,7 +299,10 @@ func (w *world) expendable(pod *cluster.Pod) bool {
 func (w *world) indexPods() {
 	for i := range w.s.Pods {
 		pod := &w.s.Pods[i]
-		if n, ok := w.byName[pod.Nominated]; ok && pod.Nominated != "" && pod.Node == "" && !pod.Finished && !w.expendable(pod) {
+		if pod.Nominated == "" || pod.Node != "" || pod.Finished || w.expendable(pod) {
+			continue
+		}
+		if n, ok := w.byName[pod.Nominated]; ok {
 			fit.Take(w.nodes[n].room, w.space.Class(pod.Class), 1)
 			w.nodes[n].counts = true
 		}
