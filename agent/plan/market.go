@@ -18,6 +18,7 @@ const gibPerCore = 7.5
 // market is what the expanders know beside the options, worked out once a round and
 // only when one of them asks.
 type market struct {
+	names    []string // of the expanders in their order
 	chain    []expander
 	priority []int // by group; noPriority: no entry of the map finds it
 	facts    uint64
@@ -44,18 +45,34 @@ var expanderBy = map[string]expander{
 // Expanders are the names that Policy.Expander may hold, sorted.
 func Expanders() []string { return slices.Sorted(maps.Keys(expanderBy)) }
 
-// expanders is the chain that Policy.Expander names; unknown names are left out.
+// names are the expanders that Policy.Expander names, without unknown ones. Where every
+// group has a price, least-waste goes by money first.
+func (w *world) names() []string {
+	if w.market.names != nil {
+		return w.market.names
+	}
+	names := slices.DeleteFunc(chain(w.p.Expander), func(name string) bool { return expanderBy[name] == nil })
+	if len(names) == 0 {
+		names = []string{"least-waste"}
+	}
+	if names[0] == "least-waste" && w.priced() {
+		names = slices.Insert(names, 0, "price")
+	}
+	w.market.names = names
+	return names
+}
+
+// priced tells whether every group has a price.
+func (w *world) priced() bool {
+	return !slices.ContainsFunc(w.groups, func(g group) bool { return g.Price <= 0 })
+}
+
+// expanders is the chain of names.
 func (w *world) expanders() []expander {
-	if w.market.chain != nil {
-		return w.market.chain
-	}
-	for _, name := range chain(w.p.Expander) {
-		if expand := expanderBy[name]; expand != nil {
-			w.market.chain = append(w.market.chain, expand)
+	if w.market.chain == nil {
+		for _, name := range w.names() {
+			w.market.chain = append(w.market.chain, expanderBy[name])
 		}
-	}
-	if len(w.market.chain) == 0 {
-		w.market.chain = []expander{expanderBy["least-waste"]}
 	}
 	return w.market.chain
 }

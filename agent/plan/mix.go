@@ -26,21 +26,14 @@ const (
 // costs is what a machine of each group costs in the eyes of the expander, and the
 // share that a mix must save; nil when it has no such eyes.
 func (w *world) costs() (cost []float64, margin float64) {
-	first := "least-waste"
-	for _, name := range chain(w.p.Expander) {
-		if expanderBy[name] != nil {
-			first = name
-			break
-		}
-	}
-	priced := !slices.ContainsFunc(w.groups, func(g group) bool { return g.Price <= 0 })
+	first := w.names()[0]
 	cost = make([]float64, len(w.groups))
 	for g := range cost {
 		gr := &w.groups[g]
 		switch {
 		case first == "least-nodes":
 			cost[g] = 1
-		case (first == "price" || first == "least-waste") && priced:
+		case first == "price" && gr.Price > 0:
 			cost[g] = gr.Price
 		case first == "least-waste":
 			margin = wasteMargin

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 )
 
 // resize gives each machine that an option buys the cheapest group whose machine holds
@@ -104,7 +103,7 @@ func (v *solver) from(ladder []int, used []int64) []int {
 // and the group has one, else the size.
 func (v *solver) cost(g int) float64 {
 	gr := &v.w.groups[g]
-	if gr.Price > 0 && strings.Contains(v.w.p.Expander, "price") {
+	if gr.Price > 0 && slices.Contains(v.w.names(), "price") {
 		return gr.Price
 	}
 	return gr.worth()
@@ -324,8 +323,7 @@ const (
 // with them. A small group is often the best for small pods alone and the worst for
 // those that it leaves behind. It is for expanders that go by cost.
 func (v *solver) judge(all []*option) {
-	names := chain(v.w.p.Expander)
-	if len(all) < 2 || len(names) > 0 && names[0] != "least-waste" && names[0] != "price" {
+	if first := v.w.names()[0]; len(all) < 2 || first != "least-waste" && first != "price" {
 		return
 	}
 	unit := math.Inf(1)
