@@ -36,7 +36,12 @@ func (g *greedy) content(bins []bin) (cpu, memory float64) {
 // byGroup estimates for every group what its machines could take, buys those of the
 // best, and begins again with what is left.
 func (g *greedy) byGroup(bad score) bool {
-	left := slices.Clone(g.v.a.left)
+	g.buyFor(slices.Clone(g.v.a.left), bad)
+	return true
+}
+
+// buyFor takes what it places off left.
+func (g *greedy) buyFor(left []int, bad score) {
 	for *g.work > 0 {
 		g.refill(left)
 		best, least := -1, 0.0
@@ -57,7 +62,6 @@ func (g *greedy) byGroup(bad score) bool {
 		g.bins = append(g.bins, bins...)
 		g.v.a.grow[best] += len(bins)
 	}
-	return true
 }
 
 // refill puts what waits onto machines that are bought already.

@@ -25,6 +25,9 @@ func (w *world) relieved(a *answer, cost []float64, round int) *answer {
 	mark := g.st.Mark()
 	g.lift()
 	done := len(g.bins) > 1 && len(g.bins) <= tiedMendBins && g.relieve(round)
+	if done {
+		g.spend(slices.Clone(a.left))
+	}
 	g.st.Rollback(mark)
 	if !done {
 		return a
@@ -35,6 +38,22 @@ func (w *world) relieved(a *answer, cost []float64, round int) *answer {
 		return &g.v.a
 	}
 	return a
+}
+
+// spend buys for pods that the answer left because of a limit: with fewer machines for
+// the others there may be some for them now. The next round would, otherwise.
+func (g *greedy) spend(left []int) {
+	if !slices.ContainsFunc(left, func(n int) bool { return n > 0 }) {
+		return
+	}
+	base := slices.Clone(g.v.a.grow)
+	for _, x := range g.bins {
+		if !x.free {
+			g.v.a.grow[x.group]++
+		}
+	}
+	g.buyFor(left, leastCost)
+	g.v.a.grow = base
 }
 
 // copied is an answer that can be changed without the other.
