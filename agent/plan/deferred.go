@@ -68,29 +68,40 @@ func (w *world) justReady() (out []int) {
 
 // putOff lets pods wait where an answer that would buy for them is not to be trusted, and
 // tells whether any has to: after a restart all of them, since what tied pods do not take
-// is there for others.
+// is there for others; and with the tied ones those that were promised a machine, which
+// another way of placing the tied ones could take from them.
 func (w *world) putOff() (any bool) {
 	forgot, ready := len(w.out.Unremembered) > 0, w.justReady()
 	for i := range w.want {
 		k := &w.want[i]
 		switch {
 		case !k.buys:
-			continue
 		case forgot:
 			k.deferred = "machines are coming and it is not remembered for whom (a restart, or somebody else asked for them): while pods wait that depend on where others are, nothing is bought before these machines are there"
-		case k.spare != "" || !w.bonds.tied[k.class]:
-			continue
-		default:
-			n, due := w.inTurn(k.class, ready)
-			if n < 0 {
-				continue
-			}
-			w.wake(due)
-			k.deferred = fmt.Sprintf("node %s has just become Ready: the scheduler's turn is until %s", w.nodes[n].Name, stamp(due))
+			k.buys, any = false, true
+		case k.spare == "" && w.bonds.tied[k.class]:
+			any = w.await(k, ready) || any
 		}
-		k.buys, any = false, true
+	}
+	for i := 0; any && !forgot && i < len(w.want); i++ {
+		k := &w.want[i]
+		if k.buys && k.spare == "" && slices.ContainsFunc(k.keys, func(key cluster.PodKey) bool { return w.promisedTo(key) != "" }) {
+			w.await(k, ready)
+		}
 	}
 	return any
+}
+
+// await lets the pods of a want wait for the scheduler's turn, where they have to.
+func (w *world) await(k *want, ready []int) bool {
+	n, due := w.inTurn(k.class, ready)
+	if n < 0 {
+		return false
+	}
+	w.wake(due)
+	k.deferred = fmt.Sprintf("node %s has just become Ready: the scheduler's turn is until %s", w.nodes[n].Name, stamp(due))
+	k.buys = false
+	return true
 }
 
 // inTurn finds the node that a class waits for: it would take a pod as far as its labels,

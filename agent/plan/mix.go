@@ -243,6 +243,9 @@ func (v *solver) mix() {
 	if v.first != nil {
 		b.begin(v.first, which)
 	}
+	if v.w.bonds == nil {
+		b.open()
+	}
 	for _, f := range b.run() {
 		g := b.kinds[f.kind].group
 		k := packing{open: make([][]part, 0), fresh: []freshBins{{times: f.times, room: slices.Clone(b.kinds[f.kind].empty)}}}
