@@ -14,7 +14,7 @@ type want struct {
 	class    int
 	keys     []cluster.PodKey // sorted
 	expected int              // pods that do not exist yet
-	owner    cluster.UID      // the controller that makes them
+	owner    cluster.UID      // the controller that makes them, where any has pods still to make or was promised room for such
 	spare    string           // the headroom that these pieces are of; empty: they are pods
 	deferred string           // why nothing is bought for them in this round though they want it; buys is false then
 	buys     bool             // whether a machine may be bought for them; else only room that is there is looked for
@@ -104,9 +104,10 @@ func (w *world) gather() {
 }
 
 // gatherMissing adds the pods that controllers with an Unschedulable pod have still to
-// make; of these pods the first by name says which class they are of.
+// make; of these pods the first by name says which class they are of, so that no two
+// classes are of the same controller. Found by drawing worlds.
 func (w *world) gatherMissing(by []both) {
-	if len(w.s.Controllers) == 0 {
+	if len(w.s.Controllers)+len(w.in.PromisedMissing) == 0 {
 		return
 	}
 	stuck := make(map[cluster.UID]*cluster.Pod)
@@ -115,6 +116,11 @@ func (w *world) gatherMissing(by []both) {
 			if first := stuck[pod.Owner.UID]; first == nil || pod.Key < first.Key {
 				stuck[pod.Owner.UID] = pod
 			}
+		}
+	}
+	for owner, pod := range stuck {
+		if k := by[pod.Class].buys; k != nil && (k.owner == "" || owner < k.owner) {
+			k.owner = owner
 		}
 	}
 	for i := range w.s.Controllers {
@@ -154,11 +160,7 @@ func (w *world) gatherPod(b *both, pod *cluster.Pod) {
 		*to = &want{class: pod.Class, buys: buys, keys: b.keys}
 		b.keys = []cluster.PodKey{}
 	}
-	k := *to
-	k.keys = append(k.keys, pod.Key)
-	if o := pod.Owner; o != nil && k.owner != o.UID && (k.owner == "" || o.UID < k.owner) {
-		k.owner = o.UID
-	}
+	(*to).keys = append((*to).keys, pod.Key)
 }
 
 // holdUnknown holds the pods that fit cannot judge and those that no node can take,
