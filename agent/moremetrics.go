@@ -73,7 +73,7 @@ func newMoreMetrics(gauge func(name, help string, labels ...string) *prometheus.
 // the rules that hold a node.
 var unremovableReasons = map[string]string{
 	plan.RuleBusy: "NotUnderutilized", plan.RuleOptOut: "ScaleDownDisabledAnnotation", plan.RuleBlocked: "BlockedByPod", plan.RuleNoRoom: "NoPlaceToMovePods",
-	plan.RuleAtMin: "NodeGroupMinSizeReached", plan.RuleUnneededFor: "NotUnneededLongEnough", plan.RuleDraining: "CurrentlyBeingDeleted", plan.RuleTotalsMin: "MinimalResourceLimitExceeded",
+	plan.RuleAtMin: "NodeGroupMinSizeReached", plan.RuleUnneededFor: "NotUnneededLongEnough", plan.RuleDraining: "CurrentlyBeingDeleted", plan.RuleInterrupted: "CurrentlyBeingDeleted", plan.RuleTotalsMin: "MinimalResourceLimitExceeded",
 }
 
 func (m *moreMetrics) saw(s *cluster.Snapshot, p plan.Plan, memory plan.Memory, policy plan.Policy, changed bool) {

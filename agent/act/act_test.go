@@ -74,7 +74,7 @@ func node(name string, change func(*corev1.Node)) *corev1.Node {
 	return n
 }
 
-func marked(n *corev1.Node) { cordon(n, time.Unix(1700000000, 0)) }
+func marked(n *corev1.Node) { cordon(n, plan.RuleUnneeded, time.Unix(1700000000, 0)) }
 
 func pod(name, nodeName string, change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: kubeUID(cluster.UID(name))}, Spec: corev1.PodSpec{NodeName: nodeName}}

@@ -37,7 +37,11 @@ func (r *round) evict(ctx context.Context, a plan.Evict) {
 	log := r.Log.WithFields(logrus.Fields{"pod": string(a.Pod), "node": string(a.Node)})
 	r.done(cluster.Outcome{Action: "evict", Pod: a.Pod, Node: a.Node}, err, reason(err), start, log, fmt.Sprintf("evict %s from %s", a.Pod, a.Node))
 	if err == nil {
-		r.Recorder.Eventf(PodRef(a.Pod, a.UID), corev1.EventTypeNormal, "ScaleDown", "deleting pod for node scale down (node %s)", a.Node)
+		why := "node scale down"
+		if a.Why != "" {
+			why = a.Why
+		}
+		r.Recorder.Eventf(PodRef(a.Pod, a.UID), corev1.EventTypeNormal, "ScaleDown", "deleting pod for %s (node %s)", why, a.Node)
 	}
 }
 

@@ -42,7 +42,7 @@ func (r *round) mark(ctx context.Context, a plan.Action) {
 	start := time.Now()
 	switch a := a.(type) {
 	case plan.Cordon:
-		err := r.changeNode(ctx, a.Node, a.UID, cordon)
+		err := r.changeNode(ctx, a.Node, a.UID, func(n *corev1.Node, now time.Time) (bool, error) { return cordon(n, a.Rule, now) })
 		log := r.Log.WithFields(logrus.Fields{"node": string(a.Node), "rule": a.Rule, "why": a.Why})
 		r.done(cluster.Outcome{Action: "cordon", Node: a.Node}, err, reason(err), start, log, fmt.Sprintf("cordon %s", a.Node))
 		if err != nil {
@@ -91,7 +91,7 @@ func (r *round) changeNode(ctx context.Context, name cluster.NodeName, uid clust
 // cordon marks n for deletion. A node that somebody cordoned or marked since the plan
 // was made is theirs: our mark on top of it could be told from theirs by nobody, and
 // would never be taken back.
-func cordon(n *corev1.Node, now time.Time) (bool, error) {
+func cordon(n *corev1.Node, rule string, now time.Time) (bool, error) {
 	marked := slices.ContainsFunc(n.Spec.Taints, isOurs)
 	_, ours := n.Annotations[cluster.AnnotationCordoned]
 	switch {
@@ -108,7 +108,7 @@ func cordon(n *corev1.Node, now time.Time) (bool, error) {
 	if n.Annotations == nil {
 		n.Annotations = map[string]string{}
 	}
-	n.Spec.Unschedulable, n.Annotations[cluster.AnnotationCordoned] = true, now.UTC().Format(time.RFC3339)
+	n.Spec.Unschedulable, n.Annotations[cluster.AnnotationCordoned] = true, strings.TrimSpace(now.UTC().Format(time.RFC3339)+" "+rule)
 	return true, nil
 }
 

@@ -137,6 +137,17 @@ type Instance struct {
 	// Protected tells that the cloud is told not to pick it for its own scale-in.
 	Protected bool     `json:"protected,omitempty"`
 	Failure   *Failure `json:"failure,omitempty"`
+	// Interruption tells that the cloud ends the machine of its own accord, keeps the
+	// group's target, and drains nothing; its Phase is PhaseDeleting then. nil: it does
+	// not, or whoever does drains the node (Cluster API), or it is not known.
+	Interruption *Interruption `json:"interruption,omitempty"`
+}
+
+// Interruption is the cloud's notice that it ends a machine (EC2: "Spot Instance
+// interruption notices", two minutes before).
+type Interruption struct {
+	Why string    `json:"why"`         // in the cloud's words
+	By  time.Time `json:"by,omitzero"` // when the machine may end; zero: not known
 }
 
 // Cause sorts failures by what would heal them. Backoff is kept per group and

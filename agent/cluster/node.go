@@ -15,7 +15,8 @@ const (
 	TaintToBeDeleted       = "ToBeDeletedByClusterAutoscaler"       // value: unix seconds of marking
 	TaintDeletionCandidate = "DeletionCandidateOfClusterAutoscaler" // value: unix seconds, PreferNoSchedule
 	AnnotationNoScaleDown  = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	// AnnotationCordoned marks a cordon made by this agent: only ours is undone.
+	// AnnotationCordoned marks a cordon made by this agent: only ours is undone. Its value
+	// is when and by which rule, with a space between.
 	AnnotationCordoned = "autoscaler-agent/cordoned"
 	// AnnotationRequested asks that a Node be drained and terminated, whatever its use and
 	// without waiting; every rule that protects pods holds.

@@ -64,7 +64,7 @@ func actionData(a Action) ActionData {
 			d.Kind = "unsoften"
 		}
 	case Evict:
-		d.Kind, d.Pod, d.PodUID, d.Node, d.Grace = "evict", a.Pod, a.UID, a.Node, a.Grace.Seconds()
+		d.Kind, d.Pod, d.PodUID, d.Node, d.Grace, d.Why = "evict", a.Pod, a.UID, a.Node, a.Grace.Seconds(), a.Why
 	case Terminate:
 		d.Kind, d.Group, d.Instance, d.Node, d.NodeUID, d.Rule, d.Why = "terminate", a.Group, a.Instance, a.Node, a.NodeUID, a.Rule, a.Why
 	}

@@ -25,6 +25,7 @@ var steps = []struct {
 	{"collect the pods that want room", (*world).gather},
 	{"hold the pods that cannot be judged", (*world).holdUnknown},
 	{stepScaleUp, (*world).scaleUp},
+	{"empty the machines that the cloud ends", (*world).evacuate},
 	{"go on with the nodes that carry a mark", (*world).resume},
 	{stepScaleDown, (*world).scaleDown},
 	{"replace nodes by fewer or cheaper machines", (*world).consolidate},

@@ -179,6 +179,7 @@ func (w *world) resume() {
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		switch {
+		case n.whole != nil:
 		case !marked(n.Node) && ours(n.Node) && w.s.Stale == "":
 			// Also where somebody has uncordoned it: the annotation alone would make
 			// their next cordon look like ours.
@@ -287,6 +288,8 @@ func (w *world) giveUp(i int, g *group, c *cargo, since time.Time) string {
 	n := &w.nodes[i]
 	deadline := since.Add(w.p.DelayAfterTaint + w.patience(c))
 	switch {
+	case markedBy(n.Node) == RuleInterrupted:
+		return "the cloud does not say any more that it ends the machine"
 	case n.counts:
 		return "pending pods need it"
 	case !w.p.ScaleDown:

@@ -72,17 +72,35 @@ func (e *explainer) node() {
 	}
 	n := &w.nodes[i]
 	e.out.Found = true
+	if n.whole != nil {
+		n.Node, n.f = n.whole, w.factsOf(n.whole)
+	}
 	f := &NodeFacts{State: stateNames[n.state], Utilisation: w.utilisation(n), Limit: w.threshold(n), UnreadyFrom: e.end.out.Unready[n.Name]}
 	e.out.Node = f
 	e.out.Verdicts = append(e.actionsOn(n.Name), e.heldOf("node", e.q.Name)...)
 	if n.group >= 0 {
 		f.Group, f.Instance, f.Phase = w.groups[n.group].ID, n.inst.ID, n.inst.Phase
 	}
-	if !n.ControlPlane && n.group >= 0 {
+	switch {
+	case n.whole != nil:
+		e.interruption(n, f)
+	case !n.ControlPlane && n.group >= 0:
 		e.drainOf(i, f)
 		e.checks(i, f)
 	}
 	e.out.Summary = e.nodeSummary(n, f)
+}
+
+// interruption tells of a node whose machine the cloud ends: nothing but budgets counts.
+func (e *explainer) interruption(n *node, f *NodeFacts) {
+	c := e.down.cargoOf(n)
+	f.Leaving, f.Stays = c.leaving, len(n.Pods)-c.movable-c.leaving
+	for _, pod := range e.down.movable(n) {
+		if why := e.down.budgetsBlock(pod); why != "" {
+			f.Blockers = append(f.Blockers, Blocker{Pod: pod.Key, Name: "budget", Why: why})
+		}
+	}
+	f.Checks = []Check{{Rule: RuleInterrupted, OK: true, Why: ends(n.inst)}}
 }
 
 // actionsOn are the verdicts of what this round does with a node.
@@ -321,7 +339,7 @@ func (e *explainer) nodeSummary(n *node, f *NodeFacts) string {
 // goes tells whether the plan is emptying or removing the node that is asked for.
 func (e *explainer) goes() bool {
 	switch e.out.Verdicts[0].Rule {
-	case RuleUnneeded, RuleUnready, RuleRequested, RuleEmpty, RuleResume, RuleDraining:
+	case RuleUnneeded, RuleUnready, RuleRequested, RuleEmpty, RuleResume, RuleDraining, RuleInterrupted:
 		return true
 	}
 	return false

@@ -56,6 +56,9 @@ func (e *explainer) pod() {
 		if f.State == "running" {
 			e.runs(pod, f)
 		}
+		if n, ok := e.end.byName[pod.Node]; ok && e.end.nodes[n].whole != nil {
+			e.flees(pod, &e.end.nodes[n], f)
+		}
 		if f.State == "nominated" {
 			f.Node = pod.Nominated
 		}
@@ -73,7 +76,7 @@ func (e *explainer) find() (*cluster.Pod, []string) {
 	name, full := e.q.Name, strings.Contains(e.q.Name, "/")
 	var same []*cluster.Pod
 	var near []string
-	for pod := range e.end.s.AllPods() {
+	for pod := range e.end.given.AllPods() { // where they are: see vacate
 		_, short, _ := strings.Cut(string(pod.Key), "/")
 		switch {
 		case string(pod.Key) == name || !full && short == name:
@@ -110,6 +113,22 @@ func (e *explainer) settled(pod *cluster.Pod) (state, words string) {
 		return "nominated", fmt.Sprintf("the scheduler has nominated it for node %s and waits for pods of lower priority to leave: its room is kept there", pod.Nominated)
 	}
 	return "", ""
+}
+
+// flees tells of a pod whose machine the cloud ends: it is evicted, and wants room.
+func (e *explainer) flees(pod *cluster.Pod, n *node, f *PodFacts) {
+	words := fmt.Sprintf("it is bound to node %s: %s, so it is evicted", n.Name, ends(n.inst))
+	f.Blockers = nil
+	if why := e.down.budgetsBlock(pod); why != "" {
+		f.Blockers = []Blocker{{Pod: pod.Key, Name: "budget", Why: why}}
+		words += " as soon as its budgets allow it (" + why + ")"
+	}
+	e.out.Summary = words
+	if e.classOf(string(pod.Key)) >= 0 {
+		e.waits(pod, f)
+		e.out.Summary = words + "; " + e.out.Summary
+	}
+	e.out.Verdicts = append([]Verdict{{Rule: RuleInterrupted, Why: ends(n.inst)}}, e.out.Verdicts...)
 }
 
 // runs tells how a pod that runs stands towards a drain of its node.

@@ -74,12 +74,14 @@ type Uncordon struct {
 }
 
 // Evict asks the Eviction API to move a pod off a node that is being drained. The
-// UID is a precondition; Grace caps the pod's own grace period.
+// UID is a precondition; Grace caps the pod's own grace period. Why is empty where the
+// node goes because nothing needs it.
 type Evict struct {
 	Pod   cluster.PodKey
 	UID   cluster.UID
 	Node  cluster.NodeName
 	Grace time.Duration
+	Why   string
 }
 
 // Terminate deletes an instance and lowers its group's target by one. Node is

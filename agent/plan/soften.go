@@ -48,7 +48,7 @@ func (w *world) soften() {
 				w.wake(w.now.Add(time.Second)) // the rest in the next round
 				return
 			}
-			if n.group < 0 || n.f.mark || n.Deleting {
+			if n.group < 0 || n.f.mark || n.Deleting || n.whole != nil {
 				continue
 			}
 			_, has := taint(n.Node, cluster.TaintDeletionCandidate)

@@ -50,8 +50,9 @@ type world struct {
 	unhealthy   string // why deletions are frozen; empty: they are not
 	sums        sums
 	market      market
-	sets        [][]int // by group: those that are balanced with it; nil: not asked yet
-	spares      []spare // headroom that is open now
+	sets        [][]int               // by group: those that are balanced with it; nil: not asked yet
+	spares      []spare               // headroom that is open now
+	vacated     map[int]*cluster.Node // by node: see vacate
 }
 
 // group is a node group and what the round knows about it.
@@ -99,10 +100,11 @@ type node struct {
 	room   []int64 // what is left, of the axes of world.space
 	state  nodeState
 	shape  fit.Shape
-	counts bool    // a pending pod or a moved pod counts on it
-	hosts  bool    // only moved pods do
-	spare  []spare // headroom that is kept free on it
-	goes   bool    // it is on its way out, or would be: no destination
+	counts bool          // a pending pod or a moved pod counts on it
+	hosts  bool          // only moved pods do
+	spare  []spare       // headroom that is kept free on it
+	goes   bool          // it is on its way out, or would be: no destination
+	whole  *cluster.Node // with the pods that vacate took off it; nil: it is not interrupted
 }
 
 // nodeState says what a node is good for.
@@ -141,11 +143,12 @@ func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
 func (w *world) index() {
 	changed := w.e.classes.learn(w.s.Classes)
 	w.space = w.e.classes.space
-	w.learnNodes(changed)
 	again := w.e.ties.hold(w.s)
 	if !again {
 		w.e.ties.tie(w)
 	}
+	w.vacate()
+	w.learnNodes(changed)
 	w.indexNodes()
 	w.e.verdicts.learnShapes(w, !again)
 	w.indexPods()
@@ -164,7 +167,7 @@ func (w *world) indexNodes() {
 	w.e.rooms = slices.Grow(w.e.rooms[:0], len(w.nodes)*axes)[:len(w.nodes)*axes]
 	for k, i := range t.order {
 		n := &w.nodes[k]
-		*n = node{Node: w.s.Nodes[i], f: w.e.facts[i], group: int(t.group[k]), inst: t.inst[k], room: w.e.rooms[k*axes : (k+1)*axes : (k+1)*axes]}
+		*n = node{Node: w.s.Nodes[i], f: w.e.facts[i], group: int(t.group[k]), inst: t.inst[k], whole: w.vacated[k], room: w.e.rooms[k*axes : (k+1)*axes : (k+1)*axes]}
 		n.state = w.stateOf(n)
 		n.shape = fit.Shape{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
 		if n.state == stateComing {
