@@ -119,7 +119,10 @@ func shake(r *rand.Rand, s *cluster.Snapshot, p *Policy) {
 	case 11:
 		group(func(g *cluster.NodeGroup) {
 			if len(g.Instances) > 0 {
-				g.Instances[r.IntN(len(g.Instances))].Phase = pick(r, cluster.PhaseRunning, cluster.PhaseDeleting, cluster.PhaseGone)
+				in := &g.Instances[r.IntN(len(g.Instances))]
+				if in.Phase, in.Interruption = pick(r, cluster.PhaseRunning, cluster.PhaseDeleting, cluster.PhaseGone), nil; in.Phase == cluster.PhaseDeleting {
+					in.Interruption = &cluster.Interruption{Why: "notice", By: s.Now.Add(time.Minute)}
+				}
 			}
 			g.Stale = pick(r, "", "", "throttled")
 		})

@@ -87,6 +87,7 @@ func check(t testing.TB, s cluster.Snapshot, m Memory, p Policy, seed uint64) (P
 	plan2, out2 = Decide(shuffled(t, s.Seated(), r), m, p)
 	same("order", plan2, out2)
 	checkActions(t, &s, &m, &p, plan)
+	checkInterrupted(t, s.Seated(), &m, plan)
 	checkFixpoint(t, s, out, p, plan)
 	checkRestart(t, s, p)
 	return plan, out
@@ -164,6 +165,9 @@ func checkActions(t testing.TB, s *cluster.Snapshot, m *Memory, p *Policy, plan 
 				t.Fatalf("%s: below the minimum of %d", a, g.Min)
 			}
 		case Cordon:
+			if a.Rule == RuleInterrupted {
+				continue // the cloud ends it, whatever anybody wants; see checkInterrupted
+			}
 			shrunk[groupOf(a.Node)]++
 			if n := nodeOf(a.Node); n.ControlPlane || optedOut(n) != "" || groupOf(a.Node) != "" && group(groupOf(a.Node)).Keeps != "" {
 				t.Fatalf("not to be touched: %s", a)
@@ -183,6 +187,69 @@ func checkActions(t testing.TB, s *cluster.Snapshot, m *Memory, p *Policy, plan 
 	for g := range grown {
 		if shrunk[g] > 0 {
 			t.Fatalf("group %s grows and shrinks:\n%s", g, plan)
+		}
+	}
+}
+
+// checkInterrupted: what the cloud ends is emptied in the same round as far as budgets
+// allow it, and nothing else is done about its machine; nobody else is cordoned for that.
+func checkInterrupted(t testing.TB, s cluster.Snapshot, m *Memory, plan Plan) {
+	t.Helper()
+	evicted, of, left := map[cluster.PodKey]bool{}, map[cluster.InstanceID]*cluster.Instance{}, map[string]int{}
+	paused := map[cluster.InstanceID]bool{}
+	for _, b := range s.Budgets {
+		left[b.Key] = b.Allowed
+	}
+	for g := range s.Groups {
+		for i := range s.Groups[g].Instances {
+			in := &s.Groups[g].Instances[i]
+			of[in.ID], paused[in.ID] = in, s.Groups[g].Pause != nil
+		}
+	}
+	id := cluster.Identify(s.Groups, s.Nodes)
+	ends := func(n cluster.NodeName) bool {
+		in := of[id.Instance[n]]
+		return in != nil && in.Interruption != nil
+	}
+	for _, a := range plan.Actions {
+		switch a := a.(type) {
+		case Evict:
+			evicted[a.Pod] = true
+			if in := of[id.Instance[a.Node]]; ends(a.Node) && a.Why != "" && a.Grace > max(in.Interruption.By.Sub(s.Now), time.Second) {
+				t.Fatalf("%s has %s, and the machine ends at %s", a, a.Grace, in.Interruption.By)
+			}
+		case Terminate:
+			if in := of[a.Instance]; in != nil && in.Interruption != nil {
+				t.Fatalf("%s, and the cloud ends it by itself", a)
+			}
+		case Cordon:
+			if a.Rule == RuleInterrupted && !ends(a.Node) {
+				t.Fatalf("%s, and nobody ends it", a)
+			}
+		case Uncordon:
+			if ends(a.Node) && !paused[id.Instance[a.Node]] {
+				t.Fatalf("%s, and the cloud ends it", a)
+			}
+		}
+	}
+	for pod := range s.AllPods() {
+		if evicted[pod.Key] {
+			for _, b := range pod.Budgets {
+				left[b]--
+			}
+		}
+	}
+	for _, n := range s.Nodes {
+		_, told := m.Deleted[id.Instance[n.Name]]
+		if !ends(n.Name) || paused[id.Instance[n.Name]] || s.Stale != "" || told || n.Deleting || n.ControlPlane {
+			continue
+		}
+		for i := range n.Pods {
+			pod := &n.Pods[i]
+			free := len(pod.Budgets) == 0 || len(pod.Budgets) == 1 && left[pod.Budgets[0]] > 0
+			if free && !evicted[pod.Key] && !pod.Mirror && !pod.Finished && !daemon(pod) && pod.Deleting.IsZero() {
+				t.Fatalf("pod %s stays on node %s, whose machine the cloud ends:\n%s", pod.Key, n.Name, plan)
+			}
 		}
 	}
 }
@@ -221,7 +288,7 @@ func checkRestart(t testing.TB, s cluster.Snapshot, p Policy) {
 	t.Helper()
 	plan, _ := Decide(s, Memory{}, p)
 	for _, a := range plan.Actions {
-		if c, ok := a.(Cordon); ok && c.Rule != RuleRequested && p.UnneededFor > 0 && p.UnreadyFor > 0 {
+		if c, ok := a.(Cordon); ok && c.Rule != RuleRequested && c.Rule != RuleInterrupted && p.UnneededFor > 0 && p.UnreadyFor > 0 {
 			t.Fatalf("marked at once after a restart: %s", c)
 		}
 	}
@@ -356,6 +423,9 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, Memory, Policy) {
 		for i := range n {
 			in := cluster.Instance{ID: cluster.InstanceID(fmt.Sprintf("aws:///z/i-%d%d", g, i)), Member: r.IntN(10) > 0, Created: ago(time.Hour),
 				Phase: pick(r, cluster.PhaseRunning, cluster.PhaseRunning, cluster.PhaseRunning, cluster.PhaseRunning, cluster.PhasePending, cluster.PhaseDeleting, cluster.PhaseStopped, cluster.PhaseFailed, cluster.PhaseGone)}
+			if in.Phase == cluster.PhaseDeleting && in.Created.Unix()%4 > 0 { // no draw, as above
+				in.Interruption = &cluster.Interruption{Why: "spot interruption notice", By: t0.Add(time.Duration(in.Created.Unix()%130) * time.Second)}
+			}
 			gr.Instances = append(gr.Instances, in)
 			if r.IntN(4) > 0 {
 				someNode(r, &s, &m, &gr, in, ago)
@@ -410,6 +480,9 @@ func someNode(r *rand.Rand, s *cluster.Snapshot, m *Memory, g *cluster.NodeGroup
 		n.Unschedulable = true
 		if r.IntN(4) > 0 {
 			n.Annotations = map[string]string{cluster.AnnotationCordoned: "true"}
+			if in.Created.Unix()%3 == 0 {
+				n.Annotations[cluster.AnnotationCordoned] += " " + RuleInterrupted
+			}
 		}
 	case 1:
 		n.Annotations = map[string]string{cluster.AnnotationNoScaleDown: "true"}

@@ -109,6 +109,7 @@ type teller struct {
 //	pods NAME COUNT cpu=.. mem=.. [on=NODE] [pending=1|new] [owner=none|Kind] [pdb=..] [class keys]
 //	missing NAME N     gone KIND NAME     pdb NAME N     daemonset NAME cpu=..
 //	pass DURATION      restart            stale WHY      policy Field=value
+//	interrupt NODE     spared NODE
 //	accept             carries out the growth and the marks of the last plan
 func (w *teller) line(line string) {
 	f := strings.Fields(line)
@@ -175,6 +176,8 @@ func (w *teller) line(line string) {
 		w.s.Outcomes = append(w.s.Outcomes, cluster.Outcome{Action: "grow", Group: cluster.GroupID(f[1]), Kind: f[2], Error: strings.Join(f[3:], " "), At: w.s.Now})
 	case "kept": // the last plan's end of an instance failed: kept GROUP INSTANCE KIND TEXT
 		w.s.Outcomes = append(w.s.Outcomes, cluster.Outcome{Action: "terminate", Group: cluster.GroupID(f[1]), Instance: cluster.InstanceID(f[2]), Kind: f[3], Error: strings.Join(f[4:], " "), At: w.s.Now})
+	case "interrupt", "spared": // the cloud gives notice of an instance, or takes it back
+		w.interrupt(f[1], f[0] == "interrupt")
 	case "policy":
 		w.policy(kv)
 	case "accept":
@@ -454,7 +457,10 @@ func (w *teller) accept() {
 			w.find(string(a.Group)).Target = a.To
 			w.s.Outcomes = append(w.s.Outcomes, cluster.Outcome{Action: "grow", Group: a.Group, From: a.From, To: a.To, At: w.s.Now})
 		case Cordon:
-			w.eachNode(a.Node, func(n *cluster.Node) { w.mark(n, w.s.Now, true) })
+			w.eachNode(a.Node, func(n *cluster.Node) {
+				w.mark(n, w.s.Now, true)
+				n.Annotations[cluster.AnnotationCordoned] += " " + a.Rule
+			})
 		case Uncordon:
 			w.eachNode(a.Node, func(n *cluster.Node) {
 				n.Unschedulable, n.Annotations = false, nil
@@ -475,6 +481,20 @@ func (w *teller) accept() {
 			g.Instances = slices.DeleteFunc(g.Instances, func(in cluster.Instance) bool { return in.ID == a.Instance })
 			w.s.Nodes = slices.DeleteFunc(w.s.Nodes, func(n *cluster.Node) bool { return n.Name == a.Node })
 			w.s.Outcomes = append(w.s.Outcomes, cluster.Outcome{Action: "terminate", Group: a.Group, Instance: a.Instance, Node: a.Node, At: w.s.Now})
+		}
+	}
+}
+
+// interrupt gives a node's instance two minutes, or lets it live.
+func (w *teller) interrupt(node string, on bool) {
+	for g := range w.s.Groups {
+		for i := range w.s.Groups[g].Instances {
+			if in := &w.s.Groups[g].Instances[i]; in.ID == cluster.InstanceID("aws:///z/i-"+node) {
+				in.Phase, in.Interruption = cluster.PhaseRunning, nil
+				if on {
+					in.Phase, in.Interruption = cluster.PhaseDeleting, &cluster.Interruption{Why: "spot interruption notice", By: w.s.Now.Add(2 * time.Minute)}
+				}
+			}
 		}
 	}
 }
