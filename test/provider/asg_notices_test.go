@@ -3,6 +3,10 @@ package provider_test
 import (
 	"strings"
 	"testing"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
@@ -58,18 +62,65 @@ func TestASGSpotInterruption(t *testing.T) {
 	if phase, member := phaseIn(g, alive[0]); phase != cluster.PhaseDeleting || !member {
 		t.Errorf("interrupted: phase %q, member %t", phase, member)
 	}
-	if phase, _ := phaseIn(g, alive[1]); phase != cluster.PhaseRunning {
+	if i := interruptionIn(g, alive[0]); i == nil || !strings.Contains(i.Why, "marked-for-termination") || time.Until(i.By) > 2*time.Minute || time.Until(i.By) < time.Minute {
+		t.Errorf("interruption %+v", i)
+	}
+	if phase, _ := phaseIn(g, alive[1]); phase != cluster.PhaseRunning || interruptionIn(g, alive[1]) != nil {
 		t.Errorf("the other: phase %q", phase)
 	}
 	if has(g, "interruption notice") != 1 || g.Stale != "" || g.Target != 2 {
 		t.Errorf("stale %q, target %d, warnings %q", g.Stale, g.Target, g.Warnings)
 	}
-	// Whoever may not ask goes on without.
+	// An error takes no notice back; whoever never could ask goes on without.
 	w.fault("spot", true, aws.Fault{Action: "DescribeSpotInstanceRequests", Kind: aws.Forbidden})
 	g = groups(t, p)[providertest.Workers]
-	if phase, _ := phaseIn(g, alive[0]); phase != cluster.PhaseRunning || g.Stale != "" || has(g, "ec2:DescribeSpotInstanceRequests") != 1 {
+	if phase, _ := phaseIn(g, alive[0]); phase != cluster.PhaseDeleting || interruptionIn(g, alive[0]) == nil || g.Stale != "" || has(g, "ec2:DescribeSpotInstanceRequests") != 1 {
 		t.Errorf("phase %q, stale %q, warnings %q", phase, g.Stale, g.Warnings)
 	}
+	g = groups(t, w.connect(t, byTag))[providertest.Workers]
+	if phase, _ := phaseIn(g, alive[0]); phase != cluster.PhaseRunning || interruptionIn(g, alive[0]) != nil || g.Stale != "" || has(g, "ec2:DescribeSpotInstanceRequests") != 1 {
+		t.Errorf("another agent: phase %q, stale %q, warnings %q", phase, g.Stale, g.Warnings)
+	}
+	// AWS takes it back.
+	w.fault("spot", false, aws.Fault{})
+	must(t, w.Spare(shortID(alive[0])))
+	g = groups(t, p)[providertest.Workers]
+	if phase, _ := phaseIn(g, alive[0]); phase != cluster.PhaseRunning || interruptionIn(g, alive[0]) != nil || has(g, "interruption notice") != 0 {
+		t.Errorf("spared: phase %q, warnings %q", phase, g.Warnings)
+	}
+}
+
+// TestASGTerminatingWait: a machine that a lifecycle hook holds on its way out is to be
+// emptied, too; nobody knows for how long it is held.
+func TestASGTerminatingWait(t *testing.T) {
+	w := newWorld(t)
+	p := w.connect(t, byTag)
+	_, err := w.admin.PutLifecycleHook(ctx, &autoscaling.PutLifecycleHookInput{AutoScalingGroupName: sdk.String(string(providertest.Workers)),
+		LifecycleHookName: sdk.String("out"), LifecycleTransition: sdk.String("autoscaling:EC2_INSTANCE_TERMINATING"), HeartbeatTimeout: sdk.Int32(3600)})
+	must(t, err)
+	alive := w.Alive(providertest.Workers)
+	must(t, p.Delete(ctx, providertest.Workers, alive[0]))
+	for end := time.Now().Add(20 * time.Second); ; {
+		g := groups(t, p)[providertest.Workers]
+		if i := interruptionIn(g, alive[0]); i != nil {
+			if phase, _ := phaseIn(g, alive[0]); phase != cluster.PhaseDeleting || !i.By.IsZero() || !strings.Contains(i.Why, "Terminating:Wait") || interruptionIn(g, alive[1]) != nil {
+				t.Errorf("phase %q, %+v", phase, i)
+			}
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%+v", g.Instances)
+		}
+	}
+}
+
+func interruptionIn(g cluster.NodeGroup, id cluster.InstanceID) *cluster.Interruption {
+	for i := range g.Instances {
+		if g.Instances[i].ID == id {
+			return g.Instances[i].Interruption
+		}
+	}
+	return nil
 }
 
 // TestASGCapacityRebalance and AZRebalance, ReplaceUnhealthy, HealthCheck: settings with

@@ -28,6 +28,7 @@ type facts struct {
 	versions     map[string]*launchTemplate
 	requirements map[string]matched
 	refreshes    map[cluster.GroupID]refreshFact // for refreshLife
+	notices      map[string]notice               // by EC2 id, for noticeLife
 }
 
 const requirementsLife = time.Hour

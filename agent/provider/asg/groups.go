@@ -175,7 +175,7 @@ func hazards(source asgtypes.AutoScalingGroup) []string {
 		out = append(out, "its HealthCheck or ReplaceUnhealthy process is suspended: a machine that dies stays in the group, and no other comes in its place; resume the process")
 	}
 	if aws.ToBool(source.CapacityRebalance) {
-		out = append(out, "CapacityRebalance is on: AWS may replace a running spot machine without a drain")
+		out = append(out, "CapacityRebalance is on: AWS may replace a running spot machine without a drain, unless a lifecycle hook lets it wait (autoscaling:EC2_INSTANCE_TERMINATING)")
 	}
 	return out
 }

@@ -121,6 +121,9 @@ func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[st
 		in.Phase = phase(life, stateOf(machine), listed)
 		in.Member = in.Phase != cluster.PhaseGone && life != asgtypes.LifecycleStateDetaching && life != asgtypes.LifecycleStateDetached
 		in.Protected = aws.ToBool(m.ProtectedFromScaleIn)
+		if life == asgtypes.LifecycleStateTerminatingWait && in.Phase == cluster.PhaseDeleting {
+			in.Interruption = &cluster.Interruption{Why: "Auto Scaling ends it, and a lifecycle hook lets it wait: " + string(life)}
+		}
 		if !listed {
 			// EC2 lists a new machine some seconds late. Created is the moment of this
 			// read then: a zero time would make it look older than any time limit.

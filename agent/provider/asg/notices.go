@@ -24,36 +24,73 @@ import (
 // A rebalance recommendation is not among them: it is told to the machine itself and to
 // EventBridge, and no call of the API that a leader could make repeats it. Of a group
 // with CapacityRebalance on it is seen by what Auto Scaling does: the new machine, and
-// the old one on its way out.
+// the old one on its way out; a lifecycle hook of the group keeps that one in
+// Terminating:Wait, which counts as an interruption without a known end.
 
 // interrupted are the status codes of a spot request whose machine has had its notice.
-// EC2 User Guide, "Spot request status": a machine that is marked has two minutes.
 var interrupted = []string{"marked-for-termination", "marked-for-stop"}
 
+const (
+	// noticeTime is how long a machine runs on after its notice (EC2 User Guide, "Spot
+	// Instance interruption notices").
+	noticeTime = 2 * time.Minute
+	// noticeLife is how long a notice is believed while it cannot be read again: until its
+	// machine should have ended, with some room.
+	noticeLife = noticeTime + time.Minute
+)
+
+// notice is an interruption notice as it was last read.
+type notice struct {
+	code     string
+	at, read time.Time // when it was given (its status changed), and read
+}
+
 // readSpot looks for interruption notices, and has a machine that got one be on its way
-// out: nothing new is placed there, and what Auto Scaling puts in its place is expected.
+// out: nothing new is placed there, its pods leave, and what Auto Scaling puts in its
+// place is expected.
 func (p *Provider) readSpot(ctx context.Context, readings []*reading) {
 	if !slices.ContainsFunc(readings, func(r *reading) bool { return r.spot }) {
 		return
 	}
+	given, err := p.notices(ctx)
+	for _, r := range readings {
+		if r.spot && err != nil {
+			r.warn("spot interruption notices cannot be read, so its machines go without a warning: " + err.Error())
+		}
+		for n := range r.group.Instances {
+			i := &r.group.Instances[n]
+			short, _ := parseProviderID(i.ID)
+			notice, ok := given[short]
+			if !ok || i.Phase != cluster.PhaseRunning && i.Phase != cluster.PhasePending {
+				continue
+			}
+			i.Phase = cluster.PhaseDeleting
+			i.Interruption = &cluster.Interruption{Why: "spot interruption notice: " + notice.code}
+			if !notice.at.IsZero() {
+				i.Interruption.By = notice.at.Add(noticeTime).UTC()
+			}
+			r.warn(fmt.Sprintf("spot machine %s has its interruption notice (%s): AWS ends it within two minutes", short, notice.code))
+		}
+	}
+}
+
+// notices reads the interruption notices, by EC2 id. Together with an error it returns
+// those that were read a short while ago as well: an error takes none back.
+func (p *Provider) notices(ctx context.Context) (map[string]notice, error) {
 	in := &ec2.DescribeSpotInstanceRequestsInput{
 		Filters: []ec2types.Filter{{Name: aws.String("status-code"), Values: interrupted}}, MaxResults: aws.Int32(1000),
 	}
-	marked := map[string]string{}
+	given, at := map[string]notice{}, p.now()
+	var failed error
 	for {
 		answer, err := call(ctx, p, actionDescribeSpot, p.compute.DescribeSpotInstanceRequests, in)
 		if err != nil {
-			why := classify("read", "", actionDescribeSpot, err)
-			for _, r := range readings {
-				if r.spot {
-					r.group.Warnings = append(r.group.Warnings, "spot interruption notices cannot be read, so its machines go without a warning: "+why.Error())
-				}
-			}
+			failed = classify("read", "", actionDescribeSpot, err)
 			break
 		}
 		for _, s := range answer.SpotInstanceRequests {
 			if s.Status != nil && slices.Contains(interrupted, aws.ToString(s.Status.Code)) {
-				marked[aws.ToString(s.InstanceId)] = aws.ToString(s.Status.Code)
+				given[aws.ToString(s.InstanceId)] = notice{aws.ToString(s.Status.Code), aws.ToTime(s.Status.UpdateTime), at}
 			}
 		}
 		if aws.ToString(answer.NextToken) == "" {
@@ -63,18 +100,15 @@ func (p *Provider) readSpot(ctx context.Context, readings []*reading) {
 		next.NextToken = answer.NextToken
 		in = &next
 	}
-	for _, r := range readings {
-		for n := range r.group.Instances {
-			i := &r.group.Instances[n]
-			short, _ := parseProviderID(i.ID)
-			code, ok := marked[short]
-			if !ok || i.Phase != cluster.PhaseRunning && i.Phase != cluster.PhasePending {
-				continue
-			}
-			i.Phase = cluster.PhaseDeleting
-			r.group.Warnings = append(r.group.Warnings, fmt.Sprintf("spot machine %s has its interruption notice (%s): AWS ends it within two minutes", short, code))
+	p.facts.mu.Lock()
+	defer p.facts.mu.Unlock()
+	for id, n := range p.facts.notices {
+		if _, ok := given[id]; !ok && failed != nil && at.Sub(n.read) < noticeLife {
+			given[id] = n
 		}
 	}
+	p.facts.notices = given
+	return given, failed
 }
 
 // spotMachine tells how a machine was bought.

@@ -52,7 +52,8 @@ type instance struct {
 	waitSeq   int       // counts lifecycle waits, so that an old timeout is void
 	token     string    // of the lifecycle action
 
-	spotRequest, spotStatus string // of one that was bought on the spot market
+	spotRequest, spotStatus string    // of one that was bought on the spot market
+	spotSince               time.Time // when it got that status
 }
 
 func (i *instance) explain(code, reason string) {

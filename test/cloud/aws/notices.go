@@ -11,13 +11,18 @@ import (
 
 // MakeSpot makes a running instance one that was bought on the spot market.
 func (c *Cloud) MakeSpot(id string) error {
-	return c.outOfBand("make spot", id, func(i *instance) { i.spotRequest, i.spotStatus = "sir-0"+c.hex(7), "fulfilled" })
+	return c.outOfBand("make spot", id, func(i *instance) { i.spotRequest, i.spotStatus, i.spotSince = "sir-0"+c.hex(7), "fulfilled", i.launched })
 }
 
 // Interrupt gives a spot instance its notice of two minutes. It goes on running; a test
 // ends it by TerminateInstance.
 func (c *Cloud) Interrupt(id string) error {
-	return c.outOfBand("interrupt", id, func(i *instance) { i.spotStatus = "marked-for-termination" })
+	return c.outOfBand("interrupt", id, func(i *instance) { i.spotStatus, i.spotSince = "marked-for-termination", time.Now() })
+}
+
+// Spare takes the notice of a spot instance back.
+func (c *Cloud) Spare(id string) error {
+	return c.outOfBand("spare", id, func(i *instance) { i.spotStatus, i.spotSince = "fulfilled", time.Now() })
 }
 
 // InstanceRefresh sets what a group's instance refresh looks like: a status such as
@@ -130,7 +135,7 @@ func (c *Cloud) describeSpot(r *request) ([]el, *apiError) {
 	}
 	return []el{each("spotInstanceRequestSet", "item", found, func(i *instance) []el {
 		return []el{x("spotInstanceRequestId", i.spotRequest), x("type", "one-time"), x("state", "active"),
-			x("status", x("code", i.spotStatus), x("updateTime", i.launched), x("message", "Your Spot request is "+i.spotStatus+".")),
+			x("status", x("code", i.spotStatus), x("updateTime", i.spotSince), x("message", "Your Spot request is "+i.spotStatus+".")),
 			x("instanceId", i.id), x("createTime", i.launched), x("productDescription", "Linux/UNIX"),
 			x("launchedAvailabilityZone", i.zone), x("instanceInterruptionBehavior", "terminate")}
 	}), opt("nextToken", next)}, nil
