@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -172,6 +173,7 @@ func TestScaleUpCases(t *testing.T) {
 		{"replicas are spread over zones", spreadOverZones},
 		{"a claim waits for its first consumer", claimWaits},
 		{"somebody changes the target", somebodyElse},
+		{"the cloud takes a machine back", takenBack},
 		{"nodes are not what the tags say", wrongTags},
 		{"a machine is smaller than assumed", func(s *scene) {
 			thin.Store(true)
@@ -373,6 +375,51 @@ func secondBurst(s *scene) {
 	s.putOn("second-3", "second", 4, "100m", "16Mi")
 	s.runs("second-3", 4)
 	s.wants("second", "2", "3")
+}
+
+// takenBack: a spot machine gets its notice. Its pods have left before it ends, the agent
+// neither terminates it nor buys another one, and they run on the one in its place.
+func takenBack(s *scene) {
+	s.pool(pool{name: "spot", max: 4})
+	s.putOn("spot-web", "spot", 2, "2500m", "16Mi") // one on each
+	s.runs("spot-web", 2)
+	on := func(node string) (pods int) {
+		list, err := s.client.CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{LabelSelector: "app=spot-web", FieldSelector: "spec.nodeName=" + node})
+		if err != nil {
+			return -1
+		}
+		return len(list.Items)
+	}
+	var node corev1.Node
+	for _, n := range s.nodes() {
+		if n.Labels["case"] == "spot" {
+			node = n
+		}
+	}
+	id := node.Spec.ProviderID[strings.LastIndex(node.Spec.ProviderID, "/")+1:]
+	if on(node.Name) != 1 {
+		s.t.Fatalf("%d pods on node %q", on(node.Name), node.Name)
+	}
+	s.w.Cloud.ResetCalls()
+	if err := errors.Join(s.w.Cloud.MakeSpot(id), s.w.Cloud.Interrupt(id)); err != nil {
+		s.t.Fatal(err)
+	}
+	took := s.until(time.Minute, "its pod has left", func() bool { return on(node.Name) == 0 })
+	s.t.Logf("the pod had left %s after the notice", took.Round(10*time.Millisecond))
+	s.journal(time.Minute, "evict default/spot-web", node.Name)
+	s.journal(time.Minute, "cordon "+node.Name, "D23", "marked-for-termination")
+	now, err := s.client.CoreV1().Nodes().Get(s.t.Context(), node.Name, metav1.GetOptions{})
+	if err != nil || !now.Spec.Unschedulable || !slices.ContainsFunc(now.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "ToBeDeletedByClusterAutoscaler" }) {
+		s.t.Errorf("%v, %+v", err, now.Spec)
+	}
+	s.explains("explain node "+node.Name, "it goes", "D23", "spot interruption notice")
+	if err := s.w.Cloud.TerminateInstance(id); err != nil { // which fails for one that is gone
+		s.t.Fatal(err)
+	}
+	s.until(time.Minute, "both run again", func() bool { return s.running("spot-web") == 2 && on(node.Name) == 0 })
+	if n := len(s.calls("TerminateInstanceInAutoScalingGroup")); n != 0 || s.desired("spot") != 2 || len(s.asked("spot")) != 0 {
+		s.t.Errorf("%d terminations, target %d, asked for %v", n, s.desired("spot"), s.asked("spot"))
+	}
 }
 
 // heldDoesNotBlock: what the agent does not judge, and what no machine would help, is
