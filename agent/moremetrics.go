@@ -201,6 +201,9 @@ func (m *moreMetrics) arrive(group cluster.GroupID, n *cluster.Node) {
 
 // marked, drained and removed follow a node on its way out.
 func (m *moreMetrics) marked(o cluster.Outcome, rule string) {
+	if rule == plan.RuleInterrupted {
+		return // the cloud ends it: nothing of ours follows
+	}
 	m.leaving[o.Node] = departure{at: o.At, unready: rule == plan.RuleUnready}
 }
 

@@ -112,9 +112,9 @@ func TestGrowRefusedIsAnOutcomeWithItsKind(t *testing.T) {
 func TestCordonAndUncordonTouchOnlyOurs(t *testing.T) {
 	foreign := corev1.Taint{Key: "x", Effect: corev1.TaintEffectNoSchedule}
 	h, client, _ := hand(&cloud{}, node("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{foreign} }))
-	h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Cordon{Node: "n", UID: "uid-n"}}})
+	h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Cordon{Node: "n", UID: "uid-n", Rule: plan.RuleInterrupted}}})
 	n := get(t, client, "n")
-	if _, annotated := n.Annotations[cluster.AnnotationCordoned]; !n.Spec.Unschedulable || !slices.ContainsFunc(n.Spec.Taints, isOurs) || !annotated {
+	if by := n.Annotations[cluster.AnnotationCordoned]; !n.Spec.Unschedulable || !slices.ContainsFunc(n.Spec.Taints, isOurs) || !strings.HasSuffix(by, "Z D23") {
 		t.Errorf("cordoned: %+v %v", n.Spec, n.Annotations)
 	}
 	h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Uncordon{Node: "n", UID: "uid-n"}}})

@@ -34,7 +34,7 @@ func (w *world) forget() {
 	}
 	for i := range w.groups {
 		g := &w.groups[i]
-		n := g.coming
+		n := max(g.coming-g.replaced, 0)
 		if joined != nil {
 			n += joined[i]
 		}

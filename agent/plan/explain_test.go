@@ -174,6 +174,45 @@ pods low 1 cpu=10m prio=-20
 	}
 }
 
+// TestExplainInterrupted: a node whose machine the cloud ends goes, by its rule, and its
+// pods are told where they are and what becomes of them.
+func TestExplainInterrupted(t *testing.T) {
+	w := told(t, `
+group a 1..5 cpu=2000m mem=8Gi target=2
+node n1 group=a age=1h anno=autoscaler-agent/keep:true
+node n2 group=a age=1h
+pdb default/one 0
+pods web 1 cpu=500m on=n1
+pods full 1 cpu=1900m on=n2
+pods kept 1 cpu=100m on=n1 pdb=default/one safe=false
+pods ds 1 cpu=10m on=n1 owner=DaemonSet
+interrupt n1
+`)
+	for _, tc := range []struct {
+		kind, name string
+		words      []string
+		never      string
+	}{
+		{"node", "n1", []string{"it goes: this round marks it for deletion: the cloud ends its machine by 2026-11-21T12:02:00Z", `"rule":"D23"`, `"pod":"default/kept-000"`, `"utilisation":0.305`, `"passengers":1`}, "safe-to-evict"},
+		{"pod", "web-000", []string{`"state":"running"`, `"node":"n1"`, `"rule":"D23"`, "so it is evicted; it waits for a machine that is coming in group a", `"rule":"U2"`}, "blockers"},
+		{"pod", "kept-000", []string{`"state":"running"`, "as soon as its budgets allow it (PodDisruptionBudget default/one allows no disruption)", `"rule":"D23"`}, "safe-to-evict"},
+		{"pod", "ds-000", []string{`"state":"running"`, `"rule":"D23"`, "and the pod goes with it"}, "evicted"},
+	} {
+		b, err := json.Marshal(Explain(w.s, w.m, w.p, Query{tc.kind, tc.name}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, words := range tc.words {
+			if !strings.Contains(string(b), words) {
+				t.Errorf("%s %s: no %q in\n%s", tc.kind, tc.name, words, b)
+			}
+		}
+		if strings.Contains(string(b), tc.never) {
+			t.Errorf("%s %s: %q in\n%s", tc.kind, tc.name, tc.never, b)
+		}
+	}
+}
+
 // TestExplainPodOfTies: nodes refuse for what is on them, too, in the scheduler's words.
 func TestExplainPodOfTies(t *testing.T) {
 	w := told(t, `

@@ -23,7 +23,8 @@ type PodFacts struct {
 	Alike   int              `json:"alike,omitempty"`             // pending pods of the same class, this one included
 	// Promise is the coming machine that the pod counts on.
 	Promise *Promise `json:"promise,omitempty"`
-	// Groups and Nodes are why none of them takes the pod now; only for a pod that waits.
+	// Groups and Nodes are why none of them takes the pod now; only for a pod that waits, or
+	// whose machine the cloud ends.
 	Groups *Judgement `json:"groups,omitempty"`
 	Nodes  *Judgement `json:"nodes,omitempty"`
 	// Blockers are why a pod that runs would keep its node from being drained.
@@ -117,9 +118,11 @@ func (e *explainer) settled(pod *cluster.Pod) (state, words string) {
 
 // flees tells of a pod whose machine the cloud ends: it is evicted, and wants room.
 func (e *explainer) flees(pod *cluster.Pod, n *node, f *PodFacts) {
-	words := fmt.Sprintf("it is bound to node %s: %s, so it is evicted", n.Name, ends(n.inst))
-	f.Blockers = nil
-	if why := e.down.budgetsBlock(pod); why != "" {
+	words := fmt.Sprintf("it is bound to node %s: %s, ", n.Name, ends(n.inst))
+	if f.Blockers = nil; e.down.rides(pod) {
+		words += "and the pod goes with it"
+	} else if words += "so it is evicted"; e.down.budgetsBlock(pod) != "" {
+		why := e.down.budgetsBlock(pod)
 		f.Blockers = []Blocker{{Pod: pod.Key, Name: "budget", Why: why}}
 		words += " as soon as its budgets allow it (" + why + ")"
 	}

@@ -217,6 +217,9 @@ func (w *world) accountInstances(g *group) {
 	patience := orElse(g.Options.MaxNodeProvisionTime, w.p.MaxNodeProvisionTime)
 	for k := range g.Instances {
 		in := &g.Instances[k]
+		if in.Member && in.Interruption != nil {
+			g.replaced++
+		}
 		if !in.Member || in.Phase == cluster.PhaseGone || in.Phase == cluster.PhaseDeleting || in.Phase == cluster.PhaseStopped {
 			continue
 		}

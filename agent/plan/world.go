@@ -58,24 +58,25 @@ type world struct {
 // group is a node group and what the round knows about it.
 type group struct {
 	*cluster.NodeGroup
-	target  int    // the target after lagging reads are corrected
-	members int    // live instances that the target counts
-	size    int    // the larger of the two: what growth is added to
-	raise   bool   // the target is below the minimum
-	nodes   int    // of them, those that are Nodes
-	unready int    // of these, those that are neither Ready nor starting
-	coming  int    // machines that will come and are not Nodes yet
-	rule    string // why the group cannot be grown; empty: it can
-	why     string
-	empty   []int64
-	shape   fit.Shape
-	anyone  int8 // whether its machines let a pod on that asks nothing of them; 0: not asked yet
-	grow    int  // machines added in this round
-	leaving int  // machines whose deletion is under way or decided
-	shrinks bool
-	bought  bool // this round raises the target
-	doomed  []doomed
-	failed  []cluster.Failure // all failures to start or to join that are known
+	target   int    // the target after lagging reads are corrected
+	members  int    // live instances that the target counts
+	size     int    // the larger of the two: what growth is added to
+	raise    bool   // the target is below the minimum
+	nodes    int    // of them, those that are Nodes
+	unready  int    // of these, those that are neither Ready nor starting
+	coming   int    // machines that will come and are not Nodes yet
+	replaced int    // interrupted machines: as many are coming in their place, and nobody asked for these
+	rule     string // why the group cannot be grown; empty: it can
+	why      string
+	empty    []int64
+	shape    fit.Shape
+	anyone   int8 // whether its machines let a pod on that asks nothing of them; 0: not asked yet
+	grow     int  // machines added in this round
+	leaving  int  // machines whose deletion is under way or decided
+	shrinks  bool
+	bought   bool // this round raises the target
+	doomed   []doomed
+	failed   []cluster.Failure // all failures to start or to join that are known
 
 	pods     []cluster.PodKey // those that new machines are for, sorted
 	runs     []run            // the same by class

@@ -187,7 +187,7 @@ func (p *Provider) refresh(ctx context.Context, id cluster.GroupID) string {
 		warning = "whether an instance refresh replaces its machines cannot be read: " + classify("read", "", actionDescribeRefreshes, err).Error()
 	case len(answer.InstanceRefreshes) > 0 && slices.Contains(refreshing, answer.InstanceRefreshes[0].Status):
 		f := answer.InstanceRefreshes[0]
-		warning = fmt.Sprintf("an instance refresh is under way (%s, %d %%): AWS ends its machines one after the other and drains none of them",
+		warning = fmt.Sprintf("an instance refresh is under way (%s, %d %%): AWS ends its machines one after the other, and none is drained unless a lifecycle hook lets it wait",
 			f.Status, aws.ToInt32(f.PercentageComplete))
 	}
 	p.facts.mu.Lock()
