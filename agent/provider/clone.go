@@ -23,7 +23,7 @@ func Clone(g cluster.NodeGroup) cluster.NodeGroup {
 	for i := range g.Instances {
 		in := &g.Instances[i]
 		in.NodeNames, in.Names, in.Addresses = slices.Clone(in.NodeNames), slices.Clone(in.Names), slices.Clone(in.Addresses)
-		in.Failure = clone(in.Failure)
+		in.Failure, in.Interruption = clone(in.Failure), clone(in.Interruption)
 	}
 	return g
 }
