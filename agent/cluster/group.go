@@ -137,9 +137,9 @@ type Instance struct {
 	// Protected tells that the cloud is told not to pick it for its own scale-in.
 	Protected bool     `json:"protected,omitempty"`
 	Failure   *Failure `json:"failure,omitempty"`
-	// Interruption tells that the cloud ends the machine of its own accord, keeps the
-	// group's target, and drains nothing; its Phase is PhaseDeleting then. nil: it does
-	// not, or whoever does drains the node (Cluster API), or it is not known.
+	// Interruption tells that the cloud ends the machine of its own accord and drains
+	// nothing; its Phase is PhaseDeleting then. nil: it does not, or whoever does drains
+	// the node (Cluster API), or it is not known.
 	Interruption *Interruption `json:"interruption,omitempty"`
 }
 

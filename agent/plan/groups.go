@@ -217,7 +217,7 @@ func (w *world) accountInstances(g *group) {
 	patience := orElse(g.Options.MaxNodeProvisionTime, w.p.MaxNodeProvisionTime)
 	for k := range g.Instances {
 		in := &g.Instances[k]
-		if in.Member && in.Interruption != nil {
+		if _, told := w.out.Deleted[in.ID]; in.Member && in.Interruption != nil && !told {
 			g.replaced++
 		}
 		if !in.Member || in.Phase == cluster.PhaseGone || in.Phase == cluster.PhaseDeleting || in.Phase == cluster.PhaseStopped {

@@ -11,7 +11,9 @@ import (
 
 // MakeSpot makes a running instance one that was bought on the spot market.
 func (c *Cloud) MakeSpot(id string) error {
-	return c.outOfBand("make spot", id, func(i *instance) { i.spotRequest, i.spotStatus, i.spotSince = "sir-0"+c.hex(7), "fulfilled", i.launched })
+	return c.outOfBand("make spot", id, func(i *instance) {
+		i.spotRequest, i.spotStatus, i.spotSince = "sir-0"+c.hex(7), "fulfilled", i.launched
+	})
 }
 
 // Interrupt gives a spot instance its notice of two minutes. It goes on running; a test
