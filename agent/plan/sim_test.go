@@ -24,6 +24,7 @@ type sim struct {
 	next     int
 	grows    int
 	evicted  int
+	lost     int // pods that ran on a machine when it ended
 	seed     uint64
 }
 
@@ -57,6 +58,7 @@ func (v *sim) cloud() {
 	for g := range v.s.Groups {
 		gr := &v.s.Groups[g]
 		gr.ReadAt = v.s.Now
+		gr.Instances = slices.DeleteFunc(gr.Instances, v.ended)
 		for len(gr.Instances) < gr.Target {
 			v.next++
 			gr.Instances = append(gr.Instances, cluster.Instance{ID: cluster.InstanceID(fmt.Sprintf("aws:///z/i-%04d", v.next)), Phase: cluster.PhasePending, Member: true,
@@ -65,7 +67,7 @@ func (v *sim) cloud() {
 		for i := range gr.Instances {
 			in := &gr.Instances[i]
 			age := v.s.Now.Sub(in.Created)
-			if age < v.boot {
+			if age < v.boot || in.Interruption != nil {
 				continue
 			}
 			in.Phase = cluster.PhaseRunning
@@ -79,6 +81,19 @@ func (v *sim) cloud() {
 			}
 		}
 	}
+}
+
+// ended tells that an instance's notice has run out, and takes its node and pods away.
+func (v *sim) ended(in cluster.Instance) bool {
+	if in.Interruption == nil || v.s.Now.Before(in.Interruption.By) {
+		return false
+	}
+	name := cluster.NodeName("node-" + in.ID[len(in.ID)-4:])
+	v.s.Nodes = slices.DeleteFunc(v.s.Nodes, func(n *cluster.Node) bool { return n.Name == name })
+	before := len(v.s.Pods)
+	v.s.Pods = slices.DeleteFunc(v.s.Pods, func(p cluster.Pod) bool { return p.Node == name })
+	v.lost += before - len(v.s.Pods)
+	return true
 }
 
 func (v *sim) controller() {
@@ -159,7 +174,7 @@ func (v *sim) carryOut(plan Plan) {
 		case Cordon:
 			n := node(a.Node)
 			n.Unschedulable = true
-			n.Annotations = map[string]string{cluster.AnnotationCordoned: "true"}
+			n.Annotations = map[string]string{cluster.AnnotationCordoned: "true " + a.Rule}
 			n.Taints = append(n.Taints, cluster.Taint{Key: cluster.TaintToBeDeleted, Value: fmt.Sprint(v.s.Now.Unix()), Effect: "NoSchedule"})
 		case Uncordon:
 			n := node(a.Node)
@@ -238,6 +253,34 @@ func TestClosedLoop(t *testing.T) {
 				v.until("back to min", 60*time.Minute, restarts, func() bool { return v.s.Groups[0].Target == 0 && len(v.s.Nodes) == 0 })
 				if v.grows != 1 {
 					t.Fatalf("%d grows (seed %d)", v.grows, seed)
+				}
+			})
+		}
+	}
+}
+
+// TestInterruptedLoop: the cloud takes a third of the machines back, with two minutes'
+// notice, and puts others in their place. No pod is on a machine when it ends, all of
+// them run again, and nothing is bought for them, with restarts and without.
+func TestInterruptedLoop(t *testing.T) {
+	first, times := drawn(t)
+	for _, restarts := range []bool{false, true} {
+		for n := range 3 * times {
+			seed := first + uint64(n)
+			t.Run(fmt.Sprintf("restarts=%v/seed=%d", restarts, seed), func(t *testing.T) {
+				v := newSim(t, seed, workers("spot", 2000, 4, 50))
+				v.deployment(180, cluster.Resources{MilliCPU: 100, Memory: 64 << 20})
+				v.until("180 running", 20*time.Minute, false, func() bool { return v.running() == 180 })
+				g := &v.s.Groups[0]
+				for _, i := range v.r.Perm(len(g.Instances))[:3] {
+					in := &g.Instances[i]
+					in.Phase, in.Interruption = cluster.PhaseDeleting, &cluster.Interruption{Why: "notice", By: v.s.Now.Add(2 * time.Minute)}
+				}
+				v.until("the machines are replaced", 5*time.Minute, restarts, func() bool {
+					return !slices.ContainsFunc(g.Instances, func(in cluster.Instance) bool { return in.Interruption != nil })
+				})
+				if v.until("180 run again", 5*time.Minute, restarts, func() bool { return v.running() == 180 }); v.grows != 1 || g.Target != 9 || v.lost > 0 || v.evicted != 60 {
+					t.Fatalf("%d grows, target %d, %d pods lost, %d evicted (seed %d)", v.grows, g.Target, v.lost, v.evicted, seed)
 				}
 			})
 		}
