@@ -265,7 +265,7 @@ func TestClosedLoop(t *testing.T) {
 func TestInterruptedLoop(t *testing.T) {
 	first, times := drawn(t)
 	for _, restarts := range []bool{false, true} {
-		for n := range 3 * times {
+		for n := range 2 * times {
 			seed := first + uint64(n)
 			t.Run(fmt.Sprintf("restarts=%v/seed=%d", restarts, seed), func(t *testing.T) {
 				v := newSim(t, seed, workers("spot", 2000, 4, 50))
