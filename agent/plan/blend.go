@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -23,7 +22,8 @@ const (
 	blendPods    = 1_500_000   // more of it per pod
 	blendStep    = 40
 	blendTries   = 3      // columns that are tried one after the other
-	blendSmall   = 40     // classes up to which every level looks for a whole answer
+	blendSmall   = 40     // classes up to which every level looks for a whole answer, and the programme for its true end
+	blendWide    = 64     // classes up to which a content is looked for by exchanging pairs, which takes their cube
 	blendSteps   = 500    // of one search for a column
 	blendExact   = 2_000  // the same where there are few classes
 	blendPool    = 400    // columns that are remembered from one programme to the next
@@ -109,6 +109,9 @@ func (b *blender) dive(left, used []int, out []filled, cost float64, root bool) 
 			out, cost = b.put(f, left, used, out, cost)
 		}
 		b.complete(left, used, out, cost, y)
+		if root && len(p.rows) > blendSmall && b.most == blendWork {
+			b.open(left, used, out, cost)
+		}
 		return len(out) > before && b.dive(left, used, out, cost, false)
 	}
 	if root || len(b.sizes) <= blendSmall {
@@ -183,9 +186,12 @@ func (b *blender) complete(left, used []int, out []filled, cost float64, y []flo
 	for r := range worth {
 		worth[r] = max(worth[r], 1e-6*b.kinds[0].cost)
 	}
-	steps := 300
-	if len(b.sizes) <= blendSmall {
+	steps := 1
+	switch {
+	case len(b.sizes) <= blendSmall:
 		steps = blendSteps
+	case len(b.sizes) <= blendWide:
+		steps = 300
 	}
 	for {
 		need := 0.0
@@ -273,6 +279,7 @@ type seeker struct {
 	steps int
 	stop  float64 // a value that is good enough once some steps are done
 	soon  int
+	ranks []ranked
 	rest  [2]float64 // shares of cpu and memory that the last greedy content left
 }
 
@@ -325,13 +332,30 @@ func (s *seeker) weigh(rows []int, w [3]float64) ([]int, []float64) {
 		}
 		share[r] = max(share[r], 1e-9)
 	}
-	order := slices.Clone(rows)
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.y[b]/share[b], s.y[a]/share[a]) })
-	by := make([]float64, len(order))
-	for i, r := range order {
-		by[i] = share[r]
+	s.ranks = s.ranks[:0]
+	for _, r := range rows {
+		s.ranks = append(s.ranks, ranked{s.y[r] / share[r], r})
+	}
+	slices.SortFunc(s.ranks, func(a, b ranked) int {
+		switch {
+		case a.worth > b.worth:
+			return -1
+		case a.worth < b.worth:
+			return 1
+		}
+		return a.row - b.row
+	})
+	order, by := make([]int, len(rows)), make([]float64, len(rows))
+	for i, x := range s.ranks {
+		order[i], by[i] = x.row, share[x.row]
 	}
 	return order, by
+}
+
+// ranked is a class and what it is worth for its share of a machine.
+type ranked struct {
+	worth float64
+	row   int
 }
 
 // greedy fills a machine by one order.

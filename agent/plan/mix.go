@@ -244,7 +244,10 @@ func (v *solver) mix() {
 		b.begin(v.first, which)
 	}
 	if v.w.bonds == nil {
-		b.open()
+		before := b.cost
+		if b.open(b.count, make([]int, len(b.kinds)), nil, 0); b.cost < before {
+			b.pool = append(b.pool, b.best...)
+		}
 	}
 	for _, f := range b.run() {
 		g := b.kinds[f.kind].group

@@ -15,24 +15,22 @@ const openingLooks = 3_000_000
 // openings are the orders in which classes are placed.
 var openings = [...]int{byPair, byShare, byCPU, byMemory, bySum}
 
-// open finds the first answers.
-func (b *blender) open() {
-	before, looks := b.cost, openingLooks
+// open completes an answer that costs cost and has used up used of the kinds in every
+// such way. It leaves all that it is given as it is.
+func (b *blender) open(left, used []int, out []filled, cost float64) {
+	looks := openingLooks
 	for _, order := range openings {
 		for lead := -1; lead < len(b.kinds) && looks > 0; lead++ {
-			o := opening{b: b, left: slices.Clone(b.count), used: make([]int, len(b.kinds)), order: order, looks: &looks}
+			o := opening{b: b, left: slices.Clone(left), used: slices.Clone(used), order: order, looks: &looks, out: slices.Clip(out), cost: cost}
 			if lead >= 0 {
 				o.buy(lead, o.estimate(lead))
 			}
-			for o.buyBest() {
+			for o.cost < b.cost && o.buyBest() {
 			}
 			if !slices.ContainsFunc(o.left, func(n int) bool { return n > 0 }) {
 				b.take(o.out, o.cost)
 			}
 		}
-	}
-	if b.cost < before {
-		b.pool = append(b.pool, b.best...)
 	}
 }
 

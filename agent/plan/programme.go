@@ -82,8 +82,11 @@ func (p *programme) solve() float64 {
 		if !ok {
 			f, ok = p.find(y, 1)
 		}
+		if !ok && len(p.rows) > blendSmall {
+			break // the last of it is not worth what looking far for it takes
+		}
 		if !ok {
-			f, ok = p.find(y, p.steps())
+			f, ok = p.find(y, blendExact)
 		}
 		if !ok || !p.enter(f) {
 			p.done = !ok
@@ -157,13 +160,6 @@ func (p *programme) known(y []float64) (filled, bool) {
 	return p.b.pool[best], true
 }
 
-func (p *programme) steps() int {
-	if len(p.rows) <= blendSmall {
-		return blendExact
-	}
-	return blendSteps
-}
-
 // find searches for a new column, kind after kind; without steps by greed alone.
 func (p *programme) find(y []float64, steps int) (filled, bool) {
 	var best filled
@@ -198,7 +194,7 @@ func (p *programme) find(y []float64, steps int) (filled, bool) {
 // enter brings a column into the basis.
 func (p *programme) enter(f filled) bool {
 	m := len(p.rows)
-	p.b.work -= m * m
+	p.b.work -= m * m / 4
 	col := make([]float64, m)
 	for i, r := range p.rows {
 		switch {
