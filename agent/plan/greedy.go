@@ -240,6 +240,7 @@ func (w *world) greedyAnswer(rule func(*greedy) bool, cells []bool, cost []float
 		return nil
 	}
 	g.commit()
+	v.all = cells != nil
 	v.verify()
 	return &v.a
 }

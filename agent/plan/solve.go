@@ -63,6 +63,7 @@ type solver struct {
 	counts  []int    // by want: room for the next problem
 	on      [][]bool // by want: see mayGo; nil: places have changed
 	mayAsk  bool     // verify may ask for another answer
+	all     bool     // verify places untied pods that are left, too
 
 	prices []float64 // by group: what a mix of groups is held against; nil: none is wanted
 	afresh bool      // the mix does not begin with what is coming

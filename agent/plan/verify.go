@@ -181,12 +181,13 @@ func (r *replay) takeBack(it *item) {
 // single places what is left of the tied pods by the rules alone: on nodes, on the
 // machines of this answer and, where that is not enough, on one machine more of the
 // group that the expander would take. It goes round, as one pod's place can be what
-// another waits for.
+// another waits for. Where the answer looked at some zones only it does so for all
+// pods: the tied ones may open another zone, in which others have room then.
 func (r *replay) single() {
 	v := r.v
 	order := make([]int, 0, len(v.w.want))
 	for i := range v.w.want {
-		if r.b.tied[v.w.want[i].class] {
+		if v.all || r.b.tied[v.w.want[i].class] {
 			order = append(order, i)
 		}
 	}
