@@ -28,7 +28,7 @@ const (
 	RuleHeadroom      = "U23" // headroom that cannot be kept free, and why
 	RuleBalance       = "U24" // a group of a balance set is left out of it: its machines differ too much
 	RuleVolume        = "U25" // a volume of the pod keeps it off every node for now (no claim, unbound claim): no machine would help
-	RuleDeferred      = "U26" // nothing is bought for tied pods before machines that are coming, or that have just come, are seen with what the scheduler puts on them
+	RuleDeferred      = "U26" // nothing is bought for tied pods, nor for others that were promised the same machines, before machines that are coming, or that have just come, are seen with what the scheduler puts on them
 	RuleCloudBusy     = "U27" // the cloud finishes something else before it takes a change of the group: growth and removals wait for that
 
 	RuleStale     = "H1" // the Kubernetes facts may be old: nothing is deleted
