@@ -53,7 +53,7 @@ func (s *Stack) writeDriver() error {
 }
 
 func (s *Stack) magnumConfiguration(transport string, lock, policy options) map[string]options {
-	public := options{"endpoint_type = publicURL"}
+	internal := options{"endpoint_type = internalURL"}
 	return map[string]options{
 		"DEFAULT": {"host = magnum", "periodic_interval_max = 1", transport, "state_path = " + filepath.Join(s.dir, "magnum")},
 		"api": {"host = 127.0.0.1", "port = " + strconv.Itoa(s.ports["magnum"]), "workers = 1",
@@ -62,9 +62,10 @@ func (s *Stack) magnumConfiguration(transport string, lock, policy options) map[
 		"certificates": {"cert_manager_type = x509keypair", "storage_path = " + filepath.Join(s.dir, "magnum")},
 		"trust": {"trustee_domain_name = " + magnumDomain, "trustee_domain_admin_name = " + magnumAdmin,
 			"trustee_domain_admin_password = " + password, "trustee_keystone_interface = public"},
-		"drivers": {"disabled_drivers = k8s_fedora_coreos_v1,k8s_fedora_atomic_v1,k8s_coreos_v1,k8s_fedora_ironic_v1,mesos_ubuntu_v1,swarm_fedora_atomic_v1,swarm_fedora_atomic_v2"},
+		"drivers": {"disabled_drivers = k8s_fedora_coreos_v1,k8s_fedora_atomic_v1,k8s_coreos_v1,k8s_fedora_ironic_v1,mesos_ubuntu_v1,swarm_fedora_atomic_v1,swarm_fedora_atomic_v2",
+			"send_cluster_metrics = false"}, // nobody answers at a cluster's API server
 		"cluster": {"temp_cache_dir = " + filepath.Join(s.dir, "magnum")}, "oslo_concurrency": lock, "oslo_policy": policy,
-		"nova_client": public, "glance_client": public, "neutron_client": public,
+		"nova_client": internal, "glance_client": internal, "neutron_client": internal,
 		"keystone_auth": s.account(), "keystone_authtoken": s.guard(),
 	}
 }
@@ -75,6 +76,17 @@ func (s *Stack) startMagnum(ctx context.Context) error {
 		if err := s.start(name, []string{"PYTHONPATH=" + s.drivers()}, "/usr/bin/python3", "-c", code, "--config-file", s.etc("magnum.conf")); err != nil {
 			return err
 		}
+	}
+	// A call before the conductor listens is lost, and waited for a minute.
+	err := s.until(ctx, "Magnum's conductor listens", func() error {
+		if err := s.ended(); err != nil {
+			return fmt.Errorf("%w: %w", errOver, err)
+		}
+		_, err := os.Stat(filepath.Join(s.drivers(), "listens"))
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if err := s.answers(ctx, "magnum"); err != nil {
 		return err
@@ -159,6 +171,11 @@ func (s *Stack) NodeGroups(ctx context.Context, cluster string) ([]NodeGroup, er
 // CreateNodeGroup adds a group to a cluster.
 func (s *Stack) CreateNodeGroup(ctx context.Context, cluster string, g NodeGroup) error {
 	return s.Magnum(ctx, "POST", "/clusters/"+url.PathEscape(cluster)+"/nodegroups", g, nil)
+}
+
+// DeleteNodeGroup takes a group from a cluster.
+func (s *Stack) DeleteNodeGroup(ctx context.Context, cluster, name string) error {
+	return s.Magnum(ctx, "DELETE", "/clusters/"+url.PathEscape(cluster)+"/nodegroups/"+url.PathEscape(name), nil, nil)
 }
 
 // ResizeNodeGroup asks for a node count, past the agent.

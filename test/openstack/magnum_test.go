@@ -100,7 +100,10 @@ func (w *magnumWorld) free() openstack.Cluster {
 	w.t.Helper()
 	var c openstack.Cluster
 	w.until(func() string {
-		var err error
+		busy, err := w.BusyCluster(w.t.Context(), w.name)
+		if err != nil || busy != "0" {
+			return fmt.Sprintf("%s operations are under way (%v)", busy, err)
+		}
 		if c, err = w.Cluster(w.t.Context(), w.name); err != nil {
 			return err.Error()
 		}

@@ -26,6 +26,7 @@ FAILED = {S.CREATE_IN_PROGRESS: S.CREATE_FAILED, S.UPDATE_IN_PROGRESS: S.UPDATE_
 HOLD = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'hold')   # while it is there nothing ends
 polled = set()   # clusters that a poll is at
 refused = {}     # node group: why Nova made no more of its servers
+scaled = {}      # node group: the count that was last asked of Nova
 stacks = {}      # node group: the name that a stack of it would have
 
 
@@ -105,8 +106,12 @@ class Driver(driver.Driver):
         stay = [s for s in have if s.id not in remove]
         for server in stay[want:]:
             server.delete()
-        if len(stay) >= want:
-            return
+        if len(stay) < want:
+            self._make(all_of_it, cluster, group, range(free, free + want - len(stay)))
+        scaled[group.uuid] = want
+
+    def _make(self, all_of_it, cluster, group, indices):
+        nova = all_of_it.nova()
         template = cluster.cluster_template
         image = group.image_id or template.image_id
         if not uuidutils.is_uuid_like(image):
@@ -116,14 +121,14 @@ class Driver(driver.Driver):
         network = cluster.fixed_network or template.fixed_network
         if not uuidutils.is_uuid_like(network):
             network = all_of_it.neutron().list_networks(name=network)['networks'][0]['id']
-        for index in range(free, free + want - len(stay)):
+        for index in indices:
             mark = {'e2e_cluster': cluster.uuid, 'e2e_group': group.uuid, 'e2e_index': str(index)}
             if cluster.labels.get('nodes_told_by') != 'names':
                 mark['magnum_nodegroup'] = group.uuid
             try:
                 nova.servers.create(self._name(cluster, group, index), image=image, flavor=flavor,
                                     nics=[{'net-id': network}], key_name=cluster.keypair, meta=mark)
-            except refusals.Forbidden as e:   # a quota: it is the operation that fails, later
+            except refusals.ClientException as e:   # it is the operation that fails, later
                 refused[group.uuid] = str(e)
                 break
 
@@ -137,8 +142,10 @@ class Driver(driver.Driver):
             return
         deleting = cluster.status == S.DELETE_IN_PROGRESS
         over, gone, why = [], [], None
+        asked = dict(scaled)   # before the servers are read: what was asked for shows in them
+        all_servers = self._servers(context, cluster, everywhere=True)
         for group in cluster.nodegroups:
-            servers = self._servers(context, cluster, group, everywhere=True)
+            servers = [s for s in all_servers if s.metadata.get('e2e_group') == group.uuid]
             if deleting or group.status == S.DELETE_IN_PROGRESS:
                 if servers:
                     return
@@ -147,8 +154,7 @@ class Driver(driver.Driver):
             broken = [s for s in servers if s.status == 'ERROR']
             if group.stack_id is None or any(s.status not in ('ACTIVE', 'ERROR') for s in servers):
                 return
-            if len(servers) > group.node_count or group.status.endswith('_IN_PROGRESS') and (
-                    len(servers) < group.node_count and not broken and group.uuid not in refused):
+            if len(servers) > group.node_count or asked.get(group.uuid) != group.node_count:
                 return
             if group.uuid in refused or broken:
                 reason = refused.get(group.uuid) or 'Resource %s failed: %s' % (
@@ -170,5 +176,5 @@ class Driver(driver.Driver):
         cluster.status = (FAILED if why else DONE).get(cluster.status, cluster.status)
         cluster.status_reason = why
         if not deleting:
-            cluster.api_address = 'https://192.0.2.1:6443'
+            cluster.api_address = 'https://127.0.0.1:1'   # nobody answers there
             cluster.save()   # of one that is deleted the conductor removes the rows itself
