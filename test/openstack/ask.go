@@ -143,7 +143,7 @@ func (s *Stack) query(ctx context.Context, text string) (string, error) {
 	return answer, err
 }
 
-// Left lists demo's servers, and the ports that are not a server's.
+// Left lists demo's servers, and every port and volume there is.
 func (s *Stack) Left(ctx context.Context) ([]string, error) {
 	servers, err := s.Servers(ctx)
 	if err != nil {
@@ -162,7 +162,11 @@ func (s *Stack) Left(ctx context.Context) ([]string, error) {
 	for _, p := range doc.Ports {
 		out = append(out, "port "+p.ID+" "+p.Name)
 	}
-	return out, nil
+	volumes, err := s.Volumes(ctx)
+	for _, v := range volumes {
+		out = append(out, "volume "+v)
+	}
+	return out, err
 }
 
 // HideImage makes Glance refuse the workers' image to everybody, or takes that back.

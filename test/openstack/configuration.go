@@ -70,10 +70,11 @@ func (s *Stack) writeConfiguration() error {
 		"DEFAULT": {"host = control", "my_ip = 127.0.0.1", "state_path = " + filepath.Join(s.dir, "nova"), "instances_path = " + filepath.Join(s.dir, "nova/instances"),
 			"compute_driver = fake.FakeDriver", transport, "enabled_apis = osapi_compute", "osapi_compute_listen = 127.0.0.1", port("osapi_compute_listen_port", "nova"),
 			"osapi_compute_workers = 1", "report_interval = 5", "service_down_time = 300", "resume_guests_state_on_host_boot = false",
-			"vif_plugging_is_fatal = false", "vif_plugging_timeout = 0", "periodic_fuzzy_delay = 0"},
+			"vif_plugging_is_fatal = false", "vif_plugging_timeout = 0", "periodic_fuzzy_delay = 0", "block_device_allocate_retries_interval = 1"},
 		"wsgi": {"api_paste_config = /usr/share/nova-common/api-paste.ini"}, "conductor": {"workers = 1"},
 		"scheduler": {"workers = 1", "discover_hosts_in_cells_interval = 3"}, "oslo_concurrency": lock, "vnc": {"enabled = false"},
-		"glance": {"api_servers = " + s.url("glance", "")}, "placement": s.account(), "neutron": s.account(), "oslo_policy": policy("nova"), "keystone_authtoken": s.guard(),
+		"glance": {"api_servers = " + s.url("glance", "")}, "placement": s.account(), "neutron": s.account(),
+		"cinder": slices.Concat(options{"catalog_info = volumev3::internalURL"}, s.account()), "oslo_policy": policy("nova"), "keystone_authtoken": s.guard(),
 	})
 	// The compute service must not know the databases.
 	write("nova-db.conf", map[string]options{"api_database": connection("nova_api"), "database": connection("nova")})
@@ -88,8 +89,9 @@ func (s *Stack) writeConfiguration() error {
 		"ml2":           {"type_drivers = flat,vlan", "tenant_network_types = vlan", "mechanism_drivers = openvswitch", "extension_drivers = port_security"},
 		"ml2_type_flat": {"flat_networks = *"}, "ml2_type_vlan": {"network_vlan_ranges = physnet1:100:999"}, "securitygroup": {"enable_security_group = true", "firewall_driver = noop"},
 	})
+	write("cinder.conf", s.cinderConfiguration(transport, lock, policy("cinder")))
 	write("magnum.conf", s.magnumConfiguration(transport, lock, policy("magnum")))
-	for _, service := range []string{"nova", "neutron", "magnum"} {
+	for _, service := range []string{"nova", "neutron", "cinder", "magnum"} {
 		errs = append(errs, s.Policy(service, ""))
 	}
 	errs = append(errs, s.writeDriver(),

@@ -53,8 +53,8 @@ func TestOpenStack(t *testing.T) {
 	}
 }
 
-// nothingLeft: of all that the tests before it made and deleted there is no server and no
-// port any more.
+// nothingLeft: of all that the tests before it made and deleted there is no server, no
+// port and no volume any more.
 func nothingLeft(t *testing.T, s *openstack.Stack) {
 	for deadline := time.Now().Add(2 * time.Minute); ; pause(t) {
 		left, err := s.Left(t.Context())
@@ -297,10 +297,10 @@ func readGroup(t testing.TB, p provider.Provider) cluster.NodeGroup {
 	return cluster.NodeGroup{}
 }
 
-// withPorts gives every server a port of the agent's, so that leaks would show.
+// withPorts gives every server a port and a volume of its own, so that leaks would show.
 func withPorts(g map[string]any) {
 	g["networks"] = []any{map[string]any{"network": "workers", "allowedAddresses": []string{"10.244.0.0/16"}}}
-	g["min"], g["serverGroup"] = 0, "soft-anti-affinity"
+	g["min"], g["serverGroup"], g["bootVolume"] = 0, "soft-anti-affinity", map[string]any{"size": 1}
 }
 
 // grow does what the agent does: after a transient failure the next round reads again and
@@ -336,6 +336,9 @@ func scale(t *testing.T, s *openstack.Stack) {
 	}
 	if g.Target != 10 || len(names) != 10 {
 		t.Errorf("target %d, %d names", g.Target, len(names))
+	}
+	if left, err := s.Left(t.Context()); err != nil || len(left) != 30 {
+		t.Errorf("want 10 servers, 10 ports and 10 volumes: %v, %v", left, err)
 	}
 	began = time.Now()
 	if err := p.Delete(t.Context(), providertest.Workers, w.Alive(providertest.Workers)...); err != nil {

@@ -30,10 +30,10 @@ const (
 	template     = "e2e"
 )
 
-// drivers is the directory of what Magnum loads.
+// drivers is the directory of what Magnum and Cinder load.
 func (s *Stack) drivers() string { return filepath.Join(s.dir, "drivers") }
 
-// writeDriver writes the driver as a Python distribution with its entry point.
+// writeDriver writes the drivers, Magnum's as a Python distribution with its entry point.
 func (s *Stack) writeDriver() error {
 	info := filepath.Join(s.drivers(), "e2e_nodes-1.0.egg-info")
 	if err := os.MkdirAll(info, 0o700); err != nil {
@@ -42,6 +42,7 @@ func (s *Stack) writeDriver() error {
 	for path, text := range map[string][]byte{
 		filepath.Join(s.drivers(), "e2e_nodes.py"):     nodeDriver,
 		filepath.Join(s.drivers(), "e2e_conductor.py"): conductor,
+		filepath.Join(s.drivers(), "e2e_volumes.py"):   volumeDriver,
 		filepath.Join(info, "PKG-INFO"):                []byte("Metadata-Version: 2.1\nName: e2e-nodes\nVersion: 1.0\n"),
 		filepath.Join(info, "entry_points.txt"):        []byte("[magnum.drivers]\ne2e_nodes = e2e_nodes:Driver\n"),
 	} {

@@ -53,10 +53,10 @@ func Start(ctx context.Context, dir string, progress io.Writer) (s *Stack, err e
 			err = errors.Join(err, s.Stop())
 		}
 	}()
-	if err := s.choosePorts("keystone", "nova", "placement", "glance", "neutron", "magnum", "rabbit", "distribution", "epmd"); err != nil {
+	if err := s.choosePorts("keystone", "nova", "placement", "glance", "neutron", "cinder", "magnum", "rabbit", "distribution", "epmd"); err != nil {
 		return s, err
 	}
-	for _, sub := range []string{"log", "etc/placement", "glance/images", "nova/instances", "magnum", "lock", "rabbit", "keystone/fernet", "keystone/credential"} {
+	for _, sub := range []string{"log", "etc/placement", "glance/images", "nova/instances", "cinder", "magnum", "lock", "rabbit", "keystone/fernet", "keystone/credential"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return s, err
 		}
@@ -69,7 +69,7 @@ func Start(ctx context.Context, dir string, progress io.Writer) (s *Stack, err e
 		run  func(context.Context) error
 	}{
 		{"MariaDB and RabbitMQ", s.startBase}, {"schemas", s.migrate}, {"Keystone", s.startKeystone}, {"accounts and catalog", s.fillKeystone},
-		{"Placement, Glance, Neutron and Nova", s.startServices}, {"flavors, image, networks", s.fill}, {"Magnum", s.startMagnum}, {"the front", s.openFront},
+		{"Placement, Glance, Neutron, Cinder and Nova", s.startServices}, {"flavors, image, networks, quotas", s.fill}, {"Magnum", s.startMagnum}, {"the front", s.openFront},
 	} {
 		if err := step.run(ctx); err != nil {
 			return s, fmt.Errorf("start openstack: %s: %w", step.name, err)
@@ -96,7 +96,6 @@ func Attach(ctx context.Context, dir string) (*Stack, error) {
 		return nil, fmt.Errorf("%s: %w", portsFile, err)
 	}
 	delete(s.ports, "epmd") // the port mapper is its owner's to stop
-	s.seed.AuthURL = s.url("keystone", "/v3")
 	s.seed.admin = &client{stack: s, user: "admin", project: "admin"}
 	if err := s.seed.admin.login(ctx); err != nil {
 		return nil, err
