@@ -18,6 +18,10 @@ type Server struct {
 	Addresses        map[string][]struct{ Addr string }
 }
 
+// Going tells a server that is on its way out: the compute host takes its task away a
+// moment before it is gone.
+func (s Server) Going() bool { return s.Task == "deleting" || s.Status == "DELETED" }
+
 // Env are the variables by which a client finds the stack as user demo.
 func (s *Stack) Env() map[string]string {
 	return map[string]string{"OS_AUTH_URL": s.Front.address + "/keystone/v3", "OS_APPLICATION_CREDENTIAL_ID": s.seed.ApplicationID, "OS_APPLICATION_CREDENTIAL_SECRET": s.seed.ApplicationSecret,
@@ -122,7 +126,7 @@ func (s *Stack) CloseHost(ctx context.Context, on bool) error {
 // than with the servers.
 func (s *Stack) Busy(ctx context.Context, metadata string) (string, error) {
 	return s.query(ctx, `SELECT (SELECT COUNT(*) FROM nova_api.build_requests) + (SELECT COUNT(DISTINCT i.uuid) FROM nova.instances i
-		JOIN nova.instance_metadata m ON m.instance_uuid = i.uuid WHERE m.value = '`+metadata+`' AND i.deleted = 0 AND (i.task_state IS NOT NULL OR i.vm_state = 'building'))`)
+		JOIN nova.instance_metadata m ON m.instance_uuid = i.uuid WHERE m.value = '`+metadata+`' AND i.deleted = 0 AND (i.task_state IS NOT NULL OR i.vm_state IN ('building', 'deleted')))`)
 }
 
 // BusyCluster counts what is under way in one of Magnum's clusters, by its database.

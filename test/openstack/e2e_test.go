@@ -170,7 +170,7 @@ func (w *world) servers(id cluster.GroupID) []openstack.Server {
 }
 
 func (w *world) members(id cluster.GroupID) []openstack.Server {
-	return slices.DeleteFunc(w.servers(id), func(s openstack.Server) bool { return s.Task == "deleting" })
+	return slices.DeleteFunc(w.servers(id), openstack.Server.Going)
 }
 
 func (w *world) settle(t testing.TB) {
@@ -223,7 +223,7 @@ func (w *world) Foreign(t testing.TB) cluster.InstanceID {
 
 func (w *world) ForeignAlive(id cluster.InstanceID) bool {
 	s := w.server(id)
-	return s.ID != "" && s.Task == ""
+	return s.ID != "" && !s.Going()
 }
 
 func (w *world) Node(id cluster.InstanceID) cluster.Node { return nodeOf(w.server(id)) }
@@ -264,7 +264,7 @@ func (w *world) Quota(t testing.TB, on bool) {
 		if err != nil || time.Now().After(deadline) {
 			t.Fatal("the servers of earlier cases do not go: ", err)
 		}
-		if limit = len(list); !slices.ContainsFunc(list, func(s openstack.Server) bool { return s.Task != "" }) {
+		if limit = len(list); !slices.ContainsFunc(list, openstack.Server.Going) {
 			break
 		}
 	}

@@ -156,9 +156,9 @@ func (s *Stack) Cluster(ctx context.Context, name string) (c Cluster, err error)
 	return c, err
 }
 
-// NodeGroup reads one whole.
+// NodeGroup reads one whole, as the administrator: demo may be locked out.
 func (s *Stack) NodeGroup(ctx context.Context, cluster, name string) (g NodeGroup, err error) {
-	err = s.Magnum(ctx, "GET", "/clusters/"+url.PathEscape(cluster)+"/nodegroups/"+url.PathEscape(name), nil, &g)
+	err = s.ask(ctx, s.seed.admin, "GET", s.url("magnum", "/v1/clusters/"+url.PathEscape(cluster)+"/nodegroups/"+url.PathEscape(name)), nil, &g)
 	return g, err
 }
 

@@ -164,7 +164,7 @@ func (w *suiteWorld) serversOf(id cluster.GroupID) []openstack.Server {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return slices.DeleteFunc(list, func(s openstack.Server) bool { return s.Metadata["e2e_group"] != g.UUID || s.Task == "deleting" })
+	return slices.DeleteFunc(list, func(s openstack.Server) bool { return s.Metadata["e2e_group"] != g.UUID || s.Going() })
 }
 
 func (w *suiteWorld) Target(id cluster.GroupID) int {
@@ -210,7 +210,7 @@ func (w *suiteWorld) find(id cluster.InstanceID) openstack.Server {
 
 func (w *suiteWorld) ForeignAlive(id cluster.InstanceID) bool {
 	s := w.find(id)
-	return s.ID != "" && s.Task != "deleting"
+	return s.ID != "" && !s.Going()
 }
 
 func (w *suiteWorld) Node(id cluster.InstanceID) cluster.Node { return nodeOf(w.find(id)) }
@@ -262,7 +262,7 @@ func (w *suiteWorld) Quota(t testing.TB, on bool) {
 	w.until(func() string {
 		list, err := w.Servers(t.Context())
 		limit = len(list)
-		if err != nil || slices.ContainsFunc(list, func(s openstack.Server) bool { return s.Task == "deleting" }) {
+		if err != nil || slices.ContainsFunc(list, openstack.Server.Going) {
 			return fmt.Sprintf("the servers of earlier cases go (%v)", err)
 		}
 		return ""

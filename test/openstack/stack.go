@@ -142,8 +142,10 @@ func (s *Stack) command(ctx context.Context, name string, env, args []string) (*
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = append(append([]string{}, s.env...), env...), s.dir, log, log
-	// A daemon and its children are one process group, and end with the test.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	// A daemon and its children are one process group, and end with the test. They are a
+	// session, too: Linux deals processors out to sessions alike, and all daemons in one
+	// would get no more than any other program that this machine runs.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM}
 	return cmd, log, nil
 }
 
