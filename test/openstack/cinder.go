@@ -42,12 +42,7 @@ func (s *Stack) fillCinder(ctx context.Context) error {
 	if err := s.answers(ctx, "cinder"); err != nil {
 		return err
 	}
-	// Cinder takes this one below a project alone, and only below that of who asks.
-	var list struct{ Projects []struct{ ID string } }
-	if _, err := s.seed.admin.do(ctx, "GET", s.url("keystone", "/v3/projects?name=admin"), nil, &list); err != nil {
-		return err
-	}
-	if _, err := s.seed.admin.do(ctx, "PUT", s.url("cinder", "/v3/"+list.Projects[0].ID+"/os-quota-sets/"+s.seed.Project), object{"quota_set": object{"volumes": 100, "gigabytes": -1}}, nil); err != nil {
+	if _, err := s.seed.admin.do(ctx, "PUT", s.url("cinder", "/v3/os-quota-sets/"+s.seed.Project), object{"quota_set": object{"volumes": 100, "gigabytes": -1}}, nil); err != nil {
 		return err
 	}
 	return s.until(ctx, "Cinder has a place for volumes", func() error {

@@ -62,10 +62,13 @@ func (c *client) do(ctx context.Context, method, url string, body, into any) (ht
 	}
 	q.Header.Set("Content-Type", kind)
 	q.Header.Set("X-Auth-Token", c.token)
-	q.Header.Set("OpenStack-API-Version", "compute 2.79")
-	if strings.HasPrefix(url, c.stack.url("magnum", "/")) {
-		q.Header.Set("OpenStack-API-Version", "container-infra 1.10")
+	version := "compute 2.79"
+	for service, other := range map[string]string{"magnum": "container-infra 1.10", "cinder": "volume 3.70"} {
+		if strings.HasPrefix(url, c.stack.url(service, "/")) {
+			version = other
+		}
 	}
+	q.Header.Set("OpenStack-API-Version", version)
 	answer, err := http.DefaultClient.Do(q)
 	if err != nil {
 		return nil, err
