@@ -24,7 +24,8 @@ func (s *Stack) cinderConfiguration(transport string, lock, policy options) map[
 			"enabled_backends = e2e", "glance_api_servers = " + s.url("glance", ""), "service_down_time = 300", "periodic_fuzzy_delay = 0"},
 		"e2e":          {"volume_driver = e2e_volumes.Driver", "volume_backend_name = e2e"},
 		"coordination": {"backend_url = file://" + filepath.Join(s.dir, "lock")},
-		"database":     {"connection = " + s.database("cinder")}, "oslo_concurrency": lock, "oslo_policy": policy, "keystone_authtoken": s.guard(),
+		"database":     {"connection = " + s.database("cinder")}, "oslo_concurrency": lock, "oslo_policy": policy,
+		"keystone_authtoken": append(s.guard(), "service_token_roles = admin", "service_token_roles_required = true"),
 	}
 }
 

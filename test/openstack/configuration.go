@@ -74,7 +74,10 @@ func (s *Stack) writeConfiguration() error {
 		"wsgi": {"api_paste_config = /usr/share/nova-common/api-paste.ini"}, "conductor": {"workers = 1"},
 		"scheduler": {"workers = 1", "discover_hosts_in_cells_interval = 3"}, "oslo_concurrency": lock, "vnc": {"enabled = false"},
 		"glance": {"api_servers = " + s.url("glance", "")}, "placement": s.account(), "neutron": s.account(),
-		"cinder": slices.Concat(options{"catalog_info = volumev3::internalURL"}, s.account()), "oslo_policy": policy("nova"), "keystone_authtoken": s.guard(),
+		"cinder": slices.Concat(options{"catalog_info = volumev3::internalURL"}, s.account()),
+		// Without it Cinder refuses what Nova asks with the token of an application credential,
+		// and every boot volume stays when its server is gone.
+		"service_user": slices.Concat(options{"send_service_user_token = true"}, s.account()), "oslo_policy": policy("nova"), "keystone_authtoken": s.guard(),
 	})
 	// The compute service must not know the databases.
 	write("nova-db.conf", map[string]options{"api_database": connection("nova_api"), "database": connection("nova")})

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the services as Debian's packages (root; about 130 MB to download, 540 MB on
+# Installs the services as Debian's packages (root; about 135 MB to download, 570 MB on
 # disk). Nothing is started: the tests do that themselves, on ports of their own.
 set -eu
 packages="python3-keystone python3-placement python3-glance glance-common python3-nova nova-common python3-neutron
