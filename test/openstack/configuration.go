@@ -31,10 +31,10 @@ func (s *Stack) account() options {
 }
 
 // guard is how a service checks the tokens that it is given. It believes what Keystone
-// said for two seconds (a third of all the work was Keystone's, when it was asked each
+// said for five seconds (a third of all the work was Keystone's, when it was asked each
 // time), and not for 300, Debian's own: EnableDemo waits until it is over.
 func (s *Stack) guard() options {
-	return slices.Concat(options{"www_authenticate_uri = " + s.url("keystone", "/v3"), "token_cache_time = 2"}, s.account())
+	return slices.Concat(options{"www_authenticate_uri = " + s.url("keystone", "/v3"), "token_cache_time = 5"}, s.account())
 }
 
 func (s *Stack) writeConfiguration() error {

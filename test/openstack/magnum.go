@@ -192,6 +192,13 @@ func (s *Stack) Hold(on bool) error {
 	return os.Remove(filepath.Join(s.drivers(), "hold"))
 }
 
+// Resized is how many resizes Magnum's conductor has taken up so far. That of a group to
+// the count that it has shows nowhere else.
+func (s *Stack) Resized() int {
+	text, _ := os.ReadFile(filepath.Join(s.drivers(), "resized"))
+	return bytes.Count(text, []byte("\n"))
+}
+
 // DeleteCluster deletes one; that it is over is told by Cluster.
 func (s *Stack) DeleteCluster(ctx context.Context, name string) error {
 	return s.Magnum(ctx, "DELETE", "/clusters/"+url.PathEscape(name), nil, nil)

@@ -2,13 +2,12 @@ package openstack_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -25,9 +24,8 @@ type suiteWorld struct {
 	trouble
 	heals bool // what was killed or never came is asked for again by the next settle
 
-	mu       sync.Mutex
-	accepted map[string]int // node group: the count that Magnum has accepted and may not show yet
 	changed  map[cluster.GroupID]bool
+	accepted atomic.Int64 // resizes that Magnum has accepted and its conductor takes up in its own time
 }
 
 // The abilities of real Magnum.
@@ -49,8 +47,8 @@ var suiteGroups = map[cluster.GroupID]openstack.NodeGroup{
 }
 
 func magnumSuite(t *testing.T, s *openstack.Stack) {
-	w := &suiteWorld{magnumWorld: magnumWorld{Stack: s, t: t, name: fmt.Sprintf("suite-%d", os.Getpid())}, trouble: trouble{front: s.Front},
-		accepted: map[string]int{}, changed: map[cluster.GroupID]bool{}}
+	w := &suiteWorld{magnumWorld: magnumWorld{Stack: s, t: t, name: fmt.Sprintf("suite-%d", os.Getpid())}, trouble: trouble{front: s.Front}, changed: map[cluster.GroupID]bool{}}
+	w.accepted.Store(int64(s.Resized()))
 	if err := s.CreateCluster(t.Context(), w.name, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +78,7 @@ func (w *suiteWorld) mend() {
 	w.t.Helper()
 	ctx := w.t.Context()
 	w.heals = false
-	clear(w.accepted)
+	w.takenUp()
 	w.free()
 	for _, id := range []cluster.GroupID{providertest.Workers, providertest.Others} {
 		want := suiteGroups[id]
@@ -113,28 +111,22 @@ func (w *suiteWorld) create(g openstack.NodeGroup) {
 	w.free()
 }
 
-// watch notes what Magnum accepted.
-func (w *suiteWorld) watch(r *http.Request, body []byte, status int) {
-	var asked struct {
-		NodeGroup string `json:"nodegroup"`
-		Count     int    `json:"node_count"`
-	}
-	if strings.HasSuffix(r.URL.Path, "/actions/resize") && status == http.StatusAccepted && json.Unmarshal(body, &asked) == nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.accepted[asked.NodeGroup] = asked.Count
+// watch counts what Magnum accepted.
+func (w *suiteWorld) watch(r *http.Request, _ []byte, status int) {
+	if strings.HasSuffix(r.URL.Path, "/actions/resize") && status == http.StatusAccepted {
+		w.accepted.Add(1)
 	}
 }
 
 // takenUp waits until Magnum's conductor has taken up what Magnum accepted.
 func (w *suiteWorld) takenUp() {
 	w.t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for group, count := range w.accepted {
-		w.taken(cluster.GroupID(group), count)
-	}
-	clear(w.accepted)
+	w.until(func() string {
+		if int64(w.Resized()) < w.accepted.Load() {
+			return "the conductor takes up a resize"
+		}
+		return ""
+	})
 }
 
 // settle lets Magnum finish. A healer, or an operator, asks for what was lost: it resizes
@@ -220,7 +212,8 @@ func (w *suiteWorld) SetTarget(id cluster.GroupID, n int) {
 	if err := w.ResizeNodeGroup(w.t.Context(), w.name, string(id), n); err != nil {
 		w.t.Fatal(err)
 	}
-	w.taken(id, n)
+	w.accepted.Add(1)
+	w.takenUp()
 }
 
 // end deletes a server past Magnum, to the end.

@@ -23,7 +23,9 @@ S = fields.ClusterStatus
 DONE = {S.CREATE_IN_PROGRESS: S.CREATE_COMPLETE, S.UPDATE_IN_PROGRESS: S.UPDATE_COMPLETE,
         S.DELETE_IN_PROGRESS: S.DELETE_COMPLETE}
 FAILED = {S.CREATE_IN_PROGRESS: S.CREATE_FAILED, S.UPDATE_IN_PROGRESS: S.UPDATE_FAILED}
-HOLD = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'hold')   # while it is there nothing ends
+HERE = os.path.dirname(os.path.abspath(__file__))
+HOLD = os.path.join(HERE, 'hold')   # while it is there nothing ends
+RESIZED = os.path.join(HERE, 'resized')   # a line for each resize that was taken up
 polled = set()   # clusters that a poll is at
 refused = {}     # node group: why Nova made no more of its servers
 scaled = {}      # node group: the count that was last asked of Nova
@@ -42,7 +44,11 @@ class Driver(driver.Driver):
 
     def resize_cluster(self, context, cluster, resize_manager, node_count, nodes_to_remove,
                        nodegroup=None):
-        self._scale(context, cluster, nodegroup, node_count, set(nodes_to_remove or ()))
+        try:
+            self._scale(context, cluster, nodegroup, node_count, set(nodes_to_remove or ()))
+        finally:
+            with open(RESIZED, 'a') as f:   # the tests count them
+                f.write('%s %d\n' % (nodegroup.name, node_count))
 
     def update_cluster(self, context, cluster, scale_manager=None, rollback=False):
         group = cluster.default_ng_worker
