@@ -46,6 +46,7 @@ type Fault struct {
 	Match func(*http.Request) bool // nil: every request; the path begins with the service's name
 	After int                      // so many that match pass first
 	Times int                      // so many fail; 0: all
+	Then  func()                   // called when it was done and its answer is lost
 	over  chan struct{}
 }
 
@@ -179,6 +180,9 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request, proxies map[string
 		watch(asked, body, answer.Code)
 	}
 	if fault != nil {
+		if fault.Then != nil {
+			fault.Then()
+		}
 		panic(http.ErrAbortHandler)
 	}
 	for key, values := range answer.Header() {

@@ -85,7 +85,8 @@ func (w *suiteWorld) mend() {
 		if w.changed[id] {
 			w.Vanish(id)
 		}
-		if _, err := w.NodeGroup(ctx, w.name, want.Name); err != nil {
+		g, err := w.NodeGroup(ctx, w.name, want.Name)
+		if err != nil {
 			w.create(want)
 			delete(w.changed, id)
 			continue
@@ -95,7 +96,7 @@ func (w *suiteWorld) mend() {
 				w.end(s.ID)
 			}
 		}
-		if w.Target(id) != want.Count || len(w.Alive(id)) != want.Count {
+		if strings.HasSuffix(g.Status, "_FAILED") || g.Count != want.Count || len(w.Alive(id)) != want.Count {
 			w.SetTarget(id, want.Count)
 			w.free()
 		}
@@ -290,8 +291,9 @@ func (w *suiteWorld) Expire(t testing.TB, on bool) { w.expire(t, w.Stack, on) }
 // played are three apart.
 func (w *suiteWorld) ExpireAfter(t testing.TB, calls int) { w.expireAfter(t, 3*calls) }
 
+// LoseAnswer lets the next resize be taken up and not heard of.
 func (w *suiteWorld) LoseAnswer(t testing.TB) {
-	w.fault(t, "lose", true, openstack.Fault{Kind: openstack.LoseAnswer, Times: 1, Match: func(r *http.Request) bool {
+	w.fault(t, "lose", true, openstack.Fault{Kind: openstack.LoseAnswer, Times: 1, Then: w.takenUp, Match: func(r *http.Request) bool {
 		return strings.HasSuffix(r.URL.Path, "/actions/resize")
 	}})
 }

@@ -93,6 +93,10 @@ class Driver(driver.Driver):
                and (group is None or s.metadata.get('e2e_group') == group.uuid)]
         return sorted(out, key=lambda s: int(s.metadata['e2e_index']))
 
+    def _why(self, context, server):   # a list has no faults of servers that found no host
+        fault = getattr(clients.OpenStackClients(context).nova().servers.get(server.id), 'fault', {})
+        return 'Resource %s failed: %s' % (server.name, fault.get('message', ''))
+
     def _name(self, cluster, group, index):
         if cluster.labels.get('nodes_told_by') != 'names':
             return '%s-%s-%d' % (cluster.name, group.name, index)
@@ -163,8 +167,7 @@ class Driver(driver.Driver):
             if len(servers) > group.node_count or asked.get(group.uuid) != group.node_count:
                 return
             if group.uuid in refused or broken:
-                reason = refused.get(group.uuid) or 'Resource %s failed: %s' % (
-                    broken[0].name, getattr(broken[0], 'fault', {}).get('message', ''))
+                reason = refused.get(group.uuid) or self._why(context, broken[0])
                 if group.status.endswith('_IN_PROGRESS'):
                     why = reason
                     group.status, group.status_reason = FAILED.get(group.status, S.UPDATE_FAILED), reason
