@@ -68,6 +68,7 @@ class Driver(driver.Driver):
         self._scale(context, cluster, nodegroup, nodegroup.node_count)
 
     def delete_nodegroup(self, context, cluster, nodegroup):
+        nodegroup.save()   # the conductor has set its status and leaves this to the driver
         self._scale(context, cluster, nodegroup, 0)
 
     def upgrade_cluster(self, *args, **kwargs):
