@@ -71,6 +71,7 @@ func magnumSuite(t *testing.T, s *openstack.Stack) {
 		},
 	}.Run(t)
 	w.t = t
+	w.settle()
 }
 
 // mend makes the groups what the suite wants them to be.

@@ -173,10 +173,14 @@ func (w *magnumWorld) groups(p *magnum.Provider) map[cluster.GroupID]cluster.Nod
 func (w *magnumWorld) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	_ = w.DeleteCluster(ctx, w.name)
 	for ctx.Err() == nil {
-		if _, err := w.Cluster(ctx, w.name); err != nil {
+		c, err := w.Cluster(ctx, w.name)
+		if err != nil {
 			return
+		}
+		// A resize that the conductor takes up meanwhile writes its own status over this.
+		if !strings.HasPrefix(c.Status, "DELETE_") {
+			_ = w.DeleteCluster(ctx, w.name)
 		}
 		select {
 		case <-time.After(300 * time.Millisecond):
