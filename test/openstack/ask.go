@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os/exec"
+	"strings"
 )
 
 // Server is what the tests look at of one of Nova's servers.
@@ -16,9 +18,13 @@ type Server struct {
 	Addresses        map[string][]struct{ Addr string }
 }
 
+// Going tells a server that is on its way out: the compute host takes its task away a
+// moment before it is gone.
+func (s Server) Going() bool { return s.Task == "deleting" || s.Status == "DELETED" }
+
 // Env are the variables by which a client finds the stack as user demo.
 func (s *Stack) Env() map[string]string {
-	return map[string]string{"OS_AUTH_URL": s.seed.AuthURL, "OS_APPLICATION_CREDENTIAL_ID": s.seed.ApplicationID, "OS_APPLICATION_CREDENTIAL_SECRET": s.seed.ApplicationSecret,
+	return map[string]string{"OS_AUTH_URL": s.Front.address + "/keystone/v3", "OS_APPLICATION_CREDENTIAL_ID": s.seed.ApplicationID, "OS_APPLICATION_CREDENTIAL_SECRET": s.seed.ApplicationSecret,
 		"OS_REGION_NAME": regionName, "OS_CLOUD": "", "OS_CLIENT_CONFIG_FILE": "", "OS_USERNAME": "", "OS_PASSWORD": ""}
 }
 
@@ -65,16 +71,83 @@ func (s *Stack) DeleteServer(ctx context.Context, id string) {
 	_, _ = s.seed.admin.do(ctx, "DELETE", s.url("nova", "/v2.1/servers/"+id), nil, nil)
 }
 
-// EnableDemo lets demo in, or lets its tokens and its application credential end.
+// EnableDemo lets demo in, or lets its tokens and its application credential end, and
+// waits until the services know it: until they refuse a token that they took last of all.
 func (s *Stack) EnableDemo(ctx context.Context, on bool) error {
 	var list struct{ Users []struct{ ID string } }
 	if err := s.ask(ctx, s.seed.admin, "GET", s.url("keystone", "/v3/users?name=demo"), nil, &list); err != nil {
 		return err
 	}
-	return s.ask(ctx, s.seed.admin, "PATCH", s.url("keystone", "/v3/users/"+list.Users[0].ID), object{"user": object{"enabled": on}}, nil)
+	set := func() error {
+		return s.ask(ctx, s.seed.admin, "PATCH", s.url("keystone", "/v3/users/"+list.Users[0].ID), object{"user": object{"enabled": on}}, nil)
+	}
+	if on {
+		return set()
+	}
+	services := []string{s.url("nova", "/v2.1/flavors"), s.url("neutron", "/v2.0/networks"), s.url("glance", "/v2/images"), s.url("magnum", "/v1/clusters")}
+	last := *s.seed.demo
+	for _, at := range services {
+		if err := s.ask(ctx, &last, "GET", at, nil, nil); err != nil {
+			return err
+		}
+	}
+	if err := set(); err != nil {
+		return err
+	}
+	return s.until(ctx, "the services refuse demo", func() error {
+		for _, at := range services {
+			if _, err := last.do(ctx, "GET", at, nil, nil); err == nil {
+				return fmt.Errorf("%s still answers", at)
+			}
+		}
+		return nil
+	})
 }
 
-// Left lists demo's servers, and the ports that are not a server's.
+// CloseHost lets Nova's scheduler find no valid host, or takes that back: the only host
+// there is takes no more servers.
+func (s *Stack) CloseHost(ctx context.Context, on bool) error {
+	var list struct{ Services []struct{ ID, Binary string } }
+	if err := s.ask(ctx, s.seed.admin, "GET", s.url("nova", "/v2.1/os-services"), nil, &list); err != nil {
+		return err
+	}
+	state := map[bool]string{true: "disabled", false: "enabled"}[on]
+	for _, one := range list.Services {
+		if one.Binary == "nova-compute" {
+			return s.ask(ctx, s.seed.admin, "PUT", s.url("nova", "/v2.1/os-services/"+one.ID), object{"status": state}, nil)
+		}
+	}
+	return errors.New("there is no compute service")
+}
+
+// Busy counts what is under way in Nova: servers with a metadata value that build, go or
+// change, and requests for servers of anybody that no host has yet. It looks into Nova's
+// database: asked as often as a wait needs, the API would have more work with the question
+// than with the servers.
+func (s *Stack) Busy(ctx context.Context, metadata string) (string, error) {
+	return s.query(ctx, `SELECT (SELECT COUNT(*) FROM nova_api.build_requests) + (SELECT COUNT(DISTINCT i.uuid) FROM nova.instances i
+		JOIN nova.instance_metadata m ON m.instance_uuid = i.uuid WHERE m.value = '`+metadata+`' AND i.deleted = 0 AND (i.task_state IS NOT NULL OR i.vm_state IN ('building', 'deleted')))`)
+}
+
+// BusyCluster counts what is under way in one of Magnum's clusters, by its database.
+func (s *Stack) BusyCluster(ctx context.Context, name string) (string, error) {
+	return s.query(ctx, `SELECT (SELECT COUNT(*) FROM magnum.cluster WHERE name = '`+name+`' AND COALESCE(status, '_IN_PROGRESS') LIKE '%IN_PROGRESS')
+		+ (SELECT COUNT(*) FROM magnum.nodegroup g JOIN magnum.cluster c ON c.uuid = g.cluster_id WHERE c.name = '`+name+`' AND g.status LIKE '%IN_PROGRESS')`)
+}
+
+// query returns what the database answers.
+func (s *Stack) query(ctx context.Context, text string) (string, error) {
+	cmd := exec.CommandContext(ctx, "mariadb", "--no-defaults", "-S", s.socket(), "--batch", "--skip-column-names", "-e", text)
+	cmd.Env = s.env
+	out, err := cmd.CombinedOutput()
+	answer := strings.TrimSpace(string(out))
+	if err != nil {
+		err = fmt.Errorf("mariadb: %w: %s", err, answer)
+	}
+	return answer, err
+}
+
+// Left lists demo's servers, and every port and volume there is.
 func (s *Stack) Left(ctx context.Context) ([]string, error) {
 	servers, err := s.Servers(ctx)
 	if err != nil {
@@ -93,7 +166,11 @@ func (s *Stack) Left(ctx context.Context) ([]string, error) {
 	for _, p := range doc.Ports {
 		out = append(out, "port "+p.ID+" "+p.Name)
 	}
-	return out, nil
+	volumes, err := s.Volumes(ctx)
+	for _, v := range volumes {
+		out = append(out, "volume "+v)
+	}
+	return out, err
 }
 
 // HideImage makes Glance refuse the workers' image to everybody, or takes that back.

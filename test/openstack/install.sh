@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs the services as Debian's packages (root; about 130 MB to download, 540 MB on
+# Installs the services as Debian's packages (root; about 135 MB to download, 570 MB on
 # disk). Nothing is started: the tests do that themselves, on ports of their own.
 set -eu
 packages="python3-keystone python3-placement python3-glance glance-common python3-nova nova-common python3-neutron
-  neutron-common python3-magnum magnum-common python3-werkzeug rabbitmq-server mariadb-server-core mariadb-client-core"
+  neutron-common python3-cinder cinder-common python3-magnum magnum-common python3-werkzeug rabbitmq-server mariadb-server-core mariadb-client-core"
 missing=
 for p in $packages; do
   [ "$(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing="$missing $p"

@@ -30,10 +30,10 @@ const (
 	template     = "e2e"
 )
 
-// drivers is the directory of what Magnum loads.
+// drivers is the directory of what Magnum and Cinder load.
 func (s *Stack) drivers() string { return filepath.Join(s.dir, "drivers") }
 
-// writeDriver writes the driver as a Python distribution with its entry point.
+// writeDriver writes the drivers, Magnum's as a Python distribution with its entry point.
 func (s *Stack) writeDriver() error {
 	info := filepath.Join(s.drivers(), "e2e_nodes-1.0.egg-info")
 	if err := os.MkdirAll(info, 0o700); err != nil {
@@ -42,6 +42,7 @@ func (s *Stack) writeDriver() error {
 	for path, text := range map[string][]byte{
 		filepath.Join(s.drivers(), "e2e_nodes.py"):     nodeDriver,
 		filepath.Join(s.drivers(), "e2e_conductor.py"): conductor,
+		filepath.Join(s.drivers(), "e2e_volumes.py"):   volumeDriver,
 		filepath.Join(info, "PKG-INFO"):                []byte("Metadata-Version: 2.1\nName: e2e-nodes\nVersion: 1.0\n"),
 		filepath.Join(info, "entry_points.txt"):        []byte("[magnum.drivers]\ne2e_nodes = e2e_nodes:Driver\n"),
 	} {
@@ -53,7 +54,7 @@ func (s *Stack) writeDriver() error {
 }
 
 func (s *Stack) magnumConfiguration(transport string, lock, policy options) map[string]options {
-	public := options{"endpoint_type = publicURL"}
+	internal := options{"endpoint_type = internalURL"}
 	return map[string]options{
 		"DEFAULT": {"host = magnum", "periodic_interval_max = 1", transport, "state_path = " + filepath.Join(s.dir, "magnum")},
 		"api": {"host = 127.0.0.1", "port = " + strconv.Itoa(s.ports["magnum"]), "workers = 1",
@@ -62,9 +63,10 @@ func (s *Stack) magnumConfiguration(transport string, lock, policy options) map[
 		"certificates": {"cert_manager_type = x509keypair", "storage_path = " + filepath.Join(s.dir, "magnum")},
 		"trust": {"trustee_domain_name = " + magnumDomain, "trustee_domain_admin_name = " + magnumAdmin,
 			"trustee_domain_admin_password = " + password, "trustee_keystone_interface = public"},
-		"drivers": {"disabled_drivers = k8s_fedora_coreos_v1,k8s_fedora_atomic_v1,k8s_coreos_v1,k8s_fedora_ironic_v1,mesos_ubuntu_v1,swarm_fedora_atomic_v1,swarm_fedora_atomic_v2"},
+		"drivers": {"disabled_drivers = k8s_fedora_coreos_v1,k8s_fedora_atomic_v1,k8s_coreos_v1,k8s_fedora_ironic_v1,mesos_ubuntu_v1,swarm_fedora_atomic_v1,swarm_fedora_atomic_v2",
+			"send_cluster_metrics = false"}, // nobody answers at a cluster's API server
 		"cluster": {"temp_cache_dir = " + filepath.Join(s.dir, "magnum")}, "oslo_concurrency": lock, "oslo_policy": policy,
-		"nova_client": public, "glance_client": public, "neutron_client": public,
+		"nova_client": internal, "glance_client": internal, "neutron_client": internal,
 		"keystone_auth": s.account(), "keystone_authtoken": s.guard(),
 	}
 }
@@ -75,6 +77,17 @@ func (s *Stack) startMagnum(ctx context.Context) error {
 		if err := s.start(name, []string{"PYTHONPATH=" + s.drivers()}, "/usr/bin/python3", "-c", code, "--config-file", s.etc("magnum.conf")); err != nil {
 			return err
 		}
+	}
+	// A call before the conductor listens is lost, and waited for a minute.
+	err := s.until(ctx, "Magnum's conductor listens", func() error {
+		if err := s.ended(); err != nil {
+			return fmt.Errorf("%w: %w", errOver, err)
+		}
+		_, err := os.Stat(filepath.Join(s.drivers(), "listens"))
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if err := s.answers(ctx, "magnum"); err != nil {
 		return err
@@ -143,9 +156,9 @@ func (s *Stack) Cluster(ctx context.Context, name string) (c Cluster, err error)
 	return c, err
 }
 
-// NodeGroup reads one whole.
+// NodeGroup reads one whole, as the administrator: demo may be locked out.
 func (s *Stack) NodeGroup(ctx context.Context, cluster, name string) (g NodeGroup, err error) {
-	err = s.Magnum(ctx, "GET", "/clusters/"+url.PathEscape(cluster)+"/nodegroups/"+url.PathEscape(name), nil, &g)
+	err = s.ask(ctx, s.seed.admin, "GET", s.url("magnum", "/v1/clusters/"+url.PathEscape(cluster)+"/nodegroups/"+url.PathEscape(name)), nil, &g)
 	return g, err
 }
 
@@ -161,6 +174,11 @@ func (s *Stack) CreateNodeGroup(ctx context.Context, cluster string, g NodeGroup
 	return s.Magnum(ctx, "POST", "/clusters/"+url.PathEscape(cluster)+"/nodegroups", g, nil)
 }
 
+// DeleteNodeGroup takes a group from a cluster.
+func (s *Stack) DeleteNodeGroup(ctx context.Context, cluster, name string) error {
+	return s.Magnum(ctx, "DELETE", "/clusters/"+url.PathEscape(cluster)+"/nodegroups/"+url.PathEscape(name), nil, nil)
+}
+
 // ResizeNodeGroup asks for a node count, past the agent.
 func (s *Stack) ResizeNodeGroup(ctx context.Context, cluster, group string, count int, remove ...string) error {
 	return s.Magnum(ctx, "POST", "/clusters/"+url.PathEscape(cluster)+"/actions/resize", object{"node_count": count, "nodes_to_remove": append([]string{}, remove...), "nodegroup": group}, nil)
@@ -172,6 +190,13 @@ func (s *Stack) Hold(on bool) error {
 		return os.WriteFile(filepath.Join(s.drivers(), "hold"), nil, 0o600)
 	}
 	return os.Remove(filepath.Join(s.drivers(), "hold"))
+}
+
+// Resized is how many resizes Magnum's conductor has taken up so far. That of a group to
+// the count that it has shows nowhere else.
+func (s *Stack) Resized() int {
+	text, _ := os.ReadFile(filepath.Join(s.drivers(), "resized"))
+	return bytes.Count(text, []byte("\n"))
 }
 
 // DeleteCluster deletes one; that it is over is told by Cluster.

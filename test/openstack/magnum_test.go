@@ -100,7 +100,10 @@ func (w *magnumWorld) free() openstack.Cluster {
 	w.t.Helper()
 	var c openstack.Cluster
 	w.until(func() string {
-		var err error
+		busy, err := w.BusyCluster(w.t.Context(), w.name)
+		if err != nil || busy != "0" {
+			return fmt.Sprintf("%s operations are under way (%v)", busy, err)
+		}
 		if c, err = w.Cluster(w.t.Context(), w.name); err != nil {
 			return err.Error()
 		}
@@ -170,10 +173,14 @@ func (w *magnumWorld) groups(p *magnum.Provider) map[cluster.GroupID]cluster.Nod
 func (w *magnumWorld) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	_ = w.DeleteCluster(ctx, w.name)
 	for ctx.Err() == nil {
-		if _, err := w.Cluster(ctx, w.name); err != nil {
+		c, err := w.Cluster(ctx, w.name)
+		if err != nil {
 			return
+		}
+		// A resize that the conductor takes up meanwhile writes its own status over this.
+		if !strings.HasPrefix(c.Status, "DELETE_") {
+			_ = w.DeleteCluster(ctx, w.name)
 		}
 		select {
 		case <-time.After(300 * time.Millisecond):

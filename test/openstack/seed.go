@@ -16,7 +16,6 @@ const outside = "public"
 
 // Seed is what the tests find in the stack.
 type Seed struct {
-	AuthURL                          string
 	ApplicationID, ApplicationSecret string // of user demo
 	Project                          string // demo's ID
 	admin, demo                      *client
@@ -63,10 +62,13 @@ func (c *client) do(ctx context.Context, method, url string, body, into any) (ht
 	}
 	q.Header.Set("Content-Type", kind)
 	q.Header.Set("X-Auth-Token", c.token)
-	q.Header.Set("OpenStack-API-Version", "compute 2.79")
-	if strings.HasPrefix(url, c.stack.url("magnum", "/")) {
-		q.Header.Set("OpenStack-API-Version", "container-infra 1.10")
+	version := "compute 2.79"
+	for service, other := range map[string]string{"magnum": "container-infra 1.10", "cinder": "volume 3.70"} {
+		if strings.HasPrefix(url, c.stack.url(service, "/")) {
+			version = other
+		}
 	}
+	q.Header.Set("OpenStack-API-Version", version)
 	answer, err := http.DefaultClient.Do(q)
 	if err != nil {
 		return nil, err
@@ -96,7 +98,6 @@ func id(tree object, name string) string {
 
 // fillKeystone makes the catalog, the project demo and its user.
 func (s *Stack) fillKeystone(ctx context.Context) error {
-	s.seed.AuthURL = s.url("keystone", "/v3")
 	admin := &client{stack: s, user: "admin", project: "admin"}
 	s.seed.admin = admin
 	if err := s.until(ctx, "Keystone lets the administrator in", func() error { return admin.login(ctx) }); err != nil {
@@ -106,7 +107,7 @@ func (s *Stack) fillKeystone(ctx context.Context) error {
 		_, err = admin.do(ctx, "POST", s.url("keystone", "/v3"+path), body, &out)
 		return out, err
 	}
-	for typ, url := range map[string]string{"compute": s.url("nova", "/v2.1"), "placement": s.url("placement", ""), "image": s.url("glance", ""), "network": s.url("neutron", ""), "container-infra": s.url("magnum", "/v1")} {
+	for typ, url := range map[string]string{"compute": s.url("nova", "/v2.1"), "placement": s.url("placement", ""), "image": s.url("glance", ""), "network": s.url("neutron", ""), "volumev3": s.url("cinder", "/v3/%(project_id)s"), "container-infra": s.url("magnum", "/v1")} {
 		service, err := post("/services", object{"service": object{"type": typ, "name": typ}})
 		if err != nil {
 			return err
@@ -204,6 +205,9 @@ func (s *Stack) fill(ctx context.Context) error {
 		return err
 	}
 	if err := s.Quota(ctx, 100); err != nil {
+		return err
+	}
+	if err := s.fillCinder(ctx); err != nil {
 		return err
 	}
 	return s.until(ctx, "the compute host is up", func() error {

@@ -54,7 +54,7 @@ func (s *Stack) startBase(ctx context.Context) error {
 // migrate makes every schema, those that do not need one another at once.
 func (s *Stack) migrate(ctx context.Context) error {
 	var create strings.Builder
-	for _, name := range []string{"keystone", "placement", "glance", "nova_api", "nova", "nova_cell0", "neutron", "magnum"} {
+	for _, name := range []string{"keystone", "placement", "glance", "nova_api", "nova", "nova_cell0", "neutron", "cinder", "magnum"} {
 		create.WriteString("CREATE DATABASE " + name + " CHARACTER SET utf8mb3; ")
 	}
 	if err := s.sql(ctx, "mariadb-create", "mysql", create.String()); err != nil {
@@ -82,6 +82,7 @@ func (s *Stack) migrate(ctx context.Context) error {
 		"sync-placement": {{"placement-manage", "--config-file", s.etc("placement/placement.conf"), "db", "sync"}},
 		"sync-neutron":   {{"neutron-db-manage", "--config-file", s.etc("neutron.conf"), "--config-file", s.etc("ml2.ini"), "upgrade", "head"}},
 		"sync-glance":    {{"glance-manage", "--config-file", s.etc("glance.conf"), "db_sync"}},
+		"sync-cinder":    {{"cinder-manage", "--config-file", s.etc("cinder.conf"), "db", "sync"}},
 		"sync-magnum":    {{"magnum-db-manage", "--config-file", s.etc("magnum.conf"), "upgrade"}},
 	}
 	var wait sync.WaitGroup
@@ -125,6 +126,7 @@ func (s *Stack) startServices(ctx context.Context) error {
 		s.python("glance", "glance.cmd.api", "--config-file", s.etc("glance.conf")),
 		s.python("neutron", "neutron.cmd.eventlet.server", "--config-file", s.etc("neutron.conf"), "--config-file", s.etc("ml2.ini")),
 		s.python("nova-conductor", "nova.cmd.conductor", db...),
+		s.startCinder(ctx),
 		s.answers(ctx, "placement"),
 		s.python("nova-compute", "nova.cmd.compute", append(nova, "--config-file", s.etc("nova-compute.conf"))...),
 		s.python("nova-scheduler", "nova.cmd.scheduler", db...),

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 
 // Stack is a running OpenStack.
 type Stack struct {
+	*Front
 	dir      string
 	progress io.Writer
 	ports    map[string]int
@@ -45,18 +47,16 @@ const regionName = "RegionOne"
 // Start starts everything in an empty directory and waits until a server can be made.
 // What was started is stopped again when it fails.
 func Start(ctx context.Context, dir string, progress io.Writer) (s *Stack, err error) {
-	s = &Stack{dir: dir, progress: progress, ports: map[string]int{}, began: time.Now()}
+	s = &Stack{dir: dir, progress: progress, ports: map[string]int{}, began: time.Now(), env: environment(dir)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Stop())
 		}
 	}()
-	if err := s.choosePorts("keystone", "nova", "placement", "glance", "neutron", "magnum", "rabbit", "distribution", "epmd"); err != nil {
+	if err := s.choosePorts("keystone", "nova", "placement", "glance", "neutron", "cinder", "magnum", "rabbit", "distribution", "epmd"); err != nil {
 		return s, err
 	}
-	// Debian's own interpreter and nothing of this machine's configuration.
-	s.env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "LANG=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1", "NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost"}
-	for _, sub := range []string{"log", "etc/placement", "glance/images", "nova/instances", "magnum", "lock", "rabbit", "keystone/fernet", "keystone/credential"} {
+	for _, sub := range []string{"log", "etc/placement", "glance/images", "nova/instances", "cinder", "magnum", "lock", "rabbit", "keystone/fernet", "keystone/credential"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return s, err
 		}
@@ -69,7 +69,7 @@ func Start(ctx context.Context, dir string, progress io.Writer) (s *Stack, err e
 		run  func(context.Context) error
 	}{
 		{"MariaDB and RabbitMQ", s.startBase}, {"schemas", s.migrate}, {"Keystone", s.startKeystone}, {"accounts and catalog", s.fillKeystone},
-		{"Placement, Glance, Neutron and Nova", s.startServices}, {"flavors, image, networks", s.fill}, {"Magnum", s.startMagnum},
+		{"Placement, Glance, Neutron, Cinder and Nova", s.startServices}, {"flavors, image, networks, quotas", s.fill}, {"Magnum", s.startMagnum}, {"the front", s.openFront},
 	} {
 		if err := step.run(ctx); err != nil {
 			return s, fmt.Errorf("start openstack: %s: %w", step.name, err)
@@ -79,10 +79,15 @@ func Start(ctx context.Context, dir string, progress io.Writer) (s *Stack, err e
 	return s, nil
 }
 
+// environment has Debian's own interpreter and nothing of this machine's configuration.
+func environment(dir string) []string {
+	return []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "LANG=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1", "NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost"}
+}
+
 // Attach finds a stack that another process has started in dir and keeps running. Stop
 // leaves it alone.
 func Attach(ctx context.Context, dir string) (*Stack, error) {
-	s := &Stack{dir: dir, ports: map[string]int{}, began: time.Now()}
+	s := &Stack{dir: dir, ports: map[string]int{}, began: time.Now(), env: environment(dir)}
 	text, err := os.ReadFile(filepath.Join(dir, portsFile))
 	if err != nil {
 		return nil, err
@@ -91,12 +96,11 @@ func Attach(ctx context.Context, dir string) (*Stack, error) {
 		return nil, fmt.Errorf("%s: %w", portsFile, err)
 	}
 	delete(s.ports, "epmd") // the port mapper is its owner's to stop
-	s.seed.AuthURL = s.url("keystone", "/v3")
 	s.seed.admin = &client{stack: s, user: "admin", project: "admin"}
 	if err := s.seed.admin.login(ctx); err != nil {
 		return nil, err
 	}
-	return s, s.enter(ctx)
+	return s, errors.Join(s.enter(ctx), s.openFront(ctx))
 }
 
 // portsFile tells others where the services are.
@@ -138,8 +142,10 @@ func (s *Stack) command(ctx context.Context, name string, env, args []string) (*
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = append(append([]string{}, s.env...), env...), s.dir, log, log
-	// A daemon and its children are one process group, and end with the test.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	// A daemon and its children are one process group, and end with the test. They are a
+	// session, too: Linux deals processors out to sessions alike, and all daemons in one
+	// would get no more than any other program that this machine runs.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM}
 	return cmd, log, nil
 }
 
@@ -236,6 +242,31 @@ func (s *Stack) ended() error {
 	return nil
 }
 
+// CPU is how much processor time this stack's daemons have taken so far, in total: what a
+// test costs, however busy the machine is otherwise.
+func (s *Stack) CPU() time.Duration {
+	s.mu.Lock()
+	groups := map[string]bool{}
+	for _, p := range s.processes {
+		groups[strconv.Itoa(p.cmd.Process.Pid)] = true
+	}
+	s.mu.Unlock()
+	const ticks = 100 // a second, in every Linux's /proc
+	var sum int
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		_, rest, _ := strings.Cut(string(text), ") ")
+		// state, parent, process group; user and system time are the twelfth and thirteenth.
+		if f := strings.Fields(rest); len(f) > 12 && groups[f[2]] {
+			user, _ := strconv.Atoi(f[11])
+			system, _ := strconv.Atoi(f[12])
+			sum += user + system
+		}
+	}
+	return time.Duration(sum) * time.Second / ticks
+}
+
 func (s *Stack) tail(name string) string {
 	text, _ := os.ReadFile(filepath.Join(s.dir, "log", name+".log"))
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
@@ -244,6 +275,7 @@ func (s *Stack) tail(name string) string {
 
 // Stop stops what Start started, the last first.
 func (s *Stack) Stop() error {
+	s.Front.close()
 	s.mu.Lock()
 	list := s.processes
 	s.processes = nil

@@ -23,9 +23,12 @@ S = fields.ClusterStatus
 DONE = {S.CREATE_IN_PROGRESS: S.CREATE_COMPLETE, S.UPDATE_IN_PROGRESS: S.UPDATE_COMPLETE,
         S.DELETE_IN_PROGRESS: S.DELETE_COMPLETE}
 FAILED = {S.CREATE_IN_PROGRESS: S.CREATE_FAILED, S.UPDATE_IN_PROGRESS: S.UPDATE_FAILED}
-HOLD = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'hold')   # while it is there nothing ends
+HERE = os.path.dirname(os.path.abspath(__file__))
+HOLD = os.path.join(HERE, 'hold')   # while it is there nothing ends
+RESIZED = os.path.join(HERE, 'resized')   # a line for each resize that was taken up
 polled = set()   # clusters that a poll is at
 refused = {}     # node group: why Nova made no more of its servers
+scaled = {}      # node group: the count that was last asked of Nova
 stacks = {}      # node group: the name that a stack of it would have
 
 
@@ -41,7 +44,11 @@ class Driver(driver.Driver):
 
     def resize_cluster(self, context, cluster, resize_manager, node_count, nodes_to_remove,
                        nodegroup=None):
-        self._scale(context, cluster, nodegroup, node_count, set(nodes_to_remove or ()))
+        try:
+            self._scale(context, cluster, nodegroup, node_count, set(nodes_to_remove or ()))
+        finally:
+            with open(RESIZED, 'a') as f:   # the tests count them
+                f.write('%s %d\n' % (nodegroup.name, node_count))
 
     def update_cluster(self, context, cluster, scale_manager=None, rollback=False):
         group = cluster.default_ng_worker
@@ -61,6 +68,7 @@ class Driver(driver.Driver):
         self._scale(context, cluster, nodegroup, nodegroup.node_count)
 
     def delete_nodegroup(self, context, cluster, nodegroup):
+        nodegroup.save()   # the conductor has set its status and leaves this to the driver
         self._scale(context, cluster, nodegroup, 0)
 
     def upgrade_cluster(self, *args, **kwargs):
@@ -86,6 +94,10 @@ class Driver(driver.Driver):
                and (group is None or s.metadata.get('e2e_group') == group.uuid)]
         return sorted(out, key=lambda s: int(s.metadata['e2e_index']))
 
+    def _why(self, context, server):   # a list has no faults of servers that found no host
+        fault = getattr(clients.OpenStackClients(context).nova().servers.get(server.id), 'fault', {})
+        return 'Resource %s failed: %s' % (server.name, fault.get('message', ''))
+
     def _name(self, cluster, group, index):
         if cluster.labels.get('nodes_told_by') != 'names':
             return '%s-%s-%d' % (cluster.name, group.name, index)
@@ -105,8 +117,12 @@ class Driver(driver.Driver):
         stay = [s for s in have if s.id not in remove]
         for server in stay[want:]:
             server.delete()
-        if len(stay) >= want:
-            return
+        if len(stay) < want:
+            self._make(all_of_it, cluster, group, range(free, free + want - len(stay)))
+        scaled[group.uuid] = want
+
+    def _make(self, all_of_it, cluster, group, indices):
+        nova = all_of_it.nova()
         template = cluster.cluster_template
         image = group.image_id or template.image_id
         if not uuidutils.is_uuid_like(image):
@@ -116,14 +132,14 @@ class Driver(driver.Driver):
         network = cluster.fixed_network or template.fixed_network
         if not uuidutils.is_uuid_like(network):
             network = all_of_it.neutron().list_networks(name=network)['networks'][0]['id']
-        for index in range(free, free + want - len(stay)):
+        for index in indices:
             mark = {'e2e_cluster': cluster.uuid, 'e2e_group': group.uuid, 'e2e_index': str(index)}
             if cluster.labels.get('nodes_told_by') != 'names':
                 mark['magnum_nodegroup'] = group.uuid
             try:
                 nova.servers.create(self._name(cluster, group, index), image=image, flavor=flavor,
                                     nics=[{'net-id': network}], key_name=cluster.keypair, meta=mark)
-            except refusals.Forbidden as e:   # a quota: it is the operation that fails, later
+            except refusals.ClientException as e:   # it is the operation that fails, later
                 refused[group.uuid] = str(e)
                 break
 
@@ -137,8 +153,10 @@ class Driver(driver.Driver):
             return
         deleting = cluster.status == S.DELETE_IN_PROGRESS
         over, gone, why = [], [], None
+        asked = dict(scaled)   # before the servers are read: what was asked for shows in them
+        all_servers = self._servers(context, cluster, everywhere=True)
         for group in cluster.nodegroups:
-            servers = self._servers(context, cluster, group, everywhere=True)
+            servers = [s for s in all_servers if s.metadata.get('e2e_group') == group.uuid]
             if deleting or group.status == S.DELETE_IN_PROGRESS:
                 if servers:
                     return
@@ -147,12 +165,10 @@ class Driver(driver.Driver):
             broken = [s for s in servers if s.status == 'ERROR']
             if group.stack_id is None or any(s.status not in ('ACTIVE', 'ERROR') for s in servers):
                 return
-            if len(servers) > group.node_count or group.status.endswith('_IN_PROGRESS') and (
-                    len(servers) < group.node_count and not broken and group.uuid not in refused):
+            if len(servers) > group.node_count or asked.get(group.uuid) != group.node_count:
                 return
             if group.uuid in refused or broken:
-                reason = refused.get(group.uuid) or 'Resource %s failed: %s' % (
-                    broken[0].name, getattr(broken[0], 'fault', {}).get('message', ''))
+                reason = refused.get(group.uuid) or self._why(context, broken[0])
                 if group.status.endswith('_IN_PROGRESS'):
                     why = reason
                     group.status, group.status_reason = FAILED.get(group.status, S.UPDATE_FAILED), reason
@@ -170,5 +186,5 @@ class Driver(driver.Driver):
         cluster.status = (FAILED if why else DONE).get(cluster.status, cluster.status)
         cluster.status_reason = why
         if not deleting:
-            cluster.api_address = 'https://192.0.2.1:6443'
+            cluster.api_address = 'https://127.0.0.1:1'   # nobody answers there
             cluster.save()   # of one that is deleted the conductor removes the rows itself
