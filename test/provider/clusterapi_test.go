@@ -19,8 +19,10 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
@@ -330,9 +332,23 @@ func (w *capiWorld) Kill(id cluster.InstanceID) {
 	}
 }
 
+// Vanish waits until the object is gone: Cluster API's own controllers keep it by a
+// finalizer until its Machines are.
 func (w *capiWorld) Vanish(id cluster.GroupID) {
-	if err := w.Resource(w.resource()).Delete(context.Background(), string(id), metav1.DeleteOptions{}); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if err := w.Resource(w.resource()).Delete(ctx, string(id), metav1.DeleteOptions{}); err != nil {
 		panic(err)
+	}
+	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		_, err := w.Resource(w.resource()).Get(ctx, string(id), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	})
+	if err != nil {
+		panic(fmt.Errorf("%s does not go: %w", id, err))
 	}
 }
 

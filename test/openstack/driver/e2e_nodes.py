@@ -58,7 +58,7 @@ class Driver(driver.Driver):
 
     def delete_cluster(self, context, cluster):
         for server in self._servers(context, cluster):
-            server.delete()
+            self._end(server)
 
     def create_nodegroup(self, context, cluster, nodegroup):
         nodegroup.stack_id = uuidutils.generate_uuid()
@@ -94,6 +94,12 @@ class Driver(driver.Driver):
                and (group is None or s.metadata.get('e2e_group') == group.uuid)]
         return sorted(out, key=lambda s: int(s.metadata['e2e_index']))
 
+    def _end(self, server):
+        try:
+            server.delete()
+        except refusals.NotFound:   # a second delete of the cluster is under way, say
+            pass
+
     def _why(self, context, server):   # a list has no faults of servers that found no host
         fault = getattr(clients.OpenStackClients(context).nova().servers.get(server.id), 'fault', {})
         return 'Resource %s failed: %s' % (server.name, fault.get('message', ''))
@@ -113,10 +119,10 @@ class Driver(driver.Driver):
         have = self._servers(context, cluster, group)
         free = max([int(s.metadata['e2e_index']) for s in have], default=-1) + 1
         for server in [s for s in have if s.id in remove]:   # unknown names are ignored, as by Heat
-            server.delete()
+            self._end(server)
         stay = [s for s in have if s.id not in remove]
         for server in stay[want:]:
-            server.delete()
+            self._end(server)
         if len(stay) < want:
             self._make(all_of_it, cluster, group, range(free, free + want - len(stay)))
         scaled[group.uuid] = want
