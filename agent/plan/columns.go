@@ -351,11 +351,11 @@ func (p *problem) put(c *columns, out *packing, content []int, times int) bool {
 
 // rest completes an answer by first fit over what is left.
 func (p *problem) rest(left []int, out *packing) packing {
-	sub := &problem{empty: p.empty, limit: math.MaxInt32}
+	sub := &problem{empty: p.empty, limit: math.MaxInt32, shelf: p.lends()}
 	var which []int
 	for i, n := range left {
 		if n > 0 {
-			sub.loads = append(sub.loads, load{size: p.loads[i].size, count: n, fresh: p.loads[i].fresh, on: []bool{}})
+			sub.loads = append(sub.loads, load{size: p.loads[i].size, count: n, fresh: p.loads[i].fresh})
 			which = append(which, i)
 		}
 	}

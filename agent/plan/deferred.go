@@ -72,6 +72,10 @@ func (w *world) justReady() (out []int) {
 // another way of placing the tied ones could take from them.
 func (w *world) putOff() (any bool) {
 	forgot, ready := len(w.out.Unremembered) > 0, w.justReady()
+	if !forgot && len(ready) == 0 {
+		return false
+	}
+	judged := w.judged()
 	for i := range w.want {
 		k := &w.want[i]
 		switch {
@@ -80,21 +84,21 @@ func (w *world) putOff() (any bool) {
 			k.deferred = "machines are coming and it is not remembered for whom (a restart, or somebody else asked for them): while pods wait that depend on where others are, nothing is bought before these machines are there"
 			k.buys, any = false, true
 		case k.spare == "" && w.bonds.tied[k.class]:
-			any = w.await(k, ready) || any
+			any = w.await(k, ready, judged) || any
 		}
 	}
 	for i := 0; any && !forgot && i < len(w.want); i++ {
 		k := &w.want[i]
 		if k.buys && k.spare == "" && slices.ContainsFunc(k.keys, func(key cluster.PodKey) bool { return w.promisedTo(key) != "" }) {
-			w.await(k, ready)
+			w.await(k, ready, judged)
 		}
 	}
 	return any
 }
 
 // await lets the pods of a want wait for the scheduler's turn, where they have to.
-func (w *world) await(k *want, ready []int) bool {
-	n, due := w.inTurn(k.class, ready)
+func (w *world) await(k *want, ready []int, judged []cluster.Moment) bool {
+	n, due := w.inTurn(k.class, ready, judged)
 	if n < 0 {
 		return false
 	}
@@ -107,17 +111,11 @@ func (w *world) await(k *want, ready []int) bool {
 // inTurn finds the node that a class waits for: it would take a pod as far as its labels,
 // its taints and its room go, and none of the class's pods has been judged since it is
 // Ready. The last of them counts; -1: there is none.
-func (w *world) inTurn(class int, ready []int) (node int, due time.Time) {
+func (w *world) inTurn(class int, ready []int, judged []cluster.Moment) (node int, due time.Time) {
 	node = -1
-	var judged cluster.Moment
-	for i := range w.s.Pods {
-		if pod := &w.s.Pods[i]; pod.Class == class && pod.Node == "" {
-			judged = max(judged, pod.Unschedulable)
-		}
-	}
 	for _, i := range ready {
 		n := &w.nodes[i]
-		if !n.ReadySince.After(judged.Time()) || fit.Most(n.room, w.space.Class(class)) == 0 || !fit.Passes(&w.s.Classes[class], &n.shape) {
+		if !n.ReadySince.After(judged[class].Time()) || fit.Most(n.room, w.space.Class(class)) == 0 || !fit.Passes(&w.s.Classes[class], &n.shape) {
 			continue
 		}
 		if at := n.ReadySince.Add(schedulerTurn); node < 0 || at.After(due) || at.Equal(due) && n.Name < w.nodes[node].Name {
@@ -125,6 +123,17 @@ func (w *world) inTurn(class int, ready []int) (node int, due time.Time) {
 		}
 	}
 	return node, due
+}
+
+// judged is by class when kube-scheduler last found no place for one of its pods.
+func (w *world) judged() []cluster.Moment {
+	last := make([]cluster.Moment, len(w.s.Classes))
+	for i := range w.s.Pods {
+		if pod := &w.s.Pods[i]; pod.Node == "" {
+			last[pod.Class] = max(last[pod.Class], pod.Unschedulable)
+		}
+	}
+	return last
 }
 
 // keepPromises lets pods that wait keep what they were promised.

@@ -122,7 +122,7 @@ func (v *solver) onBase(o *option, p *problem, order []int, n, axis, g int) *opt
 			return nil
 		}
 		two.mix = append(two.mix, g)
-		got.fresh[x].room = slices.Clone(got.fresh[x].room)
+		got.fresh[x].room = p.lends().rooms.copied(got.fresh[x].room, 0)
 		for j, m := range more {
 			got.fresh[x].room[j] += m
 		}
@@ -135,9 +135,10 @@ func (v *solver) onBase(o *option, p *problem, order []int, n, axis, g int) *opt
 // the problem with the small machine. It returns nil when more
 // than limit would be needed, and else how many entries are large; these come first.
 func (p *problem) enlarge(k *packing, order []int, more []int64, limit int) (*packing, int) {
-	big := packing{left: slices.Clone(k.left)}
-	small := slices.Clone(k.fresh)
-	room, whole := make([]int64, len(more)), make([]int64, len(more))
+	s := p.lends()
+	big := packing{left: s.ints.copied(k.left, 0)}
+	small := s.bins.copied(k.fresh, 0)
+	room, whole := s.rooms.lend(len(more), 0), s.rooms.lend(len(more), 0)
 	for j := range whole {
 		whole[j] = p.empty[j] + more[j]
 	}
@@ -145,7 +146,7 @@ func (p *problem) enlarge(k *packing, order []int, more []int64, limit int) (*pa
 	for _, i := range order {
 		size := p.loads[i].size
 		for b := 0; b < len(big.fresh) && big.left[i] > 0; b++ {
-			b = big.pour(b, i, size)
+			b = big.pour(s, b, i, size)
 		}
 		for x := len(small) - 1; x >= 0 && big.left[i] > 0; x-- {
 			for j := range room {
@@ -157,8 +158,8 @@ func (p *problem) enlarge(k *packing, order []int, more []int64, limit int) (*pa
 					return nil, 0
 				}
 				small[x].times--
-				big.fresh = append(big.fresh, freshBins{times: 1, room: slices.Clone(room), parts: append(make([]part, 0, len(small[x].parts)+2), small[x].parts...)})
-				big.pour(len(big.fresh)-1, i, size)
+				big.fresh = s.bins.push(big.fresh, freshBins{times: 1, room: s.rooms.copied(room, 0), parts: s.parts.copied(small[x].parts, 2)})
+				big.pour(s, len(big.fresh)-1, i, size)
 			}
 			if small[x].times == 0 {
 				small = slices.Delete(small, x, x+1)
@@ -169,9 +170,9 @@ func (p *problem) enlarge(k *packing, order []int, more []int64, limit int) (*pa
 				return nil, 0
 			}
 			m := min(per, big.left[i])
-			e := freshBins{times: 1, room: slices.Clone(whole), parts: []part{{i, m}}}
+			e := freshBins{times: 1, room: s.rooms.copied(whole, 0), parts: s.parts.push(nil, part{i, m})}
 			fit.Take(e.room, size, m)
-			big.fresh = append(big.fresh, e)
+			big.fresh = s.bins.push(big.fresh, e)
 			big.left[i] -= m
 		}
 		if big.left[i] > 0 {

@@ -25,6 +25,7 @@ type option struct {
 func (v *solver) choose() *option {
 	var best *option
 	var all []*option
+	v.w.kept.takeBack() // the options of the choice before are committed, or will not be
 	for _, g := range v.promising() {
 		if o := v.optionOf(g, v.limit(g)); o != nil {
 			all = append(all, o)
@@ -65,6 +66,7 @@ func (v *solver) optionOf(g, limit int) *option {
 		}
 		return v.a.left[i]
 	}
+	v.w.shelf.takeBack()
 	set := v.partners(g)
 	p, which := v.problemOf(pick, v.smallest(set), limit)
 	if len(p.loads) == 0 {
@@ -85,6 +87,10 @@ func (v *solver) optionOf(g, limit int) *option {
 	}
 	o.measure(p)
 	v.spend(o, p)
+	o.k = o.k.copied(v.w.kept)
+	if o.mix != nil {
+		o.mix = v.w.kept.ints.copied(o.mix, 0)
+	}
 	return o
 }
 

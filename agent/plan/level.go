@@ -36,7 +36,7 @@ func (p *problem) leveled(lv *levels, below int) (packing, bool) {
 			break
 		}
 		if loads == nil {
-			loads = make([]load, len(p.loads))
+			loads = p.lends().loads.lend(len(p.loads), 0)
 		}
 		if k, ok := p.levelOn(lv, n, loads); ok {
 			return k, true
@@ -52,7 +52,7 @@ func (p *problem) levelOn(lv *levels, n int, loads []load) (packing, bool) {
 	rest := *p
 	rest.asked = nil
 	rest.loads, rest.empty, rest.limit = loads, slices.Clone(p.empty), n
-	base := make([]int, len(p.loads))
+	base := p.lends().ints.lend(len(p.loads), 0)
 	raised := false
 	for x, j := range lv.axis {
 		m, ok := rest.raise(lv, x, j, n, base)

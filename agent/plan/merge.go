@@ -85,7 +85,8 @@ func boolByte(b bool) byte {
 
 // expand says of an answer for the merged problem which of the equal loads is where.
 func (p *problem) expand(k *packing, members [][]int) packing {
-	out := packing{bins: k.bins, open: make([][]part, len(k.open)), left: make([]int, len(p.loads))}
+	s := p.lends()
+	out := packing{bins: k.bins, open: s.lists.lend(len(k.open), 0), left: s.ints.lend(len(p.loads), 0), fresh: s.bins.lend(0, len(k.fresh))}
 	for i := range p.loads {
 		out.left[i] = p.loads[i].count
 	}
@@ -97,7 +98,7 @@ func (p *problem) expand(k *packing, members [][]int) packing {
 				members[t.load] = members[t.load][1:]
 				continue
 			}
-			parts = append(parts, part{i, n})
+			parts = s.parts.push(parts, part{i, n})
 			out.left[i] -= n
 			t.n -= n
 		}
@@ -110,7 +111,7 @@ func (p *problem) expand(k *packing, members [][]int) packing {
 	}
 	for _, f := range k.fresh {
 		for left := f.times; left > 0; {
-			e := freshBins{times: left, room: f.room}
+			e := freshBins{times: left, room: f.room, parts: s.parts.lend(0, len(f.parts))}
 			for _, t := range f.parts {
 				for i := members[t.load][0]; out.left[i] == 0; i = members[t.load][0] {
 					members[t.load] = members[t.load][1:]
@@ -119,7 +120,7 @@ func (p *problem) expand(k *packing, members [][]int) packing {
 			}
 			for _, t := range f.parts {
 				if i := members[t.load][0]; out.left[i] >= t.n*e.times {
-					e.parts = append(e.parts, part{i, t.n})
+					e.parts = s.parts.push(e.parts, part{i, t.n})
 					out.left[i] -= t.n * e.times
 				} else {
 					e.parts = deal(e.parts, t)
@@ -127,9 +128,9 @@ func (p *problem) expand(k *packing, members [][]int) packing {
 			}
 			left -= e.times
 			if e.times < f.times {
-				e.room = slices.Clone(f.room)
+				e.room = s.rooms.copied(f.room, 0)
 			}
-			out.fresh = append(out.fresh, e)
+			out.fresh = s.bins.push(out.fresh, e)
 		}
 	}
 	return out

@@ -41,7 +41,7 @@ const (
 
 // order sorts the loads, the first to be placed first.
 func (p *problem) order(by int) []int {
-	order := make([]int, len(p.loads))
+	order := p.lends().ints.lend(len(p.loads), 0)
 	for i := range order {
 		order[i] = i
 	}
@@ -60,7 +60,7 @@ func (p *problem) order(by int) []int {
 			w[j] *= scarce[j]
 		}
 	}
-	keys := make([]float64, len(p.loads))
+	keys := p.shelf.floats.lend(len(p.loads), 0)
 	for i := range p.loads {
 		size := p.loads[i].size
 		switch by {

@@ -11,9 +11,12 @@ type load struct {
 	size  []int64
 	count int
 	prio  int32
-	on    []bool // which of the open bins' shapes it may go on, by bin
+	on    []bool // by open bin, whether it may go there; nil: nowhere
 	fresh bool   // whether it may go on a fresh bin
 }
+
+// goes tells whether a load may go on an open bin.
+func (l *load) goes(b int) bool { return l.on != nil && l.on[b] }
 
 // problem is one question to the packer: put the loads into the open bins first and
 // into as few fresh bins as possible, never more than limit.
@@ -24,6 +27,7 @@ type problem struct {
 	limit int
 	asked *merging // what the same loads were merged to; nil: they are of this problem alone
 	pool  *int     // steps that all packings of a round may still spend on columns; nil: enough
+	shelf *shelf   // see lends
 }
 
 // part says that n pods of a load are in a bin.
@@ -36,7 +40,8 @@ type freshBins struct {
 	parts []part
 }
 
-// packing is an answer. Fresh bins come in the order in which they were opened.
+// packing is an answer. Fresh bins come in the order in which they were opened. It stands
+// until the problem's shelf is taken back.
 type packing struct {
 	bins  int
 	open  [][]part
@@ -177,12 +182,11 @@ func (k *packing) better(than *packing) bool {
 }
 
 func (p *problem) start() (k packing, rooms [][]int64) {
-	k = packing{open: make([][]part, len(p.open)), left: make([]int, len(p.loads))}
-	rooms = make([][]int64, len(p.open))
-	flat := make([]int64, 0, len(p.open)*len(p.loads[0].size))
+	s := p.lends()
+	k = packing{open: s.lists.lend(len(p.open), 0), left: s.ints.lend(len(p.loads), 0)}
+	rooms = s.heads.lend(len(p.open), 0)
 	for i, b := range p.open {
-		flat = append(flat, b...)
-		rooms[i] = flat[len(flat)-len(b):]
+		rooms[i] = s.rooms.copied(b, 0)
 	}
 	for i := range p.loads {
 		k.left[i] = p.loads[i].count
@@ -193,15 +197,16 @@ func (p *problem) start() (k packing, rooms [][]int64) {
 // firstFit places whole classes by counts: equal bins are one entry with a number.
 func (p *problem) firstFit(order []int) packing {
 	k, rooms := p.start()
+	s := p.lends()
 	for _, i := range order {
 		l := &p.loads[i]
-		for b := 0; b < len(rooms) && k.left[i] > 0; b++ {
+		for b := 0; b < len(l.on) && k.left[i] > 0; b++ {
 			if !l.on[b] {
 				continue
 			}
 			if n := min(k.left[i], fit.Most(rooms[b], l.size)); n > 0 {
 				fit.Take(rooms[b], l.size, n)
-				k.open[b] = append(k.open[b], part{i, n})
+				k.open[b] = s.parts.push(k.open[b], part{i, n})
 				k.left[i] -= n
 			}
 		}
@@ -209,7 +214,7 @@ func (p *problem) firstFit(order []int) packing {
 			continue
 		}
 		for b := 0; b < len(k.fresh) && k.left[i] > 0; b++ {
-			b = k.pour(b, i, l.size)
+			b = k.pour(s, b, i, l.size)
 		}
 		p.openFresh(&k, i)
 	}
@@ -219,7 +224,7 @@ func (p *problem) firstFit(order []int) packing {
 // pour puts what is left of a load into the equal bins at b and returns the index of
 // the last entry that these bins now take. No entry shares its room or its parts with
 // another one.
-func (k *packing) pour(b, i int, size []int64) int {
+func (k *packing) pour(s *shelf, b, i int, size []int64) int {
 	src := &k.fresh[b]
 	per := fit.Most(src.room, size)
 	if per == 0 {
@@ -230,14 +235,15 @@ func (k *packing) pour(b, i int, size []int64) int {
 	k.left[i] -= full * per
 	rest := src.times - full
 	if rest == 0 {
-		src.put(i, per, size)
+		src.put(s, i, per, size)
 		return b
 	}
-	out := append(make([]freshBins, 0, 3), src.copied(full))
-	out[0].put(i, per, size)
+	var room [3]freshBins
+	out := append(room[:0], src.copied(s, full))
+	out[0].put(s, i, per, size)
 	if k.left[i] > 0 {
-		out = append(out, src.copied(1))
-		out[1].put(i, k.left[i], size)
+		out = append(out, src.copied(s, 1))
+		out[1].put(s, i, k.left[i], size)
 		k.left[i] = 0
 		rest--
 	}
@@ -245,23 +251,30 @@ func (k *packing) pour(b, i int, size []int64) int {
 		src.times = rest
 		out = append(out, *src)
 	}
-	k.fresh = slices.Replace(k.fresh, b, b+1, out...)
-	return b + len(out) - 1
+	more := len(out) - 1
+	for range more {
+		k.fresh = s.bins.push(k.fresh, freshBins{})
+	}
+	copy(k.fresh[b+1+more:], k.fresh[b+1:])
+	copy(k.fresh[b:], out)
+	return b + more
 }
 
 // copied is an entry of its own for so many of the equal bins.
-func (f *freshBins) copied(times int) freshBins {
-	return freshBins{times: times, room: slices.Clone(f.room), parts: append(make([]part, 0, len(f.parts)+4), f.parts...)}
+func (f *freshBins) copied(s *shelf, times int) freshBins {
+	return freshBins{times: times, room: s.rooms.copied(f.room, 0), parts: s.parts.copied(f.parts, 4)}
 }
 
 // put adds n pods of load i to each of the bins.
-func (f *freshBins) put(i, n int, size []int64) {
-	if at := slices.IndexFunc(f.parts, func(t part) bool { return t.load == i }); at >= 0 {
-		f.parts[at].n += n
-	} else {
-		f.parts = append(f.parts, part{i, n})
-	}
+func (f *freshBins) put(s *shelf, i, n int, size []int64) {
 	fit.Take(f.room, size, n)
+	for at := range f.parts {
+		if f.parts[at].load == i {
+			f.parts[at].n += n
+			return
+		}
+	}
+	f.parts = s.parts.push(f.parts, part{i, n})
 }
 
 // openFresh opens as many fresh bins as a load still needs and the limit allows.
@@ -271,12 +284,13 @@ func (p *problem) openFresh(k *packing, i int) {
 	if per == 0 || k.left[i] == 0 {
 		return
 	}
+	s := p.lends()
 	for k.left[i] > 0 && k.bins < p.limit {
 		n := min(per, k.left[i])
 		times := min(k.left[i]/n, p.limit-k.bins)
-		e := freshBins{times: times, room: slices.Clone(p.empty), parts: append(make([]part, 0, 4), part{i, n})}
+		e := freshBins{times: times, room: s.rooms.copied(p.empty, 0), parts: s.parts.push(nil, part{i, n})}
 		fit.Take(e.room, l.size, n)
-		k.fresh = append(k.fresh, e)
+		k.fresh = s.bins.push(k.fresh, e)
 		k.bins += times
 		k.left[i] -= times * n
 	}
@@ -295,7 +309,7 @@ func (p *problem) fill(mode int) packing {
 	w := p.weights()
 	steps := 0
 	for b := range rooms {
-		k.open[b] = p.content(rooms[b], k.left, w, mode, func(l *load) bool { return l.on[b] }, &steps)
+		k.open[b] = p.content(rooms[b], k.left, w, mode, func(l *load) bool { return l.goes(b) }, &steps)
 		for _, t := range k.open[b] {
 			k.left[t.load] -= t.n
 		}

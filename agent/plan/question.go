@@ -8,13 +8,15 @@ import (
 
 // problemOf writes the wants that a filter picks as a problem over all places.
 func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*problem, []int) {
-	p := &problem{empty: empty, limit: limit, pool: &v.w.pool, open: make([][]int64, 0, len(v.a.places)), asked: &v.merged}
+	p := &problem{empty: empty, limit: limit, pool: &v.w.pool, shelf: v.w.shelf, open: make([][]int64, 0, len(v.a.places)), asked: &v.merged}
 	for i := range v.a.places {
 		p.open = append(p.open, v.a.places[i].room)
 	}
 	stands := len(v.on) == len(v.w.want)
 	if !stands {
 		v.on = make([][]bool, len(v.w.want))
+		v.asked = slices.Grow(v.asked[:0], len(v.w.want))[:len(v.w.want)]
+		clear(v.asked)
 	}
 	v.counts = slices.Grow(v.counts[:0], len(v.w.want))
 	known := stands && (empty != nil) == v.fresh && v.placed == len(p.open)
@@ -51,18 +53,24 @@ func (v *solver) write(many int, fresh bool) {
 }
 
 // mayGo tells by place whether a want may go there and finds room for one. It is the
-// same for all groups that are asked in turn; nobody writes to it.
+// same for all groups that are asked in turn; nobody writes to it. Most pods may go
+// nowhere that is there already, and that takes no room to say.
 func (v *solver) mayGo(i int) []bool {
-	on := v.on[i]
-	if on != nil && len(on) == len(v.a.places) {
-		return on
+	if v.asked[i] == len(v.a.places)+1 {
+		return v.on[i]
 	}
 	k, size := &v.w.want[i], v.w.size(v.w.want[i].class)
-	on = make([]bool, len(v.a.places))
-	for b := range on {
+	var on []bool
+	for b := range v.a.places {
 		pl := &v.a.places[b]
-		on[b] = v.w.bonds.near(k, pl) && fit.One(pl.room, size) && v.passes(k.class, pl) && v.w.bonds.allow(k, pl)
+		if !v.w.bonds.near(k, pl) || !fit.One(pl.room, size) || !v.passes(k.class, pl) || !v.w.bonds.allow(k, pl) {
+			continue
+		}
+		if on == nil {
+			on = make([]bool, len(v.a.places))
+		}
+		on[b] = true
 	}
-	v.on[i] = on
+	v.on[i], v.asked[i] = on, len(v.a.places)+1
 	return on
 }

@@ -15,17 +15,17 @@ func (v *solver) resize(o *option, p *problem) {
 	}
 	ladder := v.ladder()
 	left := make(map[int]int)
-	mix := make([]int, 0, len(o.k.fresh))
-	fresh := make([]freshBins, 0, len(o.k.fresh))
+	s := p.lends()
+	mix, fresh := s.ints.lend(0, len(o.k.fresh)), s.bins.lend(0, len(o.k.fresh))
 	put := func(f freshBins, n, g int) int {
 		if n > 0 {
 			f.times = n
-			fresh, mix = append(fresh, f), append(mix, g)
+			fresh, mix = s.bins.push(fresh, f), s.ints.push(mix, g)
 		}
 		return n
 	}
 	coming := v.coming[o.group]
-	used := make([]int64, len(p.empty))
+	used := s.rooms.lend(len(p.empty), 0)
 	for x, f := range o.k.fresh {
 		own := o.group
 		if o.mix != nil {

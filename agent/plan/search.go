@@ -112,7 +112,7 @@ func (s *search) complete(b, used int, room []int64, at int, taken []int, open b
 	i := s.order[at]
 	l := &s.p.loads[i]
 	most := 0
-	if !open && l.fresh || open && l.on[b] {
+	if !open && l.fresh || open && l.goes(b) {
 		most = min(s.left[i], fit.Most(room, l.size))
 	}
 	least := 0
@@ -138,7 +138,7 @@ func (s *search) close(b, used int, room []int64, taken []int, open bool) bool {
 	var parts []part
 	for i, n := range taken {
 		l := &s.p.loads[i]
-		may := !open && l.fresh || open && l.on[b]
+		may := !open && l.fresh || open && l.goes(b)
 		if may && s.left[i] > n && fit.Most(room, l.size) > 0 {
 			return false
 		}
@@ -180,7 +180,7 @@ func (p *problem) hopeless() bool {
 	for i := range p.loads {
 		n := 0
 		for b := range p.open {
-			if p.loads[i].on[b] {
+			if p.loads[i].goes(b) {
 				n += min(fit.Most(p.open[b], p.loads[i].size), p.loads[i].count)
 			}
 		}

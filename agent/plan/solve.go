@@ -62,6 +62,7 @@ type solver struct {
 	merged  merging  // what they were merged to
 	counts  []int    // by want: room for the next problem
 	on      [][]bool // by want: see mayGo; nil: places have changed
+	asked   []int    // by want, where on stands: one more than the places that it was asked for
 	mayAsk  bool     // verify may ask for another answer
 	all     bool     // verify places untied pods that are left, too
 
@@ -74,6 +75,9 @@ type solver struct {
 }
 
 func (w *world) newSolver(withMarked bool) *solver {
+	if w.shelf == nil {
+		w.shelf, w.kept = new(shelf), new(shelf)
+	}
 	v := &solver{w: w, coming: make([]int, len(w.groups)), done: make([]bool, len(w.groups))}
 	v.a.grow = make([]int, len(w.groups))
 	v.a.on, v.a.left = make([]int, len(w.want)), make([]int, len(w.want))
@@ -302,10 +306,11 @@ func (v *solver) keep(g int, nodes bool) bool {
 		}
 		p.loads = slices.Clone(p.loads)
 		for l := range p.loads {
-			p.loads[l].on = slices.Clone(p.loads[l].on)
-			for b := range p.open {
-				p.loads[l].on[b] = p.loads[l].on[b] && v.awaited(&v.a.places[b], g)
+			on := slices.Clone(p.loads[l].on)
+			for b := range on {
+				on[b] = on[b] && v.awaited(&v.a.places[b], g)
 			}
+			p.loads[l].on = on
 		}
 	}
 	if len(p.loads) == 0 || p.lowerBound() > v.coming[g] || !p.each(v.coming[g]) {
@@ -339,7 +344,7 @@ func (p *problem) each(n int) bool {
 		l := &p.loads[i]
 		room := n * fit.Most(p.empty, l.size)
 		for b := range p.open {
-			if l.on[b] {
+			if l.goes(b) {
 				room += min(fit.Most(p.open[b], l.size), l.count)
 			}
 		}

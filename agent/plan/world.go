@@ -41,6 +41,7 @@ type world struct {
 	line        line                               // the pods that want room
 	want        []want                             // pending pods by class, those that trigger
 	pool        int                                // steps that packing may still spend on columns
+	shelf, kept *shelf                             // what the packer writes on, and what its answers are kept on until one is chosen
 	bonds       *bonds                             // what ties them to others; nil: nothing does
 	unjudged    bool                               // a pod that fit cannot judge waits for its first verdict
 	unsteady    bool                               // the answer depends on every moment

@@ -1,0 +1,92 @@
+package plan
+
+// shelf lends the packer what its answers are written on. A round packs the same pods
+// many times and keeps one answer of many; what was lent for one choice is taken back
+// before the next, so that the collector has nothing to do with it. Whoever keeps an
+// answer longer copies it.
+type shelf struct {
+	ints   slab[int]
+	floats slab[float64]
+	rooms  slab[int64]
+	heads  slab[[]int64]
+	parts  slab[part]
+	lists  slab[[]part]
+	bins   slab[freshBins]
+	loads  slab[load]
+}
+
+// lends is the shelf that a problem's answers are written on.
+func (p *problem) lends() *shelf {
+	if p.shelf == nil {
+		p.shelf = new(shelf)
+	}
+	return p.shelf
+}
+
+// takeBack ends the use of everything that was lent.
+func (s *shelf) takeBack() {
+	s.ints.takeBack()
+	s.floats.takeBack()
+	s.rooms.takeBack()
+	s.heads.takeBack()
+	s.parts.takeBack()
+	s.lists.takeBack()
+	s.bins.takeBack()
+	s.loads.takeBack()
+}
+
+// slab is one kind of what is lent: boards of growing length, of which the first are
+// lent already.
+type slab[T any] struct {
+	boards [][]T
+	next   int // the first board that is whole
+	free   []T // what is left of the one before
+}
+
+// boardMost is how long a board gets, unless more is asked for at once.
+const boardMost = 1024
+
+// lend returns n zeroes with room for so many more.
+func (s *slab[T]) lend(n, more int) []T {
+	for n+more > len(s.free) {
+		if s.next == len(s.boards) {
+			s.boards = append(s.boards, make([]T, max(n+more, min(16<<s.next, boardMost))))
+		}
+		s.free = s.boards[s.next]
+		s.next++
+	}
+	out := s.free[: n : n+more]
+	s.free = s.free[n+more:]
+	clear(out)
+	return out
+}
+
+func (s *slab[T]) takeBack() { s.next, s.free = 0, nil }
+
+// copied is a copy with room for so many more.
+func (s *slab[T]) copied(from []T, more int) []T {
+	return append(s.lend(0, len(from)+more), from...)
+}
+
+// push is append that lends what it needs.
+func (s *slab[T]) push(to []T, x T) []T {
+	if len(to) == cap(to) {
+		to = s.copied(to, max(len(to), 4))
+	}
+	return append(to, x)
+}
+
+// copied is a copy on another shelf.
+func (k *packing) copied(s *shelf) packing {
+	out := packing{bins: k.bins, left: s.ints.copied(k.left, 0), open: s.lists.lend(len(k.open), 0), fresh: s.bins.copied(k.fresh, 0)}
+	for b, parts := range k.open {
+		if parts != nil {
+			out.open[b] = s.parts.copied(parts, 0)
+		}
+	}
+	for x := range out.fresh {
+		f := &out.fresh[x]
+		f.room, f.parts = s.rooms.copied(f.room, 0), s.parts.copied(f.parts, 0)
+	}
+	return out
+}
