@@ -30,7 +30,6 @@ type bonds struct {
 	sizes   [][]int64         // by class: the size with the axes of hosts; nil: no such axes
 	axes    int
 	cells   int
-	closed  []bool // by group: see closePoor
 	spreads []spreadAxis
 	aparts  []apartAxis
 
@@ -299,7 +298,7 @@ func (b *bonds) place(keys []string) (cells int) {
 		}
 		return ids[name.String()]
 	}
-	b.cell, b.at, b.closed = make([]int, len(w.groups)), make([]int, len(w.nodes)), make([]bool, len(w.groups))
+	b.cell, b.at = make([]int, len(w.groups)), make([]int, len(w.nodes))
 	for g := range w.groups {
 		b.cell[g] = of(w.groups[g].Template.Labels)
 	}
@@ -316,7 +315,7 @@ func (b *bonds) stands(k *want, g int) bool {
 	if b == nil {
 		return true
 	}
-	return !k.hard && !b.closed[g] && (k.cell == 0 || k.cell == b.cell[g]) && b.reaches(k.class, g)
+	return !k.hard && (k.cell == 0 || k.cell == b.cell[g]) && b.reaches(k.class, g)
 }
 
 // allow tells whether a want may go on a place: its cell, and for a node what is on it
@@ -358,9 +357,6 @@ func (b *bonds) settle(a *answer) {
 func (b *bonds) refused(class int, g *group) (rule, words string) {
 	if b == nil || !b.tied[class] {
 		return "", ""
-	}
-	if b.closed[b.w.byID[g.ID]] {
-		return fit.RuleSpread, "its zone would hold back pods that are spread over zones and that none of its machines can take"
 	}
 	_, shape := b.w.template(g)
 	mark := b.state.Mark()

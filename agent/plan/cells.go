@@ -21,7 +21,8 @@ type division struct {
 	load   []int64   // by cell: what is put there, in milli cores
 	nodes  [][]int   // by cell
 	worth  []float64 // by group, of a machine
-	found  []spot    // room for spots
+	asked  map[ask][]spot
+	found  []spot // room for spots
 }
 
 func (b *bonds) split() {
@@ -44,7 +45,7 @@ func (b *bonds) split() {
 	if len(keys) == 0 {
 		return
 	}
-	s := &division{bonds: b, state: w.newState(b.stripped(zonesOnly)), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), load: make([]int64, cells+1)}
+	s := &division{bonds: b, asked: make(map[ask][]spot), state: w.newState(b.stripped(zonesOnly)), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), load: make([]int64, cells+1)}
 	s.represent()
 	var order []int
 	for i := range w.want {
@@ -104,6 +105,8 @@ func (s *division) represent() {
 			continue
 		}
 		s.usable[g] = true
+		_, shape := w.template(gr)
+		s.rep[g] = s.state.AddNode(shape, nil)
 		s.groups[s.cell[g]] = append(s.groups[s.cell[g]], g)
 	}
 	for n := range w.nodes {
@@ -114,64 +117,6 @@ func (s *division) represent() {
 	s.worth = make([]float64, len(w.groups))
 	for g := range w.groups {
 		s.worth[g] = w.groups[g].worth()
-	}
-	s.closePoor()
-	for g := range w.groups {
-		if s.usable[g] {
-			_, shape := w.template(&w.groups[g])
-			s.rep[g] = s.state.AddNode(shape, nil)
-		}
-	}
-}
-
-// closePoor keeps machines out of zones that have none yet and whose groups cannot take
-// some pods that are spread over zones: with the first machine the zone would count, at
-// nothing, and hold all other zones back. That is for zones that nobody needs.
-func (s *division) closePoor() {
-	w := s.w
-	poor := make(map[int]bool)
-	for i := range w.want {
-		k := &w.want[i]
-		if skew := zoneSkew(&w.s.Classes[k.class]); !k.buys || skew == 0 || k.count() <= skew {
-			continue
-		}
-		fits := s.spots(k)
-		for cell := range s.groups {
-			if len(fits) > 0 && len(s.groups[cell]) > 0 && !slices.ContainsFunc(fits, func(p spot) bool { return p.cell == cell }) {
-				poor[cell] = true
-			}
-		}
-	}
-	for n := range w.nodes {
-		delete(poor, s.at[n])
-	}
-	for g := range w.groups {
-		if w.groups[g].coming+w.groups[g].grow > 0 {
-			delete(poor, s.cell[g])
-		}
-	}
-	if len(poor) == 0 {
-		return
-	}
-	for i := range w.want {
-		if !w.want[i].buys {
-			continue
-		}
-		fits := s.spots(&w.want[i])
-		if len(fits) > 0 && !slices.ContainsFunc(fits, func(p spot) bool { return !poor[p.cell] }) {
-			for _, p := range fits {
-				delete(poor, p.cell)
-			}
-		}
-	}
-	for g := range w.groups {
-		if poor[s.cell[g]] {
-			s.usable[g] = false
-			s.closed[g] = true
-		}
-	}
-	for cell := range poor {
-		s.groups[cell] = nil
 	}
 }
 
@@ -199,12 +144,37 @@ type spot struct {
 	taken int
 }
 
+// ask is all that spots look at of a want, where its volumes do not matter.
+type ask struct {
+	kind   int32 // of class: its size, and what it asks of a machine's shape
+	stands *bool // the groups that may be asked at all: see standing
+	count  int
+	buys   bool
+}
+
 // spots are the cells with a machine or a node that would take the class. They stand
-// until it is called again.
+// until it is called again. Many classes ask for the same.
 func (s *division) spots(k *want) []spot {
+	if len(s.w.s.Classes[k.class].Volumes) > 0 {
+		s.found = s.lookFor(s.found[:0], k)
+		return s.found
+	}
+	q := ask{kind: s.w.e.classes.kind[k.class], count: k.count(), buys: k.buys}
+	if s.tied[k.class] && len(s.rep) > 0 {
+		q.stands = &s.standing(k.class)[0]
+	}
+	known, ok := s.asked[q]
+	if !ok {
+		known = s.lookFor(nil, k)
+		s.asked[q] = known
+	}
+	s.found = append(s.found[:0], known...)
+	return s.found
+}
+
+func (s *division) lookFor(out []spot, k *want) []spot {
 	w := s.w
 	size := w.space.Class(k.class)
-	out := s.found[:0]
 	for cell := 1; cell < len(s.groups); cell++ {
 		p := spot{cell: cell, rep: -1, group: -1, cost: math.Inf(1)}
 		looked := 0
@@ -242,7 +212,6 @@ func (s *division) spots(k *want) []spot {
 			out = append(out, p)
 		}
 	}
-	s.found = out
 	return out
 }
 

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"math"
-	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
@@ -240,9 +239,10 @@ func (w *world) roomy() []int {
 	}
 	w.open = []int{}
 	var kinds []int32
+	wanted := make([]bool, len(w.e.classes.example))
 	for i := range w.want {
-		if k := w.e.classes.kind[w.want[i].class]; !slices.Contains(kinds, k) {
-			kinds = append(kinds, k)
+		if k := w.e.classes.kind[w.want[i].class]; !wanted[k] {
+			kinds, wanted[k] = append(kinds, k), true
 		}
 	}
 	for i := range w.nodes {

@@ -292,7 +292,7 @@ func (v *solver) preferred(i int) []int {
 			continue
 		}
 		empty, shape := v.w.template(gr)
-		if fit.Most(empty, v.w.space.Class(k.class)) == 0 || !fit.Passes(&v.w.s.Classes[k.class], shape) || !v.w.bonds.reaches(k.class, g) || v.w.bonds.closed[g] {
+		if fit.Most(empty, v.w.space.Class(k.class)) == 0 || !fit.Passes(&v.w.s.Classes[k.class], shape) || !v.w.bonds.reaches(k.class, g) {
 			continue
 		}
 		p := &problem{empty: empty, limit: v.own(g), loads: []load{{size: v.w.size(k.class), count: v.a.left[i], fresh: true}}}
