@@ -10,15 +10,20 @@ import (
 // asks is what one class asks of the nodes and of the pods on them, compiled. A class
 // that asks nothing has none.
 type asks struct {
+	*volumeAsks // never nil
+	spread      []spreadAsk
+	affinity    []int32 // counters of the pods that match all terms, one per topology key
+	selfAll     bool    // the class matches all of its own affinity terms
+	anti        []antiAsk
+	existing    []antiAsk // counters of the owners of anti-affinity terms that select the class
+}
+
+// volumeAsks is what one class asks of volumes. Most ask nothing, and share that.
+type volumeAsks struct {
 	refused  string  // the first Volume.Refused
 	onePod   []int32 // claims that no other pod may use
 	attaches []int32 // handles
 	volumes  []*cluster.Volume
-	spread   []spreadAsk
-	affinity []int32 // counters of the pods that match all terms, one per topology key
-	selfAll  bool    // the class matches all of its own affinity terms
-	anti     []antiAsk
-	existing []antiAsk // counters of the owners of anti-affinity terms that select the class
 }
 
 type spreadAsk struct {
@@ -72,7 +77,9 @@ type build struct {
 	foreign    [][]int32 // the same as an existing pod's term
 	byCounter  []counterSource
 	feedsByCls [][2]int32 // class, counter; counters rise
+	scope      *Scope
 	spare      []asks     // room for the next ones
+	volumeless volumeAsks // of all who ask nothing
 	spreads    []int32    // room for the keys of a class's spread
 }
 
@@ -161,8 +168,18 @@ func (b *build) asksOf(class int) *asks {
 			b.spare = make([]asks, asksAtOnce)
 		}
 		b.asks[class], b.spare = &b.spare[0], b.spare[1:]
+		b.asks[class].volumeAsks = &b.volumeless
 	}
 	return b.asks[class]
+}
+
+// volumesOf is what a class asks of volumes, to be added to.
+func (b *build) volumesOf(class int) *volumeAsks {
+	a := b.asksOf(class)
+	if a.volumeAsks == &b.volumeless {
+		a.volumeAsks = &volumeAsks{}
+	}
+	return a.volumeAsks
 }
 
 // terms compiles what the classes own; who is selected comes later, when all
@@ -170,6 +187,9 @@ func (b *build) asksOf(class int) *asks {
 func (b *build) terms(class int) {
 	c := &b.classes[class]
 	for i := range c.PodAntiAffinity {
+		if !b.scope.has(c.PodAntiAffinity[i].TopologyKey) {
+			continue
+		}
 		m, key := b.termMatcher(c, &c.PodAntiAffinity[i]), b.key(c.PodAntiAffinity[i].TopologyKey)
 		a := b.asksOf(class)
 		counts := b.counter(countsMatched, []int32{m}, key, -1)
@@ -179,10 +199,10 @@ func (b *build) terms(class int) {
 			b.byCounter[owns].owned = append(b.byCounter[owns].owned, int32(class))
 		}
 	}
-	if len(c.PodAffinity) > 0 {
+	if slices.ContainsFunc(c.PodAffinity, func(t cluster.PodTerm) bool { return b.scope.has(t.TopologyKey) }) {
 		b.affinity(class)
 	}
-	if len(c.Spread) > 0 {
+	if slices.ContainsFunc(c.Spread, func(t cluster.Spread) bool { return b.scope.has(t.TopologyKey) }) {
 		b.spread(class)
 	}
 }
@@ -192,7 +212,9 @@ func (b *build) affinity(class int) {
 	c, a := &b.classes[class], b.asksOf(class)
 	var all []int32
 	for i := range c.PodAffinity {
-		all = append(all, b.termMatcher(c, &c.PodAffinity[i]))
+		if b.scope.has(c.PodAffinity[i].TopologyKey) {
+			all = append(all, b.termMatcher(c, &c.PodAffinity[i]))
+		}
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)
@@ -201,6 +223,9 @@ func (b *build) affinity(class int) {
 		a.selfAll = a.selfAll && b.matchers[m].takes(c, b.known, false)
 	}
 	for i := range c.PodAffinity {
+		if !b.scope.has(c.PodAffinity[i].TopologyKey) {
+			continue
+		}
 		id := b.counter(countsMatched, all, b.key(c.PodAffinity[i].TopologyKey), -1)
 		if !slices.Contains(a.affinity, id) {
 			a.affinity = append(a.affinity, id)
@@ -213,7 +238,9 @@ func (b *build) spread(class int) {
 	c, a := &b.classes[class], b.asksOf(class)
 	keys := b.spreads[:0]
 	for i := range c.Spread {
-		keys = append(keys, b.key(c.Spread[i].TopologyKey))
+		if b.scope.has(c.Spread[i].TopologyKey) {
+			keys = append(keys, b.key(c.Spread[i].TopologyKey))
+		}
 	}
 	count := len(keys)
 	keys = append(keys, keys...)
@@ -223,7 +250,11 @@ func (b *build) spread(class int) {
 	a.spread = make([]spreadAsk, 0, count)
 	for i := range c.Spread {
 		t := &c.Spread[i]
-		g := b.ground(keys[i], b.eligible(eligibility{keys: sorted, class: c, honor: !t.IgnoreNodeAffinity, taints: t.HonorTaints}))
+		if !b.scope.has(t.TopologyKey) {
+			continue
+		}
+		key := keys[len(a.spread)]
+		g := b.ground(key, b.eligible(eligibility{keys: sorted, class: c, honor: !t.IgnoreNodeAffinity, taints: t.HonorTaints}))
 		// An empty selector selects the pod itself but counts nobody
 		// (countPodsMatchSelector): so does a nil one, which selects nobody either.
 		counted := t.Selector
@@ -231,7 +262,7 @@ func (b *build) spread(class int) {
 			counted = nil
 		}
 		m := b.matcher(matcher{selector: counted, namespaces: []string{c.Namespace}})
-		id := b.counter(countsMatched, []int32{m}, keys[i], g)
+		id := b.counter(countsMatched, []int32{m}, key, g)
 		ask := spreadAsk{counter: id, maxSkew: int32(t.MaxSkew), minDomains: int32(max(t.MinDomains, 1)), counts: selects(counted, c.Labels)}
 		if selects(t.Selector, c.Labels) {
 			ask.self = 1

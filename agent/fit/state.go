@@ -60,12 +60,26 @@ type State struct {
 // has a zero byte.
 const fresh = "\x00"
 
+// Scope is which of the classes' terms a State knows of.
+type Scope struct {
+	Without  func(topologyKey string) bool // pod terms and spread on these keys are left out; nil: none is
+	NoLimits bool                          // so are attach limits
+}
+
+func (s *Scope) has(topologyKey string) bool { return s.Without == nil || !s.Without(topologyKey) }
+
 // NewState returns a State without nodes. The classes are those of one Snapshot and
 // are kept, not copied.
 func NewState(classes []cluster.PodClass, namespaces []cluster.Namespace) *State {
+	return NewStateWithin(Scope{}, classes, namespaces)
+}
+
+// NewStateWithin is NewState for some of the classes' terms, as if the classes had no
+// others.
+func NewStateWithin(scope Scope, classes []cluster.PodClass, namespaces []cluster.Namespace) *State {
 	t := &tables{classes: classes, hostname: -1, asks: make([]*asks, len(classes))}
 	s := &State{tables: t, shapeIDs: map[*Shape]int32{}, handles: map[uint64]int32{}}
-	b := &build{tables: t, s: s, ids: map[string]int32{}, known: make(namespaceSet, len(namespaces))}
+	b := &build{tables: t, s: s, scope: &scope, ids: map[string]int32{}, known: make(namespaceSet, len(namespaces))}
 	for _, n := range namespaces {
 		b.known[n.Name] = n.Labels
 	}

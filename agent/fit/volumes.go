@@ -33,7 +33,8 @@ func (b *build) volumes() {
 			b.volume(i, v)
 			if id, ok := only[v.Claim]; ok && v.Claim != "" {
 				if v.OnePod {
-					b.asksOf(i).onePod = append(b.asksOf(i).onePod, id)
+					a := b.volumesOf(i)
+					a.onePod = append(a.onePod, id)
 				}
 				uses = append(uses, [2]int32{int32(i), id})
 			}
@@ -44,12 +45,13 @@ func (b *build) volumes() {
 
 func (b *build) volume(class int, v *cluster.Volume) {
 	if v.Refused != "" && b.asksOf(class).refused == "" {
-		b.asksOf(class).refused = v.Refused
+		b.volumesOf(class).refused = v.Refused
 	}
 	if v.Affinity != nil || v.Topologies != nil || len(v.Zones) > 0 {
-		b.asksOf(class).volumes = append(b.asksOf(class).volumes, v)
+		a := b.volumesOf(class)
+		a.volumes = append(a.volumes, v)
 	}
-	if v.Driver == "" || v.Handle == "" {
+	if v.Driver == "" || v.Handle == "" || b.scope.NoLimits {
 		return
 	}
 	driver, fresh := b.intern(appendString(append(b.buf[:0], 'd'), v.Driver), len(b.drivers))
@@ -60,7 +62,7 @@ func (b *build) volume(class int, v *cluster.Volume) {
 	if fresh {
 		b.driverOf = append(b.driverOf, driver)
 	}
-	if a := b.asksOf(class); !slices.Contains(a.attaches, handle) {
+	if a := b.volumesOf(class); !slices.Contains(a.attaches, handle) {
 		a.attaches = append(a.attaches, handle)
 	}
 }

@@ -40,7 +40,7 @@ func (b *bonds) addAxes() {
 		hosts[a] = w.s.Classes[class]
 		hostsOnly(&hosts[a])
 	}
-	st := w.bare(hosts)
+	st := fit.NewState(hosts, w.s.Namespaces)
 	shape := fit.Shape{Labels: map[string]string{}}
 	for g := range w.groups {
 		if w.groups[g].Template.Unknown == "" {

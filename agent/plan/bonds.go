@@ -61,7 +61,7 @@ func (w *world) tie() {
 	if !w.mayTie() {
 		return
 	}
-	b := &bonds{w: w, state: w.newState(w.s.Classes), tied: make([]bool, len(w.s.Classes))}
+	b := &bonds{w: w, state: w.newState(fit.Scope{}), tied: make([]bool, len(w.s.Classes))}
 	any := false
 	for i := range w.want {
 		class := w.want[i].class
@@ -116,8 +116,8 @@ func rankOf(c *cluster.PodClass) int8 {
 }
 
 // newState is every node with the pods on it, those that were nominated included.
-func (w *world) newState(classes []cluster.PodClass) *fit.State {
-	st := w.bare(classes)
+func (w *world) newState(scope fit.Scope) *fit.State {
+	st := fit.NewStateWithin(scope, w.s.Classes, w.s.Namespaces)
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		limits := n.VolumeLimits
@@ -142,25 +142,6 @@ func (w *world) newState(classes []cluster.PodClass) *fit.State {
 		}
 	}
 	return st
-}
-
-func (w *world) bare(classes []cluster.PodClass) *fit.State {
-	return fit.NewState(classes, w.s.Namespaces)
-}
-
-// stripped are the classes without some of their constraints.
-func (b *bonds) stripped(strip func(c *cluster.PodClass)) []cluster.PodClass {
-	out := slices.Clone(b.w.s.Classes)
-	for i := range out {
-		strip(&out[i])
-		if len(out[i].Volumes) > 0 {
-			out[i].Volumes = slices.Clone(out[i].Volumes)
-			for k := range out[i].Volumes {
-				out[i].Volumes[k].Driver, out[i].Volumes[k].Handle = "", ""
-			}
-		}
-	}
-	return out
 }
 
 // of is the vector of a class with the axes of hosts.
@@ -188,9 +169,8 @@ func (b *bonds) reaches(class, g int) bool {
 	if *known == 0 {
 		*known = -1
 		if b.volumes == nil {
-			b.volumes = b.w.bare(b.stripped(func(c *cluster.PodClass) {
-				c.PodAffinity, c.PodAntiAffinity, c.Spread = nil, nil, nil
-			}))
+			everyKey := func(string) bool { return true }
+			b.volumes = fit.NewStateWithin(fit.Scope{Without: everyKey, NoLimits: true}, b.w.s.Classes, b.w.s.Namespaces)
 		}
 		mark := b.volumes.Mark()
 		_, shape := b.w.template(&b.w.groups[g])

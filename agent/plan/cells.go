@@ -45,7 +45,8 @@ func (b *bonds) split() {
 	if len(keys) == 0 {
 		return
 	}
-	s := &division{bonds: b, asked: make(map[ask][]spot), state: w.newState(b.stripped(zonesOnly)), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), load: make([]int64, cells+1)}
+	zones := fit.Scope{Without: func(key string) bool { return key == keyHostname }, NoLimits: true}
+	s := &division{bonds: b, asked: make(map[ask][]spot), state: w.newState(zones), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), load: make([]int64, cells+1)}
 	s.represent()
 	var order []int
 	for i := range w.want {
@@ -77,21 +78,6 @@ func (b *bonds) split() {
 		}
 	}
 	w.want = out
-}
-
-// zonesOnly takes a class's terms on hostname away.
-func zonesOnly(c *cluster.PodClass) {
-	near := func(t cluster.PodTerm) bool { return t.TopologyKey == keyHostname }
-	if slices.ContainsFunc(c.PodAffinity, near) {
-		c.PodAffinity = slices.DeleteFunc(slices.Clone(c.PodAffinity), near)
-	}
-	if slices.ContainsFunc(c.PodAntiAffinity, near) {
-		c.PodAntiAffinity = slices.DeleteFunc(slices.Clone(c.PodAntiAffinity), near)
-	}
-	host := func(t cluster.Spread) bool { return t.TopologyKey == keyHostname }
-	if slices.ContainsFunc(c.Spread, host) {
-		c.Spread = slices.DeleteFunc(slices.Clone(c.Spread), host)
-	}
 }
 
 // represent adds one machine of every group that can have one.
