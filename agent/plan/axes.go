@@ -24,9 +24,8 @@ type axis struct {
 // kinds are the classes that differ in nothing that hostname terms look at: what they
 // ask for does not matter here.
 type kinds struct {
-	of   map[int]int // by class, those that are wanted and tied
-	reps []int       // a class of each kind
-	mine [][]int     // the classes of each kind
+	of   []int32 // by class, one more than its kind; 0: not wanted, or not tied
+	reps []int   // a class of each kind
 }
 
 // addAxes turns terms on hostname into axes. Who disturbs whom is asked of the
@@ -89,32 +88,31 @@ func hostsOnly(c *cluster.PodClass) {
 
 // kinds sorts the wanted classes that are tied into kinds.
 func (b *bonds) kinds() *kinds {
-	ks := &kinds{of: make(map[int]int)}
-	ids := make(map[string]int)
+	ks := &kinds{of: make([]int32, len(b.tied))}
+	ids := make(map[string]int32)
 	var buf []byte
+	var labels []string
 	for i := range b.w.want {
 		class := b.w.want[i].class
-		if _, seen := ks.of[class]; seen || !b.tied[class] {
+		if ks.of[class] > 0 || !b.tied[class] {
 			continue
 		}
-		buf = appendKind(buf[:0], &b.w.s.Classes[class])
+		buf, labels = appendKind(buf[:0], &b.w.s.Classes[class], labels[:0])
 		id, has := ids[string(buf)]
 		if !has {
-			id = len(ks.reps)
+			ks.reps = append(ks.reps, class)
+			id = int32(len(ks.reps))
 			ids[string(buf)] = id
-			ks.reps, ks.mine = append(ks.reps, class), append(ks.mine, nil)
 		}
 		ks.of[class] = id
-		ks.mine[id] = append(ks.mine[id], class)
 	}
 	return ks
 }
 
 // appendKind appends what hostname terms look at of a class, every number and text so
-// that where it ends is told by how it begins.
-func appendKind(buf []byte, c *cluster.PodClass) []byte {
+// that where it ends is told by how it begins. keys is room for the labels' keys.
+func appendKind(buf []byte, c *cluster.PodClass, keys []string) ([]byte, []string) {
 	buf = appendText(buf, c.Namespace)
-	keys := make([]string, 0, len(c.Labels))
 	for k := range c.Labels {
 		keys = append(keys, k)
 	}
@@ -138,7 +136,7 @@ func appendKind(buf []byte, c *cluster.PodClass) []byte {
 		buf = binary.AppendVarint(binary.AppendVarint(buf, int64(t.MaxSkew)), int64(t.MinDomains))
 		buf = append(buf, boolByte(t.IgnoreNodeAffinity), boolByte(t.HonorTaints))
 	}
-	return buf
+	return buf, keys
 }
 
 func appendText(buf []byte, text string) []byte {
@@ -252,7 +250,7 @@ func sameTakes(a, b map[int]int64) bool {
 // harden leaves a kind to be placed pod by pod.
 func (b *bonds) harden(ks *kinds, a int) {
 	for i := range b.w.want {
-		if k := &b.w.want[i]; b.tied[k.class] && ks.of[k.class] == a {
+		if k := &b.w.want[i]; int(ks.of[k.class]) == a+1 {
 			k.hard = true
 		}
 	}
@@ -279,10 +277,10 @@ func (b *bonds) extend(ks *kinds, axes []axis) {
 	flat := make([]int64, len(b.sizes)*wide)
 	for class := range b.sizes {
 		b.sizes[class] = append(flat[class*wide:class*wide:(class+1)*wide], w.space.Class(class)...)
-		kind, tied := ks.of[class]
+		kind := int(ks.of[class]) - 1
 		for i := range axes {
 			n := int64(0)
-			if tied {
+			if kind >= 0 {
 				n = axes[i].takes[kind]
 			}
 			b.sizes[class] = append(b.sizes[class], n)
@@ -301,12 +299,14 @@ func (b *bonds) extend(ks *kinds, axes []axis) {
 			nd.room = append(nd.room, b.attachable(d, nd))
 		}
 	}
+	flat = make([]int64, len(w.groups)*wide)
 	for g := range w.groups {
 		gr := &w.groups[g]
 		if gr.Template.Unknown != "" {
 			continue
 		}
 		w.template(gr)
+		gr.empty = append(flat[g*wide:g*wide:(g+1)*wide], gr.empty...)
 		for i := range axes {
 			gr.empty = append(gr.empty, axes[i].room)
 		}

@@ -31,6 +31,7 @@ type bonds struct {
 	axes    int
 	cells   int
 	spreads []spreadAxis
+	keys    slab[cluster.PodKey] // room for dividing
 	aparts  []apartAxis
 
 	sequence []step // how pods were divided among zones: an order that the rules allow

@@ -25,6 +25,13 @@ type division struct {
 	found  []spot // room for spots
 }
 
+// extent is where the parts of a want are, if it is divided.
+type extent struct {
+	from, to int
+	is       bool
+}
+
+// split turns every want that zones matter to into one want per cell.
 func (b *bonds) split() {
 	w := b.w
 	var keys []string
@@ -58,21 +65,17 @@ func (b *bonds) split() {
 	slices.SortStableFunc(order, func(x, y int) int {
 		return cmp.Compare(b.rank[w.want[x].class], b.rank[w.want[y].class])
 	})
-	put := make([][]want, len(w.want))
-	divided, total := make([]bool, len(w.want)), len(w.want)
+	divided := make([]extent, len(w.want))
+	parts := make([]want, 0, len(order)*min(cells, 3))
 	for _, i := range order {
-		parts, rest := s.assign(&w.want[i])
-		if rest != nil {
-			rest.hard = true
-			parts = append(parts, *rest)
-		}
-		put[i], divided[i] = parts, true
-		total += len(parts) - 1
+		from := len(parts)
+		parts = s.assign(parts, &w.want[i])
+		divided[i] = extent{from, len(parts), true}
 	}
-	out := make([]want, 0, total)
+	out := make([]want, 0, len(w.want)-len(order)+len(parts))
 	for i := range w.want {
-		if divided[i] {
-			out = append(out, put[i]...)
+		if d := divided[i]; d.is {
+			out = append(out, parts[d.from:d.to]...)
 		} else {
 			out = append(out, w.want[i])
 		}
@@ -223,61 +226,57 @@ func (g *group) worth() float64 {
 	return float64(c.MilliCPU)/1000 + float64(c.Memory)/(7.5*(1<<30))
 }
 
-// assign says how many pods of a want go to which cell. The rest goes nowhere as far
-// as zones can tell.
-func (s *division) assign(k *want) (parts []want, rest *want) {
+// assign appends what of a want goes to which cell, and last what goes nowhere as far as
+// zones can tell.
+func (s *division) assign(out []want, k *want) []want {
 	spots := s.spots(k)
-	byCell := make(map[int]*want)
-	into := func(p *spot) *want {
-		x := byCell[p.cell]
-		if x == nil {
-			x = &want{class: k.class, owner: k.owner, buys: k.buys, cell: p.cell}
-			byCell[p.cell] = x
-		}
-		return x
+	for range spots {
+		out = append(out, want{class: k.class, owner: k.owner, buys: k.buys})
 	}
-	keys := s.promised(k, spots, into)
+	parts := out[len(out)-len(spots):]
+	for i := range spots {
+		parts[i].cell = spots[i].cell
+	}
+	keys := s.promised(k, spots, parts)
 	left := len(keys) + k.expected
 	weight := s.w.space.Class(k.class)
 	bound := zoned(&s.w.s.Classes[k.class]) || len(spots) == 1
 	for left > 0 {
 		best, most := s.next(k.class, spots, bound)
-		if best == nil {
+		if best < 0 {
 			break
 		}
-		n := 1
+		p, n := &spots[best], 1
 		if most == math.MaxInt32 && bound { // nothing is counted: as well all at once
-			n = min(left, best.room)
+			n = min(left, p.room)
 		}
-		s.state.Put(k.class, best.rep, n)
-		s.sequence = append(s.sequence, step{k.class, best.cell, n})
-		best.room -= n
-		best.taken += n
-		s.load[best.cell] += int64(n) * (weight[0] + weight[1]>>23)
-		x := into(best)
+		s.state.Put(k.class, p.rep, n)
+		s.sequence = append(s.sequence, step{k.class, p.cell, n})
+		p.room -= n
+		p.taken += n
+		s.load[p.cell] += int64(n) * (weight[0] + weight[1]>>23)
 		named := min(n, len(keys))
-		x.keys = append(x.keys, keys[:named]...)
+		parts[best].keys = s.keys.pushAll(parts[best].keys, keys[:named])
 		keys = keys[named:]
-		x.expected += n - named
+		parts[best].expected += n - named
 		left -= n
 	}
-	for i := range spots {
-		if x := byCell[spots[i].cell]; x != nil {
-			slices.Sort(x.keys)
-			parts = append(parts, *x)
-		}
+	for i := range parts {
+		slices.Sort(parts[i].keys)
 	}
+	kept := slices.DeleteFunc(parts, func(x want) bool { return x.count() == 0 })
+	out = out[:len(out)-len(spots)+len(kept)]
 	if left > 0 {
-		rest = &want{class: k.class, owner: k.owner, buys: k.buys, keys: keys, expected: left - len(keys)}
+		out = append(out, want{class: k.class, owner: k.owner, buys: k.buys, keys: keys, expected: left - len(keys), hard: true})
 	}
-	return parts, rest
+	return out
 }
 
 // promised puts the pods that count on a coming machine into its cell, and returns the
 // others.
-func (s *division) promised(k *want, spots []spot, into func(*spot) *want) []cluster.PodKey {
+func (s *division) promised(k *want, spots []spot, parts []want) []cluster.PodKey {
 	if len(s.w.in.Promised) == 0 || !k.buys {
-		return slices.Clone(k.keys)
+		return k.keys
 	}
 	var keys []cluster.PodKey
 	for _, key := range k.keys {
@@ -294,8 +293,7 @@ func (s *division) promised(k *want, spots []spot, into func(*spot) *want) []clu
 		s.sequence = append(s.sequence, step{k.class, s.cell[g], 1})
 		spots[i].room--
 		spots[i].taken++
-		x := into(&spots[i])
-		x.keys = append(x.keys, key)
+		parts[i].keys = s.keys.push(parts[i].keys, key)
 	}
 	return keys
 }
@@ -303,7 +301,8 @@ func (s *division) promised(k *want, spots []spot, into func(*spot) *want) []clu
 // next is the cell for one more pod: where the class's own spread leaves most room,
 // then the cheapest, then the emptiest. One that is not bound to zones and is only
 // counted by others goes where the fewest of its like are.
-func (s *division) next(class int, spots []spot, bound bool) (best *spot, most int) {
+func (s *division) next(class int, spots []spot, bound bool) (best, most int) {
+	best = -1
 	for i := range spots {
 		p := &spots[i]
 		if p.room <= 0 {
@@ -313,14 +312,19 @@ func (s *division) next(class int, spots []spot, bound bool) (best *spot, most i
 		if n == 0 {
 			continue
 		}
-		if !bound && best != nil && p.taken != best.taken {
-			if p.taken < best.taken {
-				best, most = p, n
+		if best < 0 {
+			best, most = i, n
+			continue
+		}
+		b := &spots[best]
+		if !bound && p.taken != b.taken {
+			if p.taken < b.taken {
+				best, most = i, n
 			}
 			continue
 		}
-		if best == nil || cmp.Or(cmp.Compare(most, n), cmp.Compare(p.cost, best.cost), cmp.Compare(s.load[p.cell], s.load[best.cell])) < 0 {
-			best, most = p, n
+		if cmp.Or(cmp.Compare(most, n), cmp.Compare(p.cost, b.cost), cmp.Compare(s.load[p.cell], s.load[b.cell])) < 0 {
+			best, most = i, n
 		}
 	}
 	return best, most

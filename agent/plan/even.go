@@ -27,15 +27,21 @@ func (b *bonds) even() {
 		cells = append(cells, c)
 	}
 	slices.Sort(cells)
-	out := make([]want, 0, len(w.want)+len(cells))
+	anywhere := func(k *want) bool { return k.cell == 0 && k.buys && !k.hard && k.spare == "" }
+	most := len(w.want)
+	for i := range w.want {
+		if k := &w.want[i]; anywhere(k) {
+			most += min(len(cells), k.count()) - 1
+		}
+	}
+	out := make([]want, 0, most+len(cells))
 	turn := 0
 	for i := range w.want {
-		k := &w.want[i]
-		if k.cell != 0 || !k.buys || k.hard || k.spare != "" {
+		if k := &w.want[i]; anywhere(k) {
+			out = b.share(out, k, b.open(k, cells), &turn)
+		} else {
 			out = append(out, *k)
-			continue
 		}
-		out = append(out, b.share(k, b.open(k, cells), &turn)...)
 	}
 	w.want = out
 }
@@ -76,26 +82,22 @@ func (b *bonds) open(k *want, cells []int) []int {
 }
 
 // share deals the pods of a want out to cells, those that were promised a machine to
-// where it comes; turn says whose turn it is, so that single pods alternate.
-func (b *bonds) share(k *want, cells []int, turn *int) []want {
+// where it comes, and appends them; turn says whose turn it is, so that single pods
+// alternate.
+func (b *bonds) share(out []want, k *want, cells []int, turn *int) []want {
 	if len(cells) < 2 {
-		return []want{*k}
+		return append(out, *k)
 	}
-	parts := make([]want, len(cells))
-	for x, c := range cells {
-		parts[x] = want{class: k.class, owner: k.owner, buys: true, cell: c}
+	before := len(out)
+	for _, c := range cells {
+		out = append(out, want{class: k.class, owner: k.owner, buys: true, cell: c})
 	}
-	var rest []cluster.PodKey
-	for _, key := range k.keys {
-		at := -1
-		if g, ok := b.w.byID[b.w.promisedTo(key)]; ok && len(b.w.in.Promised) > 0 {
-			at = slices.Index(cells, b.cell[g])
-		}
-		if at < 0 {
-			rest = append(rest, key)
-			continue
-		}
-		parts[at].keys = append(parts[at].keys, key)
+	parts, rest := out[before:], k.keys
+	if len(b.w.in.Promised) > 0 {
+		rest = b.toPromised(parts, k.keys, cells)
+	}
+	for x := range parts {
+		parts[x].keys = append(b.keys.lend(0, len(parts[x].keys)+len(rest)/len(cells)+1), parts[x].keys...)
 	}
 	least := func() *want {
 		best := *turn % len(cells)
@@ -117,5 +119,22 @@ func (b *bonds) share(k *want, cells []int, turn *int) []want {
 	for x := range parts {
 		slices.Sort(parts[x].keys)
 	}
-	return slices.DeleteFunc(parts, func(x want) bool { return x.count() == 0 })
+	return out[:before+len(slices.DeleteFunc(parts, func(x want) bool { return x.count() == 0 }))]
+}
+
+// toPromised puts the pods that were promised a machine to where it comes, and returns
+// the others.
+func (b *bonds) toPromised(parts []want, keys []cluster.PodKey, cells []int) (rest []cluster.PodKey) {
+	for _, key := range keys {
+		at := -1
+		if g, ok := b.w.byID[b.w.promisedTo(key)]; ok {
+			at = slices.Index(cells, b.cell[g])
+		}
+		if at < 0 {
+			rest = append(rest, key)
+			continue
+		}
+		parts[at].keys = append(parts[at].keys, key)
+	}
+	return rest
 }

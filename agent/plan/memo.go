@@ -44,6 +44,6 @@ func (m *memo) answers(p *problem) bool {
 	return (m.p.empty == nil) == (p.empty == nil) && slices.Equal(m.p.empty, p.empty) &&
 		slices.EqualFunc(m.p.open, p.open, slices.Equal) &&
 		slices.EqualFunc(m.p.loads, p.loads, func(a, b load) bool {
-			return a.count == b.count && a.prio == b.prio && a.fresh == b.fresh && slices.Equal(a.size, b.size) && slices.Equal(a.on, b.on)
+			return a.count == b.count && a.alike(&b)
 		})
 }

@@ -1,9 +1,6 @@
 package plan
 
-import (
-	"encoding/binary"
-	"slices"
-)
+import "slices"
 
 // mergeFrom is the number of classes from which on those that are equal to the packer
 // are looked for: pods that differ in labels only are one load to it.
@@ -14,66 +11,92 @@ func pack(p *problem) packing {
 	if len(p.loads) < mergeFrom {
 		return packEach(p)
 	}
-	q, members := p.merged()
-	if len(q.loads) == len(p.loads) {
+	m := p.merged()
+	if len(m.loads) == len(p.loads) {
 		return packEach(p)
 	}
-	k := packEach(q)
-	return p.expand(&k, members)
+	q := *p
+	q.asked, q.loads = nil, m.loads
+	k := packEach(&q)
+	return p.expand(&k, m)
 }
 
 // merging is what became of one list of loads: the groups that are asked in turn ask
 // with the same list.
 type merging struct {
-	of, loads []load
-	members   [][]int
+	of    []load
+	loads []load // one for all that are equal
+	from  []int  // by merged load, where its own begin in flat
+	flat  []int
 }
 
-// merged is the problem with one load for all that are equal, and of which each is made.
-func (p *problem) merged() (*problem, [][]int) {
-	q := *p
-	q.asked = nil
+// merged finds the loads that are equal.
+func (p *problem) merged() *merging {
 	if m := p.asked; m != nil && len(m.of) == len(p.loads) && len(p.loads) > 0 && &m.of[0] == &p.loads[0] {
-		q.loads = m.loads
-		return &q, slices.Clone(m.members) // expand takes them apart
+		return m
 	}
-	q.loads = make([]load, 0, mergeFrom)
-	ids := make(map[string]int)
-	of, each := make([]int, len(p.loads)), make([]int, 0, mergeFrom)
-	var key []byte
+	m := &merging{of: p.loads, loads: make([]load, 0, mergeFrom)}
+	s := p.lends()
+	ids := make(map[uint64]int, mergeFrom) // of the last with this hash
+	before := s.ints.lend(0, len(p.loads)) // by merged load, the one before with the same hash; -1: there is none
+	each := s.ints.lend(0, len(p.loads))   // by merged load, of how many
+	of := s.ints.lend(len(p.loads), 0)     // by load, what it was merged to
 	for i := range p.loads {
 		l := &p.loads[i]
-		key = key[:0]
-		for _, v := range l.size {
-			key = binary.AppendVarint(key, v)
-		}
-		key = binary.AppendVarint(key, int64(l.prio))
-		for _, on := range l.on {
-			key = append(key, boolByte(on))
-		}
-		key = append(key, boolByte(l.fresh))
-		id, ok := ids[string(key)]
+		h := l.hash()
+		last, ok := ids[h]
 		if !ok {
-			id = len(q.loads)
-			ids[string(key)] = id
-			q.loads, each = append(q.loads, *l), append(each, 0)
-			q.loads[id].count = 0
+			last = -1
 		}
-		q.loads[id].count += l.count
+		id := last
+		for id >= 0 && !m.loads[id].alike(l) {
+			id = before[id]
+		}
+		if id < 0 {
+			id = len(m.loads)
+			ids[h] = id
+			m.loads, before, each = append(m.loads, *l), append(before, last), append(each, 0)
+			m.loads[id].count = 0
+		}
+		m.loads[id].count += l.count
 		of[i] = id
 		each[id]++
 	}
-	flat, members := make([]int, len(of)), make([][]int, len(each))
+	m.from, m.flat = make([]int, len(each)), make([]int, len(of))
+	at := 0
 	for id, n := range each {
-		members[id], flat = flat[:0:n], flat[n:]
+		m.from[id], each[id] = at, at
+		at += n
 	}
 	for i, id := range of {
-		members[id] = append(members[id], i)
+		m.flat[each[id]] = i
+		each[id]++
 	}
 	if p.asked != nil {
-		*p.asked = merging{of: p.loads, loads: q.loads, members: slices.Clone(members)}
+		*p.asked = *m
 	}
-	return &q, members
+	return m
+}
+
+// hash tells loads apart that are not alike, nearly always (FNV-1a over words).
+func (l *load) hash() uint64 {
+	h := uint64(14695981039346656037)
+	mix := func(v uint64) { h = (h ^ v) * 1099511628211 }
+	for _, v := range l.size {
+		mix(uint64(v))
+	}
+	for b, on := range l.on {
+		if on {
+			mix(uint64(b))
+		}
+	}
+	mix(uint64(uint32(l.prio))<<1 | uint64(boolByte(l.fresh)))
+	return h ^ h>>32
+}
+
+// alike tells whether the packer may treat two loads as one.
+func (l *load) alike(o *load) bool {
+	return l.prio == o.prio && l.fresh == o.fresh && slices.Equal(l.size, o.size) && slices.Equal(l.on, o.on)
 }
 
 func boolByte(b bool) byte {
@@ -84,18 +107,19 @@ func boolByte(b bool) byte {
 }
 
 // expand says of an answer for the merged problem which of the equal loads is where.
-func (p *problem) expand(k *packing, members [][]int) packing {
+func (p *problem) expand(k *packing, m *merging) packing {
 	s := p.lends()
+	at := s.ints.copied(m.from, 0) // the first of each that is not all placed
 	out := packing{bins: k.bins, open: s.lists.lend(len(k.open), 0), left: s.ints.lend(len(p.loads), 0), fresh: s.bins.lend(0, len(k.fresh))}
 	for i := range p.loads {
 		out.left[i] = p.loads[i].count
 	}
 	deal := func(parts []part, t part) []part { // hands out t.n pods of a merged load
 		for t.n > 0 {
-			i := members[t.load][0]
+			i := m.flat[at[t.load]]
 			n := min(t.n, out.left[i])
 			if n == 0 {
-				members[t.load] = members[t.load][1:]
+				at[t.load]++
 				continue
 			}
 			parts = s.parts.push(parts, part{i, n})
@@ -113,13 +137,13 @@ func (p *problem) expand(k *packing, members [][]int) packing {
 		for left := f.times; left > 0; {
 			e := freshBins{times: left, room: f.room, parts: s.parts.lend(0, len(f.parts))}
 			for _, t := range f.parts {
-				for i := members[t.load][0]; out.left[i] == 0; i = members[t.load][0] {
-					members[t.load] = members[t.load][1:]
+				for out.left[m.flat[at[t.load]]] == 0 {
+					at[t.load]++
 				}
-				e.times = min(e.times, max(out.left[members[t.load][0]]/t.n, 1))
+				e.times = min(e.times, max(out.left[m.flat[at[t.load]]]/t.n, 1))
 			}
 			for _, t := range f.parts {
-				if i := members[t.load][0]; out.left[i] >= t.n*e.times {
+				if i := m.flat[at[t.load]]; out.left[i] >= t.n*e.times {
 					e.parts = s.parts.push(e.parts, part{i, t.n})
 					out.left[i] -= t.n * e.times
 				} else {

@@ -157,7 +157,8 @@ func (w *world) gatherPod(b *both, pod *cluster.Pod) {
 		to = &b.buys
 	}
 	if *to == nil {
-		*to = &want{class: pod.Class, buys: buys, keys: b.keys}
+		*to = &w.wants.lend(1, 0)[0]
+		**to = want{class: pod.Class, buys: buys, keys: b.keys}
 		b.keys = []cluster.PodKey{}
 	}
 	(*to).keys = append((*to).keys, pod.Key)

@@ -43,7 +43,9 @@ func (w *world) promise(i int, shares []share) {
 
 // named says which of a want's pods count on which of the groups.
 func (w *world) named(k *want, shares []share) [][]cluster.PodKey {
-	names := make([][]cluster.PodKey, len(shares))
+	w.keysOf = slices.Grow(w.keysOf[:0], len(shares))[:len(shares)]
+	names := w.keysOf
+	clear(names)
 	if len(w.in.Promised) == 0 {
 		rest := k.keys
 		for x, s := range shares {

@@ -76,6 +76,14 @@ func (s *slab[T]) push(to []T, x T) []T {
 	return append(to, x)
 }
 
+// pushAll is push for several.
+func (s *slab[T]) pushAll(to, xs []T) []T {
+	if len(to)+len(xs) > cap(to) {
+		to = s.copied(to, max(len(to), len(xs)))
+	}
+	return append(to, xs...)
+}
+
 // copied is a copy on another shelf.
 func (k *packing) copied(s *shelf) packing {
 	out := packing{bins: k.bins, left: s.ints.copied(k.left, 0), open: s.lists.lend(len(k.open), 0), fresh: s.bins.copied(k.fresh, 0)}

@@ -54,6 +54,9 @@ type solver struct {
 	coming  []int // machines by group that are coming and still empty
 	done    []bool
 	guesses []option // room for promising
+	shares  slab[share]
+	rooms   slab[int64]
+	parts   slab[part]
 	sum     []int64  // room for guess
 	which   []int    // of the last problem, as long as on stands
 	loads   []load   // the same
@@ -154,6 +157,7 @@ func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 	if chosen >= 0 {
 		v.note(k, which, chosen, mix)
 	}
+	v.a.places = slices.Grow(v.a.places, k.bins)
 	for x, f := range k.fresh {
 		for range f.times {
 			g := 0
@@ -168,7 +172,10 @@ func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 			} else {
 				v.coming[g]--
 			}
-			pl := place{node: -1, group: g, room: slices.Clone(f.room), used: true, fresh: fresh}
+			pl := place{node: -1, group: g, room: v.rooms.copied(f.room, 0), used: true, fresh: fresh}
+			if v.w.bonds != nil {
+				pl.parts = v.parts.lend(0, len(f.parts))
+			}
 			if g != chosen && mix != nil {
 				v.narrow(pl.room, chosen, g)
 			}
@@ -191,6 +198,9 @@ func (v *solver) add(i, g, n int, fresh bool) {
 		at--
 	}
 	if at == len(all) || all[at].group != g {
+		if all == nil {
+			all = v.shares.lend(0, 1)
+		}
 		all = slices.Insert(all, at, share{group: g})
 		v.a.shares[i] = all
 	}
@@ -309,6 +319,9 @@ func (v *solver) keep(g int, nodes bool) bool {
 			on := slices.Clone(p.loads[l].on)
 			for b := range on {
 				on[b] = on[b] && v.awaited(&v.a.places[b], g)
+			}
+			if !slices.Contains(on, true) {
+				on = nil
 			}
 			p.loads[l].on = on
 		}

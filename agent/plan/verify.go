@@ -74,24 +74,37 @@ func (r *replay) run() (wrong bool) {
 // follow puts the pods that were divided among zones in the order of the division.
 func (r *replay) follow() {
 	type key struct{ class, cell int }
-	items := make(map[key][]int)
+	ids := make(map[key]int32)
+	var queues []queue
+	behind := make([]int32, len(r.items)) // by item, one more than the next of its queue
 	for i := range r.items {
 		k := &r.v.w.want[r.items[i].want]
-		if k.cell > 0 {
-			items[key{k.class, k.cell}] = append(items[key{k.class, k.cell}], i)
+		if k.cell == 0 {
+			continue
 		}
+		id, ok := ids[key{k.class, k.cell}]
+		if !ok {
+			id = int32(len(queues))
+			ids[key{k.class, k.cell}] = id
+			queues = append(queues, queue{})
+		}
+		queues[id].push(behind, int32(i+1))
 	}
 	for _, s := range r.b.sequence {
-		at := key{s.class, s.cell}
-		for n := s.n; n > 0 && len(items[at]) > 0; {
-			it := &r.items[items[at][0]]
+		id, ok := ids[key{s.class, s.cell}]
+		if !ok {
+			continue
+		}
+		q := &queues[id]
+		for n := s.n; n > 0 && q.first > 0; {
+			it := &r.items[q.first-1]
 			m := min(n, it.left, r.st.Most(s.class, r.at[it.place]))
 			if m <= 0 {
+				i := q.pop(behind)
 				if it.left > 0 {
-					items[at] = append(items[at], items[at][0]) // perhaps later
+					q.push(behind, i) // perhaps later
 					n--
 				}
-				items[at] = items[at][1:]
 				continue
 			}
 			r.st.Put(s.class, r.at[it.place], m)
@@ -99,6 +112,25 @@ func (r *replay) follow() {
 			n -= m
 		}
 	}
+}
+
+// queue is a chain of items, each one more than its index; 0: none.
+type queue struct{ first, last int32 }
+
+func (q *queue) push(behind []int32, i int32) {
+	behind[i-1] = 0
+	if q.first == 0 {
+		q.first = i
+	} else {
+		behind[q.last-1] = i
+	}
+	q.last = i
+}
+
+func (q *queue) pop(behind []int32) int32 {
+	i := q.first
+	q.first = behind[i-1]
+	return i
 }
 
 // arrive adds a machine of a group.
@@ -112,17 +144,33 @@ func (r *replay) arrive(g int) int {
 // between cells, so that what is spread over zones rises evenly.
 func (r *replay) collect() {
 	v := r.v
+	count := make([]int32, len(r.b.tied)) // by class
+	all := int32(0)
 	for p := range v.a.places {
-		for k, t := range v.a.places[p].parts {
-			if r.b.tied[v.w.want[t.load].class] {
-				r.items = append(r.items, item{t.load, p, k, t.n})
+		for _, t := range v.a.places[p].parts {
+			if class := v.w.want[t.load].class; r.b.tied[class] {
+				count[class]++
+				all++
 			}
 		}
 	}
-	slices.SortStableFunc(r.items, func(x, y item) int {
-		cx, cy := v.w.want[x.want].class, v.w.want[y.want].class
-		return cmp.Or(cmp.Compare(r.b.rank[cx], r.b.rank[cy]), cmp.Compare(cx, cy))
-	})
+	at := int32(0)
+	for rank := rankHosts; rank <= rankFree; rank++ {
+		for class, n := range count {
+			if n > 0 && r.b.rank[class] == rank {
+				at, count[class] = at+n, at // from now on, where its next item goes
+			}
+		}
+	}
+	r.items = make([]item, all)
+	for p := range v.a.places {
+		for k, t := range v.a.places[p].parts {
+			if class := v.w.want[t.load].class; r.b.tied[class] {
+				r.items[count[class]] = item{t.load, p, k, t.n}
+				count[class]++
+			}
+		}
+	}
 }
 
 // put goes round as long as something can be put.

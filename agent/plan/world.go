@@ -38,8 +38,11 @@ type world struct {
 	paths       *paths                             // where pods that are moved find room
 	open        []int                              // what roomy found; nil: not asked yet
 	memos       []memo                             // what the packer was asked
+	empties     []int64                            // room for what template says
+	keysOf      [][]cluster.PodKey                 // room for named
 	line        line                               // the pods that want room
 	want        []want                             // pending pods by class, those that trigger
+	wants       slab[want]                         // room for gathering them
 	pool        int                                // steps that packing may still spend on columns
 	shelf, kept *shelf                             // what the packer writes on, and what its answers are kept on until one is chosen
 	bonds       *bonds                             // what ties them to others; nil: nothing does
@@ -337,7 +340,10 @@ func (w *world) reserveDaemons() {
 func (w *world) template(g *group) ([]int64, *fit.Shape) {
 	if g.empty == nil {
 		g.shape = fit.Shape{Labels: g.Template.Labels, Taints: fit.Lasting(g.Template.Taints)}
-		g.empty = make([]int64, w.space.Axes())
+		if axes := w.space.Axes(); len(w.empties) < axes {
+			w.empties = make([]int64, axes*len(w.groups))
+		}
+		g.empty, w.empties = w.empties[:w.space.Axes():w.space.Axes()], w.empties[w.space.Axes():]
 		w.space.Room(g.empty, g.Template.Allocatable)
 		for d := range w.s.DaemonSets {
 			if c := w.s.DaemonSets[d].Class; fit.DaemonRunsOn(&w.s.Classes[c], &g.shape) {
