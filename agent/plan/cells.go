@@ -55,18 +55,19 @@ func (b *bonds) split() {
 	zones := fit.Scope{Without: func(key string) bool { return key == keyHostname }, NoLimits: true}
 	s := &division{bonds: b, asked: make(map[ask][]spot), state: w.newState(zones), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), load: make([]int64, cells+1)}
 	s.represent()
-	var order []int
+	order, most := make([]int, 0, len(w.want)), 0
 	for i := range w.want {
 		class := w.want[i].class
 		if zoned(&w.s.Classes[class]) || (anti || b.rank[class] == rankHosts && cells > 1) && s.state.Tied(class) {
 			order = append(order, i)
+			most += min(cells, w.want[i].count())
 		}
 	}
 	slices.SortStableFunc(order, func(x, y int) int {
 		return cmp.Compare(b.rank[w.want[x].class], b.rank[w.want[y].class])
 	})
 	divided := make([]extent, len(w.want))
-	parts := make([]want, 0, len(order)*min(cells, 3))
+	parts := make([]want, 0, most+cells) // a want lends itself room for all cells first
 	for _, i := range order {
 		from := len(parts)
 		parts = s.assign(parts, &w.want[i])

@@ -35,8 +35,8 @@ func (p *problem) merged() *merging {
 	if m := p.asked; m != nil && len(m.of) == len(p.loads) && len(p.loads) > 0 && &m.of[0] == &p.loads[0] {
 		return m
 	}
-	m := &merging{of: p.loads, loads: make([]load, 0, mergeFrom)}
 	s := p.lends()
+	m := &merging{of: p.loads, loads: s.loads.lend(0, len(p.loads))}
 	ids := make(map[uint64]int, mergeFrom) // of the last with this hash
 	before := s.ints.lend(0, len(p.loads)) // by merged load, the one before with the same hash; -1: there is none
 	each := s.ints.lend(0, len(p.loads))   // by merged load, of how many
@@ -62,7 +62,7 @@ func (p *problem) merged() *merging {
 		of[i] = id
 		each[id]++
 	}
-	m.from, m.flat = make([]int, len(each)), make([]int, len(of))
+	m.loads, m.from, m.flat = slices.Clone(m.loads), make([]int, len(each)), make([]int, len(of))
 	at := 0
 	for id, n := range each {
 		m.from[id], each[id] = at, at

@@ -35,7 +35,7 @@ func (k *want) name() string {
 // both are the pods of one class: those that buy, and those that only keep the room
 // that they may need.
 type both struct {
-	buys, waits *want
+	buys, waits int32            // one more than the index into world.want; 0: there are none
 	verdict     bool             // one of them is Unschedulable
 	count       int              // pods
 	keys        []cluster.PodKey // room for the names of as many; the first want has it
@@ -58,6 +58,7 @@ func wanting(pod *cluster.Pod) bool {
 // not judged and that have no such sibling only keep the room that they may need.
 func (w *world) gather() {
 	by := make([]both, len(w.s.Classes))
+	classes := 0
 	w.line.inOrder = true
 	for i := range w.s.Pods {
 		if pod := &w.s.Pods[i]; wanting(pod) {
@@ -67,9 +68,12 @@ func (w *world) gather() {
 			w.line.at = append(w.line.at, int32(i))
 			b := &by[pod.Class]
 			b.verdict = b.verdict || !pod.Unschedulable.IsZero()
-			b.count++
+			if b.count++; b.count == 1 {
+				classes++
+			}
 		}
 	}
+	w.want = slices.Grow(w.want, classes)
 	flat := make([]cluster.PodKey, len(w.line.at))
 	var last cluster.PodKey
 	for _, i := range w.line.at {
@@ -83,22 +87,16 @@ func (w *world) gather() {
 		w.gatherPod(b, pod)
 	}
 	w.gatherMissing(by)
-	w.want = slices.Grow(w.want, len(by))
-	for class := range by {
-		for _, k := range []*want{by[class].buys, by[class].waits} {
-			if k != nil {
-				if !w.line.inOrder {
-					slices.Sort(k.keys)
-				}
-				w.want = append(w.want, *k)
-			}
+	if !w.line.inOrder {
+		for i := range w.want {
+			slices.Sort(w.want[i].keys)
 		}
 	}
 	w.wantHeadroom()
 	slices.SortFunc(w.want, func(a, b want) int {
 		return cmp.Or(
 			cmp.Compare(w.s.Classes[b.class].Priority, w.s.Classes[a.class].Priority),
-			slices.Compare(w.space.Class(b.class), w.space.Class(a.class)),
+			cmp.Compare(w.e.classes.rank[a.class], w.e.classes.rank[b.class]),
 			cmp.Compare(a.name(), b.name()))
 	})
 }
@@ -119,14 +117,16 @@ func (w *world) gatherMissing(by []both) {
 		}
 	}
 	for owner, pod := range stuck {
-		if k := by[pod.Class].buys; k != nil && (k.owner == "" || owner < k.owner) {
-			k.owner = owner
+		if at := by[pod.Class].buys; at > 0 {
+			if k := &w.want[at-1]; k.owner == "" || owner < k.owner {
+				k.owner = owner
+			}
 		}
 	}
 	for i := range w.s.Controllers {
 		c := &w.s.Controllers[i]
-		if pod := stuck[c.Owner.UID]; pod != nil && c.Missing > 0 && by[pod.Class].buys != nil {
-			by[pod.Class].buys.expected += c.Missing
+		if pod := stuck[c.Owner.UID]; pod != nil && c.Missing > 0 && by[pod.Class].buys > 0 {
+			w.want[by[pod.Class].buys-1].expected += c.Missing
 		}
 	}
 }
@@ -156,12 +156,13 @@ func (w *world) gatherPod(b *both, pod *cluster.Pod) {
 	if buys {
 		to = &b.buys
 	}
-	if *to == nil {
-		*to = &w.wants.lend(1, 0)[0]
-		**to = want{class: pod.Class, buys: buys, keys: b.keys}
+	if *to == 0 {
+		w.want = append(w.want, want{class: pod.Class, buys: buys, keys: b.keys})
+		*to = int32(len(w.want))
 		b.keys = []cluster.PodKey{}
 	}
-	(*to).keys = append((*to).keys, pod.Key)
+	k := &w.want[*to-1]
+	k.keys = append(k.keys, pod.Key)
 }
 
 // holdUnknown holds the pods that fit cannot judge and those that no node can take,

@@ -8,7 +8,7 @@ import (
 
 // problemOf writes the wants that a filter picks as a problem over all places.
 func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*problem, []int) {
-	p := &problem{empty: empty, limit: limit, pool: &v.w.pool, shelf: v.w.shelf, open: make([][]int64, 0, len(v.a.places)), asked: &v.merged}
+	p := &problem{empty: empty, limit: limit, pool: &v.w.pool, shelf: v.w.shelf, open: v.w.shelf.heads.lend(0, len(v.a.places)), asked: &v.merged}
 	for i := range v.a.places {
 		p.open = append(p.open, v.a.places[i].room)
 	}

@@ -42,7 +42,6 @@ type world struct {
 	keysOf      [][]cluster.PodKey                 // room for named
 	line        line                               // the pods that want room
 	want        []want                             // pending pods by class, those that trigger
-	wants       slab[want]                         // room for gathering them
 	pool        int                                // steps that packing may still spend on columns
 	shelf, kept *shelf                             // what the packer writes on, and what its answers are kept on until one is chosen
 	bonds       *bonds                             // what ties them to others; nil: nothing does
