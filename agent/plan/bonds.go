@@ -136,9 +136,9 @@ func (w *world) newState(scope fit.Scope) *fit.State {
 			}
 		}
 	}
-	for i := range w.s.Pods {
+	for _, i := range w.line.nominated {
 		pod := &w.s.Pods[i]
-		if n, ok := w.byName[pod.Nominated]; ok && pod.Nominated != "" && pod.Node == "" && !pod.Finished {
+		if n, ok := w.byName[pod.Nominated]; ok {
 			st.Put(pod.Class, n, 1)
 		}
 	}

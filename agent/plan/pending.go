@@ -41,10 +41,36 @@ type both struct {
 	keys        []cluster.PodKey // room for the names of as many; the first want has it
 }
 
-// line are the pods that want room as the Snapshot lists them.
+// line are the pods without a node as the Snapshot lists them, by their index there. A
+// burst is tens of thousands of them, so they are walked through as seldom as can be.
 type line struct {
-	at      []int32 // index into Snapshot.Pods
-	inOrder bool    // of their names
+	at        []int32 // those that want room
+	nominated []int32 // those that preemption makes room for
+	inOrder   bool    // at is in the order of names
+	by        []both  // by class
+	classes   int     // of at
+}
+
+// lineUp reads the pods without a node.
+func (w *world) lineUp() {
+	w.line = line{inOrder: true, by: make([]both, len(w.s.Classes))}
+	for i := range w.s.Pods {
+		pod := &w.s.Pods[i]
+		switch {
+		case wanting(pod):
+			if w.line.at == nil {
+				w.line.at = make([]int32, 0, len(w.s.Pods)-i)
+			}
+			w.line.at = append(w.line.at, int32(i))
+			b := &w.line.by[pod.Class]
+			b.verdict = b.verdict || !pod.Unschedulable.IsZero()
+			if b.count++; b.count == 1 {
+				w.line.classes++
+			}
+		case pod.Nominated != "" && pod.Node == "" && !pod.Finished:
+			w.line.nominated = append(w.line.nominated, int32(i))
+		}
+	}
 }
 
 // wanting tells a pod that waits for a place and that a machine could help.
@@ -57,23 +83,8 @@ func wanting(pod *cluster.Pod) bool {
 // controller has still to make, so that a burst is one decision. Pods that it has
 // not judged and that have no such sibling only keep the room that they may need.
 func (w *world) gather() {
-	by := make([]both, len(w.s.Classes))
-	classes := 0
-	w.line.inOrder = true
-	for i := range w.s.Pods {
-		if pod := &w.s.Pods[i]; wanting(pod) {
-			if w.line.at == nil {
-				w.line.at = make([]int32, 0, len(w.s.Pods)-i)
-			}
-			w.line.at = append(w.line.at, int32(i))
-			b := &by[pod.Class]
-			b.verdict = b.verdict || !pod.Unschedulable.IsZero()
-			if b.count++; b.count == 1 {
-				classes++
-			}
-		}
-	}
-	w.want = slices.Grow(w.want, classes)
+	by := w.line.by
+	w.want = slices.Grow(w.want, w.line.classes)
 	flat := make([]cluster.PodKey, len(w.line.at))
 	var last cluster.PodKey
 	for _, i := range w.line.at {

@@ -304,12 +304,10 @@ func (w *world) expendable(pod *cluster.Pod) bool {
 // indexPods takes the room of nominated pods and of DaemonSet pods which are still to
 // come. That of the pods which are bound is taken already.
 func (w *world) indexPods() {
-	for i := range w.s.Pods {
+	w.lineUp()
+	for _, i := range w.line.nominated {
 		pod := &w.s.Pods[i]
-		if pod.Nominated == "" || pod.Node != "" || pod.Finished || w.expendable(pod) {
-			continue
-		}
-		if n, ok := w.byName[pod.Nominated]; ok {
+		if n, ok := w.byName[pod.Nominated]; ok && !w.expendable(pod) {
 			fit.Take(w.nodes[n].room, w.space.Class(pod.Class), 1)
 			w.nodes[n].counts = true
 		}
