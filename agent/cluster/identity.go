@@ -27,8 +27,11 @@ type Identity struct {
 func Identify(groups []NodeGroup, nodes []*Node) Identity {
 	id := Identity{Instance: make(map[NodeName]InstanceID, len(nodes)), Node: make(map[InstanceID]NodeName, len(nodes))}
 	var rest []*Node
-	exact := make(map[InstanceID]bool)
-	var live []*Instance
+	count := 0
+	for g := range groups {
+		count += len(groups[g].Instances)
+	}
+	exact, live := make(map[InstanceID]bool, count), make([]*Instance, 0, count)
 	for g := range groups {
 		for i := range groups[g].Instances {
 			in := &groups[g].Instances[i]

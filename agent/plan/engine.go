@@ -29,7 +29,8 @@ type Engine struct {
 	candidates []candidate
 	moved      []moved
 	steps      []stride
-	held       int // how many reasons the last round had
+	held       int              // how many reasons the last round had
+	busy       map[usage]string // see busyWords
 
 	known bool     // last is the answer to a question that answers itself again
 	last  question // the last one that was worked out

@@ -73,7 +73,8 @@ func (e *explainer) node() {
 	n := &w.nodes[i]
 	e.out.Found = true
 	if n.whole != nil {
-		n.Node, n.f = n.whole, w.factsOf(n.whole)
+		n.Node, n.f = n.whole, (&bulk{axes: w.space.Axes()}).next()
+		w.work(n.f, n.whole)
 	}
 	f := &NodeFacts{State: stateNames[n.state], Utilisation: w.utilisation(n), Limit: w.threshold(n), UnreadyFrom: e.end.out.Unready[n.Name]}
 	e.out.Node = f

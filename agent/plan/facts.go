@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +28,6 @@ type facts struct {
 	dated   bool              // a pod is terminating: cargo depends on the clock
 	laden   bool              // cargo is worked out
 	cargo   cargo             // what a drain would have to do, budgets aside; never where dated
-	busy    saying
 	stays   saying
 }
 
@@ -37,8 +37,6 @@ type heldClass struct{ class, n int32 }
 // saying is a reason in words that was made for an earlier round: most nodes are held
 // for the same reason round after round.
 type saying struct {
-	util  float64
-	limit float64
 	due   time.Time
 	name  string
 	words string
@@ -50,6 +48,11 @@ func (w *world) learnNodes(changed []bool) {
 	e := w.e
 	var moved map[*cluster.Node]*facts
 	old, now := e.facts, e.spare[:0]
+	made := bulk{axes: w.space.Axes()}
+	if e.count.flat = nil; len(old) == 0 {
+		made.facts, made.rooms = make([]facts, len(w.s.Nodes)), make([]int64, len(w.s.Nodes)*made.axes)
+		e.count.flat = make([]heldClass, heldAtOnce)
+	}
 	for i, n := range w.s.Nodes {
 		var f *facts
 		if i < len(old) && old[i].node == n {
@@ -61,7 +64,8 @@ func (w *world) learnNodes(changed []bool) {
 			f = moved[n]
 		}
 		if f == nil || f.gen != e.classes.gen || changed != nil && f.uses(changed) {
-			f = w.factsOf(n)
+			f = made.next()
+			w.work(f, n)
 		}
 		now = append(now, f)
 	}
@@ -84,8 +88,30 @@ func (f *facts) uses(changed []bool) bool {
 	return slices.ContainsFunc(f.classes, func(h heldClass) bool { return int(h.class) >= len(changed) || changed[h.class] })
 }
 
-func (w *world) factsOf(n *cluster.Node) *facts {
-	f := &facts{node: n, gen: w.e.classes.gen, opted: optedOut(n), mark: marked(n), ours: ours(n), starts: slices.ContainsFunc(n.Taints, startingTaint)}
+// bulk is where the facts of a first round are: one after the other, as they are read.
+// Later ones come one by one, each with its own life.
+type bulk struct {
+	facts []facts
+	rooms []int64
+	axes  int
+}
+
+// heldAtOnce is how many counts of classes a first round makes room for at once.
+const heldAtOnce = 2048
+
+func (b *bulk) next() *facts {
+	if len(b.facts) == 0 {
+		return &facts{room: make([]int64, b.axes)}
+	}
+	f := &b.facts[0]
+	f.room = b.rooms[:b.axes:b.axes]
+	b.facts, b.rooms = b.facts[1:], b.rooms[b.axes:]
+	return f
+}
+
+// work works the facts of a Node out.
+func (w *world) work(f *facts, n *cluster.Node) {
+	f.node, f.gen, f.opted, f.mark, f.ours, f.starts = n, w.e.classes.gen, optedOut(n), marked(n), ours(n), slices.ContainsFunc(n.Taints, startingTaint)
 	gpu := offersGPU(n)
 	for i := range n.Pods {
 		pod := &n.Pods[i]
@@ -108,10 +134,8 @@ func (w *world) factsOf(n *cluster.Node) *facts {
 		f.dated = f.dated || !pod.Deleting.IsZero() || pod.Wishes != nil && pod.Wishes.KeepFor > 0
 	}
 	f.classes = w.e.count.take(nil)
-	f.room = make([]int64, w.space.Axes())
 	w.space.Room(f.room, n.Allocatable)
 	w.takeHeld(f, f.room)
-	return f
 }
 
 // takeHeld takes what the pods of a Node take out of a room.
@@ -139,6 +163,7 @@ func sorted(pods []cluster.Pod) []cluster.Pod {
 type counter struct {
 	counts []int32 // by class: one more than was counted; 0: the class was not named
 	named  []int32
+	flat   []heldClass // room for answers, where many are asked for; nil: they are few
 }
 
 func (c *counter) add(class, n int) {
@@ -161,7 +186,15 @@ func (c *counter) take(order func(a, b int32) int) []heldClass {
 	if order != nil {
 		slices.SortStableFunc(c.named, order)
 	}
-	out := make([]heldClass, len(c.named))
+	if c.flat != nil && len(c.flat) < len(c.named) {
+		c.flat = make([]heldClass, max(heldAtOnce, len(c.named)))
+	}
+	var out []heldClass
+	if n := len(c.named); c.flat != nil {
+		out, c.flat = c.flat[:n:n], c.flat[n:]
+	} else {
+		out = make([]heldClass, n)
+	}
 	for i, class := range c.named {
 		out[i] = heldClass{class, c.counts[class] - 1}
 		c.counts[class] = 0
@@ -181,13 +214,28 @@ func demand(sum, r *cluster.Resources, extended bool) {
 	}
 }
 
-// busyWords say that a node is used too much to go.
-func (f *facts) busyWords(util, limit float64) string {
-	s := &f.busy
-	if s.words == "" || s.limit != limit || s.util != util {
-		*s = saying{util: util, limit: limit, words: "utilisation " + percent(util) + " is above " + percent(limit)}
+// usage is a utilisation in whole per cent and the limit that it is above.
+type usage struct {
+	percent int
+	limit   float64
+}
+
+// manyUsages bounds how many are remembered in words: a utilisation beyond that is made
+// of what nobody reports.
+const manyUsages = 1000
+
+// busyWords say that a node is used too much to go. Few of them differ.
+func (e *Engine) busyWords(util, limit float64) string {
+	if !(util < manyUsages/100) || len(e.busy) > manyUsages {
+		return "utilisation " + percent(util) + " is above " + percent(limit)
 	}
-	return s.words
+	key := usage{int(math.RoundToEven(util * 100)), limit}
+	words, ok := e.busy[key]
+	if !ok {
+		words = "utilisation " + percent(util) + " is above " + percent(limit)
+		set(&e.busy, key, words)
+	}
+	return words
 }
 
 func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 0, 64) + "%" }

@@ -178,7 +178,7 @@ func (w *world) stays(n *node, c *candidate) (rule, why string) {
 	c.util = w.utilisation(n)
 	limit := w.threshold(n)
 	if !c.unready && c.util > limit && !c.asked {
-		return RuleBusy, n.f.busyWords(c.util, limit)
+		return RuleBusy, w.e.busyWords(c.util, limit)
 	}
 	return "", ""
 }

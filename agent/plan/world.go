@@ -128,9 +128,11 @@ func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
 	if len(s.Groups) > 4*manyGroups { // which groups then matters more than the last machine of one
 		w.pool = roughPool
 	}
-	if e.held > 0 {
-		w.plan.Held = make([]Held, 0, e.held+8)
+	most := e.held
+	if most == 0 { // nearly every node has a reason to stay
+		most = len(s.Nodes)
 	}
+	w.plan.Held = make([]Held, 0, most+8)
 	w.groups = make([]group, len(s.Groups))
 	w.byID = make(map[cluster.GroupID]int, len(s.Groups))
 	for i := range s.Groups {
