@@ -14,8 +14,7 @@ import (
 // candidate is a node that may not be needed.
 type candidate struct {
 	node    int
-	full    int   // 1: pods have to be moved
-	cargo   cargo // as unneeded found it
+	full    int // 1: pods have to be moved
 	util    float64
 	unready bool
 	asked   bool      // somebody asked for it to go
@@ -39,7 +38,8 @@ func (w *world) scaleDown() {
 	all := w.candidates()
 	for i := range all {
 		c := &all[i]
-		if !w.unneeded(c) {
+		cargo, unneeded := w.unneeded(c)
+		if !unneeded {
 			continue
 		}
 		n := &w.nodes[c.node]
@@ -60,7 +60,7 @@ func (w *world) scaleDown() {
 			continue
 		}
 		busy, limit := &drains, w.p.MaxDrainAtOnce
-		if c.cargo.movable+c.cargo.leaving == 0 {
+		if cargo.movable+cargo.leaving == 0 {
 			busy, limit = &empties, w.p.MaxEmptyAtOnce
 		}
 		if *busy >= limit {
@@ -70,7 +70,7 @@ func (w *world) scaleDown() {
 		*busy++
 		g.shrinks = true
 		w.wake(w.now.Add(w.p.DelayAfterTaint))
-		w.do(Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, pods(c.cargo.movable))})
+		w.do(Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, pods(cargo.movable))})
 	}
 }
 
@@ -199,70 +199,70 @@ func optedOut(n *cluster.Node) string {
 const annotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
 
 // unneeded tells whether a candidate's pods have room elsewhere, beside those of the
-// candidates before it, and then keeps its timer.
-func (w *world) unneeded(c *candidate) bool {
+// candidates before it, and then keeps its timer. It returns what there is to drain.
+func (w *world) unneeded(c *candidate) (found cargo, ok bool) {
 	n := &w.nodes[c.node]
 	g := &w.groups[n.group]
 	name := string(n.Name)
-	c.cargo = w.cargoOf(n) // budgets may have been used up by the candidates before it
+	found = w.cargoOf(n) // budgets may have been used up by the candidates before it
 	switch {
-	case len(c.cargo.blocked) > 0:
-		w.hold("node", name, RuleBlocked, "%s", strings.Join(c.cargo.blocked, "; "))
-		w.keepTimer(c)
-		return false
+	case len(found.blocked) > 0:
+		w.hold("node", name, RuleBlocked, "%s", strings.Join(found.blocked, "; "))
+		w.keepTimer(c, &found)
+		return found, false
 	case n.counts:
 		w.hold("node", name, RuleInUse, "pods of another node that goes count on it")
 		if _, runs := w.in.Unneeded[n.Name]; runs && n.hosts {
 			set(&w.out.Unneeded, n.Name, c.since)
 		}
-		return false
+		return found, false
 	case g.target-g.leaving <= g.Min:
 		w.hold("node", name, RuleAtMin, "the group is at its minimum of %d", g.Min)
-		return false
+		return found, false
 	case w.keepsTotals(n) != "":
 		w.hold("node", name, RuleTotalsMin, "%s", w.keepsTotals(n))
-		return false
+		return found, false
 	}
-	pod, ok := w.move(c.node, c.cargo.loads)
-	if !ok && w.ties.spent() {
+	pod, moved := w.move(c.node, found.loads)
+	if !moved && w.ties.spent() {
 		w.keep("node", name, RuleNoRoom, "not looked at: its pods have ties to others, and this round has looked for room for enough of their kind")
 		if _, runs := w.in.Unneeded[n.Name]; runs {
 			set(&w.out.Unneeded, n.Name, c.since)
 		}
-		return false
+		return found, false
 	}
-	if !ok {
+	if !moved {
 		w.keep("node", name, RuleNoRoom, n.f.homelessWords(pod))
-		return false
+		return found, false
 	}
 	n.goes = true
 	g.leaving++
 	w.leaves(n)
-	for _, pod := range c.cargo.budgeted {
+	for _, pod := range found.budgeted {
 		for _, b := range pod.Budgets {
 			w.budget[b] = max(w.budget[b]-1, 0)
 		}
 	}
 	set(&w.out.Unneeded, n.Name, c.since)
-	return true
+	return found, true
 }
 
 // keepTimer lets the time of a node run on that only a budget keeps: one that the
 // candidates before it have used up in this round, or that is used up for now. Else
 // twenty nodes under a budget of one would go one unneeded time after the other. A
 // budget that never allowed anything starts no timer.
-func (w *world) keepTimer(c *candidate) {
+func (w *world) keepTimer(c *candidate, found *cargo) {
 	n := &w.nodes[c.node]
-	if len(c.cargo.hard) > 0 || n.counts && !n.hosts {
+	if len(found.hard) > 0 || n.counts && !n.hosts {
 		return
 	}
 	_, runs := w.in.Unneeded[n.Name]
-	for _, pod := range c.cargo.budgeted {
+	for _, pod := range found.budgeted {
 		for _, b := range pod.Budgets {
 			runs = runs || w.budget[b] < 1 && w.allowedAtFirst(b)
 		}
 	}
-	if runs && w.couldMove(c.node, c.cargo.loads) {
+	if runs && w.couldMove(c.node, found.loads) {
 		set(&w.out.Unneeded, n.Name, c.since)
 	}
 }
