@@ -65,7 +65,7 @@ e2e-clusterapi: ## provider clusterapi against Cluster API's own core manager, b
 	cd test && AUTOSCALER_TEST_CLUSTERAPI=1 $(GO) run ./cmd/demo --provider clusterapi
 
 bench: ## benchmarks beside the peers' figures and the bars (BENCH=E|R|... for some, BENCH_FLAGS="-write ../docs/performance.md" keeps the table)
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./agent/... | (cd test && $(GO) run ./cmd/bench $(BENCH_FLAGS))
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count 3 -timeout 60m ./agent/... | (cd test && $(GO) run ./cmd/bench $(BENCH_FLAGS))
 
 fuzz: ## every fuzz target of the product for FUZZTIME each (default 10m)
 	@set -e; for pkg in $$($(GO) list ./...); do \
