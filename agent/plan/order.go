@@ -60,39 +60,53 @@ func (p *problem) order(by int) []int {
 			w[j] *= scarce[j]
 		}
 	}
-	keys := p.shelf.floats.lend(len(p.loads), 0)
+	keys := p.shelf.keys.lend(len(p.loads), 0)
 	for i := range p.loads {
-		size := p.loads[i].size
+		size, key := p.loads[i].size, 0.0
 		switch by {
 		case byShare:
 			for j, v := range size {
-				keys[i] = max(keys[i], float64(v)*w[j])
+				if v > 0 {
+					key = max(key, float64(v)*w[j])
+				}
 			}
-			if keys[i] >= 1 { // all of an axis, as anti-affinity makes it: the larger first
-				keys[i] += float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
+			if key >= 1 { // all of an axis, as anti-affinity makes it: the larger first
+				key += float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
 			}
 		case byPair:
-			keys[i] = float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
+			key = float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
 		case byCPU:
-			keys[i] = float64(size[0]) * w[0]
+			key = float64(size[0]) * w[0]
 		case byMemory:
-			keys[i] = float64(size[1]) * w[1]
+			key = float64(size[1]) * w[1]
 		default:
 			for j, v := range size {
-				keys[i] += float64(float64(v) * w[j])
+				if v > 0 {
+					key += float64(float64(v) * w[j])
+				}
 			}
 		}
+		keys[i] = loadKey{key, i}
 	}
-	slices.SortFunc(order, func(a, b int) int { // equal ones stay as they come
-		switch x, y := keys[a], keys[b]; {
-		case x > y:
+	slices.SortFunc(keys, func(a, b loadKey) int { // equal ones stay as they come
+		switch {
+		case a.key > b.key:
 			return -1
-		case x < y:
+		case a.key < b.key:
 			return 1
 		}
-		return cmp.Compare(a, b)
+		return cmp.Compare(a.load, b.load)
 	})
+	for n := range keys {
+		order[n] = keys[n].load
+	}
 	return order
+}
+
+// loadKey is by what a load is put in order.
+type loadKey struct {
+	key  float64
+	load int
 }
 
 // byPriority is the order when not everything fits: what matters most goes first,

@@ -9,10 +9,10 @@ import (
 // load is one class of pods that want room.
 type load struct {
 	size  []int64
+	on    []bool // by open bin, whether it may go there; nil: nowhere
 	count int
 	prio  int32
-	on    []bool // by open bin, whether it may go there; nil: nowhere
-	fresh bool   // whether it may go on a fresh bin
+	fresh bool // whether it may go on a fresh bin
 }
 
 // goes tells whether a load may go on an open bin.
@@ -107,15 +107,21 @@ func packEach(p *problem) packing {
 // quick tries the ways that cost little, and tells whether the answer is good enough.
 func (p *problem) quick(bound int) (best packing, done bool) {
 	enough := p.enough(bound)
+	s := p.lends()
 	for i := range orderings {
-		k := p.firstFit(p.order(i))
-		if i == 0 || k.better(&best) {
+		before := *s
+		if k := p.firstFit(p.order(i)); i == 0 || k.better(&best) {
 			best = k
+		} else {
+			s.takeBackTo(&before)
 		}
 		if i == 0 && !(best.unplaced() == 0 && best.bins <= enough) {
 			for _, slack := range sharedSlacks {
+				before := *s
 				if k, ok := p.sharedOut(slack); ok && k.better(&best) {
 					best = k
+				} else {
+					s.takeBackTo(&before)
 				}
 				if best.unplaced() == 0 && best.bins <= enough {
 					break
@@ -184,12 +190,17 @@ func (k *packing) better(than *packing) bool {
 func (p *problem) start() (k packing, rooms [][]int64) {
 	s := p.lends()
 	k = packing{open: s.lists.lend(len(p.open), 0), left: s.ints.lend(len(p.loads), 0)}
+	anywhere := false
+	for i := range p.loads {
+		k.left[i] = p.loads[i].count
+		anywhere = anywhere || len(p.loads[i].on) > 0
+	}
+	if !anywhere {
+		return k, p.open // nobody will take any of it
+	}
 	rooms = s.heads.lend(len(p.open), 0)
 	for i, b := range p.open {
 		rooms[i] = s.rooms.copied(b, 0)
-	}
-	for i := range p.loads {
-		k.left[i] = p.loads[i].count
 	}
 	return k, rooms
 }

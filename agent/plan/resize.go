@@ -204,33 +204,30 @@ func (v *solver) promising() []int {
 		return open
 	}
 	sums := v.fluid()
-	v.guesses = slices.Grow(v.guesses[:0], len(v.w.groups))
-	guesses := make([]*option, 0, len(open))
+	var best, o option
 	for _, g := range open {
 		if v.coming[g] > 0 {
 			out = append(out, g)
-			continue
-		}
-		v.guesses = append(v.guesses, option{}) // there is room: none moves
-		if o := &v.guesses[len(v.guesses)-1]; v.guess(o, g, sums) {
-			guesses = append(guesses, o)
+		} else if v.guess(&o, g, sums) && (best.pods == 0 || v.before(&o, &best)) {
+			best = o
 		}
 	}
-	slices.SortStableFunc(guesses, func(x, y *option) int {
-		switch {
-		case v.before(x, y):
-			return -1
-		case v.before(y, x):
-			return 1
+	few := make([]option, 0, fewGroups+1)
+	for _, g := range open {
+		if b := v.w.bonds; v.coming[g] > 0 || b != nil && b.cell[g] != b.cell[best.group] { // of one cell: the others have their turn
+			continue
 		}
-		return 0
-	})
-	few := 0
-	for _, o := range guesses { // of one cell: the others have their turn
-		if few < fewGroups && (v.w.bonds == nil || v.w.bonds.cell[o.group] == v.w.bonds.cell[guesses[0].group]) {
-			out = append(out, o.group)
-			few++
+		if best.pods == 0 || !v.guess(&o, g, sums) {
+			continue
 		}
+		at := len(few)
+		for at > 0 && v.before(&o, &few[at-1]) {
+			at--
+		}
+		few = slices.Insert(few, at, o)[:min(len(few)+1, fewGroups)]
+	}
+	for i := range few {
+		out = append(out, few[i].group)
 	}
 	slices.Sort(out)
 	return out

@@ -6,7 +6,7 @@ package plan
 // answer longer copies it.
 type shelf struct {
 	ints   slab[int]
-	floats slab[float64]
+	keys   slab[loadKey]
 	rooms  slab[int64]
 	heads  slab[[]int64]
 	parts  slab[part]
@@ -24,15 +24,18 @@ func (p *problem) lends() *shelf {
 }
 
 // takeBack ends the use of everything that was lent.
-func (s *shelf) takeBack() {
-	s.ints.takeBack()
-	s.floats.takeBack()
-	s.rooms.takeBack()
-	s.heads.takeBack()
-	s.parts.takeBack()
-	s.lists.takeBack()
-	s.bins.takeBack()
-	s.loads.takeBack()
+func (s *shelf) takeBack() { s.takeBackTo(&shelf{}) }
+
+// takeBackTo ends the use of what was lent since the shelf was as before.
+func (s *shelf) takeBackTo(before *shelf) {
+	s.ints.takeBackTo(&before.ints)
+	s.keys.takeBackTo(&before.keys)
+	s.rooms.takeBackTo(&before.rooms)
+	s.heads.takeBackTo(&before.heads)
+	s.parts.takeBackTo(&before.parts)
+	s.lists.takeBackTo(&before.lists)
+	s.bins.takeBackTo(&before.bins)
+	s.loads.takeBackTo(&before.loads)
 }
 
 // slab is one kind of what is lent: boards of growing length, of which the first are
@@ -61,7 +64,7 @@ func (s *slab[T]) lend(n, more int) []T {
 	return out
 }
 
-func (s *slab[T]) takeBack() { s.next, s.free = 0, nil }
+func (s *slab[T]) takeBackTo(before *slab[T]) { s.next, s.free = before.next, before.free }
 
 // copied is a copy with room for so many more.
 func (s *slab[T]) copied(from []T, more int) []T {

@@ -35,7 +35,7 @@ func TestSlab(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	var s slab[int]
 	for range 20 * times {
-		s.takeBack()
+		s.takeBackTo(&slab[int]{})
 		var out, want [][]int
 		for range 200 {
 			x := s.lend(r.IntN(5), r.IntN(5))

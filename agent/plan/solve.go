@@ -53,7 +53,6 @@ type solver struct {
 	a       answer
 	coming  []int // machines by group that are coming and still empty
 	done    []bool
-	guesses []option // room for promising
 	shares  slab[share]
 	rooms   slab[int64]
 	parts   slab[part]

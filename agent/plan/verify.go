@@ -73,30 +73,35 @@ func (r *replay) run() (wrong bool) {
 
 // follow puts the pods that were divided among zones in the order of the division.
 func (r *replay) follow() {
-	type key struct{ class, cell int }
-	ids := make(map[key]int32)
-	var queues []queue
-	behind := make([]int32, len(r.items)) // by item, one more than the next of its queue
+	var queues []queue                      // those of one class follow each other, as items do
+	first := make([]int32, len(r.b.tied)+1) // by class, one more than the index of its first queue; 0: it has none
+	behind := make([]int32, len(r.items))   // by item, one more than the next of its queue
+	of := func(class, cell int) *queue {
+		for q := int(first[class]); q > 0 && q <= len(queues) && queues[q-1].class == class; q++ {
+			if queues[q-1].cell == cell {
+				return &queues[q-1]
+			}
+		}
+		return nil
+	}
 	for i := range r.items {
 		k := &r.v.w.want[r.items[i].want]
 		if k.cell == 0 {
 			continue
 		}
-		id, ok := ids[key{k.class, k.cell}]
-		if !ok {
-			id = int32(len(queues))
-			ids[key{k.class, k.cell}] = id
-			queues = append(queues, queue{})
+		q := of(k.class, k.cell)
+		if q == nil {
+			queues = append(queues, queue{class: k.class, cell: k.cell})
+			if first[k.class] == 0 {
+				first[k.class] = int32(len(queues))
+			}
+			q = &queues[len(queues)-1]
 		}
-		queues[id].push(behind, int32(i+1))
+		q.push(behind, int32(i+1))
 	}
 	for _, s := range r.b.sequence {
-		id, ok := ids[key{s.class, s.cell}]
-		if !ok {
-			continue
-		}
-		q := &queues[id]
-		for n := s.n; n > 0 && q.first > 0; {
+		q := of(s.class, s.cell)
+		for n := s.n; q != nil && n > 0 && q.first > 0; {
 			it := &r.items[q.first-1]
 			m := min(n, it.left, r.st.Most(s.class, r.at[it.place]))
 			if m <= 0 {
@@ -114,8 +119,12 @@ func (r *replay) follow() {
 	}
 }
 
-// queue is a chain of items, each one more than its index; 0: none.
-type queue struct{ first, last int32 }
+// queue is a chain of the items of one class in one cell, each one more than its index;
+// 0: none.
+type queue struct {
+	class, cell int
+	first, last int32
+}
 
 func (q *queue) push(behind []int32, i int32) {
 	behind[i-1] = 0
