@@ -56,7 +56,7 @@ outage: ## the API server stands still for three minutes and every Node is Unkno
 demo: ## the main job on this machine: a real control plane, an emulated cloud (PROVIDER, default asg), 300 pods, and back to nothing
 	cd test && $(GO) run ./cmd/demo --provider $(PROVIDER) $(DEMO_FLAGS)
 
-e2e-openstack: ## providers nova and magnum against real Keystone, Placement, Glance, Nova, Neutron, Cinder and Magnum from Debian's packages (installs them, as root; 15 to 20 minutes on two idle cores, and 4 to install)
+e2e-openstack: ## providers nova and magnum against real Keystone, Placement, Glance, Nova, Neutron, Cinder and Magnum from Debian's packages (installs them, as root; 13 minutes on two idle cores, and 4 to install)
 	sh test/openstack/install.sh
 	cd test && AUTOSCALER_TEST_OPENSTACK=1 $(GO) test ./openstack -count=1 -v -timeout 2h
 

@@ -221,10 +221,10 @@ func partOf(size, empty []int64) float64 {
 	return most
 }
 
-// worth is what a group's machine costs, in cores: 7.5 GiB count as one.
+// worth is what a group's machine costs, in cores.
 func (g *group) worth() float64 {
 	c := &g.Template.Capacity
-	return float64(c.MilliCPU)/1000 + float64(c.Memory)/(7.5*(1<<30))
+	return cores(float64(c.MilliCPU), float64(c.Memory))
 }
 
 // assign appends what of a want goes to which cell, and last what goes nowhere as far as

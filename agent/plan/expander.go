@@ -14,7 +14,7 @@ type option struct {
 	fresh int // machines to buy
 	pods  int // pods on its coming and new machines
 	waste float64
-	value float64 // of the pods on them, in cores: 7.5 GiB count as one
+	value float64 // of the pods on them, in cores
 	mix   []int   // by entry of k.fresh, the group of its machines; nil: group, or one of set
 	price float64 // of the machines to buy; 0: some has none
 	whole float64 // what everything would cost if the rest were bought as well as the best option buys, by what it is worth; 0: not judged
@@ -113,7 +113,7 @@ func (o *option) measure(p *problem) {
 			}
 		}
 	}
-	o.value = used[0]/1000 + used[1]/gibPerCore/(1<<30) + float64(o.pods)*0.01
+	o.value = cores(used[0], used[1]) + float64(o.pods)*0.01
 	for j := range used {
 		if have := float64(p.empty[j]) * float64(o.k.bins); have > 0 {
 			o.waste += 1 - used[j]/have

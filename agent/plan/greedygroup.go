@@ -15,10 +15,10 @@ func leastWaste(g *greedy, bins []bin) float64 {
 	return 2 - cpu/float64(max(c.MilliCPU, 1))/float64(len(bins)) - memory/float64(max(c.Memory, 1))/float64(len(bins))
 }
 
-// leastCost is what is paid for what is helped, in cores: 7.5 GiB count as one.
+// leastCost is what is paid for what is helped, in cores.
 func leastCost(g *greedy, bins []bin) float64 {
 	cpu, memory := g.content(bins)
-	return float64(len(bins)) * g.cost[bins[0].group] / (cpu/1000 + memory/gibPerCore/(1<<30) + 0.01)
+	return float64(len(bins)) * g.cost[bins[0].group] / (cores(cpu, memory) + 0.01)
 }
 
 // content is the cpu and memory that the pods on some machines ask for.

@@ -291,7 +291,7 @@ func (g *greedy) largest(left []int) []int {
 	}
 	value := func(i int) float64 {
 		size := w.space.Class(w.want[i].class)
-		return float64(size[0])/1000 + float64(size[1])/gibPerCore/(1<<30)
+		return cores(float64(size[0]), float64(size[1]))
 	}
 	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(value(y), value(x)) })
 	return order

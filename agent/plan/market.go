@@ -15,6 +15,9 @@ import (
 // large clouds, as Cluster Autoscaler's price expander has it.
 const gibPerCore = 7.5
 
+// cores is what cpu, in thousandths of a core, and memory, in bytes, are worth together.
+func cores(milliCPU, memory float64) float64 { return milliCPU/1000 + memory/gibPerCore/(1<<30) }
+
 // market is what the expanders know beside the options, worked out once a round and
 // only when one of them asks.
 type market struct {

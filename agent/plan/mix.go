@@ -37,7 +37,7 @@ func (w *world) costs() (cost []float64, margin float64) {
 			cost[g] = gr.Price
 		case first == "least-waste":
 			margin = wasteMargin
-			cost[g] = float64(gr.Template.Capacity.MilliCPU)/1000 + float64(gr.Template.Capacity.Memory)/gibPerCore/(1<<30)
+			cost[g] = gr.worth()
 		default:
 			return nil, 0
 		}

@@ -101,7 +101,7 @@ func (o *opening) value(f *packing) float64 {
 	for _, m := range f.fresh {
 		for _, t := range m.parts {
 			size, n := o.b.sizes[t.load], float64(t.n*m.times)
-			sum += float64(n*(float64(size[0])/1000+float64(size[1])/gibPerCore/(1<<30))) + float64(n*0.01)
+			sum += float64(n*cores(float64(size[0]), float64(size[1]))) + float64(n*0.01)
 		}
 	}
 	return sum

@@ -140,6 +140,7 @@ func (w *world) promised() bool {
 	return *w.counted
 }
 
+// counts works promised out.
 func (w *world) counts() bool {
 	arriving := w.arriving()
 	if len(arriving) == 0 {

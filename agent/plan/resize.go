@@ -306,7 +306,7 @@ func (v *solver) guess(o *option, g int, sums map[int]*fluid) bool {
 		used[j] = float64(sum[j])
 		o.waste += 1 - used[j]/(float64(empty[j])*float64(o.fresh))
 	}
-	o.value = used[0]/1000 + used[1]/gibPerCore/(1<<30) + float64(o.pods)*0.01
+	o.value = cores(used[0], used[1]) + float64(o.pods)*0.01
 	o.price = v.w.groups[g].Price * float64(o.fresh)
 	return true
 }
@@ -351,5 +351,5 @@ func (v *solver) value(f *fluid) float64 {
 	if f == nil {
 		return 0
 	}
-	return float64(f.sum[0])/1000 + float64(f.sum[1])/gibPerCore/(1<<30) + float64(f.pods)*0.01
+	return cores(float64(f.sum[0]), float64(f.sum[1])) + float64(f.pods)*0.01
 }

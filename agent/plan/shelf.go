@@ -5,14 +5,14 @@ package plan
 // before the next, so that the collector has nothing to do with it. Whoever keeps an
 // answer longer copies it.
 type shelf struct {
-	ints   slab[int]
-	keys   slab[loadKey]
-	rooms  slab[int64]
-	heads  slab[[]int64]
-	parts  slab[part]
-	lists  slab[[]part]
-	bins   slab[freshBins]
-	loads  slab[load]
+	ints  slab[int]
+	keys  slab[loadKey]
+	rooms slab[int64]
+	heads slab[[]int64]
+	parts slab[part]
+	lists slab[[]part]
+	bins  slab[freshBins]
+	loads slab[load]
 }
 
 // lends is the shelf that a problem's answers are written on.
