@@ -212,12 +212,15 @@ func (v *solver) promising() []int {
 			best = o
 		}
 	}
+	if best.pods == 0 { // nobody's machine takes any
+		return out
+	}
 	few := make([]option, 0, fewGroups+1)
 	for _, g := range open {
 		if b := v.w.bonds; v.coming[g] > 0 || b != nil && b.cell[g] != b.cell[best.group] { // of one cell: the others have their turn
 			continue
 		}
-		if best.pods == 0 || !v.guess(&o, g, sums) {
+		if !v.guess(&o, g, sums) {
 			continue
 		}
 		at := len(few)

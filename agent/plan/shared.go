@@ -37,7 +37,7 @@ func (p *problem) sharedOut(slack float64) (packing, bool) {
 			continue
 		}
 		for b := 0; b < len(k.fresh) && k.left[i] > 0; b++ {
-			b = k.pour(p.shelf, b, i, l.size)
+			b = k.pour(p.lends(), b, i, l.size)
 		}
 		p.openFresh(&k, i)
 	}
