@@ -49,9 +49,9 @@ func (w *world) learnNodes(changed []bool) {
 	var moved map[*cluster.Node]*facts
 	old, now := e.facts, e.spare[:0]
 	made := bulk{axes: w.space.Axes()}
-	if e.count.flat = nil; len(old) == 0 {
+	if e.count.flat = nil; len(old) == 0 && len(w.s.Nodes) > 0 {
 		made.facts, made.rooms = make([]facts, len(w.s.Nodes)), make([]int64, len(w.s.Nodes)*made.axes)
-		e.count.flat = make([]heldClass, heldAtOnce)
+		e.count.flat = make([]heldClass, min(heldAtOnce, 16*len(w.s.Nodes)))
 	}
 	for i, n := range w.s.Nodes {
 		var f *facts
