@@ -49,9 +49,9 @@ func (w *world) learnNodes(changed []bool) {
 	var moved map[*cluster.Node]*facts
 	old, now := e.facts, e.spare[:0]
 	made := bulk{axes: w.space.Axes()}
-	if e.count.flat = nil; len(old) == 0 && len(w.s.Nodes) > 0 {
+	if e.count.many = nil; len(old) == 0 && len(w.s.Nodes) > 0 {
 		made.facts, made.rooms = make([]facts, len(w.s.Nodes)), make([]int64, len(w.s.Nodes)*made.axes)
-		e.count.flat = make([]heldClass, min(heldAtOnce, 16*len(w.s.Nodes)))
+		e.count.many = new(slab[heldClass])
 	}
 	for i, n := range w.s.Nodes {
 		var f *facts
@@ -95,9 +95,6 @@ type bulk struct {
 	rooms []int64
 	axes  int
 }
-
-// heldAtOnce is how many counts of classes a first round makes room for at once.
-const heldAtOnce = 2048
 
 func (b *bulk) next() *facts {
 	if len(b.facts) == 0 {
@@ -163,7 +160,7 @@ func sorted(pods []cluster.Pod) []cluster.Pod {
 type counter struct {
 	counts []int32 // by class: one more than was counted; 0: the class was not named
 	named  []int32
-	flat   []heldClass // room for answers, where many are asked for; nil: they are few
+	many   *slab[heldClass] // where answers are, of a first round; nil: each by itself
 }
 
 func (c *counter) add(class, n int) {
@@ -186,12 +183,9 @@ func (c *counter) take(order func(a, b int32) int) []heldClass {
 	if order != nil {
 		slices.SortStableFunc(c.named, order)
 	}
-	if c.flat != nil && len(c.flat) < len(c.named) {
-		c.flat = make([]heldClass, max(heldAtOnce, len(c.named)))
-	}
 	var out []heldClass
-	if n := len(c.named); c.flat != nil {
-		out, c.flat = c.flat[:n:n], c.flat[n:]
+	if n := len(c.named); c.many != nil {
+		out = c.many.lend(n, 0)
 	} else {
 		out = make([]heldClass, n)
 	}

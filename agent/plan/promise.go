@@ -43,8 +43,8 @@ func (w *world) promise(i int, shares []share) {
 
 // named says which of a want's pods count on which of the groups.
 func (w *world) named(k *want, shares []share) [][]cluster.PodKey {
-	w.keysOf = slices.Grow(w.keysOf[:0], len(shares))[:len(shares)]
-	names := w.keysOf
+	w.pledged = slices.Grow(w.pledged[:0], len(shares))[:len(shares)]
+	names := w.pledged
 	clear(names)
 	if len(w.in.Promised) == 0 {
 		rest := k.keys

@@ -46,14 +46,18 @@ type slab[T any] struct {
 	free   []T // what is left of the one before
 }
 
-// boardMost is how long a board gets, unless more is asked for at once.
-const boardMost = 1024
+// The first board has room for boardLeast, each further one for twice as much, up to
+// boardGrows times; more where more is asked for at once.
+const (
+	boardLeast = 16
+	boardGrows = 6
+)
 
 // lend returns n zeroes with room for so many more.
 func (s *slab[T]) lend(n, more int) []T {
 	for n+more > len(s.free) {
 		if s.next == len(s.boards) {
-			s.boards = append(s.boards, make([]T, max(n+more, min(16<<s.next, boardMost))))
+			s.boards = append(s.boards, make([]T, max(n+more, boardLeast<<min(s.next, boardGrows))))
 		}
 		s.free = s.boards[s.next]
 		s.next++

@@ -58,3 +58,15 @@ func TestSlab(t *testing.T) {
 		}
 	}
 }
+
+// TestSlabBoards lends as much as the largest rounds do: boards stay long however many
+// there are.
+func TestSlabBoards(t *testing.T) {
+	var s slab[int]
+	for range 100_000 {
+		s.lend(1, 0)
+	}
+	if len(s.boards) > 110 {
+		t.Errorf("%d boards for 100,000 numbers", len(s.boards))
+	}
+}

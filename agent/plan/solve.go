@@ -53,20 +53,20 @@ type solver struct {
 	a      answer
 	coming []int // machines by group that are coming and still empty
 	done   []bool
-	shares slab[share]
-	rooms  slab[int64]
-	parts  slab[part]
-	sum    []int64  // room for guess
-	which  []int    // of the last problem, as long as on stands
-	loads  []load   // the same
-	fresh  bool     // the same: for new machines
-	placed int      // places then
-	merged merging  // what they were merged to
-	counts []int    // by want: room for the next problem
-	on     [][]bool // by want: see mayGo; nil: places have changed
-	asked  []int    // by want, where on stands: one more than the places that it was asked for
-	mayAsk bool     // verify may ask for another answer
-	all    bool     // verify places untied pods that are left, too
+	shares slab[share] // where the answer is written
+	rooms  slab[int64] // the same
+	parts  slab[part]  // the same
+	sum    []int64     // room for guess
+	which  []int       // of the last problem, as long as on stands
+	loads  []load      // the same
+	fresh  bool        // the same: for new machines
+	placed int         // places then
+	merged merging     // what they were merged to
+	counts []int       // by want: room for the next problem
+	on     [][]bool    // by want: see mayGo; nil: places have changed
+	asked  []int       // by want, where on stands: one more than the places that it was asked for
+	mayAsk bool        // verify may ask for another answer
+	all    bool        // verify places untied pods that are left, too
 
 	prices []float64 // by group: what a mix of groups is held against; nil: none is wanted
 	afresh bool      // the mix does not begin with what is coming

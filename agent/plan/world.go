@@ -39,7 +39,7 @@ type world struct {
 	open        []int                              // what roomy found; nil: not asked yet
 	memos       []memo                             // what the packer was asked
 	empties     []int64                            // room for what template says
-	keysOf      [][]cluster.PodKey                 // room for named
+	pledged     [][]cluster.PodKey                 // room for named
 	line        line                               // the pods that want room
 	want        []want                             // pending pods by class, those that trigger
 	pool        int                                // steps that packing may still spend on columns
