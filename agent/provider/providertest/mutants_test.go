@@ -203,17 +203,12 @@ var mutants = map[string]func(c *fake.Cloud) mutant{
 		}}
 	},
 	"ConcurrentResizes": func(c *fake.Cloud) mutant {
-		var looked atomic.Int32
+		look := together(2)
 		return mutant{Cloud: c, resize: func(ctx context.Context, id cluster.GroupID, from, to int) error {
 			if c.Target(id) != from {
 				return c.Resize(ctx, id, from, to)
 			}
-			// Between the look and the leap another one looks too; one that is never
-			// joined leaps in the end.
-			looked.Add(1)
-			for until := time.Now().Add(time.Second); looked.Load() < 2 && time.Now().Before(until); {
-				runtime.Gosched()
-			}
+			look() // between the look and the leap another one looks too
 			c.SetTarget(id, to)
 			return nil
 		}}
@@ -277,6 +272,19 @@ var mutants = map[string]func(c *fake.Cloud) mutant{
 			return err
 		}}
 	},
+}
+
+// together returns a wait that ends when n callers have come to it: the schedule under
+// which a look and a leap that are two steps go wrong, every time. Who is never joined
+// goes on after ten seconds, so that a case that sends fewer fails and does not hang.
+func together(n int32) func() {
+	var come atomic.Int32
+	return func() {
+		come.Add(1)
+		for until := time.Now().Add(10 * time.Second); come.Load() < n && time.Now().Before(until); {
+			runtime.Gosched()
+		}
+	}
 }
 
 // TestMutants proves that the suite bites: every mistake is found, by its own case,
