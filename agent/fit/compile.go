@@ -7,8 +7,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// asks is what one class asks of the nodes and of the pods on them, compiled. A class
-// that asks nothing has none.
+// asks is what the classes of one tie ask of the nodes and of the pods on them,
+// compiled. Who asks nothing has none.
 type asks struct {
 	*volumeAsks // never nil
 	spread      []spreadAsk
@@ -46,46 +46,54 @@ type eligibility struct {
 	taints bool              // nodeTaintsPolicy
 }
 
-// tables is what NewState works out once from the classes; clones share it.
+// tables is what NewState works out once from the ties; clones share it.
 type tables struct {
-	classes   []cluster.PodClass
+	*ties
 	keys      []string
 	hostname  int32 // the key that is a template's own; -1: not used
 	eligs     []eligibility
-	asks      []*asks
-	feedStart []int32 // per class, into feeds
-	feeds     []int32 // counters that a pod of the class is counted by
-	usesStart []int32 // per class, into uses
+	asks      []*asks // per tie
+	feedStart []int32 // per tie, into feeds
+	feeds     []int32 // counters that a pod of the tie is counted by
+	usesStart []int32 // per tie, into uses
 	uses      []int32 // claims of which some class wants to be the only user
 	driverOf  []int32 // of a handle
 	drivers   []string
-	component []int32
+	component []int32 // per tie
 }
 
-func (t *tables) feedsOf(class int) []int32 { return t.feeds[t.feedStart[class]:t.feedStart[class+1]] }
-func (t *tables) usesOf(class int) []int32  { return t.uses[t.usesStart[class]:t.usesStart[class+1]] }
+func (t *tables) asksOf(class int) *asks { return t.asks[t.of[class]] }
+
+func (t *tables) feedsOf(class int) []int32 { return t.feedsOfTie(t.of[class]) }
+func (t *tables) feedsOfTie(tie int32) []int32 {
+	return t.feeds[t.feedStart[tie]:t.feedStart[tie+1]]
+}
+
+func (t *tables) usesOf(class int) []int32 { return t.usesOfTie(t.of[class]) }
+func (t *tables) usesOfTie(tie int32) []int32 {
+	return t.uses[t.usesStart[tie]:t.usesStart[tie+1]]
+}
 
 // build is what is needed while compiling and thrown away.
 type build struct {
 	*tables
 	s          *State
-	known      namespaceSet
 	buf        []byte
 	ids        map[string]int32 // everything that is interned, by kind and content
 	matchers   []matcher
-	matched    [][]int32 // per matcher: the classes that it takes, as the incoming pod's term
+	matched    [][]int32 // per matcher: the ties that it takes, as the incoming pod's term
 	foreign    [][]int32 // the same as an existing pod's term
 	byCounter  []counterSource
-	feedsByCls [][2]int32 // class, counter; counters rise
+	feedsByTie [][2]int32 // tie, counter; counters rise
 	scope      *Scope
 	spare      []asks     // room for the next ones
 	volumeless volumeAsks // of all who ask nothing
-	spreads    []int32    // room for the keys of a class's spread
+	spreads    []int32    // room for the keys of a spread
 }
 
 // counterSource tells who is counted by a counter.
 type counterSource struct {
-	matchers []int32 // the classes that all of them take
+	matchers []int32 // the ties that all of them take
 	owners   bool    // owned are counted instead
 	owned    []int32
 	readers  []int32
@@ -149,7 +157,7 @@ func (b *build) counter(kind byte, matchers []int32, key, ground int32) int32 {
 	return id
 }
 
-// asksAtOnce is for how many classes room is made at once.
+// asksAtOnce is for how many ties room is made at once.
 const asksAtOnce = 64
 
 // What a counter counts.
@@ -158,58 +166,59 @@ const (
 	countsOwners  = 'o' // pods that own an anti-affinity term with its matcher and key
 )
 
-func (b *build) read(class int, counter int32) {
-	b.byCounter[counter].readers = append(b.byCounter[counter].readers, int32(class))
+func (b *build) read(tie, counter int32) {
+	b.byCounter[counter].readers = append(b.byCounter[counter].readers, tie)
 }
 
-func (b *build) asksOf(class int) *asks {
-	if b.asks[class] == nil {
+// asking is what a tie asks, to be added to.
+func (b *build) asking(tie int32) *asks {
+	if b.asks[tie] == nil {
 		if len(b.spare) == 0 {
-			b.spare = make([]asks, asksAtOnce)
+			b.spare = make([]asks, min(asksAtOnce, len(b.first)))
 		}
-		b.asks[class], b.spare = &b.spare[0], b.spare[1:]
-		b.asks[class].volumeAsks = &b.volumeless
+		b.asks[tie], b.spare = &b.spare[0], b.spare[1:]
+		b.asks[tie].volumeAsks = &b.volumeless
 	}
-	return b.asks[class]
+	return b.asks[tie]
 }
 
-// volumesOf is what a class asks of volumes, to be added to.
-func (b *build) volumesOf(class int) *volumeAsks {
-	a := b.asksOf(class)
+// volumesOf is what a tie asks of volumes, to be added to.
+func (b *build) volumesOf(tie int32) *volumeAsks {
+	a := b.asking(tie)
 	if a.volumeAsks == &b.volumeless {
 		a.volumeAsks = &volumeAsks{}
 	}
 	return a.volumeAsks
 }
 
-// terms compiles what the classes own; who is selected comes later, when all
+// terms compiles what a tie's classes own; who is selected comes later, when all
 // selectors are known.
-func (b *build) terms(class int) {
-	c := &b.classes[class]
+func (b *build) terms(tie int32) {
+	c := b.example(tie)
 	for i := range c.PodAntiAffinity {
 		if !b.scope.has(c.PodAntiAffinity[i].TopologyKey) {
 			continue
 		}
 		m, key := b.termMatcher(c, &c.PodAntiAffinity[i]), b.key(c.PodAntiAffinity[i].TopologyKey)
-		a := b.asksOf(class)
+		a := b.asking(tie)
 		counts := b.counter(countsMatched, []int32{m}, key, -1)
 		if !slices.ContainsFunc(a.anti, func(x antiAsk) bool { return x.counter == counts }) {
 			a.anti = append(a.anti, antiAsk{counter: counts})
 			owns := b.counter(countsOwners, []int32{m}, key, -1)
-			b.byCounter[owns].owned = append(b.byCounter[owns].owned, int32(class))
+			b.byCounter[owns].owned = append(b.byCounter[owns].owned, tie)
 		}
 	}
 	if slices.ContainsFunc(c.PodAffinity, func(t cluster.PodTerm) bool { return b.scope.has(t.TopologyKey) }) {
-		b.affinity(class)
+		b.affinity(tie)
 	}
 	if slices.ContainsFunc(c.Spread, func(t cluster.Spread) bool { return b.scope.has(t.TopologyKey) }) {
-		b.spread(class)
+		b.spread(tie)
 	}
 }
 
 // affinity: a pod counts for none of the terms unless it matches all of them.
-func (b *build) affinity(class int) {
-	c, a := &b.classes[class], b.asksOf(class)
+func (b *build) affinity(tie int32) {
+	c, a := b.example(tie), b.asking(tie)
 	var all []int32
 	for i := range c.PodAffinity {
 		if b.scope.has(c.PodAffinity[i].TopologyKey) {
@@ -229,13 +238,13 @@ func (b *build) affinity(class int) {
 		id := b.counter(countsMatched, all, b.key(c.PodAffinity[i].TopologyKey), -1)
 		if !slices.Contains(a.affinity, id) {
 			a.affinity = append(a.affinity, id)
-			b.read(class, id)
+			b.read(tie, id)
 		}
 	}
 }
 
-func (b *build) spread(class int) {
-	c, a := &b.classes[class], b.asksOf(class)
+func (b *build) spread(tie int32) {
+	c, a := b.example(tie), b.asking(tie)
 	keys := b.spreads[:0]
 	for i := range c.Spread {
 		if b.scope.has(c.Spread[i].TopologyKey) {
@@ -268,7 +277,7 @@ func (b *build) spread(class int) {
 			ask.self = 1
 		}
 		a.spread = append(a.spread, ask)
-		b.read(class, id)
+		b.read(tie, id)
 	}
 }
 
@@ -301,8 +310,8 @@ func (b *build) ground(key, elig int32) int32 {
 	return id
 }
 
-// match finds the classes that each matcher takes. Matchers with a requirement In are
-// asked only about the classes that carry one of its values.
+// match finds the ties that each matcher takes. Matchers with a requirement In are
+// asked only about those that carry one of its values.
 func (b *build) match() {
 	b.matched, b.foreign = make([][]int32, len(b.matchers)), make([][]int32, len(b.matchers))
 	byLabel := map[string]map[string][]int32{}
@@ -322,33 +331,33 @@ func (b *build) match() {
 			}
 		}
 	}
-	for class := range b.classes {
+	for tie := range int32(len(b.first)) {
 		for _, m := range every {
-			b.take(m, class)
+			b.take(m, tie)
 		}
 		for key, byValue := range byLabel {
-			if value, has := b.classes[class].Labels[key]; has {
+			if value, has := b.example(tie).Labels[key]; has {
 				for _, m := range byValue[value] {
-					b.take(m, class)
+					b.take(m, tie)
 				}
 			}
 		}
 	}
 }
 
-func (b *build) take(m int32, class int) {
-	c := &b.classes[class]
+func (b *build) take(m, tie int32) {
+	c := b.example(tie)
 	if b.matchers[m].takes(c, b.known, false) {
-		b.matched[m] = append(b.matched[m], int32(class))
+		b.matched[m] = append(b.matched[m], tie)
 	}
 	if b.matchers[m].wide == nil {
 		b.foreign[m] = b.matched[m] // whose term it is matters to a namespaceSelector only
 	} else if b.matchers[m].takes(c, b.known, true) {
-		b.foreign[m] = append(b.foreign[m], int32(class))
+		b.foreign[m] = append(b.foreign[m], tie)
 	}
 }
 
-// connect tells every class what it is counted by and what keeps it out.
+// connect tells every tie what it is counted by and what keeps it out.
 func (b *build) connect() {
 	for id := range b.byCounter {
 		src := &b.byCounter[id]
@@ -356,44 +365,44 @@ func (b *build) connect() {
 			b.connectOwners(int32(id), src)
 			continue
 		}
-		for _, class := range b.matched[src.matchers[0]] {
-			if b.takenByAll(src.matchers[1:], class) {
-				b.feedsByCls = append(b.feedsByCls, [2]int32{class, int32(id)})
+		for _, tie := range b.matched[src.matchers[0]] {
+			if b.takenByAll(src.matchers[1:], tie) {
+				b.feedsByTie = append(b.feedsByTie, [2]int32{tie, int32(id)})
 			}
 		}
 	}
-	b.feedStart, b.feeds = columns(len(b.classes), b.feedsByCls)
+	b.feedStart, b.feeds = columns(len(b.first), b.feedsByTie)
 	fed := make([]bool, len(b.byCounter))
 	for _, id := range b.feeds {
 		fed[id] = true
 	}
-	for class, a := range b.asks {
+	for tie, a := range b.asks {
 		if a != nil {
-			a.anti = b.alive(class, a.anti, fed)
-			a.existing = b.alive(class, a.existing, fed)
+			a.anti = b.alive(int32(tie), a.anti, fed)
+			a.existing = b.alive(int32(tie), a.existing, fed)
 		}
 	}
 }
 
-// connectOwners: the classes that the term selects are kept out by its owners. Where
+// connectOwners: those that the term selects are kept out by its owners. Where
 // it selects none, nobody counts them.
 func (b *build) connectOwners(id int32, src *counterSource) {
 	list := b.foreign[src.matchers[0]]
 	if len(list) == 0 {
 		return
 	}
-	for _, class := range list {
-		a := b.asksOf(int(class))
+	for _, tie := range list {
+		a := b.asking(tie)
 		a.existing = append(a.existing, antiAsk{counter: id})
 	}
-	for _, class := range src.owned {
-		b.feedsByCls = append(b.feedsByCls, [2]int32{class, id})
+	for _, tie := range src.owned {
+		b.feedsByTie = append(b.feedsByTie, [2]int32{tie, id})
 	}
 }
 
-func (b *build) takenByAll(matchers []int32, class int32) bool {
+func (b *build) takenByAll(matchers []int32, tie int32) bool {
 	for _, m := range matchers {
-		if !b.matchers[m].takes(&b.classes[class], b.known, false) {
+		if !b.matchers[m].takes(b.example(tie), b.known, false) {
 			return false
 		}
 	}
@@ -401,23 +410,23 @@ func (b *build) takenByAll(matchers []int32, class int32) bool {
 }
 
 // alive drops the terms that no pod of any class could ever break, and finds those
-// that a class has against itself.
-func (b *build) alive(class int, list []antiAsk, fed []bool) []antiAsk {
+// that classes have against their own.
+func (b *build) alive(tie int32, list []antiAsk, fed []bool) []antiAsk {
 	list = slices.DeleteFunc(list, func(a antiAsk) bool { return !fed[a.counter] })
 	for i := range list {
-		_, list[i].self = slices.BinarySearch(b.feedsOf(class), list[i].counter)
-		b.read(class, list[i].counter)
+		_, list[i].self = slices.BinarySearch(b.feedsOfTie(tie), list[i].counter)
+		b.read(tie, list[i].counter)
 	}
 	return list
 }
 
-// columns turns pairs into one list per class, in the order of the pairs.
-func columns(classes int, pairs [][2]int32) (start, list []int32) {
-	start, list = make([]int32, classes+1), make([]int32, len(pairs))
+// columns turns pairs into one list per tie, in the order of the pairs.
+func columns(ties int, pairs [][2]int32) (start, list []int32) {
+	start, list = make([]int32, ties+1), make([]int32, len(pairs))
 	for _, p := range pairs {
 		start[p[0]+1]++
 	}
-	for i := range classes {
+	for i := range ties {
 		start[i+1] += start[i]
 	}
 	next := slices.Clone(start)

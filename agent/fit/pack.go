@@ -5,9 +5,11 @@ import "math"
 // Tied tells whether any of F7 to F12 can refuse this class on some node, or whether
 // placing it can make a class refused, itself or another. A class that is not tied
 // may be packed by shape and room alone.
-func (s *State) Tied(class int) bool {
-	a := s.asks[class]
-	return a != nil && a.binds() || len(s.feedsOf(class)) > 0 || len(s.usesOf(class)) > 0
+func (s *State) Tied(class int) bool { return s.binds(s.of[class]) }
+
+func (t *tables) binds(tie int32) bool {
+	a := t.asks[tie]
+	return a != nil && a.binds() || len(t.feedsOfTie(tie)) > 0 || len(t.usesOfTie(tie)) > 0
 }
 
 func (a *asks) binds() bool {
@@ -18,11 +20,11 @@ func (a *asks) binds() bool {
 // through F7 and F11 to F12, directly or through others; -1 for a class that is not
 // tied. Classes of different components may be packed one after another in any
 // order. Attach limits tie classes only on one node and do not join components.
-func (s *State) Component(class int) int { return int(s.component[class]) }
+func (s *State) Component(class int) int { return int(s.component[s.of[class]]) }
 
-// components joins the classes that feed or read one counter or use one claim.
+// components joins the ties that feed or read one counter or use one claim.
 func (b *build) components() {
-	parent := make([]int32, len(b.classes))
+	parent := make([]int32, len(b.first))
 	for i := range parent {
 		parent[i] = int32(i)
 	}
@@ -43,24 +45,24 @@ func (b *build) components() {
 		}
 	}
 	user := make([]int32, len(b.s.claims))
-	for class := range b.classes {
-		for _, id := range b.feedsOf(class) {
+	for tie := range int32(len(b.first)) {
+		for _, id := range b.feedsOfTie(tie) {
 			if r := b.byCounter[id].readers; len(r) > 0 {
-				join(int32(class), r[0])
+				join(tie, r[0])
 			}
 		}
-		for _, claim := range b.usesOf(class) {
+		for _, claim := range b.usesOfTie(tie) {
 			if user[claim] == 0 {
-				user[claim] = int32(class) + 1
+				user[claim] = tie + 1
 			}
-			join(int32(class), user[claim]-1)
+			join(tie, user[claim]-1)
 		}
 	}
-	b.component = make([]int32, len(b.classes))
-	for class := range b.classes {
-		b.component[class] = -1
-		if b.s.Tied(class) {
-			b.component[class] = find(int32(class))
+	b.component = make([]int32, len(b.first))
+	for tie := range int32(len(b.first)) {
+		b.component[tie] = -1
+		if b.binds(tie) {
+			b.component[tie] = b.first[find(tie)]
 		}
 	}
 }
@@ -68,7 +70,7 @@ func (b *build) components() {
 // Most is how many more pods of the class, one after another, F7 to F12 let onto the
 // node with all other nodes as they are; math.MaxInt32 when they set no bound.
 func (s *State) Most(class, node int) int {
-	a := s.asks[class]
+	a := s.asksOf(class)
 	if a == nil {
 		return math.MaxInt32
 	}

@@ -26,7 +26,7 @@ func FuzzScope(f *testing.F) {
 		if without != nil {
 			scope.Without = func(key string) bool { return slices.Contains(without, key) }
 		}
-		some, all := NewStateWithin(scope, classes, namespaces), NewState(stripped(classes, without, scope.NoLimits), namespaces)
+		some, all := NewState(classes, namespaces).Within(scope), NewState(stripped(classes, without, scope.NoLimits), namespaces)
 		for i := range 2 + r.IntN(4) {
 			shape := someShape(r, pick(r, "", fmt.Sprint("node-", i)))
 			limits := pick(r, nil, map[string]int64{"ebs": 1, "nfs": 1})

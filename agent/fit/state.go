@@ -71,20 +71,19 @@ func (s *Scope) has(topologyKey string) bool { return s.Without == nil || !s.Wit
 // NewState returns a State without nodes. The classes are those of one Snapshot and
 // are kept, not copied.
 func NewState(classes []cluster.PodClass, namespaces []cluster.Namespace) *State {
-	return NewStateWithin(Scope{}, classes, namespaces)
+	return newTies(classes, namespaces).within(Scope{})
 }
 
-// NewStateWithin is NewState for some of the classes' terms, as if the classes had no
-// others.
-func NewStateWithin(scope Scope, classes []cluster.PodClass, namespaces []cluster.Namespace) *State {
-	t := &tables{classes: classes, hostname: -1, asks: make([]*asks, len(classes))}
+// Within is a State without nodes for some of the terms of the same classes, as if they
+// had no others.
+func (s *State) Within(scope Scope) *State { return s.ties.within(scope) }
+
+func (ties *ties) within(scope Scope) *State {
+	t := &tables{ties: ties, hostname: -1, asks: make([]*asks, len(ties.first))}
 	s := &State{tables: t, shapeIDs: map[*Shape]int32{}, handles: map[uint64]int32{}}
-	b := &build{tables: t, s: s, scope: &scope, ids: map[string]int32{}, known: make(namespaceSet, len(namespaces))}
-	for _, n := range namespaces {
-		b.known[n.Name] = n.Labels
-	}
-	for i := range classes {
-		b.terms(i)
+	b := &build{tables: t, s: s, scope: &scope, ids: map[string]int32{}}
+	for tie := range t.first {
+		b.terms(int32(tie))
 	}
 	b.volumes()
 	b.match()
@@ -286,7 +285,7 @@ func (s *State) put(class, node, n int, leaving bool) {
 // first filter that refuses it, in the scheduler's order and words; "" when it
 // passes. F0 to F6 are judged by Refused and by Space.Short.
 func (s *State) Refused(class, node int) (rule, words string) {
-	a := s.asks[class]
+	a := s.asksOf(class)
 	if a == nil {
 		return "", ""
 	}
@@ -300,7 +299,7 @@ func (s *State) Refused(class, node int) (rule, words string) {
 
 // Passes is Refused without the words. It does not allocate.
 func (s *State) Passes(class, node int) bool {
-	a := s.asks[class]
+	a := s.asksOf(class)
 	return a == nil || a.refused == "" && s.claimsFree(a) && s.attachable(a, node) && s.reachable(a, node) &&
 		s.spreads(a, node) == "" && s.interPod(a, node) == ""
 }

@@ -206,6 +206,12 @@ func world(t *testing.T, r *rand.Rand) (*beside, []*Shape) {
 	for range 2 + r.IntN(4) {
 		w.classes = append(w.classes, someTied(r))
 	}
+	for range r.IntN(3) { // one tie for both, and most often two: TestTie has the close ones
+		c := pick(r, w.classes...)
+		c.Requests.MilliCPU++
+		c.Namespace = pick(r, c.Namespace, "n1")
+		w.classes = append(w.classes, c)
+	}
 	b := &beside{t: t, w: w, s: NewState(w.classes, namespaces)}
 	shapes := []*Shape{someShape(r, ""), someShape(r, "")}
 	for i := range 3 {

@@ -41,7 +41,7 @@ type Term struct {
 // class of the State could ever break are left out. Two terms with the same counts
 // compare equal under Same.
 func (s *State) Terms(class int) []Term {
-	a := s.asks[class]
+	a := s.asksOf(class)
 	if a == nil {
 		return nil
 	}

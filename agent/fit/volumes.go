@@ -18,8 +18,8 @@ const (
 // volumes compiles what the classes' volumes ask.
 func (b *build) volumes() {
 	only := map[string]int32{}
-	for i := range b.classes {
-		for _, v := range b.classes[i].Volumes {
+	for tie := range int32(len(b.first)) {
+		for _, v := range b.example(tie).Volumes {
 			if _, has := only[v.Claim]; v.OnePod && !has {
 				only[v.Claim] = int32(len(b.s.claims))
 				b.s.claims = append(b.s.claims, 0)
@@ -27,28 +27,29 @@ func (b *build) volumes() {
 		}
 	}
 	var uses [][2]int32
-	for i := range b.classes {
-		for j := range b.classes[i].Volumes {
-			v := &b.classes[i].Volumes[j]
-			b.volume(i, v)
+	for tie := range int32(len(b.first)) {
+		volumes := b.example(tie).Volumes
+		for j := range volumes {
+			v := &volumes[j]
+			b.volume(tie, v)
 			if id, ok := only[v.Claim]; ok && v.Claim != "" {
 				if v.OnePod {
-					a := b.volumesOf(i)
+					a := b.volumesOf(tie)
 					a.onePod = append(a.onePod, id)
 				}
-				uses = append(uses, [2]int32{int32(i), id})
+				uses = append(uses, [2]int32{tie, id})
 			}
 		}
 	}
-	b.usesStart, b.uses = columns(len(b.classes), uses)
+	b.usesStart, b.uses = columns(len(b.first), uses)
 }
 
-func (b *build) volume(class int, v *cluster.Volume) {
-	if v.Refused != "" && b.asksOf(class).refused == "" {
-		b.volumesOf(class).refused = v.Refused
+func (b *build) volume(tie int32, v *cluster.Volume) {
+	if v.Refused != "" && b.asking(tie).refused == "" {
+		b.volumesOf(tie).refused = v.Refused
 	}
 	if v.Affinity != nil || v.Topologies != nil || len(v.Zones) > 0 {
-		a := b.volumesOf(class)
+		a := b.volumesOf(tie)
 		a.volumes = append(a.volumes, v)
 	}
 	if v.Driver == "" || v.Handle == "" || b.scope.NoLimits {
@@ -62,7 +63,7 @@ func (b *build) volume(class int, v *cluster.Volume) {
 	if fresh {
 		b.driverOf = append(b.driverOf, driver)
 	}
-	if a := b.volumesOf(class); !slices.Contains(a.attaches, handle) {
+	if a := b.volumesOf(tie); !slices.Contains(a.attaches, handle) {
 		a.attaches = append(a.attaches, handle)
 	}
 }
@@ -73,7 +74,7 @@ func (s *State) putVolumes(class, node, n int) {
 	for _, claim := range s.usesOf(class) {
 		s.claims[claim] += int32(n)
 	}
-	a := s.asks[class]
+	a := s.asksOf(class)
 	if a == nil {
 		return
 	}

@@ -90,11 +90,17 @@ func hostsOnly(c *cluster.PodClass) {
 func (b *bonds) kinds() *kinds {
 	ks := &kinds{of: make([]int32, len(b.tied))}
 	ids := make(map[string]int32)
+	known := make([]int32, len(b.tied)) // by tie, the kind of its classes
 	var buf []byte
 	var labels []string
 	for i := range b.w.want {
 		class := b.w.want[i].class
 		if ks.of[class] > 0 || !b.tied[class] {
+			continue
+		}
+		tie := b.state.Tie(class)
+		if known[tie] > 0 {
+			ks.of[class] = known[tie]
 			continue
 		}
 		buf, labels = appendKind(buf[:0], &b.w.s.Classes[class], labels[:0])
@@ -104,7 +110,7 @@ func (b *bonds) kinds() *kinds {
 			id = int32(len(ks.reps))
 			ids[string(buf)] = id
 		}
-		ks.of[class] = id
+		ks.of[class], known[tie] = id, id
 	}
 	return ks
 }

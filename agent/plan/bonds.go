@@ -62,7 +62,7 @@ func (w *world) tie() {
 	if !w.mayTie() {
 		return
 	}
-	b := &bonds{w: w, state: w.newState(fit.Scope{}), tied: make([]bool, len(w.s.Classes))}
+	b := &bonds{w: w, state: w.newState(), tied: make([]bool, len(w.s.Classes))}
 	any := false
 	for i := range w.want {
 		class := w.want[i].class
@@ -117,8 +117,9 @@ func rankOf(c *cluster.PodClass) int8 {
 }
 
 // newState is every node with the pods on it, those that were nominated included.
-func (w *world) newState(scope fit.Scope) *fit.State {
-	st := fit.NewStateWithin(scope, w.s.Classes, w.s.Namespaces)
+func (w *world) newState() *fit.State { return w.fill(fit.NewState(w.s.Classes, w.s.Namespaces)) }
+
+func (w *world) fill(st *fit.State) *fit.State {
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		limits := n.VolumeLimits
@@ -171,7 +172,7 @@ func (b *bonds) reaches(class, g int) bool {
 		*known = -1
 		if b.volumes == nil {
 			everyKey := func(string) bool { return true }
-			b.volumes = fit.NewStateWithin(fit.Scope{Without: everyKey, NoLimits: true}, b.w.s.Classes, b.w.s.Namespaces)
+			b.volumes = b.state.Within(fit.Scope{Without: everyKey, NoLimits: true})
 		}
 		mark := b.volumes.Mark()
 		_, shape := b.w.template(&b.w.groups[g])

@@ -53,7 +53,7 @@ func (b *bonds) split() {
 		return
 	}
 	zones := fit.Scope{Without: func(key string) bool { return key == keyHostname }, NoLimits: true}
-	s := &division{bonds: b, asked: make(map[ask][]spot), state: w.newState(zones), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), load: make([]int64, cells+1)}
+	s := &division{bonds: b, asked: make(map[ask][]spot), state: w.fill(b.state.Within(zones)), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), load: make([]int64, cells+1)}
 	s.represent()
 	order, most := make([]int, 0, len(w.want)), 0
 	for i := range w.want {

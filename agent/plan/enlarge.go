@@ -145,9 +145,7 @@ func (p *problem) enlarge(k *packing, order []int, more []int64, limit int) (*pa
 	bins := k.bins
 	for _, i := range order {
 		size := p.loads[i].size
-		for b := 0; b < len(big.fresh) && big.left[i] > 0; b++ {
-			b = big.pour(s, b, i, size)
-		}
+		big.pourAll(s, i, size)
 		for x := len(small) - 1; x >= 0 && big.left[i] > 0; x-- {
 			for j := range room {
 				room[j] = small[x].room[j] + more[j]

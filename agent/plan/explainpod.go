@@ -258,7 +258,7 @@ func (e *explainer) grown() []int {
 // nodesFor says of every node why it does not take a pod of a class.
 func (e *explainer) nodesFor(class int) Judgement {
 	out := make([]Refusal, len(e.up.nodes))
-	seats := e.up.newState(fit.Scope{})
+	seats := e.up.newState()
 	for i := range e.up.nodes {
 		rule, why := e.up.nodeRefuses(i, class)
 		if rule == "" {

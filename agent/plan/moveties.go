@@ -46,7 +46,7 @@ func (w *world) settledState() *fit.State {
 	if w.bonds != nil {
 		return w.bonds.state
 	}
-	return w.newState(fit.Scope{})
+	return w.newState()
 }
 
 // asksOthers tells a class that asks for something of other pods or of volumes.

@@ -224,12 +224,30 @@ func (p *problem) firstFit(order []int) packing {
 		if !l.fresh || p.empty == nil {
 			continue
 		}
-		for b := 0; b < len(k.fresh) && k.left[i] > 0; b++ {
-			b = k.pour(s, b, i, l.size)
-		}
+		k.pourAll(s, i, l.size)
 		p.openFresh(&k, i)
 	}
 	return k
+}
+
+// pourAll puts what is left of a load wherever the fresh bins have room. Most bins are
+// full to it, and full of what the bin before was full of: that is looked at first.
+func (k *packing) pourAll(s *shelf, i int, size []int64) {
+	lacks, least := 0, size[0]
+look:
+	for b := 0; b < len(k.fresh) && k.left[i] > 0; b++ {
+		room := k.fresh[b].room
+		if room[lacks] < least && least > 0 {
+			continue
+		}
+		for j, n := range size {
+			if n > 0 && room[j] < n {
+				lacks, least = j, n
+				continue look
+			}
+		}
+		b = k.pour(s, b, i, size)
+	}
 }
 
 // pour puts what is left of a load into the equal bins at b and returns the index of

@@ -36,9 +36,7 @@ func (p *problem) sharedOut(slack float64) (packing, bool) {
 		if !l.fresh {
 			continue
 		}
-		for b := 0; b < len(k.fresh) && k.left[i] > 0; b++ {
-			b = k.pour(p.lends(), b, i, l.size)
-		}
+		k.pourAll(p.lends(), i, l.size)
 		p.openFresh(&k, i)
 	}
 	return k, true

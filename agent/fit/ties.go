@@ -1,0 +1,71 @@
+package fit
+
+import (
+	"strconv"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// ties are what F7 to F12 read of the classes: those that differ in what they request
+// alone are one to them. States of several scopes share it.
+type ties struct {
+	classes []cluster.PodClass
+	known   namespaceSet
+	of      []int32 // per class
+	first   []int32 // per tie, the first class that has it
+}
+
+func newTies(classes []cluster.PodClass, namespaces []cluster.Namespace) *ties {
+	t := &ties{classes: classes, known: make(namespaceSet, len(namespaces)), of: make([]int32, len(classes)), first: make([]int32, 0, len(classes))}
+	for _, n := range namespaces {
+		t.known[n.Name] = n.Labels
+	}
+	ids := make(map[string]int32)
+	var key []byte
+	for i := range classes {
+		c := &classes[i]
+		next := int32(len(t.first))
+		// Who has no terms costs nothing to compile, and who has volumes seldom has a like.
+		if len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread) > 0 && len(c.Volumes) == 0 {
+			key = appendTie(key[:0], c)
+			if tie, ok := ids[string(key)]; ok {
+				t.of[i] = tie
+				continue
+			}
+			ids[string(key)] = next
+		}
+		t.of[i], t.first = next, append(t.first, int32(i))
+	}
+	return t
+}
+
+// example is a class that has a tie.
+func (t *ties) example(tie int32) *cluster.PodClass { return &t.classes[t.first[tie]] }
+
+// Tie is the number of what F7 to F12 read of a class: classes of one number are
+// counted, refused and keep others out alike. Numbers are dense from 0.
+func (s *State) Tie(class int) int { return int(s.of[class]) }
+
+// appendTie writes all that is read of a class without volumes.
+func appendTie(b []byte, c *cluster.PodClass) []byte {
+	b = appendLabels(appendString(b, c.Namespace), c.Labels)
+	for _, terms := range [...][]cluster.PodTerm{c.PodAffinity, c.PodAntiAffinity} {
+		b = append(strconv.AppendInt(b, int64(len(terms)), 10), ',')
+		for i := range terms {
+			t := &terms[i]
+			b = appendSelector(appendString(b, t.TopologyKey), t.Selector)
+			b = appendSelector(appendStrings(b, t.Namespaces), t.NamespaceSelector)
+		}
+	}
+	if b = append(strconv.AppendInt(b, int64(len(c.Spread)), 10), ','); len(c.Spread) == 0 {
+		return b // what it asks of nodes matters to nobody's spread
+	}
+	for i := range c.Spread {
+		t := &c.Spread[i]
+		b = appendSelector(appendString(b, t.TopologyKey), t.Selector)
+		b = append(strconv.AppendInt(b, int64(t.MaxSkew), 10), ',')
+		b = append(strconv.AppendInt(b, int64(t.MinDomains), 10), ',')
+		b = strconv.AppendBool(strconv.AppendBool(b, t.IgnoreNodeAffinity), t.HonorTaints)
+	}
+	return appendTolerations(appendNodeTerms(appendLabels(b, c.NodeSelector), c.Affinity), c.Tolerations)
+}
