@@ -104,12 +104,43 @@ func (w *world) gather() {
 		}
 	}
 	w.wantHeadroom()
-	slices.SortFunc(w.want, func(a, b want) int {
-		return cmp.Or(
-			cmp.Compare(w.s.Classes[b.class].Priority, w.s.Classes[a.class].Priority),
-			cmp.Compare(w.e.classes.rank[a.class], w.e.classes.rank[b.class]),
-			cmp.Compare(a.name(), b.name()))
+	w.sortWants()
+}
+
+// sortWants brings the wants in the order of priority, size and name.
+func (w *world) sortWants() {
+	type key struct {
+		priority, rank int32
+		name           string
+		at             int
+	}
+	keys := make([]key, len(w.want))
+	for i := range w.want {
+		class := w.want[i].class
+		keys[i] = key{w.s.Classes[class].Priority, w.e.classes.rank[class], w.want[i].name(), i}
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		if a.priority != b.priority {
+			return cmp.Compare(b.priority, a.priority)
+		}
+		if a.rank != b.rank {
+			return cmp.Compare(a.rank, b.rank)
+		}
+		return cmp.Compare(a.name, b.name)
 	})
+	for i := range keys { // each ring of wants that move into each other's places
+		first := w.want[i]
+		for to := i; ; {
+			from := keys[to].at
+			keys[to].at = to
+			if from == i {
+				w.want[to] = first
+				break
+			}
+			w.want[to] = w.want[from]
+			to = from
+		}
+	}
 }
 
 // gatherMissing adds the pods that controllers with an Unschedulable pod have still to

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 )
 
 // resize gives each machine that an option buys the cheapest group whose machine holds
@@ -73,13 +74,16 @@ func (v *solver) ladder() []int {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(v.cost(a), v.cost(b)) })
-	v.rungs, v.heights = out, make([][]int64, len(out))
+	v.rungs = out
 	for n, g := range out {
 		empty, _ := v.w.template(&v.w.groups[g])
-		v.heights[n] = slices.Clone(empty)
+		if v.heights == nil {
+			v.heights = make([]int64, 0, len(out)*len(empty))
+		}
+		v.heights = append(v.heights, empty...)
 		for j := range empty {
 			if n > 0 {
-				v.heights[n][j] = max(v.heights[n][j], v.heights[n-1][j])
+				v.heights[n*len(empty)+j] = max(empty[j], v.heights[(n-1)*len(empty)+j])
 			}
 		}
 	}
@@ -88,25 +92,29 @@ func (v *solver) ladder() []int {
 
 // from leaves out the cheapest groups of the ladder that are all too small.
 func (v *solver) from(ladder []int, used []int64) []int {
-	at, _ := slices.BinarySearchFunc(v.heights, used, func(have, used []int64) int {
-		for j, n := range used {
-			if n > have[j] {
-				return -1
+	return ladder[sort.Search(len(ladder), func(n int) bool {
+		for j, most := range v.heights[n*len(used) : (n+1)*len(used)] {
+			if used[j] > most {
+				return false
 			}
 		}
-		return 1
-	})
-	return ladder[at:]
+		return true
+	}):]
 }
 
 // cost is what an expander would rather not spend: the price where it goes by prices
 // and the group has one, else the size.
 func (v *solver) cost(g int) float64 {
-	gr := &v.w.groups[g]
-	if gr.Price > 0 && slices.Contains(v.w.names(), "price") {
-		return gr.Price
+	if v.costs == nil {
+		v.costs = make([]float64, len(v.w.groups))
+		byPrice := slices.Contains(v.w.names(), "price")
+		for g := range v.costs {
+			if v.costs[g] = v.w.groups[g].Price; !byPrice || v.costs[g] <= 0 {
+				v.costs[g] = v.w.groups[g].worth()
+			}
+		}
 	}
-	return gr.worth()
+	return v.costs[g]
 }
 
 func (v *solver) holds(g int, used []int64) bool {

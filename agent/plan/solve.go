@@ -72,8 +72,9 @@ type solver struct {
 	afresh bool      // the mix does not begin with what is coming
 	first  *answer   // the expander's
 
+	costs   []float64 // see cost
 	rungs   []int     // see ladder
-	heights [][]int64 // of each axis, the most that a rung or one below has
+	heights []int64   // by rung, of each axis the most that it or one below has
 }
 
 func (w *world) newSolver(withMarked bool) *solver {
