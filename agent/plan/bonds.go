@@ -350,13 +350,10 @@ func (b *bonds) refused(class int, g *group) (rule, words string) {
 	return rule, words
 }
 
-// near tells whether a place is in the cell that a want is bound to.
-func (b *bonds) near(k *want, p *place) bool {
-	if b == nil || k.cell == 0 {
-		return true
-	}
+// cellOf is the cell that a place is in.
+func (b *bonds) cellOf(p *place) int {
 	if p.node < 0 {
-		return k.cell == b.cell[p.group]
+		return b.cell[p.group]
 	}
-	return k.cell == b.at[p.node]
+	return b.at[p.node]
 }

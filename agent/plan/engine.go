@@ -175,6 +175,7 @@ func (t *ties) tie(w *world) {
 	*t = ties{known: true, nodes: slices.Clone(s.Nodes), id: cluster.Identify(s.Groups, s.Nodes),
 		order: make([]int32, len(s.Nodes)), byName: make(map[cluster.NodeName]int, len(s.Nodes)),
 		group: make([]int32, len(s.Nodes)), inst: make([]*cluster.Instance, len(s.Nodes))}
+	t.groups = make([]tiedGroup, 0, len(s.Groups))
 	for i := range s.Groups {
 		t.groups = append(t.groups, tiedGroup{s.Groups[i].ID, s.Groups[i].Instances})
 	}

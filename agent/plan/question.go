@@ -14,9 +14,16 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 	}
 	stands := len(v.on) == len(v.w.want)
 	if !stands {
-		v.on = make([][]bool, len(v.w.want))
+		v.on = slices.Grow(v.seats[:0], len(v.w.want))[:len(v.w.want)]
+		v.seats = v.on
 		v.asked = slices.Grow(v.asked[:0], len(v.w.want))[:len(v.w.want)]
 		clear(v.asked)
+		v.cells = v.cells[:0]
+	}
+	if b := v.w.bonds; b != nil {
+		for i := len(v.cells); i < len(v.a.places); i++ {
+			v.cells = append(v.cells, b.cellOf(&v.a.places[i]))
+		}
 	}
 	v.counts = slices.Grow(v.counts[:0], len(v.w.want))
 	known := stands && (empty != nil) == v.fresh && v.placed == len(p.open)
@@ -60,10 +67,14 @@ func (v *solver) mayGo(i int) []bool {
 		return v.on[i]
 	}
 	k, size := &v.w.want[i], v.w.size(v.w.want[i].class)
+	bound := k.cell > 0 && v.w.bonds != nil
 	var on []bool
 	for b := range v.a.places {
+		if bound && v.cells[b] != k.cell {
+			continue
+		}
 		pl := &v.a.places[b]
-		if !v.w.bonds.near(k, pl) || !fit.One(pl.room, size) || !v.passes(k.class, pl) || !v.w.bonds.allow(k, pl) {
+		if !fit.One(pl.room, size) || !v.passes(k.class, pl) || !v.w.bonds.allow(k, pl) {
 			continue
 		}
 		if on == nil {

@@ -212,6 +212,7 @@ func (v *solver) promising() []int {
 		return open
 	}
 	sums := v.fluid()
+	join(sums)
 	var best, o option
 	for _, g := range open {
 		if v.coming[g] > 0 {
@@ -244,29 +245,33 @@ func (v *solver) promising() []int {
 	return out
 }
 
-// fluid are the pods that are left by cell, as if they were water.
+// fluid are pods that are left, as if they were water.
 type fluid struct {
 	sum, most []int64
 	pods      int
-	first     int // a want of them, to ask about
 }
 
-func (v *solver) fluid() map[int]*fluid {
-	out := make(map[int]*fluid)
+// fluid are the pods that are left by the cell that they go to; 0: to any.
+func (v *solver) fluid() []fluid {
+	cells := 0
+	if v.w.bonds != nil {
+		cells = v.w.bonds.cells
+	}
+	axes := len(v.w.size(0))
+	out, flat := make([]fluid, cells+1), make([]int64, 2*axes*(cells+1))
+	for c := range out {
+		at := flat[2*axes*c:]
+		out[c] = fluid{sum: at[:axes:axes], most: at[axes : 2*axes : 2*axes]}
+	}
 	for i := range v.w.want {
 		k := &v.w.want[i]
 		n := v.a.left[i]
 		if n == 0 || !k.buys || k.hard {
 			continue
 		}
-		size := v.w.size(k.class)
-		f := out[k.cell]
-		if f == nil {
-			f = &fluid{sum: make([]int64, len(size)), most: make([]int64, len(size)), first: i}
-			out[k.cell] = f
-		}
+		f := &out[k.cell]
 		f.pods += n
-		for j, s := range size {
+		for j, s := range v.w.size(k.class) {
 			f.sum[j] += s * int64(n)
 			f.most[j] = max(f.most[j], s)
 		}
@@ -274,37 +279,34 @@ func (v *solver) fluid() map[int]*fluid {
 	return out
 }
 
+// join adds what may go anywhere to what goes to each cell.
+func join(out []fluid) {
+	for c := range out[1:] {
+		f := &out[c+1]
+		f.pods += out[0].pods
+		for j, n := range out[0].sum {
+			f.sum[j] += n
+			f.most[j] = max(f.most[j], out[0].most[j])
+		}
+	}
+}
+
 // guess is the option of a group if everything were fluid; false when none of the pods
-// that are left would fit.
-func (v *solver) guess(o *option, g int, sums map[int]*fluid) bool {
-	empty, _ := v.w.template(&v.w.groups[g])
-	*o = option{group: g}
-	need, used := 1, [2]float64{}
-	misfit := 1
-	cells := [2]int{}
+// that are left would fit. sums are joined.
+func (v *solver) guess(o *option, g int, sums []fluid) bool {
+	f := &sums[0]
 	if v.w.bonds != nil {
-		cells[1] = v.w.bonds.cell[g]
+		f = &sums[v.w.bonds.cell[g]]
 	}
-	v.sum = slices.Grow(v.sum[:0], len(empty))[:len(empty)]
-	sum := v.sum
-	clear(sum)
-	for x, cell := range cells {
-		f := sums[cell]
-		if f == nil || x > 0 && cell == 0 {
-			continue
-		}
-		o.pods += f.pods
-		for j := range sum {
-			sum[j] += f.sum[j]
-			if f.most[j] > empty[j] {
-				misfit = 2
-			}
-		}
-	}
-	if o.pods == 0 {
+	if f.pods == 0 {
 		return false
 	}
-	for j, n := range sum {
+	empty, _ := v.w.template(&v.w.groups[g])
+	need, misfit := 1, 1
+	for j, n := range f.sum {
+		if f.most[j] > empty[j] {
+			misfit = 2
+		}
 		if n > 0 && empty[j] <= 0 {
 			return false
 		}
@@ -312,9 +314,9 @@ func (v *solver) guess(o *option, g int, sums map[int]*fluid) bool {
 			need = max(need, int((n+empty[j]-1)/empty[j]))
 		}
 	}
-	o.fresh = need * misfit
+	*o = option{group: g, pods: f.pods, fresh: need * misfit}
+	used := [2]float64{float64(f.sum[0]), float64(f.sum[1])}
 	for j := range used {
-		used[j] = float64(sum[j])
 		o.waste += 1 - used[j]/(float64(empty[j])*float64(o.fresh))
 	}
 	o.value = cores(used[0], used[1]) + float64(o.pods)*0.01
@@ -348,9 +350,9 @@ func (v *solver) judge(all []*option) {
 	}
 	sums := v.fluid()
 	for _, o := range all {
-		value := v.value(sums[0])
+		value := sums[0].value()
 		if v.w.bonds != nil {
-			value += v.value(sums[v.w.bonds.cell[o.group]])
+			value += sums[v.w.bonds.cell[o.group]].value()
 		}
 		value = max(value, o.value)
 		o.whole = (v.total(o) + (value-o.value)*unit*leftBehind) / (value * unit)
@@ -358,9 +360,6 @@ func (v *solver) judge(all []*option) {
 }
 
 // value is what pods are worth, as option.value counts it.
-func (v *solver) value(f *fluid) float64 {
-	if f == nil {
-		return 0
-	}
+func (f *fluid) value() float64 {
 	return cores(float64(f.sum[0]), float64(f.sum[1])) + float64(f.pods)*0.01
 }

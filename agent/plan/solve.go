@@ -56,7 +56,6 @@ type solver struct {
 	shares slab[share] // where the answer is written
 	rooms  slab[int64] // the same
 	parts  slab[part]  // the same
-	sum    []int64     // room for guess
 	which  []int       // of the last problem, as long as on stands
 	loads  []load      // the same
 	fresh  bool        // the same: for new machines
@@ -64,6 +63,8 @@ type solver struct {
 	merged merging     // what they were merged to
 	counts []int       // by want: room for the next problem
 	on     [][]bool    // by want: see mayGo; nil: places have changed
+	seats  [][]bool    // room for on
+	cells  []int       // by place, as long as on stands; empty where nothing is tied
 	asked  []int       // by want, where on stands: one more than the places that it was asked for
 	mayAsk bool        // verify may ask for another answer
 	all    bool        // verify places untied pods that are left, too

@@ -73,9 +73,9 @@ func (r *replay) run() (wrong bool) {
 
 // follow puts the pods that were divided among zones in the order of the division.
 func (r *replay) follow() {
-	var queues []queue                      // those of one class follow each other, as items do
-	first := make([]int32, len(r.b.tied)+1) // by class, one more than the index of its first queue; 0: it has none
-	behind := make([]int32, len(r.items))   // by item, one more than the next of its queue
+	queues := make([]queue, 0, len(r.v.w.want)) // those of one class follow each other, as items do
+	first := make([]int32, len(r.b.tied)+1)     // by class, one more than the index of its first queue; 0: it has none
+	behind := make([]int32, len(r.items))       // by item, one more than the next of its queue
 	of := func(class, cell int) *queue {
 		for q := int(first[class]); q > 0 && q <= len(queues) && queues[q-1].class == class; q++ {
 			if queues[q-1].cell == cell {
@@ -244,7 +244,7 @@ func (r *replay) single() {
 	v := r.v
 	order := make([]int, 0, len(v.w.want))
 	for i := range v.w.want {
-		if v.all || r.b.tied[v.w.want[i].class] {
+		if v.a.left[i] > 0 && (v.all || r.b.tied[v.w.want[i].class]) {
 			order = append(order, i)
 		}
 	}

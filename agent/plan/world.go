@@ -38,6 +38,7 @@ type world struct {
 	paths       *paths                             // where pods that are moved find room
 	open        []int                              // what roomy found; nil: not asked yet
 	memos       []memo                             // what the packer was asked
+	recalls     shelf                              // what its answers to that are kept on
 	empties     []int64                            // room for what template says
 	pledged     [][]cluster.PodKey                 // room for named
 	line        line                               // the pods that want room
