@@ -278,9 +278,10 @@ func (b *bonds) extend(ks *kinds, axes []axis) {
 			b.spreads = append(b.spreads, spreadAxis{at: w.space.Axes() + i, rep: axes[i].rep, skew: int(axes[i].room)})
 		}
 	}
-	b.sizes = make([][]int64, len(w.s.Classes))
+	lent := &w.desk.round
+	b.sizes = lent.heads.lend(len(w.s.Classes), 0)
 	wide := w.space.Axes() + b.axes
-	flat := make([]int64, len(b.sizes)*wide)
+	flat := lent.rooms.lend(len(b.sizes)*wide, 0)
 	for class := range b.sizes {
 		b.sizes[class] = append(flat[class*wide:class*wide:(class+1)*wide], w.space.Class(class)...)
 		kind := int(ks.of[class]) - 1
@@ -305,7 +306,7 @@ func (b *bonds) extend(ks *kinds, axes []axis) {
 			nd.room = append(nd.room, b.attachable(d, nd))
 		}
 	}
-	flat = make([]int64, len(w.groups)*wide)
+	flat = lent.rooms.lend(len(w.groups)*wide, 0)
 	for g := range w.groups {
 		gr := &w.groups[g]
 		if gr.Template.Unknown != "" {

@@ -67,13 +67,15 @@ func (b *bonds) split() {
 		return cmp.Compare(b.rank[w.want[x].class], b.rank[w.want[y].class])
 	})
 	divided := make([]extent, len(w.want))
-	parts := make([]want, 0, most+cells) // a want lends itself room for all cells first
+	parts := slices.Grow(w.desk.wants[1][:0], most+cells) // a want lends itself room for all cells first
+	w.desk.wants[1] = parts
 	for _, i := range order {
 		from := len(parts)
 		parts = s.assign(parts, &w.want[i])
 		divided[i] = extent{from, len(parts), true}
 	}
-	out := make([]want, 0, len(w.want)-len(order)+len(parts))
+	out := slices.Grow(w.desk.wants[2][:0], len(w.want)-len(order)+len(parts))
+	w.desk.wants[2] = out
 	for i := range w.want {
 		if d := divided[i]; d.is {
 			out = append(out, parts[d.from:d.to]...)

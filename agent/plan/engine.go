@@ -63,6 +63,7 @@ func (e *Engine) Decide(s cluster.Snapshot, m Memory, p Policy) (Plan, Memory) {
 		step.do(w)
 	}
 	e.keep(w, m)
+	w.desk.leave()
 	return w.plan, w.out
 }
 

@@ -34,7 +34,8 @@ func (b *bonds) even() {
 			most += min(len(cells), k.count()) - 1
 		}
 	}
-	out := make([]want, 0, most+len(cells))
+	out := slices.Grow(w.desk.wants[1][:0], most+len(cells))
+	w.desk.wants[1] = out
 	turn := 0
 	for i := range w.want {
 		if k := &w.want[i]; anywhere(k) {

@@ -25,7 +25,7 @@ type option struct {
 func (v *solver) choose() *option {
 	var best *option
 	var all []*option
-	v.w.kept.takeBack() // the options of the choice before are committed, or will not be
+	v.w.desk.choice.takeBack() // the options of the choice before are committed, or will not be
 	for _, g := range v.promising() {
 		if o := v.optionOf(g, v.limit(g)); o != nil {
 			all = append(all, o)
@@ -66,7 +66,7 @@ func (v *solver) optionOf(g, limit int) *option {
 		}
 		return v.a.left[i]
 	}
-	v.w.shelf.takeBack()
+	v.w.desk.option.takeBack()
 	set := v.partners(g)
 	p, which := v.problemOf(pick, v.smallest(set), limit)
 	if len(p.loads) == 0 {
@@ -87,9 +87,9 @@ func (v *solver) optionOf(g, limit int) *option {
 	}
 	o.measure(p)
 	v.spend(o, p)
-	o.k = o.k.copied(v.w.kept)
+	o.k = o.k.copied(&v.w.desk.choice)
 	if o.mix != nil {
-		o.mix = v.w.kept.ints.copied(o.mix, 0)
+		o.mix = v.w.desk.choice.ints.copied(o.mix, 0)
 	}
 	return o
 }

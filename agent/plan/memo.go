@@ -32,7 +32,7 @@ func (w *world) packed(p *problem) packing {
 	}
 	k := pack(p)
 	if len(w.memos) < memos {
-		w.memos = append(w.memos, memo{asked, k.copied(&w.recalls)})
+		w.memos = append(w.memos, memo{asked, k.copied(&w.desk.round)})
 	}
 	return k
 }

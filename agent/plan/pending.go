@@ -84,7 +84,8 @@ func wanting(pod *cluster.Pod) bool {
 // not judged and that have no such sibling only keep the room that they may need.
 func (w *world) gather() {
 	by := w.line.by
-	w.want = slices.Grow(w.want, w.line.classes)
+	w.want = slices.Grow(w.desk.wants[0][:0], w.line.classes)
+	w.desk.wants[0] = w.want
 	flat := make([]cluster.PodKey, len(w.line.at))
 	var last cluster.PodKey
 	for _, i := range w.line.at {

@@ -104,7 +104,9 @@ func (w *world) merge(g *group, total int) bool {
 		}
 		return true
 	}
-	runs := make([][]cluster.PodKey, len(w.s.Classes))
+	w.pledged = slices.Grow(w.pledged[:0], len(w.s.Classes))[:len(w.s.Classes)]
+	runs := w.pledged
+	clear(runs)
 	for _, r := range g.runs {
 		if runs[r.class] != nil {
 			return false

@@ -22,7 +22,6 @@ func (w *world) scaleUp() {
 	if w.bonds != nil && best.bought() > 0 && w.putOff() {
 		best = w.greedily(w.mixed(w.bestAnswer()))
 	}
-	w.shelf, w.kept = nil, nil
 	w.settle(best)
 	w.explain(best)
 	w.buy(best)

@@ -1,5 +1,7 @@
 package plan
 
+import "sync"
+
 // shelf lends the packer what its answers are written on. A round packs the same pods
 // many times and keeps one answer of many; what was lent for one choice is taken back
 // before the next, so that the collector has nothing to do with it. Whoever keeps an
@@ -13,6 +15,36 @@ type shelf struct {
 	lists slab[[]part]
 	bins  slab[freshBins]
 	loads slab[load]
+}
+
+// desk is what a round is written on and what nobody reads once it is over: another
+// round writes on it again.
+type desk struct {
+	option shelf // until the next option is packed
+	choice shelf // until the next choice
+	round  shelf
+	wants  [3][]want // as they were gathered; parts of them, and later as they are evened out; as they are divided
+	groups []group
+}
+
+// desks are those that no round is sitting at. The collector takes those that are not
+// asked for, so that a burst is not paid for by the memory of all rounds to come.
+var desks = sync.Pool{New: func() any { return new(desk) }}
+
+// leave ends a round. Nothing that it pointed to is kept alive.
+func (d *desk) leave() {
+	for _, s := range []*shelf{&d.option, &d.choice, &d.round} {
+		s.takeBack()
+		s.heads.wipe()
+		s.lists.wipe()
+		s.bins.wipe()
+		s.loads.wipe()
+	}
+	for i := range d.wants {
+		clear(d.wants[i][:cap(d.wants[i])])
+	}
+	clear(d.groups[:cap(d.groups)])
+	desks.Put(d)
 }
 
 // lends is the shelf that a problem's answers are written on.
@@ -43,6 +75,7 @@ func (s *shelf) takeBackTo(before *shelf) {
 type slab[T any] struct {
 	boards [][]T
 	next   int // the first board that is whole
+	used   int // the first that has been whole since wipe
 	free   []T // what is left of the one before
 }
 
@@ -68,7 +101,18 @@ func (s *slab[T]) lend(n, more int) []T {
 	return out
 }
 
-func (s *slab[T]) takeBackTo(before *slab[T]) { s.next, s.free = before.next, before.free }
+func (s *slab[T]) takeBackTo(before *slab[T]) {
+	s.used = max(s.used, s.next)
+	s.next, s.free = before.next, before.free
+}
+
+// wipe forgets what was written on a slab of which everything is taken back.
+func (s *slab[T]) wipe() {
+	for _, board := range s.boards[:s.used] {
+		clear(board)
+	}
+	s.used = 0
+}
 
 // copied is a copy with room for so many more.
 func (s *slab[T]) copied(from []T, more int) []T {

@@ -79,9 +79,6 @@ type solver struct {
 }
 
 func (w *world) newSolver(withMarked bool) *solver {
-	if w.shelf == nil {
-		w.shelf, w.kept = new(shelf), new(shelf)
-	}
 	v := &solver{w: w, coming: make([]int, len(w.groups)), done: make([]bool, len(w.groups))}
 	v.a.grow = make([]int, len(w.groups))
 	v.a.on, v.a.left = make([]int, len(w.want)), make([]int, len(w.want))

@@ -38,13 +38,12 @@ type world struct {
 	paths       *paths                             // where pods that are moved find room
 	open        []int                              // what roomy found; nil: not asked yet
 	memos       []memo                             // what the packer was asked
-	recalls     shelf                              // what its answers to that are kept on
 	empties     []int64                            // room for what template says
-	pledged     [][]cluster.PodKey                 // room for named
+	pledged     [][]cluster.PodKey                 // room for named and merge
 	line        line                               // the pods that want room
 	want        []want                             // pending pods by class, those that trigger
 	pool        int                                // steps that packing may still spend on columns
-	shelf, kept *shelf                             // what the packer writes on, and what its answers are kept on until one is chosen
+	desk        *desk                              // what all of this is written on
 	bonds       *bonds                             // what ties them to others; nil: nothing does
 	unjudged    bool                               // a pod that fit cannot judge waits for its first verdict
 	unsteady    bool                               // the answer depends on every moment
@@ -125,7 +124,7 @@ const (
 func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
 	seated := asked.Seated()
 	s := &seated
-	w := &world{e: e, given: asked, s: s, p: p, in: m, now: s.Now, pool: columnPool}
+	w := &world{e: e, given: asked, s: s, p: p, in: m, now: s.Now, pool: columnPool, desk: desks.Get().(*desk)}
 	if len(s.Groups) > 4*manyGroups { // which groups then matters more than the last machine of one
 		w.pool = roughPool
 	}
@@ -134,7 +133,8 @@ func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
 		most = len(s.Nodes)
 	}
 	w.plan.Held = make([]Held, 0, most+8)
-	w.groups = make([]group, len(s.Groups))
+	w.desk.groups = slices.Grow(w.desk.groups[:0], len(s.Groups))[:len(s.Groups)]
+	w.groups = w.desk.groups
 	w.byID = make(map[cluster.GroupID]int, len(s.Groups))
 	for i := range s.Groups {
 		w.groups[i].NodeGroup = &s.Groups[i]
