@@ -55,12 +55,13 @@ func (b *bonds) split() {
 	zones := fit.Scope{Without: func(key string) bool { return key == keyHostname }, NoLimits: true}
 	s := &division{bonds: b, asked: make(map[ask][]spot), state: w.fill(b.state.Within(zones)), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), load: make([]int64, cells+1)}
 	s.represent()
-	order, most := make([]int, 0, len(w.want)), 0
+	order, most, steps := w.desk.round.ints.lend(0, len(w.want)), 0, 0
 	for i := range w.want {
 		class := w.want[i].class
 		if zoned(&w.s.Classes[class]) || (anti || b.rank[class] == rankHosts && cells > 1) && s.state.Tied(class) {
 			order = append(order, i)
 			most += min(cells, w.want[i].count())
+			steps += w.want[i].count()
 		}
 	}
 	slices.SortStableFunc(order, func(x, y int) int {
@@ -69,6 +70,7 @@ func (b *bonds) split() {
 	divided := make([]extent, len(w.want))
 	parts := slices.Grow(w.desk.wants[1][:0], most+cells) // a want lends itself room for all cells first
 	w.desk.wants[1] = parts
+	b.sequence = make([]step, 0, steps)
 	for _, i := range order {
 		from := len(parts)
 		parts = s.assign(parts, &w.want[i])
@@ -124,7 +126,7 @@ func zoneSkew(c *cluster.PodClass) int {
 }
 
 // step is one of those by which pods were divided: n of a class into a cell.
-type step struct{ class, cell, n int }
+type step struct{ class, cell, n int32 }
 
 // spot is where a class would stand in a cell.
 type spot struct {
@@ -254,7 +256,7 @@ func (s *division) assign(out []want, k *want) []want {
 			n = min(left, p.room)
 		}
 		s.state.Put(k.class, p.rep, n)
-		s.sequence = append(s.sequence, step{k.class, p.cell, n})
+		s.sequence = append(s.sequence, step{int32(k.class), int32(p.cell), int32(n)})
 		p.room -= n
 		p.taken += n
 		s.load[p.cell] += int64(n) * (weight[0] + weight[1]>>23)
@@ -293,7 +295,7 @@ func (s *division) promised(k *want, spots []spot, parts []want) []cluster.PodKe
 			continue
 		}
 		s.state.Put(k.class, s.rep[g], 1)
-		s.sequence = append(s.sequence, step{k.class, s.cell[g], 1})
+		s.sequence = append(s.sequence, step{int32(k.class), int32(s.cell[g]), 1})
 		spots[i].room--
 		spots[i].taken++
 		parts[i].keys = s.keys.push(parts[i].keys, key)

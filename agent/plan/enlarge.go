@@ -112,7 +112,7 @@ func (v *solver) onBase(o *option, p *problem, order []int, n, axis, g int) *opt
 	if got == nil {
 		return nil
 	}
-	two := &option{group: o.group, set: o.set, which: o.which, k: *got, fresh: got.bins}
+	two := &option{group: o.group, set: o.set, which: o.which, k: *got, fresh: got.bins, mix: p.lends().ints.lend(0, len(got.fresh))}
 	for x := range got.fresh {
 		if x < large {
 			two.mix = append(two.mix, o.group)
@@ -177,7 +177,7 @@ func (p *problem) enlarge(k *packing, order []int, more []int64, limit int) (*pa
 			return nil, 0
 		}
 	}
-	return &packing{bins: bins, open: k.open, left: big.left, fresh: append(big.fresh, small...)}, len(big.fresh)
+	return &packing{bins: bins, open: k.open, left: big.left, fresh: s.bins.pushAll(big.fresh, small)}, len(big.fresh)
 }
 
 // total is what the machines of an option cost.

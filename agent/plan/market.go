@@ -24,6 +24,7 @@ type market struct {
 	names    []string // of the expanders in their order
 	chain    []expander
 	priority []int // by group; noPriority: no entry of the map finds it
+	outlay   []float64
 	facts    uint64
 	drawn    bool
 }

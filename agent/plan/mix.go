@@ -155,7 +155,7 @@ func (v *solver) note(k *packing, which []int, g int, mix []int) {
 		if mix != nil {
 			g = mix[x]
 		}
-		s := stock{group: g, times: f.times, parts: v.parts.lend(len(f.parts), 0)}
+		s := stock{group: g, times: f.times, parts: v.w.desk.round.parts.lend(len(f.parts), 0)}
 		for i, t := range f.parts {
 			s.parts[i] = part{which[t.load], t.n}
 		}

@@ -66,7 +66,7 @@ func (v *solver) ladder() []int {
 	if v.rungs != nil {
 		return v.rungs
 	}
-	out := []int{}
+	out := v.w.desk.round.ints.lend(0, len(v.w.groups))
 	for g := range v.w.groups {
 		gr := &v.w.groups[g]
 		if gr.rule == "" && gr.Template.Unknown == "" && v.coming[g] == 0 && len(v.w.peers(g)) == 1 {
@@ -78,7 +78,7 @@ func (v *solver) ladder() []int {
 	for n, g := range out {
 		empty, _ := v.w.template(&v.w.groups[g])
 		if v.heights == nil {
-			v.heights = make([]int64, 0, len(out)*len(empty))
+			v.heights = v.w.desk.round.rooms.lend(0, len(out)*len(empty))
 		}
 		v.heights = append(v.heights, empty...)
 		for j := range empty {
@@ -102,19 +102,23 @@ func (v *solver) from(ladder []int, used []int64) []int {
 	}):]
 }
 
-// cost is what an expander would rather not spend: the price where it goes by prices
-// and the group has one, else the size.
-func (v *solver) cost(g int) float64 {
-	if v.costs == nil {
-		v.costs = make([]float64, len(v.w.groups))
-		byPrice := slices.Contains(v.w.names(), "price")
-		for g := range v.costs {
-			if v.costs[g] = v.w.groups[g].Price; !byPrice || v.costs[g] <= 0 {
-				v.costs[g] = v.w.groups[g].worth()
+// cost is what an expander would rather not spend.
+func (v *solver) cost(g int) float64 { return v.w.outlay()[g] }
+
+// outlay is by group the price where an expander goes by prices and the group has one,
+// else the size.
+func (w *world) outlay() []float64 {
+	if w.market.outlay == nil {
+		w.market.outlay = make([]float64, len(w.groups))
+		byPrice := slices.Contains(w.names(), "price")
+		for g := range w.groups {
+			gr := &w.groups[g]
+			if w.market.outlay[g] = gr.worth(); byPrice && gr.Price > 0 {
+				w.market.outlay[g] = gr.Price
 			}
 		}
 	}
-	return v.costs[g]
+	return w.market.outlay
 }
 
 func (v *solver) holds(g int, used []int64) bool {

@@ -156,14 +156,20 @@ func (w *world) settle(a *answer) {
 			n.keepSpare(s.class, s.count)
 		}
 	}
-	counts := 0
+	counts, runs := 0, w.desk.round.ints.lend(len(w.groups), 0)
 	for i := range w.want {
 		if w.want[i].buys {
 			counts += len(a.shares[i])
+			for _, s := range a.shares[i] {
+				runs[s.group]++
+			}
 		}
 	}
 	if counts > 0 {
 		w.out.Promised = make(Pledges, 0, counts)
+	}
+	for g, n := range runs {
+		w.groups[g].runs = w.desk.runs.lend(0, n)
 	}
 	for i := range w.want {
 		switch k := &w.want[i]; {

@@ -23,6 +23,8 @@ type desk struct {
 	option shelf // until the next option is packed
 	choice shelf // until the next choice
 	round  shelf
+	shares slab[share]
+	runs   slab[run]
 	wants  [3][]want // as they were gathered; parts of them, and later as they are evened out; as they are divided
 	groups []group
 }
@@ -40,6 +42,9 @@ func (d *desk) leave() {
 		s.bins.wipe()
 		s.loads.wipe()
 	}
+	d.shares.takeBackTo(&slab[share]{})
+	d.runs.takeBackTo(&slab[run]{})
+	d.runs.wipe()
 	for i := range d.wants {
 		clear(d.wants[i][:cap(d.wants[i])])
 	}

@@ -53,35 +53,32 @@ type solver struct {
 	a      answer
 	coming []int // machines by group that are coming and still empty
 	done   []bool
-	shares slab[share] // where the answer is written
-	rooms  slab[int64] // the same
-	parts  slab[part]  // the same
-	which  []int       // of the last problem, as long as on stands
-	loads  []load      // the same
-	fresh  bool        // the same: for new machines
-	placed int         // places then
-	merged merging     // what they were merged to
-	counts []int       // by want: room for the next problem
-	on     [][]bool    // by want: see mayGo; nil: places have changed
-	seats  [][]bool    // room for on
-	cells  []int       // by place, as long as on stands; empty where nothing is tied
-	asked  []int       // by want, where on stands: one more than the places that it was asked for
-	mayAsk bool        // verify may ask for another answer
-	all    bool        // verify places untied pods that are left, too
+	which  []int    // of the last problem, as long as on stands
+	loads  []load   // the same
+	fresh  bool     // the same: for new machines
+	placed int      // places then
+	merged merging  // what they were merged to
+	counts []int    // by want: room for the next problem
+	on     [][]bool // by want: see mayGo; nil: places have changed
+	seats  [][]bool // room for on
+	cells  []int    // by place, as long as on stands; empty where nothing is tied
+	asked  []int    // by want, where on stands: one more than the places that it was asked for
+	mayAsk bool     // verify may ask for another answer
+	all    bool     // verify places untied pods that are left, too
 
 	prices []float64 // by group: what a mix of groups is held against; nil: none is wanted
 	afresh bool      // the mix does not begin with what is coming
 	first  *answer   // the expander's
 
-	costs   []float64 // see cost
-	rungs   []int     // see ladder
-	heights []int64   // by rung, of each axis the most that it or one below has
+	rungs   []int   // see ladder
+	heights []int64 // by rung, of each axis the most that it or one below has
 }
 
 func (w *world) newSolver(withMarked bool) *solver {
-	v := &solver{w: w, coming: make([]int, len(w.groups)), done: make([]bool, len(w.groups))}
-	v.a.grow = make([]int, len(w.groups))
-	v.a.on, v.a.left = make([]int, len(w.want)), make([]int, len(w.want))
+	ints := &w.desk.round.ints
+	v := &solver{w: w, coming: ints.lend(len(w.groups), 0), done: make([]bool, len(w.groups))}
+	v.a.grow = ints.lend(len(w.groups), 0)
+	v.a.on, v.a.left = ints.lend(len(w.want), 0), ints.lend(len(w.want), 0)
 	v.a.shares = make([][]share, len(w.want))
 	for i := range w.want {
 		v.a.left[i] = w.want[i].count()
@@ -170,9 +167,9 @@ func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 			} else {
 				v.coming[g]--
 			}
-			pl := place{node: -1, group: g, room: v.rooms.copied(f.room, 0), used: true, fresh: fresh}
+			pl := place{node: -1, group: g, room: v.w.desk.round.rooms.copied(f.room, 0), used: true, fresh: fresh}
 			if v.w.bonds != nil {
-				pl.parts = v.parts.lend(0, len(f.parts))
+				pl.parts = v.w.desk.round.parts.lend(0, len(f.parts))
 			}
 			if g != chosen && mix != nil {
 				v.narrow(pl.room, chosen, g)
@@ -197,7 +194,7 @@ func (v *solver) add(i, g, n int, fresh bool) {
 	}
 	if at == len(all) || all[at].group != g {
 		if all == nil {
-			all = v.shares.lend(0, 1)
+			all = v.w.desk.shares.lend(0, 1)
 		}
 		all = slices.Insert(all, at, share{group: g})
 		v.a.shares[i] = all

@@ -100,10 +100,11 @@ func (r *replay) follow() {
 		q.push(behind, int32(i+1))
 	}
 	for _, s := range r.b.sequence {
-		q := of(s.class, s.cell)
-		for n := s.n; q != nil && n > 0 && q.first > 0; {
+		class := int(s.class)
+		q := of(class, int(s.cell))
+		for n := int(s.n); q != nil && n > 0 && q.first > 0; {
 			it := &r.items[q.first-1]
-			m := min(n, it.left, r.st.Most(s.class, r.at[it.place]))
+			m := min(n, it.left, r.st.Most(class, r.at[it.place]))
 			if m <= 0 {
 				i := q.pop(behind)
 				if it.left > 0 {
@@ -112,7 +113,7 @@ func (r *replay) follow() {
 				}
 				continue
 			}
-			r.st.Put(s.class, r.at[it.place], m)
+			r.st.Put(class, r.at[it.place], m)
 			it.left -= m
 			n -= m
 		}
