@@ -63,7 +63,7 @@ func (e *Engine) Decide(s cluster.Snapshot, m Memory, p Policy) (Plan, Memory) {
 		step.do(w)
 	}
 	e.keep(w, m)
-	w.desk.leave()
+	w.desk.leave(len(w.want))
 	return w.plan, w.out
 }
 

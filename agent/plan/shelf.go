@@ -1,7 +1,5 @@
 package plan
 
-import "sync"
-
 // shelf lends the packer what its answers are written on. A round packs the same pods
 // many times and keeps one answer of many; what was lent for one choice is taken back
 // before the next, so that the collector has nothing to do with it. Whoever keeps an
@@ -15,41 +13,6 @@ type shelf struct {
 	lists slab[[]part]
 	bins  slab[freshBins]
 	loads slab[load]
-}
-
-// desk is what a round is written on and what nobody reads once it is over: another
-// round writes on it again.
-type desk struct {
-	option shelf // until the next option is packed
-	choice shelf // until the next choice
-	round  shelf
-	shares slab[share]
-	runs   slab[run]
-	wants  [3][]want // as they were gathered; parts of them, and later as they are evened out; as they are divided
-	groups []group
-}
-
-// desks are those that no round is sitting at. The collector takes those that are not
-// asked for, so that a burst is not paid for by the memory of all rounds to come.
-var desks = sync.Pool{New: func() any { return new(desk) }}
-
-// leave ends a round. Nothing that it pointed to is kept alive.
-func (d *desk) leave() {
-	for _, s := range []*shelf{&d.option, &d.choice, &d.round} {
-		s.takeBack()
-		s.heads.wipe()
-		s.lists.wipe()
-		s.bins.wipe()
-		s.loads.wipe()
-	}
-	d.shares.takeBackTo(&slab[share]{})
-	d.runs.takeBackTo(&slab[run]{})
-	d.runs.wipe()
-	for i := range d.wants {
-		clear(d.wants[i][:cap(d.wants[i])])
-	}
-	clear(d.groups[:cap(d.groups)])
-	desks.Put(d)
 }
 
 // lends is the shelf that a problem's answers are written on.
