@@ -10,6 +10,7 @@ type desk struct {
 	round  shelf // until the round is over, as is the rest
 	shares slab[share]
 	runs   slab[run]
+	line   []waiter
 	groups []group
 	wants  [3][]want // as they are gathered; parts of them, and then as they are evened out; as they are divided
 }

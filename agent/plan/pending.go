@@ -44,12 +44,15 @@ type both struct {
 // line are the pods without a node as the Snapshot lists them, by their index there. A
 // burst is tens of thousands of them, so they are walked through as seldom as can be.
 type line struct {
-	at        []int32 // those that want room
-	nominated []int32 // those that preemption makes room for
-	inOrder   bool    // at is in the order of names
-	by        []both  // by class
-	classes   int     // of at
+	at        []waiter // those that want room
+	nominated []int32  // those that preemption makes room for
+	inOrder   bool     // at is in the order of names
+	by        []both   // by class
+	classes   int      // of at
 }
+
+// waiter is a pod that waits, and its class.
+type waiter struct{ pod, class int32 }
 
 // lineUp reads the pods without a node.
 func (w *world) lineUp() {
@@ -59,9 +62,10 @@ func (w *world) lineUp() {
 		switch {
 		case wanting(pod):
 			if w.line.at == nil {
-				w.line.at = make([]int32, 0, len(w.s.Pods)-i)
+				w.line.at = slices.Grow(w.desk.line[:0], len(w.s.Pods)-i)
+				w.desk.line = w.line.at
 			}
-			w.line.at = append(w.line.at, int32(i))
+			w.line.at = append(w.line.at, waiter{int32(i), int32(pod.Class)})
 			b := &w.line.by[pod.Class]
 			b.verdict = b.verdict || !pod.Unschedulable.IsZero()
 			if b.count++; b.count == 1 {
@@ -88,11 +92,11 @@ func (w *world) gather() {
 	w.desk.wants[0] = w.want
 	flat := make([]cluster.PodKey, len(w.line.at))
 	var last cluster.PodKey
-	for _, i := range w.line.at {
-		pod := &w.s.Pods[i]
+	for _, x := range w.line.at {
+		pod := &w.s.Pods[x.pod]
 		w.line.inOrder = w.line.inOrder && last <= pod.Key
 		last = pod.Key
-		b := &by[pod.Class]
+		b := &by[x.class]
 		if b.keys == nil {
 			b.keys, flat = flat[:0:b.count], flat[b.count:]
 		}

@@ -98,26 +98,20 @@ func (w *world) sortPods(g *group) {
 
 // merge finds the pods of a group's runs along the line; false where a class has two.
 func (w *world) merge(g *group, total int) bool {
-	if total == len(w.line.at) { // all there are
-		for _, i := range w.line.at {
-			g.pods = append(g.pods, w.s.Pods[i].Key)
-		}
-		return true
-	}
 	w.pledged = slices.Grow(w.pledged[:0], len(w.s.Classes))[:len(w.s.Classes)]
 	runs := w.pledged
 	clear(runs)
+	all := total == len(w.line.at) // all there are, so that no pod need be looked at
 	for _, r := range g.runs {
 		if runs[r.class] != nil {
 			return false
 		}
 		runs[r.class] = r.keys
 	}
-	for _, i := range w.line.at {
-		pod := &w.s.Pods[i]
-		if run := runs[pod.Class]; len(run) > 0 && run[0] == pod.Key {
-			g.pods = append(g.pods, pod.Key)
-			runs[pod.Class] = run[1:]
+	for _, x := range w.line.at {
+		if run := runs[x.class]; len(run) > 0 && (all || run[0] == w.s.Pods[x.pod].Key) {
+			g.pods = append(g.pods, run[0])
+			runs[x.class] = run[1:]
 		}
 	}
 	if len(g.pods) == total {

@@ -15,28 +15,29 @@ type row struct {
 	nodes string  // what it buys, in words where it does not place all pods
 	most  float64 // machines that ours may buy: never more than it, nor 3 % over the proven least; 0: none are bought
 	pods  float64 // pods that must have a place
+	heap  float64 // its peak heap in MB, of whole rounds
 }
 
 var rows = []row{
-	{"E/generic-300-1", "E generic P=300 K=1", 4.3, 3, "8", 8, 300},
-	{"E/generic-30000-1", "E generic P=30000 K=1 (its fast path: 1.6 ms)", 1328, 654, "750", 750, 30000},
-	{"E/generic-3000-300", "E generic P=3000 K=300", 195, 70, "104", 104, 3000},
-	{"E/generic-30000-300", "E generic P=30000 K=300, no limit", 4403, 1909, "1,064", 1064, 30000},
-	{"E/generic-30000-300-full1000", "E generic P=30000 K=300 X=1000", 4791, 2382, "stops at 1,000", 1064, 30000},
-	{"E/anti-host-3000-10", "E anti-host P=3000 K=10", 2189, 373, "300", 300, 3000},
-	{"E/anti-host-30000-10", "E anti-host P=30000 K=10", 47062, 3601, "stops at 10,000 pods", 3000, 30000},
-	{"E/spread-host-30000-10", "E spread-host P=30000 K=10", 13571, 2161, "stops at 10,000 pods", 1165, 30000},
-	{"E/spread-zone-30000-10", "E spread-zone P=30000 K=10", 7268, 414, "stops at 10,127 pods", 1165, 30000},
-	{"R/N=1000/Q=0/U=90/later", "R N=1000 Q=0 U=90, later loops", 238, 162, "", 0, 0},
-	{"R/N=1000/Q=1000/U=90/owned/first", "R N=1000 Q=1000 owned, loop 1", 1804, 722, "", 0, 0},
-	{"R/N=1000/Q=1000/U=90/ownerless/first", "R N=1000 Q=1000 ownerless, loop 1", 4195, 1563, "", 0, 0},
-	{"R/N=1000/Q=10000/U=90/owned/first", "R N=1000 Q=10000 owned, loop 1", 8277, 4537, "", 0, 0},
-	{"R/N=1000/Q=0/U=40/later", "R N=1000 U=40, scale-down planning", 936, 287, "", 0, 0},
-	{"R/N=1000/Q=0/U=40/first", "R N=1000 U=40, all nodes candidates, loop 1", 4481, 1754, "", 0, 0},
-	{"R/N=5000/Q=0/U=90/later", "R N=5000 Q=0 U=90, later loops", 1200, 798, "", 0, 0},
-	{"R/N=5000/Q=1000/U=90/owned/first", "R N=5000 Q=1000 owned, loop 1", 5376, 2936, "", 0, 0},
-	{"R/N=5000/Q=1000/U=90/ownerless/first", "R N=5000 Q=1000 ownerless, loop 1", 19011, 6389, "", 0, 0},
-	{"R/N=5000/Q=0/U=40/later", "R N=5000 U=40, scale-down planning", 4276, 1326, "", 0, 0},
+	{"E/generic-300-1", "E generic P=300 K=1", 4.3, 3, "8", 8, 300, 0},
+	{"E/generic-30000-1", "E generic P=30000 K=1 (its fast path: 1.6 ms)", 1328, 654, "750", 750, 30000, 0},
+	{"E/generic-3000-300", "E generic P=3000 K=300", 195, 70, "104", 104, 3000, 0},
+	{"E/generic-30000-300", "E generic P=30000 K=300, no limit", 4403, 1909, "1,064", 1064, 30000, 0},
+	{"E/generic-30000-300-full1000", "E generic P=30000 K=300 X=1000", 4791, 2382, "stops at 1,000", 1064, 30000, 0},
+	{"E/anti-host-3000-10", "E anti-host P=3000 K=10", 2189, 373, "300", 300, 3000, 0},
+	{"E/anti-host-30000-10", "E anti-host P=30000 K=10", 47062, 3601, "stops at 10,000 pods", 3000, 30000, 0},
+	{"E/spread-host-30000-10", "E spread-host P=30000 K=10", 13571, 2161, "stops at 10,000 pods", 1165, 30000, 0},
+	{"E/spread-zone-30000-10", "E spread-zone P=30000 K=10", 7268, 414, "stops at 10,127 pods", 1165, 30000, 0},
+	{"R/N=1000/Q=0/U=90/later", "R N=1000 Q=0 U=90, later loops", 238, 162, "", 0, 0, 488},
+	{"R/N=1000/Q=1000/U=90/owned/first", "R N=1000 Q=1000 owned, loop 1", 1804, 722, "", 0, 0, 828},
+	{"R/N=1000/Q=1000/U=90/ownerless/first", "R N=1000 Q=1000 ownerless, loop 1", 4195, 1563, "", 0, 0, 855},
+	{"R/N=1000/Q=10000/U=90/owned/first", "R N=1000 Q=10000 owned, loop 1", 8277, 4537, "", 0, 0, 1184},
+	{"R/N=1000/Q=0/U=40/later", "R N=1000 U=40, scale-down planning", 936, 287, "", 0, 0, 618},
+	{"R/N=1000/Q=0/U=40/first", "R N=1000 U=40, all nodes candidates, loop 1", 4481, 1754, "", 0, 0, 1623},
+	{"R/N=5000/Q=0/U=90/later", "R N=5000 Q=0 U=90, later loops", 1200, 798, "", 0, 0, 2402},
+	{"R/N=5000/Q=1000/U=90/owned/first", "R N=5000 Q=1000 owned, loop 1", 5376, 2936, "", 0, 0, 3474},
+	{"R/N=5000/Q=1000/U=90/ownerless/first", "R N=5000 Q=1000 ownerless, loop 1", 19011, 6389, "", 0, 0, 3992},
+	{"R/N=5000/Q=0/U=40/later", "R N=5000 U=40, scale-down planning", 4276, 1326, "", 0, 0, 2935},
 }
 
 // peersFloor is what plain first fit by counts took on the machine of the peers' figures,
@@ -118,6 +119,11 @@ var bars = func() []bar {
 		name := fmt.Sprintf("R/N=%d/Q=0/U=90/later", n)
 		out = append(out, bar{fmt.Sprintf("idle round, N=%d, ms", n), "under 1", cpuOf(name), func(v float64) bool { return v < 1 }},
 			bar{fmt.Sprintf("idle round, N=%d, bytes allocated", n), "the same at any N (at most 16,384)", of(name, "B/op"), most(16384)})
+	}
+	for _, r := range rows {
+		if r.heap > 0 {
+			out = append(out, bar{r.words + ": peak heap without the objects, MB", fmt.Sprintf("at most %.3g, 1/20 of its %.0f", r.heap/20, r.heap), of(r.bench, "heap-MB"), most(r.heap / 20)})
+		}
 	}
 	return append(out,
 		bar{"N from 5,000 to 10,000, U=40, first round: per doubling", "at most 2 (2.2 with noise)", perDoubling("R/N=5000/Q=0/U=40/first", "R/N=10000/Q=0/U=40/first", 2), most(2.2)},
