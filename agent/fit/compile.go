@@ -195,11 +195,9 @@ func (b *build) volumesOf(tie int32) *volumeAsks {
 // selectors are known.
 func (b *build) terms(tie int32) {
 	c := b.example(tie)
-	for i := range c.PodAntiAffinity {
-		if !b.scope.has(c.PodAntiAffinity[i].TopologyKey) {
-			continue
-		}
-		m, key := b.termMatcher(c, &c.PodAntiAffinity[i]), b.key(c.PodAntiAffinity[i].TopologyKey)
+	anti := within(b.scope, c.PodAntiAffinity, keyOfTerm)
+	for i := range anti {
+		m, key := b.termMatcher(c, &anti[i]), b.key(anti[i].TopologyKey)
 		a := b.asking(tie)
 		counts := b.counter(countsMatched, []int32{m}, key, -1)
 		if !slices.ContainsFunc(a.anti, func(x antiAsk) bool { return x.counter == counts }) {
@@ -208,22 +206,40 @@ func (b *build) terms(tie int32) {
 			b.byCounter[owns].owned = append(b.byCounter[owns].owned, tie)
 		}
 	}
-	if slices.ContainsFunc(c.PodAffinity, func(t cluster.PodTerm) bool { return b.scope.has(t.TopologyKey) }) {
-		b.affinity(tie)
+	if list := within(b.scope, c.PodAffinity, keyOfTerm); len(list) > 0 {
+		b.affinity(tie, list)
 	}
-	if slices.ContainsFunc(c.Spread, func(t cluster.Spread) bool { return b.scope.has(t.TopologyKey) }) {
-		b.spread(tie)
+	if list := within(b.scope, c.Spread, keyOfSpread); len(list) > 0 {
+		b.spread(tie, list)
 	}
 }
 
+func keyOfTerm(t *cluster.PodTerm) string  { return t.TopologyKey }
+func keyOfSpread(t *cluster.Spread) string { return t.TopologyKey }
+
+// within are the terms of a list that a scope knows of; most often all or none.
+func within[T any](scope *Scope, list []T, key func(*T) string) []T {
+	known := 0
+	for i := range list {
+		if scope.has(key(&list[i])) {
+			known++
+		}
+	}
+	switch known {
+	case 0:
+		return nil
+	case len(list):
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(t T) bool { return !scope.has(key(&t)) })
+}
+
 // affinity: a pod counts for none of the terms unless it matches all of them.
-func (b *build) affinity(tie int32) {
+func (b *build) affinity(tie int32, terms []cluster.PodTerm) {
 	c, a := b.example(tie), b.asking(tie)
 	var all []int32
-	for i := range c.PodAffinity {
-		if b.scope.has(c.PodAffinity[i].TopologyKey) {
-			all = append(all, b.termMatcher(c, &c.PodAffinity[i]))
-		}
+	for i := range terms {
+		all = append(all, b.termMatcher(c, &terms[i]))
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)
@@ -231,11 +247,8 @@ func (b *build) affinity(tie int32) {
 	for _, m := range all {
 		a.selfAll = a.selfAll && b.matchers[m].takes(c, b.known, false)
 	}
-	for i := range c.PodAffinity {
-		if !b.scope.has(c.PodAffinity[i].TopologyKey) {
-			continue
-		}
-		id := b.counter(countsMatched, all, b.key(c.PodAffinity[i].TopologyKey), -1)
+	for i := range terms {
+		id := b.counter(countsMatched, all, b.key(terms[i].TopologyKey), -1)
 		if !slices.Contains(a.affinity, id) {
 			a.affinity = append(a.affinity, id)
 			b.read(tie, id)
@@ -243,26 +256,19 @@ func (b *build) affinity(tie int32) {
 	}
 }
 
-func (b *build) spread(tie int32) {
+func (b *build) spread(tie int32, terms []cluster.Spread) {
 	c, a := b.example(tie), b.asking(tie)
 	keys := b.spreads[:0]
-	for i := range c.Spread {
-		if b.scope.has(c.Spread[i].TopologyKey) {
-			keys = append(keys, b.key(c.Spread[i].TopologyKey))
-		}
+	for i := range terms {
+		keys = append(keys, b.key(terms[i].TopologyKey))
 	}
-	count := len(keys)
 	keys = append(keys, keys...)
 	b.spreads = keys
-	slices.Sort(keys[count:])
-	sorted := slices.Compact(keys[count:])
-	a.spread = make([]spreadAsk, 0, count)
-	for i := range c.Spread {
-		t := &c.Spread[i]
-		if !b.scope.has(t.TopologyKey) {
-			continue
-		}
-		key := keys[len(a.spread)]
+	slices.Sort(keys[len(terms):])
+	sorted := slices.Compact(keys[len(terms):])
+	a.spread = make([]spreadAsk, 0, len(terms))
+	for i := range terms {
+		t, key := &terms[i], keys[i]
 		g := b.ground(key, b.eligible(eligibility{keys: sorted, class: c, honor: !t.IgnoreNodeAffinity, taints: t.HonorTaints}))
 		// An empty selector selects the pod itself but counts nobody
 		// (countPodsMatchSelector): so does a nil one, which selects nobody either.
@@ -308,131 +314,4 @@ func (b *build) ground(key, elig int32) int32 {
 		b.s.grounds = append(b.s.grounds, ground{key: key, elig: elig})
 	}
 	return id
-}
-
-// match finds the ties that each matcher takes. Matchers with a requirement In are
-// asked only about those that carry one of its values.
-func (b *build) match() {
-	b.matched, b.foreign = make([][]int32, len(b.matchers)), make([][]int32, len(b.matchers))
-	byLabel := map[string]map[string][]int32{}
-	var every []int32
-	for m := range b.matchers {
-		pin := b.matchers[m].pin()
-		switch {
-		case b.matchers[m].selector == nil:
-		case pin == nil:
-			every = append(every, int32(m))
-		default:
-			if byLabel[pin.Key] == nil {
-				byLabel[pin.Key] = map[string][]int32{}
-			}
-			for _, v := range slices.Compact(slices.Sorted(slices.Values(pin.Values))) {
-				byLabel[pin.Key][v] = append(byLabel[pin.Key][v], int32(m))
-			}
-		}
-	}
-	for tie := range int32(len(b.first)) {
-		for _, m := range every {
-			b.take(m, tie)
-		}
-		for key, byValue := range byLabel {
-			if value, has := b.example(tie).Labels[key]; has {
-				for _, m := range byValue[value] {
-					b.take(m, tie)
-				}
-			}
-		}
-	}
-}
-
-func (b *build) take(m, tie int32) {
-	c := b.example(tie)
-	if b.matchers[m].takes(c, b.known, false) {
-		b.matched[m] = append(b.matched[m], tie)
-	}
-	if b.matchers[m].wide == nil {
-		b.foreign[m] = b.matched[m] // whose term it is matters to a namespaceSelector only
-	} else if b.matchers[m].takes(c, b.known, true) {
-		b.foreign[m] = append(b.foreign[m], tie)
-	}
-}
-
-// connect tells every tie what it is counted by and what keeps it out.
-func (b *build) connect() {
-	for id := range b.byCounter {
-		src := &b.byCounter[id]
-		if src.owners {
-			b.connectOwners(int32(id), src)
-			continue
-		}
-		for _, tie := range b.matched[src.matchers[0]] {
-			if b.takenByAll(src.matchers[1:], tie) {
-				b.feedsByTie = append(b.feedsByTie, [2]int32{tie, int32(id)})
-			}
-		}
-	}
-	b.feedStart, b.feeds = columns(len(b.first), b.feedsByTie)
-	fed := make([]bool, len(b.byCounter))
-	for _, id := range b.feeds {
-		fed[id] = true
-	}
-	for tie, a := range b.asks {
-		if a != nil {
-			a.anti = b.alive(int32(tie), a.anti, fed)
-			a.existing = b.alive(int32(tie), a.existing, fed)
-		}
-	}
-}
-
-// connectOwners: those that the term selects are kept out by its owners. Where
-// it selects none, nobody counts them.
-func (b *build) connectOwners(id int32, src *counterSource) {
-	list := b.foreign[src.matchers[0]]
-	if len(list) == 0 {
-		return
-	}
-	for _, tie := range list {
-		a := b.asking(tie)
-		a.existing = append(a.existing, antiAsk{counter: id})
-	}
-	for _, tie := range src.owned {
-		b.feedsByTie = append(b.feedsByTie, [2]int32{tie, id})
-	}
-}
-
-func (b *build) takenByAll(matchers []int32, tie int32) bool {
-	for _, m := range matchers {
-		if !b.matchers[m].takes(b.example(tie), b.known, false) {
-			return false
-		}
-	}
-	return true
-}
-
-// alive drops the terms that no pod of any class could ever break, and finds those
-// that classes have against their own.
-func (b *build) alive(tie int32, list []antiAsk, fed []bool) []antiAsk {
-	list = slices.DeleteFunc(list, func(a antiAsk) bool { return !fed[a.counter] })
-	for i := range list {
-		_, list[i].self = slices.BinarySearch(b.feedsOfTie(tie), list[i].counter)
-		b.read(tie, list[i].counter)
-	}
-	return list
-}
-
-// columns turns pairs into one list per tie, in the order of the pairs.
-func columns(ties int, pairs [][2]int32) (start, list []int32) {
-	start, list = make([]int32, ties+1), make([]int32, len(pairs))
-	for _, p := range pairs {
-		start[p[0]+1]++
-	}
-	for i := range ties {
-		start[i+1] += start[i]
-	}
-	next := slices.Clone(start)
-	for _, p := range pairs {
-		list[next[p[0]]] = p[1]
-		next[p[0]]++
-	}
-	return start, list
 }

@@ -75,7 +75,10 @@ func (w *world) putOff() (any bool) {
 	if !forgot && len(ready) == 0 {
 		return false
 	}
-	judged := w.judged()
+	var judged []cluster.Moment
+	if !forgot {
+		judged = w.judged()
+	}
 	for i := range w.want {
 		k := &w.want[i]
 		switch {

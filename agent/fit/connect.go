@@ -1,0 +1,130 @@
+package fit
+
+import "slices"
+
+// match finds the ties that each matcher takes. Matchers with a requirement In are
+// asked only about those that carry one of its values.
+func (b *build) match() {
+	b.matched, b.foreign = make([][]int32, len(b.matchers)), make([][]int32, len(b.matchers))
+	byLabel := map[string]map[string][]int32{}
+	var every []int32
+	for m := range b.matchers {
+		pin := b.matchers[m].pin()
+		switch {
+		case b.matchers[m].selector == nil:
+		case pin == nil:
+			every = append(every, int32(m))
+		default:
+			if byLabel[pin.Key] == nil {
+				byLabel[pin.Key] = map[string][]int32{}
+			}
+			for _, v := range slices.Compact(slices.Sorted(slices.Values(pin.Values))) {
+				byLabel[pin.Key][v] = append(byLabel[pin.Key][v], int32(m))
+			}
+		}
+	}
+	for tie := range int32(len(b.first)) {
+		for _, m := range every {
+			b.take(m, tie)
+		}
+		for key, byValue := range byLabel {
+			if value, has := b.example(tie).Labels[key]; has {
+				for _, m := range byValue[value] {
+					b.take(m, tie)
+				}
+			}
+		}
+	}
+}
+
+func (b *build) take(m, tie int32) {
+	c := b.example(tie)
+	if b.matchers[m].takes(c, b.known, false) {
+		b.matched[m] = append(b.matched[m], tie)
+	}
+	if b.matchers[m].wide == nil {
+		b.foreign[m] = b.matched[m] // whose term it is matters to a namespaceSelector only
+	} else if b.matchers[m].takes(c, b.known, true) {
+		b.foreign[m] = append(b.foreign[m], tie)
+	}
+}
+
+// connect tells every tie what it is counted by and what keeps it out.
+func (b *build) connect() {
+	for id := range b.byCounter {
+		src := &b.byCounter[id]
+		if src.owners {
+			b.connectOwners(int32(id), src)
+			continue
+		}
+		for _, tie := range b.matched[src.matchers[0]] {
+			if b.takenByAll(src.matchers[1:], tie) {
+				b.feedsByTie = append(b.feedsByTie, [2]int32{tie, int32(id)})
+			}
+		}
+	}
+	b.feedStart, b.feeds = columns(len(b.first), b.feedsByTie)
+	fed := make([]bool, len(b.byCounter))
+	for _, id := range b.feeds {
+		fed[id] = true
+	}
+	for tie, a := range b.asks {
+		if a != nil {
+			a.anti = b.alive(int32(tie), a.anti, fed)
+			a.existing = b.alive(int32(tie), a.existing, fed)
+		}
+	}
+}
+
+// connectOwners: those that the term selects are kept out by its owners. Where
+// it selects none, nobody counts them.
+func (b *build) connectOwners(id int32, src *counterSource) {
+	list := b.foreign[src.matchers[0]]
+	if len(list) == 0 {
+		return
+	}
+	for _, tie := range list {
+		a := b.asking(tie)
+		a.existing = append(a.existing, antiAsk{counter: id})
+	}
+	for _, tie := range src.owned {
+		b.feedsByTie = append(b.feedsByTie, [2]int32{tie, id})
+	}
+}
+
+func (b *build) takenByAll(matchers []int32, tie int32) bool {
+	for _, m := range matchers {
+		if !b.matchers[m].takes(b.example(tie), b.known, false) {
+			return false
+		}
+	}
+	return true
+}
+
+// alive drops the terms that no pod of any class could ever break, and finds those
+// that classes have against their own.
+func (b *build) alive(tie int32, list []antiAsk, fed []bool) []antiAsk {
+	list = slices.DeleteFunc(list, func(a antiAsk) bool { return !fed[a.counter] })
+	for i := range list {
+		_, list[i].self = slices.BinarySearch(b.feedsOfTie(tie), list[i].counter)
+		b.read(tie, list[i].counter)
+	}
+	return list
+}
+
+// columns turns pairs into one list per tie, in the order of the pairs.
+func columns(ties int, pairs [][2]int32) (start, list []int32) {
+	start, list = make([]int32, ties+1), make([]int32, len(pairs))
+	for _, p := range pairs {
+		start[p[0]+1]++
+	}
+	for i := range ties {
+		start[i+1] += start[i]
+	}
+	next := slices.Clone(start)
+	for _, p := range pairs {
+		list[next[p[0]]] = p[1]
+		next[p[0]]++
+	}
+	return start, list
+}

@@ -1,0 +1,170 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// node is a Node and what the round knows about it.
+type node struct {
+	*cluster.Node
+	f      *facts
+	group  int // index into world.groups, -1: none of ours
+	inst   *cluster.Instance
+	room   []int64 // what is left, of the axes of world.space
+	state  nodeState
+	shape  fit.Shape
+	counts bool          // a pending pod or a moved pod counts on it
+	hosts  bool          // only moved pods do
+	spare  []spare       // headroom that is kept free on it
+	goes   bool          // it is on its way out, or would be: no destination
+	whole  *cluster.Node // with the pods that vacate took off it; nil: it is not interrupted
+}
+
+// nodeState says what a node is good for.
+type nodeState int
+
+const (
+	stateOut    nodeState = iota // not Ready, or on its way out: no room for anybody
+	stateReady                   // the scheduler may place pods now
+	stateComing                  // registered, and will be Ready soon
+	stateMarked                  // carries our mark
+)
+
+func (w *world) indexNodes() {
+	t := &w.e.ties
+	w.id, w.byName = t.id, t.byName
+	w.e.nodes = slices.Grow(w.e.nodes[:0], len(t.order))[:len(t.order)]
+	w.nodes = w.e.nodes
+	axes := w.space.Axes()
+	w.e.rooms = slices.Grow(w.e.rooms[:0], len(w.nodes)*axes)[:len(w.nodes)*axes]
+	for k, i := range t.order {
+		n := &w.nodes[k]
+		*n = node{Node: w.s.Nodes[i], f: w.e.facts[i], group: int(t.group[k]), inst: t.inst[k], whole: w.vacated[k], room: w.e.rooms[k*axes : (k+1)*axes : (k+1)*axes]}
+		n.state = w.stateOf(n)
+		n.shape = fit.Shape{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
+		if n.state == stateComing {
+			w.space.Room(n.room, w.become(n))
+			w.takeHeld(n.f, n.room)
+		} else {
+			copy(n.room, n.f.room)
+		}
+	}
+}
+
+// become makes a registered node that is not Ready yet look as it soon will: without
+// the taints of its start and those that its template does not promise (a controller
+// may take them off; when they are still there at Ready, the template learns them, and
+// a machine that is bought in between would carry them too), with what the template promises where the kubelet has not
+// reported it yet (a device plugin's resource comes last).
+func (w *world) become(n *node) cluster.Resources {
+	n.shape.Taints, n.shape.Unschedulable = fit.Lasting(n.Taints), false
+	alloc := n.Allocatable
+	if n.group < 0 || w.groups[n.group].Template.Unknown != "" {
+		return alloc
+	}
+	t := &w.groups[n.group].Template
+	n.shape.Taints = slices.DeleteFunc(slices.Clone(n.shape.Taints), func(x cluster.Taint) bool { return !slices.Contains(t.Taints, x) })
+	labels := make(map[string]string, len(t.Labels)+len(n.Labels))
+	for _, from := range []map[string]string{t.Labels, n.Labels} {
+		for k, v := range from {
+			labels[k] = v
+		}
+	}
+	n.shape.Labels = labels
+	if alloc.MilliCPU == 0 || alloc.Memory == 0 || alloc.Pods == 0 {
+		return t.Allocatable
+	}
+	alloc.Extended = make(map[string]int64, len(t.Allocatable.Extended))
+	for _, from := range []map[string]int64{t.Allocatable.Extended, n.Allocatable.Extended} {
+		for k, v := range from {
+			alloc.Extended[k] = max(alloc.Extended[k], v)
+		}
+	}
+	return alloc
+}
+
+func (w *world) stateOf(n *node) nodeState {
+	if n.inst != nil {
+		switch n.inst.Phase {
+		case cluster.PhaseStopped, cluster.PhaseDeleting, cluster.PhaseGone, cluster.PhaseFailed:
+			return stateOut
+		}
+		if _, told := w.out.Deleted[n.inst.ID]; told {
+			return stateOut
+		}
+	}
+	if n.Deleting {
+		return stateOut
+	}
+	if n.f.mark {
+		if n.f.ours && n.group >= 0 { // without an instance there is nothing to take back
+			return stateMarked
+		}
+		return stateOut
+	}
+	starting := n.Ready != cluster.StatusTrue || n.f.starts || w.lacks(n)
+	if !starting {
+		return stateReady
+	}
+	if n.group >= 0 && !w.passed(n.Created.Add(w.startup(n))) && !n.Unschedulable && !w.silent(n) {
+		return stateComing
+	}
+	if n.Ready != cluster.StatusTrue {
+		return stateOut
+	}
+	return stateReady
+}
+
+// silentFor is how long a kubelet may be silent, from when the node controller noticed,
+// until its young node no longer counts as starting: a reboot takes less.
+const silentFor = time.Minute
+
+// silent tells a node whose kubelet is not heard any more from one that is starting:
+// a kubelet that starts says "not Ready" itself, Unknown is said for it.
+func (w *world) silent(n *node) bool {
+	if n.Ready != cluster.StatusUnknown || n.ReadySince.IsZero() {
+		return false
+	}
+	until := n.ReadySince.Add(silentFor)
+	w.wake(until)
+	return w.passed(until)
+}
+
+// startingTaint tells a taint that a young node loses by itself. Pressure and
+// deletion taints are not of that kind.
+func startingTaint(t cluster.Taint) bool {
+	return fit.Startup(t) && t.Effect != "PreferNoSchedule" &&
+		t.Key != cluster.TaintToBeDeleted && !strings.HasSuffix(t.Key, "-pressure") && t.Key != "node.cloudprovider.kubernetes.io/shutdown"
+}
+
+// lacks tells that the template promises a resource that the node does not report
+// yet, as a GPU's device plugin does late (kubernetes/autoscaler#3164).
+func (w *world) lacks(n *node) bool {
+	if n.group < 0 || w.groups[n.group].Template.Unknown != "" {
+		return false
+	}
+	for name, v := range w.groups[n.group].Template.Allocatable.Extended {
+		if v > 0 && n.Allocatable.Extended[name] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func taint(n *cluster.Node, key string) (cluster.Taint, bool) {
+	for _, t := range n.Taints {
+		if t.Key == key {
+			return t, true
+		}
+	}
+	return cluster.Taint{}, false
+}
+
+func marked(n *cluster.Node) bool { _, ok := taint(n, cluster.TaintToBeDeleted); return ok }
+
+func ours(n *cluster.Node) bool { _, ok := n.Annotations[cluster.AnnotationCordoned]; return ok }
