@@ -82,6 +82,7 @@ var mutants = []mutant{
 	{"pod terms: namespaceSelector", "fit/selector.go", []string{`(existing || has) && selects(m.wide, labels)`, `(existing && (has || !has)) && selects(m.wide, labels)`}},
 	{"pod terms: namespaceSelector of others", "fit/selector.go", []string{`(existing || has) && selects(m.wide, labels)`, `has && !existing && selects(m.wide, labels)`}},
 	{"pod terms: namespaceSelector and no labels", "fit/selector.go", []string{`!selects(m.wide, nil)`, `true`}},
+	{"ties: labels", "fit/ties.go", []string{`appendLabels(appendString(b, c.Namespace), c.Labels)`, `appendString(b, c.Namespace)`}},
 	{"selectors: NotIn", "observe/terms.go", []string{`r := cluster.Requirement{Key: e.Key, Operator: string(e.Operator)}`, `r := cluster.Requirement{Key: e.Key, Operator: strings.TrimPrefix(string(e.Operator), "Not")}`, "import (\n", "import (\n\t\"strings\"\n"}},
 }
 
