@@ -29,6 +29,7 @@ var floors = map[string]floor{
 	"agent/cluster":                         {pure: true},
 	"agent/fit":                             {pure: true, house: []string{"agent/cluster"}},
 	"agent/plan":                            {pure: true, house: []string{"agent/cluster", "agent/fit"}},
+	"agent/plan/plantest":                   {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net", "os"}},
 	"userdata":                              {pure: true, house: []string{"agent/cluster"}},
 	"agent/pulse":                           {banned: []string{"k8s.io/", "net"}},
 	"agent/flight":                          {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},

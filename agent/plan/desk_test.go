@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"sync"
 	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/plantest"
 )
 
 // TestDesk decides one world after the other on one desk: what was written there before
@@ -26,7 +28,7 @@ func TestDesk(t *testing.T) {
 	for i := range 30 * times {
 		s, m, p := someWorld(r)
 		if i%5 == 0 {
-			s, m, p = mixWorld(5+r.IntN(15), 1+r.IntN(9)), Memory{}, packPolicy()
+			s, m, p = plantest.KarpenterMix(t0, 5+r.IntN(15), 1+r.IntN(9)), Memory{}, packPolicy()
 		}
 		desks = &sync.Pool{New: func() any { return new(desk) }}
 		want, wantMemory := Decide(s, m, p)

@@ -54,7 +54,15 @@ type karpenter struct {
 	m      *Mix
 	left   []int
 	claims []*claim
-	inZone []map[string]int // by class: pods of which the zone is settled
+	inZone []map[string]int // by like: pods of which the zone is settled
+}
+
+// like is under which class the pods of a class are counted.
+func (k *karpenter) like(c int) int {
+	if k.m.Like == nil {
+		return c
+	}
+	return k.m.Like[c]
 }
 
 // claim is a machine of which the type is still open.
@@ -62,7 +70,7 @@ type claim struct {
 	options []int // groups that it may still become
 	used    []int64
 	pods    int
-	of      map[int]int // by class with a tie
+	of      map[int]int // by like of classes with a tie
 }
 
 func (k *karpenter) add(c int) bool {
@@ -88,8 +96,8 @@ func (k *karpenter) add(c int) bool {
 		best.used[j] += v
 	}
 	if k.m.Tie[c] != Free {
-		best.of[c]++
-		k.inZone[c][k.m.Zone[options[0]]]++ // a zone's topology has narrowed it to one
+		best.of[k.like(c)]++
+		k.inZone[k.like(c)][k.m.Zone[options[0]]]++ // a zone's topology has narrowed it to one
 	}
 	return true
 }
@@ -121,7 +129,7 @@ func (k *karpenter) fresh(c int) (*claim, []int) {
 func (k *karpenter) may(x *claim, c int) []int {
 	m := k.m
 	switch {
-	case m.Tie[c] == AntiHost && x.of[c] > 0, m.Tie[c] == SpreadHost && x.of[c]+1 > m.Skew[c]:
+	case m.Tie[c] == AntiHost && x.of[k.like(c)] > 0, m.Tie[c] == SpreadHost && x.of[k.like(c)]+1 > m.Skew[c]:
 		return nil
 	}
 	size := m.space.Class(c)
@@ -154,21 +162,21 @@ func (k *karpenter) zone(c int, groups []int) (string, bool) {
 	least := math.MaxInt
 	for g := range m.empty { // the zones that the class may be in at all
 		if m.selected(c, g) {
-			least = min(least, k.inZone[c][m.Zone[g]])
+			least = min(least, k.inZone[k.like(c)][m.Zone[g]])
 		}
 	}
 	best, found := "", false
-	some := len(k.inZone[c]) > 0
+	some := len(k.inZone[k.like(c)]) > 0
 	for _, g := range groups {
 		z := m.Zone[g]
-		n := k.inZone[c][z]
+		n := k.inZone[k.like(c)][z]
 		if m.Tie[c] == TogetherIn {
 			if !some || n > 0 {
 				return z, true
 			}
 			continue
 		}
-		if n+1-least <= m.Skew[c] && (!found || n < k.inZone[c][best]) {
+		if n+1-least <= m.Skew[c] && (!found || n < k.inZone[k.like(c)][best]) {
 			best, found = z, true
 		}
 	}

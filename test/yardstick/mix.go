@@ -45,6 +45,7 @@ type Mix struct {
 	Count    []int // pods by class
 	Tie      []Tie // by class
 	Skew     []int
+	Like     []int    // by class, a class whose ties count the same pods; nil: every class counts its own
 	Pool     []string // by group: groups of one pool differ by machine type and zone only
 	Zone     []string // by group
 	Equal    bool     // every machine costs the same
