@@ -145,14 +145,25 @@ func (w *world) candidates() []candidate {
 		}
 		out = append(out, c)
 	}
-	order := func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(boolInt(b.asked), boolInt(a.asked)), cmp.Compare(a.full, b.full), cmp.Compare(a.below, b.below), cmp.Compare(a.waits, b.waits), a.since.Compare(b.since), cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node))
-	}
-	slices.SortFunc(out, order)
+	slices.SortFunc(out, compareCandidates)
 	if w.imbalance(out) {
-		slices.SortFunc(out, order)
+		slices.SortFunc(out, compareCandidates)
 	}
 	return out
+}
+
+// compareCandidates puts who is to go first first.
+func compareCandidates(a, b candidate) int {
+	if a.asked != b.asked {
+		return boolInt(b.asked) - boolInt(a.asked)
+	}
+	if a.full != b.full || a.below != b.below || a.waits != b.waits {
+		return cmp.Or(cmp.Compare(a.full, b.full), cmp.Compare(a.below, b.below), cmp.Compare(a.waits, b.waits))
+	}
+	if c := a.since.Compare(b.since); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node))
 }
 
 // stays says why a node is no candidate.

@@ -253,9 +253,15 @@ func set[K comparable, V any](m *map[K]V, k K, v V) {
 	(*m)[k] = v
 }
 
-// compareHeld orders reasons.
+// compareHeld orders reasons. Nearly all are told apart by their names.
 func compareHeld(a, b Held) int {
-	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name), strings.Compare(a.Rule, b.Rule), strings.Compare(a.Why, b.Why), cmp.Compare(a.Count, b.Count))
+	if a.Kind != b.Kind {
+		return strings.Compare(a.Kind, b.Kind)
+	}
+	if c := strings.Compare(a.Name, b.Name); c != 0 {
+		return c
+	}
+	return cmp.Or(strings.Compare(a.Rule, b.Rule), strings.Compare(a.Why, b.Why), cmp.Compare(a.Count, b.Count))
 }
 
 func count(n, of int) string { return fmt.Sprintf("%d of %d", n, of) }
