@@ -37,6 +37,7 @@ func (k *want) name() string {
 type both struct {
 	buys, waits int32            // one more than the index into world.want; 0: there are none
 	verdict     bool             // one of them is Unschedulable
+	plain       bool             // whoever else has no wishes buys, too, and that is all
 	count       int              // pods
 	keys        []cluster.PodKey // room for the names of as many; the first want has it
 }
@@ -97,6 +98,11 @@ func (w *world) gather() {
 		w.line.inOrder = w.line.inOrder && last <= pod.Key
 		last = pod.Key
 		b := &by[x.class]
+		if b.plain && pod.Wishes == nil {
+			k := &w.want[b.buys-1]
+			k.keys = append(k.keys, pod.Key)
+			continue
+		}
 		if b.keys == nil {
 			b.keys, flat = flat[:0:b.count], flat[b.count:]
 		}
@@ -210,6 +216,7 @@ func (w *world) gatherPod(b *both, pod *cluster.Pod) {
 	}
 	k := &w.want[*to-1]
 	k.keys = append(k.keys, pod.Key)
+	b.plain = b.plain || buys && delay <= 0 && len(class.NotUnderstood) == 0
 }
 
 // holdUnknown holds the pods that fit cannot judge and those that no node can take,
