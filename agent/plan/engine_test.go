@@ -20,10 +20,10 @@ func TestEngineIsDecide(t *testing.T) {
 	}
 	again := 0
 	for seed := range uint64(n) {
-		again += playEngine(t, rand.New(rand.NewPCG(seed, 11)), fmt.Sprint("seed ", seed), 40)
+		again += playEngine(t, rand.New(rand.NewPCG(seed, 11)), fmt.Sprint("seed ", seed), 40, nil)
 	}
 	// Found by fuzzing: in round 37 a timer that began in the moment of the last answer.
-	again += playEngine(t, rand.New(rand.NewPCG(713, 463)), "713 463", 40)
+	again += playEngine(t, rand.New(rand.NewPCG(713, 463)), "713 463", 40, nil)
 	if again < n {
 		t.Errorf("only %d rounds of %d sequences were answered from memory: the test shows little", again, n)
 	}
@@ -32,16 +32,24 @@ func TestEngineIsDecide(t *testing.T) {
 func FuzzEngine(f *testing.F) {
 	f.Add(uint64(1), uint64(2))
 	// Fewer rounds than above: a world that needs all the work a search may do takes a
-	// second for 40, and a fuzzing worker, many times slower, counts as hung after ten.
-	f.Fuzz(func(t *testing.T, a, b uint64) { playEngine(t, rand.New(rand.NewPCG(a, b)), fmt.Sprint(a, " ", b), 15) })
+	// second for 40, and a fuzzing worker, many times slower, counts as hung after ten. On
+	// a busy machine it may play fewer still.
+	f.Fuzz(func(t *testing.T, a, b uint64) {
+		began := time.Now()
+		playEngine(t, rand.New(rand.NewPCG(a, b)), fmt.Sprint(a, " ", b), 15, func() bool { return time.Since(began) > 3*time.Second })
+	})
 }
 
-func playEngine(t *testing.T, r *rand.Rand, seed string, rounds int) (again int) {
+// playEngine plays so many rounds, or until it has had enough (nil: never).
+func playEngine(t *testing.T, r *rand.Rand, seed string, rounds int, enough func() bool) (again int) {
 	s, m, p := someWorld(r)
 	s = s.Seated()
 	slices.SortFunc(s.Nodes, compareNames)
 	var e Engine
 	for i := range rounds {
+		if enough != nil && enough() {
+			break
+		}
 		if r.IntN(5) > 0 {
 			s.Now = s.Now.Add(pick(r, 0, time.Millisecond, time.Second, time.Second, 7*time.Second, 20*time.Second, time.Minute, 11*time.Minute))
 		}
