@@ -1,5 +1,8 @@
 // Package plantest makes Snapshots that benchmarks of agent/plan and tests elsewhere
-// share. It draws from fixed seeds only, and no code of the product imports it.
+// share.
+//
+// It refuses chance: equal arguments give equal Snapshots, drawn from fixed seeds. No code
+// of the product imports it.
 package plantest
 
 import (
