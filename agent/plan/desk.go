@@ -29,10 +29,7 @@ func (d *desk) leave(wants int) {
 	}
 	for _, s := range []*shelf{&d.option, &d.choice, &d.round} {
 		s.takeBack()
-		s.heads.wipe()
-		s.lists.wipe()
-		s.bins.wipe()
-		s.loads.wipe()
+		s.wipe()
 	}
 	d.shares.takeBackTo(&slab[share]{})
 	d.runs.takeBackTo(&slab[run]{})

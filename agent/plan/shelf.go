@@ -38,6 +38,14 @@ func (s *shelf) takeBackTo(before *shelf) {
 	s.loads.takeBackTo(&before.loads)
 }
 
+// wipe forgets what a shelf of which everything is taken back points to.
+func (s *shelf) wipe() {
+	s.heads.wipe()
+	s.lists.wipe()
+	s.bins.wipe()
+	s.loads.wipe()
+}
+
 // slab is one kind of what is lent: boards of growing length, of which the first are
 // lent already.
 type slab[T any] struct {
