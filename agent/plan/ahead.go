@@ -11,7 +11,7 @@ import (
 // could be below what was asked for already: seen after a kill -9, where the memory
 // of the resize was lost, half of the machines had registered, and the target read
 // was still 0.
-func (w *world) ahead() (out []*cluster.Node) {
+func (w *roundState) ahead() (out []*cluster.Node) {
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		if n.ControlPlane || n.Deleting || n.ProviderID == "" || n.inst != nil && (n.inst.Member || n.inst.Phase == cluster.PhaseGone) {
@@ -20,8 +20,8 @@ func (w *world) ahead() (out []*cluster.Node) {
 		if _, told := w.out.Deleted[cluster.InstanceID(n.ProviderID)]; told {
 			continue // young, and sent away already
 		}
-		if until := n.Created.Add(nodeLag); !w.passed(until) {
-			w.wake(until)
+		if until := n.Created.Add(nodeLag); !w.reached(until) {
+			w.wakeAt(until)
 			out = append(out, n.Node)
 		}
 	}
@@ -30,7 +30,7 @@ func (w *world) ahead() (out []*cluster.Node) {
 
 // schemes are how the provider IDs of each of several providers begin, as their
 // instances show: a Node of one cloud says nothing about how another one is read.
-func (w *world) schemes() map[string]map[string]bool {
+func (w *roundState) schemes() map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	for i := range w.groups {
 		g := &w.groups[i]

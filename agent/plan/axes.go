@@ -278,10 +278,10 @@ func (b *bonds) extend(ks *kinds, axes []axis) {
 			b.spreads = append(b.spreads, spreadAxis{at: w.space.Axes() + i, rep: axes[i].rep, skew: int(axes[i].room)})
 		}
 	}
-	lent := &w.desk.round
-	b.sizes = lent.heads.lend(len(w.s.Classes), 0)
+	lent := &w.scratch.perRound
+	b.sizes = lent.heads.alloc(len(w.s.Classes), 0)
 	wide := w.space.Axes() + b.axes
-	flat := lent.rooms.lend(len(b.sizes)*wide, 0)
+	flat := lent.rooms.alloc(len(b.sizes)*wide, 0)
 	for class := range b.sizes {
 		b.sizes[class] = append(flat[class*wide:class*wide:(class+1)*wide], w.space.Class(class)...)
 		kind := int(ks.of[class]) - 1
@@ -306,7 +306,7 @@ func (b *bonds) extend(ks *kinds, axes []axis) {
 			nd.room = append(nd.room, b.attachable(d, nd))
 		}
 	}
-	flat = lent.rooms.lend(len(w.groups)*wide, 0)
+	flat = lent.rooms.alloc(len(w.groups)*wide, 0)
 	for g := range w.groups {
 		gr := &w.groups[g]
 		if gr.Template.Unknown != "" {

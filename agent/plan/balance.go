@@ -38,7 +38,7 @@ var ignoredLabels = []string{
 
 // peers are the groups that get machines evenly with g, g included and in the order of
 // their IDs; only g where nothing is balanced.
-func (w *world) peers(g int) []int {
+func (w *roundState) peers(g int) []int {
 	if w.sets == nil {
 		w.sets = make([][]int, len(w.groups))
 	}
@@ -60,7 +60,7 @@ func (w *world) peers(g int) []int {
 
 // alike tells whether two groups are of one balance set: by name where one of them has
 // a name, else by their machines and labels.
-func (w *world) alike(a, b *group) bool {
+func (w *roundState) alike(a, b *group) bool {
 	if a.Template.Unknown != "" || b.Template.Unknown != "" || a.Balance != b.Balance {
 		return false
 	}
@@ -72,7 +72,7 @@ func (w *world) alike(a, b *group) bool {
 }
 
 // unequal says in what the machines of two groups differ too much; empty: in nothing.
-func (w *world) unequal(a, b *group, memory, share float64) string {
+func (w *roundState) unequal(a, b *group, memory, share float64) string {
 	ca, cb := &a.Template.Capacity, &b.Template.Capacity
 	exact := memory <= memoryDifference
 	if exact && ca.MilliCPU != cb.MilliCPU || far(ca.MilliCPU, cb.MilliCPU, share) {
@@ -105,7 +105,7 @@ func far(a, b int64, share float64) bool {
 
 // sameLabels compares labels without those in which similar groups may differ, or only
 // those that an operator named.
-func (w *world) sameLabels(a, b map[string]string) bool {
+func (w *roundState) sameLabels(a, b map[string]string) bool {
 	if len(w.p.BalanceLabels) > 0 {
 		return !slices.ContainsFunc(w.p.BalanceLabels, func(k string) bool {
 			va, oka := a[k]
@@ -253,7 +253,7 @@ func bound(c *cluster.PodClass) bool {
 }
 
 // judgeBalance names the groups that are left out of the set that they were put into.
-func (w *world) judgeBalance() {
+func (w *roundState) judgeBalance() {
 	first := map[string]*group{}
 	for i := range w.groups {
 		g := &w.groups[i]
@@ -266,7 +266,7 @@ func (w *world) judgeBalance() {
 			continue
 		}
 		if why := w.unequal(one, g, namedDifference, namedDifference); why != "" {
-			w.hold("group", string(g.ID), RuleBalance, "not balanced with group %s of set %s: %s; put groups with like machines into a set", one.ID, strings.TrimSpace(g.Balance), why)
+			w.held("group", string(g.ID), RuleBalance, "not balanced with group %s of set %s: %s; put groups with like machines into a set", one.ID, strings.TrimSpace(g.Balance), why)
 		}
 	}
 }

@@ -97,10 +97,10 @@ func (r rounds) first(b *testing.B) {
 	b.ReportMetric(cold(func() { Decide(s, Memory{}, policy()) }), "heap-MB")
 }
 
-// cold is what a round allocates that finds no desk, in MB: at least its peak heap
+// cold is what a round allocates without pooled scratch, in MB: at least its peak heap
 // without the objects themselves.
 func cold(round func()) float64 {
-	desks = &sync.Pool{New: desks.New}
+	scratchPool = &sync.Pool{New: scratchPool.New}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	round()
@@ -117,7 +117,7 @@ func (r rounds) later(b *testing.B) {
 		s.Now = s.Now.Add(time.Microsecond)
 		e.Decide(s, m, policy())
 	})
-	if !e.Again() {
+	if !e.Cached() {
 		b.Fatal("an idle round was worked out anew")
 	}
 	kept := float64(live()-before) / 1e6

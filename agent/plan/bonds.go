@@ -17,7 +17,7 @@ const keyHostname = "kubernetes.io/hostname"
 // machines), the answer is held against the scheduler's own rules (verify.go), and what
 // does not pass is placed pod by pod.
 type bonds struct {
-	w       *world
+	w       *roundState
 	state   *fit.State        // every node with what is on it now
 	volumes *fit.State        // the same classes with nothing but where their volumes can be
 	tied    []bool            // by class
@@ -31,7 +31,7 @@ type bonds struct {
 	axes    int
 	cells   int
 	spreads []spreadAxis
-	keys    slab[cluster.PodKey] // room for dividing
+	keys    slots[cluster.PodKey] // room for dividing
 	aparts  []apartAxis
 
 	sequence []step // how pods were divided among zones: an order that the rules allow
@@ -58,7 +58,7 @@ const (
 
 // tie looks for constraints among the pending pods. Most rounds have none, and then
 // nothing is built.
-func (w *world) tie() {
+func (w *roundState) tie() {
 	if !w.mayTie() {
 		return
 	}
@@ -89,7 +89,7 @@ func (w *world) tie() {
 
 // mayTie tells whether a pending pod asks for anything of other pods or of volumes, or
 // whether some pod keeps others away.
-func (w *world) mayTie() bool {
+func (w *roundState) mayTie() bool {
 	for i := range w.want {
 		c := &w.s.Classes[w.want[i].class]
 		if len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes) > 0 {
@@ -117,9 +117,9 @@ func rankOf(c *cluster.PodClass) int8 {
 }
 
 // newState is every node with the pods on it, those that were nominated included.
-func (w *world) newState() *fit.State { return w.fill(fit.NewState(w.s.Classes, w.s.Namespaces)) }
+func (w *roundState) newState() *fit.State { return w.fill(fit.NewState(w.s.Classes, w.s.Namespaces)) }
 
-func (w *world) fill(st *fit.State) *fit.State {
+func (w *roundState) fill(st *fit.State) *fit.State {
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		limits := n.VolumeLimits
@@ -147,7 +147,7 @@ func (w *world) fill(st *fit.State) *fit.State {
 }
 
 // of is the vector of a class with the axes of hosts.
-func (w *world) size(class int) []int64 {
+func (w *roundState) size(class int) []int64 {
 	if w.bonds == nil || w.bonds.sizes == nil {
 		return w.space.Class(class)
 	}

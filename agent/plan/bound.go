@@ -8,7 +8,7 @@ func (p *problem) lowerBound() int {
 	if p.empty == nil {
 		return 0
 	}
-	left := p.lends().ints.lend(len(p.loads), 0)
+	left := p.ownArena().ints.alloc(len(p.loads), 0)
 	for i := range left {
 		left[i] = p.loads[i].count
 	}

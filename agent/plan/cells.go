@@ -55,7 +55,7 @@ func (b *bonds) split() {
 	zones := fit.Scope{Without: func(key string) bool { return key == keyHostname }, NoLimits: true}
 	s := &division{bonds: b, asked: make(map[ask][]spot), state: w.fill(b.state.Within(zones)), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), load: make([]int64, cells+1)}
 	s.represent()
-	order, most, steps := w.desk.round.ints.lend(0, len(w.want)), 0, 0
+	order, most, steps := w.scratch.perRound.ints.alloc(0, len(w.want)), 0, 0
 	for i := range w.want {
 		class := w.want[i].class
 		if zoned(&w.s.Classes[class]) || (anti || b.rank[class] == rankHosts && cells > 1) && s.state.Tied(class) {
@@ -68,16 +68,16 @@ func (b *bonds) split() {
 		return cmp.Compare(b.rank[w.want[x].class], b.rank[w.want[y].class])
 	})
 	divided := make([]extent, len(w.want))
-	parts := slices.Grow(w.desk.wants[1][:0], most+cells) // a want lends itself room for all cells first
-	w.desk.wants[1] = parts
+	parts := slices.Grow(w.scratch.demands[1][:0], most+cells) // a want lends itself room for all cells first
+	w.scratch.demands[1] = parts
 	b.sequence = make([]step, 0, steps)
 	for _, i := range order {
 		from := len(parts)
 		parts = s.assign(parts, &w.want[i])
 		divided[i] = extent{from, len(parts), true}
 	}
-	out := slices.Grow(w.desk.wants[2][:0], len(w.want)-len(order)+len(parts))
-	w.desk.wants[2] = out
+	out := slices.Grow(w.scratch.demands[2][:0], len(w.want)-len(order)+len(parts))
+	w.scratch.demands[2] = out
 	for i := range w.want {
 		if d := divided[i]; d.is {
 			out = append(out, parts[d.from:d.to]...)
@@ -153,7 +153,7 @@ func (s *division) spots(k *want) []spot {
 		s.found = s.lookFor(s.found[:0], k)
 		return s.found
 	}
-	q := ask{kind: s.w.e.classes.kind[k.class], count: k.count(), buys: k.buys}
+	q := ask{kind: s.w.e.classes.equivalent[k.class], count: k.count(), buys: k.buys}
 	if s.tied[k.class] && len(s.rep) > 0 {
 		q.stands = &s.standing(k.class)[0]
 	}

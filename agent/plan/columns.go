@@ -351,7 +351,7 @@ func (p *problem) put(c *columns, out *packing, content []int, times int) bool {
 
 // rest completes an answer by first fit over what is left.
 func (p *problem) rest(left []int, out *packing) packing {
-	sub := &problem{empty: p.empty, limit: math.MaxInt32, shelf: p.lends()}
+	sub := &problem{empty: p.empty, limit: math.MaxInt32, arena: p.ownArena()}
 	var which []int
 	for i, n := range left {
 		if n > 0 {

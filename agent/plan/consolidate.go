@@ -45,7 +45,7 @@ type Saving struct {
 // enough and has been real for long enough, the new machines come first, and the nodes
 // are drained when these are Ready. One replacement at a time, and only while nothing
 // else is going on.
-func (w *world) consolidate() {
+func (w *roundState) consolidate() {
 	s := w.in.Saving
 	switch {
 	case w.p.Consolidate == consolidateOff || w.p.Consolidate == "" || !w.p.ScaleDown:
@@ -59,9 +59,9 @@ func (w *world) consolidate() {
 	case !w.atRest():
 		w.out.Saving = s
 		return
-	case s != nil && !w.passed(s.Looked.Add(savingLook)):
+	case s != nil && !w.reached(s.Looked.Add(savingLook)):
 		w.out.Saving = s
-		w.wake(s.Looked.Add(savingLook))
+		w.wakeAt(s.Looked.Add(savingLook))
 		w.sayWaiting(s)
 		return
 	}
@@ -78,18 +78,18 @@ func (w *world) consolidate() {
 	next := *s
 	next.Looked = w.now
 	w.out.Saving = &next
-	if w.passed(next.Since.Add(w.p.ConsolidateAfter)) {
+	if w.reached(next.Since.Add(w.p.ConsolidateAfter)) {
 		w.start(&next)
 		return
 	}
-	w.wake(w.now.Add(savingLook))
+	w.wakeAt(w.now.Add(savingLook))
 	w.sayWaiting(&next)
 }
 
 // atRest tells that nothing comes, goes or is decided in this round, and that no machine
 // has gone within the unneeded time: one that is bought then would be a flap.
-func (w *world) atRest() bool {
-	if len(w.plan.Actions) > 0 || w.unjudged || w.draining+w.emptying > 0 || !w.in.ShrunkAt.IsZero() && !w.passed(w.in.ShrunkAt.Add(w.p.UnneededFor)) {
+func (w *roundState) atRest() bool {
+	if len(w.plan.Actions) > 0 || w.unjudged || w.draining+w.emptying > 0 || !w.in.ShrunkAt.IsZero() && !w.reached(w.in.ShrunkAt.Add(w.p.UnneededFor)) {
 		return false
 	}
 	if rule, _ := w.gate(); rule != "" {
@@ -105,7 +105,7 @@ func (w *world) atRest() bool {
 
 // replaceable are the nodes whose pods may all be moved, the least used first. Pods that
 // are tied to other pods, to a place or to a volume keep their node here.
-func (w *world) replaceable() []int {
+func (w *roundState) replaceable() []int {
 	type row struct {
 		node int
 		util float64
@@ -123,7 +123,7 @@ func (w *world) replaceable() []int {
 		if rule, _ := w.frozen(&w.groups[n.group]); rule != "" || w.keepsTotals(n) != "" {
 			continue
 		}
-		if cargo := w.cargoOf(n); len(cargo.blocked)+cargo.leaving > 0 || slices.ContainsFunc(cargo.loads, func(l heldClass) bool { return w.anchored(int(l.class)) }) {
+		if cargo := w.cargoOf(n); len(cargo.blocked)+cargo.leaving > 0 || slices.ContainsFunc(cargo.loads, func(l classCount) bool { return w.anchored(int(l.class)) }) {
 			continue
 		}
 		rows = append(rows, row{i, w.utilisation(n)})
@@ -137,14 +137,14 @@ func (w *world) replaceable() []int {
 }
 
 // anchored tells a pod whose place depends on more than its node.
-func (w *world) anchored(class int) bool {
+func (w *roundState) anchored(class int) bool {
 	c, t := &w.s.Classes[class], w.moveState()
 	return t != nil && t.state.Tied(class) || len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes)+len(c.NotUnderstood) > 0
 }
 
 // findSaving looks for the replacement that saves most: every node for itself, and the
 // least used ones together.
-func (w *world) findSaving(list []int) *Saving {
+func (w *roundState) findSaving(list []int) *Saving {
 	var best *Saving
 	most := 0.0
 	try := func(nodes []int) {
@@ -166,7 +166,7 @@ func (w *world) findSaving(list []int) *Saving {
 
 // offers are the replacements of a set of nodes that are worth a simulation, those with
 // fewer machines first.
-func (w *world) offers(nodes []int) []Saving {
+func (w *roundState) offers(nodes []int) []Saving {
 	names := make([]cluster.NodeName, len(nodes))
 	for i, n := range nodes {
 		names[i] = w.nodes[n].Name
@@ -185,7 +185,7 @@ func (w *world) offers(nodes []int) []Saving {
 
 // worth is what a replacement saves, as far as it is large enough, allowed, and every
 // pod has room; 0: it is not to be done. list are the nodes that may be replaced.
-func (w *world) worth(s *Saving, list []int) float64 {
+func (w *roundState) worth(s *Saving, list []int) float64 {
 	var from []int
 	for _, name := range s.Nodes {
 		i, ok := w.byName[name]
@@ -231,7 +231,7 @@ func (w *world) worth(s *Saving, list []int) float64 {
 // expense is the price of what goes and of what comes; where a group has no price both
 // are counted in machines, and what comes must be of the group of all that goes. No
 // costs: the two cannot be compared.
-func (w *world) expense(s *Saving, from []int) (before, after float64) {
+func (w *roundState) expense(s *Saving, from []int) (before, after float64) {
 	priced := true
 	for _, i := range from {
 		price := w.groups[w.nodes[i].group].Price
@@ -257,7 +257,7 @@ func (w *world) expense(s *Saving, from []int) (before, after float64) {
 // houses tells whether the pods of some nodes have room on the others and on so many
 // machines of a group; those that are tied to other pods only on the others. It takes
 // nothing.
-func (w *world) houses(from []int, to *group, machines int) bool {
+func (w *roundState) houses(from []int, to *group, machines int) bool {
 	if w.paths == nil {
 		w.paths = w.newPaths()
 	}
@@ -312,21 +312,21 @@ func (w *world) houses(from []int, to *group, machines int) bool {
 }
 
 // start asks for the machines of a saving that has been real for long enough.
-func (w *world) start(s *Saving) {
+func (w *roundState) start(s *Saving) {
 	s.Started = w.now
-	w.wake(w.now.Add(time.Second))
+	w.wakeAt(w.now.Add(time.Second))
 	if s.Machines == 0 {
 		return
 	}
 	g := &w.groups[w.byID[s.Group]]
 	g.grow += s.Machines
 	g.bought, w.grew = true, true
-	w.do(Grow{Group: g.ID, From: g.target, To: g.size + g.grow, Rule: RuleConsolidate, Why: s.words()})
+	w.act(Grow{Group: g.ID, From: g.target, To: g.size + g.grow, Rule: RuleConsolidate, Why: s.words()})
 }
 
 // goOn waits for the machines of a replacement, and ends it when its nodes have gone or
 // its time is over. The nodes themselves are marked by scaleDown.
-func (w *world) goOn(s *Saving) {
+func (w *roundState) goOn(s *Saving) {
 	left := slices.ContainsFunc(s.Nodes, func(name cluster.NodeName) bool {
 		i, ok := w.byName[name]
 		return ok && w.nodes[i].state != stateOut
@@ -339,17 +339,17 @@ func (w *world) goOn(s *Saving) {
 		o := &w.groups[g].Options
 		due = s.Started.Add(orElse(o.MaxNodeProvisionTime, w.p.MaxNodeProvisionTime) + orElse(o.MaxNodeStartupTime, w.p.MaxNodeStartupTime))
 	}
-	if w.passed(due) {
-		w.hold("cluster", "cluster", RuleConsolidate, "given up: %s", s.words())
+	if w.reached(due) {
+		w.held("cluster", "cluster", RuleConsolidate, "given up: %s", s.words())
 		return
 	}
-	w.wake(due)
+	w.wakeAt(due)
 	w.out.Saving = s
-	w.hold("cluster", "cluster", RuleConsolidate, "under way: %s", s.words())
+	w.held("cluster", "cluster", RuleConsolidate, "under way: %s", s.words())
 }
 
 // replaced tells a node whose replacement is there, so that it goes now.
-func (w *world) replaced(n *node) bool {
+func (w *roundState) replaced(n *node) bool {
 	s := w.in.Saving
 	if s == nil || s.Started.IsZero() || w.p.Consolidate == consolidateOff || w.p.Consolidate == "" || !slices.Contains(s.Nodes, n.Name) {
 		return false
@@ -364,8 +364,8 @@ func (w *world) replaced(n *node) bool {
 	return here >= s.Machines
 }
 
-func (w *world) sayWaiting(s *Saving) {
-	w.hold("cluster", "cluster", RuleConsolidate, "%s, if that is so until %s", s.words(), stamp(s.Since.Add(w.p.ConsolidateAfter)))
+func (w *roundState) sayWaiting(s *Saving) {
+	w.held("cluster", "cluster", RuleConsolidate, "%s, if that is so until %s", s.words(), stamp(s.Since.Add(w.p.ConsolidateAfter)))
 }
 
 // words say what replaces what.

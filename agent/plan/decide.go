@@ -10,27 +10,27 @@ import (
 // reasons, and takes back nothing that an earlier one decided.
 var steps = []struct {
 	name string
-	do   func(*world)
+	do   func(*roundState)
 }{
-	{"see what is to be kept free", (*world).openHeadroom},
-	{"carry over what outlives a round", (*world).remember},
-	{"learn what became of the last plan", (*world).learn},
-	{"tie instances, pods and nodes together", (*world).index},
-	{"count what every group has and what is coming", (*world).account},
-	{"count what is coming and nobody remembers", (*world).forget},
-	{"judge the cluster's health", (*world).health},
-	{"terminate instances that never became nodes", (*world).reapInstances},
-	{"judge which groups can grow", (*world).judge},
-	{"grow groups to their minimum", (*world).enforceMin},
-	{"collect the pods that want room", (*world).gather},
-	{"hold the pods that cannot be judged", (*world).holdUnknown},
-	{stepScaleUp, (*world).scaleUp},
-	{"empty the machines that the cloud ends", (*world).evacuate},
-	{"go on with the nodes that carry a mark", (*world).resume},
-	{stepScaleDown, (*world).scaleDown},
-	{"replace nodes by fewer or cheaper machines", (*world).consolidate},
-	{"tell the scheduler which nodes may go", (*world).soften},
-	{stepFinish, (*world).finish},
+	{"see what is to be kept free", (*roundState).openHeadroom},
+	{"carry over what outlives a round", (*roundState).remember},
+	{"learn what became of the last plan", (*roundState).learn},
+	{"tie instances, pods and nodes together", (*roundState).index},
+	{"count what every group has and what is coming", (*roundState).account},
+	{"count what is coming and nobody remembers", (*roundState).forget},
+	{"judge the cluster's health", (*roundState).health},
+	{"terminate instances that never became nodes", (*roundState).reapInstances},
+	{"judge which groups can grow", (*roundState).judge},
+	{"grow groups to their minimum", (*roundState).enforceMin},
+	{"collect the pods that want room", (*roundState).gather},
+	{"hold the pods that cannot be judged", (*roundState).holdUnknown},
+	{stepScaleUp, (*roundState).scaleUp},
+	{"empty the machines that the cloud ends", (*roundState).evacuate},
+	{"go on with the nodes that carry a mark", (*roundState).resume},
+	{stepScaleDown, (*roundState).scaleDown},
+	{"replace nodes by fewer or cheaper machines", (*roundState).consolidate},
+	{"tell the scheduler which nodes may go", (*roundState).soften},
+	{stepFinish, (*roundState).finish},
 }
 
 // The steps that Explain stops before.
@@ -48,15 +48,15 @@ func Decide(s cluster.Snapshot, m Memory, p Policy) (Plan, Memory) {
 }
 
 // remember starts the next Memory with what outlives a round.
-func (w *world) remember() {
+func (w *roundState) remember() {
 	w.out.ScaleDownAfter, w.out.ShrunkAt = w.in.ScaleDownAfter, w.in.ShrunkAt
 	for g, r := range w.in.Resized {
-		if _, ok := w.byID[g]; ok && !w.passed(r.At.Add(max(lagFor, w.p.DelayAfterAdd))) {
+		if _, ok := w.byID[g]; ok && !w.reached(r.At.Add(max(lagFor, w.p.DelayAfterAdd))) {
 			set(&w.out.Resized, g, r)
 		}
 	}
 	for _, b := range w.in.Backoff {
-		if !w.passed(b.Last.Add(w.p.BackoffReset)) || !w.passed(b.Until) {
+		if !w.reached(b.Last.Add(w.p.BackoffReset)) || !w.reached(b.Until) {
 			w.out.Backoff = append(w.out.Backoff, b)
 		}
 	}
@@ -69,7 +69,7 @@ func (w *world) remember() {
 			}
 		}
 		for id, at := range w.in.Deleted {
-			if shown[id] && !w.passed(at.Add(deletedFor)) {
+			if shown[id] && !w.reached(at.Add(deletedFor)) {
 				set(&w.out.Deleted, id, at)
 			}
 		}
@@ -78,7 +78,7 @@ func (w *world) remember() {
 
 // health freezes deletions when too many nodes are not Ready: then the network is
 // the likelier culprit, and the nodes may be well.
-func (w *world) health() {
+func (w *roundState) health() {
 	total, unready := 0, 0
 	for i := range w.nodes {
 		n := &w.nodes[i]
@@ -103,21 +103,21 @@ func (w *world) health() {
 	}
 	if unready > w.p.OKTotalUnready && unready*100 > w.p.MaxTotalUnreadyPercent*total {
 		w.unhealthy = "deletions are frozen: " + count(unready, total) + " nodes are not Ready"
-		w.hold("cluster", "cluster", RuleUnhealthy, "%s", w.unhealthy)
+		w.held("cluster", "cluster", RuleUnhealthy, "%s", w.unhealthy)
 	}
 	if w.s.Stale != "" {
-		w.hold("cluster", "cluster", RuleStale, "the cluster's facts may be old: %s", w.s.Stale)
+		w.held("cluster", "cluster", RuleStale, "the cluster's facts may be old: %s", w.s.Stale)
 	}
 	w.judgeExpanders()
 }
 
 // finish brings reasons and memory into one order.
-func (w *world) finish() {
+func (w *roundState) finish() {
 	if w.plan.Held = merge(sortHeld(w.plan.Held)); len(w.plan.Held) == 0 {
 		w.plan.Held = nil
 	}
 	sortBackoff(w.out.Backoff)
-	if w.passed(w.out.ScaleDownAfter) {
+	if w.reached(w.out.ScaleDownAfter) {
 		w.out.ScaleDownAfter = time.Time{}
 	}
 }

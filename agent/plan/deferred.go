@@ -22,7 +22,7 @@ import (
 const schedulerTurn = 10 * time.Second
 
 // forget counts the machines that are coming and that nobody remembers having asked for.
-func (w *world) forget() {
+func (w *roundState) forget() {
 	var joined []int // by group: machines that are Nodes and not Ready yet
 	for k := range w.nodes {
 		if n := &w.nodes[k]; n.group >= 0 && n.state == stateComing {
@@ -51,15 +51,15 @@ func (w *world) forget() {
 }
 
 // owes tells whether anything was promised to a pod on a group's machines.
-func (w *world) owes(id cluster.GroupID) bool {
+func (w *roundState) owes(id cluster.GroupID) bool {
 	return slices.ContainsFunc(w.in.Promised, func(p Pledge) bool { return p.Group == id })
 }
 
 // justReady lists the nodes that kube-scheduler may not have looked at since they became
 // Ready.
-func (w *world) justReady() (out []int) {
+func (w *roundState) justReady() (out []int) {
 	for i := range w.nodes {
-		if n := &w.nodes[i]; n.state == stateReady && !n.ReadySince.IsZero() && !w.passed(n.ReadySince.Add(schedulerTurn)) {
+		if n := &w.nodes[i]; n.state == stateReady && !n.ReadySince.IsZero() && !w.reached(n.ReadySince.Add(schedulerTurn)) {
 			out = append(out, i)
 		}
 	}
@@ -70,7 +70,7 @@ func (w *world) justReady() (out []int) {
 // tells whether any has to: after a restart all of them, since what tied pods do not take
 // is there for others; and with the tied ones those that were promised a machine, which
 // another way of placing the tied ones could take from them.
-func (w *world) putOff() (any bool) {
+func (w *roundState) putOff() (any bool) {
 	forgot, ready := len(w.out.Unremembered) > 0, w.justReady()
 	if !forgot && len(ready) == 0 {
 		return false
@@ -100,12 +100,12 @@ func (w *world) putOff() (any bool) {
 }
 
 // await lets the pods of a want wait for the scheduler's turn, where they have to.
-func (w *world) await(k *want, ready []int, judged []cluster.Moment) bool {
+func (w *roundState) await(k *want, ready []int, judged []cluster.Moment) bool {
 	n, due := w.inTurn(k.class, ready, judged)
 	if n < 0 {
 		return false
 	}
-	w.wake(due)
+	w.wakeAt(due)
 	k.deferred = fmt.Sprintf("node %s has just become Ready: the scheduler's turn is until %s", w.nodes[n].Name, stamp(due))
 	k.buys = false
 	return true
@@ -114,7 +114,7 @@ func (w *world) await(k *want, ready []int, judged []cluster.Moment) bool {
 // inTurn finds the node that a class waits for: it would take a pod as far as its labels,
 // its taints and its room go, and none of the class's pods has been judged since it is
 // Ready. The last of them counts; -1: there is none.
-func (w *world) inTurn(class int, ready []int, judged []cluster.Moment) (node int, due time.Time) {
+func (w *roundState) inTurn(class int, ready []int, judged []cluster.Moment) (node int, due time.Time) {
 	node = -1
 	for _, i := range ready {
 		n := &w.nodes[i]
@@ -129,7 +129,7 @@ func (w *world) inTurn(class int, ready []int, judged []cluster.Moment) (node in
 }
 
 // judged is by class when kube-scheduler last found no place for one of its pods.
-func (w *world) judged() []cluster.Moment {
+func (w *roundState) judged() []cluster.Moment {
 	last := make([]cluster.Moment, len(w.s.Classes))
 	for i := range w.s.Pods {
 		if pod := &w.s.Pods[i]; pod.Node == "" {
@@ -140,7 +140,7 @@ func (w *world) judged() []cluster.Moment {
 }
 
 // keepPromises lets pods that wait keep what they were promised.
-func (w *world) keepPromises(k *want) {
+func (w *roundState) keepPromises(k *want) {
 	for _, p := range w.in.Promised {
 		var kept []cluster.PodKey
 		for _, key := range k.keys {

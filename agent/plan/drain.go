@@ -18,13 +18,13 @@ const terminatingSlack = 30 * time.Second
 // passengers are pods that a drain leaves alone: they go with the node.
 var passengers = []struct {
 	name string
-	is   func(w *world, pod *cluster.Pod) bool
+	is   func(w *roundState, pod *cluster.Pod) bool
 }{
-	{"static pod", func(_ *world, pod *cluster.Pod) bool { return pod.Mirror }},
-	{"DaemonSet pod", func(_ *world, pod *cluster.Pod) bool { return daemon(pod) }},
-	{"finished", func(_ *world, pod *cluster.Pod) bool { return pod.Finished }},
-	{"terminating for too long", func(w *world, pod *cluster.Pod) bool {
-		return !pod.Deleting.IsZero() && w.passed(pod.Deleting.Add(terminatingSlack+1))
+	{"static pod", func(_ *roundState, pod *cluster.Pod) bool { return pod.Mirror }},
+	{"DaemonSet pod", func(_ *roundState, pod *cluster.Pod) bool { return daemon(pod) }},
+	{"finished", func(_ *roundState, pod *cluster.Pod) bool { return pod.Finished }},
+	{"terminating for too long", func(w *roundState, pod *cluster.Pod) bool {
+		return !pod.Deleting.IsZero() && w.reached(pod.Deleting.Add(terminatingSlack+1))
 	}},
 }
 
@@ -33,32 +33,34 @@ var passengers = []struct {
 // rule wins.
 var blockers = []struct {
 	name string
-	why  func(w *world, pod *cluster.Pod) string
+	why  func(w *roundState, pod *cluster.Pod) string
 }{
-	{"safe-to-evict=false", func(_ *world, pod *cluster.Pod) string {
+	{"safe-to-evict=false", func(_ *roundState, pod *cluster.Pod) string {
 		return when(pod.SafeToEvict == "false", "annotated safe-to-evict=false")
 	}},
-	{"do-not-disrupt", func(_ *world, pod *cluster.Pod) string {
+	{"do-not-disrupt", func(_ *roundState, pod *cluster.Pod) string {
 		return when(pod.DoNotDisrupt, "annotated karpenter.sh/do-not-disrupt")
 	}},
-	{"do-not-disrupt for a time", func(w *world, pod *cluster.Pod) string { return w.keptFor(pod.Created.Time(), pod.Asked().KeepFor) }},
-	{"no controller", func(_ *world, pod *cluster.Pod) string {
+	{"do-not-disrupt for a time", func(w *roundState, pod *cluster.Pod) string {
+		return w.keptFor(pod.Created.Time(), pod.Asked().KeepFor)
+	}},
+	{"no controller", func(_ *roundState, pod *cluster.Pod) string {
 		return when(pod.Owner == nil && pod.SafeToEvict != "true", "has no controller to make it again")
 	}},
-	{"local storage", func(w *world, pod *cluster.Pod) string {
+	{"local storage", func(w *roundState, pod *cluster.Pod) string {
 		return when(w.p.SkipNodesWithLocalStorage && pod.LocalStorage != "" && pod.SafeToEvict != "true", "keeps data on the node in volume "+pod.LocalStorage)
 	}},
-	{"kube-system", func(w *world, pod *cluster.Pod) string {
+	{"kube-system", func(w *roundState, pod *cluster.Pod) string {
 		return when(w.p.SkipNodesWithSystemPods && strings.HasPrefix(string(pod.Key), "kube-system/") && len(pod.Budgets) == 0 && pod.SafeToEvict != "true",
 			"is in kube-system and has no PodDisruptionBudget")
 	}},
-	{"budget", func(_ *world, pod *cluster.Pod) string {
+	{"budget", func(_ *roundState, pod *cluster.Pod) string {
 		if len(pod.Budgets) < 2 { // one alone is asked every time: cargoOf
 			return ""
 		}
 		return "has more than one PodDisruptionBudget: " + strings.Join(slices.Sorted(slices.Values(pod.Budgets)), ", ")
 	}},
-	{"not judged", func(w *world, pod *cluster.Pod) string {
+	{"not judged", func(w *roundState, pod *cluster.Pod) string {
 		features := w.s.Classes[pod.Class].NotUnderstood
 		return when(len(features) > 0, "uses what this version does not judge: "+strings.Join(features, ", "))
 	}},
@@ -73,7 +75,7 @@ func when(holds bool, words string) string {
 
 // budgetBlocks follows the Eviction API: a budget that is not known allows nothing (and
 // a pod with two is refused, which is among the blockers).
-func (w *world) budgetBlocks(pod *cluster.Pod) string {
+func (w *roundState) budgetBlocks(pod *cluster.Pod) string {
 	if len(pod.Budgets) == 1 && w.budget[pod.Budgets[0]] < 1 {
 		return "PodDisruptionBudget " + pod.Budgets[0] + " allows no disruption"
 	}
@@ -83,7 +85,7 @@ func (w *world) budgetBlocks(pod *cluster.Pod) string {
 // cargo is what a drain has to do with the pods of a node.
 type cargo struct {
 	movable  int            // pods to be evicted
-	loads    []heldClass    // of them, those that need room elsewhere, the largest first
+	loads    []classCount   // of them, those that need room elsewhere, the largest first
 	budgeted []*cluster.Pod // of them, those with budgets, by name
 	leaving  int            // pods already told to go
 	blocked  []string       // every blocker of every pod, budgets included
@@ -92,7 +94,7 @@ type cargo struct {
 }
 
 // rides tells a pod that a drain leaves alone.
-func (w *world) rides(pod *cluster.Pod) bool {
+func (w *roundState) rides(pod *cluster.Pod) bool {
 	for k := range passengers {
 		if passengers[k].is(w, pod) {
 			return true
@@ -102,7 +104,7 @@ func (w *world) rides(pod *cluster.Pod) bool {
 }
 
 // load fills in what follows from the pods themselves, which come sorted by key.
-func (w *world) load(c *cargo, pods []cluster.Pod) {
+func (w *roundState) load(c *cargo, pods []cluster.Pod) {
 	for i := range pods {
 		pod := &pods[i]
 		if w.rides(pod) {
@@ -111,7 +113,7 @@ func (w *world) load(c *cargo, pods []cluster.Pod) {
 		c.grace = max(c.grace, w.graceOf(pod))
 		if !pod.Deleting.IsZero() {
 			c.leaving++
-			w.wake(pod.Deleting.Add(terminatingSlack + time.Second))
+			w.wakeAt(pod.Deleting.Add(terminatingSlack + time.Second))
 			continue
 		}
 		c.movable++
@@ -134,20 +136,20 @@ func (w *world) load(c *cargo, pods []cluster.Pod) {
 }
 
 // lading is a node's cargo as far as budgets are not asked.
-func (w *world) lading(n *node) cargo {
-	if !n.f.laden && !n.f.dated {
-		n.f.laden = true
-		w.load(&n.f.cargo, sorted(n.Pods))
+func (w *roundState) lading(n *node) cargo {
+	if !n.f.drainKnown && !n.f.timed {
+		n.f.drainKnown = true
+		w.load(&n.f.drain, sorted(n.Pods))
 	}
-	c := n.f.cargo
-	if n.f.dated {
+	c := n.f.drain
+	if n.f.timed {
 		w.load(&c, sorted(n.Pods))
 	}
 	return c
 }
 
 // cargoOf is a node's cargo with what budgets say now.
-func (w *world) cargoOf(n *node) cargo {
+func (w *roundState) cargoOf(n *node) cargo {
 	c := w.lading(n)
 	c.blocked = slices.Clip(c.hard)
 	for _, pod := range c.budgeted {
@@ -162,7 +164,7 @@ func (w *world) cargoOf(n *node) cargo {
 }
 
 // movable lists the pods that are to be evicted, by name.
-func (w *world) movable(n *node) []*cluster.Pod {
+func (w *roundState) movable(n *node) []*cluster.Pod {
 	var out []*cluster.Pod
 	pods := sorted(n.Pods)
 	for i := range pods {
@@ -175,18 +177,18 @@ func (w *world) movable(n *node) []*cluster.Pod {
 
 // resume goes on with the nodes that carry a mark. The mark is on the Node itself, so
 // a drain outlives this process.
-func (w *world) resume() {
+func (w *roundState) resume() {
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		switch {
 		case n.whole != nil:
-		case !marked(n.Node) && ours(n.Node) && w.s.Stale == "":
+		case !toBeDeleted(n.Node) && cordonedByUs(n.Node) && w.s.Stale == "":
 			// Also where somebody has uncordoned it: the annotation alone would make
 			// their next cordon look like ours.
-			w.do(Uncordon{Node: n.Name, UID: n.UID, Rule: RuleHalfMark, Why: "it carries our cordon without its mark"})
-		case !marked(n.Node):
-		case !ours(n.Node):
-			w.hold("node", string(n.Name), RuleNotOurs, "marked for deletion by somebody else; remove the taint %s to get it back", cluster.TaintToBeDeleted)
+			w.act(Uncordon{Node: n.Name, UID: n.UID, Rule: RuleHalfMark, Why: "it carries our cordon without its mark"})
+		case !toBeDeleted(n.Node):
+		case !cordonedByUs(n.Node):
+			w.held("node", string(n.Name), RuleNotOurs, "marked for deletion by somebody else; remove the taint %s to get it back", cluster.TaintToBeDeleted)
 			if n.group >= 0 {
 				w.groups[n.group].leaving++
 			}
@@ -197,22 +199,22 @@ func (w *world) resume() {
 }
 
 // drain takes the next step with one node that carries our mark.
-func (w *world) drain(i int) {
+func (w *roundState) drain(i int) {
 	n := &w.nodes[i]
-	n.goes, w.unsteady = true, true // markTime may be now
+	n.goes, w.uncacheable = true, true // markTime may be now
 	first, seen := w.in.Draining[n.Name]
 	if !seen {
 		first = w.now
 	}
 	if n.group < 0 || n.state != stateMarked {
-		w.hold("node", string(n.Name), RuleDraining, "marked, and its instance is on its way out or not known")
+		w.held("node", string(n.Name), RuleDraining, "marked, and its instance is on its way out or not known")
 		return
 	}
 	g := &w.groups[n.group]
 	set(&w.out.Draining, n.Name, first)
 	waits := func(rule, why string) {
 		g.leaving++
-		w.hold("node", string(n.Name), rule, "marked, and waits: %s", why)
+		w.held("node", string(n.Name), rule, "marked, and waits: %s", why)
 	}
 	rule, frozen := w.frozen(g)
 	if rule != "" && rule != RuleKeeps {
@@ -224,8 +226,8 @@ func (w *world) drain(i int) {
 		n.goes = false
 		delete(w.out.Draining, n.Name)
 		w.postpone(w.now.Add(w.p.DelayAfterFailure))
-		w.do(Uncordon{Node: n.Name, UID: n.UID, Rule: RuleTookBack, Why: why})
-		w.hold("node", string(n.Name), RuleTookBack, "stays: %s", why)
+		w.act(Uncordon{Node: n.Name, UID: n.UID, Rule: RuleTookBack, Why: why})
+		w.held("node", string(n.Name), RuleTookBack, "stays: %s", why)
 		return
 	}
 	if rule == RuleKeeps {
@@ -233,30 +235,30 @@ func (w *world) drain(i int) {
 		return
 	}
 	g.leaving++
-	if start := markTime(n.Node, w.now).Add(w.p.DelayAfterTaint); !w.passed(start) {
-		w.wake(start)
+	if start := markTime(n.Node, w.now).Add(w.p.DelayAfterTaint); !w.reached(start) {
+		w.wakeAt(start)
 		if c.movable+c.leaving == 0 {
 			w.emptying++
 		} else {
 			w.draining++
 		}
-		w.hold("node", string(n.Name), RuleDraining, "marked; waits until %s for pods that were on their way", stamp(start))
+		w.held("node", string(n.Name), RuleDraining, "marked; waits until %s for pods that were on their way", stamp(start))
 		return
 	}
 	if c.movable+c.leaving == 0 {
 		g.shrinks = true
 		if why := w.delayed(n); why != "" {
 			w.emptying++
-			w.hold("node", string(n.Name), RuleDraining, "%s", why)
+			w.held("node", string(n.Name), RuleDraining, "%s", why)
 			return
 		}
 		if g.Busy != "" {
 			w.emptying++
-			w.hold("node", string(n.Name), RuleCloudBusy, "drained, and its machine waits: %s", g.Busy)
+			w.held("node", string(n.Name), RuleCloudBusy, "drained, and its machine waits: %s", g.Busy)
 			return
 		}
 		w.evictDaemons(n, w.p.EvictDaemonsEmpty)
-		w.do(Terminate{Group: g.ID, Instance: n.inst.ID, Node: n.Name, NodeUID: n.UID, Rule: RuleEmpty, Why: "drained: no pod that could be moved is left"})
+		w.act(Terminate{Group: g.ID, Instance: n.inst.ID, Node: n.Name, NodeUID: n.UID, Rule: RuleEmpty, Why: "drained: no pod that could be moved is left"})
 		return
 	}
 	w.draining++
@@ -265,7 +267,7 @@ func (w *world) drain(i int) {
 }
 
 // frozen says why nothing may be deleted from a group now.
-func (w *world) frozen(g *group) (rule, why string) {
+func (w *roundState) frozen(g *group) (rule, why string) {
 	switch {
 	case w.s.Stale != "":
 		return RuleStale, "the cluster's facts may be old: " + w.s.Stale
@@ -284,7 +286,7 @@ func (w *world) frozen(g *group) (rule, why string) {
 }
 
 // giveUp says why a mark is taken back; empty: the drain goes on.
-func (w *world) giveUp(i int, g *group, c *cargo, since time.Time) string {
+func (w *roundState) giveUp(i int, g *group, c *cargo, since time.Time) string {
 	n := &w.nodes[i]
 	deadline := since.Add(w.p.DelayAfterTaint + w.patience(c))
 	switch {
@@ -300,18 +302,18 @@ func (w *world) giveUp(i int, g *group, c *cargo, since time.Time) string {
 		return fmt.Sprintf("the group is at its minimum of %d", g.Min)
 	case len(c.hard) > 0:
 		return strings.Join(c.hard, "; ")
-	case c.movable+c.leaving > 0 && w.passed(deadline):
+	case c.movable+c.leaving > 0 && w.reached(deadline):
 		return fmt.Sprintf("%s did not leave by %s", pods(c.movable+c.leaving), stamp(deadline))
 	}
 	if pod, ok := w.move(i, c.loads); !ok {
 		return fmt.Sprintf("pod %s has room nowhere else any more", pod)
 	}
-	w.wake(deadline)
+	w.wakeAt(deadline)
 	return ""
 }
 
 // evict asks for as many evictions as the budgets allow now.
-func (w *world) evict(n *node, c *cargo) {
+func (w *roundState) evict(n *node, c *cargo) {
 	waiting, now := 0, w.wave(n)
 	for _, pod := range now {
 		if len(pod.Budgets) == 1 {
@@ -321,13 +323,13 @@ func (w *world) evict(n *node, c *cargo) {
 			}
 			w.budget[pod.Budgets[0]]--
 		}
-		w.do(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: w.graceOf(pod)})
+		w.act(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: w.graceOf(pod)})
 	}
 	words := fmt.Sprintf("draining: %d to evict, %d wait for a budget, %d terminating", len(now)-waiting, waiting, c.leaving)
 	if later := c.movable - len(now); later > 0 {
 		words += fmt.Sprintf(", %d of a higher priority come after them", later)
 	}
-	w.hold("node", string(n.Name), RuleDraining, "%s", words)
+	w.held("node", string(n.Name), RuleDraining, "%s", words)
 }
 
 // markTime reads the time of marking from the taint's value; a value that is none

@@ -45,7 +45,7 @@ func (o *DrainOrder) Decode(value string) error {
 }
 
 // step is the one that a pod belongs to; those below the first belong to the first.
-func (w *world) step(pod *cluster.Pod) int {
+func (w *roundState) step(pod *cluster.Pod) int {
 	priority := w.s.Classes[pod.Class].Priority
 	at := 0
 	for i := range w.p.DrainPriority {
@@ -57,7 +57,7 @@ func (w *world) step(pod *cluster.Pod) int {
 }
 
 // graceOf is how long a pod may take to end.
-func (w *world) graceOf(pod *cluster.Pod) time.Duration {
+func (w *roundState) graceOf(pod *cluster.Pod) time.Duration {
 	if len(w.p.DrainPriority) == 0 {
 		return min(pod.GracePeriod.Duration(), w.p.MaxGracefulTermination)
 	}
@@ -66,7 +66,7 @@ func (w *world) graceOf(pod *cluster.Pod) time.Duration {
 
 // patience is how long a drain may take beyond the first eviction: with steps one after
 // the other, their graces add up.
-func (w *world) patience(c *cargo) time.Duration {
+func (w *roundState) patience(c *cargo) time.Duration {
 	if len(w.p.DrainPriority) == 0 {
 		return c.grace + w.p.MaxPodEvictionTime
 	}
@@ -79,7 +79,7 @@ func (w *world) patience(c *cargo) time.Duration {
 
 // wave is what of a node's pods is to be evicted now: all, or those of the first step
 // that still has some, terminating ones included.
-func (w *world) wave(n *node) []*cluster.Pod {
+func (w *roundState) wave(n *node) []*cluster.Pod {
 	all := w.movable(n)
 	if len(w.p.DrainPriority) < 2 {
 		return all
@@ -95,7 +95,7 @@ func (w *world) wave(n *node) []*cluster.Pod {
 
 // evictDaemons asks DaemonSet pods to end before their node does. It is a courtesy: a
 // drain does not wait for them, and those that came after the mark are left alone.
-func (w *world) evictDaemons(n *node, byDefault bool) {
+func (w *roundState) evictDaemons(n *node, byDefault bool) {
 	marked := markTime(n.Node, w.now)
 	pods := sorted(n.Pods)
 	for i := range pods {
@@ -110,13 +110,13 @@ func (w *world) evictDaemons(n *node, byDefault bool) {
 		for _, b := range pod.Budgets {
 			w.budget[b]--
 		}
-		w.do(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: w.graceOf(pod)})
+		w.act(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: w.graceOf(pod)})
 	}
 }
 
 // delayed says which annotation keeps a drained node from being terminated, as long as
 // the delay may last.
-func (w *world) delayed(n *node) string {
+func (w *roundState) delayed(n *node) string {
 	var first string
 	for key := range n.Annotations {
 		if strings.HasPrefix(key, cluster.AnnotationDelay) && (first == "" || key < first) {
@@ -132,29 +132,29 @@ func (w *world) delayed(n *node) string {
 	}
 	set(&w.out.Emptied, n.Name, since)
 	due := since.Add(w.p.NodeDeletionDelayTimeout)
-	if w.passed(due) {
+	if w.reached(due) {
 		return ""
 	}
-	w.wake(due)
+	w.wakeAt(due)
 	return fmt.Sprintf("drained; waits until %s for whoever put the annotation %s", stamp(due), first)
 }
 
 // keptFor tells until when an annotation with a time keeps a pod or a node; empty: not
 // any more, or never.
-func (w *world) keptFor(created time.Time, d time.Duration) string {
+func (w *roundState) keptFor(created time.Time, d time.Duration) string {
 	if d <= 0 {
 		return ""
 	}
 	until := created.Add(d)
-	if w.passed(until) {
+	if w.reached(until) {
 		return ""
 	}
-	w.wake(until)
+	w.wakeAt(until)
 	return fmt.Sprintf("annotated %s until %s", annotationDoNotDisrupt, stamp(until))
 }
 
 // opted says which annotation keeps a node now.
-func (w *world) opted(n *cluster.Node) string {
+func (w *roundState) opted(n *cluster.Node) string {
 	if why := optedOut(n); why != "" {
 		return why
 	}
@@ -175,7 +175,7 @@ func requested(n *cluster.Node) bool { return n.Annotations[cluster.AnnotationRe
 // imbalance is, by candidate, how far the candidate's group would be below the largest
 // of its balance set when it went after the candidates before it. Candidates of groups
 // that are not balanced have none, and any tells whether one is.
-func (w *world) imbalance(list []candidate) (any bool) {
+func (w *roundState) imbalance(list []candidate) (any bool) {
 	gone := make([]int, len(w.groups))
 	for i := range list {
 		g := w.nodes[list[i].node].group

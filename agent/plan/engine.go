@@ -18,63 +18,63 @@ import (
 // again. Not safe for concurrent use.
 type Engine struct {
 	policy     Policy
-	classes    classBook
-	facts      []*facts // by index of Snapshot.Nodes
-	spare      []*facts
-	count      counter
-	ties       ties
-	verdicts   verdicts
+	classes    classIndex
+	facts      []*nodeFacts // by index of Snapshot.Nodes
+	oldFacts   []*nodeFacts
+	count      classCounter
+	instances  instanceIndex
+	filters    filterCache
 	nodes      []node // memory of the world
 	rooms      []int64
 	candidates []candidate
 	moved      []moved
 	steps      []stride
-	held       int              // how many reasons the last round had
-	busy       map[usage]string // see busyWords
+	held       int                       // how many reasons the last round had
+	busy       map[utilisationKey]string // see busyWords
 
-	known bool     // last is the answer to a question that answers itself again
-	last  question // the last one that was worked out
-	plan  Plan
-	again bool // the last Decide was answered from memory
+	cacheValid bool        // key is the input of a decision that may be given again
+	key        decisionKey // the last one that was worked out
+	plan       Plan
+	cached     bool // the last Decide was answered from memory
 }
 
-// question is what a round was asked.
-type question struct {
+// decisionKey is what a round was asked.
+type decisionKey struct {
 	s     cluster.Snapshot
 	m     Memory
 	p     Policy
 	until time.Time // the answer may be another one from then on; zero: never
 }
 
-// steady is how long an answer is believed without being worked out again, whatever it
+// maxCacheAge is how long an answer is believed without being worked out again, whatever it
 // says itself.
-const steady = time.Minute
+const maxCacheAge = time.Minute
 
 // Decide is the function Decide with a memory.
 func (e *Engine) Decide(s cluster.Snapshot, m Memory, p Policy) (Plan, Memory) {
-	if e.again = e.known && e.stands(&s, &m, &p); e.again {
-		return e.plan, e.last.m
+	if e.cached = e.cacheValid && e.sameInputs(&s, &m, &p); e.cached {
+		return e.plan, e.key.m
 	}
 	if !samePolicy(&e.policy, &p) {
 		e.policy, e.facts = p, nil
 	}
-	w := open(e, &s, &m, &p)
+	w := newRound(e, &s, &m, &p)
 	for _, step := range steps {
 		step.do(w)
 	}
-	e.keep(w, m)
-	w.desk.leave(len(w.want))
+	e.remember(w, m)
+	w.scratch.release(len(w.want))
 	return w.plan, w.out
 }
 
-// Again tells that the last Decide gave the Plan and the Memory of the one before it,
+// Cached tells that the last Decide gave the Plan and the Memory of the one before it,
 // because nothing that they depend on has changed.
-func (e *Engine) Again() bool { return e.again }
+func (e *Engine) Cached() bool { return e.cached }
 
-// stands tells that the last answer is the answer to this question too.
-func (e *Engine) stands(s *cluster.Snapshot, m *Memory, p *Policy) bool {
-	l := &e.last
-	if s.Now.Before(l.s.Now) || s.Now.Sub(l.s.Now) >= steady || !l.until.IsZero() && !s.Now.Before(l.until) || len(s.Outcomes) > 0 {
+// sameInputs tells that the last decision is the decision for these inputs too.
+func (e *Engine) sameInputs(s *cluster.Snapshot, m *Memory, p *Policy) bool {
+	l := &e.key
+	if s.Now.Before(l.s.Now) || s.Now.Sub(l.s.Now) >= maxCacheAge || !l.until.IsZero() && !s.Now.Before(l.until) || len(s.Outcomes) > 0 {
 		return false
 	}
 	if !same(m, &l.m) || !samePolicy(p, &l.p) || !sameWorld(s, &l.s) {
@@ -95,14 +95,14 @@ func readsAlike(m *Memory, was, is *cluster.NodeGroup) bool {
 	return was.ReadAt.Equal(is.ReadAt) || !awaited
 }
 
-// keep remembers a round. Its answer stands for the next ones when it changed nothing:
+// remember remembers a round. Its answer stands for the next ones when it changed nothing:
 // no action, no outcome to learn from, and the Memory that it was given.
-func (e *Engine) keep(w *world, m Memory) {
-	e.known = !w.unsteady && len(w.plan.Actions) == 0 && len(w.s.Outcomes) == 0 && equalMemory(m, w.out)
-	e.plan, e.last = Plan{}, question{}
-	if e.known {
+func (e *Engine) remember(w *roundState, m Memory) {
+	e.cacheValid = !w.uncacheable && len(w.plan.Actions) == 0 && len(w.s.Outcomes) == 0 && equalMemory(m, w.out)
+	e.plan, e.key = Plan{}, decisionKey{}
+	if e.cacheValid {
 		w.out = m // the same maps: who hands them in again is known at a glance
-		e.plan, e.last = w.plan, question{s: *w.given, m: m, p: *w.p, until: w.until}
+		e.plan, e.key = w.plan, decisionKey{s: *w.given, m: m, p: *w.p, until: w.until}
 	}
 	e.held = len(w.plan.Held)
 	clear(e.candidates)
@@ -131,12 +131,12 @@ func equalMaps[K comparable, V any](a, b map[K]V, eq func(V, V) bool) bool {
 	return len(a) == len(b) && maps.EqualFunc(a, b, eq)
 }
 
-// ties say which instance backs which Node, as long as neither the Nodes' names and
+// instanceIndex say which instance backs which Node, as long as neither the Nodes' names and
 // addresses nor the groups' lists of instances change.
-type ties struct {
+type instanceIndex struct {
 	known  bool
 	nodes  []*cluster.Node
-	groups []tiedGroup
+	groups []indexedGroup
 	id     cluster.Identity
 	order  []int32 // of the Nodes by name
 	byName map[cluster.NodeName]int
@@ -144,13 +144,13 @@ type ties struct {
 	inst   []*cluster.Instance
 }
 
-type tiedGroup struct {
+type indexedGroup struct {
 	id        cluster.GroupID
 	instances []cluster.Instance
 }
 
-// hold tells whether the ties still hold, and takes over the Nodes' new values.
-func (t *ties) hold(s *cluster.Snapshot) bool {
+// stillValid tells whether the ties still hold, and takes over the Nodes' new values.
+func (t *instanceIndex) stillValid(s *cluster.Snapshot) bool {
 	if !t.known || len(t.nodes) != len(s.Nodes) || len(t.groups) != len(s.Groups) {
 		return false
 	}
@@ -170,15 +170,15 @@ func (t *ties) hold(s *cluster.Snapshot) bool {
 	return true
 }
 
-// tie ties instances to Nodes anew.
-func (t *ties) tie(w *world) {
+// rebuild ties instances to Nodes anew.
+func (t *instanceIndex) rebuild(w *roundState) {
 	s := w.s
-	*t = ties{known: true, nodes: slices.Clone(s.Nodes), id: cluster.Identify(s.Groups, s.Nodes),
+	*t = instanceIndex{known: true, nodes: slices.Clone(s.Nodes), id: cluster.Identify(s.Groups, s.Nodes),
 		order: make([]int32, len(s.Nodes)), byName: make(map[cluster.NodeName]int, len(s.Nodes)),
 		group: make([]int32, len(s.Nodes)), inst: make([]*cluster.Instance, len(s.Nodes))}
-	t.groups = make([]tiedGroup, 0, len(s.Groups))
+	t.groups = make([]indexedGroup, 0, len(s.Groups))
 	for i := range s.Groups {
-		t.groups = append(t.groups, tiedGroup{s.Groups[i].ID, s.Groups[i].Instances})
+		t.groups = append(t.groups, indexedGroup{s.Groups[i].ID, s.Groups[i].Instances})
 	}
 	for i := range t.order {
 		t.order[i] = int32(i)
@@ -200,22 +200,22 @@ func (t *ties) tie(w *world) {
 	}
 }
 
-// verdicts are what the shape filters said of demands and nodes.
-type verdicts struct {
+// filterCache are what the shape filters said of demands and nodes.
+type filterCache struct {
 	gen   int
 	rows  [][]int8 // by number of classBook.shape and by node; 0: not asked yet, -1: no
-	nodes []judged
+	nodes []filteredNode
 }
 
-type judged struct {
+type filteredNode struct {
 	node  *cluster.Node
 	state nodeState
 }
 
-// learnShapes forgets the verdicts on nodes that look different now. all: every one.
-func (v *verdicts) learnShapes(w *world, all bool) {
+// refresh forgets the verdicts on nodes that look different now. all: every one.
+func (v *filterCache) refresh(w *roundState, all bool) {
 	if all || v.gen != w.e.classes.gen || len(v.nodes) != len(w.nodes) {
-		*v = verdicts{gen: w.e.classes.gen, nodes: make([]judged, len(w.nodes))}
+		*v = filterCache{gen: w.e.classes.gen, nodes: make([]filteredNode, len(w.nodes))}
 	}
 	for k := range w.nodes {
 		n, was := &w.nodes[k], &v.nodes[k]
@@ -227,7 +227,7 @@ func (v *verdicts) learnShapes(w *world, all bool) {
 				}
 			}
 		}
-		*was = judged{n.Node, n.state}
+		*was = filteredNode{n.Node, n.state}
 	}
 }
 
@@ -236,8 +236,8 @@ func sameShape(a, b *cluster.Node) bool {
 }
 
 // passes remembers what the shape filters say of a class and a node.
-func (w *world) passes(class, n int) bool {
-	v := &w.e.verdicts
+func (w *roundState) passes(class, n int) bool {
+	v := &w.e.filters
 	shape := int(w.e.classes.shape[class])
 	if shape >= len(v.rows) {
 		v.rows = append(v.rows, make([][]int8, shape+1-len(v.rows))...)

@@ -59,12 +59,12 @@ func playEngine(t *testing.T, r *rand.Rand, seed string, rounds int, enough func
 			}
 		}
 		plan, out := e.Decide(s, m, p)
-		if e.Again() {
+		if e.Cached() {
 			again++
 		}
 		want, wantOut := Decide(s, m, p)
 		if plan.String() != want.String() || !plan.Wake.Equal(want.Wake) || !bytes.Equal(text(t, out), text(t, wantOut)) {
-			t.Fatalf("%s, round %d (from memory: %v): the Engine says\n%s%s\n%s\n--- want\n%s%s\n%s", seed, i, e.Again(), plan, plan.Wake, text(t, out), want, want.Wake, text(t, wantOut))
+			t.Fatalf("%s, round %d (from memory: %v): the Engine says\n%s%s\n%s\n--- want\n%s%s\n%s", seed, i, e.Cached(), plan, plan.Wake, text(t, out), want, want.Wake, text(t, wantOut))
 		}
 		s.Outcomes = nil
 		switch r.IntN(12) {
@@ -196,7 +196,7 @@ func TestIdleRoundCostsNothing(t *testing.T) {
 			s.Now = s.Now.Add(time.Millisecond)
 			e.Decide(s, m, p)
 		})
-		if !e.Again() {
+		if !e.Cached() {
 			t.Error("an idle round was worked out anew")
 		}
 		return n

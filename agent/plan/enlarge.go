@@ -112,7 +112,7 @@ func (v *solver) onBase(o *option, p *problem, order []int, n, axis, g int) *opt
 	if got == nil {
 		return nil
 	}
-	two := &option{group: o.group, set: o.set, which: o.which, k: *got, fresh: got.bins, mix: p.lends().ints.lend(0, len(got.fresh))}
+	two := &option{group: o.group, set: o.set, which: o.which, k: *got, fresh: got.bins, mix: p.ownArena().ints.alloc(0, len(got.fresh))}
 	for x := range got.fresh {
 		if x < large {
 			two.mix = append(two.mix, o.group)
@@ -122,7 +122,7 @@ func (v *solver) onBase(o *option, p *problem, order []int, n, axis, g int) *opt
 			return nil
 		}
 		two.mix = append(two.mix, g)
-		got.fresh[x].room = p.lends().rooms.copied(got.fresh[x].room, 0)
+		got.fresh[x].room = p.ownArena().rooms.clone(got.fresh[x].room, 0)
 		for j, m := range more {
 			got.fresh[x].room[j] += m
 		}
@@ -135,10 +135,10 @@ func (v *solver) onBase(o *option, p *problem, order []int, n, axis, g int) *opt
 // the problem with the small machine. It returns nil when more
 // than limit would be needed, and else how many entries are large; these come first.
 func (p *problem) enlarge(k *packing, order []int, more []int64, limit int) (*packing, int) {
-	s := p.lends()
-	big := packing{left: s.ints.copied(k.left, 0)}
-	small := s.bins.copied(k.fresh, 0)
-	room, whole := s.rooms.lend(len(more), 0), s.rooms.lend(len(more), 0)
+	s := p.ownArena()
+	big := packing{left: s.ints.clone(k.left, 0)}
+	small := s.bins.clone(k.fresh, 0)
+	room, whole := s.rooms.alloc(len(more), 0), s.rooms.alloc(len(more), 0)
 	for j := range whole {
 		whole[j] = p.empty[j] + more[j]
 	}
@@ -156,7 +156,7 @@ func (p *problem) enlarge(k *packing, order []int, more []int64, limit int) (*pa
 					return nil, 0
 				}
 				small[x].times--
-				big.fresh = s.bins.push(big.fresh, freshBins{times: 1, room: s.rooms.copied(room, 0), parts: s.parts.copied(small[x].parts, 2)})
+				big.fresh = s.bins.push(big.fresh, freshBins{times: 1, room: s.rooms.clone(room, 0), parts: s.parts.clone(small[x].parts, 2)})
 				big.pour(s, len(big.fresh)-1, i, size)
 			}
 			if small[x].times == 0 {
@@ -168,7 +168,7 @@ func (p *problem) enlarge(k *packing, order []int, more []int64, limit int) (*pa
 				return nil, 0
 			}
 			m := min(per, big.left[i])
-			e := freshBins{times: 1, room: s.rooms.copied(whole, 0), parts: s.parts.push(nil, part{i, m})}
+			e := freshBins{times: 1, room: s.rooms.clone(whole, 0), parts: s.parts.push(nil, part{i, m})}
 			fit.Take(e.room, size, m)
 			big.fresh = s.bins.push(big.fresh, e)
 			big.left[i] -= m

@@ -34,8 +34,8 @@ func (b *bonds) even() {
 			most += min(len(cells), k.count()) - 1
 		}
 	}
-	out := slices.Grow(w.desk.wants[1][:0], most+len(cells))
-	w.desk.wants[1] = out
+	out := slices.Grow(w.scratch.demands[1][:0], most+len(cells))
+	w.scratch.demands[1] = out
 	turn := 0
 	for i := range w.want {
 		if k := &w.want[i]; anywhere(k) {
@@ -98,7 +98,7 @@ func (b *bonds) share(out []want, k *want, cells []int, turn *int) []want {
 		rest = b.toPromised(parts, k.keys, cells)
 	}
 	for x := range parts {
-		parts[x].keys = append(b.keys.lend(0, len(parts[x].keys)+len(rest)/len(cells)+1), parts[x].keys...)
+		parts[x].keys = append(b.keys.alloc(0, len(parts[x].keys)+len(rest)/len(cells)+1), parts[x].keys...)
 	}
 	least := func() *want {
 		best := *turn % len(cells)

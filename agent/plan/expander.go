@@ -25,7 +25,7 @@ type option struct {
 func (v *solver) choose() *option {
 	var best *option
 	var all []*option
-	v.w.desk.choice.takeBack() // the options of the choice before are committed, or will not be
+	v.w.scratch.perChoice.reset() // the options of the choice before are committed, or will not be
 	for _, g := range v.promising() {
 		if o := v.optionOf(g, v.limit(g)); o != nil {
 			all = append(all, o)
@@ -66,13 +66,13 @@ func (v *solver) optionOf(g, limit int) *option {
 		}
 		return v.a.left[i]
 	}
-	v.w.desk.option.takeBack()
+	v.w.scratch.perOption.reset()
 	set := v.partners(g)
 	p, which := v.problemOf(pick, v.smallest(set), limit)
 	if len(p.loads) == 0 {
 		return nil
 	}
-	o := &option{group: g, k: v.w.packed(p), which: which, set: set}
+	o := &option{group: g, k: v.w.packCached(p), which: which, set: set}
 	if k, ok := p.leveled(v.w.bonds.levels(g), o.k.bins); ok {
 		o.k = k
 	}
@@ -87,9 +87,9 @@ func (v *solver) optionOf(g, limit int) *option {
 	}
 	o.measure(p)
 	v.spend(o, p)
-	o.k = o.k.copied(&v.w.desk.choice)
+	o.k = o.k.copied(&v.w.scratch.perChoice)
 	if o.mix != nil {
-		o.mix = v.w.desk.choice.ints.copied(o.mix, 0)
+		o.mix = v.w.scratch.perChoice.ints.clone(o.mix, 0)
 	}
 	return o
 }

@@ -60,10 +60,10 @@ type Judgement struct {
 type explainer struct {
 	q    Query
 	plan Plan
-	held []Held // as they were said, before equal ones were counted together
-	end  *world // after the whole round
-	up   *world // right before room is looked for: nothing of this round is placed
-	down *world // right before scale-down: pending pods are placed
+	held []Held      // as they were said, before equal ones were counted together
+	end  *roundState // after the whole round
+	up   *roundState // right before room is looked for: nothing of this round is placed
+	down *roundState // right before scale-down: pending pods are placed
 	out  Explanation
 }
 
@@ -112,8 +112,8 @@ func (e *explainer) headroom(all []cluster.Headroom) {
 }
 
 // runUntil runs a round up to a step, exclusive.
-func runUntil(s *cluster.Snapshot, m *Memory, p *Policy, name string) *world {
-	w := open(new(Engine), s, m, p)
+func runUntil(s *cluster.Snapshot, m *Memory, p *Policy, name string) *roundState {
+	w := newRound(new(Engine), s, m, p)
 	for _, step := range steps {
 		if step.name == name {
 			break

@@ -205,7 +205,7 @@ func groupSummary(f *GroupFacts, verdicts []Verdict) string {
 }
 
 // daemonSetsOf are the DaemonSets that take room on the group's next machine.
-func (w *world) daemonSetsOf(g *group) []cluster.PodKey {
+func (w *roundState) daemonSetsOf(g *group) []cluster.PodKey {
 	_, shape := w.template(g)
 	var out []cluster.PodKey
 	for i := range w.s.DaemonSets {

@@ -73,8 +73,8 @@ func (e *explainer) node() {
 	n := &w.nodes[i]
 	e.out.Found = true
 	if n.whole != nil {
-		n.Node, n.f = n.whole, (&bulk{axes: w.space.Axes()}).next()
-		w.work(n.f, n.whole)
+		n.Node, n.f = n.whole, (&factsAllocator{axes: w.space.Axes()}).next()
+		w.fillFacts(n.f, n.whole)
 	}
 	f := &NodeFacts{State: stateNames[n.state], Utilisation: w.utilisation(n), Limit: w.threshold(n), UnreadyFrom: e.end.out.Unready[n.Name]}
 	e.out.Node = f
@@ -135,7 +135,7 @@ func (e *explainer) actionsOn(name cluster.NodeName) []Verdict {
 }
 
 // blockersOf are all reasons why a pod must not be evicted, budgets as they are now.
-func (w *world) blockersOf(pod *cluster.Pod) []Blocker {
+func (w *roundState) blockersOf(pod *cluster.Pod) []Blocker {
 	for k := range passengers {
 		if passengers[k].is(w, pod) {
 			return nil
@@ -175,7 +175,7 @@ func (e *explainer) drainOf(i int, f *NodeFacts) {
 
 // destination looks for room for one pod alone, as world.place does for all together.
 // The words of those that refuse are only asked for when all do.
-func (w *world) destination(from int, pod *cluster.Pod) Destination {
+func (w *roundState) destination(from int, pod *cluster.Pod) Destination {
 	d := Destination{Pod: pod.Key}
 	ties := func(int) (rule, words string) { return "", "" }
 	if t := w.moveState(); t != nil && t.state.Tied(pod.Class) {
@@ -238,7 +238,7 @@ func (e *explainer) checks(i int, f *NodeFacts) {
 		add(RuleInstance, true, "its instance was told to go", "")
 	}
 	add(RuleOptOut, w.opted(n.Node) != "", w.opted(n.Node), "no annotation opts it out")
-	add(RuleNotOurs, n.Unschedulable && !ours(n.Node), "cordoned by somebody else", "nobody else has cordoned it")
+	add(RuleNotOurs, n.Unschedulable && !cordonedByUs(n.Node), "cordoned by somebody else", "nobody else has cordoned it")
 	add(RuleInUse, n.counts, "pods that are to come count on it", "no pod that is to come counts on it")
 	unready := n.Ready != cluster.StatusTrue
 	load := fmt.Sprintf("utilisation %.0f%%, limit %.0f%%", f.Utilisation*100, f.Limit*100)

@@ -137,7 +137,7 @@ func (e *explainer) flees(pod *cluster.Pod, n *node, f *PodFacts) {
 // runs tells how a pod that runs stands towards a drain of its node.
 func (e *explainer) runs(pod *cluster.Pod, f *PodFacts) {
 	f.Blockers = e.down.blockersOf(pod)
-	if n, ok := e.end.byName[pod.Node]; ok && marked(e.end.nodes[n].Node) {
+	if n, ok := e.end.byName[pod.Node]; ok && toBeDeleted(e.end.nodes[n].Node) {
 		e.out.Summary += "; the node is being drained, and the pod will be evicted"
 	}
 	if len(f.Blockers) > 0 {
@@ -275,7 +275,7 @@ func (e *explainer) nodesFor(class int) Judgement {
 
 // nodeRefuses says why a node does not take one more pod of a class, as far as its own
 // shape and room go; an empty rule means that it does.
-func (w *world) nodeRefuses(i, class int) (rule, why string) {
+func (w *roundState) nodeRefuses(i, class int) (rule, why string) {
 	n := &w.nodes[i]
 	switch n.state {
 	case stateOut:
@@ -296,11 +296,11 @@ func (w *world) nodeRefuses(i, class int) (rule, why string) {
 }
 
 // whyOut says why a node has room for nobody.
-func (w *world) whyOut(n *node) (rule, why string) {
+func (w *roundState) whyOut(n *node) (rule, why string) {
 	switch {
 	case n.Deleting:
 		return RuleNotOurs, "node(s) are being deleted"
-	case marked(n.Node):
+	case toBeDeleted(n.Node):
 		return RuleNotOurs, "node(s) are marked for deletion by somebody else"
 	case n.Ready != cluster.StatusTrue:
 		return RuleUnready, "node(s) were not ready"

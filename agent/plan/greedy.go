@@ -30,14 +30,14 @@ const (
 )
 
 // tieFewer takes work from the packer where what it finds is improved on in any case.
-func (w *world) tieFewer() {
+func (w *roundState) tieFewer() {
 	if w.bonds != nil && w.greedyFew() {
 		w.pool = min(w.pool, tiedPool)
 	}
 }
 
 // greedily returns the best of an answer and of what simple rules would buy.
-func (w *world) greedily(best *answer) *answer {
+func (w *roundState) greedily(best *answer) *answer {
 	if w.bonds == nil || best.bought()+best.unhelped() == 0 || len(w.groups) == 0 {
 		return best
 	}
@@ -98,20 +98,20 @@ func (w *world) greedily(best *answer) *answer {
 // not known pod by pod, and a rule that counts pods one by one could buy for the same
 // pods twice. What it may find then is that nothing need be bought, because what is
 // coming is enough: after a restart nobody else remembers that. Both found by fuzzing.
-func (w *world) underWay() bool {
+func (w *roundState) underWay() bool {
 	return w.promised() ||
 		slices.ContainsFunc(w.groups, func(g group) bool { return g.coming+g.grow > 0 }) ||
 		slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateComing || n.state == stateMarked })
 }
 
 // spreads tells whether pods that buy are to be spread over zones.
-func (w *world) spreads() bool {
+func (w *roundState) spreads() bool {
 	return slices.ContainsFunc(w.want, func(k want) bool { return k.buys && zoneSkew(&w.s.Classes[k.class]) > 0 })
 }
 
 // greedyFew tells whether there is little enough to look at it pod by pod, and whether
 // no group is balanced with others: the rules know nothing of that.
-func (w *world) greedyFew() bool {
+func (w *roundState) greedyFew() bool {
 	n := 0
 	for i := range w.want {
 		n += w.want[i].count()
@@ -129,7 +129,7 @@ func (w *world) greedyFew() bool {
 
 // outdoes tells whether an answer helps more pods than another, those of the highest
 // priority first, or as many for less.
-func (w *world) outdoes(a, than *answer, cost []float64) bool {
+func (w *roundState) outdoes(a, than *answer, cost []float64) bool {
 	if a.unhelped() > than.unhelped() {
 		return false
 	}
@@ -148,7 +148,7 @@ func (w *world) outdoes(a, than *answer, cost []float64) bool {
 // selections are the cells that the rules may buy in: all of them and, where pods are
 // spread over zones, fewer, as long as nothing stands in what is left out. By cell; nil
 // stands for all.
-func (w *world) selections() [][]bool {
+func (w *roundState) selections() [][]bool {
 	b := w.bonds
 	out := [][]bool{nil}
 	if b.cells < 2 || !slices.ContainsFunc(w.want, func(k want) bool { return zoneSkew(&w.s.Classes[k.class]) > 0 }) {
@@ -215,7 +215,7 @@ var greedyRules = []func(g *greedy) bool{
 
 // greedyAnswer is what one rule buys in some cells: promises are kept first, then what
 // is there and what is coming is filled, then the rule buys, and the whole is replayed. nil: see greedyRules.
-func (w *world) greedyAnswer(rule func(*greedy) bool, cells []bool, cost []float64, work *int) *answer {
+func (w *roundState) greedyAnswer(rule func(*greedy) bool, cells []bool, cost []float64, work *int) *answer {
 	marked := slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked })
 	v := w.newSolver(marked)
 	if w.promised() {

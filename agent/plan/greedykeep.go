@@ -10,7 +10,7 @@ import (
 // by trying is not found again by packing, so pods that count on what is coming of a
 // group go on doing so, as long as its machines could hold them by size. nil: there are
 // no such promises.
-func (w *world) remembered() *answer {
+func (w *roundState) remembered() *answer {
 	if !w.promised() {
 		return nil
 	}

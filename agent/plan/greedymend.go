@@ -18,7 +18,7 @@ const (
 
 // relieved returns the answer with some of its machines bought for less, where that
 // stands the replay.
-func (w *world) relieved(a *answer, cost []float64, round int) *answer {
+func (w *roundState) relieved(a *answer, cost []float64, round int) *answer {
 	work := tiedMendWork
 	g := &greedy{v: w.newSolver(false), st: w.bonds.state, cost: cost, work: &work}
 	g.v.a = a.copied()

@@ -30,7 +30,7 @@ const (
 
 // learn takes in what became of the last Plan. Reading an outcome twice changes
 // nothing.
-func (w *world) learn() {
+func (w *roundState) learn() {
 	outcomes := w.s.Outcomes
 	if len(outcomes) > 1 {
 		outcomes = slices.Clone(outcomes)
@@ -49,7 +49,7 @@ func (w *world) learn() {
 				w.backOff(o.Group, cluster.Failure{Cause: cause, Text: o.Error, At: o.At})
 			}
 		case o.Action == "terminate" && o.Error == "":
-			if _, known := w.out.Deleted[o.Instance]; known || w.passed(o.At.Add(deletedFor+1)) {
+			if _, known := w.out.Deleted[o.Instance]; known || w.reached(o.At.Add(deletedFor+1)) {
 				continue
 			}
 			set(&w.out.Deleted, o.Instance, o.At)
@@ -83,7 +83,7 @@ func causeOf(kind string) (cluster.Cause, bool) {
 	return "", false
 }
 
-func (w *world) postpone(until time.Time) {
+func (w *roundState) postpone(until time.Time) {
 	if until.After(w.out.ScaleDownAfter) {
 		w.out.ScaleDownAfter = until
 	}
@@ -91,9 +91,9 @@ func (w *world) postpone(until time.Time) {
 
 // backOff counts one failure. Failures within a pause belong to the trial that led
 // to it: they lengthen the pause and do not double it.
-func (w *world) backOff(g cluster.GroupID, f cluster.Failure) {
+func (w *roundState) backOff(g cluster.GroupID, f cluster.Failure) {
 	if f.At.After(w.now) {
-		f.At, w.unsteady = w.now, true
+		f.At, w.uncacheable = w.now, true
 	}
 	i := slices.IndexFunc(w.out.Backoff, func(b Backoff) bool { return b.Group == g && b.Cause == f.Cause })
 	step, most := w.p.BackoffInitial, w.p.BackoffMax
@@ -124,11 +124,11 @@ func (w *world) backOff(g cluster.GroupID, f cluster.Failure) {
 
 // pause returns the pause that a group is in, the longest first: its own, or that of a
 // group that was refused for a quota which both draw on.
-func (w *world) pause(g *group) *Backoff {
+func (w *roundState) pause(g *group) *Backoff {
 	var found *Backoff
 	for i := range w.out.Backoff {
 		b := &w.out.Backoff[i]
-		if w.passed(b.Until) || b.Group != g.ID && !w.sharesQuota(g, b) {
+		if w.reached(b.Until) || b.Group != g.ID && !w.sharesQuota(g, b) {
 			continue
 		}
 		if found == nil || cmp.Or(cmp.Compare(own(found, g), own(b, g)), b.Until.Compare(found.Until), cmp.Compare(found.Cause, b.Cause), cmp.Compare(found.Group, b.Group)) > 0 {
@@ -148,7 +148,7 @@ func own(b *Backoff, g *group) int {
 
 // sharesQuota tells whether a pause for quota concerns a group too. A group that the
 // cloud no longer lists says nothing about its quota's name, so it concerns all.
-func (w *world) sharesQuota(g *group, b *Backoff) bool {
+func (w *roundState) sharesQuota(g *group, b *Backoff) bool {
 	if b.Cause != cluster.CauseQuota {
 		return false
 	}
@@ -164,7 +164,7 @@ func (w *world) sharesQuota(g *group, b *Backoff) bool {
 // a machine more would likely be no better (by the cluster's own thresholds, as in
 // Cluster Autoscaler). When the whole cluster is not well, the network is the likelier
 // culprit: deletions are frozen, and pods that wait are helped.
-func (w *world) sick(g *group) string {
+func (w *roundState) sick(g *group) string {
 	if w.unhealthy == "" && g.unready > w.p.OKTotalUnready && g.unready*100 > w.p.MaxTotalUnreadyPercent*g.nodes {
 		return fmt.Sprintf("%s of its nodes are not Ready", count(g.unready, g.nodes))
 	}
@@ -173,7 +173,7 @@ func (w *world) sick(g *group) string {
 
 // account counts what every group has and what is coming, from the cloud's facts and
 // not from memory, so that a restart does not buy twice (kubernetes/autoscaler#9813).
-func (w *world) account() {
+func (w *roundState) account() {
 	for i := range w.groups {
 		g := &w.groups[i]
 		g.target = g.Target
@@ -193,9 +193,9 @@ func (w *world) account() {
 
 // accountLag counts a target that was asked for and that reads do not show yet. One
 // that they have shown, and no longer show, was lowered by somebody else.
-func (w *world) accountLag(g *group) {
+func (w *roundState) accountLag(g *group) {
 	r, ok := w.out.Resized[g.ID]
-	if !ok || w.passed(r.At.Add(lagFor)) {
+	if !ok || w.reached(r.At.Add(lagFor)) {
 		return
 	}
 	switch {
@@ -207,13 +207,13 @@ func (w *world) accountLag(g *group) {
 		return
 	}
 	if g.target < r.To && !r.Seen.IsZero() {
-		w.wake(r.Seen.Add(lagSeen))
+		w.wakeAt(r.Seen.Add(lagSeen))
 	}
 	g.target = max(g.target, r.To)
-	w.wake(r.At.Add(lagFor))
+	w.wakeAt(r.At.Add(lagFor))
 }
 
-func (w *world) accountInstances(g *group) {
+func (w *roundState) accountInstances(g *group) {
 	patience := orElse(g.Options.MaxNodeProvisionTime, w.p.MaxNodeProvisionTime)
 	for k := range g.Instances {
 		in := &g.Instances[k]
@@ -244,9 +244,9 @@ func (w *world) accountInstances(g *group) {
 			}
 		}
 		set(&w.out.Unregistered, in.ID, since)
-		if due := since.Add(patience); !w.passed(due) {
+		if due := since.Add(patience); !w.reached(due) {
 			g.coming++
-			w.wake(due)
+			w.wakeAt(due)
 		} else {
 			w.instanceLate(g, in, due)
 		}
@@ -256,7 +256,7 @@ func (w *world) accountInstances(g *group) {
 // accountShort counts the places in the target that have no instance yet. They are
 // coming as long as the cloud has not said that they are not and has not taken
 // longer than an instance may take to join.
-func (w *world) accountShort(g *group) {
+func (w *roundState) accountShort(g *group) {
 	short := g.target - g.members
 	if short <= 0 {
 		return
@@ -267,17 +267,17 @@ func (w *world) accountShort(g *group) {
 	}
 	set(&w.out.Short, g.ID, since)
 	patience := orElse(g.Options.MaxNodeProvisionTime, w.p.MaxNodeProvisionTime)
-	if due := since.Add(patience); w.passed(due) {
+	if due := since.Add(patience); w.reached(due) {
 		text := fmt.Sprintf("the cloud has not delivered %d of %d instances since %s", short, g.target, stamp(since))
 		w.backOff(g.ID, cluster.Failure{Cause: cluster.CauseOther, Text: text, At: due})
-		w.hold("group", string(g.ID), RuleShort, "%s; look at the group's activities", text)
+		w.held("group", string(g.ID), RuleShort, "%s; look at the group's activities", text)
 		if w.undelivered(g.ID) {
 			return
 		}
 		since = w.now // the pause is over: the cloud gets another chance
 		set(&w.out.Short, g.ID, since)
 	}
-	w.wake(since.Add(patience))
+	w.wakeAt(since.Add(patience))
 	if g.Paused == "" && !w.undelivered(g.ID) {
 		g.coming += short
 	}
@@ -285,16 +285,16 @@ func (w *world) accountShort(g *group) {
 
 // undelivered tells whether a group is paused for a cause that keeps the cloud from
 // starting instances. That some instance did not join says nothing about the next.
-func (w *world) undelivered(g cluster.GroupID) bool {
+func (w *roundState) undelivered(g cluster.GroupID) bool {
 	return slices.ContainsFunc(w.out.Backoff, func(b Backoff) bool {
-		return b.Group == g && b.Cause != cluster.CauseNoJoin && !w.passed(b.Until)
+		return b.Group == g && b.Cause != cluster.CauseNoJoin && !w.reached(b.Until)
 	})
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // judge says for every group whether it can be grown. The first reason counts.
-func (w *world) judge() {
+func (w *roundState) judge() {
 	ahead := w.ahead()
 	var schemes map[string]map[string]bool
 	if len(ahead) > 0 {
@@ -312,22 +312,22 @@ func (w *world) judge() {
 			}
 		}
 		if g.rule != "" && g.rule != RuleMax {
-			w.hold("group", string(g.ID), g.rule, "%s", g.why)
+			w.held("group", string(g.ID), g.rule, "%s", g.why)
 		}
 	}
 }
 
 // paused says that an operator wants the group left alone; empty: nobody does.
-func (w *world) paused(g *group) string {
+func (w *roundState) paused(g *group) string {
 	if g.Pause == nil {
 		return ""
 	}
 	why := "paused"
 	if !g.Pause.Until.IsZero() {
-		if w.passed(g.Pause.Until) {
+		if w.reached(g.Pause.Until) {
 			return ""
 		}
-		w.wake(g.Pause.Until)
+		w.wakeAt(g.Pause.Until)
 		why += " until " + stamp(g.Pause.Until)
 	}
 	if g.Pause.Why != "" {
@@ -336,7 +336,7 @@ func (w *world) paused(g *group) string {
 	return why
 }
 
-func (w *world) refusal(g *group) (rule, why string) {
+func (w *roundState) refusal(g *group) (rule, why string) {
 	if g.Min < 0 || g.Max < g.Min {
 		return RuleBounds, fmt.Sprintf("invalid bounds: minimum %d, maximum %d; set a maximum that is not below the minimum", g.Min, g.Max)
 	}
@@ -356,7 +356,7 @@ func (w *world) refusal(g *group) (rule, why string) {
 		return RuleTemplate, "template unknown: " + g.Template.Unknown
 	}
 	if b := w.pause(g); b != nil {
-		w.wake(b.Until)
+		w.wakeAt(b.Until)
 		if b.Group != g.ID {
 			return RuleQuota, fmt.Sprintf("shares the quota of group %s, which is backed off until %s: %s", b.Group, stamp(b.Until), b.Text)
 		}
@@ -375,7 +375,7 @@ func (w *world) refusal(g *group) (rule, why string) {
 }
 
 // enforceMin plans the machines that a group lacks to its minimum. Pods may use them.
-func (w *world) enforceMin() {
+func (w *roundState) enforceMin() {
 	if !w.p.EnforceMin {
 		return
 	}
@@ -388,7 +388,7 @@ func (w *world) enforceMin() {
 		want := max(g.Min-g.size, 0)
 		n, why := w.allowed(g, want)
 		if n < want {
-			w.hold("group", string(g.ID), RuleTotals, "below its minimum of %d: %s", g.Min, why)
+			w.held("group", string(g.ID), RuleTotals, "below its minimum of %d: %s", g.Min, why)
 		}
 		g.grow += n
 	}

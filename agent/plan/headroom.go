@@ -27,14 +27,14 @@ type spare struct {
 
 // openHeadroom adds a class for every headroom that is open now. The Snapshot is not
 // changed: the world looks at a copy with a longer list.
-func (w *world) openHeadroom() {
+func (w *roundState) openHeadroom() {
 	list := slices.Clone(w.p.Headroom)
 	slices.SortStableFunc(list, func(a, b cluster.Headroom) int { return strings.Compare(a.Name, b.Name) })
 	for i := range list {
 		h := &list[i]
 		open, next := h.Open(w.now)
 		if !next.IsZero() {
-			w.wake(next)
+			w.wakeAt(next)
 		}
 		if !open || h.Count <= 0 {
 			continue
@@ -45,7 +45,7 @@ func (w *world) openHeadroom() {
 		if h.Group != "" {
 			g, ok := w.byID[h.Group]
 			if !ok || w.groups[g].Template.Unknown != "" {
-				w.hold("headroom", h.Name, RuleHeadroom, "group %s is not known, so neither is the size of its machines", h.Group)
+				w.held("headroom", h.Name, RuleHeadroom, "group %s is not known, so neither is the size of its machines", h.Group)
 				continue
 			}
 			piece.Requests = w.machine(&w.groups[g])
@@ -64,7 +64,7 @@ func (w *world) openHeadroom() {
 }
 
 // machine is what one free machine of a group leaves to pods.
-func (w *world) machine(g *group) cluster.Resources {
+func (w *roundState) machine(g *group) cluster.Resources {
 	shape := fit.Shape{Labels: g.Template.Labels, Taints: fit.Lasting(g.Template.Taints)}
 	r := g.Template.Allocatable
 	for d := range w.s.DaemonSets {
@@ -88,7 +88,7 @@ func (w *world) machine(g *group) cluster.Resources {
 func headroomOwner(name string) cluster.UID { return cluster.UID("headroom " + name) }
 
 // wantHeadroom adds the pieces to the pods that want room.
-func (w *world) wantHeadroom() {
+func (w *roundState) wantHeadroom() {
 	for _, s := range w.spares {
 		w.want = append(w.want, want{class: s.class, expected: s.count, owner: headroomOwner(s.name), buys: true, spare: s.name})
 	}
@@ -108,7 +108,7 @@ func (n *node) keepSpare(class, count int) {
 
 // moveSpare finds room elsewhere for the headroom that is kept on a node. When one
 // piece has none, nothing is taken and its headroom is named.
-func (w *world) moveSpare(from int) (homeless string, ok bool) {
+func (w *roundState) moveSpare(from int) (homeless string, ok bool) {
 	type step struct{ node, class, n int }
 	var done []step
 	for _, s := range w.nodes[from].spare {
@@ -140,7 +140,7 @@ func (w *world) moveSpare(from int) (homeless string, ok bool) {
 	return "", true
 }
 
-func (w *world) spareName(class int) string {
+func (w *roundState) spareName(class int) string {
 	for _, s := range w.spares {
 		if s.class == class {
 			return s.name
@@ -151,9 +151,9 @@ func (w *world) spareName(class int) string {
 
 // explainHeadroom says what of a headroom cannot be kept free. What has room, or will
 // have it on a coming machine, is not worth a word.
-func (w *world) explainHeadroom(k *want, i int, a *answer) {
+func (w *roundState) explainHeadroom(k *want, i int, a *answer) {
 	if n := a.left[i]; n > 0 {
-		w.hold("headroom", k.spare, RuleHeadroom, "%d of %d pieces have no room: %s", n, k.count(), everyGroup(w.refusals(k.class, a.grow)))
+		w.held("headroom", k.spare, RuleHeadroom, "%d of %d pieces have no room: %s", n, k.count(), everyGroup(w.refusals(k.class, a.grow)))
 	}
 }
 

@@ -17,7 +17,7 @@ type doomed struct {
 }
 
 // instanceFailed counts the failure of an instance that the cloud could not start.
-func (w *world) instanceFailed(g *group, in *cluster.Instance) {
+func (w *roundState) instanceFailed(g *group, in *cluster.Instance) {
 	f := cluster.Failure{Cause: cluster.CauseOther, Text: "the cloud could not start " + string(in.ID), At: in.Created}
 	if in.Failure != nil {
 		f = *in.Failure
@@ -29,7 +29,7 @@ func (w *world) instanceFailed(g *group, in *cluster.Instance) {
 }
 
 // instanceLate counts the failure of an instance that never became a Node.
-func (w *world) instanceLate(g *group, in *cluster.Instance, due time.Time) {
+func (w *roundState) instanceLate(g *group, in *cluster.Instance, due time.Time) {
 	text := fmt.Sprintf("%s has not become a Node by %s; look at its console log and at the join token", in.ID, stamp(due))
 	g.failed = append(g.failed, cluster.Failure{Cause: cluster.CauseNoJoin, Text: text, At: due})
 	g.doomed = append(g.doomed, doomed{in, RuleNoJoin, text})
@@ -37,7 +37,7 @@ func (w *world) instanceLate(g *group, in *cluster.Instance, due time.Time) {
 
 // reapInstances terminates the instances that never became Nodes, on fresh facts
 // only, a bounded number at once, and none that may back a Node.
-func (w *world) reapInstances() {
+func (w *roundState) reapInstances() {
 	for i := range w.groups {
 		g := &w.groups[i]
 		slices.SortFunc(g.doomed, func(a, b doomed) int { return strings.Compare(string(a.in.ID), string(b.in.ID)) })
@@ -53,16 +53,16 @@ func (w *world) reapInstances() {
 			default:
 				g.leaving++
 				g.shrinks = true
-				w.do(Terminate{Group: g.ID, Instance: d.in.ID, Rule: d.rule, Why: d.why})
+				w.act(Terminate{Group: g.ID, Instance: d.in.ID, Rule: d.rule, Why: d.why})
 				continue
 			}
-			w.hold("instance", string(d.in.ID), rule, "%s; it should go [%s]: %s", why, d.rule, d.why)
+			w.held("instance", string(d.in.ID), rule, "%s; it should go [%s]: %s", why, d.rule, d.why)
 		}
 	}
 }
 
 // keepInstance says why an instance without a Node must be kept.
-func (w *world) keepInstance(g *group, in *cluster.Instance) (rule, why string) {
+func (w *roundState) keepInstance(g *group, in *cluster.Instance) (rule, why string) {
 	switch {
 	case w.s.Stale != "":
 		return RuleStale, "the cluster's facts may be old: " + w.s.Stale

@@ -19,7 +19,7 @@ import (
 
 // interrupted tells that a machine goes and that the agent empties it. One that the agent
 // itself has told to go is drained already.
-func (w *world) interrupted(n *cluster.Node, g *group, in *cluster.Instance) bool {
+func (w *roundState) interrupted(n *cluster.Node, g *group, in *cluster.Instance) bool {
 	if in.Interruption == nil || in.Phase != cluster.PhaseDeleting || n.ControlPlane || n.Deleting || w.s.Stale != "" {
 		return false
 	}
@@ -30,8 +30,8 @@ func (w *world) interrupted(n *cluster.Node, g *group, in *cluster.Instance) boo
 // vacate counts the pods of interrupted machines as pending ones: they will be, and
 // machines take longer to come than the two minutes that are left. Their nodes go on
 // without them, except for evacuate.
-func (w *world) vacate() {
-	t := &w.e.ties
+func (w *roundState) vacate() {
+	t := &w.e.instances
 	for k, i := range t.order {
 		n := w.s.Nodes[i]
 		if t.inst[k] == nil || !w.interrupted(n, &w.groups[t.group[k]], t.inst[k]) {
@@ -58,7 +58,7 @@ func (w *world) vacate() {
 
 // evacuate empties the machines that the cloud ends, before other drains use up the
 // budgets.
-func (w *world) evacuate() {
+func (w *roundState) evacuate() {
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		switch {
@@ -66,16 +66,16 @@ func (w *world) evacuate() {
 			n.goes = true
 			w.evacuateNode(n)
 		case n.inst != nil && n.inst.Interruption != nil && w.paused(&w.groups[n.group]) != "":
-			w.hold("node", string(n.Name), RuleOperator, "%s, and nobody moves its pods: %s", ends(n.inst), w.paused(&w.groups[n.group]))
+			w.held("node", string(n.Name), RuleOperator, "%s, and nobody moves its pods: %s", ends(n.inst), w.paused(&w.groups[n.group]))
 		}
 	}
 }
 
-func (w *world) evacuateNode(n *node) {
+func (w *roundState) evacuateNode(n *node) {
 	why := ends(n.inst)
-	marks := !n.f.mark && (n.f.ours || !n.Unschedulable) // somebody else's cordon does as well
+	marks := !n.f.toBeDeleted && (n.f.cordonedByUs || !n.Unschedulable) // somebody else's cordon does as well
 	if marks {
-		w.do(Cordon{Node: n.Name, UID: n.UID, Rule: RuleInterrupted, Why: why})
+		w.act(Cordon{Node: n.Name, UID: n.UID, Rule: RuleInterrupted, Why: why})
 	}
 	whole := *n
 	whole.Node = n.whole
@@ -95,21 +95,21 @@ func (w *world) evacuateNode(n *node) {
 			w.budget[b]--
 		}
 		now++
-		w.do(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: min(w.graceOf(pod), w.left(n.inst)), Why: why})
+		w.act(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: min(w.graceOf(pod), w.left(n.inst)), Why: why})
 	}
-	if marks || n.f.mark { // the taint keeps their DaemonSets from making them again
+	if marks || n.f.toBeDeleted { // the taint keeps their DaemonSets from making them again
 		w.evictDaemons(&whole, w.p.EvictDaemonsOccupied)
 	}
 	why += fmt.Sprintf(": %d to evict, %d wait for a budget, %d terminating", now, len(waits), leaving)
 	if len(waits) > 0 {
 		why += "; " + strings.Join(waits, "; ")
 	}
-	w.keep("node", string(n.Name), RuleInterrupted, why)
+	w.heldWhy("node", string(n.Name), RuleInterrupted, why)
 }
 
 // budgetsBlock says which budgets keep a pod from being evicted now: the Eviction API
 // refuses one that is selected by two.
-func (w *world) budgetsBlock(pod *cluster.Pod) string {
+func (w *roundState) budgetsBlock(pod *cluster.Pod) string {
 	if len(pod.Budgets) > 1 {
 		return "has more than one PodDisruptionBudget"
 	}
@@ -118,7 +118,7 @@ func (w *world) budgetsBlock(pod *cluster.Pod) string {
 
 // left is how much time a machine has, for the grace of its pods: a pod whose end the
 // kubelet still reports makes room for its successor.
-func (w *world) left(in *cluster.Instance) time.Duration {
+func (w *roundState) left(in *cluster.Instance) time.Duration {
 	if in.Interruption.By.IsZero() {
 		return w.p.MaxGracefulTermination
 	}

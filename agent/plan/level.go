@@ -36,7 +36,7 @@ func (p *problem) leveled(lv *levels, below int) (packing, bool) {
 			break
 		}
 		if loads == nil {
-			loads = p.lends().loads.lend(len(p.loads), 0)
+			loads = p.ownArena().loads.alloc(len(p.loads), 0)
 		}
 		if k, ok := p.levelOn(lv, n, loads); ok {
 			return k, true
@@ -50,9 +50,9 @@ func (p *problem) leveled(lv *levels, below int) (packing, bool) {
 func (p *problem) levelOn(lv *levels, n int, loads []load) (packing, bool) {
 	copy(loads, p.loads)
 	rest := *p
-	rest.asked = nil
+	rest.coalesced = nil
 	rest.loads, rest.empty, rest.limit = loads, slices.Clone(p.empty), n
-	base := p.lends().ints.lend(len(p.loads), 0)
+	base := p.ownArena().ints.alloc(len(p.loads), 0)
 	raised := false
 	for x, j := range lv.axis {
 		m, ok := rest.raise(lv, x, j, n, base)

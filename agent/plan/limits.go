@@ -52,12 +52,12 @@ type sums struct {
 }
 
 // limited tells whether any limit of the whole cluster is set.
-func (w *world) limited() bool {
+func (w *roundState) limited() bool {
 	return w.p.MaxNodesTotal > 0 || w.p.MaxCoresTotal > 0 || w.p.MaxMemoryTotal > 0 || len(w.p.GPUTotal) > 0
 }
 
 // total adds up what is there, once a round.
-func (w *world) total() *sums {
+func (w *roundState) total() *sums {
 	t := &w.sums
 	if t.known {
 		return t
@@ -71,7 +71,7 @@ func (w *world) total() *sums {
 		for _, b := range w.p.GPUTotal {
 			extended[b.Resource] += c.Extended[b.Resource]
 		}
-		if n := &w.nodes[i]; n.Deleting || marked(n.Node) {
+		if n := &w.nodes[i]; n.Deleting || toBeDeleted(n.Node) {
 			t.leaving = t.leaving.Add(*c)
 		}
 	}
@@ -81,7 +81,7 @@ func (w *world) total() *sums {
 
 // allowed is how many of n machines the limits let a group add in this round, and
 // which limit stopped the rest.
-func (w *world) allowed(g *group, n int) (int, string) {
+func (w *roundState) allowed(g *group, n int) (int, string) {
 	if room := g.Max - g.size - g.grow; n > room {
 		return w.allowedTotals(&g.Template.Capacity, max(room, 0), fmt.Sprintf("at its maximum of %d", g.Max))
 	}
@@ -91,7 +91,7 @@ func (w *world) allowed(g *group, n int) (int, string) {
 // allowedTotals is how many of n machines of a size the limits of the whole cluster
 // allow. They count every node, the control plane and those of nobody included, and
 // every machine that is coming.
-func (w *world) allowedTotals(per *cluster.Resources, n int, why string) (int, string) {
+func (w *roundState) allowedTotals(per *cluster.Resources, n int, why string) (int, string) {
 	if !w.limited() {
 		return n, why
 	}
@@ -123,7 +123,7 @@ func (w *world) allowedTotals(per *cluster.Resources, n int, why string) (int, s
 }
 
 // comingTotals is what the cluster has once everything that is coming has come.
-func (w *world) comingTotals() (nodes int, have cluster.Resources) {
+func (w *roundState) comingTotals() (nodes int, have cluster.Resources) {
 	t := w.total()
 	nodes, have = t.nodes, t.have
 	if len(w.p.GPUTotal) > 0 {
@@ -145,7 +145,7 @@ func (w *world) comingTotals() (nodes int, have cluster.Resources) {
 
 // keepsTotals says which least total of the cluster a node's removal would go below;
 // empty: none.
-func (w *world) keepsTotals(n *node) string {
+func (w *roundState) keepsTotals(n *node) string {
 	if w.p.MinCoresTotal <= 0 && w.p.MinMemoryTotal <= 0 && !slices.ContainsFunc(w.p.GPUTotal, func(b Bound) bool { return b.Min > 0 }) {
 		return ""
 	}
@@ -166,4 +166,4 @@ func (w *world) keepsTotals(n *node) string {
 }
 
 // leaves counts a node that goes, for keepsTotals.
-func (w *world) leaves(n *node) { w.total().leaving = w.total().leaving.Add(n.Capacity) }
+func (w *roundState) leaves(n *node) { w.total().leaving = w.total().leaving.Add(n.Capacity) }

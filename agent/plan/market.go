@@ -32,15 +32,15 @@ type market struct {
 const noPriority = math.MinInt
 
 // expander compares two options; negative: the first is better.
-type expander func(w *world, a, b *option) int
+type expander func(w *roundState, a, b *option) int
 
 // expanderBy are the expanders by the names that Cluster Autoscaler gives them.
 var expanderBy = map[string]expander{
-	"least-waste": func(_ *world, a, b *option) int {
+	"least-waste": func(_ *roundState, a, b *option) int {
 		return cmp.Compare(math.Round(a.waste*1e9), math.Round(b.waste*1e9))
 	},
-	"most-pods":   func(_ *world, a, b *option) int { return cmp.Compare(b.pods, a.pods) },
-	"least-nodes": func(_ *world, a, b *option) int { return cmp.Compare(a.fresh, b.fresh) },
+	"most-pods":   func(_ *roundState, a, b *option) int { return cmp.Compare(b.pods, a.pods) },
+	"least-nodes": func(_ *roundState, a, b *option) int { return cmp.Compare(a.fresh, b.fresh) },
 	"price":       byPrice,
 	"priority":    byPriority,
 	"random":      byLot,
@@ -51,7 +51,7 @@ func Expanders() []string { return slices.Sorted(maps.Keys(expanderBy)) }
 
 // names are the expanders that Policy.Expander names, without unknown ones. Where every
 // group has a price, least-waste goes by money first.
-func (w *world) names() []string {
+func (w *roundState) names() []string {
 	if w.market.names != nil {
 		return w.market.names
 	}
@@ -67,12 +67,12 @@ func (w *world) names() []string {
 }
 
 // priced tells whether every group has a price.
-func (w *world) priced() bool {
+func (w *roundState) priced() bool {
 	return !slices.ContainsFunc(w.groups, func(g group) bool { return g.Price <= 0 })
 }
 
 // expanders is the chain of names.
-func (w *world) expanders() []expander {
+func (w *roundState) expanders() []expander {
 	if w.market.chain == nil {
 		for _, name := range w.names() {
 			w.market.chain = append(w.market.chain, expanderBy[name])
@@ -102,7 +102,7 @@ func UnknownExpanders(names string) []string {
 
 // byPrice takes what buys the most for its price: the price of the new machines by
 // what the pods on them ask for. A group without a price comes after those with one.
-func byPrice(w *world, a, b *option) int {
+func byPrice(w *roundState, a, b *option) int {
 	pa, pb := w.groups[a.group].Price, w.groups[b.group].Price
 	if none := cmp.Compare(boolInt(pa <= 0), boolInt(pb <= 0)); none != 0 || pa <= 0 {
 		return none
@@ -124,12 +124,12 @@ func boolInt(b bool) int {
 // byPriority takes the group of the highest priority: its own from groups.yaml, else
 // the highest entry of the live map that finds its ID. Groups without one come last,
 // which is Cluster Autoscaler's "dropped unless nothing matches".
-func byPriority(w *world, a, b *option) int {
+func byPriority(w *roundState, a, b *option) int {
 	p := w.priorities()
 	return cmp.Compare(p[b.group], p[a.group])
 }
 
-func (w *world) priorities() []int {
+func (w *roundState) priorities() []int {
 	if w.market.priority != nil {
 		return w.market.priority
 	}
@@ -161,11 +161,11 @@ func (w *world) priorities() []int {
 
 // byLot draws lots: by Policy.RandomSeed, the pods that want room and the groups, so
 // that a replayed round draws the same and another round another.
-func byLot(w *world, a, b *option) int {
+func byLot(w *roundState, a, b *option) int {
 	return cmp.Compare(w.lot(a.group), w.lot(b.group))
 }
 
-func (w *world) lot(g int) uint64 {
+func (w *roundState) lot(g int) uint64 {
 	if !w.market.drawn {
 		h := fnv.New64a()
 		fmt.Fprintln(h, w.p.RandomSeed)
@@ -188,17 +188,17 @@ func (w *world) lot(g int) uint64 {
 }
 
 // judgeExpanders says what is wrong with the choice of expanders.
-func (w *world) judgeExpanders() {
+func (w *roundState) judgeExpanders() {
 	if bad := UnknownExpanders(w.p.Expander); len(bad) > 0 {
-		w.hold("cluster", "cluster", RuleExpander, "unknown expander %s; this build knows %s", strings.Join(bad, ", "), strings.Join(Expanders(), ", "))
+		w.held("cluster", "cluster", RuleExpander, "unknown expander %s; this build knows %s", strings.Join(bad, ", "), strings.Join(Expanders(), ", "))
 	}
 	if !UsesPriorities(w.p.Expander) {
 		return
 	}
 	switch {
 	case w.p.PrioritiesFault != "" && len(w.p.Priorities) > 0:
-		w.hold("cluster", "cluster", RulePriorities, "%s; the last good priorities hold", w.p.PrioritiesFault)
+		w.held("cluster", "cluster", RulePriorities, "%s; the last good priorities hold", w.p.PrioritiesFault)
 	case w.p.PrioritiesFault != "":
-		w.hold("cluster", "cluster", RulePriorities, "%s; the next expander decides", w.p.PrioritiesFault)
+		w.held("cluster", "cluster", RulePriorities, "%s; the next expander decides", w.p.PrioritiesFault)
 	}
 }

@@ -13,7 +13,7 @@ func TestLotsAreFair(t *testing.T) {
 	for seed := range uint64(draws) {
 		s := cluster.Snapshot{Now: t0, Groups: []cluster.NodeGroup{{ID: "a"}, {ID: "b"}, {ID: "c"}}}
 		p := Policy{RandomSeed: seed}
-		w := open(new(Engine), &s, &Memory{}, &p)
+		w := newRound(new(Engine), &s, &Memory{}, &p)
 		best := 0
 		for g := range w.groups {
 			if w.lot(g) < w.lot(best) {

@@ -25,7 +25,7 @@ const (
 
 // costs is what a machine of each group costs in the eyes of the expander, and the
 // share that a mix must save; nil when it has no such eyes.
-func (w *world) costs() (cost []float64, margin float64) {
+func (w *roundState) costs() (cost []float64, margin float64) {
 	first := w.names()[0]
 	cost = make([]float64, len(w.groups))
 	for g := range cost {
@@ -59,7 +59,7 @@ func (a *answer) price(cost []float64) float64 {
 
 // mixed returns an answer that looks at all groups together where that is cheaper than
 // a, the expander's.
-func (w *world) mixed(a *answer) *answer {
+func (w *roundState) mixed(a *answer) *answer {
 	if a.bought() == 0 || len(w.groups) < 2 || len(w.want) > mixRows {
 		return a
 	}
@@ -95,7 +95,7 @@ func (w *world) mixed(a *answer) *answer {
 // alone returns an answer of one machine that takes everything, where one does and
 // costs less: with pods that are tied to zones, who goes where is settled before
 // machines are looked at, and then nobody sees that one machine would do.
-func (w *world) alone(best *answer, cost []float64, least float64) *answer {
+func (w *roundState) alone(best *answer, cost []float64, least float64) *answer {
 	for g := range w.groups {
 		if cost[g] >= least-1e-9 {
 			continue
@@ -155,7 +155,7 @@ func (v *solver) note(k *packing, which []int, g int, mix []int) {
 		if mix != nil {
 			g = mix[x]
 		}
-		s := stock{group: g, times: f.times, parts: v.w.desk.round.parts.lend(len(f.parts), 0)}
+		s := stock{group: g, times: f.times, parts: v.w.scratch.perRound.parts.alloc(len(f.parts), 0)}
 		for i, t := range f.parts {
 			s.parts[i] = part{which[t.load], t.n}
 		}

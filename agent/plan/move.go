@@ -32,7 +32,7 @@ type stride struct {
 
 // attempt is what one move took, so that it can be given back.
 type attempt struct {
-	loads    []heldClass
+	loads    []classCount
 	done     []moved
 	steps    []stride
 	mark     int   // of moveTies.state
@@ -42,7 +42,7 @@ type attempt struct {
 
 // move finds room for pods on other nodes that are Ready and stay. It takes the room
 // and notes who is counted on; when one pod has none, nothing is taken.
-func (w *world) move(from int, loads []heldClass) (homeless cluster.PodKey, ok bool) {
+func (w *roundState) move(from int, loads []classCount) (homeless cluster.PodKey, ok bool) {
 	a := w.place(from, loads)
 	if a.homeless >= 0 {
 		w.unplace(&a)
@@ -61,14 +61,14 @@ func (w *world) move(from int, loads []heldClass) (homeless cluster.PodKey, ok b
 }
 
 // couldMove is move that takes nothing.
-func (w *world) couldMove(from int, loads []heldClass) bool {
+func (w *roundState) couldMove(from int, loads []classCount) bool {
 	a := w.place(from, loads)
 	w.unplace(&a)
 	return a.homeless < 0
 }
 
 // nth is the pod of a class that has no room when n of its like have some.
-func (w *world) nth(from *node, class int32, n int32) cluster.PodKey {
+func (w *roundState) nth(from *node, class int32, n int32) cluster.PodKey {
 	for _, pod := range w.movable(from) {
 		if pod.Class == int(class) {
 			if n == 0 {
@@ -82,7 +82,7 @@ func (w *world) nth(from *node, class int32, n int32) cluster.PodKey {
 
 // place takes room for loads as far as there is some: every class on the first nodes
 // that have room for it.
-func (w *world) place(from int, loads []heldClass) attempt {
+func (w *roundState) place(from int, loads []classCount) attempt {
 	a := attempt{homeless: -1, loads: loads, done: w.e.moved[:0], steps: w.e.steps[:0]}
 	defer func() { w.e.moved, w.e.steps = a.done[:0], a.steps[:0] }()
 	if w.paths == nil {
@@ -102,8 +102,8 @@ func (w *world) place(from int, loads []heldClass) attempt {
 	return a
 }
 
-func (w *world) newPaths() *paths {
-	p := &paths{by: make([]path, len(w.e.classes.example))}
+func (w *roundState) newPaths() *paths {
+	p := &paths{by: make([]path, len(w.e.classes.representative))}
 	for i := range p.by {
 		p.by[i].hole = -1
 	}
@@ -116,8 +116,8 @@ func (w *world) newPaths() *paths {
 }
 
 // placeClass places pods of one class and returns how many are left.
-func (w *world) placeClass(t *moveTies, from int, l heldClass, a *attempt) (left int32) {
-	p := &w.paths.by[w.e.classes.kind[l.class]]
+func (w *roundState) placeClass(t *moveTies, from int, l classCount, a *attempt) (left int32) {
+	p := &w.paths.by[w.e.classes.equivalent[l.class]]
 	tied := t != nil && t.state.Tied(int(l.class))
 	local := tied && t.isLocal(&w.s.Classes[l.class], int(l.class))
 	if local {
@@ -153,7 +153,7 @@ func (w *world) placeClass(t *moveTies, from int, l heldClass, a *attempt) (left
 }
 
 // hasRoom tells whether one more pod of a class would fit onto a node, its ties aside.
-func (w *world) hasRoom(k, class int32) bool {
+func (w *roundState) hasRoom(k, class int32) bool {
 	i := int(w.paths.to[k])
 	d := &w.nodes[i]
 	return !d.goes && fits(d.room, w.space.Class(int(class))) && w.passes(int(class), i)
@@ -161,7 +161,7 @@ func (w *world) hasRoom(k, class int32) bool {
 
 // use places what it can of a class on one node, and tells whether the node has no
 // room for the class any more.
-func (w *world) use(k int32, l *heldClass, a *attempt) (spent bool) {
+func (w *roundState) use(k int32, l *classCount, a *attempt) (spent bool) {
 	if !w.hasRoom(k, l.class) {
 		return true
 	}
@@ -184,7 +184,7 @@ func fits(room, size []int64) bool {
 }
 
 // unplace gives room back.
-func (w *world) unplace(a *attempt) {
+func (w *roundState) unplace(a *attempt) {
 	if w.ties != nil {
 		w.ties.state.Rollback(a.mark)
 	}
@@ -198,7 +198,7 @@ func (w *world) unplace(a *attempt) {
 
 // retreat takes a path back to the first node that has room again; one such node may
 // stay behind as its hole.
-func (w *world) retreat(s *stride, done []moved) {
+func (w *roundState) retreat(s *stride, done []moved) {
 	const none = math.MaxInt32
 	p, size := s.path, w.space.Class(int(s.class))
 	one, two := int32(none), int32(none) // the first two nodes to look at again
@@ -233,21 +233,21 @@ func (w *world) retreat(s *stride, done []moved) {
 
 // roomy lists the nodes that could take a pod of some want: on a cluster that is full
 // the packing then costs what is pending and not what exists.
-func (w *world) roomy() []int {
+func (w *roundState) roomy() []int {
 	if w.open != nil {
 		return w.open
 	}
 	w.open = []int{}
 	var kinds []int32
-	wanted := make([]bool, len(w.e.classes.example))
+	wanted := make([]bool, len(w.e.classes.representative))
 	for i := range w.want {
-		if k := w.e.classes.kind[w.want[i].class]; !wanted[k] {
+		if k := w.e.classes.equivalent[w.want[i].class]; !wanted[k] {
 			kinds, wanted[k] = append(kinds, k), true
 		}
 	}
 	for i := range w.nodes {
 		for _, k := range kinds {
-			if class := int(w.e.classes.example[k]); fits(w.nodes[i].room, w.space.Class(class)) && w.passes(class, i) {
+			if class := int(w.e.classes.representative[k]); fits(w.nodes[i].room, w.space.Class(class)) && w.passes(class, i) {
 				w.open = append(w.open, i)
 				break
 			}

@@ -25,7 +25,7 @@ type moveTies struct {
 
 // moveState returns the state that moves are judged by; nil when no class asks for
 // anything of other pods or of volumes.
-func (w *world) moveState() *moveTies {
+func (w *roundState) moveState() *moveTies {
 	if w.asksNothing {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (w *world) moveState() *moveTies {
 
 // settledState is every node with what is on it and with the pending pods of this
 // round's answer.
-func (w *world) settledState() *fit.State {
+func (w *roundState) settledState() *fit.State {
 	if w.bonds != nil {
 		return w.bonds.state
 	}
@@ -73,7 +73,7 @@ func (t *moveTies) isLocal(c *cluster.PodClass, class int) bool {
 
 // useTied is world.use for a class with ties, which goes pod by pod. It tells whether no
 // more of them may go there now.
-func (w *world) useTied(t *moveTies, k int32, l *heldClass, a *attempt) (spent bool) {
+func (w *roundState) useTied(t *moveTies, k int32, l *classCount, a *attempt) (spent bool) {
 	i, class := int(w.paths.to[k]), int(l.class)
 	for w.hasRoom(k, l.class) {
 		if t.looks--; t.looks < 0 || !t.state.Passes(class, i) {
@@ -101,7 +101,7 @@ func (t *moveTies) spent() bool { return t != nil && t.looks < 0 }
 
 // lift takes tied pods that are to be moved off their node, as their eviction will: all
 // those that can touch the chances of one class.
-func (t *moveTies) lift(from int, class int32, loads []heldClass) {
+func (t *moveTies) lift(from int, class int32, loads []classCount) {
 	with := t.state.Component(int(class))
 	if slices.Contains(t.lifted, with) {
 		return

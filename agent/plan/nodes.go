@@ -12,7 +12,7 @@ import (
 // node is a Node and what the round knows about it.
 type node struct {
 	*cluster.Node
-	f      *facts
+	f      *nodeFacts
 	group  int // index into world.groups, -1: none of ours
 	inst   *cluster.Instance
 	room   []int64 // what is left, of the axes of world.space
@@ -35,8 +35,8 @@ const (
 	stateMarked                  // carries our mark
 )
 
-func (w *world) indexNodes() {
-	t := &w.e.ties
+func (w *roundState) indexNodes() {
+	t := &w.e.instances
 	w.id, w.byName = t.id, t.byName
 	w.e.nodes = slices.Grow(w.e.nodes[:0], len(t.order))[:len(t.order)]
 	w.nodes = w.e.nodes
@@ -61,7 +61,7 @@ func (w *world) indexNodes() {
 // may take them off; when they are still there at Ready, the template learns them, and
 // a machine that is bought in between would carry them too), with what the template promises where the kubelet has not
 // reported it yet (a device plugin's resource comes last).
-func (w *world) become(n *node) cluster.Resources {
+func (w *roundState) become(n *node) cluster.Resources {
 	n.shape.Taints, n.shape.Unschedulable = fit.Lasting(n.Taints), false
 	alloc := n.Allocatable
 	if n.group < 0 || w.groups[n.group].Template.Unknown != "" {
@@ -88,7 +88,7 @@ func (w *world) become(n *node) cluster.Resources {
 	return alloc
 }
 
-func (w *world) stateOf(n *node) nodeState {
+func (w *roundState) stateOf(n *node) nodeState {
 	if n.inst != nil {
 		switch n.inst.Phase {
 		case cluster.PhaseStopped, cluster.PhaseDeleting, cluster.PhaseGone, cluster.PhaseFailed:
@@ -101,17 +101,17 @@ func (w *world) stateOf(n *node) nodeState {
 	if n.Deleting {
 		return stateOut
 	}
-	if n.f.mark {
-		if n.f.ours && n.group >= 0 { // without an instance there is nothing to take back
+	if n.f.toBeDeleted {
+		if n.f.cordonedByUs && n.group >= 0 { // without an instance there is nothing to take back
 			return stateMarked
 		}
 		return stateOut
 	}
-	starting := n.Ready != cluster.StatusTrue || n.f.starts || w.lacks(n)
+	starting := n.Ready != cluster.StatusTrue || n.f.starting || w.lacks(n)
 	if !starting {
 		return stateReady
 	}
-	if n.group >= 0 && !w.passed(n.Created.Add(w.startup(n))) && !n.Unschedulable && !w.silent(n) {
+	if n.group >= 0 && !w.reached(n.Created.Add(w.startup(n))) && !n.Unschedulable && !w.silent(n) {
 		return stateComing
 	}
 	if n.Ready != cluster.StatusTrue {
@@ -126,13 +126,13 @@ const silentFor = time.Minute
 
 // silent tells a node whose kubelet is not heard any more from one that is starting:
 // a kubelet that starts says "not Ready" itself, Unknown is said for it.
-func (w *world) silent(n *node) bool {
+func (w *roundState) silent(n *node) bool {
 	if n.Ready != cluster.StatusUnknown || n.ReadySince.IsZero() {
 		return false
 	}
 	until := n.ReadySince.Add(silentFor)
-	w.wake(until)
-	return w.passed(until)
+	w.wakeAt(until)
+	return w.reached(until)
 }
 
 // startingTaint tells a taint that a young node loses by itself. Pressure and
@@ -144,7 +144,7 @@ func startingTaint(t cluster.Taint) bool {
 
 // lacks tells that the template promises a resource that the node does not report
 // yet, as a GPU's device plugin does late (kubernetes/autoscaler#3164).
-func (w *world) lacks(n *node) bool {
+func (w *roundState) lacks(n *node) bool {
 	if n.group < 0 || w.groups[n.group].Template.Unknown != "" {
 		return false
 	}
@@ -165,6 +165,9 @@ func taint(n *cluster.Node, key string) (cluster.Taint, bool) {
 	return cluster.Taint{}, false
 }
 
-func marked(n *cluster.Node) bool { _, ok := taint(n, cluster.TaintToBeDeleted); return ok }
+func toBeDeleted(n *cluster.Node) bool { _, ok := taint(n, cluster.TaintToBeDeleted); return ok }
 
-func ours(n *cluster.Node) bool { _, ok := n.Annotations[cluster.AnnotationCordoned]; return ok }
+func cordonedByUs(n *cluster.Node) bool {
+	_, ok := n.Annotations[cluster.AnnotationCordoned]
+	return ok
+}

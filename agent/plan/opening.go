@@ -18,10 +18,10 @@ var openings = [...]int{byPair, byShare, byCPU, byMemory, bySum}
 // open completes an answer that costs cost and has used up used of the kinds in every
 // such way. It leaves all that it is given as it is.
 func (b *blender) open(left, used []int, out []filled, cost float64) {
-	looks, lent := openingLooks, new(shelf)
+	looks, lent := openingLooks, new(arena)
 	for _, order := range openings {
 		for lead := -1; lead < len(b.kinds) && looks > 0; lead++ {
-			o := opening{b: b, left: slices.Clone(left), used: slices.Clone(used), order: order, looks: &looks, shelf: lent, out: slices.Clip(out), cost: cost}
+			o := opening{b: b, left: slices.Clone(left), used: slices.Clone(used), order: order, looks: &looks, arena: lent, out: slices.Clip(out), cost: cost}
 			if lead >= 0 {
 				o.buy(lead, o.estimate(lead))
 			}
@@ -40,7 +40,7 @@ type opening struct {
 	left, used []int
 	order      int
 	looks      *int
-	shelf      *shelf
+	arena      *arena
 	out        []filled
 	cost       float64
 }
@@ -48,7 +48,7 @@ type opening struct {
 // estimate fills machines of a kind with what is left.
 func (o *opening) estimate(k int) packing {
 	kd := &o.b.kinds[k]
-	p := problem{empty: kd.empty, limit: kd.limit - o.used[k], shelf: o.shelf, loads: o.shelf.loads.lend(0, len(o.left))}
+	p := problem{empty: kd.empty, limit: kd.limit - o.used[k], arena: o.arena, loads: o.arena.loads.alloc(0, len(o.left))}
 	for r, n := range o.left {
 		p.loads = append(p.loads, load{size: o.b.sizes[r], count: n, fresh: n > 0 && kd.may[r]})
 	}
@@ -76,7 +76,7 @@ func (o *opening) buy(k int, f packing) {
 func (o *opening) buyBest() bool {
 	best, least := -1, 0.0
 	var bought packing
-	o.shelf.takeBack()
+	o.arena.reset()
 	for k := range o.b.kinds {
 		if *o.looks <= 0 {
 			return false

@@ -41,7 +41,7 @@ const (
 
 // order sorts the loads, the first to be placed first.
 func (p *problem) order(by int) []int {
-	order := p.lends().ints.lend(len(p.loads), 0)
+	order := p.ownArena().ints.alloc(len(p.loads), 0)
 	for i := range order {
 		order[i] = i
 	}
@@ -60,7 +60,7 @@ func (p *problem) order(by int) []int {
 			w[j] *= scarce[j]
 		}
 	}
-	keys := p.shelf.keys.lend(len(p.loads), 0)
+	keys := p.arena.keys.alloc(len(p.loads), 0)
 	for i := range p.loads {
 		size, key := p.loads[i].size, 0.0
 		switch by {

@@ -21,13 +21,13 @@ func (l *load) goes(b int) bool { return l.on != nil && l.on[b] }
 // problem is one question to the packer: put the loads into the open bins first and
 // into as few fresh bins as possible, never more than limit.
 type problem struct {
-	loads []load
-	open  [][]int64 // room of each open bin
-	empty []int64   // room of a fresh bin; nil: there are none
-	limit int
-	asked *merging // what the same loads were merged to; nil: they are of this problem alone
-	pool  *int     // steps that all packings of a round may still spend on columns; nil: enough
-	shelf *shelf   // see lends
+	loads     []load
+	open      [][]int64 // room of each open bin
+	empty     []int64   // room of a fresh bin; nil: there are none
+	limit     int
+	coalesced *coalesced // what the same loads were merged to; nil: they are of this problem alone
+	pool      *int       // steps that all packings of a round may still spend on columns; nil: enough
+	arena     *arena     // see lends
 }
 
 // part says that n pods of a load are in a bin.
@@ -41,7 +41,7 @@ type freshBins struct {
 }
 
 // packing is an answer. Fresh bins come in the order in which they were opened. It stands
-// until the problem's shelf is taken back.
+// until the problem's arena is reset.
 type packing struct {
 	bins  int
 	open  [][]part
@@ -57,11 +57,11 @@ func (k *packing) unplaced() int {
 	return n
 }
 
-// packEach answers a problem. It tries a few orders of first fit decreasing and of
+// packDistinct answers a problem. It tries a few orders of first fit decreasing and of
 // filling one bin at a time, stops as soon as one reaches the lower bound, and
 // otherwise searches for a better answer within a budget counted in steps, so that
 // equal problems have equal answers on any machine.
-func packEach(p *problem) packing {
+func packDistinct(p *problem) packing {
 	if len(p.loads) == 0 {
 		return packing{open: make([][]part, len(p.open))}
 	}
@@ -107,13 +107,13 @@ func packEach(p *problem) packing {
 // quick tries the ways that cost little, and tells whether the answer is good enough.
 func (p *problem) quick(bound int) (best packing, done bool) {
 	enough := p.enough(bound)
-	s := p.lends()
+	s := p.ownArena()
 	for i := range orderings {
 		before := *s
 		if k := p.firstFit(p.order(i)); i == 0 || k.better(&best) {
 			best = k
 		} else {
-			s.takeBackTo(&before)
+			s.resetTo(&before)
 		}
 		if i == 0 && !(best.unplaced() == 0 && best.bins <= enough) {
 			for _, slack := range sharedSlacks {
@@ -121,7 +121,7 @@ func (p *problem) quick(bound int) (best packing, done bool) {
 				if k, ok := p.sharedOut(slack); ok && k.better(&best) {
 					best = k
 				} else {
-					s.takeBackTo(&before)
+					s.resetTo(&before)
 				}
 				if best.unplaced() == 0 && best.bins <= enough {
 					break
@@ -188,8 +188,8 @@ func (k *packing) better(than *packing) bool {
 }
 
 func (p *problem) start() (k packing, rooms [][]int64) {
-	s := p.lends()
-	k = packing{open: s.lists.lend(len(p.open), 0), left: s.ints.lend(len(p.loads), 0)}
+	s := p.ownArena()
+	k = packing{open: s.lists.alloc(len(p.open), 0), left: s.ints.alloc(len(p.loads), 0)}
 	anywhere := false
 	for i := range p.loads {
 		k.left[i] = p.loads[i].count
@@ -198,9 +198,9 @@ func (p *problem) start() (k packing, rooms [][]int64) {
 	if !anywhere {
 		return k, p.open // nobody will take any of it
 	}
-	rooms = s.heads.lend(len(p.open), 0)
+	rooms = s.heads.alloc(len(p.open), 0)
 	for i, b := range p.open {
-		rooms[i] = s.rooms.copied(b, 0)
+		rooms[i] = s.rooms.clone(b, 0)
 	}
 	return k, rooms
 }
@@ -208,7 +208,7 @@ func (p *problem) start() (k packing, rooms [][]int64) {
 // firstFit places whole classes by counts: equal bins are one entry with a number.
 func (p *problem) firstFit(order []int) packing {
 	k, rooms := p.start()
-	s := p.lends()
+	s := p.ownArena()
 	for _, i := range order {
 		l := &p.loads[i]
 		for b := 0; b < len(l.on) && k.left[i] > 0; b++ {
@@ -232,7 +232,7 @@ func (p *problem) firstFit(order []int) packing {
 
 // pourAll puts what is left of a load wherever the fresh bins have room. Most bins are
 // full to it, and full of what the bin before was full of: that is looked at first.
-func (k *packing) pourAll(s *shelf, i int, size []int64) {
+func (k *packing) pourAll(s *arena, i int, size []int64) {
 	lacks, least := 0, size[0]
 look:
 	for b := 0; b < len(k.fresh) && k.left[i] > 0; b++ {
@@ -253,7 +253,7 @@ look:
 // pour puts what is left of a load into the equal bins at b and returns the index of
 // the last entry that these bins now take. No entry shares its room or its parts with
 // another one.
-func (k *packing) pour(s *shelf, b, i int, size []int64) int {
+func (k *packing) pour(s *arena, b, i int, size []int64) int {
 	src := &k.fresh[b]
 	per := fit.Most(src.room, size)
 	if per == 0 {
@@ -290,12 +290,12 @@ func (k *packing) pour(s *shelf, b, i int, size []int64) int {
 }
 
 // copied is an entry of its own for so many of the equal bins.
-func (f *freshBins) copied(s *shelf, times int) freshBins {
-	return freshBins{times: times, room: s.rooms.copied(f.room, 0), parts: s.parts.copied(f.parts, 4)}
+func (f *freshBins) copied(s *arena, times int) freshBins {
+	return freshBins{times: times, room: s.rooms.clone(f.room, 0), parts: s.parts.clone(f.parts, 4)}
 }
 
 // put adds n pods of load i to each of the bins.
-func (f *freshBins) put(s *shelf, i, n int, size []int64) {
+func (f *freshBins) put(s *arena, i, n int, size []int64) {
 	fit.Take(f.room, size, n)
 	for at := range f.parts {
 		if f.parts[at].load == i {
@@ -313,11 +313,11 @@ func (p *problem) openFresh(k *packing, i int) {
 	if per == 0 || k.left[i] == 0 {
 		return
 	}
-	s := p.lends()
+	s := p.ownArena()
 	for k.left[i] > 0 && k.bins < p.limit {
 		n := min(per, k.left[i])
 		times := min(k.left[i]/n, p.limit-k.bins)
-		e := freshBins{times: times, room: s.rooms.copied(p.empty, 0), parts: s.parts.push(nil, part{i, n})}
+		e := freshBins{times: times, room: s.rooms.clone(p.empty, 0), parts: s.parts.push(nil, part{i, n})}
 		fit.Take(e.room, l.size, n)
 		k.fresh = s.bins.push(k.fresh, e)
 		k.bins += times

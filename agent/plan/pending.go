@@ -56,15 +56,15 @@ type line struct {
 type waiter struct{ pod, class int32 }
 
 // lineUp reads the pods without a node.
-func (w *world) lineUp() {
+func (w *roundState) lineUp() {
 	w.line = line{inOrder: true, by: make([]both, len(w.s.Classes))}
 	for i := range w.s.Pods {
 		pod := &w.s.Pods[i]
 		switch {
 		case wanting(pod):
 			if w.line.at == nil {
-				w.line.at = slices.Grow(w.desk.line[:0], len(w.s.Pods)-i)
-				w.desk.line = w.line.at
+				w.line.at = slices.Grow(w.scratch.unbound[:0], len(w.s.Pods)-i)
+				w.scratch.unbound = w.line.at
 			}
 			w.line.at = append(w.line.at, waiter{int32(i), int32(pod.Class)})
 			b := &w.line.by[pod.Class]
@@ -87,10 +87,10 @@ func wanting(pod *cluster.Pod) bool {
 // Unschedulable, their siblings that it has not judged yet and those that a
 // controller has still to make, so that a burst is one decision. Pods that it has
 // not judged and that have no such sibling only keep the room that they may need.
-func (w *world) gather() {
+func (w *roundState) gather() {
 	by := w.line.by
-	w.want = slices.Grow(w.desk.wants[0][:0], w.line.classes)
-	w.desk.wants[0] = w.want
+	w.want = slices.Grow(w.scratch.demands[0][:0], w.line.classes)
+	w.scratch.demands[0] = w.want
 	flat := make([]cluster.PodKey, len(w.line.at))
 	var last cluster.PodKey
 	for _, x := range w.line.at {
@@ -119,7 +119,7 @@ func (w *world) gather() {
 }
 
 // sortWants brings the wants in the order of priority, size and name.
-func (w *world) sortWants() {
+func (w *roundState) sortWants() {
 	type key struct {
 		priority, rank int32
 		name           string
@@ -157,7 +157,7 @@ func (w *world) sortWants() {
 // gatherMissing adds the pods that controllers with an Unschedulable pod have still to
 // make; of these pods the first by name says which class they are of, so that no two
 // classes are of the same controller. Found by drawing worlds.
-func (w *world) gatherMissing(by []both) {
+func (w *roundState) gatherMissing(by []both) {
 	if len(w.s.Controllers)+len(w.in.PromisedMissing) == 0 {
 		return
 	}
@@ -185,11 +185,11 @@ func (w *world) gatherMissing(by []both) {
 }
 
 // gatherPod adds one pod to its class.
-func (w *world) gatherPod(b *both, pod *cluster.Pod) {
+func (w *roundState) gatherPod(b *both, pod *cluster.Pod) {
 	buys := b.verdict
 	class := &w.s.Classes[pod.Class]
 	if w.expendable(pod) {
-		w.hold("pod", string(pod.Key), RuleExpendable, "priority %d is below the cutoff %d", class.Priority, w.p.ExpendablePodsCutoff)
+		w.held("pod", string(pod.Key), RuleExpendable, "priority %d is below the cutoff %d", class.Priority, w.p.ExpendablePodsCutoff)
 		return
 	}
 	// A pod's own delay may only lengthen the general one, as in Cluster Autoscaler.
@@ -197,9 +197,9 @@ func (w *world) gatherPod(b *both, pod *cluster.Pod) {
 	if pod.Wishes != nil {
 		delay = max(delay, pod.Wishes.ScaleUpDelay)
 	}
-	if delay > 0 && !w.passed(pod.Created.Add(delay)) {
-		w.wake(pod.Created.Add(delay))
-		w.hold("pod", string(pod.Key), RuleNewPod, "younger than %s", delay)
+	if delay > 0 && !w.reached(pod.Created.Add(delay)) {
+		w.wakeAt(pod.Created.Add(delay))
+		w.held("pod", string(pod.Key), RuleNewPod, "younger than %s", delay)
 		buys = false
 	}
 	if pod.Unschedulable.IsZero() && len(class.NotUnderstood) > 0 {
@@ -221,7 +221,7 @@ func (w *world) gatherPod(b *both, pod *cluster.Pod) {
 
 // holdUnknown holds the pods that fit cannot judge and those that no node can take,
 // whatever it is, and takes them out.
-func (w *world) holdUnknown() {
+func (w *roundState) holdUnknown() {
 	w.want = slices.DeleteFunc(w.want, func(k want) bool {
 		c := &w.s.Classes[k.class]
 		if len(c.NotUnderstood) == 0 {
@@ -237,7 +237,7 @@ func (w *world) holdUnknown() {
 	})
 }
 
-func (w *world) holdPods(k *want, count int, rule, why string) {
+func (w *roundState) holdPods(k *want, count int, rule, why string) {
 	w.plan.Held = append(w.plan.Held, Held{Kind: "pod", Name: k.name(), Count: count, Rule: rule, Why: why, class: k.class})
 }
 

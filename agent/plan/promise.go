@@ -9,7 +9,7 @@ import (
 // promise writes down which pods of a want count on which group's machines: first
 // those to whom it was promised before. What is left over is promised to pods that
 // their controller has still to make.
-func (w *world) promise(i int, shares []share) {
+func (w *roundState) promise(i int, shares []share) {
 	k := &w.want[i]
 	names := w.named(k, shares)
 	for x, s := range shares {
@@ -42,7 +42,7 @@ func (w *world) promise(i int, shares []share) {
 }
 
 // named says which of a want's pods count on which of the groups.
-func (w *world) named(k *want, shares []share) [][]cluster.PodKey {
+func (w *roundState) named(k *want, shares []share) [][]cluster.PodKey {
 	w.pledged = slices.Grow(w.pledged[:0], len(shares))[:len(shares)]
 	names := w.pledged
 	clear(names)
@@ -74,7 +74,7 @@ func (w *world) named(k *want, shares []share) [][]cluster.PodKey {
 
 // sortPods sorts the pods that a group grows for. Where the Snapshot lists its pods in
 // order, every class's pods are found along the way, which is cheaper than sorting names.
-func (w *world) sortPods(g *group) {
+func (w *roundState) sortPods(g *group) {
 	if len(g.runs) == 1 {
 		g.pods = slices.Clip(g.runs[0].keys)
 		return
@@ -97,7 +97,7 @@ func (w *world) sortPods(g *group) {
 }
 
 // merge finds the pods of a group's runs along the line; false where a class has two.
-func (w *world) merge(g *group, total int) bool {
+func (w *roundState) merge(g *group, total int) bool {
 	w.pledged = slices.Grow(w.pledged[:0], len(w.s.Classes))[:len(w.s.Classes)]
 	runs := w.pledged
 	clear(runs)
@@ -125,7 +125,7 @@ func (w *world) merge(g *group, total int) bool {
 // or that are still to be made, and that these machines are coming or have just come. Any
 // other promise says nothing about this round, and the next one does not know it any more:
 // both have to decide alike. Found by fuzzing.
-func (w *world) promised() bool {
+func (w *roundState) promised() bool {
 	if len(w.in.Promised)+len(w.in.PromisedMissing) == 0 {
 		return false
 	}
@@ -137,7 +137,7 @@ func (w *world) promised() bool {
 }
 
 // counts works promised out.
-func (w *world) counts() bool {
+func (w *roundState) counts() bool {
 	arriving := w.arriving()
 	if len(arriving) == 0 {
 		return false
@@ -159,7 +159,7 @@ func (w *world) counts() bool {
 }
 
 // arriving are the groups of which a machine is coming, or has just become Ready.
-func (w *world) arriving() (out []cluster.GroupID) {
+func (w *roundState) arriving() (out []cluster.GroupID) {
 	nodes := w.justReady()
 	for i := range w.nodes {
 		if w.nodes[i].state == stateComing {
@@ -175,7 +175,7 @@ func (w *world) arriving() (out []cluster.GroupID) {
 }
 
 // promisedTo is the group that an earlier round counted a pod on; empty: none.
-func (w *world) promisedTo(key cluster.PodKey) cluster.GroupID {
+func (w *roundState) promisedTo(key cluster.PodKey) cluster.GroupID {
 	if w.promises == nil {
 		if len(w.in.Promised) == 0 {
 			return ""

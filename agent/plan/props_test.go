@@ -158,7 +158,7 @@ func checkActions(t testing.TB, s *cluster.Snapshot, m *Memory, p *Policy, plan 
 			if n, ok := id.Node[a.Instance]; ok && n != a.Node {
 				t.Fatalf("%s, and it backs %s", a, n)
 			}
-			if a.Node != "" && (!marked(nodeOf(a.Node)) || !ours(nodeOf(a.Node))) {
+			if a.Node != "" && (!toBeDeleted(nodeOf(a.Node)) || !cordonedByUs(nodeOf(a.Node))) {
 				t.Fatalf("%s, and it carries no mark of ours", a)
 			}
 			if g.Target-shrunk[a.Group] < g.Min && m.Resized == nil {

@@ -16,8 +16,8 @@ func (v *solver) resize(o *option, p *problem) {
 	}
 	ladder := v.ladder()
 	left := make(map[int]int)
-	s := p.lends()
-	mix, fresh := s.ints.lend(0, len(o.k.fresh)), s.bins.lend(0, len(o.k.fresh))
+	s := p.ownArena()
+	mix, fresh := s.ints.alloc(0, len(o.k.fresh)), s.bins.alloc(0, len(o.k.fresh))
 	put := func(f freshBins, n, g int) int {
 		if n > 0 {
 			f.times = n
@@ -26,7 +26,7 @@ func (v *solver) resize(o *option, p *problem) {
 		return n
 	}
 	coming := v.coming[o.group]
-	used := s.rooms.lend(len(p.empty), 0)
+	used := s.rooms.alloc(len(p.empty), 0)
 	for x, f := range o.k.fresh {
 		own := o.group
 		if o.mix != nil {
@@ -66,7 +66,7 @@ func (v *solver) ladder() []int {
 	if v.rungs != nil {
 		return v.rungs
 	}
-	out := v.w.desk.round.ints.lend(0, len(v.w.groups))
+	out := v.w.scratch.perRound.ints.alloc(0, len(v.w.groups))
 	for g := range v.w.groups {
 		gr := &v.w.groups[g]
 		if gr.rule == "" && gr.Template.Unknown == "" && v.coming[g] == 0 && len(v.w.peers(g)) == 1 {
@@ -78,7 +78,7 @@ func (v *solver) ladder() []int {
 	for n, g := range out {
 		empty, _ := v.w.template(&v.w.groups[g])
 		if v.heights == nil {
-			v.heights = v.w.desk.round.rooms.lend(0, len(out)*len(empty))
+			v.heights = v.w.scratch.perRound.rooms.alloc(0, len(out)*len(empty))
 		}
 		v.heights = append(v.heights, empty...)
 		for j := range empty {
@@ -107,7 +107,7 @@ func (v *solver) cost(g int) float64 { return v.w.outlay()[g] }
 
 // outlay is by group the price where an expander goes by prices and the group has one,
 // else the size.
-func (w *world) outlay() []float64 {
+func (w *roundState) outlay() []float64 {
 	if w.market.outlay == nil {
 		w.market.outlay = make([]float64, len(w.groups))
 		byPrice := slices.Contains(w.names(), "price")

@@ -25,7 +25,7 @@ type candidate struct {
 
 // scaleDown finds the nodes whose pods could live elsewhere, keeps their timers and
 // marks those whose time is over.
-func (w *world) scaleDown() {
+func (w *roundState) scaleDown() {
 	if !w.p.ScaleDown {
 		return
 	}
@@ -46,17 +46,17 @@ func (w *world) scaleDown() {
 		g := &w.groups[n.group]
 		name := string(n.Name)
 		due, because := w.dueOf(c, g)
-		if !w.passed(due) {
-			w.wake(due)
-			w.keep("node", name, RuleUnneededFor, n.f.dueWords(due))
+		if !w.reached(due) {
+			w.wakeAt(due)
+			w.heldWhy("node", name, RuleUnneededFor, n.f.dueWords(due))
 			continue
 		}
 		if rule != "" && (rule != RuleCooldown || !c.asked) {
-			w.hold("node", name, rule, "not needed, and stays: %s", why)
+			w.held("node", name, rule, "not needed, and stays: %s", why)
 			continue
 		}
 		if r, y := w.frozen(g); r != "" {
-			w.hold("node", name, r, "not needed, and stays: %s", y)
+			w.held("node", name, r, "not needed, and stays: %s", y)
 			continue
 		}
 		busy, limit := &drains, w.p.MaxDrainAtOnce
@@ -64,18 +64,18 @@ func (w *world) scaleDown() {
 			busy, limit = &empties, w.p.MaxEmptyAtOnce
 		}
 		if *busy >= limit {
-			w.hold("node", name, RuleBatch, "not needed, and waits: %d nodes go at once", limit)
+			w.held("node", name, RuleBatch, "not needed, and waits: %d nodes go at once", limit)
 			continue
 		}
 		*busy++
 		g.shrinks = true
-		w.wake(w.now.Add(w.p.DelayAfterTaint))
-		w.do(Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, pods(cargo.movable))})
+		w.wakeAt(w.now.Add(w.p.DelayAfterTaint))
+		w.act(Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, pods(cargo.movable))})
 	}
 }
 
 // dueOf returns when a candidate may go, and by which rule.
-func (w *world) dueOf(c *candidate, g *group) (time.Time, string) {
+func (w *roundState) dueOf(c *candidate, g *group) (time.Time, string) {
 	n := &w.nodes[c.node]
 	switch {
 	case requested(n.Node):
@@ -90,7 +90,7 @@ func (w *world) dueOf(c *candidate, g *group) (time.Time, string) {
 }
 
 // gate says why no node is marked in this round.
-func (w *world) gate() (rule, why string) {
+func (w *roundState) gate() (rule, why string) {
 	var added time.Time
 	for i := range w.nodes {
 		if n := &w.nodes[i]; n.group >= 0 {
@@ -105,11 +105,11 @@ func (w *world) gate() (rule, why string) {
 		return RuleGrowing, "this round grows"
 	case w.unjudged:
 		return RuleGrowing, "a pod that cannot be judged here waits for the scheduler"
-	case !w.passed(w.out.ScaleDownAfter):
-		w.wake(w.out.ScaleDownAfter)
+	case !w.reached(w.out.ScaleDownAfter):
+		w.wakeAt(w.out.ScaleDownAfter)
 		return RuleFailed, "scale-down failed shortly ago; next try at " + stamp(w.out.ScaleDownAfter)
-	case !w.passed(until):
-		w.wake(until)
+	case !w.reached(until):
+		w.wakeAt(until)
 		return RuleCooldown, "the cluster grew shortly ago; next try at " + stamp(until)
 	}
 	return "", ""
@@ -117,20 +117,20 @@ func (w *world) gate() (rule, why string) {
 
 // candidates are the nodes that could go as far as they themselves are concerned:
 // empty ones first, then those that have been waiting longest, then the least used.
-func (w *world) candidates() []candidate {
+func (w *roundState) candidates() []candidate {
 	out := w.e.candidates[:0]
 	defer func() { w.e.candidates = out }()
 	for i := range w.nodes {
 		n := &w.nodes[i]
-		if n.ControlPlane || n.group < 0 || n.Deleting || n.goes || n.f.mark || n.state == stateComing {
+		if n.ControlPlane || n.group < 0 || n.Deleting || n.goes || n.f.toBeDeleted || n.state == stateComing {
 			if n.state == stateComing {
-				w.wake(n.Created.Add(w.startup(n)))
+				w.wakeAt(n.Created.Add(w.startup(n)))
 			}
 			continue
 		}
 		c := candidate{node: i, unready: n.Ready != cluster.StatusTrue, asked: requested(n.Node) || w.replaced(n)}
 		if rule, why := w.stays(n, &c); rule != "" {
-			w.keep("node", string(n.Name), rule, why)
+			w.heldWhy("node", string(n.Name), rule, why)
 			if since, runs := w.in.Unneeded[n.Name]; runs && rule == RuleInUse && n.hosts {
 				// The scheduler may put the moved pods elsewhere; if it does not, the
 				// node's use will show.
@@ -167,20 +167,20 @@ func compareCandidates(a, b candidate) int {
 }
 
 // stays says why a node is no candidate.
-func (w *world) stays(n *node, c *candidate) (rule, why string) {
+func (w *roundState) stays(n *node, c *candidate) (rule, why string) {
 	if n.inst.Phase != cluster.PhaseRunning || !n.inst.Member {
 		return RuleInstance, fmt.Sprintf("its instance %s is %q or no member of its group", n.inst.ID, n.inst.Phase)
 	}
 	if _, told := w.out.Deleted[n.inst.ID]; told {
 		return RuleInstance, "its instance was told to go"
 	}
-	if n.f.opted != "" {
-		return RuleOptOut, n.f.opted
+	if n.f.optOut != "" {
+		return RuleOptOut, n.f.optOut
 	}
 	if why := w.opted(n.Node); why != "" {
 		return RuleOptOut, why
 	}
-	if n.Unschedulable && !n.f.ours {
+	if n.Unschedulable && !n.f.cordonedByUs {
 		return RuleNotOurs, "cordoned by somebody else"
 	}
 	if n.counts {
@@ -211,39 +211,39 @@ const annotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
 
 // unneeded tells whether a candidate's pods have room elsewhere, beside those of the
 // candidates before it, and then keeps its timer. It returns what there is to drain.
-func (w *world) unneeded(c *candidate) (found cargo, ok bool) {
+func (w *roundState) unneeded(c *candidate) (found cargo, ok bool) {
 	n := &w.nodes[c.node]
 	g := &w.groups[n.group]
 	name := string(n.Name)
 	found = w.cargoOf(n) // budgets may have been used up by the candidates before it
 	switch {
 	case len(found.blocked) > 0:
-		w.hold("node", name, RuleBlocked, "%s", strings.Join(found.blocked, "; "))
+		w.held("node", name, RuleBlocked, "%s", strings.Join(found.blocked, "; "))
 		w.keepTimer(c, &found)
 		return found, false
 	case n.counts:
-		w.hold("node", name, RuleInUse, "pods of another node that goes count on it")
+		w.held("node", name, RuleInUse, "pods of another node that goes count on it")
 		if _, runs := w.in.Unneeded[n.Name]; runs && n.hosts {
 			set(&w.out.Unneeded, n.Name, c.since)
 		}
 		return found, false
 	case g.target-g.leaving <= g.Min:
-		w.hold("node", name, RuleAtMin, "the group is at its minimum of %d", g.Min)
+		w.held("node", name, RuleAtMin, "the group is at its minimum of %d", g.Min)
 		return found, false
 	case w.keepsTotals(n) != "":
-		w.hold("node", name, RuleTotalsMin, "%s", w.keepsTotals(n))
+		w.held("node", name, RuleTotalsMin, "%s", w.keepsTotals(n))
 		return found, false
 	}
 	pod, moved := w.move(c.node, found.loads)
 	if !moved && w.ties.spent() {
-		w.keep("node", name, RuleNoRoom, "not looked at: its pods have ties to others, and this round has looked for room for enough of their kind")
+		w.heldWhy("node", name, RuleNoRoom, "not looked at: its pods have ties to others, and this round has looked for room for enough of their kind")
 		if _, runs := w.in.Unneeded[n.Name]; runs {
 			set(&w.out.Unneeded, n.Name, c.since)
 		}
 		return found, false
 	}
 	if !moved {
-		w.keep("node", name, RuleNoRoom, n.f.homelessWords(pod))
+		w.heldWhy("node", name, RuleNoRoom, n.f.homelessWords(pod))
 		return found, false
 	}
 	n.goes = true
@@ -262,7 +262,7 @@ func (w *world) unneeded(c *candidate) (found cargo, ok bool) {
 // candidates before it have used up in this round, or that is used up for now. Else
 // twenty nodes under a budget of one would go one unneeded time after the other. A
 // budget that never allowed anything starts no timer.
-func (w *world) keepTimer(c *candidate, found *cargo) {
+func (w *roundState) keepTimer(c *candidate, found *cargo) {
 	n := &w.nodes[c.node]
 	if len(found.hard) > 0 || n.counts && !n.hosts {
 		return
@@ -279,6 +279,6 @@ func (w *world) keepTimer(c *candidate, found *cargo) {
 }
 
 // allowedAtFirst tells whether a budget allowed anything when the round began.
-func (w *world) allowedAtFirst(key string) bool {
+func (w *roundState) allowedAtFirst(key string) bool {
 	return slices.ContainsFunc(w.s.Budgets, func(b cluster.Budget) bool { return b.Key == key && b.Allowed > 0 })
 }

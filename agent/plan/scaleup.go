@@ -11,7 +11,7 @@ import (
 )
 
 // scaleUp finds room for the pending pods and buys what is missing.
-func (w *world) scaleUp() {
+func (w *roundState) scaleUp() {
 	if len(w.want) == 0 {
 		w.buy(nil)
 		return
@@ -31,7 +31,7 @@ func (w *world) scaleUp() {
 // been promised, in several sequences of the groups; with what was promised; and with
 // the nodes that carry our mark, which pods may need back. An answer with marked nodes may not help fewer pods than
 // the same without.
-func (w *world) bestAnswer() *answer {
+func (w *roundState) bestAnswer() *answer {
 	best := w.answer(false, false)
 	if best.bought()+best.unhelped() == 0 {
 		return best
@@ -67,7 +67,7 @@ const triedOrders = 24
 // at all. After a restart nothing says for whom a machine of which group was bought;
 // one of the sequences is the one in which the groups were chosen then. A sequence
 // that would buy, even if less, is no such memory and is not taken.
-func (w *world) reordered(best *answer) *answer {
+func (w *roundState) reordered(best *answer) *answer {
 	var groups []int
 	for g := range w.groups {
 		if w.groups[g].coming+w.groups[g].grow > 0 {
@@ -116,7 +116,7 @@ func (v *solver) await(groups []int, largest bool) {
 }
 
 // answer solves one way; nil when promises were to be kept and there are none.
-func (w *world) answer(keep, withMarked bool) *answer {
+func (w *roundState) answer(keep, withMarked bool) *answer {
 	v := w.solved(withMarked, func(v *solver) bool { return !keep || v.trust() })
 	if v == nil {
 		return nil
@@ -128,7 +128,7 @@ func (w *world) answer(keep, withMarked bool) *answer {
 const askedAgain = 3
 
 // solved solves and verifies; nil when first says that there is no point.
-func (w *world) solved(withMarked bool, first func(*solver) bool) *solver {
+func (w *roundState) solved(withMarked bool, first func(*solver) bool) *solver {
 	for try := 0; ; try++ {
 		v := w.newSolver(withMarked)
 		v.mayAsk = try < askedAgain
@@ -143,7 +143,7 @@ func (w *world) solved(withMarked bool, first func(*solver) bool) *solver {
 }
 
 // settle takes the room that pending pods count on, and remembers promises.
-func (w *world) settle(a *answer) {
+func (w *roundState) settle(a *answer) {
 	w.bonds.settle(a)
 	for _, p := range a.places {
 		if p.node < 0 || !p.used && p.spare == nil {
@@ -156,7 +156,7 @@ func (w *world) settle(a *answer) {
 			n.keepSpare(s.class, s.count)
 		}
 	}
-	counts, runs := 0, w.desk.round.ints.lend(len(w.groups), 0)
+	counts, runs := 0, w.scratch.perRound.ints.alloc(len(w.groups), 0)
 	for i := range w.want {
 		if w.want[i].buys {
 			counts += len(a.shares[i])
@@ -169,7 +169,7 @@ func (w *world) settle(a *answer) {
 		w.out.Promised = make(Pledges, 0, counts)
 	}
 	for g, n := range runs {
-		w.groups[g].runs = w.desk.runs.lend(0, n)
+		w.groups[g].runs = w.scratch.runs.alloc(0, n)
 	}
 	for i := range w.want {
 		switch k := &w.want[i]; {
@@ -188,7 +188,7 @@ func (w *world) settle(a *answer) {
 func unmade(g cluster.GroupID, owner cluster.UID) string { return string(g) + " " + string(owner) }
 
 // buy writes one Grow for every group that gets machines.
-func (w *world) buy(a *answer) {
+func (w *roundState) buy(a *answer) {
 	for i := range w.groups {
 		g := &w.groups[i]
 		if g.grow <= 0 && !(g.raise && g.size > g.target) {
@@ -212,12 +212,12 @@ func (w *world) buy(a *answer) {
 			act.Rule = RuleMin
 		}
 		act.Why = strings.Join(why, "; ")
-		w.do(act)
+		w.act(act)
 	}
 }
 
 // explain holds every pending pod that this round buys nothing for.
-func (w *world) explain(a *answer) {
+func (w *roundState) explain(a *answer) {
 	defer w.joinHeld(len(w.plan.Held))
 	for i := range w.want {
 		k := &w.want[i]
@@ -258,7 +258,7 @@ func (w *world) explain(a *answer) {
 
 // joinHeld makes one of the reasons from a position on that pods of one class have in
 // several zones. Wants of one class follow each other.
-func (w *world) joinHeld(from int) {
+func (w *roundState) joinHeld(from int) {
 	if w.bonds == nil {
 		return
 	}
@@ -293,7 +293,7 @@ func everyGroup(refusals []Refusal) string {
 
 // refusals says for every group why it does not help a class; grown is how much each
 // grows in this round.
-func (w *world) refusals(class int, grown []int) []Refusal {
+func (w *roundState) refusals(class int, grown []int) []Refusal {
 	out := make([]Refusal, len(w.groups))
 	for i := range w.groups {
 		g := &w.groups[i]
@@ -307,7 +307,7 @@ func (w *world) refusals(class int, grown []int) []Refusal {
 }
 
 // whyNot says why a group cannot be grown for a class; an empty rule means that it can.
-func (w *world) whyNot(g *group, class int) (rule, why string) {
+func (w *roundState) whyNot(g *group, class int) (rule, why string) {
 	if g.Template.Unknown == "" {
 		empty, shape := w.template(g)
 		if rule, words := fit.Refused(&w.s.Classes[class], shape); words != "" {

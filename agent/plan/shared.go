@@ -36,7 +36,7 @@ func (p *problem) sharedOut(slack float64) (packing, bool) {
 		if !l.fresh {
 			continue
 		}
-		k.pourAll(p.lends(), i, l.size)
+		k.pourAll(p.ownArena(), i, l.size)
 		p.openFresh(&k, i)
 	}
 	return k, true

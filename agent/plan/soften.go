@@ -36,7 +36,7 @@ func (a Soften) String() string {
 // soften tells the scheduler which nodes may go: those that have been unneeded for a
 // while, a bounded number of changes in a round, and first of all those that are needed
 // again.
-func (w *world) soften() {
+func (w *roundState) soften() {
 	left := w.p.MaxBulkSoftTaintCount
 	if left <= 0 || w.s.Stale != "" {
 		return
@@ -45,24 +45,24 @@ func (w *world) soften() {
 		for i := range w.nodes {
 			n := &w.nodes[i]
 			if left == 0 {
-				w.wake(w.now.Add(time.Second)) // the rest in the next round
+				w.wakeAt(w.now.Add(time.Second)) // the rest in the next round
 				return
 			}
-			if n.group < 0 || n.f.mark || n.Deleting || n.whole != nil {
+			if n.group < 0 || n.f.toBeDeleted || n.Deleting || n.whole != nil {
 				continue
 			}
 			_, has := taint(n.Node, cluster.TaintDeletionCandidate)
 			since, unneeded := w.out.Unneeded[n.Name]
 			switch {
 			case off && has && !unneeded:
-				w.do(Soften{Node: n.Name, UID: n.UID, Off: true, Rule: RuleSoft, Why: "it is needed again"})
+				w.act(Soften{Node: n.Name, UID: n.UID, Off: true, Rule: RuleSoft, Why: "it is needed again"})
 				left--
 			case !off && !has && unneeded:
-				if due := since.Add(softAfter); !w.passed(due) {
-					w.wake(due)
+				if due := since.Add(softAfter); !w.reached(due) {
+					w.wakeAt(due)
 					continue
 				}
-				w.do(Soften{Node: n.Name, UID: n.UID, Rule: RuleSoft, Why: "not needed since " + stamp(since)})
+				w.act(Soften{Node: n.Name, UID: n.UID, Rule: RuleSoft, Why: "not needed since " + stamp(since)})
 				left--
 			}
 		}

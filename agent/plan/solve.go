@@ -49,22 +49,22 @@ func (a *answer) unhelped() int {
 
 // solver answers one set of wants; several are tried in a round.
 type solver struct {
-	w      *world
-	a      answer
-	coming []int // machines by group that are coming and still empty
-	done   []bool
-	which  []int    // of the last problem, as long as on stands
-	loads  []load   // the same
-	fresh  bool     // the same: for new machines
-	placed int      // places then
-	merged merging  // what they were merged to
-	counts []int    // by want: room for the next problem
-	on     [][]bool // by want: see mayGo; nil: places have changed
-	seats  [][]bool // room for on
-	cells  []int    // by place, as long as on stands; empty where nothing is tied
-	asked  []int    // by want, where on stands: one more than the places that it was asked for
-	mayAsk bool     // verify may ask for another answer
-	all    bool     // verify places untied pods that are left, too
+	w         *roundState
+	a         answer
+	coming    []int // machines by group that are coming and still empty
+	done      []bool
+	which     []int     // of the last problem, as long as on stands
+	loads     []load    // the same
+	fresh     bool      // the same: for new machines
+	placed    int       // places then
+	coalesced coalesced // what they were merged to
+	counts    []int     // by want: room for the next problem
+	on        [][]bool  // by want: see mayGo; nil: places have changed
+	seats     [][]bool  // room for on
+	cells     []int     // by place, as long as on stands; empty where nothing is tied
+	asked     []int     // by want, where on stands: one more than the places that it was asked for
+	mayAsk    bool      // verify may ask for another answer
+	all       bool      // verify places untied pods that are left, too
 
 	prices []float64 // by group: what a mix of groups is held against; nil: none is wanted
 	afresh bool      // the mix does not begin with what is coming
@@ -74,11 +74,11 @@ type solver struct {
 	heights []int64 // by rung, of each axis the most that it or one below has
 }
 
-func (w *world) newSolver(withMarked bool) *solver {
-	ints := &w.desk.round.ints
-	v := &solver{w: w, coming: ints.lend(len(w.groups), 0), done: make([]bool, len(w.groups))}
-	v.a.grow = ints.lend(len(w.groups), 0)
-	v.a.on, v.a.left = ints.lend(len(w.want), 0), ints.lend(len(w.want), 0)
+func (w *roundState) newSolver(withMarked bool) *solver {
+	ints := &w.scratch.perRound.ints
+	v := &solver{w: w, coming: ints.alloc(len(w.groups), 0), done: make([]bool, len(w.groups))}
+	v.a.grow = ints.alloc(len(w.groups), 0)
+	v.a.on, v.a.left = ints.alloc(len(w.want), 0), ints.alloc(len(w.want), 0)
 	v.a.shares = make([][]share, len(w.want))
 	for i := range w.want {
 		v.a.left[i] = w.want[i].count()
@@ -167,9 +167,9 @@ func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 			} else {
 				v.coming[g]--
 			}
-			pl := place{node: -1, group: g, room: v.w.desk.round.rooms.copied(f.room, 0), used: true, fresh: fresh}
+			pl := place{node: -1, group: g, room: v.w.scratch.perRound.rooms.clone(f.room, 0), used: true, fresh: fresh}
 			if v.w.bonds != nil {
-				pl.parts = v.w.desk.round.parts.lend(0, len(f.parts))
+				pl.parts = v.w.scratch.perRound.parts.alloc(0, len(f.parts))
 			}
 			if g != chosen && mix != nil {
 				v.narrow(pl.room, chosen, g)
@@ -194,7 +194,7 @@ func (v *solver) add(i, g, n int, fresh bool) {
 	}
 	if at == len(all) || all[at].group != g {
 		if all == nil {
-			all = v.w.desk.shares.lend(0, 1)
+			all = v.w.scratch.allocations.alloc(0, 1)
 		}
 		all = slices.Insert(all, at, share{group: g})
 		v.a.shares[i] = all

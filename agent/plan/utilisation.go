@@ -33,12 +33,12 @@ func offersGPU(n *cluster.Node) bool {
 // utilisation is the larger share of cpu and memory that is requested, and on a node
 // with accelerators the largest share of these alone. Where DaemonSets are left out,
 // they are left out of what the node has as well, as in Cluster Autoscaler.
-func (w *world) utilisation(n *node) float64 {
+func (w *roundState) utilisation(n *node) float64 {
 	ignore := w.p.IgnoreDaemonSetsUtilization
 	if o := w.options(n).IgnoreDaemonSetsUtilization; o != nil {
 		ignore = *o
 	}
-	all, less := n.f.asked, n.f.served
+	all, less := n.f.requested, n.f.daemonRequests
 	if !ignore {
 		all, less = all.Add(less), cluster.Resources{}
 	}
@@ -62,7 +62,7 @@ func ratio(used, have int64) float64 {
 }
 
 // threshold is the utilisation above which a node is busy.
-func (w *world) threshold(n *node) float64 {
+func (w *roundState) threshold(n *node) float64 {
 	o := w.options(n)
 	limit, own := w.p.UtilizationThreshold, o.ScaleDownUtilization
 	if offersGPU(n.Node) {
@@ -76,12 +76,12 @@ func (w *world) threshold(n *node) float64 {
 
 // startup is how long a node of a group may take from its registration until it is of
 // use.
-func (w *world) startup(n *node) time.Duration {
+func (w *roundState) startup(n *node) time.Duration {
 	return orElse(w.options(n).MaxNodeStartupTime, w.p.MaxNodeStartupTime)
 }
 
 // options are those of the node's group; none where it is in none of ours.
-func (w *world) options(n *node) *cluster.Options {
+func (w *roundState) options(n *node) *cluster.Options {
 	if n.group < 0 {
 		return &cluster.Options{}
 	}

@@ -2,45 +2,45 @@ package plan
 
 import "slices"
 
-// mergeFrom is the number of classes from which on those that are equal to the packer
+// coalesceFrom is the number of classes from which on those that are equal to the packer
 // are looked for: pods that differ in labels only are one load to it.
-const mergeFrom = 48
+const coalesceFrom = 48
 
 // pack answers a problem; classes that are equal to it are packed as one.
 func pack(p *problem) packing {
-	if len(p.loads) < mergeFrom {
-		return packEach(p)
+	if len(p.loads) < coalesceFrom {
+		return packDistinct(p)
 	}
-	m := p.merged()
+	m := p.coalesce()
 	if len(m.loads) == len(p.loads) {
-		return packEach(p)
+		return packDistinct(p)
 	}
 	q := *p
-	q.asked, q.loads = nil, m.loads
-	k := packEach(&q)
+	q.coalesced, q.loads = nil, m.loads
+	k := packDistinct(&q)
 	return p.expand(&k, m)
 }
 
-// merging is what became of one list of loads: the groups that are asked in turn ask
+// coalesced is what became of one list of loads: the groups that are asked in turn ask
 // with the same list.
-type merging struct {
+type coalesced struct {
 	of    []load
 	loads []load // one for all that are equal
 	from  []int  // by merged load, where its own begin in flat
 	flat  []int
 }
 
-// merged finds the loads that are equal.
-func (p *problem) merged() *merging {
-	if m := p.asked; m != nil && len(m.of) == len(p.loads) && len(p.loads) > 0 && &m.of[0] == &p.loads[0] {
+// coalesce finds the loads that are equal.
+func (p *problem) coalesce() *coalesced {
+	if m := p.coalesced; m != nil && len(m.of) == len(p.loads) && len(p.loads) > 0 && &m.of[0] == &p.loads[0] {
 		return m
 	}
-	s := p.lends()
-	m := &merging{of: p.loads, loads: s.loads.lend(0, len(p.loads))}
-	ids := make(map[uint64]int, mergeFrom) // of the last with this hash
-	before := s.ints.lend(0, len(p.loads)) // by merged load, the one before with the same hash; -1: there is none
-	each := s.ints.lend(0, len(p.loads))   // by merged load, of how many
-	of := s.ints.lend(len(p.loads), 0)     // by load, what it was merged to
+	s := p.ownArena()
+	m := &coalesced{of: p.loads, loads: s.loads.alloc(0, len(p.loads))}
+	ids := make(map[uint64]int, coalesceFrom) // of the last with this hash
+	before := s.ints.alloc(0, len(p.loads))   // by merged load, the one before with the same hash; -1: there is none
+	each := s.ints.alloc(0, len(p.loads))     // by merged load, of how many
+	of := s.ints.alloc(len(p.loads), 0)       // by load, what it was merged to
 	for i := range p.loads {
 		l := &p.loads[i]
 		h := l.hash()
@@ -49,7 +49,7 @@ func (p *problem) merged() *merging {
 			last = -1
 		}
 		id := last
-		for id >= 0 && !m.loads[id].alike(l) {
+		for id >= 0 && !m.loads[id].same(l) {
 			id = before[id]
 		}
 		if id < 0 {
@@ -72,8 +72,8 @@ func (p *problem) merged() *merging {
 		m.flat[each[id]] = i
 		each[id]++
 	}
-	if p.asked != nil {
-		*p.asked = *m
+	if p.coalesced != nil {
+		*p.coalesced = *m
 	}
 	return m
 }
@@ -94,8 +94,8 @@ func (l *load) hash() uint64 {
 	return h ^ h>>32
 }
 
-// alike tells whether the packer may treat two loads as one.
-func (l *load) alike(o *load) bool {
+// same tells whether the packer may treat two loads as one.
+func (l *load) same(o *load) bool {
 	return l.prio == o.prio && l.fresh == o.fresh && slices.Equal(l.size, o.size) && slices.Equal(l.on, o.on)
 }
 
@@ -107,10 +107,10 @@ func boolByte(b bool) byte {
 }
 
 // expand says of an answer for the merged problem which of the equal loads is where.
-func (p *problem) expand(k *packing, m *merging) packing {
-	s := p.lends()
-	at := s.ints.copied(m.from, 0) // the first of each that is not all placed
-	out := packing{bins: k.bins, open: s.lists.lend(len(k.open), 0), left: s.ints.lend(len(p.loads), 0), fresh: s.bins.lend(0, len(k.fresh))}
+func (p *problem) expand(k *packing, m *coalesced) packing {
+	s := p.ownArena()
+	at := s.ints.clone(m.from, 0) // the first of each that is not all placed
+	out := packing{bins: k.bins, open: s.lists.alloc(len(k.open), 0), left: s.ints.alloc(len(p.loads), 0), fresh: s.bins.alloc(0, len(k.fresh))}
 	for i := range p.loads {
 		out.left[i] = p.loads[i].count
 	}
@@ -135,7 +135,7 @@ func (p *problem) expand(k *packing, m *merging) packing {
 	}
 	for _, f := range k.fresh {
 		for left := f.times; left > 0; {
-			e := freshBins{times: left, room: f.room, parts: s.parts.lend(0, len(f.parts))}
+			e := freshBins{times: left, room: f.room, parts: s.parts.alloc(0, len(f.parts))}
 			for _, t := range f.parts {
 				for out.left[m.flat[at[t.load]]] == 0 {
 					at[t.load]++
@@ -152,7 +152,7 @@ func (p *problem) expand(k *packing, m *merging) packing {
 			}
 			left -= e.times
 			if e.times < f.times {
-				e.room = s.rooms.copied(f.room, 0)
+				e.room = s.rooms.clone(f.room, 0)
 			}
 			out.fresh = s.bins.push(out.fresh, e)
 		}

@@ -10,14 +10,14 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/plantest"
 )
 
-// TestDesk decides one world after the other on one desk: what was written there before
+// TestScratch decides one world after the other with one scratch: what was written there before
 // must not show, what is written there later must not change an answer that was given,
 // and nothing of a round stays there.
-func TestDesk(t *testing.T) {
+func TestScratch(t *testing.T) {
 	seed, times := drawn(t)
 	r := rand.New(rand.NewPCG(seed, 0))
-	defer func(old *sync.Pool) { desks = old }(desks)
-	one := new(desk)
+	defer func(old *sync.Pool) { scratchPool = old }(scratchPool)
+	one := new(scratch)
 	type answer struct {
 		plan   Plan
 		memory Memory
@@ -30,25 +30,25 @@ func TestDesk(t *testing.T) {
 		if i%5 == 0 {
 			s, m, p = plantest.KarpenterMix(t0, 5+r.IntN(15), 1+r.IntN(9)), Memory{}, packPolicy()
 		}
-		desks = &sync.Pool{New: func() any { return new(desk) }}
+		scratchPool = &sync.Pool{New: func() any { return new(scratch) }}
 		want, wantMemory := Decide(s, m, p)
-		desks = &sync.Pool{New: func() any { return one }}
+		scratchPool = &sync.Pool{New: func() any { return one }}
 		got, memory := Decide(s, m, p)
-		desks.New = nil
-		kept := desks.Get() == one
+		scratchPool.New = nil
+		kept := scratchPool.Get() == one
 		a := answer{got, memory, append(text(t, got), text(t, memory)...)}
 		if !bytes.Equal(a.text, append(text(t, want), text(t, wantMemory)...)) {
-			t.Fatalf("round %d: on a used desk\n%s\non a new one\n%s", i, got, want)
+			t.Fatalf("round %d: with used scratch\n%s\non a new one\n%s", i, got, want)
 		}
 		given = append(given, a)
 		if uses++; !kept {
-			one, uses = new(desk), 0
+			one, uses = new(scratch), 0
 		}
 		most = max(most, uses)
-		empty(t, reflect.ValueOf(one).Elem(), "desk")
+		empty(t, reflect.ValueOf(one).Elem(), "scratch")
 	}
 	if most < 3 {
-		t.Errorf("no desk was used more than %d times: the test shows little", most)
+		t.Errorf("no scratch was used more than %d times: the test shows little", most)
 	}
 	for i, a := range given {
 		if !bytes.Equal(a.text, append(text(t, a.plan), text(t, a.memory)...)) {
@@ -57,14 +57,14 @@ func TestDesk(t *testing.T) {
 	}
 }
 
-// empty complains of pointers in what a desk lends.
+// empty complains of pointers in what scratch holds.
 func empty(t *testing.T, v reflect.Value, path string) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			switch name := v.Type().Field(i).Name; name {
-			case "free": // the rest of a board
-			case "boards":
+			case "free": // the rest of a block
+			case "blocks":
 				for b := range v.Field(i).Len() {
 					wiped(t, v.Field(i).Index(b), path)
 				}
@@ -108,20 +108,20 @@ func points(t reflect.Type) bool {
 	return false
 }
 
-// TestDeskOfBurst sees that what a burst was written on is not kept for quiet rounds.
-func TestDeskOfBurst(t *testing.T) {
-	defer func(old *sync.Pool) { desks = old }(desks)
-	desks = new(sync.Pool)
-	d := &desk{wants: [3][]want{make([]want, 0, 1000)}}
-	for _, wants := range []int{0, 1, 1000/muchLarger - 1} {
-		if d.leave(wants); desks.Get() != nil {
-			t.Errorf("a desk for 1,000 wants is kept after a round of %d", wants)
+// TestScratchOfBurst sees that what a burst was written on is not kept for quiet rounds.
+func TestScratchOfBurst(t *testing.T) {
+	defer func(old *sync.Pool) { scratchPool = old }(scratchPool)
+	scratchPool = new(sync.Pool)
+	d := &scratch{demands: [3][]want{make([]want, 0, 1000)}}
+	for _, wants := range []int{0, 1, 1000/maxOversize - 1} {
+		if d.release(wants); scratchPool.Get() != nil {
+			t.Errorf("scratch for 1,000 wants is kept after a round of %d", wants)
 		}
 	}
 	kept := false
 	for range 100 { // under the race detector a Pool loses some of what it is given
-		d.leave(1000/muchLarger + 1)
-		kept = kept || desks.Get() == d
+		d.release(1000/maxOversize + 1)
+		kept = kept || scratchPool.Get() == d
 	}
 	if !kept {
 		t.Error("it is not kept after a round that needs it")

@@ -11,9 +11,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// world is the Snapshot indexed for one round, and what the round has decided so
+// roundState is the Snapshot indexed for one round, and what the round has decided so
 // far. It points into the Snapshot and never writes to it.
-type world struct {
+type roundState struct {
 	s      *cluster.Snapshot
 	p      *Policy
 	in     *Memory
@@ -37,16 +37,16 @@ type world struct {
 	asksNothing bool                               // no class asks for anything of other pods
 	paths       *paths                             // where pods that are moved find room
 	open        []int                              // what roomy found; nil: not asked yet
-	memos       []memo                             // what the packer was asked
+	packCache   []cachedPacking                    // what the packer was asked
 	empties     []int64                            // room for what template says
 	pledged     [][]cluster.PodKey                 // room for named and merge
 	line        line                               // the pods that want room
 	want        []want                             // pending pods by class, those that trigger
 	pool        int                                // steps that packing may still spend on columns
-	desk        *desk                              // what all of this is written on
+	scratch     *scratch                           // what all of this is written on
 	bonds       *bonds                             // what ties them to others; nil: nothing does
 	unjudged    bool                               // a pod that fit cannot judge waits for its first verdict
-	unsteady    bool                               // the answer depends on every moment
+	uncacheable bool                               // the answer depends on every moment
 	grew        bool
 	emptying    int    // marked nodes without pods
 	draining    int    // nodes that are being emptied
@@ -95,10 +95,10 @@ type run struct {
 	keys  []cluster.PodKey
 }
 
-func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
+func newRound(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *roundState {
 	seated := asked.Seated()
 	s := &seated
-	w := &world{e: e, given: asked, s: s, p: p, in: m, now: s.Now, pool: columnPool, desk: desks.Get().(*desk)}
+	w := &roundState{e: e, given: asked, s: s, p: p, in: m, now: s.Now, pool: columnPool, scratch: scratchPool.Get().(*scratch)}
 	if len(s.Groups) > 4*manyGroups { // which groups then matters more than the last machine of one
 		w.pool = roughPool
 	}
@@ -107,8 +107,8 @@ func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
 		most = len(s.Nodes)
 	}
 	w.plan.Held = make([]Held, 0, most+8)
-	w.desk.groups = slices.Grow(w.desk.groups[:0], len(s.Groups))[:len(s.Groups)]
-	w.groups = w.desk.groups
+	w.scratch.groups = slices.Grow(w.scratch.groups[:0], len(s.Groups))[:len(s.Groups)]
+	w.groups = w.scratch.groups
 	w.byID = make(map[cluster.GroupID]int, len(s.Groups))
 	for i := range s.Groups {
 		w.groups[i].NodeGroup = &s.Groups[i]
@@ -121,17 +121,17 @@ func open(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *world {
 }
 
 // index ties instances to nodes and pods to nodes, and measures the room.
-func (w *world) index() {
-	changed := w.e.classes.learn(w.s.Classes)
+func (w *roundState) index() {
+	changed := w.e.classes.update(w.s.Classes)
 	w.space = w.e.classes.space
-	again := w.e.ties.hold(w.s)
+	again := w.e.instances.stillValid(w.s)
 	if !again {
-		w.e.ties.tie(w)
+		w.e.instances.rebuild(w)
 	}
 	w.vacate()
-	w.learnNodes(changed)
+	w.refreshFacts(changed)
 	w.indexNodes()
-	w.e.verdicts.learnShapes(w, !again)
+	w.e.filters.refresh(w, !again)
 	w.indexPods()
 	w.budget = make(map[string]int, len(w.s.Budgets))
 	for _, b := range w.s.Budgets {
@@ -140,13 +140,13 @@ func (w *world) index() {
 }
 
 // expendable tells a pod that neither triggers scale-up nor stands in the way.
-func (w *world) expendable(pod *cluster.Pod) bool {
+func (w *roundState) expendable(pod *cluster.Pod) bool {
 	return w.s.Classes[pod.Class].Priority < w.p.ExpendablePodsCutoff
 }
 
 // indexPods takes the room of nominated pods and of DaemonSet pods which are still to
 // come. That of the pods which are bound is taken already.
-func (w *world) indexPods() {
+func (w *roundState) indexPods() {
 	w.lineUp()
 	for _, i := range w.line.nominated {
 		pod := &w.s.Pods[i]
@@ -160,7 +160,7 @@ func (w *world) indexPods() {
 
 func daemon(pod *cluster.Pod) bool { return pod.Owner != nil && pod.Owner.Kind == "DaemonSet" }
 
-func (w *world) reserveDaemons() {
+func (w *roundState) reserveDaemons() {
 	if len(w.s.DaemonSets) == 0 {
 		return
 	}
@@ -177,7 +177,7 @@ func (w *world) reserveDaemons() {
 
 // template returns the room and the shape of the group's next machine, DaemonSets
 // taken off.
-func (w *world) template(g *group) ([]int64, *fit.Shape) {
+func (w *roundState) template(g *group) ([]int64, *fit.Shape) {
 	if g.empty == nil {
 		g.shape = fit.Shape{Labels: g.Template.Labels, Taints: fit.Lasting(g.Template.Taints)}
 		if axes := w.space.Axes(); len(w.empties) < axes {
@@ -194,32 +194,32 @@ func (w *world) template(g *group) ([]int64, *fit.Shape) {
 	return g.empty, &g.shape
 }
 
-func (w *world) hold(kind, name, rule, format string, args ...any) {
+func (w *roundState) held(kind, name, rule, format string, args ...any) {
 	why := format
 	if len(args) > 0 {
 		why = fmt.Sprintf(format, args...)
 	}
-	w.keep(kind, name, rule, why)
+	w.heldWhy(kind, name, rule, why)
 }
 
-// keep is hold for words that are ready.
-func (w *world) keep(kind, name, rule, why string) {
+// heldWhy is hold for words that are ready.
+func (w *roundState) heldWhy(kind, name, rule, why string) {
 	w.plan.Held = append(w.plan.Held, Held{Kind: kind, Name: name, Count: 1, Rule: rule, Why: why})
 }
 
-func (w *world) do(a Action) { w.plan.Actions = append(w.plan.Actions, a) }
+func (w *roundState) act(a Action) { w.plan.Actions = append(w.plan.Actions, a) }
 
-// wake remembers a timer; those that are over do not count.
-func (w *world) wake(t time.Time) {
-	w.passed(t)
+// wakeAt remembers a timer; those that are over do not count.
+func (w *roundState) wakeAt(t time.Time) {
+	w.reached(t)
 	if t.After(w.now) && (w.plan.Wake.IsZero() || t.Before(w.plan.Wake)) {
 		w.plan.Wake = t
 	}
 }
 
 // fresh tells that a group's facts are good enough to delete by.
-func (w *world) fresh(g *group) bool {
-	w.passed(g.ReadAt.Add(w.p.FreshFor + 1))
+func (w *roundState) fresh(g *group) bool {
+	w.reached(g.ReadAt.Add(w.p.FreshFor + 1))
 	return fresh(g.NodeGroup, w.now, w.p)
 }
 
@@ -227,9 +227,9 @@ func fresh(g *cluster.NodeGroup, now time.Time, p *Policy) bool {
 	return g.Stale == "" && now.Sub(g.ReadAt) <= p.FreshFor
 }
 
-// passed tells that a moment has come, and notes that the answer may be another one
+// reached tells that a moment has come, and notes that the answer may be another one
 // when it has. Whatever compares with now asks here.
-func (w *world) passed(t time.Time) bool {
+func (w *roundState) reached(t time.Time) bool {
 	if !t.After(w.now) {
 		return true
 	}

@@ -7,38 +7,38 @@ import (
 	"testing"
 )
 
-// TestShelf packs the same problems on a shelf that is used again and again and on one of
+// TestArena packs the same problems in an arena that is reset again and again and on one of
 // their own: what was lent before must not show.
-func TestShelf(t *testing.T) {
+func TestArena(t *testing.T) {
 	seed, times := drawn(t)
 	r := rand.New(rand.NewPCG(seed, 0))
-	used := new(shelf)
+	used := new(arena)
 	for range 300 * times {
 		p := someProblem(r)
-		for len(p.loads) < mergeFrom && r.IntN(3) == 0 { // classes that are merged
+		for len(p.loads) < coalesceFrom && r.IntN(3) == 0 { // classes that are merged
 			p.loads = append(p.loads, p.loads...)
 		}
 		p.limit = r.IntN(40)
 		own, again := *p, *p
-		used.takeBack()
-		again.shelf = used
+		used.reset()
+		again.arena = used
 		a, b := pack(&own), pack(&again)
 		if got, want := fmt.Sprint(b), fmt.Sprint(a); got != want {
-			t.Fatalf("on a used shelf %s, want %s\n%s", got, want, describe(p))
+			t.Fatalf("on a used arena %s, want %s\n%s", got, want, describe(p))
 		}
 	}
 }
 
-// TestSlab lends in random lengths: nothing is lent twice, and everything comes as zero.
-func TestSlab(t *testing.T) {
+// TestSlots lends in random lengths: nothing is lent twice, and everything comes as zero.
+func TestSlots(t *testing.T) {
 	seed, times := drawn(t)
 	r := rand.New(rand.NewPCG(seed, 0))
-	var s slab[int]
+	var s slots[int]
 	for range 20 * times {
-		s.takeBackTo(&slab[int]{})
+		s.resetTo(&slots[int]{})
 		var out, want [][]int
 		for range 200 {
-			x := s.lend(r.IntN(5), r.IntN(5))
+			x := s.alloc(r.IntN(5), r.IntN(5))
 			if slices.ContainsFunc(x, func(v int) bool { return v != 0 }) {
 				t.Fatalf("lent %v", x)
 			}
@@ -59,14 +59,14 @@ func TestSlab(t *testing.T) {
 	}
 }
 
-// TestSlabBoards lends as much as the largest rounds do: boards stay long however many
+// TestArenaBlocks allocates as much as the largest rounds do: blocks stay long however many
 // there are.
-func TestSlabBoards(t *testing.T) {
-	var s slab[int]
+func TestArenaBlocks(t *testing.T) {
+	var s slots[int]
 	for range 100_000 {
-		s.lend(1, 0)
+		s.alloc(1, 0)
 	}
-	if len(s.boards) > 110 {
-		t.Errorf("%d boards for 100,000 numbers", len(s.boards))
+	if len(s.blocks) > 110 {
+		t.Errorf("%d blocks for 100,000 numbers", len(s.blocks))
 	}
 }

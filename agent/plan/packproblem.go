@@ -8,7 +8,7 @@ import (
 
 // problemOf writes the wants that a filter picks as a problem over all places.
 func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*problem, []int) {
-	p := &problem{empty: empty, limit: limit, pool: &v.w.pool, shelf: &v.w.desk.option, open: v.w.desk.option.heads.lend(0, len(v.a.places)), asked: &v.merged}
+	p := &problem{empty: empty, limit: limit, pool: &v.w.pool, arena: &v.w.scratch.perOption, open: v.w.scratch.perOption.heads.alloc(0, len(v.a.places)), coalesced: &v.coalesced}
 	for i := range v.a.places {
 		p.open = append(p.open, v.a.places[i].room)
 	}
@@ -49,7 +49,7 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 // write writes the loads of a problem anew. Those that were written before belong to
 // the problems that were asked with them.
 func (v *solver) write(many int, fresh bool) {
-	v.which, v.loads, v.fresh = v.w.desk.round.ints.lend(0, many), v.w.desk.round.loads.lend(0, many), fresh
+	v.which, v.loads, v.fresh = v.w.scratch.perRound.ints.alloc(0, many), v.w.scratch.perRound.loads.alloc(0, many), fresh
 	for i, n := range v.counts {
 		if n > 0 {
 			k := &v.w.want[i]

@@ -1,0 +1,125 @@
+package plan
+
+// arena is a bump allocator for the packer's answers. A round packs the same pods many
+// times and keeps one answer of many: memory that was allocated for one choice is reset
+// before the next, without work for the garbage collector. Copy what outlives the trial.
+type arena struct {
+	ints  slots[int]
+	keys  slots[loadKey]
+	rooms slots[int64]
+	heads slots[[]int64]
+	parts slots[part]
+	lists slots[[]part]
+	bins  slots[freshBins]
+	loads slots[load]
+}
+
+// ownArena is the arena of a problem's answers.
+func (p *problem) ownArena() *arena {
+	if p.arena == nil {
+		p.arena = new(arena)
+	}
+	return p.arena
+}
+
+// reset frees everything that was allocated.
+func (s *arena) reset() { s.resetTo(&arena{}) }
+
+// resetTo frees what was allocated since the arena was as before.
+func (s *arena) resetTo(before *arena) {
+	s.ints.resetTo(&before.ints)
+	s.keys.resetTo(&before.keys)
+	s.rooms.resetTo(&before.rooms)
+	s.heads.resetTo(&before.heads)
+	s.parts.resetTo(&before.parts)
+	s.lists.resetTo(&before.lists)
+	s.bins.resetTo(&before.bins)
+	s.loads.resetTo(&before.loads)
+}
+
+// zero clears the pointers in an arena that was reset.
+func (s *arena) zero() {
+	s.heads.zero()
+	s.lists.zero()
+	s.bins.zero()
+	s.loads.zero()
+}
+
+// slots allocates values of one type from blocks of growing length.
+type slots[T any] struct {
+	blocks [][]T
+	next   int // the first block that is unused
+	used   int // the first that has been unused since zero
+	free   []T // the rest of the block before
+}
+
+// The first block has blockMin values, each further one twice as many, up to
+// blockDoublings times; more where more is allocated at once.
+const (
+	blockMin       = 16
+	blockDoublings = 6
+)
+
+// alloc returns n zeroes with capacity for so many more.
+func (s *slots[T]) alloc(n, more int) []T {
+	for n+more > len(s.free) {
+		if s.next == len(s.blocks) {
+			s.blocks = append(s.blocks, make([]T, max(n+more, blockMin<<min(s.next, blockDoublings))))
+		}
+		s.free = s.blocks[s.next]
+		s.next++
+	}
+	out := s.free[: n : n+more]
+	s.free = s.free[n+more:]
+	clear(out)
+	return out
+}
+
+func (s *slots[T]) resetTo(before *slots[T]) {
+	s.used = max(s.used, s.next)
+	s.next, s.free = before.next, before.free
+}
+
+// zero clears the values of a type of which everything was reset.
+func (s *slots[T]) zero() {
+	for _, block := range s.blocks[:s.used] {
+		clear(block)
+	}
+	s.used = 0
+}
+
+// clone is a copy with capacity for so many more.
+func (s *slots[T]) clone(from []T, more int) []T {
+	return append(s.alloc(0, len(from)+more), from...)
+}
+
+// push is append that allocates from the arena.
+func (s *slots[T]) push(to []T, x T) []T {
+	if len(to) == cap(to) {
+		to = s.clone(to, max(len(to), 4))
+	}
+	return append(to, x)
+}
+
+// pushAll is push for several.
+func (s *slots[T]) pushAll(to, xs []T) []T {
+	if len(to)+len(xs) > cap(to) {
+		to = s.clone(to, max(len(to), len(xs)))
+	}
+	return append(to, xs...)
+}
+
+// copied is a copy in another arena.
+func (k *packing) copied(s *arena) packing {
+	out := packing{bins: k.bins, left: s.ints.clone(k.left, 0), open: s.lists.alloc(len(k.open), 0), fresh: s.bins.clone(k.fresh, 0)}
+	for b, parts := range k.open {
+		if parts != nil {
+			out.open[b] = s.parts.clone(parts, 0)
+		}
+	}
+	for x := range out.fresh {
+		f := &out.fresh[x]
+		f.room, f.parts = s.rooms.clone(f.room, 0), s.parts.clone(f.parts, 0)
+	}
+	return out
+}
