@@ -4,14 +4,14 @@ package plan
 // times and keeps one answer of many: memory that was allocated for one choice is reset
 // before the next, without work for the garbage collector. Copy what outlives the trial.
 type arena struct {
-	ints  slots[int]
-	keys  slots[loadKey]
-	rooms slots[int64]
-	heads slots[[]int64]
-	parts slots[part]
-	lists slots[[]part]
-	bins  slots[freshBins]
-	loads slots[load]
+	ints         slots[int]
+	keys         slots[itemKey]
+	rooms        slots[int64]
+	heads        slots[[]int64]
+	portions     slots[portion]
+	portionLists slots[[]portion]
+	bins         slots[freshBins]
+	items        slots[item]
 }
 
 // ownArena is the arena of a problem's answers.
@@ -31,18 +31,18 @@ func (s *arena) resetTo(before *arena) {
 	s.keys.resetTo(&before.keys)
 	s.rooms.resetTo(&before.rooms)
 	s.heads.resetTo(&before.heads)
-	s.parts.resetTo(&before.parts)
-	s.lists.resetTo(&before.lists)
+	s.portions.resetTo(&before.portions)
+	s.portionLists.resetTo(&before.portionLists)
 	s.bins.resetTo(&before.bins)
-	s.loads.resetTo(&before.loads)
+	s.items.resetTo(&before.items)
 }
 
 // zero clears the pointers in an arena that was reset.
 func (s *arena) zero() {
 	s.heads.zero()
-	s.lists.zero()
+	s.portionLists.zero()
 	s.bins.zero()
-	s.loads.zero()
+	s.items.zero()
 }
 
 // slots allocates values of one type from blocks of growing length.
@@ -111,15 +111,15 @@ func (s *slots[T]) pushAll(to, xs []T) []T {
 
 // copied is a copy in another arena.
 func (k *packing) copied(s *arena) packing {
-	out := packing{bins: k.bins, left: s.ints.clone(k.left, 0), open: s.lists.alloc(len(k.open), 0), fresh: s.bins.clone(k.fresh, 0)}
+	out := packing{bins: k.bins, left: s.ints.clone(k.left, 0), open: s.portionLists.alloc(len(k.open), 0), fresh: s.bins.clone(k.fresh, 0)}
 	for b, parts := range k.open {
 		if parts != nil {
-			out.open[b] = s.parts.clone(parts, 0)
+			out.open[b] = s.portions.clone(parts, 0)
 		}
 	}
 	for x := range out.fresh {
 		f := &out.fresh[x]
-		f.room, f.parts = s.rooms.clone(f.room, 0), s.parts.clone(f.parts, 0)
+		f.room, f.portions = s.rooms.clone(f.room, 0), s.portions.clone(f.portions, 0)
 	}
 	return out
 }

@@ -15,8 +15,8 @@ func TestArena(t *testing.T) {
 	used := new(arena)
 	for range 300 * times {
 		p := someProblem(r)
-		for len(p.loads) < coalesceFrom && r.IntN(3) == 0 { // classes that are merged
-			p.loads = append(p.loads, p.loads...)
+		for len(p.items) < coalesceFrom && r.IntN(3) == 0 { // classes that are merged
+			p.items = append(p.items, p.items...)
 		}
 		p.limit = r.IntN(40)
 		own, again := *p, *p

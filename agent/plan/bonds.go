@@ -327,7 +327,7 @@ func (b *bonds) settle(a *answer) {
 			node = b.state.AddNode(shape, gr.Template.VolumeLimits)
 		}
 		for _, t := range pl.parts {
-			if class := b.w.want[t.load].class; b.tied[class] {
+			if class := b.w.want[t.item].class; b.tied[class] {
 				b.state.Put(class, node, t.n)
 			}
 		}

@@ -110,7 +110,7 @@ func (s *division) represent() {
 	}
 	s.worth = make([]float64, len(w.groups))
 	for g := range w.groups {
-		s.worth[g] = w.groups[g].worth()
+		s.worth[g] = w.groups[g].sizeCost()
 	}
 }
 
@@ -179,7 +179,7 @@ func (s *division) lookFor(out []spot, k *want) []spot {
 			if per == 0 || !w.takes(k.class, g, shape) || !s.reaches(k.class, g) || !k.buys && gr.coming == 0 {
 				continue
 			}
-			if looked++; looked > manyGroups && p.room >= k.count() {
+			if looked++; looked > shortlistFrom && p.room >= k.count() {
 				break
 			}
 			more := 0
@@ -225,10 +225,10 @@ func partOf(size, empty []int64) float64 {
 	return most
 }
 
-// worth is what a group's machine costs, in cores.
-func (g *group) worth() float64 {
+// sizeCost is what a group's machine costs, in cores.
+func (g *group) sizeCost() float64 {
 	c := &g.Template.Capacity
-	return cores(float64(c.MilliCPU), float64(c.Memory))
+	return coreEquivalents(float64(c.MilliCPU), float64(c.Memory))
 }
 
 // assign appends what of a want goes to which cell, and last what goes nowhere as far as

@@ -3,66 +3,66 @@ package plan
 import "slices"
 
 // coalesceFrom is the number of classes from which on those that are equal to the packer
-// are looked for: pods that differ in labels only are one load to it.
+// are looked for: pods that differ in labels only are one item to it.
 const coalesceFrom = 48
 
 // pack answers a problem; classes that are equal to it are packed as one.
 func pack(p *problem) packing {
-	if len(p.loads) < coalesceFrom {
+	if len(p.items) < coalesceFrom {
 		return packDistinct(p)
 	}
 	m := p.coalesce()
-	if len(m.loads) == len(p.loads) {
+	if len(m.items) == len(p.items) {
 		return packDistinct(p)
 	}
 	q := *p
-	q.coalesced, q.loads = nil, m.loads
+	q.coalesced, q.items = nil, m.items
 	k := packDistinct(&q)
 	return p.expand(&k, m)
 }
 
-// coalesced is what became of one list of loads: the groups that are asked in turn ask
+// coalesced is what became of one list of items: the groups that are asked in turn ask
 // with the same list.
 type coalesced struct {
-	of    []load
-	loads []load // one for all that are equal
-	from  []int  // by merged load, where its own begin in flat
+	of    []item
+	items []item // one for all that are equal
+	from  []int  // by merged item, where its own begin in flat
 	flat  []int
 }
 
-// coalesce finds the loads that are equal.
+// coalesce finds the items that are equal.
 func (p *problem) coalesce() *coalesced {
-	if m := p.coalesced; m != nil && len(m.of) == len(p.loads) && len(p.loads) > 0 && &m.of[0] == &p.loads[0] {
+	if m := p.coalesced; m != nil && len(m.of) == len(p.items) && len(p.items) > 0 && &m.of[0] == &p.items[0] {
 		return m
 	}
 	s := p.ownArena()
-	m := &coalesced{of: p.loads, loads: s.loads.alloc(0, len(p.loads))}
+	m := &coalesced{of: p.items, items: s.items.alloc(0, len(p.items))}
 	ids := make(map[uint64]int, coalesceFrom) // of the last with this hash
-	before := s.ints.alloc(0, len(p.loads))   // by merged load, the one before with the same hash; -1: there is none
-	each := s.ints.alloc(0, len(p.loads))     // by merged load, of how many
-	of := s.ints.alloc(len(p.loads), 0)       // by load, what it was merged to
-	for i := range p.loads {
-		l := &p.loads[i]
+	before := s.ints.alloc(0, len(p.items))   // by merged item, the one before with the same hash; -1: there is none
+	each := s.ints.alloc(0, len(p.items))     // by merged item, of how many
+	of := s.ints.alloc(len(p.items), 0)       // by item, what it was merged to
+	for i := range p.items {
+		l := &p.items[i]
 		h := l.hash()
 		last, ok := ids[h]
 		if !ok {
 			last = -1
 		}
 		id := last
-		for id >= 0 && !m.loads[id].same(l) {
+		for id >= 0 && !m.items[id].same(l) {
 			id = before[id]
 		}
 		if id < 0 {
-			id = len(m.loads)
+			id = len(m.items)
 			ids[h] = id
-			m.loads, before, each = append(m.loads, *l), append(before, last), append(each, 0)
-			m.loads[id].count = 0
+			m.items, before, each = append(m.items, *l), append(before, last), append(each, 0)
+			m.items[id].count = 0
 		}
-		m.loads[id].count += l.count
+		m.items[id].count += l.count
 		of[i] = id
 		each[id]++
 	}
-	m.loads, m.from, m.flat = slices.Clone(m.loads), make([]int, len(each)), make([]int, len(of))
+	m.items, m.from, m.flat = slices.Clone(m.items), make([]int, len(each)), make([]int, len(of))
 	at := 0
 	for id, n := range each {
 		m.from[id], each[id] = at, at
@@ -78,8 +78,8 @@ func (p *problem) coalesce() *coalesced {
 	return m
 }
 
-// hash tells loads apart that are not alike, nearly always (FNV-1a over words).
-func (l *load) hash() uint64 {
+// hash tells items apart that are not alike, nearly always (FNV-1a over words).
+func (l *item) hash() uint64 {
 	h := uint64(14695981039346656037)
 	mix := func(v uint64) { h = (h ^ v) * 1099511628211 }
 	for _, v := range l.size {
@@ -94,8 +94,8 @@ func (l *load) hash() uint64 {
 	return h ^ h>>32
 }
 
-// same tells whether the packer may treat two loads as one.
-func (l *load) same(o *load) bool {
+// same tells whether the packer may treat two items as one.
+func (l *item) same(o *item) bool {
 	return l.prio == o.prio && l.fresh == o.fresh && slices.Equal(l.size, o.size) && slices.Equal(l.on, o.on)
 }
 
@@ -106,23 +106,23 @@ func boolByte(b bool) byte {
 	return 0
 }
 
-// expand says of an answer for the merged problem which of the equal loads is where.
+// expand says of an answer for the merged problem which of the equal items is where.
 func (p *problem) expand(k *packing, m *coalesced) packing {
 	s := p.ownArena()
 	at := s.ints.clone(m.from, 0) // the first of each that is not all placed
-	out := packing{bins: k.bins, open: s.lists.alloc(len(k.open), 0), left: s.ints.alloc(len(p.loads), 0), fresh: s.bins.alloc(0, len(k.fresh))}
-	for i := range p.loads {
-		out.left[i] = p.loads[i].count
+	out := packing{bins: k.bins, open: s.portionLists.alloc(len(k.open), 0), left: s.ints.alloc(len(p.items), 0), fresh: s.bins.alloc(0, len(k.fresh))}
+	for i := range p.items {
+		out.left[i] = p.items[i].count
 	}
-	deal := func(parts []part, t part) []part { // hands out t.n pods of a merged load
+	deal := func(parts []portion, t portion) []portion { // hands out t.n pods of a merged item
 		for t.n > 0 {
-			i := m.flat[at[t.load]]
+			i := m.flat[at[t.item]]
 			n := min(t.n, out.left[i])
 			if n == 0 {
-				at[t.load]++
+				at[t.item]++
 				continue
 			}
-			parts = s.parts.push(parts, part{i, n})
+			parts = s.portions.push(parts, portion{i, n})
 			out.left[i] -= n
 			t.n -= n
 		}
@@ -135,19 +135,19 @@ func (p *problem) expand(k *packing, m *coalesced) packing {
 	}
 	for _, f := range k.fresh {
 		for left := f.times; left > 0; {
-			e := freshBins{times: left, room: f.room, parts: s.parts.alloc(0, len(f.parts))}
-			for _, t := range f.parts {
-				for out.left[m.flat[at[t.load]]] == 0 {
-					at[t.load]++
+			e := freshBins{times: left, room: f.room, portions: s.portions.alloc(0, len(f.portions))}
+			for _, t := range f.portions {
+				for out.left[m.flat[at[t.item]]] == 0 {
+					at[t.item]++
 				}
-				e.times = min(e.times, max(out.left[m.flat[at[t.load]]]/t.n, 1))
+				e.times = min(e.times, max(out.left[m.flat[at[t.item]]]/t.n, 1))
 			}
-			for _, t := range f.parts {
-				if i := m.flat[at[t.load]]; out.left[i] >= t.n*e.times {
-					e.parts = s.parts.push(e.parts, part{i, t.n})
+			for _, t := range f.portions {
+				if i := m.flat[at[t.item]]; out.left[i] >= t.n*e.times {
+					e.portions = s.portions.push(e.portions, portion{i, t.n})
 					out.left[i] -= t.n * e.times
 				} else {
-					e.parts = deal(e.parts, t)
+					e.portions = deal(e.portions, t)
 				}
 			}
 			left -= e.times

@@ -108,7 +108,7 @@ func (w *roundState) health() {
 	if w.s.Stale != "" {
 		w.held("cluster", "cluster", RuleStale, "the cluster's facts may be old: %s", w.s.Stale)
 	}
-	w.judgeExpanders()
+	w.checkExpanders()
 }
 
 // finish brings reasons and memory into one order.

@@ -200,7 +200,7 @@ type greedy struct {
 type bin struct {
 	group, node int // node: in the State
 	room        []int64
-	parts       []part
+	parts       []portion
 	free        bool // it is coming already: it costs nothing and stays
 }
 
@@ -257,7 +257,7 @@ func (g *greedy) there() {
 		}
 		r.at = append(r.at, node)
 		for _, t := range pl.parts {
-			g.st.Put(v.w.want[t.load].class, node, t.n)
+			g.st.Put(v.w.want[t.item].class, node, t.n)
 		}
 	}
 	*g.work -= len(v.w.want) * len(v.a.places)
@@ -307,11 +307,11 @@ func (g *greedy) put(x *bin, i, n int) {
 	if w.bonds.tied[class] {
 		g.st.Put(class, x.node, n)
 	}
-	if at := slices.IndexFunc(x.parts, func(t part) bool { return t.load == i }); at >= 0 {
+	if at := slices.IndexFunc(x.parts, func(t portion) bool { return t.item == i }); at >= 0 {
 		x.parts[at].n += n
 		return
 	}
-	x.parts = append(x.parts, part{i, n})
+	x.parts = append(x.parts, portion{i, n})
 }
 
 // open is a new machine of a group.
@@ -346,9 +346,9 @@ func (g *greedy) commit() {
 		empty, _ := w.template(&w.groups[best])
 		pl := place{node: -1, group: best, room: slices.Clone(empty), used: true, fresh: true, parts: x.parts}
 		for _, t := range x.parts {
-			fit.Take(pl.room, w.size(w.want[t.load].class), t.n)
-			v.add(t.load, best, t.n, true)
-			v.a.left[t.load] -= t.n
+			fit.Take(pl.room, w.size(w.want[t.item].class), t.n)
+			v.add(t.item, best, t.n, true)
+			v.a.left[t.item] -= t.n
 		}
 		v.a.grow[best]++
 		v.a.places, v.on = append(v.a.places, pl), nil
@@ -361,20 +361,20 @@ func (g *greedy) recall(x bin) {
 	empty, _ := v.w.template(&v.w.groups[x.group])
 	pl := place{node: -1, group: x.group, room: slices.Clone(empty), used: len(x.parts) > 0, parts: x.parts}
 	for _, t := range x.parts {
-		fit.Take(pl.room, v.w.size(v.w.want[t.load].class), t.n)
-		v.add(t.load, x.group, t.n, false)
-		v.a.left[t.load] -= t.n
+		fit.Take(pl.room, v.w.size(v.w.want[t.item].class), t.n)
+		v.add(t.item, x.group, t.n, false)
+		v.a.left[t.item] -= t.n
 	}
 	v.a.places, v.on = append(v.a.places, pl), nil
 }
 
 // holds tells whether a machine of a group has room for a content and takes all of it.
-func (g *greedy) holds(group int, parts []part) bool {
+func (g *greedy) holds(group int, parts []portion) bool {
 	empty, _ := g.v.w.template(&g.v.w.groups[group])
 	room := slices.Clone(empty)
 	for _, t := range parts {
-		size := g.v.w.space.Class(g.v.w.want[t.load].class)
-		if !g.fits[t.load][group] || fit.Most(room, size) < t.n {
+		size := g.v.w.space.Class(g.v.w.want[t.item].class)
+		if !g.fits[t.item][group] || fit.Most(room, size) < t.n {
 			return false
 		}
 		fit.Take(room, size, t.n)

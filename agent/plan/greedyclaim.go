@@ -136,10 +136,10 @@ func (c *claims) add(i int, pools [][]int) bool {
 	if c.v.w.bonds.tied[class] {
 		c.st.Put(class, best.node, 1)
 	}
-	if at := len(best.parts) - 1; at >= 0 && best.parts[at].load == i {
+	if at := len(best.parts) - 1; at >= 0 && best.parts[at].item == i {
 		best.parts[at].n++
 	} else {
-		best.parts = append(best.parts, part{i, 1})
+		best.parts = append(best.parts, portion{i, 1})
 	}
 	return true
 }
@@ -208,7 +208,7 @@ func (c *claims) settle(x *claim, cell int) {
 func (c *claims) move(x *claim, group int) {
 	w := c.v.w
 	for _, t := range x.parts {
-		if class := w.want[t.load].class; w.bonds.tied[class] {
+		if class := w.want[t.item].class; w.bonds.tied[class] {
 			c.st.Put(class, x.node, -t.n)
 		}
 	}
@@ -216,7 +216,7 @@ func (c *claims) move(x *claim, group int) {
 	_, shape := w.template(&w.groups[group])
 	x.node = c.st.AddNode(shape, w.groups[group].Template.VolumeLimits)
 	for _, t := range x.parts {
-		if class := w.want[t.load].class; w.bonds.tied[class] {
+		if class := w.want[t.item].class; w.bonds.tied[class] {
 			c.st.Put(class, x.node, t.n)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// score says how bad it is to buy the machines of an estimation; less is better.
-type score func(g *greedy, bins []bin) float64
+// objective says how bad it is to buy the machines of an estimation; less is better.
+type objective func(g *greedy, bins []bin) float64
 
 // leastWaste is the expander least-waste: the shares of cpu and memory that stay unused.
 func leastWaste(g *greedy, bins []bin) float64 {
@@ -18,14 +18,14 @@ func leastWaste(g *greedy, bins []bin) float64 {
 // leastCost is what is paid for what is helped, in cores.
 func leastCost(g *greedy, bins []bin) float64 {
 	cpu, memory := g.content(bins)
-	return float64(len(bins)) * g.cost[bins[0].group] / (cores(cpu, memory) + 0.01)
+	return float64(len(bins)) * g.cost[bins[0].group] / (coreEquivalents(cpu, memory) + 0.01)
 }
 
 // content is the cpu and memory that the pods on some machines ask for.
 func (g *greedy) content(bins []bin) (cpu, memory float64) {
 	for x := range bins {
 		for _, t := range bins[x].parts {
-			size := g.v.w.space.Class(g.v.w.want[t.load].class)
+			size := g.v.w.space.Class(g.v.w.want[t.item].class)
 			cpu += float64(size[0] * int64(t.n))
 			memory += float64(size[1] * int64(t.n))
 		}
@@ -35,13 +35,13 @@ func (g *greedy) content(bins []bin) (cpu, memory float64) {
 
 // byGroup estimates for every group what its machines could take, buys those of the
 // best, and begins again with what is left.
-func (g *greedy) byGroup(bad score) bool {
+func (g *greedy) byGroup(bad objective) bool {
 	g.buyFor(slices.Clone(g.v.a.left), bad)
 	return true
 }
 
 // buyFor takes what it places off left.
-func (g *greedy) buyFor(left []int, bad score) {
+func (g *greedy) buyFor(left []int, bad objective) {
 	for *g.work > 0 {
 		g.refill(left)
 		best, least := -1, 0.0

@@ -83,7 +83,7 @@ func (g *greedy) lift() {
 			x = g.open(pl.group)
 		}
 		for _, t := range pl.parts {
-			if class := w.want[t.load].class; w.bonds.tied[class] {
+			if class := w.want[t.item].class; w.bonds.tied[class] {
 				g.st.Put(class, x.node, t.n)
 			}
 		}
@@ -98,9 +98,9 @@ func (g *greedy) lift() {
 		for _, t := range pl.parts {
 			if t.n > 0 {
 				x.parts = append(x.parts, t)
-				fit.Take(x.room, w.size(w.want[t.load].class), t.n)
-				v.add(t.load, pl.group, -t.n, pl.fresh)
-				v.a.left[t.load] += t.n
+				fit.Take(x.room, w.size(w.want[t.item].class), t.n)
+				v.add(t.item, pl.group, -t.n, pl.fresh)
+				v.a.left[t.item] += t.n
 			}
 		}
 		if pl.fresh {
@@ -123,7 +123,7 @@ func (g *greedy) lift() {
 
 // plain tells whether what a machine that is coming carries may as well go elsewhere.
 func (g *greedy) plain(pl *place) bool {
-	return len(pl.spare) == 0 && !slices.ContainsFunc(pl.parts, func(t part) bool { return !g.v.w.want[t.load].buys })
+	return len(pl.spare) == 0 && !slices.ContainsFunc(pl.parts, func(t portion) bool { return !g.v.w.want[t.item].buys })
 }
 
 // relieve tells whether anything got cheaper. Another round tries other machines.
@@ -131,7 +131,7 @@ func (g *greedy) relieve(round int) (any bool) {
 	g.judge(nil)
 	base := slices.Clone(g.v.a.grow)
 	odd := g.uneven()
-	s := sequence(len(g.bins) + round<<20)
+	s := lcg(len(g.bins) + round<<20)
 	sizes := []int{1, 2, 3, 2, 4, 1, 3, 6}
 	for try := 0; try < tiedMendTries && *g.work > 0; try++ {
 		was, mark := g.bins, g.st.Mark()
@@ -164,7 +164,7 @@ func (g *greedy) uneven() (odd int) {
 	}
 	for _, x := range g.bins {
 		for _, p := range x.parts {
-			for _, t := range terms[p.load] {
+			for _, t := range terms[p.item] {
 				if least, _ := g.st.Least(t); g.st.Count(t, g.st.DomainOf(t, x.node))-least > t.MaxSkew {
 					odd++
 				}
@@ -175,7 +175,7 @@ func (g *greedy) uneven() (odd int) {
 }
 
 // weak picks n machines, the first of them one of those that carry least for their cost.
-func (g *greedy) weak(n int, s *sequence) []int {
+func (g *greedy) weak(n int, s *lcg) []int {
 	var bought []int
 	for x := range g.bins {
 		if !g.bins[x].free {
@@ -217,8 +217,8 @@ func (g *greedy) replace(picked []int, base []int, from int) bool {
 			continue
 		}
 		for _, t := range x.parts {
-			left[t.load] += t.n
-			if class := w.want[t.load].class; w.bonds.tied[class] {
+			left[t.item] += t.n
+			if class := w.want[t.item].class; w.bonds.tied[class] {
 				g.st.Put(class, x.node, -t.n)
 			}
 		}
@@ -291,7 +291,7 @@ func (g *greedy) largest(left []int) []int {
 	}
 	value := func(i int) float64 {
 		size := w.space.Class(w.want[i].class)
-		return cores(float64(size[0]), float64(size[1]))
+		return coreEquivalents(float64(size[0]), float64(size[1]))
 	}
 	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(value(y), value(x)) })
 	return order

@@ -8,7 +8,7 @@ import (
 // weights are what one unit of an axis is worth: one over what a bin has of it. The
 // scale is that of the fresh bin, or of the largest open bin where there is none.
 func (p *problem) weights() []float64 {
-	w := make([]float64, len(p.loads[0].size))
+	w := make([]float64, len(p.items[0].size))
 	for i := range w {
 		var most int64
 		if p.empty != nil {
@@ -39,9 +39,9 @@ const (
 	orderings
 )
 
-// order sorts the loads, the first to be placed first.
+// order sorts the items, the first to be placed first.
 func (p *problem) order(by int) []int {
-	order := p.ownArena().ints.alloc(len(p.loads), 0)
+	order := p.ownArena().ints.alloc(len(p.items), 0)
 	for i := range order {
 		order[i] = i
 	}
@@ -51,18 +51,18 @@ func (p *problem) order(by int) []int {
 	w := p.weights()
 	if by == byScarcity {
 		scarce := make([]float64, len(w))
-		for i := range p.loads {
-			for j, v := range p.loads[i].size {
-				scarce[j] += float64(v) * w[j] * float64(p.loads[i].count)
+		for i := range p.items {
+			for j, v := range p.items[i].size {
+				scarce[j] += float64(v) * w[j] * float64(p.items[i].count)
 			}
 		}
 		for j := range w {
 			w[j] *= scarce[j]
 		}
 	}
-	keys := p.arena.keys.alloc(len(p.loads), 0)
-	for i := range p.loads {
-		size, key := p.loads[i].size, 0.0
+	keys := p.arena.keys.alloc(len(p.items), 0)
+	for i := range p.items {
+		size, key := p.items[i].size, 0.0
 		switch by {
 		case byShare:
 			for j, v := range size {
@@ -86,43 +86,43 @@ func (p *problem) order(by int) []int {
 				}
 			}
 		}
-		keys[i] = loadKey{key, i}
+		keys[i] = itemKey{key, i}
 	}
-	slices.SortFunc(keys, func(a, b loadKey) int { // equal ones stay as they come
+	slices.SortFunc(keys, func(a, b itemKey) int { // equal ones stay as they come
 		switch {
 		case a.key > b.key:
 			return -1
 		case a.key < b.key:
 			return 1
 		}
-		return cmp.Compare(a.load, b.load)
+		return cmp.Compare(a.item, b.item)
 	})
 	for n := range keys {
-		order[n] = keys[n].load
+		order[n] = keys[n].item
 	}
 	return order
 }
 
-// loadKey is by what a load is put in order.
-type loadKey struct {
+// itemKey is by what a item is put in order.
+type itemKey struct {
 	key  float64
-	load int
+	item int
 }
 
 // byPriority is the order when not everything fits: what matters most goes first,
 // then what is small, so that a limit helps as many pods as it can.
 func (p *problem) byPriority() []int {
 	w := p.weights()
-	keys := make([]float64, len(p.loads))
-	order := make([]int, len(p.loads))
+	keys := make([]float64, len(p.items))
+	order := make([]int, len(p.items))
 	for i := range order {
 		order[i] = i
-		for j, v := range p.loads[i].size {
+		for j, v := range p.items[i].size {
 			keys[i] = max(keys[i], float64(v)*w[j])
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(p.loads[b].prio, p.loads[a].prio), cmp.Compare(keys[a], keys[b]))
+		return cmp.Or(cmp.Compare(p.items[b].prio, p.items[a].prio), cmp.Compare(keys[a], keys[b]))
 	})
 	return order
 }

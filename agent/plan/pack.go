@@ -6,8 +6,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// load is one class of pods that want room.
-type load struct {
+// item is one class of pods that want room.
+type item struct {
 	size  []int64
 	on    []bool // by open bin, whether it may go there; nil: nowhere
 	count int
@@ -15,38 +15,38 @@ type load struct {
 	fresh bool // whether it may go on a fresh bin
 }
 
-// goes tells whether a load may go on an open bin.
-func (l *load) goes(b int) bool { return l.on != nil && l.on[b] }
+// goes tells whether a item may go on an open bin.
+func (l *item) goes(b int) bool { return l.on != nil && l.on[b] }
 
-// problem is one question to the packer: put the loads into the open bins first and
+// problem is one problem for the packer: put the items into the open bins first and
 // into as few fresh bins as possible, never more than limit.
 type problem struct {
-	loads     []load
+	items     []item
 	open      [][]int64 // room of each open bin
 	empty     []int64   // room of a fresh bin; nil: there are none
 	limit     int
-	coalesced *coalesced // what the same loads were merged to; nil: they are of this problem alone
+	coalesced *coalesced // what the same items were merged to; nil: they are of this problem alone
 	pool      *int       // steps that all packings of a round may still spend on columns; nil: enough
 	arena     *arena     // see lends
 }
 
-// part says that n pods of a load are in a bin.
-type part struct{ load, n int }
+// portion says that n pods of a item are in a bin.
+type portion struct{ item, n int }
 
 // freshBins are times fresh bins with the same content.
 type freshBins struct {
-	times int
-	room  []int64
-	parts []part
+	times    int
+	room     []int64
+	portions []portion
 }
 
 // packing is an answer. Fresh bins come in the order in which they were opened. It stands
 // until the problem's arena is reset.
 type packing struct {
 	bins  int
-	open  [][]part
+	open  [][]portion
 	fresh []freshBins
-	left  []int // per load
+	left  []int // per item
 }
 
 func (k *packing) unplaced() int {
@@ -62,32 +62,32 @@ func (k *packing) unplaced() int {
 // otherwise searches for a better answer within a budget counted in steps, so that
 // equal problems have equal answers on any machine.
 func packDistinct(p *problem) packing {
-	if len(p.loads) == 0 {
-		return packing{open: make([][]part, len(p.open))}
+	if len(p.items) == 0 {
+		return packing{open: make([][]portion, len(p.open))}
 	}
 	bound := p.lowerBound()
-	best, done := p.quick(bound)
+	best, done := p.heuristics(bound)
 	if done {
 		return best
 	}
-	if looks := len(p.loads) * max(best.bins, len(p.open)); len(p.loads) > fewLoads && looks > longLooks || p.rough() && looks > roughLooks {
+	if looks := len(p.items) * max(best.bins, len(p.open)); len(p.items) > fewItems && looks > longSteps || p.coarse() && looks > coarseSteps {
 		if best.unplaced() > 0 {
 			return p.firstFit(p.byPriority())
 		}
 		return best
 	}
-	if k, ok := p.search(best.bins, best.unplaced() == 0, bound, firstSteps); ok && k.better(&best) {
+	if k, ok := p.branchAndBound(best.bins, best.unplaced() == 0, bound, firstBranchSteps); ok && k.better(&best) {
 		best = k
 	}
 	if p.empty != nil && best.bins > 0 && (best.bins > bound || best.unplaced() > 0) {
-		k, least, ok := p.cut(&best)
+		k, least, ok := p.columnGeneration(&best)
 		if ok && k.bins <= p.limit && k.better(&best) {
 			best = k
 		}
 		if len(p.open) == 0 {
 			bound = max(bound, least)
 		} else if best.bins > bound { // what filled the open bins may have been the wrong pods
-			if k, _, ok := p.cut(p.nothing()); ok && k.bins <= p.limit && k.better(&best) {
+			if k, _, ok := p.columnGeneration(p.nothing()); ok && k.bins <= p.limit && k.better(&best) {
 				best = k
 			}
 		}
@@ -95,7 +95,7 @@ func packDistinct(p *problem) packing {
 	if best.unplaced() == 0 && best.bins <= bound {
 		return best
 	}
-	if k, ok := p.search(best.bins, best.unplaced() == 0, bound, searchSteps); ok && k.better(&best) {
+	if k, ok := p.branchAndBound(best.bins, best.unplaced() == 0, bound, branchSteps); ok && k.better(&best) {
 		return k
 	}
 	if best.unplaced() > 0 {
@@ -104,9 +104,9 @@ func packDistinct(p *problem) packing {
 	return best
 }
 
-// quick tries the ways that cost little, and tells whether the answer is good enough.
-func (p *problem) quick(bound int) (best packing, done bool) {
-	enough := p.enough(bound)
+// heuristics tries the ways that cost little, and tells whether the answer is good enough.
+func (p *problem) heuristics(bound int) (best packing, done bool) {
+	enough := p.tolerance(bound)
 	s := p.ownArena()
 	for i := range orderings {
 		before := *s
@@ -116,9 +116,9 @@ func (p *problem) quick(bound int) (best packing, done bool) {
 			s.resetTo(&before)
 		}
 		if i == 0 && !(best.unplaced() == 0 && best.bins <= enough) {
-			for _, slack := range sharedSlacks {
+			for _, slack := range fairShareSlacks {
 				before := *s
-				if k, ok := p.sharedOut(slack); ok && k.better(&best) {
+				if k, ok := p.packFairShare(slack); ok && k.better(&best) {
 					best = k
 				} else {
 					s.resetTo(&before)
@@ -131,7 +131,7 @@ func (p *problem) quick(bound int) (best packing, done bool) {
 		if i < byPair && best.bins > bound {
 			continue // nobody is to buy more than Cluster Autoscaler's rule would
 		}
-		if looks := len(p.loads) * best.bins; best.unplaced() == 0 && (best.bins <= enough || looks > hugeLooks || p.rough() && looks > roughLooks) {
+		if looks := len(p.items) * best.bins; best.unplaced() == 0 && (best.bins <= enough || looks > hugeSteps || p.coarse() && looks > coarseSteps) {
 			return best, true
 		}
 	}
@@ -151,31 +151,31 @@ func (p *problem) quick(bound int) (best packing, done bool) {
 // is, longLooks that from which on nothing but the quick ways is tried, and hugeLooks
 // that from which on the first of these has to do.
 const (
-	closeEnough = 100
-	manyLooks   = 20_000
-	longLooks   = 6_000
-	hugeLooks   = 400_000
-	roughLooks  = 1_000 // that from which on the same holds where the round is rough
-	fewLoads    = 40    // classes up to which columns are cheap for any number of bins
+	toleranceDivisor = 100
+	manySteps        = 20_000
+	longSteps        = 6_000
+	hugeSteps        = 400_000
+	coarseSteps      = 1_000 // that from which on the same holds where the round is rough
+	fewItems         = 40    // classes up to which columns are cheap for any number of bins
 )
 
-// enough is the number of bins with which there is no point in looking on.
-func (p *problem) enough(bound int) int {
-	if len(p.loads)*bound > manyLooks {
-		return bound + max(bound/closeEnough, 1)
+// tolerance is the number of bins with which there is no point in looking on.
+func (p *problem) tolerance(bound int) int {
+	if len(p.items)*bound > manySteps {
+		return bound + max(bound/toleranceDivisor, 1)
 	}
-	return bound + bound/closeEnough
+	return bound + bound/toleranceDivisor
 }
 
-// rough tells that the round has so many groups that which of them is taken matters
+// coarse tells that the round has so many groups that which of them is taken matters
 // more than the last machine of each.
-func (p *problem) rough() bool { return p.pool != nil && *p.pool <= roughPool }
+func (p *problem) coarse() bool { return p.pool != nil && *p.pool <= coarsePool }
 
 // nothing is the answer that places no pod.
 func (p *problem) nothing() *packing {
-	k := &packing{open: make([][]part, len(p.open)), left: make([]int, len(p.loads))}
-	for i := range p.loads {
-		k.left[i] = p.loads[i].count
+	k := &packing{open: make([][]portion, len(p.open)), left: make([]int, len(p.items))}
+	for i := range p.items {
+		k.left[i] = p.items[i].count
 	}
 	return k
 }
@@ -189,11 +189,11 @@ func (k *packing) better(than *packing) bool {
 
 func (p *problem) start() (k packing, rooms [][]int64) {
 	s := p.ownArena()
-	k = packing{open: s.lists.alloc(len(p.open), 0), left: s.ints.alloc(len(p.loads), 0)}
+	k = packing{open: s.portionLists.alloc(len(p.open), 0), left: s.ints.alloc(len(p.items), 0)}
 	anywhere := false
-	for i := range p.loads {
-		k.left[i] = p.loads[i].count
-		anywhere = anywhere || len(p.loads[i].on) > 0
+	for i := range p.items {
+		k.left[i] = p.items[i].count
+		anywhere = anywhere || len(p.items[i].on) > 0
 	}
 	if !anywhere {
 		return k, p.open // nobody will take any of it
@@ -210,14 +210,14 @@ func (p *problem) firstFit(order []int) packing {
 	k, rooms := p.start()
 	s := p.ownArena()
 	for _, i := range order {
-		l := &p.loads[i]
+		l := &p.items[i]
 		for b := 0; b < len(l.on) && k.left[i] > 0; b++ {
 			if !l.on[b] {
 				continue
 			}
 			if n := min(k.left[i], fit.Most(rooms[b], l.size)); n > 0 {
 				fit.Take(rooms[b], l.size, n)
-				k.open[b] = s.parts.push(k.open[b], part{i, n})
+				k.open[b] = s.portions.push(k.open[b], portion{i, n})
 				k.left[i] -= n
 			}
 		}
@@ -230,7 +230,7 @@ func (p *problem) firstFit(order []int) packing {
 	return k
 }
 
-// pourAll puts what is left of a load wherever the fresh bins have room. Most bins are
+// pourAll puts what is left of a item wherever the fresh bins have room. Most bins are
 // full to it, and full of what the bin before was full of: that is looked at first.
 func (k *packing) pourAll(s *arena, i int, size []int64) {
 	lacks, least := 0, size[0]
@@ -250,8 +250,8 @@ look:
 	}
 }
 
-// pour puts what is left of a load into the equal bins at b and returns the index of
-// the last entry that these bins now take. No entry shares its room or its parts with
+// pour puts what is left of a item into the equal bins at b and returns the index of
+// the last entry that these bins now take. No entry shares its room or its portions with
 // another one.
 func (k *packing) pour(s *arena, b, i int, size []int64) int {
 	src := &k.fresh[b]
@@ -291,24 +291,24 @@ func (k *packing) pour(s *arena, b, i int, size []int64) int {
 
 // copied is an entry of its own for so many of the equal bins.
 func (f *freshBins) copied(s *arena, times int) freshBins {
-	return freshBins{times: times, room: s.rooms.clone(f.room, 0), parts: s.parts.clone(f.parts, 4)}
+	return freshBins{times: times, room: s.rooms.clone(f.room, 0), portions: s.portions.clone(f.portions, 4)}
 }
 
-// put adds n pods of load i to each of the bins.
+// put adds n pods of item i to each of the bins.
 func (f *freshBins) put(s *arena, i, n int, size []int64) {
 	fit.Take(f.room, size, n)
-	for at := range f.parts {
-		if f.parts[at].load == i {
-			f.parts[at].n += n
+	for at := range f.portions {
+		if f.portions[at].item == i {
+			f.portions[at].n += n
 			return
 		}
 	}
-	f.parts = s.parts.push(f.parts, part{i, n})
+	f.portions = s.portions.push(f.portions, portion{i, n})
 }
 
-// openFresh opens as many fresh bins as a load still needs and the limit allows.
+// openFresh opens as many fresh bins as a item still needs and the limit allows.
 func (p *problem) openFresh(k *packing, i int) {
-	l := &p.loads[i]
+	l := &p.items[i]
 	per := fit.Most(p.empty, l.size)
 	if per == 0 || k.left[i] == 0 {
 		return
@@ -317,7 +317,7 @@ func (p *problem) openFresh(k *packing, i int) {
 	for k.left[i] > 0 && k.bins < p.limit {
 		n := min(per, k.left[i])
 		times := min(k.left[i]/n, p.limit-k.bins)
-		e := freshBins{times: times, room: s.rooms.clone(p.empty, 0), parts: s.parts.push(nil, part{i, n})}
+		e := freshBins{times: times, room: s.rooms.clone(p.empty, 0), portions: s.portions.push(nil, portion{i, n})}
 		fit.Take(e.room, l.size, n)
 		k.fresh = s.bins.push(k.fresh, e)
 		k.bins += times
@@ -338,9 +338,9 @@ func (p *problem) fill(mode int) packing {
 	w := p.weights()
 	steps := 0
 	for b := range rooms {
-		k.open[b] = p.content(rooms[b], k.left, w, mode, func(l *load) bool { return l.goes(b) }, &steps)
+		k.open[b] = p.content(rooms[b], k.left, w, mode, func(l *item) bool { return l.goes(b) }, &steps)
 		for _, t := range k.open[b] {
-			k.left[t.load] -= t.n
+			k.left[t.item] -= t.n
 		}
 	}
 	if p.empty == nil {
@@ -348,16 +348,16 @@ func (p *problem) fill(mode int) packing {
 	}
 	for k.bins < p.limit && steps < fillSteps {
 		room := slices.Clone(p.empty)
-		parts := p.content(room, k.left, w, mode, func(l *load) bool { return l.fresh }, &steps)
+		parts := p.content(room, k.left, w, mode, func(l *item) bool { return l.fresh }, &steps)
 		if len(parts) == 0 {
 			break
 		}
 		times := p.limit - k.bins
 		for _, t := range parts {
-			times = min(times, k.left[t.load]/t.n)
+			times = min(times, k.left[t.item]/t.n)
 		}
 		for _, t := range parts {
-			k.left[t.load] -= times * t.n
+			k.left[t.item] -= times * t.n
 		}
 		k.fresh = append(k.fresh, freshBins{times, room, parts})
 		k.bins += times
@@ -365,13 +365,13 @@ func (p *problem) fill(mode int) packing {
 	return k
 }
 
-func (p *problem) content(room []int64, left []int, w []float64, mode int, may func(*load) bool, steps *int) []part {
+func (p *problem) content(room []int64, left []int, w []float64, mode int, may func(*item) bool, steps *int) []portion {
 	taken := make(map[int]int)
 	for {
 		best, score := -1, -1.0
-		for i := range p.loads {
+		for i := range p.items {
 			*steps++
-			l := &p.loads[i]
+			l := &p.items[i]
 			if left[i] <= taken[i] || !may(l) || fit.Most(room, l.size) == 0 {
 				continue
 			}
@@ -390,13 +390,13 @@ func (p *problem) content(room []int64, left []int, w []float64, mode int, may f
 		if best < 0 || *steps > fillSteps {
 			break
 		}
-		fit.Take(room, p.loads[best].size, 1)
+		fit.Take(room, p.items[best].size, 1)
 		taken[best]++
 	}
-	var parts []part
-	for i := range p.loads {
+	var parts []portion
+	for i := range p.items {
 		if taken[i] > 0 {
-			parts = append(parts, part{i, taken[i]})
+			parts = append(parts, portion{i, taken[i]})
 		}
 	}
 	return parts

@@ -21,12 +21,12 @@ type exact struct {
 
 func optimum(p *problem, upper int) (int, bool) {
 	e := &exact{p: p, best: upper}
-	for i := range p.loads {
-		for range p.loads[i].count {
+	for i := range p.items {
+		for range p.items[i].count {
 			e.pods = append(e.pods, i)
 		}
 	}
-	slices.SortStableFunc(e.pods, func(a, b int) int { return slices.Compare(p.loads[b].size, p.loads[a].size) })
+	slices.SortStableFunc(e.pods, func(a, b int) int { return slices.Compare(p.items[b].size, p.items[a].size) })
 	var rooms [][]int64
 	for _, b := range p.open {
 		rooms = append(rooms, slices.Clone(b))
@@ -46,7 +46,7 @@ func (e *exact) place(at int, rooms [][]int64, fresh int) {
 	for j := range e.p.empty { // volume bound
 		var want, have int64
 		for _, i := range e.pods[at:] {
-			want += e.p.loads[i].size[j]
+			want += e.p.items[i].size[j]
 		}
 		for _, r := range rooms {
 			have += max(r[j], 0)
@@ -55,7 +55,7 @@ func (e *exact) place(at int, rooms [][]int64, fresh int) {
 			return
 		}
 	}
-	size := e.p.loads[e.pods[at]].size
+	size := e.p.items[e.pods[at]].size
 	for b := range rooms {
 		twin := slices.ContainsFunc(rooms[:b], func(r []int64) bool { return slices.Equal(r, rooms[b]) })
 		if fit.Most(rooms[b], size) == 0 || twin {
@@ -80,7 +80,7 @@ func someProblem(r *rand.Rand) *problem {
 		for i := range on {
 			on[i] = true
 		}
-		p.loads = append(p.loads, load{size: []int64{100 + r.Int64N(18)*100, 100 + r.Int64N(30)*128, 0, 1}, count: 1 + r.IntN(5), fresh: true, on: on})
+		p.items = append(p.items, item{size: []int64{100 + r.Int64N(18)*100, 100 + r.Int64N(30)*128, 0, 1}, count: 1 + r.IntN(5), fresh: true, on: on})
 	}
 	return p
 }
@@ -88,15 +88,15 @@ func someProblem(r *rand.Rand) *problem {
 // verify holds an answer against its problem.
 func verify(t *testing.T, p *problem, k *packing) {
 	t.Helper()
-	got := make([]int, len(p.loads))
-	put := func(room []int64, parts []part, times int) {
+	got := make([]int, len(p.items))
+	put := func(room []int64, parts []portion, times int) {
 		room = slices.Clone(room)
 		for _, x := range parts {
-			got[x.load] += x.n * times
-			if fit.Most(room, p.loads[x.load].size) < x.n {
+			got[x.item] += x.n * times
+			if fit.Most(room, p.items[x.item].size) < x.n {
 				t.Fatalf("overfull: %v", parts)
 			}
-			fit.Take(room, p.loads[x.load].size, x.n)
+			fit.Take(room, p.items[x.item].size, x.n)
 		}
 	}
 	bins := 0
@@ -104,12 +104,12 @@ func verify(t *testing.T, p *problem, k *packing) {
 		put(p.open[b], k.open[b], 1)
 	}
 	for _, f := range k.fresh {
-		put(p.empty, f.parts, f.times)
+		put(p.empty, f.portions, f.times)
 		bins += f.times
 	}
 	for i := range got {
-		if got[i]+k.left[i] != p.loads[i].count {
-			t.Fatalf("load %d: placed %d, left %d of %d", i, got[i], k.left[i], p.loads[i].count)
+		if got[i]+k.left[i] != p.items[i].count {
+			t.Fatalf("load %d: placed %d, left %d of %d", i, got[i], k.left[i], p.items[i].count)
 		}
 	}
 	if bins != k.bins || bins > p.limit {
@@ -149,7 +149,7 @@ func TestPackIsOptimal(t *testing.T) {
 
 func describe(p *problem) string {
 	s := fmt.Sprint("open ", p.open)
-	for _, l := range p.loads {
+	for _, l := range p.items {
 		s += fmt.Sprintf(" %dx%v", l.count, l.size)
 	}
 	return s
@@ -167,7 +167,7 @@ func TestPackWithinLimit(t *testing.T) {
 }
 
 // TestPackMeetsTheBound packs mixes of hundreds of pods, too large for plain branch
-// and bound: the programme's bound proves the answer.
+// and bound: the linear program's bound proves the answer.
 func TestPackMeetsTheBound(t *testing.T) {
 	seed, times := drawn(t)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -175,11 +175,11 @@ func TestPackMeetsTheBound(t *testing.T) {
 	for range n {
 		p := &problem{empty: []int64{2000, 4096, 1 << 40, 110}, limit: 10_000}
 		for range 2 + r.IntN(20) {
-			p.loads = append(p.loads, load{size: []int64{50 + r.Int64N(30)*50, 64 + r.Int64N(40)*64, 0, 1}, count: 1 + r.IntN(40), fresh: true, on: []bool{}})
+			p.items = append(p.items, item{size: []int64{50 + r.Int64N(30)*50, 64 + r.Int64N(40)*64, 0, 1}, count: 1 + r.IntN(40), fresh: true, on: []bool{}})
 		}
 		k := pack(p)
 		verify(t, p, &k)
-		_, least, _ := p.cut(&k)
+		_, least, _ := p.columnGeneration(&k)
 		if least = max(least, p.lowerBound()); k.bins > least {
 			above++
 			t.Logf("%d machines, bound %d: %s", k.bins, least, describe(p))

@@ -43,7 +43,7 @@ func (m *cachedPacking) matches(p *problem) bool {
 	}
 	return (m.p.empty == nil) == (p.empty == nil) && slices.Equal(m.p.empty, p.empty) &&
 		slices.EqualFunc(m.p.open, p.open, slices.Equal) &&
-		slices.EqualFunc(m.p.loads, p.loads, func(a, b load) bool {
+		slices.EqualFunc(m.p.items, p.items, func(a, b item) bool {
 			return a.count == b.count && a.same(&b)
 		})
 }

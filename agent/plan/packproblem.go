@@ -33,7 +33,7 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 		if n <= 0 || v.w.want[i].hard {
 			n = 0
 		} else {
-			known = known && at < len(v.which) && v.which[at] == i && v.loads[at].count == n
+			known = known && at < len(v.which) && v.which[at] == i && v.items[at].count == n
 			at++
 		}
 		v.counts = append(v.counts, n)
@@ -42,19 +42,19 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 		v.write(at, empty != nil)
 		v.placed = len(p.open)
 	}
-	p.loads = v.loads
+	p.items = v.items
 	return p, v.which
 }
 
-// write writes the loads of a problem anew. Those that were written before belong to
+// write writes the items of a problem anew. Those that were written before belong to
 // the problems that were asked with them.
 func (v *solver) write(many int, fresh bool) {
-	v.which, v.loads, v.fresh = v.w.scratch.perRound.ints.alloc(0, many), v.w.scratch.perRound.loads.alloc(0, many), fresh
+	v.which, v.items, v.fresh = v.w.scratch.perRound.ints.alloc(0, many), v.w.scratch.perRound.items.alloc(0, many), fresh
 	for i, n := range v.counts {
 		if n > 0 {
 			k := &v.w.want[i]
 			v.which = append(v.which, i)
-			v.loads = append(v.loads, load{size: v.w.size(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: fresh, on: v.mayGo(i)})
+			v.items = append(v.items, item{size: v.w.size(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: fresh, on: v.mayGo(i)})
 		}
 	}
 }

@@ -18,9 +18,9 @@ func (w *roundState) scaleUp() {
 	}
 	w.tie()
 	w.tieFewer()
-	best := w.greedily(w.mixed(w.bestAnswer()))
+	best := w.greedily(w.mixedSolution(w.bestAnswer()))
 	if w.bonds != nil && best.bought() > 0 && w.putOff() {
-		best = w.greedily(w.mixed(w.bestAnswer()))
+		best = w.greedily(w.mixedSolution(w.bestAnswer()))
 	}
 	w.settle(best)
 	w.explain(best)
@@ -97,7 +97,7 @@ func (w *roundState) reordered(best *answer) *answer {
 func (v *solver) await(groups []int, largest bool) {
 	groups = slices.Clone(groups)
 	slices.SortStableFunc(groups, func(a, b int) int {
-		c := cmp.Compare(v.w.groups[a].worth(), v.w.groups[b].worth())
+		c := cmp.Compare(v.w.groups[a].sizeCost(), v.w.groups[b].sizeCost())
 		if largest {
 			return -c
 		}

@@ -13,9 +13,9 @@ type place struct {
 	group int
 	room  []int64
 	used  bool
-	fresh bool    // it is a machine that is bought
-	parts []part  // what was put there in this answer, by want; only where pods are tied
-	spare []spare // headroom that is kept free here
+	fresh bool      // it is a machine that is bought
+	parts []portion // what was put there in this answer, by want; only where pods are tied
+	spare []spare   // headroom that is kept free here
 }
 
 // share is what one group's coming and new machines take of one want.
@@ -24,11 +24,11 @@ type share struct{ group, coming, new int }
 // answer says where all wanted pods would go.
 type answer struct {
 	places []place
-	grow   []int     // new machines by group
-	on     []int     // by want: pods on nodes that are Ready
-	shares [][]share // by want, in the order of the groups
-	left   []int     // by want: pods that no group can help
-	stocks []stock   // what the machines carry that it fills, as packed
+	grow   []int       // new machines by group
+	on     []int       // by want: pods on nodes that are Ready
+	shares [][]share   // by want, in the order of the groups
+	left   []int       // by want: pods that no group can help
+	filled []filledBin // what the machines carry that it fills, as packed
 }
 
 func (a *answer) bought() int {
@@ -54,7 +54,7 @@ type solver struct {
 	coming    []int // machines by group that are coming and still empty
 	done      []bool
 	which     []int     // of the last problem, as long as on stands
-	loads     []load    // the same
+	items     []item    // the same
 	fresh     bool      // the same: for new machines
 	placed    int       // places then
 	coalesced coalesced // what they were merged to
@@ -66,12 +66,12 @@ type solver struct {
 	mayAsk    bool      // verify may ask for another answer
 	all       bool      // verify places untied pods that are left, too
 
-	prices []float64 // by group: what a mix of groups is held against; nil: none is wanted
-	afresh bool      // the mix does not begin with what is coming
-	first  *answer   // the expander's
+	prices      []float64 // by group: what a mix of groups is held against; nil: none is wanted
+	fromScratch bool      // the mix does not begin with what is coming
+	first       *answer   // the expander's
 
-	rungs   []int   // see ladder
-	heights []int64 // by rung, of each axis the most that it or one below has
+	costOrder    []int   // see ladder
+	costOrderMax []int64 // by rung, of each axis the most that it or one below has
 }
 
 func (w *roundState) newSolver(withMarked bool) *solver {
@@ -105,7 +105,7 @@ func (v *solver) fits(i, g int) bool {
 // there places what it can on what is there and commits that.
 func (v *solver) there(pick func(i int) int, whole bool) bool {
 	p, which := v.problemOf(pick, nil, 0)
-	if whole && len(p.loads) > 0 && p.hopeless() {
+	if whole && len(p.items) > 0 && p.infeasible() {
 		return false
 	}
 	k := pack(p)
@@ -122,7 +122,7 @@ func (v *solver) commit(k *packing, which []int, chosen int, set []int) {
 	v.take(k, which, chosen, set, nil)
 }
 
-func (v *solver) commitMix(o *option) { v.take(&o.k, o.which, o.group, o.set, o.mix) }
+func (v *solver) commitMix(o *option) { v.take(&o.k, o.which, o.group, o.set, o.groups) }
 
 func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 	v.on = nil
@@ -130,27 +130,27 @@ func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 	for b, parts := range k.open {
 		for _, t := range parts {
 			pl := &v.a.places[b]
-			i := which[t.load]
+			i := which[t.item]
 			if v.w.want[i].spare == "" {
 				pl.used = true
 			} else {
 				pl.spare = append(pl.spare, spare{class: v.w.want[i].class, count: t.n})
 			}
 			fit.Take(pl.room, v.w.size(v.w.want[i].class), t.n)
-			take(t.load, t.n)
+			take(t.item, t.n)
 			if v.w.bonds != nil {
-				pl.parts = append(pl.parts, part{which[t.load], t.n})
+				pl.parts = append(pl.parts, portion{which[t.item], t.n})
 			}
 			switch {
 			case pl.node < 0, v.w.nodes[pl.node].state == stateComing:
-				v.add(which[t.load], pl.group, t.n, pl.fresh)
+				v.add(which[t.item], pl.group, t.n, pl.fresh)
 			default:
-				v.a.on[which[t.load]] += t.n
+				v.a.on[which[t.item]] += t.n
 			}
 		}
 	}
 	if chosen >= 0 {
-		v.note(k, which, chosen, mix)
+		v.recordContents(k, which, chosen, mix)
 	}
 	v.a.places = slices.Grow(v.a.places, k.bins)
 	for x, f := range k.fresh {
@@ -169,16 +169,16 @@ func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 			}
 			pl := place{node: -1, group: g, room: v.w.scratch.perRound.rooms.clone(f.room, 0), used: true, fresh: fresh}
 			if v.w.bonds != nil {
-				pl.parts = v.w.scratch.perRound.parts.alloc(0, len(f.parts))
+				pl.parts = v.w.scratch.perRound.portions.alloc(0, len(f.portions))
 			}
 			if g != chosen && mix != nil {
-				v.narrow(pl.room, chosen, g)
+				v.convertRoom(pl.room, chosen, g)
 			}
-			for _, t := range f.parts {
-				v.add(which[t.load], g, t.n, fresh)
-				take(t.load, t.n)
+			for _, t := range f.portions {
+				v.add(which[t.item], g, t.n, fresh)
+				take(t.item, t.n)
 				if v.w.bonds != nil {
-					pl.parts = append(pl.parts, part{which[t.load], t.n})
+					pl.parts = append(pl.parts, portion{which[t.item], t.n})
 				}
 			}
 			v.a.places = append(v.a.places, pl)
@@ -215,11 +215,11 @@ func (v *solver) solve() {
 		return
 	}
 	if v.prices != nil {
-		v.mix()
+		v.solveMixed()
 	}
 	for range 2 { // a second time for what a group had no machine left for when it was its turn
 		for {
-			best := v.choose()
+			best := v.pick()
 			if best == nil {
 				break
 			}
@@ -237,7 +237,7 @@ func (v *solver) solve() {
 // inOrder lets groups take what they can onto what is coming, one after the other.
 func (v *solver) inOrder(groups []int) {
 	for _, g := range groups {
-		if o := v.optionOf(g, v.coming[g]); o != nil {
+		if o := v.optionFor(g, v.coming[g]); o != nil {
 			v.commit(&o.k, o.which, o.group, []int{o.group})
 		}
 	}
@@ -309,19 +309,19 @@ func (v *solver) keep(g int, nodes bool) bool {
 				p.open[b] = make([]int64, len(empty))
 			}
 		}
-		p.loads = slices.Clone(p.loads)
-		for l := range p.loads {
-			on := slices.Clone(p.loads[l].on)
+		p.items = slices.Clone(p.items)
+		for l := range p.items {
+			on := slices.Clone(p.items[l].on)
 			for b := range on {
 				on[b] = on[b] && v.awaited(&v.a.places[b], g)
 			}
 			if !slices.Contains(on, true) {
 				on = nil
 			}
-			p.loads[l].on = on
+			p.items[l].on = on
 		}
 	}
-	if len(p.loads) == 0 || p.lowerBound() > v.coming[g] || !p.each(v.coming[g]) {
+	if len(p.items) == 0 || p.lowerBound() > v.coming[g] || !p.eachFits(v.coming[g]) {
 		return false
 	}
 	k := pack(p)
@@ -345,11 +345,11 @@ func (v *solver) keep(g int, nodes bool) bool {
 	return true
 }
 
-// each tells whether every class for itself would fit into the open bins and n fresh
+// eachFits tells whether every class for itself would fit into the open bins and n fresh
 // ones.
-func (p *problem) each(n int) bool {
-	for i := range p.loads {
-		l := &p.loads[i]
+func (p *problem) eachFits(n int) bool {
+	for i := range p.items {
+		l := &p.items[i]
 		room := n * fit.Most(p.empty, l.size)
 		for b := range p.open {
 			if l.goes(b) {

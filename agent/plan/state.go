@@ -52,7 +52,7 @@ type roundState struct {
 	draining    int    // nodes that are being emptied
 	unhealthy   string // why deletions are frozen; empty: they are not
 	sums        sums
-	market      market
+	pricing     pricing
 	sets        [][]int               // by group: those that are balanced with it; nil: not asked yet
 	spares      []spare               // headroom that is open now
 	vacated     map[int]*cluster.Node // by node: see vacate
@@ -99,8 +99,8 @@ func newRound(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *roundSt
 	seated := asked.Seated()
 	s := &seated
 	w := &roundState{e: e, given: asked, s: s, p: p, in: m, now: s.Now, pool: columnPool, scratch: scratchPool.Get().(*scratch)}
-	if len(s.Groups) > 4*manyGroups { // which groups then matters more than the last machine of one
-		w.pool = roughPool
+	if len(s.Groups) > 4*shortlistFrom { // which groups then matters more than the last machine of one
+		w.pool = coarsePool
 	}
 	most := e.held
 	if most == 0 { // nearly every node has a reason to stay

@@ -33,12 +33,12 @@ type replay struct {
 	b     *bonds
 	st    *fit.State
 	at    []int // by place: its node in st, -1: not there yet
-	items []item
+	items []placement
 }
 
-// item are pods of one want on one place that are still to be put there.
-type item struct {
-	want, place, part, left int
+// placement are pods of one want on one place that are still to be put there.
+type placement struct {
+	demand, bin, portion, left int
 }
 
 // run puts pods on the nodes that are there, then on the machines that come. It tells
@@ -59,7 +59,7 @@ func (r *replay) run() (wrong bool) {
 	lost := make(map[int]int)
 	for i := range r.items {
 		if r.items[i].left > 0 {
-			lost[r.items[i].want] += r.items[i].left
+			lost[r.items[i].demand] += r.items[i].left
 			r.takeBack(&r.items[i])
 		}
 	}
@@ -85,7 +85,7 @@ func (r *replay) follow() {
 		return nil
 	}
 	for i := range r.items {
-		k := &r.v.w.want[r.items[i].want]
+		k := &r.v.w.want[r.items[i].demand]
 		if k.cell == 0 {
 			continue
 		}
@@ -104,7 +104,7 @@ func (r *replay) follow() {
 		q := of(class, int(s.cell))
 		for n := int(s.n); q != nil && n > 0 && q.first > 0; {
 			it := &r.items[q.first-1]
-			m := min(n, it.left, r.st.Most(class, r.at[it.place]))
+			m := min(n, it.left, r.st.Most(class, r.at[it.bin]))
 			if m <= 0 {
 				i := q.pop(behind)
 				if it.left > 0 {
@@ -113,7 +113,7 @@ func (r *replay) follow() {
 				}
 				continue
 			}
-			r.st.Put(class, r.at[it.place], m)
+			r.st.Put(class, r.at[it.bin], m)
 			it.left -= m
 			n -= m
 		}
@@ -158,7 +158,7 @@ func (r *replay) collect() {
 	all := int32(0)
 	for p := range v.a.places {
 		for _, t := range v.a.places[p].parts {
-			if class := v.w.want[t.load].class; r.b.tied[class] {
+			if class := v.w.want[t.item].class; r.b.tied[class] {
 				count[class]++
 				all++
 			}
@@ -172,11 +172,11 @@ func (r *replay) collect() {
 			}
 		}
 	}
-	r.items = make([]item, all)
+	r.items = make([]placement, all)
 	for p := range v.a.places {
 		for k, t := range v.a.places[p].parts {
-			if class := v.w.want[t.load].class; r.b.tied[class] {
-				r.items[count[class]] = item{t.load, p, k, t.n}
+			if class := v.w.want[t.item].class; r.b.tied[class] {
+				r.items[count[class]] = placement{t.item, p, k, t.n}
 				count[class]++
 			}
 		}
@@ -189,8 +189,8 @@ func (r *replay) put(there bool) {
 		progress = false
 		for from := 0; from < len(r.items); {
 			to := from + 1
-			class := r.v.w.want[r.items[from].want].class
-			for to < len(r.items) && r.v.w.want[r.items[to].want].class == class {
+			class := r.v.w.want[r.items[from].demand].class
+			for to < len(r.items) && r.v.w.want[r.items[to].demand].class == class {
 				to++
 			}
 			progress = r.round(r.items[from:to], class, there) || progress
@@ -200,14 +200,14 @@ func (r *replay) put(there bool) {
 }
 
 // round puts what it can of one class, until nothing more goes.
-func (r *replay) round(items []item, class int, there bool) bool {
+func (r *replay) round(items []placement, class int, there bool) bool {
 	any := false
 	for progress := true; progress; {
 		progress = false
 		for i := range items {
 			it := &items[i]
-			node := r.at[it.place]
-			if it.left == 0 || node < 0 || there && (r.v.a.places[it.place].node < 0 || r.b.rank[class] == rankZones && r.b.cells > 1) {
+			node := r.at[it.bin]
+			if it.left == 0 || node < 0 || there && (r.v.a.places[it.bin].node < 0 || r.b.rank[class] == rankZones && r.b.cells > 1) {
 				continue
 			}
 			if n := min(it.left, r.st.Most(class, node)); n > 0 {
@@ -221,19 +221,19 @@ func (r *replay) round(items []item, class int, there bool) bool {
 }
 
 // takeBack takes pods out of the answer.
-func (r *replay) takeBack(it *item) {
+func (r *replay) takeBack(it *placement) {
 	v := r.v
-	pl := &v.a.places[it.place]
+	pl := &v.a.places[it.bin]
 	pl.parts = slices.Clone(pl.parts)
-	pl.parts[it.part].n -= it.left
-	fit.Take(pl.room, v.w.size(v.w.want[it.want].class), -it.left)
+	pl.parts[it.portion].n -= it.left
+	fit.Take(pl.room, v.w.size(v.w.want[it.demand].class), -it.left)
 	v.on = nil
-	v.a.left[it.want] += it.left
+	v.a.left[it.demand] += it.left
 	if pl.node >= 0 && v.w.nodes[pl.node].state != stateComing {
-		v.a.on[it.want] -= it.left
+		v.a.on[it.demand] -= it.left
 		return
 	}
-	v.add(it.want, pl.group, -it.left, pl.fresh)
+	v.add(it.demand, pl.group, -it.left, pl.fresh)
 }
 
 // single places what is left of the tied pods by the rules alone: on nodes, on the
@@ -302,7 +302,7 @@ func (r *replay) set(i, p, n int) {
 	} else {
 		pl.spare = append(pl.spare, spare{class: class, count: n})
 	}
-	pl.parts = append(slices.Clip(pl.parts), part{i, n})
+	pl.parts = append(slices.Clip(pl.parts), portion{i, n})
 	v.a.left[i] -= n
 	if pl.node >= 0 && v.w.nodes[pl.node].state != stateComing {
 		v.a.on[i] += n
@@ -353,7 +353,7 @@ func (v *solver) preferred(i int) []int {
 		if fit.Most(empty, v.w.space.Class(k.class)) == 0 || !fit.Passes(&v.w.s.Classes[k.class], shape) || !v.w.bonds.reaches(k.class, g) {
 			continue
 		}
-		p := &problem{empty: empty, limit: v.own(g), loads: []load{{size: v.w.size(k.class), count: v.a.left[i], fresh: true}}}
+		p := &problem{empty: empty, limit: v.own(g), items: []item{{size: v.w.size(k.class), count: v.a.left[i], fresh: true}}}
 		o := &option{group: g, k: pack(p), which: []int{i}}
 		o.fresh = max(o.k.bins-v.coming[g], 0)
 		o.measure(p)
@@ -361,9 +361,9 @@ func (v *solver) preferred(i int) []int {
 	}
 	slices.SortStableFunc(options, func(x, y *option) int {
 		switch {
-		case v.before(x, y):
+		case v.better(x, y):
 			return -1
-		case v.before(y, x):
+		case v.better(y, x):
 			return 1
 		}
 		return 0
@@ -380,7 +380,7 @@ func (r *replay) drop() {
 	v := r.v
 	v.on = nil
 	v.a.places = slices.DeleteFunc(v.a.places, func(p place) bool {
-		if p.node >= 0 || !p.fresh || slices.ContainsFunc(p.parts, func(t part) bool { return t.n > 0 }) {
+		if p.node >= 0 || !p.fresh || slices.ContainsFunc(p.parts, func(t portion) bool { return t.n > 0 }) {
 			return false
 		}
 		v.a.grow[p.group]--

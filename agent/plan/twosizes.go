@@ -8,33 +8,33 @@ import (
 )
 
 const (
-	// fewerWorth is how much more an answer with fewer machines may cost: every machine
+	// fewerMachinesFactor is how much more an answer with fewer machines may cost: every machine
 	// has costs of its own (DaemonSets, an address, a start) that no price tells.
-	fewerWorth = 1.05
-	smallBases = 3 // smaller groups that are tried beneath one
+	fewerMachinesFactor = 1.05
+	maxSmallerGroups    = 3 // smaller groups that are tried beneath one
 )
 
-// twoSizes answers with machines of two sizes. Where pods keep away from each other, so
+// twoSizePacking answers with machines of two sizes. Where pods keep away from each other, so
 // many machines must come that most of them may be small; what these cannot hold makes
 // a few of them large.
-func (v *solver) twoSizes(o *option, p *problem) *option {
-	n, axis := p.forced(v.w.space.Axes())
+func (v *solver) twoSizePacking(o *option, p *problem) *option {
+	n, axis := p.lowerBoundFrom(v.w.space.Axes())
 	if n < 2 || n > p.limit || o.k.unplaced() > 0 || len(o.set) > 1 || v.coming[o.group] > 0 {
 		return nil
 	}
-	bases := v.bases(o.group, p, n)
+	bases := v.smallerGroups(o.group, p, n)
 	if len(bases) == 0 {
 		return nil
 	}
 	order := p.order(byShare)
-	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(p.loads[y].size[axis], p.loads[x].size[axis]) })
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(p.items[y].size[axis], p.items[x].size[axis]) })
 	var best *option
 	for _, g := range bases {
-		two := v.onBase(o, p, order, n, axis, g)
+		two := v.packOnSmaller(o, p, order, n, axis, g)
 		if two == nil {
 			continue
 		}
-		v.resize(two, p)
+		v.rightsize(two, p)
 		if best == nil || v.total(two) < v.total(best) {
 			best = two
 		}
@@ -42,23 +42,23 @@ func (v *solver) twoSizes(o *option, p *problem) *option {
 	if best == nil {
 		return nil
 	}
-	if few, much := best.k.bins < o.k.bins, v.total(best)/v.total(o); much < 1 || few && much <= fewerWorth {
+	if few, much := best.k.bins < o.k.bins, v.total(best)/v.total(o); much < 1 || few && much <= fewerMachinesFactor {
 		return best
 	}
 	return nil
 }
 
-// bases are the largest groups of which n machines would not be enough.
-func (v *solver) bases(than int, p *problem, n int) []int {
+// smallerGroups are the largest groups of which n machines would not be enough.
+func (v *solver) smallerGroups(than int, p *problem, n int) []int {
 	per := make([]int64, v.w.space.Axes())
-	for i := range p.loads {
+	for i := range p.items {
 		for j := range per {
-			per[j] += p.loads[i].size[j] * int64(p.loads[i].count)
+			per[j] += p.items[i].size[j] * int64(p.items[i].count)
 		}
 	}
-	ladder := v.ladder()
+	ladder := v.groupsByCost()
 	var out []int
-	for x := len(ladder) - 1; x >= 0 && len(out) < smallBases; x-- {
+	for x := len(ladder) - 1; x >= 0 && len(out) < maxSmallerGroups; x-- {
 		g := ladder[x]
 		if v.cost(g) >= v.cost(than) || v.w.bonds != nil && v.w.bonds.cell[g] != v.w.bonds.cell[than] || v.room(g) < n {
 			continue
@@ -74,13 +74,13 @@ func (v *solver) bases(than int, p *problem, n int) []int {
 	return out
 }
 
-// forced is how many bins the axes from one on make necessary by themselves, and which
+// lowerBoundFrom is how many bins the axes from one on make necessary by themselves, and which
 // of them does.
-func (p *problem) forced(from int) (need, axis int) {
+func (p *problem) lowerBoundFrom(from int) (need, axis int) {
 	for j := from; j < len(p.empty); j++ {
 		var sum int64
-		for i := range p.loads {
-			if l := &p.loads[i]; l.fresh {
+		for i := range p.items {
+			if l := &p.items[i]; l.fresh {
 				sum += l.size[j] * int64(l.count)
 			}
 		}
@@ -91,9 +91,9 @@ func (p *problem) forced(from int) (need, axis int) {
 	return need, axis
 }
 
-// onBase packs in an order into n machines of group g and makes as many of them machines of the
+// packOnSmaller packs in an order into n machines of group g and makes as many of them machines of the
 // option's group as the rest needs.
-func (v *solver) onBase(o *option, p *problem, order []int, n, axis, g int) *option {
+func (v *solver) packOnSmaller(o *option, p *problem, order []int, n, axis, g int) *option {
 	empty, _ := v.w.template(&v.w.groups[g])
 	narrow := *p
 	narrow.limit, narrow.empty = n, empty
@@ -101,27 +101,27 @@ func (v *solver) onBase(o *option, p *problem, order []int, n, axis, g int) *opt
 	for j := range more {
 		more[j] = p.empty[j] - empty[j]
 	}
-	for i := range p.loads { // those that need a large machine each leave so many small ones fewer
-		if l := &p.loads[i]; l.size[axis] > 0 && l.size[axis] == p.empty[axis] && fit.Most(empty, l.size) == 0 {
+	for i := range p.items { // those that need a large machine each leave so many small ones fewer
+		if l := &p.items[i]; l.size[axis] > 0 && l.size[axis] == p.empty[axis] && fit.Most(empty, l.size) == 0 {
 			narrow.limit -= l.count
 		}
 	}
 	k := narrow.firstFit(order)
 	narrow.limit = n
-	got, large := narrow.enlarge(&k, order, more, v.room(o.group))
+	got, large := narrow.packTwoSizes(&k, order, more, v.room(o.group))
 	if got == nil {
 		return nil
 	}
-	two := &option{group: o.group, set: o.set, which: o.which, k: *got, fresh: got.bins, mix: p.ownArena().ints.alloc(0, len(got.fresh))}
+	two := &option{group: o.group, set: o.set, which: o.which, k: *got, fresh: got.bins, groups: p.ownArena().ints.alloc(0, len(got.fresh))}
 	for x := range got.fresh {
 		if x < large {
-			two.mix = append(two.mix, o.group)
+			two.groups = append(two.groups, o.group)
 			continue
 		}
-		if !v.allFit(got.fresh[x].parts, o.which, g) {
+		if !v.allFit(got.fresh[x].portions, o.which, g) {
 			return nil
 		}
-		two.mix = append(two.mix, g)
+		two.groups = append(two.groups, g)
 		got.fresh[x].room = p.ownArena().rooms.clone(got.fresh[x].room, 0)
 		for j, m := range more {
 			got.fresh[x].room[j] += m
@@ -130,11 +130,11 @@ func (v *solver) onBase(o *option, p *problem, order []int, n, axis, g int) *opt
 	return two
 }
 
-// enlarge puts what is left of an answer into bins with more room: into those that are
+// packTwoSizes puts what is left of an answer into bins with more room: into those that are
 // enlarged already, else into one more, the emptiest first, else into a new one. p is
 // the problem with the small machine. It returns nil when more
 // than limit would be needed, and else how many entries are large; these come first.
-func (p *problem) enlarge(k *packing, order []int, more []int64, limit int) (*packing, int) {
+func (p *problem) packTwoSizes(k *packing, order []int, more []int64, limit int) (*packing, int) {
 	s := p.ownArena()
 	big := packing{left: s.ints.clone(k.left, 0)}
 	small := s.bins.clone(k.fresh, 0)
@@ -144,7 +144,7 @@ func (p *problem) enlarge(k *packing, order []int, more []int64, limit int) (*pa
 	}
 	bins := k.bins
 	for _, i := range order {
-		size := p.loads[i].size
+		size := p.items[i].size
 		big.pourAll(s, i, size)
 		for x := len(small) - 1; x >= 0 && big.left[i] > 0; x-- {
 			for j := range room {
@@ -156,7 +156,7 @@ func (p *problem) enlarge(k *packing, order []int, more []int64, limit int) (*pa
 					return nil, 0
 				}
 				small[x].times--
-				big.fresh = s.bins.push(big.fresh, freshBins{times: 1, room: s.rooms.clone(room, 0), parts: s.parts.clone(small[x].parts, 2)})
+				big.fresh = s.bins.push(big.fresh, freshBins{times: 1, room: s.rooms.clone(room, 0), portions: s.portions.clone(small[x].portions, 2)})
 				big.pour(s, len(big.fresh)-1, i, size)
 			}
 			if small[x].times == 0 {
@@ -168,7 +168,7 @@ func (p *problem) enlarge(k *packing, order []int, more []int64, limit int) (*pa
 				return nil, 0
 			}
 			m := min(per, big.left[i])
-			e := freshBins{times: 1, room: s.rooms.clone(whole, 0), parts: s.parts.push(nil, part{i, m})}
+			e := freshBins{times: 1, room: s.rooms.clone(whole, 0), portions: s.portions.push(nil, portion{i, m})}
 			fit.Take(e.room, size, m)
 			big.fresh = s.bins.push(big.fresh, e)
 			big.left[i] -= m
@@ -185,8 +185,8 @@ func (v *solver) total(o *option) float64 {
 	sum := 0.0
 	for x, f := range o.k.fresh {
 		g := o.group
-		if o.mix != nil {
-			g = o.mix[x]
+		if o.groups != nil {
+			g = o.groups[x]
 		}
 		sum += v.cost(g) * float64(f.times)
 	}

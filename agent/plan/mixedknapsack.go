@@ -7,11 +7,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// seeker is the search for the most valuable content of one machine: depth first over
+// mixedKnapsack is the search for the most valuable content of one machine: depth first over
 // the classes by worth per share, cut off by the fractional answer to one constraint
 // that combines the axes.
-type seeker struct {
-	b     *blender
+type mixedKnapsack struct {
+	b     *mixed
 	k     int
 	left  []int
 	y     []float64
@@ -28,12 +28,12 @@ type seeker struct {
 	rest  [2]float64 // shares of cpu and memory that the last greedy content left
 }
 
-func (b *blender) search(k int, left []int, y []float64, steps int, stop float64) *seeker {
-	s := &seeker{b: b, k: k, left: left, y: y, room: slices.Clone(b.kinds[k].empty), have: make([]int32, len(left)), best: make([]int32, len(left)), steps: steps, stop: stop, soon: steps / 8}
+func (b *mixed) knapsack(k int, left []int, y []float64, steps int, stop float64) *mixedKnapsack {
+	s := &mixedKnapsack{b: b, k: k, left: left, y: y, room: slices.Clone(b.machineTypes[k].empty), have: make([]int32, len(left)), best: make([]int32, len(left)), steps: steps, stop: stop, soon: steps / 8}
 	least := math.Inf(1)
 	var rows []int
 	for r := range left {
-		if left[r] > 0 && y[r] > blendEps && b.kinds[k].may[r] {
+		if left[r] > 0 && y[r] > mixedEps && b.machineTypes[k].may[r] {
 			rows = append(rows, r)
 		}
 	}
@@ -46,7 +46,7 @@ func (b *blender) search(k int, left []int, y []float64, steps int, stop float64
 	}
 	try([3]float64{0.3, 0.3, 0.4})
 	low, high := 0.0, 1.0 // of memory; where cpu and memory run out together is most to be had
-	for range blendWeights {
+	for range mixedWeights {
 		w := (low + high) / 2
 		try([3]float64{1 - w, w, 0})
 		if s.rest[1] < s.rest[0] {
@@ -55,18 +55,18 @@ func (b *blender) search(k int, left []int, y []float64, steps int, stop float64
 			high = w
 		}
 	}
-	b.work -= blendStep * len(rows)
+	b.work -= mixedStep * len(rows)
 	for steps > 0 && s.value < stop && s.swap(rows, steps > 1) {
 	}
 	if steps > 1 && s.value < stop {
 		s.try(0, 0, 1)
 	}
-	b.work -= blendStep * (steps - s.steps)
+	b.work -= mixedStep * (steps - s.steps)
 	return s
 }
 
-func (s *seeker) weigh(rows []int, w [3]float64) ([]int, []float64) {
-	full := s.b.kinds[s.k].empty
+func (s *mixedKnapsack) weigh(rows []int, w [3]float64) ([]int, []float64) {
+	full := s.b.machineTypes[s.k].empty
 	share := make([]float64, len(s.left))
 	for _, r := range rows {
 		size := s.b.sizes[r]
@@ -104,7 +104,7 @@ type ranked struct {
 }
 
 // greedy fills a machine by one order.
-func (s *seeker) greedy(order []int) {
+func (s *mixedKnapsack) greedy(order []int) {
 	room := s.room
 	value := 0.0
 	for _, r := range order {
@@ -120,7 +120,7 @@ func (s *seeker) greedy(order []int) {
 		copy(s.best, s.have)
 	}
 	for j := range s.rest {
-		s.rest[j] = float64(room[j]) / float64(max(s.b.kinds[s.k].empty[j], 1))
+		s.rest[j] = float64(room[j]) / float64(max(s.b.machineTypes[s.k].empty[j], 1))
 	}
 	for _, r := range order {
 		if n := int(s.have[r]); n > 0 {
@@ -133,9 +133,9 @@ func (s *seeker) greedy(order []int) {
 // swap looks for a better content near the best one: with one or two pods less of a
 // class, or with one more that has to be made room for, and then filled up again. It
 // tells whether it found one.
-func (s *seeker) swap(rows []int, wide bool) bool {
+func (s *mixedKnapsack) swap(rows []int, wide bool) bool {
 	b := s.b
-	room := slices.Clone(b.kinds[s.k].empty)
+	room := slices.Clone(b.machineTypes[s.k].empty)
 	for _, r := range rows {
 		fit.Take(room, b.sizes[r], int(s.best[r]))
 	}
@@ -191,13 +191,13 @@ search:
 	}
 	b.work -= 5 * tries * len(s.order)
 	clear(s.have)
-	copy(s.room, b.kinds[s.k].empty)
+	copy(s.room, b.machineTypes[s.k].empty)
 	return found
 }
 
 // fractional is the most that positions from k on are worth in what is left of the
 // combined constraint.
-func (s *seeker) fractional(order []int, share []float64, k int, left float64) float64 {
+func (s *mixedKnapsack) fractional(order []int, share []float64, k int, left float64) float64 {
 	sum := 0.0
 	for ; k < len(order) && left > 0; k++ {
 		r := order[k]
@@ -212,7 +212,7 @@ func (s *seeker) fractional(order []int, share []float64, k int, left float64) f
 	return sum
 }
 
-func (s *seeker) try(k int, value, left float64) {
+func (s *mixedKnapsack) try(k int, value, left float64) {
 	if value > s.value+1e-12 {
 		s.value = value
 		copy(s.best, s.have)

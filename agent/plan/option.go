@@ -7,39 +7,39 @@ import (
 
 // option is what one group could do for the pods that are left.
 type option struct {
-	group int
-	set   []int // the groups that its machines are spread over, group included
-	k     packing
-	which []int
-	fresh int // machines to buy
-	pods  int // pods on its coming and new machines
-	waste float64
-	value float64 // of the pods on them, in cores
-	mix   []int   // by entry of k.fresh, the group of its machines; nil: group, or one of set
-	price float64 // of the machines to buy; 0: some has none
-	whole float64 // what everything would cost if the rest were bought as well as the best option buys, by what it is worth; 0: not judged
+	group     int
+	set       []int // the groups that its machines are spread over, group included
+	k         packing
+	which     []int
+	fresh     int // machines to buy
+	pods      int // pods on its coming and new machines
+	waste     float64
+	podValue  float64 // of the pods on them, in cores
+	groups    []int   // by entry of k.fresh, the group of its machines; nil: group, or one of set
+	price     float64 // of the machines to buy; 0: some has none
+	wholeCost float64 // what everything would cost if the rest were bought as well as the best option buys, by what it is worth; 0: not judged
 }
 
-// choose returns the best option of all groups that are not done, nil when there is
+// pick returns the best option of all groups that are not done, nil when there is
 // none.
-func (v *solver) choose() *option {
+func (v *solver) pick() *option {
 	var best *option
 	var all []*option
 	v.w.scratch.perChoice.reset() // the options of the choice before are committed, or will not be
-	for _, g := range v.promising() {
-		if o := v.optionOf(g, v.limit(g)); o != nil {
+	for _, g := range v.shortlist() {
+		if o := v.optionFor(g, v.limit(g)); o != nil {
 			all = append(all, o)
 		}
 	}
 	for g := 0; len(all) == 0 && g < len(v.w.groups) && v.wanting(); g++ {
 		// None of the promising ones takes what is left: it may be for the others alone.
-		if o := v.optionOf(g, v.limit(g)); !v.done[g] && o != nil {
+		if o := v.optionFor(g, v.limit(g)); !v.done[g] && o != nil {
 			all = append(all, o)
 		}
 	}
-	v.judge(all)
+	v.score(all)
 	for _, o := range all {
-		if best == nil || v.before(o, best) {
+		if best == nil || v.better(o, best) {
 			best = o
 		}
 	}
@@ -55,7 +55,7 @@ func (v *solver) limit(g int) int {
 	return v.own(g)
 }
 
-func (v *solver) optionOf(g, limit int) *option {
+func (v *solver) optionFor(g, limit int) *option {
 	gr := &v.w.groups[g]
 	if limit <= 0 || gr.Template.Unknown != "" {
 		return nil
@@ -69,11 +69,11 @@ func (v *solver) optionOf(g, limit int) *option {
 	v.w.scratch.perOption.reset()
 	set := v.partners(g)
 	p, which := v.problemOf(pick, v.smallest(set), limit)
-	if len(p.loads) == 0 {
+	if len(p.items) == 0 {
 		return nil
 	}
 	o := &option{group: g, k: v.w.packCached(p), which: which, set: set}
-	if k, ok := p.leveled(v.w.bonds.levels(g), o.k.bins); ok {
+	if k, ok := p.packHostSpread(v.w.bonds.levels(g), o.k.bins); ok {
 		o.k = k
 	}
 	o.fresh = o.k.bins
@@ -81,15 +81,15 @@ func (v *solver) optionOf(g, limit int) *option {
 		o.fresh -= v.coming[member]
 	}
 	o.fresh = max(o.fresh, 0)
-	v.resize(o, p)
-	if two := v.twoSizes(o, p); two != nil {
+	v.rightsize(o, p)
+	if two := v.twoSizePacking(o, p); two != nil {
 		o = two
 	}
 	o.measure(p)
-	v.spend(o, p)
+	v.addCosts(o, p)
 	o.k = o.k.copied(&v.w.scratch.perChoice)
-	if o.mix != nil {
-		o.mix = v.w.scratch.perChoice.ints.clone(o.mix, 0)
+	if o.groups != nil {
+		o.groups = v.w.scratch.perChoice.ints.clone(o.groups, 0)
 	}
 	return o
 }
@@ -106,14 +106,14 @@ func (v *solver) room(g int) int {
 func (o *option) measure(p *problem) {
 	var used [2]float64
 	for _, f := range o.k.fresh {
-		for _, t := range f.parts {
+		for _, t := range f.portions {
 			o.pods += f.times * t.n
 			for j := range used {
-				used[j] += float64(p.loads[t.load].size[j]) * float64(f.times*t.n)
+				used[j] += float64(p.items[t.item].size[j]) * float64(f.times*t.n)
 			}
 		}
 	}
-	o.value = cores(used[0], used[1]) + float64(o.pods)*0.01
+	o.podValue = coreEquivalents(used[0], used[1]) + float64(o.pods)*0.01
 	for j := range used {
 		if have := float64(p.empty[j]) * float64(o.k.bins); have > 0 {
 			o.waste += 1 - used[j]/have
@@ -121,17 +121,17 @@ func (o *option) measure(p *problem) {
 	}
 }
 
-// before orders options: what costs nothing first, and of that what leaves nothing
+// better orders options: what costs nothing first, and of that what leaves nothing
 // open; then the expander; then fewer machines; then the group's ID (the order in
 // which they come).
-func (v *solver) before(a, b *option) bool {
+func (v *solver) better(a, b *option) bool {
 	if free := cmp.Compare(min(a.fresh, 1), min(b.fresh, 1)); free != 0 {
 		return free < 0
 	}
 	if a.fresh == 0 {
 		return a.k.unplaced() == 0 && b.k.unplaced() > 0
 	}
-	if c := cmp.Compare(math.Round(a.whole*whole), math.Round(b.whole*whole)); c != 0 {
+	if c := cmp.Compare(math.Round(a.wholeCost*costPrecision), math.Round(b.wholeCost*costPrecision)); c != 0 {
 		return c < 0
 	}
 	for _, expand := range v.w.expanders() {

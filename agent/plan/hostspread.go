@@ -7,20 +7,20 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// levelTries bounds the numbers of machines that one packing tries with levels.
-const levelTries = 12
+// hostSpreadTries bounds the numbers of machines that one packing tries with levels.
+const hostSpreadTries = 12
 
-// levels says of the axes of spread over hosts how high the smallest count may be.
-type levels struct {
+// hostSpread says of the axes of spread over hosts how high the smallest count may be.
+type hostSpread struct {
 	axis []int // positions in a size
 	most []int // what no machine can be raised above, because some node that is there is not; math.MaxInt: nothing holds it back
 }
 
-// leveled packs pods that are spread over hosts evenly: when every machine carries m
+// packHostSpread packs pods that are spread over hosts evenly: when every machine carries m
 // of them, none may carry more than m and the skew, so that a few machines can take
 // many. Every machine gets the same m pods first, and the rest is packed into what is
 // left of so many machines.
-func (p *problem) leveled(lv *levels, below int) (packing, bool) {
+func (p *problem) packHostSpread(lv *hostSpread, below int) (packing, bool) {
 	if lv == nil || p.empty == nil {
 		return packing{}, false
 	}
@@ -30,15 +30,15 @@ func (p *problem) leveled(lv *levels, below int) (packing, bool) {
 		wide.empty[j] = math.MaxInt32
 	}
 	n := max(wide.lowerBound(), 1)
-	var loads []load
-	for range levelTries {
+	var loads []item
+	for range hostSpreadTries {
 		if n >= below || n > p.limit {
 			break
 		}
 		if loads == nil {
-			loads = p.ownArena().loads.alloc(len(p.loads), 0)
+			loads = p.ownArena().items.alloc(len(p.items), 0)
 		}
-		if k, ok := p.levelOn(lv, n, loads); ok {
+		if k, ok := p.packHostSpreadOn(lv, n, loads); ok {
 			return k, true
 		}
 		n += max(1, n/200)
@@ -46,16 +46,16 @@ func (p *problem) leveled(lv *levels, below int) (packing, bool) {
 	return packing{}, false
 }
 
-// levelOn packs into exactly n machines; loads is room to work in.
-func (p *problem) levelOn(lv *levels, n int, loads []load) (packing, bool) {
-	copy(loads, p.loads)
+// packHostSpreadOn packs into exactly n machines; items is room to work in.
+func (p *problem) packHostSpreadOn(lv *hostSpread, n int, loads []item) (packing, bool) {
+	copy(loads, p.items)
 	rest := *p
 	rest.coalesced = nil
-	rest.loads, rest.empty, rest.limit = loads, slices.Clone(p.empty), n
-	base := p.ownArena().ints.alloc(len(p.loads), 0)
+	rest.items, rest.empty, rest.limit = loads, slices.Clone(p.empty), n
+	base := p.ownArena().ints.alloc(len(p.items), 0)
 	raised := false
 	for x, j := range lv.axis {
-		m, ok := rest.raise(lv, x, j, n, base)
+		m, ok := rest.raiseMinimum(lv, x, j, n, base)
 		if !ok {
 			return packing{}, false
 		}
@@ -65,7 +65,7 @@ func (p *problem) levelOn(lv *levels, n int, loads []load) (packing, bool) {
 		return packing{}, false
 	}
 	for i, m := range base {
-		for j, v := range p.loads[i].size {
+		for j, v := range p.items[i].size {
 			if !slices.Contains(lv.axis, j) {
 				rest.empty[j] -= v * int64(m)
 			}
@@ -81,12 +81,12 @@ func (p *problem) levelOn(lv *levels, n int, loads []load) (packing, bool) {
 	return p.withBase(&k, base, n), true
 }
 
-// raise finds what every machine must carry of the pods on axis j so that n machines
-// are enough for all, and takes it out of the loads.
-func (p *problem) raise(lv *levels, x, j, n int, base []int) (level int, ok bool) {
+// raiseMinimum finds what every machine must carry of the pods on axis j so that n machines
+// are enough for all, and takes it out of the items.
+func (p *problem) raiseMinimum(lv *hostSpread, x, j, n int, base []int) (level int, ok bool) {
 	total := 0
-	for i := range p.loads {
-		if l := &p.loads[i]; l.fresh && l.size[j] > 0 {
+	for i := range p.items {
+		if l := &p.items[i]; l.fresh && l.size[j] > 0 {
 			total += l.count
 			for _, o := range lv.axis {
 				if o != j && l.size[o] > 0 {
@@ -102,15 +102,15 @@ func (p *problem) raise(lv *levels, x, j, n int, base []int) (level int, ok bool
 	}
 	for level < need {
 		best := -1
-		for i := range p.loads {
-			if l := &p.loads[i]; l.fresh && l.size[j] > 0 && l.count >= n && (best < 0 || l.count > p.loads[best].count) {
+		for i := range p.items {
+			if l := &p.items[i]; l.fresh && l.size[j] > 0 && l.count >= n && (best < 0 || l.count > p.items[best].count) {
 				best = i
 			}
 		}
 		if best < 0 {
 			return 0, false
 		}
-		p.loads[best].count -= n
+		p.items[best].count -= n
 		base[best]++
 		level++
 	}
@@ -119,29 +119,29 @@ func (p *problem) raise(lv *levels, x, j, n int, base []int) (level int, ok bool
 
 // withBase puts the common content under an answer for the rest.
 func (p *problem) withBase(k *packing, base []int, n int) packing {
-	var common []part
+	var common []portion
 	for i, m := range base {
 		if m > 0 {
-			common = append(common, part{i, m})
+			common = append(common, portion{i, m})
 		}
 	}
 	out := packing{bins: n, open: k.open, left: k.left}
-	add := func(times int, parts []part) {
-		e := freshBins{times: times, room: slices.Clone(p.empty), parts: slices.Clone(common)}
+	add := func(times int, parts []portion) {
+		e := freshBins{times: times, room: slices.Clone(p.empty), portions: slices.Clone(common)}
 		for _, t := range parts {
-			if at := slices.IndexFunc(e.parts, func(c part) bool { return c.load == t.load }); at >= 0 {
-				e.parts[at].n += t.n
+			if at := slices.IndexFunc(e.portions, func(c portion) bool { return c.item == t.item }); at >= 0 {
+				e.portions[at].n += t.n
 			} else {
-				e.parts = append(e.parts, t)
+				e.portions = append(e.portions, t)
 			}
 		}
-		for _, t := range e.parts {
-			fit.Take(e.room, p.loads[t.load].size, t.n)
+		for _, t := range e.portions {
+			fit.Take(e.room, p.items[t.item].size, t.n)
 		}
 		out.fresh = append(out.fresh, e)
 	}
 	for _, f := range k.fresh {
-		add(f.times, f.parts)
+		add(f.times, f.portions)
 	}
 	if k.bins < n {
 		add(n-k.bins, nil)
@@ -150,11 +150,11 @@ func (p *problem) withBase(k *packing, base []int, n int) packing {
 }
 
 // levels are the axes of spread over hosts that a group's machines can be raised on.
-func (b *bonds) levels(g int) *levels {
+func (b *bonds) levels(g int) *hostSpread {
 	if b == nil || len(b.spreads) == 0 {
 		return nil
 	}
-	lv := &levels{}
+	lv := &hostSpread{}
 	mark := b.state.Mark()
 	_, shape := b.w.template(&b.w.groups[g])
 	node := b.state.AddNode(shape, nil)

@@ -15,18 +15,20 @@ import (
 // large clouds, as Cluster Autoscaler's price expander has it.
 const gibPerCore = 7.5
 
-// cores is what cpu, in thousandths of a core, and memory, in bytes, are worth together.
-func cores(milliCPU, memory float64) float64 { return milliCPU/1000 + memory/gibPerCore/(1<<30) }
+// coreEquivalents is what cpu, in thousandths of a core, and memory, in bytes, are worth together.
+func coreEquivalents(milliCPU, memory float64) float64 {
+	return milliCPU/1000 + memory/gibPerCore/(1<<30)
+}
 
-// market is what the expanders know beside the options, worked out once a round and
+// pricing is what the expanders know beside the options, worked out once a round and
 // only when one of them asks.
-type market struct {
-	names    []string // of the expanders in their order
-	chain    []expander
-	priority []int // by group; noPriority: no entry of the map finds it
-	outlay   []float64
-	facts    uint64
-	drawn    bool
+type pricing struct {
+	names        []string // of the expanders in their order
+	chain        []expander
+	priority     []int // by group; noPriority: no entry of the map finds it
+	machineCosts []float64
+	drawSeed     uint64
+	drawn        bool
 }
 
 const noPriority = math.MinInt
@@ -43,26 +45,26 @@ var expanderBy = map[string]expander{
 	"least-nodes": func(_ *roundState, a, b *option) int { return cmp.Compare(a.fresh, b.fresh) },
 	"price":       byPrice,
 	"priority":    byPriority,
-	"random":      byLot,
+	"random":      byRandom,
 }
 
 // Expanders are the names that Policy.Expander may hold, sorted.
 func Expanders() []string { return slices.Sorted(maps.Keys(expanderBy)) }
 
-// names are the expanders that Policy.Expander names, without unknown ones. Where every
+// expanderNames are the expanders that Policy.Expander names, without unknown ones. Where every
 // group has a price, least-waste goes by money first.
-func (w *roundState) names() []string {
-	if w.market.names != nil {
-		return w.market.names
+func (w *roundState) expanderNames() []string {
+	if w.pricing.names != nil {
+		return w.pricing.names
 	}
-	names := slices.DeleteFunc(chain(w.p.Expander), func(name string) bool { return expanderBy[name] == nil })
+	names := slices.DeleteFunc(splitExpanders(w.p.Expander), func(name string) bool { return expanderBy[name] == nil })
 	if len(names) == 0 {
 		names = []string{"least-waste"}
 	}
 	if names[0] == "least-waste" && w.priced() {
 		names = slices.Insert(names, 0, "price")
 	}
-	w.market.names = names
+	w.pricing.names = names
 	return names
 }
 
@@ -73,16 +75,16 @@ func (w *roundState) priced() bool {
 
 // expanders is the chain of names.
 func (w *roundState) expanders() []expander {
-	if w.market.chain == nil {
-		for _, name := range w.names() {
-			w.market.chain = append(w.market.chain, expanderBy[name])
+	if w.pricing.chain == nil {
+		for _, name := range w.expanderNames() {
+			w.pricing.chain = append(w.pricing.chain, expanderBy[name])
 		}
 	}
-	return w.market.chain
+	return w.pricing.chain
 }
 
-// chain takes "price,least-waste" apart.
-func chain(names string) []string {
+// splitExpanders takes "price,least-waste" apart.
+func splitExpanders(names string) []string {
 	var out []string
 	for name := range strings.SplitSeq(names, ",") {
 		if name = strings.TrimSpace(name); name != "" {
@@ -93,11 +95,11 @@ func chain(names string) []string {
 }
 
 // UsesPriorities tells whether a chain of expanders reads the live priority map.
-func UsesPriorities(names string) bool { return slices.Contains(chain(names), "priority") }
+func UsesPriorities(names string) bool { return slices.Contains(splitExpanders(names), "priority") }
 
 // UnknownExpanders are the names of a chain that this build does not know.
 func UnknownExpanders(names string) []string {
-	return slices.DeleteFunc(chain(names), func(name string) bool { return expanderBy[name] != nil })
+	return slices.DeleteFunc(splitExpanders(names), func(name string) bool { return expanderBy[name] != nil })
 }
 
 // byPrice takes what buys the most for its price: the price of the new machines by
@@ -108,7 +110,7 @@ func byPrice(w *roundState, a, b *option) int {
 		return none
 	}
 	// a/b < c/d without division, so that equal offers are equal.
-	return cmp.Compare(round(a.price*b.value), round(b.price*a.value))
+	return cmp.Compare(round(a.price*b.podValue), round(b.price*a.podValue))
 }
 
 // round hides what floating point adds in another order.
@@ -130,8 +132,8 @@ func byPriority(w *roundState, a, b *option) int {
 }
 
 func (w *roundState) priorities() []int {
-	if w.market.priority != nil {
-		return w.market.priority
+	if w.pricing.priority != nil {
+		return w.pricing.priority
 	}
 	p := make([]int, len(w.groups))
 	for g := range p {
@@ -155,18 +157,18 @@ func (w *roundState) priorities() []int {
 			p[g] = *own
 		}
 	}
-	w.market.priority = p
+	w.pricing.priority = p
 	return p
 }
 
-// byLot draws lots: by Policy.RandomSeed, the pods that want room and the groups, so
+// byRandom draws lots: by Policy.RandomSeed, the pods that want room and the groups, so
 // that a replayed round draws the same and another round another.
-func byLot(w *roundState, a, b *option) int {
-	return cmp.Compare(w.lot(a.group), w.lot(b.group))
+func byRandom(w *roundState, a, b *option) int {
+	return cmp.Compare(w.draw(a.group), w.draw(b.group))
 }
 
-func (w *roundState) lot(g int) uint64 {
-	if !w.market.drawn {
+func (w *roundState) draw(g int) uint64 {
+	if !w.pricing.drawn {
 		h := fnv.New64a()
 		fmt.Fprintln(h, w.p.RandomSeed)
 		for i := range w.want {
@@ -175,10 +177,10 @@ func (w *roundState) lot(g int) uint64 {
 		for i := range w.groups {
 			fmt.Fprintln(h, w.groups[i].ID, w.groups[i].size)
 		}
-		w.market.facts, w.market.drawn = h.Sum64(), true
+		w.pricing.drawSeed, w.pricing.drawn = h.Sum64(), true
 	}
 	h := fnv.New64a()
-	fmt.Fprint(h, w.market.facts, w.groups[g].ID)
+	fmt.Fprint(h, w.pricing.drawSeed, w.groups[g].ID)
 	// FNV's last bytes reach the high bits too little for a fair draw.
 	x := h.Sum64()
 	x ^= x >> 33
@@ -187,8 +189,8 @@ func (w *roundState) lot(g int) uint64 {
 	return x
 }
 
-// judgeExpanders says what is wrong with the choice of expanders.
-func (w *roundState) judgeExpanders() {
+// checkExpanders says what is wrong with the choice of expanders.
+func (w *roundState) checkExpanders() {
 	if bad := UnknownExpanders(w.p.Expander); len(bad) > 0 {
 		w.held("cluster", "cluster", RuleExpander, "unknown expander %s; this build knows %s", strings.Join(bad, ", "), strings.Join(Expanders(), ", "))
 	}

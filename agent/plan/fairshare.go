@@ -7,14 +7,14 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// sharedSlacks are by how much a bin may take more of an axis than its fair share.
-var sharedSlacks = []float64{1.03, 1.3}
+// fairShareSlacks are by how much a bin may take more of an axis than its fair share.
+var fairShareSlacks = []float64{1.03, 1.3}
 
-// sharedOut is first fit into bins that give every axis only its fair share: where cpu
+// packFairShare is first fit into bins that give every axis only its fair share: where cpu
 // is scarce and memory is not, the largest pods by cpu would fill the first bins and
 // leave bins full of memory and idle cores behind. What is left over then goes wherever
 // the bins really have room.
-func (p *problem) sharedOut(slack float64) (packing, bool) {
+func (p *problem) packFairShare(slack float64) (packing, bool) {
 	if p.empty == nil {
 		return packing{}, false
 	}
@@ -32,7 +32,7 @@ func (p *problem) sharedOut(slack float64) (packing, bool) {
 		}
 	}
 	for _, i := range order {
-		l := &p.loads[i]
+		l := &p.items[i]
 		if !l.fresh {
 			continue
 		}
@@ -47,8 +47,8 @@ func (p *problem) sharedOut(slack float64) (packing, bool) {
 func (p *problem) fairShare(slack float64) (share []int64, n int) {
 	want := make([]float64, len(p.empty))
 	most := make([]int64, len(p.empty))
-	for i := range p.loads {
-		if l := &p.loads[i]; l.fresh && fit.Most(p.empty, l.size) > 0 {
+	for i := range p.items {
+		if l := &p.items[i]; l.fresh && fit.Most(p.empty, l.size) > 0 {
 			for j, v := range l.size {
 				want[j] += float64(v) * float64(l.count)
 				most[j] = max(most[j], v)

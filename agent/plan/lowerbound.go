@@ -8,9 +8,9 @@ func (p *problem) lowerBound() int {
 	if p.empty == nil {
 		return 0
 	}
-	left := p.ownArena().ints.alloc(len(p.loads), 0)
+	left := p.ownArena().ints.alloc(len(p.items), 0)
 	for i := range left {
-		left[i] = p.loads[i].count
+		left[i] = p.items[i].count
 	}
 	return p.bound(left, 0)
 }
@@ -21,9 +21,9 @@ func (p *problem) bound(left []int, first int) int {
 	need := 0
 	for j := range p.empty {
 		var want int64
-		for i := range p.loads {
-			if p.loads[i].fresh {
-				want += p.loads[i].size[j] * int64(left[i])
+		for i := range p.items {
+			if p.items[i].fresh {
+				want += p.items[i].size[j] * int64(left[i])
 			}
 		}
 		for b := first; b < len(p.open); b++ {
@@ -36,16 +36,16 @@ func (p *problem) bound(left []int, first int) int {
 			continue
 		}
 		big := 0
-		for i := range p.loads {
-			if p.loads[i].fresh && p.loads[i].size[j]*2 > p.empty[j] {
+		for i := range p.items {
+			if p.items[i].fresh && p.items[i].size[j]*2 > p.empty[j] {
 				big += left[i]
 			}
 		}
 		need = max(need, big)
 	}
 	if first >= len(p.open) {
-		for i := range p.loads {
-			if per := fit.Most(p.empty, p.loads[i].size); p.loads[i].fresh && per > 0 {
+		for i := range p.items {
+			if per := fit.Most(p.empty, p.items[i].size); p.items[i].fresh && per > 0 {
 				need = max(need, (left[i]+per-1)/per)
 			}
 		}

@@ -6,36 +6,36 @@ import (
 	"slices"
 )
 
-// programme is the blender's linear programme for what is left: cover every class, at
+// master is the master problem for what is left: cover every class, at
 // the least cost.
-type programme struct {
-	b     *blender
+type master struct {
+	b     *mixed
 	left  []int
 	used  []int
 	rows  []int // the classes that take part
 	inv   [][]float64
 	x     []float64
-	basis []filled // by row; kind -1: surplus
-	next  int      // the kind whose column is looked for next
-	done  bool     // no search found a column that helps
+	basis []mixedBins // by row; kind -1: surplus
+	next  int         // the kind whose column is looked for next
+	done  bool        // no search found a column that helps
 }
 
-func (b *blender) programme(left, used []int) *programme {
-	p := &programme{b: b, left: left, used: used}
+func (b *mixed) newMaster(left, used []int) *master {
+	p := &master{b: b, left: left, used: used}
 	for r, n := range left {
 		if n > 0 {
 			p.rows = append(p.rows, r)
 		}
 	}
 	m := len(p.rows)
-	p.inv, p.x, p.basis = make([][]float64, m), make([]float64, m), make([]filled, m)
+	p.inv, p.x, p.basis = make([][]float64, m), make([]float64, m), make([]mixedBins, m)
 	flat := make([]float64, m*m)
 	for i, r := range p.rows { // begin with machines of one class each
 		k, per := p.single(r)
 		p.inv[i] = flat[i*m : (i+1)*m]
 		p.inv[i][i] = 1 / float64(per)
 		p.x[i] = float64(left[r]) / float64(per)
-		p.basis[i] = filled{kind: k, content: make([]int32, len(left))}
+		p.basis[i] = mixedBins{machineType: k, content: make([]int32, len(left))}
 		p.basis[i].content[r] = int32(per)
 	}
 	return p
@@ -43,15 +43,15 @@ func (b *blender) programme(left, used []int) *programme {
 
 // single is the cheapest kind of machine for one class alone, and how many pods of it
 // it takes. Where every kind is used up, the dive will find no answer.
-func (p *programme) single(r int) (kind, per int) {
+func (p *master) single(r int) (kind, per int) {
 	kind, per = -1, 1
-	for k := range p.b.kinds {
-		kd := &p.b.kinds[k]
+	for k := range p.b.machineTypes {
+		kd := &p.b.machineTypes[k]
 		n := min(mostOf(kd.empty, p.b.sizes[r]), p.left[r])
 		if !kd.may[r] || n == 0 || p.used[k] >= kd.limit && kind >= 0 {
 			continue
 		}
-		if kind < 0 || p.used[kind] >= p.b.kinds[kind].limit || kd.cost/float64(n) < p.b.kinds[kind].cost/float64(per) {
+		if kind < 0 || p.used[kind] >= p.b.machineTypes[kind].limit || kd.cost/float64(n) < p.b.machineTypes[kind].cost/float64(per) {
 			kind, per = k, n
 		}
 	}
@@ -68,9 +68,9 @@ func mostOf(room, size []int64) int {
 	return int(max(most, 0))
 }
 
-// solve returns the programme's value.
-func (p *programme) solve() float64 {
-	for entered := 0; entered < blendEntered && p.b.work > 0; entered++ {
+// solve returns the master problem's value.
+func (p *master) solve() float64 {
+	for entered := 0; entered < mixedEntered && p.b.work > 0; entered++ {
 		y := p.prices()
 		f, ok := p.surplus(y)
 		if !ok {
@@ -82,11 +82,11 @@ func (p *programme) solve() float64 {
 		if !ok {
 			f, ok = p.find(y, 1)
 		}
-		if !ok && len(p.rows) > blendSmall {
+		if !ok && len(p.rows) > mixedSmall {
 			break // the last of it is not worth what looking far for it takes
 		}
 		if !ok {
-			f, ok = p.find(y, blendExact)
+			f, ok = p.find(y, mixedExact)
 		}
 		if !ok || !p.enter(f) {
 			p.done = !ok
@@ -95,21 +95,21 @@ func (p *programme) solve() float64 {
 	}
 	value := 0.0
 	for i, f := range p.basis {
-		if f.kind >= 0 {
-			value += float64(p.x[i] * p.b.kinds[f.kind].cost)
+		if f.machineType >= 0 {
+			value += float64(p.x[i] * p.b.machineTypes[f.machineType].cost)
 		}
 	}
 	return value
 }
 
 // prices is what one more pod of each class costs.
-func (p *programme) prices() []float64 {
+func (p *master) prices() []float64 {
 	y := make([]float64, len(p.left))
 	for i, f := range p.basis {
-		if f.kind < 0 {
+		if f.machineType < 0 {
 			continue
 		}
-		c := p.b.kinds[f.kind].cost
+		c := p.b.machineTypes[f.machineType].cost
 		for k, v := range p.inv[i] {
 			y[p.rows[k]] += float64(c * v)
 		}
@@ -118,7 +118,7 @@ func (p *programme) prices() []float64 {
 }
 
 // surplus looks for a class that is worth nothing more.
-func (p *programme) surplus(y []float64) (filled, bool) {
+func (p *master) surplus(y []float64) (mixedBins, bool) {
 	worst := -1
 	for i, r := range p.rows {
 		if y[r] < -1e-9 && (worst < 0 || y[r] < y[p.rows[worst]]) {
@@ -126,12 +126,12 @@ func (p *programme) surplus(y []float64) (filled, bool) {
 		}
 	}
 	if worst < 0 {
-		return filled{}, false
+		return mixedBins{}, false
 	}
-	return filled{kind: -1, times: p.rows[worst]}, true
+	return mixedBins{machineType: -1, times: p.rows[worst]}, true
 }
 
-func (p *programme) worth(f filled, y []float64) float64 {
+func (p *master) worth(f mixedBins, y []float64) float64 {
 	sum := 0.0
 	for _, r := range p.rows {
 		if n := f.content[r]; n > 0 {
@@ -143,64 +143,64 @@ func (p *programme) worth(f filled, y []float64) float64 {
 
 // known looks among the columns of earlier programmes for the one that is worth most
 // for its cost.
-func (p *programme) known(y []float64) (filled, bool) {
+func (p *master) known(y []float64) (mixedBins, bool) {
 	best, score := -1, 1+1e-6
 	for i, f := range p.b.pool {
-		if p.used[f.kind] >= p.b.kinds[f.kind].limit {
+		if p.used[f.machineType] >= p.b.machineTypes[f.machineType].limit {
 			continue
 		}
-		if v := p.worth(f, y) / p.b.kinds[f.kind].cost; v > score {
+		if v := p.worth(f, y) / p.b.machineTypes[f.machineType].cost; v > score {
 			best, score = i, v
 		}
 	}
 	p.b.work -= len(p.b.pool) * len(p.rows)
 	if best < 0 {
-		return filled{}, false
+		return mixedBins{}, false
 	}
 	return p.b.pool[best], true
 }
 
 // find searches for a new column, kind after kind; without steps by greed alone.
-func (p *programme) find(y []float64, steps int) (filled, bool) {
-	var best filled
+func (p *master) find(y []float64, steps int) (mixedBins, bool) {
+	var best mixedBins
 	score := 1 + 1e-6
 	if steps == 0 {
 		score = 1 + 1e-4
 	}
-	for range p.b.kinds {
+	for range p.b.machineTypes {
 		k := p.next
-		p.next = (p.next + 1) % len(p.b.kinds)
-		if p.used[k] >= p.b.kinds[k].limit {
+		p.next = (p.next + 1) % len(p.b.machineTypes)
+		if p.used[k] >= p.b.machineTypes[k].limit {
 			continue
 		}
-		s := p.b.search(k, p.left, y, steps, p.b.kinds[k].cost*blendEnough)
-		if v := s.value / p.b.kinds[k].cost; v > score {
-			best, score = filled{kind: k, content: s.best}, v
-			if score > blendEnough {
+		s := p.b.knapsack(k, p.left, y, steps, p.b.machineTypes[k].cost*mixedEnough)
+		if v := s.value / p.b.machineTypes[k].cost; v > score {
+			best, score = mixedBins{machineType: k, content: s.best}, v
+			if score > mixedEnough {
 				break
 			}
 		}
 	}
 	if best.content == nil {
-		return filled{}, false
+		return mixedBins{}, false
 	}
-	if len(p.b.pool) == blendPool {
-		p.b.pool = slices.Delete(p.b.pool, 0, blendPool/4)
+	if len(p.b.pool) == mixedPool {
+		p.b.pool = slices.Delete(p.b.pool, 0, mixedPool/4)
 	}
 	p.b.pool = append(p.b.pool, best)
 	return best, true
 }
 
 // enter brings a column into the basis.
-func (p *programme) enter(f filled) bool {
+func (p *master) enter(f mixedBins) bool {
 	m := len(p.rows)
 	p.b.work -= m * m / 4
 	col := make([]float64, m)
 	for i, r := range p.rows {
 		switch {
-		case f.kind < 0 && f.times == r:
+		case f.machineType < 0 && f.times == r:
 			col[i] = -1
-		case f.kind >= 0:
+		case f.machineType >= 0:
 			col[i] = float64(min(f.content[r], int32(p.left[r])))
 		}
 	}
@@ -242,30 +242,30 @@ func (p *programme) enter(f filled) bool {
 }
 
 // whole are the columns of which the solution takes at least one machine.
-func (p *programme) whole() []filled {
-	var out []filled
+func (p *master) whole() []mixedBins {
+	var out []mixedBins
 	for i, f := range p.basis {
-		if n := int(p.x[i] + 1e-6); n > 0 && f.kind >= 0 {
-			out = append(out, filled{f.kind, n, f.content})
+		if n := int(p.x[i] + 1e-6); n > 0 && f.machineType >= 0 {
+			out = append(out, mixedBins{f.machineType, n, f.content})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b filled) int { return cmp.Compare(b.times, a.times) })
+	slices.SortStableFunc(out, func(a, b mixedBins) int { return cmp.Compare(b.times, a.times) })
 	return out
 }
 
 // broken are the columns of which the solution takes a part of a machine, the largest
 // part first.
-func (p *programme) broken() []filled {
+func (p *master) broken() []mixedBins {
 	var at []int
 	for i, f := range p.basis {
-		if f.kind >= 0 && p.x[i] > 1e-6 {
+		if f.machineType >= 0 && p.x[i] > 1e-6 {
 			at = append(at, i)
 		}
 	}
 	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(p.x[b], p.x[a]) })
-	out := make([]filled, len(at))
+	out := make([]mixedBins, len(at))
 	for i, k := range at {
-		out[i] = filled{p.basis[k].kind, 1, p.basis[k].content}
+		out[i] = mixedBins{p.basis[k].machineType, 1, p.basis[k].content}
 	}
 	return out
 }

@@ -16,7 +16,7 @@ func TestLotsAreFair(t *testing.T) {
 		w := newRound(new(Engine), &s, &Memory{}, &p)
 		best := 0
 		for g := range w.groups {
-			if w.lot(g) < w.lot(best) {
+			if w.draw(g) < w.draw(best) {
 				best = g
 			}
 		}

@@ -7,14 +7,14 @@ import (
 	"sort"
 )
 
-// resize gives each machine that an option buys the cheapest group whose machine holds
+// rightsize gives each machine that an option buys the cheapest group whose machine holds
 // its pods: the last ones are seldom full, and where pods keep away from each other
 // most are not. Machines that are coming already stay what they are.
-func (v *solver) resize(o *option, p *problem) {
+func (v *solver) rightsize(o *option, p *problem) {
 	if len(o.set) > 1 || o.fresh == 0 || len(v.w.groups) < 2 {
 		return
 	}
-	ladder := v.ladder()
+	ladder := v.groupsByCost()
 	left := make(map[int]int)
 	s := p.ownArena()
 	mix, fresh := s.ints.alloc(0, len(o.k.fresh)), s.bins.alloc(0, len(o.k.fresh))
@@ -29,8 +29,8 @@ func (v *solver) resize(o *option, p *problem) {
 	used := s.rooms.alloc(len(p.empty), 0)
 	for x, f := range o.k.fresh {
 		own := o.group
-		if o.mix != nil {
-			own = o.mix[x]
+		if o.groups != nil {
+			own = o.groups[x]
 		}
 		if own == o.group {
 			n := put(f, min(f.times, coming), own)
@@ -40,7 +40,7 @@ func (v *solver) resize(o *option, p *problem) {
 		for j := range used {
 			used[j] = p.empty[j] - f.room[j]
 		}
-		for _, g := range v.from(ladder, used) {
+		for _, g := range v.fromLargeEnough(ladder, used) {
 			if f.times == 0 || v.cost(g) >= v.cost(own) {
 				break
 			}
@@ -50,21 +50,21 @@ func (v *solver) resize(o *option, p *problem) {
 			if _, asked := left[g]; !asked {
 				left[g] = v.room(g)
 			}
-			if n := min(f.times, left[g]); n > 0 && v.holds(g, used) && v.allFit(f.parts, o.which, g) {
+			if n := min(f.times, left[g]); n > 0 && v.holds(g, used) && v.allFit(f.portions, o.which, g) {
 				left[g] -= put(f, n, g)
 				f.times -= n
 			}
 		}
 		put(f, f.times, own)
 	}
-	o.k.fresh, o.mix = fresh, mix
+	o.k.fresh, o.groups = fresh, mix
 }
 
-// ladder are the groups that could be bought and have no machines coming, the cheapest
+// groupsByCost are the groups that could be bought and have no machines coming, the cheapest
 // first.
-func (v *solver) ladder() []int {
-	if v.rungs != nil {
-		return v.rungs
+func (v *solver) groupsByCost() []int {
+	if v.costOrder != nil {
+		return v.costOrder
 	}
 	out := v.w.scratch.perRound.ints.alloc(0, len(v.w.groups))
 	for g := range v.w.groups {
@@ -74,26 +74,26 @@ func (v *solver) ladder() []int {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(v.cost(a), v.cost(b)) })
-	v.rungs = out
+	v.costOrder = out
 	for n, g := range out {
 		empty, _ := v.w.template(&v.w.groups[g])
-		if v.heights == nil {
-			v.heights = v.w.scratch.perRound.rooms.alloc(0, len(out)*len(empty))
+		if v.costOrderMax == nil {
+			v.costOrderMax = v.w.scratch.perRound.rooms.alloc(0, len(out)*len(empty))
 		}
-		v.heights = append(v.heights, empty...)
+		v.costOrderMax = append(v.costOrderMax, empty...)
 		for j := range empty {
 			if n > 0 {
-				v.heights[n*len(empty)+j] = max(empty[j], v.heights[(n-1)*len(empty)+j])
+				v.costOrderMax[n*len(empty)+j] = max(empty[j], v.costOrderMax[(n-1)*len(empty)+j])
 			}
 		}
 	}
 	return out
 }
 
-// from leaves out the cheapest groups of the ladder that are all too small.
-func (v *solver) from(ladder []int, used []int64) []int {
+// fromLargeEnough leaves out the cheapest groups of the ladder that are all too small.
+func (v *solver) fromLargeEnough(ladder []int, used []int64) []int {
 	return ladder[sort.Search(len(ladder), func(n int) bool {
-		for j, most := range v.heights[n*len(used) : (n+1)*len(used)] {
+		for j, most := range v.costOrderMax[n*len(used) : (n+1)*len(used)] {
 			if used[j] > most {
 				return false
 			}
@@ -103,22 +103,22 @@ func (v *solver) from(ladder []int, used []int64) []int {
 }
 
 // cost is what an expander would rather not spend.
-func (v *solver) cost(g int) float64 { return v.w.outlay()[g] }
+func (v *solver) cost(g int) float64 { return v.w.machineCosts()[g] }
 
-// outlay is by group the price where an expander goes by prices and the group has one,
+// machineCosts is by group the price where an expander goes by prices and the group has one,
 // else the size.
-func (w *roundState) outlay() []float64 {
-	if w.market.outlay == nil {
-		w.market.outlay = make([]float64, len(w.groups))
-		byPrice := slices.Contains(w.names(), "price")
+func (w *roundState) machineCosts() []float64 {
+	if w.pricing.machineCosts == nil {
+		w.pricing.machineCosts = make([]float64, len(w.groups))
+		byPrice := slices.Contains(w.expanderNames(), "price")
 		for g := range w.groups {
 			gr := &w.groups[g]
-			if w.market.outlay[g] = gr.worth(); byPrice && gr.Price > 0 {
-				w.market.outlay[g] = gr.Price
+			if w.pricing.machineCosts[g] = gr.sizeCost(); byPrice && gr.Price > 0 {
+				w.pricing.machineCosts[g] = gr.Price
 			}
 		}
 	}
-	return w.market.outlay
+	return w.pricing.machineCosts
 }
 
 func (v *solver) holds(g int, used []int64) bool {
@@ -131,17 +131,17 @@ func (v *solver) holds(g int, used []int64) bool {
 	return true
 }
 
-func (v *solver) allFit(parts []part, which []int, g int) bool {
+func (v *solver) allFit(parts []portion, which []int, g int) bool {
 	for _, t := range parts {
-		if !v.fits(which[t.load], g) {
+		if !v.fits(which[t.item], g) {
 			return false
 		}
 	}
 	return true
 }
 
-// narrow turns what is left of one group's machine into what is left of another's.
-func (v *solver) narrow(room []int64, from, to int) {
+// convertRoom turns what is left of one group's machine into what is left of another's.
+func (v *solver) convertRoom(room []int64, from, to int) {
 	a, _ := v.w.template(&v.w.groups[from])
 	b, _ := v.w.template(&v.w.groups[to])
 	for j := range room {
@@ -149,9 +149,9 @@ func (v *solver) narrow(room []int64, from, to int) {
 	}
 }
 
-// spend adds up the price of what an option buys, and the share that stays unused where
+// addCosts adds up the price of what an option buys, and the share that stays unused where
 // its machines are of several groups.
-func (v *solver) spend(o *option, p *problem) {
+func (v *solver) addCosts(o *option, p *problem) {
 	coming := 0
 	for _, g := range o.set {
 		coming += v.coming[g]
@@ -159,8 +159,8 @@ func (v *solver) spend(o *option, p *problem) {
 	priced, have := true, [2]float64{}
 	for x, f := range o.k.fresh {
 		g := o.group
-		if o.mix != nil {
-			g = o.mix[x]
+		if o.groups != nil {
+			g = o.groups[x]
 		}
 		empty, _ := v.w.template(&v.w.groups[g])
 		for j := range have {
@@ -177,14 +177,14 @@ func (v *solver) spend(o *option, p *problem) {
 	if !priced {
 		o.price = 0
 	}
-	if o.mix == nil {
+	if o.groups == nil {
 		return
 	}
 	var used [2]float64
 	for _, f := range o.k.fresh {
-		for _, t := range f.parts {
+		for _, t := range f.portions {
 			for j := range used {
-				used[j] += float64(p.loads[t.load].size[j]) * float64(f.times*t.n)
+				used[j] += float64(p.items[t.item].size[j]) * float64(f.times*t.n)
 			}
 		}
 	}
@@ -197,14 +197,14 @@ func (v *solver) spend(o *option, p *problem) {
 }
 
 const (
-	manyGroups = 16 // from this number of groups on only the promising are looked at closely
-	fewGroups  = 3  // how many these are
+	shortlistFrom = 16 // from this number of groups on only the promising are looked at closely
+	shortlistSize = 3  // how many these are
 )
 
-// promising are the groups that are not done and whose machines are worth packing: all
+// shortlist are the groups that are not done and whose machines are worth packing: all
 // of a few; of many those that the expander would take if everything were fluid, and
 // those with machines coming.
-func (v *solver) promising() []int {
+func (v *solver) shortlist() []int {
 	var out []int
 	open := make([]int, 0, len(v.w.groups))
 	for g := range v.w.groups {
@@ -212,35 +212,35 @@ func (v *solver) promising() []int {
 			open = append(open, g)
 		}
 	}
-	if len(open) <= manyGroups {
+	if len(open) <= shortlistFrom {
 		return open
 	}
-	sums := v.fluid()
-	join(sums)
+	sums := v.relax()
+	addAnyDomain(sums)
 	var best, o option
 	for _, g := range open {
 		if v.coming[g] > 0 {
 			out = append(out, g)
-		} else if v.guess(&o, g, sums) && (best.pods == 0 || v.before(&o, &best)) {
+		} else if v.estimate(&o, g, sums) && (best.pods == 0 || v.better(&o, &best)) {
 			best = o
 		}
 	}
 	if best.pods == 0 { // nobody's machine takes any
 		return out
 	}
-	few := make([]option, 0, fewGroups+1)
+	few := make([]option, 0, shortlistSize+1)
 	for _, g := range open {
 		if b := v.w.bonds; v.coming[g] > 0 || b != nil && b.cell[g] != b.cell[best.group] { // of one cell: the others have their turn
 			continue
 		}
-		if !v.guess(&o, g, sums) {
+		if !v.estimate(&o, g, sums) {
 			continue
 		}
 		at := len(few)
-		for at > 0 && v.before(&o, &few[at-1]) {
+		for at > 0 && v.better(&o, &few[at-1]) {
 			at--
 		}
-		few = slices.Insert(few, at, o)[:min(len(few)+1, fewGroups)]
+		few = slices.Insert(few, at, o)[:min(len(few)+1, shortlistSize)]
 	}
 	for i := range few {
 		out = append(out, few[i].group)
@@ -249,23 +249,23 @@ func (v *solver) promising() []int {
 	return out
 }
 
-// fluid are pods that are left, as if they were water.
-type fluid struct {
+// relaxation are pods that are left, as if they were water.
+type relaxation struct {
 	sum, most []int64
 	pods      int
 }
 
-// fluid are the pods that are left by the cell that they go to; 0: to any.
-func (v *solver) fluid() []fluid {
+// relax are the pods that are left by the cell that they go to; 0: to any.
+func (v *solver) relax() []relaxation {
 	cells := 0
 	if v.w.bonds != nil {
 		cells = v.w.bonds.cells
 	}
 	axes := len(v.w.size(0))
-	out, flat := make([]fluid, cells+1), make([]int64, 2*axes*(cells+1))
+	out, flat := make([]relaxation, cells+1), make([]int64, 2*axes*(cells+1))
 	for c := range out {
 		at := flat[2*axes*c:]
-		out[c] = fluid{sum: at[:axes:axes], most: at[axes : 2*axes : 2*axes]}
+		out[c] = relaxation{sum: at[:axes:axes], most: at[axes : 2*axes : 2*axes]}
 	}
 	for i := range v.w.want {
 		k := &v.w.want[i]
@@ -283,8 +283,8 @@ func (v *solver) fluid() []fluid {
 	return out
 }
 
-// join adds what may go anywhere to what goes to each cell.
-func join(out []fluid) {
+// addAnyDomain adds what may go anywhere to what goes to each cell.
+func addAnyDomain(out []relaxation) {
 	for c := range out[1:] {
 		f := &out[c+1]
 		f.pods += out[0].pods
@@ -295,9 +295,9 @@ func join(out []fluid) {
 	}
 }
 
-// guess is the option of a group if everything were fluid; false when none of the pods
+// estimate is the option of a group if everything were fluid; false when none of the pods
 // that are left would fit. sums are joined.
-func (v *solver) guess(o *option, g int, sums []fluid) bool {
+func (v *solver) estimate(o *option, g int, sums []relaxation) bool {
 	f := &sums[0]
 	if v.w.bonds != nil {
 		f = &sums[v.w.bonds.cell[g]]
@@ -323,47 +323,47 @@ func (v *solver) guess(o *option, g int, sums []fluid) bool {
 	for j := range used {
 		o.waste += 1 - used[j]/(float64(empty[j])*float64(o.fresh))
 	}
-	o.value = cores(used[0], used[1]) + float64(o.pods)*0.01
+	o.podValue = coreEquivalents(used[0], used[1]) + float64(o.pods)*0.01
 	o.price = v.w.groups[g].Price * float64(o.fresh)
 	return true
 }
 
 const (
-	whole      = 100 // how finely what everything would cost is told apart: a hundredth
-	leftBehind = 1.1 // pods that are left behind cost so much more: they fill machines less well by themselves
+	costPrecision  = 100 // how finely what everything would cost is told apart: a hundredth
+	leftoverFactor = 1.1 // pods that are left behind cost so much more: they fill machines less well by themselves
 )
 
-// judge says of options that take only some of the pods what everything would cost
+// score says of options that take only some of the pods what everything would cost
 // with them. A small group is often the best for small pods alone and the worst for
 // those that it leaves behind. It is for expanders that go by cost.
-func (v *solver) judge(all []*option) {
-	if first := v.w.names()[0]; len(all) < 2 || first != "least-waste" && first != "price" {
+func (v *solver) score(all []*option) {
+	if first := v.w.expanderNames()[0]; len(all) < 2 || first != "least-waste" && first != "price" {
 		return
 	}
 	unit := math.Inf(1)
 	equal := true
 	for _, o := range all {
-		if o.fresh == 0 || o.value <= 0 || o.k.unplaced() > 0 {
+		if o.fresh == 0 || o.podValue <= 0 || o.k.unplaced() > 0 {
 			return
 		}
 		equal = equal && o.pods == all[0].pods
-		unit = min(unit, v.total(o)/o.value)
+		unit = min(unit, v.total(o)/o.podValue)
 	}
 	if equal {
 		return
 	}
-	sums := v.fluid()
+	sums := v.relax()
 	for _, o := range all {
 		value := sums[0].value()
 		if v.w.bonds != nil {
 			value += sums[v.w.bonds.cell[o.group]].value()
 		}
-		value = max(value, o.value)
-		o.whole = (v.total(o) + (value-o.value)*unit*leftBehind) / (value * unit)
+		value = max(value, o.podValue)
+		o.wholeCost = (v.total(o) + (value-o.podValue)*unit*leftoverFactor) / (value * unit)
 	}
 }
 
 // value is what pods are worth, as option.value counts it.
-func (f *fluid) value() float64 {
-	return cores(float64(f.sum[0]), float64(f.sum[1])) + float64(f.pods)*0.01
+func (f *relaxation) value() float64 {
+	return coreEquivalents(float64(f.sum[0]), float64(f.sum[1])) + float64(f.pods)*0.01
 }

@@ -6,48 +6,48 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// searchSteps bounds one search. A step is one class looked at in one bin: about
+// branchSteps bounds one search. A step is one class looked at in one bin: about
 // 50 ns, so that the longest search takes some milliseconds.
 // A first, short search finds what is easy before columns are tried.
 const (
-	searchSteps = 150_000
-	firstSteps  = 5_000
-	searchBins  = 150 // more bins than this are too deep a tree for so few steps
+	branchSteps      = 150_000
+	firstBranchSteps = 5_000
+	branchBins       = 150 // more bins than this are too deep a tree for so few steps
 )
 
-// search looks for an answer with fewer fresh bins than best by bin completion: the
+// branchBound looks for an answer with fewer fresh bins than best by bin completion: the
 // next bin always takes the largest pod that is left (every answer can be written
 // so), and is then completed in every maximal way, fullest first. It gives up when
 // its steps are used up, and answers only when it found something better.
-type search struct {
+type branchBound struct {
 	p     *problem
 	order []int
 	left  []int
 	best  int
 	bound int
 	steps int
-	stack [][]part // the contents of the bins so far, open bins first
-	found [][]part
+	stack [][]portion // the contents of the bins so far, open bins first
+	found [][]portion
 }
 
-func (p *problem) search(best int, placed bool, bound, steps int) (packing, bool) {
-	if p.empty == nil && p.hopeless() {
+func (p *problem) branchAndBound(best int, placed bool, bound, steps int) (packing, bool) {
+	if p.empty == nil && p.infeasible() {
 		return packing{}, false
 	}
-	s := &search{p: p, best: best, bound: bound, steps: steps}
+	s := &branchBound{p: p, best: best, bound: bound, steps: steps}
 	if !placed {
 		s.best = p.limit + 1
 	}
-	if len(p.loads)*(len(p.open)+bound) > searchSteps || bound > searchBins {
+	if len(p.items)*(len(p.open)+bound) > branchSteps || bound > branchBins {
 		return packing{}, false
 	}
 	s.order = p.order(byShare)
-	s.left = make([]int, len(p.loads))
-	for i := range p.loads {
-		if !p.loads[i].fresh && p.empty != nil {
+	s.left = make([]int, len(p.items))
+	for i := range p.items {
+		if !p.items[i].fresh && p.empty != nil {
 			return packing{}, false
 		}
-		s.left[i] = p.loads[i].count
+		s.left[i] = p.items[i].count
 	}
 	s.descend(0, 0)
 	if s.found == nil {
@@ -56,7 +56,7 @@ func (p *problem) search(best int, placed bool, bound, steps int) (packing, bool
 	k, _ := p.start()
 	for b, parts := range s.found {
 		for _, t := range parts {
-			k.left[t.load] -= t.n
+			k.left[t.item] -= t.n
 		}
 		if b < len(p.open) {
 			k.open[b] = parts
@@ -64,7 +64,7 @@ func (p *problem) search(best int, placed bool, bound, steps int) (packing, bool
 		}
 		room := slices.Clone(p.empty)
 		for _, t := range parts {
-			fit.Take(room, p.loads[t.load].size, t.n)
+			fit.Take(room, p.items[t.item].size, t.n)
 		}
 		k.fresh = append(k.fresh, freshBins{1, room, parts})
 		k.bins++
@@ -74,7 +74,7 @@ func (p *problem) search(best int, placed bool, bound, steps int) (packing, bool
 
 // descend fills bin b, of which used are fresh; it returns true when there is no
 // point in looking further.
-func (s *search) descend(b, used int) bool {
+func (s *branchBound) descend(b, used int) bool {
 	first := -1
 	for _, i := range s.order {
 		if s.left[i] > 0 {
@@ -102,7 +102,7 @@ func (s *search) descend(b, used int) bool {
 }
 
 // complete enumerates the contents of one bin from position at of the order on.
-func (s *search) complete(b, used int, room []int64, at int, taken []int, open bool, forced int) bool {
+func (s *branchBound) complete(b, used int, room []int64, at int, taken []int, open bool, forced int) bool {
 	if s.steps--; s.steps < 0 {
 		return true
 	}
@@ -110,7 +110,7 @@ func (s *search) complete(b, used int, room []int64, at int, taken []int, open b
 		return s.close(b, used, room, taken, open)
 	}
 	i := s.order[at]
-	l := &s.p.loads[i]
+	l := &s.p.items[i]
 	most := 0
 	if !open && l.fresh || open && l.goes(b) {
 		most = min(s.left[i], fit.Most(room, l.size))
@@ -134,20 +134,20 @@ func (s *search) complete(b, used int, room []int64, at int, taken []int, open b
 
 // close goes on to the next bin when nothing more would go into this one: a bin that
 // could take another pod is never part of a best answer that a fuller bin is not.
-func (s *search) close(b, used int, room []int64, taken []int, open bool) bool {
-	var parts []part
+func (s *branchBound) close(b, used int, room []int64, taken []int, open bool) bool {
+	var parts []portion
 	for i, n := range taken {
-		l := &s.p.loads[i]
+		l := &s.p.items[i]
 		may := !open && l.fresh || open && l.goes(b)
 		if may && s.left[i] > n && fit.Most(room, l.size) > 0 {
 			return false
 		}
 		if n > 0 {
-			parts = append(parts, part{i, n})
+			parts = append(parts, portion{i, n})
 		}
 	}
 	for _, t := range parts {
-		s.left[t.load] -= t.n
+		s.left[t.item] -= t.n
 	}
 	s.stack = append(s.stack, parts)
 	next := used
@@ -157,18 +157,18 @@ func (s *search) close(b, used int, room []int64, taken []int, open bool) bool {
 	stop := s.descend(b+1, next)
 	s.stack = s.stack[:len(s.stack)-1]
 	for _, t := range parts {
-		s.left[t.load] += t.n
+		s.left[t.item] += t.n
 	}
 	return stop
 }
 
-// hopeless tells that the open bins alone cannot hold everything: an axis or a class
+// infeasible tells that the open bins alone cannot hold everything: an axis or a class
 // lacks room even when nothing else is in the way.
-func (p *problem) hopeless() bool {
-	for j := range p.loads[0].size {
+func (p *problem) infeasible() bool {
+	for j := range p.items[0].size {
 		var want, have int64
-		for i := range p.loads {
-			want += p.loads[i].size[j] * int64(p.loads[i].count)
+		for i := range p.items {
+			want += p.items[i].size[j] * int64(p.items[i].count)
 		}
 		for _, b := range p.open {
 			have += max(b[j], 0)
@@ -177,14 +177,14 @@ func (p *problem) hopeless() bool {
 			return true
 		}
 	}
-	for i := range p.loads {
+	for i := range p.items {
 		n := 0
 		for b := range p.open {
-			if p.loads[i].goes(b) {
-				n += min(fit.Most(p.open[b], p.loads[i].size), p.loads[i].count)
+			if p.items[i].goes(b) {
+				n += min(fit.Most(p.open[b], p.items[i].size), p.items[i].count)
 			}
 		}
-		if n < p.loads[i].count {
+		if n < p.items[i].count {
 			return true
 		}
 	}

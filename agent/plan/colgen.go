@@ -9,27 +9,27 @@ import (
 )
 
 // The packer's strongest tool is the classic one for cutting stock (Gilmore and
-// Gomory 1961): a linear programme whose columns are the contents of one machine,
+// Gomory 1961): a linear program whose columns are the contents of one machine,
 // found as they are needed. Its value, rounded up, is a lower bound that is nearly
 // always the optimum, and its rounded solution nearly always reaches it. Products are
 // converted explicitly so that no architecture fuses them into another result.
 const (
-	columnClasses = 128              // more classes than this are left to the heuristics
-	columnRounds  = 2_000            // columns entered in one programme
-	columnSteps   = 30_000           // steps of one search for a column
-	columnEnough  = 1_000            // steps after which a column that helps is taken
-	columnTotal   = 2_000_000        // steps of all searches of one packing
-	columnPool    = 6_000_000        // and of one round
-	roughPool     = columnPool / 100 // and of one with very many groups
-	columnDives   = 30               // programmes of one packing
-	columnTries   = 3                // columns that are tried one after the other
-	columnEps     = 1e-7
+	columnClasses   = 128              // more classes than this are left to the heuristics
+	columnRounds    = 2_000            // columns entered in one linear program
+	columnSteps     = 30_000           // steps of one search for a column
+	columnGoodSteps = 1_000            // steps after which a column that helps is taken
+	columnTotal     = 2_000_000        // steps of all searches of one packing
+	columnPool      = 6_000_000        // and of one round
+	coarsePool      = columnPool / 100 // and of one with very many groups
+	columnDives     = 30               // linear programs of one packing
+	columnTries     = 3                // columns that are tried one after the other
+	columnEps       = 1e-7
 )
 
-// columns is one programme for the loads that are left.
-type columns struct {
+// colgen is one linear program for the items that are left.
+type colgen struct {
 	p     *problem
-	rows  []int // the loads that take part
+	rows  []int // the items that take part
 	need  []int // by row
 	inv   [][]float64
 	x     []float64
@@ -38,13 +38,13 @@ type columns struct {
 	total *int    // steps that are left for the whole packing
 }
 
-// solve returns the programme's value.
-func (c *columns) solve() float64 {
+// solve returns the program's value.
+func (c *colgen) solve() float64 {
 	m := len(c.rows)
 	c.inv, c.x, c.basis = make([][]float64, m), make([]float64, m), make([][]int, m)
 	c.exact = true
 	for r, i := range c.rows {
-		per := min(fit.Most(c.p.empty, c.p.loads[i].size), c.need[r])
+		per := min(fit.Most(c.p.empty, c.p.items[i].size), c.need[r])
 		c.inv[r] = make([]float64, m)
 		c.inv[r][r] = 1 / float64(per)
 		c.x[r] = float64(c.need[r]) / float64(per)
@@ -89,7 +89,7 @@ func (c *columns) solve() float64 {
 	return sum
 }
 
-func (c *columns) prices() []float64 {
+func (c *colgen) prices() []float64 {
 	y := make([]float64, len(c.rows))
 	for r := range c.inv {
 		if c.basis[r] == nil {
@@ -103,7 +103,7 @@ func (c *columns) prices() []float64 {
 }
 
 // enter brings a column into the basis.
-func (c *columns) enter(col []float64, content []int) bool {
+func (c *colgen) enter(col []float64, content []int) bool {
 	m := len(c.rows)
 	u := make([]float64, m)
 	out, ratio := -1, math.Inf(1)
@@ -136,10 +136,10 @@ func (c *columns) enter(col []float64, content []int) bool {
 	return true
 }
 
-// pricing is the search for the most valuable content of one machine: depth first
+// knapsack is the search for the most valuable content of one machine: depth first
 // over the classes by value per share, cut off by what the room left can be worth.
-type pricing struct {
-	c     *columns
+type knapsack struct {
+	c     *colgen
 	y     []float64
 	order []int
 	// rate[k][j] is the most that one unit of axis j can still be worth from position
@@ -153,11 +153,11 @@ type pricing struct {
 }
 
 // price finds the most valuable content of one machine and its value.
-func (c *columns) price(y []float64) ([]int, float64) {
-	s := &pricing{c: c, y: y, order: c.byWorth(y), room: slices.Clone(c.p.empty), taken: make([]int, len(c.rows)), best: make([]int, len(c.rows))}
+func (c *colgen) price(y []float64) ([]int, float64) {
+	s := &knapsack{c: c, y: y, order: c.byWorth(y), room: slices.Clone(c.p.empty), taken: make([]int, len(c.rows)), best: make([]int, len(c.rows))}
 	s.steps = min(columnSteps, *c.total)
 	spent := s.steps
-	s.found = columnEnough
+	s.found = columnGoodSteps
 	s.rates()
 	s.try(0, 0)
 	*c.total -= spent - s.steps
@@ -168,7 +168,7 @@ func (c *columns) price(y []float64) ([]int, float64) {
 }
 
 // byWorth orders the classes that are worth anything by their value per share.
-func (c *columns) byWorth(y []float64) []int {
+func (c *colgen) byWorth(y []float64) []int {
 	weight := c.p.weights()
 	worth := make([]float64, len(c.rows))
 	var order []int
@@ -177,7 +177,7 @@ func (c *columns) byWorth(y []float64) []int {
 			continue
 		}
 		share := 1e-12
-		for j, v := range c.p.loads[c.rows[r]].size {
+		for j, v := range c.p.items[c.rows[r]].size {
 			share = max(share, float64(float64(v)*weight[j]))
 		}
 		worth[r] = y[r] / share
@@ -187,14 +187,14 @@ func (c *columns) byWorth(y []float64) []int {
 	return order
 }
 
-func (s *pricing) rates() {
+func (s *knapsack) rates() {
 	n, axes := len(s.order), len(s.room)
 	s.rate, s.loose = make([][]float64, n+1), make([][]float64, n+1)
 	s.rate[n], s.loose[n] = make([]float64, axes), make([]float64, axes)
 	for k := n - 1; k >= 0; k-- {
 		s.rate[k], s.loose[k] = slices.Clone(s.rate[k+1]), slices.Clone(s.loose[k+1])
 		r := s.order[k]
-		for j, v := range s.c.p.loads[s.c.rows[r]].size {
+		for j, v := range s.c.p.items[s.c.rows[r]].size {
 			if v > 0 {
 				s.rate[k][j] = max(s.rate[k][j], s.y[r]/float64(v))
 			} else {
@@ -204,7 +204,7 @@ func (s *pricing) rates() {
 	}
 }
 
-func (s *pricing) try(k int, v float64) {
+func (s *knapsack) try(k int, v float64) {
 	if v > s.value+1e-12 {
 		s.value = v
 		copy(s.best, s.taken)
@@ -222,7 +222,7 @@ func (s *pricing) try(k int, v float64) {
 		}
 	}
 	r := s.order[k]
-	size := s.c.p.loads[s.c.rows[r]].size
+	size := s.c.p.items[s.c.rows[r]].size
 	for n := min(fit.Most(s.room, size), s.c.need[r]); n >= 0; n-- {
 		fit.Take(s.room, size, n)
 		s.taken[r] = n
@@ -232,13 +232,13 @@ func (s *pricing) try(k int, v float64) {
 	}
 }
 
-// cut packs what k's open bins leave over into fresh bins by the programme, and
+// columnGeneration packs what k's open bins leave over into fresh bins by column generation, and
 // returns a lower bound for that part (0 when none was proven).
-func (p *problem) cut(k *packing) (better packing, bound int, ok bool) {
+func (p *problem) columnGeneration(k *packing) (better packing, bound int, ok bool) {
 	left := slices.Clone(k.left)
 	for _, f := range k.fresh {
-		for _, t := range f.parts {
-			left[t.load] += f.times * t.n
+		for _, t := range f.portions {
+			left[t.item] += f.times * t.n
 		}
 	}
 	d := &dive{p: p, total: columnTotal, nodes: columnDives}
@@ -253,13 +253,13 @@ func (p *problem) cut(k *packing) (better packing, bound int, ok bool) {
 	return d.best, d.bound, d.found
 }
 
-// dive rounds the programme's solution: it takes the whole part, fixes one machine of
-// a column that is left in part, solves the programme for the rest, and so on. Where
+// dive rounds the program's solution: it takes the whole part, fixes one machine of
+// a column that is left in part, solves the linear program for the rest, and so on. Where
 // the rest can no longer beat the best answer it goes back and fixes another column.
 type dive struct {
 	p     *problem
 	total int // steps of pricing that are left
-	nodes int // programmes that may still be solved
+	nodes int // linear programs that may still be solved
 	best  packing
 	found bool
 	bound int // what no answer can go below; 0: not proven
@@ -270,9 +270,9 @@ func (d *dive) down(out packing, root bool) bool {
 	if d.nodes--; d.nodes < 0 || d.total <= 0 {
 		return true
 	}
-	c := &columns{p: d.p, total: &d.total}
+	c := &colgen{p: d.p, total: &d.total}
 	for i, n := range out.left {
-		if n > 0 && d.p.loads[i].fresh {
+		if n > 0 && d.p.items[i].fresh {
 			c.rows, c.need = append(c.rows, i), append(c.need, n)
 		}
 	}
@@ -316,7 +316,7 @@ func (d *dive) take(k packing) bool {
 
 // broken are the columns of which a part is left when the whole part is taken, the
 // largest part first, at most columnTries.
-func (c *columns) broken() []int {
+func (c *colgen) broken() []int {
 	part := func(r int) float64 { return c.x[r] - math.Floor(c.x[r]+1e-6) }
 	var rows []int
 	for r, content := range c.basis {
@@ -328,11 +328,11 @@ func (c *columns) broken() []int {
 	return rows[:min(len(rows), columnTries)]
 }
 
-func (p *problem) put(c *columns, out *packing, content []int, times int) bool {
-	var parts []part
+func (p *problem) put(c *colgen, out *packing, content []int, times int) bool {
+	var parts []portion
 	for r, n := range content {
 		if n = min(n, out.left[c.rows[r]]); n > 0 {
-			parts = append(parts, part{c.rows[r], n})
+			parts = append(parts, portion{c.rows[r], n})
 			times = min(times, out.left[c.rows[r]]/n)
 		}
 	}
@@ -341,8 +341,8 @@ func (p *problem) put(c *columns, out *packing, content []int, times int) bool {
 	}
 	room := slices.Clone(p.empty)
 	for _, t := range parts {
-		fit.Take(room, p.loads[t.load].size, t.n)
-		out.left[t.load] -= t.n * times
+		fit.Take(room, p.items[t.item].size, t.n)
+		out.left[t.item] -= t.n * times
 	}
 	out.fresh = append(out.fresh, freshBins{times, room, parts})
 	out.bins += times
@@ -355,12 +355,12 @@ func (p *problem) rest(left []int, out *packing) packing {
 	var which []int
 	for i, n := range left {
 		if n > 0 {
-			sub.loads = append(sub.loads, load{size: p.loads[i].size, count: n, fresh: p.loads[i].fresh})
+			sub.items = append(sub.items, item{size: p.items[i].size, count: n, fresh: p.items[i].fresh})
 			which = append(which, i)
 		}
 	}
 	k := packing{bins: out.bins, open: out.open, fresh: slices.Clone(out.fresh), left: slices.Clone(out.left)}
-	if len(sub.loads) == 0 {
+	if len(sub.items) == 0 {
 		return k
 	}
 	best := packing{bins: math.MaxInt32}
@@ -375,9 +375,9 @@ func (p *problem) rest(left []int, out *packing) packing {
 		}
 	}
 	for _, f := range best.fresh {
-		for i := range f.parts {
-			f.parts[i].load = which[f.parts[i].load]
-			k.left[f.parts[i].load] -= f.times * f.parts[i].n
+		for i := range f.portions {
+			f.portions[i].item = which[f.portions[i].item]
+			k.left[f.portions[i].item] -= f.times * f.portions[i].n
 		}
 		k.fresh = append(k.fresh, f)
 		k.bins += f.times

@@ -11,13 +11,13 @@ import (
 // Choosing group by group, as expanders do, leaves money on the table: what fills one
 // group's machines best leaves behind what no other group's machine is made for. So the
 // answer of the expander is held against one that looks at all groups together
-// (blend.go), and the cheaper of the two is given. What is cheap is the expander's
+// (mixed.go), and the cheaper of the two is given. What is cheap is the expander's
 // business: money for price, machines for least-nodes, and for least-waste money where
 // every group has a price, else the size of the machines. The other expanders are an
 // order of groups that an operator wants kept, so nothing is mixed for them.
 const (
 	mixGroups = 64  // different machines that are worth looking at together
-	mixRows   = 320 // classes; more are left to the expander
+	mixItems  = 320 // classes; more are left to the expander
 	// wasteMargin is what a mix must save where only the size of machines tells: less is
 	// no reason to leave the habits of least-waste.
 	wasteMargin = 0.03
@@ -26,7 +26,7 @@ const (
 // costs is what a machine of each group costs in the eyes of the expander, and the
 // share that a mix must save; nil when it has no such eyes.
 func (w *roundState) costs() (cost []float64, margin float64) {
-	first := w.names()[0]
+	first := w.expanderNames()[0]
 	cost = make([]float64, len(w.groups))
 	for g := range cost {
 		gr := &w.groups[g]
@@ -37,7 +37,7 @@ func (w *roundState) costs() (cost []float64, margin float64) {
 			cost[g] = gr.Price
 		case first == "least-waste":
 			margin = wasteMargin
-			cost[g] = gr.worth()
+			cost[g] = gr.sizeCost()
 		default:
 			return nil, 0
 		}
@@ -57,10 +57,10 @@ func (a *answer) price(cost []float64) float64 {
 	return sum
 }
 
-// mixed returns an answer that looks at all groups together where that is cheaper than
+// mixedSolution returns an answer that looks at all groups together where that is cheaper than
 // a, the expander's.
-func (w *roundState) mixed(a *answer) *answer {
-	if a.bought() == 0 || len(w.groups) < 2 || len(w.want) > mixRows {
+func (w *roundState) mixedSolution(a *answer) *answer {
+	if a.bought() == 0 || len(w.groups) < 2 || len(w.want) > mixItems {
 		return a
 	}
 	cost, margin := w.costs()
@@ -79,7 +79,7 @@ func (w *roundState) mixed(a *answer) *answer {
 			if promised {
 				v.trust()
 			}
-			v.prices, v.afresh, v.first = cost, fresh, a
+			v.prices, v.fromScratch, v.first = cost, fresh, a
 			return true
 		})
 		if c := v.a.price(cost); v.a.unhelped() <= best.unhelped() && c < least*(1-margin)-1e-9 {
@@ -89,23 +89,23 @@ func (w *roundState) mixed(a *answer) *answer {
 	if _, margin := w.costs(); margin > 0 && w.spreads() {
 		return best // one machine is one zone: only who goes by money or by machines wants that
 	}
-	return w.alone(best, cost, least)
+	return w.singleMachineSolution(best, cost, least)
 }
 
-// alone returns an answer of one machine that takes everything, where one does and
+// singleMachineSolution returns an answer of one machine that takes everything, where one does and
 // costs less: with pods that are tied to zones, who goes where is settled before
 // machines are looked at, and then nobody sees that one machine would do.
-func (w *roundState) alone(best *answer, cost []float64, least float64) *answer {
+func (w *roundState) singleMachineSolution(best *answer, cost []float64, least float64) *answer {
 	for g := range w.groups {
 		if cost[g] >= least-1e-9 {
 			continue
 		}
 		v := w.newSolver(false)
-		room, parts, which := v.onto(g)
+		room, parts, which := v.onOneMachine(g)
 		if parts == nil {
 			continue
 		}
-		k := packing{fresh: []freshBins{{times: 1, room: room, parts: parts}}}
+		k := packing{fresh: []freshBins{{times: 1, room: room, portions: parts}}}
 		v.commit(&k, which, g, []int{g})
 		v.there(func(i int) int { return v.a.left[i] }, false)
 		v.verify()
@@ -116,9 +116,9 @@ func (w *roundState) alone(best *answer, cost []float64, least float64) *answer 
 	return best
 }
 
-// onto puts all pods that buy on one machine of a group, as far as sizes and shapes are
+// onOneMachine puts all pods that buy on one machine of a group, as far as sizes and shapes are
 // concerned; parts is nil where it does not take them all.
-func (v *solver) onto(g int) (room []int64, parts []part, which []int) {
+func (v *solver) onOneMachine(g int) (room []int64, parts []portion, which []int) {
 	w := v.w
 	gr := &w.groups[g]
 	if gr.Template.Unknown != "" || len(v.partners(g)) > 1 || v.limit(g) < 1 {
@@ -137,61 +137,61 @@ func (v *solver) onto(g int) (room []int64, parts []part, which []int) {
 			return nil, nil, nil
 		}
 		fit.Take(room, size, n)
-		parts, which = append(parts, part{len(which), n}), append(which, i)
+		parts, which = append(parts, portion{len(which), n}), append(which, i)
 	}
 	return room, parts, which
 }
 
-// stock is the content of one machine that an answer fills, by want.
-type stock struct {
+// filledBin is the content of one machine that an answer fills, by want.
+type filledBin struct {
 	group, times int
-	parts        []part
+	portions     []portion
 }
 
-// note writes down what the machines of an answer carry, for those who would mend it.
+// recordContents writes down what the machines of an answer carry, for the local search.
 // mix are their groups, one by one; nil: all are of one group.
-func (v *solver) note(k *packing, which []int, g int, mix []int) {
+func (v *solver) recordContents(k *packing, which []int, g int, mix []int) {
 	for x, f := range k.fresh {
 		if mix != nil {
 			g = mix[x]
 		}
-		s := stock{group: g, times: f.times, parts: v.w.scratch.perRound.parts.alloc(len(f.parts), 0)}
-		for i, t := range f.parts {
-			s.parts[i] = part{which[t.load], t.n}
+		s := filledBin{group: g, times: f.times, portions: v.w.scratch.perRound.portions.alloc(len(f.portions), 0)}
+		for i, t := range f.portions {
+			s.portions[i] = portion{which[t.item], t.n}
 		}
-		v.a.stocks = append(v.a.stocks, s)
+		v.a.filled = append(v.a.filled, s)
 	}
 }
 
-// begin takes the expander's answer over as the first of a blend: what it knows of good
-// contents is worth knowing, and mending it is often enough. A machine whose kind was
+// startFrom takes the expander's answer over as the warm start of a mixed packing: what it knows of good
+// contents is worth knowing, and a local search from it is often enough. A machine whose kind was
 // left out is one of the kind that is better.
-func (b *blender) begin(a *answer, which []int) {
+func (b *mixed) startFrom(a *answer, which []int) {
 	row := make(map[int]int, len(which))
 	for r, i := range which {
 		row[i] = r
 	}
-	left, used := slices.Clone(b.count), make([]int, len(b.kinds))
-	var out []filled
+	left, used := slices.Clone(b.count), make([]int, len(b.machineTypes))
+	var out []mixedBins
 	cost := 0.0
-	for _, s := range a.stocks {
-		f := filled{times: s.times, content: make([]int32, len(which))}
-		for _, t := range s.parts {
-			r, ok := row[t.load]
+	for _, s := range a.filled {
+		f := mixedBins{times: s.times, content: make([]int32, len(which))}
+		for _, t := range s.portions {
+			r, ok := row[t.item]
 			if !ok {
 				return
 			}
 			f.content[r] += int32(t.n)
 			left[r] -= t.n * s.times
 		}
-		if f.kind = b.holds(&f); f.kind < 0 {
+		if f.machineType = b.holds(&f); f.machineType < 0 {
 			return
 		}
-		if used[f.kind] += f.times; used[f.kind] > b.kinds[f.kind].limit {
+		if used[f.machineType] += f.times; used[f.machineType] > b.machineTypes[f.machineType].limit {
 			return // the better kind has not as many
 		}
 		out = append(out, f)
-		cost += float64(float64(s.times) * b.kinds[f.kind].cost)
+		cost += float64(float64(s.times) * b.machineTypes[f.machineType].cost)
 		b.pool = append(b.pool, f)
 	}
 	if slices.ContainsFunc(left, func(n int) bool { return n != 0 }) {
@@ -201,12 +201,12 @@ func (b *blender) begin(a *answer, which []int) {
 }
 
 // holds is the cheapest kind that holds a content, -1 for none.
-func (b *blender) holds(f *filled) int {
+func (b *mixed) holds(f *mixedBins) int {
 kinds:
-	for k := range b.kinds {
-		room := slices.Clone(b.kinds[k].empty)
+	for k := range b.machineTypes {
+		room := slices.Clone(b.machineTypes[k].empty)
 		for r, n := range f.content {
-			if n > 0 && (!b.kinds[k].may[r] || fit.Most(room, b.sizes[r]) < int(n)) {
+			if n > 0 && (!b.machineTypes[k].may[r] || fit.Most(room, b.sizes[r]) < int(n)) {
 				continue kinds
 			}
 			fit.Take(room, b.sizes[r], int(n))
@@ -216,11 +216,11 @@ kinds:
 	return -1
 }
 
-// mix puts what is left onto machines of all groups together and commits that. Groups
+// solveMixed puts what is left onto machines of all groups together and commits that. Groups
 // that are coming have come in already, unless everything is to be thought afresh: what
 // was bought as a mix is found again as one.
-func (v *solver) mix() {
-	if !v.afresh {
+func (v *solver) solveMixed() {
+	if !v.fromScratch {
 		var coming []int
 		for g := range v.w.groups {
 			if v.coming[g] > 0 {
@@ -229,32 +229,32 @@ func (v *solver) mix() {
 		}
 		v.inOrder(coming)
 	}
-	b, which := v.blender()
+	b, which := v.newMixed()
 	if b == nil {
 		return
 	}
-	if len(b.kinds) == 1 { // better than all others: the packer knows more about one kind
-		if o := v.optionOf(b.kinds[0].group, b.kinds[0].limit); o != nil {
+	if len(b.machineTypes) == 1 { // better than all others: the packer knows more about one kind
+		if o := v.optionFor(b.machineTypes[0].group, b.machineTypes[0].limit); o != nil {
 			v.commit(&o.k, o.which, o.group, o.set)
 		}
 		return
 	}
 	b.cost = math.Inf(1)
 	if v.first != nil {
-		b.begin(v.first, which)
+		b.startFrom(v.first, which)
 	}
 	if v.w.bonds == nil {
 		before := b.cost
-		if b.open(b.count, make([]int, len(b.kinds)), nil, 0); b.cost < before {
+		if b.warmStarts(b.count, make([]int, len(b.machineTypes)), nil, 0); b.cost < before {
 			b.pool = append(b.pool, b.best...)
 		}
 	}
 	for _, f := range b.run() {
-		g := b.kinds[f.kind].group
-		k := packing{open: make([][]part, 0), fresh: []freshBins{{times: f.times, room: slices.Clone(b.kinds[f.kind].empty)}}}
+		g := b.machineTypes[f.machineType].group
+		k := packing{open: make([][]portion, 0), fresh: []freshBins{{times: f.times, room: slices.Clone(b.machineTypes[f.machineType].empty)}}}
 		for r, n := range f.content {
 			if n > 0 {
-				k.fresh[0].parts = append(k.fresh[0].parts, part{r, int(n)})
+				k.fresh[0].portions = append(k.fresh[0].portions, portion{r, int(n)})
 				fit.Take(k.fresh[0].room, b.sizes[r], int(n))
 			}
 		}
@@ -262,9 +262,9 @@ func (v *solver) mix() {
 	}
 }
 
-// blender writes what is left as a question for blend.go; nil when there is nothing to
+// newMixed writes what is left as a problem for mixed.go; nil when there is nothing to
 // mix.
-func (v *solver) blender() (*blender, []int) {
+func (v *solver) newMixed() (*mixed, []int) {
 	places := v.a.places
 	v.a.places = nil // only sizes are asked for
 	pick := func(i int) int {
@@ -275,9 +275,9 @@ func (v *solver) blender() (*blender, []int) {
 	}
 	p, which := v.problemOf(pick, []int64{}, 0)
 	v.a.places = places
-	b := &blender{most: blendWork}
+	b := &mixed{most: mixedWork}
 	if v.w.bonds != nil {
-		b.most = blendTied
+		b.most = mixedConstrainedWork
 	}
 	for g := range v.w.groups {
 		limit := 0
@@ -288,52 +288,52 @@ func (v *solver) blender() (*blender, []int) {
 			continue
 		}
 		empty, _ := v.w.template(&v.w.groups[g])
-		k := kind{group: g, cost: v.prices[g], limit: limit, empty: empty, may: make([]bool, len(which))}
+		k := machineType{group: g, cost: v.prices[g], limit: limit, empty: empty, may: make([]bool, len(which))}
 		any := false
 		for r, i := range which {
 			k.may[r] = v.fits(i, g)
 			any = any || k.may[r]
 		}
 		if any {
-			b.kinds = append(b.kinds, k)
+			b.machineTypes = append(b.machineTypes, k)
 		}
 	}
 	// Pods that no kind takes are the expander's to explain.
 	var rows []int
 	for r := range which {
-		if slices.ContainsFunc(b.kinds, func(k kind) bool { return k.may[r] }) {
+		if slices.ContainsFunc(b.machineTypes, func(k machineType) bool { return k.may[r] }) {
 			rows = append(rows, r)
 		}
 	}
-	if len(rows) == 0 || len(rows) > mixRows {
+	if len(rows) == 0 || len(rows) > mixItems {
 		return nil, nil
 	}
 	kept := make([]int, len(rows))
 	for to, from := range rows {
 		kept[to] = which[from]
-		b.sizes, b.count = append(b.sizes, p.loads[from].size), append(b.count, p.loads[from].count)
+		b.sizes, b.count = append(b.sizes, p.items[from].size), append(b.count, p.items[from].count)
 	}
-	for k := range b.kinds {
+	for k := range b.machineTypes {
 		may := make([]bool, len(rows))
 		for to, from := range rows {
-			may[to] = b.kinds[k].may[from]
+			may[to] = b.machineTypes[k].may[from]
 		}
-		b.kinds[k].may = may
+		b.machineTypes[k].may = may
 	}
 	if b.alike() {
 		return nil, nil
 	}
 	b.dedupe()
-	if len(b.kinds) > mixGroups {
+	if len(b.machineTypes) > mixGroups {
 		return nil, nil
 	}
 	return b, kept
 }
 
 // alike tells that all machines are as good as each other.
-func (b *blender) alike() bool {
-	for i := 1; i < len(b.kinds); i++ {
-		if k := &b.kinds[i]; k.cost != b.kinds[0].cost || !k.covers(&b.kinds[0]) || !b.kinds[0].covers(k) {
+func (b *mixed) alike() bool {
+	for i := 1; i < len(b.machineTypes); i++ {
+		if k := &b.machineTypes[i]; k.cost != b.machineTypes[0].cost || !k.covers(&b.machineTypes[0]) || !b.machineTypes[0].covers(k) {
 			return false
 		}
 	}
@@ -342,11 +342,11 @@ func (b *blender) alike() bool {
 
 // dedupe leaves out machines that another is as good as for no more money. What is left
 // out counts again when its better is at its limit: the expander looks at it then.
-func (b *blender) dedupe() {
-	slices.SortStableFunc(b.kinds, func(x, y kind) int { return cmp.Compare(x.cost, y.cost) })
-	var out []kind
+func (b *mixed) dedupe() {
+	slices.SortStableFunc(b.machineTypes, func(x, y machineType) int { return cmp.Compare(x.cost, y.cost) })
+	var out []machineType
 next:
-	for _, k := range b.kinds {
+	for _, k := range b.machineTypes {
 		for i := range out {
 			if out[i].covers(&k) {
 				continue next
@@ -354,11 +354,11 @@ next:
 		}
 		out = append(out, k)
 	}
-	b.kinds = out
+	b.machineTypes = out
 }
 
 // covers tells whether a machine takes all that another takes.
-func (k *kind) covers(o *kind) bool {
+func (k *machineType) covers(o *machineType) bool {
 	for j, n := range o.empty {
 		if k.empty[j] < n {
 			return false
