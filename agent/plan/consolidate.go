@@ -104,7 +104,7 @@ func (w *roundState) atRest() bool {
 }
 
 // replaceable are the nodes whose pods may all be moved, the least used first. Pods that
-// are tied to other pods, to a place or to a volume keep their node here.
+// are constrained to other pods, to a place or to a volume keep their node here.
 func (w *roundState) replaceable() []int {
 	type row struct {
 		node int
@@ -255,7 +255,7 @@ func (w *roundState) expense(s *Saving, from []int) (before, after float64) {
 }
 
 // houses tells whether the pods of some nodes have room on the others and on so many
-// machines of a group; those that are tied to other pods only on the others. It takes
+// machines of a group; those that are constrained to other pods only on the others. It takes
 // nothing.
 func (w *roundState) houses(from []int, to *group, machines int) bool {
 	if w.paths == nil {
@@ -295,7 +295,7 @@ func (w *roundState) houses(from []int, to *group, machines int) bool {
 		for _, l := range a.loads {
 			left := int(w.placeClass(t, i, l, &a))
 			if left > 0 && (shape == nil || t != nil && t.state.Tied(int(l.class)) || !fit.Passes(&w.s.Classes[l.class], shape)) {
-				return false // a tied pod on a machine that does not exist is not judged here
+				return false // a constrained pod on a machine that does not exist is not judged here
 			}
 			for r := range rooms {
 				size := w.space.Class(int(l.class))

@@ -86,7 +86,7 @@ func (w *roundState) putOff() (any bool) {
 		case forgot:
 			k.deferred = "machines are coming and it is not remembered for whom (a restart, or somebody else asked for them): while pods wait that depend on where others are, nothing is bought before these machines are there"
 			k.buys, any = false, true
-		case k.spare == "" && w.bonds.tied[k.class]:
+		case k.spare == "" && w.topology.constrained[k.class]:
 			any = w.await(k, ready, judged) || any
 		}
 	}

@@ -6,13 +6,13 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// Pods that are tied to each other are divided among zones before machines are looked
+// Pods that are constrained to each other are divided among zones before machines are looked
 // at, and a simple rule that takes pods as they come can be luckier than that. So the
 // answer is held against what a few such rules would buy: group by group, as Cluster
 // Autoscaler does (greedygroup.go), and with machines of which the group is still open,
 // as Karpenter does (greedyclaim.go), in all zones and in some of them only. Where pods
 // are spread, a zone without nodes is no domain, and who buys in fewer zones may need
-// less. What the rules find is replayed like every other answer (verify.go), and the
+// less. What the rules find is replayed like every other answer (verifier.go), and the
 // best of all is given.
 const (
 	// greedyWork bounds the judgements of pods and machines by all rules of one round.
@@ -29,16 +29,16 @@ const (
 	tiedPool = columnPool / 5
 )
 
-// tieFewer takes work from the packer where what it finds is improved on in any case.
-func (w *roundState) tieFewer() {
-	if w.bonds != nil && w.greedyFew() {
+// limitPackSteps takes work from the packer where what it finds is improved on in any case.
+func (w *roundState) limitPackSteps() {
+	if w.topology != nil && w.greedyFew() {
 		w.pool = min(w.pool, tiedPool)
 	}
 }
 
 // greedily returns the best of an answer and of what simple rules would buy.
 func (w *roundState) greedily(best *answer) *answer {
-	if w.bonds == nil || best.bought()+best.unhelped() == 0 || len(w.groups) == 0 {
+	if w.topology == nil || best.bought()+best.unhelped() == 0 || len(w.groups) == 0 {
 		return best
 	}
 	cost, margin := w.costs()
@@ -48,7 +48,7 @@ func (w *roundState) greedily(best *answer) *answer {
 	thrifty := margin == 0 || !w.spreads()
 	hard := make([]bool, len(w.want))
 	for i := range w.want {
-		hard[i] = w.want[i].hard
+		hard[i] = w.want[i].perPod
 	}
 	// Nobody knows on which machine those are who were promised one, so that others may
 	// be thought to be helped who are not: such an answer is only for buying less.
@@ -72,7 +72,7 @@ func (w *roundState) greedily(best *answer) *answer {
 				continue
 			}
 			for i := range w.want { // what was hard for this rule need not be for others
-				w.want[i].hard = hard[i]
+				w.want[i].perPod = hard[i]
 			}
 			if under && a.bought() > 0 {
 				continue
@@ -145,24 +145,24 @@ func (w *roundState) outdoes(a, than *answer, cost []float64) bool {
 	return a.price(cost) < than.price(cost)-1e-9
 }
 
-// selections are the cells that the rules may buy in: all of them and, where pods are
-// spread over zones, fewer, as long as nothing stands in what is left out. By cell; nil
+// selections are the domains that the rules may buy in: all of them and, where pods are
+// spread over zones, fewer, as long as nothing stands in what is left out. By domain; nil
 // stands for all.
 func (w *roundState) selections() [][]bool {
-	b := w.bonds
+	b := w.topology
 	out := [][]bool{nil}
-	if b.cells < 2 || !slices.ContainsFunc(w.want, func(k want) bool { return zoneSkew(&w.s.Classes[k.class]) > 0 }) {
+	if b.domains < 2 || !slices.ContainsFunc(w.want, func(k want) bool { return zoneSkew(&w.s.Classes[k.class]) > 0 }) {
 		return out
 	}
-	there := make([]bool, b.cells+1)
+	there := make([]bool, b.domains+1)
 	for n := range w.nodes {
-		there[b.at[n]] = true
+		there[b.nodeDomain[n]] = true
 	}
-	var open []int // cells that may stay empty
+	var open []int // domains that may stay empty
 	for g := range w.groups {
-		there[b.cell[g]] = there[b.cell[g]] || w.groups[g].coming+w.groups[g].grow > 0
+		there[b.groupDomain[g]] = there[b.groupDomain[g]] || w.groups[g].coming+w.groups[g].grow > 0
 	}
-	for cell := 1; cell <= b.cells; cell++ {
+	for cell := 1; cell <= b.domains; cell++ {
 		if !there[cell] {
 			open = append(open, cell)
 		}
@@ -213,7 +213,7 @@ var greedyRules = []func(g *greedy) bool{
 	func(g *greedy) bool { return g.byClaim(true) },
 }
 
-// greedyAnswer is what one rule buys in some cells: promises are kept first, then what
+// greedyAnswer is what one rule buys in some domains: promises are kept first, then what
 // is there and what is coming is filled, then the rule buys, and the whole is replayed. nil: see greedyRules.
 func (w *roundState) greedyAnswer(rule func(*greedy) bool, cells []bool, cost []float64, work *int) *answer {
 	marked := slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked })
@@ -228,7 +228,7 @@ func (w *roundState) greedyAnswer(rule func(*greedy) bool, cells []bool, cost []
 		}
 	}
 	v.await(coming, true)
-	g := &greedy{v: v, st: w.bonds.state, cost: cost, work: work}
+	g := &greedy{v: v, st: w.topology.state, cost: cost, work: work}
 	mark := g.st.Mark()
 	g.there()
 	g.judge(cells)
@@ -248,14 +248,14 @@ func (w *roundState) greedyAnswer(rule func(*greedy) bool, cells []bool, cost []
 // there puts what it can on what is there and on what is coming.
 func (g *greedy) there() {
 	v := g.v
-	r := &replay{v: v, b: v.w.bonds, st: g.st}
+	r := &verifier{v: v, b: v.w.topology, st: g.st}
 	for p := range v.a.places {
 		pl := &v.a.places[p]
 		node := pl.node
 		if node < 0 {
-			node = r.arrive(pl.group)
+			node = r.addMachine(pl.group)
 		}
-		r.at = append(r.at, node)
+		r.nodes = append(r.nodes, node)
 		for _, t := range pl.parts {
 			g.st.Put(v.w.want[t.item].class, node, t.n)
 		}
@@ -264,12 +264,12 @@ func (g *greedy) there() {
 	for progress := len(v.a.places) > 0; progress; {
 		progress = false
 		for i := range v.w.want {
-			progress = v.a.left[i] > 0 && r.onto(i) || progress
+			progress = v.a.left[i] > 0 && r.placeOn(i) || progress
 		}
 	}
 }
 
-// judge finds out what goes on which group's machines, of those in some cells.
+// judge finds out what goes on which group's machines, of those in some domains.
 func (g *greedy) judge(cells []bool) {
 	w := g.v.w
 	g.fits = make([][]bool, len(w.want))
@@ -278,13 +278,13 @@ func (g *greedy) judge(cells []bool) {
 	}
 	for x := range w.groups {
 		gr := &w.groups[x]
-		if gr.Template.Unknown != "" || gr.rule != "" && gr.coming+gr.grow == 0 || cells != nil && !cells[w.bonds.cell[x]] {
+		if gr.Template.Unknown != "" || gr.rule != "" && gr.coming+gr.grow == 0 || cells != nil && !cells[w.topology.groupDomain[x]] {
 			continue
 		}
 		empty, shape := w.template(gr)
 		for i := range w.want {
 			k := &w.want[i]
-			g.fits[i][x] = k.buys && g.v.a.left[i] > 0 && fit.Most(empty, w.space.Class(k.class)) > 0 && w.takes(k.class, x, shape) && w.bonds.reaches(k.class, x)
+			g.fits[i][x] = k.buys && g.v.a.left[i] > 0 && fit.Most(empty, w.space.Class(k.class)) > 0 && w.takes(k.class, x, shape) && w.topology.reachable(k.class, x)
 		}
 	}
 }
@@ -293,7 +293,7 @@ func (g *greedy) judge(cells []bool) {
 func (g *greedy) most(i, n int, room []int64, node int) int {
 	class := g.v.w.want[i].class
 	*g.work--
-	if n = min(n, fit.Most(room, g.v.w.space.Class(class))); n > 0 && g.v.w.bonds.tied[class] {
+	if n = min(n, fit.Most(room, g.v.w.space.Class(class))); n > 0 && g.v.w.topology.constrained[class] {
 		n = min(n, g.st.Most(class, node))
 	}
 	return n
@@ -304,7 +304,7 @@ func (g *greedy) put(x *bin, i, n int) {
 	w := g.v.w
 	class := w.want[i].class
 	fit.Take(x.room, w.size(class), n)
-	if w.bonds.tied[class] {
+	if w.topology.constrained[class] {
 		g.st.Put(class, x.node, n)
 	}
 	if at := slices.IndexFunc(x.parts, func(t portion) bool { return t.item == i }); at >= 0 {
@@ -322,7 +322,7 @@ func (g *greedy) open(group int) bin {
 	return bin{group: group, node: g.st.AddNode(shape, gr.Template.VolumeLimits), room: slices.Clone(empty)}
 }
 
-// commit buys the machines, each of the cheapest group of its cell that holds what is
+// commit buys the machines, each of the cheapest group of its domain that holds what is
 // on it.
 func (g *greedy) commit() {
 	v, w := g.v, g.v.w
@@ -336,7 +336,7 @@ func (g *greedy) commit() {
 		}
 		best := -1
 		for o := range w.groups {
-			if w.bonds.cell[o] == w.bonds.cell[x.group] && (best < 0 || g.cost[o] < g.cost[best]-1e-9 || o == x.group && g.cost[o] < g.cost[best]+1e-9) && g.holds(o, x.parts) && v.own(o) > 0 {
+			if w.topology.groupDomain[o] == w.topology.groupDomain[x.group] && (best < 0 || g.cost[o] < g.cost[best]-1e-9 || o == x.group && g.cost[o] < g.cost[best]+1e-9) && g.holds(o, x.parts) && v.own(o) > 0 {
 				best = o
 			}
 		}

@@ -9,11 +9,11 @@ import (
 )
 
 // claim is a machine of which the group is still open: it has the room of none, and in
-// the State the labels that do not depend on its cell, as long as that is open too.
+// the State the labels that do not depend on its domain, as long as that is open too.
 type claim struct {
 	bin
 	options []int // groups that it may still become
-	cell    int   // 0: open
+	domain  int   // 0: open
 	pods    int
 	used    []int64
 }
@@ -124,7 +124,7 @@ func (c *claims) add(i int, pools [][]int) bool {
 		return false
 	}
 	best.options = options
-	if cell != best.cell {
+	if cell != best.domain {
 		c.settle(best, cell)
 	}
 	class := c.v.w.want[i].class
@@ -133,7 +133,7 @@ func (c *claims) add(i int, pools [][]int) bool {
 	}
 	best.pods++
 	c.left[i]--
-	if c.v.w.bonds.tied[class] {
+	if c.v.w.topology.constrained[class] {
 		c.st.Put(class, best.node, 1)
 	}
 	if at := len(best.parts) - 1; at >= 0 && best.parts[at].item == i {
@@ -145,7 +145,7 @@ func (c *claims) add(i int, pools [][]int) bool {
 }
 
 // may returns what a planned machine could still become with one more pod of a want, and
-// the cell that it is then in. A pod with terms on zones settles the cell: that with the
+// the domain that it is then in. A pod with terms on zones settles the domain: that with the
 // most room as its own spread goes, then that of the cheapest group.
 func (c *claims) may(x *claim, i int) (options []int, cell int) {
 	w := c.v.w
@@ -165,19 +165,19 @@ next:
 		}
 		options = append(options, o)
 	}
-	if len(options) == 0 || !w.bonds.tied[class] {
-		return options, x.cell
+	if len(options) == 0 || !w.topology.constrained[class] {
+		return options, x.domain
 	}
-	if x.cell > 0 || !zoned(&w.s.Classes[class]) {
+	if x.domain > 0 || !hasZoneTerms(&w.s.Classes[class]) {
 		if !c.st.Passes(class, x.node) {
 			return nil, 0
 		}
-		return options, x.cell
+		return options, x.domain
 	}
 	most := 0
 	var tried []int
 	for _, o := range options {
-		at := w.bonds.cell[o]
+		at := w.topology.groupDomain[o]
 		if slices.Contains(tried, at) {
 			continue
 		}
@@ -195,12 +195,12 @@ next:
 	if cell == 0 {
 		return nil, 0
 	}
-	return slices.DeleteFunc(options, func(o int) bool { return w.bonds.cell[o] != cell }), cell
+	return slices.DeleteFunc(options, func(o int) bool { return w.topology.groupDomain[o] != cell }), cell
 }
 
-// settle puts a planned machine into a cell.
+// settle puts a planned machine into a domain.
 func (c *claims) settle(x *claim, cell int) {
-	x.cell = cell
+	x.domain = cell
 	c.move(x, x.options[0])
 }
 
@@ -208,7 +208,7 @@ func (c *claims) settle(x *claim, cell int) {
 func (c *claims) move(x *claim, group int) {
 	w := c.v.w
 	for _, t := range x.parts {
-		if class := w.want[t.item].class; w.bonds.tied[class] {
+		if class := w.want[t.item].class; w.topology.constrained[class] {
 			c.st.Put(class, x.node, -t.n)
 		}
 	}
@@ -216,13 +216,13 @@ func (c *claims) move(x *claim, group int) {
 	_, shape := w.template(&w.groups[group])
 	x.node = c.st.AddNode(shape, w.groups[group].Template.VolumeLimits)
 	for _, t := range x.parts {
-		if class := w.want[t.item].class; w.bonds.tied[class] {
+		if class := w.want[t.item].class; w.topology.constrained[class] {
 			c.st.Put(class, x.node, t.n)
 		}
 	}
 }
 
-// bareShape is the shape of a group's machine without what its cell is known by.
+// bareShape is the shape of a group's machine without what its domain is known by.
 func (c *claims) bareShape(group int) *fit.Shape {
 	if c.bare[group] == nil {
 		_, shape := c.v.w.template(&c.v.w.groups[group])

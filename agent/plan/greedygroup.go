@@ -123,7 +123,7 @@ func (g *greedy) estimate(group int, left []int) []bin {
 // fits on an older one again once the newest has some.
 func (g *greedy) elsewhere(bins []bin, i int, left []int) bool {
 	class := g.v.w.want[i].class
-	if g.v.w.bonds.rank[class] != rankHosts {
+	if g.v.w.topology.rank[class] != rankHosts {
 		return false
 	}
 	for x := range bins {

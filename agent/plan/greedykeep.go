@@ -6,7 +6,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// remembered is the answer in which every promise holds: a tied answer that was found
+// remembered is the answer in which every promise holds: a constrained answer that was found
 // by trying is not found again by packing, so pods that count on what is coming of a
 // group go on doing so, as long as its machines could hold them by size. nil: there are
 // no such promises.
@@ -55,7 +55,7 @@ func (v *solver) believe(g int) bool {
 			missing[key] += max(n[i]-len(k.keys), 0)
 		}
 		size := w.space.Class(k.class)
-		if fit.Most(empty, size) == 0 || !w.takes(k.class, g, shape) || !w.bonds.reaches(k.class, g) {
+		if fit.Most(empty, size) == 0 || !w.takes(k.class, g, shape) || !w.topology.reachable(k.class, g) {
 			return false
 		}
 		fit.Take(have, size, n[i])

@@ -7,7 +7,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// Where pods are tied the last step is to take a few machines out of the best answer
+// Where pods are constrained the last step is to take a few machines out of the best answer
 // and to find room for what is on them on the others, or on cheaper ones, by the
 // scheduler's own rules; what got cheaper is kept, again and again.
 const (
@@ -20,7 +20,7 @@ const (
 // stands the replay.
 func (w *roundState) relieved(a *answer, cost []float64, round int) *answer {
 	work := tiedMendWork
-	g := &greedy{v: w.newSolver(false), st: w.bonds.state, cost: cost, work: &work}
+	g := &greedy{v: w.newSolver(false), st: w.topology.state, cost: cost, work: &work}
 	g.v.a = a.copied()
 	mark := g.st.Mark()
 	g.lift()
@@ -83,7 +83,7 @@ func (g *greedy) lift() {
 			x = g.open(pl.group)
 		}
 		for _, t := range pl.parts {
-			if class := w.want[t.item].class; w.bonds.tied[class] {
+			if class := w.want[t.item].class; w.topology.constrained[class] {
 				g.st.Put(class, x.node, t.n)
 			}
 		}
@@ -218,7 +218,7 @@ func (g *greedy) replace(picked []int, base []int, from int) bool {
 		}
 		for _, t := range x.parts {
 			left[t.item] += t.n
-			if class := w.want[t.item].class; w.bonds.tied[class] {
+			if class := w.want[t.item].class; w.topology.constrained[class] {
 				g.st.Put(class, x.node, -t.n)
 			}
 		}

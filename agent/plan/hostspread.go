@@ -10,7 +10,7 @@ import (
 // hostSpreadTries bounds the numbers of machines that one packing tries with levels.
 const hostSpreadTries = 12
 
-// hostSpread says of the axes of spread over hosts how high the smallest count may be.
+// hostSpread says of the dimensions of spread over hosts how high the smallest count may be.
 type hostSpread struct {
 	axis []int // positions in a size
 	most []int // what no machine can be raised above, because some node that is there is not; math.MaxInt: nothing holds it back
@@ -81,7 +81,7 @@ func (p *problem) packHostSpreadOn(lv *hostSpread, n int, loads []item) (packing
 	return p.withBase(&k, base, n), true
 }
 
-// raiseMinimum finds what every machine must carry of the pods on axis j so that n machines
+// raiseMinimum finds what every machine must carry of the pods on dimension j so that n machines
 // are enough for all, and takes it out of the items.
 func (p *problem) raiseMinimum(lv *hostSpread, x, j, n int, base []int) (level int, ok bool) {
 	total := 0
@@ -149,8 +149,8 @@ func (p *problem) withBase(k *packing, base []int, n int) packing {
 	return out
 }
 
-// levels are the axes of spread over hosts that a group's machines can be raised on.
-func (b *bonds) levels(g int) *hostSpread {
+// hostSpread are the dimensions of spread over hosts that a group's machines can be raised on.
+func (b *topology) hostSpread(g int) *hostSpread {
 	if b == nil || len(b.spreads) == 0 {
 		return nil
 	}

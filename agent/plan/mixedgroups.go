@@ -133,7 +133,7 @@ func (v *solver) onOneMachine(g int) (room []int64, parts []portion, which []int
 			continue
 		}
 		size := w.space.Class(k.class) // verify knows better than the axes: with one host alone, nothing is uneven
-		if fit.Most(room, size) < n || !fit.Passes(&w.s.Classes[k.class], shape) || w.bonds != nil && !w.bonds.reaches(k.class, g) {
+		if fit.Most(room, size) < n || !fit.Passes(&w.s.Classes[k.class], shape) || w.topology != nil && !w.topology.reachable(k.class, g) {
 			return nil, nil, nil
 		}
 		fit.Take(room, size, n)
@@ -243,7 +243,7 @@ func (v *solver) solveMixed() {
 	if v.first != nil {
 		b.startFrom(v.first, which)
 	}
-	if v.w.bonds == nil {
+	if v.w.topology == nil {
 		before := b.cost
 		if b.warmStarts(b.count, make([]int, len(b.machineTypes)), nil, 0); b.cost < before {
 			b.pool = append(b.pool, b.best...)
@@ -276,7 +276,7 @@ func (v *solver) newMixed() (*mixed, []int) {
 	p, which := v.problemOf(pick, []int64{}, 0)
 	v.a.places = places
 	b := &mixed{most: mixedWork}
-	if v.w.bonds != nil {
+	if v.w.topology != nil {
 		b.most = mixedConstrainedWork
 	}
 	for g := range v.w.groups {

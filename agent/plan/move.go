@@ -173,7 +173,7 @@ func (w *roundState) use(k int32, l *classCount, a *attempt) (spent bool) {
 	return l.n > 0
 }
 
-// fits is fit.Most(room, size) > 0 without a division.
+// fits is fit.Most(room, size) > 0 without a zone assignment.
 func fits(room, size []int64) bool {
 	for i, n := range size {
 		if n > 0 && room[i] < n {

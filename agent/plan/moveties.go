@@ -43,8 +43,8 @@ func (w *roundState) moveState() *moveTies {
 // settledState is every node with what is on it and with the pending pods of this
 // round's answer.
 func (w *roundState) settledState() *fit.State {
-	if w.bonds != nil {
-		return w.bonds.state
+	if w.topology != nil {
+		return w.topology.state
 	}
 	return w.newState()
 }
@@ -58,7 +58,7 @@ func onHostname(terms []cluster.PodTerm) bool {
 	return !slices.ContainsFunc(terms, func(t cluster.PodTerm) bool { return t.TopologyKey != "kubernetes.io/hostname" })
 }
 
-// isLocal tells whether nothing but what is on a node itself decides whether a tied
+// isLocal tells whether nothing but what is on a node itself decides whether a constrained
 // class may go there: anti-affinity on hosts. Then, as with room, a node that was not
 // good once is not looked at again.
 func (t *moveTies) isLocal(c *cluster.PodClass, class int) bool {
@@ -99,7 +99,7 @@ func (t *moveTies) restart() {
 // spent tells that this round has looked for enough.
 func (t *moveTies) spent() bool { return t != nil && t.looks < 0 }
 
-// lift takes tied pods that are to be moved off their node, as their eviction will: all
+// lift takes constrained pods that are to be moved off their node, as their eviction will: all
 // those that can touch the chances of one class.
 func (t *moveTies) lift(from int, class int32, loads []classCount) {
 	with := t.state.Component(int(class))

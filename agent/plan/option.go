@@ -73,7 +73,7 @@ func (v *solver) optionFor(g, limit int) *option {
 		return nil
 	}
 	o := &option{group: g, k: v.w.packCached(p), which: which, set: set}
-	if k, ok := p.packHostSpread(v.w.bonds.levels(g), o.k.bins); ok {
+	if k, ok := p.packHostSpread(v.w.topology.hostSpread(g), o.k.bins); ok {
 		o.k = k
 	}
 	o.fresh = o.k.bins
@@ -145,7 +145,7 @@ func (v *solver) better(a, b *option) bool {
 // wanting tells whether any pod is left that machines may be bought for.
 func (v *solver) wanting() bool {
 	for i := range v.w.want {
-		if k := &v.w.want[i]; k.buys && !k.hard && v.a.left[i] > 0 {
+		if k := &v.w.want[i]; k.buys && !k.perPod && v.a.left[i] > 0 {
 			return true
 		}
 	}

@@ -18,11 +18,11 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 		v.seats = v.on
 		v.asked = slices.Grow(v.asked[:0], len(v.w.want))[:len(v.w.want)]
 		clear(v.asked)
-		v.cells = v.cells[:0]
+		v.binDomains = v.binDomains[:0]
 	}
-	if b := v.w.bonds; b != nil {
-		for i := len(v.cells); i < len(v.a.places); i++ {
-			v.cells = append(v.cells, b.cellOf(&v.a.places[i]))
+	if b := v.w.topology; b != nil {
+		for i := len(v.binDomains); i < len(v.a.places); i++ {
+			v.binDomains = append(v.binDomains, b.domainOf(&v.a.places[i]))
 		}
 	}
 	v.counts = slices.Grow(v.counts[:0], len(v.w.want))
@@ -30,7 +30,7 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 	at := 0
 	for i := range v.w.want {
 		n := pick(i)
-		if n <= 0 || v.w.want[i].hard {
+		if n <= 0 || v.w.want[i].perPod {
 			n = 0
 		} else {
 			known = known && at < len(v.which) && v.which[at] == i && v.items[at].count == n
@@ -67,14 +67,14 @@ func (v *solver) mayGo(i int) []bool {
 		return v.on[i]
 	}
 	k, size := &v.w.want[i], v.w.size(v.w.want[i].class)
-	bound := k.cell > 0 && v.w.bonds != nil
+	bound := k.domain > 0 && v.w.topology != nil
 	var on []bool
 	for b := range v.a.places {
-		if bound && v.cells[b] != k.cell {
+		if bound && v.binDomains[b] != k.domain {
 			continue
 		}
 		pl := &v.a.places[b]
-		if !fit.One(pl.room, size) || !v.passes(k.class, pl) || !v.w.bonds.allow(k, pl) {
+		if !fit.One(pl.room, size) || !v.passes(k.class, pl) || !v.w.topology.allowsBin(k, pl) {
 			continue
 		}
 		if on == nil {

@@ -17,9 +17,9 @@ type want struct {
 	owner    cluster.UID      // the controller that makes them, where any has pods still to make or was promised room for such
 	spare    string           // the headroom that these pieces are of; empty: they are pods
 	deferred string           // why nothing is bought for them in this round though they want it; buys is false then
-	cell     int              // where they go (bonds.cell); 0: anywhere
+	domain   int              // where they go (topology.groupDomain); 0: anywhere
 	buys     bool             // whether a machine may be bought for them; else only room that is there is looked for
-	hard     bool             // the packer cannot say what these pods ask of others: one by one
+	perPod   bool             // the packer cannot say what these pods ask of others: one by one
 }
 
 func (k *want) count() int { return len(k.keys) + k.expected }

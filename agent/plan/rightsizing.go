@@ -230,7 +230,7 @@ func (v *solver) shortlist() []int {
 	}
 	few := make([]option, 0, shortlistSize+1)
 	for _, g := range open {
-		if b := v.w.bonds; v.coming[g] > 0 || b != nil && b.cell[g] != b.cell[best.group] { // of one cell: the others have their turn
+		if b := v.w.topology; v.coming[g] > 0 || b != nil && b.groupDomain[g] != b.groupDomain[best.group] { // of one cell: the others have their turn
 			continue
 		}
 		if !v.estimate(&o, g, sums) {
@@ -258,8 +258,8 @@ type relaxation struct {
 // relax are the pods that are left by the cell that they go to; 0: to any.
 func (v *solver) relax() []relaxation {
 	cells := 0
-	if v.w.bonds != nil {
-		cells = v.w.bonds.cells
+	if v.w.topology != nil {
+		cells = v.w.topology.domains
 	}
 	axes := len(v.w.size(0))
 	out, flat := make([]relaxation, cells+1), make([]int64, 2*axes*(cells+1))
@@ -270,10 +270,10 @@ func (v *solver) relax() []relaxation {
 	for i := range v.w.want {
 		k := &v.w.want[i]
 		n := v.a.left[i]
-		if n == 0 || !k.buys || k.hard {
+		if n == 0 || !k.buys || k.perPod {
 			continue
 		}
-		f := &out[k.cell]
+		f := &out[k.domain]
 		f.pods += n
 		for j, s := range v.w.size(k.class) {
 			f.sum[j] += s * int64(n)
@@ -299,8 +299,8 @@ func addAnyDomain(out []relaxation) {
 // that are left would fit. sums are joined.
 func (v *solver) estimate(o *option, g int, sums []relaxation) bool {
 	f := &sums[0]
-	if v.w.bonds != nil {
-		f = &sums[v.w.bonds.cell[g]]
+	if v.w.topology != nil {
+		f = &sums[v.w.topology.groupDomain[g]]
 	}
 	if f.pods == 0 {
 		return false
@@ -355,8 +355,8 @@ func (v *solver) score(all []*option) {
 	sums := v.relax()
 	for _, o := range all {
 		value := sums[0].value()
-		if v.w.bonds != nil {
-			value += sums[v.w.bonds.cell[o.group]].value()
+		if v.w.topology != nil {
+			value += sums[v.w.topology.groupDomain[o.group]].value()
 		}
 		value = max(value, o.podValue)
 		o.wholeCost = (v.total(o) + (value-o.podValue)*unit*leftoverFactor) / (value * unit)

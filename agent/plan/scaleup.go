@@ -16,10 +16,10 @@ func (w *roundState) scaleUp() {
 		w.buy(nil)
 		return
 	}
-	w.tie()
-	w.tieFewer()
+	w.compileTopology()
+	w.limitPackSteps()
 	best := w.greedily(w.mixedSolution(w.bestAnswer()))
-	if w.bonds != nil && best.bought() > 0 && w.putOff() {
+	if w.topology != nil && best.bought() > 0 && w.putOff() {
 		best = w.greedily(w.mixedSolution(w.bestAnswer()))
 	}
 	w.settle(best)
@@ -144,7 +144,7 @@ func (w *roundState) solved(withMarked bool, first func(*solver) bool) *solver {
 
 // settle takes the room that pending pods count on, and remembers promises.
 func (w *roundState) settle(a *answer) {
-	w.bonds.settle(a)
+	w.topology.apply(a)
 	for _, p := range a.places {
 		if p.node < 0 || !p.used && p.spare == nil {
 			continue
@@ -259,7 +259,7 @@ func (w *roundState) explain(a *answer) {
 // joinHeld makes one of the reasons from a position on that pods of one class have in
 // several zones. Wants of one class follow each other.
 func (w *roundState) joinHeld(from int) {
-	if w.bonds == nil {
+	if w.topology == nil {
 		return
 	}
 	held := w.plan.Held[from:]
@@ -316,7 +316,7 @@ func (w *roundState) whyNot(g *group, class int) (rule, why string) {
 		if rule, words := w.space.Short(empty, w.space.Class(class)); words != "" {
 			return rule, words
 		}
-		if rule, words := w.bonds.refused(class, g); words != "" {
+		if rule, words := w.topology.refused(class, g); words != "" {
 			return rule, words
 		}
 	}

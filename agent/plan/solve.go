@@ -14,7 +14,7 @@ type place struct {
 	room  []int64
 	used  bool
 	fresh bool      // it is a machine that is bought
-	parts []portion // what was put there in this answer, by want; only where pods are tied
+	parts []portion // what was put there in this answer, by want; only where pods are constrained
 	spare []spare   // headroom that is kept free here
 }
 
@@ -49,29 +49,29 @@ func (a *answer) unhelped() int {
 
 // solver answers one set of wants; several are tried in a round.
 type solver struct {
-	w         *roundState
-	a         answer
-	coming    []int // machines by group that are coming and still empty
-	done      []bool
-	which     []int     // of the last problem, as long as on stands
-	items     []item    // the same
-	fresh     bool      // the same: for new machines
-	placed    int       // places then
-	coalesced coalesced // what they were merged to
-	counts    []int     // by want: room for the next problem
-	on        [][]bool  // by want: see mayGo; nil: places have changed
-	seats     [][]bool  // room for on
-	cells     []int     // by place, as long as on stands; empty where nothing is tied
-	asked     []int     // by want, where on stands: one more than the places that it was asked for
-	mayAsk    bool      // verify may ask for another answer
-	all       bool      // verify places untied pods that are left, too
+	w          *roundState
+	a          answer
+	coming     []int // machines by group that are coming and still empty
+	done       []bool
+	which      []int     // of the last problem, as long as on stands
+	items      []item    // the same
+	fresh      bool      // the same: for new machines
+	placed     int       // places then
+	coalesced  coalesced // what they were merged to
+	counts     []int     // by want: room for the next problem
+	on         [][]bool  // by want: see mayGo; nil: places have changed
+	seats      [][]bool  // room for on
+	binDomains []int     // by place, as long as on stands; empty where nothing is constrained
+	asked      []int     // by want, where on stands: one more than the places that it was asked for
+	mayAsk     bool      // verify may ask for another answer
+	all        bool      // verify places unconstrained pods that are left, too
 
 	prices      []float64 // by group: what a mix of groups is held against; nil: none is wanted
 	fromScratch bool      // the mix does not begin with what is coming
 	first       *answer   // the expander's
 
 	costOrder    []int   // see ladder
-	costOrderMax []int64 // by rung, of each axis the most that it or one below has
+	costOrderMax []int64 // by rung, of each dimension the most that it or one below has
 }
 
 func (w *roundState) newSolver(withMarked bool) *solver {
@@ -99,7 +99,7 @@ func (w *roundState) newSolver(withMarked bool) *solver {
 func (v *solver) fits(i, g int) bool {
 	empty, shape := v.w.template(&v.w.groups[g])
 	k := &v.w.want[i]
-	return fit.One(empty, v.w.size(k.class)) && v.w.bonds.stands(k, g) && v.w.takes(k.class, g, shape)
+	return fit.One(empty, v.w.size(k.class)) && v.w.topology.allowsGroup(k, g) && v.w.takes(k.class, g, shape)
 }
 
 // there places what it can on what is there and commits that.
@@ -138,7 +138,7 @@ func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 			}
 			fit.Take(pl.room, v.w.size(v.w.want[i].class), t.n)
 			take(t.item, t.n)
-			if v.w.bonds != nil {
+			if v.w.topology != nil {
 				pl.parts = append(pl.parts, portion{which[t.item], t.n})
 			}
 			switch {
@@ -168,7 +168,7 @@ func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 				v.coming[g]--
 			}
 			pl := place{node: -1, group: g, room: v.w.scratch.perRound.rooms.clone(f.room, 0), used: true, fresh: fresh}
-			if v.w.bonds != nil {
+			if v.w.topology != nil {
 				pl.parts = v.w.scratch.perRound.portions.alloc(0, len(f.portions))
 			}
 			if g != chosen && mix != nil {
@@ -177,7 +177,7 @@ func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 			for _, t := range f.portions {
 				v.add(which[t.item], g, t.n, fresh)
 				take(t.item, t.n)
-				if v.w.bonds != nil {
+				if v.w.topology != nil {
 					pl.parts = append(pl.parts, portion{which[t.item], t.n})
 				}
 			}

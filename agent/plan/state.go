@@ -44,7 +44,7 @@ type roundState struct {
 	want        []want                             // pending pods by class, those that trigger
 	pool        int                                // steps that packing may still spend on columns
 	scratch     *scratch                           // what all of this is written on
-	bonds       *bonds                             // what ties them to others; nil: nothing does
+	topology    *topology                          // what ties them to others; nil: nothing does
 	unjudged    bool                               // a pod that fit cannot judge waits for its first verdict
 	uncacheable bool                               // the answer depends on every moment
 	grew        bool

@@ -60,7 +60,7 @@ func (v *solver) smallerGroups(than int, p *problem, n int) []int {
 	var out []int
 	for x := len(ladder) - 1; x >= 0 && len(out) < maxSmallerGroups; x-- {
 		g := ladder[x]
-		if v.cost(g) >= v.cost(than) || v.w.bonds != nil && v.w.bonds.cell[g] != v.w.bonds.cell[than] || v.room(g) < n {
+		if v.cost(g) >= v.cost(than) || v.w.topology != nil && v.w.topology.groupDomain[g] != v.w.topology.groupDomain[than] || v.room(g) < n {
 			continue
 		}
 		empty, _ := v.w.template(&v.w.groups[g])

@@ -9,30 +9,30 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// division decides which pods go to which zone, before any machine is looked at: pod by
+// zoneAssignment decides which pods go to which zone, before any machine is looked at: pod by
 // pod, by the scheduler's rules, on one machine of every group that stands for all of
-// its machines. Every want of a class with terms on zones becomes one want per cell.
-type division struct {
-	*bonds
-	state  *fit.State
-	usable []bool // by group
-	rep    []int  // by group: its machine in state
-	groups [][]int
-	load   []int64   // by cell: what is put there, in milli cores
-	nodes  [][]int   // by cell
-	worth  []float64 // by group, of a machine
-	asked  map[ask][]spot
-	found  []spot // room for spots
+// its machines. Every want of a class with terms on zones becomes one want per domain.
+type zoneAssignment struct {
+	*topology
+	state          *fit.State
+	usable         []bool // by group
+	rep            []int  // by group: its machine in state
+	groups         [][]int
+	placedMilliCPU []int64   // by domain: what is put there, in milli cores
+	nodes          [][]int   // by domain
+	sizeCost       []float64 // by group, of a machine
+	known          map[domainQuery][]candidateDomain
+	found          []candidateDomain // room for candidates
 }
 
-// extent is where the parts of a want are, if it is divided.
-type extent struct {
+// demandRange is where the parts of a want are, if it is divided.
+type demandRange struct {
 	from, to int
 	is       bool
 }
 
-// split turns every want that zones matter to into one want per cell.
-func (b *bonds) split() {
+// assignZones turns every want that zones matter to into one want per domain.
+func (b *topology) assignZones() {
 	w := b.w
 	var keys []string
 	anti := false
@@ -48,17 +48,17 @@ func (b *bonds) split() {
 		}
 	}
 	slices.Sort(keys)
-	cells := b.place(keys)
+	cells := b.numberDomains(keys)
 	if len(keys) == 0 {
 		return
 	}
 	zones := fit.Scope{Without: func(key string) bool { return key == keyHostname }, NoLimits: true}
-	s := &division{bonds: b, asked: make(map[ask][]spot), state: w.fill(b.state.Within(zones)), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), load: make([]int64, cells+1)}
+	s := &zoneAssignment{topology: b, known: make(map[domainQuery][]candidateDomain), state: w.fill(b.state.Within(zones)), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), placedMilliCPU: make([]int64, cells+1)}
 	s.represent()
 	order, most, steps := w.scratch.perRound.ints.alloc(0, len(w.want)), 0, 0
 	for i := range w.want {
 		class := w.want[i].class
-		if zoned(&w.s.Classes[class]) || (anti || b.rank[class] == rankHosts && cells > 1) && s.state.Tied(class) {
+		if hasZoneTerms(&w.s.Classes[class]) || (anti || b.rank[class] == rankHosts && cells > 1) && s.state.Tied(class) {
 			order = append(order, i)
 			most += min(cells, w.want[i].count())
 			steps += w.want[i].count()
@@ -67,14 +67,14 @@ func (b *bonds) split() {
 	slices.SortStableFunc(order, func(x, y int) int {
 		return cmp.Compare(b.rank[w.want[x].class], b.rank[w.want[y].class])
 	})
-	divided := make([]extent, len(w.want))
-	parts := slices.Grow(w.scratch.demands[1][:0], most+cells) // a want lends itself room for all cells first
+	divided := make([]demandRange, len(w.want))
+	parts := slices.Grow(w.scratch.demands[1][:0], most+cells) // a want lends itself room for all domains first
 	w.scratch.demands[1] = parts
-	b.sequence = make([]step, 0, steps)
+	b.assignment = make([]assignmentStep, 0, steps)
 	for _, i := range order {
 		from := len(parts)
 		parts = s.assign(parts, &w.want[i])
-		divided[i] = extent{from, len(parts), true}
+		divided[i] = demandRange{from, len(parts), true}
 	}
 	out := slices.Grow(w.scratch.demands[2][:0], len(w.want)-len(order)+len(parts))
 	w.scratch.demands[2] = out
@@ -89,7 +89,7 @@ func (b *bonds) split() {
 }
 
 // represent adds one machine of every group that can have one.
-func (s *division) represent() {
+func (s *zoneAssignment) represent() {
 	w := s.w
 	s.usable, s.rep = make([]bool, len(w.groups)), make([]int, len(w.groups))
 	for g := range w.groups {
@@ -101,16 +101,16 @@ func (s *division) represent() {
 		s.usable[g] = true
 		_, shape := w.template(gr)
 		s.rep[g] = s.state.AddNode(shape, nil)
-		s.groups[s.cell[g]] = append(s.groups[s.cell[g]], g)
+		s.groups[s.groupDomain[g]] = append(s.groups[s.groupDomain[g]], g)
 	}
 	for n := range w.nodes {
 		if st := w.nodes[n].state; st == stateReady || st == stateComing {
-			s.nodes[s.at[n]] = append(s.nodes[s.at[n]], n)
+			s.nodes[s.nodeDomain[n]] = append(s.nodes[s.nodeDomain[n]], n)
 		}
 	}
-	s.worth = make([]float64, len(w.groups))
+	s.sizeCost = make([]float64, len(w.groups))
 	for g := range w.groups {
-		s.worth[g] = w.groups[g].sizeCost()
+		s.sizeCost[g] = w.groups[g].sizeCost()
 	}
 }
 
@@ -125,58 +125,58 @@ func zoneSkew(c *cluster.PodClass) int {
 	return least
 }
 
-// step is one of those by which pods were divided: n of a class into a cell.
-type step struct{ class, cell, n int32 }
+// assignmentStep is one of those by which pods were divided: n of a class into a domain.
+type assignmentStep struct{ class, domain, n int32 }
 
-// spot is where a class would stand in a cell.
-type spot struct {
-	cell  int
-	rep   int     // index into state
-	group int     // -1: an existing node
-	room  int     // pods of the class that can go there at most
-	cost  float64 // of a pod
-	taken int
+// candidateDomain is where a class would stand in a domain.
+type candidateDomain struct {
+	domain  int
+	machine int     // index into state
+	group   int     // -1: an existing node
+	room    int     // pods of the class that can go there at most
+	cost    float64 // of a pod
+	taken   int
 }
 
-// ask is all that spots look at of a want, where its volumes do not matter.
-type ask struct {
-	kind   int32 // of class: its size, and what it asks of a machine's shape
-	stands *bool // the groups that may be asked at all: see standing
-	count  int
-	buys   bool
+// domainQuery is all that candidates look at of a want, where its volumes do not matter.
+type domainQuery struct {
+	equivalent int32 // of class: its size, and what it asks of a machine's shape
+	groups     *bool // the groups that may be asked at all: see standing
+	count      int
+	buys       bool
 }
 
-// spots are the cells with a machine or a node that would take the class. They stand
+// candidates are the domains with a machine or a node that would take the class. They stand
 // until it is called again. Many classes ask for the same.
-func (s *division) spots(k *want) []spot {
+func (s *zoneAssignment) candidates(k *want) []candidateDomain {
 	if len(s.w.s.Classes[k.class].Volumes) > 0 {
 		s.found = s.lookFor(s.found[:0], k)
 		return s.found
 	}
-	q := ask{kind: s.w.e.classes.equivalent[k.class], count: k.count(), buys: k.buys}
-	if s.tied[k.class] && len(s.rep) > 0 {
-		q.stands = &s.standing(k.class)[0]
+	q := domainQuery{equivalent: s.w.e.classes.equivalent[k.class], count: k.count(), buys: k.buys}
+	if s.constrained[k.class] && len(s.rep) > 0 {
+		q.groups = &s.groupsWithLabels(k.class)[0]
 	}
-	known, ok := s.asked[q]
+	known, ok := s.known[q]
 	if !ok {
 		known = s.lookFor(nil, k)
-		s.asked[q] = known
+		s.known[q] = known
 	}
 	s.found = append(s.found[:0], known...)
 	return s.found
 }
 
-func (s *division) lookFor(out []spot, k *want) []spot {
+func (s *zoneAssignment) lookFor(out []candidateDomain, k *want) []candidateDomain {
 	w := s.w
 	size := w.space.Class(k.class)
 	for cell := 1; cell < len(s.groups); cell++ {
-		p := spot{cell: cell, rep: -1, group: -1, cost: math.Inf(1)}
+		p := candidateDomain{domain: cell, machine: -1, group: -1, cost: math.Inf(1)}
 		looked := 0
 		for _, g := range s.groups[cell] {
 			gr := &w.groups[g]
 			empty, shape := w.template(gr)
 			per := fit.Most(empty, size)
-			if per == 0 || !w.takes(k.class, g, shape) || !s.reaches(k.class, g) || !k.buys && gr.coming == 0 {
+			if per == 0 || !w.takes(k.class, g, shape) || !s.reachable(k.class, g) || !k.buys && gr.coming == 0 {
 				continue
 			}
 			if looked++; looked > shortlistFrom && p.room >= k.count() {
@@ -187,21 +187,21 @@ func (s *division) lookFor(out []spot, k *want) []spot {
 				more, _ = w.allowed(gr, k.count())
 			}
 			p.room = min(p.room+(gr.coming+gr.grow+more)*per, math.MaxInt32)
-			if cost := s.worth[g] * partOf(size, empty); cost < p.cost {
-				p.rep, p.group, p.cost = s.rep[g], g, cost
+			if cost := s.sizeCost[g] * shareOf(size, empty); cost < p.cost {
+				p.machine, p.group, p.cost = s.rep[g], g, cost
 			}
 		}
 		if p.room < k.count() {
 			for _, n := range s.nodes[cell] {
 				if most := fit.Most(w.nodes[n].room, size); most > 0 && w.passes(k.class, n) {
 					p.room += min(most, k.count())
-					if p.rep < 0 {
-						p.rep = n
+					if p.machine < 0 {
+						p.machine = n
 					}
 				}
 			}
 		}
-		if p.rep >= 0 {
+		if p.machine >= 0 {
 			p.cost = math.Floor(math.Log(p.cost) / logNearly)
 			out = append(out, p)
 		}
@@ -209,13 +209,13 @@ func (s *division) lookFor(out []spot, k *want) []spot {
 	return out
 }
 
-// nearlyEqual is up to which ratio two zones cost the same: then the emptier is taken.
-const nearlyEqual = 1.15
+// costTolerance is up to which ratio two zones cost the same: then the emptier is taken.
+const costTolerance = 1.15
 
-var logNearly = math.Log(nearlyEqual)
+var logNearly = math.Log(costTolerance)
 
-// partOf is how much of a machine a pod takes.
-func partOf(size, empty []int64) float64 {
+// shareOf is how much of a machine a pod takes.
+func shareOf(size, empty []int64) float64 {
 	most := 0.0
 	for j, n := range size {
 		if n > 0 {
@@ -231,21 +231,21 @@ func (g *group) sizeCost() float64 {
 	return coreEquivalents(float64(c.MilliCPU), float64(c.Memory))
 }
 
-// assign appends what of a want goes to which cell, and last what goes nowhere as far as
+// assign appends what of a want goes to which domain, and last what goes nowhere as far as
 // zones can tell.
-func (s *division) assign(out []want, k *want) []want {
-	spots := s.spots(k)
+func (s *zoneAssignment) assign(out []want, k *want) []want {
+	spots := s.candidates(k)
 	for range spots {
 		out = append(out, want{class: k.class, owner: k.owner, buys: k.buys})
 	}
 	parts := out[len(out)-len(spots):]
 	for i := range spots {
-		parts[i].cell = spots[i].cell
+		parts[i].domain = spots[i].domain
 	}
-	keys := s.promised(k, spots, parts)
+	keys := s.placeReserved(k, spots, parts)
 	left := len(keys) + k.expected
 	weight := s.w.space.Class(k.class)
-	bound := zoned(&s.w.s.Classes[k.class]) || len(spots) == 1
+	bound := hasZoneTerms(&s.w.s.Classes[k.class]) || len(spots) == 1
 	for left > 0 {
 		best, most := s.next(k.class, spots, bound)
 		if best < 0 {
@@ -255,11 +255,11 @@ func (s *division) assign(out []want, k *want) []want {
 		if most == math.MaxInt32 && bound { // nothing is counted: as well all at once
 			n = min(left, p.room)
 		}
-		s.state.Put(k.class, p.rep, n)
-		s.sequence = append(s.sequence, step{int32(k.class), int32(p.cell), int32(n)})
+		s.state.Put(k.class, p.machine, n)
+		s.assignment = append(s.assignment, assignmentStep{int32(k.class), int32(p.domain), int32(n)})
 		p.room -= n
 		p.taken += n
-		s.load[p.cell] += int64(n) * (weight[0] + weight[1]>>23)
+		s.placedMilliCPU[p.domain] += int64(n) * (weight[0] + weight[1]>>23)
 		named := min(n, len(keys))
 		parts[best].keys = s.keys.pushAll(parts[best].keys, keys[:named])
 		keys = keys[named:]
@@ -272,14 +272,14 @@ func (s *division) assign(out []want, k *want) []want {
 	kept := slices.DeleteFunc(parts, func(x want) bool { return x.count() == 0 })
 	out = out[:len(out)-len(spots)+len(kept)]
 	if left > 0 {
-		out = append(out, want{class: k.class, owner: k.owner, buys: k.buys, keys: keys, expected: left - len(keys), hard: true})
+		out = append(out, want{class: k.class, owner: k.owner, buys: k.buys, keys: keys, expected: left - len(keys), perPod: true})
 	}
 	return out
 }
 
-// promised puts the pods that count on a coming machine into its cell, and returns the
+// placeReserved puts the pods that count on a coming machine into its domain, and returns the
 // others.
-func (s *division) promised(k *want, spots []spot, parts []want) []cluster.PodKey {
+func (s *zoneAssignment) placeReserved(k *want, spots []candidateDomain, parts []want) []cluster.PodKey {
 	if len(s.w.in.Promised) == 0 || !k.buys {
 		return k.keys
 	}
@@ -288,14 +288,14 @@ func (s *division) promised(k *want, spots []spot, parts []want) []cluster.PodKe
 		g, ok := s.w.byID[s.w.promisedTo(key)]
 		i := -1
 		if ok && s.usable[g] {
-			i = slices.IndexFunc(spots, func(p spot) bool { return p.cell == s.cell[g] && p.room > 0 })
+			i = slices.IndexFunc(spots, func(p candidateDomain) bool { return p.domain == s.groupDomain[g] && p.room > 0 })
 		}
 		if i < 0 || !s.state.Passes(k.class, s.rep[g]) {
 			keys = append(keys, key)
 			continue
 		}
 		s.state.Put(k.class, s.rep[g], 1)
-		s.sequence = append(s.sequence, step{int32(k.class), int32(s.cell[g]), 1})
+		s.assignment = append(s.assignment, assignmentStep{int32(k.class), int32(s.groupDomain[g]), 1})
 		spots[i].room--
 		spots[i].taken++
 		parts[i].keys = s.keys.push(parts[i].keys, key)
@@ -303,17 +303,17 @@ func (s *division) promised(k *want, spots []spot, parts []want) []cluster.PodKe
 	return keys
 }
 
-// next is the cell for one more pod: where the class's own spread leaves most room,
+// next is the domain for one more pod: where the class's own spread leaves most room,
 // then the cheapest, then the emptiest. One that is not bound to zones and is only
 // counted by others goes where the fewest of its like are.
-func (s *division) next(class int, spots []spot, bound bool) (best, most int) {
+func (s *zoneAssignment) next(class int, spots []candidateDomain, bound bool) (best, most int) {
 	best = -1
 	for i := range spots {
 		p := &spots[i]
 		if p.room <= 0 {
 			continue
 		}
-		n := s.state.Most(class, p.rep)
+		n := s.state.Most(class, p.machine)
 		if n == 0 {
 			continue
 		}
@@ -328,7 +328,7 @@ func (s *division) next(class int, spots []spot, bound bool) (best, most int) {
 			}
 			continue
 		}
-		if cmp.Or(cmp.Compare(most, n), cmp.Compare(p.cost, b.cost), cmp.Compare(s.load[p.cell], s.load[b.cell])) < 0 {
+		if cmp.Or(cmp.Compare(most, n), cmp.Compare(p.cost, b.cost), cmp.Compare(s.placedMilliCPU[p.domain], s.placedMilliCPU[b.domain])) < 0 {
 			best, most = i, n
 		}
 	}

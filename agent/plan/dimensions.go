@@ -9,31 +9,31 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// alone is the room of an axis of anti-affinity: who wants to be alone takes all of it,
+// exclusive is the room of an dimension of anti-affinity: who wants to be alone takes all of it,
 // whom it keeps away takes one.
-const alone = 1 << 16
+const exclusive = 1 << 16
 
-// axis is one constraint on hostname as room of a machine.
-type axis struct {
-	room  int64         // of a machine that is bought
-	takes map[int]int64 // by kind
-	rep   int           // a class of the kind that the axis is about
-	apart bool          // anti-affinity; else spread
+// dimension is one constraint on hostname as room of a machine.
+type dimension struct {
+	room         int64         // of a machine that is bought
+	takes        map[int]int64 // by kind
+	rep          int           // a class of the kind that the dimension is about
+	antiAffinity bool          // anti-affinity; else spread
 }
 
-// kinds are the classes that differ in nothing that hostname terms look at: what they
+// constraintClasses are the classes that differ in nothing that hostname terms look at: what they
 // ask for does not matter here.
-type kinds struct {
-	of   []int32 // by class, one more than its kind; 0: not wanted, or not tied
+type constraintClasses struct {
+	of   []int32 // by class, one more than its kind; 0: not wanted, or not constrained
 	reps []int   // a class of each kind
 }
 
-// addAxes turns terms on hostname into axes. Who disturbs whom is asked of the
+// addDimensions turns terms on hostname into dimensions. Who disturbs whom is asked of the
 // scheduler's rules themselves, on machines that carry nothing else: one question per
-// pair of kinds that can touch each other at all.
-func (b *bonds) addAxes() {
+// pair of constraint classes that can touch each other at all.
+func (b *topology) addDimensions() {
 	w := b.w
-	ks := b.kinds()
+	ks := b.constraintClasses()
 	hosts := make([]cluster.PodClass, len(ks.reps)) // one class of each kind is asked for all of them
 	for a, class := range ks.reps {
 		hosts[a] = w.s.Classes[class]
@@ -51,23 +51,23 @@ func (b *bonds) addAxes() {
 	}
 	st.AddNode(&shape, nil)
 	st.AddNode(&shape, nil) // stays empty: the smallest count
-	var axes []axis
+	var axes []dimension
 	for a := range hosts {
 		if st.Component(a) < 0 {
 			continue
 		}
 		c := &hosts[a]
 		if len(c.PodAntiAffinity) > 0 {
-			axes = b.apart(axes, ks, st, a)
+			axes = b.antiAffinityOf(axes, ks, st, a)
 		}
 		if len(c.Spread) > 0 {
-			axes = b.spread(axes, ks, st, hosts, a)
+			axes = b.spreadOf(axes, ks, st, hosts, a)
 		}
 		if len(c.PodAffinity) > 0 {
-			b.harden(ks, a)
+			b.markPerPod(ks, a)
 		}
 	}
-	b.extend(ks, axes)
+	b.extendSizes(ks, axes)
 }
 
 func hostsOnly(c *cluster.PodClass) {
@@ -86,16 +86,16 @@ func hostsOnly(c *cluster.PodClass) {
 	c.Volumes = nil
 }
 
-// kinds sorts the wanted classes that are tied into kinds.
-func (b *bonds) kinds() *kinds {
-	ks := &kinds{of: make([]int32, len(b.tied))}
+// constraintClasses sorts the wanted classes that are constrained into constraint classes.
+func (b *topology) constraintClasses() *constraintClasses {
+	ks := &constraintClasses{of: make([]int32, len(b.constrained))}
 	ids := make(map[string]int32)
-	known := make([]int32, len(b.tied)) // by tie, the kind of its classes
+	known := make([]int32, len(b.constrained)) // by tie, the kind of its classes
 	var buf []byte
 	var labels []string
 	for i := range b.w.want {
 		class := b.w.want[i].class
-		if ks.of[class] > 0 || !b.tied[class] {
+		if ks.of[class] > 0 || !b.constrained[class] {
 			continue
 		}
 		tie := b.state.Tie(class)
@@ -103,7 +103,7 @@ func (b *bonds) kinds() *kinds {
 			ks.of[class] = known[tie]
 			continue
 		}
-		buf, labels = appendKind(buf[:0], &b.w.s.Classes[class], labels[:0])
+		buf, labels = appendConstraints(buf[:0], &b.w.s.Classes[class], labels[:0])
 		id, has := ids[string(buf)]
 		if !has {
 			ks.reps = append(ks.reps, class)
@@ -115,9 +115,9 @@ func (b *bonds) kinds() *kinds {
 	return ks
 }
 
-// appendKind appends what hostname terms look at of a class, every number and text so
+// appendConstraints appends what hostname terms look at of a class, every number and text so
 // that where it ends is told by how it begins. keys is room for the labels' keys.
-func appendKind(buf []byte, c *cluster.PodClass, keys []string) ([]byte, []string) {
+func appendConstraints(buf []byte, c *cluster.PodClass, keys []string) ([]byte, []string) {
 	buf = appendText(buf, c.Namespace)
 	for k := range c.Labels {
 		keys = append(keys, k)
@@ -169,8 +169,8 @@ func appendSelector(buf []byte, s *cluster.Selector) []byte {
 	return buf
 }
 
-// near yields the kinds that can touch kind a. st knows kinds as its classes.
-func (ks *kinds) near(st *fit.State, a int, visit func(o int)) {
+// near yields the constraint classes that can touch kind a. st knows constraint classes as its classes.
+func (ks *constraintClasses) near(st *fit.State, a int, visit func(o int)) {
 	for o := range ks.reps {
 		if st.Component(o) == st.Component(a) {
 			visit(o)
@@ -178,9 +178,9 @@ func (ks *kinds) near(st *fit.State, a int, visit func(o int)) {
 	}
 }
 
-// apart adds the axis of a kind that keeps kinds away from its machine.
-func (b *bonds) apart(axes []axis, ks *kinds, st *fit.State, a int) []axis {
-	x := axis{room: alone, takes: map[int]int64{}, rep: ks.reps[a], apart: true}
+// antiAffinityOf adds the dimension of a kind that keeps constraint classes away from its machine.
+func (b *topology) antiAffinityOf(axes []dimension, ks *constraintClasses, st *fit.State, a int) []dimension {
+	x := dimension{room: exclusive, takes: map[int]int64{}, rep: ks.reps[a], antiAffinity: true}
 	mark := st.Mark()
 	st.Put(a, 0, 1)
 	ks.near(st, a, func(o int) {
@@ -193,20 +193,20 @@ func (b *bonds) apart(axes []axis, ks *kinds, st *fit.State, a int) []axis {
 		return axes
 	}
 	if x.takes[a] == 0 { // it keeps others away and not its like: no room can say that
-		b.harden(ks, a)
+		b.markPerPod(ks, a)
 		return axes
 	}
-	x.takes[a] = alone
+	x.takes[a] = exclusive
 	if len(x.takes) == 1 {
 		x.room, x.takes[a] = 1, 1
 	}
 	return append(axes, x)
 }
 
-// spread adds the axis of a kind that is spread over hosts: no machine carries more of
+// spreadOf adds the dimension of a kind that is spread over hosts: no machine carries more of
 // those that are counted than the skew, as long as some machine may carry none. Who is
 // counted and asks for nothing itself comes later and takes no room here.
-func (b *bonds) spread(axes []axis, ks *kinds, st *fit.State, hosts []cluster.PodClass, a int) []axis {
+func (b *topology) spreadOf(axes []dimension, ks *constraintClasses, st *fit.State, hosts []cluster.PodClass, a int) []dimension {
 	least := math.MaxInt
 	c := &b.w.s.Classes[ks.reps[a]]
 	for i := range c.Spread {
@@ -217,7 +217,7 @@ func (b *bonds) spread(axes []axis, ks *kinds, st *fit.State, hosts []cluster.Po
 	if most := st.Most(a, 0); most < math.MaxInt32 { // of several constraints, those that count the kind itself
 		least = most
 	}
-	x := axis{room: int64(least), takes: map[int]int64{}, rep: ks.reps[a]}
+	x := dimension{room: int64(least), takes: map[int]int64{}, rep: ks.reps[a]}
 	ks.near(st, a, func(o int) {
 		if len(hosts[o].Spread) == 0 {
 			return
@@ -230,7 +230,7 @@ func (b *bonds) spread(axes []axis, ks *kinds, st *fit.State, hosts []cluster.Po
 		st.Rollback(mark)
 	})
 	for i := range axes {
-		if !axes[i].apart && axes[i].room == x.room && sameTakes(axes[i].takes, x.takes) && b.sameSpread(axes[i].rep, x.rep) {
+		if !axes[i].antiAffinity && axes[i].room == x.room && sameTakes(axes[i].takes, x.takes) && b.sameSpread(axes[i].rep, x.rep) {
 			return axes
 		}
 	}
@@ -238,8 +238,8 @@ func (b *bonds) spread(axes []axis, ks *kinds, st *fit.State, hosts []cluster.Po
 }
 
 // sameSpread tells whether two classes count the same pods on the same nodes, so that
-// one axis says enough for both.
-func (b *bonds) sameSpread(x, y int) bool {
+// one dimension says enough for both.
+func (b *topology) sameSpread(x, y int) bool {
 	cx, cy := &b.w.s.Classes[x], &b.w.s.Classes[y]
 	return cx.NodeSelector == nil && cy.NodeSelector == nil && cx.Affinity == nil && cy.Affinity == nil && cx.Namespace == cy.Namespace
 }
@@ -253,34 +253,34 @@ func sameTakes(a, b map[int]int64) bool {
 	return len(a) == len(b)
 }
 
-// harden leaves a kind to be placed pod by pod.
-func (b *bonds) harden(ks *kinds, a int) {
+// markPerPod leaves a kind to be placed pod by pod.
+func (b *topology) markPerPod(ks *constraintClasses, a int) {
 	for i := range b.w.want {
 		if k := &b.w.want[i]; int(ks.of[k.class]) == a+1 {
-			k.hard = true
+			k.perPod = true
 		}
 	}
 }
 
-// extend writes the axes into the sizes of all classes, and the room of each into the
+// extendSizes writes the dimensions into the sizes of all classes, and the room of each into the
 // nodes and templates.
-func (b *bonds) extend(ks *kinds, axes []axis) {
+func (b *topology) extendSizes(ks *constraintClasses, axes []dimension) {
 	w := b.w
-	volumes := b.volumeAxes()
-	b.axes = len(axes) + len(volumes)
-	if b.axes == 0 {
+	volumes := b.volumeDimensions()
+	b.dimensions = len(axes) + len(volumes)
+	if b.dimensions == 0 {
 		return
 	}
 	for i := range axes {
-		if axes[i].apart {
-			b.aparts = append(b.aparts, apartAxis{w.space.Axes() + i, axes[i].room})
+		if axes[i].antiAffinity {
+			b.antiAffinity = append(b.antiAffinity, antiAffinityDimension{w.space.Axes() + i, axes[i].room})
 		} else {
-			b.spreads = append(b.spreads, spreadAxis{at: w.space.Axes() + i, rep: axes[i].rep, skew: int(axes[i].room)})
+			b.spreads = append(b.spreads, spreadDimension{at: w.space.Axes() + i, rep: axes[i].rep, skew: int(axes[i].room)})
 		}
 	}
 	lent := &w.scratch.perRound
 	b.sizes = lent.heads.alloc(len(w.s.Classes), 0)
-	wide := w.space.Axes() + b.axes
+	wide := w.space.Axes() + b.dimensions
 	flat := lent.rooms.alloc(len(b.sizes)*wide, 0)
 	for class := range b.sizes {
 		b.sizes[class] = append(flat[class*wide:class*wide:(class+1)*wide], w.space.Class(class)...)
@@ -323,13 +323,13 @@ func (b *bonds) extend(ks *kinds, axes []axis) {
 	}
 }
 
-// roomOn is what an axis has left on a node.
-func (b *bonds) roomOn(x *axis, n int) int64 {
+// roomOn is what an dimension has left on a node.
+func (b *topology) roomOn(x *dimension, n int) int64 {
 	if st := b.w.nodes[n].state; st == stateOut {
 		return 0
 	}
 	most := int64(b.state.Most(x.rep, n))
-	if !x.apart {
+	if !x.antiAffinity {
 		return min(most, math.MaxInt32)
 	}
 	if most > 0 {
@@ -338,10 +338,10 @@ func (b *bonds) roomOn(x *axis, n int) int64 {
 	return x.room - 1
 }
 
-// driver is the attach limit of one CSI driver as an axis.
+// driver is the attach limit of one CSI driver as an dimension.
 type driver string
 
-func (b *bonds) volumeAxes() []driver {
+func (b *topology) volumeDimensions() []driver {
 	var out []driver
 	for i := range b.w.want {
 		c := &b.w.s.Classes[b.w.want[i].class]
@@ -375,7 +375,7 @@ func (d driver) room(limits map[string]int64) int64 {
 // attachable is how many more volumes of a driver a node can take. Volumes of pods that
 // are still to come are counted one by one; State, which knows those that are shared,
 // has the last word.
-func (b *bonds) attachable(d driver, n *node) int64 {
+func (b *topology) attachable(d driver, n *node) int64 {
 	room := d.room(n.VolumeLimits)
 	if room == math.MaxInt32 {
 		return room

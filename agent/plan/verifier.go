@@ -7,32 +7,32 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// verify holds an answer against the scheduler's own rules: it puts the tied pods where
+// verify holds an answer against the scheduler's own rules: it puts the constrained pods where
 // the answer has them, in an order that the rules allow. What is not allowed in any is
 // taken out and placed pod by pod. It tells whether the answer stands; when the packer
 // was wrong about most of a class, that class is hard from now on, and the question is
 // to be asked again.
 func (v *solver) verify() bool {
-	b := v.w.bonds
+	b := v.w.topology
 	if b == nil {
 		return true
 	}
 	mark := b.state.Mark()
 	defer b.state.Rollback(mark)
-	r := &replay{v: v, b: b, st: b.state, at: make([]int, 0, len(v.a.places))}
+	r := &verifier{v: v, b: b, st: b.state, nodes: make([]int, 0, len(v.a.places))}
 	if wrong := r.run(); wrong && v.mayAsk {
 		return false
 	}
-	r.single()
+	r.placeSingly()
 	return true
 }
 
-// replay is the world while an answer comes true.
-type replay struct {
+// verifier is the world while an answer comes true.
+type verifier struct {
 	v     *solver
-	b     *bonds
+	b     *topology
 	st    *fit.State
-	at    []int // by place: its node in st, -1: not there yet
+	nodes []int // by place: its node in st, -1: not there yet
 	items []placement
 }
 
@@ -43,42 +43,42 @@ type placement struct {
 
 // run puts pods on the nodes that are there, then on the machines that come. It tells
 // whether a class turned out to be hard.
-func (r *replay) run() (wrong bool) {
+func (r *verifier) run() (wrong bool) {
 	r.collect()
 	for i := range r.v.a.places {
-		r.at = append(r.at, r.v.a.places[i].node)
+		r.nodes = append(r.nodes, r.v.a.places[i].node)
 	}
 	r.put(true)
 	for i := range r.v.a.places {
-		if r.at[i] < 0 {
-			r.at[i] = r.arrive(r.v.a.places[i].group)
+		if r.nodes[i] < 0 {
+			r.nodes[i] = r.addMachine(r.v.a.places[i].group)
 		}
 	}
-	r.follow()
+	r.followAssignment()
 	r.put(false)
 	lost := make(map[int]int)
 	for i := range r.items {
 		if r.items[i].left > 0 {
 			lost[r.items[i].demand] += r.items[i].left
-			r.takeBack(&r.items[i])
+			r.removeFromSolution(&r.items[i])
 		}
 	}
 	for i, n := range lost {
 		if k := &r.v.w.want[i]; n*2 > k.count() {
-			k.hard, wrong = true, true
+			k.perPod, wrong = true, true
 		}
 	}
 	return wrong
 }
 
-// follow puts the pods that were divided among zones in the order of the division.
-func (r *replay) follow() {
-	queues := make([]queue, 0, len(r.v.w.want)) // those of one class follow each other, as items do
-	first := make([]int32, len(r.b.tied)+1)     // by class, one more than the index of its first queue; 0: it has none
-	behind := make([]int32, len(r.items))       // by item, one more than the next of its queue
+// followAssignment puts the pods that were divided among zones in the order of the zone assignment.
+func (r *verifier) followAssignment() {
+	queues := make([]queue, 0, len(r.v.w.want))    // those of one class follow each other, as items do
+	first := make([]int32, len(r.b.constrained)+1) // by class, one more than the index of its first queue; 0: it has none
+	behind := make([]int32, len(r.items))          // by item, one more than the next of its queue
 	of := func(class, cell int) *queue {
 		for q := int(first[class]); q > 0 && q <= len(queues) && queues[q-1].class == class; q++ {
-			if queues[q-1].cell == cell {
+			if queues[q-1].domain == cell {
 				return &queues[q-1]
 			}
 		}
@@ -86,12 +86,12 @@ func (r *replay) follow() {
 	}
 	for i := range r.items {
 		k := &r.v.w.want[r.items[i].demand]
-		if k.cell == 0 {
+		if k.domain == 0 {
 			continue
 		}
-		q := of(k.class, k.cell)
+		q := of(k.class, k.domain)
 		if q == nil {
-			queues = append(queues, queue{class: k.class, cell: k.cell})
+			queues = append(queues, queue{class: k.class, domain: k.domain})
 			if first[k.class] == 0 {
 				first[k.class] = int32(len(queues))
 			}
@@ -99,12 +99,12 @@ func (r *replay) follow() {
 		}
 		q.push(behind, int32(i+1))
 	}
-	for _, s := range r.b.sequence {
+	for _, s := range r.b.assignment {
 		class := int(s.class)
-		q := of(class, int(s.cell))
+		q := of(class, int(s.domain))
 		for n := int(s.n); q != nil && n > 0 && q.first > 0; {
 			it := &r.items[q.first-1]
-			m := min(n, it.left, r.st.Most(class, r.at[it.bin]))
+			m := min(n, it.left, r.st.Most(class, r.nodes[it.bin]))
 			if m <= 0 {
 				i := q.pop(behind)
 				if it.left > 0 {
@@ -113,18 +113,18 @@ func (r *replay) follow() {
 				}
 				continue
 			}
-			r.st.Put(class, r.at[it.bin], m)
+			r.st.Put(class, r.nodes[it.bin], m)
 			it.left -= m
 			n -= m
 		}
 	}
 }
 
-// queue is a chain of the items of one class in one cell, each one more than its index;
+// queue is a chain of the items of one class in one domain, each one more than its index;
 // 0: none.
 type queue struct {
-	class, cell int
-	first, last int32
+	class, domain int
+	first, last   int32
 }
 
 func (q *queue) push(behind []int32, i int32) {
@@ -143,22 +143,22 @@ func (q *queue) pop(behind []int32) int32 {
 	return i
 }
 
-// arrive adds a machine of a group.
-func (r *replay) arrive(g int) int {
+// addMachine adds a machine of a group.
+func (r *verifier) addMachine(g int) int {
 	gr := &r.v.w.groups[g]
 	_, shape := r.v.w.template(gr)
 	return r.st.AddNode(shape, gr.Template.VolumeLimits)
 }
 
-// collect lists the tied pods in the order of placing; the places of a want alternate
-// between cells, so that what is spread over zones rises evenly.
-func (r *replay) collect() {
+// collect lists the constrained pods in the order of placing; the places of a want alternate
+// between domains, so that what is spread over zones rises evenly.
+func (r *verifier) collect() {
 	v := r.v
-	count := make([]int32, len(r.b.tied)) // by class
+	count := make([]int32, len(r.b.constrained)) // by class
 	all := int32(0)
 	for p := range v.a.places {
 		for _, t := range v.a.places[p].parts {
-			if class := v.w.want[t.item].class; r.b.tied[class] {
+			if class := v.w.want[t.item].class; r.b.constrained[class] {
 				count[class]++
 				all++
 			}
@@ -175,7 +175,7 @@ func (r *replay) collect() {
 	r.items = make([]placement, all)
 	for p := range v.a.places {
 		for k, t := range v.a.places[p].parts {
-			if class := v.w.want[t.item].class; r.b.tied[class] {
+			if class := v.w.want[t.item].class; r.b.constrained[class] {
 				r.items[count[class]] = placement{t.item, p, k, t.n}
 				count[class]++
 			}
@@ -184,7 +184,7 @@ func (r *replay) collect() {
 }
 
 // put goes round as long as something can be put.
-func (r *replay) put(there bool) {
+func (r *verifier) put(there bool) {
 	for progress := true; progress; {
 		progress = false
 		for from := 0; from < len(r.items); {
@@ -200,14 +200,14 @@ func (r *replay) put(there bool) {
 }
 
 // round puts what it can of one class, until nothing more goes.
-func (r *replay) round(items []placement, class int, there bool) bool {
+func (r *verifier) round(items []placement, class int, there bool) bool {
 	any := false
 	for progress := true; progress; {
 		progress = false
 		for i := range items {
 			it := &items[i]
-			node := r.at[it.bin]
-			if it.left == 0 || node < 0 || there && (r.v.a.places[it.bin].node < 0 || r.b.rank[class] == rankZones && r.b.cells > 1) {
+			node := r.nodes[it.bin]
+			if it.left == 0 || node < 0 || there && (r.v.a.places[it.bin].node < 0 || r.b.rank[class] == rankZones && r.b.domains > 1) {
 				continue
 			}
 			if n := min(it.left, r.st.Most(class, node)); n > 0 {
@@ -220,8 +220,8 @@ func (r *replay) round(items []placement, class int, there bool) bool {
 	return any
 }
 
-// takeBack takes pods out of the answer.
-func (r *replay) takeBack(it *placement) {
+// removeFromSolution takes pods out of the answer.
+func (r *verifier) removeFromSolution(it *placement) {
 	v := r.v
 	pl := &v.a.places[it.bin]
 	pl.parts = slices.Clone(pl.parts)
@@ -236,16 +236,16 @@ func (r *replay) takeBack(it *placement) {
 	v.add(it.demand, pl.group, -it.left, pl.fresh)
 }
 
-// single places what is left of the tied pods by the rules alone: on nodes, on the
+// placeSingly places what is left of the constrained pods by the rules alone: on nodes, on the
 // machines of this answer and, where that is not enough, on one machine more of the
 // group that the expander would take. It goes round, as one pod's place can be what
 // another waits for. Where the answer looked at some zones only it does so for all
-// pods: the tied ones may open another zone, in which others have room then.
-func (r *replay) single() {
+// pods: the constrained ones may open another zone, in which others have room then.
+func (r *verifier) placeSingly() {
 	v := r.v
 	order := make([]int, 0, len(v.w.want))
 	for i := range v.w.want {
-		if v.a.left[i] > 0 && (v.all || r.b.tied[v.w.want[i].class]) {
+		if v.a.left[i] > 0 && (v.all || r.b.constrained[v.w.want[i].class]) {
 			order = append(order, i)
 		}
 	}
@@ -255,20 +255,20 @@ func (r *replay) single() {
 	for progress := true; progress; {
 		progress = false
 		for _, i := range order {
-			progress = r.onto(i) || progress
+			progress = r.placeOn(i) || progress
 		}
 		for _, i := range order {
-			for v.w.want[i].buys && v.a.left[i] > 0 && r.open(i) {
+			for v.w.want[i].buys && v.a.left[i] > 0 && r.addBin(i) {
 				progress = true
-				r.onto(i)
+				r.placeOn(i)
 			}
 		}
 	}
-	r.drop()
+	r.dropEmpty()
 }
 
-// onto puts pods of a want wherever there is room.
-func (r *replay) onto(i int) bool {
+// placeOn puts pods of a want wherever there is room.
+func (r *verifier) placeOn(i int) bool {
 	v := r.v
 	k := &v.w.want[i]
 	any := false
@@ -280,8 +280,8 @@ func (r *replay) onto(i int) bool {
 			if n <= 0 || !k.buys && pl.fresh || !v.passes(k.class, pl) {
 				continue
 			}
-			if n = min(n, r.st.Most(k.class, r.at[p])); n > 0 {
-				r.set(i, p, n)
+			if n = min(n, r.st.Most(k.class, r.nodes[p])); n > 0 {
+				r.putOn(i, p, n)
 				progress, any = true, true
 			}
 		}
@@ -289,12 +289,12 @@ func (r *replay) onto(i int) bool {
 	return any
 }
 
-// set puts pods of a want on a place.
-func (r *replay) set(i, p, n int) {
+// putOn puts pods of a want on a place.
+func (r *verifier) putOn(i, p, n int) {
 	v := r.v
 	pl := &v.a.places[p]
 	class := v.w.want[i].class
-	r.st.Put(class, r.at[p], n)
+	r.st.Put(class, r.nodes[p], n)
 	fit.Take(pl.room, v.w.size(class), n)
 	v.on = nil
 	if v.w.want[i].spare == "" {
@@ -311,9 +311,9 @@ func (r *replay) set(i, p, n int) {
 	v.add(i, pl.group, n, pl.fresh)
 }
 
-// open adds one machine that would take a pod of a want: of the best group that has one
+// addBin adds one machine that would take a pod of a want: of the best group that has one
 // and whose machine the rules let the pod on.
-func (r *replay) open(i int) bool {
+func (r *verifier) addBin(i int) bool {
 	v := r.v
 	k := &v.w.want[i]
 	for _, g := range v.preferred(i) {
@@ -321,7 +321,7 @@ func (r *replay) open(i int) bool {
 			continue
 		}
 		mark := r.st.Mark()
-		node := r.arrive(g)
+		node := r.addMachine(g)
 		if !r.st.Passes(k.class, node) {
 			r.st.Rollback(mark)
 			continue
@@ -334,7 +334,7 @@ func (r *replay) open(i int) bool {
 		}
 		empty, _ := v.w.template(&v.w.groups[g])
 		v.a.places = append(v.a.places, place{node: -1, group: g, room: slices.Clone(empty), fresh: fresh})
-		r.at = append(r.at, node)
+		r.nodes = append(r.nodes, node)
 		return true
 	}
 	return false
@@ -350,7 +350,7 @@ func (v *solver) preferred(i int) []int {
 			continue
 		}
 		empty, shape := v.w.template(gr)
-		if fit.Most(empty, v.w.space.Class(k.class)) == 0 || !fit.Passes(&v.w.s.Classes[k.class], shape) || !v.w.bonds.reaches(k.class, g) {
+		if fit.Most(empty, v.w.space.Class(k.class)) == 0 || !fit.Passes(&v.w.s.Classes[k.class], shape) || !v.w.topology.reachable(k.class, g) {
 			continue
 		}
 		p := &problem{empty: empty, limit: v.own(g), items: []item{{size: v.w.size(k.class), count: v.a.left[i], fresh: true}}}
@@ -375,8 +375,8 @@ func (v *solver) preferred(i int) []int {
 	return out
 }
 
-// drop gives bought machines back that nothing is on any more.
-func (r *replay) drop() {
+// dropEmpty gives bought machines back that nothing is on any more.
+func (r *verifier) dropEmpty() {
 	v := r.v
 	v.on = nil
 	v.a.places = slices.DeleteFunc(v.a.places, func(p place) bool {

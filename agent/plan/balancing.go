@@ -7,16 +7,16 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// even spreads the pods that may go anywhere over the zones that others are bound to.
+// balance spreads the pods that may go anywhere over the zones that others are bound to.
 // Where pods keep away from each other on hosts, so many machines must come anyway;
 // when all of these came in one zone, what is bound to the other zones would need
 // machines of its own beside them.
-func (b *bonds) even() {
+func (b *topology) balance() {
 	w := b.w
 	bound := make(map[int]int)
 	for i := range w.want {
-		if k := &w.want[i]; k.cell > 0 && k.buys && !k.hard {
-			bound[k.cell] += k.count()
+		if k := &w.want[i]; k.domain > 0 && k.buys && !k.perPod {
+			bound[k.domain] += k.count()
 		}
 	}
 	if len(bound) < 2 || b.forced() < 2*len(bound) {
@@ -27,7 +27,7 @@ func (b *bonds) even() {
 		cells = append(cells, c)
 	}
 	slices.Sort(cells)
-	anywhere := func(k *want) bool { return k.cell == 0 && k.buys && !k.hard && k.spare == "" }
+	anywhere := func(k *want) bool { return k.domain == 0 && k.buys && !k.perPod && k.spare == "" }
 	most := len(w.want)
 	for i := range w.want {
 		if k := &w.want[i]; anywhere(k) {
@@ -39,7 +39,7 @@ func (b *bonds) even() {
 	turn := 0
 	for i := range w.want {
 		if k := &w.want[i]; anywhere(k) {
-			out = b.share(out, k, b.open(k, cells), &turn)
+			out = b.deal(out, k, b.openDomains(k, cells), &turn)
 		} else {
 			out = append(out, *k)
 		}
@@ -49,13 +49,13 @@ func (b *bonds) even() {
 
 // forced is how many machines anti-affinity alone makes necessary for pods that may go
 // anywhere.
-func (b *bonds) forced() int {
+func (b *topology) forced() int {
 	most := 0
-	for _, at := range b.aparts {
+	for _, at := range b.antiAffinity {
 		n := 0
 		for i := range b.w.want {
 			k := &b.w.want[i]
-			if k.cell == 0 && k.buys && b.sizes[k.class][at.at] == at.room {
+			if k.domain == 0 && k.buys && b.sizes[k.class][at.at] == at.room {
 				n += k.count()
 			}
 		}
@@ -64,17 +64,17 @@ func (b *bonds) forced() int {
 	return most
 }
 
-// open are the cells with a group that could take a want.
-func (b *bonds) open(k *want, cells []int) []int {
+// openDomains are the domains with a group that could take a want.
+func (b *topology) openDomains(k *want, cells []int) []int {
 	w := b.w
 	return slices.DeleteFunc(slices.Clone(cells), func(c int) bool {
 		for g := range w.groups {
 			gr := &w.groups[g]
-			if b.cell[g] != c || gr.Template.Unknown != "" || gr.rule != "" && gr.coming == 0 {
+			if b.groupDomain[g] != c || gr.Template.Unknown != "" || gr.rule != "" && gr.coming == 0 {
 				continue
 			}
 			empty, shape := w.template(gr)
-			if fit.Most(empty, w.size(k.class)) > 0 && b.stands(k, g) && w.takes(k.class, g, shape) {
+			if fit.Most(empty, w.size(k.class)) > 0 && b.allowsGroup(k, g) && w.takes(k.class, g, shape) {
 				return false
 			}
 		}
@@ -82,20 +82,20 @@ func (b *bonds) open(k *want, cells []int) []int {
 	})
 }
 
-// share deals the pods of a want out to cells, those that were promised a machine to
+// deal deals the pods of a want out to domains, those that were promised a machine to
 // where it comes, and appends them; turn says whose turn it is, so that single pods
 // alternate.
-func (b *bonds) share(out []want, k *want, cells []int, turn *int) []want {
+func (b *topology) deal(out []want, k *want, cells []int, turn *int) []want {
 	if len(cells) < 2 {
 		return append(out, *k)
 	}
 	before := len(out)
 	for _, c := range cells {
-		out = append(out, want{class: k.class, owner: k.owner, buys: true, cell: c})
+		out = append(out, want{class: k.class, owner: k.owner, buys: true, domain: c})
 	}
 	parts, rest := out[before:], k.keys
 	if len(b.w.in.Promised) > 0 {
-		rest = b.toPromised(parts, k.keys, cells)
+		rest = b.dealReserved(parts, k.keys, cells)
 	}
 	for x := range parts {
 		parts[x].keys = append(b.keys.alloc(0, len(parts[x].keys)+len(rest)/len(cells)+1), parts[x].keys...)
@@ -123,13 +123,13 @@ func (b *bonds) share(out []want, k *want, cells []int, turn *int) []want {
 	return out[:before+len(slices.DeleteFunc(parts, func(x want) bool { return x.count() == 0 }))]
 }
 
-// toPromised puts the pods that were promised a machine to where it comes, and returns
+// dealReserved puts the pods that were promised a machine to where it comes, and returns
 // the others.
-func (b *bonds) toPromised(parts []want, keys []cluster.PodKey, cells []int) (rest []cluster.PodKey) {
+func (b *topology) dealReserved(parts []want, keys []cluster.PodKey, cells []int) (rest []cluster.PodKey) {
 	for _, key := range keys {
 		at := -1
 		if g, ok := b.w.byID[b.w.promisedTo(key)]; ok {
-			at = slices.Index(cells, b.cell[g])
+			at = slices.Index(cells, b.groupDomain[g])
 		}
 		if at < 0 {
 			rest = append(rest, key)
