@@ -74,7 +74,7 @@ func (h *herald) notTriggered(s *cluster.Snapshot, x *plan.Held, memory plan.Mem
 			class = s.Pods[i].Class
 		}
 	}
-	promised := memory.Promised.ByPod()
+	promised := memory.Reservations.ByPod()
 	for i := range s.Pods {
 		pod := &s.Pods[i]
 		if _, helped := promised[pod.Key]; helped || pod.Class != class || pod.Unschedulable.IsZero() || left == 0 {

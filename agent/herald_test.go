@@ -43,7 +43,7 @@ func TestPodsHearWhyNothingIsBought(t *testing.T) {
 	s.Pods = append(s.Pods, cluster.Pod{Key: "ns/other", Class: 8, Unschedulable: cluster.At(now)})
 	p := plan.Plan{Held: []plan.Held{{Kind: "pod", Name: "ns/p0", Count: 2, Rule: plan.RuleNoGroup, Why: "group a: x; group b: x", Groups: []plan.Refusal{
 		{Name: "a", Rule: "F6", Why: "Insufficient cpu"}, {Name: "b", Rule: plan.RuleTotals, Why: "the cluster's limit of 3 nodes is reached"}}}}}
-	memory := plan.Memory{Promised: plan.Pledges{{Group: "a", Pods: []cluster.PodKey{"ns/p1"}}}}
+	memory := plan.Memory{Reservations: plan.Reservations{{Group: "a", Pods: []cluster.PodKey{"ns/p1"}}}}
 	h.held(&s, p, memory)
 	const text = "Normal NotTriggerScaleUp pod didn't trigger scale-up: 1 Insufficient cpu (group a), 1 the cluster's limit of 3 nodes is reached (group b)"
 	wants(t, events(r), "Warning MaxNodesTotalReached", text, text)

@@ -80,7 +80,7 @@ func remarkOn(h plan.Held) remark {
 	switch h.Kind {
 	case "pod":
 		r.key = "pod " + h.Rule + " " + plain(h.Why) + fmt.Sprint(bits.Len(uint(h.Count)))
-		if h.Rule != plan.RuleRoomOnNode && h.Rule != plan.RuleRoomComing {
+		if h.Rule != plan.RuleRoomOnNode && h.Rule != plan.RuleRoomUpcoming {
 			r.end = "no pod is held any more by " + h.Rule
 		}
 	case "group":

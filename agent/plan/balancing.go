@@ -14,8 +14,8 @@ import (
 func (b *topology) balance() {
 	w := b.w
 	bound := make(map[int]int)
-	for i := range w.want {
-		if k := &w.want[i]; k.domain > 0 && k.buys && !k.perPod {
+	for i := range w.demands {
+		if k := &w.demands[i]; k.domain > 0 && k.buys && !k.perPod {
 			bound[k.domain] += k.count()
 		}
 	}
@@ -27,24 +27,24 @@ func (b *topology) balance() {
 		cells = append(cells, c)
 	}
 	slices.Sort(cells)
-	anywhere := func(k *want) bool { return k.domain == 0 && k.buys && !k.perPod && k.spare == "" }
-	most := len(w.want)
-	for i := range w.want {
-		if k := &w.want[i]; anywhere(k) {
+	anywhere := func(k *demand) bool { return k.domain == 0 && k.buys && !k.perPod && k.headroom == "" }
+	most := len(w.demands)
+	for i := range w.demands {
+		if k := &w.demands[i]; anywhere(k) {
 			most += min(len(cells), k.count()) - 1
 		}
 	}
 	out := slices.Grow(w.scratch.demands[1][:0], most+len(cells))
 	w.scratch.demands[1] = out
 	turn := 0
-	for i := range w.want {
-		if k := &w.want[i]; anywhere(k) {
+	for i := range w.demands {
+		if k := &w.demands[i]; anywhere(k) {
 			out = b.deal(out, k, b.openDomains(k, cells), &turn)
 		} else {
 			out = append(out, *k)
 		}
 	}
-	w.want = out
+	w.demands = out
 }
 
 // forced is how many machines anti-affinity alone makes necessary for pods that may go
@@ -53,8 +53,8 @@ func (b *topology) forced() int {
 	most := 0
 	for _, at := range b.antiAffinity {
 		n := 0
-		for i := range b.w.want {
-			k := &b.w.want[i]
+		for i := range b.w.demands {
+			k := &b.w.demands[i]
 			if k.domain == 0 && k.buys && b.sizes[k.class][at.at] == at.room {
 				n += k.count()
 			}
@@ -64,13 +64,13 @@ func (b *topology) forced() int {
 	return most
 }
 
-// openDomains are the domains with a group that could take a want.
-func (b *topology) openDomains(k *want, cells []int) []int {
+// openDomains are the domains with a group that could take a demand.
+func (b *topology) openDomains(k *demand, cells []int) []int {
 	w := b.w
 	return slices.DeleteFunc(slices.Clone(cells), func(c int) bool {
 		for g := range w.groups {
 			gr := &w.groups[g]
-			if b.groupDomain[g] != c || gr.Template.Unknown != "" || gr.rule != "" && gr.coming == 0 {
+			if b.groupDomain[g] != c || gr.Template.Unknown != "" || gr.rule != "" && gr.upcoming == 0 {
 				continue
 			}
 			empty, shape := w.template(gr)
@@ -82,25 +82,25 @@ func (b *topology) openDomains(k *want, cells []int) []int {
 	})
 }
 
-// deal deals the pods of a want out to domains, those that were promised a machine to
+// deal deals the pods of a demand out to domains, those that had reserved a machine to
 // where it comes, and appends them; turn says whose turn it is, so that single pods
 // alternate.
-func (b *topology) deal(out []want, k *want, cells []int, turn *int) []want {
+func (b *topology) deal(out []demand, k *demand, cells []int, turn *int) []demand {
 	if len(cells) < 2 {
 		return append(out, *k)
 	}
 	before := len(out)
 	for _, c := range cells {
-		out = append(out, want{class: k.class, owner: k.owner, buys: true, domain: c})
+		out = append(out, demand{class: k.class, owner: k.owner, buys: true, domain: c})
 	}
 	parts, rest := out[before:], k.keys
-	if len(b.w.in.Promised) > 0 {
+	if len(b.w.in.Reservations) > 0 {
 		rest = b.dealReserved(parts, k.keys, cells)
 	}
 	for x := range parts {
 		parts[x].keys = append(b.keys.alloc(0, len(parts[x].keys)+len(rest)/len(cells)+1), parts[x].keys...)
 	}
-	least := func() *want {
+	least := func() *demand {
 		best := *turn % len(cells)
 		for x := range parts {
 			if y := (*turn + x) % len(cells); parts[y].count() < parts[best].count() {
@@ -120,15 +120,15 @@ func (b *topology) deal(out []want, k *want, cells []int, turn *int) []want {
 	for x := range parts {
 		slices.Sort(parts[x].keys)
 	}
-	return out[:before+len(slices.DeleteFunc(parts, func(x want) bool { return x.count() == 0 }))]
+	return out[:before+len(slices.DeleteFunc(parts, func(x demand) bool { return x.count() == 0 }))]
 }
 
-// dealReserved puts the pods that were promised a machine to where it comes, and returns
+// dealReserved puts the pods that had reserved a machine to where it comes, and returns
 // the others.
-func (b *topology) dealReserved(parts []want, keys []cluster.PodKey, cells []int) (rest []cluster.PodKey) {
+func (b *topology) dealReserved(parts []demand, keys []cluster.PodKey, cells []int) (rest []cluster.PodKey) {
 	for _, key := range keys {
 		at := -1
-		if g, ok := b.w.byID[b.w.promisedTo(key)]; ok {
+		if g, ok := b.w.byID[b.w.reservedTo(key)]; ok {
 			at = slices.Index(cells, b.groupDomain[g])
 		}
 		if at < 0 {

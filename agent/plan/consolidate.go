@@ -96,7 +96,7 @@ func (w *roundState) atRest() bool {
 		return false
 	}
 	for i := range w.groups {
-		if g := &w.groups[i]; g.coming > 0 || g.leaving > 0 || g.grow > 0 {
+		if g := &w.groups[i]; g.upcoming > 0 || g.leaving > 0 || g.grow > 0 {
 			return false
 		}
 	}
@@ -113,7 +113,7 @@ func (w *roundState) replaceable() []int {
 	var rows []row
 	for i := range w.nodes {
 		n := &w.nodes[i]
-		if n.ControlPlane || n.group < 0 || n.state != stateReady || n.counts || len(n.spare) > 0 || w.p.Consolidate == consolidatePriced && w.groups[n.group].Price <= 0 {
+		if n.ControlPlane || n.group < 0 || n.state != stateReady || n.counts || len(n.headroom) > 0 || w.p.Consolidate == consolidatePriced && w.groups[n.group].Price <= 0 {
 			continue
 		}
 		c := candidate{node: i, asked: true}

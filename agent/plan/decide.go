@@ -17,7 +17,7 @@ var steps = []struct {
 	{"learn what became of the last plan", (*roundState).learn},
 	{"tie instances, pods and nodes together", (*roundState).index},
 	{"count what every group has and what is coming", (*roundState).account},
-	{"count what is coming and nobody remembers", (*roundState).forget},
+	{"count what is coming and nobody remembers", (*roundState).countOrphanedUpcoming},
 	{"judge the cluster's health", (*roundState).health},
 	{"terminate instances that never became nodes", (*roundState).reapInstances},
 	{"judge which groups can grow", (*roundState).judge},
@@ -89,7 +89,7 @@ func (w *roundState) health() {
 		if n.Ready == cluster.StatusTrue {
 			continue
 		}
-		if n.state != stateComing {
+		if n.state != stateUpcoming {
 			unready++
 			if n.group >= 0 {
 				w.groups[n.group].unready++

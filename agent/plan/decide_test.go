@@ -30,7 +30,7 @@ func TestBurstSmoke(t *testing.T) {
 		s.Pods = append(s.Pods, p)
 	}
 	plan, m := Decide(s, Memory{}, policy())
-	t.Log(plan, len(m.Promised))
+	t.Log(plan, len(m.Reservations))
 	g, ok := plan.Actions[0].(Grow)
 	if !ok || g.To != 15 || len(g.Pods) != 300 {
 		t.Fatal(plan)

@@ -9,7 +9,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// exclusive is the room of an dimension of anti-affinity: who wants to be alone takes all of it,
+// exclusive is the room of a dimension of anti-affinity: who wants to be alone takes all of it,
 // whom it keeps away takes one.
 const exclusive = 1 << 16
 
@@ -93,8 +93,8 @@ func (b *topology) constraintClasses() *constraintClasses {
 	known := make([]int32, len(b.constrained)) // by tie, the kind of its classes
 	var buf []byte
 	var labels []string
-	for i := range b.w.want {
-		class := b.w.want[i].class
+	for i := range b.w.demands {
+		class := b.w.demands[i].class
 		if ks.of[class] > 0 || !b.constrained[class] {
 			continue
 		}
@@ -255,8 +255,8 @@ func sameTakes(a, b map[int]int64) bool {
 
 // markPerPod leaves a kind to be placed pod by pod.
 func (b *topology) markPerPod(ks *constraintClasses, a int) {
-	for i := range b.w.want {
-		if k := &b.w.want[i]; int(ks.of[k.class]) == a+1 {
+	for i := range b.w.demands {
+		if k := &b.w.demands[i]; int(ks.of[k.class]) == a+1 {
 			k.perPod = true
 		}
 	}
@@ -323,7 +323,7 @@ func (b *topology) extendSizes(ks *constraintClasses, axes []dimension) {
 	}
 }
 
-// roomOn is what an dimension has left on a node.
+// roomOn is what a dimension has left on a node.
 func (b *topology) roomOn(x *dimension, n int) int64 {
 	if st := b.w.nodes[n].state; st == stateOut {
 		return 0
@@ -338,13 +338,13 @@ func (b *topology) roomOn(x *dimension, n int) int64 {
 	return x.room - 1
 }
 
-// driver is the attach limit of one CSI driver as an dimension.
+// driver is the attach limit of one CSI driver as a dimension.
 type driver string
 
 func (b *topology) volumeDimensions() []driver {
 	var out []driver
-	for i := range b.w.want {
-		c := &b.w.s.Classes[b.w.want[i].class]
+	for i := range b.w.demands {
+		c := &b.w.s.Classes[b.w.demands[i].class]
 		for v := range c.Volumes {
 			if d := driver(c.Volumes[v].Driver); d != "" && !slices.Contains(out, d) {
 				out = append(out, d)

@@ -63,7 +63,7 @@ func (e *Engine) Decide(s cluster.Snapshot, m Memory, p Policy) (Plan, Memory) {
 		step.do(w)
 	}
 	e.remember(w, m)
-	w.scratch.release(len(w.want))
+	w.scratch.release(len(w.demands))
 	return w.plan, w.out
 }
 
@@ -113,7 +113,7 @@ func (e *Engine) remember(w *roundState, m Memory) {
 func equalMemory(a, b Memory) bool {
 	byTime := func(x, y time.Time) bool { return x.Equal(y) }
 	equal := equalMaps(a.Unneeded, b.Unneeded, byTime) && equalMaps(a.Unready, b.Unready, byTime) &&
-		a.Promised.equal(b.Promised) && maps.Equal(a.PromisedMissing, b.PromisedMissing) &&
+		a.Reservations.equal(b.Reservations) && maps.Equal(a.ReservedMissing, b.ReservedMissing) &&
 		equalMaps(a.Resized, b.Resized, func(x, y Resized) bool { return x.To == y.To && x.At.Equal(y.At) && x.Seen.Equal(y.Seen) }) &&
 		slices.EqualFunc(a.Backoff, b.Backoff, func(x, y Backoff) bool {
 			return x.Group == y.Group && x.Cause == y.Cause && x.Step == y.Step && x.Text == y.Text && x.Until.Equal(y.Until) && x.Last.Equal(y.Last)
@@ -121,7 +121,7 @@ func equalMemory(a, b Memory) bool {
 		equalMaps(a.Unregistered, b.Unregistered, byTime) && equalMaps(a.Draining, b.Draining, byTime) &&
 		equalMaps(a.Deleted, b.Deleted, byTime) && equalMaps(a.Short, b.Short, byTime) && a.ScaleDownAfter.Equal(b.ScaleDownAfter)
 	for _, m := range []*Memory{&a, &b} {
-		m.Unneeded, m.Unready, m.Promised, m.PromisedMissing, m.Resized, m.Backoff = nil, nil, nil, nil, nil, nil
+		m.Unneeded, m.Unready, m.Reservations, m.ReservedMissing, m.Resized, m.Backoff = nil, nil, nil, nil, nil, nil
 		m.Unregistered, m.Draining, m.Deleted, m.Short, m.ScaleDownAfter = nil, nil, nil, nil, time.Time{}
 	}
 	return equal && reflect.DeepEqual(a, b) // what is left is what a later version added
@@ -220,7 +220,7 @@ func (v *filterCache) refresh(w *roundState, all bool) {
 	for k := range w.nodes {
 		n, was := &w.nodes[k], &v.nodes[k]
 		alike := was.node == n.Node || was.node != nil && sameShape(was.node, n.Node)
-		if !alike || was.state != n.state || n.state == stateComing {
+		if !alike || was.state != n.state || n.state == stateUpcoming {
 			for _, row := range v.rows {
 				if row != nil {
 					row[k] = 0

@@ -271,8 +271,8 @@ func TestExplainPromise(t *testing.T) {
 	w.s.Outcomes = nil
 	w.line("pass 30s")
 	x = Explain(w.s, w.m, w.p, Query{"pod", "p-001"})
-	if x.Verdicts[0].Rule != RuleRoomComing || x.Pod.Promise == nil || x.Pod.Promise.Group != "a" || !strings.Contains(x.Summary, "coming in group a since") || !strings.Contains(x.Summary, "30s ago") {
-		t.Errorf("%+v %+v", x, x.Pod.Promise)
+	if x.Verdicts[0].Rule != RuleRoomUpcoming || x.Pod.Reservation == nil || x.Pod.Reservation.Group != "a" || !strings.Contains(x.Summary, "coming in group a since") || !strings.Contains(x.Summary, "30s ago") {
+		t.Errorf("%+v %+v", x, x.Pod.Reservation)
 	}
 }
 

@@ -23,8 +23,8 @@ type GroupFacts struct {
 	Counted   int       `json:"countedTarget"`
 	Instances int       `json:"instances"`
 	Nodes     int       `json:"nodes"`
-	Coming    int       `json:"coming"` // machines that are awaited and are not Nodes yet
-	Leaving   int       `json:"leaving"`
+	Upcoming  int       `json:"coming"` // machines that are awaited and are not Nodes yet
+	Removing  int       `json:"leaving"`
 	ReadAt    time.Time `json:"readAt"`
 	CanGrow   bool      `json:"canGrow"`
 	// NoGrowth are all reasons why it cannot grow now, the decisive one first.
@@ -38,8 +38,8 @@ type GroupFacts struct {
 	Template TemplateFacts     `json:"template"`
 	// Unneeded are its nodes that nothing needs, and since when.
 	Unneeded map[cluster.NodeName]time.Time `json:"unneeded,omitempty"`
-	// Waiting is how many pods count on its coming machines.
-	Waiting int `json:"promisedPods"`
+	// Reserved is how many pods count on its upcoming machines.
+	Reserved int `json:"promisedPods"`
 }
 
 // TemplateFacts describes the machine that the group would add.
@@ -67,7 +67,7 @@ func (e *explainer) group() {
 	}
 	g := &w.groups[i]
 	e.out.Found = true
-	f := &GroupFacts{Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Counted: g.target, Instances: g.members, Nodes: g.nodes, Coming: g.coming, Leaving: g.leaving,
+	f := &GroupFacts{Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Counted: g.target, Instances: g.members, Nodes: g.nodes, Upcoming: g.upcoming, Removing: g.leaving,
 		ReadAt: g.ReadAt, Failures: g.Failures, Warnings: g.Warnings, Template: e.templateOf(g)}
 	e.out.Group = f
 	for _, b := range w.out.Backoff {
@@ -75,9 +75,9 @@ func (e *explainer) group() {
 			f.Backoff = append(f.Backoff, b)
 		}
 	}
-	for _, to := range w.out.Promised {
+	for _, to := range w.out.Reservations {
 		if to.Group == g.ID {
-			f.Waiting += len(to.Pods)
+			f.Reserved += len(to.Pods)
 		}
 	}
 	e.growth(i, f)
@@ -193,8 +193,8 @@ func groupSummary(f *GroupFacts, verdicts []Verdict) string {
 		shrink = "and cannot shrink now: " + f.NoShrink[0].Why
 	}
 	said := fmt.Sprintf("%d of %d..%d machines, %d Nodes", f.Counted, f.Min, f.Max, f.Nodes)
-	if f.Coming > 0 {
-		said += fmt.Sprintf(", %d coming", f.Coming)
+	if f.Upcoming > 0 {
+		said += fmt.Sprintf(", %d coming", f.Upcoming)
 	}
 	for _, v := range verdicts {
 		if v.Rule == RuleGrow || v.Rule == RuleMin {

@@ -27,8 +27,8 @@ type NodeFacts struct {
 	Checks       []Check       `json:"checks,omitempty"`
 	Blockers     []Blocker     `json:"blockers,omitempty"`     // every blocker of every pod
 	Destinations []Destination `json:"destinations,omitempty"` // of every pod that would move
-	Leaving      int           `json:"leavingPods,omitempty"`  // told to go already
-	Stays        int           `json:"passengers,omitempty"`   // DaemonSet, static and finished pods, which go with the node
+	Terminating  int           `json:"leavingPods,omitempty"`  // told to go already
+	Ignored      int           `json:"passengers,omitempty"`   // DaemonSet, static and finished pods, which go with the node
 	Since        time.Time     `json:"unneededSince,omitzero"`
 	UnreadyFrom  time.Time     `json:"unreadySince,omitzero"`
 	MayGo        time.Time     `json:"mayGoAt,omitzero"` // when its own timer is over
@@ -57,7 +57,7 @@ type Destination struct {
 	Why   string           `json:"why,omitempty"`
 }
 
-var stateNames = map[nodeState]string{stateOut: "out", stateReady: "ready", stateComing: "starting", stateMarked: "marked"}
+var stateNames = map[nodeState]string{stateOut: "out", stateReady: "ready", stateUpcoming: "starting", stateMarked: "marked"}
 
 func (e *explainer) node() {
 	w := e.down
@@ -95,7 +95,7 @@ func (e *explainer) node() {
 // interruption tells of a node whose machine the cloud ends: nothing but budgets counts.
 func (e *explainer) interruption(n *node, f *NodeFacts) {
 	c := e.down.cargoOf(n)
-	f.Leaving, f.Stays = c.leaving, len(n.Pods)-c.movable-c.leaving
+	f.Terminating, f.Ignored = c.leaving, len(n.Pods)-c.movable-c.leaving
 	for _, pod := range e.down.movable(n) {
 		if why := e.down.budgetsBlock(pod); why != "" {
 			f.Blockers = append(f.Blockers, Blocker{Pod: pod.Key, Name: "budget", Why: why})
@@ -161,7 +161,7 @@ func (e *explainer) drainOf(i int, f *NodeFacts) {
 	w := e.down
 	n := &w.nodes[i]
 	c := w.cargoOf(n)
-	f.Leaving, f.Stays = c.leaving, len(n.Pods)-c.movable-c.leaving
+	f.Terminating, f.Ignored = c.leaving, len(n.Pods)-c.movable-c.leaving
 	for k := range n.Pods {
 		f.Blockers = append(f.Blockers, w.blockersOf(&n.Pods[k])...)
 	}
@@ -207,7 +207,7 @@ func (w *roundState) destination(from int, pod *cluster.Pod) Destination {
 				rule, why = ties(k)
 			}
 			switch {
-			case rule == "" && w.nodes[k].state == stateComing:
+			case rule == "" && w.nodes[k].state == stateUpcoming:
 				rule, why = RuleDraining, "node(s) are not Ready yet"
 			case rule == "":
 				rule, why = RuleDraining, "node(s) are on their way out"
@@ -326,7 +326,7 @@ func (e *explainer) nodeSummary(n *node, f *NodeFacts) string {
 		return "it stays: " + e.out.Verdicts[0].Why
 	case n.Deleting:
 		return "it is being deleted"
-	case n.state == stateComing:
+	case n.state == stateUpcoming:
 		return "it is starting: pods count on it, and it is not looked at for removal before " + e.at(n.Created.Add(e.end.p.MaxNodeStartupTime))
 	}
 	for _, c := range f.Checks {

@@ -21,8 +21,8 @@ type PodFacts struct {
 	Waits   time.Time        `json:"unschedulableSince,omitzero"` // since the scheduler said so
 	Node    cluster.NodeName `json:"node,omitempty"`              // bound to, or nominated for
 	Alike   int              `json:"alike,omitempty"`             // pending pods of the same class, this one included
-	// Promise is the coming machine that the pod counts on.
-	Promise *Promise `json:"promise,omitempty"`
+	// Reservation is the upcoming machine that the pod counts on.
+	Reservation *ReservedMachine `json:"promise,omitempty"`
 	// Groups and Nodes are why none of them takes the pod now; only for a pod that waits, or
 	// whose machine the cloud ends.
 	Groups *Judgement `json:"groups,omitempty"`
@@ -31,8 +31,8 @@ type PodFacts struct {
 	Blockers []Blocker `json:"blockers,omitempty"`
 }
 
-// Promise is a pod's place on a machine that is coming.
-type Promise struct {
+// ReservedMachine is a pod's place on a machine that is upcoming.
+type ReservedMachine struct {
 	Group cluster.GroupID `json:"group"`
 	Since time.Time       `json:"since,omitzero"`
 	Until time.Time       `json:"until,omitzero"` // when the agent stops waiting for the machine
@@ -148,7 +148,7 @@ func (e *explainer) runs(pod *cluster.Pod, f *PodFacts) {
 // waits explains a pod that wants room.
 func (e *explainer) waits(pod *cluster.Pod, f *PodFacts) {
 	for i := range e.end.s.Pods {
-		if other := &e.end.s.Pods[i]; other.Class == pod.Class && wanting(other) {
+		if other := &e.end.s.Pods[i]; other.Class == pod.Class && isPending(other) {
 			f.Alike++
 		}
 	}
@@ -180,16 +180,16 @@ func (e *explainer) ownVerdicts(pod *cluster.Pod, f *PodFacts) []Verdict {
 			return out
 		}
 	}
-	if g := e.end.out.Promised.Of(pod.Key); g != "" {
-		f.Promise = e.promise(g)
-		out = append(out, Verdict{Rule: RuleRoomComing, Why: fmt.Sprintf("counts on a machine that is coming in group %s", g)})
+	if g := e.end.out.Reservations.Of(pod.Key); g != "" {
+		f.Reservation = e.reservedMachine(g)
+		out = append(out, Verdict{Rule: RuleRoomUpcoming, Why: fmt.Sprintf("counts on a machine that is coming in group %s", g)})
 	}
 	return out
 }
 
-// promise says since when a group's machine is awaited, and until when.
-func (e *explainer) promise(id cluster.GroupID) *Promise {
-	p := &Promise{Group: id}
+// reservedMachine says since when a group's machine is awaited, and until when.
+func (e *explainer) reservedMachine(id cluster.GroupID) *ReservedMachine {
+	p := &ReservedMachine{Group: id}
 	note := func(t time.Time) {
 		if !t.IsZero() && (p.Since.IsZero() || t.Before(p.Since)) {
 			p.Since = t
@@ -218,8 +218,8 @@ func (e *explainer) podSummary(pod *cluster.Pod, f *PodFacts) string {
 		switch v := e.out.Verdicts[0]; v.Rule {
 		case RuleNoGroup:
 			return "no node has room for it and no node group can help"
-		case RuleRoomComing:
-			if p := f.Promise; p != nil && !p.Since.IsZero() {
+		case RuleRoomUpcoming:
+			if p := f.Reservation; p != nil && !p.Since.IsZero() {
 				return fmt.Sprintf("it waits for a machine that is coming in group %s since %s, at the latest until %s", p.Group, e.at(p.Since), e.at(p.Until))
 			}
 			return v.Why
@@ -289,7 +289,7 @@ func (w *roundState) nodeRefuses(i, class int) (rule, why string) {
 	if rule, words := w.space.Short(n.room, w.space.Class(class)); rule != "" {
 		return rule, words
 	}
-	if n.state == stateComing {
+	if n.state == stateUpcoming {
 		return "", "it could, once it is Ready"
 	}
 	return "", "it could"

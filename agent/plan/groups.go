@@ -171,7 +171,7 @@ func (w *roundState) sick(g *group) string {
 	return ""
 }
 
-// account counts what every group has and what is coming, from the cloud's facts and
+// account counts what every group has and what is upcoming, from the cloud's facts and
 // not from memory, so that a restart does not buy twice (kubernetes/autoscaler#9813).
 func (w *roundState) account() {
 	for i := range w.groups {
@@ -245,7 +245,7 @@ func (w *roundState) accountInstances(g *group) {
 		}
 		set(&w.out.Unregistered, in.ID, since)
 		if due := since.Add(patience); !w.reached(due) {
-			g.coming++
+			g.upcoming++
 			w.wakeAt(due)
 		} else {
 			w.instanceLate(g, in, due)
@@ -279,7 +279,7 @@ func (w *roundState) accountShort(g *group) {
 	}
 	w.wakeAt(since.Add(patience))
 	if g.Paused == "" && !w.undelivered(g.ID) {
-		g.coming += short
+		g.upcoming += short
 	}
 }
 

@@ -14,13 +14,13 @@ import (
 // that it injects).
 const headroomPods = 5000
 
-// spareShare is the share of a machine that "a machine kept free" asks for: real nodes
+// headroomShare is the share of a machine that "a machine kept free" asks for: real nodes
 // offer a little less than their template promises, and a node that carries nothing but
 // a small stray pod is free all the same.
-const spareShare = 0.95
+const headroomShare = 0.95
 
-// spare is the pieces of one headroom that is to be kept free now.
-type spare struct {
+// headroomPieces is the pieces of one headroom that is to be kept free now.
+type headroomPieces struct {
 	class, count int
 	name         string
 }
@@ -48,23 +48,23 @@ func (w *roundState) openHeadroom() {
 				w.held("headroom", h.Name, RuleHeadroom, "group %s is not known, so neither is the size of its machines", h.Group)
 				continue
 			}
-			piece.Requests = w.machine(&w.groups[g])
+			piece.Requests = w.freeMachine(&w.groups[g])
 			for _, t := range w.groups[g].Template.Taints {
 				piece.Tolerations = append(slices.Clip(piece.Tolerations), cluster.Toleration{Key: t.Key, Operator: "Equal", Value: t.Value, Effect: t.Effect})
 			}
 		}
-		if len(w.spares) == 0 {
+		if len(w.headrooms) == 0 {
 			own := *w.s
 			own.Classes = slices.Clip(slices.Clone(own.Classes))
 			w.s = &own
 		}
 		w.s.Classes = append(w.s.Classes, piece)
-		w.spares = append(w.spares, spare{len(w.s.Classes) - 1, min(h.Count, headroomPods), h.Name})
+		w.headrooms = append(w.headrooms, headroomPieces{len(w.s.Classes) - 1, min(h.Count, headroomPods), h.Name})
 	}
 }
 
-// machine is what one free machine of a group leaves to pods.
-func (w *roundState) machine(g *group) cluster.Resources {
+// freeMachine is what one free machine of a group leaves to pods.
+func (w *roundState) freeMachine(g *group) cluster.Resources {
 	shape := fit.Shape{Labels: g.Template.Labels, Taints: fit.Lasting(g.Template.Taints)}
 	r := g.Template.Allocatable
 	for d := range w.s.DaemonSets {
@@ -72,7 +72,7 @@ func (w *roundState) machine(g *group) cluster.Resources {
 			r = r.Sub(c.Requests)
 		}
 	}
-	out := cluster.Resources{MilliCPU: int64(float64(max(r.MilliCPU, 0)) * spareShare), Memory: int64(float64(max(r.Memory, 0)) * spareShare), Pods: 1}
+	out := cluster.Resources{MilliCPU: int64(float64(max(r.MilliCPU, 0)) * headroomShare), Memory: int64(float64(max(r.Memory, 0)) * headroomShare), Pods: 1}
 	for name, n := range r.Extended {
 		if n > 0 {
 			if out.Extended == nil {
@@ -87,31 +87,31 @@ func (w *roundState) machine(g *group) cluster.Resources {
 // headroomOwner stands for the controller that a piece of headroom does not have.
 func headroomOwner(name string) cluster.UID { return cluster.UID("headroom " + name) }
 
-// wantHeadroom adds the pieces to the pods that want room.
-func (w *roundState) wantHeadroom() {
-	for _, s := range w.spares {
-		w.want = append(w.want, want{class: s.class, expected: s.count, owner: headroomOwner(s.name), buys: true, spare: s.name})
+// demandHeadroom adds the pieces to the pods that want room.
+func (w *roundState) demandHeadroom() {
+	for _, s := range w.headrooms {
+		w.demands = append(w.demands, demand{class: s.class, expected: s.count, owner: headroomOwner(s.name), buys: true, headroom: s.name})
 	}
 }
 
-// keepSpare notes that a node's room is kept free for pieces of headroom. It does not
+// keepHeadroom notes that a node's room is kept free for pieces of headroom. It does not
 // bind the node: the pieces move when the node goes.
-func (n *node) keepSpare(class, count int) {
-	for i := range n.spare {
-		if n.spare[i].class == class {
-			n.spare[i].count += count
+func (n *node) keepHeadroom(class, count int) {
+	for i := range n.headroom {
+		if n.headroom[i].class == class {
+			n.headroom[i].count += count
 			return
 		}
 	}
-	n.spare = append(n.spare, spare{class: class, count: count})
+	n.headroom = append(n.headroom, headroomPieces{class: class, count: count})
 }
 
-// moveSpare finds room elsewhere for the headroom that is kept on a node. When one
+// relocateHeadroom finds room elsewhere for the headroom that is kept on a node. When one
 // piece has none, nothing is taken and its headroom is named.
-func (w *roundState) moveSpare(from int) (homeless string, ok bool) {
+func (w *roundState) relocateHeadroom(from int) (homeless string, ok bool) {
 	type step struct{ node, class, n int }
 	var done []step
-	for _, s := range w.nodes[from].spare {
+	for _, s := range w.nodes[from].headroom {
 		size, left := w.space.Class(s.class), s.count
 		for k := range w.nodes {
 			d := &w.nodes[k]
@@ -131,17 +131,17 @@ func (w *roundState) moveSpare(from int) (homeless string, ok bool) {
 			for _, m := range done {
 				fit.Take(w.nodes[m.node].room, w.space.Class(m.class), -m.n)
 			}
-			return w.spareName(s.class), false
+			return w.headroomName(s.class), false
 		}
 	}
 	for _, m := range done {
-		w.nodes[m.node].keepSpare(m.class, m.n)
+		w.nodes[m.node].keepHeadroom(m.class, m.n)
 	}
 	return "", true
 }
 
-func (w *roundState) spareName(class int) string {
-	for _, s := range w.spares {
+func (w *roundState) headroomName(class int) string {
+	for _, s := range w.headrooms {
 		if s.class == class {
 			return s.name
 		}
@@ -150,15 +150,15 @@ func (w *roundState) spareName(class int) string {
 }
 
 // explainHeadroom says what of a headroom cannot be kept free. What has room, or will
-// have it on a coming machine, is not worth a word.
-func (w *roundState) explainHeadroom(k *want, i int, a *answer) {
+// have it on an upcoming machine, is not worth a word.
+func (w *roundState) explainHeadroom(k *demand, i int, a *solution) {
 	if n := a.left[i]; n > 0 {
-		w.held("headroom", k.spare, RuleHeadroom, "%d of %d pieces have no room: %s", n, k.count(), everyGroup(w.refusals(k.class, a.grow)))
+		w.held("headroom", k.headroom, RuleHeadroom, "%d of %d pieces have no room: %s", n, k.count(), everyGroup(w.refusals(k.class, a.grow)))
 	}
 }
 
-// spareWords tells what machines are bought for beside pods.
-func spareWords(n int) string {
+// headroomWords tells what machines are bought for beside pods.
+func headroomWords(n int) string {
 	if n == 1 {
 		return "keeps 1 piece of headroom free"
 	}

@@ -90,12 +90,12 @@ func (w *roundState) allowed(g *group, n int) (int, string) {
 
 // allowedTotals is how many of n machines of a size the limits of the whole cluster
 // allow. They count every node, the control plane and those of nobody included, and
-// every machine that is coming.
+// every machine that is upcoming.
 func (w *roundState) allowedTotals(per *cluster.Resources, n int, why string) (int, string) {
 	if !w.limited() {
 		return n, why
 	}
-	nodes, have := w.comingTotals()
+	nodes, have := w.upcomingTotals()
 	if limit := w.p.MaxNodesTotal; limit > 0 && limit-nodes < n {
 		n, why = max(limit-nodes, 0), fmt.Sprintf("the cluster's limit of %d nodes is reached", limit)
 	}
@@ -122,8 +122,8 @@ func (w *roundState) allowedTotals(per *cluster.Resources, n int, why string) (i
 	return n, why
 }
 
-// comingTotals is what the cluster has once everything that is coming has come.
-func (w *roundState) comingTotals() (nodes int, have cluster.Resources) {
+// upcomingTotals is what the cluster has once everything that is upcoming has come.
+func (w *roundState) upcomingTotals() (nodes int, have cluster.Resources) {
 	t := w.total()
 	nodes, have = t.nodes, t.have
 	if len(w.p.GPUTotal) > 0 {

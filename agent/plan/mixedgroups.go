@@ -49,7 +49,7 @@ func (w *roundState) costs() (cost []float64, margin float64) {
 }
 
 // price is what an answer costs.
-func (a *answer) price(cost []float64) float64 {
+func (a *solution) price(cost []float64) float64 {
 	sum := 0.0
 	for g, n := range a.grow {
 		sum += float64(n) * cost[g]
@@ -59,34 +59,34 @@ func (a *answer) price(cost []float64) float64 {
 
 // mixedSolution returns an answer that looks at all groups together where that is cheaper than
 // a, the expander's.
-func (w *roundState) mixedSolution(a *answer) *answer {
-	if a.bought() == 0 || len(w.groups) < 2 || len(w.want) > mixItems {
+func (w *roundState) mixedSolution(a *solution) *solution {
+	if a.bought() == 0 || len(w.groups) < 2 || len(w.demands) > mixItems {
 		return a
 	}
 	cost, margin := w.costs()
 	if cost == nil {
 		return a
 	}
-	promised := w.promised()
+	promised := w.hasReservations()
 	marked := slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked })
 	afresh := []bool{true}
-	if slices.ContainsFunc(w.groups, func(g group) bool { return g.coming+g.grow > 0 }) {
+	if slices.ContainsFunc(w.groups, func(g group) bool { return g.upcoming+g.grow > 0 }) {
 		afresh = append(afresh, false)
 	}
 	best, least := a, a.price(cost)
 	for _, fresh := range afresh {
-		v := w.solved(marked, func(v *solver) bool {
+		v := w.solveVerified(marked, func(v *solver) bool {
 			if promised {
-				v.trust()
+				v.keepReservations()
 			}
 			v.prices, v.fromScratch, v.first = cost, fresh, a
 			return true
 		})
-		if c := v.a.price(cost); v.a.unhelped() <= best.unhelped() && c < least*(1-margin)-1e-9 {
+		if c := v.a.price(cost); v.a.unplaced() <= best.unplaced() && c < least*(1-margin)-1e-9 {
 			best, least, margin = &v.a, c, 0
 		}
 	}
-	if _, margin := w.costs(); margin > 0 && w.spreads() {
+	if _, margin := w.costs(); margin > 0 && w.anyZoneSpread() {
 		return best // one machine is one zone: only who goes by money or by machines wants that
 	}
 	return w.singleMachineSolution(best, cost, least)
@@ -95,7 +95,7 @@ func (w *roundState) mixedSolution(a *answer) *answer {
 // singleMachineSolution returns an answer of one machine that takes everything, where one does and
 // costs less: with pods that are tied to zones, who goes where is settled before
 // machines are looked at, and then nobody sees that one machine would do.
-func (w *roundState) singleMachineSolution(best *answer, cost []float64, least float64) *answer {
+func (w *roundState) singleMachineSolution(best *solution, cost []float64, least float64) *solution {
 	for g := range w.groups {
 		if cost[g] >= least-1e-9 {
 			continue
@@ -106,10 +106,10 @@ func (w *roundState) singleMachineSolution(best *answer, cost []float64, least f
 			continue
 		}
 		k := packing{fresh: []freshBins{{times: 1, room: room, portions: parts}}}
-		v.commit(&k, which, g, []int{g})
-		v.there(func(i int) int { return v.a.left[i] }, false)
+		v.apply(&k, which, g, []int{g})
+		v.placeOnExisting(func(i int) int { return v.a.left[i] }, false)
 		v.verify()
-		if c := v.a.price(cost); v.a.unhelped() <= best.unhelped() && c < least-1e-9 {
+		if c := v.a.price(cost); v.a.unplaced() <= best.unplaced() && c < least-1e-9 {
 			best, least = &v.a, c
 		}
 	}
@@ -126,8 +126,8 @@ func (v *solver) onOneMachine(g int) (room []int64, parts []portion, which []int
 	}
 	empty, shape := w.template(gr)
 	room = slices.Clone(empty)
-	for i := range w.want {
-		k := &w.want[i]
+	for i := range w.demands {
+		k := &w.demands[i]
 		n := v.a.left[i]
 		if !k.buys || n == 0 {
 			continue
@@ -142,7 +142,7 @@ func (v *solver) onOneMachine(g int) (room []int64, parts []portion, which []int
 	return room, parts, which
 }
 
-// filledBin is the content of one machine that an answer fills, by want.
+// filledBin is the content of one machine that an answer fills, by demand.
 type filledBin struct {
 	group, times int
 	portions     []portion
@@ -166,7 +166,7 @@ func (v *solver) recordContents(k *packing, which []int, g int, mix []int) {
 // startFrom takes the expander's answer over as the warm start of a mixed packing: what it knows of good
 // contents is worth knowing, and a local search from it is often enough. A machine whose kind was
 // left out is one of the kind that is better.
-func (b *mixed) startFrom(a *answer, which []int) {
+func (b *mixed) startFrom(a *solution, which []int) {
 	row := make(map[int]int, len(which))
 	for r, i := range which {
 		row[i] = r
@@ -217,17 +217,17 @@ kinds:
 }
 
 // solveMixed puts what is left onto machines of all groups together and commits that. Groups
-// that are coming have come in already, unless everything is to be thought afresh: what
+// that are upcoming have come in already, unless everything is to be thought afresh: what
 // was bought as a mix is found again as one.
 func (v *solver) solveMixed() {
 	if !v.fromScratch {
 		var coming []int
 		for g := range v.w.groups {
-			if v.coming[g] > 0 {
+			if v.upcoming[g] > 0 {
 				coming = append(coming, g)
 			}
 		}
-		v.inOrder(coming)
+		v.fillUpcomingInOrder(coming)
 	}
 	b, which := v.newMixed()
 	if b == nil {
@@ -235,7 +235,7 @@ func (v *solver) solveMixed() {
 	}
 	if len(b.machineTypes) == 1 { // better than all others: the packer knows more about one kind
 		if o := v.optionFor(b.machineTypes[0].group, b.machineTypes[0].limit); o != nil {
-			v.commit(&o.k, o.which, o.group, o.set)
+			v.apply(&o.k, o.which, o.group, o.set)
 		}
 		return
 	}
@@ -258,23 +258,23 @@ func (v *solver) solveMixed() {
 				fit.Take(k.fresh[0].room, b.sizes[r], int(n))
 			}
 		}
-		v.commit(&k, which, g, []int{g})
+		v.apply(&k, which, g, []int{g})
 	}
 }
 
 // newMixed writes what is left as a problem for mixed.go; nil when there is nothing to
 // mix.
 func (v *solver) newMixed() (*mixed, []int) {
-	places := v.a.places
-	v.a.places = nil // only sizes are asked for
+	places := v.a.bins
+	v.a.bins = nil // only sizes are asked for
 	pick := func(i int) int {
-		if !v.w.want[i].buys {
+		if !v.w.demands[i].buys {
 			return 0
 		}
 		return v.a.left[i]
 	}
 	p, which := v.problemOf(pick, []int64{}, 0)
-	v.a.places = places
+	v.a.bins = places
 	b := &mixed{most: mixedWork}
 	if v.w.topology != nil {
 		b.most = mixedConstrainedWork

@@ -25,7 +25,7 @@ type mixedKnapsack struct {
 	stop  float64 // a value that is good enough once some steps are done
 	soon  int
 	ranks []ranked
-	rest  [2]float64 // shares of cpu and memory that the last greedy content left
+	rest  [2]float64 // shares of cpu and memory that the last baseline content left
 }
 
 func (b *mixed) knapsack(k int, left []int, y []float64, steps int, stop float64) *mixedKnapsack {
@@ -103,7 +103,7 @@ type ranked struct {
 	row   int
 }
 
-// greedy fills a machine by one order.
+// baseline fills a machine by one order.
 func (s *mixedKnapsack) greedy(order []int) {
 	room := s.room
 	value := 0.0

@@ -48,7 +48,7 @@ func (w *roundState) move(from int, loads []classCount) (homeless cluster.PodKey
 		w.unplace(&a)
 		return w.nth(&w.nodes[from], a.homeless, a.placed), false
 	}
-	if name, ok := w.moveSpare(from); !ok {
+	if name, ok := w.relocateHeadroom(from); !ok {
 		w.unplace(&a)
 		return cluster.PodKey("headroom/" + name), false
 	}
@@ -240,8 +240,8 @@ func (w *roundState) roomy() []int {
 	w.open = []int{}
 	var kinds []int32
 	wanted := make([]bool, len(w.e.classes.representative))
-	for i := range w.want {
-		if k := w.e.classes.equivalent[w.want[i].class]; !wanted[k] {
+	for i := range w.demands {
+		if k := w.e.classes.equivalent[w.demands[i].class]; !wanted[k] {
 			kinds, wanted[k] = append(kinds, k), true
 		}
 	}

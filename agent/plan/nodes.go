@@ -12,27 +12,27 @@ import (
 // node is a Node and what the round knows about it.
 type node struct {
 	*cluster.Node
-	f      *nodeFacts
-	group  int // index into world.groups, -1: none of ours
-	inst   *cluster.Instance
-	room   []int64 // what is left, of the axes of world.space
-	state  nodeState
-	shape  fit.Shape
-	counts bool          // a pending pod or a moved pod counts on it
-	hosts  bool          // only moved pods do
-	spare  []spare       // headroom that is kept free on it
-	goes   bool          // it is on its way out, or would be: no destination
-	whole  *cluster.Node // with the pods that vacate took off it; nil: it is not interrupted
+	f        *nodeFacts
+	group    int // index into world.groups, -1: none of ours
+	inst     *cluster.Instance
+	room     []int64 // what is left, of the axes of world.space
+	state    nodeState
+	shape    fit.Shape
+	counts   bool             // a pending pod or a moved pod counts on it
+	hosts    bool             // only moved pods do
+	headroom []headroomPieces // headroom that is kept free on it
+	goes     bool             // it is on its way out, or would be: no destination
+	whole    *cluster.Node    // with the pods that vacate took off it; nil: it is not interrupted
 }
 
 // nodeState says what a node is good for.
 type nodeState int
 
 const (
-	stateOut    nodeState = iota // not Ready, or on its way out: no room for anybody
-	stateReady                   // the scheduler may place pods now
-	stateComing                  // registered, and will be Ready soon
-	stateMarked                  // carries our mark
+	stateOut      nodeState = iota // not Ready, or on its way out: no room for anybody
+	stateReady                     // the scheduler may place pods now
+	stateUpcoming                  // registered, and will be Ready soon
+	stateMarked                    // carries our mark
 )
 
 func (w *roundState) indexNodes() {
@@ -47,7 +47,7 @@ func (w *roundState) indexNodes() {
 		*n = node{Node: w.s.Nodes[i], f: w.e.facts[i], group: int(t.group[k]), inst: t.inst[k], whole: w.vacated[k], room: w.e.rooms[k*axes : (k+1)*axes : (k+1)*axes]}
 		n.state = w.stateOf(n)
 		n.shape = fit.Shape{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
-		if n.state == stateComing {
+		if n.state == stateUpcoming {
 			w.space.Room(n.room, w.become(n))
 			w.takeHeld(n.f, n.room)
 		} else {
@@ -112,7 +112,7 @@ func (w *roundState) stateOf(n *node) nodeState {
 		return stateReady
 	}
 	if n.group >= 0 && !w.reached(n.Created.Add(w.startup(n))) && !n.Unschedulable && !w.silent(n) {
-		return stateComing
+		return stateUpcoming
 	}
 	if n.Ready != cluster.StatusTrue {
 		return stateOut

@@ -31,7 +31,7 @@ func (v *solver) pick() *option {
 			all = append(all, o)
 		}
 	}
-	for g := 0; len(all) == 0 && g < len(v.w.groups) && v.wanting(); g++ {
+	for g := 0; len(all) == 0 && g < len(v.w.groups) && v.anyDemand(); g++ {
 		// None of the promising ones takes what is left: it may be for the others alone.
 		if o := v.optionFor(g, v.limit(g)); !v.done[g] && o != nil {
 			all = append(all, o)
@@ -47,7 +47,7 @@ func (v *solver) pick() *option {
 }
 
 // limit is how many machines of a group and of those that are balanced with it this
-// answer may still fill: those that are coming, and those that may be bought.
+// answer may still fill: those that are upcoming, and those that may be bought.
 func (v *solver) limit(g int) int {
 	if set := v.partners(g); len(set) > 1 {
 		return v.together(set)
@@ -61,7 +61,7 @@ func (v *solver) optionFor(g, limit int) *option {
 		return nil
 	}
 	pick := func(i int) int {
-		if !v.w.want[i].buys || v.a.left[i] == 0 || !v.fits(i, g) {
+		if !v.w.demands[i].buys || v.a.left[i] == 0 || !v.fits(i, g) {
 			return 0
 		}
 		return v.a.left[i]
@@ -78,7 +78,7 @@ func (v *solver) optionFor(g, limit int) *option {
 	}
 	o.fresh = o.k.bins
 	for _, member := range set {
-		o.fresh -= v.coming[member]
+		o.fresh -= v.upcoming[member]
 	}
 	o.fresh = max(o.fresh, 0)
 	v.rightsize(o, p)
@@ -142,10 +142,10 @@ func (v *solver) better(a, b *option) bool {
 	return a.fresh < b.fresh
 }
 
-// wanting tells whether any pod is left that machines may be bought for.
-func (v *solver) wanting() bool {
-	for i := range v.w.want {
-		if k := &v.w.want[i]; k.buys && !k.perPod && v.a.left[i] > 0 {
+// anyDemand tells whether any pod is left that machines may be bought for.
+func (v *solver) anyDemand() bool {
+	for i := range v.w.demands {
+		if k := &v.w.demands[i]; k.buys && !k.perPod && v.a.left[i] > 0 {
 			return true
 		}
 	}

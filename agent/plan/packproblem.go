@@ -8,29 +8,29 @@ import (
 
 // problemOf writes the wants that a filter picks as a problem over all places.
 func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*problem, []int) {
-	p := &problem{empty: empty, limit: limit, pool: &v.w.pool, arena: &v.w.scratch.perOption, open: v.w.scratch.perOption.heads.alloc(0, len(v.a.places)), coalesced: &v.coalesced}
-	for i := range v.a.places {
-		p.open = append(p.open, v.a.places[i].room)
+	p := &problem{empty: empty, limit: limit, pool: &v.w.pool, arena: &v.w.scratch.perOption, open: v.w.scratch.perOption.heads.alloc(0, len(v.a.bins)), coalesced: &v.coalesced}
+	for i := range v.a.bins {
+		p.open = append(p.open, v.a.bins[i].room)
 	}
-	stands := len(v.on) == len(v.w.want)
+	stands := len(v.on) == len(v.w.demands)
 	if !stands {
-		v.on = slices.Grow(v.seats[:0], len(v.w.want))[:len(v.w.want)]
-		v.seats = v.on
-		v.asked = slices.Grow(v.asked[:0], len(v.w.want))[:len(v.w.want)]
+		v.on = slices.Grow(v.mayGoBuffer[:0], len(v.w.demands))[:len(v.w.demands)]
+		v.mayGoBuffer = v.on
+		v.asked = slices.Grow(v.asked[:0], len(v.w.demands))[:len(v.w.demands)]
 		clear(v.asked)
 		v.binDomains = v.binDomains[:0]
 	}
 	if b := v.w.topology; b != nil {
-		for i := len(v.binDomains); i < len(v.a.places); i++ {
-			v.binDomains = append(v.binDomains, b.domainOf(&v.a.places[i]))
+		for i := len(v.binDomains); i < len(v.a.bins); i++ {
+			v.binDomains = append(v.binDomains, b.domainOf(&v.a.bins[i]))
 		}
 	}
-	v.counts = slices.Grow(v.counts[:0], len(v.w.want))
+	v.counts = slices.Grow(v.counts[:0], len(v.w.demands))
 	known := stands && (empty != nil) == v.fresh && v.placed == len(p.open)
 	at := 0
-	for i := range v.w.want {
+	for i := range v.w.demands {
 		n := pick(i)
-		if n <= 0 || v.w.want[i].perPod {
+		if n <= 0 || v.w.demands[i].perPod {
 			n = 0
 		} else {
 			known = known && at < len(v.which) && v.which[at] == i && v.items[at].count == n
@@ -52,36 +52,36 @@ func (v *solver) write(many int, fresh bool) {
 	v.which, v.items, v.fresh = v.w.scratch.perRound.ints.alloc(0, many), v.w.scratch.perRound.items.alloc(0, many), fresh
 	for i, n := range v.counts {
 		if n > 0 {
-			k := &v.w.want[i]
+			k := &v.w.demands[i]
 			v.which = append(v.which, i)
 			v.items = append(v.items, item{size: v.w.size(k.class), count: n, prio: v.w.s.Classes[k.class].Priority, fresh: fresh, on: v.mayGo(i)})
 		}
 	}
 }
 
-// mayGo tells by place whether a want may go there and finds room for one. It is the
+// mayGo tells by place whether a demand may go there and finds room for one. It is the
 // same for all groups that are asked in turn; nobody writes to it. Most pods may go
 // nowhere that is there already, and that takes no room to say.
 func (v *solver) mayGo(i int) []bool {
-	if v.asked[i] == len(v.a.places)+1 {
+	if v.asked[i] == len(v.a.bins)+1 {
 		return v.on[i]
 	}
-	k, size := &v.w.want[i], v.w.size(v.w.want[i].class)
+	k, size := &v.w.demands[i], v.w.size(v.w.demands[i].class)
 	bound := k.domain > 0 && v.w.topology != nil
 	var on []bool
-	for b := range v.a.places {
+	for b := range v.a.bins {
 		if bound && v.binDomains[b] != k.domain {
 			continue
 		}
-		pl := &v.a.places[b]
+		pl := &v.a.bins[b]
 		if !fit.One(pl.room, size) || !v.passes(k.class, pl) || !v.w.topology.allowsBin(k, pl) {
 			continue
 		}
 		if on == nil {
-			on = make([]bool, len(v.a.places))
+			on = make([]bool, len(v.a.bins))
 		}
 		on[b] = true
 	}
-	v.on[i], v.asked[i] = on, len(v.a.places)+1
+	v.on[i], v.asked[i] = on, len(v.a.bins)+1
 	return on
 }

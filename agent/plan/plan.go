@@ -215,11 +215,11 @@ type Memory struct {
 	Unneeded map[cluster.NodeName]time.Time `json:"unneeded,omitempty"`
 	// Unready is since when a node has been seen not Ready by this agent.
 	Unready map[cluster.NodeName]time.Time `json:"unready,omitempty"`
-	// Promised is which group's coming machine a pending pod was counted on.
-	Promised Pledges `json:"promised,omitempty"`
-	// PromisedMissing is the same for pods that their controller has still to make, by
+	// Reservations is which group's upcoming machines a pending pod was counted on.
+	Reservations Reservations `json:"promised,omitempty"`
+	// ReservedMissing is the same for pods that their controller has still to make, by
 	// "group owner-UID".
-	PromisedMissing map[string]int `json:"promisedMissing,omitempty"`
+	ReservedMissing map[string]int `json:"promisedMissing,omitempty"`
 	// Resized is the last target that was successfully asked for, which a lagging
 	// read must not undo (EC2 reads are eventually consistent).
 	Resized map[cluster.GroupID]Resized `json:"resized,omitempty"`
@@ -234,9 +234,9 @@ type Memory struct {
 	// Deleted is when an instance was successfully told to go: a lagging read that
 	// still shows it neither counts it nor its place in the target.
 	Deleted map[cluster.InstanceID]time.Time `json:"deleted,omitempty"`
-	// Unremembered is how many of a group's coming machines nobody remembers having asked
+	// OrphanedUpcoming is how many of a group's upcoming machines nobody remembers having asked
 	// for, as after a restart.
-	Unremembered map[cluster.GroupID]int `json:"unremembered,omitempty"`
+	OrphanedUpcoming map[cluster.GroupID]int `json:"unremembered,omitempty"`
 	// Short is since when a group has had fewer instances than its target.
 	Short map[cluster.GroupID]time.Time `json:"short,omitempty"`
 	// ShrunkAt is when a machine was last terminated.

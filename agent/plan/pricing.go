@@ -171,8 +171,8 @@ func (w *roundState) draw(g int) uint64 {
 	if !w.pricing.drawn {
 		h := fnv.New64a()
 		fmt.Fprintln(h, w.p.RandomSeed)
-		for i := range w.want {
-			fmt.Fprintln(h, w.want[i].expected, w.want[i].name())
+		for i := range w.demands {
+			fmt.Fprintln(h, w.demands[i].expected, w.demands[i].name())
 		}
 		for i := range w.groups {
 			fmt.Fprintln(h, w.groups[i].ID, w.groups[i].size)

@@ -446,7 +446,7 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, Memory, Policy) {
 			pod.Unschedulable = cluster.At(ago(time.Minute))
 		}
 		if r.IntN(3) == 0 {
-			m.Promised = append(m.Promised, Pledge{Group: pick(r, cluster.GroupID("g0"), "g1"), Pods: []cluster.PodKey{pod.Key}})
+			m.Reservations = append(m.Reservations, Reservation{Group: pick(r, cluster.GroupID("g0"), "g1"), Pods: []cluster.PodKey{pod.Key}})
 		}
 		s.Pods = append(s.Pods, pod)
 	}

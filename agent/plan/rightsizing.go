@@ -9,7 +9,7 @@ import (
 
 // rightsize gives each machine that an option buys the cheapest group whose machine holds
 // its pods: the last ones are seldom full, and where pods keep away from each other
-// most are not. Machines that are coming already stay what they are.
+// most are not. Machines that are upcoming already stay what they are.
 func (v *solver) rightsize(o *option, p *problem) {
 	if len(o.set) > 1 || o.fresh == 0 || len(v.w.groups) < 2 {
 		return
@@ -25,7 +25,7 @@ func (v *solver) rightsize(o *option, p *problem) {
 		}
 		return n
 	}
-	coming := v.coming[o.group]
+	coming := v.upcoming[o.group]
 	used := s.rooms.alloc(len(p.empty), 0)
 	for x, f := range o.k.fresh {
 		own := o.group
@@ -69,7 +69,7 @@ func (v *solver) groupsByCost() []int {
 	out := v.w.scratch.perRound.ints.alloc(0, len(v.w.groups))
 	for g := range v.w.groups {
 		gr := &v.w.groups[g]
-		if gr.rule == "" && gr.Template.Unknown == "" && v.coming[g] == 0 && len(v.w.peers(g)) == 1 {
+		if gr.rule == "" && gr.Template.Unknown == "" && v.upcoming[g] == 0 && len(v.w.peers(g)) == 1 {
 			out = append(out, g)
 		}
 	}
@@ -154,7 +154,7 @@ func (v *solver) convertRoom(room []int64, from, to int) {
 func (v *solver) addCosts(o *option, p *problem) {
 	coming := 0
 	for _, g := range o.set {
-		coming += v.coming[g]
+		coming += v.upcoming[g]
 	}
 	priced, have := true, [2]float64{}
 	for x, f := range o.k.fresh {
@@ -208,7 +208,7 @@ func (v *solver) shortlist() []int {
 	var out []int
 	open := make([]int, 0, len(v.w.groups))
 	for g := range v.w.groups {
-		if gr := &v.w.groups[g]; !v.done[g] && gr.Template.Unknown == "" && (v.coming[g] > 0 || gr.rule == "") {
+		if gr := &v.w.groups[g]; !v.done[g] && gr.Template.Unknown == "" && (v.upcoming[g] > 0 || gr.rule == "") {
 			open = append(open, g)
 		}
 	}
@@ -219,7 +219,7 @@ func (v *solver) shortlist() []int {
 	addAnyDomain(sums)
 	var best, o option
 	for _, g := range open {
-		if v.coming[g] > 0 {
+		if v.upcoming[g] > 0 {
 			out = append(out, g)
 		} else if v.estimate(&o, g, sums) && (best.pods == 0 || v.better(&o, &best)) {
 			best = o
@@ -230,7 +230,7 @@ func (v *solver) shortlist() []int {
 	}
 	few := make([]option, 0, shortlistSize+1)
 	for _, g := range open {
-		if b := v.w.topology; v.coming[g] > 0 || b != nil && b.groupDomain[g] != b.groupDomain[best.group] { // of one cell: the others have their turn
+		if b := v.w.topology; v.upcoming[g] > 0 || b != nil && b.groupDomain[g] != b.groupDomain[best.group] { // of one domain: the others have their turn
 			continue
 		}
 		if !v.estimate(&o, g, sums) {
@@ -267,8 +267,8 @@ func (v *solver) relax() []relaxation {
 		at := flat[2*axes*c:]
 		out[c] = relaxation{sum: at[:axes:axes], most: at[axes : 2*axes : 2*axes]}
 	}
-	for i := range v.w.want {
-		k := &v.w.want[i]
+	for i := range v.w.demands {
+		k := &v.w.demands[i]
 		n := v.a.left[i]
 		if n == 0 || !k.buys || k.perPod {
 			continue

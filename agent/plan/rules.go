@@ -4,7 +4,7 @@ package plan
 // dashboards. F0-F6 are fit's filters.
 const (
 	RuleRoomOnNode    = "U1"  // a pending pod has room on a node that is there: the scheduler will place it
-	RuleRoomComing    = "U2"  // a pending pod has room on a machine that is coming
+	RuleRoomUpcoming  = "U2"  // a pending pod has room on a machine that is upcoming
 	RuleGrow          = "U3"  // grow: pods have room nowhere, and this group's machine would take them
 	RuleMin           = "U4"  // grow: the target is below the group's minimum
 	RuleNoGroup       = "U5"  // no group can help a pod: the reason of every group follows
@@ -28,7 +28,7 @@ const (
 	RuleHeadroom      = "U23" // headroom that cannot be kept free, and why
 	RuleBalance       = "U24" // a group of a balance set is left out of it: its machines differ too much
 	RuleVolume        = "U25" // a volume of the pod keeps it off every node for now (no claim, unbound claim): no machine would help
-	RuleDeferred      = "U26" // nothing is bought for tied pods, nor for others that were promised the same machines, before machines that are coming, or that have just come, are seen with what the scheduler puts on them
+	RuleDeferred      = "U26" // scale-up for pods with affinity or spread, and for pods that had reserved the same machines, waits until upcoming and just ready nodes have been used by the scheduler
 	RuleCloudBusy     = "U27" // the cloud finishes something else before it takes a change of the group: growth and removals wait for that
 
 	RuleStale     = "H1" // the Kubernetes facts may be old: nothing is deleted

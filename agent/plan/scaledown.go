@@ -122,8 +122,8 @@ func (w *roundState) candidates() []candidate {
 	defer func() { w.e.candidates = out }()
 	for i := range w.nodes {
 		n := &w.nodes[i]
-		if n.ControlPlane || n.group < 0 || n.Deleting || n.goes || n.f.toBeDeleted || n.state == stateComing {
-			if n.state == stateComing {
+		if n.ControlPlane || n.group < 0 || n.Deleting || n.goes || n.f.toBeDeleted || n.state == stateUpcoming {
+			if n.state == stateUpcoming {
 				w.wakeAt(n.Created.Add(w.startup(n)))
 			}
 			continue

@@ -12,65 +12,65 @@ import (
 
 // scaleUp finds room for the pending pods and buys what is missing.
 func (w *roundState) scaleUp() {
-	if len(w.want) == 0 {
+	if len(w.demands) == 0 {
 		w.buy(nil)
 		return
 	}
 	w.compileTopology()
 	w.limitPackSteps()
-	best := w.greedily(w.mixedSolution(w.bestAnswer()))
-	if w.topology != nil && best.bought() > 0 && w.putOff() {
-		best = w.greedily(w.mixedSolution(w.bestAnswer()))
+	best := w.baselineSolution(w.mixedSolution(w.bestSolution()))
+	if w.topology != nil && best.bought() > 0 && w.deferDemands() {
+		best = w.baselineSolution(w.mixedSolution(w.bestSolution()))
 	}
-	w.settle(best)
+	w.applySolution(best)
 	w.explain(best)
 	w.buy(best)
 }
 
-// bestAnswer tries a few ways and takes the one that buys least: as if nothing had
-// been promised, in several sequences of the groups; with what was promised; and with
+// bestSolution tries a few ways and takes the one that buys least: as if nothing had
+// been reserved, in several sequences of the groups; with what was reserved; and with
 // the nodes that carry our mark, which pods may need back. An answer with marked nodes may not help fewer pods than
 // the same without.
-func (w *roundState) bestAnswer() *answer {
-	best := w.answer(false, false)
-	if best.bought()+best.unhelped() == 0 {
+func (w *roundState) bestSolution() *solution {
+	best := w.solveOnce(false, false)
+	if best.bought()+best.unplaced() == 0 {
 		return best
 	}
-	promised := w.promised()
+	promised := w.hasReservations()
 	marked := slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked })
 	plain := best
-	best = w.reordered(best)
-	var kept *answer
+	best = w.tryPermutations(best)
+	var kept *solution
 	if promised && best.bought() > 0 {
-		if kept = w.answer(true, false); kept != nil && kept.bought() < best.bought() {
+		if kept = w.solveOnce(true, false); kept != nil && kept.bought() < best.bought() {
 			best = kept
 		}
 	}
 	if !marked {
 		return best
 	}
-	if a := w.answer(false, true); a.unhelped() <= plain.unhelped() && a.bought() < best.bought() || a.unhelped() < best.unhelped() && a.bought() <= best.bought() {
+	if a := w.solveOnce(false, true); a.unplaced() <= plain.unplaced() && a.bought() < best.bought() || a.unplaced() < best.unplaced() && a.bought() <= best.bought() {
 		best = a
 	}
 	if kept != nil && best.bought() > 0 {
-		if a := w.answer(true, true); a != nil && a.unhelped() <= kept.unhelped() && a.bought() < best.bought() {
+		if a := w.solveOnce(true, true); a != nil && a.unplaced() <= kept.unplaced() && a.bought() < best.bought() {
 			best = a
 		}
 	}
 	return best
 }
 
-// triedOrders bounds the sequences of groups that one round tries: all of four.
-const triedOrders = 24
+// maxPermutations bounds the sequences of groups that one round tries: all of four.
+const maxPermutations = 24
 
-// reordered looks for a sequence of the groups with coming machines that buys nothing
+// tryPermutations looks for a sequence of the groups with upcoming machines that buys nothing
 // at all. After a restart nothing says for whom a machine of which group was bought;
 // one of the sequences is the one in which the groups were chosen then. A sequence
 // that would buy, even if less, is no such memory and is not taken.
-func (w *roundState) reordered(best *answer) *answer {
+func (w *roundState) tryPermutations(best *solution) *solution {
 	var groups []int
 	for g := range w.groups {
-		if w.groups[g].coming+w.groups[g].grow > 0 {
+		if w.groups[g].upcoming+w.groups[g].grow > 0 {
 			groups = append(groups, g)
 		}
 	}
@@ -78,23 +78,23 @@ func (w *roundState) reordered(best *answer) *answer {
 		return best
 	}
 	for _, largest := range []bool{true, false} {
-		v := w.solved(false, func(v *solver) bool { v.await(groups, largest); return true })
-		if v.a.bought() == 0 && v.a.unhelped() <= best.unhelped() {
+		v := w.solveVerified(false, func(v *solver) bool { v.openUpcoming(groups, largest); return true })
+		if v.a.bought() == 0 && v.a.unplaced() <= best.unplaced() {
 			return &v.a
 		}
 	}
-	for _, order := range orders(groups, triedOrders) {
-		v := w.solved(false, func(v *solver) bool { v.inOrder(order); return true })
-		if v.a.bought() == 0 && v.a.unhelped() <= best.unhelped() {
+	for _, order := range permutations(groups, maxPermutations) {
+		v := w.solveVerified(false, func(v *solver) bool { v.fillUpcomingInOrder(order); return true })
+		if v.a.bought() == 0 && v.a.unplaced() <= best.unplaced() {
 			return &v.a
 		}
 	}
 	return best
 }
 
-// await turns the machines that are coming into places, so that all of them are filled
+// openUpcoming turns the machines that are upcoming into places, so that all of them are filled
 // together: machines of several sizes may have been bought for one purpose.
-func (v *solver) await(groups []int, largest bool) {
+func (v *solver) openUpcoming(groups []int, largest bool) {
 	groups = slices.Clone(groups)
 	slices.SortStableFunc(groups, func(a, b int) int {
 		c := cmp.Compare(v.w.groups[a].sizeCost(), v.w.groups[b].sizeCost())
@@ -108,30 +108,30 @@ func (v *solver) await(groups []int, largest bool) {
 			continue
 		}
 		empty, _ := v.w.template(&v.w.groups[g])
-		for range v.coming[g] {
-			v.a.places = append(v.a.places, place{node: -1, group: g, room: slices.Clone(empty)})
+		for range v.upcoming[g] {
+			v.a.bins = append(v.a.bins, bin{node: -1, group: g, room: slices.Clone(empty)})
 		}
-		v.coming[g] = 0
+		v.upcoming[g] = 0
 	}
 }
 
-// answer solves one way; nil when promises were to be kept and there are none.
-func (w *roundState) answer(keep, withMarked bool) *answer {
-	v := w.solved(withMarked, func(v *solver) bool { return !keep || v.trust() })
+// solveOnce solves one way; nil when reservations were to be kept and there are none.
+func (w *roundState) solveOnce(keep, withMarked bool) *solution {
+	v := w.solveVerified(withMarked, func(v *solver) bool { return !keep || v.keepReservations() })
 	if v == nil {
 		return nil
 	}
 	return &v.a
 }
 
-// askedAgain is how often one question is asked when the packer is wrong about a class.
-const askedAgain = 3
+// maxAttempts is how often one question is asked when the packer is wrong about a class.
+const maxAttempts = 3
 
-// solved solves and verifies; nil when first says that there is no point.
-func (w *roundState) solved(withMarked bool, first func(*solver) bool) *solver {
+// solveVerified solves and verifies; nil when first says that there is no point.
+func (w *roundState) solveVerified(withMarked bool, first func(*solver) bool) *solver {
 	for try := 0; ; try++ {
 		v := w.newSolver(withMarked)
-		v.mayAsk = try < askedAgain
+		v.mayAsk = try < maxAttempts
 		if !first(v) {
 			return nil
 		}
@@ -142,41 +142,41 @@ func (w *roundState) solved(withMarked bool, first func(*solver) bool) *solver {
 	}
 }
 
-// settle takes the room that pending pods count on, and remembers promises.
-func (w *roundState) settle(a *answer) {
+// applySolution takes the room that pending pods count on, and remembers reservations.
+func (w *roundState) applySolution(a *solution) {
 	w.topology.apply(a)
-	for _, p := range a.places {
-		if p.node < 0 || !p.used && p.spare == nil {
+	for _, p := range a.bins {
+		if p.node < 0 || !p.used && p.headroom == nil {
 			continue
 		}
 		n := &w.nodes[p.node]
 		n.room = p.room
 		n.counts = n.counts || p.used || n.state == stateMarked
-		for _, s := range p.spare {
-			n.keepSpare(s.class, s.count)
+		for _, s := range p.headroom {
+			n.keepHeadroom(s.class, s.count)
 		}
 	}
 	counts, runs := 0, w.scratch.perRound.ints.alloc(len(w.groups), 0)
-	for i := range w.want {
-		if w.want[i].buys {
-			counts += len(a.shares[i])
-			for _, s := range a.shares[i] {
+	for i := range w.demands {
+		if w.demands[i].buys {
+			counts += len(a.allocations[i])
+			for _, s := range a.allocations[i] {
 				runs[s.group]++
 			}
 		}
 	}
 	if counts > 0 {
-		w.out.Promised = make(Pledges, 0, counts)
+		w.out.Reservations = make(Reservations, 0, counts)
 	}
 	for g, n := range runs {
 		w.groups[g].runs = w.scratch.runs.alloc(0, n)
 	}
-	for i := range w.want {
-		switch k := &w.want[i]; {
+	for i := range w.demands {
+		switch k := &w.demands[i]; {
 		case k.buys:
-			w.promise(i, a.shares[i])
-		case k.deferred != "":
-			w.keepPromises(k)
+			w.reserve(i, a.allocations[i])
+		case k.deferral != "":
+			w.keepDeferredReservations(k)
 		}
 	}
 	for g, n := range a.grow {
@@ -184,11 +184,13 @@ func (w *roundState) settle(a *answer) {
 	}
 }
 
-// unmade is the key of promises to pods that a controller has still to make.
-func unmade(g cluster.GroupID, owner cluster.UID) string { return string(g) + " " + string(owner) }
+// missingPodsKey is the key of reservations to pods that a controller has still to make.
+func missingPodsKey(g cluster.GroupID, owner cluster.UID) string {
+	return string(g) + " " + string(owner)
+}
 
 // buy writes one Grow for every group that gets machines.
-func (w *roundState) buy(a *answer) {
+func (w *roundState) buy(a *solution) {
 	for i := range w.groups {
 		g := &w.groups[i]
 		if g.grow <= 0 && !(g.raise && g.size > g.target) {
@@ -201,14 +203,14 @@ func (w *roundState) buy(a *answer) {
 		if g.target < g.Min {
 			why = append(why, fmt.Sprintf("the target is below the minimum of %d", g.Min))
 		}
-		if g.spare > 0 {
-			why = append(why, spareWords(g.spare))
+		if g.headroom > 0 {
+			why = append(why, headroomWords(g.headroom))
 			act.Rule = RuleHeadroom
 		}
 		if a != nil && a.grow[i] > 0 && len(g.pods)+g.expected > 0 {
 			act.Rule = RuleGrow
 			why = append(why, fmt.Sprintf("no room for %s of %d classes", pods(len(g.pods)+g.expected), g.classes))
-		} else if g.spare == 0 {
+		} else if g.headroom == 0 {
 			act.Rule = RuleMin
 		}
 		act.Why = strings.Join(why, "; ")
@@ -217,22 +219,22 @@ func (w *roundState) buy(a *answer) {
 }
 
 // explain holds every pending pod that this round buys nothing for.
-func (w *roundState) explain(a *answer) {
+func (w *roundState) explain(a *solution) {
 	defer w.joinHeld(len(w.plan.Held))
-	for i := range w.want {
-		k := &w.want[i]
-		if !k.buys && k.deferred == "" {
+	for i := range w.demands {
+		k := &w.demands[i]
+		if !k.buys && k.deferral == "" {
 			continue
 		}
-		if k.spare != "" {
+		if k.headroom != "" {
 			w.explainHeadroom(k, i, a)
 			continue
 		}
 		coming := 0
 		var groups []string
-		for _, s := range a.shares[i] {
-			n := s.coming
-			if k.deferred != "" {
+		for _, s := range a.allocations[i] {
+			n := s.upcoming
+			if k.deferral != "" {
 				n += s.new // others' machine has room for it
 			}
 			if n > 0 {
@@ -241,16 +243,16 @@ func (w *roundState) explain(a *answer) {
 			}
 		}
 		if a.on[i] > 0 {
-			w.holdPods(k, a.on[i], RuleRoomOnNode, "there is room on a node: the scheduler will place it")
+			w.heldPods(k, a.on[i], RuleRoomOnNode, "there is room on a node: the scheduler will place it")
 		}
 		if coming > 0 {
-			w.holdPods(k, coming, RuleRoomComing, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
+			w.heldPods(k, coming, RuleRoomUpcoming, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
 		}
-		if a.left[i] > 0 && k.deferred != "" {
-			w.holdPods(k, a.left[i], RuleDeferred, k.deferred)
+		if a.left[i] > 0 && k.deferral != "" {
+			w.heldPods(k, a.left[i], RuleDeferred, k.deferral)
 		} else if a.left[i] > 0 {
 			refusals := w.refusals(k.class, a.grow)
-			w.holdPods(k, a.left[i], RuleNoGroup, everyGroup(refusals))
+			w.heldPods(k, a.left[i], RuleNoGroup, everyGroup(refusals))
 			w.plan.Held[len(w.plan.Held)-1].Groups = refusals
 		}
 	}

@@ -8,11 +8,11 @@ type scratch struct {
 	perOption   arena // until the next option is packed
 	perChoice   arena // until the next choice
 	perRound    arena // until the round is over, as is the rest
-	allocations slots[share]
+	allocations slots[allocation]
 	runs        slots[run]
-	unbound     []waiter
+	unbound     []unboundPod
 	groups      []group
-	demands     [3][]want // as they are gathered; parts of them, and then as they are evened out; as they are divided
+	demands     [3][]demand // as they are gathered; parts of them, and then as they are evened out; as they are divided
 }
 
 // scratchPool is the pool of scratch buffers that no round uses; the garbage collector may
@@ -33,7 +33,7 @@ func (d *scratch) release(wants int) {
 		s.reset()
 		s.zero()
 	}
-	d.allocations.resetTo(&slots[share]{})
+	d.allocations.resetTo(&slots[allocation]{})
 	d.runs.resetTo(&slots[run]{})
 	d.runs.zero()
 	clear(d.groups[:cap(d.groups)])

@@ -112,7 +112,7 @@ func points(t reflect.Type) bool {
 func TestScratchOfBurst(t *testing.T) {
 	defer func(old *sync.Pool) { scratchPool = old }(scratchPool)
 	scratchPool = new(sync.Pool)
-	d := &scratch{demands: [3][]want{make([]want, 0, 1000)}}
+	d := &scratch{demands: [3][]demand{make([]demand, 0, 1000)}}
 	for _, wants := range []int{0, 1, 1000/maxOversize - 1} {
 		if d.release(wants); scratchPool.Get() != nil {
 			t.Errorf("scratch for 1,000 wants is kept after a round of %d", wants)

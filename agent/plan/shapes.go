@@ -3,7 +3,7 @@ package plan
 import "github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 
 // passes tells whether a class may go on a place, room aside.
-func (v *solver) passes(class int, p *place) bool {
+func (v *solver) passes(class int, p *bin) bool {
 	w := v.w
 	if p.node < 0 {
 		_, shape := w.template(&w.groups[p.group])

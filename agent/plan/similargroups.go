@@ -150,8 +150,8 @@ func (v *solver) partners(g int) []int {
 // anyBound tells whether a pod that is left and that g would take is one to which it
 // matters where it lands: what spreads such pods is their own constraint.
 func (v *solver) anyBound(g int) bool {
-	for i := range v.w.want {
-		if v.a.left[i] > 0 && v.w.want[i].buys && bound(&v.w.s.Classes[v.w.want[i].class]) && v.fits(i, g) {
+	for i := range v.w.demands {
+		if v.a.left[i] > 0 && v.w.demands[i].buys && bound(&v.w.s.Classes[v.w.demands[i].class]) && v.fits(i, g) {
 			return true
 		}
 	}
@@ -160,8 +160,8 @@ func (v *solver) anyBound(g int) bool {
 
 // takesSame tells whether two groups take the same of the pods that are left.
 func (v *solver) takesSame(g, o int) bool {
-	for i := range v.w.want {
-		if v.a.left[i] > 0 && v.w.want[i].buys && v.fits(i, g) != v.fits(i, o) {
+	for i := range v.w.demands {
+		if v.a.left[i] > 0 && v.w.demands[i].buys && v.fits(i, g) != v.fits(i, o) {
 			return false
 		}
 	}
@@ -171,9 +171,9 @@ func (v *solver) takesSame(g, o int) bool {
 // own is how many machines of one group this answer may still fill.
 func (v *solver) own(g int) int {
 	if v.w.groups[g].rule != "" {
-		return v.coming[g]
+		return v.upcoming[g]
 	}
-	return v.coming[g] + v.room(g)
+	return v.upcoming[g] + v.room(g)
 }
 
 // together is how many machines several groups may fill: the limits of the whole
@@ -182,7 +182,7 @@ func (v *solver) together(set []int) int {
 	coming, fresh := 0, 0
 	var per cluster.Resources
 	for _, g := range set {
-		coming += v.coming[g]
+		coming += v.upcoming[g]
 		gr := &v.w.groups[g]
 		if gr.rule != "" {
 			continue
@@ -220,14 +220,14 @@ func (v *solver) smallest(set []int) []int64 {
 	return empty
 }
 
-// next is the group of a set that gets the next machine: one whose machine is coming
+// next is the group of a set that gets the next machine: one whose machine is upcoming
 // already; else the smallest by what it then has, and of those the first by its ID.
 func (v *solver) next(set []int, chosen int) int {
 	if len(set) == 1 {
 		return chosen
 	}
 	for _, g := range set {
-		if v.coming[g] > 0 {
+		if v.upcoming[g] > 0 {
 			return g
 		}
 	}

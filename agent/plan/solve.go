@@ -6,32 +6,32 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// place is a bin that is there: a node, or a machine that is coming and already holds
+// bin is a bin that is there: a node, or a machine that is upcoming and already holds
 // pods of this round.
-type place struct {
-	node  int // index into world.nodes, -1: a coming machine of group
-	group int
-	room  []int64
-	used  bool
-	fresh bool      // it is a machine that is bought
-	parts []portion // what was put there in this answer, by want; only where pods are constrained
-	spare []spare   // headroom that is kept free here
+type bin struct {
+	node     int // index into world.nodes, -1: an upcoming machine of group
+	group    int
+	room     []int64
+	used     bool
+	fresh    bool             // it is a machine that is bought
+	portions []portion        // what was put there in this answer, by demand; only where pods are constrained
+	headroom []headroomPieces // headroom that is kept free here
 }
 
-// share is what one group's coming and new machines take of one want.
-type share struct{ group, coming, new int }
+// allocation is what one group's coming and new machines take of one demand.
+type allocation struct{ group, upcoming, new int }
 
-// answer says where all wanted pods would go.
-type answer struct {
-	places []place
-	grow   []int       // new machines by group
-	on     []int       // by want: pods on nodes that are Ready
-	shares [][]share   // by want, in the order of the groups
-	left   []int       // by want: pods that no group can help
-	filled []filledBin // what the machines carry that it fills, as packed
+// solution says where all wanted pods would go.
+type solution struct {
+	bins        []bin
+	grow        []int          // new machines by group
+	on          []int          // by demand: pods on nodes that are Ready
+	allocations [][]allocation // by demand, in the order of the groups
+	left        []int          // by demand: pods that no group can help
+	filled      []filledBin    // what the machines carry that it fills, as packed
 }
 
-func (a *answer) bought() int {
+func (a *solution) bought() int {
 	n := 0
 	for _, g := range a.grow {
 		n += g
@@ -39,7 +39,7 @@ func (a *answer) bought() int {
 	return n
 }
 
-func (a *answer) unhelped() int {
+func (a *solution) unplaced() int {
 	n := 0
 	for _, c := range a.left {
 		n += c
@@ -47,28 +47,28 @@ func (a *answer) unhelped() int {
 	return n
 }
 
-// solver answers one set of wants; several are tried in a round.
+// solver answers one set of demands; several are tried in a round.
 type solver struct {
-	w          *roundState
-	a          answer
-	coming     []int // machines by group that are coming and still empty
-	done       []bool
-	which      []int     // of the last problem, as long as on stands
-	items      []item    // the same
-	fresh      bool      // the same: for new machines
-	placed     int       // places then
-	coalesced  coalesced // what they were merged to
-	counts     []int     // by want: room for the next problem
-	on         [][]bool  // by want: see mayGo; nil: places have changed
-	seats      [][]bool  // room for on
-	binDomains []int     // by place, as long as on stands; empty where nothing is constrained
-	asked      []int     // by want, where on stands: one more than the places that it was asked for
-	mayAsk     bool      // verify may ask for another answer
-	all        bool      // verify places unconstrained pods that are left, too
+	w           *roundState
+	a           solution
+	upcoming    []int // machines by group that are upcoming and still empty
+	done        []bool
+	which       []int     // of the last problem, as long as on stands
+	items       []item    // the same
+	fresh       bool      // the same: for new machines
+	placed      int       // places then
+	coalesced   coalesced // what they were merged to
+	counts      []int     // by demand: room for the next problem
+	on          [][]bool  // by demand: see mayGo; nil: places have changed
+	mayGoBuffer [][]bool  // room for on
+	binDomains  []int     // by place, as long as on stands; empty where nothing is constrained
+	asked       []int     // by demand, where on stands: one more than the bins that it was asked for
+	mayAsk      bool      // verify may ask for another answer
+	all         bool      // verify places unconstrained pods that are left, too
 
 	prices      []float64 // by group: what a mix of groups is held against; nil: none is wanted
-	fromScratch bool      // the mix does not begin with what is coming
-	first       *answer   // the expander's
+	fromScratch bool      // the mix does not begin with what is upcoming
+	first       *solution // the expander's
 
 	costOrder    []int   // see ladder
 	costOrderMax []int64 // by rung, of each dimension the most that it or one below has
@@ -76,34 +76,34 @@ type solver struct {
 
 func (w *roundState) newSolver(withMarked bool) *solver {
 	ints := &w.scratch.perRound.ints
-	v := &solver{w: w, coming: ints.alloc(len(w.groups), 0), done: make([]bool, len(w.groups))}
+	v := &solver{w: w, upcoming: ints.alloc(len(w.groups), 0), done: make([]bool, len(w.groups))}
 	v.a.grow = ints.alloc(len(w.groups), 0)
-	v.a.on, v.a.left = ints.alloc(len(w.want), 0), ints.alloc(len(w.want), 0)
-	v.a.shares = make([][]share, len(w.want))
-	for i := range w.want {
-		v.a.left[i] = w.want[i].count()
+	v.a.on, v.a.left = ints.alloc(len(w.demands), 0), ints.alloc(len(w.demands), 0)
+	v.a.allocations = make([][]allocation, len(w.demands))
+	for i := range w.demands {
+		v.a.left[i] = w.demands[i].count()
 	}
 	for _, i := range w.roomy() {
 		n := &w.nodes[i]
-		if n.state == stateReady || n.state == stateComing || withMarked && n.state == stateMarked && n.Ready == "True" {
-			v.a.places = append(v.a.places, place{node: i, group: n.group, room: slices.Clone(n.room)})
+		if n.state == stateReady || n.state == stateUpcoming || withMarked && n.state == stateMarked && n.Ready == "True" {
+			v.a.bins = append(v.a.bins, bin{node: i, group: n.group, room: slices.Clone(n.room)})
 		}
 	}
 	for i := range w.groups {
-		v.coming[i] = w.groups[i].coming + w.groups[i].grow
+		v.upcoming[i] = w.groups[i].upcoming + w.groups[i].grow
 	}
 	return v
 }
 
-// fits is how many pods of want i a group's machine may take at all.
+// fits is how many pods of demand i a group's machine may take at all.
 func (v *solver) fits(i, g int) bool {
 	empty, shape := v.w.template(&v.w.groups[g])
-	k := &v.w.want[i]
+	k := &v.w.demands[i]
 	return fit.One(empty, v.w.size(k.class)) && v.w.topology.allowsGroup(k, g) && v.w.takes(k.class, g, shape)
 }
 
-// there places what it can on what is there and commits that.
-func (v *solver) there(pick func(i int) int, whole bool) bool {
+// placeOnExisting places what it can on what is there and commits that.
+func (v *solver) placeOnExisting(pick func(i int) int, whole bool) bool {
 	p, which := v.problemOf(pick, nil, 0)
 	if whole && len(p.items) > 0 && p.infeasible() {
 		return false
@@ -112,37 +112,37 @@ func (v *solver) there(pick func(i int) int, whole bool) bool {
 	if whole && k.unplaced() > 0 {
 		return false
 	}
-	v.commit(&k, which, -1, nil)
+	v.apply(&k, which, -1, nil)
 	return k.unplaced() == 0
 }
 
-// commit takes over an answer of the packer for group g, -1 for none, whose machines
+// apply takes over an answer of the packer for group g, -1 for none, whose machines
 // may as well be of the other groups of a set.
-func (v *solver) commit(k *packing, which []int, chosen int, set []int) {
-	v.take(k, which, chosen, set, nil)
+func (v *solver) apply(k *packing, which []int, chosen int, set []int) {
+	v.applyMixed(k, which, chosen, set, nil)
 }
 
-func (v *solver) commitMix(o *option) { v.take(&o.k, o.which, o.group, o.set, o.groups) }
+func (v *solver) applyOption(o *option) { v.applyMixed(&o.k, o.which, o.group, o.set, o.groups) }
 
-func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
+func (v *solver) applyMixed(k *packing, which []int, chosen int, set, mix []int) {
 	v.on = nil
 	take := func(i, n int) { v.a.left[which[i]] -= n }
 	for b, parts := range k.open {
 		for _, t := range parts {
-			pl := &v.a.places[b]
+			pl := &v.a.bins[b]
 			i := which[t.item]
-			if v.w.want[i].spare == "" {
+			if v.w.demands[i].headroom == "" {
 				pl.used = true
 			} else {
-				pl.spare = append(pl.spare, spare{class: v.w.want[i].class, count: t.n})
+				pl.headroom = append(pl.headroom, headroomPieces{class: v.w.demands[i].class, count: t.n})
 			}
-			fit.Take(pl.room, v.w.size(v.w.want[i].class), t.n)
+			fit.Take(pl.room, v.w.size(v.w.demands[i].class), t.n)
 			take(t.item, t.n)
 			if v.w.topology != nil {
-				pl.parts = append(pl.parts, portion{which[t.item], t.n})
+				pl.portions = append(pl.portions, portion{which[t.item], t.n})
 			}
 			switch {
-			case pl.node < 0, v.w.nodes[pl.node].state == stateComing:
+			case pl.node < 0, v.w.nodes[pl.node].state == stateUpcoming:
 				v.add(which[t.item], pl.group, t.n, pl.fresh)
 			default:
 				v.a.on[which[t.item]] += t.n
@@ -152,7 +152,7 @@ func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 	if chosen >= 0 {
 		v.recordContents(k, which, chosen, mix)
 	}
-	v.a.places = slices.Grow(v.a.places, k.bins)
+	v.a.bins = slices.Grow(v.a.bins, k.bins)
 	for x, f := range k.fresh {
 		for range f.times {
 			g := 0
@@ -161,15 +161,15 @@ func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 			} else {
 				g = v.next(set, chosen)
 			}
-			fresh := v.coming[g] == 0
+			fresh := v.upcoming[g] == 0
 			if fresh {
 				v.a.grow[g]++
 			} else {
-				v.coming[g]--
+				v.upcoming[g]--
 			}
-			pl := place{node: -1, group: g, room: v.w.scratch.perRound.rooms.clone(f.room, 0), used: true, fresh: fresh}
+			pl := bin{node: -1, group: g, room: v.w.scratch.perRound.rooms.clone(f.room, 0), used: true, fresh: fresh}
 			if v.w.topology != nil {
-				pl.parts = v.w.scratch.perRound.portions.alloc(0, len(f.portions))
+				pl.portions = v.w.scratch.perRound.portions.alloc(0, len(f.portions))
 			}
 			if g != chosen && mix != nil {
 				v.convertRoom(pl.room, chosen, g)
@@ -178,16 +178,16 @@ func (v *solver) take(k *packing, which []int, chosen int, set, mix []int) {
 				v.add(which[t.item], g, t.n, fresh)
 				take(t.item, t.n)
 				if v.w.topology != nil {
-					pl.parts = append(pl.parts, portion{which[t.item], t.n})
+					pl.portions = append(pl.portions, portion{which[t.item], t.n})
 				}
 			}
-			v.a.places = append(v.a.places, pl)
+			v.a.bins = append(v.a.bins, pl)
 		}
 	}
 }
 
 func (v *solver) add(i, g, n int, fresh bool) {
-	all := v.a.shares[i]
+	all := v.a.allocations[i]
 	at := len(all)
 	for at > 0 && all[at-1].group >= g {
 		at--
@@ -196,13 +196,13 @@ func (v *solver) add(i, g, n int, fresh bool) {
 		if all == nil {
 			all = v.w.scratch.allocations.alloc(0, 1)
 		}
-		all = slices.Insert(all, at, share{group: g})
-		v.a.shares[i] = all
+		all = slices.Insert(all, at, allocation{group: g})
+		v.a.allocations[i] = all
 	}
 	if fresh {
 		all[at].new += n
 	} else {
-		all[at].coming += n
+		all[at].upcoming += n
 	}
 }
 
@@ -211,7 +211,7 @@ func (v *solver) add(i, g, n int, fresh bool) {
 // expander says, each packed together with what is there.
 func (v *solver) solve() {
 	left := func(i int) int { return v.a.left[i] }
-	if v.there(left, true) {
+	if v.placeOnExisting(left, true) {
 		return
 	}
 	if v.prices != nil {
@@ -224,27 +224,27 @@ func (v *solver) solve() {
 				break
 			}
 			v.done[best.group] = true
-			v.commitMix(best)
+			v.applyOption(best)
 		}
-		if v.a.unhelped() == 0 {
+		if v.a.unplaced() == 0 {
 			return
 		}
 		clear(v.done)
 	}
-	v.there(left, false)
+	v.placeOnExisting(left, false)
 }
 
-// inOrder lets groups take what they can onto what is coming, one after the other.
-func (v *solver) inOrder(groups []int) {
+// fillUpcomingInOrder lets groups take what they can onto what is upcoming, one after the other.
+func (v *solver) fillUpcomingInOrder(groups []int) {
 	for _, g := range groups {
-		if o := v.optionFor(g, v.coming[g]); o != nil {
-			v.commit(&o.k, o.which, o.group, []int{o.group})
+		if o := v.optionFor(g, v.upcoming[g]); o != nil {
+			v.apply(&o.k, o.which, o.group, []int{o.group})
 		}
 	}
 }
 
-// orders are the first sequences, at most most, in which groups can be taken.
-func orders(groups []int, most int) (out [][]int) {
+// permutations are the first sequences, at most most, in which groups can be taken.
+func permutations(groups []int, most int) (out [][]int) {
 	var next func(head, rest []int)
 	next = func(head, rest []int) {
 		if len(out) == most {
@@ -261,51 +261,51 @@ func orders(groups []int, most int) (out [][]int) {
 	return out
 }
 
-// trust keeps promises: pods that were counted on a group's coming machines stay
+// keepReservations keeps reservations: pods that were counted on a group's upcoming machines stay
 // counted there, even when this round would pack them in another way, as long as
 // the machines could hold them at all. First without the nodes that are there: what
-// was promised was promised on the machines. When some of these have arrived since,
+// was reserved was reserved on the machines. When some of these have arrived since,
 // with the nodes.
-func (v *solver) trust() bool {
+func (v *solver) keepReservations() bool {
 	any := false
 	for g := range v.w.groups {
-		if v.w.groups[g].Template.Unknown != "" || !v.expects(g) {
+		if v.w.groups[g].Template.Unknown != "" || !v.expectsUpcoming(g) {
 			continue
 		}
-		any = v.keep(g, false) || v.keep(g, true) || any
+		any = v.keepReserved(g, false) || v.keepReserved(g, true) || any
 	}
 	return any
 }
 
-// promised is how many pods of want i count on group g.
-func (v *solver) promised(i, g int) int {
-	k := &v.w.want[i]
+// reserved is how many pods of demand i count on group g.
+func (v *solver) reserved(i, g int) int {
+	k := &v.w.demands[i]
 	if !k.buys {
 		return 0
 	}
 	n, others := 0, k.expected
 	for _, key := range k.keys {
-		switch v.w.promisedTo(key) {
+		switch v.w.reservedTo(key) {
 		case v.w.groups[g].ID:
 			n++
 		case "":
 			others++
 		}
 	}
-	return min(n+min(others, v.w.in.PromisedMissing[unmade(v.w.groups[g].ID, k.owner)]), v.a.left[i])
+	return min(n+min(others, v.w.in.ReservedMissing[missingPodsKey(v.w.groups[g].ID, k.owner)]), v.a.left[i])
 }
 
-func (v *solver) keep(g int, nodes bool) bool {
+func (v *solver) keepReserved(g int, nodes bool) bool {
 	empty, _ := v.w.template(&v.w.groups[g])
 	p, which := v.problemOf(func(i int) int {
 		if !v.fits(i, g) {
 			return 0
 		}
-		return v.promised(i, g)
-	}, empty, v.coming[g])
+		return v.reserved(i, g)
+	}, empty, v.upcoming[g])
 	if !nodes {
 		for b := range p.open {
-			if !v.awaited(&v.a.places[b], g) {
+			if !v.isUpcoming(&v.a.bins[b], g) {
 				p.open[b] = make([]int64, len(empty))
 			}
 		}
@@ -313,7 +313,7 @@ func (v *solver) keep(g int, nodes bool) bool {
 		for l := range p.items {
 			on := slices.Clone(p.items[l].on)
 			for b := range on {
-				on[b] = on[b] && v.awaited(&v.a.places[b], g)
+				on[b] = on[b] && v.isUpcoming(&v.a.bins[b], g)
 			}
 			if !slices.Contains(on, true) {
 				on = nil
@@ -321,20 +321,20 @@ func (v *solver) keep(g int, nodes bool) bool {
 			p.items[l].on = on
 		}
 	}
-	if len(p.items) == 0 || p.lowerBound() > v.coming[g] || !p.eachFits(v.coming[g]) {
+	if len(p.items) == 0 || p.lowerBound() > v.upcoming[g] || !p.eachFits(v.upcoming[g]) {
 		return false
 	}
 	k := pack(p)
 	rest := slices.Clone(k.left)
-	v.commit(&k, which, g, []int{g})
+	v.apply(&k, which, g, []int{g})
 	if nodes {
 		return true // who has no room beside the nodes any more has been overtaken, and is to be asked for anew
 	}
 	if k.unplaced() > 0 { // what these pods will need of the machines is not known exactly
-		v.coming[g], v.on = 0, nil
-		for b := range v.a.places {
-			if v.awaited(&v.a.places[b], g) {
-				v.a.places[b].room = make([]int64, len(empty))
+		v.upcoming[g], v.on = 0, nil
+		for b := range v.a.bins {
+			if v.isUpcoming(&v.a.bins[b], g) {
+				v.a.bins[b].room = make([]int64, len(empty))
 			}
 		}
 	}
@@ -363,14 +363,14 @@ func (p *problem) eachFits(n int) bool {
 	return true
 }
 
-// awaited tells a machine of a group that is still to come.
-func (v *solver) awaited(p *place, g int) bool {
-	return p.group == g && (p.node < 0 || v.w.nodes[p.node].state == stateComing)
+// isUpcoming tells a machine of a group that is still to come.
+func (v *solver) isUpcoming(p *bin, g int) bool {
+	return p.group == g && (p.node < 0 || v.w.nodes[p.node].state == stateUpcoming)
 }
 
-// expects tells whether anything of a group is still to come.
-func (v *solver) expects(g int) bool {
-	return v.coming[g] > 0 || slices.ContainsFunc(v.a.places, func(p place) bool {
-		return p.group == g && p.node >= 0 && v.w.nodes[p.node].state == stateComing
+// expectsUpcoming tells whether anything of a group is still to come.
+func (v *solver) expectsUpcoming(g int) bool {
+	return v.upcoming[g] > 0 || slices.ContainsFunc(v.a.bins, func(p bin) bool {
+		return p.group == g && p.node >= 0 && v.w.nodes[p.node].state == stateUpcoming
 	})
 }

@@ -31,31 +31,31 @@ type roundState struct {
 	byID   map[cluster.GroupID]int
 	budget map[string]int // evictions that are still allowed, by budget
 
-	ties        *moveTies
-	promises    map[cluster.PodKey]cluster.GroupID // see promisedTo
-	counted     *bool                              // see promised
-	asksNothing bool                               // no class asks for anything of other pods
-	paths       *paths                             // where pods that are moved find room
-	open        []int                              // what roomy found; nil: not asked yet
-	packCache   []cachedPacking                    // what the packer was asked
-	empties     []int64                            // room for what template says
-	pledged     [][]cluster.PodKey                 // room for named and merge
-	line        line                               // the pods that want room
-	want        []want                             // pending pods by class, those that trigger
-	pool        int                                // steps that packing may still spend on columns
-	scratch     *scratch                           // what all of this is written on
-	topology    *topology                          // what ties them to others; nil: nothing does
-	unjudged    bool                               // a pod that fit cannot judge waits for its first verdict
-	uncacheable bool                               // the answer depends on every moment
-	grew        bool
-	emptying    int    // marked nodes without pods
-	draining    int    // nodes that are being emptied
-	unhealthy   string // why deletions are frozen; empty: they are not
-	sums        sums
-	pricing     pricing
-	sets        [][]int               // by group: those that are balanced with it; nil: not asked yet
-	spares      []spare               // headroom that is open now
-	vacated     map[int]*cluster.Node // by node: see vacate
+	ties              *moveTies
+	reservedGroup     map[cluster.PodKey]cluster.GroupID // see reservedTo
+	reservationsStand *bool                              // see reserved
+	asksNothing       bool                               // no class asks for anything of other pods
+	paths             *paths                             // where pods that are moved find room
+	open              []int                              // what roomy found; nil: not asked yet
+	packCache         []cachedPacking                    // what the packer was asked
+	empties           []int64                            // room for what template says
+	keysByAllocation  [][]cluster.PodKey                 // room for named and merge
+	unbound           unboundPods                        // the pods that want room
+	demands           []demand                           // pending pods by class, those that trigger
+	pool              int                                // steps that packing may still spend on columns
+	scratch           *scratch                           // what all of this is written on
+	topology          *topology                          // what ties them to others; nil: nothing does
+	unjudged          bool                               // a pod that fit cannot judge waits for its first verdict
+	uncacheable       bool                               // the answer depends on every moment
+	grew              bool
+	emptying          int    // marked nodes without pods
+	draining          int    // nodes that are being emptied
+	unhealthy         string // why deletions are frozen; empty: they are not
+	sums              sums
+	pricing           pricing
+	sets              [][]int               // by group: those that are balanced with it; nil: not asked yet
+	headrooms         []headroomPieces      // headroom that is open now
+	vacated           map[int]*cluster.Node // by node: see vacate
 }
 
 // group is a node group and what the round knows about it.
@@ -67,8 +67,8 @@ type group struct {
 	raise    bool   // the target is below the minimum
 	nodes    int    // of them, those that are Nodes
 	unready  int    // of these, those that are neither Ready nor starting
-	coming   int    // machines that will come and are not Nodes yet
-	replaced int    // interrupted machines: as many are coming in their place, and nobody asked for these
+	upcoming int    // machines that will come and are not Nodes yet
+	replaced int    // interrupted machines: as many are upcoming in their place, and nobody asked for these
 	rule     string // why the group cannot be grown; empty: it can
 	why      string
 	empty    []int64
@@ -86,7 +86,7 @@ type group struct {
 	expected int
 	classes  int
 	last     int // the class that was counted last
-	spare    int // pieces of headroom that new machines are for
+	headroom int // pieces of headroom that new machines are for
 }
 
 // run are pods of one class in the order of their names.
@@ -147,8 +147,8 @@ func (w *roundState) expendable(pod *cluster.Pod) bool {
 // indexPods takes the room of nominated pods and of DaemonSet pods which are still to
 // come. That of the pods which are bound is taken already.
 func (w *roundState) indexPods() {
-	w.lineUp()
-	for _, i := range w.line.nominated {
+	w.indexUnbound()
+	for _, i := range w.unbound.nominated {
 		pod := &w.s.Pods[i]
 		if n, ok := w.byName[pod.Nominated]; ok && !w.expendable(pod) {
 			fit.Take(w.nodes[n].room, w.space.Class(pod.Class), 1)

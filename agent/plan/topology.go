@@ -37,13 +37,13 @@ type topology struct {
 	assignment []assignmentStep // how pods were divided among zones: an order that the rules allow
 }
 
-// antiAffinityDimension is an dimension of anti-affinity on hosts: where it is in a size, and its room.
+// antiAffinityDimension is a dimension of anti-affinity on hosts: where it is in a size, and its room.
 type antiAffinityDimension struct {
 	at   int
 	room int64
 }
 
-// spreadDimension is an dimension of spread over hosts: where it is in a size, and for whom.
+// spreadDimension is a dimension of spread over hosts: where it is in a size, and for whom.
 type spreadDimension struct{ at, rep, skew int }
 
 // The order of placing: those whose rule looks at numbers first, while the numbers are
@@ -64,8 +64,8 @@ func (w *roundState) compileTopology() {
 	}
 	b := &topology{w: w, state: w.newState(), constrained: make([]bool, len(w.s.Classes))}
 	any := false
-	for i := range w.want {
-		class := w.want[i].class
+	for i := range w.demands {
+		class := w.demands[i].class
 		b.constrained[class] = b.state.Tied(class)
 		any = any || b.constrained[class]
 	}
@@ -79,8 +79,8 @@ func (w *roundState) compileTopology() {
 		b.rank[i] = rankOf(&w.s.Classes[i])
 	}
 	b.assignZones()
-	for i := range w.want {
-		k := &w.want[i]
+	for i := range w.demands {
+		k := &w.demands[i]
 		k.perPod = k.perPod || slices.ContainsFunc(w.s.Classes[k.class].Volumes, func(v cluster.Volume) bool { return v.OnePod })
 	}
 	b.addDimensions()
@@ -90,8 +90,8 @@ func (w *roundState) compileTopology() {
 // mayBeConstrained tells whether a pending pod asks for anything of other pods or of volumes, or
 // whether some pod keeps others away.
 func (w *roundState) mayBeConstrained() bool {
-	for i := range w.want {
-		c := &w.s.Classes[w.want[i].class]
+	for i := range w.demands {
+		c := &w.s.Classes[w.demands[i].class]
 		if len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes) > 0 {
 			return true
 		}
@@ -137,7 +137,7 @@ func (w *roundState) fill(st *fit.State) *fit.State {
 			}
 		}
 	}
-	for _, i := range w.line.nominated {
+	for _, i := range w.unbound.nominated {
 		pod := &w.s.Pods[i]
 		if n, ok := w.byName[pod.Nominated]; ok {
 			st.Put(pod.Class, n, 1)
@@ -291,18 +291,18 @@ func (b *topology) numberDomains(keys []string) (cells int) {
 	return len(ids)
 }
 
-// allowsGroup tells whether a want may go on a group's machines as far as its domain and its
+// allowsGroup tells whether a demand may go on a group's machines as far as its domain and its
 // volumes are concerned.
-func (b *topology) allowsGroup(k *want, g int) bool {
+func (b *topology) allowsGroup(k *demand, g int) bool {
 	if b == nil {
 		return true
 	}
 	return !k.perPod && (k.domain == 0 || k.domain == b.groupDomain[g]) && b.reachable(k.class, g)
 }
 
-// allowsBin tells whether a want may go on a place: its domain, and for a node what is on it
+// allowsBin tells whether a demand may go on a place: its domain, and for a node what is on it
 // now.
-func (b *topology) allowsBin(k *want, p *place) bool {
+func (b *topology) allowsBin(k *demand, p *bin) bool {
 	if b == nil {
 		return true
 	}
@@ -314,20 +314,20 @@ func (b *topology) allowsBin(k *want, p *place) bool {
 
 // apply puts the constrained pods of the answer that was taken where they are to go, so that
 // what is asked from then on is asked of the world as planned.
-func (b *topology) apply(a *answer) {
+func (b *topology) apply(a *solution) {
 	if b == nil {
 		return
 	}
-	for i := range a.places {
-		pl := &a.places[i]
+	for i := range a.bins {
+		pl := &a.bins[i]
 		node := pl.node
 		if node < 0 {
 			gr := &b.w.groups[pl.group]
 			_, shape := b.w.template(gr)
 			node = b.state.AddNode(shape, gr.Template.VolumeLimits)
 		}
-		for _, t := range pl.parts {
-			if class := b.w.want[t.item].class; b.constrained[class] {
+		for _, t := range pl.portions {
+			if class := b.w.demands[t.item].class; b.constrained[class] {
 				b.state.Put(class, node, t.n)
 			}
 		}
@@ -351,7 +351,7 @@ func (b *topology) refused(class int, g *group) (rule, words string) {
 }
 
 // domainOf is the domain that a place is in.
-func (b *topology) domainOf(p *place) int {
+func (b *topology) domainOf(p *bin) int {
 	if p.node < 0 {
 		return b.groupDomain[p.group]
 	}

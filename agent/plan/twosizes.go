@@ -19,7 +19,7 @@ const (
 // a few of them large.
 func (v *solver) twoSizePacking(o *option, p *problem) *option {
 	n, axis := p.lowerBoundFrom(v.w.space.Axes())
-	if n < 2 || n > p.limit || o.k.unplaced() > 0 || len(o.set) > 1 || v.coming[o.group] > 0 {
+	if n < 2 || n > p.limit || o.k.unplaced() > 0 || len(o.set) > 1 || v.upcoming[o.group] > 0 {
 		return nil
 	}
 	bases := v.smallerGroups(o.group, p, n)

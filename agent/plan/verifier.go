@@ -19,7 +19,7 @@ func (v *solver) verify() bool {
 	}
 	mark := b.state.Mark()
 	defer b.state.Rollback(mark)
-	r := &verifier{v: v, b: b, st: b.state, nodes: make([]int, 0, len(v.a.places))}
+	r := &verifier{v: v, b: b, st: b.state, nodes: make([]int, 0, len(v.a.bins))}
 	if wrong := r.run(); wrong && v.mayAsk {
 		return false
 	}
@@ -36,7 +36,7 @@ type verifier struct {
 	items []placement
 }
 
-// placement are pods of one want on one place that are still to be put there.
+// placement are pods of one demand on one place that are still to be put there.
 type placement struct {
 	demand, bin, portion, left int
 }
@@ -45,13 +45,13 @@ type placement struct {
 // whether a class turned out to be hard.
 func (r *verifier) run() (wrong bool) {
 	r.collect()
-	for i := range r.v.a.places {
-		r.nodes = append(r.nodes, r.v.a.places[i].node)
+	for i := range r.v.a.bins {
+		r.nodes = append(r.nodes, r.v.a.bins[i].node)
 	}
 	r.put(true)
-	for i := range r.v.a.places {
+	for i := range r.v.a.bins {
 		if r.nodes[i] < 0 {
-			r.nodes[i] = r.addMachine(r.v.a.places[i].group)
+			r.nodes[i] = r.addMachine(r.v.a.bins[i].group)
 		}
 	}
 	r.followAssignment()
@@ -64,7 +64,7 @@ func (r *verifier) run() (wrong bool) {
 		}
 	}
 	for i, n := range lost {
-		if k := &r.v.w.want[i]; n*2 > k.count() {
+		if k := &r.v.w.demands[i]; n*2 > k.count() {
 			k.perPod, wrong = true, true
 		}
 	}
@@ -73,7 +73,7 @@ func (r *verifier) run() (wrong bool) {
 
 // followAssignment puts the pods that were divided among zones in the order of the zone assignment.
 func (r *verifier) followAssignment() {
-	queues := make([]queue, 0, len(r.v.w.want))    // those of one class follow each other, as items do
+	queues := make([]queue, 0, len(r.v.w.demands)) // those of one class follow each other, as items do
 	first := make([]int32, len(r.b.constrained)+1) // by class, one more than the index of its first queue; 0: it has none
 	behind := make([]int32, len(r.items))          // by item, one more than the next of its queue
 	of := func(class, cell int) *queue {
@@ -85,7 +85,7 @@ func (r *verifier) followAssignment() {
 		return nil
 	}
 	for i := range r.items {
-		k := &r.v.w.want[r.items[i].demand]
+		k := &r.v.w.demands[r.items[i].demand]
 		if k.domain == 0 {
 			continue
 		}
@@ -150,15 +150,15 @@ func (r *verifier) addMachine(g int) int {
 	return r.st.AddNode(shape, gr.Template.VolumeLimits)
 }
 
-// collect lists the constrained pods in the order of placing; the places of a want alternate
+// collect lists the constrained pods in the order of placing; the bins of a demand alternate
 // between domains, so that what is spread over zones rises evenly.
 func (r *verifier) collect() {
 	v := r.v
 	count := make([]int32, len(r.b.constrained)) // by class
 	all := int32(0)
-	for p := range v.a.places {
-		for _, t := range v.a.places[p].parts {
-			if class := v.w.want[t.item].class; r.b.constrained[class] {
+	for p := range v.a.bins {
+		for _, t := range v.a.bins[p].portions {
+			if class := v.w.demands[t.item].class; r.b.constrained[class] {
 				count[class]++
 				all++
 			}
@@ -173,9 +173,9 @@ func (r *verifier) collect() {
 		}
 	}
 	r.items = make([]placement, all)
-	for p := range v.a.places {
-		for k, t := range v.a.places[p].parts {
-			if class := v.w.want[t.item].class; r.b.constrained[class] {
+	for p := range v.a.bins {
+		for k, t := range v.a.bins[p].portions {
+			if class := v.w.demands[t.item].class; r.b.constrained[class] {
 				r.items[count[class]] = placement{t.item, p, k, t.n}
 				count[class]++
 			}
@@ -189,8 +189,8 @@ func (r *verifier) put(there bool) {
 		progress = false
 		for from := 0; from < len(r.items); {
 			to := from + 1
-			class := r.v.w.want[r.items[from].demand].class
-			for to < len(r.items) && r.v.w.want[r.items[to].demand].class == class {
+			class := r.v.w.demands[r.items[from].demand].class
+			for to < len(r.items) && r.v.w.demands[r.items[to].demand].class == class {
 				to++
 			}
 			progress = r.round(r.items[from:to], class, there) || progress
@@ -207,7 +207,7 @@ func (r *verifier) round(items []placement, class int, there bool) bool {
 		for i := range items {
 			it := &items[i]
 			node := r.nodes[it.bin]
-			if it.left == 0 || node < 0 || there && (r.v.a.places[it.bin].node < 0 || r.b.rank[class] == rankZones && r.b.domains > 1) {
+			if it.left == 0 || node < 0 || there && (r.v.a.bins[it.bin].node < 0 || r.b.rank[class] == rankZones && r.b.domains > 1) {
 				continue
 			}
 			if n := min(it.left, r.st.Most(class, node)); n > 0 {
@@ -223,13 +223,13 @@ func (r *verifier) round(items []placement, class int, there bool) bool {
 // removeFromSolution takes pods out of the answer.
 func (r *verifier) removeFromSolution(it *placement) {
 	v := r.v
-	pl := &v.a.places[it.bin]
-	pl.parts = slices.Clone(pl.parts)
-	pl.parts[it.portion].n -= it.left
-	fit.Take(pl.room, v.w.size(v.w.want[it.demand].class), -it.left)
+	pl := &v.a.bins[it.bin]
+	pl.portions = slices.Clone(pl.portions)
+	pl.portions[it.portion].n -= it.left
+	fit.Take(pl.room, v.w.size(v.w.demands[it.demand].class), -it.left)
 	v.on = nil
 	v.a.left[it.demand] += it.left
-	if pl.node >= 0 && v.w.nodes[pl.node].state != stateComing {
+	if pl.node >= 0 && v.w.nodes[pl.node].state != stateUpcoming {
 		v.a.on[it.demand] -= it.left
 		return
 	}
@@ -243,14 +243,14 @@ func (r *verifier) removeFromSolution(it *placement) {
 // pods: the constrained ones may open another zone, in which others have room then.
 func (r *verifier) placeSingly() {
 	v := r.v
-	order := make([]int, 0, len(v.w.want))
-	for i := range v.w.want {
-		if v.a.left[i] > 0 && (v.all || r.b.constrained[v.w.want[i].class]) {
+	order := make([]int, 0, len(v.w.demands))
+	for i := range v.w.demands {
+		if v.a.left[i] > 0 && (v.all || r.b.constrained[v.w.demands[i].class]) {
 			order = append(order, i)
 		}
 	}
 	slices.SortStableFunc(order, func(x, y int) int {
-		return cmp.Compare(r.b.rank[v.w.want[x].class], r.b.rank[v.w.want[y].class])
+		return cmp.Compare(r.b.rank[v.w.demands[x].class], r.b.rank[v.w.demands[y].class])
 	})
 	for progress := true; progress; {
 		progress = false
@@ -258,7 +258,7 @@ func (r *verifier) placeSingly() {
 			progress = r.placeOn(i) || progress
 		}
 		for _, i := range order {
-			for v.w.want[i].buys && v.a.left[i] > 0 && r.addBin(i) {
+			for v.w.demands[i].buys && v.a.left[i] > 0 && r.addBin(i) {
 				progress = true
 				r.placeOn(i)
 			}
@@ -267,15 +267,15 @@ func (r *verifier) placeSingly() {
 	r.dropEmpty()
 }
 
-// placeOn puts pods of a want wherever there is room.
+// placeOn puts pods of a demand wherever there is room.
 func (r *verifier) placeOn(i int) bool {
 	v := r.v
-	k := &v.w.want[i]
+	k := &v.w.demands[i]
 	any := false
 	for progress := true; progress && v.a.left[i] > 0; {
 		progress = false
-		for p := range v.a.places {
-			pl := &v.a.places[p]
+		for p := range v.a.bins {
+			pl := &v.a.bins[p]
 			n := min(v.a.left[i], fit.Most(pl.room, v.w.space.Class(k.class)))
 			if n <= 0 || !k.buys && pl.fresh || !v.passes(k.class, pl) {
 				continue
@@ -289,33 +289,33 @@ func (r *verifier) placeOn(i int) bool {
 	return any
 }
 
-// putOn puts pods of a want on a place.
+// putOn puts pods of a demand on a place.
 func (r *verifier) putOn(i, p, n int) {
 	v := r.v
-	pl := &v.a.places[p]
-	class := v.w.want[i].class
+	pl := &v.a.bins[p]
+	class := v.w.demands[i].class
 	r.st.Put(class, r.nodes[p], n)
 	fit.Take(pl.room, v.w.size(class), n)
 	v.on = nil
-	if v.w.want[i].spare == "" {
+	if v.w.demands[i].headroom == "" {
 		pl.used = true
 	} else {
-		pl.spare = append(pl.spare, spare{class: class, count: n})
+		pl.headroom = append(pl.headroom, headroomPieces{class: class, count: n})
 	}
-	pl.parts = append(slices.Clip(pl.parts), portion{i, n})
+	pl.portions = append(slices.Clip(pl.portions), portion{i, n})
 	v.a.left[i] -= n
-	if pl.node >= 0 && v.w.nodes[pl.node].state != stateComing {
+	if pl.node >= 0 && v.w.nodes[pl.node].state != stateUpcoming {
 		v.a.on[i] += n
 		return
 	}
 	v.add(i, pl.group, n, pl.fresh)
 }
 
-// addBin adds one machine that would take a pod of a want: of the best group that has one
+// addBin adds one machine that would take a pod of a demand: of the best group that has one
 // and whose machine the rules let the pod on.
 func (r *verifier) addBin(i int) bool {
 	v := r.v
-	k := &v.w.want[i]
+	k := &v.w.demands[i]
 	for _, g := range v.preferred(i) {
 		if v.own(g) <= 0 {
 			continue
@@ -326,23 +326,23 @@ func (r *verifier) addBin(i int) bool {
 			r.st.Rollback(mark)
 			continue
 		}
-		fresh := v.coming[g] == 0
+		fresh := v.upcoming[g] == 0
 		if fresh {
 			v.a.grow[g]++
 		} else {
-			v.coming[g]--
+			v.upcoming[g]--
 		}
 		empty, _ := v.w.template(&v.w.groups[g])
-		v.a.places = append(v.a.places, place{node: -1, group: g, room: slices.Clone(empty), fresh: fresh})
+		v.a.bins = append(v.a.bins, bin{node: -1, group: g, room: slices.Clone(empty), fresh: fresh})
 		r.nodes = append(r.nodes, node)
 		return true
 	}
 	return false
 }
 
-// preferred are the groups whose machine has room for a want, the best first.
+// preferred are the groups whose machine has room for a demand, the best first.
 func (v *solver) preferred(i int) []int {
-	k := &v.w.want[i]
+	k := &v.w.demands[i]
 	var options []*option
 	for g := range v.w.groups {
 		gr := &v.w.groups[g]
@@ -355,7 +355,7 @@ func (v *solver) preferred(i int) []int {
 		}
 		p := &problem{empty: empty, limit: v.own(g), items: []item{{size: v.w.size(k.class), count: v.a.left[i], fresh: true}}}
 		o := &option{group: g, k: pack(p), which: []int{i}}
-		o.fresh = max(o.k.bins-v.coming[g], 0)
+		o.fresh = max(o.k.bins-v.upcoming[g], 0)
 		o.measure(p)
 		options = append(options, o)
 	}
@@ -379,8 +379,8 @@ func (v *solver) preferred(i int) []int {
 func (r *verifier) dropEmpty() {
 	v := r.v
 	v.on = nil
-	v.a.places = slices.DeleteFunc(v.a.places, func(p place) bool {
-		if p.node >= 0 || !p.fresh || slices.ContainsFunc(p.parts, func(t portion) bool { return t.n > 0 }) {
+	v.a.bins = slices.DeleteFunc(v.a.bins, func(p bin) bool {
+		if p.node >= 0 || !p.fresh || slices.ContainsFunc(p.portions, func(t portion) bool { return t.n > 0 }) {
 			return false
 		}
 		v.a.grow[p.group]--

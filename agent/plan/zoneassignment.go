@@ -11,7 +11,7 @@ import (
 
 // zoneAssignment decides which pods go to which zone, before any machine is looked at: pod by
 // pod, by the scheduler's rules, on one machine of every group that stands for all of
-// its machines. Every want of a class with terms on zones becomes one want per domain.
+// its machines. Every demand of a class with terms on zones becomes one demand per domain.
 type zoneAssignment struct {
 	*topology
 	state          *fit.State
@@ -25,13 +25,13 @@ type zoneAssignment struct {
 	found          []candidateDomain // room for candidates
 }
 
-// demandRange is where the parts of a want are, if it is divided.
+// demandRange is where the parts of a demand are, if it is divided.
 type demandRange struct {
 	from, to int
 	is       bool
 }
 
-// assignZones turns every want that zones matter to into one want per domain.
+// assignZones turns every want that zones matter to into one demand per domain.
 func (b *topology) assignZones() {
 	w := b.w
 	var keys []string
@@ -55,37 +55,37 @@ func (b *topology) assignZones() {
 	zones := fit.Scope{Without: func(key string) bool { return key == keyHostname }, NoLimits: true}
 	s := &zoneAssignment{topology: b, known: make(map[domainQuery][]candidateDomain), state: w.fill(b.state.Within(zones)), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), placedMilliCPU: make([]int64, cells+1)}
 	s.represent()
-	order, most, steps := w.scratch.perRound.ints.alloc(0, len(w.want)), 0, 0
-	for i := range w.want {
-		class := w.want[i].class
+	order, most, steps := w.scratch.perRound.ints.alloc(0, len(w.demands)), 0, 0
+	for i := range w.demands {
+		class := w.demands[i].class
 		if hasZoneTerms(&w.s.Classes[class]) || (anti || b.rank[class] == rankHosts && cells > 1) && s.state.Tied(class) {
 			order = append(order, i)
-			most += min(cells, w.want[i].count())
-			steps += w.want[i].count()
+			most += min(cells, w.demands[i].count())
+			steps += w.demands[i].count()
 		}
 	}
 	slices.SortStableFunc(order, func(x, y int) int {
-		return cmp.Compare(b.rank[w.want[x].class], b.rank[w.want[y].class])
+		return cmp.Compare(b.rank[w.demands[x].class], b.rank[w.demands[y].class])
 	})
-	divided := make([]demandRange, len(w.want))
-	parts := slices.Grow(w.scratch.demands[1][:0], most+cells) // a want lends itself room for all domains first
+	divided := make([]demandRange, len(w.demands))
+	parts := slices.Grow(w.scratch.demands[1][:0], most+cells) // a demand allocates room for all domains first
 	w.scratch.demands[1] = parts
 	b.assignment = make([]assignmentStep, 0, steps)
 	for _, i := range order {
 		from := len(parts)
-		parts = s.assign(parts, &w.want[i])
+		parts = s.assign(parts, &w.demands[i])
 		divided[i] = demandRange{from, len(parts), true}
 	}
-	out := slices.Grow(w.scratch.demands[2][:0], len(w.want)-len(order)+len(parts))
+	out := slices.Grow(w.scratch.demands[2][:0], len(w.demands)-len(order)+len(parts))
 	w.scratch.demands[2] = out
-	for i := range w.want {
+	for i := range w.demands {
 		if d := divided[i]; d.is {
 			out = append(out, parts[d.from:d.to]...)
 		} else {
-			out = append(out, w.want[i])
+			out = append(out, w.demands[i])
 		}
 	}
-	w.want = out
+	w.demands = out
 }
 
 // represent adds one machine of every group that can have one.
@@ -95,7 +95,7 @@ func (s *zoneAssignment) represent() {
 	for g := range w.groups {
 		gr := &w.groups[g]
 		s.rep[g] = -1
-		if gr.Template.Unknown != "" || gr.rule != "" && gr.coming+gr.grow == 0 {
+		if gr.Template.Unknown != "" || gr.rule != "" && gr.upcoming+gr.grow == 0 {
 			continue
 		}
 		s.usable[g] = true
@@ -104,7 +104,7 @@ func (s *zoneAssignment) represent() {
 		s.groups[s.groupDomain[g]] = append(s.groups[s.groupDomain[g]], g)
 	}
 	for n := range w.nodes {
-		if st := w.nodes[n].state; st == stateReady || st == stateComing {
+		if st := w.nodes[n].state; st == stateReady || st == stateUpcoming {
 			s.nodes[s.nodeDomain[n]] = append(s.nodes[s.nodeDomain[n]], n)
 		}
 	}
@@ -138,7 +138,7 @@ type candidateDomain struct {
 	taken   int
 }
 
-// domainQuery is all that candidates look at of a want, where its volumes do not matter.
+// domainQuery is all that candidates look at of a demand, where its volumes do not matter.
 type domainQuery struct {
 	equivalent int32 // of class: its size, and what it asks of a machine's shape
 	groups     *bool // the groups that may be asked at all: see standing
@@ -148,7 +148,7 @@ type domainQuery struct {
 
 // candidates are the domains with a machine or a node that would take the class. They stand
 // until it is called again. Many classes ask for the same.
-func (s *zoneAssignment) candidates(k *want) []candidateDomain {
+func (s *zoneAssignment) candidates(k *demand) []candidateDomain {
 	if len(s.w.s.Classes[k.class].Volumes) > 0 {
 		s.found = s.lookFor(s.found[:0], k)
 		return s.found
@@ -166,7 +166,7 @@ func (s *zoneAssignment) candidates(k *want) []candidateDomain {
 	return s.found
 }
 
-func (s *zoneAssignment) lookFor(out []candidateDomain, k *want) []candidateDomain {
+func (s *zoneAssignment) lookFor(out []candidateDomain, k *demand) []candidateDomain {
 	w := s.w
 	size := w.space.Class(k.class)
 	for cell := 1; cell < len(s.groups); cell++ {
@@ -176,7 +176,7 @@ func (s *zoneAssignment) lookFor(out []candidateDomain, k *want) []candidateDoma
 			gr := &w.groups[g]
 			empty, shape := w.template(gr)
 			per := fit.Most(empty, size)
-			if per == 0 || !w.takes(k.class, g, shape) || !s.reachable(k.class, g) || !k.buys && gr.coming == 0 {
+			if per == 0 || !w.takes(k.class, g, shape) || !s.reachable(k.class, g) || !k.buys && gr.upcoming == 0 {
 				continue
 			}
 			if looked++; looked > shortlistFrom && p.room >= k.count() {
@@ -186,7 +186,7 @@ func (s *zoneAssignment) lookFor(out []candidateDomain, k *want) []candidateDoma
 			if gr.rule == "" && k.buys {
 				more, _ = w.allowed(gr, k.count())
 			}
-			p.room = min(p.room+(gr.coming+gr.grow+more)*per, math.MaxInt32)
+			p.room = min(p.room+(gr.upcoming+gr.grow+more)*per, math.MaxInt32)
 			if cost := s.sizeCost[g] * shareOf(size, empty); cost < p.cost {
 				p.machine, p.group, p.cost = s.rep[g], g, cost
 			}
@@ -231,12 +231,12 @@ func (g *group) sizeCost() float64 {
 	return coreEquivalents(float64(c.MilliCPU), float64(c.Memory))
 }
 
-// assign appends what of a want goes to which domain, and last what goes nowhere as far as
+// assign appends what of a demand goes to which domain, and last what goes nowhere as far as
 // zones can tell.
-func (s *zoneAssignment) assign(out []want, k *want) []want {
+func (s *zoneAssignment) assign(out []demand, k *demand) []demand {
 	spots := s.candidates(k)
 	for range spots {
-		out = append(out, want{class: k.class, owner: k.owner, buys: k.buys})
+		out = append(out, demand{class: k.class, owner: k.owner, buys: k.buys})
 	}
 	parts := out[len(out)-len(spots):]
 	for i := range spots {
@@ -269,23 +269,23 @@ func (s *zoneAssignment) assign(out []want, k *want) []want {
 	for i := range parts {
 		slices.Sort(parts[i].keys)
 	}
-	kept := slices.DeleteFunc(parts, func(x want) bool { return x.count() == 0 })
+	kept := slices.DeleteFunc(parts, func(x demand) bool { return x.count() == 0 })
 	out = out[:len(out)-len(spots)+len(kept)]
 	if left > 0 {
-		out = append(out, want{class: k.class, owner: k.owner, buys: k.buys, keys: keys, expected: left - len(keys), perPod: true})
+		out = append(out, demand{class: k.class, owner: k.owner, buys: k.buys, keys: keys, expected: left - len(keys), perPod: true})
 	}
 	return out
 }
 
-// placeReserved puts the pods that count on a coming machine into its domain, and returns the
+// placeReserved puts the pods that count on an upcoming machine into its domain, and returns the
 // others.
-func (s *zoneAssignment) placeReserved(k *want, spots []candidateDomain, parts []want) []cluster.PodKey {
-	if len(s.w.in.Promised) == 0 || !k.buys {
+func (s *zoneAssignment) placeReserved(k *demand, spots []candidateDomain, parts []demand) []cluster.PodKey {
+	if len(s.w.in.Reservations) == 0 || !k.buys {
 		return k.keys
 	}
 	var keys []cluster.PodKey
 	for _, key := range k.keys {
-		g, ok := s.w.byID[s.w.promisedTo(key)]
+		g, ok := s.w.byID[s.w.reservedTo(key)]
 		i := -1
 		if ok && s.usable[g] {
 			i = slices.IndexFunc(spots, func(p candidateDomain) bool { return p.domain == s.groupDomain[g] && p.room > 0 })

@@ -234,10 +234,10 @@ func (p page) group(f *agent.GroupFacts) {
 	if f.Provider != "" {
 		row("provider", "%s", f.Provider)
 	}
-	row("size", "minimum %d, target %d, maximum %d; %d instances, %d Nodes, %d coming, %d leaving", f.Min, f.Target, f.Max, f.Instances, f.Nodes, f.Coming, f.Leaving)
+	row("size", "minimum %d, target %d, maximum %d; %d instances, %d Nodes, %d coming, %d leaving", f.Min, f.Target, f.Max, f.Instances, f.Nodes, f.Upcoming, f.Removing)
 	row("read", "%s", p.when(f.ReadAt))
-	if f.Waiting > 0 {
-		row("promised", "%d pods count on its coming machines", f.Waiting)
+	if f.Reserved > 0 {
+		row("promised", "%d pods count on its coming machines", f.Reserved)
 	}
 	t := f.Template
 	if t.Unknown == "" {

@@ -88,7 +88,7 @@ func (r *Report) waited(w *world, p *pod, gaveUp bool) {
 // that room is there or coming.
 func (r *Report) held(w *world, p plan.Plan) {
 	for _, h := range p.Held {
-		if h.Kind != "pod" || h.Rule == plan.RuleRoomOnNode || h.Rule == plan.RuleRoomComing {
+		if h.Kind != "pod" || h.Rule == plan.RuleRoomOnNode || h.Rule == plan.RuleRoomUpcoming {
 			continue
 		}
 		i := slices.IndexFunc(w.pods, func(x *pod) bool { return string(x.Key) == h.Name })

@@ -261,7 +261,7 @@ func (l *loop) finish(ctx context.Context, p *plan.Plan, s *cluster.Snapshot, r 
 	}
 	impossible, words, why := map[int]int{}, map[int]string{}, map[int]string{}
 	for _, h := range p.Held {
-		if h.Kind == "pod" && h.Rule != plan.RuleRoomOnNode && h.Rule != plan.RuleRoomComing {
+		if h.Kind == "pod" && h.Rule != plan.RuleRoomOnNode && h.Rule != plan.RuleRoomUpcoming {
 			k := kind[cluster.PodKey(h.Name)]
 			impossible[k] += max(h.Count, 1)
 			why[k] = h.String()

@@ -8,20 +8,20 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// Pledges say which group's coming machines pending pods were counted on. They are lists
+// Reservations say which group's upcoming machines pending pods were counted on. They are lists
 // and no map by pod: one is written in every round that buys, for tens of thousands of
 // pods, and looked into only by rounds that follow with these pods still pending. What
 // is in them is shared with the plan and never written to again.
-type Pledges []Pledge
+type Reservations []Reservation
 
-// Pledge is one group and the pods that count on it. No pod is in two.
-type Pledge struct {
+// Reservation is one group and the pods that count on it. No pod is in two.
+type Reservation struct {
 	Group cluster.GroupID
 	Pods  []cluster.PodKey
 }
 
 // ByPod is the group that each pod counts on; nil when no pod does.
-func (p Pledges) ByPod() map[cluster.PodKey]cluster.GroupID {
+func (p Reservations) ByPod() map[cluster.PodKey]cluster.GroupID {
 	total := 0
 	for i := range p {
 		total += len(p[i].Pods)
@@ -39,7 +39,7 @@ func (p Pledges) ByPod() map[cluster.PodKey]cluster.GroupID {
 }
 
 // Of is the group that one pod counts on; empty: none.
-func (p Pledges) Of(pod cluster.PodKey) cluster.GroupID {
+func (p Reservations) Of(pod cluster.PodKey) cluster.GroupID {
 	for i := range p {
 		if slices.Contains(p[i].Pods, pod) {
 			return p[i].Group
@@ -50,16 +50,16 @@ func (p Pledges) Of(pod cluster.PodKey) cluster.GroupID {
 
 // equal tells that the same pods count on the same groups. Two rounds that decide the
 // same write it in the same order, so that the maps are seldom asked.
-func (p Pledges) equal(o Pledges) bool {
-	alike := func(a, b Pledge) bool { return a.Group == b.Group && slices.Equal(a.Pods, b.Pods) }
+func (p Reservations) equal(o Reservations) bool {
+	alike := func(a, b Reservation) bool { return a.Group == b.Group && slices.Equal(a.Pods, b.Pods) }
 	return slices.EqualFunc(p, o, alike) || maps.Equal(p.ByPod(), o.ByPod())
 }
 
 // MarshalJSON writes an object of groups by pod, which is easier to read in a record.
-func (p Pledges) MarshalJSON() ([]byte, error) { return json.Marshal(p.ByPod()) }
+func (p Reservations) MarshalJSON() ([]byte, error) { return json.Marshal(p.ByPod()) }
 
 // UnmarshalJSON reads what MarshalJSON wrote; errors are those of the object.
-func (p *Pledges) UnmarshalJSON(data []byte) error {
+func (p *Reservations) UnmarshalJSON(data []byte) error {
 	var by map[cluster.PodKey]cluster.GroupID
 	if err := json.Unmarshal(data, &by); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (p *Pledges) UnmarshalJSON(data []byte) error {
 		g := by[key]
 		if _, has := at[g]; !has {
 			at[g] = len(*p)
-			*p = append(*p, Pledge{Group: g})
+			*p = append(*p, Reservation{Group: g})
 		}
 		(*p)[at[g]].Pods = append((*p)[at[g]].Pods, key)
 	}

@@ -9,32 +9,32 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// want is one class of pods that want room.
-type want struct {
+// demand is one class of pods that want room.
+type demand struct {
 	class    int
 	keys     []cluster.PodKey // sorted
 	expected int              // pods that do not exist yet
-	owner    cluster.UID      // the controller that makes them, where any has pods still to make or was promised room for such
-	spare    string           // the headroom that these pieces are of; empty: they are pods
-	deferred string           // why nothing is bought for them in this round though they want it; buys is false then
+	owner    cluster.UID      // the controller that makes them, where any has pods still to make or was reserved room for such
+	headroom string           // the headroom that these pieces are of; empty: they are pods
+	deferral string           // why nothing is bought for them in this round though they want it; buys is false then
 	domain   int              // where they go (topology.groupDomain); 0: anywhere
 	buys     bool             // whether a machine may be bought for them; else only room that is there is looked for
 	perPod   bool             // the packer cannot say what these pods ask of others: one by one
 }
 
-func (k *want) count() int { return len(k.keys) + k.expected }
+func (k *demand) count() int { return len(k.keys) + k.expected }
 
 // name is that of the first pod, or of who stands for pods that do not exist.
-func (k *want) name() string {
+func (k *demand) name() string {
 	if len(k.keys) == 0 {
 		return string(k.owner)
 	}
 	return string(k.keys[0])
 }
 
-// both are the pods of one class: those that buy, and those that only keep the room
+// classDemand are the pods of one class: those that buy, and those that only keep the room
 // that they may need.
-type both struct {
+type classDemand struct {
 	buys, waits int32            // one more than the index into world.want; 0: there are none
 	verdict     bool             // one of them is Unschedulable
 	plain       bool             // whoever else has no wishes buys, too, and that is all
@@ -42,44 +42,44 @@ type both struct {
 	keys        []cluster.PodKey // room for the names of as many; the first want has it
 }
 
-// line are the pods without a node as the Snapshot lists them, by their index there. A
+// unboundPods are the pods without a node as the Snapshot lists them, by their index there. A
 // burst is tens of thousands of them, so they are walked through as seldom as can be.
-type line struct {
-	at        []waiter // those that want room
-	nominated []int32  // those that preemption makes room for
-	inOrder   bool     // at is in the order of names
-	by        []both   // by class
-	classes   int      // of at
+type unboundPods struct {
+	waiting   []unboundPod  // those that want room
+	nominated []int32       // those that preemption makes room for
+	sorted    bool          // at is in the order of names
+	byClass   []classDemand // by class
+	classes   int           // of at
 }
 
-// waiter is a pod that waits, and its class.
-type waiter struct{ pod, class int32 }
+// unboundPod is a pod that waits, and its class.
+type unboundPod struct{ pod, class int32 }
 
-// lineUp reads the pods without a node.
-func (w *roundState) lineUp() {
-	w.line = line{inOrder: true, by: make([]both, len(w.s.Classes))}
+// indexUnbound reads the pods without a node.
+func (w *roundState) indexUnbound() {
+	w.unbound = unboundPods{sorted: true, byClass: make([]classDemand, len(w.s.Classes))}
 	for i := range w.s.Pods {
 		pod := &w.s.Pods[i]
 		switch {
-		case wanting(pod):
-			if w.line.at == nil {
-				w.line.at = slices.Grow(w.scratch.unbound[:0], len(w.s.Pods)-i)
-				w.scratch.unbound = w.line.at
+		case isPending(pod):
+			if w.unbound.waiting == nil {
+				w.unbound.waiting = slices.Grow(w.scratch.unbound[:0], len(w.s.Pods)-i)
+				w.scratch.unbound = w.unbound.waiting
 			}
-			w.line.at = append(w.line.at, waiter{int32(i), int32(pod.Class)})
-			b := &w.line.by[pod.Class]
+			w.unbound.waiting = append(w.unbound.waiting, unboundPod{int32(i), int32(pod.Class)})
+			b := &w.unbound.byClass[pod.Class]
 			b.verdict = b.verdict || !pod.Unschedulable.IsZero()
 			if b.count++; b.count == 1 {
-				w.line.classes++
+				w.unbound.classes++
 			}
 		case pod.Nominated != "" && pod.Node == "" && !pod.Finished:
-			w.line.nominated = append(w.line.nominated, int32(i))
+			w.unbound.nominated = append(w.unbound.nominated, int32(i))
 		}
 	}
 }
 
-// wanting tells a pod that waits for a place and that a machine could help.
-func wanting(pod *cluster.Pod) bool {
+// isPending tells a pod that waits for a place and that a machine could help.
+func isPending(pod *cluster.Pod) bool {
 	return pod.Node == "" && pod.Nominated == "" && pod.Deleting.IsZero() && !pod.Finished && !pod.Gated && !pod.Mirror && !daemon(pod)
 }
 
@@ -88,18 +88,18 @@ func wanting(pod *cluster.Pod) bool {
 // controller has still to make, so that a burst is one decision. Pods that it has
 // not judged and that have no such sibling only keep the room that they may need.
 func (w *roundState) gather() {
-	by := w.line.by
-	w.want = slices.Grow(w.scratch.demands[0][:0], w.line.classes)
-	w.scratch.demands[0] = w.want
-	flat := make([]cluster.PodKey, len(w.line.at))
+	by := w.unbound.byClass
+	w.demands = slices.Grow(w.scratch.demands[0][:0], w.unbound.classes)
+	w.scratch.demands[0] = w.demands
+	flat := make([]cluster.PodKey, len(w.unbound.waiting))
 	var last cluster.PodKey
-	for _, x := range w.line.at {
+	for _, x := range w.unbound.waiting {
 		pod := &w.s.Pods[x.pod]
-		w.line.inOrder = w.line.inOrder && last <= pod.Key
+		w.unbound.sorted = w.unbound.sorted && last <= pod.Key
 		last = pod.Key
 		b := &by[x.class]
 		if b.plain && pod.Wishes == nil {
-			k := &w.want[b.buys-1]
+			k := &w.demands[b.buys-1]
 			k.keys = append(k.keys, pod.Key)
 			continue
 		}
@@ -109,26 +109,26 @@ func (w *roundState) gather() {
 		w.gatherPod(b, pod)
 	}
 	w.gatherMissing(by)
-	if !w.line.inOrder {
-		for i := range w.want {
-			slices.Sort(w.want[i].keys)
+	if !w.unbound.sorted {
+		for i := range w.demands {
+			slices.Sort(w.demands[i].keys)
 		}
 	}
-	w.wantHeadroom()
-	w.sortWants()
+	w.demandHeadroom()
+	w.sortDemands()
 }
 
-// sortWants brings the wants in the order of priority, size and name.
-func (w *roundState) sortWants() {
+// sortDemands brings the demands in the order of priority, size and name.
+func (w *roundState) sortDemands() {
 	type key struct {
 		priority, rank int32
 		name           string
 		at             int
 	}
-	keys := make([]key, len(w.want))
-	for i := range w.want {
-		class := w.want[i].class
-		keys[i] = key{w.s.Classes[class].Priority, w.e.classes.rank[class], w.want[i].name(), i}
+	keys := make([]key, len(w.demands))
+	for i := range w.demands {
+		class := w.demands[i].class
+		keys[i] = key{w.s.Classes[class].Priority, w.e.classes.rank[class], w.demands[i].name(), i}
 	}
 	slices.SortFunc(keys, func(a, b key) int {
 		if a.priority != b.priority {
@@ -140,15 +140,15 @@ func (w *roundState) sortWants() {
 		return cmp.Compare(a.name, b.name)
 	})
 	for i := range keys { // each ring of wants that move into each other's places
-		first := w.want[i]
+		first := w.demands[i]
 		for to := i; ; {
 			from := keys[to].at
 			keys[to].at = to
 			if from == i {
-				w.want[to] = first
+				w.demands[to] = first
 				break
 			}
-			w.want[to] = w.want[from]
+			w.demands[to] = w.demands[from]
 			to = from
 		}
 	}
@@ -157,13 +157,13 @@ func (w *roundState) sortWants() {
 // gatherMissing adds the pods that controllers with an Unschedulable pod have still to
 // make; of these pods the first by name says which class they are of, so that no two
 // classes are of the same controller. Found by drawing worlds.
-func (w *roundState) gatherMissing(by []both) {
-	if len(w.s.Controllers)+len(w.in.PromisedMissing) == 0 {
+func (w *roundState) gatherMissing(by []classDemand) {
+	if len(w.s.Controllers)+len(w.in.ReservedMissing) == 0 {
 		return
 	}
 	stuck := make(map[cluster.UID]*cluster.Pod)
 	for i := range w.s.Pods {
-		if pod := &w.s.Pods[i]; pod.Owner != nil && wanting(pod) && !pod.Unschedulable.IsZero() {
+		if pod := &w.s.Pods[i]; pod.Owner != nil && isPending(pod) && !pod.Unschedulable.IsZero() {
 			if first := stuck[pod.Owner.UID]; first == nil || pod.Key < first.Key {
 				stuck[pod.Owner.UID] = pod
 			}
@@ -171,7 +171,7 @@ func (w *roundState) gatherMissing(by []both) {
 	}
 	for owner, pod := range stuck {
 		if at := by[pod.Class].buys; at > 0 {
-			if k := &w.want[at-1]; k.owner == "" || owner < k.owner {
+			if k := &w.demands[at-1]; k.owner == "" || owner < k.owner {
 				k.owner = owner
 			}
 		}
@@ -179,13 +179,13 @@ func (w *roundState) gatherMissing(by []both) {
 	for i := range w.s.Controllers {
 		c := &w.s.Controllers[i]
 		if pod := stuck[c.Owner.UID]; pod != nil && c.Missing > 0 && by[pod.Class].buys > 0 {
-			w.want[by[pod.Class].buys-1].expected += c.Missing
+			w.demands[by[pod.Class].buys-1].expected += c.Missing
 		}
 	}
 }
 
 // gatherPod adds one pod to its class.
-func (w *roundState) gatherPod(b *both, pod *cluster.Pod) {
+func (w *roundState) gatherPod(b *classDemand, pod *cluster.Pod) {
 	buys := b.verdict
 	class := &w.s.Classes[pod.Class]
 	if w.expendable(pod) {
@@ -210,11 +210,11 @@ func (w *roundState) gatherPod(b *both, pod *cluster.Pod) {
 		to = &b.buys
 	}
 	if *to == 0 {
-		w.want = append(w.want, want{class: pod.Class, buys: buys, keys: b.keys})
-		*to = int32(len(w.want))
+		w.demands = append(w.demands, demand{class: pod.Class, buys: buys, keys: b.keys})
+		*to = int32(len(w.demands))
 		b.keys = []cluster.PodKey{}
 	}
-	k := &w.want[*to-1]
+	k := &w.demands[*to-1]
 	k.keys = append(k.keys, pod.Key)
 	b.plain = b.plain || buys && delay <= 0 && len(class.NotUnderstood) == 0
 }
@@ -222,22 +222,22 @@ func (w *roundState) gatherPod(b *both, pod *cluster.Pod) {
 // holdUnknown holds the pods that fit cannot judge and those that no node can take,
 // whatever it is, and takes them out.
 func (w *roundState) holdUnknown() {
-	w.want = slices.DeleteFunc(w.want, func(k want) bool {
+	w.demands = slices.DeleteFunc(w.demands, func(k demand) bool {
 		c := &w.s.Classes[k.class]
 		if len(c.NotUnderstood) == 0 {
 			i := slices.IndexFunc(c.Volumes, func(v cluster.Volume) bool { return v.Refused != "" })
 			if i >= 0 && k.buys { // a claim may be seen a moment after its pod
-				w.holdPods(&k, len(k.keys), RuleVolume, c.Volumes[i].Refused)
+				w.heldPods(&k, len(k.keys), RuleVolume, c.Volumes[i].Refused)
 			}
 			return i >= 0
 		}
 		_, words := fit.Refused(c, &fit.Shape{})
-		w.holdPods(&k, len(k.keys), RuleNotUnderstood, words)
+		w.heldPods(&k, len(k.keys), RuleNotUnderstood, words)
 		return true
 	})
 }
 
-func (w *roundState) holdPods(k *want, count int, rule, why string) {
+func (w *roundState) heldPods(k *demand, count int, rule, why string) {
 	w.plan.Held = append(w.plan.Held, Held{Kind: "pod", Name: k.name(), Count: count, Rule: rule, Why: why, class: k.class})
 }
 

@@ -8,37 +8,37 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// claim is a machine of which the group is still open: it has the room of none, and in
+// nodeClaim is a machine of which the group is still open: it has the room of none, and in
 // the State the labels that do not depend on its domain, as long as that is open too.
-type claim struct {
-	bin
+type nodeClaim struct {
+	plannedMachine
 	options []int // groups that it may still become
 	domain  int   // 0: open
 	pods    int
 	used    []int64
 }
 
-// claims is the rule at work.
-type claims struct {
-	*greedy
-	all  []*claim
+// nodeClaims is the rule at work.
+type nodeClaims struct {
+	*baseline
+	all  []*nodeClaim
 	left []int
 	bare map[int]*fit.Shape // by group
 }
 
-// byClaim takes pods by falling cpu and then memory, one after the other: each onto the
+// claimNodes takes pods by falling cpu and then memory, one after the other: each onto the
 // planned machine with the fewest pods that can still take it as some group's, else onto
 // a new one. In the end each becomes the cheapest that it may be. pooled: a new one is of
 // the groups with the same taints, those without first; else it may become any.
-func (g *greedy) byClaim(pooled bool) bool {
+func (g *baseline) claimNodes(pooled bool) bool {
 	w := g.v.w
-	c := &claims{greedy: g, left: slices.Clone(g.v.a.left), bare: make(map[int]*fit.Shape)}
-	order := make([]int, len(w.want))
+	c := &nodeClaims{baseline: g, left: slices.Clone(g.v.a.left), bare: make(map[int]*fit.Shape)}
+	order := make([]int, len(w.demands))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		x, y := w.space.Class(w.want[a].class), w.space.Class(w.want[b].class)
+		x, y := w.space.Class(w.demands[a].class), w.space.Class(w.demands[b].class)
 		return cmp.Or(cmp.Compare(y[0], x[0]), cmp.Compare(y[1], x[1]))
 	})
 	pools := c.pools(pooled)
@@ -56,14 +56,14 @@ func (g *greedy) byClaim(pooled bool) bool {
 	for _, x := range c.all {
 		if x.group = c.cheapest(x); x.group >= 0 {
 			g.v.a.grow[x.group]++
-			g.bins = append(g.bins, x.bin)
+			g.machines = append(g.machines, x.plannedMachine)
 		}
 	}
 	return true
 }
 
 // pools are the groups that one machine may become.
-func (c *claims) pools(pooled bool) [][]int {
+func (c *nodeClaims) pools(pooled bool) [][]int {
 	w := c.v.w
 	var out [][]int
 	for x := range w.groups {
@@ -87,7 +87,7 @@ func (c *claims) pools(pooled bool) [][]int {
 	return out
 }
 
-func (c *claims) cheapest(x *claim) int {
+func (c *nodeClaims) cheapest(x *nodeClaim) int {
 	for _, o := range x.options {
 		if c.v.own(o) > 0 {
 			return o
@@ -96,9 +96,9 @@ func (c *claims) cheapest(x *claim) int {
 	return -1
 }
 
-// add places one pod of a want.
-func (c *claims) add(i int, pools [][]int) bool {
-	var best *claim
+// add places one pod of a demand.
+func (c *nodeClaims) add(i int, pools [][]int) bool {
+	var best *nodeClaim
 	var options []int
 	cell := 0
 	for _, x := range c.all {
@@ -110,7 +110,7 @@ func (c *claims) add(i int, pools [][]int) bool {
 		}
 	}
 	for p := 0; best == nil && p < len(pools); p++ {
-		x := &claim{options: pools[p], used: make([]int64, c.v.w.space.Axes())}
+		x := &nodeClaim{options: pools[p], used: make([]int64, c.v.w.space.Axes())}
 		mark := c.st.Mark()
 		x.node = c.st.AddNode(c.bareShape(x.options[0]), nil)
 		if o, at := c.may(x, i); len(o) > 0 {
@@ -125,9 +125,9 @@ func (c *claims) add(i int, pools [][]int) bool {
 	}
 	best.options = options
 	if cell != best.domain {
-		c.settle(best, cell)
+		c.fixDomain(best, cell)
 	}
-	class := c.v.w.want[i].class
+	class := c.v.w.demands[i].class
 	for j, n := range c.v.w.space.Class(class) {
 		best.used[j] += n
 	}
@@ -136,20 +136,20 @@ func (c *claims) add(i int, pools [][]int) bool {
 	if c.v.w.topology.constrained[class] {
 		c.st.Put(class, best.node, 1)
 	}
-	if at := len(best.parts) - 1; at >= 0 && best.parts[at].item == i {
-		best.parts[at].n++
+	if at := len(best.portions) - 1; at >= 0 && best.portions[at].item == i {
+		best.portions[at].n++
 	} else {
-		best.parts = append(best.parts, portion{i, 1})
+		best.portions = append(best.portions, portion{i, 1})
 	}
 	return true
 }
 
-// may returns what a planned machine could still become with one more pod of a want, and
+// may returns what a planned machine could still become with one more pod of a demand, and
 // the domain that it is then in. A pod with terms on zones settles the domain: that with the
 // most room as its own spread goes, then that of the cheapest group.
-func (c *claims) may(x *claim, i int) (options []int, cell int) {
+func (c *nodeClaims) may(x *nodeClaim, i int) (options []int, cell int) {
 	w := c.v.w
-	class := w.want[i].class
+	class := w.demands[i].class
 	size := w.space.Class(class)
 	*c.work--
 next:
@@ -198,38 +198,38 @@ next:
 	return slices.DeleteFunc(options, func(o int) bool { return w.topology.groupDomain[o] != cell }), cell
 }
 
-// settle puts a planned machine into a domain.
-func (c *claims) settle(x *claim, cell int) {
+// fixDomain puts a planned machine into a domain.
+func (c *nodeClaims) fixDomain(x *nodeClaim, cell int) {
 	x.domain = cell
 	c.move(x, x.options[0])
 }
 
 // move makes a planned machine one of a group in the State.
-func (c *claims) move(x *claim, group int) {
+func (c *nodeClaims) move(x *nodeClaim, group int) {
 	w := c.v.w
-	for _, t := range x.parts {
-		if class := w.want[t.item].class; w.topology.constrained[class] {
+	for _, t := range x.portions {
+		if class := w.demands[t.item].class; w.topology.constrained[class] {
 			c.st.Put(class, x.node, -t.n)
 		}
 	}
 	c.st.RemoveNode(x.node)
 	_, shape := w.template(&w.groups[group])
 	x.node = c.st.AddNode(shape, w.groups[group].Template.VolumeLimits)
-	for _, t := range x.parts {
-		if class := w.want[t.item].class; w.topology.constrained[class] {
+	for _, t := range x.portions {
+		if class := w.demands[t.item].class; w.topology.constrained[class] {
 			c.st.Put(class, x.node, t.n)
 		}
 	}
 }
 
 // bareShape is the shape of a group's machine without what its domain is known by.
-func (c *claims) bareShape(group int) *fit.Shape {
+func (c *nodeClaims) bareShape(group int) *fit.Shape {
 	if c.bare[group] == nil {
 		_, shape := c.v.w.template(&c.v.w.groups[group])
 		out := *shape
 		out.Labels = maps.Clone(shape.Labels)
-		for i := range c.v.w.want {
-			keysOf(&c.v.w.s.Classes[c.v.w.want[i].class], func(key string) {
+		for i := range c.v.w.demands {
+			keysOf(&c.v.w.s.Classes[c.v.w.demands[i].class], func(key string) {
 				if key != keyHostname {
 					delete(out.Labels, key)
 				}

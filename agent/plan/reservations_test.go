@@ -9,8 +9,8 @@ import (
 
 // TestPledges holds the lists against the object of groups by pod that records have.
 func TestPledges(t *testing.T) {
-	p := Pledges{{Group: "b", Pods: []cluster.PodKey{"ns/2", "ns/3"}}, {Group: "a", Pods: []cluster.PodKey{"ns/1"}}, {Group: "b", Pods: []cluster.PodKey{"ns/0"}}}
-	data, err := json.Marshal(Memory{Promised: p})
+	p := Reservations{{Group: "b", Pods: []cluster.PodKey{"ns/2", "ns/3"}}, {Group: "a", Pods: []cluster.PodKey{"ns/1"}}, {Group: "b", Pods: []cluster.PodKey{"ns/0"}}}
+	data, err := json.Marshal(Memory{Reservations: p})
 	if want := `{"promised":{"ns/0":"b","ns/1":"a","ns/2":"b","ns/3":"b"}}`; err != nil || string(data) != want {
 		t.Fatalf("written as %s, %v; want %s", data, err, want)
 	}
@@ -18,10 +18,10 @@ func TestPledges(t *testing.T) {
 	if err := json.Unmarshal(data, &back); err != nil {
 		t.Fatal(err)
 	}
-	if !back.Promised.equal(p) || !p.equal(back.Promised) {
-		t.Errorf("read back as %v, want the same as %v", back.Promised, p)
+	if !back.Reservations.equal(p) || !p.equal(back.Reservations) {
+		t.Errorf("read back as %v, want the same as %v", back.Reservations, p)
 	}
-	if p.equal(p[:2]) || p.equal(nil) || !Pledges(nil).equal(Pledges{}) {
+	if p.equal(p[:2]) || p.equal(nil) || !Reservations(nil).equal(Reservations{}) {
 		t.Error("what differs is equal, or what is empty is not")
 	}
 	for pod, group := range map[cluster.PodKey]cluster.GroupID{"ns/0": "b", "ns/1": "a", "ns/9": ""} {

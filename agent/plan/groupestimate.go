@@ -6,26 +6,26 @@ import (
 )
 
 // objective says how bad it is to buy the machines of an estimation; less is better.
-type objective func(g *greedy, bins []bin) float64
+type objective func(g *baseline, bins []plannedMachine) float64
 
 // leastWaste is the expander least-waste: the shares of cpu and memory that stay unused.
-func leastWaste(g *greedy, bins []bin) float64 {
+func leastWaste(g *baseline, bins []plannedMachine) float64 {
 	cpu, memory := g.content(bins)
 	c := &g.v.w.groups[bins[0].group].Template.Capacity
 	return 2 - cpu/float64(max(c.MilliCPU, 1))/float64(len(bins)) - memory/float64(max(c.Memory, 1))/float64(len(bins))
 }
 
 // leastCost is what is paid for what is helped, in cores.
-func leastCost(g *greedy, bins []bin) float64 {
+func leastCost(g *baseline, bins []plannedMachine) float64 {
 	cpu, memory := g.content(bins)
 	return float64(len(bins)) * g.cost[bins[0].group] / (coreEquivalents(cpu, memory) + 0.01)
 }
 
 // content is the cpu and memory that the pods on some machines ask for.
-func (g *greedy) content(bins []bin) (cpu, memory float64) {
+func (g *baseline) content(bins []plannedMachine) (cpu, memory float64) {
 	for x := range bins {
-		for _, t := range bins[x].parts {
-			size := g.v.w.space.Class(g.v.w.want[t.item].class)
+		for _, t := range bins[x].portions {
+			size := g.v.w.space.Class(g.v.w.demands[t.item].class)
 			cpu += float64(size[0] * int64(t.n))
 			memory += float64(size[1] * int64(t.n))
 		}
@@ -33,15 +33,15 @@ func (g *greedy) content(bins []bin) (cpu, memory float64) {
 	return cpu, memory
 }
 
-// byGroup estimates for every group what its machines could take, buys those of the
+// estimateByGroup estimates for every group what its machines could take, buys those of the
 // best, and begins again with what is left.
-func (g *greedy) byGroup(bad objective) bool {
+func (g *baseline) estimateByGroup(bad objective) bool {
 	g.buyFor(slices.Clone(g.v.a.left), bad)
 	return true
 }
 
 // buyFor takes what it places off left.
-func (g *greedy) buyFor(left []int, bad objective) {
+func (g *baseline) buyFor(left []int, bad objective) {
 	for *g.work > 0 {
 		g.refill(left)
 		best, least := -1, 0.0
@@ -59,22 +59,22 @@ func (g *greedy) buyFor(left []int, bad objective) {
 			break
 		}
 		bins := g.estimate(best, left)
-		g.bins = append(g.bins, bins...)
+		g.machines = append(g.machines, bins...)
 		g.v.a.grow[best] += len(bins)
 	}
 }
 
 // refill puts what waits onto machines that are bought already.
-func (g *greedy) refill(left []int) {
+func (g *baseline) refill(left []int) {
 	for i := range left {
-		for x := 0; x < len(g.bins) && left[i] > 0; x++ {
-			g.pour(&g.bins[x], i, left)
+		for x := 0; x < len(g.machines) && left[i] > 0; x++ {
+			g.pour(&g.machines[x], i, left)
 		}
 	}
 }
 
-// pour puts what it can of a want on a machine.
-func (g *greedy) pour(x *bin, i int, left []int) bool {
+// pour puts what it can of a demand on a machine.
+func (g *baseline) pour(x *plannedMachine, i int, left []int) bool {
 	if !g.fits[i][x.group] {
 		return false
 	}
@@ -90,12 +90,12 @@ func (g *greedy) pour(x *bin, i int, left []int) bool {
 // estimate fills new machines of a group: classes by falling share of a machine, each
 // first onto the machines of this estimation, then onto new ones, of which only the
 // newest is looked at. It takes what it places off left.
-func (g *greedy) estimate(group int, left []int) []bin {
+func (g *baseline) estimate(group int, left []int) []plannedMachine {
 	limit := g.v.own(group)
 	if limit <= 0 {
 		return nil
 	}
-	var bins []bin
+	var bins []plannedMachine
 	for _, i := range g.helped(group, left) {
 		for x := 0; x < len(bins) && left[i] > 0; x++ {
 			g.pour(&bins[x], i, left)
@@ -121,8 +121,8 @@ func (g *greedy) estimate(group int, left []int) []bin {
 
 // elsewhere puts one pod on a machine but the newest: what is spread over machines
 // fits on an older one again once the newest has some.
-func (g *greedy) elsewhere(bins []bin, i int, left []int) bool {
-	class := g.v.w.want[i].class
+func (g *baseline) elsewhere(bins []plannedMachine, i int, left []int) bool {
+	class := g.v.w.demands[i].class
 	if g.v.w.topology.rank[class] != rankHosts {
 		return false
 	}
@@ -136,9 +136,9 @@ func (g *greedy) elsewhere(bins []bin, i int, left []int) bool {
 	return false
 }
 
-// helped are the wants of which a pod could go onto an empty machine of a group now, by
+// helped are the demands of which a pod could go onto an empty machine of a group now, by
 // falling share of the machine.
-func (g *greedy) helped(group int, left []int) []int {
+func (g *baseline) helped(group int, left []int) []int {
 	w := g.v.w
 	var order []int
 	mark := g.st.Mark()
@@ -150,7 +150,7 @@ func (g *greedy) helped(group int, left []int) []int {
 	}
 	g.st.Rollback(mark)
 	share := func(i int) float64 {
-		size := w.space.Class(w.want[i].class)
+		size := w.space.Class(w.demands[i].class)
 		return float64(size[0])/float64(max(x.room[0], 1)) + float64(size[1])/float64(max(x.room[1], 1))
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(share(b), share(a)) })
