@@ -70,7 +70,7 @@ func (h *Hand) Do(ctx context.Context, p plan.Plan) []cluster.Outcome {
 		switch a := a.(type) {
 		case plan.Grow:
 			grows = append(grows, a)
-		case plan.Cordon, plan.Uncordon, plan.Soften:
+		case plan.Cordon, plan.Uncordon, plan.SoftTaint:
 			marks = append(marks, a)
 		case plan.Evict:
 			evicts = append(evicts, a)

@@ -50,7 +50,7 @@ func (r *round) mark(ctx context.Context, a plan.Action) {
 			return
 		}
 		r.Recorder.Eventf(nodeRef(a.Node), corev1.EventTypeNormal, "ScaleDown", "marked the node as toBeDeleted/unschedulable: %s", a.Why)
-	case plan.Soften:
+	case plan.SoftTaint:
 		change := soften
 		if a.Off {
 			change = unsoften

@@ -116,7 +116,7 @@ func (w *roundState) baselineFeasible() bool {
 	for i := range w.demands {
 		n += w.demands[i].count()
 	}
-	if n > baselinePods || len(w.demands)*len(w.roomy()) > baselineSteps || len(w.demands)*len(w.groups) > baselineSteps {
+	if n > baselinePods || len(w.demands)*len(w.nodesWithRoom()) > baselineSteps || len(w.demands)*len(w.groups) > baselineSteps {
 		return false
 	}
 	for g := range w.groups {

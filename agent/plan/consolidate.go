@@ -22,15 +22,15 @@ const (
 // Bounds of one look for savings: nodes that are tried alone, nodes that are replaced
 // together, machines that replace them, and how long one look is good for.
 const (
-	savingAlone    = 50
-	savingTogether = 10
-	savingMachines = 2
-	savingLook     = time.Minute
+	consolidateAlone    = 50
+	consolidateTogether = 10
+	consolidateMachines = 2
+	consolidateLook     = time.Minute
 )
 
-// Saving is a replacement that would cost less: these nodes by so many new machines of
+// Consolidation is a replacement that would cost less: these nodes by so many new machines of
 // a group; none where the pods have room on other nodes.
-type Saving struct {
+type Consolidation struct {
 	Nodes    []cluster.NodeName `json:"nodes"` // sorted
 	Group    cluster.GroupID    `json:"group,omitempty"`
 	Machines int                `json:"machines,omitempty"`
@@ -46,61 +46,61 @@ type Saving struct {
 // are drained when these are Ready. One replacement at a time, and only while nothing
 // else is going on.
 func (w *roundState) consolidate() {
-	s := w.in.Saving
+	s := w.in.Consolidation
 	switch {
 	case w.p.Consolidate == consolidateOff || w.p.Consolidate == "" || !w.p.ScaleDown:
 		return
 	case w.s.Stale != "" || w.unhealthy != "":
-		w.out.Saving = s
+		w.out.Consolidation = s
 		return
 	case s != nil && !s.Started.IsZero():
-		w.goOn(s)
+		w.continueConsolidation(s)
 		return
-	case !w.atRest():
-		w.out.Saving = s
+	case !w.quiescent():
+		w.out.Consolidation = s
 		return
-	case s != nil && !w.reached(s.Looked.Add(savingLook)):
-		w.out.Saving = s
-		w.wakeAt(s.Looked.Add(savingLook))
-		w.sayWaiting(s)
+	case s != nil && !w.reached(s.Looked.Add(consolidateLook)):
+		w.out.Consolidation = s
+		w.wakeAt(s.Looked.Add(consolidateLook))
+		w.heldUntilDue(s)
 		return
 	}
 	list := w.replaceable()
 	if len(list) == 0 {
 		return
 	}
-	if s == nil || w.worth(s, list) <= 0 {
-		if s = w.findSaving(list); s == nil {
+	if s == nil || w.saving(s, list) <= 0 {
+		if s = w.bestReplacement(list); s == nil {
 			return
 		}
 		s.Since = w.now
 	}
 	next := *s
 	next.Looked = w.now
-	w.out.Saving = &next
+	w.out.Consolidation = &next
 	if w.reached(next.Since.Add(w.p.ConsolidateAfter)) {
-		w.start(&next)
+		w.startConsolidation(&next)
 		return
 	}
-	w.wakeAt(w.now.Add(savingLook))
-	w.sayWaiting(&next)
+	w.wakeAt(w.now.Add(consolidateLook))
+	w.heldUntilDue(&next)
 }
 
-// atRest tells that nothing comes, goes or is decided in this round, and that no machine
+// quiescent tells that nothing comes, goes or is decided in this round, and that no machine
 // has gone within the unneeded time: one that is bought then would be a flap.
-func (w *roundState) atRest() bool {
+func (w *roundState) quiescent() bool {
 	if len(w.plan.Actions) > 0 || w.unjudged || w.draining+w.emptying > 0 || !w.in.ShrunkAt.IsZero() && !w.reached(w.in.ShrunkAt.Add(w.p.UnneededFor)) {
 		return false
 	}
-	if rule, _ := w.gate(); rule != "" {
+	if rule, _ := w.cooldown(); rule != "" {
 		return false
 	}
 	for i := range w.groups {
-		if g := &w.groups[i]; g.upcoming > 0 || g.leaving > 0 || g.grow > 0 {
+		if g := &w.groups[i]; g.upcoming > 0 || g.removing > 0 || g.grow > 0 {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(w.nodes, func(n node) bool { return n.goes || n.state == stateMarked })
+	return !slices.ContainsFunc(w.nodes, func(n node) bool { return n.removing || n.state == stateMarked })
 }
 
 // replaceable are the nodes whose pods may all be moved, the least used first. Pods that
@@ -113,17 +113,17 @@ func (w *roundState) replaceable() []int {
 	var rows []row
 	for i := range w.nodes {
 		n := &w.nodes[i]
-		if n.ControlPlane || n.group < 0 || n.state != stateReady || n.counts || len(n.headroom) > 0 || w.p.Consolidate == consolidatePriced && w.groups[n.group].Price <= 0 {
+		if n.ControlPlane || n.group < 0 || n.state != stateReady || n.inUse || len(n.headroom) > 0 || w.p.Consolidate == consolidatePriced && w.groups[n.group].Price <= 0 {
 			continue
 		}
-		c := candidate{node: i, asked: true}
-		if rule, _ := w.stays(n, &c); rule != "" && rule != RuleBusy {
+		c := candidate{node: i, requested: true}
+		if rule, _ := w.notRemovable(n, &c); rule != "" && rule != RuleBusy {
 			continue
 		}
-		if rule, _ := w.frozen(&w.groups[n.group]); rule != "" || w.keepsTotals(n) != "" {
+		if rule, _ := w.deletionsFrozen(&w.groups[n.group]); rule != "" || w.keepsTotals(n) != "" {
 			continue
 		}
-		if cargo := w.cargoOf(n); len(cargo.blocked)+cargo.leaving > 0 || slices.ContainsFunc(cargo.loads, func(l classCount) bool { return w.anchored(int(l.class)) }) {
+		if cargo := w.drainPlanOf(n); len(cargo.blocked)+cargo.terminating > 0 || slices.ContainsFunc(cargo.classes, func(l classCount) bool { return w.anchored(int(l.class)) }) {
 			continue
 		}
 		rows = append(rows, row{i, w.utilisation(n)})
@@ -138,54 +138,54 @@ func (w *roundState) replaceable() []int {
 
 // anchored tells a pod whose place depends on more than its node.
 func (w *roundState) anchored(class int) bool {
-	c, t := &w.s.Classes[class], w.moveState()
+	c, t := &w.s.Classes[class], w.relocationState()
 	return t != nil && t.state.Tied(class) || len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes)+len(c.NotUnderstood) > 0
 }
 
-// findSaving looks for the replacement that saves most: every node for itself, and the
+// bestReplacement looks for the replacement that saves most: every node for itself, and the
 // least used ones together.
-func (w *roundState) findSaving(list []int) *Saving {
-	var best *Saving
+func (w *roundState) bestReplacement(list []int) *Consolidation {
+	var best *Consolidation
 	most := 0.0
 	try := func(nodes []int) {
-		for _, s := range w.offers(nodes) {
+		for _, s := range w.replacements(nodes) {
 			// Of equal savings the first, which moves least; sums of prices are not exact.
-			if worth := w.worth(&s, list); worth > most+1e-9 {
+			if worth := w.saving(&s, list); worth > most+1e-9 {
 				best, most = &s, worth
 			}
 		}
 	}
-	for i := range min(len(list), savingAlone) {
+	for i := range min(len(list), consolidateAlone) {
 		try(list[i : i+1])
 	}
-	for n := 2; n <= min(len(list), savingTogether); n++ {
+	for n := 2; n <= min(len(list), consolidateTogether); n++ {
 		try(list[:n])
 	}
 	return best
 }
 
-// offers are the replacements of a set of nodes that are worth a simulation, those with
+// replacements are the replacements of a set of nodes that are worth a simulation, those with
 // fewer machines first.
-func (w *roundState) offers(nodes []int) []Saving {
+func (w *roundState) replacements(nodes []int) []Consolidation {
 	names := make([]cluster.NodeName, len(nodes))
 	for i, n := range nodes {
 		names[i] = w.nodes[n].Name
 	}
 	slices.Sort(names)
-	out := []Saving{{Nodes: names}}
-	for m := 1; m <= savingMachines; m++ {
+	out := []Consolidation{{Nodes: names}}
+	for m := 1; m <= consolidateMachines; m++ {
 		for g := range w.groups {
 			if gr := &w.groups[g]; gr.rule == "" && gr.Template.Unknown == "" {
-				out = append(out, Saving{Nodes: names, Group: gr.ID, Machines: m})
+				out = append(out, Consolidation{Nodes: names, Group: gr.ID, Machines: m})
 			}
 		}
 	}
 	return out
 }
 
-// worth is what a replacement saves, as far as it is large enough, allowed, and every
+// saving is what a replacement saves, as far as it is large enough, allowed, and every
 // pod has room; 0: it is not to be done. list are the nodes that may be replaced.
-func (w *roundState) worth(s *Saving, list []int) float64 {
+func (w *roundState) saving(s *Consolidation, list []int) float64 {
 	var from []int
 	for _, name := range s.Nodes {
 		i, ok := w.byName[name]
@@ -194,7 +194,7 @@ func (w *roundState) worth(s *Saving, list []int) float64 {
 		}
 		from = append(from, i)
 	}
-	before, after := w.expense(s, from)
+	before, after := w.prices(s, from)
 	if before <= 0 || after > before*(1-w.p.ConsolidateSaving) || before-after <= 0 {
 		return 0
 	}
@@ -222,16 +222,16 @@ func (w *roundState) worth(s *Saving, list []int) float64 {
 			return 0
 		}
 	}
-	if !w.houses(from, to, s.Machines) {
+	if !w.podsFit(from, to, s.Machines) {
 		return 0
 	}
 	return before - after
 }
 
-// expense is the price of what goes and of what comes; where a group has no price both
+// prices is the price of what goes and of what comes; where a group has no price both
 // are counted in machines, and what comes must be of the group of all that goes. No
 // costs: the two cannot be compared.
-func (w *roundState) expense(s *Saving, from []int) (before, after float64) {
+func (w *roundState) prices(s *Consolidation, from []int) (before, after float64) {
 	priced := true
 	for _, i := range from {
 		price := w.groups[w.nodes[i].group].Price
@@ -254,12 +254,12 @@ func (w *roundState) expense(s *Saving, from []int) (before, after float64) {
 	return float64(len(from)), float64(s.Machines)
 }
 
-// houses tells whether the pods of some nodes have room on the others and on so many
+// podsFit tells whether the pods of some nodes have room on the others and on so many
 // machines of a group; those that are constrained to other pods only on the others. It takes
 // nothing.
-func (w *roundState) houses(from []int, to *group, machines int) bool {
-	if w.paths == nil {
-		w.paths = w.newPaths()
+func (w *roundState) podsFit(from []int, to *group, machines int) bool {
+	if w.cursors == nil {
+		w.cursors = w.newCursors()
 	}
 	rooms := make([][]int64, machines)
 	var shape *fit.Shape
@@ -268,32 +268,32 @@ func (w *roundState) houses(from []int, to *group, machines int) bool {
 		empty, shape = w.template(to)
 		rooms[i] = slices.Clone(empty)
 	}
-	a := attempt{homeless: -1}
-	t := w.moveState()
+	a := tentative{unplaceable: -1}
+	t := w.relocationState()
 	if t != nil {
 		a.mark = t.state.Mark()
 	}
 	for _, i := range from {
-		w.nodes[i].goes = true
+		w.nodes[i].removing = true
 	}
 	defer func() {
 		for _, i := range from {
-			w.nodes[i].goes = false
+			w.nodes[i].removing = false
 		}
-		w.unplace(&a)
+		w.undoRelocation(&a)
 		// Nodes that went in this simulation were passed by for good.
-		w.paths = nil
+		w.cursors = nil
 		if t != nil {
 			t.restart()
 		}
 	}()
 	for _, i := range from {
-		a.loads = w.cargoOf(&w.nodes[i]).loads
+		a.classes = w.drainPlanOf(&w.nodes[i]).classes
 		if t != nil {
-			t.lifted = t.lifted[:0]
+			t.evicted = t.evicted[:0]
 		}
-		for _, l := range a.loads {
-			left := int(w.placeClass(t, i, l, &a))
+		for _, l := range a.classes {
+			left := int(w.relocateClass(t, i, l, &a))
 			if left > 0 && (shape == nil || t != nil && t.state.Tied(int(l.class)) || !fit.Passes(&w.s.Classes[l.class], shape)) {
 				return false // a constrained pod on a machine that does not exist is not judged here
 			}
@@ -311,8 +311,8 @@ func (w *roundState) houses(from []int, to *group, machines int) bool {
 	return true
 }
 
-// start asks for the machines of a saving that has been real for long enough.
-func (w *roundState) start(s *Saving) {
+// startConsolidation asks for the machines of a saving that has been real for long enough.
+func (w *roundState) startConsolidation(s *Consolidation) {
 	s.Started = w.now
 	w.wakeAt(w.now.Add(time.Second))
 	if s.Machines == 0 {
@@ -324,9 +324,9 @@ func (w *roundState) start(s *Saving) {
 	w.act(Grow{Group: g.ID, From: g.target, To: g.size + g.grow, Rule: RuleConsolidate, Why: s.words()})
 }
 
-// goOn waits for the machines of a replacement, and ends it when its nodes have gone or
+// continueConsolidation waits for the machines of a replacement, and ends it when its nodes have gone or
 // its time is over. The nodes themselves are marked by scaleDown.
-func (w *roundState) goOn(s *Saving) {
+func (w *roundState) continueConsolidation(s *Consolidation) {
 	left := slices.ContainsFunc(s.Nodes, func(name cluster.NodeName) bool {
 		i, ok := w.byName[name]
 		return ok && w.nodes[i].state != stateOut
@@ -344,13 +344,13 @@ func (w *roundState) goOn(s *Saving) {
 		return
 	}
 	w.wakeAt(due)
-	w.out.Saving = s
+	w.out.Consolidation = s
 	w.held("cluster", "cluster", RuleConsolidate, "under way: %s", s.words())
 }
 
-// replaced tells a node whose replacement is there, so that it goes now.
-func (w *roundState) replaced(n *node) bool {
-	s := w.in.Saving
+// replacementReady tells a node whose replacement is there, so that it goes now.
+func (w *roundState) replacementReady(n *node) bool {
+	s := w.in.Consolidation
 	if s == nil || s.Started.IsZero() || w.p.Consolidate == consolidateOff || w.p.Consolidate == "" || !slices.Contains(s.Nodes, n.Name) {
 		return false
 	}
@@ -364,12 +364,12 @@ func (w *roundState) replaced(n *node) bool {
 	return here >= s.Machines
 }
 
-func (w *roundState) sayWaiting(s *Saving) {
+func (w *roundState) heldUntilDue(s *Consolidation) {
 	w.held("cluster", "cluster", RuleConsolidate, "%s, if that is so until %s", s.words(), stamp(s.Since.Add(w.p.ConsolidateAfter)))
 }
 
 // words say what replaces what.
-func (s *Saving) words() string {
+func (s *Consolidation) words() string {
 	names := make([]string, len(s.Nodes))
 	for i, n := range s.Nodes {
 		names[i] = string(n)

@@ -58,7 +58,7 @@ func actionData(a Action) ActionData {
 		d.Kind, d.Node, d.NodeUID, d.Rule, d.Why = "cordon", a.Node, a.UID, a.Rule, a.Why
 	case Uncordon:
 		d.Kind, d.Node, d.NodeUID, d.Rule, d.Why = "uncordon", a.Node, a.UID, a.Rule, a.Why
-	case Soften:
+	case SoftTaint:
 		d.Kind, d.Node, d.NodeUID, d.Rule, d.Why = "soften", a.Node, a.UID, a.Rule, a.Why
 		if a.Off {
 			d.Kind = "unsoften"

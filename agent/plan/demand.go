@@ -35,7 +35,7 @@ func (k *demand) name() string {
 // classDemand are the pods of one class: those that buy, and those that only keep the room
 // that they may need.
 type classDemand struct {
-	buys, waits int32            // one more than the index into world.want; 0: there are none
+	buys, waits int32            // one more than the index into roundState.demands; 0: there are none
 	verdict     bool             // one of them is Unschedulable
 	plain       bool             // whoever else has no wishes buys, too, and that is all
 	count       int              // pods

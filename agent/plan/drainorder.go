@@ -66,7 +66,7 @@ func (w *roundState) graceOf(pod *cluster.Pod) time.Duration {
 
 // patience is how long a drain may take beyond the first eviction: with steps one after
 // the other, their graces add up.
-func (w *roundState) patience(c *cargo) time.Duration {
+func (w *roundState) patience(c *drainPlan) time.Duration {
 	if len(w.p.DrainPriority) == 0 {
 		return c.grace + w.p.MaxPodEvictionTime
 	}
@@ -86,7 +86,7 @@ func (w *roundState) wave(n *node) []*cluster.Pod {
 	}
 	first := len(w.p.DrainPriority)
 	for i := range n.Pods {
-		if pod := &n.Pods[i]; !w.rides(pod) {
+		if pod := &n.Pods[i]; !w.ignored(pod) {
 			first = min(first, w.step(pod))
 		}
 	}
@@ -153,8 +153,8 @@ func (w *roundState) keptFor(created time.Time, d time.Duration) string {
 	return fmt.Sprintf("annotated %s until %s", annotationDoNotDisrupt, stamp(until))
 }
 
-// opted says which annotation keeps a node now.
-func (w *roundState) opted(n *cluster.Node) string {
+// optOutNow says which annotation keeps a node now.
+func (w *roundState) optOutNow(n *cluster.Node) string {
 	if why := optedOut(n); why != "" {
 		return why
 	}
@@ -187,9 +187,9 @@ func (w *roundState) imbalance(list []candidate) (any bool) {
 		gone[g]++
 		most := 0
 		for _, o := range set {
-			most = max(most, w.groups[o].target-w.groups[o].leaving)
+			most = max(most, w.groups[o].target-w.groups[o].removing)
 		}
-		list[i].below = max(most-(w.groups[g].target-w.groups[g].leaving-gone[g]), 0)
+		list[i].below = max(most-(w.groups[g].target-w.groups[g].removing-gone[g]), 0)
 	}
 	return any
 }

@@ -24,11 +24,11 @@ type Engine struct {
 	count      classCounter
 	instances  instanceIndex
 	filters    filterCache
-	nodes      []node // memory of the world
+	nodes      []node // memory of the round
 	rooms      []int64
 	candidates []candidate
-	moved      []moved
-	steps      []stride
+	relocated  []relocated
+	undoSteps  []undoStep
 	held       int                       // how many reasons the last round had
 	busy       map[utilisationKey]string // see busyWords
 

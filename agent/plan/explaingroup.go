@@ -67,7 +67,7 @@ func (e *explainer) group() {
 	}
 	g := &w.groups[i]
 	e.out.Found = true
-	f := &GroupFacts{Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Counted: g.target, Instances: g.members, Nodes: g.nodes, Upcoming: g.upcoming, Removing: g.leaving,
+	f := &GroupFacts{Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Counted: g.target, Instances: g.members, Nodes: g.nodes, Upcoming: g.upcoming, Removing: g.removing,
 		ReadAt: g.ReadAt, Failures: g.Failures, Warnings: g.Warnings, Template: e.templateOf(g)}
 	e.out.Group = f
 	for _, b := range w.out.Backoff {
@@ -170,8 +170,8 @@ func (e *explainer) shrinking(i int, f *GroupFacts) {
 			f.NoShrink = append(f.NoShrink, Verdict{Rule: rule, Why: bad})
 		}
 	}
-	add(RuleAtMin, g.target-g.leaving <= g.Min, fmt.Sprintf("at its minimum of %d", g.Min), "")
-	e.gates(g, add)
+	add(RuleAtMin, g.target-g.removing <= g.Min, fmt.Sprintf("at its minimum of %d", g.Min), "")
+	e.clusterHolds(g, add)
 	f.CanShrink = len(f.NoShrink) == 0
 }
 

@@ -72,9 +72,9 @@ func (e *explainer) node() {
 	}
 	n := &w.nodes[i]
 	e.out.Found = true
-	if n.whole != nil {
-		n.Node, n.f = n.whole, (&factsAllocator{axes: w.space.Axes()}).next()
-		w.fillFacts(n.f, n.whole)
+	if n.original != nil {
+		n.Node, n.f = n.original, (&factsAllocator{axes: w.space.Axes()}).next()
+		w.fillFacts(n.f, n.original)
 	}
 	f := &NodeFacts{State: stateNames[n.state], Utilisation: w.utilisation(n), Limit: w.threshold(n), UnreadyFrom: e.end.out.Unready[n.Name]}
 	e.out.Node = f
@@ -83,7 +83,7 @@ func (e *explainer) node() {
 		f.Group, f.Instance, f.Phase = w.groups[n.group].ID, n.inst.ID, n.inst.Phase
 	}
 	switch {
-	case n.whole != nil:
+	case n.original != nil:
 		e.interruption(n, f)
 	case !n.ControlPlane && n.group >= 0:
 		e.drainOf(i, f)
@@ -94,14 +94,14 @@ func (e *explainer) node() {
 
 // interruption tells of a node whose machine the cloud ends: nothing but budgets counts.
 func (e *explainer) interruption(n *node, f *NodeFacts) {
-	c := e.down.cargoOf(n)
-	f.Terminating, f.Ignored = c.leaving, len(n.Pods)-c.movable-c.leaving
+	c := e.down.drainPlanOf(n)
+	f.Terminating, f.Ignored = c.terminating, len(n.Pods)-c.movable-c.terminating
 	for _, pod := range e.down.movable(n) {
 		if why := e.down.budgetsBlock(pod); why != "" {
 			f.Blockers = append(f.Blockers, Blocker{Pod: pod.Key, Name: "budget", Why: why})
 		}
 	}
-	f.Checks = []Check{{Rule: RuleInterrupted, OK: true, Why: ends(n.inst)}}
+	f.Checks = []Check{{Rule: RuleInterrupted, OK: true, Why: interruptionWords(n.inst)}}
 }
 
 // actionsOn are the verdicts of what this round does with a node.
@@ -136,8 +136,8 @@ func (e *explainer) actionsOn(name cluster.NodeName) []Verdict {
 
 // blockersOf are all reasons why a pod must not be evicted, budgets as they are now.
 func (w *roundState) blockersOf(pod *cluster.Pod) []Blocker {
-	for k := range passengers {
-		if passengers[k].is(w, pod) {
+	for k := range ignoredPods {
+		if ignoredPods[k].is(w, pod) {
 			return nil
 		}
 	}
@@ -160,8 +160,8 @@ func (w *roundState) blockersOf(pod *cluster.Pod) []Blocker {
 func (e *explainer) drainOf(i int, f *NodeFacts) {
 	w := e.down
 	n := &w.nodes[i]
-	c := w.cargoOf(n)
-	f.Terminating, f.Ignored = c.leaving, len(n.Pods)-c.movable-c.leaving
+	c := w.drainPlanOf(n)
+	f.Terminating, f.Ignored = c.terminating, len(n.Pods)-c.movable-c.terminating
 	for k := range n.Pods {
 		f.Blockers = append(f.Blockers, w.blockersOf(&n.Pods[k])...)
 	}
@@ -173,12 +173,12 @@ func (e *explainer) drainOf(i int, f *NodeFacts) {
 	}
 }
 
-// destination looks for room for one pod alone, as world.place does for all together.
+// destination looks for room for one pod alone, as tryRelocate does for all together.
 // The words of those that refuse are only asked for when all do.
 func (w *roundState) destination(from int, pod *cluster.Pod) Destination {
 	d := Destination{Pod: pod.Key}
 	ties := func(int) (rule, words string) { return "", "" }
-	if t := w.moveState(); t != nil && t.state.Tied(pod.Class) {
+	if t := w.relocationState(); t != nil && t.state.Tied(pod.Class) {
 		mark := t.state.Mark()
 		defer t.state.Rollback(mark)
 		t.state.Put(pod.Class, from, -1) // as its eviction will
@@ -186,7 +186,7 @@ func (w *roundState) destination(from int, pod *cluster.Pod) Destination {
 	}
 	for k := range w.nodes {
 		n := &w.nodes[k]
-		if k == from || n.state != stateReady || n.goes || fit.Most(n.room, w.space.Class(pod.Class)) == 0 || !w.passes(pod.Class, k) {
+		if k == from || n.state != stateReady || n.removing || fit.Most(n.room, w.space.Class(pod.Class)) == 0 || !w.passes(pod.Class, k) {
 			continue
 		}
 		if rule, _ := ties(k); rule != "" {
@@ -237,9 +237,9 @@ func (e *explainer) checks(i int, f *NodeFacts) {
 	if _, told := w.out.Deleted[n.inst.ID]; told {
 		add(RuleInstance, true, "its instance was told to go", "")
 	}
-	add(RuleOptOut, w.opted(n.Node) != "", w.opted(n.Node), "no annotation opts it out")
+	add(RuleOptOut, w.optOutNow(n.Node) != "", w.optOutNow(n.Node), "no annotation opts it out")
 	add(RuleNotOurs, n.Unschedulable && !cordonedByUs(n.Node), "cordoned by somebody else", "nobody else has cordoned it")
-	add(RuleInUse, n.counts, "pods that are to come count on it", "no pod that is to come counts on it")
+	add(RuleInUse, n.inUse, "pods that are to come count on it", "no pod that is to come counts on it")
 	unready := n.Ready != cluster.StatusTrue
 	load := fmt.Sprintf("utilisation %.0f%%, limit %.0f%%", f.Utilisation*100, f.Limit*100)
 	if requested(n.Node) {
@@ -247,8 +247,8 @@ func (e *explainer) checks(i int, f *NodeFacts) {
 	}
 	add(RuleBusy, !unready && !requested(n.Node) && f.Utilisation > f.Limit, load, load)
 	add(RuleBlocked, len(f.Blockers) > 0, fmt.Sprintf("%s may not be evicted", pods(blockedPods(f.Blockers))), "every pod on it may be evicted")
-	size := fmt.Sprintf("group %s has %d machines, minimum %d", g.ID, g.target-g.leaving, g.Min)
-	add(RuleAtMin, g.target-g.leaving <= g.Min, size, size)
+	size := fmt.Sprintf("group %s has %d machines, minimum %d", g.ID, g.target-g.removing, g.Min)
+	add(RuleAtMin, g.target-g.removing <= g.Min, size, size)
 	add(RuleTotalsMin, w.keepsTotals(n) != "", w.keepsTotals(n), "the cluster has more than its least cores, memory and extended resources")
 	homeless := 0
 	for _, d := range f.Destinations {
@@ -256,7 +256,7 @@ func (e *explainer) checks(i int, f *NodeFacts) {
 			homeless++
 		}
 	}
-	together := homeless == 0 && !w.couldMove(i, w.cargoOf(n).loads)
+	together := homeless == 0 && !w.canRelocate(i, w.drainPlanOf(n).classes)
 	switch {
 	case homeless > 0:
 		add(RuleNoRoom, true, fmt.Sprintf("%d of %s have room nowhere else", homeless, pods(len(f.Destinations))), "")
@@ -264,7 +264,7 @@ func (e *explainer) checks(i int, f *NodeFacts) {
 		add(RuleNoRoom, together, "each of its pods has room elsewhere, but not all of them together", fmt.Sprintf("%s have room elsewhere", pods(len(f.Destinations))))
 	}
 	e.timers(n, g, f, add)
-	e.gates(g, add)
+	e.clusterHolds(g, add)
 }
 
 func blockedPods(list []Blocker) int {
@@ -294,8 +294,8 @@ func (e *explainer) timers(n *node, g *group, f *NodeFacts, add func(rule string
 	add(RuleUnneededFor, e.end.now.Before(f.MayGo), words, words)
 }
 
-// gates are what holds every node of the cluster or of the group.
-func (e *explainer) gates(g *group, add func(rule string, fails bool, bad, good string)) {
+// clusterHolds are what holds every node of the cluster or of the group.
+func (e *explainer) clusterHolds(g *group, add func(rule string, fails bool, bad, good string)) {
 	if !e.end.p.ScaleDown {
 		add(RuleCooldown, true, "scale-down is switched off (AUTOSCALER_SCALING_SCALE_DOWN)", "")
 	}
@@ -303,12 +303,12 @@ func (e *explainer) gates(g *group, add func(rule string, fails bool, bad, good 
 		add(RuleStale, true, "the cluster's facts may be old: "+e.end.s.Stale, "")
 		return
 	}
-	if rule, why := e.down.gate(); rule != "" {
+	if rule, why := e.down.cooldown(); rule != "" {
 		add(rule, true, why, "")
 	} else {
 		add(RuleCooldown, false, "", "no pause after a scale-up or a failure")
 	}
-	if rule, why := e.down.frozen(g); rule != "" {
+	if rule, why := e.down.deletionsFrozen(g); rule != "" {
 		add(rule, true, why, "")
 	}
 }

@@ -53,12 +53,12 @@ func (e *explainer) pod() {
 	e.out.Found, e.out.Name = true, string(pod.Key)
 	f := &PodFacts{Created: pod.Created.Time(), Waits: pod.Unschedulable.Time(), Node: pod.Node}
 	e.out.Pod = f
-	if f.State, e.out.Summary = e.settled(pod); f.State != "" {
+	if f.State, e.out.Summary = e.terminalState(pod); f.State != "" {
 		if f.State == "running" {
 			e.runs(pod, f)
 		}
-		if n, ok := e.end.byName[pod.Node]; ok && e.end.nodes[n].whole != nil {
-			e.flees(pod, &e.end.nodes[n], f)
+		if n, ok := e.end.byName[pod.Node]; ok && e.end.nodes[n].original != nil {
+			e.interrupted(pod, &e.end.nodes[n], f)
 		}
 		if f.State == "nominated" {
 			f.Node = pod.Nominated
@@ -77,7 +77,7 @@ func (e *explainer) find() (*cluster.Pod, []string) {
 	name, full := e.q.Name, strings.Contains(e.q.Name, "/")
 	var same []*cluster.Pod
 	var near []string
-	for pod := range e.end.given.AllPods() { // where they are: see vacate
+	for pod := range e.end.given.AllPods() { // where they are: see releaseInterrupted
 		_, short, _ := strings.Cut(string(pod.Key), "/")
 		switch {
 		case string(pod.Key) == name || !full && short == name:
@@ -97,8 +97,8 @@ func (e *explainer) find() (*cluster.Pod, []string) {
 	return nil, near
 }
 
-// settled says what a pod is that no machine would be bought for, whatever its size.
-func (e *explainer) settled(pod *cluster.Pod) (state, words string) {
+// terminalState says what a pod is that no machine would be bought for, whatever its size.
+func (e *explainer) terminalState(pod *cluster.Pod) (state, words string) {
 	switch {
 	case pod.Finished:
 		return "finished", "it has finished: it needs no node"
@@ -116,10 +116,10 @@ func (e *explainer) settled(pod *cluster.Pod) (state, words string) {
 	return "", ""
 }
 
-// flees tells of a pod whose machine the cloud ends: it is evicted, and wants room.
-func (e *explainer) flees(pod *cluster.Pod, n *node, f *PodFacts) {
-	words := fmt.Sprintf("it is bound to node %s: %s, ", n.Name, ends(n.inst))
-	if f.Blockers = nil; e.down.rides(pod) {
+// interrupted tells of a pod whose machine the cloud ends: it is evicted, and wants room.
+func (e *explainer) interrupted(pod *cluster.Pod, n *node, f *PodFacts) {
+	words := fmt.Sprintf("it is bound to node %s: %s, ", n.Name, interruptionWords(n.inst))
+	if f.Blockers = nil; e.down.ignored(pod) {
 		words += "and the pod goes with it"
 	} else if words += "so it is evicted"; e.down.budgetsBlock(pod) != "" {
 		why := e.down.budgetsBlock(pod)
@@ -131,7 +131,7 @@ func (e *explainer) flees(pod *cluster.Pod, n *node, f *PodFacts) {
 		e.waits(pod, f)
 		e.out.Summary = words + "; " + e.out.Summary
 	}
-	e.out.Verdicts = append([]Verdict{{Rule: RuleInterrupted, Why: ends(n.inst)}}, e.out.Verdicts...)
+	e.out.Verdicts = append([]Verdict{{Rule: RuleInterrupted, Why: interruptionWords(n.inst)}}, e.out.Verdicts...)
 }
 
 // runs tells how a pod that runs stands towards a drain of its node.

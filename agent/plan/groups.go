@@ -28,9 +28,9 @@ const (
 	refusedMost = time.Minute
 )
 
-// learn takes in what became of the last Plan. Reading an outcome twice changes
+// learnOutcomes takes in what became of the last Plan. Reading an outcome twice changes
 // nothing.
-func (w *roundState) learn() {
+func (w *roundState) learnOutcomes() {
 	outcomes := w.s.Outcomes
 	if len(outcomes) > 1 {
 		outcomes = slices.Clone(outcomes)
@@ -293,8 +293,8 @@ func (w *roundState) undelivered(g cluster.GroupID) bool {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// judge says for every group whether it can be grown. The first reason counts.
-func (w *roundState) judge() {
+// judgeGroups says for every group whether it can be grown. The first reason counts.
+func (w *roundState) judgeGroups() {
 	ahead := w.ahead()
 	var schemes map[string]map[string]bool
 	if len(ahead) > 0 {

@@ -118,7 +118,7 @@ func (w *roundState) relocateHeadroom(from int) (homeless string, ok bool) {
 			if left == 0 {
 				break
 			}
-			if k == from || d.state != stateReady || d.goes || !w.passes(s.class, k) {
+			if k == from || d.state != stateReady || d.removing || !w.passes(s.class, k) {
 				continue
 			}
 			if n := min(fit.Most(d.room, size), left); n > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// doomed is an instance that ought to go without ever having been a Node.
-type doomed struct {
+// reapable is an instance that ought to go without ever having been a Node.
+type reapable struct {
 	in   *cluster.Instance
 	rule string
 	why  string
@@ -25,14 +25,14 @@ func (w *roundState) instanceFailed(g *group, in *cluster.Instance) {
 	if !f.At.IsZero() {
 		g.failed = append(g.failed, f)
 	}
-	g.doomed = append(g.doomed, doomed{in, RuleNotStarted, f.Text})
+	g.reapable = append(g.reapable, reapable{in, RuleNotStarted, f.Text})
 }
 
 // instanceLate counts the failure of an instance that never became a Node.
 func (w *roundState) instanceLate(g *group, in *cluster.Instance, due time.Time) {
 	text := fmt.Sprintf("%s has not become a Node by %s; look at its console log and at the join token", in.ID, stamp(due))
 	g.failed = append(g.failed, cluster.Failure{Cause: cluster.CauseNoJoin, Text: text, At: due})
-	g.doomed = append(g.doomed, doomed{in, RuleNoJoin, text})
+	g.reapable = append(g.reapable, reapable{in, RuleNoJoin, text})
 }
 
 // reapInstances terminates the instances that never became Nodes, on fresh facts
@@ -40,18 +40,18 @@ func (w *roundState) instanceLate(g *group, in *cluster.Instance, due time.Time)
 func (w *roundState) reapInstances() {
 	for i := range w.groups {
 		g := &w.groups[i]
-		slices.SortFunc(g.doomed, func(a, b doomed) int { return strings.Compare(string(a.in.ID), string(b.in.ID)) })
+		slices.SortFunc(g.reapable, func(a, b reapable) int { return strings.Compare(string(a.in.ID), string(b.in.ID)) })
 		room := min(g.target-g.Min, w.p.MaxEmptyAtOnce)
-		for _, d := range g.doomed {
+		for _, d := range g.reapable {
 			rule, why := w.keepInstance(g, d.in)
 			switch {
 			case rule != "":
-			case g.target-g.leaving <= g.Min:
+			case g.target-g.removing <= g.Min:
 				rule, why = RuleInstanceMin, fmt.Sprintf("the group is at its minimum of %d, so the cloud would not let it go: terminate it by hand", g.Min)
-			case g.leaving >= room:
+			case g.removing >= room:
 				rule, why = RuleBatch, "enough instances go at once"
 			default:
-				g.leaving++
+				g.removing++
 				g.shrinks = true
 				w.act(Terminate{Group: g.ID, Instance: d.in.ID, Rule: d.rule, Why: d.why})
 				continue

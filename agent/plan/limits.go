@@ -45,10 +45,10 @@ func (b *Bounds) Decode(value string) error {
 
 // sums is what all nodes have together, the control plane included.
 type sums struct {
-	known   bool
-	nodes   int
-	have    cluster.Resources
-	leaving cluster.Resources // of them, on nodes that go in this round
+	known    bool
+	nodes    int
+	have     cluster.Resources
+	removing cluster.Resources // of them, on nodes that go in this round
 }
 
 // limited tells whether any limit of the whole cluster is set.
@@ -72,7 +72,7 @@ func (w *roundState) total() *sums {
 			extended[b.Resource] += c.Extended[b.Resource]
 		}
 		if n := &w.nodes[i]; n.Deleting || toBeDeleted(n.Node) {
-			t.leaving = t.leaving.Add(*c)
+			t.removing = t.removing.Add(*c)
 		}
 	}
 	t.have.Extended = extended
@@ -151,19 +151,19 @@ func (w *roundState) keepsTotals(n *node) string {
 	}
 	t := w.total()
 	c := &n.Capacity
-	if limit := w.p.MinCoresTotal; limit > 0 && t.have.MilliCPU-t.leaving.MilliCPU-c.MilliCPU < limit*1000 {
+	if limit := w.p.MinCoresTotal; limit > 0 && t.have.MilliCPU-t.removing.MilliCPU-c.MilliCPU < limit*1000 {
 		return fmt.Sprintf("without it the cluster would have less than its least of %d cores", limit)
 	}
-	if limit := w.p.MinMemoryTotal; limit > 0 && t.have.Memory-t.leaving.Memory-c.Memory < limit<<30 {
+	if limit := w.p.MinMemoryTotal; limit > 0 && t.have.Memory-t.removing.Memory-c.Memory < limit<<30 {
 		return fmt.Sprintf("without it the cluster would have less than its least of %d GiB", limit)
 	}
 	for _, b := range w.p.GPUTotal {
-		if gone := c.Extended[b.Resource]; gone > 0 && t.have.Extended[b.Resource]-t.leaving.Extended[b.Resource]-gone < b.Min {
+		if gone := c.Extended[b.Resource]; gone > 0 && t.have.Extended[b.Resource]-t.removing.Extended[b.Resource]-gone < b.Min {
 			return fmt.Sprintf("without it the cluster would have less than its least of %d %s", b.Min, b.Resource)
 		}
 	}
 	return ""
 }
 
-// leaves counts a node that goes, for keepsTotals.
-func (w *roundState) leaves(n *node) { w.total().leaving = w.total().leaving.Add(n.Capacity) }
+// countRemoval counts a node that goes, for keepsTotals.
+func (w *roundState) countRemoval(n *node) { w.total().removing = w.total().removing.Add(n.Capacity) }

@@ -25,9 +25,9 @@ type nodeFacts struct {
 	toBeDeleted    bool              // marked for deletion
 	cordonedByUs   bool              // with our cordon
 	starting       bool              // it carries a taint that a young node loses by itself
-	timed          bool              // a pod is terminating: cargo depends on the clock
-	drainKnown     bool              // cargo is worked out
-	drain          cargo             // what a drain would have to do, budgets aside; never where dated
+	timed          bool              // a pod is terminating: drain plan depends on the clock
+	drainKnown     bool              // drain plan is worked out
+	drain          drainPlan         // what a drain would have to do, budgets aside; never where dated
 	message        messageCache
 }
 
@@ -243,8 +243,8 @@ func (f *nodeFacts) dueWords(due time.Time) string {
 	return s.words
 }
 
-// homelessWords name the pod that keeps a node.
-func (f *nodeFacts) homelessWords(pod cluster.PodKey) string {
+// unplaceableWords name the pod that keeps a node.
+func (f *nodeFacts) unplaceableWords(pod cluster.PodKey) string {
 	s := &f.message
 	if s.words == "" || s.name != string(pod) {
 		*s = messageCache{name: string(pod), words: "pod " + string(pod) + " has room nowhere else"}

@@ -12,17 +12,17 @@ import (
 // node is a Node and what the round knows about it.
 type node struct {
 	*cluster.Node
-	f        *nodeFacts
-	group    int // index into world.groups, -1: none of ours
-	inst     *cluster.Instance
-	room     []int64 // what is left, of the axes of world.space
-	state    nodeState
-	shape    fit.Shape
-	counts   bool             // a pending pod or a moved pod counts on it
-	hosts    bool             // only moved pods do
-	headroom []headroomPieces // headroom that is kept free on it
-	goes     bool             // it is on its way out, or would be: no destination
-	whole    *cluster.Node    // with the pods that vacate took off it; nil: it is not interrupted
+	f             *nodeFacts
+	group         int // index into roundState.groups, -1: none of ours
+	inst          *cluster.Instance
+	room          []int64 // what is left, of the axes of roundState.space
+	state         nodeState
+	shape         fit.Shape
+	inUse         bool             // a pending pod or a moved pod counts on it
+	onlyRelocated bool             // only moved pods do
+	headroom      []headroomPieces // headroom that is kept free on it
+	removing      bool             // it is on its way out, or would be: no destination
+	original      *cluster.Node    // with the pods that releaseInterrupted took off it; nil: it is not interrupted
 }
 
 // nodeState says what a node is good for.
@@ -44,7 +44,7 @@ func (w *roundState) indexNodes() {
 	w.e.rooms = slices.Grow(w.e.rooms[:0], len(w.nodes)*axes)[:len(w.nodes)*axes]
 	for k, i := range t.order {
 		n := &w.nodes[k]
-		*n = node{Node: w.s.Nodes[i], f: w.e.facts[i], group: int(t.group[k]), inst: t.inst[k], whole: w.vacated[k], room: w.e.rooms[k*axes : (k+1)*axes : (k+1)*axes]}
+		*n = node{Node: w.s.Nodes[i], f: w.e.facts[i], group: int(t.group[k]), inst: t.inst[k], original: w.interruptedNodes[k], room: w.e.rooms[k*axes : (k+1)*axes : (k+1)*axes]}
 		n.state = w.stateOf(n)
 		n.shape = fit.Shape{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
 		if n.state == stateUpcoming {

@@ -241,8 +241,8 @@ type Memory struct {
 	Short map[cluster.GroupID]time.Time `json:"short,omitempty"`
 	// ShrunkAt is when a machine was last terminated.
 	ShrunkAt time.Time `json:"shrunkAt,omitzero"`
-	// Saving is the replacement of nodes that is thought of or under way.
-	Saving *Saving `json:"saving,omitempty"`
+	// Consolidation is the replacement of nodes that is thought of or under way.
+	Consolidation *Consolidation `json:"saving,omitempty"`
 	// ScaleDownAfter is when scale-down may be thought of again, by reason.
 	ScaleDownAfter time.Time `json:"scaleDownAfter,omitzero"`
 }

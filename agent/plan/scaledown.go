@@ -13,14 +13,14 @@ import (
 
 // candidate is a node that may not be needed.
 type candidate struct {
-	node    int
-	full    int // 1: pods have to be moved
-	util    float64
-	unready bool
-	asked   bool      // somebody asked for it to go
-	below   int       // how far its group would be below the largest of its balance set
-	since   time.Time // since when it is not needed
-	waits   int       // 0: its timer runs already, 1: it would begin now
+	node      int
+	nonEmpty  int // 1: pods have to be moved
+	util      float64
+	unready   bool
+	requested bool      // somebody asked for it to go
+	below     int       // how far its group would be below the largest of its balance set
+	since     time.Time // since when it is not needed
+	waits     int       // 0: its timer runs already, 1: it would begin now
 }
 
 // scaleDown finds the nodes whose pods could live elsewhere, keeps their timers and
@@ -33,7 +33,7 @@ func (w *roundState) scaleDown() {
 		w.out.Unneeded = maps.Clone(w.in.Unneeded)
 		return
 	}
-	rule, why := w.gate()
+	rule, why := w.cooldown()
 	empties, drains := w.emptying, w.draining
 	all := w.candidates()
 	for i := range all {
@@ -51,16 +51,16 @@ func (w *roundState) scaleDown() {
 			w.heldWhy("node", name, RuleUnneededFor, n.f.dueWords(due))
 			continue
 		}
-		if rule != "" && (rule != RuleCooldown || !c.asked) {
+		if rule != "" && (rule != RuleCooldown || !c.requested) {
 			w.held("node", name, rule, "not needed, and stays: %s", why)
 			continue
 		}
-		if r, y := w.frozen(g); r != "" {
+		if r, y := w.deletionsFrozen(g); r != "" {
 			w.held("node", name, r, "not needed, and stays: %s", y)
 			continue
 		}
 		busy, limit := &drains, w.p.MaxDrainAtOnce
-		if cargo.movable+cargo.leaving == 0 {
+		if cargo.movable+cargo.terminating == 0 {
 			busy, limit = &empties, w.p.MaxEmptyAtOnce
 		}
 		if *busy >= limit {
@@ -80,7 +80,7 @@ func (w *roundState) dueOf(c *candidate, g *group) (time.Time, string) {
 	switch {
 	case requested(n.Node):
 		return w.now, RuleRequested
-	case c.asked:
+	case c.requested:
 		return w.now, RuleConsolidate
 	}
 	if c.unready {
@@ -89,8 +89,8 @@ func (w *roundState) dueOf(c *candidate, g *group) (time.Time, string) {
 	return w.out.Unneeded[n.Name].Add(orElse(g.Options.ScaleDownUnneededTime, w.p.UnneededFor)), RuleUnneeded
 }
 
-// gate says why no node is marked in this round.
-func (w *roundState) gate() (rule, why string) {
+// cooldown says why no node is marked in this round.
+func (w *roundState) cooldown() (rule, why string) {
 	var added time.Time
 	for i := range w.nodes {
 		if n := &w.nodes[i]; n.group >= 0 {
@@ -122,23 +122,23 @@ func (w *roundState) candidates() []candidate {
 	defer func() { w.e.candidates = out }()
 	for i := range w.nodes {
 		n := &w.nodes[i]
-		if n.ControlPlane || n.group < 0 || n.Deleting || n.goes || n.f.toBeDeleted || n.state == stateUpcoming {
+		if n.ControlPlane || n.group < 0 || n.Deleting || n.removing || n.f.toBeDeleted || n.state == stateUpcoming {
 			if n.state == stateUpcoming {
 				w.wakeAt(n.Created.Add(w.startup(n)))
 			}
 			continue
 		}
-		c := candidate{node: i, unready: n.Ready != cluster.StatusTrue, asked: requested(n.Node) || w.replaced(n)}
-		if rule, why := w.stays(n, &c); rule != "" {
+		c := candidate{node: i, unready: n.Ready != cluster.StatusTrue, requested: requested(n.Node) || w.replacementReady(n)}
+		if rule, why := w.notRemovable(n, &c); rule != "" {
 			w.heldWhy("node", string(n.Name), rule, why)
-			if since, runs := w.in.Unneeded[n.Name]; runs && rule == RuleInUse && n.hosts {
+			if since, runs := w.in.Unneeded[n.Name]; runs && rule == RuleInUse && n.onlyRelocated {
 				// The scheduler may put the moved pods elsewhere; if it does not, the
 				// node's use will show.
 				set(&w.out.Unneeded, n.Name, since)
 			}
 			continue
 		}
-		c.full = min(w.lading(n).movable, 1)
+		c.nonEmpty = min(w.podsToDrain(n).movable, 1)
 		c.since = w.in.Unneeded[n.Name]
 		if c.since.IsZero() { // after the others, also those whose timer began in this moment: time alone changes no order
 			c.since, c.waits = w.now, 1
@@ -154,11 +154,11 @@ func (w *roundState) candidates() []candidate {
 
 // compareCandidates puts who is to go first first.
 func compareCandidates(a, b candidate) int {
-	if a.asked != b.asked {
-		return boolInt(b.asked) - boolInt(a.asked)
+	if a.requested != b.requested {
+		return boolInt(b.requested) - boolInt(a.requested)
 	}
-	if a.full != b.full || a.below != b.below || a.waits != b.waits {
-		return cmp.Or(cmp.Compare(a.full, b.full), cmp.Compare(a.below, b.below), cmp.Compare(a.waits, b.waits))
+	if a.nonEmpty != b.nonEmpty || a.below != b.below || a.waits != b.waits {
+		return cmp.Or(cmp.Compare(a.nonEmpty, b.nonEmpty), cmp.Compare(a.below, b.below), cmp.Compare(a.waits, b.waits))
 	}
 	if c := a.since.Compare(b.since); c != 0 {
 		return c
@@ -166,8 +166,8 @@ func compareCandidates(a, b candidate) int {
 	return cmp.Or(cmp.Compare(a.util, b.util), cmp.Compare(a.node, b.node))
 }
 
-// stays says why a node is no candidate.
-func (w *roundState) stays(n *node, c *candidate) (rule, why string) {
+// notRemovable says why a node is no candidate.
+func (w *roundState) notRemovable(n *node, c *candidate) (rule, why string) {
 	if n.inst.Phase != cluster.PhaseRunning || !n.inst.Member {
 		return RuleInstance, fmt.Sprintf("its instance %s is %q or no member of its group", n.inst.ID, n.inst.Phase)
 	}
@@ -177,18 +177,18 @@ func (w *roundState) stays(n *node, c *candidate) (rule, why string) {
 	if n.f.optOut != "" {
 		return RuleOptOut, n.f.optOut
 	}
-	if why := w.opted(n.Node); why != "" {
+	if why := w.optOutNow(n.Node); why != "" {
 		return RuleOptOut, why
 	}
 	if n.Unschedulable && !n.f.cordonedByUs {
 		return RuleNotOurs, "cordoned by somebody else"
 	}
-	if n.counts {
+	if n.inUse {
 		return RuleInUse, "pods that are to come count on it"
 	}
 	c.util = w.utilisation(n)
 	limit := w.threshold(n)
-	if !c.unready && c.util > limit && !c.asked {
+	if !c.unready && c.util > limit && !c.requested {
 		return RuleBusy, w.e.busyWords(c.util, limit)
 	}
 	return "", ""
@@ -199,7 +199,7 @@ func optedOut(n *cluster.Node) string {
 	for _, key := range []string{cluster.AnnotationNoScaleDown, cluster.AnnotationKeep, annotationDoNotDisrupt} {
 		if v, ok := n.Annotations[key]; ok && v != "false" {
 			if _, err := time.ParseDuration(v); err == nil && key == annotationDoNotDisrupt {
-				continue // for a time: see opted
+				continue // for a time: see optOutNow
 			}
 			return "annotated " + key
 		}
@@ -211,31 +211,31 @@ const annotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
 
 // unneeded tells whether a candidate's pods have room elsewhere, beside those of the
 // candidates before it, and then keeps its timer. It returns what there is to drain.
-func (w *roundState) unneeded(c *candidate) (found cargo, ok bool) {
+func (w *roundState) unneeded(c *candidate) (found drainPlan, ok bool) {
 	n := &w.nodes[c.node]
 	g := &w.groups[n.group]
 	name := string(n.Name)
-	found = w.cargoOf(n) // budgets may have been used up by the candidates before it
+	found = w.drainPlanOf(n) // budgets may have been used up by the candidates before it
 	switch {
 	case len(found.blocked) > 0:
 		w.held("node", name, RuleBlocked, "%s", strings.Join(found.blocked, "; "))
 		w.keepTimer(c, &found)
 		return found, false
-	case n.counts:
+	case n.inUse:
 		w.held("node", name, RuleInUse, "pods of another node that goes count on it")
-		if _, runs := w.in.Unneeded[n.Name]; runs && n.hosts {
+		if _, runs := w.in.Unneeded[n.Name]; runs && n.onlyRelocated {
 			set(&w.out.Unneeded, n.Name, c.since)
 		}
 		return found, false
-	case g.target-g.leaving <= g.Min:
+	case g.target-g.removing <= g.Min:
 		w.held("node", name, RuleAtMin, "the group is at its minimum of %d", g.Min)
 		return found, false
 	case w.keepsTotals(n) != "":
 		w.held("node", name, RuleTotalsMin, "%s", w.keepsTotals(n))
 		return found, false
 	}
-	pod, moved := w.move(c.node, found.loads)
-	if !moved && w.ties.spent() {
+	pod, moved := w.relocate(c.node, found.classes)
+	if !moved && w.relocation.spent() {
 		w.heldWhy("node", name, RuleNoRoom, "not looked at: its pods have ties to others, and this round has looked for room for enough of their kind")
 		if _, runs := w.in.Unneeded[n.Name]; runs {
 			set(&w.out.Unneeded, n.Name, c.since)
@@ -243,12 +243,12 @@ func (w *roundState) unneeded(c *candidate) (found cargo, ok bool) {
 		return found, false
 	}
 	if !moved {
-		w.heldWhy("node", name, RuleNoRoom, n.f.homelessWords(pod))
+		w.heldWhy("node", name, RuleNoRoom, n.f.unplaceableWords(pod))
 		return found, false
 	}
-	n.goes = true
-	g.leaving++
-	w.leaves(n)
+	n.removing = true
+	g.removing++
+	w.countRemoval(n)
 	for _, pod := range found.budgeted {
 		for _, b := range pod.Budgets {
 			w.budget[b] = max(w.budget[b]-1, 0)
@@ -262,9 +262,9 @@ func (w *roundState) unneeded(c *candidate) (found cargo, ok bool) {
 // candidates before it have used up in this round, or that is used up for now. Else
 // twenty nodes under a budget of one would go one unneeded time after the other. A
 // budget that never allowed anything starts no timer.
-func (w *roundState) keepTimer(c *candidate, found *cargo) {
+func (w *roundState) keepTimer(c *candidate, found *drainPlan) {
 	n := &w.nodes[c.node]
-	if len(found.hard) > 0 || n.counts && !n.hosts {
+	if len(found.hard) > 0 || n.inUse && !n.onlyRelocated {
 		return
 	}
 	_, runs := w.in.Unneeded[n.Name]
@@ -273,7 +273,7 @@ func (w *roundState) keepTimer(c *candidate, found *cargo) {
 			runs = runs || w.budget[b] < 1 && w.allowedAtFirst(b)
 		}
 	}
-	if runs && w.couldMove(c.node, found.loads) {
+	if runs && w.canRelocate(c.node, found.classes) {
 		set(&w.out.Unneeded, n.Name, c.since)
 	}
 }

@@ -151,7 +151,7 @@ func (w *roundState) applySolution(a *solution) {
 		}
 		n := &w.nodes[p.node]
 		n.room = p.room
-		n.counts = n.counts || p.used || n.state == stateMarked
+		n.inUse = n.inUse || p.used || n.state == stateMarked
 		for _, s := range p.headroom {
 			n.keepHeadroom(s.class, s.count)
 		}

@@ -9,7 +9,7 @@ import (
 // bin is a bin that is there: a node, or a machine that is upcoming and already holds
 // pods of this round.
 type bin struct {
-	node     int // index into world.nodes, -1: an upcoming machine of group
+	node     int // index into roundState.nodes, -1: an upcoming machine of group
 	group    int
 	room     []int64
 	used     bool
@@ -83,7 +83,7 @@ func (w *roundState) newSolver(withMarked bool) *solver {
 	for i := range w.demands {
 		v.a.left[i] = w.demands[i].count()
 	}
-	for _, i := range w.roomy() {
+	for _, i := range w.nodesWithRoom() {
 		n := &w.nodes[i]
 		if n.state == stateReady || n.state == stateUpcoming || withMarked && n.state == stateMarked && n.Ready == "True" {
 			v.a.bins = append(v.a.bins, bin{node: i, group: n.group, room: slices.Clone(n.room)})

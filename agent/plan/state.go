@@ -31,12 +31,12 @@ type roundState struct {
 	byID   map[cluster.GroupID]int
 	budget map[string]int // evictions that are still allowed, by budget
 
-	ties              *moveTies
+	relocation        *relocationConstraints
 	reservedGroup     map[cluster.PodKey]cluster.GroupID // see reservedTo
 	reservationsStand *bool                              // see reserved
-	asksNothing       bool                               // no class asks for anything of other pods
-	paths             *paths                             // where pods that are moved find room
-	open              []int                              // what roomy found; nil: not asked yet
+	unconstrained     bool                               // no class asks for anything of other pods
+	cursors           *relocationCursors                 // where pods that are moved find room
+	roomyNodes        []int                              // what nodesWithRoom found; nil: not asked yet
 	packCache         []cachedPacking                    // what the packer was asked
 	empties           []int64                            // room for what template says
 	keysByAllocation  [][]cluster.PodKey                 // room for named and merge
@@ -55,7 +55,7 @@ type roundState struct {
 	pricing           pricing
 	sets              [][]int               // by group: those that are balanced with it; nil: not asked yet
 	headrooms         []headroomPieces      // headroom that is open now
-	vacated           map[int]*cluster.Node // by node: see vacate
+	interruptedNodes  map[int]*cluster.Node // by node: see releaseInterrupted
 }
 
 // group is a node group and what the round knows about it.
@@ -75,10 +75,10 @@ type group struct {
 	shape    fit.Shape
 	anyone   int8 // whether its machines let a pod on that asks nothing of them; 0: not asked yet
 	grow     int  // machines added in this round
-	leaving  int  // machines whose deletion is under way or decided
+	removing int  // machines whose deletion is under way or decided
 	shrinks  bool
 	bought   bool // this round raises the target
-	doomed   []doomed
+	reapable []reapable
 	failed   []cluster.Failure // all failures to start or to join that are known
 
 	pods     []cluster.PodKey // those that new machines are for, sorted
@@ -128,7 +128,7 @@ func (w *roundState) index() {
 	if !again {
 		w.e.instances.rebuild(w)
 	}
-	w.vacate()
+	w.releaseInterrupted()
 	w.refreshFacts(changed)
 	w.indexNodes()
 	w.e.filters.refresh(w, !again)
@@ -152,7 +152,7 @@ func (w *roundState) indexPods() {
 		pod := &w.s.Pods[i]
 		if n, ok := w.byName[pod.Nominated]; ok && !w.expendable(pod) {
 			fit.Take(w.nodes[n].room, w.space.Class(pod.Class), 1)
-			w.nodes[n].counts = true
+			w.nodes[n].inUse = true
 		}
 	}
 	w.reserveDaemons()

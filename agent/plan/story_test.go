@@ -466,7 +466,7 @@ func (w *teller) accept() {
 				n.Unschedulable, n.Annotations = false, nil
 				n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t cluster.Taint) bool { return t.Key == cluster.TaintToBeDeleted })
 			})
-		case Soften:
+		case SoftTaint:
 			w.eachNode(a.Node, func(n *cluster.Node) {
 				n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t cluster.Taint) bool { return t.Key == cluster.TaintDeletionCandidate })
 				if !a.Off {

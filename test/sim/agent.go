@@ -250,7 +250,7 @@ func (a *agent) act(w *world, p plan.Plan) {
 		case plan.Uncordon:
 			w.report.TookBack++
 			a.mark(w, x.Node, false)
-		case plan.Soften:
+		case plan.SoftTaint:
 			a.soften(w, x)
 		case plan.Evict:
 			a.evict(w, x)
@@ -304,7 +304,7 @@ func (a *agent) mark(w *world, name cluster.NodeName, on bool) {
 
 // soften puts the soft taint on a node or takes it off. The scheduler here takes the
 // first node that has room, so that the taint changes nothing but the Snapshot.
-func (a *agent) soften(w *world, x plan.Soften) {
+func (a *agent) soften(w *world, x plan.SoftTaint) {
 	n := w.byName[x.Node]
 	if n == nil {
 		return

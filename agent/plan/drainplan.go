@@ -15,8 +15,8 @@ import (
 // counts as gone (Cluster Autoscaler's drain.PodLongTerminatingExtraThreshold).
 const terminatingSlack = 30 * time.Second
 
-// passengers are pods that a drain leaves alone: they go with the node.
-var passengers = []struct {
+// ignoredPods are pods that a drain leaves alone: they go with the node.
+var ignoredPods = []struct {
 	name string
 	is   func(w *roundState, pod *cluster.Pod) bool
 }{
@@ -55,7 +55,7 @@ var blockers = []struct {
 			"is in kube-system and has no PodDisruptionBudget")
 	}},
 	{"budget", func(_ *roundState, pod *cluster.Pod) string {
-		if len(pod.Budgets) < 2 { // one alone is asked every time: cargoOf
+		if len(pod.Budgets) < 2 { // one alone is asked every time: drainPlanOf
 			return ""
 		}
 		return "has more than one PodDisruptionBudget: " + strings.Join(slices.Sorted(slices.Values(pod.Budgets)), ", ")
@@ -82,37 +82,37 @@ func (w *roundState) budgetBlocks(pod *cluster.Pod) string {
 	return ""
 }
 
-// cargo is what a drain has to do with the pods of a node.
-type cargo struct {
-	movable  int            // pods to be evicted
-	loads    []classCount   // of them, those that need room elsewhere, the largest first
-	budgeted []*cluster.Pod // of them, those with budgets, by name
-	leaving  int            // pods already told to go
-	blocked  []string       // every blocker of every pod, budgets included
-	hard     []string       // the same without budgets, which time may heal
-	grace    time.Duration
+// drainPlan is what a drain has to do with the pods of a node.
+type drainPlan struct {
+	movable     int            // pods to be evicted
+	classes     []classCount   // of them, those that need room elsewhere, the largest first
+	budgeted    []*cluster.Pod // of them, those with budgets, by name
+	terminating int            // pods already told to go
+	blocked     []string       // every blocker of every pod, budgets included
+	hard        []string       // the same without budgets, which time may heal
+	grace       time.Duration
 }
 
-// rides tells a pod that a drain leaves alone.
-func (w *roundState) rides(pod *cluster.Pod) bool {
-	for k := range passengers {
-		if passengers[k].is(w, pod) {
+// ignored tells a pod that a drain leaves alone.
+func (w *roundState) ignored(pod *cluster.Pod) bool {
+	for k := range ignoredPods {
+		if ignoredPods[k].is(w, pod) {
 			return true
 		}
 	}
 	return false
 }
 
-// load fills in what follows from the pods themselves, which come sorted by key.
-func (w *roundState) load(c *cargo, pods []cluster.Pod) {
+// fillDrainPlan fills in what follows from the pods themselves, which come sorted by key.
+func (w *roundState) fillDrainPlan(c *drainPlan, pods []cluster.Pod) {
 	for i := range pods {
 		pod := &pods[i]
-		if w.rides(pod) {
+		if w.ignored(pod) {
 			continue
 		}
 		c.grace = max(c.grace, w.graceOf(pod))
 		if !pod.Deleting.IsZero() {
-			c.leaving++
+			c.terminating++
 			w.wakeAt(pod.Deleting.Add(terminatingSlack + time.Second))
 			continue
 		}
@@ -132,25 +132,25 @@ func (w *roundState) load(c *cargo, pods []cluster.Pod) {
 	}
 	slices.Sort(c.hard)
 	rank := w.e.classes.rank
-	c.loads = w.e.count.take(func(a, b int32) int { return cmp.Compare(rank[a], rank[b]) })
+	c.classes = w.e.count.take(func(a, b int32) int { return cmp.Compare(rank[a], rank[b]) })
 }
 
-// lading is a node's cargo as far as budgets are not asked.
-func (w *roundState) lading(n *node) cargo {
+// podsToDrain is a node's drain plan as far as budgets are not asked.
+func (w *roundState) podsToDrain(n *node) drainPlan {
 	if !n.f.drainKnown && !n.f.timed {
 		n.f.drainKnown = true
-		w.load(&n.f.drain, sorted(n.Pods))
+		w.fillDrainPlan(&n.f.drain, sorted(n.Pods))
 	}
 	c := n.f.drain
 	if n.f.timed {
-		w.load(&c, sorted(n.Pods))
+		w.fillDrainPlan(&c, sorted(n.Pods))
 	}
 	return c
 }
 
-// cargoOf is a node's cargo with what budgets say now.
-func (w *roundState) cargoOf(n *node) cargo {
-	c := w.lading(n)
+// drainPlanOf is a node's drain plan with what budgets say now.
+func (w *roundState) drainPlanOf(n *node) drainPlan {
+	c := w.podsToDrain(n)
 	c.blocked = slices.Clip(c.hard)
 	for _, pod := range c.budgeted {
 		if why := w.budgetBlocks(pod); why != "" && !w.expendable(pod) {
@@ -168,7 +168,7 @@ func (w *roundState) movable(n *node) []*cluster.Pod {
 	var out []*cluster.Pod
 	pods := sorted(n.Pods)
 	for i := range pods {
-		if pod := &pods[i]; pod.Deleting.IsZero() && !w.rides(pod) {
+		if pod := &pods[i]; pod.Deleting.IsZero() && !w.ignored(pod) {
 			out = append(out, pod)
 		}
 	}
@@ -181,7 +181,7 @@ func (w *roundState) resume() {
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		switch {
-		case n.whole != nil:
+		case n.original != nil:
 		case !toBeDeleted(n.Node) && cordonedByUs(n.Node) && w.s.Stale == "":
 			// Also where somebody has uncordoned it: the annotation alone would make
 			// their next cordon look like ours.
@@ -190,7 +190,7 @@ func (w *roundState) resume() {
 		case !cordonedByUs(n.Node):
 			w.held("node", string(n.Name), RuleNotOurs, "marked for deletion by somebody else; remove the taint %s to get it back", cluster.TaintToBeDeleted)
 			if n.group >= 0 {
-				w.groups[n.group].leaving++
+				w.groups[n.group].removing++
 			}
 		default:
 			w.drain(i)
@@ -201,7 +201,7 @@ func (w *roundState) resume() {
 // drain takes the next step with one node that carries our mark.
 func (w *roundState) drain(i int) {
 	n := &w.nodes[i]
-	n.goes, w.uncacheable = true, true // markTime may be now
+	n.removing, w.uncacheable = true, true // markTime may be now
 	first, seen := w.in.Draining[n.Name]
 	if !seen {
 		first = w.now
@@ -213,17 +213,17 @@ func (w *roundState) drain(i int) {
 	g := &w.groups[n.group]
 	set(&w.out.Draining, n.Name, first)
 	waits := func(rule, why string) {
-		g.leaving++
+		g.removing++
 		w.held("node", string(n.Name), rule, "marked, and waits: %s", why)
 	}
-	rule, frozen := w.frozen(g)
+	rule, frozen := w.deletionsFrozen(g)
 	if rule != "" && rule != RuleKeeps {
 		waits(rule, frozen)
 		return
 	}
-	c := w.cargoOf(n)
+	c := w.drainPlanOf(n)
 	if why := w.giveUp(i, g, &c, later(markTime(n.Node, w.now), first)); why != "" {
-		n.goes = false
+		n.removing = false
 		delete(w.out.Draining, n.Name)
 		w.postpone(w.now.Add(w.p.DelayAfterFailure))
 		w.act(Uncordon{Node: n.Name, UID: n.UID, Rule: RuleTookBack, Why: why})
@@ -234,10 +234,10 @@ func (w *roundState) drain(i int) {
 		waits(rule, frozen) // the mark itself is the agent's own, and was asked about above
 		return
 	}
-	g.leaving++
+	g.removing++
 	if start := markTime(n.Node, w.now).Add(w.p.DelayAfterTaint); !w.reached(start) {
 		w.wakeAt(start)
-		if c.movable+c.leaving == 0 {
+		if c.movable+c.terminating == 0 {
 			w.emptying++
 		} else {
 			w.draining++
@@ -245,7 +245,7 @@ func (w *roundState) drain(i int) {
 		w.held("node", string(n.Name), RuleDraining, "marked; waits until %s for pods that were on their way", stamp(start))
 		return
 	}
-	if c.movable+c.leaving == 0 {
+	if c.movable+c.terminating == 0 {
 		g.shrinks = true
 		if why := w.delayed(n); why != "" {
 			w.emptying++
@@ -266,8 +266,8 @@ func (w *roundState) drain(i int) {
 	w.evictDaemons(n, w.p.EvictDaemonsOccupied)
 }
 
-// frozen says why nothing may be deleted from a group now.
-func (w *roundState) frozen(g *group) (rule, why string) {
+// deletionsFrozen says why nothing may be deleted from a group now.
+func (w *roundState) deletionsFrozen(g *group) (rule, why string) {
 	switch {
 	case w.s.Stale != "":
 		return RuleStale, "the cluster's facts may be old: " + w.s.Stale
@@ -286,26 +286,26 @@ func (w *roundState) frozen(g *group) (rule, why string) {
 }
 
 // giveUp says why a mark is taken back; empty: the drain goes on.
-func (w *roundState) giveUp(i int, g *group, c *cargo, since time.Time) string {
+func (w *roundState) giveUp(i int, g *group, c *drainPlan, since time.Time) string {
 	n := &w.nodes[i]
 	deadline := since.Add(w.p.DelayAfterTaint + w.patience(c))
 	switch {
 	case markedBy(n.Node) == RuleInterrupted:
 		return "the cloud does not say any more that it ends the machine"
-	case n.counts:
+	case n.inUse:
 		return "pending pods need it"
 	case !w.p.ScaleDown:
 		return "scale-down is switched off"
-	case w.opted(n.Node) != "":
-		return w.opted(n.Node)
-	case g.target-g.leaving <= g.Min:
+	case w.optOutNow(n.Node) != "":
+		return w.optOutNow(n.Node)
+	case g.target-g.removing <= g.Min:
 		return fmt.Sprintf("the group is at its minimum of %d", g.Min)
 	case len(c.hard) > 0:
 		return strings.Join(c.hard, "; ")
-	case c.movable+c.leaving > 0 && w.reached(deadline):
-		return fmt.Sprintf("%s did not leave by %s", pods(c.movable+c.leaving), stamp(deadline))
+	case c.movable+c.terminating > 0 && w.reached(deadline):
+		return fmt.Sprintf("%s did not leave by %s", pods(c.movable+c.terminating), stamp(deadline))
 	}
-	if pod, ok := w.move(i, c.loads); !ok {
+	if pod, ok := w.relocate(i, c.classes); !ok {
 		return fmt.Sprintf("pod %s has room nowhere else any more", pod)
 	}
 	w.wakeAt(deadline)
@@ -313,7 +313,7 @@ func (w *roundState) giveUp(i int, g *group, c *cargo, since time.Time) string {
 }
 
 // evict asks for as many evictions as the budgets allow now.
-func (w *roundState) evict(n *node, c *cargo) {
+func (w *roundState) evict(n *node, c *drainPlan) {
 	waiting, now := 0, w.wave(n)
 	for _, pod := range now {
 		if len(pod.Budgets) == 1 {
@@ -325,7 +325,7 @@ func (w *roundState) evict(n *node, c *cargo) {
 		}
 		w.act(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: w.graceOf(pod)})
 	}
-	words := fmt.Sprintf("draining: %d to evict, %d wait for a budget, %d terminating", len(now)-waiting, waiting, c.leaving)
+	words := fmt.Sprintf("draining: %d to evict, %d wait for a budget, %d terminating", len(now)-waiting, waiting, c.terminating)
 	if later := c.movable - len(now); later > 0 {
 		words += fmt.Sprintf(", %d of a higher priority come after them", later)
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// softAfter is how long a node must have been unneeded before the scheduler is told: a
+// softTaintAfter is how long a node must have been unneeded before the scheduler is told: a
 // burst that comes and goes within it writes nothing.
-const softAfter = 30 * time.Second
+const softTaintAfter = 30 * time.Second
 
-// Soften puts the taint DeletionCandidateOfClusterAutoscaler (PreferNoSchedule) on a
+// SoftTaint puts the taint DeletionCandidateOfClusterAutoscaler (PreferNoSchedule) on a
 // node, so that the scheduler prefers others while it waits to go; with Off it takes
 // the taint away.
-type Soften struct {
+type SoftTaint struct {
 	Node cluster.NodeName
 	UID  cluster.UID
 	Off  bool
@@ -22,10 +22,10 @@ type Soften struct {
 	Why  string
 }
 
-func (Soften) action() {}
+func (SoftTaint) action() {}
 
 // String renders the action as one line of the journal.
-func (a Soften) String() string {
+func (a SoftTaint) String() string {
 	verb := "soften"
 	if a.Off {
 		verb = "unsoften"
@@ -33,10 +33,10 @@ func (a Soften) String() string {
 	return fmt.Sprintf("%s %s [%s] %s", verb, a.Node, a.Rule, a.Why)
 }
 
-// soften tells the scheduler which nodes may go: those that have been unneeded for a
+// updateSoftTaints tells the scheduler which nodes may go: those that have been unneeded for a
 // while, a bounded number of changes in a round, and first of all those that are needed
 // again.
-func (w *roundState) soften() {
+func (w *roundState) updateSoftTaints() {
 	left := w.p.MaxBulkSoftTaintCount
 	if left <= 0 || w.s.Stale != "" {
 		return
@@ -48,21 +48,21 @@ func (w *roundState) soften() {
 				w.wakeAt(w.now.Add(time.Second)) // the rest in the next round
 				return
 			}
-			if n.group < 0 || n.f.toBeDeleted || n.Deleting || n.whole != nil {
+			if n.group < 0 || n.f.toBeDeleted || n.Deleting || n.original != nil {
 				continue
 			}
 			_, has := taint(n.Node, cluster.TaintDeletionCandidate)
 			since, unneeded := w.out.Unneeded[n.Name]
 			switch {
 			case off && has && !unneeded:
-				w.act(Soften{Node: n.Name, UID: n.UID, Off: true, Rule: RuleSoft, Why: "it is needed again"})
+				w.act(SoftTaint{Node: n.Name, UID: n.UID, Off: true, Rule: RuleSoft, Why: "it is needed again"})
 				left--
 			case !off && !has && unneeded:
-				if due := since.Add(softAfter); !w.reached(due) {
+				if due := since.Add(softTaintAfter); !w.reached(due) {
 					w.wakeAt(due)
 					continue
 				}
-				w.act(Soften{Node: n.Name, UID: n.UID, Rule: RuleSoft, Why: "not needed since " + stamp(since)})
+				w.act(SoftTaint{Node: n.Name, UID: n.UID, Rule: RuleSoft, Why: "not needed since " + stamp(since)})
 				left--
 			}
 		}

@@ -27,24 +27,24 @@ func (w *roundState) interrupted(n *cluster.Node, g *group, in *cluster.Instance
 	return !told && w.paused(g) == ""
 }
 
-// vacate counts the pods of interrupted machines as pending ones: they will be, and
+// releaseInterrupted counts the pods of interrupted machines as pending ones: they will be, and
 // machines take longer to come than the two minutes that are left. Their nodes go on
-// without them, except for evacuate.
-func (w *roundState) vacate() {
+// without them, except for drainInterrupted.
+func (w *roundState) releaseInterrupted() {
 	t := &w.e.instances
 	for k, i := range t.order {
 		n := w.s.Nodes[i]
 		if t.inst[k] == nil || !w.interrupted(n, &w.groups[t.group[k]], t.inst[k]) {
 			continue
 		}
-		if w.vacated == nil {
-			w.vacated = make(map[int]*cluster.Node)
+		if w.interruptedNodes == nil {
+			w.interruptedNodes = make(map[int]*cluster.Node)
 			w.s.Nodes, w.s.Pods = slices.Clone(w.s.Nodes), slices.Clip(w.s.Pods)
 		}
 		rest := *n
 		rest.Pods = nil
 		for _, pod := range n.Pods {
-			again := pod.Owner != nil && pod.Deleting.IsZero() && !w.rides(&pod) && !w.expendable(&pod) && w.s.Classes[pod.Class].NodeName == ""
+			again := pod.Owner != nil && pod.Deleting.IsZero() && !w.ignored(&pod) && !w.expendable(&pod) && w.s.Classes[pod.Class].NodeName == ""
 			if !again {
 				rest.Pods = append(rest.Pods, pod)
 				continue
@@ -52,37 +52,37 @@ func (w *roundState) vacate() {
 			pod.Node, pod.Nominated, pod.Unschedulable = "", "", max(pod.Created, 1)
 			w.s.Pods = append(w.s.Pods, pod)
 		}
-		w.vacated[k], w.s.Nodes[i] = n, &rest
+		w.interruptedNodes[k], w.s.Nodes[i] = n, &rest
 	}
 }
 
-// evacuate empties the machines that the cloud ends, before other drains use up the
+// drainInterrupted empties the machines that the cloud ends, before other drains use up the
 // budgets.
-func (w *roundState) evacuate() {
+func (w *roundState) drainInterrupted() {
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		switch {
-		case n.whole != nil:
-			n.goes = true
-			w.evacuateNode(n)
+		case n.original != nil:
+			n.removing = true
+			w.drainInterruptedNode(n)
 		case n.inst != nil && n.inst.Interruption != nil && w.paused(&w.groups[n.group]) != "":
-			w.held("node", string(n.Name), RuleOperator, "%s, and nobody moves its pods: %s", ends(n.inst), w.paused(&w.groups[n.group]))
+			w.held("node", string(n.Name), RuleOperator, "%s, and nobody moves its pods: %s", interruptionWords(n.inst), w.paused(&w.groups[n.group]))
 		}
 	}
 }
 
-func (w *roundState) evacuateNode(n *node) {
-	why := ends(n.inst)
+func (w *roundState) drainInterruptedNode(n *node) {
+	why := interruptionWords(n.inst)
 	marks := !n.f.toBeDeleted && (n.f.cordonedByUs || !n.Unschedulable) // somebody else's cordon does as well
 	if marks {
 		w.act(Cordon{Node: n.Name, UID: n.UID, Rule: RuleInterrupted, Why: why})
 	}
 	whole := *n
-	whole.Node = n.whole
+	whole.Node = n.original
 	var waits []string
 	now, leaving := 0, 0
 	for i := range whole.Pods {
-		if pod := &whole.Pods[i]; !pod.Deleting.IsZero() && !w.rides(pod) {
+		if pod := &whole.Pods[i]; !pod.Deleting.IsZero() && !w.ignored(pod) {
 			leaving++
 		}
 	}
@@ -95,7 +95,7 @@ func (w *roundState) evacuateNode(n *node) {
 			w.budget[b]--
 		}
 		now++
-		w.act(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: min(w.graceOf(pod), w.left(n.inst)), Why: why})
+		w.act(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: min(w.graceOf(pod), w.timeLeft(n.inst)), Why: why})
 	}
 	if marks || n.f.toBeDeleted { // the taint keeps their DaemonSets from making them again
 		w.evictDaemons(&whole, w.p.EvictDaemonsOccupied)
@@ -116,17 +116,17 @@ func (w *roundState) budgetsBlock(pod *cluster.Pod) string {
 	return w.budgetBlocks(pod)
 }
 
-// left is how much time a machine has, for the grace of its pods: a pod whose end the
+// timeLeft is how much time a machine has, for the grace of its pods: a pod whose end the
 // kubelet still reports makes room for its successor.
-func (w *roundState) left(in *cluster.Instance) time.Duration {
+func (w *roundState) timeLeft(in *cluster.Instance) time.Duration {
 	if in.Interruption.By.IsZero() {
 		return w.p.MaxGracefulTermination
 	}
 	return max(in.Interruption.By.Sub(w.now).Truncate(time.Second), time.Second)
 }
 
-// ends says in words that the cloud ends a machine.
-func ends(in *cluster.Instance) string {
+// interruptionWords says in words that the cloud ends a machine.
+func interruptionWords(in *cluster.Instance) string {
 	if by := in.Interruption.By; !by.IsZero() {
 		return fmt.Sprintf("the cloud ends its machine by %s (%s)", stamp(by), in.Interruption.Why)
 	}

@@ -1,0 +1,257 @@
+package plan
+
+import (
+	"math"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// relocationCursors are where moved pods look for room: the nodes that are Ready, by name, and for
+// every kind of class how far it has looked. Room only shrinks within a round, so that
+// what was looked at once is not looked at again: all moves of a round together read
+// each node about once a kind.
+type relocationCursors struct {
+	to []int32  // indexes into roundState.nodes
+	by []cursor // by kind
+}
+
+// cursor says that the nodes before first have no room, skipped apart: it was not looked at,
+// because the pods came from there. -1: there is no such node.
+type cursor struct{ first, skipped int32 }
+
+// relocated is a number of pods of a class that found room at a place of relocationCursors.to.
+type relocated struct{ at, class, n int32 }
+
+// undoStep is where a cursor was before an attempt, and a class that goes on it.
+type undoStep struct {
+	cursor *cursor
+	was    cursor
+	class  int32
+}
+
+// tentative is what one move took, so that it can be given back.
+type tentative struct {
+	classes     []classCount
+	done        []relocated
+	steps       []undoStep
+	mark        int   // of relocationConstraints.state
+	unplaceable int32 // the class of the first pod that found no room; -1: all did
+	placed      int32 // how many of that class found some
+}
+
+// relocate finds room for pods on other nodes that are Ready and stay. It takes the room
+// and notes who is counted on; when one pod has none, nothing is taken.
+func (w *roundState) relocate(from int, loads []classCount) (homeless cluster.PodKey, ok bool) {
+	a := w.tryRelocate(from, loads)
+	if a.unplaceable >= 0 {
+		w.undoRelocation(&a)
+		return w.nth(&w.nodes[from], a.unplaceable, a.placed), false
+	}
+	if name, ok := w.relocateHeadroom(from); !ok {
+		w.undoRelocation(&a)
+		return cluster.PodKey("headroom/" + name), false
+	}
+	for _, m := range a.done {
+		n := &w.nodes[w.cursors.to[m.at]]
+		n.onlyRelocated = n.onlyRelocated || !n.inUse
+		n.inUse = true
+	}
+	return "", true
+}
+
+// canRelocate is move that takes nothing.
+func (w *roundState) canRelocate(from int, loads []classCount) bool {
+	a := w.tryRelocate(from, loads)
+	w.undoRelocation(&a)
+	return a.unplaceable < 0
+}
+
+// nth is the pod of a class that has no room when n of its like have some.
+func (w *roundState) nth(from *node, class int32, n int32) cluster.PodKey {
+	for _, pod := range w.movable(from) {
+		if pod.Class == int(class) {
+			if n == 0 {
+				return pod.Key
+			}
+			n--
+		}
+	}
+	return ""
+}
+
+// tryRelocate takes room for loads as far as there is some: every class on the first nodes
+// that have room for it.
+func (w *roundState) tryRelocate(from int, loads []classCount) tentative {
+	a := tentative{unplaceable: -1, classes: loads, done: w.e.relocated[:0], steps: w.e.undoSteps[:0]}
+	defer func() { w.e.relocated, w.e.undoSteps = a.done[:0], a.steps[:0] }()
+	if w.cursors == nil {
+		w.cursors = w.newCursors()
+	}
+	t := w.relocationState()
+	if t != nil {
+		a.mark = t.state.Mark()
+		t.evicted = t.evicted[:0]
+	}
+	for _, l := range loads {
+		if left := w.relocateClass(t, from, l, &a); left > 0 {
+			a.unplaceable, a.placed = l.class, l.n-left
+			break
+		}
+	}
+	return a
+}
+
+func (w *roundState) newCursors() *relocationCursors {
+	p := &relocationCursors{by: make([]cursor, len(w.e.classes.representative))}
+	for i := range p.by {
+		p.by[i].skipped = -1
+	}
+	for i := range w.nodes {
+		if w.nodes[i].state == stateReady {
+			p.to = append(p.to, int32(i))
+		}
+	}
+	return p
+}
+
+// relocateClass places pods of one class and returns how many are left.
+func (w *roundState) relocateClass(t *relocationConstraints, from int, l classCount, a *tentative) (left int32) {
+	p := &w.cursors.by[w.e.classes.equivalent[l.class]]
+	tied := t != nil && t.state.Tied(int(l.class))
+	local := tied && t.isLocal(&w.s.Classes[l.class], int(l.class))
+	if local {
+		p = &t.cursors[l.class]
+	}
+	a.steps = append(a.steps, undoStep{p, *p, l.class})
+	if tied {
+		t.evictConstrained(from, l.class, a.classes)
+	}
+	use := func(k int32) (spent bool) {
+		if !tied {
+			return w.placeOnNode(k, &l, a)
+		}
+		return w.placeConstrained(t, k, &l, a) && (local || !w.hasRoom(k, l.class))
+	}
+	if p.skipped >= 0 && int(w.cursors.to[p.skipped]) != from && use(p.skipped) {
+		p.skipped = -1
+	}
+	spent := true // all nodes so far have no room
+	for k := p.first; int(k) < len(w.cursors.to) && l.n > 0; k++ {
+		switch {
+		case int(w.cursors.to[k]) == from && spent && p.skipped < 0:
+			p.skipped, p.first = k, k+1
+		case int(w.cursors.to[k]) == from:
+			spent = false
+		case !use(k):
+			spent = false
+		case spent:
+			p.first = k + 1
+		}
+	}
+	return l.n
+}
+
+// hasRoom tells whether one more pod of a class would fit onto a node, its ties aside.
+func (w *roundState) hasRoom(k, class int32) bool {
+	i := int(w.cursors.to[k])
+	d := &w.nodes[i]
+	return !d.removing && fits(d.room, w.space.Class(int(class))) && w.passes(int(class), i)
+}
+
+// placeOnNode places what it can of a class on one node, and tells whether the node has no
+// room for the class any more.
+func (w *roundState) placeOnNode(k int32, l *classCount, a *tentative) (spent bool) {
+	if !w.hasRoom(k, l.class) {
+		return true
+	}
+	room, size := w.nodes[w.cursors.to[k]].room, w.space.Class(int(l.class))
+	n := min(int32(fit.Most(room, size)), l.n)
+	fit.Take(room, size, int(n))
+	a.done = append(a.done, relocated{k, l.class, n})
+	l.n -= n
+	return l.n > 0
+}
+
+// fits is fit.Most(room, size) > 0 without a zone assignment.
+func fits(room, size []int64) bool {
+	for i, n := range size {
+		if n > 0 && room[i] < n {
+			return false
+		}
+	}
+	return true
+}
+
+// undoRelocation gives room back.
+func (w *roundState) undoRelocation(a *tentative) {
+	if w.relocation != nil {
+		w.relocation.state.Rollback(a.mark)
+	}
+	for _, m := range a.done {
+		fit.Take(w.nodes[w.cursors.to[m.at]].room, w.space.Class(int(m.class)), -int(m.n))
+	}
+	for _, s := range a.steps {
+		w.rewind(&s, a.done)
+	}
+}
+
+// rewind takes a cursor back to the first node that has room again; one such node may
+// stay behind as its skipped node.
+func (w *roundState) rewind(s *undoStep, done []relocated) {
+	const none = math.MaxInt32
+	p, size := s.cursor, w.space.Class(int(s.class))
+	one, two := int32(none), int32(none) // the first two nodes to look at again
+	note := func(k int32) {
+		switch {
+		case k >= p.first || k == one || k == two:
+		case k < one:
+			one, two = k, one
+		case k < two:
+			two = k
+		}
+	}
+	if p.skipped >= 0 {
+		note(p.skipped)
+	}
+	if s.was.skipped >= 0 {
+		note(s.was.skipped)
+	}
+	for _, m := range done {
+		if fits(w.nodes[w.cursors.to[m.at]].room, size) {
+			note(m.at)
+		}
+	}
+	p.skipped = -1
+	if one != none {
+		p.skipped = one
+	}
+	if two != none {
+		p.first = two
+	}
+}
+
+// nodesWithRoom lists the nodes that could take a pod of some want: on a cluster that is full
+// the packing then costs what is pending and not what exists.
+func (w *roundState) nodesWithRoom() []int {
+	if w.roomyNodes != nil {
+		return w.roomyNodes
+	}
+	w.roomyNodes = []int{}
+	var kinds []int32
+	wanted := make([]bool, len(w.e.classes.representative))
+	for i := range w.demands {
+		if k := w.e.classes.equivalent[w.demands[i].class]; !wanted[k] {
+			kinds, wanted[k] = append(kinds, k), true
+		}
+	}
+	for i := range w.nodes {
+		for _, k := range kinds {
+			if class := int(w.e.classes.representative[k]); fits(w.nodes[i].room, w.space.Class(class)) && w.passes(class, i) {
+				w.roomyNodes = append(w.roomyNodes, i)
+				break
+			}
+		}
+	}
+	return w.roomyNodes
+}
