@@ -9,7 +9,7 @@ import (
 
 // selected follows nodeaffinity.RequiredNodeAffinity: nodeSelector and required
 // node affinity must both hold.
-func selected(c *cluster.PodClass, s *Shape) bool {
+func selected(c *cluster.PodClass, s *NodeInfo) bool {
 	for k, v := range c.NodeSelector {
 		if got, ok := s.Labels[k]; !ok || got != v {
 			return false
@@ -27,7 +27,7 @@ func selected(c *cluster.PodClass, s *Shape) bool {
 }
 
 // term tells whether all requirements of a term hold; an empty term matches nothing.
-func term(t *cluster.NodeTerm, s *Shape) bool {
+func term(t *cluster.NodeTerm, s *NodeInfo) bool {
 	if len(t.Labels) == 0 && len(t.Fields) == 0 {
 		return false
 	}

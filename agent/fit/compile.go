@@ -7,33 +7,33 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// asks is what the classes of one tie ask of the nodes and of the pods on them,
+// constraints is what the classes of one constraint class ask of the nodes and of the pods on them,
 // compiled. Who asks nothing has none.
-type asks struct {
-	*volumeAsks // never nil
-	spread      []spreadAsk
-	affinity    []int32 // counters of the pods that match all terms, one per topology key
-	selfAll     bool    // the class matches all of its own affinity terms
-	anti        []antiAsk
-	existing    []antiAsk // counters of the owners of anti-affinity terms that select the class
+type constraints struct {
+	*volumeConstraints // never nil
+	spread             []spreadConstraint
+	affinity           []int32 // counters of the pods that match all terms, one per topology key
+	selfAll            bool    // the class matches all of its own affinity terms
+	anti               []antiAffinityConstraint
+	existing           []antiAffinityConstraint // counters of the owners of anti-affinity terms that select the class
 }
 
-// volumeAsks is what one class asks of volumes. Most ask nothing, and share that.
-type volumeAsks struct {
+// volumeConstraints is what one class asks of volumes. MaxFit ask nothing, and share that.
+type volumeConstraints struct {
 	refused  string  // the first Volume.Refused
 	onePod   []int32 // claims that no other pod may use
 	attaches []int32 // handles
 	volumes  []*cluster.Volume
 }
 
-type spreadAsk struct {
+type spreadConstraint struct {
 	counter             int32
 	maxSkew, minDomains int32
 	self                int32 // 1: the selector selects the class itself
 	counts              bool  // a pod of the class, once placed, is counted
 }
 
-type antiAsk struct {
+type antiAffinityConstraint struct {
 	counter int32
 	self    bool // a pod of the class, once placed, keeps its siblings out
 }
@@ -46,54 +46,54 @@ type eligibility struct {
 	taints bool              // nodeTaintsPolicy
 }
 
-// tables is what NewState works out once from the ties; clones share it.
+// tables is what NewState works out once from the constraint classes; clones share it.
 type tables struct {
-	*ties
-	keys      []string
-	hostname  int32 // the key that is a template's own; -1: not used
-	eligs     []eligibility
-	asks      []*asks // per tie
-	feedStart []int32 // per tie, into feeds
-	feeds     []int32 // counters that a pod of the tie is counted by
-	usesStart []int32 // per tie, into uses
-	uses      []int32 // claims of which some class wants to be the only user
-	driverOf  []int32 // of a handle
-	drivers   []string
-	component []int32 // per tie
+	*constraintClasses
+	keys           []string
+	hostname       int32 // the key that is a template's own; -1: not used
+	eligs          []eligibility
+	constraints    []*constraints // per constraint class
+	incrementStart []int32        // per constraint class, into feeds
+	increments     []int32        // counters that a pod of the constraint class is counted by
+	usesStart      []int32        // per constraint class, into uses
+	uses           []int32        // claims of which some class wants to be the only user
+	driverOf       []int32        // of a handle
+	drivers        []string
+	component      []int32 // per constraint class
 }
 
-func (t *tables) asksOf(class int) *asks { return t.asks[t.of[class]] }
+func (t *tables) constraintsOf(class int) *constraints { return t.constraints[t.of[class]] }
 
-func (t *tables) feedsOf(class int) []int32 { return t.feedsOfTie(t.of[class]) }
-func (t *tables) feedsOfTie(tie int32) []int32 {
-	return t.feeds[t.feedStart[tie]:t.feedStart[tie+1]]
+func (t *tables) incrementsOf(class int) []int32 { return t.incrementsOfClass(t.of[class]) }
+func (t *tables) incrementsOfClass(tie int32) []int32 {
+	return t.increments[t.incrementStart[tie]:t.incrementStart[tie+1]]
 }
 
-func (t *tables) usesOf(class int) []int32 { return t.usesOfTie(t.of[class]) }
-func (t *tables) usesOfTie(tie int32) []int32 {
+func (t *tables) usesOf(class int) []int32 { return t.usesOfClass(t.of[class]) }
+func (t *tables) usesOfClass(tie int32) []int32 {
 	return t.uses[t.usesStart[tie]:t.usesStart[tie+1]]
 }
 
 // build is what is needed while compiling and thrown away.
 type build struct {
 	*tables
-	s          *State
-	buf        []byte
-	ids        map[string]int32 // everything that is interned, by kind and content
-	matchers   []matcher
-	matched    [][]int32 // per matcher: the ties that it takes, as the incoming pod's term
-	foreign    [][]int32 // the same as an existing pod's term
-	byCounter  []counterSource
-	feedsByTie [][2]int32 // tie, counter; counters rise
-	scope      *Scope
-	spare      []asks     // room for the next ones
-	volumeless volumeAsks // of all who ask nothing
-	spreads    []int32    // room for the keys of a spread
+	s                 *State
+	buf               []byte
+	ids               map[string]int32 // everything that is interned, by kind and content
+	matchers          []matcher
+	matched           [][]int32 // per matcher: the constraint classes that it takes, as the incoming pod's term
+	foreign           [][]int32 // the same as an existing pod's term
+	byCounter         []counterSource
+	incrementsByClass [][2]int32 // constraint class, counter; counters rise
+	scope             *Scope
+	spare             []constraints     // room for the next ones
+	volumeless        volumeConstraints // of all who ask nothing
+	spreads           []int32           // room for the keys of a spread
 }
 
 // counterSource tells who is counted by a counter.
 type counterSource struct {
-	matchers []int32 // the ties that all of them take
+	matchers []int32 // the constraint classes that all of them take
 	owners   bool    // owned are counted instead
 	owned    []int32
 	readers  []int32
@@ -136,7 +136,7 @@ func (b *build) termMatcher(c *cluster.PodClass, t *cluster.PodTerm) int32 {
 	return b.matcher(m)
 }
 
-// counter interns a counter of the pods that all matchers take, on nodes of a ground.
+// counter interns a counter of the pods that all matchers take, on nodes of a eligible nodes.
 func (b *build) counter(kind byte, matchers []int32, key, ground int32) int32 {
 	b.buf = append(b.buf[:0], 'c', kind)
 	b.buf = append(strconv.AppendInt(b.buf, int64(key), 10), ',')
@@ -146,19 +146,19 @@ func (b *build) counter(kind byte, matchers []int32, key, ground int32) int32 {
 	}
 	id, fresh := b.intern(b.buf, len(b.s.counters))
 	if fresh {
-		b.s.counters = append(b.s.counters, counter{key: key, ground: ground, least: -1})
+		b.s.counters = append(b.s.counters, counter{key: key, eligible: ground, minimum: -1})
 		b.byCounter = append(b.byCounter, counterSource{matchers: slices.Clone(matchers), owners: kind == countsOwners})
 		if ground >= 0 {
-			b.s.counters[id].least = int32(len(b.s.leasts))
-			b.s.leasts = append(b.s.leasts, least{})
-			b.s.grounds[ground].counters = append(b.s.grounds[ground].counters, id)
+			b.s.counters[id].minimum = int32(len(b.s.minimums))
+			b.s.minimums = append(b.s.minimums, domainMinimum{})
+			b.s.eligibleNodes[ground].counters = append(b.s.eligibleNodes[ground].counters, id)
 		}
 	}
 	return id
 }
 
-// asksAtOnce is for how many ties room is made at once.
-const asksAtOnce = 64
+// constraintsBlock is for how many constraint classes room is made at once.
+const constraintsBlock = 64
 
 // What a counter counts.
 const (
@@ -170,38 +170,38 @@ func (b *build) read(tie, counter int32) {
 	b.byCounter[counter].readers = append(b.byCounter[counter].readers, tie)
 }
 
-// asking is what a tie asks, to be added to.
-func (b *build) asking(tie int32) *asks {
-	if b.asks[tie] == nil {
+// constraintsFor is what a constraint class asks, to be added to.
+func (b *build) constraintsFor(tie int32) *constraints {
+	if b.constraints[tie] == nil {
 		if len(b.spare) == 0 {
-			b.spare = make([]asks, min(asksAtOnce, len(b.first)))
+			b.spare = make([]constraints, min(constraintsBlock, len(b.first)))
 		}
-		b.asks[tie], b.spare = &b.spare[0], b.spare[1:]
-		b.asks[tie].volumeAsks = &b.volumeless
+		b.constraints[tie], b.spare = &b.spare[0], b.spare[1:]
+		b.constraints[tie].volumeConstraints = &b.volumeless
 	}
-	return b.asks[tie]
+	return b.constraints[tie]
 }
 
-// volumesOf is what a tie asks of volumes, to be added to.
-func (b *build) volumesOf(tie int32) *volumeAsks {
-	a := b.asking(tie)
-	if a.volumeAsks == &b.volumeless {
-		a.volumeAsks = &volumeAsks{}
+// volumesOf is what a constraint class asks of volumes, to be added to.
+func (b *build) volumesOf(tie int32) *volumeConstraints {
+	a := b.constraintsFor(tie)
+	if a.volumeConstraints == &b.volumeless {
+		a.volumeConstraints = &volumeConstraints{}
 	}
-	return a.volumeAsks
+	return a.volumeConstraints
 }
 
-// terms compiles what a tie's classes own; who is selected comes later, when all
+// terms compiles what a constraint class's classes own; who is selected comes later, when all
 // selectors are known.
 func (b *build) terms(tie int32) {
 	c := b.example(tie)
 	anti := within(b.scope, c.PodAntiAffinity, keyOfTerm)
 	for i := range anti {
 		m, key := b.termMatcher(c, &anti[i]), b.key(anti[i].TopologyKey)
-		a := b.asking(tie)
+		a := b.constraintsFor(tie)
 		counts := b.counter(countsMatched, []int32{m}, key, -1)
-		if !slices.ContainsFunc(a.anti, func(x antiAsk) bool { return x.counter == counts }) {
-			a.anti = append(a.anti, antiAsk{counter: counts})
+		if !slices.ContainsFunc(a.anti, func(x antiAffinityConstraint) bool { return x.counter == counts }) {
+			a.anti = append(a.anti, antiAffinityConstraint{counter: counts})
 			owns := b.counter(countsOwners, []int32{m}, key, -1)
 			b.byCounter[owns].owned = append(b.byCounter[owns].owned, tie)
 		}
@@ -236,7 +236,7 @@ func within[T any](scope *Scope, list []T, key func(*T) string) []T {
 
 // affinity: a pod counts for none of the terms unless it matches all of them.
 func (b *build) affinity(tie int32, terms []cluster.PodTerm) {
-	c, a := b.example(tie), b.asking(tie)
+	c, a := b.example(tie), b.constraintsFor(tie)
 	var all []int32
 	for i := range terms {
 		all = append(all, b.termMatcher(c, &terms[i]))
@@ -257,7 +257,7 @@ func (b *build) affinity(tie int32, terms []cluster.PodTerm) {
 }
 
 func (b *build) spread(tie int32, terms []cluster.Spread) {
-	c, a := b.example(tie), b.asking(tie)
+	c, a := b.example(tie), b.constraintsFor(tie)
 	keys := b.spreads[:0]
 	for i := range terms {
 		keys = append(keys, b.key(terms[i].TopologyKey))
@@ -266,10 +266,10 @@ func (b *build) spread(tie int32, terms []cluster.Spread) {
 	b.spreads = keys
 	slices.Sort(keys[len(terms):])
 	sorted := slices.Compact(keys[len(terms):])
-	a.spread = make([]spreadAsk, 0, len(terms))
+	a.spread = make([]spreadConstraint, 0, len(terms))
 	for i := range terms {
 		t, key := &terms[i], keys[i]
-		g := b.ground(key, b.eligible(eligibility{keys: sorted, class: c, honor: !t.IgnoreNodeAffinity, taints: t.HonorTaints}))
+		g := b.eligibleNodes(key, b.eligible(eligibility{keys: sorted, class: c, honor: !t.IgnoreNodeAffinity, taints: t.HonorTaints}))
 		// An empty selector selects the pod itself but counts nobody
 		// (countPodsMatchSelector): so does a nil one, which selects nobody either.
 		counted := t.Selector
@@ -278,7 +278,7 @@ func (b *build) spread(tie int32, terms []cluster.Spread) {
 		}
 		m := b.matcher(matcher{selector: counted, namespaces: []string{c.Namespace}})
 		id := b.counter(countsMatched, []int32{m}, key, g)
-		ask := spreadAsk{counter: id, maxSkew: int32(t.MaxSkew), minDomains: int32(max(t.MinDomains, 1)), counts: selects(counted, c.Labels)}
+		ask := spreadConstraint{counter: id, maxSkew: int32(t.MaxSkew), minDomains: int32(max(t.MinDomains, 1)), counts: selects(counted, c.Labels)}
 		if selects(t.Selector, c.Labels) {
 			ask.self = 1
 		}
@@ -307,11 +307,11 @@ func (b *build) eligible(e eligibility) int32 {
 	return id
 }
 
-func (b *build) ground(key, elig int32) int32 {
+func (b *build) eligibleNodes(key, elig int32) int32 {
 	b.buf = strconv.AppendInt(append(strconv.AppendInt(append(b.buf[:0], 'g'), int64(key), 10), ','), int64(elig), 10)
-	id, fresh := b.intern(b.buf, len(b.s.grounds))
+	id, fresh := b.intern(b.buf, len(b.s.eligibleNodes))
 	if fresh {
-		b.s.grounds = append(b.s.grounds, ground{key: key, elig: elig})
+		b.s.eligibleNodes = append(b.s.eligibleNodes, eligibleNodes{key: key, eligibility: elig})
 	}
 	return id
 }

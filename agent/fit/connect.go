@@ -2,14 +2,14 @@ package fit
 
 import "slices"
 
-// match finds the ties that each matcher takes. Matchers with a requirement In are
+// match finds the constraint classes that each matcher takes. Matchers with a requirement In are
 // asked only about those that carry one of its values.
 func (b *build) match() {
 	b.matched, b.foreign = make([][]int32, len(b.matchers)), make([][]int32, len(b.matchers))
 	byLabel := map[string]map[string][]int32{}
 	var every []int32
 	for m := range b.matchers {
-		pin := b.matchers[m].pin()
+		pin := b.matchers[m].indexKey()
 		switch {
 		case b.matchers[m].selector == nil:
 		case pin == nil:
@@ -49,7 +49,7 @@ func (b *build) take(m, tie int32) {
 	}
 }
 
-// connect tells every tie what it is counted by and what keeps it out.
+// connect tells every constraint class what it is counted by and what keeps it out.
 func (b *build) connect() {
 	for id := range b.byCounter {
 		src := &b.byCounter[id]
@@ -59,16 +59,16 @@ func (b *build) connect() {
 		}
 		for _, tie := range b.matched[src.matchers[0]] {
 			if b.takenByAll(src.matchers[1:], tie) {
-				b.feedsByTie = append(b.feedsByTie, [2]int32{tie, int32(id)})
+				b.incrementsByClass = append(b.incrementsByClass, [2]int32{tie, int32(id)})
 			}
 		}
 	}
-	b.feedStart, b.feeds = columns(len(b.first), b.feedsByTie)
+	b.incrementStart, b.increments = columns(len(b.first), b.incrementsByClass)
 	fed := make([]bool, len(b.byCounter))
-	for _, id := range b.feeds {
+	for _, id := range b.increments {
 		fed[id] = true
 	}
-	for tie, a := range b.asks {
+	for tie, a := range b.constraints {
 		if a != nil {
 			a.anti = b.alive(int32(tie), a.anti, fed)
 			a.existing = b.alive(int32(tie), a.existing, fed)
@@ -84,11 +84,11 @@ func (b *build) connectOwners(id int32, src *counterSource) {
 		return
 	}
 	for _, tie := range list {
-		a := b.asking(tie)
-		a.existing = append(a.existing, antiAsk{counter: id})
+		a := b.constraintsFor(tie)
+		a.existing = append(a.existing, antiAffinityConstraint{counter: id})
 	}
 	for _, tie := range src.owned {
-		b.feedsByTie = append(b.feedsByTie, [2]int32{tie, id})
+		b.incrementsByClass = append(b.incrementsByClass, [2]int32{tie, id})
 	}
 }
 
@@ -103,16 +103,16 @@ func (b *build) takenByAll(matchers []int32, tie int32) bool {
 
 // alive drops the terms that no pod of any class could ever break, and finds those
 // that classes have against their own.
-func (b *build) alive(tie int32, list []antiAsk, fed []bool) []antiAsk {
-	list = slices.DeleteFunc(list, func(a antiAsk) bool { return !fed[a.counter] })
+func (b *build) alive(tie int32, list []antiAffinityConstraint, fed []bool) []antiAffinityConstraint {
+	list = slices.DeleteFunc(list, func(a antiAffinityConstraint) bool { return !fed[a.counter] })
 	for i := range list {
-		_, list[i].self = slices.BinarySearch(b.feedsOfTie(tie), list[i].counter)
+		_, list[i].self = slices.BinarySearch(b.incrementsOfClass(tie), list[i].counter)
 		b.read(tie, list[i].counter)
 	}
 	return list
 }
 
-// columns turns pairs into one list per tie, in the order of the pairs.
+// columns turns pairs into one list per constraint class, in the order of the pairs.
 func columns(ties int, pairs [][2]int32) (start, list []int32) {
 	start, list = make([]int32, ties+1), make([]int32, len(pairs))
 	for _, p := range pairs {

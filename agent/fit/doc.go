@@ -4,16 +4,16 @@
 // Floor 1, pure. It judges with the semantics of kube-scheduler 1.36, and from F7 on
 // in its very words:
 //
-//   - Refused and Passes, of a class and a node's Shape: cordons, spec.nodeName, taints,
+//   - Refused and Passes, of a class and a NodeInfo of a node: cordons, spec.nodeName, taints,
 //     nodeSelector and required node affinity (F1 to F4);
-//   - Space, of vectors of room: host ports and every resource (F5, F6);
+//   - Dimensions, of vectors of room: host ports and every resource (F5, F6);
 //   - State, of all nodes and the pods on them: ReadWriteOncePod, CSI attach limits,
 //     node affinity of volumes, topologies of claims, zones of volumes, topology
 //     spread, pod affinity and anti-affinity both ways (F7 to F12).
 //
 // State is for reckoning with many pods: what a Put changes and what a judgement
 // reads are a few counters, whatever the size of the cluster. Mark and Rollback make
-// a what-if cost what is tried in it, and Tied, Component, Most and Terms tell a
+// a what-if cost what is tried in it, and Constrained, Component, MaxFit and Terms tell a
 // packer where it may reckon with counts instead of single pods.
 //
 // It refuses to guess: a class that lists anything in NotUnderstood fits nowhere, by

@@ -8,8 +8,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// Shape is what the filters see of a node besides its room.
-type Shape struct {
+// NodeInfo is what the filters see of a node besides its room.
+type NodeInfo struct {
 	Name          cluster.NodeName // empty for a template
 	Labels        map[string]string
 	Taints        []cluster.Taint
@@ -21,32 +21,32 @@ type Shape struct {
 type Filter struct {
 	Rule  string
 	Name  string // the scheduler's plugin
-	words func(c *cluster.PodClass, s *Shape) string
+	words func(c *cluster.PodClass, s *NodeInfo) string
 }
 
 // Filters are the filters that look at a node's shape, in kube-scheduler's order.
 // Ports (F5) and resources (F6) follow; they look at the room that is left and are
-// judged by Space.
+// judged by Dimensions.
 var Filters = []Filter{
-	{"F0", "understood", func(c *cluster.PodClass, _ *Shape) string {
+	{"F0", "understood", func(c *cluster.PodClass, _ *NodeInfo) string {
 		if len(c.NotUnderstood) == 0 {
 			return ""
 		}
 		return "not judged by this version: " + strings.Join(slices.Sorted(slices.Values(c.NotUnderstood)), ", ")
 	}},
-	{"F1", "NodeUnschedulable", func(c *cluster.PodClass, s *Shape) string {
+	{"F1", "NodeUnschedulable", func(c *cluster.PodClass, s *NodeInfo) string {
 		if !s.Unschedulable || tolerated(c.Tolerations, cluster.Taint{Key: "node.kubernetes.io/unschedulable", Effect: noSchedule}) {
 			return ""
 		}
 		return "node(s) were unschedulable"
 	}},
-	{"F2", "NodeName", func(c *cluster.PodClass, s *Shape) string {
+	{"F2", "NodeName", func(c *cluster.PodClass, s *NodeInfo) string {
 		if c.NodeName == "" || c.NodeName == s.Name {
 			return ""
 		}
 		return "node(s) didn't match the requested node name"
 	}},
-	{"F3", "TaintToleration", func(c *cluster.PodClass, s *Shape) string {
+	{"F3", "TaintToleration", func(c *cluster.PodClass, s *NodeInfo) string {
 		words := "" // of the first by name, so that the order of taints means nothing
 		for _, t := range s.Taints {
 			if (t.Effect == noSchedule || t.Effect == noExecute) && !tolerated(c.Tolerations, t) {
@@ -57,7 +57,7 @@ var Filters = []Filter{
 		}
 		return words
 	}},
-	{"F4", "NodeAffinity", func(c *cluster.PodClass, s *Shape) string {
+	{"F4", "NodeAffinity", func(c *cluster.PodClass, s *NodeInfo) string {
 		if selected(c, s) {
 			return ""
 		}
@@ -73,7 +73,7 @@ const (
 
 // Refused runs the shape filters in order and returns the first refusal; an empty
 // rule means that the shape passes.
-func Refused(c *cluster.PodClass, s *Shape) (rule, words string) {
+func Refused(c *cluster.PodClass, s *NodeInfo) (rule, words string) {
 	for i := range Filters {
 		if w := Filters[i].words(c, s); w != "" {
 			return Filters[i].Rule, w
@@ -83,7 +83,7 @@ func Refused(c *cluster.PodClass, s *Shape) (rule, words string) {
 }
 
 // Passes is Refused without the words, and without allocating.
-func Passes(c *cluster.PodClass, s *Shape) bool {
+func Passes(c *cluster.PodClass, s *NodeInfo) bool {
 	if len(c.NotUnderstood) > 0 || c.NodeName != "" && c.NodeName != s.Name {
 		return false
 	}
@@ -94,7 +94,7 @@ func Passes(c *cluster.PodClass, s *Shape) bool {
 }
 
 // toleratesAll tells whether no taint keeps the class away.
-func toleratesAll(c *cluster.PodClass, s *Shape) bool {
+func toleratesAll(c *cluster.PodClass, s *NodeInfo) bool {
 	for _, t := range s.Taints {
 		if (t.Effect == noSchedule || t.Effect == noExecute) && !tolerated(c.Tolerations, t) {
 			return false
@@ -155,8 +155,8 @@ func Startup(t cluster.Taint) bool {
 	return false
 }
 
-// Lasting returns the taints that stay: all but the startup ones.
-func Lasting(ts []cluster.Taint) []cluster.Taint {
+// WithoutStartupTaints returns the taints that stay: all but the startup ones.
+func WithoutStartupTaints(ts []cluster.Taint) []cluster.Taint {
 	if !slices.ContainsFunc(ts, Startup) {
 		return ts
 	}
@@ -179,7 +179,7 @@ var daemonTolerations = []cluster.Toleration{
 // DaemonRunsOn tells whether a DaemonSet of this class puts a pod on a node of this
 // shape. Features that fit does not judge do not keep it away: its room is reserved
 // rather than forgotten.
-func DaemonRunsOn(c *cluster.PodClass, s *Shape) bool {
+func DaemonRunsOn(c *cluster.PodClass, s *NodeInfo) bool {
 	for _, t := range s.Taints {
 		if (t.Effect == noSchedule || t.Effect == noExecute) && !tolerated(c.Tolerations, t) && !tolerated(daemonTolerations, t) {
 			return false

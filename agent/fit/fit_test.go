@@ -19,15 +19,15 @@ func affinity(rs ...cluster.Requirement) cluster.PodClass {
 }
 
 func TestRefused(t *testing.T) {
-	node := Shape{Name: "n1", Labels: map[string]string{"zone": "a", "cores": "8", "word": "x"}}
-	tainted := Shape{Taints: []cluster.Taint{{Key: "team", Value: "x", Effect: "NoSchedule"}, {Key: "soft", Effect: "PreferNoSchedule"}}}
-	evicting := Shape{Taints: []cluster.Taint{{Key: "dead", Effect: "NoExecute"}}}
-	cordoned := Shape{Unschedulable: true}
+	node := NodeInfo{Name: "n1", Labels: map[string]string{"zone": "a", "cores": "8", "word": "x"}}
+	tainted := NodeInfo{Taints: []cluster.Taint{{Key: "team", Value: "x", Effect: "NoSchedule"}, {Key: "soft", Effect: "PreferNoSchedule"}}}
+	evicting := NodeInfo{Taints: []cluster.Taint{{Key: "dead", Effect: "NoExecute"}}}
+	cordoned := NodeInfo{Unschedulable: true}
 	tol := func(ts ...cluster.Toleration) cluster.PodClass { return cluster.PodClass{Tolerations: ts} }
 	for _, c := range []struct {
 		name  string
 		class cluster.PodClass
-		shape Shape
+		shape NodeInfo
 		rule  string
 	}{
 		{"plain", cluster.PodClass{}, node, ""},
@@ -86,7 +86,7 @@ func TestStartupTaints(t *testing.T) {
 }
 
 func TestDaemonRunsOn(t *testing.T) {
-	shape := Shape{Taints: []cluster.Taint{{Key: "node.kubernetes.io/not-ready", Effect: "NoExecute"}}, Unschedulable: true}
+	shape := NodeInfo{Taints: []cluster.Taint{{Key: "node.kubernetes.io/not-ready", Effect: "NoExecute"}}, Unschedulable: true}
 	if !DaemonRunsOn(&cluster.PodClass{}, &shape) {
 		t.Error("a DaemonSet pod tolerates what the controller tolerates for it")
 	}
@@ -159,9 +159,9 @@ func checkSpace(t *testing.T, r *rand.Rand) {
 		classes = append(classes, someClass(r))
 	}
 	alloc := cluster.Resources{MilliCPU: int64(r.IntN(5)) * 1000, Memory: int64(r.IntN(12)), EphemeralStorage: int64(r.IntN(4)), Pods: int64(r.IntN(8)), Extended: map[string]int64{"gpu": int64(r.IntN(3))}}
-	s := NewSpace(classes)
-	room := make([]int64, s.Axes())
-	s.Room(room, alloc)
+	s := NewDimensions(classes)
+	room := make([]int64, s.Len())
+	s.Capacity(room, alloc)
 	var used cluster.Resources
 	var ports []cluster.HostPort
 	pods := int64(0)
@@ -169,19 +169,19 @@ func checkSpace(t *testing.T, r *rand.Rand) {
 		i := r.IntN(len(classes))
 		c := &classes[i]
 		fits := plainFit(alloc, used, pods, ports, c)
-		if got := Most(room, s.Class(i)) > 0; got != fits {
+		if got := MaxFit(room, s.Class(i)) > 0; got != fits {
 			t.Fatalf("class %+v on room %v: %v, plainly %v", c, room, got, fits)
 		}
-		if rule, words := s.Short(room, s.Class(i)); (rule == "") != fits || (words == "") != fits {
+		if rule, words := s.Insufficient(room, s.Class(i)); (rule == "") != fits || (words == "") != fits {
 			t.Fatalf("class %+v: %q %q, fits %v", c, rule, words, fits)
 		}
 		if fits || r.IntN(4) == 0 { // overcommitted nodes exist
-			Take(room, s.Class(i), 1)
+			Sub(room, s.Class(i), 1)
 			used = used.Add(c.Requests)
 			ports = append(ports, c.HostPorts...)
 			pods++
 		}
-		shape := Shape{Name: "n", Labels: map[string]string{"cores": fmt.Sprint(r.IntN(4))}, Taints: []cluster.Taint{{Key: "team", Value: "x", Effect: []string{"NoSchedule", "NoExecute", "PreferNoSchedule"}[r.IntN(3)]}}}
+		shape := NodeInfo{Name: "n", Labels: map[string]string{"cores": fmt.Sprint(r.IntN(4))}, Taints: []cluster.Taint{{Key: "team", Value: "x", Effect: []string{"NoSchedule", "NoExecute", "PreferNoSchedule"}[r.IntN(3)]}}}
 		rule, words := Refused(c, &shape)
 		if Passes(c, &shape) != (rule == "") || strings.Contains(words, "\n") {
 			t.Fatalf("class %+v: passes %v, refused %q %q", c, Passes(c, &shape), rule, words)
@@ -201,10 +201,10 @@ func FuzzFit(f *testing.F) {
 }
 
 func TestShortWords(t *testing.T) {
-	s := NewSpace([]cluster.PodClass{{Requests: cluster.Resources{MilliCPU: 1000, Memory: 10, Pods: 1, Extended: map[string]int64{"nvidia.com/gpu": 1}}}})
-	room := make([]int64, s.Axes())
-	s.Room(room, cluster.Resources{MilliCPU: 500})
-	rule, words := s.Short(room, s.Class(0))
+	s := NewDimensions([]cluster.PodClass{{Requests: cluster.Resources{MilliCPU: 1000, Memory: 10, Pods: 1, Extended: map[string]int64{"nvidia.com/gpu": 1}}}})
+	room := make([]int64, s.Len())
+	s.Capacity(room, cluster.Resources{MilliCPU: 500})
+	rule, words := s.Insufficient(room, s.Class(0))
 	if want := "Too many pods, Insufficient cpu, Insufficient memory, Insufficient nvidia.com/gpu"; rule != RuleResources || words != want {
 		t.Errorf("%s %q, want %q", rule, words, want)
 	}

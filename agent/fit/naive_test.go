@@ -20,7 +20,7 @@ type naive struct {
 }
 
 type naiveNode struct {
-	shape  *Shape
+	shape  *NodeInfo
 	labels map[string]string // with a template's own hostname
 	limits map[string]int64
 	gone   bool
@@ -33,7 +33,7 @@ type naivePod struct {
 
 type pair struct{ key, value string }
 
-func naiveNodeOf(shape *Shape, limits map[string]int64, index int) naiveNode {
+func naiveNodeOf(shape *NodeInfo, limits map[string]int64, index int) naiveNode {
 	n := naiveNode{shape: shape, labels: shape.Labels, limits: limits}
 	if shape.Name == "" {
 		n.labels = map[string]string{}

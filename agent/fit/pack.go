@@ -2,27 +2,27 @@ package fit
 
 import "math"
 
-// Tied tells whether any of F7 to F12 can refuse this class on some node, or whether
-// placing it can make a class refused, itself or another. A class that is not tied
+// Constrained tells whether any of F7 to F12 can refuse this class on some node, or whether
+// placing it can make a class refused, itself or another. A class that is not constrained
 // may be packed by shape and room alone.
-func (s *State) Tied(class int) bool { return s.binds(s.of[class]) }
+func (s *State) Constrained(class int) bool { return s.binds(s.of[class]) }
 
 func (t *tables) binds(tie int32) bool {
-	a := t.asks[tie]
-	return a != nil && a.binds() || len(t.feedsOfTie(tie)) > 0 || len(t.usesOfTie(tie)) > 0
+	a := t.constraints[tie]
+	return a != nil && a.binds() || len(t.incrementsOfClass(tie)) > 0 || len(t.usesOfClass(tie)) > 0
 }
 
-func (a *asks) binds() bool {
+func (a *constraints) binds() bool {
 	return a.refused != "" || len(a.onePod)+len(a.attaches)+len(a.volumes)+len(a.spread)+len(a.affinity)+len(a.anti)+len(a.existing) > 0
 }
 
 // Component is the number of a set of classes that can touch each other's chances
 // through F7 and F11 to F12, directly or through others; -1 for a class that is not
-// tied. Classes of different components may be packed one after another in any
+// constrained. Classes of different components may be packed one after another in any
 // order. Attach limits tie classes only on one node and do not join components.
 func (s *State) Component(class int) int { return int(s.component[s.of[class]]) }
 
-// components joins the ties that feed or read one counter or use one claim.
+// components joins the constraint classes that feed or read one counter or use one claim.
 func (b *build) components() {
 	parent := make([]int32, len(b.first))
 	for i := range parent {
@@ -46,12 +46,12 @@ func (b *build) components() {
 	}
 	user := make([]int32, len(b.s.claims))
 	for tie := range int32(len(b.first)) {
-		for _, id := range b.feedsOfTie(tie) {
+		for _, id := range b.incrementsOfClass(tie) {
 			if r := b.byCounter[id].readers; len(r) > 0 {
 				join(tie, r[0])
 			}
 		}
-		for _, claim := range b.usesOfTie(tie) {
+		for _, claim := range b.usesOfClass(tie) {
 			if user[claim] == 0 {
 				user[claim] = tie + 1
 			}
@@ -67,10 +67,10 @@ func (b *build) components() {
 	}
 }
 
-// Most is how many more pods of the class, one after another, F7 to F12 let onto the
+// MaxFit is how many more pods of the class, one after another, F7 to F12 let onto the
 // node with all other nodes as they are; math.MaxInt32 when they set no bound.
-func (s *State) Most(class, node int) int {
-	a := s.asksOf(class)
+func (s *State) MaxFit(class, node int) int {
+	a := s.constraintsOf(class)
 	if a == nil {
 		return math.MaxInt32
 	}
@@ -78,7 +78,7 @@ func (s *State) Most(class, node int) int {
 		return 0
 	}
 	row := s.domains[node*len(s.keys):]
-	if len(a.onePod) > 0 || alone(s, a.anti, row) || alone(s, a.existing, row) {
+	if len(a.onePod) > 0 || excludesSiblings(s, a.anti, row) || excludesSiblings(s, a.existing, row) {
 		return 1
 	}
 	most := int32(math.MaxInt32)
@@ -88,8 +88,8 @@ func (s *State) Most(class, node int) int {
 	return int(most)
 }
 
-// alone tells whether the class keeps its own siblings out of a domain of the node.
-func alone(s *State, list []antiAsk, row []int32) bool {
+// excludesSiblings tells whether the class keeps its own siblings out of a domain of the node.
+func excludesSiblings(s *State, list []antiAffinityConstraint, row []int32) bool {
 	for i := range list {
 		if list[i].self && row[s.counters[list[i].counter].key] >= 0 {
 			return true
@@ -100,16 +100,16 @@ func alone(s *State, list []antiAsk, row []int32) bool {
 
 // mostSpread: while the node's domain fills up, the minimum is that of the other
 // domains, once the domain itself is above it.
-func (s *State) mostSpread(ask *spreadAsk, node int) int32 {
+func (s *State) mostSpread(ask *spreadConstraint, node int) int32 {
 	c := &s.counters[ask.counter]
-	g := &s.grounds[c.ground]
-	if !ask.counts || !s.counts(node, g.elig) {
+	g := &s.eligibleNodes[c.eligible]
+	if !ask.counts || !s.counts(node, g.eligibility) {
 		return math.MaxInt32
 	}
 	domain := s.domains[node*len(s.keys)+int(c.key)]
 	own, others := c.count.at(domain), int32(0)
 	if g.domains >= ask.minDomains {
-		others = s.leastFrom(c, s.leasts[c.least].min, domain)
+		others = s.minimumFrom(c, s.minimums[c.minimum].min, domain)
 	}
 	if others == none {
 		return math.MaxInt32

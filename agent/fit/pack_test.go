@@ -27,8 +27,8 @@ func TestTied(t *testing.T) {
 	} {
 		s := NewState(c.classes, nil)
 		for i, want := range c.want {
-			if s.Tied(i) != want || (s.Component(i) >= 0) != want {
-				t.Errorf("%s: class %d: tied %v, component %d", c.name, i, s.Tied(i), s.Component(i))
+			if s.Constrained(i) != want || (s.Component(i) >= 0) != want {
+				t.Errorf("%s: class %d: tied %v, component %d", c.name, i, s.Constrained(i), s.Component(i))
 			}
 		}
 	}
@@ -75,18 +75,18 @@ func TestMost(t *testing.T) {
 		for node, n := range c.there {
 			s.Put(0, node, n)
 		}
-		if got := s.Most(0, a1); got != c.want {
+		if got := s.MaxFit(0, a1); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
 	alone := NewState([]cluster.PodClass{even(1, 0)}, nil)
 	alone.AddNode(tableNodes()[a1], nil)
-	if got := alone.Most(0, 0); got != math.MaxInt32 {
+	if got := alone.MaxFit(0, 0); got != math.MaxInt32 {
 		t.Errorf("the only zone there is takes %d", got)
 	}
 }
 
-// The minimum holds where counts leave the histogram, and Most is what placing one
+// The minimum holds where counts leave the histogram, and MaxFit is what placing one
 // after another finds.
 func TestLeastFar(t *testing.T) {
 	for seed := range uint64(200) {
@@ -94,7 +94,7 @@ func TestLeastFar(t *testing.T) {
 		s := NewState([]cluster.PodClass{evenly(cluster.Spread{TopologyKey: hostKey, MaxSkew: 1 + r.IntN(200), Selector: in("app", "me")})}, nil)
 		counts := make([]int, 1+r.IntN(90))
 		for range counts {
-			s.AddNode(&Shape{}, nil)
+			s.AddNode(&NodeInfo{}, nil)
 		}
 		even := s.Terms(0)[0]
 		for range 300 {
@@ -118,7 +118,7 @@ func TestLeastFar(t *testing.T) {
 			s.Put(0, node, 1)
 		}
 		s.Put(0, node, -want)
-		if got := min(s.Most(0, node), 2000); got != want {
+		if got := min(s.MaxFit(0, node), 2000); got != want {
 			t.Fatalf("seed %d: most %d, want %d", seed, got, want)
 		}
 	}
@@ -135,7 +135,7 @@ func TestTerms(t *testing.T) {
 	s.Put(0, a1, 1)
 	s.Put(1, b1, 2)
 	terms := s.Terms(0)
-	kinds := []Kind{Even, Company, Apart, Kept}
+	kinds := []Kind{Spread, Affinity, AntiAffinity, ExistingAntiAffinity}
 	if len(terms) != len(kinds) {
 		t.Fatalf("terms %+v", terms)
 	}
@@ -155,7 +155,7 @@ func TestTerms(t *testing.T) {
 	if least, domains := s.Least(even); least != 0 || domains != 2 || s.Eligible(even, zoneB) != 2 || !s.Counts(even, template) || s.Counts(even, bare) {
 		t.Errorf("least %d of %d, eligible %d", least, domains, s.Eligible(even, zoneB))
 	}
-	if !s.Raises(0, even) || s.Raises(1, even) || !s.Raises(1, company) || s.Raises(0, company) {
+	if !s.Counted(0, even) || s.Counted(1, even) || !s.Counted(1, company) || s.Counted(0, company) {
 		t.Error("who raises a count is told wrongly")
 	}
 	if s.Domains(zoneKey) != 2 || s.DomainName(zoneKey, zoneB) != "b" || s.DomainName(hostKey, s.Domain(template, hostKey)) != "" || s.Domain(a1, "rack") != -1 {
@@ -165,8 +165,8 @@ func TestTerms(t *testing.T) {
 
 // A clone and its original learn of new domains without each other.
 func TestCloneDomains(t *testing.T) {
-	zone := func(name string) *Shape {
-		return &Shape{Name: "n-" + cluster.NodeName(name), Labels: map[string]string{zoneKey: name}}
+	zone := func(name string) *NodeInfo {
+		return &NodeInfo{Name: "n-" + cluster.NodeName(name), Labels: map[string]string{zoneKey: name}}
 	}
 	s := NewState([]cluster.PodClass{avoids(near(zoneKey, in("app", "me")))}, nil)
 	s.AddNode(zone("a"), nil)

@@ -39,14 +39,14 @@ func FuzzScope(f *testing.F) {
 			all.Put(class, node, 1)
 		}
 		for class := range classes {
-			if some.Tied(class) != all.Tied(class) || some.Component(class) != all.Component(class) {
-				t.Errorf("without %v: class %d is tied %v in component %d, want %v, %d", without, class, some.Tied(class), some.Component(class), all.Tied(class), all.Component(class))
+			if some.Constrained(class) != all.Constrained(class) || some.Component(class) != all.Component(class) {
+				t.Errorf("without %v: class %d is tied %v in component %d, want %v, %d", without, class, some.Constrained(class), some.Component(class), all.Constrained(class), all.Component(class))
 			}
 			for node := range some.Nodes() {
 				rule, words := some.Refused(class, node)
 				wantRule, wantWords := all.Refused(class, node)
-				if rule != wantRule || words != wantWords || some.Most(class, node) != all.Most(class, node) {
-					t.Errorf("without %v: class %d on node %d: %q %q, at most %d; want %q %q, %d\n%+v", without, class, node, rule, words, some.Most(class, node), wantRule, wantWords, all.Most(class, node), classes[class])
+				if rule != wantRule || words != wantWords || some.MaxFit(class, node) != all.MaxFit(class, node) {
+					t.Errorf("without %v: class %d on node %d: %q %q, at most %d; want %q %q, %d\n%+v", without, class, node, rule, words, some.MaxFit(class, node), wantRule, wantWords, all.MaxFit(class, node), classes[class])
 				}
 			}
 		}

@@ -50,9 +50,9 @@ func (m *matcher) takes(c *cluster.PodClass, known namespaceSet, existing bool) 
 	return selects(m.selector, c.Labels)
 }
 
-// pin is a requirement In of the selector, by which the classes that it may select
+// indexKey is a requirement In of the selector, by which the classes that it may select
 // are found without asking each; nil: there is none.
-func (m *matcher) pin() *cluster.Requirement {
+func (m *matcher) indexKey() *cluster.Requirement {
 	if m.selector == nil {
 		return nil
 	}

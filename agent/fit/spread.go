@@ -8,8 +8,8 @@ const (
 	wordsExistingRules = "node(s) didn't satisfy existing pods anti-affinity rules"
 )
 
-// spreads follows PodTopologySpread.Filter, constraint by constraint.
-func (s *State) spreads(a *asks, node int) string {
+// spreadHolds follows PodTopologySpread.Filter, constraint by constraint.
+func (s *State) spreadHolds(a *constraints, node int) string {
 	row := s.domains[node*len(s.keys):]
 	for i := range a.spread {
 		ask := &a.spread[i]
@@ -27,29 +27,29 @@ func (s *State) spreads(a *asks, node int) string {
 
 // fewest is the global minimum: 0 where there are fewer domains than minDomains.
 func (s *State) fewest(c *counter, minDomains int32) int32 {
-	if s.grounds[c.ground].domains < minDomains {
+	if s.eligibleNodes[c.eligible].domains < minDomains {
 		return 0
 	}
-	return s.leasts[c.least].min
+	return s.minimums[c.minimum].min
 }
 
 // interPod follows InterPodAffinity.Filter.
-func (s *State) interPod(a *asks, node int) string {
+func (s *State) interPod(a *constraints, node int) string {
 	row := s.domains[node*len(s.keys):]
 	switch {
-	case !s.affine(a, row):
+	case !s.affinityHolds(a, row):
 		return wordsAffinity
-	case s.taken(a.anti, row):
+	case s.excluded(a.anti, row):
 		return wordsAntiAffinity
-	case s.taken(a.existing, row):
+	case s.excluded(a.existing, row):
 		return wordsExistingRules
 	}
 	return ""
 }
 
-// affine: the pod wants company in each domain; where no pod anywhere is company and
+// affinityHolds: the pod wants company in each domain; where no pod anywhere is company and
 // the pod would be its own, it may be the first (satisfyPodAffinity).
-func (s *State) affine(a *asks, row []int32) bool {
+func (s *State) affinityHolds(a *constraints, row []int32) bool {
 	company, sum := true, int64(0)
 	for _, id := range a.affinity {
 		c := &s.counters[id]
@@ -63,9 +63,9 @@ func (s *State) affine(a *asks, row []int32) bool {
 	return company || sum == 0 && a.selfAll
 }
 
-// taken tells whether a pod in one of the node's domains keeps the class out. A node
+// excluded tells whether a pod in one of the node's domains keeps the class out. A node
 // without the label keeps nobody out.
-func (s *State) taken(list []antiAsk, row []int32) bool {
+func (s *State) excluded(list []antiAffinityConstraint, row []int32) bool {
 	for i := range list {
 		c := &s.counters[list[i].counter]
 		if domain := row[c.key]; domain >= 0 && c.sum > 0 && c.count.at(domain) > 0 {

@@ -28,18 +28,18 @@ const labelHostname = "kubernetes.io/hostname"
 // Every distinct (selector, namespaces, topology key) has one counter per domain of
 // its key, kept up to date by Put; a judgement reads the counters of the node's own
 // domains. The minimum that a spread constraint is held against is kept up to date
-// too (least).
+// too (domainMinimum).
 type State struct {
 	*tables
-	counters []counter
-	grounds  []ground
-	leasts   []least
+	counters      []counter
+	eligibleNodes []eligibleNodes
+	minimums      []domainMinimum
 
 	domains []int32 // per node, len(keys) each: the node's domain of each key; -1: label missing
 	shapeOf []int32 // per node
 
-	shapes       []*Shape
-	shapeIDs     map[*Shape]int32
+	shapes       []*NodeInfo
+	shapeIDs     map[*NodeInfo]int32
 	shapeDomains []int32 // per shape, as domains
 	eligible     []bool  // per shape, len(eligs) each
 
@@ -71,16 +71,16 @@ func (s *Scope) has(topologyKey string) bool { return s.Without == nil || !s.Wit
 // NewState returns a State without nodes. The classes are those of one Snapshot and
 // are kept, not copied.
 func NewState(classes []cluster.PodClass, namespaces []cluster.Namespace) *State {
-	return newTies(classes, namespaces).within(Scope{})
+	return newConstraintClasses(classes, namespaces).within(Scope{})
 }
 
 // Within is a State without nodes for some of the terms of the same classes, as if they
 // had no others.
-func (s *State) Within(scope Scope) *State { return s.ties.within(scope) }
+func (s *State) Within(scope Scope) *State { return s.constraintClasses.within(scope) }
 
-func (ties *ties) within(scope Scope) *State {
-	t := &tables{ties: ties, hostname: -1, asks: make([]*asks, len(ties.first))}
-	s := &State{tables: t, shapeIDs: map[*Shape]int32{}, handles: map[uint64]int32{}}
+func (ties *constraintClasses) within(scope Scope) *State {
+	t := &tables{constraintClasses: ties, hostname: -1, constraints: make([]*constraints, len(ties.first))}
+	s := &State{tables: t, shapeIDs: map[*NodeInfo]int32{}, handles: map[uint64]int32{}}
 	b := &build{tables: t, s: s, scope: &scope, ids: map[string]int32{}}
 	for tie := range t.first {
 		b.terms(int32(tie))
@@ -105,7 +105,7 @@ func (s *State) Nodes() int { return len(s.shapeOf) }
 // cost little when they share it. A shape without a name is a template: each node
 // of it is a hostname of its own, whatever its labels say. A driver that
 // volumeLimits does not list has no limit.
-func (s *State) AddNode(shape *Shape, volumeLimits map[string]int64) int {
+func (s *State) AddNode(shape *NodeInfo, volumeLimits map[string]int64) int {
 	node := len(s.shapeOf)
 	id := s.shapeID(shape)
 	s.shapeOf = append(s.shapeOf, id)
@@ -122,7 +122,7 @@ func (s *State) AddNode(shape *Shape, volumeLimits map[string]int64) int {
 		}
 		s.limits, s.attached = append(s.limits, limit), append(s.attached, 0)
 	}
-	for g := range s.grounds {
+	for g := range s.eligibleNodes {
 		s.join(int32(g), node, 1)
 	}
 	if s.logged {
@@ -131,10 +131,10 @@ func (s *State) AddNode(shape *Shape, volumeLimits map[string]int64) int {
 	return node
 }
 
-// join counts a node in on a ground (n is 1), or out (-1).
+// join counts a node in on a eligible nodes (n is 1), or out (-1).
 func (s *State) join(id int32, node int, n int32) {
-	g := &s.grounds[id]
-	if !s.counts(node, g.elig) {
+	g := &s.eligibleNodes[id]
+	if !s.counts(node, g.eligibility) {
 		return
 	}
 	domain := s.domains[node*len(s.keys)+int(g.key)]
@@ -169,10 +169,10 @@ func (s *State) RemoveNode(node int) {
 	if s.hostname >= 0 {
 		gone.class = row[s.hostname]
 	}
-	for g := range s.grounds {
+	for g := range s.eligibleNodes {
 		s.join(int32(g), node, -1)
 	}
-	s.shapeOf[node] = s.shapeID(nowhere)
+	s.shapeOf[node] = s.shapeID(removedNode)
 	for i := range row {
 		row[i] = -1
 	}
@@ -181,17 +181,17 @@ func (s *State) RemoveNode(node int) {
 	}
 }
 
-// nowhere is the shape of a node that was removed: it has no label.
-var nowhere = &Shape{Name: "removed"}
+// removedNode is the shape of a node that was removed: it has no label.
+var removedNode = &NodeInfo{Name: "removed"}
 
 // shapeID works out what a shape means to the classes' terms, once.
-func (s *State) shapeID(shape *Shape) int32 {
+func (s *State) shapeID(shape *NodeInfo) int32 {
 	if id, ok := s.shapeIDs[shape]; ok {
 		return id
 	}
 	id := int32(len(s.shapes))
 	if s.shapeIDs == nil {
-		s.shapeIDs = map[*Shape]int32{}
+		s.shapeIDs = map[*NodeInfo]int32{}
 	}
 	s.shapeIDs[shape] = id
 	s.shapes = append(s.shapes, shape)
@@ -200,14 +200,14 @@ func (s *State) shapeID(shape *Shape) int32 {
 		s.shapeDomains = append(s.shapeDomains, s.domainOf(shape, k))
 	}
 	for i := range s.eligs {
-		s.eligible = append(s.eligible, s.stands(&s.eligs[i], shape, s.shapeDomains[at:]))
+		s.eligible = append(s.eligible, s.eligibleOn(&s.eligs[i], shape, s.shapeDomains[at:]))
 	}
 	return id
 }
 
 // domainOf is the domain that a shape's label names. For a template's hostname any
 // number but -1 will do: AddNode puts the node's own.
-func (s *State) domainOf(shape *Shape, key int) int32 {
+func (s *State) domainOf(shape *NodeInfo, key int) int32 {
 	if shape.Name == "" && int32(key) == s.hostname {
 		return 0
 	}
@@ -230,9 +230,9 @@ func (s *State) domainOf(shape *Shape, key int) int32 {
 	return d
 }
 
-// stands follows PodTopologySpread's calPreFilterState: all keys, and the node
+// eligibleOn follows PodTopologySpread's calPreFilterState: all keys, and the node
 // inclusion policies.
-func (s *State) stands(e *eligibility, shape *Shape, domains []int32) bool {
+func (s *State) eligibleOn(e *eligibility, shape *NodeInfo, domains []int32) bool {
 	for _, k := range e.keys {
 		if domains[k] < 0 {
 			return false
@@ -254,18 +254,18 @@ func (s *State) put(class, node, n int, leaving bool) {
 		return
 	}
 	row := s.domains[node*len(s.keys):]
-	for _, id := range s.feedsOf(class) {
+	for _, id := range s.incrementsOf(class) {
 		c := &s.counters[id]
 		domain := row[c.key]
 		if domain < 0 {
 			continue
 		}
-		if c.ground < 0 {
+		if c.eligible < 0 {
 			c.count.add(domain, int32(n))
 			c.sum += int64(n)
 			continue
 		}
-		if !leaving && s.counts(node, s.grounds[c.ground].elig) {
+		if !leaving && s.counts(node, s.eligibleNodes[c.eligible].eligibility) {
 			to := c.count.add(domain, int32(n))
 			c.sum += int64(n)
 			s.move(c, to-int32(n), to)
@@ -283,9 +283,9 @@ func (s *State) put(class, node, n int, leaving bool) {
 
 // Refused judges one more pod of the class on the node as it is now: the rule of the
 // first filter that refuses it, in the scheduler's order and words; "" when it
-// passes. F0 to F6 are judged by Refused and by Space.Short.
+// passes. F0 to F6 are judged by Refused and by Dimensions.Short.
 func (s *State) Refused(class, node int) (rule, words string) {
-	a := s.asksOf(class)
+	a := s.constraintsOf(class)
 	if a == nil {
 		return "", ""
 	}
@@ -299,22 +299,22 @@ func (s *State) Refused(class, node int) (rule, words string) {
 
 // Passes is Refused without the words. It does not allocate.
 func (s *State) Passes(class, node int) bool {
-	a := s.asksOf(class)
+	a := s.constraintsOf(class)
 	return a == nil || a.refused == "" && s.claimsFree(a) && s.attachable(a, node) && s.reachable(a, node) &&
-		s.spreads(a, node) == "" && s.interPod(a, node) == ""
+		s.spreadHolds(a, node) == "" && s.interPod(a, node) == ""
 }
 
 // stateFilters are in kube-scheduler's order. A claim that cannot be had is said
 // before any node is looked at (PreFilter).
 var stateFilters = []struct {
 	rule  string
-	words func(s *State, a *asks, node int) string
+	words func(s *State, a *constraints, node int) string
 }{
-	{RuleVolumeBinding, func(_ *State, a *asks, _ int) string { return a.refused }},
+	{RuleVolumeBinding, func(_ *State, a *constraints, _ int) string { return a.refused }},
 	{RuleVolumeRestrictions, (*State).restricted},
 	{RuleVolumeLimits, (*State).limited},
 	{RuleVolumeBinding, (*State).bound},
 	{RuleVolumeZone, (*State).placed},
-	{RuleSpread, (*State).spreads},
+	{RuleSpread, (*State).spreadHolds},
 	{RuleInterPod, (*State).interPod},
 }

@@ -33,7 +33,7 @@ func benchClasses(n int) []cluster.PodClass {
 func benchNodes(s *State, n int) {
 	for i := range n {
 		name := fmt.Sprint("node-", i)
-		s.AddNode(&Shape{Name: cluster.NodeName(name), Labels: map[string]string{
+		s.AddNode(&NodeInfo{Name: cluster.NodeName(name), Labels: map[string]string{
 			"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": fmt.Sprint("zone-", i%3), "kubernetes.io/os": "linux"}}, nil)
 	}
 }
@@ -62,7 +62,7 @@ func BenchmarkMost(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		s.Most(i%9, i%5000)
+		s.MaxFit(i%9, i%5000)
 	}
 }
 
@@ -80,14 +80,14 @@ func BenchmarkPut(b *testing.B) {
 // BenchmarkWhatIf adds a node, fills it, and forgets it.
 func BenchmarkWhatIf(b *testing.B) {
 	s := benchState(9, 5000)
-	shape := &Shape{Labels: map[string]string{"topology.kubernetes.io/zone": "zone-1"}}
+	shape := &NodeInfo{Labels: map[string]string{"topology.kubernetes.io/zone": "zone-1"}}
 	s.AddNode(shape, nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		mark := s.Mark()
 		node := s.AddNode(shape, nil)
 		for class := range 9 {
-			if s.Most(class, node) > 0 {
+			if s.MaxFit(class, node) > 0 {
 				s.Put(class, node, 1)
 			}
 		}
@@ -101,14 +101,14 @@ func BenchmarkApart(b *testing.B) {
 	classes := benchClasses(30)
 	s := NewState(classes, nil)
 	benchNodes(s, 100)
-	shape := &Shape{Labels: map[string]string{"topology.kubernetes.io/zone": "zone-1"}}
+	shape := &NodeInfo{Labels: map[string]string{"topology.kubernetes.io/zone": "zone-1"}}
 	b.ReportAllocs()
 	for b.Loop() {
 		mark := s.Mark()
 		for range 3000 {
 			node := s.AddNode(shape, nil)
 			for class := 0; class < 30; class += 3 {
-				s.Put(class, node, s.Most(class, node))
+				s.Put(class, node, s.MaxFit(class, node))
 			}
 		}
 		s.Rollback(mark)
@@ -165,10 +165,10 @@ func BenchmarkNewState(b *testing.B) {
 // BenchmarkFill is a State of a whole cluster: 5,000 nodes, 150,000 pods.
 func BenchmarkFill(b *testing.B) {
 	classes := benchClasses(300)
-	shapes := make([]*Shape, 5000)
+	shapes := make([]*NodeInfo, 5000)
 	for i := range shapes {
 		name := fmt.Sprint("node-", i)
-		shapes[i] = &Shape{Name: cluster.NodeName(name), Labels: map[string]string{"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": fmt.Sprint("zone-", i%3)}}
+		shapes[i] = &NodeInfo{Name: cluster.NodeName(name), Labels: map[string]string{"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": fmt.Sprint("zone-", i%3)}}
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -104,8 +104,8 @@ func someTied(r *rand.Rand) cluster.PodClass {
 	return c
 }
 
-func someShape(r *rand.Rand, name string) *Shape {
-	s := &Shape{Name: cluster.NodeName(name), Labels: someLabels(r, []string{"topology.kubernetes.io/zone", "rack", "failure-domain.beta.kubernetes.io/zone"}, 6)}
+func someShape(r *rand.Rand, name string) *NodeInfo {
+	s := &NodeInfo{Name: cluster.NodeName(name), Labels: someLabels(r, []string{"topology.kubernetes.io/zone", "rack", "failure-domain.beta.kubernetes.io/zone"}, 6)}
 	if name != "" && r.IntN(8) > 0 {
 		s.Labels["kubernetes.io/hostname"] = name
 	}
@@ -122,7 +122,7 @@ type beside struct {
 	s *State
 }
 
-func (b *beside) addNode(shape *Shape, limits map[string]int64) {
+func (b *beside) addNode(shape *NodeInfo, limits map[string]int64) {
 	b.w.nodes = append(b.w.nodes, naiveNodeOf(shape, limits, len(b.w.nodes)))
 	if got := b.s.AddNode(shape, limits); got != len(b.w.nodes)-1 {
 		b.t.Fatalf("node %d, want %d", got, len(b.w.nodes)-1)
@@ -171,7 +171,7 @@ func (b *beside) compare(what string) {
 				b.t.Fatalf("%s: class %d on node %d: %q %q, passes %v; want %q %q\nclass %+v\nnode %+v\npods %+v\nclasses %+v", what, class, node, rule, words,
 					b.s.Passes(class, node), wantRule, wantWords, b.w.classes[class], b.w.nodes[node], b.w.pods, b.w.classes)
 			}
-			if rule != "" && !b.s.Tied(class) {
+			if rule != "" && !b.s.Constrained(class) {
 				b.t.Fatalf("%s: class %d is refused by %s and not tied", what, class, rule)
 			}
 		}
@@ -179,7 +179,7 @@ func (b *beside) compare(what string) {
 }
 
 // step changes both worlds at random.
-func (b *beside) step(r *rand.Rand, shapes []*Shape) {
+func (b *beside) step(r *rand.Rand, shapes []*NodeInfo) {
 	switch n := r.IntN(12); {
 	case n == 0 && len(b.w.nodes) < 8:
 		shape := pick(r, shapes...)
@@ -195,7 +195,7 @@ func (b *beside) step(r *rand.Rand, shapes []*Shape) {
 	}
 }
 
-func world(t *testing.T, r *rand.Rand) (*beside, []*Shape) {
+func world(t *testing.T, r *rand.Rand) (*beside, []*NodeInfo) {
 	w := &naive{namespaces: map[string]map[string]string{}}
 	var namespaces []cluster.Namespace
 	for _, name := range []string{"n1", "n2", "n3"} {
@@ -206,14 +206,14 @@ func world(t *testing.T, r *rand.Rand) (*beside, []*Shape) {
 	for range 2 + r.IntN(4) {
 		w.classes = append(w.classes, someTied(r))
 	}
-	for range r.IntN(3) { // one tie for both, and most often two: TestTie has the close ones
+	for range r.IntN(3) { // one constraint class for both, and most often two: TestTie has the close ones
 		c := pick(r, w.classes...)
 		c.Requests.MilliCPU++
 		c.Namespace = pick(r, c.Namespace, "n1")
 		w.classes = append(w.classes, c)
 	}
 	b := &beside{t: t, w: w, s: NewState(w.classes, namespaces)}
-	shapes := []*Shape{someShape(r, ""), someShape(r, "")}
+	shapes := []*NodeInfo{someShape(r, ""), someShape(r, "")}
 	for i := range 3 {
 		shapes = append(shapes, someShape(r, fmt.Sprint("node-", i)))
 	}
@@ -242,7 +242,7 @@ func FuzzState(f *testing.F) {
 			if b.w.nodes[node].gone {
 				continue
 			}
-			if got, want := min(b.s.Most(class, node), enough), b.w.most(class, node, enough); got != want {
+			if got, want := min(b.s.MaxFit(class, node), enough), b.w.most(class, node, enough); got != want {
 				t.Fatalf("most of class %d on node %d: %d, want %d\n%+v\n%+v", class, node, got, want, b.w.classes[class], b.w.pods)
 			}
 		}
@@ -274,21 +274,21 @@ func contents(s *State, terms []Term, node int) bool {
 	for _, t := range terms {
 		domain := s.DomainOf(t, node)
 		if domain < 0 {
-			if t.Kind == Company || t.Kind == Even {
+			if t.Kind == Affinity || t.Kind == Spread {
 				return false
 			}
 			continue
 		}
 		count := s.Count(t, domain)
 		switch t.Kind {
-		case Company:
+		case Affinity:
 			company, total, self = company && count > 0, total+s.Total(t), self && t.Self
-		case Apart, Kept:
+		case AntiAffinity, ExistingAntiAffinity:
 			if count > 0 {
 				return false
 			}
-		case Even:
-			if t.Chosen {
+		case Spread:
+			if t.SelfMatches {
 				count++
 			}
 			if least, _ := s.Least(t); count-least > t.MaxSkew {
@@ -306,7 +306,7 @@ func (b *beside) untouched(r *rand.Rand) {
 		for other := range b.w.classes {
 			for n := range b.w.nodes {
 				rule, _ := b.s.Refused(other, n)
-				if b.s.Component(other) == b.s.Component(class) && b.s.Tied(class) || rule == RuleVolumeLimits {
+				if b.s.Component(other) == b.s.Component(class) && b.s.Constrained(class) || rule == RuleVolumeLimits {
 					rule = ""
 				}
 				list = append(list, rule)
@@ -329,11 +329,11 @@ func (b *beside) empty() {
 		if c.sum != 0 {
 			b.t.Fatalf("counter %d counts %d when all pods went", i, c.sum)
 		}
-		if c.least < 0 {
+		if c.minimum < 0 {
 			continue
 		}
-		domains := b.s.grounds[c.ground].domains
-		if l := &b.s.leasts[c.least]; l.hist[0] != domains || domains > 0 && l.min != 0 {
+		domains := b.s.eligibleNodes[c.eligible].domains
+		if l := &b.s.minimums[c.minimum]; l.hist[0] != domains || domains > 0 && l.min != 0 {
 			b.t.Fatalf("counter %d has its minimum at %d over %d of %d domains when all pods went", i, l.min, l.hist[0], domains)
 		}
 	}
@@ -343,7 +343,7 @@ func (b *beside) empty() {
 }
 
 // whatIf: a clone and a rolled back original are what the original was.
-func whatIf(b *beside, r *rand.Rand, shapes []*Shape) {
+func whatIf(b *beside, r *rand.Rand, shapes []*NodeInfo) {
 	before := *b.w
 	clone := b.s.Clone()
 	outer := b.s.Mark()

@@ -56,8 +56,8 @@ const (
 	beta     // the old zone label: a
 )
 
-func tableNodes() []*Shape {
-	return []*Shape{
+func tableNodes() []*NodeInfo {
+	return []*NodeInfo{
 		{Name: "a1", Labels: map[string]string{hostKey: "a1", zoneKey: "a", "disk": "ssd"}},
 		{Name: "a2", Labels: map[string]string{hostKey: "a2", zoneKey: "a"}},
 		{Name: "b1", Labels: map[string]string{hostKey: "b1", zoneKey: "b"}, Taints: []cluster.Taint{{Key: "team", Effect: "NoSchedule"}}},
@@ -120,8 +120,8 @@ func check(t *testing.T, cases []tableCase) {
 		}
 		for node, want := range c.on {
 			rule, words := s.Refused(0, node)
-			if words != want || rule != ruleOf(want) || s.Passes(0, node) != (want == "") || (s.Most(0, node) > 0) != (want == "") {
-				t.Errorf("%s, node %d: %q %q, passes %v, most %d; want %q", c.name, node, rule, words, s.Passes(0, node), s.Most(0, node), want)
+			if words != want || rule != ruleOf(want) || s.Passes(0, node) != (want == "") || (s.MaxFit(0, node) > 0) != (want == "") {
+				t.Errorf("%s, node %d: %q %q, passes %v, most %d; want %q", c.name, node, rule, words, s.Passes(0, node), s.MaxFit(0, node), want)
 			}
 		}
 	}
@@ -244,7 +244,7 @@ func TestStateAllocates(t *testing.T) {
 			for node := range 100 {
 				s.Passes(class, node)
 				s.Refused(class, node)
-				s.Most(class, node)
+				s.MaxFit(class, node)
 				s.Put(class, node, 1)
 			}
 		}

@@ -7,33 +7,33 @@ type Kind byte
 
 // The kinds of terms. A count is the number of pods in one domain of the term's key.
 const (
-	// Company: required pod affinity. The count must be above zero; where it is zero in
-	// all domains of all of the class's Company terms, a class with Self may be first.
-	Company Kind = iota
-	// Apart: the class's own anti-affinity. The count must be zero.
-	Apart
-	// Kept: anti-affinity of others, which selects the class. The count must be zero.
-	Kept
-	// Even: topology spread. The count, one more where Chosen, must not exceed Least by
+	// Affinity: required pod affinity. The count must be above zero; where it is zero in
+	// all domains of all of the class's Affinity terms, a class with Self may be first.
+	Affinity Kind = iota
+	// AntiAffinity: the class's own anti-affinity. The count must be zero.
+	AntiAffinity
+	// ExistingAntiAffinity: anti-affinity of others, which selects the class. The count must be zero.
+	ExistingAntiAffinity
+	// Spread: topology spread. The count, one more where SelfMatches, must not exceed Least by
 	// more than MaxSkew.
-	Even
+	Spread
 )
 
 // Term is one demand of a class on the domains of a topology key, reduced to counts,
 // for a packer that reckons with whole domains instead of single nodes. A class is
 // let onto a node by F11 and F12 if and only if all of its terms are content with
-// the node's domains; a node without the label contents Apart and Kept, and neither
-// Company nor Even.
+// the node's domains; a node without the label contents AntiAffinity and ExistingAntiAffinity, and neither
+// Affinity nor Spread.
 type Term struct {
 	Kind Kind
 	Key  string
-	// Self: a pod of the class, once placed, is counted itself. (Of Company: the class
-	// matches all of its own terms. Of Even: only on nodes for which Counts holds.)
+	// Self: a pod of the class, once placed, is counted itself. (Of Affinity: the class
+	// matches all of its own terms. Of Spread: only on nodes for which Counts holds.)
 	Self bool
-	// Chosen, of Even: the selector selects the class. It is Self but for an empty
+	// SelfMatches, of Spread: the selector selects the class. It is Self but for an empty
 	// selector, which selects every pod and counts none.
-	Chosen              bool
-	MaxSkew, MinDomains int // of Even
+	SelfMatches         bool
+	MaxSkew, MinDomains int // of Spread
 	counter             int32
 }
 
@@ -41,22 +41,22 @@ type Term struct {
 // class of the State could ever break are left out. Two terms with the same counts
 // compare equal under Same.
 func (s *State) Terms(class int) []Term {
-	a := s.asksOf(class)
+	a := s.constraintsOf(class)
 	if a == nil {
 		return nil
 	}
 	var list []Term
 	for _, ask := range a.spread {
-		list = append(list, Term{Kind: Even, Self: ask.counts, Chosen: ask.self > 0, MaxSkew: int(ask.maxSkew), MinDomains: int(ask.minDomains), counter: ask.counter})
+		list = append(list, Term{Kind: Spread, Self: ask.counts, SelfMatches: ask.self > 0, MaxSkew: int(ask.maxSkew), MinDomains: int(ask.minDomains), counter: ask.counter})
 	}
 	for _, id := range a.affinity {
-		list = append(list, Term{Kind: Company, Self: a.selfAll, counter: id})
+		list = append(list, Term{Kind: Affinity, Self: a.selfAll, counter: id})
 	}
 	for _, ask := range a.anti {
-		list = append(list, Term{Kind: Apart, Self: ask.self, counter: ask.counter})
+		list = append(list, Term{Kind: AntiAffinity, Self: ask.self, counter: ask.counter})
 	}
 	for _, ask := range a.existing {
-		list = append(list, Term{Kind: Kept, Self: ask.self, counter: ask.counter})
+		list = append(list, Term{Kind: ExistingAntiAffinity, Self: ask.self, counter: ask.counter})
 	}
 	for i := range list {
 		list[i].Key = s.keys[s.counters[list[i].counter].key]
@@ -67,10 +67,10 @@ func (s *State) Terms(class int) []Term {
 // Same tells whether two terms read one and the same count.
 func (t Term) Same(o Term) bool { return t.counter == o.counter }
 
-// Raises tells whether a pod of the class is counted by the term (of any class): on
-// every node that has the key, or, of Even, on nodes for which Counts holds.
-func (s *State) Raises(class int, t Term) bool {
-	_, has := slices.BinarySearch(s.feedsOf(class), t.counter)
+// Counted tells whether a pod of the class is counted by the term (of any class): on
+// every node that has the key, or, of Spread, on nodes for which Counts holds.
+func (s *State) Counted(class int, t Term) bool {
+	_, has := slices.BinarySearch(s.incrementsOf(class), t.counter)
 	return has
 }
 
@@ -87,34 +87,34 @@ func (s *State) Count(t Term, domain int) int {
 // Total is the number of pods that the term counts in all domains.
 func (s *State) Total(t Term) int { return int(s.counters[t.counter].sum) }
 
-// Counts tells whether pods on the node are counted by an Even term: the node has all
+// Counts tells whether pods on the node are counted by an Spread term: the node has all
 // of the keys, and the node inclusion policies hold. True for other kinds where the
 // node has the key.
 func (s *State) Counts(t Term, node int) bool {
 	c := &s.counters[t.counter]
-	if c.ground < 0 {
+	if c.eligible < 0 {
 		return s.DomainOf(t, node) >= 0
 	}
-	return s.counts(node, s.grounds[c.ground].elig)
+	return s.counts(node, s.eligibleNodes[c.eligible].eligibility)
 }
 
-// Eligible is the number of nodes of a domain for which Counts holds, of an Even
+// Eligible is the number of nodes of a domain for which Counts holds, of an Spread
 // term: a domain without any is not among those that the minimum is taken over.
 func (s *State) Eligible(t Term, domain int) int {
-	if c := &s.counters[t.counter]; c.ground >= 0 {
-		return int(s.grounds[c.ground].nodes.at(int32(domain)))
+	if c := &s.counters[t.counter]; c.eligible >= 0 {
+		return int(s.eligibleNodes[c.eligible].nodes.at(int32(domain)))
 	}
 	return 0
 }
 
-// Least is the minimum that an Even term is held against now, minDomains taken into
+// Least is the minimum that an Spread term is held against now, minDomains taken into
 // account, and the number of domains that it is taken over.
 func (s *State) Least(t Term) (count, domains int) {
 	c := &s.counters[t.counter]
-	if c.ground < 0 {
+	if c.eligible < 0 {
 		return 0, 0
 	}
-	return int(s.fewest(c, int32(t.MinDomains))), int(s.grounds[c.ground].domains)
+	return int(s.fewest(c, int32(t.MinDomains))), int(s.eligibleNodes[c.eligible].domains)
 }
 
 // Domains is how many domains of the key have been seen. Numbers are dense from 0.

@@ -47,7 +47,7 @@ func (s *State) Rollback(mark int) {
 // dropNode takes the last node away, which holds no pods any more.
 func (s *State) dropNode() {
 	node := len(s.shapeOf) - 1
-	for g := range s.grounds {
+	for g := range s.eligibleNodes {
 		s.join(int32(g), node, -1)
 	}
 	k, d := len(s.keys), len(s.drivers)
@@ -69,7 +69,7 @@ func (s *State) bringBack(c change) {
 	if s.hostname >= 0 {
 		s.domains[node*k+int(s.hostname)] = c.class
 	}
-	for g := range s.grounds {
+	for g := range s.eligibleNodes {
 		s.join(int32(g), node, 1)
 	}
 }
@@ -80,13 +80,13 @@ func (s *State) Clone() *State {
 	out := *s
 	out.log, out.logged = nil, false
 	s.shared, out.shared = true, true
-	out.counters, out.grounds, out.leasts = slices.Clone(s.counters), slices.Clone(s.grounds), slices.Clone(s.leasts)
+	out.counters, out.eligibleNodes, out.minimums = slices.Clone(s.counters), slices.Clone(s.eligibleNodes), slices.Clone(s.minimums)
 	var room copies
 	for i := range out.counters {
 		out.counters[i].count = room.clone(s.counters[i].count)
 	}
-	for i := range out.grounds {
-		out.grounds[i].nodes = room.clone(s.grounds[i].nodes)
+	for i := range out.eligibleNodes {
+		out.eligibleNodes[i].nodes = room.clone(s.eligibleNodes[i].nodes)
 	}
 	out.names = slices.Clone(s.names)
 	for i := range out.names {

@@ -45,7 +45,7 @@ func (b *build) volumes() {
 }
 
 func (b *build) volume(tie int32, v *cluster.Volume) {
-	if v.Refused != "" && b.asking(tie).refused == "" {
+	if v.Refused != "" && b.constraintsFor(tie).refused == "" {
 		b.volumesOf(tie).refused = v.Refused
 	}
 	if v.Affinity != nil || v.Topologies != nil || len(v.Zones) > 0 {
@@ -74,7 +74,7 @@ func (s *State) putVolumes(class, node, n int) {
 	for _, claim := range s.usesOf(class) {
 		s.claims[claim] += int32(n)
 	}
-	a := s.asksOf(class)
+	a := s.constraintsOf(class)
 	if a == nil {
 		return
 	}
@@ -97,7 +97,7 @@ func (s *State) putVolumes(class, node, n int) {
 	}
 }
 
-func (s *State) restricted(a *asks, _ int) string {
+func (s *State) restricted(a *constraints, _ int) string {
 	if s.claimsFree(a) {
 		return ""
 	}
@@ -105,7 +105,7 @@ func (s *State) restricted(a *asks, _ int) string {
 }
 
 // claimsFree: a ReadWriteOncePod claim in use anywhere keeps the pod off every node.
-func (s *State) claimsFree(a *asks) bool {
+func (s *State) claimsFree(a *constraints) bool {
 	for _, claim := range a.onePod {
 		if s.claims[claim] > 0 {
 			return false
@@ -114,7 +114,7 @@ func (s *State) claimsFree(a *asks) bool {
 	return true
 }
 
-func (s *State) limited(a *asks, node int) string {
+func (s *State) limited(a *constraints, node int) string {
 	if s.attachable(a, node) {
 		return ""
 	}
@@ -123,7 +123,7 @@ func (s *State) limited(a *asks, node int) string {
 
 // attachable follows CSILimits.Filter: of every driver that the pod brings new
 // volumes for, old and new ones stay within the node's limit.
-func (s *State) attachable(a *asks, node int) bool {
+func (s *State) attachable(a *constraints, node int) bool {
 	for i, handle := range a.attaches {
 		driver := s.driverOf[handle]
 		limit := s.limits[node*len(s.drivers)+int(driver)]
@@ -144,7 +144,7 @@ func (s *State) attachable(a *asks, node int) bool {
 }
 
 // reachable tells whether the node can reach the class's volumes and claims.
-func (s *State) reachable(a *asks, node int) bool {
+func (s *State) reachable(a *constraints, node int) bool {
 	if len(a.volumes) == 0 {
 		return true
 	}
@@ -153,7 +153,7 @@ func (s *State) reachable(a *asks, node int) bool {
 }
 
 // bound says both of VolumeBinding's reasons where both hold, as FindPodVolumes does.
-func (s *State) bound(a *asks, node int) string {
+func (s *State) bound(a *constraints, node int) string {
 	shape := s.shapes[s.shapeOf[node]]
 	near, served := volumesNear(a, shape), claimsServed(a, shape)
 	switch {
@@ -168,7 +168,7 @@ func (s *State) bound(a *asks, node int) string {
 }
 
 // volumesNear: node affinity of bound volumes.
-func volumesNear(a *asks, shape *Shape) bool {
+func volumesNear(a *constraints, shape *NodeInfo) bool {
 	for i := range a.volumes {
 		if terms := a.volumes[i].Affinity; terms != nil && !slices.ContainsFunc(terms, func(t cluster.NodeTerm) bool { return volumeTerm(&t, shape) }) {
 			return false
@@ -179,7 +179,7 @@ func volumesNear(a *asks, shape *Shape) bool {
 
 // volumeTerm is term for a volume's node affinity: CheckNodeAffinity shows it a node
 // of labels alone, so that matchFields are checked for form only.
-func volumeTerm(t *cluster.NodeTerm, shape *Shape) bool {
+func volumeTerm(t *cluster.NodeTerm, shape *NodeInfo) bool {
 	for i := range t.Fields {
 		if f := &t.Fields[i]; len(f.Values) != 1 || f.Operator != "In" && f.Operator != "NotIn" {
 			return false
@@ -194,7 +194,7 @@ func volumeTerm(t *cluster.NodeTerm, shape *Shape) bool {
 }
 
 // claimsServed: topologies of claims that wait for their first consumer.
-func claimsServed(a *asks, shape *Shape) bool {
+func claimsServed(a *constraints, shape *NodeInfo) bool {
 	for i := range a.volumes {
 		if terms := a.volumes[i].Topologies; terms != nil && !slices.ContainsFunc(terms, func(t cluster.NodeTerm) bool { return term(&t, shape) }) {
 			return false
@@ -203,7 +203,7 @@ func claimsServed(a *asks, shape *Shape) bool {
 	return true
 }
 
-func (s *State) placed(a *asks, node int) string {
+func (s *State) placed(a *constraints, node int) string {
 	if zonesMatch(a, s.shapes[s.shapeOf[node]]) {
 		return ""
 	}
@@ -220,7 +220,7 @@ var zoneLabels = [...][2]string{
 
 // zonesMatch follows VolumeZone.Filter: a node with none of the labels takes every
 // volume; a volume's old label is met by the node's new one.
-func zonesMatch(a *asks, shape *Shape) bool {
+func zonesMatch(a *constraints, shape *NodeInfo) bool {
 	if !zoned(shape.Labels) {
 		return true
 	}

@@ -74,7 +74,7 @@ func (b *topology) openDomains(k *demand, cells []int) []int {
 				continue
 			}
 			empty, shape := w.template(gr)
-			if fit.Most(empty, w.size(k.class)) > 0 && b.allowsGroup(k, g) && w.takes(k.class, g, shape) {
+			if fit.MaxFit(empty, w.size(k.class)) > 0 && b.allowsGroup(k, g) && w.takes(k.class, g, shape) {
 				return false
 			}
 		}

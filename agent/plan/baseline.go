@@ -284,7 +284,7 @@ func (g *baseline) judgeGroups(cells []bool) {
 		empty, shape := w.template(gr)
 		for i := range w.demands {
 			k := &w.demands[i]
-			g.fits[i][x] = k.buys && g.v.a.left[i] > 0 && fit.Most(empty, w.space.Class(k.class)) > 0 && w.takes(k.class, x, shape) && w.topology.reachable(k.class, x)
+			g.fits[i][x] = k.buys && g.v.a.left[i] > 0 && fit.MaxFit(empty, w.space.Class(k.class)) > 0 && w.takes(k.class, x, shape) && w.topology.reachable(k.class, x)
 		}
 	}
 }
@@ -293,8 +293,8 @@ func (g *baseline) judgeGroups(cells []bool) {
 func (g *baseline) most(i, n int, room []int64, node int) int {
 	class := g.v.w.demands[i].class
 	*g.work--
-	if n = min(n, fit.Most(room, g.v.w.space.Class(class))); n > 0 && g.v.w.topology.constrained[class] {
-		n = min(n, g.st.Most(class, node))
+	if n = min(n, fit.MaxFit(room, g.v.w.space.Class(class))); n > 0 && g.v.w.topology.constrained[class] {
+		n = min(n, g.st.MaxFit(class, node))
 	}
 	return n
 }
@@ -303,7 +303,7 @@ func (g *baseline) most(i, n int, room []int64, node int) int {
 func (g *baseline) put(x *plannedMachine, i, n int) {
 	w := g.v.w
 	class := w.demands[i].class
-	fit.Take(x.room, w.size(class), n)
+	fit.Sub(x.room, w.size(class), n)
 	if w.topology.constrained[class] {
 		g.st.Put(class, x.node, n)
 	}
@@ -346,7 +346,7 @@ func (g *baseline) commit() {
 		empty, _ := w.template(&w.groups[best])
 		pl := bin{node: -1, group: best, room: slices.Clone(empty), used: true, fresh: true, portions: x.portions}
 		for _, t := range x.portions {
-			fit.Take(pl.room, w.size(w.demands[t.item].class), t.n)
+			fit.Sub(pl.room, w.size(w.demands[t.item].class), t.n)
 			v.add(t.item, best, t.n, true)
 			v.a.left[t.item] -= t.n
 		}
@@ -361,7 +361,7 @@ func (g *baseline) restoreUpcoming(x plannedMachine) {
 	empty, _ := v.w.template(&v.w.groups[x.group])
 	pl := bin{node: -1, group: x.group, room: slices.Clone(empty), used: len(x.portions) > 0, portions: x.portions}
 	for _, t := range x.portions {
-		fit.Take(pl.room, v.w.size(v.w.demands[t.item].class), t.n)
+		fit.Sub(pl.room, v.w.size(v.w.demands[t.item].class), t.n)
 		v.add(t.item, x.group, t.n, false)
 		v.a.left[t.item] -= t.n
 	}
@@ -374,10 +374,10 @@ func (g *baseline) holds(group int, parts []portion) bool {
 	room := slices.Clone(empty)
 	for _, t := range parts {
 		size := g.v.w.space.Class(g.v.w.demands[t.item].class)
-		if !g.fits[t.item][group] || fit.Most(room, size) < t.n {
+		if !g.fits[t.item][group] || fit.MaxFit(room, size) < t.n {
 			return false
 		}
-		fit.Take(room, size, t.n)
+		fit.Sub(room, size, t.n)
 	}
 	return true
 }

@@ -64,7 +64,7 @@ func (p *problem) branchAndBound(best int, placed bool, bound, steps int) (packi
 		}
 		room := slices.Clone(p.empty)
 		for _, t := range parts {
-			fit.Take(room, p.items[t.item].size, t.n)
+			fit.Sub(room, p.items[t.item].size, t.n)
 		}
 		k.fresh = append(k.fresh, freshBins{1, room, parts})
 		k.bins++
@@ -113,17 +113,17 @@ func (s *branchBound) complete(b, used int, room []int64, at int, taken []int, o
 	l := &s.p.items[i]
 	most := 0
 	if !open && l.fresh || open && l.goes(b) {
-		most = min(s.left[i], fit.Most(room, l.size))
+		most = min(s.left[i], fit.MaxFit(room, l.size))
 	}
 	least := 0
 	if i == forced {
 		least = 1
 	}
 	for n := most; n >= least; n-- {
-		fit.Take(room, l.size, n)
+		fit.Sub(room, l.size, n)
 		taken[i] = n
 		stop := s.complete(b, used, room, at+1, taken, open, forced)
-		fit.Take(room, l.size, -n)
+		fit.Sub(room, l.size, -n)
 		taken[i] = 0
 		if stop {
 			return true
@@ -139,7 +139,7 @@ func (s *branchBound) close(b, used int, room []int64, taken []int, open bool) b
 	for i, n := range taken {
 		l := &s.p.items[i]
 		may := !open && l.fresh || open && l.goes(b)
-		if may && s.left[i] > n && fit.Most(room, l.size) > 0 {
+		if may && s.left[i] > n && fit.MaxFit(room, l.size) > 0 {
 			return false
 		}
 		if n > 0 {
@@ -181,7 +181,7 @@ func (p *problem) infeasible() bool {
 		n := 0
 		for b := range p.open {
 			if p.items[i].goes(b) {
-				n += min(fit.Most(p.open[b], p.items[i].size), p.items[i].count)
+				n += min(fit.MaxFit(p.open[b], p.items[i].size), p.items[i].count)
 			}
 		}
 		if n < p.items[i].count {

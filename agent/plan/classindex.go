@@ -19,7 +19,7 @@ const manyShapes = 1024
 // is brought up to date when Snapshot.Classes changes.
 type classIndex struct {
 	classes        []cluster.PodClass // as last seen
-	space          *fit.Space
+	space          *fit.Dimensions
 	rank           []int32          // by size, the largest first; equal sizes share a rank
 	shape          []int32          // classes with equal demands on a node's shape share a number
 	equivalent     []int32          // classes of equal rank and shape share a number
@@ -47,7 +47,7 @@ func (b *classIndex) update(rows []cluster.PodClass) (changed []bool) {
 	if changed == nil && !fewer && b.space != nil {
 		return nil
 	}
-	space := fit.NewSpace(rows)
+	space := fit.NewDimensions(rows)
 	if b.space == nil || !space.Same(b.space) {
 		b.gen++
 	}

@@ -44,7 +44,7 @@ func (c *colgen) solve() float64 {
 	c.inv, c.x, c.basis = make([][]float64, m), make([]float64, m), make([][]int, m)
 	c.exact = true
 	for r, i := range c.rows {
-		per := min(fit.Most(c.p.empty, c.p.items[i].size), c.need[r])
+		per := min(fit.MaxFit(c.p.empty, c.p.items[i].size), c.need[r])
 		c.inv[r] = make([]float64, m)
 		c.inv[r][r] = 1 / float64(per)
 		c.x[r] = float64(c.need[r]) / float64(per)
@@ -223,11 +223,11 @@ func (s *knapsack) try(k int, v float64) {
 	}
 	r := s.order[k]
 	size := s.c.p.items[s.c.rows[r]].size
-	for n := min(fit.Most(s.room, size), s.c.need[r]); n >= 0; n-- {
-		fit.Take(s.room, size, n)
+	for n := min(fit.MaxFit(s.room, size), s.c.need[r]); n >= 0; n-- {
+		fit.Sub(s.room, size, n)
 		s.taken[r] = n
 		s.try(k+1, v+float64(s.y[r]*float64(n)))
-		fit.Take(s.room, size, -n)
+		fit.Sub(s.room, size, -n)
 		s.taken[r] = 0
 	}
 }
@@ -341,7 +341,7 @@ func (p *problem) put(c *colgen, out *packing, content []int, times int) bool {
 	}
 	room := slices.Clone(p.empty)
 	for _, t := range parts {
-		fit.Take(room, p.items[t.item].size, t.n)
+		fit.Sub(room, p.items[t.item].size, t.n)
 		out.left[t.item] -= t.n * times
 	}
 	out.fresh = append(out.fresh, freshBins{times, room, parts})

@@ -139,7 +139,7 @@ func (w *roundState) replaceable() []int {
 // anchored tells a pod whose place depends on more than its node.
 func (w *roundState) anchored(class int) bool {
 	c, t := &w.s.Classes[class], w.relocationState()
-	return t != nil && t.state.Tied(class) || len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes)+len(c.NotUnderstood) > 0
+	return t != nil && t.state.Constrained(class) || len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes)+len(c.NotUnderstood) > 0
 }
 
 // bestReplacement looks for the replacement that saves most: every node for itself, and the
@@ -262,7 +262,7 @@ func (w *roundState) podsFit(from []int, to *group, machines int) bool {
 		w.cursors = w.newCursors()
 	}
 	rooms := make([][]int64, machines)
-	var shape *fit.Shape
+	var shape *fit.NodeInfo
 	for i := range rooms {
 		var empty []int64
 		empty, shape = w.template(to)
@@ -294,13 +294,13 @@ func (w *roundState) podsFit(from []int, to *group, machines int) bool {
 		}
 		for _, l := range a.classes {
 			left := int(w.relocateClass(t, i, l, &a))
-			if left > 0 && (shape == nil || t != nil && t.state.Tied(int(l.class)) || !fit.Passes(&w.s.Classes[l.class], shape)) {
+			if left > 0 && (shape == nil || t != nil && t.state.Constrained(int(l.class)) || !fit.Passes(&w.s.Classes[l.class], shape)) {
 				return false // a constrained pod on a machine that does not exist is not judged here
 			}
 			for r := range rooms {
 				size := w.space.Class(int(l.class))
-				n := min(fit.Most(rooms[r], size), left)
-				fit.Take(rooms[r], size, n)
+				n := min(fit.MaxFit(rooms[r], size), left)
+				fit.Sub(rooms[r], size, n)
 				left -= n
 			}
 			if left > 0 {

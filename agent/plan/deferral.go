@@ -9,11 +9,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// Where pods are tied to each other there are many legal ways to place them, and what is
+// Where pods are constrained to each other there are many legal ways to place them, and what is
 // left over depends on the way. Machines are bought for one of them; who then asks anew
 // what fits on these machines, without knowing the way, may find a worse one and buy
 // again. Reservations remember the way while machines are upcoming. In two cases nothing does,
-// and tied pods wait: after a restart without memory, until what is upcoming is there; and
+// and constrained pods wait: after a restart without memory, until what is upcoming is there; and
 // when machines have just become Ready, until kube-scheduler has had its turn.
 
 // schedulerRetry is how long kube-scheduler may take to look again at a pod that had no
@@ -67,9 +67,9 @@ func (w *roundState) justReady() (out []int) {
 }
 
 // deferDemands lets pods wait where an answer that would buy for them is not to be trusted, and
-// tells whether any has to: after a restart all of them, since what tied pods do not take
-// is there for others; and with the tied ones those that had reserved a machine, which
-// another way of placing the tied ones could take from them.
+// tells whether any has to: after a restart all of them, since what constrained pods do not take
+// is there for others; and with the constrained ones those that had reserved a machine, which
+// another way of placing the constrained ones could take from them.
 func (w *roundState) deferDemands() (any bool) {
 	forgot, ready := len(w.out.OrphanedUpcoming) > 0, w.justReady()
 	if !forgot && len(ready) == 0 {
@@ -118,7 +118,7 @@ func (w *roundState) deferredUntil(class int, ready []int, judged []cluster.Mome
 	node = -1
 	for _, i := range ready {
 		n := &w.nodes[i]
-		if !n.ReadySince.After(judged[class].Time()) || fit.Most(n.room, w.space.Class(class)) == 0 || !fit.Passes(&w.s.Classes[class], &n.shape) {
+		if !n.ReadySince.After(judged[class].Time()) || fit.MaxFit(n.room, w.space.Class(class)) == 0 || !fit.Passes(&w.s.Classes[class], &n.shape) {
 			continue
 		}
 		if at := n.ReadySince.Add(schedulerRetry); node < 0 || at.After(due) || at.Equal(due) && n.Name < w.nodes[node].Name {

@@ -231,7 +231,7 @@ func (w *roundState) holdUnknown() {
 			}
 			return i >= 0
 		}
-		_, words := fit.Refused(c, &fit.Shape{})
+		_, words := fit.Refused(c, &fit.NodeInfo{})
 		w.heldPods(&k, len(k.keys), RuleNotUnderstood, words)
 		return true
 	})

@@ -40,7 +40,7 @@ func (b *topology) addDimensions() {
 		hostsOnly(&hosts[a])
 	}
 	st := fit.NewState(hosts, w.s.Namespaces)
-	shape := fit.Shape{Labels: map[string]string{}}
+	shape := fit.NodeInfo{Labels: map[string]string{}}
 	for g := range w.groups {
 		if w.groups[g].Template.Unknown == "" {
 			_, t := w.template(&w.groups[g])
@@ -98,7 +98,7 @@ func (b *topology) constraintClasses() *constraintClasses {
 		if ks.of[class] > 0 || !b.constrained[class] {
 			continue
 		}
-		tie := b.state.Tie(class)
+		tie := b.state.ConstraintClass(class)
 		if known[tie] > 0 {
 			ks.of[class] = known[tie]
 			continue
@@ -214,7 +214,7 @@ func (b *topology) spreadOf(axes []dimension, ks *constraintClasses, st *fit.Sta
 			least = min(least, c.Spread[i].MaxSkew)
 		}
 	}
-	if most := st.Most(a, 0); most < math.MaxInt32 { // of several constraints, those that count the kind itself
+	if most := st.MaxFit(a, 0); most < math.MaxInt32 { // of several constraints, those that count the kind itself
 		least = most
 	}
 	x := dimension{room: int64(least), takes: map[int]int64{}, rep: ks.reps[a]}
@@ -273,14 +273,14 @@ func (b *topology) extendSizes(ks *constraintClasses, axes []dimension) {
 	}
 	for i := range axes {
 		if axes[i].antiAffinity {
-			b.antiAffinity = append(b.antiAffinity, antiAffinityDimension{w.space.Axes() + i, axes[i].room})
+			b.antiAffinity = append(b.antiAffinity, antiAffinityDimension{w.space.Len() + i, axes[i].room})
 		} else {
-			b.spreads = append(b.spreads, spreadDimension{at: w.space.Axes() + i, rep: axes[i].rep, skew: int(axes[i].room)})
+			b.spreads = append(b.spreads, spreadDimension{at: w.space.Len() + i, rep: axes[i].rep, skew: int(axes[i].room)})
 		}
 	}
 	lent := &w.scratch.perRound
 	b.sizes = lent.heads.alloc(len(w.s.Classes), 0)
-	wide := w.space.Axes() + b.dimensions
+	wide := w.space.Len() + b.dimensions
 	flat := lent.rooms.alloc(len(b.sizes)*wide, 0)
 	for class := range b.sizes {
 		b.sizes[class] = append(flat[class*wide:class*wide:(class+1)*wide], w.space.Class(class)...)
@@ -328,7 +328,7 @@ func (b *topology) roomOn(x *dimension, n int) int64 {
 	if st := b.w.nodes[n].state; st == stateOut {
 		return 0
 	}
-	most := int64(b.state.Most(x.rep, n))
+	most := int64(b.state.MaxFit(x.rep, n))
 	if !x.antiAffinity {
 		return min(most, math.MaxInt32)
 	}

@@ -149,7 +149,7 @@ type indexedGroup struct {
 	instances []cluster.Instance
 }
 
-// stillValid tells whether the ties still hold, and takes over the Nodes' new values.
+// stillValid tells whether the constraints still hold, and takes over the Nodes' new values.
 func (t *instanceIndex) stillValid(s *cluster.Snapshot) bool {
 	if !t.known || len(t.nodes) != len(s.Nodes) || len(t.groups) != len(s.Groups) {
 		return false
@@ -170,7 +170,7 @@ func (t *instanceIndex) stillValid(s *cluster.Snapshot) bool {
 	return true
 }
 
-// rebuild ties instances to Nodes anew.
+// rebuild constraints instances to Nodes anew.
 func (t *instanceIndex) rebuild(w *roundState) {
 	s := w.s
 	*t = instanceIndex{known: true, nodes: slices.Clone(s.Nodes), id: cluster.Identify(s.Groups, s.Nodes),
@@ -250,7 +250,7 @@ func (w *roundState) passes(class, n int) bool {
 		*known = -1
 		shape := w.nodes[n].shape
 		if w.nodes[n].state == stateMarked {
-			shape.Taints, shape.Unschedulable = fit.Lasting(shape.Taints), false
+			shape.Taints, shape.Unschedulable = fit.WithoutStartupTaints(shape.Taints), false
 		}
 		if fit.Passes(&w.s.Classes[class], &shape) {
 			*known = 1

@@ -73,7 +73,7 @@ func (e *explainer) node() {
 	n := &w.nodes[i]
 	e.out.Found = true
 	if n.original != nil {
-		n.Node, n.f = n.original, (&factsAllocator{axes: w.space.Axes()}).next()
+		n.Node, n.f = n.original, (&factsAllocator{axes: w.space.Len()}).next()
 		w.fillFacts(n.f, n.original)
 	}
 	f := &NodeFacts{State: stateNames[n.state], Utilisation: w.utilisation(n), Limit: w.threshold(n), UnreadyFrom: e.end.out.Unready[n.Name]}
@@ -178,7 +178,7 @@ func (e *explainer) drainOf(i int, f *NodeFacts) {
 func (w *roundState) destination(from int, pod *cluster.Pod) Destination {
 	d := Destination{Pod: pod.Key}
 	ties := func(int) (rule, words string) { return "", "" }
-	if t := w.relocationState(); t != nil && t.state.Tied(pod.Class) {
+	if t := w.relocationState(); t != nil && t.state.Constrained(pod.Class) {
 		mark := t.state.Mark()
 		defer t.state.Rollback(mark)
 		t.state.Put(pod.Class, from, -1) // as its eviction will
@@ -186,7 +186,7 @@ func (w *roundState) destination(from int, pod *cluster.Pod) Destination {
 	}
 	for k := range w.nodes {
 		n := &w.nodes[k]
-		if k == from || n.state != stateReady || n.removing || fit.Most(n.room, w.space.Class(pod.Class)) == 0 || !w.passes(pod.Class, k) {
+		if k == from || n.state != stateReady || n.removing || fit.MaxFit(n.room, w.space.Class(pod.Class)) == 0 || !w.passes(pod.Class, k) {
 			continue
 		}
 		if rule, _ := ties(k); rule != "" {

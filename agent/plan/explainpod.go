@@ -264,7 +264,7 @@ func (e *explainer) nodesFor(class int) Judgement {
 		if rule == "" {
 			if r, words := seats.Refused(class, i); r != "" {
 				rule, why = r, words
-			} else if short, _ := e.down.space.Short(e.down.nodes[i].room, e.down.space.Class(class)); short != "" {
+			} else if short, _ := e.down.space.Insufficient(e.down.nodes[i].room, e.down.space.Class(class)); short != "" {
 				rule, why = RuleInUse, "node(s) whose room other pending pods count on"
 			}
 		}
@@ -286,7 +286,7 @@ func (w *roundState) nodeRefuses(i, class int) (rule, why string) {
 	if rule, words := fit.Refused(&w.s.Classes[class], &n.shape); rule != "" {
 		return rule, words
 	}
-	if rule, words := w.space.Short(n.room, w.space.Class(class)); rule != "" {
+	if rule, words := w.space.Insufficient(n.room, w.space.Class(class)); rule != "" {
 		return rule, words
 	}
 	if n.state == stateUpcoming {

@@ -48,7 +48,7 @@ func (p *problem) fairShare(slack float64) (share []int64, n int) {
 	want := make([]float64, len(p.empty))
 	most := make([]int64, len(p.empty))
 	for i := range p.items {
-		if l := &p.items[i]; l.fresh && fit.Most(p.empty, l.size) > 0 {
+		if l := &p.items[i]; l.fresh && fit.MaxFit(p.empty, l.size) > 0 {
 			for j, v := range l.size {
 				want[j] += float64(v) * float64(l.count)
 				most[j] = max(most[j], v)

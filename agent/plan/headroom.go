@@ -65,7 +65,7 @@ func (w *roundState) openHeadroom() {
 
 // freeMachine is what one free machine of a group leaves to pods.
 func (w *roundState) freeMachine(g *group) cluster.Resources {
-	shape := fit.Shape{Labels: g.Template.Labels, Taints: fit.Lasting(g.Template.Taints)}
+	shape := fit.NodeInfo{Labels: g.Template.Labels, Taints: fit.WithoutStartupTaints(g.Template.Taints)}
 	r := g.Template.Allocatable
 	for d := range w.s.DaemonSets {
 		if c := &w.s.Classes[w.s.DaemonSets[d].Class]; fit.DaemonRunsOn(c, &shape) {
@@ -121,15 +121,15 @@ func (w *roundState) relocateHeadroom(from int) (homeless string, ok bool) {
 			if k == from || d.state != stateReady || d.removing || !w.passes(s.class, k) {
 				continue
 			}
-			if n := min(fit.Most(d.room, size), left); n > 0 {
-				fit.Take(d.room, size, n)
+			if n := min(fit.MaxFit(d.room, size), left); n > 0 {
+				fit.Sub(d.room, size, n)
 				done = append(done, step{k, s.class, n})
 				left -= n
 			}
 		}
 		if left > 0 {
 			for _, m := range done {
-				fit.Take(w.nodes[m.node].room, w.space.Class(m.class), -m.n)
+				fit.Sub(w.nodes[m.node].room, w.space.Class(m.class), -m.n)
 			}
 			return w.headroomName(s.class), false
 		}

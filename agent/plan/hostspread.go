@@ -136,7 +136,7 @@ func (p *problem) withBase(k *packing, base []int, n int) packing {
 			}
 		}
 		for _, t := range e.portions {
-			fit.Take(e.room, p.items[t.item].size, t.n)
+			fit.Sub(e.room, p.items[t.item].size, t.n)
 		}
 		out.fresh = append(out.fresh, e)
 	}
@@ -159,7 +159,7 @@ func (b *topology) hostSpread(g int) *hostSpread {
 	_, shape := b.w.template(&b.w.groups[g])
 	node := b.state.AddNode(shape, nil)
 	for _, x := range b.spreads {
-		most := b.state.Most(x.rep, node)
+		most := b.state.MaxFit(x.rep, node)
 		if most < math.MaxInt32 {
 			most -= x.skew
 		} else {

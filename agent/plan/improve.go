@@ -98,7 +98,7 @@ func (g *baseline) removeMachines() {
 		for _, t := range pl.portions {
 			if t.n > 0 {
 				x.portions = append(x.portions, t)
-				fit.Take(x.room, w.size(w.demands[t.item].class), t.n)
+				fit.Sub(x.room, w.size(w.demands[t.item].class), t.n)
 				v.add(t.item, pl.group, -t.n, pl.fresh)
 				v.a.left[t.item] += t.n
 			}
@@ -159,7 +159,7 @@ func (g *baseline) spreadViolations() (odd int) {
 	terms := make([][]fit.Term, len(w.demands))
 	for i := range w.demands {
 		if class := w.demands[i].class; len(w.s.Classes[class].Spread) > 0 {
-			terms[i] = slices.DeleteFunc(g.st.Terms(class), func(t fit.Term) bool { return t.Kind != fit.Even || !t.Self })
+			terms[i] = slices.DeleteFunc(g.st.Terms(class), func(t fit.Term) bool { return t.Kind != fit.Spread || !t.Self })
 		}
 	}
 	for _, x := range g.machines {

@@ -45,7 +45,7 @@ func (p *problem) bound(left []int, first int) int {
 	}
 	if first >= len(p.open) {
 		for i := range p.items {
-			if per := fit.Most(p.empty, p.items[i].size); p.items[i].fresh && per > 0 {
+			if per := fit.MaxFit(p.empty, p.items[i].size); p.items[i].fresh && per > 0 {
 				need = max(need, (left[i]+per-1)/per)
 			}
 		}

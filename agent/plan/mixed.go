@@ -18,7 +18,7 @@ import (
 // result.
 const (
 	mixedWork            = 120_000_000 // of one problem; a step of a search is 40, a pivot its square
-	mixedConstrainedWork = 6_000_000   // the same where pods are tied, which the mix knows little of
+	mixedConstrainedWork = 6_000_000   // the same where pods are constrained, which the mix knows little of
 	mixedPodWork         = 1_500_000   // more of it per pod
 	mixedStep            = 40
 	mixedTries           = 3      // columns that are tried one after the other
@@ -228,7 +228,7 @@ func (b *mixed) toCheapestType(f *mixedBins) {
 	sum := make([]int64, len(b.machineTypes[f.machineType].empty))
 	for r, n := range f.content {
 		if n > 0 {
-			fit.Take(sum, b.sizes[r], -int(n))
+			fit.Sub(sum, b.sizes[r], -int(n))
 		}
 	}
 kinds:

@@ -93,7 +93,7 @@ func (w *roundState) mixedSolution(a *solution) *solution {
 }
 
 // singleMachineSolution returns an answer of one machine that takes everything, where one does and
-// costs less: with pods that are tied to zones, who goes where is settled before
+// costs less: with pods that are constrained to zones, who goes where is settled before
 // machines are looked at, and then nobody sees that one machine would do.
 func (w *roundState) singleMachineSolution(best *solution, cost []float64, least float64) *solution {
 	for g := range w.groups {
@@ -133,10 +133,10 @@ func (v *solver) onOneMachine(g int) (room []int64, parts []portion, which []int
 			continue
 		}
 		size := w.space.Class(k.class) // verify knows better than the axes: with one host alone, nothing is uneven
-		if fit.Most(room, size) < n || !fit.Passes(&w.s.Classes[k.class], shape) || w.topology != nil && !w.topology.reachable(k.class, g) {
+		if fit.MaxFit(room, size) < n || !fit.Passes(&w.s.Classes[k.class], shape) || w.topology != nil && !w.topology.reachable(k.class, g) {
 			return nil, nil, nil
 		}
-		fit.Take(room, size, n)
+		fit.Sub(room, size, n)
 		parts, which = append(parts, portion{len(which), n}), append(which, i)
 	}
 	return room, parts, which
@@ -206,10 +206,10 @@ kinds:
 	for k := range b.machineTypes {
 		room := slices.Clone(b.machineTypes[k].empty)
 		for r, n := range f.content {
-			if n > 0 && (!b.machineTypes[k].may[r] || fit.Most(room, b.sizes[r]) < int(n)) {
+			if n > 0 && (!b.machineTypes[k].may[r] || fit.MaxFit(room, b.sizes[r]) < int(n)) {
 				continue kinds
 			}
-			fit.Take(room, b.sizes[r], int(n))
+			fit.Sub(room, b.sizes[r], int(n))
 		}
 		return k
 	}
@@ -255,7 +255,7 @@ func (v *solver) solveMixed() {
 		for r, n := range f.content {
 			if n > 0 {
 				k.fresh[0].portions = append(k.fresh[0].portions, portion{r, int(n)})
-				fit.Take(k.fresh[0].room, b.sizes[r], int(n))
+				fit.Sub(k.fresh[0].room, b.sizes[r], int(n))
 			}
 		}
 		v.apply(&k, which, g, []int{g})

@@ -108,10 +108,10 @@ func (s *mixedKnapsack) greedy(order []int) {
 	room := s.room
 	value := 0.0
 	for _, r := range order {
-		n := min(fit.Most(room, s.b.sizes[r]), s.left[r])
+		n := min(fit.MaxFit(room, s.b.sizes[r]), s.left[r])
 		s.have[r] = int32(n)
 		if n > 0 {
-			fit.Take(room, s.b.sizes[r], n)
+			fit.Sub(room, s.b.sizes[r], n)
 			value += float64(s.y[r] * float64(n))
 		}
 	}
@@ -124,7 +124,7 @@ func (s *mixedKnapsack) greedy(order []int) {
 	}
 	for _, r := range order {
 		if n := int(s.have[r]); n > 0 {
-			fit.Take(room, s.b.sizes[r], -n)
+			fit.Sub(room, s.b.sizes[r], -n)
 		}
 		s.have[r] = 0
 	}
@@ -137,7 +137,7 @@ func (s *mixedKnapsack) swap(rows []int, wide bool) bool {
 	b := s.b
 	room := slices.Clone(b.machineTypes[s.k].empty)
 	for _, r := range rows {
-		fit.Take(room, b.sizes[r], int(s.best[r]))
+		fit.Sub(room, b.sizes[r], int(s.best[r]))
 	}
 	tries := 0
 	better := func(without, with, n int) bool {
@@ -146,13 +146,13 @@ func (s *mixedKnapsack) swap(rows []int, wide bool) bool {
 		copy(s.room, room)
 		value := s.value
 		change := func(r, n int) {
-			fit.Take(s.room, b.sizes[r], n)
+			fit.Sub(s.room, b.sizes[r], n)
 			s.have[r] += int32(n)
 			value += float64(s.y[r] * float64(n))
 		}
 		change(without, -n)
 		if with >= 0 {
-			if fit.Most(s.room, b.sizes[with]) == 0 {
+			if fit.MaxFit(s.room, b.sizes[with]) == 0 {
 				return false
 			}
 			change(with, 1)
@@ -161,7 +161,7 @@ func (s *mixedKnapsack) swap(rows []int, wide bool) bool {
 			if r == without && with < 0 {
 				continue
 			}
-			if n := min(fit.Most(s.room, b.sizes[r]), s.left[r]-int(s.have[r])); n > 0 {
+			if n := min(fit.MaxFit(s.room, b.sizes[r]), s.left[r]-int(s.have[r])); n > 0 {
 				change(r, n)
 			}
 		}
@@ -229,12 +229,12 @@ func (s *mixedKnapsack) try(k int, value, left float64) {
 	}
 	r := s.order[k]
 	size := s.b.sizes[r]
-	for n := min(fit.Most(s.room, size), s.left[r]); n >= 0; n-- {
-		fit.Take(s.room, size, n)
+	for n := min(fit.MaxFit(s.room, size), s.left[r]); n >= 0; n-- {
+		fit.Sub(s.room, size, n)
 		s.have[r] = int32(n)
 		s.try(k+1, value+float64(s.y[r]*float64(n)), left-float64(s.share[k]*float64(n)))
 		s.have[r] = 0
-		fit.Take(s.room, size, -n)
+		fit.Sub(s.room, size, -n)
 		if s.steps <= 0 {
 			return
 		}

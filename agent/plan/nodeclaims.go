@@ -23,7 +23,7 @@ type nodeClaims struct {
 	*baseline
 	all  []*nodeClaim
 	left []int
-	bare map[int]*fit.Shape // by group
+	bare map[int]*fit.NodeInfo // by group
 }
 
 // claimNodes takes pods by falling cpu and then memory, one after the other: each onto the
@@ -32,7 +32,7 @@ type nodeClaims struct {
 // the groups with the same taints, those without first; else it may become any.
 func (g *baseline) claimNodes(pooled bool) bool {
 	w := g.v.w
-	c := &nodeClaims{baseline: g, left: slices.Clone(g.v.a.left), bare: make(map[int]*fit.Shape)}
+	c := &nodeClaims{baseline: g, left: slices.Clone(g.v.a.left), bare: make(map[int]*fit.NodeInfo)}
 	order := make([]int, len(w.demands))
 	for i := range order {
 		order[i] = i
@@ -110,7 +110,7 @@ func (c *nodeClaims) add(i int, pools [][]int) bool {
 		}
 	}
 	for p := 0; best == nil && p < len(pools); p++ {
-		x := &nodeClaim{options: pools[p], used: make([]int64, c.v.w.space.Axes())}
+		x := &nodeClaim{options: pools[p], used: make([]int64, c.v.w.space.Len())}
 		mark := c.st.Mark()
 		x.node = c.st.AddNode(c.bareShape(x.options[0]), nil)
 		if o, at := c.may(x, i); len(o) > 0 {
@@ -186,7 +186,7 @@ next:
 		was := x.node
 		c.move(x, o)
 		*c.work -= 2
-		if n := c.st.Most(class, x.node); n > most {
+		if n := c.st.MaxFit(class, x.node); n > most {
 			most, cell = n, at
 		}
 		c.st.Rollback(mark)
@@ -223,7 +223,7 @@ func (c *nodeClaims) move(x *nodeClaim, group int) {
 }
 
 // bareShape is the shape of a group's machine without what its domain is known by.
-func (c *nodeClaims) bareShape(group int) *fit.Shape {
+func (c *nodeClaims) bareShape(group int) *fit.NodeInfo {
 	if c.bare[group] == nil {
 		_, shape := c.v.w.template(&c.v.w.groups[group])
 		out := *shape

@@ -48,7 +48,7 @@ func (w *roundState) refreshFacts(changed []bool) {
 	e := w.e
 	var moved map[*cluster.Node]*nodeFacts
 	old, now := e.facts, e.oldFacts[:0]
-	made := factsAllocator{axes: w.space.Axes()}
+	made := factsAllocator{axes: w.space.Len()}
 	if e.count.many = nil; len(old) == 0 && len(w.s.Nodes) > 0 {
 		made.facts, made.rooms = make([]nodeFacts, len(w.s.Nodes)), make([]int64, len(w.s.Nodes)*made.axes)
 		e.count.many = new(slots[classCount])
@@ -131,7 +131,7 @@ func (w *roundState) fillFacts(f *nodeFacts, n *cluster.Node) {
 		f.timed = f.timed || !pod.Deleting.IsZero() || pod.Wishes != nil && pod.Wishes.KeepFor > 0
 	}
 	f.classes = w.e.count.take(nil)
-	w.space.Room(f.room, n.Allocatable)
+	w.space.Capacity(f.room, n.Allocatable)
 	w.takeHeld(f, f.room)
 }
 
@@ -139,7 +139,7 @@ func (w *roundState) fillFacts(f *nodeFacts, n *cluster.Node) {
 func (w *roundState) takeHeld(f *nodeFacts, room []int64) {
 	for _, h := range f.classes {
 		if h.n > 0 {
-			fit.Take(room, w.space.Class(int(h.class)), int(h.n))
+			fit.Sub(room, w.space.Class(int(h.class)), int(h.n))
 		}
 	}
 }

@@ -17,7 +17,7 @@ type node struct {
 	inst          *cluster.Instance
 	room          []int64 // what is left, of the axes of roundState.space
 	state         nodeState
-	shape         fit.Shape
+	shape         fit.NodeInfo
 	inUse         bool             // a pending pod or a moved pod counts on it
 	onlyRelocated bool             // only moved pods do
 	headroom      []headroomPieces // headroom that is kept free on it
@@ -40,15 +40,15 @@ func (w *roundState) indexNodes() {
 	w.id, w.byName = t.id, t.byName
 	w.e.nodes = slices.Grow(w.e.nodes[:0], len(t.order))[:len(t.order)]
 	w.nodes = w.e.nodes
-	axes := w.space.Axes()
+	axes := w.space.Len()
 	w.e.rooms = slices.Grow(w.e.rooms[:0], len(w.nodes)*axes)[:len(w.nodes)*axes]
 	for k, i := range t.order {
 		n := &w.nodes[k]
 		*n = node{Node: w.s.Nodes[i], f: w.e.facts[i], group: int(t.group[k]), inst: t.inst[k], original: w.interruptedNodes[k], room: w.e.rooms[k*axes : (k+1)*axes : (k+1)*axes]}
 		n.state = w.stateOf(n)
-		n.shape = fit.Shape{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
+		n.shape = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
 		if n.state == stateUpcoming {
-			w.space.Room(n.room, w.become(n))
+			w.space.Capacity(n.room, w.become(n))
 			w.takeHeld(n.f, n.room)
 		} else {
 			copy(n.room, n.f.room)
@@ -62,7 +62,7 @@ func (w *roundState) indexNodes() {
 // a machine that is bought in between would carry them too), with what the template promises where the kubelet has not
 // reported it yet (a device plugin's resource comes last).
 func (w *roundState) become(n *node) cluster.Resources {
-	n.shape.Taints, n.shape.Unschedulable = fit.Lasting(n.Taints), false
+	n.shape.Taints, n.shape.Unschedulable = fit.WithoutStartupTaints(n.Taints), false
 	alloc := n.Allocatable
 	if n.group < 0 || w.groups[n.group].Template.Unknown != "" {
 		return alloc

@@ -215,8 +215,8 @@ func (p *problem) firstFit(order []int) packing {
 			if !l.on[b] {
 				continue
 			}
-			if n := min(k.left[i], fit.Most(rooms[b], l.size)); n > 0 {
-				fit.Take(rooms[b], l.size, n)
+			if n := min(k.left[i], fit.MaxFit(rooms[b], l.size)); n > 0 {
+				fit.Sub(rooms[b], l.size, n)
 				k.open[b] = s.portions.push(k.open[b], portion{i, n})
 				k.left[i] -= n
 			}
@@ -255,7 +255,7 @@ look:
 // another one.
 func (k *packing) pour(s *arena, b, i int, size []int64) int {
 	src := &k.fresh[b]
-	per := fit.Most(src.room, size)
+	per := fit.MaxFit(src.room, size)
 	if per == 0 {
 		return b
 	}
@@ -296,7 +296,7 @@ func (f *freshBins) copied(s *arena, times int) freshBins {
 
 // put adds n pods of item i to each of the bins.
 func (f *freshBins) put(s *arena, i, n int, size []int64) {
-	fit.Take(f.room, size, n)
+	fit.Sub(f.room, size, n)
 	for at := range f.portions {
 		if f.portions[at].item == i {
 			f.portions[at].n += n
@@ -309,7 +309,7 @@ func (f *freshBins) put(s *arena, i, n int, size []int64) {
 // openFresh opens as many fresh bins as a item still needs and the limit allows.
 func (p *problem) openFresh(k *packing, i int) {
 	l := &p.items[i]
-	per := fit.Most(p.empty, l.size)
+	per := fit.MaxFit(p.empty, l.size)
 	if per == 0 || k.left[i] == 0 {
 		return
 	}
@@ -318,7 +318,7 @@ func (p *problem) openFresh(k *packing, i int) {
 		n := min(per, k.left[i])
 		times := min(k.left[i]/n, p.limit-k.bins)
 		e := freshBins{times: times, room: s.rooms.clone(p.empty, 0), portions: s.portions.push(nil, portion{i, n})}
-		fit.Take(e.room, l.size, n)
+		fit.Sub(e.room, l.size, n)
 		k.fresh = s.bins.push(k.fresh, e)
 		k.bins += times
 		k.left[i] -= times * n
@@ -372,7 +372,7 @@ func (p *problem) content(room []int64, left []int, w []float64, mode int, may f
 		for i := range p.items {
 			*steps++
 			l := &p.items[i]
-			if left[i] <= taken[i] || !may(l) || fit.Most(room, l.size) == 0 {
+			if left[i] <= taken[i] || !may(l) || fit.MaxFit(room, l.size) == 0 {
 				continue
 			}
 			s := 0.0
@@ -390,7 +390,7 @@ func (p *problem) content(room []int64, left []int, w []float64, mode int, may f
 		if best < 0 || *steps > fillSteps {
 			break
 		}
-		fit.Take(room, p.items[best].size, 1)
+		fit.Sub(room, p.items[best].size, 1)
 		taken[best]++
 	}
 	var parts []portion

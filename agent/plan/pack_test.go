@@ -58,15 +58,15 @@ func (e *exact) place(at int, rooms [][]int64, fresh int) {
 	size := e.p.items[e.pods[at]].size
 	for b := range rooms {
 		twin := slices.ContainsFunc(rooms[:b], func(r []int64) bool { return slices.Equal(r, rooms[b]) })
-		if fit.Most(rooms[b], size) == 0 || twin {
+		if fit.MaxFit(rooms[b], size) == 0 || twin {
 			continue
 		}
-		fit.Take(rooms[b], size, 1)
+		fit.Sub(rooms[b], size, 1)
 		e.place(at+1, rooms, fresh)
-		fit.Take(rooms[b], size, -1)
+		fit.Sub(rooms[b], size, -1)
 	}
 	room := slices.Clone(e.p.empty)
-	fit.Take(room, size, 1)
+	fit.Sub(room, size, 1)
 	e.place(at+1, append(slices.Clip(rooms), room), fresh+1)
 }
 
@@ -93,10 +93,10 @@ func verify(t *testing.T, p *problem, k *packing) {
 		room = slices.Clone(room)
 		for _, x := range parts {
 			got[x.item] += x.n * times
-			if fit.Most(room, p.items[x.item].size) < x.n {
+			if fit.MaxFit(room, p.items[x.item].size) < x.n {
 				t.Fatalf("overfull: %v", parts)
 			}
-			fit.Take(room, p.items[x.item].size, x.n)
+			fit.Sub(room, p.items[x.item].size, x.n)
 		}
 	}
 	bins := 0

@@ -74,7 +74,7 @@ func (v *solver) mayGo(i int) []bool {
 			continue
 		}
 		pl := &v.a.bins[b]
-		if !fit.One(pl.room, size) || !v.passes(k.class, pl) || !v.w.topology.allowsBin(k, pl) {
+		if !fit.Fits(pl.room, size) || !v.passes(k.class, pl) || !v.w.topology.allowsBin(k, pl) {
 			continue
 		}
 		if on == nil {

@@ -336,7 +336,7 @@ func someClass(r *rand.Rand, i int) cluster.PodClass {
 	return c
 }
 
-// someTies ties a class to others and to volumes.
+// someTies constraints a class to others and to volumes.
 func someTies(r *rand.Rand, c *cluster.PodClass, i int) {
 	app := func() *cluster.Selector {
 		return &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{fmt.Sprint(pick(r, i, i, i, r.IntN(6)))}}}}

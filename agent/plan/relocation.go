@@ -118,7 +118,7 @@ func (w *roundState) newCursors() *relocationCursors {
 // relocateClass places pods of one class and returns how many are left.
 func (w *roundState) relocateClass(t *relocationConstraints, from int, l classCount, a *tentative) (left int32) {
 	p := &w.cursors.by[w.e.classes.equivalent[l.class]]
-	tied := t != nil && t.state.Tied(int(l.class))
+	tied := t != nil && t.state.Constrained(int(l.class))
 	local := tied && t.isLocal(&w.s.Classes[l.class], int(l.class))
 	if local {
 		p = &t.cursors[l.class]
@@ -152,7 +152,7 @@ func (w *roundState) relocateClass(t *relocationConstraints, from int, l classCo
 	return l.n
 }
 
-// hasRoom tells whether one more pod of a class would fit onto a node, its ties aside.
+// hasRoom tells whether one more pod of a class would fit onto a node, its constraints aside.
 func (w *roundState) hasRoom(k, class int32) bool {
 	i := int(w.cursors.to[k])
 	d := &w.nodes[i]
@@ -166,14 +166,14 @@ func (w *roundState) placeOnNode(k int32, l *classCount, a *tentative) (spent bo
 		return true
 	}
 	room, size := w.nodes[w.cursors.to[k]].room, w.space.Class(int(l.class))
-	n := min(int32(fit.Most(room, size)), l.n)
-	fit.Take(room, size, int(n))
+	n := min(int32(fit.MaxFit(room, size)), l.n)
+	fit.Sub(room, size, int(n))
 	a.done = append(a.done, relocated{k, l.class, n})
 	l.n -= n
 	return l.n > 0
 }
 
-// fits is fit.Most(room, size) > 0 without a zone assignment.
+// fits is fit.MaxFit(room, size) > 0 without a zone assignment.
 func fits(room, size []int64) bool {
 	for i, n := range size {
 		if n > 0 && room[i] < n {
@@ -189,7 +189,7 @@ func (w *roundState) undoRelocation(a *tentative) {
 		w.relocation.state.Rollback(a.mark)
 	}
 	for _, m := range a.done {
-		fit.Take(w.nodes[w.cursors.to[m.at]].room, w.space.Class(int(m.class)), -int(m.n))
+		fit.Sub(w.nodes[w.cursors.to[m.at]].room, w.space.Class(int(m.class)), -int(m.n))
 	}
 	for _, s := range a.steps {
 		w.rewind(&s, a.done)

@@ -7,7 +7,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// relocationLooks bounds how often one round asks where moved pods with ties to others may
+// relocationLooks bounds how often one round asks where moved pods with constraints to others may
 // go: about a tenth of a second. Untied pods do not count.
 const relocationLooks = 500_000
 
@@ -71,7 +71,7 @@ func (t *relocationConstraints) isLocal(c *cluster.PodClass, class int) bool {
 	return t.local[class] > 0
 }
 
-// placeConstrained is placeOnNode for a class with ties, which goes pod by pod. It tells whether no
+// placeConstrained is placeOnNode for a class with constraints, which goes pod by pod. It tells whether no
 // more of them may go there now.
 func (w *roundState) placeConstrained(t *relocationConstraints, k int32, l *classCount, a *tentative) (spent bool) {
 	i, class := int(w.cursors.to[k]), int(l.class)
@@ -79,7 +79,7 @@ func (w *roundState) placeConstrained(t *relocationConstraints, k int32, l *clas
 		if t.looks--; t.looks < 0 || !t.state.Passes(class, i) {
 			return t.looks >= 0
 		}
-		fit.Take(w.nodes[i].room, w.space.Class(class), 1)
+		fit.Sub(w.nodes[i].room, w.space.Class(class), 1)
 		t.state.Put(class, i, 1)
 		a.done = append(a.done, relocated{k, l.class, 1})
 		if l.n--; l.n == 0 {

@@ -35,10 +35,10 @@ func (v *solver) assumeReserved(g int) bool {
 	w := v.w
 	empty, shape := w.template(&w.groups[g])
 	have := make([]int64, len(empty))
-	fit.Take(have, empty, -v.upcoming[g])
+	fit.Sub(have, empty, -v.upcoming[g])
 	for p := range v.a.bins {
 		if v.a.bins[p].group == g {
-			fit.Take(have, v.a.bins[p].room, -1)
+			fit.Sub(have, v.a.bins[p].room, -1)
 		}
 	}
 	n := make([]int, len(w.demands))
@@ -55,10 +55,10 @@ func (v *solver) assumeReserved(g int) bool {
 			missing[key] += max(n[i]-len(k.keys), 0)
 		}
 		size := w.space.Class(k.class)
-		if fit.Most(empty, size) == 0 || !w.takes(k.class, g, shape) || !w.topology.reachable(k.class, g) {
+		if fit.MaxFit(empty, size) == 0 || !w.takes(k.class, g, shape) || !w.topology.reachable(k.class, g) {
 			return false
 		}
-		fit.Take(have, size, n[i])
+		fit.Sub(have, size, n[i])
 		any = true
 	}
 	if !any || slices.ContainsFunc(have, func(n int64) bool { return n < 0 }) {

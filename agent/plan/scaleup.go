@@ -315,7 +315,7 @@ func (w *roundState) whyNot(g *group, class int) (rule, why string) {
 		if rule, words := fit.Refused(&w.s.Classes[class], shape); words != "" {
 			return rule, words
 		}
-		if rule, words := w.space.Short(empty, w.space.Class(class)); words != "" {
+		if rule, words := w.space.Insufficient(empty, w.space.Class(class)); words != "" {
 			return rule, words
 		}
 		if rule, words := w.topology.refused(class, g); words != "" {

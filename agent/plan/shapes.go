@@ -14,7 +14,7 @@ func (v *solver) passes(class int, p *bin) bool {
 
 // takes tells whether a group's machines let a class on by their shape. Most classes
 // ask nothing of a shape, and that is one answer for all of them.
-func (w *roundState) takes(class, g int, shape *fit.Shape) bool {
+func (w *roundState) takes(class, g int, shape *fit.NodeInfo) bool {
 	c := &w.s.Classes[class]
 	if len(c.NodeSelector)+len(c.Tolerations)+len(c.NotUnderstood) > 0 || c.Affinity != nil || c.NodeName != "" {
 		return fit.Passes(c, shape)

@@ -99,7 +99,7 @@ func (w *roundState) newSolver(withMarked bool) *solver {
 func (v *solver) fits(i, g int) bool {
 	empty, shape := v.w.template(&v.w.groups[g])
 	k := &v.w.demands[i]
-	return fit.One(empty, v.w.size(k.class)) && v.w.topology.allowsGroup(k, g) && v.w.takes(k.class, g, shape)
+	return fit.Fits(empty, v.w.size(k.class)) && v.w.topology.allowsGroup(k, g) && v.w.takes(k.class, g, shape)
 }
 
 // placeOnExisting places what it can on what is there and commits that.
@@ -136,7 +136,7 @@ func (v *solver) applyMixed(k *packing, which []int, chosen int, set, mix []int)
 			} else {
 				pl.headroom = append(pl.headroom, headroomPieces{class: v.w.demands[i].class, count: t.n})
 			}
-			fit.Take(pl.room, v.w.size(v.w.demands[i].class), t.n)
+			fit.Sub(pl.room, v.w.size(v.w.demands[i].class), t.n)
 			take(t.item, t.n)
 			if v.w.topology != nil {
 				pl.portions = append(pl.portions, portion{which[t.item], t.n})
@@ -350,10 +350,10 @@ func (v *solver) keepReserved(g int, nodes bool) bool {
 func (p *problem) eachFits(n int) bool {
 	for i := range p.items {
 		l := &p.items[i]
-		room := n * fit.Most(p.empty, l.size)
+		room := n * fit.MaxFit(p.empty, l.size)
 		for b := range p.open {
 			if l.goes(b) {
-				room += min(fit.Most(p.open[b], l.size), l.count)
+				room += min(fit.MaxFit(p.open[b], l.size), l.count)
 			}
 		}
 		if room < l.count {

@@ -24,7 +24,7 @@ type roundState struct {
 	given  *cluster.Snapshot // the Snapshot as it was handed in
 	until  time.Time         // when the answer may be another one, all else equal; zero: never
 	id     cluster.Identity
-	space  *fit.Space
+	space  *fit.Dimensions
 	groups []group // sorted by ID
 	nodes  []node  // sorted by name
 	byName map[cluster.NodeName]int
@@ -44,7 +44,7 @@ type roundState struct {
 	demands           []demand                           // pending pods by class, those that trigger
 	pool              int                                // steps that packing may still spend on columns
 	scratch           *scratch                           // what all of this is written on
-	topology          *topology                          // what ties them to others; nil: nothing does
+	topology          *topology                          // what constraints them to others; nil: nothing does
 	unjudged          bool                               // a pod that fit cannot judge waits for its first verdict
 	uncacheable       bool                               // the answer depends on every moment
 	grew              bool
@@ -72,7 +72,7 @@ type group struct {
 	rule     string // why the group cannot be grown; empty: it can
 	why      string
 	empty    []int64
-	shape    fit.Shape
+	shape    fit.NodeInfo
 	anyone   int8 // whether its machines let a pod on that asks nothing of them; 0: not asked yet
 	grow     int  // machines added in this round
 	removing int  // machines whose deletion is under way or decided
@@ -120,7 +120,7 @@ func newRound(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *roundSt
 	return w
 }
 
-// index ties instances to nodes and pods to nodes, and measures the room.
+// index constraints instances to nodes and pods to nodes, and measures the room.
 func (w *roundState) index() {
 	changed := w.e.classes.update(w.s.Classes)
 	w.space = w.e.classes.space
@@ -151,7 +151,7 @@ func (w *roundState) indexPods() {
 	for _, i := range w.unbound.nominated {
 		pod := &w.s.Pods[i]
 		if n, ok := w.byName[pod.Nominated]; ok && !w.expendable(pod) {
-			fit.Take(w.nodes[n].room, w.space.Class(pod.Class), 1)
+			fit.Sub(w.nodes[n].room, w.space.Class(pod.Class), 1)
 			w.nodes[n].inUse = true
 		}
 	}
@@ -169,7 +169,7 @@ func (w *roundState) reserveDaemons() {
 		for d := range w.s.DaemonSets {
 			ds := &w.s.DaemonSets[d]
 			if !slices.Contains(n.f.daemons, ds.UID) && fit.DaemonRunsOn(&w.s.Classes[ds.Class], &n.shape) {
-				fit.Take(n.room, w.space.Class(ds.Class), 1)
+				fit.Sub(n.room, w.space.Class(ds.Class), 1)
 			}
 		}
 	}
@@ -177,17 +177,17 @@ func (w *roundState) reserveDaemons() {
 
 // template returns the room and the shape of the group's next machine, DaemonSets
 // taken off.
-func (w *roundState) template(g *group) ([]int64, *fit.Shape) {
+func (w *roundState) template(g *group) ([]int64, *fit.NodeInfo) {
 	if g.empty == nil {
-		g.shape = fit.Shape{Labels: g.Template.Labels, Taints: fit.Lasting(g.Template.Taints)}
-		if axes := w.space.Axes(); len(w.empties) < axes {
+		g.shape = fit.NodeInfo{Labels: g.Template.Labels, Taints: fit.WithoutStartupTaints(g.Template.Taints)}
+		if axes := w.space.Len(); len(w.empties) < axes {
 			w.empties = make([]int64, axes*len(w.groups))
 		}
-		g.empty, w.empties = w.empties[:w.space.Axes():w.space.Axes()], w.empties[w.space.Axes():]
-		w.space.Room(g.empty, g.Template.Allocatable)
+		g.empty, w.empties = w.empties[:w.space.Len():w.space.Len()], w.empties[w.space.Len():]
+		w.space.Capacity(g.empty, g.Template.Allocatable)
 		for d := range w.s.DaemonSets {
 			if c := w.s.DaemonSets[d].Class; fit.DaemonRunsOn(&w.s.Classes[c], &g.shape) {
-				fit.Take(g.empty, w.space.Class(c), 1)
+				fit.Sub(g.empty, w.space.Class(c), 1)
 			}
 		}
 	}

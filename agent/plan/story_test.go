@@ -348,7 +348,7 @@ func (w *teller) class(name string, kv map[string]string) int {
 	return len(w.s.Classes) - 1
 }
 
-// ties reads what ties a class to others: near and anti are KEY or KEY:APP, spread is
+// constraints reads what constraints a class to others: near and anti are KEY or KEY:APP, spread is
 // KEY:SKEW, claim is NAME, NAME:ZONE or NAME::once for a claim that one pod may use. The
 // key "host" is the hostname, and each claim counts against the limit of driver ebs.
 func (w *teller) ties(c *cluster.PodClass, name string, kv map[string]string) {

@@ -11,7 +11,7 @@ import (
 
 const keyHostname = "kubernetes.io/hostname"
 
-// topology is what ties the pending pods to other pods and to volumes, worked out once a
+// topology is what constraints the pending pods to other pods and to volumes, worked out once a
 // round. The packer knows nothing of it: constraints are turned into what a packer
 // understands (zoneassignment.go: which zones' machines a pod may go on; dimensions.go: room of
 // machines), the answer is held against the scheduler's own rules (verifier.go), and what
@@ -66,7 +66,7 @@ func (w *roundState) compileTopology() {
 	any := false
 	for i := range w.demands {
 		class := w.demands[i].class
-		b.constrained[class] = b.state.Tied(class)
+		b.constrained[class] = b.state.Constrained(class)
 		any = any || b.constrained[class]
 	}
 	if !any {

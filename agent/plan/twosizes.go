@@ -18,7 +18,7 @@ const (
 // many machines must come that most of them may be small; what these cannot hold makes
 // a few of them large.
 func (v *solver) twoSizePacking(o *option, p *problem) *option {
-	n, axis := p.lowerBoundFrom(v.w.space.Axes())
+	n, axis := p.lowerBoundFrom(v.w.space.Len())
 	if n < 2 || n > p.limit || o.k.unplaced() > 0 || len(o.set) > 1 || v.upcoming[o.group] > 0 {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (v *solver) twoSizePacking(o *option, p *problem) *option {
 
 // smallerGroups are the largest groups of which n machines would not be enough.
 func (v *solver) smallerGroups(than int, p *problem, n int) []int {
-	per := make([]int64, v.w.space.Axes())
+	per := make([]int64, v.w.space.Len())
 	for i := range p.items {
 		for j := range per {
 			per[j] += p.items[i].size[j] * int64(p.items[i].count)
@@ -102,7 +102,7 @@ func (v *solver) packOnSmaller(o *option, p *problem, order []int, n, axis, g in
 		more[j] = p.empty[j] - empty[j]
 	}
 	for i := range p.items { // those that need a large machine each leave so many small ones fewer
-		if l := &p.items[i]; l.size[axis] > 0 && l.size[axis] == p.empty[axis] && fit.Most(empty, l.size) == 0 {
+		if l := &p.items[i]; l.size[axis] > 0 && l.size[axis] == p.empty[axis] && fit.MaxFit(empty, l.size) == 0 {
 			narrow.limit -= l.count
 		}
 	}
@@ -150,7 +150,7 @@ func (p *problem) packTwoSizes(k *packing, order []int, more []int64, limit int)
 			for j := range room {
 				room[j] = small[x].room[j] + more[j]
 			}
-			per := fit.Most(room, size)
+			per := fit.MaxFit(room, size)
 			for per > 0 && big.left[i] > 0 && small[x].times > 0 {
 				if big.bins++; big.bins > limit {
 					return nil, 0
@@ -163,13 +163,13 @@ func (p *problem) packTwoSizes(k *packing, order []int, more []int64, limit int)
 				small = slices.Delete(small, x, x+1)
 			}
 		}
-		for per := fit.Most(whole, size); per > 0 && big.left[i] > 0 && bins < p.limit; bins++ {
+		for per := fit.MaxFit(whole, size); per > 0 && big.left[i] > 0 && bins < p.limit; bins++ {
 			if big.bins++; big.bins > limit {
 				return nil, 0
 			}
 			m := min(per, big.left[i])
 			e := freshBins{times: 1, room: s.rooms.clone(whole, 0), portions: s.portions.push(nil, portion{i, m})}
-			fit.Take(e.room, size, m)
+			fit.Sub(e.room, size, m)
 			big.fresh = s.bins.push(big.fresh, e)
 			big.left[i] -= m
 		}

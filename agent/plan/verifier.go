@@ -104,7 +104,7 @@ func (r *verifier) followAssignment() {
 		q := of(class, int(s.domain))
 		for n := int(s.n); q != nil && n > 0 && q.first > 0; {
 			it := &r.items[q.first-1]
-			m := min(n, it.left, r.st.Most(class, r.nodes[it.bin]))
+			m := min(n, it.left, r.st.MaxFit(class, r.nodes[it.bin]))
 			if m <= 0 {
 				i := q.pop(behind)
 				if it.left > 0 {
@@ -210,7 +210,7 @@ func (r *verifier) round(items []placement, class int, there bool) bool {
 			if it.left == 0 || node < 0 || there && (r.v.a.bins[it.bin].node < 0 || r.b.rank[class] == rankZones && r.b.domains > 1) {
 				continue
 			}
-			if n := min(it.left, r.st.Most(class, node)); n > 0 {
+			if n := min(it.left, r.st.MaxFit(class, node)); n > 0 {
 				r.st.Put(class, node, n)
 				it.left -= n
 				progress, any = true, true
@@ -226,7 +226,7 @@ func (r *verifier) removeFromSolution(it *placement) {
 	pl := &v.a.bins[it.bin]
 	pl.portions = slices.Clone(pl.portions)
 	pl.portions[it.portion].n -= it.left
-	fit.Take(pl.room, v.w.size(v.w.demands[it.demand].class), -it.left)
+	fit.Sub(pl.room, v.w.size(v.w.demands[it.demand].class), -it.left)
 	v.on = nil
 	v.a.left[it.demand] += it.left
 	if pl.node >= 0 && v.w.nodes[pl.node].state != stateUpcoming {
@@ -276,11 +276,11 @@ func (r *verifier) placeOn(i int) bool {
 		progress = false
 		for p := range v.a.bins {
 			pl := &v.a.bins[p]
-			n := min(v.a.left[i], fit.Most(pl.room, v.w.space.Class(k.class)))
+			n := min(v.a.left[i], fit.MaxFit(pl.room, v.w.space.Class(k.class)))
 			if n <= 0 || !k.buys && pl.fresh || !v.passes(k.class, pl) {
 				continue
 			}
-			if n = min(n, r.st.Most(k.class, r.nodes[p])); n > 0 {
+			if n = min(n, r.st.MaxFit(k.class, r.nodes[p])); n > 0 {
 				r.putOn(i, p, n)
 				progress, any = true, true
 			}
@@ -295,7 +295,7 @@ func (r *verifier) putOn(i, p, n int) {
 	pl := &v.a.bins[p]
 	class := v.w.demands[i].class
 	r.st.Put(class, r.nodes[p], n)
-	fit.Take(pl.room, v.w.size(class), n)
+	fit.Sub(pl.room, v.w.size(class), n)
 	v.on = nil
 	if v.w.demands[i].headroom == "" {
 		pl.used = true
@@ -350,7 +350,7 @@ func (v *solver) preferred(i int) []int {
 			continue
 		}
 		empty, shape := v.w.template(gr)
-		if fit.Most(empty, v.w.space.Class(k.class)) == 0 || !fit.Passes(&v.w.s.Classes[k.class], shape) || !v.w.topology.reachable(k.class, g) {
+		if fit.MaxFit(empty, v.w.space.Class(k.class)) == 0 || !fit.Passes(&v.w.s.Classes[k.class], shape) || !v.w.topology.reachable(k.class, g) {
 			continue
 		}
 		p := &problem{empty: empty, limit: v.own(g), items: []item{{size: v.w.size(k.class), count: v.a.left[i], fresh: true}}}

@@ -58,7 +58,7 @@ func (b *topology) assignZones() {
 	order, most, steps := w.scratch.perRound.ints.alloc(0, len(w.demands)), 0, 0
 	for i := range w.demands {
 		class := w.demands[i].class
-		if hasZoneTerms(&w.s.Classes[class]) || (anti || b.rank[class] == rankHosts && cells > 1) && s.state.Tied(class) {
+		if hasZoneTerms(&w.s.Classes[class]) || (anti || b.rank[class] == rankHosts && cells > 1) && s.state.Constrained(class) {
 			order = append(order, i)
 			most += min(cells, w.demands[i].count())
 			steps += w.demands[i].count()
@@ -175,7 +175,7 @@ func (s *zoneAssignment) lookFor(out []candidateDomain, k *demand) []candidateDo
 		for _, g := range s.groups[cell] {
 			gr := &w.groups[g]
 			empty, shape := w.template(gr)
-			per := fit.Most(empty, size)
+			per := fit.MaxFit(empty, size)
 			if per == 0 || !w.takes(k.class, g, shape) || !s.reachable(k.class, g) || !k.buys && gr.upcoming == 0 {
 				continue
 			}
@@ -193,7 +193,7 @@ func (s *zoneAssignment) lookFor(out []candidateDomain, k *demand) []candidateDo
 		}
 		if p.room < k.count() {
 			for _, n := range s.nodes[cell] {
-				if most := fit.Most(w.nodes[n].room, size); most > 0 && w.passes(k.class, n) {
+				if most := fit.MaxFit(w.nodes[n].room, size); most > 0 && w.passes(k.class, n) {
 					p.room += min(most, k.count())
 					if p.machine < 0 {
 						p.machine = n
@@ -313,7 +313,7 @@ func (s *zoneAssignment) next(class int, spots []candidateDomain, bound bool) (b
 		if p.room <= 0 {
 			continue
 		}
-		n := s.state.Most(class, p.machine)
+		n := s.state.MaxFit(class, p.machine)
 		if n == 0 {
 			continue
 		}

@@ -37,9 +37,9 @@ func init() {
 // bench is a world in the house's own nouns, with what fit keeps of it.
 type bench struct {
 	snapshot cluster.Snapshot
-	space    *fit.Space
+	space    *fit.Dimensions
 	state    *fit.State
-	shapes   []fit.Shape
+	shapes   []fit.NodeInfo
 	rooms    [][]int64
 	classOf  map[cluster.PodKey]int
 	nodeOf   map[cluster.NodeName]int
@@ -83,7 +83,7 @@ func (b *bench) judgeTwice(class *cluster.PodClass, index, n int) (Answer, error
 		for _, p := range b.promised[n] {
 			if b.snapshot.Classes[p.Class].Priority >= class.Priority {
 				b.state.Put(p.Class, n, by)
-				fit.Take(b.rooms[n], b.space.Class(p.Class), by)
+				fit.Sub(b.rooms[n], b.space.Class(p.Class), by)
 				some = true
 			}
 		}
@@ -107,14 +107,14 @@ func (b *bench) judge(class *cluster.PodClass, index, n int) (Answer, error) {
 		return Answer{Held: true, Rule: rule, Words: words}, nil
 	}
 	if rule == "" {
-		rule, words = b.space.Short(b.rooms[n], b.space.Class(index))
-		if (fit.Most(b.rooms[n], b.space.Class(index)) > 0) != (rule == "") {
+		rule, words = b.space.Insufficient(b.rooms[n], b.space.Class(index))
+		if (fit.MaxFit(b.rooms[n], b.space.Class(index)) > 0) != (rule == "") {
 			return Answer{}, fmt.Errorf("fit.Most and Space.Short differ: %q %q", rule, words)
 		}
 	}
 	if rule == "" {
 		rule, words = b.state.Refused(index, n)
-		if b.state.Passes(index, n) != (rule == "") || (b.state.Most(index, n) > 0) != (rule == "") {
+		if b.state.Passes(index, n) != (rule == "") || (b.state.MaxFit(index, n) > 0) != (rule == "") {
 			return Answer{}, fmt.Errorf("State.Passes, Most and Refused differ: %q %q", rule, words)
 		}
 	}
@@ -135,21 +135,21 @@ func (w *World) objects() observe.Objects {
 func seat(w *World) (*bench, error) {
 	b := &bench{snapshot: observe.Convert(w.objects()), classOf: map[cluster.PodKey]int{}, nodeOf: map[cluster.NodeName]int{}, promised: map[int][]*cluster.Pod{}}
 	s := &b.snapshot
-	b.space, b.state = fit.NewSpace(s.Classes), fit.NewState(s.Classes, s.Namespaces)
+	b.space, b.state = fit.NewDimensions(s.Classes), fit.NewState(s.Classes, s.Namespaces)
 	byName := map[cluster.NodeName]*cluster.Node{}
 	for _, n := range s.Nodes {
 		byName[n.Name] = n
 	}
-	b.shapes = make([]fit.Shape, len(w.Nodes))
+	b.shapes = make([]fit.NodeInfo, len(w.Nodes))
 	for i, o := range w.Nodes {
 		n := byName[cluster.NodeName(o.Name)]
 		if n == nil {
 			return nil, fmt.Errorf("node %s was lost in the conversion", o.Name)
 		}
 		b.nodeOf[n.Name] = i
-		b.shapes[i] = fit.Shape{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
-		room := make([]int64, b.space.Axes())
-		b.space.Room(room, n.Allocatable)
+		b.shapes[i] = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
+		room := make([]int64, b.space.Len())
+		b.space.Capacity(room, n.Allocatable)
 		b.rooms = append(b.rooms, room)
 		b.state.AddNode(&b.shapes[i], n.VolumeLimits)
 	}
@@ -192,7 +192,7 @@ func (b *bench) settle(bound []*cluster.Pod) {
 		home := b.nodeOf[bound[i].Node]
 		put(bound[i], elsewhere[i], -1)
 		put(bound[i], home, 1)
-		fit.Take(b.rooms[home], b.space.Class(bound[i].Class), 1)
+		fit.Sub(b.rooms[home], b.space.Class(bound[i].Class), 1)
 	}
 }
 

@@ -93,7 +93,7 @@ func (s *scheduler) tie(w *world) {
 	}
 	s.ties, s.index = fit.NewState(w.classes, nil), make(map[*node]int, len(w.nodes))
 	for _, n := range w.nodes {
-		i := s.ties.AddNode(&fit.Shape{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}, nil)
+		i := s.ties.AddNode(&fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}, nil)
 		s.index[n] = i
 		for _, p := range n.pods {
 			switch {
@@ -138,7 +138,7 @@ func (s *scheduler) choose(w *world, class int) *node {
 	var best []*node
 	most := -1.0
 	for _, n := range w.nodes {
-		shape := fit.Shape{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
+		shape := fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
 		if n.Ready != cluster.StatusTrue || !fit.Passes(c, &shape) {
 			continue
 		}

@@ -109,7 +109,7 @@ func (b *bins) onNew(c, g, first int) {
 			if b.put(last, c, b.left[c]) > 0 {
 				continue
 			}
-			if b.m.Tie[c] == SpreadHost && fit.Most(last.room, b.m.space.Class(c)) > 0 && b.elsewhere(c, last) {
+			if b.m.Tie[c] == SpreadHost && fit.MaxFit(last.room, b.m.space.Class(c)) > 0 && b.elsewhere(c, last) {
 				continue
 			}
 		}

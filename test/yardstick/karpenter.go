@@ -112,7 +112,7 @@ func (k *karpenter) fresh(c int) (*claim, []int) {
 	}
 	slices.Sort(pools)
 	for _, p := range pools {
-		x := &claim{used: make([]int64, k.m.space.Axes()), of: map[int]int{}}
+		x := &claim{used: make([]int64, k.m.space.Len()), of: map[int]int{}}
 		for g := range k.m.Pool {
 			if k.m.Pool[g] == p {
 				x.options = append(x.options, g)

@@ -50,9 +50,9 @@ type Mix struct {
 	Zone     []string // by group
 	Equal    bool     // every machine costs the same
 
-	space  *fit.Space
+	space  *fit.Dimensions
 	empty  [][]int64 // room of a group's machine
-	shapes []fit.Shape
+	shapes []fit.NodeInfo
 	fits   [][]bool // by class and group: whether a machine of it takes one pod at all
 }
 
@@ -146,7 +146,7 @@ func (m *Mix) class(r *rand.Rand, tied bool, count int) {
 	for g := range m.Snapshot.Groups {
 		t := &m.Snapshot.Groups[g].Template
 		fits = fits || t.Allocatable.MilliCPU >= c.Requests.MilliCPU && t.Allocatable.Memory >= c.Requests.Memory &&
-			fit.Passes(&c, &fit.Shape{Labels: t.Labels, Taints: t.Taints})
+			fit.Passes(&c, &fit.NodeInfo{Labels: t.Labels, Taints: t.Taints})
 	}
 	if !fits {
 		return
@@ -160,19 +160,19 @@ func (m *Mix) class(r *rand.Rand, tied bool, count int) {
 }
 
 func (m *Mix) index() {
-	m.space = fit.NewSpace(m.Snapshot.Classes)
+	m.space = fit.NewDimensions(m.Snapshot.Classes)
 	m.fits = make([][]bool, len(m.Snapshot.Classes))
 	for g := range m.Snapshot.Groups {
 		t := &m.Snapshot.Groups[g].Template
-		m.shapes = append(m.shapes, fit.Shape{Labels: t.Labels, Taints: t.Taints})
-		room := make([]int64, m.space.Axes())
-		m.space.Room(room, t.Allocatable)
+		m.shapes = append(m.shapes, fit.NodeInfo{Labels: t.Labels, Taints: t.Taints})
+		room := make([]int64, m.space.Len())
+		m.space.Capacity(room, t.Allocatable)
 		m.empty = append(m.empty, room)
 	}
 	for c := range m.fits {
 		m.fits[c] = make([]bool, len(m.empty))
 		for g := range m.empty {
-			m.fits[c][g] = fit.Most(m.empty[g], m.space.Class(c)) > 0 && fit.Passes(&m.Snapshot.Classes[c], &m.shapes[g])
+			m.fits[c][g] = fit.MaxFit(m.empty[g], m.space.Class(c)) > 0 && fit.Passes(&m.Snapshot.Classes[c], &m.shapes[g])
 		}
 	}
 }
@@ -263,7 +263,7 @@ func (b *bins) open(group int) *bin {
 // put puts at most n pods of a class onto a machine, one after the other, and returns
 // how many it took.
 func (b *bins) put(x *bin, class, n int) int {
-	if n = min(n, fit.Most(x.room, b.m.space.Class(class))); n <= 0 || !b.m.fits[class][x.group] {
+	if n = min(n, fit.MaxFit(x.room, b.m.space.Class(class))); n <= 0 || !b.m.fits[class][x.group] {
 		return 0
 	}
 	if b.state != nil {
@@ -274,7 +274,7 @@ func (b *bins) put(x *bin, class, n int) int {
 		}
 		n = done
 	}
-	fit.Take(x.room, b.m.space.Class(class), n)
+	fit.Sub(x.room, b.m.space.Class(class), n)
 	x.pods += n
 	x.of[class] += n
 	b.left[class] -= n

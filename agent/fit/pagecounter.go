@@ -1,15 +1,15 @@
 package fit
 
-// tally counts per topology domain. Its pages appear where something is counted, so
+// pageCounter counts per topology domain. Its pages appear where something is counted, so
 // that a term on hostname that three pods share costs three pages and not a number
 // for each of 5,000 nodes.
-type tally struct{ pages []*page }
+type pageCounter struct{ pages []*page }
 
 type page [1 << pageBits]int32
 
 const pageBits = 6
 
-func (t *tally) at(domain int32) int32 {
+func (t *pageCounter) at(domain int32) int32 {
 	p := int(domain >> pageBits)
 	if p >= len(t.pages) || t.pages[p] == nil {
 		return 0
@@ -18,7 +18,7 @@ func (t *tally) at(domain int32) int32 {
 }
 
 // add returns what is counted now.
-func (t *tally) add(domain, n int32) int32 {
+func (t *pageCounter) add(domain, n int32) int32 {
 	p := int(domain >> pageBits)
 	for p >= len(t.pages) {
 		t.pages = append(t.pages, nil)
@@ -31,11 +31,11 @@ func (t *tally) add(domain, n int32) int32 {
 	return *at
 }
 
-// copies is room for the pages of many tallies, so that a clone allocates once.
+// copies is room for the pages of many page counters, so that a clone allocates once.
 type copies []page
 
-func (c *copies) clone(t tally) tally {
-	out := tally{pages: make([]*page, len(t.pages))}
+func (c *copies) clone(t pageCounter) pageCounter {
+	out := pageCounter{pages: make([]*page, len(t.pages))}
 	for i, p := range t.pages {
 		if p == nil {
 			continue
@@ -53,35 +53,35 @@ func (c *copies) clone(t tally) tally {
 // counter counts pods per domain of one topology key: those that a selector selects,
 // or those that own a term.
 type counter struct {
-	key    int32
-	ground int32 // where pods count: index into State.grounds; -1: on every node that has the key
-	least  int32 // index into State.leasts; -1: nobody asks for the minimum
-	sum    int64
-	count  tally
+	key      int32
+	eligible int32 // where pods count: index into State.eligible nodes; -1: on every node that has the key
+	minimum  int32 // index into State.leasts; -1: nobody asks for the minimum
+	sum      int64
+	count    pageCounter
 }
 
-// ground is the set of nodes that a spread constraint counts on, and the domains of
+// eligibleNodes is the set of nodes that a spread constraint counts on, and the domains of
 // its topology key that hold at least one of them.
-type ground struct {
-	key, elig int32
-	nodes     tally // per domain
-	domains   int32
-	counters  []int32 // those that count on this ground; fixed by NewState
+type eligibleNodes struct {
+	key, eligibility int32
+	nodes            pageCounter // per domain
+	domains          int32
+	counters         []int32 // those that count on this eligible nodes; fixed by NewState
 }
 
 // lowCounts is how far the counts of domains are kept as a histogram. A node holds
 // about a hundred pods, so that hostname stays below; zones go beyond and are few.
 const lowCounts = 128
 
-// least follows the smallest count over the domains of a ground.
-type least struct {
+// domainMinimum follows the smallest count over the domains of a eligible nodes.
+type domainMinimum struct {
 	min  int32
 	hist [lowCounts]int32 // domains by their count
 }
 
 // enter tells that a domain has its first eligible node.
 func (s *State) enter(c *counter, domain int32) {
-	l, n := &s.leasts[c.least], c.count.at(domain)
+	l, n := &s.minimums[c.minimum], c.count.at(domain)
 	if n < lowCounts {
 		l.hist[n]++
 	}
@@ -90,18 +90,18 @@ func (s *State) enter(c *counter, domain int32) {
 
 // leave tells that a domain has lost its last one.
 func (s *State) leave(c *counter, domain int32) {
-	l, n := &s.leasts[c.least], c.count.at(domain)
+	l, n := &s.minimums[c.minimum], c.count.at(domain)
 	if n < lowCounts {
 		l.hist[n]--
 	}
 	if n == l.min && (n >= lowCounts || l.hist[n] == 0) {
-		l.min = s.leastFrom(c, n, -1)
+		l.min = s.minimumFrom(c, n, -1)
 	}
 }
 
 // move tells that a domain's count went from one number to another.
 func (s *State) move(c *counter, from, to int32) {
-	l := &s.leasts[c.least]
+	l := &s.minimums[c.minimum]
 	if from < lowCounts {
 		l.hist[from]--
 	}
@@ -112,14 +112,14 @@ func (s *State) move(c *counter, from, to int32) {
 	case to < l.min:
 		l.min = to
 	case from == l.min && (from >= lowCounts || l.hist[from] == 0):
-		l.min = s.leastFrom(c, from, -1)
+		l.min = s.minimumFrom(c, from, -1)
 	}
 }
 
-// leastFrom is the smallest count that is not below from, over all domains of the
-// counter's ground but one (-1: over all); none when there is no such domain.
-func (s *State) leastFrom(c *counter, from, but int32) int32 {
-	l := &s.leasts[c.least]
+// minimumFrom is the smallest count that is not below from, over all domains of the
+// counter's eligible nodes but one (-1: over all); none when there is no such domain.
+func (s *State) minimumFrom(c *counter, from, but int32) int32 {
+	l := &s.minimums[c.minimum]
 	own := int32(-1)
 	if but >= 0 {
 		own = c.count.at(but)
@@ -134,7 +134,7 @@ func (s *State) leastFrom(c *counter, from, but int32) int32 {
 		}
 	}
 	smallest := int32(none)
-	g := &s.grounds[c.ground]
+	g := &s.eligibleNodes[c.eligible]
 	for p := range g.nodes.pages {
 		if g.nodes.pages[p] == nil {
 			continue

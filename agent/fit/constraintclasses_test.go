@@ -8,7 +8,7 @@ import (
 )
 
 // TestTie changes one thing of a class after the other: what F7 to F12 read gives the
-// class a tie of its own, and nothing else does.
+// class a constraint class of its own, and nothing else does.
 func TestTie(t *testing.T) {
 	is := func(value string) *cluster.Selector {
 		return &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{value}}}}
@@ -86,13 +86,13 @@ func TestTie(t *testing.T) {
 	s := NewState(classes, nil)
 	seen := map[int]int{}
 	for i := range differ {
-		if j, has := seen[s.Tie(i)]; has {
+		if j, has := seen[s.ConstraintClass(i)]; has {
 			t.Errorf("class %d (%s) has the tie of class %d (%s): %+v", i, names[i], j, names[j], classes[i])
 		}
-		seen[s.Tie(i)] = i
+		seen[s.ConstraintClass(i)] = i
 	}
 	for i := differ; i < len(classes); i++ {
-		if s.Tie(i) != s.Tie(0) {
+		if s.ConstraintClass(i) != s.ConstraintClass(0) {
 			t.Errorf("%s gives a class a tie of its own", names[i])
 		}
 	}

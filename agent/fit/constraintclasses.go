@@ -6,17 +6,17 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// ties are what F7 to F12 read of the classes: those that differ in what they request
+// constraintClasses are what F7 to F12 read of the classes: those that differ in what they request
 // alone are one to them. States of several scopes share it.
-type ties struct {
+type constraintClasses struct {
 	classes []cluster.PodClass
 	known   namespaceSet
 	of      []int32 // per class
-	first   []int32 // per tie, the first class that has it
+	first   []int32 // per constraint class, the first class that has it
 }
 
-func newTies(classes []cluster.PodClass, namespaces []cluster.Namespace) *ties {
-	t := &ties{classes: classes, known: make(namespaceSet, len(namespaces)), of: make([]int32, len(classes)), first: make([]int32, 0, len(classes))}
+func newConstraintClasses(classes []cluster.PodClass, namespaces []cluster.Namespace) *constraintClasses {
+	t := &constraintClasses{classes: classes, known: make(namespaceSet, len(namespaces)), of: make([]int32, len(classes)), first: make([]int32, 0, len(classes))}
 	for _, n := range namespaces {
 		t.known[n.Name] = n.Labels
 	}
@@ -27,7 +27,7 @@ func newTies(classes []cluster.PodClass, namespaces []cluster.Namespace) *ties {
 		next := int32(len(t.first))
 		// Who has no terms costs nothing to compile, and who has volumes seldom has a like.
 		if len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread) > 0 && len(c.Volumes) == 0 {
-			key = appendTie(key[:0], c)
+			key = appendConstraintClass(key[:0], c)
 			if tie, ok := ids[string(key)]; ok {
 				t.of[i] = tie
 				continue
@@ -39,15 +39,15 @@ func newTies(classes []cluster.PodClass, namespaces []cluster.Namespace) *ties {
 	return t
 }
 
-// example is a class that has a tie.
-func (t *ties) example(tie int32) *cluster.PodClass { return &t.classes[t.first[tie]] }
+// example is a class that has a constraint class.
+func (t *constraintClasses) example(tie int32) *cluster.PodClass { return &t.classes[t.first[tie]] }
 
-// Tie is the number of what F7 to F12 read of a class: classes of one number are
+// ConstraintClass is the number of what F7 to F12 read of a class: classes of one number are
 // counted, refused and keep others out alike. Numbers are dense from 0.
-func (s *State) Tie(class int) int { return int(s.of[class]) }
+func (s *State) ConstraintClass(class int) int { return int(s.of[class]) }
 
-// appendTie writes all that is read of a class without volumes.
-func appendTie(b []byte, c *cluster.PodClass) []byte {
+// appendConstraintClass writes all that is read of a class without volumes.
+func appendConstraintClass(b []byte, c *cluster.PodClass) []byte {
 	b = appendLabels(appendString(b, c.Namespace), c.Labels)
 	for _, terms := range [...][]cluster.PodTerm{c.PodAffinity, c.PodAntiAffinity} {
 		b = append(strconv.AppendInt(b, int64(len(terms)), 10), ',')

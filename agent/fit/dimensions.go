@@ -1,0 +1,189 @@
+package fit
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Dimensions turns requests and host ports into vectors over one set of dimensions, so that
+// "how many more pods of this class fit here" is a handful of divisions. Host ports
+// become dimensions of capacity one: an address has one dimension per port, and a claim on
+// 0.0.0.0 takes every dimension of its port, which is exactly the scheduler's rule of
+// conflicts.
+type Dimensions struct {
+	dimensions []dimension
+	classes    []int64 // len(dimensions) numbers per class
+}
+
+type dimension struct {
+	name string // "cpu", "memory", "ephemeral-storage", "pods", an extended resource, or "port:..."
+	port bool
+}
+
+const (
+	dimCPU = iota
+	dimMemory
+	dimStorage
+	dimPods
+	fixedDims
+)
+
+// NewDimensions builds the dimensions that the classes need and the vector of every class.
+func NewDimensions(classes []cluster.PodClass) *Dimensions {
+	s := &Dimensions{dimensions: []dimension{{name: "cpu"}, {name: "memory"}, {name: "ephemeral-storage"}, {name: "pods"}}}
+	var extended, wild, exact []string
+	for i := range classes {
+		c := &classes[i]
+		for name, n := range c.Requests.Extended {
+			if n > 0 {
+				extended = append(extended, name)
+			}
+		}
+		for _, p := range c.HostPorts {
+			if port, ip := portOf(p); ip == anyAddress {
+				wild = append(wild, port)
+			} else {
+				exact = append(exact, port+ip)
+			}
+		}
+	}
+	slices.Sort(extended)
+	for _, name := range slices.Compact(extended) {
+		s.dimensions = append(s.dimensions, dimension{name: name})
+	}
+	slices.Sort(exact)
+	for _, name := range slices.Compact(exact) {
+		s.dimensions = append(s.dimensions, dimension{name: name, port: true})
+	}
+	slices.Sort(wild)
+	for _, port := range slices.Compact(wild) {
+		if !slices.ContainsFunc(exact, func(e string) bool { return strings.HasPrefix(e, port) }) {
+			s.dimensions = append(s.dimensions, dimension{name: port + anyAddress, port: true})
+		}
+	}
+	s.classes = make([]int64, len(classes)*len(s.dimensions))
+	for i := range classes {
+		s.fill(s.classes[i*len(s.dimensions):(i+1)*len(s.dimensions)], &classes[i])
+	}
+	return s
+}
+
+const anyAddress = "0.0.0.0"
+
+// portOf returns a port's dimension prefix and its address, with the API's defaults.
+func portOf(p cluster.HostPort) (port, ip string) {
+	protocol, ip := p.Protocol, p.IP
+	if protocol == "" {
+		protocol = "TCP"
+	}
+	if ip == "" {
+		ip = anyAddress
+	}
+	digits := [5]byte{}
+	n := p.Port
+	for i := len(digits) - 1; i >= 0; i-- {
+		digits[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return "port:" + protocol + "/" + string(digits[:]) + "@", ip
+}
+
+func (s *Dimensions) fill(v []int64, c *cluster.PodClass) {
+	v[dimCPU], v[dimMemory] = c.Requests.MilliCPU, c.Requests.Memory
+	v[dimStorage], v[dimPods] = c.Requests.EphemeralStorage, max(c.Requests.Pods, 1)
+	for i := fixedDims; i < len(s.dimensions); i++ {
+		if a := s.dimensions[i]; !a.port {
+			v[i] = c.Requests.Extended[a.name]
+			continue
+		}
+		for _, p := range c.HostPorts {
+			port, ip := portOf(p)
+			if ip == anyAddress && strings.HasPrefix(s.dimensions[i].name, port) || port+ip == s.dimensions[i].name {
+				v[i] = 1
+			}
+		}
+	}
+}
+
+// Same tells that two Spaces have the same dimensions, so that vectors over one are vectors
+// over the other.
+func (s *Dimensions) Same(o *Dimensions) bool { return slices.Equal(s.dimensions, o.dimensions) }
+
+// Len is the length of every vector.
+func (s *Dimensions) Len() int { return len(s.dimensions) }
+
+// Class returns the vector of one class; the caller does not change it.
+func (s *Dimensions) Class(i int) []int64 {
+	return s.classes[i*len(s.dimensions) : (i+1)*len(s.dimensions) : (i+1)*len(s.dimensions)]
+}
+
+// Capacity fills v with the room of an empty node.
+func (s *Dimensions) Capacity(v []int64, allocatable cluster.Resources) {
+	v[dimCPU], v[dimMemory] = allocatable.MilliCPU, allocatable.Memory
+	v[dimStorage], v[dimPods] = allocatable.EphemeralStorage, allocatable.Pods
+	for i := fixedDims; i < len(s.dimensions); i++ {
+		if s.dimensions[i].port {
+			v[i] = 1
+		} else {
+			v[i] = allocatable.Extended[s.dimensions[i].name]
+		}
+	}
+}
+
+// MaxFit is how many more pods of a size fit into a room. What a pod does not ask for
+// cannot keep it away, even from a node that is overcommitted.
+func MaxFit(room, size []int64) int {
+	most := int64(math.MaxInt32)
+	for i, n := range size {
+		if n > 0 {
+			if room[i] < n {
+				return 0
+			}
+			most = min(most, room[i]/n)
+		}
+	}
+	return int(most)
+}
+
+// Fits tells whether a pod of a size fits into a room: whether MaxFit is not zero.
+func Fits(room, size []int64) bool {
+	for i, n := range size {
+		if n > 0 && room[i] < n {
+			return false
+		}
+	}
+	return true
+}
+
+// Sub takes n pods of a size out of a room; a negative n gives them back.
+func Sub(room, size []int64, n int) {
+	for i, v := range size {
+		room[i] -= v * int64(n)
+	}
+}
+
+// Insufficient says why one more pod of a size does not fit into a room, in the
+// scheduler's words and order; an empty rule means that it does.
+func (s *Dimensions) Insufficient(room, size []int64) (rule, words string) {
+	var said []string
+	for i, n := range size {
+		if n == 0 || n <= room[i] {
+			continue
+		}
+		switch {
+		case s.dimensions[i].port:
+			return RulePorts, "node(s) didn't have free ports for the requested pod ports"
+		case i == dimPods:
+			said = append([]string{"Too many pods"}, said...)
+		default:
+			said = append(said, "Insufficient "+s.dimensions[i].name)
+		}
+	}
+	if len(said) == 0 {
+		return "", ""
+	}
+	return RuleResources, strings.Join(said, ", ")
+}
