@@ -18,7 +18,7 @@ type constraints struct {
 	existing           []antiAffinityConstraint // counters of the owners of anti-affinity terms that select the class
 }
 
-// volumeConstraints is what one class asks of volumes. MaxFit ask nothing, and share that.
+// volumeConstraints is what one class asks of volumes. Most ask nothing, and share that.
 type volumeConstraints struct {
 	refused  string  // the first Volume.Refused
 	onePod   []int32 // claims that no other pod may use
@@ -53,7 +53,7 @@ type tables struct {
 	hostname       int32 // the key that is a template's own; -1: not used
 	eligs          []eligibility
 	constraints    []*constraints // per constraint class
-	incrementStart []int32        // per constraint class, into feeds
+	incrementStart []int32        // per constraint class, into increments
 	increments     []int32        // counters that a pod of the constraint class is counted by
 	usesStart      []int32        // per constraint class, into uses
 	uses           []int32        // claims of which some class wants to be the only user
@@ -136,7 +136,7 @@ func (b *build) termMatcher(c *cluster.PodClass, t *cluster.PodTerm) int32 {
 	return b.matcher(m)
 }
 
-// counter interns a counter of the pods that all matchers take, on nodes of a eligible nodes.
+// counter interns a counter of the pods that all matchers take, on one set of eligible nodes.
 func (b *build) counter(kind byte, matchers []int32, key, ground int32) int32 {
 	b.buf = append(b.buf[:0], 'c', kind)
 	b.buf = append(strconv.AppendInt(b.buf, int64(key), 10), ',')

@@ -39,7 +39,7 @@ func newConstraintClasses(classes []cluster.PodClass, namespaces []cluster.Names
 	return t
 }
 
-// example is a class that has a constraint class.
+// example is a class of a constraint class.
 func (t *constraintClasses) example(tie int32) *cluster.PodClass { return &t.classes[t.first[tie]] }
 
 // ConstraintClass is the number of what F7 to F12 read of a class: classes of one number are

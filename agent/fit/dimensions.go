@@ -108,7 +108,7 @@ func (s *Dimensions) fill(v []int64, c *cluster.PodClass) {
 	}
 }
 
-// Same tells that two Spaces have the same dimensions, so that vectors over one are vectors
+// Same tells that two Dimensions have the same dimensions, so that vectors over one are vectors
 // over the other.
 func (s *Dimensions) Same(o *Dimensions) bool { return slices.Equal(s.dimensions, o.dimensions) }
 

@@ -4,7 +4,7 @@
 // Floor 1, pure. It judges with the semantics of kube-scheduler 1.36, and from F7 on
 // in its very words:
 //
-//   - Refused and Passes, of a class and a NodeInfo of a node: cordons, spec.nodeName, taints,
+//   - Refused and Passes, of a class and a NodeInfo: cordons, spec.nodeName, taints,
 //     nodeSelector and required node affinity (F1 to F4);
 //   - Dimensions, of vectors of room: host ports and every resource (F5, F6);
 //   - State, of all nodes and the pods on them: ReadWriteOncePod, CSI attach limits,

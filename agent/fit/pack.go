@@ -22,7 +22,7 @@ func (a *constraints) binds() bool {
 // order. Attach limits tie classes only on one node and do not join components.
 func (s *State) Component(class int) int { return int(s.component[s.of[class]]) }
 
-// components joins the constraint classes that feed or read one counter or use one claim.
+// components joins the constraint classes that increment or read one counter or use one claim.
 func (b *build) components() {
 	parent := make([]int32, len(b.first))
 	for i := range parent {

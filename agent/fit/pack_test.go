@@ -86,7 +86,7 @@ func TestMost(t *testing.T) {
 	}
 }
 
-// The minimum holds where counts leave the histogram, and MaxFit is what placing one
+// The minimum holds where counts leave the histogram, and the most is what placing one
 // after another finds.
 func TestLeastFar(t *testing.T) {
 	for seed := range uint64(200) {

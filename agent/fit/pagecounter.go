@@ -54,8 +54,8 @@ func (c *copies) clone(t pageCounter) pageCounter {
 // or those that own a term.
 type counter struct {
 	key      int32
-	eligible int32 // where pods count: index into State.eligible nodes; -1: on every node that has the key
-	minimum  int32 // index into State.leasts; -1: nobody asks for the minimum
+	eligible int32 // where pods count: index into State.eligibleNodes; -1: on every node that has the key
+	minimum  int32 // index into State.minimums; -1: nobody asks for the minimum
 	sum      int64
 	count    pageCounter
 }
@@ -66,14 +66,14 @@ type eligibleNodes struct {
 	key, eligibility int32
 	nodes            pageCounter // per domain
 	domains          int32
-	counters         []int32 // those that count on this eligible nodes; fixed by NewState
+	counters         []int32 // those that count on these nodes; fixed by NewState
 }
 
 // lowCounts is how far the counts of domains are kept as a histogram. A node holds
 // about a hundred pods, so that hostname stays below; zones go beyond and are few.
 const lowCounts = 128
 
-// domainMinimum follows the smallest count over the domains of a eligible nodes.
+// domainMinimum follows the smallest count over the domains of a set of eligible nodes.
 type domainMinimum struct {
 	min  int32
 	hist [lowCounts]int32 // domains by their count
