@@ -15,30 +15,31 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 
 // Status is what the local API tells under /status.
 type Status struct {
-	Version  string        `json:"version"`
-	Node     string        `json:"node"`
-	Since    time.Time     `json:"since"`
-	Acting   bool          `json:"acting"`
-	Why      string        `json:"why,omitempty"` // why it does not act
-	Stale    string        `json:"stale,omitempty"`
-	Cloud    string        `json:"cloud,omitempty"` // what is wrong with the last read
-	CloudAt  time.Time     `json:"cloudAt,omitzero"`
-	Late     []string      `json:"late,omitempty"`
-	Services []string      `json:"services"`
-	Nodes    int           `json:"nodes"`
-	Ready    int           `json:"ready"`
-	Pods     int           `json:"pods"`
-	Pending  int           `json:"pending"`
-	Groups   []GroupStatus `json:"groups"`
-	LastPlan time.Time     `json:"lastPlan,omitzero"`
-	Plan     string        `json:"plan,omitempty"`
-	Held     []plan.Held   `json:"held,omitempty"`
+	Version  string          `json:"version"`
+	Node     string          `json:"node"`
+	Since    time.Time       `json:"since"`
+	Acting   bool            `json:"acting"`
+	Why      string          `json:"why,omitempty"` // why it does not act
+	Stale    string          `json:"stale,omitempty"`
+	Cloud    string          `json:"cloud,omitempty"` // what is wrong with the last read
+	CloudAt  time.Time       `json:"cloudAt,omitzero"`
+	Late     []string        `json:"late,omitempty"`
+	Services []string        `json:"services"`
+	Nodes    int             `json:"nodes"`
+	Ready    int             `json:"ready"`
+	Pods     int             `json:"pods"`
+	Pending  int             `json:"pending"`
+	Groups   []GroupStatus   `json:"groups"`
+	LastPlan time.Time       `json:"lastPlan,omitzero"`
+	Plan     string          `json:"plan,omitempty"`
+	Held     []decision.Held `json:"held,omitempty"`
 }
 
 // GroupStatus is one node group in Status.

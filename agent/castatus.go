@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // The status page of Cluster Autoscaler, by its field names (its clusterstate/api
@@ -103,7 +103,7 @@ func (c *caCount) add(n *cluster.Node, now time.Time, startup time.Duration) {
 
 // page writes the status of one round; since remembers when each condition became
 // what it is.
-func page(s *cluster.Snapshot, p plan.Plan, m plan.Memory, policy plan.Policy, since map[string]transition) caStatus {
+func page(s *cluster.Snapshot, p decision.Plan, m decision.Memory, policy decision.Policy, since map[string]transition) caStatus {
 	out := caStatus{Time: s.Now.UTC().Format(caTimeFormat), State: "Running"}
 	times := func(about, status string) caTimes {
 		t := since[about]
@@ -158,12 +158,12 @@ func page(s *cluster.Snapshot, p plan.Plan, m plan.Memory, policy plan.Policy, s
 }
 
 // clusterHealth is what holds the whole cluster.
-func clusterHealth(held []plan.Held) (status, message string) {
+func clusterHealth(held []decision.Held) (status, message string) {
 	status = "Healthy"
 	for i := range held {
 		if h := &held[i]; h.Kind == "cluster" {
 			message = h.Rule + ": " + h.Why
-			if h.Rule == plan.RuleUnhealthy {
+			if h.Rule == decision.RuleUnhealthy {
 				status = "Unhealthy"
 			}
 		}
@@ -191,7 +191,7 @@ type transition struct {
 }
 
 // unregistered counts an instance that is no Node, long ones as such.
-func (c *caCount) unregistered(s *cluster.Snapshot, m plan.Memory, policy plan.Policy, g *cluster.NodeGroup, id cluster.InstanceID) {
+func (c *caCount) unregistered(s *cluster.Snapshot, m decision.Memory, policy decision.Policy, g *cluster.NodeGroup, id cluster.InstanceID) {
 	since, ok := m.Unregistered[id]
 	if !ok {
 		return
@@ -215,7 +215,7 @@ func candidatesPage(n int) caScaleDown {
 }
 
 // groupPage is the status of one group, without its times.
-func groupPage(s *cluster.Snapshot, m plan.Memory, g *cluster.NodeGroup, c caCount, candidates int) caGroup {
+func groupPage(s *cluster.Snapshot, m decision.Memory, g *cluster.NodeGroup, c caCount, candidates int) caGroup {
 	out := caGroup{Name: string(g.ID), ScaleDown: candidatesPage(candidates)}
 	out.Health = caGroupHealth{Status: "Healthy", Counts: c, Target: g.Target, Min: g.Min, Max: g.Max}
 	if g.Stale != "" || c.LongUnregistered > 0 || c.Registered.Unready.Total*2 > c.Registered.Total {
@@ -237,7 +237,7 @@ var printSeed = maphash.MakeSeed()
 
 // fingerprint is a number that is another one when a plan says something else; it
 // costs no memory, where the plan's text would cost what the cluster has.
-func fingerprint(p plan.Plan) uint64 {
+func fingerprint(p decision.Plan) uint64 {
 	var h maphash.Hash
 	h.SetSeed(printSeed)
 	for i := range p.Held {

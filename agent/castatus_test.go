@@ -14,7 +14,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 func TestStatusPage(t *testing.T) {
@@ -31,11 +31,11 @@ func TestStatusPage(t *testing.T) {
 		{Name: "b", ProviderID: "i-2", Created: now.Add(-time.Second)},
 		{Name: "c", ProviderID: "i-3", Ready: cluster.StatusTrue, Created: old, Taints: []cluster.Taint{{Key: cluster.TaintToBeDeleted}}},
 	}
-	m := plan.Memory{Unneeded: map[cluster.NodeName]time.Time{"a": old}, Unregistered: map[cluster.InstanceID]time.Time{"i-4": old},
-		Backoff: []plan.Backoff{{Group: "gpu", Cause: cluster.CauseQuota, Text: "no more", Until: now.Add(time.Minute)}}}
-	policy := plan.Policy{MaxNodeStartupTime: time.Minute, MaxNodeProvisionTime: 15 * time.Minute}
+	m := decision.Memory{Unneeded: map[cluster.NodeName]time.Time{"a": old}, Unregistered: map[cluster.InstanceID]time.Time{"i-4": old},
+		Backoff: []decision.Backoff{{Group: "gpu", Cause: cluster.CauseQuota, Text: "no more", Until: now.Add(time.Minute)}}}
+	policy := decision.Policy{MaxNodeStartupTime: time.Minute, MaxNodeProvisionTime: 15 * time.Minute}
 	since := map[string]transition{}
-	first := page(&s, plan.Plan{}, m, policy, since)
+	first := page(&s, decision.Plan{}, m, policy, since)
 	text, err := YAML(first)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ clusterWide:
 		t.Errorf("%+v: want the probe of an hour later alone", again)
 	}
 	s.Now = now.Add(time.Minute)
-	if next := page(&s, plan.Plan{}, m, policy, since); !next.Cluster.Health.Transition.Equal(now) || !next.Cluster.Health.Probe.Equal(s.Now) {
+	if next := page(&s, decision.Plan{}, m, policy, since); !next.Cluster.Health.Transition.Equal(now) || !next.Cluster.Health.Probe.Equal(s.Now) {
 		t.Errorf("%+v: want the transition of before and the probe of now", next.Cluster.Health.caTimes)
 	}
 }
@@ -106,7 +106,7 @@ func TestStatusConfigMapIsWrittenOnChange(t *testing.T) {
 			return n
 		}
 		round := func(target int) {
-			r.saw(&cluster.Snapshot{Now: time.Now(), Groups: []cluster.NodeGroup{{ID: "g", Target: target}}}, plan.Plan{}, plan.Memory{}, plan.Policy{}, 1)
+			r.saw(&cluster.Snapshot{Now: time.Now(), Groups: []cluster.NodeGroup{{ID: "g", Target: target}}}, decision.Plan{}, decision.Memory{}, decision.Policy{}, 1)
 		}
 		for i, step := range []struct {
 			after  time.Duration

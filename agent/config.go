@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
@@ -40,7 +41,7 @@ type Config struct {
 
 	Lease   LeaseConfig
 	Scaler  ScalerConfig
-	Scaling plan.Policy
+	Scaling decision.Policy
 	Observe observe.Config
 	Kubelet KubeletConfig
 

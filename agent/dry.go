@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
@@ -17,10 +18,10 @@ import (
 // DryRound looks at the cluster and the cloud once, with clients of its own, and
 // returns what a round would do now. It changes nothing and takes no Lease. The
 // memory of the running agent is used where its state file can be read.
-func DryRound(ctx context.Context, cfg Config, log *logrus.Logger) (cluster.Snapshot, plan.Plan, error) {
+func DryRound(ctx context.Context, cfg Config, log *logrus.Logger) (cluster.Snapshot, decision.Plan, error) {
 	look, err := dryLook(ctx, cfg, log)
 	if err != nil {
-		return cluster.Snapshot{}, plan.Plan{}, err
+		return cluster.Snapshot{}, decision.Plan{}, err
 	}
 	p, _ := plan.Decide(look.snapshot, look.memory, look.policy)
 	return look.snapshot, p, nil
@@ -29,8 +30,8 @@ func DryRound(ctx context.Context, cfg Config, log *logrus.Logger) (cluster.Snap
 // look is one sight of the world by a command, and what the running agent wrote down.
 type look struct {
 	snapshot cluster.Snapshot
-	memory   plan.Memory
-	policy   plan.Policy
+	memory   decision.Memory
+	policy   decision.Policy
 	lessons  map[string]observe.Lesson
 }
 

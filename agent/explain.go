@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
@@ -22,20 +23,20 @@ import (
 
 // Explanation is the engine's, with what other services say of the thing.
 type Explanation struct {
-	plan.Explanation
+	decision.Explanation
 	// Reaper is the nodecleaner's verdict on a node; nil for anything else.
 	Reaper *ReaperVerdict `json:"reaper,omitempty"`
 }
 
 // The engine's own words for what the commands print.
 type (
-	Judgement  = plan.Judgement
-	Verdict    = plan.Verdict
-	PlanData   = plan.Data
-	PodFacts   = plan.PodFacts
-	NodeFacts  = plan.NodeFacts
-	GroupFacts = plan.GroupFacts
-	Blocker    = plan.Blocker
+	Judgement  = decision.Judgement
+	Verdict    = decision.Verdict
+	PlanData   = decision.Data
+	PodFacts   = decision.PodFacts
+	NodeFacts  = decision.NodeFacts
+	GroupFacts = decision.GroupFacts
+	Blocker    = decision.Blocker
 	// ReaperVerdict is the nodecleaner's word on a Node.
 	ReaperVerdict = nodecleaner.Verdict
 )
@@ -120,8 +121,8 @@ func verdict(v nodecleaner.Verdict) *nodecleaner.Verdict {
 	return &v
 }
 
-func explain(s cluster.Snapshot, m plan.Memory, p plan.Policy, lessons map[string]observe.Lesson, kind, name string) Explanation {
-	x := Explanation{Explanation: plan.Explain(s, m, p, plan.Query{Kind: kind, Name: name})}
+func explain(s cluster.Snapshot, m decision.Memory, p decision.Policy, lessons map[string]observe.Lesson, kind, name string) Explanation {
+	x := Explanation{Explanation: plan.Explain(s, m, p, decision.Query{Kind: kind, Name: name})}
 	if x.Group != nil {
 		x.Group.Template.Learnt = lessons[x.Group.Template.Spec].Tells()
 	}
@@ -164,7 +165,7 @@ func (a *running) serveCSR(w http.ResponseWriter, r *http.Request, name string) 
 }
 
 // remembered is the memory after the last round.
-func (s *scaler) remembered() plan.Memory {
+func (s *scaler) remembered() decision.Memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.memory

@@ -9,6 +9,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
@@ -35,18 +36,18 @@ type herald struct {
 }
 
 // held tells what a round held back. It costs nothing while nothing new is held.
-func (h *herald) held(s *cluster.Snapshot, p plan.Plan, memory plan.Memory) {
+func (h *herald) held(s *cluster.Snapshot, p decision.Plan, memory decision.Memory) {
 	h.sweep(s.Now)
 	for i := range p.Held {
 		x := &p.Held[i]
 		switch {
-		case x.Kind == "pod" && (x.Rule == plan.RuleNoGroup || x.Rule == plan.RuleNotUnderstood || x.Rule == plan.RuleVolume):
+		case x.Kind == "pod" && (x.Rule == decision.RuleNoGroup || x.Rule == decision.RuleNotUnderstood || x.Rule == decision.RuleVolume):
 			h.notTriggered(s, x, memory)
-		case x.Kind == "group" && x.Rule == plan.RuleShort:
+		case x.Kind == "group" && x.Rule == decision.RuleShort:
 			h.cluster(s.Now, corev1.EventTypeWarning, "ScaleUpTimedOut", "Nodes added to group "+x.Name+" failed to register in time: "+x.Why)
-		case x.Kind == "group" && x.Rule == plan.RuleTotals:
+		case x.Kind == "group" && x.Rule == decision.RuleTotals:
 			h.cluster(s.Now, corev1.EventTypeWarning, "MaxNodesTotalReached", "Max total nodes in cluster reached: "+x.Why)
-		case x.Kind == "cluster" && x.Rule == plan.RuleUnhealthy:
+		case x.Kind == "cluster" && x.Rule == decision.RuleUnhealthy:
 			h.cluster(s.Now, corev1.EventTypeWarning, "ClusterUnhealthy", "Cluster has too many unready nodes: "+x.Why)
 		}
 	}
@@ -54,13 +55,13 @@ func (h *herald) held(s *cluster.Snapshot, p plan.Plan, memory plan.Memory) {
 
 // notTriggered tells the pods that nothing can be bought for, with every group's
 // reason and name; also where other pods triggered a scale-up in the same round.
-func (h *herald) notTriggered(s *cluster.Snapshot, x *plan.Held, memory plan.Memory) {
+func (h *herald) notTriggered(s *cluster.Snapshot, x *decision.Held, memory decision.Memory) {
 	text := x.Why
 	if len(x.Groups) > 0 {
 		text = plan.Sum(x.Groups)
 	}
 	for _, g := range x.Groups {
-		if g.Rule == plan.RuleTotals {
+		if g.Rule == decision.RuleTotals {
 			h.cluster(s.Now, corev1.EventTypeWarning, "MaxNodesTotalReached", "Max total nodes in cluster reached: "+g.Why)
 			break
 		}
@@ -86,7 +87,7 @@ func (h *herald) notTriggered(s *cluster.Snapshot, x *plan.Held, memory plan.Mem
 }
 
 // did tells what became of a round's actions.
-func (h *herald) did(s *cluster.Snapshot, p plan.Plan, outcomes []cluster.Outcome) {
+func (h *herald) did(s *cluster.Snapshot, p decision.Plan, outcomes []cluster.Outcome) {
 	for i := range outcomes {
 		o := &outcomes[i]
 		switch {
@@ -107,14 +108,14 @@ func (h *herald) did(s *cluster.Snapshot, p plan.Plan, outcomes []cluster.Outcom
 		}
 	}
 	for _, a := range p.Actions {
-		if t, ok := a.(plan.Terminate); ok && t.Rule == plan.RuleNoJoin {
+		if t, ok := a.(decision.Terminate); ok && t.Rule == decision.RuleNoJoin {
 			h.cluster(s.Now, corev1.EventTypeWarning, "ScaleUpTimedOut", fmt.Sprintf("Nodes added to group %s failed to register in time: %s", t.Group, t.Why))
 		}
 	}
 }
 
 // grew tells of one change of a target, on the status object and on the pods.
-func (h *herald) grew(s *cluster.Snapshot, p plan.Plan, o *cluster.Outcome) {
+func (h *herald) grew(s *cluster.Snapshot, p decision.Plan, o *cluster.Outcome) {
 	most := 0
 	for i := range s.Groups {
 		if s.Groups[i].ID == o.Group {
@@ -128,7 +129,7 @@ func (h *herald) grew(s *cluster.Snapshot, p plan.Plan, o *cluster.Outcome) {
 	h.recorder.Eventf(act.StatusObject, corev1.EventTypeNormal, "ScaledUpGroup", "Scale-up: setting group %s size to %d instead of %d (max: %d)", o.Group, o.To, o.From, most)
 	helped := map[cluster.PodKey]bool{}
 	for _, a := range p.Actions {
-		if g, ok := a.(plan.Grow); ok && g.Group == o.Group {
+		if g, ok := a.(decision.Grow); ok && g.Group == o.Group {
 			for _, key := range g.Pods {
 				helped[key] = true
 			}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 func events(r *record.FakeRecorder) (out []string) {
@@ -41,9 +41,9 @@ func TestPodsHearWhyNothingIsBought(t *testing.T) {
 		s.Pods = append(s.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprint("ns/p", i)), UID: cluster.UID(fmt.Sprint(i)), Class: 7, Unschedulable: cluster.At(now)})
 	}
 	s.Pods = append(s.Pods, cluster.Pod{Key: "ns/other", Class: 8, Unschedulable: cluster.At(now)})
-	p := plan.Plan{Held: []plan.Held{{Kind: "pod", Name: "ns/p0", Count: 2, Rule: plan.RuleNoGroup, Why: "group a: x; group b: x", Groups: []plan.Refusal{
-		{Name: "a", Rule: "F6", Why: "Insufficient cpu"}, {Name: "b", Rule: plan.RuleTotals, Why: "the cluster's limit of 3 nodes is reached"}}}}}
-	memory := plan.Memory{Reservations: plan.Reservations{{Group: "a", Pods: []cluster.PodKey{"ns/p1"}}}}
+	p := decision.Plan{Held: []decision.Held{{Kind: "pod", Name: "ns/p0", Count: 2, Rule: decision.RuleNoGroup, Why: "group a: x; group b: x", Groups: []decision.Refusal{
+		{Name: "a", Rule: "F6", Why: "Insufficient cpu"}, {Name: "b", Rule: decision.RuleTotals, Why: "the cluster's limit of 3 nodes is reached"}}}}}
+	memory := decision.Memory{Reservations: decision.Reservations{{Group: "a", Pods: []cluster.PodKey{"ns/p1"}}}}
 	h.held(&s, p, memory)
 	const text = "Normal NotTriggerScaleUp pod didn't trigger scale-up: 1 Insufficient cpu (group a), 1 the cluster's limit of 3 nodes is reached (group b)"
 	wants(t, events(r), "Warning MaxNodesTotalReached", text, text)
@@ -59,23 +59,23 @@ func TestGroupsAndNodesAreTold(t *testing.T) {
 	h := herald{recorder: r}
 	now := time.Unix(1_700_000_000, 0)
 	s := cluster.Snapshot{Now: now, Groups: []cluster.NodeGroup{{ID: "a", Max: 9}}}
-	grow := plan.Grow{Group: "a", From: 1, To: 3}
+	grow := decision.Grow{Group: "a", From: 1, To: 3}
 	for i := range 300 {
 		key := cluster.PodKey(fmt.Sprint("ns/p", i))
 		s.Pods = append(s.Pods, cluster.Pod{Key: key, UID: cluster.UID(key)})
 		grow.Pods = append(grow.Pods, key)
 	}
-	p := plan.Plan{Actions: []plan.Action{grow, plan.Terminate{Group: "a", Instance: "i-9", Rule: plan.RuleNoJoin, Why: "i-9 has not become a Node"}}}
+	p := decision.Plan{Actions: []decision.Action{grow, decision.Terminate{Group: "a", Instance: "i-9", Rule: decision.RuleNoJoin, Why: "i-9 has not become a Node"}}}
 	h.did(&s, p, []cluster.Outcome{{Action: "grow", Group: "a", From: 1, To: 3}})
 	got := events(r)
 	if len(got) != 1+eventBurst+1 {
 		t.Fatalf("%d events", len(got))
 	}
 	wants(t, []string{got[0], got[1], got[len(got)-1]}, "Normal ScaledUpGroup Scale-up: setting group a size to 3 instead of 1 (max: 9)", "Normal TriggeredScaleUp pod triggered scale-up: [{a 1->3 (max: 9)}]", "Warning ScaleUpTimedOut")
-	h.did(&s, plan.Plan{}, []cluster.Outcome{
+	h.did(&s, decision.Plan{}, []cluster.Outcome{
 		{Action: "grow", Group: "a", Error: "quota", Kind: "exhausted"}, {Action: "evict", Pod: "ns/p", Node: "n1"}, {Action: "terminate", Group: "a", Node: "n1"},
 		{Action: "terminate", Group: "a", Node: "n2"}, {Action: "terminate", Group: "a", Node: "n3", Error: "no"}})
 	wants(t, events(r), "Warning FailedToScaleUpGroup", "ScaleDown Scale-down: node n1", "ScaleDownEmpty Scale-down: empty node n2")
-	h.held(&s, plan.Plan{Held: []plan.Held{{Kind: "cluster", Rule: plan.RuleUnhealthy, Why: "5 of 6 nodes are not Ready"}, {Kind: "group", Name: "a", Rule: plan.RuleShort, Why: "not delivered"}}}, plan.Memory{})
+	h.held(&s, decision.Plan{Held: []decision.Held{{Kind: "cluster", Rule: decision.RuleUnhealthy, Why: "5 of 6 nodes are not Ready"}, {Kind: "group", Name: "a", Rule: decision.RuleShort, Why: "not delivered"}}}, decision.Memory{})
 	wants(t, events(r), "Warning ClusterUnhealthy", "Warning ScaleUpTimedOut")
 }

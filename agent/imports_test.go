@@ -27,8 +27,9 @@ type floor struct {
 // floors is DESIGN section 2 as a table.
 var floors = map[string]floor{
 	"agent/cluster":                         {pure: true},
+	"agent/decision":                        {pure: true, house: []string{"agent/cluster"}},
 	"agent/fit":                             {pure: true, house: []string{"agent/cluster"}},
-	"agent/plan":                            {pure: true, house: []string{"agent/cluster", "agent/fit"}},
+	"agent/plan":                            {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/fit"}},
 	"agent/plan/plantest":                   {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net", "os"}},
 	"userdata":                              {pure: true, house: []string{"agent/cluster"}},
 	"agent/pulse":                           {banned: []string{"k8s.io/", "net"}},
@@ -48,7 +49,7 @@ var floors = map[string]floor{
 	"agent/provider/providertest":           {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/providertest/fakeworld": {house: []string{"agent/cluster", "agent/provider", "agent/provider/*"}, banned: []string{"k8s.io/"}},
 	"agent/observe":                         {house: []string{"agent/cluster", "agent/provider", "agent/pulse"}},
-	"agent/act":                             {house: []string{"agent/cluster", "agent/plan", "agent/provider", "agent/pulse"}},
+	"agent/act":                             {house: []string{"agent/cluster", "agent/decision", "agent/provider", "agent/pulse"}},
 	"csrsigner":                             {house: []string{"agent/cluster", "agent/pulse", "agent/atomicfile", "agent/servingcert"}},
 	"nodecleaner":                           {house: []string{"agent/cluster", "agent/pulse", "agent/atomicfile"}},
 	"bootstrap":                             {house: []string{"agent/cluster", "agent/pulse", "agent/atomicfile", "agent/servingcert"}},
@@ -198,6 +199,8 @@ func TestFloorsBite(t *testing.T) {
 	for _, c := range []struct{ pkg, file, imp string }{
 		{"agent/cluster", "agent/cluster/x.go", "net"},
 		{"agent/cluster", "agent/cluster/x.go", "k8s.io/api/core/v1"},
+		{"agent/decision", "agent/decision/x.go", house + "agent/fit"},
+		{"agent/act", "agent/act/x.go", house + "agent/plan"},
 		{"agent/plan", "agent/plan/x.go", "context"},
 		{"agent/plan", "agent/plan/x.go", "math/rand"},
 		{"agent/plan", "agent/plan/x.go", house + "agent/provider"},

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
@@ -80,7 +80,7 @@ func newMetrics() *metrics {
 
 // saw updates the gauges from a Snapshot and the plan made of it; changed tells that
 // the plan is another one than the last.
-func (m *metrics) saw(s cluster.Snapshot, p plan.Plan, memory plan.Memory, policy plan.Policy, mayAct, changed bool) {
+func (m *metrics) saw(s cluster.Snapshot, p decision.Plan, memory decision.Memory, policy decision.Policy, mayAct, changed bool) {
 	m.safe.Set(0)
 	if mayAct && s.Stale == "" {
 		m.safe.Set(1)
@@ -113,13 +113,13 @@ func (m *metrics) saw(s cluster.Snapshot, p plan.Plan, memory plan.Memory, polic
 }
 
 // did counts what became of a plan's actions.
-func (m *metrics) did(outcomes []cluster.Outcome, p plan.Plan) {
+func (m *metrics) did(outcomes []cluster.Outcome, p decision.Plan) {
 	reasons, marks := map[cluster.InstanceID]string{}, map[cluster.NodeName]string{}
 	for _, a := range p.Actions {
 		switch a := a.(type) {
-		case plan.Terminate:
+		case decision.Terminate:
 			reasons[a.Instance] = a.Rule
-		case plan.Cordon:
+		case decision.Cordon:
 			marks[a.Node] = a.Rule
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // moreMetrics are those that need to remember something between rounds, and Cluster
@@ -72,11 +72,11 @@ func newMoreMetrics(gauge func(name, help string, labels ...string) *prometheus.
 // unremovableReasons are Cluster Autoscaler's words (simulator.UnremovableReason) for
 // the rules that hold a node.
 var unremovableReasons = map[string]string{
-	plan.RuleBusy: "NotUnderutilized", plan.RuleOptOut: "ScaleDownDisabledAnnotation", plan.RuleBlocked: "BlockedByPod", plan.RuleNoRoom: "NoPlaceToMovePods",
-	plan.RuleAtMin: "NodeGroupMinSizeReached", plan.RuleUnneededFor: "NotUnneededLongEnough", plan.RuleDraining: "CurrentlyBeingDeleted", plan.RuleInterrupted: "CurrentlyBeingDeleted", plan.RuleTotalsMin: "MinimalResourceLimitExceeded",
+	decision.RuleBusy: "NotUnderutilized", decision.RuleOptOut: "ScaleDownDisabledAnnotation", decision.RuleBlocked: "BlockedByPod", decision.RuleNoRoom: "NoPlaceToMovePods",
+	decision.RuleAtMin: "NodeGroupMinSizeReached", decision.RuleUnneededFor: "NotUnneededLongEnough", decision.RuleDraining: "CurrentlyBeingDeleted", decision.RuleInterrupted: "CurrentlyBeingDeleted", decision.RuleTotalsMin: "MinimalResourceLimitExceeded",
 }
 
-func (m *moreMetrics) saw(s *cluster.Snapshot, p plan.Plan, memory plan.Memory, policy plan.Policy, changed bool) {
+func (m *moreMetrics) saw(s *cluster.Snapshot, p decision.Plan, memory decision.Memory, policy decision.Policy, changed bool) {
 	if changed {
 		m.countHeld(p.Held)
 	}
@@ -110,7 +110,7 @@ func (m *moreMetrics) saw(s *cluster.Snapshot, p plan.Plan, memory plan.Memory, 
 }
 
 // countHeld counts the nodes that stay, by reason.
-func (m *moreMetrics) countHeld(held []plan.Held) {
+func (m *moreMetrics) countHeld(held []decision.Held) {
 	m.unremovable.Reset()
 	cooldown := 0.0
 	for i := range held {
@@ -118,7 +118,7 @@ func (m *moreMetrics) countHeld(held []plan.Held) {
 		if h.Kind != "node" {
 			continue
 		}
-		if h.Rule == plan.RuleCooldown || h.Rule == plan.RuleFailed {
+		if h.Rule == decision.RuleCooldown || h.Rule == decision.RuleFailed {
 			cooldown = 1
 			continue // unneeded, and only the cluster's pause keeps it
 		}
@@ -201,10 +201,10 @@ func (m *moreMetrics) arrive(group cluster.GroupID, n *cluster.Node) {
 
 // marked, drained and removed follow a node on its way out.
 func (m *moreMetrics) marked(o cluster.Outcome, rule string) {
-	if rule == plan.RuleInterrupted {
+	if rule == decision.RuleInterrupted {
 		return // the cloud ends it: nothing of ours follows
 	}
-	m.leaving[o.Node] = departure{at: o.At, unready: rule == plan.RuleUnready}
+	m.leaving[o.Node] = departure{at: o.At, unready: rule == decision.RuleUnready}
 }
 
 func (m *moreMetrics) drained(o cluster.Outcome) {
@@ -219,7 +219,7 @@ func (m *moreMetrics) drained(o cluster.Outcome) {
 func (m *moreMetrics) removed(o cluster.Outcome, rule string) string {
 	if o.Node == "" {
 		m.reaped.WithLabelValues().Inc()
-		if rule == plan.RuleNoJoin {
+		if rule == decision.RuleNoJoin {
 			m.failedNodes.WithLabelValues(string(cluster.CauseNoJoin)).Inc()
 		}
 		return "unregistered"
@@ -239,7 +239,7 @@ func (m *moreMetrics) removed(o cluster.Outcome, rule string) string {
 }
 
 // countNodes sets nodes_count by Cluster Autoscaler's states.
-func (m *metrics) countNodes(s *cluster.Snapshot, memory plan.Memory, policy plan.Policy) {
+func (m *metrics) countNodes(s *cluster.Snapshot, memory decision.Memory, policy decision.Policy) {
 	ready, unready, starting, late := 0, 0, 0, 0
 	for _, n := range s.Nodes {
 		switch {

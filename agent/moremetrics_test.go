@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // reads are the values of all metrics, by name and label values; of histograms the
@@ -38,24 +38,24 @@ func TestMetricsUnderClusterAutoscalersNames(t *testing.T) {
 	m := newMetrics()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	s := cluster.Snapshot{Now: now, Groups: []cluster.NodeGroup{{ID: "g", Min: 1, Max: 9, Target: 3}, {ID: "h", Max: 4, Stale: "old"}}}
-	policy := plan.Policy{MaxNodeStartupTime: time.Minute, MaxNodeProvisionTime: time.Minute, MaxNodesTotal: 10}
-	memory := plan.Memory{Unneeded: map[cluster.NodeName]time.Time{"a": now}, Unregistered: map[cluster.InstanceID]time.Time{"x": now.Add(-time.Hour), "y": now},
-		Backoff: []plan.Backoff{{Group: "g", Cause: cluster.CauseQuota, Until: now.Add(time.Minute)}, {Group: "h", Cause: cluster.CauseQuota, Until: now}}}
-	held := []plan.Held{{Kind: "node", Rule: plan.RuleBusy}, {Kind: "node", Rule: plan.RuleBusy}, {Kind: "node", Rule: plan.RuleInUse}, {Kind: "node", Rule: plan.RuleCooldown}}
-	m.saw(s, plan.Plan{Held: held}, memory, policy, true, true)
+	policy := decision.Policy{MaxNodeStartupTime: time.Minute, MaxNodeProvisionTime: time.Minute, MaxNodesTotal: 10}
+	memory := decision.Memory{Unneeded: map[cluster.NodeName]time.Time{"a": now}, Unregistered: map[cluster.InstanceID]time.Time{"x": now.Add(-time.Hour), "y": now},
+		Backoff: []decision.Backoff{{Group: "g", Cause: cluster.CauseQuota, Until: now.Add(time.Minute)}, {Group: "h", Cause: cluster.CauseQuota, Until: now}}}
+	held := []decision.Held{{Kind: "node", Rule: decision.RuleBusy}, {Kind: "node", Rule: decision.RuleBusy}, {Kind: "node", Rule: decision.RuleInUse}, {Kind: "node", Rule: decision.RuleCooldown}}
+	m.saw(s, decision.Plan{Held: held}, memory, policy, true, true)
 	m.did([]cluster.Outcome{{Action: "grow", Group: "g", From: 0, To: 2, At: now}, {Action: "grow", Group: "h", Error: "no", Kind: "exhausted", At: now},
 		{Action: "cordon", Node: "a", At: now}, {Action: "cordon", Node: "b", At: now}, {Action: "cordon", Node: "c", At: now}, {Action: "evict", Node: "a"},
 		{Action: "terminate", Node: "a", Instance: "1", At: now.Add(10 * time.Second)}, {Action: "terminate", Node: "b", Instance: "2", At: now}, {Action: "terminate", Node: "c", Instance: "3", At: now},
 		{Action: "terminate", Instance: "4", At: now}},
-		plan.Plan{Actions: []plan.Action{plan.Cordon{Node: "b", Rule: plan.RuleUnready}, plan.Terminate{Instance: "4", Rule: plan.RuleNoJoin}}})
+		decision.Plan{Actions: []decision.Action{decision.Cordon{Node: "b", Rule: decision.RuleUnready}, decision.Terminate{Instance: "4", Rule: decision.RuleNoJoin}}})
 	s.Now = now.Add(40 * time.Second)
 	s.Groups[0].Instances = []cluster.Instance{{ID: "i1"}, {ID: "i2"}, {ID: "i3"}}
 	s.Groups[0].Failures = []cluster.Failure{{Cause: cluster.CauseCapacity, At: s.Now}}
 	for i, id := range []string{"i1", "i2", "i3"} { // one more than was asked for
 		s.Nodes = append(s.Nodes, &cluster.Node{UID: cluster.UID(id), ProviderID: id, Created: now.Add(10 * time.Second), Ready: cluster.StatusTrue, ReadySince: now.Add(time.Duration(i+2) * 10 * time.Second)})
 	}
-	m.saw(s, plan.Plan{Held: held}, memory, policy, true, true)
-	m.saw(s, plan.Plan{Held: held}, memory, policy, true, false)
+	m.saw(s, decision.Plan{Held: held}, memory, policy, true, true)
+	m.saw(s, decision.Plan{Held: held}, memory, policy, true, false)
 	got := reads(t, m.registry)
 	for name, want := range map[string]float64{
 		"cluster_autoscaler_unneeded_nodes_count": 1, "cluster_autoscaler_unremovable_nodes_count NotUnderutilized": 2, "cluster_autoscaler_unremovable_nodes_count D9": 1,

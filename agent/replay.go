@@ -11,21 +11,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 
 // Replayed is one recorded round, decided once more.
 type Replayed struct {
-	At       time.Time `json:"at"`
-	Version  string    `json:"version"` // of the agent that decided then
-	Equal    bool      `json:"equal"`   // plan, timer and memory, bit for bit
-	Diff     []string  `json:"diff,omitempty"`
-	Recorded plan.Data `json:"recorded"`
-	Now      plan.Data `json:"now"`
+	At       time.Time     `json:"at"`
+	Version  string        `json:"version"` // of the agent that decided then
+	Equal    bool          `json:"equal"`   // plan, timer and memory, bit for bit
+	Diff     []string      `json:"diff,omitempty"`
+	Recorded decision.Data `json:"recorded"`
+	Now      decision.Data `json:"now"`
 	round    flight.Round
-	memory   plan.Memory
-	policy   plan.Policy
+	memory   decision.Memory
+	policy   decision.Policy
 }
 
 // Replay reads what the flight recorder wrote and decides every round once more, with
@@ -83,7 +84,7 @@ func (x Replayed) Explain(kind, name string) Explanation {
 
 // recited writes everything that was decided as lines to compare: those of the journal,
 // what they leave out, and the memory.
-func recited(d plan.Data, memory json.RawMessage) []string {
+func recited(d decision.Data, memory json.RawMessage) []string {
 	var out []string
 	for _, a := range d.Actions {
 		out = append(out, a.Text)
@@ -137,7 +138,7 @@ func difference(was, is []string) []string {
 // change sets one field of a policy by its environment name, with or without the
 // prefix, or by its field name: "AUTOSCALER_SCALING_UNNEEDED_FOR=5m",
 // "UNNEEDED_FOR=5m" and "UnneededFor=5m" are one.
-func change(p *plan.Policy, setting string) error {
+func change(p *decision.Policy, setting string) error {
 	key, value, ok := strings.Cut(setting, "=")
 	if !ok {
 		return fmt.Errorf("policy %q: write KEY=VALUE", setting)

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 
 // recorded is one round of 300 pending pods, packed as the agent does it.
-func recorded(t *testing.T, tamper func(*plan.Data)) []byte {
+func recorded(t *testing.T, tamper func(*decision.Data)) []byte {
 	t.Helper()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 123456789, time.FixedZone("", 3600))
 	amount := cluster.Resources{MilliCPU: 4000, Memory: 16 << 30, Pods: 110}
@@ -23,8 +24,8 @@ func recorded(t *testing.T, tamper func(*plan.Data)) []byte {
 	for i := range 300 {
 		s.Pods = append(s.Pods, cluster.Pod{Key: cluster.PodKey("default/p-" + string(rune('a'+i%26)) + strings.Repeat("x", i/26)), Created: cluster.At(now), Unschedulable: cluster.At(now)})
 	}
-	policy := plan.Policy{Expander: "least-waste", MaxNodeProvisionTime: 15 * time.Minute, ScaleDown: true, FreshFor: time.Minute}
-	memory := plan.Memory{Unneeded: map[cluster.NodeName]time.Time{"gone": now}}
+	policy := decision.Policy{Expander: "least-waste", MaxNodeProvisionTime: 15 * time.Minute, ScaleDown: true, FreshFor: time.Minute}
+	memory := decision.Memory{Unneeded: map[cluster.NodeName]time.Time{"gone": now}}
 	p, after := plan.Decide(s, memory, policy)
 	d := p.Data()
 	if tamper != nil {
@@ -48,7 +49,7 @@ func TestReplayIsBitForBit(t *testing.T) {
 }
 
 func TestReplayShowsADifference(t *testing.T) {
-	got, err := Replay(bytes.NewReader(recorded(t, func(d *plan.Data) { *d.Actions[0].To++; d.Actions[0].Text = "grow other" })), nil)
+	got, err := Replay(bytes.NewReader(recorded(t, func(d *decision.Data) { *d.Actions[0].To++; d.Actions[0].Text = "grow other" })), nil)
 	if err != nil || got[0].Equal || got[0].Diff[0] != "- grow other" || !strings.HasPrefix(got[0].Diff[1], "+ grow ") {
 		t.Fatalf("%+v, %v", got, err)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 
 // When the status ConfigMap is written: on a change, but no sooner than statusApart
@@ -45,7 +45,7 @@ func newReporter(client kubernetes.Interface, voice *voice, mayAct func() (bool,
 }
 
 // saw makes a page of a round where one is due. print is the plan's fingerprint.
-func (r *reporter) saw(s *cluster.Snapshot, p plan.Plan, m plan.Memory, policy plan.Policy, print uint64) {
+func (r *reporter) saw(s *cluster.Snapshot, p decision.Plan, m decision.Memory, policy decision.Policy, print uint64) {
 	if r == nil {
 		return
 	}
@@ -84,7 +84,7 @@ func (r *reporter) due() time.Time {
 
 // still makes the last page again where it is time to show that the agent lives; the
 // round is one in which nothing changed.
-func (r *reporter) still(s *cluster.Snapshot, p plan.Plan, m plan.Memory, policy plan.Policy, print uint64) {
+func (r *reporter) still(s *cluster.Snapshot, p decision.Plan, m decision.Memory, policy decision.Policy, print uint64) {
 	switch {
 	case r == nil || r.madeAt.IsZero():
 	case r.owed:

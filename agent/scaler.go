@@ -9,6 +9,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
@@ -24,7 +25,7 @@ const standby = time.Second
 // scaler is the loop of observe, decide, act.
 type scaler struct {
 	cfg       ScalerConfig
-	policy    func(now time.Time) plan.Policy
+	policy    func(now time.Time) decision.Policy
 	engine    plan.Engine
 	observer  *observe.Observer
 	inventory *observe.Inventory
@@ -37,8 +38,8 @@ type scaler struct {
 	log       *logrus.Entry
 
 	mu     sync.Mutex // guards what the local API reads
-	memory plan.Memory
-	last   plan.Plan
+	memory decision.Memory
+	last   decision.Plan
 	lastAt time.Time
 
 	gone map[cluster.InstanceID]time.Time // terminated by us lately; guarded by mu
@@ -128,7 +129,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 
 // act carries the plan out and hands on what became of it; it tells whether anything
 // was tried.
-func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan) bool {
+func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision.Plan) bool {
 	if len(p.Actions) == 0 {
 		return false
 	}
@@ -143,7 +144,7 @@ func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p plan.Pla
 
 // still is what a round in which nothing changed has to do: to show that the agent
 // lives, and to say again what Events have forgotten by now.
-func (s *scaler) still(snapshot *cluster.Snapshot, p plan.Plan, memory plan.Memory, policy plan.Policy, may bool) {
+func (s *scaler) still(snapshot *cluster.Snapshot, p decision.Plan, memory decision.Memory, policy decision.Policy, may bool) {
 	s.metrics.activity.WithLabelValues("main").Set(float64(snapshot.Now.Unix()))
 	if !may || s.cfg.DryRun {
 		return
@@ -156,7 +157,7 @@ func (s *scaler) still(snapshot *cluster.Snapshot, p plan.Plan, memory plan.Memo
 
 // untilWake is next, or the timer of the plan or of the status page where that is
 // earlier. One that has passed already must not spin the loop.
-func (s *scaler) untilWake(next time.Time, p plan.Plan) time.Time {
+func (s *scaler) untilWake(next time.Time, p decision.Plan) time.Time {
 	for _, wake := range []time.Time{p.Wake, s.reporter.due()} {
 		if !wake.IsZero() {
 			next = earliest(next, later(wake, time.Now().Add(s.cfg.Quiet)))
@@ -174,7 +175,7 @@ func later(a, b time.Time) time.Time {
 
 // say writes what this round holds, and what it would do where it may not act: what
 // is done is told by the hand that does it.
-func (s *scaler) say(snapshot cluster.Snapshot, p plan.Plan, may bool, took time.Duration, print uint64) {
+func (s *scaler) say(snapshot cluster.Snapshot, p decision.Plan, may bool, took time.Duration, print uint64) {
 	s.log.WithField("took", took.Round(10*time.Microsecond).String()).
 		Debugf("round: %d nodes, %d pods, %d groups; %d actions", len(snapshot.Nodes), snapshot.PodCount(), len(snapshot.Groups), len(p.Actions))
 	if print != s.print { // equal plans hold the same, and it was told
@@ -203,7 +204,7 @@ func (s *scaler) say(snapshot cluster.Snapshot, p plan.Plan, may bool, took time
 }
 
 // save writes the memory down; a failure is logged when it is new.
-func (s *scaler) save(memory plan.Memory) {
+func (s *scaler) save(memory decision.Memory) {
 	err := s.file.save(state{Memory: memory, Specs: s.inventory.Specs(), Lessons: s.observer.Lessons()})
 	text := ""
 	if err != nil {
@@ -221,7 +222,7 @@ func (s *scaler) save(memory plan.Memory) {
 }
 
 // record keeps a round whose plan is a new one, and on disk if it does something.
-func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, policy plan.Policy, p plan.Plan, after plan.Memory, print uint64) {
+func (s *scaler) record(snapshot cluster.Snapshot, before decision.Memory, policy decision.Policy, p decision.Plan, after decision.Memory, print uint64) {
 	if snapshot.PodCount() > recordPods || s.recorder.Same(print) {
 		return
 	}
@@ -239,7 +240,7 @@ func (s *scaler) record(snapshot cluster.Snapshot, before plan.Memory, policy pl
 
 // busy tells whether something is coming or going, so that the cloud is worth
 // reading often: a target that its Ready nodes do not meet, a drain, an action.
-func busy(s cluster.Snapshot, p plan.Plan) bool {
+func busy(s cluster.Snapshot, p decision.Plan) bool {
 	if len(p.Actions) > 0 {
 		return true
 	}

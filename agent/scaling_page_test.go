@@ -57,14 +57,14 @@ func TestScalingPage(t *testing.T) {
 
 type ruleRow struct{ id, words string }
 
-// rulesTable renders the rules of fit and plan: constants whose names begin with Rule,
+// rulesTable renders the rules of fit and decision: constants whose names begin with Rule,
 // and their comments.
 func rulesTable(t *testing.T) string {
 	var rows []ruleRow
 	for _, f := range fit.Filters {
 		rows = append(rows, ruleRow{f.Rule, f.Name})
 	}
-	for _, file := range []string{"fit/filters.go", "fit/state.go", "plan/rules.go"} {
+	for _, file := range []string{"fit/filters.go", "fit/state.go", "decision/rules.go"} {
 		rows = append(rows, rulesOf(t, file)...)
 	}
 	slices.SortStableFunc(rows, func(a, b ruleRow) int {

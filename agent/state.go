@@ -13,8 +13,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 
 // stateVersion changes when a field changes its meaning; a file of another version
@@ -24,7 +24,7 @@ const stateVersion = 1
 // state is what a restart must not forget. Every rule is safe without it.
 type state struct {
 	Version int                           `json:"version"`
-	Memory  plan.Memory                   `json:"memory"`
+	Memory  decision.Memory               `json:"memory"`
 	Specs   map[cluster.InstanceID]string `json:"specs,omitempty"`
 	Lessons map[string]observe.Lesson     `json:"lessons,omitempty"`
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 func TestStateSurvivesARestart(t *testing.T) {
@@ -17,7 +17,7 @@ func TestStateSurvivesARestart(t *testing.T) {
 		t.Fatalf("a missing file gives %+v, %v", s, err)
 	}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	want := state{Memory: plan.Memory{Unneeded: map[cluster.NodeName]time.Time{"n": at}}, Specs: map[cluster.InstanceID]string{"i": "lt-1@3"}}
+	want := state{Memory: decision.Memory{Unneeded: map[cluster.NodeName]time.Time{"n": at}}, Specs: map[cluster.InstanceID]string{"i": "lt-1@3"}}
 	if err := f.save(want); err != nil {
 		t.Fatal(err)
 	}

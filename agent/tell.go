@@ -9,7 +9,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // namedHeld is how many things held for one reason get a line each; more share one,
@@ -28,10 +28,10 @@ type remark struct {
 // remarks turns what a plan holds into lines: nodes and instances that are held for
 // one reason share a line when they are many, and numbers that change with every pod do
 // not make a line new.
-func remarks(held []plan.Held) []remark {
+func remarks(held []decision.Held) []remark {
 	var out []remark
 	type class struct{ kind, rule, why string }
-	many := map[class][]plan.Held{}
+	many := map[class][]decision.Held{}
 	var order []class
 	for _, h := range held {
 		if h.Kind != "node" && h.Kind != "instance" {
@@ -39,7 +39,7 @@ func remarks(held []plan.Held) []remark {
 			continue
 		}
 		c := class{h.Kind, h.Rule, plain(h.Why)}
-		if h.Rule == plan.RuleNoRoom {
+		if h.Rule == decision.RuleNoRoom {
 			c.why = "" // each names the pod that was tried first; that one says no more than another
 		}
 		if many[c] == nil {
@@ -74,23 +74,23 @@ func remarks(held []plan.Held) []remark {
 }
 
 // remarkOn is the line about one held thing.
-func remarkOn(h plan.Held) remark {
+func remarkOn(h decision.Held) remark {
 	r := remark{fields: logrus.Fields{"rule": h.Rule, "why": h.Why}}
 	name := h.Name
 	switch h.Kind {
 	case "pod":
 		r.key = "pod " + h.Rule + " " + plain(h.Why) + fmt.Sprint(bits.Len(uint(h.Count)))
-		if h.Rule != plan.RuleRoomOnNode && h.Rule != plan.RuleRoomUpcoming {
+		if h.Rule != decision.RuleRoomOnNode && h.Rule != decision.RuleRoomUpcoming {
 			r.end = "no pod is held any more by " + h.Rule
 		}
 	case "group":
 		r.key = "group " + name + " " + h.Rule + " " + h.Why
 		r.end = "group " + name + " is no longer held by " + h.Rule
-		r.detail = h.Rule == plan.RuleGroupStale // the inventory says it, with its remedy
+		r.detail = h.Rule == decision.RuleGroupStale // the inventory says it, with its remedy
 	case "cluster":
 		r.key, name = "cluster "+h.Rule+" "+plain(h.Why), ""
 		r.end = "the cluster is no longer held by " + h.Rule
-		r.detail = h.Rule == plan.RuleStale // the watch over the API server says it
+		r.detail = h.Rule == decision.RuleStale // the watch over the API server says it
 	default:
 		r.key = h.Kind + " " + name + " " + h.Rule + " " + plain(h.Why)
 	}
@@ -122,7 +122,7 @@ type teller struct {
 }
 
 // tell writes what is new in held since the last call.
-func (t *teller) tell(held []plan.Held) {
+func (t *teller) tell(held []decision.Held) {
 	now := map[string]string{}
 	for _, r := range remarks(held) {
 		_, old := t.told[r.key]

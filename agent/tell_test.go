@@ -8,7 +8,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 func newTeller() (*teller, func() []string) {
@@ -27,10 +27,10 @@ func newTeller() (*teller, func() []string) {
 
 func TestManyBusyNodesAreOneLineAndSaidOnce(t *testing.T) {
 	teller, lines := newTeller()
-	busy := func(percent int) []plan.Held {
-		var held []plan.Held
+	busy := func(percent int) []decision.Held {
+		var held []decision.Held
 		for i := range 20 {
-			held = append(held, plan.Held{Kind: "node", Name: fmt.Sprintf("worker-%02d", i), Count: 1, Rule: plan.RuleBusy, Why: fmt.Sprintf("utilisation %d%% is above 50%%", percent)})
+			held = append(held, decision.Held{Kind: "node", Name: fmt.Sprintf("worker-%02d", i), Count: 1, Rule: decision.RuleBusy, Why: fmt.Sprintf("utilisation %d%% is above 50%%", percent)})
 		}
 		return held
 	}
@@ -46,7 +46,7 @@ func TestManyBusyNodesAreOneLineAndSaidOnce(t *testing.T) {
 
 func TestAHeldGroupIsSaidOnceAndOnceWhenItEnds(t *testing.T) {
 	teller, lines := newTeller()
-	held := []plan.Held{{Kind: "group", Name: "workers", Count: 1, Rule: plan.RuleBackoff, Why: "backed off until 13:00"}}
+	held := []decision.Held{{Kind: "group", Name: "workers", Count: 1, Rule: decision.RuleBackoff, Why: "backed off until 13:00"}}
 	for range 3 {
 		teller.tell(held)
 	}
@@ -80,9 +80,9 @@ func TestTheJournalsSentenceTellsWhatItsFieldsTell(t *testing.T) {
 // TestDifferentReasonsNeverShareALine: five nodes that different pods keep are five
 // things for an operator to do.
 func TestDifferentReasonsNeverShareALine(t *testing.T) {
-	var held []plan.Held
+	var held []decision.Held
 	for _, pod := range []string{"naked", "disk", "never", "system", "unsafe"} {
-		held = append(held, plan.Held{Kind: "node", Name: "node-of-" + pod, Rule: plan.RuleBlocked, Why: "pod default/" + pod + " has no controller to make it again"})
+		held = append(held, decision.Held{Kind: "node", Name: "node-of-" + pod, Rule: decision.RuleBlocked, Why: "pod default/" + pod + " has no controller to make it again"})
 	}
 	lines := 0
 	for _, r := range remarks(held) {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
@@ -174,7 +175,7 @@ func (a *running) wireSettings() (err error) {
 }
 
 // policy is the configured one with what can change at run time.
-func (a *running) policy(now time.Time) plan.Policy {
+func (a *running) policy(now time.Time) decision.Policy {
 	p := a.cfg.Scaling
 	p.Headroom = a.settings.Headroom(now)
 	p.Priorities, p.PrioritiesFault = a.priorities.Current()

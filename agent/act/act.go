@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
@@ -57,24 +57,24 @@ type round struct {
 // then cordons and their undoing, then evictions, then terminations batched by
 // group. When ctx ends it finishes what it is in and starts nothing more; actions
 // not started have no outcome.
-func (h *Hand) Do(ctx context.Context, p plan.Plan) []cluster.Outcome {
+func (h *Hand) Do(ctx context.Context, p decision.Plan) []cluster.Outcome {
 	r := &round{Hand: h}
 	var (
-		grows   []plan.Grow
-		marks   []plan.Action
-		evicts  []plan.Evict
-		byGroup = map[cluster.GroupID][]plan.Terminate{}
+		grows   []decision.Grow
+		marks   []decision.Action
+		evicts  []decision.Evict
+		byGroup = map[cluster.GroupID][]decision.Terminate{}
 		order   []cluster.GroupID
 	)
 	for _, a := range p.Actions {
 		switch a := a.(type) {
-		case plan.Grow:
+		case decision.Grow:
 			grows = append(grows, a)
-		case plan.Cordon, plan.Uncordon, plan.SoftTaint:
+		case decision.Cordon, decision.Uncordon, decision.SoftTaint:
 			marks = append(marks, a)
-		case plan.Evict:
+		case decision.Evict:
 			evicts = append(evicts, a)
-		case plan.Terminate:
+		case decision.Terminate:
 			if _, ok := byGroup[a.Group]; !ok {
 				order = append(order, a.Group)
 			}
@@ -82,13 +82,13 @@ func (h *Hand) Do(ctx context.Context, p plan.Plan) []cluster.Outcome {
 		}
 	}
 	// Side by side: a cloud that hangs must not keep the others' groups waiting.
-	each(grows, func(a plan.Grow) {
+	each(grows, func(a decision.Grow) {
 		r.one(ctx, func(ctx context.Context) { r.grow(ctx, a) })
 	})
-	each(marks, func(a plan.Action) {
+	each(marks, func(a decision.Action) {
 		r.one(ctx, func(ctx context.Context) { r.mark(ctx, a) })
 	})
-	each(evicts, func(a plan.Evict) {
+	each(evicts, func(a decision.Evict) {
 		r.one(ctx, func(ctx context.Context) { r.evict(ctx, a) })
 	})
 	each(order, func(g cluster.GroupID) {

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
@@ -74,7 +74,7 @@ func node(name string, change func(*corev1.Node)) *corev1.Node {
 	return n
 }
 
-func marked(n *corev1.Node) { cordon(n, plan.RuleUnneeded, time.Unix(1700000000, 0)) }
+func marked(n *corev1.Node) { cordon(n, decision.RuleUnneeded, time.Unix(1700000000, 0)) }
 
 func pod(name, nodeName string, change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: kubeUID(cluster.UID(name))}, Spec: corev1.PodSpec{NodeName: nodeName}}
@@ -91,7 +91,7 @@ func TestGrowIsOneCall(t *testing.T) {
 	for i := range 300 {
 		pods = append(pods, cluster.PodKey(fmt.Sprintf("ns/p%03d", i)))
 	}
-	got := h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Grow{Group: "g", From: 0, To: 9, Pods: pods, Rule: "U3", Why: "room"}}})
+	got := h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Grow{Group: "g", From: 0, To: 9, Pods: pods, Rule: "U3", Why: "room"}}})
 	if !slices.Equal(c.calls, []string{"resize g 0 9"}) {
 		t.Errorf("calls %q", c.calls)
 	}
@@ -103,7 +103,7 @@ func TestGrowIsOneCall(t *testing.T) {
 func TestGrowRefusedIsAnOutcomeWithItsKind(t *testing.T) {
 	c := &cloud{err: &provider.Error{Op: "resize", Group: "g", Kind: provider.Conflict, Err: errors.New("target is 4, not 3")}}
 	h, _, _ := hand(c)
-	got := h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Grow{Group: "g", From: 3, To: 5}}})
+	got := h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Grow{Group: "g", From: 3, To: 5}}})
 	if len(got) != 1 || got[0].Kind != "conflict" || !strings.Contains(got[0].Error, "target is 4") {
 		t.Errorf("outcomes %+v", got)
 	}
@@ -112,12 +112,12 @@ func TestGrowRefusedIsAnOutcomeWithItsKind(t *testing.T) {
 func TestCordonAndUncordonTouchOnlyOurs(t *testing.T) {
 	foreign := corev1.Taint{Key: "x", Effect: corev1.TaintEffectNoSchedule}
 	h, client, _ := hand(&cloud{}, node("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{foreign} }))
-	h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Cordon{Node: "n", UID: "uid-n", Rule: plan.RuleInterrupted}}})
+	h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Cordon{Node: "n", UID: "uid-n", Rule: decision.RuleInterrupted}}})
 	n := get(t, client, "n")
 	if by := n.Annotations[cluster.AnnotationCordoned]; !n.Spec.Unschedulable || !slices.ContainsFunc(n.Spec.Taints, isOurs) || !strings.HasSuffix(by, "Z D23") {
 		t.Errorf("cordoned: %+v %v", n.Spec, n.Annotations)
 	}
-	h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Uncordon{Node: "n", UID: "uid-n"}}})
+	h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Uncordon{Node: "n", UID: "uid-n"}}})
 	n = get(t, client, "n")
 	if n.Spec.Unschedulable || !slices.Equal(n.Spec.Taints, []corev1.Taint{foreign}) || len(n.Annotations) != 0 {
 		t.Errorf("uncordoned: %+v %v", n.Spec, n.Annotations)
@@ -137,7 +137,7 @@ func TestCordonRefusesWhatIsSomebodyElses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, client, _ := hand(&cloud{}, node("n", change))
 			before := get(t, client, "n")
-			got := h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Cordon{Node: "n", UID: "uid-n"}}})
+			got := h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Cordon{Node: "n", UID: "uid-n"}}})
 			if len(got) != 1 || !strings.Contains(got[0].Error, "by somebody else") {
 				t.Errorf("outcomes %+v", got)
 			}
@@ -166,11 +166,11 @@ func TestCordonRetriesAConflictAndRefusesAnotherNode(t *testing.T) {
 		}
 		return false, nil, nil
 	})
-	got := h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Cordon{Node: "n", UID: "uid-n"}}})
+	got := h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Cordon{Node: "n", UID: "uid-n"}}})
 	if got[0].Error != "" || !get(t, client, "n").Spec.Unschedulable {
 		t.Errorf("after two conflicts: %+v", got)
 	}
-	got = h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Uncordon{Node: "n", UID: "another"}}})
+	got = h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Uncordon{Node: "n", UID: "another"}}})
 	if got[0].Error == "" || !get(t, client, "n").Spec.Unschedulable {
 		t.Errorf("a node of another UID was changed: %+v", got)
 	}
@@ -187,7 +187,7 @@ func TestEvictCarriesUIDAndGrace(t *testing.T) {
 		}
 		return false, nil, nil
 	})
-	evict := plan.Plan{Actions: []plan.Action{plan.Evict{Pod: "ns/p", UID: "u1", Node: "n", Grace: 30 * time.Second}}}
+	evict := decision.Plan{Actions: []decision.Action{decision.Evict{Pod: "ns/p", UID: "u1", Node: "n", Grace: 30 * time.Second}}}
 	got := h.Do(t.Context(), evict)
 	if len(seen) != 1 || string(*seen[0].DeleteOptions.Preconditions.UID) != "u1" || *seen[0].DeleteOptions.GracePeriodSeconds != 30 || got[0].Error != "" {
 		t.Fatalf("evictions %+v, outcomes %+v", seen, got)
@@ -210,20 +210,20 @@ func TestTerminateLooksOnceMore(t *testing.T) {
 	for name, c := range map[string]struct {
 		node    *corev1.Node
 		pods    []*corev1.Pod
-		act     plan.Terminate
+		act     decision.Terminate
 		deleted bool
 		why     string
 	}{
-		"empty":            {node("n", marked), nil, plan.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
-		"daemon only":      {node("n", marked), []*corev1.Pod{pod("d", "n", daemon)}, plan.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
-		"finished only":    {node("n", marked), []*corev1.Pod{pod("f", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, plan.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
-		"work came":        {node("n", marked), []*corev1.Pod{pod("w", "n", nil)}, plan.Terminate{Node: "n", NodeUID: "uid-n"}, false, "pod ns/w is on node n"},
-		"work elsewhere":   {node("n", marked), []*corev1.Pod{pod("w", "other", nil)}, plan.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
-		"uncordoned":       {node("n", nil), nil, plan.Terminate{Node: "n", NodeUID: "uid-n"}, false, "no longer carries"},
-		"another node now": {node("n", marked), nil, plan.Terminate{Node: "n", NodeUID: "old"}, false, "another one now"},
-		"node is gone":     {nil, nil, plan.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
-		"never joined":     {node("other", nil), nil, plan.Terminate{}, true, ""},
-		"joined after all": {node("n", nil), nil, plan.Terminate{}, false, "has become node n"},
+		"empty":            {node("n", marked), nil, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"daemon only":      {node("n", marked), []*corev1.Pod{pod("d", "n", daemon)}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"finished only":    {node("n", marked), []*corev1.Pod{pod("f", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"work came":        {node("n", marked), []*corev1.Pod{pod("w", "n", nil)}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, false, "pod ns/w is on node n"},
+		"work elsewhere":   {node("n", marked), []*corev1.Pod{pod("w", "other", nil)}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"uncordoned":       {node("n", nil), nil, decision.Terminate{Node: "n", NodeUID: "uid-n"}, false, "no longer carries"},
+		"another node now": {node("n", marked), nil, decision.Terminate{Node: "n", NodeUID: "old"}, false, "another one now"},
+		"node is gone":     {nil, nil, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"never joined":     {node("other", nil), nil, decision.Terminate{}, true, ""},
+		"joined after all": {node("n", nil), nil, decision.Terminate{}, false, "has become node n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []runtime.Object
@@ -236,7 +236,7 @@ func TestTerminateLooksOnceMore(t *testing.T) {
 			cl := &cloud{}
 			h, _, _ := hand(cl, objects...)
 			c.act.Group, c.act.Instance = "g", "aws:///z/n"
-			got := h.Do(t.Context(), plan.Plan{Actions: []plan.Action{c.act}})
+			got := h.Do(t.Context(), decision.Plan{Actions: []decision.Action{c.act}})
 			if (len(cl.calls) == 1) != c.deleted || len(got) != 1 || !strings.Contains(got[0].Error, c.why) || (got[0].Error == "") != c.deleted {
 				t.Errorf("calls %q, outcomes %+v", cl.calls, got)
 			}
@@ -247,9 +247,9 @@ func TestTerminateLooksOnceMore(t *testing.T) {
 func TestTerminationsOfAGroupAreOneCallWithErrorsToEach(t *testing.T) {
 	c := &cloud{err: errors.Join(&provider.Error{Op: "delete", Group: "g", Instance: "aws:///z/b", Kind: provider.Exhausted, Err: errors.New("no")})}
 	h, _, _ := hand(c, node("a", marked), node("b", marked))
-	got := h.Do(t.Context(), plan.Plan{Actions: []plan.Action{
-		plan.Terminate{Group: "g", Instance: "aws:///z/a", Node: "a", NodeUID: "uid-a"},
-		plan.Terminate{Group: "g", Instance: "aws:///z/b", Node: "b", NodeUID: "uid-b"},
+	got := h.Do(t.Context(), decision.Plan{Actions: []decision.Action{
+		decision.Terminate{Group: "g", Instance: "aws:///z/a", Node: "a", NodeUID: "uid-a"},
+		decision.Terminate{Group: "g", Instance: "aws:///z/b", Node: "b", NodeUID: "uid-b"},
 	}})
 	if !slices.Equal(c.calls, []string{"delete g [aws:///z/a aws:///z/b]"}) {
 		t.Errorf("calls %q", c.calls)
@@ -263,7 +263,7 @@ func TestStopFinishesTheActionItIsInAndStartsNoOther(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &cloud{enter: cancel} // SIGTERM arrives while the first resize is under way
 	h, _, _ := hand(c)
-	got := h.Do(ctx, plan.Plan{Actions: []plan.Action{plan.Grow{Group: "a", To: 1}, plan.Terminate{Group: "b", Instance: "aws:///z/b"}}})
+	got := h.Do(ctx, decision.Plan{Actions: []decision.Action{decision.Grow{Group: "a", To: 1}, decision.Terminate{Group: "b", Instance: "aws:///z/b"}}})
 	if len(got) != 1 || got[0].Group != "a" || got[0].Error != "" || len(c.calls) != 1 {
 		t.Errorf("calls %q, outcomes %+v", c.calls, got)
 	}
@@ -274,7 +274,7 @@ func TestLosingTheLeaseEndsTheRound(t *testing.T) {
 	h, _, _ := hand(c)
 	var asked atomic.Int32
 	h.MayAct = func() (bool, string) { return asked.Add(1) == 1, "lost" }
-	h.Do(t.Context(), plan.Plan{Actions: []plan.Action{plan.Grow{Group: "a", To: 1}, plan.Grow{Group: "b", To: 1}}})
+	h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Grow{Group: "a", To: 1}, decision.Grow{Group: "b", To: 1}}})
 	if len(c.calls) != 1 {
 		t.Errorf("calls %q, want one", c.calls)
 	}

@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
 // evict asks the Eviction API to move one pod. A pod that is gone or another one by
 // now is a success: what was asked for is so.
-func (r *round) evict(ctx context.Context, a plan.Evict) {
+func (r *round) evict(ctx context.Context, a decision.Evict) {
 	start := time.Now()
 	namespace, name := split(a.Pod)
 	grace, uid := int64(a.Grace/time.Second), kubeUID(a.UID)
@@ -47,7 +47,7 @@ func (r *round) evict(ctx context.Context, a plan.Evict) {
 
 // terminate deletes a group's instances in one call, after each was looked at once
 // more.
-func (r *round) terminate(ctx context.Context, group cluster.GroupID, actions []plan.Terminate) {
+func (r *round) terminate(ctx context.Context, group cluster.GroupID, actions []decision.Terminate) {
 	start := time.Now()
 	checks := make([]error, len(actions))
 	index := make([]int, len(actions))
@@ -75,7 +75,7 @@ func (r *round) terminate(ctx context.Context, group cluster.GroupID, actions []
 	}
 }
 
-func (r *round) terminated(a plan.Terminate, err error, kind string, start time.Time) {
+func (r *round) terminated(a decision.Terminate, err error, kind string, start time.Time) {
 	log := r.Log.WithFields(logrus.Fields{"group": string(a.Group), "instance": string(a.Instance), "node": string(a.Node), "rule": a.Rule, "why": a.Why})
 	o := cluster.Outcome{Action: "terminate", Group: a.Group, Node: a.Node, Instance: a.Instance}
 	r.done(o, err, kind, start, log, fmt.Sprintf("scale-down %s: terminate %s", a.Group, a.Instance))
@@ -140,7 +140,7 @@ func walk(err error, visit func(*provider.Error)) {
 // stillOurs looks at the live API once more before an instance goes. For one with a
 // node: the node is the same object, carries our taint, and holds no pod that would
 // have to move. For one without: no node has come with its provider ID meanwhile.
-func (r *round) stillOurs(ctx context.Context, a plan.Terminate) error {
+func (r *round) stillOurs(ctx context.Context, a decision.Terminate) error {
 	if a.Node == "" {
 		return r.stillNodeless(ctx, a)
 	}
@@ -205,7 +205,7 @@ func mustMove(p *corev1.Pod, now time.Time) bool {
 
 // stillNodeless lists the live nodes: an instance that became a Node since the plan
 // was made has joined after all.
-func (r *round) stillNodeless(ctx context.Context, a plan.Terminate) error {
+func (r *round) stillNodeless(ctx context.Context, a decision.Terminate) error {
 	nodes, err := r.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("look for a node of %s: %w", a.Instance, err)

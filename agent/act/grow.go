@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
@@ -19,7 +19,7 @@ var StatusObject = &corev1.ObjectReference{Kind: "ConfigMap", APIVersion: "v1", 
 
 // grow raises a group's target by one compare-and-set call. The Events about it need
 // the whole round (which pods, which maximum) and are written by whoever has it.
-func (r *round) grow(ctx context.Context, a plan.Grow) {
+func (r *round) grow(ctx context.Context, a decision.Grow) {
 	start := time.Now()
 	err := r.Cloud.Resize(ctx, a.Group, a.From, a.To)
 	log := r.Log.WithFields(logrus.Fields{"group": string(a.Group), "rule": a.Rule, "why": a.Why, "from": a.From, "to": a.To, "pods": len(a.Pods) + a.Expected})

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 func kubeUID(uid cluster.UID) types.UID { return types.UID(uid) }
@@ -38,10 +38,10 @@ func reason(err error) string {
 }
 
 // mark carries out a Cordon, an Uncordon or a Soften.
-func (r *round) mark(ctx context.Context, a plan.Action) {
+func (r *round) mark(ctx context.Context, a decision.Action) {
 	start := time.Now()
 	switch a := a.(type) {
-	case plan.Cordon:
+	case decision.Cordon:
 		err := r.changeNode(ctx, a.Node, a.UID, func(n *corev1.Node, now time.Time) (bool, error) { return cordon(n, a.Rule, now) })
 		log := r.Log.WithFields(logrus.Fields{"node": string(a.Node), "rule": a.Rule, "why": a.Why})
 		r.done(cluster.Outcome{Action: "cordon", Node: a.Node}, err, reason(err), start, log, fmt.Sprintf("cordon %s", a.Node))
@@ -50,7 +50,7 @@ func (r *round) mark(ctx context.Context, a plan.Action) {
 			return
 		}
 		r.Recorder.Eventf(nodeRef(a.Node), corev1.EventTypeNormal, "ScaleDown", "marked the node as toBeDeleted/unschedulable: %s", a.Why)
-	case plan.SoftTaint:
+	case decision.SoftTaint:
 		change := soften
 		if a.Off {
 			change = unsoften
@@ -58,7 +58,7 @@ func (r *round) mark(ctx context.Context, a plan.Action) {
 		err := r.changeNode(ctx, a.Node, a.UID, change)
 		log := r.Log.WithFields(logrus.Fields{"node": string(a.Node), "rule": a.Rule, "why": a.Why})
 		r.done(cluster.Outcome{Action: "soften", Node: a.Node}, err, reason(err), start, log, a.String())
-	case plan.Uncordon:
+	case decision.Uncordon:
 		err := r.changeNode(ctx, a.Node, a.UID, uncordon)
 		log := r.Log.WithFields(logrus.Fields{"node": string(a.Node), "rule": a.Rule, "why": a.Why})
 		r.done(cluster.Outcome{Action: "uncordon", Node: a.Node}, err, reason(err), start, log, fmt.Sprintf("uncordon %s", a.Node))

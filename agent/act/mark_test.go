@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // TestSoftenTouchesOnlyItsTaint: the soft taint comes once and goes alone, and a node
@@ -16,11 +16,11 @@ import (
 func TestSoftenTouchesOnlyItsTaint(t *testing.T) {
 	foreign := corev1.Taint{Key: "x", Effect: corev1.TaintEffectNoSchedule}
 	h, client, _ := hand(&cloud{}, node("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{foreign} }))
-	do := func(a plan.SoftTaint) []cluster.Outcome {
-		return h.Do(t.Context(), plan.Plan{Actions: []plan.Action{a}})
+	do := func(a decision.SoftTaint) []cluster.Outcome {
+		return h.Do(t.Context(), decision.Plan{Actions: []decision.Action{a}})
 	}
 	for range 2 {
-		if out := do(plan.SoftTaint{Node: "n", UID: "uid-n"}); len(out) != 1 || out[0].Error != "" {
+		if out := do(decision.SoftTaint{Node: "n", UID: "uid-n"}); len(out) != 1 || out[0].Error != "" {
 			t.Errorf("%+v", out)
 		}
 	}
@@ -31,10 +31,10 @@ func TestSoftenTouchesOnlyItsTaint(t *testing.T) {
 	if _, err := strconv.ParseInt(n.Spec.Taints[1].Value, 10, 64); err != nil {
 		t.Errorf("its value is no time: %q", n.Spec.Taints[1].Value)
 	}
-	if out := do(plan.SoftTaint{Node: "n", UID: "another", Off: true}); len(out) != 1 || out[0].Error == "" {
+	if out := do(decision.SoftTaint{Node: "n", UID: "another", Off: true}); len(out) != 1 || out[0].Error == "" {
 		t.Errorf("another node was touched: %+v", out)
 	}
-	do(plan.SoftTaint{Node: "n", UID: "uid-n", Off: true})
+	do(decision.SoftTaint{Node: "n", UID: "uid-n", Off: true})
 	if n := get(t, client, "n"); !slices.Equal(n.Spec.Taints, []corev1.Taint{foreign}) {
 		t.Errorf("unsoftened: %+v", n.Spec)
 	}

@@ -5,18 +5,19 @@ import (
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/plantest"
 )
 
 // spent is the price of what a plan buys.
-func spent(s *cluster.Snapshot, plan Plan) float64 {
+func spent(s *cluster.Snapshot, plan decision.Plan) float64 {
 	price := map[cluster.GroupID]float64{}
 	for i := range s.Groups {
 		price[s.Groups[i].ID] = s.Groups[i].Price
 	}
 	sum := 0.0
 	for _, a := range plan.Actions {
-		if g, ok := a.(Grow); ok {
+		if g, ok := a.(decision.Grow); ok {
 			sum += price[g.Group] * float64(g.To-g.From)
 		}
 	}
@@ -40,12 +41,12 @@ func BenchmarkKarpenterMix(b *testing.B) {
 	for _, pods := range []int{1000, 10000, 20000} {
 		b.Run(fmt.Sprint(pods), func(b *testing.B) {
 			s, p := plantest.KarpenterMix(t0, pods, 400), packPolicy()
-			plan, _ := Decide(s, Memory{}, p)
+			plan, _ := Decide(s, decision.Memory{}, p)
 			machines, placed := bought(plan)
 			b.ReportAllocs()
 			before := cpuTime()
 			for b.Loop() {
-				Decide(s, Memory{}, p)
+				Decide(s, decision.Memory{}, p)
 			}
 			used := float64(cpuTime()-before) / float64(b.N)
 			b.ReportMetric(used, "cpu-ns/op")
@@ -60,7 +61,7 @@ func BenchmarkKarpenterMix(b *testing.B) {
 
 func TestKarpenterMix(t *testing.T) {
 	s := plantest.KarpenterMix(t0, 1000, 400)
-	plan, _ := Decide(s, Memory{}, packPolicy())
+	plan, _ := Decide(s, decision.Memory{}, packPolicy())
 	machines, pods := bought(plan)
 	t.Logf("%d classes, %d machines for %d pods, price %.1f, bound %.1f", len(s.Classes), machines, pods, spent(&s, plan), mixDemand(&s, 200))
 	if pods != 1000 || machines > 200 {

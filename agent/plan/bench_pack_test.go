@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // packRow is one row of the packing workloads: pods pending pods of specs specs for new
@@ -80,15 +81,15 @@ func addFull(s *cluster.Snapshot, i int, a cluster.Resources, class int) {
 }
 
 // bought is how many machines a plan buys, and how many pods have room then.
-func bought(plan Plan) (machines, pods int) {
+func bought(plan decision.Plan) (machines, pods int) {
 	for _, a := range plan.Actions {
-		if g, ok := a.(Grow); ok {
+		if g, ok := a.(decision.Grow); ok {
 			machines += g.To - g.From
 			pods += len(g.Pods) + g.Expected
 		}
 	}
 	for _, h := range plan.Held {
-		if h.Rule == RuleRoomOnNode {
+		if h.Rule == decision.RuleRoomOnNode {
 			pods += h.Count
 		}
 	}
@@ -105,7 +106,7 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-func packPolicy() Policy {
+func packPolicy() decision.Policy {
 	p := policy()
 	p.MaxNodesTotal = 0
 	return p
@@ -117,12 +118,12 @@ func BenchmarkE(b *testing.B) {
 		row := &packRows[i]
 		b.Run(row.name, func(b *testing.B) {
 			s, p := row.world(), packPolicy()
-			plan, _ := Decide(s, Memory{}, p)
+			plan, _ := Decide(s, decision.Memory{}, p)
 			machines, pods := bought(plan)
 			b.ReportAllocs()
 			before := cpuTime()
 			for b.Loop() {
-				Decide(s, Memory{}, p)
+				Decide(s, decision.Memory{}, p)
 			}
 			b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
 			b.ReportMetric(float64(machines), "nodes")
@@ -197,7 +198,7 @@ func TestPackingRows(t *testing.T) {
 	for i := range packRows {
 		row := &packRows[i]
 		t.Run(row.name, func(t *testing.T) {
-			plan, _ := Decide(row.world(), Memory{}, packPolicy())
+			plan, _ := Decide(row.world(), decision.Memory{}, packPolicy())
 			machines, pods := bought(plan)
 			t.Logf("%d machines for %d pods", machines, pods)
 			if pods != row.pods || machines > row.most || row.peer > 0 && machines > row.peer {

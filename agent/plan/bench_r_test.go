@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // The R workloads are whole rounds: N nodes (16 CPU, 64 GiB, 110 pods, one zone) in 10
@@ -93,8 +94,8 @@ func (r rounds) String() string {
 // first is loop 1, the first round after a start.
 func (r rounds) first(b *testing.B) {
 	s := r.snapshot()
-	measure(b, func(int) { Decide(s, Memory{}, policy()) })
-	b.ReportMetric(cold(func() { Decide(s, Memory{}, policy()) }), "heap-MB")
+	measure(b, func(int) { Decide(s, decision.Memory{}, policy()) })
+	b.ReportMetric(cold(func() { Decide(s, decision.Memory{}, policy()) }), "heap-MB")
 }
 
 // cold is what a round allocates without pooled scratch, in MB: at least its peak heap
@@ -172,8 +173,8 @@ func cpu(b *testing.B) time.Duration {
 }
 
 // settled makes the first three rounds.
-func settled(e *Engine, s *cluster.Snapshot) Memory {
-	var m Memory
+func settled(e *Engine, s *cluster.Snapshot) decision.Memory {
+	var m decision.Memory
 	for range 3 {
 		_, m = e.Decide(*s, m, policy())
 		s.Now = s.Now.Add(time.Second)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // busy is a cluster of nodes nodes that carry pods pods, of classes classes.
@@ -37,7 +38,7 @@ func busy(nodes, pods, classes int) cluster.Snapshot {
 
 func benchDecide(b *testing.B, s cluster.Snapshot) {
 	p := policy()
-	_, m := Decide(s, Memory{}, p)
+	_, m := Decide(s, decision.Memory{}, p)
 	b.ReportAllocs()
 	for b.Loop() {
 		Decide(s, m, p)
@@ -56,7 +57,7 @@ func BenchmarkBurst300on20(b *testing.B) {
 	p := policy()
 	b.ReportAllocs()
 	for b.Loop() {
-		Decide(s, Memory{}, p)
+		Decide(s, decision.Memory{}, p)
 	}
 }
 
@@ -65,6 +66,6 @@ func BenchmarkBurst30000of300(b *testing.B) {
 	p := policy()
 	b.ReportAllocs()
 	for b.Loop() {
-		Decide(s, Memory{}, p)
+		Decide(s, decision.Memory{}, p)
 	}
 }

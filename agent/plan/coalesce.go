@@ -1,6 +1,8 @@
 package plan
 
-import "slices"
+import (
+	"slices"
+)
 
 // coalesceFrom is the number of classes from which on those that are equal to the packer
 // are looked for: pods that differ in labels only are one item to it.

@@ -2,12 +2,11 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
@@ -27,19 +26,6 @@ const (
 	consolidateMachines = 2
 	consolidateLook     = time.Minute
 )
-
-// Consolidation is a replacement that would cost less: these nodes by so many new machines of
-// a group; none where the pods have room on other nodes.
-type Consolidation struct {
-	Nodes    []cluster.NodeName `json:"nodes"` // sorted
-	Group    cluster.GroupID    `json:"group,omitempty"`
-	Machines int                `json:"machines,omitempty"`
-	// Since is since when it has been real at every look; Looked is the last one.
-	Since  time.Time `json:"since"`
-	Looked time.Time `json:"looked"`
-	// Started is when its machines were asked for; zero: not yet.
-	Started time.Time `json:"started,omitzero"`
-}
 
 // consolidate replaces nodes by fewer or cheaper machines: when the saving is large
 // enough and has been real for long enough, the new machines come first, and the nodes
@@ -117,7 +103,7 @@ func (w *roundState) replaceable() []int {
 			continue
 		}
 		c := candidate{node: i, requested: true}
-		if rule, _ := w.notRemovable(n, &c); rule != "" && rule != RuleBusy {
+		if rule, _ := w.notRemovable(n, &c); rule != "" && rule != decision.RuleBusy {
 			continue
 		}
 		if rule, _ := w.deletionsFrozen(&w.groups[n.group]); rule != "" || w.keepsTotals(n) != "" {
@@ -144,8 +130,8 @@ func (w *roundState) anchored(class int) bool {
 
 // bestReplacement looks for the replacement that saves most: every node for itself, and the
 // least used ones together.
-func (w *roundState) bestReplacement(list []int) *Consolidation {
-	var best *Consolidation
+func (w *roundState) bestReplacement(list []int) *decision.Consolidation {
+	var best *decision.Consolidation
 	most := 0.0
 	try := func(nodes []int) {
 		for _, s := range w.replacements(nodes) {
@@ -166,17 +152,17 @@ func (w *roundState) bestReplacement(list []int) *Consolidation {
 
 // replacements are the replacements of a set of nodes that are worth a simulation, those with
 // fewer machines first.
-func (w *roundState) replacements(nodes []int) []Consolidation {
+func (w *roundState) replacements(nodes []int) []decision.Consolidation {
 	names := make([]cluster.NodeName, len(nodes))
 	for i, n := range nodes {
 		names[i] = w.nodes[n].Name
 	}
 	slices.Sort(names)
-	out := []Consolidation{{Nodes: names}}
+	out := []decision.Consolidation{{Nodes: names}}
 	for m := 1; m <= consolidateMachines; m++ {
 		for g := range w.groups {
 			if gr := &w.groups[g]; gr.rule == "" && gr.Template.Unknown == "" {
-				out = append(out, Consolidation{Nodes: names, Group: gr.ID, Machines: m})
+				out = append(out, decision.Consolidation{Nodes: names, Group: gr.ID, Machines: m})
 			}
 		}
 	}
@@ -185,7 +171,7 @@ func (w *roundState) replacements(nodes []int) []Consolidation {
 
 // saving is what a replacement saves, as far as it is large enough, allowed, and every
 // pod has room; 0: it is not to be done. list are the nodes that may be replaced.
-func (w *roundState) saving(s *Consolidation, list []int) float64 {
+func (w *roundState) saving(s *decision.Consolidation, list []int) float64 {
 	var from []int
 	for _, name := range s.Nodes {
 		i, ok := w.byName[name]
@@ -231,7 +217,7 @@ func (w *roundState) saving(s *Consolidation, list []int) float64 {
 // prices is the price of what goes and of what comes; where a group has no price both
 // are counted in machines, and what comes must be of the group of all that goes. No
 // costs: the two cannot be compared.
-func (w *roundState) prices(s *Consolidation, from []int) (before, after float64) {
+func (w *roundState) prices(s *decision.Consolidation, from []int) (before, after float64) {
 	priced := true
 	for _, i := range from {
 		price := w.groups[w.nodes[i].group].Price
@@ -312,7 +298,7 @@ func (w *roundState) podsFit(from []int, to *group, machines int) bool {
 }
 
 // startConsolidation asks for the machines of a saving that has been real for long enough.
-func (w *roundState) startConsolidation(s *Consolidation) {
+func (w *roundState) startConsolidation(s *decision.Consolidation) {
 	s.Started = w.now
 	w.wakeAt(w.now.Add(time.Second))
 	if s.Machines == 0 {
@@ -321,12 +307,12 @@ func (w *roundState) startConsolidation(s *Consolidation) {
 	g := &w.groups[w.byID[s.Group]]
 	g.grow += s.Machines
 	g.bought, w.grew = true, true
-	w.act(Grow{Group: g.ID, From: g.target, To: g.size + g.grow, Rule: RuleConsolidate, Why: s.words()})
+	w.act(decision.Grow{Group: g.ID, From: g.target, To: g.size + g.grow, Rule: decision.RuleConsolidate, Why: s.Words()})
 }
 
 // continueConsolidation waits for the machines of a replacement, and ends it when its nodes have gone or
 // its time is over. The nodes themselves are marked by scaleDown.
-func (w *roundState) continueConsolidation(s *Consolidation) {
+func (w *roundState) continueConsolidation(s *decision.Consolidation) {
 	left := slices.ContainsFunc(s.Nodes, func(name cluster.NodeName) bool {
 		i, ok := w.byName[name]
 		return ok && w.nodes[i].state != stateOut
@@ -340,12 +326,12 @@ func (w *roundState) continueConsolidation(s *Consolidation) {
 		due = s.Started.Add(orElse(o.MaxNodeProvisionTime, w.p.MaxNodeProvisionTime) + orElse(o.MaxNodeStartupTime, w.p.MaxNodeStartupTime))
 	}
 	if w.reached(due) {
-		w.held("cluster", "cluster", RuleConsolidate, "given up: %s", s.words())
+		w.held("cluster", "cluster", decision.RuleConsolidate, "given up: %s", s.Words())
 		return
 	}
 	w.wakeAt(due)
 	w.out.Consolidation = s
-	w.held("cluster", "cluster", RuleConsolidate, "under way: %s", s.words())
+	w.held("cluster", "cluster", decision.RuleConsolidate, "under way: %s", s.Words())
 }
 
 // replacementReady tells a node whose replacement is there, so that it goes now.
@@ -364,22 +350,6 @@ func (w *roundState) replacementReady(n *node) bool {
 	return here >= s.Machines
 }
 
-func (w *roundState) heldUntilDue(s *Consolidation) {
-	w.held("cluster", "cluster", RuleConsolidate, "%s, if that is so until %s", s.words(), stamp(s.Since.Add(w.p.ConsolidateAfter)))
-}
-
-// words say what replaces what.
-func (s *Consolidation) words() string {
-	names := make([]string, len(s.Nodes))
-	for i, n := range s.Nodes {
-		names[i] = string(n)
-	}
-	if s.Machines == 0 {
-		return "the pods of " + strings.Join(names, ", ") + " have room elsewhere"
-	}
-	unit := "machines"
-	if s.Machines == 1 {
-		unit = "machine"
-	}
-	return fmt.Sprintf("%d %s of group %s can replace %s", s.Machines, unit, s.Group, strings.Join(names, ", "))
+func (w *roundState) heldUntilDue(s *decision.Consolidation) {
+	w.held("cluster", "cluster", decision.RuleConsolidate, "%s, if that is so until %s", s.Words(), stamp(s.Since.Add(w.p.ConsolidateAfter)))
 }

@@ -1,9 +1,17 @@
+// Package plan decides: Decide(Snapshot, Memory, Policy) is a function of three
+// values that returns a Plan and the next Memory.
+//
+// Floor 1. Equal inputs give equal outputs, whatever the order of slices. It
+// refuses to do I/O, to read a clock (time is Snapshot.Now), to use global chance,
+// and to delete anything on stale facts. Effects are values: agent/act carries
+// them out, re-checking each.
 package plan
 
 import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // steps is the engine: what a round does, in this order. Each step adds actions and
@@ -43,7 +51,7 @@ const (
 // Decide is one round: what to do about a Snapshot, and what to remember. It changes
 // none of its arguments, and equal arguments give equal results, whatever the order
 // of the Snapshot's slices.
-func Decide(s cluster.Snapshot, m Memory, p Policy) (Plan, Memory) {
+func Decide(s cluster.Snapshot, m decision.Memory, p decision.Policy) (decision.Plan, decision.Memory) {
 	return new(Engine).Decide(s, m, p)
 }
 
@@ -103,10 +111,10 @@ func (w *roundState) health() {
 	}
 	if unready > w.p.OKTotalUnready && unready*100 > w.p.MaxTotalUnreadyPercent*total {
 		w.unhealthy = "deletions are frozen: " + count(unready, total) + " nodes are not Ready"
-		w.held("cluster", "cluster", RuleUnhealthy, "%s", w.unhealthy)
+		w.held("cluster", "cluster", decision.RuleUnhealthy, "%s", w.unhealthy)
 	}
 	if w.s.Stale != "" {
-		w.held("cluster", "cluster", RuleStale, "the cluster's facts may be old: %s", w.s.Stale)
+		w.held("cluster", "cluster", decision.RuleStale, "the cluster's facts may be old: %s", w.s.Stale)
 	}
 	w.checkExpanders()
 }
@@ -123,10 +131,10 @@ func (w *roundState) finish() {
 }
 
 // merge counts pods that were held one by one for the same reason.
-func merge(held []Held) []Held {
+func merge(held []decision.Held) []decision.Held {
 	out := held[:0]
 	for _, h := range held {
-		if n := len(out) - 1; n >= 0 && h.Kind == "pod" && (h.Rule == RuleExpendable || h.Rule == RuleNewPod) && out[n].Rule == h.Rule && out[n].Why == h.Why {
+		if n := len(out) - 1; n >= 0 && h.Kind == "pod" && (h.Rule == decision.RuleExpendable || h.Rule == decision.RuleNewPod) && out[n].Rule == h.Rule && out[n].Why == h.Why {
 			out[n].Count += h.Count
 			continue
 		}

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 var t0 = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-func policy() Policy {
-	return Policy{Expander: "least-waste", ExpendablePodsCutoff: -10, MaxNodeProvisionTime: 15 * time.Minute, MaxNodeStartupTime: 15 * time.Minute,
+func policy() decision.Policy {
+	return decision.Policy{Expander: "least-waste", ExpendablePodsCutoff: -10, MaxNodeProvisionTime: 15 * time.Minute, MaxNodeStartupTime: 15 * time.Minute,
 		BackoffInitial: 5 * time.Minute, BackoffMax: 30 * time.Minute, BackoffReset: 3 * time.Hour, ScaleDown: true, UtilizationThreshold: 0.5, GPUUtilizationThreshold: 0.5,
 		UnneededFor: 10 * time.Minute, UnreadyFor: 20 * time.Minute, DelayAfterAdd: 10 * time.Minute, DelayAfterFailure: 3 * time.Minute,
 		DelayAfterTaint: 5 * time.Second, MaxEmptyAtOnce: 10, MaxDrainAtOnce: 10, MaxPodEvictionTime: 2 * time.Minute, MaxGracefulTermination: 10 * time.Minute,
@@ -29,16 +30,16 @@ func TestBurstSmoke(t *testing.T) {
 		}
 		s.Pods = append(s.Pods, p)
 	}
-	plan, m := Decide(s, Memory{}, policy())
+	plan, m := Decide(s, decision.Memory{}, policy())
 	t.Log(plan, len(m.Reservations))
-	g, ok := plan.Actions[0].(Grow)
+	g, ok := plan.Actions[0].(decision.Grow)
 	if !ok || g.To != 15 || len(g.Pods) != 300 {
 		t.Fatal(plan)
 	}
 	s.Groups[0].Target = 15
 	plan, m = Decide(s, m, policy())
 	t.Log(plan)
-	plan, _ = Decide(s, Memory{}, policy())
+	plan, _ = Decide(s, decision.Memory{}, policy())
 	if len(plan.Actions) != 0 {
 		t.Fatal(plan)
 	}

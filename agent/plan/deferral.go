@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
@@ -52,7 +53,7 @@ func (w *roundState) countOrphanedUpcoming() {
 
 // hasReservation tells whether anything was reserved to a pod on a group's machines.
 func (w *roundState) hasReservation(id cluster.GroupID) bool {
-	return slices.ContainsFunc(w.in.Reservations, func(p Reservation) bool { return p.Group == id })
+	return slices.ContainsFunc(w.in.Reservations, func(p decision.Reservation) bool { return p.Group == id })
 }
 
 // justReady lists the nodes that kube-scheduler may not have looked at since they became
@@ -148,8 +149,8 @@ func (w *roundState) keepDeferredReservations(k *demand) {
 				kept = append(kept, key)
 			}
 		}
-		if len(kept) > 0 && !slices.ContainsFunc(w.out.Reservations, func(o Reservation) bool { return o.Group == p.Group && slices.Contains(o.Pods, kept[0]) }) {
-			w.out.Reservations = append(w.out.Reservations, Reservation{Group: p.Group, Pods: kept})
+		if len(kept) > 0 && !slices.ContainsFunc(w.out.Reservations, func(o decision.Reservation) bool { return o.Group == p.Group && slices.Contains(o.Pods, kept[0]) }) {
+			w.out.Reservations = append(w.out.Reservations, decision.Reservation{Group: p.Group, Pods: kept})
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
@@ -189,7 +190,7 @@ func (w *roundState) gatherPod(b *classDemand, pod *cluster.Pod) {
 	buys := b.verdict
 	class := &w.s.Classes[pod.Class]
 	if w.expendable(pod) {
-		w.held("pod", string(pod.Key), RuleExpendable, "priority %d is below the cutoff %d", class.Priority, w.p.ExpendablePodsCutoff)
+		w.held("pod", string(pod.Key), decision.RuleExpendable, "priority %d is below the cutoff %d", class.Priority, w.p.ExpendablePodsCutoff)
 		return
 	}
 	// A pod's own delay may only lengthen the general one, as in Cluster Autoscaler.
@@ -199,7 +200,7 @@ func (w *roundState) gatherPod(b *classDemand, pod *cluster.Pod) {
 	}
 	if delay > 0 && !w.reached(pod.Created.Add(delay)) {
 		w.wakeAt(pod.Created.Add(delay))
-		w.held("pod", string(pod.Key), RuleNewPod, "younger than %s", delay)
+		w.held("pod", string(pod.Key), decision.RuleNewPod, "younger than %s", delay)
 		buys = false
 	}
 	if pod.Unschedulable.IsZero() && len(class.NotUnderstood) > 0 {
@@ -227,18 +228,18 @@ func (w *roundState) holdUnknown() {
 		if len(c.NotUnderstood) == 0 {
 			i := slices.IndexFunc(c.Volumes, func(v cluster.Volume) bool { return v.Refused != "" })
 			if i >= 0 && k.buys { // a claim may be seen a moment after its pod
-				w.heldPods(&k, len(k.keys), RuleVolume, c.Volumes[i].Refused)
+				w.heldPods(&k, len(k.keys), decision.RuleVolume, c.Volumes[i].Refused)
 			}
 			return i >= 0
 		}
 		_, words := fit.Refused(c, &fit.NodeInfo{})
-		w.heldPods(&k, len(k.keys), RuleNotUnderstood, words)
+		w.heldPods(&k, len(k.keys), decision.RuleNotUnderstood, words)
 		return true
 	})
 }
 
 func (w *roundState) heldPods(k *demand, count int, rule, why string) {
-	w.plan.Held = append(w.plan.Held, Held{Kind: "pod", Name: k.name(), Count: count, Rule: rule, Why: why, class: k.class})
+	w.plan.Held = append(w.plan.Held, decision.Held{Kind: "pod", Name: k.name(), Count: count, Rule: rule, Why: why, Class: k.class})
 }
 
 func pods(n int) string {

@@ -3,46 +3,12 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
-
-// DrainStep says how long pods of a priority and above, up to the next step, may take
-// to end.
-type DrainStep struct {
-	Priority int32         `json:"priority"`
-	Grace    time.Duration `json:"grace"`
-}
-
-// DrainOrder is a list such as "0:60,1000:120" in the form of Cluster Autoscaler's
-// --drain-priority-config: pods are evicted step by step, the lowest priority first, and
-// each step has its own cap of their grace, in seconds. Sorted by priority.
-type DrainOrder []DrainStep
-
-// Decode parses the list; envconfig calls it.
-func (o *DrainOrder) Decode(value string) error {
-	*o = nil
-	for item := range strings.SplitSeq(value, ",") {
-		if item = strings.TrimSpace(item); item == "" {
-			continue
-		}
-		a, b, ok := strings.Cut(item, ":")
-		priority, err1 := strconv.ParseInt(a, 10, 32)
-		seconds, err2 := strconv.ParseInt(b, 10, 32)
-		if !ok || err1 != nil || err2 != nil || seconds < 0 {
-			return fmt.Errorf("%q is no step of a drain: write priority:seconds, for example 0:60,1000:120", item)
-		}
-		if slices.ContainsFunc(*o, func(s DrainStep) bool { return s.Priority == int32(priority) }) {
-			return fmt.Errorf("priority %d stands twice", priority)
-		}
-		*o = append(*o, DrainStep{int32(priority), time.Duration(seconds) * time.Second})
-	}
-	slices.SortFunc(*o, func(a, b DrainStep) int { return int(a.Priority) - int(b.Priority) })
-	return nil
-}
 
 // step is the one that a pod belongs to; those below the first belong to the first.
 func (w *roundState) step(pod *cluster.Pod) int {
@@ -110,7 +76,7 @@ func (w *roundState) evictDaemons(n *node, byDefault bool) {
 		for _, b := range pod.Budgets {
 			w.budget[b]--
 		}
-		w.act(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: w.graceOf(pod)})
+		w.act(decision.Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: w.graceOf(pod)})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // terminatingSlack is how long after its grace a pod may still be listed before it
@@ -185,10 +186,10 @@ func (w *roundState) resume() {
 		case !toBeDeleted(n.Node) && cordonedByUs(n.Node) && w.s.Stale == "":
 			// Also where somebody has uncordoned it: the annotation alone would make
 			// their next cordon look like ours.
-			w.act(Uncordon{Node: n.Name, UID: n.UID, Rule: RuleHalfMark, Why: "it carries our cordon without its mark"})
+			w.act(decision.Uncordon{Node: n.Name, UID: n.UID, Rule: decision.RuleHalfMark, Why: "it carries our cordon without its mark"})
 		case !toBeDeleted(n.Node):
 		case !cordonedByUs(n.Node):
-			w.held("node", string(n.Name), RuleNotOurs, "marked for deletion by somebody else; remove the taint %s to get it back", cluster.TaintToBeDeleted)
+			w.held("node", string(n.Name), decision.RuleNotOurs, "marked for deletion by somebody else; remove the taint %s to get it back", cluster.TaintToBeDeleted)
 			if n.group >= 0 {
 				w.groups[n.group].removing++
 			}
@@ -207,7 +208,7 @@ func (w *roundState) drain(i int) {
 		first = w.now
 	}
 	if n.group < 0 || n.state != stateMarked {
-		w.held("node", string(n.Name), RuleDraining, "marked, and its instance is on its way out or not known")
+		w.held("node", string(n.Name), decision.RuleDraining, "marked, and its instance is on its way out or not known")
 		return
 	}
 	g := &w.groups[n.group]
@@ -217,7 +218,7 @@ func (w *roundState) drain(i int) {
 		w.held("node", string(n.Name), rule, "marked, and waits: %s", why)
 	}
 	rule, frozen := w.deletionsFrozen(g)
-	if rule != "" && rule != RuleKeeps {
+	if rule != "" && rule != decision.RuleKeeps {
 		waits(rule, frozen)
 		return
 	}
@@ -226,11 +227,11 @@ func (w *roundState) drain(i int) {
 		n.removing = false
 		delete(w.out.Draining, n.Name)
 		w.postpone(w.now.Add(w.p.DelayAfterFailure))
-		w.act(Uncordon{Node: n.Name, UID: n.UID, Rule: RuleTookBack, Why: why})
-		w.held("node", string(n.Name), RuleTookBack, "stays: %s", why)
+		w.act(decision.Uncordon{Node: n.Name, UID: n.UID, Rule: decision.RuleTookBack, Why: why})
+		w.held("node", string(n.Name), decision.RuleTookBack, "stays: %s", why)
 		return
 	}
-	if rule == RuleKeeps {
+	if rule == decision.RuleKeeps {
 		waits(rule, frozen) // the mark itself is the agent's own, and was asked about above
 		return
 	}
@@ -242,23 +243,23 @@ func (w *roundState) drain(i int) {
 		} else {
 			w.draining++
 		}
-		w.held("node", string(n.Name), RuleDraining, "marked; waits until %s for pods that were on their way", stamp(start))
+		w.held("node", string(n.Name), decision.RuleDraining, "marked; waits until %s for pods that were on their way", stamp(start))
 		return
 	}
 	if c.movable+c.terminating == 0 {
 		g.shrinks = true
 		if why := w.delayed(n); why != "" {
 			w.emptying++
-			w.held("node", string(n.Name), RuleDraining, "%s", why)
+			w.held("node", string(n.Name), decision.RuleDraining, "%s", why)
 			return
 		}
 		if g.Busy != "" {
 			w.emptying++
-			w.held("node", string(n.Name), RuleCloudBusy, "drained, and its machine waits: %s", g.Busy)
+			w.held("node", string(n.Name), decision.RuleCloudBusy, "drained, and its machine waits: %s", g.Busy)
 			return
 		}
 		w.evictDaemons(n, w.p.EvictDaemonsEmpty)
-		w.act(Terminate{Group: g.ID, Instance: n.inst.ID, Node: n.Name, NodeUID: n.UID, Rule: RuleEmpty, Why: "drained: no pod that could be moved is left"})
+		w.act(decision.Terminate{Group: g.ID, Instance: n.inst.ID, Node: n.Name, NodeUID: n.UID, Rule: decision.RuleEmpty, Why: "drained: no pod that could be moved is left"})
 		return
 	}
 	w.draining++
@@ -270,17 +271,17 @@ func (w *roundState) drain(i int) {
 func (w *roundState) deletionsFrozen(g *group) (rule, why string) {
 	switch {
 	case w.s.Stale != "":
-		return RuleStale, "the cluster's facts may be old: " + w.s.Stale
+		return decision.RuleStale, "the cluster's facts may be old: " + w.s.Stale
 	case w.unhealthy != "":
-		return RuleUnhealthy, w.unhealthy
+		return decision.RuleUnhealthy, w.unhealthy
 	case !w.fresh(g):
-		return RuleGroupStale, "the group's facts are old"
+		return decision.RuleGroupStale, "the group's facts are old"
 	case w.paused(g) != "":
-		return RuleOperator, w.paused(g)
+		return decision.RuleOperator, w.paused(g)
 	case g.Keeps != "":
-		return RuleKeeps, g.Keeps
+		return decision.RuleKeeps, g.Keeps
 	case g.bought:
-		return RuleOneWay, "the group grows in this round"
+		return decision.RuleOneWay, "the group grows in this round"
 	}
 	return "", ""
 }
@@ -290,7 +291,7 @@ func (w *roundState) giveUp(i int, g *group, c *drainPlan, since time.Time) stri
 	n := &w.nodes[i]
 	deadline := since.Add(w.p.DelayAfterTaint + w.patience(c))
 	switch {
-	case markedBy(n.Node) == RuleInterrupted:
+	case markedBy(n.Node) == decision.RuleInterrupted:
 		return "the cloud does not say any more that it ends the machine"
 	case n.inUse:
 		return "pending pods need it"
@@ -323,13 +324,13 @@ func (w *roundState) evict(n *node, c *drainPlan) {
 			}
 			w.budget[pod.Budgets[0]]--
 		}
-		w.act(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: w.graceOf(pod)})
+		w.act(decision.Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: w.graceOf(pod)})
 	}
 	words := fmt.Sprintf("draining: %d to evict, %d wait for a budget, %d terminating", len(now)-waiting, waiting, c.terminating)
 	if later := c.movable - len(now); later > 0 {
 		words += fmt.Sprintf(", %d of a higher priority come after them", later)
 	}
-	w.held("node", string(n.Name), RuleDraining, "%s", words)
+	w.held("node", string(n.Name), decision.RuleDraining, "%s", words)
 }
 
 // markTime reads the time of marking from the taint's value; a value that is none

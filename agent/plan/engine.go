@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
@@ -17,7 +18,7 @@ import (
 // It relies on what a Snapshot promises: what was handed in once is never written to
 // again. Not safe for concurrent use.
 type Engine struct {
-	policy     Policy
+	policy     decision.Policy
 	classes    classIndex
 	facts      []*nodeFacts // by index of Snapshot.Nodes
 	oldFacts   []*nodeFacts
@@ -34,15 +35,15 @@ type Engine struct {
 
 	cacheValid bool        // key is the input of a decision that may be given again
 	key        decisionKey // the last one that was worked out
-	plan       Plan
+	plan       decision.Plan
 	cached     bool // the last Decide was answered from memory
 }
 
 // decisionKey is what a round was asked.
 type decisionKey struct {
 	s     cluster.Snapshot
-	m     Memory
-	p     Policy
+	m     decision.Memory
+	p     decision.Policy
 	until time.Time // the answer may be another one from then on; zero: never
 }
 
@@ -51,7 +52,7 @@ type decisionKey struct {
 const maxCacheAge = time.Minute
 
 // Decide is the function Decide with a memory.
-func (e *Engine) Decide(s cluster.Snapshot, m Memory, p Policy) (Plan, Memory) {
+func (e *Engine) Decide(s cluster.Snapshot, m decision.Memory, p decision.Policy) (decision.Plan, decision.Memory) {
 	if e.cached = e.cacheValid && e.sameInputs(&s, &m, &p); e.cached {
 		return e.plan, e.key.m
 	}
@@ -72,7 +73,7 @@ func (e *Engine) Decide(s cluster.Snapshot, m Memory, p Policy) (Plan, Memory) {
 func (e *Engine) Cached() bool { return e.cached }
 
 // sameInputs tells that the last decision is the decision for these inputs too.
-func (e *Engine) sameInputs(s *cluster.Snapshot, m *Memory, p *Policy) bool {
+func (e *Engine) sameInputs(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy) bool {
 	l := &e.key
 	if s.Now.Before(l.s.Now) || s.Now.Sub(l.s.Now) >= maxCacheAge || !l.until.IsZero() && !s.Now.Before(l.until) || len(s.Outcomes) > 0 {
 		return false
@@ -90,16 +91,16 @@ func (e *Engine) sameInputs(s *cluster.Snapshot, m *Memory, p *Policy) bool {
 
 // readsAlike tells that the moment of a group's read plays no part in the answer: it
 // does only while a resize is awaited.
-func readsAlike(m *Memory, was, is *cluster.NodeGroup) bool {
+func readsAlike(m *decision.Memory, was, is *cluster.NodeGroup) bool {
 	_, awaited := m.Resized[is.ID]
 	return was.ReadAt.Equal(is.ReadAt) || !awaited
 }
 
 // remember remembers a round. Its answer stands for the next ones when it changed nothing:
 // no action, no outcome to learn from, and the Memory that it was given.
-func (e *Engine) remember(w *roundState, m Memory) {
+func (e *Engine) remember(w *roundState, m decision.Memory) {
 	e.cacheValid = !w.uncacheable && len(w.plan.Actions) == 0 && len(w.s.Outcomes) == 0 && equalMemory(m, w.out)
-	e.plan, e.key = Plan{}, decisionKey{}
+	e.plan, e.key = decision.Plan{}, decisionKey{}
 	if e.cacheValid {
 		w.out = m // the same maps: who hands them in again is known at a glance
 		e.plan, e.key = w.plan, decisionKey{s: *w.given, m: m, p: *w.p, until: w.until}
@@ -110,17 +111,17 @@ func (e *Engine) remember(w *roundState, m Memory) {
 }
 
 // equalMemory compares two Memories. The large maps are compared by hand.
-func equalMemory(a, b Memory) bool {
+func equalMemory(a, b decision.Memory) bool {
 	byTime := func(x, y time.Time) bool { return x.Equal(y) }
 	equal := equalMaps(a.Unneeded, b.Unneeded, byTime) && equalMaps(a.Unready, b.Unready, byTime) &&
-		a.Reservations.equal(b.Reservations) && maps.Equal(a.ReservedMissing, b.ReservedMissing) &&
-		equalMaps(a.Resized, b.Resized, func(x, y Resized) bool { return x.To == y.To && x.At.Equal(y.At) && x.Seen.Equal(y.Seen) }) &&
-		slices.EqualFunc(a.Backoff, b.Backoff, func(x, y Backoff) bool {
+		a.Reservations.Equal(b.Reservations) && maps.Equal(a.ReservedMissing, b.ReservedMissing) &&
+		equalMaps(a.Resized, b.Resized, func(x, y decision.Resized) bool { return x.To == y.To && x.At.Equal(y.At) && x.Seen.Equal(y.Seen) }) &&
+		slices.EqualFunc(a.Backoff, b.Backoff, func(x, y decision.Backoff) bool {
 			return x.Group == y.Group && x.Cause == y.Cause && x.Step == y.Step && x.Text == y.Text && x.Until.Equal(y.Until) && x.Last.Equal(y.Last)
 		}) &&
 		equalMaps(a.Unregistered, b.Unregistered, byTime) && equalMaps(a.Draining, b.Draining, byTime) &&
 		equalMaps(a.Deleted, b.Deleted, byTime) && equalMaps(a.Short, b.Short, byTime) && a.ScaleDownAfter.Equal(b.ScaleDownAfter)
-	for _, m := range []*Memory{&a, &b} {
+	for _, m := range []*decision.Memory{&a, &b} {
 		m.Unneeded, m.Unready, m.Reservations, m.ReservedMissing, m.Resized, m.Backoff = nil, nil, nil, nil, nil, nil
 		m.Unregistered, m.Draining, m.Deleted, m.Short, m.ScaleDownAfter = nil, nil, nil, nil, time.Time{}
 	}

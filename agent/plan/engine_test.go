@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // TestEngineIsDecide plays sequences of changing Snapshots and compares an Engine that
@@ -69,7 +70,7 @@ func playEngine(t *testing.T, r *rand.Rand, seed string, rounds int, enough func
 		s.Outcomes = nil
 		switch r.IntN(12) {
 		case 0:
-			m = Memory{}
+			m = decision.Memory{}
 		case 1: // the one before
 		case 2:
 			m = copied(t, out)
@@ -83,7 +84,7 @@ func playEngine(t *testing.T, r *rand.Rand, seed string, rounds int, enough func
 func copied[T any](t *testing.T, v T) T { return again(t, v) }
 
 // shake changes one thing, as an observer does: what was handed out stays as it was.
-func shake(r *rand.Rand, s *cluster.Snapshot, p *Policy) {
+func shake(r *rand.Rand, s *cluster.Snapshot, p *decision.Policy) {
 	group := func(do func(g *cluster.NodeGroup)) {
 		s.Groups = slices.Clone(s.Groups)
 		g := &s.Groups[r.IntN(len(s.Groups))]

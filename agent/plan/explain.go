@@ -7,77 +7,33 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
-
-// Query names what Explain is asked about. Kind is "pod", "node" or "group"; a pod is
-// "namespace/name", or a name alone where only one pod has it or it is in default.
-type Query struct{ Kind, Name string }
-
-// Explanation says why a thing is as it is. Its field names are stable; fields may be
-// added. Exactly one of Pod, Node and Group is set when Found.
-type Explanation struct {
-	Kind string    `json:"kind"`
-	Name string    `json:"name"`
-	At   time.Time `json:"at"`
-	// Found is false when there is no such thing in the Snapshot; Summary then says
-	// which names are near.
-	Found   bool   `json:"found"`
-	Summary string `json:"summary"`
-	// Verdicts are what the plan of this very Snapshot says of the thing, the decisive
-	// one first: the same rules and words as in the journal.
-	Verdicts []Verdict `json:"verdicts"`
-	// Cluster is what holds the whole cluster back, whatever the thing.
-	Cluster []Verdict   `json:"cluster,omitempty"`
-	Pod     *PodFacts   `json:"pod,omitempty"`
-	Node    *NodeFacts  `json:"node,omitempty"`
-	Group   *GroupFacts `json:"group,omitempty"`
-}
-
-// Verdict is one rule's word. Count pods share it when it was said of a class.
-type Verdict struct {
-	Rule  string `json:"rule"`
-	Why   string `json:"why"`
-	Count int    `json:"count,omitempty"`
-	// About is set where the verdict is about something else than the thing asked for:
-	// an instance of a group.
-	About string `json:"about,omitempty"`
-}
-
-// Judgement is what a pod hears from all groups or from all nodes.
-type Judgement struct {
-	// Words is the sum as kube-scheduler writes it: "0/3 node groups can help: 2
-	// Insufficient cpu, 1 ...".
-	Words string `json:"words"`
-	Could int    `json:"could"`
-	Total int    `json:"total"`
-	// Refusals has every group or node by name; those that could have no rule.
-	Refusals []Refusal `json:"refusals"`
-}
 
 // explainer is one question being answered: the plan of the Snapshot, and the engine's
 // own worlds at the moments that matter. Nothing is judged anew: what is said comes
 // from these worlds through the engine's own functions.
 type explainer struct {
-	q    Query
-	plan Plan
-	held []Held      // as they were said, before equal ones were counted together
-	end  *roundState // after the whole round
-	up   *roundState // right before room is looked for: nothing of this round is placed
-	down *roundState // right before scale-down: pending pods are placed
-	out  Explanation
+	q    decision.Query
+	plan decision.Plan
+	held []decision.Held // as they were said, before equal ones were counted together
+	end  *roundState     // after the whole round
+	up   *roundState     // right before room is looked for: nothing of this round is placed
+	down *roundState     // right before scale-down: pending pods are placed
+	out  decision.Explanation
 }
 
 // Explain says why a pod waits, why a node stays or goes, or why a group can or
 // cannot change. It decides as Decide does, from the same values, and so never says
 // anything else.
-func Explain(s cluster.Snapshot, m Memory, p Policy, q Query) Explanation {
+func Explain(s cluster.Snapshot, m decision.Memory, p decision.Policy, q decision.Query) decision.Explanation {
 	s = s.Seated()
 	e := &explainer{q: q, up: runUntil(&s, &m, &p, stepScaleUp), down: runUntil(&s, &m, &p, stepScaleDown), end: runUntil(&s, &m, &p, stepFinish)}
 	e.held = slices.Clone(e.end.plan.Held)
 	slices.SortStableFunc(e.held, compareHeld)
 	e.end.finish()
 	e.plan = e.end.plan
-	e.out = Explanation{Kind: q.Kind, Name: q.Name, At: s.Now, Verdicts: []Verdict{}}
+	e.out = decision.Explanation{Kind: q.Kind, Name: q.Name, At: s.Now, Verdicts: []decision.Verdict{}}
 	e.out.Cluster = e.heldOf("cluster", "cluster")
 	switch q.Kind {
 	case "pod":
@@ -112,7 +68,7 @@ func (e *explainer) headroom(all []cluster.Headroom) {
 }
 
 // runUntil runs a round up to a step, exclusive.
-func runUntil(s *cluster.Snapshot, m *Memory, p *Policy, name string) *roundState {
+func runUntil(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, name string) *roundState {
 	w := newRound(new(Engine), s, m, p)
 	for _, step := range steps {
 		if step.name == name {
@@ -124,11 +80,11 @@ func runUntil(s *cluster.Snapshot, m *Memory, p *Policy, name string) *roundStat
 }
 
 // heldOf are the verdicts on one thing by its name.
-func (e *explainer) heldOf(kind, name string) []Verdict {
-	var out []Verdict
+func (e *explainer) heldOf(kind, name string) []decision.Verdict {
+	var out []decision.Verdict
 	for _, h := range e.held {
 		if h.Kind == kind && h.Name == name {
-			out = append(out, Verdict{Rule: h.Rule, Why: h.Why})
+			out = append(out, decision.Verdict{Rule: h.Rule, Why: h.Why})
 		}
 	}
 	return out
@@ -154,8 +110,8 @@ func (e *explainer) missing(what string, names []string) {
 
 // sum counts equal words and writes them as kube-scheduler does. A node that lacks
 // two resources counts under both, as there.
-func sum(what string, refusals []Refusal) Judgement {
-	j := Judgement{Total: len(refusals), Refusals: refusals}
+func sum(what string, refusals []decision.Refusal) decision.Judgement {
+	j := decision.Judgement{Total: len(refusals), Refusals: refusals}
 	counts := make(map[string]int)
 	for _, r := range refusals {
 		if r.Rule == "" {
@@ -179,7 +135,7 @@ func sum(what string, refusals []Refusal) Judgement {
 }
 
 // atoms splits the words of a refusal where they name several resources.
-func atoms(r Refusal) []string {
+func atoms(r decision.Refusal) []string {
 	if r.Rule == ruleResources {
 		return strings.Split(r.Why, ", ")
 	}
@@ -188,7 +144,7 @@ func atoms(r Refusal) []string {
 
 // Sum is every group's reason counted together and with the groups' names:
 // "2 Insufficient cpu (groups a, b), 1 ... (group c)". It is what Events carry.
-func Sum(refusals []Refusal) string {
+func Sum(refusals []decision.Refusal) string {
 	groups := make(map[string][]string)
 	for _, r := range refusals {
 		for _, words := range atoms(r) {

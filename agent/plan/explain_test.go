@@ -10,33 +10,34 @@ import (
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
 // noContradiction asks Explain about everything that a plan holds or does, and about
 // every node, pod and group: it names the same rules, and says nothing that the plan
 // denies.
-func noContradiction(t *testing.T, s cluster.Snapshot, m Memory, p Policy, got Plan) {
+func noContradiction(t *testing.T, s cluster.Snapshot, m decision.Memory, p decision.Policy, got decision.Plan) {
 	t.Helper()
 	for _, h := range got.Held {
-		x, where := Explanation{}, ""
+		x, where := decision.Explanation{}, ""
 		switch h.Kind {
 		case "pod", "node", "group", "headroom":
-			x = Explain(s, m, p, Query{h.Kind, h.Name})
+			x = Explain(s, m, p, decision.Query{Kind: h.Kind, Name: h.Name})
 			where = h.Kind + " " + h.Name
 		case "cluster":
-			x = Explain(s, m, p, Query{"group", ""})
+			x = Explain(s, m, p, decision.Query{Kind: "group", Name: ""})
 			x.Verdicts = x.Cluster
 			x.Found = true
 		case "instance":
 			for i := range s.Groups {
 				if slices.ContainsFunc(s.Groups[i].Instances, func(in cluster.Instance) bool { return string(in.ID) == h.Name }) {
 					where = "group " + string(s.Groups[i].ID)
-					x = Explain(s, m, p, Query{"group", string(s.Groups[i].ID)})
+					x = Explain(s, m, p, decision.Query{Kind: "group", Name: string(s.Groups[i].ID)})
 				}
 			}
 		}
-		if !x.Found || !slices.ContainsFunc(x.Verdicts, func(v Verdict) bool { return v.Rule == h.Rule && (v.Why == h.Why || h.Count > 1) }) {
+		if !x.Found || !slices.ContainsFunc(x.Verdicts, func(v decision.Verdict) bool { return v.Rule == h.Rule && (v.Why == h.Why || h.Count > 1) }) {
 			t.Errorf("%s\nbut explain %s says %+v (%s)", h, where, x.Verdicts, x.Summary)
 		}
 		if h.Kind == "node" {
@@ -45,9 +46,9 @@ func noContradiction(t *testing.T, s cluster.Snapshot, m Memory, p Policy, got P
 	}
 	for i := range s.Groups {
 		id := s.Groups[i].ID
-		x := Explain(s, m, p, Query{"group", string(id)})
+		x := Explain(s, m, p, decision.Query{Kind: "group", Name: string(id)})
 		for _, a := range got.Actions {
-			if g, ok := a.(Grow); ok && g.Group == id && !slices.ContainsFunc(x.Verdicts, func(v Verdict) bool { return v.Rule == g.Rule }) {
+			if g, ok := a.(decision.Grow); ok && g.Group == id && !slices.ContainsFunc(x.Verdicts, func(v decision.Verdict) bool { return v.Rule == g.Rule }) {
 				t.Errorf("%s\nbut explain group says %+v", g, x.Verdicts)
 			}
 		}
@@ -56,9 +57,9 @@ func noContradiction(t *testing.T, s cluster.Snapshot, m Memory, p Policy, got P
 
 // failing checks that the condition which holds a node is one that its list of
 // conditions shows as failed.
-func failing(t *testing.T, h Held, x Explanation) {
+func failing(t *testing.T, h decision.Held, x decision.Explanation) {
 	t.Helper()
-	listed := []string{RuleInstance, RuleOptOut, RuleBusy, RuleBlocked, RuleAtMin, RuleNoRoom, RuleUnneededFor, RuleCooldown, RuleFailed}
+	listed := []string{decision.RuleInstance, decision.RuleOptOut, decision.RuleBusy, decision.RuleBlocked, decision.RuleAtMin, decision.RuleNoRoom, decision.RuleUnneededFor, decision.RuleCooldown, decision.RuleFailed}
 	if x.Node == nil || !slices.Contains(listed, h.Rule) {
 		return
 	}
@@ -69,7 +70,7 @@ func failing(t *testing.T, h Held, x Explanation) {
 	}
 	// What the nodes before it in the round took is gone for it, and comes back for
 	// whoever asks about it alone: a budget, a place in the group, room.
-	if h.Rule == RuleBlocked || h.Rule == RuleAtMin || h.Rule == RuleNoRoom {
+	if h.Rule == decision.RuleBlocked || h.Rule == decision.RuleAtMin || h.Rule == decision.RuleNoRoom {
 		return
 	}
 	t.Errorf("%s\nbut all its conditions hold: %+v", h, x.Node.Checks)
@@ -98,10 +99,10 @@ func TestExplainAgreesWithDecide(t *testing.T) {
 		asData(t, s, m, p, got)
 		s = s.Seated()
 		for _, node := range s.Nodes {
-			Explain(s, m, p, Query{"node", string(node.Name)})
+			Explain(s, m, p, decision.Query{Kind: "node", Name: string(node.Name)})
 		}
 		for pod := range s.AllPods() {
-			x := Explain(s, m, p, Query{"pod", string(pod.Key)})
+			x := Explain(s, m, p, decision.Query{Kind: "pod", Name: string(pod.Key)})
 			waits := x.Pod != nil && (x.Pod.State == "waiting" || x.Pod.State == "unjudged")
 			if !x.Found || x.Summary == "" || waits && x.Pod.Groups == nil || waits && x.Pod.State == "waiting" && len(x.Verdicts) == 0 {
 				t.Errorf("pod %s: %+v %+v", pod.Key, x, x.Pod)
@@ -115,7 +116,7 @@ func TestExplainAgreesWithDecide(t *testing.T) {
 
 // asData: a plan as data says what the plan says, and a round that went through a
 // recording is decided as it was.
-func asData(t *testing.T, s cluster.Snapshot, m Memory, p Policy, got Plan) {
+func asData(t *testing.T, s cluster.Snapshot, m decision.Memory, p decision.Policy, got decision.Plan) {
 	t.Helper()
 	d := got.Data()
 	if d.String() != got.String() {
@@ -162,7 +163,7 @@ pods low 1 cpu=10m prio=-20
 		"sma":               {"there is no pod sma; near: default/small-000"},
 		"nobody":            {"there is no pod nobody", "finished"},
 	} {
-		b, err := json.Marshal(Explain(w.s, w.m, w.p, Query{"pod", name}))
+		b, err := json.Marshal(Explain(w.s, w.m, w.p, decision.Query{Kind: "pod", Name: name}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +199,7 @@ interrupt n1
 		{"pod", "kept-000", []string{`"state":"running"`, "as soon as its budgets allow it (PodDisruptionBudget default/one allows no disruption)", `"rule":"D23"`}, "safe-to-evict"},
 		{"pod", "ds-000", []string{`"state":"running"`, `"rule":"D23"`, "and the pod goes with it"}, "evicted"},
 	} {
-		b, err := json.Marshal(Explain(w.s, w.m, w.p, Query{tc.kind, tc.name}))
+		b, err := json.Marshal(Explain(w.s, w.m, w.p, decision.Query{Kind: tc.kind, Name: tc.name}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +228,7 @@ pods one 1 cpu=100m
 			Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{"one"}}}}}}
 	}
 	w.s.Pods[1].Key = "default/two"
-	x := Explain(w.s, w.m, w.p, Query{"pod", "two"})
+	x := Explain(w.s, w.m, w.p, decision.Query{Kind: "pod", Name: "two"})
 	if x.Pod == nil || x.Pod.Nodes.Words != "1/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules" || x.Pod.Nodes.Refusals[0].Rule != fit.RuleInterPod {
 		t.Errorf("%+v %+v", x, x.Pod)
 	}
@@ -250,18 +251,18 @@ pods two 1 cpu=100m on=n2
 		w.s.Classes[i].PodAntiAffinity = []cluster.PodTerm{{TopologyKey: "kubernetes.io/hostname", Namespaces: []string{"default"},
 			Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{"one"}}}}}}
 	}
-	x := Explain(w.s, w.m, w.p, Query{"node", "n1"})
-	if x.Verdicts[0].Rule != RuleNoRoom || x.Node.Destinations[0].Why != "0/1 other nodes have room: 1 node(s) didn't match pod anti-affinity rules" {
+	x := Explain(w.s, w.m, w.p, decision.Query{Kind: "node", Name: "n1"})
+	if x.Verdicts[0].Rule != decision.RuleNoRoom || x.Node.Destinations[0].Why != "0/1 other nodes have room: 1 node(s) didn't match pod anti-affinity rules" {
 		t.Errorf("%+v %+v", x, x.Node)
 	}
 }
 
 func TestExplainPromise(t *testing.T) {
 	w := told(t, "group a 0..5 cpu=2000m mem=8Gi\npods p 3 cpu=1500m")
-	var plan Plan
+	var plan decision.Plan
 	plan, m := Decide(w.s, w.m, w.p)
-	x := Explain(w.s, w.m, w.p, Query{"pod", "p-001"})
-	if x.Verdicts[0].Rule != RuleGrow || !strings.Contains(x.Summary, "group a 0->3") {
+	x := Explain(w.s, w.m, w.p, decision.Query{Kind: "pod", Name: "p-001"})
+	if x.Verdicts[0].Rule != decision.RuleGrow || !strings.Contains(x.Summary, "group a 0->3") {
 		t.Errorf("%+v", x)
 	}
 	w.last, w.m = plan, m
@@ -270,8 +271,8 @@ func TestExplainPromise(t *testing.T) {
 	_, w.m = Decide(w.s, w.m, w.p)
 	w.s.Outcomes = nil
 	w.line("pass 30s")
-	x = Explain(w.s, w.m, w.p, Query{"pod", "p-001"})
-	if x.Verdicts[0].Rule != RuleRoomUpcoming || x.Pod.Reservation == nil || x.Pod.Reservation.Group != "a" || !strings.Contains(x.Summary, "coming in group a since") || !strings.Contains(x.Summary, "30s ago") {
+	x = Explain(w.s, w.m, w.p, decision.Query{Kind: "pod", Name: "p-001"})
+	if x.Verdicts[0].Rule != decision.RuleRoomUpcoming || x.Pod.Reservation == nil || x.Pod.Reservation.Group != "a" || !strings.Contains(x.Summary, "coming in group a since") || !strings.Contains(x.Summary, "30s ago") {
 		t.Errorf("%+v %+v", x, x.Pod.Reservation)
 	}
 }
@@ -297,7 +298,7 @@ pods keep 1 cpu=300m on=n1 safe=false
 		"plane": {"a control-plane node is never touched"},
 		"n4":    {"there is no node n4"},
 	} {
-		b, err := json.Marshal(Explain(w.s, w.m, w.p, Query{"node", name}))
+		b, err := json.Marshal(Explain(w.s, w.m, w.p, decision.Query{Kind: "node", Name: name}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,7 +323,7 @@ daemonset ds cpu=100m
 		"b": {`"U10"`, `"U11"`, `"U7"`},
 		"x": {"there is no node group x"},
 	} {
-		b, err := json.Marshal(Explain(w.s, w.m, w.p, Query{"group", name}))
+		b, err := json.Marshal(Explain(w.s, w.m, w.p, decision.Query{Kind: "group", Name: name}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -335,11 +336,11 @@ daemonset ds cpu=100m
 }
 
 func TestSum(t *testing.T) {
-	var list []Refusal
+	var list []decision.Refusal
 	for i := range 7 {
-		list = append(list, Refusal{fmt.Sprintf("g%d", i), ruleResources, "Insufficient cpu, Insufficient memory"})
+		list = append(list, decision.Refusal{Name: fmt.Sprintf("g%d", i), Rule: ruleResources, Why: "Insufficient cpu, Insufficient memory"})
 	}
-	list = append(list, Refusal{"h", RuleBackoff, "backed off"})
+	list = append(list, decision.Refusal{Name: "h", Rule: decision.RuleBackoff, Why: "backed off"})
 	const want = "1 backed off (group h), 7 Insufficient cpu (groups g0, g1, g2, g3, g4, ...), 7 Insufficient memory (groups g0, g1, g2, g3, g4, ...)"
 	if got := Sum(list); got != want {
 		t.Errorf("%s\nwant %s", got, want)
@@ -352,7 +353,7 @@ func BenchmarkExplain(b *testing.B) {
 	node := string(s.Nodes[0].Name)
 	b.ReportAllocs()
 	for b.Loop() {
-		if x := Explain(s, Memory{}, p, Query{"node", node}); !x.Found {
+		if x := Explain(s, decision.Memory{}, p, decision.Query{Kind: "node", Name: node}); !x.Found {
 			b.Fatal(x.Summary)
 		}
 	}

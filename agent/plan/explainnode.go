@@ -4,58 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
-
-// NodeFacts is what Explain tells of a node.
-type NodeFacts struct {
-	Group    cluster.GroupID    `json:"group,omitempty"` // empty: no node group of the agent's has it
-	Instance cluster.InstanceID `json:"instance,omitempty"`
-	Phase    cluster.Phase      `json:"phase,omitempty"`
-	// State is "ready", "starting", "out" (not Ready, or on its way out) or "marked" (the
-	// agent drains it).
-	State string `json:"state"`
-	// Utilisation is the larger share of cpu and memory that is requested; Limit is what
-	// it must not exceed for the node to go.
-	Utilisation float64 `json:"utilisation"`
-	Limit       float64 `json:"utilisationLimit"`
-	// Checks are all conditions for the node to go, in the order in which the engine
-	// asks them; those that fail keep it.
-	Checks       []Check       `json:"checks,omitempty"`
-	Blockers     []Blocker     `json:"blockers,omitempty"`     // every blocker of every pod
-	Destinations []Destination `json:"destinations,omitempty"` // of every pod that would move
-	Terminating  int           `json:"leavingPods,omitempty"`  // told to go already
-	Ignored      int           `json:"passengers,omitempty"`   // DaemonSet, static and finished pods, which go with the node
-	Since        time.Time     `json:"unneededSince,omitzero"`
-	UnreadyFrom  time.Time     `json:"unreadySince,omitzero"`
-	MayGo        time.Time     `json:"mayGoAt,omitzero"` // when its own timer is over
-}
-
-// Check is one condition for a node to go.
-type Check struct {
-	Rule string `json:"rule"` // the rule that holds the node when it fails
-	OK   bool   `json:"ok"`
-	Why  string `json:"why"`
-}
-
-// Blocker is one reason why a pod must not be evicted.
-type Blocker struct {
-	Pod  cluster.PodKey `json:"pod"`
-	Name string         `json:"name"` // of the drain rule
-	Why  string         `json:"why"`
-}
-
-// Destination is where a pod of the node could move: to Could nodes, of which First
-// is the first by name. Where there is none, Why sums up the refusals of all.
-type Destination struct {
-	Pod   cluster.PodKey   `json:"pod"`
-	Could int              `json:"could"`
-	First cluster.NodeName `json:"first,omitempty"`
-	Why   string           `json:"why,omitempty"`
-}
 
 var stateNames = map[nodeState]string{stateOut: "out", stateReady: "ready", stateUpcoming: "starting", stateMarked: "marked"}
 
@@ -76,7 +29,7 @@ func (e *explainer) node() {
 		n.Node, n.f = n.original, (&factsAllocator{axes: w.space.Len()}).next()
 		w.fillFacts(n.f, n.original)
 	}
-	f := &NodeFacts{State: stateNames[n.state], Utilisation: w.utilisation(n), Limit: w.threshold(n), UnreadyFrom: e.end.out.Unready[n.Name]}
+	f := &decision.NodeFacts{State: stateNames[n.state], Utilisation: w.utilisation(n), Limit: w.threshold(n), UnreadyFrom: e.end.out.Unready[n.Name]}
 	e.out.Node = f
 	e.out.Verdicts = append(e.actionsOn(n.Name), e.heldOf("node", e.q.Name)...)
 	if n.group >= 0 {
@@ -93,49 +46,49 @@ func (e *explainer) node() {
 }
 
 // interruption tells of a node whose machine the cloud ends: nothing but budgets counts.
-func (e *explainer) interruption(n *node, f *NodeFacts) {
+func (e *explainer) interruption(n *node, f *decision.NodeFacts) {
 	c := e.down.drainPlanOf(n)
 	f.Terminating, f.Ignored = c.terminating, len(n.Pods)-c.movable-c.terminating
 	for _, pod := range e.down.movable(n) {
 		if why := e.down.budgetsBlock(pod); why != "" {
-			f.Blockers = append(f.Blockers, Blocker{Pod: pod.Key, Name: "budget", Why: why})
+			f.Blockers = append(f.Blockers, decision.Blocker{Pod: pod.Key, Name: "budget", Why: why})
 		}
 	}
-	f.Checks = []Check{{Rule: RuleInterrupted, OK: true, Why: interruptionWords(n.inst)}}
+	f.Checks = []decision.Check{{Rule: decision.RuleInterrupted, OK: true, Why: interruptionWords(n.inst)}}
 }
 
 // actionsOn are the verdicts of what this round does with a node.
-func (e *explainer) actionsOn(name cluster.NodeName) []Verdict {
-	out := []Verdict{}
+func (e *explainer) actionsOn(name cluster.NodeName) []decision.Verdict {
+	out := []decision.Verdict{}
 	evictions := 0
 	for _, a := range e.plan.Actions {
 		switch a := a.(type) {
-		case Cordon:
+		case decision.Cordon:
 			if a.Node == name {
-				out = append(out, Verdict{Rule: a.Rule, Why: "this round marks it for deletion: " + a.Why})
+				out = append(out, decision.Verdict{Rule: a.Rule, Why: "this round marks it for deletion: " + a.Why})
 			}
-		case Uncordon:
+		case decision.Uncordon:
 			if a.Node == name {
-				out = append(out, Verdict{Rule: a.Rule, Why: "this round takes its mark back: " + a.Why})
+				out = append(out, decision.Verdict{Rule: a.Rule, Why: "this round takes its mark back: " + a.Why})
 			}
-		case Evict:
+		case decision.Evict:
 			if a.Node == name {
 				evictions++
 			}
-		case Terminate:
+		case decision.Terminate:
 			if a.Node == name {
-				out = append(out, Verdict{Rule: a.Rule, Why: "this round terminates it: " + a.Why})
+				out = append(out, decision.Verdict{Rule: a.Rule, Why: "this round terminates it: " + a.Why})
 			}
 		}
 	}
 	if evictions > 0 {
-		out = append(out, Verdict{Rule: RuleResume, Why: "this round evicts " + pods(evictions)})
+		out = append(out, decision.Verdict{Rule: decision.RuleResume, Why: "this round evicts " + pods(evictions)})
 	}
 	return out
 }
 
 // blockersOf are all reasons why a pod must not be evicted, budgets as they are now.
-func (w *roundState) blockersOf(pod *cluster.Pod) []Blocker {
+func (w *roundState) blockersOf(pod *cluster.Pod) []decision.Blocker {
 	for k := range ignoredPods {
 		if ignoredPods[k].is(w, pod) {
 			return nil
@@ -144,20 +97,20 @@ func (w *roundState) blockersOf(pod *cluster.Pod) []Blocker {
 	if !pod.Deleting.IsZero() || w.expendable(pod) {
 		return nil
 	}
-	var out []Blocker
+	var out []decision.Blocker
 	for k := range blockers {
 		if why := blockers[k].why(w, pod); why != "" {
-			out = append(out, Blocker{Pod: pod.Key, Name: blockers[k].name, Why: why})
+			out = append(out, decision.Blocker{Pod: pod.Key, Name: blockers[k].name, Why: why})
 		}
 	}
 	if why := w.budgetBlocks(pod); why != "" {
-		out = append(out, Blocker{Pod: pod.Key, Name: "budget", Why: why})
+		out = append(out, decision.Blocker{Pod: pod.Key, Name: "budget", Why: why})
 	}
 	return out
 }
 
 // drainOf tells what a drain of a node would meet.
-func (e *explainer) drainOf(i int, f *NodeFacts) {
+func (e *explainer) drainOf(i int, f *decision.NodeFacts) {
 	w := e.down
 	n := &w.nodes[i]
 	c := w.drainPlanOf(n)
@@ -165,7 +118,7 @@ func (e *explainer) drainOf(i int, f *NodeFacts) {
 	for k := range n.Pods {
 		f.Blockers = append(f.Blockers, w.blockersOf(&n.Pods[k])...)
 	}
-	slices.SortStableFunc(f.Blockers, func(a, b Blocker) int { return strings.Compare(string(a.Pod), string(b.Pod)) })
+	slices.SortStableFunc(f.Blockers, func(a, b decision.Blocker) int { return strings.Compare(string(a.Pod), string(b.Pod)) })
 	for _, pod := range w.movable(n) {
 		if !w.expendable(pod) {
 			f.Destinations = append(f.Destinations, w.destination(i, pod))
@@ -175,8 +128,8 @@ func (e *explainer) drainOf(i int, f *NodeFacts) {
 
 // destination looks for room for one pod alone, as tryRelocate does for all together.
 // The words of those that refuse are only asked for when all do.
-func (w *roundState) destination(from int, pod *cluster.Pod) Destination {
-	d := Destination{Pod: pod.Key}
+func (w *roundState) destination(from int, pod *cluster.Pod) decision.Destination {
+	d := decision.Destination{Pod: pod.Key}
 	ties := func(int) (rule, words string) { return "", "" }
 	if t := w.relocationState(); t != nil && t.state.Constrained(pod.Class) {
 		mark := t.state.Mark()
@@ -199,7 +152,7 @@ func (w *roundState) destination(from int, pod *cluster.Pod) Destination {
 	if d.Could > 0 {
 		return d
 	}
-	var refusals []Refusal
+	var refusals []decision.Refusal
 	for k := range w.nodes {
 		if k != from {
 			rule, why := w.nodeRefuses(k, pod.Class)
@@ -208,11 +161,11 @@ func (w *roundState) destination(from int, pod *cluster.Pod) Destination {
 			}
 			switch {
 			case rule == "" && w.nodes[k].state == stateUpcoming:
-				rule, why = RuleDraining, "node(s) are not Ready yet"
+				rule, why = decision.RuleDraining, "node(s) are not Ready yet"
 			case rule == "":
-				rule, why = RuleDraining, "node(s) are on their way out"
+				rule, why = decision.RuleDraining, "node(s) are on their way out"
 			}
-			refusals = append(refusals, Refusal{string(w.nodes[k].Name), rule, why})
+			refusals = append(refusals, decision.Refusal{Name: string(w.nodes[k].Name), Rule: rule, Why: why})
 		}
 	}
 	if d.Why = "there is no other node"; len(refusals) > 0 {
@@ -222,34 +175,34 @@ func (w *roundState) destination(from int, pod *cluster.Pod) Destination {
 }
 
 // checks asks every condition for a node to go, with the engine's own functions.
-func (e *explainer) checks(i int, f *NodeFacts) {
+func (e *explainer) checks(i int, f *decision.NodeFacts) {
 	w := e.down
 	n := &w.nodes[i]
 	g := &w.groups[n.group]
 	add := func(rule string, fails bool, bad, good string) {
-		c := Check{Rule: rule, OK: !fails, Why: good}
+		c := decision.Check{Rule: rule, OK: !fails, Why: good}
 		if fails {
 			c.Why = bad
 		}
 		f.Checks = append(f.Checks, c)
 	}
-	add(RuleInstance, n.inst.Phase != cluster.PhaseRunning || !n.inst.Member, fmt.Sprintf("its instance %s is %q or no member of its group", n.inst.ID, n.inst.Phase), "its instance runs and is a member of its group")
+	add(decision.RuleInstance, n.inst.Phase != cluster.PhaseRunning || !n.inst.Member, fmt.Sprintf("its instance %s is %q or no member of its group", n.inst.ID, n.inst.Phase), "its instance runs and is a member of its group")
 	if _, told := w.out.Deleted[n.inst.ID]; told {
-		add(RuleInstance, true, "its instance was told to go", "")
+		add(decision.RuleInstance, true, "its instance was told to go", "")
 	}
-	add(RuleOptOut, w.optOutNow(n.Node) != "", w.optOutNow(n.Node), "no annotation opts it out")
-	add(RuleNotOurs, n.Unschedulable && !cordonedByUs(n.Node), "cordoned by somebody else", "nobody else has cordoned it")
-	add(RuleInUse, n.inUse, "pods that are to come count on it", "no pod that is to come counts on it")
+	add(decision.RuleOptOut, w.optOutNow(n.Node) != "", w.optOutNow(n.Node), "no annotation opts it out")
+	add(decision.RuleNotOurs, n.Unschedulable && !cordonedByUs(n.Node), "cordoned by somebody else", "nobody else has cordoned it")
+	add(decision.RuleInUse, n.inUse, "pods that are to come count on it", "no pod that is to come counts on it")
 	unready := n.Ready != cluster.StatusTrue
 	load := fmt.Sprintf("utilisation %.0f%%, limit %.0f%%", f.Utilisation*100, f.Limit*100)
 	if requested(n.Node) {
-		load += "; somebody asked for it to go [" + RuleRequested + "], so its load does not keep it"
+		load += "; somebody asked for it to go [" + decision.RuleRequested + "], so its load does not keep it"
 	}
-	add(RuleBusy, !unready && !requested(n.Node) && f.Utilisation > f.Limit, load, load)
-	add(RuleBlocked, len(f.Blockers) > 0, fmt.Sprintf("%s may not be evicted", pods(blockedPods(f.Blockers))), "every pod on it may be evicted")
+	add(decision.RuleBusy, !unready && !requested(n.Node) && f.Utilisation > f.Limit, load, load)
+	add(decision.RuleBlocked, len(f.Blockers) > 0, fmt.Sprintf("%s may not be evicted", pods(blockedPods(f.Blockers))), "every pod on it may be evicted")
 	size := fmt.Sprintf("group %s has %d machines, minimum %d", g.ID, g.target-g.removing, g.Min)
-	add(RuleAtMin, g.target-g.removing <= g.Min, size, size)
-	add(RuleTotalsMin, w.keepsTotals(n) != "", w.keepsTotals(n), "the cluster has more than its least cores, memory and extended resources")
+	add(decision.RuleAtMin, g.target-g.removing <= g.Min, size, size)
+	add(decision.RuleTotalsMin, w.keepsTotals(n) != "", w.keepsTotals(n), "the cluster has more than its least cores, memory and extended resources")
 	homeless := 0
 	for _, d := range f.Destinations {
 		if d.Could == 0 {
@@ -259,15 +212,15 @@ func (e *explainer) checks(i int, f *NodeFacts) {
 	together := homeless == 0 && !w.canRelocate(i, w.drainPlanOf(n).classes)
 	switch {
 	case homeless > 0:
-		add(RuleNoRoom, true, fmt.Sprintf("%d of %s have room nowhere else", homeless, pods(len(f.Destinations))), "")
+		add(decision.RuleNoRoom, true, fmt.Sprintf("%d of %s have room nowhere else", homeless, pods(len(f.Destinations))), "")
 	default:
-		add(RuleNoRoom, together, "each of its pods has room elsewhere, but not all of them together", fmt.Sprintf("%s have room elsewhere", pods(len(f.Destinations))))
+		add(decision.RuleNoRoom, together, "each of its pods has room elsewhere, but not all of them together", fmt.Sprintf("%s have room elsewhere", pods(len(f.Destinations))))
 	}
 	e.timers(n, g, f, add)
 	e.clusterHolds(g, add)
 }
 
-func blockedPods(list []Blocker) int {
+func blockedPods(list []decision.Blocker) int {
 	seen := map[cluster.PodKey]bool{}
 	for _, b := range list {
 		seen[b.Pod] = true
@@ -276,14 +229,14 @@ func blockedPods(list []Blocker) int {
 }
 
 // timers says since when the node could go, and when its time is over.
-func (e *explainer) timers(n *node, g *group, f *NodeFacts, add func(rule string, fails bool, bad, good string)) {
+func (e *explainer) timers(n *node, g *group, f *decision.NodeFacts, add func(rule string, fails bool, bad, good string)) {
 	since, runs := e.end.out.Unneeded[n.Name]
 	c := candidate{unready: n.Ready != cluster.StatusTrue}
 	if runs {
 		f.Since = since
 	}
 	if !runs && !c.unready {
-		add(RuleUnneededFor, true, fmt.Sprintf("it is needed now; when it no longer is, it waits for %s", orElse(g.Options.ScaleDownUnneededTime, e.end.p.UnneededFor)), "")
+		add(decision.RuleUnneededFor, true, fmt.Sprintf("it is needed now; when it no longer is, it waits for %s", orElse(g.Options.ScaleDownUnneededTime, e.end.p.UnneededFor)), "")
 		return
 	}
 	f.MayGo, _ = e.end.dueOf(&candidate{node: e.end.byName[n.Name], unready: c.unready}, &e.end.groups[n.group])
@@ -291,22 +244,22 @@ func (e *explainer) timers(n *node, g *group, f *NodeFacts, add func(rule string
 	if c.unready {
 		words = "not Ready since " + e.at(f.UnreadyFrom) + ": its time is over at " + e.at(f.MayGo)
 	}
-	add(RuleUnneededFor, e.end.now.Before(f.MayGo), words, words)
+	add(decision.RuleUnneededFor, e.end.now.Before(f.MayGo), words, words)
 }
 
 // clusterHolds are what holds every node of the cluster or of the group.
 func (e *explainer) clusterHolds(g *group, add func(rule string, fails bool, bad, good string)) {
 	if !e.end.p.ScaleDown {
-		add(RuleCooldown, true, "scale-down is switched off (AUTOSCALER_SCALING_SCALE_DOWN)", "")
+		add(decision.RuleCooldown, true, "scale-down is switched off (AUTOSCALER_SCALING_SCALE_DOWN)", "")
 	}
 	if e.end.s.Stale != "" {
-		add(RuleStale, true, "the cluster's facts may be old: "+e.end.s.Stale, "")
+		add(decision.RuleStale, true, "the cluster's facts may be old: "+e.end.s.Stale, "")
 		return
 	}
 	if rule, why := e.down.cooldown(); rule != "" {
 		add(rule, true, why, "")
 	} else {
-		add(RuleCooldown, false, "", "no pause after a scale-up or a failure")
+		add(decision.RuleCooldown, false, "", "no pause after a scale-up or a failure")
 	}
 	if rule, why := e.down.deletionsFrozen(g); rule != "" {
 		add(rule, true, why, "")
@@ -314,7 +267,7 @@ func (e *explainer) clusterHolds(g *group, add func(rule string, fails bool, bad
 }
 
 // nodeSummary says in one sentence whether the node stays, and why.
-func (e *explainer) nodeSummary(n *node, f *NodeFacts) string {
+func (e *explainer) nodeSummary(n *node, f *decision.NodeFacts) string {
 	switch {
 	case n.ControlPlane:
 		return "it stays: a control-plane node is never touched"
@@ -340,7 +293,7 @@ func (e *explainer) nodeSummary(n *node, f *NodeFacts) string {
 // goes tells whether the plan is emptying or removing the node that is asked for.
 func (e *explainer) goes() bool {
 	switch e.out.Verdicts[0].Rule {
-	case RuleUnneeded, RuleUnready, RuleRequested, RuleEmpty, RuleResume, RuleDraining, RuleInterrupted:
+	case decision.RuleUnneeded, decision.RuleUnready, decision.RuleRequested, decision.RuleEmpty, decision.RuleResume, decision.RuleDraining, decision.RuleInterrupted:
 		return true
 	}
 	return false

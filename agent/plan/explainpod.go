@@ -7,39 +7,14 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
 const ruleResources = fit.RuleResources
 
-// PodFacts is what Explain tells of a pod.
-type PodFacts struct {
-	// State is "waiting", "running", "terminating", "finished", "gated", "nominated",
-	// "unjudged" (the scheduler has not tried it yet) or "daemon".
-	State   string           `json:"state"`
-	Created time.Time        `json:"created"`
-	Waits   time.Time        `json:"unschedulableSince,omitzero"` // since the scheduler said so
-	Node    cluster.NodeName `json:"node,omitempty"`              // bound to, or nominated for
-	Alike   int              `json:"alike,omitempty"`             // pending pods of the same class, this one included
-	// Reservation is the upcoming machine that the pod counts on.
-	Reservation *ReservedMachine `json:"promise,omitempty"`
-	// Groups and Nodes are why none of them takes the pod now; only for a pod that waits, or
-	// whose machine the cloud ends.
-	Groups *Judgement `json:"groups,omitempty"`
-	Nodes  *Judgement `json:"nodes,omitempty"`
-	// Blockers are why a pod that runs would keep its node from being drained.
-	Blockers []Blocker `json:"blockers,omitempty"`
-}
-
-// ReservedMachine is a pod's place on a machine that is upcoming.
-type ReservedMachine struct {
-	Group cluster.GroupID `json:"group"`
-	Since time.Time       `json:"since,omitzero"`
-	Until time.Time       `json:"until,omitzero"` // when the agent stops waiting for the machine
-}
-
 // individual are the rules that speak of one pod, and not of its class.
-var individual = []string{RuleExpendable, RuleNewPod}
+var individual = []string{decision.RuleExpendable, decision.RuleNewPod}
 
 func (e *explainer) pod() {
 	pod, others := e.find()
@@ -51,7 +26,7 @@ func (e *explainer) pod() {
 		return
 	}
 	e.out.Found, e.out.Name = true, string(pod.Key)
-	f := &PodFacts{Created: pod.Created.Time(), Waits: pod.Unschedulable.Time(), Node: pod.Node}
+	f := &decision.PodFacts{Created: pod.Created.Time(), Waits: pod.Unschedulable.Time(), Node: pod.Node}
 	e.out.Pod = f
 	if f.State, e.out.Summary = e.terminalState(pod); f.State != "" {
 		if f.State == "running" {
@@ -117,13 +92,13 @@ func (e *explainer) terminalState(pod *cluster.Pod) (state, words string) {
 }
 
 // interrupted tells of a pod whose machine the cloud ends: it is evicted, and wants room.
-func (e *explainer) interrupted(pod *cluster.Pod, n *node, f *PodFacts) {
+func (e *explainer) interrupted(pod *cluster.Pod, n *node, f *decision.PodFacts) {
 	words := fmt.Sprintf("it is bound to node %s: %s, ", n.Name, interruptionWords(n.inst))
 	if f.Blockers = nil; e.down.ignored(pod) {
 		words += "and the pod goes with it"
 	} else if words += "so it is evicted"; e.down.budgetsBlock(pod) != "" {
 		why := e.down.budgetsBlock(pod)
-		f.Blockers = []Blocker{{Pod: pod.Key, Name: "budget", Why: why}}
+		f.Blockers = []decision.Blocker{{Pod: pod.Key, Name: "budget", Why: why}}
 		words += " as soon as its budgets allow it (" + why + ")"
 	}
 	e.out.Summary = words
@@ -131,11 +106,11 @@ func (e *explainer) interrupted(pod *cluster.Pod, n *node, f *PodFacts) {
 		e.waits(pod, f)
 		e.out.Summary = words + "; " + e.out.Summary
 	}
-	e.out.Verdicts = append([]Verdict{{Rule: RuleInterrupted, Why: interruptionWords(n.inst)}}, e.out.Verdicts...)
+	e.out.Verdicts = append([]decision.Verdict{{Rule: decision.RuleInterrupted, Why: interruptionWords(n.inst)}}, e.out.Verdicts...)
 }
 
 // runs tells how a pod that runs stands towards a drain of its node.
-func (e *explainer) runs(pod *cluster.Pod, f *PodFacts) {
+func (e *explainer) runs(pod *cluster.Pod, f *decision.PodFacts) {
 	f.Blockers = e.down.blockersOf(pod)
 	if n, ok := e.end.byName[pod.Node]; ok && toBeDeleted(e.end.nodes[n].Node) {
 		e.out.Summary += "; the node is being drained, and the pod will be evicted"
@@ -146,7 +121,7 @@ func (e *explainer) runs(pod *cluster.Pod, f *PodFacts) {
 }
 
 // waits explains a pod that wants room.
-func (e *explainer) waits(pod *cluster.Pod, f *PodFacts) {
+func (e *explainer) waits(pod *cluster.Pod, f *decision.PodFacts) {
 	for i := range e.end.s.Pods {
 		if other := &e.end.s.Pods[i]; other.Class == pod.Class && isPending(other) {
 			f.Alike++
@@ -156,40 +131,40 @@ func (e *explainer) waits(pod *cluster.Pod, f *PodFacts) {
 	f.Nodes, f.Groups = &nodes, &groups
 	e.out.Verdicts = append(e.out.Verdicts, e.ownVerdicts(pod, f)...)
 	for _, h := range e.held {
-		if h.Kind != "pod" || slices.Contains(individual, h.Rule) || slices.ContainsFunc(e.out.Verdicts, func(v Verdict) bool { return v.Rule == h.Rule && v.Count == 0 }) {
+		if h.Kind != "pod" || slices.Contains(individual, h.Rule) || slices.ContainsFunc(e.out.Verdicts, func(v decision.Verdict) bool { return v.Rule == h.Rule && v.Count == 0 }) {
 			continue
 		}
 		if e.classOf(h.Name) == pod.Class {
-			e.out.Verdicts = append(e.out.Verdicts, Verdict{Rule: h.Rule, Why: h.Why, Count: h.Count})
+			e.out.Verdicts = append(e.out.Verdicts, decision.Verdict{Rule: h.Rule, Why: h.Why, Count: h.Count})
 		}
 	}
 	e.out.Summary = e.podSummary(pod, f)
 }
 
 // ownVerdicts are those that are known to be about this very pod.
-func (e *explainer) ownVerdicts(pod *cluster.Pod, f *PodFacts) []Verdict {
-	var out []Verdict
+func (e *explainer) ownVerdicts(pod *cluster.Pod, f *decision.PodFacts) []decision.Verdict {
+	var out []decision.Verdict
 	for _, h := range e.held {
 		if h.Kind == "pod" && h.Name == string(pod.Key) && slices.Contains(individual, h.Rule) {
-			out = append(out, Verdict{Rule: h.Rule, Why: h.Why})
+			out = append(out, decision.Verdict{Rule: h.Rule, Why: h.Why})
 		}
 	}
 	for _, a := range e.plan.Actions {
-		if g, ok := a.(Grow); ok && slices.Contains(g.Pods, pod.Key) {
-			out = append(out, Verdict{Rule: g.Rule, Why: fmt.Sprintf("this round buys a machine for it: group %s %d->%d", g.Group, g.From, g.To)})
+		if g, ok := a.(decision.Grow); ok && slices.Contains(g.Pods, pod.Key) {
+			out = append(out, decision.Verdict{Rule: g.Rule, Why: fmt.Sprintf("this round buys a machine for it: group %s %d->%d", g.Group, g.From, g.To)})
 			return out
 		}
 	}
 	if g := e.end.out.Reservations.Of(pod.Key); g != "" {
 		f.Reservation = e.reservedMachine(g)
-		out = append(out, Verdict{Rule: RuleRoomUpcoming, Why: fmt.Sprintf("counts on a machine that is coming in group %s", g)})
+		out = append(out, decision.Verdict{Rule: decision.RuleRoomUpcoming, Why: fmt.Sprintf("counts on a machine that is coming in group %s", g)})
 	}
 	return out
 }
 
 // reservedMachine says since when a group's machine is awaited, and until when.
-func (e *explainer) reservedMachine(id cluster.GroupID) *ReservedMachine {
-	p := &ReservedMachine{Group: id}
+func (e *explainer) reservedMachine(id cluster.GroupID) *decision.ReservedMachine {
+	p := &decision.ReservedMachine{Group: id}
 	note := func(t time.Time) {
 		if !t.IsZero() && (p.Since.IsZero() || t.Before(p.Since)) {
 			p.Since = t
@@ -213,12 +188,12 @@ func (e *explainer) reservedMachine(id cluster.GroupID) *ReservedMachine {
 	return p
 }
 
-func (e *explainer) podSummary(pod *cluster.Pod, f *PodFacts) string {
+func (e *explainer) podSummary(pod *cluster.Pod, f *decision.PodFacts) string {
 	if len(e.out.Verdicts) > 0 && (e.out.Verdicts[0].Count == 0 || len(e.out.Verdicts) == 1) {
 		switch v := e.out.Verdicts[0]; v.Rule {
-		case RuleNoGroup:
+		case decision.RuleNoGroup:
 			return "no node has room for it and no node group can help"
-		case RuleRoomUpcoming:
+		case decision.RuleRoomUpcoming:
 			if p := f.Reservation; p != nil && !p.Since.IsZero() {
 				return fmt.Sprintf("it waits for a machine that is coming in group %s since %s, at the latest until %s", p.Group, e.at(p.Since), e.at(p.Until))
 			}
@@ -256,8 +231,8 @@ func (e *explainer) grown() []int {
 }
 
 // nodesFor says of every node why it does not take a pod of a class.
-func (e *explainer) nodesFor(class int) Judgement {
-	out := make([]Refusal, len(e.up.nodes))
+func (e *explainer) nodesFor(class int) decision.Judgement {
+	out := make([]decision.Refusal, len(e.up.nodes))
 	seats := e.up.newState()
 	for i := range e.up.nodes {
 		rule, why := e.up.nodeRefuses(i, class)
@@ -265,10 +240,10 @@ func (e *explainer) nodesFor(class int) Judgement {
 			if r, words := seats.Refused(class, i); r != "" {
 				rule, why = r, words
 			} else if short, _ := e.down.space.Insufficient(e.down.nodes[i].room, e.down.space.Class(class)); short != "" {
-				rule, why = RuleInUse, "node(s) whose room other pending pods count on"
+				rule, why = decision.RuleInUse, "node(s) whose room other pending pods count on"
 			}
 		}
-		out[i] = Refusal{Name: string(e.up.nodes[i].Name), Rule: rule, Why: why}
+		out[i] = decision.Refusal{Name: string(e.up.nodes[i].Name), Rule: rule, Why: why}
 	}
 	return sum("nodes are available", out)
 }
@@ -281,7 +256,7 @@ func (w *roundState) nodeRefuses(i, class int) (rule, why string) {
 	case stateOut:
 		return w.whyOut(n)
 	case stateMarked:
-		return RuleDraining, "node(s) are being drained by the agent"
+		return decision.RuleDraining, "node(s) are being drained by the agent"
 	}
 	if rule, words := fit.Refused(&w.s.Classes[class], &n.shape); rule != "" {
 		return rule, words
@@ -299,11 +274,11 @@ func (w *roundState) nodeRefuses(i, class int) (rule, why string) {
 func (w *roundState) whyOut(n *node) (rule, why string) {
 	switch {
 	case n.Deleting:
-		return RuleNotOurs, "node(s) are being deleted"
+		return decision.RuleNotOurs, "node(s) are being deleted"
 	case toBeDeleted(n.Node):
-		return RuleNotOurs, "node(s) are marked for deletion by somebody else"
+		return decision.RuleNotOurs, "node(s) are marked for deletion by somebody else"
 	case n.Ready != cluster.StatusTrue:
-		return RuleUnready, "node(s) were not ready"
+		return decision.RuleUnready, "node(s) were not ready"
 	}
-	return RuleInstance, "node(s) whose instance is on its way out"
+	return decision.RuleInstance, "node(s) whose instance is on its way out"
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 const (
@@ -42,7 +43,7 @@ func (w *roundState) learnOutcomes() {
 		switch {
 		case o.Action == "grow" && o.Error == "":
 			if old, ok := w.out.Resized[o.Group]; !ok || old.At.Before(o.At) {
-				set(&w.out.Resized, o.Group, Resized{To: o.To, At: o.At})
+				set(&w.out.Resized, o.Group, decision.Resized{To: o.To, At: o.At})
 			}
 		case o.Action == "grow":
 			if cause, ok := causeOf(o.Kind); ok {
@@ -95,7 +96,7 @@ func (w *roundState) backOff(g cluster.GroupID, f cluster.Failure) {
 	if f.At.After(w.now) {
 		f.At, w.uncacheable = w.now, true
 	}
-	i := slices.IndexFunc(w.out.Backoff, func(b Backoff) bool { return b.Group == g && b.Cause == f.Cause })
+	i := slices.IndexFunc(w.out.Backoff, func(b decision.Backoff) bool { return b.Group == g && b.Cause == f.Cause })
 	step, most := w.p.BackoffInitial, w.p.BackoffMax
 	switch f.Cause {
 	case cluster.CauseInvalid:
@@ -104,7 +105,7 @@ func (w *roundState) backOff(g cluster.GroupID, f cluster.Failure) {
 		step, most = min(step, refusedFor), min(most, refusedMost)
 	}
 	if i < 0 {
-		w.out.Backoff = append(w.out.Backoff, Backoff{Group: g, Cause: f.Cause, Step: step, Last: f.At, Until: f.At.Add(step), Text: f.Text})
+		w.out.Backoff = append(w.out.Backoff, decision.Backoff{Group: g, Cause: f.Cause, Step: step, Last: f.At, Until: f.At.Add(step), Text: f.Text})
 		return
 	}
 	b := &w.out.Backoff[i]
@@ -124,8 +125,8 @@ func (w *roundState) backOff(g cluster.GroupID, f cluster.Failure) {
 
 // pause returns the pause that a group is in, the longest first: its own, or that of a
 // group that was refused for a quota which both draw on.
-func (w *roundState) pause(g *group) *Backoff {
-	var found *Backoff
+func (w *roundState) pause(g *group) *decision.Backoff {
+	var found *decision.Backoff
 	for i := range w.out.Backoff {
 		b := &w.out.Backoff[i]
 		if w.reached(b.Until) || b.Group != g.ID && !w.sharesQuota(g, b) {
@@ -139,7 +140,7 @@ func (w *roundState) pause(g *group) *Backoff {
 }
 
 // own orders a group's own pauses before those that it shares.
-func own(b *Backoff, g *group) int {
+func own(b *decision.Backoff, g *group) int {
 	if b.Group == g.ID {
 		return 0
 	}
@@ -148,7 +149,7 @@ func own(b *Backoff, g *group) int {
 
 // sharesQuota tells whether a pause for quota concerns a group too. A group that the
 // cloud no longer lists says nothing about its quota's name, so it concerns all.
-func (w *roundState) sharesQuota(g *group, b *Backoff) bool {
+func (w *roundState) sharesQuota(g *group, b *decision.Backoff) bool {
 	if b.Cause != cluster.CauseQuota {
 		return false
 	}
@@ -270,7 +271,7 @@ func (w *roundState) accountShort(g *group) {
 	if due := since.Add(patience); w.reached(due) {
 		text := fmt.Sprintf("the cloud has not delivered %d of %d instances since %s", short, g.target, stamp(since))
 		w.backOff(g.ID, cluster.Failure{Cause: cluster.CauseOther, Text: text, At: due})
-		w.held("group", string(g.ID), RuleShort, "%s; look at the group's activities", text)
+		w.held("group", string(g.ID), decision.RuleShort, "%s; look at the group's activities", text)
 		if w.undelivered(g.ID) {
 			return
 		}
@@ -286,7 +287,7 @@ func (w *roundState) accountShort(g *group) {
 // undelivered tells whether a group is paused for a cause that keeps the cloud from
 // starting instances. That some instance did not join says nothing about the next.
 func (w *roundState) undelivered(g cluster.GroupID) bool {
-	return slices.ContainsFunc(w.out.Backoff, func(b Backoff) bool {
+	return slices.ContainsFunc(w.out.Backoff, func(b decision.Backoff) bool {
 		return b.Group == g && b.Cause != cluster.CauseNoJoin && !w.reached(b.Until)
 	})
 }
@@ -308,10 +309,10 @@ func (w *roundState) judgeGroups() {
 			own := schemes[g.Provider]
 			at := slices.IndexFunc(ahead, func(n *cluster.Node) bool { return len(own) == 0 || own[scheme(n.ProviderID)] })
 			if at >= 0 {
-				g.rule, g.why = RuleAhead, fmt.Sprintf("node %s has registered and no group lists its instance yet: growth waits for the cloud's reads to catch up", ahead[at].Name)
+				g.rule, g.why = decision.RuleAhead, fmt.Sprintf("node %s has registered and no group lists its instance yet: growth waits for the cloud's reads to catch up", ahead[at].Name)
 			}
 		}
-		if g.rule != "" && g.rule != RuleMax {
+		if g.rule != "" && g.rule != decision.RuleMax {
 			w.held("group", string(g.ID), g.rule, "%s", g.why)
 		}
 	}
@@ -338,38 +339,38 @@ func (w *roundState) paused(g *group) string {
 
 func (w *roundState) refusal(g *group) (rule, why string) {
 	if g.Min < 0 || g.Max < g.Min {
-		return RuleBounds, fmt.Sprintf("invalid bounds: minimum %d, maximum %d; set a maximum that is not below the minimum", g.Min, g.Max)
+		return decision.RuleBounds, fmt.Sprintf("invalid bounds: minimum %d, maximum %d; set a maximum that is not below the minimum", g.Min, g.Max)
 	}
 	if why := w.paused(g); why != "" {
-		return RuleOperator, why
+		return decision.RuleOperator, why
 	}
 	if g.Stale != "" {
-		return RuleGroupStale, "the group's facts are old: " + g.Stale
+		return decision.RuleGroupStale, "the group's facts are old: " + g.Stale
 	}
 	if g.Paused != "" {
-		return RulePaused, g.Paused
+		return decision.RulePaused, g.Paused
 	}
 	if g.Busy != "" {
-		return RuleCloudBusy, g.Busy
+		return decision.RuleCloudBusy, g.Busy
 	}
 	if g.Template.Unknown != "" {
-		return RuleTemplate, "template unknown: " + g.Template.Unknown
+		return decision.RuleTemplate, "template unknown: " + g.Template.Unknown
 	}
 	if b := w.pause(g); b != nil {
 		w.wakeAt(b.Until)
 		if b.Group != g.ID {
-			return RuleQuota, fmt.Sprintf("shares the quota of group %s, which is backed off until %s: %s", b.Group, stamp(b.Until), b.Text)
+			return decision.RuleQuota, fmt.Sprintf("shares the quota of group %s, which is backed off until %s: %s", b.Group, stamp(b.Until), b.Text)
 		}
-		return RuleBackoff, fmt.Sprintf("backed off until %s (%s): %s", stamp(b.Until), b.Cause, b.Text)
+		return decision.RuleBackoff, fmt.Sprintf("backed off until %s (%s): %s", stamp(b.Until), b.Cause, b.Text)
 	}
 	if why := w.sick(g); why != "" {
-		return RuleGroupHealth, why
+		return decision.RuleGroupHealth, why
 	}
 	if g.shrinks {
-		return RuleOneWay, "the group shrinks in this round"
+		return decision.RuleOneWay, "the group shrinks in this round"
 	}
 	if g.size >= g.Max && g.target >= g.Min {
-		return RuleMax, fmt.Sprintf("at its maximum of %d", g.Max)
+		return decision.RuleMax, fmt.Sprintf("at its maximum of %d", g.Max)
 	}
 	return "", ""
 }
@@ -388,12 +389,14 @@ func (w *roundState) enforceMin() {
 		want := max(g.Min-g.size, 0)
 		n, why := w.allowed(g, want)
 		if n < want {
-			w.held("group", string(g.ID), RuleTotals, "below its minimum of %d: %s", g.Min, why)
+			w.held("group", string(g.ID), decision.RuleTotals, "below its minimum of %d: %s", g.Min, why)
 		}
 		g.grow += n
 	}
 }
 
-func sortBackoff(b []Backoff) {
-	slices.SortFunc(b, func(x, y Backoff) int { return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Cause, y.Cause)) })
+func sortBackoff(b []decision.Backoff) {
+	slices.SortFunc(b, func(x, y decision.Backoff) int {
+		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Cause, y.Cause))
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
@@ -45,7 +46,7 @@ func (w *roundState) openHeadroom() {
 		if h.Group != "" {
 			g, ok := w.byID[h.Group]
 			if !ok || w.groups[g].Template.Unknown != "" {
-				w.held("headroom", h.Name, RuleHeadroom, "group %s is not known, so neither is the size of its machines", h.Group)
+				w.held("headroom", h.Name, decision.RuleHeadroom, "group %s is not known, so neither is the size of its machines", h.Group)
 				continue
 			}
 			piece.Requests = w.freeMachine(&w.groups[g])
@@ -153,7 +154,7 @@ func (w *roundState) headroomName(class int) string {
 // have it on an upcoming machine, is not worth a word.
 func (w *roundState) explainHeadroom(k *demand, i int, a *solution) {
 	if n := a.left[i]; n > 0 {
-		w.held("headroom", k.headroom, RuleHeadroom, "%d of %d pieces have no room: %s", n, k.count(), everyGroup(w.refusals(k.class, a.grow)))
+		w.held("headroom", k.headroom, decision.RuleHeadroom, "%d of %d pieces have no room: %s", n, k.count(), everyGroup(w.refusals(k.class, a.grow)))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // reapable is an instance that ought to go without ever having been a Node.
@@ -25,14 +26,14 @@ func (w *roundState) instanceFailed(g *group, in *cluster.Instance) {
 	if !f.At.IsZero() {
 		g.failed = append(g.failed, f)
 	}
-	g.reapable = append(g.reapable, reapable{in, RuleNotStarted, f.Text})
+	g.reapable = append(g.reapable, reapable{in, decision.RuleNotStarted, f.Text})
 }
 
 // instanceLate counts the failure of an instance that never became a Node.
 func (w *roundState) instanceLate(g *group, in *cluster.Instance, due time.Time) {
 	text := fmt.Sprintf("%s has not become a Node by %s; look at its console log and at the join token", in.ID, stamp(due))
 	g.failed = append(g.failed, cluster.Failure{Cause: cluster.CauseNoJoin, Text: text, At: due})
-	g.reapable = append(g.reapable, reapable{in, RuleNoJoin, text})
+	g.reapable = append(g.reapable, reapable{in, decision.RuleNoJoin, text})
 }
 
 // reapInstances terminates the instances that never became Nodes, on fresh facts
@@ -47,13 +48,13 @@ func (w *roundState) reapInstances() {
 			switch {
 			case rule != "":
 			case g.target-g.removing <= g.Min:
-				rule, why = RuleInstanceMin, fmt.Sprintf("the group is at its minimum of %d, so the cloud would not let it go: terminate it by hand", g.Min)
+				rule, why = decision.RuleInstanceMin, fmt.Sprintf("the group is at its minimum of %d, so the cloud would not let it go: terminate it by hand", g.Min)
 			case g.removing >= room:
-				rule, why = RuleBatch, "enough instances go at once"
+				rule, why = decision.RuleBatch, "enough instances go at once"
 			default:
 				g.removing++
 				g.shrinks = true
-				w.act(Terminate{Group: g.ID, Instance: d.in.ID, Rule: d.rule, Why: d.why})
+				w.act(decision.Terminate{Group: g.ID, Instance: d.in.ID, Rule: d.rule, Why: d.why})
 				continue
 			}
 			w.held("instance", string(d.in.ID), rule, "%s; it should go [%s]: %s", why, d.rule, d.why)
@@ -65,20 +66,20 @@ func (w *roundState) reapInstances() {
 func (w *roundState) keepInstance(g *group, in *cluster.Instance) (rule, why string) {
 	switch {
 	case w.s.Stale != "":
-		return RuleStale, "the cluster's facts may be old: " + w.s.Stale
+		return decision.RuleStale, "the cluster's facts may be old: " + w.s.Stale
 	case !w.fresh(g):
-		return RuleGroupStale, "the group's facts are old"
+		return decision.RuleGroupStale, "the group's facts are old"
 	case w.unhealthy != "":
-		return RuleUnhealthy, w.unhealthy
+		return decision.RuleUnhealthy, w.unhealthy
 	case w.paused(g) != "":
-		return RuleOperator, w.paused(g)
+		return decision.RuleOperator, w.paused(g)
 	case g.Keeps != "":
-		return RuleKeeps, g.Keeps
+		return decision.RuleKeeps, g.Keeps
 	case g.Busy != "":
-		return RuleCloudBusy, g.Busy
+		return decision.RuleCloudBusy, g.Busy
 	}
 	if n, ok := w.id.Claimed[in.ID]; ok {
-		return RuleClaimed, fmt.Sprintf("node %s may be this instance", n)
+		return decision.RuleClaimed, fmt.Sprintf("node %s may be this instance", n)
 	}
 	if in.Phase == cluster.PhaseFailed {
 		return "", ""
@@ -86,7 +87,7 @@ func (w *roundState) keepInstance(g *group, in *cluster.Instance) (rule, why str
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		if n.inst == nil && !n.ControlPlane && n.ProviderID == "" && !n.Created.Before(in.Created.Add(-time.Minute)) {
-			return RuleClaimed, fmt.Sprintf("node %s has no provider ID and matches no instance, so it may be this one", n.Name)
+			return decision.RuleClaimed, fmt.Sprintf("node %s has no provider ID and matches no instance, so it may be this one", n.Name)
 		}
 	}
 	return "", ""

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // A machine that the cloud ends of its own accord (a spot interruption) goes whatever
@@ -66,7 +67,7 @@ func (w *roundState) drainInterrupted() {
 			n.removing = true
 			w.drainInterruptedNode(n)
 		case n.inst != nil && n.inst.Interruption != nil && w.paused(&w.groups[n.group]) != "":
-			w.held("node", string(n.Name), RuleOperator, "%s, and nobody moves its pods: %s", interruptionWords(n.inst), w.paused(&w.groups[n.group]))
+			w.held("node", string(n.Name), decision.RuleOperator, "%s, and nobody moves its pods: %s", interruptionWords(n.inst), w.paused(&w.groups[n.group]))
 		}
 	}
 }
@@ -75,7 +76,7 @@ func (w *roundState) drainInterruptedNode(n *node) {
 	why := interruptionWords(n.inst)
 	marks := !n.f.toBeDeleted && (n.f.cordonedByUs || !n.Unschedulable) // somebody else's cordon does as well
 	if marks {
-		w.act(Cordon{Node: n.Name, UID: n.UID, Rule: RuleInterrupted, Why: why})
+		w.act(decision.Cordon{Node: n.Name, UID: n.UID, Rule: decision.RuleInterrupted, Why: why})
 	}
 	whole := *n
 	whole.Node = n.original
@@ -95,7 +96,7 @@ func (w *roundState) drainInterruptedNode(n *node) {
 			w.budget[b]--
 		}
 		now++
-		w.act(Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: min(w.graceOf(pod), w.timeLeft(n.inst)), Why: why})
+		w.act(decision.Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: min(w.graceOf(pod), w.timeLeft(n.inst)), Why: why})
 	}
 	if marks || n.f.toBeDeleted { // the taint keeps their DaemonSets from making them again
 		w.evictDaemons(&whole, w.p.EvictDaemonsOccupied)
@@ -104,7 +105,7 @@ func (w *roundState) drainInterruptedNode(n *node) {
 	if len(waits) > 0 {
 		why += "; " + strings.Join(waits, "; ")
 	}
-	w.heldWhy("node", string(n.Name), RuleInterrupted, why)
+	w.heldWhy("node", string(n.Name), decision.RuleInterrupted, why)
 }
 
 // budgetsBlock says which budgets keep a pod from being evicted now: the Eviction API

@@ -5,43 +5,10 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
-
-// Bound is how much of one extended resource the whole cluster may and must have.
-type Bound struct {
-	Resource string `json:"resource"`
-	Min      int64  `json:"min"`
-	Max      int64  `json:"max"`
-}
-
-// Bounds is a list such as "nvidia.com/gpu:0:16,amd.com/gpu:2:8", the form of Cluster
-// Autoscaler's --gpu-total with the resource's name in place of a cloud's own word.
-type Bounds []Bound
-
-// Decode parses the list; envconfig calls it.
-func (b *Bounds) Decode(value string) error {
-	*b = nil
-	for item := range strings.SplitSeq(value, ",") {
-		if item = strings.TrimSpace(item); item == "" {
-			continue
-		}
-		parts := strings.Split(item, ":")
-		if len(parts) != 3 || parts[0] == "" {
-			return fmt.Errorf("%q is no bound: write resource:min:max, for example nvidia.com/gpu:0:16", item)
-		}
-		lo, err1 := strconv.ParseInt(parts[1], 10, 64)
-		hi, err2 := strconv.ParseInt(parts[2], 10, 64)
-		if err1 != nil || err2 != nil || lo < 0 || hi < lo {
-			return fmt.Errorf("%q: write whole numbers, the smaller first, for example nvidia.com/gpu:0:16", item)
-		}
-		*b = append(*b, Bound{parts[0], lo, hi})
-	}
-	return nil
-}
 
 // sums is what all nodes have together, the control plane included.
 type sums struct {
@@ -146,7 +113,7 @@ func (w *roundState) upcomingTotals() (nodes int, have cluster.Resources) {
 // keepsTotals says which least total of the cluster a node's removal would go below;
 // empty: none.
 func (w *roundState) keepsTotals(n *node) string {
-	if w.p.MinCoresTotal <= 0 && w.p.MinMemoryTotal <= 0 && !slices.ContainsFunc(w.p.GPUTotal, func(b Bound) bool { return b.Min > 0 }) {
+	if w.p.MinCoresTotal <= 0 && w.p.MinMemoryTotal <= 0 && !slices.ContainsFunc(w.p.GPUTotal, func(b decision.Bound) bool { return b.Min > 0 }) {
 		return ""
 	}
 	t := w.total()

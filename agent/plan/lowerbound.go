@@ -1,6 +1,8 @@
 package plan
 
-import "github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+import (
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
 
 // lowerBound is a number of fresh bins that no answer can go below: by axis, what is
 // asked for beyond the open bins' room, and the pods of which no two share a bin.

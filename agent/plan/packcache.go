@@ -1,6 +1,8 @@
 package plan
 
-import "slices"
+import (
+	"slices"
+)
 
 // cachedPacking are the packer's problems of this round and their answers. Groups of one and
 // the same machine ask the same, and so do the ways that a round tries.

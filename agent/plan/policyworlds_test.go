@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // wish tells the lines of a story that an operator speaks:
@@ -120,7 +121,7 @@ func (w *teller) setPolicy(k, v string) bool {
 }
 
 // somePolicy and someWishes are an operator of chance.
-func somePolicy(r *rand.Rand, p *Policy) {
+func somePolicy(r *rand.Rand, p *decision.Policy) {
 	p.Expander = pick(r, p.Expander, p.Expander, "price", "priority,price", "random")
 	p.RandomSeed = r.Uint64()
 	p.Priorities = []cluster.PriorityTier{{Priority: r.IntN(3), Patterns: []string{"g1"}}, {Priority: 1, Patterns: []string{".*"}}}
@@ -128,11 +129,11 @@ func somePolicy(r *rand.Rand, p *Policy) {
 	p.Consolidate, p.ConsolidateSaving = pick(r, "off", "priced", "always"), 0.1
 	p.ConsolidateAfter = pick(r, 0, time.Minute)
 	p.MaxBulkSoftTaintCount = pick(r, 0, 2, 10)
-	p.DrainPriority = pick(r, nil, nil, DrainOrder{{0, time.Minute}, {50, 2 * time.Minute}})
+	p.DrainPriority = pick(r, nil, nil, decision.DrainOrder{{Priority: 0, Grace: time.Minute}, {Priority: 50, Grace: 2 * time.Minute}})
 	p.EvictDaemonsOccupied, p.EvictDaemonsEmpty = r.IntN(2) == 0, r.IntN(4) == 0
 	p.NodeDeletionDelayTimeout = 2 * time.Minute
 	p.MinCoresTotal = pick(r, int64(0), 0, 0, 3)
-	p.GPUTotal = pick(r, nil, nil, Bounds{{"nvidia.com/gpu", 0, 3}})
+	p.GPUTotal = pick(r, nil, nil, decision.Bounds{{Resource: "nvidia.com/gpu", Min: 0, Max: 3}})
 	if r.IntN(4) > 0 {
 		return
 	}

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // gibPerCore is how much memory is worth a core: the ratio of the list prices of the
@@ -192,15 +194,15 @@ func (w *roundState) draw(g int) uint64 {
 // checkExpanders says what is wrong with the choice of expanders.
 func (w *roundState) checkExpanders() {
 	if bad := UnknownExpanders(w.p.Expander); len(bad) > 0 {
-		w.held("cluster", "cluster", RuleExpander, "unknown expander %s; this build knows %s", strings.Join(bad, ", "), strings.Join(Expanders(), ", "))
+		w.held("cluster", "cluster", decision.RuleExpander, "unknown expander %s; this build knows %s", strings.Join(bad, ", "), strings.Join(Expanders(), ", "))
 	}
 	if !UsesPriorities(w.p.Expander) {
 		return
 	}
 	switch {
 	case w.p.PrioritiesFault != "" && len(w.p.Priorities) > 0:
-		w.held("cluster", "cluster", RulePriorities, "%s; the last good priorities hold", w.p.PrioritiesFault)
+		w.held("cluster", "cluster", decision.RulePriorities, "%s; the last good priorities hold", w.p.PrioritiesFault)
 	case w.p.PrioritiesFault != "":
-		w.held("cluster", "cluster", RulePriorities, "%s; the next expander decides", w.p.PrioritiesFault)
+		w.held("cluster", "cluster", decision.RulePriorities, "%s; the next expander decides", w.p.PrioritiesFault)
 	}
 }

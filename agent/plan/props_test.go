@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 func text(t testing.TB, v any) []byte {
@@ -66,14 +67,14 @@ func shuffled(t testing.TB, s cluster.Snapshot, r *rand.Rand) cluster.Snapshot {
 
 // check decides once and holds the result against everything that must always be
 // true. It returns the result.
-func check(t testing.TB, s cluster.Snapshot, m Memory, p Policy, seed uint64) (Plan, Memory) {
+func check(t testing.TB, s cluster.Snapshot, m decision.Memory, p decision.Policy, seed uint64) (decision.Plan, decision.Memory) {
 	t.Helper()
 	sb, mb := text(t, s), text(t, m)
 	plan, out := Decide(s, m, p)
 	if !bytes.Equal(sb, text(t, s)) || !bytes.Equal(mb, text(t, m)) {
 		t.Fatal("an input was changed")
 	}
-	same := func(what string, plan2 Plan, out2 Memory) {
+	same := func(what string, plan2 decision.Plan, out2 decision.Memory) {
 		t.Helper()
 		if plan.String() != plan2.String() || !plan.Wake.Equal(plan2.Wake) || !bytes.Equal(text(t, out), text(t, out2)) {
 			t.Fatalf("%s: another result (seed %d)\n%s%s\n%s\n--- was\n%s%s\n%s", what, seed, plan2, plan2.Wake, text(t, out2), plan, plan.Wake, text(t, out))
@@ -104,7 +105,7 @@ func movable(s *cluster.Snapshot, n cluster.NodeName) []string {
 	return out
 }
 
-func checkActions(t testing.TB, s *cluster.Snapshot, m *Memory, p *Policy, plan Plan) {
+func checkActions(t testing.TB, s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, plan decision.Plan) {
 	t.Helper()
 	grown, shrunk := map[cluster.GroupID]int{}, map[cluster.GroupID]int{}
 	budget := map[string]int{}
@@ -131,12 +132,12 @@ func checkActions(t testing.TB, s *cluster.Snapshot, m *Memory, p *Policy, plan 
 	nodes := len(s.Nodes)
 	for _, a := range plan.Actions {
 		if s.Stale != "" {
-			if _, ok := a.(Grow); !ok {
+			if _, ok := a.(decision.Grow); !ok {
 				t.Fatalf("on stale facts: %s", a)
 			}
 		}
 		switch a := a.(type) {
-		case Grow:
+		case decision.Grow:
 			g := group(a.Group)
 			grown[a.Group]++
 			nodes += a.To
@@ -146,7 +147,7 @@ func checkActions(t testing.TB, s *cluster.Snapshot, m *Memory, p *Policy, plan 
 			if !slices.IsSorted(a.Pods) {
 				t.Fatalf("pods out of order: %s", a)
 			}
-		case Terminate:
+		case decision.Terminate:
 			g := group(a.Group)
 			shrunk[a.Group]++
 			if g.Stale != "" || s.Now.Sub(g.ReadAt) > p.FreshFor || g.Keeps != "" || g.Busy != "" {
@@ -164,15 +165,15 @@ func checkActions(t testing.TB, s *cluster.Snapshot, m *Memory, p *Policy, plan 
 			if g.Target-shrunk[a.Group] < g.Min && m.Resized == nil {
 				t.Fatalf("%s: below the minimum of %d", a, g.Min)
 			}
-		case Cordon:
-			if a.Rule == RuleInterrupted {
+		case decision.Cordon:
+			if a.Rule == decision.RuleInterrupted {
 				continue // the cloud ends it, whatever anybody wants; see checkInterrupted
 			}
 			shrunk[groupOf(a.Node)]++
 			if n := nodeOf(a.Node); n.ControlPlane || optedOut(n) != "" || groupOf(a.Node) != "" && group(groupOf(a.Node)).Keeps != "" {
 				t.Fatalf("not to be touched: %s", a)
 			}
-		case Evict:
+		case decision.Evict:
 			for i := range s.AllPods() {
 				if i.Key == a.Pod {
 					for _, b := range i.Budgets {
@@ -193,7 +194,7 @@ func checkActions(t testing.TB, s *cluster.Snapshot, m *Memory, p *Policy, plan 
 
 // checkInterrupted: what the cloud ends is emptied in the same round as far as budgets
 // allow it, and nothing else is done about its machine; nobody else is cordoned for that.
-func checkInterrupted(t testing.TB, s cluster.Snapshot, m *Memory, plan Plan) {
+func checkInterrupted(t testing.TB, s cluster.Snapshot, m *decision.Memory, plan decision.Plan) {
 	t.Helper()
 	evicted, of, left := map[cluster.PodKey]bool{}, map[cluster.InstanceID]*cluster.Instance{}, map[string]int{}
 	paused := map[cluster.InstanceID]bool{}
@@ -213,20 +214,20 @@ func checkInterrupted(t testing.TB, s cluster.Snapshot, m *Memory, plan Plan) {
 	}
 	for _, a := range plan.Actions {
 		switch a := a.(type) {
-		case Evict:
+		case decision.Evict:
 			evicted[a.Pod] = true
 			if in := of[id.Instance[a.Node]]; ends(a.Node) && a.Why != "" && a.Grace > max(in.Interruption.By.Sub(s.Now), time.Second) {
 				t.Fatalf("%s has %s, and the machine ends at %s", a, a.Grace, in.Interruption.By)
 			}
-		case Terminate:
+		case decision.Terminate:
 			if in := of[a.Instance]; in != nil && in.Interruption != nil {
 				t.Fatalf("%s, and the cloud ends it by itself", a)
 			}
-		case Cordon:
-			if a.Rule == RuleInterrupted && !ends(a.Node) {
+		case decision.Cordon:
+			if a.Rule == decision.RuleInterrupted && !ends(a.Node) {
 				t.Fatalf("%s, and nobody ends it", a)
 			}
-		case Uncordon:
+		case decision.Uncordon:
 			if ends(a.Node) && !paused[id.Instance[a.Node]] {
 				t.Fatalf("%s, and the cloud ends it", a)
 			}
@@ -255,11 +256,11 @@ func checkInterrupted(t testing.TB, s cluster.Snapshot, m *Memory, plan Plan) {
 }
 
 // carriedOut is the Snapshot after the cloud accepted the plan's growth.
-func carriedOut(t testing.TB, s cluster.Snapshot, plan Plan) cluster.Snapshot {
+func carriedOut(t testing.TB, s cluster.Snapshot, plan decision.Plan) cluster.Snapshot {
 	s = again(t, s)
 	s.Outcomes = nil
 	for _, a := range plan.Actions {
-		if g, ok := a.(Grow); ok {
+		if g, ok := a.(decision.Grow); ok {
 			for i := range s.Groups {
 				if s.Groups[i].ID == g.Group {
 					s.Groups[i].Target = g.To
@@ -271,12 +272,12 @@ func carriedOut(t testing.TB, s cluster.Snapshot, plan Plan) cluster.Snapshot {
 	return s
 }
 
-func checkFixpoint(t testing.TB, s cluster.Snapshot, m Memory, p Policy, plan Plan) {
+func checkFixpoint(t testing.TB, s cluster.Snapshot, m decision.Memory, p decision.Policy, plan decision.Plan) {
 	t.Helper()
 	after := carriedOut(t, s, plan)
 	plan2, _ := Decide(after, m, p)
 	for _, a := range plan2.Actions {
-		if g, ok := a.(Grow); ok {
+		if g, ok := a.(decision.Grow); ok {
 			t.Fatalf("no fixpoint: after\n%s\nthe same pods still want\n%s", plan, g)
 		}
 	}
@@ -284,11 +285,11 @@ func checkFixpoint(t testing.TB, s cluster.Snapshot, m Memory, p Policy, plan Pl
 
 // checkRestart decides with a zero Memory: nothing is marked at once, and only nodes
 // that carry our mark and instances that never became nodes are terminated.
-func checkRestart(t testing.TB, s cluster.Snapshot, p Policy) {
+func checkRestart(t testing.TB, s cluster.Snapshot, p decision.Policy) {
 	t.Helper()
-	plan, _ := Decide(s, Memory{}, p)
+	plan, _ := Decide(s, decision.Memory{}, p)
 	for _, a := range plan.Actions {
-		if c, ok := a.(Cordon); ok && c.Rule != RuleRequested && c.Rule != RuleInterrupted && p.UnneededFor > 0 && p.UnreadyFor > 0 {
+		if c, ok := a.(decision.Cordon); ok && c.Rule != decision.RuleRequested && c.Rule != decision.RuleInterrupted && p.UnneededFor > 0 && p.UnreadyFor > 0 {
 			t.Fatalf("marked at once after a restart: %s", c)
 		}
 	}
@@ -297,9 +298,9 @@ func checkRestart(t testing.TB, s cluster.Snapshot, p Policy) {
 	}
 	after := carriedOut(t, s, plan)
 	after.Outcomes = nil
-	plan2, _ := Decide(after, Memory{}, p)
+	plan2, _ := Decide(after, decision.Memory{}, p)
 	for _, a := range plan2.Actions {
-		if g, ok := a.(Grow); ok {
+		if g, ok := a.(decision.Grow); ok {
 			t.Fatalf("a restart buys twice: after\n%s\nthe same pods still want\n%s", plan, g)
 		}
 	}
@@ -387,7 +388,7 @@ func someTemplate(r *rand.Rand) cluster.Template {
 	return t
 }
 
-func someWorld(r *rand.Rand) (cluster.Snapshot, Memory, Policy) {
+func someWorld(r *rand.Rand) (cluster.Snapshot, decision.Memory, decision.Policy) {
 	p := policy()
 	p.Expander = pick(r, "least-waste", "most-pods", "least-nodes", "most-pods,least-waste")
 	p.MaxNodesTotal = pick(r, 0, 0, 0, 12)
@@ -406,7 +407,7 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, Memory, Policy) {
 	for i := range r.IntN(3) {
 		s.Budgets = append(s.Budgets, cluster.Budget{Key: fmt.Sprintf("default/pdb-%d", i), Allowed: r.IntN(3)})
 	}
-	m := Memory{}
+	m := decision.Memory{}
 	for g := range 1 + r.IntN(3) {
 		id := cluster.GroupID(fmt.Sprintf("g%d", g))
 		gr := cluster.NodeGroup{ID: id, Min: r.IntN(3), Max: r.IntN(9), Template: someTemplate(r), ReadAt: t0.Add(-pick(r, 0, 0, 0, 2*time.Minute))}
@@ -436,7 +437,7 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, Memory, Policy) {
 			gr.Failures = append(gr.Failures, cluster.Failure{Cause: pick(r, cluster.CauseCapacity, cluster.CauseQuota), Text: "no capacity", At: ago(10 * time.Minute)}, cluster.Failure{Cause: cluster.CauseCapacity, Text: "older", At: ago(time.Hour)})
 		}
 		if r.IntN(4) == 0 {
-			set(&m.Resized, id, Resized{To: gr.Target + r.IntN(2), At: ago(2 * time.Minute)})
+			set(&m.Resized, id, decision.Resized{To: gr.Target + r.IntN(2), At: ago(2 * time.Minute)})
 		}
 		s.Groups = append(s.Groups, gr)
 	}
@@ -446,7 +447,7 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, Memory, Policy) {
 			pod.Unschedulable = cluster.At(ago(time.Minute))
 		}
 		if r.IntN(3) == 0 {
-			m.Reservations = append(m.Reservations, Reservation{Group: pick(r, cluster.GroupID("g0"), "g1"), Pods: []cluster.PodKey{pod.Key}})
+			m.Reservations = append(m.Reservations, decision.Reservation{Group: pick(r, cluster.GroupID("g0"), "g1"), Pods: []cluster.PodKey{pod.Key}})
 		}
 		s.Pods = append(s.Pods, pod)
 	}
@@ -467,7 +468,7 @@ func somePod(r *rand.Rand, s *cluster.Snapshot, i int, ago func(time.Duration) t
 	return pod
 }
 
-func someNode(r *rand.Rand, s *cluster.Snapshot, m *Memory, g *cluster.NodeGroup, in cluster.Instance, ago func(time.Duration) time.Time) {
+func someNode(r *rand.Rand, s *cluster.Snapshot, m *decision.Memory, g *cluster.NodeGroup, in cluster.Instance, ago func(time.Duration) time.Time) {
 	n := cluster.Node{Name: cluster.NodeName("node-" + string(in.ID[len(in.ID)-2:])), UID: cluster.UID(in.ID), ProviderID: string(in.ID), Created: in.Created,
 		Labels: g.Template.Labels, Taints: g.Template.Taints, Allocatable: g.Template.Allocatable, Capacity: g.Template.Capacity, Ready: pick(r, cluster.StatusTrue, cluster.StatusTrue, cluster.StatusTrue, cluster.StatusFalse)}
 	if r.IntN(8) > 0 {
@@ -481,7 +482,7 @@ func someNode(r *rand.Rand, s *cluster.Snapshot, m *Memory, g *cluster.NodeGroup
 		if r.IntN(4) > 0 {
 			n.Annotations = map[string]string{cluster.AnnotationCordoned: "true"}
 			if in.Created.Unix()%3 == 0 {
-				n.Annotations[cluster.AnnotationCordoned] += " " + RuleInterrupted
+				n.Annotations[cluster.AnnotationCordoned] += " " + decision.RuleInterrupted
 			}
 		}
 	case 1:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // siblings is a cluster of nodes in two zones, with pods of one class on the first few.
@@ -48,7 +49,7 @@ func TestMovedPodsKeepTheirTies(t *testing.T) {
 		{"even over zones, one zone has one node", even, 3, 3, 1},
 	} {
 		s := siblings(c.nodes, c.pods, c.class)
-		plan, _ := check(t, s, Memory{}, policy(), 1)
+		plan, _ := check(t, s, decision.Memory{}, policy(), 1)
 		if got := strings.Count(plan.String(), "has room nowhere else"); got != c.stay {
 			t.Errorf("%s: %d nodes are kept for want of room, want %d\n%s", c.name, got, c.stay, plan)
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // reserve writes down which pods of a demand count on which group's machines: first
@@ -18,7 +19,7 @@ func (w *roundState) reserve(i int, shares []allocation) {
 			continue
 		}
 		if len(names[x]) > 0 {
-			w.out.Reservations = append(w.out.Reservations, Reservation{Group: gr.ID, Pods: names[x]})
+			w.out.Reservations = append(w.out.Reservations, decision.Reservation{Group: gr.ID, Pods: names[x]})
 		}
 		if missing := s.upcoming + s.new - len(names[x]); missing > 0 {
 			set(&w.out.ReservedMissing, missingPodsKey(gr.ID, k.owner), missing)

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // identical tells that two values are the same without looking behind a pointer, a
@@ -46,7 +47,7 @@ func same[T any](a, b *T) bool {
 }
 
 // samePolicy looks behind slices too: a Policy is small, and made anew for every round.
-func samePolicy(a, b *Policy) bool { return same(a, b) || reflect.DeepEqual(a, b) }
+func samePolicy(a, b *decision.Policy) bool { return same(a, b) || reflect.DeepEqual(a, b) }
 
 // sameWorld tells that a Snapshot shows what the one before it showed, time and the
 // moment of the clouds' reads aside.

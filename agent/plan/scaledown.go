@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // candidate is a node that may not be needed.
@@ -48,10 +49,10 @@ func (w *roundState) scaleDown() {
 		due, because := w.dueOf(c, g)
 		if !w.reached(due) {
 			w.wakeAt(due)
-			w.heldWhy("node", name, RuleUnneededFor, n.f.dueWords(due))
+			w.heldWhy("node", name, decision.RuleUnneededFor, n.f.dueWords(due))
 			continue
 		}
-		if rule != "" && (rule != RuleCooldown || !c.requested) {
+		if rule != "" && (rule != decision.RuleCooldown || !c.requested) {
 			w.held("node", name, rule, "not needed, and stays: %s", why)
 			continue
 		}
@@ -64,13 +65,13 @@ func (w *roundState) scaleDown() {
 			busy, limit = &empties, w.p.MaxEmptyAtOnce
 		}
 		if *busy >= limit {
-			w.held("node", name, RuleBatch, "not needed, and waits: %d nodes go at once", limit)
+			w.held("node", name, decision.RuleBatch, "not needed, and waits: %d nodes go at once", limit)
 			continue
 		}
 		*busy++
 		g.shrinks = true
 		w.wakeAt(w.now.Add(w.p.DelayAfterTaint))
-		w.act(Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, pods(cargo.movable))})
+		w.act(decision.Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, pods(cargo.movable))})
 	}
 }
 
@@ -79,14 +80,14 @@ func (w *roundState) dueOf(c *candidate, g *group) (time.Time, string) {
 	n := &w.nodes[c.node]
 	switch {
 	case requested(n.Node):
-		return w.now, RuleRequested
+		return w.now, decision.RuleRequested
 	case c.requested:
-		return w.now, RuleConsolidate
+		return w.now, decision.RuleConsolidate
 	}
 	if c.unready {
-		return w.out.Unready[n.Name].Add(orElse(g.Options.ScaleDownUnreadyTime, w.p.UnreadyFor)), RuleUnready
+		return w.out.Unready[n.Name].Add(orElse(g.Options.ScaleDownUnreadyTime, w.p.UnreadyFor)), decision.RuleUnready
 	}
-	return w.out.Unneeded[n.Name].Add(orElse(g.Options.ScaleDownUnneededTime, w.p.UnneededFor)), RuleUnneeded
+	return w.out.Unneeded[n.Name].Add(orElse(g.Options.ScaleDownUnneededTime, w.p.UnneededFor)), decision.RuleUnneeded
 }
 
 // cooldown says why no node is marked in this round.
@@ -102,15 +103,15 @@ func (w *roundState) cooldown() (rule, why string) {
 	}
 	switch until := added.Add(w.p.DelayAfterAdd); {
 	case w.grew:
-		return RuleGrowing, "this round grows"
+		return decision.RuleGrowing, "this round grows"
 	case w.unjudged:
-		return RuleGrowing, "a pod that cannot be judged here waits for the scheduler"
+		return decision.RuleGrowing, "a pod that cannot be judged here waits for the scheduler"
 	case !w.reached(w.out.ScaleDownAfter):
 		w.wakeAt(w.out.ScaleDownAfter)
-		return RuleFailed, "scale-down failed shortly ago; next try at " + stamp(w.out.ScaleDownAfter)
+		return decision.RuleFailed, "scale-down failed shortly ago; next try at " + stamp(w.out.ScaleDownAfter)
 	case !w.reached(until):
 		w.wakeAt(until)
-		return RuleCooldown, "the cluster grew shortly ago; next try at " + stamp(until)
+		return decision.RuleCooldown, "the cluster grew shortly ago; next try at " + stamp(until)
 	}
 	return "", ""
 }
@@ -131,7 +132,7 @@ func (w *roundState) candidates() []candidate {
 		c := candidate{node: i, unready: n.Ready != cluster.StatusTrue, requested: requested(n.Node) || w.replacementReady(n)}
 		if rule, why := w.notRemovable(n, &c); rule != "" {
 			w.heldWhy("node", string(n.Name), rule, why)
-			if since, runs := w.in.Unneeded[n.Name]; runs && rule == RuleInUse && n.onlyRelocated {
+			if since, runs := w.in.Unneeded[n.Name]; runs && rule == decision.RuleInUse && n.onlyRelocated {
 				// The scheduler may put the moved pods elsewhere; if it does not, the
 				// node's use will show.
 				set(&w.out.Unneeded, n.Name, since)
@@ -169,27 +170,27 @@ func compareCandidates(a, b candidate) int {
 // notRemovable says why a node is no candidate.
 func (w *roundState) notRemovable(n *node, c *candidate) (rule, why string) {
 	if n.inst.Phase != cluster.PhaseRunning || !n.inst.Member {
-		return RuleInstance, fmt.Sprintf("its instance %s is %q or no member of its group", n.inst.ID, n.inst.Phase)
+		return decision.RuleInstance, fmt.Sprintf("its instance %s is %q or no member of its group", n.inst.ID, n.inst.Phase)
 	}
 	if _, told := w.out.Deleted[n.inst.ID]; told {
-		return RuleInstance, "its instance was told to go"
+		return decision.RuleInstance, "its instance was told to go"
 	}
 	if n.f.optOut != "" {
-		return RuleOptOut, n.f.optOut
+		return decision.RuleOptOut, n.f.optOut
 	}
 	if why := w.optOutNow(n.Node); why != "" {
-		return RuleOptOut, why
+		return decision.RuleOptOut, why
 	}
 	if n.Unschedulable && !n.f.cordonedByUs {
-		return RuleNotOurs, "cordoned by somebody else"
+		return decision.RuleNotOurs, "cordoned by somebody else"
 	}
 	if n.inUse {
-		return RuleInUse, "pods that are to come count on it"
+		return decision.RuleInUse, "pods that are to come count on it"
 	}
 	c.util = w.utilisation(n)
 	limit := w.threshold(n)
 	if !c.unready && c.util > limit && !c.requested {
-		return RuleBusy, w.e.busyWords(c.util, limit)
+		return decision.RuleBusy, w.e.busyWords(c.util, limit)
 	}
 	return "", ""
 }
@@ -218,32 +219,32 @@ func (w *roundState) unneeded(c *candidate) (found drainPlan, ok bool) {
 	found = w.drainPlanOf(n) // budgets may have been used up by the candidates before it
 	switch {
 	case len(found.blocked) > 0:
-		w.held("node", name, RuleBlocked, "%s", strings.Join(found.blocked, "; "))
+		w.held("node", name, decision.RuleBlocked, "%s", strings.Join(found.blocked, "; "))
 		w.keepTimer(c, &found)
 		return found, false
 	case n.inUse:
-		w.held("node", name, RuleInUse, "pods of another node that goes count on it")
+		w.held("node", name, decision.RuleInUse, "pods of another node that goes count on it")
 		if _, runs := w.in.Unneeded[n.Name]; runs && n.onlyRelocated {
 			set(&w.out.Unneeded, n.Name, c.since)
 		}
 		return found, false
 	case g.target-g.removing <= g.Min:
-		w.held("node", name, RuleAtMin, "the group is at its minimum of %d", g.Min)
+		w.held("node", name, decision.RuleAtMin, "the group is at its minimum of %d", g.Min)
 		return found, false
 	case w.keepsTotals(n) != "":
-		w.held("node", name, RuleTotalsMin, "%s", w.keepsTotals(n))
+		w.held("node", name, decision.RuleTotalsMin, "%s", w.keepsTotals(n))
 		return found, false
 	}
 	pod, moved := w.relocate(c.node, found.classes)
 	if !moved && w.relocation.spent() {
-		w.heldWhy("node", name, RuleNoRoom, "not looked at: its pods have ties to others, and this round has looked for room for enough of their kind")
+		w.heldWhy("node", name, decision.RuleNoRoom, "not looked at: its pods have ties to others, and this round has looked for room for enough of their kind")
 		if _, runs := w.in.Unneeded[n.Name]; runs {
 			set(&w.out.Unneeded, n.Name, c.since)
 		}
 		return found, false
 	}
 	if !moved {
-		w.heldWhy("node", name, RuleNoRoom, n.f.unplaceableWords(pod))
+		w.heldWhy("node", name, decision.RuleNoRoom, n.f.unplaceableWords(pod))
 		return found, false
 	}
 	n.removing = true

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
@@ -166,7 +167,7 @@ func (w *roundState) applySolution(a *solution) {
 		}
 	}
 	if counts > 0 {
-		w.out.Reservations = make(Reservations, 0, counts)
+		w.out.Reservations = make(decision.Reservations, 0, counts)
 	}
 	for g, n := range runs {
 		w.groups[g].runs = w.scratch.runs.alloc(0, n)
@@ -198,20 +199,20 @@ func (w *roundState) buy(a *solution) {
 		}
 		w.grew, g.bought = true, true
 		w.sortPods(g)
-		act := Grow{Group: g.ID, From: g.target, To: g.size + g.grow, Pods: g.pods, Expected: g.expected, Rule: RuleGrow}
+		act := decision.Grow{Group: g.ID, From: g.target, To: g.size + g.grow, Pods: g.pods, Expected: g.expected, Rule: decision.RuleGrow}
 		var why []string
 		if g.target < g.Min {
 			why = append(why, fmt.Sprintf("the target is below the minimum of %d", g.Min))
 		}
 		if g.headroom > 0 {
 			why = append(why, headroomWords(g.headroom))
-			act.Rule = RuleHeadroom
+			act.Rule = decision.RuleHeadroom
 		}
 		if a != nil && a.grow[i] > 0 && len(g.pods)+g.expected > 0 {
-			act.Rule = RuleGrow
+			act.Rule = decision.RuleGrow
 			why = append(why, fmt.Sprintf("no room for %s of %d classes", pods(len(g.pods)+g.expected), g.classes))
 		} else if g.headroom == 0 {
-			act.Rule = RuleMin
+			act.Rule = decision.RuleMin
 		}
 		act.Why = strings.Join(why, "; ")
 		w.act(act)
@@ -243,16 +244,16 @@ func (w *roundState) explain(a *solution) {
 			}
 		}
 		if a.on[i] > 0 {
-			w.heldPods(k, a.on[i], RuleRoomOnNode, "there is room on a node: the scheduler will place it")
+			w.heldPods(k, a.on[i], decision.RuleRoomOnNode, "there is room on a node: the scheduler will place it")
 		}
 		if coming > 0 {
-			w.heldPods(k, coming, RuleRoomUpcoming, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
+			w.heldPods(k, coming, decision.RuleRoomUpcoming, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
 		}
 		if a.left[i] > 0 && k.deferral != "" {
-			w.heldPods(k, a.left[i], RuleDeferred, k.deferral)
+			w.heldPods(k, a.left[i], decision.RuleDeferred, k.deferral)
 		} else if a.left[i] > 0 {
 			refusals := w.refusals(k.class, a.grow)
-			w.heldPods(k, a.left[i], RuleNoGroup, everyGroup(refusals))
+			w.heldPods(k, a.left[i], decision.RuleNoGroup, everyGroup(refusals))
 			w.plan.Held[len(w.plan.Held)-1].Groups = refusals
 		}
 	}
@@ -268,10 +269,10 @@ func (w *roundState) joinHeld(from int) {
 	out := held[:0]
 	for _, h := range held {
 		at := len(out) - 1
-		for at >= 0 && out[at].class == h.class && (out[at].Rule != h.Rule || out[at].Why != h.Why) {
+		for at >= 0 && out[at].Class == h.Class && (out[at].Rule != h.Rule || out[at].Why != h.Why) {
 			at--
 		}
-		if at < 0 || out[at].class != h.class || out[at].Kind != "pod" || h.Kind != "pod" {
+		if at < 0 || out[at].Class != h.Class || out[at].Kind != "pod" || h.Kind != "pod" {
 			out = append(out, h)
 			continue
 		}
@@ -282,7 +283,7 @@ func (w *roundState) joinHeld(from int) {
 }
 
 // everyGroup says of every group by name why it does not help.
-func everyGroup(refusals []Refusal) string {
+func everyGroup(refusals []decision.Refusal) string {
 	if len(refusals) == 0 {
 		return "there is no node group"
 	}
@@ -295,15 +296,15 @@ func everyGroup(refusals []Refusal) string {
 
 // refusals says for every group why it does not help a class; grown is how much each
 // grows in this round.
-func (w *roundState) refusals(class int, grown []int) []Refusal {
-	out := make([]Refusal, len(w.groups))
+func (w *roundState) refusals(class int, grown []int) []decision.Refusal {
+	out := make([]decision.Refusal, len(w.groups))
 	for i := range w.groups {
 		g := &w.groups[i]
 		rule, why := w.whyNot(g, class)
 		if rule == "" {
 			why = fmt.Sprintf("grows by %d in this round, and the rest waits for the next", grown[i])
 		}
-		out[i] = Refusal{Name: string(g.ID), Rule: rule, Why: why}
+		out[i] = decision.Refusal{Name: string(g.ID), Rule: rule, Why: why}
 	}
 	return out
 }
@@ -327,9 +328,9 @@ func (w *roundState) whyNot(g *group, class int) (rule, why string) {
 	}
 	if n, why := w.allowed(g, 1); n == 0 {
 		if g.size+g.grow >= g.Max {
-			return RuleMax, why
+			return decision.RuleMax, why
 		}
-		return RuleTotals, why
+		return decision.RuleTotals, why
 	}
 	return "", ""
 }

@@ -1,6 +1,8 @@
 package plan
 
-import "sync"
+import (
+	"sync"
+)
 
 // scratch holds the buffers of one round. Nothing in it is read once the round is over;
 // the buffers go back to a pool and the next round uses them.

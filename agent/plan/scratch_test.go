@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/plantest"
 )
 
@@ -19,8 +20,8 @@ func TestScratch(t *testing.T) {
 	defer func(old *sync.Pool) { scratchPool = old }(scratchPool)
 	one := new(scratch)
 	type answer struct {
-		plan   Plan
-		memory Memory
+		plan   decision.Plan
+		memory decision.Memory
 		text   []byte
 	}
 	var given []answer
@@ -28,7 +29,7 @@ func TestScratch(t *testing.T) {
 	for i := range 30 * times {
 		s, m, p := someWorld(r)
 		if i%5 == 0 {
-			s, m, p = plantest.KarpenterMix(t0, 5+r.IntN(15), 1+r.IntN(9)), Memory{}, packPolicy()
+			s, m, p = plantest.KarpenterMix(t0, 5+r.IntN(15), 1+r.IntN(9)), decision.Memory{}, packPolicy()
 		}
 		scratchPool = &sync.Pool{New: func() any { return new(scratch) }}
 		want, wantMemory := Decide(s, m, p)

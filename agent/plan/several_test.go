@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // twoClouds has a group in each of two providers, a pod for each, and a machine that is
@@ -25,10 +26,10 @@ func twoClouds() cluster.Snapshot {
 	return s
 }
 
-func grown(p Plan) string {
+func grown(p decision.Plan) string {
 	var out []string
 	for _, a := range p.Actions {
-		if g, ok := a.(Grow); ok {
+		if g, ok := a.(decision.Grow); ok {
 			out = append(out, string(g.Group))
 		}
 	}
@@ -39,21 +40,21 @@ func grown(p Plan) string {
 // nothing about another cloud whose machines have other provider IDs.
 func TestAYoungNodeOfOneCloudHoldsNoOther(t *testing.T) {
 	s := twoClouds()
-	if p, _ := Decide(s, Memory{}, policy()); grown(p) != "aws nova" {
+	if p, _ := Decide(s, decision.Memory{}, policy()); grown(p) != "aws nova" {
 		t.Fatal(p)
 	}
 	young := &cluster.Node{Name: "young", ProviderID: "openstack:///uuid", Created: t0.Add(-time.Second), Ready: cluster.StatusTrue}
 	s.Nodes = append(s.Nodes, young)
-	if p, _ := Decide(s, Memory{}, policy()); grown(p) != "aws" {
+	if p, _ := Decide(s, decision.Memory{}, policy()); grown(p) != "aws" {
 		t.Errorf("nova has shown no machine yet, so the Node may be of it, and of aws it is not:\n%s", p)
 	}
 	young.ProviderID = "aws:///z/i-2"
 	s.Groups[1].Instances = []cluster.Instance{{ID: "openstack:///a", Phase: cluster.PhaseDeleting, Created: t0.Add(-time.Hour)}}
-	if p, _ := Decide(s, Memory{}, policy()); grown(p) != "nova" {
+	if p, _ := Decide(s, decision.Memory{}, policy()); grown(p) != "nova" {
 		t.Errorf("a Node of aws holds back nova, or not aws:\n%s", p)
 	}
 	s.Groups[0].Provider, s.Groups[1].Provider = "", ""
-	if p, _ := Decide(s, Memory{}, policy()); grown(p) != "" {
+	if p, _ := Decide(s, decision.Memory{}, policy()); grown(p) != "" {
 		t.Errorf("one provider may have machines of all kinds:\n%s", p)
 	}
 }
@@ -63,11 +64,11 @@ func TestAYoungNodeOfOneCloudHoldsNoOther(t *testing.T) {
 func TestAQuotaIsOfOneCloud(t *testing.T) {
 	s := twoClouds()
 	s.Groups[0].Failures = []cluster.Failure{{Cause: cluster.CauseQuota, Text: "no more", At: t0.Add(-time.Second)}}
-	if p, _ := Decide(s, Memory{}, policy()); grown(p) != "nova" {
+	if p, _ := Decide(s, decision.Memory{}, policy()); grown(p) != "nova" {
 		t.Errorf("%s", p)
 	}
 	s.Groups[1].Provider = "aws"
-	if p, _ := Decide(s, Memory{}, policy()); grown(p) != "" {
+	if p, _ := Decide(s, decision.Memory{}, policy()); grown(p) != "" {
 		t.Errorf("%s", p)
 	}
 }
@@ -76,7 +77,7 @@ func TestAQuotaIsOfOneCloud(t *testing.T) {
 func TestExplainNamesTheProvider(t *testing.T) {
 	s := twoClouds()
 	for _, g := range s.Groups {
-		x := Explain(s, Memory{}, policy(), Query{"group", string(g.ID)})
+		x := Explain(s, decision.Memory{}, policy(), decision.Query{Kind: "group", Name: string(g.ID)})
 		if x.Group == nil || x.Group.Provider != g.Provider {
 			t.Errorf("group %s: %+v", g.ID, x.Group)
 		}

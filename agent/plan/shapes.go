@@ -1,6 +1,8 @@
 package plan
 
-import "github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+import (
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
 
 // passes tells whether a class may go on a place, room aside.
 func (v *solver) passes(class int, p *bin) bool {

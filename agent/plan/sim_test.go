@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // sim is a small cluster and a small cloud in one: machines boot and join after a
@@ -17,8 +18,8 @@ type sim struct {
 	t        testing.TB
 	r        *rand.Rand
 	s        cluster.Snapshot
-	m        Memory
-	p        Policy
+	m        decision.Memory
+	p        decision.Policy
 	replicas map[int]int // by class
 	boot     time.Duration
 	next     int
@@ -43,7 +44,7 @@ func (v *sim) deployment(replicas int, requests cluster.Resources) int {
 }
 
 // step lets dt pass, decides, and carries the plan out.
-func (v *sim) step(dt time.Duration) Plan {
+func (v *sim) step(dt time.Duration) decision.Plan {
 	v.s.Now = v.s.Now.Add(dt)
 	v.cloud()
 	v.controller()
@@ -155,7 +156,7 @@ func (v *sim) scheduler() {
 	}
 }
 
-func (v *sim) carryOut(plan Plan) {
+func (v *sim) carryOut(plan decision.Plan) {
 	v.s.Outcomes = nil
 	done := func(o cluster.Outcome) { o.At = v.s.Now; v.s.Outcomes = append(v.s.Outcomes, o) }
 	node := func(name cluster.NodeName) *cluster.Node {
@@ -163,7 +164,7 @@ func (v *sim) carryOut(plan Plan) {
 	}
 	for _, a := range plan.Actions {
 		switch a := a.(type) {
-		case Grow:
+		case decision.Grow:
 			for g := range v.s.Groups {
 				if gr := &v.s.Groups[g]; gr.ID == a.Group && gr.Target == a.From {
 					gr.Target = a.To
@@ -171,22 +172,22 @@ func (v *sim) carryOut(plan Plan) {
 					done(cluster.Outcome{Action: "grow", Group: a.Group, From: a.From, To: a.To})
 				}
 			}
-		case Cordon:
+		case decision.Cordon:
 			n := node(a.Node)
 			n.Unschedulable = true
 			n.Annotations = map[string]string{cluster.AnnotationCordoned: "true " + a.Rule}
 			n.Taints = append(n.Taints, cluster.Taint{Key: cluster.TaintToBeDeleted, Value: fmt.Sprint(v.s.Now.Unix()), Effect: "NoSchedule"})
-		case Uncordon:
+		case decision.Uncordon:
 			n := node(a.Node)
 			n.Unschedulable, n.Annotations, n.Taints = false, nil, nil
-		case Evict:
+		case decision.Evict:
 			for i := range v.s.Pods {
 				if v.s.Pods[i].UID == a.UID {
 					v.s.Pods[i].Deleting = cluster.At(v.s.Now.Add(a.Grace))
 					v.evicted++
 				}
 			}
-		case Terminate:
+		case decision.Terminate:
 			for g := range v.s.Groups {
 				gr := &v.s.Groups[g]
 				if gr.ID == a.Group {
@@ -205,7 +206,7 @@ func (v *sim) until(what string, limit time.Duration, restarts bool, ok func() b
 	v.t.Helper()
 	for end := v.s.Now.Add(limit); v.s.Now.Before(end); {
 		if restarts && v.r.IntN(4) == 0 {
-			v.m = Memory{}
+			v.m = decision.Memory{}
 		}
 		v.step(time.Duration(1+v.r.IntN(10)) * time.Second)
 		if ok() {

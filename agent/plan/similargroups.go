@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // How much the machines of similar groups may differ (Cluster Autoscaler's
@@ -266,7 +267,7 @@ func (w *roundState) judgeBalance() {
 			continue
 		}
 		if why := w.unequal(one, g, namedDifference, namedDifference); why != "" {
-			w.held("group", string(g.ID), RuleBalance, "not balanced with group %s of set %s: %s; put groups with like machines into a set", one.ID, strings.TrimSpace(g.Balance), why)
+			w.held("group", string(g.ID), decision.RuleBalance, "not balanced with group %s of set %s: %s; put groups with like machines into a set", one.ID, strings.TrimSpace(g.Balance), why)
 		}
 	}
 }

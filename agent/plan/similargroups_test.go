@@ -1,11 +1,15 @@
 package plan
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+)
 
 // TestLabelsOfPlacesAreIgnored plays every label that Cluster Autoscaler's documents for
 // Cluster API advise to ignore, --balancing-ignore-label and --balancing-label.
 func TestLabelsOfPlacesAreIgnored(t *testing.T) {
-	w := &roundState{p: &Policy{}}
+	w := &roundState{p: &decision.Policy{}}
 	with := func(k, v string) map[string]string { return map[string]string{"pool": "a", k: v} }
 	for _, label := range []string{
 		"topology.diskplugin.csi.alibabacloud.com/zone", "alpha.eksctl.io/instance-id", "alpha.eksctl.io/nodegroup-name",

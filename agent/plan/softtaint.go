@@ -1,37 +1,15 @@
 package plan
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // softTaintAfter is how long a node must have been unneeded before the scheduler is told: a
 // burst that comes and goes within it writes nothing.
 const softTaintAfter = 30 * time.Second
-
-// SoftTaint puts the taint DeletionCandidateOfClusterAutoscaler (PreferNoSchedule) on a
-// node, so that the scheduler prefers others while it waits to go; with Off it takes
-// the taint away.
-type SoftTaint struct {
-	Node cluster.NodeName
-	UID  cluster.UID
-	Off  bool
-	Rule string
-	Why  string
-}
-
-func (SoftTaint) action() {}
-
-// String renders the action as one line of the journal.
-func (a SoftTaint) String() string {
-	verb := "soften"
-	if a.Off {
-		verb = "unsoften"
-	}
-	return fmt.Sprintf("%s %s [%s] %s", verb, a.Node, a.Rule, a.Why)
-}
 
 // updateSoftTaints tells the scheduler which nodes may go: those that have been unneeded for a
 // while, a bounded number of changes in a round, and first of all those that are needed
@@ -55,14 +33,14 @@ func (w *roundState) updateSoftTaints() {
 			since, unneeded := w.out.Unneeded[n.Name]
 			switch {
 			case off && has && !unneeded:
-				w.act(SoftTaint{Node: n.Name, UID: n.UID, Off: true, Rule: RuleSoft, Why: "it is needed again"})
+				w.act(decision.SoftTaint{Node: n.Name, UID: n.UID, Off: true, Rule: decision.RuleSoft, Why: "it is needed again"})
 				left--
 			case !off && !has && unneeded:
 				if due := since.Add(softTaintAfter); !w.reached(due) {
 					w.wakeAt(due)
 					continue
 				}
-				w.act(SoftTaint{Node: n.Name, UID: n.UID, Rule: RuleSoft, Why: "not needed since " + stamp(since)})
+				w.act(decision.SoftTaint{Node: n.Name, UID: n.UID, Rule: decision.RuleSoft, Why: "not needed since " + stamp(since)})
 				left--
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
@@ -15,10 +16,10 @@ import (
 // far. It points into the Snapshot and never writes to it.
 type roundState struct {
 	s      *cluster.Snapshot
-	p      *Policy
-	in     *Memory
-	out    Memory
-	plan   Plan
+	p      *decision.Policy
+	in     *decision.Memory
+	out    decision.Memory
+	plan   decision.Plan
 	now    time.Time
 	e      *Engine
 	given  *cluster.Snapshot // the Snapshot as it was handed in
@@ -95,7 +96,7 @@ type run struct {
 	keys  []cluster.PodKey
 }
 
-func newRound(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *roundState {
+func newRound(e *Engine, asked *cluster.Snapshot, m *decision.Memory, p *decision.Policy) *roundState {
 	seated := asked.Seated()
 	s := &seated
 	w := &roundState{e: e, given: asked, s: s, p: p, in: m, now: s.Now, pool: columnPool, scratch: scratchPool.Get().(*scratch)}
@@ -106,7 +107,7 @@ func newRound(e *Engine, asked *cluster.Snapshot, m *Memory, p *Policy) *roundSt
 	if most == 0 { // nearly every node has a reason to stay
 		most = len(s.Nodes)
 	}
-	w.plan.Held = make([]Held, 0, most+8)
+	w.plan.Held = make([]decision.Held, 0, most+8)
 	w.scratch.groups = slices.Grow(w.scratch.groups[:0], len(s.Groups))[:len(s.Groups)]
 	w.groups = w.scratch.groups
 	w.byID = make(map[cluster.GroupID]int, len(s.Groups))
@@ -204,10 +205,10 @@ func (w *roundState) held(kind, name, rule, format string, args ...any) {
 
 // heldWhy is hold for words that are ready.
 func (w *roundState) heldWhy(kind, name, rule, why string) {
-	w.plan.Held = append(w.plan.Held, Held{Kind: kind, Name: name, Count: 1, Rule: rule, Why: why})
+	w.plan.Held = append(w.plan.Held, decision.Held{Kind: kind, Name: name, Count: 1, Rule: rule, Why: why})
 }
 
-func (w *roundState) act(a Action) { w.plan.Actions = append(w.plan.Actions, a) }
+func (w *roundState) act(a decision.Action) { w.plan.Actions = append(w.plan.Actions, a) }
 
 // wakeAt remembers a timer; those that are over do not count.
 func (w *roundState) wakeAt(t time.Time) {
@@ -223,7 +224,7 @@ func (w *roundState) fresh(g *group) bool {
 	return fresh(g.NodeGroup, w.now, w.p)
 }
 
-func fresh(g *cluster.NodeGroup, now time.Time, p *Policy) bool {
+func fresh(g *cluster.NodeGroup, now time.Time, p *decision.Policy) bool {
 	return g.Stale == "" && now.Sub(g.ReadAt) <= p.FreshFor
 }
 
@@ -254,7 +255,7 @@ func set[K comparable, V any](m *map[K]V, k K, v V) {
 }
 
 // compareHeld orders reasons. Nearly all are told apart by their names.
-func compareHeld(a, b Held) int {
+func compareHeld(a, b decision.Held) int {
 	if a.Kind != b.Kind {
 		return strings.Compare(a.Kind, b.Kind)
 	}
@@ -270,7 +271,7 @@ func compareNames(a, b *cluster.Node) int { return strings.Compare(string(a.Name
 
 // sortHeld orders reasons. What is of one kind follows each other already, mostly, and
 // in its order.
-func sortHeld(held []Held) []Held {
+func sortHeld(held []decision.Held) []decision.Held {
 	slices.SortFunc(held, compareHeld)
 	return held
 }

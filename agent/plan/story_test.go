@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 var update = flag.Bool("update", false, "rewrite the want sections of the stories")
@@ -95,9 +96,9 @@ func play(t *testing.T, file string) {
 type teller struct {
 	t    *testing.T
 	s    cluster.Snapshot
-	m    Memory
-	p    Policy
-	last Plan
+	m    decision.Memory
+	p    decision.Policy
+	last decision.Plan
 }
 
 // line changes the world:
@@ -166,7 +167,7 @@ func (w *teller) line(line string) {
 			}
 		}
 	case "restart":
-		w.m = Memory{}
+		w.m = decision.Memory{}
 	case "stale":
 		w.s.Stale = strings.Join(f[1:], " ")
 	case "failure":
@@ -453,29 +454,29 @@ func (w *teller) policy(kv map[string]string) {
 func (w *teller) accept() {
 	for _, a := range w.last.Actions {
 		switch a := a.(type) {
-		case Grow:
+		case decision.Grow:
 			w.find(string(a.Group)).Target = a.To
 			w.s.Outcomes = append(w.s.Outcomes, cluster.Outcome{Action: "grow", Group: a.Group, From: a.From, To: a.To, At: w.s.Now})
-		case Cordon:
+		case decision.Cordon:
 			w.eachNode(a.Node, func(n *cluster.Node) {
 				w.mark(n, w.s.Now, true)
 				n.Annotations[cluster.AnnotationCordoned] += " " + a.Rule
 			})
-		case Uncordon:
+		case decision.Uncordon:
 			w.eachNode(a.Node, func(n *cluster.Node) {
 				n.Unschedulable, n.Annotations = false, nil
 				n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t cluster.Taint) bool { return t.Key == cluster.TaintToBeDeleted })
 			})
-		case SoftTaint:
+		case decision.SoftTaint:
 			w.eachNode(a.Node, func(n *cluster.Node) {
 				n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t cluster.Taint) bool { return t.Key == cluster.TaintDeletionCandidate })
 				if !a.Off {
 					n.Taints = append(n.Taints, cluster.Taint{Key: cluster.TaintDeletionCandidate, Value: fmt.Sprint(w.s.Now.Unix()), Effect: "PreferNoSchedule"})
 				}
 			})
-		case Evict:
+		case decision.Evict:
 			w.s.Pods = slices.DeleteFunc(w.s.Pods, func(p cluster.Pod) bool { return p.UID == a.UID })
-		case Terminate:
+		case decision.Terminate:
 			g := w.find(string(a.Group))
 			g.Target--
 			g.Instances = slices.DeleteFunc(g.Instances, func(in cluster.Instance) bool { return in.ID == a.Instance })

@@ -1,6 +1,8 @@
 package plan
 
-import "slices"
+import (
+	"slices"
+)
 
 // The warm start of a mixed packing is what simple rules would buy. With many classes and large
 // machines the master problem may use up all its work before it has one whole answer, and

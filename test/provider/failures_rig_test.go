@@ -16,6 +16,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
@@ -44,13 +45,13 @@ type rig struct {
 	inv    *observe.Inventory
 	hand   *act.Hand
 	log    *bytes.Buffer
-	policy plan.Policy
+	policy decision.Policy
 
-	memory   plan.Memory
+	memory   decision.Memory
 	outcomes []cluster.Outcome
 	nodes    []*cluster.Node
 	later    time.Duration // how far the clock of decisions is ahead
-	last     plan.Plan
+	last     decision.Plan
 }
 
 const pool = "pool" // the label by which pods choose their group

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 
@@ -24,7 +25,7 @@ const (
 // agent is the loop of observe, decide and act in simulated time: the same debounce,
 // the same memory, the same outcomes, the same checks before an action.
 type agent struct {
-	memory   plan.Memory
+	memory   decision.Memory
 	outcomes []cluster.Outcome
 	groups   []cluster.NodeGroup // as last read
 	readAt   time.Time
@@ -56,7 +57,7 @@ func (a *agent) start(w *world) {
 func (a *agent) restarts(w *world) {
 	w.after(time.Duration(w.r.ExpFloat64()*float64(w.opt.Restart)), func() {
 		w.log("agent: restarts with an empty memory")
-		a.memory, a.outcomes = plan.Memory{}, nil
+		a.memory, a.outcomes = decision.Memory{}, nil
 		w.report.Restarts++
 		a.soon(w)
 		a.restarts(w)
@@ -195,7 +196,7 @@ func (a *agent) round(w *world) {
 }
 
 // tell logs what is held about pods and groups, as the journal does: once while it is so.
-func (a *agent) tell(w *world, held []plan.Held) {
+func (a *agent) tell(w *world, held []decision.Held) {
 	if w.opt.Log == nil {
 		return
 	}
@@ -239,22 +240,22 @@ func later(a, b time.Time) time.Time {
 }
 
 // act carries a plan out, with the checks of agent/act.
-func (a *agent) act(w *world, p plan.Plan) {
+func (a *agent) act(w *world, p decision.Plan) {
 	for _, x := range p.Actions {
 		w.log("agent: %s", x)
 		switch x := x.(type) {
-		case plan.Grow:
+		case decision.Grow:
 			a.grow(w, x)
-		case plan.Cordon:
+		case decision.Cordon:
 			a.mark(w, x.Node, true)
-		case plan.Uncordon:
+		case decision.Uncordon:
 			w.report.TookBack++
 			a.mark(w, x.Node, false)
-		case plan.SoftTaint:
+		case decision.SoftTaint:
 			a.soften(w, x)
-		case plan.Evict:
+		case decision.Evict:
 			a.evict(w, x)
-		case plan.Terminate:
+		case decision.Terminate:
 			a.terminate(w, x)
 		}
 	}
@@ -268,7 +269,7 @@ func (a *agent) did(w *world, o cluster.Outcome, kind, text string) {
 	a.outcomes = append(a.outcomes, o)
 }
 
-func (a *agent) grow(w *world, x plan.Grow) {
+func (a *agent) grow(w *world, x decision.Grow) {
 	i := slices.IndexFunc(w.pools, func(p *pool) bool { return p.ID == x.Group })
 	p := w.pools[i]
 	o := cluster.Outcome{Action: "grow", Group: x.Group, From: x.From, To: x.To}
@@ -304,7 +305,7 @@ func (a *agent) mark(w *world, name cluster.NodeName, on bool) {
 
 // soften puts the soft taint on a node or takes it off. The scheduler here takes the
 // first node that has room, so that the taint changes nothing but the Snapshot.
-func (a *agent) soften(w *world, x plan.SoftTaint) {
+func (a *agent) soften(w *world, x decision.SoftTaint) {
 	n := w.byName[x.Node]
 	if n == nil {
 		return
@@ -316,7 +317,7 @@ func (a *agent) soften(w *world, x plan.SoftTaint) {
 	a.soon(w)
 }
 
-func (a *agent) evict(w *world, x plan.Evict) {
+func (a *agent) evict(w *world, x decision.Evict) {
 	for _, p := range w.pods {
 		if p.UID != x.UID || p.Node != x.Node || !p.Deleting.IsZero() {
 			continue
@@ -330,7 +331,7 @@ func (a *agent) evict(w *world, x plan.Evict) {
 	}
 }
 
-func (a *agent) terminate(w *world, x plan.Terminate) {
+func (a *agent) terminate(w *world, x decision.Terminate) {
 	i := slices.IndexFunc(w.pools, func(p *pool) bool { return p.ID == x.Group })
 	p := w.pools[i]
 	o := cluster.Outcome{Action: "terminate", Group: x.Group, Instance: x.Instance, Node: x.Node}

@@ -20,25 +20,25 @@ import (
 	"github.com/kelseyhightower/envconfig"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // Options are what a run can be given.
 type Options struct {
-	Curve   string        // one of Curves
-	Seed    uint64        // of everything that is left to chance
-	Length  time.Duration // simulated; 0: 24 hours
-	Policy  *plan.Policy  // nil: the agent's defaults
-	Restart time.Duration // mean time between restarts of the agent that lose its memory; 0: none
-	ByAge   bool          // the scheduler takes waiting pods strictly by age; else those that it has backed off come last, as kube-scheduler does it
-	Log     func(string)  // is told every action of the agent; nil: nobody
-	Check   func(cluster.Snapshot, plan.Memory, plan.Policy, plan.Plan)
+	Curve   string           // one of Curves
+	Seed    uint64           // of everything that is left to chance
+	Length  time.Duration    // simulated; 0: 24 hours
+	Policy  *decision.Policy // nil: the agent's defaults
+	Restart time.Duration    // mean time between restarts of the agent that lose its memory; 0: none
+	ByAge   bool             // the scheduler takes waiting pods strictly by age; else those that it has backed off come last, as kube-scheduler does it
+	Log     func(string)     // is told every action of the agent; nil: nobody
+	Check   func(cluster.Snapshot, decision.Memory, decision.Policy, decision.Plan)
 }
 
 // Defaults is the policy of an agent whose operator has set nothing but the
 // AUTOSCALER_SCALING_* variables of this process's environment.
-func Defaults() (plan.Policy, error) {
-	var p plan.Policy
+func Defaults() (decision.Policy, error) {
+	var p decision.Policy
 	err := envconfig.Process("AUTOSCALER_SCALING", &p)
 	return p, err
 }
@@ -50,7 +50,7 @@ var midnight = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 type world struct {
 	opt    Options
 	r      *rand.Rand
-	policy plan.Policy
+	policy decision.Policy
 	clock  clock
 	end    time.Time
 
@@ -94,7 +94,7 @@ func Run(o Options) (Report, error) {
 	w.clock.now, w.end = midnight, midnight.Add(o.Length)
 	w.report.begin(w)
 	Curves[i].setup(w)
-	w.report.bound = decision + w.slowestBoot()
+	w.report.bound = decisionTime + w.slowestBoot()
 	w.agent.start(w)
 	w.every(time.Minute, w.sample)
 	w.clock.run(w.end)
@@ -102,10 +102,10 @@ func Run(o Options) (Report, error) {
 	return w.report, nil
 }
 
-// decision is what may pass between a pod's creation and the order for its machine:
+// decisionTime is what may pass between a pod's creation and the order for its machine:
 // its controller makes its siblings, the scheduler fails it, the agent lets the burst
 // settle, decides and calls the cloud.
-const decision = 5 * time.Second
+const decisionTime = 5 * time.Second
 
 func (w *world) at(t time.Time, do func())       { w.clock.at(t, do) }
 func (w *world) after(d time.Duration, f func()) { w.clock.at(w.clock.now.Add(d), f) }

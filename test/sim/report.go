@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // Report is what a day came to.
@@ -86,9 +86,9 @@ func (r *Report) waited(w *world, p *pod, gaveUp bool) {
 
 // held marks the pods of whose class the agent said why they wait: any reason but
 // that room is there or coming.
-func (r *Report) held(w *world, p plan.Plan) {
+func (r *Report) held(w *world, p decision.Plan) {
 	for _, h := range p.Held {
-		if h.Kind != "pod" || h.Rule == plan.RuleRoomOnNode || h.Rule == plan.RuleRoomUpcoming {
+		if h.Kind != "pod" || h.Rule == decision.RuleRoomOnNode || h.Rule == decision.RuleRoomUpcoming {
 			continue
 		}
 		i := slices.IndexFunc(w.pods, func(x *pod) bool { return string(x.Key) == h.Name })
@@ -124,7 +124,7 @@ func (r *Report) sent(w *world, m *machine) {
 // unneeded time and none of the pods that the purchase is for was asked for since:
 // then the machine should have stayed. A pod that was evicted and one that went with
 // another machine are no new demand; the latter is a loss, and no flap either.
-func (r *Report) bought(w *world, p *pool, x plan.Grow) {
+func (r *Report) bought(w *world, p *pool, x decision.Grow) {
 	unneeded := r.unneededFor
 	if o := p.Options.ScaleDownUnneededTime; o != nil {
 		unneeded = *o

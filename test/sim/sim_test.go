@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 
 // never holds what no plan of a day may contain, whatever happens.
-func never(t *testing.T, s cluster.Snapshot, m plan.Memory, p plan.Policy, got plan.Plan) {
+func never(t *testing.T, s cluster.Snapshot, m decision.Memory, p decision.Policy, got decision.Plan) {
 	grows, shrinks := map[cluster.GroupID]bool{}, map[cluster.GroupID]bool{}
 	group := map[cluster.GroupID]*cluster.NodeGroup{}
 	for i := range s.Groups {
@@ -22,12 +23,12 @@ func never(t *testing.T, s cluster.Snapshot, m plan.Memory, p plan.Policy, got p
 	}
 	for _, a := range got.Actions {
 		switch a := a.(type) {
-		case plan.Grow:
+		case decision.Grow:
 			grows[a.Group] = true
 			if g := group[a.Group]; a.To > g.Max || a.To <= a.From {
 				t.Errorf("%s: %s, maximum %d", s.Now.Format("15:04:05"), a, g.Max)
 			}
-		case plan.Terminate:
+		case decision.Terminate:
 			shrinks[a.Group] = true
 		}
 	}
@@ -44,7 +45,7 @@ func never(t *testing.T, s cluster.Snapshot, m plan.Memory, p plan.Policy, got p
 func day(t *testing.T, o Options) Report {
 	t.Helper()
 	n := 0
-	o.Check = func(s cluster.Snapshot, m plan.Memory, p plan.Policy, got plan.Plan) {
+	o.Check = func(s cluster.Snapshot, m decision.Memory, p decision.Policy, got decision.Plan) {
 		if n++; n%10 == 0 || len(got.Actions) > 0 {
 			never(t, s, m, p, got)
 		}

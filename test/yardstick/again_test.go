@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 
@@ -24,12 +25,12 @@ func TestBoughtOnce(t *testing.T) {
 		if m.Equal {
 			expander = "least-nodes"
 		}
-		bought, memory := plan.Decide(m.Snapshot, plan.Memory{}, policy(expander))
+		bought, memory := plan.Decide(m.Snapshot, decision.Memory{}, policy(expander))
 		for _, c := range []struct {
 			when   string
 			share  int // of so many machines one is there; 0: none is
-			memory plan.Memory
-		}{{"while they are coming", 0, memory}, {"after a restart", 0, plan.Memory{}}, {"when half of them are there", 2, memory}, {"when they are there", 1, memory}} {
+			memory decision.Memory
+		}{{"while they are coming", 0, memory}, {"after a restart", 0, decision.Memory{}}, {"when half of them are there", 2, memory}, {"when they are there", 1, memory}} {
 			again, _ := plan.Decide(m.later(bought, c.share), c.memory, policy(expander))
 			if n := grown(again, ""); n > 0 {
 				t.Errorf("%s: %d machines, and %d more %s", m, grown(bought, ""), n, c.when)
@@ -40,7 +41,7 @@ func TestBoughtOnce(t *testing.T) {
 
 // later is the mix ten seconds after a purchase, with one of so many machines a Node that
 // has just become Ready.
-func (m *Mix) later(bought plan.Plan, share int) cluster.Snapshot {
+func (m *Mix) later(bought decision.Plan, share int) cluster.Snapshot {
 	s := m.Snapshot
 	s.Now = s.Now.Add(10 * time.Second)
 	s.Groups, s.Nodes = slices.Clone(s.Groups), slices.Clone(s.Nodes)
@@ -69,9 +70,9 @@ func (m *Mix) later(bought plan.Plan, share int) cluster.Snapshot {
 }
 
 // grown is how many machines a plan buys of a group; of all where the ID is empty.
-func grown(p plan.Plan, id cluster.GroupID) (n int) {
+func grown(p decision.Plan, id cluster.GroupID) (n int) {
 	for _, a := range p.Actions {
-		if g, ok := a.(plan.Grow); ok && (id == "" || g.Group == id) {
+		if g, ok := a.(decision.Grow); ok && (id == "" || g.Group == id) {
 			n += g.To - g.From
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
@@ -209,11 +210,11 @@ func (m *Mix) Price(p Purchase) float64 {
 }
 
 // Ours is what plan.Decide buys under a policy.
-func (m *Mix) Ours(p plan.Policy) (Purchase, plan.Plan) {
+func (m *Mix) Ours(p decision.Policy) (Purchase, decision.Plan) {
 	out := Purchase{Machines: make([]int, len(m.empty))}
-	got, _ := plan.Decide(m.Snapshot, plan.Memory{}, p)
+	got, _ := plan.Decide(m.Snapshot, decision.Memory{}, p)
 	for _, a := range got.Actions {
-		if a, ok := a.(plan.Grow); ok {
+		if a, ok := a.(decision.Grow); ok {
 			g := slices.IndexFunc(m.Snapshot.Groups, func(g cluster.NodeGroup) bool { return g.ID == a.Group })
 			out.Machines[g] += a.To - a.From
 		}

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
-func policy(expander string) plan.Policy {
-	return plan.Policy{Expander: expander, ExpendablePodsCutoff: -10, MaxNodeProvisionTime: 15 * time.Minute, MaxNodeStartupTime: 15 * time.Minute,
+func policy(expander string) decision.Policy {
+	return decision.Policy{Expander: expander, ExpendablePodsCutoff: -10, MaxNodeProvisionTime: 15 * time.Minute, MaxNodeStartupTime: 15 * time.Minute,
 		BackoffInitial: 5 * time.Minute, BackoffMax: 30 * time.Minute, BackoffReset: 3 * time.Hour, FreshFor: time.Minute, EnforceMin: true}
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 
@@ -41,8 +42,8 @@ type loop struct {
 	mix    *Mix
 	ns     string
 	groups []cluster.NodeGroup
-	memory plan.Memory
-	policy plan.Policy
+	memory decision.Memory
+	policy decision.Policy
 	made   int
 	before int // pods that were bound before the first purchase
 	out    io.Writer
@@ -53,7 +54,7 @@ func Play(ctx context.Context, client kubernetes.Interface, seed uint64, out io.
 	l := &loop{client: client, ns: fmt.Sprintf("mix-%d", seed), out: out}
 	l.mix = NewMix(seed, l.ns)
 	l.groups = slices.Clone(l.mix.Groups)
-	l.policy = plan.Policy{
+	l.policy = decision.Policy{
 		Expander: "least-waste", RandomSeed: 1, ExpendablePodsCutoff: -10, MaxNodeProvisionTime: 15 * time.Minute, MaxNodeStartupTime: 15 * time.Minute,
 		BackoffInitial: 5 * time.Minute, BackoffMax: 30 * time.Minute, BackoffReset: 3 * time.Hour, OKTotalUnready: 3, MaxTotalUnreadyPercent: 45, EnforceMin: true, FreshFor: time.Minute,
 	}
@@ -166,9 +167,9 @@ func (l *loop) run(ctx context.Context) (Result, error) {
 }
 
 // buy does what the plan says and returns the pods that it is for.
-func (l *loop) buy(ctx context.Context, p *plan.Plan, r *Result) (promised []string, err error) {
+func (l *loop) buy(ctx context.Context, p *decision.Plan, r *Result) (promised []string, err error) {
 	for _, a := range p.Actions {
-		grow, ok := a.(plan.Grow)
+		grow, ok := a.(decision.Grow)
 		if !ok {
 			r.Problems = append(r.Problems, "not asked for: "+a.String())
 			continue
@@ -254,14 +255,14 @@ func unschedulable(p *corev1.Pod) bool {
 
 // finish holds the plan to what it said of the pods that are left: of every kind of
 // pod no more may stay pending than the plan holds as impossible.
-func (l *loop) finish(ctx context.Context, p *plan.Plan, s *cluster.Snapshot, r *Result) error {
+func (l *loop) finish(ctx context.Context, p *decision.Plan, s *cluster.Snapshot, r *Result) error {
 	kind := map[cluster.PodKey]int{}
 	for pod := range s.AllPods() {
 		kind[pod.Key] = pod.Class
 	}
 	impossible, words, why := map[int]int{}, map[int]string{}, map[int]string{}
 	for _, h := range p.Held {
-		if h.Kind == "pod" && h.Rule != plan.RuleRoomOnNode && h.Rule != plan.RuleRoomUpcoming {
+		if h.Kind == "pod" && h.Rule != decision.RuleRoomOnNode && h.Rule != decision.RuleRoomUpcoming {
 			k := kind[cluster.PodKey(h.Name)]
 			impossible[k] += max(h.Count, 1)
 			why[k] = h.String()
@@ -317,7 +318,7 @@ func (l *loop) finish(ctx context.Context, p *plan.Plan, s *cluster.Snapshot, r 
 
 // doubt buys a machine of every group although the plan says that none would help the
 // pods that are left, and sees whether kube-scheduler agrees.
-func (l *loop) doubt(ctx context.Context, p *plan.Plan, left map[int][]string, r *Result) error {
+func (l *loop) doubt(ctx context.Context, p *decision.Plan, left map[int][]string, r *Result) error {
 	for g := range l.groups {
 		if err := l.addMachine(ctx, g); err != nil {
 			return err

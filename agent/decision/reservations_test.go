@@ -1,4 +1,4 @@
-package plan
+package decision
 
 import (
 	"encoding/json"
@@ -18,10 +18,10 @@ func TestPledges(t *testing.T) {
 	if err := json.Unmarshal(data, &back); err != nil {
 		t.Fatal(err)
 	}
-	if !back.Reservations.equal(p) || !p.equal(back.Reservations) {
+	if !back.Reservations.Equal(p) || !p.Equal(back.Reservations) {
 		t.Errorf("read back as %v, want the same as %v", back.Reservations, p)
 	}
-	if p.equal(p[:2]) || p.equal(nil) || !Reservations(nil).equal(Reservations{}) {
+	if p.Equal(p[:2]) || p.Equal(nil) || !Reservations(nil).Equal(Reservations{}) {
 		t.Error("what differs is equal, or what is empty is not")
 	}
 	for pod, group := range map[cluster.PodKey]cluster.GroupID{"ns/0": "b", "ns/1": "a", "ns/9": ""} {

@@ -1,4 +1,4 @@
-package plan
+package decision
 
 // The rules of this engine. An ID is stable: it is in the journal, in Events and in
 // dashboards. F0-F6 are fit's filters.

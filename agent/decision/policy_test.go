@@ -1,4 +1,4 @@
-package plan
+package decision
 
 import (
 	"testing"
@@ -16,5 +16,15 @@ func TestDrainOrderIsRead(t *testing.T) {
 	var o DrainOrder
 	if err := o.Decode("1000:120,0:60"); err != nil || o[0] != (DrainStep{0, time.Minute}) || o[1].Grace != 2*time.Minute {
 		t.Errorf("%v, %v", o, err)
+	}
+}
+
+func TestBoundsAreRead(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "nvidia.com/gpu:0:16": 1, "nvidia.com/gpu:0:16, amd.com/gpu:2:8": 2, "gpu": -1, "gpu:4:2": -1, "gpu:-1:2": -1, ":0:1": -1, "gpu:0:x": -1} {
+		var b Bounds
+		err := b.Decode(text)
+		if (err != nil) != (want < 0) || err == nil && len(b) != want {
+			t.Errorf("%q: %v, %v", text, b, err)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package plan
+package decision
 
 import (
 	"encoding/json"
@@ -48,9 +48,9 @@ func (p Reservations) Of(pod cluster.PodKey) cluster.GroupID {
 	return ""
 }
 
-// equal tells that the same pods count on the same groups. Two rounds that decide the
+// Equal tells that the same pods count on the same groups. Two rounds that decide the
 // same write it in the same order, so that the maps are seldom asked.
-func (p Reservations) equal(o Reservations) bool {
+func (p Reservations) Equal(o Reservations) bool {
 	alike := func(a, b Reservation) bool { return a.Group == b.Group && slices.Equal(a.Pods, b.Pods) }
 	return slices.EqualFunc(p, o, alike) || maps.Equal(p.ByPod(), o.ByPod())
 }

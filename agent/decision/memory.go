@@ -1,0 +1,103 @@
+// Package plan decides: Decide(Snapshot, Memory, Policy) is a function of three
+// values that returns a Plan and the next Memory.
+//
+// Floor 1. Equal inputs give equal outputs, whatever the order of slices. It
+// refuses to do I/O, to read a clock (time is Snapshot.Now), to use global chance,
+// and to delete anything on stale facts. Effects are values: agent/act carries
+// them out, re-checking each.
+package decision
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Consolidation is a replacement that would cost less: these nodes by so many new machines of
+// a group; none where the pods have room on other nodes.
+type Consolidation struct {
+	Nodes    []cluster.NodeName `json:"nodes"` // sorted
+	Group    cluster.GroupID    `json:"group,omitempty"`
+	Machines int                `json:"machines,omitempty"`
+	// Since is since when it has been real at every look; Looked is the last one.
+	Since  time.Time `json:"since"`
+	Looked time.Time `json:"looked"`
+	// Started is when its machines were asked for; zero: not yet.
+	Started time.Time `json:"started,omitzero"`
+}
+
+// Words say what replaces what.
+func (s *Consolidation) Words() string {
+	names := make([]string, len(s.Nodes))
+	for i, n := range s.Nodes {
+		names[i] = string(n)
+	}
+	if s.Machines == 0 {
+		return "the pods of " + strings.Join(names, ", ") + " have room elsewhere"
+	}
+	unit := "machines"
+	if s.Machines == 1 {
+		unit = "machine"
+	}
+	return fmt.Sprintf("%d %s of group %s can replace %s", s.Machines, unit, s.Group, strings.Join(names, ", "))
+}
+
+// Memory is what one round tells the next. The zero value is a restart: every rule
+// is safe with it.
+type Memory struct {
+	// Unneeded is since when a node's pods could live elsewhere.
+	Unneeded map[cluster.NodeName]time.Time `json:"unneeded,omitempty"`
+	// Unready is since when a node has been seen not Ready by this agent.
+	Unready map[cluster.NodeName]time.Time `json:"unready,omitempty"`
+	// Reservations is which group's upcoming machines a pending pod was counted on.
+	Reservations Reservations `json:"promised,omitempty"`
+	// ReservedMissing is the same for pods that their controller has still to make, by
+	// "group owner-UID".
+	ReservedMissing map[string]int `json:"promisedMissing,omitempty"`
+	// Resized is the last target that was successfully asked for, which a lagging
+	// read must not undo (EC2 reads are eventually consistent).
+	Resized map[cluster.GroupID]Resized `json:"resized,omitempty"`
+	// Backoff is kept by group and cause.
+	Backoff []Backoff `json:"backoff,omitempty"`
+	// Unregistered is since when an instance has been seen without a Node.
+	Unregistered map[cluster.InstanceID]time.Time `json:"unregistered,omitempty"`
+	// Draining is since when a node has carried our mark.
+	Draining map[cluster.NodeName]time.Time `json:"draining,omitempty"`
+	// Emptied is since when a marked node that somebody delays has had nothing to move.
+	Emptied map[cluster.NodeName]time.Time `json:"emptied,omitempty"`
+	// Deleted is when an instance was successfully told to go: a lagging read that
+	// still shows it neither counts it nor its place in the target.
+	Deleted map[cluster.InstanceID]time.Time `json:"deleted,omitempty"`
+	// OrphanedUpcoming is how many of a group's upcoming machines nobody remembers having asked
+	// for, as after a restart.
+	OrphanedUpcoming map[cluster.GroupID]int `json:"unremembered,omitempty"`
+	// Short is since when a group has had fewer instances than its target.
+	Short map[cluster.GroupID]time.Time `json:"short,omitempty"`
+	// ShrunkAt is when a machine was last terminated.
+	ShrunkAt time.Time `json:"shrunkAt,omitzero"`
+	// Consolidation is the replacement of nodes that is thought of or under way.
+	Consolidation *Consolidation `json:"saving,omitempty"`
+	// ScaleDownAfter is when scale-down may be thought of again, by reason.
+	ScaleDownAfter time.Time `json:"scaleDownAfter,omitzero"`
+}
+
+// Resized is one accepted resize.
+type Resized struct {
+	To int       `json:"to"`
+	At time.Time `json:"at"`
+	// Seen is when a read first showed the target that was asked for. A lower one that
+	// is read well after it is somebody else's wish, and no lag.
+	Seen time.Time `json:"seen,omitzero"`
+}
+
+// Backoff is one group's pause after failures of one cause.
+type Backoff struct {
+	Group cluster.GroupID `json:"group"`
+	Cause cluster.Cause   `json:"cause"`
+	Until time.Time       `json:"until"`
+	Step  time.Duration   `json:"step"` // the length of this pause; the next is twice as long
+	Last  time.Time       `json:"last"` // when the newest failure that counted happened
+	Text  string          `json:"text"` // the cloud's own words
+}
