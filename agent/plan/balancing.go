@@ -34,8 +34,7 @@ func (b *topology) balance() {
 			most += min(len(cells), k.count()) - 1
 		}
 	}
-	out := slices.Grow(w.scratch.demands[1][:0], most+len(cells))
-	w.scratch.demands[1] = out
+	out := make([]demand, 0, most+len(cells))
 	turn := 0
 	for i := range w.demands {
 		if k := &w.demands[i]; anywhere(k) {
@@ -74,7 +73,7 @@ func (b *topology) openDomains(k *demand, cells []int) []int {
 				continue
 			}
 			empty, shape := w.template(gr)
-			if fit.MaxFit(empty, w.size(k.class)) > 0 && b.allowsGroup(k, g) && w.takes(k.class, g, shape) {
+			if fit.MaxFit(empty, b.size(k.class)) > 0 && b.allowsGroup(k, g) && w.takes(k.class, g, shape) {
 				return false
 			}
 		}
@@ -98,7 +97,7 @@ func (b *topology) deal(out []demand, k *demand, cells []int, turn *int) []deman
 		rest = b.dealReserved(parts, k.keys, cells)
 	}
 	for x := range parts {
-		parts[x].keys = append(b.keys.alloc(0, len(parts[x].keys)+len(rest)/len(cells)+1), parts[x].keys...)
+		parts[x].keys = append(make([]cluster.PodKey, 0, len(parts[x].keys)+len(rest)/len(cells)+1), parts[x].keys...)
 	}
 	least := func() *demand {
 		best := *turn % len(cells)

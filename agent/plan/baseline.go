@@ -30,14 +30,14 @@ const (
 )
 
 // limitPackSteps takes work from the packer where what it finds is improved on in any case.
-func (w *roundState) limitPackSteps() {
+func (w *upPlanner) limitPackSteps() {
 	if w.topology != nil && w.baselineFeasible() {
 		w.pool = min(w.pool, constrainedPool)
 	}
 }
 
 // baselineSolution returns the best of an answer and of what simple rules would buy.
-func (w *roundState) baselineSolution(best *solution) *solution {
+func (w *upPlanner) baselineSolution(best *solution) *solution {
 	if w.topology == nil || best.bought()+best.unplaced() == 0 || len(w.groups) == 0 {
 		return best
 	}
@@ -98,20 +98,20 @@ func (w *roundState) baselineSolution(best *solution) *solution {
 // not known pod by pod, and a rule that counts pods one by one could buy for the same
 // pods twice. What it may find then is that nothing need be bought, because what is
 // coming is enough: after a restart nobody else remembers that. Both found by fuzzing.
-func (w *roundState) anyUpcoming() bool {
+func (w *upPlanner) anyUpcoming() bool {
 	return w.hasReservations() ||
 		slices.ContainsFunc(w.groups, func(g group) bool { return g.upcoming+g.grow > 0 }) ||
 		slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateUpcoming || n.state == stateMarked })
 }
 
 // anyZoneSpread tells whether pods that buy are to be spread over zones.
-func (w *roundState) anyZoneSpread() bool {
+func (w *upPlanner) anyZoneSpread() bool {
 	return slices.ContainsFunc(w.demands, func(k demand) bool { return k.buys && zoneSkew(&w.s.Classes[k.class]) > 0 })
 }
 
 // baselineFeasible tells whether there is little enough to look at it pod by pod, and whether
 // no group is balanced with others: the rules know nothing of that.
-func (w *roundState) baselineFeasible() bool {
+func (w *upPlanner) baselineFeasible() bool {
 	n := 0
 	for i := range w.demands {
 		n += w.demands[i].count()
@@ -129,7 +129,7 @@ func (w *roundState) baselineFeasible() bool {
 
 // betterThan tells whether an answer helps more pods than another, those of the highest
 // priority first, or as many for less.
-func (w *roundState) betterThan(a, than *solution, cost []float64) bool {
+func (w *upPlanner) betterThan(a, than *solution, cost []float64) bool {
 	if a.unplaced() > than.unplaced() {
 		return false
 	}
@@ -148,7 +148,7 @@ func (w *roundState) betterThan(a, than *solution, cost []float64) bool {
 // zoneSubsets are the domains that the rules may buy in: all of them and, where pods are
 // spread over zones, fewer, as long as nothing stands in what is left out. By domain; nil
 // stands for all.
-func (w *roundState) zoneSubsets() [][]bool {
+func (w *upPlanner) zoneSubsets() [][]bool {
 	b := w.topology
 	out := [][]bool{nil}
 	if b.domains < 2 || !slices.ContainsFunc(w.demands, func(k demand) bool { return zoneSkew(&w.s.Classes[k.class]) > 0 }) {
@@ -215,7 +215,7 @@ var baselineRules = []func(g *baseline) bool{
 
 // solveBaseline is what one rule buys in some domains: reservations are kept first, then what
 // is there and what is upcoming is filled, then the rule buys, and the whole is replayed. nil: see baselineRules.
-func (w *roundState) solveBaseline(rule func(*baseline) bool, cells []bool, cost []float64, work *int) *solution {
+func (w *upPlanner) solveBaseline(rule func(*baseline) bool, cells []bool, cost []float64, work *int) *solution {
 	marked := slices.ContainsFunc(w.nodes, func(n node) bool { return n.state == stateMarked })
 	v := w.newSolver(marked)
 	if w.hasReservations() {

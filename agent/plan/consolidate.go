@@ -31,7 +31,7 @@ const (
 // enough and has been real for long enough, the new machines come first, and the nodes
 // are drained when these are Ready. One replacement at a time, and only while nothing
 // else is going on.
-func (w *roundState) consolidate() {
+func (w *downPlanner) consolidate() {
 	s := w.in.Consolidation
 	switch {
 	case w.p.Consolidate == consolidateOff || w.p.Consolidate == "" || !w.p.ScaleDown:
@@ -74,7 +74,7 @@ func (w *roundState) consolidate() {
 
 // quiescent tells that nothing comes, goes or is decided in this round, and that no machine
 // has gone within the unneeded time: one that is bought then would be a flap.
-func (w *roundState) quiescent() bool {
+func (w *downPlanner) quiescent() bool {
 	if len(w.plan.Actions) > 0 || w.unjudged || w.draining+w.emptying > 0 || !w.in.ShrunkAt.IsZero() && !w.reached(w.in.ShrunkAt.Add(w.p.UnneededFor)) {
 		return false
 	}
@@ -91,7 +91,7 @@ func (w *roundState) quiescent() bool {
 
 // replaceable are the nodes whose pods may all be moved, the least used first. Pods that
 // are constrained to other pods, to a place or to a volume keep their node here.
-func (w *roundState) replaceable() []int {
+func (w *downPlanner) replaceable() []int {
 	type row struct {
 		node int
 		util float64
@@ -123,14 +123,14 @@ func (w *roundState) replaceable() []int {
 }
 
 // anchored tells a pod whose place depends on more than its node.
-func (w *roundState) anchored(class int) bool {
+func (w *downPlanner) anchored(class int) bool {
 	c, t := &w.s.Classes[class], w.relocationState()
 	return t != nil && t.state.Constrained(class) || len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes)+len(c.NotUnderstood) > 0
 }
 
 // bestReplacement looks for the replacement that saves most: every node for itself, and the
 // least used ones together.
-func (w *roundState) bestReplacement(list []int) *decision.Consolidation {
+func (w *downPlanner) bestReplacement(list []int) *decision.Consolidation {
 	var best *decision.Consolidation
 	most := 0.0
 	try := func(nodes []int) {
@@ -152,7 +152,7 @@ func (w *roundState) bestReplacement(list []int) *decision.Consolidation {
 
 // replacements are the replacements of a set of nodes that are worth a simulation, those with
 // fewer machines first.
-func (w *roundState) replacements(nodes []int) []decision.Consolidation {
+func (w *downPlanner) replacements(nodes []int) []decision.Consolidation {
 	names := make([]cluster.NodeName, len(nodes))
 	for i, n := range nodes {
 		names[i] = w.nodes[n].Name
@@ -171,7 +171,7 @@ func (w *roundState) replacements(nodes []int) []decision.Consolidation {
 
 // saving is what a replacement saves, as far as it is large enough, allowed, and every
 // pod has room; 0: it is not to be done. list are the nodes that may be replaced.
-func (w *roundState) saving(s *decision.Consolidation, list []int) float64 {
+func (w *downPlanner) saving(s *decision.Consolidation, list []int) float64 {
 	var from []int
 	for _, name := range s.Nodes {
 		i, ok := w.byName[name]
@@ -217,7 +217,7 @@ func (w *roundState) saving(s *decision.Consolidation, list []int) float64 {
 // prices is the price of what goes and of what comes; where a group has no price both
 // are counted in machines, and what comes must be of the group of all that goes. No
 // costs: the two cannot be compared.
-func (w *roundState) prices(s *decision.Consolidation, from []int) (before, after float64) {
+func (w *downPlanner) prices(s *decision.Consolidation, from []int) (before, after float64) {
 	priced := true
 	for _, i := range from {
 		price := w.groups[w.nodes[i].group].Price
@@ -243,7 +243,7 @@ func (w *roundState) prices(s *decision.Consolidation, from []int) (before, afte
 // podsFit tells whether the pods of some nodes have room on the others and on so many
 // machines of a group; those that are constrained to other pods only on the others. It takes
 // nothing.
-func (w *roundState) podsFit(from []int, to *group, machines int) bool {
+func (w *downPlanner) podsFit(from []int, to *group, machines int) bool {
 	if w.cursors == nil {
 		w.cursors = w.newCursors()
 	}
@@ -298,7 +298,7 @@ func (w *roundState) podsFit(from []int, to *group, machines int) bool {
 }
 
 // startConsolidation asks for the machines of a saving that has been real for long enough.
-func (w *roundState) startConsolidation(s *decision.Consolidation) {
+func (w *downPlanner) startConsolidation(s *decision.Consolidation) {
 	s.Started = w.now
 	w.wakeAt(w.now.Add(time.Second))
 	if s.Machines == 0 {
@@ -312,7 +312,7 @@ func (w *roundState) startConsolidation(s *decision.Consolidation) {
 
 // continueConsolidation waits for the machines of a replacement, and ends it when its nodes have gone or
 // its time is over. The nodes themselves are marked by scaleDown.
-func (w *roundState) continueConsolidation(s *decision.Consolidation) {
+func (w *downPlanner) continueConsolidation(s *decision.Consolidation) {
 	left := slices.ContainsFunc(s.Nodes, func(name cluster.NodeName) bool {
 		i, ok := w.byName[name]
 		return ok && w.nodes[i].state != stateOut
@@ -335,7 +335,7 @@ func (w *roundState) continueConsolidation(s *decision.Consolidation) {
 }
 
 // replacementReady tells a node whose replacement is there, so that it goes now.
-func (w *roundState) replacementReady(n *node) bool {
+func (w *downPlanner) replacementReady(n *node) bool {
 	s := w.in.Consolidation
 	if s == nil || s.Started.IsZero() || w.p.Consolidate == consolidateOff || w.p.Consolidate == "" || !slices.Contains(s.Nodes, n.Name) {
 		return false
@@ -350,6 +350,6 @@ func (w *roundState) replacementReady(n *node) bool {
 	return here >= s.Machines
 }
 
-func (w *roundState) heldUntilDue(s *decision.Consolidation) {
+func (w *downPlanner) heldUntilDue(s *decision.Consolidation) {
 	w.held("cluster", "cluster", decision.RuleConsolidate, "%s, if that is so until %s", s.Words(), stamp(s.Since.Add(w.p.ConsolidateAfter)))
 }

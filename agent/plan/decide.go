@@ -8,37 +8,47 @@
 package plan
 
 import (
-	"time"
-
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
+
+// run is one round at work.
+type run struct {
+	*roundState
+	up   *upPlanner
+	down *downPlanner
+}
+
+func newRun(c *roundCache, d *drainCache, s *cluster.Snapshot, m *decision.Memory, p *decision.Policy) *run {
+	w := newRound(c, s, m, p)
+	return &run{roundState: w, up: newUpPlanner(w), down: newDownPlanner(w, d)}
+}
 
 // steps is the engine: what a round does, in this order. Each step adds actions and
 // reasons, and takes back nothing that an earlier one decided.
 var steps = []struct {
 	name string
-	do   func(*roundState)
+	do   func(*run)
 }{
-	{"see what is to be kept free", (*roundState).openHeadroom},
-	{"carry over what outlives a round", (*roundState).remember},
-	{"learn what became of the last plan", (*roundState).learnOutcomes},
-	{"tie instances, pods and nodes together", (*roundState).index},
-	{"count what every group has and what is coming", (*roundState).account},
-	{"count what is coming and nobody remembers", (*roundState).countOrphanedUpcoming},
-	{"judge the cluster's health", (*roundState).health},
-	{"terminate instances that never became nodes", (*roundState).reapInstances},
-	{"judge which groups can grow", (*roundState).judgeGroups},
-	{"grow groups to their minimum", (*roundState).enforceMin},
-	{"collect the pods that want room", (*roundState).gather},
-	{"hold the pods that cannot be judged", (*roundState).holdUnknown},
-	{stepScaleUp, (*roundState).scaleUp},
-	{"empty the machines that the cloud ends", (*roundState).drainInterrupted},
-	{"go on with the nodes that carry a mark", (*roundState).resume},
-	{stepScaleDown, (*roundState).scaleDown},
-	{"replace nodes by fewer or cheaper machines", (*roundState).consolidate},
-	{"tell the scheduler which nodes may go", (*roundState).updateSoftTaints},
-	{stepFinish, (*roundState).finish},
+	{"see what is to be kept free", func(r *run) { r.openHeadroom() }},
+	{"carry over what outlives a round", func(r *run) { r.remember() }},
+	{"learn what became of the last plan", func(r *run) { r.learnOutcomes() }},
+	{"match instances, pods and nodes", func(r *run) { r.index() }},
+	{"count what every group has and what is upcoming", func(r *run) { r.account() }},
+	{"count upcoming machines that nobody reserved", func(r *run) { r.countOrphanedUpcoming() }},
+	{"judge the cluster's health", func(r *run) { r.health(); r.up.checkExpanders() }},
+	{"terminate instances that never became nodes", func(r *run) { r.reapInstances() }},
+	{"judge which groups can grow", func(r *run) { r.judgeGroups() }},
+	{"grow groups to their minimum", func(r *run) { r.enforceMin() }},
+	{"collect the pods that want room", func(r *run) { r.gather() }},
+	{"hold the pods that cannot be judged", func(r *run) { r.holdUnknown() }},
+	{stepScaleUp, func(r *run) { r.down.setApplied(r.up.decide()) }},
+	{"empty the machines that the cloud ends", func(r *run) { r.down.drainInterrupted() }},
+	{"go on with the nodes that carry a mark", func(r *run) { r.down.resume() }},
+	{stepScaleDown, func(r *run) { r.down.decide() }},
+	{"replace nodes by fewer or cheaper machines", func(r *run) { r.down.consolidate() }},
+	{"tell the scheduler which nodes may go", func(r *run) { r.down.updateSoftTaints() }},
+	{stepFinish, func(r *run) { r.finish() }},
 }
 
 // The steps that Explain stops before.
@@ -53,92 +63,4 @@ const (
 // of the Snapshot's slices.
 func Decide(s cluster.Snapshot, m decision.Memory, p decision.Policy) (decision.Plan, decision.Memory) {
 	return new(Engine).Decide(s, m, p)
-}
-
-// remember starts the next Memory with what outlives a round.
-func (w *roundState) remember() {
-	w.out.ScaleDownAfter, w.out.ShrunkAt = w.in.ScaleDownAfter, w.in.ShrunkAt
-	for g, r := range w.in.Resized {
-		if _, ok := w.byID[g]; ok && !w.reached(r.At.Add(max(lagFor, w.p.DelayAfterAdd))) {
-			set(&w.out.Resized, g, r)
-		}
-	}
-	for _, b := range w.in.Backoff {
-		if !w.reached(b.Last.Add(w.p.BackoffReset)) || !w.reached(b.Until) {
-			w.out.Backoff = append(w.out.Backoff, b)
-		}
-	}
-	if len(w.in.Deleted) > 0 {
-		shown := make(map[cluster.InstanceID]bool)
-		for i := range w.groups {
-			for k := range w.groups[i].Instances {
-				in := &w.groups[i].Instances[k]
-				shown[in.ID] = in.Phase != cluster.PhaseGone
-			}
-		}
-		for id, at := range w.in.Deleted {
-			if shown[id] && !w.reached(at.Add(deletedFor)) {
-				set(&w.out.Deleted, id, at)
-			}
-		}
-	}
-}
-
-// health freezes deletions when too many nodes are not Ready: then the network is
-// the likelier culprit, and the nodes may be well.
-func (w *roundState) health() {
-	total, unready := 0, 0
-	for i := range w.nodes {
-		n := &w.nodes[i]
-		if n.ControlPlane {
-			continue
-		}
-		total++
-		if n.Ready == cluster.StatusTrue {
-			continue
-		}
-		if n.state != stateUpcoming {
-			unready++
-			if n.group >= 0 {
-				w.groups[n.group].unready++
-			}
-		}
-		since, ok := w.in.Unready[n.Name]
-		if !ok {
-			since = w.now
-		}
-		set(&w.out.Unready, n.Name, since)
-	}
-	if unready > w.p.OKTotalUnready && unready*100 > w.p.MaxTotalUnreadyPercent*total {
-		w.unhealthy = "deletions are frozen: " + count(unready, total) + " nodes are not Ready"
-		w.held("cluster", "cluster", decision.RuleUnhealthy, "%s", w.unhealthy)
-	}
-	if w.s.Stale != "" {
-		w.held("cluster", "cluster", decision.RuleStale, "the cluster's facts may be old: %s", w.s.Stale)
-	}
-	w.checkExpanders()
-}
-
-// finish brings reasons and memory into one order.
-func (w *roundState) finish() {
-	if w.plan.Held = merge(sortHeld(w.plan.Held)); len(w.plan.Held) == 0 {
-		w.plan.Held = nil
-	}
-	sortBackoff(w.out.Backoff)
-	if w.reached(w.out.ScaleDownAfter) {
-		w.out.ScaleDownAfter = time.Time{}
-	}
-}
-
-// merge counts pods that were held one by one for the same reason.
-func merge(held []decision.Held) []decision.Held {
-	out := held[:0]
-	for _, h := range held {
-		if n := len(out) - 1; n >= 0 && h.Kind == "pod" && (h.Rule == decision.RuleExpendable || h.Rule == decision.RuleNewPod) && out[n].Rule == h.Rule && out[n].Why == h.Why {
-			out[n].Count += h.Count
-			continue
-		}
-		out = append(out, h)
-	}
-	return out
 }

@@ -17,61 +17,11 @@ import (
 // and constrained pods wait: after a restart without memory, until what is upcoming is there; and
 // when machines have just become Ready, until kube-scheduler has had its turn.
 
-// schedulerRetry is how long kube-scheduler may take to look again at a pod that had no
-// place, once a node has become Ready: it backs off for 10 s at most
-// (podMaxBackoffSeconds).
-const schedulerRetry = 10 * time.Second
-
-// countOrphanedUpcoming counts the machines that are upcoming and that nobody remembers having asked for.
-func (w *roundState) countOrphanedUpcoming() {
-	var joined []int // by group: machines that are Nodes and not Ready yet
-	for k := range w.nodes {
-		if n := &w.nodes[k]; n.group >= 0 && n.state == stateUpcoming {
-			if joined == nil {
-				joined = make([]int, len(w.groups))
-			}
-			joined[n.group]++
-		}
-	}
-	for i := range w.groups {
-		g := &w.groups[i]
-		n := max(g.upcoming-g.replaced, 0)
-		if joined != nil {
-			n += joined[i]
-		}
-		if n == 0 {
-			continue
-		}
-		if was, ok := w.in.OrphanedUpcoming[g.ID]; ok {
-			n = min(n, was)
-		} else if _, ours := w.out.Resized[g.ID]; ours || w.hasReservation(g.ID) {
-			continue
-		}
-		set(&w.out.OrphanedUpcoming, g.ID, n)
-	}
-}
-
-// hasReservation tells whether anything was reserved to a pod on a group's machines.
-func (w *roundState) hasReservation(id cluster.GroupID) bool {
-	return slices.ContainsFunc(w.in.Reservations, func(p decision.Reservation) bool { return p.Group == id })
-}
-
-// justReady lists the nodes that kube-scheduler may not have looked at since they became
-// Ready.
-func (w *roundState) justReady() (out []int) {
-	for i := range w.nodes {
-		if n := &w.nodes[i]; n.state == stateReady && !n.ReadySince.IsZero() && !w.reached(n.ReadySince.Add(schedulerRetry)) {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
 // deferDemands lets pods wait where an answer that would buy for them is not to be trusted, and
 // tells whether any has to: after a restart all of them, since what constrained pods do not take
 // is there for others; and with the constrained ones those that had reserved a machine, which
 // another way of placing the constrained ones could take from them.
-func (w *roundState) deferDemands() (any bool) {
+func (w *upPlanner) deferDemands() (any bool) {
 	forgot, ready := len(w.out.OrphanedUpcoming) > 0, w.justReady()
 	if !forgot && len(ready) == 0 {
 		return false
@@ -101,7 +51,7 @@ func (w *roundState) deferDemands() (any bool) {
 }
 
 // deferDemand lets the pods of a demand wait for the scheduler's turn, where they have to.
-func (w *roundState) deferDemand(k *demand, ready []int, judged []cluster.Moment) bool {
+func (w *upPlanner) deferDemand(k *demand, ready []int, judged []cluster.Moment) bool {
 	n, due := w.deferredUntil(k.class, ready, judged)
 	if n < 0 {
 		return false
@@ -115,7 +65,7 @@ func (w *roundState) deferDemand(k *demand, ready []int, judged []cluster.Moment
 // deferredUntil finds the node that a class waits for: it would take a pod as far as its labels,
 // its taints and its room go, and none of the class's pods has been judged since it is
 // Ready. The last of them counts; -1: there is none.
-func (w *roundState) deferredUntil(class int, ready []int, judged []cluster.Moment) (node int, due time.Time) {
+func (w *upPlanner) deferredUntil(class int, ready []int, judged []cluster.Moment) (node int, due time.Time) {
 	node = -1
 	for _, i := range ready {
 		n := &w.nodes[i]
@@ -130,7 +80,7 @@ func (w *roundState) deferredUntil(class int, ready []int, judged []cluster.Mome
 }
 
 // lastJudged is by class when kube-scheduler last found no place for one of its pods.
-func (w *roundState) lastJudged() []cluster.Moment {
+func (w *upPlanner) lastJudged() []cluster.Moment {
 	last := make([]cluster.Moment, len(w.s.Classes))
 	for i := range w.s.Pods {
 		if pod := &w.s.Pods[i]; pod.Node == "" {
@@ -141,7 +91,7 @@ func (w *roundState) lastJudged() []cluster.Moment {
 }
 
 // keepDeferredReservations lets pods that wait keep what they had reserved.
-func (w *roundState) keepDeferredReservations(k *demand) {
+func (w *upPlanner) keepDeferredReservations(k *demand) {
 	for _, p := range w.in.Reservations {
 		var kept []cluster.PodKey
 		for _, key := range k.keys {

@@ -64,8 +64,7 @@ func (w *roundState) indexUnbound() {
 		switch {
 		case isPending(pod):
 			if w.unbound.waiting == nil {
-				w.unbound.waiting = slices.Grow(w.scratch.unbound[:0], len(w.s.Pods)-i)
-				w.scratch.unbound = w.unbound.waiting
+				w.unbound.waiting = make([]unboundPod, 0, len(w.s.Pods)-i)
 			}
 			w.unbound.waiting = append(w.unbound.waiting, unboundPod{int32(i), int32(pod.Class)})
 			b := &w.unbound.byClass[pod.Class]
@@ -90,8 +89,7 @@ func isPending(pod *cluster.Pod) bool {
 // not judged and that have no such sibling only keep the room that they may need.
 func (w *roundState) gather() {
 	by := w.unbound.byClass
-	w.demands = slices.Grow(w.scratch.demands[0][:0], w.unbound.classes)
-	w.scratch.demands[0] = w.demands
+	w.demands = make([]demand, 0, w.unbound.classes)
 	flat := make([]cluster.PodKey, len(w.unbound.waiting))
 	var last cluster.PodKey
 	for _, x := range w.unbound.waiting {

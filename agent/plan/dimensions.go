@@ -278,10 +278,9 @@ func (b *topology) extendSizes(ks *constraintClasses, axes []dimension) {
 			b.spreads = append(b.spreads, spreadDimension{at: w.space.Len() + i, rep: axes[i].rep, skew: int(axes[i].room)})
 		}
 	}
-	lent := &w.scratch.perRound
-	b.sizes = lent.heads.alloc(len(w.s.Classes), 0)
+	b.sizes = make([][]int64, len(w.s.Classes))
 	wide := w.space.Len() + b.dimensions
-	flat := lent.rooms.alloc(len(b.sizes)*wide, 0)
+	flat := make([]int64, len(b.sizes)*wide)
 	for class := range b.sizes {
 		b.sizes[class] = append(flat[class*wide:class*wide:(class+1)*wide], w.space.Class(class)...)
 		kind := int(ks.of[class]) - 1
@@ -306,7 +305,7 @@ func (b *topology) extendSizes(ks *constraintClasses, axes []dimension) {
 			nd.room = append(nd.room, b.attachable(d, nd))
 		}
 	}
-	flat = lent.rooms.alloc(len(w.groups)*wide, 0)
+	flat = make([]int64, len(w.groups)*wide)
 	for g := range w.groups {
 		gr := &w.groups[g]
 		if gr.Template.Unknown != "" {

@@ -11,7 +11,7 @@ import (
 )
 
 // step is the one that a pod belongs to; those below the first belong to the first.
-func (w *roundState) step(pod *cluster.Pod) int {
+func (w *downPlanner) step(pod *cluster.Pod) int {
 	priority := w.s.Classes[pod.Class].Priority
 	at := 0
 	for i := range w.p.DrainPriority {
@@ -23,7 +23,7 @@ func (w *roundState) step(pod *cluster.Pod) int {
 }
 
 // graceOf is how long a pod may take to end.
-func (w *roundState) graceOf(pod *cluster.Pod) time.Duration {
+func (w *downPlanner) graceOf(pod *cluster.Pod) time.Duration {
 	if len(w.p.DrainPriority) == 0 {
 		return min(pod.GracePeriod.Duration(), w.p.MaxGracefulTermination)
 	}
@@ -32,7 +32,7 @@ func (w *roundState) graceOf(pod *cluster.Pod) time.Duration {
 
 // patience is how long a drain may take beyond the first eviction: with steps one after
 // the other, their graces add up.
-func (w *roundState) patience(c *drainPlan) time.Duration {
+func (w *downPlanner) patience(c *drainPlan) time.Duration {
 	if len(w.p.DrainPriority) == 0 {
 		return c.grace + w.p.MaxPodEvictionTime
 	}
@@ -45,7 +45,7 @@ func (w *roundState) patience(c *drainPlan) time.Duration {
 
 // wave is what of a node's pods is to be evicted now: all, or those of the first step
 // that still has some, terminating ones included.
-func (w *roundState) wave(n *node) []*cluster.Pod {
+func (w *downPlanner) wave(n *node) []*cluster.Pod {
 	all := w.movable(n)
 	if len(w.p.DrainPriority) < 2 {
 		return all
@@ -61,7 +61,7 @@ func (w *roundState) wave(n *node) []*cluster.Pod {
 
 // evictDaemons asks DaemonSet pods to end before their node does. It is a courtesy: a
 // drain does not wait for them, and those that came after the mark are left alone.
-func (w *roundState) evictDaemons(n *node, byDefault bool) {
+func (w *downPlanner) evictDaemons(n *node, byDefault bool) {
 	marked := markTime(n.Node, w.now)
 	pods := sorted(n.Pods)
 	for i := range pods {
@@ -82,7 +82,7 @@ func (w *roundState) evictDaemons(n *node, byDefault bool) {
 
 // delayed says which annotation keeps a drained node from being terminated, as long as
 // the delay may last.
-func (w *roundState) delayed(n *node) string {
+func (w *downPlanner) delayed(n *node) string {
 	var first string
 	for key := range n.Annotations {
 		if strings.HasPrefix(key, cluster.AnnotationDelay) && (first == "" || key < first) {
@@ -107,7 +107,7 @@ func (w *roundState) delayed(n *node) string {
 
 // keptFor tells until when an annotation with a time keeps a pod or a node; empty: not
 // any more, or never.
-func (w *roundState) keptFor(created time.Time, d time.Duration) string {
+func (w *downPlanner) keptFor(created time.Time, d time.Duration) string {
 	if d <= 0 {
 		return ""
 	}
@@ -120,7 +120,7 @@ func (w *roundState) keptFor(created time.Time, d time.Duration) string {
 }
 
 // optOutNow says which annotation keeps a node now.
-func (w *roundState) optOutNow(n *cluster.Node) string {
+func (w *downPlanner) optOutNow(n *cluster.Node) string {
 	if why := optedOut(n); why != "" {
 		return why
 	}
@@ -141,7 +141,7 @@ func requested(n *cluster.Node) bool { return n.Annotations[cluster.AnnotationRe
 // imbalance is, by candidate, how far the candidate's group would be below the largest
 // of its balance set when it went after the candidates before it. Candidates of groups
 // that are not balanced have none, and any tells whether one is.
-func (w *roundState) imbalance(list []candidate) (any bool) {
+func (w *downPlanner) imbalance(list []candidate) (any bool) {
 	gone := make([]int, len(w.groups))
 	for i := range list {
 		g := w.nodes[list[i].node].group

@@ -12,56 +12,39 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
-// terminatingSlack is how long after its grace a pod may still be listed before it
-// counts as gone (Cluster Autoscaler's drain.PodLongTerminatingExtraThreshold).
-const terminatingSlack = 30 * time.Second
-
-// ignoredPods are pods that a drain leaves alone: they go with the node.
-var ignoredPods = []struct {
-	name string
-	is   func(w *roundState, pod *cluster.Pod) bool
-}{
-	{"static pod", func(_ *roundState, pod *cluster.Pod) bool { return pod.Mirror }},
-	{"DaemonSet pod", func(_ *roundState, pod *cluster.Pod) bool { return daemon(pod) }},
-	{"finished", func(_ *roundState, pod *cluster.Pod) bool { return pod.Finished }},
-	{"terminating for too long", func(w *roundState, pod *cluster.Pod) bool {
-		return !pod.Deleting.IsZero() && w.reached(pod.Deleting.Add(terminatingSlack+1))
-	}},
-}
-
 // blockers are the reasons why a pod must not be evicted. All of them are asked for
 // every pod: a "yes, safe" never hides a budget, as it does where the first decisive
 // rule wins.
 var blockers = []struct {
 	name string
-	why  func(w *roundState, pod *cluster.Pod) string
+	why  func(w *downPlanner, pod *cluster.Pod) string
 }{
-	{"safe-to-evict=false", func(_ *roundState, pod *cluster.Pod) string {
+	{"safe-to-evict=false", func(_ *downPlanner, pod *cluster.Pod) string {
 		return when(pod.SafeToEvict == "false", "annotated safe-to-evict=false")
 	}},
-	{"do-not-disrupt", func(_ *roundState, pod *cluster.Pod) string {
+	{"do-not-disrupt", func(_ *downPlanner, pod *cluster.Pod) string {
 		return when(pod.DoNotDisrupt, "annotated karpenter.sh/do-not-disrupt")
 	}},
-	{"do-not-disrupt for a time", func(w *roundState, pod *cluster.Pod) string {
+	{"do-not-disrupt for a time", func(w *downPlanner, pod *cluster.Pod) string {
 		return w.keptFor(pod.Created.Time(), pod.Asked().KeepFor)
 	}},
-	{"no controller", func(_ *roundState, pod *cluster.Pod) string {
+	{"no controller", func(_ *downPlanner, pod *cluster.Pod) string {
 		return when(pod.Owner == nil && pod.SafeToEvict != "true", "has no controller to make it again")
 	}},
-	{"local storage", func(w *roundState, pod *cluster.Pod) string {
+	{"local storage", func(w *downPlanner, pod *cluster.Pod) string {
 		return when(w.p.SkipNodesWithLocalStorage && pod.LocalStorage != "" && pod.SafeToEvict != "true", "keeps data on the node in volume "+pod.LocalStorage)
 	}},
-	{"kube-system", func(w *roundState, pod *cluster.Pod) string {
+	{"kube-system", func(w *downPlanner, pod *cluster.Pod) string {
 		return when(w.p.SkipNodesWithSystemPods && strings.HasPrefix(string(pod.Key), "kube-system/") && len(pod.Budgets) == 0 && pod.SafeToEvict != "true",
 			"is in kube-system and has no PodDisruptionBudget")
 	}},
-	{"budget", func(_ *roundState, pod *cluster.Pod) string {
+	{"budget", func(_ *downPlanner, pod *cluster.Pod) string {
 		if len(pod.Budgets) < 2 { // one alone is asked every time: drainPlanOf
 			return ""
 		}
 		return "has more than one PodDisruptionBudget: " + strings.Join(slices.Sorted(slices.Values(pod.Budgets)), ", ")
 	}},
-	{"not judged", func(w *roundState, pod *cluster.Pod) string {
+	{"not judged", func(w *downPlanner, pod *cluster.Pod) string {
 		features := w.s.Classes[pod.Class].NotUnderstood
 		return when(len(features) > 0, "uses what this version does not judge: "+strings.Join(features, ", "))
 	}},
@@ -76,36 +59,15 @@ func when(holds bool, words string) string {
 
 // budgetBlocks follows the Eviction API: a budget that is not known allows nothing (and
 // a pod with two is refused, which is among the blockers).
-func (w *roundState) budgetBlocks(pod *cluster.Pod) string {
+func (w *downPlanner) budgetBlocks(pod *cluster.Pod) string {
 	if len(pod.Budgets) == 1 && w.budget[pod.Budgets[0]] < 1 {
 		return "PodDisruptionBudget " + pod.Budgets[0] + " allows no disruption"
 	}
 	return ""
 }
 
-// drainPlan is what a drain has to do with the pods of a node.
-type drainPlan struct {
-	movable     int            // pods to be evicted
-	classes     []classCount   // of them, those that need room elsewhere, the largest first
-	budgeted    []*cluster.Pod // of them, those with budgets, by name
-	terminating int            // pods already told to go
-	blocked     []string       // every blocker of every pod, budgets included
-	hard        []string       // the same without budgets, which time may heal
-	grace       time.Duration
-}
-
-// ignored tells a pod that a drain leaves alone.
-func (w *roundState) ignored(pod *cluster.Pod) bool {
-	for k := range ignoredPods {
-		if ignoredPods[k].is(w, pod) {
-			return true
-		}
-	}
-	return false
-}
-
 // fillDrainPlan fills in what follows from the pods themselves, which come sorted by key.
-func (w *roundState) fillDrainPlan(c *drainPlan, pods []cluster.Pod) {
+func (w *downPlanner) fillDrainPlan(c *drainPlan, pods []cluster.Pod) {
 	for i := range pods {
 		pod := &pods[i]
 		if w.ignored(pod) {
@@ -137,7 +99,7 @@ func (w *roundState) fillDrainPlan(c *drainPlan, pods []cluster.Pod) {
 }
 
 // podsToDrain is a node's drain plan as far as budgets are not asked.
-func (w *roundState) podsToDrain(n *node) drainPlan {
+func (w *downPlanner) podsToDrain(n *node) drainPlan {
 	if !n.f.drainKnown && !n.f.timed {
 		n.f.drainKnown = true
 		w.fillDrainPlan(&n.f.drain, sorted(n.Pods))
@@ -150,7 +112,7 @@ func (w *roundState) podsToDrain(n *node) drainPlan {
 }
 
 // drainPlanOf is a node's drain plan with what budgets say now.
-func (w *roundState) drainPlanOf(n *node) drainPlan {
+func (w *downPlanner) drainPlanOf(n *node) drainPlan {
 	c := w.podsToDrain(n)
 	c.blocked = slices.Clip(c.hard)
 	for _, pod := range c.budgeted {
@@ -165,7 +127,7 @@ func (w *roundState) drainPlanOf(n *node) drainPlan {
 }
 
 // movable lists the pods that are to be evicted, by name.
-func (w *roundState) movable(n *node) []*cluster.Pod {
+func (w *downPlanner) movable(n *node) []*cluster.Pod {
 	var out []*cluster.Pod
 	pods := sorted(n.Pods)
 	for i := range pods {
@@ -178,7 +140,7 @@ func (w *roundState) movable(n *node) []*cluster.Pod {
 
 // resume goes on with the nodes that carry a mark. The mark is on the Node itself, so
 // a drain outlives this process.
-func (w *roundState) resume() {
+func (w *downPlanner) resume() {
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		switch {
@@ -200,7 +162,7 @@ func (w *roundState) resume() {
 }
 
 // drain takes the next step with one node that carries our mark.
-func (w *roundState) drain(i int) {
+func (w *downPlanner) drain(i int) {
 	n := &w.nodes[i]
 	n.removing, w.uncacheable = true, true // markTime may be now
 	first, seen := w.in.Draining[n.Name]
@@ -268,7 +230,7 @@ func (w *roundState) drain(i int) {
 }
 
 // deletionsFrozen says why nothing may be deleted from a group now.
-func (w *roundState) deletionsFrozen(g *group) (rule, why string) {
+func (w *downPlanner) deletionsFrozen(g *group) (rule, why string) {
 	switch {
 	case w.s.Stale != "":
 		return decision.RuleStale, "the cluster's facts may be old: " + w.s.Stale
@@ -287,7 +249,7 @@ func (w *roundState) deletionsFrozen(g *group) (rule, why string) {
 }
 
 // giveUp says why a mark is taken back; empty: the drain goes on.
-func (w *roundState) giveUp(i int, g *group, c *drainPlan, since time.Time) string {
+func (w *downPlanner) giveUp(i int, g *group, c *drainPlan, since time.Time) string {
 	n := &w.nodes[i]
 	deadline := since.Add(w.p.DelayAfterTaint + w.patience(c))
 	switch {
@@ -314,7 +276,7 @@ func (w *roundState) giveUp(i int, g *group, c *drainPlan, since time.Time) stri
 }
 
 // evict asks for as many evictions as the budgets allow now.
-func (w *roundState) evict(n *node, c *drainPlan) {
+func (w *downPlanner) evict(n *node, c *drainPlan) {
 	waiting, now := 0, w.wave(n)
 	for _, pod := range now {
 		if len(pod.Budgets) == 1 {
@@ -344,9 +306,24 @@ func markTime(n *cluster.Node, now time.Time) time.Time {
 	return now
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+// blockersOf are all reasons why a pod must not be evicted, budgets as they are now.
+func (w *downPlanner) blockersOf(pod *cluster.Pod) []decision.Blocker {
+	for k := range ignoredPods {
+		if ignoredPods[k].is(w.roundState, pod) {
+			return nil
+		}
 	}
-	return b
+	if !pod.Deleting.IsZero() || w.expendable(pod) {
+		return nil
+	}
+	var out []decision.Blocker
+	for k := range blockers {
+		if why := blockers[k].why(w, pod); why != "" {
+			out = append(out, decision.Blocker{Pod: pod.Key, Name: blockers[k].name, Why: why})
+		}
+	}
+	if why := w.budgetBlocks(pod); why != "" {
+		out = append(out, decision.Blocker{Pod: pod.Key, Name: "budget", Why: why})
+	}
+	return out
 }

@@ -17,23 +17,28 @@ type explainer struct {
 	q    decision.Query
 	plan decision.Plan
 	held []decision.Held // as they were said, before equal ones were counted together
-	end  *roundState     // after the whole round
-	up   *roundState     // right before room is looked for: nothing of this round is placed
-	down *roundState     // right before scale-down: pending pods are placed
+	end  moment          // after the whole round
+	up   moment          // right before room is looked for: nothing of this round is placed
+	down moment          // right before scale-down: pending pods are placed
 	out  decision.Explanation
 }
 
-// Explain says why a pod waits, why a node stays or goes, or why a group can or
-// cannot change. It decides as Decide does, from the same values, and so never says
-// anything else.
-func Explain(s cluster.Snapshot, m decision.Memory, p decision.Policy, q decision.Query) decision.Explanation {
-	s = s.Seated()
-	e := &explainer{q: q, up: runUntil(&s, &m, &p, stepScaleUp), down: runUntil(&s, &m, &p, stepScaleDown), end: runUntil(&s, &m, &p, stepFinish)}
+// moment is a round as far as it was played.
+type moment struct {
+	*roundState
+	scaleUp   *upPlanner
+	scaleDown *downPlanner
+}
+
+// explanation answers a query from one round at three moments: up, right before room is
+// looked for; down, right before scale-down; and end, before reasons are put in order.
+func explanation(up, down, end moment, q decision.Query) decision.Explanation {
+	e := &explainer{q: q, up: up, down: down, end: end}
 	e.held = slices.Clone(e.end.plan.Held)
 	slices.SortStableFunc(e.held, compareHeld)
 	e.end.finish()
 	e.plan = e.end.plan
-	e.out = decision.Explanation{Kind: q.Kind, Name: q.Name, At: s.Now, Verdicts: []decision.Verdict{}}
+	e.out = decision.Explanation{Kind: q.Kind, Name: q.Name, At: end.now, Verdicts: []decision.Verdict{}}
 	e.out.Cluster = e.heldOf("cluster", "cluster")
 	switch q.Kind {
 	case "pod":
@@ -43,7 +48,7 @@ func Explain(s cluster.Snapshot, m decision.Memory, p decision.Policy, q decisio
 	case "group":
 		e.group()
 	case "headroom":
-		e.headroom(p.Headroom)
+		e.headroom(end.p.Headroom)
 	default:
 		e.out.Summary = fmt.Sprintf("there is no kind %q: ask for a pod, a node, a group or a headroom", q.Kind)
 	}
@@ -65,18 +70,6 @@ func (e *explainer) headroom(all []cluster.Headroom) {
 	if len(e.out.Verdicts) > 0 {
 		e.out.Summary = e.out.Verdicts[0].Why
 	}
-}
-
-// runUntil runs a round up to a step, exclusive.
-func runUntil(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, name string) *roundState {
-	w := newRound(new(Engine), s, m, p)
-	for _, step := range steps {
-		if step.name == name {
-			break
-		}
-		step.do(w)
-	}
-	return w
 }
 
 // heldOf are the verdicts on one thing by its name.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
 func (e *explainer) group() {
@@ -158,17 +157,4 @@ func groupSummary(f *decision.GroupFacts, verdicts []decision.Verdict) string {
 		}
 	}
 	return said + "; " + grow + ", " + shrink
-}
-
-// daemonSetsOf are the DaemonSets that take room on the group's next machine.
-func (w *roundState) daemonSetsOf(g *group) []cluster.PodKey {
-	_, shape := w.template(g)
-	var out []cluster.PodKey
-	for i := range w.s.DaemonSets {
-		if d := &w.s.DaemonSets[i]; fit.DaemonRunsOn(&w.s.Classes[d.Class], shape) {
-			out = append(out, d.Key)
-		}
-	}
-	slices.Sort(out)
-	return out
 }

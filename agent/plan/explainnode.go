@@ -47,10 +47,10 @@ func (e *explainer) node() {
 
 // interruption tells of a node whose machine the cloud ends: nothing but budgets counts.
 func (e *explainer) interruption(n *node, f *decision.NodeFacts) {
-	c := e.down.drainPlanOf(n)
+	c := e.down.scaleDown.drainPlanOf(n)
 	f.Terminating, f.Ignored = c.terminating, len(n.Pods)-c.movable-c.terminating
-	for _, pod := range e.down.movable(n) {
-		if why := e.down.budgetsBlock(pod); why != "" {
+	for _, pod := range e.down.scaleDown.movable(n) {
+		if why := e.down.scaleDown.budgetsBlock(pod); why != "" {
 			f.Blockers = append(f.Blockers, decision.Blocker{Pod: pod.Key, Name: "budget", Why: why})
 		}
 	}
@@ -87,31 +87,9 @@ func (e *explainer) actionsOn(name cluster.NodeName) []decision.Verdict {
 	return out
 }
 
-// blockersOf are all reasons why a pod must not be evicted, budgets as they are now.
-func (w *roundState) blockersOf(pod *cluster.Pod) []decision.Blocker {
-	for k := range ignoredPods {
-		if ignoredPods[k].is(w, pod) {
-			return nil
-		}
-	}
-	if !pod.Deleting.IsZero() || w.expendable(pod) {
-		return nil
-	}
-	var out []decision.Blocker
-	for k := range blockers {
-		if why := blockers[k].why(w, pod); why != "" {
-			out = append(out, decision.Blocker{Pod: pod.Key, Name: blockers[k].name, Why: why})
-		}
-	}
-	if why := w.budgetBlocks(pod); why != "" {
-		out = append(out, decision.Blocker{Pod: pod.Key, Name: "budget", Why: why})
-	}
-	return out
-}
-
 // drainOf tells what a drain of a node would meet.
 func (e *explainer) drainOf(i int, f *decision.NodeFacts) {
-	w := e.down
+	w := e.down.scaleDown
 	n := &w.nodes[i]
 	c := w.drainPlanOf(n)
 	f.Terminating, f.Ignored = c.terminating, len(n.Pods)-c.movable-c.terminating
@@ -121,62 +99,14 @@ func (e *explainer) drainOf(i int, f *decision.NodeFacts) {
 	slices.SortStableFunc(f.Blockers, func(a, b decision.Blocker) int { return strings.Compare(string(a.Pod), string(b.Pod)) })
 	for _, pod := range w.movable(n) {
 		if !w.expendable(pod) {
-			f.Destinations = append(f.Destinations, w.destination(i, pod))
+			f.Destinations = append(f.Destinations, destination(w, i, pod))
 		}
 	}
-}
-
-// destination looks for room for one pod alone, as tryRelocate does for all together.
-// The words of those that refuse are only asked for when all do.
-func (w *roundState) destination(from int, pod *cluster.Pod) decision.Destination {
-	d := decision.Destination{Pod: pod.Key}
-	ties := func(int) (rule, words string) { return "", "" }
-	if t := w.relocationState(); t != nil && t.state.Constrained(pod.Class) {
-		mark := t.state.Mark()
-		defer t.state.Rollback(mark)
-		t.state.Put(pod.Class, from, -1) // as its eviction will
-		ties = func(k int) (rule, words string) { return t.state.Refused(pod.Class, k) }
-	}
-	for k := range w.nodes {
-		n := &w.nodes[k]
-		if k == from || n.state != stateReady || n.removing || fit.MaxFit(n.room, w.space.Class(pod.Class)) == 0 || !w.passes(pod.Class, k) {
-			continue
-		}
-		if rule, _ := ties(k); rule != "" {
-			continue
-		}
-		if d.Could++; d.First == "" {
-			d.First = n.Name
-		}
-	}
-	if d.Could > 0 {
-		return d
-	}
-	var refusals []decision.Refusal
-	for k := range w.nodes {
-		if k != from {
-			rule, why := w.nodeRefuses(k, pod.Class)
-			if rule == "" {
-				rule, why = ties(k)
-			}
-			switch {
-			case rule == "" && w.nodes[k].state == stateUpcoming:
-				rule, why = decision.RuleDraining, "node(s) are not Ready yet"
-			case rule == "":
-				rule, why = decision.RuleDraining, "node(s) are on their way out"
-			}
-			refusals = append(refusals, decision.Refusal{Name: string(w.nodes[k].Name), Rule: rule, Why: why})
-		}
-	}
-	if d.Why = "there is no other node"; len(refusals) > 0 {
-		d.Why = sum("other nodes have room", refusals).Words
-	}
-	return d
 }
 
 // checks asks every condition for a node to go, with the engine's own functions.
 func (e *explainer) checks(i int, f *decision.NodeFacts) {
-	w := e.down
+	w := e.down.scaleDown
 	n := &w.nodes[i]
 	g := &w.groups[n.group]
 	add := func(rule string, fails bool, bad, good string) {
@@ -239,7 +169,7 @@ func (e *explainer) timers(n *node, g *group, f *decision.NodeFacts, add func(ru
 		add(decision.RuleUnneededFor, true, fmt.Sprintf("it is needed now; when it no longer is, it waits for %s", orElse(g.Options.ScaleDownUnneededTime, e.end.p.UnneededFor)), "")
 		return
 	}
-	f.MayGo, _ = e.end.dueOf(&candidate{node: e.end.byName[n.Name], unready: c.unready}, &e.end.groups[n.group])
+	f.MayGo, _ = e.end.scaleDown.dueOf(&candidate{node: e.end.byName[n.Name], unready: c.unready}, &e.end.groups[n.group])
 	words := "not needed since " + e.at(since) + ": its time is over at " + e.at(f.MayGo)
 	if c.unready {
 		words = "not Ready since " + e.at(f.UnreadyFrom) + ": its time is over at " + e.at(f.MayGo)
@@ -256,12 +186,12 @@ func (e *explainer) clusterHolds(g *group, add func(rule string, fails bool, bad
 		add(decision.RuleStale, true, "the cluster's facts may be old: "+e.end.s.Stale, "")
 		return
 	}
-	if rule, why := e.down.cooldown(); rule != "" {
+	if rule, why := e.down.scaleDown.cooldown(); rule != "" {
 		add(rule, true, why, "")
 	} else {
 		add(decision.RuleCooldown, false, "", "no pause after a scale-up or a failure")
 	}
-	if rule, why := e.down.deletionsFrozen(g); rule != "" {
+	if rule, why := e.down.scaleDown.deletionsFrozen(g); rule != "" {
 		add(rule, true, why, "")
 	}
 }
@@ -304,4 +234,52 @@ func orNone(s string) string {
 		return "not set"
 	}
 	return s
+}
+
+// destination looks for room for one pod alone, as tryRelocate does for all together.
+// The words of those that refuse are only asked for when all do.
+func destination(w *downPlanner, from int, pod *cluster.Pod) decision.Destination {
+	d := decision.Destination{Pod: pod.Key}
+	ties := func(int) (rule, words string) { return "", "" }
+	if t := w.relocationState(); t != nil && t.state.Constrained(pod.Class) {
+		mark := t.state.Mark()
+		defer t.state.Rollback(mark)
+		t.state.Put(pod.Class, from, -1) // as its eviction will
+		ties = func(k int) (rule, words string) { return t.state.Refused(pod.Class, k) }
+	}
+	for k := range w.nodes {
+		n := &w.nodes[k]
+		if k == from || n.state != stateReady || n.removing || fit.MaxFit(n.room, w.space.Class(pod.Class)) == 0 || !w.passes(pod.Class, k) {
+			continue
+		}
+		if rule, _ := ties(k); rule != "" {
+			continue
+		}
+		if d.Could++; d.First == "" {
+			d.First = n.Name
+		}
+	}
+	if d.Could > 0 {
+		return d
+	}
+	var refusals []decision.Refusal
+	for k := range w.nodes {
+		if k != from {
+			rule, why := w.nodeRefuses(k, pod.Class)
+			if rule == "" {
+				rule, why = ties(k)
+			}
+			switch {
+			case rule == "" && w.nodes[k].state == stateUpcoming:
+				rule, why = decision.RuleDraining, "node(s) are not Ready yet"
+			case rule == "":
+				rule, why = decision.RuleDraining, "node(s) are on their way out"
+			}
+			refusals = append(refusals, decision.Refusal{Name: string(w.nodes[k].Name), Rule: rule, Why: why})
+		}
+	}
+	if d.Why = "there is no other node"; len(refusals) > 0 {
+		d.Why = sum("other nodes have room", refusals).Words
+	}
+	return d
 }

@@ -96,8 +96,8 @@ func (e *explainer) interrupted(pod *cluster.Pod, n *node, f *decision.PodFacts)
 	words := fmt.Sprintf("it is bound to node %s: %s, ", n.Name, interruptionWords(n.inst))
 	if f.Blockers = nil; e.down.ignored(pod) {
 		words += "and the pod goes with it"
-	} else if words += "so it is evicted"; e.down.budgetsBlock(pod) != "" {
-		why := e.down.budgetsBlock(pod)
+	} else if words += "so it is evicted"; e.down.scaleDown.budgetsBlock(pod) != "" {
+		why := e.down.scaleDown.budgetsBlock(pod)
 		f.Blockers = []decision.Blocker{{Pod: pod.Key, Name: "budget", Why: why}}
 		words += " as soon as its budgets allow it (" + why + ")"
 	}
@@ -111,7 +111,7 @@ func (e *explainer) interrupted(pod *cluster.Pod, n *node, f *decision.PodFacts)
 
 // runs tells how a pod that runs stands towards a drain of its node.
 func (e *explainer) runs(pod *cluster.Pod, f *decision.PodFacts) {
-	f.Blockers = e.down.blockersOf(pod)
+	f.Blockers = e.down.scaleDown.blockersOf(pod)
 	if n, ok := e.end.byName[pod.Node]; ok && toBeDeleted(e.end.nodes[n].Node) {
 		e.out.Summary += "; the node is being drained, and the pod will be evicted"
 	}
@@ -127,7 +127,7 @@ func (e *explainer) waits(pod *cluster.Pod, f *decision.PodFacts) {
 			f.Alike++
 		}
 	}
-	nodes, groups := e.nodesFor(pod.Class), sum("node groups can help", e.end.refusals(pod.Class, e.grown()))
+	nodes, groups := e.nodesFor(pod.Class), sum("node groups can help", e.end.scaleUp.refusals(pod.Class, e.grown()))
 	f.Nodes, f.Groups = &nodes, &groups
 	e.out.Verdicts = append(e.out.Verdicts, e.ownVerdicts(pod, f)...)
 	for _, h := range e.held {
@@ -246,39 +246,4 @@ func (e *explainer) nodesFor(class int) decision.Judgement {
 		out[i] = decision.Refusal{Name: string(e.up.nodes[i].Name), Rule: rule, Why: why}
 	}
 	return sum("nodes are available", out)
-}
-
-// nodeRefuses says why a node does not take one more pod of a class, as far as its own
-// shape and room go; an empty rule means that it does.
-func (w *roundState) nodeRefuses(i, class int) (rule, why string) {
-	n := &w.nodes[i]
-	switch n.state {
-	case stateOut:
-		return w.whyOut(n)
-	case stateMarked:
-		return decision.RuleDraining, "node(s) are being drained by the agent"
-	}
-	if rule, words := fit.Refused(&w.s.Classes[class], &n.shape); rule != "" {
-		return rule, words
-	}
-	if rule, words := w.space.Insufficient(n.room, w.space.Class(class)); rule != "" {
-		return rule, words
-	}
-	if n.state == stateUpcoming {
-		return "", "it could, once it is Ready"
-	}
-	return "", "it could"
-}
-
-// whyOut says why a node has room for nobody.
-func (w *roundState) whyOut(n *node) (rule, why string) {
-	switch {
-	case n.Deleting:
-		return decision.RuleNotOurs, "node(s) are being deleted"
-	case toBeDeleted(n.Node):
-		return decision.RuleNotOurs, "node(s) are marked for deletion by somebody else"
-	case n.Ready != cluster.StatusTrue:
-		return decision.RuleUnready, "node(s) were not ready"
-	}
-	return decision.RuleInstance, "node(s) whose instance is on its way out"
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -107,40 +106,6 @@ func (n *node) keepHeadroom(class, count int) {
 	n.headroom = append(n.headroom, headroomPieces{class: class, count: count})
 }
 
-// relocateHeadroom finds room elsewhere for the headroom that is kept on a node. When one
-// piece has none, nothing is taken and its headroom is named.
-func (w *roundState) relocateHeadroom(from int) (homeless string, ok bool) {
-	type step struct{ node, class, n int }
-	var done []step
-	for _, s := range w.nodes[from].headroom {
-		size, left := w.space.Class(s.class), s.count
-		for k := range w.nodes {
-			d := &w.nodes[k]
-			if left == 0 {
-				break
-			}
-			if k == from || d.state != stateReady || d.removing || !w.passes(s.class, k) {
-				continue
-			}
-			if n := min(fit.MaxFit(d.room, size), left); n > 0 {
-				fit.Sub(d.room, size, n)
-				done = append(done, step{k, s.class, n})
-				left -= n
-			}
-		}
-		if left > 0 {
-			for _, m := range done {
-				fit.Sub(w.nodes[m.node].room, w.space.Class(m.class), -m.n)
-			}
-			return w.headroomName(s.class), false
-		}
-	}
-	for _, m := range done {
-		w.nodes[m.node].keepHeadroom(m.class, m.n)
-	}
-	return "", true
-}
-
 func (w *roundState) headroomName(class int) string {
 	for _, s := range w.headrooms {
 		if s.class == class {
@@ -148,20 +113,4 @@ func (w *roundState) headroomName(class int) string {
 		}
 	}
 	return ""
-}
-
-// explainHeadroom says what of a headroom cannot be kept free. What has room, or will
-// have it on an upcoming machine, is not worth a word.
-func (w *roundState) explainHeadroom(k *demand, i int, a *solution) {
-	if n := a.left[i]; n > 0 {
-		w.held("headroom", k.headroom, decision.RuleHeadroom, "%d of %d pieces have no room: %s", n, k.count(), everyGroup(w.refusals(k.class, a.grow)))
-	}
-}
-
-// headroomWords tells what machines are bought for beside pods.
-func headroomWords(n int) string {
-	if n == 1 {
-		return "keeps 1 piece of headroom free"
-	}
-	return fmt.Sprintf("keeps %d pieces of headroom free", n)
 }

@@ -148,25 +148,3 @@ func (p *problem) withBase(k *packing, base []int, n int) packing {
 	}
 	return out
 }
-
-// hostSpread are the dimensions of spread over hosts that a group's machines can be raised on.
-func (b *topology) hostSpread(g int) *hostSpread {
-	if b == nil || len(b.spreads) == 0 {
-		return nil
-	}
-	lv := &hostSpread{}
-	mark := b.state.Mark()
-	_, shape := b.w.template(&b.w.groups[g])
-	node := b.state.AddNode(shape, nil)
-	for _, x := range b.spreads {
-		most := b.state.MaxFit(x.rep, node)
-		if most < math.MaxInt32 {
-			most -= x.skew
-		} else {
-			most = math.MaxInt
-		}
-		lv.axis, lv.most = append(lv.axis, x.at), append(lv.most, max(most, 0))
-	}
-	b.state.Rollback(mark)
-	return lv
-}

@@ -18,7 +18,7 @@ const (
 
 // improvedSolution returns the answer with some of its machines bought for less, where that
 // stands the replay.
-func (w *roundState) improvedSolution(a *solution, cost []float64, round int) *solution {
+func (w *upPlanner) improvedSolution(a *solution, cost []float64, round int) *solution {
 	work := improveWork
 	g := &baseline{v: w.newSolver(false), st: w.topology.state, cost: cost, work: &work}
 	g.v.a = a.clone()

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,48 +17,9 @@ import (
 // group is obeyed. The machine itself is never terminated here: the cloud does that and
 // puts another one in its place, which counts as coming from now on.
 
-// interrupted tells that a machine goes and that the agent empties it. One that the agent
-// itself has told to go is drained already.
-func (w *roundState) interrupted(n *cluster.Node, g *group, in *cluster.Instance) bool {
-	if in.Interruption == nil || in.Phase != cluster.PhaseDeleting || n.ControlPlane || n.Deleting || w.s.Stale != "" {
-		return false
-	}
-	_, told := w.out.Deleted[in.ID]
-	return !told && w.paused(g) == ""
-}
-
-// releaseInterrupted counts the pods of interrupted machines as pending ones: they will be, and
-// machines take longer to come than the two minutes that are left. Their nodes go on
-// without them, except for drainInterrupted.
-func (w *roundState) releaseInterrupted() {
-	t := &w.e.instances
-	for k, i := range t.order {
-		n := w.s.Nodes[i]
-		if t.inst[k] == nil || !w.interrupted(n, &w.groups[t.group[k]], t.inst[k]) {
-			continue
-		}
-		if w.interruptedNodes == nil {
-			w.interruptedNodes = make(map[int]*cluster.Node)
-			w.s.Nodes, w.s.Pods = slices.Clone(w.s.Nodes), slices.Clip(w.s.Pods)
-		}
-		rest := *n
-		rest.Pods = nil
-		for _, pod := range n.Pods {
-			again := pod.Owner != nil && pod.Deleting.IsZero() && !w.ignored(&pod) && !w.expendable(&pod) && w.s.Classes[pod.Class].NodeName == ""
-			if !again {
-				rest.Pods = append(rest.Pods, pod)
-				continue
-			}
-			pod.Node, pod.Nominated, pod.Unschedulable = "", "", max(pod.Created, 1)
-			w.s.Pods = append(w.s.Pods, pod)
-		}
-		w.interruptedNodes[k], w.s.Nodes[i] = n, &rest
-	}
-}
-
 // drainInterrupted empties the machines that the cloud ends, before other drains use up the
 // budgets.
-func (w *roundState) drainInterrupted() {
+func (w *downPlanner) drainInterrupted() {
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		switch {
@@ -72,7 +32,7 @@ func (w *roundState) drainInterrupted() {
 	}
 }
 
-func (w *roundState) drainInterruptedNode(n *node) {
+func (w *downPlanner) drainInterruptedNode(n *node) {
 	why := interruptionWords(n.inst)
 	marks := !n.f.toBeDeleted && (n.f.cordonedByUs || !n.Unschedulable) // somebody else's cordon does as well
 	if marks {
@@ -110,7 +70,7 @@ func (w *roundState) drainInterruptedNode(n *node) {
 
 // budgetsBlock says which budgets keep a pod from being evicted now: the Eviction API
 // refuses one that is selected by two.
-func (w *roundState) budgetsBlock(pod *cluster.Pod) string {
+func (w *downPlanner) budgetsBlock(pod *cluster.Pod) string {
 	if len(pod.Budgets) > 1 {
 		return "has more than one PodDisruptionBudget"
 	}
@@ -119,7 +79,7 @@ func (w *roundState) budgetsBlock(pod *cluster.Pod) string {
 
 // timeLeft is how much time a machine has, for the grace of its pods: a pod whose end the
 // kubelet still reports makes room for its successor.
-func (w *roundState) timeLeft(in *cluster.Instance) time.Duration {
+func (w *downPlanner) timeLeft(in *cluster.Instance) time.Duration {
 	if in.Interruption.By.IsZero() {
 		return w.p.MaxGracefulTermination
 	}

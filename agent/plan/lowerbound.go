@@ -54,3 +54,21 @@ func (p *problem) bound(left []int, first int) int {
 	}
 	return need
 }
+
+// eachFits tells whether every class for itself would fit into the open bins and n fresh
+// ones.
+func (p *problem) eachFits(n int) bool {
+	for i := range p.items {
+		l := &p.items[i]
+		room := n * fit.MaxFit(p.empty, l.size)
+		for b := range p.open {
+			if l.goes(b) {
+				room += min(fit.MaxFit(p.open[b], l.size), l.count)
+			}
+		}
+		if room < l.count {
+			return false
+		}
+	}
+	return true
+}

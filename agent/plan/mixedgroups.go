@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -25,7 +24,7 @@ const (
 
 // costs is what a machine of each group costs in the eyes of the expander, and the
 // share that a mix must save; nil when it has no such eyes.
-func (w *roundState) costs() (cost []float64, margin float64) {
+func (w *upPlanner) costs() (cost []float64, margin float64) {
 	first := w.expanderNames()[0]
 	cost = make([]float64, len(w.groups))
 	for g := range cost {
@@ -59,7 +58,7 @@ func (a *solution) price(cost []float64) float64 {
 
 // mixedSolution returns an answer that looks at all groups together where that is cheaper than
 // a, the expander's.
-func (w *roundState) mixedSolution(a *solution) *solution {
+func (w *upPlanner) mixedSolution(a *solution) *solution {
 	if a.bought() == 0 || len(w.groups) < 2 || len(w.demands) > mixItems {
 		return a
 	}
@@ -95,7 +94,7 @@ func (w *roundState) mixedSolution(a *solution) *solution {
 // singleMachineSolution returns an answer of one machine that takes everything, where one does and
 // costs less: with pods that are constrained to zones, who goes where is settled before
 // machines are looked at, and then nobody sees that one machine would do.
-func (w *roundState) singleMachineSolution(best *solution, cost []float64, least float64) *solution {
+func (w *upPlanner) singleMachineSolution(best *solution, cost []float64, least float64) *solution {
 	for g := range w.groups {
 		if cost[g] >= least-1e-9 {
 			continue
@@ -142,12 +141,6 @@ func (v *solver) onOneMachine(g int) (room []int64, parts []portion, which []int
 	return room, parts, which
 }
 
-// filledBin is the content of one machine that an answer fills, by demand.
-type filledBin struct {
-	group, times int
-	portions     []portion
-}
-
 // recordContents writes down what the machines of an answer carry, for the local search.
 // mix are their groups, one by one; nil: all are of one group.
 func (v *solver) recordContents(k *packing, which []int, g int, mix []int) {
@@ -155,65 +148,12 @@ func (v *solver) recordContents(k *packing, which []int, g int, mix []int) {
 		if mix != nil {
 			g = mix[x]
 		}
-		s := filledBin{group: g, times: f.times, portions: v.w.scratch.perRound.portions.alloc(len(f.portions), 0)}
+		s := filledBin{group: g, times: f.times, portions: make([]portion, len(f.portions))}
 		for i, t := range f.portions {
 			s.portions[i] = portion{which[t.item], t.n}
 		}
 		v.a.filled = append(v.a.filled, s)
 	}
-}
-
-// startFrom takes the expander's answer over as the warm start of a mixed packing: what it knows of good
-// contents is worth knowing, and a local search from it is often enough. A machine whose kind was
-// left out is one of the kind that is better.
-func (b *mixed) startFrom(a *solution, which []int) {
-	row := make(map[int]int, len(which))
-	for r, i := range which {
-		row[i] = r
-	}
-	left, used := slices.Clone(b.count), make([]int, len(b.machineTypes))
-	var out []mixedBins
-	cost := 0.0
-	for _, s := range a.filled {
-		f := mixedBins{times: s.times, content: make([]int32, len(which))}
-		for _, t := range s.portions {
-			r, ok := row[t.item]
-			if !ok {
-				return
-			}
-			f.content[r] += int32(t.n)
-			left[r] -= t.n * s.times
-		}
-		if f.machineType = b.holds(&f); f.machineType < 0 {
-			return
-		}
-		if used[f.machineType] += f.times; used[f.machineType] > b.machineTypes[f.machineType].limit {
-			return // the better kind has not as many
-		}
-		out = append(out, f)
-		cost += float64(float64(s.times) * b.machineTypes[f.machineType].cost)
-		b.pool = append(b.pool, f)
-	}
-	if slices.ContainsFunc(left, func(n int) bool { return n != 0 }) {
-		return // it used what is there already, too
-	}
-	b.best, b.cost = out, cost
-}
-
-// holds is the cheapest kind that holds a content, -1 for none.
-func (b *mixed) holds(f *mixedBins) int {
-kinds:
-	for k := range b.machineTypes {
-		room := slices.Clone(b.machineTypes[k].empty)
-		for r, n := range f.content {
-			if n > 0 && (!b.machineTypes[k].may[r] || fit.MaxFit(room, b.sizes[r]) < int(n)) {
-				continue kinds
-			}
-			fit.Sub(room, b.sizes[r], int(n))
-		}
-		return k
-	}
-	return -1
 }
 
 // solveMixed puts what is left onto machines of all groups together and commits that. Groups
@@ -241,7 +181,7 @@ func (v *solver) solveMixed() {
 	}
 	b.cost = math.Inf(1)
 	if v.first != nil {
-		b.startFrom(v.first, which)
+		b.startFrom(v.first.filled, which)
 	}
 	if v.w.topology == nil {
 		before := b.cost
@@ -328,46 +268,4 @@ func (v *solver) newMixed() (*mixed, []int) {
 		return nil, nil
 	}
 	return b, kept
-}
-
-// alike tells that all machines are as good as each other.
-func (b *mixed) alike() bool {
-	for i := 1; i < len(b.machineTypes); i++ {
-		if k := &b.machineTypes[i]; k.cost != b.machineTypes[0].cost || !k.covers(&b.machineTypes[0]) || !b.machineTypes[0].covers(k) {
-			return false
-		}
-	}
-	return true
-}
-
-// dedupe leaves out machines that another is as good as for no more money. What is left
-// out counts again when its better is at its limit: the expander looks at it then.
-func (b *mixed) dedupe() {
-	slices.SortStableFunc(b.machineTypes, func(x, y machineType) int { return cmp.Compare(x.cost, y.cost) })
-	var out []machineType
-next:
-	for _, k := range b.machineTypes {
-		for i := range out {
-			if out[i].covers(&k) {
-				continue next
-			}
-		}
-		out = append(out, k)
-	}
-	b.machineTypes = out
-}
-
-// covers tells whether a machine takes all that another takes.
-func (k *machineType) covers(o *machineType) bool {
-	for j, n := range o.empty {
-		if k.empty[j] < n {
-			return false
-		}
-	}
-	for r, may := range o.may {
-		if may && !k.may[r] {
-			return false
-		}
-	}
-	return true
 }

@@ -1,9 +1,7 @@
 package plan
 
 import (
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -49,9 +47,8 @@ func (w *roundState) refreshFacts(changed []bool) {
 	var moved map[*cluster.Node]*nodeFacts
 	old, now := e.facts, e.oldFacts[:0]
 	made := factsAllocator{axes: w.space.Len()}
-	if e.count.many = nil; len(old) == 0 && len(w.s.Nodes) > 0 {
+	if len(old) == 0 && len(w.s.Nodes) > 0 {
 		made.facts, made.rooms = make([]nodeFacts, len(w.s.Nodes)), make([]int64, len(w.s.Nodes)*made.axes)
-		e.count.many = new(slots[classCount])
 	}
 	for i, n := range w.s.Nodes {
 		var f *nodeFacts
@@ -160,7 +157,7 @@ func sorted(pods []cluster.Pod) []cluster.Pod {
 type classCounter struct {
 	counts []int32 // by class: one more than was counted; 0: the class was not named
 	named  []int32
-	many   *slots[classCount] // where answers are, of a first round; nil: each by itself
+	free   []classCount // room for answers
 }
 
 func (c *classCounter) add(class, n int) {
@@ -183,12 +180,12 @@ func (c *classCounter) take(order func(a, b int32) int) []classCount {
 	if order != nil {
 		slices.SortStableFunc(c.named, order)
 	}
-	var out []classCount
-	if n := len(c.named); c.many != nil {
-		out = c.many.alloc(n, 0)
-	} else {
-		out = make([]classCount, n)
+	n := len(c.named)
+	if n > len(c.free) {
+		c.free = make([]classCount, max(n, classCountsAtOnce))
 	}
+	out := c.free[:n:n]
+	c.free = c.free[n:]
 	for i, class := range c.named {
 		out[i] = classCount{class, c.counts[class] - 1}
 		c.counts[class] = 0
@@ -208,32 +205,6 @@ func addRequests(sum, r *cluster.Resources, extended bool) {
 	}
 }
 
-// utilisationKey is a utilisation in whole per cent and the limit that it is above.
-type utilisationKey struct {
-	percent int
-	limit   float64
-}
-
-// maxBusyWords bounds how many are remembered in words: a utilisation beyond that is made
-// of what nobody reports.
-const maxBusyWords = 1000
-
-// busyWords say that a node is used too much to go. Few of them differ.
-func (e *Engine) busyWords(util, limit float64) string {
-	if !(util < maxBusyWords/100) || len(e.busy) > maxBusyWords {
-		return "utilisation " + percent(util) + " is above " + percent(limit)
-	}
-	key := utilisationKey{int(math.RoundToEven(util * 100)), limit}
-	words, ok := e.busy[key]
-	if !ok {
-		words = "utilisation " + percent(util) + " is above " + percent(limit)
-		set(&e.busy, key, words)
-	}
-	return words
-}
-
-func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 0, 64) + "%" }
-
 // dueWords say when a node may go.
 func (f *nodeFacts) dueWords(due time.Time) string {
 	s := &f.message
@@ -251,3 +222,17 @@ func (f *nodeFacts) unplaceableWords(pod cluster.PodKey) string {
 	}
 	return s.words
 }
+
+// drainPlan is what a drain has to do with the pods of a node.
+type drainPlan struct {
+	movable     int            // pods to be evicted
+	classes     []classCount   // of them, those that need room elsewhere, the largest first
+	budgeted    []*cluster.Pod // of them, those with budgets, by name
+	terminating int            // pods already told to go
+	blocked     []string       // every blocker of every pod, budgets included
+	hard        []string       // the same without budgets, which time may heal
+	grace       time.Duration
+}
+
+// classCountsAtOnce is for how many counts room is made at once.
+const classCountsAtOnce = 64

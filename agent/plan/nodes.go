@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
@@ -170,4 +171,96 @@ func toBeDeleted(n *cluster.Node) bool { _, ok := taint(n, cluster.TaintToBeDele
 func cordonedByUs(n *cluster.Node) bool {
 	_, ok := n.Annotations[cluster.AnnotationCordoned]
 	return ok
+}
+
+// takes tells whether a group's machines let a class on by their shape. Most classes
+// ask nothing of a shape, and that is one answer for all of them.
+func (w *roundState) takes(class, g int, shape *fit.NodeInfo) bool {
+	c := &w.s.Classes[class]
+	if len(c.NodeSelector)+len(c.Tolerations)+len(c.NotUnderstood) > 0 || c.Affinity != nil || c.NodeName != "" {
+		return fit.Passes(c, shape)
+	}
+	known := &w.groups[g].anyone
+	if *known == 0 {
+		*known = -1
+		if fit.Passes(c, shape) {
+			*known = 1
+		}
+	}
+	return *known > 0
+}
+
+// optedOut says which annotation keeps a node.
+func optedOut(n *cluster.Node) string {
+	for _, key := range []string{cluster.AnnotationNoScaleDown, cluster.AnnotationKeep, annotationDoNotDisrupt} {
+		if v, ok := n.Annotations[key]; ok && v != "false" {
+			if _, err := time.ParseDuration(v); err == nil && key == annotationDoNotDisrupt {
+				continue // for a time: see optOutNow
+			}
+			return "annotated " + key
+		}
+	}
+	return ""
+}
+
+const annotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
+
+// nodesWithRoom lists the nodes that could take a pod of some want: on a cluster that is full
+// the packing then costs what is pending and not what exists.
+func (w *roundState) nodesWithRoom() []int {
+	if w.roomyNodes != nil {
+		return w.roomyNodes
+	}
+	w.roomyNodes = []int{}
+	var kinds []int32
+	wanted := make([]bool, len(w.e.classes.representative))
+	for i := range w.demands {
+		if k := w.e.classes.equivalent[w.demands[i].class]; !wanted[k] {
+			kinds, wanted[k] = append(kinds, k), true
+		}
+	}
+	for i := range w.nodes {
+		for _, k := range kinds {
+			if class := int(w.e.classes.representative[k]); fit.Fits(w.nodes[i].room, w.space.Class(class)) && w.passes(class, i) {
+				w.roomyNodes = append(w.roomyNodes, i)
+				break
+			}
+		}
+	}
+	return w.roomyNodes
+}
+
+// nodeRefuses says why a node does not take one more pod of a class, as far as its own
+// shape and room go; an empty rule means that it does.
+func (w *roundState) nodeRefuses(i, class int) (rule, why string) {
+	n := &w.nodes[i]
+	switch n.state {
+	case stateOut:
+		return w.whyOut(n)
+	case stateMarked:
+		return decision.RuleDraining, "node(s) are being drained by the agent"
+	}
+	if rule, words := fit.Refused(&w.s.Classes[class], &n.shape); rule != "" {
+		return rule, words
+	}
+	if rule, words := w.space.Insufficient(n.room, w.space.Class(class)); rule != "" {
+		return rule, words
+	}
+	if n.state == stateUpcoming {
+		return "", "it could, once it is Ready"
+	}
+	return "", "it could"
+}
+
+// whyOut says why a node has room for nobody.
+func (w *roundState) whyOut(n *node) (rule, why string) {
+	switch {
+	case n.Deleting:
+		return decision.RuleNotOurs, "node(s) are being deleted"
+	case toBeDeleted(n.Node):
+		return decision.RuleNotOurs, "node(s) are marked for deletion by somebody else"
+	case n.Ready != cluster.StatusTrue:
+		return decision.RuleUnready, "node(s) were not ready"
+	}
+	return decision.RuleInstance, "node(s) whose instance is on its way out"
 }

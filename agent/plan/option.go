@@ -25,7 +25,7 @@ type option struct {
 func (v *solver) pick() *option {
 	var best *option
 	var all []*option
-	v.w.scratch.perChoice.reset() // the options of the choice before are committed, or will not be
+	v.w.arenas.perChoice.reset() // the options of the choice before are committed, or will not be
 	for _, g := range v.shortlist() {
 		if o := v.optionFor(g, v.limit(g)); o != nil {
 			all = append(all, o)
@@ -66,13 +66,13 @@ func (v *solver) optionFor(g, limit int) *option {
 		}
 		return v.a.left[i]
 	}
-	v.w.scratch.perOption.reset()
+	v.w.arenas.perOption.reset()
 	set := v.partners(g)
 	p, which := v.problemOf(pick, v.smallest(set), limit)
 	if len(p.items) == 0 {
 		return nil
 	}
-	o := &option{group: g, k: v.w.packCached(p), which: which, set: set}
+	o := &option{group: g, k: v.w.packed.pack(p), which: which, set: set}
 	if k, ok := p.packHostSpread(v.w.topology.hostSpread(g), o.k.bins); ok {
 		o.k = k
 	}
@@ -87,10 +87,7 @@ func (v *solver) optionFor(g, limit int) *option {
 	}
 	o.measure(p)
 	v.addCosts(o, p)
-	o.k = o.k.copied(&v.w.scratch.perChoice)
-	if o.groups != nil {
-		o.groups = v.w.scratch.perChoice.ints.clone(o.groups, 0)
-	}
+	o.k = o.k.copied(&v.w.arenas.perChoice)
 	return o
 }
 

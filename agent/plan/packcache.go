@@ -16,14 +16,20 @@ const (
 	packCacheOpen = 64 // open bins that a remembered problem may have
 )
 
-// packCached is pack, asked once for equal problems. The limit of machines may differ as
+// packCache are the packings of one round.
+type packCache struct {
+	list []cachedPacking
+	keep arena
+}
+
+// pack is the packer, asked once for equal problems. The limit of machines may differ as
 // long as the answer places everything within it.
-func (w *roundState) packCached(p *problem) packing {
+func (c *packCache) pack(p *problem) packing {
 	if len(p.open) > packCacheOpen {
 		return pack(p)
 	}
-	for i := range w.packCache {
-		if m := &w.packCache[i]; m.matches(p) {
+	for i := range c.list {
+		if m := &c.list[i]; m.matches(p) {
 			return m.k
 		}
 	}
@@ -33,8 +39,8 @@ func (w *roundState) packCached(p *problem) packing {
 		asked.open[i] = slices.Clone(p.open[i])
 	}
 	k := pack(p)
-	if len(w.packCache) < packCacheSize {
-		w.packCache = append(w.packCache, cachedPacking{asked, k.copied(&w.scratch.perRound)})
+	if len(c.list) < packCacheSize {
+		c.list = append(c.list, cachedPacking{asked, k.copied(&c.keep)})
 	}
 	return k
 }

@@ -8,7 +8,7 @@ import (
 
 // problemOf writes the wants that a filter picks as a problem over all places.
 func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*problem, []int) {
-	p := &problem{empty: empty, limit: limit, pool: &v.w.pool, arena: &v.w.scratch.perOption, open: v.w.scratch.perOption.heads.alloc(0, len(v.a.bins)), coalesced: &v.coalesced}
+	p := &problem{empty: empty, limit: limit, pool: &v.w.pool, arena: &v.w.arenas.perOption, open: make([][]int64, 0, len(v.a.bins)), coalesced: &v.coalesced}
 	for i := range v.a.bins {
 		p.open = append(p.open, v.a.bins[i].room)
 	}
@@ -22,7 +22,7 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 	}
 	if b := v.w.topology; b != nil {
 		for i := len(v.binDomains); i < len(v.a.bins); i++ {
-			v.binDomains = append(v.binDomains, b.domainOf(&v.a.bins[i]))
+			v.binDomains = append(v.binDomains, b.domainOf(v.a.bins[i].node, v.a.bins[i].group))
 		}
 	}
 	v.counts = slices.Grow(v.counts[:0], len(v.w.demands))
@@ -49,7 +49,7 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*pro
 // write writes the items of a problem anew. Those that were written before belong to
 // the problems that were asked with them.
 func (v *solver) write(many int, fresh bool) {
-	v.which, v.items, v.fresh = v.w.scratch.perRound.ints.alloc(0, many), v.w.scratch.perRound.items.alloc(0, many), fresh
+	v.which, v.items, v.fresh = make([]int, 0, many), make([]item, 0, many), fresh
 	for i, n := range v.counts {
 		if n > 0 {
 			k := &v.w.demands[i]
@@ -74,7 +74,7 @@ func (v *solver) mayGo(i int) []bool {
 			continue
 		}
 		pl := &v.a.bins[b]
-		if !fit.Fits(pl.room, size) || !v.passes(k.class, pl) || !v.w.topology.allowsBin(k, pl) {
+		if !fit.Fits(pl.room, size) || !v.passes(k.class, pl) || !v.w.topology.allowsBin(k, pl.node, pl.group) {
 			continue
 		}
 		if on == nil {

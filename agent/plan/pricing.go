@@ -13,15 +13,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
-// gibPerCore is how much memory is worth a core: the ratio of the list prices of the
-// large clouds, as Cluster Autoscaler's price expander has it.
-const gibPerCore = 7.5
-
-// coreEquivalents is what cpu, in thousandths of a core, and memory, in bytes, are worth together.
-func coreEquivalents(milliCPU, memory float64) float64 {
-	return milliCPU/1000 + memory/gibPerCore/(1<<30)
-}
-
 // pricing is what the expanders know beside the options, worked out once a round and
 // only when one of them asks.
 type pricing struct {
@@ -36,15 +27,15 @@ type pricing struct {
 const noPriority = math.MinInt
 
 // expander compares two options; negative: the first is better.
-type expander func(w *roundState, a, b *option) int
+type expander func(w *upPlanner, a, b *option) int
 
 // expanderBy are the expanders by the names that Cluster Autoscaler gives them.
 var expanderBy = map[string]expander{
-	"least-waste": func(_ *roundState, a, b *option) int {
+	"least-waste": func(_ *upPlanner, a, b *option) int {
 		return cmp.Compare(math.Round(a.waste*1e9), math.Round(b.waste*1e9))
 	},
-	"most-pods":   func(_ *roundState, a, b *option) int { return cmp.Compare(b.pods, a.pods) },
-	"least-nodes": func(_ *roundState, a, b *option) int { return cmp.Compare(a.fresh, b.fresh) },
+	"most-pods":   func(_ *upPlanner, a, b *option) int { return cmp.Compare(b.pods, a.pods) },
+	"least-nodes": func(_ *upPlanner, a, b *option) int { return cmp.Compare(a.fresh, b.fresh) },
 	"price":       byPrice,
 	"priority":    byPriority,
 	"random":      byRandom,
@@ -55,7 +46,7 @@ func Expanders() []string { return slices.Sorted(maps.Keys(expanderBy)) }
 
 // expanderNames are the expanders that Policy.Expander names, without unknown ones. Where every
 // group has a price, least-waste goes by money first.
-func (w *roundState) expanderNames() []string {
+func (w *upPlanner) expanderNames() []string {
 	if w.pricing.names != nil {
 		return w.pricing.names
 	}
@@ -71,12 +62,12 @@ func (w *roundState) expanderNames() []string {
 }
 
 // priced tells whether every group has a price.
-func (w *roundState) priced() bool {
+func (w *upPlanner) priced() bool {
 	return !slices.ContainsFunc(w.groups, func(g group) bool { return g.Price <= 0 })
 }
 
 // expanders is the chain of names.
-func (w *roundState) expanders() []expander {
+func (w *upPlanner) expanders() []expander {
 	if w.pricing.chain == nil {
 		for _, name := range w.expanderNames() {
 			w.pricing.chain = append(w.pricing.chain, expanderBy[name])
@@ -106,9 +97,9 @@ func UnknownExpanders(names string) []string {
 
 // byPrice takes what buys the most for its price: the price of the new machines by
 // what the pods on them ask for. A group without a price comes after those with one.
-func byPrice(w *roundState, a, b *option) int {
+func byPrice(w *upPlanner, a, b *option) int {
 	pa, pb := w.groups[a.group].Price, w.groups[b.group].Price
-	if none := cmp.Compare(boolInt(pa <= 0), boolInt(pb <= 0)); none != 0 || pa <= 0 {
+	if none := cmp.Compare(intOf(pa <= 0), intOf(pb <= 0)); none != 0 || pa <= 0 {
 		return none
 	}
 	// a/b < c/d without division, so that equal offers are equal.
@@ -118,22 +109,15 @@ func byPrice(w *roundState, a, b *option) int {
 // round hides what floating point adds in another order.
 func round(x float64) float64 { return math.Round(x * 1e9) }
 
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // byPriority takes the group of the highest priority: its own from groups.yaml, else
 // the highest entry of the live map that finds its ID. Groups without one come last,
 // which is Cluster Autoscaler's "dropped unless nothing matches".
-func byPriority(w *roundState, a, b *option) int {
+func byPriority(w *upPlanner, a, b *option) int {
 	p := w.priorities()
 	return cmp.Compare(p[b.group], p[a.group])
 }
 
-func (w *roundState) priorities() []int {
+func (w *upPlanner) priorities() []int {
 	if w.pricing.priority != nil {
 		return w.pricing.priority
 	}
@@ -165,11 +149,11 @@ func (w *roundState) priorities() []int {
 
 // byRandom draws lots: by Policy.RandomSeed, the pods that want room and the groups, so
 // that a replayed round draws the same and another round another.
-func byRandom(w *roundState, a, b *option) int {
+func byRandom(w *upPlanner, a, b *option) int {
 	return cmp.Compare(w.draw(a.group), w.draw(b.group))
 }
 
-func (w *roundState) draw(g int) uint64 {
+func (w *upPlanner) draw(g int) uint64 {
 	if !w.pricing.drawn {
 		h := fnv.New64a()
 		fmt.Fprintln(h, w.p.RandomSeed)
@@ -192,7 +176,7 @@ func (w *roundState) draw(g int) uint64 {
 }
 
 // checkExpanders says what is wrong with the choice of expanders.
-func (w *roundState) checkExpanders() {
+func (w *upPlanner) checkExpanders() {
 	if bad := UnknownExpanders(w.p.Expander); len(bad) > 0 {
 		w.held("cluster", "cluster", decision.RuleExpander, "unknown expander %s; this build knows %s", strings.Join(bad, ", "), strings.Join(Expanders(), ", "))
 	}
@@ -205,4 +189,11 @@ func (w *roundState) checkExpanders() {
 	case w.p.PrioritiesFault != "":
 		w.held("cluster", "cluster", decision.RulePriorities, "%s; the next expander decides", w.p.PrioritiesFault)
 	}
+}
+
+func intOf(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

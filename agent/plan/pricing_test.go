@@ -14,7 +14,7 @@ func TestLotsAreFair(t *testing.T) {
 	for seed := range uint64(draws) {
 		s := cluster.Snapshot{Now: t0, Groups: []cluster.NodeGroup{{ID: "a"}, {ID: "b"}, {ID: "c"}}}
 		p := decision.Policy{RandomSeed: seed}
-		w := newRound(new(Engine), &s, &decision.Memory{}, &p)
+		w := newUpPlanner(newRound(new(roundCache), &s, &decision.Memory{}, &p))
 		best := 0
 		for g := range w.groups {
 			if w.draw(g) < w.draw(best) {

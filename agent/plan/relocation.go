@@ -42,7 +42,7 @@ type tentative struct {
 
 // relocate finds room for pods on other nodes that are Ready and stay. It takes the room
 // and notes who is counted on; when one pod has none, nothing is taken.
-func (w *roundState) relocate(from int, loads []classCount) (homeless cluster.PodKey, ok bool) {
+func (w *downPlanner) relocate(from int, loads []classCount) (homeless cluster.PodKey, ok bool) {
 	a := w.tryRelocate(from, loads)
 	if a.unplaceable >= 0 {
 		w.undoRelocation(&a)
@@ -61,14 +61,14 @@ func (w *roundState) relocate(from int, loads []classCount) (homeless cluster.Po
 }
 
 // canRelocate is move that takes nothing.
-func (w *roundState) canRelocate(from int, loads []classCount) bool {
+func (w *downPlanner) canRelocate(from int, loads []classCount) bool {
 	a := w.tryRelocate(from, loads)
 	w.undoRelocation(&a)
 	return a.unplaceable < 0
 }
 
 // nth is the pod of a class that has no room when n of its like have some.
-func (w *roundState) nth(from *node, class int32, n int32) cluster.PodKey {
+func (w *downPlanner) nth(from *node, class int32, n int32) cluster.PodKey {
 	for _, pod := range w.movable(from) {
 		if pod.Class == int(class) {
 			if n == 0 {
@@ -82,9 +82,9 @@ func (w *roundState) nth(from *node, class int32, n int32) cluster.PodKey {
 
 // tryRelocate takes room for loads as far as there is some: every class on the first nodes
 // that have room for it.
-func (w *roundState) tryRelocate(from int, loads []classCount) tentative {
-	a := tentative{unplaceable: -1, classes: loads, done: w.e.relocated[:0], steps: w.e.undoSteps[:0]}
-	defer func() { w.e.relocated, w.e.undoSteps = a.done[:0], a.steps[:0] }()
+func (w *downPlanner) tryRelocate(from int, loads []classCount) tentative {
+	a := tentative{unplaceable: -1, classes: loads, done: w.cache.relocated[:0], steps: w.cache.undoSteps[:0]}
+	defer func() { w.cache.relocated, w.cache.undoSteps = a.done[:0], a.steps[:0] }()
 	if w.cursors == nil {
 		w.cursors = w.newCursors()
 	}
@@ -102,7 +102,7 @@ func (w *roundState) tryRelocate(from int, loads []classCount) tentative {
 	return a
 }
 
-func (w *roundState) newCursors() *relocationCursors {
+func (w *downPlanner) newCursors() *relocationCursors {
 	p := &relocationCursors{by: make([]cursor, len(w.e.classes.representative))}
 	for i := range p.by {
 		p.by[i].skipped = -1
@@ -116,7 +116,7 @@ func (w *roundState) newCursors() *relocationCursors {
 }
 
 // relocateClass places pods of one class and returns how many are left.
-func (w *roundState) relocateClass(t *relocationConstraints, from int, l classCount, a *tentative) (left int32) {
+func (w *downPlanner) relocateClass(t *relocationConstraints, from int, l classCount, a *tentative) (left int32) {
 	p := &w.cursors.by[w.e.classes.equivalent[l.class]]
 	tied := t != nil && t.state.Constrained(int(l.class))
 	local := tied && t.isLocal(&w.s.Classes[l.class], int(l.class))
@@ -153,15 +153,15 @@ func (w *roundState) relocateClass(t *relocationConstraints, from int, l classCo
 }
 
 // hasRoom tells whether one more pod of a class would fit onto a node, its constraints aside.
-func (w *roundState) hasRoom(k, class int32) bool {
+func (w *downPlanner) hasRoom(k, class int32) bool {
 	i := int(w.cursors.to[k])
 	d := &w.nodes[i]
-	return !d.removing && fits(d.room, w.space.Class(int(class))) && w.passes(int(class), i)
+	return !d.removing && fit.Fits(d.room, w.space.Class(int(class))) && w.passes(int(class), i)
 }
 
 // placeOnNode places what it can of a class on one node, and tells whether the node has no
 // room for the class any more.
-func (w *roundState) placeOnNode(k int32, l *classCount, a *tentative) (spent bool) {
+func (w *downPlanner) placeOnNode(k int32, l *classCount, a *tentative) (spent bool) {
 	if !w.hasRoom(k, l.class) {
 		return true
 	}
@@ -173,18 +173,8 @@ func (w *roundState) placeOnNode(k int32, l *classCount, a *tentative) (spent bo
 	return l.n > 0
 }
 
-// fits is fit.MaxFit(room, size) > 0 without a zone assignment.
-func fits(room, size []int64) bool {
-	for i, n := range size {
-		if n > 0 && room[i] < n {
-			return false
-		}
-	}
-	return true
-}
-
 // undoRelocation gives room back.
-func (w *roundState) undoRelocation(a *tentative) {
+func (w *downPlanner) undoRelocation(a *tentative) {
 	if w.relocation != nil {
 		w.relocation.state.Rollback(a.mark)
 	}
@@ -198,7 +188,7 @@ func (w *roundState) undoRelocation(a *tentative) {
 
 // rewind takes a cursor back to the first node that has room again; one such node may
 // stay behind as its skipped node.
-func (w *roundState) rewind(s *undoStep, done []relocated) {
+func (w *downPlanner) rewind(s *undoStep, done []relocated) {
 	const none = math.MaxInt32
 	p, size := s.cursor, w.space.Class(int(s.class))
 	one, two := int32(none), int32(none) // the first two nodes to look at again
@@ -218,7 +208,7 @@ func (w *roundState) rewind(s *undoStep, done []relocated) {
 		note(s.was.skipped)
 	}
 	for _, m := range done {
-		if fits(w.nodes[w.cursors.to[m.at]].room, size) {
+		if fit.Fits(w.nodes[w.cursors.to[m.at]].room, size) {
 			note(m.at)
 		}
 	}
@@ -231,27 +221,36 @@ func (w *roundState) rewind(s *undoStep, done []relocated) {
 	}
 }
 
-// nodesWithRoom lists the nodes that could take a pod of some want: on a cluster that is full
-// the packing then costs what is pending and not what exists.
-func (w *roundState) nodesWithRoom() []int {
-	if w.roomyNodes != nil {
-		return w.roomyNodes
-	}
-	w.roomyNodes = []int{}
-	var kinds []int32
-	wanted := make([]bool, len(w.e.classes.representative))
-	for i := range w.demands {
-		if k := w.e.classes.equivalent[w.demands[i].class]; !wanted[k] {
-			kinds, wanted[k] = append(kinds, k), true
-		}
-	}
-	for i := range w.nodes {
-		for _, k := range kinds {
-			if class := int(w.e.classes.representative[k]); fits(w.nodes[i].room, w.space.Class(class)) && w.passes(class, i) {
-				w.roomyNodes = append(w.roomyNodes, i)
+// relocateHeadroom finds room elsewhere for the headroom that is kept on a node. When one
+// piece has none, nothing is taken and its headroom is named.
+func (w *downPlanner) relocateHeadroom(from int) (homeless string, ok bool) {
+	type step struct{ node, class, n int }
+	var done []step
+	for _, s := range w.nodes[from].headroom {
+		size, left := w.space.Class(s.class), s.count
+		for k := range w.nodes {
+			d := &w.nodes[k]
+			if left == 0 {
 				break
 			}
+			if k == from || d.state != stateReady || d.removing || !w.passes(s.class, k) {
+				continue
+			}
+			if n := min(fit.MaxFit(d.room, size), left); n > 0 {
+				fit.Sub(d.room, size, n)
+				done = append(done, step{k, s.class, n})
+				left -= n
+			}
+		}
+		if left > 0 {
+			for _, m := range done {
+				fit.Sub(w.nodes[m.node].room, w.space.Class(m.class), -m.n)
+			}
+			return w.headroomName(s.class), false
 		}
 	}
-	return w.roomyNodes
+	for _, m := range done {
+		w.nodes[m.node].keepHeadroom(m.class, m.n)
+	}
+	return "", true
 }

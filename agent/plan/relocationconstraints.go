@@ -25,7 +25,7 @@ type relocationConstraints struct {
 
 // relocationState returns the state that moves are judged by; nil when no class asks for
 // anything of other pods or of volumes.
-func (w *roundState) relocationState() *relocationConstraints {
+func (w *downPlanner) relocationState() *relocationConstraints {
 	if w.unconstrained {
 		return nil
 	}
@@ -42,9 +42,9 @@ func (w *roundState) relocationState() *relocationConstraints {
 
 // appliedState is every node with what is on it and with the pending pods of this
 // round's answer.
-func (w *roundState) appliedState() *fit.State {
-	if w.topology != nil {
-		return w.topology.state
+func (w *downPlanner) appliedState() *fit.State {
+	if w.applied != nil {
+		return w.applied
 	}
 	return w.newState()
 }
@@ -73,7 +73,7 @@ func (t *relocationConstraints) isLocal(c *cluster.PodClass, class int) bool {
 
 // placeConstrained is placeOnNode for a class with constraints, which goes pod by pod. It tells whether no
 // more of them may go there now.
-func (w *roundState) placeConstrained(t *relocationConstraints, k int32, l *classCount, a *tentative) (spent bool) {
+func (w *downPlanner) placeConstrained(t *relocationConstraints, k int32, l *classCount, a *tentative) (spent bool) {
 	i, class := int(w.cursors.to[k]), int(l.class)
 	for w.hasRoom(k, l.class) {
 		if t.looks--; t.looks < 0 || !t.state.Passes(class, i) {

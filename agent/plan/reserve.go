@@ -10,7 +10,7 @@ import (
 // reserve writes down which pods of a demand count on which group's machines: first
 // those to whom it was reserved before. What is left over is reserved for pods that
 // their controller has still to make.
-func (w *roundState) reserve(i int, shares []allocation) {
+func (w *upPlanner) reserve(i int, shares []allocation) {
 	k := &w.demands[i]
 	names := w.named(k, shares)
 	for x, s := range shares {
@@ -32,7 +32,7 @@ func (w *roundState) reserve(i int, shares []allocation) {
 				helped = slices.Sorted(slices.Values(helped))
 			}
 			if len(helped) > 0 {
-				gr.runs = append(gr.runs, run{k.class, helped})
+				gr.runs = append(gr.runs, podRun{k.class, helped})
 			}
 			if gr.classes == 0 || gr.last != k.class { // demands of one class in several zones follow each other
 				gr.classes, gr.last = gr.classes+1, k.class
@@ -43,7 +43,7 @@ func (w *roundState) reserve(i int, shares []allocation) {
 }
 
 // named says which of a demand's pods count on which of the groups.
-func (w *roundState) named(k *demand, shares []allocation) [][]cluster.PodKey {
+func (w *upPlanner) named(k *demand, shares []allocation) [][]cluster.PodKey {
 	w.keysByAllocation = slices.Grow(w.keysByAllocation[:0], len(shares))[:len(shares)]
 	names := w.keysByAllocation
 	clear(names)
@@ -75,7 +75,7 @@ func (w *roundState) named(k *demand, shares []allocation) [][]cluster.PodKey {
 
 // sortPods sorts the pods that a group grows for. Where the Snapshot lists its pods in
 // order, every class's pods are found along the way, which is cheaper than sorting names.
-func (w *roundState) sortPods(g *group) {
+func (w *upPlanner) sortPods(g *group) {
 	if len(g.runs) == 1 {
 		g.pods = slices.Clip(g.runs[0].keys)
 		return
@@ -98,7 +98,7 @@ func (w *roundState) sortPods(g *group) {
 }
 
 // merge finds the pods of a group's runs along the line; false where a class has two.
-func (w *roundState) merge(g *group, total int) bool {
+func (w *upPlanner) merge(g *group, total int) bool {
 	w.keysByAllocation = slices.Grow(w.keysByAllocation[:0], len(w.s.Classes))[:len(w.s.Classes)]
 	runs := w.keysByAllocation
 	clear(runs)
@@ -120,68 +120,4 @@ func (w *roundState) merge(g *group, total int) bool {
 	}
 	g.pods = g.pods[:0]
 	return false
-}
-
-// hasReservations tells that an earlier round counted on machines for pods that still want room,
-// or that are still to be made, and that these machines are upcoming or have just come. Any
-// other reservation says nothing about this round, and the next one does not know it any more:
-// both have to decide alike. Found by fuzzing.
-func (w *roundState) hasReservations() bool {
-	if len(w.in.Reservations)+len(w.in.ReservedMissing) == 0 {
-		return false
-	}
-	if w.reservationsStand == nil {
-		any := w.anyReservationStands()
-		w.reservationsStand = &any
-	}
-	return *w.reservationsStand
-}
-
-// anyReservationStands works reserved out.
-func (w *roundState) anyReservationStands() bool {
-	arriving := w.upcomingGroups()
-	if len(arriving) == 0 {
-		return false
-	}
-	for i := range w.demands {
-		k := &w.demands[i]
-		for _, id := range arriving {
-			if w.in.ReservedMissing[missingPodsKey(id, k.owner)] > 0 {
-				return true
-			}
-		}
-		for _, key := range k.keys {
-			if slices.Contains(arriving, w.reservedTo(key)) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// upcomingGroups are the groups of which a machine is upcoming, or has just become Ready.
-func (w *roundState) upcomingGroups() (out []cluster.GroupID) {
-	nodes := w.justReady()
-	for i := range w.nodes {
-		if w.nodes[i].state == stateUpcoming {
-			nodes = append(nodes, i)
-		}
-	}
-	for g := range w.groups {
-		if w.groups[g].upcoming+w.groups[g].grow > 0 || slices.ContainsFunc(nodes, func(n int) bool { return w.nodes[n].group == g }) {
-			out = append(out, w.groups[g].ID)
-		}
-	}
-	return out
-}
-
-// reservedTo is the group that an earlier round counted a pod on; empty: none.
-func (w *roundState) reservedTo(key cluster.PodKey) cluster.GroupID {
-	if w.reservedGroup == nil {
-		if len(w.in.Reservations) == 0 {
-			return ""
-		}
-		w.reservedGroup = w.in.Reservations.ByPod()
-	}
-	return w.reservedGroup[key]
 }

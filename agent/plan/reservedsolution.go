@@ -10,7 +10,7 @@ import (
 // by trying is not found again by packing, so pods that count on what is upcoming of a
 // group go on doing so, as long as its machines could hold them by size. nil: there are
 // no such reservations.
-func (w *roundState) reservedSolution() *solution {
+func (w *upPlanner) reservedSolution() *solution {
 	if !w.hasReservations() {
 		return nil
 	}

@@ -16,17 +16,16 @@ func (v *solver) rightsize(o *option, p *problem) {
 	}
 	ladder := v.groupsByCost()
 	left := make(map[int]int)
-	s := p.ownArena()
-	mix, fresh := s.ints.alloc(0, len(o.k.fresh)), s.bins.alloc(0, len(o.k.fresh))
+	mix, fresh := make([]int, 0, len(o.k.fresh)), make([]freshBins, 0, len(o.k.fresh))
 	put := func(f freshBins, n, g int) int {
 		if n > 0 {
 			f.times = n
-			fresh, mix = s.bins.push(fresh, f), s.ints.push(mix, g)
+			fresh, mix = append(fresh, f), append(mix, g)
 		}
 		return n
 	}
 	coming := v.upcoming[o.group]
-	used := s.rooms.alloc(len(p.empty), 0)
+	used := make([]int64, len(p.empty))
 	for x, f := range o.k.fresh {
 		own := o.group
 		if o.groups != nil {
@@ -66,7 +65,7 @@ func (v *solver) groupsByCost() []int {
 	if v.costOrder != nil {
 		return v.costOrder
 	}
-	out := v.w.scratch.perRound.ints.alloc(0, len(v.w.groups))
+	out := make([]int, 0, len(v.w.groups))
 	for g := range v.w.groups {
 		gr := &v.w.groups[g]
 		if gr.rule == "" && gr.Template.Unknown == "" && v.upcoming[g] == 0 && len(v.w.peers(g)) == 1 {
@@ -78,7 +77,7 @@ func (v *solver) groupsByCost() []int {
 	for n, g := range out {
 		empty, _ := v.w.template(&v.w.groups[g])
 		if v.costOrderMax == nil {
-			v.costOrderMax = v.w.scratch.perRound.rooms.alloc(0, len(out)*len(empty))
+			v.costOrderMax = make([]int64, 0, len(out)*len(empty))
 		}
 		v.costOrderMax = append(v.costOrderMax, empty...)
 		for j := range empty {
@@ -107,7 +106,7 @@ func (v *solver) cost(g int) float64 { return v.w.machineCosts()[g] }
 
 // machineCosts is by group the price where an expander goes by prices and the group has one,
 // else the size.
-func (w *roundState) machineCosts() []float64 {
+func (w *upPlanner) machineCosts() []float64 {
 	if w.pricing.machineCosts == nil {
 		w.pricing.machineCosts = make([]float64, len(w.groups))
 		byPrice := slices.Contains(w.expanderNames(), "price")

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
 // candidate is a node that may not be needed.
@@ -24,9 +27,9 @@ type candidate struct {
 	waits     int       // 0: its timer runs already, 1: it would begin now
 }
 
-// scaleDown finds the nodes whose pods could live elsewhere, keeps their timers and
+// decide finds the nodes whose pods could live elsewhere, keeps their timers and
 // marks those whose time is over.
-func (w *roundState) scaleDown() {
+func (w *downPlanner) decide() {
 	if !w.p.ScaleDown {
 		return
 	}
@@ -76,7 +79,7 @@ func (w *roundState) scaleDown() {
 }
 
 // dueOf returns when a candidate may go, and by which rule.
-func (w *roundState) dueOf(c *candidate, g *group) (time.Time, string) {
+func (w *downPlanner) dueOf(c *candidate, g *group) (time.Time, string) {
 	n := &w.nodes[c.node]
 	switch {
 	case requested(n.Node):
@@ -91,7 +94,7 @@ func (w *roundState) dueOf(c *candidate, g *group) (time.Time, string) {
 }
 
 // cooldown says why no node is marked in this round.
-func (w *roundState) cooldown() (rule, why string) {
+func (w *downPlanner) cooldown() (rule, why string) {
 	var added time.Time
 	for i := range w.nodes {
 		if n := &w.nodes[i]; n.group >= 0 {
@@ -118,9 +121,9 @@ func (w *roundState) cooldown() (rule, why string) {
 
 // candidates are the nodes that could go as far as they themselves are concerned:
 // empty ones first, then those that have been waiting longest, then the least used.
-func (w *roundState) candidates() []candidate {
-	out := w.e.candidates[:0]
-	defer func() { w.e.candidates = out }()
+func (w *downPlanner) candidates() []candidate {
+	out := w.cache.candidates[:0]
+	defer func() { w.cache.candidates = out }()
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		if n.ControlPlane || n.group < 0 || n.Deleting || n.removing || n.f.toBeDeleted || n.state == stateUpcoming {
@@ -168,7 +171,7 @@ func compareCandidates(a, b candidate) int {
 }
 
 // notRemovable says why a node is no candidate.
-func (w *roundState) notRemovable(n *node, c *candidate) (rule, why string) {
+func (w *downPlanner) notRemovable(n *node, c *candidate) (rule, why string) {
 	if n.inst.Phase != cluster.PhaseRunning || !n.inst.Member {
 		return decision.RuleInstance, fmt.Sprintf("its instance %s is %q or no member of its group", n.inst.ID, n.inst.Phase)
 	}
@@ -190,29 +193,14 @@ func (w *roundState) notRemovable(n *node, c *candidate) (rule, why string) {
 	c.util = w.utilisation(n)
 	limit := w.threshold(n)
 	if !c.unready && c.util > limit && !c.requested {
-		return decision.RuleBusy, w.e.busyWords(c.util, limit)
+		return decision.RuleBusy, w.cache.busyWords(c.util, limit)
 	}
 	return "", ""
 }
 
-// optedOut says which annotation keeps a node.
-func optedOut(n *cluster.Node) string {
-	for _, key := range []string{cluster.AnnotationNoScaleDown, cluster.AnnotationKeep, annotationDoNotDisrupt} {
-		if v, ok := n.Annotations[key]; ok && v != "false" {
-			if _, err := time.ParseDuration(v); err == nil && key == annotationDoNotDisrupt {
-				continue // for a time: see optOutNow
-			}
-			return "annotated " + key
-		}
-	}
-	return ""
-}
-
-const annotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
-
 // unneeded tells whether a candidate's pods have room elsewhere, beside those of the
 // candidates before it, and then keeps its timer. It returns what there is to drain.
-func (w *roundState) unneeded(c *candidate) (found drainPlan, ok bool) {
+func (w *downPlanner) unneeded(c *candidate) (found drainPlan, ok bool) {
 	n := &w.nodes[c.node]
 	g := &w.groups[n.group]
 	name := string(n.Name)
@@ -263,7 +251,7 @@ func (w *roundState) unneeded(c *candidate) (found drainPlan, ok bool) {
 // candidates before it have used up in this round, or that is used up for now. Else
 // twenty nodes under a budget of one would go one unneeded time after the other. A
 // budget that never allowed anything starts no timer.
-func (w *roundState) keepTimer(c *candidate, found *drainPlan) {
+func (w *downPlanner) keepTimer(c *candidate, found *drainPlan) {
 	n := &w.nodes[c.node]
 	if len(found.hard) > 0 || n.inUse && !n.onlyRelocated {
 		return
@@ -280,6 +268,71 @@ func (w *roundState) keepTimer(c *candidate, found *drainPlan) {
 }
 
 // allowedAtFirst tells whether a budget allowed anything when the round began.
-func (w *roundState) allowedAtFirst(key string) bool {
+func (w *downPlanner) allowedAtFirst(key string) bool {
 	return slices.ContainsFunc(w.s.Budgets, func(b cluster.Budget) bool { return b.Key == key && b.Allowed > 0 })
 }
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// drainCache is what one round worked out for the next.
+type drainCache struct {
+	candidates []candidate
+	relocated  []relocated
+	undoSteps  []undoStep
+	busy       map[utilisationKey]string // see busyWords
+}
+
+// downPlanner is one round of scale-down.
+type downPlanner struct {
+	*roundState
+	cache *drainCache
+	// applied is every node with what is on it and with the pending pods of this round's
+	// scale-up; nil: scale-up has not worked it out.
+	applied *fit.State
+
+	relocation    *relocationConstraints
+	unconstrained bool               // no class asks for anything of other pods
+	cursors       *relocationCursors // where pods that are moved find room
+}
+
+// utilisationKey is a utilisation in whole per cent and the limit that it is above.
+type utilisationKey struct {
+	percent int
+	limit   float64
+}
+
+// maxBusyWords bounds how many are remembered in words: a utilisation beyond that is made
+// of what nobody reports.
+const maxBusyWords = 1000
+
+// busyWords say that a node is used too much to go. Few of them differ.
+func (e *drainCache) busyWords(util, limit float64) string {
+	if !(util < maxBusyWords/100) || len(e.busy) > maxBusyWords {
+		return "utilisation " + percent(util) + " is above " + percent(limit)
+	}
+	key := utilisationKey{int(math.RoundToEven(util * 100)), limit}
+	words, ok := e.busy[key]
+	if !ok {
+		words = "utilisation " + percent(util) + " is above " + percent(limit)
+		set(&e.busy, key, words)
+	}
+	return words
+}
+
+func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 0, 64) + "%" }
+
+// newDownPlanner begins scale-down.
+func newDownPlanner(w *roundState, c *drainCache) *downPlanner {
+	return &downPlanner{roundState: w, cache: c}
+}
+
+// setApplied hands over what scale-up returned.
+func (w *downPlanner) setApplied(st *fit.State) { w.applied = st }
+
+// forget lets go of what belongs to the round.
+func (c *drainCache) forget() { clear(c.candidates) }

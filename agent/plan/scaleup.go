@@ -11,13 +11,14 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// scaleUp finds room for the pending pods and buys what is missing.
-func (w *roundState) scaleUp() {
+// decide finds room for the pending pods and buys what is missing. It returns every node
+// with what is on it then; nil: no pod was constrained, and nothing was worked out.
+func (w *upPlanner) decide() *fit.State {
 	if len(w.demands) == 0 {
 		w.buy(nil)
-		return
+		return nil
 	}
-	w.compileTopology()
+	w.topology = compileTopology(w.roundState)
 	w.limitPackSteps()
 	best := w.baselineSolution(w.mixedSolution(w.bestSolution()))
 	if w.topology != nil && best.bought() > 0 && w.deferDemands() {
@@ -26,13 +27,17 @@ func (w *roundState) scaleUp() {
 	w.applySolution(best)
 	w.explain(best)
 	w.buy(best)
+	if w.topology == nil {
+		return nil
+	}
+	return w.topology.state
 }
 
 // bestSolution tries a few ways and takes the one that buys least: as if nothing had
 // been reserved, in several sequences of the groups; with what was reserved; and with
 // the nodes that carry our mark, which pods may need back. An answer with marked nodes may not help fewer pods than
 // the same without.
-func (w *roundState) bestSolution() *solution {
+func (w *upPlanner) bestSolution() *solution {
 	best := w.solveOnce(false, false)
 	if best.bought()+best.unplaced() == 0 {
 		return best
@@ -68,7 +73,7 @@ const maxPermutations = 24
 // at all. After a restart nothing says for whom a machine of which group was bought;
 // one of the sequences is the one in which the groups were chosen then. A sequence
 // that would buy, even if less, is no such memory and is not taken.
-func (w *roundState) tryPermutations(best *solution) *solution {
+func (w *upPlanner) tryPermutations(best *solution) *solution {
 	var groups []int
 	for g := range w.groups {
 		if w.groups[g].upcoming+w.groups[g].grow > 0 {
@@ -117,7 +122,7 @@ func (v *solver) openUpcoming(groups []int, largest bool) {
 }
 
 // solveOnce solves one way; nil when reservations were to be kept and there are none.
-func (w *roundState) solveOnce(keep, withMarked bool) *solution {
+func (w *upPlanner) solveOnce(keep, withMarked bool) *solution {
 	v := w.solveVerified(withMarked, func(v *solver) bool { return !keep || v.keepReservations() })
 	if v == nil {
 		return nil
@@ -129,7 +134,7 @@ func (w *roundState) solveOnce(keep, withMarked bool) *solution {
 const maxAttempts = 3
 
 // solveVerified solves and verifies; nil when first says that there is no point.
-func (w *roundState) solveVerified(withMarked bool, first func(*solver) bool) *solver {
+func (w *upPlanner) solveVerified(withMarked bool, first func(*solver) bool) *solver {
 	for try := 0; ; try++ {
 		v := w.newSolver(withMarked)
 		v.mayAsk = try < maxAttempts
@@ -144,8 +149,8 @@ func (w *roundState) solveVerified(withMarked bool, first func(*solver) bool) *s
 }
 
 // applySolution takes the room that pending pods count on, and remembers reservations.
-func (w *roundState) applySolution(a *solution) {
-	w.topology.apply(a)
+func (w *upPlanner) applySolution(a *solution) {
+	w.applyToTopology(a)
 	for _, p := range a.bins {
 		if p.node < 0 || !p.used && p.headroom == nil {
 			continue
@@ -157,7 +162,7 @@ func (w *roundState) applySolution(a *solution) {
 			n.keepHeadroom(s.class, s.count)
 		}
 	}
-	counts, runs := 0, w.scratch.perRound.ints.alloc(len(w.groups), 0)
+	counts, runs := 0, make([]int, len(w.groups))
 	for i := range w.demands {
 		if w.demands[i].buys {
 			counts += len(a.allocations[i])
@@ -170,7 +175,9 @@ func (w *roundState) applySolution(a *solution) {
 		w.out.Reservations = make(decision.Reservations, 0, counts)
 	}
 	for g, n := range runs {
-		w.groups[g].runs = w.scratch.runs.alloc(0, n)
+		if n > 0 {
+			w.groups[g].runs = make([]podRun, 0, n)
+		}
 	}
 	for i := range w.demands {
 		switch k := &w.demands[i]; {
@@ -185,13 +192,8 @@ func (w *roundState) applySolution(a *solution) {
 	}
 }
 
-// missingPodsKey is the key of reservations to pods that a controller has still to make.
-func missingPodsKey(g cluster.GroupID, owner cluster.UID) string {
-	return string(g) + " " + string(owner)
-}
-
 // buy writes one Grow for every group that gets machines.
-func (w *roundState) buy(a *solution) {
+func (w *upPlanner) buy(a *solution) {
 	for i := range w.groups {
 		g := &w.groups[i]
 		if g.grow <= 0 && !(g.raise && g.size > g.target) {
@@ -220,7 +222,7 @@ func (w *roundState) buy(a *solution) {
 }
 
 // explain holds every pending pod that this round buys nothing for.
-func (w *roundState) explain(a *solution) {
+func (w *upPlanner) explain(a *solution) {
 	defer w.joinHeld(len(w.plan.Held))
 	for i := range w.demands {
 		k := &w.demands[i]
@@ -261,7 +263,7 @@ func (w *roundState) explain(a *solution) {
 
 // joinHeld makes one of the reasons from a position on that pods of one class have in
 // several zones. Wants of one class follow each other.
-func (w *roundState) joinHeld(from int) {
+func (w *upPlanner) joinHeld(from int) {
 	if w.topology == nil {
 		return
 	}
@@ -296,7 +298,7 @@ func everyGroup(refusals []decision.Refusal) string {
 
 // refusals says for every group why it does not help a class; grown is how much each
 // grows in this round.
-func (w *roundState) refusals(class int, grown []int) []decision.Refusal {
+func (w *upPlanner) refusals(class int, grown []int) []decision.Refusal {
 	out := make([]decision.Refusal, len(w.groups))
 	for i := range w.groups {
 		g := &w.groups[i]
@@ -310,7 +312,7 @@ func (w *roundState) refusals(class int, grown []int) []decision.Refusal {
 }
 
 // whyNot says why a group cannot be grown for a class; an empty rule means that it can.
-func (w *roundState) whyNot(g *group, class int) (rule, why string) {
+func (w *upPlanner) whyNot(g *group, class int) (rule, why string) {
 	if g.Template.Unknown == "" {
 		empty, shape := w.template(g)
 		if rule, words := fit.Refused(&w.s.Classes[class], shape); words != "" {
@@ -333,4 +335,77 @@ func (w *roundState) whyNot(g *group, class int) (rule, why string) {
 		return decision.RuleTotals, why
 	}
 	return "", ""
+}
+
+// explainHeadroom says what of a headroom cannot be kept free. What has room, or will
+// have it on an upcoming machine, is not worth a word.
+func (w *upPlanner) explainHeadroom(k *demand, i int, a *solution) {
+	if n := a.left[i]; n > 0 {
+		w.held("headroom", k.headroom, decision.RuleHeadroom, "%d of %d pieces have no room: %s", n, k.count(), everyGroup(w.refusals(k.class, a.grow)))
+	}
+}
+
+// headroomWords tells what machines are bought for beside pods.
+func headroomWords(n int) string {
+	if n == 1 {
+		return "keeps 1 piece of headroom free"
+	}
+	return fmt.Sprintf("keeps %d pieces of headroom free", n)
+}
+
+// upPlanner is one round of scale-up.
+type upPlanner struct {
+	*roundState
+	topology         *topology // what constrains pending pods to others; nil: nothing does
+	pricing          pricing
+	packed           packCache
+	arenas           *packArenas
+	pool             int                // steps that packing may still spend on columns
+	keysByAllocation [][]cluster.PodKey // room for named and merge
+}
+
+// newUpPlanner begins scale-up.
+func newUpPlanner(w *roundState) *upPlanner {
+	u := &upPlanner{roundState: w, pool: columnPool, arenas: new(packArenas)}
+	if len(w.s.Groups) > 4*shortlistFrom { // which groups then matters more than the last machine of one
+		u.pool = coarsePool
+	}
+	return u
+}
+
+// packArenas is the memory of the packings of one round.
+type packArenas struct {
+	perOption arena // until the next option is packed
+	perChoice arena // until the next choice
+}
+
+// size is the vector of a class as it is packed.
+func (w *upPlanner) size(class int) []int64 {
+	if w.topology == nil {
+		return w.space.Class(class)
+	}
+	return w.topology.size(class)
+}
+
+// applyToTopology puts the constrained pods of the answer that was taken where they are to go, so that
+// what is asked from then on is asked of the world as planned.
+func (w *upPlanner) applyToTopology(a *solution) {
+	b := w.topology
+	if b == nil {
+		return
+	}
+	for i := range a.bins {
+		pl := &a.bins[i]
+		node := pl.node
+		if node < 0 {
+			gr := &w.groups[pl.group]
+			_, shape := w.template(gr)
+			node = b.state.AddNode(shape, gr.Template.VolumeLimits)
+		}
+		for _, t := range pl.portions {
+			if class := w.demands[t.item].class; b.constrained[class] {
+				b.state.Put(class, node, t.n)
+			}
+		}
+	}
 }

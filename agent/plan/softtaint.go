@@ -14,7 +14,7 @@ const softTaintAfter = 30 * time.Second
 // updateSoftTaints tells the scheduler which nodes may go: those that have been unneeded for a
 // while, a bounded number of changes in a round, and first of all those that are needed
 // again.
-func (w *roundState) updateSoftTaints() {
+func (w *downPlanner) updateSoftTaints() {
 	left := w.p.MaxBulkSoftTaintCount
 	if left <= 0 || w.s.Stale != "" {
 		return

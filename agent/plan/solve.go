@@ -49,7 +49,7 @@ func (a *solution) unplaced() int {
 
 // solver answers one set of demands; several are tried in a round.
 type solver struct {
-	w           *roundState
+	w           *upPlanner
 	a           solution
 	upcoming    []int // machines by group that are upcoming and still empty
 	done        []bool
@@ -74,11 +74,10 @@ type solver struct {
 	costOrderMax []int64 // by rung, of each dimension the most that it or one below has
 }
 
-func (w *roundState) newSolver(withMarked bool) *solver {
-	ints := &w.scratch.perRound.ints
-	v := &solver{w: w, upcoming: ints.alloc(len(w.groups), 0), done: make([]bool, len(w.groups))}
-	v.a.grow = ints.alloc(len(w.groups), 0)
-	v.a.on, v.a.left = ints.alloc(len(w.demands), 0), ints.alloc(len(w.demands), 0)
+func (w *upPlanner) newSolver(withMarked bool) *solver {
+	v := &solver{w: w, upcoming: make([]int, len(w.groups)), done: make([]bool, len(w.groups))}
+	v.a.grow = make([]int, len(w.groups))
+	v.a.on, v.a.left = make([]int, len(w.demands)), make([]int, len(w.demands))
 	v.a.allocations = make([][]allocation, len(w.demands))
 	for i := range w.demands {
 		v.a.left[i] = w.demands[i].count()
@@ -167,9 +166,9 @@ func (v *solver) applyMixed(k *packing, which []int, chosen int, set, mix []int)
 			} else {
 				v.upcoming[g]--
 			}
-			pl := bin{node: -1, group: g, room: v.w.scratch.perRound.rooms.clone(f.room, 0), used: true, fresh: fresh}
+			pl := bin{node: -1, group: g, room: slices.Clone(f.room), used: true, fresh: fresh}
 			if v.w.topology != nil {
-				pl.portions = v.w.scratch.perRound.portions.alloc(0, len(f.portions))
+				pl.portions = make([]portion, 0, len(f.portions))
 			}
 			if g != chosen && mix != nil {
 				v.convertRoom(pl.room, chosen, g)
@@ -193,9 +192,6 @@ func (v *solver) add(i, g, n int, fresh bool) {
 		at--
 	}
 	if at == len(all) || all[at].group != g {
-		if all == nil {
-			all = v.w.scratch.allocations.alloc(0, 1)
-		}
 		all = slices.Insert(all, at, allocation{group: g})
 		v.a.allocations[i] = all
 	}
@@ -345,24 +341,6 @@ func (v *solver) keepReserved(g int, nodes bool) bool {
 	return true
 }
 
-// eachFits tells whether every class for itself would fit into the open bins and n fresh
-// ones.
-func (p *problem) eachFits(n int) bool {
-	for i := range p.items {
-		l := &p.items[i]
-		room := n * fit.MaxFit(p.empty, l.size)
-		for b := range p.open {
-			if l.goes(b) {
-				room += min(fit.MaxFit(p.open[b], l.size), l.count)
-			}
-		}
-		if room < l.count {
-			return false
-		}
-	}
-	return true
-}
-
 // isUpcoming tells a machine of a group that is still to come.
 func (v *solver) isUpcoming(p *bin, g int) bool {
 	return p.group == g && (p.node < 0 || v.w.nodes[p.node].state == stateUpcoming)
@@ -373,4 +351,14 @@ func (v *solver) expectsUpcoming(g int) bool {
 	return v.upcoming[g] > 0 || slices.ContainsFunc(v.a.bins, func(p bin) bool {
 		return p.group == g && p.node >= 0 && v.w.nodes[p.node].state == stateUpcoming
 	})
+}
+
+// passes tells whether a class may go on a place, room aside.
+func (v *solver) passes(class int, p *bin) bool {
+	w := v.w
+	if p.node < 0 {
+		_, shape := w.template(&w.groups[p.group])
+		return w.takes(class, p.group, shape)
+	}
+	return w.passes(class, p.node)
 }

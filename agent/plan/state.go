@@ -21,7 +21,7 @@ type roundState struct {
 	out    decision.Memory
 	plan   decision.Plan
 	now    time.Time
-	e      *Engine
+	e      *roundCache
 	given  *cluster.Snapshot // the Snapshot as it was handed in
 	until  time.Time         // when the answer may be another one, all else equal; zero: never
 	id     cluster.Identity
@@ -32,20 +32,12 @@ type roundState struct {
 	byID   map[cluster.GroupID]int
 	budget map[string]int // evictions that are still allowed, by budget
 
-	relocation        *relocationConstraints
 	reservedGroup     map[cluster.PodKey]cluster.GroupID // see reservedTo
 	reservationsStand *bool                              // see reserved
-	unconstrained     bool                               // no class asks for anything of other pods
-	cursors           *relocationCursors                 // where pods that are moved find room
 	roomyNodes        []int                              // what nodesWithRoom found; nil: not asked yet
-	packCache         []cachedPacking                    // what the packer was asked
 	empties           []int64                            // room for what template says
-	keysByAllocation  [][]cluster.PodKey                 // room for named and merge
 	unbound           unboundPods                        // the pods that want room
 	demands           []demand                           // pending pods by class, those that trigger
-	pool              int                                // steps that packing may still spend on columns
-	scratch           *scratch                           // what all of this is written on
-	topology          *topology                          // what constraints them to others; nil: nothing does
 	unjudged          bool                               // a pod that fit cannot judge waits for its first verdict
 	uncacheable       bool                               // the answer depends on every moment
 	grew              bool
@@ -53,7 +45,6 @@ type roundState struct {
 	draining          int    // nodes that are being emptied
 	unhealthy         string // why deletions are frozen; empty: they are not
 	sums              sums
-	pricing           pricing
 	sets              [][]int               // by group: those that are balanced with it; nil: not asked yet
 	headrooms         []headroomPieces      // headroom that is open now
 	interruptedNodes  map[int]*cluster.Node // by node: see releaseInterrupted
@@ -83,33 +74,29 @@ type group struct {
 	failed   []cluster.Failure // all failures to start or to join that are known
 
 	pods     []cluster.PodKey // those that new machines are for, sorted
-	runs     []run            // the same by class
+	runs     []podRun         // the same by class
 	expected int
 	classes  int
 	last     int // the class that was counted last
 	headroom int // pieces of headroom that new machines are for
 }
 
-// run are pods of one class in the order of their names.
-type run struct {
+// podRun are pods of one class in the order of their names.
+type podRun struct {
 	class int
 	keys  []cluster.PodKey
 }
 
-func newRound(e *Engine, asked *cluster.Snapshot, m *decision.Memory, p *decision.Policy) *roundState {
+func newRound(e *roundCache, asked *cluster.Snapshot, m *decision.Memory, p *decision.Policy) *roundState {
 	seated := asked.Seated()
 	s := &seated
-	w := &roundState{e: e, given: asked, s: s, p: p, in: m, now: s.Now, pool: columnPool, scratch: scratchPool.Get().(*scratch)}
-	if len(s.Groups) > 4*shortlistFrom { // which groups then matters more than the last machine of one
-		w.pool = coarsePool
-	}
+	w := &roundState{e: e, given: asked, s: s, p: p, in: m, now: s.Now}
 	most := e.held
 	if most == 0 { // nearly every node has a reason to stay
 		most = len(s.Nodes)
 	}
 	w.plan.Held = make([]decision.Held, 0, most+8)
-	w.scratch.groups = slices.Grow(w.scratch.groups[:0], len(s.Groups))[:len(s.Groups)]
-	w.groups = w.scratch.groups
+	w.groups = make([]group, len(s.Groups))
 	w.byID = make(map[cluster.GroupID]int, len(s.Groups))
 	for i := range s.Groups {
 		w.groups[i].NodeGroup = &s.Groups[i]
@@ -274,4 +261,43 @@ func compareNames(a, b *cluster.Node) int { return strings.Compare(string(a.Name
 func sortHeld(held []decision.Held) []decision.Held {
 	slices.SortFunc(held, compareHeld)
 	return held
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// sizeCost is what a group's machine costs, in cores.
+func (g *group) sizeCost() float64 {
+	c := &g.Template.Capacity
+	return coreEquivalents(float64(c.MilliCPU), float64(c.Memory))
+}
+
+// roundCache is what one round worked out for the next.
+type roundCache struct {
+	classes   classIndex
+	facts     []*nodeFacts // by index of Snapshot.Nodes
+	oldFacts  []*nodeFacts
+	count     classCounter
+	instances instanceIndex
+	filters   filterCache
+	nodes     []node // memory of the round
+	rooms     []int64
+	held      int // how many reasons the last round had
+}
+
+// daemonSetsOf are the DaemonSets that take room on the group's next machine.
+func (w *roundState) daemonSetsOf(g *group) []cluster.PodKey {
+	_, shape := w.template(g)
+	var out []cluster.PodKey
+	for i := range w.s.DaemonSets {
+		if d := &w.s.DaemonSets[i]; fit.DaemonRunsOn(&w.s.Classes[d.Class], shape) {
+			out = append(out, d.Key)
+		}
+	}
+	slices.Sort(out)
+	return out
 }

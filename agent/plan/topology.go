@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +32,6 @@ type topology struct {
 	dimensions       int
 	domains          int
 	spreads          []spreadDimension
-	keys             slots[cluster.PodKey] // room for dividing
 	antiAffinity     []antiAffinityDimension
 
 	assignment []assignmentStep // how pods were divided among zones: an order that the rules allow
@@ -58,9 +58,9 @@ const (
 
 // compileTopology looks for constraints among the pending pods. Most rounds have none, and then
 // nothing is built.
-func (w *roundState) compileTopology() {
-	if !w.mayBeConstrained() {
-		return
+func compileTopology(w *roundState) *topology {
+	if !mayBeConstrained(w) {
+		return nil
 	}
 	b := &topology{w: w, state: w.newState(), constrained: make([]bool, len(w.s.Classes))}
 	any := false
@@ -70,9 +70,8 @@ func (w *roundState) compileTopology() {
 		any = any || b.constrained[class]
 	}
 	if !any {
-		return
+		return nil
 	}
-	w.topology = b
 	b.reachableVolumes = make([][]int8, len(w.s.Classes))
 	b.rank = make([]int8, len(w.s.Classes))
 	for i := range b.rank {
@@ -85,11 +84,12 @@ func (w *roundState) compileTopology() {
 	}
 	b.addDimensions()
 	b.balance()
+	return b
 }
 
 // mayBeConstrained tells whether a pending pod asks for anything of other pods or of volumes, or
 // whether some pod keeps others away.
-func (w *roundState) mayBeConstrained() bool {
+func mayBeConstrained(w *roundState) bool {
 	for i := range w.demands {
 		c := &w.s.Classes[w.demands[i].class]
 		if len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes) > 0 {
@@ -114,44 +114,6 @@ func rankOf(c *cluster.PodClass) int8 {
 		rank = rankHosts
 	}
 	return rank
-}
-
-// newState is every node with the pods on it, those that were nominated included.
-func (w *roundState) newState() *fit.State { return w.fill(fit.NewState(w.s.Classes, w.s.Namespaces)) }
-
-func (w *roundState) fill(st *fit.State) *fit.State {
-	for i := range w.nodes {
-		n := &w.nodes[i]
-		limits := n.VolumeLimits
-		if limits == nil && n.group >= 0 {
-			limits = w.groups[n.group].Template.VolumeLimits
-		}
-		st.AddNode(&n.shape, limits)
-		for k := range n.Pods {
-			switch pod := &n.Pods[k]; {
-			case pod.Finished:
-			case pod.Deleting.IsZero():
-				st.Put(pod.Class, i, 1)
-			default:
-				st.PutLeaving(pod.Class, i, 1)
-			}
-		}
-	}
-	for _, i := range w.unbound.nominated {
-		pod := &w.s.Pods[i]
-		if n, ok := w.byName[pod.Nominated]; ok {
-			st.Put(pod.Class, n, 1)
-		}
-	}
-	return st
-}
-
-// of is the vector of a class with the dimensions of hosts.
-func (w *roundState) size(class int) []int64 {
-	if w.topology == nil || w.topology.sizes == nil {
-		return w.space.Class(class)
-	}
-	return w.topology.sizes[class]
 }
 
 // reachable tells whether a class's volumes can be had on a group's machine, and whether
@@ -302,36 +264,14 @@ func (b *topology) allowsGroup(k *demand, g int) bool {
 
 // allowsBin tells whether a demand may go on a place: its domain, and for a node what is on it
 // now.
-func (b *topology) allowsBin(k *demand, p *bin) bool {
+func (b *topology) allowsBin(k *demand, node, group int) bool {
 	if b == nil {
 		return true
 	}
-	if p.node < 0 {
-		return b.allowsGroup(k, p.group)
+	if node < 0 {
+		return b.allowsGroup(k, group)
 	}
-	return (k.domain == 0 || k.domain == b.nodeDomain[p.node]) && (!b.constrained[k.class] || b.state.Passes(k.class, p.node))
-}
-
-// apply puts the constrained pods of the answer that was taken where they are to go, so that
-// what is asked from then on is asked of the world as planned.
-func (b *topology) apply(a *solution) {
-	if b == nil {
-		return
-	}
-	for i := range a.bins {
-		pl := &a.bins[i]
-		node := pl.node
-		if node < 0 {
-			gr := &b.w.groups[pl.group]
-			_, shape := b.w.template(gr)
-			node = b.state.AddNode(shape, gr.Template.VolumeLimits)
-		}
-		for _, t := range pl.portions {
-			if class := b.w.demands[t.item].class; b.constrained[class] {
-				b.state.Put(class, node, t.n)
-			}
-		}
-	}
+	return (k.domain == 0 || k.domain == b.nodeDomain[node]) && (!b.constrained[k.class] || b.state.Passes(k.class, node))
 }
 
 // refused says in the scheduler's words why one more pod of a class could not go onto
@@ -351,9 +291,39 @@ func (b *topology) refused(class int, g *group) (rule, words string) {
 }
 
 // domainOf is the domain that a place is in.
-func (b *topology) domainOf(p *bin) int {
-	if p.node < 0 {
-		return b.groupDomain[p.group]
+func (b *topology) domainOf(node, group int) int {
+	if node < 0 {
+		return b.groupDomain[group]
 	}
-	return b.nodeDomain[p.node]
+	return b.nodeDomain[node]
+}
+
+// size is the vector of a class with the dimensions of hosts.
+func (b *topology) size(class int) []int64 {
+	if b.sizes == nil {
+		return b.w.space.Class(class)
+	}
+	return b.sizes[class]
+}
+
+// hostSpread are the dimensions of spread over hosts that a group's machines can be raised on.
+func (b *topology) hostSpread(g int) *hostSpread {
+	if b == nil || len(b.spreads) == 0 {
+		return nil
+	}
+	lv := &hostSpread{}
+	mark := b.state.Mark()
+	_, shape := b.w.template(&b.w.groups[g])
+	node := b.state.AddNode(shape, nil)
+	for _, x := range b.spreads {
+		most := b.state.MaxFit(x.rep, node)
+		if most < math.MaxInt32 {
+			most -= x.skew
+		} else {
+			most = math.MaxInt
+		}
+		lv.axis, lv.most = append(lv.axis, x.at), append(lv.most, max(most, 0))
+	}
+	b.state.Rollback(mark)
+	return lv
 }

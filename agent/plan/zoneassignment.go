@@ -55,7 +55,7 @@ func (b *topology) assignZones() {
 	zones := fit.Scope{Without: func(key string) bool { return key == keyHostname }, NoLimits: true}
 	s := &zoneAssignment{topology: b, known: make(map[domainQuery][]candidateDomain), state: w.fill(b.state.Within(zones)), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), placedMilliCPU: make([]int64, cells+1)}
 	s.represent()
-	order, most, steps := w.scratch.perRound.ints.alloc(0, len(w.demands)), 0, 0
+	order, most, steps := make([]int, 0, len(w.demands)), 0, 0
 	for i := range w.demands {
 		class := w.demands[i].class
 		if hasZoneTerms(&w.s.Classes[class]) || (anti || b.rank[class] == rankHosts && cells > 1) && s.state.Constrained(class) {
@@ -68,16 +68,14 @@ func (b *topology) assignZones() {
 		return cmp.Compare(b.rank[w.demands[x].class], b.rank[w.demands[y].class])
 	})
 	divided := make([]demandRange, len(w.demands))
-	parts := slices.Grow(w.scratch.demands[1][:0], most+cells) // a demand allocates room for all domains first
-	w.scratch.demands[1] = parts
+	parts := make([]demand, 0, most+cells) // a demand allocates room for all domains first
 	b.assignment = make([]assignmentStep, 0, steps)
 	for _, i := range order {
 		from := len(parts)
 		parts = s.assign(parts, &w.demands[i])
 		divided[i] = demandRange{from, len(parts), true}
 	}
-	out := slices.Grow(w.scratch.demands[2][:0], len(w.demands)-len(order)+len(parts))
-	w.scratch.demands[2] = out
+	out := make([]demand, 0, len(w.demands)-len(order)+len(parts))
 	for i := range w.demands {
 		if d := divided[i]; d.is {
 			out = append(out, parts[d.from:d.to]...)
@@ -225,12 +223,6 @@ func shareOf(size, empty []int64) float64 {
 	return most
 }
 
-// sizeCost is what a group's machine costs, in cores.
-func (g *group) sizeCost() float64 {
-	c := &g.Template.Capacity
-	return coreEquivalents(float64(c.MilliCPU), float64(c.Memory))
-}
-
 // assign appends what of a demand goes to which domain, and last what goes nowhere as far as
 // zones can tell.
 func (s *zoneAssignment) assign(out []demand, k *demand) []demand {
@@ -261,7 +253,7 @@ func (s *zoneAssignment) assign(out []demand, k *demand) []demand {
 		p.taken += n
 		s.placedMilliCPU[p.domain] += int64(n) * (weight[0] + weight[1]>>23)
 		named := min(n, len(keys))
-		parts[best].keys = s.keys.pushAll(parts[best].keys, keys[:named])
+		parts[best].keys = append(parts[best].keys, keys[:named]...)
 		keys = keys[named:]
 		parts[best].expected += n - named
 		left -= n
@@ -298,7 +290,7 @@ func (s *zoneAssignment) placeReserved(k *demand, spots []candidateDomain, parts
 		s.assignment = append(s.assignment, assignmentStep{int32(k.class), int32(s.groupDomain[g]), 1})
 		spots[i].room--
 		spots[i].taken++
-		parts[i].keys = s.keys.push(parts[i].keys, key)
+		parts[i].keys = append(parts[i].keys, key)
 	}
 	return keys
 }
