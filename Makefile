@@ -41,7 +41,7 @@ oracle: ## fit beside kube-scheduler's own framework: a million judgements on wo
 	cd test && $(GO) test ./oracle/loop -mixes 40 -seed 0 -v -timeout 40m
 
 soak: ## the tests that draw their worlds, by the clock and SEEDS times as many (default 20); AUTOSCALER_TEST_SEED plays a printed seed again
-	AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 4h ./agent/plan
+	AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 4h ./agent/plan/... ./agent/binpack
 	cd test && AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} $(GO) test -count=1 -timeout 1h ./sim
 
 mutants: ## every check of csrsigner and nodecleaner is broken, one at a time: its own tests must notice (MUTANTS_FLAGS="-package csrsigner -v")

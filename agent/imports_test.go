@@ -29,7 +29,13 @@ var floors = map[string]floor{
 	"agent/cluster":                         {pure: true},
 	"agent/decision":                        {pure: true, house: []string{"agent/cluster"}},
 	"agent/fit":                             {pure: true, house: []string{"agent/cluster"}},
-	"agent/plan":                            {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/fit"}},
+	"agent/binpack":                         {pure: true},
+	"agent/plan/internal/round":             {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit"}},
+	"agent/plan/internal/topology":          {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/round"}},
+	"agent/plan/internal/scaleup":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/round", "agent/plan/internal/topology"}},
+	"agent/plan/internal/scaledown":         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/round"}},
+	"agent/plan/internal/explain":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/round", "agent/plan/internal/scaleup", "agent/plan/internal/scaledown"}},
+	"agent/plan":                            {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/*"}},
 	"agent/plan/plantest":                   {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net", "os"}},
 	"userdata":                              {pure: true, house: []string{"agent/cluster"}},
 	"agent/pulse":                           {banned: []string{"k8s.io/", "net"}},
@@ -203,6 +209,9 @@ func TestFloorsBite(t *testing.T) {
 		{"agent/act", "agent/act/x.go", house + "agent/plan"},
 		{"agent/plan", "agent/plan/x.go", "context"},
 		{"agent/plan", "agent/plan/x.go", "math/rand"},
+		{"agent/plan/internal/round", "agent/plan/internal/round/x.go", house + "agent/plan/internal/topology"},
+		{"agent/plan/internal/scaledown", "agent/plan/internal/scaledown/x.go", house + "agent/plan/internal/scaleup"},
+		{"agent/binpack", "agent/binpack/x.go", house + "agent/cluster"},
 		{"agent/plan", "agent/plan/x.go", house + "agent/provider"},
 		{"agent/fit", "agent/fit/x.go", house + "agent/plan"},
 		{"userdata", "userdata/x.go", "os"},
@@ -225,7 +234,7 @@ func TestFloorsBite(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ pkg, file, imp string }{
-		{"agent/plan", "agent/plan/x.go", house + "agent/fit"},
+		{"agent/plan", "agent/plan/x.go", house + "agent/plan/internal/explain"},
 		{"agent/cluster", "agent/cluster/x.go", "net/netip"},
 		{"csrsigner", "csrsigner/decide.go", "k8s.io/api/certificates/v1"},
 		{"agent/provider/all", "agent/provider/all/x.go", house + "agent/provider/asg"},

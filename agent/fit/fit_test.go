@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
@@ -169,14 +170,14 @@ func checkSpace(t *testing.T, r *rand.Rand) {
 		i := r.IntN(len(classes))
 		c := &classes[i]
 		fits := plainFit(alloc, used, pods, ports, c)
-		if got := MaxFit(room, s.Class(i)) > 0; got != fits {
+		if got := binpack.MaxFit(room, s.Class(i)) > 0; got != fits {
 			t.Fatalf("class %+v on room %v: %v, plainly %v", c, room, got, fits)
 		}
 		if rule, words := s.Insufficient(room, s.Class(i)); (rule == "") != fits || (words == "") != fits {
 			t.Fatalf("class %+v: %q %q, fits %v", c, rule, words, fits)
 		}
 		if fits || r.IntN(4) == 0 { // overcommitted nodes exist
-			Sub(room, s.Class(i), 1)
+			binpack.Sub(room, s.Class(i), 1)
 			used = used.Add(c.Requests)
 			ports = append(ports, c.HostPorts...)
 			pods++

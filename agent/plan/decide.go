@@ -1,7 +1,7 @@
 // Package plan decides: Decide(Snapshot, Memory, Policy) is a function of three
 // values that returns a Plan and the next Memory.
 //
-// Floor 1. Equal inputs give equal outputs, whatever the order of slices. It
+// Layer 6, the top of the engine: the list of steps and the cached decision. Equal inputs give equal outputs, whatever the order of slices. It
 // refuses to do I/O, to read a clock (time is Snapshot.Now), to use global chance,
 // and to delete anything on stale facts. Effects are values: agent/act carries
 // them out, re-checking each.
@@ -10,18 +10,21 @@ package plan
 import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaledown"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaleup"
 )
 
 // run is one round at work.
 type run struct {
-	*roundState
-	up   *upPlanner
-	down *downPlanner
+	*round.State
+	up   *scaleup.Planner
+	down *scaledown.Planner
 }
 
-func newRun(c *roundCache, d *drainCache, s *cluster.Snapshot, m *decision.Memory, p *decision.Policy) *run {
-	w := newRound(c, s, m, p)
-	return &run{roundState: w, up: newUpPlanner(w), down: newDownPlanner(w, d)}
+func newRun(c *round.Cache, d *scaledown.Cache, s *cluster.Snapshot, m *decision.Memory, p *decision.Policy) *run {
+	w := round.New(c, s, m, p)
+	return &run{State: w, up: scaleup.New(w), down: scaledown.New(w, d)}
 }
 
 // steps is the engine: what a round does, in this order. Each step adds actions and
@@ -30,25 +33,25 @@ var steps = []struct {
 	name string
 	do   func(*run)
 }{
-	{"see what is to be kept free", func(r *run) { r.openHeadroom() }},
-	{"carry over what outlives a round", func(r *run) { r.remember() }},
-	{"learn what became of the last plan", func(r *run) { r.learnOutcomes() }},
-	{"match instances, pods and nodes", func(r *run) { r.index() }},
-	{"count what every group has and what is upcoming", func(r *run) { r.account() }},
-	{"count upcoming machines that nobody reserved", func(r *run) { r.countOrphanedUpcoming() }},
-	{"judge the cluster's health", func(r *run) { r.health(); r.up.checkExpanders() }},
-	{"terminate instances that never became nodes", func(r *run) { r.reapInstances() }},
-	{"judge which groups can grow", func(r *run) { r.judgeGroups() }},
-	{"grow groups to their minimum", func(r *run) { r.enforceMin() }},
-	{"collect the pods that want room", func(r *run) { r.gather() }},
-	{"hold the pods that cannot be judged", func(r *run) { r.holdUnknown() }},
-	{stepScaleUp, func(r *run) { r.down.setApplied(r.up.decide()) }},
-	{"empty the machines that the cloud ends", func(r *run) { r.down.drainInterrupted() }},
-	{"go on with the nodes that carry a mark", func(r *run) { r.down.resume() }},
-	{stepScaleDown, func(r *run) { r.down.decide() }},
-	{"replace nodes by fewer or cheaper machines", func(r *run) { r.down.consolidate() }},
-	{"tell the scheduler which nodes may go", func(r *run) { r.down.updateSoftTaints() }},
-	{stepFinish, func(r *run) { r.finish() }},
+	{"see what is to be kept free", func(r *run) { r.OpenHeadroom() }},
+	{"carry over what outlives a round", func(r *run) { r.Remember() }},
+	{"learn what became of the last plan", func(r *run) { r.LearnOutcomes() }},
+	{"match instances, pods and nodes", func(r *run) { r.Index() }},
+	{"count what every group has and what is upcoming", func(r *run) { r.Account() }},
+	{"count upcoming machines that nobody reserved", func(r *run) { r.CountOrphanedUpcoming() }},
+	{"judge the cluster's health", func(r *run) { r.Health(); r.up.CheckExpanders() }},
+	{"terminate instances that never became nodes", func(r *run) { r.ReapInstances() }},
+	{"judge which groups can grow", func(r *run) { r.JudgeGroups() }},
+	{"grow groups to their minimum", func(r *run) { r.EnforceMin() }},
+	{"collect the pods that want room", func(r *run) { r.Gather() }},
+	{"hold the pods that cannot be judged", func(r *run) { r.HoldUnknown() }},
+	{stepScaleUp, func(r *run) { r.down.SetApplied(r.up.Decide()) }},
+	{"empty the machines that the cloud ends", func(r *run) { r.down.DrainInterrupted() }},
+	{"go on with the nodes that carry a mark", func(r *run) { r.down.Resume() }},
+	{stepScaleDown, func(r *run) { r.down.Decide() }},
+	{"replace nodes by fewer or cheaper machines", func(r *run) { r.down.Consolidate() }},
+	{"tell the scheduler which nodes may go", func(r *run) { r.down.UpdateSoftTaints() }},
+	{stepFinish, func(r *run) { r.Finish() }},
 }
 
 // The steps that Explain stops before.

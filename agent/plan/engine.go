@@ -8,6 +8,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaledown"
 )
 
 // Engine decides round after round and keeps what one round worked out for the next,
@@ -18,8 +20,8 @@ import (
 // again. Not safe for concurrent use.
 type Engine struct {
 	policy decision.Policy
-	round  roundCache
-	down   drainCache
+	round  round.Cache
+	down   scaledown.Cache
 
 	cacheValid bool        // key is the input of a decision that may be given again
 	key        decisionKey // the last one that was worked out
@@ -44,15 +46,15 @@ func (e *Engine) Decide(s cluster.Snapshot, m decision.Memory, p decision.Policy
 	if e.cached = e.cacheValid && e.sameInputs(&s, &m, &p); e.cached {
 		return e.plan, e.key.m
 	}
-	if !samePolicy(&e.policy, &p) {
-		e.policy, e.round.facts = p, nil
+	if !round.SamePolicy(&e.policy, &p) {
+		e.policy, e.round.Facts = p, nil
 	}
 	w := newRun(&e.round, &e.down, &s, &m, &p)
 	for _, step := range steps {
 		step.do(w)
 	}
-	e.remember(w.roundState, m)
-	return w.plan, w.out
+	e.remember(w.State, m)
+	return w.Plan, w.Next
 }
 
 // Cached tells that the last Decide gave the Plan and the Memory of the one before it,
@@ -65,11 +67,11 @@ func (e *Engine) sameInputs(s *cluster.Snapshot, m *decision.Memory, p *decision
 	if s.Now.Before(l.s.Now) || s.Now.Sub(l.s.Now) >= maxCacheAge || !l.until.IsZero() && !s.Now.Before(l.until) || len(s.Outcomes) > 0 {
 		return false
 	}
-	if !same(m, &l.m) || !samePolicy(p, &l.p) || !sameWorld(s, &l.s) {
+	if !round.Same(m, &l.m) || !round.SamePolicy(p, &l.p) || !round.SameWorld(s, &l.s) {
 		return false
 	}
 	for i := range s.Groups {
-		if was, is := &l.s.Groups[i], &s.Groups[i]; fresh(was, l.s.Now, p) != fresh(is, s.Now, p) || !readsAlike(m, was, is) {
+		if was, is := &l.s.Groups[i], &s.Groups[i]; round.Fresh(was, l.s.Now, p) != round.Fresh(is, s.Now, p) || !readsAlike(m, was, is) {
 			return false
 		}
 	}
@@ -85,16 +87,16 @@ func readsAlike(m *decision.Memory, was, is *cluster.NodeGroup) bool {
 
 // remember remembers a round. Its answer stands for the next ones when it changed nothing:
 // no action, no outcome to learn from, and the Memory that it was given.
-func (e *Engine) remember(w *roundState, m decision.Memory) {
-	e.cacheValid = !w.uncacheable && len(w.plan.Actions) == 0 && len(w.s.Outcomes) == 0 && equalMemory(m, w.out)
+func (e *Engine) remember(w *round.State, m decision.Memory) {
+	e.cacheValid = !w.Uncacheable && len(w.Plan.Actions) == 0 && len(w.Snapshot.Outcomes) == 0 && equalMemory(m, w.Next)
 	e.plan, e.key = decision.Plan{}, decisionKey{}
 	if e.cacheValid {
-		w.out = m // the same maps: who hands them in again is known at a glance
-		e.plan, e.key = w.plan, decisionKey{s: *w.given, m: m, p: *w.p, until: w.until}
+		w.Next = m // the same maps: who hands them in again is known at a glance
+		e.plan, e.key = w.Plan, decisionKey{s: *w.Given, m: m, p: *w.Policy, until: w.Until}
 	}
-	e.round.held = len(w.plan.Held)
-	e.down.forget()
-	clear(e.round.nodes) // no Snapshot is kept alive by memory that is only waiting
+	e.round.Held = len(w.Plan.Held)
+	e.down.Forget()
+	clear(e.round.Nodes) // no Snapshot is kept alive by memory that is only waiting
 }
 
 // equalMemory compares two Memories. The large maps are compared by hand.

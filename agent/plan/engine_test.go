@@ -10,6 +10,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
 // TestEngineIsDecide plays sequences of changing Snapshots and compares an Engine that
@@ -45,7 +46,7 @@ func FuzzEngine(f *testing.F) {
 func playEngine(t *testing.T, r *rand.Rand, seed string, rounds int, enough func() bool) (again int) {
 	s, m, p := someWorld(r)
 	s = s.Seated()
-	slices.SortFunc(s.Nodes, compareNames)
+	slices.SortFunc(s.Nodes, round.CompareNames)
 	var e Engine
 	for i := range rounds {
 		if enough != nil && enough() {

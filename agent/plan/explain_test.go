@@ -12,6 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/explain"
 )
 
 // noContradiction asks Explain about everything that a plan holds or does, and about
@@ -338,11 +339,11 @@ daemonset ds cpu=100m
 func TestSum(t *testing.T) {
 	var list []decision.Refusal
 	for i := range 7 {
-		list = append(list, decision.Refusal{Name: fmt.Sprintf("g%d", i), Rule: ruleResources, Why: "Insufficient cpu, Insufficient memory"})
+		list = append(list, decision.Refusal{Name: fmt.Sprintf("g%d", i), Rule: explain.RuleResources, Why: "Insufficient cpu, Insufficient memory"})
 	}
 	list = append(list, decision.Refusal{Name: "h", Rule: decision.RuleBackoff, Why: "backed off"})
 	const want = "1 backed off (group h), 7 Insufficient cpu (groups g0, g1, g2, g3, g4, ...), 7 Insufficient memory (groups g0, g1, g2, g3, g4, ...)"
-	if got := Sum(list); got != want {
+	if got := explain.Sum(list); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
 // wish tells the lines of a story that an operator speaks:
@@ -38,7 +39,7 @@ func (w *teller) wish(f []string, kv map[string]string) bool {
 		key, v, _ := strings.Cut(f[2], "=")
 		w.eachNode(cluster.NodeName(f[1]), func(n *cluster.Node) {
 			n.Annotations = maps.Clone(n.Annotations)
-			set(&n.Annotations, key, v)
+			round.Set(&n.Annotations, key, v)
 		})
 	default:
 		return false

@@ -12,6 +12,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 func text(t testing.TB, v any) []byte {
@@ -159,7 +161,7 @@ func checkActions(t testing.TB, s *cluster.Snapshot, m *decision.Memory, p *deci
 			if n, ok := id.Node[a.Instance]; ok && n != a.Node {
 				t.Fatalf("%s, and it backs %s", a, n)
 			}
-			if a.Node != "" && (!toBeDeleted(nodeOf(a.Node)) || !cordonedByUs(nodeOf(a.Node))) {
+			if a.Node != "" && (!round.ToBeDeleted(nodeOf(a.Node)) || !round.CordonedByUs(nodeOf(a.Node))) {
 				t.Fatalf("%s, and it carries no mark of ours", a)
 			}
 			if g.Target-shrunk[a.Group] < g.Min && m.Resized == nil {
@@ -170,7 +172,7 @@ func checkActions(t testing.TB, s *cluster.Snapshot, m *decision.Memory, p *deci
 				continue // the cloud ends it, whatever anybody wants; see checkInterrupted
 			}
 			shrunk[groupOf(a.Node)]++
-			if n := nodeOf(a.Node); n.ControlPlane || optedOut(n) != "" || groupOf(a.Node) != "" && group(groupOf(a.Node)).Keeps != "" {
+			if n := nodeOf(a.Node); n.ControlPlane || round.OptedOut(n) != "" || groupOf(a.Node) != "" && group(groupOf(a.Node)).Keeps != "" {
 				t.Fatalf("not to be touched: %s", a)
 			}
 		case decision.Evict:
@@ -248,7 +250,7 @@ func checkInterrupted(t testing.TB, s cluster.Snapshot, m *decision.Memory, plan
 		for i := range n.Pods {
 			pod := &n.Pods[i]
 			free := len(pod.Budgets) == 0 || len(pod.Budgets) == 1 && left[pod.Budgets[0]] > 0
-			if free && !evicted[pod.Key] && !pod.Mirror && !pod.Finished && !daemon(pod) && pod.Deleting.IsZero() {
+			if free && !evicted[pod.Key] && !pod.Mirror && !pod.Finished && !round.Daemon(pod) && pod.Deleting.IsZero() {
 				t.Fatalf("pod %s stays on node %s, whose machine the cloud ends:\n%s", pod.Key, n.Name, plan)
 			}
 		}
@@ -342,7 +344,7 @@ func someTies(r *rand.Rand, c *cluster.PodClass, i int) {
 	app := func() *cluster.Selector {
 		return &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{fmt.Sprint(pick(r, i, i, i, r.IntN(6)))}}}}
 	}
-	key := func() string { return pick(r, keyHostname, keyHostname, "zone", "zone", "pool") }
+	key := func() string { return pick(r, topology.KeyHostname, topology.KeyHostname, "zone", "zone", "pool") }
 	term := func() cluster.PodTerm {
 		return cluster.PodTerm{TopologyKey: key(), Selector: app(), Namespaces: []string{"default"}}
 	}
@@ -371,7 +373,7 @@ func someTemplate(r *rand.Rand) cluster.Template {
 		t.Labels = map[string]string{"pool": pick(r, "a", "b")}
 	}
 	if r.IntN(4) > 0 {
-		set(&t.Labels, "zone", pick(r, "a", "b", "c"))
+		round.Set(&t.Labels, "zone", pick(r, "a", "b", "c"))
 	}
 	if r.IntN(3) == 0 {
 		t.VolumeLimits = map[string]int64{"ebs": int64(r.IntN(4))}
@@ -437,7 +439,7 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, decision.Memory, decision.Policy
 			gr.Failures = append(gr.Failures, cluster.Failure{Cause: pick(r, cluster.CauseCapacity, cluster.CauseQuota), Text: "no capacity", At: ago(10 * time.Minute)}, cluster.Failure{Cause: cluster.CauseCapacity, Text: "older", At: ago(time.Hour)})
 		}
 		if r.IntN(4) == 0 {
-			set(&m.Resized, id, decision.Resized{To: gr.Target + r.IntN(2), At: ago(2 * time.Minute)})
+			round.Set(&m.Resized, id, decision.Resized{To: gr.Target + r.IntN(2), At: ago(2 * time.Minute)})
 		}
 		s.Groups = append(s.Groups, gr)
 	}
@@ -473,7 +475,7 @@ func someNode(r *rand.Rand, s *cluster.Snapshot, m *decision.Memory, g *cluster.
 		Labels: g.Template.Labels, Taints: g.Template.Taints, Allocatable: g.Template.Allocatable, Capacity: g.Template.Capacity, Ready: pick(r, cluster.StatusTrue, cluster.StatusTrue, cluster.StatusTrue, cluster.StatusFalse)}
 	if r.IntN(8) > 0 {
 		n.Labels = maps.Clone(n.Labels)
-		set(&n.Labels, keyHostname, string(n.Name))
+		round.Set(&n.Labels, topology.KeyHostname, string(n.Name))
 	}
 	switch r.IntN(6) {
 	case 0:
@@ -489,10 +491,10 @@ func someNode(r *rand.Rand, s *cluster.Snapshot, m *decision.Memory, g *cluster.
 		n.Annotations = map[string]string{cluster.AnnotationNoScaleDown: "true"}
 	}
 	if r.IntN(2) == 0 {
-		set(&m.Unneeded, n.Name, ago(30*time.Minute))
+		round.Set(&m.Unneeded, n.Name, ago(30*time.Minute))
 	}
 	if r.IntN(2) == 0 {
-		set(&m.Unready, n.Name, ago(40*time.Minute))
+		round.Set(&m.Unready, n.Name, ago(40*time.Minute))
 	}
 	s.Nodes = append(s.Nodes, &n)
 	for range r.IntN(4) {

@@ -3,6 +3,10 @@ package plan
 import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/explain"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaledown"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaleup"
 )
 
 // Explain says why a pod waits, why a node stays or goes, or why a group can or
@@ -10,17 +14,30 @@ import (
 // anything else.
 func Explain(s cluster.Snapshot, m decision.Memory, p decision.Policy, q decision.Query) decision.Explanation {
 	s = s.Seated()
-	return explanation(runUntil(&s, &m, &p, stepScaleUp), runUntil(&s, &m, &p, stepScaleDown), runUntil(&s, &m, &p, stepFinish), q)
+	return explain.Explain(runUntil(&s, &m, &p, stepScaleUp), runUntil(&s, &m, &p, stepScaleDown), runUntil(&s, &m, &p, stepFinish), q)
 }
 
 // runUntil runs a round up to a step, exclusive.
-func runUntil(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, name string) moment {
-	r := newRun(new(roundCache), new(drainCache), s, m, p)
+func runUntil(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, name string) explain.Moment {
+	r := newRun(new(round.Cache), new(scaledown.Cache), s, m, p)
 	for _, step := range steps {
 		if step.name == name {
 			break
 		}
 		step.do(r)
 	}
-	return moment{r.roundState, r.up, r.down}
+	return explain.Moment{State: r.State, ScaleUp: r.up, ScaleDown: r.down}
 }
+
+// Sum is every group's reason counted together and with the groups' names:
+// "2 Insufficient cpu (groups a, b), 1 ... (group c)". It is what Events carry.
+func Sum(refusals []decision.Refusal) string { return explain.Sum(refusals) }
+
+// Expanders are the names that Policy.Expander may hold, sorted.
+func Expanders() []string { return scaleup.Expanders() }
+
+// UsesPriorities tells whether a chain of expanders reads the live priority map.
+func UsesPriorities(names string) bool { return scaleup.UsesPriorities(names) }
+
+// UnknownExpanders are the names of a chain that this build does not know.
+func UnknownExpanders(names string) []string { return scaleup.UnknownExpanders(names) }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 var update = flag.Bool("update", false, "rewrite the want sections of the stories")
@@ -313,7 +315,7 @@ func (w *teller) node(name string, kv map[string]string) {
 		n.Allocatable.Pods = 110
 	}
 	n.Labels = maps.Clone(n.Labels)
-	set(&n.Labels, keyHostname, name)
+	round.Set(&n.Labels, topology.KeyHostname, name)
 	n.Capacity = n.Allocatable
 	if kv["mark"] != "" {
 		w.mark(&n, w.s.Now.Add(-dur(kv["mark"])), kv["ours"] != "no")
@@ -359,7 +361,7 @@ func (w *teller) ties(c *cluster.PodClass, name string, kv map[string]string) {
 			app = name
 		}
 		if key == "host" {
-			key = keyHostname
+			key = topology.KeyHostname
 		}
 		return cluster.PodTerm{TopologyKey: key, Namespaces: []string{"default"}, Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{app}}}}}
 	}

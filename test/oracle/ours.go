@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
@@ -83,7 +84,7 @@ func (b *bench) judgeTwice(class *cluster.PodClass, index, n int) (Answer, error
 		for _, p := range b.promised[n] {
 			if b.snapshot.Classes[p.Class].Priority >= class.Priority {
 				b.state.Put(p.Class, n, by)
-				fit.Sub(b.rooms[n], b.space.Class(p.Class), by)
+				binpack.Sub(b.rooms[n], b.space.Class(p.Class), by)
 				some = true
 			}
 		}
@@ -108,7 +109,7 @@ func (b *bench) judge(class *cluster.PodClass, index, n int) (Answer, error) {
 	}
 	if rule == "" {
 		rule, words = b.space.Insufficient(b.rooms[n], b.space.Class(index))
-		if (fit.MaxFit(b.rooms[n], b.space.Class(index)) > 0) != (rule == "") {
+		if (binpack.MaxFit(b.rooms[n], b.space.Class(index)) > 0) != (rule == "") {
 			return Answer{}, fmt.Errorf("fit.Most and Space.Short differ: %q %q", rule, words)
 		}
 	}
@@ -192,7 +193,7 @@ func (b *bench) settle(bound []*cluster.Pod) {
 		home := b.nodeOf[bound[i].Node]
 		put(bound[i], elsewhere[i], -1)
 		put(bound[i], home, 1)
-		fit.Sub(b.rooms[home], b.space.Class(bound[i].Class), 1)
+		binpack.Sub(b.rooms[home], b.space.Class(bound[i].Class), 1)
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 )
 
 // ClusterAutoscaler buys as Cluster Autoscaler of July 2026 does with its defaults:
@@ -109,7 +109,7 @@ func (b *bins) onNew(c, g, first int) {
 			if b.put(last, c, b.left[c]) > 0 {
 				continue
 			}
-			if b.m.Tie[c] == SpreadHost && fit.MaxFit(last.room, b.m.space.Class(c)) > 0 && b.elsewhere(c, last) {
+			if b.m.Tie[c] == SpreadHost && binpack.MaxFit(last.room, b.m.space.Class(c)) > 0 && b.elsewhere(c, last) {
 				continue
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
@@ -173,7 +174,7 @@ func (m *Mix) index() {
 	for c := range m.fits {
 		m.fits[c] = make([]bool, len(m.empty))
 		for g := range m.empty {
-			m.fits[c][g] = fit.MaxFit(m.empty[g], m.space.Class(c)) > 0 && fit.Passes(&m.Snapshot.Classes[c], &m.shapes[g])
+			m.fits[c][g] = binpack.MaxFit(m.empty[g], m.space.Class(c)) > 0 && fit.Passes(&m.Snapshot.Classes[c], &m.shapes[g])
 		}
 	}
 }
@@ -264,7 +265,7 @@ func (b *bins) open(group int) *bin {
 // put puts at most n pods of a class onto a machine, one after the other, and returns
 // how many it took.
 func (b *bins) put(x *bin, class, n int) int {
-	if n = min(n, fit.MaxFit(x.room, b.m.space.Class(class))); n <= 0 || !b.m.fits[class][x.group] {
+	if n = min(n, binpack.MaxFit(x.room, b.m.space.Class(class))); n <= 0 || !b.m.fits[class][x.group] {
 		return 0
 	}
 	if b.state != nil {
@@ -275,7 +276,7 @@ func (b *bins) put(x *bin, class, n int) int {
 		}
 		n = done
 	}
-	fit.Sub(x.room, b.m.space.Class(class), n)
+	binpack.Sub(x.room, b.m.space.Class(class), n)
 	x.pods += n
 	x.of[class] += n
 	b.left[class] -= n

@@ -1,0 +1,128 @@
+package binpack
+
+import (
+	"cmp"
+	"slices"
+)
+
+// weights are what one unit of an axis is worth: one over what a bin has of it. The
+// scale is that of the fresh bin, or of the largest open bin where there is none.
+func (p *Problem) weights() []float64 {
+	w := make([]float64, len(p.Items[0].Size))
+	for i := range w {
+		var most int64
+		if p.Empty != nil {
+			most = p.Empty[i]
+		}
+		if most == 0 {
+			for _, b := range p.Open {
+				most = max(most, b[i])
+			}
+		}
+		if most > 0 {
+			w[i] = 1 / float64(most)
+		}
+	}
+	return w
+}
+
+// The orders in which first fit is tried: by largest share, by the sum of the shares of
+// cpu and memory, which is Cluster Autoscaler's, by that of all shares, by shares weighted
+// with how scarce each axis is, and by cpu and by memory.
+const (
+	ByShare = iota
+	byPair
+	bySum
+	byScarcity
+	byCPU
+	byMemory
+	orderings
+)
+
+// Order sorts the items, the first to be placed first.
+func (p *Problem) Order(by int) []int {
+	order := p.ownArena().ints.alloc(len(p.Items), 0)
+	for i := range order {
+		order[i] = i
+	}
+	if len(order) == 1 {
+		return order
+	}
+	w := p.weights()
+	if by == byScarcity {
+		scarce := make([]float64, len(w))
+		for i := range p.Items {
+			for j, v := range p.Items[i].Size {
+				scarce[j] += float64(v) * w[j] * float64(p.Items[i].Count)
+			}
+		}
+		for j := range w {
+			w[j] *= scarce[j]
+		}
+	}
+	keys := p.Arena.keys.alloc(len(p.Items), 0)
+	for i := range p.Items {
+		size, key := p.Items[i].Size, 0.0
+		switch by {
+		case ByShare:
+			for j, v := range size {
+				if v > 0 {
+					key = max(key, float64(v)*w[j])
+				}
+			}
+			if key >= 1 { // all of an axis, as anti-affinity makes it: the larger first
+				key += float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
+			}
+		case byPair:
+			key = float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
+		case byCPU:
+			key = float64(size[0]) * w[0]
+		case byMemory:
+			key = float64(size[1]) * w[1]
+		default:
+			for j, v := range size {
+				if v > 0 {
+					key += float64(float64(v) * w[j])
+				}
+			}
+		}
+		keys[i] = itemKey{key, i}
+	}
+	slices.SortFunc(keys, func(a, b itemKey) int { // equal ones stay as they come
+		switch {
+		case a.key > b.key:
+			return -1
+		case a.key < b.key:
+			return 1
+		}
+		return cmp.Compare(a.item, b.item)
+	})
+	for n := range keys {
+		order[n] = keys[n].item
+	}
+	return order
+}
+
+// itemKey is by what a item is put in order.
+type itemKey struct {
+	key  float64
+	item int
+}
+
+// byPriority is the order when not everything fits: what matters most goes first,
+// then what is small, so that a limit helps as many pods as it can.
+func (p *Problem) byPriority() []int {
+	w := p.weights()
+	keys := make([]float64, len(p.Items))
+	order := make([]int, len(p.Items))
+	for i := range order {
+		order[i] = i
+		for j, v := range p.Items[i].Size {
+			keys[i] = max(keys[i], float64(v)*w[j])
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(p.Items[b].Prio, p.Items[a].Prio), cmp.Compare(keys[a], keys[b]))
+	})
+	return order
+}

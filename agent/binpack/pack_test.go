@@ -1,0 +1,189 @@
+package binpack
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// exact is the optimum by plain branch and bound over single pods: every pod goes
+// into each open bin, each distinct used fresh bin, or one new fresh bin. It shares
+// nothing with the packer but the problem.
+type exact struct {
+	p     *Problem
+	pods  []int
+	best  int
+	steps int
+}
+
+func optimum(p *Problem, upper int) (int, bool) {
+	e := &exact{p: p, best: upper}
+	for i := range p.Items {
+		for range p.Items[i].Count {
+			e.pods = append(e.pods, i)
+		}
+	}
+	slices.SortStableFunc(e.pods, func(a, b int) int { return slices.Compare(p.Items[b].Size, p.Items[a].Size) })
+	var rooms [][]int64
+	for _, b := range p.Open {
+		rooms = append(rooms, slices.Clone(b))
+	}
+	e.place(0, rooms, 0)
+	return e.best, e.steps < 3_000_000
+}
+
+func (e *exact) place(at int, rooms [][]int64, fresh int) {
+	if e.steps++; e.steps > 3_000_000 || fresh >= e.best {
+		return
+	}
+	if at == len(e.pods) {
+		e.best = fresh
+		return
+	}
+	for j := range e.p.Empty { // volume bound
+		var want, have int64
+		for _, i := range e.pods[at:] {
+			want += e.p.Items[i].Size[j]
+		}
+		for _, r := range rooms {
+			have += max(r[j], 0)
+		}
+		if want > have && e.p.Empty[j] > 0 && fresh+int((want-have+e.p.Empty[j]-1)/e.p.Empty[j]) >= e.best {
+			return
+		}
+	}
+	size := e.p.Items[e.pods[at]].Size
+	for b := range rooms {
+		twin := slices.ContainsFunc(rooms[:b], func(r []int64) bool { return slices.Equal(r, rooms[b]) })
+		if MaxFit(rooms[b], size) == 0 || twin {
+			continue
+		}
+		Sub(rooms[b], size, 1)
+		e.place(at+1, rooms, fresh)
+		Sub(rooms[b], size, -1)
+	}
+	room := slices.Clone(e.p.Empty)
+	Sub(room, size, 1)
+	e.place(at+1, append(slices.Clip(rooms), room), fresh+1)
+}
+
+func someProblem(r *rand.Rand) *Problem {
+	p := &Problem{Empty: []int64{2000, 4096, 1 << 40, 20}, Limit: 1000}
+	for range r.IntN(3) {
+		p.Open = append(p.Open, []int64{r.Int64N(2000), r.Int64N(4096), 1 << 40, r.Int64N(10)})
+	}
+	for range 1 + r.IntN(5) {
+		on := make([]bool, len(p.Open))
+		for i := range on {
+			on[i] = true
+		}
+		p.Items = append(p.Items, Item{Size: []int64{100 + r.Int64N(18)*100, 100 + r.Int64N(30)*128, 0, 1}, Count: 1 + r.IntN(5), Fresh: true, On: on})
+	}
+	return p
+}
+
+// verify holds an answer against its problem.
+func verify(t *testing.T, p *Problem, k *Packing) {
+	t.Helper()
+	got := make([]int, len(p.Items))
+	put := func(room []int64, parts []Portion, times int) {
+		room = slices.Clone(room)
+		for _, x := range parts {
+			got[x.Item] += x.N * times
+			if MaxFit(room, p.Items[x.Item].Size) < x.N {
+				t.Fatalf("overfull: %v", parts)
+			}
+			Sub(room, p.Items[x.Item].Size, x.N)
+		}
+	}
+	bins := 0
+	for b := range p.Open {
+		put(p.Open[b], k.Open[b], 1)
+	}
+	for _, f := range k.Fresh {
+		put(p.Empty, f.Portions, f.Times)
+		bins += f.Times
+	}
+	for i := range got {
+		if got[i]+k.Left[i] != p.Items[i].Count {
+			t.Fatalf("load %d: placed %d, left %d of %d", i, got[i], k.Left[i], p.Items[i].Count)
+		}
+	}
+	if bins != k.Bins || bins > p.Limit {
+		t.Fatalf("bins %d, says %d, limit %d", bins, k.Bins, p.Limit)
+	}
+}
+
+func TestPackIsOptimal(t *testing.T) {
+	seed, times := packSeed(t)
+	r := rand.New(rand.NewPCG(seed, 0))
+	proven, off, mixes := 0, 0, 400*times
+	if testing.Short() {
+		mixes = 60
+	}
+	for range mixes {
+		p := someProblem(r)
+		k := Pack(p)
+		verify(t, p, &k)
+		if k.Unplaced() > 0 {
+			t.Fatal("pods are left without a limit")
+		}
+		best, done := optimum(p, k.Bins)
+		if !done && best == k.Bins {
+			continue
+		}
+		proven++
+		if best < k.Bins {
+			off++
+			t.Logf("%d machines, %d would do: %s", k.Bins, best, describe(p))
+		}
+	}
+	t.Logf("%d of %d proven mixes are optimal", proven-off, proven)
+	if off > 0 {
+		t.Errorf("%d of %d mixes are not packed into the fewest machines", off, proven)
+	}
+}
+
+func describe(p *Problem) string {
+	s := fmt.Sprint("open ", p.Open)
+	for _, l := range p.Items {
+		s += fmt.Sprintf(" %dx%v", l.Count, l.Size)
+	}
+	return s
+}
+
+func TestPackWithinLimit(t *testing.T) {
+	seed, times := packSeed(t)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 300 * times {
+		p := someProblem(r)
+		p.Limit = r.IntN(3)
+		k := Pack(p)
+		verify(t, p, &k)
+	}
+}
+
+// TestPackMeetsTheBound packs mixes of hundreds of pods, too large for plain branch
+// and bound: the linear program's bound proves the answer.
+func TestPackMeetsTheBound(t *testing.T) {
+	seed, times := packSeed(t)
+	r := rand.New(rand.NewPCG(seed, 0))
+	above, n := 0, 200*times
+	for range n {
+		p := &Problem{Empty: []int64{2000, 4096, 1 << 40, 110}, Limit: 10_000}
+		for range 2 + r.IntN(20) {
+			p.Items = append(p.Items, Item{Size: []int64{50 + r.Int64N(30)*50, 64 + r.Int64N(40)*64, 0, 1}, Count: 1 + r.IntN(40), Fresh: true, On: []bool{}})
+		}
+		k := Pack(p)
+		verify(t, p, &k)
+		_, least, _ := p.columnGeneration(&k)
+		if least = max(least, p.LowerBound()); k.Bins > least {
+			above++
+			t.Logf("%d machines, bound %d: %s", k.Bins, least, describe(p))
+		}
+	}
+	if above > n/50 {
+		t.Errorf("%d of %d mixes are above their bound", above, n)
+	}
+}

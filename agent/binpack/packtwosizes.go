@@ -1,0 +1,72 @@
+package binpack
+
+import (
+	"slices"
+)
+
+// LowerBoundFrom is how many bins the axes from one on make necessary by themselves, and which
+// of them does.
+func (p *Problem) LowerBoundFrom(from int) (need, axis int) {
+	for j := from; j < len(p.Empty); j++ {
+		var sum int64
+		for i := range p.Items {
+			if l := &p.Items[i]; l.Fresh {
+				sum += l.Size[j] * int64(l.Count)
+			}
+		}
+		if p.Empty[j] > 0 && int((sum+p.Empty[j]-1)/p.Empty[j]) > need {
+			need, axis = int((sum+p.Empty[j]-1)/p.Empty[j]), j
+		}
+	}
+	return need, axis
+}
+
+// PackTwoSizes puts what is left of an answer into bins with more room: into those that are
+// enlarged already, else into one more, the emptiest first, else into a new one. p is
+// the problem with the small machine. It returns nil when more
+// than limit would be needed, and else how many entries are large; these come first.
+func (p *Problem) PackTwoSizes(k *Packing, order []int, more []int64, limit int) (*Packing, int) {
+	s := p.ownArena()
+	big := Packing{Left: s.ints.clone(k.Left, 0)}
+	small := s.bins.clone(k.Fresh, 0)
+	room, whole := s.rooms.alloc(len(more), 0), s.rooms.alloc(len(more), 0)
+	for j := range whole {
+		whole[j] = p.Empty[j] + more[j]
+	}
+	bins := k.Bins
+	for _, i := range order {
+		size := p.Items[i].Size
+		big.pourAll(s, i, size)
+		for x := len(small) - 1; x >= 0 && big.Left[i] > 0; x-- {
+			for j := range room {
+				room[j] = small[x].Room[j] + more[j]
+			}
+			per := MaxFit(room, size)
+			for per > 0 && big.Left[i] > 0 && small[x].Times > 0 {
+				if big.Bins++; big.Bins > limit {
+					return nil, 0
+				}
+				small[x].Times--
+				big.Fresh = s.bins.push(big.Fresh, FreshBins{Times: 1, Room: s.rooms.clone(room, 0), Portions: s.portions.clone(small[x].Portions, 2)})
+				big.pour(s, len(big.Fresh)-1, i, size)
+			}
+			if small[x].Times == 0 {
+				small = slices.Delete(small, x, x+1)
+			}
+		}
+		for per := MaxFit(whole, size); per > 0 && big.Left[i] > 0 && bins < p.Limit; bins++ {
+			if big.Bins++; big.Bins > limit {
+				return nil, 0
+			}
+			m := min(per, big.Left[i])
+			e := FreshBins{Times: 1, Room: s.rooms.clone(whole, 0), Portions: s.portions.push(nil, Portion{i, m})}
+			Sub(e.Room, size, m)
+			big.Fresh = s.bins.push(big.Fresh, e)
+			big.Left[i] -= m
+		}
+		if big.Left[i] > 0 {
+			return nil, 0
+		}
+	}
+	return &Packing{Bins: bins, Open: k.Open, Left: big.Left, Fresh: s.bins.pushAll(big.Fresh, small)}, len(big.Fresh)
+}

@@ -1,0 +1,7 @@
+// Package explain says why a pod waits, why a node stays or goes, and why a group can or
+// cannot change.
+//
+// Explain reads one round at three moments and asks the engine's own functions, so that it
+// never says anything else than the plan. There is no algorithm of its own. Layer 5. It
+// refuses to decide and to guess: what the round did not judge it does not judge.
+package explain

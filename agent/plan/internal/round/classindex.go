@@ -1,0 +1,123 @@
+package round
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// manyShapes is how many different demands on a node's shape are remembered at least.
+const manyShapes = 1024
+
+// classIndex is what is known of the pod classes, by index. It lives across rounds and
+// is brought up to date when Snapshot.Classes changes.
+type classIndex struct {
+	classes        []cluster.PodClass // as last seen
+	space          *fit.Dimensions
+	Rank           []int32          // by size, the largest first; equal sizes share a rank
+	shape          []int32          // classes with equal demands on a node's shape share a number
+	Equivalent     []int32          // classes of equal rank and shape share a number
+	Representative []int32          // a class of each kind
+	shapeIDs       map[string]int32 // the numbers of shape, by what is demanded
+	gen            int              // of the space: another one makes all vectors and verdicts new
+}
+
+// update takes in the classes of a round and returns which of them are not what they
+// were; nil when none is.
+func (b *classIndex) update(rows []cluster.PodClass) (changed []bool) {
+	if b.space != nil && Same(&rows, &b.classes) {
+		return nil
+	}
+	for i := range rows {
+		if i >= len(b.classes) || !Same(&rows[i], &b.classes[i]) && !reflect.DeepEqual(&rows[i], &b.classes[i]) {
+			if changed == nil {
+				changed = make([]bool, len(rows))
+			}
+			changed[i] = true
+		}
+	}
+	fewer := len(rows) < len(b.classes)
+	b.classes = rows
+	if changed == nil && !fewer && b.space != nil {
+		return nil
+	}
+	space := fit.NewDimensions(rows)
+	if b.space == nil || !space.Same(b.space) {
+		b.gen++
+	}
+	b.space = space
+	b.shapes(changed)
+	b.sort()
+	return changed
+}
+
+// shapes numbers the demands on a node's shape.
+func (b *classIndex) shapes(changed []bool) {
+	if len(b.shapeIDs) > 2*len(b.classes)+manyShapes { // most belong to classes that are gone
+		b.shapeIDs, b.shape, b.gen = nil, b.shape[:0], b.gen+1
+	}
+	if b.shapeIDs == nil {
+		b.shapeIDs = make(map[string]int32)
+	}
+	old := len(b.shape)
+	b.shape = slices.Grow(b.shape[:min(old, len(b.classes))], max(len(b.classes)-old, 0))[:len(b.classes)]
+	for i := range b.classes {
+		if i < old && (changed == nil || !changed[i]) {
+			continue
+		}
+		key := shapeKey(&b.classes[i])
+		n, ok := b.shapeIDs[key]
+		if !ok {
+			n = int32(len(b.shapeIDs))
+			b.shapeIDs[key] = n
+		}
+		b.shape[i] = n
+	}
+}
+
+// shapeKey writes down what the shape filters F0 to F4 read of a class.
+func shapeKey(c *cluster.PodClass) string {
+	if len(c.NodeSelector)+len(c.Tolerations)+len(c.NotUnderstood)+len(c.NodeName) == 0 && c.Affinity == nil {
+		return ""
+	}
+	var s strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(c.NodeSelector)) {
+		fmt.Fprintf(&s, "%q=%q,", k, c.NodeSelector[k])
+	}
+	fmt.Fprintf(&s, "%t%q%q%q%q", c.Affinity == nil, c.Affinity, c.Tolerations, c.NotUnderstood, c.NodeName)
+	return s.String()
+}
+
+// sort ranks the classes by size.
+func (b *classIndex) sort() {
+	order := make([]int32, len(b.classes))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	bySize := func(x, y int32) int { return slices.Compare(b.space.Class(int(y)), b.space.Class(int(x))) }
+	slices.SortFunc(order, func(x, y int32) int { return cmp.Or(bySize(x, y), cmp.Compare(b.shape[x], b.shape[y])) })
+	b.Rank, b.Equivalent, b.Representative = make([]int32, len(b.classes)), make([]int32, len(b.classes)), nil
+	rank, kind := int32(0), int32(0)
+	for k, i := range order {
+		if k > 0 {
+			before := order[k-1]
+			bigger := bySize(before, i) != 0
+			if bigger {
+				rank++
+			}
+			if bigger || b.shape[before] != b.shape[i] {
+				kind++
+			}
+		}
+		b.Rank[i], b.Equivalent[i] = rank, kind
+		if int(kind) == len(b.Representative) {
+			b.Representative = append(b.Representative, i)
+		}
+	}
+}

@@ -1,0 +1,402 @@
+package round
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+)
+
+const (
+	// lagFor is how long a read may be behind a resize that was accepted (EC2 reads
+	// are eventually consistent).
+	lagFor = time.Minute
+	// lagSeen is how long reads may fall back behind one that showed the resize, as
+	// when another replica answers.
+	lagSeen = 10 * time.Second
+	// nodeLag is how long a young Node may be ahead of the reads that list its instance.
+	nodeLag = 20 * time.Second
+	// deletedFor is how long a read may go on showing an instance that was told to go.
+	deletedFor = 15 * time.Minute
+	// refusedFor is the first pause after a call that was refused (denied, or no such
+	// group), and refusedMost the longest: such a call costs nothing, a list that came
+	// back empty may be right again in the next read, and who has renewed the
+	// credentials or mended the policy waits for what follows.
+	refusedFor  = 10 * time.Second
+	refusedMost = time.Minute
+)
+
+// LearnOutcomes takes in what became of the last Plan. Reading an outcome twice changes
+// nothing.
+func (w *State) LearnOutcomes() {
+	outcomes := w.Snapshot.Outcomes
+	if len(outcomes) > 1 {
+		outcomes = slices.Clone(outcomes)
+		slices.SortFunc(outcomes, func(a, b cluster.Outcome) int {
+			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Error, b.Error), cmp.Compare(a.To, b.To))
+		})
+	}
+	for _, o := range outcomes {
+		switch {
+		case o.Action == "grow" && o.Error == "":
+			if old, ok := w.Next.Resized[o.Group]; !ok || old.At.Before(o.At) {
+				Set(&w.Next.Resized, o.Group, decision.Resized{To: o.To, At: o.At})
+			}
+		case o.Action == "grow":
+			if cause, ok := causeOf(o.Kind); ok {
+				w.backOff(o.Group, cluster.Failure{Cause: cause, Text: o.Error, At: o.At})
+			}
+		case o.Action == "terminate" && o.Error == "":
+			if _, known := w.Next.Deleted[o.Instance]; known || w.Reached(o.At.Add(deletedFor+1)) {
+				continue
+			}
+			Set(&w.Next.Deleted, o.Instance, o.At)
+			w.Next.ShrunkAt = Later(w.Next.ShrunkAt, o.At)
+			if r, ok := w.Next.Resized[o.Group]; ok && r.At.Before(o.At) {
+				r.To--
+				w.Next.Resized[o.Group] = r
+			}
+		case o.Action == "terminate" && o.Kind == kindBusy:
+		case o.Action == "terminate":
+			w.Postpone(o.At.Add(w.Policy.DelayAfterFailure))
+		}
+	}
+}
+
+// kindBusy is provider.Kind's word for a cloud that finishes something else first. It is
+// no failure: what was asked for is asked for again as soon as that is over.
+const kindBusy = "busy"
+
+// causeOf translates provider.Kind's words. Conflicts, transient errors and a busy cloud
+// are no failures of the group: the next round is the retry.
+func causeOf(kind string) (cluster.Cause, bool) {
+	switch kind {
+	case "exhausted":
+		return cluster.CauseCapacity, true
+	case "denied", "not found":
+		return cluster.CauseRefused, true
+	case "invalid":
+		return cluster.CauseInvalid, true
+	}
+	return "", false
+}
+
+func (w *State) Postpone(until time.Time) {
+	if until.After(w.Next.ScaleDownAfter) {
+		w.Next.ScaleDownAfter = until
+	}
+}
+
+// backOff counts one failure. Failures within a pause belong to the trial that led
+// to it: they lengthen the pause and do not double it.
+func (w *State) backOff(g cluster.GroupID, f cluster.Failure) {
+	if f.At.After(w.Now) {
+		f.At, w.Uncacheable = w.Now, true
+	}
+	i := slices.IndexFunc(w.Next.Backoff, func(b decision.Backoff) bool { return b.Group == g && b.Cause == f.Cause })
+	step, most := w.Policy.BackoffInitial, w.Policy.BackoffMax
+	switch f.Cause {
+	case cluster.CauseInvalid:
+		step = most
+	case cluster.CauseRefused:
+		step, most = min(step, refusedFor), min(most, refusedMost)
+	}
+	if i < 0 {
+		w.Next.Backoff = append(w.Next.Backoff, decision.Backoff{Group: g, Cause: f.Cause, Step: step, Last: f.At, Until: f.At.Add(step), Text: f.Text})
+		return
+	}
+	b := &w.Next.Backoff[i]
+	switch {
+	case !f.At.After(b.Last):
+		return
+	case f.At.Sub(b.Last) > w.Policy.BackoffReset:
+		b.Step = step
+	case f.At.After(b.Until):
+		b.Step = min(2*b.Step, most)
+	}
+	b.Last, b.Text = f.At, f.Text
+	if until := f.At.Add(b.Step); until.After(b.Until) {
+		b.Until = until
+	}
+}
+
+// pause returns the pause that a group is in, the longest first: its own, or that of a
+// group that was refused for a quota which both draw on.
+func (w *State) pause(g *Group) *decision.Backoff {
+	var found *decision.Backoff
+	for i := range w.Next.Backoff {
+		b := &w.Next.Backoff[i]
+		if w.Reached(b.Until) || b.Group != g.ID && !w.sharesQuota(g, b) {
+			continue
+		}
+		if found == nil || cmp.Or(cmp.Compare(own(found, g), own(b, g)), b.Until.Compare(found.Until), cmp.Compare(found.Cause, b.Cause), cmp.Compare(found.Group, b.Group)) > 0 {
+			found = b
+		}
+	}
+	return found
+}
+
+// own orders a group's own pauses before those that it shares.
+func own(b *decision.Backoff, g *Group) int {
+	if b.Group == g.ID {
+		return 0
+	}
+	return 1
+}
+
+// sharesQuota tells whether a pause for quota concerns a group too. A group that the
+// cloud no longer lists says nothing about its quota's name, so it concerns all.
+func (w *State) sharesQuota(g *Group, b *decision.Backoff) bool {
+	if b.Cause != cluster.CauseQuota {
+		return false
+	}
+	i, ok := w.ByID[b.Group]
+	if !ok {
+		return true
+	}
+	refused := &w.Groups[i]
+	return refused.Provider == g.Provider && (refused.Quota == "" || g.Quota == "" || refused.Quota == g.Quota)
+}
+
+// Sick tells a group of which too many nodes are not Ready while the cluster is well:
+// a machine more would likely be no better (by the cluster's own thresholds, as in
+// Cluster Autoscaler). When the whole cluster is not well, the network is the likelier
+// culprit: deletions are frozen, and pods that wait are helped.
+func (w *State) Sick(g *Group) string {
+	if w.Unhealthy == "" && g.unready > w.Policy.OKTotalUnready && g.unready*100 > w.Policy.MaxTotalUnreadyPercent*g.Nodes {
+		return fmt.Sprintf("%s of its nodes are not Ready", count(g.unready, g.Nodes))
+	}
+	return ""
+}
+
+// Account counts what every group has and what is upcoming, from the cloud's facts and
+// not from memory, so that a restart does not buy twice (kubernetes/autoscaler#9813).
+func (w *State) Account() {
+	for i := range w.Groups {
+		g := &w.Groups[i]
+		g.CorrectedTarget = g.Target
+		g.failed = append(g.failed, g.Failures...)
+		w.accountInstances(g)
+		w.accountLag(g)
+		slices.SortFunc(g.failed, func(a, b cluster.Failure) int { // oldest first: history is replayed as it was
+			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Text, b.Text))
+		})
+		for _, f := range g.failed {
+			w.backOff(g.ID, f)
+		}
+		g.Size = max(g.CorrectedTarget, g.Members)
+		w.accountShort(g)
+	}
+}
+
+// accountLag counts a target that was asked for and that reads do not show yet. One
+// that they have shown, and no longer show, was lowered by somebody else.
+func (w *State) accountLag(g *Group) {
+	r, ok := w.Next.Resized[g.ID]
+	if !ok || w.Reached(r.At.Add(lagFor)) {
+		return
+	}
+	switch {
+	case g.CorrectedTarget >= r.To && r.Seen.IsZero() && g.ReadAt.After(r.At):
+		r.Seen = g.ReadAt
+		w.Next.Resized[g.ID] = r
+	case g.CorrectedTarget < r.To && !r.Seen.IsZero() && g.ReadAt.Sub(r.Seen) >= lagSeen:
+		delete(w.Next.Resized, g.ID)
+		return
+	}
+	if g.CorrectedTarget < r.To && !r.Seen.IsZero() {
+		w.WakeAt(r.Seen.Add(lagSeen))
+	}
+	g.CorrectedTarget = max(g.CorrectedTarget, r.To)
+	w.WakeAt(r.At.Add(lagFor))
+}
+
+func (w *State) accountInstances(g *Group) {
+	patience := OrElse(g.Options.MaxNodeProvisionTime, w.Policy.MaxNodeProvisionTime)
+	for k := range g.Instances {
+		in := &g.Instances[k]
+		if _, told := w.Next.Deleted[in.ID]; in.Member && in.Interruption != nil && !told {
+			g.replaced++
+		}
+		if !in.Member || in.Phase == cluster.PhaseGone || in.Phase == cluster.PhaseDeleting || in.Phase == cluster.PhaseStopped {
+			continue
+		}
+		if _, told := w.Next.Deleted[in.ID]; told {
+			g.CorrectedTarget--
+			continue
+		}
+		g.Members++
+		if _, ok := w.id.Node[in.ID]; ok {
+			g.Nodes++
+			continue
+		}
+		if in.Phase == cluster.PhaseFailed {
+			w.instanceFailed(g, in)
+			continue
+		}
+		since := in.Created
+		if since.IsZero() {
+			since = w.Now
+			if seen, ok := w.Memory.Unregistered[in.ID]; ok {
+				since = seen
+			}
+		}
+		Set(&w.Next.Unregistered, in.ID, since)
+		if due := since.Add(patience); !w.Reached(due) {
+			g.Upcoming++
+			w.WakeAt(due)
+		} else {
+			w.instanceLate(g, in, due)
+		}
+	}
+}
+
+// accountShort counts the places in the target that have no instance yet. They are
+// coming as long as the cloud has not said that they are not and has not taken
+// longer than an instance may take to join.
+func (w *State) accountShort(g *Group) {
+	short := g.CorrectedTarget - g.Members
+	if short <= 0 {
+		return
+	}
+	since, ok := w.Memory.Short[g.ID]
+	if !ok {
+		since = w.Now
+	}
+	Set(&w.Next.Short, g.ID, since)
+	patience := OrElse(g.Options.MaxNodeProvisionTime, w.Policy.MaxNodeProvisionTime)
+	if due := since.Add(patience); w.Reached(due) {
+		text := fmt.Sprintf("the cloud has not delivered %d of %d instances since %s", short, g.CorrectedTarget, Stamp(since))
+		w.backOff(g.ID, cluster.Failure{Cause: cluster.CauseOther, Text: text, At: due})
+		w.Held("group", string(g.ID), decision.RuleShort, "%s; look at the group's activities", text)
+		if w.undelivered(g.ID) {
+			return
+		}
+		since = w.Now // the pause is over: the cloud gets another chance
+		Set(&w.Next.Short, g.ID, since)
+	}
+	w.WakeAt(since.Add(patience))
+	if g.Paused == "" && !w.undelivered(g.ID) {
+		g.Upcoming += short
+	}
+}
+
+// undelivered tells whether a group is paused for a cause that keeps the cloud from
+// starting instances. That some instance did not join says nothing about the next.
+func (w *State) undelivered(g cluster.GroupID) bool {
+	return slices.ContainsFunc(w.Next.Backoff, func(b decision.Backoff) bool {
+		return b.Group == g && b.Cause != cluster.CauseNoJoin && !w.Reached(b.Until)
+	})
+}
+
+func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// JudgeGroups says for every group whether it can be grown. The first reason counts.
+func (w *State) JudgeGroups() {
+	ahead := w.ahead()
+	var schemes map[string]map[string]bool
+	if len(ahead) > 0 {
+		schemes = w.schemes()
+	}
+	w.judgeBalance()
+	for i := range w.Groups {
+		g := &w.Groups[i]
+		g.Rule, g.Why = w.refusal(g)
+		if g.Rule == "" {
+			own := schemes[g.Provider]
+			at := slices.IndexFunc(ahead, func(n *cluster.Node) bool { return len(own) == 0 || own[scheme(n.ProviderID)] })
+			if at >= 0 {
+				g.Rule, g.Why = decision.RuleAhead, fmt.Sprintf("node %s has registered and no group lists its instance yet: growth waits for the cloud's reads to catch up", ahead[at].Name)
+			}
+		}
+		if g.Rule != "" && g.Rule != decision.RuleMax {
+			w.Held("group", string(g.ID), g.Rule, "%s", g.Why)
+		}
+	}
+}
+
+// Paused says that an operator wants the group left alone; empty: nobody does.
+func (w *State) Paused(g *Group) string {
+	if g.Pause == nil {
+		return ""
+	}
+	why := "paused"
+	if !g.Pause.Until.IsZero() {
+		if w.Reached(g.Pause.Until) {
+			return ""
+		}
+		w.WakeAt(g.Pause.Until)
+		why += " until " + Stamp(g.Pause.Until)
+	}
+	if g.Pause.Why != "" {
+		why += ": " + g.Pause.Why
+	}
+	return why
+}
+
+func (w *State) refusal(g *Group) (rule, why string) {
+	if g.Min < 0 || g.Max < g.Min {
+		return decision.RuleBounds, fmt.Sprintf("invalid bounds: minimum %d, maximum %d; set a maximum that is not below the minimum", g.Min, g.Max)
+	}
+	if why := w.Paused(g); why != "" {
+		return decision.RuleOperator, why
+	}
+	if g.Stale != "" {
+		return decision.RuleGroupStale, "the group's facts are old: " + g.Stale
+	}
+	if g.Paused != "" {
+		return decision.RulePaused, g.Paused
+	}
+	if g.Busy != "" {
+		return decision.RuleCloudBusy, g.Busy
+	}
+	if g.Template.Unknown != "" {
+		return decision.RuleTemplate, "template unknown: " + g.Template.Unknown
+	}
+	if b := w.pause(g); b != nil {
+		w.WakeAt(b.Until)
+		if b.Group != g.ID {
+			return decision.RuleQuota, fmt.Sprintf("shares the quota of group %s, which is backed off until %s: %s", b.Group, Stamp(b.Until), b.Text)
+		}
+		return decision.RuleBackoff, fmt.Sprintf("backed off until %s (%s): %s", Stamp(b.Until), b.Cause, b.Text)
+	}
+	if why := w.Sick(g); why != "" {
+		return decision.RuleGroupHealth, why
+	}
+	if g.Shrinks {
+		return decision.RuleOneWay, "the group shrinks in this round"
+	}
+	if g.Size >= g.Max && g.CorrectedTarget >= g.Min {
+		return decision.RuleMax, fmt.Sprintf("at its maximum of %d", g.Max)
+	}
+	return "", ""
+}
+
+// EnforceMin plans the machines that a group lacks to its minimum. Pods may use them.
+func (w *State) EnforceMin() {
+	if !w.Policy.EnforceMin {
+		return
+	}
+	for i := range w.Groups {
+		g := &w.Groups[i]
+		if g.Rule != "" || g.CorrectedTarget >= g.Min {
+			continue
+		}
+		g.Raise = true
+		want := max(g.Min-g.Size, 0)
+		n, why := w.Allowed(g, want)
+		if n < want {
+			w.Held("group", string(g.ID), decision.RuleTotals, "below its minimum of %d: %s", g.Min, why)
+		}
+		g.Grow += n
+	}
+}
+
+func sortBackoff(b []decision.Backoff) {
+	slices.SortFunc(b, func(x, y decision.Backoff) int {
+		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Cause, y.Cause))
+	})
+}

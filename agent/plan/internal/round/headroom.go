@@ -1,0 +1,116 @@
+package round
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// headroomPods bounds the pieces of one headroom (Cluster Autoscaler's limit for pods
+// that it injects).
+const headroomPods = 5000
+
+// headroomShare is the share of a machine that "a machine kept free" asks for: real nodes
+// offer a little less than their template promises, and a node that carries nothing but
+// a small stray pod is free all the same.
+const headroomShare = 0.95
+
+// HeadroomPieces is the pieces of one headroom that is to be kept free now.
+type HeadroomPieces struct {
+	Class, Count int
+	name         string
+}
+
+// OpenHeadroom adds a class for every headroom that is open now. The Snapshot is not
+// changed: the world looks at a copy with a longer list.
+func (w *State) OpenHeadroom() {
+	list := slices.Clone(w.Policy.Headroom)
+	slices.SortStableFunc(list, func(a, b cluster.Headroom) int { return strings.Compare(a.Name, b.Name) })
+	for i := range list {
+		h := &list[i]
+		open, next := h.Open(w.Now)
+		if !next.IsZero() {
+			w.WakeAt(next)
+		}
+		if !open || h.Count <= 0 {
+			continue
+		}
+		piece := h.Piece
+		piece.Priority = math.MinInt32
+		piece.Requests.Pods = 1
+		if h.Group != "" {
+			g, ok := w.ByID[h.Group]
+			if !ok || w.Groups[g].Template.Unknown != "" {
+				w.Held("headroom", h.Name, decision.RuleHeadroom, "group %s is not known, so neither is the size of its machines", h.Group)
+				continue
+			}
+			piece.Requests = w.freeMachine(&w.Groups[g])
+			for _, t := range w.Groups[g].Template.Taints {
+				piece.Tolerations = append(slices.Clip(piece.Tolerations), cluster.Toleration{Key: t.Key, Operator: "Equal", Value: t.Value, Effect: t.Effect})
+			}
+		}
+		if len(w.headrooms) == 0 {
+			own := *w.Snapshot
+			own.Classes = slices.Clip(slices.Clone(own.Classes))
+			w.Snapshot = &own
+		}
+		w.Snapshot.Classes = append(w.Snapshot.Classes, piece)
+		w.headrooms = append(w.headrooms, HeadroomPieces{len(w.Snapshot.Classes) - 1, min(h.Count, headroomPods), h.Name})
+	}
+}
+
+// freeMachine is what one free machine of a group leaves to pods.
+func (w *State) freeMachine(g *Group) cluster.Resources {
+	shape := fit.NodeInfo{Labels: g.Template.Labels, Taints: fit.WithoutStartupTaints(g.Template.Taints)}
+	r := g.Template.Allocatable
+	for d := range w.Snapshot.DaemonSets {
+		if c := &w.Snapshot.Classes[w.Snapshot.DaemonSets[d].Class]; fit.DaemonRunsOn(c, &shape) {
+			r = r.Sub(c.Requests)
+		}
+	}
+	out := cluster.Resources{MilliCPU: int64(float64(max(r.MilliCPU, 0)) * headroomShare), Memory: int64(float64(max(r.Memory, 0)) * headroomShare), Pods: 1}
+	for name, n := range r.Extended {
+		if n > 0 {
+			if out.Extended == nil {
+				out.Extended = make(map[string]int64)
+			}
+			out.Extended[name] = n
+		}
+	}
+	return out
+}
+
+// headroomOwner stands for the controller that a piece of headroom does not have.
+func headroomOwner(name string) cluster.UID { return cluster.UID("headroom " + name) }
+
+// demandHeadroom adds the pieces to the pods that want room.
+func (w *State) demandHeadroom() {
+	for _, s := range w.headrooms {
+		w.Demands = append(w.Demands, Demand{Class: s.Class, Expected: s.Count, Owner: headroomOwner(s.name), Buys: true, Headroom: s.name})
+	}
+}
+
+// KeepHeadroom notes that a node's room is kept free for pieces of headroom. It does not
+// bind the node: the pieces move when the node goes.
+func (n *Node) KeepHeadroom(class, count int) {
+	for i := range n.Headroom {
+		if n.Headroom[i].Class == class {
+			n.Headroom[i].Count += count
+			return
+		}
+	}
+	n.Headroom = append(n.Headroom, HeadroomPieces{Class: class, Count: count})
+}
+
+func (w *State) HeadroomName(class int) string {
+	for _, s := range w.headrooms {
+		if s.Class == class {
+			return s.name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,238 @@
+package round
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// nodeFacts are what follows from one Node with its pods, the classes and the Policy alone:
+// no clock, no budget, no other Node. They are worked out once per value of a Node.
+type nodeFacts struct {
+	node           *cluster.Node
+	gen            int               // of the classes' axes
+	classes        []ClassCount      // of all pods here that are not finished
+	room           []int64           // Allocatable less what is held
+	requested      cluster.Resources // by pods that count for utilisation; Extended only on a node with GPUs
+	daemonRequests cluster.Resources // the same of DaemonSet pods
+	daemons        []cluster.UID     // DaemonSets with a pod here
+	OptOut         string            // which annotation keeps the Node
+	ToBeDeleted    bool              // marked for deletion
+	CordonedByUs   bool              // with our cordon
+	starting       bool              // it carries a taint that a young node loses by itself
+	Timed          bool              // a pod is terminating: drain plan depends on the clock
+	DrainKnown     bool              // drain plan is worked out
+	Drain          DrainPlan         // what a drain would have to do, budgets aside; never where dated
+	message        messageCache
+}
+
+// ClassCount is a class with pods on a node, and how many of them take room there.
+type ClassCount struct{ Class, N int32 }
+
+// messageCache is a reason in words that was made for an earlier round: most nodes are held
+// for the same reason round after round.
+type messageCache struct {
+	due   time.Time
+	name  string
+	words string
+}
+
+// refreshFacts brings the facts up to date with the Nodes of a round. changed are the
+// classes that are not what they were.
+func (w *State) refreshFacts(changed []bool) {
+	e := w.Cache
+	var moved map[*cluster.Node]*nodeFacts
+	old, now := e.Facts, e.oldFacts[:0]
+	made := FactsAllocator{Axes: w.Dimensions.Len()}
+	if len(old) == 0 && len(w.Snapshot.Nodes) > 0 {
+		made.facts, made.rooms = make([]nodeFacts, len(w.Snapshot.Nodes)), make([]int64, len(w.Snapshot.Nodes)*made.Axes)
+	}
+	for i, n := range w.Snapshot.Nodes {
+		var f *nodeFacts
+		if i < len(old) && old[i].node == n {
+			f = old[i]
+		} else if len(old) > 0 {
+			if moved == nil {
+				moved = factsByNode(old, w.Snapshot.Nodes)
+			}
+			f = moved[n]
+		}
+		if f == nil || f.gen != e.Classes.gen || changed != nil && f.uses(changed) {
+			f = made.Next()
+			w.FillFacts(f, n)
+		}
+		now = append(now, f)
+	}
+	clear(old)
+	e.Facts, e.oldFacts = now, old[:0]
+}
+
+// factsByNode are the facts of Nodes that are not at the place where they were.
+func factsByNode(old []*nodeFacts, nodes []*cluster.Node) map[*cluster.Node]*nodeFacts {
+	out := make(map[*cluster.Node]*nodeFacts)
+	for i, f := range old {
+		if i >= len(nodes) || nodes[i] != f.node {
+			out[f.node] = f
+		}
+	}
+	return out
+}
+
+func (f *nodeFacts) uses(changed []bool) bool {
+	return slices.ContainsFunc(f.classes, func(h ClassCount) bool { return int(h.Class) >= len(changed) || changed[h.Class] })
+}
+
+// FactsAllocator is where the facts of a first round are: one after the other, as they are read.
+// Later ones come one by one, each with its own life.
+type FactsAllocator struct {
+	facts []nodeFacts
+	rooms []int64
+	Axes  int
+}
+
+func (b *FactsAllocator) Next() *nodeFacts {
+	if len(b.facts) == 0 {
+		return &nodeFacts{room: make([]int64, b.Axes)}
+	}
+	f := &b.facts[0]
+	f.room = b.rooms[:b.Axes:b.Axes]
+	b.facts, b.rooms = b.facts[1:], b.rooms[b.Axes:]
+	return f
+}
+
+// FillFacts works the facts of a Node out.
+func (w *State) FillFacts(f *nodeFacts, n *cluster.Node) {
+	f.node, f.gen, f.OptOut, f.ToBeDeleted, f.CordonedByUs, f.starting = n, w.Cache.Classes.gen, OptedOut(n), ToBeDeleted(n), CordonedByUs(n), slices.ContainsFunc(n.Taints, startingTaint)
+	gpu := offersGPU(n)
+	for i := range n.Pods {
+		pod := &n.Pods[i]
+		if pod.Finished {
+			continue
+		}
+		takes, to := 1, &f.requested
+		switch {
+		case Daemon(pod):
+			if to = &f.daemonRequests; !slices.Contains(f.daemons, pod.Owner.UID) {
+				f.daemons = append(f.daemons, pod.Owner.UID)
+			}
+		case w.Expendable(pod):
+			takes, to = 0, nil
+		}
+		if to != nil {
+			addRequests(to, &w.Snapshot.Classes[pod.Class].Requests, gpu)
+		}
+		w.Cache.Count.Add(pod.Class, takes)
+		f.Timed = f.Timed || !pod.Deleting.IsZero() || pod.Wishes != nil && pod.Wishes.KeepFor > 0
+	}
+	f.classes = w.Cache.Count.Take(nil)
+	w.Dimensions.Capacity(f.room, n.Allocatable)
+	w.takeHeld(f, f.room)
+}
+
+// takeHeld takes what the pods of a Node take out of a room.
+func (w *State) takeHeld(f *nodeFacts, room []int64) {
+	for _, h := range f.classes {
+		if h.N > 0 {
+			binpack.Sub(room, w.Dimensions.Class(int(h.Class)), int(h.N))
+		}
+	}
+}
+
+// Sorted returns pods by key; those of an observer are.
+func Sorted(pods []cluster.Pod) []cluster.Pod {
+	for i := 1; i < len(pods); i++ {
+		if pods[i].Key < pods[i-1].Key {
+			pods = slices.Clone(pods)
+			slices.SortStableFunc(pods, func(a, b cluster.Pod) int { return strings.Compare(string(a.Key), string(b.Key)) })
+			break
+		}
+	}
+	return pods
+}
+
+// classCounter counts pods by class. Its memory lives across rounds.
+type classCounter struct {
+	counts []int32 // by class: one more than was counted; 0: the class was not named
+	named  []int32
+	free   []ClassCount // room for answers
+}
+
+func (c *classCounter) Add(class, n int) {
+	if class >= len(c.counts) {
+		c.counts = append(c.counts, make([]int32, class+1-len(c.counts))...)
+	}
+	if c.counts[class] == 0 {
+		c.counts[class] = 1
+		c.named = append(c.named, int32(class))
+	}
+	c.counts[class] += int32(n)
+}
+
+// Take returns the counts in the order in which the classes were named, or, where
+// order says something, in that order, and starts anew.
+func (c *classCounter) Take(order func(a, b int32) int) []ClassCount {
+	if len(c.named) == 0 {
+		return nil
+	}
+	if order != nil {
+		slices.SortStableFunc(c.named, order)
+	}
+	n := len(c.named)
+	if n > len(c.free) {
+		c.free = make([]ClassCount, max(n, classCountsAtOnce))
+	}
+	out := c.free[:n:n]
+	c.free = c.free[n:]
+	for i, class := range c.named {
+		out[i] = ClassCount{class, c.counts[class] - 1}
+		c.counts[class] = 0
+	}
+	c.named = c.named[:0]
+	return out
+}
+
+// addRequests adds a request to a sum, extended resources only where they are asked for.
+func addRequests(sum, r *cluster.Resources, extended bool) {
+	sum.MilliCPU += r.MilliCPU
+	sum.Memory += r.Memory
+	if extended {
+		for name, amount := range r.Extended {
+			Set(&sum.Extended, name, sum.Extended[name]+amount)
+		}
+	}
+}
+
+// DueWords say when a node may go.
+func (f *nodeFacts) DueWords(due time.Time) string {
+	s := &f.message
+	if s.words == "" || !s.due.Equal(due) || s.name != "" {
+		*s = messageCache{due: due, words: "not needed: may go at " + Stamp(due)}
+	}
+	return s.words
+}
+
+// UnplaceableWords name the pod that keeps a node.
+func (f *nodeFacts) UnplaceableWords(pod cluster.PodKey) string {
+	s := &f.message
+	if s.words == "" || s.name != string(pod) {
+		*s = messageCache{name: string(pod), words: "pod " + string(pod) + " has room nowhere else"}
+	}
+	return s.words
+}
+
+// DrainPlan is what a drain has to do with the pods of a node.
+type DrainPlan struct {
+	Movable     int            // pods to be evicted
+	Classes     []ClassCount   // of them, those that need room elsewhere, the largest first
+	Budgeted    []*cluster.Pod // of them, those with budgets, by name
+	Terminating int            // pods already told to go
+	Blocked     []string       // every blocker of every pod, budgets included
+	Hard        []string       // the same without budgets, which time may heal
+	Grace       time.Duration
+}
+
+// classCountsAtOnce is for how many counts room is made at once.
+const classCountsAtOnce = 64

@@ -1,0 +1,267 @@
+package round
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// Node is a Node and what the round knows about it.
+type Node struct {
+	*cluster.Node
+	Facts         *nodeFacts
+	Group         int // index into roundState.groups, -1: none of ours
+	Instance      *cluster.Instance
+	Room          []int64 // what is left, of the axes of roundState.space
+	State         NodeState
+	Shape         fit.NodeInfo
+	InUse         bool             // a pending pod or a moved pod counts on it
+	OnlyRelocated bool             // only moved pods do
+	Headroom      []HeadroomPieces // headroom that is kept free on it
+	Removing      bool             // it is on its way out, or would be: no destination
+	Original      *cluster.Node    // with the pods that releaseInterrupted took off it; nil: it is not interrupted
+}
+
+// NodeState says what a node is good for.
+type NodeState int
+
+const (
+	StateOut      NodeState = iota // not Ready, or on its way out: no room for anybody
+	StateReady                     // the scheduler may place pods now
+	StateUpcoming                  // registered, and will be Ready soon
+	StateMarked                    // carries our mark
+)
+
+func (w *State) indexNodes() {
+	t := &w.Cache.instances
+	w.id, w.ByName = t.id, t.byName
+	w.Cache.Nodes = slices.Grow(w.Cache.Nodes[:0], len(t.order))[:len(t.order)]
+	w.Nodes = w.Cache.Nodes
+	axes := w.Dimensions.Len()
+	w.Cache.rooms = slices.Grow(w.Cache.rooms[:0], len(w.Nodes)*axes)[:len(w.Nodes)*axes]
+	for k, i := range t.order {
+		n := &w.Nodes[k]
+		*n = Node{Node: w.Snapshot.Nodes[i], Facts: w.Cache.Facts[i], Group: int(t.group[k]), Instance: t.inst[k], Original: w.interruptedNodes[k], Room: w.Cache.rooms[k*axes : (k+1)*axes : (k+1)*axes]}
+		n.State = w.stateOf(n)
+		n.Shape = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
+		if n.State == StateUpcoming {
+			w.Dimensions.Capacity(n.Room, w.become(n))
+			w.takeHeld(n.Facts, n.Room)
+		} else {
+			copy(n.Room, n.Facts.room)
+		}
+	}
+}
+
+// become makes a registered node that is not Ready yet look as it soon will: without
+// the taints of its start and those that its template does not promise (a controller
+// may take them off; when they are still there at Ready, the template learns them, and
+// a machine that is bought in between would carry them too), with what the template promises where the kubelet has not
+// reported it yet (a device plugin's resource comes last).
+func (w *State) become(n *Node) cluster.Resources {
+	n.Shape.Taints, n.Shape.Unschedulable = fit.WithoutStartupTaints(n.Taints), false
+	alloc := n.Allocatable
+	if n.Group < 0 || w.Groups[n.Group].Template.Unknown != "" {
+		return alloc
+	}
+	t := &w.Groups[n.Group].Template
+	n.Shape.Taints = slices.DeleteFunc(slices.Clone(n.Shape.Taints), func(x cluster.Taint) bool { return !slices.Contains(t.Taints, x) })
+	labels := make(map[string]string, len(t.Labels)+len(n.Labels))
+	for _, from := range []map[string]string{t.Labels, n.Labels} {
+		for k, v := range from {
+			labels[k] = v
+		}
+	}
+	n.Shape.Labels = labels
+	if alloc.MilliCPU == 0 || alloc.Memory == 0 || alloc.Pods == 0 {
+		return t.Allocatable
+	}
+	alloc.Extended = make(map[string]int64, len(t.Allocatable.Extended))
+	for _, from := range []map[string]int64{t.Allocatable.Extended, n.Allocatable.Extended} {
+		for k, v := range from {
+			alloc.Extended[k] = max(alloc.Extended[k], v)
+		}
+	}
+	return alloc
+}
+
+func (w *State) stateOf(n *Node) NodeState {
+	if n.Instance != nil {
+		switch n.Instance.Phase {
+		case cluster.PhaseStopped, cluster.PhaseDeleting, cluster.PhaseGone, cluster.PhaseFailed:
+			return StateOut
+		}
+		if _, told := w.Next.Deleted[n.Instance.ID]; told {
+			return StateOut
+		}
+	}
+	if n.Deleting {
+		return StateOut
+	}
+	if n.Facts.ToBeDeleted {
+		if n.Facts.CordonedByUs && n.Group >= 0 { // without an instance there is nothing to take back
+			return StateMarked
+		}
+		return StateOut
+	}
+	starting := n.Ready != cluster.StatusTrue || n.Facts.starting || w.lacks(n)
+	if !starting {
+		return StateReady
+	}
+	if n.Group >= 0 && !w.Reached(n.Created.Add(w.Startup(n))) && !n.Unschedulable && !w.silent(n) {
+		return StateUpcoming
+	}
+	if n.Ready != cluster.StatusTrue {
+		return StateOut
+	}
+	return StateReady
+}
+
+// silentFor is how long a kubelet may be silent, from when the node controller noticed,
+// until its young node no longer counts as starting: a reboot takes less.
+const silentFor = time.Minute
+
+// silent tells a node whose kubelet is not heard any more from one that is starting:
+// a kubelet that starts says "not Ready" itself, Unknown is said for it.
+func (w *State) silent(n *Node) bool {
+	if n.Ready != cluster.StatusUnknown || n.ReadySince.IsZero() {
+		return false
+	}
+	until := n.ReadySince.Add(silentFor)
+	w.WakeAt(until)
+	return w.Reached(until)
+}
+
+// startingTaint tells a taint that a young node loses by itself. Pressure and
+// deletion taints are not of that kind.
+func startingTaint(t cluster.Taint) bool {
+	return fit.Startup(t) && t.Effect != "PreferNoSchedule" &&
+		t.Key != cluster.TaintToBeDeleted && !strings.HasSuffix(t.Key, "-pressure") && t.Key != "node.cloudprovider.kubernetes.io/shutdown"
+}
+
+// lacks tells that the template promises a resource that the node does not report
+// yet, as a GPU's device plugin does late (kubernetes/autoscaler#3164).
+func (w *State) lacks(n *Node) bool {
+	if n.Group < 0 || w.Groups[n.Group].Template.Unknown != "" {
+		return false
+	}
+	for name, v := range w.Groups[n.Group].Template.Allocatable.Extended {
+		if v > 0 && n.Allocatable.Extended[name] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func Taint(n *cluster.Node, key string) (cluster.Taint, bool) {
+	for _, t := range n.Taints {
+		if t.Key == key {
+			return t, true
+		}
+	}
+	return cluster.Taint{}, false
+}
+
+func ToBeDeleted(n *cluster.Node) bool { _, ok := Taint(n, cluster.TaintToBeDeleted); return ok }
+
+func CordonedByUs(n *cluster.Node) bool {
+	_, ok := n.Annotations[cluster.AnnotationCordoned]
+	return ok
+}
+
+// Takes tells whether a group's machines let a class on by their shape. Most classes
+// ask nothing of a shape, and that is one answer for all of them.
+func (w *State) Takes(class, g int, shape *fit.NodeInfo) bool {
+	c := &w.Snapshot.Classes[class]
+	if len(c.NodeSelector)+len(c.Tolerations)+len(c.NotUnderstood) > 0 || c.Affinity != nil || c.NodeName != "" {
+		return fit.Passes(c, shape)
+	}
+	known := &w.Groups[g].anyone
+	if *known == 0 {
+		*known = -1
+		if fit.Passes(c, shape) {
+			*known = 1
+		}
+	}
+	return *known > 0
+}
+
+// OptedOut says which annotation keeps a node.
+func OptedOut(n *cluster.Node) string {
+	for _, key := range []string{cluster.AnnotationNoScaleDown, cluster.AnnotationKeep, AnnotationDoNotDisrupt} {
+		if v, ok := n.Annotations[key]; ok && v != "false" {
+			if _, err := time.ParseDuration(v); err == nil && key == AnnotationDoNotDisrupt {
+				continue // for a time: see optOutNow
+			}
+			return "annotated " + key
+		}
+	}
+	return ""
+}
+
+const AnnotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
+
+// NodesWithRoom lists the nodes that could take a pod of some want: on a cluster that is full
+// the packing then costs what is pending and not what exists.
+func (w *State) NodesWithRoom() []int {
+	if w.roomyNodes != nil {
+		return w.roomyNodes
+	}
+	w.roomyNodes = []int{}
+	var kinds []int32
+	wanted := make([]bool, len(w.Cache.Classes.Representative))
+	for i := range w.Demands {
+		if k := w.Cache.Classes.Equivalent[w.Demands[i].Class]; !wanted[k] {
+			kinds, wanted[k] = append(kinds, k), true
+		}
+	}
+	for i := range w.Nodes {
+		for _, k := range kinds {
+			if class := int(w.Cache.Classes.Representative[k]); binpack.Fits(w.Nodes[i].Room, w.Dimensions.Class(class)) && w.Passes(class, i) {
+				w.roomyNodes = append(w.roomyNodes, i)
+				break
+			}
+		}
+	}
+	return w.roomyNodes
+}
+
+// NodeRefuses says why a node does not take one more pod of a class, as far as its own
+// shape and room go; an empty rule means that it does.
+func (w *State) NodeRefuses(i, class int) (rule, why string) {
+	n := &w.Nodes[i]
+	switch n.State {
+	case StateOut:
+		return w.whyOut(n)
+	case StateMarked:
+		return decision.RuleDraining, "node(s) are being drained by the agent"
+	}
+	if rule, words := fit.Refused(&w.Snapshot.Classes[class], &n.Shape); rule != "" {
+		return rule, words
+	}
+	if rule, words := w.Dimensions.Insufficient(n.Room, w.Dimensions.Class(class)); rule != "" {
+		return rule, words
+	}
+	if n.State == StateUpcoming {
+		return "", "it could, once it is Ready"
+	}
+	return "", "it could"
+}
+
+// whyOut says why a node has room for nobody.
+func (w *State) whyOut(n *Node) (rule, why string) {
+	switch {
+	case n.Deleting:
+		return decision.RuleNotOurs, "node(s) are being deleted"
+	case ToBeDeleted(n.Node):
+		return decision.RuleNotOurs, "node(s) are marked for deletion by somebody else"
+	case n.Ready != cluster.StatusTrue:
+		return decision.RuleUnready, "node(s) were not ready"
+	}
+	return decision.RuleInstance, "node(s) whose instance is on its way out"
+}

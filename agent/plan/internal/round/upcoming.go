@@ -1,0 +1,128 @@
+package round
+
+import (
+	"slices"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+)
+
+// CountOrphanedUpcoming counts the machines that are upcoming and that nobody remembers having asked for.
+func (w *State) CountOrphanedUpcoming() {
+	var joined []int // by group: machines that are Nodes and not Ready yet
+	for k := range w.Nodes {
+		if n := &w.Nodes[k]; n.Group >= 0 && n.State == StateUpcoming {
+			if joined == nil {
+				joined = make([]int, len(w.Groups))
+			}
+			joined[n.Group]++
+		}
+	}
+	for i := range w.Groups {
+		g := &w.Groups[i]
+		n := max(g.Upcoming-g.replaced, 0)
+		if joined != nil {
+			n += joined[i]
+		}
+		if n == 0 {
+			continue
+		}
+		if was, ok := w.Memory.OrphanedUpcoming[g.ID]; ok {
+			n = min(n, was)
+		} else if _, ours := w.Next.Resized[g.ID]; ours || w.hasReservation(g.ID) {
+			continue
+		}
+		Set(&w.Next.OrphanedUpcoming, g.ID, n)
+	}
+}
+
+// hasReservation tells whether anything was reserved to a pod on a group's machines.
+func (w *State) hasReservation(id cluster.GroupID) bool {
+	return slices.ContainsFunc(w.Memory.Reservations, func(p decision.Reservation) bool { return p.Group == id })
+}
+
+// JustReady lists the nodes that kube-scheduler may not have looked at since they became
+// Ready.
+func (w *State) JustReady() (out []int) {
+	for i := range w.Nodes {
+		if n := &w.Nodes[i]; n.State == StateReady && !n.ReadySince.IsZero() && !w.Reached(n.ReadySince.Add(SchedulerRetry)) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// SchedulerRetry is how long kube-scheduler may take to look again at a pod that had no
+// place, once a node has become Ready: it backs off for 10 s at most
+// (podMaxBackoffSeconds).
+const SchedulerRetry = 10 * time.Second
+
+// HasReservations tells that an earlier round counted on machines for pods that still want room,
+// or that are still to be made, and that these machines are upcoming or have just come. Any
+// other reservation says nothing about this round, and the next one does not know it any more:
+// both have to decide alike. Found by fuzzing.
+func (w *State) HasReservations() bool {
+	if len(w.Memory.Reservations)+len(w.Memory.ReservedMissing) == 0 {
+		return false
+	}
+	if w.reservationsStand == nil {
+		any := w.anyReservationStands()
+		w.reservationsStand = &any
+	}
+	return *w.reservationsStand
+}
+
+// anyReservationStands works reserved out.
+func (w *State) anyReservationStands() bool {
+	arriving := w.upcomingGroups()
+	if len(arriving) == 0 {
+		return false
+	}
+	for i := range w.Demands {
+		k := &w.Demands[i]
+		for _, id := range arriving {
+			if w.Memory.ReservedMissing[MissingPodsKey(id, k.Owner)] > 0 {
+				return true
+			}
+		}
+		for _, key := range k.Keys {
+			if slices.Contains(arriving, w.ReservedTo(key)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// upcomingGroups are the groups of which a machine is upcoming, or has just become Ready.
+func (w *State) upcomingGroups() (out []cluster.GroupID) {
+	nodes := w.JustReady()
+	for i := range w.Nodes {
+		if w.Nodes[i].State == StateUpcoming {
+			nodes = append(nodes, i)
+		}
+	}
+	for g := range w.Groups {
+		if w.Groups[g].Upcoming+w.Groups[g].Grow > 0 || slices.ContainsFunc(nodes, func(n int) bool { return w.Nodes[n].Group == g }) {
+			out = append(out, w.Groups[g].ID)
+		}
+	}
+	return out
+}
+
+// ReservedTo is the group that an earlier round counted a pod on; empty: none.
+func (w *State) ReservedTo(key cluster.PodKey) cluster.GroupID {
+	if w.reservedGroup == nil {
+		if len(w.Memory.Reservations) == 0 {
+			return ""
+		}
+		w.reservedGroup = w.Memory.Reservations.ByPod()
+	}
+	return w.reservedGroup[key]
+}
+
+// MissingPodsKey is the key of reservations to pods that a controller has still to make.
+func MissingPodsKey(g cluster.GroupID, owner cluster.UID) string {
+	return string(g) + " " + string(owner)
+}

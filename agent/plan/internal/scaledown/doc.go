@@ -1,0 +1,10 @@
+// Package scaledown finds the nodes whose pods have room elsewhere, keeps their timers,
+// drains and terminates them, and replaces nodes by fewer or cheaper machines:
+// New(round.State, Cache).Decide() and the steps around it.
+//
+// Relocation is first fit with a cursor for every class of pods (next fit with restarts;
+// Johnson, "Fast algorithms for bin packing", 1974): room only shrinks within a round, so
+// that no node is looked at twice for one class. Layer 4. It refuses to evict against a
+// PodDisruptionBudget, to drain a node on stale facts, and to touch a node that somebody
+// else cordoned.
+package scaledown

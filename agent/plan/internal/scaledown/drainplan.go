@@ -1,0 +1,330 @@
+package scaledown
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// blockers are the reasons why a pod must not be evicted. All of them are asked for
+// every pod: a "yes, safe" never hides a budget, as it does where the first decisive
+// rule wins.
+var blockers = []struct {
+	name string
+	why  func(w *Planner, pod *cluster.Pod) string
+}{
+	{"safe-to-evict=false", func(_ *Planner, pod *cluster.Pod) string {
+		return when(pod.SafeToEvict == "false", "annotated safe-to-evict=false")
+	}},
+	{"do-not-disrupt", func(_ *Planner, pod *cluster.Pod) string {
+		return when(pod.DoNotDisrupt, "annotated karpenter.sh/do-not-disrupt")
+	}},
+	{"do-not-disrupt for a time", func(w *Planner, pod *cluster.Pod) string {
+		return w.keptFor(pod.Created.Time(), pod.Asked().KeepFor)
+	}},
+	{"no controller", func(_ *Planner, pod *cluster.Pod) string {
+		return when(pod.Owner == nil && pod.SafeToEvict != "true", "has no controller to make it again")
+	}},
+	{"local storage", func(w *Planner, pod *cluster.Pod) string {
+		return when(w.Policy.SkipNodesWithLocalStorage && pod.LocalStorage != "" && pod.SafeToEvict != "true", "keeps data on the node in volume "+pod.LocalStorage)
+	}},
+	{"kube-system", func(w *Planner, pod *cluster.Pod) string {
+		return when(w.Policy.SkipNodesWithSystemPods && strings.HasPrefix(string(pod.Key), "kube-system/") && len(pod.Budgets) == 0 && pod.SafeToEvict != "true",
+			"is in kube-system and has no PodDisruptionBudget")
+	}},
+	{"budget", func(_ *Planner, pod *cluster.Pod) string {
+		if len(pod.Budgets) < 2 { // one alone is asked every time: drainPlanOf
+			return ""
+		}
+		return "has more than one PodDisruptionBudget: " + strings.Join(slices.Sorted(slices.Values(pod.Budgets)), ", ")
+	}},
+	{"not judged", func(w *Planner, pod *cluster.Pod) string {
+		features := w.Snapshot.Classes[pod.Class].NotUnderstood
+		return when(len(features) > 0, "uses what this version does not judge: "+strings.Join(features, ", "))
+	}},
+}
+
+func when(holds bool, words string) string {
+	if holds {
+		return words
+	}
+	return ""
+}
+
+// budgetBlocks follows the Eviction API: a budget that is not known allows nothing (and
+// a pod with two is refused, which is among the blockers).
+func (w *Planner) budgetBlocks(pod *cluster.Pod) string {
+	if len(pod.Budgets) == 1 && w.Budget[pod.Budgets[0]] < 1 {
+		return "PodDisruptionBudget " + pod.Budgets[0] + " allows no disruption"
+	}
+	return ""
+}
+
+// fillDrainPlan fills in what follows from the pods themselves, which come sorted by key.
+func (w *Planner) fillDrainPlan(c *round.DrainPlan, pods []cluster.Pod) {
+	for i := range pods {
+		pod := &pods[i]
+		if w.Ignored(pod) {
+			continue
+		}
+		c.Grace = max(c.Grace, w.graceOf(pod))
+		if !pod.Deleting.IsZero() {
+			c.Terminating++
+			w.WakeAt(pod.Deleting.Add(round.TerminatingSlack + time.Second))
+			continue
+		}
+		c.Movable++
+		if len(pod.Budgets) > 0 {
+			c.Budgeted = append(c.Budgeted, pod)
+		}
+		if w.Expendable(pod) {
+			continue
+		}
+		w.Cache.Count.Add(pod.Class, 1)
+		for k := range blockers {
+			if why := blockers[k].why(w, pod); why != "" {
+				c.Hard = append(c.Hard, "pod "+string(pod.Key)+" "+why)
+			}
+		}
+	}
+	slices.Sort(c.Hard)
+	rank := w.Cache.Classes.Rank
+	c.Classes = w.Cache.Count.Take(func(a, b int32) int { return cmp.Compare(rank[a], rank[b]) })
+}
+
+// podsToDrain is a node's drain plan as far as budgets are not asked.
+func (w *Planner) podsToDrain(n *round.Node) round.DrainPlan {
+	if !n.Facts.DrainKnown && !n.Facts.Timed {
+		n.Facts.DrainKnown = true
+		w.fillDrainPlan(&n.Facts.Drain, round.Sorted(n.Pods))
+	}
+	c := n.Facts.Drain
+	if n.Facts.Timed {
+		w.fillDrainPlan(&c, round.Sorted(n.Pods))
+	}
+	return c
+}
+
+// DrainPlanOf is a node's drain plan with what budgets say now.
+func (w *Planner) DrainPlanOf(n *round.Node) round.DrainPlan {
+	c := w.podsToDrain(n)
+	c.Blocked = slices.Clip(c.Hard)
+	for _, pod := range c.Budgeted {
+		if why := w.budgetBlocks(pod); why != "" && !w.Expendable(pod) {
+			c.Blocked = append(c.Blocked, "pod "+string(pod.Key)+" "+why)
+		}
+	}
+	if len(c.Blocked) > len(c.Hard) {
+		slices.Sort(c.Blocked)
+	}
+	return c
+}
+
+// Movable lists the pods that are to be evicted, by name.
+func (w *Planner) Movable(n *round.Node) []*cluster.Pod {
+	var out []*cluster.Pod
+	pods := round.Sorted(n.Pods)
+	for i := range pods {
+		if pod := &pods[i]; pod.Deleting.IsZero() && !w.Ignored(pod) {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+// Resume goes on with the nodes that carry a mark. The mark is on the Node itself, so
+// a drain outlives this process.
+func (w *Planner) Resume() {
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		switch {
+		case n.Original != nil:
+		case !round.ToBeDeleted(n.Node) && round.CordonedByUs(n.Node) && w.Snapshot.Stale == "":
+			// Also where somebody has uncordoned it: the annotation alone would make
+			// their next cordon look like ours.
+			w.Act(decision.Uncordon{Node: n.Name, UID: n.UID, Rule: decision.RuleHalfMark, Why: "it carries our cordon without its mark"})
+		case !round.ToBeDeleted(n.Node):
+		case !round.CordonedByUs(n.Node):
+			w.Held("node", string(n.Name), decision.RuleNotOurs, "marked for deletion by somebody else; remove the taint %s to get it back", cluster.TaintToBeDeleted)
+			if n.Group >= 0 {
+				w.Groups[n.Group].Removing++
+			}
+		default:
+			w.drain(i)
+		}
+	}
+}
+
+// drain takes the next step with one node that carries our mark.
+func (w *Planner) drain(i int) {
+	n := &w.Nodes[i]
+	n.Removing, w.Uncacheable = true, true // markTime may be now
+	first, seen := w.Memory.Draining[n.Name]
+	if !seen {
+		first = w.Now
+	}
+	if n.Group < 0 || n.State != round.StateMarked {
+		w.Held("node", string(n.Name), decision.RuleDraining, "marked, and its instance is on its way out or not known")
+		return
+	}
+	g := &w.Groups[n.Group]
+	round.Set(&w.Next.Draining, n.Name, first)
+	waits := func(rule, why string) {
+		g.Removing++
+		w.Held("node", string(n.Name), rule, "marked, and waits: %s", why)
+	}
+	rule, frozen := w.DeletionsFrozen(g)
+	if rule != "" && rule != decision.RuleKeeps {
+		waits(rule, frozen)
+		return
+	}
+	c := w.DrainPlanOf(n)
+	if why := w.giveUp(i, g, &c, round.Later(markTime(n.Node, w.Now), first)); why != "" {
+		n.Removing = false
+		delete(w.Next.Draining, n.Name)
+		w.Postpone(w.Now.Add(w.Policy.DelayAfterFailure))
+		w.Act(decision.Uncordon{Node: n.Name, UID: n.UID, Rule: decision.RuleTookBack, Why: why})
+		w.Held("node", string(n.Name), decision.RuleTookBack, "stays: %s", why)
+		return
+	}
+	if rule == decision.RuleKeeps {
+		waits(rule, frozen) // the mark itself is the agent's own, and was asked about above
+		return
+	}
+	g.Removing++
+	if start := markTime(n.Node, w.Now).Add(w.Policy.DelayAfterTaint); !w.Reached(start) {
+		w.WakeAt(start)
+		if c.Movable+c.Terminating == 0 {
+			w.Emptying++
+		} else {
+			w.Draining++
+		}
+		w.Held("node", string(n.Name), decision.RuleDraining, "marked; waits until %s for pods that were on their way", round.Stamp(start))
+		return
+	}
+	if c.Movable+c.Terminating == 0 {
+		g.Shrinks = true
+		if why := w.delayed(n); why != "" {
+			w.Emptying++
+			w.Held("node", string(n.Name), decision.RuleDraining, "%s", why)
+			return
+		}
+		if g.Busy != "" {
+			w.Emptying++
+			w.Held("node", string(n.Name), decision.RuleCloudBusy, "drained, and its machine waits: %s", g.Busy)
+			return
+		}
+		w.evictDaemons(n, w.Policy.EvictDaemonsEmpty)
+		w.Act(decision.Terminate{Group: g.ID, Instance: n.Instance.ID, Node: n.Name, NodeUID: n.UID, Rule: decision.RuleEmpty, Why: "drained: no pod that could be moved is left"})
+		return
+	}
+	w.Draining++
+	w.evict(n, &c)
+	w.evictDaemons(n, w.Policy.EvictDaemonsOccupied)
+}
+
+// DeletionsFrozen says why nothing may be deleted from a group now.
+func (w *Planner) DeletionsFrozen(g *round.Group) (rule, why string) {
+	switch {
+	case w.Snapshot.Stale != "":
+		return decision.RuleStale, "the cluster's facts may be old: " + w.Snapshot.Stale
+	case w.Unhealthy != "":
+		return decision.RuleUnhealthy, w.Unhealthy
+	case !w.Fresh(g):
+		return decision.RuleGroupStale, "the group's facts are old"
+	case w.Paused(g) != "":
+		return decision.RuleOperator, w.Paused(g)
+	case g.Keeps != "":
+		return decision.RuleKeeps, g.Keeps
+	case g.Bought:
+		return decision.RuleOneWay, "the group grows in this round"
+	}
+	return "", ""
+}
+
+// giveUp says why a mark is taken back; empty: the drain goes on.
+func (w *Planner) giveUp(i int, g *round.Group, c *round.DrainPlan, since time.Time) string {
+	n := &w.Nodes[i]
+	deadline := since.Add(w.Policy.DelayAfterTaint + w.patience(c))
+	switch {
+	case markedBy(n.Node) == decision.RuleInterrupted:
+		return "the cloud does not say any more that it ends the machine"
+	case n.InUse:
+		return "pending pods need it"
+	case !w.Policy.ScaleDown:
+		return "scale-down is switched off"
+	case w.OptOutNow(n.Node) != "":
+		return w.OptOutNow(n.Node)
+	case g.CorrectedTarget-g.Removing <= g.Min:
+		return fmt.Sprintf("the group is at its minimum of %d", g.Min)
+	case len(c.Hard) > 0:
+		return strings.Join(c.Hard, "; ")
+	case c.Movable+c.Terminating > 0 && w.Reached(deadline):
+		return fmt.Sprintf("%s did not leave by %s", round.Pods(c.Movable+c.Terminating), round.Stamp(deadline))
+	}
+	if pod, ok := w.relocate(i, c.Classes); !ok {
+		return fmt.Sprintf("pod %s has room nowhere else any more", pod)
+	}
+	w.WakeAt(deadline)
+	return ""
+}
+
+// evict asks for as many evictions as the budgets allow now.
+func (w *Planner) evict(n *round.Node, c *round.DrainPlan) {
+	waiting, now := 0, w.wave(n)
+	for _, pod := range now {
+		if len(pod.Budgets) == 1 {
+			if w.Budget[pod.Budgets[0]] < 1 {
+				waiting++
+				continue
+			}
+			w.Budget[pod.Budgets[0]]--
+		}
+		w.Act(decision.Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: w.graceOf(pod)})
+	}
+	words := fmt.Sprintf("draining: %d to evict, %d wait for a budget, %d terminating", len(now)-waiting, waiting, c.Terminating)
+	if later := c.Movable - len(now); later > 0 {
+		words += fmt.Sprintf(", %d of a higher priority come after them", later)
+	}
+	w.Held("node", string(n.Name), decision.RuleDraining, "%s", words)
+}
+
+// markTime reads the time of marking from the taint's value; a value that is none
+// counts as now.
+func markTime(n *cluster.Node, now time.Time) time.Time {
+	t, _ := round.Taint(n, cluster.TaintToBeDeleted)
+	sec, err := strconv.ParseInt(t.Value, 10, 64)
+	if at := time.Unix(sec, 0); err == nil && at.Before(now) {
+		return at
+	}
+	return now
+}
+
+// BlockersOf are all reasons why a pod must not be evicted, budgets as they are now.
+func (w *Planner) BlockersOf(pod *cluster.Pod) []decision.Blocker {
+	for k := range round.IgnoredPods {
+		if round.IgnoredPods[k].Is(w.State, pod) {
+			return nil
+		}
+	}
+	if !pod.Deleting.IsZero() || w.Expendable(pod) {
+		return nil
+	}
+	var out []decision.Blocker
+	for k := range blockers {
+		if why := blockers[k].why(w, pod); why != "" {
+			out = append(out, decision.Blocker{Pod: pod.Key, Name: blockers[k].name, Why: why})
+		}
+	}
+	if why := w.budgetBlocks(pod); why != "" {
+		out = append(out, decision.Blocker{Pod: pod.Key, Name: "budget", Why: why})
+	}
+	return out
+}

@@ -1,0 +1,257 @@
+package scaledown
+
+import (
+	"math"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// relocationCursors are where moved pods look for room: the nodes that are Ready, by name, and for
+// every kind of class how far it has looked. Room only shrinks within a round, so that
+// what was looked at once is not looked at again: all moves of a round together read
+// each node about once a kind.
+type relocationCursors struct {
+	to []int32  // indexes into roundState.nodes
+	by []cursor // by kind
+}
+
+// cursor says that the nodes before first have no room, skipped apart: it was not looked at,
+// because the pods came from there. -1: there is no such node.
+type cursor struct{ first, skipped int32 }
+
+// relocated is a number of pods of a class that found room at a place of relocationCursors.to.
+type relocated struct{ at, class, n int32 }
+
+// undoStep is where a cursor was before an attempt, and a class that goes on it.
+type undoStep struct {
+	cursor *cursor
+	was    cursor
+	class  int32
+}
+
+// tentative is what one move took, so that it can be given back.
+type tentative struct {
+	classes     []round.ClassCount
+	done        []relocated
+	steps       []undoStep
+	mark        int   // of relocationConstraints.state
+	unplaceable int32 // the class of the first pod that found no room; -1: all did
+	placed      int32 // how many of that class found some
+}
+
+// relocate finds room for pods on other nodes that are Ready and stay. It takes the room
+// and notes who is counted on; when one pod has none, nothing is taken.
+func (w *Planner) relocate(from int, loads []round.ClassCount) (homeless cluster.PodKey, ok bool) {
+	a := w.tryRelocate(from, loads)
+	if a.unplaceable >= 0 {
+		w.undoRelocation(&a)
+		return w.nth(&w.Nodes[from], a.unplaceable, a.placed), false
+	}
+	if name, ok := w.relocateHeadroom(from); !ok {
+		w.undoRelocation(&a)
+		return cluster.PodKey("headroom/" + name), false
+	}
+	for _, m := range a.done {
+		n := &w.Nodes[w.cursors.to[m.at]]
+		n.OnlyRelocated = n.OnlyRelocated || !n.InUse
+		n.InUse = true
+	}
+	return "", true
+}
+
+// CanRelocate is move that takes nothing.
+func (w *Planner) CanRelocate(from int, loads []round.ClassCount) bool {
+	a := w.tryRelocate(from, loads)
+	w.undoRelocation(&a)
+	return a.unplaceable < 0
+}
+
+// nth is the pod of a class that has no room when n of its like have some.
+func (w *Planner) nth(from *round.Node, class int32, n int32) cluster.PodKey {
+	for _, pod := range w.Movable(from) {
+		if pod.Class == int(class) {
+			if n == 0 {
+				return pod.Key
+			}
+			n--
+		}
+	}
+	return ""
+}
+
+// tryRelocate takes room for loads as far as there is some: every class on the first nodes
+// that have room for it.
+func (w *Planner) tryRelocate(from int, loads []round.ClassCount) tentative {
+	a := tentative{unplaceable: -1, classes: loads, done: w.cache.relocated[:0], steps: w.cache.undoSteps[:0]}
+	defer func() { w.cache.relocated, w.cache.undoSteps = a.done[:0], a.steps[:0] }()
+	if w.cursors == nil {
+		w.cursors = w.newCursors()
+	}
+	t := w.RelocationState()
+	if t != nil {
+		a.mark = t.State.Mark()
+		t.evicted = t.evicted[:0]
+	}
+	for _, l := range loads {
+		if left := w.relocateClass(t, from, l, &a); left > 0 {
+			a.unplaceable, a.placed = l.Class, l.N-left
+			break
+		}
+	}
+	return a
+}
+
+func (w *Planner) newCursors() *relocationCursors {
+	p := &relocationCursors{by: make([]cursor, len(w.Cache.Classes.Representative))}
+	for i := range p.by {
+		p.by[i].skipped = -1
+	}
+	for i := range w.Nodes {
+		if w.Nodes[i].State == round.StateReady {
+			p.to = append(p.to, int32(i))
+		}
+	}
+	return p
+}
+
+// relocateClass places pods of one class and returns how many are left.
+func (w *Planner) relocateClass(t *relocationConstraints, from int, l round.ClassCount, a *tentative) (left int32) {
+	p := &w.cursors.by[w.Cache.Classes.Equivalent[l.Class]]
+	tied := t != nil && t.State.Constrained(int(l.Class))
+	local := tied && t.isLocal(&w.Snapshot.Classes[l.Class], int(l.Class))
+	if local {
+		p = &t.cursors[l.Class]
+	}
+	a.steps = append(a.steps, undoStep{p, *p, l.Class})
+	if tied {
+		t.evictConstrained(from, l.Class, a.classes)
+	}
+	use := func(k int32) (spent bool) {
+		if !tied {
+			return w.placeOnNode(k, &l, a)
+		}
+		return w.placeConstrained(t, k, &l, a) && (local || !w.hasRoom(k, l.Class))
+	}
+	if p.skipped >= 0 && int(w.cursors.to[p.skipped]) != from && use(p.skipped) {
+		p.skipped = -1
+	}
+	spent := true // all nodes so far have no room
+	for k := p.first; int(k) < len(w.cursors.to) && l.N > 0; k++ {
+		switch {
+		case int(w.cursors.to[k]) == from && spent && p.skipped < 0:
+			p.skipped, p.first = k, k+1
+		case int(w.cursors.to[k]) == from:
+			spent = false
+		case !use(k):
+			spent = false
+		case spent:
+			p.first = k + 1
+		}
+	}
+	return l.N
+}
+
+// hasRoom tells whether one more pod of a class would fit onto a node, its constraints aside.
+func (w *Planner) hasRoom(k, class int32) bool {
+	i := int(w.cursors.to[k])
+	d := &w.Nodes[i]
+	return !d.Removing && binpack.Fits(d.Room, w.Dimensions.Class(int(class))) && w.Passes(int(class), i)
+}
+
+// placeOnNode places what it can of a class on one node, and tells whether the node has no
+// room for the class any more.
+func (w *Planner) placeOnNode(k int32, l *round.ClassCount, a *tentative) (spent bool) {
+	if !w.hasRoom(k, l.Class) {
+		return true
+	}
+	room, size := w.Nodes[w.cursors.to[k]].Room, w.Dimensions.Class(int(l.Class))
+	n := min(int32(binpack.MaxFit(room, size)), l.N)
+	binpack.Sub(room, size, int(n))
+	a.done = append(a.done, relocated{k, l.Class, n})
+	l.N -= n
+	return l.N > 0
+}
+
+// undoRelocation gives room back.
+func (w *Planner) undoRelocation(a *tentative) {
+	if w.relocation != nil {
+		w.relocation.State.Rollback(a.mark)
+	}
+	for _, m := range a.done {
+		binpack.Sub(w.Nodes[w.cursors.to[m.at]].Room, w.Dimensions.Class(int(m.class)), -int(m.n))
+	}
+	for _, s := range a.steps {
+		w.rewind(&s, a.done)
+	}
+}
+
+// rewind takes a cursor back to the first node that has room again; one such node may
+// stay behind as its skipped node.
+func (w *Planner) rewind(s *undoStep, done []relocated) {
+	const none = math.MaxInt32
+	p, size := s.cursor, w.Dimensions.Class(int(s.class))
+	one, two := int32(none), int32(none) // the first two nodes to look at again
+	note := func(k int32) {
+		switch {
+		case k >= p.first || k == one || k == two:
+		case k < one:
+			one, two = k, one
+		case k < two:
+			two = k
+		}
+	}
+	if p.skipped >= 0 {
+		note(p.skipped)
+	}
+	if s.was.skipped >= 0 {
+		note(s.was.skipped)
+	}
+	for _, m := range done {
+		if binpack.Fits(w.Nodes[w.cursors.to[m.at]].Room, size) {
+			note(m.at)
+		}
+	}
+	p.skipped = -1
+	if one != none {
+		p.skipped = one
+	}
+	if two != none {
+		p.first = two
+	}
+}
+
+// relocateHeadroom finds room elsewhere for the headroom that is kept on a node. When one
+// piece has none, nothing is taken and its headroom is named.
+func (w *Planner) relocateHeadroom(from int) (homeless string, ok bool) {
+	type step struct{ node, class, n int }
+	var done []step
+	for _, s := range w.Nodes[from].Headroom {
+		size, left := w.Dimensions.Class(s.Class), s.Count
+		for k := range w.Nodes {
+			d := &w.Nodes[k]
+			if left == 0 {
+				break
+			}
+			if k == from || d.State != round.StateReady || d.Removing || !w.Passes(s.Class, k) {
+				continue
+			}
+			if n := min(binpack.MaxFit(d.Room, size), left); n > 0 {
+				binpack.Sub(d.Room, size, n)
+				done = append(done, step{k, s.Class, n})
+				left -= n
+			}
+		}
+		if left > 0 {
+			for _, m := range done {
+				binpack.Sub(w.Nodes[m.node].Room, w.Dimensions.Class(m.class), -m.n)
+			}
+			return w.HeadroomName(s.Class), false
+		}
+	}
+	for _, m := range done {
+		w.Nodes[m.node].KeepHeadroom(m.class, m.n)
+	}
+	return "", true
+}

@@ -1,0 +1,339 @@
+package scaledown
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// Candidate is a node that may not be needed.
+type Candidate struct {
+	Node      int
+	nonEmpty  int // 1: pods have to be moved
+	util      float64
+	Unready   bool
+	requested bool      // somebody asked for it to go
+	below     int       // how far its group would be below the largest of its balance set
+	since     time.Time // since when it is not needed
+	waits     int       // 0: its timer runs already, 1: it would begin now
+}
+
+// Decide finds the nodes whose pods could live elsewhere, keeps their timers and
+// marks those whose time is over.
+func (w *Planner) Decide() {
+	if !w.Policy.ScaleDown {
+		return
+	}
+	if w.Snapshot.Stale != "" {
+		w.Next.Unneeded = maps.Clone(w.Memory.Unneeded)
+		return
+	}
+	rule, why := w.Cooldown()
+	empties, drains := w.Emptying, w.Draining
+	all := w.candidates()
+	for i := range all {
+		c := &all[i]
+		cargo, unneeded := w.unneeded(c)
+		if !unneeded {
+			continue
+		}
+		n := &w.Nodes[c.Node]
+		g := &w.Groups[n.Group]
+		name := string(n.Name)
+		due, because := w.DueOf(c, g)
+		if !w.Reached(due) {
+			w.WakeAt(due)
+			w.HeldWhy("node", name, decision.RuleUnneededFor, n.Facts.DueWords(due))
+			continue
+		}
+		if rule != "" && (rule != decision.RuleCooldown || !c.requested) {
+			w.Held("node", name, rule, "not needed, and stays: %s", why)
+			continue
+		}
+		if r, y := w.DeletionsFrozen(g); r != "" {
+			w.Held("node", name, r, "not needed, and stays: %s", y)
+			continue
+		}
+		busy, limit := &drains, w.Policy.MaxDrainAtOnce
+		if cargo.Movable+cargo.Terminating == 0 {
+			busy, limit = &empties, w.Policy.MaxEmptyAtOnce
+		}
+		if *busy >= limit {
+			w.Held("node", name, decision.RuleBatch, "not needed, and waits: %d nodes go at once", limit)
+			continue
+		}
+		*busy++
+		g.Shrinks = true
+		w.WakeAt(w.Now.Add(w.Policy.DelayAfterTaint))
+		w.Act(decision.Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, round.Pods(cargo.Movable))})
+	}
+}
+
+// DueOf returns when a candidate may go, and by which rule.
+func (w *Planner) DueOf(c *Candidate, g *round.Group) (time.Time, string) {
+	n := &w.Nodes[c.Node]
+	switch {
+	case Requested(n.Node):
+		return w.Now, decision.RuleRequested
+	case c.requested:
+		return w.Now, decision.RuleConsolidate
+	}
+	if c.Unready {
+		return w.Next.Unready[n.Name].Add(round.OrElse(g.Options.ScaleDownUnreadyTime, w.Policy.UnreadyFor)), decision.RuleUnready
+	}
+	return w.Next.Unneeded[n.Name].Add(round.OrElse(g.Options.ScaleDownUnneededTime, w.Policy.UnneededFor)), decision.RuleUnneeded
+}
+
+// Cooldown says why no node is marked in this round.
+func (w *Planner) Cooldown() (rule, why string) {
+	var added time.Time
+	for i := range w.Nodes {
+		if n := &w.Nodes[i]; n.Group >= 0 {
+			added = round.Later(added, n.Created)
+		}
+	}
+	for _, r := range w.Next.Resized {
+		added = round.Later(added, r.At)
+	}
+	switch until := added.Add(w.Policy.DelayAfterAdd); {
+	case w.Grew:
+		return decision.RuleGrowing, "this round grows"
+	case w.Unjudged:
+		return decision.RuleGrowing, "a pod that cannot be judged here waits for the scheduler"
+	case !w.Reached(w.Next.ScaleDownAfter):
+		w.WakeAt(w.Next.ScaleDownAfter)
+		return decision.RuleFailed, "scale-down failed shortly ago; next try at " + round.Stamp(w.Next.ScaleDownAfter)
+	case !w.Reached(until):
+		w.WakeAt(until)
+		return decision.RuleCooldown, "the cluster grew shortly ago; next try at " + round.Stamp(until)
+	}
+	return "", ""
+}
+
+// candidates are the nodes that could go as far as they themselves are concerned:
+// empty ones first, then those that have been waiting longest, then the least used.
+func (w *Planner) candidates() []Candidate {
+	out := w.cache.candidates[:0]
+	defer func() { w.cache.candidates = out }()
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		if n.ControlPlane || n.Group < 0 || n.Deleting || n.Removing || n.Facts.ToBeDeleted || n.State == round.StateUpcoming {
+			if n.State == round.StateUpcoming {
+				w.WakeAt(n.Created.Add(w.Startup(n)))
+			}
+			continue
+		}
+		c := Candidate{Node: i, Unready: n.Ready != cluster.StatusTrue, requested: Requested(n.Node) || w.replacementReady(n)}
+		if rule, why := w.notRemovable(n, &c); rule != "" {
+			w.HeldWhy("node", string(n.Name), rule, why)
+			if since, runs := w.Memory.Unneeded[n.Name]; runs && rule == decision.RuleInUse && n.OnlyRelocated {
+				// The scheduler may put the moved pods elsewhere; if it does not, the
+				// node's use will show.
+				round.Set(&w.Next.Unneeded, n.Name, since)
+			}
+			continue
+		}
+		c.nonEmpty = min(w.podsToDrain(n).Movable, 1)
+		c.since = w.Memory.Unneeded[n.Name]
+		if c.since.IsZero() { // after the others, also those whose timer began in this moment: time alone changes no order
+			c.since, c.waits = w.Now, 1
+		}
+		out = append(out, c)
+	}
+	slices.SortFunc(out, compareCandidates)
+	if w.imbalance(out) {
+		slices.SortFunc(out, compareCandidates)
+	}
+	return out
+}
+
+// compareCandidates puts who is to go first first.
+func compareCandidates(a, b Candidate) int {
+	if a.requested != b.requested {
+		return boolInt(b.requested) - boolInt(a.requested)
+	}
+	if a.nonEmpty != b.nonEmpty || a.below != b.below || a.waits != b.waits {
+		return cmp.Or(cmp.Compare(a.nonEmpty, b.nonEmpty), cmp.Compare(a.below, b.below), cmp.Compare(a.waits, b.waits))
+	}
+	if c := a.since.Compare(b.since); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(a.util, b.util), cmp.Compare(a.Node, b.Node))
+}
+
+// notRemovable says why a node is no candidate.
+func (w *Planner) notRemovable(n *round.Node, c *Candidate) (rule, why string) {
+	if n.Instance.Phase != cluster.PhaseRunning || !n.Instance.Member {
+		return decision.RuleInstance, fmt.Sprintf("its instance %s is %q or no member of its group", n.Instance.ID, n.Instance.Phase)
+	}
+	if _, told := w.Next.Deleted[n.Instance.ID]; told {
+		return decision.RuleInstance, "its instance was told to go"
+	}
+	if n.Facts.OptOut != "" {
+		return decision.RuleOptOut, n.Facts.OptOut
+	}
+	if why := w.OptOutNow(n.Node); why != "" {
+		return decision.RuleOptOut, why
+	}
+	if n.Unschedulable && !n.Facts.CordonedByUs {
+		return decision.RuleNotOurs, "cordoned by somebody else"
+	}
+	if n.InUse {
+		return decision.RuleInUse, "pods that are to come count on it"
+	}
+	c.util = w.Utilisation(n)
+	limit := w.Threshold(n)
+	if !c.Unready && c.util > limit && !c.requested {
+		return decision.RuleBusy, w.cache.busyWords(c.util, limit)
+	}
+	return "", ""
+}
+
+// unneeded tells whether a candidate's pods have room elsewhere, beside those of the
+// candidates before it, and then keeps its timer. It returns what there is to drain.
+func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
+	n := &w.Nodes[c.Node]
+	g := &w.Groups[n.Group]
+	name := string(n.Name)
+	found = w.DrainPlanOf(n) // budgets may have been used up by the candidates before it
+	switch {
+	case len(found.Blocked) > 0:
+		w.Held("node", name, decision.RuleBlocked, "%s", strings.Join(found.Blocked, "; "))
+		w.keepTimer(c, &found)
+		return found, false
+	case n.InUse:
+		w.Held("node", name, decision.RuleInUse, "pods of another node that goes count on it")
+		if _, runs := w.Memory.Unneeded[n.Name]; runs && n.OnlyRelocated {
+			round.Set(&w.Next.Unneeded, n.Name, c.since)
+		}
+		return found, false
+	case g.CorrectedTarget-g.Removing <= g.Min:
+		w.Held("node", name, decision.RuleAtMin, "the group is at its minimum of %d", g.Min)
+		return found, false
+	case w.KeepsTotals(n) != "":
+		w.Held("node", name, decision.RuleTotalsMin, "%s", w.KeepsTotals(n))
+		return found, false
+	}
+	pod, moved := w.relocate(c.Node, found.Classes)
+	if !moved && w.relocation.spent() {
+		w.HeldWhy("node", name, decision.RuleNoRoom, "not looked at: its pods have ties to others, and this round has looked for room for enough of their kind")
+		if _, runs := w.Memory.Unneeded[n.Name]; runs {
+			round.Set(&w.Next.Unneeded, n.Name, c.since)
+		}
+		return found, false
+	}
+	if !moved {
+		w.HeldWhy("node", name, decision.RuleNoRoom, n.Facts.UnplaceableWords(pod))
+		return found, false
+	}
+	n.Removing = true
+	g.Removing++
+	w.CountRemoval(n)
+	for _, pod := range found.Budgeted {
+		for _, b := range pod.Budgets {
+			w.Budget[b] = max(w.Budget[b]-1, 0)
+		}
+	}
+	round.Set(&w.Next.Unneeded, n.Name, c.since)
+	return found, true
+}
+
+// keepTimer lets the time of a node run on that only a budget keeps: one that the
+// candidates before it have used up in this round, or that is used up for now. Else
+// twenty nodes under a budget of one would go one unneeded time after the other. A
+// budget that never allowed anything starts no timer.
+func (w *Planner) keepTimer(c *Candidate, found *round.DrainPlan) {
+	n := &w.Nodes[c.Node]
+	if len(found.Hard) > 0 || n.InUse && !n.OnlyRelocated {
+		return
+	}
+	_, runs := w.Memory.Unneeded[n.Name]
+	for _, pod := range found.Budgeted {
+		for _, b := range pod.Budgets {
+			runs = runs || w.Budget[b] < 1 && w.allowedAtFirst(b)
+		}
+	}
+	if runs && w.CanRelocate(c.Node, found.Classes) {
+		round.Set(&w.Next.Unneeded, n.Name, c.since)
+	}
+}
+
+// allowedAtFirst tells whether a budget allowed anything when the round began.
+func (w *Planner) allowedAtFirst(key string) bool {
+	return slices.ContainsFunc(w.Snapshot.Budgets, func(b cluster.Budget) bool { return b.Key == key && b.Allowed > 0 })
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Cache is what one round worked out for the next.
+type Cache struct {
+	candidates []Candidate
+	relocated  []relocated
+	undoSteps  []undoStep
+	busy       map[utilisationKey]string // see busyWords
+}
+
+// Planner is one round of scale-down.
+type Planner struct {
+	*round.State
+	cache *Cache
+	// applied is every node with what is on it and with the pending pods of this round's
+	// scale-up; nil: scale-up has not worked it out.
+	applied *fit.State
+
+	relocation    *relocationConstraints
+	unconstrained bool               // no class asks for anything of other pods
+	cursors       *relocationCursors // where pods that are moved find room
+}
+
+// utilisationKey is a utilisation in whole per cent and the limit that it is above.
+type utilisationKey struct {
+	percent int
+	limit   float64
+}
+
+// maxBusyWords bounds how many are remembered in words: a utilisation beyond that is made
+// of what nobody reports.
+const maxBusyWords = 1000
+
+// busyWords say that a node is used too much to go. Few of them differ.
+func (e *Cache) busyWords(util, limit float64) string {
+	if !(util < maxBusyWords/100) || len(e.busy) > maxBusyWords {
+		return "utilisation " + percent(util) + " is above " + percent(limit)
+	}
+	key := utilisationKey{int(math.RoundToEven(util * 100)), limit}
+	words, ok := e.busy[key]
+	if !ok {
+		words = "utilisation " + percent(util) + " is above " + percent(limit)
+		round.Set(&e.busy, key, words)
+	}
+	return words
+}
+
+func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 0, 64) + "%" }
+
+// New begins scale-down.
+func New(w *round.State, c *Cache) *Planner {
+	return &Planner{State: w, cache: c}
+}
+
+// SetApplied hands over what scale-up returned.
+func (w *Planner) SetApplied(st *fit.State) { w.applied = st }
+
+// Forget lets go of what belongs to the round.
+func (c *Cache) Forget() { clear(c.candidates) }

@@ -1,0 +1,49 @@
+package scaledown
+
+import (
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// softTaintAfter is how long a node must have been unneeded before the scheduler is told: a
+// burst that comes and goes within it writes nothing.
+const softTaintAfter = 30 * time.Second
+
+// UpdateSoftTaints tells the scheduler which nodes may go: those that have been unneeded for a
+// while, a bounded number of changes in a round, and first of all those that are needed
+// again.
+func (w *Planner) UpdateSoftTaints() {
+	left := w.Policy.MaxBulkSoftTaintCount
+	if left <= 0 || w.Snapshot.Stale != "" {
+		return
+	}
+	for _, off := range []bool{true, false} {
+		for i := range w.Nodes {
+			n := &w.Nodes[i]
+			if left == 0 {
+				w.WakeAt(w.Now.Add(time.Second)) // the rest in the next round
+				return
+			}
+			if n.Group < 0 || n.Facts.ToBeDeleted || n.Deleting || n.Original != nil {
+				continue
+			}
+			_, has := round.Taint(n.Node, cluster.TaintDeletionCandidate)
+			since, unneeded := w.Next.Unneeded[n.Name]
+			switch {
+			case off && has && !unneeded:
+				w.Act(decision.SoftTaint{Node: n.Name, UID: n.UID, Off: true, Rule: decision.RuleSoft, Why: "it is needed again"})
+				left--
+			case !off && !has && unneeded:
+				if due := since.Add(softTaintAfter); !w.Reached(due) {
+					w.WakeAt(due)
+					continue
+				}
+				w.Act(decision.SoftTaint{Node: n.Name, UID: n.UID, Rule: decision.RuleSoft, Why: "not needed since " + round.Stamp(since)})
+				left--
+			}
+		}
+	}
+}

@@ -1,0 +1,10 @@
+// Package scaleup finds room for the pending pods and buys what is missing:
+// New(round.State).Decide().
+//
+// Groups are tried as Cluster Autoscaler's expanders would choose them (greedy set cover),
+// each packed by agent/binpack together with the nodes that are there; the result is held
+// against a mixed packing of all groups and against two baselines (Cluster Autoscaler's
+// estimator and Karpenter's in-flight node claims), verified pod by pod by kube-scheduler's
+// rules, and the cheapest is taken. Layer 4. It refuses to remove anything, to buy beyond a
+// limit, and to buy for pods that may fit upcoming nodes once the scheduler has used them.
+package scaleup

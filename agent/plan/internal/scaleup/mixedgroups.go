@@ -1,0 +1,273 @@
+package scaleup
+
+import (
+	"math"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// Choosing group by group, as expanders do, leaves money on the table: what fills one
+// group's machines best leaves behind what no other group's machine is made for. So the
+// answer of the expander is held against one that looks at all groups together
+// (mixed.go), and the cheaper of the two is given. What is cheap is the expander's
+// business: money for price, machines for least-nodes, and for least-waste money where
+// every group has a price, else the size of the machines. The other expanders are an
+// order of groups that an operator wants kept, so nothing is mixed for them.
+const (
+	mixGroups = 64  // different machines that are worth looking at together
+	mixItems  = 320 // classes; more are left to the expander
+	// wasteMargin is what a mix must save where only the size of machines tells: less is
+	// no reason to leave the habits of least-waste.
+	wasteMargin = 0.03
+)
+
+// costs is what a machine of each group costs in the eyes of the expander, and the
+// share that a mix must save; nil when it has no such eyes.
+func (w *Planner) costs() (cost []float64, margin float64) {
+	first := w.expanderNames()[0]
+	cost = make([]float64, len(w.Groups))
+	for g := range cost {
+		gr := &w.Groups[g]
+		switch {
+		case first == "least-nodes":
+			cost[g] = 1
+		case first == "price" && gr.Price > 0:
+			cost[g] = gr.Price
+		case first == "least-waste":
+			margin = wasteMargin
+			cost[g] = gr.SizeCost()
+		default:
+			return nil, 0
+		}
+		if cost[g] <= 0 {
+			return nil, 0
+		}
+	}
+	return cost, margin
+}
+
+// price is what an answer costs.
+func (a *solution) price(cost []float64) float64 {
+	sum := 0.0
+	for g, n := range a.grow {
+		sum += float64(n) * cost[g]
+	}
+	return sum
+}
+
+// mixedSolution returns an answer that looks at all groups together where that is cheaper than
+// a, the expander's.
+func (w *Planner) mixedSolution(a *solution) *solution {
+	if a.bought() == 0 || len(w.Groups) < 2 || len(w.Demands) > mixItems {
+		return a
+	}
+	cost, margin := w.costs()
+	if cost == nil {
+		return a
+	}
+	promised := w.HasReservations()
+	marked := slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.State == round.StateMarked })
+	afresh := []bool{true}
+	if slices.ContainsFunc(w.Groups, func(g round.Group) bool { return g.Upcoming+g.Grow > 0 }) {
+		afresh = append(afresh, false)
+	}
+	best, least := a, a.price(cost)
+	for _, fresh := range afresh {
+		v := w.solveVerified(marked, func(v *solver) bool {
+			if promised {
+				v.keepReservations()
+			}
+			v.prices, v.fromScratch, v.first = cost, fresh, a
+			return true
+		})
+		if c := v.a.price(cost); v.a.unplaced() <= best.unplaced() && c < least*(1-margin)-1e-9 {
+			best, least, margin = &v.a, c, 0
+		}
+	}
+	if _, margin := w.costs(); margin > 0 && w.anyZoneSpread() {
+		return best // one machine is one zone: only who goes by money or by machines wants that
+	}
+	return w.singleMachineSolution(best, cost, least)
+}
+
+// singleMachineSolution returns an answer of one machine that takes everything, where one does and
+// costs less: with pods that are constrained to zones, who goes where is settled before
+// machines are looked at, and then nobody sees that one machine would do.
+func (w *Planner) singleMachineSolution(best *solution, cost []float64, least float64) *solution {
+	for g := range w.Groups {
+		if cost[g] >= least-1e-9 {
+			continue
+		}
+		v := w.newSolver(false)
+		room, parts, which := v.onOneMachine(g)
+		if parts == nil {
+			continue
+		}
+		k := binpack.Packing{Fresh: []binpack.FreshBins{{Times: 1, Room: room, Portions: parts}}}
+		v.apply(&k, which, g, []int{g})
+		v.placeOnExisting(func(i int) int { return v.a.left[i] }, false)
+		v.verify()
+		if c := v.a.price(cost); v.a.unplaced() <= best.unplaced() && c < least-1e-9 {
+			best, least = &v.a, c
+		}
+	}
+	return best
+}
+
+// onOneMachine puts all pods that buy on one machine of a group, as far as sizes and shapes are
+// concerned; parts is nil where it does not take them all.
+func (v *solver) onOneMachine(g int) (room []int64, parts []binpack.Portion, which []int) {
+	w := v.w
+	gr := &w.Groups[g]
+	if gr.Template.Unknown != "" || len(v.partners(g)) > 1 || v.limit(g) < 1 {
+		return nil, nil, nil
+	}
+	empty, shape := w.Template(gr)
+	room = slices.Clone(empty)
+	for i := range w.Demands {
+		k := &w.Demands[i]
+		n := v.a.left[i]
+		if !k.Buys || n == 0 {
+			continue
+		}
+		size := w.Dimensions.Class(k.Class) // verify knows better than the axes: with one host alone, nothing is uneven
+		if binpack.MaxFit(room, size) < n || !fit.Passes(&w.Snapshot.Classes[k.Class], shape) || w.topology != nil && !w.topology.Reachable(k.Class, g) {
+			return nil, nil, nil
+		}
+		binpack.Sub(room, size, n)
+		parts, which = append(parts, binpack.Portion{Item: len(which), N: n}), append(which, i)
+	}
+	return room, parts, which
+}
+
+// recordContents writes down what the machines of an answer carry, for the local search.
+// mix are their groups, one by one; nil: all are of one group.
+func (v *solver) recordContents(k *binpack.Packing, which []int, g int, mix []int) {
+	for x, f := range k.Fresh {
+		if mix != nil {
+			g = mix[x]
+		}
+		s := binpack.FilledBin{Group: g, Times: f.Times, Portions: make([]binpack.Portion, len(f.Portions))}
+		for i, t := range f.Portions {
+			s.Portions[i] = binpack.Portion{Item: which[t.Item], N: t.N}
+		}
+		v.a.filled = append(v.a.filled, s)
+	}
+}
+
+// solveMixed puts what is left onto machines of all groups together and commits that. Groups
+// that are upcoming have come in already, unless everything is to be thought afresh: what
+// was bought as a mix is found again as one.
+func (v *solver) solveMixed() {
+	if !v.fromScratch {
+		var coming []int
+		for g := range v.w.Groups {
+			if v.upcoming[g] > 0 {
+				coming = append(coming, g)
+			}
+		}
+		v.fillUpcomingInOrder(coming)
+	}
+	b, which := v.newMixed()
+	if b == nil {
+		return
+	}
+	if len(b.MachineTypes) == 1 { // better than all others: the packer knows more about one kind
+		if o := v.optionFor(b.MachineTypes[0].Group, b.MachineTypes[0].Limit); o != nil {
+			v.apply(&o.k, o.which, o.group, o.set)
+		}
+		return
+	}
+	b.Cost = math.Inf(1)
+	if v.first != nil {
+		b.StartFrom(v.first.filled, which)
+	}
+	if v.w.topology == nil {
+		before := b.Cost
+		if b.WarmStarts(b.Count, make([]int, len(b.MachineTypes)), nil, 0); b.Cost < before {
+			b.Pool = append(b.Pool, b.Best...)
+		}
+	}
+	for _, f := range b.Run() {
+		g := b.MachineTypes[f.MachineType].Group
+		k := binpack.Packing{Open: make([][]binpack.Portion, 0), Fresh: []binpack.FreshBins{{Times: f.Times, Room: slices.Clone(b.MachineTypes[f.MachineType].Empty)}}}
+		for r, n := range f.Content {
+			if n > 0 {
+				k.Fresh[0].Portions = append(k.Fresh[0].Portions, binpack.Portion{Item: r, N: int(n)})
+				binpack.Sub(k.Fresh[0].Room, b.Sizes[r], int(n))
+			}
+		}
+		v.apply(&k, which, g, []int{g})
+	}
+}
+
+// newMixed writes what is left as a problem for mixed.go; nil when there is nothing to
+// mix.
+func (v *solver) newMixed() (*binpack.Mixed, []int) {
+	places := v.a.bins
+	v.a.bins = nil // only sizes are asked for
+	pick := func(i int) int {
+		if !v.w.Demands[i].Buys {
+			return 0
+		}
+		return v.a.left[i]
+	}
+	p, which := v.problemOf(pick, []int64{}, 0)
+	v.a.bins = places
+	b := &binpack.Mixed{Most: binpack.MixedWork}
+	if v.w.topology != nil {
+		b.Most = binpack.MixedConstrainedWork
+	}
+	for g := range v.w.Groups {
+		limit := 0
+		if gr := &v.w.Groups[g]; gr.Template.Unknown == "" && len(v.partners(g)) == 1 {
+			limit = v.limit(g)
+		}
+		if limit <= 0 {
+			continue
+		}
+		empty, _ := v.w.Template(&v.w.Groups[g])
+		k := binpack.MachineType{Group: g, Cost: v.prices[g], Limit: limit, Empty: empty, May: make([]bool, len(which))}
+		any := false
+		for r, i := range which {
+			k.May[r] = v.fits(i, g)
+			any = any || k.May[r]
+		}
+		if any {
+			b.MachineTypes = append(b.MachineTypes, k)
+		}
+	}
+	// Pods that no kind takes are the expander's to explain.
+	var rows []int
+	for r := range which {
+		if slices.ContainsFunc(b.MachineTypes, func(k binpack.MachineType) bool { return k.May[r] }) {
+			rows = append(rows, r)
+		}
+	}
+	if len(rows) == 0 || len(rows) > mixItems {
+		return nil, nil
+	}
+	kept := make([]int, len(rows))
+	for to, from := range rows {
+		kept[to] = which[from]
+		b.Sizes, b.Count = append(b.Sizes, p.Items[from].Size), append(b.Count, p.Items[from].Count)
+	}
+	for k := range b.MachineTypes {
+		may := make([]bool, len(rows))
+		for to, from := range rows {
+			may[to] = b.MachineTypes[k].May[from]
+		}
+		b.MachineTypes[k].May = may
+	}
+	if b.Alike() {
+		return nil, nil
+	}
+	b.Dedupe()
+	if len(b.MachineTypes) > mixGroups {
+		return nil, nil
+	}
+	return b, kept
+}

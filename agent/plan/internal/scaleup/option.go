@@ -1,0 +1,152 @@
+package scaleup
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+)
+
+// option is what one group could do for the pods that are left.
+type option struct {
+	group     int
+	set       []int // the groups that its machines are spread over, group included
+	k         binpack.Packing
+	which     []int
+	fresh     int // machines to buy
+	pods      int // pods on its coming and new machines
+	waste     float64
+	podValue  float64 // of the pods on them, in cores
+	groups    []int   // by entry of k.fresh, the group of its machines; nil: group, or one of set
+	price     float64 // of the machines to buy; 0: some has none
+	wholeCost float64 // what everything would cost if the rest were bought as well as the best option buys, by what it is worth; 0: not judged
+}
+
+// pick returns the best option of all groups that are not done, nil when there is
+// none.
+func (v *solver) pick() *option {
+	var best *option
+	var all []*option
+	v.w.arenas.perChoice.Reset() // the options of the choice before are committed, or will not be
+	for _, g := range v.shortlist() {
+		if o := v.optionFor(g, v.limit(g)); o != nil {
+			all = append(all, o)
+		}
+	}
+	for g := 0; len(all) == 0 && g < len(v.w.Groups) && v.anyDemand(); g++ {
+		// None of the promising ones takes what is left: it may be for the others alone.
+		if o := v.optionFor(g, v.limit(g)); !v.done[g] && o != nil {
+			all = append(all, o)
+		}
+	}
+	v.score(all)
+	for _, o := range all {
+		if best == nil || v.better(o, best) {
+			best = o
+		}
+	}
+	return best
+}
+
+// limit is how many machines of a group and of those that are balanced with it this
+// answer may still fill: those that are upcoming, and those that may be bought.
+func (v *solver) limit(g int) int {
+	if set := v.partners(g); len(set) > 1 {
+		return v.together(set)
+	}
+	return v.own(g)
+}
+
+func (v *solver) optionFor(g, limit int) *option {
+	gr := &v.w.Groups[g]
+	if limit <= 0 || gr.Template.Unknown != "" {
+		return nil
+	}
+	pick := func(i int) int {
+		if !v.w.Demands[i].Buys || v.a.left[i] == 0 || !v.fits(i, g) {
+			return 0
+		}
+		return v.a.left[i]
+	}
+	v.w.arenas.perOption.Reset()
+	set := v.partners(g)
+	p, which := v.problemOf(pick, v.smallest(set), limit)
+	if len(p.Items) == 0 {
+		return nil
+	}
+	o := &option{group: g, k: v.w.packed.Pack(p), which: which, set: set}
+	if k, ok := p.PackHostSpread(v.w.topology.HostSpread(g), o.k.Bins); ok {
+		o.k = k
+	}
+	o.fresh = o.k.Bins
+	for _, member := range set {
+		o.fresh -= v.upcoming[member]
+	}
+	o.fresh = max(o.fresh, 0)
+	v.rightsize(o, p)
+	if two := v.twoSizePacking(o, p); two != nil {
+		o = two
+	}
+	o.measure(p)
+	v.addCosts(o, p)
+	o.k = o.k.Copied(&v.w.arenas.perChoice)
+	return o
+}
+
+// room is how many machines a group may still buy in this answer.
+func (v *solver) room(g int) int {
+	v.pretend(1)
+	n, _ := v.w.Allowed(&v.w.Groups[g], math.MaxInt32)
+	v.pretend(-1)
+	return n
+}
+
+// measure counts pods and what share of the machines' cpu and memory stays unused.
+func (o *option) measure(p *binpack.Problem) {
+	var used [2]float64
+	for _, f := range o.k.Fresh {
+		for _, t := range f.Portions {
+			o.pods += f.Times * t.N
+			for j := range used {
+				used[j] += float64(p.Items[t.Item].Size[j]) * float64(f.Times*t.N)
+			}
+		}
+	}
+	o.podValue = binpack.CoreEquivalents(used[0], used[1]) + float64(o.pods)*0.01
+	for j := range used {
+		if have := float64(p.Empty[j]) * float64(o.k.Bins); have > 0 {
+			o.waste += 1 - used[j]/have
+		}
+	}
+}
+
+// better orders options: what costs nothing first, and of that what leaves nothing
+// open; then the expander; then fewer machines; then the group's ID (the order in
+// which they come).
+func (v *solver) better(a, b *option) bool {
+	if free := cmp.Compare(min(a.fresh, 1), min(b.fresh, 1)); free != 0 {
+		return free < 0
+	}
+	if a.fresh == 0 {
+		return a.k.Unplaced() == 0 && b.k.Unplaced() > 0
+	}
+	if c := cmp.Compare(math.Round(a.wholeCost*costPrecision), math.Round(b.wholeCost*costPrecision)); c != 0 {
+		return c < 0
+	}
+	for _, expand := range v.w.expanders() {
+		if c := expand(v.w, a, b); c != 0 {
+			return c < 0
+		}
+	}
+	return a.fresh < b.fresh
+}
+
+// anyDemand tells whether any pod is left that machines may be bought for.
+func (v *solver) anyDemand() bool {
+	for i := range v.w.Demands {
+		if k := &v.w.Demands[i]; k.Buys && !k.PerPod && v.a.left[i] > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,87 @@
+package scaleup
+
+import (
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+)
+
+// problemOf writes the wants that a filter picks as a problem over all places.
+func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*binpack.Problem, []int) {
+	p := &binpack.Problem{Empty: empty, Limit: limit, Pool: &v.w.pool, Arena: &v.w.arenas.perOption, Open: make([][]int64, 0, len(v.a.bins)), Coalesced: &v.coalesced}
+	for i := range v.a.bins {
+		p.Open = append(p.Open, v.a.bins[i].room)
+	}
+	stands := len(v.on) == len(v.w.Demands)
+	if !stands {
+		v.on = slices.Grow(v.mayGoBuffer[:0], len(v.w.Demands))[:len(v.w.Demands)]
+		v.mayGoBuffer = v.on
+		v.asked = slices.Grow(v.asked[:0], len(v.w.Demands))[:len(v.w.Demands)]
+		clear(v.asked)
+		v.binDomains = v.binDomains[:0]
+	}
+	if b := v.w.topology; b != nil {
+		for i := len(v.binDomains); i < len(v.a.bins); i++ {
+			v.binDomains = append(v.binDomains, b.DomainOf(v.a.bins[i].node, v.a.bins[i].group))
+		}
+	}
+	v.counts = slices.Grow(v.counts[:0], len(v.w.Demands))
+	known := stands && (empty != nil) == v.fresh && v.placed == len(p.Open)
+	at := 0
+	for i := range v.w.Demands {
+		n := pick(i)
+		if n <= 0 || v.w.Demands[i].PerPod {
+			n = 0
+		} else {
+			known = known && at < len(v.which) && v.which[at] == i && v.items[at].Count == n
+			at++
+		}
+		v.counts = append(v.counts, n)
+	}
+	if !known || at != len(v.which) {
+		v.write(at, empty != nil)
+		v.placed = len(p.Open)
+	}
+	p.Items = v.items
+	return p, v.which
+}
+
+// write writes the items of a problem anew. Those that were written before belong to
+// the problems that were asked with them.
+func (v *solver) write(many int, fresh bool) {
+	v.which, v.items, v.fresh = make([]int, 0, many), make([]binpack.Item, 0, many), fresh
+	for i, n := range v.counts {
+		if n > 0 {
+			k := &v.w.Demands[i]
+			v.which = append(v.which, i)
+			v.items = append(v.items, binpack.Item{Size: v.w.size(k.Class), Count: n, Prio: v.w.Snapshot.Classes[k.Class].Priority, Fresh: fresh, On: v.mayGo(i)})
+		}
+	}
+}
+
+// mayGo tells by place whether a demand may go there and finds room for one. It is the
+// same for all groups that are asked in turn; nobody writes to it. Most pods may go
+// nowhere that is there already, and that takes no room to say.
+func (v *solver) mayGo(i int) []bool {
+	if v.asked[i] == len(v.a.bins)+1 {
+		return v.on[i]
+	}
+	k, size := &v.w.Demands[i], v.w.size(v.w.Demands[i].Class)
+	bound := k.Domain > 0 && v.w.topology != nil
+	var on []bool
+	for b := range v.a.bins {
+		if bound && v.binDomains[b] != k.Domain {
+			continue
+		}
+		pl := &v.a.bins[b]
+		if !binpack.Fits(pl.room, size) || !v.passes(k.Class, pl) || !v.w.topology.AllowsBin(k, pl.node, pl.group) {
+			continue
+		}
+		if on == nil {
+			on = make([]bool, len(v.a.bins))
+		}
+		on[b] = true
+	}
+	v.on[i], v.asked[i] = on, len(v.a.bins)+1
+	return on
+}

@@ -1,0 +1,128 @@
+package scaleup
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
+)
+
+// partners are the peers of g that this answer can use beside it: they can still be
+// grown or have machines coming, and take the same pods as g.
+func (v *solver) partners(g int) []int {
+	set := v.w.Peers(g)
+	if len(set) == 1 || v.anyBound(g) {
+		return []int{g}
+	}
+	var out []int
+	for _, o := range set {
+		if o == g || v.own(o) > 0 && !v.done[o] && v.takesSame(g, o) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// anyBound tells whether a pod that is left and that g would take is one to which it
+// matters where it lands: what spreads such pods is their own constraint.
+func (v *solver) anyBound(g int) bool {
+	for i := range v.w.Demands {
+		if v.a.left[i] > 0 && v.w.Demands[i].Buys && bound(&v.w.Snapshot.Classes[v.w.Demands[i].Class]) && v.fits(i, g) {
+			return true
+		}
+	}
+	return false
+}
+
+// takesSame tells whether two groups take the same of the pods that are left.
+func (v *solver) takesSame(g, o int) bool {
+	for i := range v.w.Demands {
+		if v.a.left[i] > 0 && v.w.Demands[i].Buys && v.fits(i, g) != v.fits(i, o) {
+			return false
+		}
+	}
+	return true
+}
+
+// own is how many machines of one group this answer may still fill.
+func (v *solver) own(g int) int {
+	if v.w.Groups[g].Rule != "" {
+		return v.upcoming[g]
+	}
+	return v.upcoming[g] + v.room(g)
+}
+
+// together is how many machines several groups may fill: the limits of the whole
+// cluster hold for all of them at once, by the largest machine among them.
+func (v *solver) together(set []int) int {
+	coming, fresh := 0, 0
+	var per cluster.Resources
+	for _, g := range set {
+		coming += v.upcoming[g]
+		gr := &v.w.Groups[g]
+		if gr.Rule != "" {
+			continue
+		}
+		fresh += max(gr.Max-gr.Size-gr.Grow-v.a.grow[g], 0)
+		c := &gr.Template.Capacity
+		per.MilliCPU, per.Memory, per.Extended = max(per.MilliCPU, c.MilliCPU), max(per.Memory, c.Memory), c.Extended
+	}
+	v.pretend(1)
+	n, _ := v.w.AllowedTotals(&per, fresh, "")
+	v.pretend(-1)
+	return coming + n
+}
+
+// pretend adds what this answer buys to the groups, or takes it off again.
+func (v *solver) pretend(sign int) {
+	for i := range v.w.Groups {
+		v.w.Groups[i].Grow += sign * v.a.grow[i]
+	}
+}
+
+// smallest is the room that a machine of every group of a set has.
+func (v *solver) smallest(set []int) []int64 {
+	empty, _ := v.w.Template(&v.w.Groups[set[0]])
+	for _, g := range set[1:] {
+		other, _ := v.w.Template(&v.w.Groups[g])
+		if slices.Equal(empty, other) {
+			continue
+		}
+		empty = slices.Clone(empty)
+		for j := range empty {
+			empty[j] = min(empty[j], other[j])
+		}
+	}
+	return empty
+}
+
+// next is the group of a set that gets the next machine: one whose machine is upcoming
+// already; else the smallest by what it then has, and of those the first by its ID.
+func (v *solver) next(set []int, chosen int) int {
+	if len(set) == 1 {
+		return chosen
+	}
+	for _, g := range set {
+		if v.upcoming[g] > 0 {
+			return g
+		}
+	}
+	open := slices.DeleteFunc(slices.Clone(set), func(g int) bool { return v.own(g) <= 0 })
+	if len(open) == 0 {
+		return chosen
+	}
+	return slices.MinFunc(open, func(a, b int) int {
+		ga, gb := &v.w.Groups[a], &v.w.Groups[b]
+		return cmp.Or(cmp.Compare(ga.Size+ga.Grow+v.a.grow[a], gb.Size+gb.Grow+v.a.grow[b]), cmp.Compare(a, b))
+	})
+}
+
+// bound tells a pod to which it matters in which of several similar groups it lands.
+func bound(c *cluster.PodClass) bool {
+	wide := func(terms []cluster.PodTerm) bool {
+		return slices.ContainsFunc(terms, func(t cluster.PodTerm) bool { return t.TopologyKey != topology.KeyHostname })
+	}
+	return wide(c.PodAffinity) || wide(c.PodAntiAffinity) ||
+		slices.ContainsFunc(c.Spread, func(s cluster.Spread) bool { return s.TopologyKey != topology.KeyHostname })
+}

@@ -1,0 +1,124 @@
+package scaleup
+
+import (
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// reserve writes down which pods of a demand count on which group's machines: first
+// those to whom it was reserved before. What is left over is reserved for pods that
+// their controller has still to make.
+func (w *Planner) reserve(i int, shares []allocation) {
+	k := &w.Demands[i]
+	names := w.named(k, shares)
+	for x, s := range shares {
+		gr := &w.Groups[s.group]
+		if s.upcoming+s.new <= 0 {
+			continue
+		}
+		if len(names[x]) > 0 {
+			w.Next.Reservations = append(w.Next.Reservations, decision.Reservation{Group: gr.ID, Pods: names[x]})
+		}
+		if missing := s.upcoming + s.new - len(names[x]); missing > 0 {
+			round.Set(&w.Next.ReservedMissing, round.MissingPodsKey(gr.ID, k.Owner), missing)
+		}
+		if s.new > 0 && k.Headroom != "" {
+			gr.Headroom += s.new
+		} else if s.new > 0 {
+			helped := names[x][min(s.upcoming, len(names[x])):]
+			if len(w.Memory.Reservations) > 0 && !slices.IsSorted(helped) { // else they are as in the demand
+				helped = slices.Sorted(slices.Values(helped))
+			}
+			if len(helped) > 0 {
+				gr.Runs = append(gr.Runs, round.PodRun{Class: k.Class, Keys: helped})
+			}
+			if gr.Classes == 0 || gr.Last != k.Class { // demands of one class in several zones follow each other
+				gr.Classes, gr.Last = gr.Classes+1, k.Class
+			}
+			gr.Expected += s.new - len(helped)
+		}
+	}
+}
+
+// named says which of a demand's pods count on which of the groups.
+func (w *Planner) named(k *round.Demand, shares []allocation) [][]cluster.PodKey {
+	w.keysByAllocation = slices.Grow(w.keysByAllocation[:0], len(shares))[:len(shares)]
+	names := w.keysByAllocation
+	clear(names)
+	if len(w.Memory.Reservations) == 0 {
+		rest := k.Keys
+		for x, s := range shares {
+			n := min(s.upcoming+s.new, len(rest))
+			names[x], rest = rest[:n:n], rest[n:]
+		}
+		return names
+	}
+	taken := make([]bool, len(k.Keys))
+	for _, again := range []bool{true, false} {
+		for x, s := range shares {
+			for n, key := range k.Keys {
+				if len(names[x]) == s.upcoming+s.new {
+					break
+				}
+				if taken[n] || again && w.ReservedTo(key) != w.Groups[s.group].ID {
+					continue
+				}
+				taken[n] = true
+				names[x] = append(names[x], key)
+			}
+		}
+	}
+	return names
+}
+
+// sortPods sorts the pods that a group grows for. Where the Snapshot lists its pods in
+// order, every class's pods are found along the way, which is cheaper than sorting names.
+func (w *Planner) sortPods(g *round.Group) {
+	if len(g.Runs) == 1 {
+		g.Pods = slices.Clip(g.Runs[0].Keys)
+		return
+	}
+	total := 0
+	for _, r := range g.Runs {
+		total += len(r.Keys)
+	}
+	if total == 0 {
+		return
+	}
+	g.Pods = make([]cluster.PodKey, 0, total)
+	if w.Unbound.Sorted && total*8 > len(w.Unbound.Waiting) && w.merge(g, total) {
+		return
+	}
+	for _, r := range g.Runs {
+		g.Pods = append(g.Pods, r.Keys...)
+	}
+	slices.Sort(g.Pods)
+}
+
+// merge finds the pods of a group's runs along the line; false where a class has two.
+func (w *Planner) merge(g *round.Group, total int) bool {
+	w.keysByAllocation = slices.Grow(w.keysByAllocation[:0], len(w.Snapshot.Classes))[:len(w.Snapshot.Classes)]
+	runs := w.keysByAllocation
+	clear(runs)
+	all := total == len(w.Unbound.Waiting) // all there are, so that no pod need be looked at
+	for _, r := range g.Runs {
+		if runs[r.Class] != nil {
+			return false
+		}
+		runs[r.Class] = r.Keys
+	}
+	for _, x := range w.Unbound.Waiting {
+		if run := runs[x.Class]; len(run) > 0 && (all || run[0] == w.Snapshot.Pods[x.Pod].Key) {
+			g.Pods = append(g.Pods, run[0])
+			runs[x.Class] = run[1:]
+		}
+	}
+	if len(g.Pods) == total {
+		return true
+	}
+	g.Pods = g.Pods[:0]
+	return false
+}

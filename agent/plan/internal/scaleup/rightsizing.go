@@ -1,0 +1,369 @@
+package scaleup
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
+)
+
+// rightsize gives each machine that an option buys the cheapest group whose machine holds
+// its pods: the last ones are seldom full, and where pods keep away from each other
+// most are not. Machines that are upcoming already stay what they are.
+func (v *solver) rightsize(o *option, p *binpack.Problem) {
+	if len(o.set) > 1 || o.fresh == 0 || len(v.w.Groups) < 2 {
+		return
+	}
+	ladder := v.groupsByCost()
+	left := make(map[int]int)
+	mix, fresh := make([]int, 0, len(o.k.Fresh)), make([]binpack.FreshBins, 0, len(o.k.Fresh))
+	put := func(f binpack.FreshBins, n, g int) int {
+		if n > 0 {
+			f.Times = n
+			fresh, mix = append(fresh, f), append(mix, g)
+		}
+		return n
+	}
+	coming := v.upcoming[o.group]
+	used := make([]int64, len(p.Empty))
+	for x, f := range o.k.Fresh {
+		own := o.group
+		if o.groups != nil {
+			own = o.groups[x]
+		}
+		if own == o.group {
+			n := put(f, min(f.Times, coming), own)
+			coming -= n
+			f.Times -= n
+		}
+		for j := range used {
+			used[j] = p.Empty[j] - f.Room[j]
+		}
+		for _, g := range v.fromLargeEnough(ladder, used) {
+			if f.Times == 0 || v.cost(g) >= v.cost(own) {
+				break
+			}
+			if g == own {
+				continue
+			}
+			if _, asked := left[g]; !asked {
+				left[g] = v.room(g)
+			}
+			if n := min(f.Times, left[g]); n > 0 && v.holds(g, used) && v.allFit(f.Portions, o.which, g) {
+				left[g] -= put(f, n, g)
+				f.Times -= n
+			}
+		}
+		put(f, f.Times, own)
+	}
+	o.k.Fresh, o.groups = fresh, mix
+}
+
+// groupsByCost are the groups that could be bought and have no machines coming, the cheapest
+// first.
+func (v *solver) groupsByCost() []int {
+	if v.costOrder != nil {
+		return v.costOrder
+	}
+	out := make([]int, 0, len(v.w.Groups))
+	for g := range v.w.Groups {
+		gr := &v.w.Groups[g]
+		if gr.Rule == "" && gr.Template.Unknown == "" && v.upcoming[g] == 0 && len(v.w.Peers(g)) == 1 {
+			out = append(out, g)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(v.cost(a), v.cost(b)) })
+	v.costOrder = out
+	for n, g := range out {
+		empty, _ := v.w.Template(&v.w.Groups[g])
+		if v.costOrderMax == nil {
+			v.costOrderMax = make([]int64, 0, len(out)*len(empty))
+		}
+		v.costOrderMax = append(v.costOrderMax, empty...)
+		for j := range empty {
+			if n > 0 {
+				v.costOrderMax[n*len(empty)+j] = max(empty[j], v.costOrderMax[(n-1)*len(empty)+j])
+			}
+		}
+	}
+	return out
+}
+
+// fromLargeEnough leaves out the cheapest groups of the ladder that are all too small.
+func (v *solver) fromLargeEnough(ladder []int, used []int64) []int {
+	return ladder[sort.Search(len(ladder), func(n int) bool {
+		for j, most := range v.costOrderMax[n*len(used) : (n+1)*len(used)] {
+			if used[j] > most {
+				return false
+			}
+		}
+		return true
+	}):]
+}
+
+// cost is what an expander would rather not spend.
+func (v *solver) cost(g int) float64 { return v.w.machineCosts()[g] }
+
+// machineCosts is by group the price where an expander goes by prices and the group has one,
+// else the size.
+func (w *Planner) machineCosts() []float64 {
+	if w.pricing.machineCosts == nil {
+		w.pricing.machineCosts = make([]float64, len(w.Groups))
+		byPrice := slices.Contains(w.expanderNames(), "price")
+		for g := range w.Groups {
+			gr := &w.Groups[g]
+			if w.pricing.machineCosts[g] = gr.SizeCost(); byPrice && gr.Price > 0 {
+				w.pricing.machineCosts[g] = gr.Price
+			}
+		}
+	}
+	return w.pricing.machineCosts
+}
+
+func (v *solver) holds(g int, used []int64) bool {
+	empty, _ := v.w.Template(&v.w.Groups[g])
+	for j, n := range used {
+		if n > empty[j] {
+			return false
+		}
+	}
+	return true
+}
+
+func (v *solver) allFit(parts []binpack.Portion, which []int, g int) bool {
+	for _, t := range parts {
+		if !v.fits(which[t.Item], g) {
+			return false
+		}
+	}
+	return true
+}
+
+// convertRoom turns what is left of one group's machine into what is left of another's.
+func (v *solver) convertRoom(room []int64, from, to int) {
+	a, _ := v.w.Template(&v.w.Groups[from])
+	b, _ := v.w.Template(&v.w.Groups[to])
+	for j := range room {
+		room[j] += b[j] - a[j]
+	}
+}
+
+// addCosts adds up the price of what an option buys, and the share that stays unused where
+// its machines are of several groups.
+func (v *solver) addCosts(o *option, p *binpack.Problem) {
+	coming := 0
+	for _, g := range o.set {
+		coming += v.upcoming[g]
+	}
+	priced, have := true, [2]float64{}
+	for x, f := range o.k.Fresh {
+		g := o.group
+		if o.groups != nil {
+			g = o.groups[x]
+		}
+		empty, _ := v.w.Template(&v.w.Groups[g])
+		for j := range have {
+			have[j] += float64(empty[j]) * float64(f.Times)
+		}
+		n := f.Times
+		if g == o.group {
+			n = max(f.Times-coming, 0)
+			coming -= min(coming, f.Times)
+		}
+		o.price += v.w.Groups[g].Price * float64(n)
+		priced = priced && (n == 0 || v.w.Groups[g].Price > 0)
+	}
+	if !priced {
+		o.price = 0
+	}
+	if o.groups == nil {
+		return
+	}
+	var used [2]float64
+	for _, f := range o.k.Fresh {
+		for _, t := range f.Portions {
+			for j := range used {
+				used[j] += float64(p.Items[t.Item].Size[j]) * float64(f.Times*t.N)
+			}
+		}
+	}
+	o.waste = 0
+	for j := range used {
+		if have[j] > 0 {
+			o.waste += 1 - used[j]/have[j]
+		}
+	}
+}
+
+// shortlistSize is how many groups of many are looked at closely.
+const shortlistSize = 3
+
+// shortlist are the groups that are not done and whose machines are worth packing: all
+// of a few; of many those that the expander would take if everything were fluid, and
+// those with machines coming.
+func (v *solver) shortlist() []int {
+	var out []int
+	open := make([]int, 0, len(v.w.Groups))
+	for g := range v.w.Groups {
+		if gr := &v.w.Groups[g]; !v.done[g] && gr.Template.Unknown == "" && (v.upcoming[g] > 0 || gr.Rule == "") {
+			open = append(open, g)
+		}
+	}
+	if len(open) <= topology.ShortlistFrom {
+		return open
+	}
+	sums := v.relax()
+	addAnyDomain(sums)
+	var best, o option
+	for _, g := range open {
+		if v.upcoming[g] > 0 {
+			out = append(out, g)
+		} else if v.estimate(&o, g, sums) && (best.pods == 0 || v.better(&o, &best)) {
+			best = o
+		}
+	}
+	if best.pods == 0 { // nobody's machine takes any
+		return out
+	}
+	few := make([]option, 0, shortlistSize+1)
+	for _, g := range open {
+		if b := v.w.topology; v.upcoming[g] > 0 || b != nil && b.GroupDomain[g] != b.GroupDomain[best.group] { // of one domain: the others have their turn
+			continue
+		}
+		if !v.estimate(&o, g, sums) {
+			continue
+		}
+		at := len(few)
+		for at > 0 && v.better(&o, &few[at-1]) {
+			at--
+		}
+		few = slices.Insert(few, at, o)[:min(len(few)+1, shortlistSize)]
+	}
+	for i := range few {
+		out = append(out, few[i].group)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// relaxation are pods that are left, as if they were water.
+type relaxation struct {
+	sum, most []int64
+	pods      int
+}
+
+// relax are the pods that are left by the cell that they go to; 0: to any.
+func (v *solver) relax() []relaxation {
+	cells := 0
+	if v.w.topology != nil {
+		cells = v.w.topology.Domains
+	}
+	axes := len(v.w.size(0))
+	out, flat := make([]relaxation, cells+1), make([]int64, 2*axes*(cells+1))
+	for c := range out {
+		at := flat[2*axes*c:]
+		out[c] = relaxation{sum: at[:axes:axes], most: at[axes : 2*axes : 2*axes]}
+	}
+	for i := range v.w.Demands {
+		k := &v.w.Demands[i]
+		n := v.a.left[i]
+		if n == 0 || !k.Buys || k.PerPod {
+			continue
+		}
+		f := &out[k.Domain]
+		f.pods += n
+		for j, s := range v.w.size(k.Class) {
+			f.sum[j] += s * int64(n)
+			f.most[j] = max(f.most[j], s)
+		}
+	}
+	return out
+}
+
+// addAnyDomain adds what may go anywhere to what goes to each cell.
+func addAnyDomain(out []relaxation) {
+	for c := range out[1:] {
+		f := &out[c+1]
+		f.pods += out[0].pods
+		for j, n := range out[0].sum {
+			f.sum[j] += n
+			f.most[j] = max(f.most[j], out[0].most[j])
+		}
+	}
+}
+
+// estimate is the option of a group if everything were fluid; false when none of the pods
+// that are left would fit. sums are joined.
+func (v *solver) estimate(o *option, g int, sums []relaxation) bool {
+	f := &sums[0]
+	if v.w.topology != nil {
+		f = &sums[v.w.topology.GroupDomain[g]]
+	}
+	if f.pods == 0 {
+		return false
+	}
+	empty, _ := v.w.Template(&v.w.Groups[g])
+	need, misfit := 1, 1
+	for j, n := range f.sum {
+		if f.most[j] > empty[j] {
+			misfit = 2
+		}
+		if n > 0 && empty[j] <= 0 {
+			return false
+		}
+		if n > 0 {
+			need = max(need, int((n+empty[j]-1)/empty[j]))
+		}
+	}
+	*o = option{group: g, pods: f.pods, fresh: need * misfit}
+	used := [2]float64{float64(f.sum[0]), float64(f.sum[1])}
+	for j := range used {
+		o.waste += 1 - used[j]/(float64(empty[j])*float64(o.fresh))
+	}
+	o.podValue = binpack.CoreEquivalents(used[0], used[1]) + float64(o.pods)*0.01
+	o.price = v.w.Groups[g].Price * float64(o.fresh)
+	return true
+}
+
+const (
+	costPrecision  = 100 // how finely what everything would cost is told apart: a hundredth
+	leftoverFactor = 1.1 // pods that are left behind cost so much more: they fill machines less well by themselves
+)
+
+// score says of options that take only some of the pods what everything would cost
+// with them. A small group is often the best for small pods alone and the worst for
+// those that it leaves behind. It is for expanders that go by cost.
+func (v *solver) score(all []*option) {
+	if first := v.w.expanderNames()[0]; len(all) < 2 || first != "least-waste" && first != "price" {
+		return
+	}
+	unit := math.Inf(1)
+	equal := true
+	for _, o := range all {
+		if o.fresh == 0 || o.podValue <= 0 || o.k.Unplaced() > 0 {
+			return
+		}
+		equal = equal && o.pods == all[0].pods
+		unit = min(unit, v.total(o)/o.podValue)
+	}
+	if equal {
+		return
+	}
+	sums := v.relax()
+	for _, o := range all {
+		value := sums[0].value()
+		if v.w.topology != nil {
+			value += sums[v.w.topology.GroupDomain[o.group]].value()
+		}
+		value = max(value, o.podValue)
+		o.wholeCost = (v.total(o) + (value-o.podValue)*unit*leftoverFactor) / (value * unit)
+	}
+}
+
+// value is what pods are worth, as option.value counts it.
+func (f *relaxation) value() float64 {
+	return binpack.CoreEquivalents(float64(f.sum[0]), float64(f.sum[1])) + float64(f.pods)*0.01
+}

@@ -1,0 +1,127 @@
+package scaleup
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+)
+
+const (
+	// fewerMachinesFactor is how much more an answer with fewer machines may cost: every machine
+	// has costs of its own (DaemonSets, an address, a start) that no price tells.
+	fewerMachinesFactor = 1.05
+	maxSmallerGroups    = 3 // smaller groups that are tried beneath one
+)
+
+// twoSizePacking answers with machines of two sizes. Where pods keep away from each other, so
+// many machines must come that most of them may be small; what these cannot hold makes
+// a few of them large.
+func (v *solver) twoSizePacking(o *option, p *binpack.Problem) *option {
+	n, axis := p.LowerBoundFrom(v.w.Dimensions.Len())
+	if n < 2 || n > p.Limit || o.k.Unplaced() > 0 || len(o.set) > 1 || v.upcoming[o.group] > 0 {
+		return nil
+	}
+	bases := v.smallerGroups(o.group, p, n)
+	if len(bases) == 0 {
+		return nil
+	}
+	order := p.Order(binpack.ByShare)
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(p.Items[y].Size[axis], p.Items[x].Size[axis]) })
+	var best *option
+	for _, g := range bases {
+		two := v.packOnSmaller(o, p, order, n, axis, g)
+		if two == nil {
+			continue
+		}
+		v.rightsize(two, p)
+		if best == nil || v.total(two) < v.total(best) {
+			best = two
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	if few, much := best.k.Bins < o.k.Bins, v.total(best)/v.total(o); much < 1 || few && much <= fewerMachinesFactor {
+		return best
+	}
+	return nil
+}
+
+// smallerGroups are the largest groups of which n machines would not be enough.
+func (v *solver) smallerGroups(than int, p *binpack.Problem, n int) []int {
+	per := make([]int64, v.w.Dimensions.Len())
+	for i := range p.Items {
+		for j := range per {
+			per[j] += p.Items[i].Size[j] * int64(p.Items[i].Count)
+		}
+	}
+	ladder := v.groupsByCost()
+	var out []int
+	for x := len(ladder) - 1; x >= 0 && len(out) < maxSmallerGroups; x-- {
+		g := ladder[x]
+		if v.cost(g) >= v.cost(than) || v.w.topology != nil && v.w.topology.GroupDomain[g] != v.w.topology.GroupDomain[than] || v.room(g) < n {
+			continue
+		}
+		empty, _ := v.w.Template(&v.w.Groups[g])
+		for j, sum := range per {
+			if empty[j]*int64(n) < sum {
+				out = append(out, g)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// packOnSmaller packs in an order into n machines of group g and makes as many of them machines of the
+// option's group as the rest needs.
+func (v *solver) packOnSmaller(o *option, p *binpack.Problem, order []int, n, axis, g int) *option {
+	empty, _ := v.w.Template(&v.w.Groups[g])
+	narrow := *p
+	narrow.Limit, narrow.Empty = n, empty
+	more := make([]int64, len(p.Empty))
+	for j := range more {
+		more[j] = p.Empty[j] - empty[j]
+	}
+	for i := range p.Items { // those that need a large machine each leave so many small ones fewer
+		if l := &p.Items[i]; l.Size[axis] > 0 && l.Size[axis] == p.Empty[axis] && binpack.MaxFit(empty, l.Size) == 0 {
+			narrow.Limit -= l.Count
+		}
+	}
+	k := narrow.FirstFit(order)
+	narrow.Limit = n
+	got, large := narrow.PackTwoSizes(&k, order, more, v.room(o.group))
+	if got == nil {
+		return nil
+	}
+	two := &option{group: o.group, set: o.set, which: o.which, k: *got, fresh: got.Bins, groups: make([]int, 0, len(got.Fresh))}
+	for x := range got.Fresh {
+		if x < large {
+			two.groups = append(two.groups, o.group)
+			continue
+		}
+		if !v.allFit(got.Fresh[x].Portions, o.which, g) {
+			return nil
+		}
+		two.groups = append(two.groups, g)
+		got.Fresh[x].Room = slices.Clone(got.Fresh[x].Room)
+		for j, m := range more {
+			got.Fresh[x].Room[j] += m
+		}
+	}
+	return two
+}
+
+// total is what the machines of an option cost.
+func (v *solver) total(o *option) float64 {
+	sum := 0.0
+	for x, f := range o.k.Fresh {
+		g := o.group
+		if o.groups != nil {
+			g = o.groups[x]
+		}
+		sum += v.cost(g) * float64(f.Times)
+	}
+	return sum
+}

@@ -1,0 +1,392 @@
+package scaleup
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
+)
+
+// verify holds an answer against the scheduler's own rules: it puts the constrained pods where
+// the answer has them, in an order that the rules allow. What is not allowed in any is
+// taken out and placed pod by pod. It tells whether the answer stands; when the packer
+// was wrong about most of a class, that class is hard from now on, and the question is
+// to be asked again.
+func (v *solver) verify() bool {
+	b := v.w.topology
+	if b == nil {
+		return true
+	}
+	mark := b.State.Mark()
+	defer b.State.Rollback(mark)
+	r := &verifier{v: v, b: b, st: b.State, nodes: make([]int, 0, len(v.a.bins))}
+	if wrong := r.run(); wrong && v.mayAsk {
+		return false
+	}
+	r.placeSingly()
+	return true
+}
+
+// verifier is the world while an answer comes true.
+type verifier struct {
+	v     *solver
+	b     *topology.Topology
+	st    *fit.State
+	nodes []int // by place: its node in st, -1: not there yet
+	items []placement
+}
+
+// placement are pods of one demand on one place that are still to be put there.
+type placement struct {
+	demand, bin, portion, left int
+}
+
+// run puts pods on the nodes that are there, then on the machines that come. It tells
+// whether a class turned out to be hard.
+func (r *verifier) run() (wrong bool) {
+	r.collect()
+	for i := range r.v.a.bins {
+		r.nodes = append(r.nodes, r.v.a.bins[i].node)
+	}
+	r.put(true)
+	for i := range r.v.a.bins {
+		if r.nodes[i] < 0 {
+			r.nodes[i] = r.addMachine(r.v.a.bins[i].group)
+		}
+	}
+	r.followAssignment()
+	r.put(false)
+	lost := make(map[int]int)
+	for i := range r.items {
+		if r.items[i].left > 0 {
+			lost[r.items[i].demand] += r.items[i].left
+			r.removeFromSolution(&r.items[i])
+		}
+	}
+	for i, n := range lost {
+		if k := &r.v.w.Demands[i]; n*2 > k.Count() {
+			k.PerPod, wrong = true, true
+		}
+	}
+	return wrong
+}
+
+// followAssignment puts the pods that were divided among zones in the order of the zone assignment.
+func (r *verifier) followAssignment() {
+	queues := make([]queue, 0, len(r.v.w.Demands)) // those of one class follow each other, as items do
+	first := make([]int32, len(r.b.Constrained)+1) // by class, one more than the index of its first queue; 0: it has none
+	behind := make([]int32, len(r.items))          // by item, one more than the next of its queue
+	of := func(class, cell int) *queue {
+		for q := int(first[class]); q > 0 && q <= len(queues) && queues[q-1].class == class; q++ {
+			if queues[q-1].domain == cell {
+				return &queues[q-1]
+			}
+		}
+		return nil
+	}
+	for i := range r.items {
+		k := &r.v.w.Demands[r.items[i].demand]
+		if k.Domain == 0 {
+			continue
+		}
+		q := of(k.Class, k.Domain)
+		if q == nil {
+			queues = append(queues, queue{class: k.Class, domain: k.Domain})
+			if first[k.Class] == 0 {
+				first[k.Class] = int32(len(queues))
+			}
+			q = &queues[len(queues)-1]
+		}
+		q.push(behind, int32(i+1))
+	}
+	for _, s := range r.b.Assignment {
+		class := int(s.Class)
+		q := of(class, int(s.Domain))
+		for n := int(s.N); q != nil && n > 0 && q.first > 0; {
+			it := &r.items[q.first-1]
+			m := min(n, it.left, r.st.MaxFit(class, r.nodes[it.bin]))
+			if m <= 0 {
+				i := q.pop(behind)
+				if it.left > 0 {
+					q.push(behind, i) // perhaps later
+					n--
+				}
+				continue
+			}
+			r.st.Put(class, r.nodes[it.bin], m)
+			it.left -= m
+			n -= m
+		}
+	}
+}
+
+// queue is a chain of the items of one class in one domain, each one more than its index;
+// 0: none.
+type queue struct {
+	class, domain int
+	first, last   int32
+}
+
+func (q *queue) push(behind []int32, i int32) {
+	behind[i-1] = 0
+	if q.first == 0 {
+		q.first = i
+	} else {
+		behind[q.last-1] = i
+	}
+	q.last = i
+}
+
+func (q *queue) pop(behind []int32) int32 {
+	i := q.first
+	q.first = behind[i-1]
+	return i
+}
+
+// addMachine adds a machine of a group.
+func (r *verifier) addMachine(g int) int {
+	gr := &r.v.w.Groups[g]
+	_, shape := r.v.w.Template(gr)
+	return r.st.AddNode(shape, gr.Template.VolumeLimits)
+}
+
+// collect lists the constrained pods in the order of placing; the bins of a demand alternate
+// between domains, so that what is spread over zones rises evenly.
+func (r *verifier) collect() {
+	v := r.v
+	count := make([]int32, len(r.b.Constrained)) // by class
+	all := int32(0)
+	for p := range v.a.bins {
+		for _, t := range v.a.bins[p].portions {
+			if class := v.w.Demands[t.Item].Class; r.b.Constrained[class] {
+				count[class]++
+				all++
+			}
+		}
+	}
+	at := int32(0)
+	for rank := topology.RankHosts; rank <= topology.RankFree; rank++ {
+		for class, n := range count {
+			if n > 0 && r.b.Rank[class] == rank {
+				at, count[class] = at+n, at // from now on, where its next item goes
+			}
+		}
+	}
+	r.items = make([]placement, all)
+	for p := range v.a.bins {
+		for k, t := range v.a.bins[p].portions {
+			if class := v.w.Demands[t.Item].Class; r.b.Constrained[class] {
+				r.items[count[class]] = placement{t.Item, p, k, t.N}
+				count[class]++
+			}
+		}
+	}
+}
+
+// put goes round as long as something can be put.
+func (r *verifier) put(there bool) {
+	for progress := true; progress; {
+		progress = false
+		for from := 0; from < len(r.items); {
+			to := from + 1
+			class := r.v.w.Demands[r.items[from].demand].Class
+			for to < len(r.items) && r.v.w.Demands[r.items[to].demand].Class == class {
+				to++
+			}
+			progress = r.round(r.items[from:to], class, there) || progress
+			from = to
+		}
+	}
+}
+
+// round puts what it can of one class, until nothing more goes.
+func (r *verifier) round(items []placement, class int, there bool) bool {
+	any := false
+	for progress := true; progress; {
+		progress = false
+		for i := range items {
+			it := &items[i]
+			node := r.nodes[it.bin]
+			if it.left == 0 || node < 0 || there && (r.v.a.bins[it.bin].node < 0 || r.b.Rank[class] == topology.RankZones && r.b.Domains > 1) {
+				continue
+			}
+			if n := min(it.left, r.st.MaxFit(class, node)); n > 0 {
+				r.st.Put(class, node, n)
+				it.left -= n
+				progress, any = true, true
+			}
+		}
+	}
+	return any
+}
+
+// removeFromSolution takes pods out of the answer.
+func (r *verifier) removeFromSolution(it *placement) {
+	v := r.v
+	pl := &v.a.bins[it.bin]
+	pl.portions = slices.Clone(pl.portions)
+	pl.portions[it.portion].N -= it.left
+	binpack.Sub(pl.room, v.w.size(v.w.Demands[it.demand].Class), -it.left)
+	v.on = nil
+	v.a.left[it.demand] += it.left
+	if pl.node >= 0 && v.w.Nodes[pl.node].State != round.StateUpcoming {
+		v.a.on[it.demand] -= it.left
+		return
+	}
+	v.add(it.demand, pl.group, -it.left, pl.fresh)
+}
+
+// placeSingly places what is left of the constrained pods by the rules alone: on nodes, on the
+// machines of this answer and, where that is not enough, on one machine more of the
+// group that the expander would take. It goes round, as one pod's place can be what
+// another waits for. Where the answer looked at some zones only it does so for all
+// pods: the constrained ones may open another zone, in which others have room then.
+func (r *verifier) placeSingly() {
+	v := r.v
+	order := make([]int, 0, len(v.w.Demands))
+	for i := range v.w.Demands {
+		if v.a.left[i] > 0 && (v.all || r.b.Constrained[v.w.Demands[i].Class]) {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		return cmp.Compare(r.b.Rank[v.w.Demands[x].Class], r.b.Rank[v.w.Demands[y].Class])
+	})
+	for progress := true; progress; {
+		progress = false
+		for _, i := range order {
+			progress = r.placeOn(i) || progress
+		}
+		for _, i := range order {
+			for v.w.Demands[i].Buys && v.a.left[i] > 0 && r.addBin(i) {
+				progress = true
+				r.placeOn(i)
+			}
+		}
+	}
+	r.dropEmpty()
+}
+
+// placeOn puts pods of a demand wherever there is room.
+func (r *verifier) placeOn(i int) bool {
+	v := r.v
+	k := &v.w.Demands[i]
+	any := false
+	for progress := true; progress && v.a.left[i] > 0; {
+		progress = false
+		for p := range v.a.bins {
+			pl := &v.a.bins[p]
+			n := min(v.a.left[i], binpack.MaxFit(pl.room, v.w.Dimensions.Class(k.Class)))
+			if n <= 0 || !k.Buys && pl.fresh || !v.passes(k.Class, pl) {
+				continue
+			}
+			if n = min(n, r.st.MaxFit(k.Class, r.nodes[p])); n > 0 {
+				r.putOn(i, p, n)
+				progress, any = true, true
+			}
+		}
+	}
+	return any
+}
+
+// putOn puts pods of a demand on a place.
+func (r *verifier) putOn(i, p, n int) {
+	v := r.v
+	pl := &v.a.bins[p]
+	class := v.w.Demands[i].Class
+	r.st.Put(class, r.nodes[p], n)
+	binpack.Sub(pl.room, v.w.size(class), n)
+	v.on = nil
+	if v.w.Demands[i].Headroom == "" {
+		pl.used = true
+	} else {
+		pl.headroom = append(pl.headroom, round.HeadroomPieces{Class: class, Count: n})
+	}
+	pl.portions = append(slices.Clip(pl.portions), binpack.Portion{Item: i, N: n})
+	v.a.left[i] -= n
+	if pl.node >= 0 && v.w.Nodes[pl.node].State != round.StateUpcoming {
+		v.a.on[i] += n
+		return
+	}
+	v.add(i, pl.group, n, pl.fresh)
+}
+
+// addBin adds one machine that would take a pod of a demand: of the best group that has one
+// and whose machine the rules let the pod on.
+func (r *verifier) addBin(i int) bool {
+	v := r.v
+	k := &v.w.Demands[i]
+	for _, g := range v.preferred(i) {
+		if v.own(g) <= 0 {
+			continue
+		}
+		mark := r.st.Mark()
+		node := r.addMachine(g)
+		if !r.st.Passes(k.Class, node) {
+			r.st.Rollback(mark)
+			continue
+		}
+		fresh := v.upcoming[g] == 0
+		if fresh {
+			v.a.grow[g]++
+		} else {
+			v.upcoming[g]--
+		}
+		empty, _ := v.w.Template(&v.w.Groups[g])
+		v.a.bins = append(v.a.bins, bin{node: -1, group: g, room: slices.Clone(empty), fresh: fresh})
+		r.nodes = append(r.nodes, node)
+		return true
+	}
+	return false
+}
+
+// preferred are the groups whose machine has room for a demand, the best first.
+func (v *solver) preferred(i int) []int {
+	k := &v.w.Demands[i]
+	var options []*option
+	for g := range v.w.Groups {
+		gr := &v.w.Groups[g]
+		if gr.Template.Unknown != "" || v.own(g) <= 0 {
+			continue
+		}
+		empty, shape := v.w.Template(gr)
+		if binpack.MaxFit(empty, v.w.Dimensions.Class(k.Class)) == 0 || !fit.Passes(&v.w.Snapshot.Classes[k.Class], shape) || !v.w.topology.Reachable(k.Class, g) {
+			continue
+		}
+		p := &binpack.Problem{Empty: empty, Limit: v.own(g), Items: []binpack.Item{{Size: v.w.size(k.Class), Count: v.a.left[i], Fresh: true}}}
+		o := &option{group: g, k: binpack.Pack(p), which: []int{i}}
+		o.fresh = max(o.k.Bins-v.upcoming[g], 0)
+		o.measure(p)
+		options = append(options, o)
+	}
+	slices.SortStableFunc(options, func(x, y *option) int {
+		switch {
+		case v.better(x, y):
+			return -1
+		case v.better(y, x):
+			return 1
+		}
+		return 0
+	})
+	out := make([]int, len(options))
+	for n, o := range options {
+		out[n] = o.group
+	}
+	return out
+}
+
+// dropEmpty gives bought machines back that nothing is on any more.
+func (r *verifier) dropEmpty() {
+	v := r.v
+	v.on = nil
+	v.a.bins = slices.DeleteFunc(v.a.bins, func(p bin) bool {
+		if p.node >= 0 || !p.fresh || slices.ContainsFunc(p.portions, func(t binpack.Portion) bool { return t.N > 0 }) {
+			return false
+		}
+		v.a.grow[p.group]--
+		return true
+	})
+}

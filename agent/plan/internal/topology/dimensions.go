@@ -1,0 +1,394 @@
+package topology
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// exclusive is the room of a dimension of anti-affinity: who wants to be alone takes all of it,
+// whom it keeps away takes one.
+const exclusive = 1 << 16
+
+// dimension is one constraint on hostname as room of a machine.
+type dimension struct {
+	room         int64         // of a machine that is bought
+	takes        map[int]int64 // by kind
+	rep          int           // a class of the kind that the dimension is about
+	antiAffinity bool          // anti-affinity; else spread
+}
+
+// constraintClasses are the classes that differ in nothing that hostname terms look at: what they
+// ask for does not matter here.
+type constraintClasses struct {
+	of   []int32 // by class, one more than its kind; 0: not wanted, or not constrained
+	reps []int   // a class of each kind
+}
+
+// addDimensions turns terms on hostname into dimensions. Who disturbs whom is asked of the
+// scheduler's rules themselves, on machines that carry nothing else: one question per
+// pair of constraint classes that can touch each other at all.
+func (b *Topology) addDimensions() {
+	w := b.w
+	ks := b.constraintClasses()
+	hosts := make([]cluster.PodClass, len(ks.reps)) // one class of each kind is asked for all of them
+	for a, class := range ks.reps {
+		hosts[a] = w.Snapshot.Classes[class]
+		hostsOnly(&hosts[a])
+	}
+	st := fit.NewState(hosts, w.Snapshot.Namespaces)
+	shape := fit.NodeInfo{Labels: map[string]string{}}
+	for g := range w.Groups {
+		if w.Groups[g].Template.Unknown == "" {
+			_, t := w.Template(&w.Groups[g])
+			for k, v := range t.Labels {
+				shape.Labels[k] = v
+			}
+		}
+	}
+	st.AddNode(&shape, nil)
+	st.AddNode(&shape, nil) // stays empty: the smallest count
+	var axes []dimension
+	for a := range hosts {
+		if st.Component(a) < 0 {
+			continue
+		}
+		c := &hosts[a]
+		if len(c.PodAntiAffinity) > 0 {
+			axes = b.antiAffinityOf(axes, ks, st, a)
+		}
+		if len(c.Spread) > 0 {
+			axes = b.spreadOf(axes, ks, st, hosts, a)
+		}
+		if len(c.PodAffinity) > 0 {
+			b.markPerPod(ks, a)
+		}
+	}
+	b.extendSizes(ks, axes)
+}
+
+func hostsOnly(c *cluster.PodClass) {
+	zone := func(t cluster.PodTerm) bool { return t.TopologyKey != KeyHostname }
+	if slices.ContainsFunc(c.PodAffinity, zone) {
+		c.PodAffinity = slices.DeleteFunc(slices.Clone(c.PodAffinity), zone)
+	}
+	if slices.ContainsFunc(c.PodAntiAffinity, zone) {
+		c.PodAntiAffinity = slices.DeleteFunc(slices.Clone(c.PodAntiAffinity), zone)
+	}
+	c.Spread = slices.DeleteFunc(slices.Clone(c.Spread), func(t cluster.Spread) bool { return t.TopologyKey != KeyHostname })
+	for i := range c.Spread {
+		c.Spread[i].MinDomains = 0
+		c.Spread[i].IgnoreNodeAffinity, c.Spread[i].HonorTaints = true, false
+	}
+	c.Volumes = nil
+}
+
+// constraintClasses sorts the wanted classes that are constrained into constraint classes.
+func (b *Topology) constraintClasses() *constraintClasses {
+	ks := &constraintClasses{of: make([]int32, len(b.Constrained))}
+	ids := make(map[string]int32)
+	known := make([]int32, len(b.Constrained)) // by tie, the kind of its classes
+	var buf []byte
+	var labels []string
+	for i := range b.w.Demands {
+		class := b.w.Demands[i].Class
+		if ks.of[class] > 0 || !b.Constrained[class] {
+			continue
+		}
+		tie := b.State.ConstraintClass(class)
+		if known[tie] > 0 {
+			ks.of[class] = known[tie]
+			continue
+		}
+		buf, labels = appendConstraints(buf[:0], &b.w.Snapshot.Classes[class], labels[:0])
+		id, has := ids[string(buf)]
+		if !has {
+			ks.reps = append(ks.reps, class)
+			id = int32(len(ks.reps))
+			ids[string(buf)] = id
+		}
+		ks.of[class], known[tie] = id, id
+	}
+	return ks
+}
+
+// appendConstraints appends what hostname terms look at of a class, every number and text so
+// that where it ends is told by how it begins. keys is room for the labels' keys.
+func appendConstraints(buf []byte, c *cluster.PodClass, keys []string) ([]byte, []string) {
+	buf = appendText(buf, c.Namespace)
+	for k := range c.Labels {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	buf = binary.AppendUvarint(buf, uint64(len(keys)))
+	for _, k := range keys {
+		buf = appendText(appendText(buf, k), c.Labels[k])
+	}
+	for _, terms := range [][]cluster.PodTerm{c.PodAffinity, c.PodAntiAffinity} {
+		buf = binary.AppendUvarint(buf, uint64(len(terms)))
+		for i := range terms {
+			t := &terms[i]
+			buf = appendText(buf, t.TopologyKey)
+			buf = appendSelector(appendSelector(buf, t.Selector), t.NamespaceSelector)
+			buf = appendTexts(buf, t.Namespaces)
+		}
+	}
+	for i := range c.Spread {
+		t := &c.Spread[i]
+		buf = appendSelector(appendText(buf, t.TopologyKey), t.Selector)
+		buf = binary.AppendVarint(binary.AppendVarint(buf, int64(t.MaxSkew)), int64(t.MinDomains))
+		buf = append(buf, binpack.BoolByte(t.IgnoreNodeAffinity), binpack.BoolByte(t.HonorTaints))
+	}
+	return buf, keys
+}
+
+func appendText(buf []byte, text string) []byte {
+	return append(binary.AppendUvarint(buf, uint64(len(text))), text...)
+}
+
+func appendTexts(buf []byte, texts []string) []byte {
+	buf = binary.AppendUvarint(buf, uint64(len(texts)))
+	for _, t := range texts {
+		buf = appendText(buf, t)
+	}
+	return buf
+}
+
+func appendSelector(buf []byte, s *cluster.Selector) []byte {
+	if s == nil {
+		return binary.AppendUvarint(buf, 0)
+	}
+	buf = binary.AppendUvarint(buf, uint64(len(s.Requirements)+1))
+	for i := range s.Requirements {
+		r := &s.Requirements[i]
+		buf = appendTexts(appendText(appendText(buf, r.Key), r.Operator), r.Values)
+	}
+	return buf
+}
+
+// near yields the constraint classes that can touch kind a. st knows constraint classes as its classes.
+func (ks *constraintClasses) near(st *fit.State, a int, visit func(o int)) {
+	for o := range ks.reps {
+		if st.Component(o) == st.Component(a) {
+			visit(o)
+		}
+	}
+}
+
+// antiAffinityOf adds the dimension of a kind that keeps constraint classes away from its machine.
+func (b *Topology) antiAffinityOf(axes []dimension, ks *constraintClasses, st *fit.State, a int) []dimension {
+	x := dimension{room: exclusive, takes: map[int]int64{}, rep: ks.reps[a], antiAffinity: true}
+	mark := st.Mark()
+	st.Put(a, 0, 1)
+	ks.near(st, a, func(o int) {
+		if !st.Passes(o, 0) {
+			x.takes[o] = 1
+		}
+	})
+	st.Rollback(mark)
+	if len(x.takes) == 0 {
+		return axes
+	}
+	if x.takes[a] == 0 { // it keeps others away and not its like: no room can say that
+		b.markPerPod(ks, a)
+		return axes
+	}
+	x.takes[a] = exclusive
+	if len(x.takes) == 1 {
+		x.room, x.takes[a] = 1, 1
+	}
+	return append(axes, x)
+}
+
+// spreadOf adds the dimension of a kind that is spread over hosts: no machine carries more of
+// those that are counted than the skew, as long as some machine may carry none. Who is
+// counted and asks for nothing itself comes later and takes no room here.
+func (b *Topology) spreadOf(axes []dimension, ks *constraintClasses, st *fit.State, hosts []cluster.PodClass, a int) []dimension {
+	least := math.MaxInt
+	c := &b.w.Snapshot.Classes[ks.reps[a]]
+	for i := range c.Spread {
+		if c.Spread[i].TopologyKey == KeyHostname {
+			least = min(least, c.Spread[i].MaxSkew)
+		}
+	}
+	if most := st.MaxFit(a, 0); most < math.MaxInt32 { // of several constraints, those that count the kind itself
+		least = most
+	}
+	x := dimension{room: int64(least), takes: map[int]int64{}, rep: ks.reps[a]}
+	ks.near(st, a, func(o int) {
+		if len(hosts[o].Spread) == 0 {
+			return
+		}
+		mark := st.Mark()
+		st.Put(o, 0, least+1)
+		if !st.Passes(a, 0) {
+			x.takes[o] = 1
+		}
+		st.Rollback(mark)
+	})
+	for i := range axes {
+		if !axes[i].antiAffinity && axes[i].room == x.room && sameTakes(axes[i].takes, x.takes) && b.sameSpread(axes[i].rep, x.rep) {
+			return axes
+		}
+	}
+	return append(axes, x)
+}
+
+// sameSpread tells whether two classes count the same pods on the same nodes, so that
+// one dimension says enough for both.
+func (b *Topology) sameSpread(x, y int) bool {
+	cx, cy := &b.w.Snapshot.Classes[x], &b.w.Snapshot.Classes[y]
+	return cx.NodeSelector == nil && cy.NodeSelector == nil && cx.Affinity == nil && cy.Affinity == nil && cx.Namespace == cy.Namespace
+}
+
+func sameTakes(a, b map[int]int64) bool {
+	for k, v := range a {
+		if b[k] != v {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// markPerPod leaves a kind to be placed pod by pod.
+func (b *Topology) markPerPod(ks *constraintClasses, a int) {
+	for i := range b.w.Demands {
+		if k := &b.w.Demands[i]; int(ks.of[k.Class]) == a+1 {
+			k.PerPod = true
+		}
+	}
+}
+
+// extendSizes writes the dimensions into the sizes of all classes, and the room of each into the
+// nodes and templates.
+func (b *Topology) extendSizes(ks *constraintClasses, axes []dimension) {
+	w := b.w
+	volumes := b.volumeDimensions()
+	b.dimensions = len(axes) + len(volumes)
+	if b.dimensions == 0 {
+		return
+	}
+	for i := range axes {
+		if axes[i].antiAffinity {
+			b.antiAffinity = append(b.antiAffinity, antiAffinityDimension{w.Dimensions.Len() + i, axes[i].room})
+		} else {
+			b.spreads = append(b.spreads, spreadDimension{at: w.Dimensions.Len() + i, rep: axes[i].rep, skew: int(axes[i].room)})
+		}
+	}
+	b.sizes = make([][]int64, len(w.Snapshot.Classes))
+	wide := w.Dimensions.Len() + b.dimensions
+	flat := make([]int64, len(b.sizes)*wide)
+	for class := range b.sizes {
+		b.sizes[class] = append(flat[class*wide:class*wide:(class+1)*wide], w.Dimensions.Class(class)...)
+		kind := int(ks.of[class]) - 1
+		for i := range axes {
+			n := int64(0)
+			if kind >= 0 {
+				n = axes[i].takes[kind]
+			}
+			b.sizes[class] = append(b.sizes[class], n)
+		}
+		for _, d := range volumes {
+			b.sizes[class] = append(b.sizes[class], d.handles(&w.Snapshot.Classes[class]))
+		}
+	}
+	for n := range w.Nodes {
+		nd := &w.Nodes[n]
+		nd.Room = slices.Clip(nd.Room)
+		for i := range axes {
+			nd.Room = append(nd.Room, b.roomOn(&axes[i], n))
+		}
+		for _, d := range volumes {
+			nd.Room = append(nd.Room, b.attachable(d, nd))
+		}
+	}
+	flat = make([]int64, len(w.Groups)*wide)
+	for g := range w.Groups {
+		gr := &w.Groups[g]
+		if gr.Template.Unknown != "" {
+			continue
+		}
+		w.Template(gr)
+		gr.Empty = append(flat[g*wide:g*wide:(g+1)*wide], gr.Empty...)
+		for i := range axes {
+			gr.Empty = append(gr.Empty, axes[i].room)
+		}
+		for _, d := range volumes {
+			gr.Empty = append(gr.Empty, d.room(gr.Template.VolumeLimits))
+		}
+	}
+}
+
+// roomOn is what a dimension has left on a node.
+func (b *Topology) roomOn(x *dimension, n int) int64 {
+	if st := b.w.Nodes[n].State; st == round.StateOut {
+		return 0
+	}
+	most := int64(b.State.MaxFit(x.rep, n))
+	if !x.antiAffinity {
+		return min(most, math.MaxInt32)
+	}
+	if most > 0 {
+		return x.room
+	}
+	return x.room - 1
+}
+
+// driver is the attach limit of one CSI driver as a dimension.
+type driver string
+
+func (b *Topology) volumeDimensions() []driver {
+	var out []driver
+	for i := range b.w.Demands {
+		c := &b.w.Snapshot.Classes[b.w.Demands[i].Class]
+		for v := range c.Volumes {
+			if d := driver(c.Volumes[v].Driver); d != "" && !slices.Contains(out, d) {
+				out = append(out, d)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (d driver) handles(c *cluster.PodClass) int64 {
+	var seen []string
+	for i := range c.Volumes {
+		if v := &c.Volumes[i]; v.Driver == string(d) && !slices.Contains(seen, v.Handle) {
+			seen = append(seen, v.Handle)
+		}
+	}
+	return int64(len(seen))
+}
+
+func (d driver) room(limits map[string]int64) int64 {
+	if n, has := limits[string(d)]; has {
+		return n
+	}
+	return math.MaxInt32
+}
+
+// attachable is how many more volumes of a driver a node can take. Volumes of pods that
+// are still to come are counted one by one; State, which knows those that are shared,
+// has the last word.
+func (b *Topology) attachable(d driver, n *round.Node) int64 {
+	room := d.room(n.VolumeLimits)
+	if room == math.MaxInt32 {
+		return room
+	}
+	seen := make(map[string]bool)
+	for i := range n.Pods {
+		c := &b.w.Snapshot.Classes[n.Pods[i].Class]
+		for v := range c.Volumes {
+			if !n.Pods[i].Finished && c.Volumes[v].Driver == string(d) {
+				seen[c.Volumes[v].Handle] = true
+			}
+		}
+	}
+	return max(room-int64(len(seen)), 0)
+}

@@ -1,0 +1,331 @@
+package topology
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+const KeyHostname = "kubernetes.io/hostname"
+
+// Topology is what constraints the pending pods to other pods and to volumes, worked out once a
+// round. The packer knows nothing of it: constraints are turned into what a packer
+// understands (zoneassignment.go: which zones' machines a pod may go on; dimensions.go: room of
+// machines), the answer is held against the scheduler's own rules (verifier.go), and what
+// does not pass is placed pod by pod.
+type Topology struct {
+	w                *round.State
+	State            *fit.State        // every node with what is on it now
+	volumes          *fit.State        // the same classes with nothing but where their volumes can be
+	Constrained      []bool            // by class
+	Rank             []int8            // by class: the order in which pods are placed
+	GroupDomain      []int             // by group: where its machines stand, from 1 on
+	NodeDomain       []int             // by node, the same
+	labelled         map[string][]bool // see labelled
+	standingGroups   [][]bool          // see standing
+	reachableVolumes [][]int8          // by class and group: whether the volumes can be had there; 0: not asked yet
+	sizes            [][]int64         // by class: the size with the dimensions of hosts; nil: no such dimensions
+	dimensions       int
+	Domains          int
+	spreads          []spreadDimension
+	antiAffinity     []antiAffinityDimension
+
+	Assignment []assignmentStep // how pods were divided among zones: an order that the rules allow
+}
+
+// antiAffinityDimension is a dimension of anti-affinity on hosts: where it is in a size, and its room.
+type antiAffinityDimension struct {
+	at   int
+	room int64
+}
+
+// spreadDimension is a dimension of spread over hosts: where it is in a size, and for whom.
+type spreadDimension struct{ at, rep, skew int }
+
+// The order of placing: those whose rule looks at numbers first, while the numbers are
+// still as planned; those that only others look at last.
+const (
+	RankHosts        int8 = iota // spread over hosts
+	RankZones                    // spread over zones, which counts what is spread over hosts as well
+	rankAffinity                 // affinity
+	rankAntiAffinity             // anti-affinity and volumes
+	RankFree
+)
+
+// Compile looks for constraints among the pending pods. Most rounds have none, and then
+// nothing is built.
+func Compile(w *round.State) *Topology {
+	if !mayBeConstrained(w) {
+		return nil
+	}
+	b := &Topology{w: w, State: w.NewState(), Constrained: make([]bool, len(w.Snapshot.Classes))}
+	any := false
+	for i := range w.Demands {
+		class := w.Demands[i].Class
+		b.Constrained[class] = b.State.Constrained(class)
+		any = any || b.Constrained[class]
+	}
+	if !any {
+		return nil
+	}
+	b.reachableVolumes = make([][]int8, len(w.Snapshot.Classes))
+	b.Rank = make([]int8, len(w.Snapshot.Classes))
+	for i := range b.Rank {
+		b.Rank[i] = rankOf(&w.Snapshot.Classes[i])
+	}
+	b.assignZones()
+	for i := range w.Demands {
+		k := &w.Demands[i]
+		k.PerPod = k.PerPod || slices.ContainsFunc(w.Snapshot.Classes[k.Class].Volumes, func(v cluster.Volume) bool { return v.OnePod })
+	}
+	b.addDimensions()
+	b.balance()
+	return b
+}
+
+// mayBeConstrained tells whether a pending pod asks for anything of other pods or of volumes, or
+// whether some pod keeps others away.
+func mayBeConstrained(w *round.State) bool {
+	for i := range w.Demands {
+		c := &w.Snapshot.Classes[w.Demands[i].Class]
+		if len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes) > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(w.Snapshot.Classes, func(c cluster.PodClass) bool { return len(c.PodAntiAffinity) > 0 })
+}
+
+func rankOf(c *cluster.PodClass) int8 {
+	rank := RankFree
+	if len(c.PodAntiAffinity)+len(c.Volumes) > 0 {
+		rank = rankAntiAffinity
+	}
+	if len(c.PodAffinity) > 0 {
+		rank = rankAffinity
+	}
+	for i := range c.Spread {
+		if c.Spread[i].TopologyKey != KeyHostname {
+			return RankZones
+		}
+		rank = RankHosts
+	}
+	return rank
+}
+
+// Reachable tells whether a class's volumes can be had on a group's machine, and whether
+// the machine says where it stands in every domain that the class's own terms name.
+func (b *Topology) Reachable(class, g int) bool {
+	if !b.Constrained[class] {
+		return true
+	}
+	c := &b.w.Snapshot.Classes[class]
+	if stands := b.groupsWithLabels(class)[g]; !stands || len(c.Volumes) == 0 {
+		return stands
+	}
+	if b.reachableVolumes[class] == nil {
+		b.reachableVolumes[class] = make([]int8, len(b.w.Groups))
+	}
+	known := &b.reachableVolumes[class][g]
+	if *known == 0 {
+		*known = -1
+		if b.volumes == nil {
+			everyKey := func(string) bool { return true }
+			b.volumes = b.State.Within(fit.Scope{Without: everyKey, NoLimits: true})
+		}
+		mark := b.volumes.Mark()
+		_, shape := b.w.Template(&b.w.Groups[g])
+		if node := b.volumes.AddNode(shape, nil); b.volumes.Passes(class, node) {
+			*known = 1
+		}
+		b.volumes.Rollback(mark)
+	}
+	return *known > 0
+}
+
+// groupsWithLabels tells by group whether its template says where its machines stand in all the
+// domains that a class's own terms name. Most classes name one, and share what is said.
+func (b *Topology) groupsWithLabels(class int) []bool {
+	if b.standingGroups == nil {
+		b.standingGroups = make([][]bool, len(b.Constrained))
+	}
+	if b.standingGroups[class] != nil {
+		return b.standingGroups[class]
+	}
+	var keys []string
+	KeysOf(&b.w.Snapshot.Classes[class], func(key string) {
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	})
+	by := b.labelledGroups(KeyHostname) // every group has that
+	for n, key := range keys {
+		if n == 0 {
+			by = b.labelledGroups(key)
+			continue
+		}
+		by = slices.Clone(by)
+		for g, has := range b.labelledGroups(key) {
+			by[g] = by[g] && has
+		}
+	}
+	b.standingGroups[class] = by
+	return by
+}
+
+// labelledGroups tells by group whether its template says where its machines stand in the
+// domains of a topology key.
+func (b *Topology) labelledGroups(key string) []bool {
+	if by := b.labelled[key]; by != nil {
+		return by
+	}
+	by := make([]bool, len(b.w.Groups))
+	for g := range by {
+		_, has := b.w.Groups[g].Template.Labels[key]
+		by[g] = has || key == KeyHostname
+	}
+	round.Set(&b.labelled, key, by)
+	return by
+}
+
+// missingLabel is the first topology key of the class's own terms that a group's template
+// says nothing about; its machines would stand in a domain that nobody knows yet.
+func (b *Topology) missingLabel(class, g int) string {
+	labels := b.w.Groups[g].Template.Labels
+	lacks := ""
+	KeysOf(&b.w.Snapshot.Classes[class], func(key string) {
+		if _, has := labels[key]; !has && key != KeyHostname && (lacks == "" || key < lacks) {
+			lacks = key
+		}
+	})
+	return lacks
+}
+
+func KeysOf(c *cluster.PodClass, visit func(key string)) {
+	for i := range c.PodAffinity {
+		visit(c.PodAffinity[i].TopologyKey)
+	}
+	for i := range c.PodAntiAffinity {
+		visit(c.PodAntiAffinity[i].TopologyKey)
+	}
+	for i := range c.Spread {
+		visit(c.Spread[i].TopologyKey)
+	}
+}
+
+// HasZoneTerms tells whether a class has a term of its own on a key other than hostname.
+func HasZoneTerms(c *cluster.PodClass) bool {
+	found := false
+	KeysOf(c, func(key string) { found = found || key != KeyHostname })
+	return found
+}
+
+// numberDomains numbers the domains: groups and nodes of one domain carry the same values of every
+// topology key that is in use, hostname aside.
+func (b *Topology) numberDomains(keys []string) (cells int) {
+	w := b.w
+	ids := make(map[string]int)
+	of := func(labels map[string]string) int {
+		var name strings.Builder
+		for _, k := range keys {
+			v, has := labels[k]
+			if !has {
+				name.WriteByte('-')
+			}
+			name.WriteString(strconv.Quote(v))
+		}
+		if ids[name.String()] == 0 {
+			ids[name.String()] = len(ids) + 1
+		}
+		return ids[name.String()]
+	}
+	b.GroupDomain, b.NodeDomain = make([]int, len(w.Groups)), make([]int, len(w.Nodes))
+	for g := range w.Groups {
+		b.GroupDomain[g] = of(w.Groups[g].Template.Labels)
+	}
+	for n := range w.Nodes {
+		b.NodeDomain[n] = of(w.Nodes[n].Shape.Labels)
+	}
+	b.Domains = len(ids)
+	return len(ids)
+}
+
+// AllowsGroup tells whether a demand may go on a group's machines as far as its domain and its
+// volumes are concerned.
+func (b *Topology) AllowsGroup(k *round.Demand, g int) bool {
+	if b == nil {
+		return true
+	}
+	return !k.PerPod && (k.Domain == 0 || k.Domain == b.GroupDomain[g]) && b.Reachable(k.Class, g)
+}
+
+// AllowsBin tells whether a demand may go on a place: its domain, and for a node what is on it
+// now.
+func (b *Topology) AllowsBin(k *round.Demand, node, group int) bool {
+	if b == nil {
+		return true
+	}
+	if node < 0 {
+		return b.AllowsGroup(k, group)
+	}
+	return (k.Domain == 0 || k.Domain == b.NodeDomain[node]) && (!b.Constrained[k.Class] || b.State.Passes(k.Class, node))
+}
+
+// Refused says in the scheduler's words why one more pod of a class could not go onto
+// one more machine of a group.
+func (b *Topology) Refused(class int, g *round.Group) (rule, words string) {
+	if b == nil || !b.Constrained[class] {
+		return "", ""
+	}
+	_, shape := b.w.Template(g)
+	mark := b.State.Mark()
+	defer b.State.Rollback(mark)
+	rule, words = b.State.Refused(class, b.State.AddNode(shape, g.Template.VolumeLimits))
+	if lacks := b.missingLabel(class, b.w.ByID[g.ID]); words == "" && lacks != "" {
+		return fit.RuleInterPod, "the group's template says nothing about " + lacks
+	}
+	return rule, words
+}
+
+// DomainOf is the domain that a place is in.
+func (b *Topology) DomainOf(node, group int) int {
+	if node < 0 {
+		return b.GroupDomain[group]
+	}
+	return b.NodeDomain[node]
+}
+
+// Size is the vector of a class with the dimensions of hosts.
+func (b *Topology) Size(class int) []int64 {
+	if b.sizes == nil {
+		return b.w.Dimensions.Class(class)
+	}
+	return b.sizes[class]
+}
+
+// HostSpread are the dimensions of spread over hosts that a group's machines can be raised on.
+func (b *Topology) HostSpread(g int) *binpack.HostSpread {
+	if b == nil || len(b.spreads) == 0 {
+		return nil
+	}
+	lv := &binpack.HostSpread{}
+	mark := b.State.Mark()
+	_, shape := b.w.Template(&b.w.Groups[g])
+	node := b.State.AddNode(shape, nil)
+	for _, x := range b.spreads {
+		most := b.State.MaxFit(x.rep, node)
+		if most < math.MaxInt32 {
+			most -= x.skew
+		} else {
+			most = math.MaxInt
+		}
+		lv.Axis, lv.Most = append(lv.Axis, x.at), append(lv.Most, max(most, 0))
+	}
+	b.State.Rollback(mark)
+	return lv
+}

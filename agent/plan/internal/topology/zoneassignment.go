@@ -1,0 +1,334 @@
+package topology
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// zoneAssignment decides which pods go to which zone, before any machine is looked at: pod by
+// pod, by the scheduler's rules, on one machine of every group that stands for all of
+// its machines. Every demand of a class with terms on zones becomes one demand per domain.
+type zoneAssignment struct {
+	*Topology
+	state          *fit.State
+	usable         []bool // by group
+	rep            []int  // by group: its machine in state
+	groups         [][]int
+	placedMilliCPU []int64   // by domain: what is put there, in milli cores
+	nodes          [][]int   // by domain
+	sizeCost       []float64 // by group, of a machine
+	known          map[domainQuery][]candidateDomain
+	found          []candidateDomain // room for candidates
+}
+
+// demandRange is where the parts of a demand are, if it is divided.
+type demandRange struct {
+	from, to int
+	is       bool
+}
+
+// assignZones turns every want that zones matter to into one demand per domain.
+func (b *Topology) assignZones() {
+	w := b.w
+	var keys []string
+	anti := false
+	for i := range w.Snapshot.Classes {
+		c := &w.Snapshot.Classes[i]
+		KeysOf(c, func(key string) {
+			if key != KeyHostname && !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		})
+		for t := range c.PodAntiAffinity {
+			anti = anti || c.PodAntiAffinity[t].TopologyKey != KeyHostname
+		}
+	}
+	slices.Sort(keys)
+	cells := b.numberDomains(keys)
+	if len(keys) == 0 {
+		return
+	}
+	zones := fit.Scope{Without: func(key string) bool { return key == KeyHostname }, NoLimits: true}
+	s := &zoneAssignment{Topology: b, known: make(map[domainQuery][]candidateDomain), state: w.Fill(b.State.Within(zones)), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), placedMilliCPU: make([]int64, cells+1)}
+	s.represent()
+	order, most, steps := make([]int, 0, len(w.Demands)), 0, 0
+	for i := range w.Demands {
+		class := w.Demands[i].Class
+		if HasZoneTerms(&w.Snapshot.Classes[class]) || (anti || b.Rank[class] == RankHosts && cells > 1) && s.state.Constrained(class) {
+			order = append(order, i)
+			most += min(cells, w.Demands[i].Count())
+			steps += w.Demands[i].Count()
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		return cmp.Compare(b.Rank[w.Demands[x].Class], b.Rank[w.Demands[y].Class])
+	})
+	divided := make([]demandRange, len(w.Demands))
+	parts := make([]round.Demand, 0, most+cells) // a demand allocates room for all domains first
+	b.Assignment = make([]assignmentStep, 0, steps)
+	for _, i := range order {
+		from := len(parts)
+		parts = s.assign(parts, &w.Demands[i])
+		divided[i] = demandRange{from, len(parts), true}
+	}
+	out := make([]round.Demand, 0, len(w.Demands)-len(order)+len(parts))
+	for i := range w.Demands {
+		if d := divided[i]; d.is {
+			out = append(out, parts[d.from:d.to]...)
+		} else {
+			out = append(out, w.Demands[i])
+		}
+	}
+	w.Demands = out
+}
+
+// represent adds one machine of every group that can have one.
+func (s *zoneAssignment) represent() {
+	w := s.w
+	s.usable, s.rep = make([]bool, len(w.Groups)), make([]int, len(w.Groups))
+	for g := range w.Groups {
+		gr := &w.Groups[g]
+		s.rep[g] = -1
+		if gr.Template.Unknown != "" || gr.Rule != "" && gr.Upcoming+gr.Grow == 0 {
+			continue
+		}
+		s.usable[g] = true
+		_, shape := w.Template(gr)
+		s.rep[g] = s.state.AddNode(shape, nil)
+		s.groups[s.GroupDomain[g]] = append(s.groups[s.GroupDomain[g]], g)
+	}
+	for n := range w.Nodes {
+		if st := w.Nodes[n].State; st == round.StateReady || st == round.StateUpcoming {
+			s.nodes[s.NodeDomain[n]] = append(s.nodes[s.NodeDomain[n]], n)
+		}
+	}
+	s.sizeCost = make([]float64, len(w.Groups))
+	for g := range w.Groups {
+		s.sizeCost[g] = w.Groups[g].SizeCost()
+	}
+}
+
+// ZoneSkew is the smallest skew of a class's spread over zones; 0: it has none.
+func ZoneSkew(c *cluster.PodClass) int {
+	least := 0
+	for i := range c.Spread {
+		if t := &c.Spread[i]; t.TopologyKey != KeyHostname && (least == 0 || t.MaxSkew < least) {
+			least = t.MaxSkew
+		}
+	}
+	return least
+}
+
+// assignmentStep is one of those by which pods were divided: n of a class into a domain.
+type assignmentStep struct{ Class, Domain, N int32 }
+
+// candidateDomain is where a class would stand in a domain.
+type candidateDomain struct {
+	domain  int
+	machine int     // index into state
+	group   int     // -1: an existing node
+	room    int     // pods of the class that can go there at most
+	cost    float64 // of a pod
+	taken   int
+}
+
+// domainQuery is all that candidates look at of a demand, where its volumes do not matter.
+type domainQuery struct {
+	equivalent int32 // of class: its size, and what it asks of a machine's shape
+	groups     *bool // the groups that may be asked at all: see standing
+	count      int
+	buys       bool
+}
+
+// candidates are the domains with a machine or a node that would take the class. They stand
+// until it is called again. Many classes ask for the same.
+func (s *zoneAssignment) candidates(k *round.Demand) []candidateDomain {
+	if len(s.w.Snapshot.Classes[k.Class].Volumes) > 0 {
+		s.found = s.lookFor(s.found[:0], k)
+		return s.found
+	}
+	q := domainQuery{equivalent: s.w.Cache.Classes.Equivalent[k.Class], count: k.Count(), buys: k.Buys}
+	if s.Constrained[k.Class] && len(s.rep) > 0 {
+		q.groups = &s.groupsWithLabels(k.Class)[0]
+	}
+	known, ok := s.known[q]
+	if !ok {
+		known = s.lookFor(nil, k)
+		s.known[q] = known
+	}
+	s.found = append(s.found[:0], known...)
+	return s.found
+}
+
+func (s *zoneAssignment) lookFor(out []candidateDomain, k *round.Demand) []candidateDomain {
+	w := s.w
+	size := w.Dimensions.Class(k.Class)
+	for cell := 1; cell < len(s.groups); cell++ {
+		p := candidateDomain{domain: cell, machine: -1, group: -1, cost: math.Inf(1)}
+		looked := 0
+		for _, g := range s.groups[cell] {
+			gr := &w.Groups[g]
+			empty, shape := w.Template(gr)
+			per := binpack.MaxFit(empty, size)
+			if per == 0 || !w.Takes(k.Class, g, shape) || !s.Reachable(k.Class, g) || !k.Buys && gr.Upcoming == 0 {
+				continue
+			}
+			if looked++; looked > ShortlistFrom && p.room >= k.Count() {
+				break
+			}
+			more := 0
+			if gr.Rule == "" && k.Buys {
+				more, _ = w.Allowed(gr, k.Count())
+			}
+			p.room = min(p.room+(gr.Upcoming+gr.Grow+more)*per, math.MaxInt32)
+			if cost := s.sizeCost[g] * shareOf(size, empty); cost < p.cost {
+				p.machine, p.group, p.cost = s.rep[g], g, cost
+			}
+		}
+		if p.room < k.Count() {
+			for _, n := range s.nodes[cell] {
+				if most := binpack.MaxFit(w.Nodes[n].Room, size); most > 0 && w.Passes(k.Class, n) {
+					p.room += min(most, k.Count())
+					if p.machine < 0 {
+						p.machine = n
+					}
+				}
+			}
+		}
+		if p.machine >= 0 {
+			p.cost = math.Floor(math.Log(p.cost) / logNearly)
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// costTolerance is up to which ratio two zones cost the same: then the emptier is taken.
+const costTolerance = 1.15
+
+var logNearly = math.Log(costTolerance)
+
+// shareOf is how much of a machine a pod takes.
+func shareOf(size, empty []int64) float64 {
+	most := 0.0
+	for j, n := range size {
+		if n > 0 {
+			most = max(most, float64(n)/float64(empty[j]))
+		}
+	}
+	return most
+}
+
+// assign appends what of a demand goes to which domain, and last what goes nowhere as far as
+// zones can tell.
+func (s *zoneAssignment) assign(out []round.Demand, k *round.Demand) []round.Demand {
+	spots := s.candidates(k)
+	for range spots {
+		out = append(out, round.Demand{Class: k.Class, Owner: k.Owner, Buys: k.Buys})
+	}
+	parts := out[len(out)-len(spots):]
+	for i := range spots {
+		parts[i].Domain = spots[i].domain
+	}
+	keys := s.placeReserved(k, spots, parts)
+	left := len(keys) + k.Expected
+	weight := s.w.Dimensions.Class(k.Class)
+	bound := HasZoneTerms(&s.w.Snapshot.Classes[k.Class]) || len(spots) == 1
+	for left > 0 {
+		best, most := s.next(k.Class, spots, bound)
+		if best < 0 {
+			break
+		}
+		p, n := &spots[best], 1
+		if most == math.MaxInt32 && bound { // nothing is counted: as well all at once
+			n = min(left, p.room)
+		}
+		s.state.Put(k.Class, p.machine, n)
+		s.Assignment = append(s.Assignment, assignmentStep{int32(k.Class), int32(p.domain), int32(n)})
+		p.room -= n
+		p.taken += n
+		s.placedMilliCPU[p.domain] += int64(n) * (weight[0] + weight[1]>>23)
+		named := min(n, len(keys))
+		parts[best].Keys = append(parts[best].Keys, keys[:named]...)
+		keys = keys[named:]
+		parts[best].Expected += n - named
+		left -= n
+	}
+	for i := range parts {
+		slices.Sort(parts[i].Keys)
+	}
+	kept := slices.DeleteFunc(parts, func(x round.Demand) bool { return x.Count() == 0 })
+	out = out[:len(out)-len(spots)+len(kept)]
+	if left > 0 {
+		out = append(out, round.Demand{Class: k.Class, Owner: k.Owner, Buys: k.Buys, Keys: keys, Expected: left - len(keys), PerPod: true})
+	}
+	return out
+}
+
+// placeReserved puts the pods that count on an upcoming machine into its domain, and returns the
+// others.
+func (s *zoneAssignment) placeReserved(k *round.Demand, spots []candidateDomain, parts []round.Demand) []cluster.PodKey {
+	if len(s.w.Memory.Reservations) == 0 || !k.Buys {
+		return k.Keys
+	}
+	var keys []cluster.PodKey
+	for _, key := range k.Keys {
+		g, ok := s.w.ByID[s.w.ReservedTo(key)]
+		i := -1
+		if ok && s.usable[g] {
+			i = slices.IndexFunc(spots, func(p candidateDomain) bool { return p.domain == s.GroupDomain[g] && p.room > 0 })
+		}
+		if i < 0 || !s.state.Passes(k.Class, s.rep[g]) {
+			keys = append(keys, key)
+			continue
+		}
+		s.state.Put(k.Class, s.rep[g], 1)
+		s.Assignment = append(s.Assignment, assignmentStep{int32(k.Class), int32(s.GroupDomain[g]), 1})
+		spots[i].room--
+		spots[i].taken++
+		parts[i].Keys = append(parts[i].Keys, key)
+	}
+	return keys
+}
+
+// next is the domain for one more pod: where the class's own spread leaves most room,
+// then the cheapest, then the emptiest. One that is not bound to zones and is only
+// counted by others goes where the fewest of its like are.
+func (s *zoneAssignment) next(class int, spots []candidateDomain, bound bool) (best, most int) {
+	best = -1
+	for i := range spots {
+		p := &spots[i]
+		if p.room <= 0 {
+			continue
+		}
+		n := s.state.MaxFit(class, p.machine)
+		if n == 0 {
+			continue
+		}
+		if best < 0 {
+			best, most = i, n
+			continue
+		}
+		b := &spots[best]
+		if !bound && p.taken != b.taken {
+			if p.taken < b.taken {
+				best, most = i, n
+			}
+			continue
+		}
+		if cmp.Or(cmp.Compare(most, n), cmp.Compare(p.cost, b.cost), cmp.Compare(s.placedMilliCPU[p.domain], s.placedMilliCPU[b.domain])) < 0 {
+			best, most = i, n
+		}
+	}
+	return best, most
+}
+
+// ShortlistFrom is the number of groups from which on only the promising are looked at
+// closely.
+const ShortlistFrom = 16
