@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 	"github.com/autoscaler-agent/autoscaler-agent/test/machine"
@@ -221,7 +222,7 @@ func (c *corpus) group(t *testing.T, name string, n int, prefix string, tags map
 		t.Fatal(err)
 	}
 	var list []aws.Instance
-	eventually(t, "all instances of "+name+" run", 30*time.Second, func() bool {
+	await.True(t, "all instances of "+name+" run", func() bool {
 		list = slices.DeleteFunc(c.cloud.Instances(), func(i aws.Instance) bool { return i.State != "running" || i.GroupName != name })
 		return len(list) == n
 	})

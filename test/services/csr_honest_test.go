@@ -15,6 +15,7 @@ import (
 	certv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/world"
 )
@@ -121,7 +122,7 @@ func honestAddresses() []csrRow {
 			if err := c.cloud.TerminateInstance(old.ID); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the old machine is gone", 5*time.Second, func() bool { i, _ := c.cloud.Instance(old.ID); return i.State == "terminated" })
+			await.True(t, "the old machine is gone", func() bool { i, _ := c.cloud.Instance(old.ID); return i.State == "terminated" })
 			e.instance = c.rewire(t, e.instance.ID, func(n *aws.Network) { n.PrivateIP = old.PrivateIP })
 			e.node = e.instance.PrivateDNS
 		}},

@@ -14,7 +14,7 @@ import (
 
 // hangingCloud: a method ends with its context, whatever the cloud does.
 func hangingCloud(s *stage) {
-	const limit, patience = 50 * time.Millisecond, 5 * time.Second
+	const limit, patience = 50 * time.Millisecond, time.Minute // the second is reached by a hang alone
 	hang := ability[Hang](s)
 	alive := s.w.Alive(Workers)
 	hang.Hang(s, true)
