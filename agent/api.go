@@ -88,7 +88,7 @@ func (a *running) status() Status {
 	for _, g := range groups {
 		s.Groups = append(s.Groups, groupStatus(g))
 	}
-	for _, l := range a.board.Late(time.Now()) {
+	for _, l := range a.heartbeats.Late(time.Now()) {
 		s.Late = append(s.Late, l.String())
 	}
 	look := a.observer.Look()
@@ -112,9 +112,9 @@ func (a *running) status() Status {
 // serveMetrics serves /metrics, /health-check and /healthz on cfg.Listen.
 func (a *running) serveMetrics(ctx context.Context, beat func()) error {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(a.metrics.Registry(), promhttp.HandlerOpts{}))
 	health := func(w http.ResponseWriter, _ *http.Request) {
-		if late := a.board.Late(time.Now()); len(late) > 0 {
+		if late := a.heartbeats.Late(time.Now()); len(late) > 0 {
 			http.Error(w, fmt.Sprintf("late: %v", late), http.StatusInternalServerError)
 			return
 		}
