@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -40,14 +41,28 @@ func readForbidden(ctx context.Context, client kubernetes.Interface, config *res
 		return nil, fmt.Errorf("read Service default/kubernetes: %w", err)
 	}
 	b.add(service.Spec.ClusterIPs...)
-	optional := errors.Join(b.addServiceRanges(ctx, client), b.addKubeadm(ctx, client), b.addEndpoints(ctx, client))
+	ranges, kubeadm := b.addServiceRanges(ctx, client), b.addKubeadm(ctx, client)
 	if len(b.Ranges) == 0 {
-		return nil, fmt.Errorf("find the service ranges: set AUTOSCALER_CSR_SERVICE_CIDRS: %w", optional)
+		return nil, fmt.Errorf("find the service ranges: set AUTOSCALER_CSR_SERVICE_CIDRS: %w", errors.Join(ranges, kubeadm))
+	}
+	for _, err := range []error{unlessAbsent(ranges), unlessAbsent(kubeadm), b.addEndpoints(ctx, client)} {
+		if err != nil {
+			b.Unread = joinWords(b.Unread, err.Error())
+		}
 	}
 	if b.DNSDomain == "" {
 		b.DNSDomain = "cluster.local"
 	}
 	return b, nil
+}
+
+// unlessAbsent passes over what a cluster need not have: ServiceCIDRs came with
+// Kubernetes 1.33, and not every cluster was made by kubeadm.
+func unlessAbsent(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // add takes names and addresses alike.

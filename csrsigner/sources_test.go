@@ -151,11 +151,13 @@ func TestLedger(t *testing.T) {
 	if err := l.enter("i-1", Issue{Node: "n1", Key: "k1", CSR: "c1", At: noon}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.enter("i-1", Issue{Key: "k1", CSR: "c2", At: noon.Add(time.Hour)}); err != nil {
+	if err := l.enter("i-1", Issue{Node: "n1", Key: "k1", CSR: "c2", At: noon.Add(time.Hour)}); err != nil {
 		t.Errorf("the same key again: %v", err)
 	}
-	if err := l.enter("i-1", Issue{Key: "k2"}); err == nil || !strings.Contains(err.Error(), "c1") {
-		t.Errorf("another key: %v", err)
+	for name, i := range map[string]Issue{"another key": {Node: "n1", Key: "k2"}, "another name": {Node: "n2", Key: "k1"}} {
+		if err := l.enter("i-1", i); err == nil || !strings.Contains(err.Error(), "c1") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if err := l.enter("i-2", Issue{Key: "k3", At: noon}); err != nil {
 		t.Fatal(err)

@@ -134,6 +134,9 @@ type Instance struct {
 	// Member tells that the instance belongs to its group now (PhaseGone instances
 	// and those listed only by tag do not).
 	Member bool `json:"member"`
+	// Runs tells that the machine itself runs by the cloud's word, whatever its group does
+	// with it: one that waits in Terminating:Wait or stands by is not PhaseRunning.
+	Runs bool `json:"runs,omitempty"`
 	// Protected tells that the cloud is told not to pick it for its own scale-in.
 	Protected bool     `json:"protected,omitempty"`
 	Failure   *Failure `json:"failure,omitempty"`

@@ -210,7 +210,7 @@ func parseProviderID(id cluster.InstanceID) (string, bool) {
 
 // instance converts EC2's part.
 func (p *Provider) instance(m ec2types.Instance) cluster.Instance {
-	in := cluster.Instance{Created: aws.ToTime(m.LaunchTime), Type: string(m.InstanceType)}
+	in := cluster.Instance{Created: aws.ToTime(m.LaunchTime), Type: string(m.InstanceType), Runs: stateOf(m) == ec2types.InstanceStateNameRunning}
 	if m.Placement != nil {
 		in.Zone = aws.ToString(m.Placement.AvailabilityZone)
 	}

@@ -99,6 +99,10 @@ func (p *Provider) group(ctx context.Context, g nodeGroup, inventory map[string]
 	return out, errors.Join(errs...)
 }
 
+// sightLag is how long before its first sight here an instance may have been launched:
+// a machine that asks for a certificate at once is seen only when that is looked into.
+const sightLag = 10 * time.Second
+
 // fill turns the plug-in's instances into the contract's.
 func (p *Provider) fill(g *cluster.NodeGroup, list []instance, inventory map[string]facts, at time.Time) {
 	warn := func(format string, args ...any) { g.Warnings = append(g.Warnings, fmt.Sprintf(format, args...)) }
@@ -115,7 +119,7 @@ func (p *Provider) fill(g *cluster.NodeGroup, list []instance, inventory map[str
 		if !own {
 			f = i.facts
 		} else if f.created.IsZero() {
-			f.created = s.first // a request that is older than that is held, which is safe
+			f.created = s.first.Add(-sightLag) // a request that is older than that is held, which is safe
 		}
 		if f.failedAt.IsZero() {
 			f.failedAt = s.failed
