@@ -196,6 +196,7 @@ func checkKubernetes(ctx context.Context, cfg Config) []Finding {
 	out := []Finding{{Level: LevelOK, About: "API server", Text: v.GitVersion + " by " + path}}
 	out = append(out, checkRights(ctx, cfg, client)...)
 	out = append(out, checkJoin(ctx, cfg, client)...)
+	out = append(out, checkProtected(ctx, cfg, client, config)...)
 	lease, err := client.CoordinationV1().Leases(cfg.Lease.Namespace).Get(ctx, OtherLease, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

@@ -118,7 +118,8 @@ func (p Parts) rights() []right {
 			right{"watch", "certificates.k8s.io", "certificatesigningrequests", "", "", ""},
 			right{"update", "certificates.k8s.io", "certificatesigningrequests", "approval", "", ""},
 			right{"approve", "certificates.k8s.io", "signers", "", "", "kubernetes.io/kubelet-serving"},
-			right{"get", "", "services", "", "default", "kubernetes"})
+			right{"get", "", "services", "", "default", "kubernetes"},
+			right{"list", "networking.k8s.io", "servicecidrs", "", "", ""}, right{"list", "discovery.k8s.io", "endpointslices", "", "default", ""})
 	}
 	if p.closed() {
 		list = append(list,

@@ -19,12 +19,12 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/servingcert"
 )
 
-// readForbidden gathers what rule R9 protects: the names and addresses of the API
+// ReadForbidden gathers what rule R9 protects: the names and addresses of the API
 // server's own certificate, of the "kubernetes" Service and its endpoints, of the
 // control-plane endpoint, the service ranges and the cluster domain. The
 // certificate, the Service and one source of service ranges must be readable;
-// without them nothing is approved.
-func readForbidden(ctx context.Context, client kubernetes.Interface, config *rest.Config, cfg Config) (*Forbidden, error) {
+// without them nothing is approved. What else cannot be read stands in Unread.
+func ReadForbidden(ctx context.Context, client kubernetes.Interface, config *rest.Config, cfg Config) (*Forbidden, error) {
 	b := &Forbidden{DNSDomain: cfg.DNSDomain, Ranges: prefixes(cfg.ServiceCIDRs), Allowed: prefixes(cfg.AllowedRanges)}
 	b.add(cfg.ForbiddenNames...)
 	cert, err := servingcert.Fetch(ctx, config)

@@ -136,7 +136,7 @@ func New(cfg Config, deps Deps) *Service {
 	}
 	if deps.Forbidden == nil {
 		deps.Forbidden = func(ctx context.Context) (*Forbidden, error) {
-			return readForbidden(ctx, deps.Client, deps.Rest, cfg)
+			return ReadForbidden(ctx, deps.Client, deps.Rest, cfg)
 		}
 	}
 	deps.OwnNode = canonical(deps.OwnNode) // kubeadm lower-cases the host name
