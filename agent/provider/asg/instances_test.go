@@ -54,6 +54,27 @@ func TestPhases(t *testing.T) {
 	}
 }
 
+// TestRuns: whether the machine itself runs is EC2's word alone, whatever Auto Scaling does
+// with it (csrsigner, rules R11 and J11).
+func TestRuns(t *testing.T) {
+	p := newProvider(Config{ClusterName: "demo"}, cluster.Reservation{}, "eu-west-1", nil, nil)
+	for _, c := range []struct {
+		life  asgtypes.LifecycleState
+		state ec2types.InstanceStateName
+		want  bool
+	}{
+		{"InService", "running", true}, {"Terminating:Wait", "running", true}, {"Standby", "running", true}, {"EnteringStandby", "running", true},
+		{"Terminating:Wait", "shutting-down", false}, {"Standby", "stopped", false}, {"Standby", "stopping", false}, {"Pending", "pending", false},
+		{"Terminating:Wait", "terminated", false}, {"InService", "", false},
+	} {
+		got := p.instancesOf(asgtypes.AutoScalingGroup{Instances: []asgtypes.Instance{{InstanceId: aws.String("i-1"), LifecycleState: c.life, AvailabilityZone: aws.String("eu-west-1a")}}},
+			map[string]ec2types.Instance{"i-1": {InstanceId: aws.String("i-1"), State: &ec2types.InstanceState{Name: c.state}}}, time.Unix(1000, 0))
+		if len(got) != 1 || got[0].Runs != c.want {
+			t.Errorf("%s %s: %+v, want runs %t", c.life, c.state, got, c.want)
+		}
+	}
+}
+
 func TestMembersAndLeftOvers(t *testing.T) {
 	p := newProvider(Config{ClusterName: "demo"}, cluster.Reservation{}, "eu-west-1", nil, nil)
 	at := time.Unix(1000, 0)
