@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -84,7 +85,7 @@ func TestForbiddenUnread(t *testing.T) {
 			continue
 		}
 		said := &lines{}
-		log := logrus.New()
+		log, _ := logtest.NewNullLogger()
 		log.AddHook(said)
 		s := New(Config{}, Deps{Client: client, Rest: config, Informers: informers.NewSharedInformerFactory(client, 0), Log: logrus.NewEntry(log)})
 		for range 2 {

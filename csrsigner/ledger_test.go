@@ -71,7 +71,8 @@ func TestLedger(t *testing.T) {
 // instance has any more is forgotten a day after.
 func TestLedgerLearns(t *testing.T) {
 	dir := t.TempDir()
-	log := logrus.NewEntry(logrus.New())
+	logger, _ := logtest.NewNullLogger()
+	log := logrus.NewEntry(logger)
 	l := openLedger(dir, log)
 	if err := l.enter("i-1", Issue{Node: "n1", Key: "k1", CSR: "c1", At: noon}); err != nil {
 		t.Fatal(err)
@@ -96,11 +97,11 @@ func TestLedgerLearns(t *testing.T) {
 		t.Errorf("after a restart: %+v", got)
 	}
 	// A person approved another key of the same machine: it may ask again, under its name.
-	learn(Issue{Node: "n1", Key: "k9", CSR: "by-hand", At: noon})
-	if err := l.enter("i-1", Issue{Node: "n1", Key: "k9"}); err != nil {
+	learn(Issue{Node: "n1", Key: "by-hand", CSR: "by-hand", At: noon})
+	if err := l.enter("i-1", Issue{Node: "n1", Key: "by-hand"}); err != nil {
 		t.Errorf("a key that a person approved: %v", err)
 	}
-	if err := l.enter("i-1", Issue{Node: "n2", Key: "k9"}); err == nil {
+	if err := l.enter("i-1", Issue{Node: "n2", Key: "by-hand"}); err == nil {
 		t.Error("the same key under another name")
 	}
 	there := []cluster.NodeGroup{{ID: "g", Instances: []cluster.Instance{{ID: "i-1", NodeNames: []string{"N2."}}}}}
