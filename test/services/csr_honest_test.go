@@ -22,7 +22,7 @@ import (
 
 // honestRows are what kubelets of real machines send.
 func honestRows() []csrRow {
-	return slices.Concat(honestNames(), honestAddresses(), honestKeys(), honestForms(), honestJoins(), honestClouds())
+	return slices.Concat(honestNames(), honestAddresses(), honestKeys(), honestForms(), honestJoins(), honestLeaving(), honestClouds())
 }
 
 func honestNames() []csrRow {
@@ -266,7 +266,8 @@ func (c *corpus) testRegion(t *testing.T) {
 	if err := c.agent.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.startAgent(t, "europe", eu.Env()...)
+	// The cluster's domain is that of its machines, too.
+	c.startAgent(t, "europe", append(eu.Env(), "AUTOSCALER_CSR_DNS_DOMAIN=eu-west-1.compute.internal")...)
 	report(t, fmt.Sprintf("honest requests in eu-west-1 (seed %d) after a restart with the flood pending", seed), c.approve(t, entries, 10*time.Second))
 	t.Logf("the agent has %d MB", rss(t, c.agent.PID())>>20)
 }
