@@ -195,10 +195,7 @@ func (c *corpus) thiefPostsBefore(t *testing.T) {
 	e := c.rename(t, 1, launched)
 	c.ask(t, e, "early-thief", e.node)
 	c.holds(t, "early-thief", "J12")
-	if !time.Now().Before(launched) {
-		t.Skip("the host is too busy: the machine was launched before the thief was judged")
-	}
-	time.Sleep(time.Until(launched)) // the machine is there now
+	time.Sleep(time.Until(launched)) // nothing tells of this moment but the clock
 	c.ask(t, e, "early-machine", e.node)
 	c.approves(t, "early-machine")
 	c.holds(t, "early-thief", "J12", "J13")
