@@ -260,6 +260,20 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
+// TestNamesOutsideTheClusterDomain: what is kept for services in the cluster's domain is
+// like any other name elsewhere.
+func TestNamesOutsideTheClusterDomain(t *testing.T) {
+	for _, domain := range []string{"cluster.local", "Cluster.Local.", ""} {
+		for _, name := range []string{"kubernetes.example.org", "kubernetes-1.example.org", "localhost.example.org", "x.pod", "a.svc.example.org", "xcluster.local", "node-1.cluster.local"} {
+			r, f := honestRequest(), honestFacts()
+			f.Forbidden.DNSDomain, r.Parsed.DNS, f.Inventory.Instance.Names = domain, []string{name}, []string{name}
+			if v := Decide(r, f); v.Do != Approve {
+				t.Errorf("%q in domain %q: %v %s %s", name, domain, v.Do, v.Rule, v.Why)
+			}
+		}
+	}
+}
+
 func TestWitnessOf(t *testing.T) {
 	own, next, gone := *ownInstance(), *ownInstance(), *ownInstance()
 	next.ID, next.Addresses = nextID, []netip.Addr{addr("10.0.0.6")}

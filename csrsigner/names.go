@@ -62,7 +62,8 @@ func (b *Forbidden) name(raw string, exempt bool) string {
 			return fmt.Sprintf("name %q lies in %q, which is the cluster's own", raw, r)
 		}
 	}
-	if domain := canonical(b.DNSDomain); domain != "" && within(name, domain) && served(name, domain) {
+	// Without a domain it is empty, which no host name ends in.
+	if domain := canonical(b.DNSDomain); within(name, domain) && served(name, domain) {
 		return fmt.Sprintf("name %q lies in %q, where the cluster names its services", raw, domain)
 	}
 	if name == "kubernetes.default" {

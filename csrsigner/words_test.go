@@ -48,6 +48,16 @@ func TestOrderMeansNothing(t *testing.T) {
 			f.Inventory.Claimants = []cluster.InstanceID{nextID, ownID}
 			return r, f
 		}, "J11"},
+		"Nodes of one instance": {func() (Request, Facts) {
+			r, f := honestJoin()
+			f.Join.Bearers = []string{"b", "a"}
+			return r, f
+		}, "J13"},
+		"rivals": {func() (Request, Facts) {
+			r, f := honestJoin()
+			f.Join.Rivals = []string{"b", "a", "c", "e", "d"}
+			return r, f
+		}, "J16"},
 		"the host's names": {func() (Request, Facts) {
 			r, f := honestRequest(), honestFacts()
 			leaderAsks(&r, &f)
