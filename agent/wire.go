@@ -123,16 +123,17 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 	if a.settings, err = groups.Open(cfg.GroupsFile, sections(), a.entry("groups")); err != nil {
 		return nil, err
 	}
-	cloud, err := a.provider(ctx)
+	clouds, err := a.provider(ctx)
 	if err != nil {
 		return nil, err
 	}
+	cloud := provider.NewWriteAhead(clouds, func(ctx context.Context) error { return a.gate.announce(ctx) })
 	a.inventory = observe.NewInventory(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
 	a.observer, err = observe.New(cfg.Observe, client, a.factory, a.inventory, a.entry("observe"))
 	if err != nil {
 		return nil, err
 	}
-	a.gate = &gate{cfg: cfg.Lease, identity: a.identity, client: leaseClient, log: a.entry("lease"), heard: a.observer.Heard}
+	a.gate = &gate{cfg: cfg.Lease, identity: a.identity, client: leaseClient, log: a.entry("lease"), heard: a.observer.Heard, writes: cloud}
 	var stop func()
 	if a.recorder, stop, err = newRecorder(a.rest, a.identity); err != nil {
 		return nil, err
@@ -206,7 +207,7 @@ func (a *running) wireScaler(cloud provider.Provider) {
 	log := a.entry("scaler")
 	a.scaler = &scaler{
 		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.gate.MayAct,
-		hand:     &act.Hand{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.gate.MayAct},
+		hand:     &act.Hand{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.gate.MayAct, Until: a.gate.ActUntil},
 		file:     newStateFile(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},
 		metrics: a.metrics, log: log, teller: teller{log: log}, herald: herald{recorder: a.recorder},

@@ -143,6 +143,21 @@ func torn(err error) bool {
 	return errors.As(err, &decoding) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
+// unsure marks the error of a write that nobody answered: it may be carried out yet. AWS
+// answers with a status below 500, or the request was never sent.
+func unsure(e *provider.Error) *provider.Error {
+	var api smithy.APIError
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.As(e.Err, &api) && !serverError(e.Err):
+	case e.Kind == provider.Denied, errors.As(e.Err, &dns), errors.As(e.Err, &op) && op.Op == "dial":
+	default:
+		e.Unsure = true
+	}
+	return e
+}
+
 func serverError(err error) bool {
 	var answer *smithyhttp.ResponseError
 	return errors.As(err, &answer) && (answer.HTTPStatusCode() >= 500 || answer.HTTPStatusCode() == http.StatusTooManyRequests)

@@ -173,7 +173,7 @@ func (w World) Hang(_ testing.TB, on bool) { w.Cloud.Hang(on) }
 
 // LoseAnswer implements providertest.LoseAnswer.
 func (w World) LoseAnswer(testing.TB) {
-	w.Cloud.LoseAnswer(&provider.Error{Op: "call", Kind: provider.Transient, Err: errors.New("connection reset")})
+	w.Cloud.LoseAnswer(&provider.Error{Op: "call", Kind: provider.Transient, Unsure: true, Err: errors.New("connection reset")})
 }
 
 // Pause implements providertest.Pause.
