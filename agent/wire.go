@@ -350,7 +350,7 @@ func (a *running) sayGroups() {
 	a.voice.say("sections", idleSections(a.cfg, &file), "every section of "+a.cfg.GroupsFile+" has its provider", "settings without a provider")
 	a.voice.say("groups.yaml", unknownGroups(&file, groups, err), "every group that "+a.cfg.GroupsFile+" names is there", "settings without a group")
 	for _, g := range groups {
-		g.Stale = ""
+		g.Stale, g.TemplateStale, g.FailuresStale = "", "", ""
 		var faults []string
 		for _, f := range checkGroup(g) {
 			switch {

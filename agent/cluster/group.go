@@ -22,10 +22,16 @@ type NodeGroup struct {
 	// cloud: that a read lists it says nothing about which cloud was read.
 	Declared bool `json:"declared,omitempty"`
 
-	// Stale says why these facts are old or incomplete: the last read failed or was
-	// partial. Empty means that they were read whole at ReadAt. A stale group is
-	// still counted on; nothing in it is grown or deleted.
+	// Stale says why target, bounds and instances are old or incomplete: the last read of
+	// them failed or was partial. Empty means that they were read whole at ReadAt. A stale
+	// group is still counted on; nothing in it is grown or deleted.
 	Stale string `json:"stale,omitempty"`
+	// TemplateStale says the same of Template and Quota. The group is not grown; its
+	// machines are seen, admitted and ended as ever.
+	TemplateStale string `json:"templateStale,omitempty"`
+	// FailuresStale says the same of Failures. It holds nothing: what does not come is
+	// noticed by its time.
+	FailuresStale string `json:"failuresStale,omitempty"`
 	// Paused says why the cloud itself will not start instances now (for example an
 	// Auto Scaling group whose Launch process is suspended). Empty: it will.
 	Paused string `json:"paused,omitempty"`

@@ -289,9 +289,8 @@ func merge(old, got []cluster.NodeGroup, err error) []cluster.NodeGroup {
 	}
 	var out []cluster.NodeGroup
 	for _, g := range got {
-		if was, ok := last[g.ID]; ok && g.Stale != "" {
-			was.Stale = g.Stale
-			g = was
+		if was, ok := last[g.ID]; ok {
+			g = mergeGroup(was, g)
 		}
 		delete(last, g.ID)
 		out = append(out, g)
@@ -304,6 +303,30 @@ func merge(old, got []cluster.NodeGroup, err error) []cluster.NodeGroup {
 			was.Stale = "not read: " + firstLine(err)
 			out = append(out, was)
 		}
+	}
+	return out
+}
+
+// mergeGroup keeps of a group what the new read could not tell, each kind of fact by
+// itself: membership, template, failures.
+func mergeGroup(was, now cluster.NodeGroup) cluster.NodeGroup {
+	out := now
+	if now.Stale != "" {
+		out = was
+		out.Stale, out.TemplateStale, out.FailuresStale = now.Stale, now.TemplateStale, now.FailuresStale
+		if now.TemplateStale == "" && now.Template.Spec != "" {
+			out.Template, out.Quota = now.Template, now.Quota
+		}
+		if now.FailuresStale == "" && len(now.Failures) > 0 {
+			out.Failures = now.Failures
+		}
+		return out
+	}
+	if now.TemplateStale != "" && was.Template.Spec != "" {
+		out.Template, out.Quota = was.Template, was.Quota
+	}
+	if now.FailuresStale != "" {
+		out.Failures = was.Failures
 	}
 	return out
 }
@@ -327,7 +350,7 @@ func (i *Inventory) learnSpecs(groups []cluster.NodeGroup, first bool) {
 	for _, g := range groups {
 		for _, in := range g.Instances {
 			seen[in.ID] = true
-			if _, has := i.specs[in.ID]; !has && !first && !known[in.ID] && g.Template.Spec != "" && g.Stale == "" {
+			if _, has := i.specs[in.ID]; !has && !first && !known[in.ID] && g.Template.Spec != "" && g.Stale == "" && g.TemplateStale == "" {
 				i.specs[in.ID] = g.Template.Spec
 			}
 		}

@@ -214,6 +214,20 @@ var moreMutants = map[string]func(c *fake.Cloud) mutant{
 			return err
 		}}
 	},
+	"TemplateCannotBeRead": func(c *fake.Cloud) mutant {
+		return edited(c, func(g *cluster.NodeGroup) {
+			if g.TemplateStale != "" {
+				g.Stale, g.Instances = g.TemplateStale, nil
+			}
+		})
+	},
+	"PartialRead/half a list that looks whole": func(c *fake.Cloud) mutant {
+		return edited(c, func(g *cluster.NodeGroup) {
+			if g.Stale != "" {
+				g.TemplateStale, g.Stale = g.Stale, ""
+			}
+		})
+	},
 	"LostAnswer/nobody says that it may have been done": func(c *fake.Cloud) mutant { return sure(c, false) },
 	"ResizeOnOldFactsConflicts/unsure of everything":    func(c *fake.Cloud) mutant { return sure(c, true) },
 	"LostAnswer/once more": func(c *fake.Cloud) mutant {
