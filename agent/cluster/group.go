@@ -128,7 +128,7 @@ const (
 type Instance struct {
 	ID      InstanceID `json:"id"`
 	Phase   Phase      `json:"phase"`
-	Created time.Time  `json:"created"` // launch time
+	Created time.Time  `json:"created"` // launch time; zero: the cloud does not tell it
 	Type    string     `json:"type,omitempty"`
 	Zone    string     `json:"zone,omitempty"`
 	// NodeNames are the names that a Node of this instance may carry.

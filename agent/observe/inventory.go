@@ -70,14 +70,14 @@ func (i *Inventory) Hurry(on bool) {
 }
 
 // Groups returns the node groups as read at most maxAge ago, reading the cloud when
-// they are older; maxAge 0 forces a read. The read is shared with everybody who
+// they are older or when the last read failed for a reason that may have passed; maxAge 0 forces a read. The read is shared with everybody who
 // asks meanwhile and outlives ctx. On failure the last good facts come back marked
 // Stale together with the error; nil with an error means that nothing was ever
 // read. The slice is the caller's, what it points to is shared and must not be
 // changed.
 func (i *Inventory) Groups(ctx context.Context, maxAge time.Duration) ([]cluster.NodeGroup, error) {
 	i.mu.Lock()
-	fresh := i.err == nil && !i.readAt.IsZero() && time.Since(i.readAt) <= maxAge && maxAge > 0
+	fresh := lasting(i.err) && !i.readAt.IsZero() && time.Since(i.readAt) <= maxAge && maxAge > 0
 	i.mu.Unlock()
 	if !fresh {
 		ch := i.flight.DoChan("read", func() (any, error) {
@@ -94,6 +94,15 @@ func (i *Inventory) Groups(ctx context.Context, maxAge time.Duration) ([]cluster
 	}
 	groups, _, err := i.Last()
 	return groups, err
+}
+
+// lasting tells an error that asking again at once does not heal: a name that nothing
+// has, a right that is missing. What was read beside it is as good as ever. nil is one.
+func lasting(err error) bool {
+	list := provider.Errors(err)
+	return (err == nil || len(list) > 0) && !slices.ContainsFunc(list, func(e *provider.Error) bool {
+		return e.Kind != provider.NotFound && e.Kind != provider.Invalid && e.Kind != provider.Denied
+	})
 }
 
 // Last returns what the last read told, without reading; the time is zero when

@@ -71,7 +71,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	beside, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	wg.Go(func() {
-		parts[0] = p.readInstances(ctx, readings, at)
+		parts[0] = p.readInstances(ctx, readings)
 		time.AfterFunc(patience, func() { giveUp(errLate) })
 	})
 	var templates []resolved
