@@ -137,6 +137,17 @@ func kindOfAPI(api smithy.APIError, action string, err error) (provider.Kind, st
 	return provider.Other, ""
 }
 
+// badLogin tells that AWS did not know who asked: that says nothing about what was asked
+// for, and credentials renew themselves.
+func badLogin(e *provider.Error) bool {
+	var api smithy.APIError
+	if !errors.As(e.Err, &api) {
+		return true
+	}
+	_, bad := badCredentials[strings.TrimSuffix(api.ErrorCode(), "Fault")]
+	return bad
+}
+
 // torn tells an answer that ended too early, or that is not AWS's (a proxy's page).
 func torn(err error) bool {
 	var decoding *smithy.DeserializationError
