@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,7 +62,7 @@ type GroupStatus struct {
 // groupStatus sums up one group.
 func groupStatus(g cluster.NodeGroup) GroupStatus {
 	out := GroupStatus{ID: string(g.ID), Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Stale: g.Stale, Paused: g.Paused, Busy: g.Busy, Keeps: g.Keeps,
-		Template: g.Template.Unknown, Warnings: g.Warnings}
+		Template: cmp.Or(g.TemplateStale, g.Template.Unknown), Warnings: g.Warnings}
 	for _, in := range g.Instances {
 		if in.Member {
 			out.Instances++

@@ -141,6 +141,9 @@ func (e *explainer) growth(i int, f *GroupFacts) {
 	if g.Busy != "" {
 		add(RuleCloudBusy, g.Busy)
 	}
+	if g.TemplateStale != "" {
+		add(RuleTemplate, "what its next machine would be is old: "+g.TemplateStale)
+	}
 	if g.Template.Unknown != "" {
 		add(RuleTemplate, "template unknown: "+g.Template.Unknown)
 	}

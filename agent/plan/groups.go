@@ -352,6 +352,9 @@ func (w *world) refusal(g *group) (rule, why string) {
 	if g.Busy != "" {
 		return RuleCloudBusy, g.Busy
 	}
+	if g.TemplateStale != "" {
+		return RuleTemplate, "what its next machine would be is old: " + g.TemplateStale
+	}
 	if g.Template.Unknown != "" {
 		return RuleTemplate, "template unknown: " + g.Template.Unknown
 	}

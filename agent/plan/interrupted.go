@@ -29,12 +29,15 @@ func (w *world) interrupted(n *cluster.Node, g *group, in *cluster.Instance) boo
 
 // vacate counts the pods of interrupted machines as pending ones: they will be, and
 // machines take longer to come than the two minutes that are left. Their nodes go on
-// without them, except for evacuate.
+// without them, except for evacuate. So it is with machines that are gone, whose Nodes
+// and pods stay listed for minutes: the machine that the cloud puts in their place is
+// for these pods.
 func (w *world) vacate() {
 	t := &w.e.ties
 	for k, i := range t.order {
 		n := w.s.Nodes[i]
-		if t.inst[k] == nil || !w.interrupted(n, &w.groups[t.group[k]], t.inst[k]) {
+		gone := t.inst[k] != nil && t.inst[k].Phase == cluster.PhaseGone && !n.ControlPlane && w.s.Stale == ""
+		if t.inst[k] == nil || !gone && !w.interrupted(n, &w.groups[t.group[k]], t.inst[k]) {
 			continue
 		}
 		if w.vacated == nil {
@@ -52,7 +55,9 @@ func (w *world) vacate() {
 			pod.Node, pod.Nominated, pod.Unschedulable = "", "", max(pod.Created, 1)
 			w.s.Pods = append(w.s.Pods, pod)
 		}
-		w.vacated[k], w.s.Nodes[i] = n, &rest
+		if w.s.Nodes[i] = &rest; !gone {
+			w.vacated[k] = n
+		}
 	}
 }
 

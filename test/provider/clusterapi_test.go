@@ -450,6 +450,9 @@ func (w *capiWorld) ChangeTemplate(t testing.TB) {
 	}
 }
 
+// BreakTemplate is BreakRead.
+func (w *capiWorld) BreakTemplate(t testing.TB, on bool) { w.BreakRead(t, on) }
+
 // BreakRead breaks the infrastructure template of Workers.
 func (w *capiWorld) BreakRead(_ testing.TB, on bool) {
 	w.fault("template", on, capi.Fault{Code: http.StatusInternalServerError,

@@ -135,6 +135,10 @@ func (w *pluginWorld) RefuseDeletes(_ testing.TB, on bool) {
 	w.fault("refuse", on, plugin.Fault{Method: "NodeGroupDeleteNodes", Code: codes.PermissionDenied, Text: "not yours"})
 }
 
+func (w *pluginWorld) BreakTemplate(_ testing.TB, on bool) {
+	w.fault("template", on, plugin.Fault{Method: "NodeGroupTemplateNodeInfo", Group: string(providertest.Workers), Code: codes.Unavailable, Text: "throttled"})
+}
+
 func (w *pluginWorld) BreakRead(_ testing.TB, on bool) {
 	w.fault("break", on, plugin.Fault{Method: "NodeGroupNodes", Group: string(providertest.Workers), Code: codes.Internal, Text: "half a page"})
 }

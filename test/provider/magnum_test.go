@@ -49,6 +49,7 @@ func TestMagnum(t *testing.T) {
 var magnumCannot = map[string]string{
 	"DeleteMoreThanSurplus": "Magnum ends nodes itself when somebody lowers a node count",
 	"DeletionRefusedForOne": "all nodes of one call are removed by one request, which is refused or not",
+	"TemplateCannotBeRead":  "flavors are remembered for the life of the process, and all else of a template stands on the node group",
 	"PausedGroup":           "the states in which Magnum resizes nothing are the whole cluster's (TestMagnumCluster)",
 	"ReadLagsBehindWrites":  "Magnum reads its one database; what lags is its conductor (TestMagnumOneOperationAtATime, TestWhatWasAskedForIsRemembered)",
 }

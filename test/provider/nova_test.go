@@ -37,6 +37,7 @@ func TestNova(t *testing.T) {
 					"GoneInstanceIsPhaseGone": "Nova has no groups: nobody replaces a server that somebody else deleted, and the target, which is the number of servers, falls with it; TestNovaGone plays the rest",
 					"DeleteMoreThanSurplus":   "the target is the number of servers: there is no surplus",
 					"CapacityIsExhausted":     "Nova does not try again by itself: each server that found no host is told as failed, is deleted and made anew; TestNovaNoValidHost and TestNovaFallsBack play that",
+					"TemplateCannotBeRead":    "flavors and images are remembered for minutes; TestNovaTemplateCannotBeRead plays it with a provider that knows none",
 					"PausedGroup":             "Nova has no groups, so nobody can tell it to leave one alone; groups.yaml pauses any",
 				},
 			}.Run(t)

@@ -40,7 +40,7 @@ func (p *Provider) template(ctx context.Context, g *source, infra map[string]inf
 	capacity := cluster.Resources{}
 	if answer.object != nil {
 		capacity = amounts(answer.object.Status.Capacity)
-	} else if answer.err != nil && g.err == nil {
+	} else if answer.err != nil && g.noTemplate == nil {
 		d.warn("its infrastructure template cannot be read: %v", answer.err)
 	}
 	seen, hasSeen := p.seenNode(ctx, g, d.template.Spec)

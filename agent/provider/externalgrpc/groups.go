@@ -64,7 +64,7 @@ func (p *Provider) list(ctx context.Context, op string) ([]nodeGroup, error) {
 	return read(ctx, p, op, "", methodNodeGroups, nil, readNodeGroups)
 }
 
-// group reads one group. What fails makes it stale, with an error.
+// group reads one group. What fails makes that kind of facts stale, with an error.
 func (p *Provider) group(ctx context.Context, g nodeGroup, inventory map[string]facts, at time.Time) (cluster.NodeGroup, error) {
 	id := cluster.GroupID(g.id)
 	out := cluster.NodeGroup{ID: id, Min: g.min, Max: g.max, ReadAt: at}
@@ -93,7 +93,8 @@ func (p *Provider) group(ctx context.Context, g nodeGroup, inventory map[string]
 		fail(err)
 	}
 	if err := p.describe(ctx, &out); err != nil {
-		fail(err)
+		errs = append(errs, err)
+		out.TemplateStale = err.Error()
 	}
 	p.fill(&out, instances, inventory, at)
 	return out, errors.Join(errs...)
