@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/world"
 )
@@ -117,7 +118,7 @@ func honestLeaving() []csrRow {
 			keys := c.cloud.RootCredentials()
 			move(t, autoscaling.NewFromConfig(sdk.Config{Region: c.cloud.Region(), BaseEndpoint: sdk.String(c.cloud.Endpoint()),
 				Credentials: credentials.NewStaticCredentialsProvider(keys.AccessKeyID, keys.SecretAccessKey, "")}), e.instance.ID)
-			eventually(t, "the machine is in "+state, 30*time.Second, func() bool {
+			await.True(t, "the machine is in "+state, func() bool {
 				i, _ := c.cloud.Instance(e.instance.ID)
 				return i.Lifecycle == state && i.State == "running"
 			})
@@ -175,7 +176,7 @@ func (c *corpus) ask(t *testing.T, e *csrCase, name, as string) {
 
 func (c *corpus) holds(t *testing.T, name string, rules ...string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%s is held by one of %v", name, rules), time.Minute, func() bool { return slices.Contains(rules, c.verdicts(t)[name]) })
+	await.True(t, fmt.Sprintf("%s is held by one of %v", name, rules), func() bool { return slices.Contains(rules, c.verdicts(t)[name]) })
 	if _, outcome := c.seen.of(name); outcome != "" {
 		t.Errorf("%s: %s", name, outcome)
 	}
@@ -212,7 +213,7 @@ func (c *corpus) thiefAsksBeside(t *testing.T) {
 	if got := c.rename(t, 2, time.Now().Add(-time.Hour)); got.node != node {
 		t.Fatalf("the machine is called %s", got.node)
 	}
-	eventually(t, "one of the two is held by J16", time.Minute, func() bool {
+	await.True(t, "one of the two is held by J16", func() bool {
 		v := c.verdicts(t)
 		return v["beside-machine"] == "J16" || v["beside-thief"] == "J16"
 	})

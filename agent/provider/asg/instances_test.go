@@ -68,7 +68,7 @@ func TestRuns(t *testing.T) {
 		{"Terminating:Wait", "terminated", false}, {"InService", "", false},
 	} {
 		got := p.instancesOf(asgtypes.AutoScalingGroup{Instances: []asgtypes.Instance{{InstanceId: aws.String("i-1"), LifecycleState: c.life, AvailabilityZone: aws.String("eu-west-1a")}}},
-			map[string]ec2types.Instance{"i-1": {InstanceId: aws.String("i-1"), State: &ec2types.InstanceState{Name: c.state}}}, time.Unix(1000, 0))
+			map[string]ec2types.Instance{"i-1": {InstanceId: aws.String("i-1"), State: &ec2types.InstanceState{Name: c.state}}})
 		if len(got) != 1 || got[0].Runs != c.want {
 			t.Errorf("%s %s: %+v, want runs %t", c.life, c.state, got, c.want)
 		}
