@@ -140,17 +140,13 @@ type Instance struct {
 	// Member tells that the instance belongs to its group now (PhaseGone instances
 	// and those listed only by tag do not).
 	Member bool `json:"member"`
-	// Runs tells that the machine itself runs by the cloud's word, whatever its group does
-	// with it: one that waits in Terminating:Wait or stands by is not PhaseRunning.
+	// Runs tells that the cloud says that the machine itself runs, whatever its Phase says
+	// (EC2 "running" in an Auto Scaling group's Standby or Terminating:Wait): its kubelet
+	// works, and renews its certificates.
 	Runs bool `json:"runs,omitempty"`
 	// Protected tells that the cloud is told not to pick it for its own scale-in.
 	Protected bool     `json:"protected,omitempty"`
 	Failure   *Failure `json:"failure,omitempty"`
-	// Running tells that the machine itself runs although its Phase says that it is set
-	// aside or on its way out (EC2 "running" in an Auto Scaling group's Standby or
-	// Terminating:Wait): its kubelet works, and renews its certificates. PhaseRunning says
-	// it without this.
-	Running bool `json:"running,omitempty"`
 	// Interruption tells that the cloud ends the machine of its own accord and drains
 	// nothing; its Phase is PhaseDeleting then. nil: it does not, or whoever does drains
 	// the node (Cluster API), or it is not known.

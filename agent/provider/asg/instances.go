@@ -120,7 +120,6 @@ func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[st
 		in.Phase = phase(life, stateOf(machine), listed)
 		in.Member = in.Phase != cluster.PhaseGone && life != asgtypes.LifecycleStateDetaching && life != asgtypes.LifecycleStateDetached
 		in.Protected = aws.ToBool(m.ProtectedFromScaleIn)
-		in.Running = in.Phase != cluster.PhaseRunning && stateOf(machine) == ec2types.InstanceStateNameRunning
 		if life == asgtypes.LifecycleStateTerminatingWait && in.Phase == cluster.PhaseDeleting {
 			in.Interruption = &cluster.Interruption{Why: "Auto Scaling ends it, and a lifecycle hook lets it wait: " + string(life)}
 		}

@@ -54,27 +54,6 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// TestRuns: whether the machine itself runs is EC2's word alone, whatever Auto Scaling does
-// with it (csrsigner, rules R11 and J11).
-func TestRuns(t *testing.T) {
-	p := newProvider(Config{ClusterName: "demo"}, cluster.Reservation{}, "eu-west-1", nil, nil)
-	for _, c := range []struct {
-		life  asgtypes.LifecycleState
-		state ec2types.InstanceStateName
-		want  bool
-	}{
-		{"InService", "running", true}, {"Terminating:Wait", "running", true}, {"Standby", "running", true}, {"EnteringStandby", "running", true},
-		{"Terminating:Wait", "shutting-down", false}, {"Standby", "stopped", false}, {"Standby", "stopping", false}, {"Pending", "pending", false},
-		{"Terminating:Wait", "terminated", false}, {"InService", "", false},
-	} {
-		got := p.instancesOf(asgtypes.AutoScalingGroup{Instances: []asgtypes.Instance{{InstanceId: aws.String("i-1"), LifecycleState: c.life, AvailabilityZone: aws.String("eu-west-1a")}}},
-			map[string]ec2types.Instance{"i-1": {InstanceId: aws.String("i-1"), State: &ec2types.InstanceState{Name: c.state}}})
-		if len(got) != 1 || got[0].Runs != c.want {
-			t.Errorf("%s %s: %+v, want runs %t", c.life, c.state, got, c.want)
-		}
-	}
-}
-
 func TestMembersAndLeftOvers(t *testing.T) {
 	p := newProvider(Config{ClusterName: "demo"}, cluster.Reservation{}, "eu-west-1", nil, nil)
 	at := time.Unix(1000, 0)
@@ -205,19 +184,19 @@ func TestAMachineThatRunsWhileItsGroupLetsItGo(t *testing.T) {
 	p := newProvider(Config{}, cluster.Reservation{}, "eu-west-1", nil, nil)
 	id := "i-1"
 	for life, want := range map[asgtypes.LifecycleState]map[ec2types.InstanceStateName]cluster.Instance{
-		"InService":        {"running": {Phase: cluster.PhaseRunning}, "stopped": {Phase: cluster.PhaseStopped}},
-		"Standby":          {"running": {Phase: cluster.PhaseStopped, Running: true}, "stopped": {Phase: cluster.PhaseStopped}},
-		"EnteringStandby":  {"running": {Phase: cluster.PhaseStopped, Running: true}},
-		"Terminating":      {"running": {Phase: cluster.PhaseDeleting, Running: true}, "shutting-down": {Phase: cluster.PhaseDeleting}},
-		"Terminating:Wait": {"running": {Phase: cluster.PhaseDeleting, Running: true}, "terminated": {Phase: cluster.PhaseGone}},
+		"InService":        {"running": {Phase: cluster.PhaseRunning, Runs: true}, "stopped": {Phase: cluster.PhaseStopped}},
+		"Standby":          {"running": {Phase: cluster.PhaseStopped, Runs: true}, "stopped": {Phase: cluster.PhaseStopped}},
+		"EnteringStandby":  {"running": {Phase: cluster.PhaseStopped, Runs: true}},
+		"Terminating":      {"running": {Phase: cluster.PhaseDeleting, Runs: true}, "shutting-down": {Phase: cluster.PhaseDeleting}},
+		"Terminating:Wait": {"running": {Phase: cluster.PhaseDeleting, Runs: true}, "terminated": {Phase: cluster.PhaseGone}},
 	} {
 		for state, want := range want {
 			machine := ec2types.Instance{InstanceId: &id, State: &ec2types.InstanceState{Name: state}, PrivateIpAddress: aws.String("172.16.1.9"),
 				Placement: &ec2types.Placement{AvailabilityZone: aws.String("eu-west-1a")}}
 			got := p.instancesOf(asgtypes.AutoScalingGroup{Instances: []asgtypes.Instance{{InstanceId: &id, LifecycleState: life, AvailabilityZone: aws.String("eu-west-1a")}}},
 				map[string]ec2types.Instance{id: machine})
-			if len(got) != 1 || got[0].Phase != want.Phase || got[0].Running != want.Running || len(got[0].NodeNames) == 0 || len(got[0].Addresses) != 1 {
-				t.Errorf("%s, EC2 %s: %+v, want phase %q and running %v", life, state, got, want.Phase, want.Running)
+			if len(got) != 1 || got[0].Phase != want.Phase || got[0].Runs != want.Runs || len(got[0].NodeNames) == 0 || len(got[0].Addresses) != 1 {
+				t.Errorf("%s, EC2 %s: %+v, want phase %q and runs %v", life, state, got, want.Phase, want.Runs)
 			}
 		}
 	}
