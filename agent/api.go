@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,7 +63,7 @@ type GroupStatus struct {
 // groupStatus sums up one group.
 func groupStatus(g cluster.NodeGroup) GroupStatus {
 	out := GroupStatus{ID: string(g.ID), Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Stale: g.Stale, Paused: g.Paused, Busy: g.Busy, Keeps: g.Keeps,
-		Template: g.Template.Unknown, Warnings: g.Warnings}
+		Template: cmp.Or(g.TemplateStale, g.Template.Unknown), Warnings: g.Warnings}
 	for _, in := range g.Instances {
 		if in.Member {
 			out.Instances++
@@ -89,7 +90,7 @@ func (a *running) status() Status {
 	for _, g := range groups {
 		s.Groups = append(s.Groups, groupStatus(g))
 	}
-	for _, l := range a.board.Late(time.Now()) {
+	for _, l := range a.heartbeats.Late(time.Now()) {
 		s.Late = append(s.Late, l.String())
 	}
 	look := a.observer.Look()
@@ -113,9 +114,9 @@ func (a *running) status() Status {
 // serveMetrics serves /metrics, /health-check and /healthz on cfg.Listen.
 func (a *running) serveMetrics(ctx context.Context, beat func()) error {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(a.metrics.Registry(), promhttp.HandlerOpts{}))
 	health := func(w http.ResponseWriter, _ *http.Request) {
-		if late := a.board.Late(time.Now()); len(late) > 0 {
+		if late := a.heartbeats.Late(time.Now()); len(late) > 0 {
 			http.Error(w, fmt.Sprintf("late: %v", late), http.StatusInternalServerError)
 			return
 		}

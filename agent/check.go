@@ -196,6 +196,7 @@ func checkKubernetes(ctx context.Context, cfg Config) []Finding {
 	out := []Finding{{Level: LevelOK, About: "API server", Text: v.GitVersion + " by " + path}}
 	out = append(out, checkRights(ctx, cfg, client)...)
 	out = append(out, checkJoin(ctx, cfg, client)...)
+	out = append(out, checkProtected(ctx, cfg, client, config)...)
 	lease, err := client.CoordinationV1().Leases(cfg.Lease.Namespace).Get(ctx, OtherLease, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -318,13 +319,18 @@ func checkGroup(g cluster.NodeGroup) []Finding {
 	if g.Stale != "" {
 		add(LevelError, g.Stale, "")
 	}
-	if g.Template.Unknown != "" {
+	if g.TemplateStale != "" && g.TemplateStale != g.Stale {
+		add(LevelError, "its template cannot be read: "+g.TemplateStale, "until it can, the group is not grown")
+	} else if g.Template.Unknown != "" {
 		add(LevelError, "its template is not known: "+g.Template.Unknown, "until it is, the group is not grown")
 	}
 	for _, why := range []string{g.Paused, g.Busy, g.Keeps} {
 		if why != "" {
 			add(LevelWarning, why, "")
 		}
+	}
+	if g.FailuresStale != "" {
+		add(LevelWarning, "what could not be started is not known: "+g.FailuresStale, "")
 	}
 	for _, w := range g.Warnings {
 		add(LevelWarning, w, "")

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
 )
 
 // Config is everything that an operator may set, each part declared beside the code
@@ -100,17 +100,17 @@ func (a *Amounts) Decode(value string) error {
 	*a = Amounts{}
 	for _, item := range splitList(value) {
 		name, text, ok := strings.Cut(item, "=")
-		q, err := resource.ParseQuantity(text)
-		if !ok || err != nil || q.Sign() < 0 {
+		n, err := quantity.Parse(name, text)
+		if !ok || err != nil {
 			return fmt.Errorf("%q is no amount: write for example cpu=100m,memory=256Mi", item)
 		}
 		switch name {
 		case "cpu":
-			a.MilliCPU = q.MilliValue()
+			a.MilliCPU = n
 		case "memory":
-			a.Memory = q.Value()
+			a.Memory = n
 		case "ephemeral-storage":
-			a.EphemeralStorage = q.Value()
+			a.EphemeralStorage = n
 		case "pid":
 		default:
 			return fmt.Errorf("%q: only cpu, memory, ephemeral-storage and pid can be reserved", name)
@@ -144,11 +144,11 @@ func (t *Thresholds) Decode(value string) error {
 			}
 			amount = n
 		} else {
-			q, err := resource.ParseQuantity(text)
-			if err != nil || q.Sign() < 0 {
-				return fmt.Errorf("%q: %q is no quantity", item, text)
+			n, err := quantity.Parse("", text)
+			if err != nil {
+				return fmt.Errorf("%q: %w", item, err)
 			}
-			amount = q.Value()
+			amount = n
 		}
 		switch {
 		case signal == "memory.available" && isPercent:

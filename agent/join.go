@@ -95,6 +95,24 @@ func tokenLookup(client kubernetes.Interface) func(context.Context, string) (csr
 	}
 }
 
+// checkProtected reads what no worker may have in a certificate (R9), as csrsigner does,
+// and says what of it cannot be read.
+func checkProtected(ctx context.Context, cfg Config, client kubernetes.Interface, config *rest.Config) []Finding {
+	if !cfg.Parts.CSR.Enabled {
+		return nil
+	}
+	const about, remedy = "API server's names", "kubectl apply -f rbac.yaml"
+	b, err := csrsigner.ReadForbidden(ctx, client, config, cfg.Parts.CSR)
+	switch {
+	case err != nil:
+		return []Finding{{Level: LevelError, About: about, Text: "no certificate is approved (R9): " + err.Error(), Remedy: remedy}}
+	case b.Unread != "":
+		return []Finding{{Level: LevelWarning, About: about, Text: "part of what no worker may have in a certificate (R9) cannot be read: " + b.Unread, Remedy: remedy}}
+	}
+	return []Finding{{Level: LevelOK, About: about, Text: fmt.Sprintf("%d names, %d addresses, service ranges %v and the services of %s are kept from workers' certificates (R9)",
+		len(b.Names), len(b.Addresses), b.Ranges, b.DNSDomain)}}
+}
+
 // checkJoin says which join is in force, and proves it by the API server's own word.
 func checkJoin(ctx context.Context, cfg Config, client kubernetes.Interface) []Finding {
 	if !cfg.Parts.CSR.Enabled && !cfg.Parts.Bootstrap.Enabled {

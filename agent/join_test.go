@@ -1,18 +1,28 @@
 package agent
 
 import (
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 )
 
 // TestCheckJoin: the mode that is active is what the API server's authorizer says, not
@@ -111,4 +121,58 @@ func readFile(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// TestCheckProtected: what csrsigner may not read of the cluster's own names and addresses
+// is a finding, with its remedy.
+func TestCheckProtected(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	config := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}}
+	cluster := func() *fake.Clientset {
+		return fake.NewClientset(
+			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}, Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.96.0.1"}}},
+			&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/12"}}})
+	}
+	cfg := Config{Parts: Parts{CSR: csrsigner.Config{Enabled: true}}}
+	for name, c := range map[string]struct {
+		verb, resource string
+		level          Level
+		text           string
+	}{
+		"all":             {"", "", LevelOK, "service ranges [10.96.0.0/12]"},
+		"no endpoints":    {"list", "endpointslices", LevelWarning, "list EndpointSlices"},
+		"no ServiceCIDRs": {"list", "servicecidrs", LevelError, "AUTOSCALER_CSR_SERVICE_CIDRS"},
+		"no Service":      {"get", "services", LevelError, "read Service default/kubernetes"},
+	} {
+		client := cluster()
+		if c.verb != "" {
+			client.PrependReactor(c.verb, c.resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: c.resource}, "", errors.New("no right"))
+			})
+		}
+		got := checkProtected(t.Context(), cfg, client, config)
+		if len(got) != 1 || got[0].Level != c.level || !strings.Contains(got[0].Text, c.text) || (c.level == LevelOK) != (got[0].Remedy == "") {
+			t.Errorf("%s: %+v, want %s %q", name, got, c.level, c.text)
+		}
+	}
+	if got := checkProtected(t.Context(), Config{}, cluster(), config); len(got) != 0 {
+		t.Errorf("csrsigner is off: %+v", got)
+	}
+}
+
+// TestRightsOfR9: what R9 reads is granted by the file that ships, and check asks for it.
+func TestRightsOfR9(t *testing.T) {
+	text := readFile(t, "../units/rbac.yaml")
+	for _, r := range (Parts{CSR: csrsigner.Config{Enabled: true}}).rights() {
+		if !strings.Contains(text, r.resource) {
+			t.Errorf("%s is asked for and not in rbac.yaml", r)
+		}
+	}
+	list := fmt.Sprint((Parts{CSR: csrsigner.Config{Enabled: true}}).rights())
+	for _, want := range []string{"list servicecidrs.networking.k8s.io", "list endpointslices.discovery.k8s.io in default"} {
+		if !strings.Contains(list, want) {
+			t.Errorf("%q is not asked for: %s", want, list)
+		}
+	}
 }

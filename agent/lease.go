@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -9,10 +10,8 @@ import (
 	"github.com/sirupsen/logrus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 )
@@ -28,9 +27,11 @@ type gate struct {
 	identity string
 	client   kubernetes.Interface
 	log      *logrus.Entry
-	heard    func() // the API server answered
+	heard    func()  // the API server answered
+	writes   intents // what the clouds were asked for without an answer
 
 	mu         sync.Mutex
+	lock       *leaseLock // nil until Run
 	leading    bool
 	renewed    time.Time // when the last attempt began that got or kept the Lease
 	holder     string
@@ -48,7 +49,7 @@ func (g *gate) MayAct() (bool, string) {
 		return false, fmt.Sprintf("another autoscaler is at work: %s holds Lease %s/%s; stop it (kubectl -n %s scale deployment cluster-autoscaler --replicas=0) or stop this agent",
 			g.other, g.cfg.Namespace, OtherLease, g.cfg.Namespace)
 	}
-	if g.leading && time.Since(g.renewed) < g.cfg.RenewDeadline {
+	if g.leading && time.Now().Before(g.until()) {
 		return true, ""
 	}
 	if g.leading {
@@ -64,6 +65,58 @@ func (g *gate) MayAct() (bool, string) {
 		why += ": " + observe.CauseText(g.err)
 	}
 	return false, why
+}
+
+// until is when the right to act ends unless the Lease is renewed before: a few seconds
+// before another agent may take it. By the wall clock, too: the monotonic one stands
+// still while a machine is suspended. The caller holds the mutex.
+func (g *gate) until() time.Time {
+	end := g.renewed.Add(g.cfg.RenewDeadline)
+	if wall := end.Round(0); time.Now().Round(0).After(wall) {
+		return wall
+	}
+	return end
+}
+
+// ActUntil is when a change that begins now must have ended; the zero time: nothing may
+// be changed. It moves on with each renewal of the Lease.
+func (g *gate) ActUntil() time.Time {
+	if ok, _ := g.MayAct(); !ok {
+		return time.Time{}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.until()
+}
+
+// announce has the changes that the clouds are about to be asked for written on the
+// Lease; the error says why they may not be.
+func (g *gate) announce(ctx context.Context) error {
+	if ok, why := g.MayAct(); !ok {
+		return errors.New(why)
+	}
+	g.mu.Lock()
+	lock := g.lock
+	g.mu.Unlock()
+	if err := lock.announce(ctx); err != nil {
+		return fmt.Errorf("Lease %s/%s: %s", g.cfg.Namespace, g.cfg.Name, observe.CauseText(err))
+	}
+	return nil
+}
+
+// knows tells that this agent leads and has taken over what was left unfinished, so that
+// its list is the whole one.
+func (g *gate) knows() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.leading
+}
+
+// givesBack ends the right to act right before the Lease is given back.
+func (g *gate) givesBack() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.renewed = time.Time{}
 }
 
 // kept notes when an attempt began that the API server accepted as ours.
@@ -109,17 +162,16 @@ func (g *gate) saw(l *coordinationv1.Lease, first bool) {
 // campaign anew; it is no reason to exit. The identity is stable over a restart, so
 // that an agent that was killed takes its own Lease back at once.
 func (g *gate) Run(ctx context.Context, beat func()) error {
-	lock := &watchedLock{beat: beat, heard: g.heard, failed: g.note, kept: g.kept, Interface: &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: g.cfg.Namespace, Name: g.cfg.Name},
-		Client:     g.client.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: g.identity},
-	}}
+	lock := newLeaseLock(g, beat)
+	g.mu.Lock()
+	g.lock = lock
+	g.mu.Unlock()
 	for ctx.Err() == nil {
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 			Lock: lock, Name: g.cfg.Name, ReleaseOnCancel: true,
 			LeaseDuration: g.cfg.Duration, RenewDeadline: g.cfg.RenewDeadline, RetryPeriod: g.cfg.RetryPeriod,
 			Callbacks: leaderelection.LeaderCallbacks{
-				OnStartedLeading: func(context.Context) { g.started() },
+				OnStartedLeading: func(context.Context) { g.started(lock) },
 				OnStoppedLeading: func() { g.stopped(ctx.Err() != nil) },
 				OnNewLeader:      g.follow,
 			},
@@ -132,7 +184,17 @@ func (g *gate) Run(ctx context.Context, beat func()) error {
 	return nil
 }
 
-func (g *gate) started() {
+// started notes that the Lease is held. What the leader before left unfinished is taken
+// over first.
+func (g *gate) started(lock *leaseLock) {
+	left, err := lock.unfinished()
+	if err != nil {
+		g.log.WithField("why", err.Error()).Error("what the leader before this one asked the clouds for cannot be read")
+	}
+	for _, i := range left {
+		g.log.WithField("group", string(i.Group)).Warnf("the leader before this one has no answer to a change of group %s (%s): the group waits", i.Group, i)
+	}
+	g.writes.Inherit(left)
 	g.mu.Lock()
 	g.leading = true
 	g.mu.Unlock()
@@ -160,50 +222,4 @@ func (g *gate) follow(holder string) {
 	if holder != "" && holder != g.identity {
 		g.log.WithField("holder", holder).Debug("another agent holds the Lease: standing by") // statusLine says it, too
 	}
-}
-
-// watchedLock tells of every answer of the API server, and beats after every
-// attempt.
-type watchedLock struct {
-	resourcelock.Interface
-	beat   func()
-	heard  func()
-	failed func(error) // nil after a success
-	kept   func(began time.Time)
-}
-
-func (l *watchedLock) note(err error) {
-	l.beat()
-	// A refusal is an answer too; a timeout or a server that cannot reach its store
-	// is not.
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) {
-		l.heard()
-	}
-	l.failed(err)
-}
-
-func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	r, raw, err := l.Interface.Get(ctx)
-	l.note(err)
-	return r, raw, err
-}
-
-func (l *watchedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	began := time.Now()
-	err := l.Interface.Create(ctx, r)
-	l.note(err)
-	if err == nil {
-		l.kept(began)
-	}
-	return err
-}
-
-func (l *watchedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	began := time.Now()
-	err := l.Interface.Update(ctx, r)
-	l.note(err)
-	if err == nil {
-		l.kept(began)
-	}
-	return err
 }

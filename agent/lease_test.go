@@ -15,12 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
 func testGate(client *fake.Clientset) *gate {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	return &gate{identity: "me", client: client, log: log.WithField("service", "test"), heard: func() {},
+	return &gate{identity: "me", client: client, log: log.WithField("service", "test"), heard: func() {}, writes: provider.NewWriteAhead(nil, nil),
 		cfg: LeaseConfig{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 1200 * time.Millisecond, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 50 * time.Millisecond}}
 }
 
@@ -82,7 +84,7 @@ func TestAnotherAutoscalersLease(t *testing.T) {
 // than the Lease lasts wakes up still "leading"; it must not act before it has renewed.
 func TestAFrozenProcessDoesNotBelieveInItsLease(t *testing.T) {
 	g := testGate(fake.NewClientset())
-	g.started()
+	g.started(newLeaseLock(g, func() {}))
 	g.kept(time.Now())
 	if ok, why := g.MayAct(); !ok {
 		t.Fatalf("just renewed and not acting: %s", why)

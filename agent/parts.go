@@ -13,6 +13,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/supervise"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
@@ -46,8 +47,8 @@ func (p Parts) provider(ctx context.Context, c Config, section func(provider str
 }
 
 // services makes the services beside the scaler that are switched on.
-func (p Parts) services(a *running) []Service {
-	var list []Service
+func (p Parts) services(a *running) []supervise.Service {
+	var list []supervise.Service
 	if p.Nodecleaner.Enabled {
 		a.cleaner = nodecleaner.New(p.Nodecleaner, nodecleaner.Deps{
 			Client: a.client, Informers: a.factory, Inventory: a.inventory, Log: a.entry("nodecleaner"),
@@ -56,10 +57,10 @@ func (p Parts) services(a *running) []Service {
 		})
 	}
 	if a.signer != nil {
-		list = append(list, Service{Name: "csrsigner", Budget: 2 * time.Minute, Run: a.signer.Run})
+		list = append(list, supervise.Service{Name: "csrsigner", Budget: 2 * time.Minute, Run: a.signer.Run})
 	}
 	if a.cleaner != nil {
-		list = append(list, Service{Name: "nodecleaner", Budget: 3 * time.Minute, Run: a.cleaner.Run})
+		list = append(list, supervise.Service{Name: "nodecleaner", Budget: 3 * time.Minute, Run: a.cleaner.Run})
 	}
 	if p.Bootstrap.Enabled {
 		cfg := p.Bootstrap
@@ -67,7 +68,7 @@ func (p Parts) services(a *running) []Service {
 		publisher := bootstrap.New(cfg, bootstrap.Deps{
 			Client: a.client, Rest: a.rest, Log: a.entry("bootstrap"), Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
 		})
-		list = append(list, Service{Name: "bootstrap", Budget: 3 * time.Minute, Run: publisher.Run})
+		list = append(list, supervise.Service{Name: "bootstrap", Budget: 3 * time.Minute, Run: publisher.Run})
 	}
 	return list
 }
@@ -117,7 +118,8 @@ func (p Parts) rights() []right {
 			right{"watch", "certificates.k8s.io", "certificatesigningrequests", "", "", ""},
 			right{"update", "certificates.k8s.io", "certificatesigningrequests", "approval", "", ""},
 			right{"approve", "certificates.k8s.io", "signers", "", "", "kubernetes.io/kubelet-serving"},
-			right{"get", "", "services", "", "default", "kubernetes"})
+			right{"get", "", "services", "", "default", "kubernetes"},
+			right{"list", "networking.k8s.io", "servicecidrs", "", "", ""}, right{"list", "discovery.k8s.io", "endpointslices", "", "default", ""})
 	}
 	if p.closed() {
 		list = append(list,

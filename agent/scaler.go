@@ -13,6 +13,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
 // recordPods is the largest number of pods in a Snapshot that the flight recorder
@@ -34,7 +35,7 @@ type scaler struct {
 	file      stateFile
 	recorder  *flight.Recorder
 	store     flight.Store
-	metrics   *metrics
+	metrics   *report.Metrics
 	log       *logrus.Entry
 
 	mu     sync.Mutex // guards what the local API reads
@@ -44,21 +45,21 @@ type scaler struct {
 
 	gone map[cluster.InstanceID]time.Time // terminated by us lately; guarded by mu
 
-	teller    teller
-	herald    herald
-	reporter  *reporter // nil: no status page is kept
-	print     uint64    // fingerprint of the last plan
-	said      string    // what would be done, as last logged
-	could     bool      // whether the last round might act
+	heldLog   report.HeldLog
+	events    report.Events
+	page      *report.StatusPage // nil: no status page is kept
+	print     uint64             // fingerprint of the last plan
+	said      string             // what would be done, as last logged
+	could     bool               // whether the last round might act
 	saveError string
 }
 
 // Run makes rounds until ctx ends.
 func (s *scaler) Run(ctx context.Context, beat func()) error {
 	s.hand.Beat = beat
-	rhythm := settling{quiet: s.cfg.Quiet, limit: s.cfg.Cap, calm: s.cfg.Calm}
+	quiet := debounce{quiet: s.cfg.Quiet, limit: s.cfg.Cap, calm: s.cfg.Calm}
 	until := time.Now()
-	for rhythm.wait(ctx, until, s.observer.Wakes(observe.Soon), s.inventory.Changed(), s.observer.Wakes(observe.Later)) {
+	for quiet.wait(ctx, until, s.observer.Wakes(observe.Soon), s.inventory.Changed(), s.observer.Wakes(observe.Later)) {
 		until = s.round(ctx)
 		beat()
 	}
@@ -81,9 +82,9 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	start := time.Now()
 	p, memory := s.engine.Decide(snapshot, before, policy)
 	took := time.Since(start)
-	s.metrics.decision.Observe(took.Seconds())
+	s.metrics.Decided(took)
 	if !waiting.IsZero() {
-		s.metrics.waited.Observe(time.Since(waiting).Seconds())
+		s.metrics.Waited(time.Since(waiting))
 	}
 	s.mu.Lock()
 	s.memory, s.last, s.lastAt = memory, p, snapshot.Now
@@ -94,9 +95,9 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		return s.untilWake(next, p) // all has been said, counted and written down
 	}
 	s.could = may
-	print := fingerprint(p)
+	print := report.Fingerprint(p)
 	s.say(snapshot, p, may, took, print)
-	s.metrics.saw(snapshot, p, memory, policy, may, print != s.print)
+	s.metrics.Round(snapshot, p, memory, policy, may, print != s.print)
 	s.print = print
 	s.inventory.Hurry(busy(snapshot, p))
 	// Writing down and acting go side by side: a sync of a busy disk may take longer
@@ -116,12 +117,12 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		next = earliest(next, time.Now().Add(standby))
 	}
 	if may && !s.cfg.DryRun {
-		s.herald.held(&snapshot, p, memory)
-		s.reporter.saw(&snapshot, p, memory, policy, print)
+		s.events.Held(&snapshot, p, memory)
+		s.page.Round(&snapshot, p, memory, policy, print)
 	} else {
-		s.reporter.rest()
+		s.page.Skip()
 	}
-	s.metrics.duration.WithLabelValues("main").Observe(time.Since(start).Seconds())
+	s.metrics.RoundTook(time.Since(start))
 	<-saved
 	s.record(snapshot, before, policy, p, memory, print)
 	return s.untilWake(next, p)
@@ -135,8 +136,8 @@ func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision
 	}
 	outcomes := s.hand.Do(ctx, p)
 	s.observer.Report(outcomes)
-	s.metrics.did(outcomes, p)
-	s.herald.did(snapshot, p, outcomes)
+	s.metrics.Outcomes(outcomes, p)
+	s.events.Outcomes(snapshot, p, outcomes)
 	s.noteSent(outcomes)
 	s.inventory.Refresh()
 	return len(outcomes) > 0
@@ -145,20 +146,20 @@ func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision
 // still is what a round in which nothing changed has to do: to show that the agent
 // lives, and to say again what Events have forgotten by now.
 func (s *scaler) still(snapshot *cluster.Snapshot, p decision.Plan, memory decision.Memory, policy decision.Policy, may bool) {
-	s.metrics.activity.WithLabelValues("main").Set(float64(snapshot.Now.Unix()))
+	s.metrics.Active(snapshot.Now)
 	if !may || s.cfg.DryRun {
 		return
 	}
-	s.reporter.still(snapshot, p, memory, policy, s.print)
-	if s.herald.due(snapshot.Now) {
-		s.herald.held(snapshot, p, memory)
+	s.page.Refresh(snapshot, p, memory, policy, s.print)
+	if s.events.Due(snapshot.Now) {
+		s.events.Held(snapshot, p, memory)
 	}
 }
 
 // untilWake is next, or the timer of the plan or of the status page where that is
 // earlier. One that has passed already must not spin the loop.
 func (s *scaler) untilWake(next time.Time, p decision.Plan) time.Time {
-	for _, wake := range []time.Time{p.Wake, s.reporter.due()} {
+	for _, wake := range []time.Time{p.Wake, s.page.Due()} {
 		if !wake.IsZero() {
 			next = earliest(next, later(wake, time.Now().Add(s.cfg.Quiet)))
 		}
@@ -179,7 +180,7 @@ func (s *scaler) say(snapshot cluster.Snapshot, p decision.Plan, may bool, took 
 	s.log.WithField("took", took.Round(10*time.Microsecond).String()).
 		Debugf("round: %d nodes, %d pods, %d groups; %d actions", len(snapshot.Nodes), snapshot.PodCount(), len(snapshot.Groups), len(p.Actions))
 	if print != s.print { // equal plans hold the same, and it was told
-		s.teller.tell(p.Held)
+		s.heldLog.Write(p.Held)
 	}
 	intent := ""
 	if !may || s.cfg.DryRun {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -25,11 +24,13 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/pulse"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/supervise"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
@@ -51,8 +52,8 @@ type running struct {
 	log          *logrus.Entry
 	identity     string
 	started      time.Time
-	board        *pulse.Board
-	metrics      *metrics
+	heartbeats   *heartbeat.Monitor
+	metrics      *report.Metrics
 	rest         *rest.Config
 	client       kubernetes.Interface
 	factory      informers.SharedInformerFactory
@@ -66,7 +67,7 @@ type running struct {
 	priorities   *observe.Priorities // nil: no expander asks for them
 	signer       *csrsigner.Service  // nil: switched off
 	serviceNames []string
-	voice        voice
+	changes      *report.Changes
 }
 
 // Run works until ctx ends; then it finishes what it is in and returns nil. An
@@ -95,8 +96,8 @@ func Run(ctx context.Context, cfg Config, logger *logrus.Logger) error {
 	for _, s := range services {
 		a.serviceNames = append(a.serviceNames, s.Name)
 	}
-	return Supervisor{
-		Log: a.log, Board: a.board, Watchdog: watchdog, ReadyWithin: time.Minute, Status: a.statusLine, Ready: a.ready,
+	return supervise.Supervisor{
+		Log: a.log, Heartbeats: a.heartbeats, Watchdog: watchdog, ReadyWithin: time.Minute, Status: a.statusLine, Ready: a.ready,
 		Notify: func(state string) {
 			if _, err := daemon.SdNotify(false, state); err != nil {
 				a.log.WithField("why", err.Error()).Debug("systemd was not told")
@@ -107,7 +108,7 @@ func Run(ctx context.Context, cfg Config, logger *logrus.Logger) error {
 
 // wire builds everything and starts nothing.
 func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) {
-	a := &running{cfg: cfg, log: log, started: time.Now(), board: &pulse.Board{}, metrics: newMetrics(), voice: voice{log: log}}
+	a := &running{cfg: cfg, log: log, started: time.Now(), heartbeats: &heartbeat.Monitor{}, metrics: report.NewMetrics(), changes: report.NewChanges(log)}
 	var err error
 	if a.identity, err = cfg.identity(); err != nil {
 		return nil, err
@@ -124,16 +125,17 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 	if a.settings, err = groups.Open(cfg.GroupsFile, sections(), a.entry("groups")); err != nil {
 		return nil, err
 	}
-	cloud, err := a.provider(ctx)
+	clouds, err := a.provider(ctx)
 	if err != nil {
 		return nil, err
 	}
+	cloud := provider.NewWriteAhead(clouds, func(ctx context.Context) error { return a.gate.announce(ctx) })
 	a.inventory = observe.NewInventory(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
 	a.observer, err = observe.New(cfg.Observe, client, a.factory, a.inventory, a.entry("observe"))
 	if err != nil {
 		return nil, err
 	}
-	a.gate = &gate{cfg: cfg.Lease, identity: a.identity, client: leaseClient, log: a.entry("lease"), heard: a.observer.Heard}
+	a.gate = &gate{cfg: cfg.Lease, identity: a.identity, client: leaseClient, log: a.entry("lease"), heard: a.observer.Heard, writes: cloud}
 	var stop func()
 	if a.recorder, stop, err = newRecorder(a.rest, a.identity); err != nil {
 		return nil, err
@@ -189,7 +191,7 @@ func (a *running) entry(service string) *logrus.Entry {
 // provider makes the cloud's stack, outermost first: Count(Timeout(cloud)). What was
 // changed is logged by agent/act with its rule and reason.
 func (a *running) provider(ctx context.Context) (provider.Provider, error) {
-	a.cfg.Parts.OnCall = a.metrics.request
+	a.cfg.Parts.OnCall = a.metrics.Request
 	if a.cfg.Parts.Bootstrap.Enabled {
 		cfg := a.cfg.Parts.Bootstrap
 		cfg.TokenGroups = a.cfg.Parts.tokenGroups() // as the published token's
@@ -200,20 +202,20 @@ func (a *running) provider(ctx context.Context) (provider.Provider, error) {
 		return nil, fmt.Errorf("provider %s: %w", a.cfg.Provider, err)
 	}
 	cloud = a.settings.Overlay(cloud, a.cfg.Kubelet.Reservation())
-	return provider.Count(provider.Timeout(cloud, a.cfg.Observe.Timeout), a.metrics.called), nil
+	return provider.Count(provider.Timeout(cloud, a.cfg.Observe.Timeout), a.metrics.Call), nil
 }
 
 func (a *running) wireScaler(cloud provider.Provider) {
 	log := a.entry("scaler")
 	a.scaler = &scaler{
 		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.gate.MayAct,
-		hand:     &act.Hand{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.gate.MayAct},
+		hand:     &act.Hand{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.gate.MayAct, Until: a.gate.ActUntil},
 		file:     newStateFile(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},
-		metrics: a.metrics, log: log, teller: teller{log: log}, herald: herald{recorder: a.recorder},
+		metrics: a.metrics, log: log, heldLog: report.HeldLog{Log: log}, events: report.Events{Recorder: a.recorder},
 	}
 	if a.cfg.Scaler.StatusConfigMap && !a.cfg.Scaler.DryRun {
-		a.scaler.reporter = newReporter(a.client, &a.voice, a.gate.MayAct)
+		a.scaler.page = report.NewStatusPage(a.client, a.changes, a.gate.MayAct)
 	}
 	kept, err := a.scaler.file.load(time.Now())
 	if err != nil {
@@ -225,24 +227,24 @@ func (a *running) wireScaler(cloud provider.Provider) {
 }
 
 // early are the services that need no caches.
-func (a *running) early() []Service {
-	list := []Service{{Name: "lease", Budget: time.Minute, Run: a.gate.Run}, {Name: "groups", Budget: time.Minute, Run: a.settings.Run}}
+func (a *running) early() []supervise.Service {
+	list := []supervise.Service{{Name: "lease", Budget: time.Minute, Run: a.gate.Run}, {Name: "groups", Budget: time.Minute, Run: a.settings.Run}}
 	if a.cfg.Listen != "off" {
-		list = append(list, Service{Name: "metrics", Budget: time.Minute, Run: a.serveMetrics})
+		list = append(list, supervise.Service{Name: "metrics", Budget: time.Minute, Run: a.serveMetrics})
 	}
 	if a.cfg.Socket != "off" {
-		list = append(list, Service{Name: "socket", Budget: time.Minute, Run: a.serveSocket})
+		list = append(list, supervise.Service{Name: "socket", Budget: time.Minute, Run: a.serveSocket})
 	}
-	return append(list, Service{Name: "inventory", Budget: 2*a.cfg.Observe.Slow + a.cfg.Observe.Timeout, Run: a.inventory.Run})
+	return append(list, supervise.Service{Name: "inventory", Budget: 2*a.cfg.Observe.Slow + a.cfg.Observe.Timeout, Run: a.inventory.Run})
 }
 
 // services is the list of the house.
-func (a *running) services() []Service {
-	var list []Service
+func (a *running) services() []supervise.Service {
+	var list []supervise.Service
 	if a.cfg.Scaler.Enabled {
-		list = append(list, Service{Name: "scaler", Budget: 2*a.cfg.Scaler.Idle + 2*time.Minute, Run: a.scaler.Run})
-		if a.scaler.reporter != nil {
-			list = append(list, Service{Name: "status", Budget: 2 * time.Minute, Run: a.scaler.reporter.Run})
+		list = append(list, supervise.Service{Name: "scaler", Budget: 2*a.cfg.Scaler.Idle + 2*time.Minute, Run: a.scaler.Run})
+		if a.scaler.page != nil {
+			list = append(list, supervise.Service{Name: "status", Budget: 2 * time.Minute, Run: a.scaler.page.Run})
 		}
 	}
 	return append(list, a.cfg.Parts.services(a)...)
@@ -288,7 +290,7 @@ func (a *running) watchOther(ctx context.Context) (cache.InformerSynced, error) 
 	}
 	err = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
 		if apierrors.IsForbidden(err) {
-			a.voice.say("other lease", err.Error(), "", "no service starts: the Lease of another autoscaler may not be watched (kubectl apply -f rbac.yaml)")
+			a.changes.Say("other lease", err.Error(), "", "no service starts: the Lease of another autoscaler may not be watched (kubectl apply -f rbac.yaml)")
 		}
 	})
 	if err != nil {
@@ -311,8 +313,8 @@ func (a *running) statusLine() string {
 	may, why := a.gate.MayAct()
 	stale := a.observer.Stale()
 	_, readAt, err := a.inventory.Last()
-	a.voice.say("acting", why, "acting", "not acting")
-	a.voice.say("kubernetes", stale, "the API server is heard again", "the Kubernetes facts are old: services wait, nothing is deleted")
+	a.changes.Say("acting", why, "acting", "not acting")
+	a.changes.Say("kubernetes", stale, "the API server is heard again", "the Kubernetes facts are old: services wait, nothing is deleted")
 	if !readAt.IsZero() {
 		a.sayGroups()
 	}
@@ -342,15 +344,15 @@ func (a *running) sayGroups() {
 	groups, _, err := a.inventory.Last()
 	if len(groups) == 0 && err == nil {
 		names, _ := all.Split(a.cfg.Provider) // was read at the start
-		a.voice.say("groups", "no node group was found: "+all.NoGroups(names...), "", "nothing can be scaled")
+		a.changes.Say("groups", "no node group was found: "+all.NoGroups(names...), "", "nothing can be scaled")
 	} else {
-		a.voice.say("groups", "", "node groups are found", "")
+		a.changes.Say("groups", "", "node groups are found", "")
 	}
 	file := a.settings.File()
-	a.voice.say("sections", idleSections(a.cfg, &file), "every section of "+a.cfg.GroupsFile+" has its provider", "settings without a provider")
-	a.voice.say("groups.yaml", unknownGroups(&file, groups, err), "every group that "+a.cfg.GroupsFile+" names is there", "settings without a group")
+	a.changes.Say("sections", idleSections(a.cfg, &file), "every section of "+a.cfg.GroupsFile+" has its provider", "settings without a provider")
+	a.changes.Say("groups.yaml", unknownGroups(&file, groups, err), "every group that "+a.cfg.GroupsFile+" names is there", "settings without a group")
 	for _, g := range groups {
-		g.Stale = ""
+		g.Stale, g.TemplateStale, g.FailuresStale = "", "", ""
 		var faults []string
 		for _, f := range checkGroup(g) {
 			switch {
@@ -361,32 +363,6 @@ func (a *running) sayGroups() {
 				faults = append(faults, f.Text)
 			}
 		}
-		a.voice.say("group "+string(g.ID), strings.Join(faults, "; "), "group "+string(g.ID)+" is in order", "group "+string(g.ID))
-	}
-}
-
-// voice logs a condition once when it starts or changes its words, and once when it
-// ends.
-type voice struct {
-	mu   sync.Mutex
-	log  *logrus.Entry
-	last map[string]string
-}
-
-func (v *voice) say(about, why, fine, trouble string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.last == nil {
-		v.last = map[string]string{}
-	}
-	was := v.last[about]
-	if was == why {
-		return
-	}
-	v.last[about] = why
-	if why == "" {
-		v.log.Info(fine)
-	} else {
-		v.log.WithField("why", why).Warn(trouble + ": " + why)
+		a.changes.Say("group "+string(g.ID), strings.Join(faults, "; "), "group "+string(g.ID)+" is in order", "group "+string(g.ID))
 	}
 }

@@ -69,9 +69,12 @@ var spoilt = []struct {
 	{"R11", "no member", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Member = false }},
 	{"R11", "stopped", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhaseStopped }},
 	{"R11", "going", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhaseDeleting }},
+	{"R11", "gone though it runs", Later, func(_ *Request, f *Facts) {
+		f.Inventory.Instance.Phase, f.Inventory.Instance.Runs = cluster.PhaseGone, true
+	}},
 	{"R11", "no state", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhaseUnknown }},
 	{"R11", "somebody else's", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.NodeNames = []string{"other"} }},
-	{"R12", "launched later", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(11 * time.Second) }},
+	{"R12", "launched later", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(time.Second) }},
 	{"R12", "no launch time", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = time.Time{} }},
 	{"R12", "two claim it", Later, func(_ *Request, f *Facts) { f.Inventory.Claimants = append(f.Inventory.Claimants, nextID) }},
 	{"R12", "an operator's machine, launched later", Later, func(_ *Request, f *Facts) {
@@ -83,6 +86,7 @@ var spoilt = []struct {
 	}},
 	{"R13", "foreign name", Later, func(r *Request, _ *Facts) { r.Parsed.DNS = []string{"auth.example.org"} }},
 	{"R13", "prefix", Later, func(r *Request, _ *Facts) { r.Parsed.DNS = []string{host + ".example.org"} }},
+	{"R13", "the cluster's domain, not of the machine", Later, func(r *Request, _ *Facts) { r.Parsed.DNS = []string{"x.cluster.local"} }},
 	{"R14", "foreign address", Later, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("10.0.0.6")} }},
 	{"R15", "not read", Later, func(_ *Request, f *Facts) { f.Inventory = nil }},
 	{"R15", "cannot be read", Later, func(_ *Request, f *Facts) { f.Inventory = &Witness{Problem: "throttled"} }},

@@ -25,8 +25,8 @@ type Config struct {
 	DNSDomain string `envconfig:"DNS_DOMAIN"`
 	// ForbiddenNames are more names and addresses that no worker may have (R9).
 	ForbiddenNames []string `envconfig:"FORBIDDEN_NAMES"`
-	// ExtraNames are templates of DNS names that every machine has beside those that the
-	// cloud tells: {{node}}, {{instance}}, {{zone}} and {{region}} stand for its own.
+	// ExtraNames are templates of DNS names that every machine has, and that its Node may
+	// bear, beside those that the cloud tells: {{node}}, {{instance}}, {{zone}} and {{region}} stand for its own.
 	ExtraNames []string `envconfig:"EXTRA_NAMES"`
 	// SelfNames are more names and addresses of the machine that the agent runs on (R16),
 	// for example its public address.

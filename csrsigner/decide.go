@@ -52,8 +52,6 @@ const (
 // Limits of the rules.
 const (
 	maxNames = 32 // R7
-	// launchSkew is how far the cloud's clock may be ahead of the API server's (R12).
-	launchSkew = 10 * time.Second
 	// minExpiration is the shortest life the signer grants (signer.go duration()).
 	minExpiration = 600
 )
@@ -143,7 +141,7 @@ func Trace(req Request, f Facts) (Verdict, []Step) {
 // listFor returns the checks that a request has to pass, and what passing is called.
 func listFor(req Request) ([]check, string) {
 	if req.Signer == clientSigner {
-		return joinChecks, "J0-J15"
+		return joinChecks, "J0-J16"
 	}
 	return checks, "R0-R17"
 }
@@ -164,7 +162,7 @@ func judge(req Request, f Facts, seen func(c check, result, why string)) Verdict
 			continue
 		}
 		do, why := c.test(req, f)
-		if why == "" {
+		if why = clip(why, whyBytes); why == "" {
 			seen(c, Passed, "")
 			continue
 		}
@@ -174,7 +172,7 @@ func judge(req Request, f Facts, seen func(c check, result, why string)) Verdict
 	if v.Why != "" {
 		return v
 	}
-	return Verdict{Do: Approve, Rule: all, Why: approval(req, f)}
+	return Verdict{Do: Approve, Rule: all, Why: clip(approval(req, f), whyBytes)}
 }
 
 // inOrder returns the arguments with every list sorted: in which order a requester, a
@@ -189,6 +187,11 @@ func inOrder(req Request, f Facts) (Request, Facts) {
 		b := *f.Forbidden
 		b.Ranges = slices.SortedFunc(slices.Values(b.Ranges), netip.Prefix.Compare)
 		f.Forbidden = &b
+	}
+	if f.Join != nil {
+		j := *f.Join
+		j.Bearers, j.Rivals = slices.Sorted(slices.Values(j.Bearers)), slices.Sorted(slices.Values(j.Rivals))
+		f.Join = &j
 	}
 	if f.Self != nil {
 		self := *f.Self

@@ -60,15 +60,28 @@ func TestDecideApprovesTheHonest(t *testing.T) {
 			r.Parsed.Key, r.Parsed.Bits = "RSA", 2048
 			r.Usages = append(r.Usages, "key encipherment")
 		},
-		"ECDSA with encipher":  func(r *Request, _ *Facts) { r.Usages = append(r.Usages, "key encipherment") },
-		"Ed25519":              func(r *Request, _ *Facts) { r.Parsed.Key = "Ed25519" },
-		"an hour":              func(r *Request, _ *Facts) { s := int32(3600); r.ExpirationSeconds = &s },
-		"pending instance":     func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhasePending },
-		"clock skew":           func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(9 * time.Second) },
+		"ECDSA with encipher":     func(r *Request, _ *Facts) { r.Usages = append(r.Usages, "key encipherment") },
+		"Ed25519":                 func(r *Request, _ *Facts) { r.Parsed.Key = "Ed25519" },
+		"an hour":                 func(r *Request, _ *Facts) { s := int32(3600); r.ExpirationSeconds = &s },
+		"pending instance":        func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhasePending },
+		"the launch's own second": func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(time.Second - 1) },
+		"waits on its way out": func(_ *Request, f *Facts) {
+			f.Inventory.Instance.Phase, f.Inventory.Instance.Runs = cluster.PhaseDeleting, true
+		},
+		"stands by": func(_ *Request, f *Facts) {
+			f.Inventory.Instance.Phase, f.Inventory.Instance.Runs = cluster.PhaseStopped, true
+		},
+		"in the cluster's own domain": func(r *Request, f *Facts) {
+			f.Forbidden.DNSDomain = "ec2.internal"
+			rename(r, f, host)
+		},
+		"leader in the cluster's own domain": func(r *Request, f *Facts) {
+			leaderAsks(r, f)
+			f.Forbidden.DNSDomain, r.Parsed.DNS = "example.org", []string{"leader.example.org"}
+		},
 		"loopback is allowed":  func(r *Request, f *Facts) { loopbackHost(r, f) },
 		"resource name":        func(r *Request, f *Facts) { rename(r, f, "i-0a.ec2.internal") },
 		"inventory at the age": func(_ *Request, f *Facts) { f.Now = noon.Add(30 * time.Second) },
-		"clock skew's edge":    func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(launchSkew) },
 		"32 names": func(r *Request, f *Facts) {
 			for n := range maxNames - 2 {
 				r.Parsed.DNS = append(r.Parsed.DNS, fmt.Sprintf("n%d.example.org", n))
@@ -220,7 +233,8 @@ func TestTraceIsTheJudgement(t *testing.T) {
 // TestForbidden lets the inventory vouch for everything: R9 wins.
 func TestForbidden(t *testing.T) {
 	for _, name := range []string{"localhost", "a.localhost", "kubernetes", "Kubernetes.", "kubernetes.default", "kubernetes.default.svc",
-		"kubernetes.default.svc.cluster.local", "x.svc", "cluster.local", "x.cluster.local", "api.example.com", "API.example.com.", "leader",
+		"kubernetes.default.svc.cluster.local", "x.svc", "cluster.local", "svc.cluster.local", "x.svc.cluster.local", "pod.cluster.local",
+		"10-0-0-5.default.pod.cluster.local", "kubernetes.cluster.local", "kubernetes.default.cluster.local", "localhost.cluster.local", "api.example.com", "API.example.com.", "leader",
 		"*.ec2.internal", "*", "", ".", "a..b", "-a", "a_b", "bücher.example", "10.0.0.5", "a b", "a\x00b", host + ".."} {
 		r, f := honestRequest(), honestFacts()
 		r.Parsed.DNS = []string{name}
@@ -243,6 +257,20 @@ func TestForbidden(t *testing.T) {
 	r.Parsed.IPs = []netip.Addr{{}}
 	if v := Decide(r, f); v.Do != Deny || v.Rule != "R9" {
 		t.Errorf("zero address: %v %s", v.Do, v.Rule)
+	}
+}
+
+// TestNamesOutsideTheClusterDomain: what is kept for services in the cluster's domain is
+// like any other name elsewhere.
+func TestNamesOutsideTheClusterDomain(t *testing.T) {
+	for _, domain := range []string{"cluster.local", "Cluster.Local.", ""} {
+		for _, name := range []string{"kubernetes.example.org", "kubernetes-1.example.org", "localhost.example.org", "x.pod", "a.svc.example.org", "xcluster.local", "node-1.cluster.local"} {
+			r, f := honestRequest(), honestFacts()
+			f.Forbidden.DNSDomain, r.Parsed.DNS, f.Inventory.Instance.Names = domain, []string{name}, []string{name}
+			if v := Decide(r, f); v.Do != Approve {
+				t.Errorf("%q in domain %q: %v %s %s", name, domain, v.Do, v.Rule, v.Why)
+			}
+		}
 	}
 }
 

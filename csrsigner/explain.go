@@ -48,6 +48,10 @@ type FactsOut struct {
 	Newer         string   `json:"newer,omitempty"`
 	// Issued is the request by which the instance got its client certificate.
 	Issued *Issue `json:"issued,omitempty"`
+	// Bearers are the Nodes that carry the instance's provider ID, Rivals the other requests
+	// for a name of it, with other keys.
+	Bearers []string `json:"bearers,omitempty"`
+	Rivals  []string `json:"rivals,omitempty"`
 }
 
 // InstanceOut is the witness.
@@ -111,7 +115,7 @@ func factsOut(req Request, f Facts) FactsOut {
 		}
 	}
 	if f.Join != nil {
-		out.Issued = f.Join.Issued
+		out.Issued, out.Bearers, out.Rivals = f.Join.Issued, f.Join.Bearers, f.Join.Rivals
 	}
 	if f.Inventory == nil {
 		return out

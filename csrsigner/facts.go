@@ -58,14 +58,17 @@ func settled(csr *certificatesv1.CertificateSigningRequest) string {
 	return ""
 }
 
+// controlPlaneLabels mark the Nodes of the control plane; the second is kubeadm's before
+// Kubernetes 1.24. No kubelet can give itself either of them (NodeRestriction).
+var controlPlaneLabels = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
+
 func toNode(n *corev1.Node) *Node {
-	_, control := n.Labels["node-role.kubernetes.io/control-plane"]
-	_, master := n.Labels["node-role.kubernetes.io/master"]
+	control := slices.ContainsFunc(controlPlaneLabels, func(label string) bool { _, ok := n.Labels[label]; return ok })
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 	return &Node{Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, MachineID: n.Status.NodeInfo.MachineID,
-		Deleting: n.DeletionTimestamp != nil, ControlPlane: control || master, Ready: ready}
+		Deleting: n.DeletionTimestamp != nil, ControlPlane: control, Ready: ready}
 }
 
 // parse takes a request apart. Whatever is unsound ends up in Problem; nothing a

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -18,12 +19,12 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/servingcert"
 )
 
-// readForbidden gathers what rule R9 protects: the names and addresses of the API
+// ReadForbidden gathers what rule R9 protects: the names and addresses of the API
 // server's own certificate, of the "kubernetes" Service and its endpoints, of the
 // control-plane endpoint, the service ranges and the cluster domain. The
 // certificate, the Service and one source of service ranges must be readable;
-// without them nothing is approved.
-func readForbidden(ctx context.Context, client kubernetes.Interface, config *rest.Config, cfg Config) (*Forbidden, error) {
+// without them nothing is approved. What else cannot be read stands in Unread.
+func ReadForbidden(ctx context.Context, client kubernetes.Interface, config *rest.Config, cfg Config) (*Forbidden, error) {
 	b := &Forbidden{DNSDomain: cfg.DNSDomain, Ranges: prefixes(cfg.ServiceCIDRs), Allowed: prefixes(cfg.AllowedRanges)}
 	b.add(cfg.ForbiddenNames...)
 	cert, err := servingcert.Fetch(ctx, config)
@@ -40,14 +41,28 @@ func readForbidden(ctx context.Context, client kubernetes.Interface, config *res
 		return nil, fmt.Errorf("read Service default/kubernetes: %w", err)
 	}
 	b.add(service.Spec.ClusterIPs...)
-	optional := errors.Join(b.addServiceRanges(ctx, client), b.addKubeadm(ctx, client), b.addEndpoints(ctx, client))
+	ranges, kubeadm := b.addServiceRanges(ctx, client), b.addKubeadm(ctx, client)
 	if len(b.Ranges) == 0 {
-		return nil, fmt.Errorf("find the service ranges: set AUTOSCALER_CSR_SERVICE_CIDRS: %w", optional)
+		return nil, fmt.Errorf("find the service ranges: set AUTOSCALER_CSR_SERVICE_CIDRS: %w", errors.Join(ranges, kubeadm))
+	}
+	for _, err := range []error{unlessAbsent(ranges), unlessAbsent(kubeadm), b.addEndpoints(ctx, client)} {
+		if err != nil {
+			b.Unread = joinWords(b.Unread, err.Error())
+		}
 	}
 	if b.DNSDomain == "" {
 		b.DNSDomain = "cluster.local"
 	}
 	return b, nil
+}
+
+// unlessAbsent passes over what a cluster need not have: ServiceCIDRs came with
+// Kubernetes 1.33, and not every cluster was made by kubeadm.
+func unlessAbsent(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // add takes names and addresses alike.

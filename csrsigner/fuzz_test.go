@@ -4,8 +4,10 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -20,6 +22,7 @@ func FuzzDecide(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5}, "kubernetes", "127.0.0.1", "kubernetes")
 	f.Add([]byte{1, 0xff}, "leader", "10.0.0.1", "other")
 	f.Add([]byte{2}, "", "", "")
+	f.Add([]byte{0}, strings.Repeat("\xf0\x9f\x92\xa5", 400), "10.0.0.5", host)
 	f.Add([]byte{2, 0xff, 0x10}, "LOCALHOST.", "::ffff:10.96.0.1", "other")
 	f.Fuzz(func(t *testing.T, spoil []byte, name, address, witness string) {
 		r, facts, ok := dealt(spoil, name, address, witness)
@@ -37,6 +40,9 @@ func FuzzDecide(f *testing.F) {
 		turnAround(&r2, &facts2)
 		if again := Decide(r2, facts2); again != v {
 			t.Fatalf("another order of slices, another verdict: %+v %+v", v, again)
+		}
+		if len(v.Why) > whyBytes || !utf8.ValidString(v.Why) {
+			t.Fatalf("a text of %d bytes, or no UTF-8: %q", len(v.Why), v.Why)
 		}
 		if traced, steps := Trace(r, facts); traced != v || len(steps) == 0 {
 			t.Fatalf("the trace says %+v, the verdict is %+v", traced, v)
@@ -112,6 +118,11 @@ func turnAround(r *Request, f *Facts) {
 		slices.Reverse(f.Forbidden.Addresses)
 		slices.Reverse(f.Forbidden.Ranges)
 	}
+	slices.Reverse(f.ControlPlane)
+	if f.Join != nil {
+		slices.Reverse(f.Join.Bearers)
+		slices.Reverse(f.Join.Rivals)
+	}
 	if f.Self != nil {
 		slices.Reverse(f.Self.Names)
 		slices.Reverse(f.Self.Addresses)
@@ -143,6 +154,12 @@ func proveApproved(t *testing.T, r Request, f Facts) {
 		if f.Node.ControlPlane {
 			t.Fatal("approved for a control-plane node")
 		}
+		if !own.Created.IsZero() && r.Created.Before(own.Created.Truncate(time.Second)) {
+			t.Fatal("approved a request from before the launch")
+		}
+		if own.Phase == cluster.PhaseGone || own.Phase == cluster.PhaseUnknown || (own.Phase == cluster.PhaseStopped || own.Phase == cluster.PhaseDeleting) && !own.Runs {
+			t.Fatal("approved for a machine that does not run")
+		}
 	}
 	for _, n := range r.Parsed.DNS {
 		c := canonical(n)
@@ -170,6 +187,16 @@ func proveJoined(t *testing.T, r Request, f Facts) {
 		t.Fatal("approved for an instance that is not the only one expected")
 	case f.Join.Issued != nil && f.Join.Issued.Key != r.Parsed.KeyHash:
 		t.Fatal("approved a second key for one instance")
+	case f.Join.Issued != nil && f.Join.Issued.Node != r.Node():
+		t.Fatal("approved a second name for one instance")
+	case f.Join.Issued == nil && (len(f.Join.Bearers) > 0 || f.Node != nil):
+		t.Fatal("approved beside a Node of the instance, without knowing whose it is")
+	case f.Join.Issued == nil && len(f.Join.Rivals) > 0:
+		t.Fatalf("approved while %q ask with other keys", f.Join.Rivals)
+	case slices.Contains(f.ControlPlane, r.Node()):
+		t.Fatalf("approved under a name of the control plane, %q", r.Node())
+	case !inv.Instance.Created.IsZero() && r.Created.Before(inv.Instance.Created.Truncate(time.Second)):
+		t.Fatal("approved a request from before the launch")
 	case f.Node != nil && (f.Node.Ready || f.Node.ControlPlane || !sameMachine(f.Node.ProviderID, string(inv.Instance.ID))):
 		t.Fatalf("approved beside Node %+v", f.Node)
 	case f.Join.Token.Problem != "" || !slices.Contains(r.Groups, workersGroup):

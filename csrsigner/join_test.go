@@ -36,12 +36,23 @@ func TestJoinApprovesTheHonest(t *testing.T) {
 		},
 		"other groups unread": func(_ *Request, f *Facts) { f.Inventory.Incomplete = "group b: throttled" },
 		"pending instance":    func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhasePending },
-		"window's start":      func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(launchSkew) },
+		"window's start":      func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(time.Second - 1) },
 		"window's end":        func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(-2 * time.Hour) },
-		"same key again":      func(_ *Request, f *Facts) { f.Join.Issued = &Issue{Key: "k1"} },
-		"token for it":        func(_ *Request, f *Facts) { f.Join.Token.Instance = ownID },
-		"token for its name":  func(_ *Request, f *Facts) { f.Join.Token.Machine = "I-0a.ec2.internal" },
-		"its own dead Node":   func(_ *Request, f *Facts) { f.Node = &Node{Name: host, ProviderID: string(ownID)} },
+		"same key again":      func(_ *Request, f *Facts) { f.Join.Issued = &Issue{Key: "k1", Node: host} },
+		"same key again, while another asks": func(_ *Request, f *Facts) {
+			f.Join.Issued, f.Join.Rivals = &Issue{Key: "k1", Node: host}, []string{"node-csr-2"}
+		},
+		"token for it":       func(_ *Request, f *Facts) { f.Join.Token.Instance = ownID },
+		"token for its name": func(_ *Request, f *Facts) { f.Join.Token.Machine = "I-0a.ec2.internal" },
+		"its own dead Node, same key": func(_ *Request, f *Facts) {
+			f.Node, f.Join.Bearers = &Node{Name: host, ProviderID: string(ownID)}, []string{host}
+			f.Join.Issued = &Issue{Key: "k1", Node: host}
+		},
+		"stands by": func(_ *Request, f *Facts) {
+			f.Inventory.Instance.Phase, f.Inventory.Instance.Runs = cluster.PhaseStopped, true
+		},
+		"in the cluster's own domain":    func(_ *Request, f *Facts) { f.Forbidden.DNSDomain = "ec2.internal" },
+		"a control plane of other Nodes": func(_ *Request, f *Facts) { f.ControlPlane = []string{"leader", "cp-2"} },
 		"an operator's machine without launch time": func(_ *Request, f *Facts) {
 			f.Inventory.Instance.Created, f.Inventory.Vouched = time.Time{}, true
 		},
@@ -102,6 +113,7 @@ var spoiltJoins = []struct {
 	{"J8", "API server", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{userPrefix + "api.example.com"} }},
 	{"J8", "kubernetes", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{userPrefix + "kubernetes"} }},
 	{"J8", "a control-plane Node", Deny, func(_ *Request, f *Facts) { f.Node = &Node{Name: host, ControlPlane: true} }},
+	{"J8", "another control-plane machine's host name", Deny, func(_ *Request, f *Facts) { f.ControlPlane = []string{"cp-2", host} }},
 	{"J8", "not known yet", Later, func(_ *Request, f *Facts) { f.Forbidden = nil }},
 	{"J9", "expired", Later, func(_ *Request, f *Facts) { f.Join.Token.Problem = "token abcdef has expired" }},
 	{"J10", "not read", Later, func(_ *Request, f *Facts) { f.Inventory = nil }},
@@ -117,20 +129,39 @@ var spoiltJoins = []struct {
 	{"J11", "going", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Phase = cluster.PhaseDeleting }},
 	{"J11", "another's token", Later, func(_ *Request, f *Facts) { f.Join.Token.Instance = nextID }},
 	{"J11", "another machine's token", Later, func(_ *Request, f *Facts) { f.Join.Token.Machine = "other" }},
-	{"J12", "before the launch", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(launchSkew + time.Second) }},
+	{"J12", "before the launch", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(time.Second) }},
 	{"J12", "after the window", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(-2*time.Hour - time.Second) }},
 	{"J12", "no launch time", Later, func(_ *Request, f *Facts) { f.Inventory.Instance.Created = time.Time{} }},
 	{"J12", "an operator's machine after the window", Later, func(_ *Request, f *Facts) {
 		f.Inventory.Instance.Created, f.Inventory.Vouched = noon.Add(-3*time.Hour), true
 	}},
 	{"J13", "another key", Later, func(_ *Request, f *Facts) { f.Join.Issued = &Issue{Key: "k0", CSR: "node-csr-0"} }},
+	{"J13", "another name", Later, func(_ *Request, f *Facts) {
+		f.Join.Issued = &Issue{Key: "k1", Node: "i-0a.ec2.internal", CSR: "node-csr-0"}
+	}},
+	{"J13", "its own dead Node, key not known", Later, func(_ *Request, f *Facts) { f.Node = &Node{Name: host, ProviderID: string(ownID)} }},
+	{"J13", "its own Ready Node, key not known", Later, func(_ *Request, f *Facts) { f.Node = &Node{Name: host, Ready: true, ProviderID: string(ownID)} }},
+	{"J13", "its Node of another name, key not known", Later, func(_ *Request, f *Facts) { f.Join.Bearers = []string{"i-0a.ec2.internal"} }},
+	{"J13", "its Node of this name, by the cache", Later, func(_ *Request, f *Facts) { f.Join.Bearers = []string{host} }},
+	{"J13", "same key, and a Node of another name", Later, func(_ *Request, f *Facts) {
+		f.Join.Issued, f.Join.Bearers = &Issue{Key: "k1", Node: host}, []string{host, "i-0a.ec2.internal"}
+	}},
 	{"J13", "no ledger", Later, func(_ *Request, f *Facts) { f.Join.Fault = "disk is full" }},
-	{"J14", "live Node", Later, func(_ *Request, f *Facts) { f.Node = &Node{Name: host, Ready: true, ProviderID: string(ownID)} }},
+	{"J14", "live Node", Later, func(_ *Request, f *Facts) {
+		f.Node, f.Join.Issued = &Node{Name: host, Ready: true, ProviderID: string(ownID)}, &Issue{Key: "k1", Node: host}
+	}},
+	{"J14", "live Node of another machine", Later, func(_ *Request, f *Facts) { f.Node = &Node{Name: host, Ready: true, ProviderID: string(nextID)} }},
 	{"J14", "stale Node", Later, func(_ *Request, f *Facts) { f.Node = &Node{Name: host, ProviderID: string(nextID)} }},
 	{"J14", "Node without provider ID", Later, func(_ *Request, f *Facts) { f.Node = &Node{Name: host} }},
-	{"J14", "deleting", Later, func(_ *Request, f *Facts) { f.Node = &Node{Name: host, ProviderID: string(ownID), Deleting: true} }},
+	{"J14", "deleting", Later, func(_ *Request, f *Facts) {
+		f.Node, f.Join.Issued = &Node{Name: host, ProviderID: string(ownID), Deleting: true}, &Issue{Key: "k1", Node: host}
+	}},
 	{"J15", "newer request", Later, func(_ *Request, f *Facts) { f.Newer = "node-csr-2" }},
 	{"J15", "allowance", Later, func(_ *Request, f *Facts) { f.Spent = true }},
+	{"J16", "another asks", Later, func(_ *Request, f *Facts) { f.Join.Rivals = []string{"node-csr-2"} }},
+	{"J16", "another asks, and an old Node is in the way", Later, func(_ *Request, f *Facts) {
+		f.Join.Rivals, f.Node = []string{"node-csr-2"}, &Node{Name: host, ProviderID: string(nextID)}
+	}},
 }
 
 func joinsByRule(t *testing.T, rule string) {
@@ -170,6 +201,7 @@ func TestJ12(t *testing.T) { joinsByRule(t, "J12") }
 func TestJ13(t *testing.T) { joinsByRule(t, "J13") }
 func TestJ14(t *testing.T) { joinsByRule(t, "J14") }
 func TestJ15(t *testing.T) { joinsByRule(t, "J15") }
+func TestJ16(t *testing.T) { joinsByRule(t, "J16") }
 
 func TestJoinWitness(t *testing.T) {
 	own, next := *ownInstance(), *ownInstance()

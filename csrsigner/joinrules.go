@@ -22,9 +22,17 @@ const (
 // its way: that Node has to go first.
 const RuleStale = "J14"
 
+// RuleIssued and RuleRival hold a join until an operator has looked: nothing that time
+// brings can tell the machine from a thief. They are told at once.
+const (
+	RuleIssued = "J13"
+	RuleRival  = "J16"
+)
+
 // joinChecks is the whole order of judgement of client certificates. Up to J8 a request
 // is judged by itself; a denial is final for the key that asked, so that everything
-// which heals is held. RuleInventory's part is J10.
+// which heals is held. RuleInventory's part is J10. J16 stands before J14, so that no Node
+// has to go for a machine that may not come.
 var joinChecks = []check{
 	{"J0", "a machine asks with one of our join tokens for its client certificate, and nothing is decided yet", everybody, notOurJoin},
 	{"J15", "nobody asks later for the same name", everybody, newestOnly},
@@ -41,7 +49,8 @@ var joinChecks = []check{
 	{"J10", "what the cloud says was read lately", everybody, freshJoinInventory},
 	{"J11", "one running instance of a managed group, and no other, is expected under the name", everybody, expectedInstance},
 	{"J12", "the request came within the launch window of the instance", everybody, launchWindow},
-	{"J13", "the instance has no certificate yet, or asks again with the same key", everybody, onePerInstance},
+	{"J13", "the instance has no certificate yet, or asks again with the same key for the same Node", everybody, onePerInstance},
+	{"J16", "nobody asks with another key for a name of the instance", everybody, noRival},
 	{"J14", "no Node of another machine bears the name", everybody, noOtherNode},
 }
 
@@ -125,7 +134,7 @@ func notControlPlaneName(req Request, f Facts) (Action, string) {
 		return Later, "the API server's own names are not known yet"
 	case f.Self != nil && (req.Node() == f.Self.Node || ownsName(f.Self.Names, req.Node())):
 		return Deny, fmt.Sprintf("%s is the machine that the agent runs on", req.Node())
-	case f.Node != nil && f.Node.ControlPlane:
+	case f.Node != nil && f.Node.ControlPlane, slices.Contains(f.ControlPlane, req.Node()):
 		return Deny, fmt.Sprintf("Node %s is of the control plane: a machine of it joins with kubeadm's own token", req.Node())
 	}
 	return Deny, f.Forbidden.name(req.Node(), false)
@@ -151,14 +160,21 @@ func expectedInstance(req Request, f Facts) (Action, string) {
 	switch {
 	case !in.Member:
 		return Later, fmt.Sprintf("instance %s is not a member of group %s now", in.ID, inv.Group)
-	case in.Phase != cluster.PhaseRunning && in.Phase != cluster.PhasePending:
+	case !runs(*in):
 		return Later, fmt.Sprintf("instance %s is not running (%q)", in.ID, in.Phase)
-	case f.Join.Token.Instance != "" && f.Join.Token.Instance != in.ID:
-		return Later, fmt.Sprintf("the token was made for instance %s, not for %s", f.Join.Token.Instance, in.ID)
-	case f.Join.Token.Machine != "" && !ownsName(in.NodeNames, canonical(f.Join.Token.Machine)):
-		return Later, fmt.Sprintf("the token was made for machine %s, which instance %s is not (%s)", f.Join.Token.Machine, in.ID, strings.Join(in.NodeNames, ", "))
 	}
-	return Later, ""
+	return Later, tokenOf(f.Join.Token, *in)
+}
+
+// tokenOf says that a token was made for another machine than the instance.
+func tokenOf(t Token, in cluster.Instance) string {
+	switch {
+	case t.Instance != "" && t.Instance != in.ID:
+		return fmt.Sprintf("the token was made for instance %s, not for %s", t.Instance, in.ID)
+	case t.Machine != "" && !ownsName(in.NodeNames, canonical(t.Machine)):
+		return fmt.Sprintf("the token was made for machine %s, which instance %s is not (%s)", t.Machine, in.ID, strings.Join(in.NodeNames, ", "))
+	}
+	return ""
 }
 
 func launchWindow(req Request, f Facts) (Action, string) {
@@ -168,8 +184,9 @@ func launchWindow(req Request, f Facts) (Action, string) {
 		return Later, "" // the cloud has no launch times; the operator's list names the machine
 	case in.Created.IsZero():
 		return Later, fmt.Sprintf("the cloud does not say when instance %s was launched", in.ID)
-	case age < -launchSkew:
-		return Later, fmt.Sprintf("instance %s was launched after the request was made", in.ID)
+	case tooEarly(req.Created, in.Created):
+		return Later, fmt.Sprintf("instance %s was launched (%s) after the request was made (%s): it is not the instance's own, unless the control plane's clock is behind; if it is, set the clock and kubectl certificate approve %s",
+			in.ID, stamp(in.Created), stamp(req.Created), req.Name)
 	case age > f.Join.Window:
 		return Later, fmt.Sprintf("the request came %s after the launch of instance %s, more than %s: if the machine really joins anew, kubectl certificate approve %s",
 			age.Round(time.Second), in.ID, f.Join.Window, req.Name)
@@ -178,18 +195,65 @@ func launchWindow(req Request, f Facts) (Action, string) {
 }
 
 // onePerInstance is trust on first use: who comes first under the name of an expected
-// instance is taken for it, and nobody after it.
+// instance is taken for it, and nobody after it. A Node that carries the instance's
+// provider ID proves that somebody came, also where nobody remembers who.
 func onePerInstance(req Request, f Facts) (Action, string) {
-	j := f.Join
-	switch {
-	case j.Fault != "":
+	j, in := f.Join, f.Inventory.Instance
+	if j.Fault != "" {
 		return Later, j.Fault
-	case j.Issued != nil && j.Issued.Key != req.Parsed.KeyHash:
-		return Later, fmt.Sprintf("instance %s got its certificate at %s by request %s, with another key: if the machine really joins anew, kubectl certificate approve %s",
-			f.Inventory.Instance.ID, j.Issued.At.UTC().Format(time.RFC3339), j.Issued.CSR, req.Name)
 	}
-	return Later, ""
+	why := ""
+	switch old := j.Issued; {
+	case old != nil && old.Key != req.Parsed.KeyHash:
+		why = fmt.Sprintf("instance %s got its certificate at %s by request %s, with another key", in.ID, stamp(old.At), clip(old.CSR, nameBytes))
+	case old != nil && old.Node != req.Node():
+		why = fmt.Sprintf("instance %s got its certificate as Node %s by request %s", in.ID, clip(old.Node, nameBytes), clip(old.CSR, nameBytes))
+	default:
+		if node := bearer(req, f); node != "" {
+			why = fmt.Sprintf("Node %s carries the provider ID of instance %s: a client certificate was issued for it, to which key is not known", clip(node, nameBytes), in.ID)
+		}
+	}
+	if why == "" {
+		return Later, ""
+	}
+	return Later, fmt.Sprintf("%s: if the machine really joins anew, kubectl certificate approve %s", why, req.Name)
 }
+
+// bearer names a Node that carries the instance's provider ID and is not the one that
+// the key of the request got its certificate for; empty: there is none.
+func bearer(req Request, f Facts) string {
+	if f.Node != nil && f.Join.Issued == nil && sameMachine(f.Node.ProviderID, string(f.Inventory.Instance.ID)) {
+		return f.Node.Name
+	}
+	for _, name := range f.Join.Bearers {
+		if f.Join.Issued == nil || name != req.Node() {
+			return name
+		}
+	}
+	return ""
+}
+
+// noRival lets nobody in while two ask: which of them is the machine only an operator
+// can see.
+func noRival(req Request, f Facts) (Action, string) {
+	rivals := f.Join.Rivals
+	if len(rivals) == 0 || f.Join.Issued != nil { // J13: issued to this very key, which asks again
+		return Later, ""
+	}
+	named := make([]string, 0, rivalsNamed)
+	for _, r := range rivals[:min(len(rivals), rivalsNamed)] {
+		named = append(named, clip(r, nameBytes))
+	}
+	more := ""
+	if n := len(rivals) - len(named); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return Later, fmt.Sprintf("%s and %s%s ask with different keys for instance %s, and one of them at most is the machine: kubectl certificate deny the others, or approve the right one",
+		clip(req.Name, nameBytes), strings.Join(named, ", "), more, f.Inventory.Instance.ID)
+}
+
+// rivalsNamed is how many rivals a verdict names.
+const rivalsNamed = 3
 
 func noOtherNode(_ Request, f Facts) (Action, string) {
 	n := f.Node

@@ -30,6 +30,12 @@ func (s *Service) judge(ctx context.Context, key string, seen *certificatesv1.Ce
 	if v.Rule == RuleStale && s.replace(ctx, f) {
 		return progress, nil // judged again without the Node that stood in the way
 	}
+	if v.Do == Approve || v.Do == Deny {
+		if may, why := s.deps.MayAct(); !may {
+			s.log.WithFields(map[string]any{"csr": req.Name, "why": why}).Info("certificate request is left to the agent that leads now")
+			return backoff, nil
+		}
+	}
 	if v.Do == Approve && req.Signer == clientSigner {
 		// On disk before the approval is: a crash between the two forgets nothing, and of
 		// two requests under two names of one instance the second finds the first.
@@ -100,7 +106,7 @@ func (s *Service) unexpected(ctx context.Context, key string, seen *certificates
 		}
 	}
 	do, why := expectedInstance(req, f)
-	return Verdict{Do: do, Rule: "J11", Why: why}, req, f, true
+	return Verdict{Do: do, Rule: "J11", Why: clip(why, whyBytes)}, req, f, true
 }
 
 // replace has the Node of a machine that is gone deleted (S1).
@@ -138,7 +144,7 @@ func (s *Service) decide(ctx context.Context, key string, req Request) (Facts, V
 		if req.Signer == clientSigner {
 			f.Inventory = s.sources().JoinWitness(groups, req.Node())
 			if i := f.Inventory.Instance; i != nil {
-				f.Join.Issued = s.issued(*i)
+				s.gatherIssued(ctx, *i, req, &f)
 			}
 		} else {
 			f.Inventory = s.sources().Witness(groups, f.Node.ProviderID, req.Node(), req.Parsed)
@@ -153,10 +159,12 @@ func (s *Service) decide(ctx context.Context, key string, req Request) (Facts, V
 		}
 	}
 	if v.Do == Deny && !f.Inventory.justRead() { // the allowance of reads is used up
-		v.Do, v.Why = Later, v.Why+", by a read that may be too old to deny for good"
+		v.Do, v.Why = Later, clip(v.Why, whyBytes-len(byOldRead))+byOldRead
 	}
 	return f, v
 }
+
+const byOldRead = ", by a read that may be too old to deny for good"
 
 func (s *Service) sources() Sources {
 	out := Sources{Extra: s.cfg.ExtraNames}
@@ -217,16 +225,10 @@ func (s *Service) gatherJoin(ctx context.Context, req Request, f *Facts) {
 	case !apierrors.IsNotFound(err):
 		f.Join.Fault = fmt.Sprintf("Node %s cannot be read: %v", req.Node(), err)
 	}
-	id, ok := strings.CutPrefix(req.Username, tokenPrefix)
-	switch {
-	case !ok:
-	case s.deps.Token == nil:
-		f.Join.Token.Problem = "tokens cannot be looked up: AUTOSCALER_BOOTSTRAP_ENABLED is false"
-	default:
-		if f.Join.Token, err = s.deps.Token(ctx, id); err != nil {
-			f.Join.Token = Token{Problem: fmt.Sprintf("token %s cannot be looked up: %v", id, err)}
-		}
+	if f.ControlPlane, err = s.controlPlane(ctx); err != nil {
+		f.Join.Fault = err.Error()
 	}
+	f.Join.Token = s.token(ctx, req.Username)
 }
 
 // protected returns what R9 protects, read again every forbiddenTTL. An old reading
@@ -239,6 +241,9 @@ func (s *Service) protected(ctx context.Context, now time.Time) *Forbidden {
 	}
 	b, err := s.deps.Forbidden(ctx)
 	if err == nil {
+		if b.Unread != "" && (s.forbidden == nil || s.forbidden.Unread != b.Unread) {
+			s.log.WithFields(map[string]any{"rule": "R9", "why": b.Unread}).Warn("part of what belongs to the cluster cannot be read: no rule keeps workers from those names and addresses (autoscaler-agent check)")
+		}
 		s.forbidden, s.forbiddenAt, s.forbiddenErr = b, now, ""
 		return b
 	}
@@ -296,12 +301,29 @@ func (s *Service) mayRefetch(signer string) bool {
 	return true
 }
 
+// mayWrite bounds a write by the time for which this agent may act.
+func (s *Service) mayWrite(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.deps.ActUntil == nil {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, s.deps.ActUntil())
+}
+
 // write puts the verdict on the very object that was judged: a changed one is
-// refused by its resource version (R18).
+// refused by its resource version (R18). Whether this agent leads is asked once more:
+// cloud and ledger may have taken their time. The call ends before the lead can.
 func (s *Service) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v Verdict) error {
 	kind, reason := certificatesv1.CertificateApproved, "AutoscalerAgentWitnessed"
 	if v.Do == Deny {
 		kind, reason = certificatesv1.CertificateDenied, "AutoscalerAgent"+v.Rule
+	}
+	if may, why := s.deps.MayAct(); !may {
+		return fmt.Errorf("not written: %s", why)
+	}
+	ctx, cancel := s.mayWrite(ctx)
+	defer cancel()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("not written: %w", err)
 	}
 	csr = csr.DeepCopy()
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,30 +20,36 @@ import (
 
 // ledger remembers which instance got its client certificate (J13): one for each, ever.
 // It is written before the approval is, so that a crash between the two forgets nothing;
-// the same key may ask again.
+// the same key may ask again. Beside what this agent approves it keeps every approval that
+// it sees, by the Node's name: those of another agent, of kubeadm's tokens, of a person.
 type ledger struct {
 	path string // "": memory only
 	log  *logrus.Entry
 
 	mu      sync.Mutex
 	entries map[cluster.InstanceID]Issue
+	grants  map[string][]Issue // by Node name
 }
 
 const (
 	ledgerVersion = 1
 	// ledgerKeep is how long an entry outlives its instance.
 	ledgerKeep = 24 * time.Hour
+	// grantsKept is how many approvals are kept for one name: a kubelet that lives renews
+	// its certificate with a new key each time, and the first proves as much as the last.
+	grantsKept = 8
 )
 
 type ledgerFile struct {
 	Version int                          `json:"version"`
 	Joined  map[cluster.InstanceID]Issue `json:"joined"`
+	Granted map[string][]Issue           `json:"granted,omitempty"`
 }
 
 // openLedger reads the ledger of dir. A torn or foreign file is set aside and reported:
 // live Nodes, the launch window and requests that the API server still has stand in.
 func openLedger(dir string, log *logrus.Entry) *ledger {
-	l := &ledger{log: log, entries: map[cluster.InstanceID]Issue{}}
+	l := &ledger{log: log, entries: map[cluster.InstanceID]Issue{}, grants: map[string][]Issue{}}
 	if dir == "" {
 		return l
 	}
@@ -68,6 +75,9 @@ func openLedger(dir string, log *logrus.Entry) *ledger {
 	if file.Joined != nil {
 		l.entries = file.Joined
 	}
+	if file.Granted != nil {
+		l.grants = file.Granted
+	}
 	return l
 }
 
@@ -86,42 +96,76 @@ func (l *ledger) enter(id cluster.InstanceID, i Issue) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if old, ok := l.entries[id]; ok {
-		if old.Key != i.Key {
-			return fmt.Errorf("instance %s got its certificate by request %s, with another key", id, old.CSR)
+		// The same machine again, whose first time is the one that counts; or one whose key
+		// a person has approved.
+		if old.same(i) || slices.ContainsFunc(l.grants[i.Node], i.same) {
+			return nil
 		}
-		return nil // the same machine again; the first time is the one that counts
+		return fmt.Errorf("instance %s got its certificate as Node %s by request %s, with another key or as another Node", id, old.Node, old.CSR)
 	}
 	next := maps.Clone(l.entries)
 	next[id] = i
-	return l.write(next)
+	return l.write(next, l.grants)
+}
+
+// granted are the approvals that were seen for a Node's name.
+func (l *ledger) granted(node string) []Issue {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.grants[node])
+}
+
+// learn keeps an approval that was seen, unless it is known.
+func (l *ledger) learn(i Issue) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, own := range l.entries {
+		if own.same(i) {
+			return nil
+		}
+	}
+	old := l.grants[i.Node]
+	if slices.ContainsFunc(old, i.same) {
+		return nil
+	}
+	next := maps.Clone(l.grants)
+	next[i.Node] = append(slices.Clone(old[max(0, len(old)+1-grantsKept):]), i)
+	return l.write(l.entries, next)
 }
 
 // prune forgets instances that a whole read of the cloud no longer has.
 func (l *ledger) prune(groups []cluster.NodeGroup, now time.Time) {
-	there := map[cluster.InstanceID]bool{}
+	there, names := map[cluster.InstanceID]bool{}, map[string]bool{}
 	for _, g := range groups {
 		if g.Stale != "" {
 			return
 		}
 		for _, i := range g.Instances {
 			there[i.ID] = true
+			for _, n := range i.NodeNames {
+				names[canonical(n)] = true
+			}
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := maps.Clone(l.entries)
 	maps.DeleteFunc(next, func(id cluster.InstanceID, i Issue) bool { return !there[id] && now.Sub(i.At) > ledgerKeep })
-	if len(next) == len(l.entries) {
+	grants := maps.Clone(l.grants)
+	maps.DeleteFunc(grants, func(node string, list []Issue) bool {
+		return !names[node] && !slices.ContainsFunc(list, func(i Issue) bool { return now.Sub(i.At) <= ledgerKeep })
+	})
+	if len(next) == len(l.entries) && len(grants) == len(l.grants) {
 		return
 	}
-	if err := l.write(next); err != nil {
+	if err := l.write(next, grants); err != nil {
 		l.log.WithError(err).Debug("the ledger of joined machines keeps what is gone")
 	}
 }
 
-func (l *ledger) write(next map[cluster.InstanceID]Issue) error {
+func (l *ledger) write(next map[cluster.InstanceID]Issue, grants map[string][]Issue) error {
 	if l.path != "" {
-		data, err := json.Marshal(ledgerFile{Version: ledgerVersion, Joined: next})
+		data, err := json.Marshal(ledgerFile{Version: ledgerVersion, Joined: next, Granted: grants})
 		if err == nil {
 			err = os.MkdirAll(filepath.Dir(l.path), 0o700)
 		}
@@ -132,6 +176,6 @@ func (l *ledger) write(next map[cluster.InstanceID]Issue) error {
 			return fmt.Errorf("keep who has joined: %w", err)
 		}
 	}
-	l.entries = next
+	l.entries, l.grants = next, grants
 	return nil
 }

@@ -57,17 +57,34 @@ func (b *Forbidden) name(raw string, exempt bool) string {
 	if !exempt && slices.Contains(b.Names, name) {
 		return fmt.Sprintf("name %q belongs to the API server", raw)
 	}
-	// Without a domain the last is empty, which no host name ends in.
-	for _, r := range []string{"localhost", "kubernetes", "svc", canonical(b.DNSDomain)} {
-		if name == r || strings.HasSuffix(name, "."+r) {
+	for _, r := range []string{"localhost", "kubernetes", "svc"} {
+		if within(name, r) {
 			return fmt.Sprintf("name %q lies in %q, which is the cluster's own", raw, r)
 		}
+	}
+	// Without a domain it is empty, which no host name ends in.
+	if domain := canonical(b.DNSDomain); within(name, domain) && served(name, domain) {
+		return fmt.Sprintf("name %q lies in %q, where the cluster names its services", raw, domain)
 	}
 	if name == "kubernetes.default" {
 		return fmt.Sprintf("name %q belongs to the API server", raw)
 	}
 	return ""
 }
+
+// served tells whether a name in the cluster's domain may be one that the cluster's DNS
+// answers for: the domain itself, what lies in its zones svc and pod (the DNS
+// specification of Kubernetes knows no others), and what begins like the API server's or
+// the loopback's name. A machine may have any other name there, where its owner gave the
+// cluster the domain of the machines: R13 and J11 ask the cloud whether it has.
+func served(name, domain string) bool {
+	rest := strings.TrimSuffix(strings.TrimSuffix(name, domain), ".")
+	first, _, _ := strings.Cut(rest, ".")
+	return rest == "" || within(rest, "svc") || within(rest, "pod") || first == "kubernetes" || first == "localhost"
+}
+
+// within tells whether a name is the domain or lies below it.
+func within(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
 
 // address says why an address is the cluster's own or nobody's; exempt passes those of
 // the API server's certificate.
@@ -82,11 +99,11 @@ func (b *Forbidden) address(raw netip.Addr, exempt bool) string {
 	if !exempt && slices.ContainsFunc(b.Addresses, func(o netip.Addr) bool { return plain(o) == a }) {
 		return fmt.Sprintf("address %s belongs to the API server", a)
 	}
-	within := func(p netip.Prefix) bool { return p.Contains(a) }
-	if i := slices.IndexFunc(b.Ranges, within); i >= 0 {
+	contains := func(p netip.Prefix) bool { return p.Contains(a) }
+	if i := slices.IndexFunc(b.Ranges, contains); i >= 0 {
 		return fmt.Sprintf("address %s lies in %s, which is for services", a, b.Ranges[i])
 	}
-	if slices.ContainsFunc(b.Allowed, within) {
+	if slices.ContainsFunc(b.Allowed, contains) {
 		return ""
 	}
 	switch {

@@ -16,8 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
 // This file knows what waits. A key is what waits in turn: a Node's serving requests
@@ -32,6 +30,7 @@ const (
 	// What slim keeps of a client request, as annotations of the cached object.
 	slimNode = "node"
 	slimKey  = "key"
+	slimOurs = "ours" // made with one of our tokens
 )
 
 // slim keeps of a request what the queue needs; of what anybody can fill, nothing that
@@ -54,9 +53,18 @@ func (s *Service) slim(o any) (any, error) {
 	if len(csr.Status.Certificate) > 0 {
 		out.Status.Certificate = []byte{0}
 	}
-	if csr.Spec.SignerName == clientSigner && strings.HasPrefix(csr.Spec.Username, tokenPrefix) && slices.Contains(csr.Spec.Groups, s.deps.TokenGroup) {
-		node, key := whoAsks(csr.Spec.Request)
-		out.Annotations = map[string]string{slimNode: node, slimKey: key}
+	if csr.Spec.SignerName != clientSigner {
+		return out, nil
+	}
+	ours := strings.HasPrefix(csr.Spec.Username, tokenPrefix) && slices.Contains(csr.Spec.Groups, s.deps.TokenGroup)
+	if !ours && !granted(csr) {
+		return out, nil
+	}
+	// What somebody else approved, or approved for somebody else, is a certificate as well.
+	node, key := whoAsks(csr.Spec.Request)
+	out.Annotations = map[string]string{slimNode: node, slimKey: key}
+	if ours {
+		out.Annotations[slimOurs] = "true"
 	}
 	return out, nil
 }
@@ -92,7 +100,7 @@ func (s *Service) indexKey(o any) ([]string, error) {
 	switch {
 	case csr.Spec.SignerName == signerName && strings.HasPrefix(csr.Spec.Username, userPrefix):
 		return []string{csr.Spec.Username}, nil
-	case csr.Spec.SignerName == clientSigner && csr.Annotations != nil:
+	case csr.Spec.SignerName == clientSigner && csr.Annotations[slimOurs] != "":
 		if node := csr.Annotations[slimNode]; node != "" {
 			return []string{joinPrefix + node}, nil
 		}
@@ -107,10 +115,16 @@ func indexGranted(o any) ([]string, error) {
 	if !ok || csr.Spec.SignerName != clientSigner || csr.Annotations[slimNode] == "" {
 		return nil, nil
 	}
-	if how := settled(csr); how == "approved" || how == "issued" {
+	if granted(csr) {
 		return []string{csr.Annotations[slimNode]}, nil
 	}
 	return nil, nil
+}
+
+// granted tells that a request was approved: its certificate is issued, or will be.
+func granted(csr *certificatesv1.CertificateSigningRequest) bool {
+	how := settled(csr)
+	return how == "approved" || how == "issued"
 }
 
 func isJoin(key string) bool {
@@ -157,32 +171,6 @@ func younger(a, b *certificatesv1.CertificateSigningRequest) bool {
 		return va > vb
 	}
 	return a.Name > b.Name
-}
-
-// issued tells which certificate an instance has: by the ledger, else by an approved
-// request that the API server still has (another agent may have led).
-func (s *Service) issued(i cluster.Instance) *Issue {
-	if got := s.ledger.of(i.ID); got != nil {
-		return got
-	}
-	var first *Issue
-	for _, name := range i.NodeNames {
-		objects, err := s.joins.GetIndexer().ByIndex(byGranted, canonical(name))
-		if err != nil {
-			continue
-		}
-		for _, o := range objects {
-			csr, ok := o.(*certificatesv1.CertificateSigningRequest)
-			// A request from before the launch was another machine's of the same name.
-			if !ok || csr.CreationTimestamp.Time.Before(i.Created.Add(-launchSkew)) {
-				continue
-			}
-			if at := csr.CreationTimestamp.Time; first == nil || at.Before(first.At) {
-				first = &Issue{Node: canonical(name), Key: csr.Annotations[slimKey], CSR: csr.Name, At: at}
-			}
-		}
-	}
-	return first
 }
 
 // ring counts what is pending and rings the alarm when that is more than an honest

@@ -2,7 +2,6 @@ package csrsigner
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,8 +35,11 @@ func (s *Service) report(key string, req Request, f Facts, v Verdict) {
 	if f.Inventory != nil && f.Inventory.Instance != nil {
 		instance, group = f.Inventory.Instance.ID, f.Inventory.Group
 	}
-	names := slices.Clone(req.Parsed.DNS)
-	for _, a := range req.Parsed.IPs {
+	var names []string
+	for _, n := range req.Parsed.DNS[:min(len(req.Parsed.DNS), maxNames)] {
+		names = append(names, clip(n, 4*nameBytes))
+	}
+	for _, a := range req.Parsed.IPs[:min(len(req.Parsed.IPs), maxNames)] {
 		names = append(names, a.String())
 	}
 	entry := s.log.WithFields(logrus.Fields{"csr": req.Name, "uid": req.UID, "node": req.Node(), "instance": instance,
@@ -58,6 +60,9 @@ func (s *Service) report(key string, req Request, f Facts, v Verdict) {
 		s.event(req, f, corev1.EventTypeWarning, w.event+"Denied", text)
 	case crowd:
 		entry.Debug(w.journal + " is held")
+	case v.Rule == RuleIssued || v.Rule == RuleRival:
+		entry.Warn(w.journal + " is held for an operator's word")
+		s.event(req, f, corev1.EventTypeWarning, w.event+"Held", text)
 	case overdue:
 		entry.Warn(w.journal + " is held for long")
 		s.event(req, f, corev1.EventTypeWarning, w.event+"Held", text)

@@ -55,6 +55,9 @@ type Deps struct {
 	Metrics   Metrics
 	// MayAct tells whether this agent leads, and if not, why not.
 	MayAct func() (bool, string)
+	// ActUntil tells until when MayAct's yes holds if nothing renews it: no write of this
+	// service outlives it. nil: it has no end.
+	ActUntil func() time.Time
 	// Forbidden replaces the reading of what R9 protects; nil reads it from the
 	// cluster.
 	Forbidden func(context.Context) (*Forbidden, error)
@@ -133,7 +136,7 @@ func New(cfg Config, deps Deps) *Service {
 	}
 	if deps.Forbidden == nil {
 		deps.Forbidden = func(ctx context.Context) (*Forbidden, error) {
-			return readForbidden(ctx, deps.Client, deps.Rest, cfg)
+			return ReadForbidden(ctx, deps.Client, deps.Rest, cfg)
 		}
 	}
 	deps.OwnNode = canonical(deps.OwnNode) // kubeadm lower-cases the host name
@@ -172,8 +175,8 @@ func (s *Service) watch(signer string) cache.SharedIndexInformer {
 	_ = i.SetTransform(s.slim)
 	_ = i.SetWatchErrorHandler(s.watchFailed)
 	_, _ = i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { s.wake(o) },
-		UpdateFunc: func(_, o any) { s.wake(o) },
+		AddFunc:    func(o any) { s.wake(o); s.learn(o) },
+		UpdateFunc: func(_, o any) { s.wake(o); s.learn(o) },
 	})
 	return i
 }
@@ -218,6 +221,7 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 	}
 	slots := make(chan struct{}, workers)
 	var swept, counted time.Time
+	pruned := time.Now()
 	for ctx.Err() == nil {
 		beat()
 		wait := idleBeat
@@ -227,6 +231,10 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 			s.ring()
 		}
 		if may, _ := s.deps.MayAct(); !may {
+			if s.ledger != nil && now.Sub(pruned) >= ledgerKeep {
+				pruned = now
+				s.pruneStandby(ctx, now)
+			}
 			sleep(ctx, waitLeader, nil)
 			continue
 		}

@@ -164,7 +164,7 @@ func TestLoopApprovesWhenNodeAndInstanceHaveCome(t *testing.T) {
 				t.Errorf("%d reads of the cloud for a request without a Node", c.reads)
 			}
 			create(t, client, ownNode())
-			wait(time.Minute)
+			wait(30 * time.Second)
 			if got := condition(t, client, "a"); got != "" {
 				t.Errorf("%s without an instance", got)
 			}

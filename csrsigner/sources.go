@@ -152,15 +152,17 @@ func (w *search) lay(i *cluster.Instance) (vouched bool) {
 	if len(w.Extra) == 0 {
 		return vouched
 	}
-	names := slices.Clip(i.Names)
+	var extra []string
 	for _, template := range w.Extra {
 		for _, node := range i.NodeNames {
 			if name, ok := expand(template, canonical(node), *i); ok {
-				names = append(names, name)
+				extra = append(extra, name)
 			}
 		}
 	}
-	i.Names = names
+	// A Node may bear such a name, too: in a domain that the cloud does not tell (Nova's
+	// dhcp_domain) it is the machine's host name.
+	i.NodeNames, i.Names = append(slices.Clip(i.NodeNames), extra...), append(slices.Clip(i.Names), extra...)
 	return vouched
 }
 

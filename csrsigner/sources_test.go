@@ -3,15 +3,10 @@ package csrsigner
 import (
 	"encoding/json"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/sirupsen/logrus"
-	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -40,8 +35,9 @@ func TestExtraNames(t *testing.T) {
 	}
 	w := Sources{Extra: []string{"{{node}}.{{zone}}.example", "{{node}}.x.example"}}.newSearch("", nil)
 	bare := cluster.Instance{ID: "plugin://a/b", NodeNames: []string{"n1", "N2."}, Names: []string{"n1"}}
-	if vouched := w.lay(&bare); vouched || !slices.Equal(bare.Names, []string{"n1", "n1.x.example", "n2.x.example"}) {
-		t.Errorf("%v names %q", vouched, bare.Names)
+	if vouched := w.lay(&bare); vouched || !slices.Equal(bare.Names, []string{"n1", "n1.x.example", "n2.x.example"}) ||
+		!slices.Equal(bare.NodeNames, []string{"n1", "N2.", "n1.x.example", "n2.x.example"}) {
+		t.Errorf("%v names %q %q", vouched, bare.Names, bare.NodeNames)
 	}
 	if fault := templateFault("{{name}}.{{node}}"); !strings.Contains(fault, "stand for something") {
 		t.Errorf("an unknown placeholder: %q", fault)
@@ -78,6 +74,53 @@ func TestSameMachine(t *testing.T) {
 		if got := sameMachine(c.a, c.b); got != c.want || sameMachine(c.b, c.a) != got {
 			t.Errorf("%q and %q: %v", c.a, c.b, got)
 		}
+	}
+}
+
+// TestNodeNamesByTemplate: where the cloud does not tell the domain of its guests (Nova's
+// dhcp_domain), the operator's template makes a Node's name of it, for both certificates;
+// without the template the verdict names the variable.
+func TestNodeNamesByTemplate(t *testing.T) {
+	server := cluster.Instance{ID: "openstack:///" + uuidA, Phase: cluster.PhaseRunning, Member: true, Created: noon.Add(-time.Minute),
+		NodeNames: []string{"w-1", "w-1.novalocal"}, Names: []string{"w-1", "w-1.novalocal"}, Addresses: []netip.Addr{addr("10.0.0.5")}}
+	groups := []cluster.NodeGroup{{ID: "nova", ReadAt: noon, Instances: []cluster.Instance{server}}}
+	const fqdn = "w-1.dc1.corp.example"
+	serving := func(s Sources, dnsDomain string) Verdict {
+		r, f := honestRequest(), honestFacts()
+		rename(&r, &f, fqdn)
+		f.Node.ProviderID, f.Forbidden.DNSDomain = string(server.ID), dnsDomain
+		f.Inventory = s.Witness(groups, string(server.ID), fqdn, r.Parsed)
+		return Decide(r, f)
+	}
+	join := func(s Sources, name string) Verdict {
+		r, f := honestJoin()
+		r.Parsed.CommonNames, f.Forbidden.DNSDomain = []string{userPrefix + name}, "corp.example"
+		f.Inventory = s.JoinWitness(groups, name)
+		return Decide(r, f)
+	}
+	domain := Sources{Extra: []string{"{{node}}.dc1.corp.example"}}
+	for _, dns := range []string{"cluster.local", "corp.example", "dc1.corp.example"} {
+		if v := serving(domain, dns); v.Do != Approve {
+			t.Errorf("serving, in cluster domain %s: %+v", dns, v)
+		}
+	}
+	if v := join(domain, fqdn); v.Do != Approve {
+		t.Errorf("join: %+v", v)
+	}
+	if v := serving(Sources{}, "cluster.local"); v.Do != Later || v.Rule != "R11" || !strings.Contains(v.Why, "AUTOSCALER_CSR_EXTRA_NAMES") {
+		t.Errorf("without the template: %+v", v)
+	}
+	for name, want := range map[string]string{"w-2.dc1.corp.example": "J11", "kubernetes.corp.example": "J8", "w-1.svc.corp.example": "J8"} {
+		if v := join(domain, name); v.Do == Approve || v.Rule != want {
+			t.Errorf("join as %s: %+v, want %s", name, v, want)
+		}
+	}
+	// Two servers of one name stay two.
+	twin := server
+	twin.ID = "openstack:///" + uuidB
+	groups[0].Instances = append(groups[0].Instances, twin)
+	if v := join(domain, fqdn); v.Do != Later || v.Rule != "J11" {
+		t.Errorf("two of one name: %+v", v)
 	}
 }
 
@@ -138,55 +181,5 @@ func TestReadSelf(t *testing.T) {
 	if self.Node != "leader" || self.Problem != "" || !ownsName(self.Names, "leader") || !ownsName(self.Names, "leader.example.org") ||
 		!slices.Contains(self.Addresses, addr("203.0.113.9")) || !slices.Contains(self.Addresses, addr("127.0.0.1")) {
 		t.Errorf("%+v", self)
-	}
-}
-
-// TestLedger: what is written is read again; a torn file is set aside; what is gone from
-// a whole read of the cloud is forgotten after a day.
-func TestLedger(t *testing.T) {
-	dir := t.TempDir()
-	logger, hook := logtest.NewNullLogger()
-	log := logrus.NewEntry(logger)
-	l := openLedger(dir, log)
-	if err := l.enter("i-1", Issue{Node: "n1", Key: "k1", CSR: "c1", At: noon}); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.enter("i-1", Issue{Key: "k1", CSR: "c2", At: noon.Add(time.Hour)}); err != nil {
-		t.Errorf("the same key again: %v", err)
-	}
-	if err := l.enter("i-1", Issue{Key: "k2"}); err == nil || !strings.Contains(err.Error(), "c1") {
-		t.Errorf("another key: %v", err)
-	}
-	if err := l.enter("i-2", Issue{Key: "k3", At: noon}); err != nil {
-		t.Fatal(err)
-	}
-	l = openLedger(dir, log)
-	if got := l.of("i-1"); got == nil || got.CSR != "c1" || !got.At.Equal(noon) {
-		t.Fatalf("read again: %+v", got)
-	}
-	there := cluster.NodeGroup{ID: "g", Instances: []cluster.Instance{{ID: "i-1"}}}
-	stale := there
-	stale.Stale, stale.Instances = "throttled", nil
-	l.prune([]cluster.NodeGroup{stale}, noon.Add(48*time.Hour))
-	l.prune([]cluster.NodeGroup{there}, noon.Add(ledgerKeep))
-	if l.of("i-2") == nil {
-		t.Error("forgotten by a stale read, or before its time")
-	}
-	l.prune([]cluster.NodeGroup{there}, noon.Add(ledgerKeep+time.Second))
-	if l.of("i-2") != nil || l.of("i-1") == nil {
-		t.Errorf("after a day: %+v %+v", l.of("i-1"), l.of("i-2"))
-	}
-	path := filepath.Join(dir, "joined.json")
-	for _, torn := range []string{"{", `{"version":9}`} {
-		if err := os.WriteFile(path, []byte(torn), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		hook.Reset()
-		if l := openLedger(dir, log); l.of("i-1") != nil || len(hook.Entries) != 1 {
-			t.Errorf("%s: %d lines", torn, len(hook.Entries))
-		}
-		if kept, err := os.ReadFile(path + ".bad"); err != nil || string(kept) != torn {
-			t.Errorf("set aside: %q %v", kept, err)
-		}
 	}
 }

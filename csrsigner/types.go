@@ -91,6 +91,9 @@ type Facts struct {
 	Newer string
 	// Spent tells that the Node's allowance of decisions is used up (R17).
 	Spent bool
+	// ControlPlane are the names of every Node of the control plane, host names included,
+	// lower case (J8).
+	ControlPlane []string
 	// Join holds what a client request is judged by; nil: the join is open, and such
 	// requests are kubeadm's business.
 	Join *Join
@@ -103,6 +106,8 @@ type Forbidden struct {
 	Addresses []netip.Addr
 	Ranges    []netip.Prefix // service CIDRs
 	DNSDomain string         // "cluster.local"
+	// Unread says which sources of the above could not be read; empty: all were.
+	Unread string
 	// Allowed are ranges of special addresses (loopback, link-local) that machines
 	// really have; for clusters that live on one host. It never overrides Addresses.
 	Allowed []netip.Prefix
@@ -161,8 +166,14 @@ type Join struct {
 	// Window is how long after its launch an instance may ask.
 	Window time.Duration
 	Token  Token
-	// Issued is the certificate that the instance already has; nil: none.
+	// Issued is the certificate that the instance already has; nil: none is known. Of
+	// several it is the one with the key of the request.
 	Issued *Issue
+	// Bearers are the Nodes that carry the instance's provider ID.
+	Bearers []string
+	// Rivals are the other pending requests for a name of the instance, made since its
+	// launch, with other keys and with tokens that let it in as well.
+	Rivals []string
 	// Fault says why it is not known who has joined already, or cannot be kept.
 	Fault string
 }
@@ -185,3 +196,6 @@ type Issue struct {
 	CSR  string    `json:"csr"`
 	At   time.Time `json:"at"`
 }
+
+// same tells that two certificates are for one Node and one key.
+func (i Issue) same(other Issue) bool { return i.Node == other.Node && i.Key == other.Key }

@@ -45,10 +45,11 @@ func witnessedInstance(req Request, f Facts) (Action, string) {
 		return Later, fmt.Sprintf("instance %s is not %s", inv.Instance.ID, id)
 	case !inv.Instance.Member:
 		return Later, fmt.Sprintf("instance %s is not a member of group %s now", id, inv.Group)
-	case inv.Instance.Phase != cluster.PhaseRunning && inv.Instance.Phase != cluster.PhasePending:
+	case !runs(*inv.Instance):
 		return Later, fmt.Sprintf("instance %s is not running (%q)", id, inv.Instance.Phase)
 	case !ownsName(inv.Instance.NodeNames, req.Node()):
-		return Later, fmt.Sprintf("a Node of instance %s may not be called %s (but %q)", id, req.Node(), inv.Instance.NodeNames)
+		return Later, fmt.Sprintf("a Node of instance %s may not be called %s (but %q): a domain that the cloud does not tell goes into AUTOSCALER_CSR_EXTRA_NAMES={{node}}.DOMAIN",
+			id, req.Node(), inv.Instance.NodeNames)
 	}
 	return Later, ""
 }
@@ -58,12 +59,21 @@ func oneInstance(req Request, f Facts) (Action, string) {
 	if own.Created.IsZero() && f.Inventory.Vouched {
 		return Later, claimed(req, f) // the cloud has no launch times; the operator's list names the machine
 	}
-	if own.Created.IsZero() || own.Created.After(req.Created.Add(launchSkew)) {
-		return Later, fmt.Sprintf("instance %s was launched (%s) after the request was made (%s)", own.ID,
-			own.Created.UTC().Format("2006-01-02T15:04:05Z"), req.Created.UTC().Format("2006-01-02T15:04:05Z"))
+	if own.Created.IsZero() || tooEarly(req.Created, own.Created) {
+		return Later, fmt.Sprintf("instance %s was launched (%s) after the request was made (%s)", own.ID, stamp(own.Created), stamp(req.Created))
 	}
 	return Later, claimed(req, f)
 }
+
+// tooEarly tells that a request was made before the launch. The API server and EC2 keep
+// whole seconds, and a machine that starts needs several before it can ask: a request of
+// the launch's own second is the earliest that passes, and clocks get no allowance. What
+// was posted beforehand for a name that comes is nobody's.
+func tooEarly(asked, launched time.Time) bool {
+	return asked.Truncate(time.Second).Before(launched.Truncate(time.Second))
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // claimed names another live instance whose Node may bear the same name.
 func claimed(req Request, f Facts) string {
@@ -73,6 +83,18 @@ func claimed(req Request, f Facts) string {
 		}
 	}
 	return ""
+}
+
+// runs tells that the machine itself runs, also where its group lets it wait on the way
+// out or stand by: its pods are being drained and its logs are read.
+func runs(i cluster.Instance) bool {
+	switch i.Phase {
+	case cluster.PhaseRunning, cluster.PhasePending:
+		return true
+	case cluster.PhaseStopped, cluster.PhaseDeleting:
+		return i.Runs
+	}
+	return false
 }
 
 // alive tells whether an instance can still hold its names and addresses.

@@ -48,6 +48,16 @@ func TestOrderMeansNothing(t *testing.T) {
 			f.Inventory.Claimants = []cluster.InstanceID{nextID, ownID}
 			return r, f
 		}, "J11"},
+		"Nodes of one instance": {func() (Request, Facts) {
+			r, f := honestJoin()
+			f.Join.Bearers = []string{"b", "a"}
+			return r, f
+		}, "J13"},
+		"rivals": {func() (Request, Facts) {
+			r, f := honestJoin()
+			f.Join.Rivals = []string{"b", "a", "c", "e", "d"}
+			return r, f
+		}, "J16"},
 		"the host's names": {func() (Request, Facts) {
 			r, f := honestRequest(), honestFacts()
 			leaderAsks(&r, &f)
@@ -103,7 +113,7 @@ func TestWordsOfApproval(t *testing.T) {
 		t.Errorf("leader: %+v", v)
 	}
 	r, f = honestJoin()
-	if v := Decide(r, f); v.Rule != "J0-J15" || !strings.Contains(v.Why, "is expected as Node "+host) {
+	if v := Decide(r, f); v.Rule != "J0-J16" || !strings.Contains(v.Why, "is expected as Node "+host) {
 		t.Errorf("join: %+v", v)
 	}
 }
@@ -146,6 +156,7 @@ func TestWordsNameTheRemedy(t *testing.T) {
 		"control plane":     {func(_ *Request, f *Facts) { f.Node.ControlPlane = true }, "kubectl certificate approve csr-1"},
 		"leader's address":  {func(r *Request, f *Facts) { leaderAsks(r, f); r.Parsed.IPs = []netip.Addr{addr("10.0.0.5")} }, "AUTOSCALER_CSR_SELF_NAMES"},
 		"leader's name":     {func(r *Request, f *Facts) { leaderAsks(r, f); r.Parsed.DNS = []string{"x.example.org"} }, "AUTOSCALER_CSR_SELF_NAMES"},
+		"another domain":    {func(_ *Request, f *Facts) { f.Inventory.Instance.NodeNames = []string{"other"} }, "AUTOSCALER_CSR_EXTRA_NAMES={{node}}.DOMAIN"},
 		"leader's own Node": {func(r *Request, f *Facts) { leaderAsks(r, f); f.Node.ControlPlane = false }, "AUTOSCALER_NODE_NAME"},
 	} {
 		r, f := honestRequest(), honestFacts()
@@ -164,8 +175,21 @@ func TestWordsNameTheRemedy(t *testing.T) {
 		"unread":      {func(_ *Request, f *Facts) { f.Inventory = &Witness{Incomplete: "group b: throttled"} }, "group b: throttled"},
 		"nobody":      {func(_ *Request, f *Facts) { f.Inventory = &Witness{} }, "no instance of a managed node group is expected"},
 		"open":        {func(_ *Request, f *Facts) { f.Join = nil }, "AUTOSCALER_CSR_JOIN"},
-		"Ready Node":  {func(_ *Request, f *Facts) { f.Node = &Node{Name: host, Ready: true} }, "and Ready"},
-		"going Node":  {func(_ *Request, f *Facts) { f.Node = &Node{Name: host, Deleting: true} }, "being deleted"},
+		"too early":   {func(_ *Request, f *Facts) { f.Inventory.Instance.Created = noon.Add(time.Minute) }, "kubectl certificate approve node-csr-1"},
+		"other name":  {func(_ *Request, f *Facts) { f.Join.Issued = &Issue{Key: "k1", Node: "other", CSR: "c0"} }, "as Node other by request c0: if the machine really joins anew, kubectl certificate approve node-csr-1"},
+		"bearer":      {func(_ *Request, f *Facts) { f.Join.Bearers = []string{"other"} }, "Node other carries the provider ID"},
+		"rival":       {func(_ *Request, f *Facts) { f.Join.Rivals = []string{"r1"} }, "node-csr-1 and r1 ask with different keys"},
+		"rivals":      {func(_ *Request, f *Facts) { f.Join.Rivals = []string{"r1", "r2", "r3", "r4", "r5"} }, "r1, r2, r3 and 2 more ask"},
+		"three":       {func(_ *Request, f *Facts) { f.Join.Rivals = []string{"r1", "r2", "r3"} }, "r1, r2, r3 ask"},
+		"cp host":     {func(_ *Request, f *Facts) { f.ControlPlane = []string{host} }, "of the control plane"},
+		"no long name hides the command": {func(_ *Request, f *Facts) {
+			f.Join.Issued = &Issue{Key: "k1", Node: strings.Repeat("n", 250), CSR: strings.Repeat("c", 250)}
+		}, "kubectl certificate approve node-csr-1"},
+		"no long rival hides the command": {func(_ *Request, f *Facts) {
+			f.Join.Rivals = []string{strings.Repeat("a", 250), strings.Repeat("b", 250), strings.Repeat("c", 250), "d"}
+		}, "kubectl certificate deny the others, or approve the right one"},
+		"Ready Node": {func(_ *Request, f *Facts) { f.Node = &Node{Name: host, Ready: true} }, "and Ready"},
+		"going Node": {func(_ *Request, f *Facts) { f.Node = &Node{Name: host, Deleting: true} }, "being deleted"},
 	} {
 		r, f := honestJoin()
 		c.change(&r, &f)

@@ -56,3 +56,52 @@ func TestOpenStackFacts(t *testing.T) {
 		}
 	}
 }
+
+// TestRetryKeepsTheKey: a join that fails and is tried again after kubeadm reset asks with
+// the key that it asked with before: another key would be another machine's.
+func TestRetryKeepsTheKey(t *testing.T) {
+	script, err := Render(onOpenStack())
+	if err != nil {
+		t.Fatal(err)
+	}
+	section, err := JoinSection(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	tool := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	doc := strings.NewReplacer("PREFIX", "", "az 1", "az1").Replace(document)
+	tool("curl", "cat <<'EOF'\n"+doc+"\nEOF\n")
+	// The first try makes the key, the second a certificate with it; both fail, and reset
+	// leaves nothing.
+	tool("kubeadm", `pki=$JOIN_PKI
+if [ "$1" = reset ]; then rm -rf "$pki"; exit 0; fi
+mkdir -p "$pki"
+n=$(cat "$JOIN_DIR/../tries" 2>/dev/null || echo 0)
+echo $((n + 1)) >"$JOIN_DIR/../tries"
+case $n in
+0) echo the-key >"$pki/kubelet-client.key.tmp"; echo other >"$pki/kubelet.key"; exit 1;;
+1) mv "$pki/kubelet-client.key.tmp" "$pki/kubelet-client-2026.pem"; ln -s "$pki/kubelet-client-2026.pem" "$pki/kubelet-client-current.pem"; exit 1;;
+esac
+cat "$pki/kubelet-client-current.pem"
+ls "$pki"
+`)
+	tool("join.sh", string(section))
+	run := exec.Command("sh", filepath.Join(dir, "join.sh"))
+	state := filepath.Join(dir, "run")
+	run.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "JOIN_DIR=" + state, "JOIN_CONSOLE=/dev/null", "JOIN_PAUSE=0", "JOIN_PKI=" + filepath.Join(dir, "kubelet", "pki")}
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "the-key\n") || strings.Contains(string(out), "kubelet.key") {
+		t.Errorf("the third try has not the first one's key:\n%s", out)
+	}
+	if left, err := filepath.Glob(filepath.Join(state, "pki", "*")); err != nil || len(left) > 0 {
+		t.Errorf("keys are left in %v, %v", left, err)
+	}
+}

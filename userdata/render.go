@@ -88,17 +88,25 @@ hashes=$(printf '%s' "$JOIN_CERT_HASH" | sed 's/,/", "/g')
 `
 
 // joinRun is the end of the join section. A join that failed half-way leaves files
-// that the next attempt's preflight checks refuse, hence the reset.
+// that the next attempt's preflight checks refuse, hence the reset. It takes the kubelet's
+// key along, and who asks with another key is another machine to the closed join (rules J13
+// and J16): so the key is kept. The kubelet takes the one it finds (client-go's
+// certificate store, kubelet-client.key.tmp), and finds its own request by it.
 const joinRun = `phase "join node=$NODE_NAME"
 tries=5
+pki=${JOIN_PKI:-/var/lib/kubelet/pki}
 until kubeadm join --config "$dir/join.yaml"; do
   tries=$((tries - 1))
   [ "$tries" -gt 0 ] || die reason=kubeadm-join
   phase "retry left=$tries"
+  mkdir -p "$dir/pki"
+  cp -a "$pki"/kubelet-client* "$dir/pki/" 2>/dev/null || :
   kubeadm reset --force >/dev/null 2>&1 || :
-  sleep 15
+  mkdir -p "$pki"
+  cp -a "$dir/pki"/kubelet-client* "$pki/" 2>/dev/null || :
+  sleep "${JOIN_PAUSE:-15}"
 done
-rm -f "$dir/join.yaml"
+rm -rf "$dir/join.yaml" "$dir/pki"
 phase joined
 `
 

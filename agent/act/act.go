@@ -10,6 +10,8 @@ package act
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -37,8 +39,12 @@ type Hand struct {
 	Cloud    provider.Provider
 	Recorder record.EventRecorder
 	Log      *logrus.Entry
-	// MayAct is asked before each action starts; false ends the round there.
+	// MayAct is asked before each action starts, where false ends the round, and again
+	// right before each write, where false fails the action.
 	MayAct func() (bool, string)
+	// Until is when the right to act ends, as it is known now. An action is cut short
+	// there unless the right was renewed meanwhile. nil: it does not end.
+	Until func() time.Time
 	// Beat is called after each action: a round with many is progress, not a hang.
 	// nil: nobody counts.
 	Beat func()
@@ -110,10 +116,50 @@ func (r *round) one(ctx context.Context, do func(context.Context)) {
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), actionTimeout)
 	defer cancel()
+	if r.Until != nil {
+		var end context.CancelFunc
+		bounded, end = within(bounded, r.Until)
+		defer end()
+	}
 	do(bounded)
 	if r.Beat != nil {
 		r.Beat()
 	}
+}
+
+// errNoRight is why an action was cut short.
+var errNoRight = errors.New("the right to act has ended")
+
+// within ends ctx when the right to act does, however often it is renewed meanwhile.
+func within(ctx context.Context, until func() time.Time) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		for {
+			left := time.Until(until())
+			if left <= 0 {
+				cancel(errNoRight)
+				return
+			}
+			timer := time.NewTimer(left)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// stillMay is asked right before a write: what came before it may have taken a while.
+func (r *round) stillMay(ctx context.Context) error {
+	if r.MayAct != nil {
+		if ok, why := r.MayAct(); !ok {
+			return fmt.Errorf("nothing was changed: %s", why)
+		}
+	}
+	return context.Cause(ctx)
 }
 
 // each runs do for every item, at most parallel at once.

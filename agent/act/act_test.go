@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -34,6 +35,7 @@ type cloud struct {
 	calls []string
 	err   error
 	enter func()
+	hang  bool // until the context ends
 }
 
 func (c *cloud) Groups(context.Context) ([]cluster.NodeGroup, error) { return nil, nil }
@@ -41,6 +43,9 @@ func (c *cloud) Groups(context.Context) ([]cluster.NodeGroup, error) { return ni
 func (c *cloud) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
 	if c.enter != nil {
 		c.enter()
+	}
+	if c.hang {
+		<-ctx.Done()
 	}
 	return c.note(ctx, fmt.Sprintf("resize %s %d %d", id, from, to))
 }
@@ -277,5 +282,61 @@ func TestLosingTheLeaseEndsTheRound(t *testing.T) {
 	h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Grow{Group: "a", To: 1}, decision.Grow{Group: "b", To: 1}}})
 	if len(c.calls) != 1 {
 		t.Errorf("calls %q, want one", c.calls)
+	}
+}
+
+// TestAnActionEndsWithTheLease: 15 s after the last renewal another agent may lead, and a
+// write of this one must have ended before. One that is renewed meanwhile goes on.
+func TestAnActionEndsWithTheLease(t *testing.T) {
+	for name, c := range map[string]struct{ renewals, want time.Duration }{
+		"lost":    {0, 10 * time.Second},
+		"renewed": {16 * time.Second, 26 * time.Second},
+		"kept":    {time.Hour, actionTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, _, _ := hand(&cloud{hang: true})
+				began := time.Now()
+				h.Until = func() time.Time {
+					renewed := min(time.Since(began), c.renewals).Truncate(2 * time.Second)
+					return began.Add(renewed + 10*time.Second)
+				}
+				got := h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Grow{Group: "g", To: 1}}})
+				if took := time.Since(began); took != c.want || len(got) != 1 || got[0].Error == "" {
+					t.Errorf("ended after %s, want %s; outcomes %+v", took, c.want, got)
+				}
+			})
+		})
+	}
+}
+
+// TestTheLeaseIsAskedForAgainRightBeforeAWrite: what an action looks at first may take
+// as long as the Lease lasts.
+func TestTheLeaseIsAskedForAgainRightBeforeAWrite(t *testing.T) {
+	for name, a := range map[string]decision.Action{
+		"terminate": decision.Terminate{Group: "g", Instance: "aws:///z/n", Node: "n", NodeUID: "uid-n"},
+		"cordon":    decision.Cordon{Node: "free", UID: "uid-free"},
+		"uncordon":  decision.Uncordon{Node: "n", UID: "uid-n"},
+		"soften":    decision.SoftTaint{Node: "free", UID: "uid-free"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &cloud{}
+			h, client, _ := hand(c, node("n", marked), node("free", nil))
+			var lost atomic.Bool
+			h.MayAct = func() (bool, string) { return !lost.Load(), "the Lease is lost" }
+			client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+				lost.Store(true)
+				return false, nil, nil
+			})
+			got := h.Do(t.Context(), decision.Plan{Actions: []decision.Action{a}})
+			if len(got) != 1 || !strings.Contains(got[0].Error, "the Lease is lost") || len(c.calls) > 0 {
+				t.Errorf("calls %q, outcomes %+v", c.calls, got)
+			}
+			for _, done := range client.Actions() {
+				if done.GetVerb() == "update" {
+					t.Errorf("%s %s", done.GetVerb(), done.GetResource().Resource)
+				}
+			}
+		})
 	}
 }

@@ -63,7 +63,9 @@ func (r *round) terminate(ctx context.Context, group cluster.GroupID, actions []
 	}
 	var failed error
 	if len(ids) > 0 {
-		failed = r.Cloud.Delete(ctx, group, ids...)
+		if failed = r.stillMay(ctx); failed == nil {
+			failed = r.Cloud.Delete(ctx, group, ids...)
+		}
 	}
 	for i, a := range actions {
 		err, kind := checks[i], "changed"

@@ -83,6 +83,9 @@ func (r *round) changeNode(ctx context.Context, name cluster.NodeName, uid clust
 		if changed, err := change(n, time.Now()); err != nil || !changed {
 			return err
 		}
+		if err := r.stillMay(ctx); err != nil {
+			return err
+		}
 		_, err = nodes.Update(ctx, n, metav1.UpdateOptions{})
 		return err
 	})

@@ -22,10 +22,16 @@ type NodeGroup struct {
 	// cloud: that a read lists it says nothing about which cloud was read.
 	Declared bool `json:"declared,omitempty"`
 
-	// Stale says why these facts are old or incomplete: the last read failed or was
-	// partial. Empty means that they were read whole at ReadAt. A stale group is
-	// still counted on; nothing in it is grown or deleted.
+	// Stale says why target, bounds and instances are old or incomplete: the last read of
+	// them failed or was partial. Empty means that they were read whole at ReadAt. A stale
+	// group is still counted on; nothing in it is grown or deleted.
 	Stale string `json:"stale,omitempty"`
+	// TemplateStale says the same of Template and Quota. The group is not grown; its
+	// machines are seen, admitted and ended as ever.
+	TemplateStale string `json:"templateStale,omitempty"`
+	// FailuresStale says the same of Failures. It holds nothing: what does not come is
+	// noticed by its time.
+	FailuresStale string `json:"failuresStale,omitempty"`
 	// Paused says why the cloud itself will not start instances now (for example an
 	// Auto Scaling group whose Launch process is suspended). Empty: it will.
 	Paused string `json:"paused,omitempty"`
@@ -122,7 +128,7 @@ const (
 type Instance struct {
 	ID      InstanceID `json:"id"`
 	Phase   Phase      `json:"phase"`
-	Created time.Time  `json:"created"` // launch time
+	Created time.Time  `json:"created"` // launch time; zero: the cloud does not tell it
 	Type    string     `json:"type,omitempty"`
 	Zone    string     `json:"zone,omitempty"`
 	// NodeNames are the names that a Node of this instance may carry.
@@ -134,6 +140,10 @@ type Instance struct {
 	// Member tells that the instance belongs to its group now (PhaseGone instances
 	// and those listed only by tag do not).
 	Member bool `json:"member"`
+	// Runs tells that the cloud says that the machine itself runs, whatever its Phase says
+	// (EC2 "running" in an Auto Scaling group's Standby or Terminating:Wait): its kubelet
+	// works, and renews its certificates.
+	Runs bool `json:"runs,omitempty"`
 	// Protected tells that the cloud is told not to pick it for its own scale-in.
 	Protected bool     `json:"protected,omitempty"`
 	Failure   *Failure `json:"failure,omitempty"`

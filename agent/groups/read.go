@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
 	"sigs.k8s.io/yaml"
 )
 
@@ -190,15 +190,12 @@ func (r *reader) quantity(at, name string, v any) (int64, bool) {
 	if !ok {
 		return 0, false
 	}
-	q, err := resource.ParseQuantity(s)
-	if err != nil || q.Sign() < 0 {
-		r.bad(at, "%q is no quantity: write for example 4, 500m or 16Gi", s)
+	n, err := quantity.Parse(name, s)
+	if err != nil {
+		r.bad(at, "%q: %v", s, err)
 		return 0, false
 	}
-	if name == "cpu" {
-		return q.MilliValue(), true
-	}
-	return q.Value(), true
+	return n, true
 }
 
 // wrong is everything that was wrong, joined; nil when nothing was.

@@ -70,14 +70,14 @@ func (i *Inventory) Hurry(on bool) {
 }
 
 // Groups returns the node groups as read at most maxAge ago, reading the cloud when
-// they are older; maxAge 0 forces a read. The read is shared with everybody who
+// they are older or when the last read failed for a reason that may have passed; maxAge 0 forces a read. The read is shared with everybody who
 // asks meanwhile and outlives ctx. On failure the last good facts come back marked
 // Stale together with the error; nil with an error means that nothing was ever
 // read. The slice is the caller's, what it points to is shared and must not be
 // changed.
 func (i *Inventory) Groups(ctx context.Context, maxAge time.Duration) ([]cluster.NodeGroup, error) {
 	i.mu.Lock()
-	fresh := i.err == nil && !i.readAt.IsZero() && time.Since(i.readAt) <= maxAge && maxAge > 0
+	fresh := lasting(i.err) && !i.readAt.IsZero() && time.Since(i.readAt) <= maxAge && maxAge > 0
 	i.mu.Unlock()
 	if !fresh {
 		ch := i.flight.DoChan("read", func() (any, error) {
@@ -94,6 +94,15 @@ func (i *Inventory) Groups(ctx context.Context, maxAge time.Duration) ([]cluster
 	}
 	groups, _, err := i.Last()
 	return groups, err
+}
+
+// lasting tells an error that asking again at once does not heal: a name that nothing
+// has, a right that is missing. What was read beside it is as good as ever. nil is one.
+func lasting(err error) bool {
+	list := provider.Errors(err)
+	return (err == nil || len(list) > 0) && !slices.ContainsFunc(list, func(e *provider.Error) bool {
+		return e.Kind != provider.NotFound && e.Kind != provider.Invalid && e.Kind != provider.Denied
+	})
 }
 
 // Last returns what the last read told, without reading; the time is zero when
@@ -289,9 +298,8 @@ func merge(old, got []cluster.NodeGroup, err error) []cluster.NodeGroup {
 	}
 	var out []cluster.NodeGroup
 	for _, g := range got {
-		if was, ok := last[g.ID]; ok && g.Stale != "" {
-			was.Stale = g.Stale
-			g = was
+		if was, ok := last[g.ID]; ok {
+			g = mergeGroup(was, g)
 		}
 		delete(last, g.ID)
 		out = append(out, g)
@@ -304,6 +312,30 @@ func merge(old, got []cluster.NodeGroup, err error) []cluster.NodeGroup {
 			was.Stale = "not read: " + firstLine(err)
 			out = append(out, was)
 		}
+	}
+	return out
+}
+
+// mergeGroup keeps of a group what the new read could not tell, each kind of fact by
+// itself: membership, template, failures.
+func mergeGroup(was, now cluster.NodeGroup) cluster.NodeGroup {
+	out := now
+	if now.Stale != "" {
+		out = was
+		out.Stale, out.TemplateStale, out.FailuresStale = now.Stale, now.TemplateStale, now.FailuresStale
+		if now.TemplateStale == "" && now.Template.Spec != "" {
+			out.Template, out.Quota = now.Template, now.Quota
+		}
+		if now.FailuresStale == "" && len(now.Failures) > 0 {
+			out.Failures = now.Failures
+		}
+		return out
+	}
+	if now.TemplateStale != "" && was.Template.Spec != "" {
+		out.Template, out.Quota = was.Template, was.Quota
+	}
+	if now.FailuresStale != "" {
+		out.Failures = was.Failures
 	}
 	return out
 }
@@ -327,7 +359,7 @@ func (i *Inventory) learnSpecs(groups []cluster.NodeGroup, first bool) {
 	for _, g := range groups {
 		for _, in := range g.Instances {
 			seen[in.ID] = true
-			if _, has := i.specs[in.ID]; !has && !first && !known[in.ID] && g.Template.Spec != "" && g.Stale == "" {
+			if _, has := i.specs[in.ID]; !has && !first && !known[in.ID] && g.Template.Spec != "" && g.Stale == "" && g.TemplateStale == "" {
 				i.specs[in.ID] = g.Template.Spec
 			}
 		}

@@ -45,6 +45,8 @@ type Error struct {
 	// Remedy tells an operator what to do, where that is known ("allow
 	// autoscaling:SetDesiredCapacity on this group in the leader's IAM policy").
 	Remedy string
+	// Unsure tells of a change that nobody answered: it may have been made, or may yet be.
+	Unsure bool
 	Err    error
 }
 

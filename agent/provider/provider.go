@@ -34,6 +34,9 @@ type Provider interface {
 	// it. Setting what is already set is success. A to outside the group's bounds
 	// is Invalid. A to below the number of the group's instances is refused as
 	// Invalid: Resize never removes an instance.
+	//
+	// An error that leaves open whether the change was made, or may yet be, carries
+	// Unsure; so it is with Delete.
 	Resize(ctx context.Context, id cluster.GroupID, from, to int) error
 
 	// Delete terminates the named instances of the group and lowers its target by

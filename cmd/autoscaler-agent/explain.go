@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
 // namedNodes is how many nodes with one reason a table names.
@@ -61,7 +62,7 @@ func explainCommand(ctx context.Context, args []string, out, errout io.Writer) i
 		if err != nil {
 			return complain(errout, "configuration", err)
 		}
-		if x, err = agent.DryExplain(ctx, cfg, agent.NewLogger("warning", errout), kind, name); err != nil {
+		if x, err = agent.DryExplain(ctx, cfg, report.NewLogger("warning", errout), kind, name); err != nil {
 			return complain(errout, "explain", err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
 // explainCSR asks the running agent how it judges a certificate request, or judges it
@@ -35,7 +36,7 @@ func explainCSR(ctx context.Context, name, envFile, output string, socket *strin
 		if err != nil {
 			return complain(errout, "configuration", err)
 		}
-		if x, err = agent.DryExplainCSR(ctx, cfg, agent.NewLogger("warning", errout), name); err != nil {
+		if x, err = agent.DryExplainCSR(ctx, cfg, report.NewLogger("warning", errout), name); err != nil {
 			return complain(errout, "explain", err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
 // newFlags makes a flag set whose help shows what the command is for and examples.
@@ -84,7 +85,7 @@ func printData(out io.Writer, format string, v any) (code int, done bool) {
 	case "json":
 		return printJSON(out, v), true
 	case "yaml":
-		b, err := agent.YAML(v)
+		b, err := report.YAML(v)
 		if err == nil {
 			_, err = out.Write(b)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
 // stateDir is where the unit keeps its state (StateDirectory=).
@@ -141,7 +142,7 @@ func (r restoring) restore(ctx context.Context, k agent.KeptNode) int {
 			cfg.Kubeconfig = adminConf
 		}
 	}
-	done, err := agent.RestoreNode(ctx, cfg, agent.NewLogger("warning", r.errout), k, r.force, r.dryRun)
+	done, err := agent.RestoreNode(ctx, cfg, report.NewLogger("warning", r.errout), k, r.force, r.dryRun)
 	if err != nil {
 		return complain(r.errout, "restore", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
 func planCommand(ctx context.Context, args []string, out, errout io.Writer) int {
@@ -21,7 +22,7 @@ func planCommand(ctx context.Context, args []string, out, errout io.Writer) int 
 	if err != nil {
 		return complain(errout, "configuration", err)
 	}
-	snapshot, p, err := agent.DryRound(ctx, cfg, agent.NewLogger("warning", errout))
+	snapshot, p, err := agent.DryRound(ctx, cfg, report.NewLogger("warning", errout))
 	if err != nil {
 		return complain(errout, "plan", err)
 	}

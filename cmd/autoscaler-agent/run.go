@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
 func runCommand(ctx context.Context, args []string, out, errout io.Writer) int {
@@ -17,7 +18,7 @@ func runCommand(ctx context.Context, args []string, out, errout io.Writer) int {
 		return code
 	}
 	cfg, err := load(*envFile)
-	log := agent.NewLogger(cfg.LogLevel, os.Stderr)
+	log := report.NewLogger(cfg.LogLevel, os.Stderr)
 	if err != nil {
 		for _, e := range agent.Flatten(err) {
 			log.WithField("service", "agent").Error("configuration: " + e.Error())

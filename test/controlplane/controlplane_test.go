@@ -19,28 +19,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// eventually polls until try succeeds, and fails the test with its last answer.
-func eventually(t *testing.T, what string, within time.Duration, try func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), within)
-	defer cancel()
-	for {
-		err := try(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, within, err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
 
 // One control plane serves all of these: each part of the test leaves it healthy.
 func TestControlPlane(t *testing.T) {
@@ -84,11 +67,11 @@ func testUnschedulable(t *testing.T, cp *ControlPlane) {
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx", Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}}}},
 	}
-	eventually(t, "create a pod in a new namespace", 30*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "create a pod in a new namespace", func(ctx context.Context) error {
 		_, err := cp.Client().CoreV1().Pods(ns.Name).Create(ctx, pod, metav1.CreateOptions{})
 		return err
 	})
-	eventually(t, "PodScheduled=False, Unschedulable", 30*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "PodScheduled=False, Unschedulable", func(ctx context.Context) error {
 		p, err := cp.Client().CoreV1().Pods(ns.Name).Get(ctx, "web", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -119,7 +102,7 @@ func testKill(t *testing.T, cp *ControlPlane) {
 	if cp.PID(APIServer) == before || cp.PID(APIServer) == 0 {
 		t.Errorf("pid %d after a start, %d before", cp.PID(APIServer), before)
 	}
-	eventually(t, "the same client to recover", 30*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "the same client to recover", func(ctx context.Context) error {
 		_, err := cp.Client().CoreV1().Namespaces().Get(ctx, "web", metav1.GetOptions{})
 		return err
 	})
@@ -145,7 +128,7 @@ func testPause(t *testing.T, cp *ControlPlane) {
 	if err := cp.ResumePart(APIServer); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the client to recover", 30*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "the client to recover", func(ctx context.Context) error {
 		_, err := cp.Client().CoreV1().Namespaces().Get(ctx, "web", metav1.GetOptions{})
 		return err
 	})
@@ -164,7 +147,7 @@ func testKillEtcd(t *testing.T, cp *ControlPlane) {
 	if err := cp.StartPart(t.Context(), Etcd); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a write after the restart of etcd, on the old data", 60*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "a write after the restart of etcd, on the old data", func(ctx context.Context) error {
 		ns, err := cp.Client().CoreV1().Namespaces().Get(ctx, "web", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -311,7 +294,7 @@ func TestChildrenDieWithParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	parent.Wait()
-	eventually(t, "the children to die", 20*time.Second, func(context.Context) error {
+	await.Nil(t, "the children to die", func(context.Context) error {
 		for _, pid := range pids {
 			if alive(pid) && !zombie(pid) {
 				return fmt.Errorf("%d lives", pid)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	certv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,7 +39,7 @@ func testNoToken(t *testing.T, cp *ControlPlane) {
 	for _, s := range list.Items {
 		t.Errorf("token Secret %s stands", s.Name)
 	}
-	eventually(t, "cluster-info without signature", 30*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "cluster-info without signature", func(ctx context.Context) error {
 		cm, err := cp.Client().CoreV1().ConfigMaps("kube-public").Get(ctx, "cluster-info", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -70,7 +71,7 @@ func testToken(t *testing.T, cp *ControlPlane) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "signed cluster-info", 30*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "signed cluster-info", func(ctx context.Context) error {
 		cm, err := anonymous.CoreV1().ConfigMaps("kube-public").Get(ctx, "cluster-info", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -89,7 +90,7 @@ func testToken(t *testing.T, cp *ControlPlane) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "kubelet-config for a joining machine", 30*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "kubelet-config for a joining machine", func(ctx context.Context) error {
 		cm, err := joiner.CoreV1().ConfigMaps("kube-system").Get(ctx, "kubelet-config", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -120,7 +121,7 @@ func request(t *testing.T, key *ecdsa.PrivateKey, addresses ...net.IP) []byte {
 func issued(t *testing.T, client kubernetes.Interface, name string) []byte {
 	t.Helper()
 	var out []byte
-	eventually(t, "certificate of "+name, 30*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "certificate of "+name, func(ctx context.Context) error {
 		csr, err := client.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -37,7 +37,7 @@ func TestBurstIsOneCall(t *testing.T) {
 			s.workers(world.Workers{Name: "workers", Max: 40})
 			pending := s.firstUnschedulable()
 			s.deploy("burst", 300, tc.cpu, tc.memory)
-			s.until(3*time.Minute, "300 Running", func() bool { return s.running("burst") == 300 })
+			s.until("300 Running", func() bool { return s.running("burst") == 300 })
 			calls := s.resizes()
 			if len(calls) != 1 {
 				t.Fatalf("%d SetDesiredCapacity calls, want one: %v", len(calls), calls)
@@ -67,9 +67,9 @@ func TestLonePods(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := <-pending
-		s.until(time.Minute, "a call for "+pod.Name, func() bool { return len(s.resizes()) == i+1 })
+		s.until("a call for "+pod.Name, func() bool { return len(s.resizes()) == i+1 })
 		took = append(took, s.resizes()[i].At.Sub(at))
-		s.until(time.Minute, pod.Name+" Running", func() bool { return s.running("lone") == i+1 })
+		s.until(pod.Name+" Running", func() bool { return s.running("lone") == i+1 })
 	}
 	slices.Sort(took)
 	t.Logf("Unschedulable to SetDesiredCapacity: median %s, all %v", took[2].Round(time.Millisecond), took)

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/openstack"
 	"github.com/autoscaler-agent/autoscaler-agent/test/world"
 )
@@ -53,7 +54,7 @@ func TestSeveralCloudsAtOnce(t *testing.T) {
 			return true
 		}
 	}
-	t.Logf("a pod Running on each cloud after %s", s.until(time.Minute, "a pod Running on each cloud", all(1)))
+	t.Logf("a pod Running on each cloud after %s", s.until("a pod Running on each cloud", all(1)))
 	s.sayClouds()
 
 	cloud := s.w.Clouds[2].(interface {
@@ -63,20 +64,20 @@ func TestSeveralCloudsAtOnce(t *testing.T) {
 	for _, name := range s.w.Providers {
 		s.scale(name, 2)
 	}
-	took := s.until(time.Minute, "a second pod on the clouds that work", func() bool { return s.running("asg") == 2 && s.running("externalgrpc") == 2 })
+	took := s.until("a second pod on the clouds that work", func() bool { return s.running("asg") == 2 && s.running("externalgrpc") == 2 })
 	t.Logf("a second one on those that work after %s", took)
-	s.journal(10*time.Second, "could not be read whole", "nova: ", "503")
+	s.journal("could not be read whole", "nova: ", "503")
 	if n := s.running("nova"); n != 1 {
 		t.Errorf("%d pods run on the cloud that is down, want the one that ran", n)
 	}
 	stop()
-	t.Logf("on all after %s", s.until(time.Minute, "a second pod on each cloud", all(2)))
-	s.journal(10*time.Second, "read whole again")
+	t.Logf("on all after %s", s.until("a second pod on each cloud", all(2)))
+	s.journal("read whole again")
 
 	for _, name := range s.w.Providers {
 		s.scale(name, 0)
 	}
-	took = s.until(time.Minute, "no machine left on any cloud", func() bool {
+	took = s.until("no machine left on any cloud", func() bool {
 		for _, c := range s.w.Clouds {
 			for _, i := range c.Instances("") {
 				if i.Alive {
@@ -103,7 +104,7 @@ func (s *scene) sayClouds() {
 			s.t.Errorf("check (exit %d) has no line about %s:\n%s", code, name, out)
 		}
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), await.Limit)
 	defer cancel()
 	text, err := exec.CommandContext(ctx, s.binary, "status", "--socket", s.w.Socket()).CombinedOutput()
 	if err != nil {

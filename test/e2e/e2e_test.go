@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/world"
 )
@@ -193,12 +194,12 @@ func (s *scene) nodes() []corev1.Node {
 }
 
 // until polls a condition of the test's own; the agent under test never polls.
-func (s *scene) until(limit time.Duration, what string, ok func() bool) time.Duration {
+func (s *scene) until(what string, ok func() bool) time.Duration {
 	s.t.Helper()
 	began := time.Now()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for time.Since(began) < limit {
+	for time.Since(began) < await.Limit {
 		if ok() {
 			return time.Since(began)
 		}
@@ -211,7 +212,7 @@ func (s *scene) until(limit time.Duration, what string, ok func() bool) time.Dur
 		}
 		<-tick.C
 	}
-	s.t.Fatalf("%s: not within %s", what, limit)
+	s.t.Fatalf("waited %s in vain: %s", await.Limit, what)
 	return 0
 }
 
@@ -221,9 +222,9 @@ func (s *scene) resizes() []aws.Call {
 }
 
 // journal waits until the agent's journal has a line that contains all the words.
-func (s *scene) journal(limit time.Duration, words ...string) {
+func (s *scene) journal(words ...string) {
 	s.t.Helper()
-	s.until(limit, fmt.Sprintf("a journal line with %q", words), func() bool {
+	s.until(fmt.Sprintf("a journal line with %q", words), func() bool {
 		b, _ := os.ReadFile(s.agent.Log)
 		for line := range strings.Lines(string(b)) {
 			if containsAll(line, words) {
@@ -250,7 +251,7 @@ func (s *scene) check(env ...string) (string, int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), await.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.binary, "check")
 	cmd.Env = append(s.w.AgentEnv(kubeconfig), env...)

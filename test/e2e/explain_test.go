@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/world"
 )
@@ -28,13 +29,13 @@ func TestTheAgentExplainsItself(t *testing.T) {
 	s.start("AUTOSCALER_SCALING_UNNEEDED_FOR=1h")
 	s.workers(world.Workers{Name: "workers", Max: 5})
 	s.deploy("web", 2, "100m", "64Mi")
-	s.until(time.Minute, "web Running", func() bool { return s.running("web") == 2 })
+	s.until("web Running", func() bool { return s.running("web") == 2 })
 	node := string(s.nodes()[0].Name)
 
 	s.lonely("naked", "100m")
 	s.lonely("huge", "100")
 	s.explains("explain pod huge", "no node group can help", "0/1 node groups can help: 1 Insufficient cpu", "workers: [F6] Insufficient cpu", "0/1 nodes are available: 1 Insufficient cpu")
-	s.until(20*time.Second, "naked Running", func() bool { return s.phase("naked") == corev1.PodRunning })
+	s.until("naked Running", func() bool { return s.phase("naked") == corev1.PodRunning })
 	s.explains("explain node "+node, "has no controller to make it again", "NO   D6", "minimum 0")
 	s.explains("explain pod naked", "it keeps its node from being removed")
 	s.explains("explain group workers", "it can grow", "minimum 0, target 1, maximum 5")
@@ -44,7 +45,7 @@ func TestTheAgentExplainsItself(t *testing.T) {
 
 	stop := s.w.Cloud.Inject(aws.Fault{Action: "SetDesiredCapacity", Kind: aws.Forbidden})
 	s.deploy("more", 30, "250m", "64Mi")
-	s.until(20*time.Second, "a backed-off group", func() bool {
+	s.until("a backed-off group", func() bool {
 		out, _ := s.command("explain", "group", "workers")
 		return containsAll(out, []string{"[U9] backed off until", "(refused)"})
 	})
@@ -97,7 +98,7 @@ func (s *scene) lonely(name, cpu string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.until(20*time.Second, name+" judged by the scheduler", func() bool {
+	s.until(name+" judged by the scheduler", func() bool {
 		pod, err := s.client.CoreV1().Pods("default").Get(s.t.Context(), name, metav1.GetOptions{})
 		return err == nil && len(pod.Status.Conditions) > 0
 	})
@@ -127,7 +128,7 @@ func (s *scene) command(args ...string) (out string, code int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), await.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.binary, args...)
 	cmd.Env = s.w.AgentEnv(kubeconfig)
@@ -153,7 +154,7 @@ func (s *scene) explains(command string, words ...string) {
 		}
 		return list
 	}
-	deadline := time.Now().Add(15 * time.Second)
+	deadline := time.Now().Add(await.Limit)
 	lacks := missing()
 	for (len(lacks) > 0 || code != 0) && time.Now().Before(deadline) {
 		<-time.After(300 * time.Millisecond)
@@ -168,7 +169,7 @@ func (s *scene) explains(command string, words ...string) {
 // event waits for an Event on an object.
 func (s *scene) event(kind, name, reason, words string) {
 	s.t.Helper()
-	s.until(20*time.Second, reason+" on "+kind+" "+name, func() bool {
+	s.until(reason+" on "+kind+" "+name, func() bool {
 		list, err := s.client.CoreV1().Events("").List(s.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + name + ",reason=" + reason})
 		if err != nil {
 			return false
@@ -186,7 +187,7 @@ func (s *scene) event(kind, name, reason, words string) {
 func (s *scene) described(pod string, words ...string) {
 	s.t.Helper()
 	cp := s.w.ControlPlane
-	s.until(20*time.Second, strings.Join(words, " ")+" in kubectl describe pod", func() bool {
+	s.until(strings.Join(words, " ")+" in kubectl describe pod", func() bool {
 		out, err := exec.CommandContext(s.t.Context(), cp.Binaries().Path("kubectl"), "--kubeconfig", cp.Kubeconfig(), "describe", "pod", pod).Output()
 		return err == nil && containsAll(string(out), words)
 	})
@@ -216,7 +217,7 @@ func (s *scene) statusPage(growth string) {
 		}
 	}
 	var p page
-	s.until(30*time.Second, "the status page with "+growth, func() bool {
+	s.until("the status page with "+growth, func() bool {
 		cm, err := s.client.CoreV1().ConfigMaps("kube-system").Get(s.t.Context(), "cluster-autoscaler-status", metav1.GetOptions{})
 		p = page{}
 		return err == nil && cm.Annotations["cluster-autoscaler.kubernetes.io/last-updated"] != "" && yaml.Unmarshal([]byte(cm.Data["status"]), &p) == nil &&

@@ -41,12 +41,12 @@ func TestCloudFaults(t *testing.T) {
 			stop := s.w.Cloud.Inject(tc.fault)
 			s.deploy(name, 60, "100m", "64Mi")
 			if tc.words != nil {
-				s.journal(40*time.Second, tc.words...)
+				s.journal(tc.words...)
 			} else {
 				<-time.After(4 * time.Second) // how long the cloud lies, not a wait for anything
 			}
 			stop()
-			s.until(2*time.Minute, name+" Running", func() bool { return s.running(name) == 60 })
+			s.until(name+" Running", func() bool { return s.running(name) == 60 })
 			if g, _ := s.w.Cloud.Group("workers"); g.Desired != 2 {
 				t.Errorf("target %d, want the 2 that hold 60 pods; calls %v", g.Desired, s.resizes())
 			}
@@ -72,19 +72,19 @@ func TestAPIServerDownForAMinute(t *testing.T) {
 	s.start()
 	s.workers(world.Workers{Name: "workers", Max: 30})
 	s.deploy("before", 60, "100m", "64Mi")
-	s.until(2*time.Minute, "before Running", func() bool { return s.running("before") == 60 })
+	s.until("before Running", func() bool { return s.running("before") == 60 })
 	cp := s.w.ControlPlane
 	if err := cp.KillPart(controlplane.APIServer); err != nil {
 		t.Fatal(err)
 	}
 	down := time.Now()
-	s.journal(40*time.Second, "api server")
+	s.journal("api server")
 	<-time.After(time.Minute - time.Since(down))
 	if err := cp.StartPart(t.Context(), controlplane.APIServer); err != nil {
 		t.Fatal(err)
 	}
 	s.deploy("after", 60, "100m", "64Mi")
-	took := s.until(3*time.Minute, "after Running", func() bool { return s.running("after") == 60 })
+	took := s.until("after Running", func() bool { return s.running("after") == 60 })
 	t.Logf("60 new pods ran %s after the API server came back", took.Round(100*time.Millisecond))
 	if n := len(s.calls("TerminateInstanceInAutoScalingGroup")); n != 0 {
 		t.Errorf("%d instances were terminated around the outage", n)
@@ -110,9 +110,9 @@ func TestHalfNeverJoin(t *testing.T) {
 	s.start("AUTOSCALER_SCALING_MAX_NODE_PROVISION_TIME=12s", "AUTOSCALER_SCALING_BACKOFF_INITIAL=4s")
 	s.workers(world.Workers{Name: "workers", Max: 30})
 	s.deploy("half", 150, "100m", "64Mi") // 4 machines
-	s.journal(time.Minute, "terminate", "I1", "has not become a node")
-	s.journal(time.Minute, "held group workers", "backed off", "no-join")
-	s.until(3*time.Minute, "all Running", func() bool { return s.running("half") == 150 })
+	s.journal("terminate", "I1", "has not become a node")
+	s.journal("held group workers", "backed off", "no-join")
+	s.until("all Running", func() bool { return s.running("half") == 150 })
 	if n := len(s.calls("TerminateInstanceInAutoScalingGroup")); n != 2 {
 		t.Errorf("%d instances were terminated, want the 2 that never joined", n)
 	}
@@ -153,7 +153,7 @@ func TestWrongConfiguration(t *testing.T) {
 			}
 			defer p.Kill()
 			run := &scene{t: t, w: s.w, agent: nil}
-			run.until(30*time.Second, "a journal line", func() bool {
+			run.until("a journal line", func() bool {
 				for line := range strings.Lines(p.Tail(200)) {
 					if containsAll(line, tc.words) {
 						return true

@@ -19,7 +19,7 @@ func TestIdleIsLean(t *testing.T) {
 	s.start("AUTOSCALER_OBSERVE_SLOW=30s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=10m", "AUTOSCALER_SCALING_UNNEEDED_FOR=10m")
 	s.workers(world.Workers{Name: "workers", Max: 40})
 	s.deploy("idle", 300, "250m", "64Mi") // 15 pods on each m5.xlarge
-	s.until(3*time.Minute, "300 Running", func() bool { return s.running("idle") == 300 })
+	s.until("300 Running", func() bool { return s.running("idle") == 300 })
 	if n := len(s.nodes()); n != 20 {
 		t.Fatalf("%d nodes, want 20", n)
 	}

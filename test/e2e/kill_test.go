@@ -51,7 +51,7 @@ func TestKillAtAnyMoment(t *testing.T) {
 		s.deploy(name, pods, "100m", "64Mi")
 		wait := time.Duration(random.Int64N(int64(4 * time.Second)))
 		if i%3 == 0 {
-			s.until(30*time.Second, "the resize", func() bool { return len(s.resizes()) > 0 })
+			s.until("the resize", func() bool { return len(s.resizes()) > 0 })
 			wait = time.Duration(random.Int64N(int64(50 * time.Millisecond)))
 		}
 		<-time.After(wait)
@@ -62,7 +62,7 @@ func TestKillAtAnyMoment(t *testing.T) {
 			}
 		}
 		s.start(quick...)
-		s.until(2*time.Minute, name+" Running", func() bool { return s.running(name) == pods })
+		s.until(name+" Running", func() bool { return s.running(name) == pods })
 		g, _ := s.w.Cloud.Group("workers")
 		if g.Desired != want {
 			t.Errorf("moment %d (%s after the burst): target %d, want %d; calls %v", i, wait, g.Desired, want, s.resizes())
@@ -83,7 +83,7 @@ func (s *scene) reset(name string) {
 	if err := s.client.AppsV1().Deployments("default").Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &p}); err != nil {
 		s.t.Fatal(err)
 	}
-	s.until(2*time.Minute, "back at min after "+name, func() bool {
+	s.until("back at min after "+name, func() bool {
 		g, _ := s.w.Cloud.Group("workers")
 		if g.Desired != 0 {
 			return false

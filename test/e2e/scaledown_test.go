@@ -110,7 +110,7 @@ func (s *scene) budget(app string, n int) {
 func (s *scene) fill(n int) []string {
 	s.t.Helper()
 	s.deploy("filler", n, "2500m", "64Mi")
-	s.until(time.Minute, "fillers Running", func() bool { return s.running("filler") == n })
+	s.until("fillers Running", func() bool { return s.running("filler") == n })
 	var names []string
 	for _, node := range s.nodes() {
 		names = append(names, node.Name)
@@ -128,7 +128,7 @@ func (s *scene) settled(app string, n int, mutate func(*corev1.PodTemplateSpec))
 	s.t.Helper()
 	s.fill(n)
 	s.put("default", app, n, "300m", mutate)
-	s.until(time.Minute, app+" Running", func() bool { return s.running(app) == n })
+	s.until(app+" Running", func() bool { return s.running(app) == n })
 	s.scale("filler", 0)
 }
 
@@ -173,12 +173,12 @@ func (s *scene) empty() {
 			}
 		}
 	}
-	s.until(2*time.Minute, "back at nothing", func() bool { return s.target() == 0 && len(s.nodes()) == 0 })
+	s.until("back at nothing", func() bool { return s.target() == 0 && len(s.nodes()) == 0 })
 }
 
 func reservedAsCounted(s *scene) {
 	s.deploy("small", 60, "10m", "16Mi")
-	s.until(time.Minute, "60 Running", func() bool { return s.running("small") == 60 })
+	s.until("60 Running", func() bool { return s.running("small") == 60 })
 	if n := s.target(); n != 2 || len(s.resizes()) != 1 {
 		s.t.Errorf("target %d by %v; 30 pods are the most of a machine", n, s.resizes())
 	}
@@ -222,8 +222,8 @@ func blockersAreNamed(s *scene) {
 	patch(names[5], `{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"}}}`)
 	patch(names[6], `{"spec":{"unschedulable":true}}`)
 	s.scale("filler", 0)
-	s.until(time.Minute, "the free node is gone", func() bool { return len(s.nodes()) == 7 })
-	s.until(20*time.Second, "every reason told", func() bool {
+	s.until("the free node is gone", func() bool { return len(s.nodes()) == 7 })
+	s.until("every reason told", func() bool {
 		for i, words := range [][]string{{"D6", "default/naked"}, {"D6", "safe-to-evict=false"}, {"D6", "volume scratch"}, {"D6", "kube-system/system"},
 			{"D6", "PodDisruptionBudget default/never"}, {"D5", "scale-down-disabled"}, {"D10", "cordoned by somebody else"}} {
 			if s.lines(since, append(words, names[i])...) == 0 {
@@ -250,10 +250,10 @@ func oneBudget(s *scene) {
 	s.fill(5)
 	s.put("default", "web", 5, "300m", nil)
 	s.budget("web", 1)
-	s.until(time.Minute, "web Running", func() bool { return s.running("web") == 5 })
+	s.until("web Running", func() bool { return s.running("web") == 5 })
 	s.scale("filler", 0)
 	least := 5
-	took := s.until(time.Minute, "one node", func() bool {
+	took := s.until("one node", func() bool {
 		if n := s.running("web"); n >= 0 {
 			least = min(least, n)
 		}
@@ -271,20 +271,20 @@ func drainIsUndone(s *scene) {
 	s.fill(2)
 	s.put("default", "stuck", 6, "150m", func(p *corev1.PodTemplateSpec) { p.Annotations[machine.AnnotationStop] = "900ms" })
 	s.budget("stuck", 1)
-	s.until(time.Minute, "stuck Running", func() bool { return s.running("stuck") == 6 })
+	s.until("stuck Running", func() bool { return s.running("stuck") == 6 })
 	s.scale("filler", 0)
-	s.until(time.Minute, "an eviction", func() bool { return s.lines(since, `msg="evict default/stuck`) > 0 })
+	s.until("an eviction", func() bool { return s.lines(since, `msg="evict default/stuck`) > 0 })
 	s.budget("stuck", 0)
-	s.until(time.Minute, "the mark is taken back", func() bool { return s.lines(since, `msg="uncordon`) > 0 })
+	s.until("the mark is taken back", func() bool { return s.lines(since, `msg="uncordon`) > 0 })
 	// The taint node.kubernetes.io/unschedulable is taken off by the node controller,
 	// in its own time.
-	s.until(10*time.Second, "nodes without cordon and taints", func() bool {
+	s.until("nodes without cordon and taints", func() bool {
 		return !slices.ContainsFunc(s.nodes(), func(n corev1.Node) bool { return n.Spec.Unschedulable || len(n.Spec.Taints) > 0 })
 	})
 	if calls := s.calls("TerminateInstanceInAutoScalingGroup"); len(calls) > 0 {
 		s.t.Errorf("terminated: %v", calls)
 	}
-	s.until(10*time.Second, "all run", func() bool { return s.running("stuck") == 6 && len(s.nodes()) == 2 })
+	s.until("all run", func() bool { return s.running("stuck") == 6 && len(s.nodes()) == 2 })
 }
 
 // newPodsTakeBack: pods that need the node arrive while it is drained.
@@ -295,10 +295,10 @@ func newPodsTakeBack(s *scene) {
 		p.Spec.TerminationGracePeriodSeconds = &long
 		p.Annotations[machine.AnnotationStop] = "9s"
 	})
-	s.until(time.Minute, "an eviction", func() bool { return s.lines(since, `msg="evict default/slow`) > 0 })
+	s.until("an eviction", func() bool { return s.lines(since, `msg="evict default/slow`) > 0 })
 	s.w.Cloud.ResetCalls()
 	s.deploy("fresh", 2, "2500m", "64Mi")
-	took := s.until(time.Minute, "fresh pods Running", func() bool { return s.running("fresh") == 2 })
+	took := s.until("fresh pods Running", func() bool { return s.running("fresh") == 2 })
 	s.t.Logf("pods that needed the node ran after %s", took.Round(10*time.Millisecond))
 	if len(s.resizes()) != 0 || s.target() != 2 || len(s.calls("TerminateInstanceInAutoScalingGroup")) != 0 {
 		s.t.Errorf("target %d, resizes %v", s.target(), s.resizes())
@@ -314,14 +314,14 @@ func killedInADrain(s *scene, settings []string) {
 		p.Spec.TerminationGracePeriodSeconds = &long
 		p.Annotations[machine.AnnotationStop] = "1500ms"
 	})
-	s.until(time.Minute, "an eviction", func() bool { return s.lines(since, `msg="evict default/web`) > 0 })
+	s.until("an eviction", func() bool { return s.lines(since, `msg="evict default/web`) > 0 })
 	s.agent.Kill()
 	if err := os.RemoveAll(s.w.StateDir()); err != nil {
 		s.t.Fatal(err)
 	}
 	s.w.Cloud.ResetCalls()
 	s.start(settings...)
-	s.until(time.Minute, "one node", func() bool { return s.target() == 1 && len(s.nodes()) == 1 && s.running("web") == 3 })
+	s.until("one node", func() bool { return s.target() == 1 && len(s.nodes()) == 1 && s.running("web") == 3 })
 	if n := len(s.calls("TerminateInstanceInAutoScalingGroup")); n != 2 || len(s.resizes()) != 0 {
 		s.t.Errorf("%d terminations, resizes %v", n, s.resizes())
 	}
@@ -343,7 +343,7 @@ func vanished(s *scene) {
 	if err := s.w.Cloud.Vanish(id); err != nil {
 		s.t.Fatal(err)
 	}
-	took := s.until(time.Minute, "its Node is gone", func() bool {
+	took := s.until("its Node is gone", func() bool {
 		return !slices.ContainsFunc(s.nodes(), func(n corev1.Node) bool { return n.Name == names[0] })
 	})
 	s.t.Logf("the Node of a vanished machine was deleted after %s", took.Round(time.Second))

@@ -138,7 +138,7 @@ func (s *scene) remove(name string) {
 
 func (s *scene) runs(name string, n int) time.Duration {
 	s.t.Helper()
-	return s.until(60*time.Second, fmt.Sprintf("%s: %d Running", name, n), func() bool { return s.running(name) == n })
+	return s.until(fmt.Sprintf("%s: %d Running", name, n), func() bool { return s.running(name) == n })
 }
 
 // TestScaleUpCases are scale-ups as clusters have them, in one world. Each case has
@@ -279,9 +279,9 @@ func operatorsAndTaints(s *scene) {
 		s.runs(name, 1)
 	}
 	for _, name := range []string{"aff-notin", "aff-gt", "aff-other"} {
-		s.journal(10*time.Second, "held pod default/"+name, "didn't match")
+		s.journal("held pod default/"+name, "didn't match")
 	}
-	s.journal(10*time.Second, "held pod default/aff-taint", "untolerated taint {dedicated: batch}")
+	s.journal("held pod default/aff-taint", "untolerated taint {dedicated: batch}")
 	s.wants("aff", "1")
 }
 
@@ -292,7 +292,7 @@ func maximumThenNext(s *scene) {
 	s.pool(pool{name: "max-b", max: 3, typ: "m5.2xlarge", labels: map[string]string{"pair": "max"}})
 	s.putOn("max", "", 20, "1500m", "16Mi", func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pair": "max"} })
 	s.runs("max", 19) // 2 on each m5.xlarge, 5 on each m5.2xlarge
-	s.journal(10*time.Second, "held pod default/max", "group max-a: at its maximum of 2", "group max-b: at its maximum of 3")
+	s.journal("held pod default/max", "group max-a: at its maximum of 2", "group max-b: at its maximum of 3")
 	s.wants("max-a", "2")
 	s.wants("max-b", "3")
 }
@@ -302,7 +302,7 @@ func stockoutThenNext(s *scene) {
 	s.pool(pool{name: "cap-b", max: 5, labels: map[string]string{"pair": "cap"}})
 	s.w.Cloud.NoCapacity("*", "c5.xlarge")
 	s.putOn("cap", "", 6, "1500m", "3Gi", func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pair": "cap"} })
-	s.journal(30*time.Second, "held group cap-a", "backed off", "capacity", "c5.xlarge")
+	s.journal("held group cap-a", "backed off", "capacity", "c5.xlarge")
 	s.runs("cap", 6)
 	s.wants("cap-a", "3")
 	s.wants("cap-b", "3")
@@ -318,7 +318,7 @@ func quotaHolds(s *scene) {
 	}
 	s.w.Cloud.Quota(used + 8)
 	s.putOn("quota", "quota", 100, "100m", "16Mi") // 3 machines, of which 2 may start
-	s.journal(30*time.Second, "held group quota", "quota", "vCPU limit")
+	s.journal("held group quota", "quota", "vCPU limit")
 	s.runs("quota", 76)
 	s.w.Cloud.Quota(0)
 	s.runs("quota", 100)
@@ -347,7 +347,7 @@ func daemonsAndPorts(s *scene) {
 	s.putOn("taken", "daemon", 1, "0", "16Mi", hostPort(9100))
 	s.runs("beside", 9)
 	s.runs("port", 2)
-	s.journal(10*time.Second, "held pod default/taken", "free ports")
+	s.journal("held pod default/taken", "free ports")
 	s.wants("daemon", "3")
 }
 
@@ -368,7 +368,7 @@ func initAndSidecars(s *scene) {
 func secondBurst(s *scene) {
 	s.pool(pool{name: "second", max: 20})
 	s.putOn("second-1", "second", 50, "100m", "16Mi")
-	s.until(30*time.Second, "the first call", func() bool { return s.desired("second") == 2 })
+	s.until("the first call", func() bool { return s.desired("second") == 2 })
 	s.putOn("second-2", "second", 60, "100m", "16Mi") // 110 of 38 on each
 	s.runs("second-1", 50)
 	s.runs("second-2", 60)
@@ -404,10 +404,10 @@ func takenBack(s *scene) {
 	if err := errors.Join(s.w.Cloud.MakeSpot(id), s.w.Cloud.Interrupt(id)); err != nil {
 		s.t.Fatal(err)
 	}
-	took := s.until(time.Minute, "its pod has left", func() bool { return on(node.Name) == 0 })
+	took := s.until("its pod has left", func() bool { return on(node.Name) == 0 })
 	s.t.Logf("the pod had left %s after the notice", took.Round(10*time.Millisecond))
-	s.journal(time.Minute, "evict default/spot-web", node.Name)
-	s.journal(time.Minute, "cordon "+node.Name, "D23", "marked-for-termination")
+	s.journal("evict default/spot-web", node.Name)
+	s.journal("cordon "+node.Name, "D23", "marked-for-termination")
 	now, err := s.client.CoreV1().Nodes().Get(s.t.Context(), node.Name, metav1.GetOptions{})
 	if err != nil || !now.Spec.Unschedulable || !slices.ContainsFunc(now.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "ToBeDeletedByClusterAutoscaler" }) {
 		s.t.Errorf("%v, %+v", err, now.Spec)
@@ -416,7 +416,7 @@ func takenBack(s *scene) {
 	if err := s.w.Cloud.TerminateInstance(id); err != nil { // which fails for one that is gone
 		s.t.Fatal(err)
 	}
-	s.until(time.Minute, "both run again", func() bool { return s.running("spot-web") == 2 && on(node.Name) == 0 })
+	s.until("both run again", func() bool { return s.running("spot-web") == 2 && on(node.Name) == 0 })
 	if n := len(s.calls("TerminateInstanceInAutoScalingGroup")); n != 0 || s.desired("spot") != 2 || len(s.asked("spot")) != 0 {
 		s.t.Errorf("%d terminations, target %d, asked for %v", n, s.desired("spot"), s.asked("spot"))
 	}
@@ -443,9 +443,9 @@ func heldDoesNotBlock(s *scene) {
 	s.putOn("held-big", "held", 2, "3900m", "16Mi")
 	s.putOn("plain", "held", 3, "1", "16Mi")
 	s.runs("plain", 3)
-	s.journal(10*time.Second, "held pod default/held-device", "resourceClaims")
-	s.journal(10*time.Second, "held pod default/held-volume", "persistentvolumeclaim", "not found")
-	s.journal(10*time.Second, "held pod default/held-big", "insufficient cpu")
+	s.journal("held pod default/held-device", "resourceClaims")
+	s.journal("held pod default/held-volume", "persistentvolumeclaim", "not found")
+	s.journal("held pod default/held-big", "insufficient cpu")
 	s.wants("held", "1")
 }
 
@@ -466,7 +466,7 @@ func somebodyElse(s *scene) {
 	s.runs("human-2", 60)
 	s.wants("human", "1")
 	s.putOn("human-3", "human", 60, "100m", "16Mi") // 150 need a fourth
-	s.until(20*time.Second, "the fourth", func() bool { return s.desired("human") == 4 })
+	s.until("the fourth", func() bool { return s.desired("human") == 4 })
 	s.runs("human-3", 60)
 	s.wants("human", "1", "4")
 }
@@ -480,8 +480,8 @@ func wrongTags(s *scene) {
 	<-time.After(4 * time.Second) // until the agent has read the tags
 	s.putOn("label", "label", 2, "1", "16Mi", func(p *corev1.PodSpec) { p.NodeSelector["promised"] = "yes" })
 	s.putOn("taint", "taint", 2, "1", "16Mi")
-	s.journal(30*time.Second, "group=label", "promised=yes", "--label")
-	s.journal(30*time.Second, "group=taint", "silent=x:NoSchedule", "add the tag")
+	s.journal("group=label", "promised=yes", "--label")
+	s.journal("group=taint", "silent=x:NoSchedule", "add the tag")
 	<-time.After(5 * time.Second) // in which an agent that does not learn buys again
 	s.wants("label", "1")
 	s.wants("taint", "1")
@@ -492,11 +492,11 @@ func wrongTags(s *scene) {
 func smallerThanAssumed(s *scene) {
 	s.pool(pool{name: "thin", max: 8, tags: map[string]string{nodeTemplate + "autoscaling-options/scaledownunneededtime": "2s"}})
 	s.putOn("thin", "thin", 1, "10m", "14300Mi")
-	s.until(30*time.Second, "the machine", func() bool { return s.desired("thin") == 1 })
-	s.until(time.Minute, "the machine to go", func() bool { return s.desired("thin") == 0 })
+	s.until("the machine", func() bool { return s.desired("thin") == 1 })
+	s.until("the machine to go", func() bool { return s.desired("thin") == 0 })
 	<-time.After(10 * time.Second) // in which an agent that forgets buys again
 	s.wants("thin", "1")
-	s.journal(10*time.Second, "held pod default/thin", "insufficient memory")
+	s.journal("held pod default/thin", "insufficient memory")
 }
 
 // TestJobsAndStatefulSetsAreOneCall: with the default rate limits of a real controller

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -109,7 +108,7 @@ func (s *scene) provision(name string) {
 	ctx := s.t.Context()
 	var claim *corev1.PersistentVolumeClaim
 	var node string
-	s.until(45*time.Second, "a node for claim "+name, func() bool {
+	s.until("a node for claim "+name, func() bool {
 		var err error
 		claim, err = s.client.CoreV1().PersistentVolumeClaims("default").Get(ctx, name, metav1.GetOptions{})
 		if err == nil {

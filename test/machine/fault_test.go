@@ -18,12 +18,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
 func (w *world) failed(t *testing.T, m *Machine, want string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	if err := m.Wait(ctx, func(s State, _ Times, _ error) bool { return s == Failed }); err != nil {
 		t.Fatal(err)
@@ -72,7 +73,7 @@ func TestLoopbackOnly(t *testing.T) {
 
 func testExpired(t *testing.T, w *world) {
 	token := w.token(t, "bbbbbb", time.Second)
-	eventually(t, "the token cleaner takes the token", 30*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "the token cleaner takes the token", func(ctx context.Context) error {
 		_, err := w.Client().CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, "bootstrap-token-bbbbbb", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -91,7 +92,7 @@ func testNameTaken(t *testing.T, w *world, token string) {
 	cfg.Name = first.cfg.Name
 	cfg.IMDSEndpoint = metadata(t, cfg)
 	m := boot(t, cfg)
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	if err := m.Wait(ctx, func(s State, _ Times, _ error) bool { return s == Failed }); err != nil {
 		t.Fatal(err)
@@ -108,7 +109,7 @@ func testBehaviours(t *testing.T, w *world, token string) {
 		return boot(t, cfg)
 	}
 	never, hangs, unready := behaves(NeverJoins), behaves(HangsAtDiscovery), behaves(NeverReady)
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	if err := unready.Wait(ctx, func(_ State, ts Times, _ error) bool { return !ts.Registered.IsZero() }); err != nil {
 		t.Fatal(err)
@@ -178,7 +179,7 @@ func readiness(node *corev1.Node) corev1.ConditionStatus {
 
 func (w *world) becomes(t *testing.T, m *Machine, want corev1.ConditionStatus) {
 	t.Helper()
-	eventually(t, "Node Ready="+string(want), 60*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "Node Ready="+string(want), func(ctx context.Context) error {
 		node, err := w.Client().CoreV1().Nodes().Get(ctx, m.cfg.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -214,7 +215,7 @@ func testLife(t *testing.T, w *world, token string) {
 	if again.Status.NodeInfo.BootID != node.Status.NodeInfo.BootID {
 		t.Error("resuming changed the boot ID")
 	}
-	eventually(t, "serves again", 10*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "serves again", func(ctx context.Context) error {
 		_, err := DialServing(ctx, again, w.roots)
 		return err
 	})
@@ -222,7 +223,7 @@ func testLife(t *testing.T, w *world, token string) {
 	if err := m.Reboot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "restarted with another boot ID", 30*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "restarted with another boot ID", func(ctx context.Context) error {
 		n := w.node(t, m)
 		p, err := w.Client().CoreV1().Pods("default").Get(ctx, "life", metav1.GetOptions{})
 		if err != nil {
@@ -282,7 +283,7 @@ func TestMetadataOfAnyCloud(t *testing.T) {
 		UserData: []byte("\n" + userdata.JoinBegin + "\necho \"$OTHER_METADATA $AWS_EC2_METADATA_SERVICE_ENDPOINT\"\nexit 1\n" + userdata.JoinEnd + "\n"),
 	}
 	m := boot(t, cfg)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	if err := m.Wait(ctx, func(State, Times, error) bool { return strings.Contains(m.Console(), "http") }); err != nil {
 		t.Fatalf("%v\n%s", err, m.Console())

@@ -23,27 +23,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
-
-// eventually polls until try succeeds, and fails the test with its last answer.
-func eventually(t *testing.T, what string, within time.Duration, try func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	for {
-		err := try(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, within, err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
 
 // metadata is the part of IMDSv2 that the join section asks for.
 func metadata(t *testing.T, cfg Config) string {
@@ -160,7 +143,7 @@ func boot(t *testing.T, cfg Config) *Machine {
 
 func (w *world) ready(t *testing.T, m *Machine) *corev1.Node {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	if err := m.WaitReady(ctx); err != nil {
 		t.Fatal(err)
@@ -182,7 +165,7 @@ func (w *world) node(t *testing.T, m *Machine) *corev1.Node {
 func (w *world) approve(t *testing.T, m *Machine) {
 	t.Helper()
 	api := w.Client().CertificatesV1().CertificateSigningRequests()
-	eventually(t, "approve the serving request", 30*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "approve the serving request", func(ctx context.Context) error {
 		list, err := api.List(ctx, metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName})
 		if err != nil {
 			return err
@@ -210,7 +193,7 @@ func (w *world) pod(t *testing.T, name, node string, change func(*corev1.Pod)) *
 	if change != nil {
 		change(pod)
 	}
-	eventually(t, "create pod", 30*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "create pod", func(ctx context.Context) error {
 		_, err := w.Client().CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{})
 		return err
 	})
@@ -220,7 +203,7 @@ func (w *world) pod(t *testing.T, name, node string, change func(*corev1.Pod)) *
 func (w *world) phase(t *testing.T, pod string, want corev1.PodPhase) *corev1.Pod {
 	t.Helper()
 	var got *corev1.Pod
-	eventually(t, "pod "+pod+" "+string(want), 30*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "pod "+pod+" "+string(want), func(ctx context.Context) error {
 		var err error
 		if got, err = w.Client().CoreV1().Pods("default").Get(ctx, pod, metav1.GetOptions{}); err != nil {
 			return err
@@ -298,7 +281,7 @@ func testJoin(t *testing.T, w *world, token string) {
 	if err := w.Client().CoreV1().Pods("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "pod gone", 10*time.Second, func(ctx context.Context) error {
+	await.Nil(t, "pod gone", func(ctx context.Context) error {
 		_, err := w.Client().CoreV1().Pods("default").Get(ctx, "web", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil

@@ -26,7 +26,7 @@ type Target struct {
 
 // Targets are the packages that decide over a cluster's trust and its Nodes.
 var Targets = []Target{
-	{Package: "csrsigner", Files: []string{"decide.go", "names.go", "witness.go", "self.go", "sources.go", "joinrules.go", "facts.go"},
+	{Package: "csrsigner", Files: []string{"decide.go", "names.go", "witness.go", "self.go", "sources.go", "joinrules.go", "facts.go", "clip.go"},
 		Lists: []string{"checks", "joinChecks"}, Skip: "^(TestR17Flood|TestJoinFlood)$"},
 	{Package: "nodecleaner", Files: []string{"rules.go", "decide.go", "candidate.go", "sight.go", "breaker.go"}, Lists: []string{"eligibleChecks", "proofChecks", "breakerChecks", "liveChecks"}},
 }

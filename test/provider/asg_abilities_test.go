@@ -19,6 +19,7 @@ var _ interface {
 	providertest.Forms
 	providertest.FailLaunches
 	providertest.LimitCapacity
+	providertest.BreakTemplate
 	providertest.RefuseOneDelete
 	providertest.ExpireAfter
 	providertest.Lag
@@ -75,6 +76,11 @@ func (w *world) Lag(_ testing.TB, on bool) {
 
 func (w *world) Hang(_ testing.TB, on bool) {
 	w.fault("hang", on, aws.Fault{Kind: aws.Slow, Delay: time.Hour})
+}
+
+// BreakTemplate: launch templates are throttled.
+func (w *world) BreakTemplate(_ testing.TB, on bool) {
+	w.fault("template", on, aws.Fault{Action: "DescribeLaunchTemplateVersions", Kind: aws.Throttle})
 }
 
 // LoseAnswer: Set... and Terminate... are what the provider writes with.

@@ -24,7 +24,7 @@ func TestASGLateInstances(t *testing.T) {
 	phases := map[cluster.Phase]int{}
 	for _, i := range g.Instances {
 		phases[i.Phase]++
-		if !i.Member || i.Created.IsZero() || i.Zone == "" {
+		if !i.Member || i.Created.IsZero() != (i.Phase == cluster.PhasePending) || i.Zone == "" {
 			t.Errorf("%+v", i)
 		}
 	}

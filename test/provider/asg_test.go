@@ -18,6 +18,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 )
 
@@ -127,7 +128,7 @@ func newWorld(t testing.TB) *world {
 // connect makes a provider by the SDK's default chain.
 func (w *world) connect(t testing.TB, c asg.Config, opts ...asg.Option) *asg.Provider {
 	t.Helper()
-	c.VMMemoryOverheadPercent, c.Timeout = 7.5, 5*time.Second
+	c.VMMemoryOverheadPercent, c.Timeout = 7.5, await.Limit
 	p, err := asg.New(context.Background(), c, reservation, opts...)
 	if err != nil {
 		t.Fatal(err)
@@ -138,20 +139,7 @@ func (w *world) connect(t testing.TB, c asg.Config, opts ...asg.Option) *asg.Pro
 // settle waits until every group has what it wants, or has failed to get it.
 func (w *world) settle(t testing.TB) {
 	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
-	for {
-		waiting := w.unsettled()
-		if waiting == "" {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("the cloud did not settle: %s\n%s", waiting, w)
-		case <-tick.C:
-		}
-	}
+	await.Empty(t, w.unsettled)
 }
 
 func (w *world) unsettled() string {

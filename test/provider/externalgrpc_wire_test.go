@@ -202,8 +202,8 @@ func TestExternalGRPCLies(t *testing.T) {
 			w := newPlugin(t, plugin.Options{})
 			w.server.Inject(c.fault)
 			groups, err := readPlugin(t, w.connect(t))
-			if g := groups[providertest.Workers]; g.Stale == "" || err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("stale %q, %v", g.Stale, err)
+			if g := groups[providertest.Workers]; g.Stale+g.TemplateStale == "" || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("stale %q, template stale %q, %v", g.Stale, g.TemplateStale, err)
 			}
 			if what != "instance of another group" && groups[providertest.Others].Stale != "" {
 				t.Errorf("the other group suffers: %s", groups[providertest.Others].Stale)

@@ -22,6 +22,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
 	memory "github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 )
 
@@ -185,23 +186,14 @@ func (r *rig) settle(groups ...cluster.GroupID) {
 	for range 4 {
 		r.other.Step(30 * time.Second)
 	}
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.Now().Add(20 * time.Second)
 	for _, id := range []cluster.GroupID{groupA, groupB} {
 		if len(groups) > 0 && !slices.Contains(groups, id) {
 			continue
 		}
-		for {
+		await.True(r, "group "+string(id)+" has its machines", func() bool {
 			g, _ := r.aws.Group(string(id))
-			if g.Lifecycles()["InService"] == g.Desired && len(g.Instances) == g.Desired {
-				break
-			}
-			if time.Now().After(deadline) {
-				r.Fatalf("group %s does not get its machines:\n%s", id, r.aws)
-			}
-			<-tick.C
-		}
+			return g.Lifecycles()["InService"] == g.Desired && len(g.Instances) == g.Desired
+		})
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/magnum"
 	shared "github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/openstack"
 )
 
@@ -40,7 +41,7 @@ func TestSeed000(t *testing.T) {
 		}
 	}
 	connect := func() *magnum.Provider {
-		session, err := shared.NewSession(shared.Config{CloudConfig: file, Timeout: 5 * time.Second}, nil)
+		session, err := shared.NewSession(shared.Config{CloudConfig: file, Timeout: await.Limit}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,6 +100,6 @@ func TestSeed000(t *testing.T) {
 	if err := os.Remove(ca); err != nil {
 		t.Fatal(err)
 	}
-	_, err = shared.NewSession(shared.Config{CloudConfig: file, Timeout: 5 * time.Second}, nil)
+	_, err = shared.NewSession(shared.Config{CloudConfig: file, Timeout: await.Limit}, nil)
 	wantErr(t, err, provider.Invalid, ca)
 }

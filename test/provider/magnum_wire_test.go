@@ -12,6 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/magnum"
 	shared "github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/openstack"
 )
 
@@ -105,7 +106,7 @@ func TestMagnumOperationOfOthers(t *testing.T) {
 	if m, _ := w.MagnumClusterNamed(k8s); m.Status != "CREATE_COMPLETE" {
 		t.Fatalf("the cluster is %s already", m.Status)
 	}
-	until(t, w, func() string {
+	await.Empty(t, func() string {
 		if g, _ := w.NodeGroupNamed(k8s, "workers-manual"); g.Status != "UPDATE_IN_PROGRESS" {
 			return g.Status
 		}

@@ -12,6 +12,7 @@ import (
 	groupsfile "github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova"
 	openstackapi "github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/openstack"
 )
 
@@ -56,7 +57,7 @@ groups:
 	if d := file.Groups["worker"].Options.ScaleDownUnneededTime; d == nil || *d != 5*time.Minute {
 		t.Errorf("an idle worker stays %v", d)
 	}
-	p, err := nova.New(nova.Config{ParallelCreates: 2}, openstackapi.Config{Timeout: 5 * time.Second}, func() json.RawMessage { return section }, reservation, nova.WithTokens(tokens))
+	p, err := nova.New(nova.Config{ParallelCreates: 2}, openstackapi.Config{Timeout: await.Limit}, func() json.RawMessage { return section }, reservation, nova.WithTokens(tokens))
 	if err != nil {
 		t.Fatal(err)
 	}

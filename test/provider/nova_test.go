@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova"
 	openstackapi "github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/openstack"
 )
 
@@ -36,6 +37,7 @@ func TestNova(t *testing.T) {
 					"GoneInstanceIsPhaseGone": "Nova has no groups: nobody replaces a server that somebody else deleted, and the target, which is the number of servers, falls with it; TestNovaGone plays the rest",
 					"DeleteMoreThanSurplus":   "the target is the number of servers: there is no surplus",
 					"CapacityIsExhausted":     "Nova does not try again by itself: each server that found no host is told as failed, is deleted and made anew; TestNovaNoValidHost and TestNovaFallsBack play that",
+					"TemplateCannotBeRead":    "flavors and images are remembered for minutes; TestNovaTemplateCannotBeRead plays it with a provider that knows none",
 					"PausedGroup":             "Nova has no groups, so nobody can tell it to leave one alone; groups.yaml pauses any",
 				},
 			}.Run(t)
@@ -118,7 +120,7 @@ func (w *novaWorld) section() json.RawMessage {
 func (w *novaWorld) connect(t testing.TB, opts ...nova.Option) *nova.Provider {
 	t.Helper()
 	opts = append([]nova.Option{nova.WithTokens(tokens)}, opts...)
-	p, err := nova.New(nova.Config{ParallelCreates: 4, VMMemoryOverheadPercent: 5}, openstackapi.Config{Timeout: 5 * time.Second}, w.section, reservation, opts...)
+	p, err := nova.New(nova.Config{ParallelCreates: 4, VMMemoryOverheadPercent: 5}, openstackapi.Config{Timeout: await.Limit}, w.section, reservation, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,24 +144,9 @@ func (w *novaWorld) populate(t testing.TB) {
 // settle waits until no server builds or is being deleted.
 func (w *novaWorld) settle(t testing.TB) {
 	t.Helper()
-	await(t, 20*time.Second, "the cloud to settle", func() bool {
+	await.True(t, "the cloud to settle", func() bool {
 		return !slices.ContainsFunc(w.all(), func(s openstack.Server) bool { return s.Status == "BUILD" || s.TaskState != "" })
 	})
-}
-
-// await polls a condition.
-func await(t testing.TB, limit time.Duration, what string, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(limit)
-	for !done() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited %s in vain for %s", limit, what)
-		case <-tick.C:
-		}
-	}
 }
 
 func (w *novaWorld) regions() []*openstack.Region {

@@ -620,3 +620,21 @@ func TestNovaStrayServers(t *testing.T) {
 		t.Errorf("target %d, warnings %q", g.Target, g.Warnings)
 	}
 }
+
+// TestNovaTemplateCannotBeRead: images cannot be read, and the servers are told as ever.
+func TestNovaTemplateCannotBeRead(t *testing.T) {
+	w, _ := filled(t, openstack.Options{})
+	p := w.connect(t)
+	w.fault("image", true, openstack.Fault{Region: "RegionOne", Service: "image", Kind: openstack.Unavailable503})
+	groups, err := p.Groups(t.Context())
+	wantErr(t, err, provider.Transient)
+	for _, g := range groups {
+		if g.Stale != "" || len(g.Instances) == 0 || (g.TemplateStale == "") == (g.ID == workers) {
+			t.Errorf("%s: stale %q, template stale %q, %d instances", g.ID, g.Stale, g.TemplateStale, len(g.Instances))
+		}
+	}
+	w.fault("image", false, openstack.Fault{})
+	if g := readGroup(t, p, workers); g.TemplateStale != "" || g.Template.Unknown != "" {
+		t.Errorf("after that was over: %q %q", g.TemplateStale, g.Template.Unknown)
+	}
+}

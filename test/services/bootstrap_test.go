@@ -18,6 +18,7 @@ import (
 	"k8s.io/cluster-bootstrap/token/jws"
 
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 )
 
@@ -50,7 +51,7 @@ func testBootstrap(t *testing.T, cp *controlplane.ControlPlane) {
 	}
 	start := time.Now()
 	serve(t, nil, service().Run)
-	eventually(t, "join information is published", 30*time.Second, func() bool { return published(t, file) != nil })
+	await.True(t, "join information is published", func() bool { return published(t, file) != nil })
 	t.Logf("published after %s", time.Since(start).Round(time.Millisecond))
 	join := published(t, file)
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -58,7 +59,7 @@ func testBootstrap(t *testing.T, cp *controlplane.ControlPlane) {
 	}
 	t.Run("discovery as kubeadm does it", func(t *testing.T) { discover(t, cp, join) })
 	t.Run("renewal keeps the token", func(t *testing.T) {
-		eventually(t, "the expiry moves", 20*time.Second, func() bool { return published(t, file)["JOIN_TOKEN_EXPIRES"] > join["JOIN_TOKEN_EXPIRES"] })
+		await.True(t, "the expiry moves", func() bool { return published(t, file)["JOIN_TOKEN_EXPIRES"] > join["JOIN_TOKEN_EXPIRES"] })
 		if now := published(t, file)["JOIN_TOKEN"]; now != join["JOIN_TOKEN"] {
 			t.Error("renewal made another token")
 		}
@@ -67,7 +68,7 @@ func testBootstrap(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Run("one token for several agents", func(t *testing.T) {
 		second := service()
 		serve(t, nil, second.Run)
-		eventually(t, "the second agent publishes", 20*time.Second, func() bool { _, ok := second.Join(); return ok })
+		await.True(t, "the second agent publishes", func() bool { _, ok := second.Join(); return ok })
 		list, err := secrets.List(t.Context(), metav1.ListOptions{FieldSelector: "type=bootstrap.kubernetes.io/token"})
 		if err != nil || len(list.Items) != 1 {
 			t.Errorf("%d tokens %v, want one", len(list.Items), err)
@@ -84,7 +85,7 @@ func testBootstrap(t *testing.T, cp *controlplane.ControlPlane) {
 		if err := secrets.Delete(t.Context(), "bootstrap-token-"+id, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "another token is published", 30*time.Second, func() bool { return published(t, file)["JOIN_TOKEN"] != old })
+		await.True(t, "another token is published", func() bool { return published(t, file)["JOIN_TOKEN"] != old })
 		discover(t, cp, published(t, file))
 	})
 }
@@ -124,7 +125,7 @@ func discover(t *testing.T, cp *controlplane.ControlPlane, join map[string]strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	if _, err := joiner.CoreV1().ConfigMaps("kube-system").Get(ctx, "kubeadm-config", metav1.GetOptions{}); err != nil {
 		t.Errorf("a worker with the token cannot read kubeadm-config: %v", err)

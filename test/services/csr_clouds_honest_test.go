@@ -77,6 +77,10 @@ func calledOn(name func(v *vm) string) prepareFunc {
 
 func local(v *vm) string { return v.name + ".novalocal" }
 
+// inDomain is the host name where Nova's dhcp_domain is dc1.example.com, which
+// AUTOSCALER_CSR_EXTRA_NAMES tells.
+func inDomain(v *vm) string { return v.name + ".dc1.example.com" }
+
 // floated gives a server a floating address, the last of its addresses.
 func floated(t *testing.T, c *corpus, e *csrCase) {
 	t.Helper()
@@ -97,6 +101,9 @@ func honestNova() []csrRow {
 	rows := []csrRow{
 		{name: "host name of the metadata service", prepare: calledOn(local)},
 		{name: "host name of the metadata service, join", prepare: calledOn(local), join: true},
+		{name: "host name in a domain of the operator's", prepare: calledOn(inDomain), again: true},
+		{name: "host name in a domain of the operator's, join", prepare: calledOn(inDomain), join: true},
+		{name: "host name in a domain of the operator's, both names", prepare: calledOn(inDomain), ask: asks(func(v *vm) [][]byte { return inOneList(inDomain(v), v.name) })},
 		{name: "both names", ask: asks(func(v *vm) [][]byte { return inOneList(v.name, local(v), v.addresses[0]) })},
 		{name: "host name of the metadata service, both names", prepare: calledOn(local), ask: asks(func(v *vm) [][]byte { return inOneList(local(v), v.name) })},
 		{name: "address of the second network", ask: asks(func(v *vm) [][]byte { return inOneList(v.name, v.addresses[2]) })},

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/capi"
 	plugin "github.com/autoscaler-agent/autoscaler-agent/test/cloud/externalgrpc"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/openstack"
@@ -142,7 +143,7 @@ func (c *corpus) startOpenStack(t *testing.T, need map[string]int) {
 		openstack.NodeGroup{Name: onMagnum, Flavor: "m1.large", Count: need[onMagnum], Max: 1000}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all servers run", 30*time.Second, func() bool {
+	await.True(t, "all servers run", func() bool {
 		return !slices.ContainsFunc(slices.Concat(stack.Servers(), stack.RegionNamed("RegionTwo").Servers()), func(s openstack.Server) bool { return s.Status != "ACTIVE" })
 	})
 	g, _ := stack.NodeGroupNamed(world.ClusterName, onMagnum)
@@ -184,7 +185,7 @@ func (c *corpus) server(t *testing.T, on, name string, change func(*openstack.Se
 		prefix = "openstack://RegionTwo/"
 	}
 	if change != nil {
-		eventually(t, "server "+name+" runs", 10*time.Second, func() bool { now, _ := c.clouds.region(on).Server(s.ID); return now.Status == "ACTIVE" })
+		await.True(t, "server "+name+" runs", func() bool { now, _ := c.clouds.region(on).Server(s.ID); return now.Status == "ACTIVE" })
 	}
 	return vmOf(s, prefix)
 }
@@ -193,7 +194,7 @@ func (c *corpus) server(t *testing.T, on, name string, change func(*openstack.Se
 // infrastructure providers of other kinds would have told.
 func (c *corpus) startClusterAPI(t *testing.T, n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	must := func(err error) {
 		t.Helper()

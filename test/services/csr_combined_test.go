@@ -16,6 +16,7 @@ import (
 	certv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 )
 
@@ -69,7 +70,7 @@ func (c *corpus) testCombined(t *testing.T) {
 		said := c.verdicts(t)
 		return !slices.ContainsFunc(slices.Collect(keys(requests)), func(name string) bool { return !refused[name] && said[name] == "" })
 	}
-	eventually(t, fmt.Sprintf("all combinations (seed %d) are judged", seed), 5*time.Minute, judged)
+	await.True(t, fmt.Sprintf("all combinations (seed %d) are judged", seed), judged)
 	time.Sleep(settle)
 	list, err := c.cp.Client().CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
 	if err != nil {

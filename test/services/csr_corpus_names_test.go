@@ -47,7 +47,7 @@ func only(names ...[]byte) func(*csrCase, *asking) {
 // hostileRows are requests of which none may ever be approved.
 func hostileRows(api *x509.Certificate) []csrRow {
 	return slices.Concat(clusterNames(api), hostNames(), specialAddresses(), othersRows(), kindsOfNames(),
-		subjectRows(), keyRows(), shapeRows(), wholeRows(), stateRows(), identityRows(), joinRows(), hostileClouds())
+		subjectRows(), keyRows(), shapeRows(), wholeRows(), stateRows(), identityRows(), joinRows(), thiefRows(), agentRows(), hostileClouds())
 }
 
 // clusterNames ask for what belongs to the cluster itself (T1): one CA signs the API
@@ -61,11 +61,13 @@ func clusterNames(api *x509.Certificate) []csrRow {
 		out = append(out, csrRow{name: "API server's address " + ip.String(), threat: "T1", rule: "R9", ask: with(ipName(ip.String()))})
 	}
 	for _, n := range []string{"Kubernetes", "kubernetes.", "KUBERNETES.DEFAULT.SVC", "kubernetes.default.svc.", "kubernetes.default.svc.cluster.local.",
-		"x.kubernetes", "metrics-server.kube-system.svc", "svc", "x.svc", "cluster.local", "a.b.cluster.local", "kube-dns.kube-system.svc.cluster.local",
+		"x.kubernetes", "metrics-server.kube-system.svc", "svc", "x.svc", "cluster.local", "svc.cluster.local", "kubernetes.cluster.local", "kubernetes.default.cluster.local",
+		"localhost.cluster.local", "10-0-0-5.default.pod.cluster.local", "kube-dns.kube-system.svc.cluster.local",
 		"localhost", "LOCALHOST.", "x.localhost", "leader", "Leader."} {
 		out = append(out, csrRow{name: "cluster's name " + n, threat: "T1", rule: "R9", ask: with(dnsName(n))})
 	}
 	return append(out,
+		csrRow{name: "cluster's domain, where no service can be", threat: "T1", rule: "R13", ask: with(dnsName("a.b.cluster.local"))},
 		csrRow{name: "cluster's name alone", threat: "T1", rule: "R9", ask: only(dnsName("kubernetes.default.svc"))},
 		csrRow{name: "cluster's name among 30", threat: "T1", rule: "R9", ask: func(e *csrCase, a *asking) {
 			for i := range 29 {

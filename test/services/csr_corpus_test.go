@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 	"github.com/autoscaler-agent/autoscaler-agent/test/machine"
@@ -40,6 +41,7 @@ func TestCSR(t *testing.T) {
 	t.Run("combined", c.testCombined)
 	t.Run("swap", c.testSwap)
 	t.Run("second join", c.testSecondJoin)
+	t.Run("thief", c.testThief)
 	t.Run("logs", c.testLogs)
 	t.Run("flood", c.testFlood)
 	t.Run("another region", c.testRegion)
@@ -111,6 +113,7 @@ type corpus struct {
 	api     *x509.Certificate // of the API server
 	pool    []aws.Instance    // not yet taken
 	foreign []aws.Instance    // of a group that the agent does not manage
+	leaving []aws.Instance    // of a group whose machines stand by, or wait on their way out
 	clouds  clouds            // beside AWS
 	honest  []*csrCase
 	hostile []*csrCase
@@ -128,7 +131,7 @@ type csrCase struct {
 }
 
 // spare is how many instances rows may take beside their own.
-const spare = 70
+const spare = 80
 
 func newCorpus(t *testing.T) *corpus {
 	t.Helper()
@@ -207,6 +210,8 @@ func (c *corpus) launch(t *testing.T) {
 	c.pool = c.group(t, "corpus", len(onAWS)+spare, "10.0", map[string]string{
 		"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + world.ClusterName: ""})
 	c.foreign = c.group(t, "foreign", 4, "10.1", nil)
+	c.leaving = c.group(t, "leaving", 3, "10.3", map[string]string{
+		"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + world.ClusterName: ""})
 }
 
 // group launches n instances, each with addresses of its own below prefix, which random
@@ -221,7 +226,7 @@ func (c *corpus) group(t *testing.T, name string, n int, prefix string, tags map
 		t.Fatal(err)
 	}
 	var list []aws.Instance
-	eventually(t, "all instances of "+name+" run", 30*time.Second, func() bool {
+	await.True(t, "all instances of "+name+" run", func() bool {
 		list = slices.DeleteFunc(c.cloud.Instances(), func(i aws.Instance) bool { return i.State != "running" || i.GroupName != name })
 		return len(list) == n
 	})
@@ -330,7 +335,7 @@ func (c *corpus) startAgent(t *testing.T, group string, env ...string) {
 		"AUTOSCALER_NODECLEANER_ENABLED=false", "AUTOSCALER_CSR_PER_NODE_HOUR=100", "AUTOSCALER_CSR_MAX_EXPIRATION=24h",
 		// The machines that play kubelets for real live on loopback.
 		"AUTOSCALER_CSR_ALLOWED_RANGES=127.0.1.0/24",
-		"AUTOSCALER_CSR_EXTRA_NAMES={{instance}}.workers.example.com",
+		"AUTOSCALER_CSR_EXTRA_NAMES={{instance}}.workers.example.com,{{node}}.dc1.example.com",
 	), env...)...)
 	if err != nil {
 		t.Fatal(err)

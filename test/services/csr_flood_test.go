@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	certv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -57,7 +58,7 @@ func (c *corpus) testFlood(t *testing.T) {
 		}
 		done <- nil
 	}()
-	eventually(t, "the flood has begun", 30*time.Second, func() bool { return sent.Load() > int64(n/4) })
+	await.True(t, "the flood has begun", func() bool { return sent.Load() > int64(n/4) })
 	during := c.approve(t, others[:6], 10*time.Second)
 	if err := <-done; err != nil {
 		t.Fatal(err)

@@ -15,13 +15,14 @@ import (
 	certv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/world"
 )
 
 // honestRows are what kubelets of real machines send.
 func honestRows() []csrRow {
-	return slices.Concat(honestNames(), honestAddresses(), honestKeys(), honestForms(), honestJoins(), honestClouds())
+	return slices.Concat(honestNames(), honestAddresses(), honestKeys(), honestForms(), honestJoins(), honestLeaving(), honestClouds())
 }
 
 func honestNames() []csrRow {
@@ -121,7 +122,7 @@ func honestAddresses() []csrRow {
 			if err := c.cloud.TerminateInstance(old.ID); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the old machine is gone", 5*time.Second, func() bool { i, _ := c.cloud.Instance(old.ID); return i.State == "terminated" })
+			await.True(t, "the old machine is gone", func() bool { i, _ := c.cloud.Instance(old.ID); return i.State == "terminated" })
 			e.instance = c.rewire(t, e.instance.ID, func(n *aws.Network) { n.PrivateIP = old.PrivateIP })
 			e.node = e.instance.PrivateDNS
 		}},
@@ -265,7 +266,8 @@ func (c *corpus) testRegion(t *testing.T) {
 	if err := c.agent.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.startAgent(t, "europe", eu.Env()...)
+	// The cluster's domain is that of its machines, too.
+	c.startAgent(t, "europe", append(eu.Env(), "AUTOSCALER_CSR_DNS_DOMAIN=eu-west-1.compute.internal")...)
 	report(t, fmt.Sprintf("honest requests in eu-west-1 (seed %d) after a restart with the flood pending", seed), c.approve(t, entries, 10*time.Second))
 	t.Logf("the agent has %d MB", rss(t, c.agent.PID())>>20)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	certv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -94,7 +95,7 @@ func (c *corpus) judged(t *testing.T, names map[string]string, refused map[strin
 		}
 		return list
 	}
-	deadline := time.Now().Add(5 * time.Minute) // a busy host; an idle one needs some seconds
+	deadline := time.Now().Add(await.Limit)
 	for len(open()) > 0 && time.Now().Before(deadline) {
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 )
 
@@ -27,7 +28,7 @@ func (c *corpus) joining(e *csrCase) asking {
 // readToken waits for the agent's token, which stands in a Secret.
 func (c *corpus) readToken(t *testing.T) {
 	t.Helper()
-	eventually(t, "the agent has made a join token", 30*time.Second, func() bool {
+	await.True(t, "the agent has made a join token", func() bool {
 		list, err := c.cp.Client().CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{LabelSelector: bootstrap.TokenLabel})
 		if err == nil && len(list.Items) > 0 {
 			c.token = string(list.Items[0].Data["token-id"])
@@ -147,7 +148,7 @@ func joinRows() []csrRow {
 		{name: "join: machine launched long ago", rule: "J12", prepare: change(func(n *aws.Network) { n.LaunchTime = time.Now().Add(-3 * time.Hour) })},
 		{name: "join: Node of another machine in the way", rule: "J14", register: other,
 			prepare: func(_ *testing.T, c *corpus, e *csrCase) { e.peers = append(e.peers, c.take()) }},
-		{name: "join: Node that is Ready in the way", rule: "J14", register: func(e *csrCase, n *corev1.Node) *corev1.Node {
+		{name: "join: Node that is Ready in the way", rule: "J13", register: func(e *csrCase, n *corev1.Node) *corev1.Node {
 			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
 			return n
 		}},
@@ -175,7 +176,7 @@ func (c *corpus) testSecondJoin(t *testing.T) {
 			t.Fatal(err)
 		}
 		if key == "another key" {
-			eventually(t, "the third request is held by J13", 10*time.Second, func() bool { return c.verdicts(t)[name] == "J13" })
+			await.True(t, "the third request is held by J13", func() bool { return c.verdicts(t)[name] == "J13" })
 			if _, outcome := c.seen.of(name); outcome != "" {
 				t.Errorf("another machine's request: %s", outcome)
 			}

@@ -7,11 +7,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/machine"
 	"github.com/autoscaler-agent/autoscaler-agent/test/world"
@@ -43,10 +43,10 @@ func (c *corpus) testLogs(t *testing.T) {
 	if err := c.w.PutWorkers(world.Workers{Name: "logs", Min: 2, Max: 2, InstanceType: "m5.large", UserData: data}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	var machines []*machine.Machine
-	eventually(t, "two machines boot", 10*time.Second, func() bool {
+	await.True(t, "two machines boot", func() bool {
 		machines = nil
 		for _, m := range c.w.Fleet.Machines() {
 			if len(m.Config().UserData) > 0 {

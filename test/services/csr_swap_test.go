@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	certv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +55,7 @@ func (c *corpus) testSwap(t *testing.T) {
 	} else if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) {
 		t.Fatal(err)
 	}
-	eventually(t, "the last requests are judged", 30*time.Second, func() bool {
+	await.True(t, "the last requests are judged", func() bool {
 		got := c.verdicts(t)
 		return got["swap-18"] == "R9" && got["swap-19"] == "R9"
 	})

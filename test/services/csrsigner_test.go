@@ -30,6 +30,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 )
 
@@ -126,7 +127,7 @@ func testSigner(t *testing.T, cp *controlplane.ControlPlane) {
 func signed(t *testing.T, cp *controlplane.ControlPlane, name string) []byte {
 	t.Helper()
 	var out []byte
-	eventually(t, name+" is signed", 10*time.Second, func() bool {
+	await.True(t, name+" is signed", func() bool {
 		csr, err := cp.Client().CertificatesV1().CertificateSigningRequests().Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -253,7 +254,7 @@ func refusesTheHostile(t *testing.T, cp *controlplane.ControlPlane, said *verdic
 		}
 		rule, _, _ := strings.Cut(name, "-")
 		// A request of an unknown instance is judged again while the cloud is asked.
-		eventually(t, object+" is judged", 10*time.Second, func() bool { return said.of(object) != "" })
+		await.True(t, object+" is judged", func() bool { return said.of(object) != "" })
 		if got := said.of(object); got != rule {
 			t.Errorf("%s is held or denied by %s, want %s", name, got, rule)
 		}

@@ -34,6 +34,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 )
@@ -153,7 +154,7 @@ func openCloud(t *testing.T, account string, n int) *aws.Cloud {
 	if err := c.PutGroup(group); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all instances run", 20*time.Second, func() bool {
+	await.True(t, "all instances run", func() bool {
 		g, _ := c.Group("workers")
 		return g.Lifecycles()["InService"] == n
 	})
@@ -321,7 +322,7 @@ func (r *ranch) kill(t *testing.T) (name string) {
 func (r *ranch) looks(t *testing.T, n int) {
 	t.Helper()
 	want := r.lens.count() + n
-	eventually(t, fmt.Sprintf("%d more reads of the cloud", n), 20*time.Second, func() bool { return r.lens.count() >= want })
+	await.True(t, fmt.Sprintf("%d more reads of the cloud", n), func() bool { return r.lens.count() >= want })
 }
 
 func (r *ranch) reaped(t *testing.T, names ...string) {
@@ -472,9 +473,9 @@ func (r *ranch) oddities(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "Terminating:Wait", 10*time.Second, func() bool { i, _ := r.cloud.Instance(id); return i.Lifecycle == "Terminating:Wait" })
+	await.True(t, "Terminating:Wait", func() bool { i, _ := r.cloud.Instance(id); return i.Lifecycle == "Terminating:Wait" })
 	next()
-	eventually(t, "the stopped machine's Node is marked", 10*time.Second, func() bool {
+	await.True(t, "the stopped machine's Node is marked", func() bool {
 		n, err := r.cp.Client().CoreV1().Nodes().Get(t.Context(), stopped, metav1.GetOptions{})
 		return err == nil && slices.ContainsFunc(n.Spec.Taints, func(x corev1.Taint) bool { return x.Key == "node.cloudprovider.kubernetes.io/shutdown" })
 	})
@@ -492,7 +493,7 @@ func (r *ranch) stripped(t *testing.T) {
 			id = seen
 		}
 	}
-	eventually(t, "the ledger knows", 10*time.Second, func() bool { return r.cleaner.Memory().Seen[id].Sent })
+	await.True(t, "the ledger knows", func() bool { return r.cleaner.Memory().Seen[id].Sent })
 	r.mu.Lock()
 	r.gone[r.nodes[name]] = true
 	r.mu.Unlock()
@@ -516,7 +517,7 @@ func (r *ranch) twin(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := r.kill(t)
-	eventually(t, "a first sight", 10*time.Second, func() bool {
+	await.True(t, "a first sight", func() bool {
 		return !r.cleaner.Memory().Watch[cluster.NodeName(name)].First.IsZero() || !r.exists(name)
 	})
 	if err := nodes.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -549,7 +550,7 @@ func (r *ranch) volumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.mute(t, name)
-	eventually(t, "out of service", 15*time.Second, func() bool {
+	await.True(t, "out of service", func() bool {
 		n, err := r.cp.Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 		return err == nil && slices.ContainsFunc(n.Spec.Taints, func(x corev1.Taint) bool { return x.Key == corev1.TaintNodeOutOfService })
 	})

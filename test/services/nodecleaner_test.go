@@ -14,6 +14,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 )
 
@@ -52,7 +53,7 @@ func testCleaner(t *testing.T, cp *controlplane.ControlPlane) {
 		cloud.phase(id("dead"), cluster.PhaseGone)
 		start := time.Now()
 		setReady(t, cp, "dead", corev1.ConditionUnknown)
-		eventually(t, "Node dead is deleted", 15*time.Second, func() bool { return !exists("dead") })
+		await.True(t, "Node dead is deleted", func() bool { return !exists("dead") })
 		t.Logf("deleted %s after it was not Ready, two sights 1 s apart", time.Since(start).Round(time.Millisecond))
 		if kept, err := filepath.Glob(filepath.Join(state, "nodes", "dead-*.json")); err != nil || len(kept) != 1 {
 			t.Errorf("kept manifests: %v %v", kept, err)
@@ -72,12 +73,12 @@ func testCleaner(t *testing.T, cp *controlplane.ControlPlane) {
 			t.Fatal(err)
 		}
 		setReady(t, cp, "seed", corev1.ConditionUnknown)
-		eventually(t, "Node seed is deleted", 15*time.Second, func() bool { return !exists("seed") })
+		await.True(t, "Node seed is deleted", func() bool { return !exists("seed") })
 	})
 	t.Run("same name between the sights", func(t *testing.T) {
 		cloud.phase(id("twin"), cluster.PhaseGone)
 		setReady(t, cp, "twin", corev1.ConditionUnknown)
-		eventually(t, "a first sight", 10*time.Second, func() bool { return !cleaner.Memory().Watch["twin"].First.IsZero() })
+		await.True(t, "a first sight", func() bool { return !cleaner.Memory().Watch["twin"].First.IsZero() })
 		if err := nodes.Delete(t.Context(), "twin", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -86,9 +87,9 @@ func testCleaner(t *testing.T, cp *controlplane.ControlPlane) {
 		cloud.mu.Unlock()
 		again := node(t, cp, "twin", "aws:///eu-west-1a/i-twin2", corev1.ConditionUnknown)
 		watched := func() bool { return cleaner.Memory().Watch["twin"].UID == cluster.UID(again.UID) }
-		eventually(t, "the new Node is watched", 10*time.Second, watched)
+		await.True(t, "the new Node is watched", watched)
 		first := cloud.count()
-		eventually(t, "a read of the cloud after that", 20*time.Second, func() bool { return cloud.count() > first || cleaner.Memory().Watch["twin"].Alive > 0 })
+		await.True(t, "a read of the cloud after that", func() bool { return cloud.count() > first || cleaner.Memory().Watch["twin"].Alive > 0 })
 		if n, err := nodes.Get(t.Context(), "twin", metav1.GetOptions{}); err != nil || n.UID != again.UID {
 			t.Errorf("the re-created Node: %v", err)
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 )
 
@@ -92,7 +93,7 @@ func serve(t *testing.T, factory informers.SharedInformerFactory, run func(conte
 			if err != nil {
 				t.Errorf("the service ended with %v", err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(await.Limit):
 			t.Error("the service does not end")
 		}
 		if factory != nil {
@@ -144,18 +145,6 @@ func setReady(t *testing.T, cp *controlplane.ControlPlane, name string, ready co
 	}
 	t.Fatal(last)
 	return nil
-}
-
-// eventually polls a condition until it holds.
-func eventually(t *testing.T, what string, within time.Duration, holds func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(within)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", within, what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }
 
 func TestServices(t *testing.T) {

@@ -16,6 +16,10 @@ import (
 // AgentUser is the user that units/rbac.yaml binds.
 const AgentUser = "autoscaler-agent"
 
+// stopLimit is systemd's own patience with a unit that was asked to stop
+// (DefaultTimeoutStopSec=).
+const stopLimit = 90 * time.Second
+
 // BuildAgent builds the product's binary from the module that this test module
 // stands in.
 func BuildAgent(ctx context.Context, to string) error {
@@ -66,12 +70,12 @@ func (p *Process) Stop(ctx context.Context) error {
 	select {
 	case <-p.Done:
 		return nil
-	case <-time.After(15 * time.Second):
+	case <-time.After(stopLimit):
 	case <-ctx.Done():
 	}
 	_ = p.cmd.Process.Kill()
 	<-p.Done
-	return fmt.Errorf("%s did not end within 15s of SIGINT and was killed", filepath.Base(p.binary))
+	return fmt.Errorf("%s did not end within %s of SIGINT and was killed", filepath.Base(p.binary), stopLimit)
 }
 
 // Usage reads the process's memory and CPU time from /proc, "" where there is none.

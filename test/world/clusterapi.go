@@ -24,6 +24,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/capi"
 	core "github.com/autoscaler-agent/autoscaler-agent/test/clusterapi"
 	"github.com/autoscaler-agent/autoscaler-agent/test/machine"
@@ -299,7 +300,7 @@ func (c *clusterAPI) Counts() map[string]int {
 // Leftovers are Machine objects that nobody needs. The real controllers let a Machine go
 // some seconds after its instance and its Node have gone, and get the time.
 func (c *clusterAPI) Leftovers() []string {
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(await.Limit)
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {

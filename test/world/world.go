@@ -25,6 +25,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 	"github.com/autoscaler-agent/autoscaler-agent/test/machine"
@@ -272,7 +273,7 @@ func shipped(name string) string {
 // RenderUserData waits for the published join values and asks the agent's own
 // generator for the user data, as an operator would; flags are Cloud.RenderFlags.
 func (w *World) RenderUserData(ctx context.Context, binary string, flags ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 90*time.Second, errors.New("the agent did not publish join values within 90s"))
+	ctx, cancel := context.WithTimeoutCause(ctx, await.Limit, errors.New("the agent did not publish join values"))
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -315,7 +316,7 @@ func (w *World) RenderUserData(ctx context.Context, binary string, flags ...stri
 // WaitForGroup waits until the agent knows a group, by its own `status`. Cluster API's
 // groups are called KIND/NAMESPACE/NAME: the last part is enough.
 func (w *World) WaitForGroup(ctx context.Context, binary, group string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 90*time.Second, fmt.Errorf("the agent did not discover group %s within 90s", group))
+	ctx, cancel := context.WithTimeoutCause(ctx, await.Limit, fmt.Errorf("the agent did not discover group %s", group))
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()

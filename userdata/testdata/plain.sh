@@ -201,13 +201,18 @@ patches:
 JOIN
 phase "join node=$NODE_NAME"
 tries=5
+pki=${JOIN_PKI:-/var/lib/kubelet/pki}
 until kubeadm join --config "$dir/join.yaml"; do
   tries=$((tries - 1))
   [ "$tries" -gt 0 ] || die reason=kubeadm-join
   phase "retry left=$tries"
+  mkdir -p "$dir/pki"
+  cp -a "$pki"/kubelet-client* "$dir/pki/" 2>/dev/null || :
   kubeadm reset --force >/dev/null 2>&1 || :
-  sleep 15
+  mkdir -p "$pki"
+  cp -a "$dir/pki"/kubelet-client* "$pki/" 2>/dev/null || :
+  sleep "${JOIN_PAUSE:-15}"
 done
-rm -f "$dir/join.yaml"
+rm -rf "$dir/join.yaml" "$dir/pki"
 phase joined
 # --- join: end ---

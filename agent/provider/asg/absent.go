@@ -34,12 +34,12 @@ func (d *deletion) absent(ctx context.Context, id cluster.InstanceID, short stri
 			if aws.ToString(m.InstanceId) != short {
 				continue
 			}
-			if groupOf(m) != d.group {
-				return fail(provider.NotFound, "the instance is not in the group")
-			}
-			switch stateOf(m) {
+			switch stateOf(m) { // whatever its tags say: a detached one has none
 			case ec2types.InstanceStateNameTerminated, ec2types.InstanceStateNameShuttingDown:
 				return nil
+			}
+			if groupOf(m) != d.group {
+				return fail(provider.NotFound, "the instance is not in the group")
 			}
 			return fail(provider.NotFound, "the instance has left the group and is "+string(stateOf(m)))
 		}

@@ -58,6 +58,9 @@ func call[In, Out, Opt any](ctx context.Context, p *Provider, action string,
 	defer cancel()
 	start := p.now()
 	out, err := do(limited, in, opts...)
+	if cause := context.Cause(limited); err != nil && errors.Is(cause, errLate) {
+		err = cause
+	}
 	if p.hook != nil {
 		p.hook(Call{Action: action, Took: p.now().Sub(start), Err: err})
 	}

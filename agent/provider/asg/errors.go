@@ -137,10 +137,36 @@ func kindOfAPI(api smithy.APIError, action string, err error) (provider.Kind, st
 	return provider.Other, ""
 }
 
+// badLogin tells that AWS did not know who asked: that says nothing about what was asked
+// for, and credentials renew themselves.
+func badLogin(e *provider.Error) bool {
+	var api smithy.APIError
+	if !errors.As(e.Err, &api) {
+		return true
+	}
+	_, bad := badCredentials[strings.TrimSuffix(api.ErrorCode(), "Fault")]
+	return bad
+}
+
 // torn tells an answer that ended too early, or that is not AWS's (a proxy's page).
 func torn(err error) bool {
 	var decoding *smithy.DeserializationError
 	return errors.As(err, &decoding) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// unsure marks the error of a write that nobody answered: it may be carried out yet. AWS
+// answers with a status below 500, or the request was never sent.
+func unsure(e *provider.Error) *provider.Error {
+	var api smithy.APIError
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.As(e.Err, &api) && !serverError(e.Err):
+	case e.Kind == provider.Denied, errors.As(e.Err, &dns), errors.As(e.Err, &op) && op.Op == "dial":
+	default:
+		e.Unsure = true
+	}
+	return e
 }
 
 func serverError(err error) bool {

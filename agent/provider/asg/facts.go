@@ -3,6 +3,7 @@ package asg
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,11 +28,46 @@ type facts struct {
 	images       map[string]imageFact
 	versions     map[string]*launchTemplate
 	requirements map[string]matched
+	refusals     map[string]refusal              // types and images, for refusalLife
 	refreshes    map[cluster.GroupID]refreshFact // for refreshLife
 	notices      map[string]notice               // by EC2 id, for noticeLife
 }
 
 const requirementsLife = time.Hour
+
+// refusalLife is how long a type or an image that AWS refused to tell of (no right, no
+// such thing) is not asked for again: nothing but an operator changes that.
+const refusalLife = 5 * time.Minute
+
+// refusal is what was answered, and until when it is believed.
+type refusal struct {
+	err   *provider.Error
+	until time.Time
+}
+
+// refused is why a type or an image need not be asked for; nil: ask.
+func (f *facts) refused(name string, now time.Time) *provider.Error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r, ok := f.refusals[name]; ok && now.Before(r.until) {
+		return r.err
+	}
+	return nil
+}
+
+// refuse remembers err if it is one that lasts.
+func (f *facts) refuse(name string, err *provider.Error, now time.Time) {
+	if err.Kind != provider.Denied && err.Kind != provider.Invalid && err.Kind != provider.NotFound || err.Kind == provider.Denied && badLogin(err) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.refusals == nil {
+		f.refusals = map[string]refusal{}
+	}
+	maps.DeleteFunc(f.refusals, func(_ string, r refusal) bool { return !now.Before(r.until) })
+	f.refusals[name] = refusal{err, now.Add(refusalLife)}
+}
 
 // typeFact is what a template needs of an instance type.
 type typeFact struct {
@@ -61,7 +97,11 @@ func (p *Provider) loadTypes(ctx context.Context, wanted map[string]bool) map[st
 	f.mu.Lock()
 	missing := slices.DeleteFunc(slices.Sorted(maps.Keys(wanted)), func(t string) bool { _, ok := f.types[t]; return ok })
 	f.mu.Unlock()
-	failed := map[string]*provider.Error{}
+	failed, now := map[string]*provider.Error{}, p.now()
+	missing = slices.DeleteFunc(missing, func(t string) bool {
+		failed[t] = f.refused(t, now)
+		return failed[t] != nil
+	})
 	for chunk := range slices.Chunk(missing, 100) {
 		err := p.describeTypes(ctx, chunk)
 		if err == nil {
@@ -74,6 +114,7 @@ func (p *Provider) loadTypes(ctx context.Context, wanted map[string]bool) map[st
 			}
 			if one != nil {
 				failed[t] = one
+				f.refuse(t, one, now)
 			}
 		}
 	}
@@ -165,16 +206,24 @@ func (p *Provider) loadImages(ctx context.Context, wanted map[string]bool) map[s
 	f.mu.Lock()
 	missing := slices.DeleteFunc(slices.Sorted(maps.Keys(wanted)), func(id string) bool { _, ok := f.images[id]; return ok })
 	f.mu.Unlock()
-	failed := map[string]string{}
+	failed, now := map[string]string{}, p.now()
 	// One call per image: an unknown ID fails a whole call, and there are few images.
 	for _, id := range missing {
+		if e := f.refused(id, now); e != nil {
+			failed[id] = e.Error()
+			continue
+		}
 		answer, err := call(ctx, p, actionDescribeImages, p.compute.DescribeImages, &ec2.DescribeImagesInput{ImageIds: []string{id}})
 		if err != nil {
-			failed[id] = classify("resolve template", "", actionDescribeImages, err).Error()
+			e := classify("resolve template", "", actionDescribeImages, err)
+			failed[id] = e.Error()
+			f.refuse(id, e, now)
 			continue
 		}
 		if len(answer.Images) == 0 {
-			failed[id] = "AWS lists no such image for this account"
+			e := &provider.Error{Op: "resolve template", Kind: provider.Invalid, Err: errors.New("AWS lists no such image for this account")}
+			failed[id] = e.Error()
+			f.refuse(id, e, now)
 			continue
 		}
 		f.mu.Lock()

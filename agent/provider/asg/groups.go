@@ -37,6 +37,12 @@ func (r *reading) warn(text string) {
 	}
 }
 
+// patience is how long Groups waits for templates and failures once it has the machines.
+const patience = 5 * time.Second
+
+// errLate is why a call beside the machines was given up.
+var errLate = fmt.Errorf("not waited for any longer: %w", context.DeadlineExceeded)
+
 // Groups reads all groups. See provider.Provider. It makes one call per page of
 // groups (100) and rule, one per page of instances (up to 200 groups in one
 // filter), one per launch template whose version is $Latest or $Default, one per group
@@ -60,11 +66,18 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 		wg    sync.WaitGroup
 		parts [3][]error
 	)
-	wg.Go(func() { parts[0] = p.readInstances(ctx, readings, at) })
+	// Templates and failures may be late by so much, and no more: whoever waits for the
+	// machines (a join, a drain) is not to wait for a call that hangs.
+	beside, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	wg.Go(func() {
+		parts[0] = p.readInstances(ctx, readings)
+		time.AfterFunc(patience, func() { giveUp(errLate) })
+	})
 	var templates []resolved
-	wg.Go(func() { templates, parts[1] = p.readTemplates(ctx, readings) })
+	wg.Go(func() { templates, parts[1] = p.readTemplates(beside, readings) })
 	var failures []failuresOf
-	wg.Go(func() { failures, parts[2] = p.readFailures(ctx, readings) })
+	wg.Go(func() { failures, parts[2] = p.readFailures(beside, readings) })
 	wg.Wait()
 
 	p.readSpot(ctx, readings)
@@ -72,11 +85,11 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 		r.group.Template, r.group.Quota = templates[i].template, templates[i].quota
 		r.group.Warnings = append(r.group.Warnings, templates[i].warnings...)
 		if templates[i].err != nil {
-			r.stale(templates[i].err)
+			r.group.TemplateStale = templates[i].err.Error()
 		}
 		r.group.Failures = failures[i].list
 		if failures[i].err != nil {
-			r.stale(failures[i].err)
+			r.group.FailuresStale = failures[i].err.Error()
 		}
 		old, warning := r.drift(templates[i].kinds)
 		if old {

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
@@ -27,7 +26,7 @@ const valuesPerFilter = 200
 
 // readInstances fills in the instances of all groups. A chunk that could not be
 // read whole makes its groups stale.
-func (p *Provider) readInstances(ctx context.Context, readings []*reading, at time.Time) []error {
+func (p *Provider) readInstances(ctx context.Context, readings []*reading) []error {
 	var errs []error
 	for chunk := range slices.Chunk(readings, valuesPerFilter) {
 		machines, err := p.machines(ctx, chunk)
@@ -40,7 +39,7 @@ func (p *Provider) readInstances(ctx context.Context, readings []*reading, at ti
 			}
 		}
 		for _, r := range chunk {
-			r.group.Instances = p.instancesOf(r.source, machines[r.group.ID], at)
+			r.group.Instances = p.instancesOf(r.source, machines[r.group.ID])
 			for _, m := range machines[r.group.ID] {
 				r.spot = r.spot || spotMachine(m)
 			}
@@ -104,7 +103,7 @@ func groupOf(m ec2types.Instance) cluster.GroupID {
 }
 
 // instancesOf joins what Auto Scaling and EC2 say about one group's machines.
-func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[string]ec2types.Instance, at time.Time) []cluster.Instance {
+func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[string]ec2types.Instance) []cluster.Instance {
 	var out []cluster.Instance
 	member := map[string]bool{}
 	for _, m := range source.Instances {
@@ -125,9 +124,8 @@ func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[st
 			in.Interruption = &cluster.Interruption{Why: "Auto Scaling ends it, and a lifecycle hook lets it wait: " + string(life)}
 		}
 		if !listed {
-			// EC2 lists a new machine some seconds late. Created is the moment of this
-			// read then: a zero time would make it look older than any time limit.
-			in.Created = at
+			// EC2 lists a new machine some seconds late, or never: Created stays zero, and
+			// whoever waits for the machine counts from when it was first seen.
 			in.Type = aws.ToString(m.InstanceType)
 		}
 		out = append(out, in)
@@ -210,7 +208,7 @@ func parseProviderID(id cluster.InstanceID) (string, bool) {
 
 // instance converts EC2's part.
 func (p *Provider) instance(m ec2types.Instance) cluster.Instance {
-	in := cluster.Instance{Created: aws.ToTime(m.LaunchTime), Type: string(m.InstanceType)}
+	in := cluster.Instance{Created: aws.ToTime(m.LaunchTime), Type: string(m.InstanceType), Runs: stateOf(m) == ec2types.InstanceStateNameRunning}
 	if m.Placement != nil {
 		in.Zone = aws.ToString(m.Placement.AvailabilityZone)
 	}

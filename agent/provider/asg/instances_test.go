@@ -66,7 +66,7 @@ func TestMembersAndLeftOvers(t *testing.T) {
 	got := p.instancesOf(
 		asgtypes.AutoScalingGroup{Instances: []asgtypes.Instance{
 			member("i-1", "InService"), member("i-2", "Pending"), member("i-3", "Warmed:Stopped"), member("i-4", "Detaching"), member("i-5", "InService")}},
-		map[string]ec2types.Instance{"i-1": state("i-1", "running"), "i-4": state("i-4", "running"), "i-5": state("i-5", "terminated"), "i-6": state("i-6", "terminated")}, at.Add(time.Hour))
+		map[string]ec2types.Instance{"i-1": state("i-1", "running"), "i-4": state("i-4", "running"), "i-5": state("i-5", "terminated"), "i-6": state("i-6", "terminated")})
 	var short []string
 	for _, i := range got {
 		short = append(short, string(i.ID)+" "+string(i.Phase)+map[bool]string{true: " member"}[i.Member])
@@ -78,7 +78,7 @@ func TestMembersAndLeftOvers(t *testing.T) {
 	if !slices.Equal(short, want) {
 		t.Errorf("got  %q\nwant %q", short, want)
 	}
-	if !got[1].Created.Equal(at.Add(time.Hour)) || got[1].Type != "m5.large" || !got[1].Protected {
+	if !got[1].Created.IsZero() || got[1].Type != "m5.large" || !got[1].Protected {
 		t.Errorf("a machine that EC2 does not list yet: %+v", got[1])
 	}
 }
@@ -174,6 +174,30 @@ func TestProviderIDs(t *testing.T) {
 	for _, bad := range []cluster.InstanceID{"", "i-1", "aws://eu-west-1a/i-1", "aws:///eu-west-1a/x", "aws:///eu-west-1a/i-1/x", "gce:///a/i-1"} {
 		if got, ok := parseProviderID(bad); ok {
 			t.Errorf("%q: %s", bad, got)
+		}
+	}
+}
+
+// TestAMachineThatRunsWhileItsGroupLetsItGo: the names and addresses by which its
+// certificates are renewed are there, and so is that it runs.
+func TestAMachineThatRunsWhileItsGroupLetsItGo(t *testing.T) {
+	p := newProvider(Config{}, cluster.Reservation{}, "eu-west-1", nil, nil)
+	id := "i-1"
+	for life, want := range map[asgtypes.LifecycleState]map[ec2types.InstanceStateName]cluster.Instance{
+		"InService":        {"running": {Phase: cluster.PhaseRunning, Runs: true}, "stopped": {Phase: cluster.PhaseStopped}},
+		"Standby":          {"running": {Phase: cluster.PhaseStopped, Runs: true}, "stopped": {Phase: cluster.PhaseStopped}},
+		"EnteringStandby":  {"running": {Phase: cluster.PhaseStopped, Runs: true}},
+		"Terminating":      {"running": {Phase: cluster.PhaseDeleting, Runs: true}, "shutting-down": {Phase: cluster.PhaseDeleting}},
+		"Terminating:Wait": {"running": {Phase: cluster.PhaseDeleting, Runs: true}, "terminated": {Phase: cluster.PhaseGone}},
+	} {
+		for state, want := range want {
+			machine := ec2types.Instance{InstanceId: &id, State: &ec2types.InstanceState{Name: state}, PrivateIpAddress: aws.String("172.16.1.9"),
+				Placement: &ec2types.Placement{AvailabilityZone: aws.String("eu-west-1a")}}
+			got := p.instancesOf(asgtypes.AutoScalingGroup{Instances: []asgtypes.Instance{{InstanceId: &id, LifecycleState: life, AvailabilityZone: aws.String("eu-west-1a")}}},
+				map[string]ec2types.Instance{id: machine})
+			if len(got) != 1 || got[0].Phase != want.Phase || got[0].Runs != want.Runs || len(got[0].NodeNames) == 0 || len(got[0].Addresses) != 1 {
+				t.Errorf("%s, EC2 %s: %+v, want phase %q and runs %v", life, state, got, want.Phase, want.Runs)
+			}
 		}
 	}
 }

@@ -54,12 +54,18 @@ func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int)
 		AutoScalingGroupName: aws.String(string(id)),
 		DesiredCapacity:      aws.Int32(int32(to)),
 		HonorCooldown:        aws.Bool(false),
-	})
+	}, once)
 	if err != nil {
-		return classify(op, id, actionSetDesired, err)
+		return unsure(classify(op, id, actionSetDesired, err))
 	}
 	return nil
 }
+
+// once has a write tried one time only. The capacity is absolute: a first attempt that is
+// carried out late, after the second was answered, would undo what was set in between. A
+// termination that is repeated after a lost answer could lower the capacity twice; the
+// next Delete sees the instance Terminating and leaves the target alone.
+func once(o *autoscaling.Options) { o.RetryMaxAttempts = 1; o.Retryer = aws.NopRetryer{} }
 
 func mayLower(id cluster.GroupID, g asgtypes.AutoScalingGroup, to int) error {
 	members, bare := 0, 0
@@ -156,10 +162,7 @@ func (d *deletion) delete(ctx context.Context, id cluster.InstanceID) error {
 		return fail(provider.Invalid, "lower the group's MinSize, or its min in AUTOSCALER_AWS_GROUPS", "the target is %d, which is the group's minimum", d.target)
 	}
 	_, err := call(ctx, d.p, actionTerminate, d.p.scaling.TerminateInstanceInAutoScalingGroup,
-		&autoscaling.TerminateInstanceInAutoScalingGroupInput{InstanceId: aws.String(short), ShouldDecrementDesiredCapacity: aws.Bool(d.surplus <= 0)},
-		// One attempt: after a lost answer a repetition could count twice. The next
-		// Delete sees the instance Terminating and leaves the target alone.
-		func(o *autoscaling.Options) { o.RetryMaxAttempts = 1; o.Retryer = aws.NopRetryer{} })
+		&autoscaling.TerminateInstanceInAutoScalingGroupInput{InstanceId: aws.String(short), ShouldDecrementDesiredCapacity: aws.Bool(d.surplus <= 0)}, once)
 	if err == nil {
 		if d.surplus > 0 {
 			d.surplus--
@@ -169,7 +172,7 @@ func (d *deletion) delete(ctx context.Context, id cluster.InstanceID) error {
 		d.lives[short] = asgtypes.LifecycleStateTerminating
 		return nil
 	}
-	e := classify("delete", d.group, actionTerminate, err)
+	e := unsure(classify("delete", d.group, actionTerminate, err))
 	e.Instance = id
 	if e.Kind == provider.NotFound {
 		return d.absent(ctx, id, short)

@@ -301,8 +301,8 @@ func TestTemplateOfScripts(t *testing.T) {
 				c.edit(s)
 			}
 			list, err := p.Groups(background)
-			if len(list) != 1 || (err != nil) != c.stale || (list[0].Stale != "") != c.stale {
-				t.Fatalf("stale %q, error %v", list[0].Stale, err)
+			if len(list) != 1 || (err != nil) != c.stale || (list[0].TemplateStale != "") != c.stale || list[0].Stale != "" {
+				t.Fatalf("template stale %q, stale %q, error %v", list[0].TemplateStale, list[0].Stale, err)
 			}
 			g := list[0]
 			if (c.unknown == "") != (g.Template.Unknown == "") || !strings.Contains(g.Template.Unknown, c.unknown) {

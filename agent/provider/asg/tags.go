@@ -9,6 +9,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
 )
 
 // Prefixes of the tags by which an operator describes the nodes of a group. They
@@ -53,7 +54,7 @@ func parseHints(tags map[string]string) hints {
 			}
 			h.taints = append(h.taints, cluster.Taint{Key: name, Value: m[1], Effect: m[2]})
 		} else if name, ok := strings.CutPrefix(key, tagResources); ok && name != "" {
-			n, err := provider.Amount(name, value)
+			n, err := quantity.Parse(name, value)
 			if err != nil {
 				warn("%v", err)
 				continue

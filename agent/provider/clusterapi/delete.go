@@ -312,7 +312,7 @@ func (d *deletion) lower(ctx context.Context) bool {
 		if !v.lowers {
 			continue
 		}
-		e := classify("delete", d.id, err)
+		e := unsure(classify("delete", d.id, err), err)
 		if e.Instance = v.id; errors.As(err, &changed) {
 			e.Kind, e.Remedy = provider.Conflict, ""
 		}

@@ -144,6 +144,8 @@ type source struct {
 	ofSet    map[string]*scalable // by UID
 	// err is why part of it could not be read.
 	err *provider.Error
+	// noTemplate is why its infrastructure template could not be read now.
+	noTemplate *provider.Error
 }
 
 // members finds the machines of a group among those of its namespace.

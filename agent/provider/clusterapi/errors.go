@@ -115,6 +115,16 @@ func kindOfStatus(err error) (provider.Kind, string) {
 	return provider.Other, ""
 }
 
+// unsure marks the error of a write that the API server did not answer: it may be carried
+// out yet, though only under the resource version that was read.
+func unsure(e *provider.Error, err error) *provider.Error {
+	var called *callError
+	var op *net.OpError
+	code := statusCode(err)
+	e.Unsure = errors.As(err, &called) && (code == 0 || code >= 500) && !(errors.As(err, &op) && op.Op == "dial")
+	return e
+}
+
 // notFound tells that the API server positively has no such object or kind.
 func notFound(err error) bool { return statusCode(err) == 404 }
 

@@ -69,6 +69,10 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 			ng.Stale = g.err.Error()
 			errs = append(errs, g.err)
 		}
+		if g.noTemplate != nil {
+			ng.TemplateStale = g.noTemplate.Error()
+			errs = append(errs, g.noTemplate)
+		}
 		slices.Sort(ng.Warnings)
 		out = append(out, ng)
 	}

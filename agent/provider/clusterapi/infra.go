@@ -62,7 +62,7 @@ func (p *Provider) readInfra(ctx context.Context, groups []*source) map[string]i
 			continue
 		}
 		if e := classify("read", g.id, answer.err); e.Kind == provider.Transient || ctx.Err() != nil {
-			g.err = e
+			g.noTemplate = e
 		}
 	}
 	return out

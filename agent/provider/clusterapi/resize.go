@@ -80,7 +80,7 @@ func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int)
 		if err == nil {
 			return nil
 		}
-		e := classify(op, id, err)
+		e := unsure(classify(op, id, err), err)
 		if e.Kind != provider.Conflict || try == attempts {
 			return e
 		}

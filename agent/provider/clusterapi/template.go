@@ -13,9 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
 )
 
 // draft is a template while it is put together.
@@ -41,7 +40,7 @@ func (p *Provider) template(ctx context.Context, g *source, infra map[string]inf
 	capacity := cluster.Resources{}
 	if answer.object != nil {
 		capacity = amounts(answer.object.Status.Capacity)
-	} else if answer.err != nil && g.err == nil {
+	} else if answer.err != nil && g.noTemplate == nil {
 		d.warn("its infrastructure template cannot be read: %v", answer.err)
 	}
 	seen, hasSeen := p.seenNode(ctx, g, d.template.Spec)
@@ -98,31 +97,29 @@ func specOf(o *scalable, infra *infraObject) string {
 func amounts(list map[string]json.RawMessage) cluster.Resources {
 	var r cluster.Resources
 	for name, raw := range list {
-		q, err := resource.ParseQuantity(strings.Trim(string(raw), `"`))
-		if err != nil || q.Sign() < 0 {
-			continue
+		if n, err := quantity.Parse(name, strings.Trim(string(raw), `"`)); err == nil {
+			setAmount(&r, name, n)
 		}
-		setAmount(&r, name, q)
 	}
 	return r
 }
 
-func setAmount(r *cluster.Resources, name string, q resource.Quantity) {
+func setAmount(r *cluster.Resources, name string, n int64) {
 	switch name {
 	case "cpu":
-		r.MilliCPU = q.MilliValue()
+		r.MilliCPU = n
 	case "memory":
-		r.Memory = q.Value()
+		r.Memory = n
 	case "ephemeral-storage":
-		r.EphemeralStorage = q.Value()
+		r.EphemeralStorage = n
 	case "pods":
-		r.Pods = q.Value()
+		r.Pods = n
 	default:
 		extended := maps.Clone(r.Extended)
 		if extended == nil {
 			extended = map[string]int64{}
 		}
-		extended[name] = q.Value()
+		extended[name] = n
 		r.Extended = extended
 	}
 }
@@ -135,18 +132,18 @@ func (d *draft) annotations(annotations map[string]string, r *cluster.Resources)
 		if text == "" {
 			return false
 		}
-		q, err := resource.ParseQuantity(text)
+		n, err := quantity.Parse(name, text)
 		if err == nil && whole {
 			_, err = strconv.ParseUint(text, 10, 63)
 		}
-		if err != nil || q.Sign() < 0 {
+		if err != nil {
 			d.warnings = append(d.warnings, leftOut(key, text, errors.New("write a quantity, for example 16, 500m or 64Gi (counts as whole numbers)")))
 			return false
 		}
-		if q.Sign() == 0 && name != annotations[keyGPUType] {
+		if n == 0 && name != annotations[keyGPUType] {
 			return false
 		}
-		setAmount(r, name, q)
+		setAmount(r, name, n)
 		return true
 	}
 	cpu := take(keyCPU, "cpu", false)

@@ -298,7 +298,7 @@ func grpcStatus(res *http.Response) *status {
 	}
 	code, err := strconv.Atoi(from.Get("Grpc-Status"))
 	if err != nil {
-		return &status{code: codeUnavailable, text: "the answer ended without a status"}
+		return &status{code: codeUnavailable, text: "the answer ended without a status", err: errTorn}
 	}
 	text := from.Get("Grpc-Message")
 	if plain, err := url.PathUnescape(text); err == nil {

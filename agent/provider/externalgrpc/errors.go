@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -50,6 +51,24 @@ func classify(op string, group cluster.GroupID, err error) *provider.Error {
 		if op == "resize" && s.method == methodIncrease {
 			e.Kind = provider.Exhausted
 		}
+	}
+	return e
+}
+
+// unsure marks the error of a write that nobody answered: it may be carried out yet, and
+// the protocol's sizes are differences. What the plug-in refuses in so many words, it did
+// not do.
+func unsure(e *provider.Error) *provider.Error {
+	var s *status
+	var op *net.OpError
+	if !errors.As(e.Err, &s) || e.Kind == provider.Denied || errors.As(s.err, &op) && op.Op == "dial" {
+		return e
+	}
+	switch s.code {
+	case codeCanceled, codeDeadlineExceeded, codeUnavailable, codeInternal, codeDataLoss:
+		e.Unsure = true
+	default:
+		e.Unsure = s.err != nil
 	}
 	return e
 }

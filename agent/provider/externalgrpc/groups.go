@@ -64,7 +64,7 @@ func (p *Provider) list(ctx context.Context, op string) ([]nodeGroup, error) {
 	return read(ctx, p, op, "", methodNodeGroups, nil, readNodeGroups)
 }
 
-// group reads one group. What fails makes it stale, with an error.
+// group reads one group. What fails makes that kind of facts stale, with an error.
 func (p *Provider) group(ctx context.Context, g nodeGroup, inventory map[string]facts, at time.Time) (cluster.NodeGroup, error) {
 	id := cluster.GroupID(g.id)
 	out := cluster.NodeGroup{ID: id, Min: g.min, Max: g.max, ReadAt: at}
@@ -93,11 +93,16 @@ func (p *Provider) group(ctx context.Context, g nodeGroup, inventory map[string]
 		fail(err)
 	}
 	if err := p.describe(ctx, &out); err != nil {
-		fail(err)
+		errs = append(errs, err)
+		out.TemplateStale = err.Error()
 	}
 	p.fill(&out, instances, inventory, at)
 	return out, errors.Join(errs...)
 }
+
+// sightLag is how long before its first sight here an instance may have been launched:
+// a machine that asks for a certificate at once is seen only when that is looked into.
+const sightLag = 10 * time.Second
 
 // fill turns the plug-in's instances into the contract's.
 func (p *Provider) fill(g *cluster.NodeGroup, list []instance, inventory map[string]facts, at time.Time) {
@@ -115,7 +120,7 @@ func (p *Provider) fill(g *cluster.NodeGroup, list []instance, inventory map[str
 		if !own {
 			f = i.facts
 		} else if f.created.IsZero() {
-			f.created = s.first // a request that is older than that is held, which is safe
+			f.created = s.first.Add(-sightLag) // a request that is older than that is held, which is safe
 		}
 		if f.failedAt.IsZero() {
 			f.failedAt = s.failed

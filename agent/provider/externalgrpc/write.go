@@ -49,8 +49,10 @@ func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int)
 		}
 		method = methodDecrease
 	}
-	_, err = p.call(ctx, op, id, method, appendText(appendNumber(nil, 1, int64(to-target)), 2, g.id))
-	return err
+	if _, err := p.client.call(ctx, method, appendText(appendNumber(nil, 1, int64(to-target)), 2, g.id)); err != nil {
+		return unsure(classify(op, id, err))
+	}
+	return nil
 }
 
 // one reads the bounds and the target of one group. Refresh comes first: most plug-ins
@@ -143,7 +145,7 @@ func (d *deletion) delete(ctx context.Context, id cluster.InstanceID) error {
 	}
 	request := appendText(appendMessage(nil, 1, node(string(id), name, nil)), 2, d.group.id)
 	if _, err := d.p.client.call(ctx, methodDelete, request); err != nil {
-		e := classify("delete", group, err)
+		e := unsure(classify("delete", group, err))
 		e.Instance = id
 		return e
 	}

@@ -54,7 +54,7 @@ func New(now time.Time) *Cloud {
 	return &Cloud{
 		Boot: 30 * time.Second, Shutdown: 30 * time.Second, Forget: time.Hour,
 		now: now, groups: map[cluster.GroupID]*group{}, loose: map[cluster.InstanceID]bool{},
-		faults: faults{reads: map[cluster.GroupID]error{}},
+		faults: faults{reads: map[cluster.GroupID]error{}, templates: map[cluster.GroupID]error{}},
 	}
 }
 
@@ -249,6 +249,11 @@ func (c *Cloud) readAll() ([]cluster.NodeGroup, error) {
 		if err := c.reads[id]; err != nil {
 			g.Instances = nil
 			g.Stale = err.Error()
+			errs = append(errs, err)
+		}
+		if err := c.templates[id]; err != nil {
+			g.Template = cluster.Template{Unknown: err.Error()}
+			g.TemplateStale = err.Error()
 			errs = append(errs, err)
 		}
 		out = append(out, g)

@@ -11,15 +11,16 @@ import (
 // faults are what goes wrong because somebody asked for it. The cloud's mutex guards
 // them.
 type faults struct {
-	next     []error
-	reads    map[cluster.GroupID]error // of reads, per group
-	down     error                     // of everything
-	downIn   int                       // calls that succeed before down holds
-	noDelete error
-	noOne    *provider.Error // of the next deletion of an instance
-	lost     error           // instead of the next answer to a change
-	frozen   []cluster.NodeGroup
-	hang     chan struct{} // closed when it is over; nil: it does not
+	next      []error
+	reads     map[cluster.GroupID]error // of reads, per group
+	templates map[cluster.GroupID]error // of reads of templates, per group
+	down      error                     // of everything
+	downIn    int                       // calls that succeed before down holds
+	noDelete  error
+	noOne     *provider.Error // of the next deletion of an instance
+	lost      error           // instead of the next answer to a change
+	frozen    []cluster.NodeGroup
+	hang      chan struct{} // closed when it is over; nil: it does not
 }
 
 // Next makes the next call of a provider method fail with err before it does
@@ -42,6 +43,14 @@ func (c *Cloud) BreakRead(id cluster.GroupID, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reads[id] = err
+}
+
+// BreakTemplate makes the read of one group's template fail with err until called with
+// nil.
+func (c *Cloud) BreakTemplate(id cluster.GroupID, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.templates[id] = err
 }
 
 // RefuseDelete makes every deletion fail with err until called with nil.

@@ -97,7 +97,7 @@ func (p *Provider) group(ctx context.Context, c *magnumCluster, r *reading, v vi
 		}
 	}
 	if r.err != nil {
-		g.Target = r.NodeCount
+		g.Target, g.TemplateStale, g.FailuresStale = r.NodeCount, r.err.Error(), r.err.Error()
 		stale(r.err)
 		return g, errs
 	}
@@ -109,7 +109,8 @@ func (p *Provider) group(ctx context.Context, c *magnumCluster, r *reading, v vi
 	t, warnings, e := p.template(ctx, &r.nodeGroup, h)
 	g.Template, g.Warnings = t, append(g.Warnings, warnings...)
 	if e != nil {
-		stale(e)
+		errs = append(errs, e)
+		g.TemplateStale = e.Error()
 	}
 	if r.members.err != nil {
 		stale(r.members.err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
 )
 
 // Labels of a node group that describe its nodes. Magnum's labels configure the
@@ -78,7 +79,7 @@ func (h *hints) read(key, value string) (used bool, err error) {
 		return true, nil
 	}
 	if name, ok := after(hintResources); ok {
-		h.resources[name], err = provider.Amount(name, value)
+		h.resources[name], err = quantity.Parse(name, value)
 		if err != nil {
 			delete(h.resources, name)
 		}

@@ -153,7 +153,9 @@ func (w *write) ask(ctx context.Context, count int, remove, vacant []string) err
 	case unanswered(err):
 		w.p.remember(&w.nodeGroup, count, remove, false)
 	}
-	return openstack.Classify(w.op, w.id, err)
+	e := openstack.Classify(w.op, w.id, err)
+	e.Unsure = unanswered(err)
+	return e
 }
 
 // Delete removes nodes by their servers' UUIDs, all in one resize. See

@@ -60,7 +60,7 @@ func (p *Provider) readCloud(ctx context.Context, of string, c Cloud, groups []G
 		for _, g := range groups {
 			e := openstack.Classify("read", cluster.GroupID(g.Name), err)
 			errs = append(errs, e)
-			out = append(out, cluster.NodeGroup{ID: e.Group, Min: g.Min, Max: g.Max, Price: g.Price, Stale: e.Error(), ReadAt: at, Template: cluster.Template{Unknown: e.Error()}})
+			out = append(out, cluster.NodeGroup{ID: e.Group, Min: g.Min, Max: g.Max, Price: g.Price, Stale: e.Error(), TemplateStale: e.Error(), ReadAt: at, Template: cluster.Template{Unknown: e.Error()}})
 		}
 		return out, true, errors.Join(errs...)
 	}
@@ -74,12 +74,14 @@ func (p *Provider) readCloud(ctx context.Context, of string, c Cloud, groups []G
 	for i := range groups {
 		g, err := p.readGroup(ctx, s, &groups[i], servers, names)
 		g.ReadAt = at
-		if err == nil && doubt != nil {
-			err = openstack.Classify("read", g.ID, doubt)
-		}
 		if err != nil {
-			g.Stale = err.Error()
+			g.TemplateStale = err.Error()
 			errs = append(errs, err)
+		}
+		if doubt != nil {
+			e := openstack.Classify("read", g.ID, doubt)
+			g.Stale = e.Error()
+			errs = append(errs, e)
 		}
 		out = append(out, g)
 	}
@@ -89,7 +91,7 @@ func (p *Provider) readCloud(ctx context.Context, of string, c Cloud, groups []G
 	return out, false, errors.Join(errs...)
 }
 
-// readGroup puts one group together.
+// readGroup puts one group together. The error is why its template cannot be read now.
 func (p *Provider) readGroup(ctx context.Context, s *site, g *Group, servers []server, names map[string]string) (cluster.NodeGroup, error) {
 	out := cluster.NodeGroup{ID: cluster.GroupID(g.Name), Min: g.Min, Max: g.Max, Price: g.Price, Quota: s.quotaName(), Declared: true}
 	failed := 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -134,6 +135,7 @@ func short(id cluster.GroupID, n int, errs []error, ended error) error {
 		cause = ended
 	}
 	e := openstack.Classify("resize", id, cause)
+	e.Unsure = slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, errNotAsked) && uncertain(err) })
 	if made > 0 {
 		e.Err = fmt.Errorf("%d of %d servers were made: %w", made, n, e.Err)
 	}

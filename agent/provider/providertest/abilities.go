@@ -25,6 +25,11 @@ type LimitCapacity interface {
 	LimitCapacity(t testing.TB, on bool)
 }
 
+// BreakTemplate lets what the next machine of Workers is made of not be read for now.
+type BreakTemplate interface {
+	BreakTemplate(t testing.TB, on bool)
+}
+
 // RefuseOneDelete lets the provider be refused one of its next deletions of instances,
 // whichever, and that once.
 type RefuseOneDelete interface{ RefuseOneDelete(t testing.TB) }

@@ -21,6 +21,7 @@ var cases = []testCase{
 	{"ReadIsWhole", readIsWhole},
 	{"ReadIsACopy", readIsACopy},
 	{"PartialRead", partialRead},
+	{"TemplateCannotBeRead", templateCannotBeRead},
 	{"CancelledContext", cancelledContext},
 	{"ThrottleIsTransient", throttleIsTransient},
 	{"CredentialsExpired", credentialsExpired},
@@ -136,14 +137,40 @@ func partialRead(s *stage) {
 	if g, ok := byID[Others]; !ok || g.Stale != "" || len(g.Instances) != 1 {
 		s.Errorf("%s could be read, and is %+v", Others, g)
 	}
-	if g, ok := byID[Workers]; ok && g.Stale == "" {
+	if g, ok := byID[Workers]; ok && g.Stale+g.TemplateStale+g.FailuresStale == "" {
 		s.Errorf("%s was not read whole and is not stale", Workers)
+	} else if want := len(s.w.Alive(Workers)); ok && g.Stale == "" && living(g) != want {
+		s.Errorf("%s has %d machines of %d and is not stale", Workers, living(g), want)
 	}
 	s.w.BreakRead(s, false)
 	for id, g := range s.read() {
-		if g.Stale != "" {
-			s.Errorf("%s is still stale: %s", id, g.Stale)
+		if why := g.Stale + g.TemplateStale + g.FailuresStale; why != "" {
+			s.Errorf("%s is still stale: %s", id, why)
 		}
+	}
+}
+
+// templateCannotBeRead: the machines are told as ever, also one that comes meanwhile, and
+// can be ended.
+func templateCannotBeRead(s *stage) {
+	broken := ability[BreakTemplate](s)
+	s.ok(s.p.Resize(s.ctx(), Workers, 2, 3))
+	broken.BreakTemplate(s, true)
+	s.settle()
+	groups, err := s.p.Groups(s.ctx())
+	g := s.byID(groups)[Workers]
+	alive := s.w.Alive(Workers)
+	if g.Stale != "" || g.Target != 3 || living(g) != 3 || len(alive) != 3 {
+		s.Errorf("stale %q, target %d, %d machines of %d: want them whole", g.Stale, g.Target, living(g), len(alive))
+	}
+	if g.TemplateStale == "" || !slices.ContainsFunc(provider.Errors(err), func(e *provider.Error) bool { return e.Group == Workers }) {
+		s.Errorf("template stale %q, error %v: want both to say so", g.TemplateStale, err)
+	}
+	s.ok(s.p.Delete(s.ctx(), Workers, alive[0]))
+	broken.BreakTemplate(s, false)
+	s.settle()
+	if g := s.group(Workers); g.TemplateStale != "" || g.Template.Spec == "" {
+		s.Errorf("after that was over: template stale %q, spec %q", g.TemplateStale, g.Template.Spec)
 	}
 }
 

@@ -214,6 +214,22 @@ var moreMutants = map[string]func(c *fake.Cloud) mutant{
 			return err
 		}}
 	},
+	"TemplateCannotBeRead": func(c *fake.Cloud) mutant {
+		return edited(c, func(g *cluster.NodeGroup) {
+			if g.TemplateStale != "" {
+				g.Stale, g.Instances = g.TemplateStale, nil
+			}
+		})
+	},
+	"PartialRead/half a list that looks whole": func(c *fake.Cloud) mutant {
+		return edited(c, func(g *cluster.NodeGroup) {
+			if g.Stale != "" {
+				g.TemplateStale, g.Stale = g.Stale, ""
+			}
+		})
+	},
+	"LostAnswer/nobody says that it may have been done": func(c *fake.Cloud) mutant { return sure(c, false) },
+	"ResizeOnOldFactsConflicts/unsure of everything":    func(c *fake.Cloud) mutant { return sure(c, true) },
 	"LostAnswer/once more": func(c *fake.Cloud) mutant {
 		return mutant{Cloud: c, resize: func(ctx context.Context, id cluster.GroupID, from, to int) error {
 			err := c.Resize(ctx, id, from, to)
@@ -250,4 +266,25 @@ func eachInstance(c *fake.Cloud, edit func(*cluster.Instance)) mutant {
 			edit(&g.Instances[i])
 		}
 	})
+}
+
+// sure sets what every error of a change says of Unsure.
+func sure(c *fake.Cloud, unsure bool) mutant {
+	change := func(err error) error {
+		var e *provider.Error
+		if !errors.As(err, &e) {
+			return err
+		}
+		own := *e
+		own.Unsure = unsure
+		return &own
+	}
+	return mutant{Cloud: c,
+		resize: func(ctx context.Context, id cluster.GroupID, from, to int) error {
+			return change(c.Resize(ctx, id, from, to))
+		},
+		delete: func(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) error {
+			return change(c.Delete(ctx, id, ids...))
+		},
+	}
 }

@@ -86,6 +86,15 @@ func (s *stage) wantKind(err error, kind provider.Kind) {
 	}
 }
 
+// wantUnsure wants an error of a change to say whether the change may have been made.
+func (s *stage) wantUnsure(err error, want bool) {
+	s.Helper()
+	some, all := provider.Unsure(err)
+	if got := all || len(some) > 0; got != want {
+		s.Errorf("Unsure is %v, want %v: %v", got, want, err)
+	}
+}
+
 // late tells the errors of a call that another one has overtaken: the world is not as the
 // caller believed, or the cloud finishes the other one first.
 func late(err error) bool {

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 )
 
@@ -82,21 +83,6 @@ func workers(t *testing.T, c *aws.Cloud, g aws.Group) {
 	}
 }
 
-// eventually polls a condition of the cloud until a deadline.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(10 * time.Second)
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited 10s in vain: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 func inService(c *aws.Cloud, n int) func() bool {
 	return func() bool {
 		g, _ := c.Group("workers")
@@ -125,7 +111,7 @@ func TestAGroupGrowsAndShrinksThroughTheRealClients(t *testing.T) {
 		AutoScalingGroupName: sdk.String("workers"), DesiredCapacity: sdk.Int32(5), HonorCooldown: sdk.Bool(false)}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "five in service", inService(c, 5))
+	await.True(t, "five in service", inService(c, 5))
 	out, err := api.asg.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
 		Filters: []astypes.Filter{{Name: sdk.String("tag:k8s.io/cluster-autoscaler/enabled"), Values: []string{"true"}}}})
 	if err != nil || len(out.AutoScalingGroups) != 1 {
@@ -162,7 +148,7 @@ func TestAGroupGrowsAndShrinksThroughTheRealClients(t *testing.T) {
 	if err != nil || term.Activity.StatusCode == "" {
 		t.Fatalf("got %v, %v", term, err)
 	}
-	eventually(t, "four in service", inService(c, 4))
+	await.True(t, "four in service", inService(c, 4))
 	gone, err := api.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: ids[:1]})
 	if err != nil || gone.Reservations[0].Instances[0].State.Name != "terminated" {
 		t.Fatalf("the terminated instance is not shown as such: %v, %v", gone, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws/awsmodel"
 )
@@ -63,7 +64,7 @@ func TestTheModelCheckBites(t *testing.T) {
 	}
 	defer c.Close()
 	workers(t, c, aws.Group{Max: 3, Desired: 1})
-	eventually(t, "one in service", inService(c, 1))
+	await.True(t, "one in service", inService(c, 1))
 	api := dial(c)
 	api.ec2.DescribeInstances(ctx, nil)
 	api.asg.DescribeAutoScalingGroups(ctx, nil)

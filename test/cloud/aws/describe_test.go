@@ -12,6 +12,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 )
 
@@ -28,7 +29,7 @@ func TestEveryOtherActionAnswersInForm(t *testing.T) {
 	if err := c.PutGroup(aws.Group{Name: "workers", Max: 3, Desired: 1, LaunchTemplate: "rich", Version: "$Latest", Zones: []string{"b"}}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "one in service", inService(c, 1))
+	await.True(t, "one in service", inService(c, 1))
 	i := c.Instances()[0]
 	if i.PublicDNS == "" || i.IPv6 == "" || i.PrivateDNS != "ip-10-0-32-4.eu-west-1.compute.internal" || i.Zone != "eu-west-1b" || i.Type != "g4dn.xlarge" {
 		t.Errorf("got %+v", i)
@@ -131,7 +132,7 @@ func TestEveryOtherActionAnswersInForm(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the sick one replaced", func() bool { return inService(c, 1)() && must(c.Group("workers")).Instances[0].ID != i.ID })
+	await.True(t, "the sick one replaced", func() bool { return inService(c, 1)() && must(c.Group("workers")).Instances[0].ID != i.ID })
 	now := must(c.Group("workers")).Instances[0].ID
 	out, err := api.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{now}})
 	if err != nil || out.TerminatingInstances[0].CurrentState.Name != "shutting-down" {

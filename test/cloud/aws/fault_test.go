@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 )
 
@@ -96,7 +97,7 @@ func TestSpoiledBootsHangOrDie(t *testing.T) {
 	c.SpoilBoots(1, aws.BootHangs)
 	c.SpoilBoots(1, aws.BootDies)
 	workers(t, c, aws.Group{Max: 5, Desired: 3})
-	eventually(t, "two in service, one hanging", func() bool {
+	await.True(t, "two in service, one hanging", func() bool {
 		g := must(c.Group("workers"))
 		return g.Lifecycles()["InService"] == 2 && g.Lifecycles()["Pending"] == 1 && len(c.Instances()) == 4
 	})
@@ -115,7 +116,7 @@ func TestSpoiledBootsHangOrDie(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	eventually(t, "the hanging one gone", inService(c, 2))
+	await.True(t, "the hanging one gone", inService(c, 2))
 }
 
 func TestListsComeInPagesAndBreakInPages(t *testing.T) {
@@ -123,7 +124,7 @@ func TestListsComeInPagesAndBreakInPages(t *testing.T) {
 	opts.MaxPage = 2
 	c := start(t, opts)
 	workers(t, c, aws.Group{Max: 5, Desired: 5})
-	eventually(t, "five in service", inService(c, 5))
+	await.True(t, "five in service", inService(c, 5))
 	api := dial(c)
 	list := func() (n int, err error) {
 		pages := ec2.NewDescribeInstancesPaginator(api.ec2, &ec2.DescribeInstancesInput{
@@ -177,7 +178,7 @@ func TestReadsLagBehindWrites(t *testing.T) {
 	if err := set(api, 2, false); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "two in service", inService(c, 2))
+	await.True(t, "two in service", inService(c, 2))
 	if desired, listed := seen(); desired != 0 || listed != 0 {
 		t.Errorf("an hour behind: desired %d, %d listed", desired, listed)
 	}
@@ -186,7 +187,7 @@ func TestReadsLagBehindWrites(t *testing.T) {
 		t.Errorf("only EC2 behind: desired %d, %d listed", desired, listed)
 	}
 	c.StaleReads(20 * time.Millisecond)
-	eventually(t, "the present to be seen", func() bool { d, n := seen(); return d == 2 && n == 2 })
+	await.True(t, "the present to be seen", func() bool { d, n := seen(); return d == 2 && n == 2 })
 	c.StaleReads(0)
 	if desired, listed := seen(); desired != 2 || listed != 2 {
 		t.Errorf("not behind: desired %d, %d listed", desired, listed)

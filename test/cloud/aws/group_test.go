@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 )
 
@@ -47,19 +48,19 @@ func TestBoundsAreKeptInTheWordsOfAWS(t *testing.T) {
 	api := dial(c)
 	wantMessage(t, set(api, 4, false), "ValidationError: New SetDesiredCapacity value 4 is above max value 3 for the AutoScalingGroup.")
 	wantMessage(t, set(api, 0, false), "ValidationError: New SetDesiredCapacity value 0 is below min value 1 for the AutoScalingGroup.")
-	eventually(t, "one in service", inService(c, 1))
+	await.True(t, "one in service", inService(c, 1))
 	id := must(c.Group("workers")).Instances[0].ID
 	wantMessage(t, terminate(api, id, true), "ValidationError: Currently, desiredSize equals minSize (1).")
 	wantMessage(t, terminate(api, "i-0123456789abcdef0", true), "No managed instance found for instance ID: i-0123456789abcdef0")
 	if err := set(api, 2, true); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "two in service", inService(c, 2))
+	await.True(t, "two in service", inService(c, 2))
 	if err := terminate(api, id, false); err != nil {
 		t.Fatal(err)
 	}
 	wantCode(t, terminate(api, id, true), "ScalingActivityInProgress")
-	eventually(t, "a replacement", func() bool {
+	await.True(t, "a replacement", func() bool {
 		g := must(c.Group("workers"))
 		return g.Desired == 2 && g.Lifecycles()["InService"] == 2 && g.Instances[0].ID != id
 	})
@@ -79,7 +80,7 @@ func TestHonorCooldownRefusesWhileAnActivityRuns(t *testing.T) {
 	opts.BootDelay = time.Hour
 	c := start(t, opts)
 	workers(t, c, aws.Group{Max: 3, Desired: 1})
-	eventually(t, "one pending", func() bool { return must(c.Group("workers")).Lifecycles()["Pending"] == 1 })
+	await.True(t, "one pending", func() bool { return must(c.Group("workers")).Lifecycles()["Pending"] == 1 })
 	api := dial(c)
 	wantMessage(t, set(api, 2, true), "ScalingActivityInProgress", "is in progress and blocks this action")
 	if err := set(api, 2, false); err != nil {
@@ -90,7 +91,7 @@ func TestHonorCooldownRefusesWhileAnActivityRuns(t *testing.T) {
 func TestLoweringTheTargetKillsUnlessProtected(t *testing.T) {
 	c := start(t, fast())
 	workers(t, c, aws.Group{Max: 6, Desired: 6})
-	eventually(t, "six in service", inService(c, 6))
+	await.True(t, "six in service", inService(c, 6))
 	before := must(c.Group("workers")).Instances
 	api := dial(c)
 	var keep []string
@@ -104,14 +105,14 @@ func TestLoweringTheTargetKillsUnlessProtected(t *testing.T) {
 	if err := set(api, 1, false); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "three left", inService(c, 3))
+	await.True(t, "three left", inService(c, 3))
 	g := must(c.Group("workers"))
 	for _, i := range g.Instances {
 		if !i.Protected {
 			t.Errorf("%s is left and not protected", i.ID)
 		}
 	}
-	eventually(t, "a complaint about protection", func() bool {
+	await.True(t, "a complaint about protection", func() bool {
 		for _, a := range must(c.Group("workers")).Activities {
 			if strings.Contains(a.Message, "protected from scale-in") {
 				return true
@@ -129,7 +130,7 @@ func TestCapacityQuotaAndImageFailuresAreTold(t *testing.T) {
 	c.NoCapacity("a", "t3.*")
 	c.LimitCapacity("b", "t3.large", 1)
 	workers(t, c, aws.Group{Max: 9, Desired: 4})
-	eventually(t, "four in service", inService(c, 4))
+	await.True(t, "four in service", inService(c, 4))
 	g := must(c.Group("workers"))
 	for _, i := range g.Instances {
 		if i.Zone == "us-east-1a" {
@@ -139,7 +140,7 @@ func TestCapacityQuotaAndImageFailuresAreTold(t *testing.T) {
 	api := dial(c)
 	failed := func(words ...string) {
 		t.Helper()
-		eventually(t, "activity that says "+words[0], func() bool {
+		await.True(t, "activity that says "+words[0], func() bool {
 			out, err := api.asg.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: sdk.String("workers")})
 			if err != nil {
 				t.Fatal(err)
@@ -163,7 +164,7 @@ func TestCapacityQuotaAndImageFailuresAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed("your current vCPU limit of 10 allows")
-	eventually(t, "five in service", inService(c, 5))
+	await.True(t, "five in service", inService(c, 5))
 	c.Quota(0)
 	c.InstanceLimit(5)
 	failed("You have requested more instances (6) than your current instance limit of 5 allows")
@@ -171,7 +172,7 @@ func TestCapacityQuotaAndImageFailuresAreTold(t *testing.T) {
 	c.RemoveImage(g.Instances[0].ImageID)
 	failed("The image id '[" + g.Instances[0].ImageID + "]' does not exist.")
 	c.RestoreImage(g.Instances[0].ImageID)
-	eventually(t, "nine in service", inService(c, 9))
+	await.True(t, "nine in service", inService(c, 9))
 }
 
 func TestMixedInstancesFallBackByPreference(t *testing.T) {
@@ -179,7 +180,7 @@ func TestMixedInstancesFallBackByPreference(t *testing.T) {
 	c.NoCapacity("*", "m5.large")
 	workers(t, c, aws.Group{Max: 3, Desired: 2, Overrides: []aws.Override{{InstanceType: "m5.large"}, {InstanceType: "m5a.large"},
 		{Requirements: &aws.Requirements{MinVCPU: 2, MinMemoryMiB: 2048}}}})
-	eventually(t, "two in service", inService(c, 2))
+	await.True(t, "two in service", inService(c, 2))
 	for _, i := range must(c.Group("workers")).Instances {
 		if i.Type != "m5a.large" {
 			t.Errorf("%s is a %s", i.ID, i.Type)
@@ -209,12 +210,12 @@ func TestOutOfBandDeathIsNoticedAndReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, fast())
 			workers(t, c, aws.Group{Max: 3, Desired: 2})
-			eventually(t, "two in service", inService(c, 2))
+			await.True(t, "two in service", inService(c, 2))
 			id := must(c.Group("workers")).Instances[0].ID
 			if err := kill(c, id); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the dead one replaced", func() bool {
+			await.True(t, "the dead one replaced", func() bool {
 				g := must(c.Group("workers"))
 				return inService(c, 2)() && g.Instances[0].ID != id && g.Instances[1].ID != id
 			})
@@ -249,10 +250,10 @@ func TestHooksHoldAndStandbyStepsAside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "Pending:Wait", state("Pending:Wait"))
+	await.True(t, "Pending:Wait", state("Pending:Wait"))
 	id := must(c.Group("workers")).Instances[0].ID
 	proceed("up", id)
-	eventually(t, "InService", state("InService"))
+	await.True(t, "InService", state("InService"))
 	if _, err := api.asg.EnterStandby(ctx, &autoscaling.EnterStandbyInput{AutoScalingGroupName: sdk.String("workers"),
 		InstanceIds: []string{id}, ShouldDecrementDesiredCapacity: sdk.Bool(true)}); err != nil {
 		t.Fatal(err)
@@ -266,12 +267,12 @@ func TestHooksHoldAndStandbyStepsAside(t *testing.T) {
 	if err := terminate(api, id, true); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "Terminating:Wait", state("Terminating:Wait"))
+	await.True(t, "Terminating:Wait", state("Terminating:Wait"))
 	if i, _ := c.Instance(id); i.State != "running" {
 		t.Errorf("a held instance is %s", i.State)
 	}
 	proceed("down", id)
-	eventually(t, "nobody left", inService(c, 0))
+	await.True(t, "nobody left", inService(c, 0))
 }
 
 func TestGroupsAreMadeChangedAndDeletedThroughTheAPI(t *testing.T) {
@@ -296,7 +297,7 @@ func TestGroupsAreMadeChangedAndDeletedThroughTheAPI(t *testing.T) {
 		Tags: []astypes.Tag{{Key: sdk.String("team"), Value: sdk.String("x"), PropagateAtLaunch: sdk.Bool(true)}, {Key: sdk.String("quiet"), Value: sdk.String("y"), PropagateAtLaunch: sdk.Bool(false)}}}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "two in service", inService(c, 2))
+	await.True(t, "two in service", inService(c, 2))
 	i := must(c.Group("workers")).Instances[0]
 	if i.Zone != *zones.Subnets[1].AvailabilityZone || i.Type != "m6g.xlarge" || i.UserData != "hi" || i.Tags["team"] != "x" || i.Tags["quiet"] != "" {
 		t.Errorf("got %+v", i)
@@ -304,12 +305,12 @@ func TestGroupsAreMadeChangedAndDeletedThroughTheAPI(t *testing.T) {
 	if _, err := api.asg.UpdateAutoScalingGroup(ctx, &autoscaling.UpdateAutoScalingGroupInput{AutoScalingGroupName: sdk.String("workers"), MaxSize: sdk.Int32(1)}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "one left", inService(c, 1))
+	await.True(t, "one left", inService(c, 1))
 	tags, err := api.asg.DescribeTags(ctx, &autoscaling.DescribeTagsInput{Filters: []astypes.Filter{{Name: sdk.String("key"), Values: []string{"team"}}}})
 	if err != nil || len(tags.Tags) != 1 {
 		t.Errorf("got %v, %v", tags, err)
 	}
-	eventually(t, "no activity under way", func() bool {
+	await.True(t, "no activity under way", func() bool {
 		for _, a := range must(c.Group("workers")).Activities {
 			if a.End.IsZero() {
 				return false
@@ -322,7 +323,7 @@ func TestGroupsAreMadeChangedAndDeletedThroughTheAPI(t *testing.T) {
 	if _, err := api.asg.DeleteAutoScalingGroup(ctx, &autoscaling.DeleteAutoScalingGroupInput{AutoScalingGroupName: sdk.String("workers"), ForceDelete: sdk.Bool(true)}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the group gone", func() bool { _, ok := c.Group("workers"); return !ok })
+	await.True(t, "the group gone", func() bool { _, ok := c.Group("workers"); return !ok })
 }
 
 func TestSuspendedLaunchLaunchesNothing(t *testing.T) {
@@ -342,7 +343,7 @@ func TestSuspendedLaunchLaunchesNothing(t *testing.T) {
 	if _, err := api.asg.ResumeProcesses(ctx, &autoscaling.ResumeProcessesInput{AutoScalingGroupName: sdk.String("workers")}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "one in service", inService(c, 1))
+	await.True(t, "one in service", inService(c, 1))
 }
 
 func TestCallbacksTellOfEveryStateInOrder(t *testing.T) {
@@ -371,10 +372,10 @@ func TestCallbacksTellOfEveryStateInOrder(t *testing.T) {
 	if err := c.Reboot(i.ID); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "in service", inService(c, 1))
+	await.True(t, "in service", inService(c, 1))
 	if err := terminate(dial(c), i.ID, true); err != nil {
 		t.Fatal(err)
 	}
 	want := fmt.Sprint([]string{">pending", "pending>running", "reboot", "running>shutting-down", "shutting-down>terminated"})
-	eventually(t, want, func() bool { mu.Lock(); defer mu.Unlock(); return fmt.Sprint(states) == want })
+	await.True(t, want, func() bool { mu.Lock(); defer mu.Unlock(); return fmt.Sprint(states) == want })
 }

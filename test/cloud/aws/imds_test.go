@@ -11,13 +11,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 )
 
 func TestAnInstanceKnowsItselfByIMDSv2(t *testing.T) {
 	c := start(t, fast())
 	workers(t, c, aws.Group{Max: 1, Desired: 1, Tags: map[string]string{"k8s.io/cluster": "demo"}})
-	eventually(t, "one in service", inService(c, 1))
+	await.True(t, "one in service", inService(c, 1))
 	i := c.Instances()[0]
 	endpoint, err := i.IMDS()
 	if err != nil {
@@ -72,7 +73,7 @@ func TestAnInstanceKnowsItselfByIMDSv2(t *testing.T) {
 	if err := terminate(dial(c), i.ID, true); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "terminated", inService(c, 0))
+	await.True(t, "terminated", inService(c, 0))
 	if _, err := http.Get(endpoint); err == nil {
 		t.Error("the metadata service outlived its instance")
 	}
@@ -86,7 +87,7 @@ func TestAnInstanceKnowsItselfByIMDSv2(t *testing.T) {
 func TestTheDefaultConfigurationFindsTheCloud(t *testing.T) {
 	c := start(t, fast())
 	workers(t, c, aws.Group{Max: 1, Desired: 1})
-	eventually(t, "one in service", inService(c, 1))
+	await.True(t, "one in service", inService(c, 1))
 	i := c.Instances()[0]
 	env, err := c.EnvOn(i.ID)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 )
 
@@ -48,7 +49,7 @@ func TestAStormEndsWhereTheTargetSays(t *testing.T) {
 			terminate(api, i.ID, true)
 		}
 	}
-	eventually(t, "the group at its target", func() bool {
+	await.True(t, "the group at its target", func() bool {
 		g := must(c.Group("workers"))
 		return len(g.Instances) == g.Desired && g.Lifecycles()["InService"] == g.Desired
 	})
@@ -104,7 +105,7 @@ func TestThreeHundredInstancesAreQuick(t *testing.T) {
 	c.StaleReads(100 * time.Millisecond)
 	began := time.Now()
 	workers(t, c, aws.Group{Max: 300, Desired: 300})
-	eventually(t, "three hundred in service", inService(c, 300))
+	await.True(t, "three hundred in service", inService(c, 300))
 	api := dial(c)
 	n := 0
 	c.StaleReads(0)
@@ -122,6 +123,6 @@ func TestThreeHundredInstancesAreQuick(t *testing.T) {
 	if err := set(api, 0, false); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "nobody left", inService(c, 0))
+	await.True(t, "nobody left", inService(c, 0))
 	t.Logf("up and down took %v", time.Since(began))
 }

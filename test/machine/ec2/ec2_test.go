@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 	"github.com/autoscaler-agent/autoscaler-agent/test/machine"
@@ -32,23 +33,6 @@ const (
 	machines = 30
 	replicas = 300
 )
-
-func eventually(t *testing.T, what string, within time.Duration, try func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	for {
-		err := try(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, within, err)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
 
 // A group of thirty instances becomes thirty Nodes that run three hundred pods; all
 // that this takes of the host is told in the log.
@@ -76,12 +60,12 @@ func TestFleet(t *testing.T) {
 	if err := cloud.PutGroup(group); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "machines Ready", 2*time.Minute, func(ctx context.Context) error { return ready(ctx, cp, machines) })
+	await.Nil(t, "machines Ready", func(ctx context.Context) error { return ready(ctx, cp, machines) })
 	t.Logf("%d machines Ready after %s, %s CPU, RSS %d MiB", machines, time.Since(began).Round(time.Millisecond), cpuTime()-cpu, rss())
 
 	began, cpu = time.Now(), cpuTime()
 	deploy(t, cp)
-	eventually(t, "pods Running", 2*time.Minute, func(ctx context.Context) error {
+	await.Nil(t, "pods Running", func(ctx context.Context) error {
 		d, err := cp.Client().AppsV1().Deployments("default").Get(ctx, "web", metav1.GetOptions{})
 		if err != nil || d.Status.AvailableReplicas != replicas {
 			return fmt.Errorf("%v, available %d", err, d.Status.AvailableReplicas)
@@ -111,7 +95,7 @@ func TestFleet(t *testing.T) {
 	if err := cloud.PutGroup(group); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "machines gone", time.Minute, func(context.Context) error {
+	await.Nil(t, "machines gone", func(context.Context) error {
 		if n := len(fleet.Machines()); n > 0 {
 			return fmt.Errorf("%d left", n)
 		}
@@ -208,7 +192,7 @@ func approveAll(t *testing.T, cp *controlplane.ControlPlane, fleet *machine.Flee
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "certificates in use", time.Minute, func(context.Context) error {
+	await.Nil(t, "certificates in use", func(context.Context) error {
 		for _, m := range fleet.Machines() {
 			if m.Times().ServingCert.IsZero() {
 				return errors.New("not all")

@@ -97,6 +97,9 @@ func (e *explainer) growth(i int, f *decision.GroupFacts) {
 	if g.Busy != "" {
 		add(decision.RuleCloudBusy, g.Busy)
 	}
+	if g.TemplateStale != "" {
+		add(decision.RuleTemplate, "what its next machine would be is old: "+g.TemplateStale)
+	}
 	if g.Template.Unknown != "" {
 		add(decision.RuleTemplate, "template unknown: "+g.Template.Unknown)
 	}

@@ -353,6 +353,9 @@ func (w *State) refusal(g *Group) (rule, why string) {
 	if g.Busy != "" {
 		return decision.RuleCloudBusy, g.Busy
 	}
+	if g.TemplateStale != "" {
+		return decision.RuleTemplate, "what its next machine would be is old: " + g.TemplateStale
+	}
 	if g.Template.Unknown != "" {
 		return decision.RuleTemplate, "template unknown: " + g.Template.Unknown
 	}

@@ -19,12 +19,15 @@ func (w *State) interrupted(n *cluster.Node, g *Group, in *cluster.Instance) boo
 
 // releaseInterrupted counts the pods of interrupted machines as pending ones: they will be, and
 // machines take longer to come than the two minutes that are left. Their nodes go on
-// without them, except for drainInterrupted.
+// without them, except for drainInterrupted. So it is with machines that are gone, whose
+// Nodes and pods stay listed for minutes: the machine that the cloud puts in their place is
+// for these pods.
 func (w *State) releaseInterrupted() {
 	t := &w.Cache.instances
 	for k, i := range t.order {
 		n := w.Snapshot.Nodes[i]
-		if t.inst[k] == nil || !w.interrupted(n, &w.Groups[t.group[k]], t.inst[k]) {
+		gone := t.inst[k] != nil && t.inst[k].Phase == cluster.PhaseGone && !n.ControlPlane && w.Snapshot.Stale == ""
+		if t.inst[k] == nil || !gone && !w.interrupted(n, &w.Groups[t.group[k]], t.inst[k]) {
 			continue
 		}
 		if w.interruptedNodes == nil {
@@ -42,7 +45,9 @@ func (w *State) releaseInterrupted() {
 			pod.Node, pod.Nominated, pod.Unschedulable = "", "", max(pod.Created, 1)
 			w.Snapshot.Pods = append(w.Snapshot.Pods, pod)
 		}
-		w.interruptedNodes[k], w.Snapshot.Nodes[i] = n, &rest
+		if w.Snapshot.Nodes[i] = &rest; !gone {
+			w.interruptedNodes[k] = n
+		}
 	}
 }
 

@@ -131,6 +131,15 @@ func (w World) BreakRead(_ testing.TB, on bool) {
 	w.Cloud.BreakRead(providertest.Workers, &provider.Error{Op: "read", Group: providertest.Workers, Kind: provider.Transient, Err: errors.New("half a page")})
 }
 
+// BreakTemplate implements providertest.BreakTemplate.
+func (w World) BreakTemplate(_ testing.TB, on bool) {
+	var err error
+	if on {
+		err = &provider.Error{Op: "resolve template", Group: providertest.Workers, Kind: provider.Transient, Err: errors.New("throttled")}
+	}
+	w.Cloud.BreakTemplate(providertest.Workers, err)
+}
+
 // Forms implements providertest.Forms.
 func (w World) Forms(id cluster.InstanceID) []string {
 	short := string(id[strings.LastIndexByte(string(id), '/')+1:])
@@ -173,7 +182,7 @@ func (w World) Hang(_ testing.TB, on bool) { w.Cloud.Hang(on) }
 
 // LoseAnswer implements providertest.LoseAnswer.
 func (w World) LoseAnswer(testing.TB) {
-	w.Cloud.LoseAnswer(&provider.Error{Op: "call", Kind: provider.Transient, Err: errors.New("connection reset")})
+	w.Cloud.LoseAnswer(&provider.Error{Op: "call", Kind: provider.Transient, Unsure: true, Err: errors.New("connection reset")})
 }
 
 // Pause implements providertest.Pause.

@@ -1,4 +1,4 @@
-package agent
+package report
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func wants(t *testing.T, got []string, words ...string) {
 
 func TestPodsHearWhyNothingIsBought(t *testing.T) {
 	r := record.NewFakeRecorder(1000)
-	h := herald{recorder: r}
+	e := Events{Recorder: r}
 	now := time.Unix(1_700_000_000, 0)
 	s := cluster.Snapshot{Now: now}
 	for i := range 3 {
@@ -44,19 +44,19 @@ func TestPodsHearWhyNothingIsBought(t *testing.T) {
 	p := decision.Plan{Held: []decision.Held{{Kind: "pod", Name: "ns/p0", Count: 2, Rule: decision.RuleNoGroup, Why: "group a: x; group b: x", Groups: []decision.Refusal{
 		{Name: "a", Rule: "F6", Why: "Insufficient cpu"}, {Name: "b", Rule: decision.RuleTotals, Why: "the cluster's limit of 3 nodes is reached"}}}}}
 	memory := decision.Memory{Reservations: decision.Reservations{{Group: "a", Pods: []cluster.PodKey{"ns/p1"}}}}
-	h.held(&s, p, memory)
+	e.Held(&s, p, memory)
 	const text = "Normal NotTriggerScaleUp pod didn't trigger scale-up: 1 Insufficient cpu (group a), 1 the cluster's limit of 3 nodes is reached (group b)"
 	wants(t, events(r), "Warning MaxNodesTotalReached", text, text)
-	h.held(&s, p, memory)
+	e.Held(&s, p, memory)
 	wants(t, events(r))
 	s.Now = now.Add(6 * time.Minute)
-	h.held(&s, p, memory)
+	e.Held(&s, p, memory)
 	wants(t, events(r), "MaxNodesTotalReached", text, text)
 }
 
 func TestGroupsAndNodesAreTold(t *testing.T) {
 	r := record.NewFakeRecorder(1000)
-	h := herald{recorder: r}
+	e := Events{Recorder: r}
 	now := time.Unix(1_700_000_000, 0)
 	s := cluster.Snapshot{Now: now, Groups: []cluster.NodeGroup{{ID: "a", Max: 9}}}
 	grow := decision.Grow{Group: "a", From: 1, To: 3}
@@ -66,16 +66,16 @@ func TestGroupsAndNodesAreTold(t *testing.T) {
 		grow.Pods = append(grow.Pods, key)
 	}
 	p := decision.Plan{Actions: []decision.Action{grow, decision.Terminate{Group: "a", Instance: "i-9", Rule: decision.RuleNoJoin, Why: "i-9 has not become a Node"}}}
-	h.did(&s, p, []cluster.Outcome{{Action: "grow", Group: "a", From: 1, To: 3}})
+	e.Outcomes(&s, p, []cluster.Outcome{{Action: "grow", Group: "a", From: 1, To: 3}})
 	got := events(r)
 	if len(got) != 1+eventBurst+1 {
 		t.Fatalf("%d events", len(got))
 	}
 	wants(t, []string{got[0], got[1], got[len(got)-1]}, "Normal ScaledUpGroup Scale-up: setting group a size to 3 instead of 1 (max: 9)", "Normal TriggeredScaleUp pod triggered scale-up: [{a 1->3 (max: 9)}]", "Warning ScaleUpTimedOut")
-	h.did(&s, decision.Plan{}, []cluster.Outcome{
+	e.Outcomes(&s, decision.Plan{}, []cluster.Outcome{
 		{Action: "grow", Group: "a", Error: "quota", Kind: "exhausted"}, {Action: "evict", Pod: "ns/p", Node: "n1"}, {Action: "terminate", Group: "a", Node: "n1"},
 		{Action: "terminate", Group: "a", Node: "n2"}, {Action: "terminate", Group: "a", Node: "n3", Error: "no"}})
 	wants(t, events(r), "Warning FailedToScaleUpGroup", "ScaleDown Scale-down: node n1", "ScaleDownEmpty Scale-down: empty node n2")
-	h.held(&s, decision.Plan{Held: []decision.Held{{Kind: "cluster", Rule: decision.RuleUnhealthy, Why: "5 of 6 nodes are not Ready"}, {Kind: "group", Name: "a", Rule: decision.RuleShort, Why: "not delivered"}}}, decision.Memory{})
+	e.Held(&s, decision.Plan{Held: []decision.Held{{Kind: "cluster", Rule: decision.RuleUnhealthy, Why: "5 of 6 nodes are not Ready"}, {Kind: "group", Name: "a", Rule: decision.RuleShort, Why: "not delivered"}}}, decision.Memory{})
 	wants(t, events(r), "Warning ClusterUnhealthy", "Warning ScaleUpTimedOut")
 }

@@ -1,4 +1,4 @@
-package agent
+package report
 
 import (
 	"context"
@@ -91,7 +91,7 @@ func TestStatusConfigMapIsWrittenOnChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
 		log := logrus.NewEntry(logrus.New())
-		r := newReporter(client, &voice{log: log}, func() (bool, string) { return true, "" })
+		r := NewStatusPage(client, NewChanges(log), func() (bool, string) { return true, "" })
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- r.Run(ctx, func() {}) }()
@@ -106,7 +106,7 @@ func TestStatusConfigMapIsWrittenOnChange(t *testing.T) {
 			return n
 		}
 		round := func(target int) {
-			r.saw(&cluster.Snapshot{Now: time.Now(), Groups: []cluster.NodeGroup{{ID: "g", Target: target}}}, decision.Plan{}, decision.Memory{}, decision.Policy{}, 1)
+			r.Round(&cluster.Snapshot{Now: time.Now(), Groups: []cluster.NodeGroup{{ID: "g", Target: target}}}, decision.Plan{}, decision.Memory{}, decision.Policy{}, 1)
 		}
 		for i, step := range []struct {
 			after  time.Duration
@@ -118,7 +118,7 @@ func TestStatusConfigMapIsWrittenOnChange(t *testing.T) {
 			if got := written(); got != step.writes {
 				t.Errorf("step %d: %d writes, want %d", i, got, step.writes)
 			}
-			if owed := !r.due().IsZero(); owed != (i == 1) {
+			if owed := !r.Due().IsZero(); owed != (i == 1) {
 				t.Errorf("step %d: owes a page: %v", i, owed)
 			}
 		}

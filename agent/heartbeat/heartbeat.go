@@ -1,11 +1,10 @@
-// Package pulse knows who has worked lately: each service beats after a round,
-// from the goroutine that did the work, and whoever has not beaten within its own
-// budget is late. The systemd watchdog is fed only while nobody is late
-// (DESIGN 4.8).
+// Package heartbeat monitors the progress of services: each service beats after a round,
+// from the goroutine that did the work, and a service that has not beaten within its own
+// budget is late. The systemd watchdog is fed only while no service is late.
 //
-// It refuses to start goroutines, to judge whether a round went well (a failed
-// round is a round; a hung one is not) and to know what a service is.
-package pulse
+// It refuses to start goroutines, to judge whether a round went well (a failed round is a
+// round; a hung one is not) and to know what a service is.
+package heartbeat
 
 import (
 	"fmt"
@@ -14,9 +13,9 @@ import (
 	"time"
 )
 
-// Board holds the last beat of every registered service. The zero value is ready
+// Monitor holds the last beat of every registered service. The zero value is ready
 // for use; all methods are safe for concurrent use.
-type Board struct {
+type Monitor struct {
 	mu    sync.Mutex
 	beats map[string]*entry
 }
@@ -41,28 +40,28 @@ func (l Late) String() string {
 // Register adds a service that must beat at least once per budget, counts its
 // registration as the first beat, and returns its beat. Registering a name again
 // replaces the budget.
-func (b *Board) Register(name string, budget time.Duration) (beat func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.beats == nil {
-		b.beats = map[string]*entry{}
+func (m *Monitor) Register(name string, budget time.Duration) (beat func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.beats == nil {
+		m.beats = map[string]*entry{}
 	}
 	e := &entry{last: time.Now(), budget: budget}
-	b.beats[name] = e
+	m.beats[name] = e
 	return func() {
-		b.mu.Lock()
+		m.mu.Lock()
 		e.last = time.Now()
-		b.mu.Unlock()
+		m.mu.Unlock()
 	}
 }
 
-// Late returns those that are late at now, by name. Empty means that everybody
-// makes progress.
-func (b *Board) Late(now time.Time) []Late {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// Late returns the services that are late at now, by name. Empty means that all
+// services make progress.
+func (m *Monitor) Late(now time.Time) []Late {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var late []Late
-	for name, e := range b.beats {
+	for name, e := range m.beats {
 		if silent := now.Sub(e.last); silent > e.budget {
 			late = append(late, Late{Name: name, Silent: silent, Budget: e.budget})
 		}

@@ -1,4 +1,4 @@
-package agent
+package supervise
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/pulse"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
 )
 
 // told collects sd_notify states.
@@ -44,7 +44,7 @@ func supervisor(n *told, ready func(context.Context) error) Supervisor {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	return Supervisor{
-		Log: log.WithField("service", "test"), Board: &pulse.Board{}, Notify: n.notify, Watchdog: 10 * time.Second,
+		Log: log.WithField("service", "test"), Heartbeats: &heartbeat.Monitor{}, Notify: n.notify, Watchdog: 10 * time.Second,
 		Ready: ready, ReadyWithin: time.Minute, Status: func() string { return "fine" },
 	}
 }

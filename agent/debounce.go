@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// settling is the trailing-edge debounce between the world's events and a round: a
+// debounce is the trailing-edge debounce between the world's events and a round: a
 // burst becomes one round, a lone event waits for quiet only.
-type settling struct {
+type debounce struct {
 	quiet time.Duration // silence after an urgent event
 	limit time.Duration // from the first urgent event
 	calm  time.Duration // from the first event that is not urgent
@@ -15,7 +15,7 @@ type settling struct {
 
 // wait returns true when a round is due: at until, or when the events that soon and
 // later receive have settled. It returns false when ctx ends.
-func (s settling) wait(ctx context.Context, until time.Time, soon, changed, later <-chan struct{}) bool {
+func (s debounce) wait(ctx context.Context, until time.Time, soon, changed, later <-chan struct{}) bool {
 	var first time.Time
 	var settled time.Time
 	timer := time.NewTimer(time.Until(until))

@@ -1,4 +1,4 @@
-package agent
+package report
 
 import (
 	"bytes"
@@ -11,12 +11,12 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
-func newTeller() (*teller, func() []string) {
+func newHeldLog() (*HeldLog, func() []string) {
 	var b bytes.Buffer
 	log := logrus.New()
 	log.SetOutput(&b)
 	log.SetFormatter(textFormatter{&logrus.TextFormatter{DisableTimestamp: true, DisableColors: true}})
-	return &teller{log: logrus.NewEntry(log)}, func() []string {
+	return &HeldLog{Log: logrus.NewEntry(log)}, func() []string {
 		defer b.Reset()
 		if b.Len() == 0 {
 			return nil
@@ -26,7 +26,7 @@ func newTeller() (*teller, func() []string) {
 }
 
 func TestManyBusyNodesAreOneLineAndSaidOnce(t *testing.T) {
-	teller, lines := newTeller()
+	log, lines := newHeldLog()
 	busy := func(percent int) []decision.Held {
 		var held []decision.Held
 		for i := range 20 {
@@ -34,32 +34,32 @@ func TestManyBusyNodesAreOneLineAndSaidOnce(t *testing.T) {
 		}
 		return held
 	}
-	teller.tell(busy(80))
+	log.Write(busy(80))
 	if got := lines(); len(got) != 1 || !strings.Contains(got[0], "held 20 nodes") || !strings.Contains(got[0], "rule=D4") {
 		t.Errorf("%q", got)
 	}
-	teller.tell(busy(90))
+	log.Write(busy(90))
 	if got := lines(); got != nil {
 		t.Errorf("another share is no news: %q", got)
 	}
 }
 
 func TestAHeldGroupIsSaidOnceAndOnceWhenItEnds(t *testing.T) {
-	teller, lines := newTeller()
+	log, lines := newHeldLog()
 	held := []decision.Held{{Kind: "group", Name: "workers", Count: 1, Rule: decision.RuleBackoff, Why: "backed off until 13:00"}}
 	for range 3 {
-		teller.tell(held)
+		log.Write(held)
 	}
 	if got := lines(); len(got) != 1 || !strings.Contains(got[0], "group=workers") {
 		t.Errorf("%q", got)
 	}
 	held[0].Why = "backed off until 14:00"
-	teller.tell(held)
+	log.Write(held)
 	if got := lines(); len(got) != 1 || strings.Contains(got[0], "no longer") {
 		t.Errorf("a new end of the pause is told, and is no end of the trouble: %q", got)
 	}
-	teller.tell(nil)
-	teller.tell(nil)
+	log.Write(nil)
+	log.Write(nil)
 	if got := lines(); len(got) != 1 || !strings.Contains(got[0], "group workers is no longer held by U9") {
 		t.Errorf("%q", got)
 	}
@@ -85,7 +85,7 @@ func TestDifferentReasonsNeverShareALine(t *testing.T) {
 		held = append(held, decision.Held{Kind: "node", Name: "node-of-" + pod, Rule: decision.RuleBlocked, Why: "pod default/" + pod + " has no controller to make it again"})
 	}
 	lines := 0
-	for _, r := range remarks(held) {
+	for _, r := range logLines(held) {
 		if !r.detail {
 			lines++
 		}

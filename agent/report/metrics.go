@@ -1,4 +1,4 @@
-package agent
+package report
 
 import (
 	"sync"
@@ -11,10 +11,10 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
-// metrics are those that dashboards for Cluster Autoscaler know, under its names,
+// Metrics are those that dashboards for Cluster Autoscaler know, under its names,
 // and a few of the agent's own. The registry is its own: the process's default one
 // carries collectors that nobody asked for.
-type metrics struct {
+type Metrics struct {
 	registry      *prometheus.Registry
 	mu            sync.Mutex
 	counters      map[string]*prometheus.CounterVec // by name; see Count
@@ -36,11 +36,12 @@ type metrics struct {
 	decision      prometheus.Histogram
 	calls         *prometheus.HistogramVec
 	duration      *prometheus.HistogramVec
-	more          moreMetrics
+	ca            caMetrics
 }
 
-func newMetrics() *metrics {
-	m := &metrics{registry: prometheus.NewRegistry()}
+// NewMetrics returns metrics in a registry of their own.
+func NewMetrics() *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 		m.registry.MustRegister(v)
@@ -74,13 +75,13 @@ func newMetrics() *metrics {
 	m.decision = histogram("autoscaler_decision_seconds", "Time that one plan took to make.", []float64{.0001, .0005, .001, .005, .01, .05, .1, .5, 1, 5}).WithLabelValues().(prometheus.Histogram)
 	m.calls = histogram("autoscaler_provider_call_seconds", "Calls to the cloud by method and result.", []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}, "method", "result")
 	m.duration = histogram("cluster_autoscaler_function_duration_seconds", "Time that parts of a round took.", []float64{.001, .01, .05, .1, .5, 1, 2.5, 5, 10, 30}, "function")
-	m.more = newMoreMetrics(gauge, counter, histogram)
+	m.ca = newCAMetrics(gauge, counter, histogram)
 	return m
 }
 
-// saw updates the gauges from a Snapshot and the plan made of it; changed tells that
+// Round updates the gauges from a Snapshot and the plan made of it; changed tells that
 // the plan is another one than the last.
-func (m *metrics) saw(s cluster.Snapshot, p decision.Plan, memory decision.Memory, policy decision.Policy, mayAct, changed bool) {
+func (m *Metrics) Round(s cluster.Snapshot, p decision.Plan, memory decision.Memory, policy decision.Policy, mayAct, changed bool) {
 	m.safe.Set(0)
 	if mayAct && s.Stale == "" {
 		m.safe.Set(1)
@@ -92,7 +93,7 @@ func (m *metrics) saw(s cluster.Snapshot, p decision.Plan, memory decision.Memor
 		}
 	}
 	m.unschedulable.Set(float64(waiting))
-	m.more.saw(&s, p, memory, policy, changed)
+	m.ca.round(&s, p, memory, policy, changed)
 	m.countNodes(&s, memory, policy)
 	for _, v := range []*prometheus.GaugeVec{m.groupMin, m.groupMax, m.groupTarget} {
 		v.Reset()
@@ -112,8 +113,8 @@ func (m *metrics) saw(s cluster.Snapshot, p decision.Plan, memory decision.Memor
 	m.activity.WithLabelValues("main").Set(float64(s.Now.Unix()))
 }
 
-// did counts what became of a plan's actions.
-func (m *metrics) did(outcomes []cluster.Outcome, p decision.Plan) {
+// Outcomes counts what became of a plan's actions.
+func (m *Metrics) Outcomes(outcomes []cluster.Outcome, p decision.Plan) {
 	reasons, marks := map[cluster.InstanceID]string{}, map[cluster.NodeName]string{}
 	for _, a := range p.Actions {
 		switch a := a.(type) {
@@ -130,19 +131,19 @@ func (m *metrics) did(outcomes []cluster.Outcome, p decision.Plan) {
 		case o.Action == "grow" && o.Error == "":
 			m.scaledUp.Add(float64(max(o.To-o.From, 0)))
 			m.activity.WithLabelValues("scaleUp").Set(at)
-			m.more.asked(o)
+			m.ca.asked(o)
 		case o.Action == "grow":
 			m.failedUp.WithLabelValues(o.Kind).Inc()
 			m.errors.WithLabelValues("cloudProviderError").Inc()
 		case o.Action == "terminate" && o.Error == "":
-			m.scaledDown.WithLabelValues(m.more.removed(o, reasons[o.Instance])).Inc()
+			m.scaledDown.WithLabelValues(m.ca.removed(o, reasons[o.Instance])).Inc()
 			m.activity.WithLabelValues("scaleDown").Set(at)
 		case o.Action == "terminate":
 			m.errors.WithLabelValues("cloudProviderError").Inc()
 		case o.Action == "cordon" && o.Error == "":
-			m.more.marked(o, marks[o.Node])
+			m.ca.marked(o, marks[o.Node])
 		case o.Action == "evict" && o.Error == "":
-			m.more.drained(o)
+			m.ca.drained(o)
 			m.evicted.WithLabelValues("succeeded").Inc()
 		case o.Action == "evict":
 			m.evicted.WithLabelValues("failed").Inc()
@@ -152,8 +153,23 @@ func (m *metrics) did(outcomes []cluster.Outcome, p decision.Plan) {
 	}
 }
 
-// request counts one request to the cloud's API, by the cloud's own name of it.
-func (m *metrics) request(action string, _ time.Duration, err error) {
+// Registry is what /metrics serves.
+func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
+
+// Decided times one decision.
+func (m *Metrics) Decided(took time.Duration) { m.decision.Observe(took.Seconds()) }
+
+// Waited is the time from the first sight of an unschedulable pod to the decision about it.
+func (m *Metrics) Waited(d time.Duration) { m.waited.Observe(d.Seconds()) }
+
+// RoundTook times one whole round, actions included.
+func (m *Metrics) RoundTook(d time.Duration) { m.duration.WithLabelValues("main").Observe(d.Seconds()) }
+
+// Active notes that the loop looked at the cluster at now.
+func (m *Metrics) Active(now time.Time) { m.activity.WithLabelValues("main").Set(float64(now.Unix())) }
+
+// Request counts one request to the cloud's API, by the cloud's own name of it.
+func (m *Metrics) Request(action string, _ time.Duration, err error) {
 	result := "ok"
 	if err != nil {
 		result = "error"
@@ -161,8 +177,8 @@ func (m *metrics) request(action string, _ time.Duration, err error) {
 	m.Count("autoscaler_cloud_requests_total", "action", action, "result", result)
 }
 
-// called times a call to the cloud; it is what provider.Count tells.
-func (m *metrics) called(method string, took time.Duration, err error) {
+// Call times a call to the cloud; it is what provider.Count tells.
+func (m *Metrics) Call(method string, took time.Duration, err error) {
 	result := "ok"
 	if err != nil {
 		result = provider.KindOf(err).String()
@@ -172,7 +188,7 @@ func (m *metrics) called(method string, took time.Duration, err error) {
 
 // Count adds one to a counter of a service; labels are names and values in turn. A
 // counter appears with its first event.
-func (m *metrics) Count(name string, labels ...string) {
+func (m *Metrics) Count(name string, labels ...string) {
 	names, values := pairs(labels)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -194,7 +210,7 @@ func (m *metrics) Count(name string, labels ...string) {
 
 // Gauge sets a gauge of a service; labels are names and values in turn. A gauge appears
 // when it is first set.
-func (m *metrics) Gauge(name string, value float64, labels ...string) {
+func (m *Metrics) Gauge(name string, value float64, labels ...string) {
 	names, values := pairs(labels)
 	m.mu.Lock()
 	defer m.mu.Unlock()

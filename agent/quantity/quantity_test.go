@@ -1,4 +1,4 @@
-package provider
+package quantity
 
 import (
 	"testing"
@@ -6,14 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// FuzzAmount compares with Kubernetes' own reading of quantities: whatever we
+// FuzzParse compares with Kubernetes' own reading of quantities: whatever we
 // accept it accepts too, and the numbers agree but for the direction of rounding.
-func FuzzAmount(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	for _, s := range []string{"4", "1.5", "500m", "16Gi", "1.5Ki", "2e3", "2E", "0.1", ".5", "3.", "+2", "-1", "1e99", "12345678u", "9n", "0x1", "1ki", "7Pi"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got, err := Amount("memory", s)
+		got, err := Parse("memory", s)
 		if err != nil {
 			return
 		}
@@ -27,19 +27,19 @@ func FuzzAmount(f *testing.F) {
 	})
 }
 
-func TestAmount(t *testing.T) {
+func TestParse(t *testing.T) {
 	for in, want := range map[string]int64{
 		"4": 4, "0": 0, "1.5": 1, "16Gi": 16 << 30, "1.5Ki": 1536, "2k": 2000, "2e3": 2000, "1E3": 1000, "1E": 1e18, "500m": 0, "3.": 3, ".5Mi": 1 << 19, "+2": 2,
 	} {
-		if got, err := Amount("memory", in); err != nil || got != want {
+		if got, err := Parse("memory", in); err != nil || got != want {
 			t.Errorf("%q: %d, %v; want %d", in, got, err, want)
 		}
 	}
-	if got, err := Amount("cpu", "500m"); err != nil || got != 500 {
+	if got, err := Parse("cpu", "500m"); err != nil || got != 500 {
 		t.Errorf("500m cpu: %d, %v", got, err)
 	}
-	for _, in := range []string{"", "x", "-1", "1Gb", "1 Gi", "8Ei", "1e99", "0x10", "1/2", "NaN"} {
-		if got, err := Amount("memory", in); err == nil {
+	for _, in := range []string{"", "x", "-1", "1Gb", "1 Gi", "8Ei", "1e99", "0x10", "1/2", "NaN", "1e1000000000", "1e-999999999"} {
+		if got, err := Parse("memory", in); err == nil {
 			t.Errorf("%q: %d, want an error", in, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package agent
+package report
 
 import (
 	"hash/maphash"
@@ -235,9 +235,9 @@ func groupPage(s *cluster.Snapshot, m decision.Memory, g *cluster.NodeGroup, c c
 
 var printSeed = maphash.MakeSeed()
 
-// fingerprint is a number that is another one when a plan says something else; it
+// Fingerprint is a number that is another one when a plan says something else; it
 // costs no memory, where the plan's text would cost what the cluster has.
-func fingerprint(p decision.Plan) uint64 {
+func Fingerprint(p decision.Plan) uint64 {
 	var h maphash.Hash
 	h.SetSeed(printSeed)
 	for i := range p.Held {

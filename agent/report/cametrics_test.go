@@ -1,4 +1,4 @@
-package agent
+package report
 
 import (
 	"testing"
@@ -35,15 +35,15 @@ func reads(t *testing.T, r *prometheus.Registry) map[string]float64 {
 }
 
 func TestMetricsUnderClusterAutoscalersNames(t *testing.T) {
-	m := newMetrics()
+	m := NewMetrics()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	s := cluster.Snapshot{Now: now, Groups: []cluster.NodeGroup{{ID: "g", Min: 1, Max: 9, Target: 3}, {ID: "h", Max: 4, Stale: "old"}}}
 	policy := decision.Policy{MaxNodeStartupTime: time.Minute, MaxNodeProvisionTime: time.Minute, MaxNodesTotal: 10}
 	memory := decision.Memory{Unneeded: map[cluster.NodeName]time.Time{"a": now}, Unregistered: map[cluster.InstanceID]time.Time{"x": now.Add(-time.Hour), "y": now},
 		Backoff: []decision.Backoff{{Group: "g", Cause: cluster.CauseQuota, Until: now.Add(time.Minute)}, {Group: "h", Cause: cluster.CauseQuota, Until: now}}}
 	held := []decision.Held{{Kind: "node", Rule: decision.RuleBusy}, {Kind: "node", Rule: decision.RuleBusy}, {Kind: "node", Rule: decision.RuleInUse}, {Kind: "node", Rule: decision.RuleCooldown}}
-	m.saw(s, decision.Plan{Held: held}, memory, policy, true, true)
-	m.did([]cluster.Outcome{{Action: "grow", Group: "g", From: 0, To: 2, At: now}, {Action: "grow", Group: "h", Error: "no", Kind: "exhausted", At: now},
+	m.Round(s, decision.Plan{Held: held}, memory, policy, true, true)
+	m.Outcomes([]cluster.Outcome{{Action: "grow", Group: "g", From: 0, To: 2, At: now}, {Action: "grow", Group: "h", Error: "no", Kind: "exhausted", At: now},
 		{Action: "cordon", Node: "a", At: now}, {Action: "cordon", Node: "b", At: now}, {Action: "cordon", Node: "c", At: now}, {Action: "evict", Node: "a"},
 		{Action: "terminate", Node: "a", Instance: "1", At: now.Add(10 * time.Second)}, {Action: "terminate", Node: "b", Instance: "2", At: now}, {Action: "terminate", Node: "c", Instance: "3", At: now},
 		{Action: "terminate", Instance: "4", At: now}},
@@ -54,8 +54,8 @@ func TestMetricsUnderClusterAutoscalersNames(t *testing.T) {
 	for i, id := range []string{"i1", "i2", "i3"} { // one more than was asked for
 		s.Nodes = append(s.Nodes, &cluster.Node{UID: cluster.UID(id), ProviderID: id, Created: now.Add(10 * time.Second), Ready: cluster.StatusTrue, ReadySince: now.Add(time.Duration(i+2) * 10 * time.Second)})
 	}
-	m.saw(s, decision.Plan{Held: held}, memory, policy, true, true)
-	m.saw(s, decision.Plan{Held: held}, memory, policy, true, false)
+	m.Round(s, decision.Plan{Held: held}, memory, policy, true, true)
+	m.Round(s, decision.Plan{Held: held}, memory, policy, true, false)
 	got := reads(t, m.registry)
 	for name, want := range map[string]float64{
 		"cluster_autoscaler_unneeded_nodes_count": 1, "cluster_autoscaler_unremovable_nodes_count NotUnderutilized": 2, "cluster_autoscaler_unremovable_nodes_count D9": 1,
@@ -73,7 +73,7 @@ func TestMetricsUnderClusterAutoscalersNames(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, got[name], want)
 		}
 	}
-	if len(m.more.asks) != 0 || len(m.more.arrived) != 0 || len(m.more.leaving) != 0 {
-		t.Errorf("remembered for nothing: %+v", m.more)
+	if len(m.ca.asks) != 0 || len(m.ca.arrived) != 0 || len(m.ca.leaving) != 0 {
+		t.Errorf("remembered for nothing: %+v", m.ca)
 	}
 }

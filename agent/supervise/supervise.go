@@ -1,4 +1,10 @@
-package agent
+// Package supervise runs the agent's services and speaks to systemd about them: READY=1,
+// STATUS=, WATCHDOG=1, STOPPING=1 (sd_notify(3)). The watchdog is fed only while no
+// service is late with its heartbeat.
+//
+// It refuses to restart a service inside the process (systemd restarts the whole), and to
+// know what a service does.
+package supervise
 
 import (
 	"context"
@@ -11,7 +17,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/pulse"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
 )
 
 // Service is one loop of the agent. Run works until its context ends and calls beat
@@ -25,8 +31,8 @@ type Service struct {
 
 // Supervisor runs services and tells the service manager about them.
 type Supervisor struct {
-	Log   *logrus.Entry
-	Board *pulse.Board
+	Log        *logrus.Entry
+	Heartbeats *heartbeat.Monitor
 	// Notify sends one sd_notify state; it must not block.
 	Notify func(state string)
 	// Watchdog is WatchdogSec of the unit; 0 when there is none.
@@ -51,7 +57,7 @@ func (s Supervisor) Run(ctx context.Context, before, services []Service) error {
 	defer stopping()
 	ground, release := context.WithCancel(context.WithoutCancel(ctx))
 	for _, svc := range before {
-		beat := s.Board.Register(svc.Name, svc.Budget)
+		beat := s.Heartbeats.Register(svc.Name, svc.Budget)
 		group.Go(func() error { return keep(ctx, ground, svc, beat) })
 	}
 	group.Go(func() error { return s.feed(ctx) })
@@ -66,7 +72,7 @@ func (s Supervisor) Run(ctx context.Context, before, services []Service) error {
 		}
 		var working sync.WaitGroup
 		for _, svc := range services {
-			beat := s.Board.Register(svc.Name, svc.Budget)
+			beat := s.Heartbeats.Register(svc.Name, svc.Budget)
 			working.Add(1)
 			group.Go(func() error {
 				defer working.Done()
@@ -127,7 +133,7 @@ func (s Supervisor) feed(ctx context.Context) error {
 		case <-tick.C:
 		}
 		status := s.Status()
-		if late := s.Board.Late(time.Now()); len(late) > 0 {
+		if late := s.Heartbeats.Late(time.Now()); len(late) > 0 {
 			names := make([]string, len(late))
 			for i, l := range late {
 				names[i] = l.String()

@@ -1,4 +1,4 @@
-package agent
+package report
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ import (
 // so that twenty busy nodes are one line.
 const namedHeld = 3
 
-// remark is one line of the journal about what a round did not do.
-type remark struct {
+// logLine is one line of the journal about what a round did not do.
+type logLine struct {
 	key    string // equal keys say the same thing
 	end    string // what is said when it is over; "" for nothing
 	text   string
@@ -25,17 +25,17 @@ type remark struct {
 	detail bool // told elsewhere, or routine: for debug only
 }
 
-// remarks turns what a plan holds into lines: nodes and instances that are held for
+// logLines turns what a plan holds into lines: nodes and instances that are held for
 // one reason share a line when they are many, and numbers that change with every pod do
 // not make a line new.
-func remarks(held []decision.Held) []remark {
-	var out []remark
+func logLines(held []decision.Held) []logLine {
+	var out []logLine
 	type class struct{ kind, rule, why string }
 	many := map[class][]decision.Held{}
 	var order []class
 	for _, h := range held {
 		if h.Kind != "node" && h.Kind != "instance" {
-			out = append(out, remarkOn(h))
+			out = append(out, logLineOf(h))
 			continue
 		}
 		c := class{h.Kind, h.Rule, plain(h.Why)}
@@ -51,7 +51,7 @@ func remarks(held []decision.Held) []remark {
 		list := many[c]
 		if len(list) <= namedHeld {
 			for _, h := range list {
-				out = append(out, remarkOn(h))
+				out = append(out, logLineOf(h))
 			}
 			continue
 		}
@@ -59,13 +59,13 @@ func remarks(held []decision.Held) []remark {
 		for i, h := range list {
 			names[i] = h.Name
 		}
-		out = append(out, remark{
+		out = append(out, logLine{
 			key:    c.kind + " " + c.rule + " " + c.why + " " + strings.Join(names, " "),
 			text:   fmt.Sprintf("held %d %ss, %s and %d more", len(list), c.kind, list[0].Name, len(list)-1),
 			fields: logrus.Fields{"rule": c.rule, "why": list[0].Why},
 		})
 		for _, h := range list {
-			r := remarkOn(h)
+			r := logLineOf(h)
 			r.key, r.end, r.detail = "one of many "+r.key, "", true
 			out = append(out, r)
 		}
@@ -73,9 +73,9 @@ func remarks(held []decision.Held) []remark {
 	return out
 }
 
-// remarkOn is the line about one held thing.
-func remarkOn(h decision.Held) remark {
-	r := remark{fields: logrus.Fields{"rule": h.Rule, "why": h.Why}}
+// logLineOf is the line about one held thing.
+func logLineOf(h decision.Held) logLine {
+	r := logLine{fields: logrus.Fields{"rule": h.Rule, "why": h.Why}}
 	name := h.Name
 	switch h.Kind {
 	case "pod":
@@ -115,17 +115,17 @@ func plain(s string) string {
 	}, s)
 }
 
-// teller writes each remark once, and once that it is over.
-type teller struct {
-	log  *logrus.Entry
+// HeldLog writes a line when something begins to be held and one when it no longer is.
+type HeldLog struct {
+	Log  *logrus.Entry
 	told map[string]string // key to end
 }
 
-// tell writes what is new in held since the last call.
-func (t *teller) tell(held []decision.Held) {
+// Write logs the differences between held and the held of the last call.
+func (l *HeldLog) Write(held []decision.Held) {
 	now := map[string]string{}
-	for _, r := range remarks(held) {
-		_, old := t.told[r.key]
+	for _, r := range logLines(held) {
+		_, old := l.told[r.key]
 		now[r.key] = r.end
 		if r.detail {
 			now[r.key] = ""
@@ -133,20 +133,20 @@ func (t *teller) tell(held []decision.Held) {
 		switch {
 		case old:
 		case r.detail:
-			t.log.WithFields(r.fields).Debug(r.text)
+			l.Log.WithFields(r.fields).Debug(r.text)
 		default:
-			t.log.WithFields(r.fields).Info(r.text)
+			l.Log.WithFields(r.fields).Info(r.text)
 		}
 	}
 	var over []string
-	for _, end := range t.told {
+	for _, end := range l.told {
 		if end != "" && !slices.Contains(slices.Collect(maps.Values(now)), end) {
 			over = append(over, end)
 		}
 	}
 	slices.Sort(over)
 	for _, end := range slices.Compact(over) {
-		t.log.Info(end)
+		l.Log.Info(end)
 	}
-	t.told = now
+	l.told = now
 }

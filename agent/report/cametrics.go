@@ -1,4 +1,4 @@
-package agent
+package report
 
 import (
 	"time"
@@ -9,10 +9,10 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
-// moreMetrics are those that need to remember something between rounds, and Cluster
+// caMetrics are those that need to remember something between rounds, and Cluster
 // Autoscaler's about scale-down and backoff. It is used by the scaler's goroutine
 // alone.
-type moreMetrics struct {
+type caMetrics struct {
 	backoff     *prometheus.GaugeVec
 	healthiness *prometheus.GaugeVec
 	groups      *prometheus.GaugeVec
@@ -49,10 +49,10 @@ type departure struct {
 // awaitedFor bounds how long a machine is awaited for decision_to_ready_seconds.
 const awaitedFor = time.Hour
 
-func newMoreMetrics(gauge func(name, help string, labels ...string) *prometheus.GaugeVec, counter func(name, help string, labels ...string) *prometheus.CounterVec,
-	histogram func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec) moreMetrics {
+func newCAMetrics(gauge func(name, help string, labels ...string) *prometheus.GaugeVec, counter func(name, help string, labels ...string) *prometheus.CounterVec,
+	histogram func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec) caMetrics {
 	seconds := []float64{5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 900}
-	return moreMetrics{
+	return caMetrics{
 		backoff:     gauge("cluster_autoscaler_node_group_backoff_status", "1 while a node group is backed off, by cause.", "node_group", "reason"),
 		healthiness: gauge("cluster_autoscaler_node_group_healthiness", "1 while the facts of a node group are live.", "node_group"),
 		groups:      gauge("cluster_autoscaler_node_groups_count", "Node groups.", "node_group_type"),
@@ -76,7 +76,7 @@ var unremovableReasons = map[string]string{
 	decision.RuleAtMin: "NodeGroupMinSizeReached", decision.RuleUnneededFor: "NotUnneededLongEnough", decision.RuleDraining: "CurrentlyBeingDeleted", decision.RuleInterrupted: "CurrentlyBeingDeleted", decision.RuleTotalsMin: "MinimalResourceLimitExceeded",
 }
 
-func (m *moreMetrics) saw(s *cluster.Snapshot, p decision.Plan, memory decision.Memory, policy decision.Policy, changed bool) {
+func (m *caMetrics) round(s *cluster.Snapshot, p decision.Plan, memory decision.Memory, policy decision.Policy, changed bool) {
 	if changed {
 		m.countHeld(p.Held)
 	}
@@ -110,7 +110,7 @@ func (m *moreMetrics) saw(s *cluster.Snapshot, p decision.Plan, memory decision.
 }
 
 // countHeld counts the nodes that stay, by reason.
-func (m *moreMetrics) countHeld(held []decision.Held) {
+func (m *caMetrics) countHeld(held []decision.Held) {
 	m.unremovable.Reset()
 	cooldown := 0.0
 	for i := range held {
@@ -132,7 +132,7 @@ func (m *moreMetrics) countHeld(held []decision.Held) {
 }
 
 // countFailures counts what the cloud reports of a group, each report once.
-func (m *moreMetrics) countFailures(g *cluster.NodeGroup) {
+func (m *caMetrics) countFailures(g *cluster.NodeGroup) {
 	newest, known := m.failed[g.ID], true
 	if newest.IsZero() {
 		known = false // what happened before this process is not counted again
@@ -153,13 +153,13 @@ func (m *moreMetrics) countFailures(g *cluster.NodeGroup) {
 }
 
 // asked notes a successful resize.
-func (m *moreMetrics) asked(o cluster.Outcome) {
+func (m *caMetrics) asked(o cluster.Outcome) {
 	m.asks = append(m.asks, ask{o.Group, o.At, max(o.To-o.From, 0)})
 }
 
 // awaited looks for the machines of the resizes that are Ready by now. It costs
 // nothing while none is awaited.
-func (m *moreMetrics) awaited(s *cluster.Snapshot) {
+func (m *caMetrics) awaited(s *cluster.Snapshot) {
 	if len(m.asks) == 0 {
 		return
 	}
@@ -188,7 +188,7 @@ func (m *moreMetrics) awaited(s *cluster.Snapshot) {
 }
 
 // arrive counts a Ready node for the oldest resize of its group that still waits.
-func (m *moreMetrics) arrive(group cluster.GroupID, n *cluster.Node) {
+func (m *caMetrics) arrive(group cluster.GroupID, n *cluster.Node) {
 	for i := range m.asks {
 		if a := &m.asks[i]; a.group == group && a.left > 0 && !n.ReadySince.Before(a.at.Truncate(time.Second)) {
 			a.left--
@@ -200,14 +200,14 @@ func (m *moreMetrics) arrive(group cluster.GroupID, n *cluster.Node) {
 }
 
 // marked, drained and removed follow a node on its way out.
-func (m *moreMetrics) marked(o cluster.Outcome, rule string) {
+func (m *caMetrics) marked(o cluster.Outcome, rule string) {
 	if rule == decision.RuleInterrupted {
 		return // the cloud ends it: nothing of ours follows
 	}
 	m.leaving[o.Node] = departure{at: o.At, unready: rule == decision.RuleUnready}
 }
 
-func (m *moreMetrics) drained(o cluster.Outcome) {
+func (m *caMetrics) drained(o cluster.Outcome) {
 	if d, ok := m.leaving[o.Node]; ok {
 		d.drained = true
 		m.leaving[o.Node] = d
@@ -216,7 +216,7 @@ func (m *moreMetrics) drained(o cluster.Outcome) {
 
 // removed counts an instance that was told to go and returns Cluster Autoscaler's
 // reason for it.
-func (m *moreMetrics) removed(o cluster.Outcome, rule string) string {
+func (m *caMetrics) removed(o cluster.Outcome, rule string) string {
 	if o.Node == "" {
 		m.reaped.WithLabelValues().Inc()
 		if rule == decision.RuleNoJoin {
@@ -239,7 +239,7 @@ func (m *moreMetrics) removed(o cluster.Outcome, rule string) string {
 }
 
 // countNodes sets nodes_count by Cluster Autoscaler's states.
-func (m *metrics) countNodes(s *cluster.Snapshot, memory decision.Memory, policy decision.Policy) {
+func (m *Metrics) countNodes(s *cluster.Snapshot, memory decision.Memory, policy decision.Policy) {
 	ready, unready, starting, late := 0, 0, 0, 0
 	for _, n := range s.Nodes {
 		switch {

@@ -9,7 +9,7 @@ import (
 
 func TestSettling(t *testing.T) {
 	const ms = time.Millisecond
-	rhythm := settling{quiet: 200 * ms, limit: 800 * ms, calm: 2 * time.Second}
+	quiet := debounce{quiet: 200 * ms, limit: 800 * ms, calm: 2 * time.Second}
 	for name, c := range map[string]struct {
 		soon  []time.Duration // when urgent events come
 		later []time.Duration
@@ -34,7 +34,7 @@ func TestSettling(t *testing.T) {
 					time.AfterFunc(at, func() { poke(later) })
 				}
 				start := time.Now()
-				if !rhythm.wait(t.Context(), start.Add(30*time.Second), soon, nil, later) {
+				if !quiet.wait(t.Context(), start.Add(30*time.Second), soon, nil, later) {
 					t.Fatal("wait ended without a round")
 				}
 				if got := time.Since(start); got != c.want {
@@ -49,7 +49,7 @@ func TestSettlingEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if (settling{}).wait(ctx, time.Now().Add(time.Hour), nil, nil, nil) {
+		if (debounce{}).wait(ctx, time.Now().Add(time.Hour), nil, nil, nil) {
 			t.Error("a round after the end")
 		}
 	})

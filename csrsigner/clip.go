@@ -1,0 +1,31 @@
+package csrsigner
+
+import "unicode/utf8"
+
+// This file bounds what a requester's own words take in a verdict, in the journal and in
+// an Event. It is as pure as decide.go.
+
+const (
+	// whyBytes is the longest text of a verdict: a request of 64 KiB may be one name.
+	whyBytes = 512
+	// nameBytes is the longest that one name of somebody else takes in a text that ends
+	// with a command, so that the command is never what is cut off.
+	nameBytes = 64
+	ellipsis  = "…"
+)
+
+// clip cuts s to at most limit bytes at the start of a rune and says so by an ellipsis.
+// Bytes that are no UTF-8, which no API object takes, are replaced.
+func clip(s string, limit int) string {
+	if !utf8.ValidString(s) {
+		s = string([]rune(s))
+	}
+	if len(s) <= limit {
+		return s
+	}
+	end := limit - len(ellipsis)
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + ellipsis
+}

@@ -1,0 +1,87 @@
+package csrsigner
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// TestMayActBeforeTheWrite: an agent that loses the lead while it asks the cloud, or while
+// it keeps its ledger, writes nothing; what it wrote down is not taken for an approval.
+func TestMayActBeforeTheWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var leads atomic.Bool
+		var lost atomic.Int32
+		leads.Store(true)
+		c := &slowCloud{cloud: &cloud{}, asked: func() { // the lead ends while the cloud is asked
+			if lost.Add(1) == 1 {
+				leads.Store(false)
+			}
+		}}
+		c.launch()
+		loop(t, c.cloud, func(cfg *Config, d *Deps) {
+			closing("")(cfg, d)
+			d.Inventory = c
+			d.MayAct = func() (bool, string) { return leads.Load(), "another agent leads" }
+		}, func(client *fake.Clientset, _ *Service) {
+			create(t, client, joining(t, "machine", host))
+			wait(time.Minute)
+			if got := condition(t, client, "machine"); got != "" || lost.Load() == 0 {
+				t.Errorf("%q by an agent that leads no more, cloud asked %d times", got, lost.Load())
+			}
+			leads.Store(true)
+			wait(time.Minute)
+			if got := condition(t, client, "machine"); got != "approved" {
+				t.Errorf("%q when it leads again", got)
+			}
+		})
+	})
+}
+
+// slowCloud tells when it is asked.
+type slowCloud struct {
+	*cloud
+	asked func()
+}
+
+func (c *slowCloud) Groups(ctx context.Context, maxAge time.Duration) ([]cluster.NodeGroup, error) {
+	c.asked()
+	return c.cloud.Groups(ctx, maxAge)
+}
+
+// TestActUntil: no write outlives the right to act.
+func TestActUntil(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		until := time.Now().Add(3 * time.Second)
+		client := fake.NewClientset()
+		s := New(Config{}, Deps{Client: client, Informers: informers.NewSharedInformerFactory(client, 0), Log: logrus.NewEntry(logrus.New()),
+			ActUntil: func() time.Time { return until }})
+		client.PrependReactor("update", "certificatesigningrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+			t.Error("written after the right to act had ended")
+			return false, nil, nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		bounded, end := s.mayWrite(ctx)
+		got, _ := bounded.Deadline()
+		end()
+		if !got.Equal(until) {
+			t.Errorf("the write may take until %s, the right to act ends at %s", got, until)
+		}
+		time.Sleep(4 * time.Second)
+		if err := s.write(ctx, joining(t, "late", host), Verdict{Do: Approve}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a write after the end: %v", err)
+		}
+	})
+}

@@ -1,0 +1,116 @@
+package csrsigner
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// TestLedger: what is written is read again; a torn file is set aside; what is gone from
+// a whole read of the cloud is forgotten after a day.
+func TestLedger(t *testing.T) {
+	dir := t.TempDir()
+	logger, hook := logtest.NewNullLogger()
+	log := logrus.NewEntry(logger)
+	l := openLedger(dir, log)
+	if err := l.enter("i-1", Issue{Node: "n1", Key: "k1", CSR: "c1", At: noon}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.enter("i-1", Issue{Node: "n1", Key: "k1", CSR: "c2", At: noon.Add(time.Hour)}); err != nil {
+		t.Errorf("the same key again: %v", err)
+	}
+	for name, i := range map[string]Issue{"another key": {Node: "n1", Key: "k2"}, "another name": {Node: "n2", Key: "k1"}} {
+		if err := l.enter("i-1", i); err == nil || !strings.Contains(err.Error(), "c1") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := l.enter("i-2", Issue{Key: "k3", At: noon}); err != nil {
+		t.Fatal(err)
+	}
+	l = openLedger(dir, log)
+	if got := l.of("i-1"); got == nil || got.CSR != "c1" || !got.At.Equal(noon) {
+		t.Fatalf("read again: %+v", got)
+	}
+	there := cluster.NodeGroup{ID: "g", Instances: []cluster.Instance{{ID: "i-1"}}}
+	stale := there
+	stale.Stale, stale.Instances = "throttled", nil
+	l.prune([]cluster.NodeGroup{stale}, noon.Add(48*time.Hour))
+	l.prune([]cluster.NodeGroup{there}, noon.Add(ledgerKeep))
+	if l.of("i-2") == nil {
+		t.Error("forgotten by a stale read, or before its time")
+	}
+	l.prune([]cluster.NodeGroup{there}, noon.Add(ledgerKeep+time.Second))
+	if l.of("i-2") != nil || l.of("i-1") == nil {
+		t.Errorf("after a day: %+v %+v", l.of("i-1"), l.of("i-2"))
+	}
+	path := filepath.Join(dir, "joined.json")
+	for _, torn := range []string{"{", `{"version":9}`} {
+		if err := os.WriteFile(path, []byte(torn), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		hook.Reset()
+		if l := openLedger(dir, log); l.of("i-1") != nil || len(hook.Entries) != 1 {
+			t.Errorf("%s: %d lines", torn, len(hook.Entries))
+		}
+		if kept, err := os.ReadFile(path + ".bad"); err != nil || string(kept) != torn {
+			t.Errorf("set aside: %q %v", kept, err)
+		}
+	}
+}
+
+// TestLedgerLearns: approvals of others are kept over a restart, each key once, the last
+// few of a name; what is known by the agent's own entry is not kept twice; a name that no
+// instance has any more is forgotten a day after.
+func TestLedgerLearns(t *testing.T) {
+	dir := t.TempDir()
+	logger, _ := logtest.NewNullLogger()
+	log := logrus.NewEntry(logger)
+	l := openLedger(dir, log)
+	if err := l.enter("i-1", Issue{Node: "n1", Key: "k1", CSR: "c1", At: noon}); err != nil {
+		t.Fatal(err)
+	}
+	learn := func(i Issue) {
+		if err := l.learn(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	learn(Issue{Node: "n1", Key: "k1", CSR: "c1", At: noon})
+	if got := l.granted("n1"); len(got) != 0 {
+		t.Errorf("the agent's own approval is kept twice: %+v", got)
+	}
+	for n := range grantsKept + 3 {
+		for range 2 {
+			learn(Issue{Node: "n2", Key: fmt.Sprintf("k%d", n), At: noon.Add(time.Duration(n) * time.Second)})
+		}
+	}
+	l = openLedger(dir, log)
+	got := l.granted("n2")
+	if len(got) != grantsKept || got[0].Key != "k3" || got[grantsKept-1].Key != fmt.Sprintf("k%d", grantsKept+2) {
+		t.Errorf("after a restart: %+v", got)
+	}
+	// A person approved another key of the same machine: it may ask again, under its name.
+	learn(Issue{Node: "n1", Key: "by-hand", CSR: "by-hand", At: noon})
+	if err := l.enter("i-1", Issue{Node: "n1", Key: "by-hand"}); err != nil {
+		t.Errorf("a key that a person approved: %v", err)
+	}
+	if err := l.enter("i-1", Issue{Node: "n2", Key: "by-hand"}); err == nil {
+		t.Error("the same key under another name")
+	}
+	there := []cluster.NodeGroup{{ID: "g", Instances: []cluster.Instance{{ID: "i-1", NodeNames: []string{"N2."}}}}}
+	l.prune(there, noon.Add(ledgerKeep))
+	if len(l.granted("n1")) != 1 || len(l.granted("n2")) == 0 {
+		t.Errorf("forgotten before its time: %+v %+v", l.granted("n1"), l.granted("n2"))
+	}
+	l.prune(there, noon.Add(ledgerKeep+time.Second))
+	if len(l.granted("n1")) != 0 || len(l.granted("n2")) == 0 {
+		t.Errorf("after a day: %+v %+v", l.granted("n1"), l.granted("n2"))
+	}
+}
