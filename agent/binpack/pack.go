@@ -1,9 +1,5 @@
 package binpack
 
-import (
-	"slices"
-)
-
 // Item is one class of pods that want room.
 type Item struct {
 	Size  []int64
@@ -25,7 +21,7 @@ type Problem struct {
 	Limit     int
 	Coalesced *Coalesced // what the same items were merged to; nil: they are of this problem alone
 	Pool      *int       // steps that all packings of a round may still spend on columns; nil: enough
-	Arena     *Arena     // see lends
+	Arena     *Arena     // see ownArena
 }
 
 // Portion says that n pods of a item are in a bin.
@@ -328,74 +324,3 @@ const (
 	fillDot
 	fillSteps = 2_000_000 // looks at a class, for all bins of one call
 )
-
-// fill completes one bin at a time: always the class that best matches the room that
-// is left. A content found for a fresh bin is used as often as the counts allow.
-func (p *Problem) fill(mode int) Packing {
-	k, rooms := p.start()
-	w := p.weights()
-	steps := 0
-	for b := range rooms {
-		k.Open[b] = p.content(rooms[b], k.Left, w, mode, func(l *Item) bool { return l.goes(b) }, &steps)
-		for _, t := range k.Open[b] {
-			k.Left[t.Item] -= t.N
-		}
-	}
-	if p.Empty == nil {
-		return k
-	}
-	for k.Bins < p.Limit && steps < fillSteps {
-		room := slices.Clone(p.Empty)
-		parts := p.content(room, k.Left, w, mode, func(l *Item) bool { return l.Fresh }, &steps)
-		if len(parts) == 0 {
-			break
-		}
-		times := p.Limit - k.Bins
-		for _, t := range parts {
-			times = min(times, k.Left[t.Item]/t.N)
-		}
-		for _, t := range parts {
-			k.Left[t.Item] -= times * t.N
-		}
-		k.Fresh = append(k.Fresh, FreshBins{times, room, parts})
-		k.Bins += times
-	}
-	return k
-}
-
-func (p *Problem) content(room []int64, left []int, w []float64, mode int, may func(*Item) bool, steps *int) []Portion {
-	taken := make(map[int]int)
-	for {
-		best, score := -1, -1.0
-		for i := range p.Items {
-			*steps++
-			l := &p.Items[i]
-			if left[i] <= taken[i] || !may(l) || MaxFit(room, l.Size) == 0 {
-				continue
-			}
-			s := 0.0
-			for j, v := range l.Size {
-				if mode == fillDot {
-					s += float64(v) * w[j] * float64(room[j]) * w[j]
-				} else {
-					s = max(s, float64(v)*w[j])
-				}
-			}
-			if s > score {
-				best, score = i, s
-			}
-		}
-		if best < 0 || *steps > fillSteps {
-			break
-		}
-		Sub(room, p.Items[best].Size, 1)
-		taken[best]++
-	}
-	var parts []Portion
-	for i := range p.Items {
-		if taken[i] > 0 {
-			parts = append(parts, Portion{i, taken[i]})
-		}
-	}
-	return parts
-}
