@@ -110,7 +110,7 @@ func (s *branchBound) complete(b, used int, room []int64, at int, taken []int, o
 	i := s.order[at]
 	l := &s.p.Items[i]
 	most := 0
-	if !open && l.Fresh || open && l.goes(b) {
+	if !open && l.Fresh || open && l.mayGo(b) {
 		most = min(s.left[i], MaxFit(room, l.Size))
 	}
 	least := 0
@@ -136,7 +136,7 @@ func (s *branchBound) close(b, used int, room []int64, taken []int, open bool) b
 	var parts []Portion
 	for i, n := range taken {
 		l := &s.p.Items[i]
-		may := !open && l.Fresh || open && l.goes(b)
+		may := !open && l.Fresh || open && l.mayGo(b)
 		if may && s.left[i] > n && MaxFit(room, l.Size) > 0 {
 			return false
 		}
@@ -178,7 +178,7 @@ func (p *Problem) Infeasible() bool {
 	for i := range p.Items {
 		n := 0
 		for b := range p.Open {
-			if p.Items[i].goes(b) {
+			if p.Items[i].mayGo(b) {
 				n += min(MaxFit(p.Open[b], p.Items[i].Size), p.Items[i].Count)
 			}
 		}

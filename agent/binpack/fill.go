@@ -9,7 +9,7 @@ func (p *Problem) fill(mode int) Packing {
 	w := p.weights()
 	steps := 0
 	for b := range rooms {
-		k.Open[b] = p.content(rooms[b], k.Left, w, mode, func(l *Item) bool { return l.goes(b) }, &steps)
+		k.Open[b] = p.content(rooms[b], k.Left, w, mode, func(l *Item) bool { return l.mayGo(b) }, &steps)
 		for _, t := range k.Open[b] {
 			k.Left[t.Item] -= t.N
 		}

@@ -10,7 +10,7 @@ const hostSpreadTries = 12
 
 // HostSpread says of the dimensions of spread over hosts how high the smallest count may be.
 type HostSpread struct {
-	Axis []int // positions in a size
+	Dims []int // positions in a size
 	Most []int // what no machine can be raised above, because some node that is there is not; math.MaxInt: nothing holds it back
 }
 
@@ -24,7 +24,7 @@ func (p *Problem) PackHostSpread(lv *HostSpread, below int) (Packing, bool) {
 	}
 	wide := *p
 	wide.Empty = slices.Clone(p.Empty)
-	for _, j := range lv.Axis {
+	for _, j := range lv.Dims {
 		wide.Empty[j] = math.MaxInt32
 	}
 	n := max(wide.LowerBound(), 1)
@@ -52,7 +52,7 @@ func (p *Problem) packHostSpreadOn(lv *HostSpread, n int, loads []Item) (Packing
 	rest.Items, rest.Empty, rest.Limit = loads, slices.Clone(p.Empty), n
 	base := p.ownArena().ints.alloc(len(p.Items), 0)
 	raised := false
-	for x, j := range lv.Axis {
+	for x, j := range lv.Dims {
 		m, ok := rest.raiseMinimum(lv, x, j, n, base)
 		if !ok {
 			return Packing{}, false
@@ -64,7 +64,7 @@ func (p *Problem) packHostSpreadOn(lv *HostSpread, n int, loads []Item) (Packing
 	}
 	for i, m := range base {
 		for j, v := range p.Items[i].Size {
-			if !slices.Contains(lv.Axis, j) {
+			if !slices.Contains(lv.Dims, j) {
 				rest.Empty[j] -= v * int64(m)
 			}
 		}
@@ -86,7 +86,7 @@ func (p *Problem) raiseMinimum(lv *HostSpread, x, j, n int, base []int) (level i
 	for i := range p.Items {
 		if l := &p.Items[i]; l.Fresh && l.Size[j] > 0 {
 			total += l.Count
-			for _, o := range lv.Axis {
+			for _, o := range lv.Dims {
 				if o != j && l.Size[o] > 0 {
 					return 0, false
 				}

@@ -58,7 +58,7 @@ func (p *Problem) EachFits(n int) bool {
 		l := &p.Items[i]
 		room := n * MaxFit(p.Empty, l.Size)
 		for b := range p.Open {
-			if l.goes(b) {
+			if l.mayGo(b) {
 				room += min(MaxFit(p.Open[b], l.Size), l.Count)
 			}
 		}

@@ -241,8 +241,8 @@ func (p *master) enter(f mixedBins) bool {
 	return true
 }
 
-// whole are the columns of which the solution takes at least one machine.
-func (p *master) whole() []mixedBins {
+// integerColumns are the columns of which the solution takes at least one machine.
+func (p *master) integerColumns() []mixedBins {
 	var out []mixedBins
 	for i, f := range p.basis {
 		if n := int(p.x[i] + 1e-6); n > 0 && f.MachineType >= 0 {
@@ -253,9 +253,9 @@ func (p *master) whole() []mixedBins {
 	return out
 }
 
-// broken are the columns of which the solution takes a part of a machine, the largest
+// fractionalColumns are the columns of which the solution takes a part of a machine, the largest
 // part first.
-func (p *master) broken() []mixedBins {
+func (p *master) fractionalColumns() []mixedBins {
 	var at []int
 	for i, f := range p.basis {
 		if f.MachineType >= 0 && p.x[i] > 1e-6 {

@@ -101,7 +101,7 @@ func (b *Mixed) dive(left, used []int, out []mixedBins, cost float64, root bool)
 		return false
 	}
 	y := p.prices()
-	if whole := p.whole(); len(whole) > 0 {
+	if whole := p.integerColumns(); len(whole) > 0 {
 		before := len(out)
 		for _, f := range whole {
 			out, cost = b.put(f, left, used, out, cost)
@@ -115,7 +115,7 @@ func (b *Mixed) dive(left, used []int, out []mixedBins, cost float64, root bool)
 	if root || len(b.Sizes) <= mixedSmall {
 		b.complete(left, used, out, cost, y)
 	}
-	broken := p.broken()
+	broken := p.fractionalColumns()
 	if len(p.rows) > mixedSmall { // many classes: several at once, and no way back
 		before := len(out)
 		for _, f := range broken[:min(len(broken), 1+len(p.rows)/20)] {

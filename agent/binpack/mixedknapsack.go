@@ -37,7 +37,7 @@ func (b *Mixed) knapsack(k int, left []int, y []float64, steps int, stop float64
 	}
 	try := func(w [3]float64) {
 		order, share := s.weigh(rows, w)
-		s.greedy(order)
+		s.fillByOrder(order)
 		if bound := s.fractional(order, share, 0, 1); bound < least*(1-1e-12) {
 			least, s.order, s.share = bound, order, share
 		}
@@ -102,7 +102,7 @@ type ranked struct {
 }
 
 // baseline fills a machine by one order.
-func (s *mixedKnapsack) greedy(order []int) {
+func (s *mixedKnapsack) fillByOrder(order []int) {
 	room := s.room
 	value := 0.0
 	for _, r := range order {

@@ -9,8 +9,8 @@ type Item struct {
 	Fresh bool // whether it may go on a fresh bin
 }
 
-// goes tells whether a item may go on an open bin.
-func (l *Item) goes(b int) bool { return l.On != nil && l.On[b] }
+// mayGo tells whether a item may go on an open bin.
+func (l *Item) mayGo(b int) bool { return l.On != nil && l.On[b] }
 
 // Problem is one problem for the packer: put the items into the open bins first and
 // into as few fresh bins as possible, never more than limit.

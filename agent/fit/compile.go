@@ -86,7 +86,7 @@ type build struct {
 	byCounter         []counterSource
 	incrementsByClass [][2]int32 // constraint class, counter; counters rise
 	scope             *Scope
-	spare             []constraints     // room for the next ones
+	free              []constraints     // room for the next ones
 	volumeless        volumeConstraints // of all who ask nothing
 	spreads           []int32           // room for the keys of a spread
 }
@@ -173,10 +173,10 @@ func (b *build) read(tie, counter int32) {
 // constraintsFor is what a constraint class asks, to be added to.
 func (b *build) constraintsFor(tie int32) *constraints {
 	if b.constraints[tie] == nil {
-		if len(b.spare) == 0 {
-			b.spare = make([]constraints, min(constraintsBlock, len(b.first)))
+		if len(b.free) == 0 {
+			b.free = make([]constraints, min(constraintsBlock, len(b.first)))
 		}
-		b.constraints[tie], b.spare = &b.spare[0], b.spare[1:]
+		b.constraints[tie], b.free = &b.free[0], b.free[1:]
 		b.constraints[tie].volumeConstraints = &b.volumeless
 	}
 	return b.constraints[tie]

@@ -245,9 +245,9 @@ func (s *State) eligibleOn(e *eligibility, shape *NodeInfo, domains []int32) boo
 // away again, exactly.
 func (s *State) Put(class, node, n int) { s.put(class, node, n, false) }
 
-// PutLeaving is Put for pods with a deletionTimestamp: anti-affinity, affinity and
+// PutTerminating is Put for pods with a deletionTimestamp: anti-affinity, affinity and
 // volumes see them, spread does not count them.
-func (s *State) PutLeaving(class, node, n int) { s.put(class, node, n, true) }
+func (s *State) PutTerminating(class, node, n int) { s.put(class, node, n, true) }
 
 func (s *State) put(class, node, n int, leaving bool) {
 	if n == 0 {
@@ -275,7 +275,7 @@ func (s *State) put(class, node, n int, leaving bool) {
 	if s.logged {
 		kind := changePut
 		if leaving {
-			kind = changeLeaving
+			kind = changeTerminating
 		}
 		s.log = append(s.log, change{kind: kind, class: int32(class), node: int32(node), n: int32(n)})
 	}

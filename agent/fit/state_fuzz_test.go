@@ -152,7 +152,7 @@ func (b *beside) removeNode(node int) {
 
 func (b *beside) tell(p naivePod, n int) {
 	if p.leaving {
-		b.s.PutLeaving(p.class, p.node, n)
+		b.s.PutTerminating(p.class, p.node, n)
 	} else {
 		b.s.Put(p.class, p.node, n)
 	}

@@ -114,7 +114,7 @@ func check(t *testing.T, cases []tableCase) {
 		for i, p := range c.there {
 			put := s.Put
 			if p.leaving {
-				put = s.PutLeaving
+				put = s.PutTerminating
 			}
 			put(i+1, p.node, p.n)
 		}

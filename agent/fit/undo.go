@@ -14,7 +14,7 @@ type change struct {
 const (
 	changeNode byte = iota
 	changePut
-	changeLeaving
+	changeTerminating
 	changeGone // n is the shape, class the domain of the hostname
 )
 
@@ -37,7 +37,7 @@ func (s *State) Rollback(mark int) {
 		case changeGone:
 			s.bringBack(c)
 		default:
-			s.put(int(c.class), int(c.node), -int(c.n), c.kind == changeLeaving)
+			s.put(int(c.class), int(c.node), -int(c.n), c.kind == changeTerminating)
 		}
 	}
 	s.log = s.log[:mark]

@@ -67,7 +67,7 @@ func (e *Engine) sameInputs(s *cluster.Snapshot, m *decision.Memory, p *decision
 	if s.Now.Before(l.s.Now) || s.Now.Sub(l.s.Now) >= maxCacheAge || !l.until.IsZero() && !s.Now.Before(l.until) || len(s.Outcomes) > 0 {
 		return false
 	}
-	if !round.Same(m, &l.m) || !round.SamePolicy(p, &l.p) || !round.SameWorld(s, &l.s) {
+	if !round.Same(m, &l.m) || !round.SamePolicy(p, &l.p) || !round.SameSnapshot(s, &l.s) {
 		return false
 	}
 	for i := range s.Groups {
@@ -95,7 +95,7 @@ func (e *Engine) remember(w *round.State, m decision.Memory) {
 		e.plan, e.key = w.Plan, decisionKey{s: *w.Given, m: m, p: *w.Policy, until: w.Until}
 	}
 	e.round.Held = len(w.Plan.Held)
-	e.down.Forget()
+	e.down.Release()
 	clear(e.round.Nodes) // no Snapshot is kept alive by memory that is only waiting
 }
 

@@ -181,7 +181,7 @@ func (b *bench) settle(bound []*cluster.Pod) {
 		if p.Deleting.IsZero() {
 			b.state.Put(p.Class, node, n)
 		} else {
-			b.state.PutLeaving(p.Class, node, n)
+			b.state.PutTerminating(p.Class, node, n)
 		}
 	}
 	elsewhere := make([]int, len(bound))

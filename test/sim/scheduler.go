@@ -101,7 +101,7 @@ func (s *scheduler) tie(w *world) {
 			case p.Deleting.IsZero():
 				s.ties.Put(p.Class, i, 1)
 			default:
-				s.ties.PutLeaving(p.Class, i, 1)
+				s.ties.PutTerminating(p.Class, i, 1)
 			}
 		}
 	}

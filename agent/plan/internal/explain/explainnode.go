@@ -28,7 +28,7 @@ func (e *explainer) node() {
 	n := &w.Nodes[i]
 	e.out.Found = true
 	if n.Original != nil {
-		n.Node, n.Facts = n.Original, (&round.FactsAllocator{Axes: w.Dimensions.Len()}).Next()
+		n.Node, n.Facts = n.Original, (&round.FactsAllocator{Dims: w.Dimensions.Len()}).Next()
 		w.FillFacts(n.Facts, n.Original)
 	}
 	f := &decision.NodeFacts{State: stateNames[n.State], Utilisation: w.Utilisation(n), Limit: w.Threshold(n), UnreadyFrom: e.end.Next.Unready[n.Name]}
@@ -205,7 +205,7 @@ func (e *explainer) nodeSummary(n *round.Node, f *decision.NodeFacts) string {
 		return "it stays: a control-plane node is never touched"
 	case n.Group < 0:
 		return "it stays: no node group of the agent's has an instance for it, so it is not the agent's to remove (its provider ID is " + orNone(n.ProviderID) + ")"
-	case len(e.out.Verdicts) > 0 && e.goes():
+	case len(e.out.Verdicts) > 0 && e.isRemoved():
 		return "it goes: " + e.out.Verdicts[0].Why
 	case len(e.out.Verdicts) > 0:
 		return "it stays: " + e.out.Verdicts[0].Why
@@ -222,8 +222,8 @@ func (e *explainer) nodeSummary(n *round.Node, f *decision.NodeFacts) string {
 	return "it stays"
 }
 
-// goes tells whether the plan is emptying or removing the node that is asked for.
-func (e *explainer) goes() bool {
+// isRemoved tells whether the plan is emptying or removing the node that is asked for.
+func (e *explainer) isRemoved() bool {
 	switch e.out.Verdicts[0].Rule {
 	case decision.RuleUnneeded, decision.RuleUnready, decision.RuleRequested, decision.RuleEmpty, decision.RuleResume, decision.RuleDraining, decision.RuleInterrupted:
 		return true

@@ -23,7 +23,7 @@ func (w *State) Fill(st *fit.State) *fit.State {
 			case pod.Deleting.IsZero():
 				st.Put(pod.Class, i, 1)
 			default:
-				st.PutLeaving(pod.Class, i, 1)
+				st.PutTerminating(pod.Class, i, 1)
 			}
 		}
 	}

@@ -46,9 +46,9 @@ func (w *State) refreshFacts(changed []bool) {
 	e := w.Cache
 	var moved map[*cluster.Node]*nodeFacts
 	old, now := e.Facts, e.oldFacts[:0]
-	made := FactsAllocator{Axes: w.Dimensions.Len()}
+	made := FactsAllocator{Dims: w.Dimensions.Len()}
 	if len(old) == 0 && len(w.Snapshot.Nodes) > 0 {
-		made.facts, made.rooms = make([]nodeFacts, len(w.Snapshot.Nodes)), make([]int64, len(w.Snapshot.Nodes)*made.Axes)
+		made.facts, made.rooms = make([]nodeFacts, len(w.Snapshot.Nodes)), make([]int64, len(w.Snapshot.Nodes)*made.Dims)
 	}
 	for i, n := range w.Snapshot.Nodes {
 		var f *nodeFacts
@@ -90,23 +90,23 @@ func (f *nodeFacts) uses(changed []bool) bool {
 type FactsAllocator struct {
 	facts []nodeFacts
 	rooms []int64
-	Axes  int
+	Dims  int
 }
 
 func (b *FactsAllocator) Next() *nodeFacts {
 	if len(b.facts) == 0 {
-		return &nodeFacts{room: make([]int64, b.Axes)}
+		return &nodeFacts{room: make([]int64, b.Dims)}
 	}
 	f := &b.facts[0]
-	f.room = b.rooms[:b.Axes:b.Axes]
-	b.facts, b.rooms = b.facts[1:], b.rooms[b.Axes:]
+	f.room = b.rooms[:b.Dims:b.Dims]
+	b.facts, b.rooms = b.facts[1:], b.rooms[b.Dims:]
 	return f
 }
 
 // FillFacts works the facts of a Node out.
 func (w *State) FillFacts(f *nodeFacts, n *cluster.Node) {
 	f.node, f.gen, f.OptOut, f.ToBeDeleted, f.CordonedByUs, f.starting = n, w.Cache.Classes.gen, OptedOut(n), ToBeDeleted(n), CordonedByUs(n), slices.ContainsFunc(n.Taints, startingTaint)
-	gpu := offersGPU(n)
+	gpu := hasGPU(n)
 	for i := range n.Pods {
 		pod := &n.Pods[i]
 		if pod.Finished {

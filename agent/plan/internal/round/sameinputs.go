@@ -49,9 +49,9 @@ func Same[T any](a, b *T) bool {
 // SamePolicy looks behind slices too: a Policy is small, and made anew for every round.
 func SamePolicy(a, b *decision.Policy) bool { return Same(a, b) || reflect.DeepEqual(a, b) }
 
-// SameWorld tells that a Snapshot shows what the one before it showed, time and the
+// SameSnapshot tells that a Snapshot shows what the one before it showed, time and the
 // moment of the clouds' reads aside.
-func SameWorld(a, b *cluster.Snapshot) bool {
+func SameSnapshot(a, b *cluster.Snapshot) bool {
 	x, y := *a, *b
 	x.Now, x.Groups, y.Groups = y.Now, nil, nil
 	return len(a.Groups) == len(b.Groups) && Same(&x, &y) && sameGroups(a.Groups, b.Groups)

@@ -20,8 +20,8 @@ func gpu(name string) bool {
 	return strings.HasSuffix(name, "/gpu")
 }
 
-// offersGPU tells a node with accelerators.
-func offersGPU(n *cluster.Node) bool {
+// hasGPU tells a node with accelerators.
+func hasGPU(n *cluster.Node) bool {
 	for name, amount := range n.Allocatable.Extended {
 		if amount > 0 && gpu(name) {
 			return true
@@ -42,7 +42,7 @@ func (w *State) Utilisation(n *Node) float64 {
 	if !ignore {
 		all, less = all.Add(less), cluster.Resources{}
 	}
-	if !offersGPU(n.Node) {
+	if !hasGPU(n.Node) {
 		return max(ratio(all.MilliCPU, n.Allocatable.MilliCPU-less.MilliCPU), ratio(all.Memory, n.Allocatable.Memory-less.Memory))
 	}
 	most := 0.0
@@ -65,7 +65,7 @@ func ratio(used, have int64) float64 {
 func (w *State) Threshold(n *Node) float64 {
 	o := w.options(n)
 	limit, own := w.Policy.UtilizationThreshold, o.ScaleDownUtilization
-	if offersGPU(n.Node) {
+	if hasGPU(n.Node) {
 		limit, own = w.Policy.GPUUtilizationThreshold, o.ScaleDownGPUUtilization
 	}
 	if own != nil {

@@ -57,7 +57,7 @@ func (w *Planner) Consolidate() {
 	if len(list) == 0 {
 		return
 	}
-	if s == nil || w.saving(s, list) <= 0 {
+	if s == nil || w.costReduction(s, list) <= 0 {
 		if s = w.bestReplacement(list); s == nil {
 			return
 		}
@@ -138,7 +138,7 @@ func (w *Planner) bestReplacement(list []int) *decision.Consolidation {
 	try := func(nodes []int) {
 		for _, s := range w.replacements(nodes) {
 			// Of equal savings the first, which moves least; sums of prices are not exact.
-			if worth := w.saving(&s, list); worth > most+1e-9 {
+			if worth := w.costReduction(&s, list); worth > most+1e-9 {
 				best, most = &s, worth
 			}
 		}
@@ -171,9 +171,9 @@ func (w *Planner) replacements(nodes []int) []decision.Consolidation {
 	return out
 }
 
-// saving is what a replacement saves, as far as it is large enough, allowed, and every
+// costReduction is what a replacement saves, as far as it is large enough, allowed, and every
 // pod has room; 0: it is not to be done. list are the nodes that may be replaced.
-func (w *Planner) saving(s *decision.Consolidation, list []int) float64 {
+func (w *Planner) costReduction(s *decision.Consolidation, list []int) float64 {
 	var from []int
 	for _, name := range s.Nodes {
 		i, ok := w.ByName[name]

@@ -106,9 +106,9 @@ func (w *Planner) delayed(n *round.Node) string {
 	return fmt.Sprintf("drained; waits until %s for whoever put the annotation %s", round.Stamp(due), first)
 }
 
-// keptFor tells until when an annotation with a time keeps a pod or a node; empty: not
+// optOutUntil tells until when an annotation with a time keeps a pod or a node; empty: not
 // any more, or never.
-func (w *Planner) keptFor(created time.Time, d time.Duration) string {
+func (w *Planner) optOutUntil(created time.Time, d time.Duration) string {
 	if d <= 0 {
 		return ""
 	}
@@ -133,7 +133,7 @@ func (w *Planner) OptOutNow(n *cluster.Node) string {
 	if err != nil {
 		return ""
 	}
-	return w.keptFor(n.Created, d)
+	return w.optOutUntil(n.Created, d)
 }
 
 // Requested tells that somebody asked for a node to go.

@@ -27,7 +27,7 @@ var blockers = []struct {
 		return when(pod.DoNotDisrupt, "annotated karpenter.sh/do-not-disrupt")
 	}},
 	{"do-not-disrupt for a time", func(w *Planner, pod *cluster.Pod) string {
-		return w.keptFor(pod.Created.Time(), pod.Asked().KeepFor)
+		return w.optOutUntil(pod.Created.Time(), pod.Asked().KeepFor)
 	}},
 	{"no controller", func(_ *Planner, pod *cluster.Pod) string {
 		return when(pod.Owner == nil && pod.SafeToEvict != "true", "has no controller to make it again")

@@ -335,5 +335,5 @@ func New(w *round.State, c *Cache) *Planner {
 // SetApplied hands over what scale-up returned.
 func (w *Planner) SetApplied(st *fit.State) { w.applied = st }
 
-// Forget lets go of what belongs to the round.
-func (c *Cache) Forget() { clear(c.candidates) }
+// Release lets go of what belongs to the round.
+func (c *Cache) Release() { clear(c.candidates) }

@@ -19,7 +19,7 @@ type option struct {
 	podValue  float64 // of the pods on them, in cores
 	groups    []int   // by entry of k.fresh, the group of its machines; nil: group, or one of set
 	price     float64 // of the machines to buy; 0: some has none
-	wholeCost float64 // what everything would cost if the rest were bought as well as the best option buys, by what it is worth; 0: not judged
+	totalCost float64 // what everything would cost if the rest were bought as well as the best option buys, by what it is worth; 0: not judged
 }
 
 // pick returns the best option of all groups that are not done, nil when there is
@@ -130,7 +130,7 @@ func (v *solver) better(a, b *option) bool {
 	if a.fresh == 0 {
 		return a.k.Unplaced() == 0 && b.k.Unplaced() > 0
 	}
-	if c := cmp.Compare(math.Round(a.wholeCost*costPrecision), math.Round(b.wholeCost*costPrecision)); c != 0 {
+	if c := cmp.Compare(math.Round(a.totalCost*costPrecision), math.Round(b.totalCost*costPrecision)); c != 0 {
 		return c < 0
 	}
 	for _, expand := range v.w.expanders() {

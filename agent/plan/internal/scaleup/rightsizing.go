@@ -359,7 +359,7 @@ func (v *solver) score(all []*option) {
 			value += sums[v.w.topology.GroupDomain[o.group]].value()
 		}
 		value = max(value, o.podValue)
-		o.wholeCost = (v.total(o) + (value-o.podValue)*unit*leftoverFactor) / (value * unit)
+		o.totalCost = (v.total(o) + (value-o.podValue)*unit*leftoverFactor) / (value * unit)
 	}
 }
 

@@ -324,7 +324,7 @@ func (b *Topology) HostSpread(g int) *binpack.HostSpread {
 		} else {
 			most = math.MaxInt
 		}
-		lv.Axis, lv.Most = append(lv.Axis, x.at), append(lv.Most, max(most, 0))
+		lv.Dims, lv.Most = append(lv.Dims, x.at), append(lv.Most, max(most, 0))
 	}
 	b.State.Rollback(mark)
 	return lv
