@@ -259,8 +259,12 @@ func (c *client) misfit(ctx context.Context, err error) error {
 	_ = raw.SetDeadline(time.Now().Add(time.Second)) // a connection without deadlines cannot be one of the net package's
 	// Who the server is does not matter: it is told nothing and believed nothing.
 	shaken := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}).HandshakeContext(ctx)
-	if shaken == nil || strings.Contains(shaken.Error(), "remote error: tls:") {
+	var other tls.RecordHeaderError
+	switch {
+	case shaken == nil, strings.Contains(shaken.Error(), "remote error: tls:"):
 		return errSpeaksTLS
+	case errors.As(shaken, &other) && string(other.RecordHeader[:]) == "HTTP/":
+		return errHTTP1
 	}
 	return err
 }
