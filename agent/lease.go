@@ -78,11 +78,11 @@ func (g *gate) until() time.Time {
 	return end
 }
 
-// ActUntil is when a change that begins now must have ended; the zero time: nothing may
-// be changed. It moves on with each renewal of the Lease.
+// ActUntil is when a change that begins now must have ended: it moves on with each renewal
+// of the Lease. Where nothing may be changed it is this moment.
 func (g *gate) ActUntil() time.Time {
 	if ok, _ := g.MayAct(); !ok {
-		return time.Time{}
+		return time.Now()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
