@@ -98,6 +98,7 @@ func (s *Service) Join() (Join, bool) {
 
 // Run works until ctx ends and beats after each round.
 func (s *Service) Run(ctx context.Context, beat func()) error {
+	s.clearResidue()
 	tries := 0
 	for ctx.Err() == nil {
 		wait := min(s.cfg.TokenTTL/4, longestWait)
@@ -115,6 +116,28 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 		s.rest(ctx, wait)
 	}
 	return nil
+}
+
+// clearResidue removes what a crash left beside the published file, which holds a token, and
+// sets a directory in its place aside.
+func (s *Service) clearResidue() {
+	if s.cfg.File == "" {
+		return
+	}
+	removed, err := atomicfile.Sweep(s.cfg.File)
+	if err != nil {
+		s.log.WithError(err).Warn("what a crash left beside the published file cannot be removed, and may hold a token")
+	}
+	if len(removed) > 0 {
+		s.log.WithField("why", strings.Join(removed, ", ")).Info("what a crash left beside the published file is removed")
+	}
+	aside, err := atomicfile.SetAsideDirectory(s.cfg.File, time.Now())
+	if err != nil {
+		s.log.WithError(err).Warn("a directory stands where join information is published")
+	}
+	if aside != "" {
+		s.log.WithField("why", aside).Warn("a directory stood where join information is published: it is set aside")
+	}
 }
 
 // rest waits, and ends early when the published file is no longer as it was left.

@@ -297,6 +297,35 @@ func TestLoopMendsWhatSomebodySpoils(t *testing.T) {
 	})
 }
 
+// TestLoopStartsAmongWhatACrashLeft: temporary files that hold a token are removed, and a
+// directory in the place of the file is set aside.
+func TestLoopStartsAmongWhatACrashLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crashed := func(c *Config, _ *Deps) {
+			if err := os.WriteFile(filepath.Join(filepath.Dir(c.File), ".worker.env.123456"), []byte("JOIN_TOKEN=x\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Join(c.File, "sub"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		journal := bubble(t, "https://api.example.com:6443", crashed, func(client *fake.Clientset, s *Service) {
+			sign(t, client)
+			wait(time.Minute)
+			if _, ok := s.Join(); !ok {
+				t.Error("nothing is published")
+			}
+			entries, err := os.ReadDir(filepath.Dir(s.cfg.File))
+			if err != nil || len(entries) != 2 || entries[0].Name() != "worker.env" || !strings.HasPrefix(entries[1].Name(), "worker.env.bad-") {
+				t.Errorf("left are %v, %v", entries, err)
+			}
+		})
+		if !strings.Contains(journal, ".worker.env.123456") || !strings.Contains(journal, "set aside") {
+			t.Errorf("the journal does not tell of it:\n%s", journal)
+		}
+	})
+}
+
 // TestLoopRegroupsTheSameToken: user data that was pasted somewhere goes on working when
 // the join is closed.
 func TestLoopRegroupsTheSameToken(t *testing.T) {
