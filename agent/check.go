@@ -279,11 +279,14 @@ func checkProviders(cfg Config, groups []cluster.NodeGroup, err error) []Finding
 				n++
 			}
 		}
-		failed := slices.ContainsFunc(provider.Errors(err), func(e *provider.Error) bool { return e.Provider == name })
+		failed := slices.ContainsFunc(provider.Errors(err), func(e *provider.Error) bool {
+			var d provider.Duplicate // its groups were found, and are left out for their names
+			return e.Provider == name || errors.As(e, &d) && slices.Contains(d.Providers, name)
+		})
 		switch {
 		case n > 0:
 			out = append(out, Finding{Level: LevelOK, About: "provider " + name, Text: fmt.Sprintf("%d node groups", n)})
-		case !failed: // what failed has been told
+		case !failed: // what failed, or stands twice, has been told
 			out = append(out, Finding{Level: LevelError, About: "provider " + name, Text: "no node group was found", Remedy: all.NoGroups(name)})
 		}
 	}
