@@ -46,6 +46,9 @@ func PoolNames() []string {
 	return names
 }
 
+// Sample is a join token as the service would make it now, for a dry run.
+func Sample(cfg Config, now time.Time) (*corev1.Secret, error) { return mint(poolID(0), now, cfg) }
+
 // Pool hands out the IDs of single machines' tokens, and knows which of them are in use.
 type Pool struct {
 	client kubernetes.Interface

@@ -37,7 +37,7 @@ func (s *stolen) secretAttacks() []attack {
 	opaque := token("asa011", func(x *corev1.Secret) { x.Type = corev1.SecretTypeOpaque })
 	mine := func(x *corev1.Secret) { x.Labels = map[string]string{bootstrap.TokenLabel: "true"} }
 	return []attack{
-		{name: "token of a service account", try: makes("asa001", account), says: "of type bootstrap.kubernetes.io/token"},
+		{name: "token of a service account", try: makes("asa001", account), says: byPolicy},
 		{name: "token of a service account under any name", try: makes("asa001", func(x *corev1.Secret) { account(x); x.Name = "mine" }), says: byPolicy},
 		{name: "Secret of no type", try: makes("asa001", func(x *corev1.Secret) { x.Type = corev1.SecretTypeOpaque }), says: byPolicy, probe: true},
 		{name: "Secret in another namespace", try: makes("asa001", func(x *corev1.Secret) { x.Namespace = "default" }), says: "cannot create"},

@@ -5,9 +5,12 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,22 +35,23 @@ import (
 // stolen is the agent's credential in the hands of a thief: a client of the user that
 // units/rbac.yaml binds, on an API server with the manifests that ship.
 type stolen struct {
-	cp     *controlplane.ControlPlane
-	admin  kubernetes.Interface
-	thief  kubernetes.Interface
-	config *rest.Config // of the thief
-	serial int
+	cp                 *controlplane.ControlPlane
+	admin              kubernetes.Interface
+	thief              kubernetes.Interface
+	config             *rest.Config // of the thief
+	kubeconfig, binary string
+	serial             int
 }
 
 // TestStolenCredential plays what a thief of the agent's kubeconfig would do, and what the
 // agent itself does, against units/rbac.yaml and units/admission-policy.yaml.
 func TestStolenCredential(t *testing.T) {
 	cp := controlplane.ForTest(t, controlplane.Options{Fast: true, NodeMonitorGrace: 10 * time.Minute})
-	if err := world.ApplyUnits(t.Context(), cp, "admission-policy.yaml", "rbac.yaml"); err != nil {
-		t.Fatal(err)
-	}
 	s := &stolen{cp: cp, admin: cp.Client()}
 	s.steal(t)
+	if err := world.ApplyUnits(t.Context(), cp, "rbac.yaml"); err != nil {
+		t.Fatal(err)
+	}
 	leader := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "leader", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
 	if _, err := cp.Client().CoreV1().Nodes().Create(t.Context(), leader, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -57,7 +61,12 @@ func TestStolenCredential(t *testing.T) {
 	node(t, cp, "dead", "aws:///a/i-2", corev1.ConditionFalse)
 	node(t, cp, "plain", "", corev1.ConditionTrue)
 	node(t, cp, "tainted", "aws:///a/i-4", corev1.ConditionTrue, "example.com/dedicated")
+	t.Run("check without the policies", s.checkWithout)
+	if err := world.ApplyUnits(t.Context(), cp, "admission-policy.yaml"); err != nil {
+		t.Fatal(err)
+	}
 	s.inForce(t)
+	t.Run("check with the policies", s.checkWith)
 	t.Run("the agent's own work", s.honest)
 	t.Run("attacks", s.attacks)
 }
@@ -65,7 +74,12 @@ func TestStolenCredential(t *testing.T) {
 // steal makes the agent's kubeconfig as docs/install.md does.
 func (s *stolen) steal(t *testing.T) {
 	t.Helper()
+	s.binary = filepath.Join(t.TempDir(), "autoscaler-agent")
+	if err := world.BuildAgent(t.Context(), s.binary); err != nil {
+		t.Fatal(err)
+	}
 	file, err := world.UserKubeconfig(s.cp, world.AgentUser, filepath.Join(t.TempDir(), "kubeconfig"))
+	s.kubeconfig = file
 	if err == nil {
 		s.config, err = clientcmd.BuildConfigFromFlags("", file)
 	}
@@ -236,8 +250,8 @@ func serves(node string) wish {
 
 func (w wish) with(change func(*wish)) wish { change(&w); return w }
 
-// approve makes the request as its requester and approves it with the stolen credential.
-func (w wish) approve(t *testing.T, s *stolen) error {
+// send makes the request as its requester.
+func (w wish) send(t *testing.T, s *stolen) *certv1.CertificateSigningRequest {
 	t.Helper()
 	name := w.subject
 	if name == nil {
@@ -262,8 +276,15 @@ func (w wish) approve(t *testing.T, s *stolen) error {
 	if err != nil {
 		t.Fatalf("the request itself: %v", err)
 	}
+	return csr
+}
+
+// approve makes the request and approves it with the stolen credential.
+func (w wish) approve(t *testing.T, s *stolen) error {
+	t.Helper()
+	csr := w.send(t, s)
 	// The controller manager writes to some of them meanwhile.
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
 		if csr, err = s.admin.CertificatesV1().CertificateSigningRequests().Get(t.Context(), csr.Name, metav1.GetOptions{}); err != nil {
 			return err
 		}
@@ -273,7 +294,7 @@ func (w wish) approve(t *testing.T, s *stolen) error {
 		if w.change != nil {
 			w.change(csr)
 		}
-		_, err := s.thief.CertificatesV1().CertificateSigningRequests().UpdateApproval(t.Context(), csr.Name, csr, metav1.UpdateOptions{})
+		_, err = s.thief.CertificatesV1().CertificateSigningRequests().UpdateApproval(t.Context(), csr.Name, csr, metav1.UpdateOptions{})
 		return err
 	})
 }
@@ -329,4 +350,66 @@ func binding(ctx context.Context, c kubernetes.Interface) error {
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: world.AgentUser}}}, dry)
 	return err
+}
+
+// finding is a line of `autoscaler-agent check`.
+type finding struct{ Level, About, Text, Remedy string }
+
+// check runs the agent's own command with a kubeconfig and returns what it says of the
+// credential.
+func (s *stolen) check(t *testing.T, kubeconfig string, env ...string) []finding {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), s.binary, "check", "--output", "json")
+	command.Env = append(append(os.Environ(), "AUTOSCALER_KUBECONFIG="+kubeconfig, "AUTOSCALER_STATE_DIR="+t.TempDir(), "AUTOSCALER_BOOTSTRAP_FILE=",
+		"AUTOSCALER_PROVIDER=externalgrpc", "AUTOSCALER_EXTERNALGRPC_ADDRESS=127.0.0.1:1", "AUTOSCALER_EXTERNALGRPC_INSECURE=true"), env...)
+	out, err := command.Output() // there is no cloud, so that it always fails
+	var all, own []finding
+	if jsonErr := json.Unmarshal(out, &all); jsonErr != nil {
+		t.Fatalf("%v, %v: %s", err, jsonErr, out)
+	}
+	for _, f := range all {
+		if f.About == "rights" && f.Level != "ok" {
+			t.Errorf("rights: %s", f.Text)
+		}
+		if f.About == "credential" {
+			own = append(own, f)
+		}
+	}
+	return own
+}
+
+// checkWithout: without the policies the check says which of them are missing, and how to
+// get them.
+func (s *stolen) checkWithout(t *testing.T) {
+	// A kubelet renews its certificate: what approvals are tried with.
+	renewal := joins("ready").with(func(w *wish) {
+		w.user, w.groups = "system:node:ready", []string{"system:nodes", "system:authenticated"}
+	})
+	renewal.send(t, s)
+	found := s.check(t, s.kubeconfig)
+	if len(found) != 1 || found[0].Level != "error" || !strings.Contains(found[0].Remedy, "kubectl apply -f admission-policy.yaml") {
+		t.Fatalf("%+v", found)
+	}
+	for _, policy := range []string{"autoscaler-agent-tokens", "autoscaler-agent-token-life", "autoscaler-agent-names", "autoscaler-agent-nodes", "autoscaler-agent-approvals", "user autoscaler-agent"} {
+		if !strings.Contains(found[0].Text, policy) {
+			t.Errorf("%q does not name %s", found[0].Text, policy)
+		}
+	}
+}
+
+// checkWith: with them it is content, finds a join that they would stop, and a credential
+// that may do more than the agent's.
+func (s *stolen) checkWith(t *testing.T) {
+	found := s.check(t, s.kubeconfig)
+	if len(found) != 1 || found[0].Level != "ok" || !strings.Contains(found[0].Text, "autoscaler-agent-approvals") {
+		t.Errorf("%+v", found)
+	}
+	open := s.check(t, s.kubeconfig, "AUTOSCALER_CSR_JOIN=open")
+	if len(open) != 1 || open[0].Level != "error" || !strings.Contains(open[0].Remedy, "rbac-open-join.yaml") {
+		t.Errorf("an open join: %+v", open)
+	}
+	admin := s.check(t, s.cp.Kubeconfig())
+	if len(admin) != 2 || admin[0].Level != "warning" || !strings.Contains(admin[0].Text, "impersonate users") || admin[1].Level != "error" {
+		t.Errorf("an administrator: %+v", admin)
+	}
 }
