@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 	"github.com/autoscaler-agent/autoscaler-agent/test/world"
 )
@@ -126,7 +127,7 @@ func (s *stolen) inForce(t *testing.T) {
 	t.Helper()
 	for _, a := range s.table() {
 		if a.probe {
-			eventually(t, a.name+" is refused by its policy", time.Minute, func() bool {
+			await.True(t, a.name+" is refused by its policy", func() bool {
 				err := a.try(t, s)
 				return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
 			})
