@@ -273,9 +273,12 @@ func (s *stolen) honest(t *testing.T) {
 		"token deleted": foreign(token("asa005", nil), func(ctx context.Context, s *stolen, x *corev1.Secret) error {
 			return s.thief.CoreV1().Secrets("kube-system").Delete(ctx, x.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &x.UID}})
 		}),
-		"join of a new machine":     joins("worker-9").approve,
-		"join of a long name":       joins(long).approve,
-		"join of a longer name":     joins(long + ".x").approve,
+		"join of a new machine": joins("worker-9").approve,
+		"join of a long name":   joins(long).approve,
+		"join of a longer name": joins(long + ".x").approve,
+		"join with the common name before the organization": joins("worker-9").with(func(w *wish) {
+			w.subject = &pkix.Name{ExtraNames: []pkix.AttributeTypeAndValue{{Type: oidCN, Value: "system:node:worker-9"}, {Type: oidO, Value: "system:nodes"}}}
+		}).approve,
 		"join over a dead Node":     joins("dead").approve,
 		"join beside a Ready Node":  joins("ready2").approve,
 		"serving certificate":       serves("ready").approve,
