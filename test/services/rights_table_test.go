@@ -292,6 +292,10 @@ func (s *stolen) honest(t *testing.T) {
 			w.subject = &pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}}
 			w.change = func(c *certv1.CertificateSigningRequest) { c.Status.Conditions[0].Type = certv1.CertificateDenied }
 		}).approve,
+		"denial of what no machine asks for": joins("worker-9").with(func(w *wish) {
+			w.user, w.groups = "system:serviceaccount:kube-system:default", []string{"system:authenticated"}
+			w.change = func(c *certv1.CertificateSigningRequest) { c.Status.Conditions[0].Type = certv1.CertificateDenied }
+		}).approve,
 		"request in lines of another length": joins("worker-9").with(func(w *wish) {
 			w.pem = func(p []byte) []byte { return bytes.Replace(p, []byte("MII"), []byte("M\nII"), 1) }
 		}).approve,
