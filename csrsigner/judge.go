@@ -317,7 +317,7 @@ func (s *Service) write(ctx context.Context, csr *certificatesv1.CertificateSign
 	if v.Do == Deny {
 		kind, reason = certificatesv1.CertificateDenied, "AutoscalerAgent"+v.Rule
 	} else if node, _ := whoAsks(csr.Spec.Request); csr.Spec.SignerName == clientSigner {
-		// units/admission-policy.yaml proves it by the request, and asks every Node about it.
+		// units/admission-policy.yaml proves it by the request, and compares it with the control plane's Nodes.
 		message = "node " + node + ": " + message
 	}
 	if may, why := s.deps.MayAct(); !may {
