@@ -76,7 +76,7 @@ dist: ## static binaries for linux/amd64 and linux/arm64 in dist/
 	@mkdir -p dist
 	GOOS=linux GOARCH=amd64 CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-amd64 ./cmd/autoscaler-agent
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-arm64 ./cmd/autoscaler-agent
-	cp units/autoscaler-agent.service units/agent.env.example units/groups.yaml.example units/rbac.yaml units/rbac-clusterapi.yaml dist/
+	cp units/autoscaler-agent.service units/agent.env.example units/groups.yaml.example units/rbac.yaml units/rbac-open-join.yaml units/rbac-clusterapi.yaml units/admission-policy.yaml dist/
 	cd dist && sha256sum autoscaler-agent-linux-* > SHA256SUMS && ls -l
 
 clean: ## remove what was built in the checkout (not the cache of control-plane programs)

@@ -91,7 +91,7 @@ func machinesOf(settings *groups.Live) func() []csrsigner.Machine {
 func tokenLookup(client kubernetes.Interface) func(context.Context, string) (csrsigner.Token, error) {
 	return func(ctx context.Context, id string) (csrsigner.Token, error) {
 		m, err := bootstrap.Lookup(ctx, client, id)
-		return csrsigner.Token{Problem: m.Problem, Instance: cluster.InstanceID(m.Instance), Machine: m.Machine}, err
+		return csrsigner.Token{Problem: m.Problem, Instance: cluster.InstanceID(m.Instance), Machine: m.Machine, Made: m.Made}, err
 	}
 }
 

@@ -66,7 +66,7 @@ func (p Parts) services(a *running) []supervise.Service {
 		cfg := p.Bootstrap
 		cfg.TokenGroups = p.tokenGroups()
 		publisher := bootstrap.New(cfg, bootstrap.Deps{
-			Client: a.client, Rest: a.rest, Log: a.entry("bootstrap"), Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
+			Client: a.client, Rest: a.rest, Log: a.entry("bootstrap"), Metrics: a.metrics, MayAct: a.gate.MayAct, Pool: a.tokens,
 		})
 		list = append(list, supervise.Service{Name: "bootstrap", Budget: 3 * time.Minute, Run: publisher.Run})
 	}
@@ -125,7 +125,7 @@ func (p Parts) rights() []right {
 		list = append(list,
 			right{"approve", "certificates.k8s.io", "signers", "", "", "kubernetes.io/kube-apiserver-client-kubelet"},
 			right{"create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""},
-			right{"get", "", "secrets", "", "kube-system", ""})
+			right{"get", "", "secrets", "", "kube-system", bootstrap.PoolNames()[0]})
 	}
 	if p.Nodecleaner.Enabled {
 		list = append(list, right{"delete", "", "nodes", "", "", ""}, right{"update", "", "nodes", "", "", ""},
@@ -136,8 +136,10 @@ func (p Parts) rights() []right {
 		}
 	}
 	if p.Bootstrap.Enabled {
-		for _, verb := range []string{"get", "list", "create", "update"} {
-			list = append(list, right{verb, "", "secrets", "", "kube-system", ""})
+		list = append(list, right{"create", "", "secrets", "", "kube-system", ""})
+		names := bootstrap.PoolNames()
+		for _, verb := range []string{"get", "update", "delete"} {
+			list = append(list, right{verb, "", "secrets", "", "kube-system", names[0]}, right{verb, "", "secrets", "", "kube-system", names[len(names)-1]})
 		}
 		list = append(list, right{"get", "", "configmaps", "", "kube-public", "cluster-info"}, right{"get", "", "configmaps", "", "kube-system", "kubeadm-config"})
 	}

@@ -62,6 +62,7 @@ type running struct {
 	gate         *gate
 	scaler       *scaler
 	cleaner      *nodecleaner.Service // nil: switched off
+	tokens       *bootstrap.Pool      // of single machines; nil: bootstrap is switched off
 	settings     *groups.Live
 	priorities   *observe.Priorities // nil: no expander asks for them
 	signer       *csrsigner.Service  // nil: switched off
@@ -194,7 +195,8 @@ func (a *running) provider(ctx context.Context) (provider.Provider, error) {
 	if a.cfg.Parts.Bootstrap.Enabled {
 		cfg := a.cfg.Parts.Bootstrap
 		cfg.TokenGroups = a.cfg.Parts.tokenGroups() // as the published token's
-		a.cfg.Parts.TokenFor = bootstrap.TokensFor(a.client, cfg)
+		a.tokens = bootstrap.NewPool(a.client)
+		a.cfg.Parts.TokenFor = bootstrap.TokensFor(a.tokens, cfg)
 	}
 	cloud, err := a.cfg.Parts.provider(ctx, a.cfg, a.settings.Section)
 	if err != nil {

@@ -2,7 +2,9 @@ package nodecleaner
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -184,6 +186,36 @@ func TestLoopAsksABrokenCloudSlowly(t *testing.T) {
 	})
 }
 
+// TestLoadSweepsWhatACrashLeft: temporary files of the ledger and of kept manifests go, a
+// directory in the ledger's place is set aside, and the service saves again.
+func TestLoadSweepsWhatACrashLeft(t *testing.T) {
+	dir := t.TempDir()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	s := &Service{deps: Deps{StateDir: dir}, log: log.WithField("service", "nodecleaner")}
+	for _, d := range []string{statePath(dir), manifestDir(dir)} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	temporary := []string{filepath.Join(dir, "."+filepath.Base(statePath(dir))+".42"), filepath.Join(manifestDir(dir), ".n-uid.json.42")}
+	for _, f := range temporary {
+		if err := os.WriteFile(f, []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.load()
+	for _, f := range temporary {
+		if _, err := os.Stat(f); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", f, err)
+		}
+	}
+	s.save(time.Now(), true)
+	if _, err := Peek(dir); s.saveError != "" || err != nil {
+		t.Errorf("saved %q, read %v", s.saveError, err)
+	}
+}
+
 func TestLoadSetsATornFileAside(t *testing.T) {
 	dir := t.TempDir()
 	log := logrus.New()
@@ -203,7 +235,7 @@ func TestLoadSetsATornFileAside(t *testing.T) {
 	if m := s.load(); m.Seen != nil {
 		t.Errorf("a torn file gave %+v", m)
 	}
-	if _, err := os.Stat(statePath(dir) + ".bad"); err != nil {
-		t.Errorf("the torn file is not set aside: %v", err)
+	if kept, err := filepath.Glob(statePath(dir) + ".bad-*"); err != nil || len(kept) != 1 {
+		t.Errorf("the torn file is not set aside: %v, %v", kept, err)
 	}
 }
