@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/url"
@@ -10,6 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
@@ -17,56 +18,107 @@ import (
 // namedNodes is how many nodes with one reason a table names.
 const namedNodes = 3
 
-func explainCommand(ctx context.Context, args []string, out, errout io.Writer) int {
-	fs := newFlags("explain pod|node|group|csr NAME", "Say why a pod waits, why a node stays or goes, why a node group does not change,\nhow a certificate request is judged, by rule ID. The running agent answers; where none runs, the command looks at the\ncluster and the cloud itself, as plan does. Exits 1 when there is no such thing.", `  autoscaler-agent explain pod default/web-7d4b9c-x2x9k
+func explainCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "explain pod|node|group|csr NAME",
+		Short: "Explain why a pod waits, a node stays or goes, a group does not change, a csr is held",
+		Long: `Explain by rule ID why a pod waits, why a node stays or goes, why a node group does
+not change, how a certificate request is judged. The running agent answers; where none
+runs, the command reads the cluster and the cloud itself, as plan does. The exit code
+is 1 when there is nothing of that name.`,
+		Example: `  autoscaler-agent explain pod default/web-7d4b9c-x2x9k
   autoscaler-agent explain node ip-10-0-3-17.eu-west-1.compute.internal
   autoscaler-agent explain group workers --output yaml
   autoscaler-agent explain csr csr-8vnps
-  autoscaler-agent explain pod web-0 --output json | jq -r '.pod.groups.refusals[] | .name + ": " + .why'
-`, errout)
-	envFile, output, socket := envFileFlag(fs), outputFlag(fs), socketFlag(fs)
-	dry := fs.Bool("dry", false, "look at the cluster and the cloud without asking the running agent")
-	names, code, done := parseNames(fs, args, out, errout)
-	if done {
-		return code
+  autoscaler-agent explain pod web-0 --output json | jq -r '.pod.groups.refusals[] | .name + ": " + .why'`,
+		Args: func(c *cobra.Command, args []string) error {
+			_, _, err := subject(c, args)
+			return err
+		},
 	}
-	if len(names) == 1 {
-		if kind, name, ok := strings.Cut(names[0], "/"); ok && kindOf(kind) != "" {
-			names = []string{kind, name}
-		}
-	}
-	if len(names) != 2 || kindOf(names[0]) == "" {
-		fmt.Fprint(errout, "autoscaler-agent explain: say what: explain pod NAME, explain node NAME, explain group NAME or explain csr NAME\n")
-		return exitUsage
-	}
-	kind, name := kindOf(names[0]), names[1]
-	if kind == "csr" {
-		return explainCSR(ctx, name, *envFile, *output, socket, *dry, out, errout)
-	}
-	var x agent.Explanation
-	if !*dry {
-		if err := socketOf(socket, *envFile); err != nil {
-			return complain(errout, "configuration", err)
-		}
-		err := ask(ctx, *socket, "/explain?"+url.Values{"kind": {kind}, "name": {name}}.Encode(), &x)
+	x := explaining{envFile: envFileFlag(c), output: outputFlag(c), socket: socketFlag(c)}
+	c.Flags().BoolVar(&x.dry, "dry", false, "read the cluster and the cloud without asking the running agent")
+	c.ValidArgsFunction = completeSubject(x.envFile, x.socket)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		kind, name, err := subject(c, args)
 		switch {
-		case err != nil && !silent(err):
-			return noAnswer(errout, *socket, err)
 		case err != nil:
-			fmt.Fprintf(errout, "no agent answers on %s: looking at the cluster and the cloud from here\n", *socket)
-			*dry = true
+			return err
+		case kind == "csr":
+			return x.csr(c, name)
+		}
+		return x.explain(c, kind, name)
+	}
+	return c
+}
+
+// explaining is the command line of explain.
+type explaining struct {
+	envFile, output, socket *string
+	dry                     bool
+}
+
+// subject reads "pod NAME" or "pod/NAME".
+func subject(c *cobra.Command, args []string) (kind, name string, err error) {
+	if len(args) == 1 {
+		if kind, name, ok := strings.Cut(args[0], "/"); ok && kindOf(kind) != "" {
+			args = []string{kind, name}
 		}
 	}
-	if *dry {
-		cfg, err := load(*envFile)
+	if len(args) != 2 || kindOf(args[0]) == "" {
+		return "", "", usagef(c, "say what: explain pod NAME, explain node NAME, explain group NAME or explain csr NAME")
+	}
+	return kindOf(args[0]), args[1], nil
+}
+
+func (x explaining) explain(c *cobra.Command, kind, name string) error {
+	var found agent.Explanation
+	answered, err := x.ask(c, kind, name, &found)
+	if err != nil {
+		return err
+	}
+	if !answered {
+		cfg, err := load(*x.envFile)
 		if err != nil {
-			return complain(errout, "configuration", err)
+			return failed("configuration", err)
 		}
-		if x, err = agent.DryExplain(ctx, cfg, report.NewLogger("warning", errout), kind, name); err != nil {
-			return complain(errout, "explain", err)
+		if found, err = agent.DryExplain(c.Context(), cfg, report.NewLogger("warning", c.ErrOrStderr()), kind, name); err != nil {
+			return failed("explain", err)
 		}
 	}
-	return printExplained(out, *output, x)
+	return printExplained(c.OutOrStdout(), *x.output, found)
+}
+
+// ask asks the running agent, unless told not to. It is no error where none runs.
+func (x explaining) ask(c *cobra.Command, kind, name string, v any) (answered bool, err error) {
+	if x.dry {
+		return false, nil
+	}
+	if err := socketOf(x.socket, *x.envFile); err != nil {
+		return false, err
+	}
+	err = ask(c.Context(), *x.socket, "/explain?"+url.Values{"kind": {kind}, "name": {name}}.Encode(), v)
+	switch {
+	case err == nil:
+		return true, nil
+	case nobodyListens(err):
+		lookFromHere(c.ErrOrStderr(), *x.socket)
+		return false, nil
+	case kind == "csr" && strings.Contains(err.Error(), "not found"):
+		return false, failed("explain", err)
+	}
+	return false, noAnswer(*x.socket, err)
+}
+
+func printExplained(out io.Writer, format string, x agent.Explanation) error {
+	done, err := printData(out, format, x)
+	if !done {
+		printExplanation(out, x)
+	}
+	if err == nil && !x.Found {
+		return exitCode(exitFailed)
+	}
+	return err
 }
 
 // kindOf knows the names that kubectl's users write.

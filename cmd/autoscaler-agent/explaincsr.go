@@ -1,50 +1,38 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"net/url"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
-// explainCSR asks the running agent how it judges a certificate request, or judges it
-// from here where none runs.
-func explainCSR(ctx context.Context, name, envFile, output string, socket *string, dry bool, out, errout io.Writer) int {
-	var x agent.CSRExplanation
-	if !dry {
-		if err := socketOf(socket, envFile); err != nil {
-			return complain(errout, "configuration", err)
-		}
-		err := ask(ctx, *socket, "/explain?"+url.Values{"kind": {"csr"}, "name": {name}}.Encode(), &x)
-		switch {
-		case err != nil && strings.Contains(err.Error(), "not found"):
-			return complain(errout, "explain", err)
-		case err != nil && !silent(err):
-			return noAnswer(errout, *socket, err)
-		case err != nil:
-			fmt.Fprintf(errout, "no agent answers on %s: looking at the cluster and the cloud from here\n", *socket)
-			dry = true
-		}
+// csr explains how a certificate request is judged.
+func (x explaining) csr(c *cobra.Command, name string) error {
+	var found agent.CSRExplanation
+	answered, err := x.ask(c, "csr", name, &found)
+	if err != nil {
+		return err
 	}
-	if dry {
-		cfg, err := load(envFile)
+	if !answered {
+		cfg, err := load(*x.envFile)
 		if err != nil {
-			return complain(errout, "configuration", err)
+			return failed("configuration", err)
 		}
-		if x, err = agent.DryExplainCSR(ctx, cfg, report.NewLogger("warning", errout), name); err != nil {
-			return complain(errout, "explain", err)
+		if found, err = agent.DryExplainCSR(c.Context(), cfg, report.NewLogger("warning", c.ErrOrStderr()), name); err != nil {
+			return failed("explain", err)
 		}
 	}
-	if code, done := printData(out, output, x); done {
-		return code
+	out := c.OutOrStdout()
+	done, err := printData(out, *x.output, found)
+	if !done {
+		printCSR(page{out: out, width: columns(out), at: found.At}, found)
 	}
-	printCSR(page{out: out, width: columns(out), at: x.At}, x)
-	return exitOK
+	return err
 }
 
 func printCSR(p page, x agent.CSRExplanation) {

@@ -19,7 +19,7 @@ JOIN_TOKEN_EXPIRES=2030-01-01T00:00:00Z
 func runUserdata(t *testing.T, args ...string) (code int, out, errout string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = userdataCommand(t.Context(), args, &o, &e)
+	code = execute(t.Context(), append([]string{"userdata"}, args...), &o, &e)
 	return code, o.String(), e.String()
 }
 
@@ -69,12 +69,12 @@ func TestUserdataErrors(t *testing.T) {
 		want string
 	}{
 		{nil, 2, "Usage:"},
-		{[]string{"paint"}, 2, `unknown command "paint"`},
+		{[]string{"paint"}, 2, `there is no command "paint"`},
 		{[]string{"render", "--env-file", filepath.Join(t.TempDir(), "none")}, 1, "name another file with --env-file"},
 		{[]string{"render", "--env-file", writeEnv(t, "JOIN_TOKEN=abcdef.0123456789abcdef\n")}, 1, "JOIN_CERT_HASH is missing"},
 		{[]string{"render", "--env-file", writeEnv(t, "what\n")}, 1, "line 1: want NAME=VALUE"},
 		{[]string{"render", "--env-file", writeEnv(t, strings.Replace(workerEnv, "abcdef.", "abc.", 1))}, 1, "join.token"},
-		{[]string{"render", "--env-file", good, "extra"}, 2, `unexpected argument "extra"`},
+		{[]string{"render", "--env-file", good, "extra"}, 2, `"extra" is one argument too many`},
 		{[]string{"render", "--env-file", good, "--kube-reserved", "gpu=1"}, 2, "only cpu, memory and ephemeral-storage"},
 		{[]string{"render", "--env-file", good, "--eviction-hard", "pid.available=1"}, 2, "only memory.available and nodefs.available"},
 		{[]string{"render", "--env-file", good, "--taint", "a"}, 2, "want key[=value]:effect"},

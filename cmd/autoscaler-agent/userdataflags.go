@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
+)
+
+// userdataFlags are the flags of userdata render.
+type userdataFlags struct {
+	flags *pflag.FlagSet
+
+	envFile, agentEnvFile, cloud, version, endpoint, dns, output string
+
+	sharedToken bool
+
+	labels   labelFlag
+	taints   taintFlag
+	reserved cluster.Reservation
+}
+
+func newUserdataFlags(c *cobra.Command) *userdataFlags {
+	f := &userdataFlags{flags: c.Flags(), reserved: userdata.DefaultReservation()}
+	f.flags.StringVar(&f.envFile, "env-file", "/etc/worker.env", "`file` with JOIN_TOKEN, JOIN_CERT_HASH, JOIN_ENDPOINT and JOIN_KUBERNETES_VERSION")
+	f.flags.StringVar(&f.agentEnvFile, "agent-env-file", "", "`file` with the agent's AUTOSCALER_KUBELET_* settings (default "+agentEnvFile+" where it exists)")
+	f.flags.StringVar(&f.cloud, "cloud", "aws", "`cloud` that the machines run in: "+strings.Join(userdata.Clouds(), " or "))
+	f.flags.BoolVar(&f.sharedToken, "shared-token", false, "on openstack, write the published join token into the user data; without it the agent mints a token for each server")
+	f.flags.StringVar(&f.version, "kubernetes-version", "", "`version` to install where it is missing, for example v1.36.3 (default JOIN_KUBERNETES_VERSION)")
+	f.flags.StringVar(&f.endpoint, "endpoint", "", "`host:port` of the API server (default JOIN_ENDPOINT)")
+	f.flags.StringVar(&f.dns, "cluster-dns", "", "comma-separated `addresses` of the cluster's DNS (default the cluster's own setting)")
+	f.flags.StringVarP(&f.output, "out", "o", "", "write to `file`, with mode 0600, instead of standard output")
+	f.flags.Var(&f.labels, "label", "Node label `key=value`; may be repeated")
+	f.flags.Var(&f.taints, "taint", "Node taint `key[=value]:effect`; may be repeated")
+	f.flags.Int64Var(&f.reserved.MaxPods, "max-pods", f.reserved.MaxPods, "largest number of `pods` on a machine")
+	f.flags.Var(amountFlag{&f.reserved.Kube}, "kube-reserved", "`amounts` reserved for the kubelet, as cpu=100m,memory=256Mi")
+	f.flags.Var(amountFlag{&f.reserved.System}, "system-reserved", "`amounts` reserved for the system")
+	f.flags.Var(evictionFlag{&f.reserved}, "eviction-hard", "`amounts` below which the kubelet evicts, as memory.available=100Mi,nodefs.available=10%")
+	complete(c, "cloud", fixed(userdata.Clouds()...))
+	return f
+}
+
+type labelFlag map[string]string
+
+func (l *labelFlag) String() string { return "" }
+func (l *labelFlag) Type() string   { return "label" }
+
+func (l *labelFlag) Set(s string) error {
+	key, value, ok := strings.Cut(s, "=")
+	if !ok {
+		return errors.New("want key=value")
+	}
+	if *l == nil {
+		*l = labelFlag{}
+	}
+	if _, twice := (*l)[key]; twice {
+		return fmt.Errorf("label %s is given twice", key)
+	}
+	(*l)[key] = value
+	return nil
+}
+
+type taintFlag []cluster.Taint
+
+func (t *taintFlag) String() string { return "" }
+func (t *taintFlag) Type() string   { return "taint" }
+
+func (t *taintFlag) Set(s string) error {
+	rest, effect, ok := strings.Cut(s, ":")
+	if !ok {
+		return errors.New("want key[=value]:effect")
+	}
+	key, value, _ := strings.Cut(rest, "=")
+	*t = append(*t, cluster.Taint{Key: key, Value: value, Effect: effect})
+	return nil
+}
+
+// amountFlag is "cpu=100m,memory=256Mi,ephemeral-storage=1Gi"; what is given
+// replaces the default whole.
+type amountFlag struct{ r *cluster.Resources }
+
+func (a amountFlag) Type() string { return "amounts" }
+
+func (a amountFlag) String() string {
+	return fmt.Sprintf("cpu=%dm,memory=%s", a.r.MilliCPU, resource.NewQuantity(a.r.Memory, resource.BinarySI))
+}
+
+func (a amountFlag) Set(s string) error {
+	r, err := parseAmounts(s)
+	if err == nil {
+		*a.r = r
+	}
+	return err
+}
+
+// parseAmounts rounds up, so that no more is promised than the kubelet will keep.
+func parseAmounts(s string) (cluster.Resources, error) {
+	var r cluster.Resources
+	for _, part := range splitList(s) {
+		name, value, _ := strings.Cut(part, "=")
+		q, err := resource.ParseQuantity(value)
+		if err != nil {
+			return r, fmt.Errorf("%s: want NAME=QUANTITY, for example memory=256Mi: %w", part, err)
+		}
+		switch name {
+		case "cpu":
+			r.MilliCPU = q.MilliValue()
+		case "memory":
+			r.Memory = q.Value()
+		case "ephemeral-storage":
+			r.EphemeralStorage = q.Value()
+		default:
+			return r, fmt.Errorf("%s: only cpu, memory and ephemeral-storage can be reserved", part)
+		}
+	}
+	return r, nil
+}
+
+// evictionFlag is "memory.available=100Mi,nodefs.available=10%".
+type evictionFlag struct{ r *cluster.Reservation }
+
+func (e evictionFlag) Type() string { return "amounts" }
+
+func (e evictionFlag) String() string {
+	return fmt.Sprintf("memory.available=%s,nodefs.available=%d%%", resource.NewQuantity(e.r.Eviction.Memory, resource.BinarySI), e.r.EvictionStoragePercent)
+}
+
+func (e evictionFlag) Set(s string) error {
+	var r cluster.Reservation
+	for _, part := range splitList(s) {
+		name, value, _ := strings.Cut(part, "=")
+		percent, isPercent := strings.CutSuffix(value, "%")
+		if !slices.Contains([]string{"memory.available", "nodefs.available"}, name) {
+			return fmt.Errorf("%s: only memory.available and nodefs.available can be set", part)
+		}
+		if isPercent && name == "nodefs.available" {
+			n, err := strconv.ParseInt(percent, 10, 64)
+			if err != nil {
+				return fmt.Errorf("%s: want a whole percentage", part)
+			}
+			r.EvictionStoragePercent = n
+			continue
+		}
+		q, err := resource.ParseQuantity(value)
+		if err != nil {
+			return fmt.Errorf("%s: want NAME=QUANTITY: %w", part, err)
+		}
+		if name == "memory.available" {
+			r.Eviction.Memory = q.Value()
+		} else {
+			r.Eviction.EphemeralStorage = q.Value()
+		}
+	}
+	e.r.Eviction, e.r.EvictionStoragePercent = r.Eviction, r.EvictionStoragePercent
+	return nil
+}
