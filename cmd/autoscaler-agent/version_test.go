@@ -42,6 +42,13 @@ func builtVersions(t *testing.T, binary string) {
 	if err != nil || !strings.HasPrefix(string(out), "autoscaler-agent "+builtVersion+" go1.") || !strings.HasSuffix(string(out), "\ncommit "+builtCommit+" of "+builtDate+"\n") {
 		t.Errorf("%v: %q", err, out)
 	}
+	page, err := os.ReadFile("../../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if example := regexp.MustCompile(`(?m)^autoscaler-agent v\S+ go1\.\S+ linux/amd64\ncommit [0-9a-f]{40} of 20\S+Z\n`); !example.Match(page) || !regexp.MustCompile(`^autoscaler-agent v\S+ go1\.\S+ \S+/\S+\ncommit [0-9a-f]{40} of 20\S+Z\n$`).Match(out) {
+		t.Errorf("docs/commands.md shows another form of version than %q", out)
+	}
 	out, err = exec.CommandContext(t.Context(), binary, "version", "--output", "json").Output()
 	if err != nil {
 		t.Fatal(err)
