@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/world"
 )
 
@@ -88,10 +89,10 @@ func (s *scene) commandsWorld() *pageWorld {
 	s.start()
 	s.workers(world.Workers{Name: "workers", Max: 5})
 	s.lonely("report", "100m")
-	s.until(time.Minute, "report Running", func() bool { return s.phase("report") == corev1.PodRunning })
+	s.until("report Running", func() bool { return s.phase("report") == corev1.PodRunning })
 	s.deploy("web", 2, "100m", "64Mi")
 	s.deploy("batch", 2, "3", "64Mi")
-	s.until(time.Minute, "web and batch Running", func() bool { return s.running("web") == 2 && s.running("batch") == 2 })
+	s.until("web and batch Running", func() bool { return s.running("web") == 2 && s.running("batch") == 2 })
 	for _, n := range s.nodes() {
 		label := []byte(`{"metadata":{"labels":{"example.net/team":"blue"}}}`)
 		if _, err := s.client.CoreV1().Nodes().Patch(s.t.Context(), n.Name, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
@@ -100,7 +101,7 @@ func (s *scene) commandsWorld() *pageWorld {
 	}
 	s.scale("batch", 0)
 	p := &pageWorld{scene: s, dir: s.t.TempDir()}
-	s.until(2*time.Minute, "the second Node deleted", func() bool {
+	s.until("the second Node deleted", func() bool {
 		kept, _ := filepath.Glob(filepath.Join(s.w.StateDir(), "nodes", "*.json"))
 		return len(kept) == 1 && len(s.nodes()) == 1
 	})
@@ -176,8 +177,8 @@ func (p *pageWorld) compare(command, want string) (shown string) {
 	for _, path := range p.paths {
 		line = strings.ReplaceAll(line, path[0], path[1])
 	}
-	deadline := time.Now().Add(30 * time.Second)
-	if *updatePage {
+	deadline := time.Now().Add(await.Limit)
+	if *updatePage || p.t.Failed() { // one command that differs has waited for the rest
 		deadline = time.Now()
 	}
 	for {
