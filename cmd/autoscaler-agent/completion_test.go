@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 )
@@ -19,6 +20,7 @@ import (
 const asMain = "RUN_AS_AUTOSCALER_AGENT"
 
 func TestMain(m *testing.M) {
+	completionLimit = time.Hour
 	if os.Getenv(asMain) != "" {
 		main()
 	}
@@ -106,6 +108,25 @@ func TestCompletion(t *testing.T) {
 		if !slices.Equal(got, want) || directive != c.directive {
 			t.Errorf("%v: %v %s, want %v %s", c.words, got, directive, want, c.directive)
 		}
+	}
+}
+
+// TestCompletionOfAnAgentThatHangs: the shell is not held up, and nothing is offered.
+func TestCompletionOfAnAgentThatHangs(t *testing.T) {
+	defer func(limit time.Duration) { completionLimit = limit }(completionLimit)
+	completionLimit = 50 * time.Millisecond
+	dir, err := os.MkdirTemp("", "agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	l, err := net.Listen("unix", filepath.Join(dir, "s")) // accepts, and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if got, directive := completed(t, "explain", "--socket", l.Addr().String(), "node", ""); len(got) > 0 || directive != ":4" {
+		t.Errorf("%v %s", got, directive)
 	}
 }
 

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
@@ -83,8 +83,8 @@ func (t *taintFlag) Set(s string) error {
 	return nil
 }
 
-// amountFlag is "cpu=100m,memory=256Mi,ephemeral-storage=1Gi"; what is given
-// replaces the default whole.
+// amountFlag is "cpu=100m,memory=256Mi,ephemeral-storage=1Gi", read as the agent's own
+// settings are. A value replaces the default whole.
 type amountFlag struct{ r *cluster.Resources }
 
 func (a amountFlag) Type() string { return "amounts" }
@@ -94,37 +94,19 @@ func (a amountFlag) String() string {
 }
 
 func (a amountFlag) Set(s string) error {
-	r, err := parseAmounts(s)
-	if err == nil {
-		*a.r = r
+	if name := nameOutside(s, "cpu", "memory", "ephemeral-storage"); name != "" {
+		return fmt.Errorf("%s: only cpu, memory and ephemeral-storage can be reserved", name)
 	}
-	return err
+	var amounts agent.Amounts
+	if err := amounts.Decode(s); err != nil {
+		return err
+	}
+	*a.r = cluster.Resources(amounts)
+	return nil
 }
 
-// parseAmounts rounds up, so that no more is promised than the kubelet will keep.
-func parseAmounts(s string) (cluster.Resources, error) {
-	var r cluster.Resources
-	for _, part := range splitList(s) {
-		name, value, _ := strings.Cut(part, "=")
-		q, err := resource.ParseQuantity(value)
-		if err != nil {
-			return r, fmt.Errorf("%s: want NAME=QUANTITY, for example memory=256Mi: %w", part, err)
-		}
-		switch name {
-		case "cpu":
-			r.MilliCPU = q.MilliValue()
-		case "memory":
-			r.Memory = q.Value()
-		case "ephemeral-storage":
-			r.EphemeralStorage = q.Value()
-		default:
-			return r, fmt.Errorf("%s: only cpu, memory and ephemeral-storage can be reserved", part)
-		}
-	}
-	return r, nil
-}
-
-// evictionFlag is "memory.available=100Mi,nodefs.available=10%".
+// evictionFlag is "memory.available=100Mi,nodefs.available=10%"; the kubelet's own "<"
+// is read too.
 type evictionFlag struct{ r *cluster.Reservation }
 
 func (e evictionFlag) Type() string { return "amounts" }
@@ -134,31 +116,24 @@ func (e evictionFlag) String() string {
 }
 
 func (e evictionFlag) Set(s string) error {
-	var r cluster.Reservation
-	for _, part := range splitList(s) {
-		name, value, _ := strings.Cut(part, "=")
-		percent, isPercent := strings.CutSuffix(value, "%")
-		if !slices.Contains([]string{"memory.available", "nodefs.available"}, name) {
-			return fmt.Errorf("%s: only memory.available and nodefs.available can be set", part)
-		}
-		if isPercent && name == "nodefs.available" {
-			n, err := strconv.ParseInt(percent, 10, 64)
-			if err != nil {
-				return fmt.Errorf("%s: want a whole percentage", part)
-			}
-			r.EvictionStoragePercent = n
-			continue
-		}
-		q, err := resource.ParseQuantity(value)
-		if err != nil {
-			return fmt.Errorf("%s: want NAME=QUANTITY: %w", part, err)
-		}
-		if name == "memory.available" {
-			r.Eviction.Memory = q.Value()
-		} else {
-			r.Eviction.EphemeralStorage = q.Value()
+	if name := nameOutside(s, "memory.available", "nodefs.available"); name != "" {
+		return fmt.Errorf("%s: only memory.available and nodefs.available can be set", name)
+	}
+	var t agent.Thresholds
+	if err := t.Decode(strings.ReplaceAll(s, "=", "<")); err != nil {
+		return err
+	}
+	e.r.Eviction, e.r.EvictionStoragePercent = t.Amounts, t.StoragePercent
+	return nil
+}
+
+// nameOutside is the first name of a list of NAME=AMOUNT that is not one of names.
+func nameOutside(list string, names ...string) string {
+	for _, part := range splitList(list) {
+		name, _, _ := strings.Cut(strings.ReplaceAll(part, "<", "="), "=")
+		if !slices.Contains(names, name) {
+			return name
 		}
 	}
-	e.r.Eviction, e.r.EvictionStoragePercent = r.Eviction, r.EvictionStoragePercent
-	return nil
+	return ""
 }

@@ -182,7 +182,7 @@ func (p *pageWorld) compare(command, want string) (shown string) {
 		deadline = time.Now()
 	}
 	for {
-		ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(p.t.Context(), await.Limit)
 		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", line)
 		cmd.Dir, cmd.Env = p.dir, []string{"PATH=" + filepath.Dir(p.binary) + ":" + os.Getenv("PATH"), "HOME=" + p.dir}
 		out, err := cmd.CombinedOutput()
