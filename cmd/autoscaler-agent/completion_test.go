@@ -77,7 +77,7 @@ func TestCompletion(t *testing.T) {
 	const noFiles = ":4"
 	for _, c := range []struct {
 		words     []string
-		want      []string // all of them, or those at the start where it ends in "..."
+		want      []string
 		directive string
 	}{
 		{[]string{"st"}, []string{"status"}, noFiles},
@@ -154,7 +154,7 @@ func TestCompletionInBash(t *testing.T) {
 		"autoscaler-agent explain node --socket " + socket + " ip-": "ip-10-0-0-1 ip-10-0-0-2",
 		"autoscaler-agent explain pod --socket /none default/w":     "",
 	} {
-		// The package bash-completion has this function; here it is what it comes to.
+		// This function stands for the one of the package bash-completion.
 		text := `_init_completion() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${words[cword]}; prev=${words[cword-1]}; }
 ` + script.String() + `
 COMP_WORDS=(` + line + `); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMP_LINE='` + line + `'; COMP_POINT=${#COMP_LINE}; COMP_TYPE=9

@@ -15,7 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
-// namedNodes is how many nodes with one reason a table names.
+// namedNodes is the number of nodes that a table names for one reason.
 const namedNodes = 3
 
 func explainCommand() *cobra.Command {
@@ -121,7 +121,7 @@ func printExplained(out io.Writer, format string, x agent.Explanation) error {
 	return err
 }
 
-// kindOf knows the names that kubectl's users write.
+// kindOf reads a kind in the spellings of kubectl, and returns "" for an unknown one.
 func kindOf(word string) string {
 	switch strings.ToLower(word) {
 	case "pod", "pods", "po":
@@ -138,7 +138,7 @@ func kindOf(word string) string {
 	return ""
 }
 
-// page writes an explanation for people: one sentence first, then what it rests on.
+// page writes an explanation for people: the summary first, then the facts.
 type page struct {
 	out   io.Writer
 	width int
@@ -159,7 +159,7 @@ func printExplanation(out io.Writer, x agent.Explanation) {
 		p.group(x.Group)
 	}
 	if len(x.Cluster) > 0 {
-		p.verdicts("the whole cluster", x.Cluster)
+		p.verdicts("whole cluster", x.Cluster)
 	}
 }
 
@@ -185,7 +185,7 @@ func (p page) verdicts(title string, list []agent.Verdict) {
 	}
 }
 
-// when writes a time with how far it is from the moment of the explanation.
+// when writes a time with its distance from the moment of the explanation.
 func (p page) when(t time.Time) string {
 	d := p.at.Sub(t).Round(time.Second)
 	if d < 0 {
@@ -213,7 +213,7 @@ func (p page) pod(f *agent.PodFacts) {
 	p.blockers(f.Blockers)
 }
 
-// refusals writes those that share a reason on one line, few of them by name.
+// refusals writes one line for each reason, with the first names that share it.
 func (p page) refusals(j *agent.Judgement, named int) {
 	type reason struct{ rule, why string }
 	by := map[reason][]string{}
@@ -243,7 +243,7 @@ func (p page) blockers(list []agent.Blocker) {
 	if len(list) == 0 {
 		return
 	}
-	p.head("pods that may not be evicted")
+	p.head("pods that must not be evicted")
 	for _, b := range list {
 		p.line("  ", "%s: %s (%s)", b.Pod, b.Why, b.Name)
 	}
@@ -254,7 +254,7 @@ func (p page) node(f *agent.NodeFacts) {
 		p.line("  ", "group %s, instance %s %s, %s; utilisation %.0f%% of at most %.0f%%", f.Group, f.Instance, f.Phase, f.State, f.Utilisation*100, f.Limit*100)
 	}
 	if len(f.Checks) > 0 {
-		p.head("what must hold for it to go")
+		p.head("conditions of its removal")
 		for _, c := range f.Checks {
 			sign := "yes"
 			if !c.OK {
@@ -265,7 +265,7 @@ func (p page) node(f *agent.NodeFacts) {
 	}
 	p.blockers(f.Blockers)
 	if len(f.Destinations) > 0 {
-		p.head("where its pods could go")
+		p.head("destinations of its pods")
 		for _, d := range f.Destinations {
 			switch {
 			case d.Could == 0:
@@ -287,10 +287,10 @@ func (p page) group(f *agent.GroupFacts) {
 	if f.Provider != "" {
 		row("provider", "%s", f.Provider)
 	}
-	row("size", "minimum %d, target %d, maximum %d; %d instances, %d Nodes, %d coming, %d leaving", f.Min, f.Target, f.Max, f.Instances, f.Nodes, f.Coming, f.Leaving)
+	row("size", "minimum %d, target %d, maximum %d; %d instances, %d Nodes, %d upcoming, %d leaving", f.Min, f.Target, f.Max, f.Instances, f.Nodes, f.Coming, f.Leaving)
 	row("read", "%s", p.when(f.ReadAt))
 	if f.Waiting > 0 {
-		row("promised", "%d pods count on its coming machines", f.Waiting)
+		row("reserved", "%d pods have a reservation on its upcoming nodes", f.Waiting)
 	}
 	t := f.Template
 	if t.Unknown == "" {
@@ -299,7 +299,7 @@ func (p page) group(f *agent.GroupFacts) {
 	for _, name := range sortedKeys(f.Unneeded) {
 		row("unneeded", "%s since %s", name, p.when(f.Unneeded[name]))
 	}
-	_ = w.Flush() // out is a terminal or a pipe; nobody reads a broken one
+	_ = w.Flush() // out is a terminal or a pipe: a failed write has no reader
 	list := func(title string, list []string) {
 		if len(list) > 0 {
 			p.head(title)
@@ -318,9 +318,9 @@ func (p page) group(f *agent.GroupFacts) {
 		failures = append(failures, fmt.Sprintf("%s %s: %s", p.when(x.At), x.Cause, x.Text))
 	}
 	list("taints of its machines", taints)
-	list("learnt from its own nodes", t.Learnt)
-	list("failures that the cloud reports", failures)
-	list("to be mended", f.Warnings)
+	list("learned from its own nodes", t.Learnt)
+	list("failures reported by the cloud", failures)
+	list("warnings", f.Warnings)
 }
 
 func sortedKeys[K ~string, V any](m map[K]V) []K {

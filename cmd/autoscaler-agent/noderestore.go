@@ -72,8 +72,8 @@ func (r *restoring) state() string {
 	return cmp.Or(r.stateDir, os.Getenv(agent.Prefix+"_STATE_DIR"), stateDir)
 }
 
-// run restores the newest deleted Node of a name, or lists all of the name; every
-// Node has the empty name.
+// run restores the newest deleted Node of a name, or lists all of that name. The empty
+// name stands for every Node.
 func (r *restoring) run(c *cobra.Command, name string) error {
 	kept, err := agent.KeptNodes(r.state())
 	if err != nil && (kept == nil || !r.list) {
@@ -96,7 +96,7 @@ func (r *restoring) run(c *cobra.Command, name string) error {
 
 // complete completes the names of the Nodes that can be brought back.
 func (r *restoring) complete(_ *cobra.Command, args []string, prefix string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-	kept, _ := agent.KeptNodes(r.state()) // a failure completes nothing
+	kept, _ := agent.KeptNodes(r.state()) // no names are offered after a failure
 	for _, k := range kept {
 		if len(args) == 0 && strings.HasPrefix(k.Name, prefix) && !slices.Contains(names, k.Name) {
 			names = append(names, k.Name)
@@ -122,7 +122,7 @@ func (r *restoring) show(c *cobra.Command, list []agent.KeptNode, fault error) e
 	for _, k := range list {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", k.Name, k.DeletedAt.UTC().Format(time.RFC3339), k.UID, k.Why)
 	}
-	_ = w.Flush() // out is a terminal or a pipe; nobody reads a broken one
+	_ = w.Flush() // out is a terminal or a pipe: a failed write has no reader
 	return ends(code, nil)
 }
 

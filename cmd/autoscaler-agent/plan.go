@@ -46,7 +46,7 @@ Nothing is changed and no Lease is taken.`,
 	return c
 }
 
-// planView is the plan and what it was made of; docs/troubleshooting.md documents it.
+// planView is the plan with the state of its facts; docs/explain.md documents it.
 type planView struct {
 	agent.PlanData
 	// Stale says why the Kubernetes facts may be old.

@@ -82,7 +82,7 @@ func printStatus(out io.Writer, s agent.Status) {
 	}
 	switch {
 	case s.Cloud != "":
-		for line := range strings.SplitSeq(s.Cloud, "\n") { // one trouble a line
+		for line := range strings.SplitSeq(s.Cloud, "\n") { // one fault a line
 			row("cloud", "%s", line)
 		}
 	case s.CloudAt.IsZero():
@@ -94,7 +94,7 @@ func printStatus(out io.Writer, s agent.Status) {
 		row("late", "%s", l)
 	}
 	row("cluster", "%d nodes (%d ready), %d pods (%d pending)", s.Nodes, s.Ready, s.Pods, s.Pending)
-	_ = w.Flush() // out is a terminal or a pipe; nobody reads a broken one
+	_ = w.Flush() // out is a terminal or a pipe: a failed write has no reader
 	if len(s.Groups) > 0 {
 		several := slices.ContainsFunc(s.Groups, func(g agent.GroupStatus) bool { return g.Provider != "" })
 		head, cell := "", func(agent.GroupStatus) string { return "" }

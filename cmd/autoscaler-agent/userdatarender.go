@@ -70,12 +70,12 @@ with another value wins, with a warning.`,
 	return c
 }
 
-// agentEnvFile is where the unit's settings are.
+// agentEnvFile is the EnvironmentFile= of the unit.
 const agentEnvFile = "/etc/autoscaler-agent/agent.env"
 
-// reserve takes what no flag said from the agent's own configuration, so that the
-// kubelets keep back what the agent counts with. differs names the flags that say
-// something else.
+// reserve takes the settings without a flag from the agent's own configuration, so that
+// the kubelets reserve the amounts that the agent computes with. differs names the flags
+// with another value.
 func (f *userdataFlags) reserve() (differs []string, err error) {
 	file := f.agentEnvFile
 	if file == "" {
@@ -109,7 +109,7 @@ func (f *userdataFlags) reserve() (differs []string, err error) {
 		}
 		if !reflect.DeepEqual(f.reserved, theirs) {
 			variable := "AUTOSCALER_KUBELET_" + strings.ToUpper(strings.ReplaceAll(given.Name, "-", "_"))
-			differs = append(differs, fmt.Sprintf("--%s is not what the agent counts with: set %s in the agent's configuration to the same", given.Name, variable))
+			differs = append(differs, fmt.Sprintf("--%s differs from the agent's own setting: set %s to the same value in the agent's configuration", given.Name, variable))
 		}
 		theirs = f.reserved
 	})
@@ -147,8 +147,8 @@ func (f *userdataFlags) render() ([]byte, error) {
 	return userdata.Render(spec)
 }
 
-// readWorkerEnv reads the file that the agent publishes. Names that it does not know
-// are left alone: people put their own variables into the seeds' file.
+// readWorkerEnv reads the file that the agent publishes. Other names are ignored:
+// operators add their own variables to that file.
 func readWorkerEnv(file string) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -174,8 +174,7 @@ func readWorkerEnv(file string) (map[string]string, error) {
 	return vars, nil
 }
 
-// unquote takes one pair of quotes off; join information holds no character that
-// would need more.
+// unquote removes one pair of quotes; join information has no character that needs more.
 func unquote(s string) string {
 	if n := len(s); n >= 2 && (s[0] == '"' || s[0] == '\'') && s[n-1] == s[0] {
 		return s[1 : n-1]

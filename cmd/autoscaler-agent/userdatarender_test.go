@@ -40,7 +40,7 @@ func TestUserdataRender(t *testing.T) {
 	code, out, errout := runUserdata(t, "render", "--env-file", writeEnv(t, workerEnv), "-o", file,
 		"--label", "example.net/pool=batch", "--taint", "a=b:NoSchedule", "--taint", "c:NoExecute", "--max-pods", "50",
 		"--kube-reserved", "cpu=1,memory=1Gi", "--system-reserved", "", "--eviction-hard", "memory.available=5Mi,nodefs.available=1Gi")
-	if code != 0 || out != "" || strings.Count(errout, "is not what the agent counts with") != 4 {
+	if code != 0 || out != "" || strings.Count(errout, "differs from the agent's own setting") != 4 {
 		t.Fatalf("exit %d, %q, %q; want a warning for each of four flags", code, out, errout)
 	}
 	info, err := os.Stat(file)
@@ -98,8 +98,8 @@ func TestUserdataErrors(t *testing.T) {
 	}
 }
 
-// TestUserdataFollowsTheAgentsSettings: what the kubelets keep back is what the agent
-// counts with, from its environment file or its environment, without a flag.
+// TestUserdataFollowsTheAgentsSettings: the kubelets reserve what the agent computes
+// with, from its environment file or its environment, without a flag.
 func TestUserdataFollowsTheAgentsSettings(t *testing.T) {
 	for _, name := range []string{"KUBE_RESERVED", "SYSTEM_RESERVED", "EVICTION_HARD", "MAX_PODS"} {
 		t.Setenv("AUTOSCALER_KUBELET_"+name, "") // restored at the end
