@@ -48,7 +48,7 @@ directory. The exit code is 1 when a round is decided differently.`,
 func replay(c *cobra.Command, file string, settings []string, about, format string) error {
 	f, err := os.Open(file)
 	if err != nil {
-		return failed("replay", err)
+		return failed("replay", fmt.Errorf("%w (autoscaler-agent status --record FILE makes one)", err))
 	}
 	defer func() { _ = f.Close() }() // only read
 	rounds, err := agent.Replay(f, settings)

@@ -51,7 +51,7 @@ func TestExecute(t *testing.T) {
 		"names between": {[]string{"node", "restore", "--state-dir", "/does/not/exist", "n", "-dry-run"}, exitFailed, "", "no deleted Node n is kept"},
 		"restore list":  {[]string{"node", "restore", "--list", "--state-dir", "/does/not/exist"}, exitOK, "NAME", ""},
 		"replay what":   {[]string{"replay"}, exitUsage, "", "say which file"},
-		"no recording":  {[]string{"replay", "/does/not/exist"}, exitFailed, "", "/does/not/exist"},
+		"no recording":  {[]string{"replay", "/does/not/exist"}, exitFailed, "", "/does/not/exist: no such file or directory (autoscaler-agent status --record FILE makes one)"},
 		"after --":      {[]string{"replay", "--", "-output"}, exitFailed, "", "open -output"},
 		"env file":      {[]string{"check", "--offline", "--env-file", "/does/not/exist"}, exitFailed, "/does/not/exist", ""},
 		"run":           {[]string{"run", "--env-file", "/does/not/exist"}, exitConfig, "", "make it from agent.env.example"},
