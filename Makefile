@@ -4,7 +4,10 @@
 
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
+DATE    ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)
+STAMP   := github.com/autoscaler-agent/autoscaler-agent/agent
+LDFLAGS := -s -w -X $(STAMP).version=$(VERSION) -X $(STAMP).commit=$(COMMIT) -X $(STAMP).date=$(DATE)
 FUZZTIME ?= 10m
 PROVIDER ?= asg
 SEEDS ?= 20
@@ -12,7 +15,7 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build check test race oracle soak mutants flood outage demo e2e-openstack e2e-clusterapi bench fuzz dist clean
+.PHONY: help build man check test race oracle soak mutants flood outage demo e2e-openstack e2e-clusterapi bench fuzz dist clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -20,9 +23,13 @@ help: ## what there is
 build: ## the binary for this machine: bin/autoscaler-agent
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/autoscaler-agent ./cmd/autoscaler-agent
 
+man: ## a man page for each command: bin/man
+	$(GO) run -trimpath -tags man -ldflags '$(LDFLAGS)' ./cmd/autoscaler-agent man bin/man
+
 check: ## the fast gate: format, vet, staticcheck, unit tests of the product, unit file (under 2 minutes warm)
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "gofmt these: $$out"; exit 1; }
 	$(GO) vet ./...
+	$(GO) vet -tags man ./cmd/...
 	cd test && $(GO) vet ./...
 	cd examples/externalgrpc-server && $(GO) vet ./...
 	$(STATICCHECK) ./...

@@ -139,6 +139,7 @@ func (a *running) serveSocket(ctx context.Context, beat func()) error {
 		writeJSON(w, p.Data())
 	})
 	mux.HandleFunc("GET /explain", a.serveExplain)
+	mux.HandleFunc("GET "+NamesPath, a.serveNames)
 	mux.HandleFunc("GET /flight", a.serveFlight)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

@@ -19,7 +19,7 @@ JOIN_TOKEN_EXPIRES=2030-01-01T00:00:00Z
 func runUserdata(t *testing.T, args ...string) (code int, out, errout string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = userdataCommand(t.Context(), args, &o, &e)
+	code = execute(t.Context(), append([]string{"userdata"}, args...), &o, &e)
 	return code, o.String(), e.String()
 }
 
@@ -40,7 +40,7 @@ func TestUserdataRender(t *testing.T) {
 	code, out, errout := runUserdata(t, "render", "--env-file", writeEnv(t, workerEnv), "-o", file,
 		"--label", "example.net/pool=batch", "--taint", "a=b:NoSchedule", "--taint", "c:NoExecute", "--max-pods", "50",
 		"--kube-reserved", "cpu=1,memory=1Gi", "--system-reserved", "", "--eviction-hard", "memory.available=5Mi,nodefs.available=1Gi")
-	if code != 0 || out != "" || strings.Count(errout, "is not what the agent counts with") != 4 {
+	if code != 0 || out != "" || strings.Count(errout, "differs from the agent's own setting") != 4 {
 		t.Fatalf("exit %d, %q, %q; want a warning for each of four flags", code, out, errout)
 	}
 	info, err := os.Stat(file)
@@ -69,14 +69,18 @@ func TestUserdataErrors(t *testing.T) {
 		want string
 	}{
 		{nil, 2, "Usage:"},
-		{[]string{"paint"}, 2, `unknown command "paint"`},
+		{[]string{"paint"}, 2, `there is no command "paint"`},
 		{[]string{"render", "--env-file", filepath.Join(t.TempDir(), "none")}, 1, "name another file with --env-file"},
 		{[]string{"render", "--env-file", writeEnv(t, "JOIN_TOKEN=abcdef.0123456789abcdef\n")}, 1, "JOIN_CERT_HASH is missing"},
 		{[]string{"render", "--env-file", writeEnv(t, "what\n")}, 1, "line 1: want NAME=VALUE"},
 		{[]string{"render", "--env-file", writeEnv(t, strings.Replace(workerEnv, "abcdef.", "abc.", 1))}, 1, "join.token"},
-		{[]string{"render", "--env-file", good, "extra"}, 2, `unexpected argument "extra"`},
+		{[]string{"render", "--env-file", good, "extra"}, 2, `"extra" is one argument too many`},
 		{[]string{"render", "--env-file", good, "--kube-reserved", "gpu=1"}, 2, "only cpu, memory and ephemeral-storage"},
 		{[]string{"render", "--env-file", good, "--eviction-hard", "pid.available=1"}, 2, "only memory.available and nodefs.available"},
+		{[]string{"render", "--env-file", good, "--kube-reserved", "pid=100"}, 2, "pid: only cpu, memory and ephemeral-storage"},
+		{[]string{"render", "--env-file", good, "--kube-reserved", "memory=lots"}, 2, `--kube-reserved is "memory=lots": `},
+		{[]string{"render", "--env-file", good, "--eviction-hard", "memory.available=5%"}, 2, "in bytes, for example 100Mi"},
+		{[]string{"render", "--env-file", good, "--eviction-hard", "nodefs.available<101%"}, 2, "from 0 to 100"},
 		{[]string{"render", "--env-file", good, "--taint", "a"}, 2, "want key[=value]:effect"},
 		{[]string{"render", "--env-file", good, "--label", "a=b", "--label", "a=c"}, 2, "given twice"},
 		{[]string{"render", "--env-file", good, "-o", filepath.Join(t.TempDir(), "no", "dir")}, 1, "write "},
@@ -94,8 +98,8 @@ func TestUserdataErrors(t *testing.T) {
 	}
 }
 
-// TestUserdataFollowsTheAgentsSettings: what the kubelets keep back is what the agent
-// counts with, from its environment file or its environment, without a flag.
+// TestUserdataFollowsTheAgentsSettings: the kubelets reserve what the agent computes
+// with, from its environment file or its environment, without a flag.
 func TestUserdataFollowsTheAgentsSettings(t *testing.T) {
 	for _, name := range []string{"KUBE_RESERVED", "SYSTEM_RESERVED", "EVICTION_HARD", "MAX_PODS"} {
 		t.Setenv("AUTOSCALER_KUBELET_"+name, "") // restored at the end
