@@ -71,7 +71,7 @@ func (p Parts) signer(a *running) (*csrsigner.Service, error) {
 	}
 	return csrsigner.New(p.CSR, csrsigner.Deps{
 		Client: client, Rest: a.rest, Informers: a.factory, Inventory: a.inventory, Log: a.entry("csrsigner"),
-		Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
+		Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct, ActUntil: a.gate.ActUntil,
 		OwnNode: a.identity, Machines: machinesOf(a.settings),
 		TokenGroup: p.tokenGroups()[0], Token: tokenLookup(client), ReapStale: a.makeRoom, StateDir: a.cfg.StateDir,
 	}), nil

@@ -56,7 +56,7 @@ type Deps struct {
 	// MayAct tells whether this agent leads, and if not, why not.
 	MayAct func() (bool, string)
 	// ActUntil tells until when MayAct's yes holds if nothing renews it: no write of this
-	// service outlives it. nil: it has no end.
+	// service outlives it; the zero time: none may begin. nil: it has no end.
 	ActUntil func() time.Time
 	// Forbidden replaces the reading of what R9 protects; nil reads it from the
 	// cluster.
