@@ -163,6 +163,9 @@ func (o *Observer) WaitForSync(ctx context.Context) error {
 // Wakes returns the channel that receives after a change of the given urgency.
 func (o *Observer) Wakes(u Urgency) <-chan struct{} { return o.wakes[u] }
 
+// Wake asks for a round with the given urgency, for changes that no watch here tells.
+func (o *Observer) Wake(u Urgency) { o.wake(u) }
+
 func (o *Observer) wake(u Urgency) {
 	if ch, ok := o.wakes[u]; ok {
 		poke(ch)

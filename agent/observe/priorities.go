@@ -189,6 +189,3 @@ func ParsePriorities(data map[string]string) ([]cluster.PriorityTier, error) {
 	slices.SortFunc(tiers, func(a, b cluster.PriorityTier) int { return b.Priority - a.Priority })
 	return tiers, nil
 }
-
-// Wake asks for a round with the given urgency, for changes that no watch here tells.
-func (o *Observer) Wake(u Urgency) { o.wake(u) }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -25,44 +24,11 @@ type storage struct {
 	uses    map[cluster.PodKey]use
 }
 
-// use is how one pod uses volumes. Only pods that use a claim have one.
-type use struct {
-	uid    cluster.UID
-	node   cluster.NodeName
-	inline []cluster.Volume
-	held   []string // what the pod's class lists as not understood without its claims
-	claims []claimUse
-}
-
-type claimUse struct {
-	claim     string // "namespace/name"
-	ephemeral bool
-}
-
 func newStorage() storage {
 	return storage{
 		claims: map[string]claim{}, volumes: map[string]volume{}, classes: map[string]storageClass{}, tracked: map[string]bool{}, free: map[string]map[string]bool{},
 		named: map[string][]string{}, users: map[string][]cluster.PodKey{}, uses: map[cluster.PodKey]use{},
 	}
-}
-
-// convertUse tells how a pod uses volumes.
-func convertUse(p *corev1.Pod) use {
-	out := use{uid: cluster.UID(p.UID), node: cluster.NodeName(p.Spec.NodeName)}
-	for i := range p.Spec.Volumes {
-		v := &p.Spec.Volumes[i]
-		switch {
-		case v.PersistentVolumeClaim != nil:
-			out.claims = append(out.claims, claimUse{claim: p.Namespace + "/" + v.PersistentVolumeClaim.ClaimName})
-		case v.Ephemeral != nil:
-			out.claims = append(out.claims, claimUse{claim: p.Namespace + "/" + p.Name + "-" + v.Name, ephemeral: true})
-		default:
-			if a := attachedInline(v); a.driver != "" {
-				out.inline = append(out.inline, cluster.Volume{Driver: a.driver, Handle: a.handle})
-			}
-		}
-	}
-	return out
 }
 
 // settle notes how a pod uses volumes, in place of what was noted before, and completes

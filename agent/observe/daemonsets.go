@@ -1,0 +1,34 @@
+package observe
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+func (w *world) putDaemonSet(d *appsv1.DaemonSet) Urgency {
+	pod := daemonSetPod(d.Namespace, &d.Spec.Template)
+	class := convertClass(pod, w.schedulers)
+	row := cluster.DaemonSet{Key: cluster.PodKey(d.Namespace + "/" + d.Name), UID: cluster.UID(d.UID)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	row.Class = w.intern(class)
+	if old, had := w.daemonSets.get(row.Key); had {
+		w.classes.release(old.Class)
+		if old == row {
+			return Never
+		}
+	}
+	w.daemonSets.put(row.Key, row)
+	return Later
+}
+
+func (w *world) dropDaemonSet(key cluster.PodKey) Urgency {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old, had := w.daemonSets.get(key); had {
+		w.classes.release(old.Class)
+		w.daemonSets.drop(key)
+	}
+	return Later
+}
