@@ -188,7 +188,7 @@ func checkKubernetes(ctx context.Context, cfg Config) []Finding {
 	}
 	v, err := client.Discovery().ServerVersion()
 	if err != nil {
-		text, remedy := observe.Cause(err)
+		text, remedy := observe.ExplainAPIError(err)
 		if remedy == "" {
 			remedy = "see that the server named in " + path + " answers and takes its credentials"
 		}

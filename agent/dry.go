@@ -31,7 +31,7 @@ type look struct {
 	snapshot cluster.Snapshot
 	memory   plan.Memory
 	policy   plan.Policy
-	lessons  map[string]observe.Lesson
+	lessons  map[string]observe.Correction
 }
 
 func dryLook(ctx context.Context, cfg Config, log *logrus.Logger) (look, error) {
@@ -66,7 +66,7 @@ func dryLook(ctx context.Context, cfg Config, log *logrus.Logger) (look, error) 
 	if err := observer.WaitForSync(synced); err != nil {
 		return look{}, fmt.Errorf("read the cluster: %w", err)
 	}
-	observer.Heard()
+	observer.APIServerAnswered()
 	list, err := inventory.Groups(ctx, 0)
 	if list == nil && err != nil {
 		return look{}, err
@@ -75,8 +75,8 @@ func dryLook(ctx context.Context, cfg Config, log *logrus.Logger) (look, error) 
 		log.WithField("why", err.Error()).Warn("the cloud was not read whole")
 	}
 	kept := newStateFile(cfg.StateDir).peek()
-	inventory.Remember(kept.Specs)
-	observer.Remember(kept.Lessons)
+	inventory.RestoreSpecs(kept.Specs)
+	observer.RestoreCorrections(kept.Lessons)
 	snapshot := observer.Snapshot()
 	snapshot.Now = time.Now()
 	policy := cfg.Scaling
@@ -84,5 +84,5 @@ func dryLook(ctx context.Context, cfg Config, log *logrus.Logger) (look, error) 
 	if plan.UsesPriorities(policy.Expander) {
 		policy.Priorities, policy.PrioritiesFault = observe.ReadPriorities(ctx, client, cfg.Lease.Namespace)
 	}
-	return look{snapshot: snapshot, memory: kept.Memory, policy: policy, lessons: observer.Lessons()}, nil
+	return look{snapshot: snapshot, memory: kept.Memory, policy: policy, lessons: observer.Corrections()}, nil
 }

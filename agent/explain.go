@@ -120,10 +120,10 @@ func verdict(v nodecleaner.Verdict) *nodecleaner.Verdict {
 	return &v
 }
 
-func explain(s cluster.Snapshot, m plan.Memory, p plan.Policy, lessons map[string]observe.Lesson, kind, name string) Explanation {
+func explain(s cluster.Snapshot, m plan.Memory, p plan.Policy, lessons map[string]observe.Correction, kind, name string) Explanation {
 	x := Explanation{Explanation: plan.Explain(s, m, p, plan.Query{Kind: kind, Name: name})}
 	if x.Group != nil {
-		x.Group.Template.Learnt = lessons[x.Group.Template.Spec].Tells()
+		x.Group.Template.Learnt = lessons[x.Group.Template.Spec].Describe()
 	}
 	return x
 }
@@ -139,7 +139,7 @@ func (a *running) serveExplain(w http.ResponseWriter, r *http.Request) {
 		a.serveCSR(w, r, name)
 		return
 	}
-	x := explain(a.observer.Look(), a.scaler.remembered(), a.policy(time.Now()), a.observer.Lessons(), kind, name)
+	x := explain(a.observer.ReadOnlySnapshot(), a.scaler.remembered(), a.policy(time.Now()), a.observer.Corrections(), kind, name)
 	if kind == "node" && a.cleaner != nil {
 		x.Reaper = verdict(a.cleaner.Explain(name))
 	}

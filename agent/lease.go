@@ -62,7 +62,7 @@ func (g *gate) MayAct() (bool, string) {
 	}
 	why := fmt.Sprintf("waiting for Lease %s/%s", g.cfg.Namespace, g.cfg.Name)
 	if g.err != nil {
-		why += ": " + observe.CauseText(g.err)
+		why += ": " + observe.APIErrorText(g.err)
 	}
 	return false, why
 }

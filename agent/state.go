@@ -26,7 +26,7 @@ type state struct {
 	Version int                           `json:"version"`
 	Memory  plan.Memory                   `json:"memory"`
 	Specs   map[cluster.InstanceID]string `json:"specs,omitempty"`
-	Lessons map[string]observe.Lesson     `json:"lessons,omitempty"`
+	Lessons map[string]observe.Correction `json:"lessons,omitempty"`
 }
 
 // stateFile keeps state in <StateDir>/state.json.

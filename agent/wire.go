@@ -135,7 +135,7 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 	if err != nil {
 		return nil, err
 	}
-	a.gate = &gate{cfg: cfg.Lease, identity: a.identity, client: leaseClient, log: a.entry("lease"), heard: a.observer.Heard, writes: cloud}
+	a.gate = &gate{cfg: cfg.Lease, identity: a.identity, client: leaseClient, log: a.entry("lease"), heard: a.observer.APIServerAnswered, writes: cloud}
 	var stop func()
 	if a.recorder, stop, err = newRecorder(a.rest, a.identity); err != nil {
 		return nil, err
@@ -223,8 +223,8 @@ func (a *running) wireScaler(cloud provider.Provider) {
 		log.WithField("why", err.Error()).Error("the state of the last run is not usable: timers and backoffs start anew")
 	}
 	a.scaler.memory = kept.Memory
-	a.inventory.Remember(kept.Specs)
-	a.observer.Remember(kept.Lessons)
+	a.inventory.RestoreSpecs(kept.Specs)
+	a.observer.RestoreCorrections(kept.Lessons)
 }
 
 // early are the services that need no caches.

@@ -56,33 +56,33 @@ func discard[K comparable](sets map[K]map[string]bool, k K, name string) {
 	}
 }
 
-func (w *world) putAttachment(v *storagev1.VolumeAttachment) Urgency {
+func (w *Store) putAttachment(v *storagev1.VolumeAttachment) Urgency {
 	now := attachedTo{node: cluster.NodeName(v.Spec.NodeName), driver: v.Spec.Attacher}
 	if pv := v.Spec.Source.PersistentVolumeName; pv != nil && v.Spec.Attacher != "" {
 		now.volume = *pv
 	}
-	return w.attach(v.Name, now)
+	return w.setAttachment(v.Name, now)
 }
 
-func (w *world) dropAttachment(name string) Urgency { return w.attach(name, attachedTo{}) }
+func (w *Store) dropAttachment(name string) Urgency { return w.setAttachment(name, attachedTo{}) }
 
-func (w *world) attach(name string, now attachedTo) Urgency {
+func (w *Store) setAttachment(name string, now attachedTo) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.attachments.all[name] == now {
 		return Never
 	}
 	old := w.attachments.put(name, now)
-	return max(w.relimit(old.node), w.relimit(now.node))
+	return max(w.updateVolumeLimits(old.node), w.updateVolumeLimits(now.node))
 }
 
 // relimit makes a node's row show the limits that hold for it now.
-func (w *world) relimit(name cluster.NodeName) Urgency {
+func (w *Store) updateVolumeLimits(name cluster.NodeName) Urgency {
 	n, ok := w.nodes.get(name)
 	if !ok {
 		return Never
 	}
-	limits := w.limitsOf(name, n.Pods)
+	limits := w.effectiveLimits(name, n.Pods)
 	if maps.Equal(n.VolumeLimits, limits) {
 		return Never
 	}
@@ -93,18 +93,18 @@ func (w *world) relimit(name cluster.NodeName) Urgency {
 }
 
 // used follows a change of a pod with volumes on a node.
-func (w *world) used(node cluster.NodeName, class int) {
+func (w *Store) volumesChanged(node cluster.NodeName, class int) {
 	if node != "" && len(w.attachments.on[node]) > 0 && len(w.classes.rows[class].Volumes) > 0 {
-		w.relimit(node)
+		w.updateVolumeLimits(node)
 	}
 }
 
 // limitsOf are the limits of a node's CSINode, less the volumes that are attached and
 // that none of its pods uses. undiminished keeps
 // the former where they differ.
-func (w *world) limitsOf(name cluster.NodeName, pods []cluster.Pod) map[string]int64 {
-	limits := w.limits[name]
-	delete(w.undiminished, name)
+func (w *Store) effectiveLimits(name cluster.NodeName, pods []cluster.Pod) map[string]int64 {
+	limits := w.nodeLimits[name]
+	delete(w.fullLimits, name)
 	if len(limits) == 0 || len(w.attachments.on[name]) == 0 {
 		return limits
 	}
@@ -133,6 +133,6 @@ func (w *world) limitsOf(name cluster.NodeName, pods []cluster.Pod) map[string]i
 			left[d.driver] = max(n-1, 0)
 		}
 	}
-	w.undiminished[name] = limits
+	w.fullLimits[name] = limits
 	return left
 }

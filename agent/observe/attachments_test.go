@@ -49,7 +49,7 @@ func TestIdleAttachmentsTakeRoom(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
 	for round := range 200 {
-		w := newWorld(nil)
+		w := NewStore(nil)
 		var tell []func()
 		tells(&tell, objects.Nodes, w.putNode)
 		tells(&tell, objects.CSINodes, w.putCSINode)
@@ -62,17 +62,17 @@ func TestIdleAttachmentsTakeRoom(t *testing.T) {
 			f()
 		}
 		check(fmt.Sprintf("seed %d, round %d", seed, round), w.snapshot())
-		if len(w.undiminished) != 1 || w.undiminished["n"]["d"] != 5 {
-			t.Fatalf("what lessons are taken from: %v", w.undiminished)
+		if len(w.fullLimits) != 1 || w.fullLimits["n"]["d"] != 5 {
+			t.Fatalf("what lessons are taken from: %v", w.fullLimits)
 		}
 		for _, a := range objects.Attachments {
 			w.dropAttachment(a.Name)
 		}
-		if n, _ := w.nodes.get("n"); n.VolumeLimits["d"] != 5 || len(w.undiminished)+len(w.attachments.all)+len(w.attachments.on)+len(w.attachments.with) != 0 {
-			t.Fatalf("all are detached: %v, left over %v %v", n.VolumeLimits, w.undiminished, w.attachments)
+		if n, _ := w.nodes.get("n"); n.VolumeLimits["d"] != 5 || len(w.fullLimits)+len(w.attachments.all)+len(w.attachments.on)+len(w.attachments.with) != 0 {
+			t.Fatalf("all are detached: %v, left over %v %v", n.VolumeLimits, w.fullLimits, w.attachments)
 		}
 	}
-	w := newWorld(nil)
+	w := NewStore(nil)
 	w.putNode(objects.Nodes[0])
 	w.putCSINode(objects.CSINodes[0])
 	w.putVolume(objects.Volumes[0])

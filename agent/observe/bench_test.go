@@ -51,13 +51,13 @@ func BenchmarkFirstSnapshot(b *testing.B) {
 	for _, n := range []int{1000, 5000, 10000} {
 		b.Run(fmt.Sprintf("N=%d", n), func(b *testing.B) {
 			nodes, pods := crowd(n)
-			var w *world
+			var w *Store
 			before := heap()
 			b.ReportAllocs()
 			b.ResetTimer()
 			start := processor(b)
 			for b.Loop() {
-				w = newWorld([]string{"default-scheduler"})
+				w = NewStore([]string{"default-scheduler"})
 				for _, node := range nodes {
 					w.putNode(node)
 				}
@@ -78,7 +78,7 @@ func BenchmarkFirstSnapshot(b *testing.B) {
 // BenchmarkPodEvent is one running pod's change among 150,000, and the Snapshot after it.
 func BenchmarkPodEvent(b *testing.B) {
 	nodes, pods := crowd(5000)
-	w := newWorld([]string{"default-scheduler"})
+	w := NewStore([]string{"default-scheduler"})
 	for _, node := range nodes {
 		w.putNode(node)
 	}

@@ -16,7 +16,7 @@ type budgetSelector struct {
 	selector  labels.Selector
 }
 
-func (w *world) putBudget(b *policyv1.PodDisruptionBudget) Urgency {
+func (w *Store) putBudget(b *policyv1.PodDisruptionBudget) Urgency {
 	key := b.Namespace + "/" + b.Name
 	row := cluster.Budget{Key: key}
 	if b.Status.ObservedGeneration >= b.Generation {
@@ -40,17 +40,17 @@ func (w *world) putBudget(b *policyv1.PodDisruptionBudget) Urgency {
 	return Later
 }
 
-func (w *world) dropBudget(key string) Urgency {
+func (w *Store) dropBudget(key string) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.budgets.drop(key)
+	w.budgets.delete(key)
 	delete(w.selectors, key)
 	w.applyBudgets()
 	return Later
 }
 
 // budgetsOf names the budgets that select pods of class c, sorted.
-func (w *world) budgetsOf(c cluster.PodClass) []string {
+func (w *Store) matchingBudgets(c cluster.PodClass) []string {
 	var out []string
 	for _, key := range sortedKeys(w.selectors) {
 		b := w.selectors[key]
@@ -63,23 +63,23 @@ func (w *world) budgetsOf(c cluster.PodClass) []string {
 
 // applyBudgets follows a change of the set of budgets: every class is matched
 // again, and pods whose budgets changed get them.
-func (w *world) applyBudgets() {
+func (w *Store) applyBudgets() {
 	changed := false
 	for i, c := range w.classes.rows {
-		now := w.budgetsOf(c)
-		if !reflect.DeepEqual(now, w.classBudget[i]) {
-			w.classBudget[i], changed = now, true
+		now := w.matchingBudgets(c)
+		if !reflect.DeepEqual(now, w.budgetsOfClass[i]) {
+			w.budgetsOfClass[i], changed = now, true
 		}
 	}
 	if !changed {
 		return
 	}
-	w.pods.taken = nil
+	w.pods.lastSnapshot = nil
 	for i := range w.pods.rows {
-		w.pods.rows[i].Budgets = w.classBudget[w.pods.rows[i].Class]
+		w.pods.rows[i].Budgets = w.budgetsOfClass[w.pods.rows[i].Class]
 	}
-	w.nodes.each(func(p *cluster.Pod) bool {
-		now := w.classBudget[p.Class]
+	w.nodes.updatePods(func(p *cluster.Pod) bool {
+		now := w.budgetsOfClass[p.Class]
 		changed := !slices.Equal(p.Budgets, now)
 		p.Budgets = now
 		return changed

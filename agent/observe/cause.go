@@ -14,7 +14,7 @@ import (
 // Cause says in the operator's words why the API server could not be used, without
 // the request that found it out, so that many requests that fail for one cause read
 // equal; and what to do, "" where that is not known.
-func Cause(err error) (text, remedy string) {
+func ExplainAPIError(err error) (text, remedy string) {
 	const renew = "make the agent's kubeconfig anew: docs/install.md section 2"
 	var (
 		unknownCA x509.UnknownAuthorityError
@@ -52,8 +52,8 @@ func Cause(err error) (text, remedy string) {
 }
 
 // CauseText is Cause in one text.
-func CauseText(err error) string {
-	text, remedy := Cause(err)
+func APIErrorText(err error) string {
+	text, remedy := ExplainAPIError(err)
 	if remedy != "" {
 		text += " (" + remedy + ")"
 	}

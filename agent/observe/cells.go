@@ -11,117 +11,117 @@ import (
 // has taken is never written to again: the next change makes a copy of that one Node,
 // so that whoever compares pointers sees what changed and nothing else. Not safe for
 // concurrent use.
-type cells struct {
-	at    map[cluster.NodeName]*cell
-	rows  []*cell         // those with a Node
-	fresh []*cell         // those that no Snapshot shares whole
-	taken []*cluster.Node // the last slice handed out; nil when a Node changed since
-	looks int             // counts changes of Nodes, those of their pods aside
+type nodeTable struct {
+	entries      map[cluster.NodeName]*nodeEntry
+	listed       []*nodeEntry    // those with a Node
+	unshared     []*nodeEntry    // those that no Snapshot shares whole
+	lastSnapshot []*cluster.Node // the last slice handed out; nil when a Node changed since
+	version      int             // counts changes of Nodes, those of their pods aside
 }
 
 // cell is one node name: its Node, or only the pods that name it (pods may be seen
 // before their Node, and outlive it).
-type cell struct {
+type nodeEntry struct {
 	node       *cluster.Node // never nil; only Name and Pods hold while listed is false
 	listed     bool
 	index      int  // in cells.rows
 	sharesNode bool // a Snapshot has node
 	sharesPods bool // a Snapshot has node.Pods
-	fresh      bool // it is in cells.fresh
+	unshared   bool // it is in cells.fresh
 }
 
-func (c *cells) get(name cluster.NodeName) (*cluster.Node, bool) {
-	if k := c.at[name]; k != nil && k.listed {
+func (c *nodeTable) get(name cluster.NodeName) (*cluster.Node, bool) {
+	if k := c.entries[name]; k != nil && k.listed {
 		return k.node, true
 	}
 	return nil, false
 }
 
-func (c *cells) cell(name cluster.NodeName) *cell {
-	k := c.at[name]
+func (c *nodeTable) entry(name cluster.NodeName) *nodeEntry {
+	k := c.entries[name]
 	if k == nil {
-		if c.at == nil {
-			c.at = map[cluster.NodeName]*cell{}
+		if c.entries == nil {
+			c.entries = map[cluster.NodeName]*nodeEntry{}
 		}
-		k = &cell{node: &cluster.Node{Name: name}}
-		c.at[name] = k
+		k = &nodeEntry{node: &cluster.Node{Name: name}}
+		c.entries[name] = k
 	}
 	return k
 }
 
 // touch readies a cell for a change of its Node.
-func (c *cells) touch(k *cell) {
+func (c *nodeTable) prepareWrite(k *nodeEntry) {
 	if k.sharesNode {
 		n := *k.node
 		k.node, k.sharesNode = &n, false
 	}
-	if !k.fresh {
-		k.fresh = true
-		c.fresh = append(c.fresh, k)
+	if !k.unshared {
+		k.unshared = true
+		c.unshared = append(c.unshared, k)
 	}
-	c.taken = nil
+	c.lastSnapshot = nil
 }
 
 // put replaces all of a Node but its pods.
-func (c *cells) put(n cluster.Node) {
-	c.looks++
-	k := c.cell(n.Name)
+func (c *nodeTable) put(n cluster.Node) {
+	c.version++
+	k := c.entry(n.Name)
 	n.Pods = k.node.Pods
 	k.node, k.sharesNode = &n, false
-	c.touch(k)
+	c.prepareWrite(k)
 	if !k.listed {
-		k.listed, k.index = true, len(c.rows)
-		c.rows = append(c.rows, k)
+		k.listed, k.index = true, len(c.listed)
+		c.listed = append(c.listed, k)
 	}
 }
 
 // drop forgets a Node and keeps the pods that name it, if there are any.
-func (c *cells) drop(name cluster.NodeName) {
-	k := c.at[name]
+func (c *nodeTable) delete(name cluster.NodeName) {
+	k := c.entries[name]
 	if k == nil || !k.listed {
 		return
 	}
-	c.looks++
-	last := c.rows[len(c.rows)-1]
-	c.rows[k.index], last.index = last, k.index
-	c.rows = slices.Delete(c.rows, len(c.rows)-1, len(c.rows))
+	c.version++
+	last := c.listed[len(c.listed)-1]
+	c.listed[k.index], last.index = last, k.index
+	c.listed = slices.Delete(c.listed, len(c.listed)-1, len(c.listed))
 	k.listed = false
 	k.node, k.sharesNode = &cluster.Node{Name: name, Pods: k.node.Pods}, false
-	c.taken = nil
-	c.tidy(k)
+	c.lastSnapshot = nil
+	c.deleteIfEmpty(k)
 }
 
 // tidy forgets a cell that holds nothing.
-func (c *cells) tidy(k *cell) {
+func (c *nodeTable) deleteIfEmpty(k *nodeEntry) {
 	if !k.listed && len(k.node.Pods) == 0 {
-		delete(c.at, k.node.Name)
+		delete(c.entries, k.node.Name)
 	}
 }
 
 // pod returns the pod of that key on a node; it is valid until the next change.
-func (c *cells) pod(key cluster.PodKey, node cluster.NodeName) *cluster.Pod {
-	k := c.at[node]
+func (c *nodeTable) pod(key cluster.PodKey, node cluster.NodeName) *cluster.Pod {
+	k := c.entries[node]
 	if k == nil {
 		return nil
 	}
-	if i, ok := find(k.node.Pods, key); ok {
+	if i, ok := findPod(k.node.Pods, key); ok {
 		return &k.node.Pods[i]
 	}
 	return nil
 }
 
-func find(pods []cluster.Pod, key cluster.PodKey) (int, bool) {
+func findPod(pods []cluster.Pod, key cluster.PodKey) (int, bool) {
 	return slices.BinarySearchFunc(pods, key, func(p cluster.Pod, key cluster.PodKey) int {
 		return strings.Compare(string(p.Key), string(key))
 	})
 }
 
 // putPod puts a pod on the node that it names, in place of the one of that key.
-func (c *cells) putPod(p cluster.Pod) {
-	k := c.cell(p.Node)
-	c.touch(k)
+func (c *nodeTable) putPod(p cluster.Pod) {
+	k := c.entry(p.Node)
+	c.prepareWrite(k)
 	pods := k.node.Pods
-	i, had := find(pods, p.Key)
+	i, had := findPod(pods, p.Key)
 	switch {
 	case had && k.sharesPods:
 		k.node.Pods = slices.Clone(pods)
@@ -141,28 +141,28 @@ func (c *cells) putPod(p cluster.Pod) {
 }
 
 // dropPod takes a pod off a node.
-func (c *cells) dropPod(key cluster.PodKey, node cluster.NodeName) {
-	k := c.at[node]
+func (c *nodeTable) deletePod(key cluster.PodKey, node cluster.NodeName) {
+	k := c.entries[node]
 	if k == nil {
 		return
 	}
-	i, had := find(k.node.Pods, key)
+	i, had := findPod(k.node.Pods, key)
 	if !had {
 		return
 	}
-	c.touch(k)
+	c.prepareWrite(k)
 	if k.sharesPods {
 		k.node.Pods = slices.Clone(k.node.Pods)
 		k.sharesPods = false
 	}
 	k.node.Pods = slices.Delete(k.node.Pods, i, i+1)
-	c.tidy(k)
+	c.deleteIfEmpty(k)
 }
 
 // each calls do with a copy of every pod and puts it back where do says that it
 // changed it.
-func (c *cells) each(do func(*cluster.Pod) bool) {
-	for _, k := range c.at {
+func (c *nodeTable) updatePods(do func(*cluster.Pod) bool) {
+	for _, k := range c.entries {
 		for i := range k.node.Pods {
 			if p := k.node.Pods[i]; do(&p) {
 				c.putPod(p)
@@ -172,30 +172,30 @@ func (c *cells) each(do func(*cluster.Pod) bool) {
 }
 
 // slack is how much room for more pods a Node in a Snapshot may hold on to.
-const slack = 4
+const maxSpareCapacity = 4
 
 // snapshot returns the Nodes, which nobody writes to any more, and the pods that name
 // a Node which is not listed. While nothing changed it is the same slice again.
-func (c *cells) snapshot() (nodes []*cluster.Node, lost []cluster.Pod) {
-	for _, k := range c.fresh {
-		if pods := k.node.Pods; cap(pods) > len(pods)+slack {
+func (c *nodeTable) snapshot() (nodes []*cluster.Node, lost []cluster.Pod) {
+	for _, k := range c.unshared {
+		if pods := k.node.Pods; cap(pods) > len(pods)+maxSpareCapacity {
 			k.node.Pods = append(make([]cluster.Pod, 0, len(pods)), pods...)
 		}
-		k.fresh, k.sharesNode, k.sharesPods = false, true, true
+		k.unshared, k.sharesNode, k.sharesPods = false, true, true
 	}
-	c.fresh = c.fresh[:0]
-	if c.taken == nil && len(c.rows) > 0 {
-		c.taken = make([]*cluster.Node, len(c.rows))
-		for i, k := range c.rows {
-			c.taken[i] = k.node
+	c.unshared = c.unshared[:0]
+	if c.lastSnapshot == nil && len(c.listed) > 0 {
+		c.lastSnapshot = make([]*cluster.Node, len(c.listed))
+		for i, k := range c.listed {
+			c.lastSnapshot[i] = k.node
 		}
 	}
-	if len(c.at) > len(c.rows) {
-		for _, k := range c.at {
+	if len(c.entries) > len(c.listed) {
+		for _, k := range c.entries {
 			if !k.listed {
 				lost = append(lost, k.node.Pods...)
 			}
 		}
 	}
-	return c.taken, lost
+	return c.lastSnapshot, lost
 }

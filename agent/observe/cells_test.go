@@ -21,26 +21,26 @@ func on(node, uid string) func(*corev1.Pod) {
 // TestOneChangeMakesOneNewNode: what did not change is the same pointer, and what a
 // Snapshot has is never written to.
 func TestOneChangeMakesOneNewNode(t *testing.T) {
-	w := newWorld(nil)
+	w := NewStore(nil)
 	for n := range 3 {
 		w.putNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", n)}})
 		for p := range 4 {
 			w.putPod(pod(fmt.Sprintf("p%d%d", n, p), on(fmt.Sprint("n", n), "u")))
 		}
 	}
-	nodes, pods := w.bound()
-	if again, _ := w.bound(); &again[0] != &nodes[0] || len(pods) != 0 {
+	nodes, pods := w.nodesAndPods()
+	if again, _ := w.nodesAndPods(); &again[0] != &nodes[0] || len(pods) != 0 {
 		t.Error("an unchanged world was copied, or bound pods are listed as waiting")
 	}
 	w.putPod(pod("p10", on("n1", "u"))) // nothing new
 	w.putNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
-	if again, _ := w.bound(); &again[0] != &nodes[0] {
+	if again, _ := w.nodesAndPods(); &again[0] != &nodes[0] {
 		t.Error("an unchanged pod made a new slice")
 	}
 	w.putPod(pod("p11", on("n1", "other")))
 	w.dropPod("ns/p12", "n1")
 	w.putPod(pod("p14", on("n1", "u")))
-	after, _ := w.bound()
+	after, _ := w.nodesAndPods()
 	for i := range nodes {
 		if same := nodes[i] == after[i]; same != (nodes[i].Name != "n1") {
 			t.Errorf("%s: same pointer %v", nodes[i].Name, same)
@@ -56,21 +56,21 @@ func TestOneChangeMakesOneNewNode(t *testing.T) {
 
 // TestPodsOutliveTheirNode: pods of a Node that is not listed are pods without one.
 func TestPodsOutliveTheirNode(t *testing.T) {
-	w := newWorld(nil)
+	w := NewStore(nil)
 	w.putPod(pod("early", on("n", "u")))
-	if nodes, pods := w.bound(); len(nodes) != 0 || len(pods) != 1 || pods[0].Node != "n" {
+	if nodes, pods := w.nodesAndPods(); len(nodes) != 0 || len(pods) != 1 || pods[0].Node != "n" {
 		t.Errorf("before its Node: %v, %+v", nodes, pods)
 	}
 	w.putNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
-	if nodes, pods := w.bound(); len(nodes) != 1 || len(nodes[0].Pods) != 1 || len(pods) != 0 {
+	if nodes, pods := w.nodesAndPods(); len(nodes) != 1 || len(nodes[0].Pods) != 1 || len(pods) != 0 {
 		t.Errorf("with its Node: %v, %+v", nodes, pods)
 	}
 	w.dropNode("n")
-	if nodes, pods := w.bound(); len(nodes) != 0 || len(pods) != 1 {
+	if nodes, pods := w.nodesAndPods(); len(nodes) != 0 || len(pods) != 1 {
 		t.Errorf("after its Node: %v, %+v", nodes, pods)
 	}
-	if w.dropPod("ns/early", "n"); len(w.nodes.at)+len(w.broods)+len(w.classes.at) != 0 {
-		t.Errorf("left over: %v, %v, %v", w.nodes.at, w.broods, w.classes.at)
+	if w.dropPod("ns/early", "n"); len(w.nodes.entries)+len(w.podsByController)+len(w.classes.index) != 0 {
+		t.Errorf("left over: %v, %v, %v", w.nodes.entries, w.podsByController, w.classes.index)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestPodsOutliveTheirNode(t *testing.T) {
 func TestWorldIsWhatWasToldLast(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))
-	w := newWorld(nil)
+	w := NewStore(nil)
 	pods, nodes := map[string]*corev1.Pod{}, map[string]*corev1.Node{}
 	var kept cluster.Snapshot
 	var told string
@@ -87,14 +87,14 @@ func TestWorldIsWhatWasToldLast(t *testing.T) {
 		switch name := fmt.Sprint(r.IntN(30)); r.IntN(10) {
 		case 0, 1, 2, 3, 4:
 			p := pod(name, on([]string{"", "a", "b", "c", "x"}[r.IntN(5)], fmt.Sprint(r.IntN(2))))
-			if old := pods[name]; old != nil && movedPod(old, p) {
-				w.dropPod(key("ns", name), cluster.NodeName(old.Spec.NodeName))
+			if old := pods[name]; old != nil && ReplacedPod(old, p) {
+				w.dropPod(podKey("ns", name), cluster.NodeName(old.Spec.NodeName))
 			}
 			w.putPod(p)
 			pods[name] = p
 		case 5, 6:
 			if old := pods[name]; old != nil {
-				w.dropPod(key("ns", name), cluster.NodeName(old.Spec.NodeName))
+				w.dropPod(podKey("ns", name), cluster.NodeName(old.Spec.NodeName))
 				delete(pods, name)
 			}
 		case 7:
@@ -109,9 +109,9 @@ func TestWorldIsWhatWasToldLast(t *testing.T) {
 			if told != "" && told != fmt.Sprint(flat(&kept)) {
 				t.Fatalf("a Snapshot changed (seed %d)", seed)
 			}
-			kept.Nodes, kept.Pods = w.bound()
+			kept.Nodes, kept.Pods = w.nodesAndPods()
 			told = fmt.Sprint(flat(&kept))
-			fresh := newWorld(nil)
+			fresh := NewStore(nil)
 			for _, n := range nodes {
 				fresh.putNode(n)
 			}
@@ -119,7 +119,7 @@ func TestWorldIsWhatWasToldLast(t *testing.T) {
 				fresh.putPod(p)
 			}
 			var want cluster.Snapshot
-			want.Nodes, want.Pods = fresh.bound()
+			want.Nodes, want.Pods = fresh.nodesAndPods()
 			if !reflect.DeepEqual(flat(&kept), flat(&want)) {
 				t.Fatalf("seed %d:\n%v, want\n%v", seed, flat(&kept), flat(&want))
 			}

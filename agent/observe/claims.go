@@ -26,15 +26,15 @@ type claim struct {
 	bound        bool        // volume is named and the binding is complete
 	lost         bool
 	deleting     bool
-	onePod       bool // ReadWriteOncePod
+	oncePod      bool // ReadWriteOncePod
 	class        string
 	selectedNode string
-	wish         wish
+	needs        volumeSpec
 	selector     labels.Selector // nil: any volume
 }
 
 // wish is what a claim asks of a volume and what a volume offers.
-type wish struct {
+type volumeSpec struct {
 	size       int64 // bytes
 	block      bool
 	modes      string // access modes, sorted, one letter each
@@ -42,7 +42,7 @@ type wish struct {
 }
 
 // meets tells whether a volume that offers w is enough for c.
-func (w wish) meets(c wish) bool {
+func (w volumeSpec) satisfies(c volumeSpec) bool {
 	if w.size < c.size || w.block != c.block || w.attributes != c.attributes {
 		return false
 	}
@@ -61,31 +61,31 @@ type volume struct {
 	affinity []cluster.NodeTerm
 	// reach is the affinity that a volume is chosen by while it is unbound: that of an
 	// in-tree volume is not translated then (FindMatchingVolume).
-	reach     []cluster.NodeTerm
-	zones     []cluster.Requirement
-	class     string
-	claim     string // of claimRef, "namespace/name"; empty: none
-	claimUID  cluster.UID
-	available bool // phase Available
-	unbound   bool // phase other than Bound
-	deleting  bool
-	offer     wish
-	labels    map[string]string
+	bindingAffinity []cluster.NodeTerm
+	zones           []cluster.Requirement
+	class           string
+	claim           string // of claimRef, "namespace/name"; empty: none
+	claimUID        cluster.UID
+	available       bool // phase Available
+	unbound         bool // phase other than Bound
+	deleting        bool
+	offers          volumeSpec
+	labels          map[string]string
 }
 
 // storageClass is a StorageClass as far as it decides where pods may run.
 type storageClass struct {
-	provisioner string
-	waits       bool               // WaitForFirstConsumer
-	topologies  []cluster.NodeTerm // allowedTopologies; nil: anywhere
+	provisioner     string
+	waitForConsumer bool               // WaitForFirstConsumer
+	topologies      []cluster.NodeTerm // allowedTopologies; nil: anywhere
 }
 
 func convertClaim(c *corev1.PersistentVolumeClaim) claim {
 	out := claim{
 		uid: cluster.UID(c.UID), volume: c.Spec.VolumeName, deleting: c.DeletionTimestamp != nil, lost: c.Status.Phase == corev1.ClaimLost,
 		selectedNode: c.Annotations[annotationSelectedNode],
-		wish:         wish{block: isBlock(c.Spec.VolumeMode), modes: accessModes(c.Spec.AccessModes)},
-		onePod:       slices.Contains(c.Spec.AccessModes, corev1.ReadWriteOncePod),
+		needs:        volumeSpec{block: isBlock(c.Spec.VolumeMode), modes: accessModes(c.Spec.AccessModes)},
+		oncePod:      slices.Contains(c.Spec.AccessModes, corev1.ReadWriteOncePod),
 	}
 	_, completed := c.Annotations[annotationBindCompleted]
 	out.bound = completed && out.volume != ""
@@ -99,13 +99,13 @@ func convertClaim(c *corev1.PersistentVolumeClaim) claim {
 		out.class = beta
 	}
 	if out.bound {
-		out.wish = wish{} // nobody asks any more
+		out.needs = volumeSpec{} // nobody asks any more
 		return out
 	}
 	size := c.Spec.Resources.Requests[corev1.ResourceStorage]
-	out.wish.size = size.Value()
+	out.needs.size = size.Value()
 	if c.Spec.VolumeAttributesClassName != nil {
-		out.wish.attributes = *c.Spec.VolumeAttributesClassName
+		out.needs.attributes = *c.Spec.VolumeAttributesClassName
 	}
 	if c.Spec.Selector != nil {
 		out.selector = labels.Nothing()
@@ -137,7 +137,7 @@ func convertVolume(v *corev1.PersistentVolume) volume {
 	if a := v.Spec.NodeAffinity; a != nil && a.Required != nil {
 		out.affinity = volumeTerms(a.Required.NodeSelectorTerms)
 	}
-	out.reach = out.affinity
+	out.bindingAffinity = out.affinity
 	if out.zoneKey != "" {
 		if out.affinity != nil {
 			out.affinity = volumeTerms(v.Spec.NodeAffinity.Required.NodeSelectorTerms) // migrateZones writes to it
@@ -146,9 +146,9 @@ func convertVolume(v *corev1.PersistentVolume) volume {
 	}
 	if out.unbound {
 		size := v.Spec.Capacity[corev1.ResourceStorage]
-		out.offer = wish{size: size.Value(), block: isBlock(v.Spec.VolumeMode), modes: accessModes(v.Spec.AccessModes)}
+		out.offers = volumeSpec{size: size.Value(), block: isBlock(v.Spec.VolumeMode), modes: accessModes(v.Spec.AccessModes)}
 		if v.Spec.VolumeAttributesClassName != nil {
-			out.offer.attributes = *v.Spec.VolumeAttributesClassName
+			out.offers.attributes = *v.Spec.VolumeAttributesClassName
 		}
 		out.labels = v.Labels
 	}
@@ -165,7 +165,7 @@ func volumeTerms(in []corev1.NodeSelectorTerm) []cluster.NodeTerm {
 }
 
 func convertStorageClass(c *storagev1.StorageClass) storageClass {
-	out := storageClass{provisioner: c.Provisioner, waits: c.VolumeBindingMode != nil && *c.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer}
+	out := storageClass{provisioner: c.Provisioner, waitForConsumer: c.VolumeBindingMode != nil && *c.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer}
 	for _, t := range c.AllowedTopologies {
 		var term cluster.NodeTerm
 		for _, e := range t.MatchLabelExpressions {

@@ -38,7 +38,7 @@ var nodeAnnotations = []string{cluster.AnnotationNoScaleDown, cluster.Annotation
 
 // wishes reads the annotations that few pods have. A value that is no time delays and
 // keeps nothing, as in Cluster Autoscaler.
-func wishes(a map[string]string) *cluster.PodWishes {
+func podWishes(a map[string]string) *cluster.PodWishes {
 	if len(a) == 0 {
 		return nil
 	}
@@ -125,7 +125,7 @@ func convertPod(p *corev1.Pod) cluster.Pod {
 	if p.DeletionTimestamp != nil {
 		out.Deleting = cluster.At(p.DeletionTimestamp.Time)
 	}
-	out.Wishes = wishes(p.Annotations)
+	out.Wishes = podWishes(p.Annotations)
 	if g := p.Spec.TerminationGracePeriodSeconds; g != nil {
 		out.GracePeriod = cluster.Seconds(min(*g, math.MaxInt32))
 	}
@@ -260,7 +260,7 @@ func labelRequirements(in []corev1.NodeSelectorRequirement) []cluster.Requiremen
 func notUnderstood(spec *corev1.PodSpec, schedulers []string) []string {
 	var out []string
 	for i := range spec.Volumes {
-		if kind := heldVolume(&spec.Volumes[i]); kind != "" && !slices.Contains(out, kind) {
+		if kind := unsupportedVolume(&spec.Volumes[i]); kind != "" && !slices.Contains(out, kind) {
 			out = append(out, kind)
 		}
 	}
@@ -289,7 +289,7 @@ func restartsAll(c corev1.Container) bool {
 // heldVolume names the kinds of volumes that VolumeRestrictions keeps apart by what they
 // name on the wire, which fit does not judge; empty for the rest, which kube-scheduler
 // judges by claims and attach limits or not at all.
-func heldVolume(v *corev1.Volume) string {
+func unsupportedVolume(v *corev1.Volume) string {
 	switch s := &v.VolumeSource; {
 	case s.AWSElasticBlockStore != nil:
 		return "awsElasticBlockStore volume"

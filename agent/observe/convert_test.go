@@ -184,8 +184,8 @@ func TestClassKeyTellsEveryFieldApart(t *testing.T) {
 		c.release(i)
 		c.release(i)
 	}
-	if len(c.free) != len(variants) || len(c.at) != 0 {
-		t.Errorf("%d rows free, %d keys left after every release", len(c.free), len(c.at))
+	if len(c.free) != len(variants) || len(c.index) != 0 {
+		t.Errorf("%d rows free, %d keys left after every release", len(c.free), len(c.index))
 	}
 	if n := reflect.TypeFor[cluster.PodClass]().NumField(); n != 14 {
 		t.Errorf("PodClass has %d fields: teach appendClass and this test the new one", n)

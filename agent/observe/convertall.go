@@ -32,7 +32,7 @@ func Convert(objects Objects, schedulers ...string) cluster.Snapshot {
 	if len(schedulers) == 0 {
 		schedulers = []string{corev1.DefaultSchedulerName}
 	}
-	w := newWorld(schedulers)
+	w := NewStore(schedulers)
 	feed(objects.Namespaces, w.putNamespace)
 	feed(objects.Drivers, w.putDriver)
 	feed(objects.StorageClasses, w.putStorageClass)

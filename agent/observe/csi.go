@@ -116,9 +116,9 @@ func gceID(name string, zones []string) string {
 // volume, in its node affinity or else in its labels, become those of its driver.
 func migrateZones(terms []cluster.NodeTerm, labels map[string]string, key string) []cluster.NodeTerm {
 	zone, region := zoneLabel(terms, labels)
-	found := rename(terms, zone, key)
+	found := renameLabel(terms, zone, key)
 	if region == corev1.LabelFailureDomainBetaRegion {
-		rename(terms, region, corev1.LabelTopologyRegion)
+		renameLabel(terms, region, corev1.LabelTopologyRegion)
 	}
 	zones := splitZones(labels[zone])
 	if found || len(zones) == 0 {
@@ -135,7 +135,7 @@ func migrateZones(terms []cluster.NodeTerm, labels map[string]string, key string
 
 // rename gives a label of the terms another name, where they name a value of it at all
 // (getTopologyValues: DoesNotExist alone does not).
-func rename(terms []cluster.NodeTerm, from, to string) bool {
+func renameLabel(terms []cluster.NodeTerm, from, to string) bool {
 	var of []*cluster.Requirement
 	values := 0
 	for i := range terms {

@@ -8,23 +8,23 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-func (w *world) putCSINode(n *storagev1.CSINode) Urgency {
-	return w.limit(cluster.NodeName(n.Name), volumeLimits(n))
+func (w *Store) putCSINode(n *storagev1.CSINode) Urgency {
+	return w.setLimits(cluster.NodeName(n.Name), volumeLimits(n))
 }
 
-func (w *world) dropCSINode(name cluster.NodeName) Urgency { return w.limit(name, nil) }
+func (w *Store) dropCSINode(name cluster.NodeName) Urgency { return w.setLimits(name, nil) }
 
 // limit notes a node's limits, which may be known before the node is.
-func (w *world) limit(name cluster.NodeName, limits map[string]int64) Urgency {
+func (w *Store) setLimits(name cluster.NodeName, limits map[string]int64) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if maps.Equal(w.limits[name], limits) {
+	if maps.Equal(w.nodeLimits[name], limits) {
 		return Never
 	}
 	if limits == nil {
-		delete(w.limits, name)
+		delete(w.nodeLimits, name)
 	} else {
-		w.limits[name] = limits
+		w.nodeLimits[name] = limits
 	}
-	return w.relimit(name)
+	return w.updateVolumeLimits(name)
 }

@@ -25,7 +25,7 @@ func drivers(name string, limits map[string]int32) *storagev1.CSINode {
 }
 
 func TestNodesHaveTheLimitsOfTheirCSINodes(t *testing.T) {
-	w := newWorld(nil)
+	w := NewStore(nil)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	limits := func() map[string]int64 {
 		n, _ := w.nodes.get("n")
@@ -72,7 +72,7 @@ func TestTemplatesLearnLimits(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	l := Lesson{VolumeLimits: map[string]int64{"a": 5}, Allocatable: cluster.Resources{MilliCPU: 1, Memory: 1}}
+	l := Correction{VolumeLimits: map[string]int64{"a": 5}, Allocatable: cluster.Resources{MilliCPU: 1, Memory: 1}}
 	var template cluster.Template
 	if l.apply(&template); template.VolumeLimits["a"] != 5 {
 		t.Errorf("the template has %v", template.VolumeLimits)

@@ -6,7 +6,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-func (w *world) putDaemonSet(d *appsv1.DaemonSet) Urgency {
+func (w *Store) putDaemonSet(d *appsv1.DaemonSet) Urgency {
 	pod := daemonSetPod(d.Namespace, &d.Spec.Template)
 	class := convertClass(pod, w.schedulers)
 	row := cluster.DaemonSet{Key: cluster.PodKey(d.Namespace + "/" + d.Name), UID: cluster.UID(d.UID)}
@@ -23,12 +23,12 @@ func (w *world) putDaemonSet(d *appsv1.DaemonSet) Urgency {
 	return Later
 }
 
-func (w *world) dropDaemonSet(key cluster.PodKey) Urgency {
+func (w *Store) dropDaemonSet(key cluster.PodKey) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if old, had := w.daemonSets.get(key); had {
 		w.classes.release(old.Class)
-		w.daemonSets.drop(key)
+		w.daemonSets.delete(key)
 	}
 	return Later
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func TestMeasuredStorageIsHeldByName(t *testing.T) {
-	w := newWorld(nil)
+	w := NewStore(nil)
 	later, class := storagev1.VolumeBindingWaitForFirstConsumer, "measured"
 	w.putStorageClass(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "disk.example.com", VolumeBindingMode: &later})
 	w.putClaim(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class}})

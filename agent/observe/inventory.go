@@ -21,33 +21,33 @@ import (
 // by all who wait for it, and the last good facts of each group kept when a later
 // read fails.
 type Inventory struct {
-	cloud provider.Provider
-	fast  time.Duration
-	slow  time.Duration
-	limit time.Duration // of one read
-	log   *logrus.Entry
+	cloud   provider.Provider
+	fast    time.Duration
+	slow    time.Duration
+	timeout time.Duration // of one read
+	log     *logrus.Entry
 
-	told    failures // what was last logged to fail; Run's own
-	flight  singleflight.Group
-	kick    chan struct{}
+	logged  failures // what was last logged to fail; Run's own
+	reads   singleflight.Group
+	refresh chan struct{}
 	changed chan struct{}
 
-	mu     sync.Mutex
-	hurry  bool
-	groups []cluster.NodeGroup // last good facts; immutable once stored
-	facts  int                 // counts changes of groups, the moments of reads aside
-	specs  map[cluster.InstanceID]string
-	readAt time.Time // of the last read that told anything; zero: never
-	err    error     // of the last read
-	failed int       // reads in a row that told nothing
+	mu          sync.Mutex
+	fastPolling bool
+	groups      []cluster.NodeGroup // last good facts; immutable once stored
+	version     int                 // counts changes of groups, the moments of reads aside
+	specs       map[cluster.InstanceID]string
+	readAt      time.Time // of the last read that told anything; zero: never
+	err         error     // of the last read
+	failedReads int       // reads in a row that told nothing
 }
 
 // NewInventory makes an inventory that reads every fast while something comes or
 // goes and every slow otherwise; one read takes at most limit.
 func NewInventory(cloud provider.Provider, fast, slow, limit time.Duration, log *logrus.Entry) *Inventory {
 	return &Inventory{
-		cloud: cloud, fast: fast, slow: slow, limit: limit, log: log,
-		kick: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+		cloud: cloud, fast: fast, slow: slow, timeout: limit, log: log,
+		refresh: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 		specs: map[cluster.InstanceID]string{},
 	}
 }
@@ -56,13 +56,13 @@ func NewInventory(cloud provider.Provider, fast, slow, limit time.Duration, log 
 func (i *Inventory) Changed() <-chan struct{} { return i.changed }
 
 // Refresh asks for a read now, for example after an action.
-func (i *Inventory) Refresh() { poke(i.kick) }
+func (i *Inventory) Refresh() { notify(i.refresh) }
 
 // Hurry sets the pace: fast while instances are expected to come or go.
-func (i *Inventory) Hurry(on bool) {
+func (i *Inventory) SetFastPolling(on bool) {
 	i.mu.Lock()
-	was := i.hurry
-	i.hurry = on
+	was := i.fastPolling
+	i.fastPolling = on
 	i.mu.Unlock()
 	if on && !was {
 		i.Refresh()
@@ -80,8 +80,8 @@ func (i *Inventory) Groups(ctx context.Context, maxAge time.Duration) ([]cluster
 	fresh := lasting(i.err) && !i.readAt.IsZero() && time.Since(i.readAt) <= maxAge && maxAge > 0
 	i.mu.Unlock()
 	if !fresh {
-		ch := i.flight.DoChan("read", func() (any, error) {
-			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), i.limit)
+		ch := i.reads.DoChan("read", func() (any, error) {
+			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), i.timeout)
 			defer cancel()
 			i.read(bounded)
 			return nil, nil
@@ -115,15 +115,15 @@ func (i *Inventory) Last() ([]cluster.NodeGroup, time.Time, error) {
 
 // known is Last for the observer: the groups, which it must not change, and a number
 // that is another one when they tell something new.
-func (i *Inventory) known() ([]cluster.NodeGroup, int) {
+func (i *Inventory) Current() ([]cluster.NodeGroup, int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.groups, i.facts
+	return i.groups, i.version
 }
 
 // readAgain is old with the moments at which now was read: whoever compares by pointers
 // sees that nothing else is new.
-func readAgain(old, now []cluster.NodeGroup) []cluster.NodeGroup {
+func WithReadTimes(old, now []cluster.NodeGroup) []cluster.NodeGroup {
 	out := slices.Clone(old)
 	for i := range out {
 		out[i].ReadAt = now[i].ReadAt
@@ -144,7 +144,7 @@ func (i *Inventory) Specs() map[cluster.InstanceID]string {
 }
 
 // Remember gives back what Specs returned before a restart.
-func (i *Inventory) Remember(specs map[cluster.InstanceID]string) {
+func (i *Inventory) RestoreSpecs(specs map[cluster.InstanceID]string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for id, spec := range specs {
@@ -161,28 +161,28 @@ func (i *Inventory) Run(ctx context.Context, beat func()) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		i.report(err)
+		i.logFailures(err)
 		beat()
-		wait := time.NewTimer(i.pace())
+		wait := time.NewTimer(i.period())
 		select {
 		case <-ctx.Done():
 			wait.Stop()
 			return nil
-		case <-i.kick:
+		case <-i.refresh:
 			wait.Stop()
 		case <-wait.C:
 		}
 	}
 }
 
-func (i *Inventory) pace() time.Duration {
+func (i *Inventory) period() time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	pace := i.slow
-	if i.hurry || i.readAt.IsZero() {
+	if i.fastPolling || i.readAt.IsZero() {
 		pace = i.fast
 	}
-	for n := 0; n < i.failed && pace < i.slow; n++ {
+	for n := 0; n < i.failedReads && pace < i.slow; n++ {
 		pace *= 2
 	}
 	return min(pace, i.slow)
@@ -196,7 +196,7 @@ type failure struct {
 }
 
 // words name what failed.
-func (f failure) words() string {
+func (f failure) describe() string {
 	out := "the cloud"
 	if f.provider != "" {
 		out = "provider " + f.provider
@@ -210,7 +210,7 @@ func (f failure) words() string {
 type failures map[failure]bool
 
 // has tells whether a thing fails, in whatever kind.
-func (all failures) has(provider string, group cluster.GroupID) bool {
+func (all failures) contains(provider string, group cluster.GroupID) bool {
 	for f := range all {
 		if f.provider == provider && f.group == group {
 			return true
@@ -221,10 +221,10 @@ func (all failures) has(provider string, group cluster.GroupID) bool {
 
 // report says once of each thing that cannot be read that it cannot, and that it can
 // again. Only Run calls it.
-func (i *Inventory) report(err error) {
+func (i *Inventory) logFailures(err error) {
 	now, fresh := failures{}, []string{}
 	note := func(f failure, why string) {
-		if !now[f] && !i.told[f] {
+		if !now[f] && !i.logged[f] {
 			fresh = append(fresh, why)
 		}
 		now[f] = true
@@ -239,15 +239,15 @@ func (i *Inventory) report(err error) {
 		i.log.WithFields(logrus.Fields{"kind": provider.KindOf(err).String(), "why": strings.Join(fresh, "; ")}).
 			Error("the cloud's node groups could not be read whole; last good facts are used, nothing stale is grown or deleted: " + strings.Join(fresh, "; "))
 	}
-	for f := range i.told {
-		if err != nil && !now[f] && !now.has(f.provider, f.group) {
-			i.log.Info(f.words() + " can be read again")
+	for f := range i.logged {
+		if err != nil && !now[f] && !now.contains(f.provider, f.group) {
+			i.log.Info(f.describe() + " can be read again")
 		}
 	}
-	if err == nil && len(i.told) > 0 {
+	if err == nil && len(i.logged) > 0 {
 		i.log.Info("the cloud's node groups are read whole again")
 	}
-	i.told = now
+	i.logged = now
 }
 
 func (i *Inventory) read(ctx context.Context) {
@@ -256,42 +256,42 @@ func (i *Inventory) read(ctx context.Context) {
 	defer i.mu.Unlock()
 	// Trouble of one cloud or group must not slow down how the others are seen.
 	live := slices.ContainsFunc(got, func(g cluster.NodeGroup) bool { return g.Stale == "" })
-	if i.failed++; err == nil || live {
-		i.failed = 0
+	if i.failedReads++; err == nil || live {
+		i.failedReads = 0
 	}
 	i.err = err
 	first := i.readAt.IsZero()
-	next := merge(i.groups, got, err)
+	next := mergeGroups(i.groups, got, err)
 	if got != nil || err == nil {
 		i.readAt = time.Now()
 	}
 	if err == nil {
-		i.tellGone(next)
+		i.logRemovedGroups(next)
 	}
-	i.learnSpecs(next, first)
+	i.recordSpecs(next, first)
 	if !sameFacts(i.groups, next) || first {
-		poke(i.changed)
-		i.facts++
+		notify(i.changed)
+		i.version++
 	} else {
-		next = readAgain(i.groups, next)
+		next = WithReadTimes(i.groups, next)
 	}
 	i.groups = next
 }
 
 // tellGone names the groups that a whole read does not list any more. The caller holds
 // the mutex.
-func (i *Inventory) tellGone(now []cluster.NodeGroup) {
+func (i *Inventory) logRemovedGroups(now []cluster.NodeGroup) {
 	for _, g := range i.groups {
 		if !slices.ContainsFunc(now, func(n cluster.NodeGroup) bool { return n.ID == g.ID }) {
 			f := failure{provider: g.Provider, group: g.ID}
-			i.log.WithField("group", g.ID).Warn(f.words() + " is not there any more: its nodes are left alone")
+			i.log.WithField("group", g.ID).Warn(f.describe() + " is not there any more: its nodes are left alone")
 		}
 	}
 }
 
 // merge keeps the last good facts of every group that the new read does not tell
 // whole. Absence counts only in a read without an error.
-func merge(old, got []cluster.NodeGroup, err error) []cluster.NodeGroup {
+func mergeGroups(old, got []cluster.NodeGroup, err error) []cluster.NodeGroup {
 	last := make(map[cluster.GroupID]cluster.NodeGroup, len(old))
 	for _, g := range old {
 		last[g.ID] = g
@@ -348,7 +348,7 @@ func firstLine(err error) string {
 	return err.Error()
 }
 
-func (i *Inventory) learnSpecs(groups []cluster.NodeGroup, first bool) {
+func (i *Inventory) recordSpecs(groups []cluster.NodeGroup, first bool) {
 	seen := make(map[cluster.InstanceID]bool, len(i.specs))
 	known := map[cluster.InstanceID]bool{}
 	for _, g := range i.groups {
@@ -386,7 +386,7 @@ func sameFacts(a, b []cluster.NodeGroup) bool {
 	return true
 }
 
-func poke(ch chan struct{}) {
+func notify(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:

@@ -132,7 +132,7 @@ func TestPace(t *testing.T) {
 		if n := reads(5 * time.Minute); n != 10 {
 			t.Errorf("%d reads in 5 idle minutes, want 10", n)
 		}
-		i.Hurry(true)
+		i.SetFastPolling(true)
 		if n := reads(61 * time.Second); n < 30 || n > 32 {
 			t.Errorf("%d reads in a busy minute, want about 31", n)
 		}
@@ -177,7 +177,7 @@ func TestTemplatesLearnFromNodesOfTheSameSpec(t *testing.T) {
 	}
 	group.Template.Spec = "v1"
 	learnt := func() cluster.Resources {
-		groups, _ := correct([]cluster.NodeGroup{group}, nodes, specs, nil, nil, map[string]Lesson{}, time.Now())
+		groups, _ := correctTemplates([]cluster.NodeGroup{group}, nodes, specs, nil, nil, map[string]Correction{}, time.Now())
 		return groups[0].Template.Allocatable
 	}
 	got := learnt()
@@ -210,7 +210,7 @@ func TestEachTroubleIsNamedOnce(t *testing.T) {
 		{nil, "are read whole again"}, {nil, ""}, {errors.New("plain"), "plain"}, {errors.New("other words"), ""}, {nil, "whole again"},
 	} {
 		out.Reset()
-		i.report(step.err)
+		i.logFailures(step.err)
 		if got := out.String(); (got == "") != (step.want == "") || !strings.Contains(got, step.want) || strings.Count(got, "\n") > 1 {
 			t.Errorf("step %d logged %q, want one line with %q", n, got, step.want)
 		}
@@ -224,7 +224,7 @@ func TestOneFailingCloudDoesNotSlowTheOthers(t *testing.T) {
 		boom := &provider.Error{Provider: "a", Kind: provider.Transient, Err: errors.New("down")}
 		c := &cloud{groups: []cluster.NodeGroup{{ID: "g"}, {ID: "h", Stale: "down"}}, err: boom}
 		i := inventory(c)
-		i.Hurry(true)
+		i.SetFastPolling(true)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- i.Run(ctx, func() {}) }()

@@ -15,32 +15,32 @@ const labelInstanceType = "node.kubernetes.io/instance-type"
 // lessonFor is how long a template is corrected by nodes that are gone. After it the
 // template is believed again: what the nodes showed may have been mended without a
 // trace in the template (a firmware, an image behind a name).
-const lessonFor = 24 * time.Hour
+const lifetime = 24 * time.Hour
 
 // lessonStamp is the grain of Lesson.At: a finer one would write the state file down
 // in every round.
-const lessonStamp = time.Hour
+const timeStep = time.Hour
 
 // lessonSettled is how long a Ready node may take to gain its last labels and to lose
 // its first taints.
-const lessonSettled = 2 * time.Minute
+const settleTime = 2 * time.Minute
 
 // Lesson is what real nodes of one template showed. It outlives them: a group that
 // is empty again would otherwise promise what its machines never had, and buy and
 // remove a machine for the same pod for ever.
-type Lesson struct {
-	Capacity    cluster.Resources `json:"capacity"`
-	Allocatable cluster.Resources `json:"allocatable"`
-	Lacks       []string          `json:"lacks,omitempty"`  // labels of the template that no node has with that value, sorted
-	Extra       map[string]string `json:"extra,omitempty"`  // labels that the template does not promise and that several nodes share
-	Taints      []cluster.Taint   `json:"taints,omitempty"` // that every node has had from its first moment
+type Correction struct {
+	Capacity      cluster.Resources `json:"capacity"`
+	Allocatable   cluster.Resources `json:"allocatable"`
+	MissingLabels []string          `json:"lacks,omitempty"`  // labels of the template that no node has with that value, sorted
+	ExtraLabels   map[string]string `json:"extra,omitempty"`  // labels that the template does not promise and that several nodes share
+	Taints        []cluster.Taint   `json:"taints,omitempty"` // that every node has had from its first moment
 	// VolumeLimits is how many volumes of each CSI driver the nodes take.
 	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
 	At           time.Time        `json:"at"` // when nodes last showed it
 }
 
 // birth is how a node looked when it was first seen, soon after it registered.
-type birth struct {
+type firstSeen struct {
 	uid    cluster.UID
 	labels map[string]string
 	taints []cluster.Taint
@@ -59,14 +59,14 @@ type birth struct {
 //
 // What was learnt is kept in lessons, by spec. The words that come back say what an
 // operator should mend in which group.
-func correct(groups []cluster.NodeGroup, nodes []*cluster.Node, specs map[cluster.InstanceID]string, births map[cluster.NodeName]birth, undiminished map[cluster.NodeName]map[string]int64, lessons map[string]Lesson, now time.Time) ([]cluster.NodeGroup, map[cluster.GroupID]string) {
+func correctTemplates(groups []cluster.NodeGroup, nodes []*cluster.Node, specs map[cluster.InstanceID]string, births map[cluster.NodeName]firstSeen, undiminished map[cluster.NodeName]map[string]int64, lessons map[string]Correction, now time.Time) ([]cluster.NodeGroup, map[cluster.GroupID]string) {
 	byID := make(map[cluster.InstanceID]*cluster.Node, len(nodes))
 	for _, n := range nodes {
 		if n.ProviderID != "" {
 			byID[cluster.InstanceID(n.ProviderID)] = n
 		}
 	}
-	maps.DeleteFunc(lessons, func(_ string, l Lesson) bool { return now.Sub(l.At) > lessonFor })
+	maps.DeleteFunc(lessons, func(_ string, l Correction) bool { return now.Sub(l.At) > lifetime })
 	words := make(map[cluster.GroupID]string)
 	for i := range groups {
 		g := &groups[i]
@@ -84,23 +84,23 @@ func correct(groups []cluster.NodeGroup, nodes []*cluster.Node, specs map[cluste
 				starting = append(starting, n)
 			}
 		}
-		l, ok := lesson(&g.Template, teachers, births)
+		l, ok := fromReadyNodes(&g.Template, teachers, births)
 		switch {
 		case !ok && len(starting) == 0:
 			l = lessons[g.Template.Spec]
 		case !ok:
-			l = lessons[g.Template.Spec].sized(&g.Template, false, starting)
-			l.At = now.UTC().Truncate(lessonStamp)
+			l = lessons[g.Template.Spec].withStartingSizes(&g.Template, false, starting)
+			l.At = now.UTC().Truncate(timeStep)
 			lessons[g.Template.Spec] = l
 		default:
-			l = l.sized(&g.Template, true, starting)
-			l.Extra = extra(&g.Template, teachers, lessons[g.Template.Spec].Extra)
+			l = l.withStartingSizes(&g.Template, true, starting)
+			l.ExtraLabels = sharedLabels(&g.Template, teachers, lessons[g.Template.Spec].ExtraLabels)
 			l.VolumeLimits = leastLimits(lessons[g.Template.Spec].VolumeLimits, teachers, undiminished, now)
-			l.At = now.UTC().Truncate(lessonStamp)
-			lessons[g.Template.Spec] = l.lasting(lessons[g.Template.Spec], teachers, now)
+			l.At = now.UTC().Truncate(timeStep)
+			lessons[g.Template.Spec] = l.persistent(lessons[g.Template.Spec], teachers, now)
 		}
 		if !l.At.IsZero() {
-			if w := l.words(g.Template.Labels); w != "" {
+			if w := l.advice(g.Template.Labels); w != "" {
 				words[g.ID] = w
 			}
 			l.apply(&g.Template)
@@ -112,9 +112,9 @@ func correct(groups []cluster.NodeGroup, nodes []*cluster.Node, specs map[cluste
 // lasting is what is kept of a lesson. What a node may still be about to gain or lose
 // counts while the node is there, and is kept only when it has been Ready for a while:
 // one that dies half started must not keep its group closed.
-func (l Lesson) lasting(old Lesson, nodes []*cluster.Node, now time.Time) Lesson {
+func (l Correction) persistent(old Correction, nodes []*cluster.Node, now time.Time) Correction {
 	if !slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return settled(n, now) }) {
-		l.Lacks, l.Taints = old.Lacks, old.Taints
+		l.MissingLabels, l.Taints = old.MissingLabels, old.Taints
 	}
 	return l
 }
@@ -123,7 +123,7 @@ func (l Lesson) lasting(old Lesson, nodes []*cluster.Node, now time.Time) Lesson
 // memory and pods when it registers; its disk and what device plugins give may come
 // later, so those stay as Ready nodes showed them, or as the template says. ready tells
 // that l is of nodes that are Ready now; an older one's sizes give way.
-func (l Lesson) sized(t *cluster.Template, ready bool, starting []*cluster.Node) Lesson {
+func (l Correction) withStartingSizes(t *cluster.Template, ready bool, starting []*cluster.Node) Correction {
 	var capacity, allocatable *cluster.Resources
 	if ready {
 		capacity, allocatable = &l.Capacity, &l.Allocatable
@@ -136,7 +136,7 @@ func (l Lesson) sized(t *cluster.Template, ready bool, starting []*cluster.Node)
 		return seen
 	}
 	for _, n := range starting {
-		capacity, allocatable = least(capacity, early(n.Capacity, t.Capacity)), least(allocatable, early(n.Allocatable, t.Allocatable))
+		capacity, allocatable = minimum(capacity, early(n.Capacity, t.Capacity)), minimum(allocatable, early(n.Allocatable, t.Allocatable))
 	}
 	if !ready { // what was learnt of device plugins stands
 		capacity.Extended, allocatable.Extended = l.Capacity.Extended, l.Allocatable.Extended
@@ -145,17 +145,17 @@ func (l Lesson) sized(t *cluster.Template, ready bool, starting []*cluster.Node)
 	return l
 }
 
-func settled(n *cluster.Node, now time.Time) bool { return now.Sub(n.ReadySince) >= lessonSettled }
+func settled(n *cluster.Node, now time.Time) bool { return now.Sub(n.ReadySince) >= settleTime }
 
 // lesson sums up what the nodes of a template show.
-func lesson(t *cluster.Template, nodes []*cluster.Node, births map[cluster.NodeName]birth) (l Lesson, ok bool) {
+func fromReadyNodes(t *cluster.Template, nodes []*cluster.Node, births map[cluster.NodeName]firstSeen) (l Correction, ok bool) {
 	var capacity, allocatable *cluster.Resources
 	lacks := make(map[string]int)
 	for i, n := range nodes {
-		capacity, allocatable = least(capacity, n.Capacity), least(allocatable, n.Allocatable)
+		capacity, allocatable = minimum(capacity, n.Capacity), minimum(allocatable, n.Allocatable)
 		b := births[n.Name]
 		if b.uid != n.UID {
-			b = birth{labels: n.Labels} // not seen at its birth: its taints may be anybody's
+			b = firstSeen{labels: n.Labels} // not seen at its birth: its taints may be anybody's
 		}
 		for k, v := range t.Labels {
 			// Controllers add labels later, and people take some away: either time counts.
@@ -172,14 +172,14 @@ func lesson(t *cluster.Template, nodes []*cluster.Node, births map[cluster.NodeN
 		})
 	}
 	if allocatable == nil || allocatable.MilliCPU <= 0 || allocatable.Memory <= 0 {
-		return Lesson{}, false
+		return Correction{}, false
 	}
 	for k, n := range lacks {
 		if n == len(nodes) {
-			l.Lacks = append(l.Lacks, k)
+			l.MissingLabels = append(l.MissingLabels, k)
 		}
 	}
-	slices.Sort(l.Lacks)
+	slices.Sort(l.MissingLabels)
 	if len(l.Taints) == 0 {
 		l.Taints = nil
 	}
@@ -188,9 +188,9 @@ func lesson(t *cluster.Template, nodes []*cluster.Node, births map[cluster.NodeN
 }
 
 // words say what the template promises and the nodes do not keep; empty when they do.
-func (l Lesson) words(promised map[string]string) string {
+func (l Correction) advice(promised map[string]string) string {
 	var out []string
-	for _, k := range l.Lacks {
+	for _, k := range l.MissingLabels {
 		if v, ok := promised[k]; ok {
 			out = append(out, fmt.Sprintf("its template promises the label %s=%s and its nodes do not have it: add it to their user data (userdata render --label) or remove the tag", k, v))
 		}
@@ -204,7 +204,7 @@ func (l Lesson) words(promised map[string]string) string {
 // extra are the labels that every node of a template has and the template does not
 // promise. One node alone may have some to itself, so it only confirms what several
 // have shown. Where a machine stands and what it is called is never the group's.
-func extra(t *cluster.Template, nodes []*cluster.Node, known map[string]string) map[string]string {
+func sharedLabels(t *cluster.Template, nodes []*cluster.Node, known map[string]string) map[string]string {
 	from := known
 	if len(nodes) > 1 {
 		from = nodes[0].Labels
@@ -226,22 +226,22 @@ func extra(t *cluster.Template, nodes []*cluster.Node, known map[string]string) 
 
 // apply corrects a template. Maps and slices of the template are shared with the
 // inventory and are replaced, not changed.
-func (l Lesson) apply(t *cluster.Template) {
+func (l Correction) apply(t *cluster.Template) {
 	if _, one := t.Labels[labelInstanceType]; !one { // several types: the next machine may be one that no node has shown
-		l.Capacity, l.Allocatable = *least(&t.Capacity, l.Capacity), *least(&t.Allocatable, l.Allocatable)
+		l.Capacity, l.Allocatable = *minimum(&t.Capacity, l.Capacity), *minimum(&t.Allocatable, l.Allocatable)
 	}
 	t.Capacity = overlay(t.Capacity, l.Capacity)
 	t.Allocatable = overlay(t.Allocatable, l.Allocatable)
 	if len(l.VolumeLimits) > 0 {
 		t.VolumeLimits = l.VolumeLimits
 	}
-	if len(l.Lacks)+len(l.Extra) > 0 {
-		labels := make(map[string]string, len(t.Labels)+len(l.Extra))
+	if len(l.MissingLabels)+len(l.ExtraLabels) > 0 {
+		labels := make(map[string]string, len(t.Labels)+len(l.ExtraLabels))
 		maps.Copy(labels, t.Labels)
-		for _, k := range l.Lacks {
+		for _, k := range l.MissingLabels {
 			delete(labels, k)
 		}
-		maps.Copy(labels, l.Extra)
+		maps.Copy(labels, l.ExtraLabels)
 		t.Labels = labels
 	}
 	if len(l.Taints) > 0 {
@@ -254,7 +254,7 @@ func sameType(t cluster.Template, n cluster.Node) bool {
 	return want == "" || has == "" || want == has
 }
 
-func least(a *cluster.Resources, b cluster.Resources) *cluster.Resources {
+func minimum(a *cluster.Resources, b cluster.Resources) *cluster.Resources {
 	if a == nil {
 		return &b
 	}

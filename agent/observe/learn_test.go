@@ -13,8 +13,8 @@ import (
 type classroom struct {
 	node    cluster.Node
 	gone    bool
-	births  map[cluster.NodeName]birth
-	lessons map[string]Lesson
+	births  map[cluster.NodeName]firstSeen
+	lessons map[string]Correction
 	now     time.Time
 	words   string
 	labels  map[string]string // of the template
@@ -24,7 +24,7 @@ type classroom struct {
 
 func newClassroom() *classroom {
 	now := time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC)
-	c := &classroom{lessons: map[string]Lesson{}, births: map[cluster.NodeName]birth{}, now: now}
+	c := &classroom{lessons: map[string]Correction{}, births: map[cluster.NodeName]firstSeen{}, now: now}
 	c.node = cluster.Node{Name: "n", UID: "1", ProviderID: "i", Ready: cluster.StatusTrue, ReadySince: now,
 		Labels:      map[string]string{"pool": "batch", "tier": "web"},
 		Allocatable: cluster.Resources{MilliCPU: 3800, Memory: 13 << 30, Pods: 110}}
@@ -44,7 +44,7 @@ func (c *classroom) template() cluster.Template {
 	} else {
 		nodes = []*cluster.Node{&c.node}
 	}
-	groups, words := correct([]cluster.NodeGroup{g}, nodes, map[cluster.InstanceID]string{"i": "v1"}, c.births, nil, c.lessons, c.now)
+	groups, words := correctTemplates([]cluster.NodeGroup{g}, nodes, map[cluster.InstanceID]string{"i": "v1"}, c.births, nil, c.lessons, c.now)
 	c.words = words["g"]
 	return groups[0].Template
 }
@@ -60,7 +60,7 @@ func TestLessonOutlivesTheNode(t *testing.T) {
 	if got := c.template().Allocatable.Memory; got != 13<<30 {
 		t.Errorf("with the node gone: %d", got)
 	}
-	c.now = c.now.Add(lessonFor + lessonStamp)
+	c.now = c.now.Add(lifetime + timeStep)
 	if got := c.template().Allocatable.Memory; got != 14<<30 {
 		t.Errorf("a day later: %d", got)
 	}
@@ -109,7 +109,7 @@ func TestLessonOfLabels(t *testing.T) {
 	if got := c.template().Labels; len(got) != 2 {
 		t.Errorf("labels %v, want both", got)
 	}
-	c.births["n"] = birth{uid: "1", labels: c.node.Labels}
+	c.births["n"] = firstSeen{uid: "1", labels: c.node.Labels}
 	c.node.Labels = nil // somebody took them away
 	if got := c.template().Labels; len(got) != 2 {
 		t.Errorf("labels %v, want both: the node was born with them", got)
@@ -124,7 +124,7 @@ func TestLessonOfTaints(t *testing.T) {
 	if got := c.template().Taints; len(got) != 0 {
 		t.Errorf("taints %v of a node that nobody saw at its birth", got)
 	}
-	c.births["n"] = birth{uid: "1", taints: c.node.Taints}
+	c.births["n"] = firstSeen{uid: "1", taints: c.node.Taints}
 	if got := c.template().Taints; !reflect.DeepEqual(got, []cluster.Taint{team}) {
 		t.Errorf("taints %v, want %v", got, team)
 	}
@@ -132,7 +132,7 @@ func TestLessonOfTaints(t *testing.T) {
 	if got := c.template().Taints; len(got) != 0 {
 		t.Errorf("a node that died young taught %v", got)
 	}
-	c.gone, c.now = false, c.now.Add(lessonSettled)
+	c.gone, c.now = false, c.now.Add(settleTime)
 	c.template()
 	c.gone = true
 	if got := c.template().Taints; len(got) != 1 {
@@ -145,14 +145,14 @@ func TestLessonOfExtraLabels(t *testing.T) {
 	one := cluster.Node{Labels: map[string]string{"disk": "ssd", "serial": "1", "topology.kubernetes.io/zone": "a", "pool": "x"}}
 	two := cluster.Node{Labels: map[string]string{"disk": "ssd", "serial": "2", "topology.kubernetes.io/zone": "a", "pool": "x"}}
 	template := &cluster.Template{Labels: map[string]string{"pool": "batch"}}
-	if got := extra(template, []*cluster.Node{&one}, nil); len(got) != 0 {
+	if got := sharedLabels(template, []*cluster.Node{&one}, nil); len(got) != 0 {
 		t.Errorf("one node taught %v", got)
 	}
 	disk := map[string]string{"disk": "ssd"}
-	if got := extra(template, []*cluster.Node{&one, &two}, nil); !reflect.DeepEqual(got, disk) {
+	if got := sharedLabels(template, []*cluster.Node{&one, &two}, nil); !reflect.DeepEqual(got, disk) {
 		t.Errorf("two nodes taught %v, want %v", got, disk)
 	}
-	if got := extra(template, []*cluster.Node{&two}, disk); !reflect.DeepEqual(got, disk) {
+	if got := sharedLabels(template, []*cluster.Node{&two}, disk); !reflect.DeepEqual(got, disk) {
 		t.Errorf("the one that is left taught %v, want %v", got, disk)
 	}
 }

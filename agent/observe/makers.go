@@ -9,14 +9,14 @@ import (
 )
 
 // maker is a controller that makes all its pods as fast as its rate limits let it.
-type maker struct {
+type controller struct {
 	kind    string
 	key     cluster.PodKey
 	desired int
 }
 
-func (w *world) putReplicaSet(rs *appsv1.ReplicaSet) Urgency {
-	desired := count(rs.Spec.Replicas)
+func (w *Store) putReplicaSet(rs *appsv1.ReplicaSet) Urgency {
+	desired := replicas(rs.Spec.Replicas)
 	for _, c := range rs.Status.Conditions {
 		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
 			desired = 0 // quota or admission: it is making none
@@ -25,24 +25,24 @@ func (w *world) putReplicaSet(rs *appsv1.ReplicaSet) Urgency {
 	if rs.DeletionTimestamp != nil {
 		desired = 0
 	}
-	return w.expect(cluster.UID(rs.UID), maker{"ReplicaSet", key(rs.Namespace, rs.Name), desired})
+	return w.setController(cluster.UID(rs.UID), controller{"ReplicaSet", podKey(rs.Namespace, rs.Name), desired})
 }
 
 // putStatefulSet counts those that make their pods at once; the others make one when
 // the one before it is Ready. Nothing is expected of one with claims of its own: where a
 // pod of it may go depends on that pod's volumes, which its siblings do not tell.
-func (w *world) putStatefulSet(s *appsv1.StatefulSet) Urgency {
-	desired := count(s.Spec.Replicas)
+func (w *Store) putStatefulSet(s *appsv1.StatefulSet) Urgency {
+	desired := replicas(s.Spec.Replicas)
 	if s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || s.DeletionTimestamp != nil || s.Spec.VolumeClaimTemplates != nil {
 		desired = 0
 	}
-	return w.expect(cluster.UID(s.UID), maker{"StatefulSet", key(s.Namespace, s.Name), desired})
+	return w.setController(cluster.UID(s.UID), controller{"StatefulSet", podKey(s.Namespace, s.Name), desired})
 }
 
 // putJob counts a Job that is on its first pods. Once some have ended, what it makes
 // next depends on how they ended, and nothing is expected of it.
-func (w *world) putJob(j *batchv1.Job) Urgency {
-	desired := count(j.Spec.Parallelism)
+func (w *Store) putJob(j *batchv1.Job) Urgency {
+	desired := replicas(j.Spec.Parallelism)
 	if n := j.Spec.Completions; n != nil {
 		desired = min(desired, int(*n))
 	}
@@ -52,60 +52,60 @@ func (w *world) putJob(j *batchv1.Job) Urgency {
 		j.DeletionTimestamp != nil || len(st.Conditions) > 0 {
 		desired = 0
 	}
-	return w.expect(cluster.UID(j.UID), maker{"Job", key(j.Namespace, j.Name), desired})
+	return w.setController(cluster.UID(j.UID), controller{"Job", podKey(j.Namespace, j.Name), desired})
 }
 
-func count(n *int32) int {
+func replicas(n *int32) int {
 	if n == nil {
 		return 1
 	}
 	return int(*n)
 }
 
-func key(namespace, name string) cluster.PodKey { return cluster.PodKey(namespace + "/" + name) }
+func podKey(namespace, name string) cluster.PodKey { return cluster.PodKey(namespace + "/" + name) }
 
-func (w *world) expect(uid cluster.UID, m maker) Urgency {
+func (w *Store) setController(uid cluster.UID, m controller) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if m.desired == 0 {
-		delete(w.makers, uid)
+		delete(w.controllers, uid)
 	} else {
-		w.makers[uid] = m
+		w.controllers[uid] = m
 	}
-	w.compare(uid)
+	w.updateMissing(uid)
 	return Never
 }
 
-func (w *world) dropMaker(uid cluster.UID) Urgency {
-	return w.expect(uid, maker{})
+func (w *Store) DeleteController(uid cluster.UID) Urgency {
+	return w.setController(uid, controller{})
 }
 
 // compare notes whether pods of a controller are still to be made, after a change of
 // the controller or of its pods.
-func (w *world) compare(uid cluster.UID) {
-	m, makes := w.makers[uid]
-	if b := w.broods[uid]; makes && b != nil {
+func (w *Store) updateMissing(uid cluster.UID) {
+	m, makes := w.controllers[uid]
+	if b := w.podsByController[uid]; makes && b != nil {
 		m.desired -= b.live
 	}
 	if makes && m.desired > 0 {
-		if w.short[uid] != m {
-			w.short[uid], w.lacking = m, nil
+		if w.incompleteControllers[uid] != m {
+			w.incompleteControllers[uid], w.lastMissing = m, nil
 		}
-	} else if _, was := w.short[uid]; was {
-		delete(w.short, uid)
-		w.lacking = nil
+	} else if _, was := w.incompleteControllers[uid]; was {
+		delete(w.incompleteControllers, uid)
+		w.lastMissing = nil
 	}
 }
 
 // missing lists controllers whose pods are still to be made. While nothing changed it
 // is the same slice again.
-func (w *world) missing() []cluster.Controller {
-	if w.lacking == nil && len(w.short) > 0 {
-		w.lacking = make([]cluster.Controller, 0, len(w.short))
-		for uid, m := range w.short {
-			_, name, _ := cutKey(m.key)
-			w.lacking = append(w.lacking, cluster.Controller{Owner: cluster.Owner{Kind: m.kind, Name: name, UID: uid}, Key: m.key, Missing: m.desired})
+func (w *Store) missingPods() []cluster.Controller {
+	if w.lastMissing == nil && len(w.incompleteControllers) > 0 {
+		w.lastMissing = make([]cluster.Controller, 0, len(w.incompleteControllers))
+		for uid, m := range w.incompleteControllers {
+			_, name, _ := splitKey(m.key)
+			w.lastMissing = append(w.lastMissing, cluster.Controller{Owner: cluster.Owner{Kind: m.kind, Name: name, UID: uid}, Key: m.key, Missing: m.desired})
 		}
 	}
-	return w.lacking
+	return w.lastMissing
 }

@@ -15,16 +15,16 @@ func TestMakers(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "ns", Name: "x", UID: "uid"}
 	for _, tc := range []struct {
 		name string
-		put  func(w *world)
+		put  func(w *Store)
 		want int
 	}{
-		{"parallel StatefulSet", func(w *world) {
+		{"parallel StatefulSet", func(w *Store) {
 			w.putStatefulSet(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &n, PodManagementPolicy: appsv1.ParallelPodManagement}})
 		}, 300},
-		{"ordered StatefulSet", func(w *world) {
+		{"ordered StatefulSet", func(w *Store) {
 			w.putStatefulSet(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &n}})
 		}, 0},
-		{"StatefulSet with claims", func(w *world) {
+		{"StatefulSet with claims", func(w *Store) {
 			set := &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &n, PodManagementPolicy: appsv1.ParallelPodManagement,
 				VolumeClaimTemplates: []corev1.PersistentVolumeClaim{*aClaim("data", "x", nil)}}}
 			if _, err := Strip(set); err != nil || len(set.Spec.VolumeClaimTemplates) > 0 {
@@ -32,26 +32,26 @@ func TestMakers(t *testing.T) {
 			}
 			w.putStatefulSet(set)
 		}, 0},
-		{"Job", func(w *world) { w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}}) }, 300},
-		{"Job of few", func(w *world) {
+		{"Job", func(w *Store) { w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}}) }, 300},
+		{"Job of few", func(w *Store) {
 			w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n, Completions: &few}})
 		}, 20},
-		{"suspended Job", func(w *world) {
+		{"suspended Job", func(w *Store) {
 			w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n, Suspend: &yes}})
 		}, 0},
-		{"Job with ended pods", func(w *world) {
+		{"Job with ended pods", func(w *Store) {
 			w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}})
 			w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}, Status: batchv1.JobStatus{Failed: 1}})
 		}, 0},
-		{"Job that is gone", func(w *world) {
+		{"Job that is gone", func(w *Store) {
 			w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}})
-			w.dropMaker("uid")
+			w.DeleteController("uid")
 		}, 0},
 	} {
-		w := newWorld(nil)
+		w := NewStore(nil)
 		tc.put(w)
 		got := 0
-		for _, c := range w.missing() {
+		for _, c := range w.missingPods() {
 			got += c.Missing
 		}
 		if got != tc.want {

@@ -8,7 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-func (w *world) putNamespace(n *corev1.Namespace) Urgency {
+func (w *Store) putNamespace(n *corev1.Namespace) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if old, had := w.namespaces.get(n.Name); had && maps.Equal(old.Labels, n.Labels) {
@@ -18,15 +18,15 @@ func (w *world) putNamespace(n *corev1.Namespace) Urgency {
 	return w.namespaceUrgency()
 }
 
-func (w *world) dropNamespace(name string) Urgency {
+func (w *Store) dropNamespace(name string) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.namespaces.drop(name)
+	w.namespaces.delete(name)
 	return w.namespaceUrgency()
 }
 
-func (w *world) namespaceUrgency() Urgency {
-	if w.classes.asking > 0 {
+func (w *Store) namespaceUrgency() Urgency {
+	if w.classes.selectingNamespaces > 0 {
 		return Soon
 	}
 	return Never
@@ -34,8 +34,8 @@ func (w *world) namespaceUrgency() Urgency {
 
 // askedNamespaces returns the namespaces when some class asks for their labels, and
 // none otherwise: a Snapshot carries what a decision reads.
-func (w *world) askedNamespaces() []cluster.Namespace {
-	if w.classes.asking == 0 {
+func (w *Store) namespacesIfSelected() []cluster.Namespace {
+	if w.classes.selectingNamespaces == 0 {
 		return nil
 	}
 	return w.namespaces.snapshot()

@@ -11,7 +11,7 @@ import (
 )
 
 func TestNamespacesAreThereWhileSomeClassAsks(t *testing.T) {
-	w := newWorld(nil)
+	w := NewStore(nil)
 	ns := func(label string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"team": label}}}
 	}
@@ -35,7 +35,7 @@ func TestNamespacesAreThereWhileSomeClassAsks(t *testing.T) {
 	if got := w.dropNamespace("ns"); got != Soon || len(w.snapshot().Namespaces) != 0 {
 		t.Errorf("gone: urgency %d, %+v", got, w.snapshot().Namespaces)
 	}
-	if w.dropPod("ns/p", ""); w.classes.asking != 0 {
-		t.Errorf("%d classes ask after the last is gone", w.classes.asking)
+	if w.dropPod("ns/p", ""); w.classes.selectingNamespaces != 0 {
+		t.Errorf("%d classes ask after the last is gone", w.classes.selectingNamespaces)
 	}
 }

@@ -46,26 +46,26 @@ type Observer struct {
 	cfg       Config
 	log       *logrus.Entry
 	inventory *Inventory
-	world     *world
+	store     *Store
 	shared    informers.SharedInformerFactory
 	pods      informers.SharedInformerFactory
 	synced    []cache.InformerSynced
 	wakes     map[Urgency]chan struct{}
 
-	mu       sync.Mutex
-	heard    time.Time
-	trouble  map[string]watchTrouble
-	outcomes []cluster.Outcome
-	lessons  map[string]Lesson // by Template.Spec
-	taught   taught
-	told     map[cluster.GroupID]string // of what is learnt, what was logged last
+	mu            sync.Mutex
+	lastAnswer    time.Time
+	watchFailures map[string]watchFailure
+	outcomes      []cluster.Outcome
+	corrections   map[string]Correction // by Template.Spec
+	corrected     corrected
+	loggedAdvice  map[cluster.GroupID]string // of what is learnt, what was logged last
 }
 
-type watchTrouble struct {
-	at  time.Time
-	err error
-	rv  string // the informer's resource version when the trouble was seen
-	has cache.SharedIndexInformer
+type watchFailure struct {
+	at              time.Time
+	err             error
+	resourceVersion string // the informer's resource version when the trouble was seen
+	informer        cache.SharedIndexInformer
 }
 
 // New builds the informers. shared is the factory that the other services use too
@@ -73,26 +73,26 @@ type watchTrouble struct {
 // because they are filtered at the server.
 func New(cfg Config, client kubernetes.Interface, shared informers.SharedInformerFactory, inv *Inventory, log *logrus.Entry) (*Observer, error) {
 	o := &Observer{
-		cfg: cfg, log: log, inventory: inv, world: newWorld(cfg.Schedulers), shared: shared,
+		cfg: cfg, log: log, inventory: inv, store: NewStore(cfg.Schedulers), shared: shared,
 		pods: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(Strip),
 			informers.WithTweakListOptions(func(l *metav1.ListOptions) { l.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed" })),
-		wakes:   map[Urgency]chan struct{}{Soon: make(chan struct{}, 1), Later: make(chan struct{}, 1)},
-		trouble: map[string]watchTrouble{},
-		lessons: map[string]Lesson{},
-		heard:   time.Now(),
+		wakes:         map[Urgency]chan struct{}{Soon: make(chan struct{}, 1), Later: make(chan struct{}, 1)},
+		watchFailures: map[string]watchFailure{},
+		corrections:   map[string]Correction{},
+		lastAnswer:    time.Now(),
 	}
-	w := o.world
+	w := o.store
 	return o, errors.Join(
 		watch(o, "nodes", shared.Core().V1().Nodes().Informer(), w.putNode, func(n *corev1.Node) Urgency { return w.dropNode(cluster.NodeName(n.Name)) }),
 		watch(o, "pods", o.pods.Core().V1().Pods().Informer(), w.putPod, func(p *corev1.Pod) Urgency {
-			return w.dropPod(key(p.Namespace, p.Name), cluster.NodeName(p.Spec.NodeName))
-		}, movedPod),
+			return w.dropPod(podKey(p.Namespace, p.Name), cluster.NodeName(p.Spec.NodeName))
+		}, ReplacedPod),
 		watch(o, "daemonsets", shared.Apps().V1().DaemonSets().Informer(), w.putDaemonSet, func(d *appsv1.DaemonSet) Urgency {
 			return w.dropDaemonSet(cluster.PodKey(d.Namespace + "/" + d.Name))
 		}),
-		watch(o, "replicasets", shared.Apps().V1().ReplicaSets().Informer(), w.putReplicaSet, func(r *appsv1.ReplicaSet) Urgency { return w.dropMaker(cluster.UID(r.UID)) }),
-		watch(o, "statefulsets", shared.Apps().V1().StatefulSets().Informer(), w.putStatefulSet, func(s *appsv1.StatefulSet) Urgency { return w.dropMaker(cluster.UID(s.UID)) }),
-		watch(o, "jobs", shared.Batch().V1().Jobs().Informer(), w.putJob, func(j *batchv1.Job) Urgency { return w.dropMaker(cluster.UID(j.UID)) }),
+		watch(o, "replicasets", shared.Apps().V1().ReplicaSets().Informer(), w.putReplicaSet, func(r *appsv1.ReplicaSet) Urgency { return w.DeleteController(cluster.UID(r.UID)) }),
+		watch(o, "statefulsets", shared.Apps().V1().StatefulSets().Informer(), w.putStatefulSet, func(s *appsv1.StatefulSet) Urgency { return w.DeleteController(cluster.UID(s.UID)) }),
+		watch(o, "jobs", shared.Batch().V1().Jobs().Informer(), w.putJob, func(j *batchv1.Job) Urgency { return w.DeleteController(cluster.UID(j.UID)) }),
 		watch(o, "poddisruptionbudgets", shared.Policy().V1().PodDisruptionBudgets().Informer(), w.putBudget, func(b *policyv1.PodDisruptionBudget) Urgency {
 			return w.dropBudget(b.Namespace + "/" + b.Name)
 		}),
@@ -140,7 +140,7 @@ func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, 
 		return fmt.Errorf("watch %s: %w", name, err)
 	}
 	o.synced = append(o.synced, reg.HasSynced)
-	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { o.stumbled(name, informer, err) }); err != nil {
+	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { o.watchFailed(name, informer, err) }); err != nil {
 		return fmt.Errorf("watch %s: %w", name, err)
 	}
 	return nil
@@ -161,29 +161,29 @@ func (o *Observer) WaitForSync(ctx context.Context) error {
 }
 
 // Wakes returns the channel that receives after a change of the given urgency.
-func (o *Observer) Wakes(u Urgency) <-chan struct{} { return o.wakes[u] }
+func (o *Observer) WakeUps(u Urgency) <-chan struct{} { return o.wakes[u] }
 
 // Wake asks for a round with the given urgency, for changes that no watch here tells.
 func (o *Observer) Wake(u Urgency) { o.wake(u) }
 
 func (o *Observer) wake(u Urgency) {
 	if ch, ok := o.wakes[u]; ok {
-		poke(ch)
+		notify(ch)
 	}
 }
 
 // Heard notes that the API server answered just now (the Lease was read or
 // renewed).
-func (o *Observer) Heard() {
+func (o *Observer) APIServerAnswered() {
 	o.mu.Lock()
-	o.heard = time.Now()
+	o.lastAnswer = time.Now()
 	o.mu.Unlock()
 }
 
-func (o *Observer) stumbled(name string, informer cache.SharedIndexInformer, err error) {
+func (o *Observer) watchFailed(name string, informer cache.SharedIndexInformer, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.trouble[name] = watchTrouble{at: time.Now(), err: err, rv: informer.LastSyncResourceVersion(), has: informer}
+	o.watchFailures[name] = watchFailure{at: time.Now(), err: err, resourceVersion: informer.LastSyncResourceVersion(), informer: informer}
 }
 
 // Stale says why the Kubernetes facts may be old; empty when they are live. A watch
@@ -193,19 +193,19 @@ func (o *Observer) Stale() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
-	if silent := now.Sub(o.heard); silent > o.cfg.StaleAfter {
-		return fmt.Sprintf("the API server has not answered since %s", o.heard.UTC().Format(time.RFC3339))
+	if silent := now.Sub(o.lastAnswer); silent > o.cfg.StaleAfter {
+		return fmt.Sprintf("the API server has not answered since %s", o.lastAnswer.UTC().Format(time.RFC3339))
 	}
 	var texts, remedies []string
 	names := map[string][]string{}
-	for _, name := range sortedKeys(o.trouble) {
-		t := o.trouble[name]
-		if now.Sub(t.at) > time.Minute || t.has.LastSyncResourceVersion() != t.rv {
-			delete(o.trouble, name)
+	for _, name := range sortedKeys(o.watchFailures) {
+		t := o.watchFailures[name]
+		if now.Sub(t.at) > time.Minute || t.informer.LastSyncResourceVersion() != t.resourceVersion {
+			delete(o.watchFailures, name)
 			continue
 		}
-		if now.Sub(t.at) > o.cfg.StaleAfter || t.rv == "" {
-			text, remedy := Cause(t.err)
+		if now.Sub(t.at) > o.cfg.StaleAfter || t.resourceVersion == "" {
+			text, remedy := ExplainAPIError(t.err)
 			if names[text] == nil {
 				texts = append(texts, text)
 			}
@@ -226,7 +226,7 @@ func (o *Observer) Stale() string {
 
 // Report hands over what became of a plan's actions; they appear in the next
 // Snapshot.
-func (o *Observer) Report(outcomes []cluster.Outcome) {
+func (o *Observer) AddOutcomes(outcomes []cluster.Outcome) {
 	o.mu.Lock()
 	o.outcomes = append(o.outcomes, outcomes...)
 	o.mu.Unlock()
@@ -234,18 +234,18 @@ func (o *Observer) Report(outcomes []cluster.Outcome) {
 
 // Waiting returns since when, by this machine's clock, a pod that no earlier call
 // covered has been seen Unschedulable; zero when none has. It resets the mark.
-func (o *Observer) Waiting() time.Time {
-	o.world.mu.Lock()
-	defer o.world.mu.Unlock()
-	since := o.world.waitingSince
-	o.world.waitingSince = time.Time{}
+func (o *Observer) TakeUnschedulableSince() time.Time {
+	o.store.mu.Lock()
+	defer o.store.mu.Unlock()
+	since := o.store.unschedulableSince
+	o.store.unschedulableSince = time.Time{}
 	return since
 }
 
 // Snapshot returns the world of this moment and takes the reported outcomes along.
 // It never waits for the cloud: groups are as last read, stamped with when.
 func (o *Observer) Snapshot() cluster.Snapshot {
-	s := o.Look()
+	s := o.ReadOnlySnapshot()
 	o.mu.Lock()
 	s.Outcomes, o.outcomes = o.outcomes, nil
 	o.mu.Unlock()
@@ -253,81 +253,81 @@ func (o *Observer) Snapshot() cluster.Snapshot {
 }
 
 // Look is Snapshot for onlookers: it leaves the outcomes for the scaler.
-func (o *Observer) Look() cluster.Snapshot {
-	groups, facts := o.inventory.known()
+func (o *Observer) ReadOnlySnapshot() cluster.Snapshot {
+	groups, facts := o.inventory.Current()
 	stale := o.Stale()
-	w := o.world
+	w := o.store
 	w.mu.Lock()
 	s := w.snapshot()
-	looks := w.nodes.looks
-	var births map[cluster.NodeName]birth
+	looks := w.nodes.version
+	var births map[cluster.NodeName]firstSeen
 	var undiminished map[cluster.NodeName]map[string]int64
 	s.Now, s.Stale = time.Now(), stale
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	standing := o.taught.facts == facts && o.taught.looks == looks && s.Now.Before(o.taught.until)
+	standing := o.corrected.inventoryVersion == facts && o.corrected.nodeVersion == looks && s.Now.Before(o.corrected.validUntil)
 	if !standing {
-		births, undiminished = maps.Clone(w.births), maps.Clone(w.undiminished)
+		births, undiminished = maps.Clone(w.firstSeen), maps.Clone(w.fullLimits)
 	}
 	w.mu.Unlock()
 	if !standing {
-		o.teach(groups, s.Nodes, births, undiminished, s.Now)
-		o.taught.facts, o.taught.looks = facts, looks
+		o.correctGroups(groups, s.Nodes, births, undiminished, s.Now)
+		o.corrected.inventoryVersion, o.corrected.nodeVersion = facts, looks
 	}
-	s.Groups = o.taught.asOf(groups)
+	s.Groups = o.corrected.withReadTimes(groups)
 	return s
 }
 
 // taught are the groups with their templates corrected by what their nodes show. They
 // stand as long as neither the cloud's facts nor the nodes change, and until time itself
 // has a say.
-type taught struct {
-	facts, looks int
-	until        time.Time
-	groups       []cluster.NodeGroup
+type corrected struct {
+	inventoryVersion, nodeVersion int
+	validUntil                    time.Time
+	groups                        []cluster.NodeGroup
 }
 
 // teach corrects the groups' templates. Callers hold o.mu.
-func (o *Observer) teach(groups []cluster.NodeGroup, nodes []*cluster.Node, births map[cluster.NodeName]birth, undiminished map[cluster.NodeName]map[string]int64, now time.Time) {
-	corrected, words := correct(slices.Clone(groups), nodes, o.inventory.Specs(), births, undiminished, o.lessons, now)
-	for g, text := range words {
-		if o.told[g] != text {
+func (o *Observer) correctGroups(groups []cluster.NodeGroup, nodes []*cluster.Node, births map[cluster.NodeName]firstSeen, undiminished map[cluster.NodeName]map[string]int64, now time.Time) {
+	groups, advice := correctTemplates(slices.Clone(groups), nodes, o.inventory.Specs(), births, undiminished, o.corrections, now)
+	for g, text := range advice {
+		if o.loggedAdvice[g] != text {
 			o.log.WithFields(logrus.Fields{"group": string(g), "why": text}).Warn("the group's nodes are not what its template says; pods are judged by the nodes")
 		}
 	}
-	o.told = words
-	o.taught = taught{groups: corrected, until: now.Truncate(lessonStamp).Add(lessonStamp)}
+	o.loggedAdvice = advice
+	o.corrected = corrected{groups: groups, validUntil: now.Truncate(timeStep).Add(timeStep)}
 	for _, n := range nodes {
-		if due := n.ReadySince.Add(lessonSettled); due.After(now) && due.Before(o.taught.until) {
-			o.taught.until = due
+		if due := n.ReadySince.Add(settleTime); due.After(now) && due.Before(o.corrected.validUntil) {
+			o.corrected.validUntil = due
 		}
 	}
 }
 
 // asOf returns the groups with the moments of their last reads.
-func (t *taught) asOf(read []cluster.NodeGroup) []cluster.NodeGroup {
+func (t *corrected) withReadTimes(read []cluster.NodeGroup) []cluster.NodeGroup {
 	same := func(a, b cluster.NodeGroup) bool { return a.ReadAt.Equal(b.ReadAt) }
 	if !slices.EqualFunc(t.groups, read, same) {
-		t.groups = readAgain(t.groups, read)
+		t.groups = WithReadTimes(t.groups, read)
 	}
 	return t.groups
 }
 
 // Lessons returns what nodes taught about their templates, by Template.Spec.
-func (o *Observer) Lessons() map[string]Lesson {
+func (o *Observer) Corrections() map[string]Correction {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return maps.Clone(o.lessons)
+	return maps.Clone(o.corrections)
 }
 
 // Remember gives back what Lessons returned before a restart.
-func (o *Observer) Remember(lessons map[string]Lesson) {
+func (o *Observer) RestoreCorrections(lessons map[string]Correction) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	maps.Copy(o.lessons, lessons)
-	o.taught = taught{}
+	maps.Copy(o.corrections, lessons)
+	o.corrected = corrected{}
 }
 
-func cutKey(key cluster.PodKey) (namespace, name string, ok bool) {
+func splitKey(key cluster.PodKey) (namespace, name string, ok bool) {
 	return strings.Cut(string(key), "/")
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // brood are the pods of one controller.
-type brood struct {
+type ownedPods struct {
 	owner *cluster.Owner // shared by all of them
 	pods  int
 	live  int
@@ -18,14 +18,14 @@ type brood struct {
 
 // putPod takes in a pod. One that was bound to another node before is dropped from
 // there first (movedPod).
-func (w *world) putPod(p *corev1.Pod) Urgency {
+func (w *Store) putPod(p *corev1.Pod) Urgency {
 	row := convertPod(p)
 	class, volumes := convertClass(p, w.schedulers), convertUse(p)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.storage.settle(row.Key, volumes, &class)
+	w.storage.setUse(row.Key, volumes, &class)
 	row.Class = w.intern(class)
-	row.Budgets = w.classBudget[row.Class]
+	row.Budgets = w.budgetsOfClass[row.Class]
 	old, had := w.pod(row.Key, row.Node)
 	if had {
 		w.classes.release(old.Class)
@@ -33,23 +33,23 @@ func (w *world) putPod(p *corev1.Pod) Urgency {
 			return Never
 		}
 	}
-	w.count(&row, 1)
+	w.countOwned(&row, 1)
 	if had {
-		w.count(&old, -1)
+		w.countOwned(&old, -1)
 	}
 	if row.Node == "" {
 		w.pods.put(row.Key, row)
 	} else {
 		if had && old.Node == "" {
-			w.pods.drop(row.Key)
+			w.pods.delete(row.Key)
 		}
 		w.nodes.putPod(row)
-		w.used(row.Node, row.Class)
+		w.volumesChanged(row.Node, row.Class)
 	}
 	switch {
 	case !row.Unschedulable.IsZero() && (old.Unschedulable.IsZero() || old.UID != row.UID):
-		if w.waitingSince.IsZero() {
-			w.waitingSince = time.Now()
+		if w.unschedulableSince.IsZero() {
+			w.unschedulableSince = time.Now()
 		}
 		return Soon
 	case had && old.Node == row.Node && old.Deleting == row.Deleting && old.Class == row.Class && old.Gated == row.Gated &&
@@ -60,7 +60,7 @@ func (w *world) putPod(p *corev1.Pod) Urgency {
 }
 
 // pod returns the pod of that key where it waits or on that node.
-func (w *world) pod(key cluster.PodKey, node cluster.NodeName) (cluster.Pod, bool) {
+func (w *Store) pod(key cluster.PodKey, node cluster.NodeName) (cluster.Pod, bool) {
 	if p, ok := w.pods.get(key); ok {
 		return p, true
 	}
@@ -72,7 +72,7 @@ func (w *world) pod(key cluster.PodKey, node cluster.NodeName) (cluster.Pod, boo
 
 // movedPod tells that a pod's name has come back on another node: the old pod is gone,
 // even where nobody saw it go.
-func movedPod(old, now *corev1.Pod) bool {
+func ReplacedPod(old, now *corev1.Pod) bool {
 	return old.Spec.NodeName != "" && old.Spec.NodeName != now.Spec.NodeName
 }
 
@@ -87,25 +87,25 @@ func samePod(a, b *cluster.Pod) bool {
 }
 
 // dropPod forgets a pod that was last seen on that node, "" for one that waited.
-func (w *world) dropPod(key cluster.PodKey, node cluster.NodeName) Urgency {
+func (w *Store) dropPod(key cluster.PodKey, node cluster.NodeName) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old, had := w.pod(key, node)
 	if !had {
 		return Never
 	}
-	w.storage.forget(key)
-	w.count(&old, -1)
+	w.storage.deleteUse(key)
+	w.countOwned(&old, -1)
 	if old.Node == "" {
-		w.pods.drop(key)
+		w.pods.delete(key)
 	} else {
-		w.nodes.dropPod(key, old.Node)
-		w.used(old.Node, old.Class)
+		w.nodes.deletePod(key, old.Node)
+		w.volumesChanged(old.Node, old.Class)
 	}
 	w.classes.release(old.Class)
 	if old.Owner != nil && old.Owner.Kind == "Job" {
-		delete(w.makers, old.Owner.UID) // it may have succeeded, and the Job's status says so only later
-		w.compare(old.Owner.UID)
+		delete(w.controllers, old.Owner.UID) // it may have succeeded, and the Job's status says so only later
+		w.updateMissing(old.Owner.UID)
 	}
 	if n, ok := w.nodes.get(old.Node); ok && draining(n) {
 		return Soon // the drain of that node may be done
@@ -123,23 +123,23 @@ func draining(n *cluster.Node) bool {
 }
 
 // count keeps how many pods a controller has, and lets them share its name.
-func (w *world) count(p *cluster.Pod, by int) {
+func (w *Store) countOwned(p *cluster.Pod, by int) {
 	if p.Owner == nil {
 		return
 	}
-	b := w.broods[p.Owner.UID]
+	b := w.podsByController[p.Owner.UID]
 	if b == nil {
-		b = &brood{owner: p.Owner}
-		w.broods[p.Owner.UID] = b
+		b = &ownedPods{owner: p.Owner}
+		w.podsByController[p.Owner.UID] = b
 	}
 	if *b.owner == *p.Owner {
 		p.Owner = b.owner
 	}
 	if b.pods += by; b.pods <= 0 {
-		delete(w.broods, p.Owner.UID)
+		delete(w.podsByController, p.Owner.UID)
 	}
 	if !p.Finished && p.Deleting.IsZero() {
 		b.live += by
-		w.compare(p.Owner.UID)
+		w.updateMissing(p.Owner.UID)
 	}
 }

@@ -48,19 +48,19 @@ type Priorities struct {
 
 // NewPriorities builds the watch; Start starts it. wake is called after each change.
 func NewPriorities(client kubernetes.Interface, namespace string, events record.EventRecorder, log *logrus.Entry, wake func()) (*Priorities, error) {
-	p := &Priorities{namespace: namespace, log: log, events: events, wake: wake, fault: missing(namespace)}
+	p := &Priorities{namespace: namespace, log: log, events: events, wake: wake, fault: notFound(namespace)}
 	p.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace), informers.WithTransform(Strip),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + PrioritiesName }))
 	informer := p.factory.Core().V1().ConfigMaps().Informer()
 	see := func(obj any) {
 		if c, ok := obj.(*corev1.ConfigMap); ok && c.Name == PrioritiesName {
-			p.saw(c)
+			p.changed(c)
 		}
 	}
 	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    see,
 		UpdateFunc: func(_, obj any) { see(obj) },
-		DeleteFunc: func(any) { p.set(nil, missing(namespace)) },
+		DeleteFunc: func(any) { p.set(nil, notFound(namespace)) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watch priorities: %w", err)
@@ -68,7 +68,7 @@ func NewPriorities(client kubernetes.Interface, namespace string, events record.
 	p.synced = reg.HasSynced
 	err = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
 		if apierrors.IsForbidden(err) {
-			p.keep("it may not be watched (kubectl apply -f rbac.yaml): " + err.Error())
+			p.fail("it may not be watched (kubectl apply -f rbac.yaml): " + err.Error())
 		}
 	})
 	if err != nil {
@@ -77,13 +77,13 @@ func NewPriorities(client kubernetes.Interface, namespace string, events record.
 	return p, nil
 }
 
-func missing(namespace string) string {
+func notFound(namespace string) string {
 	return fmt.Sprintf("ConfigMap %s/%s is not there", namespace, PrioritiesName)
 }
 
 // prioritiesIn is how long a start waits for the map: without it the next expander
 // decides, and a map that may not be read must not keep the agent from starting.
-const prioritiesIn = 10 * time.Second
+const syncTimeout = 10 * time.Second
 
 // Start starts the watch and waits a little for the map. A nil watch is none.
 func (p *Priorities) Start(ctx context.Context) {
@@ -91,7 +91,7 @@ func (p *Priorities) Start(ctx context.Context) {
 		return
 	}
 	p.factory.Start(ctx.Done())
-	bounded, cancel := context.WithTimeout(ctx, prioritiesIn)
+	bounded, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	cache.WaitForCacheSync(bounded.Done(), p.synced)
 }
@@ -106,10 +106,10 @@ func (p *Priorities) Current() ([]cluster.PriorityTier, string) {
 	return p.tiers, p.fault
 }
 
-func (p *Priorities) saw(c *corev1.ConfigMap) {
+func (p *Priorities) changed(c *corev1.ConfigMap) {
 	tiers, err := ParsePriorities(c.Data)
 	if err != nil {
-		if p.keep(err.Error()) && p.events != nil {
+		if p.fail(err.Error()) && p.events != nil {
 			p.events.Eventf(c, corev1.EventTypeWarning, "PriorityConfigMapInvalid", "%v; the last good priorities hold", err)
 		}
 		return
@@ -118,7 +118,7 @@ func (p *Priorities) saw(c *corev1.ConfigMap) {
 }
 
 // keep notes a fault and keeps the last good map; it tells whether the fault is new.
-func (p *Priorities) keep(why string) bool {
+func (p *Priorities) fail(why string) bool {
 	fault := fmt.Sprintf("ConfigMap %s/%s: %s", p.namespace, PrioritiesName, why)
 	p.mu.Lock()
 	fresh := p.fault != fault
@@ -147,7 +147,7 @@ func (p *Priorities) set(tiers []cluster.PriorityTier, fault string) {
 func ReadPriorities(ctx context.Context, client kubernetes.Interface, namespace string) ([]cluster.PriorityTier, string) {
 	c, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, PrioritiesName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, missing(namespace)
+		return nil, notFound(namespace)
 	}
 	var tiers []cluster.PriorityTier
 	if err == nil {

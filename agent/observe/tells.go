@@ -10,17 +10,17 @@ import (
 
 // Tells says in words what nodes taught about their group's template; nothing for the
 // zero Lesson.
-func (l Lesson) Tells() []string {
+func (l Correction) Describe() []string {
 	if l.At.IsZero() {
 		return nil
 	}
 	since := " (last shown in the hour from " + l.At.UTC().Format("2006-01-02 15h MST") + ")"
-	out := []string{"its nodes report " + amount(l.Allocatable) + " allocatable" + since}
-	if len(l.Lacks) > 0 {
-		out = append(out, "its nodes do not have the promised labels "+strings.Join(l.Lacks, ", "))
+	out := []string{"its nodes report " + formatAmount(l.Allocatable) + " allocatable" + since}
+	if len(l.MissingLabels) > 0 {
+		out = append(out, "its nodes do not have the promised labels "+strings.Join(l.MissingLabels, ", "))
 	}
 	var extra []string
-	for k, v := range l.Extra {
+	for k, v := range l.ExtraLabels {
 		extra = append(extra, k+"="+v)
 	}
 	if slices.Sort(extra); len(extra) > 0 {
@@ -32,7 +32,7 @@ func (l Lesson) Tells() []string {
 	return out
 }
 
-func amount(r cluster.Resources) string {
+func formatAmount(r cluster.Resources) string {
 	said := fmt.Sprintf("cpu %dm, memory %dMi, %d pods", r.MilliCPU, r.Memory>>20, r.Pods)
 	var more []string
 	for name, n := range r.Extended {

@@ -123,7 +123,7 @@ func stripSpec(s *corev1.PodSpec) {
 		}
 	}
 	// A Volume is 30 pointers wide: what is kept moves to a slice of its own size.
-	s.Volumes = append([]corev1.Volume(nil), slices.DeleteFunc(s.Volumes, anywhere)...)
+	s.Volumes = append([]corev1.Volume(nil), slices.DeleteFunc(s.Volumes, nodeIndependent)...)
 	for i := range s.Volumes {
 		if v := &s.Volumes[i]; v.Ephemeral != nil {
 			v.Ephemeral = &corev1.EphemeralVolumeSource{} // its claim is found by name
@@ -134,7 +134,7 @@ func stripSpec(s *corev1.PodSpec) {
 
 // anywhere tells whether a volume is of a kind that every node can provide and that
 // nothing is lost of with the node. Every pod has one of them: its token.
-func anywhere(v corev1.Volume) bool {
+func nodeIndependent(v corev1.Volume) bool {
 	s := &v.VolumeSource
 	return s.ConfigMap != nil || s.Secret != nil || s.Projected != nil || s.DownwardAPI != nil || s.CSI != nil || s.NFS != nil || s.Image != nil
 }

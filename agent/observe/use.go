@@ -7,12 +7,12 @@ import (
 )
 
 // use is how one pod uses volumes. Only pods that use a claim have one.
-type use struct {
-	uid    cluster.UID
-	node   cluster.NodeName
-	inline []cluster.Volume
-	held   []string // what the pod's class lists as not understood without its claims
-	claims []claimUse
+type volumeUse struct {
+	uid           cluster.UID
+	node          cluster.NodeName
+	inline        []cluster.Volume
+	notUnderstood []string // what the pod's class lists as not understood without its claims
+	claims        []claimUse
 }
 
 type claimUse struct {
@@ -21,8 +21,8 @@ type claimUse struct {
 }
 
 // convertUse tells how a pod uses volumes.
-func convertUse(p *corev1.Pod) use {
-	out := use{uid: cluster.UID(p.UID), node: cluster.NodeName(p.Spec.NodeName)}
+func convertUse(p *corev1.Pod) volumeUse {
+	out := volumeUse{uid: cluster.UID(p.UID), node: cluster.NodeName(p.Spec.NodeName)}
 	for i := range p.Spec.Volumes {
 		v := &p.Spec.Volumes[i]
 		switch {

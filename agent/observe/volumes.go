@@ -14,70 +14,70 @@ import (
 // storage is what the world knows of claims, volumes and storage classes, and which
 // pods use which claim: what a pod's volumes demand changes without the pod's doing.
 type storage struct {
-	claims  map[string]claim           // by "namespace/name"
-	volumes map[string]volume          // by name
-	classes map[string]storageClass    // by name
-	tracked map[string]bool            // CSI drivers that publish how much room their storage has
-	free    map[string]map[string]bool // of each storage class, the names of its unbound volumes
-	named   map[string][]string        // claims by the volume that they name
-	users   map[string][]cluster.PodKey
-	uses    map[cluster.PodKey]use
+	claims            map[string]claim           // by "namespace/name"
+	volumes           map[string]volume          // by name
+	classes           map[string]storageClass    // by name
+	publishesCapacity map[string]bool            // CSI drivers that publish how much room their storage has
+	unboundVolumes    map[string]map[string]bool // of each storage class, the names of its unbound volumes
+	claimsByVolume    map[string][]string        // claims by the volume that they name
+	podsByClaim       map[string][]cluster.PodKey
+	usesByPod         map[cluster.PodKey]volumeUse
 }
 
 func newStorage() storage {
 	return storage{
-		claims: map[string]claim{}, volumes: map[string]volume{}, classes: map[string]storageClass{}, tracked: map[string]bool{}, free: map[string]map[string]bool{},
-		named: map[string][]string{}, users: map[string][]cluster.PodKey{}, uses: map[cluster.PodKey]use{},
+		claims: map[string]claim{}, volumes: map[string]volume{}, classes: map[string]storageClass{}, publishesCapacity: map[string]bool{}, unboundVolumes: map[string]map[string]bool{},
+		claimsByVolume: map[string][]string{}, podsByClaim: map[string][]cluster.PodKey{}, usesByPod: map[cluster.PodKey]volumeUse{},
 	}
 }
 
 // settle notes how a pod uses volumes, in place of what was noted before, and completes
 // its class.
-func (s *storage) settle(key cluster.PodKey, u use, class *cluster.PodClass) {
+func (s *storage) setUse(key cluster.PodKey, u volumeUse, class *cluster.PodClass) {
 	if len(u.claims) == 0 {
-		s.forget(key)
+		s.deleteUse(key)
 		class.Volumes = u.inline
 		return
 	}
-	u.held = class.NotUnderstood
-	if old, had := s.uses[key]; !had || !slices.Equal(old.claims, u.claims) {
-		s.forget(key)
+	u.notUnderstood = class.NotUnderstood
+	if old, had := s.usesByPod[key]; !had || !slices.Equal(old.claims, u.claims) {
+		s.deleteUse(key)
 		for _, c := range u.claims {
-			if !slices.Contains(s.users[c.claim], key) {
-				s.users[c.claim] = append(s.users[c.claim], key)
+			if !slices.Contains(s.podsByClaim[c.claim], key) {
+				s.podsByClaim[c.claim] = append(s.podsByClaim[c.claim], key)
 			}
 		}
 	}
-	s.uses[key] = u
-	s.complete(key, u, class)
+	s.usesByPod[key] = u
+	s.completeClass(key, u, class)
 }
 
 // forget drops a pod's use of volumes.
-func (s *storage) forget(key cluster.PodKey) {
-	u, had := s.uses[key]
+func (s *storage) deleteUse(key cluster.PodKey) {
+	u, had := s.usesByPod[key]
 	if !had {
 		return
 	}
-	delete(s.uses, key)
+	delete(s.usesByPod, key)
 	for _, c := range u.claims {
-		left := slices.DeleteFunc(s.users[c.claim], func(k cluster.PodKey) bool { return k == key })
-		if s.users[c.claim] = left; len(left) == 0 {
-			delete(s.users, c.claim)
+		left := slices.DeleteFunc(s.podsByClaim[c.claim], func(k cluster.PodKey) bool { return k == key })
+		if s.podsByClaim[c.claim] = left; len(left) == 0 {
+			delete(s.podsByClaim, c.claim)
 		}
 	}
 }
 
 // complete fills in what the pod's volumes demand today.
-func (s *storage) complete(key cluster.PodKey, u use, class *cluster.PodClass) {
-	class.Volumes, class.NotUnderstood = slices.Clip(u.inline), u.held
+func (s *storage) completeClass(key cluster.PodKey, u volumeUse, class *cluster.PodClass) {
+	class.Volumes, class.NotUnderstood = slices.Clip(u.inline), u.notUnderstood
 	offered := map[string]bool{}
 	for _, c := range u.claims {
-		v, existing := s.demand(key, u.uid, c)
+		v, existing := s.volumeDemand(key, u.uid, c)
 		class.Volumes = append(class.Volumes, v)
 		for _, name := range existing {
 			if offered[name] {
 				// Which claim gets which volume decides where the other may go.
-				class.NotUnderstood = append(slices.Clip(u.held), "several claims that one existing PersistentVolume could serve")
+				class.NotUnderstood = append(slices.Clip(u.notUnderstood), "several claims that one existing PersistentVolume could serve")
 				break
 			}
 		}
@@ -86,8 +86,8 @@ func (s *storage) complete(key cluster.PodKey, u use, class *cluster.PodClass) {
 		}
 		// kube-scheduler holds the claim against CSIStorageCapacity, which nobody has
 		// published for a machine that is not there yet.
-		words := "storage capacity of " + s.measured(c.claim)
-		if v.Refused == "" && s.measured(c.claim) != "" && !slices.Contains(class.NotUnderstood, words) {
+		words := "storage capacity of " + s.capacityDriver(c.claim)
+		if v.Refused == "" && s.capacityDriver(c.claim) != "" && !slices.Contains(class.NotUnderstood, words) {
 			class.NotUnderstood = append(slices.Clip(class.NotUnderstood), words)
 		}
 	}
@@ -95,10 +95,10 @@ func (s *storage) complete(key cluster.PodKey, u use, class *cluster.PodClass) {
 
 // measured is the driver whose storage must have room for what the claim's class will
 // provision (hasEnoughCapacity); empty: none, or it tells nobody how much it has.
-func (s *storage) measured(key string) string {
+func (s *storage) capacityDriver(key string) string {
 	c := s.claims[key]
 	class := s.classes[c.class]
-	if c.bound || c.volume != "" || !class.waits || !class.provisions() || !s.tracked[class.provisioner] {
+	if c.bound || c.volume != "" || !class.waitForConsumer || !class.provisions() || !s.publishesCapacity[class.provisioner] {
 		return ""
 	}
 	return class.provisioner
@@ -107,7 +107,7 @@ func (s *storage) measured(key string) string {
 // demand is what one claim demands of its pod's node, in the order and the words of
 // kube-scheduler's VolumeRestrictions, VolumeBinding and VolumeZone. existing are the
 // unbound volumes that may serve the claim.
-func (s *storage) demand(pod cluster.PodKey, uid cluster.UID, u claimUse) (v cluster.Volume, existing []string) {
+func (s *storage) volumeDemand(pod cluster.PodKey, uid cluster.UID, u claimUse) (v cluster.Volume, existing []string) {
 	v.Claim = u.claim
 	namespace, name, _ := strings.Cut(u.claim, "/")
 	c, ok := s.claims[u.claim]
@@ -117,8 +117,8 @@ func (s *storage) demand(pod cluster.PodKey, uid cluster.UID, u claimUse) (v clu
 		}
 		return v, nil
 	}
-	v.OnePod = c.onePod && !u.ephemeral // of ephemeral volumes VolumeRestrictions knows nothing
-	v.Driver, v.Handle = s.counted(u.claim, c)
+	v.OnePod = c.oncePod && !u.ephemeral // of ephemeral volumes VolumeRestrictions knows nothing
+	v.Driver, v.Handle = s.countedVolume(u.claim, c)
 	class, known := s.classes[c.class]
 	switch {
 	case c.lost:
@@ -128,9 +128,9 @@ func (s *storage) demand(pod cluster.PodKey, uid cluster.UID, u claimUse) (v clu
 	case u.ephemeral && c.owner != uid:
 		v.Refused = fmt.Sprintf("PVC %s/%s was not created for pod %s (pod is not owner)", namespace, name, pod)
 	case c.bound:
-		s.bound(&v, c, u.ephemeral)
-	case c.volume == "" && c.class != "" && known && class.waits:
-		existing = s.waiting(&v, c, class)
+		s.boundVolume(&v, c, u.ephemeral)
+	case c.volume == "" && c.class != "" && known && class.waitForConsumer:
+		existing = s.unboundTopologies(&v, c, class)
 	default:
 		v.Refused = "pod has unbound immediate PersistentVolumeClaims"
 	}
@@ -139,7 +139,7 @@ func (s *storage) demand(pod cluster.PodKey, uid cluster.UID, u claimUse) (v clu
 
 // counted is what a claim counts against on its node: its volume, or one that its class
 // will provision.
-func (s *storage) counted(key string, c claim) (driver, handle string) {
+func (s *storage) countedVolume(key string, c claim) (driver, handle string) {
 	if v, ok := s.volumes[c.volume]; ok && c.volume != "" {
 		return v.driver, v.handle
 	}
@@ -153,7 +153,7 @@ func (s *storage) counted(key string, c claim) (driver, handle string) {
 	return driver, "claim " + key
 }
 
-func (s *storage) bound(v *cluster.Volume, c claim, ephemeral bool) {
+func (s *storage) boundVolume(v *cluster.Volume, c claim, ephemeral bool) {
 	pv, ok := s.volumes[c.volume]
 	switch {
 	case ok:
@@ -170,7 +170,7 @@ func (s *storage) bound(v *cluster.Volume, c claim, ephemeral bool) {
 
 // waiting fills in where a claim that waits for its first consumer may get a volume:
 // where an existing one is in reach, or where its class provisions one.
-func (s *storage) waiting(v *cluster.Volume, c claim, class storageClass) (existing []string) {
+func (s *storage) unboundTopologies(v *cluster.Volume, c claim, class storageClass) (existing []string) {
 	if c.selectedNode != "" {
 		v.Topologies = []cluster.NodeTerm{}
 		if class.provisions() {
@@ -185,10 +185,10 @@ func (s *storage) waiting(v *cluster.Volume, c claim, class storageClass) (exist
 	terms := []cluster.NodeTerm{}
 	for _, name := range existing {
 		pv := s.volumes[name]
-		if pv.reach == nil {
+		if pv.bindingAffinity == nil {
 			return existing
 		}
-		for _, t := range pv.reach {
+		for _, t := range pv.bindingAffinity {
 			// A volume's affinity is judged by a node's labels alone (CheckNodeAffinity).
 			if len(t.Labels) == 0 && len(t.Fields) > 0 {
 				return existing
@@ -222,18 +222,18 @@ func onNode(node cluster.NodeName, terms []cluster.NodeTerm) []cluster.NodeTerm 
 // node that they reach, by name. One that is reserved for the claim is the only one.
 func (s *storage) candidates(key string, c claim) []string {
 	var out []string
-	for _, name := range slices.Sorted(maps.Keys(s.free[c.class])) {
+	for _, name := range slices.Sorted(maps.Keys(s.unboundVolumes[c.class])) {
 		v := s.volumes[name]
 		reserved := v.claim == key && (v.claimUID == "" || v.claimUID == c.uid)
-		modes := c.wish.modes
-		want := c.wish
-		if want.modes = ""; v.deleting || !v.offer.meets(want) || v.claim != "" && !reserved {
+		modes := c.needs.modes
+		want := c.needs
+		if want.modes = ""; v.deleting || !v.offers.satisfies(want) || v.claim != "" && !reserved {
 			continue
 		}
 		if reserved {
 			return []string{name}
 		}
-		if want.modes = modes; v.available && (c.selector == nil || c.selector.Matches(labels.Set(v.labels))) && v.offer.meets(want) {
+		if want.modes = modes; v.available && (c.selector == nil || c.selector.Matches(labels.Set(v.labels))) && v.offers.satisfies(want) {
 			out = append(out, name)
 		}
 	}

@@ -224,7 +224,7 @@ func TestExistingVolumesServeWaitingClaims(t *testing.T) {
 // TestClassesFollowStorage: whatever order the watches tell a pod and its storage in,
 // and whatever changes later, the pod has the class of the moment.
 func TestClassesFollowStorage(t *testing.T) {
-	w := newWorld([]string{"default-scheduler"})
+	w := NewStore([]string{"default-scheduler"})
 	class := func() cluster.Volume {
 		p, ok := w.pods.get("ns/p")
 		if !ok {
@@ -270,8 +270,8 @@ func TestClassesFollowStorage(t *testing.T) {
 		}
 	}
 	w.dropPod("ns/p", "n")
-	if s := &w.storage; len(s.claims)+len(s.volumes)+len(s.classes)+len(s.free)+len(s.named)+len(s.users)+len(s.uses)+len(w.classes.at) != 0 {
-		t.Errorf("left over: %+v, classes %v", w.storage, w.classes.at)
+	if s := &w.storage; len(s.claims)+len(s.volumes)+len(s.classes)+len(s.unboundVolumes)+len(s.claimsByVolume)+len(s.podsByClaim)+len(s.usesByPod)+len(w.classes.index) != 0 {
+		t.Errorf("left over: %+v, classes %v", w.storage, w.classes.index)
 	}
 }
 
@@ -340,7 +340,7 @@ func TestTheOrderOfWatchesMeansNothing(t *testing.T) {
 			p.Spec.NodeName = []string{"", "n"}[i%2]
 		}))
 	}
-	demands := func(w *world) map[cluster.PodKey]cluster.PodClass {
+	demands := func(w *Store) map[cluster.PodKey]cluster.PodClass {
 		s := w.snapshot()
 		out := map[cluster.PodKey]cluster.PodClass{}
 		for p := range s.AllPods() {
@@ -350,7 +350,7 @@ func TestTheOrderOfWatchesMeansNothing(t *testing.T) {
 	}
 	var want map[cluster.PodKey]cluster.PodClass
 	for round := range 200 {
-		w := newWorld(nil)
+		w := NewStore(nil)
 		var tell []func()
 		for _, o := range objects.StorageClasses {
 			tell = append(tell, func() { w.putStorageClass(o) })
@@ -386,8 +386,8 @@ func TestTheOrderOfWatchesMeansNothing(t *testing.T) {
 		for _, p := range objects.Pods {
 			w.dropPod(cluster.PodKey(p.Namespace+"/"+p.Name), cluster.NodeName(p.Spec.NodeName))
 		}
-		if s := &w.storage; len(s.users)+len(s.uses)+len(w.classes.at) != 0 {
-			t.Fatalf("round %d: left over %v %v", round, s.users, w.classes.at)
+		if s := &w.storage; len(s.podsByClaim)+len(s.usesByPod)+len(w.classes.index) != 0 {
+			t.Fatalf("round %d: left over %v %v", round, s.podsByClaim, w.classes.index)
 		}
 	}
 }

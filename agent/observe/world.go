@@ -22,78 +22,78 @@ const (
 )
 
 // world is the Kubernetes half of a Snapshot, kept up to date by watch events.
-type world struct {
+type Store struct {
 	mu          sync.Mutex
 	schedulers  []string
 	classes     classes
-	nodes       cells                              // with the pods that are bound
+	nodes       nodeTable                          // with the pods that are bound
 	pods        table[cluster.PodKey, cluster.Pod] // those that are not bound
 	daemonSets  table[cluster.PodKey, cluster.DaemonSet]
 	budgets     table[string, cluster.Budget]
 	namespaces  table[string, cluster.Namespace]
 	storage     storage
-	limits      map[cluster.NodeName]map[string]int64 // of CSINodes
+	nodeLimits  map[cluster.NodeName]map[string]int64 // of CSINodes
 	attachments attachments
 	// undiminished are the limits of nodes whose rows show less (limitsOf).
-	undiminished map[cluster.NodeName]map[string]int64
-	makers       map[cluster.UID]maker
-	broods       map[cluster.UID]*brood
-	short        map[cluster.UID]maker      // those with pods still to be made, desired less what is there
-	lacking      []cluster.Controller       // the last slice of them handed out; nil when they changed since
-	births       map[cluster.NodeName]birth // of nodes that were seen soon after they registered
-	selectors    map[string]budgetSelector
-	classBudget  map[int][]string
+	fullLimits            map[cluster.NodeName]map[string]int64
+	controllers           map[cluster.UID]controller
+	podsByController      map[cluster.UID]*ownedPods
+	incompleteControllers map[cluster.UID]controller     // those with pods still to be made, desired less what is there
+	lastMissing           []cluster.Controller           // the last slice of them handed out; nil when they changed since
+	firstSeen             map[cluster.NodeName]firstSeen // of nodes that were seen soon after they registered
+	selectors             map[string]budgetSelector
+	budgetsOfClass        map[int][]string
 	// waitingSince is when the first pod that no round has seen yet was seen to be
 	// Unschedulable, by this machine's clock (the API's stamps have whole seconds).
-	waitingSince time.Time
+	unschedulableSince time.Time
 }
 
 // birthFor is how young a node must be for its first sight to count as its birth.
-const birthFor = 30 * time.Second
+const firstSeenWithin = 30 * time.Second
 
-func newWorld(schedulers []string) *world {
-	return &world{
-		schedulers:   schedulers,
-		makers:       map[cluster.UID]maker{},
-		broods:       map[cluster.UID]*brood{},
-		short:        map[cluster.UID]maker{},
-		births:       map[cluster.NodeName]birth{},
-		selectors:    map[string]budgetSelector{},
-		classBudget:  map[int][]string{},
-		storage:      newStorage(),
-		limits:       map[cluster.NodeName]map[string]int64{},
-		attachments:  newAttachments(),
-		undiminished: map[cluster.NodeName]map[string]int64{},
+func NewStore(schedulers []string) *Store {
+	return &Store{
+		schedulers:            schedulers,
+		controllers:           map[cluster.UID]controller{},
+		podsByController:      map[cluster.UID]*ownedPods{},
+		incompleteControllers: map[cluster.UID]controller{},
+		firstSeen:             map[cluster.NodeName]firstSeen{},
+		selectors:             map[string]budgetSelector{},
+		budgetsOfClass:        map[int][]string{},
+		storage:               newStorage(),
+		nodeLimits:            map[cluster.NodeName]map[string]int64{},
+		attachments:           newAttachments(),
+		fullLimits:            map[cluster.NodeName]map[string]int64{},
 	}
 }
 
 // snapshot returns what the world knows now. The caller holds mu.
-func (w *world) snapshot() cluster.Snapshot {
-	nodes, pods := w.bound()
+func (w *Store) snapshot() cluster.Snapshot {
+	nodes, pods := w.nodesAndPods()
 	return cluster.Snapshot{
 		Nodes:       nodes,
 		Classes:     w.classes.snapshot(),
 		Pods:        pods,
 		DaemonSets:  w.daemonSets.snapshot(),
 		Budgets:     w.budgets.snapshot(),
-		Controllers: w.missing(),
-		Namespaces:  w.askedNamespaces(),
+		Controllers: w.missingPods(),
+		Namespaces:  w.namespacesIfSelected(),
 	}
 }
 
-func (w *world) putNode(n *corev1.Node) Urgency {
+func (w *Store) putNode(n *corev1.Node) Urgency {
 	row := convertNode(n)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old, had := w.nodes.get(row.Name)
-	if (!had || old.UID != row.UID) && time.Since(row.Created) < birthFor {
-		w.births[row.Name] = birth{uid: row.UID, labels: row.Labels, taints: row.Taints}
+	if (!had || old.UID != row.UID) && time.Since(row.Created) < firstSeenWithin {
+		w.firstSeen[row.Name] = firstSeen{uid: row.UID, labels: row.Labels, taints: row.Taints}
 	}
 	var pods []cluster.Pod
-	if k := w.nodes.at[row.Name]; k != nil {
+	if k := w.nodes.entries[row.Name]; k != nil {
 		pods = k.node.Pods // they may have been seen before their Node
 	}
-	row.VolumeLimits = w.limitsOf(row.Name, pods)
+	row.VolumeLimits = w.effectiveLimits(row.Name, pods)
 	if had {
 		row.Pods = old.Pods
 		if reflect.DeepEqual(*old, row) {
@@ -104,25 +104,25 @@ func (w *world) putNode(n *corev1.Node) Urgency {
 	return Soon
 }
 
-func (w *world) dropNode(name cluster.NodeName) Urgency {
+func (w *Store) dropNode(name cluster.NodeName) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.nodes.drop(name)
-	delete(w.births, name)
-	delete(w.undiminished, name)
+	w.nodes.delete(name)
+	delete(w.firstSeen, name)
+	delete(w.fullLimits, name)
 	return Soon
 }
 
-func (w *world) intern(c cluster.PodClass) int {
+func (w *Store) intern(c cluster.PodClass) int {
 	i, fresh := w.classes.intern(c)
 	if fresh {
-		w.classBudget[i] = w.budgetsOf(c)
+		w.budgetsOfClass[i] = w.matchingBudgets(c)
 	}
 	return i
 }
 
 // bound returns the Nodes with their pods, and the pods that have none.
-func (w *world) bound() ([]*cluster.Node, []cluster.Pod) {
+func (w *Store) nodesAndPods() ([]*cluster.Node, []cluster.Pod) {
 	nodes, lost := w.nodes.snapshot()
 	pods := w.pods.snapshot()
 	if len(lost) > 0 {

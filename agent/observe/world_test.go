@@ -32,39 +32,39 @@ func unschedulable(p *corev1.Pod) {
 }
 
 func TestReplicasShareOneClassAndMissingOnesAreCounted(t *testing.T) {
-	w := newWorld([]string{"default-scheduler"})
+	w := NewStore([]string{"default-scheduler"})
 	n := int32(10)
 	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "rs", UID: "rs-uid"}, Spec: appsv1.ReplicaSetSpec{Replicas: &n}}
 	w.putReplicaSet(rs)
 	for i := range 4 {
 		w.putPod(pod(fmt.Sprint("p", i), nil))
 	}
-	if len(w.classes.at) != 1 || w.classes.refs[0] != 4 {
-		t.Errorf("%d classes, first used by %v", len(w.classes.at), w.classes.refs)
+	if len(w.classes.index) != 1 || w.classes.refs[0] != 4 {
+		t.Errorf("%d classes, first used by %v", len(w.classes.index), w.classes.refs)
 	}
 	want := []cluster.Controller{{Owner: cluster.Owner{Kind: "ReplicaSet", Name: "rs", UID: "rs-uid"}, Key: "ns/rs", Missing: 6}}
-	if got := w.missing(); !reflect.DeepEqual(got, want) {
+	if got := w.missingPods(); !reflect.DeepEqual(got, want) {
 		t.Errorf("missing %+v, want %+v", got, want)
 	}
 	w.dropPod("ns/p0", "")
 	w.putPod(pod("p1", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }))
-	if got := w.missing(); len(got) != 1 || got[0].Missing != 8 {
+	if got := w.missingPods(); len(got) != 1 || got[0].Missing != 8 {
 		t.Errorf("after a deletion and one under way: %+v, want 8 missing", got)
 	}
 	rs.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}
-	if w.putReplicaSet(rs); len(w.missing()) != 0 {
+	if w.putReplicaSet(rs); len(w.missingPods()) != 0 {
 		t.Error("a ReplicaSet that cannot make its pods is waited for")
 	}
 	for i := range 4 {
 		w.dropPod(cluster.PodKey(fmt.Sprint("ns/p", i)), "")
 	}
-	if len(w.broods) != 0 || len(w.classes.at) != 0 {
-		t.Errorf("left over: broods %v, classes %v", w.broods, w.classes.at)
+	if len(w.podsByController) != 0 || len(w.classes.index) != 0 {
+		t.Errorf("left over: broods %v, classes %v", w.podsByController, w.classes.index)
 	}
 }
 
 func TestUrgency(t *testing.T) {
-	w := newWorld(nil)
+	w := NewStore(nil)
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	steps := []struct {
 		name string
@@ -91,13 +91,13 @@ func TestUrgency(t *testing.T) {
 			t.Errorf("%s: urgency %d, want %d", s.name, got, s.want)
 		}
 	}
-	if w.waitingSince.IsZero() {
+	if w.unschedulableSince.IsZero() {
 		t.Error("the time of the first unschedulable pod was not kept")
 	}
 }
 
 func TestSnapshotsShareNothingWithLaterChanges(t *testing.T) {
-	w := newWorld(nil)
+	w := NewStore(nil)
 	w.putPod(pod("p0", nil))
 	w.putPod(pod("p1", nil))
 	before := w.pods.snapshot()
@@ -115,7 +115,7 @@ func TestSnapshotsShareNothingWithLaterChanges(t *testing.T) {
 }
 
 func TestBudgetsFollowTheirSelectors(t *testing.T) {
-	w := newWorld(nil)
+	w := NewStore(nil)
 	w.putPod(pod("p", nil))
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", Generation: 2},
 		Spec:   policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}},
@@ -152,7 +152,7 @@ func TestBudgetsFollowTheirSelectors(t *testing.T) {
 }
 
 func TestDaemonSetPodsOfManyNodesShareAClass(t *testing.T) {
-	w := newWorld(nil)
+	w := NewStore(nil)
 	yes := true
 	for i := range 20 {
 		node := fmt.Sprint("n", i)
@@ -163,7 +163,7 @@ func TestDaemonSetPodsOfManyNodesShareAClass(t *testing.T) {
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{node}}}}}}}}
 		}))
 	}
-	if len(w.classes.at) != 1 {
-		t.Errorf("%d classes for one DaemonSet", len(w.classes.at))
+	if len(w.classes.index) != 1 {
+		t.Errorf("%d classes for one DaemonSet", len(w.classes.index))
 	}
 }

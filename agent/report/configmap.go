@@ -121,7 +121,7 @@ func (sp *StatusPage) Run(ctx context.Context, beat func()) error {
 			err := sp.write(ctx, p)
 			why := ""
 			if err != nil && ctx.Err() == nil {
-				text, remedy := observe.Cause(err)
+				text, remedy := observe.ExplainAPIError(err)
 				why = text + " " + remedy
 			}
 			written = written || err == nil
