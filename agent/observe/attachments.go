@@ -112,8 +112,8 @@ func (w *Store) effectiveLimits(name cluster.NodeName, pods []cluster.Pod) map[s
 	idle := map[disk]bool{}
 	for va := range w.attachments.on[name] {
 		a := w.attachments.all[va]
-		if v, ok := w.storage.volumes[a.volume]; ok && v.csi {
-			idle[disk{a.driver, v.handle}] = true
+		if handle, ok := w.volumes.CSIHandle(a.volume); ok {
+			idle[disk{a.driver, handle}] = true
 		}
 	}
 	for i := range pods {

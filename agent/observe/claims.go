@@ -13,11 +13,11 @@ import (
 
 // The annotations of claims that kube-scheduler reads.
 const (
-	annotationBindCompleted = "pv.kubernetes.io/bind-completed"
-	annotationSelectedNode  = "volume.kubernetes.io/selected-node"
+	AnnotationBindCompleted = "pv.kubernetes.io/bind-completed"
+	AnnotationSelectedNode  = "volume.kubernetes.io/selected-node"
 )
 
-var keptClaimAnnotations = []string{annotationBindCompleted, annotationSelectedNode, corev1.BetaStorageClassAnnotation}
+var keptClaimAnnotations = []string{AnnotationBindCompleted, AnnotationSelectedNode, corev1.BetaStorageClassAnnotation}
 
 // claim is a PersistentVolumeClaim as far as it decides where its pods may run.
 type claim struct {
@@ -80,14 +80,14 @@ type storageClass struct {
 	topologies      []cluster.NodeTerm // allowedTopologies; nil: anywhere
 }
 
-func convertClaim(c *corev1.PersistentVolumeClaim) claim {
+func newClaim(c *corev1.PersistentVolumeClaim) claim {
 	out := claim{
 		uid: cluster.UID(c.UID), volume: c.Spec.VolumeName, deleting: c.DeletionTimestamp != nil, lost: c.Status.Phase == corev1.ClaimLost,
-		selectedNode: c.Annotations[annotationSelectedNode],
+		selectedNode: c.Annotations[AnnotationSelectedNode],
 		needs:        volumeSpec{block: isBlock(c.Spec.VolumeMode), modes: accessModes(c.Spec.AccessModes)},
 		oncePod:      slices.Contains(c.Spec.AccessModes, corev1.ReadWriteOncePod),
 	}
-	_, completed := c.Annotations[annotationBindCompleted]
+	_, completed := c.Annotations[AnnotationBindCompleted]
 	out.bound = completed && out.volume != ""
 	if ref := metav1.GetControllerOfNoCopy(c); ref != nil {
 		out.owner = cluster.UID(ref.UID)
@@ -116,7 +116,7 @@ func convertClaim(c *corev1.PersistentVolumeClaim) claim {
 	return out
 }
 
-func convertVolume(v *corev1.PersistentVolume) volume {
+func newVolume(v *corev1.PersistentVolume) volume {
 	out := volume{
 		attachment: attached(v), csi: v.Spec.CSI != nil, class: v.Spec.StorageClassName, deleting: v.DeletionTimestamp != nil,
 		available: v.Status.Phase == corev1.VolumeAvailable, unbound: v.Status.Phase != corev1.VolumeBound,
@@ -164,7 +164,7 @@ func volumeTerms(in []corev1.NodeSelectorTerm) []cluster.NodeTerm {
 	return out
 }
 
-func convertStorageClass(c *storagev1.StorageClass) storageClass {
+func newStorageClass(c *storagev1.StorageClass) storageClass {
 	out := storageClass{provisioner: c.Provisioner, waitForConsumer: c.VolumeBindingMode != nil && *c.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer}
 	for _, t := range c.AllowedTopologies {
 		var term cluster.NodeTerm

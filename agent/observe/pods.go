@@ -20,10 +20,10 @@ type ownedPods struct {
 // there first (movedPod).
 func (w *Store) putPod(p *corev1.Pod) Urgency {
 	row := convertPod(p)
-	class, volumes := convertClass(p, w.schedulers), convertUse(p)
+	class, volumes := convertClass(p, w.schedulers), PodUse(p)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.storage.setUse(row.Key, volumes, &class)
+	w.volumes.SetPod(row.Key, volumes, &class)
 	row.Class = w.intern(class)
 	row.Budgets = w.budgetsOfClass[row.Class]
 	old, had := w.pod(row.Key, row.Node)
@@ -94,7 +94,7 @@ func (w *Store) dropPod(key cluster.PodKey, node cluster.NodeName) Urgency {
 	if !had {
 		return Never
 	}
-	w.storage.deleteUse(key)
+	w.volumes.DeletePod(key)
 	w.countOwned(&old, -1)
 	if old.Node == "" {
 		w.pods.delete(key)

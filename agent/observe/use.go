@@ -7,7 +7,7 @@ import (
 )
 
 // use is how one pod uses volumes. Only pods that use a claim have one.
-type volumeUse struct {
+type Use struct {
 	uid           cluster.UID
 	node          cluster.NodeName
 	inline        []cluster.Volume
@@ -21,8 +21,8 @@ type claimUse struct {
 }
 
 // convertUse tells how a pod uses volumes.
-func convertUse(p *corev1.Pod) volumeUse {
-	out := volumeUse{uid: cluster.UID(p.UID), node: cluster.NodeName(p.Spec.NodeName)}
+func PodUse(p *corev1.Pod) Use {
+	out := Use{uid: cluster.UID(p.UID), node: cluster.NodeName(p.Spec.NodeName)}
 	for i := range p.Spec.Volumes {
 		v := &p.Spec.Volumes[i]
 		switch {

@@ -13,7 +13,7 @@ import (
 
 // storage is what the world knows of claims, volumes and storage classes, and which
 // pods use which claim: what a pod's volumes demand changes without the pod's doing.
-type storage struct {
+type Index struct {
 	claims            map[string]claim           // by "namespace/name"
 	volumes           map[string]volume          // by name
 	classes           map[string]storageClass    // by name
@@ -21,58 +21,59 @@ type storage struct {
 	unboundVolumes    map[string]map[string]bool // of each storage class, the names of its unbound volumes
 	claimsByVolume    map[string][]string        // claims by the volume that they name
 	podsByClaim       map[string][]cluster.PodKey
-	usesByPod         map[cluster.PodKey]volumeUse
+	usesByPod         map[cluster.PodKey]Use
 }
 
-func newStorage() storage {
-	return storage{
+func NewIndex() *Index {
+	return &Index{
 		claims: map[string]claim{}, volumes: map[string]volume{}, classes: map[string]storageClass{}, publishesCapacity: map[string]bool{}, unboundVolumes: map[string]map[string]bool{},
-		claimsByVolume: map[string][]string{}, podsByClaim: map[string][]cluster.PodKey{}, usesByPod: map[cluster.PodKey]volumeUse{},
+		claimsByVolume: map[string][]string{}, podsByClaim: map[string][]cluster.PodKey{}, usesByPod: map[cluster.PodKey]Use{},
 	}
 }
 
 // settle notes how a pod uses volumes, in place of what was noted before, and completes
 // its class.
-func (s *storage) setUse(key cluster.PodKey, u volumeUse, class *cluster.PodClass) {
+func (x *Index) SetPod(key cluster.PodKey, u Use, class *cluster.PodClass) {
 	if len(u.claims) == 0 {
-		s.deleteUse(key)
+		x.DeletePod(key)
 		class.Volumes = u.inline
 		return
 	}
 	u.notUnderstood = class.NotUnderstood
-	if old, had := s.usesByPod[key]; !had || !slices.Equal(old.claims, u.claims) {
-		s.deleteUse(key)
+	if old, had := x.usesByPod[key]; !had || !slices.Equal(old.claims, u.claims) {
+		x.DeletePod(key)
 		for _, c := range u.claims {
-			if !slices.Contains(s.podsByClaim[c.claim], key) {
-				s.podsByClaim[c.claim] = append(s.podsByClaim[c.claim], key)
+			if !slices.Contains(x.podsByClaim[c.claim], key) {
+				x.podsByClaim[c.claim] = append(x.podsByClaim[c.claim], key)
 			}
 		}
 	}
-	s.usesByPod[key] = u
-	s.completeClass(key, u, class)
+	x.usesByPod[key] = u
+	x.Complete(key, class)
 }
 
 // forget drops a pod's use of volumes.
-func (s *storage) deleteUse(key cluster.PodKey) {
-	u, had := s.usesByPod[key]
+func (x *Index) DeletePod(key cluster.PodKey) {
+	u, had := x.usesByPod[key]
 	if !had {
 		return
 	}
-	delete(s.usesByPod, key)
+	delete(x.usesByPod, key)
 	for _, c := range u.claims {
-		left := slices.DeleteFunc(s.podsByClaim[c.claim], func(k cluster.PodKey) bool { return k == key })
-		if s.podsByClaim[c.claim] = left; len(left) == 0 {
-			delete(s.podsByClaim, c.claim)
+		left := slices.DeleteFunc(x.podsByClaim[c.claim], func(k cluster.PodKey) bool { return k == key })
+		if x.podsByClaim[c.claim] = left; len(left) == 0 {
+			delete(x.podsByClaim, c.claim)
 		}
 	}
 }
 
 // complete fills in what the pod's volumes demand today.
-func (s *storage) completeClass(key cluster.PodKey, u volumeUse, class *cluster.PodClass) {
+func (x *Index) Complete(key cluster.PodKey, class *cluster.PodClass) {
+	u := x.usesByPod[key]
 	class.Volumes, class.NotUnderstood = slices.Clip(u.inline), u.notUnderstood
 	offered := map[string]bool{}
 	for _, c := range u.claims {
-		v, existing := s.volumeDemand(key, u.uid, c)
+		v, existing := x.volumeDemand(key, u.uid, c)
 		class.Volumes = append(class.Volumes, v)
 		for _, name := range existing {
 			if offered[name] {
@@ -86,8 +87,8 @@ func (s *storage) completeClass(key cluster.PodKey, u volumeUse, class *cluster.
 		}
 		// kube-scheduler holds the claim against CSIStorageCapacity, which nobody has
 		// published for a machine that is not there yet.
-		words := "storage capacity of " + s.capacityDriver(c.claim)
-		if v.Refused == "" && s.capacityDriver(c.claim) != "" && !slices.Contains(class.NotUnderstood, words) {
+		words := "storage capacity of " + x.capacityDriver(c.claim)
+		if v.Refused == "" && x.capacityDriver(c.claim) != "" && !slices.Contains(class.NotUnderstood, words) {
 			class.NotUnderstood = append(slices.Clip(class.NotUnderstood), words)
 		}
 	}
@@ -95,10 +96,10 @@ func (s *storage) completeClass(key cluster.PodKey, u volumeUse, class *cluster.
 
 // measured is the driver whose storage must have room for what the claim's class will
 // provision (hasEnoughCapacity); empty: none, or it tells nobody how much it has.
-func (s *storage) capacityDriver(key string) string {
-	c := s.claims[key]
-	class := s.classes[c.class]
-	if c.bound || c.volume != "" || !class.waitForConsumer || !class.provisions() || !s.publishesCapacity[class.provisioner] {
+func (x *Index) capacityDriver(key string) string {
+	c := x.claims[key]
+	class := x.classes[c.class]
+	if c.bound || c.volume != "" || !class.waitForConsumer || !class.provisions() || !x.publishesCapacity[class.provisioner] {
 		return ""
 	}
 	return class.provisioner
@@ -107,10 +108,10 @@ func (s *storage) capacityDriver(key string) string {
 // demand is what one claim demands of its pod's node, in the order and the words of
 // kube-scheduler's VolumeRestrictions, VolumeBinding and VolumeZone. existing are the
 // unbound volumes that may serve the claim.
-func (s *storage) volumeDemand(pod cluster.PodKey, uid cluster.UID, u claimUse) (v cluster.Volume, existing []string) {
+func (x *Index) volumeDemand(pod cluster.PodKey, uid cluster.UID, u claimUse) (v cluster.Volume, existing []string) {
 	v.Claim = u.claim
 	namespace, name, _ := strings.Cut(u.claim, "/")
-	c, ok := s.claims[u.claim]
+	c, ok := x.claims[u.claim]
 	if !ok {
 		if v.Refused = fmt.Sprintf("persistentvolumeclaim %q not found", name); u.ephemeral {
 			v.Refused = fmt.Sprintf("waiting for ephemeral volume controller to create the persistentvolumeclaim %q", name)
@@ -118,8 +119,8 @@ func (s *storage) volumeDemand(pod cluster.PodKey, uid cluster.UID, u claimUse) 
 		return v, nil
 	}
 	v.OnePod = c.oncePod && !u.ephemeral // of ephemeral volumes VolumeRestrictions knows nothing
-	v.Driver, v.Handle = s.countedVolume(u.claim, c)
-	class, known := s.classes[c.class]
+	v.Driver, v.Handle = x.countedVolume(u.claim, c)
+	class, known := x.classes[c.class]
 	switch {
 	case c.lost:
 		v.Refused = fmt.Sprintf("persistentvolumeclaim %q bound to non-existent persistentvolume %q", name, c.volume)
@@ -128,9 +129,9 @@ func (s *storage) volumeDemand(pod cluster.PodKey, uid cluster.UID, u claimUse) 
 	case u.ephemeral && c.owner != uid:
 		v.Refused = fmt.Sprintf("PVC %s/%s was not created for pod %s (pod is not owner)", namespace, name, pod)
 	case c.bound:
-		s.boundVolume(&v, c, u.ephemeral)
+		x.boundVolume(&v, c, u.ephemeral)
 	case c.volume == "" && c.class != "" && known && class.waitForConsumer:
-		existing = s.unboundTopologies(&v, c, class)
+		existing = x.unboundTopologies(&v, c, class)
 	default:
 		v.Refused = "pod has unbound immediate PersistentVolumeClaims"
 	}
@@ -139,11 +140,11 @@ func (s *storage) volumeDemand(pod cluster.PodKey, uid cluster.UID, u claimUse) 
 
 // counted is what a claim counts against on its node: its volume, or one that its class
 // will provision.
-func (s *storage) countedVolume(key string, c claim) (driver, handle string) {
-	if v, ok := s.volumes[c.volume]; ok && c.volume != "" {
+func (x *Index) countedVolume(key string, c claim) (driver, handle string) {
+	if v, ok := x.volumes[c.volume]; ok && c.volume != "" {
 		return v.driver, v.handle
 	}
-	class, ok := s.classes[c.class]
+	class, ok := x.classes[c.class]
 	if !ok || c.class == "" {
 		return "", ""
 	}
@@ -153,8 +154,8 @@ func (s *storage) countedVolume(key string, c claim) (driver, handle string) {
 	return driver, "claim " + key
 }
 
-func (s *storage) boundVolume(v *cluster.Volume, c claim, ephemeral bool) {
-	pv, ok := s.volumes[c.volume]
+func (x *Index) boundVolume(v *cluster.Volume, c claim, ephemeral bool) {
+	pv, ok := x.volumes[c.volume]
 	switch {
 	case ok:
 		v.Affinity = pv.affinity
@@ -170,7 +171,7 @@ func (s *storage) boundVolume(v *cluster.Volume, c claim, ephemeral bool) {
 
 // waiting fills in where a claim that waits for its first consumer may get a volume:
 // where an existing one is in reach, or where its class provisions one.
-func (s *storage) unboundTopologies(v *cluster.Volume, c claim, class storageClass) (existing []string) {
+func (x *Index) unboundTopologies(v *cluster.Volume, c claim, class storageClass) (existing []string) {
 	if c.selectedNode != "" {
 		v.Topologies = []cluster.NodeTerm{}
 		if class.provisions() {
@@ -178,13 +179,13 @@ func (s *storage) unboundTopologies(v *cluster.Volume, c claim, class storageCla
 		}
 		return nil
 	}
-	existing = s.candidates(v.Claim, c)
+	existing = x.candidates(v.Claim, c)
 	if class.provisions() && class.topologies == nil {
 		return existing
 	}
 	terms := []cluster.NodeTerm{}
 	for _, name := range existing {
-		pv := s.volumes[name]
+		pv := x.volumes[name]
 		if pv.bindingAffinity == nil {
 			return existing
 		}
@@ -220,10 +221,10 @@ func onNode(node cluster.NodeName, terms []cluster.NodeTerm) []cluster.NodeTerm 
 
 // candidates are the volumes that volume.FindMatchingVolume would give to a claim on a
 // node that they reach, by name. One that is reserved for the claim is the only one.
-func (s *storage) candidates(key string, c claim) []string {
+func (x *Index) candidates(key string, c claim) []string {
 	var out []string
-	for _, name := range slices.Sorted(maps.Keys(s.unboundVolumes[c.class])) {
-		v := s.volumes[name]
+	for _, name := range slices.Sorted(maps.Keys(x.unboundVolumes[c.class])) {
+		v := x.volumes[name]
 		reserved := v.claim == key && (v.claimUID == "" || v.claimUID == c.uid)
 		modes := c.needs.modes
 		want := c.needs

@@ -27,7 +27,7 @@ func aClaim(name, class string, change func(*corev1.PersistentVolumeClaim)) *cor
 
 func boundTo(volume string) func(*corev1.PersistentVolumeClaim) {
 	return func(c *corev1.PersistentVolumeClaim) {
-		c.Spec.VolumeName, c.Annotations = volume, map[string]string{annotationBindCompleted: "yes"}
+		c.Spec.VolumeName, c.Annotations = volume, map[string]string{AnnotationBindCompleted: "yes"}
 		c.Status.Phase = corev1.ClaimBound
 	}
 }
@@ -138,7 +138,7 @@ func TestWhatClaimsDemand(t *testing.T) {
 		"waits, in some zones": {Objects{Claims: []*corev1.PersistentVolumeClaim{aClaim("c", "x", nil)}, StorageClasses: []*storagev1.StorageClass{aClass("x", "d", waits, "a", "b")}}, uses("c"),
 			cluster.Volume{Claim: "ns/c", Driver: "d", Handle: "claim ns/c", Topologies: terms(in("zone", "a"), in("zone", "b"))}},
 		"waits, its node is chosen": {Objects{StorageClasses: []*storagev1.StorageClass{aClass("x", "d", waits, "a")},
-			Claims: []*corev1.PersistentVolumeClaim{aClaim("c", "x", func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{annotationSelectedNode: "n"} })}}, uses("c"),
+			Claims: []*corev1.PersistentVolumeClaim{aClaim("c", "x", func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{AnnotationSelectedNode: "n"} })}}, uses("c"),
 			cluster.Volume{Claim: "ns/c", Driver: "d", Handle: "claim ns/c", Topologies: []cluster.NodeTerm{{Labels: []cluster.Requirement{in("zone", "a")}, Fields: []cluster.Requirement{in("metadata.name", "n")}}}}},
 		"waits, by the old annotation, for volumes made by hand of which there is none": {Objects{StorageClasses: []*storagev1.StorageClass{aClass("local", noProvisioner, waits)},
 			Claims: []*corev1.PersistentVolumeClaim{aClaim("c", "x", func(c *corev1.PersistentVolumeClaim) {
@@ -270,8 +270,8 @@ func TestClassesFollowStorage(t *testing.T) {
 		}
 	}
 	w.dropPod("ns/p", "n")
-	if s := &w.storage; len(s.claims)+len(s.volumes)+len(s.classes)+len(s.unboundVolumes)+len(s.claimsByVolume)+len(s.podsByClaim)+len(s.usesByPod)+len(w.classes.index) != 0 {
-		t.Errorf("left over: %+v, classes %v", w.storage, w.classes.index)
+	if !reflect.DeepEqual(w.volumes, NewIndex()) || len(w.classes.index) != 0 {
+		t.Errorf("left over: %+v, classes %v", w.volumes, w.classes.index)
 	}
 }
 
@@ -298,7 +298,7 @@ func TestInTreeVolumesAreTheirDrivers(t *testing.T) {
 			volume{affinity: terms(in("host", "n"))}},
 	} {
 		before := c.volume.DeepCopy()
-		got := convertVolume(&c.volume)
+		got := newVolume(&c.volume)
 		if got.driver != c.want.driver || got.handle != c.want.handle || !reflect.DeepEqual(got.affinity, c.want.affinity) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", name, got, c.want)
 		}
@@ -386,8 +386,17 @@ func TestTheOrderOfWatchesMeansNothing(t *testing.T) {
 		for _, p := range objects.Pods {
 			w.dropPod(cluster.PodKey(p.Namespace+"/"+p.Name), cluster.NodeName(p.Spec.NodeName))
 		}
-		if s := &w.storage; len(s.podsByClaim)+len(s.usesByPod)+len(w.classes.index) != 0 {
-			t.Fatalf("round %d: left over %v %v", round, s.podsByClaim, w.classes.index)
+		for _, o := range objects.Claims {
+			w.dropClaim(o.Namespace + "/" + o.Name)
+		}
+		for _, o := range objects.Volumes {
+			w.dropVolume(o.Name)
+		}
+		for _, o := range objects.StorageClasses {
+			w.dropStorageClass(o.Name)
+		}
+		if !reflect.DeepEqual(w.volumes, NewIndex()) || len(w.classes.index) != 0 {
+			t.Fatalf("round %d: left over %+v %v", round, w.volumes, w.classes.index)
 		}
 	}
 }

@@ -31,7 +31,7 @@ type Store struct {
 	daemonSets  table[cluster.PodKey, cluster.DaemonSet]
 	budgets     table[string, cluster.Budget]
 	namespaces  table[string, cluster.Namespace]
-	storage     storage
+	volumes     *Index
 	nodeLimits  map[cluster.NodeName]map[string]int64 // of CSINodes
 	attachments attachments
 	// undiminished are the limits of nodes whose rows show less (limitsOf).
@@ -60,7 +60,7 @@ func NewStore(schedulers []string) *Store {
 		firstSeen:             map[cluster.NodeName]firstSeen{},
 		selectors:             map[string]budgetSelector{},
 		budgetsOfClass:        map[int][]string{},
-		storage:               newStorage(),
+		volumes:               NewIndex(),
 		nodeLimits:            map[cluster.NodeName]map[string]int64{},
 		attachments:           newAttachments(),
 		fullLimits:            map[cluster.NodeName]map[string]int64{},
