@@ -56,7 +56,7 @@ func discard[K comparable](sets map[K]map[string]bool, k K, name string) {
 	}
 }
 
-func (w *Store) putAttachment(v *storagev1.VolumeAttachment) Urgency {
+func (w *Store) PutAttachment(v *storagev1.VolumeAttachment) Urgency {
 	now := attachedTo{node: cluster.NodeName(v.Spec.NodeName), driver: v.Spec.Attacher}
 	if pv := v.Spec.Source.PersistentVolumeName; pv != nil && v.Spec.Attacher != "" {
 		now.volume = *pv
@@ -64,7 +64,7 @@ func (w *Store) putAttachment(v *storagev1.VolumeAttachment) Urgency {
 	return w.setAttachment(v.Name, now)
 }
 
-func (w *Store) dropAttachment(name string) Urgency { return w.setAttachment(name, attachedTo{}) }
+func (w *Store) DeleteAttachment(name string) Urgency { return w.setAttachment(name, attachedTo{}) }
 
 func (w *Store) setAttachment(name string, now attachedTo) Urgency {
 	w.mu.Lock()

@@ -51,41 +51,41 @@ func TestIdleAttachmentsTakeRoom(t *testing.T) {
 	for round := range 200 {
 		w := NewStore(nil)
 		var tell []func()
-		tells(&tell, objects.Nodes, w.putNode)
-		tells(&tell, objects.CSINodes, w.putCSINode)
-		tells(&tell, objects.Pods, w.putPod)
-		tells(&tell, objects.Claims, w.putClaim)
-		tells(&tell, objects.Volumes, w.putVolume)
-		tells(&tell, objects.Attachments, w.putAttachment)
+		tells(&tell, objects.Nodes, w.PutNode)
+		tells(&tell, objects.CSINodes, w.PutCSINode)
+		tells(&tell, objects.Pods, w.PutPod)
+		tells(&tell, objects.Claims, w.PutClaim)
+		tells(&tell, objects.Volumes, w.PutVolume)
+		tells(&tell, objects.Attachments, w.PutAttachment)
 		r.Shuffle(len(tell), func(i, j int) { tell[i], tell[j] = tell[j], tell[i] })
 		for _, f := range tell {
 			f()
 		}
-		check(fmt.Sprintf("seed %d, round %d", seed, round), w.snapshot())
+		check(fmt.Sprintf("seed %d, round %d", seed, round), w.contents())
 		if len(w.fullLimits) != 1 || w.fullLimits["n"]["d"] != 5 {
 			t.Fatalf("what lessons are taken from: %v", w.fullLimits)
 		}
 		for _, a := range objects.Attachments {
-			w.dropAttachment(a.Name)
+			w.DeleteAttachment(a.Name)
 		}
 		if n, _ := w.nodes.get("n"); n.VolumeLimits["d"] != 5 || len(w.fullLimits)+len(w.attachments.all)+len(w.attachments.on)+len(w.attachments.with) != 0 {
 			t.Fatalf("all are detached: %v, left over %v %v", n.VolumeLimits, w.fullLimits, w.attachments)
 		}
 	}
 	w := NewStore(nil)
-	w.putNode(objects.Nodes[0])
-	w.putCSINode(objects.CSINodes[0])
-	w.putVolume(objects.Volumes[0])
-	w.putClaim(objects.Claims[0])
-	w.putPod(objects.Pods[0])
-	if got := w.putAttachment(objects.Attachments[0]); got != Never {
+	w.PutNode(objects.Nodes[0])
+	w.PutCSINode(objects.CSINodes[0])
+	w.PutVolume(objects.Volumes[0])
+	w.PutClaim(objects.Claims[0])
+	w.PutPod(objects.Pods[0])
+	if got := w.PutAttachment(objects.Attachments[0]); got != Never {
 		t.Errorf("a used volume is attached: urgency %d", got)
 	}
-	w.dropPod("ns/p0", "n")
+	w.DeletePod("ns/p0", "n")
 	if n, _ := w.nodes.get("n"); n.VolumeLimits["d"] != 4 {
 		t.Errorf("the pod is gone and its volume still attached: %v", n.VolumeLimits)
 	}
-	if got := w.dropAttachment("va-pv0"); got != Later {
+	if got := w.DeleteAttachment("va-pv0"); got != Later {
 		t.Errorf("detached: urgency %d", got)
 	}
 }

@@ -32,13 +32,15 @@ func crowd(nodes int) ([]*corev1.Node, []*corev1.Pod) {
 			rs := fmt.Sprintf("rs-%02d", k)
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("%s-%05d", rs, i), UID: types.UID(fmt.Sprintf("%s-%030d", rs, i)), Labels: map[string]string{"app": rs, "pod-template-hash": rs},
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: rs, UID: types.UID(rs), Controller: &yes}},
-				Annotations:     map[string]string{annotationSafeToEvict: "true"}, CreationTimestamp: metav1.Unix(1700000000, 0)},
+				Annotations:     map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}, CreationTimestamp: metav1.Unix(1700000000, 0)},
 				Spec: corev1.PodSpec{NodeName: name, SchedulerName: "default-scheduler", TerminationGracePeriodSeconds: &grace,
 					Containers:  []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": quantity("480m"), "memory": quantity("1966Mi")}}}},
 					Tolerations: []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: "Exists", Effect: "NoExecute"}, {Key: "node.kubernetes.io/unreachable", Operator: "Exists", Effect: "NoExecute"}},
 					Volumes:     []corev1.Volume{{Name: "kube-api-access", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}}}},
 				Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}}
-			stripPod(p)
+			if _, err := Strip(p); err != nil {
+				panic(err)
+			}
 			ps = append(ps, p)
 		}
 	}
@@ -59,12 +61,12 @@ func BenchmarkFirstSnapshot(b *testing.B) {
 			for b.Loop() {
 				w = NewStore([]string{"default-scheduler"})
 				for _, node := range nodes {
-					w.putNode(node)
+					w.PutNode(node)
 				}
 				for _, pod := range pods {
-					w.putPod(pod)
+					w.PutPod(pod)
 				}
-				w.snapshot()
+				w.contents()
 			}
 			b.ReportMetric(float64(processor(b)-start)/1e6/float64(b.N), "cpu-ms/op")
 			b.ReportMetric(float64(heap()-before)/float64(len(pods)), "heap-B/pod")
@@ -80,19 +82,19 @@ func BenchmarkPodEvent(b *testing.B) {
 	nodes, pods := crowd(5000)
 	w := NewStore([]string{"default-scheduler"})
 	for _, node := range nodes {
-		w.putNode(node)
+		w.PutNode(node)
 	}
 	for _, pod := range pods {
-		w.putPod(pod)
+		w.PutPod(pod)
 	}
-	w.snapshot()
+	w.contents()
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
 		p := *pods[i%len(pods)]
 		p.UID = types.UID(fmt.Sprint(i))
-		w.putPod(&p)
-		w.snapshot()
+		w.PutPod(&p)
+		w.contents()
 		i += 7
 	}
 }

@@ -16,7 +16,7 @@ type budgetSelector struct {
 	selector  labels.Selector
 }
 
-func (w *Store) putBudget(b *policyv1.PodDisruptionBudget) Urgency {
+func (w *Store) PutBudget(b *policyv1.PodDisruptionBudget) Urgency {
 	key := b.Namespace + "/" + b.Name
 	row := cluster.Budget{Key: key}
 	if b.Status.ObservedGeneration >= b.Generation {
@@ -40,7 +40,7 @@ func (w *Store) putBudget(b *policyv1.PodDisruptionBudget) Urgency {
 	return Later
 }
 
-func (w *Store) dropBudget(key string) Urgency {
+func (w *Store) DeleteBudget(key string) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.budgets.delete(key)

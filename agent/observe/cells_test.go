@@ -23,23 +23,23 @@ func on(node, uid string) func(*corev1.Pod) {
 func TestOneChangeMakesOneNewNode(t *testing.T) {
 	w := NewStore(nil)
 	for n := range 3 {
-		w.putNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", n)}})
+		w.PutNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", n)}})
 		for p := range 4 {
-			w.putPod(pod(fmt.Sprintf("p%d%d", n, p), on(fmt.Sprint("n", n), "u")))
+			w.PutPod(pod(fmt.Sprintf("p%d%d", n, p), on(fmt.Sprint("n", n), "u")))
 		}
 	}
 	nodes, pods := w.nodesAndPods()
 	if again, _ := w.nodesAndPods(); &again[0] != &nodes[0] || len(pods) != 0 {
 		t.Error("an unchanged world was copied, or bound pods are listed as waiting")
 	}
-	w.putPod(pod("p10", on("n1", "u"))) // nothing new
-	w.putNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	w.PutPod(pod("p10", on("n1", "u"))) // nothing new
+	w.PutNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	if again, _ := w.nodesAndPods(); &again[0] != &nodes[0] {
 		t.Error("an unchanged pod made a new slice")
 	}
-	w.putPod(pod("p11", on("n1", "other")))
-	w.dropPod("ns/p12", "n1")
-	w.putPod(pod("p14", on("n1", "u")))
+	w.PutPod(pod("p11", on("n1", "other")))
+	w.DeletePod("ns/p12", "n1")
+	w.PutPod(pod("p14", on("n1", "u")))
 	after, _ := w.nodesAndPods()
 	for i := range nodes {
 		if same := nodes[i] == after[i]; same != (nodes[i].Name != "n1") {
@@ -57,19 +57,19 @@ func TestOneChangeMakesOneNewNode(t *testing.T) {
 // TestPodsOutliveTheirNode: pods of a Node that is not listed are pods without one.
 func TestPodsOutliveTheirNode(t *testing.T) {
 	w := NewStore(nil)
-	w.putPod(pod("early", on("n", "u")))
+	w.PutPod(pod("early", on("n", "u")))
 	if nodes, pods := w.nodesAndPods(); len(nodes) != 0 || len(pods) != 1 || pods[0].Node != "n" {
 		t.Errorf("before its Node: %v, %+v", nodes, pods)
 	}
-	w.putNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+	w.PutNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 	if nodes, pods := w.nodesAndPods(); len(nodes) != 1 || len(nodes[0].Pods) != 1 || len(pods) != 0 {
 		t.Errorf("with its Node: %v, %+v", nodes, pods)
 	}
-	w.dropNode("n")
+	w.DeleteNode("n")
 	if nodes, pods := w.nodesAndPods(); len(nodes) != 0 || len(pods) != 1 {
 		t.Errorf("after its Node: %v, %+v", nodes, pods)
 	}
-	if w.dropPod("ns/early", "n"); len(w.nodes.entries)+len(w.podsByController)+len(w.classes.index) != 0 {
+	if w.DeletePod("ns/early", "n"); len(w.nodes.entries)+len(w.podsByController)+len(w.classes.index) != 0 {
 		t.Errorf("left over: %v, %v, %v", w.nodes.entries, w.podsByController, w.classes.index)
 	}
 }
@@ -88,22 +88,22 @@ func TestWorldIsWhatWasToldLast(t *testing.T) {
 		case 0, 1, 2, 3, 4:
 			p := pod(name, on([]string{"", "a", "b", "c", "x"}[r.IntN(5)], fmt.Sprint(r.IntN(2))))
 			if old := pods[name]; old != nil && ReplacedPod(old, p) {
-				w.dropPod(podKey("ns", name), cluster.NodeName(old.Spec.NodeName))
+				w.DeletePod(podKey("ns", name), cluster.NodeName(old.Spec.NodeName))
 			}
-			w.putPod(p)
+			w.PutPod(p)
 			pods[name] = p
 		case 5, 6:
 			if old := pods[name]; old != nil {
-				w.dropPod(podKey("ns", name), cluster.NodeName(old.Spec.NodeName))
+				w.DeletePod(podKey("ns", name), cluster.NodeName(old.Spec.NodeName))
 				delete(pods, name)
 			}
 		case 7:
 			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string('a' + rune(r.IntN(3))), Labels: map[string]string{"l": name}}}
-			w.putNode(n)
+			w.PutNode(n)
 			nodes[n.Name] = n
 		case 8:
 			gone := string('a' + rune(r.IntN(3)))
-			w.dropNode(cluster.NodeName(gone))
+			w.DeleteNode(cluster.NodeName(gone))
 			delete(nodes, gone)
 		default:
 			if told != "" && told != fmt.Sprint(flat(&kept)) {
@@ -113,10 +113,10 @@ func TestWorldIsWhatWasToldLast(t *testing.T) {
 			told = fmt.Sprint(flat(&kept))
 			fresh := NewStore(nil)
 			for _, n := range nodes {
-				fresh.putNode(n)
+				fresh.PutNode(n)
 			}
 			for _, p := range pods {
-				fresh.putPod(p)
+				fresh.PutPod(p)
 			}
 			var want cluster.Snapshot
 			want.Nodes, want.Pods = fresh.nodesAndPods()

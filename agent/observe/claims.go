@@ -11,14 +11,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// The annotations of claims that kube-scheduler reads.
-const (
-	AnnotationBindCompleted = "pv.kubernetes.io/bind-completed"
-	AnnotationSelectedNode  = "volume.kubernetes.io/selected-node"
-)
-
-var keptClaimAnnotations = []string{AnnotationBindCompleted, AnnotationSelectedNode, corev1.BetaStorageClassAnnotation}
-
 // claim is a PersistentVolumeClaim as far as it decides where its pods may run.
 type claim struct {
 	uid, owner   cluster.UID // owner: its controller, a pod for an ephemeral volume
@@ -135,12 +127,12 @@ func newVolume(v *corev1.PersistentVolume) volume {
 		}
 	}
 	if a := v.Spec.NodeAffinity; a != nil && a.Required != nil {
-		out.affinity = volumeTerms(a.Required.NodeSelectorTerms)
+		out.affinity = NodeTerms(a.Required.NodeSelectorTerms)
 	}
 	out.bindingAffinity = out.affinity
 	if out.zoneKey != "" {
 		if out.affinity != nil {
-			out.affinity = volumeTerms(v.Spec.NodeAffinity.Required.NodeSelectorTerms) // migrateZones writes to it
+			out.affinity = NodeTerms(v.Spec.NodeAffinity.Required.NodeSelectorTerms) // migrateZones writes to it
 		}
 		out.affinity = migrateZones(out.affinity, v.Labels, out.zoneKey)
 	}
@@ -151,15 +143,6 @@ func newVolume(v *corev1.PersistentVolume) volume {
 			out.offers.attributes = *v.Spec.VolumeAttributesClassName
 		}
 		out.labels = v.Labels
-	}
-	return out
-}
-
-// volumeTerms converts a volume's node affinity as it is written.
-func volumeTerms(in []corev1.NodeSelectorTerm) []cluster.NodeTerm {
-	out := make([]cluster.NodeTerm, 0, len(in))
-	for _, t := range in {
-		out = append(out, cluster.NodeTerm{Labels: labelRequirements(t.MatchExpressions), Fields: requirements(t.MatchFields)})
 	}
 	return out
 }

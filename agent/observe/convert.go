@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -57,7 +58,7 @@ func podWishes(a map[string]string) *cluster.PodWishes {
 }
 
 // convertNode turns a Node into the house's own. LeaseRenewed is not known here.
-func convertNode(n *corev1.Node) cluster.Node {
+func Node(n *corev1.Node) cluster.Node {
 	out := cluster.Node{
 		Name:          cluster.NodeName(n.Name),
 		UID:           cluster.UID(n.UID),
@@ -66,8 +67,8 @@ func convertNode(n *corev1.Node) cluster.Node {
 		Created:       n.CreationTimestamp.Time,
 		Labels:        n.Labels,
 		Unschedulable: n.Spec.Unschedulable,
-		Capacity:      convertList(n.Status.Capacity),
-		Allocatable:   convertList(n.Status.Allocatable),
+		Capacity:      resourceAmounts(n.Status.Capacity),
+		Allocatable:   resourceAmounts(n.Status.Allocatable),
 		Deleting:      n.DeletionTimestamp != nil,
 	}
 	for key, v := range n.Annotations {
@@ -86,7 +87,7 @@ func convertNode(n *corev1.Node) cluster.Node {
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			out.Ready, out.ReadySince = convertStatus(c.Status), c.LastTransitionTime.Time
+			out.Ready, out.ReadySince = status(c.Status), c.LastTransitionTime.Time
 		}
 	}
 	_, out.ControlPlane = n.Labels[labelControlPlane]
@@ -96,7 +97,7 @@ func convertNode(n *corev1.Node) cluster.Node {
 	return out
 }
 
-func convertStatus(s corev1.ConditionStatus) cluster.Status {
+func status(s corev1.ConditionStatus) cluster.Status {
 	switch s {
 	case corev1.ConditionTrue:
 		return cluster.StatusTrue
@@ -107,7 +108,7 @@ func convertStatus(s corev1.ConditionStatus) cluster.Status {
 }
 
 // convertPod turns a Pod into what is its own; its class is convertClass.
-func convertPod(p *corev1.Pod) cluster.Pod {
+func Pod(p *corev1.Pod) cluster.Pod {
 	out := cluster.Pod{
 		Key:          cluster.PodKey(p.Namespace + "/" + p.Name),
 		UID:          cluster.UID(p.UID),
@@ -116,7 +117,7 @@ func convertPod(p *corev1.Pod) cluster.Pod {
 		Gated:        len(p.Spec.SchedulingGates) > 0,
 		Finished:     p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 		Created:      cluster.At(p.CreationTimestamp.Time),
-		Owner:        convertOwner(metav1.GetControllerOf(p)),
+		Owner:        owner(metav1.GetControllerOf(p)),
 		SafeToEvict:  p.Annotations[annotationSafeToEvict],
 		DoNotDisrupt: p.Annotations[annotationDoNotDisrupt] == "true",
 		LocalStorage: localStorage(p),
@@ -139,7 +140,7 @@ func convertPod(p *corev1.Pod) cluster.Pod {
 	return out
 }
 
-func convertOwner(ref *metav1.OwnerReference) *cluster.Owner {
+func owner(ref *metav1.OwnerReference) *cluster.Owner {
 	if ref == nil {
 		return nil
 	}
@@ -164,11 +165,11 @@ func localStorage(p *corev1.Pod) string {
 // A DaemonSet's controller pins each pod to its node by a metadata.name field term.
 // Once the pod is bound that term decides nothing any more and would make one class
 // per node, so it is left out.
-func convertClass(p *corev1.Pod, schedulers []string) cluster.PodClass {
+func PodClass(p *corev1.Pod, schedulers []string) cluster.PodClass {
 	c := cluster.PodClass{
 		Namespace:    p.Namespace,
 		Labels:       p.Labels,
-		Requests:     convertList(podRequests(p)),
+		Requests:     resourceAmounts(podRequests(p)),
 		NodeSelector: p.Spec.NodeSelector,
 		HostPorts:    hostPorts(&p.Spec),
 	}
@@ -183,7 +184,7 @@ func convertClass(p *corev1.Pod, schedulers []string) cluster.PodClass {
 	for _, t := range p.Spec.Tolerations {
 		c.Tolerations = append(c.Tolerations, cluster.Toleration{Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect)})
 	}
-	c.NotUnderstood = append(convertTerms(p, &c), notUnderstood(&p.Spec, schedulers)...)
+	c.NotUnderstood = append(setPodTerms(p, &c), notUnderstood(&p.Spec, schedulers)...)
 	return c
 }
 
@@ -220,11 +221,7 @@ func nodeAffinity(a *corev1.Affinity) []cluster.NodeTerm {
 	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return nil
 	}
-	terms := []cluster.NodeTerm{}
-	for _, t := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-		terms = append(terms, cluster.NodeTerm{Labels: labelRequirements(t.MatchExpressions), Fields: requirements(t.MatchFields)})
-	}
-	return terms
+	return NodeTerms(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms)
 }
 
 func requirements(in []corev1.NodeSelectorRequirement) []cluster.Requirement {
@@ -303,6 +300,11 @@ func unsupportedVolume(v *corev1.Volume) string {
 	return ""
 }
 
+// DaemonSetClass is the class of the pods of a DaemonSet.
+func DaemonSetClass(d *appsv1.DaemonSet, schedulers []string) cluster.PodClass {
+	return PodClass(daemonSetPod(d.Namespace, &d.Spec.Template), schedulers)
+}
+
 // daemonSetPod is the pod that a DaemonSet's controller would make for a node that
 // matches, with the tolerations that it always adds
 // (kubernetes/pkg/controller/daemon/util.AddOrUpdateDaemonPodTolerations).
@@ -321,4 +323,13 @@ func daemonSetPod(namespace string, t *corev1.PodTemplateSpec) *corev1.Pod {
 		add(corev1.TaintNodeNetworkUnavailable, corev1.TaintEffectNoSchedule)
 	}
 	return p
+}
+
+// NodeTerms converts the terms of a node selector: of a pod's affinity or of a volume's.
+func NodeTerms(in []corev1.NodeSelectorTerm) []cluster.NodeTerm {
+	out := make([]cluster.NodeTerm, 0, len(in))
+	for _, t := range in {
+		out = append(out, cluster.NodeTerm{Labels: labelRequirements(t.MatchExpressions), Fields: requirements(t.MatchFields)})
+	}
+	return out
 }

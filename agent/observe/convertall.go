@@ -33,19 +33,19 @@ func Convert(objects Objects, schedulers ...string) cluster.Snapshot {
 		schedulers = []string{corev1.DefaultSchedulerName}
 	}
 	w := NewStore(schedulers)
-	feed(objects.Namespaces, w.putNamespace)
-	feed(objects.Drivers, w.putDriver)
-	feed(objects.StorageClasses, w.putStorageClass)
-	feed(objects.Volumes, w.putVolume)
-	feed(objects.Claims, w.putClaim)
-	feed(objects.CSINodes, w.putCSINode)
-	feed(objects.Attachments, w.putAttachment)
-	feed(objects.Nodes, w.putNode)
-	feed(objects.DaemonSets, w.putDaemonSet)
-	feed(objects.Pods, w.putPod)
+	feed(objects.Namespaces, w.PutNamespace)
+	feed(objects.Drivers, w.PutCSIDriver)
+	feed(objects.StorageClasses, w.PutStorageClass)
+	feed(objects.Volumes, w.PutVolume)
+	feed(objects.Claims, w.PutClaim)
+	feed(objects.CSINodes, w.PutCSINode)
+	feed(objects.Attachments, w.PutAttachment)
+	feed(objects.Nodes, w.PutNode)
+	feed(objects.DaemonSets, w.PutDaemonSet)
+	feed(objects.Pods, w.PutPod)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.snapshot()
+	return w.contents()
 }
 
 func feed[T any, P interface {

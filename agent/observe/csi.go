@@ -187,7 +187,7 @@ func splitZones(value string) []string {
 
 // volumeLimits are the drivers of a node that attach no more than so many volumes to it
 // (nodevolumelimits.getVolumeLimits).
-func volumeLimits(n *storagev1.CSINode) map[string]int64 {
+func VolumeLimits(n *storagev1.CSINode) map[string]int64 {
 	var out map[string]int64
 	for i := range n.Spec.Drivers {
 		d := &n.Spec.Drivers[i]

@@ -8,11 +8,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-func (w *Store) putCSINode(n *storagev1.CSINode) Urgency {
-	return w.setLimits(cluster.NodeName(n.Name), volumeLimits(n))
+func (w *Store) PutCSINode(n *storagev1.CSINode) Urgency {
+	return w.setLimits(cluster.NodeName(n.Name), VolumeLimits(n))
 }
 
-func (w *Store) dropCSINode(name cluster.NodeName) Urgency { return w.setLimits(name, nil) }
+func (w *Store) DeleteCSINode(name cluster.NodeName) Urgency { return w.setLimits(name, nil) }
 
 // limit notes a node's limits, which may be known before the node is.
 func (w *Store) setLimits(name cluster.NodeName, limits map[string]int64) Urgency {

@@ -6,9 +6,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-func (w *Store) putDaemonSet(d *appsv1.DaemonSet) Urgency {
-	pod := daemonSetPod(d.Namespace, &d.Spec.Template)
-	class := convertClass(pod, w.schedulers)
+func (w *Store) PutDaemonSet(d *appsv1.DaemonSet) Urgency {
+	class := DaemonSetClass(d, w.schedulers)
 	row := cluster.DaemonSet{Key: cluster.PodKey(d.Namespace + "/" + d.Name), UID: cluster.UID(d.UID)}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -23,7 +22,7 @@ func (w *Store) putDaemonSet(d *appsv1.DaemonSet) Urgency {
 	return Later
 }
 
-func (w *Store) dropDaemonSet(key cluster.PodKey) Urgency {
+func (w *Store) DeleteDaemonSet(key cluster.PodKey) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if old, had := w.daemonSets.get(key); had {

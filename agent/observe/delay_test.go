@@ -16,7 +16,7 @@ func TestPodScaleUpDelay(t *testing.T) {
 		if _, err := Strip(p); err != nil {
 			t.Fatal(err)
 		}
-		if got := convertPod(p); got.Asked().ScaleUpDelay != want {
+		if got := Pod(p); got.Asked().ScaleUpDelay != want {
 			t.Errorf("%q is a delay of %s, want %s", text, got.Asked().ScaleUpDelay, want)
 		}
 	}
@@ -27,15 +27,15 @@ func TestRareAnnotations(t *testing.T) {
 	if _, err := Strip(p); err != nil {
 		t.Fatal(err)
 	}
-	if got := convertPod(p); got.DoNotDisrupt || got.Asked().KeepFor != 45*time.Minute || got.Asked().EvictDaemon != "true" {
+	if got := Pod(p); got.DoNotDisrupt || got.Asked().KeepFor != 45*time.Minute || got.Asked().EvictDaemon != "true" {
 		t.Errorf("%+v, %+v", got, got.Asked())
 	}
 	p = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationDoNotDisrupt: "true"}}}
-	if got := convertPod(p); !got.DoNotDisrupt || got.Wishes != nil {
+	if got := Pod(p); !got.DoNotDisrupt || got.Wishes != nil {
 		t.Errorf("%+v", got)
 	}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"other": "x", cluster.AnnotationRequested: "true", cluster.AnnotationDelay + "backup": "x"}}}
-	if got := convertNode(n).Annotations; len(got) != 2 {
+	if got := Node(n).Annotations; len(got) != 2 {
 		t.Errorf("a Node keeps %v", got)
 	}
 }

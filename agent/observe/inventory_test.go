@@ -147,7 +147,8 @@ func TestPace(t *testing.T) {
 	})
 }
 
-func TestTemplatesLearnFromNodesOfTheSameSpec(t *testing.T) {
+// An instance keeps the spec that its group's template had when the instance appeared.
+func TestSpecsOfInstances(t *testing.T) {
 	c := &cloud{groups: []cluster.NodeGroup{{ID: "g", Template: cluster.Template{Spec: "v1"}, Instances: []cluster.Instance{{ID: "old", Member: true}}}}}
 	i := inventory(c)
 	ctx := t.Context()
@@ -157,8 +158,7 @@ func TestTemplatesLearnFromNodesOfTheSameSpec(t *testing.T) {
 		}
 	}
 	read()
-	computed := cluster.Resources{MilliCPU: 1900, Memory: 7 << 30, Pods: 110, Extended: map[string]int64{"nvidia.com/gpu": 1}}
-	group := cluster.NodeGroup{ID: "g", Template: cluster.Template{Spec: "v1", Allocatable: computed},
+	group := cluster.NodeGroup{ID: "g", Template: cluster.Template{Spec: "v1"},
 		Instances: []cluster.Instance{{ID: "old", Member: true}, {ID: "new", Member: true}}}
 	c.set(nil, group)
 	read()
@@ -169,24 +169,6 @@ func TestTemplatesLearnFromNodesOfTheSameSpec(t *testing.T) {
 	specs := i.Specs()
 	if specs["old"] != "" || specs["new"] != "v1" || specs["newer"] != "v2" {
 		t.Fatalf("specs %v", specs)
-	}
-	nodes := []*cluster.Node{
-		{ProviderID: "old", Ready: cluster.StatusTrue, Allocatable: cluster.Resources{MilliCPU: 1, Memory: 1}},
-		{ProviderID: "new", Ready: cluster.StatusTrue, Allocatable: cluster.Resources{MilliCPU: 1800, Memory: 6 << 30, Pods: 110}},
-		{ProviderID: "newer", Ready: cluster.StatusFalse, Allocatable: cluster.Resources{MilliCPU: 7, Memory: 7}},
-	}
-	group.Template.Spec = "v1"
-	learnt := func() cluster.Resources {
-		groups, _ := correctTemplates([]cluster.NodeGroup{group}, nodes, specs, nil, nil, map[string]Correction{}, time.Now())
-		return groups[0].Template.Allocatable
-	}
-	got := learnt()
-	if got.MilliCPU != 1800 || got.Memory != 6<<30 || got.Pods != 110 || got.Extended["nvidia.com/gpu"] != 1 {
-		t.Errorf("learnt %+v", got)
-	}
-	group.Template.Spec = "v2"
-	if got := learnt(); got.MilliCPU != 1900 {
-		t.Errorf("a node that is not Ready taught %+v", got)
 	}
 }
 

@@ -40,13 +40,34 @@ type Correction struct {
 }
 
 // birth is how a node looked when it was first seen, soon after it registered.
-type firstSeen struct {
-	uid    cluster.UID
-	labels map[string]string
-	taints []cluster.Taint
+type FirstSeen struct {
+	UID    cluster.UID
+	Labels map[string]string
+	Taints []cluster.Taint
 }
 
-// correct replaces a template's computed sizes by those that real nodes of the same
+// Evidence is what is known of the nodes of all groups.
+type Evidence struct {
+	Nodes []*cluster.Node
+	// Specs is, by instance, the Template.Spec under which the instance appeared.
+	Specs     map[cluster.InstanceID]string
+	FirstSeen map[cluster.NodeName]FirstSeen
+	// FullLimits are the volume limits of nodes of which Node.VolumeLimits shows less.
+	FullLimits map[cluster.NodeName]map[string]int64
+}
+
+// ValidUntil is when time alone may change what Correct returns for these nodes.
+func ValidUntil(nodes []*cluster.Node, now time.Time) time.Time {
+	until := now.Truncate(timeStep).Add(timeStep)
+	for _, n := range nodes {
+		if due := n.ReadySince.Add(settleTime); due.After(now) && due.Before(until) {
+			until = due
+		}
+	}
+	return until
+}
+
+// Correct replaces a template's computed sizes by those that real nodes of the same
 // group and spec report (DESIGN 4.2), adds labels that they share, takes away labels that they turn out not to
 // have, and adds taints that they register with (plan leaves out those of a start). Only
 // nodes whose instance appeared under the template's current spec count; where several
@@ -59,15 +80,15 @@ type firstSeen struct {
 //
 // What was learnt is kept in lessons, by spec. The words that come back say what an
 // operator should mend in which group.
-func correctTemplates(groups []cluster.NodeGroup, nodes []*cluster.Node, specs map[cluster.InstanceID]string, births map[cluster.NodeName]firstSeen, undiminished map[cluster.NodeName]map[string]int64, lessons map[string]Correction, now time.Time) ([]cluster.NodeGroup, map[cluster.GroupID]string) {
-	byID := make(map[cluster.InstanceID]*cluster.Node, len(nodes))
-	for _, n := range nodes {
+func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correction, now time.Time) ([]cluster.NodeGroup, map[cluster.GroupID]string) {
+	byID := make(map[cluster.InstanceID]*cluster.Node, len(seen.Nodes))
+	for _, n := range seen.Nodes {
 		if n.ProviderID != "" {
 			byID[cluster.InstanceID(n.ProviderID)] = n
 		}
 	}
-	maps.DeleteFunc(lessons, func(_ string, l Correction) bool { return now.Sub(l.At) > lifetime })
-	words := make(map[cluster.GroupID]string)
+	maps.DeleteFunc(known, func(_ string, l Correction) bool { return now.Sub(l.At) > lifetime })
+	advice := make(map[cluster.GroupID]string)
 	for i := range groups {
 		g := &groups[i]
 		if g.Template.Spec == "" || g.Template.Unknown != "" {
@@ -77,36 +98,36 @@ func correctTemplates(groups []cluster.NodeGroup, nodes []*cluster.Node, specs m
 		for _, in := range g.Instances {
 			n := byID[in.ID]
 			switch {
-			case n == nil || !in.Member || specs[in.ID] != g.Template.Spec || !sameType(g.Template, *n):
+			case n == nil || !in.Member || seen.Specs[in.ID] != g.Template.Spec || !sameType(g.Template, *n):
 			case n.Ready == cluster.StatusTrue:
 				teachers = append(teachers, n)
 			case n.Ready == cluster.StatusFalse && n.Allocatable.MilliCPU > 0 && n.Allocatable.Memory > 0 && n.Allocatable.Pods > 0:
 				starting = append(starting, n)
 			}
 		}
-		l, ok := fromReadyNodes(&g.Template, teachers, births)
+		l, ok := fromReadyNodes(&g.Template, teachers, seen.FirstSeen)
 		switch {
 		case !ok && len(starting) == 0:
-			l = lessons[g.Template.Spec]
+			l = known[g.Template.Spec]
 		case !ok:
-			l = lessons[g.Template.Spec].withStartingSizes(&g.Template, false, starting)
+			l = known[g.Template.Spec].withStartingSizes(&g.Template, false, starting)
 			l.At = now.UTC().Truncate(timeStep)
-			lessons[g.Template.Spec] = l
+			known[g.Template.Spec] = l
 		default:
 			l = l.withStartingSizes(&g.Template, true, starting)
-			l.ExtraLabels = sharedLabels(&g.Template, teachers, lessons[g.Template.Spec].ExtraLabels)
-			l.VolumeLimits = leastLimits(lessons[g.Template.Spec].VolumeLimits, teachers, undiminished, now)
+			l.ExtraLabels = sharedLabels(&g.Template, teachers, known[g.Template.Spec].ExtraLabels)
+			l.VolumeLimits = leastLimits(known[g.Template.Spec].VolumeLimits, teachers, seen.FullLimits, now)
 			l.At = now.UTC().Truncate(timeStep)
-			lessons[g.Template.Spec] = l.persistent(lessons[g.Template.Spec], teachers, now)
+			known[g.Template.Spec] = l.persistent(known[g.Template.Spec], teachers, now)
 		}
 		if !l.At.IsZero() {
 			if w := l.advice(g.Template.Labels); w != "" {
-				words[g.ID] = w
+				advice[g.ID] = w
 			}
 			l.apply(&g.Template)
 		}
 	}
-	return groups, words
+	return groups, advice
 }
 
 // lasting is what is kept of a lesson. What a node may still be about to gain or lose
@@ -148,22 +169,22 @@ func (l Correction) withStartingSizes(t *cluster.Template, ready bool, starting 
 func settled(n *cluster.Node, now time.Time) bool { return now.Sub(n.ReadySince) >= settleTime }
 
 // lesson sums up what the nodes of a template show.
-func fromReadyNodes(t *cluster.Template, nodes []*cluster.Node, births map[cluster.NodeName]firstSeen) (l Correction, ok bool) {
+func fromReadyNodes(t *cluster.Template, nodes []*cluster.Node, births map[cluster.NodeName]FirstSeen) (l Correction, ok bool) {
 	var capacity, allocatable *cluster.Resources
 	lacks := make(map[string]int)
 	for i, n := range nodes {
 		capacity, allocatable = minimum(capacity, n.Capacity), minimum(allocatable, n.Allocatable)
 		b := births[n.Name]
-		if b.uid != n.UID {
-			b = firstSeen{labels: n.Labels} // not seen at its birth: its taints may be anybody's
+		if b.UID != n.UID {
+			b = FirstSeen{Labels: n.Labels} // not seen at its birth: its taints may be anybody's
 		}
 		for k, v := range t.Labels {
 			// Controllers add labels later, and people take some away: either time counts.
-			if n.Labels[k] != v && b.labels[k] != v {
+			if n.Labels[k] != v && b.Labels[k] != v {
 				lacks[k]++
 			}
 		}
-		shared := func(x cluster.Taint) bool { return slices.Contains(n.Taints, x) && slices.Contains(b.taints, x) }
+		shared := func(x cluster.Taint) bool { return slices.Contains(n.Taints, x) && slices.Contains(b.Taints, x) }
 		if i == 0 {
 			l.Taints = slices.Clone(n.Taints)
 		}

@@ -13,7 +13,7 @@ import (
 type classroom struct {
 	node    cluster.Node
 	gone    bool
-	births  map[cluster.NodeName]firstSeen
+	births  map[cluster.NodeName]FirstSeen
 	lessons map[string]Correction
 	now     time.Time
 	words   string
@@ -24,7 +24,7 @@ type classroom struct {
 
 func newClassroom() *classroom {
 	now := time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC)
-	c := &classroom{lessons: map[string]Correction{}, births: map[cluster.NodeName]firstSeen{}, now: now}
+	c := &classroom{lessons: map[string]Correction{}, births: map[cluster.NodeName]FirstSeen{}, now: now}
 	c.node = cluster.Node{Name: "n", UID: "1", ProviderID: "i", Ready: cluster.StatusTrue, ReadySince: now,
 		Labels:      map[string]string{"pool": "batch", "tier": "web"},
 		Allocatable: cluster.Resources{MilliCPU: 3800, Memory: 13 << 30, Pods: 110}}
@@ -44,7 +44,7 @@ func (c *classroom) template() cluster.Template {
 	} else {
 		nodes = []*cluster.Node{&c.node}
 	}
-	groups, words := correctTemplates([]cluster.NodeGroup{g}, nodes, map[cluster.InstanceID]string{"i": "v1"}, c.births, nil, c.lessons, c.now)
+	groups, words := Correct([]cluster.NodeGroup{g}, Evidence{Nodes: nodes, Specs: map[cluster.InstanceID]string{"i": "v1"}, FirstSeen: c.births}, c.lessons, c.now)
 	c.words = words["g"]
 	return groups[0].Template
 }
@@ -109,7 +109,7 @@ func TestLessonOfLabels(t *testing.T) {
 	if got := c.template().Labels; len(got) != 2 {
 		t.Errorf("labels %v, want both", got)
 	}
-	c.births["n"] = firstSeen{uid: "1", labels: c.node.Labels}
+	c.births["n"] = FirstSeen{UID: "1", Labels: c.node.Labels}
 	c.node.Labels = nil // somebody took them away
 	if got := c.template().Labels; len(got) != 2 {
 		t.Errorf("labels %v, want both: the node was born with them", got)
@@ -124,7 +124,7 @@ func TestLessonOfTaints(t *testing.T) {
 	if got := c.template().Taints; len(got) != 0 {
 		t.Errorf("taints %v of a node that nobody saw at its birth", got)
 	}
-	c.births["n"] = firstSeen{uid: "1", taints: c.node.Taints}
+	c.births["n"] = FirstSeen{UID: "1", Taints: c.node.Taints}
 	if got := c.template().Taints; !reflect.DeepEqual(got, []cluster.Taint{team}) {
 		t.Errorf("taints %v, want %v", got, team)
 	}
@@ -167,5 +167,29 @@ func TestLessonOfSeveralTypes(t *testing.T) {
 	delete(c.labels, labelInstanceType)
 	if got := c.template().Allocatable.Memory; got != 14<<30 {
 		t.Errorf("several types: %d", got)
+	}
+}
+
+func TestOnlyNodesOfTheSameSpecCorrectATemplate(t *testing.T) {
+	computed := cluster.Resources{MilliCPU: 1900, Memory: 7 << 30, Pods: 110, Extended: map[string]int64{"nvidia.com/gpu": 1}}
+	group := cluster.NodeGroup{ID: "g", Template: cluster.Template{Spec: "v1", Allocatable: computed},
+		Instances: []cluster.Instance{{ID: "old", Member: true}, {ID: "new", Member: true}, {ID: "newer", Member: true}}}
+	specs := map[cluster.InstanceID]string{"new": "v1", "newer": "v2"}
+	nodes := []*cluster.Node{
+		{ProviderID: "old", Ready: cluster.StatusTrue, Allocatable: cluster.Resources{MilliCPU: 1, Memory: 1}},
+		{ProviderID: "new", Ready: cluster.StatusTrue, Allocatable: cluster.Resources{MilliCPU: 1800, Memory: 6 << 30, Pods: 110}},
+		{ProviderID: "newer", Ready: cluster.StatusFalse, Allocatable: cluster.Resources{MilliCPU: 7, Memory: 7}},
+	}
+	learnt := func() cluster.Resources {
+		groups, _ := Correct([]cluster.NodeGroup{group}, Evidence{Nodes: nodes, Specs: specs}, map[string]Correction{}, time.Now())
+		return groups[0].Template.Allocatable
+	}
+	got := learnt()
+	if got.MilliCPU != 1800 || got.Memory != 6<<30 || got.Pods != 110 || got.Extended["nvidia.com/gpu"] != 1 {
+		t.Errorf("learnt %+v", got)
+	}
+	group.Template.Spec = "v2"
+	if got := learnt(); got.MilliCPU != 1900 {
+		t.Errorf("a node that is not Ready taught %+v", got)
 	}
 }

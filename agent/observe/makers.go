@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"strings"
+
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +17,7 @@ type controller struct {
 	desired int
 }
 
-func (w *Store) putReplicaSet(rs *appsv1.ReplicaSet) Urgency {
+func (w *Store) PutReplicaSet(rs *appsv1.ReplicaSet) Urgency {
 	desired := replicas(rs.Spec.Replicas)
 	for _, c := range rs.Status.Conditions {
 		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
@@ -31,7 +33,7 @@ func (w *Store) putReplicaSet(rs *appsv1.ReplicaSet) Urgency {
 // putStatefulSet counts those that make their pods at once; the others make one when
 // the one before it is Ready. Nothing is expected of one with claims of its own: where a
 // pod of it may go depends on that pod's volumes, which its siblings do not tell.
-func (w *Store) putStatefulSet(s *appsv1.StatefulSet) Urgency {
+func (w *Store) PutStatefulSet(s *appsv1.StatefulSet) Urgency {
 	desired := replicas(s.Spec.Replicas)
 	if s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || s.DeletionTimestamp != nil || s.Spec.VolumeClaimTemplates != nil {
 		desired = 0
@@ -41,7 +43,7 @@ func (w *Store) putStatefulSet(s *appsv1.StatefulSet) Urgency {
 
 // putJob counts a Job that is on its first pods. Once some have ended, what it makes
 // next depends on how they ended, and nothing is expected of it.
-func (w *Store) putJob(j *batchv1.Job) Urgency {
+func (w *Store) PutJob(j *batchv1.Job) Urgency {
 	desired := replicas(j.Spec.Parallelism)
 	if n := j.Spec.Completions; n != nil {
 		desired = min(desired, int(*n))
@@ -108,4 +110,8 @@ func (w *Store) missingPods() []cluster.Controller {
 		}
 	}
 	return w.lastMissing
+}
+
+func splitKey(key cluster.PodKey) (namespace, name string, ok bool) {
+	return strings.Cut(string(key), "/")
 }

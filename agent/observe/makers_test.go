@@ -19,10 +19,10 @@ func TestMakers(t *testing.T) {
 		want int
 	}{
 		{"parallel StatefulSet", func(w *Store) {
-			w.putStatefulSet(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &n, PodManagementPolicy: appsv1.ParallelPodManagement}})
+			w.PutStatefulSet(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &n, PodManagementPolicy: appsv1.ParallelPodManagement}})
 		}, 300},
 		{"ordered StatefulSet", func(w *Store) {
-			w.putStatefulSet(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &n}})
+			w.PutStatefulSet(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &n}})
 		}, 0},
 		{"StatefulSet with claims", func(w *Store) {
 			set := &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &n, PodManagementPolicy: appsv1.ParallelPodManagement,
@@ -30,21 +30,21 @@ func TestMakers(t *testing.T) {
 			if _, err := Strip(set); err != nil || len(set.Spec.VolumeClaimTemplates) > 0 {
 				t.Errorf("stripped: %+v, %v", set.Spec, err)
 			}
-			w.putStatefulSet(set)
+			w.PutStatefulSet(set)
 		}, 0},
-		{"Job", func(w *Store) { w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}}) }, 300},
+		{"Job", func(w *Store) { w.PutJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}}) }, 300},
 		{"Job of few", func(w *Store) {
-			w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n, Completions: &few}})
+			w.PutJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n, Completions: &few}})
 		}, 20},
 		{"suspended Job", func(w *Store) {
-			w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n, Suspend: &yes}})
+			w.PutJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n, Suspend: &yes}})
 		}, 0},
 		{"Job with ended pods", func(w *Store) {
-			w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}})
-			w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}, Status: batchv1.JobStatus{Failed: 1}})
+			w.PutJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}})
+			w.PutJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}, Status: batchv1.JobStatus{Failed: 1}})
 		}, 0},
 		{"Job that is gone", func(w *Store) {
-			w.putJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}})
+			w.PutJob(&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &n}})
 			w.DeleteController("uid")
 		}, 0},
 	} {

@@ -8,7 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-func (w *Store) putNamespace(n *corev1.Namespace) Urgency {
+func (w *Store) PutNamespace(n *corev1.Namespace) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if old, had := w.namespaces.get(n.Name); had && maps.Equal(old.Labels, n.Labels) {
@@ -18,7 +18,7 @@ func (w *Store) putNamespace(n *corev1.Namespace) Urgency {
 	return w.namespaceUrgency()
 }
 
-func (w *Store) dropNamespace(name string) Urgency {
+func (w *Store) DeleteNamespace(name string) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.namespaces.delete(name)

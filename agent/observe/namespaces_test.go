@@ -15,27 +15,27 @@ func TestNamespacesAreThereWhileSomeClassAsks(t *testing.T) {
 	ns := func(label string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"team": label}}}
 	}
-	if got := w.putNamespace(ns("a")); got != Never || w.snapshot().Namespaces != nil {
-		t.Errorf("nobody asks: urgency %d, %+v", got, w.snapshot().Namespaces)
+	if got := w.PutNamespace(ns("a")); got != Never || w.contents().Namespaces != nil {
+		t.Errorf("nobody asks: urgency %d, %+v", got, w.contents().Namespaces)
 	}
 	asks := pod("p", func(p *corev1.Pod) {
 		p.Spec.Affinity = affinityOf(corev1.PodAffinityTerm{NamespaceSelector: &metav1.LabelSelector{}})
 	})
-	w.putPod(asks)
+	w.PutPod(asks)
 	want := []cluster.Namespace{{Name: "ns", Labels: map[string]string{"team": "a"}}}
-	if got := w.snapshot().Namespaces; !reflect.DeepEqual(got, want) {
+	if got := w.contents().Namespaces; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := w.putNamespace(ns("a")); got != Never {
+	if got := w.PutNamespace(ns("a")); got != Never {
 		t.Errorf("the same again: urgency %d", got)
 	}
-	if got := w.putNamespace(ns("b")); got != Soon || w.snapshot().Namespaces[0].Labels["team"] != "b" {
-		t.Errorf("another label: urgency %d, %+v", got, w.snapshot().Namespaces)
+	if got := w.PutNamespace(ns("b")); got != Soon || w.contents().Namespaces[0].Labels["team"] != "b" {
+		t.Errorf("another label: urgency %d, %+v", got, w.contents().Namespaces)
 	}
-	if got := w.dropNamespace("ns"); got != Soon || len(w.snapshot().Namespaces) != 0 {
-		t.Errorf("gone: urgency %d, %+v", got, w.snapshot().Namespaces)
+	if got := w.DeleteNamespace("ns"); got != Soon || len(w.contents().Namespaces) != 0 {
+		t.Errorf("gone: urgency %d, %+v", got, w.contents().Namespaces)
 	}
-	if w.dropPod("ns/p", ""); w.classes.selectingNamespaces != 0 {
+	if w.DeletePod("ns/p", ""); w.classes.selectingNamespaces != 0 {
 		t.Errorf("%d classes ask after the last is gone", w.classes.selectingNamespaces)
 	}
 }

@@ -18,9 +18,9 @@ type ownedPods struct {
 
 // putPod takes in a pod. One that was bound to another node before is dropped from
 // there first (movedPod).
-func (w *Store) putPod(p *corev1.Pod) Urgency {
-	row := convertPod(p)
-	class, volumes := convertClass(p, w.schedulers), PodUse(p)
+func (w *Store) PutPod(p *corev1.Pod) Urgency {
+	row := Pod(p)
+	class, volumes := PodClass(p, w.schedulers), PodUse(p)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.volumes.SetPod(row.Key, volumes, &class)
@@ -87,7 +87,7 @@ func samePod(a, b *cluster.Pod) bool {
 }
 
 // dropPod forgets a pod that was last seen on that node, "" for one that waited.
-func (w *Store) dropPod(key cluster.PodKey, node cluster.NodeName) Urgency {
+func (w *Store) DeletePod(key cluster.PodKey, node cluster.NodeName) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old, had := w.pod(key, node)

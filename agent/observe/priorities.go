@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -174,7 +175,7 @@ func ParsePriorities(data map[string]string) ([]cluster.PriorityTier, error) {
 		return nil, fmt.Errorf("key %q is no YAML of priorities and lists of expressions: %w", prioritiesKey, err)
 	}
 	var tiers []cluster.PriorityTier
-	for _, key := range sortedKeys(raw) {
+	for _, key := range slices.Sorted(maps.Keys(raw)) {
 		n, err := strconv.Atoi(key)
 		if err != nil {
 			return nil, fmt.Errorf("priority %q is no whole number", key)

@@ -5,19 +5,19 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-func (w *Store) putClaim(c *corev1.PersistentVolumeClaim) Urgency {
+func (w *Store) PutClaim(c *corev1.PersistentVolumeClaim) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.updateClasses(w.volumes.PutClaim(c))
 }
 
-func (w *Store) dropClaim(key string) Urgency {
+func (w *Store) DeleteClaim(key string) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.updateClasses(w.volumes.DeleteClaim(key))
 }
 
-func (w *Store) putVolume(v *corev1.PersistentVolume) Urgency {
+func (w *Store) PutVolume(v *corev1.PersistentVolume) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	claims, changed := w.volumes.PutVolume(v)
@@ -27,7 +27,7 @@ func (w *Store) putVolume(v *corev1.PersistentVolume) Urgency {
 	return w.volumeChanged(v.Name, claims)
 }
 
-func (w *Store) dropVolume(name string) Urgency {
+func (w *Store) DeleteVolume(name string) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.volumeChanged(name, w.volumes.DeleteVolume(name))
@@ -43,25 +43,25 @@ func (w *Store) volumeChanged(name string, claims []string) Urgency {
 	return urgency
 }
 
-func (w *Store) putStorageClass(c *storagev1.StorageClass) Urgency {
+func (w *Store) PutStorageClass(c *storagev1.StorageClass) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.updateClasses(w.volumes.PutStorageClass(c))
 }
 
-func (w *Store) dropStorageClass(name string) Urgency {
+func (w *Store) DeleteStorageClass(name string) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.updateClasses(w.volumes.DeleteStorageClass(name))
 }
 
-func (w *Store) putDriver(d *storagev1.CSIDriver) Urgency {
-	return w.setDriver(d.Name, d.Spec.StorageCapacity != nil && *d.Spec.StorageCapacity)
+func (w *Store) PutCSIDriver(d *storagev1.CSIDriver) Urgency {
+	return w.setPublishesCapacity(d.Name, d.Spec.StorageCapacity != nil && *d.Spec.StorageCapacity)
 }
 
-func (w *Store) dropDriver(name string) Urgency { return w.setDriver(name, false) }
+func (w *Store) DeleteCSIDriver(name string) Urgency { return w.setPublishesCapacity(name, false) }
 
-func (w *Store) setDriver(name string, publishesCapacity bool) Urgency {
+func (w *Store) setPublishesCapacity(name string, publishesCapacity bool) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.updateClasses(w.volumes.SetPublishesCapacity(name, publishesCapacity))

@@ -13,7 +13,7 @@ import (
 // thousandths rounded up, everything else in whole units rounded up. Resources the
 // scheduler does not count (neither native-scalar nor domain-qualified) are left
 // out.
-func convertList(list corev1.ResourceList) cluster.Resources {
+func resourceAmounts(list corev1.ResourceList) cluster.Resources {
 	var r cluster.Resources
 	for name, q := range list {
 		switch name {

@@ -12,7 +12,7 @@ import (
 
 // convertTerms turns a pod's required (anti-)affinity terms and its DoNotSchedule
 // constraints into the class's. It returns the features that could not be read.
-func convertTerms(p *corev1.Pod, c *cluster.PodClass) (held []string) {
+func setPodTerms(p *corev1.Pod, c *cluster.PodClass) (held []string) {
 	if a := p.Spec.Affinity; a != nil {
 		var ok bool
 		if a.PodAffinity != nil {

@@ -51,12 +51,12 @@ func TestPodTerms(t *testing.T) {
 			cluster.PodTerm{Namespaces: []string{"ns"}}},
 	} {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Labels: map[string]string{"app": "a", "tenant": "t"}}, Spec: corev1.PodSpec{Affinity: affinityOf(c.term)}}
-		got := convertClass(p, nil)
+		got := PodClass(p, nil)
 		if !reflect.DeepEqual(got.PodAffinity, []cluster.PodTerm{c.want}) || got.NotUnderstood != nil {
 			t.Errorf("%s:\ngot  %+v %q\nwant %+v", name, got.PodAffinity, got.NotUnderstood, c.want)
 		}
 		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{c.term}}}
-		if got := convertClass(p, nil); !reflect.DeepEqual(got.PodAntiAffinity, []cluster.PodTerm{c.want}) || got.PodAffinity != nil {
+		if got := PodClass(p, nil); !reflect.DeepEqual(got.PodAntiAffinity, []cluster.PodTerm{c.want}) || got.PodAffinity != nil {
 			t.Errorf("%s, anti: %+v", name, got.PodAntiAffinity)
 		}
 	}
@@ -67,7 +67,7 @@ func TestInvalidSelectorsAreHeld(t *testing.T) {
 	p := &corev1.Pod{Spec: corev1.PodSpec{Affinity: affinityOf(corev1.PodAffinityTerm{LabelSelector: bad}),
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: bad}}}}
 	want := []string{"required podAffinity with an invalid selector", "topologySpreadConstraints with an invalid selector"}
-	if got := convertClass(p, nil).NotUnderstood; !reflect.DeepEqual(got, want) {
+	if got := PodClass(p, nil).NotUnderstood; !reflect.DeepEqual(got, want) {
 		t.Errorf("held %q, want %q", got, want)
 	}
 }
@@ -78,7 +78,7 @@ func TestPreferencesPlayNoPart(t *testing.T) {
 			PodAffinity:     &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1}}},
 			PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1}}}},
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{WhenUnsatisfiable: corev1.ScheduleAnyway, MaxSkew: 1}}}}
-	if got := convertClass(p, nil); !reflect.DeepEqual(got, cluster.PodClass{Requests: cluster.Resources{Pods: 1}}) {
+	if got := PodClass(p, nil); !reflect.DeepEqual(got, cluster.PodClass{Requests: cluster.Resources{Pods: 1}}) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -107,7 +107,7 @@ func TestSpread(t *testing.T) {
 	} {
 		c.in.WhenUnsatisfiable = corev1.DoNotSchedule
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a", "hash": "h"}}, Spec: corev1.PodSpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{c.in}}}
-		if got := convertClass(p, nil).Spread; !reflect.DeepEqual(got, []cluster.Spread{c.want}) {
+		if got := PodClass(p, nil).Spread; !reflect.DeepEqual(got, []cluster.Spread{c.want}) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", name, got, c.want)
 		}
 	}

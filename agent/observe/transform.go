@@ -11,6 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
+// The annotations of claims that kube-scheduler reads.
+const (
+	AnnotationBindCompleted = "pv.kubernetes.io/bind-completed"
+	AnnotationSelectedNode  = "volume.kubernetes.io/selected-node"
+)
+
+var keptClaimAnnotations = []string{AnnotationBindCompleted, AnnotationSelectedNode, corev1.BetaStorageClassAnnotation}
+
 // Strip is the informer factories' transform: it drops from each object what no
 // service reads, before the object enters a cache. It changes the object in place;
 // the reflector owns it.

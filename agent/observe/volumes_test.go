@@ -239,28 +239,28 @@ func TestClassesFollowStorage(t *testing.T) {
 		want Urgency
 		is   func(cluster.Volume) bool
 	}{
-		{"a pod before its claim", func() Urgency { return w.putPod(pending) }, Later, func(v cluster.Volume) bool { return v.Refused != "" }},
-		{"an unbound claim", func() Urgency { return w.putClaim(aClaim("c", "x", nil)) }, Soon, func(v cluster.Volume) bool { return v.Refused != "" }},
-		{"the same again", func() Urgency { return w.putClaim(aClaim("c", "x", nil)) }, Never, nil},
-		{"its class", func() Urgency { return w.putStorageClass(aClass("x", "d", waits, "a")) }, Soon, func(v cluster.Volume) bool { return v.Refused == "" && len(v.Topologies) == 1 }},
-		{"the class in another zone", func() Urgency { return w.putStorageClass(aClass("x", "d", waits, "a", "b")) }, Soon, func(v cluster.Volume) bool { return len(v.Topologies) == 2 }},
+		{"a pod before its claim", func() Urgency { return w.PutPod(pending) }, Later, func(v cluster.Volume) bool { return v.Refused != "" }},
+		{"an unbound claim", func() Urgency { return w.PutClaim(aClaim("c", "x", nil)) }, Soon, func(v cluster.Volume) bool { return v.Refused != "" }},
+		{"the same again", func() Urgency { return w.PutClaim(aClaim("c", "x", nil)) }, Never, nil},
+		{"its class", func() Urgency { return w.PutStorageClass(aClass("x", "d", waits, "a")) }, Soon, func(v cluster.Volume) bool { return v.Refused == "" && len(v.Topologies) == 1 }},
+		{"the class in another zone", func() Urgency { return w.PutStorageClass(aClass("x", "d", waits, "a", "b")) }, Soon, func(v cluster.Volume) bool { return len(v.Topologies) == 2 }},
 		{"a volume that might serve", func() Urgency {
-			return w.putVolume(aVolume("pv", func(v *corev1.PersistentVolume) { v.Spec.StorageClassName = "x" }))
+			return w.PutVolume(aVolume("pv", func(v *corev1.PersistentVolume) { v.Spec.StorageClassName = "x" }))
 		}, Soon, func(v cluster.Volume) bool { return v.Topologies == nil }},
-		{"bound", func() Urgency { return w.putClaim(aClaim("c", "x", boundTo("pv"))) }, Soon, func(v cluster.Volume) bool { return v.Handle == "h-pv" }},
-		{"another claim", func() Urgency { return w.putClaim(aClaim("other", "x", nil)) }, Never, nil},
+		{"bound", func() Urgency { return w.PutClaim(aClaim("c", "x", boundTo("pv"))) }, Soon, func(v cluster.Volume) bool { return v.Handle == "h-pv" }},
+		{"another claim", func() Urgency { return w.PutClaim(aClaim("other", "x", nil)) }, Never, nil},
 		{"a node affinity of the volume", func() Urgency {
-			return w.putVolume(aVolume("pv", func(v *corev1.PersistentVolume) { v.Spec.NodeAffinity = inZone("zone", "a") }))
+			return w.PutVolume(aVolume("pv", func(v *corev1.PersistentVolume) { v.Spec.NodeAffinity = inZone("zone", "a") }))
 		}, Soon, func(v cluster.Volume) bool { return len(v.Affinity) == 1 }},
 		{"the pod is bound", func() Urgency {
 			p := pending.DeepCopy()
 			p.Spec.NodeName = "n"
-			return w.putPod(p)
+			return w.PutPod(p)
 		}, Later, func(v cluster.Volume) bool { return len(v.Affinity) == 1 }},
-		{"the volume goes under a pod that runs", func() Urgency { return w.dropVolume("pv") }, Never, func(v cluster.Volume) bool { return v.Refused != "" }},
-		{"the claim goes", func() Urgency { return w.dropClaim("ns/c") }, Never, func(v cluster.Volume) bool { return v.Handle == "" }},
-		{"the class goes", func() Urgency { return w.dropStorageClass("x") }, Never, nil},
-		{"the other claim goes", func() Urgency { return w.dropClaim("ns/other") }, Never, nil},
+		{"the volume goes under a pod that runs", func() Urgency { return w.DeleteVolume("pv") }, Never, func(v cluster.Volume) bool { return v.Refused != "" }},
+		{"the claim goes", func() Urgency { return w.DeleteClaim("ns/c") }, Never, func(v cluster.Volume) bool { return v.Handle == "" }},
+		{"the class goes", func() Urgency { return w.DeleteStorageClass("x") }, Never, nil},
+		{"the other claim goes", func() Urgency { return w.DeleteClaim("ns/other") }, Never, nil},
 	} {
 		if got := step.do(); got != step.want {
 			t.Errorf("%s: urgency %d, want %d", step.name, got, step.want)
@@ -269,46 +269,9 @@ func TestClassesFollowStorage(t *testing.T) {
 			t.Errorf("%s: %+v", step.name, class())
 		}
 	}
-	w.dropPod("ns/p", "n")
+	w.DeletePod("ns/p", "n")
 	if !reflect.DeepEqual(w.volumes, NewIndex()) || len(w.classes.index) != 0 {
 		t.Errorf("left over: %+v, classes %v", w.volumes, w.classes.index)
-	}
-}
-
-func TestInTreeVolumesAreTheirDrivers(t *testing.T) {
-	labelled := map[string]string{corev1.LabelTopologyZone: "r-a"}
-	for name, c := range map[string]struct {
-		volume corev1.PersistentVolume
-		want   volume
-	}{
-		"EBS with zones in its labels": {corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Labels: labelled}, Spec: corev1.PersistentVolumeSpec{
-			PersistentVolumeSource: corev1.PersistentVolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "aws://r-a/vol-1"}}}},
-			volume{attachment: attachment{driver: "ebs.csi.aws.com", handle: "vol-1"}, affinity: terms(in("topology.ebs.csi.aws.com/zone", "r-a"))}},
-		"EBS with zones in its affinity": {corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Labels: labelled}, Spec: corev1.PersistentVolumeSpec{NodeAffinity: inZone(corev1.LabelFailureDomainBetaZone, "r-b"),
-			PersistentVolumeSource: corev1.PersistentVolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}}}},
-			volume{attachment: attachment{driver: "ebs.csi.aws.com", handle: "vol-1"}, affinity: terms(in("topology.ebs.csi.aws.com/zone", "r-b"))}},
-		"GCE in one zone": {corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Labels: labelled}, Spec: corev1.PersistentVolumeSpec{
-			PersistentVolumeSource: corev1.PersistentVolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "d"}}}},
-			volume{attachment: attachment{driver: "pd.csi.storage.gke.io", handle: "projects/UNSPECIFIED/zones/r-a/disks/d"}, affinity: terms(in("topology.gke.io/zone", "r-a"))}},
-		"Cinder": {corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{Cinder: &corev1.CinderPersistentVolumeSource{VolumeID: "c"}}}},
-			volume{attachment: attachment{driver: "cinder.csi.openstack.org", handle: "c"}}},
-		"Azure": {corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Labels: labelled}, Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{AzureDisk: &corev1.AzureDiskVolumeSource{DataDiskURI: "u"}}}},
-			volume{attachment: attachment{driver: "disk.csi.azure.com", handle: "u"}}},
-		"local": {corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{NodeAffinity: inZone("host", "n"), PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{}}}},
-			volume{affinity: terms(in("host", "n"))}},
-	} {
-		before := c.volume.DeepCopy()
-		got := newVolume(&c.volume)
-		if got.driver != c.want.driver || got.handle != c.want.handle || !reflect.DeepEqual(got.affinity, c.want.affinity) {
-			t.Errorf("%s:\ngot  %+v\nwant %+v", name, got, c.want)
-		}
-		if !reflect.DeepEqual(before, &c.volume) {
-			t.Errorf("%s: the object was changed", name)
-		}
-	}
-	p := podWith(corev1.Volume{VolumeSource: corev1.VolumeSource{Cinder: &corev1.CinderVolumeSource{VolumeID: "c"}}})
-	if got := Convert(Objects{Pods: []*corev1.Pod{p}}).Classes[0].Volumes; !reflect.DeepEqual(got, []cluster.Volume{{Driver: "cinder.csi.openstack.org", Handle: "c"}}) {
-		t.Errorf("a volume in the pod itself: %+v", got)
 	}
 }
 
@@ -341,7 +304,7 @@ func TestTheOrderOfWatchesMeansNothing(t *testing.T) {
 		}))
 	}
 	demands := func(w *Store) map[cluster.PodKey]cluster.PodClass {
-		s := w.snapshot()
+		s := w.contents()
 		out := map[cluster.PodKey]cluster.PodClass{}
 		for p := range s.AllPods() {
 			out[p.Key] = s.Classes[p.Class]
@@ -353,22 +316,22 @@ func TestTheOrderOfWatchesMeansNothing(t *testing.T) {
 		w := NewStore(nil)
 		var tell []func()
 		for _, o := range objects.StorageClasses {
-			tell = append(tell, func() { w.putStorageClass(o) })
+			tell = append(tell, func() { w.PutStorageClass(o) })
 		}
 		for _, o := range objects.Claims {
 			older := o.DeepCopy()
 			older.Spec.VolumeName, older.Annotations = "", nil
-			tell = append(tell, func() { w.putClaim(older); w.putClaim(o) })
+			tell = append(tell, func() { w.PutClaim(older); w.PutClaim(o) })
 		}
 		for _, o := range objects.Volumes {
 			older := o.DeepCopy()
 			older.Status.Phase, older.Spec.NodeAffinity = corev1.VolumeAvailable, nil
-			tell = append(tell, func() { w.putVolume(older); w.putVolume(o) })
+			tell = append(tell, func() { w.PutVolume(older); w.PutVolume(o) })
 		}
 		for _, o := range objects.Pods {
 			older := o.DeepCopy()
 			older.Spec.NodeName = ""
-			tell = append(tell, func() { w.putPod(older); w.putPod(o) })
+			tell = append(tell, func() { w.PutPod(older); w.PutPod(o) })
 		}
 		if round > 0 {
 			r.Shuffle(len(tell), func(i, j int) { tell[i], tell[j] = tell[j], tell[i] })
@@ -384,19 +347,26 @@ func TestTheOrderOfWatchesMeansNothing(t *testing.T) {
 			t.Fatalf("round %d:\ngot  %+v\nwant %+v", round, got, want)
 		}
 		for _, p := range objects.Pods {
-			w.dropPod(cluster.PodKey(p.Namespace+"/"+p.Name), cluster.NodeName(p.Spec.NodeName))
+			w.DeletePod(cluster.PodKey(p.Namespace+"/"+p.Name), cluster.NodeName(p.Spec.NodeName))
 		}
 		for _, o := range objects.Claims {
-			w.dropClaim(o.Namespace + "/" + o.Name)
+			w.DeleteClaim(o.Namespace + "/" + o.Name)
 		}
 		for _, o := range objects.Volumes {
-			w.dropVolume(o.Name)
+			w.DeleteVolume(o.Name)
 		}
 		for _, o := range objects.StorageClasses {
-			w.dropStorageClass(o.Name)
+			w.DeleteStorageClass(o.Name)
 		}
 		if !reflect.DeepEqual(w.volumes, NewIndex()) || len(w.classes.index) != 0 {
 			t.Fatalf("round %d: left over %+v %v", round, w.volumes, w.classes.index)
 		}
+	}
+}
+
+func TestVolumeInThePodItself(t *testing.T) {
+	p := podWith(corev1.Volume{VolumeSource: corev1.VolumeSource{Cinder: &corev1.CinderVolumeSource{VolumeID: "c"}}})
+	if got := Convert(Objects{Pods: []*corev1.Pod{p}}).Classes[0].Volumes; !reflect.DeepEqual(got, []cluster.Volume{{Driver: "cinder.csi.openstack.org", Handle: "c"}}) {
+		t.Errorf("a volume in the pod itself: %+v", got)
 	}
 }

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -40,7 +41,7 @@ type Store struct {
 	podsByController      map[cluster.UID]*ownedPods
 	incompleteControllers map[cluster.UID]controller     // those with pods still to be made, desired less what is there
 	lastMissing           []cluster.Controller           // the last slice of them handed out; nil when they changed since
-	firstSeen             map[cluster.NodeName]firstSeen // of nodes that were seen soon after they registered
+	firstSeen             map[cluster.NodeName]FirstSeen // of nodes that were seen soon after they registered
 	selectors             map[string]budgetSelector
 	budgetsOfClass        map[int][]string
 	// waitingSince is when the first pod that no round has seen yet was seen to be
@@ -57,7 +58,7 @@ func NewStore(schedulers []string) *Store {
 		controllers:           map[cluster.UID]controller{},
 		podsByController:      map[cluster.UID]*ownedPods{},
 		incompleteControllers: map[cluster.UID]controller{},
-		firstSeen:             map[cluster.NodeName]firstSeen{},
+		firstSeen:             map[cluster.NodeName]FirstSeen{},
 		selectors:             map[string]budgetSelector{},
 		budgetsOfClass:        map[int][]string{},
 		volumes:               NewIndex(),
@@ -67,8 +68,31 @@ func NewStore(schedulers []string) *Store {
 	}
 }
 
-// snapshot returns what the world knows now. The caller holds mu.
-func (w *Store) snapshot() cluster.Snapshot {
+// Snapshot returns the Kubernetes half of a Snapshot and the version of the nodes in it.
+// evidence is nil while that version is known: collecting it costs two maps.
+func (w *Store) Snapshot(known int) (s cluster.Snapshot, version int, evidence *Evidence) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s, version = w.contents(), w.nodes.version
+	if version != known {
+		evidence = &Evidence{Nodes: s.Nodes, FirstSeen: maps.Clone(w.firstSeen), FullLimits: maps.Clone(w.fullLimits)}
+	}
+	return s, version, evidence
+}
+
+// TakeUnschedulableSince returns since when, by this machine's clock, a pod that no
+// earlier call covered has been seen Unschedulable; zero when none has. It resets the
+// mark.
+func (w *Store) TakeUnschedulableSince() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	since := w.unschedulableSince
+	w.unschedulableSince = time.Time{}
+	return since
+}
+
+// contents is Snapshot for a caller that holds mu.
+func (w *Store) contents() cluster.Snapshot {
 	nodes, pods := w.nodesAndPods()
 	return cluster.Snapshot{
 		Nodes:       nodes,
@@ -81,13 +105,13 @@ func (w *Store) snapshot() cluster.Snapshot {
 	}
 }
 
-func (w *Store) putNode(n *corev1.Node) Urgency {
-	row := convertNode(n)
+func (w *Store) PutNode(n *corev1.Node) Urgency {
+	row := Node(n)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old, had := w.nodes.get(row.Name)
 	if (!had || old.UID != row.UID) && time.Since(row.Created) < firstSeenWithin {
-		w.firstSeen[row.Name] = firstSeen{uid: row.UID, labels: row.Labels, taints: row.Taints}
+		w.firstSeen[row.Name] = FirstSeen{UID: row.UID, Labels: row.Labels, Taints: row.Taints}
 	}
 	var pods []cluster.Pod
 	if k := w.nodes.entries[row.Name]; k != nil {
@@ -104,7 +128,7 @@ func (w *Store) putNode(n *corev1.Node) Urgency {
 	return Soon
 }
 
-func (w *Store) dropNode(name cluster.NodeName) Urgency {
+func (w *Store) DeleteNode(name cluster.NodeName) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.nodes.delete(name)

@@ -35,9 +35,9 @@ func TestReplicasShareOneClassAndMissingOnesAreCounted(t *testing.T) {
 	w := NewStore([]string{"default-scheduler"})
 	n := int32(10)
 	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "rs", UID: "rs-uid"}, Spec: appsv1.ReplicaSetSpec{Replicas: &n}}
-	w.putReplicaSet(rs)
+	w.PutReplicaSet(rs)
 	for i := range 4 {
-		w.putPod(pod(fmt.Sprint("p", i), nil))
+		w.PutPod(pod(fmt.Sprint("p", i), nil))
 	}
 	if len(w.classes.index) != 1 || w.classes.refs[0] != 4 {
 		t.Errorf("%d classes, first used by %v", len(w.classes.index), w.classes.refs)
@@ -46,17 +46,17 @@ func TestReplicasShareOneClassAndMissingOnesAreCounted(t *testing.T) {
 	if got := w.missingPods(); !reflect.DeepEqual(got, want) {
 		t.Errorf("missing %+v, want %+v", got, want)
 	}
-	w.dropPod("ns/p0", "")
-	w.putPod(pod("p1", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }))
+	w.DeletePod("ns/p0", "")
+	w.PutPod(pod("p1", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }))
 	if got := w.missingPods(); len(got) != 1 || got[0].Missing != 8 {
 		t.Errorf("after a deletion and one under way: %+v, want 8 missing", got)
 	}
 	rs.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}
-	if w.putReplicaSet(rs); len(w.missingPods()) != 0 {
+	if w.PutReplicaSet(rs); len(w.missingPods()) != 0 {
 		t.Error("a ReplicaSet that cannot make its pods is waited for")
 	}
 	for i := range 4 {
-		w.dropPod(cluster.PodKey(fmt.Sprint("ns/p", i)), "")
+		w.DeletePod(cluster.PodKey(fmt.Sprint("ns/p", i)), "")
 	}
 	if len(w.podsByController) != 0 || len(w.classes.index) != 0 {
 		t.Errorf("left over: broods %v, classes %v", w.podsByController, w.classes.index)
@@ -71,20 +71,20 @@ func TestUrgency(t *testing.T) {
 		do   func() Urgency
 		want Urgency
 	}{
-		{"new node", func() Urgency { return w.putNode(n) }, Soon},
-		{"same node", func() Urgency { return w.putNode(n.DeepCopy()) }, Never},
-		{"heartbeat", func() Urgency { return w.putNode(n.DeepCopy()) }, Never},
-		{"new pod", func() Urgency { return w.putPod(pod("p", nil)) }, Later},
-		{"unschedulable", func() Urgency { return w.putPod(pod("p", unschedulable)) }, Soon},
-		{"still so", func() Urgency { return w.putPod(pod("p", unschedulable)) }, Never},
-		{"bound", func() Urgency { return w.putPod(pod("p", func(p *corev1.Pod) { p.Spec.NodeName = "n" })) }, Later},
+		{"new node", func() Urgency { return w.PutNode(n) }, Soon},
+		{"same node", func() Urgency { return w.PutNode(n.DeepCopy()) }, Never},
+		{"heartbeat", func() Urgency { return w.PutNode(n.DeepCopy()) }, Never},
+		{"new pod", func() Urgency { return w.PutPod(pod("p", nil)) }, Later},
+		{"unschedulable", func() Urgency { return w.PutPod(pod("p", unschedulable)) }, Soon},
+		{"still so", func() Urgency { return w.PutPod(pod("p", unschedulable)) }, Never},
+		{"bound", func() Urgency { return w.PutPod(pod("p", func(p *corev1.Pod) { p.Spec.NodeName = "n" })) }, Later},
 		{"tainted", func() Urgency {
 			n.Spec.Taints = []corev1.Taint{{Key: cluster.TaintToBeDeleted, Effect: "NoSchedule"}}
-			return w.putNode(n.DeepCopy())
+			return w.PutNode(n.DeepCopy())
 		}, Soon},
-		{"gone from the draining node", func() Urgency { return w.dropPod("ns/p", "n") }, Soon},
-		{"gone twice", func() Urgency { return w.dropPod("ns/p", "n") }, Never},
-		{"node gone", func() Urgency { return w.dropNode("n") }, Soon},
+		{"gone from the draining node", func() Urgency { return w.DeletePod("ns/p", "n") }, Soon},
+		{"gone twice", func() Urgency { return w.DeletePod("ns/p", "n") }, Never},
+		{"node gone", func() Urgency { return w.DeleteNode("n") }, Soon},
 	}
 	for _, s := range steps {
 		if got := s.do(); got != s.want {
@@ -98,14 +98,14 @@ func TestUrgency(t *testing.T) {
 
 func TestSnapshotsShareNothingWithLaterChanges(t *testing.T) {
 	w := NewStore(nil)
-	w.putPod(pod("p0", nil))
-	w.putPod(pod("p1", nil))
+	w.PutPod(pod("p0", nil))
+	w.PutPod(pod("p1", nil))
 	before := w.pods.snapshot()
 	if again := w.pods.snapshot(); &again[0] != &before[0] {
 		t.Error("an unchanged world was copied")
 	}
-	w.putPod(pod("p1", unschedulable))
-	w.dropPod("ns/p0", "")
+	w.PutPod(pod("p1", unschedulable))
+	w.DeletePod("ns/p0", "")
 	if len(before) != 2 || before[0].Key != "ns/p0" || !before[1].Unschedulable.IsZero() {
 		t.Errorf("an old snapshot changed: %+v", before)
 	}
@@ -116,12 +116,12 @@ func TestSnapshotsShareNothingWithLaterChanges(t *testing.T) {
 
 func TestBudgetsFollowTheirSelectors(t *testing.T) {
 	w := NewStore(nil)
-	w.putPod(pod("p", nil))
+	w.PutPod(pod("p", nil))
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", Generation: 2},
 		Spec:   policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}},
 		Status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, DisruptionsAllowed: 3}}
-	w.putBudget(b)
-	w.putPod(pod("q", nil))
+	w.PutBudget(b)
+	w.PutPod(pod("q", nil))
 	for _, p := range w.pods.snapshot() {
 		if !reflect.DeepEqual(p.Budgets, []string{"ns/b"}) {
 			t.Errorf("%s has budgets %q", p.Key, p.Budgets)
@@ -131,21 +131,21 @@ func TestBudgetsFollowTheirSelectors(t *testing.T) {
 		t.Errorf("allowed %d, want 3", got[0].Allowed)
 	}
 	b.Generation = 3 // the controller has not caught up: nothing is allowed
-	if w.putBudget(b); w.budgets.snapshot()[0].Allowed != 0 {
+	if w.PutBudget(b); w.budgets.snapshot()[0].Allowed != 0 {
 		t.Error("an outdated status is believed")
 	}
 	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "z"}}
-	w.putBudget(b)
+	w.PutBudget(b)
 	if got := w.pods.snapshot()[0].Budgets; len(got) != 0 {
 		t.Errorf("after another selector: %q", got)
 	}
 	// In policy/v1 an empty selector takes every pod of the namespace.
 	b.Spec.Selector = &metav1.LabelSelector{}
-	w.putBudget(b)
+	w.PutBudget(b)
 	if got := w.pods.snapshot()[0].Budgets; len(got) != 1 {
 		t.Errorf("after an empty selector: %q", got)
 	}
-	w.dropBudget("ns/b")
+	w.DeleteBudget("ns/b")
 	if got := w.pods.snapshot()[0].Budgets; len(got) != 0 {
 		t.Errorf("after deletion: %q", got)
 	}
@@ -156,7 +156,7 @@ func TestDaemonSetPodsOfManyNodesShareAClass(t *testing.T) {
 	yes := true
 	for i := range 20 {
 		node := fmt.Sprint("n", i)
-		w.putPod(pod("d"+node, func(p *corev1.Pod) {
+		w.PutPod(pod("d"+node, func(p *corev1.Pod) {
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", UID: "d", Controller: &yes}}
 			p.Spec.NodeName = node
 			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{

@@ -1,0 +1,70 @@
+package observe
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+type watchFailure struct {
+	at              time.Time
+	err             error
+	resourceVersion string // the informer's resource version when the trouble was seen
+	informer        cache.SharedIndexInformer
+}
+
+// Heard notes that the API server answered just now (the Lease was read or
+// renewed).
+func (o *Observer) APIServerAnswered() {
+	o.mu.Lock()
+	o.lastAnswer = time.Now()
+	o.mu.Unlock()
+}
+
+func (o *Observer) watchFailed(name string, informer cache.SharedIndexInformer, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.watchFailures[name] = watchFailure{at: time.Now(), err: err, resourceVersion: informer.LastSyncResourceVersion(), informer: informer}
+}
+
+// Stale says why the Kubernetes facts may be old; empty when they are live. A watch
+// that stumbled counts as broken until it has moved on or been quiet for a minute,
+// which is longer than the reflector's longest pause between attempts.
+func (o *Observer) Stale() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	if silent := now.Sub(o.lastAnswer); silent > o.cfg.StaleAfter {
+		return fmt.Sprintf("the API server has not answered since %s", o.lastAnswer.UTC().Format(time.RFC3339))
+	}
+	var texts, remedies []string
+	names := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(o.watchFailures)) {
+		t := o.watchFailures[name]
+		if now.Sub(t.at) > time.Minute || t.informer.LastSyncResourceVersion() != t.resourceVersion {
+			delete(o.watchFailures, name)
+			continue
+		}
+		if now.Sub(t.at) > o.cfg.StaleAfter || t.resourceVersion == "" {
+			text, remedy := ExplainAPIError(t.err)
+			if names[text] == nil {
+				texts = append(texts, text)
+			}
+			names[text] = append(names[text], name)
+			if remedy != "" && !slices.Contains(remedies, remedy) {
+				remedies = append(remedies, remedy)
+			}
+		}
+	}
+	for i, text := range texts {
+		texts[i] = "watch " + strings.Join(names[text], ", ") + ": " + text
+	}
+	if len(remedies) > 0 {
+		texts = append(texts, "remedy: "+strings.Join(remedies, "; "))
+	}
+	return strings.Join(texts, "; ")
+}
