@@ -10,6 +10,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
@@ -28,7 +29,7 @@ type scaler struct {
 	policy    func(now time.Time) plan.Policy
 	engine    plan.Engine
 	observer  *observe.Observer
-	inventory *observe.Inventory
+	inventory *inventory.Inventory
 	hand      *act.Hand
 	mayAct    func() (bool, string)
 	file      stateFile
@@ -205,7 +206,7 @@ func (s *scaler) say(snapshot cluster.Snapshot, p plan.Plan, may bool, took time
 
 // save writes the memory down; a failure is logged when it is new.
 func (s *scaler) save(memory plan.Memory) {
-	err := s.file.save(state{Memory: memory, Specs: s.inventory.Specs(), Lessons: s.observer.Corrections()})
+	err := s.file.save(state{Memory: memory, Specs: s.inventory.Specs(), Corrections: s.observer.Corrections()})
 	text := ""
 	if err != nil {
 		text = err.Error()

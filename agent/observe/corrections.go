@@ -8,6 +8,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
 )
 
 // corrected are the groups with their templates corrected by what their nodes report.
@@ -19,36 +21,36 @@ type corrected struct {
 }
 
 // correctGroups corrects the groups' templates. Callers hold o.mu.
-func (o *Observer) correctGroups(groups []cluster.NodeGroup, seen Evidence, now time.Time) {
+func (o *Observer) correctGroups(groups []cluster.NodeGroup, seen template.Evidence, now time.Time) {
 	seen.Specs = o.inventory.Specs()
-	groups, advice := Correct(slices.Clone(groups), seen, o.corrections, now)
+	groups, advice := template.Correct(slices.Clone(groups), seen, o.corrections, now)
 	for g, text := range advice {
 		if o.loggedAdvice[g] != text {
 			o.log.WithFields(logrus.Fields{"group": string(g), "why": text}).Warn("the group's nodes are not what its template says; pods are judged by the nodes")
 		}
 	}
 	o.loggedAdvice = advice
-	o.corrected = corrected{groups: groups, validUntil: ValidUntil(seen.Nodes, now)}
+	o.corrected = corrected{groups: groups, validUntil: template.ValidUntil(seen.Nodes, now)}
 }
 
 // asOf returns the groups with the moments of their last reads.
 func (t *corrected) withReadTimes(read []cluster.NodeGroup) []cluster.NodeGroup {
 	same := func(a, b cluster.NodeGroup) bool { return a.ReadAt.Equal(b.ReadAt) }
 	if !slices.EqualFunc(t.groups, read, same) {
-		t.groups = WithReadTimes(t.groups, read)
+		t.groups = inventory.WithReadTimes(t.groups, read)
 	}
 	return t.groups
 }
 
 // Lessons returns what nodes taught about their templates, by Template.Spec.
-func (o *Observer) Corrections() map[string]Correction {
+func (o *Observer) Corrections() map[string]template.Correction {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return maps.Clone(o.corrections)
 }
 
 // Remember gives back what Lessons returned before a restart.
-func (o *Observer) RestoreCorrections(lessons map[string]Correction) {
+func (o *Observer) RestoreCorrections(lessons map[string]template.Correction) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	maps.Copy(o.corrections, lessons)

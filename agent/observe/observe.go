@@ -21,6 +21,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
 )
 
 // Config is what an operator may set; the environment names are
@@ -39,22 +43,28 @@ type Config struct {
 	Schedulers []string `default:"default-scheduler"`
 }
 
+// The urgencies of a wake-up.
+const (
+	Later = store.Later
+	Soon  = store.Soon
+)
+
 // Observer holds the informers' converted facts and makes Snapshots of them.
 type Observer struct {
 	cfg       Config
 	log       *logrus.Entry
-	inventory *Inventory
-	store     *Store
+	inventory *inventory.Inventory
+	store     *store.Store
 	shared    informers.SharedInformerFactory
 	pods      informers.SharedInformerFactory
 	synced    []cache.InformerSynced
-	wakes     map[Urgency]chan struct{}
+	wakes     map[store.Urgency]chan struct{}
 
 	mu            sync.Mutex
 	lastAnswer    time.Time
 	watchFailures map[string]watchFailure
 	outcomes      []cluster.Outcome
-	corrections   map[string]Correction // by Template.Spec
+	corrections   map[string]template.Correction // by Template.Spec
 	corrected     corrected
 	loggedAdvice  map[cluster.GroupID]string // of what is learnt, what was logged last
 }
@@ -62,46 +72,46 @@ type Observer struct {
 // New builds the informers. shared is the factory that the other services use too
 // (built with Strip as its transform); pods have a factory of their own,
 // because they are filtered at the server.
-func New(cfg Config, client kubernetes.Interface, shared informers.SharedInformerFactory, inv *Inventory, log *logrus.Entry) (*Observer, error) {
+func New(cfg Config, client kubernetes.Interface, shared informers.SharedInformerFactory, inv *inventory.Inventory, log *logrus.Entry) (*Observer, error) {
 	o := &Observer{
-		cfg: cfg, log: log, inventory: inv, store: NewStore(cfg.Schedulers), shared: shared,
-		pods: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(Strip),
+		cfg: cfg, log: log, inventory: inv, store: store.New(cfg.Schedulers), shared: shared,
+		pods: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(convert.Strip),
 			informers.WithTweakListOptions(func(l *metav1.ListOptions) { l.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed" })),
-		wakes:         map[Urgency]chan struct{}{Soon: make(chan struct{}, 1), Later: make(chan struct{}, 1)},
+		wakes:         map[store.Urgency]chan struct{}{store.Soon: make(chan struct{}, 1), store.Later: make(chan struct{}, 1)},
 		watchFailures: map[string]watchFailure{},
-		corrections:   map[string]Correction{},
+		corrections:   map[string]template.Correction{},
 		lastAnswer:    time.Now(),
 	}
 	w := o.store
 	return o, errors.Join(
-		watch(o, "nodes", shared.Core().V1().Nodes().Informer(), w.PutNode, func(n *corev1.Node) Urgency { return w.DeleteNode(cluster.NodeName(n.Name)) }),
-		watch(o, "pods", o.pods.Core().V1().Pods().Informer(), w.PutPod, func(p *corev1.Pod) Urgency {
+		watch(o, "nodes", shared.Core().V1().Nodes().Informer(), w.PutNode, func(n *corev1.Node) store.Urgency { return w.DeleteNode(cluster.NodeName(n.Name)) }),
+		watch(o, "pods", o.pods.Core().V1().Pods().Informer(), w.PutPod, func(p *corev1.Pod) store.Urgency {
 			return w.DeletePod(cluster.PodKey(p.Namespace+"/"+p.Name), cluster.NodeName(p.Spec.NodeName))
-		}, ReplacedPod),
-		watch(o, "daemonsets", shared.Apps().V1().DaemonSets().Informer(), w.PutDaemonSet, func(d *appsv1.DaemonSet) Urgency {
+		}, store.ReplacedPod),
+		watch(o, "daemonsets", shared.Apps().V1().DaemonSets().Informer(), w.PutDaemonSet, func(d *appsv1.DaemonSet) store.Urgency {
 			return w.DeleteDaemonSet(cluster.PodKey(d.Namespace + "/" + d.Name))
 		}),
-		watch(o, "replicasets", shared.Apps().V1().ReplicaSets().Informer(), w.PutReplicaSet, func(r *appsv1.ReplicaSet) Urgency { return w.DeleteController(cluster.UID(r.UID)) }),
-		watch(o, "statefulsets", shared.Apps().V1().StatefulSets().Informer(), w.PutStatefulSet, func(s *appsv1.StatefulSet) Urgency { return w.DeleteController(cluster.UID(s.UID)) }),
-		watch(o, "jobs", shared.Batch().V1().Jobs().Informer(), w.PutJob, func(j *batchv1.Job) Urgency { return w.DeleteController(cluster.UID(j.UID)) }),
-		watch(o, "poddisruptionbudgets", shared.Policy().V1().PodDisruptionBudgets().Informer(), w.PutBudget, func(b *policyv1.PodDisruptionBudget) Urgency {
+		watch(o, "replicasets", shared.Apps().V1().ReplicaSets().Informer(), w.PutReplicaSet, func(r *appsv1.ReplicaSet) store.Urgency { return w.DeleteController(cluster.UID(r.UID)) }),
+		watch(o, "statefulsets", shared.Apps().V1().StatefulSets().Informer(), w.PutStatefulSet, func(s *appsv1.StatefulSet) store.Urgency { return w.DeleteController(cluster.UID(s.UID)) }),
+		watch(o, "jobs", shared.Batch().V1().Jobs().Informer(), w.PutJob, func(j *batchv1.Job) store.Urgency { return w.DeleteController(cluster.UID(j.UID)) }),
+		watch(o, "poddisruptionbudgets", shared.Policy().V1().PodDisruptionBudgets().Informer(), w.PutBudget, func(b *policyv1.PodDisruptionBudget) store.Urgency {
 			return w.DeleteBudget(b.Namespace + "/" + b.Name)
 		}),
-		watch(o, "namespaces", shared.Core().V1().Namespaces().Informer(), w.PutNamespace, func(n *corev1.Namespace) Urgency { return w.DeleteNamespace(n.Name) }),
-		watch(o, "persistentvolumeclaims", shared.Core().V1().PersistentVolumeClaims().Informer(), w.PutClaim, func(c *corev1.PersistentVolumeClaim) Urgency {
+		watch(o, "namespaces", shared.Core().V1().Namespaces().Informer(), w.PutNamespace, func(n *corev1.Namespace) store.Urgency { return w.DeleteNamespace(n.Name) }),
+		watch(o, "persistentvolumeclaims", shared.Core().V1().PersistentVolumeClaims().Informer(), w.PutClaim, func(c *corev1.PersistentVolumeClaim) store.Urgency {
 			return w.DeleteClaim(c.Namespace + "/" + c.Name)
 		}),
-		watch(o, "persistentvolumes", shared.Core().V1().PersistentVolumes().Informer(), w.PutVolume, func(v *corev1.PersistentVolume) Urgency { return w.DeleteVolume(v.Name) }),
-		watch(o, "storageclasses", shared.Storage().V1().StorageClasses().Informer(), w.PutStorageClass, func(c *storagev1.StorageClass) Urgency { return w.DeleteStorageClass(c.Name) }),
-		watch(o, "csidrivers", shared.Storage().V1().CSIDrivers().Informer(), w.PutCSIDriver, func(d *storagev1.CSIDriver) Urgency { return w.DeleteCSIDriver(d.Name) }),
-		watch(o, "volumeattachments", shared.Storage().V1().VolumeAttachments().Informer(), w.PutAttachment, func(v *storagev1.VolumeAttachment) Urgency { return w.DeleteAttachment(v.Name) }),
-		watch(o, "csinodes", shared.Storage().V1().CSINodes().Informer(), w.PutCSINode, func(n *storagev1.CSINode) Urgency { return w.DeleteCSINode(cluster.NodeName(n.Name)) }),
+		watch(o, "persistentvolumes", shared.Core().V1().PersistentVolumes().Informer(), w.PutVolume, func(v *corev1.PersistentVolume) store.Urgency { return w.DeleteVolume(v.Name) }),
+		watch(o, "storageclasses", shared.Storage().V1().StorageClasses().Informer(), w.PutStorageClass, func(c *storagev1.StorageClass) store.Urgency { return w.DeleteStorageClass(c.Name) }),
+		watch(o, "csidrivers", shared.Storage().V1().CSIDrivers().Informer(), w.PutCSIDriver, func(d *storagev1.CSIDriver) store.Urgency { return w.DeleteCSIDriver(d.Name) }),
+		watch(o, "volumeattachments", shared.Storage().V1().VolumeAttachments().Informer(), w.PutAttachment, func(v *storagev1.VolumeAttachment) store.Urgency { return w.DeleteAttachment(v.Name) }),
+		watch(o, "csinodes", shared.Storage().V1().CSINodes().Informer(), w.PutCSINode, func(n *storagev1.CSINode) store.Urgency { return w.DeleteCSINode(cluster.NodeName(n.Name)) }),
 	)
 }
 
 // watch connects one informer to the world. An update for which one of others holds
 // is another object of the same name: the old one is dropped first.
-func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, put, drop func(*T) Urgency, others ...func(old, now *T) bool) error {
+func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, put, drop func(*T) store.Urgency, others ...func(old, now *T) bool) error {
 	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if t, ok := obj.(*T); ok {
@@ -152,12 +162,12 @@ func (o *Observer) WaitForSync(ctx context.Context) error {
 }
 
 // Wakes returns the channel that receives after a change of the given urgency.
-func (o *Observer) WakeUps(u Urgency) <-chan struct{} { return o.wakes[u] }
+func (o *Observer) WakeUps(u store.Urgency) <-chan struct{} { return o.wakes[u] }
 
 // Wake asks for a round with the given urgency, for changes that no watch here tells.
-func (o *Observer) Wake(u Urgency) { o.wake(u) }
+func (o *Observer) Wake(u store.Urgency) { o.wake(u) }
 
-func (o *Observer) wake(u Urgency) {
+func (o *Observer) wake(u store.Urgency) {
 	select {
 	case o.wakes[u] <- struct{}{}: // a nil channel (Never) is never ready
 	default:

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 )
 
 type watchFailure struct {
@@ -50,7 +52,7 @@ func (o *Observer) Stale() string {
 			continue
 		}
 		if now.Sub(t.at) > o.cfg.StaleAfter || t.resourceVersion == "" {
-			text, remedy := ExplainAPIError(t.err)
+			text, remedy := apierror.Explain(t.err)
 			if names[text] == nil {
 				texts = append(texts, text)
 			}

@@ -1,0 +1,193 @@
+package priorities
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/yaml"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+)
+
+// PrioritiesName is the ConfigMap of Cluster Autoscaler's priority expander; the map is
+// its key "priorities".
+const (
+	ConfigMapName = "cluster-autoscaler-priority-expander"
+	dataKey       = "priorities"
+)
+
+// Priorities watches the priority map. A version that is wrong is told once, in the
+// journal and in an Event, and the last good one holds; a map that is not there is
+// none.
+type Watch struct {
+	namespace string
+	log       *logrus.Entry
+	events    record.EventRecorder
+	wake      func()
+	factory   informers.SharedInformerFactory
+	synced    cache.InformerSynced
+
+	mu    sync.Mutex
+	tiers []cluster.PriorityTier
+	fault string
+}
+
+// NewPriorities builds the watch; Start starts it. wake is called after each change.
+func New(client kubernetes.Interface, namespace string, events record.EventRecorder, log *logrus.Entry, wake func()) (*Watch, error) {
+	p := &Watch{namespace: namespace, log: log, events: events, wake: wake, fault: notFound(namespace)}
+	p.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace), informers.WithTransform(convert.Strip),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + ConfigMapName }))
+	informer := p.factory.Core().V1().ConfigMaps().Informer()
+	see := func(obj any) {
+		if c, ok := obj.(*corev1.ConfigMap); ok && c.Name == ConfigMapName {
+			p.changed(c)
+		}
+	}
+	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    see,
+		UpdateFunc: func(_, obj any) { see(obj) },
+		DeleteFunc: func(any) { p.set(nil, notFound(namespace)) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch priorities: %w", err)
+	}
+	p.synced = reg.HasSynced
+	err = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+		if apierrors.IsForbidden(err) {
+			p.fail("it may not be watched (kubectl apply -f rbac.yaml): " + err.Error())
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch priorities: %w", err)
+	}
+	return p, nil
+}
+
+func notFound(namespace string) string {
+	return fmt.Sprintf("ConfigMap %s/%s is not there", namespace, ConfigMapName)
+}
+
+// prioritiesIn is how long a start waits for the map: without it the next expander
+// decides, and a map that may not be read must not keep the agent from starting.
+const syncTimeout = 10 * time.Second
+
+// Start starts the watch and waits a little for the map. A nil watch is none.
+func (p *Watch) Start(ctx context.Context) {
+	if p == nil {
+		return
+	}
+	p.factory.Start(ctx.Done())
+	bounded, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	cache.WaitForCacheSync(bounded.Done(), p.synced)
+}
+
+// Current returns the map in force and why the newest version is not; empty: it is.
+func (p *Watch) Current() ([]cluster.PriorityTier, string) {
+	if p == nil {
+		return nil, ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tiers, p.fault
+}
+
+func (p *Watch) changed(c *corev1.ConfigMap) {
+	tiers, err := Parse(c.Data)
+	if err != nil {
+		if p.fail(err.Error()) && p.events != nil {
+			p.events.Eventf(c, corev1.EventTypeWarning, "PriorityConfigMapInvalid", "%v; the last good priorities hold", err)
+		}
+		return
+	}
+	p.set(tiers, "")
+}
+
+// keep notes a fault and keeps the last good map; it tells whether the fault is new.
+func (p *Watch) fail(why string) bool {
+	fault := fmt.Sprintf("ConfigMap %s/%s: %s", p.namespace, ConfigMapName, why)
+	p.mu.Lock()
+	fresh := p.fault != fault
+	p.fault = fault
+	p.mu.Unlock()
+	if fresh {
+		p.log.WithField("why", why).Warn("the priority map is wrong, the last good one holds: " + fault)
+		p.wake()
+	}
+	return fresh
+}
+
+func (p *Watch) set(tiers []cluster.PriorityTier, fault string) {
+	p.mu.Lock()
+	p.tiers, p.fault = tiers, fault
+	p.mu.Unlock()
+	if fault != "" {
+		p.log.WithField("why", fault).Warn("there is no priority map")
+	} else {
+		p.log.Infof("the priority map is in force: %d priorities", len(tiers))
+	}
+	p.wake()
+}
+
+// ReadPriorities reads the map once, for a command that watches nothing.
+func Read(ctx context.Context, client kubernetes.Interface, namespace string) ([]cluster.PriorityTier, string) {
+	c, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, notFound(namespace)
+	}
+	var tiers []cluster.PriorityTier
+	if err == nil {
+		tiers, err = Parse(c.Data)
+	}
+	if err != nil {
+		return nil, fmt.Sprintf("ConfigMap %s/%s: %v", namespace, ConfigMapName, err)
+	}
+	return tiers, ""
+}
+
+// ParsePriorities reads the data of the ConfigMap: key "priorities", YAML of a whole
+// number to a list of regular expressions. The tiers come highest first.
+func Parse(data map[string]string) ([]cluster.PriorityTier, error) {
+	text, ok := data[dataKey]
+	if !ok {
+		return nil, fmt.Errorf("it has no key %q", dataKey)
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil, fmt.Errorf("key %q is empty: write for example 10: [\".*\"]", dataKey)
+	}
+	var raw map[string][]string
+	if err := yaml.UnmarshalStrict([]byte(text), &raw); err != nil {
+		return nil, fmt.Errorf("key %q is no YAML of priorities and lists of expressions: %w", dataKey, err)
+	}
+	var tiers []cluster.PriorityTier
+	for _, key := range slices.Sorted(maps.Keys(raw)) {
+		n, err := strconv.Atoi(key)
+		if err != nil {
+			return nil, fmt.Errorf("priority %q is no whole number", key)
+		}
+		for _, pattern := range raw[key] {
+			if _, err := regexp.Compile(pattern); err != nil {
+				return nil, fmt.Errorf("priority %d: %q is no regular expression: %w", n, pattern, err)
+			}
+		}
+		tiers = append(tiers, cluster.PriorityTier{Priority: n, Patterns: raw[key]})
+	}
+	slices.SortFunc(tiers, func(a, b cluster.PriorityTier) int { return b.Priority - a.Priority })
+	return tiers, nil
+}

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"maps"
+
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// attachments are the volumes that are attached to nodes, by the names of their
+// VolumeAttachments. One that no pod of its node uses (it is being detached, or nobody
+// detaches it) takes room from the node's limit, as in kube-scheduler
+// (CSILimits.getNodeVolumeAttachmentInfo).
+type attachments struct {
+	all  map[string]attachedTo
+	on   map[cluster.NodeName]map[string]bool
+	with map[string]map[string]bool // by volume
+}
+
+type attachedTo struct {
+	node           cluster.NodeName
+	driver, volume string
+}
+
+func newAttachments() attachments {
+	return attachments{all: map[string]attachedTo{}, on: map[cluster.NodeName]map[string]bool{}, with: map[string]map[string]bool{}}
+}
+
+// put replaces what is known of one attachment; one without a volume is forgotten.
+func (a *attachments) put(name string, now attachedTo) (old attachedTo) {
+	old = a.all[name]
+	if old.volume != "" {
+		discard(a.on, old.node, name)
+		discard(a.with, old.volume, name)
+		delete(a.all, name)
+	}
+	if now.volume != "" {
+		a.all[name] = now
+		insert(a.on, now.node, name)
+		insert(a.with, now.volume, name)
+	}
+	return old
+}
+
+func insert[K comparable](sets map[K]map[string]bool, k K, name string) {
+	if sets[k] == nil {
+		sets[k] = map[string]bool{}
+	}
+	sets[k][name] = true
+}
+
+func discard[K comparable](sets map[K]map[string]bool, k K, name string) {
+	if delete(sets[k], name); len(sets[k]) == 0 {
+		delete(sets, k)
+	}
+}
+
+func (w *Store) PutAttachment(v *storagev1.VolumeAttachment) Urgency {
+	now := attachedTo{node: cluster.NodeName(v.Spec.NodeName), driver: v.Spec.Attacher}
+	if pv := v.Spec.Source.PersistentVolumeName; pv != nil && v.Spec.Attacher != "" {
+		now.volume = *pv
+	}
+	return w.setAttachment(v.Name, now)
+}
+
+func (w *Store) DeleteAttachment(name string) Urgency { return w.setAttachment(name, attachedTo{}) }
+
+func (w *Store) setAttachment(name string, now attachedTo) Urgency {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.attachments.all[name] == now {
+		return Never
+	}
+	old := w.attachments.put(name, now)
+	return max(w.updateVolumeLimits(old.node), w.updateVolumeLimits(now.node))
+}
+
+// relimit makes a node's row show the limits that hold for it now.
+func (w *Store) updateVolumeLimits(name cluster.NodeName) Urgency {
+	n, ok := w.nodes.get(name)
+	if !ok {
+		return Never
+	}
+	limits := w.effectiveLimits(name, n.Pods)
+	if maps.Equal(n.VolumeLimits, limits) {
+		return Never
+	}
+	row := *n
+	row.VolumeLimits = limits
+	w.nodes.put(row)
+	return Later
+}
+
+// used follows a change of a pod with volumes on a node.
+func (w *Store) volumesChanged(node cluster.NodeName, class int) {
+	if node != "" && len(w.attachments.on[node]) > 0 && len(w.classes.rows[class].Volumes) > 0 {
+		w.updateVolumeLimits(node)
+	}
+}
+
+// limitsOf are the limits of a node's CSINode, less the volumes that are attached and
+// that none of its pods uses. undiminished keeps
+// the former where they differ.
+func (w *Store) effectiveLimits(name cluster.NodeName, pods []cluster.Pod) map[string]int64 {
+	limits := w.nodeLimits[name]
+	delete(w.fullLimits, name)
+	if len(limits) == 0 || len(w.attachments.on[name]) == 0 {
+		return limits
+	}
+	type disk struct{ driver, handle string }
+	idle := map[disk]bool{}
+	for va := range w.attachments.on[name] {
+		a := w.attachments.all[va]
+		if handle, ok := w.volumes.CSIHandle(a.volume); ok {
+			idle[disk{a.driver, handle}] = true
+		}
+	}
+	for i := range pods {
+		if pods[i].Finished {
+			continue
+		}
+		for _, v := range w.classes.rows[pods[i].Class].Volumes {
+			delete(idle, disk{v.Driver, v.Handle})
+		}
+	}
+	if len(idle) == 0 {
+		return limits
+	}
+	left := maps.Clone(limits)
+	for d := range idle {
+		if n, ok := left[d.driver]; ok {
+			left[d.driver] = max(n-1, 0)
+		}
+	}
+	w.fullLimits[name] = limits
+	return left
+}

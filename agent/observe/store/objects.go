@@ -1,0 +1,62 @@
+package store
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+)
+
+// Objects are the API objects of one moment, as an API server would list them.
+type Objects struct {
+	Nodes          []*corev1.Node
+	Pods           []*corev1.Pod
+	Namespaces     []*corev1.Namespace
+	Claims         []*corev1.PersistentVolumeClaim
+	Volumes        []*corev1.PersistentVolume
+	StorageClasses []*storagev1.StorageClass
+	Drivers        []*storagev1.CSIDriver
+	CSINodes       []*storagev1.CSINode
+	Attachments    []*storagev1.VolumeAttachment
+	DaemonSets     []*appsv1.DaemonSet
+}
+
+// Convert returns the Kubernetes half of the Snapshot that an Observer would make of
+// these objects: each goes through the informers' transform and the watch events'
+// handlers, so that what is proven of Convert is proven of the agent. The objects are
+// copied first. Without scheduler names, "default-scheduler" is the one understood.
+// It knows nothing of the cloud and of time: Groups, Now and Stale are zero.
+func FromObjects(objects Objects, schedulers ...string) cluster.Snapshot {
+	if len(schedulers) == 0 {
+		schedulers = []string{corev1.DefaultSchedulerName}
+	}
+	w := New(schedulers)
+	feed(objects.Namespaces, w.PutNamespace)
+	feed(objects.Drivers, w.PutCSIDriver)
+	feed(objects.StorageClasses, w.PutStorageClass)
+	feed(objects.Volumes, w.PutVolume)
+	feed(objects.Claims, w.PutClaim)
+	feed(objects.CSINodes, w.PutCSINode)
+	feed(objects.Attachments, w.PutAttachment)
+	feed(objects.Nodes, w.PutNode)
+	feed(objects.DaemonSets, w.PutDaemonSet)
+	feed(objects.Pods, w.PutPod)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.contents()
+}
+
+func feed[T any, P interface {
+	*T
+	runtime.Object
+}](list []P, put func(*T) Urgency) {
+	for _, o := range list {
+		stripped, err := convert.Strip(o.DeepCopyObject())
+		if t, ok := stripped.(P); ok && err == nil {
+			put(t)
+		}
+	}
+}

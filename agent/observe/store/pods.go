@@ -1,0 +1,147 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/volumes"
+)
+
+// brood are the pods of one controller.
+type ownedPods struct {
+	owner *cluster.Owner // shared by all of them
+	pods  int
+	live  int
+}
+
+// putPod takes in a pod. One that was bound to another node before is dropped from
+// there first (movedPod).
+func (w *Store) PutPod(p *corev1.Pod) Urgency {
+	row := convert.Pod(p)
+	class, volumes := convert.PodClass(p, w.schedulers), volumes.PodUse(p)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.volumes.SetPod(row.Key, volumes, &class)
+	row.Class = w.intern(class)
+	row.Budgets = w.budgetsOfClass[row.Class]
+	old, had := w.pod(row.Key, row.Node)
+	if had {
+		w.classes.release(old.Class)
+		if samePod(&old, &row) {
+			return Never
+		}
+	}
+	w.countOwned(&row, 1)
+	if had {
+		w.countOwned(&old, -1)
+	}
+	if row.Node == "" {
+		w.pods.put(row.Key, row)
+	} else {
+		if had && old.Node == "" {
+			w.pods.delete(row.Key)
+		}
+		w.nodes.putPod(row)
+		w.volumesChanged(row.Node, row.Class)
+	}
+	switch {
+	case !row.Unschedulable.IsZero() && (old.Unschedulable.IsZero() || old.UID != row.UID):
+		if w.unschedulableSince.IsZero() {
+			w.unschedulableSince = time.Now()
+		}
+		return Soon
+	case had && old.Node == row.Node && old.Deleting == row.Deleting && old.Class == row.Class && old.Gated == row.Gated &&
+		old.Finished == row.Finished && old.UID == row.UID:
+		return Never
+	}
+	return Later
+}
+
+// pod returns the pod of that key where it waits or on that node.
+func (w *Store) pod(key cluster.PodKey, node cluster.NodeName) (cluster.Pod, bool) {
+	if p, ok := w.pods.get(key); ok {
+		return p, true
+	}
+	if p := w.nodes.pod(key, node); p != nil {
+		return *p, true
+	}
+	return cluster.Pod{}, false
+}
+
+// movedPod tells that a pod's name has come back on another node: the old pod is gone,
+// even where nobody saw it go.
+func ReplacedPod(old, now *corev1.Pod) bool {
+	return old.Spec.NodeName != "" && old.Spec.NodeName != now.Spec.NodeName
+}
+
+// samePod compares two rows of one key.
+func samePod(a, b *cluster.Pod) bool {
+	return a.UID == b.UID && a.Class == b.Class && a.Node == b.Node && a.Nominated == b.Nominated &&
+		a.Unschedulable == b.Unschedulable && a.Created == b.Created && a.Deleting == b.Deleting &&
+		(a.Owner == b.Owner || a.Owner != nil && b.Owner != nil && *a.Owner == *b.Owner) &&
+		a.Gated == b.Gated && a.Finished == b.Finished && a.Mirror == b.Mirror && a.DoNotDisrupt == b.DoNotDisrupt &&
+		a.SafeToEvict == b.SafeToEvict && a.LocalStorage == b.LocalStorage && a.GracePeriod == b.GracePeriod && a.Asked() == b.Asked() &&
+		slices.Equal(a.Budgets, b.Budgets)
+}
+
+// dropPod forgets a pod that was last seen on that node, "" for one that waited.
+func (w *Store) DeletePod(key cluster.PodKey, node cluster.NodeName) Urgency {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old, had := w.pod(key, node)
+	if !had {
+		return Never
+	}
+	w.volumes.DeletePod(key)
+	w.countOwned(&old, -1)
+	if old.Node == "" {
+		w.pods.delete(key)
+	} else {
+		w.nodes.deletePod(key, old.Node)
+		w.volumesChanged(old.Node, old.Class)
+	}
+	w.classes.release(old.Class)
+	if old.Owner != nil && old.Owner.Kind == "Job" {
+		delete(w.controllers, old.Owner.UID) // it may have succeeded, and the Job's status says so only later
+		w.updateMissing(old.Owner.UID)
+	}
+	if n, ok := w.nodes.get(old.Node); ok && draining(n) {
+		return Soon // the drain of that node may be done
+	}
+	return Later
+}
+
+func draining(n *cluster.Node) bool {
+	for _, t := range n.Taints {
+		if t.Key == cluster.TaintToBeDeleted {
+			return true
+		}
+	}
+	return false
+}
+
+// count keeps how many pods a controller has, and lets them share its name.
+func (w *Store) countOwned(p *cluster.Pod, by int) {
+	if p.Owner == nil {
+		return
+	}
+	b := w.podsByController[p.Owner.UID]
+	if b == nil {
+		b = &ownedPods{owner: p.Owner}
+		w.podsByController[p.Owner.UID] = b
+	}
+	if *b.owner == *p.Owner {
+		p.Owner = b.owner
+	}
+	if b.pods += by; b.pods <= 0 {
+		delete(w.podsByController, p.Owner.UID)
+	}
+	if !p.Finished && p.Deleting.IsZero() {
+		b.live += by
+		w.updateMissing(p.Owner.UID)
+	}
+}

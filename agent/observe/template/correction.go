@@ -1,0 +1,309 @@
+package template
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+const labelInstanceType = "node.kubernetes.io/instance-type"
+
+// lessonFor is how long a template is corrected by nodes that are gone. After it the
+// template is believed again: what the nodes showed may have been mended without a
+// trace in the template (a firmware, an image behind a name).
+const lifetime = 24 * time.Hour
+
+// lessonStamp is the grain of Lesson.At: a finer one would write the state file down
+// in every round.
+const timeStep = time.Hour
+
+// lessonSettled is how long a Ready node may take to gain its last labels and to lose
+// its first taints.
+const settleTime = 2 * time.Minute
+
+// Lesson is what real nodes of one template showed. It outlives them: a group that
+// is empty again would otherwise promise what its machines never had, and buy and
+// remove a machine for the same pod for ever.
+type Correction struct {
+	Capacity      cluster.Resources `json:"capacity"`
+	Allocatable   cluster.Resources `json:"allocatable"`
+	MissingLabels []string          `json:"lacks,omitempty"`  // labels of the template that no node has with that value, sorted
+	ExtraLabels   map[string]string `json:"extra,omitempty"`  // labels that the template does not promise and that several nodes share
+	Taints        []cluster.Taint   `json:"taints,omitempty"` // that every node has had from its first moment
+	// VolumeLimits is how many volumes of each CSI driver the nodes take.
+	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
+	At           time.Time        `json:"at"` // when nodes last showed it
+}
+
+// birth is how a node looked when it was first seen, soon after it registered.
+type FirstSeen struct {
+	UID    cluster.UID
+	Labels map[string]string
+	Taints []cluster.Taint
+}
+
+// Evidence is what is known of the nodes of all groups.
+type Evidence struct {
+	Nodes []*cluster.Node
+	// Specs is, by instance, the Template.Spec under which the instance appeared.
+	Specs     map[cluster.InstanceID]string
+	FirstSeen map[cluster.NodeName]FirstSeen
+	// FullLimits are the volume limits of nodes of which Node.VolumeLimits shows less.
+	FullLimits map[cluster.NodeName]map[string]int64
+}
+
+// ValidUntil is when time alone may change what Correct returns for these nodes.
+func ValidUntil(nodes []*cluster.Node, now time.Time) time.Time {
+	until := now.Truncate(timeStep).Add(timeStep)
+	for _, n := range nodes {
+		if due := n.ReadySince.Add(settleTime); due.After(now) && due.Before(until) {
+			until = due
+		}
+	}
+	return until
+}
+
+// Correct replaces a template's computed sizes by those that real nodes of the same
+// group and spec report (DESIGN 4.2), adds labels that they share, takes away labels that they turn out not to
+// have, and adds taints that they register with (plan leaves out those of a start). Only
+// nodes whose instance appeared under the template's current spec count; where several
+// differ, the smaller amount holds, so that nothing is promised that a coming machine
+// may not have. A node teaches when it is Ready, and its sizes as soon as it registers:
+// otherwise a pod that turns out not to fit it buys a second one of the same size
+// while the first is starting.
+// Extended resources are taken from nodes where a node reports them, and kept where
+// none does (a device plugin may not have registered yet).
+//
+// What was learnt is kept in lessons, by spec. The words that come back say what an
+// operator should mend in which group.
+func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correction, now time.Time) ([]cluster.NodeGroup, map[cluster.GroupID]string) {
+	byID := make(map[cluster.InstanceID]*cluster.Node, len(seen.Nodes))
+	for _, n := range seen.Nodes {
+		if n.ProviderID != "" {
+			byID[cluster.InstanceID(n.ProviderID)] = n
+		}
+	}
+	maps.DeleteFunc(known, func(_ string, l Correction) bool { return now.Sub(l.At) > lifetime })
+	advice := make(map[cluster.GroupID]string)
+	for i := range groups {
+		g := &groups[i]
+		if g.Template.Spec == "" || g.Template.Unknown != "" {
+			continue
+		}
+		var teachers, starting []*cluster.Node
+		for _, in := range g.Instances {
+			n := byID[in.ID]
+			switch {
+			case n == nil || !in.Member || seen.Specs[in.ID] != g.Template.Spec || !sameType(g.Template, *n):
+			case n.Ready == cluster.StatusTrue:
+				teachers = append(teachers, n)
+			case n.Ready == cluster.StatusFalse && n.Allocatable.MilliCPU > 0 && n.Allocatable.Memory > 0 && n.Allocatable.Pods > 0:
+				starting = append(starting, n)
+			}
+		}
+		l, ok := fromReadyNodes(&g.Template, teachers, seen.FirstSeen)
+		switch {
+		case !ok && len(starting) == 0:
+			l = known[g.Template.Spec]
+		case !ok:
+			l = known[g.Template.Spec].withStartingSizes(&g.Template, false, starting)
+			l.At = now.UTC().Truncate(timeStep)
+			known[g.Template.Spec] = l
+		default:
+			l = l.withStartingSizes(&g.Template, true, starting)
+			l.ExtraLabels = sharedLabels(&g.Template, teachers, known[g.Template.Spec].ExtraLabels)
+			l.VolumeLimits = leastLimits(known[g.Template.Spec].VolumeLimits, teachers, seen.FullLimits, now)
+			l.At = now.UTC().Truncate(timeStep)
+			known[g.Template.Spec] = l.persistent(known[g.Template.Spec], teachers, now)
+		}
+		if !l.At.IsZero() {
+			if w := l.advice(g.Template.Labels); w != "" {
+				advice[g.ID] = w
+			}
+			l.apply(&g.Template)
+		}
+	}
+	return groups, advice
+}
+
+// lasting is what is kept of a lesson. What a node may still be about to gain or lose
+// counts while the node is there, and is kept only when it has been Ready for a while:
+// one that dies half started must not keep its group closed.
+func (l Correction) persistent(old Correction, nodes []*cluster.Node, now time.Time) Correction {
+	if !slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return settled(n, now) }) {
+		l.MissingLabels, l.Taints = old.MissingLabels, old.Taints
+	}
+	return l
+}
+
+// sized adds the sizes that nodes report while they start. A kubelet knows its CPU,
+// memory and pods when it registers; its disk and what device plugins give may come
+// later, so those stay as Ready nodes showed them, or as the template says. ready tells
+// that l is of nodes that are Ready now; an older one's sizes give way.
+func (l Correction) withStartingSizes(t *cluster.Template, ready bool, starting []*cluster.Node) Correction {
+	var capacity, allocatable *cluster.Resources
+	if ready {
+		capacity, allocatable = &l.Capacity, &l.Allocatable
+	}
+	early := func(seen, promised cluster.Resources) cluster.Resources {
+		if seen.EphemeralStorage == 0 {
+			seen.EphemeralStorage = promised.EphemeralStorage
+		}
+		seen.Extended = nil
+		return seen
+	}
+	for _, n := range starting {
+		capacity, allocatable = minimum(capacity, early(n.Capacity, t.Capacity)), minimum(allocatable, early(n.Allocatable, t.Allocatable))
+	}
+	if !ready { // what was learnt of device plugins stands
+		capacity.Extended, allocatable.Extended = l.Capacity.Extended, l.Allocatable.Extended
+	}
+	l.Capacity, l.Allocatable = *capacity, *allocatable
+	return l
+}
+
+func settled(n *cluster.Node, now time.Time) bool { return now.Sub(n.ReadySince) >= settleTime }
+
+// lesson sums up what the nodes of a template show.
+func fromReadyNodes(t *cluster.Template, nodes []*cluster.Node, births map[cluster.NodeName]FirstSeen) (l Correction, ok bool) {
+	var capacity, allocatable *cluster.Resources
+	lacks := make(map[string]int)
+	for i, n := range nodes {
+		capacity, allocatable = minimum(capacity, n.Capacity), minimum(allocatable, n.Allocatable)
+		b := births[n.Name]
+		if b.UID != n.UID {
+			b = FirstSeen{Labels: n.Labels} // not seen at its birth: its taints may be anybody's
+		}
+		for k, v := range t.Labels {
+			// Controllers add labels later, and people take some away: either time counts.
+			if n.Labels[k] != v && b.Labels[k] != v {
+				lacks[k]++
+			}
+		}
+		shared := func(x cluster.Taint) bool { return slices.Contains(n.Taints, x) && slices.Contains(b.Taints, x) }
+		if i == 0 {
+			l.Taints = slices.Clone(n.Taints)
+		}
+		l.Taints = slices.DeleteFunc(l.Taints, func(x cluster.Taint) bool {
+			return x.Effect == "PreferNoSchedule" || slices.Contains(t.Taints, x) || !shared(x)
+		})
+	}
+	if allocatable == nil || allocatable.MilliCPU <= 0 || allocatable.Memory <= 0 {
+		return Correction{}, false
+	}
+	for k, n := range lacks {
+		if n == len(nodes) {
+			l.MissingLabels = append(l.MissingLabels, k)
+		}
+	}
+	slices.Sort(l.MissingLabels)
+	if len(l.Taints) == 0 {
+		l.Taints = nil
+	}
+	l.Capacity, l.Allocatable = *capacity, *allocatable
+	return l, true
+}
+
+// words say what the template promises and the nodes do not keep; empty when they do.
+func (l Correction) advice(promised map[string]string) string {
+	var out []string
+	for _, k := range l.MissingLabels {
+		if v, ok := promised[k]; ok {
+			out = append(out, fmt.Sprintf("its template promises the label %s=%s and its nodes do not have it: add it to their user data (userdata render --label) or remove the tag", k, v))
+		}
+	}
+	for _, t := range l.Taints {
+		out = append(out, fmt.Sprintf("its nodes register with the taint %s=%s:%s and no tag says so: add the tag k8s.io/cluster-autoscaler/node-template/taint/%s=%s:%s", t.Key, t.Value, t.Effect, t.Key, t.Value, t.Effect))
+	}
+	return strings.Join(out, "; ")
+}
+
+// extra are the labels that every node of a template has and the template does not
+// promise. One node alone may have some to itself, so it only confirms what several
+// have shown. Where a machine stands and what it is called is never the group's.
+func sharedLabels(t *cluster.Template, nodes []*cluster.Node, known map[string]string) map[string]string {
+	from := known
+	if len(nodes) > 1 {
+		from = nodes[0].Labels
+	}
+	var out map[string]string
+	for k, v := range from {
+		_, promised := t.Labels[k]
+		own := k == "kubernetes.io/hostname" || strings.HasPrefix(k, "topology.") || strings.HasPrefix(k, "failure-domain.") || strings.HasSuffix(k, "/instance-type")
+		if promised || own || slices.ContainsFunc(nodes, func(n *cluster.Node) bool { has, ok := n.Labels[k]; return !ok || has != v }) {
+			continue
+		}
+		if out == nil {
+			out = make(map[string]string)
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// apply corrects a template. Maps and slices of the template are shared with the
+// inventory and are replaced, not changed.
+func (l Correction) apply(t *cluster.Template) {
+	if _, one := t.Labels[labelInstanceType]; !one { // several types: the next machine may be one that no node has shown
+		l.Capacity, l.Allocatable = *minimum(&t.Capacity, l.Capacity), *minimum(&t.Allocatable, l.Allocatable)
+	}
+	t.Capacity = overlay(t.Capacity, l.Capacity)
+	t.Allocatable = overlay(t.Allocatable, l.Allocatable)
+	if len(l.VolumeLimits) > 0 {
+		t.VolumeLimits = l.VolumeLimits
+	}
+	if len(l.MissingLabels)+len(l.ExtraLabels) > 0 {
+		labels := make(map[string]string, len(t.Labels)+len(l.ExtraLabels))
+		maps.Copy(labels, t.Labels)
+		for _, k := range l.MissingLabels {
+			delete(labels, k)
+		}
+		maps.Copy(labels, l.ExtraLabels)
+		t.Labels = labels
+	}
+	if len(l.Taints) > 0 {
+		t.Taints = append(slices.Clone(t.Taints), l.Taints...)
+	}
+}
+
+func sameType(t cluster.Template, n cluster.Node) bool {
+	want, has := t.Labels[labelInstanceType], n.Labels[labelInstanceType]
+	return want == "" || has == "" || want == has
+}
+
+func minimum(a *cluster.Resources, b cluster.Resources) *cluster.Resources {
+	if a == nil {
+		return &b
+	}
+	out := cluster.Resources{
+		MilliCPU: min(a.MilliCPU, b.MilliCPU), Memory: min(a.Memory, b.Memory),
+		EphemeralStorage: min(a.EphemeralStorage, b.EphemeralStorage), Pods: min(a.Pods, b.Pods),
+		Extended: maps.Clone(a.Extended),
+	}
+	for k, v := range b.Extended {
+		if old, ok := out.Extended[k]; ok {
+			out.Extended[k] = min(old, v)
+		} else if out.Extended == nil {
+			out.Extended = map[string]int64{k: v}
+		} else {
+			out.Extended[k] = v
+		}
+	}
+	return &out
+}
+
+func overlay(computed, seen cluster.Resources) cluster.Resources {
+	extended := maps.Clone(computed.Extended)
+	for k, v := range seen.Extended {
+		if extended == nil {
+			extended = map[string]int64{}
+		}
+		extended[k] = v
+	}
+	seen.Extended = extended
+	return seen
+}

@@ -1,0 +1,43 @@
+package template
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Tells says in words what nodes taught about their group's template; nothing for the
+// zero Lesson.
+func (l Correction) Describe() []string {
+	if l.At.IsZero() {
+		return nil
+	}
+	since := " (last shown in the hour from " + l.At.UTC().Format("2006-01-02 15h MST") + ")"
+	out := []string{"its nodes report " + formatAmount(l.Allocatable) + " allocatable" + since}
+	if len(l.MissingLabels) > 0 {
+		out = append(out, "its nodes do not have the promised labels "+strings.Join(l.MissingLabels, ", "))
+	}
+	var extra []string
+	for k, v := range l.ExtraLabels {
+		extra = append(extra, k+"="+v)
+	}
+	if slices.Sort(extra); len(extra) > 0 {
+		out = append(out, "its nodes share labels that no tag promises: "+strings.Join(extra, ", "))
+	}
+	for _, t := range l.Taints {
+		out = append(out, fmt.Sprintf("its nodes register with the taint %s=%s:%s that no tag promises", t.Key, t.Value, t.Effect))
+	}
+	return out
+}
+
+func formatAmount(r cluster.Resources) string {
+	said := fmt.Sprintf("cpu %dm, memory %dMi, %d pods", r.MilliCPU, r.Memory>>20, r.Pods)
+	var more []string
+	for name, n := range r.Extended {
+		more = append(more, fmt.Sprintf(", %s %d", name, n))
+	}
+	slices.Sort(more)
+	return said + strings.Join(more, "")
+}

@@ -1,0 +1,43 @@
+package template
+
+import (
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// leastLimits are the limits that hold on every one of a template's nodes. While a node
+// is young, those of drivers that were known before and that no node shows hold on: a
+// driver registers some time after its node is Ready. undiminished are the limits of
+// nodes whose rows have some room taken off.
+func leastLimits(known map[string]int64, nodes []*cluster.Node, undiminished map[cluster.NodeName]map[string]int64, now time.Time) map[string]int64 {
+	var out map[string]int64
+	show := func(driver string, limit int64) {
+		if out == nil {
+			out = map[string]int64{}
+		}
+		if old, seen := out[driver]; !seen || limit < old {
+			out[driver] = limit
+		}
+	}
+	young := false
+	for _, n := range nodes {
+		young = young || !settled(n, now)
+		limits, taken := undiminished[n.Name]
+		if !taken {
+			limits = n.VolumeLimits
+		}
+		for driver, limit := range limits {
+			show(driver, limit)
+		}
+	}
+	if !young {
+		return out
+	}
+	for driver, limit := range known {
+		if _, shown := out[driver]; !shown {
+			show(driver, limit)
+		}
+	}
+	return out
+}
