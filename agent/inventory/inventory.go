@@ -2,11 +2,8 @@ package inventory
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -121,37 +118,6 @@ func (i *Inventory) Current() ([]cluster.NodeGroup, int) {
 	return i.groups, i.version
 }
 
-// readAgain is old with the moments at which now was read: whoever compares by pointers
-// sees that nothing else is new.
-func WithReadTimes(old, now []cluster.NodeGroup) []cluster.NodeGroup {
-	out := slices.Clone(old)
-	for i := range out {
-		out[i].ReadAt = now[i].ReadAt
-	}
-	return out
-}
-
-// Specs returns, by instance, the group's Template.Spec that was current when the
-// instance appeared. Instances that were there before the first read are absent.
-func (i *Inventory) Specs() map[cluster.InstanceID]string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	out := make(map[cluster.InstanceID]string, len(i.specs))
-	for id, spec := range i.specs {
-		out[id] = spec
-	}
-	return out
-}
-
-// Remember gives back what Specs returned before a restart.
-func (i *Inventory) RestoreSpecs(specs map[cluster.InstanceID]string) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for id, spec := range specs {
-		i.specs[id] = spec
-	}
-}
-
 // Run reads the cloud until ctx ends, at the pace that Hurry sets. A cloud of which
 // nothing can be read is asked half as often each time, down to the slow pace. It never returns an
 // error: a cloud that does not answer is a fact, not a reason to restart.
@@ -188,68 +154,6 @@ func (i *Inventory) period() time.Duration {
 	return min(pace, i.slow)
 }
 
-// failure is one thing that cannot be read, and the kind of its trouble.
-type failure struct {
-	provider string
-	group    cluster.GroupID
-	kind     provider.Kind
-}
-
-// words name what failed.
-func (f failure) describe() string {
-	out := "the cloud"
-	if f.provider != "" {
-		out = "provider " + f.provider
-	}
-	if f.group != "" {
-		out = "group " + string(f.group) + " of " + out
-	}
-	return out
-}
-
-type failures map[failure]bool
-
-// has tells whether a thing fails, in whatever kind.
-func (all failures) contains(provider string, group cluster.GroupID) bool {
-	for f := range all {
-		if f.provider == provider && f.group == group {
-			return true
-		}
-	}
-	return false
-}
-
-// report says once of each thing that cannot be read that it cannot, and that it can
-// again. Only Run calls it.
-func (i *Inventory) logFailures(err error) {
-	now, fresh := failures{}, []string{}
-	note := func(f failure, why string) {
-		if !now[f] && !i.logged[f] {
-			fresh = append(fresh, why)
-		}
-		now[f] = true
-	}
-	for _, e := range provider.Errors(err) {
-		note(failure{e.Provider, e.Group, e.Kind}, e.Error())
-	}
-	if err != nil && len(now) == 0 {
-		note(failure{}, err.Error())
-	}
-	if len(fresh) > 0 {
-		i.log.WithFields(logrus.Fields{"kind": provider.KindOf(err).String(), "why": strings.Join(fresh, "; ")}).
-			Error("the cloud's node groups could not be read whole; last good facts are used, nothing stale is grown or deleted: " + strings.Join(fresh, "; "))
-	}
-	for f := range i.logged {
-		if err != nil && !now[f] && !now.contains(f.provider, f.group) {
-			i.log.Info(f.describe() + " can be read again")
-		}
-	}
-	if err == nil && len(i.logged) > 0 {
-		i.log.Info("the cloud's node groups are read whole again")
-	}
-	i.logged = now
-}
-
 func (i *Inventory) read(ctx context.Context) {
 	got, err := i.cloud.Groups(ctx)
 	i.mu.Lock()
@@ -276,114 +180,6 @@ func (i *Inventory) read(ctx context.Context) {
 		next = WithReadTimes(i.groups, next)
 	}
 	i.groups = next
-}
-
-// tellGone names the groups that a whole read does not list any more. The caller holds
-// the mutex.
-func (i *Inventory) logRemovedGroups(now []cluster.NodeGroup) {
-	for _, g := range i.groups {
-		if !slices.ContainsFunc(now, func(n cluster.NodeGroup) bool { return n.ID == g.ID }) {
-			f := failure{provider: g.Provider, group: g.ID}
-			i.log.WithField("group", g.ID).Warn(f.describe() + " is not there any more: its nodes are left alone")
-		}
-	}
-}
-
-// merge keeps the last good facts of every group that the new read does not tell
-// whole. Absence counts only in a read without an error.
-func mergeGroups(old, got []cluster.NodeGroup, err error) []cluster.NodeGroup {
-	last := make(map[cluster.GroupID]cluster.NodeGroup, len(old))
-	for _, g := range old {
-		last[g.ID] = g
-	}
-	var out []cluster.NodeGroup
-	for _, g := range got {
-		if was, ok := last[g.ID]; ok {
-			g = mergeGroup(was, g)
-		}
-		delete(last, g.ID)
-		out = append(out, g)
-	}
-	if err == nil {
-		return out
-	}
-	for _, g := range old {
-		if was, ok := last[g.ID]; ok {
-			was.Stale = "not read: " + firstLine(err)
-			out = append(out, was)
-		}
-	}
-	return out
-}
-
-// mergeGroup keeps of a group what the new read could not tell, each kind of fact by
-// itself: membership, template, failures.
-func mergeGroup(was, now cluster.NodeGroup) cluster.NodeGroup {
-	out := now
-	if now.Stale != "" {
-		out = was
-		out.Stale, out.TemplateStale, out.FailuresStale = now.Stale, now.TemplateStale, now.FailuresStale
-		if now.TemplateStale == "" && now.Template.Spec != "" {
-			out.Template, out.Quota = now.Template, now.Quota
-		}
-		if now.FailuresStale == "" && len(now.Failures) > 0 {
-			out.Failures = now.Failures
-		}
-		return out
-	}
-	if now.TemplateStale != "" && was.Template.Spec != "" {
-		out.Template, out.Quota = was.Template, was.Quota
-	}
-	if now.FailuresStale != "" {
-		out.Failures = was.Failures
-	}
-	return out
-}
-
-func firstLine(err error) string {
-	var e *provider.Error
-	if errors.As(err, &e) {
-		return e.Error()
-	}
-	return err.Error()
-}
-
-func (i *Inventory) recordSpecs(groups []cluster.NodeGroup, first bool) {
-	seen := make(map[cluster.InstanceID]bool, len(i.specs))
-	known := map[cluster.InstanceID]bool{}
-	for _, g := range i.groups {
-		for _, in := range g.Instances {
-			known[in.ID] = true
-		}
-	}
-	for _, g := range groups {
-		for _, in := range g.Instances {
-			seen[in.ID] = true
-			if _, has := i.specs[in.ID]; !has && !first && !known[in.ID] && g.Template.Spec != "" && g.Stale == "" && g.TemplateStale == "" {
-				i.specs[in.ID] = g.Template.Spec
-			}
-		}
-	}
-	for id := range i.specs {
-		if !seen[id] && len(groups) > 0 {
-			delete(i.specs, id)
-		}
-	}
-}
-
-// sameFacts compares two reads without their times.
-func sameFacts(a, b []cluster.NodeGroup) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		x, y := a[i], b[i]
-		x.ReadAt, y.ReadAt = time.Time{}, time.Time{}
-		if !reflect.DeepEqual(x, y) {
-			return false
-		}
-	}
-	return true
 }
 
 func notify(ch chan struct{}) {
