@@ -16,9 +16,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Cause says in the operator's words why the API server could not be used, without
-// the request that found it out, so that many requests that fail for one cause read
-// equal; and what to do, "" where that is not known.
+// Explain says why the API server could not be used, and what to do about it ("": not
+// known). The text leaves out the request that failed, so that many requests with one
+// cause have equal texts.
 func Explain(err error) (text, remedy string) {
 	const renew = "make the agent's kubeconfig anew: docs/install.md section 2"
 	var (
@@ -56,7 +56,7 @@ func Explain(err error) (text, remedy string) {
 	return err.Error(), ""
 }
 
-// CauseText is Cause in one text.
+// Text is the text and the remedy of Explain in one sentence.
 func Text(err error) string {
 	text, remedy := Explain(err)
 	if remedy != "" {

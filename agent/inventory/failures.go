@@ -10,14 +10,14 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
-// failure is one thing that cannot be read, and the kind of its trouble.
+// failure is one provider or one group that cannot be read, and the kind of the error.
 type failure struct {
 	provider string
 	group    cluster.GroupID
 	kind     provider.Kind
 }
 
-// words name what failed.
+// describe names the provider or the group that failed.
 func (f failure) describe() string {
 	out := "the cloud"
 	if f.provider != "" {
@@ -31,7 +31,7 @@ func (f failure) describe() string {
 
 type failures map[failure]bool
 
-// has tells whether a thing fails, in whatever kind.
+// contains reports whether a provider or a group fails with an error of any kind.
 func (all failures) contains(provider string, group cluster.GroupID) bool {
 	for f := range all {
 		if f.provider == provider && f.group == group {
@@ -41,8 +41,8 @@ func (all failures) contains(provider string, group cluster.GroupID) bool {
 	return false
 }
 
-// report says once of each thing that cannot be read that it cannot, and that it can
-// again. Only Run calls it.
+// logFailures logs each failure once when it starts and once when it ends. Only Run
+// calls it.
 func (i *Inventory) logFailures(err error) {
 	now, fresh := failures{}, []string{}
 	note := func(f failure, why string) {
@@ -72,8 +72,8 @@ func (i *Inventory) logFailures(err error) {
 	i.logged = now
 }
 
-// tellGone names the groups that a whole read does not list any more. The caller holds
-// the mutex.
+// logRemovedGroups logs the groups that a read without an error lists no more. The
+// caller holds the mutex.
 func (i *Inventory) logRemovedGroups(now []cluster.NodeGroup) {
 	for _, g := range i.groups {
 		if !slices.ContainsFunc(now, func(n cluster.NodeGroup) bool { return n.ID == g.ID }) {

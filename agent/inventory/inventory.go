@@ -14,9 +14,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
-// Inventory reads the cloud on behalf of every service: one read at a time, shared
-// by all who wait for it, and the last good facts of each group kept when a later
-// read fails.
+// Inventory reads the node groups for every service: one read at a time, shared by all
+// callers that wait for it. The last good facts of each group are kept when a later read
+// fails.
 type Inventory struct {
 	cloud   provider.Provider
 	fast    time.Duration
@@ -39,8 +39,8 @@ type Inventory struct {
 	failedReads int       // reads in a row that told nothing
 }
 
-// NewInventory makes an inventory that reads every fast while something comes or
-// goes and every slow otherwise; one read takes at most limit.
+// New makes an inventory that reads once per fast while instances come or go, and once
+// per slow otherwise. One read takes at most timeout.
 func New(cloud provider.Provider, fast, slow, limit time.Duration, log *logrus.Entry) *Inventory {
 	return &Inventory{
 		cloud: cloud, fast: fast, slow: slow, timeout: limit, log: log,
@@ -52,10 +52,11 @@ func New(cloud provider.Provider, fast, slow, limit time.Duration, log *logrus.E
 // Changed receives after a read that differed from the one before.
 func (i *Inventory) Changed() <-chan struct{} { return i.changed }
 
-// Refresh asks for a read now, for example after an action.
+// Refresh makes Run read at once, for example after an action.
 func (i *Inventory) Refresh() { notify(i.refresh) }
 
-// Hurry sets the pace: fast while instances are expected to come or go.
+// SetFastPolling sets the period of Run: fast while instances are expected to come or
+// go.
 func (i *Inventory) SetFastPolling(on bool) {
 	i.mu.Lock()
 	was := i.fastPolling
@@ -66,12 +67,12 @@ func (i *Inventory) SetFastPolling(on bool) {
 	}
 }
 
-// Groups returns the node groups as read at most maxAge ago, reading the cloud when
-// they are older or when the last read failed for a reason that may have passed; maxAge 0 forces a read. The read is shared with everybody who
-// asks meanwhile and outlives ctx. On failure the last good facts come back marked
-// Stale together with the error; nil with an error means that nothing was ever
-// read. The slice is the caller's, what it points to is shared and must not be
-// changed.
+// Groups returns the node groups as read at most maxAge ago. It reads the cloud when
+// they are older, when maxAge is 0, or when the last read failed for a reason that may
+// have passed. The read is shared with all callers that ask meanwhile, and outlives ctx.
+// On failure the last good facts are returned, marked Stale, together with the error;
+// nil with an error means that no read ever succeeded. The slice belongs to the caller;
+// the values in it are shared and must not be changed.
 func (i *Inventory) Groups(ctx context.Context, maxAge time.Duration) ([]cluster.NodeGroup, error) {
 	i.mu.Lock()
 	fresh := lasting(i.err) && !i.readAt.IsZero() && time.Since(i.readAt) <= maxAge && maxAge > 0
@@ -93,8 +94,9 @@ func (i *Inventory) Groups(ctx context.Context, maxAge time.Duration) ([]cluster
 	return groups, err
 }
 
-// lasting tells an error that asking again at once does not heal: a name that nothing
-// has, a right that is missing. What was read beside it is as good as ever. nil is one.
+// lasting reports whether an immediate second read would fail in the same way: a name
+// does not exist, or a right is missing. The facts read beside such an error are
+// current. A nil error is lasting.
 func lasting(err error) bool {
 	list := provider.Errors(err)
 	return (err == nil || len(list) > 0) && !slices.ContainsFunc(list, func(e *provider.Error) bool {
@@ -102,25 +104,25 @@ func lasting(err error) bool {
 	})
 }
 
-// Last returns what the last read told, without reading; the time is zero when
-// nothing was ever read.
+// Last returns the result of the last read, without reading; the time is zero before the
+// first read.
 func (i *Inventory) Last() ([]cluster.NodeGroup, time.Time, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return append([]cluster.NodeGroup(nil), i.groups...), i.readAt, i.err
 }
 
-// known is Last for the observer: the groups, which it must not change, and a number
-// that is another one when they tell something new.
+// Current returns the groups, which the caller must not change, and their version: a
+// number that changes when a read tells something new.
 func (i *Inventory) Current() ([]cluster.NodeGroup, int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.groups, i.version
 }
 
-// Run reads the cloud until ctx ends, at the pace that Hurry sets. A cloud of which
-// nothing can be read is asked half as often each time, down to the slow pace. It never returns an
-// error: a cloud that does not answer is a fact, not a reason to restart.
+// Run reads the cloud until ctx ends, with the period that SetFastPolling sets. While no
+// group at all can be read, the period doubles with each read, up to the slow one. Run
+// never returns an error: a restart does not help against a cloud that does not answer.
 func (i *Inventory) Run(ctx context.Context, beat func()) error {
 	for {
 		_, err := i.Groups(ctx, 0)

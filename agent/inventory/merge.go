@@ -10,8 +10,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
-// merge keeps the last good facts of every group that the new read does not tell
-// whole. Absence counts only in a read without an error.
+// mergeGroups keeps the last good facts of every group that the new read does not tell
+// completely. A group is removed only by a read without an error.
 func mergeGroups(old, got []cluster.NodeGroup, err error) []cluster.NodeGroup {
 	last := make(map[cluster.GroupID]cluster.NodeGroup, len(old))
 	for _, g := range old {
@@ -37,7 +37,7 @@ func mergeGroups(old, got []cluster.NodeGroup, err error) []cluster.NodeGroup {
 	return out
 }
 
-// mergeGroup keeps of a group what the new read could not tell, each kind of fact by
+// mergeGroup keeps the facts of a group that the new read could not tell, each kind by
 // itself: membership, template, failures.
 func mergeGroup(was, now cluster.NodeGroup) cluster.NodeGroup {
 	out := now
@@ -84,8 +84,8 @@ func sameFacts(a, b []cluster.NodeGroup) bool {
 	return true
 }
 
-// readAgain is old with the moments at which now was read: whoever compares by pointers
-// sees that nothing else is new.
+// WithReadTimes is old with the read times of now. The other facts keep their pointers,
+// so that a comparison of pointers finds nothing new.
 func WithReadTimes(old, now []cluster.NodeGroup) []cluster.NodeGroup {
 	out := slices.Clone(old)
 	for i := range out {

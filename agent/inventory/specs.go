@@ -16,7 +16,7 @@ func (i *Inventory) Specs() map[cluster.InstanceID]string {
 	return out
 }
 
-// Remember gives back what Specs returned before a restart.
+// RestoreSpecs restores what Specs returned before a restart.
 func (i *Inventory) RestoreSpecs(specs map[cluster.InstanceID]string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -25,6 +25,8 @@ func (i *Inventory) RestoreSpecs(specs map[cluster.InstanceID]string) {
 	}
 }
 
+// recordSpecs records the template spec of each new instance and removes instances that
+// are gone.
 func (i *Inventory) recordSpecs(groups []cluster.NodeGroup, first bool) {
 	seen := make(map[cluster.InstanceID]bool, len(i.specs))
 	known := map[cluster.InstanceID]bool{}

@@ -33,7 +33,7 @@ func (o *Observer) correctGroups(groups []cluster.NodeGroup, seen template.Evide
 	o.corrected = corrected{groups: groups, validUntil: template.ValidUntil(seen.Nodes, now)}
 }
 
-// asOf returns the groups with the moments of their last reads.
+// withReadTimes returns the groups with the times of their last reads.
 func (t *corrected) withReadTimes(read []cluster.NodeGroup) []cluster.NodeGroup {
 	same := func(a, b cluster.NodeGroup) bool { return a.ReadAt.Equal(b.ReadAt) }
 	if !slices.EqualFunc(t.groups, read, same) {
@@ -42,14 +42,15 @@ func (t *corrected) withReadTimes(read []cluster.NodeGroup) []cluster.NodeGroup 
 	return t.groups
 }
 
-// Lessons returns what nodes taught about their templates, by Template.Spec.
+// Corrections returns the corrections of all templates, by Template.Spec, for the state
+// file.
 func (o *Observer) Corrections() map[string]template.Correction {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return maps.Clone(o.corrections)
 }
 
-// Remember gives back what Lessons returned before a restart.
+// RestoreCorrections restores what Corrections returned before a restart.
 func (o *Observer) RestoreCorrections(lessons map[string]template.Correction) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -109,8 +109,8 @@ func New(cfg Config, client kubernetes.Interface, shared informers.SharedInforme
 	)
 }
 
-// watch connects one informer to the world. An update for which one of others holds
-// is another object of the same name: the old one is dropped first.
+// watch connects one informer to the store. An update for which one of replaced holds is
+// another object of the same name: the old object is deleted first.
 func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, put, drop func(*T) store.Urgency, others ...func(old, now *T) bool) error {
 	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
@@ -153,7 +153,7 @@ func (o *Observer) Start(stop <-chan struct{}) {
 	o.pods.Start(stop)
 }
 
-// WaitForSync returns when every watch has told its whole list, or with ctx's end.
+// WaitForSync returns when every watch has delivered its initial list, or when ctx ends.
 func (o *Observer) WaitForSync(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), o.synced...) {
 		return fmt.Errorf("wait for caches: %w", context.Cause(ctx))
@@ -161,10 +161,11 @@ func (o *Observer) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// Wakes returns the channel that receives after a change of the given urgency.
+// WakeUps returns the channel that receives after a change of the given urgency.
 func (o *Observer) WakeUps(u store.Urgency) <-chan struct{} { return o.wakes[u] }
 
-// Wake asks for a round with the given urgency, for changes that no watch here tells.
+// Wake asks for a round with the given urgency, for a change that no watch of the
+// Observer delivers.
 func (o *Observer) Wake(u store.Urgency) { o.wake(u) }
 
 func (o *Observer) wake(u store.Urgency) {
@@ -174,8 +175,7 @@ func (o *Observer) wake(u store.Urgency) {
 	}
 }
 
-// Report hands over what became of a plan's actions; they appear in the next
-// Snapshot.
+// AddOutcomes adds the outcomes of a plan's actions to the next Snapshot.
 func (o *Observer) AddOutcomes(outcomes []cluster.Outcome) {
 	o.mu.Lock()
 	o.outcomes = append(o.outcomes, outcomes...)
@@ -187,8 +187,8 @@ func (o *Observer) AddOutcomes(outcomes []cluster.Outcome) {
 // mark.
 func (o *Observer) TakeUnschedulableSince() time.Time { return o.store.TakeUnschedulableSince() }
 
-// Snapshot returns the world of this moment and takes the reported outcomes along.
-// It never waits for the cloud: groups are as last read, stamped with when.
+// Snapshot returns the cluster of this moment and takes the outcomes out of the
+// Observer. It never waits for the cloud: each group carries the time of its last read.
 func (o *Observer) Snapshot() cluster.Snapshot {
 	s := o.ReadOnlySnapshot()
 	o.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 )
 
+// watchFailure is the last error of one watch.
 type watchFailure struct {
 	at              time.Time
 	err             error
@@ -19,23 +20,25 @@ type watchFailure struct {
 	informer        cache.SharedIndexInformer
 }
 
-// Heard notes that the API server answered just now (the Lease was read or
-// renewed).
+// APIServerAnswered notes that the API server answered just now: the Lease was read or
+// renewed.
 func (o *Observer) APIServerAnswered() {
 	o.mu.Lock()
 	o.lastAnswer = time.Now()
 	o.mu.Unlock()
 }
 
+// watchFailed notes an error of a watch.
 func (o *Observer) watchFailed(name string, informer cache.SharedIndexInformer, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.watchFailures[name] = watchFailure{at: time.Now(), err: err, resourceVersion: informer.LastSyncResourceVersion(), informer: informer}
 }
 
-// Stale says why the Kubernetes facts may be old; empty when they are live. A watch
-// that stumbled counts as broken until it has moved on or been quiet for a minute,
-// which is longer than the reflector's longest pause between attempts.
+// Stale returns the reason why the Kubernetes facts may be old; empty while they are
+// current. A watch with an error counts as broken until it has received a newer resource
+// version, or has had no error for a minute, which is longer than the reflector's
+// longest pause between attempts.
 func (o *Observer) Stale() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

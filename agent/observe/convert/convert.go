@@ -37,8 +37,8 @@ var keptAnnotations = []string{
 // nodeAnnotations are those of Nodes.
 var nodeAnnotations = []string{cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep, cluster.AnnotationRequested, annotationDoNotDisrupt}
 
-// wishes reads the annotations that few pods have. A value that is no time delays and
-// keeps nothing, as in Cluster Autoscaler.
+// podWishes reads the annotations that few pods have. A value that is no duration has no
+// effect, as in Cluster Autoscaler.
 func podWishes(a map[string]string) *cluster.PodWishes {
 	if len(a) == 0 {
 		return nil
@@ -57,7 +57,7 @@ func podWishes(a map[string]string) *cluster.PodWishes {
 	return &w
 }
 
-// convertNode turns a Node into the house's own. LeaseRenewed is not known here.
+// Node converts a Node. Pods, VolumeLimits and LeaseRenewed are not known here.
 func Node(n *corev1.Node) cluster.Node {
 	out := cluster.Node{
 		Name:          cluster.NodeName(n.Name),
@@ -107,7 +107,7 @@ func status(s corev1.ConditionStatus) cluster.Status {
 	return cluster.StatusUnknown
 }
 
-// convertPod turns a Pod into what is its own; its class is convertClass.
+// Pod converts the part of a pod that is its own. PodClass converts the rest.
 func Pod(p *corev1.Pod) cluster.Pod {
 	out := cluster.Pod{
 		Key:          cluster.PodKey(p.Namespace + "/" + p.Name),
@@ -159,12 +159,12 @@ func localStorage(p *corev1.Pod) string {
 	return ""
 }
 
-// convertClass turns a pod's scheduling-relevant part into a class. schedulers are
-// the scheduler names whose verdict counts as kube-scheduler's.
+// PodClass converts the part of a pod that scheduling depends on. schedulers are the
+// scheduler names whose verdict counts as kube-scheduler's.
 //
-// A DaemonSet's controller pins each pod to its node by a metadata.name field term.
-// Once the pod is bound that term decides nothing any more and would make one class
-// per node, so it is left out.
+// A DaemonSet's controller pins each pod to its node by a metadata.name field term. That
+// term decides nothing once the pod is bound, and would make one class per node, so it
+// is left out.
 func PodClass(p *corev1.Pod, schedulers []string) cluster.PodClass {
 	c := cluster.PodClass{
 		Namespace:    p.Namespace,
@@ -232,17 +232,17 @@ func requirements(in []corev1.NodeSelectorRequirement) []cluster.Requirement {
 	return out
 }
 
-// selectionOf are the operators of node selectors as labels.NewRequirement knows them.
+// selectionOf maps the operators of node selectors to those of labels.NewRequirement.
 var selectionOf = map[corev1.NodeSelectorOperator]selection.Operator{
 	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
 	corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
 	corev1.NodeSelectorOpGt: selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
 }
 
-// labelRequirements is requirements for matchExpressions. kube-scheduler drops a whole
-// term when one of its requirements has a key or a value that no label can have (Gt -5,
-// NotIn with a blank), whatever the operator; the API server lets such a value pass
-// only in objects from before it looked. It becomes a requirement that nothing meets.
+// labelRequirements converts matchExpressions. kube-scheduler drops a whole term when
+// one requirement has a key or a value that no label can have (Gt -5, NotIn with a
+// blank), whatever the operator; the API server accepts such a value only in objects
+// from before it validated them. Such a requirement becomes one that nothing meets.
 func labelRequirements(in []corev1.NodeSelectorRequirement) []cluster.Requirement {
 	out := requirements(in)
 	for i := range in {
@@ -253,7 +253,8 @@ func labelRequirements(in []corev1.NodeSelectorRequirement) []cluster.Requiremen
 	return out
 }
 
-// notUnderstood lists what fit does not judge, in the API's words.
+// notUnderstood lists the features of a pod that fit does not judge, by their names in
+// the API.
 func notUnderstood(spec *corev1.PodSpec, schedulers []string) []string {
 	var out []string
 	for i := range spec.Volumes {
@@ -283,9 +284,8 @@ func restartsAll(c corev1.Container) bool {
 	})
 }
 
-// heldVolume names the kinds of volumes that VolumeRestrictions keeps apart by what they
-// name on the wire, which fit does not judge; empty for the rest, which kube-scheduler
-// judges by claims and attach limits or not at all.
+// unsupportedVolume names the kind of a volume that VolumeRestrictions judges by the
+// disk that it names, which fit does not do; empty for all other kinds.
 func unsupportedVolume(v *corev1.Volume) string {
 	switch s := &v.VolumeSource; {
 	case s.AWSElasticBlockStore != nil:

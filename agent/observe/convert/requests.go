@@ -9,10 +9,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// convertList counts a resource list as kube-scheduler's NodeInfo does: CPU in
-// thousandths rounded up, everything else in whole units rounded up. Resources the
-// scheduler does not count (neither native-scalar nor domain-qualified) are left
-// out.
+// resourceAmounts counts a resource list as kube-scheduler's NodeInfo does: CPU in
+// thousandths rounded up, everything else in whole units rounded up. Resources that the
+// scheduler does not count (neither native scalars nor domain-qualified) are left out.
 func resourceAmounts(list corev1.ResourceList) cluster.Resources {
 	var r cluster.Resources
 	for name, q := range list {

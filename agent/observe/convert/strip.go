@@ -140,8 +140,8 @@ func stripSpec(s *corev1.PodSpec) {
 	s.EphemeralContainers, s.SecurityContext, s.DNSConfig, s.HostAliases, s.ImagePullSecrets = nil, nil, nil, nil, nil
 }
 
-// anywhere tells whether a volume is of a kind that every node can provide and that
-// nothing is lost of with the node. Every pod has one of them: its token.
+// nodeIndependent reports whether every node can provide a volume and no data is lost
+// with the node. Every pod has such a volume: its token.
 func nodeIndependent(v corev1.Volume) bool {
 	s := &v.VolumeSource
 	return s.ConfigMap != nil || s.Secret != nil || s.Projected != nil || s.DownwardAPI != nil || s.CSI != nil || s.NFS != nil || s.Image != nil

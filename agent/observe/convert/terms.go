@@ -10,8 +10,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// convertTerms turns a pod's required (anti-)affinity terms and its DoNotSchedule
-// constraints into the class's. It returns the features that could not be read.
+// setPodTerms converts a pod's required (anti-)affinity terms and its DoNotSchedule
+// constraints into the class. It returns the features that could not be read.
 func setPodTerms(p *corev1.Pod, c *cluster.PodClass) (held []string) {
 	if a := p.Spec.Affinity; a != nil {
 		var ok bool
@@ -94,9 +94,9 @@ func spread(labels map[string]string, t *corev1.TopologySpreadConstraint) (clust
 	return out, true
 }
 
-// selector turns a label selector into requirements in one order, so that selectors
-// that say the same in another order make one class. nil stays nil: it selects
-// nothing. It reports false for what metav1.LabelSelectorAsSelector refuses.
+// selector converts a label selector into sorted requirements, so that equal selectors
+// in another order make one class. nil stays nil: it selects nothing. It returns false
+// for a selector that metav1.LabelSelectorAsSelector refuses.
 func selector(in *metav1.LabelSelector) (*cluster.Selector, bool) {
 	if in == nil {
 		return nil, true

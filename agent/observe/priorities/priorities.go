@@ -32,9 +32,9 @@ const (
 	dataKey       = "priorities"
 )
 
-// Priorities watches the priority map. A version that is wrong is told once, in the
-// journal and in an Event, and the last good one holds; a map that is not there is
-// none.
+// Watch watches the priority ConfigMap. An invalid version is reported once, in the
+// journal and in an Event, and the last valid one stays in force. Without the ConfigMap
+// there are no priorities.
 type Watch struct {
 	namespace string
 	log       *logrus.Entry
@@ -48,7 +48,7 @@ type Watch struct {
 	fault string
 }
 
-// NewPriorities builds the watch; Start starts it. wake is called after each change.
+// New builds the watch; Start starts it. wake is called after each change.
 func New(client kubernetes.Interface, namespace string, events record.EventRecorder, log *logrus.Entry, wake func()) (*Watch, error) {
 	p := &Watch{namespace: namespace, log: log, events: events, wake: wake, fault: notFound(namespace)}
 	p.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace), informers.WithTransform(convert.Strip),
@@ -83,11 +83,12 @@ func notFound(namespace string) string {
 	return fmt.Sprintf("ConfigMap %s/%s is not there", namespace, ConfigMapName)
 }
 
-// prioritiesIn is how long a start waits for the map: without it the next expander
-// decides, and a map that may not be read must not keep the agent from starting.
+// syncTimeout is how long a start waits for the ConfigMap. Without it the next expander
+// decides: a ConfigMap that may not be read must not keep the agent from starting.
 const syncTimeout = 10 * time.Second
 
-// Start starts the watch and waits a little for the map. A nil watch is none.
+// Start starts the watch and waits up to syncTimeout for the ConfigMap. It does nothing
+// on a nil Watch.
 func (p *Watch) Start(ctx context.Context) {
 	if p == nil {
 		return
@@ -98,7 +99,8 @@ func (p *Watch) Start(ctx context.Context) {
 	cache.WaitForCacheSync(bounded.Done(), p.synced)
 }
 
-// Current returns the map in force and why the newest version is not; empty: it is.
+// Current returns the priorities in force, and the fault of the newest version ("":
+// none).
 func (p *Watch) Current() ([]cluster.PriorityTier, string) {
 	if p == nil {
 		return nil, ""
@@ -119,7 +121,8 @@ func (p *Watch) changed(c *corev1.ConfigMap) {
 	p.set(tiers, "")
 }
 
-// keep notes a fault and keeps the last good map; it tells whether the fault is new.
+// fail records a fault and keeps the last valid priorities. It reports whether the fault
+// is new.
 func (p *Watch) fail(why string) bool {
 	fault := fmt.Sprintf("ConfigMap %s/%s: %s", p.namespace, ConfigMapName, why)
 	p.mu.Lock()
@@ -145,7 +148,7 @@ func (p *Watch) set(tiers []cluster.PriorityTier, fault string) {
 	p.wake()
 }
 
-// ReadPriorities reads the map once, for a command that watches nothing.
+// Read reads the ConfigMap once, for a command that watches nothing.
 func Read(ctx context.Context, client kubernetes.Interface, namespace string) ([]cluster.PriorityTier, string) {
 	c, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -161,8 +164,8 @@ func Read(ctx context.Context, client kubernetes.Interface, namespace string) ([
 	return tiers, ""
 }
 
-// ParsePriorities reads the data of the ConfigMap: key "priorities", YAML of a whole
-// number to a list of regular expressions. The tiers come highest first.
+// Parse reads the data of the ConfigMap: key "priorities", YAML of a whole number to a
+// list of regular expressions. The tiers come highest first.
 func Parse(data map[string]string) ([]cluster.PriorityTier, error) {
 	text, ok := data[dataKey]
 	if !ok {

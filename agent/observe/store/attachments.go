@@ -9,9 +9,9 @@ import (
 )
 
 // attachments are the volumes that are attached to nodes, by the names of their
-// VolumeAttachments. One that no pod of its node uses (it is being detached, or nobody
-// detaches it) takes room from the node's limit, as in kube-scheduler
-// (CSILimits.getNodeVolumeAttachmentInfo).
+// VolumeAttachments. An attached volume that no pod of the node uses (it is being
+// detached, or its detachment hangs) counts against the node's limit, as in
+// kube-scheduler (CSILimits.getNodeVolumeAttachmentInfo).
 type attachments struct {
 	all  map[string]attachedTo
 	on   map[cluster.NodeName]map[string]bool
@@ -27,7 +27,7 @@ func newAttachments() attachments {
 	return attachments{all: map[string]attachedTo{}, on: map[cluster.NodeName]map[string]bool{}, with: map[string]map[string]bool{}}
 }
 
-// put replaces what is known of one attachment; one without a volume is forgotten.
+// put replaces one attachment; one without a volume is removed.
 func (a *attachments) put(name string, now attachedTo) (old attachedTo) {
 	old = a.all[name]
 	if old.volume != "" {
@@ -76,7 +76,7 @@ func (w *Store) setAttachment(name string, now attachedTo) Urgency {
 	return max(w.updateVolumeLimits(old.node), w.updateVolumeLimits(now.node))
 }
 
-// relimit makes a node's row show the limits that hold for it now.
+// updateVolumeLimits sets the volume limits of a stored Node to the ones in force now.
 func (w *Store) updateVolumeLimits(name cluster.NodeName) Urgency {
 	n, ok := w.nodes.get(name)
 	if !ok {
@@ -92,16 +92,17 @@ func (w *Store) updateVolumeLimits(name cluster.NodeName) Urgency {
 	return Later
 }
 
-// used follows a change of a pod with volumes on a node.
+// volumesChanged updates the limits of a node after a change of one of its pods, if that
+// pod has volumes.
 func (w *Store) volumesChanged(node cluster.NodeName, class int) {
 	if node != "" && len(w.attachments.on[node]) > 0 && len(w.classes.rows[class].Volumes) > 0 {
 		w.updateVolumeLimits(node)
 	}
 }
 
-// limitsOf are the limits of a node's CSINode, less the volumes that are attached and
-// that none of its pods uses. undiminished keeps
-// the former where they differ.
+// effectiveLimits are the limits of a node's CSINode, less the attached volumes that
+// none of its pods uses. fullLimits keeps the limits of the CSINode where the two
+// differ.
 func (w *Store) effectiveLimits(name cluster.NodeName, pods []cluster.Pod) map[string]int64 {
 	limits := w.nodeLimits[name]
 	delete(w.fullLimits, name)

@@ -49,7 +49,7 @@ func (w *Store) DeleteBudget(key string) Urgency {
 	return Later
 }
 
-// budgetsOf names the budgets that select pods of class c, sorted.
+// matchingBudgets names the PodDisruptionBudgets that select pods of class c, sorted.
 func (w *Store) matchingBudgets(c cluster.PodClass) []string {
 	var out []string
 	for _, key := range sortedKeys(w.selectors) {
@@ -61,8 +61,8 @@ func (w *Store) matchingBudgets(c cluster.PodClass) []string {
 	return out
 }
 
-// applyBudgets follows a change of the set of budgets: every class is matched
-// again, and pods whose budgets changed get them.
+// applyBudgets matches every class again after a change of the set of budgets, and
+// updates the pods whose budgets changed.
 func (w *Store) applyBudgets() {
 	changed := false
 	for i, c := range w.classes.rows {

@@ -6,7 +6,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// classes interns pod classes: equal ones share an index. Not safe for concurrent
+// classes interns pod classes: equal classes share an index. Not safe for concurrent
 // use.
 type classes struct {
 	rows         []cluster.PodClass
@@ -20,7 +20,7 @@ type classes struct {
 	selectingNamespaces int
 }
 
-// intern returns the class's index and counts one more user of it.
+// intern returns the index of a class and counts one more user of it.
 func (c *classes) intern(p cluster.PodClass) (index int, fresh bool) {
 	c.buf = appendClass(c.buf[:0], &p)
 	if i, ok := c.index[string(c.buf)]; ok {
@@ -47,8 +47,8 @@ func (c *classes) intern(p cluster.PodClass) (index int, fresh bool) {
 	return len(c.rows) - 1, true
 }
 
-// release takes one user away; a class without users leaves a zero row that the
-// next new class takes.
+// release removes one user of a class. A class without users leaves a zero row, which
+// the next new class takes.
 func (c *classes) release(i int) {
 	c.refs[i]--
 	if c.refs[i] > 0 {
@@ -71,7 +71,7 @@ func (c *classes) snapshot() []cluster.PodClass {
 	return c.lastSnapshot
 }
 
-// asksNamespaces tells whether some term of a class selects namespaces by labels.
+// selectsNamespaces reports whether a term of a class selects namespaces by labels.
 func selectsNamespaces(c *cluster.PodClass) bool {
 	asks := func(t cluster.PodTerm) bool { return t.NamespaceSelector != nil }
 	return slices.ContainsFunc(c.PodAffinity, asks) || slices.ContainsFunc(c.PodAntiAffinity, asks)

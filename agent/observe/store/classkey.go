@@ -65,8 +65,8 @@ func appendString(b []byte, s string) []byte { return append(appendInt(b, int64(
 
 func appendInt(b []byte, n int64) []byte { return append(strconv.AppendInt(b, n, 36), ' ') }
 
-// appendRelations is the part of a class's key (appendClass) that tells of other pods
-// and of volumes. Most classes have none of it and pay one byte.
+// appendRelations appends the part of a class's key that concerns other pods and
+// volumes. Most classes have none of it and pay one byte.
 func appendRelations(b []byte, p *cluster.PodClass) []byte {
 	if len(p.PodAffinity)+len(p.PodAntiAffinity)+len(p.Spread)+len(p.Volumes) == 0 {
 		return append(b, '-')

@@ -10,7 +10,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// maker is a controller that makes all its pods as fast as its rate limits let it.
+// controller is a ReplicaSet, StatefulSet or Job that creates all its pods as fast as
+// its rate limits let it.
 type controller struct {
 	kind    string
 	key     cluster.PodKey
@@ -30,9 +31,10 @@ func (w *Store) PutReplicaSet(rs *appsv1.ReplicaSet) Urgency {
 	return w.setController(cluster.UID(rs.UID), controller{"ReplicaSet", podKey(rs.Namespace, rs.Name), desired})
 }
 
-// putStatefulSet counts those that make their pods at once; the others make one when
-// the one before it is Ready. Nothing is expected of one with claims of its own: where a
-// pod of it may go depends on that pod's volumes, which its siblings do not tell.
+// PutStatefulSet counts a StatefulSet that creates its pods in parallel; an ordered one
+// creates a pod when the one before it is Ready. No pods are expected of a StatefulSet
+// with claim templates: where such a pod may run depends on its own volumes, which its
+// siblings do not show.
 func (w *Store) PutStatefulSet(s *appsv1.StatefulSet) Urgency {
 	desired := replicas(s.Spec.Replicas)
 	if s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || s.DeletionTimestamp != nil || s.Spec.VolumeClaimTemplates != nil {
@@ -41,8 +43,8 @@ func (w *Store) PutStatefulSet(s *appsv1.StatefulSet) Urgency {
 	return w.setController(cluster.UID(s.UID), controller{"StatefulSet", podKey(s.Namespace, s.Name), desired})
 }
 
-// putJob counts a Job that is on its first pods. Once some have ended, what it makes
-// next depends on how they ended, and nothing is expected of it.
+// PutJob counts a Job that is on its first pods. Once some have ended, the next ones
+// depend on how they ended, and none are expected.
 func (w *Store) PutJob(j *batchv1.Job) Urgency {
 	desired := replicas(j.Spec.Parallelism)
 	if n := j.Spec.Completions; n != nil {
@@ -82,8 +84,8 @@ func (w *Store) DeleteController(uid cluster.UID) Urgency {
 	return w.setController(uid, controller{})
 }
 
-// compare notes whether pods of a controller are still to be made, after a change of
-// the controller or of its pods.
+// updateMissing notes how many pods of a controller are still to be created, after a
+// change of the controller or of its pods.
 func (w *Store) updateMissing(uid cluster.UID) {
 	m, makes := w.controllers[uid]
 	if b := w.podsByController[uid]; makes && b != nil {
@@ -99,8 +101,8 @@ func (w *Store) updateMissing(uid cluster.UID) {
 	}
 }
 
-// missing lists controllers whose pods are still to be made. While nothing changed it
-// is the same slice again.
+// missingPods lists the controllers whose pods are still to be created. It returns the
+// same slice again while nothing changed.
 func (w *Store) missingPods() []cluster.Controller {
 	if w.lastMissing == nil && len(w.incompleteControllers) > 0 {
 		w.lastMissing = make([]cluster.Controller, 0, len(w.incompleteControllers))

@@ -15,7 +15,7 @@ func (w *Store) PutCSINode(n *storagev1.CSINode) Urgency {
 
 func (w *Store) DeleteCSINode(name cluster.NodeName) Urgency { return w.setLimits(name, nil) }
 
-// limit notes a node's limits, which may be known before the node is.
+// setLimits notes the limits of a CSINode, which may be known before its Node.
 func (w *Store) setLimits(name cluster.NodeName, limits map[string]int64) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()

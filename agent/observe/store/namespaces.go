@@ -32,8 +32,8 @@ func (w *Store) namespaceUrgency() Urgency {
 	return Never
 }
 
-// askedNamespaces returns the namespaces when some class asks for their labels, and
-// none otherwise: a Snapshot carries what a decision reads.
+// namespacesIfSelected returns the namespaces while some class selects them by labels,
+// and nil otherwise: a Snapshot carries what a decision reads.
 func (w *Store) namespacesIfSelected() []cluster.Namespace {
 	if w.classes.selectingNamespaces == 0 {
 		return nil

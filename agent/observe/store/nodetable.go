@@ -7,10 +7,10 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// cells keep the Nodes with the pods that are bound to them. A value that a Snapshot
-// has taken is never written to again: the next change makes a copy of that one Node,
-// so that whoever compares pointers sees what changed and nothing else. Not safe for
-// concurrent use.
+// nodeTable keeps the Nodes with the pods that are bound to them. It copies on write: a
+// value in a Snapshot is never written to again, and the next change copies that one
+// Node, so that a comparison of pointers finds exactly the Nodes that changed. Not safe
+// for concurrent use.
 type nodeTable struct {
 	entries      map[cluster.NodeName]*nodeEntry
 	listed       []*nodeEntry    // those with a Node
@@ -19,8 +19,8 @@ type nodeTable struct {
 	version      int             // counts changes of Nodes, those of their pods aside
 }
 
-// cell is one node name: its Node, or only the pods that name it (pods may be seen
-// before their Node, and outlive it).
+// nodeEntry is one node name: its Node, or only the pods that name it (a pod may be seen
+// before its Node, and outlive it).
 type nodeEntry struct {
 	node       *cluster.Node // never nil; only Name and Pods hold while listed is false
 	listed     bool
@@ -49,7 +49,7 @@ func (c *nodeTable) entry(name cluster.NodeName) *nodeEntry {
 	return k
 }
 
-// touch readies a cell for a change of its Node.
+// prepareWrite copies the Node of an entry if a Snapshot has it.
 func (c *nodeTable) prepareWrite(k *nodeEntry) {
 	if k.sharesNode {
 		n := *k.node
@@ -62,7 +62,7 @@ func (c *nodeTable) prepareWrite(k *nodeEntry) {
 	c.lastSnapshot = nil
 }
 
-// put replaces all of a Node but its pods.
+// put replaces a Node except its pods.
 func (c *nodeTable) put(n cluster.Node) {
 	c.version++
 	k := c.entry(n.Name)
@@ -75,7 +75,7 @@ func (c *nodeTable) put(n cluster.Node) {
 	}
 }
 
-// drop forgets a Node and keeps the pods that name it, if there are any.
+// delete removes a Node and keeps the pods that name it, if there are any.
 func (c *nodeTable) delete(name cluster.NodeName) {
 	k := c.entries[name]
 	if k == nil || !k.listed {
@@ -91,7 +91,7 @@ func (c *nodeTable) delete(name cluster.NodeName) {
 	c.deleteIfEmpty(k)
 }
 
-// tidy forgets a cell that holds nothing.
+// deleteIfEmpty removes an entry without a Node and without pods.
 func (c *nodeTable) deleteIfEmpty(k *nodeEntry) {
 	if !k.listed && len(k.node.Pods) == 0 {
 		delete(c.entries, k.node.Name)
@@ -116,7 +116,7 @@ func findPod(pods []cluster.Pod, key cluster.PodKey) (int, bool) {
 	})
 }
 
-// putPod puts a pod on the node that it names, in place of the one of that key.
+// putPod puts a pod on the node that it names; it replaces the pod with that key.
 func (c *nodeTable) putPod(p cluster.Pod) {
 	k := c.entry(p.Node)
 	c.prepareWrite(k)
@@ -140,7 +140,7 @@ func (c *nodeTable) putPod(p cluster.Pod) {
 	k.sharesPods = false
 }
 
-// dropPod takes a pod off a node.
+// deletePod removes a pod from a node.
 func (c *nodeTable) deletePod(key cluster.PodKey, node cluster.NodeName) {
 	k := c.entries[node]
 	if k == nil {
@@ -159,8 +159,8 @@ func (c *nodeTable) deletePod(key cluster.PodKey, node cluster.NodeName) {
 	c.deleteIfEmpty(k)
 }
 
-// each calls do with a copy of every pod and puts it back where do says that it
-// changed it.
+// updatePods calls update with a copy of every pod, and stores the copy where update
+// reports a change.
 func (c *nodeTable) updatePods(do func(*cluster.Pod) bool) {
 	for _, k := range c.entries {
 		for i := range k.node.Pods {
@@ -171,11 +171,12 @@ func (c *nodeTable) updatePods(do func(*cluster.Pod) bool) {
 	}
 }
 
-// slack is how much room for more pods a Node in a Snapshot may hold on to.
+// maxSpareCapacity is how many unused elements the pod slice of a Node in a Snapshot may
+// hold.
 const maxSpareCapacity = 4
 
-// snapshot returns the Nodes, which nobody writes to any more, and the pods that name
-// a Node which is not listed. While nothing changed it is the same slice again.
+// snapshot returns the Nodes, which are not written to any more, and the pods that name
+// a Node which is not listed. It returns the same slice again while nothing changed.
 func (c *nodeTable) snapshot() (nodes []*cluster.Node, lost []cluster.Pod) {
 	for _, k := range c.unshared {
 		if pods := k.node.Pods; cap(pods) > len(pods)+maxSpareCapacity {

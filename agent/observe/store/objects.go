@@ -24,11 +24,12 @@ type Objects struct {
 	DaemonSets     []*appsv1.DaemonSet
 }
 
-// Convert returns the Kubernetes half of the Snapshot that an Observer would make of
-// these objects: each goes through the informers' transform and the watch events'
-// handlers, so that what is proven of Convert is proven of the agent. The objects are
-// copied first. Without scheduler names, "default-scheduler" is the one understood.
-// It knows nothing of the cloud and of time: Groups, Now and Stale are zero.
+// FromObjects returns the Kubernetes half of the Snapshot that an Observer would make of
+// these objects. Each object passes the informers' transform and the handlers of the
+// watch events, so that a proof about FromObjects holds for the agent: the parity oracle
+// (test/oracle) compares it with kube-scheduler. The objects are copied first. Without
+// scheduler names, "default-scheduler" is the one understood. Groups, Now and Stale are
+// zero.
 func FromObjects(objects Objects, schedulers ...string) cluster.Snapshot {
 	if len(schedulers) == 0 {
 		schedulers = []string{corev1.DefaultSchedulerName}

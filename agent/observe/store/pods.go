@@ -11,15 +11,15 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/volumes"
 )
 
-// brood are the pods of one controller.
+// ownedPods counts the pods of one controller.
 type ownedPods struct {
 	owner *cluster.Owner // shared by all of them
 	pods  int
 	live  int
 }
 
-// putPod takes in a pod. One that was bound to another node before is dropped from
-// there first (movedPod).
+// PutPod stores a pod. A pod that was bound to another node before must be deleted first
+// (ReplacedPod).
 func (w *Store) PutPod(p *corev1.Pod) Urgency {
 	row := convert.Pod(p)
 	class, volumes := convert.PodClass(p, w.schedulers), volumes.PodUse(p)
@@ -61,7 +61,7 @@ func (w *Store) PutPod(p *corev1.Pod) Urgency {
 	return Later
 }
 
-// pod returns the pod of that key where it waits or on that node.
+// pod returns the pod with that key, pending or on that node.
 func (w *Store) pod(key cluster.PodKey, node cluster.NodeName) (cluster.Pod, bool) {
 	if p, ok := w.pods.get(key); ok {
 		return p, true
@@ -72,8 +72,8 @@ func (w *Store) pod(key cluster.PodKey, node cluster.NodeName) (cluster.Pod, boo
 	return cluster.Pod{}, false
 }
 
-// movedPod tells that a pod's name has come back on another node: the old pod is gone,
-// even where nobody saw it go.
+// ReplacedPod reports that a pod of the same name appeared on another node: the old pod
+// is gone, even if no watch event said so.
 func ReplacedPod(old, now *corev1.Pod) bool {
 	return old.Spec.NodeName != "" && old.Spec.NodeName != now.Spec.NodeName
 }
@@ -88,7 +88,7 @@ func samePod(a, b *cluster.Pod) bool {
 		slices.Equal(a.Budgets, b.Budgets)
 }
 
-// dropPod forgets a pod that was last seen on that node, "" for one that waited.
+// DeletePod removes a pod that was last seen on that node ("": pending).
 func (w *Store) DeletePod(key cluster.PodKey, node cluster.NodeName) Urgency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +124,7 @@ func draining(n *cluster.Node) bool {
 	return false
 }
 
-// count keeps how many pods a controller has, and lets them share its name.
+// countOwned counts the pods of a controller, and lets them share its owner reference.
 func (w *Store) countOwned(p *cluster.Pod, by int) {
 	if p.Owner == nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/volumes"
 )
 
-// Urgency is how soon a change of the world deserves a round.
+// Urgency is how soon a change deserves a round.
 type Urgency int
 
 // The urgencies.
@@ -25,7 +25,7 @@ const (
 	Soon                 // a pod waits, or a node came, went or changed: now
 )
 
-// world is the Kubernetes half of a Snapshot, kept up to date by watch events.
+// Store is the Kubernetes half of a Snapshot, kept up to date by watch events.
 type Store struct {
 	mu          sync.Mutex
 	schedulers  []string
@@ -52,7 +52,8 @@ type Store struct {
 	unschedulableSince time.Time
 }
 
-// birthFor is how young a node must be for its first sight to count as its birth.
+// firstSeenWithin is how young a Node must be when it is first seen for its labels and
+// taints to count as the ones that it registered with.
 const firstSeenWithin = 30 * time.Second
 
 func New(schedulers []string) *Store {
@@ -148,7 +149,7 @@ func (w *Store) intern(c cluster.PodClass) int {
 	return i
 }
 
-// bound returns the Nodes with their pods, and the pods that have none.
+// nodesAndPods returns the Nodes with their pods, and the pods without a Node.
 func (w *Store) nodesAndPods() ([]*cluster.Node, []cluster.Pod) {
 	nodes, lost := w.nodes.snapshot()
 	pods := w.pods.snapshot()

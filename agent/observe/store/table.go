@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// table keeps rows densely, so that a Snapshot is one copy of a slice, and none at
-// all while nothing changed. Not safe for concurrent use.
+// table keeps rows in a dense slice, so that a Snapshot is one copy of it, and none
+// while nothing changed. Not safe for concurrent use.
 type table[K comparable, V any] struct {
 	rows         []V
 	keys         []K

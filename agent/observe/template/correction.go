@@ -12,22 +12,22 @@ import (
 
 const labelInstanceType = "node.kubernetes.io/instance-type"
 
-// lessonFor is how long a template is corrected by nodes that are gone. After it the
-// template is believed again: what the nodes showed may have been mended without a
-// trace in the template (a firmware, an image behind a name).
+// lifetime is how long a correction outlives its nodes. The template is believed again
+// afterwards: the cause may have been fixed without a trace in the template (firmware,
+// an image behind a name).
 const lifetime = 24 * time.Hour
 
-// lessonStamp is the grain of Lesson.At: a finer one would write the state file down
+// timeStep is the granularity of Correction.At: a finer one would write the state file
 // in every round.
 const timeStep = time.Hour
 
-// lessonSettled is how long a Ready node may take to gain its last labels and to lose
-// its first taints.
+// settleTime is how long a Ready node may take to gain its last labels and to lose its
+// first taints.
 const settleTime = 2 * time.Minute
 
-// Lesson is what real nodes of one template showed. It outlives them: a group that
-// is empty again would otherwise promise what its machines never had, and buy and
-// remove a machine for the same pod for ever.
+// Correction is what real nodes of one template reported. It outlives them: a group that
+// is empty again would otherwise promise more than its machines had, and a machine would
+// be bought and deleted for the same pod without end.
 type Correction struct {
 	Capacity      cluster.Resources `json:"capacity"`
 	Allocatable   cluster.Resources `json:"allocatable"`
@@ -39,7 +39,7 @@ type Correction struct {
 	At           time.Time        `json:"at"` // when nodes last showed it
 }
 
-// birth is how a node looked when it was first seen, soon after it registered.
+// FirstSeen is a node as it was first seen, soon after it registered.
 type FirstSeen struct {
 	UID    cluster.UID
 	Labels map[string]string
@@ -67,19 +67,20 @@ func ValidUntil(nodes []*cluster.Node, now time.Time) time.Time {
 	return until
 }
 
-// Correct replaces a template's computed sizes by those that real nodes of the same
-// group and spec report (DESIGN 4.2), adds labels that they share, takes away labels that they turn out not to
-// have, and adds taints that they register with (plan leaves out those of a start). Only
-// nodes whose instance appeared under the template's current spec count; where several
-// differ, the smaller amount holds, so that nothing is promised that a coming machine
-// may not have. A node teaches when it is Ready, and its sizes as soon as it registers:
-// otherwise a pod that turns out not to fit it buys a second one of the same size
-// while the first is starting.
-// Extended resources are taken from nodes where a node reports them, and kept where
-// none does (a device plugin may not have registered yet).
+// Correct replaces the computed sizes of a template by the sizes that real nodes of the
+// same group and spec report (DESIGN 4.2). It adds labels that these nodes share,
+// removes labels that they do not have, and adds taints that they register with (plan
+// leaves out startup taints).
 //
-// What was learnt is kept in lessons, by spec. The words that come back say what an
-// operator should mend in which group.
+// Only nodes whose instance appeared under the template's current spec count. Where
+// nodes differ, the smaller amount holds, so that nothing is promised that an upcoming
+// node may not have. Labels and taints are read from Ready nodes. Sizes are read as soon
+// as a node registers: otherwise a pod that does not fit the node buys a second one of
+// the same size while the first starts. Extended resources are taken from nodes that
+// report them, and kept otherwise: a device plugin may not have registered yet.
+//
+// The corrections are kept in known, by spec. The texts returned tell an operator what
+// to change in which group.
 func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correction, now time.Time) ([]cluster.NodeGroup, map[cluster.GroupID]string) {
 	byID := make(map[cluster.InstanceID]*cluster.Node, len(seen.Nodes))
 	for _, n := range seen.Nodes {
@@ -130,9 +131,10 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 	return groups, advice
 }
 
-// lasting is what is kept of a lesson. What a node may still be about to gain or lose
-// counts while the node is there, and is kept only when it has been Ready for a while:
-// one that dies half started must not keep its group closed.
+// persistent is the part of a correction that is kept. Labels and taints that a node may
+// still gain or lose count while the node exists, and are kept once a node has been
+// Ready for settleTime: a node that fails during its start must not keep its group
+// closed.
 func (l Correction) persistent(old Correction, nodes []*cluster.Node, now time.Time) Correction {
 	if !slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return settled(n, now) }) {
 		l.MissingLabels, l.Taints = old.MissingLabels, old.Taints
@@ -140,10 +142,11 @@ func (l Correction) persistent(old Correction, nodes []*cluster.Node, now time.T
 	return l
 }
 
-// sized adds the sizes that nodes report while they start. A kubelet knows its CPU,
-// memory and pods when it registers; its disk and what device plugins give may come
-// later, so those stay as Ready nodes showed them, or as the template says. ready tells
-// that l is of nodes that are Ready now; an older one's sizes give way.
+// withStartingSizes adds the sizes that nodes report while they start. A kubelet knows
+// its CPU, memory and pods when it registers; its disk and the resources of device
+// plugins may come later, so those stay as Ready nodes or the template have them. ready
+// reports that c is of nodes that are Ready now; the sizes of an older correction are
+// replaced.
 func (l Correction) withStartingSizes(t *cluster.Template, ready bool, starting []*cluster.Node) Correction {
 	var capacity, allocatable *cluster.Resources
 	if ready {
@@ -166,9 +169,10 @@ func (l Correction) withStartingSizes(t *cluster.Template, ready bool, starting 
 	return l
 }
 
+// settled reports whether a node has been Ready for settleTime.
 func settled(n *cluster.Node, now time.Time) bool { return now.Sub(n.ReadySince) >= settleTime }
 
-// lesson sums up what the nodes of a template show.
+// fromReadyNodes sums up what the Ready nodes of a template report.
 func fromReadyNodes(t *cluster.Template, nodes []*cluster.Node, births map[cluster.NodeName]FirstSeen) (l Correction, ok bool) {
 	var capacity, allocatable *cluster.Resources
 	lacks := make(map[string]int)
@@ -208,7 +212,8 @@ func fromReadyNodes(t *cluster.Template, nodes []*cluster.Node, births map[clust
 	return l, true
 }
 
-// words say what the template promises and the nodes do not keep; empty when they do.
+// advice says which promises of the template the nodes do not keep, and the remedy;
+// empty without any.
 func (l Correction) advice(promised map[string]string) string {
 	var out []string
 	for _, k := range l.MissingLabels {
@@ -222,9 +227,10 @@ func (l Correction) advice(promised map[string]string) string {
 	return strings.Join(out, "; ")
 }
 
-// extra are the labels that every node of a template has and the template does not
-// promise. One node alone may have some to itself, so it only confirms what several
-// have shown. Where a machine stands and what it is called is never the group's.
+// sharedLabels are the labels that every node of a template has and the template does
+// not promise. One node alone may have labels of its own, so it only confirms labels
+// that several nodes have shown. The place and the name of a machine are never the
+// group's.
 func sharedLabels(t *cluster.Template, nodes []*cluster.Node, known map[string]string) map[string]string {
 	from := known
 	if len(nodes) > 1 {
@@ -246,7 +252,7 @@ func sharedLabels(t *cluster.Template, nodes []*cluster.Node, known map[string]s
 }
 
 // apply corrects a template. Maps and slices of the template are shared with the
-// inventory and are replaced, not changed.
+// inventory; they are replaced, not changed.
 func (l Correction) apply(t *cluster.Template) {
 	if _, one := t.Labels[labelInstanceType]; !one { // several types: the next machine may be one that no node has shown
 		l.Capacity, l.Allocatable = *minimum(&t.Capacity, l.Capacity), *minimum(&t.Allocatable, l.Allocatable)

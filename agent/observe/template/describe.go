@@ -8,8 +8,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// Tells says in words what nodes taught about their group's template; nothing for the
-// zero Lesson.
+// Describe returns the correction in sentences for an operator; none for the zero
+// Correction.
 func (l Correction) Describe() []string {
 	if l.At.IsZero() {
 		return nil

@@ -6,10 +6,10 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// leastLimits are the limits that hold on every one of a template's nodes. While a node
-// is young, those of drivers that were known before and that no node shows hold on: a
-// driver registers some time after its node is Ready. undiminished are the limits of
-// nodes whose rows have some room taken off.
+// leastLimits are the volume limits that hold on every node of a template. While a node
+// is young, limits of drivers that no node shows yet are kept from known: a driver
+// registers some time after its node is Ready. full has the limits of nodes whose
+// VolumeLimits show less.
 func leastLimits(known map[string]int64, nodes []*cluster.Node, undiminished map[cluster.NodeName]map[string]int64, now time.Time) map[string]int64 {
 	var out map[string]int64
 	show := func(driver string, limit int64) {

@@ -26,7 +26,7 @@ type claim struct {
 	selector     labels.Selector // nil: any volume
 }
 
-// wish is what a claim asks of a volume and what a volume offers.
+// volumeSpec is what a claim asks of a volume, or what a volume offers.
 type volumeSpec struct {
 	size       int64 // bytes
 	block      bool
@@ -34,7 +34,7 @@ type volumeSpec struct {
 	attributes string // VolumeAttributesClass
 }
 
-// meets tells whether a volume that offers w is enough for c.
+// satisfies reports whether a volume that offers v is enough for claim c.
 func (w volumeSpec) satisfies(c volumeSpec) bool {
 	if w.size < c.size || w.block != c.block || w.attributes != c.attributes {
 		return false
@@ -160,7 +160,7 @@ func newStorageClass(c *storagev1.StorageClass) storageClass {
 	return out
 }
 
-// provisions tells whether a claim of the class may get a volume of its own.
+// provisions reports whether a claim of the class may get a volume of its own.
 func (c storageClass) provisions() bool { return c.provisioner != "" && c.provisioner != noProvisioner }
 
 func isBlock(m *corev1.PersistentVolumeMode) bool {

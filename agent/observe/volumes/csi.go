@@ -39,14 +39,14 @@ func provisionedBy(provisioner string) string {
 	return provisioner
 }
 
-// attachment is what a volume counts against: a CSI driver and the volume's handle,
-// and the label that the driver's volumes name zones by where it is an in-tree volume
-// that is taken for the driver's.
+// attachment is what a volume counts against: a CSI driver and the handle of the volume.
+// zoneKey is the label by which the driver names zones, for an in-tree volume that
+// counts as the driver's.
 type attachment struct{ driver, handle, zoneKey string }
 
-// attached follows the scheduler's csi-translation-lib, as far as it tells driver,
-// handle and zone. Every kubelet of this version says that these plugins are migrated;
-// a CSINode that does not say so is not looked at.
+// attached follows csi-translation-lib of kube-scheduler as far as driver, handle and
+// zone. Every kubelet of this version declares these plugins migrated; a CSINode that
+// does not is not read.
 func attached(pv *corev1.PersistentVolume) attachment {
 	s := &pv.Spec.PersistentVolumeSource
 	switch {
@@ -70,7 +70,7 @@ func attached(pv *corev1.PersistentVolume) attachment {
 	return attachment{}
 }
 
-// attachedInline is attached for a volume that stands in the pod itself.
+// attachedInline is attached for a volume that the pod itself defines.
 func attachedInline(v *corev1.Volume) attachment {
 	s := &v.VolumeSource
 	switch {
@@ -133,8 +133,8 @@ func migrateZones(terms []cluster.NodeTerm, labels map[string]string, key string
 	return terms
 }
 
-// rename gives a label of the terms another name, where they name a value of it at all
-// (getTopologyValues: DoesNotExist alone does not).
+// renameLabel renames a label in terms that give values for it (getTopologyValues:
+// DoesNotExist alone does not).
 func renameLabel(terms []cluster.NodeTerm, from, to string) bool {
 	var of []*cluster.Requirement
 	values := 0
@@ -154,7 +154,8 @@ func renameLabel(terms []cluster.NodeTerm, from, to string) bool {
 	return true
 }
 
-// zoneLabel tells whether a volume speaks of zones by today's labels or by the old ones.
+// zoneLabel returns the zone and region labels that a volume uses: the current ones or
+// the beta ones.
 func zoneLabel(terms []cluster.NodeTerm, labels map[string]string) (zone, region string) {
 	asks := func(key string) bool {
 		return slices.ContainsFunc(terms, func(t cluster.NodeTerm) bool {

@@ -11,8 +11,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// storage is what the world knows of claims, volumes and storage classes, and which
-// pods use which claim: what a pod's volumes demand changes without the pod's doing.
+// Index holds claims, volumes, storage classes and CSI drivers, and which pods use which
+// claim. The demand of a pod's volumes changes with these objects, not with the pod.
 type Index struct {
 	claims            map[string]claim           // by "namespace/name"
 	volumes           map[string]volume          // by name
@@ -31,8 +31,8 @@ func NewIndex() *Index {
 	}
 }
 
-// settle notes how a pod uses volumes, in place of what was noted before, and completes
-// its class.
+// SetPod stores how a pod uses volumes, in place of its use before, and completes its
+// class.
 func (x *Index) SetPod(key cluster.PodKey, u Use, class *cluster.PodClass) {
 	if len(u.claims) == 0 {
 		x.DeletePod(key)
@@ -52,7 +52,7 @@ func (x *Index) SetPod(key cluster.PodKey, u Use, class *cluster.PodClass) {
 	x.Complete(key, class)
 }
 
-// forget drops a pod's use of volumes.
+// DeletePod removes a pod.
 func (x *Index) DeletePod(key cluster.PodKey) {
 	u, had := x.usesByPod[key]
 	if !had {
@@ -67,7 +67,7 @@ func (x *Index) DeletePod(key cluster.PodKey) {
 	}
 }
 
-// complete fills in what the pod's volumes demand today.
+// Complete sets the volumes of a pod's class to what they demand now.
 func (x *Index) Complete(key cluster.PodKey, class *cluster.PodClass) {
 	u := x.usesByPod[key]
 	class.Volumes, class.NotUnderstood = slices.Clip(u.inline), u.notUnderstood
@@ -94,8 +94,9 @@ func (x *Index) Complete(key cluster.PodKey, class *cluster.PodClass) {
 	}
 }
 
-// measured is the driver whose storage must have room for what the claim's class will
-// provision (hasEnoughCapacity); empty: none, or it tells nobody how much it has.
+// capacityDriver is the CSI driver whose storage must have room for the volume that the
+// claim's class will provision (hasEnoughCapacity); empty: no volume will be
+// provisioned, or the driver does not publish its capacity.
 func (x *Index) capacityDriver(key string) string {
 	c := x.claims[key]
 	class := x.classes[c.class]
@@ -105,9 +106,9 @@ func (x *Index) capacityDriver(key string) string {
 	return class.provisioner
 }
 
-// demand is what one claim demands of its pod's node, in the order and the words of
-// kube-scheduler's VolumeRestrictions, VolumeBinding and VolumeZone. existing are the
-// unbound volumes that may serve the claim.
+// volumeDemand is what one claim demands of its pod's node, in the order and with the
+// messages of kube-scheduler's VolumeRestrictions, VolumeBinding and VolumeZone.
+// existing are the unbound volumes that may serve the claim.
 func (x *Index) volumeDemand(pod cluster.PodKey, uid cluster.UID, u claimUse) (v cluster.Volume, existing []string) {
 	v.Claim = u.claim
 	namespace, name, _ := strings.Cut(u.claim, "/")
@@ -138,8 +139,8 @@ func (x *Index) volumeDemand(pod cluster.PodKey, uid cluster.UID, u claimUse) (v
 	return v, existing
 }
 
-// counted is what a claim counts against on its node: its volume, or one that its class
-// will provision.
+// countedVolume is the driver and handle that a claim counts against on its node: those
+// of its volume, or of the volume that its class will provision.
 func (x *Index) countedVolume(key string, c claim) (driver, handle string) {
 	if v, ok := x.volumes[c.volume]; ok && c.volume != "" {
 		return v.driver, v.handle
@@ -154,6 +155,8 @@ func (x *Index) countedVolume(key string, c claim) (driver, handle string) {
 	return driver, "claim " + key
 }
 
+// boundVolume sets the demand of a bound claim: the node affinity and the zones of its
+// volume.
 func (x *Index) boundVolume(v *cluster.Volume, c claim, ephemeral bool) {
 	pv, ok := x.volumes[c.volume]
 	switch {
@@ -169,8 +172,9 @@ func (x *Index) boundVolume(v *cluster.Volume, c claim, ephemeral bool) {
 	}
 }
 
-// waiting fills in where a claim that waits for its first consumer may get a volume:
-// where an existing one is in reach, or where its class provisions one.
+// unboundTopologies sets the topologies in which a claim that waits for its first
+// consumer may get a volume: in reach of an existing one, or where its class provisions
+// one.
 func (x *Index) unboundTopologies(v *cluster.Volume, c claim, class storageClass) (existing []string) {
 	if c.selectedNode != "" {
 		v.Topologies = []cluster.NodeTerm{}
@@ -219,8 +223,9 @@ func onNode(node cluster.NodeName, terms []cluster.NodeTerm) []cluster.NodeTerm 
 	return out
 }
 
-// candidates are the volumes that volume.FindMatchingVolume would give to a claim on a
-// node that they reach, by name. One that is reserved for the claim is the only one.
+// candidates are the names of the volumes that volume.FindMatchingVolume would give to a
+// claim on a node in their reach. A volume that is reserved for the claim is the only
+// candidate.
 func (x *Index) candidates(key string, c claim) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(x.unboundVolumes[c.class])) {

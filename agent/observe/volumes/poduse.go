@@ -6,7 +6,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// use is how one pod uses volumes. Only pods that use a claim have one.
+// Use is how one pod uses volumes.
 type Use struct {
 	uid           cluster.UID
 	node          cluster.NodeName
@@ -20,7 +20,7 @@ type claimUse struct {
 	ephemeral bool
 }
 
-// convertUse tells how a pod uses volumes.
+// PodUse returns how a pod uses volumes.
 func PodUse(p *corev1.Pod) Use {
 	out := Use{uid: cluster.UID(p.UID), node: cluster.NodeName(p.Spec.NodeName)}
 	for i := range p.Spec.Volumes {
