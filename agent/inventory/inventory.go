@@ -24,7 +24,7 @@ type Inventory struct {
 	timeout time.Duration // of one read
 	log     *logrus.Entry
 
-	logged  failures // what was last logged to fail; Run's own
+	logged  failures // the failures logged last; only Run uses it
 	reads   singleflight.Group
 	refresh chan struct{}
 	changed chan struct{}
@@ -32,11 +32,11 @@ type Inventory struct {
 	mu          sync.Mutex
 	fastPolling bool
 	groups      []cluster.NodeGroup // last good facts; immutable once stored
-	version     int                 // counts changes of groups, the moments of reads aside
+	version     int                 // counts changes of groups other than their read times
 	specs       map[cluster.InstanceID]string
-	readAt      time.Time // of the last read that told anything; zero: never
+	readAt      time.Time // of the last read that returned any group; zero: never
 	err         error     // of the last read
-	failedReads int       // reads in a row that told nothing
+	failedReads int       // consecutive reads without any group
 }
 
 // New makes an inventory that reads once per fast while instances come or go, and once
@@ -160,7 +160,7 @@ func (i *Inventory) read(ctx context.Context) {
 	got, err := i.cloud.Groups(ctx)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	// Trouble of one cloud or group must not slow down how the others are seen.
+	// An error of one cloud or group must not slow down the reads of the others.
 	live := slices.ContainsFunc(got, func(g cluster.NodeGroup) bool { return g.Stale == "" })
 	if i.failedReads++; err == nil || live {
 		i.failedReads = 0

@@ -34,12 +34,12 @@ func (o *Observer) correctGroups(groups []cluster.NodeGroup, seen template.Evide
 }
 
 // withReadTimes returns the groups with the times of their last reads.
-func (t *corrected) withReadTimes(read []cluster.NodeGroup) []cluster.NodeGroup {
+func (c *corrected) withReadTimes(read []cluster.NodeGroup) []cluster.NodeGroup {
 	same := func(a, b cluster.NodeGroup) bool { return a.ReadAt.Equal(b.ReadAt) }
-	if !slices.EqualFunc(t.groups, read, same) {
-		t.groups = inventory.WithReadTimes(t.groups, read)
+	if !slices.EqualFunc(c.groups, read, same) {
+		c.groups = inventory.WithReadTimes(c.groups, read)
 	}
-	return t.groups
+	return c.groups
 }
 
 // Corrections returns the corrections of all templates, by Template.Spec, for the state
@@ -51,9 +51,9 @@ func (o *Observer) Corrections() map[string]template.Correction {
 }
 
 // RestoreCorrections restores what Corrections returned before a restart.
-func (o *Observer) RestoreCorrections(lessons map[string]template.Correction) {
+func (o *Observer) RestoreCorrections(corrections map[string]template.Correction) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	maps.Copy(o.corrections, lessons)
+	maps.Copy(o.corrections, corrections)
 	o.corrected = corrected{}
 }

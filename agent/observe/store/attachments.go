@@ -56,64 +56,64 @@ func discard[K comparable](sets map[K]map[string]bool, k K, name string) {
 	}
 }
 
-func (w *Store) PutAttachment(v *storagev1.VolumeAttachment) Urgency {
+func (s *Store) PutAttachment(v *storagev1.VolumeAttachment) Urgency {
 	now := attachedTo{node: cluster.NodeName(v.Spec.NodeName), driver: v.Spec.Attacher}
 	if pv := v.Spec.Source.PersistentVolumeName; pv != nil && v.Spec.Attacher != "" {
 		now.volume = *pv
 	}
-	return w.setAttachment(v.Name, now)
+	return s.setAttachment(v.Name, now)
 }
 
-func (w *Store) DeleteAttachment(name string) Urgency { return w.setAttachment(name, attachedTo{}) }
+func (s *Store) DeleteAttachment(name string) Urgency { return s.setAttachment(name, attachedTo{}) }
 
-func (w *Store) setAttachment(name string, now attachedTo) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.attachments.all[name] == now {
+func (s *Store) setAttachment(name string, now attachedTo) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.attachments.all[name] == now {
 		return Never
 	}
-	old := w.attachments.put(name, now)
-	return max(w.updateVolumeLimits(old.node), w.updateVolumeLimits(now.node))
+	old := s.attachments.put(name, now)
+	return max(s.updateVolumeLimits(old.node), s.updateVolumeLimits(now.node))
 }
 
 // updateVolumeLimits sets the volume limits of a stored Node to the ones in force now.
-func (w *Store) updateVolumeLimits(name cluster.NodeName) Urgency {
-	n, ok := w.nodes.get(name)
+func (s *Store) updateVolumeLimits(name cluster.NodeName) Urgency {
+	n, ok := s.nodes.get(name)
 	if !ok {
 		return Never
 	}
-	limits := w.effectiveLimits(name, n.Pods)
+	limits := s.effectiveLimits(name, n.Pods)
 	if maps.Equal(n.VolumeLimits, limits) {
 		return Never
 	}
 	row := *n
 	row.VolumeLimits = limits
-	w.nodes.put(row)
+	s.nodes.put(row)
 	return Later
 }
 
 // volumesChanged updates the limits of a node after a change of one of its pods, if that
 // pod has volumes.
-func (w *Store) volumesChanged(node cluster.NodeName, class int) {
-	if node != "" && len(w.attachments.on[node]) > 0 && len(w.classes.rows[class].Volumes) > 0 {
-		w.updateVolumeLimits(node)
+func (s *Store) volumesChanged(node cluster.NodeName, class int) {
+	if node != "" && len(s.attachments.on[node]) > 0 && len(s.classes.rows[class].Volumes) > 0 {
+		s.updateVolumeLimits(node)
 	}
 }
 
 // effectiveLimits are the limits of a node's CSINode, less the attached volumes that
 // none of its pods uses. fullLimits keeps the limits of the CSINode where the two
 // differ.
-func (w *Store) effectiveLimits(name cluster.NodeName, pods []cluster.Pod) map[string]int64 {
-	limits := w.nodeLimits[name]
-	delete(w.fullLimits, name)
-	if len(limits) == 0 || len(w.attachments.on[name]) == 0 {
+func (s *Store) effectiveLimits(name cluster.NodeName, pods []cluster.Pod) map[string]int64 {
+	limits := s.nodeLimits[name]
+	delete(s.fullLimits, name)
+	if len(limits) == 0 || len(s.attachments.on[name]) == 0 {
 		return limits
 	}
 	type disk struct{ driver, handle string }
 	idle := map[disk]bool{}
-	for va := range w.attachments.on[name] {
-		a := w.attachments.all[va]
-		if handle, ok := w.volumes.CSIHandle(a.volume); ok {
+	for va := range s.attachments.on[name] {
+		a := s.attachments.all[va]
+		if handle, ok := s.volumes.CSIHandle(a.volume); ok {
 			idle[disk{a.driver, handle}] = true
 		}
 	}
@@ -121,7 +121,7 @@ func (w *Store) effectiveLimits(name cluster.NodeName, pods []cluster.Pod) map[s
 		if pods[i].Finished {
 			continue
 		}
-		for _, v := range w.classes.rows[pods[i].Class].Volumes {
+		for _, v := range s.classes.rows[pods[i].Class].Volumes {
 			delete(idle, disk{v.Driver, v.Handle})
 		}
 	}
@@ -134,6 +134,6 @@ func (w *Store) effectiveLimits(name cluster.NodeName, pods []cluster.Pod) map[s
 			left[d.driver] = max(n-1, 0)
 		}
 	}
-	w.fullLimits[name] = limits
+	s.fullLimits[name] = limits
 	return left
 }

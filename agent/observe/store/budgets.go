@@ -16,7 +16,7 @@ type budgetSelector struct {
 	selector  labels.Selector
 }
 
-func (w *Store) PutBudget(b *policyv1.PodDisruptionBudget) Urgency {
+func (s *Store) PutBudget(b *policyv1.PodDisruptionBudget) Urgency {
 	key := b.Namespace + "/" + b.Name
 	row := cluster.Budget{Key: key}
 	if b.Status.ObservedGeneration >= b.Generation {
@@ -26,34 +26,34 @@ func (w *Store) PutBudget(b *policyv1.PodDisruptionBudget) Urgency {
 	if err != nil {
 		selector = labels.Everything() // an unreadable budget protects its whole namespace
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	old, had := w.budgets.get(key)
-	if was, ok := w.selectors[key]; !ok || was.selector.String() != selector.String() {
-		w.selectors[key] = budgetSelector{namespace: b.Namespace, selector: selector}
-		w.applyBudgets()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, had := s.budgets.get(key)
+	if was, ok := s.selectors[key]; !ok || was.selector.String() != selector.String() {
+		s.selectors[key] = budgetSelector{namespace: b.Namespace, selector: selector}
+		s.applyBudgets()
 	}
 	if had && old == row {
 		return Never
 	}
-	w.budgets.put(key, row)
+	s.budgets.put(key, row)
 	return Later
 }
 
-func (w *Store) DeleteBudget(key string) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.budgets.delete(key)
-	delete(w.selectors, key)
-	w.applyBudgets()
+func (s *Store) DeleteBudget(key string) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.budgets.delete(key)
+	delete(s.selectors, key)
+	s.applyBudgets()
 	return Later
 }
 
 // matchingBudgets names the PodDisruptionBudgets that select pods of class c, sorted.
-func (w *Store) matchingBudgets(c cluster.PodClass) []string {
+func (s *Store) matchingBudgets(c cluster.PodClass) []string {
 	var out []string
-	for _, key := range sortedKeys(w.selectors) {
-		b := w.selectors[key]
+	for _, key := range sortedKeys(s.selectors) {
+		b := s.selectors[key]
 		if b.namespace == c.Namespace && b.selector.Matches(labels.Set(c.Labels)) {
 			out = append(out, key)
 		}
@@ -63,23 +63,23 @@ func (w *Store) matchingBudgets(c cluster.PodClass) []string {
 
 // applyBudgets matches every class again after a change of the set of budgets, and
 // updates the pods whose budgets changed.
-func (w *Store) applyBudgets() {
+func (s *Store) applyBudgets() {
 	changed := false
-	for i, c := range w.classes.rows {
-		now := w.matchingBudgets(c)
-		if !reflect.DeepEqual(now, w.budgetsOfClass[i]) {
-			w.budgetsOfClass[i], changed = now, true
+	for i, c := range s.classes.rows {
+		now := s.matchingBudgets(c)
+		if !reflect.DeepEqual(now, s.budgetsOfClass[i]) {
+			s.budgetsOfClass[i], changed = now, true
 		}
 	}
 	if !changed {
 		return
 	}
-	w.pods.lastSnapshot = nil
-	for i := range w.pods.rows {
-		w.pods.rows[i].Budgets = w.budgetsOfClass[w.pods.rows[i].Class]
+	s.pods.lastSnapshot = nil
+	for i := range s.pods.rows {
+		s.pods.rows[i].Budgets = s.budgetsOfClass[s.pods.rows[i].Class]
 	}
-	w.nodes.updatePods(func(p *cluster.Pod) bool {
-		now := w.budgetsOfClass[p.Class]
+	s.nodes.updatePods(func(p *cluster.Pod) bool {
+		now := s.budgetsOfClass[p.Class]
 		changed := !slices.Equal(p.Budgets, now)
 		p.Budgets = now
 		return changed

@@ -16,7 +16,7 @@ type classes struct {
 	free         []int
 	buf          []byte
 	lastSnapshot []cluster.PodClass
-	// asking counts the classes with a term that selects namespaces by labels.
+	// selectingNamespaces counts the classes with a term that selects namespaces by labels.
 	selectingNamespaces int
 }
 

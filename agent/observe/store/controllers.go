@@ -18,34 +18,34 @@ type controller struct {
 	desired int
 }
 
-func (w *Store) PutReplicaSet(rs *appsv1.ReplicaSet) Urgency {
+func (s *Store) PutReplicaSet(rs *appsv1.ReplicaSet) Urgency {
 	desired := replicas(rs.Spec.Replicas)
 	for _, c := range rs.Status.Conditions {
 		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
-			desired = 0 // quota or admission: it is making none
+			desired = 0 // quota or admission: it creates none
 		}
 	}
 	if rs.DeletionTimestamp != nil {
 		desired = 0
 	}
-	return w.setController(cluster.UID(rs.UID), controller{"ReplicaSet", podKey(rs.Namespace, rs.Name), desired})
+	return s.setController(cluster.UID(rs.UID), controller{"ReplicaSet", podKey(rs.Namespace, rs.Name), desired})
 }
 
 // PutStatefulSet counts a StatefulSet that creates its pods in parallel; an ordered one
 // creates a pod when the one before it is Ready. No pods are expected of a StatefulSet
 // with claim templates: where such a pod may run depends on its own volumes, which its
 // siblings do not show.
-func (w *Store) PutStatefulSet(s *appsv1.StatefulSet) Urgency {
-	desired := replicas(s.Spec.Replicas)
-	if s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || s.DeletionTimestamp != nil || s.Spec.VolumeClaimTemplates != nil {
+func (s *Store) PutStatefulSet(set *appsv1.StatefulSet) Urgency {
+	desired := replicas(set.Spec.Replicas)
+	if set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || set.DeletionTimestamp != nil || set.Spec.VolumeClaimTemplates != nil {
 		desired = 0
 	}
-	return w.setController(cluster.UID(s.UID), controller{"StatefulSet", podKey(s.Namespace, s.Name), desired})
+	return s.setController(cluster.UID(set.UID), controller{"StatefulSet", podKey(set.Namespace, set.Name), desired})
 }
 
 // PutJob counts a Job that is on its first pods. Once some have ended, the next ones
 // depend on how they ended, and none are expected.
-func (w *Store) PutJob(j *batchv1.Job) Urgency {
+func (s *Store) PutJob(j *batchv1.Job) Urgency {
 	desired := replicas(j.Spec.Parallelism)
 	if n := j.Spec.Completions; n != nil {
 		desired = min(desired, int(*n))
@@ -56,7 +56,7 @@ func (w *Store) PutJob(j *batchv1.Job) Urgency {
 		j.DeletionTimestamp != nil || len(st.Conditions) > 0 {
 		desired = 0
 	}
-	return w.setController(cluster.UID(j.UID), controller{"Job", podKey(j.Namespace, j.Name), desired})
+	return s.setController(cluster.UID(j.UID), controller{"Job", podKey(j.Namespace, j.Name), desired})
 }
 
 func replicas(n *int32) int {
@@ -68,50 +68,50 @@ func replicas(n *int32) int {
 
 func podKey(namespace, name string) cluster.PodKey { return cluster.PodKey(namespace + "/" + name) }
 
-func (w *Store) setController(uid cluster.UID, m controller) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (s *Store) setController(uid cluster.UID, m controller) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if m.desired == 0 {
-		delete(w.controllers, uid)
+		delete(s.controllers, uid)
 	} else {
-		w.controllers[uid] = m
+		s.controllers[uid] = m
 	}
-	w.updateMissing(uid)
+	s.updateMissing(uid)
 	return Never
 }
 
-func (w *Store) DeleteController(uid cluster.UID) Urgency {
-	return w.setController(uid, controller{})
+func (s *Store) DeleteController(uid cluster.UID) Urgency {
+	return s.setController(uid, controller{})
 }
 
 // updateMissing notes how many pods of a controller are still to be created, after a
 // change of the controller or of its pods.
-func (w *Store) updateMissing(uid cluster.UID) {
-	m, makes := w.controllers[uid]
-	if b := w.podsByController[uid]; makes && b != nil {
+func (s *Store) updateMissing(uid cluster.UID) {
+	m, makes := s.controllers[uid]
+	if b := s.podsByController[uid]; makes && b != nil {
 		m.desired -= b.live
 	}
 	if makes && m.desired > 0 {
-		if w.incompleteControllers[uid] != m {
-			w.incompleteControllers[uid], w.lastMissing = m, nil
+		if s.incompleteControllers[uid] != m {
+			s.incompleteControllers[uid], s.lastMissing = m, nil
 		}
-	} else if _, was := w.incompleteControllers[uid]; was {
-		delete(w.incompleteControllers, uid)
-		w.lastMissing = nil
+	} else if _, was := s.incompleteControllers[uid]; was {
+		delete(s.incompleteControllers, uid)
+		s.lastMissing = nil
 	}
 }
 
 // missingPods lists the controllers whose pods are still to be created. It returns the
 // same slice again while nothing changed.
-func (w *Store) missingPods() []cluster.Controller {
-	if w.lastMissing == nil && len(w.incompleteControllers) > 0 {
-		w.lastMissing = make([]cluster.Controller, 0, len(w.incompleteControllers))
-		for uid, m := range w.incompleteControllers {
+func (s *Store) missingPods() []cluster.Controller {
+	if s.lastMissing == nil && len(s.incompleteControllers) > 0 {
+		s.lastMissing = make([]cluster.Controller, 0, len(s.incompleteControllers))
+		for uid, m := range s.incompleteControllers {
 			_, name, _ := splitKey(m.key)
-			w.lastMissing = append(w.lastMissing, cluster.Controller{Owner: cluster.Owner{Kind: m.kind, Name: name, UID: uid}, Key: m.key, Missing: m.desired})
+			s.lastMissing = append(s.lastMissing, cluster.Controller{Owner: cluster.Owner{Kind: m.kind, Name: name, UID: uid}, Key: m.key, Missing: m.desired})
 		}
 	}
-	return w.lastMissing
+	return s.lastMissing
 }
 
 func splitKey(key cluster.PodKey) (namespace, name string, ok bool) {

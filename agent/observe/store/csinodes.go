@@ -6,26 +6,26 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/volumes"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 )
 
-func (w *Store) PutCSINode(n *storagev1.CSINode) Urgency {
-	return w.setLimits(cluster.NodeName(n.Name), volumes.VolumeLimits(n))
+func (s *Store) PutCSINode(n *storagev1.CSINode) Urgency {
+	return s.setLimits(cluster.NodeName(n.Name), convert.VolumeLimits(n))
 }
 
-func (w *Store) DeleteCSINode(name cluster.NodeName) Urgency { return w.setLimits(name, nil) }
+func (s *Store) DeleteCSINode(name cluster.NodeName) Urgency { return s.setLimits(name, nil) }
 
 // setLimits notes the limits of a CSINode, which may be known before its Node.
-func (w *Store) setLimits(name cluster.NodeName, limits map[string]int64) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if maps.Equal(w.nodeLimits[name], limits) {
+func (s *Store) setLimits(name cluster.NodeName, limits map[string]int64) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if maps.Equal(s.nodeLimits[name], limits) {
 		return Never
 	}
 	if limits == nil {
-		delete(w.nodeLimits, name)
+		delete(s.nodeLimits, name)
 	} else {
-		w.nodeLimits[name] = limits
+		s.nodeLimits[name] = limits
 	}
-	return w.updateVolumeLimits(name)
+	return s.updateVolumeLimits(name)
 }

@@ -8,25 +8,25 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-func (w *Store) PutNamespace(n *corev1.Namespace) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if old, had := w.namespaces.get(n.Name); had && maps.Equal(old.Labels, n.Labels) {
+func (s *Store) PutNamespace(n *corev1.Namespace) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, had := s.namespaces.get(n.Name); had && maps.Equal(old.Labels, n.Labels) {
 		return Never
 	}
-	w.namespaces.put(n.Name, cluster.Namespace{Name: n.Name, Labels: n.Labels})
-	return w.namespaceUrgency()
+	s.namespaces.put(n.Name, cluster.Namespace{Name: n.Name, Labels: n.Labels})
+	return s.namespaceUrgency()
 }
 
-func (w *Store) DeleteNamespace(name string) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.namespaces.delete(name)
-	return w.namespaceUrgency()
+func (s *Store) DeleteNamespace(name string) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.namespaces.delete(name)
+	return s.namespaceUrgency()
 }
 
-func (w *Store) namespaceUrgency() Urgency {
-	if w.classes.selectingNamespaces > 0 {
+func (s *Store) namespaceUrgency() Urgency {
+	if s.classes.selectingNamespaces > 0 {
 		return Soon
 	}
 	return Never
@@ -34,9 +34,9 @@ func (w *Store) namespaceUrgency() Urgency {
 
 // namespacesIfSelected returns the namespaces while some class selects them by labels,
 // and nil otherwise: a Snapshot carries what a decision reads.
-func (w *Store) namespacesIfSelected() []cluster.Namespace {
-	if w.classes.selectingNamespaces == 0 {
+func (s *Store) namespacesIfSelected() []cluster.Namespace {
+	if s.classes.selectingNamespaces == 0 {
 		return nil
 	}
-	return w.namespaces.snapshot()
+	return s.namespaces.snapshot()
 }

@@ -13,10 +13,10 @@ import (
 // for concurrent use.
 type nodeTable struct {
 	entries      map[cluster.NodeName]*nodeEntry
-	listed       []*nodeEntry    // those with a Node
-	unshared     []*nodeEntry    // those that no Snapshot shares whole
+	listed       []*nodeEntry    // entries with a Node
+	unshared     []*nodeEntry    // entries that no Snapshot shares completely
 	lastSnapshot []*cluster.Node // the last slice handed out; nil when a Node changed since
-	version      int             // counts changes of Nodes, those of their pods aside
+	version      int             // counts changes of Nodes, but not of their pods
 }
 
 // nodeEntry is one node name: its Node, or only the pods that name it (a pod may be seen
@@ -24,88 +24,88 @@ type nodeTable struct {
 type nodeEntry struct {
 	node       *cluster.Node // never nil; only Name and Pods hold while listed is false
 	listed     bool
-	index      int  // in cells.rows
+	index      int  // in nodeTable.listed
 	sharesNode bool // a Snapshot has node
 	sharesPods bool // a Snapshot has node.Pods
-	unshared   bool // it is in cells.fresh
+	unshared   bool // it is in nodeTable.unshared
 }
 
-func (c *nodeTable) get(name cluster.NodeName) (*cluster.Node, bool) {
-	if k := c.entries[name]; k != nil && k.listed {
-		return k.node, true
+func (t *nodeTable) get(name cluster.NodeName) (*cluster.Node, bool) {
+	if e := t.entries[name]; e != nil && e.listed {
+		return e.node, true
 	}
 	return nil, false
 }
 
-func (c *nodeTable) entry(name cluster.NodeName) *nodeEntry {
-	k := c.entries[name]
-	if k == nil {
-		if c.entries == nil {
-			c.entries = map[cluster.NodeName]*nodeEntry{}
+func (t *nodeTable) entry(name cluster.NodeName) *nodeEntry {
+	e := t.entries[name]
+	if e == nil {
+		if t.entries == nil {
+			t.entries = map[cluster.NodeName]*nodeEntry{}
 		}
-		k = &nodeEntry{node: &cluster.Node{Name: name}}
-		c.entries[name] = k
+		e = &nodeEntry{node: &cluster.Node{Name: name}}
+		t.entries[name] = e
 	}
-	return k
+	return e
 }
 
 // prepareWrite copies the Node of an entry if a Snapshot has it.
-func (c *nodeTable) prepareWrite(k *nodeEntry) {
-	if k.sharesNode {
-		n := *k.node
-		k.node, k.sharesNode = &n, false
+func (t *nodeTable) prepareWrite(e *nodeEntry) {
+	if e.sharesNode {
+		n := *e.node
+		e.node, e.sharesNode = &n, false
 	}
-	if !k.unshared {
-		k.unshared = true
-		c.unshared = append(c.unshared, k)
+	if !e.unshared {
+		e.unshared = true
+		t.unshared = append(t.unshared, e)
 	}
-	c.lastSnapshot = nil
+	t.lastSnapshot = nil
 }
 
 // put replaces a Node except its pods.
-func (c *nodeTable) put(n cluster.Node) {
-	c.version++
-	k := c.entry(n.Name)
-	n.Pods = k.node.Pods
-	k.node, k.sharesNode = &n, false
-	c.prepareWrite(k)
-	if !k.listed {
-		k.listed, k.index = true, len(c.listed)
-		c.listed = append(c.listed, k)
+func (t *nodeTable) put(n cluster.Node) {
+	t.version++
+	e := t.entry(n.Name)
+	n.Pods = e.node.Pods
+	e.node, e.sharesNode = &n, false
+	t.prepareWrite(e)
+	if !e.listed {
+		e.listed, e.index = true, len(t.listed)
+		t.listed = append(t.listed, e)
 	}
 }
 
 // delete removes a Node and keeps the pods that name it, if there are any.
-func (c *nodeTable) delete(name cluster.NodeName) {
-	k := c.entries[name]
-	if k == nil || !k.listed {
+func (t *nodeTable) delete(name cluster.NodeName) {
+	e := t.entries[name]
+	if e == nil || !e.listed {
 		return
 	}
-	c.version++
-	last := c.listed[len(c.listed)-1]
-	c.listed[k.index], last.index = last, k.index
-	c.listed = slices.Delete(c.listed, len(c.listed)-1, len(c.listed))
-	k.listed = false
-	k.node, k.sharesNode = &cluster.Node{Name: name, Pods: k.node.Pods}, false
-	c.lastSnapshot = nil
-	c.deleteIfEmpty(k)
+	t.version++
+	last := t.listed[len(t.listed)-1]
+	t.listed[e.index], last.index = last, e.index
+	t.listed = slices.Delete(t.listed, len(t.listed)-1, len(t.listed))
+	e.listed = false
+	e.node, e.sharesNode = &cluster.Node{Name: name, Pods: e.node.Pods}, false
+	t.lastSnapshot = nil
+	t.deleteIfEmpty(e)
 }
 
 // deleteIfEmpty removes an entry without a Node and without pods.
-func (c *nodeTable) deleteIfEmpty(k *nodeEntry) {
-	if !k.listed && len(k.node.Pods) == 0 {
-		delete(c.entries, k.node.Name)
+func (t *nodeTable) deleteIfEmpty(e *nodeEntry) {
+	if !e.listed && len(e.node.Pods) == 0 {
+		delete(t.entries, e.node.Name)
 	}
 }
 
 // pod returns the pod of that key on a node; it is valid until the next change.
-func (c *nodeTable) pod(key cluster.PodKey, node cluster.NodeName) *cluster.Pod {
-	k := c.entries[node]
-	if k == nil {
+func (t *nodeTable) pod(key cluster.PodKey, node cluster.NodeName) *cluster.Pod {
+	e := t.entries[node]
+	if e == nil {
 		return nil
 	}
-	if i, ok := findPod(k.node.Pods, key); ok {
-		return &k.node.Pods[i]
+	if i, ok := findPod(e.node.Pods, key); ok {
+		return &e.node.Pods[i]
 	}
 	return nil
 }
@@ -117,55 +117,55 @@ func findPod(pods []cluster.Pod, key cluster.PodKey) (int, bool) {
 }
 
 // putPod puts a pod on the node that it names; it replaces the pod with that key.
-func (c *nodeTable) putPod(p cluster.Pod) {
-	k := c.entry(p.Node)
-	c.prepareWrite(k)
-	pods := k.node.Pods
+func (t *nodeTable) putPod(p cluster.Pod) {
+	e := t.entry(p.Node)
+	t.prepareWrite(e)
+	pods := e.node.Pods
 	i, had := findPod(pods, p.Key)
 	switch {
-	case had && k.sharesPods:
-		k.node.Pods = slices.Clone(pods)
-		k.node.Pods[i] = p
+	case had && e.sharesPods:
+		e.node.Pods = slices.Clone(pods)
+		e.node.Pods[i] = p
 	case had:
 		pods[i] = p
-	case k.sharesPods:
+	case e.sharesPods:
 		grown := make([]cluster.Pod, len(pods)+1)
 		copy(grown, pods[:i])
 		grown[i] = p
 		copy(grown[i+1:], pods[i:])
-		k.node.Pods = grown
+		e.node.Pods = grown
 	default:
-		k.node.Pods = slices.Insert(pods, i, p)
+		e.node.Pods = slices.Insert(pods, i, p)
 	}
-	k.sharesPods = false
+	e.sharesPods = false
 }
 
 // deletePod removes a pod from a node.
-func (c *nodeTable) deletePod(key cluster.PodKey, node cluster.NodeName) {
-	k := c.entries[node]
-	if k == nil {
+func (t *nodeTable) deletePod(key cluster.PodKey, node cluster.NodeName) {
+	e := t.entries[node]
+	if e == nil {
 		return
 	}
-	i, had := findPod(k.node.Pods, key)
+	i, had := findPod(e.node.Pods, key)
 	if !had {
 		return
 	}
-	c.prepareWrite(k)
-	if k.sharesPods {
-		k.node.Pods = slices.Clone(k.node.Pods)
-		k.sharesPods = false
+	t.prepareWrite(e)
+	if e.sharesPods {
+		e.node.Pods = slices.Clone(e.node.Pods)
+		e.sharesPods = false
 	}
-	k.node.Pods = slices.Delete(k.node.Pods, i, i+1)
-	c.deleteIfEmpty(k)
+	e.node.Pods = slices.Delete(e.node.Pods, i, i+1)
+	t.deleteIfEmpty(e)
 }
 
 // updatePods calls update with a copy of every pod, and stores the copy where update
 // reports a change.
-func (c *nodeTable) updatePods(do func(*cluster.Pod) bool) {
-	for _, k := range c.entries {
-		for i := range k.node.Pods {
-			if p := k.node.Pods[i]; do(&p) {
-				c.putPod(p)
+func (t *nodeTable) updatePods(do func(*cluster.Pod) bool) {
+	for _, e := range t.entries {
+		for i := range e.node.Pods {
+			if p := e.node.Pods[i]; do(&p) {
+				t.putPod(p)
 			}
 		}
 	}
@@ -177,26 +177,26 @@ const maxSpareCapacity = 4
 
 // snapshot returns the Nodes, which are not written to any more, and the pods that name
 // a Node which is not listed. It returns the same slice again while nothing changed.
-func (c *nodeTable) snapshot() (nodes []*cluster.Node, lost []cluster.Pod) {
-	for _, k := range c.unshared {
-		if pods := k.node.Pods; cap(pods) > len(pods)+maxSpareCapacity {
-			k.node.Pods = append(make([]cluster.Pod, 0, len(pods)), pods...)
+func (t *nodeTable) snapshot() (nodes []*cluster.Node, lost []cluster.Pod) {
+	for _, e := range t.unshared {
+		if pods := e.node.Pods; cap(pods) > len(pods)+maxSpareCapacity {
+			e.node.Pods = append(make([]cluster.Pod, 0, len(pods)), pods...)
 		}
-		k.unshared, k.sharesNode, k.sharesPods = false, true, true
+		e.unshared, e.sharesNode, e.sharesPods = false, true, true
 	}
-	c.unshared = c.unshared[:0]
-	if c.lastSnapshot == nil && len(c.listed) > 0 {
-		c.lastSnapshot = make([]*cluster.Node, len(c.listed))
-		for i, k := range c.listed {
-			c.lastSnapshot[i] = k.node
+	t.unshared = t.unshared[:0]
+	if t.lastSnapshot == nil && len(t.listed) > 0 {
+		t.lastSnapshot = make([]*cluster.Node, len(t.listed))
+		for i, e := range t.listed {
+			t.lastSnapshot[i] = e.node
 		}
 	}
-	if len(c.entries) > len(c.listed) {
-		for _, k := range c.entries {
-			if !k.listed {
-				lost = append(lost, k.node.Pods...)
+	if len(t.entries) > len(t.listed) {
+		for _, e := range t.entries {
+			if !e.listed {
+				lost = append(lost, e.node.Pods...)
 			}
 		}
 	}
-	return c.lastSnapshot, lost
+	return t.lastSnapshot, lost
 }

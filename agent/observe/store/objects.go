@@ -34,20 +34,20 @@ func FromObjects(objects Objects, schedulers ...string) cluster.Snapshot {
 	if len(schedulers) == 0 {
 		schedulers = []string{corev1.DefaultSchedulerName}
 	}
-	w := New(schedulers)
-	feed(objects.Namespaces, w.PutNamespace)
-	feed(objects.Drivers, w.PutCSIDriver)
-	feed(objects.StorageClasses, w.PutStorageClass)
-	feed(objects.Volumes, w.PutVolume)
-	feed(objects.Claims, w.PutClaim)
-	feed(objects.CSINodes, w.PutCSINode)
-	feed(objects.Attachments, w.PutAttachment)
-	feed(objects.Nodes, w.PutNode)
-	feed(objects.DaemonSets, w.PutDaemonSet)
-	feed(objects.Pods, w.PutPod)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.contents()
+	s := New(schedulers)
+	feed(objects.Namespaces, s.PutNamespace)
+	feed(objects.Drivers, s.PutCSIDriver)
+	feed(objects.StorageClasses, s.PutStorageClass)
+	feed(objects.Volumes, s.PutVolume)
+	feed(objects.Claims, s.PutClaim)
+	feed(objects.CSINodes, s.PutCSINode)
+	feed(objects.Attachments, s.PutAttachment)
+	feed(objects.Nodes, s.PutNode)
+	feed(objects.DaemonSets, s.PutDaemonSet)
+	feed(objects.Pods, s.PutPod)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.contents()
 }
 
 func feed[T any, P interface {

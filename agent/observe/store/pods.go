@@ -20,38 +20,38 @@ type ownedPods struct {
 
 // PutPod stores a pod. A pod that was bound to another node before must be deleted first
 // (ReplacedPod).
-func (w *Store) PutPod(p *corev1.Pod) Urgency {
+func (s *Store) PutPod(p *corev1.Pod) Urgency {
 	row := convert.Pod(p)
-	class, volumes := convert.PodClass(p, w.schedulers), volumes.PodUse(p)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.volumes.SetPod(row.Key, volumes, &class)
-	row.Class = w.intern(class)
-	row.Budgets = w.budgetsOfClass[row.Class]
-	old, had := w.pod(row.Key, row.Node)
+	class, volumes := convert.PodClass(p, s.schedulers), volumes.PodUse(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.volumes.SetPod(row.Key, volumes, &class)
+	row.Class = s.intern(class)
+	row.Budgets = s.budgetsOfClass[row.Class]
+	old, had := s.pod(row.Key, row.Node)
 	if had {
-		w.classes.release(old.Class)
+		s.classes.release(old.Class)
 		if samePod(&old, &row) {
 			return Never
 		}
 	}
-	w.countOwned(&row, 1)
+	s.countOwned(&row, 1)
 	if had {
-		w.countOwned(&old, -1)
+		s.countOwned(&old, -1)
 	}
 	if row.Node == "" {
-		w.pods.put(row.Key, row)
+		s.pods.put(row.Key, row)
 	} else {
 		if had && old.Node == "" {
-			w.pods.delete(row.Key)
+			s.pods.delete(row.Key)
 		}
-		w.nodes.putPod(row)
-		w.volumesChanged(row.Node, row.Class)
+		s.nodes.putPod(row)
+		s.volumesChanged(row.Node, row.Class)
 	}
 	switch {
 	case !row.Unschedulable.IsZero() && (old.Unschedulable.IsZero() || old.UID != row.UID):
-		if w.unschedulableSince.IsZero() {
-			w.unschedulableSince = time.Now()
+		if s.unschedulableSince.IsZero() {
+			s.unschedulableSince = time.Now()
 		}
 		return Soon
 	case had && old.Node == row.Node && old.Deleting == row.Deleting && old.Class == row.Class && old.Gated == row.Gated &&
@@ -62,11 +62,11 @@ func (w *Store) PutPod(p *corev1.Pod) Urgency {
 }
 
 // pod returns the pod with that key, pending or on that node.
-func (w *Store) pod(key cluster.PodKey, node cluster.NodeName) (cluster.Pod, bool) {
-	if p, ok := w.pods.get(key); ok {
+func (s *Store) pod(key cluster.PodKey, node cluster.NodeName) (cluster.Pod, bool) {
+	if p, ok := s.pods.get(key); ok {
 		return p, true
 	}
-	if p := w.nodes.pod(key, node); p != nil {
+	if p := s.nodes.pod(key, node); p != nil {
 		return *p, true
 	}
 	return cluster.Pod{}, false
@@ -89,28 +89,28 @@ func samePod(a, b *cluster.Pod) bool {
 }
 
 // DeletePod removes a pod that was last seen on that node ("": pending).
-func (w *Store) DeletePod(key cluster.PodKey, node cluster.NodeName) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	old, had := w.pod(key, node)
+func (s *Store) DeletePod(key cluster.PodKey, node cluster.NodeName) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, had := s.pod(key, node)
 	if !had {
 		return Never
 	}
-	w.volumes.DeletePod(key)
-	w.countOwned(&old, -1)
+	s.volumes.DeletePod(key)
+	s.countOwned(&old, -1)
 	if old.Node == "" {
-		w.pods.delete(key)
+		s.pods.delete(key)
 	} else {
-		w.nodes.deletePod(key, old.Node)
-		w.volumesChanged(old.Node, old.Class)
+		s.nodes.deletePod(key, old.Node)
+		s.volumesChanged(old.Node, old.Class)
 	}
-	w.classes.release(old.Class)
+	s.classes.release(old.Class)
 	if old.Owner != nil && old.Owner.Kind == "Job" {
-		delete(w.controllers, old.Owner.UID) // it may have succeeded, and the Job's status says so only later
-		w.updateMissing(old.Owner.UID)
+		delete(s.controllers, old.Owner.UID) // the pod may have succeeded, and the status of the Job is updated later
+		s.updateMissing(old.Owner.UID)
 	}
-	if n, ok := w.nodes.get(old.Node); ok && draining(n) {
-		return Soon // the drain of that node may be done
+	if n, ok := s.nodes.get(old.Node); ok && draining(n) {
+		return Soon // the drain of that node may have ended
 	}
 	return Later
 }
@@ -125,23 +125,23 @@ func draining(n *cluster.Node) bool {
 }
 
 // countOwned counts the pods of a controller, and lets them share its owner reference.
-func (w *Store) countOwned(p *cluster.Pod, by int) {
+func (s *Store) countOwned(p *cluster.Pod, by int) {
 	if p.Owner == nil {
 		return
 	}
-	b := w.podsByController[p.Owner.UID]
+	b := s.podsByController[p.Owner.UID]
 	if b == nil {
 		b = &ownedPods{owner: p.Owner}
-		w.podsByController[p.Owner.UID] = b
+		s.podsByController[p.Owner.UID] = b
 	}
 	if *b.owner == *p.Owner {
 		p.Owner = b.owner
 	}
 	if b.pods += by; b.pods <= 0 {
-		delete(w.podsByController, p.Owner.UID)
+		delete(s.podsByController, p.Owner.UID)
 	}
 	if !p.Finished && p.Deleting.IsZero() {
 		b.live += by
-		w.updateMissing(p.Owner.UID)
+		s.updateMissing(p.Owner.UID)
 	}
 }

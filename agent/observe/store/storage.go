@@ -5,93 +5,93 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-func (w *Store) PutClaim(c *corev1.PersistentVolumeClaim) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.updateClasses(w.volumes.PutClaim(c))
+func (s *Store) PutClaim(c *corev1.PersistentVolumeClaim) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.updateClasses(s.volumes.PutClaim(c))
 }
 
-func (w *Store) DeleteClaim(key string) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.updateClasses(w.volumes.DeleteClaim(key))
+func (s *Store) DeleteClaim(key string) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.updateClasses(s.volumes.DeleteClaim(key))
 }
 
-func (w *Store) PutVolume(v *corev1.PersistentVolume) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	claims, changed := w.volumes.PutVolume(v)
+func (s *Store) PutVolume(v *corev1.PersistentVolume) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	claims, changed := s.volumes.PutVolume(v)
 	if !changed {
 		return Never
 	}
-	return w.volumeChanged(v.Name, claims)
+	return s.volumeChanged(v.Name, claims)
 }
 
-func (w *Store) DeleteVolume(name string) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.volumeChanged(name, w.volumes.DeleteVolume(name))
+func (s *Store) DeleteVolume(name string) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.volumeChanged(name, s.volumes.DeleteVolume(name))
 }
 
 // volumeChanged updates the pods of the claims that a volume concerns, and the limits of
 // the nodes that it is attached to.
-func (w *Store) volumeChanged(name string, claims []string) Urgency {
-	urgency := w.updateClasses(claims)
-	for va := range w.attachments.with[name] {
-		urgency = max(urgency, w.updateVolumeLimits(w.attachments.all[va].node))
+func (s *Store) volumeChanged(name string, claims []string) Urgency {
+	urgency := s.updateClasses(claims)
+	for va := range s.attachments.with[name] {
+		urgency = max(urgency, s.updateVolumeLimits(s.attachments.all[va].node))
 	}
 	return urgency
 }
 
-func (w *Store) PutStorageClass(c *storagev1.StorageClass) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.updateClasses(w.volumes.PutStorageClass(c))
+func (s *Store) PutStorageClass(c *storagev1.StorageClass) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.updateClasses(s.volumes.PutStorageClass(c))
 }
 
-func (w *Store) DeleteStorageClass(name string) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.updateClasses(w.volumes.DeleteStorageClass(name))
+func (s *Store) DeleteStorageClass(name string) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.updateClasses(s.volumes.DeleteStorageClass(name))
 }
 
-func (w *Store) PutCSIDriver(d *storagev1.CSIDriver) Urgency {
-	return w.setPublishesCapacity(d.Name, d.Spec.StorageCapacity != nil && *d.Spec.StorageCapacity)
+func (s *Store) PutCSIDriver(d *storagev1.CSIDriver) Urgency {
+	return s.setPublishesCapacity(d.Name, d.Spec.StorageCapacity != nil && *d.Spec.StorageCapacity)
 }
 
-func (w *Store) DeleteCSIDriver(name string) Urgency { return w.setPublishesCapacity(name, false) }
+func (s *Store) DeleteCSIDriver(name string) Urgency { return s.setPublishesCapacity(name, false) }
 
-func (w *Store) setPublishesCapacity(name string, publishesCapacity bool) Urgency {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.updateClasses(w.volumes.SetPublishesCapacity(name, publishesCapacity))
+func (s *Store) setPublishesCapacity(name string, publishesCapacity bool) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.updateClasses(s.volumes.SetPublishesCapacity(name, publishesCapacity))
 }
 
 // updateClasses gives the pods that use these claims the class that they have now. A
 // pending pod with another class is worth a round at once.
-func (w *Store) updateClasses(claims []string) Urgency {
+func (s *Store) updateClasses(claims []string) Urgency {
 	urgency := Never
 	for _, claim := range claims {
-		for key, node := range w.volumes.PodsOf(claim) {
-			p, ok := w.pod(key, node)
+		for key, node := range s.volumes.PodsOf(claim) {
+			p, ok := s.pod(key, node)
 			if !ok {
 				continue
 			}
-			class := w.classes.rows[p.Class]
-			w.volumes.Complete(key, &class)
+			class := s.classes.rows[p.Class]
+			s.volumes.Complete(key, &class)
 			old := p.Class
-			p.Class = w.intern(class)
-			w.classes.release(old)
+			p.Class = s.intern(class)
+			s.classes.release(old)
 			if p.Class == old {
 				continue
 			}
-			p.Budgets = w.budgetsOfClass[p.Class]
+			p.Budgets = s.budgetsOfClass[p.Class]
 			if p.Node != "" {
-				w.nodes.putPod(p)
-				w.updateVolumeLimits(p.Node)
+				s.nodes.putPod(p)
+				s.updateVolumeLimits(p.Node)
 				continue
 			}
-			w.pods.put(key, p)
+			s.pods.put(key, p)
 			urgency = Soon
 		}
 	}

@@ -31,12 +31,12 @@ const settleTime = 2 * time.Minute
 type Correction struct {
 	Capacity      cluster.Resources `json:"capacity"`
 	Allocatable   cluster.Resources `json:"allocatable"`
-	MissingLabels []string          `json:"lacks,omitempty"`  // labels of the template that no node has with that value, sorted
-	ExtraLabels   map[string]string `json:"extra,omitempty"`  // labels that the template does not promise and that several nodes share
-	Taints        []cluster.Taint   `json:"taints,omitempty"` // that every node has had from its first moment
-	// VolumeLimits is how many volumes of each CSI driver the nodes take.
+	MissingLabels []string          `json:"lacks,omitempty"`  // labels of the template that no node has, sorted
+	ExtraLabels   map[string]string `json:"extra,omitempty"`  // labels that several nodes share and the template does not promise
+	Taints        []cluster.Taint   `json:"taints,omitempty"` // of every node since it was first seen
+	// VolumeLimits is how many volumes of each CSI driver a node attaches at most.
 	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
-	At           time.Time        `json:"at"` // when nodes last showed it
+	At           time.Time        `json:"at"` // when nodes last reported it, truncated to timeStep
 }
 
 // FirstSeen is a node as it was first seen, soon after it registered.
@@ -88,44 +88,44 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 			byID[cluster.InstanceID(n.ProviderID)] = n
 		}
 	}
-	maps.DeleteFunc(known, func(_ string, l Correction) bool { return now.Sub(l.At) > lifetime })
+	maps.DeleteFunc(known, func(_ string, c Correction) bool { return now.Sub(c.At) > lifetime })
 	advice := make(map[cluster.GroupID]string)
 	for i := range groups {
 		g := &groups[i]
 		if g.Template.Spec == "" || g.Template.Unknown != "" {
 			continue
 		}
-		var teachers, starting []*cluster.Node
+		var ready, starting []*cluster.Node
 		for _, in := range g.Instances {
 			n := byID[in.ID]
 			switch {
 			case n == nil || !in.Member || seen.Specs[in.ID] != g.Template.Spec || !sameType(g.Template, *n):
 			case n.Ready == cluster.StatusTrue:
-				teachers = append(teachers, n)
+				ready = append(ready, n)
 			case n.Ready == cluster.StatusFalse && n.Allocatable.MilliCPU > 0 && n.Allocatable.Memory > 0 && n.Allocatable.Pods > 0:
 				starting = append(starting, n)
 			}
 		}
-		l, ok := fromReadyNodes(&g.Template, teachers, seen.FirstSeen)
+		c, ok := fromReadyNodes(&g.Template, ready, seen.FirstSeen)
 		switch {
 		case !ok && len(starting) == 0:
-			l = known[g.Template.Spec]
+			c = known[g.Template.Spec]
 		case !ok:
-			l = known[g.Template.Spec].withStartingSizes(&g.Template, false, starting)
-			l.At = now.UTC().Truncate(timeStep)
-			known[g.Template.Spec] = l
+			c = known[g.Template.Spec].withStartingSizes(&g.Template, false, starting)
+			c.At = now.UTC().Truncate(timeStep)
+			known[g.Template.Spec] = c
 		default:
-			l = l.withStartingSizes(&g.Template, true, starting)
-			l.ExtraLabels = sharedLabels(&g.Template, teachers, known[g.Template.Spec].ExtraLabels)
-			l.VolumeLimits = leastLimits(known[g.Template.Spec].VolumeLimits, teachers, seen.FullLimits, now)
-			l.At = now.UTC().Truncate(timeStep)
-			known[g.Template.Spec] = l.persistent(known[g.Template.Spec], teachers, now)
+			c = c.withStartingSizes(&g.Template, true, starting)
+			c.ExtraLabels = sharedLabels(&g.Template, ready, known[g.Template.Spec].ExtraLabels)
+			c.VolumeLimits = leastLimits(known[g.Template.Spec].VolumeLimits, ready, seen.FullLimits, now)
+			c.At = now.UTC().Truncate(timeStep)
+			known[g.Template.Spec] = c.persistent(known[g.Template.Spec], ready, now)
 		}
-		if !l.At.IsZero() {
-			if w := l.advice(g.Template.Labels); w != "" {
+		if !c.At.IsZero() {
+			if w := c.advice(g.Template.Labels); w != "" {
 				advice[g.ID] = w
 			}
-			l.apply(&g.Template)
+			c.apply(&g.Template)
 		}
 	}
 	return groups, advice
@@ -135,11 +135,11 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 // still gain or lose count while the node exists, and are kept once a node has been
 // Ready for settleTime: a node that fails during its start must not keep its group
 // closed.
-func (l Correction) persistent(old Correction, nodes []*cluster.Node, now time.Time) Correction {
+func (c Correction) persistent(old Correction, nodes []*cluster.Node, now time.Time) Correction {
 	if !slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return settled(n, now) }) {
-		l.MissingLabels, l.Taints = old.MissingLabels, old.Taints
+		c.MissingLabels, c.Taints = old.MissingLabels, old.Taints
 	}
-	return l
+	return c
 }
 
 // withStartingSizes adds the sizes that nodes report while they start. A kubelet knows
@@ -147,10 +147,10 @@ func (l Correction) persistent(old Correction, nodes []*cluster.Node, now time.T
 // plugins may come later, so those stay as Ready nodes or the template have them. ready
 // reports that c is of nodes that are Ready now; the sizes of an older correction are
 // replaced.
-func (l Correction) withStartingSizes(t *cluster.Template, ready bool, starting []*cluster.Node) Correction {
+func (c Correction) withStartingSizes(t *cluster.Template, ready bool, starting []*cluster.Node) Correction {
 	var capacity, allocatable *cluster.Resources
 	if ready {
-		capacity, allocatable = &l.Capacity, &l.Allocatable
+		capacity, allocatable = &c.Capacity, &c.Allocatable
 	}
 	early := func(seen, promised cluster.Resources) cluster.Resources {
 		if seen.EphemeralStorage == 0 {
@@ -162,66 +162,66 @@ func (l Correction) withStartingSizes(t *cluster.Template, ready bool, starting 
 	for _, n := range starting {
 		capacity, allocatable = minimum(capacity, early(n.Capacity, t.Capacity)), minimum(allocatable, early(n.Allocatable, t.Allocatable))
 	}
-	if !ready { // what was learnt of device plugins stands
-		capacity.Extended, allocatable.Extended = l.Capacity.Extended, l.Allocatable.Extended
+	if !ready { // the resources of device plugins are kept
+		capacity.Extended, allocatable.Extended = c.Capacity.Extended, c.Allocatable.Extended
 	}
-	l.Capacity, l.Allocatable = *capacity, *allocatable
-	return l
+	c.Capacity, c.Allocatable = *capacity, *allocatable
+	return c
 }
 
 // settled reports whether a node has been Ready for settleTime.
 func settled(n *cluster.Node, now time.Time) bool { return now.Sub(n.ReadySince) >= settleTime }
 
 // fromReadyNodes sums up what the Ready nodes of a template report.
-func fromReadyNodes(t *cluster.Template, nodes []*cluster.Node, births map[cluster.NodeName]FirstSeen) (l Correction, ok bool) {
+func fromReadyNodes(t *cluster.Template, nodes []*cluster.Node, firstSeen map[cluster.NodeName]FirstSeen) (c Correction, ok bool) {
 	var capacity, allocatable *cluster.Resources
-	lacks := make(map[string]int)
+	missing := make(map[string]int)
 	for i, n := range nodes {
 		capacity, allocatable = minimum(capacity, n.Capacity), minimum(allocatable, n.Allocatable)
-		b := births[n.Name]
+		b := firstSeen[n.Name]
 		if b.UID != n.UID {
-			b = FirstSeen{Labels: n.Labels} // not seen at its birth: its taints may be anybody's
+			b = FirstSeen{Labels: n.Labels} // not seen young: any controller may have set its taints
 		}
 		for k, v := range t.Labels {
-			// Controllers add labels later, and people take some away: either time counts.
+			// Controllers add labels later, and people remove some: both times count.
 			if n.Labels[k] != v && b.Labels[k] != v {
-				lacks[k]++
+				missing[k]++
 			}
 		}
 		shared := func(x cluster.Taint) bool { return slices.Contains(n.Taints, x) && slices.Contains(b.Taints, x) }
 		if i == 0 {
-			l.Taints = slices.Clone(n.Taints)
+			c.Taints = slices.Clone(n.Taints)
 		}
-		l.Taints = slices.DeleteFunc(l.Taints, func(x cluster.Taint) bool {
+		c.Taints = slices.DeleteFunc(c.Taints, func(x cluster.Taint) bool {
 			return x.Effect == "PreferNoSchedule" || slices.Contains(t.Taints, x) || !shared(x)
 		})
 	}
 	if allocatable == nil || allocatable.MilliCPU <= 0 || allocatable.Memory <= 0 {
 		return Correction{}, false
 	}
-	for k, n := range lacks {
+	for k, n := range missing {
 		if n == len(nodes) {
-			l.MissingLabels = append(l.MissingLabels, k)
+			c.MissingLabels = append(c.MissingLabels, k)
 		}
 	}
-	slices.Sort(l.MissingLabels)
-	if len(l.Taints) == 0 {
-		l.Taints = nil
+	slices.Sort(c.MissingLabels)
+	if len(c.Taints) == 0 {
+		c.Taints = nil
 	}
-	l.Capacity, l.Allocatable = *capacity, *allocatable
-	return l, true
+	c.Capacity, c.Allocatable = *capacity, *allocatable
+	return c, true
 }
 
 // advice says which promises of the template the nodes do not keep, and the remedy;
 // empty without any.
-func (l Correction) advice(promised map[string]string) string {
+func (c Correction) advice(promised map[string]string) string {
 	var out []string
-	for _, k := range l.MissingLabels {
+	for _, k := range c.MissingLabels {
 		if v, ok := promised[k]; ok {
 			out = append(out, fmt.Sprintf("its template promises the label %s=%s and its nodes do not have it: add it to their user data (userdata render --label) or remove the tag", k, v))
 		}
 	}
-	for _, t := range l.Taints {
+	for _, t := range c.Taints {
 		out = append(out, fmt.Sprintf("its nodes register with the taint %s=%s:%s and no tag says so: add the tag k8s.io/cluster-autoscaler/node-template/taint/%s=%s:%s", t.Key, t.Value, t.Effect, t.Key, t.Value, t.Effect))
 	}
 	return strings.Join(out, "; ")
@@ -253,34 +253,38 @@ func sharedLabels(t *cluster.Template, nodes []*cluster.Node, known map[string]s
 
 // apply corrects a template. Maps and slices of the template are shared with the
 // inventory; they are replaced, not changed.
-func (l Correction) apply(t *cluster.Template) {
-	if _, one := t.Labels[labelInstanceType]; !one { // several types: the next machine may be one that no node has shown
-		l.Capacity, l.Allocatable = *minimum(&t.Capacity, l.Capacity), *minimum(&t.Allocatable, l.Allocatable)
+func (c Correction) apply(t *cluster.Template) {
+	if _, one := t.Labels[labelInstanceType]; !one { // several types: the next machine may be of a type without a node
+		c.Capacity, c.Allocatable = *minimum(&t.Capacity, c.Capacity), *minimum(&t.Allocatable, c.Allocatable)
 	}
-	t.Capacity = overlay(t.Capacity, l.Capacity)
-	t.Allocatable = overlay(t.Allocatable, l.Allocatable)
-	if len(l.VolumeLimits) > 0 {
-		t.VolumeLimits = l.VolumeLimits
+	t.Capacity = overlay(t.Capacity, c.Capacity)
+	t.Allocatable = overlay(t.Allocatable, c.Allocatable)
+	if len(c.VolumeLimits) > 0 {
+		t.VolumeLimits = c.VolumeLimits
 	}
-	if len(l.MissingLabels)+len(l.ExtraLabels) > 0 {
-		labels := make(map[string]string, len(t.Labels)+len(l.ExtraLabels))
+	if len(c.MissingLabels)+len(c.ExtraLabels) > 0 {
+		labels := make(map[string]string, len(t.Labels)+len(c.ExtraLabels))
 		maps.Copy(labels, t.Labels)
-		for _, k := range l.MissingLabels {
+		for _, k := range c.MissingLabels {
 			delete(labels, k)
 		}
-		maps.Copy(labels, l.ExtraLabels)
+		maps.Copy(labels, c.ExtraLabels)
 		t.Labels = labels
 	}
-	if len(l.Taints) > 0 {
-		t.Taints = append(slices.Clone(t.Taints), l.Taints...)
+	if len(c.Taints) > 0 {
+		t.Taints = append(slices.Clone(t.Taints), c.Taints...)
 	}
 }
 
+// sameType reports whether a node has the instance type of the template, as far as both
+// name one.
 func sameType(t cluster.Template, n cluster.Node) bool {
 	want, has := t.Labels[labelInstanceType], n.Labels[labelInstanceType]
 	return want == "" || has == "" || want == has
 }
 
+// minimum is the smaller amount of each resource; a resource that only one side names is
+// kept.
 func minimum(a *cluster.Resources, b cluster.Resources) *cluster.Resources {
 	if a == nil {
 		return &b
@@ -302,14 +306,16 @@ func minimum(a *cluster.Resources, b cluster.Resources) *cluster.Resources {
 	return &out
 }
 
-func overlay(computed, seen cluster.Resources) cluster.Resources {
+// overlay is what nodes report, with the extended resources of computed that no node
+// reports.
+func overlay(computed, reported cluster.Resources) cluster.Resources {
 	extended := maps.Clone(computed.Extended)
-	for k, v := range seen.Extended {
+	for k, v := range reported.Extended {
 		if extended == nil {
 			extended = map[string]int64{}
 		}
 		extended[k] = v
 	}
-	seen.Extended = extended
-	return seen
+	reported.Extended = extended
+	return reported
 }

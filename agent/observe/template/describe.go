@@ -10,23 +10,23 @@ import (
 
 // Describe returns the correction in sentences for an operator; none for the zero
 // Correction.
-func (l Correction) Describe() []string {
-	if l.At.IsZero() {
+func (c Correction) Describe() []string {
+	if c.At.IsZero() {
 		return nil
 	}
-	since := " (last shown in the hour from " + l.At.UTC().Format("2006-01-02 15h MST") + ")"
-	out := []string{"its nodes report " + formatAmount(l.Allocatable) + " allocatable" + since}
-	if len(l.MissingLabels) > 0 {
-		out = append(out, "its nodes do not have the promised labels "+strings.Join(l.MissingLabels, ", "))
+	since := " (last shown in the hour from " + c.At.UTC().Format("2006-01-02 15h MST") + ")"
+	out := []string{"its nodes report " + formatAmount(c.Allocatable) + " allocatable" + since}
+	if len(c.MissingLabels) > 0 {
+		out = append(out, "its nodes do not have the promised labels "+strings.Join(c.MissingLabels, ", "))
 	}
 	var extra []string
-	for k, v := range l.ExtraLabels {
+	for k, v := range c.ExtraLabels {
 		extra = append(extra, k+"="+v)
 	}
 	if slices.Sort(extra); len(extra) > 0 {
 		out = append(out, "its nodes share labels that no tag promises: "+strings.Join(extra, ", "))
 	}
-	for _, t := range l.Taints {
+	for _, t := range c.Taints {
 		out = append(out, fmt.Sprintf("its nodes register with the taint %s=%s:%s that no tag promises", t.Key, t.Value, t.Effect))
 	}
 	return out

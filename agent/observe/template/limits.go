@@ -10,7 +10,7 @@ import (
 // is young, limits of drivers that no node shows yet are kept from known: a driver
 // registers some time after its node is Ready. full has the limits of nodes whose
 // VolumeLimits show less.
-func leastLimits(known map[string]int64, nodes []*cluster.Node, undiminished map[cluster.NodeName]map[string]int64, now time.Time) map[string]int64 {
+func leastLimits(known map[string]int64, nodes []*cluster.Node, full map[cluster.NodeName]map[string]int64, now time.Time) map[string]int64 {
 	var out map[string]int64
 	show := func(driver string, limit int64) {
 		if out == nil {
@@ -23,8 +23,8 @@ func leastLimits(known map[string]int64, nodes []*cluster.Node, undiminished map
 	young := false
 	for _, n := range nodes {
 		young = young || !settled(n, now)
-		limits, taken := undiminished[n.Name]
-		if !taken {
+		limits, has := full[n.Name]
+		if !has {
 			limits = n.VolumeLimits
 		}
 		for driver, limit := range limits {

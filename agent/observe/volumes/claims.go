@@ -35,12 +35,12 @@ type volumeSpec struct {
 }
 
 // satisfies reports whether a volume that offers v is enough for claim c.
-func (w volumeSpec) satisfies(c volumeSpec) bool {
-	if w.size < c.size || w.block != c.block || w.attributes != c.attributes {
+func (v volumeSpec) satisfies(c volumeSpec) bool {
+	if v.size < c.size || v.block != c.block || v.attributes != c.attributes {
 		return false
 	}
 	for i := range len(c.modes) {
-		if !slices.Contains([]byte(w.modes), c.modes[i]) {
+		if !slices.Contains([]byte(v.modes), c.modes[i]) {
 			return false
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -184,21 +183,4 @@ func splitZones(value string) []string {
 	}
 	slices.Sort(zones)
 	return slices.Compact(zones)
-}
-
-// volumeLimits are the drivers of a node that attach no more than so many volumes to it
-// (nodevolumelimits.getVolumeLimits).
-func VolumeLimits(n *storagev1.CSINode) map[string]int64 {
-	var out map[string]int64
-	for i := range n.Spec.Drivers {
-		d := &n.Spec.Drivers[i]
-		if d.Allocatable == nil || d.Allocatable.Count == nil {
-			continue
-		}
-		if out == nil {
-			out = map[string]int64{}
-		}
-		out[d.Name] = int64(*d.Allocatable.Count)
-	}
-	return out
 }
