@@ -59,7 +59,7 @@ func (i *Inventory) logFailures(err error) {
 	}
 	if len(fresh) > 0 {
 		i.log.WithFields(logrus.Fields{"kind": provider.KindOf(err).String(), "why": strings.Join(fresh, "; ")}).
-			Error("the cloud's node groups could not be read whole; last good facts are used, nothing stale is grown or deleted: " + strings.Join(fresh, "; "))
+			Error("some node groups could not be read; their last good facts are used, and no group with stale facts is scaled up or down: " + strings.Join(fresh, "; "))
 	}
 	for f := range i.logged {
 		if err != nil && !now[f] && !now.contains(f.provider, f.group) {
@@ -67,7 +67,7 @@ func (i *Inventory) logFailures(err error) {
 		}
 	}
 	if err == nil && len(i.logged) > 0 {
-		i.log.Info("the cloud's node groups are read whole again")
+		i.log.Info("all node groups can be read again")
 	}
 	i.logged = now
 }
@@ -78,7 +78,7 @@ func (i *Inventory) logRemovedGroups(now []cluster.NodeGroup) {
 	for _, g := range i.groups {
 		if !slices.ContainsFunc(now, func(n cluster.NodeGroup) bool { return n.ID == g.ID }) {
 			f := failure{provider: g.Provider, group: g.ID}
-			i.log.WithField("group", g.ID).Warn(f.describe() + " is not there any more: its nodes are left alone")
+			i.log.WithField("group", g.ID).Warn(f.describe() + " no longer exists in the cloud: its nodes are not changed")
 		}
 	}
 }

@@ -172,9 +172,9 @@ func TestSpecsOfInstances(t *testing.T) {
 	}
 }
 
-// TestEachTroubleIsNamedOnce: a second cloud's or group's failure is told though the
-// first one's still stands, and each end of one too.
-func TestEachTroubleIsNamedOnce(t *testing.T) {
+// TestEachFailureIsLoggedOnce: the failure of a second cloud or group is logged while the
+// first one lasts, and so is the end of each.
+func TestEachFailureIsLoggedOnce(t *testing.T) {
 	var out strings.Builder
 	log := logrus.New()
 	log.SetOutput(&out)
@@ -185,11 +185,11 @@ func TestEachTroubleIsNamedOnce(t *testing.T) {
 	a, b, g := trouble("a", ""), trouble("b", ""), trouble("a", "g")
 	for n, step := range []struct {
 		err  error
-		want string // words of each line, by line
+		want string // part of each line
 	}{
 		{a, "trouble of a"}, {a, ""}, {errors.Join(a, b), "trouble of b"}, {errors.Join(b, a), ""},
 		{b, "provider a can be read again"}, {errors.Join(b, g), "trouble of ag"}, {b, "group g of provider a can be read again"},
-		{nil, "are read whole again"}, {nil, ""}, {errors.New("plain"), "plain"}, {errors.New("other words"), ""}, {nil, "whole again"},
+		{nil, "all node groups can be read again"}, {nil, ""}, {errors.New("plain"), "plain"}, {errors.New("other words"), ""}, {nil, "all node groups can be read again"},
 	} {
 		out.Reset()
 		i.logFailures(step.err)

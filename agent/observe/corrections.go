@@ -26,7 +26,7 @@ func (o *Observer) correctGroups(groups []cluster.NodeGroup, seen template.Evide
 	groups, advice := template.Correct(slices.Clone(groups), seen, o.corrections, now)
 	for g, text := range advice {
 		if o.loggedAdvice[g] != text {
-			o.log.WithFields(logrus.Fields{"group": string(g), "why": text}).Warn("the group's nodes are not what its template says; pods are judged by the nodes")
+			o.log.WithFields(logrus.Fields{"group": string(g), "why": text}).Warn("the group's nodes differ from its template; decisions use what the nodes report")
 		}
 	}
 	o.loggedAdvice = advice

@@ -66,7 +66,7 @@ type Observer struct {
 	outcomes      []cluster.Outcome
 	corrections   map[string]template.Correction // by Template.Spec
 	corrected     corrected
-	loggedAdvice  map[cluster.GroupID]string // of what is learnt, what was logged last
+	loggedAdvice  map[cluster.GroupID]string // the advice logged last, by group
 }
 
 // New builds the informers. shared is the factory that the other services use too

@@ -80,7 +80,7 @@ func New(client kubernetes.Interface, namespace string, events record.EventRecor
 }
 
 func notFound(namespace string) string {
-	return fmt.Sprintf("ConfigMap %s/%s is not there", namespace, ConfigMapName)
+	return fmt.Sprintf("ConfigMap %s/%s does not exist", namespace, ConfigMapName)
 }
 
 // syncTimeout is how long a start waits for the ConfigMap. Without it the next expander
@@ -114,7 +114,7 @@ func (p *Watch) changed(c *corev1.ConfigMap) {
 	tiers, err := Parse(c.Data)
 	if err != nil {
 		if p.fail(err.Error()) && p.events != nil {
-			p.events.Eventf(c, corev1.EventTypeWarning, "PriorityConfigMapInvalid", "%v; the last good priorities hold", err)
+			p.events.Eventf(c, corev1.EventTypeWarning, "PriorityConfigMapInvalid", "%v; the last good priorities stay in force", err)
 		}
 		return
 	}
@@ -130,7 +130,7 @@ func (p *Watch) fail(why string) bool {
 	p.fault = fault
 	p.mu.Unlock()
 	if fresh {
-		p.log.WithField("why", why).Warn("the priority map is wrong, the last good one holds: " + fault)
+		p.log.WithField("why", why).Warn("invalid priorities, the last valid ones stay in force: " + fault)
 		p.wake()
 	}
 	return fresh
@@ -141,9 +141,9 @@ func (p *Watch) set(tiers []cluster.PriorityTier, fault string) {
 	p.tiers, p.fault = tiers, fault
 	p.mu.Unlock()
 	if fault != "" {
-		p.log.WithField("why", fault).Warn("there is no priority map")
+		p.log.WithField("why", fault).Warn("no priorities are set")
 	} else {
-		p.log.Infof("the priority map is in force: %d priorities", len(tiers))
+		p.log.Infof("%d priorities are in force", len(tiers))
 	}
 	p.wake()
 }
@@ -176,17 +176,17 @@ func Parse(data map[string]string) ([]cluster.PriorityTier, error) {
 	}
 	var raw map[string][]string
 	if err := yaml.UnmarshalStrict([]byte(text), &raw); err != nil {
-		return nil, fmt.Errorf("key %q is no YAML of priorities and lists of expressions: %w", dataKey, err)
+		return nil, fmt.Errorf("key %q is not YAML of priorities and lists of expressions: %w", dataKey, err)
 	}
 	var tiers []cluster.PriorityTier
 	for _, key := range slices.Sorted(maps.Keys(raw)) {
 		n, err := strconv.Atoi(key)
 		if err != nil {
-			return nil, fmt.Errorf("priority %q is no whole number", key)
+			return nil, fmt.Errorf("priority %q is not a whole number", key)
 		}
 		for _, pattern := range raw[key] {
 			if _, err := regexp.Compile(pattern); err != nil {
-				return nil, fmt.Errorf("priority %d: %q is no regular expression: %w", n, pattern, err)
+				return nil, fmt.Errorf("priority %d: %q is not a regular expression: %w", n, pattern, err)
 			}
 		}
 		tiers = append(tiers, cluster.PriorityTier{Priority: n, Patterns: raw[key]})

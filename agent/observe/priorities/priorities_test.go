@@ -58,7 +58,7 @@ func TestPrioritiesAreLive(t *testing.T) {
 			}
 		}
 	}
-	expect("before", 0, "is not there")
+	expect("before", 0, "does not exist")
 	maps := client.CoreV1().ConfigMaps("kube-system")
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ConfigMapName, Namespace: "kube-system"}, Data: map[string]string{"priorities": "10: [a]\n20: [b]"}}
 	if _, err := maps.Create(ctx, cm, metav1.CreateOptions{}); err != nil {
@@ -75,7 +75,7 @@ func TestPrioritiesAreLive(t *testing.T) {
 	}
 	warned := 0
 	for _, e := range hook.AllEntries() {
-		if strings.Contains(e.Message, "priority map is wrong") {
+		if strings.Contains(e.Message, "invalid priorities") {
 			warned++
 		}
 	}
@@ -90,5 +90,5 @@ func TestPrioritiesAreLive(t *testing.T) {
 	if err := maps.Delete(ctx, ConfigMapName, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	expect("deleted", 0, "is not there")
+	expect("deleted", 0, "does not exist")
 }

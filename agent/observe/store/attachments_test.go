@@ -63,7 +63,7 @@ func TestIdleAttachmentsTakeRoom(t *testing.T) {
 		}
 		check(fmt.Sprintf("seed %d, round %d", seed, round), w.contents())
 		if len(w.fullLimits) != 1 || w.fullLimits["n"]["d"] != 5 {
-			t.Fatalf("what lessons are taken from: %v", w.fullLimits)
+			t.Fatalf("full limits %v", w.fullLimits)
 		}
 		for _, a := range objects.Attachments {
 			w.DeleteAttachment(a.Name)

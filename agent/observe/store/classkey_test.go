@@ -53,7 +53,7 @@ func TestClassKeyTellsEveryFieldApart(t *testing.T) {
 		t.Errorf("%d rows free, %d keys left after every release", len(c.free), len(c.index))
 	}
 	if n := reflect.TypeFor[cluster.PodClass]().NumField(); n != 14 {
-		t.Errorf("PodClass has %d fields: teach appendClass and this test the new one", n)
+		t.Errorf("PodClass has %d fields: add the new one to appendClass and to this test", n)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestClassKeyKnowsEveryFieldBelow(t *testing.T) {
 		reflect.TypeFor[cluster.NodeTerm](): 2, reflect.TypeFor[cluster.Requirement](): 3, reflect.TypeFor[cluster.Toleration](): 4, reflect.TypeFor[cluster.HostPort](): 3,
 	} {
 		if n := typ.NumField(); n != want {
-			t.Errorf("%s has %d fields, not %d: teach appendClass and its test", typ, n, want)
+			t.Errorf("%s has %d fields, not %d: add it to appendClass and its test", typ, n, want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Only controllers that make all pods at once are waited for.
-func TestMakers(t *testing.T) {
+func TestMissingPodsOfControllers(t *testing.T) {
 	n, few, yes := int32(300), int32(20), true
 	meta := metav1.ObjectMeta{Namespace: "ns", Name: "x", UID: "uid"}
 	for _, tc := range []struct {

@@ -30,7 +30,7 @@ func TestOneChangeMakesOneNewNode(t *testing.T) {
 	}
 	nodes, pods := w.nodesAndPods()
 	if again, _ := w.nodesAndPods(); &again[0] != &nodes[0] || len(pods) != 0 {
-		t.Error("an unchanged world was copied, or bound pods are listed as waiting")
+		t.Error("an unchanged store was copied, or bound pods are listed as pending")
 	}
 	w.PutPod(pod("p10", on("n1", "u"))) // nothing new
 	w.PutNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
@@ -74,9 +74,9 @@ func TestPodsOutliveTheirNode(t *testing.T) {
 	}
 }
 
-// TestWorldIsWhatWasToldLast plays random events and compares with a world that was
-// told only the end.
-func TestWorldIsWhatWasToldLast(t *testing.T) {
+// TestStoreIsWhatTheLastEventsSaid plays random events and compares with a store that
+// received only the last version of each object.
+func TestStoreIsWhatTheLastEventsSaid(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))
 	w := New(nil)

@@ -59,7 +59,7 @@ func TestReplicasShareOneClassAndMissingOnesAreCounted(t *testing.T) {
 		w.DeletePod(cluster.PodKey(fmt.Sprint("ns/p", i)), "")
 	}
 	if len(w.podsByController) != 0 || len(w.classes.index) != 0 {
-		t.Errorf("left over: broods %v, classes %v", w.podsByController, w.classes.index)
+		t.Errorf("left over: counts of pods %v, classes %v", w.podsByController, w.classes.index)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestSnapshotsShareNothingWithLaterChanges(t *testing.T) {
 	w.PutPod(pod("p1", nil))
 	before := w.pods.snapshot()
 	if again := w.pods.snapshot(); &again[0] != &before[0] {
-		t.Error("an unchanged world was copied")
+		t.Error("an unchanged store was copied")
 	}
 	w.PutPod(pod("p1", unschedulable))
 	w.DeletePod("ns/p0", "")

@@ -8,7 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-func TestTemplatesLearnLimits(t *testing.T) {
+func TestVolumeLimitsOfATemplate(t *testing.T) {
 	now := time.Unix(100000, 0)
 	node := func(age time.Duration, limits map[string]int64) *cluster.Node {
 		return &cluster.Node{VolumeLimits: limits, ReadySince: now.Add(-age)}
@@ -18,11 +18,11 @@ func TestTemplatesLearnLimits(t *testing.T) {
 		nodes []*cluster.Node
 		want  map[string]int64
 	}{
-		"none":                              {nil, []*cluster.Node{node(time.Hour, nil)}, nil},
-		"the smallest of several":           {nil, []*cluster.Node{node(time.Hour, map[string]int64{"a": 5, "b": 1}), node(time.Hour, map[string]int64{"a": 4})}, map[string]int64{"a": 4, "b": 1}},
-		"a young node does not unteach":     {map[string]int64{"a": 5}, []*cluster.Node{node(time.Second, nil)}, map[string]int64{"a": 5}},
-		"but what it shows holds":           {map[string]int64{"a": 5, "b": 2}, []*cluster.Node{node(time.Second, map[string]int64{"a": 6})}, map[string]int64{"a": 6, "b": 2}},
-		"a driver that is gone is unlearnt": {map[string]int64{"a": 5}, []*cluster.Node{node(time.Hour, nil)}, nil},
+		"none":                               {nil, []*cluster.Node{node(time.Hour, nil)}, nil},
+		"the smallest of several":            {nil, []*cluster.Node{node(time.Hour, map[string]int64{"a": 5, "b": 1}), node(time.Hour, map[string]int64{"a": 4})}, map[string]int64{"a": 4, "b": 1}},
+		"a young node removes nothing":       {map[string]int64{"a": 5}, []*cluster.Node{node(time.Second, nil)}, map[string]int64{"a": 5}},
+		"but what it shows holds":            {map[string]int64{"a": 5, "b": 2}, []*cluster.Node{node(time.Second, map[string]int64{"a": 6})}, map[string]int64{"a": 6, "b": 2}},
+		"a driver that is gone is forgotten": {map[string]int64{"a": 5}, []*cluster.Node{node(time.Hour, nil)}, nil},
 	} {
 		if got := leastLimits(c.known, c.nodes, nil, now); !maps.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

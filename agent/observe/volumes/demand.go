@@ -87,9 +87,9 @@ func (x *Index) Complete(key cluster.PodKey, class *cluster.PodClass) {
 		}
 		// kube-scheduler holds the claim against CSIStorageCapacity, which nobody has
 		// published for a machine that is not there yet.
-		words := "storage capacity of " + x.capacityDriver(c.claim)
-		if v.Refused == "" && x.capacityDriver(c.claim) != "" && !slices.Contains(class.NotUnderstood, words) {
-			class.NotUnderstood = append(slices.Clip(class.NotUnderstood), words)
+		capacity := "storage capacity of " + x.capacityDriver(c.claim)
+		if v.Refused == "" && x.capacityDriver(c.claim) != "" && !slices.Contains(class.NotUnderstood, capacity) {
+			class.NotUnderstood = append(slices.Clip(class.NotUnderstood), capacity)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestMeasuredStorageIsHeldByName(t *testing.T) {
+func TestPublishedCapacityIsNotUnderstood(t *testing.T) {
 	w := New(nil)
 	later, class := storagev1.VolumeBindingWaitForFirstConsumer, "measured"
 	w.PutStorageClass(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "disk.example.com", VolumeBindingMode: &later})
