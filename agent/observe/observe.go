@@ -27,11 +27,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
 )
 
-// Config is what an operator may set; the environment names are
+// Config is the part of the configuration with the environment names
 // AUTOSCALER_OBSERVE_*.
 type Config struct {
-	// Fast and Slow are the cloud's polling periods: while something comes or goes,
-	// and while nothing does.
+	// Fast and Slow are the periods of reading the cloud: while instances come or go,
+	// and otherwise.
 	Fast time.Duration `default:"2s"`
 	Slow time.Duration `default:"30s"`
 	// Timeout bounds one read of the cloud.
@@ -49,7 +49,8 @@ const (
 	Soon  = store.Soon
 )
 
-// Observer holds the informers' converted facts and makes Snapshots of them.
+// Observer connects the informers to a store and makes Snapshots of the store and the
+// inventory.
 type Observer struct {
 	cfg       Config
 	log       *logrus.Entry
@@ -69,9 +70,9 @@ type Observer struct {
 	loggedAdvice  map[cluster.GroupID]string // the advice logged last, by group
 }
 
-// New builds the informers. shared is the factory that the other services use too
-// (built with Strip as its transform); pods have a factory of their own,
-// because they are filtered at the server.
+// New builds the informers. shared is the factory that the other services use too, with
+// convert.Strip as its transform. Pods have a factory of their own, because the server
+// filters them.
 func New(cfg Config, client kubernetes.Interface, shared informers.SharedInformerFactory, inv *inventory.Inventory, log *logrus.Entry) (*Observer, error) {
 	o := &Observer{
 		cfg: cfg, log: log, inventory: inv, store: store.New(cfg.Schedulers), shared: shared,
@@ -82,40 +83,40 @@ func New(cfg Config, client kubernetes.Interface, shared informers.SharedInforme
 		corrections:   map[string]template.Correction{},
 		lastAnswer:    time.Now(),
 	}
-	w := o.store
+	s := o.store
 	return o, errors.Join(
-		watch(o, "nodes", shared.Core().V1().Nodes().Informer(), w.PutNode, func(n *corev1.Node) store.Urgency { return w.DeleteNode(cluster.NodeName(n.Name)) }),
-		watch(o, "pods", o.pods.Core().V1().Pods().Informer(), w.PutPod, func(p *corev1.Pod) store.Urgency {
-			return w.DeletePod(cluster.PodKey(p.Namespace+"/"+p.Name), cluster.NodeName(p.Spec.NodeName))
+		watch(o, "nodes", shared.Core().V1().Nodes().Informer(), s.PutNode, func(n *corev1.Node) store.Urgency { return s.DeleteNode(cluster.NodeName(n.Name)) }),
+		watch(o, "pods", o.pods.Core().V1().Pods().Informer(), s.PutPod, func(p *corev1.Pod) store.Urgency {
+			return s.DeletePod(cluster.PodKey(p.Namespace+"/"+p.Name), cluster.NodeName(p.Spec.NodeName))
 		}, store.ReplacedPod),
-		watch(o, "daemonsets", shared.Apps().V1().DaemonSets().Informer(), w.PutDaemonSet, func(d *appsv1.DaemonSet) store.Urgency {
-			return w.DeleteDaemonSet(cluster.PodKey(d.Namespace + "/" + d.Name))
+		watch(o, "daemonsets", shared.Apps().V1().DaemonSets().Informer(), s.PutDaemonSet, func(d *appsv1.DaemonSet) store.Urgency {
+			return s.DeleteDaemonSet(cluster.PodKey(d.Namespace + "/" + d.Name))
 		}),
-		watch(o, "replicasets", shared.Apps().V1().ReplicaSets().Informer(), w.PutReplicaSet, func(r *appsv1.ReplicaSet) store.Urgency { return w.DeleteController(cluster.UID(r.UID)) }),
-		watch(o, "statefulsets", shared.Apps().V1().StatefulSets().Informer(), w.PutStatefulSet, func(s *appsv1.StatefulSet) store.Urgency { return w.DeleteController(cluster.UID(s.UID)) }),
-		watch(o, "jobs", shared.Batch().V1().Jobs().Informer(), w.PutJob, func(j *batchv1.Job) store.Urgency { return w.DeleteController(cluster.UID(j.UID)) }),
-		watch(o, "poddisruptionbudgets", shared.Policy().V1().PodDisruptionBudgets().Informer(), w.PutBudget, func(b *policyv1.PodDisruptionBudget) store.Urgency {
-			return w.DeleteBudget(b.Namespace + "/" + b.Name)
+		watch(o, "replicasets", shared.Apps().V1().ReplicaSets().Informer(), s.PutReplicaSet, func(r *appsv1.ReplicaSet) store.Urgency { return s.DeleteController(cluster.UID(r.UID)) }),
+		watch(o, "statefulsets", shared.Apps().V1().StatefulSets().Informer(), s.PutStatefulSet, func(set *appsv1.StatefulSet) store.Urgency { return s.DeleteController(cluster.UID(set.UID)) }),
+		watch(o, "jobs", shared.Batch().V1().Jobs().Informer(), s.PutJob, func(j *batchv1.Job) store.Urgency { return s.DeleteController(cluster.UID(j.UID)) }),
+		watch(o, "poddisruptionbudgets", shared.Policy().V1().PodDisruptionBudgets().Informer(), s.PutBudget, func(b *policyv1.PodDisruptionBudget) store.Urgency {
+			return s.DeleteBudget(b.Namespace + "/" + b.Name)
 		}),
-		watch(o, "namespaces", shared.Core().V1().Namespaces().Informer(), w.PutNamespace, func(n *corev1.Namespace) store.Urgency { return w.DeleteNamespace(n.Name) }),
-		watch(o, "persistentvolumeclaims", shared.Core().V1().PersistentVolumeClaims().Informer(), w.PutClaim, func(c *corev1.PersistentVolumeClaim) store.Urgency {
-			return w.DeleteClaim(c.Namespace + "/" + c.Name)
+		watch(o, "namespaces", shared.Core().V1().Namespaces().Informer(), s.PutNamespace, func(n *corev1.Namespace) store.Urgency { return s.DeleteNamespace(n.Name) }),
+		watch(o, "persistentvolumeclaims", shared.Core().V1().PersistentVolumeClaims().Informer(), s.PutClaim, func(c *corev1.PersistentVolumeClaim) store.Urgency {
+			return s.DeleteClaim(c.Namespace + "/" + c.Name)
 		}),
-		watch(o, "persistentvolumes", shared.Core().V1().PersistentVolumes().Informer(), w.PutVolume, func(v *corev1.PersistentVolume) store.Urgency { return w.DeleteVolume(v.Name) }),
-		watch(o, "storageclasses", shared.Storage().V1().StorageClasses().Informer(), w.PutStorageClass, func(c *storagev1.StorageClass) store.Urgency { return w.DeleteStorageClass(c.Name) }),
-		watch(o, "csidrivers", shared.Storage().V1().CSIDrivers().Informer(), w.PutCSIDriver, func(d *storagev1.CSIDriver) store.Urgency { return w.DeleteCSIDriver(d.Name) }),
-		watch(o, "volumeattachments", shared.Storage().V1().VolumeAttachments().Informer(), w.PutAttachment, func(v *storagev1.VolumeAttachment) store.Urgency { return w.DeleteAttachment(v.Name) }),
-		watch(o, "csinodes", shared.Storage().V1().CSINodes().Informer(), w.PutCSINode, func(n *storagev1.CSINode) store.Urgency { return w.DeleteCSINode(cluster.NodeName(n.Name)) }),
+		watch(o, "persistentvolumes", shared.Core().V1().PersistentVolumes().Informer(), s.PutVolume, func(v *corev1.PersistentVolume) store.Urgency { return s.DeleteVolume(v.Name) }),
+		watch(o, "storageclasses", shared.Storage().V1().StorageClasses().Informer(), s.PutStorageClass, func(c *storagev1.StorageClass) store.Urgency { return s.DeleteStorageClass(c.Name) }),
+		watch(o, "csidrivers", shared.Storage().V1().CSIDrivers().Informer(), s.PutCSIDriver, func(d *storagev1.CSIDriver) store.Urgency { return s.DeleteCSIDriver(d.Name) }),
+		watch(o, "volumeattachments", shared.Storage().V1().VolumeAttachments().Informer(), s.PutAttachment, func(v *storagev1.VolumeAttachment) store.Urgency { return s.DeleteAttachment(v.Name) }),
+		watch(o, "csinodes", shared.Storage().V1().CSINodes().Informer(), s.PutCSINode, func(n *storagev1.CSINode) store.Urgency { return s.DeleteCSINode(cluster.NodeName(n.Name)) }),
 	)
 }
 
 // watch connects one informer to the store. An update for which one of replaced holds is
 // another object of the same name: the old object is deleted first.
-func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, put, drop func(*T) store.Urgency, others ...func(old, now *T) bool) error {
+func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, put, remove func(*T) store.Urgency, replaced ...func(old, now *T) bool) error {
 	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if t, ok := obj.(*T); ok {
-				o.wake(put(t))
+				o.Wake(put(t))
 			}
 		},
 		UpdateFunc: func(before, obj any) {
@@ -123,17 +124,17 @@ func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, 
 			if !ok {
 				return
 			}
-			if old, ok := before.(*T); ok && slices.ContainsFunc(others, func(is func(old, now *T) bool) bool { return is(old, t) }) {
-				o.wake(drop(old))
+			if old, ok := before.(*T); ok && slices.ContainsFunc(replaced, func(is func(old, now *T) bool) bool { return is(old, t) }) {
+				o.Wake(remove(old))
 			}
-			o.wake(put(t))
+			o.Wake(put(t))
 		},
 		DeleteFunc: func(obj any) {
 			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = gone.Obj
 			}
 			if t, ok := obj.(*T); ok {
-				o.wake(drop(t))
+				o.Wake(remove(t))
 			}
 		},
 	})
@@ -166,9 +167,7 @@ func (o *Observer) WakeUps(u store.Urgency) <-chan struct{} { return o.wakes[u] 
 
 // Wake asks for a round with the given urgency, for a change that no watch of the
 // Observer delivers.
-func (o *Observer) Wake(u store.Urgency) { o.wake(u) }
-
-func (o *Observer) wake(u store.Urgency) {
+func (o *Observer) Wake(u store.Urgency) {
 	select {
 	case o.wakes[u] <- struct{}{}: // a nil channel (Never) is never ready
 	default:
