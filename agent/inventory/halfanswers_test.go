@@ -1,4 +1,4 @@
-package observe
+package inventory
 
 import (
 	"errors"
@@ -38,7 +38,7 @@ func TestEachKindOfFactIsOldByItself(t *testing.T) {
 		"nothing, in a word": {cluster.NodeGroup{ID: "g", Stale: "down"}, 1, "s1", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := merge([]cluster.NodeGroup{old}, []cluster.NodeGroup{c.now}, nil)
+			got := mergeGroups([]cluster.NodeGroup{old}, []cluster.NodeGroup{c.now}, nil)
 			if g := got[0]; len(got) != 1 || g.Target != c.target || len(g.Instances) != c.target || g.Template.Spec != c.spec || len(g.Failures) != c.failures {
 				t.Errorf("%+v, want target %d, spec %s, %d failures", got, c.target, c.spec, c.failures)
 			}
