@@ -17,8 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
@@ -165,7 +166,7 @@ func rights(cfg Config) []right {
 	}
 	if plan.UsesPriorities(cfg.Scaling.Expander) {
 		for _, verb := range []string{"list", "watch"} {
-			list = append(list, right{verb, "", "configmaps", "", cfg.Lease.Namespace, observe.PrioritiesName})
+			list = append(list, right{verb, "", "configmaps", "", cfg.Lease.Namespace, priorities.ConfigMapName})
 		}
 	}
 	return append(list, cfg.Parts.rights()...)
@@ -188,7 +189,7 @@ func checkKubernetes(ctx context.Context, cfg Config) []Finding {
 	}
 	v, err := client.Discovery().ServerVersion()
 	if err != nil {
-		text, remedy := observe.Cause(err)
+		text, remedy := apierror.Explain(err)
 		if remedy == "" {
 			remedy = "see that the server named in " + path + " answers and takes its credentials"
 		}

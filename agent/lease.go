@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 )
 
 // OtherLease is the Lease of an in-cluster Cluster Autoscaler, in the same
@@ -62,7 +62,7 @@ func (g *gate) MayAct() (bool, string) {
 	}
 	why := fmt.Sprintf("waiting for Lease %s/%s", g.cfg.Namespace, g.cfg.Name)
 	if g.err != nil {
-		why += ": " + observe.CauseText(g.err)
+		why += ": " + apierror.Text(g.err)
 	}
 	return false, why
 }
@@ -99,7 +99,7 @@ func (g *gate) announce(ctx context.Context) error {
 	lock := g.lock
 	g.mu.Unlock()
 	if err := lock.announce(ctx); err != nil {
-		return fmt.Errorf("Lease %s/%s: %s", g.cfg.Namespace, g.cfg.Name, observe.CauseText(err))
+		return fmt.Errorf("Lease %s/%s: %s", g.cfg.Namespace, g.cfg.Name, apierror.Text(err))
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (a *running) serveNames(w http.ResponseWriter, r *http.Request) {
 	var names []string
 	switch {
 	case kind != "csr":
-		names = namesOf(a.observer.Look(), kind)
+		names = namesOf(a.observer.ReadOnlySnapshot(), kind)
 	case a.signer != nil:
 		names = a.signer.Names()
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 
@@ -23,10 +23,10 @@ const stateVersion = 1
 
 // state is what a restart must not forget. Every rule is safe without it.
 type state struct {
-	Version int                           `json:"version"`
-	Memory  plan.Memory                   `json:"memory"`
-	Specs   map[cluster.InstanceID]string `json:"specs,omitempty"`
-	Lessons map[string]observe.Lesson     `json:"lessons,omitempty"`
+	Version     int                            `json:"version"`
+	Memory      plan.Memory                    `json:"memory"`
+	Specs       map[cluster.InstanceID]string  `json:"specs,omitempty"`
+	Corrections map[string]template.Correction `json:"lessons,omitempty"`
 }
 
 // stateFile keeps state in <StateDir>/state.json.

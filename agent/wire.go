@@ -24,7 +24,10 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
@@ -58,14 +61,14 @@ type running struct {
 	factory      informers.SharedInformerFactory
 	recorder     record.EventRecorder
 	observer     *observe.Observer
-	inventory    *observe.Inventory
+	inventory    *inventory.Inventory
 	gate         *gate
 	scaler       *scaler
 	cleaner      *nodecleaner.Service // nil: switched off
 	tokens       *bootstrap.Pool      // of single machines; nil: bootstrap is switched off
 	settings     *groups.Live
-	priorities   *observe.Priorities // nil: no expander asks for them
-	signer       *csrsigner.Service  // nil: switched off
+	priorities   *priorities.Watch  // nil: no expander asks for them
+	signer       *csrsigner.Service // nil: switched off
 	serviceNames []string
 	changes      *report.Changes
 }
@@ -121,7 +124,7 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 		return nil, err
 	}
 	a.client = client
-	a.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(observe.Strip))
+	a.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(convert.Strip))
 	if a.settings, err = groups.Open(cfg.GroupsFile, sections(), a.entry("groups")); err != nil {
 		return nil, err
 	}
@@ -130,12 +133,12 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 		return nil, err
 	}
 	cloud := provider.NewWriteAhead(clouds, func(ctx context.Context) error { return a.gate.announce(ctx) })
-	a.inventory = observe.NewInventory(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
+	a.inventory = inventory.New(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
 	a.observer, err = observe.New(cfg.Observe, client, a.factory, a.inventory, a.entry("observe"))
 	if err != nil {
 		return nil, err
 	}
-	a.gate = &gate{cfg: cfg.Lease, identity: a.identity, client: leaseClient, log: a.entry("lease"), heard: a.observer.Heard, writes: cloud}
+	a.gate = &gate{cfg: cfg.Lease, identity: a.identity, client: leaseClient, log: a.entry("lease"), heard: a.observer.APIServerAnswered, writes: cloud}
 	var stop func()
 	if a.recorder, stop, err = newRecorder(a.rest, a.identity); err != nil {
 		return nil, err
@@ -171,7 +174,7 @@ func (a *running) wireSettings() (err error) {
 		wake()
 	})
 	if plan.UsesPriorities(a.cfg.Scaling.Expander) {
-		a.priorities, err = observe.NewPriorities(a.client, a.cfg.Lease.Namespace, a.recorder, a.entry("priorities"), wake)
+		a.priorities, err = priorities.New(a.client, a.cfg.Lease.Namespace, a.recorder, a.entry("priorities"), wake)
 	}
 	return err
 }
@@ -223,8 +226,8 @@ func (a *running) wireScaler(cloud provider.Provider) {
 		log.WithField("why", err.Error()).Error("the state of the last run is not usable: timers and backoffs start anew")
 	}
 	a.scaler.memory = kept.Memory
-	a.inventory.Remember(kept.Specs)
-	a.observer.Remember(kept.Lessons)
+	a.inventory.RestoreSpecs(kept.Specs)
+	a.observer.RestoreCorrections(kept.Corrections)
 }
 
 // early are the services that need no caches.
@@ -268,7 +271,7 @@ func (a *running) ready(ctx context.Context) error {
 // watchOther watches the Lease of an in-cluster Cluster Autoscaler. Nothing acts
 // before it was looked for: who cannot see the other must not act beside it.
 func (a *running) watchOther(ctx context.Context) (cache.InformerSynced, error) {
-	f := informers.NewSharedInformerFactoryWithOptions(a.client, 0, informers.WithNamespace(a.cfg.Lease.Namespace), informers.WithTransform(observe.Strip),
+	f := informers.NewSharedInformerFactoryWithOptions(a.client, 0, informers.WithNamespace(a.cfg.Lease.Namespace), informers.WithTransform(convert.Strip),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + OtherLease }))
 	informer := f.Coordination().V1().Leases().Informer()
 	see := func(obj any, first bool) {
