@@ -31,9 +31,6 @@ type Witness interface {
 
 // Ask asks p for instances. Of a provider that is no Witness nothing is known.
 func Ask(ctx context.Context, p Provider, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
-	if len(ids) == 0 {
-		return map[cluster.InstanceID]cluster.Testimony{}, nil
-	}
 	if w, ok := p.(Witness); ok {
 		return w.Instances(ctx, ids...)
 	}

@@ -3,6 +3,7 @@ package fake
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -40,7 +41,8 @@ func (c *Cloud) existence(id cluster.InstanceID) cluster.Testimony {
 		}
 		return cluster.Testimony{Existence: cluster.InstanceTerminated, Why: "terminated"}
 	}
-	if !strings.HasPrefix(string(id), "fake://"+c.Name+"/zone-1/vm-") {
+	number, ok := strings.CutPrefix(string(id), "fake://"+c.Name+"/zone-1/vm-")
+	if _, err := strconv.Atoi(number); !ok || err != nil {
 		return cluster.Testimony{Why: "the ID is malformed"}
 	}
 	for _, g := range c.groups {
