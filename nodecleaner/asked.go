@@ -63,7 +63,9 @@ func (c *candidate) hear(x *moment) {
 			a.Said, a.Why, a.Rule = cluster.ExistenceUnknown, why, "B1"
 		}
 	case cluster.InstanceUnclaimed:
-		if why := x.unclaimed(c); why != "" {
+		if why := cmp.Or(x.missing(c), x.canary(c)); why != "" {
+			a.Said, a.Why, a.Rule = cluster.ExistenceUnknown, why, "B1"
+		} else if why := x.unclaimed(c); why != "" {
 			a.Said, a.Why = cluster.ExistenceUnknown, why
 		}
 	}
@@ -93,6 +95,24 @@ func (x *moment) unclaimed(c *candidate) string {
 	return "no node group has instance " + c.node.ProviderID + ", whose Node was Ready when it left its group, and this cloud cannot be asked for an instance by its ID: it may live" + byHand
 }
 
+// detachedAfter is how long a Ready Node may be missing from the lists of a cloud that
+// cannot be asked by ID before it is thought to have been taken out of its group.
+const detachedAfter = 24 * time.Hour
+
+// missing is B1 of clouds that cannot be asked by ID: their lists are all there is, and
+// one that lacks what backs any Ready Node may lack others.
+func (x *moment) missing(c *candidate) string {
+	for _, n := range x.nodes {
+		id := machine(n.ProviderID)
+		r, known := x.memory.Seen[id]
+		_, here := x.view.instances[id]
+		if known && !here && !r.Sent && n.Ready == cluster.StatusTrue && cloudOf(id) == cloudOf(c.id) && x.in.Now.Sub(r.Last) <= detachedAfter && x.doubt(n) == "" {
+			return "the cloud does not list the instance of Ready Node " + string(n.Name) + " either: this list is not whole, or of the wrong account or region"
+		}
+	}
+	return ""
+}
+
 // byHand is what an operator does about a Node that nothing can be proven of.
 const byHand = "; where the machine is known to be gone, kubectl delete node does it"
 
@@ -109,7 +129,7 @@ func (x *moment) canary(c *candidate) string {
 		switch x.in.Answers[cluster.InstanceID(n.ProviderID)].Existence {
 		case cluster.InstanceExists:
 			finds++
-		case cluster.InstanceNotFound, cluster.InstanceTerminated:
+		case cluster.InstanceNotFound, cluster.InstanceTerminated, cluster.InstanceUnclaimed:
 			if misses++; lost == "" {
 				lost = string(n.Name)
 			}

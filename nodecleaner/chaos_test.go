@@ -41,10 +41,10 @@ const roundsOfAFarm = 400
 // TestChaos: whatever clouds answer and operators do, no Node goes whose machine exists.
 // AUTOSCALER_TEST_ROUNDS sets the number of rounds (`make chaos`: a million).
 func TestChaos(t *testing.T) {
-	rounds, seed := number(t, "AUTOSCALER_TEST_ROUNDS", 24000), seedOfChaos(t)
+	rounds, seed := number(t, "AUTOSCALER_TEST_ROUNDS", 12000), seedOfChaos(t)
 	deleted, missed, played := 0, 0, uint64(0)
 	for n := uint64(0); played < rounds; n++ {
-		f := newFarm(seed+n, int(n%3))
+		f := newFarm(seed+n, int(n%3), 10)
 		for range roundsOfAFarm {
 			f.mischief()
 			f.round()
@@ -56,7 +56,7 @@ func TestChaos(t *testing.T) {
 		}
 		deleted += f.deleted
 		for uid := range f.gone {
-			if slices.ContainsFunc(f.nodesNow(), func(n *cluster.Node) bool { return n.UID == uid }) {
+			if f.nodeOf(uid) != nil {
 				missed++
 			}
 		}
@@ -71,7 +71,7 @@ func TestChaos(t *testing.T) {
 // same chaos kills: it is the proof by ID that holds.
 func TestChaosFindsVictims(t *testing.T) {
 	for n := uint64(0); n < 100; n++ {
-		f := newFarm(1+n, listsEnds)
+		f := newFarm(1+n, listsEnds, 10)
 		f.credulous = true
 		for range roundsOfAFarm {
 			f.mischief()
@@ -84,13 +84,12 @@ func TestChaosFindsVictims(t *testing.T) {
 	t.Error("no living Node was deleted although the cloud vouched for nothing: the chaos has no teeth")
 }
 
-func (f *farm) nodesNow() []*cluster.Node {
-	var out []*cluster.Node
-	for _, n := range f.nodes {
-		out = append(out, n)
+// nodeOf is the Node with that UID; nil: it was deleted.
+func (f *farm) nodeOf(uid cluster.UID) *cluster.Node {
+	if n := f.nodes[cluster.NodeName(f.of[uid].name)]; n != nil && n.UID == uid {
+		return n
 	}
-	slices.SortFunc(out, func(a, b *cluster.Node) int { return strings.Compare(string(a.Name), string(b.Name)) })
-	return out
+	return nil
 }
 
 // worker is a machine of a group that exists; nil: there is none.
@@ -242,37 +241,41 @@ func (f *farm) goesWrong(op int) {
 	}
 }
 
-// TestHonestWorlds: where nobody lies and nothing fails, every dead Node goes within 15
-// minutes of its machine's end, also after a failover.
+// TestHonestWorlds: where nobody lies and no cloud fails, every dead Node goes within 15
+// minutes of its machine's end, or of the last failover after that: to a standby, which has
+// kept its own ledger, or to an agent that knows nothing.
 func TestHonestWorlds(t *testing.T) {
 	const patience = 15 * time.Minute
-	seed := seedOfChaos(t)
-	for n := range uint64(number(t, "AUTOSCALER_TEST_FARMS", 90)) {
-		f := newFarm(seed+n, int(n%3))
+	seed, slowest, all := seedOfChaos(t), time.Duration(0), 0
+	for n := range uint64(number(t, "AUTOSCALER_TEST_FARMS", 12)) {
+		f := newFarm(seed+n, int(n%3), 25)
 		worst, dead := time.Duration(0), 0
 		for f.now.Before(noon.Add(6 * time.Hour)) {
 			f.now = f.now.Add(time.Duration(5+f.IntN(10)) * time.Second)
 			f.life()
 			f.round()
 			for uid, since := range f.gone {
-				held := slices.IndexFunc(f.nodesNow(), func(n *cluster.Node) bool { return n.UID == uid })
-				if held < 0 {
+				node := f.nodeOf(uid)
+				if node == nil {
 					delete(f.gone, uid)
 					dead++
 					continue
 				}
-				worst = max(worst, f.now.Sub(since))
+				if since = later(since, f.failedOver); f.now.Sub(since) > worst {
+					worst = f.now.Sub(since)
+				}
 				if worst > patience {
-					node := f.nodesNow()[held]
 					t.Fatalf("seed %d, farm %d, a cloud of kind %d: dead Node %s stays %s after its machine's end: %s", seed, n, f.kind, node.Name, worst,
 						fmt.Sprintf("%+v", Explain(f.input(), f.memory, f.policy, node.Name)))
 				}
 			}
 		}
+		slowest, all = max(slowest, worst), all+dead
 		if f.living > 0 || dead == 0 {
 			t.Fatalf("seed %d, farm %d: %d living Nodes deleted, %d dead ones", seed, n, f.living, dead)
 		}
 	}
+	t.Logf("seed %d: %d dead Nodes went, the slowest after %s", seed, all, slowest)
 }
 
 // life is what happens in an honest world: one machine at a time dies, is ended by the
@@ -287,11 +290,18 @@ func (f *farm) life() {
 		return
 	}
 	r := f.worker()
-	if r == nil || f.workers() < 8 {
+	if r == nil || f.workers() < 20 {
 		f.launch(f.groups[f.IntN(2)])
 		return
 	}
-	switch f.IntN(7) {
+	op := f.IntN(7)
+	if op == 0 || op == 2 || op == 3 {
+		if f.now.Sub(f.died) < 8*time.Minute {
+			return // more at once are a mass, which has a rule of its own (B2)
+		}
+		f.died = f.now
+	}
+	switch op {
 	case 0:
 		f.end(r)
 	case 1:
@@ -305,12 +315,20 @@ func (f *farm) life() {
 			r.detached = true
 		}
 	case 5:
-		f.memory, f.memory.LastRound = f.standby, time.Time{}
+		f.memory, f.failedOver = f.standby, f.now
+		f.memory.LastRound = time.Time{}
 	case 6:
-		if f.kind != plugIn {
-			f.memory, f.standby = Memory{}, Memory{}
+		if f.kind != plugIn { // of an ended machine such a cloud tells nothing any more: its Node is held for an operator
+			f.memory, f.standby, f.failedOver = Memory{}, Memory{}, f.now
 		}
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 func (f *farm) workers() (n int) {

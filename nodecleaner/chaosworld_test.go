@@ -58,15 +58,17 @@ type farm struct {
 	elsewhere, twin, cut         bool // another account answers, its groups have our names; lists are cut short
 	credulous                    bool // by ID the cloud says what its lists say: the chaos has to find victims
 
-	living, deleted int // Nodes that were deleted: of machines that exist, and of others
+	failedOver      time.Time // when another agent last took over
+	died            time.Time // when a machine last died that nobody had sent away
+	living, deleted int       // Nodes that were deleted: of machines that exist, and of others
 	last            Deletion
 }
 
-func newFarm(seed uint64, kind int) *farm {
+func newFarm(seed uint64, kind, machines int) *farm {
 	f := &farm{Rand: rand.New(rand.NewPCG(seed, 11)), kind: kind, now: noon, policy: defaults(), nodes: map[cluster.NodeName]*cluster.Node{},
 		of: map[cluster.UID]*rig{}, left: map[cluster.GroupID]bool{}, sent: map[cluster.InstanceID]bool{}, gone: map[cluster.UID]time.Time{},
 		groups: []cluster.GroupID{"red", "blue"}}
-	for range 10 {
+	for range machines {
 		f.launch(f.groups[f.IntN(2)])
 	}
 	if f.IntN(3) > 0 {
@@ -128,7 +130,7 @@ func (f *farm) cloudList() []cluster.NodeGroup {
 			if r.exists() && r.phase != cluster.PhaseDeleting {
 				g.Target++
 			}
-			if f.cut && f.IntN(2) == 0 {
+			if f.cut && f.kind != plugIn && f.IntN(2) == 0 {
 				continue
 			}
 			i := cluster.Instance{ID: r.id, Phase: r.phase, Member: r.exists(), Created: r.launched}

@@ -119,6 +119,8 @@ type Record struct {
 	// Strayed is when the cloud was last asked for it because its Node was Ready and no
 	// group listed it.
 	Strayed time.Time `json:"strayed,omitzero"`
+	// Lost is since when the cloud has answered then that it has ended.
+	Lost time.Time `json:"lost,omitzero"`
 	// Known is what the cloud called it while it existed: names without domain, addresses.
 	Known string `json:"known,omitempty"`
 }

@@ -134,22 +134,40 @@ func (x *moment) askStrays(wanted map[cluster.InstanceID]bool) {
 	}
 }
 
-// hearStrays files what the cloud said of them.
+// hearStrays files what the cloud said of them. A Node may be Ready for a moment after its
+// machine's end: only a second answer, long after the first, speaks against it.
 func (x *moment) hearStrays() {
 	for _, n := range x.nodes {
 		id := machine(n.ProviderID)
 		r, known := x.memory.Seen[id]
 		said, asked := x.in.Answers[cluster.InstanceID(n.ProviderID)]
-		if !known || !asked || n.Ready != cluster.StatusTrue || r.Absent.IsZero() || !x.in.AskedAt.After(r.Strayed) {
+		switch {
+		case known && n.Ready != cluster.StatusTrue:
+			r.Lost = time.Time{}
+		case !known || !asked || r.Absent.IsZero() || !x.in.AskedAt.After(r.Strayed):
 			continue
-		}
-		r.Strayed = x.in.AskedAt
-		ended := said.Existence == cluster.InstanceTerminated || said.Existence == cluster.InstanceNotFound
-		if ended && x.in.AskedAt.Sub(r.Absent) > ghostFor && x.in.Outage == "" && x.frozen == "" && x.othersLive(n, r) && x.memory.Doubts[n.UID] == "" {
-			x.memory.Doubts[n.UID] = "the Node was Ready while the cloud knew no instance " + n.ProviderID + ": its provider ID is not its own"
+		default:
+			r.Strayed = x.in.AskedAt
+			r.Lost = x.lost(n, r, said.Existence)
 		}
 		x.memory.Seen[id] = r
+		if !r.Lost.IsZero() && r.Strayed.Sub(r.Lost) >= ghostFor && x.memory.Doubts[n.UID] == "" {
+			x.memory.Doubts[n.UID] = "the Node was Ready while the cloud knew no instance " + n.ProviderID + ": its provider ID is not its own"
+		}
 	}
+}
+
+// lost is since when the cloud, which finds others, has not found the instance of a Ready
+// Node; zero: it does, or says nothing.
+func (x *moment) lost(n cluster.Node, r Record, said cluster.Existence) time.Time {
+	ended := said == cluster.InstanceTerminated || said == cluster.InstanceNotFound
+	if !ended || x.in.Outage != "" || x.frozen != "" || !x.othersLive(n, r) {
+		return time.Time{}
+	}
+	if r.Lost.IsZero() {
+		return x.in.AskedAt
+	}
+	return r.Lost
 }
 
 // othersLive tells that the question which did not find n's instance found others.

@@ -148,9 +148,15 @@ func isLeaving(c *candidate, _ *moment) string {
 
 // isUnknown holds what the newest read is silent about, also after two sights: a proof
 // that cannot be repeated now is not acted on now.
-func isUnknown(c *candidate, _ *moment) string {
+func isUnknown(c *candidate, x *moment) string {
 	if c.sight.state == unknown {
 		return "it is not known whether the instance is gone: " + c.sight.why
+	}
+	r := x.memory.Seen[c.id]
+	young := x.in.Now.Sub(r.launched()) < x.policy.KnownFor
+	if c.sight.state == gone && !c.sight.positive && c.watch.Asked.Said != cluster.InstanceTerminated && listsTerminated(c.id) && !r.Sent && young {
+		return "it is not known whether the instance is gone: instance " + c.node.ProviderID + " is not listed, and was launched less than " + x.policy.KnownFor.String() +
+			" ago: this cloud goes on listing a terminated instance for about an hour"
 	}
 	return ""
 }

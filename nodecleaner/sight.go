@@ -149,9 +149,6 @@ func (v *view) look(n cluster.Node, x *moment) sight {
 		s.why = "node group " + string(record.Group) + ", which had instance " + n.ProviderID + ", is not among those that the cloud lists" + byHand
 	case record.Declared && home.Quota != record.Account:
 		s.why = "group " + string(record.Group) + " is declared in another cloud or region now: nobody lists its machines where they were" + byHand
-	case listsTerminated(id) && !record.Sent && x.in.Now.Sub(record.launched()) < x.policy.KnownFor:
-		s.why = "instance " + n.ProviderID + " is not listed, and was launched less than " + x.policy.KnownFor.String() +
-			" ago: this cloud goes on listing a terminated instance for about an hour"
 	default:
 		s.state, s.why = gone, "the cloud does not list instance "+n.ProviderID
 	}
