@@ -32,9 +32,10 @@ const (
 	askAgainMax = 2 * time.Minute
 	// canaries is how many Ready Nodes are asked for beside the candidates of a cloud.
 	canaries = 5
-	// diesWithin is how long after its instance left the list a dead Node may still be
-	// Ready: Kubernetes notices a silent kubelet after 40 to 50 seconds.
-	diesWithin = 2 * time.Minute
+	// diesWithin is how long after its instance was last listed a dead Node may still be
+	// Ready: reads are a minute apart, and Kubernetes notices a silent kubelet after 40 to
+	// 50 seconds.
+	diesWithin = 3 * time.Minute
 )
 
 // due is when the cloud is to be asked for the instance again.
@@ -88,7 +89,7 @@ func (c *candidate) hear(x *moment) {
 // when it left the list: those that somebody takes out of a group are Ready.
 func (x *moment) unclaimed(c *candidate) string {
 	r := x.memory.Seen[c.id]
-	silent := !r.Absent.IsZero() && !r.Last.IsZero() && c.node.ReadySince.Before(r.Absent.Add(diesWithin))
+	silent := !r.Last.IsZero() && c.node.ReadySince.Before(r.Last.Add(diesWithin))
 	if r.Ended || r.Leaving || silent {
 		return ""
 	}

@@ -139,14 +139,14 @@ func (f *farm) happens(op int, r *rig) {
 	case 3:
 		f.end(r)
 	case 4, 5:
-		r.deaf = true
+		r.deaf = r.deaf || f.hushes(r)
 	case 6:
 		r.deaf = false
 	case 7:
 		r.skew = time.Duration(f.IntN(200)-100) * time.Hour // a clock that lies
 	case 8:
 		for _, o := range f.rigs { // a network split
-			o.deaf = o.deaf || o.exists() && f.IntN(2) == 0
+			o.deaf = o.deaf || f.hushes(o) && f.IntN(2) == 0
 		}
 	}
 }
@@ -160,10 +160,14 @@ func (f *farm) isDone(op int, r *rig) {
 	case 10:
 		r.phase = cluster.PhaseRunning
 	case 11: // out of its group; of a plug-in's cloud nobody detaches what is silent: nothing could tell it from a dead one
-		r.detached = f.kind != plugIn || !r.deaf && r.phase == cluster.PhaseRunning
+		if !r.detached && (f.kind != plugIn || !r.deaf && r.phase == cluster.PhaseRunning && f.now.Sub(r.heard) < time.Minute) {
+			r.detached, r.out = true, f.now
+		}
 	case 12:
-		r.phase = cluster.PhaseDeleting
-		f.sent[r.id] = true
+		if !r.detached { // a cloud refuses to end what is not in the group
+			r.phase = cluster.PhaseDeleting
+			f.sent[r.id] = true
+		}
 	case 13:
 		r.phase = cluster.PhaseDeleting // by somebody else, and a hook may let it wait
 	case 14:

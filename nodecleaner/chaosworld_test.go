@@ -30,6 +30,7 @@ type rig struct {
 	address  netip.Addr
 	// deaf tells that its kubelet does not work, or is not heard; skew is its clock's error.
 	deaf  bool
+	out   time.Time // when it was taken out of its group
 	heard time.Time // when its kubelet was last heard
 	skew  time.Duration
 }
@@ -100,6 +101,12 @@ func (f *farm) join(r *rig, name, providerID string) {
 		Ready: cluster.StatusTrue, ReadySince: f.now, Addresses: []string{r.address.String()}}
 	f.nodes[n.Name] = n
 	f.of[n.UID] = r
+}
+
+// hushes tells whether the kubelet may fall silent now. Of a plug-in's machine nobody could
+// tell it from a dead one that was taken out of its group a moment ago.
+func (f *farm) hushes(r *rig) bool {
+	return r.exists() && (f.kind != plugIn || !r.detached || f.now.Sub(r.out) > 2*diesWithin)
 }
 
 // end ends a machine for good.
