@@ -28,8 +28,9 @@ type Asked struct {
 
 // Times of the asking.
 const (
-	// askAgainMax is the longest wait between two questions for one instance.
-	askAgainMax = 2 * time.Minute
+	// askAgainMax is the longest wait between two questions for one instance, in sight
+	// intervals.
+	askAgainMax = 2
 	// canaries is how many Ready Nodes are asked for beside the candidates of a cloud.
 	canaries = 5
 	// diesWithin is how long after its instance was last listed a dead Node may still be
@@ -46,7 +47,7 @@ func (a Asked) due(p Policy) time.Time {
 	case a.Said == cluster.InstanceTerminated || a.Said == cluster.InstanceNotFound || a.Said == cluster.InstanceUnclaimed:
 		return a.At.Add(p.SightInterval)
 	}
-	return a.At.Add(min(p.unknownLook()<<min(a.Vain, 8), askAgainMax))
+	return a.At.Add(min(p.unknownLook()<<min(a.Vain, 8), askAgainMax*p.SightInterval))
 }
 
 // hear files the answer of this moment, if there is a new one.
