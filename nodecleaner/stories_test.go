@@ -764,7 +764,7 @@ func init() {
 			w.lose(0)
 			w.vanish(0)
 			w.byID[id(0)] = cluster.InstanceExists
-			w.pass(26 * time.Hour)
+			w.pass(2 * time.Hour)
 		}, "", "G1"},
 		{"G1 taken out of its group, its end is noticed", func(w *world) {
 			w.lose(0)
@@ -784,7 +784,7 @@ func init() {
 			w.lose(0)
 			w.in.Groups = append(w.in.Groups, cluster.NodeGroup{ID: "rest", Target: 9, ReadAt: noon, Instances: w.in.Groups[0].Instances[1:]})
 			w.in.Groups = w.in.Groups[1:]
-			w.pass(26 * time.Hour)
+			w.pass(2 * time.Hour)
 		}, "", "G0"},
 		{"E7 two Nodes of one instance", func(w *world) {
 			w.node(1).ProviderID = string(id(0))
@@ -819,16 +819,16 @@ func init() {
 			w.pass(time.Hour)
 		}, "", "E7"},
 		{"M2 the first day", func(w *world) {
-			w.policy.ObserveFirst = 24 * time.Hour
+			w.policy.ObserveFirst = 2 * time.Hour
 			w.lose(0)
 			w.phase(0, cluster.PhaseGone)
-			w.pass(23 * time.Hour)
+			w.pass(time.Hour)
 		}, "", "M2"},
 		{"M2 the second day", func(w *world) {
-			w.policy.ObserveFirst = 24 * time.Hour
+			w.policy.ObserveFirst = 2 * time.Hour
 			w.lose(0)
 			w.phase(0, cluster.PhaseGone)
-			w.pass(24 * time.Hour)
+			w.pass(2 * time.Hour)
 		}, "n00:G3", ""},
 		{"L2 the stamp is of the future and stands still", func(w *world) {
 			w.lose(0)

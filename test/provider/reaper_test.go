@@ -192,7 +192,10 @@ func (r *reaper) play(f reaperFault, settle func()) {
 	r.minutes(120)
 	r.safe("after the fault", alive)
 	if slices.ContainsFunc(r.nodes, func(n cluster.Node) bool { return n.ProviderID == dead }) {
-		t.Errorf("the dead Node stays")
+		i := slices.IndexFunc(r.nodes, func(n cluster.Node) bool { return n.ProviderID == dead })
+		groups, _ := r.p.Groups(t.Context())
+		v := nodecleaner.Explain(nodecleaner.Input{Now: r.now, Nodes: r.nodes, Groups: groups}, r.memory, r.policy, r.nodes[i].Name)
+		t.Errorf("the dead Node stays: %s: %s %v", v.Rule, v.Why, v.Facts)
 	}
 }
 

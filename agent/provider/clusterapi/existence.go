@@ -36,7 +36,8 @@ func (i *infraMachines) note(machines []*machineObject) {
 		i.byID = map[cluster.InstanceID]infraMachine{}
 	}
 	for _, m := range machines {
-		if r := m.Spec.InfrastructureRef; m.Spec.ProviderID != "" && r.Kind != "" && r.Name != "" {
+		// A template is no machine, and outlives them all.
+		if r := m.Spec.InfrastructureRef; m.Spec.ProviderID != "" && r.Kind != "" && r.Name != "" && !strings.HasSuffix(r.Kind, "Template") {
 			i.byID[sameForm(cluster.InstanceID(m.Spec.ProviderID))] = infraMachine{m.Namespace, r}
 		}
 	}
