@@ -41,7 +41,7 @@ const roundsOfAFarm = 400
 // TestChaos: whatever clouds answer and operators do, no Node goes whose machine exists.
 // AUTOSCALER_TEST_ROUNDS sets the number of rounds (`make chaos`: a million).
 func TestChaos(t *testing.T) {
-	rounds, seed := number(t, "AUTOSCALER_TEST_ROUNDS", 12000), seedOfChaos(t)
+	rounds, seed := number(t, "AUTOSCALER_TEST_ROUNDS", 6000), seedOfChaos(t)
 	deleted, missed, played := 0, 0, uint64(0)
 	for n := uint64(0); played < rounds; n++ {
 		f := newFarm(seed+n, int(n%3), 10)
@@ -251,7 +251,7 @@ func (f *farm) goesWrong(op int) {
 func TestHonestWorlds(t *testing.T) {
 	const patience = 15 * time.Minute
 	seed, slowest, all := seedOfChaos(t), time.Duration(0), 0
-	for n := range uint64(number(t, "AUTOSCALER_TEST_FARMS", 12)) {
+	for n := range uint64(number(t, "AUTOSCALER_TEST_FARMS", 6)) {
 		f := newFarm(seed+n, int(n%3), 25)
 		worst, dead := time.Duration(0), 0
 		for f.now.Before(noon.Add(6 * time.Hour)) {
