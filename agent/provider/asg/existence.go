@@ -81,12 +81,12 @@ func (p *Provider) local(id cluster.InstanceID) (short, why string) {
 func (p *Provider) existences(ctx context.Context, left []string) (map[string]cluster.Testimony, error) {
 	out := make(map[string]cluster.Testimony, len(left))
 	for len(left) > 0 {
-		answer, err := call(ctx, p, actionDescribeInstances, p.compute.DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: left})
+		machines, err := p.named(ctx, left)
 		if err != nil {
-			named := refused(err)
-			rest := slices.DeleteFunc(slices.Clone(left), func(id string) bool { _, ok := named[id]; return ok })
+			said := refused(err)
+			rest := slices.DeleteFunc(slices.Clone(left), func(id string) bool { _, ok := said[id]; return ok })
 			if len(rest) < len(left) {
-				maps.Copy(out, named)
+				maps.Copy(out, said)
 				left = rest
 				continue
 			}
@@ -99,17 +99,34 @@ func (p *Provider) existences(ctx context.Context, left []string) (map[string]cl
 		for _, id := range left {
 			// Of an ID that it does not know EC2 says so by an error; silence proves nothing.
 			out[id] = cluster.Testimony{Why: "EC2 did not say what became of it"}
-		}
-		for _, reservation := range answer.Reservations {
-			for _, m := range reservation.Instances {
-				if id := aws.ToString(m.InstanceId); slices.Contains(left, id) {
-					out[id] = existence(stateOf(m))
-				}
+			if m, ok := machines[id]; ok {
+				out[id] = existence(stateOf(m))
 			}
 		}
 		return out, nil
 	}
 	return out, nil
+}
+
+// named reads machines by their IDs, to the last page.
+func (p *Provider) named(ctx context.Context, ids []string) (map[string]ec2types.Instance, error) {
+	out := map[string]ec2types.Instance{}
+	in := &ec2.DescribeInstancesInput{InstanceIds: ids}
+	for {
+		answer, err := call(ctx, p, actionDescribeInstances, p.compute.DescribeInstances, in)
+		if err != nil {
+			return nil, err
+		}
+		for _, reservation := range answer.Reservations {
+			for _, m := range reservation.Instances {
+				out[aws.ToString(m.InstanceId)] = m
+			}
+		}
+		if aws.ToString(answer.NextToken) == "" {
+			return out, nil
+		}
+		in = &ec2.DescribeInstancesInput{InstanceIds: ids, NextToken: answer.NextToken}
+	}
 }
 
 // refused is what an error says about the IDs that it names.
