@@ -49,7 +49,7 @@ func testCleaner(t *testing.T, cp *controlplane.ControlPlane) {
 		return err == nil
 	}
 
-	eventually(t, "the ledger has what lives", 15*time.Second, func() bool { return len(cleaner.Memory().Seen) == 5 })
+	await.True(t, "the ledger has what lives", func() bool { return len(cleaner.Memory().Seen) == 5 })
 	t.Run("terminated", func(t *testing.T) {
 		cloud.phase(id("dead"), cluster.PhaseGone)
 		start := time.Now()
