@@ -153,7 +153,7 @@ func (x *moment) alone(c *candidate, r Record) string {
 	const nothing = "the cloud finds nothing that is known to live"
 	home := x.view.groups[r.Group]
 	switch {
-	case !r.Sent:
+	case !r.Sent || r.Last.IsZero(): // a ledger that was begun anew may have been so in the wrong account
 		return nothing + ": this may be the wrong account or region"
 	case r.Declared && !r.Ended:
 		return nothing + ", and group " + string(r.Group) + " stands in a file, not in the cloud: this may be the wrong project or region"
@@ -163,7 +163,7 @@ func (x *moment) alone(c *candidate, r Record) string {
 	for _, n := range x.nodes {
 		id := machine(n.ProviderID)
 		other, known := x.memory.Seen[id]
-		if _, here := x.view.instances[id]; known && !here && !other.Sent && other.Account == r.Account && cloudOf(id) == cloudOf(c.id) {
+		if _, here := x.view.instances[id]; !here && id != "" && !(known && other.Sent) && (!known || other.Account == r.Account) && cloudOf(id) == cloudOf(c.id) {
 			return nothing + ", and nobody sent Node " + string(n.Name) + " away: this may be the wrong account or region"
 		}
 	}

@@ -846,3 +846,20 @@ func init() {
 		}, "", "L2"},
 	}...)
 }
+
+// alone: no Node is Ready, and another account answers whose group has our group's name.
+func init() {
+	stories = append(stories, story{"B1 a lost ledger, begun anew in the wrong account", func(w *world) {
+		w.memory = Memory{}
+		for n := range 10 {
+			w.lose(n)
+			w.claimed(n, "workers")
+			w.node(n).Taints = append(w.node(n).Taints, sentAway)
+		}
+		w.in.Groups[0].Instances, w.in.Groups[0].Target = []cluster.Instance{{ID: "aws:///z/i-x", Phase: cluster.PhaseRunning, Member: true}}, 1
+		for n := range w.in.Nodes {
+			w.in.Nodes[n].Created = noon.Add(-24 * time.Hour)
+		}
+		w.pass(time.Hour)
+	}, "", "B1"})
+}
