@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -51,9 +50,9 @@ func (p Parts) services(a *running) []supervise.Service {
 	var list []supervise.Service
 	if p.Nodecleaner.Enabled {
 		a.cleaner = nodecleaner.New(p.Nodecleaner, nodecleaner.Deps{
-			Client: a.client, Informers: a.factory, Inventory: a.inventory, Log: a.entry("nodecleaner"),
-			Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct, Blind: a.observer.Stale,
-			Sent: a.scaler.sent, OwnNode: a.identity, OwnMachine: machineID(), StateDir: a.cfg.StateDir,
+			Client: a.client, Informers: a.factory, Inventory: a.inventory, Witness: a.witness, Log: a.entry("nodecleaner"),
+			Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct, ActUntil: a.gate.ActUntil, Blind: a.observer.Stale,
+			Sent: a.scaler.sent, OwnNode: a.identity, Host: thisHost(), StateDir: a.cfg.StateDir,
 		})
 	}
 	if a.signer != nil {
@@ -81,16 +80,6 @@ func (a *running) makeRoom(ctx context.Context, name string) error {
 		return fmt.Errorf("make room for node %s: the nodecleaner is switched off (%s_NODECLEANER_ENABLED)", name, Prefix)
 	}
 	return a.cleaner.ReapStale(ctx, name)
-}
-
-// machineID is what the kubelet reports as this machine's; empty where there is none.
-func machineID() string {
-	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} { // the kubelet's own order (cadvisor)
-		if data, err := os.ReadFile(path); err == nil {
-			return strings.TrimSpace(string(data))
-		}
-	}
-	return ""
 }
 
 // check looks at what the parts need on this machine.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
@@ -62,6 +63,7 @@ type running struct {
 	recorder     record.EventRecorder
 	observer     *observe.Observer
 	inventory    *inventory.Inventory
+	witness      nodecleaner.Witness
 	gate         *gate
 	scaler       *scaler
 	cleaner      *nodecleaner.Service // nil: switched off
@@ -132,6 +134,7 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 	if err != nil {
 		return nil, err
 	}
+	a.witness = witness{clouds}
 	cloud := provider.NewWriteAhead(clouds, func(ctx context.Context) error { return a.gate.announce(ctx) })
 	a.inventory = inventory.New(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
 	a.observer, err = observe.New(cfg.Observe, client, a.factory, a.inventory, a.entry("observe"))
@@ -152,6 +155,13 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 		a.signer, err = cfg.Parts.signer(a)
 	}
 	return a, err
+}
+
+// witness is the cloud as the nodecleaner asks it for instances by their IDs.
+type witness struct{ cloud provider.Provider }
+
+func (w witness) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
+	return provider.Ask(ctx, w.cloud, ids...)
 }
 
 // identity is the name of the Node that the agent runs on.

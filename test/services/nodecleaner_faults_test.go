@@ -103,6 +103,14 @@ func (l *lens) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	return groups, err
 }
 
+// Instances asks the cloud that is looked at now.
+func (l *lens) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
+	l.mu.Lock()
+	p := l.now
+	l.mu.Unlock()
+	return provider.Ask(ctx, p, ids...)
+}
+
 func (l *lens) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,7 +204,7 @@ func (r *ranch) start() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.cleaner = nodecleaner.New(r.pace.Config, nodecleaner.Deps{Client: r.cp.Client(), Informers: factory, Inventory: reads,
+	r.cleaner = nodecleaner.New(r.pace.Config, nodecleaner.Deps{Client: r.cp.Client(), Informers: factory, Inventory: reads, Witness: r.lens,
 		Log: quiet("nodecleaner"), StateDir: r.stateDir, Blind: observer.Stale})
 	ctx, cancel := context.WithCancel(context.Background())
 	observer.Start(ctx.Done())
