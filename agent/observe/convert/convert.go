@@ -26,7 +26,7 @@ const (
 	labelControlPlaneLegacy = "node-role.kubernetes.io/master"
 )
 
-// keptAnnotations are those that a decision may depend on; everything else is
+// keptAnnotations are the annotations that a decision may depend on; all others are
 // dropped before an object enters the cache.
 var keptAnnotations = []string{
 	annotationSafeToEvict, annotationSafeVolumes, annotationDoNotDisrupt, annotationScaleUpDelay, annotationEvictDaemon,

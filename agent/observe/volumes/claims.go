@@ -92,7 +92,7 @@ func newClaim(c *corev1.PersistentVolumeClaim) claim {
 		out.class = beta
 	}
 	if out.bound {
-		out.needs = volumeSpec{} // nobody asks any more
+		out.needs = volumeSpec{} // a bound claim asks for no volume
 		return out
 	}
 	size := c.Spec.Resources.Requests[corev1.ResourceStorage]

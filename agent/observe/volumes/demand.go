@@ -85,7 +85,7 @@ func (x *Index) Complete(key cluster.PodKey, class *cluster.PodClass) {
 		for _, name := range existing {
 			offered[name] = true
 		}
-		// kube-scheduler holds the claim against CSIStorageCapacity, which nobody has
+		// kube-scheduler holds the claim against CSIStorageCapacity, which no driver has
 		// published for a machine that is not there yet.
 		capacity := "storage capacity of " + x.capacityDriver(c.claim)
 		if v.Refused == "" && x.capacityDriver(c.claim) != "" && !slices.Contains(class.NotUnderstood, capacity) {
