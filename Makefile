@@ -4,7 +4,10 @@
 
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
+DATE    ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)
+STAMP   := github.com/autoscaler-agent/autoscaler-agent/agent
+LDFLAGS := -s -w -X $(STAMP).version=$(VERSION) -X $(STAMP).commit=$(COMMIT) -X $(STAMP).date=$(DATE)
 FUZZTIME ?= 10m
 PROVIDER ?= asg
 SEEDS ?= 20
@@ -12,7 +15,7 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build check test race oracle soak mutants flood outage demo e2e-openstack e2e-clusterapi bench fuzz dist clean
+.PHONY: help build man check test race oracle soak mutants chaos flood outage demo e2e-openstack e2e-clusterapi bench fuzz dist clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -20,9 +23,13 @@ help: ## what there is
 build: ## the binary for this machine: bin/autoscaler-agent
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/autoscaler-agent ./cmd/autoscaler-agent
 
+man: ## a man page for each command: bin/man
+	$(GO) run -trimpath -tags man -ldflags '$(LDFLAGS)' ./cmd/autoscaler-agent man bin/man
+
 check: ## the fast gate: format, vet, staticcheck, unit tests of the product, unit file (under 2 minutes warm)
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "gofmt these: $$out"; exit 1; }
 	$(GO) vet ./...
+	$(GO) vet -tags man ./cmd/...
 	cd test && $(GO) vet ./...
 	cd examples/externalgrpc-server && $(GO) vet ./...
 	$(STATICCHECK) ./...
@@ -46,6 +53,9 @@ soak: ## the tests that draw their worlds, by the clock and SEEDS times as many 
 
 mutants: ## every check of csrsigner and nodecleaner is broken, one at a time: its own tests must notice (MUTANTS_FLAGS="-package csrsigner -v")
 	cd test && $(GO) run ./cmd/mutants $(MUTANTS_FLAGS)
+
+chaos: ## a million rounds of the reaper with everything going wrong at once, by the clock's seed, which is printed: 0 living Nodes deleted (AUTOSCALER_TEST_SEED plays one again; make check plays 6,000)
+	AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_ROUNDS=$${ROUNDS:-1000000} AUTOSCALER_TEST_FARMS=$${FARMS:-90} $(GO) test -count=1 -v -timeout 4h -run 'TestChaos|TestHonestWorlds' ./nodecleaner
 
 flood: ## 10,000 certificate requests from one Node: another Node's is approved within two seconds, the agent's memory stays bounded (make test plays 2,000)
 	cd test && AUTOSCALER_TEST_FLOOD=10000 $(GO) test -count=1 -v -run TestCSR ./services
@@ -76,7 +86,7 @@ dist: ## static binaries for linux/amd64 and linux/arm64 in dist/
 	@mkdir -p dist
 	GOOS=linux GOARCH=amd64 CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-amd64 ./cmd/autoscaler-agent
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-arm64 ./cmd/autoscaler-agent
-	cp units/autoscaler-agent.service units/agent.env.example units/groups.yaml.example units/rbac.yaml units/rbac-clusterapi.yaml dist/
+	cp units/autoscaler-agent.service units/agent.env.example units/groups.yaml.example units/rbac.yaml units/rbac-open-join.yaml units/rbac-clusterapi.yaml units/admission-policy.yaml dist/
 	cd dist && sha256sum autoscaler-agent-linux-* > SHA256SUMS && ls -l
 
 clean: ## remove what was built in the checkout (not the cache of control-plane programs)

@@ -93,7 +93,7 @@ func (a *running) status() Status {
 	for _, l := range a.heartbeats.Late(time.Now()) {
 		s.Late = append(s.Late, l.String())
 	}
-	look := a.observer.Look()
+	look := a.observer.ReadOnlySnapshot()
 	s.Nodes, s.Pods = len(look.Nodes), look.PodCount()
 	for _, n := range look.Nodes {
 		if n.Ready == cluster.StatusTrue {
@@ -136,10 +136,11 @@ func (a *running) serveSocket(ctx context.Context, beat func()) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.status()) })
 	mux.HandleFunc("GET /plan", func(w http.ResponseWriter, _ *http.Request) {
-		p, _ := plan.Decide(a.observer.Look(), a.scaler.remembered(), a.policy(time.Now()))
+		p, _ := plan.Decide(a.observer.ReadOnlySnapshot(), a.scaler.remembered(), a.policy(time.Now()))
 		writeJSON(w, p.Data())
 	})
 	mux.HandleFunc("GET /explain", a.serveExplain)
+	mux.HandleFunc("GET "+NamesPath, a.serveNames)
 	mux.HandleFunc("GET /flight", a.serveFlight)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -165,7 +166,7 @@ func (a *running) serveSocket(ctx context.Context, beat func()) error {
 func (a *running) serveFlight(w http.ResponseWriter, r *http.Request) {
 	var now []byte
 	if r.FormValue("full") == "1" {
-		s, memory := a.observer.Look(), a.scaler.remembered()
+		s, memory := a.observer.ReadOnlySnapshot(), a.scaler.remembered()
 		policy := a.policy(s.Now)
 		p, after := plan.Decide(s, memory, policy)
 		var err error

@@ -17,8 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
@@ -62,7 +63,8 @@ const checkLimit = 30 * time.Second
 
 // Check tries everything that the agent needs and returns what it found, good and
 // bad. offline leaves out what needs the network. It changes nothing, except that
-// it writes and removes an empty file to see whether a directory is writable.
+// it writes and removes an empty file to see whether a directory is writable; what it
+// asks the API server to write is a dry run.
 func Check(ctx context.Context, cfg Config, loadErr error, offline bool) []Finding {
 	var out []Finding
 	add := func(level Level, about, text, remedy string) {
@@ -164,7 +166,7 @@ func rights(cfg Config) []right {
 	}
 	if plan.UsesPriorities(cfg.Scaling.Expander) {
 		for _, verb := range []string{"list", "watch"} {
-			list = append(list, right{verb, "", "configmaps", "", cfg.Lease.Namespace, observe.PrioritiesName})
+			list = append(list, right{verb, "", "configmaps", "", cfg.Lease.Namespace, priorities.ConfigMapName})
 		}
 	}
 	return append(list, cfg.Parts.rights()...)
@@ -187,7 +189,7 @@ func checkKubernetes(ctx context.Context, cfg Config) []Finding {
 	}
 	v, err := client.Discovery().ServerVersion()
 	if err != nil {
-		text, remedy := observe.Cause(err)
+		text, remedy := apierror.Explain(err)
 		if remedy == "" {
 			remedy = "see that the server named in " + path + " answers and takes its credentials"
 		}
@@ -195,6 +197,7 @@ func checkKubernetes(ctx context.Context, cfg Config) []Finding {
 	}
 	out := []Finding{{Level: LevelOK, About: "API server", Text: v.GitVersion + " by " + path}}
 	out = append(out, checkRights(ctx, cfg, client)...)
+	out = append(out, checkCredential(ctx, cfg, client)...)
 	out = append(out, checkJoin(ctx, cfg, client)...)
 	out = append(out, checkProtected(ctx, cfg, client, config)...)
 	lease, err := client.CoordinationV1().Leases(cfg.Lease.Namespace).Get(ctx, OtherLease, metav1.GetOptions{})
@@ -220,15 +223,11 @@ func checkRights(ctx context.Context, cfg Config, client kubernetes.Interface) [
 	var missing []string
 	list := rights(cfg)
 	for _, r := range list {
-		review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: r.namespace, Verb: r.verb, Group: r.group, Resource: r.resource, Subresource: r.sub, Name: r.name,
-			}},
-		}, metav1.CreateOptions{})
+		allowed, err := may(ctx, client, r)
 		if err != nil {
 			return []Finding{{Level: LevelError, About: "rights", Text: err.Error()}}
 		}
-		if !review.Status.Allowed {
+		if !allowed {
 			missing = append(missing, r.String())
 		}
 	}
@@ -236,6 +235,18 @@ func checkRights(ctx context.Context, cfg Config, client kubernetes.Interface) [
 		return []Finding{{Level: LevelError, About: "rights", Text: "not allowed: " + strings.Join(missing, ", "), Remedy: "kubectl apply -f rbac.yaml"}}
 	}
 	return []Finding{{Level: LevelOK, About: "rights", Text: fmt.Sprintf("all %d are granted", len(list))}}
+}
+
+func may(ctx context.Context, client kubernetes.Interface, r right) (bool, error) {
+	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: r.namespace, Verb: r.verb, Group: r.group, Resource: r.resource, Subresource: r.sub, Name: r.name,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return review.Status.Allowed, nil
 }
 
 func checkCloud(ctx context.Context, cfg Config) []Finding {
@@ -279,11 +290,14 @@ func checkProviders(cfg Config, groups []cluster.NodeGroup, err error) []Finding
 				n++
 			}
 		}
-		failed := slices.ContainsFunc(provider.Errors(err), func(e *provider.Error) bool { return e.Provider == name })
+		failed := slices.ContainsFunc(provider.Errors(err), func(e *provider.Error) bool {
+			var d provider.Duplicate // its groups were found, and are left out for their names
+			return e.Provider == name || errors.As(e, &d) && slices.Contains(d.Providers, name)
+		})
 		switch {
 		case n > 0:
 			out = append(out, Finding{Level: LevelOK, About: "provider " + name, Text: fmt.Sprintf("%d node groups", n)})
-		case !failed: // what failed has been told
+		case !failed: // what failed, or stands twice, has been told
 			out = append(out, Finding{Level: LevelError, About: "provider " + name, Text: "no node group was found", Remedy: all.NoGroups(name)})
 		}
 	}

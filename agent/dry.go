@@ -11,7 +11,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 
@@ -29,10 +33,10 @@ func DryRound(ctx context.Context, cfg Config, log *logrus.Logger) (cluster.Snap
 
 // look is one sight of the world by a command, and what the running agent wrote down.
 type look struct {
-	snapshot cluster.Snapshot
-	memory   decision.Memory
-	policy   decision.Policy
-	lessons  map[string]observe.Lesson
+	snapshot    cluster.Snapshot
+	memory      decision.Memory
+	policy      decision.Policy
+	corrections map[string]template.Correction
 }
 
 func dryLook(ctx context.Context, cfg Config, log *logrus.Logger) (look, error) {
@@ -55,9 +59,9 @@ func dryLook(ctx context.Context, cfg Config, log *logrus.Logger) (look, error) 
 	cloud = settings.Overlay(cloud, cfg.Kubelet.Reservation())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(observe.Strip))
-	inventory := observe.NewInventory(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, log.WithField("service", "inventory"))
-	observer, err := observe.New(cfg.Observe, client, factory, inventory, log.WithField("service", "observe"))
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(convert.Strip))
+	reads := inventory.New(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, log.WithField("service", "inventory"))
+	observer, err := observe.New(cfg.Observe, client, factory, reads, log.WithField("service", "observe"))
 	if err != nil {
 		return look{}, err
 	}
@@ -67,8 +71,8 @@ func dryLook(ctx context.Context, cfg Config, log *logrus.Logger) (look, error) 
 	if err := observer.WaitForSync(synced); err != nil {
 		return look{}, fmt.Errorf("read the cluster: %w", err)
 	}
-	observer.Heard()
-	list, err := inventory.Groups(ctx, 0)
+	observer.APIServerAnswered()
+	list, err := reads.Groups(ctx, 0)
 	if list == nil && err != nil {
 		return look{}, err
 	}
@@ -76,14 +80,14 @@ func dryLook(ctx context.Context, cfg Config, log *logrus.Logger) (look, error) 
 		log.WithField("why", err.Error()).Warn("the cloud was not read whole")
 	}
 	kept := newStateFile(cfg.StateDir).peek()
-	inventory.Remember(kept.Specs)
-	observer.Remember(kept.Lessons)
+	reads.RestoreSpecs(kept.Specs)
+	observer.RestoreCorrections(kept.Corrections)
 	snapshot := observer.Snapshot()
 	snapshot.Now = time.Now()
 	policy := cfg.Scaling
 	policy.Headroom = settings.Headroom(snapshot.Now)
 	if plan.UsesPriorities(policy.Expander) {
-		policy.Priorities, policy.PrioritiesFault = observe.ReadPriorities(ctx, client, cfg.Lease.Namespace)
+		policy.Priorities, policy.PrioritiesFault = priorities.Read(ctx, client, cfg.Lease.Namespace)
 	}
-	return look{snapshot: snapshot, memory: kept.Memory, policy: policy, lessons: observer.Lessons()}, nil
+	return look{snapshot: snapshot, memory: kept.Memory, policy: policy, corrections: observer.Corrections()}, nil
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
@@ -70,8 +72,8 @@ func DryExplainCSR(ctx context.Context, cfg Config, log *logrus.Logger, name str
 	if a.identity, err = cfg.identity(); err != nil {
 		return CSRExplanation{}, err
 	}
-	a.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(observe.Strip))
-	a.inventory = observe.NewInventory(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, log.WithField("service", "inventory"))
+	a.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(convert.Strip))
+	a.inventory = inventory.New(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, log.WithField("service", "inventory"))
 	signer, err := cfg.Parts.signer(a)
 	if err != nil {
 		return CSRExplanation{}, err
@@ -92,7 +94,7 @@ func DryExplain(ctx context.Context, cfg Config, log *logrus.Logger, kind, name 
 	if err != nil {
 		return Explanation{}, err
 	}
-	x := explain(look.snapshot, look.memory, look.policy, look.lessons, kind, name)
+	x := explain(look.snapshot, look.memory, look.policy, look.corrections, kind, name)
 	if kind == "node" && cfg.Nodecleaner.Enabled {
 		x.Reaper = dryVerdict(cfg, look, name, log)
 	}
@@ -121,10 +123,10 @@ func verdict(v nodecleaner.Verdict) *nodecleaner.Verdict {
 	return &v
 }
 
-func explain(s cluster.Snapshot, m decision.Memory, p decision.Policy, lessons map[string]observe.Lesson, kind, name string) Explanation {
+func explain(s cluster.Snapshot, m decision.Memory, p decision.Policy, corrections map[string]template.Correction, kind, name string) Explanation {
 	x := Explanation{Explanation: plan.Explain(s, m, p, decision.Query{Kind: kind, Name: name})}
 	if x.Group != nil {
-		x.Group.Template.Learnt = lessons[x.Group.Template.Spec].Tells()
+		x.Group.Template.Learnt = corrections[x.Group.Template.Spec].Describe()
 	}
 	return x
 }
@@ -140,7 +142,7 @@ func (a *running) serveExplain(w http.ResponseWriter, r *http.Request) {
 		a.serveCSR(w, r, name)
 		return
 	}
-	x := explain(a.observer.Look(), a.scaler.remembered(), a.policy(time.Now()), a.observer.Lessons(), kind, name)
+	x := explain(a.observer.ReadOnlySnapshot(), a.scaler.remembered(), a.policy(time.Now()), a.observer.Corrections(), kind, name)
 	if kind == "node" && a.cleaner != nil {
 		x.Reaper = verdict(a.cleaner.Explain(name))
 	}

@@ -71,7 +71,7 @@ func (p Parts) signer(a *running) (*csrsigner.Service, error) {
 	}
 	return csrsigner.New(p.CSR, csrsigner.Deps{
 		Client: client, Rest: a.rest, Informers: a.factory, Inventory: a.inventory, Log: a.entry("csrsigner"),
-		Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
+		Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct, ActUntil: a.gate.ActUntil,
 		OwnNode: a.identity, Machines: machinesOf(a.settings),
 		TokenGroup: p.tokenGroups()[0], Token: tokenLookup(client), ReapStale: a.makeRoom, StateDir: a.cfg.StateDir,
 	}), nil
@@ -91,7 +91,7 @@ func machinesOf(settings *groups.Live) func() []csrsigner.Machine {
 func tokenLookup(client kubernetes.Interface) func(context.Context, string) (csrsigner.Token, error) {
 	return func(ctx context.Context, id string) (csrsigner.Token, error) {
 		m, err := bootstrap.Lookup(ctx, client, id)
-		return csrsigner.Token{Problem: m.Problem, Instance: cluster.InstanceID(m.Instance), Machine: m.Machine}, err
+		return csrsigner.Token{Problem: m.Problem, Instance: cluster.InstanceID(m.Instance), Machine: m.Machine, Made: m.Made}, err
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,6 +113,34 @@ func TestRBACOfTheClosedJoin(t *testing.T) {
 	}
 	if strings.Contains(text, "certificatesigningrequests:nodeclient") {
 		t.Error("the workers' group is bound to automatic approval")
+	}
+}
+
+// TestPoolOfTokenNames: the Secrets that RBAC names are those of the pool, the policy takes
+// the same names, and every policy refuses.
+func TestPoolOfTokenNames(t *testing.T) {
+	rbac, policies := readFile(t, "../units/rbac.yaml"), readFile(t, "../units/admission-policy.yaml")
+	if got := regexp.MustCompile(`bootstrap-token-\w+`).FindAllString(rbac, -1); !slices.Equal(got, bootstrap.PoolNames()) {
+		t.Errorf("rbac.yaml names %d Secrets, the pool has %d: %v", len(got), len(bootstrap.PoolNames()), got)
+	}
+	m := regexp.MustCompile(`matches\('(\^bootstrap-token-[^']*)'\)`).FindStringSubmatch(policies)
+	if m == nil {
+		t.Fatal("the policy names no Secrets")
+	}
+	form := regexp.MustCompile(m[1])
+	for n := range 1000 {
+		name := fmt.Sprintf("bootstrap-token-asa%03d", n)
+		if form.MatchString(name) != slices.Contains(bootstrap.PoolNames(), name) {
+			t.Errorf("policy and pool differ about %s", name)
+		}
+	}
+	count := func(text string) int { return strings.Count(policies, text) }
+	n := count("kind: ValidatingAdmissionPolicy\n")
+	if n != 6 || count("kind: ValidatingAdmissionPolicyBinding\n") != n || count("failurePolicy: Fail\n") != n || count("validationActions: [Deny]\n") != n || count("request.userInfo.username == 'autoscaler-agent'\n") != n {
+		t.Errorf("of %d policies not all refuse, are bound and are for the agent's user", n)
+	}
+	if regexp.MustCompile(`resources: \[secrets\]\n  verbs: \[[^\]]*(list|watch)`).MatchString(rbac) {
+		t.Error("rbac.yaml lets the agent list Secrets")
 	}
 }
 

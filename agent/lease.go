@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 )
 
 // OtherLease is the Lease of an in-cluster Cluster Autoscaler, in the same
@@ -62,7 +62,7 @@ func (g *gate) MayAct() (bool, string) {
 	}
 	why := fmt.Sprintf("waiting for Lease %s/%s", g.cfg.Namespace, g.cfg.Name)
 	if g.err != nil {
-		why += ": " + observe.CauseText(g.err)
+		why += ": " + apierror.Text(g.err)
 	}
 	return false, why
 }
@@ -78,11 +78,11 @@ func (g *gate) until() time.Time {
 	return end
 }
 
-// ActUntil is when a change that begins now must have ended; the zero time: nothing may
-// be changed. It moves on with each renewal of the Lease.
+// ActUntil is when a change that begins now must have ended: it moves on with each renewal
+// of the Lease. Where nothing may be changed it is this moment.
 func (g *gate) ActUntil() time.Time {
 	if ok, _ := g.MayAct(); !ok {
-		return time.Time{}
+		return time.Now()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,7 +99,7 @@ func (g *gate) announce(ctx context.Context) error {
 	lock := g.lock
 	g.mu.Unlock()
 	if err := lock.announce(ctx); err != nil {
-		return fmt.Errorf("Lease %s/%s: %s", g.cfg.Namespace, g.cfg.Name, observe.CauseText(err))
+		return fmt.Errorf("Lease %s/%s: %s", g.cfg.Namespace, g.cfg.Name, apierror.Text(err))
 	}
 	return nil
 }

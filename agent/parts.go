@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -51,9 +50,9 @@ func (p Parts) services(a *running) []supervise.Service {
 	var list []supervise.Service
 	if p.Nodecleaner.Enabled {
 		a.cleaner = nodecleaner.New(p.Nodecleaner, nodecleaner.Deps{
-			Client: a.client, Informers: a.factory, Inventory: a.inventory, Log: a.entry("nodecleaner"),
-			Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct, Blind: a.observer.Stale,
-			Sent: a.scaler.sent, OwnNode: a.identity, OwnMachine: machineID(), StateDir: a.cfg.StateDir,
+			Client: a.client, Informers: a.factory, Inventory: a.inventory, Witness: a.witness, Log: a.entry("nodecleaner"),
+			Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct, ActUntil: a.gate.ActUntil, Blind: a.observer.Stale,
+			Sent: a.scaler.sent, OwnNode: a.identity, Host: thisHost(), StateDir: a.cfg.StateDir,
 		})
 	}
 	if a.signer != nil {
@@ -66,7 +65,7 @@ func (p Parts) services(a *running) []supervise.Service {
 		cfg := p.Bootstrap
 		cfg.TokenGroups = p.tokenGroups()
 		publisher := bootstrap.New(cfg, bootstrap.Deps{
-			Client: a.client, Rest: a.rest, Log: a.entry("bootstrap"), Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct,
+			Client: a.client, Rest: a.rest, Log: a.entry("bootstrap"), Metrics: a.metrics, MayAct: a.gate.MayAct, Pool: a.tokens,
 		})
 		list = append(list, supervise.Service{Name: "bootstrap", Budget: 3 * time.Minute, Run: publisher.Run})
 	}
@@ -81,16 +80,6 @@ func (a *running) makeRoom(ctx context.Context, name string) error {
 		return fmt.Errorf("make room for node %s: the nodecleaner is switched off (%s_NODECLEANER_ENABLED)", name, Prefix)
 	}
 	return a.cleaner.ReapStale(ctx, name)
-}
-
-// machineID is what the kubelet reports as this machine's; empty where there is none.
-func machineID() string {
-	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} { // the kubelet's own order (cadvisor)
-		if data, err := os.ReadFile(path); err == nil {
-			return strings.TrimSpace(string(data))
-		}
-	}
-	return ""
 }
 
 // check looks at what the parts need on this machine.
@@ -125,7 +114,7 @@ func (p Parts) rights() []right {
 		list = append(list,
 			right{"approve", "certificates.k8s.io", "signers", "", "", "kubernetes.io/kube-apiserver-client-kubelet"},
 			right{"create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""},
-			right{"get", "", "secrets", "", "kube-system", ""})
+			right{"get", "", "secrets", "", "kube-system", bootstrap.PoolNames()[0]})
 	}
 	if p.Nodecleaner.Enabled {
 		list = append(list, right{"delete", "", "nodes", "", "", ""}, right{"update", "", "nodes", "", "", ""},
@@ -136,8 +125,10 @@ func (p Parts) rights() []right {
 		}
 	}
 	if p.Bootstrap.Enabled {
-		for _, verb := range []string{"get", "list", "create", "update"} {
-			list = append(list, right{verb, "", "secrets", "", "kube-system", ""})
+		list = append(list, right{"create", "", "secrets", "", "kube-system", ""})
+		names := bootstrap.PoolNames()
+		for _, verb := range []string{"get", "update", "delete"} {
+			list = append(list, right{verb, "", "secrets", "", "kube-system", names[0]}, right{verb, "", "secrets", "", "kube-system", names[len(names)-1]})
 		}
 		list = append(list, right{"get", "", "configmaps", "", "kube-public", "cluster-info"}, right{"get", "", "configmaps", "", "kube-system", "kubeadm-config"})
 	}

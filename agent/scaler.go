@@ -11,6 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
@@ -29,7 +30,7 @@ type scaler struct {
 	policy    func(now time.Time) decision.Policy
 	engine    plan.Engine
 	observer  *observe.Observer
-	inventory *observe.Inventory
+	inventory *inventory.Inventory
 	hand      *act.Hand
 	mayAct    func() (bool, string)
 	file      stateFile
@@ -59,7 +60,7 @@ func (s *scaler) Run(ctx context.Context, beat func()) error {
 	s.hand.Beat = beat
 	quiet := debounce{quiet: s.cfg.Quiet, limit: s.cfg.Cap, calm: s.cfg.Calm}
 	until := time.Now()
-	for quiet.wait(ctx, until, s.observer.Wakes(observe.Soon), s.inventory.Changed(), s.observer.Wakes(observe.Later)) {
+	for quiet.wait(ctx, until, s.observer.WakeUps(observe.Soon), s.inventory.Changed(), s.observer.WakeUps(observe.Later)) {
 		until = s.round(ctx)
 		beat()
 	}
@@ -73,7 +74,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	if _, readAt, _ := s.inventory.Last(); readAt.IsZero() {
 		return next // the first read wakes the loop; the inventory says why it does not come
 	}
-	waiting := s.observer.Waiting()
+	waiting := s.observer.TakeUnschedulableSince()
 	snapshot := s.observer.Snapshot()
 	s.mu.Lock()
 	before := s.memory
@@ -99,7 +100,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.say(snapshot, p, may, took, print)
 	s.metrics.Round(snapshot, p, memory, policy, may, print != s.print)
 	s.print = print
-	s.inventory.Hurry(busy(snapshot, p))
+	s.inventory.SetFastPolling(busy(snapshot, p))
 	// Writing down and acting go side by side: a sync of a busy disk may take longer
 	// than the whole reaction, and a kill between the two loses timers only. What was
 	// bought is in the cloud's own target.
@@ -135,7 +136,7 @@ func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision
 		return false
 	}
 	outcomes := s.hand.Do(ctx, p)
-	s.observer.Report(outcomes)
+	s.observer.AddOutcomes(outcomes)
 	s.metrics.Outcomes(outcomes, p)
 	s.events.Outcomes(snapshot, p, outcomes)
 	s.noteSent(outcomes)
@@ -206,7 +207,7 @@ func (s *scaler) say(snapshot cluster.Snapshot, p decision.Plan, may bool, took 
 
 // save writes the memory down; a failure is logged when it is new.
 func (s *scaler) save(memory decision.Memory) {
-	err := s.file.save(state{Memory: memory, Specs: s.inventory.Specs(), Lessons: s.observer.Lessons()})
+	err := s.file.save(state{Memory: memory, Specs: s.inventory.Specs(), Corrections: s.observer.Corrections()})
 	text := ""
 	if err != nil {
 		text = err.Error()

@@ -47,6 +47,14 @@ func TestCheckCountsTheGroupsOfEachProvider(t *testing.T) {
 	if got := checkProviders(two, []cluster.NodeGroup{{ID: "g", Provider: "asg"}}, down); len(got) != 1 {
 		t.Errorf("a provider that could not be read was told about already: %+v", got)
 	}
+	// What is left out because its name stands twice was found.
+	twice := &provider.Error{Op: "read", Group: "workers", Kind: provider.Invalid, Err: provider.Duplicate{Providers: []string{"asg", other}}, Remedy: "rename one of them"}
+	if got := checkProviders(two, nil, twice); len(got) != 0 {
+		t.Errorf("duplicates are told of as missing groups: %+v", got)
+	}
+	if f := cloudFinding(twice); f.About != "group workers" || !strings.Contains(f.Text, "asg and "+other+" have a node group of this name") {
+		t.Errorf("%+v", f)
+	}
 }
 
 func TestASectionThatNobodyReads(t *testing.T) {

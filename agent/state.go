@@ -14,7 +14,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
 )
 
 // stateVersion changes when a field changes its meaning; a file of another version
@@ -23,10 +23,10 @@ const stateVersion = 1
 
 // state is what a restart must not forget. Every rule is safe without it.
 type state struct {
-	Version int                           `json:"version"`
-	Memory  decision.Memory               `json:"memory"`
-	Specs   map[cluster.InstanceID]string `json:"specs,omitempty"`
-	Lessons map[string]observe.Lesson     `json:"lessons,omitempty"`
+	Version     int                            `json:"version"`
+	Memory      decision.Memory                `json:"memory"`
+	Specs       map[cluster.InstanceID]string  `json:"specs,omitempty"`
+	Corrections map[string]template.Correction `json:"lessons,omitempty"`
 }
 
 // stateFile keeps state in <StateDir>/state.json.
@@ -34,20 +34,29 @@ type stateFile struct{ path string }
 
 func newStateFile(dir string) stateFile { return stateFile{path: filepath.Join(dir, "state.json")} }
 
-// load reads the state. A missing file is an empty state. A torn or foreign one is
-// moved aside and reported; the state is empty then too, and the error says where
-// the old bytes are.
+// load reads the state, and removes what a crash left beside it. A missing file is an
+// empty state. A torn or foreign one, or a directory in its place, is moved aside and
+// reported; the state is empty then too, and the error says where the old bytes are.
 func (f stateFile) load(now time.Time) (state, error) {
+	_, swept := atomicfile.Sweep(f.path)
+	s, err := f.read(now)
+	return s, errors.Join(err, swept)
+}
+
+func (f stateFile) read(now time.Time) (state, error) {
 	data, err := os.ReadFile(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return state{}, nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, syscall.EISDIR) {
 		return state{}, fmt.Errorf("read state: %w", err)
 	}
 	var s state
 	var written struct{ Version int } // first: another version has other fields
-	if err = json.Unmarshal(data, &written); err == nil && written.Version != stateVersion {
+	if err == nil {
+		err = json.Unmarshal(data, &written)
+	}
+	if err == nil && written.Version != stateVersion {
 		err = fmt.Errorf("it is of version %d, this build writes %d", written.Version, stateVersion)
 	}
 	if err == nil {
@@ -58,9 +67,9 @@ func (f stateFile) load(now time.Time) (state, error) {
 	if err == nil {
 		return s, nil
 	}
-	aside := fmt.Sprintf("%s.bad-%d", f.path, now.Unix())
-	if moved := os.Rename(f.path, aside); moved != nil {
-		return state{}, fmt.Errorf("read state: %w; set aside: %w", err, moved)
+	aside, moved := atomicfile.SetAside(f.path, now)
+	if moved != nil {
+		return state{}, fmt.Errorf("read state: %w; %w", err, moved)
 	}
 	return state{}, fmt.Errorf("read state: %w; set aside as %s, starting empty", err, aside)
 }

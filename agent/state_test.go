@@ -3,6 +3,8 @@ package agent
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +57,44 @@ func TestBadStateIsSetAside(t *testing.T) {
 				t.Errorf("the next start is not empty: %v", err)
 			}
 		})
+	}
+}
+
+// TestStateSweepsWhatACrashLeft: temporary files go with the next start, a directory in
+// the file's place is set aside, and of what was set aside the last three stay.
+func TestStateSweepsWhatACrashLeft(t *testing.T) {
+	dir := t.TempDir()
+	f := newStateFile(dir)
+	for n := range 5 {
+		if err := os.WriteFile(filepath.Join(dir, ".state.json."+strconv.Itoa(n)), []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f.path, []byte("torn"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.load(time.Unix(int64(n), 0)); err == nil {
+			t.Error("a torn state is not told of")
+		}
+	}
+	if err := os.Mkdir(f.path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.load(time.Unix(9, 0)); err == nil || !strings.Contains(err.Error(), "state.json.bad-9") {
+		t.Errorf("a directory: %v", err)
+	}
+	if err := f.save(state{}); err != nil {
+		t.Errorf("after the directory: %v", err)
+	}
+	var names []string
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if want := []string{"state.json", "state.json.bad-2", "state.json.bad-3", "state.json.bad-4", "state.json.bad-9"}; !slices.Equal(names, want) {
+		t.Errorf("left are %v, want %v", names, want)
 	}
 }
 

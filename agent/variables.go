@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"regexp"
 	"sort"
 	"strings"
 
@@ -25,11 +24,7 @@ type Variable struct {
 	bare    string // the name without prefix that envconfig would fall back to
 }
 
-var wordRegexp = regexp.MustCompile("([^A-Z]+|[A-Z]+[^A-Z]+|[A-Z]+)")
-var acronymRegexp = regexp.MustCompile("([A-Z]+)([A-Z][^A-Z]+)")
-
-// Variables lists every variable that Config reads, in the order of its fields, by
-// envconfig's own naming rules (envconfig keeps its list to itself).
+// Variables lists every variable that Config reads, in the order of its fields.
 func Variables() []Variable {
 	return variables(Prefix, reflect.TypeFor[Config]())
 }
@@ -41,14 +36,7 @@ func variables(prefix string, t reflect.Type) []Variable {
 		if !f.IsExported() || f.Tag.Get("ignored") == "true" {
 			continue
 		}
-		key, bare := f.Name, strings.ToUpper(f.Tag.Get("envconfig"))
-		if f.Tag.Get("split_words") == "true" {
-			key = splitWords(f.Name)
-		}
-		if bare != "" {
-			key = bare
-		}
-		name := strings.ToUpper(prefix + "_" + key)
+		name := keyOf(prefix, f)
 		if f.Type.Kind() == reflect.Struct && !decodes(f.Type) {
 			inner := name
 			if f.Anonymous {
@@ -57,22 +45,29 @@ func variables(prefix string, t reflect.Type) []Variable {
 			out = append(out, variables(inner, f.Type)...)
 			continue
 		}
-		out = append(out, Variable{Name: name, Default: f.Tag.Get("default"), Type: f.Type.String(), bare: bare})
+		out = append(out, Variable{Name: name, Default: f.Tag.Get("default"), Type: f.Type.String(), bare: strings.ToUpper(f.Tag.Get("envconfig"))})
 	}
 	return out
 }
 
-func splitWords(name string) string {
-	var words []string
-	for _, w := range wordRegexp.FindAllStringSubmatch(name, -1) {
-		if m := acronymRegexp.FindStringSubmatch(w[0]); len(m) == 3 {
-			words = append(words, m[1], m[2])
-		} else {
-			words = append(words, w[0])
-		}
+// keyOf is the name that envconfig gives to the variable of a field. envconfig does not
+// export its naming rules; its error about a field that accepts no value names the
+// variable.
+func keyOf(prefix string, f reflect.StructField) string {
+	probe := reflect.StructOf([]reflect.StructField{{Name: f.Name, Type: reflect.TypeFor[unreadable](), Tag: `default:"x" ` + f.Tag}})
+	err := envconfig.Process(prefix, reflect.New(probe).Interface())
+	parse, ok := errors.AsType[*envconfig.ParseError](err)
+	if !ok {
+		panic(fmt.Sprintf("envconfig names no variable for field %s: %v", f.Name, err))
 	}
-	return strings.Join(words, "_")
+	return parse.KeyName
 }
+
+// unreadable is the type of a setting that accepts no value.
+type unreadable struct{}
+
+// Decode refuses every value.
+func (*unreadable) Decode(string) error { return errors.New("no value is accepted") }
 
 // decodes tells whether envconfig would hand the whole value to the type itself.
 func decodes(t reflect.Type) bool {

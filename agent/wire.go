@@ -21,11 +21,15 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
@@ -59,13 +63,15 @@ type running struct {
 	factory      informers.SharedInformerFactory
 	recorder     record.EventRecorder
 	observer     *observe.Observer
-	inventory    *observe.Inventory
+	inventory    *inventory.Inventory
+	witness      nodecleaner.Witness
 	gate         *gate
 	scaler       *scaler
 	cleaner      *nodecleaner.Service // nil: switched off
+	tokens       *bootstrap.Pool      // of single machines; nil: bootstrap is switched off
 	settings     *groups.Live
-	priorities   *observe.Priorities // nil: no expander asks for them
-	signer       *csrsigner.Service  // nil: switched off
+	priorities   *priorities.Watch  // nil: no expander asks for them
+	signer       *csrsigner.Service // nil: switched off
 	serviceNames []string
 	changes      *report.Changes
 }
@@ -121,7 +127,7 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 		return nil, err
 	}
 	a.client = client
-	a.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(observe.Strip))
+	a.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(convert.Strip))
 	if a.settings, err = groups.Open(cfg.GroupsFile, sections(), a.entry("groups")); err != nil {
 		return nil, err
 	}
@@ -129,13 +135,14 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 	if err != nil {
 		return nil, err
 	}
+	a.witness = witness{clouds}
 	cloud := provider.NewWriteAhead(clouds, func(ctx context.Context) error { return a.gate.announce(ctx) })
-	a.inventory = observe.NewInventory(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
+	a.inventory = inventory.New(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
 	a.observer, err = observe.New(cfg.Observe, client, a.factory, a.inventory, a.entry("observe"))
 	if err != nil {
 		return nil, err
 	}
-	a.gate = &gate{cfg: cfg.Lease, identity: a.identity, client: leaseClient, log: a.entry("lease"), heard: a.observer.Heard, writes: cloud}
+	a.gate = &gate{cfg: cfg.Lease, identity: a.identity, client: leaseClient, log: a.entry("lease"), heard: a.observer.APIServerAnswered, writes: cloud}
 	var stop func()
 	if a.recorder, stop, err = newRecorder(a.rest, a.identity); err != nil {
 		return nil, err
@@ -149,6 +156,13 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 		a.signer, err = cfg.Parts.signer(a)
 	}
 	return a, err
+}
+
+// witness is the cloud as the nodecleaner asks it for instances by their IDs.
+type witness struct{ cloud provider.Provider }
+
+func (w witness) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
+	return provider.Ask(ctx, w.cloud, ids...)
 }
 
 // identity is the name of the Node that the agent runs on.
@@ -171,7 +185,7 @@ func (a *running) wireSettings() (err error) {
 		wake()
 	})
 	if plan.UsesPriorities(a.cfg.Scaling.Expander) {
-		a.priorities, err = observe.NewPriorities(a.client, a.cfg.Lease.Namespace, a.recorder, a.entry("priorities"), wake)
+		a.priorities, err = priorities.New(a.client, a.cfg.Lease.Namespace, a.recorder, a.entry("priorities"), wake)
 	}
 	return err
 }
@@ -195,7 +209,8 @@ func (a *running) provider(ctx context.Context) (provider.Provider, error) {
 	if a.cfg.Parts.Bootstrap.Enabled {
 		cfg := a.cfg.Parts.Bootstrap
 		cfg.TokenGroups = a.cfg.Parts.tokenGroups() // as the published token's
-		a.cfg.Parts.TokenFor = bootstrap.TokensFor(a.client, cfg)
+		a.tokens = bootstrap.NewPool(a.client)
+		a.cfg.Parts.TokenFor = bootstrap.TokensFor(a.tokens, cfg)
 	}
 	cloud, err := a.cfg.Parts.provider(ctx, a.cfg, a.settings.Section)
 	if err != nil {
@@ -222,8 +237,8 @@ func (a *running) wireScaler(cloud provider.Provider) {
 		log.WithField("why", err.Error()).Error("the state of the last run is not usable: timers and backoffs start anew")
 	}
 	a.scaler.memory = kept.Memory
-	a.inventory.Remember(kept.Specs)
-	a.observer.Remember(kept.Lessons)
+	a.inventory.RestoreSpecs(kept.Specs)
+	a.observer.RestoreCorrections(kept.Corrections)
 }
 
 // early are the services that need no caches.
@@ -267,7 +282,7 @@ func (a *running) ready(ctx context.Context) error {
 // watchOther watches the Lease of an in-cluster Cluster Autoscaler. Nothing acts
 // before it was looked for: who cannot see the other must not act beside it.
 func (a *running) watchOther(ctx context.Context) (cache.InformerSynced, error) {
-	f := informers.NewSharedInformerFactoryWithOptions(a.client, 0, informers.WithNamespace(a.cfg.Lease.Namespace), informers.WithTransform(observe.Strip),
+	f := informers.NewSharedInformerFactoryWithOptions(a.client, 0, informers.WithNamespace(a.cfg.Lease.Namespace), informers.WithTransform(convert.Strip),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + OtherLease }))
 	informer := f.Coordination().V1().Leases().Informer()
 	see := func(obj any, first bool) {

@@ -15,8 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -29,20 +27,16 @@ type Metrics interface {
 	Count(name string, labels ...string)
 }
 
-// Events is the part of client-go's record.EventRecorder that is used.
-type Events interface {
-	Event(object runtime.Object, eventtype, reason, message string)
-}
-
 // Deps is what the service works with. Nil MayAct means that this agent may always
-// write tokens; nil Events and Metrics are left out.
+// write tokens; nil Metrics are left out.
 type Deps struct {
 	Client kubernetes.Interface
 	// Rest leads to the API server whose certificate must cover the endpoint.
 	Rest    *rest.Config
 	Log     *logrus.Entry
-	Events  Events
 	Metrics Metrics
+	// Pool is shared with TokensFor; nil: one of its own.
+	Pool *Pool
 	// MayAct tells whether this agent leads. One that does not lead publishes the
 	// leader's token and writes none.
 	MayAct func() (bool, string)
@@ -58,7 +52,7 @@ const (
 	firstRetry    = 250 * time.Millisecond // doubles ...
 	lastRetry     = 30 * time.Second       // ... up to this
 	complainEvery = 10 * time.Minute       // between two lines about the same error
-	foreverEvery  = time.Hour              // between two looks for tokens without expiry
+	overlap       = machineTokenTTL        // a superseded token lives on for machines that start with it
 )
 
 // errNotSigned is the usual state of the first seconds: the controller manager signs
@@ -74,8 +68,7 @@ type Service struct {
 	mu   sync.Mutex
 	join Join
 
-	foreverAt    time.Time
-	forever      string
+	learnt       bool // which tokens of single machines there are
 	complaint    string
 	complainedAt time.Time
 }
@@ -84,6 +77,9 @@ type Service struct {
 func New(cfg Config, deps Deps) *Service {
 	if deps.MayAct == nil {
 		deps.MayAct = func() (bool, string) { return true, "" }
+	}
+	if deps.Pool == nil {
+		deps.Pool = NewPool(deps.Client)
 	}
 	if deps.Certificate == nil {
 		deps.Certificate = func(ctx context.Context) (*x509.Certificate, error) { return servingcert.Fetch(ctx, deps.Rest) }
@@ -102,6 +98,7 @@ func (s *Service) Join() (Join, bool) {
 
 // Run works until ctx ends and beats after each round.
 func (s *Service) Run(ctx context.Context, beat func()) error {
+	s.clearResidue()
 	tries := 0
 	for ctx.Err() == nil {
 		wait := min(s.cfg.TokenTTL/4, longestWait)
@@ -119,6 +116,28 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 		s.rest(ctx, wait)
 	}
 	return nil
+}
+
+// clearResidue removes what a crash left beside the published file, which holds a token, and
+// sets a directory in its place aside.
+func (s *Service) clearResidue() {
+	if s.cfg.File == "" {
+		return
+	}
+	removed, err := atomicfile.Sweep(s.cfg.File)
+	if err != nil {
+		s.log.WithError(err).Warn("what a crash left beside the published file cannot be removed, and may hold a token")
+	}
+	if len(removed) > 0 {
+		s.log.WithField("why", strings.Join(removed, ", ")).Info("what a crash left beside the published file is removed")
+	}
+	aside, err := atomicfile.SetAsideDirectory(s.cfg.File, time.Now())
+	if err != nil {
+		s.log.WithError(err).Warn("a directory stands where join information is published")
+	}
+	if aside != "" {
+		s.log.WithField("why", aside).Warn("a directory stood where join information is published: it is set aside")
+	}
 }
 
 // rest waits, and ends early when the published file is no longer as it was left.
@@ -158,50 +177,100 @@ func (s *Service) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.publish(join); err != nil {
-		return err
-	}
-	s.warnForever(ctx)
-	return nil
+	return s.publish(join)
 }
 
 // token returns the join token's Secret, renewed or newly made if need be.
 func (s *Service) token(ctx context.Context) (*corev1.Secret, error) {
-	secrets := s.deps.Client.CoreV1().Secrets(metav1.NamespaceSystem)
-	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: TokenLabel + "=" + tokenLabelValue})
+	list, free, err := s.published(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find the join token: %w", err)
 	}
 	now := time.Now()
 	leads, why := s.deps.MayAct()
 	if leads {
-		if err := s.limit(ctx, list.Items, now); err != nil {
+		if err := s.limit(ctx, list, now); err != nil {
 			return nil, err
 		}
 	}
-	current := choose(list.Items, now, s.cfg)
+	current := choose(list, now, s.cfg)
 	if !leads {
 		if current == nil {
 			return nil, fmt.Errorf("find the join token: there is none, and this agent makes none: %s", why)
 		}
 		return current, nil
 	}
+	gone, err := s.supersede(ctx, list, current, len(free) == 0, now)
+	if err != nil {
+		return nil, err
+	}
 	if current == nil {
-		made, err := mint(now, s.cfg)
-		if err != nil {
-			return nil, err
-		}
-		if current, err = secrets.Create(ctx, made, metav1.CreateOptions{}); err != nil {
-			return nil, fmt.Errorf("make a join token: %w", err)
-		}
-		s.log.WithFields(logrus.Fields{"token": string(current.Data[keyID]), "expires": string(current.Data[keyExpiration])}).Info("join token made")
-		s.count("bootstrap_tokens_total", "what", "made")
-	} else if expires(current).Sub(now) < s.cfg.TokenTTL/2 || regroup(current, s.cfg) {
-		if current, err = s.renew(ctx, current, now); err != nil {
-			return nil, err
-		}
+		return s.makeToken(ctx, append(free, gone...), now)
+	}
+	if expires(current).Sub(now) < s.cfg.TokenTTL/2 || regroup(current, s.cfg) {
+		return s.renew(ctx, current, now)
 	}
 	return current, nil
+}
+
+// published reads the tokens that are or were published, and tells which IDs are free.
+func (s *Service) published(ctx context.Context) (list []corev1.Secret, free []string, err error) {
+	for n := range publishedSlots {
+		t, err := s.deps.Client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, secretPrefix+poolID(n), metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			free = append(free, poolID(n))
+		case err != nil:
+			return nil, nil, err
+		case t.Labels[TokenLabel] == tokenLabelValue:
+			list = append(list, *t)
+		}
+	}
+	return list, free, nil
+}
+
+// supersede deletes what current has taken the place of: after the overlap, which leaves
+// machines that started with it the time to join, or at once what cannot be used any more.
+// Where no ID is free for the next token, the oldest goes before its time. It returns the
+// IDs that are free by this.
+func (s *Service) supersede(ctx context.Context, list []corev1.Secret, current *corev1.Secret, full bool, now time.Time) (gone []string, err error) {
+	oldest := slices.Clone(list)
+	slices.SortFunc(oldest, func(a, b corev1.Secret) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	for i := range oldest {
+		t := &oldest[i]
+		dead := usable(t, now, Config{}) != ""
+		replaced := current != nil && t.Name != current.Name && now.Sub(current.CreationTimestamp.Time) >= overlap
+		crowded := current == nil && full && len(gone) == 0
+		if !dead && !replaced && !crowded {
+			continue
+		}
+		id := strings.TrimPrefix(t.Name, secretPrefix)
+		if err := remove(ctx, s.deps.Client, t); err != nil {
+			return nil, fmt.Errorf("delete the superseded join token %s: %w", id, err)
+		}
+		gone = append(gone, id)
+		s.log.WithField("token", id).Info("superseded join token deleted")
+		s.count("bootstrap_tokens_total", "what", "deleted")
+	}
+	return gone, nil
+}
+
+// makeToken mints the token that is published next.
+func (s *Service) makeToken(ctx context.Context, free []string, now time.Time) (*corev1.Secret, error) {
+	if len(free) == 0 {
+		return nil, fmt.Errorf("make a join token: Secrets %s to %s in kube-system are not the agent's (label %s): remove what stands under these names", secretPrefix+poolID(0), secretPrefix+poolID(publishedSlots-1), TokenLabel)
+	}
+	minted, err := mint(free[0], now, s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	made, err := s.deps.Client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, minted, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("make a join token: %w", err)
+	}
+	s.log.WithFields(logrus.Fields{"token": free[0], "expires": string(made.Data[keyExpiration])}).Info("join token made")
+	s.count("bootstrap_tokens_total", "what", "made")
+	return made, nil
 }
 
 // limit gives tokens of ours an expiration again that somebody took it from: without
@@ -294,48 +363,6 @@ func (s *Service) publish(join Join) error {
 	s.join = join
 	s.mu.Unlock()
 	return nil
-}
-
-// warnForever names, by ID, bootstrap tokens that never expire. What it cannot read
-// it does not report: it is a service to the operator, not a duty.
-func (s *Service) warnForever(ctx context.Context) {
-	if time.Since(s.foreverAt) < foreverEvery {
-		return
-	}
-	s.foreverAt = time.Now()
-	list, err := s.deps.Client.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx,
-		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("type", string(secretType)).String()})
-	if err != nil {
-		if !apierrors.IsForbidden(err) {
-			s.log.WithError(err).Debug("bootstrap tokens cannot be listed")
-		}
-		return
-	}
-	var ids []string
-	var first *corev1.Secret
-	for i := range list.Items {
-		t := &list.Items[i]
-		if t.Type != secretType || len(t.Data[keyExpiration]) > 0 {
-			continue
-		}
-		if first == nil {
-			first = t
-		}
-		ids = append(ids, strings.TrimPrefix(t.Name, secretPrefix))
-	}
-	slices.Sort(ids)
-	names := strings.Join(ids, ", ")
-	if names == s.forever {
-		return
-	}
-	if s.forever = names; names == "" {
-		return
-	}
-	s.log.WithField("tokens", names).Warn("bootstrap tokens never expire: delete them with kubeadm token delete ID")
-	if s.deps.Events != nil {
-		s.deps.Events.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: metav1.NamespaceSystem, Name: first.Name, UID: first.UID},
-			corev1.EventTypeWarning, "BootstrapTokenNeverExpires", "tokens that never expire: "+names)
-	}
 }
 
 func (s *Service) count(name string, labels ...string) {

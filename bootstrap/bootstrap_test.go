@@ -23,9 +23,11 @@ import (
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
 	discoveryfake "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
 )
 
 func certificate(t *testing.T) *x509.Certificate {
@@ -168,7 +170,7 @@ func TestLoopMintsNothingWhileAnotherLeads(t *testing.T) {
 			if tokens(t, client) != 0 {
 				t.Error("a follower made a token")
 			}
-			made, err := mint(time.Now(), s.cfg)
+			made, err := mint(poolID(0), time.Now(), s.cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -184,20 +186,66 @@ func TestLoopMintsNothingWhileAnotherLeads(t *testing.T) {
 	})
 }
 
-func TestLoopNamesTokensThatNeverExpire(t *testing.T) {
+// TestLoopDeletesWhatItSupersedes: a token that a younger one has taken the place of lives
+// on for machines that started with it, and no longer; what stands under the agent's names
+// and is not the agent's stays.
+func TestLoopDeletesWhatItSupersedes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		journal := bubble(t, "https://api.example.com:6443", nil, func(client *fake.Clientset, _ *Service) {
-			forever := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-eternl"}, Type: secretType,
-				Data: map[string][]byte{keyID: []byte("eternl"), keySecret: []byte("donttellanybody1")}}
-			if _, err := client.CoreV1().Secrets("kube-system").Create(t.Context(), forever, metav1.CreateOptions{}); err != nil {
+		old := func(c *Config, d *Deps) {
+			c.TokenMaxAge = 6 * time.Hour
+			stamp(d.Client.(*fake.Clientset))
+			theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: secretPrefix + poolID(0)}, Type: secretType}
+			if _, err := d.Client.CoreV1().Secrets("kube-system").Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			sign(t, client)
-			wait(3 * time.Hour)
-		})
-		if strings.Count(journal, "eternl") != 1 || strings.Contains(journal, "donttellanybody1") {
-			t.Errorf("want one warning, by ID only:\n%s", journal)
 		}
+		bubble(t, "https://api.example.com:6443", old, func(client *fake.Clientset, s *Service) {
+			sign(t, client)
+			wait(time.Minute)
+			first, ok := s.Join()
+			if !ok {
+				t.Fatal("nothing is published")
+			}
+			wait(6*time.Hour + time.Minute)
+			sign(t, client)
+			wait(time.Minute)
+			second, _ := s.Join()
+			if second.Token == first.Token || tokens(t, client) != 3 {
+				t.Errorf("%v after %v, %d Secrets: want a new token beside the old one", second, first, tokens(t, client))
+			}
+			wait(overlap)
+			if tokens(t, client) != 2 {
+				t.Errorf("%d Secrets after the overlap, want the new token and the foreign Secret", tokens(t, client))
+			}
+		})
+	})
+}
+
+// TestLoopFindsAnIDWhereAllAreTaken: many tokens in little time do not end the publication.
+func TestLoopFindsAnIDWhereAllAreTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		often := func(c *Config, d *Deps) { c.TokenMaxAge = 5 * time.Minute; stamp(d.Client.(*fake.Clientset)) }
+		bubble(t, "https://api.example.com:6443", often, func(client *fake.Clientset, s *Service) {
+			seen := map[string]bool{}
+			for range 120 {
+				sign(t, client)
+				wait(time.Minute)
+				if j, ok := s.Join(); ok {
+					seen[j.Token] = true
+				}
+			}
+			if len(seen) < 15 || tokens(t, client) > publishedSlots {
+				t.Errorf("%d tokens were published in two hours, %d are there", len(seen), tokens(t, client))
+			}
+		})
+	})
+}
+
+// stamp gives Secrets the time of their creation, as the API server does.
+func stamp(client *fake.Clientset) {
+	client.PrependReactor("create", "secrets", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		a.(k8stesting.CreateAction).GetObject().(*corev1.Secret).CreationTimestamp = metav1.Now()
+		return false, nil, nil
 	})
 }
 
@@ -246,6 +294,35 @@ func TestLoopMendsWhatSomebodySpoils(t *testing.T) {
 				t.Errorf("the token without expiration: %v, %v, %d tokens", limited.Data, err, tokens(t, client))
 			}
 		})
+	})
+}
+
+// TestLoopStartsAmongWhatACrashLeft: temporary files that hold a token are removed, and a
+// directory in the place of the file is set aside.
+func TestLoopStartsAmongWhatACrashLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crashed := func(c *Config, _ *Deps) {
+			if err := os.WriteFile(filepath.Join(filepath.Dir(c.File), ".worker.env.123456"), []byte("JOIN_TOKEN=x\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Join(c.File, "sub"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		journal := bubble(t, "https://api.example.com:6443", crashed, func(client *fake.Clientset, s *Service) {
+			sign(t, client)
+			wait(time.Minute)
+			if _, ok := s.Join(); !ok {
+				t.Error("nothing is published")
+			}
+			entries, err := os.ReadDir(filepath.Dir(s.cfg.File))
+			if err != nil || len(entries) != 2 || entries[0].Name() != "worker.env" || !strings.HasPrefix(entries[1].Name(), "worker.env.bad-") {
+				t.Errorf("left are %v, %v", entries, err)
+			}
+		})
+		if !strings.Contains(journal, ".worker.env.123456") || !strings.Contains(journal, "set aside") {
+			t.Errorf("the journal does not tell of it:\n%s", journal)
+		}
 	})
 }
 

@@ -29,6 +29,9 @@ type Config struct {
 	Endpoint string `envconfig:"ENDPOINT"`
 }
 
+// maxTokenTTL is an hour below what units/admission-policy.yaml allows.
+const maxTokenTTL = 48 * time.Hour
+
 // The auth groups of join tokens. units/rbac.yaml gives WorkersGroup what a machine needs
 // to join, except that its client certificate is approved: csrsigner does that. kubeadm
 // init gives KubeadmGroup all of it.
@@ -48,6 +51,9 @@ func (c Config) Validate() error {
 	}
 	if c.TokenTTL < 10*time.Second {
 		bad("TOKEN_TTL", c.TokenTTL.String(), "use 10s or more, for example 24h; a token without expiry is not offered")
+	}
+	if c.TokenTTL > maxTokenTTL {
+		bad("TOKEN_TTL", c.TokenTTL.String(), fmt.Sprintf("use %s or less: units/admission-policy.yaml lets no token live longer; it is renewed while the agent runs", maxTokenTTL))
 	}
 	if c.TokenMaxAge < 0 {
 		bad("TOKEN_MAX_AGE", c.TokenMaxAge.String(), "use 0s (never replace) or a positive time")

@@ -5,5 +5,5 @@
 // anything before a joining machine could really use it (the token's signature is in
 // cluster-info and verifies, the endpoint is one of the API server's own names), to
 // write the file world-readable, to put the token into a log, an event or an
-// argument list, and to cache Secrets: it asks for its own by label.
+// argument list, to read any Secret but its own few names, and to cache Secrets.
 package bootstrap

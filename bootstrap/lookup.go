@@ -19,6 +19,8 @@ type Minted struct {
 	Instance string
 	// Machine is the name of the one machine that it was made for; empty: any.
 	Machine string
+	// Made is when; IDs are used again, and a request that is older came with another token.
+	Made time.Time
 }
 
 // Lookup reads a token by its ID. An error means that nothing is known about it.
@@ -27,6 +29,10 @@ func Lookup(ctx context.Context, client kubernetes.Interface, id string) (Minted
 		return Minted{Problem: "the requester's token has no sound ID"}, nil
 	}
 	s, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, secretPrefix+id, metav1.GetOptions{})
+	if apierrors.IsForbidden(err) && !inPool(id) {
+		return Minted{Problem: fmt.Sprintf("token %s is not of the agent's own names (%s to %s): user data of an older version has to be rendered anew",
+			id, poolID(0), poolID(poolSize-1))}, nil
+	}
 	if apierrors.IsNotFound(err) {
 		return Minted{Problem: fmt.Sprintf("token %s is not there any more", id)}, nil
 	}
@@ -43,5 +49,5 @@ func judged(s *corev1.Secret, id string, now time.Time) Minted {
 	if why := usable(s, now, Config{}); why != "" {
 		return Minted{Problem: fmt.Sprintf("token %s cannot be used: %s", id, why)}
 	}
-	return Minted{Instance: s.Annotations[InstanceAnnotation], Machine: s.Annotations[MachineAnnotation]}
+	return Minted{Instance: s.Annotations[InstanceAnnotation], Machine: s.Annotations[MachineAnnotation], Made: s.CreationTimestamp.Time}
 }

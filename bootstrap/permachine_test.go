@@ -1,7 +1,9 @@
 package bootstrap
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -19,7 +21,7 @@ import (
 func TestTokensForSingleMachines(t *testing.T) {
 	client := fake.NewClientset()
 	cfg := Config{TokenTTL: 24 * time.Hour, TokenGroups: []string{"system:bootstrappers:kubeadm:default-node-token"}}
-	mint := TokensFor(client, cfg)
+	mint := TokensFor(NewPool(client), cfg)
 	tokens := map[string]bool{}
 	for _, name := range []string{"workers-a", "workers-b"} {
 		token, err := mint(t.Context(), name)
@@ -64,8 +66,8 @@ func TestTokenEndsWithTheJoin(t *testing.T) {
 		}
 		journal := bubble(t, "https://api.example.com:6443", lead, func(client *fake.Clientset, s *Service) {
 			nodes, secrets := client.CoreV1().Nodes(), client.CoreV1().Secrets("kube-system")
-			for _, name := range []string{"joins", "late", "old", "never", "unreadable"} {
-				made, err := mint(time.Now(), s.cfg)
+			for n, name := range []string{"joins", "late", "old", "never", "unreadable"} {
+				made, err := mint(poolID(publishedSlots+n), time.Now(), s.cfg)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -117,4 +119,58 @@ func TestTokenEndsWithTheJoin(t *testing.T) {
 			t.Errorf("%d lines of the journal tell of it:\n%s", n, journal)
 		}
 	})
+}
+
+// TestPoolOfSingleMachines: an ID is used once at a time, whoever made its token; where all
+// are in use the next machine is held with the reason, until one has joined or ended.
+func TestPoolOfSingleMachines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		stamp(client)
+		cfg := Config{TokenTTL: 24 * time.Hour, TokenGroups: []string{WorkersGroup}}
+		secrets := client.CoreV1().Secrets("kube-system")
+		theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: secretPrefix + poolID(50)}, Type: corev1.SecretTypeOpaque}
+		if _, err := secrets.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		const slots = poolSize - publishedSlots - 1 // one is somebody else's
+		ids := map[string]bool{}
+		var leader func(context.Context, string) (string, error)
+		for n := range slots {
+			if n%40 == 0 {
+				leader = TokensFor(NewPool(client), cfg) // a restart: it knows nothing of the others
+			}
+			token, err := leader(t.Context(), fmt.Sprintf("machine-%d", n))
+			if err != nil {
+				t.Fatalf("machine %d: %v", n, err)
+			}
+			ids[token[:idLength]] = true
+		}
+		if len(ids) != slots || ids[poolID(50)] {
+			t.Errorf("%d machines share %d IDs", slots, len(ids))
+		}
+		for id := range ids {
+			if !inPool(id) || !slices.Contains(PoolNames(), secretPrefix+id) {
+				t.Errorf("ID %s is not of the pool", id)
+			}
+		}
+		if _, err := leader(t.Context(), "one more"); err == nil || !strings.Contains(err.Error(), "all 124 join tokens for single machines are in use") {
+			t.Errorf("one more: %v", err)
+		}
+		time.Sleep(machineTokenTTL + 2*time.Minute)
+		if _, err := leader(t.Context(), "one more"); err != nil {
+			t.Errorf("after the tokens have ended: %v", err)
+		}
+		if got, err := secrets.Get(t.Context(), theirs.Name, metav1.GetOptions{}); err != nil || got.Type != corev1.SecretTypeOpaque {
+			t.Errorf("the foreign Secret: %v %v", got, err)
+		}
+	})
+}
+
+func TestPoolBounds(t *testing.T) {
+	for id, want := range map[string]bool{"asa000": true, "asa127": true, "asa128": false, "asa0a0": false, "asa00": false, "abcdef": false, "": false, "asa0001": false} {
+		if inPool(id) != want {
+			t.Errorf("inPool(%q) is %t", id, !want)
+		}
+	}
 }

@@ -53,13 +53,9 @@ var (
 	groupPattern  = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
 )
 
-// mint makes a new token Secret. Its characters come from crypto/rand without bias:
-// the signature in the public cluster-info allows guessing offline.
-func mint(now time.Time, cfg Config) (*corev1.Secret, error) {
-	id, err := random(idLength)
-	if err != nil {
-		return nil, fmt.Errorf("mint a join token: %w", err)
-	}
+// mint makes a new token Secret. Its secret's characters come from crypto/rand without
+// bias: the signature in the public cluster-info allows guessing offline.
+func mint(id string, now time.Time, cfg Config) (*corev1.Secret, error) {
 	secret, err := random(secretLength)
 	if err != nil {
 		return nil, fmt.Errorf("mint a join token: %w", err)

@@ -16,9 +16,13 @@ func settings() Config {
 	return Config{File: "/etc/worker.env", TokenTTL: 24 * time.Hour, TokenGroups: []string{"system:bootstrappers:kubeadm:default-node-token"}}
 }
 
+// mints makes names differ.
+var mints int
+
 func minted(t *testing.T) *corev1.Secret {
 	t.Helper()
-	s, err := mint(noon, settings())
+	s, err := mint(poolID(mints%poolSize), noon, settings())
+	mints++
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,10 +40,10 @@ func TestMint(t *testing.T) {
 		if got := string(s.Data[keyExpiration]); got != "2026-11-22T12:00:00Z" {
 			t.Fatalf("expires %s", got)
 		}
-		if seen[s.Name] {
-			t.Fatalf("%s twice", s.Name)
+		if seen[string(s.Data[keySecret])] {
+			t.Fatalf("the same secret twice")
 		}
-		seen[s.Name] = true
+		seen[string(s.Data[keySecret])] = true
 	}
 }
 
@@ -116,6 +120,9 @@ func TestValidateNamesVariableAndRemedy(t *testing.T) {
 	if err := settings().Validate(); err != nil {
 		t.Errorf("the defaults: %v", err)
 	}
+	if err := (Config{TokenTTL: 49 * time.Hour}).Validate(); err == nil || !strings.Contains(err.Error(), "admission-policy.yaml") {
+		t.Errorf("a TTL that the policy refuses: %v", err)
+	}
 	err := Config{File: "worker.env", TokenTTL: 0, TokenMaxAge: -1, TokenGroups: []string{"system:masters"}, Endpoint: "host"}.Validate()
 	for _, want := range []string{"AUTOSCALER_BOOTSTRAP_FILE", "AUTOSCALER_BOOTSTRAP_TOKEN_TTL", "AUTOSCALER_BOOTSTRAP_TOKEN_MAX_AGE",
 		"AUTOSCALER_BOOTSTRAP_TOKEN_GROUPS", "AUTOSCALER_BOOTSTRAP_ENDPOINT", "host:port"} {
@@ -143,7 +150,7 @@ func TestLookup(t *testing.T) {
 		"going":     {func(s *corev1.Secret) { at := metav1.Now(); s.DeletionTimestamp = &at }, "deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := mint(now, settings())
+			s, err := mint(poolID(0), now, settings())
 			if err != nil {
 				t.Fatal(err)
 			}

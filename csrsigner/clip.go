@@ -1,6 +1,9 @@
 package csrsigner
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // This file bounds what a requester's own words take in a verdict, in the journal and in
 // an Event. It is as pure as decide.go.
@@ -17,9 +20,7 @@ const (
 // clip cuts s to at most limit bytes at the start of a rune and says so by an ellipsis.
 // Bytes that are no UTF-8, which no API object takes, are replaced.
 func clip(s string, limit int) string {
-	if !utf8.ValidString(s) {
-		s = string([]rune(s))
-	}
+	s = strings.ToValidUTF8(s, string(utf8.RuneError))
 	if len(s) <= limit {
 		return s
 	}

@@ -131,3 +131,11 @@ func factsOut(req Request, f Facts) FactsOut {
 	}
 	return out
 }
+
+// Names lists the certificate requests that the service watches, in no order.
+func (s *Service) Names() (names []string) {
+	for _, i := range s.informers() {
+		names = append(names, i.GetStore().ListKeys()...) // a request has no namespace: its key is its name
+	}
+	return names
+}

@@ -74,10 +74,11 @@ func grantOf(csr *certificatesv1.CertificateSigningRequest) Issue {
 }
 
 // learn keeps every approval that a watch shows, so that a standby knows what was issued
-// when it comes to lead, after the API server has forgotten the request.
+// when it comes to lead, after the API server has forgotten the request. A command that
+// explains writes nothing: the file is the running agent's.
 func (s *Service) learn(o any) {
 	csr, ok := o.(*certificatesv1.CertificateSigningRequest)
-	if !ok || s.ledger == nil || csr.Annotations[slimNode] == "" || !granted(csr) {
+	if !ok || s.ledger == nil || !s.runs.Load() || csr.Annotations[slimNode] == "" || !granted(csr) {
 		return
 	}
 	if err := s.ledger.learn(grantOf(csr)); err != nil {
@@ -145,8 +146,16 @@ func (s *Service) token(ctx context.Context, username string) Token {
 }
 
 // controlPlane reads live which names the control plane's Nodes have: what they are
-// called, and what their machines are called.
+// called, and what their machines are called. Machines that join in one second share one
+// reading.
 func (s *Service) controlPlane(ctx context.Context) ([]string, error) {
+	s.mu.Lock()
+	names, fresh := s.control, time.Since(s.controlAt) < justNow
+	s.mu.Unlock()
+	if fresh {
+		return names, nil
+	}
+	began := time.Now()
 	var out []string
 	for _, label := range controlPlaneLabels {
 		list, err := s.deps.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: label})
@@ -164,7 +173,11 @@ func (s *Service) controlPlane(ctx context.Context) ([]string, error) {
 		}
 	}
 	slices.Sort(out)
-	return slices.DeleteFunc(slices.Compact(out), func(n string) bool { return n == "" }), nil
+	out = slices.DeleteFunc(slices.Compact(out), func(n string) bool { return n == "" })
+	s.mu.Lock()
+	s.control, s.controlAt = out, began
+	s.mu.Unlock()
+	return out, nil
 }
 
 // pruneStandby forgets, once a day, what a standby has learnt of machines that are gone.

@@ -62,6 +62,11 @@ func TestJoinOncePerInstance(t *testing.T) {
 			if got := condition(t, client, "first"); got != "approved" {
 				t.Fatalf("the first is %q", got)
 			}
+			// units/admission-policy.yaml asks for the name.
+			csr, err := client.CertificatesV1().CertificateSigningRequests().Get(t.Context(), "first", metav1.GetOptions{})
+			if err != nil || !strings.HasPrefix(csr.Status.Conditions[0].Message, "node "+host+": ") {
+				t.Errorf("the approval says %+v, %v", csr.Status.Conditions, err)
+			}
 			second := joining(t, "second", host)
 			other := joining(t, "other-name", "i-0a.ec2.internal") // the same instance under its other name
 			again := first.DeepCopy()

@@ -140,7 +140,13 @@ func notControlPlaneName(req Request, f Facts) (Action, string) {
 	return Deny, f.Forbidden.name(req.Node(), false)
 }
 
-func liveToken(_ Request, f Facts) (Action, string) { return Later, f.Join.Token.Problem }
+func liveToken(req Request, f Facts) (Action, string) {
+	t := f.Join.Token
+	if t.Problem == "" && req.Created.Before(t.Made) {
+		return Later, fmt.Sprintf("the request is older than the token of that ID: it was made with another one (%s)", t.Made.UTC().Format(time.RFC3339))
+	}
+	return Later, t.Problem
+}
 
 func freshJoinInventory(req Request, f Facts) (Action, string) { return freshInventory(req, f) }
 

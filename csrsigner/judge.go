@@ -313,9 +313,12 @@ func (s *Service) mayWrite(ctx context.Context) (context.Context, context.Cancel
 // refused by its resource version (R18). Whether this agent leads is asked once more:
 // cloud and ledger may have taken their time. The call ends before the lead can.
 func (s *Service) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v Verdict) error {
-	kind, reason := certificatesv1.CertificateApproved, "AutoscalerAgentWitnessed"
+	kind, reason, message := certificatesv1.CertificateApproved, "AutoscalerAgentWitnessed", v.Rule+": "+v.Why
 	if v.Do == Deny {
 		kind, reason = certificatesv1.CertificateDenied, "AutoscalerAgent"+v.Rule
+	} else if node, _ := whoAsks(csr.Spec.Request); csr.Spec.SignerName == clientSigner {
+		// units/admission-policy.yaml proves it by the request, and compares it with the control plane's Nodes.
+		message = "node " + node + ": " + message
 	}
 	if may, why := s.deps.MayAct(); !may {
 		return fmt.Errorf("not written: %s", why)
@@ -327,7 +330,7 @@ func (s *Service) write(ctx context.Context, csr *certificatesv1.CertificateSign
 	}
 	csr = csr.DeepCopy()
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: v.Rule + ": " + v.Why})
+		Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message})
 	_, err := s.deps.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
 	return err
 }

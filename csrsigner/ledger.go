@@ -46,14 +46,17 @@ type ledgerFile struct {
 	Granted map[string][]Issue           `json:"granted,omitempty"`
 }
 
-// openLedger reads the ledger of dir. A torn or foreign file is set aside and reported:
-// live Nodes, the launch window and requests that the API server still has stand in.
+// openLedger reads the ledger of dir, and removes what a crash left beside it. A torn or
+// foreign file, or a directory in its place, is set aside and reported: live Nodes, the launch window and requests that the API server still has stand in.
 func openLedger(dir string, log *logrus.Entry) *ledger {
 	l := &ledger{log: log, entries: map[cluster.InstanceID]Issue{}, grants: map[string][]Issue{}}
 	if dir == "" {
 		return l
 	}
 	l.path = filepath.Join(dir, "joined.json")
+	if _, err := atomicfile.Sweep(l.path); err != nil {
+		log.WithError(err).Warn("what a crash left beside the ledger of joined machines cannot be removed")
+	}
 	data, err := os.ReadFile(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l
@@ -67,7 +70,7 @@ func openLedger(dir string, log *logrus.Entry) *ledger {
 	}
 	if err != nil {
 		log.WithFields(logrus.Fields{"rule": "J13", "why": err.Error()}).Warn("the ledger of joined machines cannot be read: it is set aside and begun anew")
-		if err := os.Rename(l.path, l.path+".bad"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := atomicfile.SetAside(l.path, time.Now()); err != nil {
 			log.WithError(err).Warn("the ledger of joined machines cannot be set aside")
 		}
 		return l

@@ -52,17 +52,30 @@ func TestLedger(t *testing.T) {
 		t.Errorf("after a day: %+v %+v", l.of("i-1"), l.of("i-2"))
 	}
 	path := filepath.Join(dir, "joined.json")
-	for _, torn := range []string{"{", `{"version":9}`} {
-		if err := os.WriteFile(path, []byte(torn), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, ".joined.json.77"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for asides, torn := range []string{"{", `{"version":9}`, ""} {
+		if torn == "" {
+			if err := os.Mkdir(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.WriteFile(path, []byte(torn), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		hook.Reset()
 		if l := openLedger(dir, log); l.of("i-1") != nil || len(hook.Entries) != 1 {
 			t.Errorf("%s: %d lines", torn, len(hook.Entries))
 		}
-		if kept, err := os.ReadFile(path + ".bad"); err != nil || string(kept) != torn {
+		if kept, err := filepath.Glob(path + ".bad-*"); err != nil || len(kept) != asides+1 {
 			t.Errorf("set aside: %q %v", kept, err)
 		}
+		if _, err := os.Stat(path); err == nil {
+			t.Error("what cannot be read still stands there")
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".joined.json.77")); err == nil {
+		t.Error("what a crash left is still there")
 	}
 }
 

@@ -56,7 +56,7 @@ type Deps struct {
 	// MayAct tells whether this agent leads, and if not, why not.
 	MayAct func() (bool, string)
 	// ActUntil tells until when MayAct's yes holds if nothing renews it: no write of this
-	// service outlives it. nil: it has no end.
+	// service outlives it; the zero time: none may begin. nil: it has no end.
 	ActUntil func() time.Time
 	// Forbidden replaces the reading of what R9 protects; nil reads it from the
 	// cluster.
@@ -99,7 +99,7 @@ const (
 	reapPatience   = time.Second            // how long a judgement waits for a stale Node to go
 	sameNodePause  = 50 * time.Millisecond  // between two judgements for one Node
 	forbiddenTTL   = 10 * time.Minute       // how long what R9 protects is remembered
-	justNow        = time.Second            // an inventory read so lately says all that there is to say
+	justNow        = time.Second            // what was read so lately says all that there is to say
 	refetchAge     = 200 * time.Millisecond // how new an inventory is asked for when the first says no
 	refetchBurst   = 10                     // such reads at once ...
 	refetchPerHour = 1800                   // ... and per hour, for all Nodes together; the same for all joins
@@ -119,6 +119,7 @@ type Service struct {
 	ledger *ledger
 
 	refused      atomic.Bool // that requests may not be watched was told
+	runs         atomic.Bool // Run has begun: what is seen approved is kept
 	mu           sync.Mutex
 	allowances   map[string]*allowance // by key
 	refetches    map[string]*bucket    // by signer
@@ -126,7 +127,9 @@ type Service struct {
 	forbidden    *Forbidden
 	forbiddenAt  time.Time
 	forbiddenErr string
-	alarm        string // why it rings; empty: it does not
+	alarm        string   // why it rings; empty: it does not
+	control      []string // names of the control plane, read at controlAt
+	controlAt    time.Time
 }
 
 // New wires the service into the informers. cfg has been validated.
@@ -209,6 +212,7 @@ func (s *Service) wakeNode(o any) {
 // Run judges until ctx ends. It beats after every dispatch; when all workers hang
 // it does not.
 func (s *Service) Run(ctx context.Context, beat func()) error {
+	s.runs.Store(true)
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { s.csrs.Run(ctx.Done()) })

@@ -11,16 +11,19 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 )
 
@@ -192,6 +195,35 @@ func TestStandbyLearns(t *testing.T) {
 				t.Errorf("the machine's own key is %q", got)
 			}
 		})
+	})
+}
+
+// TestExplainKeepsNothing: a command that explains sees what was approved and leaves the
+// running agent's file alone.
+func TestExplainKeepsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, dir := &cloud{}, t.TempDir()
+		c.launch()
+		client := fake.NewClientset()
+		old := joining(t, "by-another", host)
+		old.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+		create(t, client, old, joining(t, "thief", host))
+		cfg, deps := Config{InventoryMaxAge: 30 * time.Second, MaxExpiration: time.Hour, PerNodeHour: 6, WarnAfter: time.Hour}, Deps{Client: client,
+			Informers: informers.NewSharedInformerFactory(client, 0), Inventory: c, Log: logrus.NewEntry(logrus.New()),
+			Forbidden: func(context.Context) (*Forbidden, error) { return honestFacts().Forbidden, nil }}
+		closing(dir)(&cfg, &deps)
+		s := New(cfg, deps)
+		ctx, cancel := context.WithCancel(t.Context())
+		deps.Informers.Start(ctx.Done())
+		s.Start(ctx)
+		synctest.Wait()
+		held(t, client, s, "thief", "J13", "by request by-another")
+		if list, err := os.ReadDir(dir); err != nil || len(list) > 0 {
+			t.Errorf("written: %v, %v", list, err)
+		}
+		cancel()
+		deps.Informers.Shutdown()
+		synctest.Wait()
 	})
 }
 

@@ -187,6 +187,8 @@ type Token struct {
 	// ours.
 	Instance cluster.InstanceID
 	Machine  string
+	// Made is when. Token IDs are used again.
+	Made time.Time
 }
 
 // Issue is one client certificate that was approved for an instance.

@@ -134,3 +134,14 @@ func (x *moment) mark(c *candidate, plan *Plan) {
 		plan.Shutdown = append(plan.Shutdown, Mark{Node: n.Name, UID: n.UID})
 	}
 }
+
+// claim has a living Node's group written on it.
+func (x *moment) claim(c *candidate, plan *Plan) {
+	f, here := x.view.instances[c.id]
+	exists := f.instance.Phase != cluster.PhaseGone && f.instance.Phase != cluster.PhaseUnknown
+	if !here || !exists || f.group.Stale != "" || x.in.Outage != "" || x.policy.Observe || c.node.Deleting || x.doubt(c.node) != "" ||
+		c.node.Annotations[cluster.AnnotationGroup] == string(f.group.ID) {
+		return
+	}
+	plan.Claims = append(plan.Claims, Claim{Node: c.node.Name, UID: c.node.UID, Group: f.group.ID})
+}

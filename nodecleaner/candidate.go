@@ -42,6 +42,10 @@ func (x *moment) candidate(n cluster.Node) *candidate {
 	c.watch = x.memory.watched(n, x.in)
 	c.sight = x.view.look(n, x)
 	c.watch.count(c.sight, x.policy)
+	c.hear(x)
+	if l, read := x.in.Leases[n.Name]; read {
+		c.watch.Pulse.feel(l, x.in.Now)
+	}
 	c.twin = x.wanted[n.Name] || x.view.replaced(n)
 	return c
 }
@@ -88,6 +92,7 @@ func (w *Watch) count(s sight, p Policy) {
 		}
 	case alive:
 		w.First, w.Last, w.Positive = time.Time{}, time.Time{}, false
+		w.Asked.First, w.Asked.Last = time.Time{}, time.Time{}
 		w.LookAt = s.at.Add(min(p.SightInterval/2<<min(w.Alive, 8), aliveLookMax))
 		w.Alive++
 	default:
@@ -140,7 +145,8 @@ func (c *candidate) because() string {
 	if c.watch.Positive {
 		how = "terminated in two reads"
 	}
-	why := fmt.Sprintf("instance %s is gone: %s, %s and %s", c.node.ProviderID, how, stamp(c.watch.First), stamp(c.watch.Last))
+	why := fmt.Sprintf("instance %s is gone: %s, %s and %s; asked for it by ID, the cloud says %s, %s and %s", c.node.ProviderID, how,
+		stamp(c.watch.First), stamp(c.watch.Last), c.watch.Asked.Said, stamp(c.watch.Asked.First), stamp(c.watch.Asked.Last))
 	if c.twin {
 		why += "; a new instance has its name"
 	}

@@ -26,6 +26,11 @@ type Inventory interface {
 	Groups(ctx context.Context, maxAge time.Duration) ([]cluster.NodeGroup, error)
 }
 
+// Witness is the cloud as it is asked for instances by their IDs (provider.Witness).
+type Witness interface {
+	Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error)
+}
+
 // Metrics counts and measures. Labels are names and values in turn.
 type Metrics interface {
 	Count(name string, labels ...string)
@@ -38,26 +43,30 @@ type Events interface {
 }
 
 // Deps is what the service works with. Nil MayAct means that this agent may always
-// act; nil Blind, Sent, Metrics and Events are left out.
+// act; nil Blind, Sent, ActUntil, Metrics and Events are left out. Without a Witness
+// nothing is ever deleted.
 type Deps struct {
 	Client kubernetes.Interface
 	// Informers gives Nodes and VolumeAttachments; package agent starts it after New.
 	Informers informers.SharedInformerFactory
 	Inventory Inventory
+	Witness   Witness
 	Log       *logrus.Entry
 	Events    Events
 	Metrics   Metrics
 	// MayAct tells whether this agent leads, and if not, why not.
 	MayAct func() (bool, string)
+	// ActUntil is until when MayAct's answer holds at the least: no write outlives it. The
+	// zero time is no limit.
+	ActUntil func() time.Time
 	// Blind says why what is known of the cluster may be old; empty: it is live.
 	Blind func() string
 	// Sent lists the instances that the scaler has terminated lately.
 	Sent func() []cluster.InstanceID
 	// OwnNode is the Node that the agent runs on.
 	OwnNode string
-	// OwnMachine is this machine's ID (/etc/machine-id): a Node whose kubelet reports the
-	// same is this machine under another name.
-	OwnMachine string
+	// Host is what else this machine is known by: its Node may have another name.
+	Host Host
 	// StateDir keeps the manifests of deleted Nodes (nodes/) and the ledger
 	// (nodecleaner.json). Empty: nothing is kept.
 	StateDir string
@@ -92,17 +101,20 @@ type Service struct {
 	asked      chan struct{} // closed when the next round has ended
 	status     string        // the open breakers, in one line
 
-	led     bool   // a first round was allowed to look
-	waits   bool   // it was said that none was yet
-	outage  string // what was noticed between two rounds
+	led     bool      // a first round was allowed to look
+	waits   bool      // it was said that none was yet
+	learnt  time.Time // when the ledger was last kept without leading
+	outage  string    // what was noticed between two rounds
 	ccm     neighbours
 	readAt  time.Time
+	feltAt  time.Time // when Leases were last read
 	savedAt time.Time
 	told    map[cluster.NodeName]string
 	open    map[string]string // breakers as last told, by rule
 	gauged  map[string]bool   // rules with a gauge
 
 	leaseErr  string // the last failure to read a kubelet's Lease
+	askError  string // the last failure to ask the cloud by ID
 	saveError string // as last told
 }
 
@@ -241,7 +253,7 @@ func (s *Service) round(ctx context.Context) (time.Duration, error) {
 			s.log.WithField("why", outage).Info("dead nodes are not looked for yet")
 		}
 		s.waits = true
-		return waitLeader, nil
+		return waitLeader, s.learn(ctx, time.Now())
 	}
 	s.led = true
 	in, err := s.input()
@@ -265,8 +277,7 @@ func (s *Service) round(ctx context.Context) (time.Duration, error) {
 		in.Now = time.Now()
 		plan, next = Decide(in, memory, policy)
 	}
-	if due := plan.claims(); len(due) > 0 {
-		s.readLeases(ctx, in.Nodes, due, in.Now)
+	for s.inquire(ctx, plan, next, &in) {
 		plan, next = Decide(in, memory, policy)
 	}
 	s.mu.Lock()
@@ -283,21 +294,6 @@ func (s *Service) round(ctx context.Context) (time.Duration, error) {
 		wait = min(wait, retryAfter)
 	}
 	return wait, failed
-}
-
-// claims are the Nodes that something is done to, or would be, because they are proven
-// gone.
-func (p Plan) claims() []cluster.NodeName {
-	var out []cluster.NodeName
-	for _, d := range slices.Concat(p.Delete, p.Fence) {
-		out = append(out, d.Node)
-	}
-	for _, h := range p.Held {
-		if h.Would {
-			out = append(out, h.Node)
-		}
-	}
-	return out
 }
 
 func (s *Service) input() (Input, error) {
@@ -334,8 +330,13 @@ func (s *Service) next(plan Plan, now time.Time) time.Duration {
 	if s.watching() {
 		wait = min(wait, max(waitLeader, s.cfg.SightInterval/4)) // somebody else may have read the cloud
 	}
-	if !plan.Due.IsZero() {
-		wait = min(wait, plan.Due.Sub(now))
+	for _, at := range []time.Time{plan.Due, plan.AskAt} {
+		if !at.IsZero() {
+			wait = min(wait, at.Sub(now))
+		}
+	}
+	if len(plan.Claims) > claimsAtOnce {
+		wait = min(wait, waitLeader)
 	}
 	if !plan.ReadSince.IsZero() {
 		at := plan.ReadSince

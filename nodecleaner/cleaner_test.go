@@ -2,7 +2,9 @@ package nodecleaner
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +29,7 @@ type cloud struct {
 	group  cluster.NodeGroup
 	reads  int
 	broken error
+	asked  []cluster.InstanceID
 }
 
 func (c *cloud) Groups(_ context.Context, maxAge time.Duration) ([]cluster.NodeGroup, error) {
@@ -45,8 +48,30 @@ func (c *cloud) Groups(_ context.Context, maxAge time.Duration) ([]cluster.NodeG
 	return []cluster.NodeGroup{g}, nil
 }
 
+// Instances says of each instance what the list says.
+func (c *cloud) Instances(_ context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, ids...)
+	out := map[cluster.InstanceID]cluster.Testimony{}
+	for _, id := range ids {
+		out[id] = cluster.Testimony{Existence: cluster.InstanceNotFound}
+		for _, i := range c.group.Instances {
+			switch {
+			case i.ID != id:
+			case i.Phase == cluster.PhaseGone:
+				out[id] = cluster.Testimony{Existence: cluster.InstanceTerminated}
+			default:
+				out[id] = cluster.Testimony{Existence: cluster.InstanceExists}
+			}
+		}
+	}
+	return out, nil
+}
+
 func apiNode(name string, id cluster.InstanceID, ready corev1.ConditionStatus) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(time.Now().Add(-2 * time.Hour))},
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(time.Now().Add(-2 * time.Hour)),
+		Annotations: map[string]string{cluster.AnnotationGroup: "workers"}},
 		Spec:   corev1.NodeSpec{ProviderID: string(id)},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(time.Now())}}}}
 }
@@ -67,7 +92,7 @@ func loop(t *testing.T, c *cloud, change func(*Config, *Deps), nodes []*corev1.N
 	cfg := Config{Mode: ModeDelete, SightInterval: time.Minute, SentGrace: time.Minute, Grace: 10 * time.Minute, KnownFor: time.Hour,
 		MaxShare: 0.2, MassHold: 10 * time.Minute, FreezeFor: 5 * time.Minute, UnledgeredEvery: 10 * time.Second,
 		BreakErrors: 5, BreakWithin: 10 * time.Minute, DetachFor: 6 * time.Minute, CloudController: CloudControllerAuto}
-	deps := Deps{Client: client, Informers: factory, Inventory: c, Log: log.WithField("service", "nodecleaner")}
+	deps := Deps{Client: client, Informers: factory, Inventory: c, Witness: c, Log: log.WithField("service", "nodecleaner")}
 	if change != nil {
 		change(&cfg, &deps)
 	}
@@ -149,6 +174,7 @@ func TestLoopObserves(t *testing.T) {
 func TestLoopDoesNothingWhileAnotherLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, nodes := twoNodes()
+		c.group.ReadAt = time.Now() // by the inventory's own loop
 		var lead sync.Map
 		mayAct := func() (bool, string) { _, ok := lead.Load("yes"); return ok, "another agent leads" }
 		loop(t, c, func(_ *Config, d *Deps) { d.MayAct = mayAct }, nodes, func(client *fake.Clientset, _ *Service) {
@@ -184,6 +210,36 @@ func TestLoopAsksABrokenCloudSlowly(t *testing.T) {
 	})
 }
 
+// TestLoadSweepsWhatACrashLeft: temporary files of the ledger and of kept manifests go, a
+// directory in the ledger's place is set aside, and the service saves again.
+func TestLoadSweepsWhatACrashLeft(t *testing.T) {
+	dir := t.TempDir()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	s := &Service{deps: Deps{StateDir: dir}, log: log.WithField("service", "nodecleaner")}
+	for _, d := range []string{statePath(dir), manifestDir(dir)} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	temporary := []string{filepath.Join(dir, "."+filepath.Base(statePath(dir))+".42"), filepath.Join(manifestDir(dir), ".n-uid.json.42")}
+	for _, f := range temporary {
+		if err := os.WriteFile(f, []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.load()
+	for _, f := range temporary {
+		if _, err := os.Stat(f); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", f, err)
+		}
+	}
+	s.save(time.Now(), true)
+	if _, err := Peek(dir); s.saveError != "" || err != nil {
+		t.Errorf("saved %q, read %v", s.saveError, err)
+	}
+}
+
 func TestLoadSetsATornFileAside(t *testing.T) {
 	dir := t.TempDir()
 	log := logrus.New()
@@ -203,7 +259,7 @@ func TestLoadSetsATornFileAside(t *testing.T) {
 	if m := s.load(); m.Seen != nil {
 		t.Errorf("a torn file gave %+v", m)
 	}
-	if _, err := os.Stat(statePath(dir) + ".bad"); err != nil {
-		t.Errorf("the torn file is not set aside: %v", err)
+	if kept, err := filepath.Glob(statePath(dir) + ".bad-*"); err != nil || len(kept) != 1 {
+		t.Errorf("the torn file is not set aside: %v, %v", kept, err)
 	}
 }

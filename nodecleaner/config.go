@@ -12,6 +12,9 @@ type Config struct {
 	Enabled bool `envconfig:"ENABLED" default:"true"`
 	// Mode is "delete", or "observe" to say what would be deleted and by which rule.
 	Mode string `envconfig:"MODE" default:"delete"`
+	// ObserveFirst is for how long after its first start, which the state file keeps, an
+	// agent only observes (M2); 0: not at all.
+	ObserveFirst time.Duration `envconfig:"OBSERVE_FIRST" default:"24h"`
 	// SightInterval is the least time between the two reads of the cloud that prove an
 	// instance gone (G).
 	SightInterval time.Duration `envconfig:"SIGHT_INTERVAL" default:"60s"`
@@ -80,7 +83,7 @@ func (c Config) Validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"GONE_GRACE", c.GoneGrace}, {"SENT_GRACE", c.SentGrace}, {"GRACE", c.Grace}, {"KNOWN_FOR", c.KnownFor},
+	}{{"OBSERVE_FIRST", c.ObserveFirst}, {"GONE_GRACE", c.GoneGrace}, {"SENT_GRACE", c.SentGrace}, {"GRACE", c.Grace}, {"KNOWN_FOR", c.KnownFor},
 		{"MASS_HOLD", c.MassHold}, {"FREEZE_FOR", c.FreezeFor}, {"UNLEDGERED_EVERY", c.UnledgeredEvery},
 		{"BREAK_WITHIN", c.BreakWithin}, {"DETACH_FOR", c.DetachFor}} {
 		if d.value < 0 {
@@ -101,5 +104,5 @@ func (c Config) policy() Policy {
 	return Policy{SightInterval: c.SightInterval, GoneGrace: c.GoneGrace, SentGrace: c.SentGrace, Grace: c.Grace,
 		KnownFor: c.KnownFor, MaxShare: c.MaxShare, MassHold: c.MassHold, FreezeFor: c.FreezeFor,
 		UnledgeredEvery: c.UnledgeredEvery, DetachFor: c.DetachFor, BreakErrors: c.BreakErrors, BreakWithin: c.BreakWithin,
-		Silence: silence, Observe: c.Mode == ModeObserve}
+		Silence: silence, Observe: c.Mode == ModeObserve, ObserveFirst: c.ObserveFirst}
 }

@@ -30,6 +30,12 @@ type Input struct {
 	Attached map[cluster.NodeName]int
 	// Wanted are names that a new machine waits for (S1).
 	Wanted []cluster.NodeName
+	// Answers are what the cloud says of instances that it was asked for by their provider
+	// IDs, as Nodes have them, at AskedAt.
+	Answers map[cluster.InstanceID]cluster.Testimony
+	AskedAt time.Time
+	// Leases are kubelets' Leases that were read just now.
+	Leases map[cluster.NodeName]Lease
 }
 
 // Policy is the part of Config that decides.
@@ -50,6 +56,8 @@ type Policy struct {
 	Silence     time.Duration
 	// Observe only says what would be deleted (M1).
 	Observe bool
+	// ObserveFirst is for how long after its installation an agent only observes (M2).
+	ObserveFirst time.Duration
 }
 
 // Memory is what is carried from one decision to the next. The zero Memory is safe:
@@ -75,6 +83,10 @@ type Memory struct {
 	// freeze (B6).
 	Errors     []time.Time `json:"errors,omitempty"`
 	CloudUntil time.Time   `json:"cloudUntil,omitzero"`
+	// Doubts are Nodes whose provider ID may be another machine's, and why (E7).
+	Doubts map[cluster.UID]string `json:"doubts,omitempty"`
+	// Installed is when an agent first ran with this memory (M2).
+	Installed time.Time `json:"installed,omitzero"`
 }
 
 // Record is what the ledger keeps of an instance.
@@ -95,6 +107,22 @@ type Record struct {
 	Sent bool `json:"sent,omitempty"`
 	// Ended tells that the scaler itself ended it, and that the cloud took the call.
 	Ended bool `json:"ended,omitempty"`
+	// Late tells that it had ended already when it was first seen: whose Node it backed is
+	// not known.
+	Late bool `json:"late,omitempty"`
+	// Leaving tells that it was on its way out, or had ended, when it was last listed.
+	Leaving bool `json:"leaving,omitempty"`
+	// Gone is the read that first listed it as terminated, Absent the one that first did
+	// not list it any more; zero: none.
+	Gone   time.Time `json:"gone,omitzero"`
+	Absent time.Time `json:"absent,omitzero"`
+	// Strayed is when the cloud was last asked for it because its Node was Ready and no
+	// group listed it.
+	Strayed time.Time `json:"strayed,omitzero"`
+	// Lost is since when the cloud has answered then that it has ended.
+	Lost time.Time `json:"lost,omitzero"`
+	// Known is what the cloud called it while it existed: names without domain, addresses.
+	Known string `json:"known,omitempty"`
 }
 
 // Watch is what is known of a Node that is not Ready.
@@ -116,6 +144,9 @@ type Watch struct {
 	Alive int `json:"alive,omitempty"`
 	// Fenced is since when the Node is seen with the out-of-service taint (D4).
 	Fenced time.Time `json:"fenced,omitzero"`
+	// Asked is what the cloud says by ID (G5), Pulse the movement of its Lease (L2).
+	Asked Asked `json:"asked,omitzero"`
+	Pulse Pulse `json:"pulse,omitzero"`
 }
 
 // Plan is what to do about the Nodes of this moment.
@@ -126,6 +157,15 @@ type Plan struct {
 	// Shutdown are Nodes to mark as shut down, or whose mark of ours is to go.
 	Shutdown []Mark
 	Held     []Held
+	// Claims are living Nodes whose group is to be written on them: by that a leader
+	// without this ledger knows them for managed ones.
+	Claims []Claim
+	// Ask are instances that the cloud is to be asked for by ID now, Leases the Nodes
+	// whose Leases are to be read, for a decision on the answers.
+	Ask    []cluster.InstanceID
+	Leases []cluster.NodeName
+	// AskAt is when the next question is due; zero: none is.
+	AskAt time.Time
 	// Breakers are the open breakers, each with its ID.
 	Breakers []Breaker
 	// ReadSince asks for a read of the cloud that is no older than this, and for a
@@ -153,8 +193,15 @@ type Mark struct {
 	On   bool
 }
 
+// Claim is one Node and the group of its instance.
+type Claim struct {
+	Node  cluster.NodeName
+	UID   cluster.UID
+	Group cluster.GroupID
+}
+
 // Held is one Node that is not Ready and stays, and the rule that holds it. Would tells
-// that only C1 or M1 does.
+// that only C1, M1 or M2 does.
 type Held struct {
 	Node  cluster.NodeName
 	Rule  string
@@ -192,11 +239,12 @@ const (
 func Decide(in Input, m Memory, p Policy) (Plan, Memory) {
 	x := newMoment(in, m, p)
 	var plan Plan
-	var dead []*candidate
+	var dead, watched []*candidate
 	watch := make(map[cluster.NodeName]Watch, len(x.memory.Watch))
 	for _, n := range x.nodes {
 		c := x.candidate(n)
 		x.mark(c, &plan)
+		x.claim(c, &plan)
 		if n.Ready == cluster.StatusTrue {
 			continue
 		}
@@ -204,6 +252,7 @@ func Decide(in Input, m Memory, p Policy) (Plan, Memory) {
 		if rule == "" {
 			rule, why = first(proofChecks, c, x)
 			watch[n.Name] = c.watch
+			watched = append(watched, c)
 			plan.wake(c.watch.LookAt)
 		}
 		if rule != "" {
@@ -213,6 +262,8 @@ func Decide(in Input, m Memory, p Policy) (Plan, Memory) {
 		dead = append(dead, c)
 	}
 	x.memory.Watch = watch
+	x.ask(watched, &plan)
+	wantLeases(watched, &plan)
 	x.census(watch)
 	for _, c := range dead {
 		x.release(c, &plan)
@@ -269,29 +320,40 @@ type moment struct {
 	mass        string            // B2
 	zones       map[string]string // B4, by zone
 	stopped     map[string]string // breakers that held something, with their words
+
+	sharing map[cluster.InstanceID][]string // Nodes by their instance
+	chosen  map[place][]cluster.Node        // canaries
 }
 
 func newMoment(in Input, m Memory, p Policy) *moment {
 	x := &moment{in: in, policy: p, memory: m.clone(), own: map[cluster.NodeName]bool{}, ownInstance: map[cluster.InstanceID]bool{},
-		wanted: map[cluster.NodeName]bool{}, zones: map[string]string{}, stopped: map[string]string{}}
+		wanted: map[cluster.NodeName]bool{}, zones: map[string]string{}, stopped: map[string]string{},
+		sharing: map[cluster.InstanceID][]string{}, chosen: map[place][]cluster.Node{}}
 	x.nodes = slices.Clone(in.Nodes)
 	slices.SortFunc(x.nodes, func(a, b cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
 	for _, name := range in.Own {
 		x.own[name] = true
 	}
 	for _, n := range x.nodes {
-		if x.own[n.Name] && n.ProviderID != "" {
-			x.ownInstance[machine(n.ProviderID)] = true
+		if n.ProviderID == "" {
+			continue
+		}
+		id := machine(n.ProviderID)
+		x.sharing[id] = append(x.sharing[id], string(n.Name))
+		if x.own[n.Name] {
+			x.ownInstance[id] = true
 		}
 	}
 	for _, name := range in.Wanted {
 		x.wanted[name] = true
 	}
 	x.view = newView(in)
+	x.memory.install(in.Now)
 	x.memory.learn(in, x.view, x.nodes)
-	x.view.contradicted(x.nodes, x.memory, in.Now)
 	x.freeze()
 	x.countErrors()
+	x.suspect()
+	x.hearStrays()
 	return x
 }
 

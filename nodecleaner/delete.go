@@ -18,26 +18,57 @@ import (
 // deleteTries is how often a Node is looked at again that is being updated meanwhile.
 const deleteTries = 3
 
+// claimsAtOnce is how many Nodes get their group written in one round: a cluster of a
+// thousand is no burst at the start.
+const claimsAtOnce = 10
+
 // act does what the plan says, as long as this agent may.
 func (s *Service) act(ctx context.Context, plan Plan) error {
 	var errs []error
 	for _, m := range plan.Shutdown {
-		errs = append(errs, s.allowed(func() error { return s.markShutdown(ctx, m) }))
+		errs = append(errs, s.allowed(ctx, func(ctx context.Context) error { return s.markShutdown(ctx, m) }))
 	}
 	for _, d := range plan.Fence {
-		errs = append(errs, s.allowed(func() error { return s.fence(ctx, d) }))
+		errs = append(errs, s.allowed(ctx, func(ctx context.Context) error { return s.fence(ctx, d) }))
 	}
 	for _, d := range plan.Delete {
-		errs = append(errs, s.allowed(func() error { return s.deleteOne(ctx, d) }))
+		errs = append(errs, s.allowed(ctx, func(ctx context.Context) error { return s.deleteOne(ctx, d) }))
+	}
+	for _, c := range plan.Claims[:min(len(plan.Claims), claimsAtOnce)] {
+		errs = append(errs, s.allowed(ctx, func(ctx context.Context) error { return s.write(ctx, c) }))
 	}
 	return errors.Join(errs...)
 }
 
-func (s *Service) allowed(do func() error) error {
-	if may, _ := s.deps.MayAct(); !may {
+// errNotAllowed ends a write that this agent may not make any more; the next round, or the
+// next leader, decides anew.
+var errNotAllowed = errors.New("this agent may not act any more")
+
+// allowed does something while this agent may, and no longer.
+func (s *Service) allowed(ctx context.Context, do func(context.Context) error) error {
+	if s.deps.ActUntil != nil {
+		if until := s.deps.ActUntil(); !until.IsZero() {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, until)
+			defer cancel()
+		}
+	}
+	if s.may(ctx) != nil {
 		return nil
 	}
-	return do()
+	err := do(ctx)
+	if errors.Is(err, errNotAllowed) {
+		return nil
+	}
+	return err
+}
+
+// may is asked again right before each write: the reads before it take their time.
+func (s *Service) may(ctx context.Context) error {
+	if may, _ := s.deps.MayAct(); !may || ctx.Err() != nil {
+		return errNotAllowed
+	}
+	return nil
 }
 
 // deleteOne is rule D: the Node is read live, looked at again, kept as a file and
@@ -61,6 +92,9 @@ func (s *Service) deleteOne(ctx context.Context, d Deletion) error {
 		}
 		if err := s.keep(live, d, time.Now()); err != nil {
 			return fmt.Errorf("delete node %s: keep its manifest: %w", d.Node, err)
+		}
+		if err := s.may(ctx); err != nil {
+			return err
 		}
 		uid := types.UID(d.UID)
 		err = nodes.Delete(ctx, string(d.Node), metav1.DeleteOptions{
@@ -146,12 +180,30 @@ func (s *Service) markShutdown(ctx context.Context, m Mark) error {
 	return nil
 }
 
+// write puts the group of its instance on a living Node.
+func (s *Service) write(ctx context.Context, c Claim) error {
+	_, err := s.update(ctx, c.Node, func(live *corev1.Node) bool {
+		if string(live.UID) != string(c.UID) || live.Annotations[cluster.AnnotationGroup] == string(c.Group) {
+			return false
+		}
+		if live.Annotations == nil {
+			live.Annotations = map[string]string{}
+		}
+		live.Annotations[cluster.AnnotationGroup] = string(c.Group)
+		return true
+	})
+	return err
+}
+
 // update changes a Node that nobody else has changed meanwhile; a conflict is left to
 // the next round, which decides anew.
 func (s *Service) update(ctx context.Context, name cluster.NodeName, change func(*corev1.Node) bool) (changed bool, err error) {
 	nodes := s.deps.Client.CoreV1().Nodes()
 	live, err := nodes.Get(ctx, string(name), metav1.GetOptions{})
 	if err == nil && change(live) {
+		if err := s.may(ctx); err != nil {
+			return false, err
+		}
 		changed = true
 		_, err = nodes.Update(ctx, live, metav1.UpdateOptions{})
 	}
@@ -159,7 +211,7 @@ func (s *Service) update(ctx context.Context, name cluster.NodeName, change func
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("taint node %s: %w", name, err)
+		return false, fmt.Errorf("update node %s: %w", name, err)
 	}
 	return changed, nil
 }

@@ -113,8 +113,15 @@ func (v *Verdict) facts(c *candidate, x *moment, next Memory) {
 	if !w.Fenced.IsZero() {
 		add("out of service since %s, %d volumes attached", stamp(w.Fenced), x.in.Attached[c.node.Name])
 	}
-	if !c.node.LeaseRenewed.IsZero() {
-		add("Lease last renewed %s", stamp(c.node.LeaseRenewed))
+	if a := w.Asked; !a.At.IsZero() {
+		said := string(a.Said)
+		if said == "" {
+			said = "unknown"
+		}
+		add("asked for it by ID, the cloud said %s at %s (%s)", said, stamp(a.At), a.Why)
+	}
+	if !w.Pulse.Still.IsZero() {
+		add("its Lease has stood still since %s, by this agent's clock", stamp(w.Pulse.Still))
 	}
 	if c.due.After(time.Time{}) {
 		add("looked at again %s", stamp(c.due))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -21,13 +22,22 @@ func toNode(n *corev1.Node) cluster.Node {
 	_, master := n.Labels["node-role.kubernetes.io/master"]
 	out := cluster.Node{Name: cluster.NodeName(n.Name), UID: cluster.UID(n.UID), ProviderID: n.Spec.ProviderID,
 		Created: n.CreationTimestamp.Time, Deleting: n.DeletionTimestamp != nil, ControlPlane: control || master}
+	out.Annotations = map[string]string{}
+	if group := n.Annotations[cluster.AnnotationGroup]; group != "" {
+		out.Annotations[cluster.AnnotationGroup] = group
+	}
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP {
+			out.Addresses = append(out.Addresses, a.Address)
+		}
+	}
 	if v, ok := n.Annotations[cluster.AnnotationKeep]; ok {
 		// The annotation keeps whatever its value, also an empty one, but not "false".
 		if v == "" {
 			v = "true"
 		}
 		if v != "false" {
-			out.Annotations = map[string]string{cluster.AnnotationKeep: v}
+			out.Annotations[cluster.AnnotationKeep] = v
 		}
 	}
 	if zone := n.Labels[corev1.LabelTopologyZone]; zone != "" {
@@ -51,8 +61,26 @@ func toNode(n *corev1.Node) cluster.Node {
 	return out
 }
 
-// nodes are all Nodes, and the names of those that are this very machine: by name, or
-// by the machine ID that its kubelet reports.
+// Host is what a machine is known by beside the name of its Node.
+type Host struct {
+	MachineID  string // /etc/machine-id
+	BootID     string // of the running kernel
+	SystemUUID string // of the firmware; empty where it may not be read
+	Addresses  []string
+}
+
+// is tells whether the kubelet of n runs on this machine. The machine ID alone does not
+// tell: machines from one image may have the same.
+func (h Host) is(n *corev1.Node) bool {
+	info := n.Status.NodeInfo
+	if h.MachineID == "" || info.MachineID != h.MachineID {
+		return false
+	}
+	return h.BootID != "" && info.BootID == h.BootID || h.SystemUUID != "" && strings.EqualFold(info.SystemUUID, h.SystemUUID) ||
+		slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return slices.Contains(h.Addresses, a.Address) })
+}
+
+// nodes are all Nodes, and the names of those that are this very machine.
 func (s *Service) nodes() (nodes []cluster.Node, own []cluster.NodeName, err error) {
 	list, err := s.lister.List(labels.Everything())
 	if err != nil {
@@ -61,7 +89,7 @@ func (s *Service) nodes() (nodes []cluster.Node, own []cluster.NodeName, err err
 	nodes = make([]cluster.Node, 0, len(list))
 	for _, n := range list {
 		nodes = append(nodes, toNode(n))
-		if n.Name == s.deps.OwnNode || s.deps.OwnMachine != "" && n.Status.NodeInfo.MachineID == s.deps.OwnMachine {
+		if n.Name == s.deps.OwnNode || s.deps.Host.is(n) {
 			own = append(own, cluster.NodeName(n.Name))
 		}
 	}
@@ -81,26 +109,30 @@ func (s *Service) attached() map[cluster.NodeName]int {
 	return out
 }
 
-// readLeases fills in when the kubelets of the named Nodes last renewed their Lease.
-// Leases are not watched (each changes every ten seconds): they are read when a
-// deletion would rest on them. One that cannot be read counts as renewed now.
-func (s *Service) readLeases(ctx context.Context, nodes []cluster.Node, of []cluster.NodeName, now time.Time) {
-	for i := range nodes {
-		if !slices.Contains(of, nodes[i].Name) {
-			continue
-		}
-		lease, err := s.deps.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, string(nodes[i].Name), metav1.GetOptions{})
+// readLeases reads the Leases of the named Nodes' kubelets. Leases are not watched (each
+// changes every ten seconds): they are read when a deletion would rest on them.
+func (s *Service) readLeases(ctx context.Context, of []cluster.NodeName, in *Input) {
+	if in.Leases == nil {
+		in.Leases = map[cluster.NodeName]Lease{}
+	}
+	s.feltAt = in.Now
+	for _, name := range of {
+		lease, err := s.deps.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, string(name), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
+			in.Leases[name] = Lease{}
 		case err != nil:
-			nodes[i].LeaseRenewed = now
+			in.Leases[name] = Lease{Problem: err.Error()}
 			if text := err.Error(); text != s.leaseErr {
 				s.leaseErr = text
-				s.log.WithFields(logrus.Fields{"node": nodes[i].Name, "rule": "L2", "why": text}).
-					Warn("a kubelet's Lease cannot be read: the Node is kept as if it had been renewed just now")
+				s.log.WithFields(logrus.Fields{"node": name, "rule": "L2", "why": text}).
+					Warn("a kubelet's Lease cannot be read: the Node is kept as if it were renewed")
 			}
 		case lease.Spec.RenewTime != nil:
-			nodes[i].LeaseRenewed = lease.Spec.RenewTime.Time
+			in.Leases[name] = Lease{Renewed: lease.Spec.RenewTime.Time}
+		default:
+			in.Leases[name] = Lease{}
 		}
 	}
+	in.Now = time.Now()
 }

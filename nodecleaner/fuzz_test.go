@@ -40,7 +40,7 @@ func FuzzDecide(f *testing.F) {
 			in.Nodes, in.Groups = slices.Clone(in.Nodes), slices.Clone(in.Groups)
 			observe(w, goneSince)
 			w.step()
-			checkPure(t, in, before, w)
+			checkPure(t, w.last, before, w)
 			for _, d := range w.plan.Delete {
 				proveDeleted(t, w, in, d, goneSince[cluster.InstanceID(d.ProviderID)])
 			}

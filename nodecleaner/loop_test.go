@@ -248,8 +248,8 @@ func TestLoopDetachesVolumesFirst(t *testing.T) {
 func TestOwnMachineByItsID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, nodes := twoNodes()
-		nodes[0].Status.NodeInfo.MachineID = "0f"
-		loop(t, c, func(_ *Config, d *Deps) { d.OwnMachine = "0f" }, nodes, func(client *fake.Clientset, s *Service) {
+		nodes[0].Status.NodeInfo.MachineID, nodes[0].Status.NodeInfo.BootID = "0f", "b1"
+		loop(t, c, func(_ *Config, d *Deps) { d.Host = Host{MachineID: "0f", BootID: "b1"} }, nodes, func(client *fake.Clientset, s *Service) {
 			wait(time.Hour)
 			if !has(t, client, "dead") || s.Explain("dead").Rule != "E2" {
 				t.Errorf("%+v", s.Explain("dead"))
@@ -277,7 +277,9 @@ func TestExplainShowsTheTrace(t *testing.T) {
 	}
 	w.in.Now = w.in.Now.Add(time.Minute)
 	w.in.Groups[0].ReadAt = w.in.Now
-	if v := Explain(w.in, w.memory, w.policy, "n00"); !v.Deletes || v.Rule != "G3" {
+	before := w.memory
+	w.decide()
+	if v := Explain(w.last, before, w.policy, "n00"); !v.Deletes || v.Rule != "G3" {
 		t.Errorf("%+v", v)
 	}
 }

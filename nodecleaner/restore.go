@@ -245,7 +245,7 @@ func operators(all map[string]string, elsewhere bool) map[string]string {
 	out := map[string]string{}
 	for key, value := range all {
 		switch key {
-		case annotationDeleted, cluster.AnnotationCordoned, cluster.AnnotationRequested:
+		case annotationDeleted, cluster.AnnotationCordoned, cluster.AnnotationRequested, cluster.AnnotationGroup:
 			continue
 		}
 		if strings.HasPrefix(key, cluster.AnnotationDelay) ||

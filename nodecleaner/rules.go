@@ -23,22 +23,24 @@ type check struct {
 var eligibleChecks = []check{
 	{"L0", "a Ready Node is never deleted", isReady},
 	{"E1", "no Node of the control plane", isControlPlane},
-	{"E2", "not the agent's own machine, by name, machine ID or provider ID", isOwn},
+	{"E2", "not the agent's own machine, by name, by provider ID, or by machine ID together with address, boot ID or system UUID", isOwn},
 	{"E3", "no annotation " + cluster.AnnotationKeep, isKept},
 	{"E4", "it has a provider ID", hasNoProviderID},
-	{"E5", "its instance was seen in a managed node group, or its Node carries the taint of a scale-down", wasNeverSeen},
+	{"E5", "its instance was seen alive in a managed node group, by this agent or by one that wrote the group on the Node", wasNeverSeen},
+	{"E7", "its provider ID is its own: no other Node carries it, and nothing else speaks against it", hasFalseID},
 	{"D5", "it is not being deleted already: finalizers are other people's", isLeaving},
 }
 
 // proofChecks look at one Node alone. Whoever passes them is proven gone (G3, G4).
 var proofChecks = []check{
-	{"G0", "the cloud was read whole, and says something about the instance", isUnknown},
-	{"B1", "a read that lists no instance proves that it is of our world: it lists what backs a Ready Node", failsCanary},
+	{"G0", "the cloud was read whole, its group too, and says something about the instance", isUnknown},
+	{"B1", "a cloud that does not find an instance finds what backs Ready Nodes", failsCanary},
 	{"G1", "the instance does not exist: stopped, stopping, shutting down and waiting are alive", isAlive},
-	{"G2", "two reads say so, at least the sight interval apart", lacksSecondSight},
+	{"G2", "two reads of its group say so, at least the sight interval apart", lacksSecondSight},
+	{"G5", "asked for the instance by its ID, the cloud says twice, at least the sight interval apart, that it is terminated or not found", lacksAnswer},
 	{"E6", "a Node that nobody sent away and whose instance is only absent is as old as the grace", isYoung},
 	{"L1", "it has not been Ready for the grace", lacksGrace},
-	{"L2", "its kubelet has not renewed its Lease for the grace", renewsLease},
+	{"L2", "its kubelet's Lease has not moved for the grace, on this agent's own clock", renewsLease},
 	{"L3", "it carries the taint node.kubernetes.io/unreachable, if its instance is only absent", isReachable},
 }
 
@@ -50,6 +52,7 @@ var breakerChecks = []check{
 	{"B4", "most Nodes of its zone are Ready", zoneIsDown},
 	{"C1", "no working cloud controller manager, whose business this is", isCoveredElsewhere},
 	{"M1", "mode delete", isObserved},
+	{"M2", "the time of observing after the installation is over", isNew},
 	{"D4", "no volume is attached to it, or detaching took too long", hasVolumes},
 	{"B5", "the last Node that nobody sent away is a while ago", isTooSoon},
 }
@@ -121,12 +124,19 @@ func hasNoProviderID(c *candidate, _ *moment) string {
 	return ""
 }
 
-// wasNeverSeen: what a taint tells of a Node, the ledger has learnt before.
+// wasNeverSeen: a taint makes nothing ours, and of an instance that had ended when it was
+// first seen nobody knows whose Node this is.
 func wasNeverSeen(c *candidate, x *moment) string {
-	if !c.known && x.view.instances[c.id].group == nil {
-		return "instance " + c.node.ProviderID + " was never seen in a managed node group"
+	r := x.memory.Seen[c.id]
+	switch group := c.node.Annotations[cluster.AnnotationGroup]; {
+	case c.known && r.Group != "" && !r.Late, !c.known && x.view.instances[c.id].group != nil: // a stale group lists it
+		return ""
+	case r.Late:
+		return "instance " + c.node.ProviderID + " of group " + string(r.Group) + " had ended when this agent first saw it" + byHand
+	case group != "":
+		return "its group " + group + " (annotation " + cluster.AnnotationGroup + ") is not among those that the cloud lists" + byHand
 	}
-	return ""
+	return "instance " + c.node.ProviderID + " was never seen in a managed node group" + byHand
 }
 
 func isLeaving(c *candidate, _ *moment) string {
@@ -138,16 +148,22 @@ func isLeaving(c *candidate, _ *moment) string {
 
 // isUnknown holds what the newest read is silent about, also after two sights: a proof
 // that cannot be repeated now is not acted on now.
-func isUnknown(c *candidate, _ *moment) string {
-	if c.sight.state == unknown && c.sight.rule != "B1" {
+func isUnknown(c *candidate, x *moment) string {
+	if c.sight.state == unknown {
 		return "it is not known whether the instance is gone: " + c.sight.why
+	}
+	r := x.memory.Seen[c.id]
+	young := x.in.Now.Sub(r.launched()) < x.policy.KnownFor
+	if c.sight.state == gone && !c.sight.positive && c.watch.Asked.Said != cluster.InstanceTerminated && listsTerminated(c.id) && !r.Sent && young {
+		return "it is not known whether the instance is gone: instance " + c.node.ProviderID + " is not listed, and was launched less than " + x.policy.KnownFor.String() +
+			" ago: this cloud goes on listing a terminated instance for about an hour"
 	}
 	return ""
 }
 
 func failsCanary(c *candidate, _ *moment) string {
-	if c.sight.state == unknown {
-		return c.sight.why
+	if c.sight.state == gone && c.watch.Asked.Rule == "B1" {
+		return c.watch.Asked.Why
 	}
 	return ""
 }
@@ -155,6 +171,9 @@ func failsCanary(c *candidate, _ *moment) string {
 func isAlive(c *candidate, _ *moment) string {
 	if c.sight.state == alive {
 		return c.sight.why
+	}
+	if c.watch.Asked.Said == cluster.InstanceExists {
+		return "its group does not list instance " + c.node.ProviderID + ", and asked for it by ID the cloud says that it exists (" + c.watch.Asked.Why + ")"
 	}
 	return ""
 }
@@ -182,24 +201,6 @@ func lacksGrace(c *candidate, x *moment) string {
 	if due := c.watch.Since.Add(grace); x.in.Now.Before(due) {
 		c.due = due
 		return fmt.Sprintf("not Ready since %s, for less than %s", stamp(c.watch.Since), grace)
-	}
-	return ""
-}
-
-// renewsLease: a kubelet that renews its Lease lives. Of a terminated instance the
-// Lease may be as young as the machine was when the cloud first called it terminated;
-// one that is renewed after that is another machine's, which uses the same Node.
-func renewsLease(c *candidate, x *moment) string {
-	grace := c.grace(x)
-	if c.watch.Positive {
-		if !c.node.LeaseRenewed.After(c.watch.First) {
-			return ""
-		}
-		grace = max(grace, x.policy.SentGrace)
-	}
-	if due := c.node.LeaseRenewed.Add(grace); x.in.Now.Before(due) {
-		c.due = due
-		return fmt.Sprintf("its kubelet renewed its Lease at %s", stamp(c.node.LeaseRenewed))
 	}
 	return ""
 }
@@ -261,6 +262,17 @@ func isObserved(c *candidate, x *moment) string {
 	}
 	c.would = true
 	return "it would be deleted by " + c.proof() + " in mode delete: " + c.because()
+}
+
+// isNew is M2: what an agent sees in its first hours it only tells.
+func isNew(c *candidate, x *moment) string {
+	until := x.memory.Installed.Add(x.policy.ObserveFirst)
+	if !x.in.Now.Before(until) {
+		return ""
+	}
+	c.due, c.would = until, true
+	return fmt.Sprintf("it would be deleted by %s; this agent only observes until %s, for %s after its first start (or the loss of its state file); AUTOSCALER_NODECLEANER_OBSERVE_FIRST=0 ends that: %s",
+		c.proof(), stamp(until), x.policy.ObserveFirst, c.because())
 }
 
 // hasVolumes is D4. Only a machine that the cloud calls terminated is certain to write

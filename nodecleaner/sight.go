@@ -24,10 +24,9 @@ const (
 // sight is what one read says about one instance.
 type sight struct {
 	state    state
-	positive bool // the cloud lists it as terminated
+	positive bool // the cloud's list has it as terminated
 	at       time.Time
 	why      string
-	rule     string // B1 where it is the canary that makes the read say nothing
 }
 
 // found is an instance and the group that lists it.
@@ -43,9 +42,8 @@ type view struct {
 	names     map[string][]cluster.InstanceID // instances that exist, by the names that their Nodes may carry
 	whole     string                          // why the read is not whole; empty: it is
 	at        time.Time                       // the oldest ReadAt of all groups
-	ready     map[cluster.InstanceID]bool
-	backed    map[cluster.InstanceID]bool // some Node has it
-	missing   map[string]string           // by cloud: a Ready Node of ours that the read does not list
+	backed    map[cluster.InstanceID]bool     // some Node has it
+	accounts  int                             // of the groups that stand in a file
 }
 
 // machine is what a machine is known by here. OpenStack's is written with its region and
@@ -62,13 +60,18 @@ func machine(providerID string) cluster.InstanceID {
 
 func newView(in Input) *view {
 	v := &view{groups: map[cluster.GroupID]*cluster.NodeGroup{}, instances: map[cluster.InstanceID]found{}, names: map[string][]cluster.InstanceID{},
-		whole: in.ReadProblem, ready: map[cluster.InstanceID]bool{}, backed: map[cluster.InstanceID]bool{}, missing: map[string]string{}}
+		whole: in.ReadProblem, backed: map[cluster.InstanceID]bool{}}
 	if len(in.Groups) == 0 && v.whole == "" {
 		v.whole = "the cloud lists no node group"
 	}
+	accounts := map[string]bool{}
 	for i := range in.Groups {
 		v.add(&in.Groups[i])
+		if in.Groups[i].Declared {
+			accounts[in.Groups[i].Quota] = true
+		}
 	}
+	v.accounts = len(accounts)
 	for id, f := range v.instances {
 		if f.instance.Phase == cluster.PhasePending || f.instance.Phase == cluster.PhaseRunning {
 			for _, name := range f.instance.NodeNames {
@@ -77,11 +80,7 @@ func newView(in Input) *view {
 		}
 	}
 	for _, n := range in.Nodes {
-		id := machine(n.ProviderID)
-		v.backed[id] = true
-		if n.Ready == cluster.StatusTrue {
-			v.ready[id] = true
-		}
+		v.backed[machine(n.ProviderID)] = true
 	}
 	return v
 }
@@ -144,15 +143,13 @@ func (v *view) look(n cluster.Node, x *moment) sight {
 		return s
 	}
 	record := x.memory.Seen[id] // what is not listed and not in the ledger is held by E5
+	home := v.groups[record.Group]
 	switch {
-	case listsTerminated(id) && !record.Sent && x.in.Now.Sub(record.launched()) < x.policy.KnownFor:
-		s.why = "instance " + n.ProviderID + " is not listed, and was launched less than " + x.policy.KnownFor.String() +
-			" ago: this cloud goes on listing a terminated instance for about an hour"
+	case home == nil:
+		s.why = "node group " + string(record.Group) + ", which had instance " + n.ProviderID + ", is not among those that the cloud lists" + byHand
+	case record.Declared && home.Quota != record.Account:
+		s.why = "group " + string(record.Group) + " is declared in another cloud or region now: nobody lists its machines where they were" + byHand
 	default:
-		if s.why = v.canary(id, record); s.why != "" {
-			s.rule = "B1"
-			break
-		}
 		s.state, s.why = gone, "the cloud does not list instance "+n.ProviderID
 	}
 	return s
@@ -187,68 +184,11 @@ func (r Record) launched() time.Time {
 	return r.Launched
 }
 
-// detachedAfter is how long a Ready Node of ours may be missing from whole reads before
-// it is thought to have been taken out of its group.
-const detachedAfter = 24 * time.Hour
-
-// contradicted notes a Ready Node whose instance the read should list and does not.
-func (v *view) contradicted(nodes []cluster.Node, m Memory, now time.Time) {
-	for _, n := range nodes {
-		id := machine(n.ProviderID)
-		r := m.Seen[id] // where it has none, r.Last is long ago
-		if _, here := v.instances[id]; here || r.Sent || n.Ready != cluster.StatusTrue || now.Sub(r.Last) > detachedAfter {
-			continue
-		}
-		if cloud := cloudOf(id); v.missing[cloud] == "" {
-			v.missing[cloud] = string(n.Name)
-		}
-	}
-}
-
 // cloudOf tells clouds apart by what stands before their provider IDs: what one of
 // several lists says nothing about the others.
 func cloudOf(id cluster.InstanceID) string {
 	scheme, _, _ := strings.Cut(string(id), "://")
 	return scheme
-}
-
-// canary is B1: why a read that does not list an instance may be of another world than
-// ours (a wrong account, another region, a list cut short). It lists every Ready Node
-// of ours, and at least one; where there is no Ready Node, it lists the very group that
-// the missing instance was of, complete (as many members as its target), and the
-// instance had been sent away. A read of another account lists no group of this name,
-// but for groups that are only declared (Nova): there a machine of the same cloud has to
-// be Ready, or the scaler itself to have ended the missing one.
-func (v *view) canary(of cluster.InstanceID, r Record) string {
-	if name := v.missing[cloudOf(of)]; name != "" {
-		return "the cloud does not list the instance of Ready Node " + name + " either: this read is not whole, or of the wrong account or region"
-	}
-	home := v.groups[r.Group]
-	if r.Declared && (home == nil || home.Quota != r.Account) {
-		return "group " + string(r.Group) + " is not declared any more, or in another cloud or region: nobody asks for its machines where they were"
-	}
-	for id := range v.ready {
-		f := v.instances[id]
-		if f.instance.Phase != cluster.PhaseRunning || cloudOf(id) != cloudOf(of) {
-			continue
-		}
-		if !r.Declared || f.group.Quota == r.Account { // of several regions each proves itself
-			return ""
-		}
-	}
-	switch {
-	case !r.Sent:
-		return "the cloud lists nothing that is known to live: this may be the wrong account or region"
-	case r.Group == "":
-		// Only the taint tells that the Node was ours, and groups of another account may
-		// be complete, too; found by fuzzing.
-		return "the cloud lists nothing that is known to live, and nobody has seen the instance in a node group: this may be the wrong account or region"
-	case r.Declared && !r.Ended:
-		return "the cloud lists nothing that is known to live, and group " + string(r.Group) + " stands in a file, not in the cloud: this may be the wrong project or region"
-	case home == nil || !complete(home):
-		return "the cloud lists nothing that is known to live, and group " + string(r.Group) + " not complete: this may be the wrong account or region"
-	}
-	return ""
 }
 
 func complete(g *cluster.NodeGroup) bool {
@@ -267,9 +207,10 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 		if f.group.Stale != "" {
 			continue
 		}
+		ended := f.instance.Phase == cluster.PhaseGone
 		r, known := m.Seen[id]
 		if !known {
-			r = Record{Group: f.group.ID, First: f.group.ReadAt}
+			r = Record{Group: f.group.ID, First: f.group.ReadAt, Late: ended}
 		}
 		if f.group.ReadAt.After(r.Last) {
 			r.Last, r.Group, r.Declared = f.group.ReadAt, f.group.ID, f.group.Declared
@@ -281,6 +222,16 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 			}
 			if !f.instance.Created.IsZero() && (r.Launched.IsZero() || f.instance.Created.Before(r.Launched)) {
 				r.Launched = f.instance.Created
+			}
+			r.Leaving, r.Absent = ended || f.instance.Phase == cluster.PhaseDeleting, time.Time{}
+			switch known := knownAs(f.instance); {
+			case ended && r.Gone.IsZero():
+				r.Gone = f.group.ReadAt
+			case !ended:
+				r.Late, r.Gone = false, time.Time{}
+				if known != "" {
+					r.Known = known
+				}
 			}
 		}
 		m.Seen[id] = r
@@ -298,25 +249,45 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 	for _, n := range nodes {
 		id := machine(n.ProviderID)
 		present[id] = true
-		m.remember(n, v, sent[id], in.Now)
+		m.rebuild(n, id, v)
+		m.remember(n, v, sent[id])
+		m.miss(id, v)
 	}
 	maps.DeleteFunc(m.Seen, func(id cluster.InstanceID, r Record) bool {
 		return !present[id] && in.Now.Sub(r.Last) > forgetAfter
 	})
 }
 
+// rebuild takes down again what an earlier leader, or a lost file, knew: the annotation
+// says in which group an agent once saw the Node's instance live.
+func (m *Memory) rebuild(n cluster.Node, id cluster.InstanceID, v *view) {
+	home := v.groups[cluster.GroupID(n.Annotations[cluster.AnnotationGroup])]
+	if r, known := m.Seen[id]; id == "" || home == nil || known && !r.Late {
+		return
+	}
+	r := m.Seen[id]
+	if r.Group == "" {
+		r = Record{Group: home.ID, First: n.Created, Declared: home.Declared}
+		if r.Declared {
+			r.Account = home.Quota
+		}
+	}
+	r.Late = false
+	m.Seen[id] = r
+}
+
 // remember notes in the ledger that n was sent away, also when the taint that says so
-// is stripped later, and forgets it when the Node lives on without.
-func (m *Memory) remember(n cluster.Node, v *view, sent bool, now time.Time) {
+// is stripped later, and forgets it when the Node lives on without. A taint alone makes
+// no instance ours.
+func (m *Memory) remember(n cluster.Node, v *view, sent bool) {
 	id := machine(n.ProviderID)
 	r, ok := m.Seen[id]
 	switch {
-	case tainted(n) && id != "":
-		if !ok {
-			r = Record{First: now, Last: now}
-		}
+	case !ok:
+		return
+	case tainted(n):
 		r.Sent = true
-	case ok && n.Ready == cluster.StatusTrue && !sent && v.instances[id].instance.Phase == cluster.PhaseRunning:
+	case n.Ready == cluster.StatusTrue && !sent && v.instances[id].instance.Phase == cluster.PhaseRunning:
 		// A scale-down that was taken back: the Node lives on without the taint.
 		r.Sent, r.Ended = false, false
 	default:
@@ -325,11 +296,25 @@ func (m *Memory) remember(n cluster.Node, v *view, sent bool, now time.Time) {
 	m.Seen[id] = r
 }
 
+// miss notes since when the group of an instance, read whole, does not list it.
+func (m *Memory) miss(id cluster.InstanceID, v *view) {
+	r, ok := m.Seen[id]
+	home := v.groups[r.Group]
+	if _, here := v.instances[id]; !ok || here || home == nil || v.whole != "" || !r.Absent.IsZero() {
+		return
+	}
+	r.Absent = home.ReadAt
+	m.Seen[id] = r
+}
+
 // clone copies m, so that Decide changes nothing it was given.
 func (m Memory) clone() Memory {
-	m.Seen, m.Watch = maps.Clone(m.Seen), maps.Clone(m.Watch)
+	m.Seen, m.Watch, m.Doubts = maps.Clone(m.Seen), maps.Clone(m.Watch), maps.Clone(m.Doubts)
 	if m.Seen == nil {
 		m.Seen = map[cluster.InstanceID]Record{}
+	}
+	if m.Doubts == nil {
+		m.Doubts = map[cluster.UID]string{}
 	}
 	m.Unledgered, m.Errors = slices.Clone(m.Unledgered), slices.Clone(m.Errors)
 	return m

@@ -12,7 +12,7 @@ import (
 func TestLedger(t *testing.T) {
 	w := newWorld()
 	r := w.memory.Seen[id(0)]
-	if r != (Record{Group: "workers", Zone: "a", First: noon, Last: noon, Launched: noon.Add(-2 * time.Hour)}) {
+	if r != (Record{Group: "workers", Zone: "a", First: noon, Last: noon, Launched: noon.Add(-2 * time.Hour), Known: "n00"}) {
 		t.Fatalf("first sight: %+v", r)
 	}
 	w.in.Sent = []cluster.InstanceID{id(0), "aws:///z/i-unheard-of"}
@@ -25,7 +25,7 @@ func TestLedger(t *testing.T) {
 	w.in.Now = noon.Add(30 * time.Second)
 	w.step()
 	r = w.memory.Seen[id(0)]
-	want := Record{Group: "workers", Zone: "a", First: noon, Last: noon.Add(30 * time.Second), Launched: noon.Add(-2 * time.Hour), Sent: true, Ended: true}
+	want := Record{Group: "workers", Zone: "a", First: noon, Last: noon.Add(30 * time.Second), Launched: noon.Add(-2 * time.Hour), Sent: true, Ended: true, Leaving: true, Known: "n00"}
 	if r != want {
 		t.Errorf("later: %+v, want %+v", r, want)
 	}
@@ -90,7 +90,7 @@ func TestLedgerForgets(t *testing.T) {
 	if _, there := w.memory.Seen[""]; there || !w.memory.Seen[id(2)].Sent || w.memory.Seen[id(2)].Group != "workers" {
 		t.Errorf("%+v", w.memory.Seen)
 	}
-	if r := w.memory.Seen["aws:///z/i-before-us"]; r != (Record{First: w.in.Now, Last: w.in.Now, Sent: true}) {
+	if r, there := w.memory.Seen["aws:///z/i-before-us"]; there {
 		t.Errorf("known by its taint alone: %+v", r)
 	}
 	w.node(2).Taints = nil

@@ -59,7 +59,7 @@ func (s *Service) ReapStale(ctx context.Context, name string) error {
 		if v := s.Explain(name); v.Rule != "" {
 			held.Rule, held.Why = v.Rule, v.Why
 		}
-		if slices.Contains([]string{"L0", "E1", "E2", "E3", "E4", "E5", "C1", "M1"}, held.Rule) {
+		if slices.Contains([]string{"L0", "E1", "E2", "E3", "E4", "E5", "E7", "C1", "M1", "M2"}, held.Rule) {
 			return held
 		}
 	}

@@ -138,20 +138,25 @@ func Peek(stateDir string) (Memory, error) {
 	return file.Memory, nil
 }
 
-// load reads the memory. A torn or foreign file is set aside and reported. After a
+// load reads the memory, and removes what a crash left beside it. A torn or foreign file,
+// or a directory in its place, is set aside and reported. After a
 // longer absence the ledger is believed and the timers are not: Decide sees the gap
 // after LastRound and freezes (B3).
 func (s *Service) load() Memory {
 	if s.deps.StateDir == "" {
 		return Memory{}
 	}
+	_, err := atomicfile.Sweep(statePath(s.deps.StateDir))
+	_, nodes := atomicfile.SweepDir(manifestDir(s.deps.StateDir))
+	if err = errors.Join(err, nodes); err != nil {
+		s.log.WithError(err).Warn("what a crash left in the state directory cannot be removed")
+	}
 	m, err := Peek(s.deps.StateDir)
 	if err == nil {
 		return m
 	}
 	s.log.WithFields(logrus.Fields{"why": err.Error()}).Warn("the ledger of instances cannot be read: it is set aside and begun anew")
-	path := statePath(s.deps.StateDir)
-	if err := os.Rename(path, path+".bad"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := atomicfile.SetAside(statePath(s.deps.StateDir), time.Now()); err != nil {
 		s.log.WithError(err).Warn("the ledger of instances cannot be set aside")
 	}
 	return Memory{}

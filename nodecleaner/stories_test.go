@@ -49,9 +49,14 @@ var stories = []story{
 	{"G0 error", func(w *world) { w.lose(0); w.vanish(0); w.in.ReadProblem = "403"; w.pass(time.Hour) }, "", "G0"},
 	{"G0 nothing listed", func(w *world) { w.lose(0); w.in.Groups = nil; w.pass(time.Hour) }, "", "G0"},
 	{"G0 no state", func(w *world) { w.lose(0); w.phase(0, cluster.PhaseUnknown); w.pass(time.Hour) }, "", "G0"},
-	{"B1 wrong account", func(w *world) {
+	{"G0 its group is not listed", func(w *world) {
 		w.lose(0)
 		w.in.Groups = []cluster.NodeGroup{{ID: "other", Target: 1, ReadAt: noon, Instances: []cluster.Instance{{ID: "aws:///z/i-x", Phase: cluster.PhaseRunning, Member: true}}}}
+		w.pass(time.Hour)
+	}, "", "G0"},
+	{"B1 wrong account with a group of the same name", func(w *world) {
+		w.lose(0)
+		w.in.Groups[0].Instances, w.in.Groups[0].Target = []cluster.Instance{{ID: "aws:///z/i-x", Phase: cluster.PhaseRunning, Member: true}}, 1
 		w.pass(time.Hour)
 	}, "", "B1"},
 	{"B1 empty group with a target", func(w *world) {
@@ -61,15 +66,40 @@ var stories = []story{
 		w.in.Groups[0].Instances = nil
 		w.pass(time.Hour)
 	}, "", "B1"},
-	{"G0 young and unknown to the ledger", func(w *world) {
+	{"E5 a taint alone makes nothing ours", func(w *world) {
 		w.memory = Memory{}
 		w.lose(0)
 		w.vanish(0)
-		w.node(0).Created = noon.Add(-time.Minute)
 		w.node(0).Taints = append(w.node(0).Taints, sentAway)
+		w.pass(time.Hour)
+	}, "", "E5"},
+	{"E5 it had ended when it was first seen", func(w *world) {
 		w.memory = Memory{}
-		w.pass(10 * time.Second)
-	}, "", "G2"},
+		w.lose(0)
+		w.phase(0, cluster.PhaseGone)
+		w.pass(time.Hour)
+	}, "", "E5"},
+	{"E5 an earlier leader wrote its group on it", func(w *world) {
+		w.memory = Memory{}
+		w.lose(0)
+		w.phase(0, cluster.PhaseGone)
+		w.claimed(0, "workers")
+		w.pass(10 * time.Minute)
+	}, "n00:G3", ""},
+	{"E5 an earlier leader wrote its group on it, absent", func(w *world) {
+		w.memory = Memory{}
+		w.lose(0)
+		w.vanish(0)
+		w.claimed(0, "workers")
+		w.pass(12 * time.Minute)
+	}, "n00:G4", ""},
+	{"E5 the group that an earlier leader wrote is not listed", func(w *world) {
+		w.memory = Memory{}
+		w.lose(0)
+		w.vanish(0)
+		w.claimed(0, "past")
+		w.pass(time.Hour)
+	}, "", "E5"},
 	{"G1 stopped", func(w *world) { w.lose(0); w.phase(0, cluster.PhaseStopped); w.pass(time.Hour) }, "", "G1"},
 	{"G1 on its way out", func(w *world) { w.lose(0); w.phase(0, cluster.PhaseDeleting); w.pass(time.Hour) }, "", "G1"},
 	{"G1 running", func(w *world) { w.lose(0); w.pass(time.Hour) }, "", "G1"},
@@ -294,7 +324,7 @@ var stories = []story{
 		w.in.ReadProblem = "throttled"
 		w.pass(time.Hour)
 	}, "", "G0"},
-	{"B1 a list cut short", func(w *world) {
+	{"B1 most Ready Nodes are not found either", func(w *world) {
 		w.lose(0)
 		for n := range 5 {
 			w.vanish(n)
@@ -302,11 +332,27 @@ var stories = []story{
 		w.in.Groups[0].Target = 10
 		w.pass(time.Hour)
 	}, "", "B1"},
-	{"B1 a Ready Node that was detached holds for a day", func(w *world) {
+	{"G1 a list cut short", func(w *world) {
+		w.lose(0)
+		for n := range 5 {
+			w.vanish(n)
+			w.byID[id(n)] = cluster.InstanceExists
+		}
+		w.in.Groups[0].Target = 10
+		w.pass(time.Hour)
+	}, "", "G1"},
+	{"B1 a Ready Node that was detached is no matter of others", func(w *world) {
 		w.vanish(9)
+		w.byID[id(9)] = cluster.InstanceExists
 		w.lose(0)
 		w.vanish(0)
-		w.pass(25 * time.Hour)
+		w.pass(12 * time.Minute)
+	}, "n00:G4", ""},
+	{"B1 a Ready Node with a false provider ID is no matter of others", func(w *world) {
+		w.vanish(1)
+		w.lose(0)
+		w.vanish(0)
+		w.pass(12 * time.Minute)
 	}, "n00:G4", ""},
 	{"B1 another cloud's Ready Nodes prove nothing", func(w *world) {
 		w.node(1).ProviderID = "openstack:///one"
@@ -354,7 +400,7 @@ var stories = []story{
 	}, "n00:G3 n01:G3 n02:G3 n03:G3 n04:G3 n05:G3 n06:G3 n07:G3 n08:G3", ""},
 	{"B3 after a longer absence of the agent", func(w *world) {
 		w.lose(0)
-		w.vanish(0)
+		w.phase(0, cluster.PhaseGone)
 		w.in.Now = w.in.Now.Add(20 * time.Minute)
 		w.pass(4 * time.Minute)
 	}, "", "B3"},
@@ -580,6 +626,7 @@ var stories = []story{
 		w.phase(0, cluster.PhaseGone)
 		w.phase(9, cluster.PhaseGone)
 		w.pass(50 * time.Second)
+		w.in.Nodes = slices.DeleteFunc(w.in.Nodes, func(n cluster.Node) bool { return n.Name == "n09" })
 		w.node(0).ProviderID = string(id(9))
 		w.pass(40 * time.Second)
 	}, "", "G2"},
@@ -646,35 +693,30 @@ var stories = []story{
 		w.vanish(0)
 		w.pass(2 * time.Minute)
 	}, "n00:G4", ""},
-	{"B1 a Ready Node that was detached holds for exactly a day", func(w *world) {
-		w.vanish(9)
-		w.lose(0)
-		w.vanish(0)
-		w.pass(24 * time.Hour)
-	}, "", "B1"},
-	{"B1 a Ready Node whose instance is leaving proves nothing", func(w *world) {
+	{"B1 a Ready Node of a scale-down proves nothing", func(w *world) {
 		for n := 1; n < 9; n++ {
 			w.lose(n)
 		}
+		w.in.Sent = []cluster.InstanceID{id(9)}
 		w.phase(9, cluster.PhaseDeleting)
 		w.lose(0)
 		w.vanish(0)
 		w.pass(20 * time.Minute)
 	}, "", "B1"},
-	{"B1 known by its taint alone", func(w *world) { // another account's groups may be complete
+	{"E5 known by its taint alone", func(w *world) { // another account's groups may be complete
 		w.only("aws:///z/i-before-us")
 		w.pass(2 * time.Minute)
-	}, "", "B1"},
+	}, "", "E5"},
 	{"B1 another group is incomplete", func(w *world) {
 		w.only(string(id(0)))
 		w.in.Groups = append(w.in.Groups, cluster.NodeGroup{ID: "other", Target: 3, ReadAt: noon})
 		w.pass(2 * time.Minute)
 	}, "n00:G4", ""},
-	{"B1 its group is not there", func(w *world) {
+	{"G0 its group is not there", func(w *world) {
 		w.only(string(id(0)))
 		w.in.Groups = []cluster.NodeGroup{{ID: "other", ReadAt: noon}}
 		w.pass(2 * time.Minute)
-	}, "", "B1"},
+	}, "", "G0"},
 	{"B1 complete counts the members that exist", func(w *world) {
 		w.only(string(id(0)))
 		w.in.Groups[0].Target = 1
@@ -691,4 +733,133 @@ func (w *world) only(providerID string) {
 	w.node(0).Taints = append(w.node(0).Taints, sentAway)
 	w.lose(0)
 	w.in.Groups[0].Instances, w.in.Groups[0].Target = nil, 0
+}
+
+// claimed is what an agent that saw the Node's instance live wrote on the Node.
+func (w *world) claimed(n int, group string) {
+	w.node(n).Annotations = map[string]string{cluster.AnnotationGroup: group}
+}
+
+// answers: what the cloud says by ID of what its group does not list any more.
+func init() {
+	stories = append(stories, []story{
+		{"G5 not asked yet", func(w *world) { w.lose(0); w.vanish(0); w.byID[id(0)] = cluster.ExistenceUnknown; w.pass(time.Hour) }, "", "G5"},
+		{"G5 asked once", func(w *world) {
+			w.lose(0)
+			w.phase(0, cluster.PhaseGone)
+			w.byID[id(0)] = cluster.ExistenceUnknown
+			w.pass(time.Minute)
+			delete(w.byID, id(0))
+			w.pass(time.Minute)
+		}, "", "G5"},
+		{"G5 answers at last", func(w *world) {
+			w.lose(0)
+			w.phase(0, cluster.PhaseGone)
+			w.byID[id(0)] = cluster.ExistenceUnknown
+			w.pass(time.Minute)
+			delete(w.byID, id(0))
+			w.pass(3 * time.Minute)
+		}, "n00:G3", ""},
+		{"G1 taken out of its group", func(w *world) {
+			w.lose(0)
+			w.vanish(0)
+			w.byID[id(0)] = cluster.InstanceExists
+			w.pass(2 * time.Hour)
+		}, "", "G1"},
+		{"G1 taken out of its group, its end is noticed", func(w *world) {
+			w.lose(0)
+			w.vanish(0)
+			w.byID[id(0)] = cluster.InstanceExists
+			w.pass(time.Hour)
+			delete(w.byID, id(0))
+			w.pass(6 * time.Minute)
+		}, "n00:G4", ""},
+		{"G1 listed as terminated, and it exists", func(w *world) {
+			w.lose(0)
+			w.phase(0, cluster.PhaseGone)
+			w.byID[id(0)] = cluster.InstanceExists
+			w.pass(time.Hour)
+		}, "", "G1"},
+		{"G0 its group left the configuration", func(w *world) {
+			w.lose(0)
+			w.in.Groups = append(w.in.Groups, cluster.NodeGroup{ID: "rest", Target: 9, ReadAt: noon, Instances: w.in.Groups[0].Instances[1:]})
+			w.in.Groups = w.in.Groups[1:]
+			w.pass(2 * time.Hour)
+		}, "", "G0"},
+		{"E7 two Nodes of one instance", func(w *world) {
+			w.node(1).ProviderID = string(id(0))
+			w.lose(0)
+			w.phase(0, cluster.PhaseGone)
+			w.pass(time.Hour)
+		}, "", "E7"},
+		{"E7 two Nodes of one instance, once", func(w *world) {
+			w.node(1).ProviderID = string(id(0))
+			w.pass(10 * time.Second)
+			w.in.Nodes = slices.DeleteFunc(w.in.Nodes, func(n cluster.Node) bool { return n.Name == "n01" })
+			w.lose(0)
+			w.phase(0, cluster.PhaseGone)
+			w.pass(time.Hour)
+		}, "", "E7"},
+		{"E7 Ready long after its instance has ended", func(w *world) {
+			w.phase(0, cluster.PhaseGone)
+			w.pass(6 * time.Minute)
+			w.lose(0)
+			w.pass(time.Hour)
+		}, "", "E7"},
+		{"E7 Ready for a moment after its instance has ended", func(w *world) {
+			w.phase(0, cluster.PhaseGone)
+			w.pass(time.Minute)
+			w.lose(0)
+			w.pass(10 * time.Minute)
+		}, "n00:G3", ""},
+		{"E7 Ready, and the cloud knows no such instance", func(w *world) {
+			w.vanish(0)
+			w.pass(12 * time.Minute)
+			w.lose(0)
+			w.pass(time.Hour)
+		}, "", "E7"},
+		{"M2 the first day", func(w *world) {
+			w.policy.ObserveFirst = 2 * time.Hour
+			w.lose(0)
+			w.phase(0, cluster.PhaseGone)
+			w.pass(time.Hour)
+		}, "", "M2"},
+		{"M2 the second day", func(w *world) {
+			w.policy.ObserveFirst = 2 * time.Hour
+			w.lose(0)
+			w.phase(0, cluster.PhaseGone)
+			w.pass(2 * time.Hour)
+		}, "n00:G3", ""},
+		{"L2 the stamp is of the future and stands still", func(w *world) {
+			w.lose(0)
+			w.node(0).LeaseRenewed = noon.Add(1000 * time.Hour)
+			w.vanish(0)
+			w.pass(12 * time.Minute)
+		}, "n00:G4", ""},
+		{"L2 the stamp is of the past and moves", func(w *world) {
+			w.lose(0)
+			w.vanish(0)
+			for n := range 360 {
+				w.node(0).LeaseRenewed = noon.Add(time.Duration(n)*10*time.Second - 1000*time.Hour)
+				w.pass(10 * time.Second)
+			}
+		}, "", "L2"},
+	}...)
+}
+
+// alone: no Node is Ready, and another account answers whose group has our group's name.
+func init() {
+	stories = append(stories, story{"B1 a lost ledger, begun anew in the wrong account", func(w *world) {
+		w.memory = Memory{}
+		for n := range 10 {
+			w.lose(n)
+			w.claimed(n, "workers")
+			w.node(n).Taints = append(w.node(n).Taints, sentAway)
+		}
+		w.in.Groups[0].Instances, w.in.Groups[0].Target = []cluster.Instance{{ID: "aws:///z/i-x", Phase: cluster.PhaseRunning, Member: true}}, 1
+		for n := range w.in.Nodes {
+			w.in.Nodes[n].Created = noon.Add(-24 * time.Hour)
+		}
+		w.pass(time.Hour)
+	}, "", "B1"})
 }

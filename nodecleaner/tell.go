@@ -58,6 +58,12 @@ func (s *Service) tellBreakers(plan Plan) {
 			}
 		}
 	}
+	for _, h := range plan.Held {
+		if h.Rule == "M2" {
+			line = append(line, "M2: "+h.Why)
+			break
+		}
+	}
 	for rule := range s.open {
 		if open[rule] == "" {
 			s.log.WithField("rule", rule).Info("node deletion goes on: the breaker is closed")

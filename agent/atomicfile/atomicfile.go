@@ -2,8 +2,9 @@
 // sees the old bytes or the new ones and never half of either.
 //
 // It refuses to write through anything but a regular file (or a symbolic link to
-// one, which it follows and keeps), to widen a file's mode, and to touch a file
-// whose bytes and mode are already right.
+// one, which it follows and keeps), to widen a file's mode, to touch a file
+// whose bytes and mode are already right, and to remove anything but what a crash left
+// of its own writing.
 package atomicfile
 
 import (
@@ -45,30 +46,36 @@ func Write(path string, data []byte, mode fs.FileMode) (changed bool, err error)
 // resolve follows symbolic links, also one that dangles: the link may be installed
 // before the first publication.
 func resolve(path string) (string, error) {
+	path, info, err := follow(path)
+	if err == nil && info != nil && !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a regular file (%s)", path, info.Mode().Type())
+	}
+	return path, err
+}
+
+// follow returns what symbolic links lead to; nil info: there is nothing yet.
+func follow(path string) (string, fs.FileInfo, error) {
 	for range maxLinks {
 		info, err := os.Lstat(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			return path, nil
+			return path, nil, nil
 		}
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
-			if !info.Mode().IsRegular() {
-				return "", fmt.Errorf("%s is not a regular file (%s)", path, info.Mode().Type())
-			}
-			return path, nil
+			return path, info, nil
 		}
 		next, err := os.Readlink(path)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		if !filepath.IsAbs(next) {
 			next = filepath.Join(filepath.Dir(path), next)
 		}
 		path = next
 	}
-	return "", fmt.Errorf("more than %d symbolic links", maxLinks)
+	return "", nil, fmt.Errorf("more than %d symbolic links", maxLinks)
 }
 
 func holds(target string, data []byte, mode fs.FileMode) (bool, error) {
@@ -91,6 +98,8 @@ func holds(target string, data []byte, mode fs.FileMode) (bool, error) {
 }
 
 func replace(target string, data []byte, mode fs.FileMode) (err error) {
+	writing.RLock()
+	defer writing.RUnlock()
 	dir := filepath.Dir(target)
 	// CreateTemp makes the file 0600, so the bytes are private from the first one.
 	tmp, err := os.CreateTemp(dir, "."+filepath.Base(target)+".*")

@@ -26,6 +26,9 @@ const (
 	AnnotationDelay = "delay-deletion.cluster-autoscaler.kubernetes.io/"
 	// AnnotationKeep opts a Node out of scale-down and reaping.
 	AnnotationKeep = "autoscaler-agent/keep"
+	// AnnotationGroup is the node group in which an agent saw the Node's instance live. A
+	// new leader's nodecleaner knows by it which Nodes are managed.
+	AnnotationGroup = "autoscaler-agent/group"
 )
 
 // Node is the scheduling- and lifecycle-relevant part of a Kubernetes Node, with the

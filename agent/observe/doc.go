@@ -1,16 +1,19 @@
-// Package observe sees: it turns the Kubernetes API's watches and the cloud's
-// inventory into cluster.Snapshot, one value per round.
+// Package observe takes a cluster.Snapshot: the Kubernetes objects as the API server's
+// watches report them, and the node groups as the inventory last read them.
 //
-// Each object is converted once per version, in its watch event; a Snapshot copies
-// what changed since the last one and shares nothing with an informer. The cloud
-// is read at an adaptive pace by one Inventory that every service shares.
+//	informers ─▶ store (convert, volumes) ─┐
+//	                                        ├─▶ Observer.Snapshot ─▶ cluster.Snapshot
+//	provider ──▶ agent/inventory ─ template ┘
 //
-// It refuses to write to either of them, to decide anything, to poll the API
-// server, and to forget: a group whose read failed keeps its last good facts,
-// marked stale.
+// New starts from an informer factory and an inventory. Start, WaitForSync and then
+// Snapshot give one value per round. WakeUps tells when a round is due, and Stale tells
+// why the facts of Kubernetes may be old.
 //
-// What a pod demands of other pods, of namespaces and of volumes becomes part of its
-// class, in kube-scheduler's own reading; a pod's class follows when its claims change.
-// What fit does not judge (resourceClaims, a disk named in the pod itself, another
-// scheduler) is listed by name in NotUnderstood.
+// Packages below this one: convert turns one API object into a value, volumes judges
+// what a pod's claims demand of its node, store holds the values between two watch
+// events, template corrects a group's template by what its nodes report. Package
+// priorities is a watch of its own, for the priority expander's ConfigMap.
+//
+// The package refuses to write to Kubernetes or to the cloud, to decide anything, and to
+// poll the API server. A Snapshot never waits for the cloud.
 package observe

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,13 +21,17 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
 )
 
-// Config is what an operator may set; the environment names are
+// Config is the part of the configuration with the environment names
 // AUTOSCALER_OBSERVE_*.
 type Config struct {
-	// Fast and Slow are the cloud's polling periods: while something comes or goes,
-	// and while nothing does.
+	// Fast and Slow are the periods of reading the cloud: while instances come or go,
+	// and otherwise.
 	Fast time.Duration `default:"2s"`
 	Slow time.Duration `default:"30s"`
 	// Timeout bounds one read of the cloud.
@@ -41,80 +43,80 @@ type Config struct {
 	Schedulers []string `default:"default-scheduler"`
 }
 
-// Observer holds the informers' converted facts and makes Snapshots of them.
+// The urgencies of a wake-up.
+const (
+	Later = store.Later
+	Soon  = store.Soon
+)
+
+// Observer connects the informers to a store and makes Snapshots of the store and the
+// inventory.
 type Observer struct {
 	cfg       Config
 	log       *logrus.Entry
-	inventory *Inventory
-	world     *world
+	inventory *inventory.Inventory
+	store     *store.Store
 	shared    informers.SharedInformerFactory
 	pods      informers.SharedInformerFactory
 	synced    []cache.InformerSynced
-	wakes     map[Urgency]chan struct{}
+	wakes     map[store.Urgency]chan struct{}
 
-	mu       sync.Mutex
-	heard    time.Time
-	trouble  map[string]watchTrouble
-	outcomes []cluster.Outcome
-	lessons  map[string]Lesson // by Template.Spec
-	taught   taught
-	told     map[cluster.GroupID]string // of what is learnt, what was logged last
+	mu            sync.Mutex
+	lastAnswer    time.Time
+	watchFailures map[string]watchFailure
+	outcomes      []cluster.Outcome
+	corrections   map[string]template.Correction // by Template.Spec
+	corrected     corrected
+	loggedAdvice  map[cluster.GroupID]string // the advice logged last, by group
 }
 
-type watchTrouble struct {
-	at  time.Time
-	err error
-	rv  string // the informer's resource version when the trouble was seen
-	has cache.SharedIndexInformer
-}
-
-// New builds the informers. shared is the factory that the other services use too
-// (built with Strip as its transform); pods have a factory of their own,
-// because they are filtered at the server.
-func New(cfg Config, client kubernetes.Interface, shared informers.SharedInformerFactory, inv *Inventory, log *logrus.Entry) (*Observer, error) {
+// New builds the informers. shared is the factory that the other services use too, with
+// convert.Strip as its transform. Pods have a factory of their own, because the server
+// filters them.
+func New(cfg Config, client kubernetes.Interface, shared informers.SharedInformerFactory, inv *inventory.Inventory, log *logrus.Entry) (*Observer, error) {
 	o := &Observer{
-		cfg: cfg, log: log, inventory: inv, world: newWorld(cfg.Schedulers), shared: shared,
-		pods: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(Strip),
+		cfg: cfg, log: log, inventory: inv, store: store.New(cfg.Schedulers), shared: shared,
+		pods: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(convert.Strip),
 			informers.WithTweakListOptions(func(l *metav1.ListOptions) { l.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed" })),
-		wakes:   map[Urgency]chan struct{}{Soon: make(chan struct{}, 1), Later: make(chan struct{}, 1)},
-		trouble: map[string]watchTrouble{},
-		lessons: map[string]Lesson{},
-		heard:   time.Now(),
+		wakes:         map[store.Urgency]chan struct{}{store.Soon: make(chan struct{}, 1), store.Later: make(chan struct{}, 1)},
+		watchFailures: map[string]watchFailure{},
+		corrections:   map[string]template.Correction{},
+		lastAnswer:    time.Now(),
 	}
-	w := o.world
+	s := o.store
 	return o, errors.Join(
-		watch(o, "nodes", shared.Core().V1().Nodes().Informer(), w.putNode, func(n *corev1.Node) Urgency { return w.dropNode(cluster.NodeName(n.Name)) }),
-		watch(o, "pods", o.pods.Core().V1().Pods().Informer(), w.putPod, func(p *corev1.Pod) Urgency {
-			return w.dropPod(key(p.Namespace, p.Name), cluster.NodeName(p.Spec.NodeName))
-		}, movedPod),
-		watch(o, "daemonsets", shared.Apps().V1().DaemonSets().Informer(), w.putDaemonSet, func(d *appsv1.DaemonSet) Urgency {
-			return w.dropDaemonSet(cluster.PodKey(d.Namespace + "/" + d.Name))
+		watch(o, "nodes", shared.Core().V1().Nodes().Informer(), s.PutNode, func(n *corev1.Node) store.Urgency { return s.DeleteNode(cluster.NodeName(n.Name)) }),
+		watch(o, "pods", o.pods.Core().V1().Pods().Informer(), s.PutPod, func(p *corev1.Pod) store.Urgency {
+			return s.DeletePod(cluster.PodKey(p.Namespace+"/"+p.Name), cluster.NodeName(p.Spec.NodeName))
+		}, store.ReplacedPod),
+		watch(o, "daemonsets", shared.Apps().V1().DaemonSets().Informer(), s.PutDaemonSet, func(d *appsv1.DaemonSet) store.Urgency {
+			return s.DeleteDaemonSet(cluster.PodKey(d.Namespace + "/" + d.Name))
 		}),
-		watch(o, "replicasets", shared.Apps().V1().ReplicaSets().Informer(), w.putReplicaSet, func(r *appsv1.ReplicaSet) Urgency { return w.dropMaker(cluster.UID(r.UID)) }),
-		watch(o, "statefulsets", shared.Apps().V1().StatefulSets().Informer(), w.putStatefulSet, func(s *appsv1.StatefulSet) Urgency { return w.dropMaker(cluster.UID(s.UID)) }),
-		watch(o, "jobs", shared.Batch().V1().Jobs().Informer(), w.putJob, func(j *batchv1.Job) Urgency { return w.dropMaker(cluster.UID(j.UID)) }),
-		watch(o, "poddisruptionbudgets", shared.Policy().V1().PodDisruptionBudgets().Informer(), w.putBudget, func(b *policyv1.PodDisruptionBudget) Urgency {
-			return w.dropBudget(b.Namespace + "/" + b.Name)
+		watch(o, "replicasets", shared.Apps().V1().ReplicaSets().Informer(), s.PutReplicaSet, func(r *appsv1.ReplicaSet) store.Urgency { return s.DeleteController(cluster.UID(r.UID)) }),
+		watch(o, "statefulsets", shared.Apps().V1().StatefulSets().Informer(), s.PutStatefulSet, func(set *appsv1.StatefulSet) store.Urgency { return s.DeleteController(cluster.UID(set.UID)) }),
+		watch(o, "jobs", shared.Batch().V1().Jobs().Informer(), s.PutJob, func(j *batchv1.Job) store.Urgency { return s.DeleteController(cluster.UID(j.UID)) }),
+		watch(o, "poddisruptionbudgets", shared.Policy().V1().PodDisruptionBudgets().Informer(), s.PutBudget, func(b *policyv1.PodDisruptionBudget) store.Urgency {
+			return s.DeleteBudget(b.Namespace + "/" + b.Name)
 		}),
-		watch(o, "namespaces", shared.Core().V1().Namespaces().Informer(), w.putNamespace, func(n *corev1.Namespace) Urgency { return w.dropNamespace(n.Name) }),
-		watch(o, "persistentvolumeclaims", shared.Core().V1().PersistentVolumeClaims().Informer(), w.putClaim, func(c *corev1.PersistentVolumeClaim) Urgency {
-			return w.dropClaim(c.Namespace + "/" + c.Name)
+		watch(o, "namespaces", shared.Core().V1().Namespaces().Informer(), s.PutNamespace, func(n *corev1.Namespace) store.Urgency { return s.DeleteNamespace(n.Name) }),
+		watch(o, "persistentvolumeclaims", shared.Core().V1().PersistentVolumeClaims().Informer(), s.PutClaim, func(c *corev1.PersistentVolumeClaim) store.Urgency {
+			return s.DeleteClaim(c.Namespace + "/" + c.Name)
 		}),
-		watch(o, "persistentvolumes", shared.Core().V1().PersistentVolumes().Informer(), w.putVolume, func(v *corev1.PersistentVolume) Urgency { return w.dropVolume(v.Name) }),
-		watch(o, "storageclasses", shared.Storage().V1().StorageClasses().Informer(), w.putStorageClass, func(c *storagev1.StorageClass) Urgency { return w.dropStorageClass(c.Name) }),
-		watch(o, "csidrivers", shared.Storage().V1().CSIDrivers().Informer(), w.putDriver, func(d *storagev1.CSIDriver) Urgency { return w.dropDriver(d.Name) }),
-		watch(o, "volumeattachments", shared.Storage().V1().VolumeAttachments().Informer(), w.putAttachment, func(v *storagev1.VolumeAttachment) Urgency { return w.dropAttachment(v.Name) }),
-		watch(o, "csinodes", shared.Storage().V1().CSINodes().Informer(), w.putCSINode, func(n *storagev1.CSINode) Urgency { return w.dropCSINode(cluster.NodeName(n.Name)) }),
+		watch(o, "persistentvolumes", shared.Core().V1().PersistentVolumes().Informer(), s.PutVolume, func(v *corev1.PersistentVolume) store.Urgency { return s.DeleteVolume(v.Name) }),
+		watch(o, "storageclasses", shared.Storage().V1().StorageClasses().Informer(), s.PutStorageClass, func(c *storagev1.StorageClass) store.Urgency { return s.DeleteStorageClass(c.Name) }),
+		watch(o, "csidrivers", shared.Storage().V1().CSIDrivers().Informer(), s.PutCSIDriver, func(d *storagev1.CSIDriver) store.Urgency { return s.DeleteCSIDriver(d.Name) }),
+		watch(o, "volumeattachments", shared.Storage().V1().VolumeAttachments().Informer(), s.PutAttachment, func(v *storagev1.VolumeAttachment) store.Urgency { return s.DeleteAttachment(v.Name) }),
+		watch(o, "csinodes", shared.Storage().V1().CSINodes().Informer(), s.PutCSINode, func(n *storagev1.CSINode) store.Urgency { return s.DeleteCSINode(cluster.NodeName(n.Name)) }),
 	)
 }
 
-// watch connects one informer to the world. An update for which one of others holds
-// is another object of the same name: the old one is dropped first.
-func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, put, drop func(*T) Urgency, others ...func(old, now *T) bool) error {
+// watch connects one informer to the store. An update for which one of replaced holds is
+// another object of the same name: the old object is deleted first.
+func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, put, remove func(*T) store.Urgency, replaced ...func(old, now *T) bool) error {
 	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if t, ok := obj.(*T); ok {
-				o.wake(put(t))
+				o.Wake(put(t))
 			}
 		},
 		UpdateFunc: func(before, obj any) {
@@ -122,17 +124,17 @@ func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, 
 			if !ok {
 				return
 			}
-			if old, ok := before.(*T); ok && slices.ContainsFunc(others, func(is func(old, now *T) bool) bool { return is(old, t) }) {
-				o.wake(drop(old))
+			if old, ok := before.(*T); ok && slices.ContainsFunc(replaced, func(is func(old, now *T) bool) bool { return is(old, t) }) {
+				o.Wake(remove(old))
 			}
-			o.wake(put(t))
+			o.Wake(put(t))
 		},
 		DeleteFunc: func(obj any) {
 			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = gone.Obj
 			}
 			if t, ok := obj.(*T); ok {
-				o.wake(drop(t))
+				o.Wake(remove(t))
 			}
 		},
 	})
@@ -140,7 +142,7 @@ func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, 
 		return fmt.Errorf("watch %s: %w", name, err)
 	}
 	o.synced = append(o.synced, reg.HasSynced)
-	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { o.stumbled(name, informer, err) }); err != nil {
+	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { o.watchFailed(name, informer, err) }); err != nil {
 		return fmt.Errorf("watch %s: %w", name, err)
 	}
 	return nil
@@ -152,7 +154,7 @@ func (o *Observer) Start(stop <-chan struct{}) {
 	o.pods.Start(stop)
 }
 
-// WaitForSync returns when every watch has told its whole list, or with ctx's end.
+// WaitForSync returns when every watch has delivered its initial list, or when ctx ends.
 func (o *Observer) WaitForSync(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), o.synced...) {
 		return fmt.Errorf("wait for caches: %w", context.Cause(ctx))
@@ -160,171 +162,56 @@ func (o *Observer) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// Wakes returns the channel that receives after a change of the given urgency.
-func (o *Observer) Wakes(u Urgency) <-chan struct{} { return o.wakes[u] }
+// WakeUps returns the channel that receives after a change of the given urgency.
+func (o *Observer) WakeUps(u store.Urgency) <-chan struct{} { return o.wakes[u] }
 
-func (o *Observer) wake(u Urgency) {
-	if ch, ok := o.wakes[u]; ok {
-		poke(ch)
+// Wake asks for a round with the given urgency, for a change that no watch of the
+// Observer delivers.
+func (o *Observer) Wake(u store.Urgency) {
+	select {
+	case o.wakes[u] <- struct{}{}: // a nil channel (Never) is never ready
+	default:
 	}
 }
 
-// Heard notes that the API server answered just now (the Lease was read or
-// renewed).
-func (o *Observer) Heard() {
-	o.mu.Lock()
-	o.heard = time.Now()
-	o.mu.Unlock()
-}
-
-func (o *Observer) stumbled(name string, informer cache.SharedIndexInformer, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.trouble[name] = watchTrouble{at: time.Now(), err: err, rv: informer.LastSyncResourceVersion(), has: informer}
-}
-
-// Stale says why the Kubernetes facts may be old; empty when they are live. A watch
-// that stumbled counts as broken until it has moved on or been quiet for a minute,
-// which is longer than the reflector's longest pause between attempts.
-func (o *Observer) Stale() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := time.Now()
-	if silent := now.Sub(o.heard); silent > o.cfg.StaleAfter {
-		return fmt.Sprintf("the API server has not answered since %s", o.heard.UTC().Format(time.RFC3339))
-	}
-	var texts, remedies []string
-	names := map[string][]string{}
-	for _, name := range sortedKeys(o.trouble) {
-		t := o.trouble[name]
-		if now.Sub(t.at) > time.Minute || t.has.LastSyncResourceVersion() != t.rv {
-			delete(o.trouble, name)
-			continue
-		}
-		if now.Sub(t.at) > o.cfg.StaleAfter || t.rv == "" {
-			text, remedy := Cause(t.err)
-			if names[text] == nil {
-				texts = append(texts, text)
-			}
-			names[text] = append(names[text], name)
-			if remedy != "" && !slices.Contains(remedies, remedy) {
-				remedies = append(remedies, remedy)
-			}
-		}
-	}
-	for i, text := range texts {
-		texts[i] = "watch " + strings.Join(names[text], ", ") + ": " + text
-	}
-	if len(remedies) > 0 {
-		texts = append(texts, "remedy: "+strings.Join(remedies, "; "))
-	}
-	return strings.Join(texts, "; ")
-}
-
-// Report hands over what became of a plan's actions; they appear in the next
-// Snapshot.
-func (o *Observer) Report(outcomes []cluster.Outcome) {
+// AddOutcomes adds the outcomes of a plan's actions to the next Snapshot.
+func (o *Observer) AddOutcomes(outcomes []cluster.Outcome) {
 	o.mu.Lock()
 	o.outcomes = append(o.outcomes, outcomes...)
 	o.mu.Unlock()
 }
 
-// Waiting returns since when, by this machine's clock, a pod that no earlier call
-// covered has been seen Unschedulable; zero when none has. It resets the mark.
-func (o *Observer) Waiting() time.Time {
-	o.world.mu.Lock()
-	defer o.world.mu.Unlock()
-	since := o.world.waitingSince
-	o.world.waitingSince = time.Time{}
-	return since
-}
+// TakeUnschedulableSince returns since when, by this machine's clock, a pod that no
+// earlier call covered has been seen Unschedulable; zero when none has. It resets the
+// mark.
+func (o *Observer) TakeUnschedulableSince() time.Time { return o.store.TakeUnschedulableSince() }
 
-// Snapshot returns the world of this moment and takes the reported outcomes along.
-// It never waits for the cloud: groups are as last read, stamped with when.
+// Snapshot returns the cluster of this moment and takes the outcomes out of the
+// Observer. It never waits for the cloud: each group carries the time of its last read.
 func (o *Observer) Snapshot() cluster.Snapshot {
-	s := o.Look()
+	s := o.ReadOnlySnapshot()
 	o.mu.Lock()
 	s.Outcomes, o.outcomes = o.outcomes, nil
 	o.mu.Unlock()
 	return s
 }
 
-// Look is Snapshot for onlookers: it leaves the outcomes for the scaler.
-func (o *Observer) Look() cluster.Snapshot {
-	groups, facts := o.inventory.known()
+// ReadOnlySnapshot is Snapshot without the outcomes: they stay for the scaler.
+func (o *Observer) ReadOnlySnapshot() cluster.Snapshot {
+	groups, version := o.inventory.Current()
 	stale := o.Stale()
-	w := o.world
-	w.mu.Lock()
-	s := w.snapshot()
-	looks := w.nodes.looks
-	var births map[cluster.NodeName]birth
-	var undiminished map[cluster.NodeName]map[string]int64
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known := o.corrected.nodeVersion
+	if o.corrected.inventoryVersion != version || !time.Now().Before(o.corrected.validUntil) {
+		known = -1
+	}
+	s, nodeVersion, evidence := o.store.Snapshot(known)
 	s.Now, s.Stale = time.Now(), stale
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	standing := o.taught.facts == facts && o.taught.looks == looks && s.Now.Before(o.taught.until)
-	if !standing {
-		births, undiminished = maps.Clone(w.births), maps.Clone(w.undiminished)
+	if evidence != nil {
+		o.correctGroups(groups, *evidence, s.Now)
+		o.corrected.inventoryVersion, o.corrected.nodeVersion = version, nodeVersion
 	}
-	w.mu.Unlock()
-	if !standing {
-		o.teach(groups, s.Nodes, births, undiminished, s.Now)
-		o.taught.facts, o.taught.looks = facts, looks
-	}
-	s.Groups = o.taught.asOf(groups)
+	s.Groups = o.corrected.withReadTimes(groups)
 	return s
-}
-
-// taught are the groups with their templates corrected by what their nodes show. They
-// stand as long as neither the cloud's facts nor the nodes change, and until time itself
-// has a say.
-type taught struct {
-	facts, looks int
-	until        time.Time
-	groups       []cluster.NodeGroup
-}
-
-// teach corrects the groups' templates. Callers hold o.mu.
-func (o *Observer) teach(groups []cluster.NodeGroup, nodes []*cluster.Node, births map[cluster.NodeName]birth, undiminished map[cluster.NodeName]map[string]int64, now time.Time) {
-	corrected, words := correct(slices.Clone(groups), nodes, o.inventory.Specs(), births, undiminished, o.lessons, now)
-	for g, text := range words {
-		if o.told[g] != text {
-			o.log.WithFields(logrus.Fields{"group": string(g), "why": text}).Warn("the group's nodes are not what its template says; pods are judged by the nodes")
-		}
-	}
-	o.told = words
-	o.taught = taught{groups: corrected, until: now.Truncate(lessonStamp).Add(lessonStamp)}
-	for _, n := range nodes {
-		if due := n.ReadySince.Add(lessonSettled); due.After(now) && due.Before(o.taught.until) {
-			o.taught.until = due
-		}
-	}
-}
-
-// asOf returns the groups with the moments of their last reads.
-func (t *taught) asOf(read []cluster.NodeGroup) []cluster.NodeGroup {
-	same := func(a, b cluster.NodeGroup) bool { return a.ReadAt.Equal(b.ReadAt) }
-	if !slices.EqualFunc(t.groups, read, same) {
-		t.groups = readAgain(t.groups, read)
-	}
-	return t.groups
-}
-
-// Lessons returns what nodes taught about their templates, by Template.Spec.
-func (o *Observer) Lessons() map[string]Lesson {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return maps.Clone(o.lessons)
-}
-
-// Remember gives back what Lessons returned before a restart.
-func (o *Observer) Remember(lessons map[string]Lesson) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	maps.Copy(o.lessons, lessons)
-	o.taught = taught{}
-}
-
-func cutKey(key cluster.PodKey) (namespace, name string, ok bool) {
-	return strings.Cut(string(key), "/")
 }

@@ -211,6 +211,13 @@ func (p *part) stale(what string, err error) []cluster.NodeGroup {
 	return out
 }
 
+// Duplicate is the cause of an Error of a node group whose name several providers have.
+type Duplicate struct{ Providers []string }
+
+func (d Duplicate) Error() string {
+	return fmt.Sprintf("providers %s have a node group of this name", strings.Join(d.Providers, " and "))
+}
+
 // settle finds what two providers both claim.
 func settle(list []cluster.NodeGroup, errs []error) ([]cluster.NodeGroup, error) {
 	owners := map[cluster.GroupID][]string{}
@@ -219,7 +226,7 @@ func settle(list []cluster.NodeGroup, errs []error) ([]cluster.NodeGroup, error)
 	}
 	for _, id := range slices.Sorted(maps.Keys(owners)) {
 		if by := owners[id]; len(by) > 1 {
-			errs = append(errs, &Error{Op: "read", Group: id, Kind: Invalid, Err: fmt.Errorf("providers %s have a node group of this name", strings.Join(by, " and ")),
+			errs = append(errs, &Error{Op: "read", Group: id, Kind: Invalid, Err: Duplicate{Providers: by},
 				Remedy: "rename one of them: until then neither is scaled"})
 		}
 	}
@@ -281,7 +288,7 @@ func (j *joined) of(ctx context.Context, op string, id cluster.GroupID) (*part, 
 		case len(owners) == 1:
 			return owners[0], nil
 		case len(owners) > 1:
-			return nil, fail(Invalid, fmt.Errorf("providers %s have a node group of this name", strings.Join(names, " and ")))
+			return nil, fail(Invalid, Duplicate{Providers: names})
 		case look == 0:
 			_, err = j.Groups(ctx)
 		}

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 )
 
 // When the status ConfigMap is written: on a change, but no sooner than statusApart
@@ -121,7 +121,7 @@ func (sp *StatusPage) Run(ctx context.Context, beat func()) error {
 			err := sp.write(ctx, p)
 			why := ""
 			if err != nil && ctx.Err() == nil {
-				text, remedy := observe.Cause(err)
+				text, remedy := apierror.Explain(err)
 				why = text + " " + remedy
 			}
 			written = written || err == nil

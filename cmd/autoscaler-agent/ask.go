@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -12,10 +11,12 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
-func socketFlag(fs *flag.FlagSet) *string {
-	return fs.String("socket", "", "the agent's `socket` (default: AUTOSCALER_SOCKET's)")
+func socketFlag(c *cobra.Command) *string {
+	return c.Flags().String("socket", "", "path of the running agent's `socket` (default AUTOSCALER_SOCKET)")
 }
 
 // socketOf fills in the configured socket where none was named.
@@ -25,7 +26,7 @@ func socketOf(socket *string, envFile string) error {
 	}
 	cfg, err := load(envFile)
 	if err != nil {
-		return err
+		return failed("configuration", err)
 	}
 	*socket = cfg.Socket
 	return nil
@@ -69,13 +70,18 @@ func ask(ctx context.Context, socket, path string, v any) error {
 	return nil
 }
 
-// silent tells that nobody listens, and not that an agent answers badly.
-func silent(err error) bool {
+// nobodyListens tells an agent that does not run from one that answers badly.
+func nobodyListens(err error) bool {
 	_, dial := errors.AsType[*net.OpError](err)
 	return dial
 }
 
-func noAnswer(errout io.Writer, socket string, err error) int {
-	fmt.Fprintf(errout, "autoscaler-agent: no agent answers on %s: %v (systemctl status autoscaler-agent tells whether it runs; --socket names another)\n", socket, err)
-	return exitFailed
+// noAnswer is the failure to ask the running agent.
+func noAnswer(socket string, err error) error {
+	return failed("", fmt.Errorf("no agent answers on %s: %w (systemctl status autoscaler-agent tells whether it runs; --socket names another)", socket, err))
+}
+
+// lookFromHere says that a command goes on without the running agent.
+func lookFromHere(errout io.Writer, socket string) {
+	fmt.Fprintf(errout, "no agent answers on %s: looking at the cluster and the cloud from here\n", socket)
 }

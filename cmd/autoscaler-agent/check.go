@@ -1,45 +1,52 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
+
+	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 )
 
-func checkCommand(ctx context.Context, args []string, out, errout io.Writer) int {
-	fs := newFlags("check", "Check everything that the agent needs: configuration, kubeconfig, rights, cloud\ncredentials, node groups. Exits 1 when a finding is an error.", `  autoscaler-agent check --env-file /etc/autoscaler-agent/agent.env
-  autoscaler-agent check --offline          speak to nobody
-  autoscaler-agent check --kubelets         may --kubelet-certificate-authority be switched on?
+func checkCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "check",
+		Short: "Check configuration, credentials, rights, cloud and cluster",
+		Long: `Check everything that the agent needs: configuration, kubeconfig, rights, cloud
+credentials, node groups. The exit code is 1 when a finding is an error.`,
+		Example: `  autoscaler-agent check --env-file /etc/autoscaler-agent/agent.env
+  autoscaler-agent check --offline          # the configuration alone
+  autoscaler-agent check --kubelets         # may --kubelet-certificate-authority be switched on?
   autoscaler-agent check --output json | jq '.[] | select(.level == "error")'
-  autoscaler-agent check --print-env > agent.env
-`, errout)
-	envFile, output := envFileFlag(fs), outputFlag(fs)
-	offline := fs.Bool("offline", false, "check the configuration only; speak to nobody")
-	kubelets := fs.Bool("kubelets", false, "also dial every Ready node's kubelet and verify its certificate")
-	printEnv := fs.Bool("print-env", false, "print every setting with its default, as an environment file")
-	if code, done := parse(fs, args, out, errout); done {
-		return code
+  autoscaler-agent check --print-env > agent.env`,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	if *printEnv {
-		fmt.Fprint(out, agent.EnvExample())
-		return exitOK
-	}
-	cfg, err := load(*envFile)
-	findings := agent.Check(ctx, cfg, err, *offline)
-	if *kubelets && !*offline && err == nil {
-		findings = append(findings, agent.CheckKubelets(ctx, cfg)...)
-	}
-	code := exitOK
-	for _, f := range findings {
-		if f.Level == agent.LevelError {
-			code = exitFailed
+	envFile, output := envFileFlag(c), outputFlag(c)
+	offline := c.Flags().Bool("offline", false, "check the configuration only, without any connection")
+	kubelets := c.Flags().Bool("kubelets", false, "also connect to the kubelet of every Ready node and verify its certificate")
+	printEnv := c.Flags().Bool("print-env", false, "print every setting with its default, as an environment file")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *printEnv {
+			fmt.Fprint(c.OutOrStdout(), agent.EnvExample())
+			return nil
 		}
+		cfg, err := load(*envFile)
+		findings := agent.Check(c.Context(), cfg, err, *offline)
+		if *kubelets && !*offline && err == nil {
+			findings = append(findings, agent.CheckKubelets(c.Context(), cfg)...)
+		}
+		if done, err := printData(c.OutOrStdout(), *output, findings); err != nil {
+			return err
+		} else if !done {
+			printFindings(c.OutOrStdout(), findings)
+		}
+		for _, f := range findings {
+			if f.Level == agent.LevelError {
+				return exitCode(exitFailed)
+			}
+		}
+		return nil
 	}
-	if printed, done := printData(out, *output, findings); done {
-		return max(code, printed)
-	}
-	printFindings(out, findings)
-	return code
+	return c
 }

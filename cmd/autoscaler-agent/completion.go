@@ -1,49 +1,42 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
 
-func completionCommand(_ context.Context, args []string, out, errout io.Writer) int {
-	fs := newFlags("completion bash|zsh|fish", "Print a script that completes commands and the kinds of explain in a shell.", `  autoscaler-agent completion bash > /etc/bash_completion.d/autoscaler-agent
+func completionCommand() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish"}
+	return &cobra.Command{
+		Use:   "completion bash|zsh|fish",
+		Short: "Print a script that completes commands, flags and names in a shell",
+		Long: `Print a script that completes commands, flags and names in a shell. Names of pods,
+nodes, groups and certificate requests come from the running agent; where it does not
+answer within a second, none are offered. For bash the package bash-completion is needed.`,
+		Example: `  autoscaler-agent completion bash > /etc/bash_completion.d/autoscaler-agent
   source <(autoscaler-agent completion zsh)
-  autoscaler-agent completion fish > ~/.config/fish/completions/autoscaler-agent.fish
-`, errout)
-	names, code, done := parseNames(fs, args, out, errout)
-	if done {
-		return code
+  autoscaler-agent completion fish > ~/.config/fish/completions/autoscaler-agent.fish`,
+		ValidArgs: shells,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 || !slices.Contains(shells, args[0]) {
+				return usagef(c, "say for which shell: %s", strings.Join(shells[:2], ", ")+" or "+shells[2])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			generate := map[string]func(io.Writer) error{
+				"bash": func(w io.Writer) error { return c.Root().GenBashCompletionV2(w, true) },
+				"zsh":  c.Root().GenZshCompletion,
+				"fish": func(w io.Writer) error { return c.Root().GenFishCompletion(w, true) },
+			}[args[0]]
+			if err := generate(c.OutOrStdout()); err != nil {
+				return failed("", fmt.Errorf("write the script: %w", err))
+			}
+			return nil
+		},
 	}
-	var words []string
-	for _, c := range commands() {
-		words = append(words, c.name)
-	}
-	const kinds = "pod node group csr headroom"
-	script := `_autoscaler_agent() {
-  local cur=${COMP_WORDS[COMP_CWORD]}
-  if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "` + strings.Join(words, " ") + `" -- "$cur"))
-  elif [ "$COMP_CWORD" -eq 2 ] && [ "${COMP_WORDS[1]}" = explain ]; then
-    COMPREPLY=($(compgen -W "` + kinds + `" -- "$cur"))
-  fi
-}
-complete -o default -F _autoscaler_agent autoscaler-agent
-`
-	switch {
-	case len(names) == 1 && names[0] == "bash":
-		fmt.Fprint(out, script)
-	case len(names) == 1 && names[0] == "zsh":
-		fmt.Fprint(out, "autoload -U +X bashcompinit && bashcompinit\n"+script)
-	case len(names) == 1 && names[0] == "fish":
-		for _, c := range commands() {
-			fmt.Fprintf(out, "complete -c autoscaler-agent -n __fish_use_subcommand -a %s -d '%s'\n", c.name, c.short)
-		}
-		fmt.Fprintf(out, "complete -c autoscaler-agent -n '__fish_seen_subcommand_from explain' -a '%s'\n", kinds)
-	default:
-		fmt.Fprint(errout, "autoscaler-agent completion: say for which shell: bash, zsh or fish\n")
-		return exitUsage
-	}
-	return exitOK
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/url"
@@ -10,66 +9,119 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
-// namedNodes is how many nodes with one reason a table names.
+// namedNodes is the number of nodes that a table names for one reason.
 const namedNodes = 3
 
-func explainCommand(ctx context.Context, args []string, out, errout io.Writer) int {
-	fs := newFlags("explain pod|node|group|csr NAME", "Say why a pod waits, why a node stays or goes, why a node group does not change,\nhow a certificate request is judged, by rule ID. The running agent answers; where none runs, the command looks at the\ncluster and the cloud itself, as plan does. Exits 1 when there is no such thing.", `  autoscaler-agent explain pod default/web-7d4b9c-x2x9k
+func explainCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "explain pod|node|group|csr NAME",
+		Short: "Explain why a pod waits, a node stays or goes, a group does not change, a csr is held",
+		Long: `Explain by rule ID why a pod waits, why a node stays or goes, why a node group does
+not change, how a certificate request is judged. The running agent answers; where none
+runs, the command reads the cluster and the cloud itself, as plan does. The exit code
+is 1 when there is nothing of that name.`,
+		Example: `  autoscaler-agent explain pod default/web-7d4b9c-x2x9k
   autoscaler-agent explain node ip-10-0-3-17.eu-west-1.compute.internal
   autoscaler-agent explain group workers --output yaml
   autoscaler-agent explain csr csr-8vnps
-  autoscaler-agent explain pod web-0 --output json | jq -r '.pod.groups.refusals[] | .name + ": " + .why'
-`, errout)
-	envFile, output, socket := envFileFlag(fs), outputFlag(fs), socketFlag(fs)
-	dry := fs.Bool("dry", false, "look at the cluster and the cloud without asking the running agent")
-	names, code, done := parseNames(fs, args, out, errout)
-	if done {
-		return code
+  autoscaler-agent explain pod web-0 --output json | jq -r '.pod.groups.refusals[] | .name + ": " + .why'`,
+		Args: func(c *cobra.Command, args []string) error {
+			_, _, err := subject(c, args)
+			return err
+		},
 	}
-	if len(names) == 1 {
-		if kind, name, ok := strings.Cut(names[0], "/"); ok && kindOf(kind) != "" {
-			names = []string{kind, name}
-		}
-	}
-	if len(names) != 2 || kindOf(names[0]) == "" {
-		fmt.Fprint(errout, "autoscaler-agent explain: say what: explain pod NAME, explain node NAME, explain group NAME or explain csr NAME\n")
-		return exitUsage
-	}
-	kind, name := kindOf(names[0]), names[1]
-	if kind == "csr" {
-		return explainCSR(ctx, name, *envFile, *output, socket, *dry, out, errout)
-	}
-	var x agent.Explanation
-	if !*dry {
-		if err := socketOf(socket, *envFile); err != nil {
-			return complain(errout, "configuration", err)
-		}
-		err := ask(ctx, *socket, "/explain?"+url.Values{"kind": {kind}, "name": {name}}.Encode(), &x)
+	x := explaining{envFile: envFileFlag(c), output: outputFlag(c), socket: socketFlag(c)}
+	c.Flags().BoolVar(&x.dry, "dry", false, "read the cluster and the cloud without asking the running agent")
+	c.ValidArgsFunction = completeSubject(x.envFile, x.socket)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		kind, name, err := subject(c, args)
 		switch {
-		case err != nil && !silent(err):
-			return noAnswer(errout, *socket, err)
 		case err != nil:
-			fmt.Fprintf(errout, "no agent answers on %s: looking at the cluster and the cloud from here\n", *socket)
-			*dry = true
+			return err
+		case kind == "csr":
+			return x.csr(c, name)
 		}
+		return x.explain(c, kind, name)
 	}
-	if *dry {
-		cfg, err := load(*envFile)
-		if err != nil {
-			return complain(errout, "configuration", err)
-		}
-		if x, err = agent.DryExplain(ctx, cfg, report.NewLogger("warning", errout), kind, name); err != nil {
-			return complain(errout, "explain", err)
-		}
-	}
-	return printExplained(out, *output, x)
+	return c
 }
 
-// kindOf knows the names that kubectl's users write.
+// explaining is the command line of explain.
+type explaining struct {
+	envFile, output, socket *string
+	dry                     bool
+}
+
+// subject reads "pod NAME" or "pod/NAME".
+func subject(c *cobra.Command, args []string) (kind, name string, err error) {
+	if len(args) == 1 {
+		if kind, name, ok := strings.Cut(args[0], "/"); ok && kindOf(kind) != "" {
+			args = []string{kind, name}
+		}
+	}
+	if len(args) != 2 || kindOf(args[0]) == "" {
+		return "", "", usagef(c, "say what: explain pod NAME, explain node NAME, explain group NAME or explain csr NAME")
+	}
+	return kindOf(args[0]), args[1], nil
+}
+
+func (x explaining) explain(c *cobra.Command, kind, name string) error {
+	var found agent.Explanation
+	answered, err := x.ask(c, kind, name, &found)
+	if err != nil {
+		return err
+	}
+	if !answered {
+		cfg, err := load(*x.envFile)
+		if err != nil {
+			return failed("configuration", err)
+		}
+		if found, err = agent.DryExplain(c.Context(), cfg, report.NewLogger("warning", c.ErrOrStderr()), kind, name); err != nil {
+			return failed("explain", err)
+		}
+	}
+	return printExplained(c.OutOrStdout(), *x.output, found)
+}
+
+// ask asks the running agent, unless told not to. It is no error where none runs.
+func (x explaining) ask(c *cobra.Command, kind, name string, v any) (answered bool, err error) {
+	if x.dry {
+		return false, nil
+	}
+	if err := socketOf(x.socket, *x.envFile); err != nil {
+		return false, err
+	}
+	err = ask(c.Context(), *x.socket, "/explain?"+url.Values{"kind": {kind}, "name": {name}}.Encode(), v)
+	switch {
+	case err == nil:
+		return true, nil
+	case nobodyListens(err):
+		lookFromHere(c.ErrOrStderr(), *x.socket)
+		return false, nil
+	case kind == "csr" && strings.Contains(err.Error(), "not found"):
+		return false, failed("explain", err)
+	}
+	return false, noAnswer(*x.socket, err)
+}
+
+func printExplained(out io.Writer, format string, x agent.Explanation) error {
+	done, err := printData(out, format, x)
+	if !done {
+		printExplanation(out, x)
+	}
+	if err == nil && !x.Found {
+		return exitCode(exitFailed)
+	}
+	return err
+}
+
+// kindOf reads a kind in the spellings of kubectl, and returns "" for an unknown one.
 func kindOf(word string) string {
 	switch strings.ToLower(word) {
 	case "pod", "pods", "po":
@@ -86,7 +138,7 @@ func kindOf(word string) string {
 	return ""
 }
 
-// page writes an explanation for people: one sentence first, then what it rests on.
+// page writes an explanation for people: the summary first, then the facts.
 type page struct {
 	out   io.Writer
 	width int
@@ -107,7 +159,7 @@ func printExplanation(out io.Writer, x agent.Explanation) {
 		p.group(x.Group)
 	}
 	if len(x.Cluster) > 0 {
-		p.verdicts("the whole cluster", x.Cluster)
+		p.verdicts("whole cluster", x.Cluster)
 	}
 }
 
@@ -133,7 +185,7 @@ func (p page) verdicts(title string, list []agent.Verdict) {
 	}
 }
 
-// when writes a time with how far it is from the moment of the explanation.
+// when writes a time with its distance from the moment of the explanation.
 func (p page) when(t time.Time) string {
 	d := p.at.Sub(t).Round(time.Second)
 	if d < 0 {
@@ -161,7 +213,7 @@ func (p page) pod(f *agent.PodFacts) {
 	p.blockers(f.Blockers)
 }
 
-// refusals writes those that share a reason on one line, few of them by name.
+// refusals writes one line for each reason, with the first names that share it.
 func (p page) refusals(j *agent.Judgement, named int) {
 	type reason struct{ rule, why string }
 	by := map[reason][]string{}
@@ -191,7 +243,7 @@ func (p page) blockers(list []agent.Blocker) {
 	if len(list) == 0 {
 		return
 	}
-	p.head("pods that may not be evicted")
+	p.head("pods that must not be evicted")
 	for _, b := range list {
 		p.line("  ", "%s: %s (%s)", b.Pod, b.Why, b.Name)
 	}
@@ -202,7 +254,7 @@ func (p page) node(f *agent.NodeFacts) {
 		p.line("  ", "group %s, instance %s %s, %s; utilisation %.0f%% of at most %.0f%%", f.Group, f.Instance, f.Phase, f.State, f.Utilisation*100, f.Limit*100)
 	}
 	if len(f.Checks) > 0 {
-		p.head("what must hold for it to go")
+		p.head("conditions of its removal")
 		for _, c := range f.Checks {
 			sign := "yes"
 			if !c.OK {
@@ -213,7 +265,7 @@ func (p page) node(f *agent.NodeFacts) {
 	}
 	p.blockers(f.Blockers)
 	if len(f.Destinations) > 0 {
-		p.head("where its pods could go")
+		p.head("destinations of its pods")
 		for _, d := range f.Destinations {
 			switch {
 			case d.Could == 0:
@@ -235,10 +287,10 @@ func (p page) group(f *agent.GroupFacts) {
 	if f.Provider != "" {
 		row("provider", "%s", f.Provider)
 	}
-	row("size", "minimum %d, target %d, maximum %d; %d instances, %d Nodes, %d coming, %d leaving", f.Min, f.Target, f.Max, f.Instances, f.Nodes, f.Upcoming, f.Removing)
+	row("size", "minimum %d, target %d, maximum %d; %d instances, %d Nodes, %d upcoming, %d leaving", f.Min, f.Target, f.Max, f.Instances, f.Nodes, f.Upcoming, f.Removing)
 	row("read", "%s", p.when(f.ReadAt))
 	if f.Reserved > 0 {
-		row("promised", "%d pods count on its coming machines", f.Reserved)
+		row("reserved", "%d pods have a reservation on its upcoming nodes", f.Reserved)
 	}
 	t := f.Template
 	if t.Unknown == "" {
@@ -247,7 +299,7 @@ func (p page) group(f *agent.GroupFacts) {
 	for _, name := range sortedKeys(f.Unneeded) {
 		row("unneeded", "%s since %s", name, p.when(f.Unneeded[name]))
 	}
-	_ = w.Flush() // out is a terminal or a pipe; nobody reads a broken one
+	_ = w.Flush() // out is a terminal or a pipe: a failed write has no reader
 	list := func(title string, list []string) {
 		if len(list) > 0 {
 			p.head(title)
@@ -266,9 +318,9 @@ func (p page) group(f *agent.GroupFacts) {
 		failures = append(failures, fmt.Sprintf("%s %s: %s", p.when(x.At), x.Cause, x.Text))
 	}
 	list("taints of its machines", taints)
-	list("learnt from its own nodes", t.Learnt)
-	list("failures that the cloud reports", failures)
-	list("to be mended", f.Warnings)
+	list("learned from its own nodes", t.Learnt)
+	list("failures reported by the cloud", failures)
+	list("warnings", f.Warnings)
 }
 
 func sortedKeys[K ~string, V any](m map[K]V) []K {

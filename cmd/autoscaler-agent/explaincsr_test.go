@@ -8,7 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 )
 
-// TestPrintCSR: the verdict comes first, then what it rests on, then every rule.
+// TestPrintCSR: the verdict comes first, then the facts, then every rule.
 func TestPrintCSR(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	var x agent.CSRExplanation
@@ -22,7 +22,7 @@ func TestPrintCSR(t *testing.T) {
 	var b strings.Builder
 	printCSR(page{out: &b, at: at}, x)
 	for _, want := range []string{
-		"csr csr-1: held: name x is nobody's [R13]\n", "approved already", "2026-11-21T11:59:00Z (1m0s ago)", "names asked for    w, x",
+		"csr csr-1: held: name x is nobody's [R13]\n", "approved already", "2026-11-21T11:59:00Z (1m0s ago)", "requested names      w, x",
 		"yes  R12", "NO   R13  something holds: name x", " .   R14", " -   R16",
 	} {
 		if !strings.Contains(b.String(), want) {

@@ -8,7 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 )
 
-// TestExplainReaper: the verdict, what it rests on, and every rule that was asked.
+// TestExplainReaper: the verdict, the facts, and every rule that was asked.
 func TestExplainReaper(t *testing.T) {
 	var out bytes.Buffer
 	p := page{out: &out, width: 200}

@@ -11,8 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 )
 
-// terminalColumns is the width that findings are wrapped to where the terminal does
-// not tell its own in COLUMNS.
+// terminalColumns is the width of a terminal that does not tell its own in COLUMNS.
 const terminalColumns = 100
 
 // printFindings writes a table. On a terminal long texts are wrapped under their

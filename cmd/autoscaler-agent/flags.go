@@ -3,99 +3,82 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"flag"
-	"fmt"
 	"io"
-	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
-// newFlags makes a flag set whose help shows what the command is for and examples.
-func newFlags(name, about, examples string, errout io.Writer) *flag.FlagSet {
-	fs := flag.NewFlagSet(name, flag.ContinueOnError)
-	fs.SetOutput(errout)
-	fs.Usage = func() {
-		fmt.Fprintf(fs.Output(), "%s\n\nUsage:\n  autoscaler-agent %s [flags]\n\nFlags:\n", about, name)
-		fs.PrintDefaults()
-		fmt.Fprintf(fs.Output(), "\nExamples:\n%s", examples)
+// noArgs refuses arguments beside the flags.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef(c, "%q is one argument too many: %s takes flags only", args[0], c.CommandPath())
 	}
-	return fs
+	return nil
 }
 
-// parse parses args; done tells that the command is over with code (help was asked
-// for, or the arguments are wrong). Help goes to out, complaints to errout.
-func parse(fs *flag.FlagSet, args []string, out, errout io.Writer) (code int, done bool) {
-	names, code, done := parseNames(fs, args, out, errout)
-	if !done && len(names) > 0 {
-		fmt.Fprintf(errout, "autoscaler-agent %s: %q is one argument too many\n", fs.Name(), names[0])
-		return exitUsage, true
-	}
-	return code, done
+// fixed completes a value that is one of a few words.
+func fixed(words ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// parseNames is parse for commands that take names, which may stand before, between
-// and after the flags.
-func parseNames(fs *flag.FlagSet, args []string, out, errout io.Writer) (names []string, code int, done bool) {
-	for _, a := range args {
-		if a == "--" {
-			break
-		}
-		if a == "-h" || a == "-help" || a == "--help" {
-			fs.SetOutput(out)
-		}
-	}
-	for {
-		switch err := fs.Parse(args); {
-		case errors.Is(err, flag.ErrHelp):
-			return nil, exitOK, true
-		case err != nil:
-			return nil, exitUsage, true
-		}
-		if fs.NArg() == 0 {
-			return names, exitOK, false
-		}
-		if read := len(args) - fs.NArg(); read > 0 && args[read-1] == "--" {
-			return append(names, fs.Args()...), exitOK, false
-		}
-		names, args = append(names, fs.Arg(0)), fs.Args()[1:]
+// complete registers how the value of a flag is completed.
+func complete(c *cobra.Command, flag string, by cobra.CompletionFunc) {
+	if err := c.RegisterFlagCompletionFunc(flag, by); err != nil {
+		panic(err) // the flag was declared one line above
 	}
 }
 
-func envFileFlag(fs *flag.FlagSet) *string {
-	return fs.String("env-file", "", "read settings from this `file`, as systemd reads the unit's EnvironmentFile=")
+func envFileFlag(c *cobra.Command) *string {
+	return c.Flags().String("env-file", "", "read settings from this `file`, by systemd's rules for EnvironmentFile=")
 }
 
-func outputFlag(fs *flag.FlagSet) *string {
-	format := "table"
-	fs.Func("output", "`format`: table, json or yaml (default table)", func(v string) error {
-		if v != "table" && v != "json" && v != "yaml" {
-			return errors.New("use table, json or yaml")
-		}
-		format = v
-		return nil
-	})
-	return &format
+// outputFlag declares --output.
+func outputFlag(c *cobra.Command) *string {
+	format := outputFormat("table")
+	c.Flags().Var(&format, "output", "output `format`: table, json or yaml")
+	complete(c, "output", fixed(formats...))
+	return (*string)(&format)
+}
+
+var formats = []string{"table", "json", "yaml"}
+
+// outputFormat is the value of --output.
+type outputFormat string
+
+func (f *outputFormat) String() string { return string(*f) }
+func (f *outputFormat) Type() string   { return "format" }
+
+func (f *outputFormat) Set(v string) error {
+	if !slices.Contains(formats, v) {
+		return errors.New("use table, json or yaml")
+	}
+	*f = outputFormat(v)
+	return nil
 }
 
 // printData prints v where the format is one for programs; done tells that it is.
-func printData(out io.Writer, format string, v any) (code int, done bool) {
+func printData(out io.Writer, format string, v any) (done bool, err error) {
+	var b []byte
 	switch format {
 	case "json":
-		return printJSON(out, v), true
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		err = e.Encode(v)
 	case "yaml":
-		b, err := report.YAML(v)
-		if err == nil {
+		if b, err = report.YAML(v); err == nil {
 			_, err = out.Write(b)
 		}
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "autoscaler-agent: write: %v\n", err)
-			return exitFailed, true
-		}
-		return exitOK, true
+	default:
+		return false, nil
 	}
-	return exitOK, false
+	if err != nil {
+		err = failed("write", err)
+	}
+	return true, err
 }
 
 // load reads the configuration, from the environment file first where one is given.
@@ -106,23 +89,4 @@ func load(envFile string) (agent.Config, error) {
 		}
 	}
 	return agent.Load()
-}
-
-// complain prints err, one finding a line, and returns the exit code of failure.
-func complain(errout io.Writer, what string, err error) int {
-	fmt.Fprintf(errout, "autoscaler-agent: %s:\n", what)
-	for _, e := range agent.Flatten(err) {
-		fmt.Fprintf(errout, "  %v\n", e)
-	}
-	return exitFailed
-}
-
-func printJSON(out io.Writer, v any) int {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
-		fmt.Fprintf(os.Stderr, "autoscaler-agent: write: %v\n", err)
-		return exitFailed
-	}
-	return exitOK
 }

@@ -1,43 +1,55 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
 )
 
-func iamPolicyCommand(_ context.Context, args []string, out, errout io.Writer) int {
-	fs := newFlags("iam-policy", "Print the minimal AWS policy of the agent's machine (leader) or of the workers\n(worker). The role is the first argument.", `  autoscaler-agent iam-policy leader --cluster demo > policy.json
-  autoscaler-agent iam-policy leader --groups workers,gpu
-`, errout)
+func iamPolicyCommand() *cobra.Command {
+	roles := []string{"leader", "worker"}
+	c := &cobra.Command{
+		Use:   "iam-policy [leader|worker]",
+		Short: "Print the minimal AWS policy of the agent",
+		Long: `Print the minimal AWS policy of the agent's machine (leader, the default) or of the
+workers (worker).`,
+		Example: `  autoscaler-agent iam-policy leader --cluster demo > policy.json
+  autoscaler-agent iam-policy leader --groups workers,gpu`,
+		ValidArgs: roles,
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return usagef(c, "%q is one argument too many: name one role", args[1])
+			case len(args) == 1 && !slices.Contains(roles, args[0]):
+				return usagef(c, "there is no role %q: use %s", args[0], strings.Join(roles, " or "))
+			}
+			return nil
+		},
+	}
 	var o asg.PolicyOptions
 	var groups string
-	fs.StringVar(&o.ClusterName, "cluster", "", "the cluster's `name`: writes are allowed on groups tagged k8s.io/cluster-autoscaler/NAME")
-	fs.StringVar(&groups, "groups", "", "`names` of groups that writes are allowed on, separated by commas")
-	fs.StringVar(&o.Partition, "partition", "aws", "`aws`, aws-cn or aws-us-gov")
-	role := "leader"
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		role, args = args[0], args[1:]
+	c.Flags().StringVar(&o.ClusterName, "cluster", "", "the cluster's `name`: writes are allowed on groups tagged k8s.io/cluster-autoscaler/NAME")
+	c.Flags().StringVar(&groups, "groups", "", "`names` of groups that writes are allowed on, separated by commas")
+	c.Flags().StringVar(&o.Partition, "partition", "aws", "AWS `partition`: aws, aws-cn or aws-us-gov")
+	complete(c, "partition", fixed("aws", "aws-cn", "aws-us-gov"))
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if groups != "" {
+			o.Groups = strings.Split(groups, ",")
+		}
+		build := asg.LeaderPolicy
+		if len(args) > 0 && args[0] == "worker" {
+			build = asg.WorkerPolicy
+		}
+		policy, err := build(o)
+		if err != nil {
+			return failed("policy", err)
+		}
+		fmt.Fprintf(c.OutOrStdout(), "%s\n", strings.TrimSpace(string(policy)))
+		return nil
 	}
-	if code, done := parse(fs, args, out, errout); done {
-		return code
-	}
-	if groups != "" {
-		o.Groups = strings.Split(groups, ",")
-	}
-	policies := map[string]func(asg.PolicyOptions) ([]byte, error){"leader": asg.LeaderPolicy, "worker": asg.WorkerPolicy}
-	build, ok := policies[role]
-	if !ok {
-		fmt.Fprintf(errout, "autoscaler-agent iam-policy: there is no role %q: use leader or worker\n", role)
-		return exitUsage
-	}
-	policy, err := build(o)
-	if err != nil {
-		return complain(errout, "policy", err)
-	}
-	fmt.Fprintf(out, "%s\n", strings.TrimSpace(string(policy)))
-	return exitOK
+	return c
 }

@@ -1,44 +1,52 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
+
+	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
-func planCommand(ctx context.Context, args []string, out, errout io.Writer) int {
-	fs := newFlags("plan", "Look at the cluster and the cloud once and print what a round would do and why.\nNothing is changed and no Lease is taken.", `  autoscaler-agent plan --env-file /etc/autoscaler-agent/agent.env
+func planCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "plan",
+		Short: "Print what one round would do and why, changing nothing",
+		Long: `Read the cluster and the cloud once and print what a round would do and why.
+Nothing is changed and no Lease is taken.`,
+		Example: `  autoscaler-agent plan --env-file /etc/autoscaler-agent/agent.env
   autoscaler-agent plan --output json | jq '.actions[] | select(.kind == "grow")'
-  autoscaler-agent plan --output yaml
-`, errout)
-	envFile, output := envFileFlag(fs), outputFlag(fs)
-	if code, done := parse(fs, args, out, errout); done {
-		return code
+  autoscaler-agent plan --output yaml`,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cfg, err := load(*envFile)
-	if err != nil {
-		return complain(errout, "configuration", err)
+	envFile, output := envFileFlag(c), outputFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		cfg, err := load(*envFile)
+		if err != nil {
+			return failed("configuration", err)
+		}
+		snapshot, p, err := agent.DryRound(c.Context(), cfg, report.NewLogger("warning", c.ErrOrStderr()))
+		if err != nil {
+			return failed("plan", err)
+		}
+		out := c.OutOrStdout()
+		if done, err := printData(out, *output, planView{PlanData: p.Data(), Stale: snapshot.Stale}); done {
+			return err
+		}
+		fmt.Fprintf(out, "seen: %d nodes, %d pods, %d groups\n", len(snapshot.Nodes), snapshot.PodCount(), len(snapshot.Groups))
+		if text := p.String(); text != "" {
+			fmt.Fprint(out, text)
+		} else {
+			fmt.Fprintln(out, "nothing to do and nothing held")
+		}
+		return nil
 	}
-	snapshot, p, err := agent.DryRound(ctx, cfg, report.NewLogger("warning", errout))
-	if err != nil {
-		return complain(errout, "plan", err)
-	}
-	if code, done := printData(out, *output, planView{PlanData: p.Data(), Stale: snapshot.Stale}); done {
-		return code
-	}
-	fmt.Fprintf(out, "seen: %d nodes, %d pods, %d groups\n", len(snapshot.Nodes), snapshot.PodCount(), len(snapshot.Groups))
-	if text := p.String(); text != "" {
-		fmt.Fprint(out, text)
-	} else {
-		fmt.Fprintln(out, "nothing to do and nothing held")
-	}
-	return exitOK
+	return c
 }
 
-// planView is the plan and what it was made of; docs/troubleshooting.md documents it.
+// planView is the plan with the state of its facts; docs/explain.md documents it.
 type planView struct {
 	agent.PlanData
 	// Stale says why the Kubernetes facts may be old.

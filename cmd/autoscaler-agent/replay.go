@@ -1,49 +1,66 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 )
 
-func replayCommand(_ context.Context, args []string, out, errout io.Writer) int {
-	fs := newFlags("replay FILE", "Decide recorded rounds once more and compare, bit for bit. A file comes from\n'autoscaler-agent status --record FILE' or from the flight directory below the state\ndirectory. Exits 1 when a round is decided otherwise than it was.", `  autoscaler-agent status --record now.json.gz && autoscaler-agent replay now.json.gz
+func replayCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Decide recorded rounds once more and compare",
+		Long: `Decide recorded rounds once more and compare, bit for bit. A file comes from
+'autoscaler-agent status --record FILE' or from the directory flight/ of the state
+directory. The exit code is 1 when a round is decided differently.`,
+		Example: `  autoscaler-agent status --record now.json.gz && autoscaler-agent replay now.json.gz
   autoscaler-agent replay now.json.gz --policy UNNEEDED_FOR=5m --policy EXPANDER=least-nodes
   autoscaler-agent replay now.json.gz --explain pod/default/web-0
-  autoscaler-agent replay now.json.gz --output json | jq '.[] | select(.equal | not) | .diff'
-`, errout)
-	output := outputFlag(fs)
-	var settings []string
-	fs.Func("policy", "decide with this `KEY=VALUE` instead of the recorded setting; may be given several times", func(v string) error {
-		settings = append(settings, v)
-		return nil
-	})
-	about := fs.String("explain", "", "explain a `KIND/NAME` as it was in the last round of the file")
-	names, code, done := parseNames(fs, args, out, errout)
-	if done {
-		return code
+  autoscaler-agent replay now.json.gz --output json | jq '.[] | select(.equal | not) | .diff'`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef(c, "say which file: replay FILE")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return []cobra.Completion{"json.gz"}, cobra.ShellCompDirectiveFilterFileExt
+		},
 	}
-	if len(names) != 1 {
-		fmt.Fprint(errout, "autoscaler-agent replay: say which file: replay FILE\n")
-		return exitUsage
+	output := outputFlag(c)
+	settings := c.Flags().StringArray("policy", nil, "decide with this `KEY=VALUE` instead of the recorded setting; may be repeated")
+	about := c.Flags().String("explain", "", "explain `KIND/NAME` as it was in the last round of the file")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return replay(c, args[0], *settings, *about, *output)
 	}
-	f, err := os.Open(names[0])
+	return c
+}
+
+func replay(c *cobra.Command, file string, settings []string, about, format string) error {
+	f, err := os.Open(file)
 	if err != nil {
-		return complain(errout, "replay", err)
+		return failed("replay", fmt.Errorf("%w (autoscaler-agent status --record FILE makes one)", err))
 	}
 	defer func() { _ = f.Close() }() // only read
 	rounds, err := agent.Replay(f, settings)
-	if err != nil {
-		code = complain(errout, "replay", err)
+	code := exitOK
+	if err != nil { // of a torn file, the rounds before the tear are printed
+		code = printError(c.ErrOrStderr(), failed("replay", err))
 	}
-	if *about != "" && len(rounds) > 0 {
-		kind, name, _ := strings.Cut(*about, "/")
-		return max(code, printExplained(out, *output, rounds[len(rounds)-1].Explain(kindOf(kind), name)))
+	out := c.OutOrStdout()
+	if about != "" && len(rounds) > 0 {
+		kind, name, _ := strings.Cut(about, "/")
+		err = printExplained(out, format, rounds[len(rounds)-1].Explain(kindOf(kind), name))
+		return ends(code, err)
 	}
 	for _, r := range rounds {
 		if !r.Equal {
@@ -53,13 +70,13 @@ func replayCommand(_ context.Context, args []string, out, errout io.Writer) int 
 	if rounds == nil {
 		rounds = []agent.Replayed{}
 	}
-	if printed, done := printData(out, *output, rounds); done {
-		return max(code, printed)
+	done, err := printData(out, format, rounds)
+	if !done {
+		for _, r := range rounds {
+			printReplayed(out, r)
+		}
 	}
-	for _, r := range rounds {
-		printReplayed(out, r)
-	}
-	return code
+	return ends(code, err)
 }
 
 func printReplayed(out io.Writer, r agent.Replayed) {
@@ -71,16 +88,4 @@ func printReplayed(out io.Writer, r agent.Replayed) {
 	for _, line := range r.Diff {
 		fmt.Fprintln(out, "  "+line)
 	}
-}
-
-func printExplained(out io.Writer, format string, x agent.Explanation) int {
-	code := exitOK
-	if !x.Found {
-		code = exitFailed
-	}
-	if printed, done := printData(out, format, x); done {
-		return max(code, printed)
-	}
-	printExplanation(out, x)
-	return code
 }

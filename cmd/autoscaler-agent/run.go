@@ -1,33 +1,37 @@
 package main
 
 import (
-	"context"
-	"io"
-	"os"
+	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
-func runCommand(ctx context.Context, args []string, out, errout io.Writer) int {
-	fs := newFlags("run", "Run the agent until SIGTERM. Exits 78 when the configuration is wrong.", `  autoscaler-agent run
-  autoscaler-agent run --env-file ./agent.env
-`, errout)
-	envFile := envFileFlag(fs)
-	if code, done := parse(fs, args, out, errout); done {
-		return code
+func runCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Run the agent (what the systemd unit starts)",
+		Long:  "Run the agent until SIGTERM. The exit code is 78 when the configuration is wrong.",
+		Example: `  autoscaler-agent run
+  autoscaler-agent run --env-file ./agent.env`,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cfg, err := load(*envFile)
-	log := report.NewLogger(cfg.LogLevel, os.Stderr)
-	if err != nil {
-		for _, e := range agent.Flatten(err) {
-			log.WithField("service", "agent").Error("configuration: " + e.Error())
+	envFile := envFileFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		cfg, err := load(*envFile)
+		log := report.NewLogger(cfg.LogLevel, c.ErrOrStderr())
+		if err != nil {
+			for _, e := range agent.Flatten(err) {
+				log.WithField("service", "agent").Error("configuration: " + e.Error())
+			}
+			return exitCode(exitConfig)
 		}
-		return exitConfig
+		if err := agent.Run(c.Context(), cfg, log); err != nil {
+			log.WithField("service", "agent").Error(err.Error())
+			return exitCode(exitFailed)
+		}
+		return nil
 	}
-	if err := agent.Run(ctx, cfg, log); err != nil {
-		log.WithField("service", "agent").Error(err.Error())
-		return exitFailed
-	}
-	return exitOK
+	return c
 }

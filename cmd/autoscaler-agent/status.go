@@ -9,44 +9,52 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 )
 
-func statusCommand(ctx context.Context, args []string, out, errout io.Writer) int {
-	fs := newFlags("status", "Print what the running agent on this machine does now.", `  autoscaler-agent status
+func statusCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Print what the running agent does now",
+		Long:  "Print what the running agent on this machine does now.",
+		Example: `  autoscaler-agent status
   autoscaler-agent status --output json | jq .held
   autoscaler-agent status --socket /tmp/agent.sock
-  autoscaler-agent status --record rounds.json.gz    # what it saw and decided, for replay
-`, errout)
-	envFile, output := envFileFlag(fs), outputFlag(fs)
-	socket := socketFlag(fs)
-	record := fs.String("record", "", "write the last rounds and one of this moment to `file`, for replay")
-	if code, done := parse(fs, args, out, errout); done {
-		return code
+  autoscaler-agent status --record rounds.json.gz    # recorded rounds, for replay`,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	if err := socketOf(socket, *envFile); err != nil {
-		return complain(errout, "configuration", err)
+	envFile, output, socket := envFileFlag(c), outputFlag(c), socketFlag(c)
+	record := c.Flags().String("record", "", "write the last rounds and a round of this moment to `file`, for replay")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := socketOf(socket, *envFile); err != nil {
+			return err
+		}
+		out := c.OutOrStdout()
+		if *record != "" {
+			return recordRounds(c.Context(), *socket, *record, out)
+		}
+		var s agent.Status
+		if err := ask(c.Context(), *socket, "/status", &s); err != nil {
+			return noAnswer(*socket, err)
+		}
+		done, err := printData(out, *output, s)
+		if !done {
+			printStatus(out, s)
+		}
+		return err
 	}
-	if *record != "" {
-		return recordRounds(ctx, *socket, *record, out, errout)
-	}
-	var s agent.Status
-	if err := ask(ctx, *socket, "/status", &s); err != nil {
-		return noAnswer(errout, *socket, err)
-	}
-	if code, done := printData(out, *output, s); done {
-		return code
-	}
-	printStatus(out, s)
-	return exitOK
+	return c
 }
 
 // recordRounds writes the flight recorder's rounds to a file that only its owner reads.
-func recordRounds(ctx context.Context, socket, file string, out, errout io.Writer) int {
+func recordRounds(ctx context.Context, socket, file string, out io.Writer) error {
 	body, err := get(ctx, socket, "/flight?full=1")
 	if err != nil {
-		return noAnswer(errout, socket, err)
+		return noAnswer(socket, err)
 	}
 	defer func() { _ = body.Close() }() // read to its end
 	data, err := io.ReadAll(body)
@@ -54,10 +62,10 @@ func recordRounds(ctx context.Context, socket, file string, out, errout io.Write
 		_, err = atomicfile.Write(file, data, 0o600)
 	}
 	if err != nil {
-		return complain(errout, "record", err)
+		return failed("record", err)
 	}
 	fmt.Fprintf(out, "%d bytes in %s; decide them once more with: autoscaler-agent replay %s\n", len(data), file, file)
-	return exitOK
+	return nil
 }
 
 func printStatus(out io.Writer, s agent.Status) {
@@ -74,7 +82,7 @@ func printStatus(out io.Writer, s agent.Status) {
 	}
 	switch {
 	case s.Cloud != "":
-		for line := range strings.SplitSeq(s.Cloud, "\n") { // one trouble a line
+		for line := range strings.SplitSeq(s.Cloud, "\n") { // one fault a line
 			row("cloud", "%s", line)
 		}
 	case s.CloudAt.IsZero():
@@ -86,7 +94,7 @@ func printStatus(out io.Writer, s agent.Status) {
 		row("late", "%s", l)
 	}
 	row("cluster", "%d nodes (%d ready), %d pods (%d pending)", s.Nodes, s.Ready, s.Pods, s.Pending)
-	_ = w.Flush() // out is a terminal or a pipe; nobody reads a broken one
+	_ = w.Flush() // out is a terminal or a pipe: a failed write has no reader
 	if len(s.Groups) > 0 {
 		several := slices.ContainsFunc(s.Groups, func(g agent.GroupStatus) bool { return g.Provider != "" })
 		head, cell := "", func(agent.GroupStatus) string { return "" }

@@ -1,25 +1,43 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"runtime"
+
+	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 )
 
-func versionCommand(_ context.Context, args []string, out, errout io.Writer) int {
-	fs := newFlags("version", "Print the version of this binary.", `  autoscaler-agent version
-  autoscaler-agent version --output json
-`, errout)
-	output := outputFlag(fs)
-	if code, done := parse(fs, args, out, errout); done {
-		return code
+func versionCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Long:  "Print the version of this binary, its commit with date, and the Go release that built it.",
+		Example: `  autoscaler-agent version
+  autoscaler-agent version --output json`,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	if *output == "json" {
-		return printJSON(out, map[string]string{"version": agent.Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		v := versionView{BuildInfo: agent.Build(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+		out := c.OutOrStdout()
+		if done, err := printData(out, *output, v); done {
+			return err
+		}
+		fmt.Fprintf(out, "autoscaler-agent %s %s %s\n", v.Version, v.Go, v.Platform)
+		if v.Commit != "" {
+			fmt.Fprintf(out, "commit %s of %s\n", v.Commit, v.Date)
+		}
+		return nil
 	}
-	fmt.Fprintf(out, "autoscaler-agent %s %s %s/%s\n", agent.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return exitOK
+	return c
+}
+
+// versionView is what version prints for programs.
+type versionView struct {
+	agent.BuildInfo
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
 }

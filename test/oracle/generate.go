@@ -234,7 +234,7 @@ func (g *generator) pod(name string, waiting bool) *corev1.Pod {
 	g.relations(p)
 	g.claims(p)
 	p.Status.Phase = corev1.PodPending
-	store(p)
+	mergeLabelKeys(p)
 	if g.one(20) || g.alike && g.one(4) { // labels may change when the merged selectors are stored already
 		p.Labels["version"] = pick(g, []string{"1", "2", "3"})
 	}

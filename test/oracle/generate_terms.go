@@ -246,10 +246,10 @@ func (g *generator) spread(p *corev1.Pod) corev1.TopologySpreadConstraint {
 	return c
 }
 
-// store does what the API server does when a pod is created: it merges matchLabelKeys
+// mergeLabelKeys does what the API server does when a pod is created: it merges matchLabelKeys
 // and mismatchLabelKeys into the selectors
 // (kubernetes/pkg/registry/core/pod.applyMatchLabelKeysAndMismatchLabelKeys).
-func store(p *corev1.Pod) {
+func mergeLabelKeys(p *corev1.Pod) {
 	merge := func(s *metav1.LabelSelector, keys []string, op metav1.LabelSelectorOperator) {
 		for _, key := range keys {
 			if v, ok := p.Labels[key]; ok && s != nil {

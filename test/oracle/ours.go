@@ -9,7 +9,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
 )
 
 // Answer is what fit says about one pod on one node. A held pod is not judged: fit
@@ -123,10 +123,10 @@ func (b *bench) judge(class *cluster.PodClass, index, n int) (Answer, error) {
 }
 
 // objects are the world as the agent's informers would list it.
-func (w *World) objects() observe.Objects {
+func (w *World) objects() store.Objects {
 	pods := make([]*corev1.Pod, 0, len(w.Pods)+len(w.Waiting)+len(w.Nominated))
 	pods = append(append(append(pods, w.Pods...), w.Waiting...), w.Nominated...)
-	return observe.Objects{
+	return store.Objects{
 		Nodes: w.Nodes, Pods: pods, Namespaces: w.Namespaces,
 		Claims: w.Claims, Volumes: w.Volumes, StorageClasses: w.Classes, Drivers: w.Drivers, CSINodes: w.CSINodes, Attachments: w.Attached,
 	}
@@ -134,7 +134,7 @@ func (w *World) objects() observe.Objects {
 
 // seat converts a world and puts its bound pods where they are.
 func seat(w *World) (*bench, error) {
-	b := &bench{snapshot: observe.Convert(w.objects()), classOf: map[cluster.PodKey]int{}, nodeOf: map[cluster.NodeName]int{}, promised: map[int][]*cluster.Pod{}}
+	b := &bench{snapshot: store.FromObjects(w.objects()), classOf: map[cluster.PodKey]int{}, nodeOf: map[cluster.NodeName]int{}, promised: map[int][]*cluster.Pod{}}
 	s := &b.snapshot
 	b.space, b.state = fit.NewDimensions(s.Classes), fit.NewState(s.Classes, s.Namespaces)
 	byName := map[cluster.NodeName]*cluster.Node{}

@@ -91,6 +91,7 @@ func TestClusterAPI(t *testing.T) {
 }
 
 var capiCannot = map[string]string{
+	"MalformedIDIsUnknown":  "Cluster API does not know how the provider IDs of its clouds are written",
 	"ReadLagsBehindWrites":  "no resource version is asked for, so an API server's answer is never older than the question",
 	"DeleteMoreThanSurplus": "a MachineSet ends machines itself when somebody lowers the count, and knows no protection from it",
 }
@@ -484,6 +485,11 @@ func (r *renamed) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 		groups[i].ID = cluster.GroupID(strings.TrimPrefix(string(groups[i].ID), r.prefix))
 	}
 	return groups, r.out(err)
+}
+
+func (r *renamed) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
+	said, err := provider.Ask(ctx, r.next, ids...)
+	return said, r.out(err)
 }
 
 func (r *renamed) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {

@@ -2,6 +2,8 @@ package provider_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,7 +93,7 @@ func TestExternalGRPCMutualTLS(t *testing.T) {
 	})
 	t.Run("no TLS at a plug-in with TLS", func(t *testing.T) {
 		p := connectPlugin(t, externalgrpc.Config{Address: w.server.Address(), Insecure: true})
-		if _, err := readPlugin(t, p); provider.KindOf(err) != provider.Transient {
+		if _, err := readPlugin(t, p); provider.KindOf(err) != provider.Denied {
 			t.Errorf("%v", err)
 		}
 	})
@@ -113,4 +115,36 @@ func TestExternalGRPCMutualTLS(t *testing.T) {
 			t.Errorf("%d groups, %v", len(groups), err)
 		}
 	})
+}
+
+// TestExternalGRPCPlainToTheWrongServer: one that speaks TLS, and one that is no gRPC
+// server. The words name the cause, and what to change.
+func TestExternalGRPCPlainToTheWrongServer(t *testing.T) {
+	one := httptest.NewServer(http.NotFoundHandler())
+	defer one.Close()
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	defer secure.Close()
+	authority, err := plugin.NewAuthority(t.TempDir())
+	must(t, err)
+	mutual, err := authority.Server()
+	must(t, err)
+	w := newPlugin(t, plugin.Options{TLS: mutual})
+	for name, c := range map[string]struct {
+		address string
+		want    []string
+	}{
+		"HTTP/1":             {one.Listener.Addr().String(), []string{"speaks HTTP/1", "AUTOSCALER_EXTERNALGRPC_ADDRESS"}},
+		"TLS":                {secure.Listener.Addr().String(), []string{"speaks TLS", "AUTOSCALER_EXTERNALGRPC_CERT_FILE"}},
+		"a plug-in with TLS": {w.server.Address(), []string{"speaks TLS", "AUTOSCALER_EXTERNALGRPC_INSECURE"}},
+	} {
+		p := connectPlugin(t, externalgrpc.Config{Address: c.address, Insecure: true, Timeout: 5 * time.Second})
+		for range 3 { // the words of the first attempt, and of those that find the connection broken
+			_, err := p.Groups(ctx)
+			for _, want := range c.want {
+				if err == nil || !strings.Contains(err.Error(), want) || provider.KindOf(err) != provider.Denied {
+					t.Errorf("%s: %v, want %q", name, err, want)
+				}
+			}
+		}
+	}
 }

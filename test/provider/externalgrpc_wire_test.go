@@ -110,7 +110,7 @@ func TestExternalGRPCOptions(t *testing.T) {
 			case string(providertest.Others):
 				return d
 			}
-			if d.GetScaleDownUnneededDuration().AsDuration() != ten || d.GetScaleDownUtilizationThreshold() != half {
+			if d.GetScaleDownUnneededDuration().AsDuration().Truncate(time.Second) != ten || d.GetScaleDownUtilizationThreshold() != half {
 				t.Errorf("the defaults are %v", d)
 			}
 			return &protos.NodeGroupAutoscalingOptions{ScaleDownUtilizationThreshold: 0.7, ScaleDownGpuUtilizationThreshold: half, IgnoreDaemonSetsUtilization: true,
@@ -132,6 +132,66 @@ func TestExternalGRPCOptions(t *testing.T) {
 	w := newPlugin(t, plugin.Options{Options: func(string, *protos.NodeGroupAutoscalingOptions) *protos.NodeGroupAutoscalingOptions { return nil }})
 	if groups, err := readPlugin(t, w.connect(t, defaults)); err != nil || groups[providertest.Workers].Options != (cluster.Options{}) {
 		t.Errorf("a plug-in that says nothing: %v", err)
+	}
+}
+
+// TestExternalGRPCOptionsOfTheWrapper: Cluster Autoscaler's own wrapper hands its cloud
+// defaults that stand in the wrong places, and the cloud gives them back.
+func TestExternalGRPCOptionsOfTheWrapper(t *testing.T) {
+	own, gpu, short, long := 0.4, 0.6, 10*time.Minute, 20*time.Minute
+	defaults := externalgrpc.WithDefaults(cluster.Options{ScaleDownUtilization: &own, ScaleDownGPUUtilization: &gpu,
+		ScaleDownUnneededTime: &short, ScaleDownUnreadyTime: &long, MaxNodeProvisionTime: &short})
+	for _, old := range []bool{false, true} {
+		w := newPlugin(t, plugin.Options{Old: old, Options: func(group string, d *protos.NodeGroupAutoscalingOptions) *protos.NodeGroupAutoscalingOptions {
+			out := &protos.NodeGroupAutoscalingOptions{ScaleDownUtilizationThreshold: d.GetScaleDownGpuUtilizationThreshold(), ScaleDownGpuUtilizationThreshold: d.GetScaleDownGpuUtilizationThreshold(),
+				ScaleDownUnneededDuration: d.GetScaleDownUnneededDuration(), ScaleDownUnreadyDuration: d.GetScaleDownUnneededDuration(), MaxNodeProvisionDuration: d.GetMaxNodeProvisionDuration()}
+			if group == string(providertest.Others) { // wishes that happen to be the other default
+				out.ScaleDownUtilizationThreshold, out.ScaleDownUnreadyDuration = gpu, durationpb.New(short)
+			}
+			return out
+		}})
+		groups, err := readPlugin(t, w.connect(t, defaults))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := groups[providertest.Workers].Options; o != (cluster.Options{}) {
+			t.Errorf("old %t: the defaults in the wrong places are taken for wishes: %+v", old, o)
+		}
+		if o := groups[providertest.Others].Options; o.ScaleDownUtilization == nil || *o.ScaleDownUtilization != gpu || o.ScaleDownUnreadyTime == nil || *o.ScaleDownUnreadyTime != short {
+			t.Errorf("old %t: a wish is taken for a default: %+v", old, o)
+		}
+	}
+}
+
+// TestExternalGRPCOldList: the plug-in lists machines from before another agent had one
+// ended, beside today's target. It is not ended a second time, which would lower the
+// target below the machines that live; nor is a target lowered by such a list.
+func TestExternalGRPCOldList(t *testing.T) {
+	w := newPlugin(t, plugin.Options{})
+	alive := w.Alive(providertest.Workers)
+	var was []*protos.Instance
+	w.fault("list", true, plugin.Fault{Method: "NodeGroupNodes", Group: string(providertest.Workers), Change: func(answer any) {
+		list := answer.(*protos.NodeGroupNodesResponse)
+		if was == nil {
+			was = list.Instances
+		}
+		list.Instances = was
+	}})
+	first := w.connect(t)
+	must(t, first.Delete(ctx, providertest.Workers, alive[0]))
+	if got := w.Target(providertest.Workers); got != 1 {
+		t.Fatalf("target %d, want 1", got)
+	}
+	second := w.connect(t) // another leader, or this one after a restart
+	if err := second.Delete(ctx, providertest.Workers, alive[0]); provider.KindOf(err) != provider.Conflict {
+		t.Errorf("the deletion by an old list: %v", err)
+	}
+	if got := w.Target(providertest.Workers); got != 1 {
+		t.Errorf("target %d, and one machine lives", got)
+	}
+	w.SetTarget(providertest.Workers, 4)
+	if err := second.Resize(ctx, providertest.Workers, 4, 2); provider.KindOf(err) != provider.Invalid {
+		t.Errorf("a target is lowered by an old list: %v", err)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
@@ -43,7 +43,7 @@ type rig struct {
 	aws    *world
 	other  *memory.Cloud
 	cloud  provider.Provider
-	inv    *observe.Inventory
+	inv    *inventory.Inventory
 	hand   *act.Hand
 	log    *bytes.Buffer
 	policy decision.Policy
@@ -108,7 +108,7 @@ func (r *rig) use(other provider.Provider) {
 	r.cloud = provider.Timeout(provider.Join(map[string]provider.Provider{
 		"asg": r.aws.connect(r, asg.Config{Groups: []string{string(groupA), string(groupB)}}), "other": other,
 	}), 1500*time.Millisecond)
-	r.inv = observe.NewInventory(r.cloud, time.Second, time.Minute, 5*time.Second, log.WithField("service", "inventory"))
+	r.inv = inventory.New(r.cloud, time.Second, time.Minute, 5*time.Second, log.WithField("service", "inventory"))
 	r.hand = &act.Hand{Client: fake.NewClientset(), Cloud: r.cloud, Recorder: record.NewFakeRecorder(10000), Log: log.WithField("service", "scaler")}
 }
 

@@ -455,6 +455,10 @@ func TestNovaEveryOption(t *testing.T) {
 	if in := group.Instances[0]; len(in.Addresses) != 4 || len(in.NodeNames) != 2 || in.NodeNames[1] != in.NodeNames[0]+".novalocal" {
 		t.Errorf("addresses %v (two networks, one with IPv6, and a floating one), names %v (the server's, and that with the domain of Nova's DHCP)", in.Addresses, in.NodeNames)
 	}
+	w.extra["dhcpDomain"] = "cloud.example.com"
+	if in := readGroup(t, p, workers).Instances[0]; in.NodeNames[1] != in.NodeNames[0]+".cloud.example.com" || !slices.Contains(in.Names, in.NodeNames[1]) {
+		t.Errorf("names %v of %v: want that with the site's domain", in.NodeNames, in.Names)
+	}
 	w.Kill(group.Instances[0].ID) // so that it is asked for by its ID
 	w.settle(t)
 	readGroup(t, p, workers)

@@ -98,7 +98,15 @@ func (r *reaper) minutes(n int) {
 			groups[i].ReadAt = r.now
 		}
 		in.Groups = groups
-		var plan nodecleaner.Plan
+		plan, _ := nodecleaner.Decide(in, r.memory, r.policy)
+		in.Leases = map[cluster.NodeName]nodecleaner.Lease{}
+		for _, name := range plan.Leases {
+			in.Leases[name] = nodecleaner.Lease{} // no kubelet here has one
+		}
+		if len(plan.Ask) > 0 {
+			in.AskedAt = r.now
+			in.Answers, _ = provider.Ask(r.t.Context(), r.p, plan.Ask...) // what it cannot say is in the answers
+		}
 		plan, r.memory = nodecleaner.Decide(in, r.memory, r.policy)
 		for _, d := range plan.Delete {
 			r.gone = append(r.gone, d)
@@ -184,7 +192,10 @@ func (r *reaper) play(f reaperFault, settle func()) {
 	r.minutes(120)
 	r.safe("after the fault", alive)
 	if slices.ContainsFunc(r.nodes, func(n cluster.Node) bool { return n.ProviderID == dead }) {
-		t.Errorf("the dead Node stays")
+		i := slices.IndexFunc(r.nodes, func(n cluster.Node) bool { return n.ProviderID == dead })
+		groups, _ := r.p.Groups(t.Context())
+		v := nodecleaner.Explain(nodecleaner.Input{Now: r.now, Nodes: r.nodes, Groups: groups}, r.memory, r.policy, r.nodes[i].Name)
+		t.Errorf("the dead Node stays: %s: %s %v", v.Rule, v.Why, v.Facts)
 	}
 }
 

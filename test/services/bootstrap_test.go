@@ -20,6 +20,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
+	"github.com/autoscaler-agent/autoscaler-agent/test/world"
 )
 
 // published reads the environment file.
@@ -42,12 +43,22 @@ func published(t *testing.T, file string) map[string]string {
 
 func testBootstrap(t *testing.T, cp *controlplane.ControlPlane) {
 	file := filepath.Join(t.TempDir(), "worker.env")
-	cfg := bootstrap.Config{File: file, TokenTTL: 12 * time.Second, TokenGroups: []string{"system:bootstrappers:kubeadm:default-node-token"}}
+	cfg := bootstrap.Config{File: file, TokenTTL: 12 * time.Second, TokenGroups: []string{bootstrap.WorkersGroup}}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
+	// With the agent's own rights, under the policies that hold its credential.
+	if err := world.ApplyUnits(t.Context(), cp, "admission-policy.yaml", "rbac.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	own := cp.RESTConfig()
+	own.Impersonate = rest.ImpersonationConfig{UserName: world.AgentUser, Groups: []string{"system:authenticated"}}
+	client, err := kubernetes.NewForConfig(own)
+	if err != nil {
+		t.Fatal(err)
+	}
 	service := func() *bootstrap.Service {
-		return bootstrap.New(cfg, bootstrap.Deps{Client: cp.Client(), Rest: cp.RESTConfig(), Log: quiet("bootstrap")})
+		return bootstrap.New(cfg, bootstrap.Deps{Client: client, Rest: cp.RESTConfig(), Log: quiet("bootstrap")})
 	}
 	start := time.Now()
 	serve(t, nil, service().Run)

@@ -214,7 +214,7 @@ func hostileNova() []csrRow {
 					e.vm = c.server(t, on, "leader", nil)
 				}
 			}},
-			csrRow{name: "join: with another server's token", threat: "T3", rule: "J11", join: true, ask: func(_ *csrCase, a *asking) { a.user = "system:bootstrap:single" }})...)
+			csrRow{name: "join: with another server's token", threat: "T3", rule: "J11", join: true, ask: func(_ *csrCase, a *asking) { a.user = "system:bootstrap:asa125" }})...)
 	}
 	return append(out, onCloud(onWest,
 		csrRow{name: "provider ID: another region", threat: "T2", rule: "R11", register: under(func(e *csrCase) string { return "openstack://RegionOne/" + e.vm.id })},

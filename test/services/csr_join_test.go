@@ -36,7 +36,7 @@ func (c *corpus) readToken(t *testing.T) {
 		return c.token != ""
 	})
 	// Two tokens that look like the agent's: one has expired, one was made by a person.
-	for id, expired := range map[string]bool{"expird": true, "person": false} {
+	for id, expired := range map[string]bool{"asa127": true, "asa126": false} {
 		s := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + id, Namespace: "kube-system"}, Type: "bootstrap.kubernetes.io/token",
 			StringData: map[string]string{"token-id": id, "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true",
@@ -52,10 +52,10 @@ func (c *corpus) readToken(t *testing.T) {
 	}
 	// One that was minted for a server, as provider nova has them minted.
 	s := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-single", Namespace: "kube-system",
+		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-asa125", Namespace: "kube-system",
 			Labels: map[string]string{bootstrap.TokenLabel: "machine"}, Annotations: map[string]string{bootstrap.MachineAnnotation: "another-server"}},
 		Type: "bootstrap.kubernetes.io/token",
-		StringData: map[string]string{"token-id": "single", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
+		StringData: map[string]string{"token-id": "asa125", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
 			"auth-extra-groups": bootstrap.WorkersGroup, "expiration": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)},
 	}
 	if _, err := c.cp.Client().CoreV1().Secrets("kube-system").Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
@@ -88,8 +88,9 @@ func joinRows() []csrRow {
 	}
 	rows := []csrRow{
 		{name: "join: token not there", rule: "J9", ask: token("zzzzzz")},
-		{name: "join: token expired", rule: "J9", ask: token("expird")},
-		{name: "join: token of a person's making", rule: "J9", ask: token("person")},
+		{name: "join: token expired", rule: "J9", ask: token("asa127")},
+		{name: "join: token of a person's making", rule: "J9", ask: token("asa126")},
+		{name: "join: token of kubeadm's making", rule: "J9", ask: token("abcdef")},
 		{name: "join: token with no sound ID", rule: "J9", ask: token("../../x")},
 		{name: "join: token of another group", rule: "J0", ask: func(_ *csrCase, a *asking) {
 			a.groups = []string{"system:bootstrappers", "system:bootstrappers:others", "system:authenticated", "corpus:anybody"}

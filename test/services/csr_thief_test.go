@@ -184,7 +184,7 @@ func (c *corpus) holds(t *testing.T, name string, rules ...string) {
 
 func (c *corpus) approves(t *testing.T, name string) {
 	t.Helper()
-	if _, err := c.seen.within(name, time.Now(), 2*time.Minute); err != nil {
+	if _, err := c.seen.within(name, time.Now(), await.Limit); err != nil {
 		t.Errorf("%s: %v (%q)\n%s", name, err, c.verdicts(t)[name], c.said(t, name))
 	}
 }

@@ -30,7 +30,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	agentinventory "github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
@@ -99,6 +101,14 @@ func (l *lens) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	l.reads++
 	l.mu.Unlock()
 	return groups, err
+}
+
+// Instances asks the cloud that is looked at now.
+func (l *lens) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
+	l.mu.Lock()
+	p := l.now
+	l.mu.Unlock()
+	return provider.Ask(ctx, p, ids...)
 }
 
 func (l *lens) count() int {
@@ -187,14 +197,14 @@ func newRanch(t *testing.T, cp *controlplane.ControlPlane, machines int, p pace)
 // start runs the reaper as the agent wires it.
 func (r *ranch) start() {
 	t := r.t
-	factory := informers.NewSharedInformerFactoryWithOptions(r.cp.Client(), 0, informers.WithTransform(observe.Strip))
-	inventory := observe.NewInventory(r.lens, r.pace.reads, r.pace.reads, 2*time.Second, quiet("inventory"))
+	factory := informers.NewSharedInformerFactoryWithOptions(r.cp.Client(), 0, informers.WithTransform(convert.Strip))
+	reads := agentinventory.New(r.lens, r.pace.reads, r.pace.reads, 2*time.Second, quiet("inventory"))
 	observer, err := observe.New(observe.Config{Fast: time.Second, Slow: time.Second, Timeout: 2 * time.Second, StaleAfter: time.Second,
-		Schedulers: []string{"default-scheduler"}}, r.cp.Client(), factory, inventory, quiet("observe"))
+		Schedulers: []string{"default-scheduler"}}, r.cp.Client(), factory, reads, quiet("observe"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.cleaner = nodecleaner.New(r.pace.Config, nodecleaner.Deps{Client: r.cp.Client(), Informers: factory, Inventory: inventory,
+	r.cleaner = nodecleaner.New(r.pace.Config, nodecleaner.Deps{Client: r.cp.Client(), Informers: factory, Inventory: reads, Witness: r.lens,
 		Log: quiet("nodecleaner"), StateDir: r.stateDir, Blind: observer.Stale})
 	ctx, cancel := context.WithCancel(context.Background())
 	observer.Start(ctx.Done())
@@ -203,13 +213,13 @@ func (r *ranch) start() {
 		for ctx.Err() == nil {
 			short, stop := context.WithTimeout(ctx, 300*time.Millisecond)
 			if _, err := r.cp.Client().Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(short); err == nil {
-				observer.Heard()
+				observer.APIServerAnswered()
 			}
 			<-time.After(100 * time.Millisecond)
 			stop()
 		}
 	})
-	loops.Go(func() { _ = inventory.Run(ctx, func() {}) }) // it never fails
+	loops.Go(func() { _ = reads.Run(ctx, func() {}) }) // it never fails
 	loops.Go(func() {
 		if err := r.cleaner.Run(ctx, func() {}); err != nil {
 			t.Errorf("the service ended with %v", err)

@@ -38,7 +38,7 @@ func testCleaner(t *testing.T, cp *controlplane.ControlPlane) {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	cleaner := nodecleaner.New(cfg, nodecleaner.Deps{Client: cp.Client(), Informers: factory, Inventory: cloud,
+	cleaner := nodecleaner.New(cfg, nodecleaner.Deps{Client: cp.Client(), Informers: factory, Inventory: cloud, Witness: cloud,
 		Log: quiet("nodecleaner"), StateDir: state})
 	serve(t, factory, cleaner.Run)
 	exists := func(name string) bool {
@@ -49,6 +49,7 @@ func testCleaner(t *testing.T, cp *controlplane.ControlPlane) {
 		return err == nil
 	}
 
+	await.True(t, "the ledger has what lives", func() bool { return len(cleaner.Memory().Seen) == 5 })
 	t.Run("terminated", func(t *testing.T) {
 		cloud.phase(id("dead"), cluster.PhaseGone)
 		start := time.Now()

@@ -44,6 +44,28 @@ func (i *inventory) Groups(_ context.Context, maxAge time.Duration) ([]cluster.N
 	return out, i.err
 }
 
+// Instances says of each instance what the list says.
+func (i *inventory) Instances(_ context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	out := map[cluster.InstanceID]cluster.Testimony{}
+	for _, id := range ids {
+		out[id] = cluster.Testimony{Existence: cluster.InstanceNotFound}
+		for _, g := range i.groups {
+			for _, in := range g.Instances {
+				switch {
+				case in.ID != id:
+				case in.Phase == cluster.PhaseGone:
+					out[id] = cluster.Testimony{Existence: cluster.InstanceTerminated}
+				default:
+					out[id] = cluster.Testimony{Existence: cluster.InstanceExists}
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
 // set replaces the instances of the one group, as a new read.
 func (i *inventory) set(instances ...cluster.Instance) {
 	i.mu.Lock()

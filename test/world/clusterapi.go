@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,9 +102,8 @@ func newClusterAPI(ctx context.Context, w *World) (Cloud, error) {
 // kubeconfig.
 func (c *clusterAPI) account(ctx context.Context) error {
 	cp, client := c.w.ControlPlane, c.w.ControlPlane.Client()
-	apply := exec.CommandContext(ctx, cp.Binaries().Path("kubectl"), "--kubeconfig", cp.Kubeconfig(), "apply", "-f", shipped("rbac-clusterapi.yaml"))
-	if out, err := apply.CombinedOutput(); err != nil {
-		return fmt.Errorf("apply units/rbac-clusterapi.yaml: %w\n%s", err, out)
+	if err := ApplyUnits(ctx, cp, "rbac-clusterapi.yaml"); err != nil {
+		return err
 	}
 	_, err := client.CoreV1().ServiceAccounts(capiNamespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: AgentUser}}, metav1.CreateOptions{})
 	if err != nil {

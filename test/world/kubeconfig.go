@@ -15,12 +15,14 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
 )
 
-// clientKubeconfig signs a client certificate for user and writes a kubeconfig (0600).
-func clientKubeconfig(endpoint, caFile, caKeyFile, user, to string) (string, error) {
-	caPEM, err1 := os.ReadFile(caFile)
-	keyPEM, err2 := os.ReadFile(caKeyFile)
+// UserKubeconfig signs a client certificate for user and writes a kubeconfig (0600).
+func UserKubeconfig(cp *controlplane.ControlPlane, user, to string) (string, error) {
+	caPEM, err1 := os.ReadFile(cp.CAFile())
+	keyPEM, err2 := os.ReadFile(cp.CAKeyFile())
 	if err := errors.Join(err1, err2); err != nil {
 		return "", fmt.Errorf("read the cluster CA: %w", err)
 	}
@@ -45,7 +47,7 @@ func clientKubeconfig(endpoint, caFile, caKeyFile, user, to string) (string, err
 		return "", fmt.Errorf("encode the key of %s: %w", user, err)
 	}
 	c := clientcmdapi.NewConfig()
-	c.Clusters["world"] = &clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: caPEM}
+	c.Clusters["world"] = &clientcmdapi.Cluster{Server: cp.Endpoint(), CertificateAuthorityData: caPEM}
 	c.AuthInfos[user] = &clientcmdapi.AuthInfo{
 		ClientCertificateData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		ClientKeyData:         pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),

@@ -213,6 +213,7 @@ func (w *World) AgentEnv(kubeconfig string) []string {
 		"AUTOSCALER_SCALING_UNNEEDED_FOR=10s",
 		"AUTOSCALER_SCALING_DELAY_AFTER_ADD=10s",
 		"AUTOSCALER_SCALING_DELAY_AFTER_TAINT=1s",
+		"AUTOSCALER_NODECLEANER_OBSERVE_FIRST=0",
 		"AUTOSCALER_NODECLEANER_SIGHT_INTERVAL=3s",
 		"AUTOSCALER_NODECLEANER_GONE_GRACE=1s",
 		"AUTOSCALER_NODECLEANER_SENT_GRACE=3s", // for clouds that do not list what is gone
@@ -248,20 +249,30 @@ func (w *World) StartAgent(ctx context.Context, binary string, env ...string) (*
 	return p, nil
 }
 
-// AgentKubeconfig applies the RBAC that ships with the unit and makes a kubeconfig
+// AgentKubeconfig applies the rights that ship with the unit and makes a kubeconfig
 // whose client certificate is signed by the cluster CA for AgentUser.
 func (w *World) AgentKubeconfig(ctx context.Context) (string, error) {
 	to := filepath.Join(w.Dir, "agent.kubeconfig")
 	if _, err := os.Stat(to); err == nil {
 		return to, nil
 	}
-	rbac := shipped("rbac.yaml")
 	cp := w.ControlPlane
-	apply := exec.CommandContext(ctx, cp.Binaries().Path("kubectl"), "--kubeconfig", cp.Kubeconfig(), "apply", "-f", rbac)
-	if out, err := apply.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("apply units/rbac.yaml: %w\n%s", err, out)
+	if err := ApplyUnits(ctx, cp, "admission-policy.yaml", "rbac.yaml"); err != nil {
+		return "", err
 	}
-	return clientKubeconfig(cp.Endpoint(), cp.CAFile(), cp.CAKeyFile(), AgentUser, to)
+	return UserKubeconfig(cp, AgentUser, to)
+}
+
+// ApplyUnits applies manifests of units/ as an administrator does.
+func ApplyUnits(ctx context.Context, cp *controlplane.ControlPlane, files ...string) error {
+	args := []string{"--kubeconfig", cp.Kubeconfig(), "apply"}
+	for _, f := range files {
+		args = append(args, "-f", shipped(f))
+	}
+	if out, err := exec.CommandContext(ctx, cp.Binaries().Path("kubectl"), args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("apply %s: %w\n%s", strings.Join(files, ", "), err, out)
+	}
+	return nil
 }
 
 // shipped is a file of units/.

@@ -3,6 +3,8 @@ package asg
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -44,6 +46,9 @@ type statement struct {
 func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 	if o.ClusterName == "" && len(o.Groups) == 0 {
 		return nil, errors.New("leader policy: name the cluster or its groups: a policy without either would allow writes to every group of the account")
+	}
+	if err := o.literal("leader policy"); err != nil {
+		return nil, err
 	}
 	o.Partition = orAWS(o.Partition)
 	writes := []string{actionSetDesired, actionTerminate}
@@ -90,6 +95,9 @@ func WorkerPolicy(o PolicyOptions) ([]byte, error) {
 	if o.Parameter == "" {
 		return nil, errors.New("worker policy: name the SSM parameter; a worker whose join information comes with its user data needs no policy")
 	}
+	if err := o.literal("worker policy"); err != nil {
+		return nil, err
+	}
 	o.Partition = orAWS(o.Partition)
 	p := policy{Version: "2012-10-17", Statement: []statement{{Sid: "ReadJoinInformation", Effect: "Allow",
 		Action: []string{"ssm:GetParameter"}, Resource: []string{parameterARN(o)}}}}
@@ -98,6 +106,27 @@ func WorkerPolicy(o PolicyOptions) ([]byte, error) {
 			Action: []string{"kms:Decrypt"}, Resource: []string{o.KeyARN}})
 	}
 	return print(p)
+}
+
+// literal is an error where a name would be more than itself in a policy: IAM takes * and
+// ? for wildcards, and ${...} for a variable.
+func (o PolicyOptions) literal(of string) error {
+	var errs []error
+	check := func(what, value, remedy string) {
+		if strings.ContainsAny(value, "*?$") || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+			errs = append(errs, fmt.Errorf("%s: %s %q: a policy takes *, ? and $ for more than themselves, and blanks are in no name: %s", of, what, value, remedy))
+		}
+	}
+	check("cluster", o.ClusterName, "write the cluster's own name")
+	for _, g := range o.Groups {
+		check("group", strings.TrimSpace(g), "write each group's whole name; one whose name has such a character can be tagged instead (--cluster)")
+	}
+	check("parameter", o.Parameter, "write the parameter's whole name")
+	check("key", o.KeyARN, "write the key's whole ARN")
+	if o.Partition != "" && !slices.Contains([]string{"aws", "aws-cn", "aws-us-gov"}, o.Partition) {
+		errs = append(errs, fmt.Errorf("%s: partition %q: use aws, aws-cn or aws-us-gov", of, o.Partition))
+	}
+	return errors.Join(errs...)
 }
 
 func orAWS(partition string) string {

@@ -95,3 +95,30 @@ func TestTheManualPrintsThePolicy(t *testing.T) {
 		t.Errorf("docs/providers/aws.md does not show\n%s", want)
 	}
 }
+
+// TestPolicyHasNoWildcardOfNames: a name that IAM would take for a pattern is refused.
+func TestPolicyHasNoWildcardOfNames(t *testing.T) {
+	for name, o := range map[string]PolicyOptions{
+		"group":           {Groups: []string{"a*b"}},
+		"group of bounds": {Groups: []string{"0:3:workers", "0:3:*"}},
+		"one character":   {Groups: []string{"worker?"}},
+		"variable":        {Groups: []string{"${aws:username}"}},
+		"blank":           {Groups: []string{"a b"}},
+		"cluster":         {ClusterName: "*"},
+		"partition":       {ClusterName: "demo", Partition: "*"},
+		"parameter":       {ClusterName: "demo", Parameter: "/demo/*"},
+		"key":             {ClusterName: "demo", Parameter: "/demo/join", KeyARN: "*"},
+	} {
+		if out, err := LeaderPolicy(o); err == nil {
+			t.Errorf("%s: %s", name, out)
+		}
+		if o.Parameter != "" {
+			if out, err := WorkerPolicy(o); err == nil {
+				t.Errorf("%s: %s", name, out)
+			}
+		}
+	}
+	if _, err := LeaderPolicy(PolicyOptions{ClusterName: "demo-1", Groups: []string{"0:3:pool/a.b_c", " workers"}, Partition: "aws-cn"}); err != nil {
+		t.Error(err)
+	}
+}

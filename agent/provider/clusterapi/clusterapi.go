@@ -21,6 +21,7 @@ type Provider struct {
 	workload    *client
 	now         func() time.Time
 	facts       facts
+	infra       infraMachines
 
 	// writing holds one place per group: between the read and the write of a
 	// compare-and-set no other write of this process may come.

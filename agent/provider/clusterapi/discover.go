@@ -233,6 +233,7 @@ func (p *Provider) listMachines(ctx context.Context, version, namespace string, 
 	for i := range items {
 		out[i] = &items[i]
 	}
+	p.infra.note(out)
 	return out, err
 }
 

@@ -134,8 +134,9 @@ func (o *scalable) target() int {
 type machineObject struct {
 	meta `json:"metadata"`
 	Spec struct {
-		ProviderID    string `json:"providerID"`
-		FailureDomain string `json:"failureDomain"`
+		ProviderID        string `json:"providerID"`
+		FailureDomain     string `json:"failureDomain"`
+		InfrastructureRef ref    `json:"infrastructureRef"`
 	} `json:"spec"`
 	Status struct {
 		Phase         string `json:"phase"`

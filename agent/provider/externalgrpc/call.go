@@ -234,12 +234,50 @@ func broken(ctx context.Context, err error) *status {
 	return &status{code: codeUnavailable, text: plainWords(err), err: err}
 }
 
+// Servers that are no plain gRPC server.
+var (
+	errSpeaksTLS = errors.New("the server at this address speaks TLS, and the agent does not")
+	errHTTP1     = errors.New("the server at this address speaks HTTP/1, so it is no gRPC server")
+)
+
+// misfit finds out why a connection without TLS broke at once. A server that speaks TLS
+// closes it without a word; whether it does is asked by a handshake, after which nothing
+// is sent.
+func (c *client) misfit(ctx context.Context, err error) error {
+	var op *net.OpError
+	switch {
+	case strings.Contains(err.Error(), "looked like an HTTP/1"):
+		return errHTTP1
+	case ctx.Err() != nil, errors.As(err, &op) && op.Op == "dial":
+		return err
+	}
+	raw, dialled := c.transport.DialContext(ctx, "", "")
+	if dialled != nil {
+		return err
+	}
+	defer raw.Close()
+	_ = raw.SetDeadline(time.Now().Add(time.Second)) // a connection without deadlines cannot be one of the net package's
+	// Who the server is does not matter: it is told nothing and believed nothing.
+	shaken := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}).HandshakeContext(ctx)
+	var other tls.RecordHeaderError
+	switch {
+	case shaken == nil, strings.Contains(shaken.Error(), "remote error: tls:"):
+		return errSpeaksTLS
+	case errors.As(shaken, &other) && string(other.RecordHeader[:]) == "HTTP/":
+		return errHTTP1
+	}
+	return err
+}
+
 // rejection finds out why a connection broke at once. In TLS 1.3 a server that does not
 // take the client's certificate says so after the handshake, and whoever writes first
 // may see a broken pipe in place of its words; a connection that only listens hears them.
 func (c *client) rejection(ctx context.Context, err error) error {
+	if c.dialTLS == nil {
+		return c.misfit(ctx, err)
+	}
 	var dialing *net.OpError
-	if c.dialTLS == nil || ctx.Err() != nil || errors.As(err, &dialing) && dialing.Op != "write" && dialing.Op != "read" {
+	if ctx.Err() != nil || errors.As(err, &dialing) && dialing.Op != "write" && dialing.Op != "read" {
 		return err
 	}
 	conn, dialled := c.dialTLS(ctx)

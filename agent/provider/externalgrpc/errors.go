@@ -80,6 +80,10 @@ func connection(err error) (provider.Kind, string) {
 	switch {
 	case err == nil: // the plug-in itself says that it is unavailable
 		return provider.Transient, ""
+	case errors.Is(err, errSpeaksTLS):
+		return provider.Denied, "configure " + prefix + "CERT_FILE, " + prefix + "KEY_FILE and " + prefix + "CA_FILE, and take " + prefix + "INSECURE away"
+	case errors.Is(err, errHTTP1):
+		return provider.Denied, "write the address of the plug-in's gRPC port into " + prefix + "ADDRESS: this one is of something else (its metrics, a proxy)"
 	case errors.As(err, &bad):
 		return provider.Denied, "the plug-in's certificate is not good: renew it, or check " + prefix + "CA_FILE and " + prefix + "SERVER_NAME"
 	case errors.As(err, &file):

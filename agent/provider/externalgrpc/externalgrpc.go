@@ -18,7 +18,6 @@ const (
 	methodTargetSize = "NodeGroupTargetSize"
 	methodNodes      = "NodeGroupNodes"
 	methodIncrease   = "NodeGroupIncreaseSize"
-	methodDecrease   = "NodeGroupDecreaseTargetSize"
 	methodDelete     = "NodeGroupDeleteNodes"
 	methodTemplate   = "NodeGroupTemplateNodeInfo"
 	methodOptions    = "NodeGroupGetOptions"
@@ -39,7 +38,8 @@ type Provider struct {
 	mu      sync.Mutex
 	writing map[cluster.GroupID]chan struct{}
 	seen    map[cluster.InstanceID]sight
-	lacks   map[string]time.Time // methods that the plug-in does not have, and until when that is believed
+	surplus map[cluster.GroupID]time.Time // since when a group has listed more machines than its target
+	lacks   map[string]time.Time          // methods that the plug-in does not have, and until when that is believed
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -97,7 +97,7 @@ func New(c Config, reservation cluster.Reservation, opts ...Option) (*Provider, 
 	p := &Provider{
 		client: newClient(s), reservation: reservation, now: time.Now,
 		section: func() json.RawMessage { return nil },
-		writing: map[cluster.GroupID]chan struct{}{}, seen: map[cluster.InstanceID]sight{}, lacks: map[string]time.Time{},
+		writing: map[cluster.GroupID]chan struct{}{}, seen: map[cluster.InstanceID]sight{}, surplus: map[cluster.GroupID]time.Time{}, lacks: map[string]time.Time{},
 	}
 	for _, o := range opts {
 		o(p)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ func (p *Provider) describe(ctx context.Context, g *cluster.NodeGroup) error {
 	}
 	asked := appendText(nil, 1, id)
 	defaults := p.defaultOptions()
-	o, given, err := p.options(ctx, g.ID, appendMessage(asked, 2, defaults.write()))
+	o, given, err := p.options(ctx, g.ID, appendMessage(asked, 2, defaults.marked().write()))
 	if err != nil {
 		g.Warnings = append(g.Warnings, "the plug-in does not tell the group's options, so the agent's own hold: "+err.Error())
 	} else if given {
@@ -92,24 +93,36 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
+// marked are defaults of which two are told from all values that anybody writes, by the
+// least that can be added to them. Cluster Autoscaler's wrapper of plug-ins hands the
+// cloud the GPU threshold for the other one, too, and the unneeded time for the unready
+// one (wrapper.go, NodeGroupGetOptions); what comes back with a mark is such a default,
+// and no wish of the plug-in.
+func (o options) marked() options {
+	o.gpuUtilization = math.Nextafter(o.gpuUtilization, 2)
+	o.unneeded++
+	return o
+}
+
 // differing returns what a plug-in says beyond the defaults that it was given. A zero
 // says nothing: the protocol cannot tell it from a field that was left out, and a
 // plug-in that fills in one field would otherwise have nodes go at once.
 func (o options) differing(from options) cluster.Options {
+	sent := from.marked()
 	return cluster.Options{
-		ScaleDownUtilization:    differs(o.utilization, from.utilization),
-		ScaleDownGPUUtilization: differs(o.gpuUtilization, from.gpuUtilization),
-		ScaleDownUnneededTime:   differs(o.unneeded, from.unneeded),
-		ScaleDownUnreadyTime:    differs(o.unready, from.unready),
+		ScaleDownUtilization:    differs(o.utilization, from.utilization, sent.gpuUtilization),
+		ScaleDownGPUUtilization: differs(o.gpuUtilization, from.gpuUtilization, sent.gpuUtilization),
+		ScaleDownUnneededTime:   differs(o.unneeded, from.unneeded, sent.unneeded),
+		ScaleDownUnreadyTime:    differs(o.unready, from.unready, sent.unneeded),
 		MaxNodeProvisionTime:    differs(o.provision, from.provision),
 		// The protocol's false may be one that was left out.
 		IgnoreDaemonSetsUtilization: differs(o.ignoreDaemonSets, from.ignoreDaemonSets),
 	}
 }
 
-func differs[T comparable](v, from T) *T {
+func differs[T comparable](v T, from ...T) *T {
 	var zero T
-	if v == zero || v == from {
+	if v == zero || slices.Contains(from, v) {
 		return nil
 	}
 	return &v

@@ -10,9 +10,10 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
-// Resize raises or lowers the target by the difference. See provider.Provider. The
-// protocol has no compare-and-set: the target is re-read right before the write, and
-// writes of this process to one group wait for each other.
+// Resize raises the target by the difference. See provider.Provider. The protocol has no
+// compare-and-set: the target is re-read right before the write, and writes of this
+// process to one group wait for each other. It lowers nothing: a plug-in's list of
+// machines is as old as the plug-in likes.
 func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
 	const op = "resize"
 	unlock, err := p.lock(ctx, op, id)
@@ -32,24 +33,10 @@ func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int)
 	case target != from:
 		return &provider.Error{Op: op, Group: id, Kind: provider.Conflict, Err: fmt.Errorf("target is %d, not %d", target, from)}
 	}
-	method := methodIncrease
 	if to < target {
-		list, err := read(ctx, p, op, id, methodNodes, appendText(nil, 1, g.id), readInstances)
-		if err != nil {
-			return err
-		}
-		there := 0
-		for _, i := range list {
-			if i.state != stateDeleting && !p.told(cluster.InstanceID(i.id)) {
-				there++
-			}
-		}
-		if to < there {
-			return invalid(op, id, "", "%d is below its %d instances, and Resize never removes one", to, there)
-		}
-		method = methodDecrease
+		return invalid(op, id, "", "lowering from %d to %d could end a running machine: a plug-in lists what it read at some time before, and may not know all that live", target, to)
 	}
-	if _, err := p.client.call(ctx, method, appendText(appendNumber(nil, 1, int64(to-target)), 2, g.id)); err != nil {
+	if _, err := p.client.call(ctx, methodIncrease, appendText(appendNumber(nil, 1, int64(to-target)), 2, g.id)); err != nil {
 		return unsure(classify(op, id, err))
 	}
 	return nil
@@ -107,8 +94,15 @@ func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluste
 		return err
 	}
 	d := deletion{p: p, group: g, target: target, there: map[cluster.InstanceID]instance{}}
+	there := 0
 	for _, i := range list {
 		d.there[cluster.InstanceID(i.id)] = i
+		if i.state != stateDeleting && !p.told(cluster.InstanceID(i.id)) {
+			there++
+		}
+	}
+	if !p.settled(id, there-target) {
+		return &provider.Error{Op: op, Group: id, Kind: provider.Conflict, Err: fmt.Errorf("the plug-in lists %d machines and a target of %d: its list may be older than a deletion that another agent asked for, so it is looked at again for %s", there, target, toldFor)}
 	}
 	var errs []error
 	for _, victim := range ids {
@@ -159,6 +153,23 @@ func (d *deletion) delete(ctx context.Context, id cluster.InstanceID) error {
 	s.group, s.told, s.last = group, d.p.now(), d.p.now()
 	d.p.seen[id] = s
 	return nil
+}
+
+// settled tells whether the machines beyond a group's target are a true surplus: a list
+// that is older than the target looks the same, and a machine that has ended would be
+// ended once more, with the target lowered below those that live.
+func (p *Provider) settled(id cluster.GroupID, surplus int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if surplus <= 0 {
+		delete(p.surplus, id)
+		return true
+	}
+	since, known := p.surplus[id]
+	if !known {
+		p.surplus[id] = p.now()
+	}
+	return known && p.now().Sub(since) > toldFor
 }
 
 // was tells whether the plug-in listed an instance in the group once.

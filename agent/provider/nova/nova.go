@@ -1,6 +1,7 @@
 package nova
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,6 +93,9 @@ func (p *Provider) settings() (Section, error) {
 	}
 	if len(s.Clouds) == 0 {
 		s.Clouds = []Cloud{{}}
+	}
+	for i := range s.Clouds {
+		s.Clouds[i].DHCPDomain = cmp.Or(s.Clouds[i].DHCPDomain, s.DHCPDomain)
 	}
 	p.parsed, p.text = s, string(raw)
 	return s, nil

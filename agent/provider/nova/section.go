@@ -16,9 +16,12 @@ import (
 
 // Section is the section "nova" of groups.yaml.
 type Section struct {
-	Cluster string  `json:"cluster"`
-	Clouds  []Cloud `json:"clouds"`
-	Groups  []Group `json:"groups"`
+	Cluster string `json:"cluster"`
+	// DHCPDomain is Nova's [api]dhcp_domain, of every cloud that names no other: the host
+	// names of servers end with it, and Nodes may be called so.
+	DHCPDomain string  `json:"dhcpDomain"`
+	Clouds     []Cloud `json:"clouds"`
+	Groups     []Group `json:"groups"`
 }
 
 // Cloud is one region of one OpenStack. Without any there is one, as AUTOSCALER_OPENSTACK_*
@@ -29,7 +32,8 @@ type Cloud struct {
 	Region string `json:"region"` // empty: that of the credentials
 	// ProviderIDRegion makes provider IDs openstack://region/uuid, as the cloud controller
 	// manager writes them where it is told to.
-	ProviderIDRegion bool `json:"providerIDRegion"`
+	ProviderIDRegion bool   `json:"providerIDRegion"`
+	DHCPDomain       string `json:"dhcpDomain"` // empty: the section's, else novalocal
 }
 
 // Group is one node group.
@@ -175,6 +179,8 @@ func unknown(at string, v any, typ reflect.Type) (errs []error) {
 // description.
 var groupForm = regexp.MustCompile(`\A[a-z0-9]([a-z0-9.-]{0,38}[a-z0-9])?\z`)
 
+var domainForm = regexp.MustCompile(`\A[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\z`)
+
 // metadataForm is what Nova takes as a key of metadata.
 var metadataForm = regexp.MustCompile(`\A[a-zA-Z0-9-_:. ]{1,255}\z`)
 
@@ -189,8 +195,15 @@ func (s *Section) validate() error {
 		bad("cluster", "%q: write at most 40 letters, digits, dots, dashes and underscores, for example production", s.Cluster)
 	}
 	clouds := map[string]bool{}
+	domain := func(at, d string) {
+		if d != "" && (len(d) > 200 || !domainForm.MatchString(d)) {
+			bad(at, "%q: write a DNS domain in small letters without a dot at either end, for example cloud.example.com", d)
+		}
+	}
+	domain("dhcpDomain", s.DHCPDomain)
 	for i, c := range s.Clouds {
 		at := fmt.Sprintf("clouds[%d]", i)
+		domain(at+".dhcpDomain", c.DHCPDomain)
 		switch {
 		case c.Name == "":
 			bad(at+".name", "give it a name: groups speak of it by that")

@@ -327,7 +327,7 @@ func (s *site) idOf(one *server) cluster.InstanceID {
 }
 
 // metadataDomain is the default of Nova's [api]dhcp_domain.
-const metadataDomain = ".novalocal"
+const metadataDomain = "novalocal"
 
 // instance is a server as the contract tells it.
 func (s *site) instance(one *server, names map[string]string) cluster.Instance {
@@ -344,7 +344,8 @@ func (s *site) instance(one *server, names map[string]string) cluster.Instance {
 	}
 	// What the metadata service tells as the host name has the domain of Nova's DHCP.
 	if host := strings.ToLower(cmp.Or(one.Hostname, one.Name)); host != "" && !strings.Contains(host, ".") {
-		in.NodeNames, in.Names = append(in.NodeNames, host+metadataDomain), append(in.Names, host+metadataDomain)
+		full := host + "." + cmp.Or(s.cloud.DHCPDomain, metadataDomain)
+		in.NodeNames, in.Names = append(in.NodeNames, full), append(in.Names, full)
 	}
 	for _, network := range slices.Sorted(maps.Keys(one.Addresses)) {
 		for _, a := range one.Addresses[network] {

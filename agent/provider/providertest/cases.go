@@ -59,6 +59,12 @@ var cases = []testCase{
 	{"ReadLagsBehindWrites", readLagsBehindWrites},
 	{"LostAnswer", lostAnswer},
 	{"HangingCloud", hangingCloud},
+
+	{"InstancesByID", instancesByID},
+	{"InstanceOutsideGroupsByID", instanceOutsideGroupsByID},
+	{"GoneInstanceByID", goneInstanceByID},
+	{"MalformedIDIsUnknown", malformedIDIsUnknown},
+	{"TroubleEndsNothing", troubleEndsNothing},
 }
 
 func readIsWhole(s *stage) {

@@ -24,6 +24,15 @@ type mutant struct {
 	groups func(ctx context.Context) ([]cluster.NodeGroup, error)
 	resize func(ctx context.Context, id cluster.GroupID, from, to int) error
 	delete func(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) error
+
+	instances func(ctx context.Context, ids ...cluster.InstanceID) (testimonies, error)
+}
+
+func (m mutant) Instances(ctx context.Context, ids ...cluster.InstanceID) (testimonies, error) {
+	if m.instances != nil {
+		return m.instances(ctx, ids...)
+	}
+	return m.Cloud.Instances(ctx, ids...)
 }
 
 func (m mutant) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
@@ -293,6 +302,7 @@ func TestMutants(t *testing.T) {
 	bitten := map[string]bool{}
 	all := maps.Clone(mutants)
 	maps.Copy(all, moreMutants)
+	maps.Copy(all, existenceMutants)
 	for name, breed := range all {
 		own, _, _ := strings.Cut(name, "/")
 		bitten[own] = true

@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
 )
 
 // snapshot is the cluster as the agent sees it.
 func (l *loop) snapshot(ctx context.Context) (cluster.Snapshot, error) {
-	var objects observe.Objects
+	var objects store.Objects
 	core, storage := l.client.CoreV1(), l.client.StorageV1()
 	nodes, err := core.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -53,7 +53,7 @@ func (l *loop) snapshot(ctx context.Context) (cluster.Snapshot, error) {
 	objects.Nodes, objects.Pods, objects.Namespaces = refs(nodes.Items), refs(pods.Items), refs(namespaces.Items)
 	objects.Claims, objects.Volumes, objects.StorageClasses = refs(claims.Items), refs(volumes.Items), refs(classes.Items)
 	objects.CSINodes, objects.Attachments = refs(csi.Items), refs(attached.Items)
-	s := observe.Convert(objects)
+	s := store.FromObjects(objects)
 	s.Now = time.Now()
 	s.Groups = slices.Clone(l.groups)
 	for i := range s.Groups {

@@ -1,0 +1,41 @@
+package convert
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+func TestPodScaleUpDelay(t *testing.T) {
+	for text, want := range map[string]time.Duration{"30s": 30 * time.Second, "1m30s": 90 * time.Second, "": 0, "30": 0, "-5s": 0, "soon": 0} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationScaleUpDelay: text, "other": "x"}}}
+		if _, err := Strip(p); err != nil {
+			t.Fatal(err)
+		}
+		if got := Pod(p); got.Asked().ScaleUpDelay != want {
+			t.Errorf("%q is a delay of %s, want %s", text, got.Asked().ScaleUpDelay, want)
+		}
+	}
+}
+
+func TestRareAnnotations(t *testing.T) {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationDoNotDisrupt: "45m", annotationEvictDaemon: "true"}}}
+	if _, err := Strip(p); err != nil {
+		t.Fatal(err)
+	}
+	if got := Pod(p); got.DoNotDisrupt || got.Asked().KeepFor != 45*time.Minute || got.Asked().EvictDaemon != "true" {
+		t.Errorf("%+v, %+v", got, got.Asked())
+	}
+	p = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationDoNotDisrupt: "true"}}}
+	if got := Pod(p); !got.DoNotDisrupt || got.Wishes != nil {
+		t.Errorf("%+v", got)
+	}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"other": "x", cluster.AnnotationRequested: "true", cluster.AnnotationDelay + "backup": "x"}}}
+	if got := Node(n).Annotations; len(got) != 2 {
+		t.Errorf("a Node keeps %v", got)
+	}
+}

@@ -1,0 +1,135 @@
+package convert
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// resourceAmounts counts a resource list as kube-scheduler's NodeInfo does: CPU in
+// thousandths rounded up, everything else in whole units rounded up. Resources that the
+// scheduler does not count (neither native scalars nor domain-qualified) are left out.
+func resourceAmounts(list corev1.ResourceList) cluster.Resources {
+	var r cluster.Resources
+	for name, q := range list {
+		switch name {
+		case corev1.ResourceCPU:
+			r.MilliCPU = q.MilliValue()
+		case corev1.ResourceMemory:
+			r.Memory = q.Value()
+		case corev1.ResourceEphemeralStorage:
+			r.EphemeralStorage = q.Value()
+		case corev1.ResourcePods:
+			r.Pods = q.Value()
+		default:
+			if v := q.Value(); v != 0 && scalar(name) {
+				if r.Extended == nil {
+					r.Extended = map[string]int64{}
+				}
+				r.Extended[string(name)] = v
+			}
+		}
+	}
+	return r
+}
+
+// scalar is kube-scheduler's IsScalarResourceName: extended, huge pages, prefixed
+// native and attachable volumes.
+func scalar(name corev1.ResourceName) bool {
+	s := string(name)
+	return strings.Contains(s, "/") || strings.HasPrefix(s, corev1.ResourceHugePagesPrefix) ||
+		strings.HasPrefix(s, corev1.ResourceAttachableVolumesPrefix)
+}
+
+// podRequests is k8s.io/component-helpers/resource.PodRequests with the options
+// that kube-scheduler 1.36 sets: containers are summed, init containers are a
+// floor, restartable init containers count for all that start after them, pod-level
+// requests replace the sum for what they name, a resize in progress counts the
+// larger side, overhead comes on top.
+func podRequests(pod *corev1.Pod) corev1.ResourceList {
+	if s := &pod.Spec; len(s.Containers) == 1 && len(s.InitContainers) == 0 && s.Resources == nil && len(s.Overhead) == 0 && !resizing(pod) {
+		return s.Containers[0].Resources.Requests // most pods
+	}
+	statuses := make(map[string]*corev1.ContainerStatus)
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for i := range list {
+			if list[i].Resources != nil {
+				statuses[list[i].Name] = &list[i]
+			}
+		}
+	}
+	sum := corev1.ResourceList{}
+	for i := range pod.Spec.Containers {
+		addList(sum, effective(pod, &pod.Spec.Containers[i], statuses))
+	}
+	sidecars, floor := corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			req := effective(pod, c, statuses)
+			addList(sum, req)
+			addList(sidecars, req)
+			maxList(floor, sidecars)
+			continue
+		}
+		use := sidecars.DeepCopy()
+		addList(use, c.Resources.Requests)
+		maxList(floor, use)
+	}
+	maxList(sum, floor)
+	if pod.Spec.Resources != nil {
+		for name, q := range pod.Spec.Resources.Requests {
+			if name == corev1.ResourceCPU || name == corev1.ResourceMemory || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+				sum[name] = q
+			}
+		}
+	}
+	addList(sum, pod.Spec.Overhead)
+	return sum
+}
+
+// resizing tells that some container's status names resources of its own.
+func resizing(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Resources != nil })
+}
+
+// effective is what a container takes while a resize is under way: the largest of
+// wanted, allocated and actual, or without the wanted one when the kubelet said
+// that it is infeasible.
+func effective(pod *corev1.Pod, c *corev1.Container, statuses map[string]*corev1.ContainerStatus) corev1.ResourceList {
+	st, ok := statuses[c.Name]
+	if !ok {
+		return c.Resources.Requests
+	}
+	out := corev1.ResourceList{}
+	maxList(out, st.Resources.Requests)
+	maxList(out, st.AllocatedResources)
+	for _, cond := range pod.Status.Conditions {
+		if cond.Type == corev1.PodResizePending && cond.Reason == corev1.PodReasonInfeasible {
+			return out
+		}
+	}
+	maxList(out, c.Resources.Requests)
+	return out
+}
+
+func addList(to, from corev1.ResourceList) {
+	for name, q := range from {
+		sum := q.DeepCopy()
+		if old, ok := to[name]; ok {
+			sum.Add(old)
+		}
+		to[name] = sum
+	}
+}
+
+func maxList(to, from corev1.ResourceList) {
+	for name, q := range from {
+		if old, ok := to[name]; !ok || q.Cmp(old) > 0 {
+			to[name] = q.DeepCopy()
+		}
+	}
+}

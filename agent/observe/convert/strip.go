@@ -1,0 +1,148 @@
+package convert
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// The annotations of claims that kube-scheduler reads.
+const (
+	AnnotationBindCompleted = "pv.kubernetes.io/bind-completed"
+	AnnotationSelectedNode  = "volume.kubernetes.io/selected-node"
+)
+
+var keptClaimAnnotations = []string{AnnotationBindCompleted, AnnotationSelectedNode, corev1.BetaStorageClassAnnotation}
+
+// Strip is the informer factories' transform: it drops from each object what no
+// service reads, before the object enters a cache. It changes the object in place;
+// the reflector owns it.
+func Strip(obj any) (any, error) {
+	if m, err := meta.Accessor(obj); err == nil {
+		m.SetManagedFields(nil)
+	}
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		stripPod(o)
+	case *corev1.Node:
+		o.Status.Images, o.Status.VolumesInUse, o.Status.VolumesAttached, o.Status.Config = nil, nil, nil, nil
+	case *appsv1.ReplicaSet:
+		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
+	case *appsv1.StatefulSet:
+		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
+		if o.Spec.VolumeClaimTemplates != nil {
+			o.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{} // that there are some is all that counts
+		}
+	case *batchv1.Job:
+		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
+	case *appsv1.DaemonSet:
+		o.Annotations = nil
+		stripSpec(&o.Spec.Template.Spec)
+		o.Spec.Template.Annotations = nil
+	case *corev1.Namespace:
+		o.Annotations, o.Spec, o.Status = nil, corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
+	case *corev1.PersistentVolumeClaim:
+		stripClaim(o)
+	case *corev1.PersistentVolume:
+		stripVolume(o)
+	case *storagev1.StorageClass:
+		o.Labels, o.Annotations, o.Parameters, o.MountOptions = nil, nil, nil, nil
+	case *storagev1.VolumeAttachment:
+		o.Annotations, o.Finalizers, o.Status = nil, nil, storagev1.VolumeAttachmentStatus{}
+	case *storagev1.CSIDriver:
+		o.Labels, o.Annotations, o.Spec = nil, nil, storagev1.CSIDriverSpec{StorageCapacity: o.Spec.StorageCapacity}
+	case *storagev1.CSINode:
+		o.OwnerReferences, o.Labels, o.Annotations = nil, nil, nil
+		for i := range o.Spec.Drivers {
+			o.Spec.Drivers[i].NodeID, o.Spec.Drivers[i].TopologyKeys = "", nil
+		}
+	case *coordinationv1.Lease:
+		o.OwnerReferences, o.Labels, o.Annotations = nil, nil, nil
+	}
+	return obj, nil
+}
+
+// only keeps the named entries.
+func only(m map[string]string, keys []string) map[string]string {
+	var kept map[string]string
+	for _, key := range keys {
+		if v, ok := m[key]; ok {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = v
+		}
+	}
+	return kept
+}
+
+func stripClaim(c *corev1.PersistentVolumeClaim) {
+	c.Labels, c.Annotations, c.Finalizers = nil, only(c.Annotations, keptClaimAnnotations), nil
+	c.Spec.DataSource, c.Spec.DataSourceRef = nil, nil
+	c.Status = corev1.PersistentVolumeClaimStatus{Phase: c.Status.Phase}
+}
+
+func stripVolume(v *corev1.PersistentVolume) {
+	v.Annotations, v.Finalizers = only(v.Annotations, []string{corev1.BetaStorageClassAnnotation}), nil
+	v.Spec.MountOptions = nil
+	if s := v.Spec.CSI; s != nil {
+		v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: s.Driver, VolumeHandle: s.VolumeHandle}
+	}
+	v.Status = corev1.PersistentVolumeStatus{Phase: v.Status.Phase}
+}
+
+func stripPod(p *corev1.Pod) {
+	p.Annotations = only(p.Annotations, keptAnnotations)
+	stripSpec(&p.Spec)
+	st := corev1.PodStatus{Phase: p.Status.Phase, NominatedNodeName: p.Status.NominatedNodeName}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled || c.Type == corev1.PodResizePending {
+			c.Message = ""
+			st.Conditions = append(st.Conditions, c)
+		}
+	}
+	st.ContainerStatuses = resizeStatus(p.Status.ContainerStatuses)
+	st.InitContainerStatuses = resizeStatus(p.Status.InitContainerStatuses)
+	p.Status = st
+}
+
+func resizeStatus(in []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for _, s := range in {
+		if s.Resources != nil {
+			out = append(out, corev1.ContainerStatus{Name: s.Name, AllocatedResources: s.AllocatedResources,
+				Resources: &corev1.ResourceRequirements{Requests: s.Resources.Requests}})
+		}
+	}
+	return out
+}
+
+func stripSpec(s *corev1.PodSpec) {
+	for _, list := range [][]corev1.Container{s.Containers, s.InitContainers} {
+		for i := range list {
+			c := list[i]
+			list[i] = corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules,
+				Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}}
+		}
+	}
+	// A Volume is 30 pointers wide: what is kept moves to a slice of its own size.
+	s.Volumes = append([]corev1.Volume(nil), slices.DeleteFunc(s.Volumes, nodeIndependent)...)
+	for i := range s.Volumes {
+		if v := &s.Volumes[i]; v.Ephemeral != nil {
+			v.Ephemeral = &corev1.EphemeralVolumeSource{} // its claim is found by name
+		}
+	}
+	s.EphemeralContainers, s.SecurityContext, s.DNSConfig, s.HostAliases, s.ImagePullSecrets = nil, nil, nil, nil, nil
+}
+
+// nodeIndependent reports whether every node can provide a volume and no data is lost
+// with the node. Every pod has such a volume: its token.
+func nodeIndependent(v corev1.Volume) bool {
+	s := &v.VolumeSource
+	return s.ConfigMap != nil || s.Secret != nil || s.Projected != nil || s.DownwardAPI != nil || s.CSI != nil || s.NFS != nil || s.Image != nil
+}

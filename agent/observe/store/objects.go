@@ -1,0 +1,63 @@
+package store
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+)
+
+// Objects are the API objects of one moment, as an API server would list them.
+type Objects struct {
+	Nodes          []*corev1.Node
+	Pods           []*corev1.Pod
+	Namespaces     []*corev1.Namespace
+	Claims         []*corev1.PersistentVolumeClaim
+	Volumes        []*corev1.PersistentVolume
+	StorageClasses []*storagev1.StorageClass
+	Drivers        []*storagev1.CSIDriver
+	CSINodes       []*storagev1.CSINode
+	Attachments    []*storagev1.VolumeAttachment
+	DaemonSets     []*appsv1.DaemonSet
+}
+
+// FromObjects returns the Kubernetes half of the Snapshot that an Observer would make of
+// these objects. Each object passes the informers' transform and the handlers of the
+// watch events, so that a proof about FromObjects holds for the agent: the parity oracle
+// (test/oracle) compares it with kube-scheduler. The objects are copied first. Without
+// scheduler names, "default-scheduler" is the one understood. Groups, Now and Stale are
+// zero.
+func FromObjects(objects Objects, schedulers ...string) cluster.Snapshot {
+	if len(schedulers) == 0 {
+		schedulers = []string{corev1.DefaultSchedulerName}
+	}
+	s := New(schedulers)
+	feed(objects.Namespaces, s.PutNamespace)
+	feed(objects.Drivers, s.PutCSIDriver)
+	feed(objects.StorageClasses, s.PutStorageClass)
+	feed(objects.Volumes, s.PutVolume)
+	feed(objects.Claims, s.PutClaim)
+	feed(objects.CSINodes, s.PutCSINode)
+	feed(objects.Attachments, s.PutAttachment)
+	feed(objects.Nodes, s.PutNode)
+	feed(objects.DaemonSets, s.PutDaemonSet)
+	feed(objects.Pods, s.PutPod)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.contents()
+}
+
+func feed[T any, P interface {
+	*T
+	runtime.Object
+}](list []P, put func(*T) Urgency) {
+	for _, o := range list {
+		stripped, err := convert.Strip(o.DeepCopyObject())
+		if t, ok := stripped.(P); ok && err == nil {
+			put(t)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/volumes"
+)
+
+// ownedPods counts the pods of one controller.
+type ownedPods struct {
+	owner *cluster.Owner // shared by all of them
+	pods  int
+	live  int
+}
+
+// PutPod stores a pod. A pod that was bound to another node before must be deleted first
+// (ReplacedPod).
+func (s *Store) PutPod(p *corev1.Pod) Urgency {
+	row := convert.Pod(p)
+	class, volumes := convert.PodClass(p, s.schedulers), volumes.PodUse(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.volumes.SetPod(row.Key, volumes, &class)
+	row.Class = s.intern(class)
+	row.Budgets = s.budgetsOfClass[row.Class]
+	old, had := s.pod(row.Key, row.Node)
+	if had {
+		s.classes.release(old.Class)
+		if samePod(&old, &row) {
+			return Never
+		}
+	}
+	s.countOwned(&row, 1)
+	if had {
+		s.countOwned(&old, -1)
+	}
+	if row.Node == "" {
+		s.pods.put(row.Key, row)
+	} else {
+		if had && old.Node == "" {
+			s.pods.delete(row.Key)
+		}
+		s.nodes.putPod(row)
+		s.volumesChanged(row.Node, row.Class)
+	}
+	switch {
+	case !row.Unschedulable.IsZero() && (old.Unschedulable.IsZero() || old.UID != row.UID):
+		if s.unschedulableSince.IsZero() {
+			s.unschedulableSince = time.Now()
+		}
+		return Soon
+	case had && old.Node == row.Node && old.Deleting == row.Deleting && old.Class == row.Class && old.Gated == row.Gated &&
+		old.Finished == row.Finished && old.UID == row.UID:
+		return Never
+	}
+	return Later
+}
+
+// pod returns the pod with that key, pending or on that node.
+func (s *Store) pod(key cluster.PodKey, node cluster.NodeName) (cluster.Pod, bool) {
+	if p, ok := s.pods.get(key); ok {
+		return p, true
+	}
+	if p := s.nodes.pod(key, node); p != nil {
+		return *p, true
+	}
+	return cluster.Pod{}, false
+}
+
+// ReplacedPod reports that a pod of the same name appeared on another node: the old pod
+// is gone, even if no watch event said so.
+func ReplacedPod(old, now *corev1.Pod) bool {
+	return old.Spec.NodeName != "" && old.Spec.NodeName != now.Spec.NodeName
+}
+
+// samePod compares two rows of one key.
+func samePod(a, b *cluster.Pod) bool {
+	return a.UID == b.UID && a.Class == b.Class && a.Node == b.Node && a.Nominated == b.Nominated &&
+		a.Unschedulable == b.Unschedulable && a.Created == b.Created && a.Deleting == b.Deleting &&
+		(a.Owner == b.Owner || a.Owner != nil && b.Owner != nil && *a.Owner == *b.Owner) &&
+		a.Gated == b.Gated && a.Finished == b.Finished && a.Mirror == b.Mirror && a.DoNotDisrupt == b.DoNotDisrupt &&
+		a.SafeToEvict == b.SafeToEvict && a.LocalStorage == b.LocalStorage && a.GracePeriod == b.GracePeriod && a.Asked() == b.Asked() &&
+		slices.Equal(a.Budgets, b.Budgets)
+}
+
+// DeletePod removes a pod that was last seen on that node ("": pending).
+func (s *Store) DeletePod(key cluster.PodKey, node cluster.NodeName) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, had := s.pod(key, node)
+	if !had {
+		return Never
+	}
+	s.volumes.DeletePod(key)
+	s.countOwned(&old, -1)
+	if old.Node == "" {
+		s.pods.delete(key)
+	} else {
+		s.nodes.deletePod(key, old.Node)
+		s.volumesChanged(old.Node, old.Class)
+	}
+	s.classes.release(old.Class)
+	if old.Owner != nil && old.Owner.Kind == "Job" {
+		delete(s.controllers, old.Owner.UID) // the pod may have succeeded, and the status of the Job is updated later
+		s.updateMissing(old.Owner.UID)
+	}
+	if n, ok := s.nodes.get(old.Node); ok && draining(n) {
+		return Soon // the drain of that node may have ended
+	}
+	return Later
+}
+
+func draining(n *cluster.Node) bool {
+	for _, t := range n.Taints {
+		if t.Key == cluster.TaintToBeDeleted {
+			return true
+		}
+	}
+	return false
+}
+
+// countOwned counts the pods of a controller, and lets them share its owner reference.
+func (s *Store) countOwned(p *cluster.Pod, by int) {
+	if p.Owner == nil {
+		return
+	}
+	b := s.podsByController[p.Owner.UID]
+	if b == nil {
+		b = &ownedPods{owner: p.Owner}
+		s.podsByController[p.Owner.UID] = b
+	}
+	if *b.owner == *p.Owner {
+		p.Owner = b.owner
+	}
+	if b.pods += by; b.pods <= 0 {
+		delete(s.podsByController, p.Owner.UID)
+	}
+	if !p.Finished && p.Deleting.IsZero() {
+		b.live += by
+		s.updateMissing(p.Owner.UID)
+	}
+}

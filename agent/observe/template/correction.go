@@ -1,0 +1,321 @@
+package template
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+const labelInstanceType = "node.kubernetes.io/instance-type"
+
+// lifetime is how long a correction outlives its nodes. The template is believed again
+// afterwards: the cause may have been fixed without a trace in the template (firmware,
+// an image behind a name).
+const lifetime = 24 * time.Hour
+
+// timeStep is the granularity of Correction.At: a finer one would write the state file
+// in every round.
+const timeStep = time.Hour
+
+// settleTime is how long a Ready node may take to gain its last labels and to lose its
+// first taints.
+const settleTime = 2 * time.Minute
+
+// Correction is what real nodes of one template reported. It outlives them: a group that
+// is empty again would otherwise promise more than its machines had, and a machine would
+// be bought and deleted for the same pod without end.
+type Correction struct {
+	Capacity      cluster.Resources `json:"capacity"`
+	Allocatable   cluster.Resources `json:"allocatable"`
+	MissingLabels []string          `json:"lacks,omitempty"`  // labels of the template that no node has, sorted
+	ExtraLabels   map[string]string `json:"extra,omitempty"`  // labels that several nodes share and the template does not promise
+	Taints        []cluster.Taint   `json:"taints,omitempty"` // of every node since it was first seen
+	// VolumeLimits is how many volumes of each CSI driver a node attaches at most.
+	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
+	At           time.Time        `json:"at"` // when nodes last reported it, truncated to timeStep
+}
+
+// FirstSeen is a node as it was first seen, soon after it registered.
+type FirstSeen struct {
+	UID    cluster.UID
+	Labels map[string]string
+	Taints []cluster.Taint
+}
+
+// Evidence is what is known of the nodes of all groups.
+type Evidence struct {
+	Nodes []*cluster.Node
+	// Specs is, by instance, the Template.Spec under which the instance appeared.
+	Specs     map[cluster.InstanceID]string
+	FirstSeen map[cluster.NodeName]FirstSeen
+	// FullLimits are the volume limits of nodes of which Node.VolumeLimits shows less.
+	FullLimits map[cluster.NodeName]map[string]int64
+}
+
+// ValidUntil is when time alone may change what Correct returns for these nodes.
+func ValidUntil(nodes []*cluster.Node, now time.Time) time.Time {
+	until := now.Truncate(timeStep).Add(timeStep)
+	for _, n := range nodes {
+		if due := n.ReadySince.Add(settleTime); due.After(now) && due.Before(until) {
+			until = due
+		}
+	}
+	return until
+}
+
+// Correct replaces the computed sizes of a template by the sizes that real nodes of the
+// same group and spec report (DESIGN 4.2). It adds labels that these nodes share,
+// removes labels that they do not have, and adds taints that they register with (plan
+// leaves out startup taints).
+//
+// Only nodes whose instance appeared under the template's current spec count. Where
+// nodes differ, the smaller amount holds, so that nothing is promised that an upcoming
+// node may not have. Labels and taints are read from Ready nodes. Sizes are read as soon
+// as a node registers: otherwise a pod that does not fit the node buys a second one of
+// the same size while the first starts. Extended resources are taken from nodes that
+// report them, and kept otherwise: a device plugin may not have registered yet.
+//
+// The corrections are kept in known, by spec. The texts returned tell an operator what
+// to change in which group.
+func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correction, now time.Time) ([]cluster.NodeGroup, map[cluster.GroupID]string) {
+	byID := make(map[cluster.InstanceID]*cluster.Node, len(seen.Nodes))
+	for _, n := range seen.Nodes {
+		if n.ProviderID != "" {
+			byID[cluster.InstanceID(n.ProviderID)] = n
+		}
+	}
+	maps.DeleteFunc(known, func(_ string, c Correction) bool { return now.Sub(c.At) > lifetime })
+	advice := make(map[cluster.GroupID]string)
+	for i := range groups {
+		g := &groups[i]
+		if g.Template.Spec == "" || g.Template.Unknown != "" {
+			continue
+		}
+		var ready, starting []*cluster.Node
+		for _, in := range g.Instances {
+			n := byID[in.ID]
+			switch {
+			case n == nil || !in.Member || seen.Specs[in.ID] != g.Template.Spec || !sameType(g.Template, *n):
+			case n.Ready == cluster.StatusTrue:
+				ready = append(ready, n)
+			case n.Ready == cluster.StatusFalse && n.Allocatable.MilliCPU > 0 && n.Allocatable.Memory > 0 && n.Allocatable.Pods > 0:
+				starting = append(starting, n)
+			}
+		}
+		c, ok := fromReadyNodes(&g.Template, ready, seen.FirstSeen)
+		switch {
+		case !ok && len(starting) == 0:
+			c = known[g.Template.Spec]
+		case !ok:
+			c = known[g.Template.Spec].withStartingSizes(&g.Template, false, starting)
+			c.At = now.UTC().Truncate(timeStep)
+			known[g.Template.Spec] = c
+		default:
+			c = c.withStartingSizes(&g.Template, true, starting)
+			c.ExtraLabels = sharedLabels(&g.Template, ready, known[g.Template.Spec].ExtraLabels)
+			c.VolumeLimits = leastLimits(known[g.Template.Spec].VolumeLimits, ready, seen.FullLimits, now)
+			c.At = now.UTC().Truncate(timeStep)
+			known[g.Template.Spec] = c.persistent(known[g.Template.Spec], ready, now)
+		}
+		if !c.At.IsZero() {
+			if w := c.advice(g.Template.Labels); w != "" {
+				advice[g.ID] = w
+			}
+			c.apply(&g.Template)
+		}
+	}
+	return groups, advice
+}
+
+// persistent is the part of a correction that is kept. Labels and taints that a node may
+// still gain or lose count while the node exists, and are kept once a node has been
+// Ready for settleTime: a node that fails during its start must not keep its group
+// closed.
+func (c Correction) persistent(old Correction, nodes []*cluster.Node, now time.Time) Correction {
+	if !slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return settled(n, now) }) {
+		c.MissingLabels, c.Taints = old.MissingLabels, old.Taints
+	}
+	return c
+}
+
+// withStartingSizes adds the sizes that nodes report while they start. A kubelet knows
+// its CPU, memory and pods when it registers; its disk and the resources of device
+// plugins may come later, so those stay as Ready nodes or the template have them. ready
+// reports that c is of nodes that are Ready now; the sizes of an older correction are
+// replaced.
+func (c Correction) withStartingSizes(t *cluster.Template, ready bool, starting []*cluster.Node) Correction {
+	var capacity, allocatable *cluster.Resources
+	if ready {
+		capacity, allocatable = &c.Capacity, &c.Allocatable
+	}
+	early := func(seen, promised cluster.Resources) cluster.Resources {
+		if seen.EphemeralStorage == 0 {
+			seen.EphemeralStorage = promised.EphemeralStorage
+		}
+		seen.Extended = nil
+		return seen
+	}
+	for _, n := range starting {
+		capacity, allocatable = minimum(capacity, early(n.Capacity, t.Capacity)), minimum(allocatable, early(n.Allocatable, t.Allocatable))
+	}
+	if !ready { // the resources of device plugins are kept
+		capacity.Extended, allocatable.Extended = c.Capacity.Extended, c.Allocatable.Extended
+	}
+	c.Capacity, c.Allocatable = *capacity, *allocatable
+	return c
+}
+
+// settled reports whether a node has been Ready for settleTime.
+func settled(n *cluster.Node, now time.Time) bool { return now.Sub(n.ReadySince) >= settleTime }
+
+// fromReadyNodes sums up what the Ready nodes of a template report.
+func fromReadyNodes(t *cluster.Template, nodes []*cluster.Node, firstSeen map[cluster.NodeName]FirstSeen) (c Correction, ok bool) {
+	var capacity, allocatable *cluster.Resources
+	missing := make(map[string]int)
+	for i, n := range nodes {
+		capacity, allocatable = minimum(capacity, n.Capacity), minimum(allocatable, n.Allocatable)
+		b := firstSeen[n.Name]
+		if b.UID != n.UID {
+			b = FirstSeen{Labels: n.Labels} // not seen young: any controller may have set its taints
+		}
+		for k, v := range t.Labels {
+			// Controllers add labels later, and people remove some: both times count.
+			if n.Labels[k] != v && b.Labels[k] != v {
+				missing[k]++
+			}
+		}
+		shared := func(x cluster.Taint) bool { return slices.Contains(n.Taints, x) && slices.Contains(b.Taints, x) }
+		if i == 0 {
+			c.Taints = slices.Clone(n.Taints)
+		}
+		c.Taints = slices.DeleteFunc(c.Taints, func(x cluster.Taint) bool {
+			return x.Effect == "PreferNoSchedule" || slices.Contains(t.Taints, x) || !shared(x)
+		})
+	}
+	if allocatable == nil || allocatable.MilliCPU <= 0 || allocatable.Memory <= 0 {
+		return Correction{}, false
+	}
+	for k, n := range missing {
+		if n == len(nodes) {
+			c.MissingLabels = append(c.MissingLabels, k)
+		}
+	}
+	slices.Sort(c.MissingLabels)
+	if len(c.Taints) == 0 {
+		c.Taints = nil
+	}
+	c.Capacity, c.Allocatable = *capacity, *allocatable
+	return c, true
+}
+
+// advice says which promises of the template the nodes do not keep, and the remedy;
+// empty without any.
+func (c Correction) advice(promised map[string]string) string {
+	var out []string
+	for _, k := range c.MissingLabels {
+		if v, ok := promised[k]; ok {
+			out = append(out, fmt.Sprintf("its template promises the label %s=%s and its nodes do not have it: add it to their user data (userdata render --label) or remove the tag", k, v))
+		}
+	}
+	for _, t := range c.Taints {
+		out = append(out, fmt.Sprintf("its nodes register with the taint %s=%s:%s and no tag says so: add the tag k8s.io/cluster-autoscaler/node-template/taint/%s=%s:%s", t.Key, t.Value, t.Effect, t.Key, t.Value, t.Effect))
+	}
+	return strings.Join(out, "; ")
+}
+
+// sharedLabels are the labels that every node of a template has and the template does
+// not promise. One node alone may have labels of its own, so it only confirms labels
+// that several nodes have shown. The place and the name of a machine are never the
+// group's.
+func sharedLabels(t *cluster.Template, nodes []*cluster.Node, known map[string]string) map[string]string {
+	from := known
+	if len(nodes) > 1 {
+		from = nodes[0].Labels
+	}
+	var out map[string]string
+	for k, v := range from {
+		_, promised := t.Labels[k]
+		own := k == "kubernetes.io/hostname" || strings.HasPrefix(k, "topology.") || strings.HasPrefix(k, "failure-domain.") || strings.HasSuffix(k, "/instance-type")
+		if promised || own || slices.ContainsFunc(nodes, func(n *cluster.Node) bool { has, ok := n.Labels[k]; return !ok || has != v }) {
+			continue
+		}
+		if out == nil {
+			out = make(map[string]string)
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// apply corrects a template. Maps and slices of the template are shared with the
+// inventory; they are replaced, not changed.
+func (c Correction) apply(t *cluster.Template) {
+	if _, one := t.Labels[labelInstanceType]; !one { // several types: the next machine may be of a type without a node
+		c.Capacity, c.Allocatable = *minimum(&t.Capacity, c.Capacity), *minimum(&t.Allocatable, c.Allocatable)
+	}
+	t.Capacity = overlay(t.Capacity, c.Capacity)
+	t.Allocatable = overlay(t.Allocatable, c.Allocatable)
+	if len(c.VolumeLimits) > 0 {
+		t.VolumeLimits = c.VolumeLimits
+	}
+	if len(c.MissingLabels)+len(c.ExtraLabels) > 0 {
+		labels := make(map[string]string, len(t.Labels)+len(c.ExtraLabels))
+		maps.Copy(labels, t.Labels)
+		for _, k := range c.MissingLabels {
+			delete(labels, k)
+		}
+		maps.Copy(labels, c.ExtraLabels)
+		t.Labels = labels
+	}
+	if len(c.Taints) > 0 {
+		t.Taints = append(slices.Clone(t.Taints), c.Taints...)
+	}
+}
+
+// sameType reports whether a node has the instance type of the template, as far as both
+// name one.
+func sameType(t cluster.Template, n cluster.Node) bool {
+	want, has := t.Labels[labelInstanceType], n.Labels[labelInstanceType]
+	return want == "" || has == "" || want == has
+}
+
+// minimum is the smaller amount of each resource; a resource that only one side names is
+// kept.
+func minimum(a *cluster.Resources, b cluster.Resources) *cluster.Resources {
+	if a == nil {
+		return &b
+	}
+	out := cluster.Resources{
+		MilliCPU: min(a.MilliCPU, b.MilliCPU), Memory: min(a.Memory, b.Memory),
+		EphemeralStorage: min(a.EphemeralStorage, b.EphemeralStorage), Pods: min(a.Pods, b.Pods),
+		Extended: maps.Clone(a.Extended),
+	}
+	for k, v := range b.Extended {
+		if old, ok := out.Extended[k]; ok {
+			out.Extended[k] = min(old, v)
+		} else if out.Extended == nil {
+			out.Extended = map[string]int64{k: v}
+		} else {
+			out.Extended[k] = v
+		}
+	}
+	return &out
+}
+
+// overlay is what nodes report, with the extended resources of computed that no node
+// reports.
+func overlay(computed, reported cluster.Resources) cluster.Resources {
+	extended := maps.Clone(computed.Extended)
+	for k, v := range reported.Extended {
+		if extended == nil {
+			extended = map[string]int64{}
+		}
+		extended[k] = v
+	}
+	reported.Extended = extended
+	return reported
+}

@@ -1,0 +1,195 @@
+package template
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// fixture is one group with one machine of the current template, and its node.
+type fixture struct {
+	node        cluster.Node
+	gone        bool
+	firstSeen   map[cluster.NodeName]FirstSeen
+	corrections map[string]Correction
+	now         time.Time
+	advice      string
+	labels      map[string]string // of the template
+
+	promised cluster.Resources // allocatable of the template
+}
+
+func newFixture() *fixture {
+	now := time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC)
+	c := &fixture{corrections: map[string]Correction{}, firstSeen: map[cluster.NodeName]FirstSeen{}, now: now}
+	c.node = cluster.Node{Name: "n", UID: "1", ProviderID: "i", Ready: cluster.StatusTrue, ReadySince: now,
+		Labels:      map[string]string{"pool": "batch", "tier": "web"},
+		Allocatable: cluster.Resources{MilliCPU: 3800, Memory: 13 << 30, Pods: 110}}
+	c.promised = cluster.Resources{MilliCPU: 3800, Memory: 14 << 30, Pods: 110}
+	c.labels = map[string]string{"pool": "batch", "tier": "web", labelInstanceType: "m5.xlarge"}
+	c.node.Labels[labelInstanceType] = "m5.xlarge"
+	return c
+}
+
+func (c *fixture) template() cluster.Template {
+	g := cluster.NodeGroup{ID: "g", Instances: []cluster.Instance{{ID: "i", Member: true}}, Template: cluster.Template{Spec: "v1",
+		Labels:      c.labels,
+		Allocatable: c.promised}}
+	var nodes []*cluster.Node
+	if c.gone {
+		g.Instances = nil
+	} else {
+		nodes = []*cluster.Node{&c.node}
+	}
+	groups, advice := Correct([]cluster.NodeGroup{g}, Evidence{Nodes: nodes, Specs: map[cluster.InstanceID]string{"i": "v1"}, FirstSeen: c.firstSeen}, c.corrections, c.now)
+	c.advice = advice["g"]
+	return groups[0].Template
+}
+
+// A group that is empty again promises what its machines had, for a day: otherwise a
+// machine would be bought and deleted for the same pod without end.
+func TestCorrectionOutlivesTheNode(t *testing.T) {
+	c := newFixture()
+	if got := c.template().Allocatable.Memory; got != 13<<30 {
+		t.Fatalf("corrected to %d", got)
+	}
+	c.gone = true
+	if got := c.template().Allocatable.Memory; got != 13<<30 {
+		t.Errorf("with the node gone: %d", got)
+	}
+	c.now = c.now.Add(lifetime + timeStep)
+	if got := c.template().Allocatable.Memory; got != 14<<30 {
+		t.Errorf("a day later: %d", got)
+	}
+}
+
+// A machine's sizes are known when it registers: a pod that does not fit it must not buy
+// another of the same size while it starts. Its labels, taints and device plugins may
+// still come, and a node without a heartbeat shows nothing.
+func TestCorrectionByAStartingNode(t *testing.T) {
+	c := newFixture()
+	c.node.Ready, c.node.Labels = cluster.StatusFalse, map[string]string{}
+	c.node.Allocatable.Extended = map[string]int64{"nvidia.com/gpu": 0}
+	c.promised.EphemeralStorage, c.promised.Extended = 80<<30, map[string]int64{"nvidia.com/gpu": 2}
+	got := c.template()
+	if got.Allocatable.Memory != 13<<30 || got.Allocatable.EphemeralStorage != 80<<30 || got.Allocatable.Extended["nvidia.com/gpu"] != 2 {
+		t.Errorf("corrected to %+v, want the node's memory, and the disk and the GPUs of the template", got.Allocatable)
+	}
+	if len(got.Labels) != 3 || c.advice != "" {
+		t.Errorf("labels %v, advice %q: a starting node may still gain them", got.Labels, c.advice)
+	}
+	c.gone = true
+	if got := c.template().Allocatable.Memory; got != 13<<30 {
+		t.Errorf("with the node gone: %d", got)
+	}
+	silent, blank := newFixture(), newFixture()
+	silent.node.Ready = cluster.StatusUnknown
+	blank.node.Ready, blank.node.Allocatable.Memory = cluster.StatusFalse, 0
+	for name, c := range map[string]*fixture{"silent": silent, "blank": blank} {
+		if got := c.template().Allocatable.Memory; got != 14<<30 || len(c.corrections) != 0 {
+			t.Errorf("a %s node changed the template to %d", name, got)
+		}
+	}
+}
+
+// A label that a tag promises and no node has cannot be bought.
+func TestCorrectionOfLabels(t *testing.T) {
+	c := newFixture()
+	c.node.Labels = map[string]string{"pool": "other"}
+	if got := c.template().Labels; len(got) != 0 {
+		t.Errorf("labels %v, want none of the labels that the node lacks", got)
+	}
+	if !strings.Contains(c.advice, "pool=batch") || !strings.Contains(c.advice, "--label") {
+		t.Errorf("the advice is %q", c.advice)
+	}
+	c.node.Labels = map[string]string{"pool": "batch", "tier": "web"} // a controller was late
+	if got := c.template().Labels; len(got) != 2 {
+		t.Errorf("labels %v, want both", got)
+	}
+	c.firstSeen["n"] = FirstSeen{UID: "1", Labels: c.node.Labels}
+	c.node.Labels = nil // removed later
+	if got := c.template().Labels; len(got) != 2 {
+		t.Errorf("labels %v, want both: the node registered with them", got)
+	}
+}
+
+// A taint that nodes register with is the group's, one that came later is not.
+func TestCorrectionOfTaints(t *testing.T) {
+	c := newFixture()
+	team := cluster.Taint{Key: "team", Value: "x", Effect: "NoSchedule"}
+	c.node.Taints = []cluster.Taint{team}
+	if got := c.template().Taints; len(got) != 0 {
+		t.Errorf("taints %v of a node that was not first seen young", got)
+	}
+	c.firstSeen["n"] = FirstSeen{UID: "1", Taints: c.node.Taints}
+	if got := c.template().Taints; !reflect.DeepEqual(got, []cluster.Taint{team}) {
+		t.Errorf("taints %v, want %v", got, team)
+	}
+	c.gone = true
+	if got := c.template().Taints; len(got) != 0 {
+		t.Errorf("a node that died young left %v", got)
+	}
+	c.gone, c.now = false, c.now.Add(settleTime)
+	c.template()
+	c.gone = true
+	if got := c.template().Taints; len(got) != 1 {
+		t.Errorf("taints %v of a group whose nodes have gone", got)
+	}
+}
+
+// Labels that the template does not promise are the group's when two nodes share them.
+func TestCorrectionByExtraLabels(t *testing.T) {
+	one := cluster.Node{Labels: map[string]string{"disk": "ssd", "serial": "1", "topology.kubernetes.io/zone": "a", "pool": "x"}}
+	two := cluster.Node{Labels: map[string]string{"disk": "ssd", "serial": "2", "topology.kubernetes.io/zone": "a", "pool": "x"}}
+	template := &cluster.Template{Labels: map[string]string{"pool": "batch"}}
+	if got := sharedLabels(template, []*cluster.Node{&one}, nil); len(got) != 0 {
+		t.Errorf("one node showed %v", got)
+	}
+	disk := map[string]string{"disk": "ssd"}
+	if got := sharedLabels(template, []*cluster.Node{&one, &two}, nil); !reflect.DeepEqual(got, disk) {
+		t.Errorf("two nodes showed %v, want %v", got, disk)
+	}
+	if got := sharedLabels(template, []*cluster.Node{&two}, disk); !reflect.DeepEqual(got, disk) {
+		t.Errorf("the one that is left showed %v, want %v", got, disk)
+	}
+}
+
+// In a group of several types the next machine may be smaller than the ones seen.
+func TestCorrectionOfSeveralTypes(t *testing.T) {
+	c := newFixture()
+	c.node.Allocatable.Memory = 28 << 30
+	if got := c.template().Allocatable.Memory; got != 28<<30 {
+		t.Errorf("one type: %d", got)
+	}
+	delete(c.labels, labelInstanceType)
+	if got := c.template().Allocatable.Memory; got != 14<<30 {
+		t.Errorf("several types: %d", got)
+	}
+}
+
+func TestOnlyNodesOfTheSameSpecCorrectATemplate(t *testing.T) {
+	computed := cluster.Resources{MilliCPU: 1900, Memory: 7 << 30, Pods: 110, Extended: map[string]int64{"nvidia.com/gpu": 1}}
+	group := cluster.NodeGroup{ID: "g", Template: cluster.Template{Spec: "v1", Allocatable: computed},
+		Instances: []cluster.Instance{{ID: "old", Member: true}, {ID: "new", Member: true}, {ID: "newer", Member: true}}}
+	specs := map[cluster.InstanceID]string{"new": "v1", "newer": "v2"}
+	nodes := []*cluster.Node{
+		{ProviderID: "old", Ready: cluster.StatusTrue, Allocatable: cluster.Resources{MilliCPU: 1, Memory: 1}},
+		{ProviderID: "new", Ready: cluster.StatusTrue, Allocatable: cluster.Resources{MilliCPU: 1800, Memory: 6 << 30, Pods: 110}},
+		{ProviderID: "newer", Ready: cluster.StatusFalse, Allocatable: cluster.Resources{MilliCPU: 7, Memory: 7}},
+	}
+	corrected := func() cluster.Resources {
+		groups, _ := Correct([]cluster.NodeGroup{group}, Evidence{Nodes: nodes, Specs: specs}, map[string]Correction{}, time.Now())
+		return groups[0].Template.Allocatable
+	}
+	got := corrected()
+	if got.MilliCPU != 1800 || got.Memory != 6<<30 || got.Pods != 110 || got.Extended["nvidia.com/gpu"] != 1 {
+		t.Errorf("corrected to %+v", got)
+	}
+	group.Template.Spec = "v2"
+	if got := corrected(); got.MilliCPU != 1900 {
+		t.Errorf("a node that is not Ready changed %+v", got)
+	}
+}

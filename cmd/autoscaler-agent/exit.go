@@ -1,0 +1,127 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // the command failed, or a check found an error
+	exitUsage  = 2 // the command line is wrong
+	// exitConfig is EX_CONFIG of sysexits.h: the unit is not started again before the
+	// configuration is mended (RestartPreventExitStatus=).
+	exitConfig = 78
+)
+
+// exitCode ends a command with a code; the command has printed why.
+type exitCode int
+
+func (c exitCode) Error() string { return "exit code " + strconv.Itoa(int(c)) }
+
+// usageError is a command line that is refused; the text names the remedy.
+type usageError struct{ command, text string }
+
+func (e usageError) Error() string { return e.command + ": " + e.text }
+
+func usagef(c *cobra.Command, format string, args ...any) error {
+	return usageError{c.CommandPath(), fmt.Sprintf(format, args...)}
+}
+
+// failure is what went wrong in one step of a command; the error may be several,
+// joined.
+type failure struct {
+	step string
+	err  error
+}
+
+func (f failure) Error() string { return f.step + ": " + f.err.Error() }
+func (f failure) Unwrap() error { return f.err }
+
+// failed wraps what went wrong in a step ("configuration", "plan"). No step is named
+// where the error says enough.
+func failed(step string, err error) error { return failure{step, err} }
+
+// printError prints err for a person and returns its exit code: one line for one finding.
+func printError(errout io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if code, ok := errors.AsType[exitCode](err); ok {
+		return int(code)
+	}
+	f, ok := errors.AsType[failure](err)
+	if !ok { // a usageError, or cobra's own
+		fmt.Fprintln(errout, err)
+		return exitUsage
+	}
+	head := "autoscaler-agent: "
+	if f.step != "" {
+		head += f.step + ": "
+	}
+	findings := agent.Flatten(f.err)
+	if len(findings) == 1 {
+		fmt.Fprintf(errout, "%s%v\n", head, findings[0])
+		return exitFailed
+	}
+	fmt.Fprintln(errout, head[:len(head)-1])
+	for _, finding := range findings {
+		fmt.Fprintf(errout, "  %v\n", finding)
+	}
+	return exitFailed
+}
+
+// flagError puts what pflag says of a flag into one sentence with its remedy.
+func flagError(c *cobra.Command, err error) error {
+	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		name := missing.GetSpecifiedName()
+		if near := nearestFlag(c, name); near != "" {
+			return usagef(c, "there is no flag --%s: did you mean --%s?", name, near)
+		}
+		return usagef(c, "there is no flag %s (%s --help lists the flags)", dashed(name), c.CommandPath())
+	}
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		var cause error = wrong.Unwrap()
+		if number, ok := errors.AsType[*strconv.NumError](cause); ok {
+			cause = fmt.Errorf("%w: write a whole number, or true or false for a switch", number.Err)
+		}
+		return usagef(c, "%s is %q: %v", dashed(wrong.GetFlag().Name), wrong.GetValue(), cause)
+	}
+	return usagef(c, "%v (%s --help has examples)", err, c.CommandPath())
+}
+
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// nearestFlag is the flag of c that name may have been meant for, by the rules that
+// cobra has for names of commands.
+func nearestFlag(c *cobra.Command, name string) string {
+	names := &cobra.Command{SuggestionsMinimumDistance: 2}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		names.AddCommand(&cobra.Command{Use: f.Name, Hidden: f.Hidden, Run: func(*cobra.Command, []string) {}})
+	})
+	if near := names.SuggestionsFor(name); len(name) > 1 && len(near) > 0 {
+		return near[0]
+	}
+	return ""
+}
+
+// ends is err, or else the exit code of what has been printed already.
+func ends(code int, err error) error {
+	if err != nil || code == exitOK {
+		return err
+	}
+	return exitCode(code)
+}

@@ -1,0 +1,49 @@
+//go:build man
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent"
+)
+
+// The command man is in no shipped binary, because it brings a Markdown parser
+// (docs/dependencies.md). `make man` runs it.
+func init() { tagged = append(tagged, manCommand) }
+
+func manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "man DIRECTORY",
+		Short:   "Write a man page for each command",
+		Long:    "Write a man page of section 8 for each command. A missing directory is made.",
+		Example: `  autoscaler-agent man /usr/local/share/man/man8`,
+		Hidden:  true,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef(c, "say where to: man DIRECTORY")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			build := agent.Build()
+			date, err := time.Parse(time.RFC3339, build.Date) // the same commit makes the same pages
+			if err != nil {
+				date = time.Unix(0, 0).UTC()
+			}
+			c.Root().DisableAutoGenTag = true
+			header := &doc.GenManHeader{Title: "AUTOSCALER-AGENT", Section: "8", Date: &date, Source: "autoscaler-agent " + build.Version, Manual: "autoscaler-agent"}
+			err = errors.Join(os.MkdirAll(args[0], 0o755), doc.GenManTree(c.Root(), header, args[0]))
+			if err != nil {
+				return failed("", fmt.Errorf("write man pages: %w", err))
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// tagged are commands that only a build with their tag has.
+var tagged []func() *cobra.Command
+
+// newRoot makes the tree of commands. A tree is made for each execution, because a
+// flag keeps its value.
+func newRoot() *cobra.Command {
+	cobra.EnableCommandSorting = false // the order below is that of use
+	root := parent(&cobra.Command{
+		Use:   "autoscaler-agent",
+		Short: "Scale the worker machines of a kubeadm cluster",
+		Long: `autoscaler-agent scales the worker machines of a kubeadm cluster.
+
+Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists them.`,
+		Example: `  systemctl enable --now autoscaler-agent
+  autoscaler-agent check --env-file /etc/autoscaler-agent/agent.env
+  autoscaler-agent plan --env-file /etc/autoscaler-agent/agent.env
+  autoscaler-agent explain pod default/web-7d4b9c-x2x9k
+  journalctl -t autoscaler-agent -f`,
+	})
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.CompletionOptions.DisableDefaultCmd = true // completion.go has ours
+	root.SetFlagErrorFunc(flagError)
+	usage := root.UsageFunc()
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		if run := c.RunE; c.HasSubCommands() { // without a subcommand, a parent only fails
+			defer func() { c.RunE = run }()
+			c.RunE = nil
+		}
+		return usage(c)
+	})
+	root.AddCommand(runCommand(), checkCommand(), planCommand(), statusCommand(), explainCommand(), nodeCommand(),
+		replayCommand(), userdataCommand(), iamPolicyCommand(), completionCommand(), versionCommand())
+	for _, command := range tagged {
+		root.AddCommand(command())
+	}
+	return root
+}
+
+// parent makes a command that only has subcommands: without one it prints its help
+// and fails, and a subcommand that does not exist is answered with the nearest name.
+func parent(c *cobra.Command) *cobra.Command {
+	c.FParseErrWhitelist.UnknownFlags = true // the unknown subcommand before it is the mistake to report
+	c.DisableFlagsInUseLine, c.SuggestionsMinimumDistance = true, 2
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		text := fmt.Sprintf("there is no command %q", args[0])
+		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+			return usagef(c, "%s: did you mean %s?", text, strings.Join(near, " or "))
+		}
+		return usagef(c, "%s (%s --help lists the commands)", text, c.CommandPath())
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		c.SetOut(c.ErrOrStderr()) // standard output is for results
+		if err := c.Help(); err != nil {
+			return failed("help", err)
+		}
+		return exitCode(exitUsage)
+	}
+	return c
+}
+
+// execute runs the command line args and returns the exit code of the process.
+func execute(ctx context.Context, args []string, out, errout io.Writer) int {
+	root := newRoot()
+	root.SetArgs(spelled(root, args))
+	root.SetOut(out)
+	root.SetErr(errout)
+	return printError(errout, root.ExecuteContext(ctx))
+}
+
+// spelled rewrites the spellings that the command line took before it was cobra's:
+// package flag reads a flag with one dash or two, cobra reads one dash for a letter
+// and two for a word; --version is the command version.
+func spelled(root *cobra.Command, args []string) []string {
+	if len(args) == 0 || strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		return args // the shell completes a word that is half written
+	}
+	words := map[string]bool{"help": true}
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) { words[f.Name] = true })
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(root)
+	out := make([]string, 0, len(args))
+	for i, a := range args {
+		bare := strings.TrimLeft(a, "-")
+		name, _, _ := strings.Cut(bare, "=")
+		switch dashes := len(a) - len(bare); {
+		case a == "--":
+			return append(out, args[i:]...)
+		case i == 0 && dashes > 0 && a[dashes:] == "version":
+			a = "version"
+		case dashes == 1 && words[name]:
+			a = "-" + a
+		case dashes == 2 && len(name) == 1:
+			a = a[1:]
+		}
+		out = append(out, a)
+	}
+	return out
+}

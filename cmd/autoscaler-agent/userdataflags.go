@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
+)
+
+// userdataFlags are the flags of userdata render.
+type userdataFlags struct {
+	flags *pflag.FlagSet
+
+	envFile, agentEnvFile, cloud, version, endpoint, dns, output string
+
+	sharedToken bool
+
+	labels   labelFlag
+	taints   taintFlag
+	reserved cluster.Reservation
+}
+
+func newUserdataFlags(c *cobra.Command) *userdataFlags {
+	f := &userdataFlags{flags: c.Flags(), reserved: userdata.DefaultReservation()}
+	f.flags.StringVar(&f.envFile, "env-file", "/etc/worker.env", "`file` with JOIN_TOKEN, JOIN_CERT_HASH, JOIN_ENDPOINT and JOIN_KUBERNETES_VERSION")
+	f.flags.StringVar(&f.agentEnvFile, "agent-env-file", "", "`file` with the agent's AUTOSCALER_KUBELET_* settings (default "+agentEnvFile+" where it exists)")
+	f.flags.StringVar(&f.cloud, "cloud", "aws", "`cloud` that the machines run in: "+strings.Join(userdata.Clouds(), " or "))
+	f.flags.BoolVar(&f.sharedToken, "shared-token", false, "on openstack, write the published join token into the user data; without it the agent mints a token for each server")
+	f.flags.StringVar(&f.version, "kubernetes-version", "", "`version` to install where it is missing, for example v1.36.3 (default JOIN_KUBERNETES_VERSION)")
+	f.flags.StringVar(&f.endpoint, "endpoint", "", "`host:port` of the API server (default JOIN_ENDPOINT)")
+	f.flags.StringVar(&f.dns, "cluster-dns", "", "comma-separated `addresses` of the cluster's DNS (default the cluster's own setting)")
+	f.flags.StringVarP(&f.output, "out", "o", "", "write to `file`, with mode 0600, instead of standard output")
+	f.flags.Var(&f.labels, "label", "Node label `key=value`; may be repeated")
+	f.flags.Var(&f.taints, "taint", "Node taint `key[=value]:effect`; may be repeated")
+	f.flags.Int64Var(&f.reserved.MaxPods, "max-pods", f.reserved.MaxPods, "largest number of `pods` on a machine")
+	f.flags.Var(amountFlag{&f.reserved.Kube}, "kube-reserved", "`amounts` reserved for the kubelet, as cpu=100m,memory=256Mi")
+	f.flags.Var(amountFlag{&f.reserved.System}, "system-reserved", "`amounts` reserved for the system")
+	f.flags.Var(evictionFlag{&f.reserved}, "eviction-hard", "`amounts` below which the kubelet evicts, as memory.available=100Mi,nodefs.available=10%")
+	complete(c, "cloud", fixed(userdata.Clouds()...))
+	return f
+}
+
+type labelFlag map[string]string
+
+func (l *labelFlag) String() string { return "" }
+func (l *labelFlag) Type() string   { return "label" }
+
+func (l *labelFlag) Set(s string) error {
+	key, value, ok := strings.Cut(s, "=")
+	if !ok {
+		return errors.New("want key=value")
+	}
+	if *l == nil {
+		*l = labelFlag{}
+	}
+	if _, twice := (*l)[key]; twice {
+		return fmt.Errorf("label %s is given twice", key)
+	}
+	(*l)[key] = value
+	return nil
+}
+
+type taintFlag []cluster.Taint
+
+func (t *taintFlag) String() string { return "" }
+func (t *taintFlag) Type() string   { return "taint" }
+
+func (t *taintFlag) Set(s string) error {
+	rest, effect, ok := strings.Cut(s, ":")
+	if !ok {
+		return errors.New("want key[=value]:effect")
+	}
+	key, value, _ := strings.Cut(rest, "=")
+	*t = append(*t, cluster.Taint{Key: key, Value: value, Effect: effect})
+	return nil
+}
+
+// amountFlag is "cpu=100m,memory=256Mi,ephemeral-storage=1Gi", read as the agent's own
+// settings are. A value replaces the default whole.
+type amountFlag struct{ r *cluster.Resources }
+
+func (a amountFlag) Type() string { return "amounts" }
+
+func (a amountFlag) String() string {
+	return fmt.Sprintf("cpu=%dm,memory=%s", a.r.MilliCPU, resource.NewQuantity(a.r.Memory, resource.BinarySI))
+}
+
+func (a amountFlag) Set(s string) error {
+	if name := nameOutside(s, "cpu", "memory", "ephemeral-storage"); name != "" {
+		return fmt.Errorf("%s: only cpu, memory and ephemeral-storage can be reserved", name)
+	}
+	var amounts agent.Amounts
+	if err := amounts.Decode(s); err != nil {
+		return err
+	}
+	*a.r = cluster.Resources(amounts)
+	return nil
+}
+
+// evictionFlag is "memory.available=100Mi,nodefs.available=10%"; the kubelet's own "<"
+// is read too.
+type evictionFlag struct{ r *cluster.Reservation }
+
+func (e evictionFlag) Type() string { return "amounts" }
+
+func (e evictionFlag) String() string {
+	return fmt.Sprintf("memory.available=%s,nodefs.available=%d%%", resource.NewQuantity(e.r.Eviction.Memory, resource.BinarySI), e.r.EvictionStoragePercent)
+}
+
+func (e evictionFlag) Set(s string) error {
+	if name := nameOutside(s, "memory.available", "nodefs.available"); name != "" {
+		return fmt.Errorf("%s: only memory.available and nodefs.available can be set", name)
+	}
+	var t agent.Thresholds
+	if err := t.Decode(strings.ReplaceAll(s, "=", "<")); err != nil {
+		return err
+	}
+	e.r.Eviction, e.r.EvictionStoragePercent = t.Amounts, t.StoragePercent
+	return nil
+}
+
+// nameOutside is the first name of a list of NAME=AMOUNT that is not one of names.
+func nameOutside(list string, names ...string) string {
+	for _, part := range splitList(list) {
+		name, _, _ := strings.Cut(strings.ReplaceAll(part, "<", "="), "=")
+		if !slices.Contains(names, name) {
+			return name
+		}
+	}
+	return ""
+}

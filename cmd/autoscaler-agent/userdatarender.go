@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
+)
+
+func userdataRenderCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "render",
+		Short: "Render the user data of a launch template",
+		Long: `Make the user data of a launch template: a shell script that installs what is missing
+and joins the cluster.
+
+The output holds the join token. The amounts that the kubelets reserve are those of
+AUTOSCALER_KUBELET_* in the agent's own configuration (--agent-env-file and the
+environment), because the agent computes from them what a new machine can hold. A flag
+with another value wins, with a warning.`,
+		Example: `  # The join information that the running agent publishes, to a file that only
+  # you can read
+  autoscaler-agent userdata render -o worker.sh
+
+  # A group for batch work
+  autoscaler-agent userdata render --label example.net/pool=batch \
+      --taint example.net/dedicated=batch:NoSchedule -o batch.sh
+
+  # For servers of OpenStack: the agent puts a token of its own into each
+  autoscaler-agent userdata render --cloud openstack -o /etc/autoscaler-agent/worker.sh
+
+  # A new version of the launch template
+  aws ec2 create-launch-template-version --launch-template-name workers \
+      --source-version '$Latest' \
+      --launch-template-data "{\"UserData\":\"$(base64 -w0 worker.sh)\"}"`,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := newUserdataFlags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		differs, err := f.reserve()
+		var script []byte
+		if err == nil {
+			script, err = f.render()
+		}
+		for _, text := range differs {
+			fmt.Fprintf(c.ErrOrStderr(), "%s: warning: %s\n", c.CommandPath(), text)
+		}
+		switch {
+		case err != nil:
+		case f.output != "":
+			_, err = atomicfile.Write(f.output, script, 0o600)
+		default:
+			_, err = c.OutOrStdout().Write(script)
+		}
+		if err != nil {
+			return failed("userdata render", err)
+		}
+		return nil
+	}
+	return c
+}
+
+// agentEnvFile is the EnvironmentFile= of the unit.
+const agentEnvFile = "/etc/autoscaler-agent/agent.env"
+
+// reserve takes the settings without a flag from the agent's own configuration, so that
+// the kubelets reserve the amounts that the agent computes with. differs names the flags
+// with another value.
+func (f *userdataFlags) reserve() (differs []string, err error) {
+	file := f.agentEnvFile
+	if file == "" {
+		if _, err := os.Stat(agentEnvFile); err == nil {
+			file = agentEnvFile
+		}
+	}
+	if file != "" {
+		if err := agent.LoadEnvFile(file); err != nil {
+			return nil, fmt.Errorf("read the agent's kubelet settings: %w", err)
+		}
+	}
+	kubelet, err := agent.LoadKubelet()
+	if err != nil {
+		return nil, err
+	}
+	asked, theirs := f.reserved, kubelet.Reservation()
+	f.reserved = theirs
+	f.flags.Visit(func(given *pflag.Flag) {
+		switch given.Name {
+		case "max-pods":
+			f.reserved.MaxPods = asked.MaxPods
+		case "kube-reserved":
+			f.reserved.Kube = asked.Kube
+		case "system-reserved":
+			f.reserved.System = asked.System
+		case "eviction-hard":
+			f.reserved.Eviction, f.reserved.EvictionStoragePercent = asked.Eviction, asked.EvictionStoragePercent
+		default:
+			return
+		}
+		if !reflect.DeepEqual(f.reserved, theirs) {
+			variable := "AUTOSCALER_KUBELET_" + strings.ToUpper(strings.ReplaceAll(given.Name, "-", "_"))
+			differs = append(differs, fmt.Sprintf("--%s differs from the agent's own setting: set %s to the same value in the agent's configuration", given.Name, variable))
+		}
+		theirs = f.reserved
+	})
+	return differs, nil
+}
+
+func (f *userdataFlags) render() ([]byte, error) {
+	join, err := readWorkerEnv(f.envFile)
+	if err != nil {
+		return nil, err
+	}
+	if f.version != "" {
+		join["JOIN_KUBERNETES_VERSION"] = f.version
+	}
+	if f.endpoint != "" {
+		join["JOIN_ENDPOINT"] = f.endpoint
+	}
+	token := join["JOIN_TOKEN"]
+	if userdata.TokenPerServer(f.cloud) && !f.sharedToken {
+		token = userdata.TokenPlaceholder
+	}
+	spec := userdata.Spec{
+		Cloud:             f.cloud,
+		KubernetesVersion: join["JOIN_KUBERNETES_VERSION"],
+		Join: userdata.Join{
+			Endpoint:     join["JOIN_ENDPOINT"],
+			Token:        token,
+			CACertHashes: splitList(join["JOIN_CERT_HASH"]),
+		},
+		Reservation: f.reserved,
+		Labels:      f.labels,
+		Taints:      f.taints,
+		ClusterDNS:  splitList(f.dns),
+	}
+	return userdata.Render(spec)
+}
+
+// readWorkerEnv reads the file that the agent publishes. Other names are ignored:
+// operators add their own variables to that file.
+func readWorkerEnv(file string) (map[string]string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read join information: %w: start the agent, which publishes it, or name another file with --env-file", err)
+	}
+	vars := map[string]string{}
+	for lines, n := bufio.NewScanner(bytes.NewReader(text)), 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+		if !ok {
+			return nil, fmt.Errorf("read join information: %s line %d: want NAME=VALUE", file, n)
+		}
+		vars[name] = unquote(strings.TrimSpace(value))
+	}
+	for _, name := range []string{"JOIN_TOKEN", "JOIN_CERT_HASH", "JOIN_ENDPOINT"} {
+		if vars[name] == "" {
+			return nil, fmt.Errorf("read join information: %s: %s is missing: wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand", file, name)
+		}
+	}
+	return vars, nil
+}
+
+// unquote removes one pair of quotes; join information has no character that needs more.
+func unquote(s string) string {
+	if n := len(s); n >= 2 && (s[0] == '"' || s[0] == '\'') && s[n-1] == s[0] {
+		return s[1 : n-1]
+	}
+	return s
+}
+
+func splitList(s string) []string {
+	var out []string
+	for part := range strings.SplitSeq(s, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}

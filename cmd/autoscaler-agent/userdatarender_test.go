@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const workerEnv = `# published by autoscaler-agent
+JOIN_TOKEN=abcdef.0123456789abcdef
+export JOIN_CERT_HASH="sha256:0000000000000000000000000000000000000000000000000000000000000001,sha256:0000000000000000000000000000000000000000000000000000000000000002"
+JOIN_ENDPOINT=k8s.example.net:6443
+JOIN_KUBERNETES_VERSION=v1.36.3
+JOIN_TOKEN_EXPIRES=2030-01-01T00:00:00Z
+`
+
+func runUserdata(t *testing.T, args ...string) (code int, out, errout string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = execute(t.Context(), append([]string{"userdata"}, args...), &o, &e)
+	return code, o.String(), e.String()
+}
+
+func writeEnv(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "worker.env")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestUserdataRender(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "worker.sh")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errout := runUserdata(t, "render", "--env-file", writeEnv(t, workerEnv), "-o", file,
+		"--label", "example.net/pool=batch", "--taint", "a=b:NoSchedule", "--taint", "c:NoExecute", "--max-pods", "50",
+		"--kube-reserved", "cpu=1,memory=1Gi", "--system-reserved", "", "--eviction-hard", "memory.available=5Mi,nodefs.available=1Gi")
+	if code != 0 || out != "" || strings.Count(errout, "differs from the agent's own setting") != 4 {
+		t.Fatalf("exit %d, %q, %q; want a warning for each of four flags", code, out, errout)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v: want 0600 even where a file was before", info.Mode(), err)
+	}
+	script, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"JOIN_ENDPOINT='k8s.example.net:6443'\n", "000001,sha256:0000", "example.net/pool=batch\"", `{key: "c", value: "", effect: "NoExecute"}`,
+		"maxPods: 50\n", `kubeReserved: {cpu: "1000m", memory: "1Gi"}`, "systemReserved: {}\n", `memory.available: "5Mi"`, `nodefs.available: "1Gi"`,
+	} {
+		if !strings.Contains(string(script), want) {
+			t.Errorf("the script lacks %q", want)
+		}
+	}
+}
+
+func TestUserdataErrors(t *testing.T) {
+	good := writeEnv(t, workerEnv)
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{nil, 2, "Usage:"},
+		{[]string{"paint"}, 2, `there is no command "paint"`},
+		{[]string{"render", "--env-file", filepath.Join(t.TempDir(), "none")}, 1, "name another file with --env-file"},
+		{[]string{"render", "--env-file", writeEnv(t, "JOIN_TOKEN=abcdef.0123456789abcdef\n")}, 1, "JOIN_CERT_HASH is missing"},
+		{[]string{"render", "--env-file", writeEnv(t, "what\n")}, 1, "line 1: want NAME=VALUE"},
+		{[]string{"render", "--env-file", writeEnv(t, strings.Replace(workerEnv, "abcdef.", "abc.", 1))}, 1, "join.token"},
+		{[]string{"render", "--env-file", good, "extra"}, 2, `"extra" is one argument too many`},
+		{[]string{"render", "--env-file", good, "--kube-reserved", "gpu=1"}, 2, "only cpu, memory and ephemeral-storage"},
+		{[]string{"render", "--env-file", good, "--eviction-hard", "pid.available=1"}, 2, "only memory.available and nodefs.available"},
+		{[]string{"render", "--env-file", good, "--kube-reserved", "pid=100"}, 2, "pid: only cpu, memory and ephemeral-storage"},
+		{[]string{"render", "--env-file", good, "--kube-reserved", "memory=lots"}, 2, `--kube-reserved is "memory=lots": `},
+		{[]string{"render", "--env-file", good, "--eviction-hard", "memory.available=5%"}, 2, "in bytes, for example 100Mi"},
+		{[]string{"render", "--env-file", good, "--eviction-hard", "nodefs.available<101%"}, 2, "from 0 to 100"},
+		{[]string{"render", "--env-file", good, "--taint", "a"}, 2, "want key[=value]:effect"},
+		{[]string{"render", "--env-file", good, "--label", "a=b", "--label", "a=c"}, 2, "given twice"},
+		{[]string{"render", "--env-file", good, "-o", filepath.Join(t.TempDir(), "no", "dir")}, 1, "write "},
+	} {
+		code, out, errout := runUserdata(t, c.args...)
+		if code != c.code || !strings.Contains(errout, c.want) || out != "" {
+			t.Errorf("%v: exit %d, %q, %q; want exit %d with %q", c.args, code, out, errout, c.code, c.want)
+		}
+		if strings.Contains(errout, "0123456789abcdef") {
+			t.Errorf("%v: the error repeats the token: %s", c.args, errout)
+		}
+	}
+	if code, out, _ := runUserdata(t, "--help"); code != 0 || !strings.Contains(out, "Examples:") {
+		t.Errorf("--help: exit %d, %q", code, out)
+	}
+}
+
+// TestUserdataFollowsTheAgentsSettings: the kubelets reserve what the agent computes
+// with, from its environment file or its environment, without a flag.
+func TestUserdataFollowsTheAgentsSettings(t *testing.T) {
+	for _, name := range []string{"KUBE_RESERVED", "SYSTEM_RESERVED", "EVICTION_HARD", "MAX_PODS"} {
+		t.Setenv("AUTOSCALER_KUBELET_"+name, "") // restored at the end
+	}
+	t.Setenv("AUTOSCALER_KUBELET_SYSTEM_RESERVED", "cpu=250m,memory=1Gi")
+	file := filepath.Join(t.TempDir(), "agent.env")
+	text := "AUTOSCALER_KUBELET_KUBE_RESERVED=cpu=2,memory=3Gi\nAUTOSCALER_KUBELET_EVICTION_HARD=\"memory.available<200Mi,nodefs.available<7%\"\nAUTOSCALER_KUBELET_MAX_PODS=58\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errout := runUserdata(t, "render", "--env-file", writeEnv(t, workerEnv), "--agent-env-file", file)
+	if code != 0 || errout != "" {
+		t.Fatalf("exit %d, %q", code, errout)
+	}
+	for _, want := range []string{"maxPods: 58\n", `kubeReserved: {cpu: "2000m", memory: "3Gi"}`, `systemReserved: {cpu: "250m", memory: "1Gi"}`,
+		`memory.available: "200Mi"`, `nodefs.available: "7%"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the script lacks %q", want)
+		}
+	}
+	t.Setenv("AUTOSCALER_KUBELET_MAX_PODS", "many")
+	if code, _, errout := runUserdata(t, "render", "--env-file", writeEnv(t, workerEnv)); code != 1 || !strings.Contains(errout, "AUTOSCALER_KUBELET_MAX_PODS") {
+		t.Errorf("exit %d, %q", code, errout)
+	}
+}

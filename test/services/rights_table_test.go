@@ -1,0 +1,318 @@
+package services
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509/pkix"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	certv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+)
+
+const byPolicy = "ValidatingAdmissionPolicy"
+
+// table is every attack. What docs/security.md lists as left to a thief is not in it.
+func (s *stolen) table() []attack {
+	return append(append(append(s.secretAttacks(), s.approvalAttacks()...), s.nodeAttacks()...), s.otherAttacks()...)
+}
+
+func (s *stolen) secretAttacks() []attack {
+	account := func(x *corev1.Secret) {
+		x.Type, x.Data = corev1.SecretTypeServiceAccountToken, nil
+		x.Annotations = map[string]string{corev1.ServiceAccountNameKey: "clusterrole-aggregation-controller"}
+	}
+	none := token("asa010", func(x *corev1.Secret) { x.Labels = nil })
+	opaque := token("asa011", func(x *corev1.Secret) { x.Type = corev1.SecretTypeOpaque })
+	mine := func(x *corev1.Secret) { x.Labels = map[string]string{bootstrap.TokenLabel: "true"} }
+	return []attack{
+		{name: "token of a service account", try: makes("asa001", account), says: byPolicy},
+		{name: "token of a service account under any name", try: makes("asa001", func(x *corev1.Secret) { account(x); x.Name = "mine" }), says: byPolicy},
+		{name: "Secret of no type", try: makes("asa001", func(x *corev1.Secret) { x.Type = corev1.SecretTypeOpaque }), says: byPolicy, probe: true},
+		{name: "Secret in another namespace", try: makes("asa001", func(x *corev1.Secret) { x.Namespace = "default" }), says: "cannot create"},
+		{name: "token of an ID of its own", try: makes("abcdef", nil), says: "asa000 to"},
+		{name: "token past the pool", try: makes("asa128", nil), says: "asa000 to"},
+		{name: "token of a generated name", try: makes("asa001", func(x *corev1.Secret) { x.Name, x.GenerateName = "", "bootstrap-token-" }), says: "asa000 to"},
+		{name: "token without the label", try: makes("asa001", func(x *corev1.Secret) { x.Labels = nil }), says: "label"},
+		{name: "token with another label", try: makes("asa001", func(x *corev1.Secret) { x.Labels = map[string]string{bootstrap.TokenLabel: "x"} }), says: "label"},
+		{name: "token of the administrators", try: makes("asa001", group("system:masters")), says: "jointokengroups"},
+		{name: "token of kubeadm's group", try: makes("asa001", group(bootstrap.KubeadmGroup)), says: "jointokengroups"},
+		{name: "token of kubeadm's group beside ours", try: makes("asa001", group(bootstrap.WorkersGroup+","+bootstrap.KubeadmGroup)), says: "jointokengroups"},
+		{name: "token of another group", try: makes("asa001", group("system:bootstrappers:mine")), says: "jointokengroups"},
+		{name: "token of no group", try: makes("asa001", group("")), says: "jointokengroups"},
+		{name: "token whose groups are not there", try: makes("asa001", func(x *corev1.Secret) { delete(x.Data, "auth-extra-groups") }), says: "jointokengroups"},
+		{name: "token of a group with a blank", try: makes("asa001", group(" "+bootstrap.KubeadmGroup)), says: "jointokengroups"},
+		{name: "token of very many groups", try: makes("asa001", group(strings.Repeat(bootstrap.WorkersGroup+",", 20)+bootstrap.KubeadmGroup)), says: byPolicy},
+		{name: "token that never expires", try: makes("asa001", func(x *corev1.Secret) { delete(x.Data, "expiration") }), says: "expiration"},
+		{name: "token that lives fifty hours", try: makes("asa001", until(in(50*time.Hour))), says: "49 hours", probe: true},
+		{name: "token that lives ten years", try: makes("asa001", until(in(10*365*24*time.Hour))), says: "49 hours"},
+		{name: "token until a time with an offset", try: makes("asa001", until("2099-01-01T00:00:00+00:00")), says: "expiration"},
+		{name: "token until the year 292", try: makes("asa001", until("9999-12-31T23:59:59Z")), says: "49 hours"},
+		{name: "token until no time", try: makes("asa001", until("xxxxxxxxxxxxxxxxxxxx")), says: byPolicy},
+		{name: "token with a key more", try: makes("asa001", func(x *corev1.Secret) { x.Data["kubeconfig"] = []byte("x") }), says: "no such key"},
+		{name: "our token made to live", try: changes(until(in(500 * time.Hour))), says: "49 hours"},
+		{name: "our token opened", try: changes(group(bootstrap.KubeadmGroup)), says: "jointokengroups"},
+		{name: "our token without its label", try: changes(func(x *corev1.Secret) { x.Labels = nil }), says: "label"},
+		{name: "a person's token taken over", says: "label", try: foreign(none, func(ctx context.Context, s *stolen, x *corev1.Secret) error {
+			mine(x)
+			_, err := s.thief.CoreV1().Secrets("kube-system").Update(ctx, x, metav1.UpdateOptions{})
+			return err
+		})},
+		{name: "a person's token deleted", says: "label", try: foreign(none, func(ctx context.Context, s *stolen, x *corev1.Secret) error {
+			return s.thief.CoreV1().Secrets("kube-system").Delete(ctx, x.Name, metav1.DeleteOptions{})
+		})},
+		{name: "a Secret under our name deleted", says: byPolicy, try: foreign(opaque, func(ctx context.Context, s *stolen, x *corev1.Secret) error {
+			return s.thief.CoreV1().Secrets("kube-system").Delete(ctx, x.Name, metav1.DeleteOptions{})
+		})},
+		{name: "every Secret listed", says: "cannot list", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{})
+			return err
+		})},
+		{name: "Secrets listed by label", says: "cannot list", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{LabelSelector: bootstrap.TokenLabel})
+			return err
+		})},
+		{name: "Secrets watched", says: "cannot watch", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Secrets("kube-system").Watch(ctx, metav1.ListOptions{})
+			return err
+		})},
+		{name: "a Secret read by a guess of its name", says: "cannot get", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Secrets("kube-system").Get(ctx, "bootstrap-token-abcdef", metav1.GetOptions{})
+			return err
+		})},
+		{name: "all tokens deleted at once", says: "cannot deletecollection", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			return c.CoreV1().Secrets("kube-system").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		})},
+		{name: "a token patched", says: "cannot patch", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Secrets("kube-system").Patch(ctx, "bootstrap-token-asa001", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+			return err
+		})},
+	}
+}
+
+func (s *stolen) approvalAttacks() []attack {
+	approves := func(w wish, change func(*wish)) func(*testing.T, *stolen) error {
+		if change != nil {
+			w = w.with(change)
+		}
+		return w.approve
+	}
+	node := func(cn string, o ...string) func(*wish) {
+		return func(w *wish) { w.subject = &pkix.Name{CommonName: cn, Organization: o} }
+	}
+	asks := func(dns ...string) func(*wish) { return func(w *wish) { w.dns = append(w.dns, dns...) } }
+	text := func(f func(string) string) func(*wish) {
+		return func(w *wish) { w.pem = func(b []byte) []byte { return []byte(f(string(b))) } }
+	}
+	return []attack{
+		{name: "join as the leader", try: approves(joins("leader"), nil), says: "of the control plane", probe: true},
+		{name: "join as the leader, said to be another", try: approves(joins("leader"), func(w *wish) { w.says = "node worker-9: J0-J15" }), says: "subject of the request is not"},
+		{name: "join as the leader, said to be nobody", try: approves(joins("leader"), func(w *wish) { w.says = "J0-J15" }), says: byPolicy},
+		{name: "join as another Node than said", try: approves(joins("ready"), func(w *wish) { w.says = "node read: x" }), says: "subject of the request is not"},
+		{name: "join of the administrators", try: approves(joins("worker-9"), node("system:node:worker-9", "system:masters")), says: "subject of the request is not"},
+		{name: "join of two organizations", try: approves(joins("worker-9"), node("system:node:worker-9", "system:nodes", "system:masters")), says: "subject of the request is not"},
+		{name: "join as a user", try: approves(joins("worker-9"), node("kubernetes-admin", "system:nodes")), says: "subject of the request is not"},
+		{name: "join with the leader's name as well", says: "subject of the request is not", try: approves(joins("worker-9"), func(w *wish) {
+			w.subject = &pkix.Name{CommonName: "system:node:worker-9", Organization: []string{"system:nodes"}, ExtraNames: []pkix.AttributeTypeAndValue{
+				{Type: oidCN, Value: "system:node:worker-9"}, {Type: oidCN, Value: "system:node:leader"}}}
+		})},
+		{name: "join as an account", try: approves(joins("worker-9"), func(w *wish) { w.user = "system:serviceaccount:kube-system:default" }), says: "one of its own join tokens"},
+		{name: "join with a token of kubeadm's", try: approves(joins("worker-9"), func(w *wish) {
+			w.groups = []string{"system:bootstrappers", bootstrap.KubeadmGroup, "system:authenticated"}
+		}), says: "one of its own join tokens"},
+		{name: "join with a token of two groups", try: approves(joins("worker-9"), func(w *wish) { w.groups = append(w.groups, bootstrap.KubeadmGroup) }), says: "one of its own join tokens"},
+		{name: "request of the credential itself", try: approves(joins("worker-9"), func(w *wish) { w.user = "autoscaler-agent"; w.groups = []string{"system:authenticated"} }), says: "one of its own join tokens"},
+		{name: "request of an administrator", try: approves(joins("worker-9"), func(w *wish) { w.user = "" }), says: "one of its own join tokens"},
+		{name: "rotation of a Node's client certificate", try: approves(joins("ready"), func(w *wish) { w.user, w.groups = "system:node:ready", []string{"system:nodes"} }), says: "one of its own join tokens"},
+		{name: "words before the request", try: approves(joins("leader"), text(func(p string) string { return "x\n" + p })), says: byPolicy},
+		{name: "header within the request", says: byPolicy, try: approves(joins("worker-9"), text(func(p string) string {
+			return strings.Replace(p, "REQUEST-----\n", "REQUEST-----\nA: b\n\n", 1)
+		}))},
+		{name: "client of the API server", try: approves(joins("worker-9"), func(w *wish) { w.signer = certv1.KubeAPIServerClientSignerName }), says: "not permitted to approve"},
+		{name: "signer of somebody else", try: approves(joins("worker-9"), func(w *wish) { w.signer = "example.com/mine" }), says: "not permitted to approve"},
+		{name: "serving certificate of no Node", try: approves(serves("worker-9"), func(w *wish) { w.user = "system:bootstrap:asa001" }), says: "that a Node asks for"},
+		{name: "serving certificate for kubernetes", try: approves(serves("worker-9"), asks("kubernetes")), says: "a name of the API server"},
+		{name: "serving certificate for Kubernetes", try: approves(serves("worker-9"), asks("KuberNETES")), says: "a name of the API server"},
+		{name: "serving certificate for kubernetes.default", try: approves(serves("worker-9"), asks("Kubernetes.Default")), says: "a name of the API server"},
+		{name: "serving certificate for a Service", try: approves(serves("worker-9"), asks("web.shop.svc", "zz")), says: "a name of the API server"},
+		{name: "serving certificate for a Service in the cluster's domain", try: approves(serves("worker-9"), asks("web.shop.SVC.cluster.local")), says: "a name of the API server"},
+		{name: "serving certificate for the service address", try: func(t *testing.T, s *stolen) error {
+			return serves("worker-9").with(func(w *wish) { w.ips = append(w.ips, s.serviceIP(t)) }).approve(t, s)
+		}, says: "service address"},
+		{name: "many names", says: byPolicy, try: approves(serves("worker-9"), func(w *wish) {
+			for range 60 {
+				w.dns = append(w.dns, strings.Repeat("a", 60)+"."+strings.Repeat("b", 60)+".example.com")
+			}
+		})},
+		{name: "spec changed with the approval", says: byPolicy, try: approves(joins("leader"), func(w *wish) {
+			w.change = func(c *certv1.CertificateSigningRequest) {
+				c.Spec.SignerName, c.Spec.Username, c.Spec.Groups = servingSigner, "system:node:leader", []string{"system:nodes"}
+			}
+		})},
+		{name: "request signed", says: "cannot update", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, &certv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.UpdateOptions{})
+			return err
+		})},
+		{name: "request made", says: "cannot create", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CertificatesV1().CertificateSigningRequests().Create(ctx, &certv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
+			return err
+		})},
+	}
+}
+
+func (s *stolen) nodeAttacks() []attack {
+	return []attack{
+		{name: "Ready Node deleted", try: deletes("ready"), says: "no Node that is Ready", probe: true},
+		{name: "control-plane Node deleted", try: deletes("leader"), says: "of the control plane"},
+		{name: "control-plane Node cordoned", try: touches("leader", func(n *corev1.Node) { n.Spec.Unschedulable = true }), says: "of the control plane"},
+		{name: "worker made a control-plane Node", try: touches("ready", func(n *corev1.Node) {
+			n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""}
+		}), says: "no labels"},
+		{name: "worker's labels", try: touches("dead", func(n *corev1.Node) { n.Labels = map[string]string{"tier": "secret"} }), says: "no labels"},
+		{name: "worker's finalizers", try: touches("dead", func(n *corev1.Node) { n.Finalizers = []string{"example.com/x"} }), says: "no labels"},
+		{name: "worker's annotations", try: touches("dead", func(n *corev1.Node) { n.Annotations = map[string]string{"autoscaler-agent/keep": ""} }), says: "no annotation"},
+		{name: "worker's provider ID", try: touches("plain", func(n *corev1.Node) { n.Spec.ProviderID = "aws:///a/i-0" }), says: "nothing of a Node's spec"},
+		{name: "worker's own taint taken", try: touches("tainted", func(n *corev1.Node) { n.Spec.Taints = nil }), says: "no taints"},
+		{name: "worker under a taint that ends its pods", try: touches("ready", taint("example.com/x", corev1.TaintEffectNoExecute)), says: "no taints"},
+		{name: "Ready Node out of service", try: touches("ready", taint("node.kubernetes.io/out-of-service", corev1.TaintEffectNoExecute)), says: "out of service"},
+		{name: "status of a Node", says: "cannot update", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Nodes().UpdateStatus(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ready"}}, metav1.UpdateOptions{})
+			return err
+		})},
+		{name: "Node made", says: "cannot create", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, dry)
+			return err
+		})},
+		{name: "Node's kubelet asked", says: "cannot get", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			return c.CoreV1().RESTClient().Get().Resource("nodes").Name("ready").SubResource("proxy").Do(ctx).Error()
+		})},
+	}
+}
+
+func (s *stolen) otherAttacks() []attack {
+	return []attack{
+		{name: "Lease of somebody else's name", try: can(leaseNamed("kube-controller-manager")), says: byPolicy, probe: true},
+		{name: "Lease of an API server", try: can(leaseNamed("apiserver-mine")), says: byPolicy},
+		{name: "ConfigMap of its own", try: can(mapNamed("aws-auth")), says: byPolicy},
+		{name: "kubeadm's ConfigMap", says: "cannot update", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().ConfigMaps("kube-system").Update(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kubeadm-config"}}, metav1.UpdateOptions{})
+			return err
+		})},
+		{name: "cluster-info", says: "cannot update", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().ConfigMaps("kube-public").Update(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cluster-info"}}, metav1.UpdateOptions{})
+			return err
+		})},
+		{name: "itself an administrator", try: can(binding), says: "cannot create"},
+		{name: "its own role widened", says: "cannot update", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.RbacV1().ClusterRoles().Update(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "autoscaler-agent"}}, metav1.UpdateOptions{})
+			return err
+		})},
+		{name: "policy deleted", says: "cannot delete", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			return c.AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(ctx, "autoscaler-agent-tokens", metav1.DeleteOptions{})
+		})},
+		{name: "binding of a policy changed", says: "cannot update", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Update(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: "autoscaler-agent-tokens"}}, metav1.UpdateOptions{})
+			return err
+		})},
+		{name: "another user played", says: "cannot impersonate", try: func(t *testing.T, s *stolen) error {
+			_, err := playing(t, s.config, "kubernetes-admin", "system:masters").CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+			return err
+		}},
+		{name: "token of a service account by request", says: "cannot create", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			return c.CoreV1().RESTClient().Post().Namespace("kube-system").Resource("serviceaccounts").Name("default").SubResource("token").Do(ctx).Error()
+		})},
+		{name: "pod made", says: "cannot create", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Pods("kube-system").Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, dry)
+			return err
+		})},
+		{name: "pod deleted past its budget", says: "cannot delete", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			return c.CoreV1().Pods("kube-system").Delete(ctx, "x", metav1.DeleteOptions{})
+		})},
+		{name: "budget taken away", says: "cannot delete", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			return c.PolicyV1().PodDisruptionBudgets("default").Delete(ctx, "x", metav1.DeleteOptions{})
+		})},
+		{name: "budget widened", says: "cannot update", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.PolicyV1().PodDisruptionBudgets("default").Update(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.UpdateOptions{})
+			return err
+		})},
+		{name: "another Lease renewed", says: "cannot update", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			l, err := c.CoordinationV1().Leases("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"})
+			if err != nil || len(l.Items) == 0 {
+				return err
+			}
+			_, err = c.CoordinationV1().Leases("kube-system").Update(ctx, &l.Items[0], metav1.UpdateOptions{})
+			return err
+		})},
+	}
+}
+
+// honest is what the agent does all day: none of it may be refused.
+func (s *stolen) honest(t *testing.T) {
+	long := "ip-10-0-0-5." + strings.Repeat("abcdefgh.", 11) + "compute.internal" // as long as a common name of 127 to 130 bytes
+	for name, try := range map[string]func(*testing.T, *stolen) error{
+		"token made":                   makes("asa000", nil),
+		"token at the end of the pool": makes("asa127", nil),
+		"token of one machine": makes("asa004", func(x *corev1.Secret) {
+			x.Labels[bootstrap.TokenLabel], x.Annotations = "machine", map[string]string{bootstrap.MachineAnnotation: "worker-9"}
+		}),
+		"token renewed": changes(until(in(47 * time.Hour))),
+		"token revoked": changes(until(in(-time.Second))),
+		"token deleted": foreign(token("asa005", nil), func(ctx context.Context, s *stolen, x *corev1.Secret) error {
+			return s.thief.CoreV1().Secrets("kube-system").Delete(ctx, x.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &x.UID}})
+		}),
+		"join of a new machine": joins("worker-9").approve,
+		"join of a long name":   joins(long).approve,
+		"join of a longer name": joins(long + ".x").approve,
+		"join with the common name before the organization": joins("worker-9").with(func(w *wish) {
+			w.subject = &pkix.Name{ExtraNames: []pkix.AttributeTypeAndValue{{Type: oidCN, Value: "system:node:worker-9"}, {Type: oidO, Value: "system:nodes"}}}
+		}).approve,
+		"join over a dead Node":     joins("dead").approve,
+		"join beside a Ready Node":  joins("ready2").approve,
+		"serving certificate":       serves("ready").approve,
+		"serving of the leader":     serves("leader").approve,
+		"serving of a telling name": serves("kubernetes-worker-1").approve,
+		"serving with many names": serves("ready").with(func(w *wish) {
+			w.dns = []string{"ready", "a.example.com", "svc.example.com", "b.svcs.example.com"}
+			w.ips = append(w.ips, net.ParseIP("2001:db8::1"))
+		}).approve,
+		"denial of what is no request of a Node": joins("worker-9").with(func(w *wish) {
+			w.subject = &pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}}
+			w.change = func(c *certv1.CertificateSigningRequest) { c.Status.Conditions[0].Type = certv1.CertificateDenied }
+		}).approve,
+		"denial of what no machine asks for": joins("worker-9").with(func(w *wish) {
+			w.user, w.groups = "system:serviceaccount:kube-system:default", []string{"system:authenticated"}
+			w.change = func(c *certv1.CertificateSigningRequest) { c.Status.Conditions[0].Type = certv1.CertificateDenied }
+		}).approve,
+		"request in lines of another length": joins("worker-9").with(func(w *wish) {
+			w.pem = func(p []byte) []byte { return bytes.Replace(p, []byte("MII"), []byte("M\nII"), 1) }
+		}).approve,
+		"cordon": touches("ready", func(n *corev1.Node) {
+			taint("ToBeDeletedByClusterAutoscaler", corev1.TaintEffectNoSchedule)(n)
+			n.Spec.Unschedulable, n.Annotations["autoscaler-agent/cordoned"] = true, "now"
+		}),
+		"soft taint beside another": touches("tainted", taint("DeletionCandidateOfClusterAutoscaler", corev1.TaintEffectPreferNoSchedule)),
+		"dead Node out of service":  touches("dead", taint("node.kubernetes.io/out-of-service", corev1.TaintEffectNoExecute)),
+		"stopped Node marked":       touches("dead", taint("node.cloudprovider.kubernetes.io/shutdown", corev1.TaintEffectNoSchedule)),
+		"dead Node deleted":         deletes("dead"),
+		"its Lease":                 can(leaseNamed("autoscaler-agent")),
+		"its status":                can(mapNamed("cluster-autoscaler-status")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := try(t, s); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
