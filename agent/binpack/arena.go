@@ -11,7 +11,7 @@ type Arena struct {
 	portions     slots[Portion]
 	portionLists slots[[]Portion]
 	bins         slots[FreshBins]
-	items        slots[Item]
+	Items        slots[Item]
 }
 
 // ownArena is the arena of a problem's answers.
@@ -34,7 +34,7 @@ func (s *Arena) resetTo(before *Arena) {
 	s.portions.resetTo(&before.portions)
 	s.portionLists.resetTo(&before.portionLists)
 	s.bins.resetTo(&before.bins)
-	s.items.resetTo(&before.items)
+	s.Items.resetTo(&before.Items)
 }
 
 // zero clears the pointers in an arena that was reset.
@@ -42,7 +42,7 @@ func (s *Arena) zero() {
 	s.heads.zero()
 	s.portionLists.zero()
 	s.bins.zero()
-	s.items.zero()
+	s.Items.zero()
 }
 
 // slots allocates values of one type from blocks of growing length.
@@ -60,8 +60,8 @@ const (
 	blockDoublings = 6
 )
 
-// alloc returns n zeroes with capacity for so many more.
-func (s *slots[T]) alloc(n, more int) []T {
+// Alloc returns n zeroes with capacity for so many more.
+func (s *slots[T]) Alloc(n, more int) []T {
 	for n+more > len(s.free) {
 		if s.next == len(s.blocks) {
 			s.blocks = append(s.blocks, make([]T, max(n+more, blockMin<<min(s.next, blockDoublings))))
@@ -90,7 +90,7 @@ func (s *slots[T]) zero() {
 
 // clone is a copy with capacity for so many more.
 func (s *slots[T]) clone(from []T, more int) []T {
-	return append(s.alloc(0, len(from)+more), from...)
+	return append(s.Alloc(0, len(from)+more), from...)
 }
 
 // push is append that allocates from the arena.
@@ -111,7 +111,7 @@ func (s *slots[T]) pushAll(to, xs []T) []T {
 
 // Copied is a copy in another arena.
 func (k *Packing) Copied(s *Arena) Packing {
-	out := Packing{Bins: k.Bins, Left: s.ints.clone(k.Left, 0), Open: s.portionLists.alloc(len(k.Open), 0), Fresh: s.bins.clone(k.Fresh, 0)}
+	out := Packing{Bins: k.Bins, Left: s.ints.clone(k.Left, 0), Open: s.portionLists.Alloc(len(k.Open), 0), Fresh: s.bins.clone(k.Fresh, 0)}
 	for b, parts := range k.Open {
 		if parts != nil {
 			out.Open[b] = s.portions.clone(parts, 0)

@@ -38,7 +38,7 @@ func TestSlots(t *testing.T) {
 		s.resetTo(&slots[int]{})
 		var out, want [][]int
 		for range 200 {
-			x := s.alloc(r.IntN(5), r.IntN(5))
+			x := s.Alloc(r.IntN(5), r.IntN(5))
 			if slices.ContainsFunc(x, func(v int) bool { return v != 0 }) {
 				t.Fatalf("lent %v", x)
 			}
@@ -64,7 +64,7 @@ func TestSlots(t *testing.T) {
 func TestArenaBlocks(t *testing.T) {
 	var s slots[int]
 	for range 100_000 {
-		s.alloc(1, 0)
+		s.Alloc(1, 0)
 	}
 	if len(s.blocks) > 110 {
 		t.Errorf("%d blocks for 100,000 numbers", len(s.blocks))

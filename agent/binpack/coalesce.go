@@ -38,11 +38,11 @@ func (p *Problem) coalesce() *Coalesced {
 		return m
 	}
 	s := p.ownArena()
-	m := &Coalesced{of: p.Items, items: s.items.alloc(0, len(p.Items))}
+	m := &Coalesced{of: p.Items, items: s.Items.Alloc(0, len(p.Items))}
 	ids := make(map[uint64]int, coalesceFrom) // of the last with this hash
-	before := s.ints.alloc(0, len(p.Items))   // by merged item, the one before with the same hash; -1: there is none
-	each := s.ints.alloc(0, len(p.Items))     // by merged item, of how many
-	of := s.ints.alloc(len(p.Items), 0)       // by item, what it was merged to
+	before := s.ints.Alloc(0, len(p.Items))   // by merged item, the one before with the same hash; -1: there is none
+	each := s.ints.Alloc(0, len(p.Items))     // by merged item, of how many
+	of := s.ints.Alloc(len(p.Items), 0)       // by item, what it was merged to
 	for i := range p.Items {
 		l := &p.Items[i]
 		h := l.hash()
@@ -112,7 +112,7 @@ func BoolByte(b bool) byte {
 func (p *Problem) expand(k *Packing, m *Coalesced) Packing {
 	s := p.ownArena()
 	at := s.ints.clone(m.from, 0) // the first of each that is not all placed
-	out := Packing{Bins: k.Bins, Open: s.portionLists.alloc(len(k.Open), 0), Left: s.ints.alloc(len(p.Items), 0), Fresh: s.bins.alloc(0, len(k.Fresh))}
+	out := Packing{Bins: k.Bins, Open: s.portionLists.Alloc(len(k.Open), 0), Left: s.ints.Alloc(len(p.Items), 0), Fresh: s.bins.Alloc(0, len(k.Fresh))}
 	for i := range p.Items {
 		out.Left[i] = p.Items[i].Count
 	}
@@ -137,7 +137,7 @@ func (p *Problem) expand(k *Packing, m *Coalesced) Packing {
 	}
 	for _, f := range k.Fresh {
 		for left := f.Times; left > 0; {
-			e := FreshBins{Times: left, Room: f.Room, Portions: s.portions.alloc(0, len(f.Portions))}
+			e := FreshBins{Times: left, Room: f.Room, Portions: s.portions.Alloc(0, len(f.Portions))}
 			for _, t := range f.Portions {
 				for out.Left[m.flat[at[t.Item]]] == 0 {
 					at[t.Item]++

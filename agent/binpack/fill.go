@@ -1,6 +1,8 @@
 package binpack
 
-import "slices"
+import (
+	"slices"
+)
 
 // fill completes one bin at a time: always the class that best matches the room that
 // is left. A content found for a fresh bin is used as often as the counts allow.

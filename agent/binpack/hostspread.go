@@ -34,7 +34,7 @@ func (p *Problem) PackHostSpread(lv *HostSpread, below int) (Packing, bool) {
 			break
 		}
 		if loads == nil {
-			loads = p.ownArena().items.alloc(len(p.Items), 0)
+			loads = p.ownArena().Items.Alloc(len(p.Items), 0)
 		}
 		if k, ok := p.packHostSpreadOn(lv, n, loads); ok {
 			return k, true
@@ -50,7 +50,7 @@ func (p *Problem) packHostSpreadOn(lv *HostSpread, n int, loads []Item) (Packing
 	rest := *p
 	rest.Coalesced = nil
 	rest.Items, rest.Empty, rest.Limit = loads, slices.Clone(p.Empty), n
-	base := p.ownArena().ints.alloc(len(p.Items), 0)
+	base := p.ownArena().ints.Alloc(len(p.Items), 0)
 	raised := false
 	for x, j := range lv.Dims {
 		m, ok := rest.raiseMinimum(lv, x, j, n, base)

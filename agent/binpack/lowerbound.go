@@ -6,7 +6,7 @@ func (p *Problem) LowerBound() int {
 	if p.Empty == nil {
 		return 0
 	}
-	left := p.ownArena().ints.alloc(len(p.Items), 0)
+	left := p.ownArena().ints.Alloc(len(p.Items), 0)
 	for i := range left {
 		left[i] = p.Items[i].Count
 	}

@@ -31,17 +31,17 @@ func (p *Problem) weights() []float64 {
 // with how scarce each axis is, and by cpu and by memory.
 const (
 	ByShare = iota
-	byPair
-	bySum
+	ByPair
+	BySum
 	byScarcity
-	byCPU
-	byMemory
+	ByCPU
+	ByMemory
 	orderings
 )
 
 // Order sorts the items, the first to be placed first.
 func (p *Problem) Order(by int) []int {
-	order := p.ownArena().ints.alloc(len(p.Items), 0)
+	order := p.ownArena().ints.Alloc(len(p.Items), 0)
 	for i := range order {
 		order[i] = i
 	}
@@ -60,7 +60,7 @@ func (p *Problem) Order(by int) []int {
 			w[j] *= scarce[j]
 		}
 	}
-	keys := p.Arena.keys.alloc(len(p.Items), 0)
+	keys := p.Arena.keys.Alloc(len(p.Items), 0)
 	for i := range p.Items {
 		size, key := p.Items[i].Size, 0.0
 		switch by {
@@ -73,11 +73,11 @@ func (p *Problem) Order(by int) []int {
 			if key >= 1 { // all of an axis, as anti-affinity makes it: the larger first
 				key += float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
 			}
-		case byPair:
+		case ByPair:
 			key = float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
-		case byCPU:
+		case ByCPU:
 			key = float64(size[0]) * w[0]
-		case byMemory:
+		case ByMemory:
 			key = float64(size[1]) * w[1]
 		default:
 			for j, v := range size {

@@ -122,7 +122,7 @@ func (p *Problem) heuristics(bound int) (best Packing, done bool) {
 				}
 			}
 		}
-		if i < byPair && best.Bins > bound {
+		if i < ByPair && best.Bins > bound {
 			continue // nobody is to buy more than Cluster Autoscaler's rule would
 		}
 		if looks := len(p.Items) * best.Bins; best.Unplaced() == 0 && (best.Bins <= enough || looks > hugeSteps || p.coarse() && looks > coarseSteps) {
@@ -183,7 +183,7 @@ func (k *Packing) better(than *Packing) bool {
 
 func (p *Problem) start() (k Packing, rooms [][]int64) {
 	s := p.ownArena()
-	k = Packing{Open: s.portionLists.alloc(len(p.Open), 0), Left: s.ints.alloc(len(p.Items), 0)}
+	k = Packing{Open: s.portionLists.Alloc(len(p.Open), 0), Left: s.ints.Alloc(len(p.Items), 0)}
 	anywhere := false
 	for i := range p.Items {
 		k.Left[i] = p.Items[i].Count
@@ -192,7 +192,7 @@ func (p *Problem) start() (k Packing, rooms [][]int64) {
 	if !anywhere {
 		return k, p.Open // nobody will take any of it
 	}
-	rooms = s.heads.alloc(len(p.Open), 0)
+	rooms = s.heads.Alloc(len(p.Open), 0)
 	for i, b := range p.Open {
 		rooms[i] = s.rooms.clone(b, 0)
 	}

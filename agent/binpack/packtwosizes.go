@@ -29,7 +29,7 @@ func (p *Problem) PackTwoSizes(k *Packing, order []int, more []int64, limit int)
 	s := p.ownArena()
 	big := Packing{Left: s.ints.clone(k.Left, 0)}
 	small := s.bins.clone(k.Fresh, 0)
-	room, whole := s.rooms.alloc(len(more), 0), s.rooms.alloc(len(more), 0)
+	room, whole := s.rooms.Alloc(len(more), 0), s.rooms.Alloc(len(more), 0)
 	for j := range whole {
 		whole[j] = p.Empty[j] + more[j]
 	}

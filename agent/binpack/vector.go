@@ -1,6 +1,8 @@
 package binpack
 
-import "math"
+import (
+	"math"
+)
 
 // MaxFit is how many more pods of a size fit into a room. What a pod does not ask for
 // cannot keep it away, even from a node that is overcommitted.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack/mixed"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
@@ -132,7 +133,7 @@ func (g *baseline) improve(round int) (any bool) {
 	g.judgeGroups(nil)
 	base := slices.Clone(g.v.a.grow)
 	odd := g.spreadViolations()
-	s := binpack.Sequence(len(g.machines) + round<<20)
+	s := mixed.Sequence(len(g.machines) + round<<20)
 	sizes := []int{1, 2, 3, 2, 4, 1, 3, 6}
 	for try := 0; try < improveTries && *g.work > 0; try++ {
 		was, mark := g.machines, g.st.Mark()
@@ -176,7 +177,7 @@ func (g *baseline) spreadViolations() (odd int) {
 }
 
 // pickWorst picks n machines, the first of them one of those that carry least for their cost.
-func (g *baseline) pickWorst(n int, s *binpack.Sequence) []int {
+func (g *baseline) pickWorst(n int, s *mixed.Sequence) []int {
 	var bought []int
 	for x := range g.machines {
 		if !g.machines[x].upcoming {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack/mixed"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
@@ -150,7 +151,7 @@ func (v *solver) recordContents(k *binpack.Packing, which []int, g int, mix []in
 		if mix != nil {
 			g = mix[x]
 		}
-		s := binpack.FilledBin{Group: g, Times: f.Times, Portions: make([]binpack.Portion, len(f.Portions))}
+		s := mixed.FilledBin{Group: g, Times: f.Times, Portions: make([]binpack.Portion, len(f.Portions))}
 		for i, t := range f.Portions {
 			s.Portions[i] = binpack.Portion{Item: which[t.Item], N: t.N}
 		}
@@ -206,7 +207,7 @@ func (v *solver) solveMixed() {
 
 // newMixed writes what is left as a problem for mixed.go; nil when there is nothing to
 // mix.
-func (v *solver) newMixed() (*binpack.Mixed, []int) {
+func (v *solver) newMixed() (*mixed.Problem, []int) {
 	places := v.a.bins
 	v.a.bins = nil // only sizes are asked for
 	pick := func(i int) int {
@@ -217,9 +218,9 @@ func (v *solver) newMixed() (*binpack.Mixed, []int) {
 	}
 	p, which := v.problemOf(pick, []int64{}, 0)
 	v.a.bins = places
-	b := &binpack.Mixed{Most: binpack.MixedWork}
+	b := &mixed.Problem{Most: mixed.Work}
 	if v.w.topology != nil {
-		b.Most = binpack.MixedConstrainedWork
+		b.Most = mixed.ConstrainedWork
 	}
 	for g := range v.w.Groups {
 		limit := 0
@@ -230,7 +231,7 @@ func (v *solver) newMixed() (*binpack.Mixed, []int) {
 			continue
 		}
 		empty, _ := v.w.Template(&v.w.Groups[g])
-		k := binpack.MachineType{Group: g, Cost: v.prices[g], Limit: limit, Empty: empty, May: make([]bool, len(which))}
+		k := mixed.MachineType{Group: g, Cost: v.prices[g], Limit: limit, Empty: empty, May: make([]bool, len(which))}
 		any := false
 		for r, i := range which {
 			k.May[r] = v.fits(i, g)
@@ -243,7 +244,7 @@ func (v *solver) newMixed() (*binpack.Mixed, []int) {
 	// Pods that no kind takes are the expander's to explain.
 	var rows []int
 	for r := range which {
-		if slices.ContainsFunc(b.MachineTypes, func(k binpack.MachineType) bool { return k.May[r] }) {
+		if slices.ContainsFunc(b.MachineTypes, func(k mixed.MachineType) bool { return k.May[r] }) {
 			rows = append(rows, r)
 		}
 	}

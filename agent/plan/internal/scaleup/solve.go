@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack/mixed"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -25,11 +26,11 @@ type allocation struct{ group, upcoming, new int }
 // solution says where all wanted pods would go.
 type solution struct {
 	bins        []bin
-	grow        []int               // new machines by group
-	on          []int               // by demand: pods on nodes that are Ready
-	allocations [][]allocation      // by demand, in the order of the groups
-	left        []int               // by demand: pods that no group can help
-	filled      []binpack.FilledBin // what the machines carry that it fills, as packed
+	grow        []int             // new machines by group
+	on          []int             // by demand: pods on nodes that are Ready
+	allocations [][]allocation    // by demand, in the order of the groups
+	left        []int             // by demand: pods that no group can help
+	filled      []mixed.FilledBin // what the machines carry that it fills, as packed
 }
 
 func (a *solution) bought() int {

@@ -1,29 +1,31 @@
-package binpack
+package mixed
 
 import (
 	"cmp"
 	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 )
 
 // FilledBin is the content of one machine that an answer fills, by demand.
 type FilledBin struct {
 	Group, Times int
-	Portions     []Portion
+	Portions     []binpack.Portion
 }
 
 // StartFrom takes the expander's answer over as the warm start of a mixed packing: what it knows of good
 // contents is worth knowing, and a local search from it is often enough. A machine whose kind was
 // left out is one of the kind that is better.
-func (b *Mixed) StartFrom(filled []FilledBin, which []int) {
+func (b *Problem) StartFrom(filled []FilledBin, which []int) {
 	row := make(map[int]int, len(which))
 	for r, i := range which {
 		row[i] = r
 	}
 	left, used := slices.Clone(b.Count), make([]int, len(b.MachineTypes))
-	var out []mixedBins
+	var out []Bins
 	cost := 0.0
 	for _, s := range filled {
-		f := mixedBins{Times: s.Times, Content: make([]int32, len(which))}
+		f := Bins{Times: s.Times, Content: make([]int32, len(which))}
 		for _, t := range s.Portions {
 			r, ok := row[t.Item]
 			if !ok {
@@ -49,15 +51,15 @@ func (b *Mixed) StartFrom(filled []FilledBin, which []int) {
 }
 
 // holds is the cheapest kind that holds a content, -1 for none.
-func (b *Mixed) holds(f *mixedBins) int {
+func (b *Problem) holds(f *Bins) int {
 kinds:
 	for k := range b.MachineTypes {
 		room := slices.Clone(b.MachineTypes[k].Empty)
 		for r, n := range f.Content {
-			if n > 0 && (!b.MachineTypes[k].May[r] || MaxFit(room, b.Sizes[r]) < int(n)) {
+			if n > 0 && (!b.MachineTypes[k].May[r] || binpack.MaxFit(room, b.Sizes[r]) < int(n)) {
 				continue kinds
 			}
-			Sub(room, b.Sizes[r], int(n))
+			binpack.Sub(room, b.Sizes[r], int(n))
 		}
 		return k
 	}
@@ -65,7 +67,7 @@ kinds:
 }
 
 // Alike tells that all machines are as good as each other.
-func (b *Mixed) Alike() bool {
+func (b *Problem) Alike() bool {
 	for i := 1; i < len(b.MachineTypes); i++ {
 		if k := &b.MachineTypes[i]; k.Cost != b.MachineTypes[0].Cost || !k.covers(&b.MachineTypes[0]) || !b.MachineTypes[0].covers(k) {
 			return false
@@ -76,7 +78,7 @@ func (b *Mixed) Alike() bool {
 
 // Dedupe leaves out machines that another is as good as for no more money. What is left
 // out counts again when its better is at its limit: the expander looks at it then.
-func (b *Mixed) Dedupe() {
+func (b *Problem) Dedupe() {
 	slices.SortStableFunc(b.MachineTypes, func(x, y MachineType) int { return cmp.Compare(x.Cost, y.Cost) })
 	var out []MachineType
 next:

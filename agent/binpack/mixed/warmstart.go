@@ -1,7 +1,9 @@
-package binpack
+package mixed
 
 import (
 	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 )
 
 // The warm start of a mixed packing is what simple rules would buy. With many classes and large
@@ -15,12 +17,12 @@ import (
 const warmStartSteps = 3_000_000
 
 // warmStartOrders are the orders in which classes are placed.
-var warmStartOrders = [...]int{byPair, ByShare, byCPU, byMemory, bySum}
+var warmStartOrders = [...]int{binpack.ByPair, binpack.ByShare, binpack.ByCPU, binpack.ByMemory, binpack.BySum}
 
 // WarmStarts completes an answer that costs cost and has used up used of the kinds in every
 // such way. It leaves all that it is given as it is.
-func (b *Mixed) WarmStarts(left, used []int, out []mixedBins, cost float64) {
-	looks, lent := warmStartSteps, new(Arena)
+func (b *Problem) WarmStarts(left, used []int, out []Bins, cost float64) {
+	looks, lent := warmStartSteps, new(binpack.Arena)
 	for _, order := range warmStartOrders {
 		for lead := -1; lead < len(b.MachineTypes) && looks > 0; lead++ {
 			o := warmStart{b: b, left: slices.Clone(left), used: slices.Clone(used), order: order, steps: &looks, arena: lent, out: slices.Clip(out), cost: cost}
@@ -38,21 +40,21 @@ func (b *Mixed) WarmStarts(left, used []int, out []mixedBins, cost float64) {
 
 // warmStart is one rule at work.
 type warmStart struct {
-	b          *Mixed
+	b          *Problem
 	left, used []int
 	order      int
 	steps      *int
-	arena      *Arena
-	out        []mixedBins
+	arena      *binpack.Arena
+	out        []Bins
 	cost       float64
 }
 
 // estimate fills machines of a kind with what is left.
-func (o *warmStart) estimate(k int) Packing {
+func (o *warmStart) estimate(k int) binpack.Packing {
 	kd := &o.b.MachineTypes[k]
-	p := Problem{Empty: kd.Empty, Limit: kd.Limit - o.used[k], Arena: o.arena, Items: o.arena.items.alloc(0, len(o.left))}
+	p := binpack.Problem{Empty: kd.Empty, Limit: kd.Limit - o.used[k], Arena: o.arena, Items: o.arena.Items.Alloc(0, len(o.left))}
 	for r, n := range o.left {
-		p.Items = append(p.Items, Item{Size: o.b.Sizes[r], Count: n, Fresh: n > 0 && kd.May[r]})
+		p.Items = append(p.Items, binpack.Item{Size: o.b.Sizes[r], Count: n, Fresh: n > 0 && kd.May[r]})
 	}
 	f := p.FirstFit(p.Order(o.order))
 	*o.steps -= len(p.Items) * (1 + len(f.Fresh))
@@ -60,9 +62,9 @@ func (o *warmStart) estimate(k int) Packing {
 }
 
 // buy takes the machines of an estimation over.
-func (o *warmStart) buy(k int, f Packing) {
+func (o *warmStart) buy(k int, f binpack.Packing) {
 	for _, m := range f.Fresh {
-		x := mixedBins{MachineType: k, Times: m.Times, Content: make([]int32, len(o.left))}
+		x := Bins{MachineType: k, Times: m.Times, Content: make([]int32, len(o.left))}
 		for _, t := range m.Portions {
 			x.Content[t.Item] += int32(t.N)
 			o.left[t.Item] -= t.N * m.Times
@@ -77,7 +79,7 @@ func (o *warmStart) buy(k int, f Packing) {
 // none.
 func (o *warmStart) buyBest() bool {
 	best, least := -1, 0.0
-	var bought Packing
+	var bought binpack.Packing
 	o.arena.Reset()
 	for k := range o.b.MachineTypes {
 		if *o.steps <= 0 {
@@ -98,12 +100,12 @@ func (o *warmStart) buyBest() bool {
 }
 
 // value is what the content of machines asks for, in cores.
-func (o *warmStart) value(f *Packing) float64 {
+func (o *warmStart) value(f *binpack.Packing) float64 {
 	sum := 0.0
 	for _, m := range f.Fresh {
 		for _, t := range m.Portions {
 			size, n := o.b.Sizes[t.Item], float64(t.N*m.Times)
-			sum += float64(n*CoreEquivalents(float64(size[0]), float64(size[1]))) + float64(n*0.01)
+			sum += float64(n*binpack.CoreEquivalents(float64(size[0]), float64(size[1]))) + float64(n*0.01)
 		}
 	}
 	return sum

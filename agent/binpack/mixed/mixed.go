@@ -1,8 +1,10 @@
-package binpack
+package mixed
 
 import (
 	"math"
 	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 )
 
 // The mixed packing buys machines of several kinds for several classes at the least cost. It
@@ -15,21 +17,21 @@ import (
 // Products are converted explicitly so that no architecture fuses them into another
 // result.
 const (
-	MixedWork            = 120_000_000 // of one problem; a step of a search is 40, a pivot its square
-	MixedConstrainedWork = 6_000_000   // the same where pods are constrained, which the mix knows little of
-	mixedPodWork         = 1_500_000   // more of it per pod
-	mixedStep            = 40
-	mixedTries           = 3      // columns that are tried one after the other
-	mixedSmall           = 40     // classes up to which every level looks for a whole answer, and the master problem for its true end
-	mixedWide            = 64     // classes up to which a content is looked for by exchanging pairs, which takes their cube
-	mixedSteps           = 500    // of one search for a column
-	mixedExact           = 2_000  // the same where there are few classes
-	mixedPool            = 400    // columns that are remembered from one master problem to the next
-	mixedEnough          = 1.02   // a column worth this much more than its machine is taken at once
-	mixedClose           = 1.0005 // an answer this close to the bound is the answer
-	mixedEps             = 1e-9
-	mixedWeights         = 8     // weights of cpu and memory that one search tries
-	mixedEntered         = 3_000 // columns entered in one master problem
+	Work            = 120_000_000 // of one problem; a step of a search is 40, a pivot its square
+	ConstrainedWork = 6_000_000   // the same where pods are constrained, which the mix knows little of
+	mixedPodWork    = 1_500_000   // more of it per pod
+	mixedStep       = 40
+	mixedTries      = 3      // columns that are tried one after the other
+	mixedSmall      = 40     // classes up to which every level looks for a whole answer, and the master problem for its true end
+	mixedWide       = 64     // classes up to which a content is looked for by exchanging pairs, which takes their cube
+	mixedSteps      = 500    // of one search for a column
+	mixedExact      = 2_000  // the same where there are few classes
+	mixedPool       = 400    // columns that are remembered from one master problem to the next
+	mixedEnough     = 1.02   // a column worth this much more than its machine is taken at once
+	mixedClose      = 1.0005 // an answer this close to the bound is the answer
+	mixedEps        = 1e-9
+	mixedWeights    = 8     // weights of cpu and memory that one search tries
+	mixedEntered    = 3_000 // columns entered in one master problem
 )
 
 // MachineType is a group's machine.
@@ -41,29 +43,29 @@ type MachineType struct {
 	May   []bool // by row: whether it takes the class at all
 }
 
-// mixedBins is times machines of a kind with the same content.
-type mixedBins struct {
+// Bins is times machines of a kind with the same content.
+type Bins struct {
 	MachineType int
 	Times       int
 	Content     []int32 // by row
 }
 
-// Mixed is one question.
-type Mixed struct {
+// Problem is one question.
+type Problem struct {
 	MachineTypes []MachineType
 	Sizes        [][]int64 // by row
 	Count        []int     // by row
 
 	Most  int // work that the question is worth at most
 	work  int // that is left
-	Pool  []mixedBins
-	Best  []mixedBins
+	Pool  []Bins
+	Best  []Bins
 	Cost  float64 // of best
 	lower float64 // what no answer can go below, as far as is known
 }
 
 // Run returns the cheapest answer that was found; nil when there is none.
-func (b *Mixed) Run() []mixedBins {
+func (b *Problem) Run() []Bins {
 	pods := 0
 	for _, n := range b.Count {
 		pods += n
@@ -79,7 +81,7 @@ func (b *Mixed) Run() []mixedBins {
 
 // dive completes out, which costs cost and has used up used of the kinds, and tells
 // whether the search is over.
-func (b *Mixed) dive(left, used []int, out []mixedBins, cost float64, root bool) bool {
+func (b *Problem) dive(left, used []int, out []Bins, cost float64, root bool) bool {
 	if !slices.ContainsFunc(left, func(n int) bool { return n > 0 }) {
 		return b.take(out, cost)
 	}
@@ -107,7 +109,7 @@ func (b *Mixed) dive(left, used []int, out []mixedBins, cost float64, root bool)
 			out, cost = b.put(f, left, used, out, cost)
 		}
 		b.complete(left, used, out, cost, y)
-		if root && len(p.rows) > mixedSmall && b.Most == MixedWork {
+		if root && len(p.rows) > mixedSmall && b.Most == Work {
 			b.WarmStarts(left, used, out, cost)
 		}
 		return len(out) > before && b.dive(left, used, out, cost, false)
@@ -134,7 +136,7 @@ func (b *Mixed) dive(left, used []int, out []mixedBins, cost float64, root bool)
 }
 
 // take keeps an answer that is better, and tells whether it is good enough.
-func (b *Mixed) take(out []mixedBins, cost float64) bool {
+func (b *Problem) take(out []Bins, cost float64) bool {
 	for i := range out { // what a machine carries at last may fit a cheaper one
 		f := out[i]
 		b.toCheapestType(&f)
@@ -148,7 +150,7 @@ func (b *Mixed) take(out []mixedBins, cost float64) bool {
 
 // put adds machines to an answer: no more of the content than is left, no more machines
 // than the kind has.
-func (b *Mixed) put(f mixedBins, left, used []int, out []mixedBins, cost float64) ([]mixedBins, float64) {
+func (b *Problem) put(f Bins, left, used []int, out []Bins, cost float64) ([]Bins, float64) {
 	for f.Times > 0 {
 		n := min(f.Times, b.MachineTypes[f.MachineType].Limit-used[f.MachineType])
 		content := make([]int32, len(left))
@@ -170,7 +172,7 @@ func (b *Mixed) put(f mixedBins, left, used []int, out []mixedBins, cost float64
 		}
 		used[f.MachineType] += n
 		cost += float64(float64(n) * b.MachineTypes[f.MachineType].Cost)
-		out = append(out, mixedBins{f.MachineType, n, content})
+		out = append(out, Bins{f.MachineType, n, content})
 		f.Times -= n
 	}
 	return out, cost
@@ -178,7 +180,7 @@ func (b *Mixed) put(f mixedBins, left, used []int, out []mixedBins, cost float64
 
 // complete finishes an answer by the machine that is worth most for its cost, again and
 // again, at the prices y of a master problem.
-func (b *Mixed) complete(left, used []int, out []mixedBins, cost float64, y []float64) {
+func (b *Problem) complete(left, used []int, out []Bins, cost float64, y []float64) {
 	left, used, out = slices.Clone(left), slices.Clone(used), slices.Clone(out)
 	worth := slices.Clone(y)
 	for r := range worth {
@@ -200,7 +202,7 @@ func (b *Mixed) complete(left, used []int, out []mixedBins, cost float64, y []fl
 			b.take(out, cost)
 			return
 		}
-		best, score := mixedBins{Times: 1}, 0.0
+		best, score := Bins{Times: 1}, 0.0
 		for k := range b.MachineTypes {
 			if used[k] >= b.MachineTypes[k].Limit {
 				continue
@@ -222,11 +224,11 @@ func (b *Mixed) complete(left, used []int, out []mixedBins, cost float64, y []fl
 }
 
 // toCheapestType moves a content to the cheapest kind of machine that holds it.
-func (b *Mixed) toCheapestType(f *mixedBins) {
+func (b *Problem) toCheapestType(f *Bins) {
 	sum := make([]int64, len(b.MachineTypes[f.MachineType].Empty))
 	for r, n := range f.Content {
 		if n > 0 {
-			Sub(sum, b.Sizes[r], -int(n))
+			binpack.Sub(sum, b.Sizes[r], -int(n))
 		}
 	}
 kinds:
@@ -252,7 +254,7 @@ kinds:
 
 // count0 bounds how many machines an answer may have: with a limit below it, moving a
 // content to another kind could go beyond the limit.
-func (b *Mixed) count0() int {
+func (b *Problem) count0() int {
 	n := 0
 	for _, f := range b.Best {
 		n += f.Times

@@ -1,4 +1,4 @@
-package binpack
+package mixed
 
 import (
 	"cmp"
@@ -9,18 +9,18 @@ import (
 // master is the master problem for what is left: cover every class, at
 // the least cost.
 type master struct {
-	b     *Mixed
+	b     *Problem
 	left  []int
 	used  []int
 	rows  []int // the classes that take part
 	inv   [][]float64
 	x     []float64
-	basis []mixedBins // by row; kind -1: surplus
-	next  int         // the kind whose column is looked for next
-	done  bool        // no search found a column that helps
+	basis []Bins // by row; kind -1: surplus
+	next  int    // the kind whose column is looked for next
+	done  bool   // no search found a column that helps
 }
 
-func (b *Mixed) newMaster(left, used []int) *master {
+func (b *Problem) newMaster(left, used []int) *master {
 	p := &master{b: b, left: left, used: used}
 	for r, n := range left {
 		if n > 0 {
@@ -28,14 +28,14 @@ func (b *Mixed) newMaster(left, used []int) *master {
 		}
 	}
 	m := len(p.rows)
-	p.inv, p.x, p.basis = make([][]float64, m), make([]float64, m), make([]mixedBins, m)
+	p.inv, p.x, p.basis = make([][]float64, m), make([]float64, m), make([]Bins, m)
 	flat := make([]float64, m*m)
 	for i, r := range p.rows { // begin with machines of one class each
 		k, per := p.single(r)
 		p.inv[i] = flat[i*m : (i+1)*m]
 		p.inv[i][i] = 1 / float64(per)
 		p.x[i] = float64(left[r]) / float64(per)
-		p.basis[i] = mixedBins{MachineType: k, Content: make([]int32, len(left))}
+		p.basis[i] = Bins{MachineType: k, Content: make([]int32, len(left))}
 		p.basis[i].Content[r] = int32(per)
 	}
 	return p
@@ -118,7 +118,7 @@ func (p *master) prices() []float64 {
 }
 
 // surplus looks for a class that is worth nothing more.
-func (p *master) surplus(y []float64) (mixedBins, bool) {
+func (p *master) surplus(y []float64) (Bins, bool) {
 	worst := -1
 	for i, r := range p.rows {
 		if y[r] < -1e-9 && (worst < 0 || y[r] < y[p.rows[worst]]) {
@@ -126,12 +126,12 @@ func (p *master) surplus(y []float64) (mixedBins, bool) {
 		}
 	}
 	if worst < 0 {
-		return mixedBins{}, false
+		return Bins{}, false
 	}
-	return mixedBins{MachineType: -1, Times: p.rows[worst]}, true
+	return Bins{MachineType: -1, Times: p.rows[worst]}, true
 }
 
-func (p *master) worth(f mixedBins, y []float64) float64 {
+func (p *master) worth(f Bins, y []float64) float64 {
 	sum := 0.0
 	for _, r := range p.rows {
 		if n := f.Content[r]; n > 0 {
@@ -143,7 +143,7 @@ func (p *master) worth(f mixedBins, y []float64) float64 {
 
 // known looks among the columns of earlier programmes for the one that is worth most
 // for its cost.
-func (p *master) known(y []float64) (mixedBins, bool) {
+func (p *master) known(y []float64) (Bins, bool) {
 	best, score := -1, 1+1e-6
 	for i, f := range p.b.Pool {
 		if p.used[f.MachineType] >= p.b.MachineTypes[f.MachineType].Limit {
@@ -155,14 +155,14 @@ func (p *master) known(y []float64) (mixedBins, bool) {
 	}
 	p.b.work -= len(p.b.Pool) * len(p.rows)
 	if best < 0 {
-		return mixedBins{}, false
+		return Bins{}, false
 	}
 	return p.b.Pool[best], true
 }
 
 // find searches for a new column, kind after kind; without steps by greed alone.
-func (p *master) find(y []float64, steps int) (mixedBins, bool) {
-	var best mixedBins
+func (p *master) find(y []float64, steps int) (Bins, bool) {
+	var best Bins
 	score := 1 + 1e-6
 	if steps == 0 {
 		score = 1 + 1e-4
@@ -175,14 +175,14 @@ func (p *master) find(y []float64, steps int) (mixedBins, bool) {
 		}
 		s := p.b.knapsack(k, p.left, y, steps, p.b.MachineTypes[k].Cost*mixedEnough)
 		if v := s.value / p.b.MachineTypes[k].Cost; v > score {
-			best, score = mixedBins{MachineType: k, Content: s.best}, v
+			best, score = Bins{MachineType: k, Content: s.best}, v
 			if score > mixedEnough {
 				break
 			}
 		}
 	}
 	if best.Content == nil {
-		return mixedBins{}, false
+		return Bins{}, false
 	}
 	if len(p.b.Pool) == mixedPool {
 		p.b.Pool = slices.Delete(p.b.Pool, 0, mixedPool/4)
@@ -192,7 +192,7 @@ func (p *master) find(y []float64, steps int) (mixedBins, bool) {
 }
 
 // enter brings a column into the basis.
-func (p *master) enter(f mixedBins) bool {
+func (p *master) enter(f Bins) bool {
 	m := len(p.rows)
 	p.b.work -= m * m / 4
 	col := make([]float64, m)
@@ -242,20 +242,20 @@ func (p *master) enter(f mixedBins) bool {
 }
 
 // integerColumns are the columns of which the solution takes at least one machine.
-func (p *master) integerColumns() []mixedBins {
-	var out []mixedBins
+func (p *master) integerColumns() []Bins {
+	var out []Bins
 	for i, f := range p.basis {
 		if n := int(p.x[i] + 1e-6); n > 0 && f.MachineType >= 0 {
-			out = append(out, mixedBins{f.MachineType, n, f.Content})
+			out = append(out, Bins{f.MachineType, n, f.Content})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b mixedBins) int { return cmp.Compare(b.Times, a.Times) })
+	slices.SortStableFunc(out, func(a, b Bins) int { return cmp.Compare(b.Times, a.Times) })
 	return out
 }
 
 // fractionalColumns are the columns of which the solution takes a part of a machine, the largest
 // part first.
-func (p *master) fractionalColumns() []mixedBins {
+func (p *master) fractionalColumns() []Bins {
 	var at []int
 	for i, f := range p.basis {
 		if f.MachineType >= 0 && p.x[i] > 1e-6 {
@@ -263,9 +263,9 @@ func (p *master) fractionalColumns() []mixedBins {
 		}
 	}
 	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(p.x[b], p.x[a]) })
-	out := make([]mixedBins, len(at))
+	out := make([]Bins, len(at))
 	for i, k := range at {
-		out[i] = mixedBins{p.basis[k].MachineType, 1, p.basis[k].Content}
+		out[i] = Bins{p.basis[k].MachineType, 1, p.basis[k].Content}
 	}
 	return out
 }

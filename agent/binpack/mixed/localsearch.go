@@ -1,4 +1,4 @@
-package binpack
+package mixed
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ func (s *Sequence) Below(n int) int {
 	return int(uint64(*s>>33) % uint64(n))
 }
 
-func (b *Mixed) localSearch() {
+func (b *Problem) localSearch() {
 	bins := b.singles()
 	if len(bins) < 2 || len(bins) > localSearchBins {
 		return
@@ -53,19 +53,19 @@ func (b *Mixed) localSearch() {
 
 // singles are the machines of the best answer one by one, on the cheapest kinds that
 // hold them.
-func (b *Mixed) singles() []mixedBins {
-	var out []mixedBins
+func (b *Problem) singles() []Bins {
+	var out []Bins
 	for _, f := range b.Best {
 		b.toCheapestType(&f)
 		for range f.Times {
-			out = append(out, mixedBins{f.MachineType, 1, f.Content})
+			out = append(out, Bins{f.MachineType, 1, f.Content})
 		}
 	}
 	return out
 }
 
 // pick chooses k machines: one of those that carry least for their cost, and others.
-func (b *Mixed) pick(bins []mixedBins, k int, s *Sequence) []int {
+func (b *Problem) pick(bins []Bins, k int, s *Sequence) []int {
 	weak := -1
 	for range 3 {
 		i := s.Below(len(bins))
@@ -83,7 +83,7 @@ func (b *Mixed) pick(bins []mixedBins, k int, s *Sequence) []int {
 }
 
 // use is what the content of a machine takes of it: the mean of cpu and memory.
-func (b *Mixed) use(f *mixedBins) float64 {
+func (b *Problem) use(f *Bins) float64 {
 	var cpu, memory int64
 	for r, n := range f.Content {
 		cpu += b.Sizes[r][0] * int64(n)
@@ -94,7 +94,7 @@ func (b *Mixed) use(f *mixedBins) float64 {
 }
 
 // reoptimise buys for the content of some machines as if it were all there is.
-func (b *Mixed) reoptimise(bins []mixedBins, picked []int, before float64) ([]mixedBins, float64) {
+func (b *Problem) reoptimise(bins []Bins, picked []int, before float64) ([]Bins, float64) {
 	used := make([]int, len(b.MachineTypes))
 	for i := range bins {
 		used[bins[i].MachineType]++
@@ -106,7 +106,7 @@ func (b *Mixed) reoptimise(bins []mixedBins, picked []int, before float64) ([]mi
 			count[r] += int(n)
 		}
 	}
-	sub := &Mixed{Cost: before, work: min(localSearchWork, b.work)}
+	sub := &Problem{Cost: before, work: min(localSearchWork, b.work)}
 	var rows []int
 	for r, n := range count {
 		if n > 0 {
@@ -129,25 +129,25 @@ func (b *Mixed) reoptimise(bins []mixedBins, picked []int, before float64) ([]mi
 	if sub.Best == nil {
 		return nil, 0
 	}
-	var out []mixedBins
+	var out []Bins
 	cost := 0.0
 	for _, f := range sub.singles() {
 		content := make([]int32, len(b.Sizes))
 		for i, n := range f.Content {
 			content[rows[i]] = n
 		}
-		out = append(out, mixedBins{f.MachineType, 1, content})
+		out = append(out, Bins{f.MachineType, 1, content})
 		cost += b.MachineTypes[f.MachineType].Cost
 	}
 	return out, cost
 }
 
 // gather counts equal machines together.
-func gather(bins []mixedBins) []mixedBins {
-	slices.SortStableFunc(bins, func(x, y mixedBins) int {
+func gather(bins []Bins) []Bins {
+	slices.SortStableFunc(bins, func(x, y Bins) int {
 		return cmp.Or(cmp.Compare(x.MachineType, y.MachineType), slices.Compare(x.Content, y.Content))
 	})
-	var out []mixedBins
+	var out []Bins
 	for _, f := range bins {
 		if n := len(out) - 1; n >= 0 && out[n].MachineType == f.MachineType && slices.Equal(out[n].Content, f.Content) {
 			out[n].Times += f.Times

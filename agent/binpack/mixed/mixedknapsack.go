@@ -1,15 +1,17 @@
-package binpack
+package mixed
 
 import (
 	"math"
 	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 )
 
 // mixedKnapsack is the search for the most valuable content of one machine: depth first over
 // the classes by worth per share, cut off by the fractional answer to one constraint
 // that combines the axes.
 type mixedKnapsack struct {
-	b     *Mixed
+	b     *Problem
 	k     int
 	left  []int
 	y     []float64
@@ -26,7 +28,7 @@ type mixedKnapsack struct {
 	rest  [2]float64 // shares of cpu and memory that the last baseline content left
 }
 
-func (b *Mixed) knapsack(k int, left []int, y []float64, steps int, stop float64) *mixedKnapsack {
+func (b *Problem) knapsack(k int, left []int, y []float64, steps int, stop float64) *mixedKnapsack {
 	s := &mixedKnapsack{b: b, k: k, left: left, y: y, room: slices.Clone(b.MachineTypes[k].Empty), have: make([]int32, len(left)), best: make([]int32, len(left)), steps: steps, stop: stop, soon: steps / 8}
 	least := math.Inf(1)
 	var rows []int
@@ -106,10 +108,10 @@ func (s *mixedKnapsack) fillByOrder(order []int) {
 	room := s.room
 	value := 0.0
 	for _, r := range order {
-		n := min(MaxFit(room, s.b.Sizes[r]), s.left[r])
+		n := min(binpack.MaxFit(room, s.b.Sizes[r]), s.left[r])
 		s.have[r] = int32(n)
 		if n > 0 {
-			Sub(room, s.b.Sizes[r], n)
+			binpack.Sub(room, s.b.Sizes[r], n)
 			value += float64(s.y[r] * float64(n))
 		}
 	}
@@ -122,7 +124,7 @@ func (s *mixedKnapsack) fillByOrder(order []int) {
 	}
 	for _, r := range order {
 		if n := int(s.have[r]); n > 0 {
-			Sub(room, s.b.Sizes[r], -n)
+			binpack.Sub(room, s.b.Sizes[r], -n)
 		}
 		s.have[r] = 0
 	}
@@ -135,7 +137,7 @@ func (s *mixedKnapsack) swap(rows []int, wide bool) bool {
 	b := s.b
 	room := slices.Clone(b.MachineTypes[s.k].Empty)
 	for _, r := range rows {
-		Sub(room, b.Sizes[r], int(s.best[r]))
+		binpack.Sub(room, b.Sizes[r], int(s.best[r]))
 	}
 	tries := 0
 	better := func(without, with, n int) bool {
@@ -144,13 +146,13 @@ func (s *mixedKnapsack) swap(rows []int, wide bool) bool {
 		copy(s.room, room)
 		value := s.value
 		change := func(r, n int) {
-			Sub(s.room, b.Sizes[r], n)
+			binpack.Sub(s.room, b.Sizes[r], n)
 			s.have[r] += int32(n)
 			value += float64(s.y[r] * float64(n))
 		}
 		change(without, -n)
 		if with >= 0 {
-			if MaxFit(s.room, b.Sizes[with]) == 0 {
+			if binpack.MaxFit(s.room, b.Sizes[with]) == 0 {
 				return false
 			}
 			change(with, 1)
@@ -159,7 +161,7 @@ func (s *mixedKnapsack) swap(rows []int, wide bool) bool {
 			if r == without && with < 0 {
 				continue
 			}
-			if n := min(MaxFit(s.room, b.Sizes[r]), s.left[r]-int(s.have[r])); n > 0 {
+			if n := min(binpack.MaxFit(s.room, b.Sizes[r]), s.left[r]-int(s.have[r])); n > 0 {
 				change(r, n)
 			}
 		}
@@ -227,12 +229,12 @@ func (s *mixedKnapsack) try(k int, value, left float64) {
 	}
 	r := s.order[k]
 	size := s.b.Sizes[r]
-	for n := min(MaxFit(s.room, size), s.left[r]); n >= 0; n-- {
-		Sub(s.room, size, n)
+	for n := min(binpack.MaxFit(s.room, size), s.left[r]); n >= 0; n-- {
+		binpack.Sub(s.room, size, n)
 		s.have[r] = int32(n)
 		s.try(k+1, value+float64(s.y[r]*float64(n)), left-float64(s.share[k]*float64(n)))
 		s.have[r] = 0
-		Sub(s.room, size, -n)
+		binpack.Sub(s.room, size, -n)
 		if s.steps <= 0 {
 			return
 		}
