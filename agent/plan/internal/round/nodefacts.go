@@ -235,4 +235,4 @@ type DrainPlan struct {
 }
 
 // classCountsAtOnce is for how many counts room is made at once.
-const classCountsAtOnce = 64
+const classCountsAtOnce = 1024

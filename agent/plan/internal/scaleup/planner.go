@@ -16,6 +16,8 @@ type Planner struct {
 	arenas           *packArenas
 	pool             int                // steps that packing may still spend on columns
 	keysByAllocation [][]cluster.PodKey // room for named and merge
+	free             []allocation       // see oneAllocation
+	rooms            []int64            // see copyRoom
 }
 
 // New begins scale-up.
@@ -62,4 +64,31 @@ func (w *Planner) applyToTopology(a *solution) {
 			}
 		}
 	}
+}
+
+// allocationsAtOnce is for how many allocations room is made at once.
+const allocationsAtOnce = 1024
+
+// oneAllocation is an empty list with room for one.
+func (w *Planner) oneAllocation() []allocation {
+	if len(w.free) == 0 {
+		w.free = make([]allocation, allocationsAtOnce)
+	}
+	one := w.free[:0:1]
+	w.free = w.free[1:]
+	return one
+}
+
+// roomsAtOnce is for how many rooms of machines memory is allocated at once.
+const roomsAtOnce = 64
+
+// copyRoom is a copy of a machine's room.
+func (w *Planner) copyRoom(room []int64) []int64 {
+	if len(w.rooms) < len(room) {
+		w.rooms = make([]int64, roomsAtOnce*len(room))
+	}
+	out := w.rooms[:len(room):len(room)]
+	w.rooms = w.rooms[len(room):]
+	copy(out, room)
+	return out
 }

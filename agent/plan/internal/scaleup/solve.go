@@ -168,7 +168,7 @@ func (v *solver) applyMixed(k *binpack.Packing, which []int, chosen int, set, mi
 			} else {
 				v.upcoming[g]--
 			}
-			pl := bin{node: -1, group: g, room: slices.Clone(f.Room), used: true, fresh: fresh}
+			pl := bin{node: -1, group: g, room: v.w.copyRoom(f.Room), used: true, fresh: fresh}
 			if v.w.topology != nil {
 				pl.portions = make([]binpack.Portion, 0, len(f.Portions))
 			}
@@ -194,6 +194,9 @@ func (v *solver) add(i, g, n int, fresh bool) {
 		at--
 	}
 	if at == len(all) || all[at].group != g {
+		if all == nil { // most demands have one
+			all = v.w.oneAllocation()
+		}
 		all = slices.Insert(all, at, allocation{group: g})
 		v.a.allocations[i] = all
 	}
