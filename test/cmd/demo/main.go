@@ -12,8 +12,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/autoscaler-agent/autoscaler-agent/test/suite/demo"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
+	"github.com/autoscaler-agent/autoscaler-agent/test/suite/demo"
 )
 
 func main() { os.Exit(run()) }

@@ -25,8 +25,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/capi"
-	core "github.com/autoscaler-agent/autoscaler-agent/test/suite/clusterapi"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/machine"
+	core "github.com/autoscaler-agent/autoscaler-agent/test/suite/clusterapi"
 )
 
 var _ = register("clusterapi", newClusterAPI)

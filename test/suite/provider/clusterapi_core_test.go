@@ -20,8 +20,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/capi"
-	core "github.com/autoscaler-agent/autoscaler-agent/test/suite/clusterapi"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
+	core "github.com/autoscaler-agent/autoscaler-agent/test/suite/clusterapi"
 )
 
 // TestClusterAPICore runs the suite, and the stories that need no stopped controllers,
