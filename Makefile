@@ -44,12 +44,12 @@ test: ## everything that CI runs: the product under the race detector where cgo 
 
 oracle: ## fit beside kube-scheduler's own framework: a million judgements on worlds from a seed, every broken rule caught, and 40 mixes with the real kube-scheduler (ORACLE_FLAGS="-seed 1 -judgements 5000000")
 	cd test && $(GO) run ./cmd/oracle $(ORACLE_FLAGS)
-	cd test && $(GO) test ./oracle -run 'TestStories|TestMutants' -all-mutants -v -timeout 40m
-	cd test && $(GO) test ./oracle/loop -mixes 40 -seed 0 -v -timeout 40m
+	cd test && $(GO) test ./judge/oracle -run 'TestStories|TestMutants' -all-mutants -v -timeout 40m
+	cd test && $(GO) test ./judge/oracle/loop -mixes 40 -seed 0 -v -timeout 40m
 
 soak: ## the tests that draw their worlds, by the clock and SEEDS times as many (default 20); AUTOSCALER_TEST_SEED plays a printed seed again
 	AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 4h ./agent/plan/... ./agent/binpack
-	cd test && AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} $(GO) test -count=1 -timeout 1h ./sim
+	cd test && AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} $(GO) test -count=1 -timeout 1h ./judge/sim
 
 mutants: ## every check of csrsigner and nodecleaner is broken, one at a time: its own tests must notice (MUTANTS_FLAGS="-package csrsigner -v")
 	cd test && $(GO) run ./cmd/mutants $(MUTANTS_FLAGS)
@@ -58,20 +58,20 @@ chaos: ## a million rounds of the reaper with everything going wrong at once, by
 	AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_ROUNDS=$${ROUNDS:-1000000} AUTOSCALER_TEST_FARMS=$${FARMS:-90} $(GO) test -count=1 -v -timeout 4h -run 'TestChaos|TestHonestWorlds' ./nodecleaner
 
 flood: ## 10,000 certificate requests from one Node: another Node's is approved within two seconds, the agent's memory stays bounded (make test plays 2,000)
-	cd test && AUTOSCALER_TEST_FLOOD=10000 $(GO) test -count=1 -v -run TestCSR ./services
+	cd test && AUTOSCALER_TEST_FLOOD=10000 $(GO) test -count=1 -v -run TestCSR ./suite/services
 
 outage: ## the API server stands still for three minutes and every Node is Unknown, with the reaper's own times: no live Node is deleted, the dead one goes (a quarter of an hour; make test plays it scaled)
-	cd test && AUTOSCALER_TEST_PAUSE=$${AUTOSCALER_TEST_PAUSE:-3m} $(GO) test -count=1 -v -timeout 40m -run TestReaperOutage ./services
+	cd test && AUTOSCALER_TEST_PAUSE=$${AUTOSCALER_TEST_PAUSE:-3m} $(GO) test -count=1 -v -timeout 40m -run TestReaperOutage ./suite/services
 
 demo: ## the main job on this machine: a real control plane, an emulated cloud (PROVIDER, default asg), 300 pods, and back to nothing
 	cd test && $(GO) run ./cmd/demo --provider $(PROVIDER) $(DEMO_FLAGS)
 
 e2e-openstack: ## providers nova and magnum against real Keystone, Placement, Glance, Nova, Neutron, Cinder and Magnum from Debian's packages (installs them, as root; 13 minutes on two idle cores, and 4 to install)
-	sh test/openstack/install.sh
-	cd test && AUTOSCALER_TEST_OPENSTACK=1 $(GO) test ./openstack -count=1 -v -timeout 2h
+	sh test/suite/openstack/install.sh
+	cd test && AUTOSCALER_TEST_OPENSTACK=1 $(GO) test ./suite/openstack -count=1 -v -timeout 2h
 
 e2e-clusterapi: ## provider clusterapi against Cluster API's own core manager, built from its Go module (5 minutes of CPU once), and the demo's story with it
-	cd test && AUTOSCALER_TEST_CLUSTERAPI=1 $(GO) test ./clusterapi ./provider -run 'TestClusterAPICore|TestDefinitions' -count=1 -v -timeout 60m
+	cd test && AUTOSCALER_TEST_CLUSTERAPI=1 $(GO) test ./suite/clusterapi ./suite/provider -run 'TestClusterAPICore|TestDefinitions' -count=1 -v -timeout 60m
 	cd test && AUTOSCALER_TEST_CLUSTERAPI=1 $(GO) run ./cmd/demo --provider clusterapi
 
 bench: ## benchmarks beside the peers' figures and the bars (BENCH=E|R|... for some, BENCH_FLAGS="-write ../docs/performance.md" keeps the table)

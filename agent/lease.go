@@ -99,7 +99,7 @@ func (g *gate) announce(ctx context.Context) error {
 	lock := g.lock
 	g.mu.Unlock()
 	if err := lock.announce(ctx); err != nil {
-		return fmt.Errorf("Lease %s/%s: %s", g.cfg.Namespace, g.cfg.Name, apierror.Text(err))
+		return fmt.Errorf("lease %s/%s: %s", g.cfg.Namespace, g.cfg.Name, apierror.Text(err))
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func TestChooseIsTheSameForAll(t *testing.T) {
 	}
 }
 
-// TestVerify signs as RFC 7515 appendix F says; test/services lets the real
+// TestVerify signs as RFC 7515 appendix F says; test/suite/services lets the real
 // controller manager sign.
 func TestVerify(t *testing.T) {
 	header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","kid":"abcdef"}`))

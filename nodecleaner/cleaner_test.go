@@ -77,7 +77,7 @@ func apiNode(name string, id cluster.InstanceID, ready corev1.ConditionStatus) *
 }
 
 // loop runs the service in a bubble of fake time over a fake API server, which knows
-// neither preconditions nor UIDs: test/services has the real one.
+// neither preconditions nor UIDs: test/suite/services has the real one.
 func loop(t *testing.T, c *cloud, change func(*Config, *Deps), nodes []*corev1.Node, story func(client *fake.Clientset, s *Service)) {
 	t.Helper()
 	client := fake.NewClientset()

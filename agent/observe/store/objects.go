@@ -27,7 +27,7 @@ type Objects struct {
 // FromObjects returns the Kubernetes half of the Snapshot that an Observer would make of
 // these objects. Each object passes the informers' transform and the handlers of the
 // watch events, so that a proof about FromObjects holds for the agent: the parity oracle
-// (test/oracle) compares it with kube-scheduler. The objects are copied first. Without
+// (test/judge/oracle) compares it with kube-scheduler. The objects are copied first. Without
 // scheduler names, "default-scheduler" is the one understood. Groups, Now and Stale are
 // zero.
 func FromObjects(objects Objects, schedulers ...string) cluster.Snapshot {

@@ -1,4 +1,4 @@
-// Command awscloud runs the emulated AWS of package test/cloud/aws for people:
+// Command awscloud runs the emulated AWS of package test/emulate/cloud/aws for people:
 // it prints the environment that points the SDK, the agent or the aws command
 // at it, and runs until it is interrupted. It boots no machines, and it
 // refuses to listen anywhere but on 127.0.0.1.
@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/test/cloud/aws"
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 )
 
 const usage = `awscloud runs an emulated AWS (EC2, Auto Scaling, SSM, STS, IMDSv2) on a free

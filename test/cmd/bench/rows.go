@@ -105,7 +105,7 @@ var bars = func() []bar {
 	for _, k := range []struct {
 		pods  int
 		nodes float64
-		price float64 // what test/yardstick's writing of Karpenter's rule pays, spread and affinity dropped in its favour
+		price float64 // what test/judge/yardstick's writing of Karpenter's rule pays, spread and affinity dropped in its favour
 	}{{1000, 200, 330.80}, {10000, 2000, 3395.51}, {20000, 4000, 6646.23}} {
 		name := fmt.Sprint("KarpenterMix/", k.pods)
 		out = append(out,

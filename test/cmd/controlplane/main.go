@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
 )
 
 const usage = `A real Kubernetes control plane on 127.0.0.1, built from Go modules.

@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/test/controlplane"
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
 )
 
 // socketFile lies in the control plane's own directory, which only its owner enters.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/autoscaler-agent/autoscaler-agent/test/demo"
-	"github.com/autoscaler-agent/autoscaler-agent/test/world"
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
+	"github.com/autoscaler-agent/autoscaler-agent/test/suite/demo"
 )
 
 func main() { os.Exit(run()) }

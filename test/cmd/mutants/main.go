@@ -14,7 +14,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/test/mutate"
+	"github.com/autoscaler-agent/autoscaler-agent/test/judge/mutate"
 )
 
 func main() { os.Exit(run()) }

@@ -1,5 +1,5 @@
 // Command oracle asks kube-scheduler's own framework whether agent/fit is right, on
-// clusters made from a seed. See package test/oracle.
+// clusters made from a seed. See package test/judge/oracle.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/test/oracle"
+	"github.com/autoscaler-agent/autoscaler-agent/test/judge/oracle"
 )
 
 func main() {

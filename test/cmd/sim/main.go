@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/test/sim"
+	"github.com/autoscaler-agent/autoscaler-agent/test/judge/sim"
 )
 
 func main() { os.Exit(run()) }

@@ -1,0 +1,137 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+)
+
+// The programs, by the names that they have everywhere.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kubeadm           = "kubeadm"
+	Kubectl           = "kubectl"
+)
+
+// packages are what go build is given for each program, seen from the pinned module.
+var packages = map[string]string{
+	Etcd:              "./etcd",
+	APIServer:         "k8s.io/kubernetes/cmd/kube-apiserver",
+	ControllerManager: "k8s.io/kubernetes/cmd/kube-controller-manager",
+	Scheduler:         "k8s.io/kubernetes/cmd/kube-scheduler",
+	Kubeadm:           "k8s.io/kubernetes/cmd/kubeadm",
+	Kubectl:           "k8s.io/kubernetes/cmd/kubectl",
+}
+
+// Programs lists every program that Binaries provides, in the order in which they
+// are reported.
+func Programs() []string {
+	return []string{Etcd, APIServer, ControllerManager, Scheduler, Kubeadm, Kubectl}
+}
+
+// buildRecipe changes whenever the flags of the build change, so that a cache
+// filled by an older recipe is not taken for a fresh one.
+const buildRecipe = "1"
+
+// pins is what the nested module k8s/ fixes: its go.mod is the only place where
+// the versions are written.
+type pins struct {
+	module string // directory of the nested module
+	kube   string // "v1.36.3"
+	etcd   string // "v3.6.8"
+	hash   string // of go.mod, go.sum, platform and recipe
+}
+
+var requireLine = map[string]*regexp.Regexp{
+	"kube": regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v\S+)`),
+	"etcd": regexp.MustCompile(`(?m)^\s*go\.etcd\.io/etcd/server/v3 (v\S+)`),
+}
+
+func readPins(ctx context.Context) (pins, error) {
+	dir, err := moduleDir(ctx)
+	if err != nil {
+		return pins{}, err
+	}
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return pins{}, fmt.Errorf("read pins: %w", err)
+	}
+	sum, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+	if err != nil {
+		return pins{}, fmt.Errorf("read pins: %w", err)
+	}
+	p := pins{module: dir}
+	for name, into := range map[string]*string{"kube": &p.kube, "etcd": &p.etcd} {
+		m := requireLine[name].FindSubmatch(mod)
+		if m == nil {
+			return pins{}, fmt.Errorf("read pins: %s: no requirement for %s", filepath.Join(dir, "go.mod"), name)
+		}
+		*into = string(m[1])
+	}
+	h := sha256.New()
+	for _, part := range [][]byte{mod, sum, []byte(runtime.GOOS + "/" + runtime.GOARCH), []byte(buildRecipe)} {
+		fmt.Fprintf(h, "%d:", len(part))
+		h.Write(part)
+	}
+	p.hash = hex.EncodeToString(h.Sum(nil))[:12]
+	return p, nil
+}
+
+// minor is "1.36" for v1.36.3.
+func (p pins) minor() string {
+	return majorMinor(p.kube)
+}
+
+func majorMinor(version string) string {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(parts) < 2 {
+		return ""
+	}
+	return parts[0] + "." + parts[1]
+}
+
+// moduleDir finds k8s/ beside this source file. Under -trimpath the file name is
+// an import path, so the working directory's module graph is asked next.
+func moduleDir(ctx context.Context) (string, error) {
+	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
+		if dir := filepath.Join(filepath.Dir(file), "k8s"); holdsModule(dir) {
+			return dir, nil
+		}
+	}
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/autoscaler-agent/autoscaler-agent/test")
+	if out, err := cmd.Output(); err == nil {
+		if dir := filepath.Join(strings.TrimSpace(string(out)), "emulate", "controlplane", "k8s"); holdsModule(dir) {
+			return dir, nil
+		}
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the pinned control-plane module: %w", err)
+	}
+	for ; ; wd = filepath.Dir(wd) {
+		for _, below := range []string{"test/emulate/controlplane/k8s", "emulate/controlplane/k8s"} {
+			if dir := filepath.Join(wd, filepath.FromSlash(below)); holdsModule(dir) {
+				return dir, nil
+			}
+		}
+		if wd == filepath.Dir(wd) {
+			return "", errors.New("find the pinned control-plane module: no test/emulate/controlplane/k8s/go.mod beside the source, in the module graph or above the working directory: run this inside the repository")
+		}
+	}
+}
+
+func holdsModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
+}

@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
+)
+
+// TestBurstIsOneCall: 300 pods are one SetDesiredCapacity of exactly the machines
+// that hold them, for several shapes of pod, also with the slow default rate limits
+// of a real controller manager and scheduler. The reaction is measured and printed,
+// not judged: a loaded test machine must not make it fail.
+func TestBurstIsOneCall(t *testing.T) {
+	for _, tc := range []struct {
+		name, cpu, memory string
+		fast              bool
+		want              int
+	}{
+		// m5.xlarge: 4 cores and 16 GiB. Less 2x100m reserved: 38 pods of 100m.
+		{"cpu bound", "100m", "64Mi", true, 8},
+		// 110 pods a node.
+		{"pod count bound", "10m", "16Mi", true, 3},
+		// 14.8 GiB after 7.5 % for the hypervisor, less reserved: 28 pods of 500Mi.
+		{"memory bound", "10m", "500Mi", true, 11},
+		{"default rate limits", "100m", "64Mi", false, 8},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newScene(t, func(o *world.Options) { o.Fast = tc.fast })
+			s.start()
+			s.workers(world.Workers{Name: "workers", Max: 40})
+			pending := s.firstUnschedulable()
+			s.deploy("burst", 300, tc.cpu, tc.memory)
+			s.until("300 Running", func() bool { return s.running("burst") == 300 })
+			calls := s.resizes()
+			if len(calls) != 1 {
+				t.Fatalf("%d SetDesiredCapacity calls, want one: %v", len(calls), calls)
+			}
+			t.Logf("first Unschedulable to SetDesiredCapacity: %s", calls[0].At.Sub(<-pending).Round(time.Millisecond))
+			g, _ := s.w.Cloud.Group("workers")
+			if g.Desired != tc.want || len(s.nodes()) != tc.want {
+				t.Errorf("target %d, %d nodes; %d machines hold the pods", g.Desired, len(s.nodes()), tc.want)
+			}
+		})
+	}
+}
+
+// TestLonePods: single pods, each on its own, bring one machine each.
+func TestLonePods(t *testing.T) {
+	s := newScene(t, nil)
+	s.start()
+	s.workers(world.Workers{Name: "workers", Max: 40})
+	var took []time.Duration
+	for i := range 5 {
+		pending := s.firstUnschedulable()
+		pod, err := s.client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "lone-", Labels: map[string]string{"app": "lone"}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx", Resources: requests("3", "1Gi")}}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := <-pending
+		s.until("a call for "+pod.Name, func() bool { return len(s.resizes()) == i+1 })
+		took = append(took, s.resizes()[i].At.Sub(at))
+		s.until(pod.Name+" Running", func() bool { return s.running("lone") == i+1 })
+	}
+	slices.Sort(took)
+	t.Logf("Unschedulable to SetDesiredCapacity: median %s, all %v", took[2].Round(time.Millisecond), took)
+	if g, _ := s.w.Cloud.Group("workers"); g.Desired != 5 {
+		t.Errorf("target %d for 5 pods of 3 cores on machines of 4", g.Desired)
+	}
+}
+
+// firstUnschedulable tells when a watch first shows a pod that the scheduler could
+// not place, from now on.
+func (s *scene) firstUnschedulable() <-chan time.Time {
+	s.t.Helper()
+	out := make(chan time.Time, 1)
+	w, err := s.client.CoreV1().Pods("default").Watch(s.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	old := map[string]bool{}
+	pods, err := s.client.CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, p := range pods.Items {
+		old[p.Name] = true
+	}
+	go func() {
+		defer w.Stop()
+		for e := range w.ResultChan() {
+			p, ok := e.Object.(*corev1.Pod)
+			if !ok || e.Type == watch.Deleted || old[p.Name] {
+				continue
+			}
+			for _, c := range p.Status.Conditions {
+				if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
+					out <- time.Now()
+					return
+				}
+			}
+		}
+	}()
+	return out
+}
+
+// calls of an action that the cloud carried out.
+func (s *scene) calls(action string) []aws.Call {
+	return s.w.Cloud.Calls(func(c aws.Call) bool { return c.Action == action && c.Done })
+}
