@@ -34,8 +34,8 @@ func (e *explainer) pod() {
 		if f.State == "running" {
 			e.runs(pod, f)
 		}
-		if n, ok := e.end.ByName[pod.Node]; ok && e.end.Nodes[n].Original != nil {
-			e.interrupted(pod, &e.end.Nodes[n], f)
+		if n, ok := e.end.ByName[pod.Node]; ok {
+			e.leaves(pod, &e.end.Nodes[n], f)
 		}
 		if f.State == "nominated" {
 			f.Node = pod.Nominated
@@ -91,6 +91,18 @@ func (e *explainer) terminalState(pod *cluster.Pod) (state, words string) {
 		return "nominated", fmt.Sprintf("the scheduler has nominated it for node %s and waits for pods of lower priority to leave: its room is kept there", pod.Nominated)
 	}
 	return "", ""
+}
+
+// leaves tells of a pod whose machine goes or is gone.
+func (e *explainer) leaves(pod *cluster.Pod, n *round.Node, f *decision.PodFacts) {
+	switch {
+	case n.Original != nil:
+		e.interrupted(pod, n, f)
+	case n.Instance != nil && n.Instance.Phase == cluster.PhaseGone && e.classOf(string(pod.Key)) >= 0:
+		f.Blockers = nil
+		e.waits(pod, f)
+		e.out.Summary = fmt.Sprintf("it is bound to node %s, whose machine is gone, and needs room elsewhere; %s", n.Name, e.out.Summary)
+	}
 }
 
 // interrupted tells of a pod whose machine the cloud ends: it is evicted, and wants room.
