@@ -43,7 +43,7 @@ type Config struct {
 	BreakErrors int           `envconfig:"BREAK_ERRORS" default:"5"`
 	BreakWithin time.Duration `envconfig:"BREAK_WITHIN" default:"10m"`
 	// DetachFor is how long a Node with the out-of-service taint waits for its volumes
-	// to be detached (D4); Kubernetes' own patience is six minutes.
+	// to be detached (N4); Kubernetes' own patience is six minutes.
 	DetachFor time.Duration `envconfig:"DETACH_FOR" default:"6m"`
 	// CloudController is "auto": while a cloud controller manager renews its Lease the
 	// mode is observe (C1); or "ignore", where its node controller is known not to work.

@@ -142,7 +142,7 @@ type Watch struct {
 	Positive bool `json:"positive,omitempty"`
 	// Alive counts reads in a row that said "alive": they are asked for ever more rarely.
 	Alive int `json:"alive,omitempty"`
-	// Fenced is since when the Node is seen with the out-of-service taint (D4).
+	// Fenced is since when the Node is seen with the out-of-service taint (N4).
 	Fenced time.Time `json:"fenced,omitzero"`
 	// Asked is what the cloud says by ID (G5), Pulse the movement of its Lease (L2).
 	Asked Asked `json:"asked,omitzero"`
@@ -286,7 +286,7 @@ func first(list []check, c *candidate, x *moment) (rule, why string) {
 // release asks the breakers about a Node that is proven gone, and lets it go.
 func (x *moment) release(c *candidate, plan *Plan) {
 	rule, why := first(breakerChecks, c, x)
-	x.memory.Watch[c.node.Name] = c.watch // D4 began to wait
+	x.memory.Watch[c.node.Name] = c.watch // N4 began to wait
 	if c.fence {
 		plan.Fence = append(plan.Fence, c.deletion())
 	}

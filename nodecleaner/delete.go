@@ -71,7 +71,7 @@ func (s *Service) may(ctx context.Context) error {
 	return nil
 }
 
-// deleteOne is rule D: the Node is read live, looked at again, kept as a file and
+// deleteOne is rule N: the Node is read live, looked at again, kept as a file and
 // deleted only as the very object that was looked at. Its finalizers are left alone:
 // a Node that has some stays until their owners have finished.
 func (s *Service) deleteOne(ctx context.Context, d Deletion) error {
@@ -116,7 +116,7 @@ func (s *Service) entry(d Deletion) *logrus.Entry {
 	return s.log.WithFields(logrus.Fields{"node": d.Node, "instance": d.ProviderID, "group": d.Group, "rule": d.Rule, "why": d.Why})
 }
 
-// recheck asks the rules of D whether the live Node is still the one that was decided
+// recheck asks the rules of N whether the live Node is still the one that was decided
 // on.
 func recheck(live *corev1.Node, d Deletion) (rule, why string) {
 	n := toNode(live)
@@ -142,8 +142,8 @@ func (s *Service) fence(ctx context.Context, d Deletion) error {
 	if err != nil || !changed {
 		return err
 	}
-	s.entry(d).WithField("rule", "D4").Info("node is put out of service: its volumes are detached")
-	s.event(d.Node, d.UID, corev1.EventTypeNormal, "NodeOutOfService", "D4: "+d.Why+"; its volumes are detached before it is deleted")
+	s.entry(d).WithField("rule", "N4").Info("node is put out of service: its volumes are detached")
+	s.event(d.Node, d.UID, corev1.EventTypeNormal, "NodeOutOfService", "N4: "+d.Why+"; its volumes are detached before it is deleted")
 	s.count("nodecleaner_out_of_service_total")
 	return nil
 }

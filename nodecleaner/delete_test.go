@@ -23,13 +23,13 @@ var liveStories = []struct {
 	change func(*corev1.Node)
 	kept   bool
 }{
-	{"D1 nothing changed", func(*corev1.Node) {}, false},
-	{"D1 another Node of the same name", func(n *corev1.Node) { n.UID = "another" }, true},
-	{"D2 another provider ID", func(n *corev1.Node) { n.Spec.ProviderID = "aws:///z/i-another" }, true},
-	{"D3 Ready again", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionTrue }, true},
-	{"D3 kept", func(n *corev1.Node) { n.Annotations = map[string]string{cluster.AnnotationKeep: ""} }, true},
-	{"D3 keep is false", func(n *corev1.Node) { n.Annotations = map[string]string{cluster.AnnotationKeep: "false"} }, false},
-	{"D3 of the control plane", func(n *corev1.Node) { n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""} }, true},
+	{"N1 nothing changed", func(*corev1.Node) {}, false},
+	{"N1 another Node of the same name", func(n *corev1.Node) { n.UID = "another" }, true},
+	{"N2 another provider ID", func(n *corev1.Node) { n.Spec.ProviderID = "aws:///z/i-another" }, true},
+	{"N3 Ready again", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionTrue }, true},
+	{"N3 kept", func(n *corev1.Node) { n.Annotations = map[string]string{cluster.AnnotationKeep: ""} }, true},
+	{"N3 keep is false", func(n *corev1.Node) { n.Annotations = map[string]string{cluster.AnnotationKeep: "false"} }, false},
+	{"N3 of the control plane", func(n *corev1.Node) { n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""} }, true},
 }
 
 func bare(client *fake.Clientset) *Service {

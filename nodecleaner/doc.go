@@ -2,7 +2,7 @@
 //
 // Kubernetes leaves that to a cloud controller manager; where none runs, dead Nodes
 // stay for ever. The rules carry the IDs E (eligible), L (looks dead), G (witnessed
-// gone), B (breakers) and D (deletion) and stand in decide.go, which is pure.
+// gone), B (breakers) and N (the Node and its deletion) and stand in decide.go, which is pure.
 //
 // The package refuses to take silence for proof: an error, a partial or an empty
 // answer, a stale group or one that is not listed is "unknown", and so is an instance

@@ -216,7 +216,7 @@ func TestReapStale(t *testing.T) {
 	})
 }
 
-// TestLoopDetachesVolumesFirst (D4): the taint comes first, the Node goes once its last
+// TestLoopDetachesVolumesFirst (N4): the taint comes first, the Node goes once its last
 // volume is detached.
 func TestLoopDetachesVolumesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestLoopDetachesVolumesFirst(t *testing.T) {
 		}, nodes, func(client *fake.Clientset, s *Service) {
 			wait(3 * time.Minute)
 			n, err := client.CoreV1().Nodes().Get(t.Context(), "dead", metav1.GetOptions{})
-			if err != nil || len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != taintOutOfService || s.Explain("dead").Rule != "D4" {
+			if err != nil || len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != taintOutOfService || s.Explain("dead").Rule != "N4" {
 				t.Fatalf("%v %v %+v", n.Spec.Taints, err, s.Explain("dead"))
 			}
 			if err := client.StorageV1().VolumeAttachments().Delete(t.Context(), "va", metav1.DeleteOptions{}); err != nil {

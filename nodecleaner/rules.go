@@ -28,7 +28,7 @@ var eligibleChecks = []check{
 	{"E4", "it has a provider ID", hasNoProviderID},
 	{"E5", "its instance was seen alive in a managed node group, by this agent or by one that wrote the group on the Node", wasNeverSeen},
 	{"E7", "its provider ID is its own: no other Node carries it, and nothing else speaks against it", hasFalseID},
-	{"D5", "it is not being deleted already: finalizers are other people's", isLeaving},
+	{"N5", "it is not being deleted already: finalizers are other people's", isLeaving},
 }
 
 // proofChecks look at one Node alone. Whoever passes them is proven gone (G3, G4).
@@ -53,7 +53,7 @@ var breakerChecks = []check{
 	{"C1", "no working cloud controller manager, whose business this is", isCoveredElsewhere},
 	{"M1", "mode delete", isObserved},
 	{"M2", "the time of observing after the installation is over", isNew},
-	{"D4", "no volume is attached to it, or detaching took too long", hasVolumes},
+	{"N4", "no volume is attached to it, or detaching took too long", hasVolumes},
 	{"B5", "the last Node that nobody sent away is a while ago", isTooSoon},
 }
 
@@ -74,7 +74,7 @@ func Rules() []Rule {
 		Rule{"S1", "proof of G3 or G4, and a new instance has the Node's name: the old Node makes room before the new one joins"})
 }
 
-// liveCheck is one rule of D, asked of the Node as it is read right before its deletion.
+// liveCheck is one rule of N, asked of the Node as it is read right before its deletion.
 type liveCheck struct {
 	id    string
 	says  string
@@ -82,9 +82,9 @@ type liveCheck struct {
 }
 
 var liveChecks = []liveCheck{
-	{"D1", "the live Node is the one that was decided on (UID)", func(n cluster.Node, d Deletion) bool { return n.UID != d.UID }},
-	{"D2", "its provider ID has not changed", func(n cluster.Node, d Deletion) bool { return n.ProviderID != d.ProviderID }},
-	{"D3", "it is not Ready again, not kept and not of the control plane meanwhile", func(n cluster.Node, _ Deletion) bool {
+	{"N1", "the live Node is the one that was decided on (UID)", func(n cluster.Node, d Deletion) bool { return n.UID != d.UID }},
+	{"N2", "its provider ID has not changed", func(n cluster.Node, d Deletion) bool { return n.ProviderID != d.ProviderID }},
+	{"N3", "it is not Ready again, not kept and not of the control plane meanwhile", func(n cluster.Node, _ Deletion) bool {
 		return n.Ready == cluster.StatusTrue || n.ControlPlane || n.Annotations[cluster.AnnotationKeep] != ""
 	}},
 }
@@ -275,7 +275,7 @@ func isNew(c *candidate, x *moment) string {
 		c.proof(), stamp(until), x.policy.ObserveFirst, c.because())
 }
 
-// hasVolumes is D4. Only a machine that the cloud calls terminated is certain to write
+// hasVolumes is N4. Only a machine that the cloud calls terminated is certain to write
 // no more: its volumes may be taken from it by the out-of-service taint. Of one that is
 // only absent the Node is deleted as it is, and Kubernetes takes its volumes after its
 // own six minutes.

@@ -280,12 +280,12 @@ var stories = []story{
 		w.phase(0, cluster.PhaseGone)
 		w.pass(2 * time.Minute)
 	}, "n00:G3", ""},
-	{"D5 its finalizers", func(w *world) {
+	{"N5 its finalizers", func(w *world) {
 		w.node(0).Deleting = true
 		w.lose(0)
 		w.phase(0, cluster.PhaseGone)
 		w.pass(time.Hour)
-	}, "", "D5"},
+	}, "", "N5"},
 	{"G0 launched lately and not listed", func(w *world) {
 		w.launched(0, noon.Add(-10*time.Minute))
 		w.lose(0)
@@ -468,13 +468,13 @@ var stories = []story{
 		w.phase(0, cluster.PhaseGone)
 		w.pass(time.Hour)
 	}, "", "M1"},
-	{"D4 volumes are attached", func(w *world) {
+	{"N4 volumes are attached", func(w *world) {
 		w.in.Attached = map[cluster.NodeName]int{"n00": 2}
 		w.lose(0)
 		w.phase(0, cluster.PhaseGone)
 		w.pass(7 * time.Minute)
-	}, "", "D4"},
-	{"D4 the volumes are detached", func(w *world) {
+	}, "", "N4"},
+	{"N4 the volumes are detached", func(w *world) {
 		w.in.Attached = map[cluster.NodeName]int{"n00": 2}
 		w.lose(0)
 		w.phase(0, cluster.PhaseGone)
@@ -482,13 +482,13 @@ var stories = []story{
 		w.in.Attached = nil
 		w.pass(10 * time.Second)
 	}, "n00:G3", ""},
-	{"D4 detaching takes too long", func(w *world) {
+	{"N4 detaching takes too long", func(w *world) {
 		w.in.Attached = map[cluster.NodeName]int{"n00": 2}
 		w.lose(0)
 		w.phase(0, cluster.PhaseGone)
 		w.pass(9 * time.Minute)
 	}, "n00:G3", ""},
-	{"D4 an absent machine is not fenced", func(w *world) {
+	{"N4 an absent machine is not fenced", func(w *world) {
 		w.in.Attached = map[cluster.NodeName]int{"n00": 2}
 		w.lose(0)
 		w.vanish(0)

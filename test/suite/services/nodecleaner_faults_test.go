@@ -565,7 +565,7 @@ func (r *ranch) volumes(t *testing.T) {
 		return err == nil && slices.ContainsFunc(n.Spec.Taints, func(x corev1.Taint) bool { return x.Key == corev1.TaintNodeOutOfService })
 	})
 	r.looks(t, 2)
-	if !r.exists(name) || r.cleaner.Explain(name).Rule != "D4" {
+	if !r.exists(name) || r.cleaner.Explain(name).Rule != "N4" {
 		t.Errorf("the Node does not wait for its volume: %+v", r.cleaner.Explain(name))
 	}
 	if err := attachments.Delete(t.Context(), "va-of-the-dead", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
