@@ -21,6 +21,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
 // Explanation is the engine's, with what other services say of the thing.
@@ -40,7 +41,7 @@ type (
 	GroupFacts = decision.GroupFacts
 	Blocker    = decision.Blocker
 	// ReaperVerdict is the nodecleaner's word on a Node.
-	ReaperVerdict = nodecleaner.Verdict
+	ReaperVerdict = reaper.Verdict
 )
 
 // CSRExplanation is csrsigner's own judgement of one certificate request.
@@ -103,20 +104,20 @@ func DryExplain(ctx context.Context, cfg Config, log *logrus.Logger, kind, name 
 
 // dryVerdict is the nodecleaner's verdict on one look at the world: by what the running
 // agent wrote down last, without its view of Leases and volumes.
-func dryVerdict(cfg Config, look look, name string, log *logrus.Logger) *nodecleaner.Verdict {
+func dryVerdict(cfg Config, look look, name string, log *logrus.Logger) *reaper.Verdict {
 	memory, err := nodecleaner.Peek(cfg.StateDir)
 	if err != nil {
 		log.WithField("why", err.Error()).Warn("the nodecleaner's ledger was not read: it looks as if nothing had been seen")
 	}
-	in := nodecleaner.Input{Now: look.snapshot.Now, Groups: look.snapshot.Groups}
+	in := reaper.Input{Now: look.snapshot.Now, Groups: look.snapshot.Groups}
 	for _, n := range look.snapshot.Nodes {
 		in.Nodes = append(in.Nodes, *n)
 	}
 	memory.LastRound = time.Time{} // the agent may be stopped: that is no reason to freeze an explanation
-	return verdict(nodecleaner.Explain(in, memory, cfg.Nodecleaner.Policy(), cluster.NodeName(name)))
+	return verdict(reaper.Explain(in, memory, cfg.Nodecleaner.Policy(), cluster.NodeName(name)))
 }
 
-func verdict(v nodecleaner.Verdict) *nodecleaner.Verdict {
+func verdict(v reaper.Verdict) *reaper.Verdict {
 	if v.Rule == "" {
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
 // Inventory is the cloud as the scaler reads it.
@@ -94,9 +95,9 @@ type Service struct {
 	wake    chan struct{}
 
 	mu         sync.Mutex // guards what follows up to status
-	memory     Memory
-	lastIn     Input  // of the last round, and the memory before it
-	lastMemory Memory // for Explain
+	memory     reaper.Memory
+	lastIn     reaper.Input  // of the last round, and the memory before it
+	lastMemory reaper.Memory // for Explain
 	wanted     map[cluster.NodeName]time.Time
 	asked      chan struct{} // closed when the next round has ended
 	status     string        // the open breakers, in one line
@@ -180,10 +181,22 @@ func (s *Service) detached(o any) {
 }
 
 // Memory returns what is remembered now, for explain.
-func (s *Service) Memory() Memory {
+func (s *Service) Memory() reaper.Memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.memory.clone()
+	return s.memory.Clone()
+}
+
+// Explain is the verdict of the last round. The zero Verdict means that there was no
+// such Node then.
+func (s *Service) Explain(name string) reaper.Verdict {
+	s.mu.Lock()
+	in, m := s.lastIn, s.lastMemory
+	s.mu.Unlock()
+	if in.Now.IsZero() {
+		return reaper.Verdict{}
+	}
+	return reaper.Explain(in, m, s.cfg.Policy(), cluster.NodeName(name))
 }
 
 // Run works until ctx ends and beats after each round.
@@ -264,21 +277,21 @@ func (s *Service) round(ctx context.Context) (time.Duration, error) {
 		in.Outage = s.outage
 	}
 	s.outage = ""
-	memory, policy := s.Memory(), s.cfg.policy()
+	memory, policy := s.Memory(), s.cfg.Policy()
 	if len(memory.Watch) > 0 {
 		in.Coexist = s.coexist(ctx, time.Now())
 	}
-	in.take(s.deps.Inventory.Groups(ctx, anyAge))
+	s.read(ctx, &in, anyAge)
 	in.Now = time.Now()
-	plan, next := Decide(in, memory, policy)
+	plan, next := reaper.Decide(in, memory, policy)
 	if s.wantsRead(plan, in) {
 		s.readAt = in.Now
-		in.take(s.deps.Inventory.Groups(ctx, in.Now.Sub(plan.ReadSince)))
+		s.read(ctx, &in, in.Now.Sub(plan.ReadSince))
 		in.Now = time.Now()
-		plan, next = Decide(in, memory, policy)
+		plan, next = reaper.Decide(in, memory, policy)
 	}
 	for s.inquire(ctx, plan, next, &in) {
-		plan, next = Decide(in, memory, policy)
+		plan, next = reaper.Decide(in, memory, policy)
 	}
 	s.mu.Lock()
 	s.memory, s.lastIn, s.lastMemory = next, in, memory
@@ -296,16 +309,17 @@ func (s *Service) round(ctx context.Context) (time.Duration, error) {
 	return wait, failed
 }
 
-func (s *Service) input() (Input, error) {
+func (s *Service) input() (reaper.Input, error) {
 	nodes, own, err := s.nodes()
 	if err != nil {
-		return Input{}, err
+		return reaper.Input{}, err
 	}
-	return Input{Nodes: nodes, Own: own, Sent: s.deps.Sent(), Attached: s.attached(), Wanted: s.wishes(time.Now())}, nil
+	return reaper.Input{Nodes: nodes, Own: own, Sent: s.deps.Sent(), Attached: s.attached(), Wanted: s.wishes(time.Now())}, nil
 }
 
-// take puts the result of a read into the Input.
-func (in *Input) take(groups []cluster.NodeGroup, err error) {
+// read puts what the inventory read no longer than maxAge ago into the Input.
+func (s *Service) read(ctx context.Context, in *reaper.Input, maxAge time.Duration) {
+	groups, err := s.deps.Inventory.Groups(ctx, maxAge)
 	in.Groups, in.ReadProblem = groups, ""
 	if err != nil {
 		in.ReadProblem = err.Error()
@@ -313,9 +327,9 @@ func (in *Input) take(groups []cluster.NodeGroup, err error) {
 }
 
 // pause is the least time between two reads of the cloud that this service causes.
-func (s *Service) pause() time.Duration { return s.cfg.policy().unknownLook() }
+func (s *Service) pause() time.Duration { return s.cfg.Policy().UnknownLook() }
 
-func (s *Service) wantsRead(plan Plan, in Input) bool {
+func (s *Service) wantsRead(plan reaper.Plan, in reaper.Input) bool {
 	return in.Outage == "" && !plan.ReadSince.IsZero() && !plan.ReadSince.After(in.Now) && in.Now.Sub(s.readAt) >= s.pause()
 }
 
@@ -325,7 +339,7 @@ func (s *Service) watching() bool {
 	return len(s.memory.Watch) > 0
 }
 
-func (s *Service) next(plan Plan, now time.Time) time.Duration {
+func (s *Service) next(plan reaper.Plan, now time.Time) time.Duration {
 	wait := idleTick
 	if s.watching() {
 		wait = min(wait, max(waitLeader, s.cfg.SightInterval/4)) // somebody else may have read the cloud

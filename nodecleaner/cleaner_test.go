@@ -3,6 +3,7 @@ package nodecleaner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
 // cloud is an inventory that counts its reads.
@@ -68,6 +70,10 @@ func (c *cloud) Instances(_ context.Context, ids ...cluster.InstanceID) (map[clu
 	}
 	return out, nil
 }
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func id(n int) cluster.InstanceID { return cluster.InstanceID(fmt.Sprintf("aws:///z/i-%02d", n)) }
 
 func apiNode(name string, id cluster.InstanceID, ready corev1.ConditionStatus) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(time.Now().Add(-2 * time.Hour)),
@@ -245,12 +251,12 @@ func TestLoadSetsATornFileAside(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	s := &Service{deps: Deps{StateDir: dir}, log: log.WithField("service", "nodecleaner")}
-	s.memory = Memory{Seen: map[cluster.InstanceID]Record{id(0): {Group: "workers", First: noon, Last: noon, Sent: true}},
-		Watch: map[cluster.NodeName]Watch{"n": {UID: "u"}}, LastRound: time.Now().Add(-time.Hour)}
+	s.memory = reaper.Memory{Seen: map[cluster.InstanceID]reaper.Record{id(0): {Group: "workers", First: noon, Last: noon, Sent: true}},
+		Watch: map[cluster.NodeName]reaper.Watch{"n": {UID: "u"}}, LastRound: time.Now().Add(-time.Hour)}
 	s.save(time.Now(), true)
 	if m := s.load(); len(m.Seen) != 1 || !m.Seen[id(0)].Sent || len(m.Watch) != 1 || m.LastRound.IsZero() {
 		t.Errorf("loaded %+v", m)
-	} else if _, next := Decide(Input{Now: time.Now()}, m, defaults()); next.FrozenUntil.Before(time.Now()) {
+	} else if _, next := reaper.Decide(reaper.Input{Now: time.Now()}, m, Config{SightInterval: time.Minute, FreezeFor: 5 * time.Minute}.Policy()); next.FrozenUntil.Before(time.Now()) {
 		t.Error("what was watched an hour ago is believed without a freeze")
 	}
 	if err := os.WriteFile(statePath(dir), []byte(`{"version":1,"memory":{"se`), 0o600); err != nil {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
 // Config is read from AUTOSCALER_NODECLEANER_* (envconfig, nested by package agent).
@@ -52,8 +54,8 @@ type Config struct {
 
 // The modes.
 const (
-	ModeDelete  = "delete"
-	ModeObserve = "observe"
+	ModeDelete  = reaper.ModeDelete
+	ModeObserve = reaper.ModeObserve
 )
 
 // The values of CloudController.
@@ -100,8 +102,9 @@ func (c Config) Validate() error {
 // four times its longest sleep.
 const silence = 4 * idleTick
 
-func (c Config) policy() Policy {
-	return Policy{SightInterval: c.SightInterval, GoneGrace: c.GoneGrace, SentGrace: c.SentGrace, Grace: c.Grace,
+// Policy is the part of c that decides.
+func (c Config) Policy() reaper.Policy {
+	return reaper.Policy{SightInterval: c.SightInterval, GoneGrace: c.GoneGrace, SentGrace: c.SentGrace, Grace: c.Grace,
 		KnownFor: c.KnownFor, MaxShare: c.MaxShare, MassHold: c.MassHold, FreezeFor: c.FreezeFor,
 		UnledgeredEvery: c.UnledgeredEvery, DetachFor: c.DetachFor, BreakErrors: c.BreakErrors, BreakWithin: c.BreakWithin,
 		Silence: silence, Observe: c.Mode == ModeObserve, ObserveFirst: c.ObserveFirst}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
 // deleteTries is how often a Node is looked at again that is being updated meanwhile.
@@ -23,7 +24,7 @@ const deleteTries = 3
 const claimsAtOnce = 10
 
 // act does what the plan says, as long as this agent may.
-func (s *Service) act(ctx context.Context, plan Plan) error {
+func (s *Service) act(ctx context.Context, plan reaper.Plan) error {
 	var errs []error
 	for _, m := range plan.Shutdown {
 		errs = append(errs, s.allowed(ctx, func(ctx context.Context) error { return s.markShutdown(ctx, m) }))
@@ -74,7 +75,7 @@ func (s *Service) may(ctx context.Context) error {
 // deleteOne is rule N: the Node is read live, looked at again, kept as a file and
 // deleted only as the very object that was looked at. Its finalizers are left alone:
 // a Node that has some stays until their owners have finished.
-func (s *Service) deleteOne(ctx context.Context, d Deletion) error {
+func (s *Service) deleteOne(ctx context.Context, d reaper.Deletion) error {
 	entry := s.entry(d)
 	nodes := s.deps.Client.CoreV1().Nodes()
 	for range deleteTries {
@@ -85,7 +86,7 @@ func (s *Service) deleteOne(ctx context.Context, d Deletion) error {
 		if err != nil {
 			return fmt.Errorf("delete node %s: %w", d.Node, err)
 		}
-		if rule, why := recheck(live, d); rule != "" {
+		if rule, why := reaper.Recheck(toNode(live), d); rule != "" {
 			entry.WithFields(logrus.Fields{"rule": rule, "why": why}).Info("node is kept after all")
 			s.count("nodecleaner_held_total", "rule", rule)
 			return nil
@@ -112,31 +113,19 @@ func (s *Service) deleteOne(ctx context.Context, d Deletion) error {
 	return fmt.Errorf("delete node %s: it changed %d times meanwhile", d.Node, deleteTries)
 }
 
-func (s *Service) entry(d Deletion) *logrus.Entry {
+func (s *Service) entry(d reaper.Deletion) *logrus.Entry {
 	return s.log.WithFields(logrus.Fields{"node": d.Node, "instance": d.ProviderID, "group": d.Group, "rule": d.Rule, "why": d.Why})
-}
-
-// recheck asks the rules of N whether the live Node is still the one that was decided
-// on.
-func recheck(live *corev1.Node, d Deletion) (rule, why string) {
-	n := toNode(live)
-	for _, c := range liveChecks {
-		if c.fails(n, d) {
-			return c.id, "not so any more: " + c.says
-		}
-	}
-	return "", ""
 }
 
 // fence puts the taint on a Node that takes its volumes from it: Kubernetes force-deletes
 // its pods and detaches at once (KEP-2268). It is only done to the Node of a terminated
 // instance; a machine that still writes would lose its file system.
-func (s *Service) fence(ctx context.Context, d Deletion) error {
+func (s *Service) fence(ctx context.Context, d reaper.Deletion) error {
 	changed, err := s.update(ctx, d.Node, func(live *corev1.Node) bool {
-		if rule, _ := recheck(live, d); rule != "" || carries(toNode(live), taintOutOfService) {
+		if rule, _ := reaper.Recheck(toNode(live), d); rule != "" || reaper.Carries(toNode(live), reaper.TaintOutOfService) {
 			return false
 		}
-		live.Spec.Taints = append(live.Spec.Taints, corev1.Taint{Key: taintOutOfService, Value: outOfServiceValue, Effect: corev1.TaintEffectNoExecute})
+		live.Spec.Taints = append(live.Spec.Taints, corev1.Taint{Key: reaper.TaintOutOfService, Value: reaper.OutOfServiceValue, Effect: corev1.TaintEffectNoExecute})
 		return true
 	})
 	if err != nil || !changed {
@@ -149,19 +138,19 @@ func (s *Service) fence(ctx context.Context, d Deletion) error {
 }
 
 // markShutdown puts the taint of a stopped machine on its Node, or takes ours away.
-func (s *Service) markShutdown(ctx context.Context, m Mark) error {
+func (s *Service) markShutdown(ctx context.Context, m reaper.Mark) error {
 	changed, err := s.update(ctx, m.Node, func(live *corev1.Node) bool {
 		n := toNode(live)
-		if n.UID != m.UID || m.On && (n.Ready == cluster.StatusTrue || carries(n, taintShutdown)) {
+		if n.UID != m.UID || m.On && (n.Ready == cluster.StatusTrue || reaper.Carries(n, reaper.TaintShutdown)) {
 			return false
 		}
 		if m.On {
-			live.Spec.Taints = append(live.Spec.Taints, corev1.Taint{Key: taintShutdown, Value: shutdownValue, Effect: corev1.TaintEffectNoSchedule})
+			live.Spec.Taints = append(live.Spec.Taints, corev1.Taint{Key: reaper.TaintShutdown, Value: reaper.ShutdownValue, Effect: corev1.TaintEffectNoSchedule})
 			return true
 		}
 		var rest []corev1.Taint
 		for _, t := range live.Spec.Taints {
-			if t.Key != taintShutdown || t.Value != shutdownValue {
+			if t.Key != reaper.TaintShutdown || t.Value != reaper.ShutdownValue {
 				rest = append(rest, t)
 			}
 		}
@@ -181,7 +170,7 @@ func (s *Service) markShutdown(ctx context.Context, m Mark) error {
 }
 
 // write puts the group of its instance on a living Node.
-func (s *Service) write(ctx context.Context, c Claim) error {
+func (s *Service) write(ctx context.Context, c reaper.Claim) error {
 	_, err := s.update(ctx, c.Node, func(live *corev1.Node) bool {
 		if string(live.UID) != string(c.UID) || live.Annotations[cluster.AnnotationGroup] == string(c.Group) {
 			return false

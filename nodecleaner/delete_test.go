@@ -15,6 +15,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
 // liveStories change the Node between the decision and its deletion.
@@ -60,7 +61,7 @@ func TestDeleteByRule(t *testing.T) {
 				}
 				return false, nil, nil
 			})
-			d := Deletion{Node: "n", UID: "uid-n", ProviderID: string(id(0)), Rule: "G3"}
+			d := reaper.Deletion{Node: "n", UID: "uid-n", ProviderID: string(id(0)), Rule: "G3"}
 			if err := bare(client).deleteOne(t.Context(), d); err != nil || deleted == c.kept {
 				t.Errorf("deleted %t, want %t: %v", deleted, !c.kept, err)
 			}
@@ -77,7 +78,7 @@ func TestDeleteLooksAgain(t *testing.T) {
 		tries++
 		return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n", errors.New("it changed"))
 	})
-	if err := bare(client).deleteOne(t.Context(), Deletion{Node: "n", UID: "uid-n", ProviderID: string(id(0))}); err == nil || tries != deleteTries {
+	if err := bare(client).deleteOne(t.Context(), reaper.Deletion{Node: "n", UID: "uid-n", ProviderID: string(id(0))}); err == nil || tries != deleteTries {
 		t.Errorf("%d tries, %v", tries, err)
 	}
 }
@@ -99,11 +100,11 @@ func taintsOf(t *testing.T, client *fake.Clientset) map[string]string {
 func TestFence(t *testing.T) {
 	client := fake.NewClientset(apiNode("n", id(0), corev1.ConditionUnknown))
 	s := bare(client)
-	if err := s.fence(t.Context(), Deletion{Node: "n", UID: "another", ProviderID: string(id(0))}); err != nil || len(taintsOf(t, client)) != 0 {
+	if err := s.fence(t.Context(), reaper.Deletion{Node: "n", UID: "another", ProviderID: string(id(0))}); err != nil || len(taintsOf(t, client)) != 0 {
 		t.Errorf("another Node was fenced: %v %v", taintsOf(t, client), err)
 	}
 	for range 2 {
-		if err := s.fence(t.Context(), Deletion{Node: "n", UID: "uid-n", ProviderID: string(id(0))}); err != nil {
+		if err := s.fence(t.Context(), reaper.Deletion{Node: "n", UID: "uid-n", ProviderID: string(id(0))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,75 +119,24 @@ func TestMarkShutdown(t *testing.T) {
 	s := bare(client)
 	mark := func(on bool) map[string]string {
 		t.Helper()
-		if err := s.markShutdown(t.Context(), Mark{Node: "n", UID: "uid-n", On: on}); err != nil {
+		if err := s.markShutdown(t.Context(), reaper.Mark{Node: "n", UID: "uid-n", On: on}); err != nil {
 			t.Fatal(err)
 		}
 		return taintsOf(t, client)
 	}
-	if got := mark(true); got[taintShutdown] != shutdownValue+":NoSchedule" {
+	if got := mark(true); got[reaper.TaintShutdown] != reaper.ShutdownValue+":NoSchedule" {
 		t.Errorf("taints %v", got)
 	}
 	if got := mark(false); len(got) != 0 {
 		t.Errorf("taints %v", got)
 	}
 	n := apiNode("n", id(0), corev1.ConditionUnknown)
-	n.Spec.Taints = []corev1.Taint{{Key: taintShutdown, Effect: corev1.TaintEffectNoSchedule}}
+	n.Spec.Taints = []corev1.Taint{{Key: reaper.TaintShutdown, Effect: corev1.TaintEffectNoSchedule}}
 	if _, err := client.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := mark(false); len(got) != 1 {
 		t.Errorf("somebody else's taint was taken: %v", got)
-	}
-}
-
-// TestDecideMarksStoppedInstances: a stopped machine's Node is marked and kept, and the
-// mark goes with the stop; nobody is marked who is Ready, and in mode observe nobody.
-func TestDecideMarksStoppedInstances(t *testing.T) {
-	w := newWorld()
-	w.lose(0)
-	w.phase(0, cluster.PhaseStopped)
-	w.phase(1, cluster.PhaseStopped) // Ready still
-	w.pass(20e9)
-	if len(w.plan.Shutdown) != 1 || w.plan.Shutdown[0] != (Mark{Node: "n00", UID: "u00", On: true}) || w.held(0) != "G1" {
-		t.Fatalf("marks %+v, held by %s", w.plan.Shutdown, w.held(0))
-	}
-	for name, set := range map[string]func(on bool){
-		"mode observe":       func(on bool) { w.policy.Observe = on },
-		"a cloud controller": func(on bool) { w.in.Coexist = map[bool]string{true: "it works"}[on] },
-		"an outage":          func(on bool) { w.in.Outage = map[bool]string{true: "no answer"}[on] },
-		"a stale group":      func(on bool) { w.in.Groups[0].Stale = map[bool]string{true: "throttled"}[on] },
-		"an operator": func(on bool) {
-			w.node(0).Annotations = map[string]string{cluster.AnnotationKeep: map[bool]string{true: "true"}[on]}
-		},
-	} {
-		set(true)
-		if w.step(); len(w.plan.Shutdown) != 0 {
-			t.Errorf("%s: marks %+v", name, w.plan.Shutdown)
-		}
-		set(false)
-	}
-	w.node(2).Taints = []cluster.Taint{{Key: taintShutdown, Effect: "NoSchedule"}, {Key: "example.net/owner", Value: shutdownValue, Effect: "NoSchedule"}}
-	if w.step(); len(w.plan.Shutdown) != 1 {
-		t.Errorf("somebody else's mark is taken: %+v", w.plan.Shutdown)
-	}
-	w.node(0).Taints = append(w.node(0).Taints, cluster.Taint{Key: taintShutdown, Value: shutdownValue, Effect: "NoSchedule"})
-	w.step()
-	if len(w.plan.Shutdown) != 0 {
-		t.Errorf("marked twice: %+v", w.plan.Shutdown)
-	}
-	w.phase(0, cluster.PhaseRunning)
-	w.pass(10e9)
-	if len(w.plan.Shutdown) != 1 || w.plan.Shutdown[0].On {
-		t.Errorf("the mark stays: %+v", w.plan.Shutdown)
-	}
-	w.node(0).Ready = cluster.StatusTrue
-	w.node(0).Taints = append(w.node(0).Taints, cluster.Taint{Key: "example.net/other", Effect: "NoSchedule"})
-	if w.step(); len(w.plan.Shutdown) != 1 || w.plan.Shutdown[0].On {
-		t.Errorf("the mark stays on a Ready Node: %+v", w.plan.Shutdown)
-	}
-	w.phase(0, cluster.PhaseStopped) // as a read says that lags
-	if w.step(); len(w.plan.Shutdown) != 1 || w.plan.Shutdown[0].On {
-		t.Errorf("the mark stays on a Ready Node: %+v", w.plan.Shutdown)
 	}
 }
 

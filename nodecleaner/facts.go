@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
 // toNode converts what the rules look at.
@@ -111,27 +112,27 @@ func (s *Service) attached() map[cluster.NodeName]int {
 
 // readLeases reads the Leases of the named Nodes' kubelets. Leases are not watched (each
 // changes every ten seconds): they are read when a deletion would rest on them.
-func (s *Service) readLeases(ctx context.Context, of []cluster.NodeName, in *Input) {
+func (s *Service) readLeases(ctx context.Context, of []cluster.NodeName, in *reaper.Input) {
 	if in.Leases == nil {
-		in.Leases = map[cluster.NodeName]Lease{}
+		in.Leases = map[cluster.NodeName]reaper.Lease{}
 	}
 	s.feltAt = in.Now
 	for _, name := range of {
 		lease, err := s.deps.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, string(name), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			in.Leases[name] = Lease{}
+			in.Leases[name] = reaper.Lease{}
 		case err != nil:
-			in.Leases[name] = Lease{Problem: err.Error()}
+			in.Leases[name] = reaper.Lease{Problem: err.Error()}
 			if text := err.Error(); text != s.leaseErr {
 				s.leaseErr = text
 				s.log.WithFields(logrus.Fields{"node": name, "rule": "L2", "why": text}).
 					Warn("a kubelet's Lease cannot be read: the Node is kept as if it were renewed")
 			}
 		case lease.Spec.RenewTime != nil:
-			in.Leases[name] = Lease{Renewed: lease.Spec.RenewTime.Time}
+			in.Leases[name] = reaper.Lease{Renewed: lease.Spec.RenewTime.Time}
 		default:
-			in.Leases[name] = Lease{}
+			in.Leases[name] = reaper.Lease{}
 		}
 	}
 	in.Now = time.Now()

@@ -8,12 +8,13 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
 // inquire reads what a plan asks for beside the cloud's list, and tells whether there is
 // something new to decide on: instances by their IDs, once in a round, and Leases. next is
 // the memory that the plan comes with.
-func (s *Service) inquire(ctx context.Context, plan Plan, next Memory, in *Input) bool {
+func (s *Service) inquire(ctx context.Context, plan reaper.Plan, next reaper.Memory, in *reaper.Input) bool {
 	if in.Outage != "" {
 		return false
 	}
@@ -41,7 +42,7 @@ func (s *Service) inquire(ctx context.Context, plan Plan, next Memory, in *Input
 }
 
 // question asks the cloud for instances. The answers are as old as the question.
-func (s *Service) question(ctx context.Context, ids []cluster.InstanceID, in *Input) {
+func (s *Service) question(ctx context.Context, ids []cluster.InstanceID, in *reaper.Input) {
 	in.AskedAt = time.Now()
 	if s.deps.Witness == nil {
 		in.Answers = map[cluster.InstanceID]cluster.Testimony{}
@@ -74,9 +75,9 @@ func (s *Service) learn(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	in.take(s.deps.Inventory.Groups(ctx, anyAge))
+	s.read(ctx, &in, anyAge)
 	in.Now = time.Now()
-	next := Learn(in, s.Memory(), s.cfg.policy())
+	next := reaper.Learn(in, s.Memory(), s.cfg.Policy())
 	s.mu.Lock()
 	s.memory = next
 	s.mu.Unlock()

@@ -13,15 +13,16 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
 // TestNoWriteWithoutLeave: the right to act that is lost between the look at a Node and
 // the write to it stops every kind of write.
 func TestNoWriteWithoutLeave(t *testing.T) {
-	d := Deletion{Node: "n", UID: "uid-n", ProviderID: string(id(0)), Rule: "G3"}
-	for name, plan := range map[string]Plan{
-		"delete": {Delete: []Deletion{d}}, "fence": {Fence: []Deletion{d}},
-		"mark": {Shutdown: []Mark{{Node: "n", UID: "uid-n", On: true}}}, "claim": {Claims: []Claim{{Node: "n", UID: "uid-n", Group: "others"}}},
+	d := reaper.Deletion{Node: "n", UID: "uid-n", ProviderID: string(id(0)), Rule: "G3"}
+	for name, plan := range map[string]reaper.Plan{
+		"delete": {Delete: []reaper.Deletion{d}}, "fence": {Fence: []reaper.Deletion{d}},
+		"mark": {Shutdown: []reaper.Mark{{Node: "n", UID: "uid-n", On: true}}}, "claim": {Claims: []reaper.Claim{{Node: "n", UID: "uid-n", Group: "others"}}},
 	} {
 		for _, lost := range []bool{false, true} {
 			client := fake.NewClientset(apiNode("n", id(0), corev1.ConditionUnknown))
@@ -204,23 +205,4 @@ func TestObserveFirst(t *testing.T) {
 			}
 		})
 	})
-}
-
-// TestInstalled: the first start is kept, an older version's ledger tells of its own, and a
-// clock that was ahead does not hold for ever.
-func TestInstalled(t *testing.T) {
-	for name, c := range map[string]struct{ was, first, want time.Time }{
-		"a new memory":       {time.Time{}, time.Time{}, noon},
-		"kept":               {noon.Add(-time.Hour), noon.Add(-2 * time.Hour), noon.Add(-time.Hour)},
-		"an older version's": {time.Time{}, noon.Add(-48 * time.Hour), noon.Add(-48 * time.Hour)},
-		"ahead":              {noon.Add(time.Hour), time.Time{}, noon},
-	} {
-		m := Memory{Installed: c.was}
-		if !c.first.IsZero() {
-			m.Seen = map[cluster.InstanceID]Record{id(0): {First: c.first}, id(1): {First: c.first.Add(time.Minute)}, id(2): {}}
-		}
-		if m.install(noon); !m.Installed.Equal(c.want) {
-			t.Errorf("%s: %s, want %s", name, m.Installed, c.want)
-		}
-	}
 }

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
 // meter keeps the newest value of each metric.
@@ -231,7 +233,7 @@ func TestLoopDetachesVolumesFirst(t *testing.T) {
 		}, nodes, func(client *fake.Clientset, s *Service) {
 			wait(3 * time.Minute)
 			n, err := client.CoreV1().Nodes().Get(t.Context(), "dead", metav1.GetOptions{})
-			if err != nil || len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != taintOutOfService || s.Explain("dead").Rule != "N4" {
+			if err != nil || len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != reaper.TaintOutOfService || s.Explain("dead").Rule != "N4" {
 				t.Fatalf("%v %v %+v", n.Spec.Taints, err, s.Explain("dead"))
 			}
 			if err := client.StorageV1().VolumeAttachments().Delete(t.Context(), "va", metav1.DeleteOptions{}); err != nil {
@@ -258,32 +260,6 @@ func TestOwnMachineByItsID(t *testing.T) {
 	})
 }
 
-// TestExplainShowsTheTrace: every rule that was asked, the objection last, and the facts.
-func TestExplainShowsTheTrace(t *testing.T) {
-	w := newWorld()
-	w.lose(0)
-	w.phase(0, "gone")
-	w.pass(30 * time.Second)
-	v := Explain(w.in, w.memory, w.policy, "n00")
-	last := v.Checks[len(v.Checks)-1]
-	if v.Rule != "G2" || last.Rule != "G2" || last.OK || len(v.Checks) < 10 || !strings.Contains(strings.Join(v.Facts, "\n"), "seen terminated first") {
-		t.Errorf("%+v", v)
-	}
-	if v := Explain(w.in, w.memory, w.policy, "n01"); v.Rule != "L0" || v.Deletes {
-		t.Errorf("%+v", v)
-	}
-	if v := Explain(w.in, w.memory, w.policy, "none"); v.Rule != "" {
-		t.Errorf("%+v", v)
-	}
-	w.in.Now = w.in.Now.Add(time.Minute)
-	w.in.Groups[0].ReadAt = w.in.Now
-	before := w.memory
-	w.decide()
-	if v := Explain(w.last, before, w.policy, "n00"); !v.Deletes || v.Rule != "G3" {
-		t.Errorf("%+v", v)
-	}
-}
-
 func restoring(client *fake.Clientset, lives bool) Restoring {
 	return Restoring{Client: client, Lives: func(context.Context, string) (bool, string) { return lives, "its instance is gone" }}
 }
@@ -300,8 +276,8 @@ func TestRestore(t *testing.T) {
 	old.Spec.Unschedulable = true // by the agent: it does not come back
 	old.Spec.PodCIDRs = []string{"10.244.1.0/24"}
 	old.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "blue", Effect: corev1.TaintEffectNoSchedule},
-		{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule}, {Key: taintOutOfService, Effect: corev1.TaintEffectNoExecute}}
-	if err := s.keep(old, Deletion{Rule: "G3", Why: "gone"}, noon); err != nil {
+		{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule}, {Key: reaper.TaintOutOfService, Effect: corev1.TaintEffectNoExecute}}
+	if err := s.keep(old, reaper.Deletion{Rule: "G3", Why: "gone"}, noon); err != nil {
 		t.Fatal(err)
 	}
 	kept, err := Manifests(dir)

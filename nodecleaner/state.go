@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
 // keptManifests is how many manifests of deleted Nodes are kept; the oldest go first.
@@ -25,7 +26,7 @@ const keptManifests = 200
 const annotationDeleted = "autoscaler-agent/deleted"
 
 // keep writes the Node's manifest, so that an operator can bring it back.
-func (s *Service) keep(n *corev1.Node, d Deletion, now time.Time) error {
+func (s *Service) keep(n *corev1.Node, d reaper.Deletion, now time.Time) error {
 	if s.deps.StateDir == "" {
 		return nil
 	}
@@ -34,7 +35,7 @@ func (s *Service) keep(n *corev1.Node, d Deletion, now time.Time) error {
 	if n.Annotations == nil {
 		n.Annotations = map[string]string{}
 	}
-	n.Annotations[annotationDeleted] = stamp(now) + " " + d.Rule + ": " + d.Why
+	n.Annotations[annotationDeleted] = now.UTC().Format(time.RFC3339) + " " + d.Rule + ": " + d.Why
 	data, err := json.MarshalIndent(n, "", "  ")
 	if err != nil {
 		return err
@@ -80,8 +81,8 @@ func prune(dir string, most int) error {
 
 // saved is the state file.
 type saved struct {
-	Version int    `json:"version"`
-	Memory  Memory `json:"memory"`
+	Version int           `json:"version"`
+	Memory  reaper.Memory `json:"memory"`
 }
 
 const (
@@ -120,10 +121,10 @@ func (s *Service) save(now time.Time, always bool) {
 }
 
 // Peek reads what a service with this state directory remembered last, for commands.
-func Peek(stateDir string) (Memory, error) {
+func Peek(stateDir string) (reaper.Memory, error) {
 	data, err := os.ReadFile(statePath(stateDir))
 	if errors.Is(err, fs.ErrNotExist) {
-		return Memory{}, nil
+		return reaper.Memory{}, nil
 	}
 	var file saved
 	if err == nil {
@@ -133,7 +134,7 @@ func Peek(stateDir string) (Memory, error) {
 		err = fmt.Errorf("version is %d, not %d", file.Version, savedVersion)
 	}
 	if err != nil {
-		return Memory{}, fmt.Errorf("read the ledger of instances: %w", err)
+		return reaper.Memory{}, fmt.Errorf("read the ledger of instances: %w", err)
 	}
 	return file.Memory, nil
 }
@@ -142,9 +143,9 @@ func Peek(stateDir string) (Memory, error) {
 // or a directory in its place, is set aside and reported. After a
 // longer absence the ledger is believed and the timers are not: Decide sees the gap
 // after LastRound and freezes (B3).
-func (s *Service) load() Memory {
+func (s *Service) load() reaper.Memory {
 	if s.deps.StateDir == "" {
-		return Memory{}
+		return reaper.Memory{}
 	}
 	_, err := atomicfile.Sweep(statePath(s.deps.StateDir))
 	_, nodes := atomicfile.SweepDir(manifestDir(s.deps.StateDir))
@@ -159,5 +160,5 @@ func (s *Service) load() Memory {
 	if _, err := atomicfile.SetAside(statePath(s.deps.StateDir), time.Now()); err != nil {
 		s.log.WithError(err).Warn("the ledger of instances cannot be set aside")
 	}
-	return Memory{}
+	return reaper.Memory{}
 }

@@ -9,10 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
 // tell reports what is new about each Node that is held, and about the breakers.
-func (s *Service) tell(plan Plan) {
+func (s *Service) tell(plan reaper.Plan) {
 	held := map[cluster.NodeName]string{}
 	for _, d := range plan.Delete {
 		held[d.Node] = s.told[d.Node] // deleteOne reports these
@@ -41,7 +42,7 @@ func (s *Service) tell(plan Plan) {
 
 // tellBreakers says once that a breaker opens and once that it closes, with a Warning
 // Event on every Node that it holds.
-func (s *Service) tellBreakers(plan Plan) {
+func (s *Service) tellBreakers(plan reaper.Plan) {
 	open := map[string]string{}
 	var line []string
 	for _, b := range plan.Breakers {
@@ -87,7 +88,7 @@ func (s *Service) Status() string {
 
 // measure sets the gauges: Nodes by the rule that holds them, and breakers that are
 // open.
-func (s *Service) measure(plan Plan) {
+func (s *Service) measure(plan reaper.Plan) {
 	if s.deps.Metrics == nil {
 		return
 	}
@@ -99,20 +100,13 @@ func (s *Service) measure(plan Plan) {
 	for rule := range s.gauged {
 		s.deps.Metrics.Gauge("nodecleaner_held_nodes", float64(nodes[rule]), "rule", rule)
 	}
-	for _, c := range breakerChecks {
+	for _, rule := range reaper.Breakers() {
 		value := 0.0
-		if s.open[c.id] != "" {
+		if s.open[rule] != "" {
 			value = 1
 		}
-		if c.id[0] == 'B' && c.id != "B5" {
-			s.deps.Metrics.Gauge("nodecleaner_breaker_open", value, "rule", c.id)
-		}
+		s.deps.Metrics.Gauge("nodecleaner_breaker_open", value, "rule", rule)
 	}
-	value := 0.0
-	if s.open["B1"] != "" {
-		value = 1
-	}
-	s.deps.Metrics.Gauge("nodecleaner_breaker_open", value, "rule", "B1")
 }
 
 func (s *Service) count(name string, labels ...string) {

@@ -16,7 +16,7 @@ var Equivalent = map[string]map[string]string{
 		`sources.go sameMachine: always okA`:         "as above",
 		`sources.go sameMachine: always okB`:         "as above",
 	},
-	"nodecleaner": {
+	"nodecleaner/reaper": {
 		`candidate.go candidate: never c.rule != ""`:                "what a rule of E holds is only looked at in vain: c.rule goes first wherever a Node is judged",
 		`sight.go add: edge g.Stale < v.whole`:                      "of two equal words either may be said",
 		`sight.go add: edge compareFound(old, found{g, inst}) >= 0`: "of two equal listings either may be taken",

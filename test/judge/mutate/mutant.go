@@ -28,7 +28,7 @@ type Target struct {
 var Targets = []Target{
 	{Package: "csrsigner", Files: []string{"decide.go", "names.go", "witness.go", "self.go", "sources.go", "joinrules.go", "facts.go", "clip.go"},
 		Lists: []string{"checks", "joinChecks"}, Skip: "^(TestR17Flood|TestJoinFlood)$"},
-	{Package: "nodecleaner", Files: []string{"rules.go", "decide.go", "candidate.go", "sight.go", "breaker.go", "asked.go", "identity.go", "lease.go"},
+	{Package: "nodecleaner/reaper", Files: []string{"rules.go", "decide.go", "candidate.go", "sight.go", "breaker.go", "asked.go", "identity.go", "lease.go"},
 		Lists: []string{"eligibleChecks", "proofChecks", "breakerChecks", "liveChecks"}, Skip: "^(TestChaos|TestChaosFindsVictims|TestHonestWorlds)$"},
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest/fakeworld"
 	"github.com/autoscaler-agent/autoscaler-agent/examples/externalgrpc-server/protos"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/capi"
 	plugin "github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/externalgrpc"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/openstack"
@@ -39,37 +40,37 @@ type reaperFault struct {
 	begin func(t *testing.T) (again provider.Provider, end func())
 }
 
-// reaper is a cluster of six workers and what its reaper remembers.
-type reaper struct {
+// cleanup is a cluster of six workers and what its reaper remembers.
+type cleanup struct {
 	t      *testing.T
 	world  providertest.World
 	p      provider.Provider
 	now    time.Time
 	nodes  []cluster.Node
-	memory nodecleaner.Memory
-	policy nodecleaner.Policy
-	gone   []nodecleaner.Deletion
+	memory reaper.Memory
+	policy reaper.Policy
+	gone   []reaper.Deletion
 }
 
-func reaperPolicy(t *testing.T) nodecleaner.Policy {
+func reaperPolicy(t *testing.T) reaper.Policy {
 	t.Helper()
 	var c nodecleaner.Config
 	if err := envconfig.Process("nobody_sets_this", &c); err != nil {
 		t.Fatal(err)
 	}
-	return nodecleaner.Policy{SightInterval: c.SightInterval, GoneGrace: c.GoneGrace, SentGrace: c.SentGrace, Grace: c.Grace, KnownFor: c.KnownFor, MaxShare: c.MaxShare,
+	return reaper.Policy{SightInterval: c.SightInterval, GoneGrace: c.GoneGrace, SentGrace: c.SentGrace, Grace: c.Grace, KnownFor: c.KnownFor, MaxShare: c.MaxShare,
 		FreezeFor: c.FreezeFor, MassHold: c.MassHold, UnledgeredEvery: c.UnledgeredEvery, DetachFor: c.DetachFor, BreakErrors: c.BreakErrors, BreakWithin: c.BreakWithin,
 		Silence: 4 * time.Minute}
 }
 
 // newReaper fills the world and looks at it for a few minutes.
-func newReaper(t *testing.T, w providertest.World, p provider.Provider, settle func()) *reaper {
+func newReaper(t *testing.T, w providertest.World, p provider.Provider, settle func()) *cleanup {
 	t.Helper()
 	if err := p.Resize(t.Context(), providertest.Workers, w.Target(providertest.Workers), 6); err != nil {
 		t.Fatal(err)
 	}
 	settle()
-	r := &reaper{t: t, world: w, p: p, now: time.Now(), policy: reaperPolicy(t)}
+	r := &cleanup{t: t, world: w, p: p, now: time.Now(), policy: reaperPolicy(t)}
 	for _, g := range []cluster.GroupID{providertest.Workers, providertest.Others} {
 		for _, id := range w.Alive(g) {
 			n := w.Node(id)
@@ -85,11 +86,11 @@ func newReaper(t *testing.T, w providertest.World, p provider.Provider, settle f
 }
 
 // minutes lets time pass, with a read of the cloud every three.
-func (r *reaper) minutes(n int) {
+func (r *cleanup) minutes(n int) {
 	r.t.Helper()
 	for range n / 3 {
 		r.now = r.now.Add(3 * time.Minute)
-		in := nodecleaner.Input{Now: r.now, Nodes: slices.Clone(r.nodes)}
+		in := reaper.Input{Now: r.now, Nodes: slices.Clone(r.nodes)}
 		groups, err := r.p.Groups(r.t.Context())
 		if err != nil {
 			in.ReadProblem = err.Error()
@@ -98,16 +99,16 @@ func (r *reaper) minutes(n int) {
 			groups[i].ReadAt = r.now
 		}
 		in.Groups = groups
-		plan, _ := nodecleaner.Decide(in, r.memory, r.policy)
-		in.Leases = map[cluster.NodeName]nodecleaner.Lease{}
+		plan, _ := reaper.Decide(in, r.memory, r.policy)
+		in.Leases = map[cluster.NodeName]reaper.Lease{}
 		for _, name := range plan.Leases {
-			in.Leases[name] = nodecleaner.Lease{} // no kubelet here has one
+			in.Leases[name] = reaper.Lease{} // no kubelet here has one
 		}
 		if len(plan.Ask) > 0 {
 			in.AskedAt = r.now
 			in.Answers, _ = provider.Ask(r.t.Context(), r.p, plan.Ask...) // what it cannot say is in the answers
 		}
-		plan, r.memory = nodecleaner.Decide(in, r.memory, r.policy)
+		plan, r.memory = reaper.Decide(in, r.memory, r.policy)
 		for _, d := range plan.Delete {
 			r.gone = append(r.gone, d)
 			r.nodes = slices.DeleteFunc(r.nodes, func(n cluster.Node) bool { return n.UID == d.UID })
@@ -115,7 +116,7 @@ func (r *reaper) minutes(n int) {
 	}
 }
 
-func (r *reaper) silence(ids ...string) {
+func (r *cleanup) silence(ids ...string) {
 	for i := range r.nodes {
 		if n := &r.nodes[i]; slices.Contains(ids, n.ProviderID) && n.Ready == cluster.StatusTrue {
 			n.Ready, n.ReadySince = cluster.StatusUnknown, r.now
@@ -124,7 +125,7 @@ func (r *reaper) silence(ids ...string) {
 	}
 }
 
-func (r *reaper) wake(ids ...string) {
+func (r *cleanup) wake(ids ...string) {
 	for i := range r.nodes {
 		if n := &r.nodes[i]; slices.Contains(ids, n.ProviderID) {
 			n.Ready, n.ReadySince, n.Taints = cluster.StatusTrue, r.now, nil
@@ -132,7 +133,7 @@ func (r *reaper) wake(ids ...string) {
 	}
 }
 
-func (r *reaper) taint(id string) {
+func (r *cleanup) taint(id string) {
 	for i := range r.nodes {
 		if n := &r.nodes[i]; n.ProviderID == id {
 			n.Taints = append(n.Taints, cluster.Taint{Key: cluster.TaintToBeDeleted, Effect: "NoSchedule"})
@@ -141,11 +142,11 @@ func (r *reaper) taint(id string) {
 }
 
 // safe fails the test when a Node of one that lives was deleted.
-func (r *reaper) safe(when string, alive []string) {
+func (r *cleanup) safe(when string, alive []string) {
 	r.t.Helper()
 	for _, id := range alive {
 		if !slices.ContainsFunc(r.nodes, func(n cluster.Node) bool { return n.ProviderID == id }) {
-			i := slices.IndexFunc(r.gone, func(d nodecleaner.Deletion) bool { return d.Node == r.world.Node(cluster.InstanceID(id)).Name })
+			i := slices.IndexFunc(r.gone, func(d reaper.Deletion) bool { return d.Node == r.world.Node(cluster.InstanceID(id)).Name })
 			why := "?"
 			if i >= 0 {
 				why = fmt.Sprintf("%+v", r.gone[i])
@@ -158,7 +159,7 @@ func (r *reaper) safe(when string, alive []string) {
 // play lives through one fault: of two living machines the kubelets are silent, one of
 // which was sent away, a third machine is gone; then all of the group are silent, and at
 // last those of the other group, too.
-func (r *reaper) play(f reaperFault, settle func()) {
+func (r *cleanup) play(f reaperFault, settle func()) {
 	t := r.t
 	var ids []string
 	for _, n := range r.nodes {
@@ -194,7 +195,7 @@ func (r *reaper) play(f reaperFault, settle func()) {
 	if slices.ContainsFunc(r.nodes, func(n cluster.Node) bool { return n.ProviderID == dead }) {
 		i := slices.IndexFunc(r.nodes, func(n cluster.Node) bool { return n.ProviderID == dead })
 		groups, _ := r.p.Groups(t.Context())
-		v := nodecleaner.Explain(nodecleaner.Input{Now: r.now, Nodes: r.nodes, Groups: groups}, r.memory, r.policy, r.nodes[i].Name)
+		v := reaper.Explain(reaper.Input{Now: r.now, Nodes: r.nodes, Groups: groups}, r.memory, r.policy, r.nodes[i].Name)
 		t.Errorf("the dead Node stays: %s: %s %v", v.Rule, v.Why, v.Facts)
 	}
 }

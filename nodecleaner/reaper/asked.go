@@ -1,4 +1,4 @@
-package nodecleaner
+package reaper
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 )
 
 // This file holds what the cloud says of an instance that it is asked for by its ID (G5),
-// and by which Nodes it proves that it is the right cloud (B1). It is as pure as decide.go.
+// and by which Nodes it proves that it is the right cloud (B1).
 
 // Asked is what the cloud said of a Node's instance by its ID.
 type Asked struct {
@@ -47,7 +47,7 @@ func (a Asked) due(p Policy) time.Time {
 	case a.Said == cluster.InstanceTerminated || a.Said == cluster.InstanceNotFound || a.Said == cluster.InstanceUnclaimed:
 		return a.At.Add(p.SightInterval)
 	}
-	return a.At.Add(min(p.unknownLook()<<min(a.Vain, 8), askAgainMax*p.SightInterval))
+	return a.At.Add(min(p.UnknownLook()<<min(a.Vain, 8), askAgainMax*p.SightInterval))
 }
 
 // hear files the answer of this moment, if there is a new one.

@@ -1,4 +1,4 @@
-package nodecleaner
+package reaper
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 )
 
 // This file holds rule G, what one read of the cloud says about one instance, and
-// the ledger. It is as pure as decide.go.
+// the ledger.
 
 type state int
 
@@ -307,8 +307,8 @@ func (m *Memory) miss(id cluster.InstanceID, v *view) {
 	m.Seen[id] = r
 }
 
-// clone copies m, so that Decide changes nothing it was given.
-func (m Memory) clone() Memory {
+// Clone copies m, so that Decide changes nothing it was given.
+func (m Memory) Clone() Memory {
 	m.Seen, m.Watch, m.Doubts = maps.Clone(m.Seen), maps.Clone(m.Watch), maps.Clone(m.Doubts)
 	if m.Seen == nil {
 		m.Seen = map[cluster.InstanceID]Record{}

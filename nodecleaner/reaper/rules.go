@@ -1,4 +1,4 @@
-package nodecleaner
+package reaper
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// This file is the list of the rules, in the order in which they are asked. It is as
-// pure as decide.go. The first rule with an objection holds the Node, and its words
-// are what the journal, the Event and explain say.
+// This file is the list of the rules, in the order in which they are asked. The first
+// rule with an objection holds the Node, and its words are what the journal, the Event and
+// explain say.
 
 // check is one rule: holds returns why it holds the Node, "" when it has no objection.
 type check struct {
@@ -87,6 +87,17 @@ var liveChecks = []liveCheck{
 	{"N3", "it is not Ready again, not kept and not of the control plane meanwhile", func(n cluster.Node, _ Deletion) bool {
 		return n.Ready == cluster.StatusTrue || n.ControlPlane || n.Annotations[cluster.AnnotationKeep] != ""
 	}},
+}
+
+// Recheck asks the rules of N whether the live Node is still the one that was decided on.
+// An empty rule is that it is.
+func Recheck(live cluster.Node, d Deletion) (rule, why string) {
+	for _, c := range liveChecks {
+		if c.fails(live, d) {
+			return c.id, "not so any more: " + c.says
+		}
+	}
+	return "", ""
 }
 
 func isReady(c *candidate, _ *moment) string {
@@ -286,7 +297,7 @@ func hasVolumes(c *candidate, x *moment) string {
 	}
 	if !outOfService(c.node) {
 		c.fence = true
-		return fmt.Sprintf("%d volumes are attached to it: they are detached first (taint %s)", n, taintOutOfService)
+		return fmt.Sprintf("%d volumes are attached to it: they are detached first (taint %s)", n, TaintOutOfService)
 	}
 	if c.watch.Fenced.IsZero() {
 		c.watch.Fenced = x.in.Now

@@ -1,4 +1,4 @@
-package nodecleaner
+package reaper
 
 import (
 	"cmp"
@@ -38,7 +38,7 @@ type Input struct {
 	Leases map[cluster.NodeName]Lease
 }
 
-// Policy is the part of Config that decides.
+// Policy is the part of nodecleaner's configuration that decides.
 type Policy struct {
 	SightInterval   time.Duration
 	GoneGrace       time.Duration
@@ -225,12 +225,12 @@ const (
 	forgetAfter = 24 * time.Hour
 )
 
-// The taints of the field that this package writes. The value of the second marks ours.
+// The taints of the field that nodecleaner writes. The value of the second marks ours.
 const (
-	taintOutOfService = "node.kubernetes.io/out-of-service"
-	outOfServiceValue = "nodeshutdown"
-	taintShutdown     = "node.cloudprovider.kubernetes.io/shutdown"
-	shutdownValue     = "autoscaler-agent"
+	TaintOutOfService = "node.kubernetes.io/out-of-service"
+	OutOfServiceValue = "nodeshutdown"
+	TaintShutdown     = "node.cloudprovider.kubernetes.io/shutdown"
+	ShutdownValue     = "autoscaler-agent"
 )
 
 // Decide says which Nodes to delete. It is a function of its arguments: neither the
@@ -326,7 +326,7 @@ type moment struct {
 }
 
 func newMoment(in Input, m Memory, p Policy) *moment {
-	x := &moment{in: in, policy: p, memory: m.clone(), own: map[cluster.NodeName]bool{}, ownInstance: map[cluster.InstanceID]bool{},
+	x := &moment{in: in, policy: p, memory: m.Clone(), own: map[cluster.NodeName]bool{}, ownInstance: map[cluster.InstanceID]bool{},
 		wanted: map[cluster.NodeName]bool{}, zones: map[string]string{}, stopped: map[string]string{},
 		sharing: map[cluster.InstanceID][]string{}, chosen: map[place][]cluster.Node{}}
 	x.nodes = slices.Clone(in.Nodes)
@@ -371,12 +371,13 @@ func (p *Plan) wake(t time.Time) {
 	}
 }
 
-func tainted(n cluster.Node) bool { return carries(n, cluster.TaintToBeDeleted) }
+func tainted(n cluster.Node) bool { return Carries(n, cluster.TaintToBeDeleted) }
 
-func unreachable(n cluster.Node) bool { return carries(n, "node.kubernetes.io/unreachable") }
+func unreachable(n cluster.Node) bool { return Carries(n, "node.kubernetes.io/unreachable") }
 
-func outOfService(n cluster.Node) bool { return carries(n, taintOutOfService) }
+func outOfService(n cluster.Node) bool { return Carries(n, TaintOutOfService) }
 
-func carries(n cluster.Node, key string) bool {
+// Carries tells whether n has a taint of that key.
+func Carries(n cluster.Node, key string) bool {
 	return slices.ContainsFunc(n.Taints, func(t cluster.Taint) bool { return t.Key == key })
 }

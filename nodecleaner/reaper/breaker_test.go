@@ -1,4 +1,4 @@
-package nodecleaner
+package reaper
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package nodecleaner
+package reaper
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 )
 
 // This file holds what the rules know of one Node, and how a read of the cloud is filed
-// as a sight. It is as pure as decide.go.
+// as a sight.
 
 // candidate is one Node and what is known of it.
 type candidate struct {
@@ -96,12 +96,12 @@ func (w *Watch) count(s sight, p Policy) {
 		w.LookAt = s.at.Add(min(p.SightInterval/2<<min(w.Alive, 8), aliveLookMax))
 		w.Alive++
 	default:
-		w.LookAt = s.at.Add(p.unknownLook())
+		w.LookAt = s.at.Add(p.UnknownLook())
 	}
 }
 
-// unknownLook is the wait after a read that said nothing.
-func (p Policy) unknownLook() time.Duration { return min(unknownLook, p.SightInterval) }
+// UnknownLook is the wait after a read that said nothing.
+func (p Policy) UnknownLook() time.Duration { return min(unknownLook, p.SightInterval) }
 
 // grace is how long the Node must look dead (L1, L2).
 func (c *candidate) grace(x *moment) time.Duration {

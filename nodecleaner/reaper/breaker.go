@@ -1,4 +1,4 @@
-package nodecleaner
+package reaper
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // This file holds what the breakers (B) need to know before they are asked. They stand
-// before every deletion and name themselves. It is as pure as decide.go.
+// before every deletion and name themselves.
 
 // freeze is B3: after an outage of our own view (the API server was away, this
 // agent did not lead or did not run, the clock jumped) nothing is deleted for a
@@ -44,7 +44,7 @@ func (x *moment) freeze() {
 func (x *moment) countErrors() {
 	m, in, p := &x.memory, x.in, x.policy
 	failed := in.ReadProblem != "" || slices.ContainsFunc(in.Groups, func(g cluster.NodeGroup) bool { return g.Stale != "" })
-	if n := len(m.Errors); failed && (n == 0 || in.Now.Sub(m.Errors[n-1]) >= p.unknownLook()) {
+	if n := len(m.Errors); failed && (n == 0 || in.Now.Sub(m.Errors[n-1]) >= p.UnknownLook()) {
 		m.Errors = append(m.Errors, in.Now)
 	}
 	m.Errors = slices.DeleteFunc(m.Errors, func(t time.Time) bool { return in.Now.Sub(t) > p.BreakWithin })
@@ -99,12 +99,24 @@ func (x *moment) census(watch map[cluster.NodeName]Watch) {
 	}
 }
 
+// Breakers lists the rules that a Plan may name as open breakers. B5 only spaces
+// deletions out, and B1 is asked of each Node.
+func Breakers() []string {
+	out := []string{"B1"}
+	for _, c := range breakerChecks {
+		if c.id[0] == 'B' && c.id != "B5" {
+			out = append(out, c.id)
+		}
+	}
+	return out
+}
+
 // name lists the breakers that are open, in the order of the rules: those that held a
 // Node in this round.
 func (x *moment) name(plan *Plan) {
-	for _, c := range breakerChecks {
-		if why := x.stopped[c.id]; why != "" && c.id[0] == 'B' && c.id != "B5" {
-			plan.Breakers = append(plan.Breakers, Breaker{c.id, why})
+	for _, rule := range Breakers() {
+		if why := x.stopped[rule]; why != "" { // never B1
+			plan.Breakers = append(plan.Breakers, Breaker{rule, why})
 		}
 	}
 	for _, h := range plan.Held {
@@ -125,10 +137,10 @@ func (x *moment) mark(c *candidate, plan *Plan) {
 	}
 	n, ours := c.node, false
 	for _, t := range n.Taints {
-		ours = ours || t.Key == taintShutdown && t.Value == shutdownValue
+		ours = ours || t.Key == TaintShutdown && t.Value == ShutdownValue
 	}
 	switch {
-	case n.Ready != cluster.StatusTrue && f.instance.Phase == cluster.PhaseStopped && !carries(n, taintShutdown):
+	case n.Ready != cluster.StatusTrue && f.instance.Phase == cluster.PhaseStopped && !Carries(n, TaintShutdown):
 		plan.Shutdown = append(plan.Shutdown, Mark{Node: n.Name, UID: n.UID, On: true})
 	case ours && (n.Ready == cluster.StatusTrue || f.instance.Phase == cluster.PhaseRunning):
 		plan.Shutdown = append(plan.Shutdown, Mark{Node: n.Name, UID: n.UID})

@@ -1,4 +1,4 @@
-package nodecleaner
+package reaper
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func defaults() Policy {
-	return Config{SightInterval: time.Minute, SentGrace: time.Minute, Grace: 10 * time.Minute, KnownFor: time.Hour,
+	return Policy{SightInterval: time.Minute, SentGrace: time.Minute, Grace: 10 * time.Minute, KnownFor: time.Hour,
 		MaxShare: 0.2, MassHold: 10 * time.Minute, FreezeFor: 5 * time.Minute, UnledgeredEvery: 10 * time.Second,
-		BreakErrors: 5, BreakWithin: 10 * time.Minute, DetachFor: 6 * time.Minute}.policy()
+		BreakErrors: 5, BreakWithin: 10 * time.Minute, DetachFor: 6 * time.Minute, Silence: 2 * time.Minute}
 }
 
 // world is a cluster of one group of ten that a test changes and lets time pass in.
@@ -108,7 +108,7 @@ func (w *world) step() {
 		w.fenced[d.UID] = w.in.Now
 		for i := range w.in.Nodes {
 			if w.in.Nodes[i].Name == d.Node {
-				w.in.Nodes[i].Taints = append(w.in.Nodes[i].Taints, cluster.Taint{Key: taintOutOfService, Value: outOfServiceValue, Effect: "NoExecute"})
+				w.in.Nodes[i].Taints = append(w.in.Nodes[i].Taints, cluster.Taint{Key: TaintOutOfService, Value: OutOfServiceValue, Effect: "NoExecute"})
 			}
 		}
 	}

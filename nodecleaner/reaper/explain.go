@@ -1,10 +1,16 @@
-package nodecleaner
+package reaper
 
 import (
 	"fmt"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// The modes, as a Verdict names them.
+const (
+	ModeDelete  = "delete"
+	ModeObserve = "observe"
 )
 
 // Verdict is what the rules say of one Node. Its field names are stable; fields may be
@@ -127,18 +133,3 @@ func (v *Verdict) facts(c *candidate, x *moment, next Memory) {
 		add("looked at again %s", stamp(c.due))
 	}
 }
-
-// Explain is the verdict of the last round. The zero Verdict means that there was no
-// such Node then.
-func (s *Service) Explain(name string) Verdict {
-	s.mu.Lock()
-	in, m := s.lastIn, s.lastMemory
-	s.mu.Unlock()
-	if in.Now.IsZero() {
-		return Verdict{}
-	}
-	return Explain(in, m, s.cfg.policy(), cluster.NodeName(name))
-}
-
-// Policy is the part of c that decides, for commands that decide once.
-func (c Config) Policy() Policy { return c.policy() }

@@ -1,4 +1,4 @@
-package nodecleaner
+package reaper
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 // This file holds E7: whether a Node's provider ID is its own. A kubelet writes it, and
 // one from a baked image writes another machine's: that this one is gone says nothing
-// about the Node. It is as pure as decide.go.
+// about the Node.
 
 // ghostFor is how long a Node may stay Ready after its instance has ended before its
 // provider ID is thought to be another machine's; Kubernetes notices a silent kubelet

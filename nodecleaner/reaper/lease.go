@@ -1,4 +1,4 @@
-package nodecleaner
+package reaper
 
 import (
 	"fmt"
@@ -6,8 +6,7 @@ import (
 )
 
 // This file holds L2: whether a kubelet lives, by the movement of its Lease on this
-// agent's own clock. A stamp says nothing: a machine's clock may be ahead or behind. It is
-// as pure as decide.go.
+// agent's own clock. A stamp says nothing: a machine's clock may be ahead or behind.
 
 // Lease is a kubelet's as it was just read; the zero value is that there is none.
 type Lease struct {

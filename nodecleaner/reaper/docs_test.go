@@ -1,4 +1,4 @@
-package nodecleaner
+package reaper
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 
 // TestManualHasEveryRule keeps the table of docs/security.md what the code says.
 func TestManualHasEveryRule(t *testing.T) {
-	page, err := os.ReadFile("../docs/security.md")
+	page, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}

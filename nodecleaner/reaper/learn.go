@@ -1,14 +1,13 @@
-package nodecleaner
+package reaper
 
 import "time"
 
-// This file holds what an agent learns that does not lead, and when it was installed. It
-// is as pure as decide.go.
+// This file holds what an agent learns that does not lead, and when it was installed.
 
 // Learn is Decide for an agent that does not lead: it keeps the ledger and judges nothing.
 func Learn(in Input, m Memory, p Policy) Memory {
 	next := newMoment(in, m, p).memory
-	m = m.clone()
+	m = m.Clone()
 	m.Seen, m.Doubts, m.Installed = next.Seen, next.Doubts, next.Installed
 	return m
 }
