@@ -2,6 +2,7 @@ package reaper
 
 import (
 	"testing"
+	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -31,5 +32,83 @@ func TestRecheckByRule(t *testing.T) {
 				t.Errorf("held by %q (%s), want %q", rule, why, c.rule)
 			}
 		})
+	}
+}
+
+// TestYoungAbsence (G0): the absence of a young instance is a read that lags, where the
+// cloud goes on listing terminated ones; a positive answer is not doubted for its age.
+func TestYoungAbsence(t *testing.T) {
+	for name, c := range map[string]struct {
+		sight sight
+		said  cluster.Existence
+		age   time.Duration
+		sent  bool
+		held  bool
+	}{
+		"absent and young":          {sight{state: gone}, cluster.InstanceNotFound, time.Hour - 1, false, true},
+		"absent and old enough":     {sight{state: gone}, cluster.InstanceNotFound, time.Hour, false, false},
+		"listed as terminated":      {sight{state: gone, positive: true}, cluster.InstanceNotFound, 0, false, false},
+		"terminated when asked":     {sight{state: gone}, cluster.InstanceTerminated, 0, false, false},
+		"sent away":                 {sight{state: gone}, cluster.InstanceNotFound, 0, true, false},
+		"young and alive":           {sight{state: alive}, cluster.InstanceNotFound, 0, false, false},
+		"nothing is known, and old": {sight{}, cluster.InstanceNotFound, 2 * time.Hour, false, true},
+	} {
+		x := &moment{in: Input{Now: noon}, policy: Policy{KnownFor: time.Hour},
+			memory: Memory{Seen: map[cluster.InstanceID]Record{id(0): {Launched: noon.Add(-c.age), Sent: c.sent}}}}
+		if why := isUnknown(&candidate{id: id(0), sight: c.sight, watch: Watch{Asked: Asked{Said: c.said}}}, x); (why != "") != c.held {
+			t.Errorf("%s: %q", name, why)
+		}
+	}
+}
+
+// TestCanaryOfTheLiving (B1): a spoilt answer holds only a Node whose instance the list
+// gives up.
+func TestCanaryOfTheLiving(t *testing.T) {
+	spoilt := Watch{Asked: Asked{Rule: "B1", Why: "spoilt"}}
+	for state, held := range map[state]bool{gone: true, alive: false, unknown: false} {
+		if why := failsCanary(&candidate{sight: sight{state: state}, watch: spoilt}, nil); (why != "") != held {
+			t.Errorf("state %d: %q", state, why)
+		}
+	}
+}
+
+// TestSecondSightInTime (G2): a sight exactly one interval after the first is the second.
+func TestSecondSightInTime(t *testing.T) {
+	x := &moment{policy: Policy{SightInterval: time.Minute}}
+	for apart, held := range map[time.Duration]bool{time.Minute - 1: true, time.Minute: false} {
+		if why := lacksSecondSight(&candidate{watch: Watch{First: noon, Last: noon.Add(apart)}}, x); (why != "") != held {
+			t.Errorf("%s apart: %q", apart, why)
+		}
+	}
+}
+
+// TestVolumesAreFencedFirst (N4): the taint is asked for once, and the wait begins when
+// the Node carries it.
+func TestVolumesAreFencedFirst(t *testing.T) {
+	x := &moment{in: Input{Now: noon, Attached: map[cluster.NodeName]int{"n": 1}}, policy: Policy{DetachFor: time.Minute}}
+	for _, tainted := range []bool{false, true} {
+		c := &candidate{node: cluster.Node{Name: "n"}, watch: Watch{Positive: true}}
+		if tainted {
+			c.node.Taints = []cluster.Taint{{Key: TaintOutOfService}}
+		}
+		if why := hasVolumes(c, x); why == "" || c.fence == tainted || c.watch.Fenced.IsZero() == tainted {
+			t.Errorf("tainted %t: %q, fence %t, waits since %s", tainted, why, c.fence, c.watch.Fenced)
+		}
+	}
+}
+
+// TestUnreadLease (L2): what was not read is not taken for a Lease that stands still.
+func TestUnreadLease(t *testing.T) {
+	w := newWorld()
+	w.lose(0)
+	for _, read := range []bool{false, true} {
+		in := w.in
+		if in.Leases = nil; read {
+			in.Leases = map[cluster.NodeName]Lease{w.node(0).Name: {}}
+		}
+		x := newMoment(in, w.memory, w.policy)
+		if c := x.candidate(*w.node(0)); c.rule != "" || c.watch.Pulse.Still.IsZero() == read {
+			t.Errorf("read %t: rule %q, %+v", read, c.rule, c.watch.Pulse)
+		}
 	}
 }
