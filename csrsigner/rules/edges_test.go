@@ -249,6 +249,12 @@ func TestJoinEdges(t *testing.T) {
 		"RSA enciphers": {"", "", func(r *Request, _ *Facts) {
 			r.Parsed.Key, r.Parsed.Bits, r.Usages = "RSA", 2048, append(r.Usages, "key encipherment")
 		}},
+		"an expired token of a later hour": {"J9", "has expired", func(r *Request, f *Facts) {
+			f.Join.Token = Token{Problem: "token abcdef has expired", Made: r.Created.Add(time.Hour)}
+		}},
+		"another key for the same Node": {"J13", "with another key", func(_ *Request, f *Facts) {
+			f.Join.Issued = &Issue{Node: host, Key: "k0", CSR: "node-csr-0"}
+		}},
 		"another group is stale": {"", "", func(_ *Request, f *Facts) { f.Inventory.Incomplete = "group b: throttled" }},
 		"no launch time":         {"J12", "does not say when", func(_ *Request, f *Facts) { f.Inventory.Instance.Created = time.Time{} }},
 		"an operator's old machine": {"J12", "after the launch", func(_ *Request, f *Facts) {
