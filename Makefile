@@ -51,7 +51,7 @@ soak: ## the tests that draw their worlds, by the clock and SEEDS times as many 
 	AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 4h ./agent/plan/... ./agent/binpack
 	cd test && AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} $(GO) test -count=1 -timeout 1h ./judge/sim
 
-mutants: ## every check of csrsigner and nodecleaner/reaper is broken, one at a time: its own tests must notice (MUTANTS_FLAGS="-package csrsigner -v")
+mutants: ## every check of csrsigner/rules and nodecleaner/reaper is broken, one at a time: its own tests must notice (MUTANTS_FLAGS="-package csrsigner/rules -v")
 	cd test && $(GO) run ./cmd/mutants $(MUTANTS_FLAGS)
 
 chaos: ## a million rounds of the reaper with everything going wrong at once, by the clock's seed, which is printed: 0 living Nodes deleted (AUTOSCALER_TEST_SEED plays one again; make check plays 6,000)

@@ -20,6 +20,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
@@ -48,7 +49,7 @@ type (
 type CSRExplanation = csrsigner.Explanation
 
 // CSRStep is one rule of such a judgement.
-type CSRStep = csrsigner.Step
+type CSRStep = rules.Step
 
 // DryExplainCSR judges a certificate request once with clients of its own, as the running
 // agent would, and decides nothing.

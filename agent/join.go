@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // closed tells whether the agent alone approves the client certificates of machines that
@@ -51,7 +52,7 @@ func sections() map[string]groups.Section {
 		out[name] = read
 	}
 	out[machinesSection] = func(section json.RawMessage) error {
-		_, err := csrsigner.ParseMachines(section)
+		_, err := rules.ParseMachines(section)
 		return err
 	}
 	return out
@@ -78,9 +79,9 @@ func (p Parts) signer(a *running) (*csrsigner.Service, error) {
 }
 
 // machinesOf reads the operator's own inventory as it is in force.
-func machinesOf(settings *groups.Live) func() []csrsigner.Machine {
-	return func() []csrsigner.Machine {
-		list, err := csrsigner.ParseMachines(settings.Section(machinesSection))
+func machinesOf(settings *groups.Live) func() []rules.Machine {
+	return func() []rules.Machine {
+		list, err := rules.ParseMachines(settings.Section(machinesSection))
 		if err != nil {
 			return nil // only a section that was read without fault comes into force
 		}
@@ -88,10 +89,10 @@ func machinesOf(settings *groups.Live) func() []csrsigner.Machine {
 	}
 }
 
-func tokenLookup(client kubernetes.Interface) func(context.Context, string) (csrsigner.Token, error) {
-	return func(ctx context.Context, id string) (csrsigner.Token, error) {
+func tokenLookup(client kubernetes.Interface) func(context.Context, string) (rules.Token, error) {
+	return func(ctx context.Context, id string) (rules.Token, error) {
 		m, err := bootstrap.Lookup(ctx, client, id)
-		return csrsigner.Token{Problem: m.Problem, Instance: cluster.InstanceID(m.Instance), Machine: m.Machine, Made: m.Made}, err
+		return rules.Token{Problem: m.Problem, Instance: cluster.InstanceID(m.Instance), Machine: m.Machine, Made: m.Made}, err
 	}
 }
 

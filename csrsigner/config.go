@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // Config is read from AUTOSCALER_CSR_* (envconfig, nested by package agent).
@@ -60,7 +62,7 @@ func (c Config) Validate() error {
 	if c.InventoryMaxAge < time.Second {
 		bad("INVENTORY_MAX_AGE", c.InventoryMaxAge.String(), "use 1s or more, for example 30s")
 	}
-	if c.MaxExpiration < minExpiration*time.Second {
+	if c.MaxExpiration < rules.MinExpiration*time.Second {
 		bad("MAX_EXPIRATION", c.MaxExpiration.String(), "use 10m or more, for example 8760h")
 	}
 	if c.PerNodeHour < 1 {
@@ -70,7 +72,7 @@ func (c Config) Validate() error {
 		bad("WARN_AFTER", c.WarnAfter.String(), "use a positive time, for example 15m")
 	}
 	for _, t := range c.ExtraNames {
-		if fault := templateFault(t); fault != "" {
+		if fault := rules.TemplateFault(t); fault != "" {
 			bad("EXTRA_NAMES", fmt.Sprintf("%q", t), fault+", for example {{node}}.corp.example")
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // TestControlPlaneNames: with the agent's own rights a token can be minted, but not used
@@ -26,7 +28,7 @@ func TestControlPlaneNames(t *testing.T) {
 		c.group.Instances[0].NodeNames = append(c.group.Instances[0].NodeNames, names...)
 		loop(t, c, func(cfg *Config, d *Deps) {
 			closing("")(cfg, d)
-			d.OwnNode, d.Self = "leader", func() Self { return Self{Node: "leader", Names: []string{"leader", "leader.example.org"}} }
+			d.OwnNode, d.Self = "leader", func() rules.Self { return rules.Self{Node: "leader", Names: []string{"leader", "leader.example.org"}} }
 		}, func(client *fake.Clientset, s *Service) {
 			second := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-2", Labels: map[string]string{controlPlaneLabels[0]: ""}}}
 			second.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "CP-2.example.org"}}

@@ -1,17 +1,14 @@
-// Package csrsigner decides the certificate requests of kubelets: those for serving
-// certificates, and, in a closed join, those for the client certificates of machines that
-// join with the agent's tokens. It approves; the controller manager signs. (The name is
-// older than this code.)
+// Package csrsigner watches the certificate requests of kubelets and carries out the
+// verdicts of package rules: requests for serving certificates, and, in a closed join,
+// for the client certificates of machines that join with the agent's tokens. It approves;
+// the controller manager signs. (The name is older than this code.)
 //
-// Every name and address of a request is compared with what the cloud's inventory
-// says about the very machine behind the requesting Node; a Node's own words are
-// never the witness. The rules carry the IDs R0-R19 and, for joins, J0-J16. They stand in
-// two ordered lists, in decide.go and joinrules.go, which are pure.
+// The service answers which requests wait, in which order they are judged, what is known
+// about each (the request, the Node, the token, the cloud's inventory, this machine
+// itself), and which instance already has a certificate (joined.json). Rules R18 and R19
+// are its own: a conflict is judged again (judge.go), and every decision is told (report.go).
 //
-// The package refuses to approve anything that the inventory does not vouch for (the
-// agent's own machine vouches for itself), to deny what may still become right (a slow or
-// broken cloud leaves a request pending), to look names up in DNS, to approve for any other
-// control-plane Node, to let one instance join twice with two keys or under two names,
-// to choose between two that ask for one machine, and to touch client certificate
-// requests that are not made with the agent's own tokens.
+// The package refuses to judge by itself, to act while another agent leads, to approve a
+// join that is not in its ledger before, to look names up in DNS, and to touch client
+// certificate requests that are not made with the agent's own tokens.
 package csrsigner

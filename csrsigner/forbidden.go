@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/servingcert"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // ReadForbidden gathers what rule R9 protects: the names and addresses of the API
@@ -24,8 +25,8 @@ import (
 // control-plane endpoint, the service ranges and the cluster domain. The
 // certificate, the Service and one source of service ranges must be readable;
 // without them nothing is approved. What else cannot be read stands in Unread.
-func ReadForbidden(ctx context.Context, client kubernetes.Interface, config *rest.Config, cfg Config) (*Forbidden, error) {
-	b := &Forbidden{DNSDomain: cfg.DNSDomain, Ranges: prefixes(cfg.ServiceCIDRs), Allowed: prefixes(cfg.AllowedRanges)}
+func ReadForbidden(ctx context.Context, client kubernetes.Interface, config *rest.Config, cfg Config) (*rules.Forbidden, error) {
+	b := &reading{rules.Forbidden{DNSDomain: cfg.DNSDomain, Ranges: prefixes(cfg.ServiceCIDRs), Allowed: prefixes(cfg.AllowedRanges)}}
 	b.add(cfg.ForbiddenNames...)
 	cert, err := servingcert.Fetch(ctx, config)
 	if err != nil {
@@ -45,16 +46,21 @@ func ReadForbidden(ctx context.Context, client kubernetes.Interface, config *res
 	if len(b.Ranges) == 0 {
 		return nil, fmt.Errorf("find the service ranges: set AUTOSCALER_CSR_SERVICE_CIDRS: %w", errors.Join(ranges, kubeadm))
 	}
+	var unread []string
 	for _, err := range []error{unlessAbsent(ranges), unlessAbsent(kubeadm), b.addEndpoints(ctx, client)} {
 		if err != nil {
-			b.Unread = joinWords(b.Unread, err.Error())
+			unread = append(unread, err.Error())
 		}
 	}
+	b.Unread = strings.Join(unread, "; ")
 	if b.DNSDomain == "" {
 		b.DNSDomain = "cluster.local"
 	}
-	return b, nil
+	return &b.Forbidden, nil
 }
+
+// reading is a Forbidden that is being gathered.
+type reading struct{ rules.Forbidden }
 
 // unlessAbsent passes over what a cluster need not have: ServiceCIDRs came with
 // Kubernetes 1.33, and not every cluster was made by kubeadm.
@@ -66,28 +72,28 @@ func unlessAbsent(err error) error {
 }
 
 // add takes names and addresses alike.
-func (b *Forbidden) add(values ...string) {
+func (b *reading) add(values ...string) {
 	for _, v := range values {
 		if a, err := netip.ParseAddr(v); err == nil {
-			if a = plain(a); !slices.Contains(b.Addresses, a) {
+			if a = rules.CanonicalAddress(a); !slices.Contains(b.Addresses, a) {
 				b.Addresses = append(b.Addresses, a)
 			}
 			continue
 		}
-		if name := canonical(v); name != "" && !slices.Contains(b.Names, name) {
+		if name := rules.CanonicalName(v); name != "" && !slices.Contains(b.Names, name) {
 			b.Names = append(b.Names, name)
 		}
 	}
 }
 
-func (b *Forbidden) addURL(raw string) {
+func (b *reading) addURL(raw string) {
 	if u, err := url.Parse(raw); err == nil && u.Hostname() != "" {
 		b.add(u.Hostname())
 	}
 }
 
 // addServiceRanges reads ServiceCIDR objects (Kubernetes 1.33 and later).
-func (b *Forbidden) addServiceRanges(ctx context.Context, client kubernetes.Interface) error {
+func (b *reading) addServiceRanges(ctx context.Context, client kubernetes.Interface) error {
 	list, err := client.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list ServiceCIDRs: %w", err)
@@ -99,7 +105,7 @@ func (b *Forbidden) addServiceRanges(ctx context.Context, client kubernetes.Inte
 }
 
 // addKubeadm reads what kubeadm init was told.
-func (b *Forbidden) addKubeadm(ctx context.Context, client kubernetes.Interface) error {
+func (b *reading) addKubeadm(ctx context.Context, client kubernetes.Interface) error {
 	config, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kubeadm-config", metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read ConfigMap kube-system/kubeadm-config: %w", err)
@@ -126,7 +132,7 @@ func (b *Forbidden) addKubeadm(ctx context.Context, client kubernetes.Interface)
 	return nil
 }
 
-func (b *Forbidden) addEndpoints(ctx context.Context, client kubernetes.Interface) error {
+func (b *reading) addEndpoints(ctx context.Context, client kubernetes.Interface) error {
 	list, err := client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(ctx,
 		metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
 	if err != nil {

@@ -6,23 +6,25 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // ReadSelf asks this host for its names and addresses: the witness of the leader's own
 // kubelet (R16). node is the name of this machine's Node, more are further names and
 // addresses that the operator vouches for. DNS is not asked.
-func ReadSelf(node string, more []string) Self {
-	self := Self{Node: node, Names: []string{node}}
+func ReadSelf(node string, more []string) rules.Self {
+	self := rules.Self{Node: node, Names: []string{node}}
 	if host, err := os.Hostname(); err == nil && host != "" {
-		name := canonical(host)
+		name := rules.CanonicalName(host)
 		short, _, _ := strings.Cut(name, ".")
 		self.Names = append(self.Names, name, short)
 	}
 	for _, m := range more {
 		if a, err := netip.ParseAddr(m); err == nil {
-			self.Addresses = append(self.Addresses, plain(a))
+			self.Addresses = append(self.Addresses, rules.CanonicalAddress(a))
 		} else {
-			self.Names = append(self.Names, canonical(m))
+			self.Names = append(self.Names, rules.CanonicalName(m))
 		}
 	}
 	// Absent on hosts without systemd: one binding less, not a fault.
@@ -36,7 +38,7 @@ func ReadSelf(node string, more []string) Self {
 	for _, a := range list {
 		if n, ok := a.(*net.IPNet); ok {
 			if ip, ok := netip.AddrFromSlice(n.IP); ok {
-				self.Addresses = append(self.Addresses, plain(ip))
+				self.Addresses = append(self.Addresses, rules.CanonicalAddress(ip))
 			}
 		}
 	}

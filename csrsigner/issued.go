@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // This file finds out what was issued already, and who else asks. None of it is this
@@ -20,7 +21,7 @@ import (
 // kubeadm's own token or by a person's approval.
 
 // gatherIssued adds what is known of one instance's certificates (J13, J16).
-func (s *Service) gatherIssued(ctx context.Context, i cluster.Instance, req Request, f *Facts) {
+func (s *Service) gatherIssued(ctx context.Context, i cluster.Instance, req rules.Request, f *rules.Facts) {
 	names := nodeNamesOf(i)
 	f.Join.Issued = s.issued(i, names, req)
 	f.Join.Bearers = s.bearers(i.ID)
@@ -30,7 +31,7 @@ func (s *Service) gatherIssued(ctx context.Context, i cluster.Instance, req Requ
 func nodeNamesOf(i cluster.Instance) []string {
 	out := make([]string, 0, len(i.NodeNames))
 	for _, n := range i.NodeNames {
-		out = append(out, canonical(n))
+		out = append(out, rules.CanonicalName(n))
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -41,8 +42,8 @@ func nodeNamesOf(i cluster.Instance) []string {
 // ledger. One for the very Node and key that ask comes first if it was seen approved; any
 // other comes before the agent's own entry, which it writes before it approves: one that
 // was made just before the lead was lost does not outweigh what another agent did approve.
-func (s *Service) issued(i cluster.Instance, names []string, req Request) *Issue {
-	var seen []Issue
+func (s *Service) issued(i cluster.Instance, names []string, req rules.Request) *rules.Issue {
+	var seen []rules.Issue
 	for _, name := range names {
 		objects, err := s.joins.GetIndexer().ByIndex(byGranted, name)
 		if err != nil {
@@ -56,21 +57,21 @@ func (s *Service) issued(i cluster.Instance, names []string, req Request) *Issue
 		seen = append(seen, s.ledger.granted(name)...)
 	}
 	// A request from before the launch was another machine's of the same name.
-	seen = slices.DeleteFunc(seen, func(x Issue) bool { return tooEarly(x.At, i.Created) })
-	asked := Issue{Node: req.Node(), Key: req.Parsed.KeyHash}
-	if at := slices.IndexFunc(seen, asked.same); at >= 0 {
+	seen = slices.DeleteFunc(seen, func(x rules.Issue) bool { return rules.TooEarly(x.At, i.Created) })
+	asked := rules.Issue{Node: req.Node(), Key: req.Parsed.KeyHash}
+	if at := slices.IndexFunc(seen, asked.Same); at >= 0 {
 		return &seen[at]
 	}
 	if len(seen) > 0 {
-		first := slices.MinFunc(seen, func(a, b Issue) int { return a.At.Compare(b.At) })
+		first := slices.MinFunc(seen, func(a, b rules.Issue) int { return a.At.Compare(b.At) })
 		return &first
 	}
 	return s.ledger.of(i.ID)
 }
 
 // grantOf is an approved request as the ledger keeps it.
-func grantOf(csr *certificatesv1.CertificateSigningRequest) Issue {
-	return Issue{Node: csr.Annotations[slimNode], Key: csr.Annotations[slimKey], CSR: csr.Name, At: csr.CreationTimestamp.Time}
+func grantOf(csr *certificatesv1.CertificateSigningRequest) rules.Issue {
+	return rules.Issue{Node: csr.Annotations[slimNode], Key: csr.Annotations[slimKey], CSR: csr.Name, At: csr.CreationTimestamp.Time}
 }
 
 // learn keeps every approval that a watch shows, so that a standby knows what was issued
@@ -91,7 +92,7 @@ func (s *Service) bearers(id cluster.InstanceID) []string {
 	nodes, _ := s.nodes.List(labels.Everything()) // a lister over a cache has no errors
 	var out []string
 	for _, n := range nodes {
-		if sameMachine(n.Spec.ProviderID, string(id)) {
+		if rules.SameMachine(n.Spec.ProviderID, string(id)) {
 			out = append(out, n.Name)
 		}
 	}
@@ -102,8 +103,8 @@ func (s *Service) bearers(id cluster.InstanceID) []string {
 // rivals are the other pending requests for a name of the instance with another key. One
 // from before the launch is nobody's (J12), and one whose token does not live, or is
 // another machine's, lets nobody in (J9, J11): neither can stop a machine that comes.
-func (s *Service) rivals(ctx context.Context, i cluster.Instance, names []string, req Request, own Token) []string {
-	tokens := map[string]Token{req.Username: own}
+func (s *Service) rivals(ctx context.Context, i cluster.Instance, names []string, req rules.Request, own rules.Token) []string {
+	tokens := map[string]rules.Token{req.Username: own}
 	var out []string
 	for _, name := range names {
 		objects, err := s.joins.GetIndexer().ByIndex(byKey, joinPrefix+name)
@@ -112,7 +113,7 @@ func (s *Service) rivals(ctx context.Context, i cluster.Instance, names []string
 		}
 		for _, o := range objects {
 			csr, ok := o.(*certificatesv1.CertificateSigningRequest)
-			if !ok || csr.Name == req.Name || csr.Annotations[slimKey] == req.Parsed.KeyHash || tooEarly(csr.CreationTimestamp.Time, i.Created) {
+			if !ok || csr.Name == req.Name || csr.Annotations[slimKey] == req.Parsed.KeyHash || rules.TooEarly(csr.CreationTimestamp.Time, i.Created) {
 				continue
 			}
 			token, known := tokens[csr.Spec.Username]
@@ -120,7 +121,7 @@ func (s *Service) rivals(ctx context.Context, i cluster.Instance, names []string
 				token = s.token(ctx, csr.Spec.Username)
 				tokens[csr.Spec.Username] = token
 			}
-			if token.Problem == "" && tokenOf(token, i) == "" {
+			if token.Problem == "" && rules.TokenFault(token, i) == "" {
 				out = append(out, csr.Name)
 			}
 		}
@@ -130,17 +131,17 @@ func (s *Service) rivals(ctx context.Context, i cluster.Instance, names []string
 }
 
 // token looks up the token of a requester.
-func (s *Service) token(ctx context.Context, username string) Token {
-	id, ok := strings.CutPrefix(username, tokenPrefix)
+func (s *Service) token(ctx context.Context, username string) rules.Token {
+	id, ok := strings.CutPrefix(username, rules.TokenPrefix)
 	switch {
 	case !ok:
-		return Token{Problem: "the requester has no bootstrap token"}
+		return rules.Token{Problem: "the requester has no bootstrap token"}
 	case s.deps.Token == nil:
-		return Token{Problem: "tokens cannot be looked up: AUTOSCALER_BOOTSTRAP_ENABLED is false"}
+		return rules.Token{Problem: "tokens cannot be looked up: AUTOSCALER_BOOTSTRAP_ENABLED is false"}
 	}
 	t, err := s.deps.Token(ctx, id)
 	if err != nil {
-		return Token{Problem: fmt.Sprintf("token %s cannot be looked up: %v", clip(id, nameBytes), err)}
+		return rules.Token{Problem: fmt.Sprintf("token %s cannot be looked up: %v", rules.Clip(id, rules.NameBytes), err)}
 	}
 	return t
 }
@@ -163,11 +164,11 @@ func (s *Service) controlPlane(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("list Nodes of the control plane: %w", err)
 		}
 		for _, n := range list.Items {
-			out = append(out, canonical(n.Name), canonical(n.Labels[corev1.LabelHostname]))
+			out = append(out, rules.CanonicalName(n.Name), rules.CanonicalName(n.Labels[corev1.LabelHostname]))
 			for _, a := range n.Status.Addresses {
 				switch a.Type {
 				case corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeExternalDNS:
-					out = append(out, canonical(a.Address))
+					out = append(out, rules.CanonicalName(a.Address))
 				}
 			}
 		}

@@ -21,6 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // closing switches the closed join on.
@@ -28,11 +30,11 @@ func closing(dir string) func(*Config, *Deps) {
 	return func(c *Config, d *Deps) {
 		c.Join, c.JoinWindow = JoinClosed, 2*time.Hour
 		d.TokenGroup, d.StateDir = workersGroup, dir
-		d.Token = func(_ context.Context, id string) (Token, error) {
+		d.Token = func(_ context.Context, id string) (rules.Token, error) {
 			if id != "abcdef" {
-				return Token{Problem: "token " + id + " was not minted by the agent"}, nil
+				return rules.Token{Problem: "token " + id + " was not minted by the agent"}, nil
 			}
-			return Token{}, nil
+			return rules.Token{}, nil
 		}
 	}
 }
@@ -41,12 +43,12 @@ func closing(dir string) func(*Config, *Deps) {
 func joining(t *testing.T, name, node string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	raw := request(t, func(r *x509.CertificateRequest) {
-		*r = x509.CertificateRequest{Subject: pkix.Name{CommonName: userPrefix + node, Organization: []string{nodesGroup}}}
+		*r = x509.CertificateRequest{Subject: pkix.Name{CommonName: rules.UserPrefix + node, Organization: []string{rules.NodesGroup}}}
 	})
 	return &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(time.Now())},
-		Spec: certificatesv1.CertificateSigningRequestSpec{Request: raw, SignerName: clientSigner, Username: tokenPrefix + "abcdef",
-			Groups: []string{tokensGroup, workersGroup, authGroup}, Usages: []certificatesv1.KeyUsage{"digital signature", "client auth"}},
+		Spec: certificatesv1.CertificateSigningRequestSpec{Request: raw, SignerName: rules.ClientSigner, Username: rules.TokenPrefix + "abcdef",
+			Groups: []string{rules.TokensGroup, workersGroup, rules.AuthGroup}, Usages: []certificatesv1.KeyUsage{"digital signature", "client auth"}},
 	}
 }
 
@@ -146,12 +148,12 @@ func TestJoinRefusals(t *testing.T) {
 		loop(t, c, func(cfg *Config, d *Deps) {
 			closing("")(cfg, d)
 			d.OwnNode = "leader"
-			d.Self = func() Self { return Self{Node: "leader", Names: []string{"leader"}} }
+			d.Self = func() rules.Self { return rules.Self{Node: "leader", Names: []string{"leader"}} }
 		}, func(client *fake.Clientset, _ *Service) {
 			foreign := joining(t, "foreign-token", host)
-			foreign.Spec.Username = tokenPrefix + "zzzzzz"
+			foreign.Spec.Username = rules.TokenPrefix + "zzzzzz"
 			kubeadm := joining(t, "kubeadm-token", host)
-			kubeadm.Spec.Groups = []string{tokensGroup, "system:bootstrappers:kubeadm:default-node-token", authGroup}
+			kubeadm.Spec.Groups = []string{rules.TokensGroup, "system:bootstrappers:kubeadm:default-node-token", rules.AuthGroup}
 			c.mu.Lock()
 			boss := *ownInstance()
 			boss.ID, boss.NodeNames, boss.Created = nextID, []string{"leader"}, time.Now()
@@ -273,7 +275,7 @@ func TestSlim(t *testing.T) {
 		t.Errorf("key %v", keys)
 	}
 	kubeadm := joining(t, "b", host)
-	kubeadm.Spec.Groups, kubeadm.Annotations = []string{tokensGroup, authGroup}, map[string]string{slimNode: host, slimKey: "k"}
+	kubeadm.Spec.Groups, kubeadm.Annotations = []string{rules.TokensGroup, rules.AuthGroup}, map[string]string{slimNode: host, slimKey: "k"}
 	o, _ := s.slim(kubeadm)
 	if keys, _ := s.indexKey(o); len(keys) != 0 {
 		t.Errorf("a token that is not ours has key %v", keys)
@@ -303,7 +305,7 @@ func TestJoinFlood(t *testing.T) {
 					e.Spec.Request = evil.Spec.Request
 				} else {
 					e.Spec.Request = request(t, func(r *x509.CertificateRequest) {
-						*r = x509.CertificateRequest{Subject: pkix.Name{CommonName: fmt.Sprintf("%sevil-%d", userPrefix, n), Organization: []string{nodesGroup}}}
+						*r = x509.CertificateRequest{Subject: pkix.Name{CommonName: fmt.Sprintf("%sevil-%d", rules.UserPrefix, n), Organization: []string{rules.NodesGroup}}}
 					})
 				}
 				create(t, client, e)

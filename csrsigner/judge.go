@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // judge reads one request live, decides and writes the decision.
@@ -27,26 +29,26 @@ func (s *Service) judge(ctx context.Context, key string, seen *certificatesv1.Ce
 	}
 	req := toRequest(csr)
 	f, v := s.decide(ctx, key, req)
-	if v.Rule == RuleStale && s.replace(ctx, f) {
+	if v.Rule == rules.RuleStale && s.replace(ctx, f) {
 		return progress, nil // judged again without the Node that stood in the way
 	}
-	if v.Do == Approve || v.Do == Deny {
+	if v.Do == rules.Approve || v.Do == rules.Deny {
 		if may, why := s.deps.MayAct(); !may {
 			s.log.WithFields(map[string]any{"csr": req.Name, "why": why}).Info("certificate request is left to the agent that leads now")
 			return backoff, nil
 		}
 	}
-	if v.Do == Approve && req.Signer == clientSigner {
+	if v.Do == rules.Approve && req.Signer == rules.ClientSigner {
 		// On disk before the approval is: a crash between the two forgets nothing, and of
 		// two requests under two names of one instance the second finds the first.
-		if err := s.ledger.enter(f.Inventory.Instance.ID, Issue{Node: req.Node(), Key: req.Parsed.KeyHash, CSR: req.Name, At: time.Now()}); err != nil {
+		if err := s.ledger.enter(f.Inventory.Instance.ID, rules.Issue{Node: req.Node(), Key: req.Parsed.KeyHash, CSR: req.Name, At: time.Now()}); err != nil {
 			f.Join.Fault = err.Error()
-			v = Decide(req, f)
+			v = rules.Decide(req, f)
 		}
 	}
 	switch v.Do {
-	case Approve, Deny:
-		if v.Do == Deny && isJoin(key) && !s.mayDecide(denials(req)) {
+	case rules.Approve, rules.Deny:
+		if v.Do == rules.Deny && isJoin(key) && !s.mayDecide(denials(req)) {
 			return slowly, nil // it stays pending, which lets nobody in either
 		}
 		err := s.write(ctx, csr, v)
@@ -57,12 +59,12 @@ func (s *Service) judge(ctx context.Context, key string, seen *certificatesv1.Ce
 			return backoff, fmt.Errorf("decide request %s: %w", csr.Name, err)
 		}
 		s.spend(key, s.cfg.PerNodeHour)
-		if v.Do == Deny && isJoin(key) {
+		if v.Do == rules.Deny && isJoin(key) {
 			s.spend(denials(req), denialsPerHour)
 		}
 		s.report(key, req, f, v)
 		return progress, nil
-	case Later:
+	case rules.Later:
 		s.report(key, req, f, v)
 		return s.patience(req), nil
 	}
@@ -73,9 +75,9 @@ func (s *Service) judge(ctx context.Context, key string, seen *certificatesv1.Ce
 // has the token can ask under as many names as there are.
 const denialsPerHour = 60
 
-func denials(req Request) string { return "denials:" + req.Username }
+func denials(req rules.Request) string { return "denials:" + req.Username }
 
-func (s *Service) patience(req Request) retry {
+func (s *Service) patience(req rules.Request) retry {
 	if time.Since(req.Created) > s.cfg.WarnAfter {
 		return slowly
 	}
@@ -85,39 +87,38 @@ func (s *Service) patience(req Request) retry {
 // unexpected holds client requests for names that no instance is expected under without
 // reading them: with a stolen token such names come by the thousand. Only the verdict
 // "hold" is ever taken this way, by the check's own words.
-func (s *Service) unexpected(ctx context.Context, key string, seen *certificatesv1.CertificateSigningRequest) (Verdict, Request, Facts, bool) {
+func (s *Service) unexpected(ctx context.Context, key string, seen *certificatesv1.CertificateSigningRequest) (rules.Verdict, rules.Request, rules.Facts, bool) {
 	node, ok := strings.CutPrefix(key, joinPrefix)
 	if !ok {
-		return Verdict{}, Request{}, Facts{}, false
+		return rules.Verdict{}, rules.Request{}, rules.Facts{}, false
 	}
-	req := Request{Name: seen.Name, UID: string(seen.UID), Signer: clientSigner, Username: seen.Spec.Username,
-		Created: seen.CreationTimestamp.Time, Parsed: Parsed{CommonNames: []string{userPrefix + node}}}
-	f := Facts{Now: time.Now(), Join: &Join{}}
+	req := rules.Request{Name: seen.Name, UID: string(seen.UID), Signer: rules.ClientSigner, Username: seen.Spec.Username,
+		Created: seen.CreationTimestamp.Time, Parsed: rules.Parsed{CommonNames: []string{rules.UserPrefix + node}}}
+	f := rules.Facts{Now: time.Now(), Join: &rules.Join{}}
 	for _, age := range []time.Duration{s.cfg.InventoryMaxAge, refetchAge} {
-		if f.Inventory != nil && !s.mayRefetch(clientSigner) {
+		if f.Inventory != nil && !s.mayRefetch(rules.ClientSigner) {
 			break
 		}
 		groups, err := s.deps.Inventory.Groups(ctx, age)
 		if err != nil {
-			return Verdict{}, req, f, false // the whole judgement names what is wrong
+			return rules.Verdict{}, req, f, false // the whole judgement names what is wrong
 		}
 		if f.Inventory = s.sources().JoinWitness(groups, node); len(f.Inventory.Claimants) > 0 {
-			return Verdict{}, req, f, false
+			return rules.Verdict{}, req, f, false
 		}
 	}
-	do, why := expectedInstance(req, f)
-	return Verdict{Do: do, Rule: "J11", Why: clip(why, whyBytes)}, req, f, true
+	return rules.Unexpected(req, f), req, f, true
 }
 
 // replace has the Node of a machine that is gone deleted (S1).
-func (s *Service) replace(ctx context.Context, f Facts) bool {
+func (s *Service) replace(ctx context.Context, f rules.Facts) bool {
 	if s.deps.ReapStale == nil || f.Node == nil || f.Node.Ready || f.Node.Deleting {
 		return false
 	}
 	bounded, cancel := context.WithTimeout(ctx, reapPatience)
 	defer cancel()
 	err := s.deps.ReapStale(bounded, f.Node.Name)
-	entry := s.log.WithFields(map[string]any{"rule": RuleStale, "node": f.Node.Name, "instance": f.Node.ProviderID})
+	entry := s.log.WithFields(map[string]any{"rule": rules.RuleStale, "node": f.Node.Name, "instance": f.Node.ProviderID})
 	if err != nil {
 		entry.WithField("why", err.Error()).Debug("the Node that stands in a join's way stays for now")
 		return false
@@ -128,20 +129,20 @@ func (s *Service) replace(ctx context.Context, f Facts) bool {
 
 // decide gathers facts in the order of their cost: what the cluster knows, the
 // inventory as it is, the inventory read again.
-func (s *Service) decide(ctx context.Context, key string, req Request) (Facts, Verdict) {
+func (s *Service) decide(ctx context.Context, key string, req rules.Request) (rules.Facts, rules.Verdict) {
 	f := s.gather(ctx, key, req)
-	v := Decide(req, f)
-	if v.Do != Later || f.Inventory != nil || v.Rule != RuleInventory && v.Rule != RuleJoinInventory {
+	v := rules.Decide(req, f)
+	if v.Do != rules.Later || f.Inventory != nil || v.Rule != rules.RuleInventory && v.Rule != rules.RuleJoinInventory {
 		return f, v
 	}
 	for _, age := range []time.Duration{s.cfg.InventoryMaxAge, refetchAge} {
 		// A cached inventory said no: it may only be too old to know a new instance.
-		if f.Inventory != nil && (f.Inventory.Problem != "" || f.Inventory.justRead() || !s.mayRefetch(req.Signer)) {
+		if f.Inventory != nil && (f.Inventory.Problem != "" || justRead(f.Inventory) || !s.mayRefetch(req.Signer)) {
 			break
 		}
 		groups, err := s.deps.Inventory.Groups(ctx, age)
 		f.Now = time.Now()
-		if req.Signer == clientSigner {
+		if req.Signer == rules.ClientSigner {
 			f.Inventory = s.sources().JoinWitness(groups, req.Node())
 			if i := f.Inventory.Instance; i != nil {
 				s.gatherIssued(ctx, *i, req, &f)
@@ -152,22 +153,22 @@ func (s *Service) decide(ctx context.Context, key string, req Request) (Facts, V
 		if err != nil && len(groups) == 0 {
 			f.Inventory.Problem = err.Error()
 		}
-		v = Decide(req, f)
+		v = rules.Decide(req, f)
 		// What another machine owned a moment ago may have moved: only a new read denies.
-		if v.Do == Approve || v.Do == Deny && f.Inventory.justRead() {
+		if v.Do == rules.Approve || v.Do == rules.Deny && justRead(f.Inventory) {
 			break
 		}
 	}
-	if v.Do == Deny && !f.Inventory.justRead() { // the allowance of reads is used up
-		v.Do, v.Why = Later, clip(v.Why, whyBytes-len(byOldRead))+byOldRead
+	if v.Do == rules.Deny && !justRead(f.Inventory) { // the allowance of reads is used up
+		v = v.Hold(byOldRead)
 	}
 	return f, v
 }
 
 const byOldRead = ", by a read that may be too old to deny for good"
 
-func (s *Service) sources() Sources {
-	out := Sources{Extra: s.cfg.ExtraNames}
+func (s *Service) sources() rules.Sources {
+	out := rules.Sources{Extra: s.cfg.ExtraNames}
 	if s.deps.Machines != nil {
 		out.Machines = s.deps.Machines()
 	}
@@ -175,23 +176,23 @@ func (s *Service) sources() Sources {
 }
 
 // justRead tells whether reading again could say nothing new.
-func (inv *Witness) justRead() bool {
+func justRead(inv *rules.Witness) bool {
 	return inv.Instance != nil && time.Since(inv.ReadAt) < justNow
 }
 
-func (s *Service) gather(ctx context.Context, key string, req Request) Facts {
+func (s *Service) gather(ctx context.Context, key string, req rules.Request) rules.Facts {
 	now := time.Now()
-	f := Facts{Now: now, MaxExpiration: s.cfg.MaxExpiration, MaxAge: s.cfg.InventoryMaxAge, Taken: map[string]string{}}
+	f := rules.Facts{Now: now, MaxExpiration: s.cfg.MaxExpiration, MaxAge: s.cfg.InventoryMaxAge, Taken: map[string]string{}}
 	if n := s.newest(key); n != nil && n.Name != req.Name {
 		f.Newer = n.Name
 	}
 	f.Spent = !s.mayDecide(key)
 	f.Forbidden = s.protected(ctx, now)
-	if s.deps.OwnNode != "" && (req.Signer == clientSigner || req.Node() == s.deps.OwnNode) {
+	if s.deps.OwnNode != "" && (req.Signer == rules.ClientSigner || req.Node() == s.deps.OwnNode) {
 		self := s.deps.Self()
 		f.Self = &self
 	}
-	if req.Signer == clientSigner {
+	if req.Signer == rules.ClientSigner {
 		s.gatherJoin(ctx, req, &f)
 		return f
 	}
@@ -199,7 +200,7 @@ func (s *Service) gather(ctx context.Context, key string, req Request) Facts {
 		f.Node = toNode(n)
 	}
 	for _, name := range req.Parsed.DNS {
-		if c := canonical(name); c != req.Node() {
+		if c := rules.CanonicalName(name); c != req.Node() {
 			if n, err := s.nodes.Get(c); err == nil {
 				f.Taken[c] = n.Name
 			}
@@ -210,11 +211,11 @@ func (s *Service) gather(ctx context.Context, key string, req Request) Facts {
 
 // gatherJoin adds what a client request is judged by. The Node is read live: a cache
 // that is a moment old would let a second machine in beside the first.
-func (s *Service) gatherJoin(ctx context.Context, req Request, f *Facts) {
+func (s *Service) gatherJoin(ctx context.Context, req rules.Request, f *rules.Facts) {
 	if !s.closed() {
 		return
 	}
-	f.Join = &Join{Group: s.deps.TokenGroup, Window: s.cfg.JoinWindow}
+	f.Join = &rules.Join{Group: s.deps.TokenGroup, Window: s.cfg.JoinWindow}
 	if req.Settled != "" || req.Node() == "" {
 		return
 	}
@@ -233,7 +234,7 @@ func (s *Service) gatherJoin(ctx context.Context, req Request, f *Facts) {
 
 // protected returns what R9 protects, read again every forbiddenTTL. An old reading
 // serves on when the new one fails; nil means that there never was one.
-func (s *Service) protected(ctx context.Context, now time.Time) *Forbidden {
+func (s *Service) protected(ctx context.Context, now time.Time) *rules.Forbidden {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.forbidden != nil && now.Sub(s.forbiddenAt) < forbiddenTTL {
@@ -312,11 +313,11 @@ func (s *Service) mayWrite(ctx context.Context) (context.Context, context.Cancel
 // write puts the verdict on the very object that was judged: a changed one is
 // refused by its resource version (R18). Whether this agent leads is asked once more:
 // cloud and ledger may have taken their time. The call ends before the lead can.
-func (s *Service) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v Verdict) error {
+func (s *Service) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v rules.Verdict) error {
 	kind, reason, message := certificatesv1.CertificateApproved, "AutoscalerAgentWitnessed", v.Rule+": "+v.Why
-	if v.Do == Deny {
+	if v.Do == rules.Deny {
 		kind, reason = certificatesv1.CertificateDenied, "AutoscalerAgent"+v.Rule
-	} else if node, _ := whoAsks(csr.Spec.Request); csr.Spec.SignerName == clientSigner {
+	} else if node, _ := whoAsks(csr.Spec.Request); csr.Spec.SignerName == rules.ClientSigner {
 		// units/admission-policy.yaml proves it by the request, and compares it with the control plane's Nodes.
 		message = "node " + node + ": " + message
 	}

@@ -15,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // TestMayActBeforeTheWrite: an agent that loses the lead while it asks the cloud, or while
@@ -80,7 +81,7 @@ func TestActUntil(t *testing.T) {
 			t.Errorf("the write may take until %s, the right to act ends at %s", got, until)
 		}
 		time.Sleep(4 * time.Second)
-		if err := s.write(ctx, joining(t, "late", host), Verdict{Do: Approve}); !errors.Is(err, context.DeadlineExceeded) {
+		if err := s.write(ctx, joining(t, "late", host), rules.Verdict{Do: rules.Approve}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a write after the end: %v", err)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // ledger remembers which instance got its client certificate (J13): one for each, ever.
@@ -27,8 +28,8 @@ type ledger struct {
 	log  *logrus.Entry
 
 	mu      sync.Mutex
-	entries map[cluster.InstanceID]Issue
-	grants  map[string][]Issue // by Node name
+	entries map[cluster.InstanceID]rules.Issue
+	grants  map[string][]rules.Issue // by Node name
 }
 
 const (
@@ -41,15 +42,15 @@ const (
 )
 
 type ledgerFile struct {
-	Version int                          `json:"version"`
-	Joined  map[cluster.InstanceID]Issue `json:"joined"`
-	Granted map[string][]Issue           `json:"granted,omitempty"`
+	Version int                                `json:"version"`
+	Joined  map[cluster.InstanceID]rules.Issue `json:"joined"`
+	Granted map[string][]rules.Issue           `json:"granted,omitempty"`
 }
 
 // openLedger reads the ledger of dir, and removes what a crash left beside it. A torn or
 // foreign file, or a directory in its place, is set aside and reported: live Nodes, the launch window and requests that the API server still has stand in.
 func openLedger(dir string, log *logrus.Entry) *ledger {
-	l := &ledger{log: log, entries: map[cluster.InstanceID]Issue{}, grants: map[string][]Issue{}}
+	l := &ledger{log: log, entries: map[cluster.InstanceID]rules.Issue{}, grants: map[string][]rules.Issue{}}
 	if dir == "" {
 		return l
 	}
@@ -84,7 +85,7 @@ func openLedger(dir string, log *logrus.Entry) *ledger {
 	return l
 }
 
-func (l *ledger) of(id cluster.InstanceID) *Issue {
+func (l *ledger) of(id cluster.InstanceID) *rules.Issue {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i, ok := l.entries[id]; ok {
@@ -95,13 +96,13 @@ func (l *ledger) of(id cluster.InstanceID) *Issue {
 
 // enter writes that an instance gets its certificate. Unless that is on disk the
 // certificate must not be approved.
-func (l *ledger) enter(id cluster.InstanceID, i Issue) error {
+func (l *ledger) enter(id cluster.InstanceID, i rules.Issue) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if old, ok := l.entries[id]; ok {
 		// The same machine again, whose first time is the one that counts; or one whose key
 		// a person has approved.
-		if old.same(i) || slices.ContainsFunc(l.grants[i.Node], i.same) {
+		if old.Same(i) || slices.ContainsFunc(l.grants[i.Node], i.Same) {
 			return nil
 		}
 		return fmt.Errorf("instance %s got its certificate as Node %s by request %s, with another key or as another Node", id, old.Node, old.CSR)
@@ -112,23 +113,23 @@ func (l *ledger) enter(id cluster.InstanceID, i Issue) error {
 }
 
 // granted are the approvals that were seen for a Node's name.
-func (l *ledger) granted(node string) []Issue {
+func (l *ledger) granted(node string) []rules.Issue {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.grants[node])
 }
 
 // learn keeps an approval that was seen, unless it is known.
-func (l *ledger) learn(i Issue) error {
+func (l *ledger) learn(i rules.Issue) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, own := range l.entries {
-		if own.same(i) {
+		if own.Same(i) {
 			return nil
 		}
 	}
 	old := l.grants[i.Node]
-	if slices.ContainsFunc(old, i.same) {
+	if slices.ContainsFunc(old, i.Same) {
 		return nil
 	}
 	next := maps.Clone(l.grants)
@@ -146,17 +147,17 @@ func (l *ledger) prune(groups []cluster.NodeGroup, now time.Time) {
 		for _, i := range g.Instances {
 			there[i.ID] = true
 			for _, n := range i.NodeNames {
-				names[canonical(n)] = true
+				names[rules.CanonicalName(n)] = true
 			}
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := maps.Clone(l.entries)
-	maps.DeleteFunc(next, func(id cluster.InstanceID, i Issue) bool { return !there[id] && now.Sub(i.At) > ledgerKeep })
+	maps.DeleteFunc(next, func(id cluster.InstanceID, i rules.Issue) bool { return !there[id] && now.Sub(i.At) > ledgerKeep })
 	grants := maps.Clone(l.grants)
-	maps.DeleteFunc(grants, func(node string, list []Issue) bool {
-		return !names[node] && !slices.ContainsFunc(list, func(i Issue) bool { return now.Sub(i.At) <= ledgerKeep })
+	maps.DeleteFunc(grants, func(node string, list []rules.Issue) bool {
+		return !names[node] && !slices.ContainsFunc(list, func(i rules.Issue) bool { return now.Sub(i.At) <= ledgerKeep })
 	})
 	if len(next) == len(l.entries) && len(grants) == len(l.grants) {
 		return
@@ -166,7 +167,7 @@ func (l *ledger) prune(groups []cluster.NodeGroup, now time.Time) {
 	}
 }
 
-func (l *ledger) write(next map[cluster.InstanceID]Issue, grants map[string][]Issue) error {
+func (l *ledger) write(next map[cluster.InstanceID]rules.Issue, grants map[string][]rules.Issue) error {
 	if l.path != "" {
 		data, err := json.Marshal(ledgerFile{Version: ledgerVersion, Joined: next, Granted: grants})
 		if err == nil {

@@ -12,6 +12,7 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // TestLedger: what is written is read again; a torn file is set aside; what is gone from
@@ -21,18 +22,18 @@ func TestLedger(t *testing.T) {
 	logger, hook := logtest.NewNullLogger()
 	log := logrus.NewEntry(logger)
 	l := openLedger(dir, log)
-	if err := l.enter("i-1", Issue{Node: "n1", Key: "k1", CSR: "c1", At: noon}); err != nil {
+	if err := l.enter("i-1", rules.Issue{Node: "n1", Key: "k1", CSR: "c1", At: noon}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.enter("i-1", Issue{Node: "n1", Key: "k1", CSR: "c2", At: noon.Add(time.Hour)}); err != nil {
+	if err := l.enter("i-1", rules.Issue{Node: "n1", Key: "k1", CSR: "c2", At: noon.Add(time.Hour)}); err != nil {
 		t.Errorf("the same key again: %v", err)
 	}
-	for name, i := range map[string]Issue{"another key": {Node: "n1", Key: "k2"}, "another name": {Node: "n2", Key: "k1"}} {
+	for name, i := range map[string]rules.Issue{"another key": {Node: "n1", Key: "k2"}, "another name": {Node: "n2", Key: "k1"}} {
 		if err := l.enter("i-1", i); err == nil || !strings.Contains(err.Error(), "c1") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := l.enter("i-2", Issue{Key: "k3", At: noon}); err != nil {
+	if err := l.enter("i-2", rules.Issue{Key: "k3", At: noon}); err != nil {
 		t.Fatal(err)
 	}
 	l = openLedger(dir, log)
@@ -87,21 +88,21 @@ func TestLedgerLearns(t *testing.T) {
 	logger, _ := logtest.NewNullLogger()
 	log := logrus.NewEntry(logger)
 	l := openLedger(dir, log)
-	if err := l.enter("i-1", Issue{Node: "n1", Key: "k1", CSR: "c1", At: noon}); err != nil {
+	if err := l.enter("i-1", rules.Issue{Node: "n1", Key: "k1", CSR: "c1", At: noon}); err != nil {
 		t.Fatal(err)
 	}
-	learn := func(i Issue) {
+	learn := func(i rules.Issue) {
 		if err := l.learn(i); err != nil {
 			t.Fatal(err)
 		}
 	}
-	learn(Issue{Node: "n1", Key: "k1", CSR: "c1", At: noon})
+	learn(rules.Issue{Node: "n1", Key: "k1", CSR: "c1", At: noon})
 	if got := l.granted("n1"); len(got) != 0 {
 		t.Errorf("the agent's own approval is kept twice: %+v", got)
 	}
 	for n := range grantsKept + 3 {
 		for range 2 {
-			learn(Issue{Node: "n2", Key: fmt.Sprintf("k%d", n), At: noon.Add(time.Duration(n) * time.Second)})
+			learn(rules.Issue{Node: "n2", Key: fmt.Sprintf("k%d", n), At: noon.Add(time.Duration(n) * time.Second)})
 		}
 	}
 	l = openLedger(dir, log)
@@ -110,11 +111,11 @@ func TestLedgerLearns(t *testing.T) {
 		t.Errorf("after a restart: %+v", got)
 	}
 	// A person approved another key of the same machine: it may ask again, under its name.
-	learn(Issue{Node: "n1", Key: "by-hand", CSR: "by-hand", At: noon})
-	if err := l.enter("i-1", Issue{Node: "n1", Key: "by-hand"}); err != nil {
+	learn(rules.Issue{Node: "n1", Key: "by-hand", CSR: "by-hand", At: noon})
+	if err := l.enter("i-1", rules.Issue{Node: "n1", Key: "by-hand"}); err != nil {
 		t.Errorf("a key that a person approved: %v", err)
 	}
-	if err := l.enter("i-1", Issue{Node: "n2", Key: "by-hand"}); err == nil {
+	if err := l.enter("i-1", rules.Issue{Node: "n2", Key: "by-hand"}); err == nil {
 		t.Error("the same key under another name")
 	}
 	there := []cluster.NodeGroup{{ID: "g", Instances: []cluster.Instance{{ID: "i-1", NodeNames: []string{"N2."}}}}}

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // This file knows what waits. A key is what waits in turn: a Node's serving requests
@@ -53,10 +55,10 @@ func (s *Service) slim(o any) (any, error) {
 	if len(csr.Status.Certificate) > 0 {
 		out.Status.Certificate = []byte{0}
 	}
-	if csr.Spec.SignerName != clientSigner {
+	if csr.Spec.SignerName != rules.ClientSigner {
 		return out, nil
 	}
-	ours := strings.HasPrefix(csr.Spec.Username, tokenPrefix) && slices.Contains(csr.Spec.Groups, s.deps.TokenGroup)
+	ours := strings.HasPrefix(csr.Spec.Username, rules.TokenPrefix) && slices.Contains(csr.Spec.Groups, s.deps.TokenGroup)
 	if !ours && !granted(csr) {
 		return out, nil
 	}
@@ -72,7 +74,7 @@ func (s *Service) slim(o any) (any, error) {
 // whoAsks reads the node name and the key's hash of a client request without judging
 // it; both are empty where it cannot be a node's.
 func whoAsks(raw []byte) (node, key string) {
-	if len(raw) > maxRequestBytes {
+	if len(raw) > rules.MaxRequestBytes {
 		return "", ""
 	}
 	block, _ := pem.Decode(raw)
@@ -83,8 +85,8 @@ func whoAsks(raw []byte) (node, key string) {
 	if err != nil {
 		return "", ""
 	}
-	node, ok := strings.CutPrefix(csr.Subject.CommonName, userPrefix)
-	if !ok || !subdomain(node) {
+	node, ok := strings.CutPrefix(csr.Subject.CommonName, rules.UserPrefix)
+	if !ok || !rules.IsSubdomain(node) {
 		return "", ""
 	}
 	sum := sha256.Sum256(csr.RawSubjectPublicKeyInfo)
@@ -98,9 +100,9 @@ func (s *Service) indexKey(o any) ([]string, error) {
 		return nil, nil
 	}
 	switch {
-	case csr.Spec.SignerName == signerName && strings.HasPrefix(csr.Spec.Username, userPrefix):
+	case csr.Spec.SignerName == rules.ServingSigner && strings.HasPrefix(csr.Spec.Username, rules.UserPrefix):
 		return []string{csr.Spec.Username}, nil
-	case csr.Spec.SignerName == clientSigner && csr.Annotations[slimOurs] != "":
+	case csr.Spec.SignerName == rules.ClientSigner && csr.Annotations[slimOurs] != "":
 		if node := csr.Annotations[slimNode]; node != "" {
 			return []string{joinPrefix + node}, nil
 		}
@@ -112,7 +114,7 @@ func (s *Service) indexKey(o any) ([]string, error) {
 // indexGranted files client certificates that were approved under the name they are for.
 func indexGranted(o any) ([]string, error) {
 	csr, ok := o.(*certificatesv1.CertificateSigningRequest)
-	if !ok || csr.Spec.SignerName != clientSigner || csr.Annotations[slimNode] == "" {
+	if !ok || csr.Spec.SignerName != rules.ClientSigner || csr.Annotations[slimNode] == "" {
 		return nil, nil
 	}
 	if granted(csr) {
@@ -135,7 +137,7 @@ func nodeOfKey(key string) string {
 	if node, ok := strings.CutPrefix(key, joinPrefix); ok {
 		return node
 	}
-	return strings.TrimPrefix(key, userPrefix)
+	return strings.TrimPrefix(key, rules.UserPrefix)
 }
 
 // newest returns the youngest pending request of a key.

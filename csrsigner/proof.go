@@ -9,6 +9,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // Proof is what the API server's own authorizer says about a join with tokens of one
@@ -28,10 +30,10 @@ type Proof struct {
 // ProveJoin asks the API server what a token of group may do. The client needs the right
 // to create SubjectAccessReviews.
 func ProveJoin(ctx context.Context, client kubernetes.Interface, group string) (Proof, error) {
-	groups := []string{tokensGroup, authGroup, group}
+	groups := []string{rules.TokensGroup, rules.AuthGroup, group}
 	may := func(a authorizationv1.ResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
 		r, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-			Spec: authorizationv1.SubjectAccessReviewSpec{User: tokenPrefix + "000000", Groups: groups, ResourceAttributes: &a}}, metav1.CreateOptions{})
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: rules.TokenPrefix + "000000", Groups: groups, ResourceAttributes: &a}}, metav1.CreateOptions{})
 		if err != nil {
 			return authorizationv1.SubjectAccessReviewStatus{}, fmt.Errorf("ask what group %s may do: %w", group, err)
 		}

@@ -11,13 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // words are what the journal and the Events say about one kind of certificate.
 type words struct{ journal, event string }
 
 func wordsFor(signer string) words {
-	if signer == clientSigner {
+	if signer == rules.ClientSigner {
 		return words{"client certificate", "ClientCertificate"}
 	}
 	return words{"serving certificate", "ServingCertificate"}
@@ -25,8 +26,8 @@ func wordsFor(signer string) words {
 
 // report tells of a verdict (R19): a log line and a count for each new one, an Event
 // for what an operator should see.
-func (s *Service) report(key string, req Request, f Facts, v Verdict) {
-	overdue := v.Do == Later && time.Since(req.Created) > s.cfg.WarnAfter
+func (s *Service) report(key string, req rules.Request, f rules.Facts, v rules.Verdict) {
+	overdue := v.Do == rules.Later && time.Since(req.Created) > s.cfg.WarnAfter
 	if !s.queue.news(key, req.UID+"/"+v.Do.String()+"/"+v.Rule+"/"+strconv.FormatBool(overdue)) {
 		return
 	}
@@ -36,10 +37,10 @@ func (s *Service) report(key string, req Request, f Facts, v Verdict) {
 		instance, group = f.Inventory.Instance.ID, f.Inventory.Group
 	}
 	var names []string
-	for _, n := range req.Parsed.DNS[:min(len(req.Parsed.DNS), maxNames)] {
-		names = append(names, clip(n, 4*nameBytes))
+	for _, n := range req.Parsed.DNS[:min(len(req.Parsed.DNS), rules.MaxNames)] {
+		names = append(names, rules.Clip(n, 4*rules.NameBytes))
 	}
-	for _, a := range req.Parsed.IPs[:min(len(req.Parsed.IPs), maxNames)] {
+	for _, a := range req.Parsed.IPs[:min(len(req.Parsed.IPs), rules.MaxNames)] {
 		names = append(names, a.String())
 	}
 	entry := s.log.WithFields(logrus.Fields{"csr": req.Name, "uid": req.UID, "node": req.Node(), "instance": instance,
@@ -52,15 +53,15 @@ func (s *Service) report(key string, req Request, f Facts, v Verdict) {
 	// Who floods with names that nobody has must not flood the journal and the Events.
 	crowd := isJoin(key) && instance == "" && s.Alarm() != ""
 	switch {
-	case v.Do == Approve:
+	case v.Do == rules.Approve:
 		entry.Info(w.journal + " approved")
 		s.event(req, f, corev1.EventTypeNormal, w.event+"Approved", text)
-	case v.Do == Deny:
+	case v.Do == rules.Deny:
 		entry.Warn(w.journal + " denied")
 		s.event(req, f, corev1.EventTypeWarning, w.event+"Denied", text)
 	case crowd:
 		entry.Debug(w.journal + " is held")
-	case v.Rule == RuleIssued || v.Rule == RuleRival:
+	case v.Rule == rules.RuleIssued || v.Rule == rules.RuleRival:
 		entry.Warn(w.journal + " is held for an operator's word")
 		s.event(req, f, corev1.EventTypeWarning, w.event+"Held", text)
 	case overdue:
@@ -71,9 +72,9 @@ func (s *Service) report(key string, req Request, f Facts, v Verdict) {
 	}
 }
 
-func (s *Service) event(req Request, f Facts, kind, reason, text string) {
+func (s *Service) event(req rules.Request, f rules.Facts, kind, reason, text string) {
 	node := req.Node()
-	if s.deps.Events == nil || !subdomain(strings.ToLower(node)) {
+	if s.deps.Events == nil || !rules.IsSubdomain(strings.ToLower(node)) {
 		return
 	}
 	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: types.UID(node)}

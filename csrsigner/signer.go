@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // Inventory is the cloud as the scaler reads it.
@@ -60,21 +61,21 @@ type Deps struct {
 	ActUntil func() time.Time
 	// Forbidden replaces the reading of what R9 protects; nil reads it from the
 	// cluster.
-	Forbidden func(context.Context) (*Forbidden, error)
+	Forbidden func(context.Context) (*rules.Forbidden, error)
 	// OwnNode is the name of the Node that the agent runs on; empty: it is none, and no
 	// control-plane Node's request is approved.
 	OwnNode string
 	// Self replaces the reading of this host's names and addresses (R16).
-	Self func() Self
+	Self func() rules.Self
 	// Machines are the operator's own inventory as it is now; nil: there is none.
-	Machines func() []Machine
+	Machines func() []rules.Machine
 
 	// The rest is for the closed join (Config.Join).
 
 	// TokenGroup is the auth group of the agent's own join tokens.
 	TokenGroup string
 	// Token looks a bootstrap token up by its ID. An error means that nothing is known.
-	Token func(ctx context.Context, id string) (Token, error)
+	Token func(ctx context.Context, id string) (rules.Token, error)
 	// ReapStale makes a Node go whose name a new machine wants: nil once there is none of
 	// that name. It deletes only that very object (UID precondition), and only once its
 	// machine is proven gone; an error says what holds it. It returns when ctx ends, and
@@ -124,7 +125,7 @@ type Service struct {
 	allowances   map[string]*allowance // by key
 	refetches    map[string]*bucket    // by signer
 	refetchedAt  time.Time
-	forbidden    *Forbidden
+	forbidden    *rules.Forbidden
 	forbiddenAt  time.Time
 	forbiddenErr string
 	alarm        string   // why it rings; empty: it does not
@@ -138,22 +139,22 @@ func New(cfg Config, deps Deps) *Service {
 		deps.MayAct = func() (bool, string) { return true, "" }
 	}
 	if deps.Forbidden == nil {
-		deps.Forbidden = func(ctx context.Context) (*Forbidden, error) {
+		deps.Forbidden = func(ctx context.Context) (*rules.Forbidden, error) {
 			return ReadForbidden(ctx, deps.Client, deps.Rest, cfg)
 		}
 	}
-	deps.OwnNode = canonical(deps.OwnNode) // kubeadm lower-cases the host name
+	deps.OwnNode = rules.CanonicalName(deps.OwnNode) // kubeadm lower-cases the host name
 	if deps.Self == nil {
-		deps.Self = func() Self { return ReadSelf(deps.OwnNode, cfg.SelfNames) }
+		deps.Self = func() rules.Self { return ReadSelf(deps.OwnNode, cfg.SelfNames) }
 	}
 	nodes := deps.Informers.Core().V1().Nodes()
 	s := &Service{cfg: cfg, deps: deps, log: deps.Log, nodes: nodes.Lister(), queue: newQueue(), allowances: map[string]*allowance{},
-		refetches: map[string]*bucket{signerName: {tokens: refetchBurst}, clientSigner: {tokens: refetchBurst}}}
-	s.csrs = s.watch(signerName)
+		refetches: map[string]*bucket{rules.ServingSigner: {tokens: refetchBurst}, rules.ClientSigner: {tokens: refetchBurst}}}
+	s.csrs = s.watch(rules.ServingSigner)
 	s.ready = []cache.InformerSynced{s.csrs.HasSynced, nodes.Informer().HasSynced}
 	if s.closed() {
 		s.ledger = openLedger(deps.StateDir, deps.Log)
-		s.joins = s.watch(clientSigner)
+		s.joins = s.watch(rules.ClientSigner)
 		s.ready = append(s.ready, s.joins.HasSynced)
 	}
 	_, _ = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -204,7 +205,7 @@ func (s *Service) wakeNode(o any) {
 		o = gone.Obj
 	}
 	if n, ok := o.(*corev1.Node); ok {
-		s.queue.hurry(userPrefix+n.Name, time.Now())
+		s.queue.hurry(rules.UserPrefix+n.Name, time.Now())
 		s.queue.hurry(joinPrefix+n.Name, time.Now())
 	}
 }

@@ -25,6 +25,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // cloud is an inventory that counts its reads.
@@ -86,8 +87,8 @@ func (e *events) count(reason string) int {
 func pending(t *testing.T, name, user string) *certificatesv1.CertificateSigningRequest {
 	return &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(time.Now())},
-		Spec: certificatesv1.CertificateSigningRequestSpec{Request: selfSigned(t), SignerName: signerName, Username: user,
-			Groups: []string{nodesGroup, authGroup}, Usages: []certificatesv1.KeyUsage{"digital signature", "server auth"}},
+		Spec: certificatesv1.CertificateSigningRequestSpec{Request: selfSigned(t), SignerName: rules.ServingSigner, Username: user,
+			Groups: []string{rules.NodesGroup, rules.AuthGroup}, Usages: []certificatesv1.KeyUsage{"digital signature", "server auth"}},
 	}
 }
 
@@ -100,7 +101,7 @@ func loop(t *testing.T, c *cloud, change func(*Config, *Deps), story func(client
 	factory := informers.NewSharedInformerFactory(client, 0)
 	cfg := Config{InventoryMaxAge: 30 * time.Second, MaxExpiration: time.Hour, PerNodeHour: 6, WarnAfter: 15 * time.Minute}
 	deps := Deps{Client: client, Informers: factory, Inventory: c, Log: log.WithField("service", "csrsigner"),
-		Forbidden: func(context.Context) (*Forbidden, error) { return honestFacts().Forbidden, nil }}
+		Forbidden: func(context.Context) (*rules.Forbidden, error) { return clusterNames(), nil }}
 	if change != nil {
 		change(&cfg, &deps)
 	}
@@ -158,7 +159,7 @@ func TestLoopApprovesWhenNodeAndInstanceHaveCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, told := &cloud{group: cluster.NodeGroup{ID: "workers"}}, &events{}
 		loop(t, c, func(_ *Config, d *Deps) { d.Events = told }, func(client *fake.Clientset, _ *Service) {
-			create(t, client, pending(t, "a", userPrefix+host))
+			create(t, client, pending(t, "a", rules.UserPrefix+host))
 			wait(10 * time.Second)
 			if c.reads != 0 {
 				t.Errorf("%d reads of the cloud for a request without a Node", c.reads)
@@ -181,7 +182,7 @@ func TestLoopWarnsOnceOfWhatWaitsLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, told := &cloud{broken: errors.New("throttled")}, &events{}
 		loop(t, c, func(_ *Config, d *Deps) { d.Events = told }, func(client *fake.Clientset, _ *Service) {
-			create(t, client, ownNode(), pending(t, "a", userPrefix+host))
+			create(t, client, ownNode(), pending(t, "a", rules.UserPrefix+host))
 			wait(14 * time.Minute)
 			if n := told.count("Held"); n != 0 {
 				t.Errorf("%d warnings before the time", n)
@@ -219,7 +220,7 @@ func TestR18Conflict(t *testing.T) {
 				conflicts--
 				return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "certificatesigningrequests"}, "a", errors.New("changed"))
 			})
-			create(t, client, ownNode(), pending(t, "a", userPrefix+host))
+			create(t, client, ownNode(), pending(t, "a", rules.UserPrefix+host))
 			wait(time.Second)
 			if got := condition(t, client, "a"); got != "approved" || conflicts != 0 {
 				t.Errorf("%q with %d conflicts left", got, conflicts)
@@ -235,13 +236,13 @@ func TestR17Flood(t *testing.T) {
 		c := &cloud{}
 		c.launch()
 		loop(t, c, nil, func(client *fake.Clientset, s *Service) {
-			evil := pending(t, "evil", userPrefix+"evil") // R3: asks for another's name
+			evil := pending(t, "evil", rules.UserPrefix+"evil") // R3: asks for another's name
 			for n := range 1000 {
 				e := evil.DeepCopy()
 				e.Name, e.UID = fmt.Sprintf("evil-%04d", n), types.UID(fmt.Sprint(n))
 				create(t, client, e)
 			}
-			create(t, client, ownNode(), pending(t, "honest", userPrefix+host))
+			create(t, client, ownNode(), pending(t, "honest", rules.UserPrefix+host))
 			wait(2 * time.Second)
 			if got := condition(t, client, "honest"); got != "approved" {
 				t.Errorf("the honest request is %q after two seconds", got)
@@ -272,7 +273,7 @@ func TestLoopDoesNothingWhileAnotherLeads(t *testing.T) {
 		var lead sync.Map
 		mayAct := func() (bool, string) { _, ok := lead.Load("yes"); return ok, "another agent leads" }
 		loop(t, c, func(_ *Config, d *Deps) { d.MayAct = mayAct }, func(client *fake.Clientset, _ *Service) {
-			create(t, client, ownNode(), pending(t, "a", userPrefix+host))
+			create(t, client, ownNode(), pending(t, "a", rules.UserPrefix+host))
 			wait(time.Minute)
 			if got := condition(t, client, "a"); got != "" || c.reads != 0 {
 				t.Errorf("%q with %d reads of the cloud", got, c.reads)

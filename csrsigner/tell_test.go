@@ -12,22 +12,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // TestR16Leader: the agent's own kubelet is served from the machine's own interfaces.
 func TestR16Leader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{broken: errors.New("the cloud is away")}
-		self := Self{Node: "leader", Names: []string{"leader"}, Addresses: []netip.Addr{addr("10.0.0.1")}}
-		loop(t, c, func(_ *Config, d *Deps) { d.OwnNode, d.Self = "Leader", func() Self { return self } }, func(client *fake.Clientset, s *Service) {
+		self := rules.Self{Node: "leader", Names: []string{"leader"}, Addresses: []netip.Addr{addr("10.0.0.1")}}
+		loop(t, c, func(_ *Config, d *Deps) { d.OwnNode, d.Self = "Leader", func() rules.Self { return self } }, func(client *fake.Clientset, s *Service) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "leader", UID: "n9", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
 			second := node.DeepCopy()
 			second.Name, second.UID = "leader-2", "n10"
 			create(t, client, node, second)
 			for _, name := range []string{"leader", "leader-2"} {
-				csr := pending(t, name, userPrefix+name)
+				csr := pending(t, name, rules.UserPrefix+name)
 				csr.Spec.Request = request(t, func(r *x509.CertificateRequest) {
-					r.Subject.CommonName, r.DNSNames = userPrefix+name, []string{name}
+					r.Subject.CommonName, r.DNSNames = rules.UserPrefix+name, []string{name}
 					r.IPAddresses = []net.IP{{10, 0, 0, 1}}
 					if name != "leader" {
 						r.IPAddresses = []net.IP{{10, 0, 0, 7}}
@@ -59,9 +61,9 @@ func TestR19(t *testing.T) {
 			d.Events, d.Metrics = told, counts
 			d.Log.Logger.AddHook(log)
 		}, func(client *fake.Clientset, _ *Service) {
-			create(t, client, ownNode(), pending(t, "a", userPrefix+host))
+			create(t, client, ownNode(), pending(t, "a", rules.UserPrefix+host))
 			wait(time.Second)
-			evil := pending(t, "evil", userPrefix+"evil")
+			evil := pending(t, "evil", rules.UserPrefix+"evil")
 			create(t, client, evil)
 			wait(time.Second)
 		})
@@ -86,7 +88,7 @@ func TestExplain(t *testing.T) {
 		c := &cloud{}
 		c.launch()
 		loop(t, c, closing(""), func(client *fake.Clientset, s *Service) {
-			create(t, client, ownNode(), pending(t, "a", userPrefix+host), pending(t, "evil", userPrefix+"evil"), joining(t, "nobody", "nobody"))
+			create(t, client, ownNode(), pending(t, "a", rules.UserPrefix+host), pending(t, "evil", rules.UserPrefix+"evil"), joining(t, "nobody", "nobody"))
 			wait(time.Second)
 			for name, want := range map[string]string{"a": "approve R0-R17 approved", "evil": "deny R3 denied", "nobody": "later J11 "} {
 				x, err := s.Explain(t.Context(), name)

@@ -25,6 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // The tests of this file are what a stolen token, a stolen node key, or an agent that
@@ -44,7 +46,7 @@ func newKey(t *testing.T) crypto.Signer {
 func joiningWith(t *testing.T, name, node string, key crypto.Signer) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: userPrefix + node, Organization: []string{nodesGroup}}}, key)
+		Subject: pkix.Name{CommonName: rules.UserPrefix + node, Organization: []string{rules.NodesGroup}}}, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +85,7 @@ func held(t *testing.T, client *fake.Clientset, s *Service, name, rule string, w
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := condition(t, client, name); got != "" || x.Do != Later.String() || x.Rule != rule {
+	if got := condition(t, client, name); got != "" || x.Do != rules.Later.String() || x.Rule != rule {
 		t.Errorf("%s is %q, %s %s %q: want held by %s", name, got, x.Do, x.Rule, x.Why, rule)
 	}
 	for _, w := range words {
@@ -147,7 +149,7 @@ func TestThiefBesideKubeadmsToken(t *testing.T) {
 		dir := t.TempDir()
 		loop(t, c, closing(dir), func(client *fake.Clientset, s *Service) {
 			kubeadm := joining(t, "by-kubeadm", host)
-			kubeadm.Spec.Username, kubeadm.Spec.Groups = tokenPrefix+"kubead", []string{tokensGroup, "system:bootstrappers:kubeadm:default-node-token", authGroup}
+			kubeadm.Spec.Username, kubeadm.Spec.Groups = rules.TokenPrefix+"kubead", []string{rules.TokensGroup, "system:bootstrappers:kubeadm:default-node-token", rules.AuthGroup}
 			create(t, client, kubeadm)
 			wait(time.Second)
 			say(t, client, "by-kubeadm", certificatesv1.CertificateApproved)
@@ -210,7 +212,7 @@ func TestExplainKeepsNothing(t *testing.T) {
 		create(t, client, old, joining(t, "thief", host))
 		cfg, deps := Config{InventoryMaxAge: 30 * time.Second, MaxExpiration: time.Hour, PerNodeHour: 6, WarnAfter: time.Hour}, Deps{Client: client,
 			Informers: informers.NewSharedInformerFactory(client, 0), Inventory: c, Log: logrus.NewEntry(logrus.New()),
-			Forbidden: func(context.Context) (*Forbidden, error) { return honestFacts().Forbidden, nil }}
+			Forbidden: func(context.Context) (*rules.Forbidden, error) { return clusterNames(), nil }}
 		closing(dir)(&cfg, &deps)
 		s := New(cfg, deps)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -327,23 +329,23 @@ func TestTokenOfAnotherMachine(t *testing.T) {
 		c.broken = errors.New("throttled")
 		loop(t, c, func(cfg *Config, d *Deps) {
 			closing("")(cfg, d)
-			d.Token = func(_ context.Context, id string) (Token, error) {
+			d.Token = func(_ context.Context, id string) (rules.Token, error) {
 				switch id {
 				case "abcdef":
-					return Token{}, nil
+					return rules.Token{}, nil
 				case "others":
-					return Token{Instance: nextID}, nil
+					return rules.Token{Instance: nextID}, nil
 				case "named0":
-					return Token{Machine: "another-machine"}, nil
+					return rules.Token{Machine: "another-machine"}, nil
 				case "broken":
-					return Token{}, errors.New("timeout")
+					return rules.Token{}, errors.New("timeout")
 				}
-				return Token{Problem: "token " + id + " has expired"}, nil
+				return rules.Token{Problem: "token " + id + " has expired"}, nil
 			}
 		}, func(client *fake.Clientset, _ *Service) {
 			for n, id := range []string{"others", "named0", "expird", "broken"} {
 				csr := joining(t, fmt.Sprintf("thief-%d", n), host)
-				csr.Spec.Username = tokenPrefix + id
+				csr.Spec.Username = rules.TokenPrefix + id
 				create(t, client, csr)
 			}
 			wait(time.Second)

@@ -25,7 +25,7 @@ func run() int {
 	parallel := flag.Int("parallel", runtime.NumCPU(), "runs at a time")
 	flag.Usage = func() {
 		out := flag.CommandLine.Output()
-		fmt.Fprint(out, "mutants breaks one check at a time and asks the package's tests whether they notice.\n\n  go run ./cmd/mutants\n  go run ./cmd/mutants -package csrsigner -v\n\n")
+		fmt.Fprint(out, "mutants breaks one check at a time and asks the package's tests whether they notice.\n\n  go run ./cmd/mutants\n  go run ./cmd/mutants -package csrsigner/rules -v\n\n")
 		flag.PrintDefaults()
 	}
 	flag.Parse()

@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"fmt"
@@ -38,22 +38,31 @@ type Verdict struct {
 	Why  string
 }
 
+// Hold returns the verdict as one that keeps the request pending, with words that say why
+// in place of what does not fit beside them.
+func (v Verdict) Hold(words string) Verdict {
+	v.Do, v.Why = Later, Clip(v.Why, whyBytes-len(words))+words
+	return v
+}
+
 // The constants of the signer and of the names in a request (k8s.io/api
 // certificates/v1; pkg/apis/certificates/helpers.go of Kubernetes).
 const (
-	signerName   = "kubernetes.io/kubelet-serving"
-	clientSigner = "kubernetes.io/kube-apiserver-client-kubelet"
-	userPrefix   = "system:node:"
-	nodesGroup   = "system:nodes"
-	authGroup    = "system:authenticated"
-	mastersGroup = "system:masters"
+	ServingSigner = "kubernetes.io/kubelet-serving"
+	ClientSigner  = "kubernetes.io/kube-apiserver-client-kubelet"
+	UserPrefix    = "system:node:"
+	NodesGroup    = "system:nodes"
+	AuthGroup     = "system:authenticated"
+	mastersGroup  = "system:masters"
 )
 
 // Limits of the rules.
 const (
-	maxNames = 32 // R7
-	// minExpiration is the shortest life the signer grants (signer.go duration()).
-	minExpiration = 600
+	// MaxNames is how many names and addresses a request may ask for (R7).
+	MaxNames = 32
+	// MinExpiration is the shortest life the signer grants, in seconds (signer.go duration()
+	// of Kubernetes).
+	MinExpiration = 600
 )
 
 // scope says whom a check concerns.
@@ -77,7 +86,7 @@ type check struct {
 // is judged by itself and by what never changes; from R10 on by what heals with time.
 // R15 and R17 stand where they do so that a stale inventory is named before what it
 // says, and so that a flood is refused before it costs a cloud call. R18 and R19 are
-// not judgements: see write and report.
+// not judgements: package csrsigner has them, where it writes and reports a decision.
 var checks = []check{
 	{"R0", "a kubelet asks for a serving certificate, and nothing is decided yet", everybody, notOurs},
 	{"R17", "the Node has no younger request", everybody, newestOnly},
@@ -140,7 +149,7 @@ func Trace(req Request, f Facts) (Verdict, []Step) {
 
 // listFor returns the checks that a request has to pass, and what passing is called.
 func listFor(req Request) ([]check, string) {
-	if req.Signer == clientSigner {
+	if req.Signer == ClientSigner {
 		return joinChecks, "J0-J16"
 	}
 	return checks, "R0-R17"
@@ -162,7 +171,7 @@ func judge(req Request, f Facts, seen func(c check, result, why string)) Verdict
 			continue
 		}
 		do, why := c.test(req, f)
-		if why = clip(why, whyBytes); why == "" {
+		if why = Clip(why, whyBytes); why == "" {
 			seen(c, Passed, "")
 			continue
 		}
@@ -172,7 +181,7 @@ func judge(req Request, f Facts, seen func(c check, result, why string)) Verdict
 	if v.Why != "" {
 		return v
 	}
-	return Verdict{Do: Approve, Rule: all, Why: clip(approval(req, f), whyBytes)}
+	return Verdict{Do: Approve, Rule: all, Why: Clip(approval(req, f), whyBytes)}
 }
 
 // inOrder returns the arguments with every list sorted: in which order a requester, a
@@ -218,7 +227,7 @@ func approval(req Request, f Facts) string {
 	switch {
 	case f.own(req):
 		return "this machine itself has every name and address"
-	case req.Signer == clientSigner:
+	case req.Signer == ClientSigner:
 		return fmt.Sprintf("%s of group %s is expected as Node %s and has no certificate yet", f.Inventory.Instance.ID, f.Inventory.Group, req.Node())
 	}
 	return fmt.Sprintf("%s of group %s vouches for every name and address", f.Inventory.Instance.ID, f.Inventory.Group)
@@ -226,11 +235,11 @@ func approval(req Request, f Facts) string {
 
 func notOurs(req Request, _ Facts) (Action, string) {
 	switch {
-	case req.Signer != signerName:
+	case req.Signer != ServingSigner:
 		return Leave, fmt.Sprintf("signer %q is not ours", req.Signer)
 	case req.Settled != "":
 		return Leave, "already " + req.Settled
-	case !strings.HasPrefix(req.Username, userPrefix):
+	case !strings.HasPrefix(req.Username, UserPrefix):
 		return Leave, fmt.Sprintf("requester %q is not a node", req.Username)
 	}
 	return Leave, ""
@@ -257,7 +266,7 @@ func soundRequest(req Request, _ Facts) (Action, string) {
 }
 
 func nodeGroups(req Request, _ Facts) (Action, string) {
-	for _, g := range []string{nodesGroup, authGroup} {
+	for _, g := range []string{NodesGroup, AuthGroup} {
 		if !slices.Contains(req.Groups, g) {
 			return Deny, fmt.Sprintf("requester is not in group %s", g)
 		}
@@ -273,11 +282,11 @@ func subject(req Request, _ Facts) (Action, string) {
 	switch {
 	case len(p.CommonNames) != 1 || p.CommonNames[0] != req.Username:
 		return Deny, fmt.Sprintf("common name %q is not the requester %q", p.CommonNames, req.Username)
-	case len(p.Organizations) != 1 || p.Organizations[0] != nodesGroup:
-		return Deny, fmt.Sprintf("organization %q is not %s alone", p.Organizations, nodesGroup)
+	case len(p.Organizations) != 1 || p.Organizations[0] != NodesGroup:
+		return Deny, fmt.Sprintf("organization %q is not %s alone", p.Organizations, NodesGroup)
 	case len(p.OtherSubject) > 0:
 		return Deny, fmt.Sprintf("subject has attributes other than CN and O: %q", p.OtherSubject)
-	case !subdomain(req.Node()):
+	case !IsSubdomain(req.Node()):
 		return Deny, fmt.Sprintf("node name %q is not a DNS subdomain", req.Node())
 	}
 	return Deny, ""
@@ -325,18 +334,18 @@ func onlyNamesAndAddresses(req Request, _ Facts) (Action, string) {
 // nameCount also refuses what stands twice: a kubelet asks for sets.
 func nameCount(req Request, _ Facts) (Action, string) {
 	n := len(req.Parsed.DNS) + len(req.Parsed.IPs)
-	if n < 1 || n > maxNames {
-		return Deny, fmt.Sprintf("asks for %d names and addresses, not for 1 to %d", n, maxNames)
+	if n < 1 || n > MaxNames {
+		return Deny, fmt.Sprintf("asks for %d names and addresses, not for 1 to %d", n, MaxNames)
 	}
 	seen := make(map[string]bool, n)
 	for _, raw := range req.Parsed.DNS {
-		if seen[canonical(raw)] {
+		if seen[CanonicalName(raw)] {
 			return Deny, fmt.Sprintf("asks for the name %q twice", raw)
 		}
-		seen[canonical(raw)] = true
+		seen[CanonicalName(raw)] = true
 	}
 	for _, raw := range req.Parsed.IPs {
-		address := "address " + plain(raw).String()
+		address := "address " + CanonicalAddress(raw).String()
 		if seen[address] {
 			return Deny, fmt.Sprintf("asks for the %s twice", address)
 		}
@@ -350,8 +359,8 @@ func expiration(req Request, f Facts) (Action, string) {
 		return Deny, ""
 	}
 	most := int64(f.MaxExpiration / time.Second)
-	if s := int64(*req.ExpirationSeconds); s < minExpiration || s > most {
-		return Deny, fmt.Sprintf("asks for a life of %d s, not of %d to %d", s, minExpiration, most)
+	if s := int64(*req.ExpirationSeconds); s < MinExpiration || s > most {
+		return Deny, fmt.Sprintf("asks for a life of %d s, not of %d to %d", s, MinExpiration, most)
 	}
 	return Deny, ""
 }

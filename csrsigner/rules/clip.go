@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"strings"
@@ -11,15 +11,15 @@ import (
 const (
 	// whyBytes is the longest text of a verdict: a request of 64 KiB may be one name.
 	whyBytes = 512
-	// nameBytes is the longest that one name of somebody else takes in a text that ends
+	// NameBytes is the longest that one name of somebody else takes in a text that ends
 	// with a command, so that the command is never what is cut off.
-	nameBytes = 64
+	NameBytes = 64
 	ellipsis  = "…"
 )
 
-// clip cuts s to at most limit bytes at the start of a rune and says so by an ellipsis.
+// Clip cuts s to at most limit bytes at the start of a rune and says so by an ellipsis.
 // Bytes that are no UTF-8, which no API object takes, are replaced.
-func clip(s string, limit int) string {
+func Clip(s string, limit int) string {
 	s = strings.ToValidUTF8(s, string(utf8.RuneError))
 	if len(s) <= limit {
 		return s

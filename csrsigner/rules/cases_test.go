@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"fmt"
@@ -20,11 +20,11 @@ var spoilt = []struct {
 	{"R0", "approved", Leave, func(r *Request, _ *Facts) { r.Settled = "approved" }},
 	{"R0", "bootstrap user", Leave, func(r *Request, _ *Facts) { r.Username = "system:bootstrap:abcdef" }},
 	{"R1", "unsound", Deny, func(r *Request, _ *Facts) { r.Parsed = Parsed{Problem: "not PEM"} }},
-	{"R2", "not a node", Deny, func(r *Request, _ *Facts) { r.Groups = []string{authGroup} }},
+	{"R2", "not a node", Deny, func(r *Request, _ *Facts) { r.Groups = []string{AuthGroup} }},
 	{"R2", "an administrator", Deny, func(r *Request, _ *Facts) { r.Groups = append(r.Groups, "system:masters") }},
 	{"R9", "trailing dot", Deny, func(r *Request, _ *Facts) { r.Parsed.DNS = []string{host + "."} }},
-	{"R2", "not authenticated", Deny, func(r *Request, _ *Facts) { r.Groups = []string{nodesGroup} }},
-	{"R3", "another's name", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{userPrefix + "other"} }},
+	{"R2", "not authenticated", Deny, func(r *Request, _ *Facts) { r.Groups = []string{NodesGroup} }},
+	{"R3", "another's name", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{UserPrefix + "other"} }},
 	{"R3", "two names", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = append(r.Parsed.CommonNames, "x") }},
 	{"R3", "masters", Deny, func(r *Request, _ *Facts) { r.Parsed.Organizations = []string{"system:masters"} }},
 	{"R3", "two organizations", Deny, func(r *Request, _ *Facts) { r.Parsed.Organizations = append(r.Parsed.Organizations, "x") }},
@@ -44,7 +44,7 @@ var spoilt = []struct {
 	{"R7", "33", Deny, func(r *Request, _ *Facts) { r.Parsed.DNS = slices.Repeat([]string{host}, 32) }},
 	{"R7", "33 different", Deny, func(r *Request, f *Facts) {
 		r.Parsed.DNS = nil
-		for n := range maxNames {
+		for n := range MaxNames {
 			r.Parsed.DNS = append(r.Parsed.DNS, fmt.Sprintf("n%d.example.org", n))
 		}
 		f.Inventory.Instance.Names = r.Parsed.DNS

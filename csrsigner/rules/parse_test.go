@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"bytes"
@@ -16,10 +16,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-
-	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func request(tb testing.TB, change func(*x509.CertificateRequest)) []byte {
@@ -28,7 +24,7 @@ func request(tb testing.TB, change func(*x509.CertificateRequest)) []byte {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: userPrefix + host, Organization: []string{nodesGroup}},
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: UserPrefix + host, Organization: []string{NodesGroup}},
 		DNSNames: []string{host}, IPAddresses: []net.IP{net.ParseIP("10.0.0.5")}}
 	if change != nil {
 		change(template)
@@ -43,8 +39,8 @@ func request(tb testing.TB, change func(*x509.CertificateRequest)) []byte {
 func selfSigned(tb testing.TB) []byte { return request(tb, nil) }
 
 func TestParse(t *testing.T) {
-	p := parse(selfSigned(t))
-	if p.Problem != "" || len(p.CommonNames) != 1 || p.CommonNames[0] != userPrefix+host || len(p.DNS) != 1 || len(p.IPs) != 1 ||
+	p := Parse(selfSigned(t))
+	if p.Problem != "" || len(p.CommonNames) != 1 || p.CommonNames[0] != UserPrefix+host || len(p.DNS) != 1 || len(p.IPs) != 1 ||
 		p.Key != "ECDSA P-256" || p.SANExtensions != 1 || len(p.OtherNames)+len(p.OtherExtensions)+len(p.OtherSubject) != 0 {
 		t.Errorf("an honest request: %+v", p)
 	}
@@ -65,12 +61,12 @@ func TestR1Unsound(t *testing.T) {
 		"bytes after":  {append(bytes.Clone(sound), 'x'), "after"},
 		"bytes before": {append([]byte("x\n"), sound...), "before"},
 		"headers":      {pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Headers: map[string]string{"a": "b"}, Bytes: block.Bytes}), "headers"},
-		"huge":         {append(bytes.Clone(sound), bytes.Repeat([]byte("\n"), maxRequestBytes)...), "bytes, more than"},
+		"huge":         {append(bytes.Clone(sound), bytes.Repeat([]byte("\n"), MaxRequestBytes)...), "bytes, more than"},
 		"signature":    {pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: broken}), "signed by its own key"},
 		"garbage":      {pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte("garbage")}), "cannot be parsed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if p := parse(c.raw); !strings.Contains(p.Problem, c.want) {
+			if p := Parse(c.raw); !strings.Contains(p.Problem, c.want) {
 				t.Errorf("problem %q, want %q", p.Problem, c.want)
 			}
 		})
@@ -91,7 +87,7 @@ func TestR6OtherNames(t *testing.T) {
 		return pkix.Extension{Id: oidSAN, Value: value}
 	}
 	for _, tag := range []int{0, 1, 3, 4, 5, 6, 8} {
-		p := parse(request(t, func(r *x509.CertificateRequest) {
+		p := Parse(request(t, func(r *x509.CertificateRequest) {
 			r.DNSNames, r.IPAddresses = nil, nil
 			r.ExtraExtensions = []pkix.Extension{san(tag, "x")}
 		}))
@@ -99,13 +95,13 @@ func TestR6OtherNames(t *testing.T) {
 			t.Errorf("general name of tag %d passes: %+v", tag, p)
 		}
 	}
-	p := parse(request(t, func(r *x509.CertificateRequest) {
+	p := Parse(request(t, func(r *x509.CertificateRequest) {
 		r.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 0}}}
 	}))
 	if len(p.OtherExtensions) != 1 {
 		t.Errorf("basic constraints pass: %+v", p)
 	}
-	p = parse(request(t, func(r *x509.CertificateRequest) { r.Subject.Country = []string{"XX"} }))
+	p = Parse(request(t, func(r *x509.CertificateRequest) { r.Subject.Country = []string{"XX"} }))
 	if len(p.OtherSubject) != 1 {
 		t.Errorf("a country passes: %+v", p)
 	}
@@ -114,46 +110,12 @@ func TestR6OtherNames(t *testing.T) {
 // TestR1Size: 64 KiB are looked at, one byte more is not.
 func TestR1Size(t *testing.T) {
 	sound := selfSigned(t)
-	full := append(bytes.Clone(sound), bytes.Repeat([]byte("\n"), maxRequestBytes-len(sound))...)
-	if p := parse(full); p.Problem != "" {
+	full := append(bytes.Clone(sound), bytes.Repeat([]byte("\n"), MaxRequestBytes-len(sound))...)
+	if p := Parse(full); p.Problem != "" {
 		t.Errorf("64 KiB: %s", p.Problem)
 	}
-	if p := parse(append(full, '\n')); p.Problem == "" {
+	if p := Parse(append(full, '\n')); p.Problem == "" {
 		t.Error("one byte more passes")
-	}
-}
-
-func TestSettled(t *testing.T) {
-	now := metav1.Now()
-	for want, csr := range map[string]certificatesv1.CertificateSigningRequest{
-		"":         {},
-		"approved": {Status: certificatesv1.CertificateSigningRequestStatus{Conditions: []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved}}}},
-		"denied":   {Status: certificatesv1.CertificateSigningRequestStatus{Conditions: []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied}}}},
-		"failed":   {Status: certificatesv1.CertificateSigningRequestStatus{Conditions: []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateFailed}}}},
-		"issued":   {Status: certificatesv1.CertificateSigningRequestStatus{Certificate: []byte("x")}},
-		"deleting": {ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}},
-	} {
-		if got := settled(&csr); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
-func TestToNode(t *testing.T) {
-	now := metav1.Now()
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", DeletionTimestamp: &now, Labels: map[string]string{"node-role.kubernetes.io/master": ""}},
-		Spec: corev1.NodeSpec{ProviderID: "p"}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{MachineID: "m"},
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: corev1.ConditionFalse}}}}
-	if got, want := *toNode(n), (Node{Name: "n", UID: "u", ProviderID: "p", MachineID: "m", Deleting: true, ControlPlane: true}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	n = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}},
-		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
-	if got := *toNode(n); !got.ControlPlane || !got.Ready || got.Deleting {
-		t.Errorf("%+v", got)
-	}
-	if got := *toNode(&corev1.Node{}); got != (Node{}) {
-		t.Errorf("%+v", got)
 	}
 }
 
@@ -192,7 +154,7 @@ func TestR1HugeKey(t *testing.T) {
 	for bits, want := range map[int]string{2048: "signed by its own key", maxRSABits: "signed by its own key", maxRSABits + 1: "bits, more than"} {
 		n := new(big.Int).SetBit(big.NewInt(1), bits-1, 1)
 		raw := forge(t, &rsa.PublicKey{N: n, E: 65537}, asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 11}, func([]byte) []byte { return make([]byte, bits/8) })
-		if p := parse(raw); !strings.Contains(p.Problem, want) {
+		if p := Parse(raw); !strings.Contains(p.Problem, want) {
 			t.Errorf("%d bits: %q, want %q", bits, p.Problem, want)
 		}
 	}
@@ -220,7 +182,7 @@ func TestR1Digest(t *testing.T) {
 			return s
 		}),
 	} {
-		if p := parse(raw); !strings.Contains(p.Problem, "SHA-1") {
+		if p := Parse(raw); !strings.Contains(p.Problem, "SHA-1") {
 			t.Errorf("%s: %q", name, p.Problem)
 		}
 	}

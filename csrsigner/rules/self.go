@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"fmt"
@@ -34,12 +34,12 @@ func ownMachine(_ Request, f Facts) (Action, string) {
 // interfaces and host names do.
 func ownNames(req Request, f Facts) (Action, string) {
 	for _, raw := range req.Parsed.DNS {
-		if !ownsName(f.Self.Names, canonical(raw)) {
+		if !ownsName(f.Self.Names, CanonicalName(raw)) {
 			return Later, fmt.Sprintf("name %q is none of this machine's host names (%s): add it to AUTOSCALER_CSR_SELF_NAMES if it should be", raw, strings.Join(f.Self.Names, ", "))
 		}
 	}
 	for _, raw := range req.Parsed.IPs {
-		if !slices.Contains(f.Self.Addresses, plain(raw)) {
+		if !slices.Contains(f.Self.Addresses, CanonicalAddress(raw)) {
 			return Later, fmt.Sprintf("address %s is on none of this machine's interfaces: add it to AUTOSCALER_CSR_SELF_NAMES if it should be", raw)
 		}
 	}

@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"fmt"
@@ -25,9 +25,9 @@ func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 // honestRequest is what a kubelet asks for; each case spoils one thing.
 func honestRequest() Request {
 	return Request{
-		Name: "csr-1", UID: "u1", Signer: signerName, Username: userPrefix + host,
-		Groups: []string{nodesGroup, authGroup}, Usages: []string{"digital signature", "server auth"}, Created: noon,
-		Parsed: Parsed{CommonNames: []string{userPrefix + host}, Organizations: []string{nodesGroup}, Key: "ECDSA P-256", Bits: 256,
+		Name: "csr-1", UID: "u1", Signer: ServingSigner, Username: UserPrefix + host,
+		Groups: []string{NodesGroup, AuthGroup}, Usages: []string{"digital signature", "server auth"}, Created: noon,
+		Parsed: Parsed{CommonNames: []string{UserPrefix + host}, Organizations: []string{NodesGroup}, Key: "ECDSA P-256", Bits: 256,
 			DNS: []string{host}, IPs: []netip.Addr{addr("10.0.0.5")}, SANExtensions: 1},
 	}
 }
@@ -83,12 +83,12 @@ func TestDecideApprovesTheHonest(t *testing.T) {
 		"resource name":        func(r *Request, f *Facts) { rename(r, f, "i-0a.ec2.internal") },
 		"inventory at the age": func(_ *Request, f *Facts) { f.Now = noon.Add(30 * time.Second) },
 		"32 names": func(r *Request, f *Facts) {
-			for n := range maxNames - 2 {
+			for n := range MaxNames - 2 {
 				r.Parsed.DNS = append(r.Parsed.DNS, fmt.Sprintf("n%d.example.org", n))
 			}
 			f.Inventory.Instance.Names = r.Parsed.DNS
 		},
-		"ten minutes":        func(r *Request, _ *Facts) { s := int32(minExpiration); r.ExpirationSeconds = &s },
+		"ten minutes":        func(r *Request, _ *Facts) { s := int32(MinExpiration); r.ExpirationSeconds = &s },
 		"requester with UID": func(r *Request, f *Facts) { r.UserUID = f.Node.UID },
 		"self of another":    func(_ *Request, f *Facts) { f.Self = &Self{Node: "leader"} },
 		"an operator's machine without launch time": func(_ *Request, f *Facts) {
@@ -128,7 +128,7 @@ func loopbackHost(r *Request, f *Facts) {
 }
 
 func rename(r *Request, f *Facts, name string) {
-	r.Username, r.Parsed.CommonNames, r.Parsed.DNS, f.Node.Name = userPrefix+name, []string{userPrefix + name}, []string{name}, name
+	r.Username, r.Parsed.CommonNames, r.Parsed.DNS, f.Node.Name = UserPrefix+name, []string{UserPrefix + name}, []string{name}, name
 }
 
 // byRule runs the cases of one rule, of which there must be some.
@@ -217,14 +217,14 @@ func TestTraceIsTheJudgement(t *testing.T) {
 	for _, c := range spoilt {
 		r, f := honestRequest(), honestFacts()
 		c.change(&r, &f)
-		if r.Signer == signerName {
+		if r.Signer == ServingSigner {
 			try(r, f, checks)
 		}
 	}
 	for _, c := range spoiltJoins {
 		r, f := honestJoin()
 		c.change(&r, &f)
-		if r.Signer == clientSigner {
+		if r.Signer == ClientSigner {
 			try(r, f, joinChecks)
 		}
 	}
@@ -238,7 +238,7 @@ func TestForbidden(t *testing.T) {
 		"*.ec2.internal", "*", "", ".", "a..b", "-a", "a_b", "bücher.example", "10.0.0.5", "a b", "a\x00b", host + ".."} {
 		r, f := honestRequest(), honestFacts()
 		r.Parsed.DNS = []string{name}
-		f.Inventory.Instance.Names = []string{name, canonical(name)}
+		f.Inventory.Instance.Names = []string{name, CanonicalName(name)}
 		if v := Decide(r, f); v.Do != Deny || v.Rule != "R9" {
 			t.Errorf("name %q: %v %s %s", name, v.Do, v.Rule, v.Why)
 		}

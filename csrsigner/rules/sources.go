@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"cmp"
@@ -43,12 +43,12 @@ func WitnessOf(groups []cluster.NodeGroup, providerID, node string, asked Parsed
 // Witness picks from the inventory and s what one serving request needs: the instance
 // behind providerID, and who else has what is asked for.
 func (s Sources) Witness(groups []cluster.NodeGroup, providerID, node string, asked Parsed) *Witness {
-	w := s.newSearch(node, func(id cluster.InstanceID) bool { return sameMachine(providerID, string(id)) })
+	w := s.newSearch(node, func(id cluster.InstanceID) bool { return SameMachine(providerID, string(id)) })
 	for _, n := range asked.DNS {
-		w.wanted[canonical(n)] = true
+		w.wanted[CanonicalName(n)] = true
 	}
 	for _, a := range asked.IPs {
-		w.wanted[plain(a).String()] = true
+		w.wanted[CanonicalAddress(a).String()] = true
 	}
 	w.all(groups)
 	return w.found
@@ -118,13 +118,13 @@ func (w *search) take(group *cluster.NodeGroup, i cluster.Instance) {
 	}
 	for _, names := range [][]string{i.NodeNames, i.Names} {
 		for _, n := range names {
-			if c := canonical(n); w.wanted[c] {
+			if c := CanonicalName(n); w.wanted[c] {
 				inv.owned(c, i.ID)
 			}
 		}
 	}
 	for _, a := range i.Addresses {
-		if s := plain(a).String(); w.wanted[s] {
+		if s := CanonicalAddress(a).String(); w.wanted[s] {
 			inv.owned(s, i.ID)
 		}
 	}
@@ -141,7 +141,7 @@ func (inv *Witness) owned(what string, id cluster.InstanceID) {
 // operator's inventory names it. Shared slices are replaced, not changed.
 func (w *search) lay(i *cluster.Instance) (vouched bool) {
 	for _, m := range w.Machines {
-		if !sameMachine(string(m.Instance), string(i.ID)) {
+		if !SameMachine(string(m.Instance), string(i.ID)) {
 			continue
 		}
 		vouched = true
@@ -155,7 +155,7 @@ func (w *search) lay(i *cluster.Instance) (vouched bool) {
 	var extra []string
 	for _, template := range w.Extra {
 		for _, node := range i.NodeNames {
-			if name, ok := expand(template, canonical(node), *i); ok {
+			if name, ok := expand(template, CanonicalName(node), *i); ok {
 				extra = append(extra, name)
 			}
 		}
@@ -178,11 +178,11 @@ func expand(template, node string, i cluster.Instance) (string, bool) {
 		}
 		template = strings.ReplaceAll(template, p, values[n])
 	}
-	return canonical(template), true
+	return CanonicalName(template), true
 }
 
-// templateFault says what is wrong with a template; empty: nothing.
-func templateFault(template string) string {
+// TemplateFault says what is wrong with a template; empty: nothing.
+func TemplateFault(template string) string {
 	plain := template
 	for _, p := range placeholders {
 		plain = strings.ReplaceAll(plain, p, "x")
@@ -192,7 +192,7 @@ func templateFault(template string) string {
 		return "only " + strings.Join(placeholders, ", ") + " stand for something"
 	case !strings.Contains(template, "{{node}}") && !strings.Contains(template, "{{instance}}"):
 		return "machines would share the name: write {{node}} or {{instance}} into it"
-	case !subdomain(canonical(plain)):
+	case !IsSubdomain(CanonicalName(plain)):
 		return "it does not make a DNS name"
 	}
 	return ""
@@ -215,9 +215,9 @@ func regionOf(i cluster.Instance) string {
 
 func lastSegment(id string) string { return id[strings.LastIndexByte(id, '/')+1:] }
 
-// sameMachine compares provider IDs. OpenStack's is written with and without a region
+// SameMachine compares provider IDs. OpenStack's is written with and without a region
 // ("openstack:///UUID", "openstack://REGION/UUID"); two regions are never one.
-func sameMachine(a, b string) bool {
+func SameMachine(a, b string) bool {
 	if a == b {
 		return a != ""
 	}

@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"net/netip"
@@ -49,7 +49,7 @@ func FuzzDecide(f *testing.F) {
 		}
 		switch {
 		case v.Do != Approve:
-		case r.Signer == clientSigner:
+		case r.Signer == ClientSigner:
 			proveJoined(t, r, facts)
 		default:
 			proveApproved(t, r, facts)
@@ -100,7 +100,7 @@ func dealt(spoil []byte, name, address, witness string) (r Request, f Facts, ok 
 		case err == nil && b%2 == 1:
 			f.Inventory.Instance.Addresses = append(f.Inventory.Instance.Addresses, a)
 		case b%4 == 0:
-			f.Inventory.Owners[canonical(name)] = nextID
+			f.Inventory.Owners[CanonicalName(name)] = nextID
 		}
 	}
 	return r, f, true
@@ -148,7 +148,7 @@ func proveApproved(t *testing.T, r Request, f Facts) {
 	} else {
 		own := f.Inventory.Instance
 		names, nodeNames, addresses = own.Names, own.NodeNames, own.Addresses
-		if !sameMachine(string(own.ID), f.Node.ProviderID) || f.Now.Sub(f.Inventory.ReadAt) > 30*time.Second || !ownsName(nodeNames, r.Node()) {
+		if !SameMachine(string(own.ID), f.Node.ProviderID) || f.Now.Sub(f.Inventory.ReadAt) > 30*time.Second || !ownsName(nodeNames, r.Node()) {
 			t.Fatal("approved without a fresh binding")
 		}
 		if f.Node.ControlPlane {
@@ -162,7 +162,7 @@ func proveApproved(t *testing.T, r Request, f Facts) {
 		}
 	}
 	for _, n := range r.Parsed.DNS {
-		c := canonical(n)
+		c := CanonicalName(n)
 		if c != r.Node() && !ownsName(names, c) && !ownsName(nodeNames, c) {
 			t.Fatalf("name %q is approved without a witness", n)
 		}
@@ -197,7 +197,7 @@ func proveJoined(t *testing.T, r Request, f Facts) {
 		t.Fatalf("approved under a name of the control plane, %q", r.Node())
 	case !inv.Instance.Created.IsZero() && r.Created.Before(inv.Instance.Created.Truncate(time.Second)):
 		t.Fatal("approved a request from before the launch")
-	case f.Node != nil && (f.Node.Ready || f.Node.ControlPlane || !sameMachine(f.Node.ProviderID, string(inv.Instance.ID))):
+	case f.Node != nil && (f.Node.Ready || f.Node.ControlPlane || !SameMachine(f.Node.ProviderID, string(inv.Instance.ID))):
 		t.Fatalf("approved beside Node %+v", f.Node)
 	case f.Join.Token.Problem != "" || !slices.Contains(r.Groups, workersGroup):
 		t.Fatal("approved without a token of ours")
@@ -214,7 +214,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n"))
 	f.Add(selfSigned(f))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if p := parse(raw); p.Problem == "" && p.Key == "" {
+		if p := Parse(raw); p.Problem == "" && p.Key == "" {
 			t.Fatalf("accepted without a key: %+v", p)
 		}
 	})

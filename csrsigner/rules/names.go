@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"cmp"
@@ -11,14 +11,14 @@ import (
 // This file holds the checks that compare names and addresses. It is as pure as
 // decide.go.
 
-// canonical lower-cases a name and cuts one trailing dot: the only liberties that
+// CanonicalName lower-cases a name and cuts one trailing dot: the only liberties that
 // a comparison takes.
-func canonical(name string) string {
+func CanonicalName(name string) string {
 	return strings.TrimSuffix(strings.ToLower(name), ".")
 }
 
-// plain unmaps an IPv4 address written as IPv6.
-func plain(a netip.Addr) netip.Addr { return a.Unmap() }
+// CanonicalAddress unmaps an IPv4 address written as IPv6.
+func CanonicalAddress(a netip.Addr) netip.Addr { return a.Unmap() }
 
 // forbidden refuses what belongs to the cluster itself. The cluster's one CA signs
 // the API server's certificate too, so a worker with one of these names could stand
@@ -46,9 +46,9 @@ func forbidden(req Request, f Facts) (Action, string) {
 // name says why a name is the cluster's own; exempt passes those of the API server's
 // certificate.
 func (b *Forbidden) name(raw string, exempt bool) string {
-	name := canonical(raw)
+	name := CanonicalName(raw)
 	// No kubelet writes the dot at the end, and no client takes a name with it for one.
-	if !subdomain(name) || strings.HasSuffix(raw, ".") {
+	if !IsSubdomain(name) || strings.HasSuffix(raw, ".") {
 		return fmt.Sprintf("name %q is not a host name", raw)
 	}
 	if _, err := netip.ParseAddr(name); err == nil {
@@ -63,7 +63,7 @@ func (b *Forbidden) name(raw string, exempt bool) string {
 		}
 	}
 	// Without a domain it is empty, which no host name ends in.
-	if domain := canonical(b.DNSDomain); within(name, domain) && served(name, domain) {
+	if domain := CanonicalName(b.DNSDomain); within(name, domain) && served(name, domain) {
 		return fmt.Sprintf("name %q lies in %q, where the cluster names its services", raw, domain)
 	}
 	if name == "kubernetes.default" {
@@ -89,14 +89,14 @@ func within(name, domain string) bool { return name == domain || strings.HasSuff
 // address says why an address is the cluster's own or nobody's; exempt passes those of
 // the API server's certificate.
 func (b *Forbidden) address(raw netip.Addr, exempt bool) string {
-	a := plain(raw)
+	a := CanonicalAddress(raw)
 	if !a.IsValid() || a.Zone() != "" {
 		return fmt.Sprintf("address %q is malformed or has a zone", raw)
 	}
 	if raw.Is4In6() {
 		return fmt.Sprintf("address %s is IPv4 in sixteen bytes, which no kubelet writes", raw)
 	}
-	if !exempt && slices.ContainsFunc(b.Addresses, func(o netip.Addr) bool { return plain(o) == a }) {
+	if !exempt && slices.ContainsFunc(b.Addresses, func(o netip.Addr) bool { return CanonicalAddress(o) == a }) {
 		return fmt.Sprintf("address %s belongs to the API server", a)
 	}
 	contains := func(p netip.Prefix) bool { return p.Contains(a) }
@@ -135,7 +135,7 @@ func notUnicast6(a netip.Addr) bool {
 func othersNames(req Request, f Facts) (Action, string) {
 	own, shared := f.Inventory.Instance, ""
 	for _, raw := range req.Parsed.DNS {
-		name, why := canonical(raw), ""
+		name, why := CanonicalName(raw), ""
 		if node := f.Taken[name]; node != "" {
 			why = fmt.Sprintf("name %q is the name of Node %s", raw, node)
 		} else if id := f.Inventory.Owners[name]; id != "" {
@@ -148,10 +148,10 @@ func othersNames(req Request, f Facts) (Action, string) {
 	}
 	for _, raw := range req.Parsed.IPs {
 		why := ""
-		if id := f.Inventory.Owners[plain(raw).String()]; id != "" {
+		if id := f.Inventory.Owners[CanonicalAddress(raw).String()]; id != "" {
 			why = fmt.Sprintf("address %s belongs to instance %s", raw, id)
 		}
-		if why != "" && !slices.Contains(own.Addresses, plain(raw)) {
+		if why != "" && !slices.Contains(own.Addresses, CanonicalAddress(raw)) {
 			return Deny, why
 		}
 		shared = cmp.Or(shared, why)
@@ -163,14 +163,14 @@ func othersNames(req Request, f Facts) (Action, string) {
 }
 
 func ownsName(names []string, name string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return canonical(n) == name })
+	return slices.ContainsFunc(names, func(n string) bool { return CanonicalName(n) == name })
 }
 
 func witnessedNames(req Request, f Facts) (Action, string) {
 	own := f.Inventory.Instance
 	for _, raw := range req.Parsed.DNS {
 		// R11 has bound the Node's own name to the instance.
-		if name := canonical(raw); !ownsName(own.Names, name) && !ownsName(own.NodeNames, name) {
+		if name := CanonicalName(raw); !ownsName(own.Names, name) && !ownsName(own.NodeNames, name) {
 			return Later, fmt.Sprintf("name %q is none of the names of %s (%s)", raw, own.ID, strings.Join(own.Names, ", "))
 		}
 	}
@@ -180,16 +180,16 @@ func witnessedNames(req Request, f Facts) (Action, string) {
 func witnessedAddresses(req Request, f Facts) (Action, string) {
 	own := f.Inventory.Instance
 	for _, raw := range req.Parsed.IPs {
-		if !slices.Contains(own.Addresses, plain(raw)) {
+		if !slices.Contains(own.Addresses, CanonicalAddress(raw)) {
 			return Later, fmt.Sprintf("address %s is none of the addresses of %s (%v)", raw, own.ID, own.Addresses)
 		}
 	}
 	return Later, ""
 }
 
-// subdomain tells whether s is a lower-case DNS-1123 subdomain of at most 253
+// IsSubdomain tells whether s is a lower-case DNS-1123 subdomain of at most 253
 // bytes, which is what a Node may be called.
-func subdomain(s string) bool {
+func IsSubdomain(s string) bool {
 	if s == "" || len(s) > 253 {
 		return false
 	}

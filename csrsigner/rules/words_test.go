@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"net/netip"
@@ -134,7 +134,7 @@ func TestSubdomain(t *testing.T) {
 		"": false, longest + "a": false, label + "a": false, "a-": false, "-a": false, "a.": false, ".a": false, "a..b": false,
 		"A": false, "a_b": false, "a/b": false, "a{b": false, "a:b": false, "a`b": false, "*.a": false, "bü": false,
 	} {
-		if got := subdomain(name); got != want {
+		if got := IsSubdomain(name); got != want {
 			t.Errorf("%q (%d bytes): %v", name, len(name), got)
 		}
 	}

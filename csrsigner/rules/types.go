@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"net/netip"
@@ -11,7 +11,7 @@ import (
 // This file holds the values that a judgement rests on. It is as pure as decide.go.
 
 // Request is a CertificateSigningRequest as far as a judge needs it, its PEM
-// already taken apart (facts.go).
+// already taken apart (parse.go).
 type Request struct {
 	Name     string
 	UID      string
@@ -35,13 +35,13 @@ type Request struct {
 // the requester's, who is authenticated as it; of a client request the one that its
 // common name asks for, which nothing has proven yet.
 func (r Request) Node() string {
-	if r.Signer == clientSigner {
+	if r.Signer == ClientSigner {
 		if len(r.Parsed.CommonNames) != 1 {
 			return ""
 		}
-		return strings.TrimPrefix(r.Parsed.CommonNames[0], userPrefix)
+		return strings.TrimPrefix(r.Parsed.CommonNames[0], UserPrefix)
 	}
-	return strings.TrimPrefix(r.Username, userPrefix)
+	return strings.TrimPrefix(r.Username, UserPrefix)
 }
 
 // Parsed is the content of a PKCS #10 request.
@@ -199,5 +199,5 @@ type Issue struct {
 	At   time.Time `json:"at"`
 }
 
-// same tells that two certificates are for one Node and one key.
-func (i Issue) same(other Issue) bool { return i.Node == other.Node && i.Key == other.Key }
+// Same tells that two certificates are for one Node and one key.
+func (i Issue) Same(other Issue) bool { return i.Node == other.Node && i.Key == other.Key }

@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"fmt"
@@ -12,9 +12,10 @@ import (
 // This file holds the checks of the closed join: the client certificate that a kubelet
 // asks for with a bootstrap token. It is as pure as decide.go.
 
+// What a request that is made with a bootstrap token bears (k8s.io/cluster-bootstrap/token/api).
 const (
-	tokenPrefix     = "system:bootstrap:"
-	tokensGroup     = "system:bootstrappers"
+	TokenPrefix     = "system:bootstrap:"
+	TokensGroup     = "system:bootstrappers"
 	clientAuthUsage = "client auth"
 )
 
@@ -61,7 +62,7 @@ func notOurJoin(req Request, f Facts) (Action, string) {
 	switch {
 	case req.Settled != "":
 		return Leave, "already " + req.Settled
-	case !strings.HasPrefix(req.Username, tokenPrefix):
+	case !strings.HasPrefix(req.Username, TokenPrefix):
 		return Leave, fmt.Sprintf("requester %q does not join: kubeadm's own rotation of client certificates is left to it", req.Username)
 	case f.Join == nil:
 		return Leave, "the join is open (AUTOSCALER_CSR_JOIN): the controller manager approves by kubeadm's bindings"
@@ -72,13 +73,13 @@ func notOurJoin(req Request, f Facts) (Action, string) {
 }
 
 func tokenGroups(req Request, _ Facts) (Action, string) {
-	for _, g := range []string{tokensGroup, authGroup} {
+	for _, g := range []string{TokensGroup, AuthGroup} {
 		if !slices.Contains(req.Groups, g) {
 			return Deny, fmt.Sprintf("requester is not in group %s", g)
 		}
 	}
 	for _, g := range req.Groups {
-		if g != authGroup && g != tokensGroup && !strings.HasPrefix(g, tokensGroup+":") {
+		if g != AuthGroup && g != TokensGroup && !strings.HasPrefix(g, TokensGroup+":") {
 			return Deny, fmt.Sprintf("requester is in group %s, which no bootstrap token gives", g)
 		}
 	}
@@ -88,13 +89,13 @@ func tokenGroups(req Request, _ Facts) (Action, string) {
 func joinSubject(req Request, _ Facts) (Action, string) {
 	p := req.Parsed
 	switch {
-	case len(p.CommonNames) != 1 || !strings.HasPrefix(p.CommonNames[0], userPrefix):
+	case len(p.CommonNames) != 1 || !strings.HasPrefix(p.CommonNames[0], UserPrefix):
 		return Deny, fmt.Sprintf("common name %q is not one node", p.CommonNames)
-	case len(p.Organizations) != 1 || p.Organizations[0] != nodesGroup:
-		return Deny, fmt.Sprintf("organization %q is not %s alone", p.Organizations, nodesGroup)
+	case len(p.Organizations) != 1 || p.Organizations[0] != NodesGroup:
+		return Deny, fmt.Sprintf("organization %q is not %s alone", p.Organizations, NodesGroup)
 	case len(p.OtherSubject) > 0:
 		return Deny, fmt.Sprintf("subject has attributes other than CN and O: %q", p.OtherSubject)
-	case !subdomain(req.Node()):
+	case !IsSubdomain(req.Node()):
 		return Deny, fmt.Sprintf("node name %q is not a DNS subdomain", req.Node())
 	}
 	return Deny, ""
@@ -169,15 +170,22 @@ func expectedInstance(req Request, f Facts) (Action, string) {
 	case !runs(*in):
 		return Later, fmt.Sprintf("instance %s is not running (%q)", in.ID, in.Phase)
 	}
-	return Later, tokenOf(f.Join.Token, *in)
+	return Later, TokenFault(f.Join.Token, *in)
 }
 
-// tokenOf says that a token was made for another machine than the instance.
-func tokenOf(t Token, in cluster.Instance) string {
+// Unexpected is the verdict of J11 alone. f.Inventory names no instance that is expected
+// under the name of the request.
+func Unexpected(req Request, f Facts) Verdict {
+	do, why := expectedInstance(req, f)
+	return Verdict{Do: do, Rule: "J11", Why: Clip(why, whyBytes)}
+}
+
+// TokenFault says that a token was made for another machine than the instance.
+func TokenFault(t Token, in cluster.Instance) string {
 	switch {
 	case t.Instance != "" && t.Instance != in.ID:
 		return fmt.Sprintf("the token was made for instance %s, not for %s", t.Instance, in.ID)
-	case t.Machine != "" && !ownsName(in.NodeNames, canonical(t.Machine)):
+	case t.Machine != "" && !ownsName(in.NodeNames, CanonicalName(t.Machine)):
 		return fmt.Sprintf("the token was made for machine %s, which instance %s is not (%s)", t.Machine, in.ID, strings.Join(in.NodeNames, ", "))
 	}
 	return ""
@@ -190,7 +198,7 @@ func launchWindow(req Request, f Facts) (Action, string) {
 		return Later, "" // the cloud has no launch times; the operator's list names the machine
 	case in.Created.IsZero():
 		return Later, fmt.Sprintf("the cloud does not say when instance %s was launched", in.ID)
-	case tooEarly(req.Created, in.Created):
+	case TooEarly(req.Created, in.Created):
 		return Later, fmt.Sprintf("instance %s was launched (%s) after the request was made (%s): it is not the instance's own, unless the control plane's clock is behind; if it is, set the clock and kubectl certificate approve %s",
 			in.ID, stamp(in.Created), stamp(req.Created), req.Name)
 	case age > f.Join.Window:
@@ -211,12 +219,12 @@ func onePerInstance(req Request, f Facts) (Action, string) {
 	why := ""
 	switch old := j.Issued; {
 	case old != nil && old.Key != req.Parsed.KeyHash:
-		why = fmt.Sprintf("instance %s got its certificate at %s by request %s, with another key", in.ID, stamp(old.At), clip(old.CSR, nameBytes))
+		why = fmt.Sprintf("instance %s got its certificate at %s by request %s, with another key", in.ID, stamp(old.At), Clip(old.CSR, NameBytes))
 	case old != nil && old.Node != req.Node():
-		why = fmt.Sprintf("instance %s got its certificate as Node %s by request %s", in.ID, clip(old.Node, nameBytes), clip(old.CSR, nameBytes))
+		why = fmt.Sprintf("instance %s got its certificate as Node %s by request %s", in.ID, Clip(old.Node, NameBytes), Clip(old.CSR, NameBytes))
 	default:
 		if node := bearer(req, f); node != "" {
-			why = fmt.Sprintf("Node %s carries the provider ID of instance %s: a client certificate was issued for it, to which key is not known", clip(node, nameBytes), in.ID)
+			why = fmt.Sprintf("Node %s carries the provider ID of instance %s: a client certificate was issued for it, to which key is not known", Clip(node, NameBytes), in.ID)
 		}
 	}
 	if why == "" {
@@ -228,7 +236,7 @@ func onePerInstance(req Request, f Facts) (Action, string) {
 // bearer names a Node that carries the instance's provider ID and is not the one that
 // the key of the request got its certificate for; empty: there is none.
 func bearer(req Request, f Facts) string {
-	if f.Node != nil && f.Join.Issued == nil && sameMachine(f.Node.ProviderID, string(f.Inventory.Instance.ID)) {
+	if f.Node != nil && f.Join.Issued == nil && SameMachine(f.Node.ProviderID, string(f.Inventory.Instance.ID)) {
 		return f.Node.Name
 	}
 	for _, name := range f.Join.Bearers {
@@ -248,14 +256,14 @@ func noRival(req Request, f Facts) (Action, string) {
 	}
 	named := make([]string, 0, rivalsNamed)
 	for _, r := range rivals[:min(len(rivals), rivalsNamed)] {
-		named = append(named, clip(r, nameBytes))
+		named = append(named, Clip(r, NameBytes))
 	}
 	more := ""
 	if n := len(rivals) - len(named); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
 	return Later, fmt.Sprintf("%s and %s%s ask with different keys for instance %s, and one of them at most is the machine: kubectl certificate deny the others, or approve the right one",
-		clip(req.Name, nameBytes), strings.Join(named, ", "), more, f.Inventory.Instance.ID)
+		Clip(req.Name, NameBytes), strings.Join(named, ", "), more, f.Inventory.Instance.ID)
 }
 
 // rivalsNamed is how many rivals a verdict names.
@@ -270,7 +278,7 @@ func noOtherNode(_ Request, f Facts) (Action, string) {
 		return Later, fmt.Sprintf("Node %s is there already, and Ready", n.Name)
 	case n.Deleting:
 		return Later, fmt.Sprintf("the Node %s that was there is being deleted", n.Name)
-	case sameMachine(n.ProviderID, string(f.Inventory.Instance.ID)):
+	case SameMachine(n.ProviderID, string(f.Inventory.Instance.ID)):
 		return Later, "" // the machine itself, on its second try
 	}
 	return Later, fmt.Sprintf("Node %s is that of instance %q, which has to be proven gone first", n.Name, n.ProviderID)

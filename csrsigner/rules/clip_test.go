@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"net/netip"
@@ -12,7 +12,7 @@ func TestClip(t *testing.T) {
 		{"", ""}, {"short", "short"}, {"12345678", "12345678"}, {"123456789", "12345…"},
 		{"1234ü789", "1234…"}, {"💥💥💥", "💥…"}, {"a\xffb", "a\ufffdb"},
 	} {
-		if got := clip(c.in, 8); got != c.want {
+		if got := Clip(c.in, 8); got != c.want {
 			t.Errorf("%q: %q, want %q", c.in, got, c.want)
 		}
 	}
@@ -34,9 +34,9 @@ func TestLongTexts(t *testing.T) {
 		"other names":  func(r *Request) { r.Parsed.OtherNames = []string{long} },
 		"extensions":   func(r *Request) { r.Parsed.OtherExtensions = []string{long} },
 	} {
-		for _, signer := range []string{signerName, clientSigner} {
+		for _, signer := range []string{ServingSigner, ClientSigner} {
 			r, f := honestRequest(), honestFacts()
-			if signer == clientSigner {
+			if signer == ClientSigner {
 				r, f = honestJoin()
 			}
 			change(&r)

@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"encoding/json"
@@ -39,12 +39,12 @@ func TestExtraNames(t *testing.T) {
 		!slices.Equal(bare.NodeNames, []string{"n1", "N2.", "n1.x.example", "n2.x.example"}) {
 		t.Errorf("%v names %q %q", vouched, bare.Names, bare.NodeNames)
 	}
-	if fault := templateFault("{{name}}.{{node}}"); !strings.Contains(fault, "stand for something") {
+	if fault := TemplateFault("{{name}}.{{node}}"); !strings.Contains(fault, "stand for something") {
 		t.Errorf("an unknown placeholder: %q", fault)
 	}
 	for template, sound := range map[string]bool{"{{node}}.corp.example": true, "{{instance}}": true, "{{name}}.corp.example": false,
 		"fixed.corp.example": false, "{{zone}}.corp.example": false, "*.{{node}}.corp.example": false, "{{node}}.": true, "{{node}": false} {
-		if fault := templateFault(template); (fault == "") != sound {
+		if fault := TemplateFault(template); (fault == "") != sound {
 			t.Errorf("%s: fault %q", template, fault)
 		}
 	}
@@ -71,7 +71,7 @@ func TestSameMachine(t *testing.T) {
 		{uuidA, "openstack:///" + uuidA, false},
 		{"openstack://" + uuidA, "openstack:///" + uuidA, false},
 	} {
-		if got := sameMachine(c.a, c.b); got != c.want || sameMachine(c.b, c.a) != got {
+		if got := SameMachine(c.a, c.b); got != c.want || SameMachine(c.b, c.a) != got {
 			t.Errorf("%q and %q: %v", c.a, c.b, got)
 		}
 	}
@@ -94,7 +94,7 @@ func TestNodeNamesByTemplate(t *testing.T) {
 	}
 	join := func(s Sources, name string) Verdict {
 		r, f := honestJoin()
-		r.Parsed.CommonNames, f.Forbidden.DNSDomain = []string{userPrefix + name}, "corp.example"
+		r.Parsed.CommonNames, f.Forbidden.DNSDomain = []string{UserPrefix + name}, "corp.example"
 		f.Inventory = s.JoinWitness(groups, name)
 		return Decide(r, f)
 	}
@@ -173,13 +173,5 @@ func TestParseMachinesNamesEveryMistake(t *testing.T) {
 	}
 	if list, err := ParseMachines(nil); err != nil || list != nil {
 		t.Errorf("no section: %v %v", list, err)
-	}
-}
-
-func TestReadSelf(t *testing.T) {
-	self := ReadSelf("leader", []string{"203.0.113.9", "Leader.Example.Org."})
-	if self.Node != "leader" || self.Problem != "" || !ownsName(self.Names, "leader") || !ownsName(self.Names, "leader.example.org") ||
-		!slices.Contains(self.Addresses, addr("203.0.113.9")) || !slices.Contains(self.Addresses, addr("127.0.0.1")) {
-		t.Errorf("%+v", self)
 	}
 }

@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"bytes"
@@ -20,10 +20,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -112,7 +108,7 @@ func TestOtherAttributes(t *testing.T) {
 // signed is a request put together by hand: spki is its key's, sign makes the signature.
 func signed(t *testing.T, spki []byte, algorithm asn1.ObjectIdentifier, sign func([]byte) []byte) []byte {
 	t.Helper()
-	subject := der(t, pkix.Name{CommonName: userPrefix + host, Organization: []string{nodesGroup}}.ToRDNSequence(), "")
+	subject := der(t, pkix.Name{CommonName: UserPrefix + host, Organization: []string{NodesGroup}}.ToRDNSequence(), "")
 	body := bytes.Join([][]byte{{2, 1, 0}, subject, spki, {0xa0, 0}}, nil)
 	tbs := der(t, asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true, Bytes: body}, "")
 	signature := sign(tbs)
@@ -141,7 +137,7 @@ func TestParseEdges(t *testing.T) {
 	none := func([]byte) []byte { return []byte{1} }
 	shaWithRSA := asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 11}
 	for bits, want := range map[int]string{maxRSABits: "not signed by its own key", maxRSABits + 1: "bits, more than"} {
-		if p := parse(signed(t, rsaKeyOf(t, bits), shaWithRSA, none)); !strings.Contains(p.Problem, want) {
+		if p := Parse(signed(t, rsaKeyOf(t, bits), shaWithRSA, none)); !strings.Contains(p.Problem, want) {
 			t.Errorf("RSA of %d bits: %q, want %q", bits, p.Problem, want)
 		}
 	}
@@ -158,7 +154,7 @@ func TestParseEdges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := parse(signed(t, spki, c.algorithm, func(tbs []byte) []byte {
+		p := Parse(signed(t, spki, c.algorithm, func(tbs []byte) []byte {
 			sum := sha1.Sum(tbs)
 			signature, err := c.key.Sign(rand.Reader, sum[:], crypto.SHA1)
 			if err != nil {
@@ -171,33 +167,11 @@ func TestParseEdges(t *testing.T) {
 		}
 	}
 	sound := request(t, nil)
-	if p := parse(append(bytes.Repeat([]byte("\n"), maxRequestBytes-len(sound)), sound...)); p.Problem != "" {
-		t.Errorf("a request of exactly %d bytes: %s", maxRequestBytes, p.Problem)
+	if p := Parse(append(bytes.Repeat([]byte("\n"), MaxRequestBytes-len(sound)), sound...)); p.Problem != "" {
+		t.Errorf("a request of exactly %d bytes: %s", MaxRequestBytes, p.Problem)
 	}
-	if p := parse(append(append(bytes.Clone(sound[:80]), '\n'), sound...)); p.Problem == "" {
+	if p := Parse(append(append(bytes.Clone(sound[:80]), '\n'), sound...)); p.Problem == "" {
 		t.Error("half a block before the request passes")
-	}
-}
-
-func TestSettledAndNode(t *testing.T) {
-	now := metav1.Now()
-	for want, csr := range map[string]*certificatesv1.CertificateSigningRequest{
-		"":         {},
-		"issued":   {Status: certificatesv1.CertificateSigningRequestStatus{Certificate: []byte{1}}},
-		"deleting": {ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}},
-		"approved": {Status: certificatesv1.CertificateSigningRequestStatus{Conditions: []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved}}}},
-		"denied":   {Status: certificatesv1.CertificateSigningRequestStatus{Conditions: []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied}}}},
-		"failed":   {Status: certificatesv1.CertificateSigningRequestStatus{Conditions: []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateFailed}}}},
-	} {
-		if got := settled(csr); got != want {
-			t.Errorf("settled: %q, want %q", got, want)
-		}
-	}
-	for label, want := range map[string]bool{"node-role.kubernetes.io/control-plane": true, "node-role.kubernetes.io/master": true, "node-role.kubernetes.io/worker": false} {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: ""}}}
-		if toNode(n).ControlPlane != want {
-			t.Errorf("label %s: control plane %t", label, !want)
-		}
 	}
 }
 
@@ -243,7 +217,7 @@ func TestTemplateFaultWords(t *testing.T) {
 		"{{name}}.corp.example": "stand for something", "fixed.corp.example": "machines would share the name",
 		"{{zone}}.corp.example": "machines would share the name", "*.{{node}}": "does not make a DNS name",
 	} {
-		if got := templateFault(template); !strings.Contains(got, want) {
+		if got := TemplateFault(template); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", template, got, want)
 		}
 	}
@@ -255,7 +229,7 @@ func TestProviderIDEdges(t *testing.T) {
 			t.Errorf("region of %s: %q", i.ID, got)
 		}
 	}
-	if sameMachine("plugin:///"+uuidA, "plugin://a/"+uuidA) {
+	if SameMachine("plugin:///"+uuidA, "plugin://a/"+uuidA) {
 		t.Error("another cloud's IDs are compared as OpenStack's")
 	}
 	digits := strings.ReplaceAll(uuidA, "-", "")
@@ -274,6 +248,12 @@ func TestJoinEdges(t *testing.T) {
 		"no common name": {"J3", "is not one node", func(r *Request, _ *Facts) { r.Parsed.CommonNames = nil }},
 		"RSA enciphers": {"", "", func(r *Request, _ *Facts) {
 			r.Parsed.Key, r.Parsed.Bits, r.Usages = "RSA", 2048, append(r.Usages, "key encipherment")
+		}},
+		"an expired token of a later hour": {"J9", "has expired", func(r *Request, f *Facts) {
+			f.Join.Token = Token{Problem: "token abcdef has expired", Made: r.Created.Add(time.Hour)}
+		}},
+		"another key for the same Node": {"J13", "with another key", func(_ *Request, f *Facts) {
+			f.Join.Issued = &Issue{Node: host, Key: "k0", CSR: "node-csr-0"}
 		}},
 		"another group is stale": {"", "", func(_ *Request, f *Facts) { f.Inventory.Incomplete = "group b: throttled" }},
 		"no launch time":         {"J12", "does not say when", func(_ *Request, f *Facts) { f.Inventory.Instance.Created = time.Time{} }},

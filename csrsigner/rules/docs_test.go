@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 // TestManualHasEveryRule keeps the tables of docs/security.md what the code says, in its
 // order.
 func TestManualHasEveryRule(t *testing.T) {
-	page, err := os.ReadFile("../docs/security.md")
+	page, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"bytes"
@@ -41,11 +41,11 @@ func ParseMachines(section json.RawMessage) ([]Machine, error) {
 		bad := func(field, format string, args ...any) {
 			errs = append(errs, fmt.Errorf("[%d].%s: %s", n, field, fmt.Sprintf(format, args...)))
 		}
-		m := Machine{Instance: cluster.InstanceID(l.Instance), Node: canonical(l.Node)}
+		m := Machine{Instance: cluster.InstanceID(l.Instance), Node: CanonicalName(l.Node)}
 		if l.Instance == "" {
 			bad("instance", "write the provider ID of the machine")
 		}
-		if !subdomain(m.Node) {
+		if !IsSubdomain(m.Node) {
 			bad("node", "%q is no name of a Node", l.Node)
 		}
 		for _, same := range []string{"instance " + l.Instance, "node " + m.Node} {
@@ -55,10 +55,10 @@ func ParseMachines(section json.RawMessage) ([]Machine, error) {
 			seen[same] = n
 		}
 		for k, name := range l.Names {
-			if !subdomain(canonical(name)) {
+			if !IsSubdomain(CanonicalName(name)) {
 				bad(fmt.Sprintf("names[%d]", k), "%q is no DNS name", name)
 			}
-			m.Names = append(m.Names, canonical(name))
+			m.Names = append(m.Names, CanonicalName(name))
 		}
 		for k, text := range l.Addresses {
 			a, err := netip.ParseAddr(text)
@@ -66,7 +66,7 @@ func ParseMachines(section json.RawMessage) ([]Machine, error) {
 				bad(fmt.Sprintf("addresses[%d]", k), "%q is no IP address", text)
 				continue
 			}
-			m.Addresses = append(m.Addresses, plain(a))
+			m.Addresses = append(m.Addresses, CanonicalAddress(a))
 		}
 		out = append(out, m)
 	}

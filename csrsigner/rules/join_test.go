@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"net/netip"
@@ -14,9 +14,9 @@ const workersGroup = "system:bootstrappers:autoscaler-agent:workers"
 // honestJoin is what the kubelet of a new machine asks for, and what is known then.
 func honestJoin() (Request, Facts) {
 	r := Request{
-		Name: "node-csr-1", UID: "u2", Signer: clientSigner, Username: tokenPrefix + "abcdef",
-		Groups: []string{tokensGroup, workersGroup, authGroup}, Usages: []string{"digital signature", "client auth"}, Created: noon,
-		Parsed: Parsed{CommonNames: []string{userPrefix + host}, Organizations: []string{nodesGroup}, Key: "ECDSA P-256", Bits: 256, KeyHash: "k1"},
+		Name: "node-csr-1", UID: "u2", Signer: ClientSigner, Username: TokenPrefix + "abcdef",
+		Groups: []string{TokensGroup, workersGroup, AuthGroup}, Usages: []string{"digital signature", "client auth"}, Created: noon,
+		Parsed: Parsed{CommonNames: []string{UserPrefix + host}, Organizations: []string{NodesGroup}, Key: "ECDSA P-256", Bits: 256, KeyHash: "k1"},
 	}
 	f := honestFacts()
 	f.Node = nil
@@ -75,14 +75,14 @@ var spoiltJoins = []struct {
 	change     func(*Request, *Facts)
 }{
 	{"J0", "approved", Leave, func(r *Request, _ *Facts) { r.Settled = "approved" }},
-	{"J0", "a kubelet's rotation", Leave, func(r *Request, _ *Facts) { r.Username = userPrefix + host }},
+	{"J0", "a kubelet's rotation", Leave, func(r *Request, _ *Facts) { r.Username = UserPrefix + host }},
 	{"J0", "open join", Leave, func(_ *Request, f *Facts) { f.Join = nil }},
 	{"J0", "kubeadm's token", Leave, func(r *Request, _ *Facts) {
-		r.Groups = []string{tokensGroup, "system:bootstrappers:kubeadm:default-node-token", authGroup}
+		r.Groups = []string{TokensGroup, "system:bootstrappers:kubeadm:default-node-token", AuthGroup}
 	}},
 	{"J1", "unsound", Deny, func(r *Request, _ *Facts) { r.Parsed.Problem = "not PEM" }},
-	{"J2", "no bootstrapper", Deny, func(r *Request, _ *Facts) { r.Groups = []string{workersGroup, authGroup} }},
-	{"J2", "not authenticated", Deny, func(r *Request, _ *Facts) { r.Groups = []string{tokensGroup, workersGroup} }},
+	{"J2", "no bootstrapper", Deny, func(r *Request, _ *Facts) { r.Groups = []string{workersGroup, AuthGroup} }},
+	{"J2", "not authenticated", Deny, func(r *Request, _ *Facts) { r.Groups = []string{TokensGroup, workersGroup} }},
 	{"J2", "master too", Deny, func(r *Request, _ *Facts) { r.Groups = append(r.Groups, "system:masters") }},
 	{"J3", "no node", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{"kubernetes-admin"} }},
 	{"J3", "two names", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = append(r.Parsed.CommonNames, "x") }},
@@ -90,7 +90,7 @@ var spoiltJoins = []struct {
 	{"J3", "masters", Deny, func(r *Request, _ *Facts) { r.Parsed.Organizations = []string{"system:masters"} }},
 	{"J3", "two organizations", Deny, func(r *Request, _ *Facts) { r.Parsed.Organizations = append(r.Parsed.Organizations, "x") }},
 	{"J3", "country", Deny, func(r *Request, _ *Facts) { r.Parsed.OtherSubject = []string{"2.5.4.6"} }},
-	{"J3", "no name", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{userPrefix} }},
+	{"J3", "no name", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{UserPrefix} }},
 	{"J4", "server auth", Deny, func(r *Request, _ *Facts) { r.Usages = append(r.Usages, "server auth") }},
 	{"J4", "no client auth", Deny, func(r *Request, _ *Facts) { r.Usages = r.Usages[:1] }},
 	{"J4", "Ed25519 enciphers", Deny, func(r *Request, _ *Facts) {
@@ -104,14 +104,14 @@ var spoiltJoins = []struct {
 	{"J6", "an email", Deny, func(r *Request, _ *Facts) { r.Parsed.OtherNames = []string{"email"} }},
 	{"J6", "an extension", Deny, func(r *Request, _ *Facts) { r.Parsed.OtherExtensions = []string{"2.5.29.19"} }},
 	{"J7", "too long", Deny, func(r *Request, _ *Facts) { s := int32(3601); r.ExpirationSeconds = &s }},
-	{"J8", "leader", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{userPrefix + "leader"} }},
-	{"J8", "leader's host name", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{userPrefix + "leader.example.org"} }},
+	{"J8", "leader", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{UserPrefix + "leader"} }},
+	{"J8", "leader's host name", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{UserPrefix + "leader.example.org"} }},
 	{"J8", "leader's Node name", Deny, func(r *Request, f *Facts) {
-		r.Parsed.CommonNames = []string{userPrefix + "boss"}
+		r.Parsed.CommonNames = []string{UserPrefix + "boss"}
 		f.Self = &Self{Node: "boss"}
 	}},
-	{"J8", "API server", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{userPrefix + "api.example.com"} }},
-	{"J8", "kubernetes", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{userPrefix + "kubernetes"} }},
+	{"J8", "API server", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{UserPrefix + "api.example.com"} }},
+	{"J8", "kubernetes", Deny, func(r *Request, _ *Facts) { r.Parsed.CommonNames = []string{UserPrefix + "kubernetes"} }},
 	{"J8", "a control-plane Node", Deny, func(_ *Request, f *Facts) { f.Node = &Node{Name: host, ControlPlane: true} }},
 	{"J8", "another control-plane machine's host name", Deny, func(_ *Request, f *Facts) { f.ControlPlane = []string{"cp-2", host} }},
 	{"J8", "not known yet", Later, func(_ *Request, f *Facts) { f.Forbidden = nil }},

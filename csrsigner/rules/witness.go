@@ -1,4 +1,4 @@
-package csrsigner
+package rules
 
 import (
 	"fmt"
@@ -41,7 +41,7 @@ func witnessedInstance(req Request, f Facts) (Action, string) {
 		return Later, fmt.Sprintf("instance %s is not among those that could be read: %s", id, inv.Incomplete)
 	case inv.Instance == nil:
 		return Later, fmt.Sprintf("instance %s is in no managed node group", id)
-	case !sameMachine(id, string(inv.Instance.ID)):
+	case !SameMachine(id, string(inv.Instance.ID)):
 		return Later, fmt.Sprintf("instance %s is not %s", inv.Instance.ID, id)
 	case !inv.Instance.Member:
 		return Later, fmt.Sprintf("instance %s is not a member of group %s now", id, inv.Group)
@@ -59,17 +59,17 @@ func oneInstance(req Request, f Facts) (Action, string) {
 	if own.Created.IsZero() && f.Inventory.Vouched {
 		return Later, claimed(req, f) // the cloud has no launch times; the operator's list names the machine
 	}
-	if own.Created.IsZero() || tooEarly(req.Created, own.Created) {
+	if own.Created.IsZero() || TooEarly(req.Created, own.Created) {
 		return Later, fmt.Sprintf("instance %s was launched (%s) after the request was made (%s)", own.ID, stamp(own.Created), stamp(req.Created))
 	}
 	return Later, claimed(req, f)
 }
 
-// tooEarly tells that a request was made before the launch. The API server and EC2 keep
+// TooEarly tells that a request was made before the launch. The API server and EC2 keep
 // whole seconds, and a machine that starts needs several before it can ask: a request of
 // the launch's own second is the earliest that passes, and clocks get no allowance. What
 // was posted beforehand for a name that comes is nobody's.
-func tooEarly(asked, launched time.Time) bool {
+func TooEarly(asked, launched time.Time) bool {
 	return asked.Truncate(time.Second).Before(launched.Truncate(time.Second))
 }
 
