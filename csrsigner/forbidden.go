@@ -43,6 +43,8 @@ func ReadForbidden(ctx context.Context, client kubernetes.Interface, config *res
 	}
 	b.add(service.Spec.ClusterIPs...)
 	ranges, kubeadm := b.addServiceRanges(ctx, client), b.addKubeadm(ctx, client)
+	slices.SortFunc(b.Ranges, netip.Prefix.Compare)
+	b.Ranges = slices.Compact(b.Ranges) // ServiceCIDRs and kubeadm-config name the same ones
 	if len(b.Ranges) == 0 {
 		return nil, fmt.Errorf("find the service ranges: set AUTOSCALER_CSR_SERVICE_CIDRS: %w", errors.Join(ranges, kubeadm))
 	}
