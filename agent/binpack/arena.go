@@ -37,19 +37,10 @@ func (s *Arena) resetTo(before *Arena) {
 	s.Items.resetTo(&before.Items)
 }
 
-// zero clears the pointers in an arena that was reset.
-func (s *Arena) zero() {
-	s.heads.zero()
-	s.portionLists.zero()
-	s.bins.zero()
-	s.Items.zero()
-}
-
 // slots allocates values of one type from blocks of growing length.
 type slots[T any] struct {
 	blocks [][]T
 	next   int // the first block that is unused
-	used   int // the first that has been unused since zero
 	free   []T // the rest of the block before
 }
 
@@ -76,16 +67,7 @@ func (s *slots[T]) Alloc(n, more int) []T {
 }
 
 func (s *slots[T]) resetTo(before *slots[T]) {
-	s.used = max(s.used, s.next)
 	s.next, s.free = before.next, before.free
-}
-
-// zero clears the values of a type of which everything was reset.
-func (s *slots[T]) zero() {
-	for _, block := range s.blocks[:s.used] {
-		clear(block)
-	}
-	s.used = 0
 }
 
 // clone is a copy with capacity for so many more.
