@@ -1,6 +1,7 @@
 package reaper
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,41 @@ func TestUnreadLease(t *testing.T) {
 		x := newMoment(in, w.memory, w.policy)
 		if c := x.candidate(*w.node(0)); c.rule != "" || c.watch.Pulse.Still.IsZero() == read {
 			t.Errorf("read %t: rule %q, %+v", read, c.rule, c.watch.Pulse)
+		}
+	}
+}
+
+// TestNeverSeen (E5): what makes an instance one of ours, and the words for each other case.
+func TestNeverSeen(t *testing.T) {
+	group := &cluster.NodeGroup{ID: "workers"}
+	for name, c := range map[string]struct {
+		known  bool
+		record Record
+		listed bool
+		wrote  string // the annotation on the Node
+		words  string // "": it is ours
+	}{
+		"in the ledger":                       {known: true, record: Record{Group: "workers"}},
+		"in the ledger without a group":       {known: true, words: "was never seen in a managed node group"},
+		"had ended when it was first seen":    {known: true, record: Record{Group: "workers", Late: true}, words: "had ended when this agent first saw it"},
+		"had ended, listed by its group":      {known: true, record: Record{Group: "workers", Late: true}, listed: true, words: "had ended when"},
+		"listed by a stale group":             {listed: true},
+		"annotated, its group is not listed":  {wrote: "gone", words: "its group gone (annotation autoscaler-agent/group) is not among"},
+		"annotated, and listed":               {wrote: "workers", listed: true},
+		"ended, annotated":                    {record: Record{Group: "workers", Late: true}, wrote: "workers", words: "had ended when"},
+		"neither ledger, list nor annotation": {words: "was never seen in a managed node group"},
+	} {
+		x := &moment{view: &view{instances: map[cluster.InstanceID]found{}}, memory: Memory{Seen: map[cluster.InstanceID]Record{id(0): c.record}}}
+		if c.listed {
+			x.view.instances[id(0)] = found{group: group}
+		}
+		n := cluster.Node{ProviderID: string(id(0))}
+		if c.wrote != "" {
+			n.Annotations = map[string]string{cluster.AnnotationGroup: c.wrote}
+		}
+		why := wasNeverSeen(&candidate{id: id(0), node: n, known: c.known}, x)
+		if (why == "") != (c.words == "") || !strings.Contains(why, c.words) {
+			t.Errorf("%s: %q, want %q", name, why, c.words)
 		}
 	}
 }
