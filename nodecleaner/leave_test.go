@@ -2,6 +2,7 @@ package nodecleaner
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,9 +133,10 @@ func TestStandbyKeepsTheLedger(t *testing.T) {
 			for _, n := range nodes {
 				n.Annotations = nil
 			}
-			leads := !stoodBy
+			var leads atomic.Bool
+			leads.Store(!stoodBy)
 			loop(t, c, func(_ *Config, d *Deps) {
-				d.MayAct = func() (bool, string) { return leads, "another agent leads" }
+				d.MayAct = func() (bool, string) { return leads.Load(), "another agent leads" }
 				if !stoodBy {
 					c.group.Instances[0].Phase, c.group.Target = cluster.PhaseGone, 1
 				}
@@ -146,7 +148,7 @@ func TestStandbyKeepsTheLedger(t *testing.T) {
 				if wait(time.Minute); !has(t, client, "dead") {
 					t.Error("a standby deletes")
 				}
-				leads = true
+				leads.Store(true)
 				wait(15 * time.Minute)
 				if has(t, client, "dead") == stoodBy {
 					t.Errorf("stood by %t: %+v", stoodBy, s.Explain("dead"))
