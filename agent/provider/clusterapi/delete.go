@@ -242,7 +242,8 @@ func (d *deletion) mark(ctx context.Context) {
 		case err != nil && notFound(err):
 			return true // it went by itself
 		case err != nil:
-			e := classify("delete", d.id, err)
+			// A mark that comes late would make a later count end this machine.
+			e := unsure(classify("delete", d.id, err), err)
 			e.Instance = v.id
 			d.errs = append(d.errs, e)
 			return true

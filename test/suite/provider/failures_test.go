@@ -106,7 +106,7 @@ var ways = []way{
 	{name: "the other cloud's machines fail", broken: onlyE, inject: func(r *rig) {
 		r.other.Spoil(groupE, &cluster.Failure{Cause: cluster.CauseOther, Text: "No valid host was found"})
 	}, named: []string{"group elsewhere: ", "No valid host"}, late: true},
-	{name: "the other cloud's group is gone", broken: onlyE, inject: func(r *rig) { r.other.RemoveGroup(groupE) }, named: []string{"group elsewhere of provider other is not there any more"}},
+	{name: "the other cloud's group is gone", broken: onlyE, inject: func(r *rig) { r.other.RemoveGroup(groupE) }, named: []string{"group elsewhere of provider other no longer exists in the cloud"}},
 	{name: "the other cloud is paused", broken: onlyE, inject: func(r *rig) {
 		r.other.Edit(groupE, func(g *cluster.NodeGroup) { g.Paused = "maintenance" })
 	}, named: []string{"group elsewhere: ", "maintenance"}},
