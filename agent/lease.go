@@ -184,8 +184,8 @@ func (g *gate) Run(ctx context.Context, beat func()) error {
 	return nil
 }
 
-// started notes that the Lease is held. What the leader before left unfinished is taken
-// over first.
+// started notes that the Lease is held. The changes that the last leader left without an
+// answer are taken over first.
 func (g *gate) started(lock *leaseLock) {
 	left, err := lock.unfinished()
 	if err != nil {

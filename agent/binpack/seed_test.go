@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// packSeed are the seed of the first packSeed world and how many times as many of them are
-// packSeed. The gate plays the same worlds on every machine, so that a red run is a change
+// packSeed returns the seed of the first drawn problem and the factor on their number. The
+// gate plays the same problems on every machine, so that a red run is a change
 // that somebody made; `make soak` goes by the clock and draws many times as many.
 // AUTOSCALER_TEST_SEED plays the seed that a failure has printed, 0 takes the clock's.
 func packSeed(t testing.TB) (seed uint64, times int) {

@@ -4,8 +4,8 @@ import (
 	"math"
 )
 
-// MaxFit is how many more pods of a size fit into a room. What a pod does not ask for
-// cannot keep it away, even from a node that is overcommitted.
+// MaxFit is how many more items of a size fit into a room. Only the dimensions that an
+// item asks for count, also where the room is overcommitted in another one.
 func MaxFit(room, size []int64) int {
 	most := int64(math.MaxInt32)
 	for i, n := range size {

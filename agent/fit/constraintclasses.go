@@ -6,8 +6,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// constraintClasses are what F7 to F12 read of the classes: those that differ in what they request
-// alone are one to them. States of several scopes share it.
+// constraintClasses groups pod classes by everything that F7 to F12 read of them. Classes
+// that differ in their requests alone share a group. States of several scopes share it.
 type constraintClasses struct {
 	classes []cluster.PodClass
 	known   namespaceSet

@@ -94,5 +94,5 @@ func causeOf(kind string) (cluster.Cause, bool) {
 }
 
 // kindBusy is provider.Kind's word for a cloud that finishes something else first. It is
-// no failure: what was asked for is asked for again as soon as that is over.
+// no failure: the same change is asked for again as soon as the cloud is free.
 const kindBusy = "busy"
