@@ -32,14 +32,17 @@ check: ## the fast gate: format, vet, staticcheck, unit tests of the product, un
 	$(GO) vet -tags man ./cmd/...
 	cd test && $(GO) vet ./...
 	cd examples/externalgrpc-server && $(GO) vet ./...
+	cd tools && $(GO) vet ./...
 	$(STATICCHECK) ./...
 	cd test && $(STATICCHECK) ./...
+	cd tools && $(STATICCHECK) ./...
 	$(GO) test ./...
 	@if command -v systemd-analyze >/dev/null; then sh units/verify.sh; else echo "systemd-analyze is not here: the unit file was not verified"; fi
 
 test: ## everything that CI runs: the product under the race detector where cgo is, and all of test/ on a real control plane
 	@if CGO_ENABLED=1 $(GO) env CC >/dev/null && command -v $$($(GO) env CC) >/dev/null; then \
 		CGO_ENABLED=1 $(GO) test -race ./...; else echo "no C compiler: testing without the race detector"; $(GO) test ./...; fi
+	cd tools && $(GO) test ./...
 	cd test && $(GO) test -count=1 -p 1 -timeout 40m ./...
 
 oracle: ## fit beside kube-scheduler's own framework: a million judgements on worlds from a seed, every broken rule caught, and 40 mixes with the real kube-scheduler (ORACLE_FLAGS="-seed 1 -judgements 5000000")
@@ -82,12 +85,15 @@ fuzz: ## every fuzz target of the product for FUZZTIME each (default 10m)
 		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg; done; done
 
-dist: ## static binaries for linux/amd64 and linux/arm64 in dist/
-	@mkdir -p dist
-	GOOS=linux GOARCH=amd64 CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-amd64 ./cmd/autoscaler-agent
-	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-arm64 ./cmd/autoscaler-agent
-	cp units/autoscaler-agent.service units/agent.env.example units/groups.yaml.example units/rbac.yaml units/rbac-open-join.yaml units/rbac-clusterapi.yaml units/admission-policy.yaml dist/
-	cd dist && sha256sum autoscaler-agent-linux-* > SHA256SUMS && ls -l
+dist: ## static binaries for linux/amd64 and linux/arm64, and of each a deb, an rpm, a tarball, a system extension and an SPDX list of its modules, in dist/
+	rm -rf dist && mkdir -p dist/completion
+	GOOS=linux GOARCH=amd64 CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-amd64 ./cmd/autoscaler-agent
+	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-arm64 ./cmd/autoscaler-agent
+	$(GO) run -trimpath -tags man -ldflags '$(LDFLAGS)' ./cmd/autoscaler-agent man dist/man
+	for shell in bash zsh fish; do dist/autoscaler-agent-linux-$$($(GO) env GOARCH) completion $$shell > dist/completion/$$shell || exit 1; done
+	cp units/autoscaler-agent.service units/agent.env.example units/groups.yaml.example units/rbac.yaml units/rbac-open-join.yaml units/rbac-clusterapi.yaml units/admission-policy.yaml LICENSE dist/
+	cd tools && $(GO) run ./dist -version '$(VERSION)' -date '$(DATE)'
+	ls -l dist
 
 clean: ## remove what was built in the checkout (not the cache of control-plane programs)
 	rm -rf bin dist

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// entry is one file of the staged tree.
+type entry struct {
+	from string // relative to the checkout, unless absolute
+	to   string
+	mode fs.FileMode
+}
+
+const share = "usr/share/autoscaler-agent/"
+
+// lay makes the tree that every artifact of an architecture holds.
+func (b *build) lay(stage, arch string) error {
+	list := []entry{
+		{"packaging/sysusers.conf", "usr/lib/sysusers.d/autoscaler-agent.conf", 0o644},
+		{"packaging/tmpfiles.conf", "usr/lib/tmpfiles.d/autoscaler-agent.conf", 0o644},
+		{"units/agent.env.example", "etc/autoscaler-agent/agent.env", 0o640},
+		{"units/agent.env.example", share + "agent.env.example", 0o644},
+		{"units/groups.yaml.example", share + "groups.yaml.example", 0o644},
+		{"units/admission-policy.yaml", share + "admission-policy.yaml", 0o644},
+		{"units/rbac.yaml", share + "rbac.yaml", 0o644},
+		{"units/rbac-open-join.yaml", share + "rbac-open-join.yaml", 0o644},
+		{"units/rbac-clusterapi.yaml", share + "rbac-clusterapi.yaml", 0o644},
+		{"LICENSE", "usr/share/doc/autoscaler-agent/copyright", 0o644},
+		{"README.md", "usr/share/doc/autoscaler-agent/README.md", 0o644},
+		{"CHANGELOG.md", "usr/share/doc/autoscaler-agent/CHANGELOG.md", 0o644},
+	}
+	catalog := "packaging/autoscaler-agent.catalog"
+	if _, err := os.Stat(filepath.Join(b.root, catalog)); err == nil {
+		list = append(list, entry{catalog, "usr/lib/systemd/catalog/autoscaler-agent.catalog", 0o644})
+	}
+	binary, err := filepath.Abs(filepath.Join(b.out, "autoscaler-agent-linux-"+arch))
+	if err != nil {
+		return err
+	}
+	list = append(list, entry{binary, "usr/bin/autoscaler-agent", 0o755})
+	for _, e := range list {
+		from := e.from
+		if !filepath.IsAbs(from) {
+			from = filepath.Join(b.root, from)
+		}
+		data, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		if err := b.put(stage, e.to, data, e.mode); err != nil {
+			return err
+		}
+	}
+	if err := b.unit(stage); err != nil {
+		return err
+	}
+	if err := b.completions(stage); err != nil {
+		return err
+	}
+	if err := b.manual(stage); err != nil {
+		return err
+	}
+	return b.stamp(stage)
+}
+
+// unit puts the unit file in with the binary's place in a package. A binary that was
+// installed by hand is in /usr/local/bin.
+func (b *build) unit(stage string) error {
+	data, err := os.ReadFile(filepath.Join(b.root, "units/autoscaler-agent.service"))
+	if err != nil {
+		return err
+	}
+	const byHand, packaged = "/usr/local/bin/autoscaler-agent", "/usr/bin/autoscaler-agent"
+	if !bytes.Contains(data, []byte("ExecStart="+byHand+" ")) {
+		return fmt.Errorf("units/autoscaler-agent.service has no ExecStart=%s", byHand)
+	}
+	return b.put(stage, "usr/lib/systemd/system/autoscaler-agent.service", bytes.ReplaceAll(data, []byte(byHand), []byte(packaged)), 0o644)
+}
+
+func (b *build) completions(stage string) error {
+	for shell, to := range map[string]string{
+		"bash": "usr/share/bash-completion/completions/autoscaler-agent",
+		"zsh":  "usr/share/zsh/site-functions/_autoscaler-agent",
+		"fish": "usr/share/fish/vendor_completions.d/autoscaler-agent.fish",
+	} {
+		data, err := os.ReadFile(filepath.Join(b.completion, shell))
+		if err != nil {
+			return err
+		}
+		if err := b.put(stage, to, data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *build) manual(stage string) error {
+	pages, err := filepath.Glob(filepath.Join(b.man, "*.8"))
+	if err != nil || len(pages) == 0 {
+		return fmt.Errorf("no man pages in %s: make man writes them", b.man)
+	}
+	for _, page := range pages {
+		data, err := os.ReadFile(page)
+		if err != nil {
+			return err
+		}
+		var packed bytes.Buffer
+		z, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // no name and no time: equal bytes
+		if _, err := z.Write(data); err != nil {
+			return err
+		}
+		if err := z.Close(); err != nil {
+			return err
+		}
+		if err := b.put(stage, "usr/share/man/man8/"+filepath.Base(page)+".gz", packed.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put writes one file of the tree, whatever umask is in force.
+func (b *build) put(stage, to string, data []byte, mode fs.FileMode) error {
+	path := filepath.Join(stage, to)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, data, mode); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
+}
+
+// stamp gives every file and directory the commit's time, and directories their mode.
+func (b *build) stamp(stage string) error {
+	return filepath.WalkDir(stage, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			mode := fs.FileMode(0o755)
+			if strings.HasSuffix(path, "/etc/autoscaler-agent") {
+				mode = 0o750
+			}
+			if err := os.Chmod(path, mode); err != nil {
+				return err
+			}
+		}
+		return os.Chtimes(path, time.Time{}, b.date)
+	})
+}
