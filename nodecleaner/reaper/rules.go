@@ -135,12 +135,12 @@ func hasNoProviderID(c *candidate, _ *moment) string {
 	return ""
 }
 
-// wasNeverSeen: a taint makes nothing ours, and of an instance that had ended when it was
-// first seen nobody knows whose Node this is.
+// wasNeverSeen holds a Node whose instance was never a member of a managed group. A taint
+// alone proves no membership, and neither does an instance that had ended at its first sight.
 func wasNeverSeen(c *candidate, x *moment) string {
 	r := x.memory.Seen[c.id]
 	switch group := c.node.Annotations[cluster.AnnotationGroup]; {
-	case c.known && r.Group != "" && !r.Late, !c.known && x.view.instances[c.id].group != nil: // a stale group lists it
+	case r.Group != "" && !r.Late, !c.known && x.view.instances[c.id].group != nil: // a stale group lists it
 		return ""
 	case r.Late:
 		return "instance " + c.node.ProviderID + " of group " + string(r.Group) + " had ended when this agent first saw it" + byHand

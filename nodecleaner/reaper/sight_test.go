@@ -113,3 +113,51 @@ func TestLedgerForgets(t *testing.T) {
 		t.Error("a scale-down that was taken back is remembered")
 	}
 }
+
+// TestView: a cloud without a node group is an incomplete read, unless a read problem says
+// so already, and only the accounts of declared groups are counted.
+func TestView(t *testing.T) {
+	declared := func(account string) cluster.NodeGroup {
+		return cluster.NodeGroup{ID: cluster.GroupID("group-" + account), Quota: account, Declared: true}
+	}
+	found := cluster.NodeGroup{ID: "found", Quota: "other account"}
+	for name, c := range map[string]struct {
+		in       Input
+		whole    string
+		accounts int
+	}{
+		"no group":                  {whole: "the cloud lists no node group"},
+		"no group for a problem":    {in: Input{ReadProblem: "throttled"}, whole: "throttled"},
+		"a found group":             {in: Input{Groups: []cluster.NodeGroup{found}}},
+		"a declared one beside it":  {in: Input{Groups: []cluster.NodeGroup{found, declared("a")}}, accounts: 1},
+		"two accounts":              {in: Input{Groups: []cluster.NodeGroup{declared("a"), declared("b")}}, accounts: 2},
+		"two groups of one account": {in: Input{Groups: []cluster.NodeGroup{declared("a"), {ID: "second", Quota: "a", Declared: true}}}, accounts: 1},
+	} {
+		if v := newView(c.in); v.whole != c.whole || v.accounts != c.accounts {
+			t.Errorf("%s: %q, %d accounts; want %q, %d", name, v.whole, v.accounts, c.whole, c.accounts)
+		}
+	}
+}
+
+// TestLedgerDatesTheEnd: the first read that lists an instance as ended dates its end, a
+// later one does not move the date, and an instance that runs again has none.
+func TestLedgerDatesTheEnd(t *testing.T) {
+	w := newWorld()
+	read := func(after time.Duration, p cluster.Phase) Record {
+		w.phase(0, p)
+		w.in.Groups[0].ReadAt, w.in.Now = noon.Add(after), noon.Add(after)
+		w.step()
+		return w.memory.Seen[id(0)]
+	}
+	if r := read(10*time.Second, cluster.PhaseRunning); !r.Gone.IsZero() {
+		t.Fatalf("a running instance ended at %s", r.Gone)
+	}
+	for _, after := range []time.Duration{20 * time.Second, 30 * time.Second} {
+		if r := read(after, cluster.PhaseGone); !r.Gone.Equal(noon.Add(20*time.Second)) || !r.Leaving {
+			t.Errorf("after %s: ended at %s, leaving %t", after, r.Gone, r.Leaving)
+		}
+	}
+	if r := read(40*time.Second, cluster.PhaseRunning); !r.Gone.IsZero() || r.Leaving || r.Known != "n00" {
+		t.Errorf("an instance that runs again ended at %s: %+v", r.Gone, r)
+	}
+}
