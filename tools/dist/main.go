@@ -3,7 +3,7 @@
 // the checksums of everything. The same commit makes the same bytes: every time is the
 // commit's, every list is sorted, no name of the building machine is kept.
 //
-// It builds nothing and signs nothing: signing needs a key, which no build has.
+// It refuses to build and to sign: a signature needs a key, which no build has.
 package main
 
 import (
