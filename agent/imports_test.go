@@ -179,7 +179,7 @@ func sources(t *testing.T) []source {
 			return err
 		}
 		rel := filepath.ToSlash(strings.TrimPrefix(name, "../"))
-		if d.IsDir() && (rel == "test" || rel == "docs" || rel == "examples" || strings.HasPrefix(d.Name(), ".") && name != ".." || d.Name() == "testdata") {
+		if d.IsDir() && (rel == "test" || rel == "tools" || rel == "docs" || rel == "examples" || strings.HasPrefix(d.Name(), ".") && name != ".." || d.Name() == "testdata") {
 			return fs.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
