@@ -79,6 +79,9 @@ func (journalHook) Levels() []logrus.Level { return logrus.AllLevels }
 
 func (h journalHook) Fire(e *logrus.Entry) error {
 	fields := map[string]string{"SYSLOG_IDENTIFIER": identifier}
+	if id := messageID(e); id != "" {
+		fields["MESSAGE_ID"] = id
+	}
 	for k, v := range e.Data {
 		if text := fmt.Sprint(v); text != "" {
 			fields[fieldName(k)] = text
