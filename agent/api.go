@@ -19,6 +19,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
 )
 
 // Status is what the local API tells under /status.
@@ -80,7 +81,7 @@ func groupStatus(g cluster.NodeGroup) GroupStatus {
 
 // status gathers Status now.
 func (a *running) status() Status {
-	s := Status{Version: Version(), Node: a.identity, Since: a.started, Stale: a.observer.Stale(), Services: a.serviceNames}
+	s := Status{Version: version.Current(), Node: a.identity, Since: a.started, Stale: a.observer.Stale(), Services: a.serviceNames}
 	s.Acting, s.Why = a.gate.MayAct()
 	groups, at, err := a.inventory.Last()
 	s.CloudAt = at
@@ -170,7 +171,7 @@ func (a *running) serveFlight(w http.ResponseWriter, r *http.Request) {
 		policy := a.policy(s.Now)
 		p, after := plan.Decide(s, memory, policy)
 		var err error
-		if now, err = flight.Pack(Version(), s, memory, policy, p.Data(), after, p.String()); err != nil {
+		if now, err = flight.Pack(version.Current(), s, memory, policy, p.Data(), after, p.String()); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}

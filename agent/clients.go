@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
 )
 
 // restConfig reads the kubeconfig, or the pod's own account where there is none and
@@ -37,7 +39,7 @@ func restConfig(c Config, typed bool) (*rest.Config, error) {
 	}
 	cfg.ContentType = "application/vnd.kubernetes.protobuf"
 	cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	cfg.UserAgent = "autoscaler-agent/" + Version()
+	cfg.UserAgent = "autoscaler-agent/" + version.Current()
 	cfg.QPS, cfg.Burst = 100, 200 // evictions come in bursts; watches are not counted
 	cfg.WarningHandler = rest.NoWarnings{}
 	return cfg, nil

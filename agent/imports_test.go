@@ -44,6 +44,7 @@ var floors = map[string]floor{
 	"agent/flight":                          {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
 	"agent/atomicfile":                      {banned: []string{"k8s.io/", "net"}},
 	"agent/servingcert":                     {banned: []string{"k8s.io/client-go/kubernetes"}},
+	"agent/version":                         {banned: []string{"k8s.io/", "net", "os"}},
 	"agent/quantity":                        {banned: []string{"k8s.io/api/", "k8s.io/client-go", "net"}},
 	"agent/groups":                          {house: []string{"agent/cluster", "agent/provider", "agent/quantity"}, banned: []string{"k8s.io/client-go", "net"}},
 	"agent/provider":                        {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
@@ -74,7 +75,7 @@ var floors = map[string]floor{
 	"nodecleaner":                           {house: []string{"agent/cluster", "agent/heartbeat", "agent/atomicfile", "nodecleaner/reaper"}},
 	"bootstrap":                             {house: []string{"agent/cluster", "agent/heartbeat", "agent/atomicfile", "agent/servingcert"}},
 	"agent":                                 {house: []string{"*"}},
-	"cmd":                                   {house: []string{"agent", "agent/report", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata"}, banned: []string{"k8s.io/client-go"}},
+	"cmd":                                   {house: []string{"agent", "agent/version", "agent/report", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata"}, banned: []string{"k8s.io/client-go"}},
 }
 
 // impure are the imports that a pure file must not have. math/rand and text/template

@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
 )
 
 // recordPods is the largest number of pods in a Snapshot that the flight recorder
@@ -228,7 +229,7 @@ func (s *scaler) record(snapshot cluster.Snapshot, before decision.Memory, polic
 	if snapshot.PodCount() > recordPods || s.recorder.Same(print) {
 		return
 	}
-	packed, err := flight.Pack(Version(), snapshot, before, policy, p.Data(), after, p.String())
+	packed, err := flight.Pack(version.Current(), snapshot, before, policy, p.Data(), after, p.String())
 	if err == nil {
 		s.recorder.Keep(packed, print)
 		if len(p.Actions) > 0 {

@@ -35,6 +35,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/supervise"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
@@ -96,7 +97,7 @@ func Run(ctx context.Context, cfg Config, logger *logrus.Logger) error {
 	if err != nil {
 		return fmt.Errorf("read watchdog settings: %w", err)
 	}
-	a.log.WithFields(logrus.Fields{"version": Version(), "node": a.identity}).Info("starting")
+	a.log.WithFields(logrus.Fields{"version": version.Current(), "node": a.identity}).Info("starting")
 	defer a.log.Info("stopped")
 	services := a.services()
 	for _, s := range services {

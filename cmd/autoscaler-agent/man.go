@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
 )
 
 // The command man is in no shipped binary, because it brings a Markdown parser
@@ -32,7 +32,7 @@ func manCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			build := agent.Build()
+			build := version.Build()
 			date, err := time.Parse(time.RFC3339, build.Date) // the same commit makes the same pages
 			if err != nil {
 				date = time.Unix(0, 0).UTC()

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
 )
 
 func versionCommand() *cobra.Command {
@@ -21,7 +21,7 @@ func versionCommand() *cobra.Command {
 	}
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		v := versionView{BuildInfo: agent.Build(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+		v := versionView{Info: version.Build(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 		out := c.OutOrStdout()
 		if done, err := printData(out, *output, v); done {
 			return err
@@ -37,7 +37,7 @@ func versionCommand() *cobra.Command {
 
 // versionView is what version prints for programs.
 type versionView struct {
-	agent.BuildInfo
+	version.Info
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
