@@ -19,6 +19,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
@@ -157,7 +158,7 @@ func rights(cfg Config) []right {
 		{"list", "storage.k8s.io", "volumeattachments", "", "", ""}, {"watch", "storage.k8s.io", "volumeattachments", "", "", ""},
 		{"get", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, cfg.Lease.Name}, {"create", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, ""},
 		{"update", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, cfg.Lease.Name},
-		{"list", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, OtherLease}, {"watch", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, OtherLease},
+		{"list", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, election.OtherLease}, {"watch", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, election.OtherLease},
 		{"create", "", "events", "", "", ""},
 	}
 	if cfg.Scaler.Enabled && cfg.Scaler.StatusConfigMap {
@@ -200,17 +201,14 @@ func checkKubernetes(ctx context.Context, cfg Config) []Finding {
 	out = append(out, checkCredential(ctx, cfg, client)...)
 	out = append(out, checkJoin(ctx, cfg, client)...)
 	out = append(out, checkProtected(ctx, cfg, client, config)...)
-	lease, err := client.CoordinationV1().Leases(cfg.Lease.Namespace).Get(ctx, OtherLease, metav1.GetOptions{})
+	lease, err := client.CoordinationV1().Leases(cfg.Lease.Namespace).Get(ctx, election.OtherLease, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		out = append(out, Finding{Level: LevelOK, About: "other autoscaler", Text: "none has a Lease"})
 	case err != nil:
 		out = append(out, Finding{Level: LevelWarning, About: "other autoscaler", Text: err.Error()})
 	default:
-		g := gate{cfg: cfg.Lease}
-		g.saw(lease, true)
-		g.leading = true
-		if ok, why := g.MayAct(); !ok {
+		if why := election.OtherAtWork(cfg.Lease, lease); why != "" {
 			out = append(out, Finding{Level: LevelError, About: "other autoscaler", Text: why})
 		} else {
 			out = append(out, Finding{Level: LevelOK, About: "other autoscaler", Text: "its Lease is no longer renewed"})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
@@ -39,7 +40,7 @@ type Config struct {
 	// NodeName is this machine's name in the Lease; empty: its host name.
 	NodeName string `split_words:"true"`
 
-	Lease   LeaseConfig
+	Lease   election.Config
 	Scaler  ScalerConfig
 	Scaling decision.Policy
 	Observe observe.Config
@@ -64,15 +65,6 @@ type ScalerConfig struct {
 	Calm time.Duration `default:"2s"`
 	// Idle is the longest time without a round.
 	Idle time.Duration `default:"30s"`
-}
-
-// LeaseConfig is the election's; the defaults are Cluster Autoscaler's.
-type LeaseConfig struct {
-	Namespace     string        `default:"kube-system"`
-	Name          string        `default:"autoscaler-agent"`
-	Duration      time.Duration `default:"15s"`
-	RenewDeadline time.Duration `split_words:"true" default:"10s"`
-	RetryPeriod   time.Duration `split_words:"true" default:"2s"`
 }
 
 // KubeletConfig is what the workers' kubelets keep back. The generated user data

@@ -14,6 +14,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
@@ -70,7 +71,7 @@ func DryExplainCSR(ctx context.Context, cfg Config, log *logrus.Logger, name str
 	if err != nil {
 		return CSRExplanation{}, fmt.Errorf("provider %s: %w", cfg.Provider, err)
 	}
-	a := &running{cfg: cfg, log: log.WithField("service", "agent"), rest: config, client: client, settings: settings, gate: &gate{cfg: cfg.Lease}}
+	a := &running{cfg: cfg, log: log.WithField("service", "agent"), rest: config, client: client, settings: settings, gate: election.New(cfg.Lease, election.Deps{})}
 	if a.identity, err = cfg.identity(); err != nil {
 		return CSRExplanation{}, err
 	}

@@ -69,6 +69,7 @@ var floors = map[string]floor{
 	"agent/act":                             {house: []string{"agent/cluster", "agent/decision", "agent/provider", "agent/heartbeat"}},
 	"agent/supervise":                       {house: []string{"agent/heartbeat"}, banned: []string{"k8s.io/"}},
 	"agent/report":                          {house: []string{"agent/cluster", "agent/decision", "agent/plan", "agent/provider", "agent/act", "agent/apierror"}},
+	"agent/election":                        {house: []string{"agent/apierror", "agent/observe/convert", "agent/provider"}},
 	"csrsigner/rules":                       {pure: true, house: []string{"agent/cluster"}},
 	"csrsigner":                             {house: []string{"agent/cluster", "agent/heartbeat", "agent/atomicfile", "agent/servingcert", "csrsigner/rules"}},
 	"nodecleaner/reaper":                    {pure: true, house: []string{"agent/cluster"}},

@@ -11,9 +11,6 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/sirupsen/logrus"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -23,6 +20,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
@@ -66,7 +64,7 @@ type running struct {
 	observer     *observe.Observer
 	inventory    *inventory.Inventory
 	witness      nodecleaner.Witness
-	gate         *gate
+	gate         *election.Gate
 	scaler       *scaler
 	cleaner      *nodecleaner.Service // nil: switched off
 	tokens       *bootstrap.Pool      // of single machines; nil: bootstrap is switched off
@@ -137,13 +135,13 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 		return nil, err
 	}
 	a.witness = witness{clouds}
-	cloud := provider.NewWriteAhead(clouds, func(ctx context.Context) error { return a.gate.announce(ctx) })
+	cloud := provider.NewWriteAhead(clouds, func(ctx context.Context) error { return a.gate.Announce(ctx) })
 	a.inventory = inventory.New(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
 	a.observer, err = observe.New(cfg.Observe, client, a.factory, a.inventory, a.entry("observe"))
 	if err != nil {
 		return nil, err
 	}
-	a.gate = &gate{cfg: cfg.Lease, identity: a.identity, client: leaseClient, log: a.entry("lease"), heard: a.observer.APIServerAnswered, writes: cloud}
+	a.gate = election.New(cfg.Lease, election.Deps{Identity: a.identity, Client: leaseClient, Log: a.entry("lease"), Heard: a.observer.APIServerAnswered, Writes: cloud})
 	var stop func()
 	if a.recorder, stop, err = newRecorder(a.rest, a.identity); err != nil {
 		return nil, err
@@ -268,7 +266,9 @@ func (a *running) services() []supervise.Service {
 
 // ready starts the informers and waits until their lists are here.
 func (a *running) ready(ctx context.Context) error {
-	other, err := a.watchOther(ctx)
+	other, err := a.gate.WatchOther(ctx, a.client, func(refused string) {
+		a.changes.Say("other lease", refused, "", "no service starts: the Lease of another autoscaler may not be watched (kubectl apply -f rbac.yaml)")
+	})
 	if err != nil {
 		return err
 	}
@@ -278,49 +278,6 @@ func (a *running) ready(ctx context.Context) error {
 		return fmt.Errorf("wait for the Lease of another autoscaler: %w", context.Cause(ctx))
 	}
 	return a.observer.WaitForSync(ctx)
-}
-
-// watchOther watches the Lease of an in-cluster Cluster Autoscaler. Nothing acts
-// before it was looked for: who cannot see the other must not act beside it.
-func (a *running) watchOther(ctx context.Context) (cache.InformerSynced, error) {
-	f := informers.NewSharedInformerFactoryWithOptions(a.client, 0, informers.WithNamespace(a.cfg.Lease.Namespace), informers.WithTransform(convert.Strip),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + OtherLease }))
-	informer := f.Coordination().V1().Leases().Informer()
-	see := func(obj any, first bool) {
-		if l, ok := obj.(*coordinationv1.Lease); ok && l.Name == OtherLease {
-			a.gate.saw(l, first)
-		}
-	}
-	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { see(obj, true) },
-		UpdateFunc: func(old, obj any) {
-			// A watch that starts again tells the same Lease again: no sign of life.
-			if was, ok := old.(*coordinationv1.Lease); !ok || was.ResourceVersion != resourceVersion(obj) {
-				see(obj, false)
-			}
-		},
-		DeleteFunc: func(any) { a.gate.saw(nil, false) },
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watch lease %s: %w", OtherLease, err)
-	}
-	err = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
-		if apierrors.IsForbidden(err) {
-			a.changes.Say("other lease", err.Error(), "", "no service starts: the Lease of another autoscaler may not be watched (kubectl apply -f rbac.yaml)")
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watch lease %s: %w", OtherLease, err)
-	}
-	f.Start(ctx.Done())
-	return reg.HasSynced, nil
-}
-
-func resourceVersion(obj any) string {
-	if l, ok := obj.(*coordinationv1.Lease); ok {
-		return l.ResourceVersion
-	}
-	return ""
 }
 
 // statusLine is systemd's STATUS=. Computing it is also what notices changes of

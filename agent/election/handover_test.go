@@ -1,4 +1,4 @@
-package agent
+package election
 
 import (
 	"context"
@@ -137,7 +137,7 @@ func (c *stallingCloud) Delete(context.Context, cluster.GroupID, ...cluster.Inst
 
 // candidate is one agent: the gate, the hand and what stands between it and the cloud.
 type candidate struct {
-	gate       *gate
+	gate       *Gate
 	stop       context.CancelFunc // of the loop
 	stopLease  context.CancelFunc
 	loop, held chan struct{}
@@ -155,10 +155,10 @@ func start(name string, store *leaseStore, cloud *stallingCloud, careless bool) 
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	p := &candidate{loop: make(chan struct{}), held: make(chan struct{})}
-	p.gate = &gate{identity: name, client: store.client(p.isCut), log: log.WithField("service", "lease"), heard: func() {},
-		cfg: LeaseConfig{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}}
-	ahead := provider.NewWriteAhead(cloud, p.gate.announce)
-	p.gate.writes = ahead
+	p.gate = New(Config{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
+		Deps{Identity: name, Client: store.client(p.isCut), Log: log.WithField("service", "lease"), Heard: func() {}})
+	ahead := provider.NewWriteAhead(cloud, p.gate.Announce)
+	p.gate.deps.Writes = ahead
 	var way provider.Provider = ahead
 	hand := &act.Hand{Cloud: way, Recorder: record.NewFakeRecorder(10), Log: log.WithField("service", "act"), MayAct: p.gate.MayAct, Until: p.gate.ActUntil}
 	if careless {

@@ -1,4 +1,4 @@
-package agent
+package election
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 // before a cloud is asked, and whoever leads next waits for them.
 const AnnotationWrites = "autoscaler-agent/unanswered-writes"
 
-// intents are the changes of the clouds whose outcome is not known.
-type intents interface {
+// Intents are the changes of the clouds whose outcome is not known.
+type Intents interface {
 	Open() []provider.Intent
 	Inherit([]provider.Intent)
 }
@@ -32,7 +32,7 @@ type intents interface {
 // the API server, beats after every attempt, and keeps AnnotationWrites.
 type leaseLock struct {
 	resourcelock.Interface
-	g    *gate
+	g    *Gate
 	beat func()
 
 	turn  sync.Mutex // one call at a time: the elector's and announce's
@@ -42,12 +42,12 @@ type leaseLock struct {
 	found string
 }
 
-func newLeaseLock(g *gate, beat func()) *leaseLock {
+func newLeaseLock(g *Gate, beat func()) *leaseLock {
 	l := &leaseLock{g: g, beat: beat}
 	l.Interface = &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: g.cfg.Namespace, Name: g.cfg.Name},
-		Client:     leasesOf{g.client.CoordinationV1(), l},
-		LockConfig: resourcelock.ResourceLockConfig{Identity: g.identity},
+		Client:     leasesOf{g.deps.Client.CoordinationV1(), l},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: g.deps.Identity},
 	}
 	return l
 }
@@ -86,7 +86,7 @@ func (l *leaseLock) mark(lease *coordinationv1.Lease) {
 	if !l.g.knows() {
 		return
 	}
-	list := l.g.writes.Open()
+	list := l.g.deps.Writes.Open()
 	if len(list) == 0 {
 		delete(lease.Annotations, AnnotationWrites)
 		return
@@ -120,7 +120,7 @@ func (l *leaseLock) note(err error) {
 	// A refusal is an answer too; a timeout or a server that cannot reach its store
 	// is not.
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) {
-		l.g.heard()
+		l.g.deps.Heard()
 	}
 	l.g.note(err)
 }
@@ -146,7 +146,7 @@ func (l *leaseLock) Create(ctx context.Context, r resourcelock.LeaderElectionRec
 func (l *leaseLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	l.turn.Lock()
 	defer l.turn.Unlock()
-	if r.HolderIdentity != l.g.identity {
+	if r.HolderIdentity != l.g.deps.Identity {
 		l.g.givesBack() // first: once it is given back another agent may act at any moment
 	}
 	return l.write(r, func() error { return l.Interface.Update(ctx, r) })
@@ -158,7 +158,7 @@ func (l *leaseLock) write(r resourcelock.LeaderElectionRecord, do func() error) 
 	l.note(err)
 	if err == nil {
 		l.last, l.told = r, asked
-		if r.HolderIdentity == l.g.identity {
+		if r.HolderIdentity == l.g.deps.Identity {
 			l.g.kept(began)
 		}
 	}
@@ -177,7 +177,7 @@ func (l *leaseLock) announce(ctx context.Context) error {
 	if l.told >= mine {
 		return nil
 	}
-	if l.last.HolderIdentity != l.g.identity {
+	if l.last.HolderIdentity != l.g.deps.Identity {
 		return errors.New("this agent does not hold the Lease")
 	}
 	r := l.last

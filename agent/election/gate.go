@@ -1,4 +1,4 @@
-package agent
+package election
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
@@ -16,19 +15,34 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 )
 
-// OtherLease is the Lease of an in-cluster Cluster Autoscaler, in the same
-// namespace as ours. While somebody renews it this agent acts on nothing.
-const OtherLease = "cluster-autoscaler"
+// Config is the election's part of the configuration; the defaults are Cluster
+// Autoscaler's.
+type Config struct {
+	Namespace     string        `default:"kube-system"`
+	Name          string        `default:"autoscaler-agent"`
+	Duration      time.Duration `default:"15s"`
+	RenewDeadline time.Duration `split_words:"true" default:"10s"`
+	RetryPeriod   time.Duration `split_words:"true" default:"2s"`
+}
 
-// gate says whether this agent may act now: it holds the Lease, and no other
+// Deps is what the election works with.
+type Deps struct {
+	// Identity is this agent's name in the Lease, the same after a restart.
+	Identity string
+	// Client writes the Lease; nothing else may hold its calls up.
+	Client kubernetes.Interface
+	Log    *logrus.Entry
+	// Heard is called whenever the API server answered.
+	Heard func()
+	// Writes are what the clouds were asked for without an answer.
+	Writes Intents
+}
+
+// Gate says whether this agent may act now: it holds the Lease, and no other
 // autoscaler is at work.
-type gate struct {
-	cfg      LeaseConfig
-	identity string
-	client   kubernetes.Interface
-	log      *logrus.Entry
-	heard    func()  // the API server answered
-	writes   intents // what the clouds were asked for without an answer
+type Gate struct {
+	cfg  Config
+	deps Deps
 
 	mu         sync.Mutex
 	lock       *leaseLock // nil until Run
@@ -41,13 +55,15 @@ type gate struct {
 	otherLasts time.Duration // its lease duration
 }
 
+// New makes the gate of an agent that does not campaign yet; Run does.
+func New(cfg Config, deps Deps) *Gate { return &Gate{cfg: cfg, deps: deps} }
+
 // MayAct tells whether this agent may change anything now, and if not, why.
-func (g *gate) MayAct() (bool, string) {
+func (g *Gate) MayAct() (bool, string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.other != "" && time.Since(g.otherSeen) < g.otherLasts {
-		return false, fmt.Sprintf("another autoscaler is at work: %s holds Lease %s/%s; stop it (kubectl -n %s scale deployment cluster-autoscaler --replicas=0) or stop this agent",
-			g.other, g.cfg.Namespace, OtherLease, g.cfg.Namespace)
+	if why := g.beside(); why != "" {
+		return false, why
 	}
 	if g.leading && time.Now().Before(g.until()) {
 		return true, ""
@@ -57,7 +73,7 @@ func (g *gate) MayAct() (bool, string) {
 		// Lease that another agent may hold by now; so does one whose attempts hang.
 		return false, fmt.Sprintf("Lease %s/%s was last renewed at %s", g.cfg.Namespace, g.cfg.Name, g.renewed.UTC().Format(time.RFC3339))
 	}
-	if g.holder != "" && g.holder != g.identity {
+	if g.holder != "" && g.holder != g.deps.Identity {
 		return false, fmt.Sprintf("standing by: %s holds Lease %s/%s", g.holder, g.cfg.Namespace, g.cfg.Name)
 	}
 	why := fmt.Sprintf("waiting for Lease %s/%s", g.cfg.Namespace, g.cfg.Name)
@@ -70,7 +86,7 @@ func (g *gate) MayAct() (bool, string) {
 // until is when the right to act ends unless the Lease is renewed before: a few seconds
 // before another agent may take it. By the wall clock, too: the monotonic one stands
 // still while a machine is suspended. The caller holds the mutex.
-func (g *gate) until() time.Time {
+func (g *Gate) until() time.Time {
 	end := g.renewed.Add(g.cfg.RenewDeadline)
 	if wall := end.Round(0); time.Now().Round(0).After(wall) {
 		return wall
@@ -80,7 +96,7 @@ func (g *gate) until() time.Time {
 
 // ActUntil is when a change that begins now must have ended: it moves on with each renewal
 // of the Lease. Where nothing may be changed it is this moment.
-func (g *gate) ActUntil() time.Time {
+func (g *Gate) ActUntil() time.Time {
 	if ok, _ := g.MayAct(); !ok {
 		return time.Now()
 	}
@@ -89,9 +105,9 @@ func (g *gate) ActUntil() time.Time {
 	return g.until()
 }
 
-// announce has the changes that the clouds are about to be asked for written on the
+// Announce has the changes that the clouds are about to be asked for written on the
 // Lease; the error says why they may not be.
-func (g *gate) announce(ctx context.Context) error {
+func (g *Gate) Announce(ctx context.Context) error {
 	if ok, why := g.MayAct(); !ok {
 		return errors.New(why)
 	}
@@ -106,27 +122,27 @@ func (g *gate) announce(ctx context.Context) error {
 
 // knows tells that this agent leads and has taken over what was left unfinished, so that
 // its list is the whole one.
-func (g *gate) knows() bool {
+func (g *Gate) knows() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.leading
 }
 
 // givesBack ends the right to act right before the Lease is given back.
-func (g *gate) givesBack() {
+func (g *Gate) givesBack() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.renewed = time.Time{}
 }
 
 // kept notes when an attempt began that the API server accepted as ours.
-func (g *gate) kept(began time.Time) {
+func (g *Gate) kept(began time.Time) {
 	g.mu.Lock()
 	g.renewed = began
 	g.mu.Unlock()
 }
 
-func (g *gate) note(err error) {
+func (g *Gate) note(err error) {
 	// A campaign goes through these, and they are answers.
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		err = nil
@@ -140,28 +156,10 @@ func (g *gate) note(err error) {
 	}
 }
 
-// saw notes a state of the other autoscaler's Lease. On the first sight its own
-// stamp counts, later ones are by this machine's clock.
-func (g *gate) saw(l *coordinationv1.Lease, first bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.other, g.otherLasts = "", 20*time.Second
-	if l == nil || l.Spec.HolderIdentity == nil || l.Spec.RenewTime == nil {
-		return
-	}
-	g.other, g.otherSeen = *l.Spec.HolderIdentity, time.Now()
-	if first {
-		g.otherSeen = l.Spec.RenewTime.Time
-	}
-	if d := l.Spec.LeaseDurationSeconds; d != nil {
-		g.otherLasts = time.Duration(*d)*time.Second + 5*time.Second
-	}
-}
-
 // Run campaigns for the Lease until ctx ends. Losing it stops acting and starts the
 // campaign anew; it is no reason to exit. The identity is stable over a restart, so
 // that an agent that was killed takes its own Lease back at once.
-func (g *gate) Run(ctx context.Context, beat func()) error {
+func (g *Gate) Run(ctx context.Context, beat func()) error {
 	lock := newLeaseLock(g, beat)
 	g.mu.Lock()
 	g.lock = lock
@@ -186,40 +184,40 @@ func (g *gate) Run(ctx context.Context, beat func()) error {
 
 // started notes that the Lease is held. The changes that the last leader left without an
 // answer are taken over first.
-func (g *gate) started(lock *leaseLock) {
+func (g *Gate) started(lock *leaseLock) {
 	left, err := lock.unfinished()
 	if err != nil {
-		g.log.WithField("why", err.Error()).Error("what the leader before this one asked the clouds for cannot be read")
+		g.deps.Log.WithField("why", err.Error()).Error("what the leader before this one asked the clouds for cannot be read")
 	}
 	for _, i := range left {
-		g.log.WithField("group", string(i.Group)).Warnf("the leader before this one has no answer to a change of group %s (%s): the group waits", i.Group, i)
+		g.deps.Log.WithField("group", string(i.Group)).Warnf("the leader before this one has no answer to a change of group %s (%s): the group waits", i.Group, i)
 	}
-	g.writes.Inherit(left)
+	g.deps.Writes.Inherit(left)
 	g.mu.Lock()
 	g.leading = true
 	g.mu.Unlock()
-	g.log.Info("holding the Lease: acting")
+	g.deps.Log.Info("holding the Lease: acting")
 }
 
 // stopped notes the end of holding the Lease; asked when it was given back.
-func (g *gate) stopped(asked bool) {
+func (g *Gate) stopped(asked bool) {
 	g.mu.Lock()
 	was := g.leading
 	g.leading = false
 	g.mu.Unlock()
 	switch {
 	case was && asked:
-		g.log.Info("the Lease is given back")
+		g.deps.Log.Info("the Lease is given back")
 	case was:
-		g.log.Warn("the Lease is lost: nothing is changed until it is held again")
+		g.deps.Log.Warn("the Lease is lost: nothing is changed until it is held again")
 	}
 }
 
-func (g *gate) follow(holder string) {
+func (g *Gate) follow(holder string) {
 	g.mu.Lock()
 	g.holder = holder
 	g.mu.Unlock()
-	if holder != "" && holder != g.identity {
-		g.log.WithField("holder", holder).Debug("another agent holds the Lease: standing by") // statusLine says it, too
+	if holder != "" && holder != g.deps.Identity {
+		g.deps.Log.WithField("holder", holder).Debug("another agent holds the Lease: standing by") // statusLine says it, too
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package election
 
 import (
 	"context"
@@ -19,11 +19,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
-func testGate(client *fake.Clientset) *gate {
+func testGate(client *fake.Clientset) *Gate {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	return &gate{identity: "me", client: client, log: log.WithField("service", "test"), heard: func() {}, writes: provider.NewWriteAhead(nil, nil),
-		cfg: LeaseConfig{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 1200 * time.Millisecond, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 50 * time.Millisecond}}
+	return New(Config{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 1200 * time.Millisecond, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 50 * time.Millisecond},
+		Deps{Identity: "me", Client: client, Log: log.WithField("service", "test"), Heard: func() {}, Writes: provider.NewWriteAhead(nil, nil)})
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {

@@ -1,0 +1,99 @@
+package election
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+)
+
+// OtherLease is the Lease of an in-cluster Cluster Autoscaler, in the same
+// namespace as ours. While somebody renews it this agent acts on nothing.
+const OtherLease = "cluster-autoscaler"
+
+// WatchOther watches the Lease of an in-cluster Cluster Autoscaler. Nothing may act before
+// the returned function says that it was looked for: an agent that cannot see the other
+// must not act beside it. refused is told when the API server forbids the watch.
+func (g *Gate) WatchOther(ctx context.Context, client kubernetes.Interface, refused func(why string)) (cache.InformerSynced, error) {
+	f := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(g.cfg.Namespace), informers.WithTransform(convert.Strip),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + OtherLease }))
+	informer := f.Coordination().V1().Leases().Informer()
+	see := func(obj any, first bool) {
+		if l, ok := obj.(*coordinationv1.Lease); ok && l.Name == OtherLease {
+			g.saw(l, first)
+		}
+	}
+	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { see(obj, true) },
+		UpdateFunc: func(old, obj any) {
+			// A watch that starts again tells the same Lease again: no sign of life.
+			if was, ok := old.(*coordinationv1.Lease); !ok || was.ResourceVersion != resourceVersion(obj) {
+				see(obj, false)
+			}
+		},
+		DeleteFunc: func(any) { g.saw(nil, false) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch lease %s: %w", OtherLease, err)
+	}
+	err = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+		if apierrors.IsForbidden(err) {
+			refused(err.Error())
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch lease %s: %w", OtherLease, err)
+	}
+	f.Start(ctx.Done())
+	return reg.HasSynced, nil
+}
+
+func resourceVersion(obj any) string {
+	if l, ok := obj.(*coordinationv1.Lease); ok {
+		return l.ResourceVersion
+	}
+	return ""
+}
+
+// saw notes a state of the other autoscaler's Lease. On the first sight its own
+// stamp counts, later ones are by this machine's clock.
+func (g *Gate) saw(l *coordinationv1.Lease, first bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.other, g.otherLasts = "", 20*time.Second
+	if l == nil || l.Spec.HolderIdentity == nil || l.Spec.RenewTime == nil {
+		return
+	}
+	g.other, g.otherSeen = *l.Spec.HolderIdentity, time.Now()
+	if first {
+		g.otherSeen = l.Spec.RenewTime.Time
+	}
+	if d := l.Spec.LeaseDurationSeconds; d != nil {
+		g.otherLasts = time.Duration(*d)*time.Second + 5*time.Second
+	}
+}
+
+// beside says which other autoscaler is at work; empty: none. The caller holds the mutex.
+func (g *Gate) beside() string {
+	if g.other == "" || time.Since(g.otherSeen) >= g.otherLasts {
+		return ""
+	}
+	return fmt.Sprintf("another autoscaler is at work: %s holds Lease %s/%s; stop it (kubectl -n %s scale deployment cluster-autoscaler --replicas=0) or stop this agent",
+		g.other, g.cfg.Namespace, OtherLease, g.cfg.Namespace)
+}
+
+// OtherAtWork says which other autoscaler renews a Lease that was just read, in the words
+// of MayAct; empty: none does.
+func OtherAtWork(cfg Config, lease *coordinationv1.Lease) string {
+	g := New(cfg, Deps{})
+	g.saw(lease, true)
+	return g.beside()
+}
