@@ -9,12 +9,14 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/statefile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
 )
 
@@ -27,14 +29,14 @@ const standby = time.Second
 
 // scaler is the loop of observe, decide, act.
 type scaler struct {
-	cfg       ScalerConfig
+	cfg       config.Scaler
 	policy    func(now time.Time) decision.Policy
 	engine    plan.Engine
 	observer  *observe.Observer
 	inventory *inventory.Inventory
 	hand      *act.Hand
 	mayAct    func() (bool, string)
-	file      stateFile
+	file      statefile.File
 	recorder  *flight.Recorder
 	store     flight.Store
 	metrics   *report.Metrics
@@ -208,7 +210,7 @@ func (s *scaler) say(snapshot cluster.Snapshot, p decision.Plan, may bool, took 
 
 // save writes the memory down; a failure is logged when it is new.
 func (s *scaler) save(memory decision.Memory) {
-	err := s.file.save(state{Memory: memory, Specs: s.inventory.Specs(), Corrections: s.observer.Corrections()})
+	err := s.file.Save(statefile.State{Memory: memory, Specs: s.inventory.Specs(), Corrections: s.observer.Corrections()})
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -218,7 +220,7 @@ func (s *scaler) save(memory decision.Memory) {
 	}
 	s.saveError = text
 	if err != nil {
-		s.log.WithField("why", text).Error("the state is not written down, so a restart starts its timers anew: make " + Prefix + "_STATE_DIR a directory that the agent may write to")
+		s.log.WithField("why", text).Error("the state is not written down, so a restart starts its timers anew: make " + config.Prefix + "_STATE_DIR a directory that the agent may write to")
 	} else {
 		s.log.Info("the state is written down again")
 	}
@@ -312,4 +314,18 @@ func (s *scaler) sent() []cluster.InstanceID {
 		out = append(out, id)
 	}
 	return out
+}
+
+// remembered is the memory after the last round.
+func (s *scaler) remembered() decision.Memory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.memory
+}
+
+// lastPlan is the plan of the last round, and when that was decided on.
+func (s *scaler) lastPlan() (decision.Plan, time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last, s.lastAt
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
@@ -41,7 +42,7 @@ func TestScalingPage(t *testing.T) {
 	} else if old != table {
 		t.Errorf("the table of rules is not that of the source; run: go test ./agent -run TestScalingPage -update\n%s", table)
 	}
-	for _, v := range Variables() {
+	for _, v := range config.Variables() {
 		if !strings.HasPrefix(v.Name, "AUTOSCALER_SCAL") && !strings.HasPrefix(v.Name, "AUTOSCALER_OBSERVE_") {
 			continue
 		}

@@ -18,13 +18,17 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/doctor"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
@@ -32,6 +36,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/statefile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/supervise"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
@@ -51,7 +56,7 @@ const (
 
 // running is the agent at work.
 type running struct {
-	cfg          Config
+	cfg          config.Config
 	log          *logrus.Entry
 	identity     string
 	started      time.Time
@@ -78,11 +83,11 @@ type running struct {
 // Run works until ctx ends; then it finishes what it is in and returns nil. An
 // error means that the process should be restarted, or that its configuration must
 // be mended.
-func Run(ctx context.Context, cfg Config, logger *logrus.Logger) error {
+func Run(ctx context.Context, cfg config.Config, logger *logrus.Logger) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	unlock, err := lockState(cfg.StateDir)
+	unlock, err := statefile.Lock(cfg.StateDir)
 	if err != nil {
 		return err
 	}
@@ -112,22 +117,24 @@ func Run(ctx context.Context, cfg Config, logger *logrus.Logger) error {
 }
 
 // wire builds everything and starts nothing.
-func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) {
+func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*running, error) {
 	a := &running{cfg: cfg, log: log, started: time.Now(), heartbeats: &heartbeat.Monitor{}, metrics: report.NewMetrics(), changes: report.NewChanges(log)}
 	var err error
-	if a.identity, err = cfg.identity(); err != nil {
+	if a.identity, err = cfg.Identity(); err != nil {
 		return nil, err
 	}
-	if a.rest, err = restConfig(cfg, false); err != nil {
+	if a.rest, err = clients.Rest(cfg, false); err != nil {
 		return nil, err
 	}
-	client, leaseClient, err := newClients(cfg, a.rest)
+	if a.client, err = clients.Services(a.rest); err != nil {
+		return nil, err
+	}
+	leaseClient, err := clients.Lease(cfg.Lease, a.rest)
 	if err != nil {
 		return nil, err
 	}
-	a.client = client
-	a.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(convert.Strip))
-	if a.settings, err = groups.Open(cfg.GroupsFile, sections(), a.entry("groups")); err != nil {
+	a.factory = informers.NewSharedInformerFactoryWithOptions(a.client, 0, informers.WithTransform(convert.Strip))
+	if a.settings, err = cfg.OpenGroupsFile(a.entry("groups")); err != nil {
 		return nil, err
 	}
 	clouds, err := a.provider(ctx)
@@ -137,13 +144,13 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 	a.witness = witness{clouds}
 	cloud := provider.NewWriteAhead(clouds, func(ctx context.Context) error { return a.gate.Announce(ctx) })
 	a.inventory = inventory.New(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
-	a.observer, err = observe.New(cfg.Observe, client, a.factory, a.inventory, a.entry("observe"))
+	a.observer, err = observe.New(cfg.Observe, a.client, a.factory, a.inventory, a.entry("observe"))
 	if err != nil {
 		return nil, err
 	}
 	a.gate = election.New(cfg.Lease, election.Deps{Identity: a.identity, Client: leaseClient, Log: a.entry("lease"), Heard: a.observer.APIServerAnswered, Writes: cloud})
 	var stop func()
-	if a.recorder, stop, err = newRecorder(a.rest, a.identity); err != nil {
+	if a.recorder, stop, err = clients.Recorder(a.rest, a.identity); err != nil {
 		return nil, err
 	}
 	context.AfterFunc(ctx, stop)
@@ -151,8 +158,8 @@ func wire(ctx context.Context, cfg Config, log *logrus.Entry) (*running, error) 
 		return nil, err
 	}
 	a.wireScaler(cloud)
-	if cfg.Parts.CSR.Enabled {
-		a.signer, err = cfg.Parts.signer(a)
+	if cfg.CSR.Enabled {
+		a.signer, err = a.newSigner()
 	}
 	return a, err
 }
@@ -162,18 +169,6 @@ type witness struct{ cloud provider.Provider }
 
 func (w witness) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
 	return provider.Ask(ctx, w.cloud, ids...)
-}
-
-// identity is the name of the Node that the agent runs on.
-func (c Config) identity() (string, error) {
-	if c.NodeName != "" {
-		return c.NodeName, nil
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("read host name: %w (set %s_NODE_NAME)", err, Prefix)
-	}
-	return host, nil
 }
 
 // wireSettings lets what an operator changes at run time reach the next round.
@@ -204,14 +199,14 @@ func (a *running) entry(service string) *logrus.Entry {
 // provider makes the cloud's stack, outermost first: Count(Timeout(cloud)). What was
 // changed is logged by agent/act with its rule and reason.
 func (a *running) provider(ctx context.Context) (provider.Provider, error) {
-	a.cfg.Parts.OnCall = a.metrics.Request
-	if a.cfg.Parts.Bootstrap.Enabled {
-		cfg := a.cfg.Parts.Bootstrap
-		cfg.TokenGroups = a.cfg.Parts.tokenGroups() // as the published token's
+	a.cfg.OnCall = a.metrics.Request
+	if a.cfg.Bootstrap.Enabled {
+		cfg := a.cfg.Bootstrap
+		cfg.TokenGroups = a.cfg.JoinGroups() // as the published token's
 		a.tokens = bootstrap.NewPool(a.client)
-		a.cfg.Parts.TokenFor = bootstrap.TokensFor(a.tokens, cfg)
+		a.cfg.TokenFor = bootstrap.TokensFor(a.tokens, cfg)
 	}
-	cloud, err := a.cfg.Parts.provider(ctx, a.cfg, a.settings.Section)
+	cloud, err := clients.Cloud(ctx, a.cfg, a.settings.Section)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", a.cfg.Provider, err)
 	}
@@ -224,14 +219,14 @@ func (a *running) wireScaler(cloud provider.Provider) {
 	a.scaler = &scaler{
 		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.gate.MayAct,
 		hand:     &act.Hand{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.gate.MayAct, Until: a.gate.ActUntil},
-		file:     newStateFile(a.cfg.StateDir),
+		file:     statefile.In(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},
 		metrics: a.metrics, log: log, heldLog: report.HeldLog{Log: log}, events: report.Events{Recorder: a.recorder},
 	}
 	if a.cfg.Scaler.StatusConfigMap && !a.cfg.Scaler.DryRun {
 		a.scaler.page = report.NewStatusPage(a.client, a.changes, a.gate.MayAct)
 	}
-	kept, err := a.scaler.file.load(time.Now())
+	kept, err := a.scaler.file.Load(time.Now())
 	if err != nil {
 		log.WithField("why", err.Error()).Error("the state of the last run is not usable: timers and backoffs start anew")
 	}
@@ -243,13 +238,23 @@ func (a *running) wireScaler(cloud provider.Provider) {
 // early are the services that need no caches.
 func (a *running) early() []supervise.Service {
 	list := []supervise.Service{{Name: "lease", Budget: time.Minute, Run: a.gate.Run}, {Name: "groups", Budget: time.Minute, Run: a.settings.Run}}
+	api := a.localAPI()
 	if a.cfg.Listen != "off" {
-		list = append(list, supervise.Service{Name: "metrics", Budget: time.Minute, Run: a.serveMetrics})
+		list = append(list, supervise.Service{Name: "metrics", Budget: time.Minute, Run: api.ServeMetrics})
 	}
 	if a.cfg.Socket != "off" {
-		list = append(list, supervise.Service{Name: "socket", Budget: time.Minute, Run: a.serveSocket})
+		list = append(list, supervise.Service{Name: "socket", Budget: time.Minute, Run: api.ServeSocket})
 	}
 	return append(list, supervise.Service{Name: "inventory", Budget: 2*a.cfg.Observe.Slow + a.cfg.Observe.Timeout, Run: a.inventory.Run})
+}
+
+// localAPI makes the server of what the agent tells on this machine.
+func (a *running) localAPI() *localapi.Server {
+	return &localapi.Server{
+		Config: a.cfg, Node: a.identity, Since: a.started, Services: a.serviceNames, Heartbeats: a.heartbeats, Metrics: a.metrics, Gate: a.gate,
+		Observer: a.observer, Inventory: a.inventory, Signer: a.signer, Cleaner: a.cleaner, Flight: a.scaler.recorder,
+		Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan,
+	}
 }
 
 // services is the list of the house.
@@ -261,7 +266,7 @@ func (a *running) services() []supervise.Service {
 			list = append(list, supervise.Service{Name: "status", Budget: 2 * time.Minute, Run: a.scaler.page.Run})
 		}
 	}
-	return append(list, a.cfg.Parts.services(a)...)
+	return append(list, a.otherServices()...)
 }
 
 // ready starts the informers and waits until their lists are here.
@@ -322,14 +327,14 @@ func (a *running) sayGroups() {
 		a.changes.Say("groups", "", "node groups are found", "")
 	}
 	file := a.settings.File()
-	a.changes.Say("sections", idleSections(a.cfg, &file), "every section of "+a.cfg.GroupsFile+" has its provider", "settings without a provider")
-	a.changes.Say("groups.yaml", unknownGroups(&file, groups, err), "every group that "+a.cfg.GroupsFile+" names is there", "settings without a group")
+	a.changes.Say("sections", a.cfg.IdleSections(&file), "every section of "+a.cfg.GroupsFile+" has its provider", "settings without a provider")
+	a.changes.Say("groups.yaml", config.UnknownGroups(&file, groups, err), "every group that "+a.cfg.GroupsFile+" names is there", "settings without a group")
 	for _, g := range groups {
 		g.Stale, g.TemplateStale, g.FailuresStale = "", "", ""
 		var faults []string
-		for _, f := range checkGroup(g) {
+		for _, f := range doctor.Group(g) {
 			switch {
-			case f.Level == LevelOK:
+			case f.Level == doctor.LevelOK:
 			case f.Remedy != "":
 				faults = append(faults, f.Text+" ("+f.Remedy+")")
 			default:

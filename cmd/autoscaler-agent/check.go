@@ -5,7 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/doctor"
 )
 
 func checkCommand() *cobra.Command {
@@ -28,13 +29,13 @@ credentials, node groups. The exit code is 1 when a finding is an error.`,
 	printEnv := c.Flags().Bool("print-env", false, "print every setting with its default, as an environment file")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *printEnv {
-			fmt.Fprint(c.OutOrStdout(), agent.EnvExample())
+			fmt.Fprint(c.OutOrStdout(), config.EnvExample())
 			return nil
 		}
 		cfg, err := load(*envFile)
-		findings := agent.Check(c.Context(), cfg, err, *offline)
+		findings := doctor.Check(c.Context(), cfg, err, *offline)
 		if *kubelets && !*offline && err == nil {
-			findings = append(findings, agent.CheckKubelets(c.Context(), cfg)...)
+			findings = append(findings, doctor.Kubelets(c.Context(), cfg)...)
 		}
 		if done, err := printData(c.OutOrStdout(), *output, findings); err != nil {
 			return err
@@ -42,7 +43,7 @@ credentials, node groups. The exit code is 1 when a finding is an error.`,
 			printFindings(c.OutOrStdout(), findings)
 		}
 		for _, f := range findings {
-			if f.Level == agent.LevelError {
+			if f.Level == doctor.LevelError {
 				return exitCode(exitFailed)
 			}
 		}

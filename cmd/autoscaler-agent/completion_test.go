@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 )
 
 // asMain tells the test binary to be autoscaler-agent, for a shell that calls it.
@@ -70,9 +70,9 @@ func completed(t *testing.T, words ...string) (offered []string, directive strin
 
 func TestCompletion(t *testing.T) {
 	socket := answering(t, map[string]any{
-		agent.NamesPath + "?kind=pod&prefix=default%2Fw": []string{"default/web-0", "default/web-1"},
-		agent.NamesPath + "?kind=node&prefix=":           []string{"n1"},
-		agent.NamesPath + "?kind=csr&prefix=csr-":        []string{"csr-8vnps"},
+		localapi.NamesPath + "?kind=pod&prefix=default%2Fw": []string{"default/web-0", "default/web-1"},
+		localapi.NamesPath + "?kind=node&prefix=":           []string{"n1"},
+		localapi.NamesPath + "?kind=csr&prefix=csr-":        []string{"csr-8vnps"},
 	})
 	const noFiles = ":4"
 	for _, c := range []struct {
@@ -148,7 +148,7 @@ func TestCompletionInBash(t *testing.T) {
 	if err := os.Symlink(self, filepath.Join(dir, "autoscaler-agent")); err != nil {
 		t.Fatal(err)
 	}
-	socket := answering(t, map[string]any{agent.NamesPath + "?kind=node&prefix=ip-": []string{"ip-10-0-0-1", "ip-10-0-0-2"}})
+	socket := answering(t, map[string]any{localapi.NamesPath + "?kind=node&prefix=ip-": []string{"ip-10-0-0-1", "ip-10-0-0-2"}})
 	for line, want := range map[string]string{
 		"autoscaler-agent expl": "explain",
 		"autoscaler-agent explain node --socket " + socket + " ip-": "ip-10-0-0-1 ip-10-0-0-2",

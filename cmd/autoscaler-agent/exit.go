@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 )
 
 // Exit codes.
@@ -67,7 +67,7 @@ func printError(errout io.Writer, err error) int {
 	if f.step != "" {
 		head += f.step + ": "
 	}
-	findings := agent.Flatten(f.err)
+	findings := config.Flatten(f.err)
 	if len(findings) == 1 {
 		fmt.Fprintf(errout, "%s%v\n", head, findings[0])
 		return exitFailed

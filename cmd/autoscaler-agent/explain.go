@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/oneshot"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
@@ -72,7 +74,7 @@ func subject(c *cobra.Command, args []string) (kind, name string, err error) {
 }
 
 func (x explaining) explain(c *cobra.Command, kind, name string) error {
-	var found agent.Explanation
+	var found localapi.Explanation
 	answered, err := x.ask(c, kind, name, &found)
 	if err != nil {
 		return err
@@ -82,7 +84,7 @@ func (x explaining) explain(c *cobra.Command, kind, name string) error {
 		if err != nil {
 			return failed("configuration", err)
 		}
-		if found, err = agent.DryExplain(c.Context(), cfg, report.NewLogger("warning", c.ErrOrStderr()), kind, name); err != nil {
+		if found, err = oneshot.Explain(c.Context(), cfg, report.NewLogger("warning", c.ErrOrStderr()), kind, name); err != nil {
 			return failed("explain", err)
 		}
 	}
@@ -110,7 +112,7 @@ func (x explaining) ask(c *cobra.Command, kind, name string, v any) (answered bo
 	return false, noAnswer(*x.socket, err)
 }
 
-func printExplained(out io.Writer, format string, x agent.Explanation) error {
+func printExplained(out io.Writer, format string, x localapi.Explanation) error {
 	done, err := printData(out, format, x)
 	if !done {
 		printExplanation(out, x)
@@ -145,7 +147,7 @@ type page struct {
 	at    time.Time
 }
 
-func printExplanation(out io.Writer, x agent.Explanation) {
+func printExplanation(out io.Writer, x localapi.Explanation) {
 	p := page{out: out, width: columns(out), at: x.At}
 	p.line("", "%s %s: %s", x.Kind, x.Name, x.Summary)
 	p.verdicts("", x.Verdicts)
@@ -169,7 +171,7 @@ func (p page) line(indent, format string, args ...any) {
 
 func (p page) head(title string) { fmt.Fprintf(p.out, "\n%s\n", title) }
 
-func (p page) verdicts(title string, list []agent.Verdict) {
+func (p page) verdicts(title string, list []decision.Verdict) {
 	if len(list) > 0 && title != "" {
 		p.head(title)
 	}
@@ -194,7 +196,7 @@ func (p page) when(t time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", t.UTC().Format(time.RFC3339), d)
 }
 
-func (p page) pod(f *agent.PodFacts) {
+func (p page) pod(f *decision.PodFacts) {
 	if !f.Waits.IsZero() && f.State == "waiting" {
 		alike := ""
 		if f.Alike > 1 {
@@ -214,7 +216,7 @@ func (p page) pod(f *agent.PodFacts) {
 }
 
 // refusals writes one line for each reason, with the first names that share it.
-func (p page) refusals(j *agent.Judgement, named int) {
+func (p page) refusals(j *decision.Judgement, named int) {
 	type reason struct{ rule, why string }
 	by := map[reason][]string{}
 	var order []reason
@@ -239,7 +241,7 @@ func (p page) refusals(j *agent.Judgement, named int) {
 	}
 }
 
-func (p page) blockers(list []agent.Blocker) {
+func (p page) blockers(list []decision.Blocker) {
 	if len(list) == 0 {
 		return
 	}
@@ -249,7 +251,7 @@ func (p page) blockers(list []agent.Blocker) {
 	}
 }
 
-func (p page) node(f *agent.NodeFacts) {
+func (p page) node(f *decision.NodeFacts) {
 	if f.Group != "" {
 		p.line("  ", "group %s, instance %s %s, %s; utilisation %.0f%% of at most %.0f%%", f.Group, f.Instance, f.Phase, f.State, f.Utilisation*100, f.Limit*100)
 	}
@@ -279,7 +281,7 @@ func (p page) node(f *agent.NodeFacts) {
 	}
 }
 
-func (p page) group(f *agent.GroupFacts) {
+func (p page) group(f *decision.GroupFacts) {
 	w := tabwriter.NewWriter(p.out, 0, 8, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "  %s\t%s\n", name, fmt.Sprintf(format, args...))

@@ -7,13 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/oneshot"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 )
 
 // csr explains how a certificate request is judged.
 func (x explaining) csr(c *cobra.Command, name string) error {
-	var found agent.CSRExplanation
+	var found csrsigner.Explanation
 	answered, err := x.ask(c, "csr", name, &found)
 	if err != nil {
 		return err
@@ -23,7 +24,7 @@ func (x explaining) csr(c *cobra.Command, name string) error {
 		if err != nil {
 			return failed("configuration", err)
 		}
-		if found, err = agent.DryExplainCSR(c.Context(), cfg, report.NewLogger("warning", c.ErrOrStderr()), name); err != nil {
+		if found, err = oneshot.ExplainCSR(c.Context(), cfg, report.NewLogger("warning", c.ErrOrStderr()), name); err != nil {
 			return failed("explain", err)
 		}
 	}
@@ -35,7 +36,7 @@ func (x explaining) csr(c *cobra.Command, name string) error {
 	return err
 }
 
-func printCSR(p page, x agent.CSRExplanation) {
+func printCSR(p page, x csrsigner.Explanation) {
 	p.line("", "csr %s: %s: %s [%s]", x.Name, does[x.Do], x.Why, x.Rule)
 	if x.Settled != "" {
 		p.line("  ", "it is %s already; below is how it would be judged now", x.Settled)
@@ -56,7 +57,7 @@ func printCSR(p page, x agent.CSRExplanation) {
 // does is the effect of a verdict.
 var does = map[string]string{"leave": "left alone", "later": "held", "approve": "approved", "deny": "denied"}
 
-func (p page) csrFacts(x agent.CSRExplanation) {
+func (p page) csrFacts(x csrsigner.Explanation) {
 	p.head("facts")
 	row := func(name, format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); strings.TrimSpace(text) != "" {

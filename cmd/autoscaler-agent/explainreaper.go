@@ -1,9 +1,9 @@
 package main
 
-import "github.com/autoscaler-agent/autoscaler-agent/agent"
+import "github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 
 // reaper writes the nodecleaner's verdict on a Node.
-func (p page) reaper(v *agent.ReaperVerdict) {
+func (p page) reaper(v *reaper.Verdict) {
 	if v == nil {
 		return
 	}

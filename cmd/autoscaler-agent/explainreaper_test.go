@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
 // TestExplainReaper: the verdict, the facts, and every rule that was asked.
@@ -16,7 +16,7 @@ func TestExplainReaper(t *testing.T) {
 	if out.Len() > 0 {
 		t.Errorf("nothing to say: %q", out.String())
 	}
-	v := agent.ReaperVerdict{Rule: "G2", Why: "seen gone once", Mode: "delete", Facts: []string{"ledger: known"}, Breakers: []string{"B3: blind"}}
+	v := reaper.Verdict{Rule: "G2", Why: "seen gone once", Mode: "delete", Facts: []string{"ledger: known"}, Breakers: []string{"B3: blind"}}
 	p.reaper(&v)
 	v.Rule, v.Deletes = "G3", true
 	p.reaper(&v)

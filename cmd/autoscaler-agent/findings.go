@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/doctor"
 )
 
 // terminalColumns is the width of a terminal that does not tell its own in COLUMNS.
@@ -16,7 +16,7 @@ const terminalColumns = 100
 
 // printFindings writes a table. On a terminal long texts are wrapped under their
 // column; a pipe gets one line for each text, so that grep finds whole messages.
-func printFindings(out io.Writer, findings []agent.Finding) {
+func printFindings(out io.Writer, findings []doctor.Finding) {
 	width := columns(out)
 	about := 0
 	for _, f := range findings {

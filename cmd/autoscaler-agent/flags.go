@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
@@ -82,11 +82,11 @@ func printData(out io.Writer, format string, v any) (done bool, err error) {
 }
 
 // load reads the configuration, from the environment file first where one is given.
-func load(envFile string) (agent.Config, error) {
+func load(envFile string) (config.Config, error) {
 	if envFile != "" {
-		if err := agent.LoadEnvFile(envFile); err != nil {
-			return agent.Config{}, err
+		if err := config.LoadEnvFile(envFile); err != nil {
+			return config.Config{}, err
 		}
 	}
-	return agent.Load()
+	return config.Load()
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 )
 
 // completionLimit is how long a shell waits for names while a person types. Tests set
@@ -45,7 +45,7 @@ func completeNames(c *cobra.Command, envFile, socket *string, kind, prefix strin
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
 	defer cancel()
-	if ask(ctx, *socket, agent.NamesPath+"?"+url.Values{"kind": {kind}, "prefix": {prefix}}.Encode(), &names) != nil {
+	if ask(ctx, *socket, localapi.NamesPath+"?"+url.Values{"kind": {kind}, "prefix": {prefix}}.Encode(), &names) != nil {
 		return nil
 	}
 	return names

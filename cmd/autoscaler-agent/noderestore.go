@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/oneshot"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
 
 // stateDir is where the unit keeps its state (StateDirectory=).
@@ -50,7 +52,7 @@ Every deleted Node is kept in nodes/ of the state directory first.`,
 	c.ValidArgsFunction = r.complete
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *r.envFile != "" {
-			if err := agent.LoadEnvFile(*r.envFile); err != nil {
+			if err := config.LoadEnvFile(*r.envFile); err != nil {
 				return failed("configuration", err)
 			}
 		}
@@ -69,17 +71,17 @@ type restoring struct {
 
 // state is the state directory: the flag's, the configured one or the unit's.
 func (r *restoring) state() string {
-	return cmp.Or(r.stateDir, os.Getenv(agent.Prefix+"_STATE_DIR"), stateDir)
+	return cmp.Or(r.stateDir, os.Getenv(config.Prefix+"_STATE_DIR"), stateDir)
 }
 
 // run restores the newest deleted Node of a name, or lists all of that name. The empty
 // name stands for every Node.
 func (r *restoring) run(c *cobra.Command, name string) error {
-	kept, err := agent.KeptNodes(r.state())
+	kept, err := nodecleaner.Manifests(r.state())
 	if err != nil && (kept == nil || !r.list) {
 		return failed("kept nodes", err)
 	}
-	var found []agent.KeptNode
+	var found []nodecleaner.Kept
 	for _, k := range kept {
 		if (name == "" || k.Name == name) && (r.uid == "" || k.UID == r.uid) {
 			found = append(found, k)
@@ -96,7 +98,7 @@ func (r *restoring) run(c *cobra.Command, name string) error {
 
 // complete completes the names of the Nodes that can be brought back.
 func (r *restoring) complete(_ *cobra.Command, args []string, prefix string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-	kept, _ := agent.KeptNodes(r.state()) // no names are offered after a failure
+	kept, _ := nodecleaner.Manifests(r.state()) // no names are offered after a failure
 	for _, k := range kept {
 		if len(args) == 0 && strings.HasPrefix(k.Name, prefix) && !slices.Contains(names, k.Name) {
 			names = append(names, k.Name)
@@ -105,13 +107,13 @@ func (r *restoring) complete(_ *cobra.Command, args []string, prefix string) (na
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (r *restoring) show(c *cobra.Command, list []agent.KeptNode, fault error) error {
+func (r *restoring) show(c *cobra.Command, list []nodecleaner.Kept, fault error) error {
 	code := exitOK
 	if fault != nil { // the Nodes that could be read are listed
 		code = printError(c.ErrOrStderr(), failed("kept nodes", fault))
 	}
 	if list == nil {
-		list = []agent.KeptNode{}
+		list = []nodecleaner.Kept{}
 	}
 	out := c.OutOrStdout()
 	if done, err := printData(out, *r.output, list); done {
@@ -126,8 +128,8 @@ func (r *restoring) show(c *cobra.Command, list []agent.KeptNode, fault error) e
 	return ends(code, nil)
 }
 
-func (r *restoring) restore(c *cobra.Command, k agent.KeptNode) error {
-	cfg, err := agent.Load()
+func (r *restoring) restore(c *cobra.Command, k nodecleaner.Kept) error {
+	cfg, err := config.Load()
 	if err != nil {
 		return failed("configuration", err)
 	}
@@ -135,7 +137,7 @@ func (r *restoring) restore(c *cobra.Command, k agent.KeptNode) error {
 	if _, err := os.Stat(adminConf); err == nil && r.kubeconfig == "" && os.Getenv("KUBECONFIG") == "" {
 		cfg.Kubeconfig = adminConf
 	}
-	done, err := agent.RestoreNode(c.Context(), cfg, report.NewLogger("warning", c.ErrOrStderr()), k, r.force, r.dryRun)
+	done, err := oneshot.RestoreNode(c.Context(), cfg, report.NewLogger("warning", c.ErrOrStderr()), k, r.force, r.dryRun)
 	if err != nil {
 		return failed("restore", err)
 	}

@@ -5,7 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/oneshot"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
@@ -27,12 +28,12 @@ Nothing is changed and no Lease is taken.`,
 		if err != nil {
 			return failed("configuration", err)
 		}
-		snapshot, p, err := agent.DryRound(c.Context(), cfg, report.NewLogger("warning", c.ErrOrStderr()))
+		snapshot, p, err := oneshot.Plan(c.Context(), cfg, report.NewLogger("warning", c.ErrOrStderr()))
 		if err != nil {
 			return failed("plan", err)
 		}
 		out := c.OutOrStdout()
-		if done, err := printData(out, *output, planView{PlanData: p.Data(), Stale: snapshot.Stale}); done {
+		if done, err := printData(out, *output, planView{Data: p.Data(), Stale: snapshot.Stale}); done {
 			return err
 		}
 		fmt.Fprintf(out, "seen: %d nodes, %d pods, %d groups\n", len(snapshot.Nodes), snapshot.PodCount(), len(snapshot.Groups))
@@ -48,7 +49,7 @@ Nothing is changed and no Lease is taken.`,
 
 // planView is the plan with the state of its facts; docs/explain.md documents it.
 type planView struct {
-	agent.PlanData
+	decision.Data
 	// Stale says why the Kubernetes facts may be old.
 	Stale string `json:"stale,omitempty"`
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/replay"
 )
 
 func replayCommand() *cobra.Command {
@@ -40,18 +40,18 @@ directory. The exit code is 1 when a round is decided differently.`,
 	settings := c.Flags().StringArray("policy", nil, "decide with this `KEY=VALUE` instead of the recorded setting; may be repeated")
 	about := c.Flags().String("explain", "", "explain `KIND/NAME` as it was in the last round of the file")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return replay(c, args[0], *settings, *about, *output)
+		return replayFile(c, args[0], *settings, *about, *output)
 	}
 	return c
 }
 
-func replay(c *cobra.Command, file string, settings []string, about, format string) error {
+func replayFile(c *cobra.Command, file string, settings []string, about, format string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return failed("replay", fmt.Errorf("%w (autoscaler-agent status --record FILE makes one)", err))
 	}
 	defer func() { _ = f.Close() }() // only read
-	rounds, err := agent.Replay(f, settings)
+	rounds, err := replay.Rounds(f, settings)
 	code := exitOK
 	if err != nil { // of a torn file, the rounds before the tear are printed
 		code = printError(c.ErrOrStderr(), failed("replay", err))
@@ -68,7 +68,7 @@ func replay(c *cobra.Command, file string, settings []string, about, format stri
 		}
 	}
 	if rounds == nil {
-		rounds = []agent.Replayed{}
+		rounds = []replay.Round{}
 	}
 	done, err := printData(out, format, rounds)
 	if !done {
@@ -79,7 +79,7 @@ func replay(c *cobra.Command, file string, settings []string, about, format stri
 	return ends(code, err)
 }
 
-func printReplayed(out io.Writer, r agent.Replayed) {
+func printReplayed(out io.Writer, r replay.Round) {
 	word := "equal"
 	if !r.Equal {
 		word = "differs"

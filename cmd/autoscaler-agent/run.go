@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
@@ -22,7 +23,7 @@ func runCommand() *cobra.Command {
 		cfg, err := load(*envFile)
 		log := report.NewLogger(cfg.LogLevel, c.ErrOrStderr())
 		if err != nil {
-			for _, e := range agent.Flatten(err) {
+			for _, e := range config.Flatten(err) {
 				log.WithField("service", "agent").Error("configuration: " + e.Error())
 			}
 			return exitCode(exitConfig)

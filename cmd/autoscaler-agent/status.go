@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 )
 
 func statusCommand() *cobra.Command {
@@ -37,7 +37,7 @@ func statusCommand() *cobra.Command {
 		if *record != "" {
 			return recordRounds(c.Context(), *socket, *record, out)
 		}
-		var s agent.Status
+		var s localapi.Status
 		if err := ask(c.Context(), *socket, "/status", &s); err != nil {
 			return noAnswer(*socket, err)
 		}
@@ -68,7 +68,7 @@ func recordRounds(ctx context.Context, socket, file string, out io.Writer) error
 	return nil
 }
 
-func printStatus(out io.Writer, s agent.Status) {
+func printStatus(out io.Writer, s localapi.Status) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	row("agent", "%s on %s, up %s", s.Version, s.Node, time.Since(s.Since).Round(time.Second))
@@ -96,10 +96,10 @@ func printStatus(out io.Writer, s agent.Status) {
 	row("cluster", "%d nodes (%d ready), %d pods (%d pending)", s.Nodes, s.Ready, s.Pods, s.Pending)
 	_ = w.Flush() // out is a terminal or a pipe: a failed write has no reader
 	if len(s.Groups) > 0 {
-		several := slices.ContainsFunc(s.Groups, func(g agent.GroupStatus) bool { return g.Provider != "" })
-		head, cell := "", func(agent.GroupStatus) string { return "" }
+		several := slices.ContainsFunc(s.Groups, func(g localapi.GroupStatus) bool { return g.Provider != "" })
+		head, cell := "", func(localapi.GroupStatus) string { return "" }
 		if several {
-			head, cell = "\tPROVIDER", func(g agent.GroupStatus) string { return "\t" + g.Provider }
+			head, cell = "\tPROVIDER", func(g localapi.GroupStatus) string { return "\t" + g.Provider }
 		}
 		fmt.Fprintf(w, "\nGROUP%s\tMIN\tTARGET\tMAX\tINSTANCES\n", head)
 		for _, g := range s.Groups {
@@ -117,7 +117,7 @@ func printStatus(out io.Writer, s agent.Status) {
 	}
 }
 
-func remark(g agent.GroupStatus) string {
+func remark(g localapi.GroupStatus) string {
 	for _, list := range [][]string{{g.Stale, g.Paused, g.Busy, g.Keeps, g.Template}, g.Failures, g.Warnings} {
 		for _, text := range list {
 			if text != "" {

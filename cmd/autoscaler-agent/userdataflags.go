@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
@@ -97,7 +97,7 @@ func (a amountFlag) Set(s string) error {
 	if name := nameOutside(s, "cpu", "memory", "ephemeral-storage"); name != "" {
 		return fmt.Errorf("%s: only cpu, memory and ephemeral-storage can be reserved", name)
 	}
-	var amounts agent.Amounts
+	var amounts config.Amounts
 	if err := amounts.Decode(s); err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (e evictionFlag) Set(s string) error {
 	if name := nameOutside(s, "memory.available", "nodefs.available"); name != "" {
 		return fmt.Errorf("%s: only memory.available and nodefs.available can be set", name)
 	}
-	var t agent.Thresholds
+	var t config.Thresholds
 	if err := t.Decode(strings.ReplaceAll(s, "=", "<")); err != nil {
 		return err
 	}

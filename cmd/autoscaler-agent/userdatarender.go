@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
@@ -84,11 +84,11 @@ func (f *userdataFlags) reserve() (differs []string, err error) {
 		}
 	}
 	if file != "" {
-		if err := agent.LoadEnvFile(file); err != nil {
+		if err := config.LoadEnvFile(file); err != nil {
 			return nil, fmt.Errorf("read the agent's kubelet settings: %w", err)
 		}
 	}
-	kubelet, err := agent.LoadKubelet()
+	kubelet, err := config.LoadKubelet()
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,91 @@
+package clients
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
+)
+
+// Rest reads the kubeconfig, or the pod's own account where there is none and
+// the process runs in a pod. typed says that a person typed the command.
+func Rest(c config.Config, typed bool) (*rest.Config, error) {
+	path, err := c.KubeconfigPath(typed)
+	var cfg *rest.Config
+	switch {
+	case err == nil:
+		cfg, err = clientcmd.BuildConfigFromFlags("", path)
+		if err != nil {
+			return nil, fmt.Errorf("read kubeconfig %s: %w (mend the file, or set %s_KUBECONFIG to another)", path, err, config.Prefix)
+		}
+	case os.Getenv("KUBERNETES_SERVICE_HOST") != "":
+		inCluster, inErr := rest.InClusterConfig()
+		if inErr != nil {
+			return nil, errors.Join(err, inErr)
+		}
+		cfg = inCluster
+	default:
+		return nil, err
+	}
+	cfg.ContentType = "application/vnd.kubernetes.protobuf"
+	cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	cfg.UserAgent = "autoscaler-agent/" + version.Current()
+	cfg.QPS, cfg.Burst = 100, 200 // evictions come in bursts; watches are not counted
+	cfg.WarningHandler = rest.NoWarnings{}
+	return cfg, nil
+}
+
+// Services makes the client of the services and of the commands.
+func Services(cfg *rest.Config) (kubernetes.Interface, error) { return client(cfg) }
+
+// Lease makes the client of the Lease alone, which no burst of evictions may hold up.
+func Lease(c election.Config, cfg *rest.Config) (kubernetes.Interface, error) {
+	own := rest.CopyConfig(cfg)
+	own.Timeout = c.RenewDeadline / 2
+	own.QPS, own.Burst = 10, 10
+	return client(own)
+}
+
+// approvals makes the client that approves certificates: a burst of three hundred machines
+// that join is some thousand calls, which no eviction may hold up, nor they it.
+func approvals(cfg *rest.Config) (kubernetes.Interface, error) {
+	own := rest.CopyConfig(cfg)
+	own.QPS, own.Burst = 200, 400
+	return client(own)
+}
+
+func client(cfg *rest.Config) (kubernetes.Interface, error) {
+	c, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return c, nil
+}
+
+// Recorder makes the event recorder of all services. Events are best effort: those
+// that cannot be sent are dropped after client-go's own attempts. They trickle through
+// a client of their own, so that a burst of them never stands before an eviction and
+// does not keep the API server busy while it binds the pods of the same burst.
+func Recorder(cfg *rest.Config, host string) (record.EventRecorder, func(), error) {
+	own := rest.CopyConfig(cfg)
+	own.QPS, own.Burst = 20, 20
+	client, err := typedcorev1.NewForConfig(own)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make client: %w", err)
+	}
+	b := record.NewBroadcaster(record.WithSleepDuration(2 * time.Second))
+	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.Events("")})
+	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "autoscaler-agent", Host: host}), b.Shutdown, nil
+}

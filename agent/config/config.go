@@ -1,0 +1,121 @@
+// Package config is everything that an operator may set: the variables AUTOSCALER_* of the
+// environment, each declared as a field beside the code that reads it, and the sections of
+// groups.yaml. A field's tags are its name, its default and its range; the example file, the
+// check for misspelt names and the errors come from them.
+//
+// It refuses a configuration that it does not understand whole: a variable that nobody
+// reads, a value of another type, a value out of range. Each error names the variable and
+// the remedy, and all of them are told at once.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+)
+
+// Config is everything that an operator may set, each part declared beside the code
+// that reads it. Load fills it from AUTOSCALER_* variables.
+type Config struct {
+	// Provider names the cloud, or several with commas between them.
+	Provider string `default:"asg"`
+	// Kubeconfig is the path of the kubeconfig; see KubeconfigPath for what stands in.
+	Kubeconfig string
+	// StateDir holds state.json, which a restart reads.
+	StateDir string `split_words:"true" default:"/var/lib/autoscaler-agent"`
+	// GroupsFile is groups.yaml: prices, pauses, headroom and more; see package groups.
+	GroupsFile string `split_words:"true" default:"/etc/autoscaler-agent/groups.yaml"`
+	// Socket is the local API's unix socket; "off" for none.
+	Socket string `default:"/run/autoscaler-agent/agent.sock"`
+	// Listen is the address of metrics and health; "off" for none.
+	Listen   string `default:"127.0.0.1:8085"`
+	LogLevel string `split_words:"true" default:"info"`
+	// NodeName is this machine's name in the Lease; empty: its host name.
+	NodeName string `split_words:"true"`
+
+	Lease   election.Config
+	Scaler  Scaler
+	Scaling decision.Policy
+	Observe observe.Config
+	Kubelet Kubelet
+
+	Services
+}
+
+// Scaler is the scaler service's own.
+type Scaler struct {
+	Enabled bool `default:"true"`
+	// DryRun decides and logs, and changes nothing.
+	DryRun bool `split_words:"true" default:"false"`
+	// StatusConfigMap keeps Cluster Autoscaler's status page in the ConfigMap
+	// kube-system/cluster-autoscaler-status.
+	StatusConfigMap bool `split_words:"true" default:"true"`
+	// Quiet is how long the world must be silent before a round that something urgent
+	// asked for; Cap is the longest that such a round waits from the first event.
+	Quiet time.Duration `default:"200ms"`
+	Cap   time.Duration `default:"800ms"`
+	// Calm is how long a round waits that nothing urgent asked for.
+	Calm time.Duration `default:"2s"`
+	// Idle is the longest time without a round.
+	Idle time.Duration `default:"30s"`
+}
+
+// Load reads and checks the configuration from the process's environment. The error
+// joins everything that is wrong, each naming its variable and the remedy.
+func Load() (Config, error) {
+	var c Config
+	err := process(&c)
+	c.Bootstrap.TokenGroups = c.JoinGroups() // they go by the mode of the join
+	return c, errors.Join(err, unknown(os.Environ()), unclosed(os.Environ()), c.Validate())
+}
+
+// unclosed finds values that run over the end of their line.
+func unclosed(environ []string) error {
+	var errs []error
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if strings.HasPrefix(name, Prefix+"_") && strings.ContainsAny(value, "\r\n") {
+			errs = append(errs, fmt.Errorf("%s holds a line break: close the quote that opens its value in the environment file", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// KubeconfigPath is the kubeconfig to use: the configured one, KUBECONFIG, the
+// agent's own; and, for commands that a person types, kubeadm's admin.conf last.
+func (c Config) KubeconfigPath(typed bool) (string, error) {
+	if c.Kubeconfig != "" {
+		return c.Kubeconfig, nil
+	}
+	if p := os.Getenv("KUBECONFIG"); p != "" {
+		return p, nil
+	}
+	candidates := []string{"/etc/autoscaler-agent/kubeconfig"}
+	if typed {
+		candidates = append(candidates, "/etc/kubernetes/admin.conf")
+	}
+	for _, p := range candidates {
+		if _, err := os.Stat(p); err == nil {
+			return p, nil
+		}
+	}
+	return "", fmt.Errorf("no kubeconfig: set %s_KUBECONFIG to the path of one (looked for KUBECONFIG and %s)", Prefix, strings.Join(candidates, ", "))
+}
+
+// Identity is the name of the Node that the agent runs on.
+func (c Config) Identity() (string, error) {
+	if c.NodeName != "" {
+		return c.NodeName, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("read host name: %w (set %s_NODE_NAME)", err, Prefix)
+	}
+	return host, nil
+}

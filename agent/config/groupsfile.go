@@ -1,0 +1,87 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
+)
+
+// machinesSection is the name of the operator's own inventory in groups.yaml.
+const machinesSection = "machines"
+
+// sections are the readers of all sections of groups.yaml beside the groups themselves.
+func sections() map[string]groups.Section {
+	out := map[string]groups.Section{}
+	for name, read := range all.Sections() {
+		out[name] = read
+	}
+	out[machinesSection] = func(section json.RawMessage) error {
+		_, err := rules.ParseMachines(section)
+		return err
+	}
+	return out
+}
+
+// Machines reads the operator's own inventory as it is in force.
+func Machines(settings *groups.Live) func() []rules.Machine {
+	return func() []rules.Machine {
+		list, err := rules.ParseMachines(settings.Section(machinesSection))
+		if err != nil {
+			return nil // only a section that was read without fault comes into force
+		}
+		return list
+	}
+}
+
+// OpenGroupsFile reads groups.yaml and follows its changes.
+func (c Config) OpenGroupsFile(log *logrus.Entry) (*groups.Live, error) {
+	return groups.Open(c.GroupsFile, sections(), log)
+}
+
+// ReadGroupsFile reads groups.yaml once, for a command.
+func (c Config) ReadGroupsFile() (groups.File, error) {
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	live, err := c.OpenGroupsFile(logrus.NewEntry(quiet))
+	if err != nil {
+		return groups.File{}, err
+	}
+	return live.File(), nil
+}
+
+// IdleSections says which sections belong to a provider that is not switched on.
+func (c Config) IdleSections(file *groups.File) string {
+	names, _ := all.Split(c.Provider) // a wrong list is told as configuration
+	var idle []string
+	for name := range file.Clouds {
+		if slices.Contains(all.Names(), name) && !slices.Contains(names, name) {
+			idle = append(idle, name)
+		}
+	}
+	if len(idle) == 0 {
+		return ""
+	}
+	slices.Sort(idle)
+	return fmt.Sprintf("nobody reads section %s: add the name to %s_PROVIDER, which is %q", strings.Join(idle, ", "), Prefix, c.Provider)
+}
+
+// UnknownGroups says which names of groups.yaml find none of the groups; nothing while
+// the cloud is not read whole.
+func UnknownGroups(file *groups.File, list []cluster.NodeGroup, err error) string {
+	if err != nil {
+		return ""
+	}
+	if unknown := file.Unknown(list); len(unknown) > 0 {
+		return "no node group is called " + strings.Join(unknown, ", ") + ": correct the name or remove the entry"
+	}
+	return ""
+}

@@ -1,0 +1,21 @@
+package config
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
+)
+
+func TestASectionThatNobodyReads(t *testing.T) {
+	file := &groups.File{Clouds: map[string]json.RawMessage{"nova": nil, "magnum": nil, "asg": nil}}
+	if why := (Config{Provider: "asg"}).IdleSections(file); !strings.Contains(why, "magnum, nova") || !strings.Contains(why, "AUTOSCALER_PROVIDER") {
+		t.Errorf("%q", why)
+	}
+	delete(file.Clouds, "magnum")
+	delete(file.Clouds, "nova")
+	if why := (Config{Provider: "asg"}).IdleSections(file); why != "" {
+		t.Errorf("%q", why)
+	}
+}

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
+)
+
+// Kubelet is what the workers' kubelets keep back. The generated user data
+// configures them with the same values.
+type Kubelet struct {
+	KubeReserved   Amounts    `split_words:"true" default:"cpu=100m,memory=256Mi"`
+	SystemReserved Amounts    `split_words:"true" default:"cpu=100m,memory=256Mi"`
+	EvictionHard   Thresholds `split_words:"true" default:"memory.available<100Mi,nodefs.available<10%"`
+	MaxPods        int64      `split_words:"true" default:"110"`
+}
+
+// Reservation is k as the house's own value.
+func (k Kubelet) Reservation() cluster.Reservation {
+	r := cluster.Reservation{Kube: cluster.Resources(k.KubeReserved), System: cluster.Resources(k.SystemReserved), MaxPods: k.MaxPods}
+	r.Eviction, r.EvictionStoragePercent = k.EvictionHard.Amounts, k.EvictionHard.StoragePercent
+	return r
+}
+
+// Amounts is a list like "cpu=100m,memory=256Mi,ephemeral-storage=1Gi", as the
+// kubelet's flags take it.
+type Amounts cluster.Resources
+
+// Decode parses the list.
+func (a *Amounts) Decode(value string) error {
+	*a = Amounts{}
+	for _, item := range splitList(value) {
+		name, text, ok := strings.Cut(item, "=")
+		n, err := quantity.Parse(name, text)
+		if !ok || err != nil {
+			return fmt.Errorf("%q is no amount: write for example cpu=100m,memory=256Mi", item)
+		}
+		switch name {
+		case "cpu":
+			a.MilliCPU = n
+		case "memory":
+			a.Memory = n
+		case "ephemeral-storage":
+			a.EphemeralStorage = n
+		case "pid":
+		default:
+			return fmt.Errorf("%q: only cpu, memory, ephemeral-storage and pid can be reserved", name)
+		}
+	}
+	return nil
+}
+
+// Thresholds is a list like "memory.available<100Mi,nodefs.available<10%", as the
+// kubelet's --eviction-hard takes it. Signals that reserve nothing
+// (nodefs.inodesFree, imagefs.available, pid.available) are accepted and ignored.
+type Thresholds struct {
+	Amounts        cluster.Resources
+	StoragePercent int64
+}
+
+// Decode parses the list.
+func (t *Thresholds) Decode(value string) error {
+	*t = Thresholds{}
+	for _, item := range splitList(value) {
+		signal, text, ok := strings.Cut(item, "<")
+		if !ok {
+			return fmt.Errorf("%q is no threshold: write for example memory.available<100Mi,nodefs.available<10%%", item)
+		}
+		percent, isPercent := strings.CutSuffix(text, "%")
+		var amount int64
+		if isPercent {
+			n, err := strconv.ParseInt(percent, 10, 64)
+			if err != nil || n < 0 || n > 100 {
+				return fmt.Errorf("%q: a percentage is a whole number from 0 to 100", item)
+			}
+			amount = n
+		} else {
+			n, err := quantity.Parse("", text)
+			if err != nil {
+				return fmt.Errorf("%q: %w", item, err)
+			}
+			amount = n
+		}
+		switch {
+		case signal == "memory.available" && isPercent:
+			return fmt.Errorf("%q: give memory.available in bytes, for example 100Mi: machines of a group may differ", item)
+		case signal == "memory.available":
+			t.Amounts.Memory = amount
+		case signal == "nodefs.available" && isPercent:
+			t.StoragePercent = amount
+		case signal == "nodefs.available":
+			t.Amounts.EphemeralStorage = amount
+		case signal == "nodefs.inodesFree", signal == "imagefs.available", signal == "imagefs.inodesFree", signal == "pid.available":
+		default:
+			return fmt.Errorf("%q: no such eviction signal", signal)
+		}
+	}
+	return nil
+}
+
+// LoadKubelet reads AUTOSCALER_KUBELET_* alone from the process's environment: what
+// the user data must tell the kubelets is what the agent computes with.
+func LoadKubelet() (Kubelet, error) {
+	var c Config
+	err := process(&c)
+	return c.Kubelet, err
+}
+
+func splitList(value string) []string {
+	var out []string
+	for item := range strings.SplitSeq(value, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			out = append(out, item)
+		}
+	}
+	return out
+}

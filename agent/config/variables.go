@@ -1,0 +1,164 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"sort"
+	"strings"
+
+	"github.com/kelseyhightower/envconfig"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
+)
+
+// Prefix is that of every environment variable of the agent's own.
+const Prefix = "AUTOSCALER"
+
+// Variable is one environment variable of the configuration.
+type Variable struct {
+	Name    string // "AUTOSCALER_SCALING_UNNEEDED_FOR"
+	Default string
+	Type    string // Go's word for it
+	bare    string // the name without prefix that envconfig would fall back to
+}
+
+// Variables lists every variable that Config reads, in the order of its fields.
+func Variables() []Variable {
+	return variables(Prefix, reflect.TypeFor[Config]())
+}
+
+func variables(prefix string, t reflect.Type) []Variable {
+	var out []Variable
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.IsExported() || f.Tag.Get("ignored") == "true" {
+			continue
+		}
+		name := keyOf(prefix, f)
+		if f.Type.Kind() == reflect.Struct && !decodes(f.Type) {
+			inner := name
+			if f.Anonymous {
+				inner = prefix
+			}
+			out = append(out, variables(inner, f.Type)...)
+			continue
+		}
+		out = append(out, Variable{Name: name, Default: f.Tag.Get("default"), Type: f.Type.String(), bare: strings.ToUpper(f.Tag.Get("envconfig"))})
+	}
+	return out
+}
+
+// keyOf is the name that envconfig gives to the variable of a field. envconfig does not
+// export its naming rules; its error about a field that accepts no value names the
+// variable.
+func keyOf(prefix string, f reflect.StructField) string {
+	probe := reflect.StructOf([]reflect.StructField{{Name: f.Name, Type: reflect.TypeFor[unreadable](), Tag: `default:"x" ` + f.Tag}})
+	err := envconfig.Process(prefix, reflect.New(probe).Interface())
+	parse, ok := errors.AsType[*envconfig.ParseError](err)
+	if !ok {
+		panic(fmt.Sprintf("envconfig names no variable for field %s: %v", f.Name, err))
+	}
+	return parse.KeyName
+}
+
+// unreadable is the type of a setting that accepts no value.
+type unreadable struct{}
+
+// Decode refuses every value.
+func (*unreadable) Decode(string) error { return errors.New("no value is accepted") }
+
+// decodes tells whether envconfig would hand the whole value to the type itself.
+func decodes(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	for _, i := range []reflect.Type{reflect.TypeFor[envconfig.Decoder](), reflect.TypeFor[envconfig.Setter](), reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()} {
+		if p.Implements(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// process fills c from the process's environment and reports every variable that is
+// wrong, where envconfig stops at the first. Two of envconfig's habits are kept out:
+// a field with an envconfig tag also reads the bare name ("TIMEOUT" of any other
+// program), and an empty value is an error instead of the default.
+func process(c *Config) error {
+	restore := map[string]string{}
+	hide := func(name string) {
+		if v, ok := os.LookupEnv(name); ok {
+			restore[name] = v
+			_ = os.Unsetenv(name) // fails only for names that LookupEnv cannot find
+		}
+	}
+	defer func() {
+		for name, v := range restore {
+			_ = os.Setenv(name, v) // the name was there before
+		}
+	}()
+	known := Variables()
+	for _, v := range known {
+		if v.bare != "" {
+			hide(v.bare)
+		}
+		if os.Getenv(v.Name) == "" {
+			hide(v.Name)
+		}
+	}
+	var errs []error
+	for range len(known) + 1 {
+		err := envconfig.Process(Prefix, c)
+		var parse *envconfig.ParseError
+		if !errors.As(err, &parse) {
+			return errors.Join(append(errs, err)...)
+		}
+		errs = append(errs, fmt.Errorf("%s is %q: %w (write %s)", parse.KeyName, parse.Value, parse.Err, remedy(parse.TypeName)))
+		hide(parse.KeyName)
+	}
+	return errors.Join(errs...)
+}
+
+func remedy(typeName string) string {
+	switch typeName {
+	case "time.Duration":
+		return "a time with its unit, for example 90s, 10m or 1h30m"
+	case "bool":
+		return "true or false"
+	case "int", "int32", "int64":
+		return "a whole number"
+	case "float64":
+		return "a number, for example 0.5"
+	}
+	return "a value as /etc/autoscaler-agent/agent.env describes it"
+}
+
+// unknown reports variables of environ that carry the prefix and that nobody reads,
+// each with the nearest name that somebody does.
+func unknown(environ []string) error {
+	known := Variables()
+	names := make(map[string]bool, len(known))
+	for _, v := range known {
+		names[v.Name] = true
+	}
+	var errs []error
+	sort.Strings(environ)
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, Prefix+"_") || names[name] {
+			continue
+		}
+		near, distance := "", len(name)
+		for _, v := range known {
+			if d := groups.Edits(name, v.Name); d < distance {
+				near, distance = v.Name, d
+			}
+		}
+		if distance <= max(3, len(name)/4) {
+			errs = append(errs, fmt.Errorf("%s is not a variable of this agent: did you mean %s?", name, near))
+		} else {
+			errs = append(errs, fmt.Errorf("%s is not a variable of this agent: remove it (autoscaler-agent check --print-env lists those that are)", name))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,127 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
+)
+
+func checkCloud(ctx context.Context, cfg config.Config) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	file, err := cfg.ReadGroupsFile()
+	if err != nil {
+		return nil // checkGroupsFile has said so
+	}
+	cloud, err := clients.Cloud(ctx, cfg, func(name string) json.RawMessage { return file.Clouds[name] })
+	if err != nil {
+		return []Finding{cloudFinding(err)}
+	}
+	groups, err := cloud.Groups(ctx)
+	out := layFile(cfg, groups, err)
+	for _, e := range config.Flatten(err) {
+		out = append(out, cloudFinding(e))
+	}
+	out = append(out, checkProviders(cfg, groups, err)...)
+	for _, g := range groups {
+		out = append(out, Group(g)...)
+	}
+	return out
+}
+
+// checkProviders finds providers that were read and have no node group; of several it
+// also tells how many each has.
+func checkProviders(cfg config.Config, groups []cluster.NodeGroup, err error) []Finding {
+	names, _ := all.Split(cfg.Provider) // a wrong list is told as configuration
+	if len(names) < 2 {
+		if len(groups) == 0 && err == nil {
+			return []Finding{{Level: LevelError, About: "cloud", Text: "no node group was found", Remedy: all.NoGroups(names...)}}
+		}
+		return nil
+	}
+	var out []Finding
+	for _, name := range names {
+		n := 0
+		for _, g := range groups {
+			if g.Provider == name {
+				n++
+			}
+		}
+		failed := slices.ContainsFunc(provider.Errors(err), func(e *provider.Error) bool {
+			var d provider.Duplicate // its groups were found, and are left out for their names
+			return e.Provider == name || errors.As(e, &d) && slices.Contains(d.Providers, name)
+		})
+		switch {
+		case n > 0:
+			out = append(out, Finding{Level: LevelOK, About: "provider " + name, Text: fmt.Sprintf("%d node groups", n)})
+		case !failed: // what failed, or stands twice, has been told
+			out = append(out, Finding{Level: LevelError, About: "provider " + name, Text: "no node group was found", Remedy: all.NoGroups(name)})
+		}
+	}
+	return out
+}
+
+// cloudFinding tells an error of a provider with its remedy apart.
+func cloudFinding(err error) Finding {
+	f := Finding{Level: LevelError, About: "cloud", Text: err.Error()}
+	var pe *provider.Error
+	if errors.As(err, &pe) {
+		if pe.Provider != "" {
+			f.About, f.Text = "provider "+pe.Provider, strings.TrimPrefix(f.Text, pe.Provider+": ")
+		}
+		if pe.Group != "" {
+			f.About = "group " + string(pe.Group)
+		}
+		if f.Remedy = pe.Remedy; f.Remedy != "" {
+			f.Text = strings.TrimSpace(strings.TrimSuffix(f.Text, "("+pe.Remedy+")"))
+		}
+	}
+	return f
+}
+
+// Group judges one node group by what the cloud says of it.
+func Group(g cluster.NodeGroup) []Finding {
+	var out []Finding
+	add := func(level Level, text, remedy string) {
+		out = append(out, Finding{Level: level, About: "group " + string(g.ID), Text: text, Remedy: remedy})
+	}
+	if g.Min > g.Max {
+		add(LevelError, fmt.Sprintf("min %d is above max %d", g.Min, g.Max), "set a min that is at most max; until then nothing is grown or deleted in it")
+	}
+	if g.Stale != "" {
+		add(LevelError, g.Stale, "")
+	}
+	if g.TemplateStale != "" && g.TemplateStale != g.Stale {
+		add(LevelError, "its template cannot be read: "+g.TemplateStale, "until it can, the group is not grown")
+	} else if g.Template.Unknown != "" {
+		add(LevelError, "its template is not known: "+g.Template.Unknown, "until it is, the group is not grown")
+	}
+	for _, why := range []string{g.Paused, g.Busy, g.Keeps} {
+		if why != "" {
+			add(LevelWarning, why, "")
+		}
+	}
+	if g.FailuresStale != "" {
+		add(LevelWarning, "what could not be started is not known: "+g.FailuresStale, "")
+	}
+	for _, w := range g.Warnings {
+		add(LevelWarning, w, "")
+	}
+	if len(g.Failures) > 0 {
+		add(LevelWarning, fmt.Sprintf("the cloud could not start an instance: %s: %s", g.Failures[0].Cause, g.Failures[0].Text), "")
+	}
+	if len(out) == 0 {
+		a := g.Template.Allocatable
+		add(LevelOK, fmt.Sprintf("min %d, target %d, max %d; a machine offers %dm CPU, %d MiB, %d pods", g.Min, g.Target, g.Max, a.MilliCPU, a.Memory>>20, a.Pods), "")
+	}
+	return out
+}

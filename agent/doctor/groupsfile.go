@@ -1,0 +1,50 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+)
+
+// checkGroupsFile is what `check` finds in groups.yaml without the cloud.
+func checkGroupsFile(cfg config.Config) []Finding {
+	file, err := cfg.ReadGroupsFile()
+	if err != nil {
+		var out []Finding
+		for line := range strings.SplitSeq(err.Error(), "\n") { // one mistake a line
+			out = append(out, Finding{Level: LevelError, About: "groups.yaml", Text: line, Remedy: "groups.yaml.example shows every field"})
+		}
+		return out
+	}
+	if len(file.Groups)+len(file.Headroom)+len(file.Clouds) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("%s: %d groups, %d headroom", cfg.GroupsFile, len(file.Groups), len(file.Headroom))
+	for _, name := range slices.Sorted(maps.Keys(file.Clouds)) {
+		text += ", section " + name
+	}
+	out := []Finding{{Level: LevelOK, About: "groups.yaml", Text: text}}
+	if why := cfg.IdleSections(&file); why != "" {
+		out = append(out, Finding{Level: LevelWarning, About: "groups.yaml", Text: why})
+	}
+	return out
+}
+
+// layFile lays groups.yaml over groups that were just read, and finds the names that
+// no group has.
+func layFile(cfg config.Config, list []cluster.NodeGroup, readErr error) []Finding {
+	file, err := cfg.ReadGroupsFile()
+	if err != nil {
+		return nil // checkGroupsFile has said so
+	}
+	why := config.UnknownGroups(&file, list, readErr)
+	file.Apply(list, cfg.Kubelet.Reservation())
+	if why == "" {
+		return nil
+	}
+	return []Finding{{Level: LevelWarning, About: "groups.yaml", Text: why}}
+}

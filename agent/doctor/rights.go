@@ -1,0 +1,140 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
+)
+
+// right is one thing that the agent must be allowed to do.
+type right struct{ verb, group, resource, sub, namespace, name string }
+
+func (r right) String() string {
+	s := r.verb + " " + r.resource
+	if r.group != "" {
+		s += "." + r.group
+	}
+	if r.sub != "" {
+		s += "/" + r.sub
+	}
+	if r.name != "" {
+		s += " " + r.name
+	}
+	if r.namespace != "" {
+		s += " in " + r.namespace
+	}
+	return s
+}
+
+// rights lists what the scaler needs; the services add their own.
+func rights(cfg config.Config) []right {
+	list := []right{
+		{"list", "", "nodes", "", "", ""}, {"watch", "", "nodes", "", "", ""}, {"get", "", "nodes", "", "", ""}, {"update", "", "nodes", "", "", ""},
+		{"list", "", "pods", "", "", ""}, {"watch", "", "pods", "", "", ""}, {"create", "", "pods", "eviction", "", ""},
+		{"list", "apps", "daemonsets", "", "", ""}, {"watch", "apps", "daemonsets", "", "", ""},
+		{"list", "apps", "replicasets", "", "", ""}, {"watch", "apps", "replicasets", "", "", ""},
+		{"list", "apps", "statefulsets", "", "", ""}, {"watch", "apps", "statefulsets", "", "", ""},
+		{"list", "batch", "jobs", "", "", ""}, {"watch", "batch", "jobs", "", "", ""},
+		{"list", "policy", "poddisruptionbudgets", "", "", ""}, {"watch", "policy", "poddisruptionbudgets", "", "", ""},
+		{"list", "", "namespaces", "", "", ""}, {"watch", "", "namespaces", "", "", ""},
+		{"list", "", "persistentvolumeclaims", "", "", ""}, {"watch", "", "persistentvolumeclaims", "", "", ""},
+		{"list", "", "persistentvolumes", "", "", ""}, {"watch", "", "persistentvolumes", "", "", ""},
+		{"list", "storage.k8s.io", "csidrivers", "", "", ""}, {"watch", "storage.k8s.io", "csidrivers", "", "", ""},
+		{"list", "storage.k8s.io", "csinodes", "", "", ""}, {"watch", "storage.k8s.io", "csinodes", "", "", ""},
+		{"list", "storage.k8s.io", "storageclasses", "", "", ""}, {"watch", "storage.k8s.io", "storageclasses", "", "", ""},
+		{"list", "storage.k8s.io", "volumeattachments", "", "", ""}, {"watch", "storage.k8s.io", "volumeattachments", "", "", ""},
+		{"get", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, cfg.Lease.Name}, {"create", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, ""},
+		{"update", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, cfg.Lease.Name},
+		{"list", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, election.OtherLease}, {"watch", "coordination.k8s.io", "leases", "", cfg.Lease.Namespace, election.OtherLease},
+		{"create", "", "events", "", "", ""},
+	}
+	if cfg.Scaler.Enabled && cfg.Scaler.StatusConfigMap {
+		o := act.StatusObject
+		list = append(list, right{"create", "", "configmaps", "", o.Namespace, ""}, right{"update", "", "configmaps", "", o.Namespace, o.Name}, right{"delete", "", "configmaps", "", o.Namespace, o.Name})
+	}
+	if plan.UsesPriorities(cfg.Scaling.Expander) {
+		for _, verb := range []string{"list", "watch"} {
+			list = append(list, right{verb, "", "configmaps", "", cfg.Lease.Namespace, priorities.ConfigMapName})
+		}
+	}
+	return append(list, serviceRights(cfg.Services)...)
+}
+
+// serviceRights lists what the services beside the scaler need.
+func serviceRights(s config.Services) []right {
+	var list []right
+	if s.CSR.Enabled {
+		list = append(list,
+			right{"get", "certificates.k8s.io", "certificatesigningrequests", "", "", ""},
+			right{"list", "certificates.k8s.io", "certificatesigningrequests", "", "", ""},
+			right{"watch", "certificates.k8s.io", "certificatesigningrequests", "", "", ""},
+			right{"update", "certificates.k8s.io", "certificatesigningrequests", "approval", "", ""},
+			right{"approve", "certificates.k8s.io", "signers", "", "", "kubernetes.io/kubelet-serving"},
+			right{"get", "", "services", "", "default", "kubernetes"},
+			right{"list", "networking.k8s.io", "servicecidrs", "", "", ""}, right{"list", "discovery.k8s.io", "endpointslices", "", "default", ""})
+	}
+	if s.JoinIsClosed() {
+		list = append(list,
+			right{"approve", "certificates.k8s.io", "signers", "", "", "kubernetes.io/kube-apiserver-client-kubelet"},
+			right{"create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""},
+			right{"get", "", "secrets", "", "kube-system", bootstrap.PoolNames()[0]})
+	}
+	if s.Nodecleaner.Enabled {
+		list = append(list, right{"delete", "", "nodes", "", "", ""}, right{"update", "", "nodes", "", "", ""},
+			right{"list", "storage.k8s.io", "volumeattachments", "", "", ""}, right{"watch", "storage.k8s.io", "volumeattachments", "", "", ""},
+			right{"get", "coordination.k8s.io", "leases", "", "kube-node-lease", ""})
+		if s.Nodecleaner.CloudController == nodecleaner.CloudControllerAuto {
+			list = append(list, right{"list", "coordination.k8s.io", "leases", "", "kube-system", ""})
+		}
+	}
+	if s.Bootstrap.Enabled {
+		list = append(list, right{"create", "", "secrets", "", "kube-system", ""})
+		names := bootstrap.PoolNames()
+		for _, verb := range []string{"get", "update", "delete"} {
+			list = append(list, right{verb, "", "secrets", "", "kube-system", names[0]}, right{verb, "", "secrets", "", "kube-system", names[len(names)-1]})
+		}
+		list = append(list, right{"get", "", "configmaps", "", "kube-public", "cluster-info"}, right{"get", "", "configmaps", "", "kube-system", "kubeadm-config"})
+	}
+	return list
+}
+func checkRights(ctx context.Context, cfg config.Config, client kubernetes.Interface) []Finding {
+	var missing []string
+	list := rights(cfg)
+	for _, r := range list {
+		allowed, err := may(ctx, client, r)
+		if err != nil {
+			return []Finding{{Level: LevelError, About: "rights", Text: err.Error()}}
+		}
+		if !allowed {
+			missing = append(missing, r.String())
+		}
+	}
+	if len(missing) > 0 {
+		return []Finding{{Level: LevelError, About: "rights", Text: "not allowed: " + strings.Join(missing, ", "), Remedy: "kubectl apply -f rbac.yaml"}}
+	}
+	return []Finding{{Level: LevelOK, About: "rights", Text: fmt.Sprintf("all %d are granted", len(list))}}
+}
+
+func may(ctx context.Context, client kubernetes.Interface, r right) (bool, error) {
+	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: r.namespace, Verb: r.verb, Group: r.group, Resource: r.resource, Subresource: r.sub, Name: r.name,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return review.Status.Allowed, nil
+}

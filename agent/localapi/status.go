@@ -1,0 +1,100 @@
+package localapi
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
+)
+
+// Status is what the local API tells under /status.
+type Status struct {
+	Version  string          `json:"version"`
+	Node     string          `json:"node"`
+	Since    time.Time       `json:"since"`
+	Acting   bool            `json:"acting"`
+	Why      string          `json:"why,omitempty"` // why it does not act
+	Stale    string          `json:"stale,omitempty"`
+	Cloud    string          `json:"cloud,omitempty"` // what is wrong with the last read
+	CloudAt  time.Time       `json:"cloudAt,omitzero"`
+	Late     []string        `json:"late,omitempty"`
+	Services []string        `json:"services"`
+	Nodes    int             `json:"nodes"`
+	Ready    int             `json:"ready"`
+	Pods     int             `json:"pods"`
+	Pending  int             `json:"pending"`
+	Groups   []GroupStatus   `json:"groups"`
+	LastPlan time.Time       `json:"lastPlan,omitzero"`
+	Plan     string          `json:"plan,omitempty"`
+	Held     []decision.Held `json:"held,omitempty"`
+}
+
+// GroupStatus is one node group in Status.
+type GroupStatus struct {
+	ID        string   `json:"id"`
+	Provider  string   `json:"provider,omitempty"` // where there are several
+	Min       int      `json:"min"`
+	Max       int      `json:"max"`
+	Target    int      `json:"target"`
+	Instances int      `json:"instances"`
+	Stale     string   `json:"stale,omitempty"`
+	Paused    string   `json:"paused,omitempty"`
+	Busy      string   `json:"busy,omitempty"`
+	Keeps     string   `json:"keeps,omitempty"`
+	Template  string   `json:"template,omitempty"` // why it is not known
+	Warnings  []string `json:"warnings,omitempty"`
+	Failures  []string `json:"failures,omitempty"`
+}
+
+// groupStatus sums up one group.
+func groupStatus(g cluster.NodeGroup) GroupStatus {
+	out := GroupStatus{ID: string(g.ID), Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Stale: g.Stale, Paused: g.Paused, Busy: g.Busy, Keeps: g.Keeps,
+		Template: cmp.Or(g.TemplateStale, g.Template.Unknown), Warnings: g.Warnings}
+	for _, in := range g.Instances {
+		if in.Member {
+			out.Instances++
+		}
+	}
+	for i, f := range g.Failures {
+		if i == 3 {
+			break
+		}
+		out.Failures = append(out.Failures, fmt.Sprintf("%s %s: %s", f.At.UTC().Format(time.RFC3339), f.Cause, f.Text))
+	}
+	return out
+}
+
+// status gathers Status now.
+func (s *Server) status() Status {
+	out := Status{Version: version.Current(), Node: s.Node, Since: s.Since, Stale: s.Observer.Stale(), Services: s.Services}
+	out.Acting, out.Why = s.Gate.MayAct()
+	groups, at, err := s.Inventory.Last()
+	out.CloudAt = at
+	if err != nil {
+		out.Cloud = err.Error()
+	}
+	for _, g := range groups {
+		out.Groups = append(out.Groups, groupStatus(g))
+	}
+	for _, l := range s.Heartbeats.Late(time.Now()) {
+		out.Late = append(out.Late, l.String())
+	}
+	look := s.Observer.ReadOnlySnapshot()
+	out.Nodes, out.Pods = len(look.Nodes), look.PodCount()
+	for _, n := range look.Nodes {
+		if n.Ready == cluster.StatusTrue {
+			out.Ready++
+		}
+	}
+	for _, p := range look.Pods {
+		if !p.Unschedulable.IsZero() {
+			out.Pending++
+		}
+	}
+	last, at := s.Last()
+	out.LastPlan, out.Plan, out.Held = at, last.String(), last.Held
+	return out
+}

@@ -1,0 +1,57 @@
+package oneshot
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
+)
+
+// RestoreNode brings back what an operator had put on a deleted Node; see
+// nodecleaner.Restore. It uses clients of its own: those of the person who asks.
+func RestoreNode(ctx context.Context, cfg config.Config, log *logrus.Logger, k nodecleaner.Kept, force, dryRun bool) (nodecleaner.Restored, error) {
+	kubeconfig, err := clients.Rest(cfg, true)
+	if err != nil {
+		return nodecleaner.Restored{}, err
+	}
+	client, err := clients.Services(kubeconfig)
+	if err != nil {
+		return nodecleaner.Restored{}, err
+	}
+	r := nodecleaner.Restoring{Client: client, Force: force, DryRun: dryRun, Lives: func(ctx context.Context, providerID string) (bool, string) {
+		return lives(ctx, cfg, log, cluster.InstanceID(providerID))
+	}}
+	return nodecleaner.Restore(ctx, r, k)
+}
+
+// lives asks the cloud once whether an instance exists.
+func lives(ctx context.Context, cfg config.Config, log *logrus.Logger, id cluster.InstanceID) (bool, string) {
+	if id == "" {
+		return false, "its Node had no provider ID: it is not known which machine it was"
+	}
+	settings, cloud, err := openCloud(ctx, cfg, log)
+	if err != nil {
+		return false, err.Error()
+	}
+	cloud = provider.Timeout(settings.Overlay(cloud, cfg.Kubelet.Reservation()), cfg.Observe.Timeout)
+	list, err := cloud.Groups(ctx)
+	for _, g := range list {
+		for _, in := range g.Instances {
+			if in.ID == id && in.Phase != cluster.PhaseGone {
+				return true, ""
+			} else if in.ID == id {
+				return false, fmt.Sprintf("the cloud says that instance %s is terminated", id)
+			}
+		}
+	}
+	if err != nil {
+		return false, fmt.Sprintf("the cloud cannot be read, so that it is not known whether instance %s lives: %v", id, err)
+	}
+	return false, fmt.Sprintf("the cloud does not list instance %s", id)
+}
