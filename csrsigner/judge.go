@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/deadline"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
@@ -302,14 +303,6 @@ func (s *Service) mayRefetch(signer string) bool {
 	return true
 }
 
-// mayWrite bounds a write by the time for which this agent may act.
-func (s *Service) mayWrite(ctx context.Context) (context.Context, context.CancelFunc) {
-	if s.deps.ActUntil == nil {
-		return context.WithCancel(ctx)
-	}
-	return context.WithDeadline(ctx, s.deps.ActUntil())
-}
-
 // write puts the verdict on the very object that was judged: a changed one is
 // refused by its resource version (R18). Whether this agent leads is asked once more:
 // cloud and ledger may have taken their time. The call ends before the lead can.
@@ -324,14 +317,17 @@ func (s *Service) write(ctx context.Context, csr *certificatesv1.CertificateSign
 	if may, why := s.deps.MayAct(); !may {
 		return fmt.Errorf("not written: %s", why)
 	}
-	ctx, cancel := s.mayWrite(ctx)
+	ctx, cancel := deadline.Within(ctx, s.deps.ActUntil)
 	defer cancel()
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("not written: %w", err)
+	if ctx.Err() != nil {
+		return fmt.Errorf("not written: %w", context.Cause(ctx))
 	}
 	csr = csr.DeepCopy()
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message})
 	_, err := s.deps.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	return err
 }

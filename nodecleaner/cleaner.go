@@ -58,7 +58,7 @@ type Deps struct {
 	// MayAct tells whether this agent leads, and if not, why not.
 	MayAct func() (bool, string)
 	// ActUntil is until when MayAct's answer holds at the least: no write outlives it. The
-	// zero time is no limit.
+	// zero time: none may begin. nil: it has no end.
 	ActUntil func() time.Time
 	// Blind says why what is known of the cluster may be old; empty: it is live.
 	Blind func() string

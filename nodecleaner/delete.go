@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/deadline"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
@@ -47,19 +48,17 @@ var errNotAllowed = errors.New("this agent may not act any more")
 
 // allowed does something while this agent may, and no longer.
 func (s *Service) allowed(ctx context.Context, do func(context.Context) error) error {
-	if s.deps.ActUntil != nil {
-		if until := s.deps.ActUntil(); !until.IsZero() {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithDeadline(ctx, until)
-			defer cancel()
-		}
-	}
+	ctx, cancel := deadline.Within(ctx, s.deps.ActUntil)
+	defer cancel()
 	if s.may(ctx) != nil {
 		return nil
 	}
 	err := do(ctx)
 	if errors.Is(err, errNotAllowed) {
 		return nil
+	}
+	if err != nil && errors.Is(context.Cause(ctx), deadline.ErrOver) {
+		return fmt.Errorf("%w: %w", deadline.ErrOver, err)
 	}
 	return err
 }

@@ -10,7 +10,6 @@ package act
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/deadline"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
@@ -116,40 +116,12 @@ func (r *round) one(ctx context.Context, do func(context.Context)) {
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), actionTimeout)
 	defer cancel()
-	if r.Until != nil {
-		var end context.CancelFunc
-		bounded, end = within(bounded, r.Until)
-		defer end()
-	}
+	bounded, end := deadline.Within(bounded, r.Until)
+	defer end()
 	do(bounded)
 	if r.Beat != nil {
 		r.Beat()
 	}
-}
-
-// errNoRight is why an action was cut short.
-var errNoRight = errors.New("the right to act has ended")
-
-// within ends ctx when the right to act does, however often it is renewed meanwhile.
-func within(ctx context.Context, until func() time.Time) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		for {
-			left := time.Until(until())
-			if left <= 0 {
-				cancel(errNoRight)
-				return
-			}
-			timer := time.NewTimer(left)
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return
-			case <-timer.C:
-			}
-		}
-	}()
-	return ctx, func() { cancel(nil) }
 }
 
 // stillMay is asked right before a write: what came before it may have taken a while.

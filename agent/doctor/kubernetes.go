@@ -5,6 +5,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
@@ -12,6 +13,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 )
 
+// checkKubernetes tries the kubeconfig, the API server and everything that it has to allow.
 func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
@@ -40,18 +42,24 @@ func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	out = append(out, checkCredential(ctx, cfg, client)...)
 	out = append(out, checkJoin(ctx, cfg, client)...)
 	out = append(out, checkProtected(ctx, cfg, client, kubeconfig)...)
+	return append(out, checkOther(ctx, cfg, client))
+}
+
+// checkOther looks for an in-cluster Cluster Autoscaler that is at work.
+func checkOther(ctx context.Context, cfg config.Config, client kubernetes.Interface) Finding {
+	f := Finding{Level: LevelOK, About: "other autoscaler"}
 	lease, err := client.CoordinationV1().Leases(cfg.Lease.Namespace).Get(ctx, election.OtherLease, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		out = append(out, Finding{Level: LevelOK, About: "other autoscaler", Text: "none has a Lease"})
+		f.Text = "none has a Lease"
 	case err != nil:
-		out = append(out, Finding{Level: LevelWarning, About: "other autoscaler", Text: err.Error()})
+		f.Level, f.Text = LevelWarning, err.Error()
 	default:
-		if why := election.OtherAtWork(cfg.Lease, lease); why != "" {
-			out = append(out, Finding{Level: LevelError, About: "other autoscaler", Text: why})
+		if f.Text = election.OtherAtWork(cfg.Lease, lease); f.Text != "" {
+			f.Level = LevelError
 		} else {
-			out = append(out, Finding{Level: LevelOK, About: "other autoscaler", Text: "its Lease is no longer renewed"})
+			f.Text = "its Lease is no longer renewed"
 		}
 	}
-	return out
+	return f
 }

@@ -1,0 +1,40 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+)
+
+// TestCheckOtherAutoscaler: only a Lease that is renewed is another autoscaler at work. One
+// that a removed Cluster Autoscaler left behind stops nothing, and check says so.
+func TestCheckOtherAutoscaler(t *testing.T) {
+	cfg := config.Config{Lease: election.Config{Namespace: "kube-system", Name: "autoscaler-agent", RenewDeadline: 10 * time.Second}}
+	holder := "cluster-autoscaler-7f"
+	for name, c := range map[string]struct {
+		renewed time.Duration // ago; 0: there is no Lease
+		level   Level
+		text    string
+	}{
+		"no Lease":    {0, LevelOK, "none has a Lease"},
+		"left behind": {24 * time.Hour, LevelOK, "no longer renewed"},
+		"at work":     {time.Second, LevelError, holder},
+	} {
+		client := fake.NewClientset()
+		if c.renewed > 0 {
+			at := metav1.NewMicroTime(time.Now().Add(-c.renewed))
+			client = fake.NewClientset(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: election.OtherLease},
+				Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at}})
+		}
+		if f := checkOther(t.Context(), cfg, client); f.Level != c.level || !strings.Contains(f.Text, c.text) {
+			t.Errorf("%s: %+v, want %s with %q", name, f, c.level, c.text)
+		}
+	}
+}
