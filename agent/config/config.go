@@ -58,12 +58,12 @@ type Scaler struct {
 	StatusConfigMap bool `split_words:"true" default:"true"`
 	// Quiet is how long the world must be silent before a round that something urgent
 	// asked for; Cap is the longest that such a round waits from the first event.
-	Quiet time.Duration `default:"200ms"`
+	Quiet time.Duration `default:"200ms" range:"0s.."`
 	Cap   time.Duration `default:"800ms"`
 	// Calm is how long a round waits that nothing urgent asked for.
-	Calm time.Duration `default:"2s"`
+	Calm time.Duration `default:"2s" range:"0s.."`
 	// Idle is the longest time without a round.
-	Idle time.Duration `default:"30s"`
+	Idle time.Duration `default:"30s" range:"1s.."`
 }
 
 // Load reads and checks the configuration from the process's environment. The error

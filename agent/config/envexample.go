@@ -4,7 +4,9 @@ import "strings"
 
 // EnvExample is units/agent.env.example: every variable with its default, each
 // commented out, in the order of Config. It is generated, so that it is complete.
-func EnvExample() string {
+func EnvExample() string { return exampleOf(Variables()) }
+
+func exampleOf(list []Variable) string {
 	var b strings.Builder
 	b.WriteString(`# Settings of autoscaler-agent. Copy to /etc/autoscaler-agent/agent.env.
 # systemd reads this file (EnvironmentFile=): NAME=value, no export, quotes where a
@@ -12,7 +14,7 @@ func EnvExample() string {
 # Each line shows a default. After a change: systemctl restart autoscaler-agent
 `)
 	section := ""
-	for _, v := range Variables() {
+	for _, v := range list {
 		part, _, _ := strings.Cut(strings.TrimPrefix(v.Name, Prefix+"_"), "_")
 		if part != section {
 			section = part

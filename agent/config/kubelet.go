@@ -15,7 +15,7 @@ type Kubelet struct {
 	KubeReserved   Amounts    `split_words:"true" default:"cpu=100m,memory=256Mi"`
 	SystemReserved Amounts    `split_words:"true" default:"cpu=100m,memory=256Mi"`
 	EvictionHard   Thresholds `split_words:"true" default:"memory.available<100Mi,nodefs.available<10%"`
-	MaxPods        int64      `split_words:"true" default:"110"`
+	MaxPods        int64      `split_words:"true" default:"110" range:"1.."`
 }
 
 // Reservation is k as the house's own value.

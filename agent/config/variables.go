@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 
@@ -22,30 +23,33 @@ type Variable struct {
 	Default string
 	Type    string // Go's word for it
 	bare    string // the name without prefix that envconfig would fall back to
+	field   []int  // where it is in Config, for reflect
+	tag     reflect.StructTag
 }
 
 // Variables lists every variable that Config reads, in the order of its fields.
 func Variables() []Variable {
-	return variables(Prefix, reflect.TypeFor[Config]())
+	return variables(Prefix, reflect.TypeFor[Config](), nil)
 }
 
-func variables(prefix string, t reflect.Type) []Variable {
+// variables lists the variables of the fields of t, which is at the field path of the whole.
+func variables(prefix string, t reflect.Type, path []int) []Variable {
 	var out []Variable
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if !f.IsExported() || f.Tag.Get("ignored") == "true" {
 			continue
 		}
-		name := keyOf(prefix, f)
+		name, at := keyOf(prefix, f), append(slices.Clone(path), i)
 		if f.Type.Kind() == reflect.Struct && !decodes(f.Type) {
 			inner := name
 			if f.Anonymous {
 				inner = prefix
 			}
-			out = append(out, variables(inner, f.Type)...)
+			out = append(out, variables(inner, f.Type, at)...)
 			continue
 		}
-		out = append(out, Variable{Name: name, Default: f.Tag.Get("default"), Type: f.Type.String(), bare: strings.ToUpper(f.Tag.Get("envconfig"))})
+		out = append(out, Variable{Name: name, Default: f.Tag.Get("default"), Type: f.Type.String(), bare: strings.ToUpper(f.Tag.Get("envconfig")), field: at, tag: f.Tag})
 	}
 	return out
 }

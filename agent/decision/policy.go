@@ -99,15 +99,15 @@ type Policy struct {
 	BalanceLabels               []string      `split_words:"true"` // when given, groups are similar that agree in these labels
 	ExpendablePodsCutoff        int32         `split_words:"true" default:"-10"`
 	NewPodDelay                 time.Duration `split_words:"true" default:"0s"`
-	MaxNodeProvisionTime        time.Duration `split_words:"true" default:"15m"`
+	MaxNodeProvisionTime        time.Duration `split_words:"true" default:"15m" range:"1s.."`
 	MaxNodeStartupTime          time.Duration `split_words:"true" default:"15m"`
 	BackoffInitial              time.Duration `split_words:"true" default:"5m"`
 	BackoffMax                  time.Duration `split_words:"true" default:"30m"`
 	BackoffReset                time.Duration `split_words:"true" default:"3h"`
 	ScaleDown                   bool          `split_words:"true" default:"true"`
-	UtilizationThreshold        float64       `split_words:"true" default:"0.5"`
-	GPUUtilizationThreshold     float64       `envconfig:"GPU_UTILIZATION_THRESHOLD" default:"0.5"` // of nodes that offer GPUs: only these count there
-	UnneededFor                 time.Duration `split_words:"true" default:"10m"`
+	UtilizationThreshold        float64       `split_words:"true" default:"0.5" range:"0..1"`
+	GPUUtilizationThreshold     float64       `envconfig:"GPU_UTILIZATION_THRESHOLD" default:"0.5" range:"0..1"` // of nodes that offer GPUs: only these count there
+	UnneededFor                 time.Duration `split_words:"true" default:"10m" range:"0s.."`
 	UnreadyFor                  time.Duration `split_words:"true" default:"20m"`
 	DelayAfterAdd               time.Duration `split_words:"true" default:"10m"`
 	DelayAfterFailure           time.Duration `split_words:"true" default:"3m"`
@@ -120,10 +120,10 @@ type Policy struct {
 	EvictDaemonsOccupied        bool          `envconfig:"DAEMONSET_EVICTION_FOR_OCCUPIED_NODES" default:"true"`
 	EvictDaemonsEmpty           bool          `envconfig:"DAEMONSET_EVICTION_FOR_EMPTY_NODES" default:"false"`
 	NodeDeletionDelayTimeout    time.Duration `split_words:"true" default:"2m"`
-	Consolidate                 string        `default:"off"`                     // replace nodes by fewer or cheaper machines: priced (only where prices are known), always, or off
-	ConsolidateAfter            time.Duration `split_words:"true" default:"30m"`  // how long a saving must be real
-	ConsolidateSaving           float64       `split_words:"true" default:"0.15"` // the least share of the price that it must save
-	MaxBulkSoftTaintCount       int           `split_words:"true" default:"10"`   // soft taints changed in one round; 0: none is put
+	Consolidate                 string        `default:"off" oneof:"priced,always,off"`         // replace nodes by fewer or cheaper machines: priced (only where prices are known), always, or off
+	ConsolidateAfter            time.Duration `split_words:"true" default:"30m"`                // how long a saving must be real
+	ConsolidateSaving           float64       `split_words:"true" default:"0.15" range:"0..<1"` // the least share of the price that it must save
+	MaxBulkSoftTaintCount       int           `split_words:"true" default:"10"`                 // soft taints changed in one round; 0: none is put
 	SkipNodesWithSystemPods     bool          `split_words:"true" default:"true"`
 	SkipNodesWithLocalStorage   bool          `split_words:"true" default:"true"`
 	IgnoreDaemonSetsUtilization bool          `envconfig:"IGNORE_DAEMONSETS_UTILIZATION" default:"false"`

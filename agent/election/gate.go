@@ -22,7 +22,7 @@ type Config struct {
 	Name          string        `default:"autoscaler-agent"`
 	Duration      time.Duration `default:"15s"`
 	RenewDeadline time.Duration `split_words:"true" default:"10s"`
-	RetryPeriod   time.Duration `split_words:"true" default:"2s"`
+	RetryPeriod   time.Duration `split_words:"true" default:"2s" range:"100ms.."`
 }
 
 // Deps is what the election works with.

@@ -32,10 +32,10 @@ import (
 type Config struct {
 	// Fast and Slow are the periods of reading the cloud: while instances come or go,
 	// and otherwise.
-	Fast time.Duration `default:"2s"`
+	Fast time.Duration `default:"2s" range:"100ms.."`
 	Slow time.Duration `default:"30s"`
 	// Timeout bounds one read of the cloud.
-	Timeout time.Duration `default:"25s"`
+	Timeout time.Duration `default:"25s" range:"1s.."`
 	// StaleAfter is how long the API server may be silent before its facts count as
 	// old. The Lease is renewed every 2 s, so silence is noticed.
 	StaleAfter time.Duration `split_words:"true" default:"15s"`
