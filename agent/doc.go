@@ -1,5 +1,5 @@
-// Package agent wires the house together: configuration, clients, the provider
-// stack, the services and their supervision. It decides nothing about machines.
+// Package agent is the loop and the wiring: it puts configuration, clients, the provider
+// stack, the services and their supervision together. It decides nothing about machines.
 //
 //	informers ┐                                                        ┌ provider.Resize / Delete
 //	          ├─ observe ──▶ cluster.Snapshot ──▶ plan.Decide ──▶ Plan ─┤                          act

@@ -34,7 +34,7 @@ type scaler struct {
 	engine    plan.Engine
 	observer  *observe.Observer
 	inventory *inventory.Inventory
-	hand      *act.Hand
+	executor  *act.Executor
 	mayAct    func() (bool, string)
 	file      statefile.File
 	recorder  *flight.Recorder
@@ -60,7 +60,7 @@ type scaler struct {
 
 // Run makes rounds until ctx ends.
 func (s *scaler) Run(ctx context.Context, beat func()) error {
-	s.hand.Beat = beat
+	s.executor.Beat = beat
 	quiet := debounce{quiet: s.cfg.Quiet, limit: s.cfg.Cap, calm: s.cfg.Calm}
 	until := time.Now()
 	for quiet.wait(ctx, until, s.observer.WakeUps(observe.Soon), s.inventory.Changed(), s.observer.WakeUps(observe.Later)) {
@@ -138,7 +138,7 @@ func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision
 	if len(p.Actions) == 0 {
 		return false
 	}
-	outcomes := s.hand.Do(ctx, p)
+	outcomes := s.executor.Do(ctx, p)
 	s.observer.AddOutcomes(outcomes)
 	s.metrics.Outcomes(outcomes, p)
 	s.events.Outcomes(snapshot, p, outcomes)
@@ -179,7 +179,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // say writes what this round holds, and what it would do where it may not act: what
-// is done is told by the hand that does it.
+// is done is told by the executor.
 func (s *scaler) say(snapshot cluster.Snapshot, p decision.Plan, may bool, took time.Duration, print uint64) {
 	s.log.WithField("took", took.Round(10*time.Microsecond).String()).
 		Debugf("round: %d nodes, %d pods, %d groups; %d actions", len(snapshot.Nodes), snapshot.PodCount(), len(snapshot.Groups), len(p.Actions))

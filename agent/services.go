@@ -14,7 +14,7 @@ import (
 )
 
 // otherServices makes the services beside the scaler that are switched on.
-func (a *running) otherServices() []supervise.Service {
+func (a *app) otherServices() []supervise.Service {
 	var list []supervise.Service
 	p := a.cfg.Services
 	if p.Nodecleaner.Enabled {
@@ -41,10 +41,10 @@ func (a *running) otherServices() []supervise.Service {
 	return list
 }
 
-// makeRoom asks the nodecleaner to delete the Node called name, if it is proven gone, so
+// reapStale asks the nodecleaner to delete the Node called name, if it is proven gone, so
 // that a new machine of the same name may join (rule S1; see
 // nodecleaner.Service.ReapStale). Without the nodecleaner nobody does.
-func (a *running) makeRoom(ctx context.Context, name string) error {
+func (a *app) reapStale(ctx context.Context, name string) error {
 	if a.cleaner == nil {
 		return fmt.Errorf("make room for node %s: the nodecleaner is switched off (%s_NODECLEANER_ENABLED)", name, config.Prefix)
 	}
@@ -52,13 +52,13 @@ func (a *running) makeRoom(ctx context.Context, name string) error {
 }
 
 // newSigner makes the service that approves certificates.
-func (a *running) newSigner() (*csrsigner.Service, error) {
+func (a *app) newSigner() (*csrsigner.Service, error) {
 	deps, err := clients.Signer(a.cfg, a.rest, a.settings)
 	if err != nil {
 		return nil, err
 	}
 	deps.Informers, deps.Inventory, deps.Log = a.factory, a.inventory, a.entry("csrsigner")
-	deps.Events, deps.Metrics, deps.ReapStale = a.recorder, a.metrics, a.makeRoom
+	deps.Events, deps.Metrics, deps.ReapStale = a.recorder, a.metrics, a.reapStale
 	deps.MayAct, deps.ActUntil = a.gate.MayAct, a.gate.ActUntil
 	return csrsigner.New(a.cfg.CSR, deps), nil
 }

@@ -54,8 +54,8 @@ const (
 	flightBytes  = 32 << 20
 )
 
-// running is the agent at work.
-type running struct {
+// app is the agent at work.
+type app struct {
 	cfg          config.Config
 	log          *logrus.Entry
 	identity     string
@@ -117,8 +117,8 @@ func Run(ctx context.Context, cfg config.Config, logger *logrus.Logger) error {
 }
 
 // wire builds everything and starts nothing.
-func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*running, error) {
-	a := &running{cfg: cfg, log: log, started: time.Now(), heartbeats: &heartbeat.Monitor{}, metrics: report.NewMetrics(), changes: report.NewChanges(log)}
+func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, error) {
+	a := &app{cfg: cfg, log: log, started: time.Now(), heartbeats: &heartbeat.Monitor{}, metrics: report.NewMetrics(), changes: report.NewChanges(log)}
 	var err error
 	if a.identity, err = cfg.Identity(); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (w witness) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[
 }
 
 // wireSettings lets what an operator changes at run time reach the next round.
-func (a *running) wireSettings() (err error) {
+func (a *app) wireSettings() (err error) {
 	wake := func() { a.observer.Wake(observe.Soon) }
 	a.settings.OnChange(func() {
 		a.inventory.Refresh()
@@ -185,20 +185,20 @@ func (a *running) wireSettings() (err error) {
 }
 
 // policy is the configured one with what can change at run time.
-func (a *running) policy(now time.Time) decision.Policy {
+func (a *app) policy(now time.Time) decision.Policy {
 	p := a.cfg.Scaling
 	p.Headroom = a.settings.Headroom(now)
 	p.Priorities, p.PrioritiesFault = a.priorities.Current()
 	return p
 }
 
-func (a *running) entry(service string) *logrus.Entry {
+func (a *app) entry(service string) *logrus.Entry {
 	return a.log.Logger.WithField("service", service)
 }
 
 // provider makes the cloud's stack, outermost first: Count(Timeout(cloud)). What was
 // changed is logged by agent/act with its rule and reason.
-func (a *running) provider(ctx context.Context) (provider.Provider, error) {
+func (a *app) provider(ctx context.Context) (provider.Provider, error) {
 	a.cfg.OnCall = a.metrics.Request
 	if a.cfg.Bootstrap.Enabled {
 		cfg := a.cfg.Bootstrap
@@ -214,11 +214,11 @@ func (a *running) provider(ctx context.Context) (provider.Provider, error) {
 	return provider.Count(provider.Timeout(cloud, a.cfg.Observe.Timeout), a.metrics.Call), nil
 }
 
-func (a *running) wireScaler(cloud provider.Provider) {
+func (a *app) wireScaler(cloud provider.Provider) {
 	log := a.entry("scaler")
 	a.scaler = &scaler{
 		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.gate.MayAct,
-		hand:     &act.Hand{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.gate.MayAct, Until: a.gate.ActUntil},
+		executor: &act.Executor{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.gate.MayAct, Until: a.gate.ActUntil},
 		file:     statefile.In(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},
 		metrics: a.metrics, log: log, heldLog: report.HeldLog{Log: log}, events: report.Events{Recorder: a.recorder},
@@ -236,7 +236,7 @@ func (a *running) wireScaler(cloud provider.Provider) {
 }
 
 // early are the services that need no caches.
-func (a *running) early() []supervise.Service {
+func (a *app) early() []supervise.Service {
 	list := []supervise.Service{{Name: "lease", Budget: time.Minute, Run: a.gate.Run}, {Name: "groups", Budget: time.Minute, Run: a.settings.Run}}
 	api := a.localAPI()
 	if a.cfg.Listen != "off" {
@@ -249,7 +249,7 @@ func (a *running) early() []supervise.Service {
 }
 
 // localAPI makes the server of what the agent tells on this machine.
-func (a *running) localAPI() *localapi.Server {
+func (a *app) localAPI() *localapi.Server {
 	return &localapi.Server{
 		Config: a.cfg, Node: a.identity, Since: a.started, Services: a.serviceNames, Heartbeats: a.heartbeats, Metrics: a.metrics, Gate: a.gate,
 		Observer: a.observer, Inventory: a.inventory, Signer: a.signer, Cleaner: a.cleaner, Flight: a.scaler.recorder,
@@ -257,8 +257,8 @@ func (a *running) localAPI() *localapi.Server {
 	}
 }
 
-// services is the list of the house.
-func (a *running) services() []supervise.Service {
+// services lists every service that waits for the caches.
+func (a *app) services() []supervise.Service {
 	var list []supervise.Service
 	if a.cfg.Scaler.Enabled {
 		list = append(list, supervise.Service{Name: "scaler", Budget: 2*a.cfg.Scaler.Idle + 2*time.Minute, Run: a.scaler.Run})
@@ -270,7 +270,7 @@ func (a *running) services() []supervise.Service {
 }
 
 // ready starts the informers and waits until their lists are here.
-func (a *running) ready(ctx context.Context) error {
+func (a *app) ready(ctx context.Context) error {
 	other, err := a.gate.WatchOther(ctx, a.client, func(refused string) {
 		a.changes.Say("other lease", refused, "", "no service starts: the Lease of another autoscaler may not be watched (kubectl apply -f rbac.yaml)")
 	})
@@ -287,7 +287,7 @@ func (a *running) ready(ctx context.Context) error {
 
 // statusLine is systemd's STATUS=. Computing it is also what notices changes of
 // state, so each is logged once.
-func (a *running) statusLine() string {
+func (a *app) statusLine() string {
 	may, why := a.gate.MayAct()
 	stale := a.observer.Stale()
 	_, readAt, err := a.inventory.Last()
@@ -318,7 +318,7 @@ func (a *running) statusLine() string {
 
 // sayGroups logs what an operator should mend in the node groups, once for each
 // change. Reads that fail are the inventory's to tell.
-func (a *running) sayGroups() {
+func (a *app) sayGroups() {
 	groups, _, err := a.inventory.Last()
 	if len(groups) == 0 && err == nil {
 		names, _ := all.Split(a.cfg.Provider) // was read at the start

@@ -33,8 +33,8 @@ const (
 	eventsARound  = 20               // events about pods in one round; the rest are in the log
 )
 
-// Hand carries out plans.
-type Hand struct {
+// Executor carries out plans.
+type Executor struct {
 	Client   kubernetes.Interface
 	Cloud    provider.Provider
 	Recorder record.EventRecorder
@@ -54,7 +54,7 @@ type Hand struct {
 
 // round is one Do: the outcomes are gathered from parallel workers.
 type round struct {
-	*Hand
+	*Executor
 	mu       sync.Mutex
 	outcomes []cluster.Outcome
 }
@@ -63,8 +63,8 @@ type round struct {
 // then cordons and their undoing, then evictions, then terminations batched by
 // group. When ctx ends it finishes what it is in and starts nothing more; actions
 // not started have no outcome.
-func (h *Hand) Do(ctx context.Context, p decision.Plan) []cluster.Outcome {
-	r := &round{Hand: h}
+func (e *Executor) Do(ctx context.Context, p decision.Plan) []cluster.Outcome {
+	r := &round{Executor: e}
 	var (
 		grows   []decision.Grow
 		marks   []decision.Action
@@ -168,7 +168,7 @@ func (r *round) done(o cluster.Outcome, err error, kind string, start time.Time,
 		log.WithField("kind", kind).Debug(words + ": not done: " + o.Error)
 	default:
 		if r.failed == nil || len(r.failed) > failuresKept {
-			r.Hand.failed = map[string]string{}
+			r.Executor.failed = map[string]string{}
 		}
 		r.failed[about] = o.Error
 		log.WithField("kind", kind).Warn(words + ": not done: " + o.Error)

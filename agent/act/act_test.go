@@ -61,12 +61,12 @@ func (c *cloud) note(ctx context.Context, call string) error {
 	return errors.Join(c.err, ctx.Err())
 }
 
-func hand(c *cloud, objects ...runtime.Object) (*Hand, *fake.Clientset, *record.FakeRecorder) {
+func executor(c *cloud, objects ...runtime.Object) (*Executor, *fake.Clientset, *record.FakeRecorder) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	client := fake.NewClientset(objects...)
 	events := record.NewFakeRecorder(1000)
-	return &Hand{Client: client, Cloud: c, Recorder: events, Log: log.WithField("service", "test")}, client, events
+	return &Executor{Client: client, Cloud: c, Recorder: events, Log: log.WithField("service", "test")}, client, events
 }
 
 func node(name string, change func(*corev1.Node)) *corev1.Node {
@@ -91,7 +91,7 @@ func pod(name, nodeName string, change func(*corev1.Pod)) *corev1.Pod {
 
 func TestGrowIsOneCall(t *testing.T) {
 	c := &cloud{}
-	h, _, _ := hand(c)
+	h, _, _ := executor(c)
 	var pods []cluster.PodKey
 	for i := range 300 {
 		pods = append(pods, cluster.PodKey(fmt.Sprintf("ns/p%03d", i)))
@@ -107,7 +107,7 @@ func TestGrowIsOneCall(t *testing.T) {
 
 func TestGrowRefusedIsAnOutcomeWithItsKind(t *testing.T) {
 	c := &cloud{err: &provider.Error{Op: "resize", Group: "g", Kind: provider.Conflict, Err: errors.New("target is 4, not 3")}}
-	h, _, _ := hand(c)
+	h, _, _ := executor(c)
 	got := h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Grow{Group: "g", From: 3, To: 5}}})
 	if len(got) != 1 || got[0].Kind != "conflict" || !strings.Contains(got[0].Error, "target is 4") {
 		t.Errorf("outcomes %+v", got)
@@ -116,7 +116,7 @@ func TestGrowRefusedIsAnOutcomeWithItsKind(t *testing.T) {
 
 func TestCordonAndUncordonTouchOnlyOurs(t *testing.T) {
 	foreign := corev1.Taint{Key: "x", Effect: corev1.TaintEffectNoSchedule}
-	h, client, _ := hand(&cloud{}, node("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{foreign} }))
+	h, client, _ := executor(&cloud{}, node("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{foreign} }))
 	h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Cordon{Node: "n", UID: "uid-n", Rule: decision.RuleInterrupted}}})
 	n := get(t, client, "n")
 	if by := n.Annotations[cluster.AnnotationCordoned]; !n.Spec.Unschedulable || !slices.ContainsFunc(n.Spec.Taints, isOurs) || !strings.HasSuffix(by, "Z D23") {
@@ -140,7 +140,7 @@ func TestCordonRefusesWhatIsSomebodyElses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, client, _ := hand(&cloud{}, node("n", change))
+			h, client, _ := executor(&cloud{}, node("n", change))
 			before := get(t, client, "n")
 			got := h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Cordon{Node: "n", UID: "uid-n"}}})
 			if len(got) != 1 || !strings.Contains(got[0].Error, "by somebody else") {
@@ -163,7 +163,7 @@ func get(t *testing.T, client *fake.Clientset, name string) *corev1.Node {
 }
 
 func TestCordonRetriesAConflictAndRefusesAnotherNode(t *testing.T) {
-	h, client, _ := hand(&cloud{}, node("n", nil))
+	h, client, _ := executor(&cloud{}, node("n", nil))
 	conflicts := 2
 	client.PrependReactor("update", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if conflicts--; conflicts >= 0 {
@@ -182,7 +182,7 @@ func TestCordonRetriesAConflictAndRefusesAnotherNode(t *testing.T) {
 }
 
 func TestEvictCarriesUIDAndGrace(t *testing.T) {
-	h, client, _ := hand(&cloud{}, pod("p", "n", nil))
+	h, client, _ := executor(&cloud{}, pod("p", "n", nil))
 	var seen []*policyv1.Eviction
 	var refuse error
 	client.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -239,7 +239,7 @@ func TestTerminateLooksOnceMore(t *testing.T) {
 				objects = append(objects, p)
 			}
 			cl := &cloud{}
-			h, _, _ := hand(cl, objects...)
+			h, _, _ := executor(cl, objects...)
 			c.act.Group, c.act.Instance = "g", "aws:///z/n"
 			got := h.Do(t.Context(), decision.Plan{Actions: []decision.Action{c.act}})
 			if (len(cl.calls) == 1) != c.deleted || len(got) != 1 || !strings.Contains(got[0].Error, c.why) || (got[0].Error == "") != c.deleted {
@@ -251,7 +251,7 @@ func TestTerminateLooksOnceMore(t *testing.T) {
 
 func TestTerminationsOfAGroupAreOneCallWithErrorsToEach(t *testing.T) {
 	c := &cloud{err: errors.Join(&provider.Error{Op: "delete", Group: "g", Instance: "aws:///z/b", Kind: provider.Exhausted, Err: errors.New("no")})}
-	h, _, _ := hand(c, node("a", marked), node("b", marked))
+	h, _, _ := executor(c, node("a", marked), node("b", marked))
 	got := h.Do(t.Context(), decision.Plan{Actions: []decision.Action{
 		decision.Terminate{Group: "g", Instance: "aws:///z/a", Node: "a", NodeUID: "uid-a"},
 		decision.Terminate{Group: "g", Instance: "aws:///z/b", Node: "b", NodeUID: "uid-b"},
@@ -267,7 +267,7 @@ func TestTerminationsOfAGroupAreOneCallWithErrorsToEach(t *testing.T) {
 func TestStopFinishesTheActionItIsInAndStartsNoOther(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &cloud{enter: cancel} // SIGTERM arrives while the first resize is under way
-	h, _, _ := hand(c)
+	h, _, _ := executor(c)
 	got := h.Do(ctx, decision.Plan{Actions: []decision.Action{decision.Grow{Group: "a", To: 1}, decision.Terminate{Group: "b", Instance: "aws:///z/b"}}})
 	if len(got) != 1 || got[0].Group != "a" || got[0].Error != "" || len(c.calls) != 1 {
 		t.Errorf("calls %q, outcomes %+v", c.calls, got)
@@ -276,7 +276,7 @@ func TestStopFinishesTheActionItIsInAndStartsNoOther(t *testing.T) {
 
 func TestLosingTheLeaseEndsTheRound(t *testing.T) {
 	c := &cloud{}
-	h, _, _ := hand(c)
+	h, _, _ := executor(c)
 	var asked atomic.Int32
 	h.MayAct = func() (bool, string) { return asked.Add(1) == 1, "lost" }
 	h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Grow{Group: "a", To: 1}, decision.Grow{Group: "b", To: 1}}})
@@ -295,7 +295,7 @@ func TestAnActionEndsWithTheLease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, _, _ := hand(&cloud{hang: true})
+				h, _, _ := executor(&cloud{hang: true})
 				began := time.Now()
 				h.Until = func() time.Time {
 					renewed := min(time.Since(began), c.renewals).Truncate(2 * time.Second)
@@ -321,7 +321,7 @@ func TestTheLeaseIsAskedForAgainRightBeforeAWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &cloud{}
-			h, client, _ := hand(c, node("n", marked), node("free", nil))
+			h, client, _ := executor(c, node("n", marked), node("free", nil))
 			var lost atomic.Bool
 			h.MayAct = func() (bool, string) { return !lost.Load(), "the Lease is lost" }
 			client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {

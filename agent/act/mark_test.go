@@ -15,7 +15,7 @@ import (
 // that is another one by now is left as it is.
 func TestSoftenTouchesOnlyItsTaint(t *testing.T) {
 	foreign := corev1.Taint{Key: "x", Effect: corev1.TaintEffectNoSchedule}
-	h, client, _ := hand(&cloud{}, node("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{foreign} }))
+	h, client, _ := executor(&cloud{}, node("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{foreign} }))
 	do := func(a decision.SoftTaint) []cluster.Outcome {
 		return h.Do(t.Context(), decision.Plan{Actions: []decision.Action{a}})
 	}

@@ -18,7 +18,7 @@ type Kubelet struct {
 	MaxPods        int64      `split_words:"true" default:"110" range:"1.."`
 }
 
-// Reservation is k as the house's own value.
+// Reservation is k in the words of agent/cluster.
 func (k Kubelet) Reservation() cluster.Reservation {
 	r := cluster.Reservation{Kube: cluster.Resources(k.KubeReserved), System: cluster.Resources(k.SystemReserved), MaxPods: k.MaxPods}
 	r.Eviction, r.EvictionStoragePercent = k.EvictionHard.Amounts, k.EvictionHard.StoragePercent

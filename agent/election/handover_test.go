@@ -135,7 +135,7 @@ func (c *stallingCloud) Delete(context.Context, cluster.GroupID, ...cluster.Inst
 	return nil
 }
 
-// candidate is one agent: the gate, the hand and what stands between it and the cloud.
+// candidate is one agent: the gate, the executor and what stands between it and the cloud.
 type candidate struct {
 	gate       *Gate
 	stop       context.CancelFunc // of the loop
@@ -160,9 +160,9 @@ func start(name string, store *leaseStore, cloud *stallingCloud, careless bool) 
 	ahead := provider.NewWriteAhead(cloud, p.gate.Announce)
 	p.gate.deps.Writes = ahead
 	var way provider.Provider = ahead
-	hand := &act.Hand{Cloud: way, Recorder: record.NewFakeRecorder(10), Log: log.WithField("service", "act"), MayAct: p.gate.MayAct, Until: p.gate.ActUntil}
+	executor := &act.Executor{Cloud: way, Recorder: record.NewFakeRecorder(10), Log: log.WithField("service", "act"), MayAct: p.gate.MayAct, Until: p.gate.ActUntil}
 	if careless {
-		way, hand.Cloud, hand.Until = cloud, cloud, nil
+		way, executor.Cloud, executor.Until = cloud, cloud, nil
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	leaseCtx, stopLease := context.WithCancel(context.Background())
@@ -176,7 +176,7 @@ func start(name string, store *leaseStore, cloud *stallingCloud, careless bool) 
 			demand := cloud.demand
 			cloud.mu.Unlock()
 			if g := groups[0]; err == nil && g.Busy == "" && g.Target < demand {
-				hand.Do(ctx, decision.Plan{Actions: []decision.Action{decision.Grow{Group: g.ID, From: g.Target, To: demand}}})
+				executor.Do(ctx, decision.Plan{Actions: []decision.Action{decision.Grow{Group: g.ID, From: g.Target, To: demand}}})
 			}
 			select {
 			case <-ctx.Done():

@@ -36,17 +36,17 @@ const (
 var allGroups = []cluster.GroupID{groupA, groupB, groupE}
 
 // rig is an agent's scaling loop over two clouds: the inventory's reads, the plan's
-// decisions and the hand's calls are the product's own; only the Kubernetes half of
+// decisions and the executor's calls are the product's own; only the Kubernetes half of
 // each Snapshot is made up. Each group has one machine with its Node, and room for more.
 type rig struct {
 	*testing.T
-	aws    *world
-	other  *memory.Cloud
-	cloud  provider.Provider
-	inv    *inventory.Inventory
-	hand   *act.Hand
-	log    *bytes.Buffer
-	policy decision.Policy
+	aws      *world
+	other    *memory.Cloud
+	cloud    provider.Provider
+	inv      *inventory.Inventory
+	executor *act.Executor
+	log      *bytes.Buffer
+	policy   decision.Policy
 
 	memory   decision.Memory
 	outcomes []cluster.Outcome
@@ -109,7 +109,7 @@ func (r *rig) use(other provider.Provider) {
 		"asg": r.aws.connect(r, asg.Config{Groups: []string{string(groupA), string(groupB)}}), "other": other,
 	}), 1500*time.Millisecond)
 	r.inv = inventory.New(r.cloud, time.Second, time.Minute, 5*time.Second, log.WithField("service", "inventory"))
-	r.hand = &act.Hand{Client: fake.NewClientset(), Cloud: r.cloud, Recorder: record.NewFakeRecorder(10000), Log: log.WithField("service", "scaler")}
+	r.executor = &act.Executor{Client: fake.NewClientset(), Cloud: r.cloud, Recorder: record.NewFakeRecorder(10000), Log: log.WithField("service", "scaler")}
 }
 
 // read lets the inventory read once, and tell the journal as it does.
@@ -140,7 +140,7 @@ func (r *rig) round(want int) string {
 		}
 	}
 	r.last, r.memory = plan.Decide(s, r.memory, r.policy)
-	r.outcomes = r.hand.Do(r.Context(), r.last)
+	r.outcomes = r.executor.Do(r.Context(), r.last)
 	return r.log.String() + r.last.String() + told(groups)
 }
 
