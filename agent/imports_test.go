@@ -179,7 +179,7 @@ func (s source) imports() []string {
 	return out
 }
 
-// sources parses every Go file of the product that is no test.
+// sources parses every Go file of the product that is no test; tools/ is a module of its own.
 func sources(t *testing.T) []source {
 	t.Helper()
 	var out []source

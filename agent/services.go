@@ -20,7 +20,7 @@ func (a *app) otherServices() []supervise.Service {
 	if p.Nodecleaner.Enabled {
 		a.cleaner = nodecleaner.New(p.Nodecleaner, nodecleaner.Deps{
 			Client: a.client, Informers: a.factory, Inventory: a.inventory, Witness: a.witness, Log: a.entry("nodecleaner"),
-			Events: a.recorder, Metrics: a.metrics, MayAct: a.gate.MayAct, ActUntil: a.gate.ActUntil, Blind: a.observer.Stale,
+			Events: a.recorder, Metrics: a.metrics, MayAct: a.leadership.MayAct, ActUntil: a.leadership.ActUntil, Blind: a.observer.Stale,
 			Sent: a.scaler.sent, OwnNode: a.identity, Host: thisHost(), StateDir: a.cfg.StateDir,
 		})
 	}
@@ -34,7 +34,7 @@ func (a *app) otherServices() []supervise.Service {
 		cfg := p.Bootstrap
 		cfg.TokenGroups = p.JoinGroups()
 		publisher := bootstrap.New(cfg, bootstrap.Deps{
-			Client: a.client, Rest: a.rest, Log: a.entry("bootstrap"), Metrics: a.metrics, MayAct: a.gate.MayAct, Pool: a.tokens,
+			Client: a.client, Rest: a.rest, Log: a.entry("bootstrap"), Metrics: a.metrics, MayAct: a.leadership.MayAct, Pool: a.tokens,
 		})
 		list = append(list, supervise.Service{Name: "bootstrap", Budget: 3 * time.Minute, Run: publisher.Run})
 	}
@@ -59,6 +59,6 @@ func (a *app) newSigner() (*csrsigner.Service, error) {
 	}
 	deps.Informers, deps.Inventory, deps.Log = a.factory, a.inventory, a.entry("csrsigner")
 	deps.Events, deps.Metrics, deps.ReapStale = a.recorder, a.metrics, a.reapStale
-	deps.MayAct, deps.ActUntil = a.gate.MayAct, a.gate.ActUntil
+	deps.MayAct, deps.ActUntil = a.leadership.MayAct, a.leadership.ActUntil
 	return csrsigner.New(a.cfg.CSR, deps), nil
 }

@@ -69,7 +69,7 @@ type app struct {
 	observer     *observe.Observer
 	inventory    *inventory.Inventory
 	witness      nodecleaner.Witness
-	gate         *election.Gate
+	leadership   *election.Leadership
 	scaler       *scaler
 	cleaner      *nodecleaner.Service // nil: switched off
 	tokens       *bootstrap.Pool      // of single machines; nil: bootstrap is switched off
@@ -142,13 +142,13 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 		return nil, err
 	}
 	a.witness = witness{clouds}
-	cloud := provider.NewWriteAhead(clouds, func(ctx context.Context) error { return a.gate.Announce(ctx) })
+	cloud := provider.NewWriteAhead(clouds, func(ctx context.Context) error { return a.leadership.Announce(ctx) })
 	a.inventory = inventory.New(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
 	a.observer, err = observe.New(cfg.Observe, a.client, a.factory, a.inventory, a.entry("observe"))
 	if err != nil {
 		return nil, err
 	}
-	a.gate = election.New(cfg.Lease, election.Deps{Identity: a.identity, Client: leaseClient, Log: a.entry("lease"), Heard: a.observer.APIServerAnswered, Writes: cloud})
+	a.leadership = election.New(cfg.Lease, election.Deps{Identity: a.identity, Client: leaseClient, Log: a.entry("lease"), Heard: a.observer.APIServerAnswered, Writes: cloud})
 	var stop func()
 	if a.recorder, stop, err = clients.Recorder(a.rest, a.identity); err != nil {
 		return nil, err
@@ -217,14 +217,14 @@ func (a *app) provider(ctx context.Context) (provider.Provider, error) {
 func (a *app) wireScaler(cloud provider.Provider) {
 	log := a.entry("scaler")
 	a.scaler = &scaler{
-		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.gate.MayAct,
-		executor: &act.Executor{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.gate.MayAct, Until: a.gate.ActUntil},
+		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.leadership.MayAct,
+		executor: &act.Executor{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.leadership.MayAct, Until: a.leadership.ActUntil},
 		file:     statefile.In(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},
 		metrics: a.metrics, log: log, heldLog: report.HeldLog{Log: log}, events: report.Events{Recorder: a.recorder},
 	}
 	if a.cfg.Scaler.StatusConfigMap && !a.cfg.Scaler.DryRun {
-		a.scaler.page = report.NewStatusPage(a.client, a.changes, a.gate.MayAct)
+		a.scaler.page = report.NewStatusPage(a.client, a.changes, a.leadership.MayAct)
 	}
 	kept, err := a.scaler.file.Load(time.Now())
 	if err != nil {
@@ -237,7 +237,7 @@ func (a *app) wireScaler(cloud provider.Provider) {
 
 // early are the services that need no caches.
 func (a *app) early() []supervise.Service {
-	list := []supervise.Service{{Name: "lease", Budget: time.Minute, Run: a.gate.Run}, {Name: "groups", Budget: time.Minute, Run: a.settings.Run}}
+	list := []supervise.Service{{Name: "lease", Budget: time.Minute, Run: a.leadership.Run}, {Name: "groups", Budget: time.Minute, Run: a.settings.Run}}
 	api := a.localAPI()
 	if a.cfg.Listen != "off" {
 		list = append(list, supervise.Service{Name: "metrics", Budget: time.Minute, Run: api.ServeMetrics})
@@ -251,7 +251,7 @@ func (a *app) early() []supervise.Service {
 // localAPI makes the server of what the agent tells on this machine.
 func (a *app) localAPI() *localapi.Server {
 	return &localapi.Server{
-		Config: a.cfg, Node: a.identity, Since: a.started, Services: a.serviceNames, Heartbeats: a.heartbeats, Metrics: a.metrics, Gate: a.gate,
+		Config: a.cfg, Node: a.identity, Since: a.started, Services: a.serviceNames, Heartbeats: a.heartbeats, Metrics: a.metrics, Leadership: a.leadership,
 		Observer: a.observer, Inventory: a.inventory, Signer: a.signer, Cleaner: a.cleaner, Flight: a.scaler.recorder,
 		Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan,
 	}
@@ -271,7 +271,7 @@ func (a *app) services() []supervise.Service {
 
 // ready starts the informers and waits until their lists are here.
 func (a *app) ready(ctx context.Context) error {
-	other, err := a.gate.WatchOther(ctx, a.client, func(refused string) {
+	other, err := a.leadership.WatchOther(ctx, a.client, func(refused string) {
 		a.changes.Say("other lease", refused, "", "no service starts: the Lease of another autoscaler may not be watched (kubectl apply -f rbac.yaml)")
 	})
 	if err != nil {
@@ -288,7 +288,7 @@ func (a *app) ready(ctx context.Context) error {
 // statusLine is systemd's STATUS=. Computing it is also what notices changes of
 // state, so each is logged once.
 func (a *app) statusLine() string {
-	may, why := a.gate.MayAct()
+	may, why := a.leadership.MayAct()
 	stale := a.observer.Stale()
 	_, readAt, err := a.inventory.Last()
 	a.changes.Say("acting", why, "acting", "not acting")

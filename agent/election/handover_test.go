@@ -135,9 +135,9 @@ func (c *stallingCloud) Delete(context.Context, cluster.GroupID, ...cluster.Inst
 	return nil
 }
 
-// candidate is one agent: the gate, the executor and what stands between it and the cloud.
+// candidate is one agent: its leadership, the executor and what stands between it and the cloud.
 type candidate struct {
-	gate       *Gate
+	leadership *Leadership
 	stop       context.CancelFunc // of the loop
 	stopLease  context.CancelFunc
 	loop, held chan struct{}
@@ -155,19 +155,19 @@ func start(name string, store *leaseStore, cloud *stallingCloud, careless bool) 
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	p := &candidate{loop: make(chan struct{}), held: make(chan struct{})}
-	p.gate = New(Config{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
+	p.leadership = New(Config{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
 		Deps{Identity: name, Client: store.client(p.isCut), Log: log.WithField("service", "lease"), Heard: func() {}})
-	ahead := provider.NewWriteAhead(cloud, p.gate.Announce)
-	p.gate.deps.Writes = ahead
+	ahead := provider.NewWriteAhead(cloud, p.leadership.Announce)
+	p.leadership.deps.Writes = ahead
 	var way provider.Provider = ahead
-	executor := &act.Executor{Cloud: way, Recorder: record.NewFakeRecorder(10), Log: log.WithField("service", "act"), MayAct: p.gate.MayAct, Until: p.gate.ActUntil}
+	executor := &act.Executor{Cloud: way, Recorder: record.NewFakeRecorder(10), Log: log.WithField("service", "act"), MayAct: p.leadership.MayAct, Until: p.leadership.ActUntil}
 	if careless {
 		way, executor.Cloud, executor.Until = cloud, cloud, nil
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	leaseCtx, stopLease := context.WithCancel(context.Background())
 	p.stop, p.stopLease = stop, stopLease
-	go func() { defer close(p.held); _ = p.gate.Run(leaseCtx, func() {}) }()
+	go func() { defer close(p.held); _ = p.leadership.Run(leaseCtx, func() {}) }()
 	go func() {
 		defer close(p.loop)
 		for ctx.Err() == nil {

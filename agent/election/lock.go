@@ -32,7 +32,7 @@ type Intents interface {
 // the API server, beats after every attempt, and keeps AnnotationWrites.
 type leaseLock struct {
 	resourcelock.Interface
-	g    *Gate
+	g    *Leadership
 	beat func()
 
 	turn  sync.Mutex // one call at a time: the elector's and announce's
@@ -42,7 +42,7 @@ type leaseLock struct {
 	found string
 }
 
-func newLeaseLock(g *Gate, beat func()) *leaseLock {
+func newLeaseLock(g *Leadership, beat func()) *leaseLock {
 	l := &leaseLock{g: g, beat: beat}
 	l.Interface = &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: g.cfg.Namespace, Name: g.cfg.Name},

@@ -22,7 +22,7 @@ const OtherLease = "cluster-autoscaler"
 // WatchOther watches the Lease of an in-cluster Cluster Autoscaler. Nothing may act before
 // the returned function says that it was looked for: an agent that cannot see the other
 // must not act beside it. refused is told when the API server forbids the watch.
-func (g *Gate) WatchOther(ctx context.Context, client kubernetes.Interface, refused func(why string)) (cache.InformerSynced, error) {
+func (g *Leadership) WatchOther(ctx context.Context, client kubernetes.Interface, refused func(why string)) (cache.InformerSynced, error) {
 	f := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(g.cfg.Namespace), informers.WithTransform(convert.Strip),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + OtherLease }))
 	informer := f.Coordination().V1().Leases().Informer()
@@ -65,7 +65,7 @@ func resourceVersion(obj any) string {
 
 // saw notes a state of the other autoscaler's Lease. On the first sight its own
 // stamp counts, later ones are by this machine's clock.
-func (g *Gate) saw(l *coordinationv1.Lease, first bool) {
+func (g *Leadership) saw(l *coordinationv1.Lease, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.other, g.otherLasts = "", 20*time.Second
@@ -82,7 +82,7 @@ func (g *Gate) saw(l *coordinationv1.Lease, first bool) {
 }
 
 // beside says which other autoscaler is at work; empty: none. The caller holds the mutex.
-func (g *Gate) beside() string {
+func (g *Leadership) beside() string {
 	if g.other == "" || time.Since(g.otherSeen) >= g.otherLasts {
 		return ""
 	}

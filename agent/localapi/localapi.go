@@ -43,7 +43,7 @@ type Server struct {
 	Services   []string
 	Heartbeats *heartbeat.Monitor
 	Metrics    *report.Metrics
-	Gate       *election.Gate
+	Leadership *election.Leadership
 	Observer   *observe.Observer
 	Inventory  *inventory.Inventory
 	Signer     *csrsigner.Service   // nil: switched off

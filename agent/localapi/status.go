@@ -70,7 +70,7 @@ func groupStatus(g cluster.NodeGroup) GroupStatus {
 // status gathers Status now.
 func (s *Server) status() Status {
 	out := Status{Version: version.Current(), Node: s.Node, Since: s.Since, Stale: s.Observer.Stale(), Services: s.Services}
-	out.Acting, out.Why = s.Gate.MayAct()
+	out.Acting, out.Why = s.Leadership.MayAct()
 	groups, at, err := s.Inventory.Last()
 	out.CloudAt = at
 	if err != nil {

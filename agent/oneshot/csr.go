@@ -53,7 +53,7 @@ func signerOnce(ctx context.Context, cfg config.Config, log *logrus.Logger) (*cs
 	deps.Informers = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(convert.Strip))
 	deps.Inventory = inventory.New(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, log.WithField("service", "inventory"))
 	deps.Log = log.WithField("service", "csrsigner")
-	gate := election.New(cfg.Lease, election.Deps{}) // never campaigns: nothing may be written
-	deps.MayAct, deps.ActUntil = gate.MayAct, gate.ActUntil
+	leadership := election.New(cfg.Lease, election.Deps{}) // never campaigns: nothing may be written
+	deps.MayAct, deps.ActUntil = leadership.MayAct, leadership.ActUntil
 	return csrsigner.New(cfg.CSR, deps), deps.Informers, nil
 }

@@ -38,9 +38,9 @@ type Deps struct {
 	Writes Intents
 }
 
-// Gate says whether this agent may act now: it holds the Lease, and no other
+// Leadership says whether this agent may act now: it holds the Lease, and no other
 // autoscaler is at work.
-type Gate struct {
+type Leadership struct {
 	cfg  Config
 	deps Deps
 
@@ -55,11 +55,11 @@ type Gate struct {
 	otherLasts time.Duration // its lease duration
 }
 
-// New makes the gate of an agent that does not campaign yet; Run does.
-func New(cfg Config, deps Deps) *Gate { return &Gate{cfg: cfg, deps: deps} }
+// New makes the leadership of an agent that does not campaign yet; Run does.
+func New(cfg Config, deps Deps) *Leadership { return &Leadership{cfg: cfg, deps: deps} }
 
 // MayAct tells whether this agent may change anything now, and if not, why.
-func (g *Gate) MayAct() (bool, string) {
+func (g *Leadership) MayAct() (bool, string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if why := g.beside(); why != "" {
@@ -86,7 +86,7 @@ func (g *Gate) MayAct() (bool, string) {
 // until is when the right to act ends unless the Lease is renewed before: a few seconds
 // before another agent may take it. By the wall clock, too: the monotonic one stands
 // still while a machine is suspended. The caller holds the mutex.
-func (g *Gate) until() time.Time {
+func (g *Leadership) until() time.Time {
 	end := g.renewed.Add(g.cfg.RenewDeadline)
 	if wall := end.Round(0); time.Now().Round(0).After(wall) {
 		return wall
@@ -96,7 +96,7 @@ func (g *Gate) until() time.Time {
 
 // ActUntil is when a change that begins now must have ended: it moves on with each renewal
 // of the Lease. Where nothing may be changed it is this moment.
-func (g *Gate) ActUntil() time.Time {
+func (g *Leadership) ActUntil() time.Time {
 	if ok, _ := g.MayAct(); !ok {
 		return time.Now()
 	}
@@ -107,7 +107,7 @@ func (g *Gate) ActUntil() time.Time {
 
 // Announce has the changes that the clouds are about to be asked for written on the
 // Lease; the error says why they may not be.
-func (g *Gate) Announce(ctx context.Context) error {
+func (g *Leadership) Announce(ctx context.Context) error {
 	if ok, why := g.MayAct(); !ok {
 		return errors.New(why)
 	}
@@ -122,27 +122,27 @@ func (g *Gate) Announce(ctx context.Context) error {
 
 // knows tells that this agent leads and has taken over what was left unfinished, so that
 // its list is the whole one.
-func (g *Gate) knows() bool {
+func (g *Leadership) knows() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.leading
 }
 
 // givesBack ends the right to act right before the Lease is given back.
-func (g *Gate) givesBack() {
+func (g *Leadership) givesBack() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.renewed = time.Time{}
 }
 
 // kept notes when an attempt began that the API server accepted as ours.
-func (g *Gate) kept(began time.Time) {
+func (g *Leadership) kept(began time.Time) {
 	g.mu.Lock()
 	g.renewed = began
 	g.mu.Unlock()
 }
 
-func (g *Gate) note(err error) {
+func (g *Leadership) note(err error) {
 	// A campaign goes through these, and they are answers.
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		err = nil
@@ -159,7 +159,7 @@ func (g *Gate) note(err error) {
 // Run campaigns for the Lease until ctx ends. Losing it stops acting and starts the
 // campaign anew; it is no reason to exit. The identity is stable over a restart, so
 // that an agent that was killed takes its own Lease back at once.
-func (g *Gate) Run(ctx context.Context, beat func()) error {
+func (g *Leadership) Run(ctx context.Context, beat func()) error {
 	lock := newLeaseLock(g, beat)
 	g.mu.Lock()
 	g.lock = lock
@@ -184,7 +184,7 @@ func (g *Gate) Run(ctx context.Context, beat func()) error {
 
 // started notes that the Lease is held. The changes that the last leader left without an
 // answer are taken over first.
-func (g *Gate) started(lock *leaseLock) {
+func (g *Leadership) started(lock *leaseLock) {
 	left, err := lock.unfinished()
 	if err != nil {
 		g.deps.Log.WithField("why", err.Error()).Error("what the leader before this one asked the clouds for cannot be read")
@@ -200,7 +200,7 @@ func (g *Gate) started(lock *leaseLock) {
 }
 
 // stopped notes the end of holding the Lease; asked when it was given back.
-func (g *Gate) stopped(asked bool) {
+func (g *Leadership) stopped(asked bool) {
 	g.mu.Lock()
 	was := g.leading
 	g.leading = false
@@ -213,7 +213,7 @@ func (g *Gate) stopped(asked bool) {
 	}
 }
 
-func (g *Gate) follow(holder string) {
+func (g *Leadership) follow(holder string) {
 	g.mu.Lock()
 	g.holder = holder
 	g.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
-func testGate(client *fake.Clientset) *Gate {
+func testLeadership(client *fake.Clientset) *Leadership {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	return New(Config{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 1200 * time.Millisecond, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 50 * time.Millisecond},
@@ -42,7 +42,7 @@ func TestLosingTheLeaseStopsActingAndComesBack(t *testing.T) {
 	client.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return down.Load(), nil, errors.New("connection refused")
 	})
-	g := testGate(client)
+	g := testLeadership(client)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx, func() {}) }()
@@ -59,7 +59,7 @@ func TestLosingTheLeaseStopsActingAndComesBack(t *testing.T) {
 }
 
 func TestAnotherAutoscalersLease(t *testing.T) {
-	g := testGate(fake.NewClientset())
+	g := testLeadership(fake.NewClientset())
 	g.leading, g.renewed = true, time.Now().Add(time.Hour)
 	holder, lasts := "cluster-autoscaler-7f", int32(15)
 	lease := func(renewed time.Time) *coordinationv1.Lease {
@@ -83,7 +83,7 @@ func TestAnotherAutoscalersLease(t *testing.T) {
 // TestAFrozenProcessDoesNotBelieveInItsLease: a process that was stopped for longer
 // than the Lease lasts wakes up still "leading"; it must not act before it has renewed.
 func TestAFrozenProcessDoesNotBelieveInItsLease(t *testing.T) {
-	g := testGate(fake.NewClientset())
+	g := testLeadership(fake.NewClientset())
 	g.started(newLeaseLock(g, func() {}))
 	g.kept(time.Now())
 	if ok, why := g.MayAct(); !ok {
