@@ -42,8 +42,6 @@ type State struct {
 	Unjudged          bool                               // a pod that fit cannot judge waits for its first verdict
 	Uncacheable       bool                               // the answer depends on every moment
 	Grew              bool
-	Emptying          int    // marked nodes without pods
-	Draining          int    // nodes that are being emptied
 	Unhealthy         string // why deletions are frozen; empty: they are not
 	totals            totals
 	sets              [][]int               // by group: those that are balanced with it; nil: not asked yet
