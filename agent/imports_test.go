@@ -157,6 +157,7 @@ func clockFaults(file string, f *ast.File) []string {
 type source struct {
 	pkg, file string
 	ast       *ast.File
+	fset      *token.FileSet
 }
 
 func (s source) imports() []string {
@@ -190,7 +191,7 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		out = append(out, source{pkg: path.Dir(rel), file: rel, ast: f})
+		out = append(out, source{pkg: path.Dir(rel), file: rel, ast: f, fset: fset})
 		return nil
 	})
 	if err != nil {

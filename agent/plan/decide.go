@@ -41,7 +41,7 @@ var steps = []struct {
 	{"count what every group has and what is upcoming", func(r *run) { r.Account() }},
 	{"count upcoming machines that nobody reserved", func(r *run) { r.CountOrphanedUpcoming() }},
 	{"judge the cluster's health", func(r *run) { r.Health(); r.up.CheckExpanders() }},
-	{"terminate instances that never became nodes", func(r *run) { r.ReapInstances() }},
+	{"terminate instances that never became nodes", func(r *run) { r.down.ReapInstances() }},
 	{"name the groups that are left out of their balance set", func(r *run) { r.JudgeBalance() }},
 	{"judge which groups can grow", func(r *run) { growth.Judge(r.State) }},
 	{"grow groups to their minimum", func(r *run) { growth.EnforceMin(r.State) }},

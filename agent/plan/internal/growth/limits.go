@@ -45,7 +45,7 @@ func count(w *round.State, g *round.Group, n int) decision.GrowthLimit {
 	l := limits{count: n}
 	l.narrow(belowMax(g), decision.RuleMax, "at its maximum of %d", int64(g.Max), "")
 	l.totals(w, &g.Template.Capacity)
-	out := l.answer()
+	out := l.inWords()
 	if out.Rule != "" && belowMax(g) <= 0 {
 		out.Rule = decision.RuleMax
 	}
@@ -70,8 +70,8 @@ func (l *limits) narrow(left int, rule, format string, value int64, resource str
 	}
 }
 
-// answer puts the limit into words.
-func (l *limits) answer() decision.GrowthLimit {
+// inWords puts the limit that narrowed last into words.
+func (l *limits) inWords() decision.GrowthLimit {
 	out := decision.GrowthLimit{Count: l.count, Rule: l.rule}
 	switch {
 	case l.resource != "":

@@ -127,7 +127,7 @@ func (w *State) accountInstances(g *Group) {
 			continue
 		}
 		g.Members++
-		if _, ok := w.id.Node[in.ID]; ok {
+		if _, ok := w.Identity.Node[in.ID]; ok {
 			g.Nodes++
 			continue
 		}

@@ -39,7 +39,7 @@ const (
 
 func (w *State) indexNodes() {
 	t := &w.Cache.instances
-	w.id, w.ByName = t.id, t.byName
+	w.Identity, w.ByName = t.id, t.byName
 	w.Cache.Nodes = slices.Grow(w.Cache.Nodes[:0], len(t.order))[:len(t.order)]
 	w.Nodes = w.Cache.Nodes
 	axes := w.Dimensions.Len()

@@ -25,7 +25,7 @@ type State struct {
 	Cache      *Cache
 	Given      *cluster.Snapshot // the Snapshot as it was handed in
 	Until      time.Time         // when the answer may be another one, all else equal; zero: never
-	id         cluster.Identity
+	Identity   cluster.Identity  // which instance backs which Node
 	Dimensions *fit.Dimensions
 	Groups     []Group // sorted by ID
 	Nodes      []Node  // sorted by name
@@ -68,7 +68,7 @@ type Group struct {
 	Removing        int  // machines whose deletion is under way or decided
 	Shrinks         bool
 	Bought          bool // this round raises the target
-	reapable        []reapable
+	Reapable        []Reapable
 	failed          []cluster.Failure // all failures to start or to join that are known
 
 	Pods     []cluster.PodKey // those that new machines are for, sorted
