@@ -45,11 +45,7 @@ func count(w *round.State, g *round.Group, n int) decision.GrowthLimit {
 	l := limits{count: n}
 	l.narrow(belowMax(g), decision.RuleMax, "at its maximum of %d", int64(g.Max), "")
 	l.totals(w, &g.Template.Capacity)
-	out := l.inWords()
-	if out.Rule != "" && belowMax(g) <= 0 {
-		out.Rule = decision.RuleMax
-	}
-	return out
+	return l.inWords()
 }
 
 // limits counts down how many machines are left as one limit after the other is asked. The
