@@ -24,7 +24,7 @@ var blockers = []struct {
 		return when(pod.SafeToEvict == "false", "annotated safe-to-evict=false")
 	}},
 	{"do-not-disrupt", func(_ *Planner, pod *cluster.Pod) string {
-		return when(pod.DoNotDisrupt, "annotated karpenter.sh/do-not-disrupt")
+		return when(pod.DoNotDisrupt, "annotated "+cluster.AnnotationDoNotDisrupt)
 	}},
 	{"do-not-disrupt for a time", func(w *Planner, pod *cluster.Pod) string {
 		return w.optOutUntil(pod.Created.Time(), pod.Asked().KeepFor)
