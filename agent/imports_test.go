@@ -33,10 +33,11 @@ var floors = map[string]floor{
 	"agent/binpack":                         {pure: true},
 	"agent/binpack/mixed":                   {pure: true, house: []string{"agent/binpack"}},
 	"agent/plan/internal/round":             {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit"}},
-	"agent/plan/internal/topology":          {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/round"}},
-	"agent/plan/internal/scaleup":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/binpack/mixed", "agent/fit", "agent/plan/internal/round", "agent/plan/internal/topology"}},
-	"agent/plan/internal/scaledown":         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/round"}},
-	"agent/plan/internal/explain":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/round", "agent/plan/internal/scaleup", "agent/plan/internal/scaledown"}},
+	"agent/plan/internal/growth":            {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
+	"agent/plan/internal/topology":          {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round"}},
+	"agent/plan/internal/scaleup":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/binpack/mixed", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/topology"}},
+	"agent/plan/internal/scaledown":         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round"}},
+	"agent/plan/internal/explain":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/scaleup", "agent/plan/internal/scaledown"}},
 	"agent/plan":                            {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/*"}},
 	"agent/plan/plantest":                   {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net", "os"}},
 	"userdata":                              {pure: true, house: []string{"agent/cluster"}},
@@ -166,6 +167,7 @@ func clockFaults(file string, f *ast.File) []string {
 type source struct {
 	pkg, file string
 	ast       *ast.File
+	fset      *token.FileSet
 }
 
 func (s source) imports() []string {
@@ -199,7 +201,7 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		out = append(out, source{pkg: path.Dir(rel), file: rel, ast: f})
+		out = append(out, source{pkg: path.Dir(rel), file: rel, ast: f, fset: fset})
 		return nil
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
@@ -44,7 +45,7 @@ func settled(csr *certificatesv1.CertificateSigningRequest) string {
 
 // controlPlaneLabels mark the Nodes of the control plane; the second is kubeadm's before
 // Kubernetes 1.24. No kubelet can give itself either of them (NodeRestriction).
-var controlPlaneLabels = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
+var controlPlaneLabels = []string{cluster.LabelControlPlane, cluster.LabelControlPlaneLegacy}
 
 func toNode(n *corev1.Node) *rules.Node {
 	control := slices.ContainsFunc(controlPlaneLabels, func(label string) bool { _, ok := n.Labels[label]; return ok })

@@ -19,8 +19,8 @@ import (
 
 // toNode converts what the rules look at.
 func toNode(n *corev1.Node) cluster.Node {
-	_, control := n.Labels["node-role.kubernetes.io/control-plane"]
-	_, master := n.Labels["node-role.kubernetes.io/master"]
+	_, control := n.Labels[cluster.LabelControlPlane]
+	_, master := n.Labels[cluster.LabelControlPlaneLegacy]
 	out := cluster.Node{Name: cluster.NodeName(n.Name), UID: cluster.UID(n.UID), ProviderID: n.Spec.ProviderID,
 		Created: n.CreationTimestamp.Time, Deleting: n.DeletionTimestamp != nil, ControlPlane: control || master}
 	out.Annotations = map[string]string{}

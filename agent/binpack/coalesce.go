@@ -92,7 +92,7 @@ func (l *Item) hash() uint64 {
 			mix(uint64(b))
 		}
 	}
-	mix(uint64(uint32(l.Prio))<<1 | uint64(BoolByte(l.Fresh)))
+	mix(uint64(uint32(l.Prio))<<1 | uint64(boolByte(l.Fresh)))
 	return h ^ h>>32
 }
 
@@ -101,7 +101,7 @@ func (l *Item) same(o *Item) bool {
 	return l.Prio == o.Prio && l.Fresh == o.Fresh && slices.Equal(l.Size, o.Size) && slices.Equal(l.On, o.On)
 }
 
-func BoolByte(b bool) byte {
+func boolByte(b bool) byte {
 	if b {
 		return 1
 	}

@@ -62,31 +62,7 @@ func (p *Problem) Order(by int) []int {
 	}
 	keys := p.Arena.keys.Alloc(len(p.Items), 0)
 	for i := range p.Items {
-		size, key := p.Items[i].Size, 0.0
-		switch by {
-		case ByShare:
-			for j, v := range size {
-				if v > 0 {
-					key = max(key, float64(v)*w[j])
-				}
-			}
-			if key >= 1 { // all of an axis, as anti-affinity makes it: the larger first
-				key += float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
-			}
-		case ByPair:
-			key = float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
-		case ByCPU:
-			key = float64(size[0]) * w[0]
-		case ByMemory:
-			key = float64(size[1]) * w[1]
-		default:
-			for j, v := range size {
-				if v > 0 {
-					key += float64(float64(v) * w[j])
-				}
-			}
-		}
-		keys[i] = itemKey{key, i}
+		keys[i] = itemKey{orderKey(by, p.Items[i].Size, w), i}
 	}
 	slices.SortFunc(keys, func(a, b itemKey) int { // equal ones stay as they come
 		switch {
@@ -101,6 +77,34 @@ func (p *Problem) Order(by int) []int {
 		order[n] = keys[n].item
 	}
 	return order
+}
+
+// orderKey is what an order sorts an item by, from its size and the weights of the dimensions.
+func orderKey(by int, size []int64, w []float64) (key float64) {
+	switch by {
+	case ByShare:
+		for j, v := range size {
+			if v > 0 {
+				key = max(key, float64(v)*w[j])
+			}
+		}
+		if key >= 1 { // all of a dimension, as anti-affinity makes it: the larger first
+			key += float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
+		}
+	case ByPair:
+		key = float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
+	case ByCPU:
+		key = float64(size[0]) * w[0]
+	case ByMemory:
+		key = float64(size[1]) * w[1]
+	default:
+		for j, v := range size {
+			if v > 0 {
+				key += float64(float64(v) * w[j])
+			}
+		}
+	}
+	return key
 }
 
 // itemKey is by what a item is put in order.

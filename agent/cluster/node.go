@@ -9,28 +9,6 @@ type Taint struct {
 	Effect string `json:"effect"`
 }
 
-// Taints and annotations that the scaler writes or honours. The names are Cluster
-// Autoscaler's, so that dashboards and habits go on working.
-const (
-	TaintToBeDeleted       = "ToBeDeletedByClusterAutoscaler"       // value: unix seconds of marking
-	TaintDeletionCandidate = "DeletionCandidateOfClusterAutoscaler" // value: unix seconds, PreferNoSchedule
-	AnnotationNoScaleDown  = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	// AnnotationCordoned marks a cordon made by this agent: only ours is undone. Its value
-	// is when and by which rule, with a space between.
-	AnnotationCordoned = "autoscaler-agent/cordoned"
-	// AnnotationRequested asks that a Node be drained and terminated, whatever its use and
-	// without waiting; every rule that protects pods holds.
-	AnnotationRequested = "autoscaler-agent/scale-down-requested"
-	// AnnotationDelay is a prefix: while a Node carries such an annotation it is drained and
-	// not terminated, for a while.
-	AnnotationDelay = "delay-deletion.cluster-autoscaler.kubernetes.io/"
-	// AnnotationKeep opts a Node out of scale-down and reaping.
-	AnnotationKeep = "autoscaler-agent/keep"
-	// AnnotationGroup is the node group in which an agent saw the Node's instance live. A
-	// new leader's nodecleaner knows by it which Nodes are managed.
-	AnnotationGroup = "autoscaler-agent/group"
-)
-
 // Node is the scheduling- and lifecycle-relevant part of a Kubernetes Node, with the
 // pods that are bound to it. Once it is in a Snapshot nothing writes to it any more:
 // the same pointer in a later Snapshot means that nothing about it or its pods changed.

@@ -101,3 +101,6 @@ type Backoff struct {
 	Last  time.Time       `json:"last"` // when the newest failure that counted happened
 	Text  string          `json:"text"` // the cloud's own words
 }
+
+// Active tells whether the pause is still on.
+func (b *Backoff) Active(now time.Time) bool { return b.Until.After(now) }

@@ -108,7 +108,7 @@ func (b *build) intern(key []byte, next int) (id int32, fresh bool) {
 }
 
 func (b *build) key(name string) int32 {
-	id, fresh := b.intern(appendString(append(b.buf[:0], 'k'), name), len(b.keys))
+	id, fresh := b.intern(cluster.AppendString(append(b.buf[:0], 'k'), name), len(b.keys))
 	if fresh {
 		b.keys = append(b.keys, name)
 		if name == labelHostname {
@@ -293,10 +293,10 @@ func (b *build) eligible(e eligibility) int32 {
 		key = append(strconv.AppendInt(key, int64(k), 10), ',')
 	}
 	if e.honor {
-		key = appendNodeTerms(appendLabels(append(key, 'a'), e.class.NodeSelector), e.class.Affinity)
+		key = cluster.AppendNodeTerms(cluster.AppendLabels(append(key, 'a'), e.class.NodeSelector), e.class.Affinity)
 	}
 	if e.taints {
-		key = appendTolerations(append(key, 't'), e.class.Tolerations)
+		key = cluster.AppendTolerations(append(key, 't'), e.class.Tolerations)
 	}
 	b.buf = key
 	id, fresh := b.intern(key, len(b.eligs))

@@ -1,8 +1,6 @@
 package fit
 
 import (
-	"strconv"
-
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
@@ -48,24 +46,9 @@ func (s *State) ConstraintClass(class int) int { return int(s.of[class]) }
 
 // appendConstraintClass writes all that is read of a class without volumes.
 func appendConstraintClass(b []byte, c *cluster.PodClass) []byte {
-	b = appendLabels(appendString(b, c.Namespace), c.Labels)
-	for _, terms := range [...][]cluster.PodTerm{c.PodAffinity, c.PodAntiAffinity} {
-		b = append(strconv.AppendInt(b, int64(len(terms)), 10), ',')
-		for i := range terms {
-			t := &terms[i]
-			b = appendSelector(appendString(b, t.TopologyKey), t.Selector)
-			b = appendSelector(appendStrings(b, t.Namespaces), t.NamespaceSelector)
-		}
-	}
-	if b = append(strconv.AppendInt(b, int64(len(c.Spread)), 10), ','); len(c.Spread) == 0 {
+	b = cluster.AppendPodDemands(cluster.AppendLabels(cluster.AppendString(b, c.Namespace), c.Labels), c)
+	if len(c.Spread) == 0 {
 		return b // what it asks of nodes matters to nobody's spread
 	}
-	for i := range c.Spread {
-		t := &c.Spread[i]
-		b = appendSelector(appendString(b, t.TopologyKey), t.Selector)
-		b = append(strconv.AppendInt(b, int64(t.MaxSkew), 10), ',')
-		b = append(strconv.AppendInt(b, int64(t.MinDomains), 10), ',')
-		b = strconv.AppendBool(strconv.AppendBool(b, t.IgnoreNodeAffinity), t.HonorTaints)
-	}
-	return appendTolerations(appendNodeTerms(appendLabels(b, c.NodeSelector), c.Affinity), c.Tolerations)
+	return cluster.AppendTolerations(cluster.AppendNodeTerms(cluster.AppendLabels(b, c.NodeSelector), c.Affinity), c.Tolerations)
 }

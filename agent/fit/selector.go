@@ -2,7 +2,6 @@ package fit
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -64,70 +63,7 @@ func (m *matcher) indexKey() *cluster.Requirement {
 	return nil
 }
 
-// The append functions write what equal things write equally. Lists and strings are
-// counted, so that no two different things read the same.
-
-func appendString(b []byte, s string) []byte {
-	return append(append(strconv.AppendInt(b, int64(len(s)), 10), ':'), s...)
-}
-
-func appendStrings(b []byte, list []string) []byte {
-	b = append(strconv.AppendInt(b, int64(len(list)), 10), ',')
-	for _, s := range list {
-		b = appendString(b, s)
-	}
-	return b
-}
-
-func appendRequirements(b []byte, rs []cluster.Requirement) []byte {
-	b = append(strconv.AppendInt(b, int64(len(rs)), 10), ',')
-	for i := range rs {
-		b = appendString(b, rs[i].Key)
-		b = appendString(b, rs[i].Operator)
-		b = appendStrings(b, rs[i].Values)
-	}
-	return b
-}
-
-func appendSelector(b []byte, sel *cluster.Selector) []byte {
-	if sel == nil {
-		return append(b, '-')
-	}
-	return appendRequirements(b, sel.Requirements)
-}
-
+// appendKey appends the key of a matcher: equal matchers have equal keys.
 func (m *matcher) appendKey(b []byte) []byte {
-	return appendSelector(appendStrings(appendSelector(b, m.selector), m.namespaces), m.wide)
-}
-
-func appendNodeTerms(b []byte, terms []cluster.NodeTerm) []byte {
-	if terms == nil {
-		return append(b, '-')
-	}
-	b = append(strconv.AppendInt(b, int64(len(terms)), 10), ',')
-	for i := range terms {
-		b = appendRequirements(appendRequirements(b, terms[i].Labels), terms[i].Fields)
-	}
-	return b
-}
-
-func appendLabels(b []byte, labels map[string]string) []byte {
-	b = append(strconv.AppendInt(b, int64(len(labels)), 10), ',')
-	keys := make([]string, 0, len(labels))
-	for k := range labels {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
-		b = appendString(appendString(b, k), labels[k])
-	}
-	return b
-}
-
-func appendTolerations(b []byte, ts []cluster.Toleration) []byte {
-	b = append(strconv.AppendInt(b, int64(len(ts)), 10), ',')
-	for i := range ts {
-		b = appendStrings(b, []string{ts[i].Key, ts[i].Operator, ts[i].Value, ts[i].Effect})
-	}
-	return b
+	return cluster.AppendSelector(cluster.AppendStrings(cluster.AppendSelector(b, m.selector), m.namespaces), m.wide)
 }

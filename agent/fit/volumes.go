@@ -55,11 +55,11 @@ func (b *build) volume(tie int32, v *cluster.Volume) {
 	if v.Driver == "" || v.Handle == "" || b.scope.NoLimits {
 		return
 	}
-	driver, fresh := b.intern(appendString(append(b.buf[:0], 'd'), v.Driver), len(b.drivers))
+	driver, fresh := b.intern(cluster.AppendString(append(b.buf[:0], 'd'), v.Driver), len(b.drivers))
 	if fresh {
 		b.drivers = append(b.drivers, v.Driver)
 	}
-	handle, fresh := b.intern(appendString(appendString(append(b.buf[:0], 'h'), v.Driver), v.Handle), len(b.driverOf))
+	handle, fresh := b.intern(cluster.AppendString(cluster.AppendString(append(b.buf[:0], 'h'), v.Driver), v.Handle), len(b.driverOf))
 	if fresh {
 		b.driverOf = append(b.driverOf, driver)
 	}

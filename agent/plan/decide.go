@@ -10,6 +10,7 @@ package plan
 import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaledown"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaleup"
@@ -40,9 +41,10 @@ var steps = []struct {
 	{"count what every group has and what is upcoming", func(r *run) { r.Account() }},
 	{"count upcoming machines that nobody reserved", func(r *run) { r.CountOrphanedUpcoming() }},
 	{"judge the cluster's health", func(r *run) { r.Health(); r.up.CheckExpanders() }},
-	{"terminate instances that never became nodes", func(r *run) { r.ReapInstances() }},
-	{"judge which groups can grow", func(r *run) { r.JudgeGroups() }},
-	{"grow groups to their minimum", func(r *run) { r.EnforceMin() }},
+	{"terminate instances that never became nodes", func(r *run) { r.down.ReapInstances() }},
+	{"name the groups that are left out of their balance set", func(r *run) { r.JudgeBalance() }},
+	{"judge which groups can grow", func(r *run) { growth.Judge(r.State) }},
+	{"grow groups to their minimum", func(r *run) { growth.EnforceMin(r.State) }},
 	{"collect the pods that want room", func(r *run) { r.Gather() }},
 	{"hold the pods that cannot be judged", func(r *run) { r.HoldUnknown() }},
 	{stepScaleUp, func(r *run) { r.down.SetApplied(r.up.Decide()) }},

@@ -102,7 +102,7 @@ func (m *caMetrics) round(s *cluster.Snapshot, p decision.Plan, memory decision.
 	m.most.WithLabelValues().Set(float64(most))
 	m.groups.WithLabelValues("autoscaled").Set(float64(len(s.Groups)))
 	for i := range memory.Backoff {
-		if b := &memory.Backoff[i]; b.Until.After(s.Now) {
+		if b := &memory.Backoff[i]; b.Active(s.Now) {
 			m.backoff.WithLabelValues(string(b.Group), string(b.Cause)).Set(1)
 		}
 	}

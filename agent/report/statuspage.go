@@ -226,7 +226,7 @@ func groupPage(s *cluster.Snapshot, m decision.Memory, g *cluster.NodeGroup, c c
 		out.ScaleUp.Status = "InProgress"
 	}
 	for i := range m.Backoff {
-		if b := &m.Backoff[i]; b.Group == g.ID && b.Until.After(s.Now) {
+		if b := &m.Backoff[i]; b.Group == g.ID && b.Active(s.Now) {
 			out.ScaleUp.Status, out.ScaleUp.Backoff = "Backoff", &caBackoff{Code: string(b.Cause), Text: b.Text}
 		}
 	}

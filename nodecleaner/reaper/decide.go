@@ -227,9 +227,9 @@ const (
 
 // The taints of the field that nodecleaner writes. The value of the second marks ours.
 const (
-	TaintOutOfService = "node.kubernetes.io/out-of-service"
+	TaintOutOfService = cluster.TaintOutOfService
 	OutOfServiceValue = "nodeshutdown"
-	TaintShutdown     = "node.cloudprovider.kubernetes.io/shutdown"
+	TaintShutdown     = cluster.TaintShutdown
 	ShutdownValue     = "autoscaler-agent"
 )
 

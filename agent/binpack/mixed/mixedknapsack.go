@@ -142,35 +142,7 @@ func (s *mixedKnapsack) swap(rows []int, wide bool) bool {
 	tries := 0
 	better := func(without, with, n int) bool {
 		tries++
-		copy(s.have, s.best)
-		copy(s.room, room)
-		value := s.value
-		change := func(r, n int) {
-			binpack.Sub(s.room, b.Sizes[r], n)
-			s.have[r] += int32(n)
-			value += float64(s.y[r] * float64(n))
-		}
-		change(without, -n)
-		if with >= 0 {
-			if binpack.MaxFit(s.room, b.Sizes[with]) == 0 {
-				return false
-			}
-			change(with, 1)
-		}
-		for _, r := range s.order {
-			if r == without && with < 0 {
-				continue
-			}
-			if n := min(binpack.MaxFit(s.room, b.Sizes[r]), s.left[r]-int(s.have[r])); n > 0 {
-				change(r, n)
-			}
-		}
-		if value <= s.value*(1+1e-9) {
-			return false
-		}
-		s.value = value
-		copy(s.best, s.have)
-		return true
+		return s.exchange(room, without, with, n)
 	}
 	found := false
 search:
@@ -193,6 +165,41 @@ search:
 	clear(s.have)
 	copy(s.room, b.MachineTypes[s.k].Empty)
 	return found
+}
+
+// exchange takes n pods of one class out of the best content, puts one pod of another class
+// in (with below zero: of none), and fills the rest up. It keeps the result if that is worth
+// more. room is what the best content leaves.
+func (s *mixedKnapsack) exchange(room []int64, without, with, n int) bool {
+	copy(s.have, s.best)
+	copy(s.room, room)
+	value := s.value
+	change := func(r, n int) {
+		binpack.Sub(s.room, s.b.Sizes[r], n)
+		s.have[r] += int32(n)
+		value += float64(s.y[r] * float64(n))
+	}
+	change(without, -n)
+	if with >= 0 {
+		if binpack.MaxFit(s.room, s.b.Sizes[with]) == 0 {
+			return false
+		}
+		change(with, 1)
+	}
+	for _, r := range s.order {
+		if r == without && with < 0 {
+			continue
+		}
+		if n := min(binpack.MaxFit(s.room, s.b.Sizes[r]), s.left[r]-int(s.have[r])); n > 0 {
+			change(r, n)
+		}
+	}
+	if value <= s.value*(1+1e-9) {
+		return false
+	}
+	s.value = value
+	copy(s.best, s.have)
+	return true
 }
 
 // fractional is the most that positions from k on are worth in what is left of the

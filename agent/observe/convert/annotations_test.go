@@ -12,7 +12,7 @@ import (
 
 func TestPodScaleUpDelay(t *testing.T) {
 	for text, want := range map[string]time.Duration{"30s": 30 * time.Second, "1m30s": 90 * time.Second, "": 0, "30": 0, "-5s": 0, "soon": 0} {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationScaleUpDelay: text, "other": "x"}}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{cluster.AnnotationScaleUpDelay: text, "other": "x"}}}
 		if _, err := Strip(p); err != nil {
 			t.Fatal(err)
 		}
@@ -23,14 +23,14 @@ func TestPodScaleUpDelay(t *testing.T) {
 }
 
 func TestRareAnnotations(t *testing.T) {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationDoNotDisrupt: "45m", annotationEvictDaemon: "true"}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{cluster.AnnotationDoNotDisrupt: "45m", cluster.AnnotationEvictDaemon: "true"}}}
 	if _, err := Strip(p); err != nil {
 		t.Fatal(err)
 	}
 	if got := Pod(p); got.DoNotDisrupt || got.Asked().KeepFor != 45*time.Minute || got.Asked().EvictDaemon != "true" {
 		t.Errorf("%+v, %+v", got, got.Asked())
 	}
-	p = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationDoNotDisrupt: "true"}}}
+	p = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{cluster.AnnotationDoNotDisrupt: "true"}}}
 	if got := Pod(p); !got.DoNotDisrupt || got.Wishes != nil {
 		t.Errorf("%+v", got)
 	}

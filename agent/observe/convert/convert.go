@@ -16,26 +16,16 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-const (
-	annotationSafeToEvict   = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-	annotationSafeVolumes   = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-	annotationDoNotDisrupt  = "karpenter.sh/do-not-disrupt"
-	annotationScaleUpDelay  = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
-	annotationEvictDaemon   = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
-	labelControlPlane       = "node-role.kubernetes.io/control-plane"
-	labelControlPlaneLegacy = "node-role.kubernetes.io/master"
-)
-
 // keptAnnotations are the annotations that a decision may depend on; all others are
 // dropped before an object enters the cache.
 var keptAnnotations = []string{
-	annotationSafeToEvict, annotationSafeVolumes, annotationDoNotDisrupt, annotationScaleUpDelay, annotationEvictDaemon,
+	cluster.AnnotationSafeToEvict, cluster.AnnotationSafeVolumes, cluster.AnnotationDoNotDisrupt, cluster.AnnotationScaleUpDelay, cluster.AnnotationEvictDaemon,
 	cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep,
 	corev1.MirrorPodAnnotationKey,
 }
 
 // nodeAnnotations are those of Nodes.
-var nodeAnnotations = []string{cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep, cluster.AnnotationRequested, annotationDoNotDisrupt}
+var nodeAnnotations = []string{cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep, cluster.AnnotationRequested, cluster.AnnotationDoNotDisrupt}
 
 // podWishes reads the annotations that few pods have. A value that is no duration has no
 // effect, as in Cluster Autoscaler.
@@ -50,7 +40,7 @@ func podWishes(a map[string]string) *cluster.PodWishes {
 		}
 		return max(d, 0)
 	}
-	w := cluster.PodWishes{ScaleUpDelay: after(annotationScaleUpDelay), KeepFor: after(annotationDoNotDisrupt), EvictDaemon: a[annotationEvictDaemon]}
+	w := cluster.PodWishes{ScaleUpDelay: after(cluster.AnnotationScaleUpDelay), KeepFor: after(cluster.AnnotationDoNotDisrupt), EvictDaemon: a[cluster.AnnotationEvictDaemon]}
 	if w == (cluster.PodWishes{}) {
 		return nil
 	}
@@ -90,8 +80,8 @@ func Node(n *corev1.Node) cluster.Node {
 			out.Ready, out.ReadySince = status(c.Status), c.LastTransitionTime.Time
 		}
 	}
-	_, out.ControlPlane = n.Labels[labelControlPlane]
-	if _, legacy := n.Labels[labelControlPlaneLegacy]; legacy {
+	_, out.ControlPlane = n.Labels[cluster.LabelControlPlane]
+	if _, legacy := n.Labels[cluster.LabelControlPlaneLegacy]; legacy {
 		out.ControlPlane = true
 	}
 	return out
@@ -118,8 +108,8 @@ func Pod(p *corev1.Pod) cluster.Pod {
 		Finished:     p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 		Created:      cluster.At(p.CreationTimestamp.Time),
 		Owner:        owner(metav1.GetControllerOf(p)),
-		SafeToEvict:  p.Annotations[annotationSafeToEvict],
-		DoNotDisrupt: p.Annotations[annotationDoNotDisrupt] == "true",
+		SafeToEvict:  p.Annotations[cluster.AnnotationSafeToEvict],
+		DoNotDisrupt: p.Annotations[cluster.AnnotationDoNotDisrupt] == "true",
 		LocalStorage: localStorage(p),
 	}
 	_, out.Mirror = p.Annotations[corev1.MirrorPodAnnotationKey]
@@ -148,7 +138,7 @@ func owner(ref *metav1.OwnerReference) *cluster.Owner {
 }
 
 func localStorage(p *corev1.Pod) string {
-	safe := strings.Split(p.Annotations[annotationSafeVolumes], ",")
+	safe := strings.Split(p.Annotations[cluster.AnnotationSafeVolumes], ",")
 	for i := range p.Spec.Volumes {
 		v := &p.Spec.Volumes[i]
 		dies := v.HostPath != nil || v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory

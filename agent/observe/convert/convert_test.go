@@ -119,7 +119,7 @@ func TestConvertPod(t *testing.T) {
 	yes, grace := true, int64(30)
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", CreationTimestamp: since,
-			Annotations:     map[string]string{annotationSafeToEvict: "false", annotationDoNotDisrupt: "true", annotationSafeVolumes: "scratch"},
+			Annotations:     map[string]string{cluster.AnnotationSafeToEvict: "false", cluster.AnnotationDoNotDisrupt: "true", cluster.AnnotationSafeVolumes: "scratch"},
 			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "r", Controller: &yes}}},
 		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace, Volumes: []corev1.Volume{
 			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},

@@ -22,7 +22,7 @@ type classes struct {
 
 // intern returns the index of a class and counts one more user of it.
 func (c *classes) intern(p cluster.PodClass) (index int, fresh bool) {
-	c.buf = appendClass(c.buf[:0], &p)
+	c.buf = cluster.AppendClass(c.buf[:0], &p)
 	if i, ok := c.index[string(c.buf)]; ok {
 		c.refs[i]++
 		return i, false

@@ -82,7 +82,7 @@ var mutants = []mutant{
 	{"pod terms: namespaceSelector", "fit/selector.go", []string{`(existing || has) && selects(m.wide, labels)`, `(existing && (has || !has)) && selects(m.wide, labels)`}},
 	{"pod terms: namespaceSelector of others", "fit/selector.go", []string{`(existing || has) && selects(m.wide, labels)`, `has && !existing && selects(m.wide, labels)`}},
 	{"pod terms: namespaceSelector and no labels", "fit/selector.go", []string{`!selects(m.wide, nil)`, `true`}},
-	{"ties: labels", "fit/constraintclasses.go", []string{`appendLabels(appendString(b, c.Namespace), c.Labels)`, `appendString(b, c.Namespace)`}},
+	{"ties: labels", "fit/constraintclasses.go", []string{`cluster.AppendLabels(cluster.AppendString(b, c.Namespace), c.Labels)`, `cluster.AppendString(b, c.Namespace)`}},
 	{"selectors: NotIn", "observe/convert/terms.go", []string{`r := cluster.Requirement{Key: e.Key, Operator: string(e.Operator)}`, `r := cluster.Requirement{Key: e.Key, Operator: strings.TrimPrefix(string(e.Operator), "Not")}`, "import (\n", "import (\n\t\"strings\"\n"}},
 }
 

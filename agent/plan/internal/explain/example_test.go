@@ -7,6 +7,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/explain"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaledown"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaleup"
@@ -34,7 +35,7 @@ func Example() {
 		r := round.New(new(round.Cache), &s, &decision.Memory{}, &p)
 		r.Index()
 		r.Account()
-		r.JudgeGroups()
+		growth.Judge(r)
 		r.Gather()
 		m := explain.Moment{State: r, ScaleUp: scaleup.New(r), ScaleDown: scaledown.New(r, new(scaledown.Cache))}
 		if up {

@@ -2,11 +2,11 @@ package explain
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -36,7 +36,10 @@ func (e *explainer) group() {
 			f.Reserved += len(to.Pods)
 		}
 	}
-	e.growth(i, f)
+	for _, l := range growth.Reasons(w.State, g) {
+		f.NoGrowth = append(f.NoGrowth, decision.Verdict{Rule: l.Rule, Why: l.Why})
+	}
+	f.CanGrow = len(f.NoGrowth) == 0
 	e.shrinking(i, f)
 	for k := range w.Nodes {
 		if since, ok := w.Next.Unneeded[w.Nodes[k].Name]; ok && w.Nodes[k].Group == i {
@@ -72,53 +75,6 @@ func (e *explainer) groupVerdicts(g *round.Group) []decision.Verdict {
 		}
 	}
 	return out
-}
-
-// growth lists everything that keeps the group from growing. The first is the one
-// that the round counted.
-func (e *explainer) growth(i int, f *decision.GroupFacts) {
-	w, g := e.end, &e.end.Groups[i]
-	add := func(rule, why string) {
-		v := decision.Verdict{Rule: rule, Why: why}
-		if rule != "" && !slices.Contains(f.NoGrowth, v) {
-			f.NoGrowth = append(f.NoGrowth, v)
-		}
-	}
-	add(g.Rule, g.Why)
-	if why := w.Paused(g); why != "" {
-		add(decision.RuleOperator, why)
-	}
-	if g.Stale != "" {
-		add(decision.RuleGroupStale, "the group's facts are old: "+g.Stale)
-	}
-	if g.Paused != "" {
-		add(decision.RulePaused, g.Paused)
-	}
-	if g.Busy != "" {
-		add(decision.RuleCloudBusy, g.Busy)
-	}
-	if g.TemplateStale != "" {
-		add(decision.RuleTemplate, "what its next machine would be is old: "+g.TemplateStale)
-	}
-	if g.Template.Unknown != "" {
-		add(decision.RuleTemplate, "template unknown: "+g.Template.Unknown)
-	}
-	for _, b := range f.Backoff {
-		if b.Until.After(w.Now) {
-			add(decision.RuleBackoff, fmt.Sprintf("backed off until %s (%s): %s", round.Stamp(b.Until), b.Cause, b.Text))
-		}
-	}
-	if why := w.Sick(g); why != "" {
-		add(decision.RuleGroupHealth, why)
-	}
-	if n, why := w.Allowed(g, 1); n == 0 {
-		rule := decision.RuleTotals
-		if g.Size+g.Grow >= g.Max {
-			rule = decision.RuleMax
-		}
-		add(rule, why)
-	}
-	f.CanGrow = len(f.NoGrowth) == 0
 }
 
 // shrinking lists everything that keeps all of the group's nodes.

@@ -1,7 +1,6 @@
 package round
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -39,44 +38,6 @@ func (w *State) backOff(g cluster.GroupID, f cluster.Failure) {
 	if until := f.At.Add(b.Step); until.After(b.Until) {
 		b.Until = until
 	}
-}
-
-// pause returns the pause that a group is in, the longest first: its own, or that of a
-// group that was refused for a quota which both draw on.
-func (w *State) pause(g *Group) *decision.Backoff {
-	var found *decision.Backoff
-	for i := range w.Next.Backoff {
-		b := &w.Next.Backoff[i]
-		if w.Reached(b.Until) || b.Group != g.ID && !w.sharesQuota(g, b) {
-			continue
-		}
-		if found == nil || cmp.Or(cmp.Compare(own(found, g), own(b, g)), b.Until.Compare(found.Until), cmp.Compare(found.Cause, b.Cause), cmp.Compare(found.Group, b.Group)) > 0 {
-			found = b
-		}
-	}
-	return found
-}
-
-// own orders a group's own pauses before those that it shares.
-func own(b *decision.Backoff, g *Group) int {
-	if b.Group == g.ID {
-		return 0
-	}
-	return 1
-}
-
-// sharesQuota tells whether a pause for quota concerns a group too. A group that the
-// cloud no longer lists says nothing about its quota's name, so it concerns all.
-func (w *State) sharesQuota(g *Group, b *decision.Backoff) bool {
-	if b.Cause != cluster.CauseQuota {
-		return false
-	}
-	i, ok := w.ByID[b.Group]
-	if !ok {
-		return true
-	}
-	refused := &w.Groups[i]
-	return refused.Provider == g.Provider && (refused.Quota == "" || g.Quota == "" || refused.Quota == g.Quota)
 }
 
 // causeOf translates provider.Kind's words. Conflicts, transient errors and a busy cloud

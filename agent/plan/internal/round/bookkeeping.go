@@ -52,7 +52,7 @@ func (w *State) Health() {
 		if n.State != StateUpcoming {
 			unready++
 			if n.Group >= 0 {
-				w.Groups[n.Group].unready++
+				w.Groups[n.Group].Unready++
 			}
 		}
 		since, ok := w.Memory.Unready[n.Name]

@@ -2,11 +2,8 @@ package round
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
@@ -86,12 +83,7 @@ func shapeKey(c *cluster.PodClass) string {
 	if len(c.NodeSelector)+len(c.Tolerations)+len(c.NotUnderstood)+len(c.NodeName) == 0 && c.Affinity == nil {
 		return ""
 	}
-	var s strings.Builder
-	for _, k := range slices.Sorted(maps.Keys(c.NodeSelector)) {
-		fmt.Fprintf(&s, "%q=%q,", k, c.NodeSelector[k])
-	}
-	fmt.Fprintf(&s, "%t%q%q%q%q", c.Affinity == nil, c.Affinity, c.Tolerations, c.NotUnderstood, c.NodeName)
-	return s.String()
+	return string(cluster.AppendStrings(cluster.AppendNodeDemands(nil, c), c.NotUnderstood))
 }
 
 // sort ranks the classes by size.

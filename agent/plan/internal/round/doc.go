@@ -1,9 +1,11 @@
 // Package round is the indexed state of one round: the Snapshot with its instances, nodes
-// and pods matched, the room that is left, the groups' health, backoff and limits, the
-// demands of the pending pods, and what the round has decided so far.
+// and pods matched, the room that is left, what every group has and what is upcoming, its
+// backoff after failures, the demands of the pending pods, and what the round has decided so
+// far.
 //
 // New begins a round; its steps are called by agent/plan in the order of agent/plan's
 // list. Cache is what one round worked out for the next one (indexes by pointer identity,
-// so that a round costs what changed). Layer 2. It refuses to choose: which group grows is
-// for scaleup, which node goes is for scaledown, and it never writes to the Snapshot.
+// so that a round costs what changed). Layer 2. It refuses to decide: whether a group may grow is
+// for growth, which group grows for scaleup, which node or instance goes for scaledown. It
+// never writes to the Snapshot.
 package round

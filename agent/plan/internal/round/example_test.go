@@ -30,7 +30,6 @@ func Example() {
 	r := round.New(new(round.Cache), &s, &decision.Memory{}, &p)
 	r.Index()
 	r.Account()
-	r.JudgeGroups()
 	r.Gather()
 	for i := range r.Demands {
 		fmt.Println(r.Demands[i].Count(), "pods of class", r.Demands[i].Class)

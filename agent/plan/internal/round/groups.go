@@ -17,8 +17,6 @@ const (
 	// lagSeen is how long reads may fall back behind one that showed the resize, as
 	// when another replica answers.
 	lagSeen = 10 * time.Second
-	// nodeLag is how long a young Node may be ahead of the reads that list its instance.
-	nodeLag = 20 * time.Second
 	// deletedFor is how long a read may go on showing an instance that was told to go.
 	deletedFor = 15 * time.Minute
 	// refusedFor is the first pause after a call that was refused (denied, or no such
@@ -70,17 +68,6 @@ func (w *State) Postpone(until time.Time) {
 	if until.After(w.Next.ScaleDownAfter) {
 		w.Next.ScaleDownAfter = until
 	}
-}
-
-// Sick tells a group of which too many nodes are not Ready while the cluster is well:
-// a machine more would likely be no better (by the cluster's own thresholds, as in
-// Cluster Autoscaler). When the whole cluster is not well, the network is the likelier
-// culprit: deletions are frozen, and pods that wait are helped.
-func (w *State) Sick(g *Group) string {
-	if w.Unhealthy == "" && g.unready > w.Policy.OKTotalUnready && g.unready*100 > w.Policy.MaxTotalUnreadyPercent*g.Nodes {
-		return fmt.Sprintf("%s of its nodes are not Ready", count(g.unready, g.Nodes))
-	}
-	return ""
 }
 
 // Account counts what every group has and what is upcoming, from the cloud's facts and
@@ -140,7 +127,7 @@ func (w *State) accountInstances(g *Group) {
 			continue
 		}
 		g.Members++
-		if _, ok := w.id.Node[in.ID]; ok {
+		if _, ok := w.Identity.Node[in.ID]; ok {
 			g.Nodes++
 			continue
 		}
@@ -205,30 +192,6 @@ func (w *State) undelivered(g cluster.GroupID) bool {
 
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// JudgeGroups says for every group whether it can be grown. The first reason counts.
-func (w *State) JudgeGroups() {
-	ahead := w.ahead()
-	var schemes map[string]map[string]bool
-	if len(ahead) > 0 {
-		schemes = w.schemes()
-	}
-	w.judgeBalance()
-	for i := range w.Groups {
-		g := &w.Groups[i]
-		g.Rule, g.Why = w.refusal(g)
-		if g.Rule == "" {
-			own := schemes[g.Provider]
-			at := slices.IndexFunc(ahead, func(n *cluster.Node) bool { return len(own) == 0 || own[scheme(n.ProviderID)] })
-			if at >= 0 {
-				g.Rule, g.Why = decision.RuleAhead, fmt.Sprintf("node %s has registered and no group lists its instance yet: growth waits for the cloud's reads to catch up", ahead[at].Name)
-			}
-		}
-		if g.Rule != "" && g.Rule != decision.RuleMax {
-			w.Held("group", string(g.ID), g.Rule, "%s", g.Why)
-		}
-	}
-}
-
 // Paused says that an operator wants the group left alone; empty: nobody does.
 func (w *State) Paused(g *Group) string {
 	if g.Pause == nil {
@@ -246,67 +209,6 @@ func (w *State) Paused(g *Group) string {
 		why += ": " + g.Pause.Why
 	}
 	return why
-}
-
-func (w *State) refusal(g *Group) (rule, why string) {
-	if g.Min < 0 || g.Max < g.Min {
-		return decision.RuleBounds, fmt.Sprintf("invalid bounds: minimum %d, maximum %d; set a maximum that is not below the minimum", g.Min, g.Max)
-	}
-	if why := w.Paused(g); why != "" {
-		return decision.RuleOperator, why
-	}
-	if g.Stale != "" {
-		return decision.RuleGroupStale, "the group's facts are old: " + g.Stale
-	}
-	if g.Paused != "" {
-		return decision.RulePaused, g.Paused
-	}
-	if g.Busy != "" {
-		return decision.RuleCloudBusy, g.Busy
-	}
-	if g.TemplateStale != "" {
-		return decision.RuleTemplate, "what its next machine would be is old: " + g.TemplateStale
-	}
-	if g.Template.Unknown != "" {
-		return decision.RuleTemplate, "template unknown: " + g.Template.Unknown
-	}
-	if b := w.pause(g); b != nil {
-		w.WakeAt(b.Until)
-		if b.Group != g.ID {
-			return decision.RuleQuota, fmt.Sprintf("shares the quota of group %s, which is backed off until %s: %s", b.Group, Stamp(b.Until), b.Text)
-		}
-		return decision.RuleBackoff, fmt.Sprintf("backed off until %s (%s): %s", Stamp(b.Until), b.Cause, b.Text)
-	}
-	if why := w.Sick(g); why != "" {
-		return decision.RuleGroupHealth, why
-	}
-	if g.Shrinks {
-		return decision.RuleOneWay, "the group shrinks in this round"
-	}
-	if g.Size >= g.Max && g.CorrectedTarget >= g.Min {
-		return decision.RuleMax, fmt.Sprintf("at its maximum of %d", g.Max)
-	}
-	return "", ""
-}
-
-// EnforceMin plans the machines that a group lacks to its minimum. Pods may use them.
-func (w *State) EnforceMin() {
-	if !w.Policy.EnforceMin {
-		return
-	}
-	for i := range w.Groups {
-		g := &w.Groups[i]
-		if g.Rule != "" || g.CorrectedTarget >= g.Min {
-			continue
-		}
-		g.Raise = true
-		want := max(g.Min-g.Size, 0)
-		n, why := w.Allowed(g, want)
-		if n < want {
-			w.Held("group", string(g.ID), decision.RuleTotals, "below its minimum of %d: %s", g.Min, why)
-		}
-		g.Grow += n
-	}
 }
 
 func sortBackoff(b []decision.Backoff) {

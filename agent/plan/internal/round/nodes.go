@@ -39,7 +39,7 @@ const (
 
 func (w *State) indexNodes() {
 	t := &w.Cache.instances
-	w.id, w.ByName = t.id, t.byName
+	w.Identity, w.ByName = t.id, t.byName
 	w.Cache.Nodes = slices.Grow(w.Cache.Nodes[:0], len(t.order))[:len(t.order)]
 	w.Nodes = w.Cache.Nodes
 	axes := w.Dimensions.Len()
@@ -141,7 +141,7 @@ func (w *State) silent(n *Node) bool {
 // deletion taints are not of that kind.
 func startingTaint(t cluster.Taint) bool {
 	return fit.Startup(t) && t.Effect != "PreferNoSchedule" &&
-		t.Key != cluster.TaintToBeDeleted && !strings.HasSuffix(t.Key, "-pressure") && t.Key != "node.cloudprovider.kubernetes.io/shutdown"
+		t.Key != cluster.TaintToBeDeleted && !strings.HasSuffix(t.Key, "-pressure") && t.Key != cluster.TaintShutdown
 }
 
 // lacks tells that the template promises a resource that the node does not report
@@ -193,9 +193,9 @@ func (w *State) Takes(class, g int, shape *fit.NodeInfo) bool {
 
 // OptedOut says which annotation keeps a node.
 func OptedOut(n *cluster.Node) string {
-	for _, key := range []string{cluster.AnnotationNoScaleDown, cluster.AnnotationKeep, AnnotationDoNotDisrupt} {
+	for _, key := range []string{cluster.AnnotationNoScaleDown, cluster.AnnotationKeep, cluster.AnnotationDoNotDisrupt} {
 		if v, ok := n.Annotations[key]; ok && v != "false" {
-			if _, err := time.ParseDuration(v); err == nil && key == AnnotationDoNotDisrupt {
+			if _, err := time.ParseDuration(v); err == nil && key == cluster.AnnotationDoNotDisrupt {
 				continue // for a time: see optOutNow
 			}
 			return "annotated " + key
@@ -203,8 +203,6 @@ func OptedOut(n *cluster.Node) string {
 	}
 	return ""
 }
-
-const AnnotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
 
 // NodesWithRoom lists the nodes that could take a pod of some want: on a cluster that is full
 // the packing then costs what is pending and not what exists.

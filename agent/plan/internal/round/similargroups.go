@@ -131,8 +131,8 @@ func SameTaints(a, b []cluster.Taint) bool {
 	return within(a, b) && within(b, a)
 }
 
-// judgeBalance names the groups that are left out of the set that they were put into.
-func (w *State) judgeBalance() {
+// JudgeBalance names the groups that are left out of the set that they were put into.
+func (w *State) JudgeBalance() {
 	first := map[string]*Group{}
 	for i := range w.Groups {
 		g := &w.Groups[i]

@@ -25,7 +25,7 @@ type State struct {
 	Cache      *Cache
 	Given      *cluster.Snapshot // the Snapshot as it was handed in
 	Until      time.Time         // when the answer may be another one, all else equal; zero: never
-	id         cluster.Identity
+	Identity   cluster.Identity  // which instance backs which Node
 	Dimensions *fit.Dimensions
 	Groups     []Group // sorted by ID
 	Nodes      []Node  // sorted by name
@@ -42,10 +42,8 @@ type State struct {
 	Unjudged          bool                               // a pod that fit cannot judge waits for its first verdict
 	Uncacheable       bool                               // the answer depends on every moment
 	Grew              bool
-	Emptying          int    // marked nodes without pods
-	Draining          int    // nodes that are being emptied
 	Unhealthy         string // why deletions are frozen; empty: they are not
-	sums              sums
+	totals            totals
 	sets              [][]int               // by group: those that are balanced with it; nil: not asked yet
 	headrooms         []HeadroomPieces      // headroom that is open now
 	interruptedNodes  map[int]*cluster.Node // by node: see releaseInterrupted
@@ -54,16 +52,15 @@ type State struct {
 // Group is a node group and what the round knows about it.
 type Group struct {
 	*cluster.NodeGroup
-	CorrectedTarget int    // the target after lagging reads are corrected
-	Members         int    // live instances that the target counts
-	Size            int    // the larger of the two: what growth is added to
-	Raise           bool   // the target is below the minimum
-	Nodes           int    // of them, those that are Nodes
-	unready         int    // of these, those that are neither Ready nor starting
-	Upcoming        int    // machines that will come and are not Nodes yet
-	replaced        int    // interrupted machines: as many are upcoming in their place, and nobody asked for these
-	Rule            string // why the group cannot be grown; empty: it can
-	Why             string
+	CorrectedTarget int                  // the target after lagging reads are corrected
+	Members         int                  // live instances that the target counts
+	Size            int                  // the larger of the two: what growth is added to
+	Raise           bool                 // the target is below the minimum
+	Nodes           int                  // of them, those that are Nodes
+	Unready         int                  // of these, those that are neither Ready nor starting
+	Upcoming        int                  // machines that will come and are not Nodes yet
+	replaced        int                  // interrupted machines: as many are upcoming in their place, and nobody asked for these
+	Growth          decision.GrowthLimit // the verdict of growth.Judge; see CanGrow
 	Empty           []int64
 	shape           fit.NodeInfo
 	anyone          int8 // whether its machines let a pod on that asks nothing of them; 0: not asked yet
@@ -71,7 +68,7 @@ type Group struct {
 	Removing        int  // machines whose deletion is under way or decided
 	Shrinks         bool
 	Bought          bool // this round raises the target
-	reapable        []reapable
+	Reapable        []Reapable
 	failed          []cluster.Failure // all failures to start or to join that are known
 
 	Pods     []cluster.PodKey // those that new machines are for, sorted
@@ -81,6 +78,10 @@ type Group struct {
 	Last     int // the class that was counted last
 	Headroom int // pieces of headroom that new machines are for
 }
+
+// CanGrow tells whether the group can be grown at all in this round. How many machines it may
+// add is for package growth to say.
+func (g *Group) CanGrow() bool { return g.Growth.Rule == "" }
 
 // PodRun are pods of one class in the order of their names.
 type PodRun struct {

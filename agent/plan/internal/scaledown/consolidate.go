@@ -9,6 +9,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -77,7 +78,7 @@ func (w *Planner) Consolidate() {
 // quiescent tells that nothing comes, goes or is decided in this round, and that no machine
 // has gone within the unneeded time: one that is bought then would be a flap.
 func (w *Planner) quiescent() bool {
-	if len(w.Plan.Actions) > 0 || w.Unjudged || w.Draining+w.Emptying > 0 || !w.Memory.ShrunkAt.IsZero() && !w.Reached(w.Memory.ShrunkAt.Add(w.Policy.UnneededFor)) {
+	if len(w.Plan.Actions) > 0 || w.Unjudged || w.removals.any() || !w.Memory.ShrunkAt.IsZero() && !w.Reached(w.Memory.ShrunkAt.Add(w.Policy.UnneededFor)) {
 		return false
 	}
 	if rule, _ := w.Cooldown(); rule != "" {
@@ -163,7 +164,7 @@ func (w *Planner) replacements(nodes []int) []decision.Consolidation {
 	out := []decision.Consolidation{{Nodes: names}}
 	for m := 1; m <= consolidateMachines; m++ {
 		for g := range w.Groups {
-			if gr := &w.Groups[g]; gr.Rule == "" && gr.Template.Unknown == "" {
+			if gr := &w.Groups[g]; gr.CanGrow() {
 				out = append(out, decision.Consolidation{Nodes: names, Group: gr.ID, Machines: m})
 			}
 		}
@@ -202,11 +203,11 @@ func (w *Planner) costReduction(s *decision.Consolidation, list []int) float64 {
 	var to *round.Group
 	if s.Machines > 0 {
 		g, ok := w.ByID[s.Group]
-		if !ok || w.Groups[g].Rule != "" || w.Groups[g].Template.Unknown != "" {
+		if !ok {
 			return 0
 		}
 		to = &w.Groups[g]
-		if n, _ := w.Allowed(to, s.Machines); n < s.Machines {
+		if growth.Of(w.State, to, s.Machines).Count < s.Machines {
 			return 0
 		}
 	}

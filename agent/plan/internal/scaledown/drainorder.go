@@ -117,7 +117,7 @@ func (w *Planner) optOutUntil(created time.Time, d time.Duration) string {
 		return ""
 	}
 	w.WakeAt(until)
-	return fmt.Sprintf("annotated %s until %s", round.AnnotationDoNotDisrupt, round.Stamp(until))
+	return fmt.Sprintf("annotated %s until %s", cluster.AnnotationDoNotDisrupt, round.Stamp(until))
 }
 
 // OptOutNow says which annotation keeps a node now.
@@ -125,7 +125,7 @@ func (w *Planner) OptOutNow(n *cluster.Node) string {
 	if why := round.OptedOut(n); why != "" {
 		return why
 	}
-	v, ok := n.Annotations[round.AnnotationDoNotDisrupt]
+	v, ok := n.Annotations[cluster.AnnotationDoNotDisrupt]
 	if !ok {
 		return ""
 	}

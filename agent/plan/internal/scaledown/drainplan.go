@@ -24,7 +24,7 @@ var blockers = []struct {
 		return when(pod.SafeToEvict == "false", "annotated safe-to-evict=false")
 	}},
 	{"do-not-disrupt", func(_ *Planner, pod *cluster.Pod) string {
-		return when(pod.DoNotDisrupt, "annotated karpenter.sh/do-not-disrupt")
+		return when(pod.DoNotDisrupt, "annotated "+cluster.AnnotationDoNotDisrupt)
 	}},
 	{"do-not-disrupt for a time", func(w *Planner, pod *cluster.Pod) string {
 		return w.optOutUntil(pod.Created.Time(), pod.Asked().KeepFor)
@@ -201,33 +201,34 @@ func (w *Planner) drain(i int) {
 	g.Removing++
 	if start := markTime(n.Node, w.Now).Add(w.Policy.DelayAfterTaint); !w.Reached(start) {
 		w.WakeAt(start)
-		if c.Movable+c.Terminating == 0 {
-			w.Emptying++
-		} else {
-			w.Draining++
-		}
+		w.removals.add(&c)
 		w.Held("node", string(n.Name), decision.RuleDraining, "marked; waits until %s for pods that were on their way", round.Stamp(start))
 		return
 	}
 	if c.Movable+c.Terminating == 0 {
-		g.Shrinks = true
-		if why := w.delayed(n); why != "" {
-			w.Emptying++
-			w.Held("node", string(n.Name), decision.RuleDraining, "%s", why)
-			return
-		}
-		if g.Busy != "" {
-			w.Emptying++
-			w.Held("node", string(n.Name), decision.RuleCloudBusy, "drained, and its machine waits: %s", g.Busy)
-			return
-		}
-		w.evictDaemons(n, w.Policy.EvictDaemonsEmpty)
-		w.Act(decision.Terminate{Group: g.ID, Instance: n.Instance.ID, Node: n.Name, NodeUID: n.UID, Rule: decision.RuleEmpty, Why: "drained: no pod that could be moved is left"})
+		w.terminate(n, g, &c)
 		return
 	}
-	w.Draining++
+	w.removals.add(&c)
 	w.evict(n, &c)
 	w.evictDaemons(n, w.Policy.EvictDaemonsOccupied)
+}
+
+// terminate ends the machine of a node that is drained, unless somebody delays it.
+func (w *Planner) terminate(n *round.Node, g *round.Group, c *round.DrainPlan) {
+	g.Shrinks = true
+	if why := w.delayed(n); why != "" {
+		w.removals.add(c)
+		w.Held("node", string(n.Name), decision.RuleDraining, "%s", why)
+		return
+	}
+	if g.Busy != "" {
+		w.removals.add(c)
+		w.Held("node", string(n.Name), decision.RuleCloudBusy, "drained, and its machine waits: %s", g.Busy)
+		return
+	}
+	w.evictDaemons(n, w.Policy.EvictDaemonsEmpty)
+	w.Act(decision.Terminate{Group: g.ID, Instance: n.Instance.ID, Node: n.Name, NodeUID: n.UID, Rule: decision.RuleEmpty, Why: "drained: no pod that could be moved is left"})
 }
 
 // DeletionsFrozen says why nothing may be deleted from a group now.

@@ -39,7 +39,6 @@ func (w *Planner) Decide() {
 		return
 	}
 	rule, why := w.Cooldown()
-	empties, drains := w.Emptying, w.Draining
 	all := w.candidates()
 	for i := range all {
 		c := &all[i]
@@ -64,15 +63,11 @@ func (w *Planner) Decide() {
 			w.Held("node", name, r, "not needed, and stays: %s", y)
 			continue
 		}
-		busy, limit := &drains, w.Policy.MaxDrainAtOnce
-		if cargo.Movable+cargo.Terminating == 0 {
-			busy, limit = &empties, w.Policy.MaxEmptyAtOnce
-		}
-		if *busy >= limit {
+		if limit, full := w.removals.full(&cargo, w.Policy); full {
 			w.Held("node", name, decision.RuleBatch, "not needed, and waits: %d nodes go at once", limit)
 			continue
 		}
-		*busy++
+		w.removals.add(&cargo)
 		g.Shrinks = true
 		w.WakeAt(w.Now.Add(w.Policy.DelayAfterTaint))
 		w.Act(decision.Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, round.Pods(cargo.Movable))})
@@ -291,7 +286,8 @@ type Cache struct {
 // Planner is one round of scale-down.
 type Planner struct {
 	*round.State
-	cache *Cache
+	cache    *Cache
+	removals removals
 	// applied is every node with what is on it and with the pending pods of this round's
 	// scale-up; nil: scale-up has not worked it out.
 	applied *fit.State

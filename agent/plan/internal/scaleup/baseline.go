@@ -281,7 +281,7 @@ func (g *baseline) judgeGroups(cells []bool) {
 	}
 	for x := range w.Groups {
 		gr := &w.Groups[x]
-		if gr.Template.Unknown != "" || gr.Rule != "" && gr.Upcoming+gr.Grow == 0 || cells != nil && !cells[w.topology.GroupDomain[x]] {
+		if gr.Template.Unknown != "" || !gr.CanGrow() && gr.Upcoming+gr.Grow == 0 || cells != nil && !cells[w.topology.GroupDomain[x]] {
 			continue
 		}
 		empty, shape := w.Template(gr)

@@ -222,26 +222,8 @@ func (v *solver) newMixed() (*mixed.Problem, []int) {
 	if v.w.topology != nil {
 		b.Most = mixed.ConstrainedWork
 	}
-	for g := range v.w.Groups {
-		limit := 0
-		if gr := &v.w.Groups[g]; gr.Template.Unknown == "" && len(v.partners(g)) == 1 {
-			limit = v.limit(g)
-		}
-		if limit <= 0 {
-			continue
-		}
-		empty, _ := v.w.Template(&v.w.Groups[g])
-		k := mixed.MachineType{Group: g, Cost: v.prices[g], Limit: limit, Empty: empty, May: make([]bool, len(which))}
-		any := false
-		for r, i := range which {
-			k.May[r] = v.fits(i, g)
-			any = any || k.May[r]
-		}
-		if any {
-			b.MachineTypes = append(b.MachineTypes, k)
-		}
-	}
-	// Pods that no kind takes are the expander's to explain.
+	b.MachineTypes = v.machineTypes(which)
+	// Pods that no machine type takes are the expander's to explain.
 	var rows []int
 	for r := range which {
 		if slices.ContainsFunc(b.MachineTypes, func(k mixed.MachineType) bool { return k.May[r] }) {
@@ -271,4 +253,28 @@ func (v *solver) newMixed() (*mixed.Problem, []int) {
 		return nil, nil
 	}
 	return b, kept
+}
+
+// machineTypes are the groups that can get machines and take some of these demands.
+func (v *solver) machineTypes(which []int) (out []mixed.MachineType) {
+	for g := range v.w.Groups {
+		limit := 0
+		if gr := &v.w.Groups[g]; gr.Template.Unknown == "" && len(v.partners(g)) == 1 {
+			limit = v.limit(g)
+		}
+		if limit <= 0 {
+			continue
+		}
+		empty, _ := v.w.Template(&v.w.Groups[g])
+		k := mixed.MachineType{Group: g, Cost: v.prices[g], Limit: limit, Empty: empty, May: make([]bool, len(which))}
+		any := false
+		for r, i := range which {
+			k.May[r] = v.fits(i, g)
+			any = any || k.May[r]
+		}
+		if any {
+			out = append(out, k)
+		}
+	}
+	return out
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 )
 
 // option is what one group could do for the pods that are left.
@@ -93,12 +94,11 @@ func (v *solver) optionFor(g, limit int) *option {
 	return o
 }
 
-// room is how many machines a group may still buy in this answer.
+// room is how many machines a group may still add to this answer.
 func (v *solver) room(g int) int {
 	v.pretend(1)
-	n, _ := v.w.Allowed(&v.w.Groups[g], math.MaxInt32)
-	v.pretend(-1)
-	return n
+	defer v.pretend(-1)
+	return growth.Of(v.w.State, &v.w.Groups[g], math.MaxInt32).Count
 }
 
 // measure counts pods and what share of the machines' cpu and memory stays unused.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
@@ -46,32 +47,17 @@ func (v *solver) takesSame(g, o int) bool {
 }
 
 // own is how many machines of one group this answer may still fill.
-func (v *solver) own(g int) int {
-	if v.w.Groups[g].Rule != "" {
-		return v.upcoming[g]
-	}
-	return v.upcoming[g] + v.room(g)
-}
+func (v *solver) own(g int) int { return v.upcoming[g] + v.room(g) }
 
-// together is how many machines several groups may fill: the limits of the whole
-// cluster hold for all of them at once, by the largest machine among them.
+// together is how many machines several groups may fill between them.
 func (v *solver) together(set []int) int {
-	coming, fresh := 0, 0
-	var per cluster.Resources
+	n := 0
 	for _, g := range set {
-		coming += v.upcoming[g]
-		gr := &v.w.Groups[g]
-		if gr.Rule != "" {
-			continue
-		}
-		fresh += max(gr.Max-gr.Size-gr.Grow-v.a.grow[g], 0)
-		c := &gr.Template.Capacity
-		per.MilliCPU, per.Memory, per.Extended = max(per.MilliCPU, c.MilliCPU), max(per.Memory, c.Memory), c.Extended
+		n += v.upcoming[g]
 	}
 	v.pretend(1)
-	n, _ := v.w.AllowedTotals(&per, fresh, "")
-	v.pretend(-1)
-	return coming + n
+	defer v.pretend(-1)
+	return n + growth.Together(v.w.State, set)
 }
 
 // pretend adds what this answer buys to the groups, or takes it off again.

@@ -71,7 +71,7 @@ func (v *solver) groupsByCost() []int {
 	out := make([]int, 0, len(v.w.Groups))
 	for g := range v.w.Groups {
 		gr := &v.w.Groups[g]
-		if gr.Rule == "" && gr.Template.Unknown == "" && v.upcoming[g] == 0 && len(v.w.Peers(g)) == 1 {
+		if gr.CanGrow() && v.upcoming[g] == 0 && len(v.w.Peers(g)) == 1 {
 			out = append(out, g)
 		}
 	}
@@ -208,7 +208,7 @@ func (v *solver) shortlist() []int {
 	var out []int
 	open := make([]int, 0, len(v.w.Groups))
 	for g := range v.w.Groups {
-		if gr := &v.w.Groups[g]; !v.done[g] && gr.Template.Unknown == "" && (v.upcoming[g] > 0 || gr.Rule == "") {
+		if gr := &v.w.Groups[g]; !v.done[g] && gr.Template.Unknown == "" && (v.upcoming[g] > 0 || gr.CanGrow()) {
 			open = append(open, g)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
@@ -326,16 +327,8 @@ func (w *Planner) whyNot(g *round.Group, class int) (rule, why string) {
 			return rule, words
 		}
 	}
-	if g.Rule != "" {
-		return g.Rule, g.Why
-	}
-	if n, why := w.Allowed(g, 1); n == 0 {
-		if g.Size+g.Grow >= g.Max {
-			return decision.RuleMax, why
-		}
-		return decision.RuleTotals, why
-	}
-	return "", ""
+	limit := growth.Of(w.State, g, 1)
+	return limit.Rule, limit.Why
 }
 
 // explainHeadroom says what of a headroom cannot be kept free. What has room, or will

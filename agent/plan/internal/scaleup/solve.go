@@ -125,9 +125,10 @@ func (v *solver) apply(k *binpack.Packing, which []int, chosen int, set []int) {
 
 func (v *solver) applyOption(o *option) { v.applyMixed(&o.k, o.which, o.group, o.set, o.groups) }
 
+// applyMixed is apply for machines of several sizes: mix has the group of each kind of fresh
+// bin, nil where all are of the chosen group.
 func (v *solver) applyMixed(k *binpack.Packing, which []int, chosen int, set, mix []int) {
 	v.on = nil
-	take := func(i, n int) { v.a.left[which[i]] -= n }
 	for b, parts := range k.Open {
 		for _, t := range parts {
 			pl := &v.a.bins[b]
@@ -138,7 +139,7 @@ func (v *solver) applyMixed(k *binpack.Packing, which []int, chosen int, set, mi
 				pl.headroom = append(pl.headroom, round.HeadroomPieces{Class: v.w.Demands[i].Class, Count: t.N})
 			}
 			binpack.Sub(pl.room, v.w.size(v.w.Demands[i].Class), t.N)
-			take(t.Item, t.N)
+			v.a.left[i] -= t.N
 			if v.w.topology != nil {
 				pl.portions = append(pl.portions, binpack.Portion{Item: which[t.Item], N: t.N})
 			}
@@ -153,6 +154,11 @@ func (v *solver) applyMixed(k *binpack.Packing, which []int, chosen int, set, mi
 	if chosen >= 0 {
 		v.recordContents(k, which, chosen, mix)
 	}
+	v.applyFresh(k, which, chosen, set, mix)
+}
+
+// applyFresh adds the new machines of an answer of the packer.
+func (v *solver) applyFresh(k *binpack.Packing, which []int, chosen int, set, mix []int) {
 	v.a.bins = slices.Grow(v.a.bins, k.Bins)
 	for x, f := range k.Fresh {
 		for range f.Times {
@@ -177,7 +183,7 @@ func (v *solver) applyMixed(k *binpack.Packing, which []int, chosen int, set, mi
 			}
 			for _, t := range f.Portions {
 				v.add(which[t.Item], g, t.N, fresh)
-				take(t.Item, t.N)
+				v.a.left[which[t.Item]] -= t.N
 				if v.w.topology != nil {
 					pl.portions = append(pl.portions, binpack.Portion{Item: which[t.Item], N: t.N})
 				}

@@ -70,7 +70,7 @@ func (b *Topology) openDomains(k *round.Demand, cells []int) []int {
 	return slices.DeleteFunc(slices.Clone(cells), func(c int) bool {
 		for g := range w.Groups {
 			gr := &w.Groups[g]
-			if b.GroupDomain[g] != c || gr.Template.Unknown != "" || gr.Rule != "" && gr.Upcoming == 0 {
+			if b.GroupDomain[g] != c || gr.Template.Unknown != "" || !gr.CanGrow() && gr.Upcoming == 0 {
 				continue
 			}
 			empty, shape := w.Template(gr)

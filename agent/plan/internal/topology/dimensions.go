@@ -1,11 +1,9 @@
 package topology
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
@@ -94,7 +92,6 @@ func (b *Topology) constraintClasses() *constraintClasses {
 	ids := make(map[string]int32)
 	known := make([]int32, len(b.Constrained)) // by tie, the kind of its classes
 	var buf []byte
-	var labels []string
 	for i := range b.w.Demands {
 		class := b.w.Demands[i].Class
 		if ks.of[class] > 0 || !b.Constrained[class] {
@@ -105,7 +102,8 @@ func (b *Topology) constraintClasses() *constraintClasses {
 			ks.of[class] = known[tie]
 			continue
 		}
-		buf, labels = appendConstraints(buf[:0], &b.w.Snapshot.Classes[class], labels[:0])
+		c := &b.w.Snapshot.Classes[class]
+		buf = cluster.AppendPodDemands(cluster.AppendLabels(cluster.AppendString(buf[:0], c.Namespace), c.Labels), c)
 		id, has := ids[string(buf)]
 		if !has {
 			ks.reps = append(ks.reps, class)
@@ -115,60 +113,6 @@ func (b *Topology) constraintClasses() *constraintClasses {
 		ks.of[class], known[tie] = id, id
 	}
 	return ks
-}
-
-// appendConstraints appends what hostname terms look at of a class, every number and text so
-// that where it ends is told by how it begins. keys is room for the labels' keys.
-func appendConstraints(buf []byte, c *cluster.PodClass, keys []string) ([]byte, []string) {
-	buf = appendText(buf, c.Namespace)
-	for k := range c.Labels {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	buf = binary.AppendUvarint(buf, uint64(len(keys)))
-	for _, k := range keys {
-		buf = appendText(appendText(buf, k), c.Labels[k])
-	}
-	for _, terms := range [][]cluster.PodTerm{c.PodAffinity, c.PodAntiAffinity} {
-		buf = binary.AppendUvarint(buf, uint64(len(terms)))
-		for i := range terms {
-			t := &terms[i]
-			buf = appendText(buf, t.TopologyKey)
-			buf = appendSelector(appendSelector(buf, t.Selector), t.NamespaceSelector)
-			buf = appendTexts(buf, t.Namespaces)
-		}
-	}
-	for i := range c.Spread {
-		t := &c.Spread[i]
-		buf = appendSelector(appendText(buf, t.TopologyKey), t.Selector)
-		buf = binary.AppendVarint(binary.AppendVarint(buf, int64(t.MaxSkew)), int64(t.MinDomains))
-		buf = append(buf, binpack.BoolByte(t.IgnoreNodeAffinity), binpack.BoolByte(t.HonorTaints))
-	}
-	return buf, keys
-}
-
-func appendText(buf []byte, text string) []byte {
-	return append(binary.AppendUvarint(buf, uint64(len(text))), text...)
-}
-
-func appendTexts(buf []byte, texts []string) []byte {
-	buf = binary.AppendUvarint(buf, uint64(len(texts)))
-	for _, t := range texts {
-		buf = appendText(buf, t)
-	}
-	return buf
-}
-
-func appendSelector(buf []byte, s *cluster.Selector) []byte {
-	if s == nil {
-		return binary.AppendUvarint(buf, 0)
-	}
-	buf = binary.AppendUvarint(buf, uint64(len(s.Requirements)+1))
-	for i := range s.Requirements {
-		r := &s.Requirements[i]
-		buf = appendTexts(appendText(appendText(buf, r.Key), r.Operator), r.Values)
-	}
-	return buf
 }
 
 // near yields the constraint classes that can touch kind a. st knows constraint classes as its classes.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
@@ -32,7 +33,7 @@ func Example() {
 	r := round.New(new(round.Cache), &s, &decision.Memory{}, &p)
 	r.Index()
 	r.Account()
-	r.JudgeGroups()
+	growth.Judge(r)
 	r.Gather()
 	t := topology.Compile(r)
 	fmt.Println(t.Constrained[0], len(t.Size(0))-r.Dimensions.Len(), "more dimension")

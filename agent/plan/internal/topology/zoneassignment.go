@@ -8,6 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -95,7 +96,7 @@ func (s *zoneAssignment) represent() {
 	for g := range w.Groups {
 		gr := &w.Groups[g]
 		s.rep[g] = -1
-		if gr.Template.Unknown != "" || gr.Rule != "" && gr.Upcoming+gr.Grow == 0 {
+		if gr.Template.Unknown != "" || !gr.CanGrow() && gr.Upcoming+gr.Grow == 0 {
 			continue
 		}
 		s.usable[g] = true
@@ -183,8 +184,8 @@ func (s *zoneAssignment) lookFor(out []candidateDomain, k *round.Demand) []candi
 				break
 			}
 			more := 0
-			if gr.Rule == "" && k.Buys {
-				more, _ = w.Allowed(gr, k.Count())
+			if k.Buys {
+				more = growth.Of(w, gr, k.Count()).Count
 			}
 			p.room = min(p.room+(gr.Upcoming+gr.Grow+more)*per, math.MaxInt32)
 			if cost := s.sizeCost[g] * shareOf(size, empty); cost < p.cost {

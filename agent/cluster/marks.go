@@ -1,0 +1,60 @@
+package cluster
+
+// The annotations, labels and taints of Nodes and Pods that carry wishes or marks. Cluster
+// Autoscaler's and Karpenter's names are kept, so that dashboards and habits go on working.
+// Marks has what each of them does.
+const (
+	TaintToBeDeleted       = "ToBeDeletedByClusterAutoscaler"
+	TaintDeletionCandidate = "DeletionCandidateOfClusterAutoscaler"
+	TaintOutOfService      = "node.kubernetes.io/out-of-service"
+	TaintShutdown          = "node.cloudprovider.kubernetes.io/shutdown"
+
+	AnnotationNoScaleDown  = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	AnnotationKeep         = "autoscaler-agent/keep"
+	AnnotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
+	AnnotationRequested    = "autoscaler-agent/scale-down-requested"
+	AnnotationDelay        = "delay-deletion.cluster-autoscaler.kubernetes.io/" // a prefix
+	AnnotationCordoned     = "autoscaler-agent/cordoned"                        // when and by which rule, with a space between
+	AnnotationGroup        = "autoscaler-agent/group"
+
+	AnnotationSafeToEvict  = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	AnnotationSafeVolumes  = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+	AnnotationScaleUpDelay = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
+	AnnotationEvictDaemon  = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
+
+	LabelControlPlane       = "node-role.kubernetes.io/control-plane"
+	LabelControlPlaneLegacy = "node-role.kubernetes.io/master"
+)
+
+// Mark is one annotation, label or taint.
+type Mark struct {
+	Name    string
+	Kind    string // "annotation of a Node", "taint of a Node", "label of a Node", "annotation of a Pod"
+	Agent   string // "reads", "writes", or both
+	SetBy   string
+	Meaning string
+	Rule    string // IDs of the rules that name it; empty: none
+}
+
+// Marks is the table of docs/marks.md; a test compares the two. The labels that the scheduler's
+// filters read are not marks, and each provider documents the tags of its cloud.
+var Marks = []Mark{
+	{TaintToBeDeleted, "taint of a Node", "reads, writes", "the agent; another autoscaler", "the node is being drained; its value is when it was marked, in Unix seconds", "D10 D11 D14"},
+	{TaintDeletionCandidate, "taint of a Node", "reads, writes", "the agent", "the node has not been needed for a while: the scheduler prefers other nodes", "D19"},
+	{TaintOutOfService, "taint of a Node", "reads, writes", "nodecleaner; an operator", "the machine is gone for good: volumes are detached at once", ""},
+	{TaintShutdown, "taint of a Node", "reads, writes", "nodecleaner; a cloud controller", "the machine is stopped", ""},
+	{AnnotationCordoned, "annotation of a Node", "reads, writes", "the agent", "the cordon is the agent's own, since when and by which rule; only such a cordon is taken back", "D12 D15"},
+	{AnnotationGroup, "annotation of a Node", "reads, writes", "nodecleaner", "the node group in which the Node's instance was seen; a new leader knows by it which Nodes are managed", ""},
+	{AnnotationNoScaleDown, "annotation of a Node", "reads", "an operator", "the node is not removed, unless the value is false", "D5"},
+	{AnnotationKeep, "annotation of a Node", "reads", "an operator", "the node is not removed by scale-down, unless the value is false, and its Node object is not deleted", "D5 E3"},
+	{AnnotationDoNotDisrupt, "annotation of a Node", "reads", "an operator", "the node is not removed; with a time, only for that long after its creation", "D5"},
+	{AnnotationRequested, "annotation of a Node", "reads", "an operator", "true: drain and terminate the node now, whatever its utilisation; rules that protect pods hold", "D20"},
+	{AnnotationDelay, "annotation of a Node", "reads", "a controller", "every key with this prefix keeps a drained node from being terminated, for a while", "D14"},
+	{LabelControlPlane, "label of a Node", "reads", "kubeadm", "the node is never touched", ""},
+	{LabelControlPlaneLegacy, "label of a Node", "reads", "an old kubeadm", "the node is never touched", ""},
+	{AnnotationSafeToEvict, "annotation of a Pod", "reads", "an operator", "false: the pod blocks the drain of its node; true: a missing controller, local storage or kube-system do not", "D6"},
+	{AnnotationSafeVolumes, "annotation of a Pod", "reads", "an operator", "the local volumes that do not block the drain, with commas between", "D6"},
+	{AnnotationDoNotDisrupt, "annotation of a Pod", "reads", "an operator", "true: the pod blocks the drain of its node; with a time, for that long after its creation", "D6"},
+	{AnnotationScaleUpDelay, "annotation of a Pod", "reads", "an operator", "no machine is bought for the pod until it is that old", "U15"},
+	{AnnotationEvictDaemon, "annotation of a Pod", "reads", "an operator", "whether the pod of a DaemonSet is evicted before its node goes", ""},
+}

@@ -1,0 +1,133 @@
+package growth
+
+import (
+	"fmt"
+	"maps"
+	"math"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// Of is how many of n machines a group may add in this round, and what stops the rest.
+func Of(w *round.State, g *round.Group, n int) decision.GrowthLimit {
+	if !g.CanGrow() {
+		return g.Growth
+	}
+	return count(w, g, n)
+}
+
+// Together is how many machines several groups may add between them. The totals of the
+// cluster hold for all of them at once, by the largest machine among them.
+func Together(w *round.State, set []int) int {
+	n := 0
+	var per cluster.Resources
+	for _, i := range set {
+		g := &w.Groups[i]
+		if !g.CanGrow() {
+			continue
+		}
+		n += max(belowMax(g), 0)
+		c := &g.Template.Capacity
+		per.MilliCPU, per.Memory, per.Extended = max(per.MilliCPU, c.MilliCPU), max(per.Memory, c.Memory), c.Extended
+	}
+	l := limits{count: n}
+	l.totals(w, &per)
+	return l.count
+}
+
+// belowMax is how many machines a group lacks to its maximum.
+func belowMax(g *round.Group) int { return g.Max - g.Size - g.Grow }
+
+// count asks every limit of a group that is not held.
+func count(w *round.State, g *round.Group, n int) decision.GrowthLimit {
+	l := limits{count: n}
+	l.narrow(belowMax(g), decision.RuleMax, "at its maximum of %d", int64(g.Max), "")
+	l.totals(w, &g.Template.Capacity)
+	return l.inWords()
+}
+
+// limits counts down how many machines are left as one limit after the other is asked. The
+// limit that narrowed last is the one that is named.
+type limits struct {
+	count    int
+	rule     string
+	format   string // of the words, with the limit's value
+	value    int64
+	resource string // the second argument of format, where it has one
+}
+
+// narrow applies one limit that leaves so many machines. Below zero it is exceeded already,
+// and is named also where another limit has left nothing.
+func (l *limits) narrow(left int, rule, format string, value int64, resource string) {
+	if left < l.count {
+		*l = limits{max(left, 0), rule, format, value, resource}
+	}
+}
+
+// inWords puts the limit that narrowed last into words.
+func (l *limits) inWords() decision.GrowthLimit {
+	out := decision.GrowthLimit{Count: l.count, Rule: l.rule}
+	switch {
+	case l.resource != "":
+		out.Why = fmt.Sprintf(l.format, l.value, l.resource)
+	case l.rule != "":
+		out.Why = fmt.Sprintf(l.format, l.value)
+	}
+	return out
+}
+
+// totals applies the limits of the whole cluster to machines of one size. They count every
+// node, the control plane and nodes without a group included, and every upcoming machine.
+func (l *limits) totals(w *round.State, per *cluster.Resources) {
+	p := w.Policy
+	if p.MaxNodesTotal <= 0 && p.MaxCoresTotal <= 0 && p.MaxMemoryTotal <= 0 && len(p.GPUTotal) == 0 {
+		return
+	}
+	nodes, have := expected(w)
+	if p.MaxNodesTotal > 0 {
+		l.narrow(p.MaxNodesTotal-nodes, decision.RuleTotals, "the cluster's limit of %d nodes is reached", int64(p.MaxNodesTotal), "")
+	}
+	if p.MaxCoresTotal > 0 {
+		l.narrow(left(p.MaxCoresTotal*1000, have.MilliCPU, per.MilliCPU), decision.RuleTotals, "the cluster's limit of %d cores is reached", p.MaxCoresTotal, "")
+	}
+	if p.MaxMemoryTotal > 0 {
+		l.narrow(left(p.MaxMemoryTotal<<30, have.Memory, per.Memory), decision.RuleTotals, "the cluster's limit of %d GiB is reached", p.MaxMemoryTotal, "")
+	}
+	for _, b := range p.GPUTotal {
+		l.narrow(left(b.Max, have.Extended[b.Resource], per.Extended[b.Resource]), decision.RuleTotals, "the cluster's limit of %d %s is reached", b.Max, b.Resource)
+	}
+}
+
+// left is how many machines a total leaves; below zero: it is exceeded. A machine that has
+// nothing of the resource is not limited by it.
+func left(limit, used, per int64) int {
+	switch {
+	case per <= 0:
+		return math.MaxInt
+	case used > limit:
+		return -1
+	}
+	return int(min((limit-used)/per, math.MaxInt32))
+}
+
+// expected is what the cluster has once every upcoming machine has come.
+func expected(w *round.State) (nodes int, have cluster.Resources) {
+	nodes, have = len(w.Nodes), *w.Capacity()
+	if len(w.Policy.GPUTotal) > 0 {
+		have.Extended = maps.Clone(have.Extended)
+	}
+	for i := range w.Groups {
+		o := &w.Groups[i]
+		more := o.Size - o.Nodes + o.Grow
+		c := &o.Template.Capacity
+		nodes += more
+		have.MilliCPU += int64(more) * c.MilliCPU
+		have.Memory += int64(more) * c.Memory
+		for _, b := range w.Policy.GPUTotal {
+			have.Extended[b.Resource] += int64(more) * c.Extended[b.Resource]
+		}
+	}
+	return nodes, have
+}
