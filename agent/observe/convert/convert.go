@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/resourcelist"
 )
 
 const (
@@ -67,8 +68,8 @@ func Node(n *corev1.Node) cluster.Node {
 		Created:       n.CreationTimestamp.Time,
 		Labels:        n.Labels,
 		Unschedulable: n.Spec.Unschedulable,
-		Capacity:      resourceAmounts(n.Status.Capacity),
-		Allocatable:   resourceAmounts(n.Status.Allocatable),
+		Capacity:      resourcelist.Resources(n.Status.Capacity),
+		Allocatable:   resourcelist.Resources(n.Status.Allocatable),
 		Deleting:      n.DeletionTimestamp != nil,
 	}
 	for key, v := range n.Annotations {
@@ -169,7 +170,7 @@ func PodClass(p *corev1.Pod, schedulers []string) cluster.PodClass {
 	c := cluster.PodClass{
 		Namespace:    p.Namespace,
 		Labels:       p.Labels,
-		Requests:     resourceAmounts(podRequests(p)),
+		Requests:     resourcelist.Resources(podRequests(p)),
 		NodeSelector: p.Spec.NodeSelector,
 		HostPorts:    hostPorts(&p.Spec),
 	}
