@@ -54,7 +54,8 @@ var floors = map[string]floor{
 	"agent/provider/openstack":              {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/nova":                   {house: []string{"agent/cluster", "agent/provider", "agent/provider/openstack"}, banned: []string{"k8s.io/"}},
 	"agent/provider/magnum":                 {house: []string{"agent/cluster", "agent/provider", "agent/provider/openstack", "agent/quantity"}, banned: []string{"k8s.io/client-go"}},
-	"agent/provider/clusterapi":             {house: []string{"agent/cluster", "agent/provider", "agent/quantity"}},
+	"agent/provider/clusterapi":             {house: []string{"agent/cluster", "agent/provider", "agent/provider/clusterapi/capi", "agent/quantity"}},
+	"agent/provider/clusterapi/capi":        {house: []string{"agent/cluster"}, banned: []string{"k8s.io/client-go/kubernetes/typed"}},
 	"agent/provider/externalgrpc":           {house: []string{"agent/cluster", "agent/provider", "agent/provider/externalgrpc/protos", "agent/resourcelist"}, banned: []string{"k8s.io/client-go"}}, // a template is a core/v1 Node
 	"agent/provider/externalgrpc/protos":    {banned: []string{"k8s.io/"}},                                                                                                                          // generated
 	"agent/provider/fake":                   {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},

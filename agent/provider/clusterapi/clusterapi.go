@@ -9,6 +9,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
 // Provider is Cluster API behind the house's contract. Its methods are safe for
@@ -17,8 +18,8 @@ type Provider struct {
 	cfg         Config
 	set         settings
 	reservation cluster.Reservation
-	management  *client
-	workload    *client
+	management  *capi.Client
+	workload    *capi.Client
 	now         func() time.Time
 	facts       facts
 	infra       infraMachines
@@ -31,13 +32,16 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
-// Option changes how New builds a Provider.
+// Call describes one call to the API, for metrics.
+type Call = capi.Call
+
+// Option configures a Provider.
 type Option func(*Provider)
 
 // WithCallHook calls hook after every single call to the management or the workload
 // cluster. hook must be safe for concurrent use.
 func WithCallHook(hook func(Call)) Option {
-	return func(p *Provider) { p.management.hook, p.workload.hook = hook, hook }
+	return func(p *Provider) { p.management.Hook, p.workload.Hook = hook, hook }
 }
 
 // New validates c, reads the kubeconfigs and returns a Provider. It asks no cluster
@@ -58,10 +62,10 @@ func New(_ context.Context, c Config, kubeconfig string, reservation cluster.Res
 		return nil, err
 	}
 	p := &Provider{cfg: c, set: set, reservation: reservation, now: time.Now, writing: map[cluster.GroupID]chan struct{}{}}
-	if p.management, err = newClient(management, c.Timeout); err != nil {
+	if p.management, err = capi.NewClient(management, c.Timeout); err != nil {
 		return nil, err
 	}
-	if p.workload, err = newClient(workload, c.Timeout); err != nil {
+	if p.workload, err = capi.NewClient(workload, c.Timeout); err != nil {
 		return nil, err
 	}
 	for _, o := range opts {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
 // Config says which groups are ours and how the management cluster is reached. Under
@@ -80,8 +82,8 @@ type rule struct {
 	labels             map[string]string
 }
 
-func (r rule) matches(o *scalable) bool {
-	if r.namespace != "" && r.namespace != o.Namespace || r.cluster != "" && r.cluster != o.cluster {
+func (r rule) matches(o *capi.Scalable) bool {
+	if r.namespace != "" && r.namespace != o.Namespace || r.cluster != "" && r.cluster != o.Cluster {
 		return false
 	}
 	for k, v := range r.labels {

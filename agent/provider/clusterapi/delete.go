@@ -10,6 +10,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
 // ourMark begins the value of a delete-machine annotation that this agent wrote.
@@ -17,7 +18,7 @@ const ourMark = "autoscaler-agent "
 
 // marks are the live machines of a group that carry a delete-machine annotation.
 type marks struct {
-	ours, foreign []*machineObject
+	ours, foreign []*capi.Machine
 	// surplus is how many live machines there are above the target: so many will be
 	// ended by their controller, marked ones first.
 	surplus int
@@ -25,7 +26,7 @@ type marks struct {
 	going map[string]bool
 }
 
-func (p *Provider) markOf(m *machineObject) (value string, ok bool) {
+func (p *Provider) markOf(m *capi.Machine) (value string, ok bool) {
 	for _, key := range []string{p.set.keys.deleteMachine(), oldDeleteMachine} {
 		if v, has := m.Annotations[key]; has {
 			value, ok = v, true
@@ -40,10 +41,10 @@ func (p *Provider) markOf(m *machineObject) (value string, ok bool) {
 func (p *Provider) marks(g *source) marks {
 	out := marks{going: map[string]bool{}}
 	live := g.live()
-	if g.kind == kindDeployment && g.rolling() {
+	if g.Kind == kindDeployment && g.rolling() {
 		return out // a rollout has machines above the target that nobody means to end
 	}
-	out.surplus = max(len(live)-g.target(), 0)
+	out.surplus = max(len(live)-g.Target(), 0)
 	for _, m := range live {
 		switch value, ok := p.markOf(m); {
 		case ok && strings.HasPrefix(value, ourMark):
@@ -76,7 +77,7 @@ type deletion struct {
 
 type victim struct {
 	id      cluster.InstanceID
-	machine *machineObject
+	machine *capi.Machine
 	lowers  bool // the target is lowered for it
 	counted bool // the target was lowered for it by an earlier call
 }
@@ -138,7 +139,7 @@ func (p *Provider) seen(g *source) []cluster.Instance {
 func (d *deletion) choose(ids []cluster.InstanceID) {
 	done := map[string]bool{}
 	for _, id := range ids {
-		at := slices.IndexFunc(d.g.machines, func(m *machineObject) bool { return names(id, m) })
+		at := slices.IndexFunc(d.g.machines, func(m *capi.Machine) bool { return names(id, m) })
 		switch {
 		case at < 0 && slices.Contains(d.g.Spec.ProviderIDList, string(id)):
 			d.fail(id, provider.Invalid, "use an infrastructure provider with MachinePool Machines, or a MachineDeployment",
@@ -148,7 +149,7 @@ func (d *deletion) choose(ids []cluster.InstanceID) {
 			d.fail(id, provider.NotFound, "", "no Machine of the group has this provider ID")
 		case done[d.g.machines[at].UID]:
 		case d.g.machines[at].DeletionTimestamp != nil:
-		case slices.IndexFunc(d.g.machines[at+1:], func(m *machineObject) bool { return names(id, m) }) >= 0:
+		case slices.IndexFunc(d.g.machines[at+1:], func(m *capi.Machine) bool { return names(id, m) }) >= 0:
 			d.fail(id, provider.Invalid, "", "two Machines have this provider ID")
 		default:
 			done[d.g.machines[at].UID] = true
@@ -167,22 +168,22 @@ func (d *deletion) refused(ctx context.Context) bool {
 		}
 		return true
 	}
-	if why := d.p.paused(d.g.scalable, d.p.clusterOf(ctx, d.version, d.g)); why != "" {
+	if why := d.p.paused(d.g.Scalable, d.p.clusterOf(ctx, d.version, d.g)); why != "" {
 		return refuse(provider.Conflict, "", "%s", why)
 	}
-	lo, _, why := d.p.bounds(d.g.scalable)
+	lo, _, why := d.p.bounds(d.g.Scalable)
 	if why != "" {
 		return refuse(provider.Invalid, "", "%s", why)
 	}
 	d.min = lo
-	if d.g.kind == kindDeployment && d.g.rolling() {
+	if d.g.Kind == kindDeployment && d.g.rolling() {
 		return refuse(provider.Conflict, "wait until the rollout is over", "a rollout of the MachineDeployment decides which machines go")
 	}
-	if live, target := len(d.g.live()), d.g.target(); live < target && d.p.facts.mayNotDelete() {
+	if live, target := len(d.g.live()), d.g.Target(); live < target && d.p.facts.mayNotDelete() {
 		return refuse(provider.Conflict, "allow delete on machines in the ClusterRole autoscaler-agent-clusterapi",
 			"%d of its %d Machines are there: another would be made in its place", live, target)
 	}
-	named := func(m *machineObject) bool {
+	named := func(m *capi.Machine) bool {
 		return slices.ContainsFunc(d.victims, func(v *victim) bool { return v.machine == m })
 	}
 	switch {
@@ -212,7 +213,7 @@ func (d *deletion) refused(ctx context.Context) bool {
 // spread decides for which machines the target falls: not for those that are counted
 // already, not for a surplus that nobody is marked for, and never below the minimum.
 func (d *deletion) spread() {
-	free, room := d.marks.surplus-d.marks.count(), d.g.target()-d.min
+	free, room := d.marks.surplus-d.marks.count(), d.g.Target()-d.min
 	d.victims = slices.DeleteFunc(d.victims, func(v *victim) bool {
 		switch {
 		case d.marks.going[v.machine.UID]:
@@ -239,7 +240,7 @@ func (d *deletion) mark(ctx context.Context) {
 		}
 		got, err := d.p.annotate(ctx, d.version, v.machine, &value)
 		switch {
-		case err != nil && notFound(err):
+		case err != nil && capi.NotFound(err):
 			return true // it went by itself
 		case err != nil:
 			// A mark that comes late would make a later count end this machine.
@@ -259,12 +260,12 @@ func (d *deletion) mark(ctx context.Context) {
 
 // annotate writes both names of the mark, or takes both away (nil), on this very
 // object: the UID is a precondition.
-func (p *Provider) annotate(ctx context.Context, version string, m *machineObject, value *string) (*machineObject, error) {
+func (p *Provider) annotate(ctx context.Context, version string, m *capi.Machine, value *string) (*capi.Machine, error) {
 	patch := map[string]any{"metadata": map[string]any{
 		"uid":         m.UID,
 		"annotations": map[string]*string{p.set.keys.deleteMachine(): value, oldDeleteMachine: value},
 	}}
-	return mergePatch[machineObject](ctx, p.management, "patch machines", patch, path(p.set.keys.group, version, m.Namespace, "machines", m.Name)...)
+	return capi.MergePatch[capi.Machine](ctx, p.management, "patch machines", patch, capi.Path(p.set.keys.group, version, m.Namespace, "machines", m.Name)...)
 }
 
 // lower writes the new count. When it is refused, the marks are taken back; when its
@@ -281,7 +282,7 @@ func (d *deletion) lower(ctx context.Context) bool {
 		return true
 	}
 	d.lead(ctx)
-	o, target := d.g.scalable, d.g.target()
+	o, target := d.g.Scalable, d.g.Target()
 	var err error
 	for try := 1; ; try++ {
 		if err = ctx.Err(); err != nil {
@@ -291,23 +292,23 @@ func (d *deletion) lower(ctx context.Context) bool {
 		if err == nil {
 			return true
 		}
-		if statusCode(err) != 409 || try == attempts {
+		if capi.StatusCode(err) != 409 || try == attempts {
 			break
 		}
-		again, readErr := get[scalable](ctx, d.p.management, "get "+resources[o.kind], path(d.p.set.keys.group, d.version, o.Namespace, resources[o.kind], o.Name)...)
+		again, readErr := capi.Get[capi.Scalable](ctx, d.p.management, "get "+resources[o.Kind], capi.Path(d.p.set.keys.group, d.version, o.Namespace, resources[o.Kind], o.Name)...)
 		if readErr != nil {
 			err = readErr
 			break
 		}
-		if d.p.identify(again, o.kind).target() != target {
-			err = &missingError{fmt.Sprintf("target is %d, not %d", again.target(), target)}
+		if d.p.identify(again, o.Kind).Target() != target {
+			err = &capi.MissingError{Text: fmt.Sprintf("target is %d, not %d", again.Target(), target)}
 			break
 		}
 		o = again
 	}
-	var changed *missingError
-	code := statusCode(err)
-	var called *callError
+	var changed *capi.MissingError
+	code := capi.StatusCode(err)
+	var called *capi.CallError
 	refused := code >= 400 && code < 500 && code != 408 && code != 429 || errors.As(err, &changed) || !errors.As(err, &called)
 	for _, v := range d.victims {
 		if !v.lowers {
@@ -344,17 +345,17 @@ func (d *deletion) lead(ctx context.Context) {
 // precondition. It is the belt to the marks' braces: only where fewer machines are
 // there than the target counts is a refusal the caller's affair.
 func (d *deletion) end(ctx context.Context) {
-	short := len(d.g.live()) < d.g.target()
+	short := len(d.g.live()) < d.g.Target()
 	for _, v := range d.victims {
 		if d.p.facts.mayNotDelete() && !short {
 			continue
 		}
 		m := v.machine
-		err := d.p.management.remove(ctx, "delete machines", m.UID, path(d.p.set.keys.group, d.version, m.Namespace, "machines", m.Name)...)
-		if statusCode(err) == 403 {
+		err := d.p.management.Remove(ctx, "delete machines", m.UID, capi.Path(d.p.set.keys.group, d.version, m.Namespace, "machines", m.Name)...)
+		if capi.StatusCode(err) == 403 {
 			d.p.facts.denyDelete()
 		}
-		if err != nil && !notFound(err) && short {
+		if err != nil && !capi.NotFound(err) && short {
 			e := classify("delete", d.id, err)
 			e.Instance = v.id
 			d.errs = append(d.errs, e)
@@ -364,11 +365,11 @@ func (d *deletion) end(ctx context.Context) {
 
 // clusterOf is the group's Cluster, nil when it cannot be read: then only the object's
 // own pause is known.
-func (p *Provider) clusterOf(ctx context.Context, version string, g *source) *clusterObject {
-	if g.cluster == "" {
+func (p *Provider) clusterOf(ctx context.Context, version string, g *source) *capi.Cluster {
+	if g.Cluster == "" {
 		return nil
 	}
-	c, err := get[clusterObject](ctx, p.management, "get clusters", path(p.set.keys.group, version, g.Namespace, "clusters", g.cluster)...)
+	c, err := capi.Get[capi.Cluster](ctx, p.management, "get clusters", capi.Path(p.set.keys.group, version, g.Namespace, "clusters", g.Cluster)...)
 	if err != nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
 var _ provider.Witness = (*Provider)(nil)
@@ -24,12 +25,12 @@ type infraMachines struct {
 
 type infraMachine struct {
 	namespace string
-	ref       ref
+	ref       capi.Ref
 }
 
 const rememberedMachines = 20000
 
-func (i *infraMachines) note(machines []*machineObject) {
+func (i *infraMachines) note(machines []*capi.Machine) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.byID == nil || len(i.byID) > rememberedMachines {
@@ -99,11 +100,11 @@ func (p *Provider) bearers(ctx context.Context) (map[cluster.InstanceID]string, 
 		if sc.err != nil {
 			return nil, sc.err
 		}
-		items, err := list[machineObject](ctx, p.management, "list machines", "", path(p.set.keys.group, version, sc.namespace, "machines")...)
+		items, err := capi.List[capi.Machine](ctx, p.management, "list machines", "", capi.Path(p.set.keys.group, version, sc.namespace, "machines")...)
 		if err != nil {
 			return nil, err
 		}
-		machines := make([]*machineObject, len(items))
+		machines := make([]*capi.Machine, len(items))
 		for i := range items {
 			machines[i] = &items[i]
 			if id := items[i].Spec.ProviderID; id != "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
 // Groups reads all groups. See provider.Provider. It makes one list per kind and
@@ -48,7 +49,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read: %w", err)
 	}
-	clusters, pauses := map[string]*clusterObject{}, map[string]error{}
+	clusters, pauses := map[string]*capi.Cluster{}, map[string]error{}
 	for _, sc := range scopes {
 		maps.Copy(clusters, sc.clusters)
 		if sc.noPause != nil {
@@ -60,7 +61,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	out := make([]cluster.NodeGroup, 0, len(sources))
 	for _, g := range sources {
 		ng := p.assemble(ctx, g, infra, annotated, at)
-		ng.Paused = cmp.Or(ng.Paused, p.paused(g.scalable, clusters[g.Namespace+"/"+g.cluster]))
+		ng.Paused = cmp.Or(ng.Paused, p.paused(g.Scalable, clusters[g.Namespace+"/"+g.Cluster]))
 		if ng.Paused != "" {
 			ng.Pause = &cluster.Pause{Why: ng.Paused}
 		}
@@ -115,9 +116,9 @@ func (p *Provider) sources(sc *scope) []*source {
 
 // assemble makes the contract's group of what was read.
 func (p *Provider) assemble(ctx context.Context, g *source, infra map[string]infraAnswer, annotated map[string]string, at time.Time) cluster.NodeGroup {
-	ng := cluster.NodeGroup{ID: g.id, Target: g.target(), ReadAt: at}
+	ng := cluster.NodeGroup{ID: g.id, Target: g.Target(), ReadAt: at}
 	var why string
-	if ng.Min, ng.Max, why = p.bounds(g.scalable); why != "" {
+	if ng.Min, ng.Max, why = p.bounds(g.Scalable); why != "" {
 		// Frozen at its size: neither bound can be believed.
 		ng.Min, ng.Max, ng.Paused = ng.Target, ng.Target, why
 		ng.Warnings = append(ng.Warnings, why)
@@ -128,7 +129,7 @@ func (p *Provider) assemble(ctx context.Context, g *source, infra map[string]inf
 	for _, m := range g.machines {
 		ng.Instances = append(ng.Instances, p.instance(g, m, marks.going[m.UID], annotated))
 	}
-	if g.kind == kindPool && len(g.machines) == 0 && len(g.Spec.ProviderIDList) > 0 {
+	if g.Kind == kindPool && len(g.machines) == 0 && len(g.Spec.ProviderIDList) > 0 {
 		ng.Instances = p.poolInstances(g)
 		ng.Warnings = append(ng.Warnings, "its infrastructure provider makes no Machine objects, so no single instance of it can be ended and no serving certificate of its nodes be approved; "+
 			"scale-down needs a provider with MachinePool Machines")
@@ -168,7 +169,7 @@ func (p *Provider) collisions(groups []cluster.NodeGroup) {
 // when there is such a machine.
 func (p *Provider) annotatedNodes(ctx context.Context, groups []*source) map[string]string {
 	open := slices.ContainsFunc(groups, func(g *source) bool {
-		return slices.ContainsFunc(g.machines, func(m *machineObject) bool {
+		return slices.ContainsFunc(g.machines, func(m *capi.Machine) bool {
 			return m.Spec.ProviderID == "" && m.Status.NodeRef.Name == "" && (m.Status.Phase == "Provisioned" || m.Status.Phase == "Running")
 		})
 	})
@@ -176,9 +177,9 @@ func (p *Provider) annotatedNodes(ctx context.Context, groups []*source) map[str
 		return nil
 	}
 	type node struct {
-		meta `json:"metadata"`
+		capi.Meta `json:"metadata"`
 	}
-	nodes, err := list[node](ctx, p.workload, "list nodes", "", path("", "v1", "", "nodes")...)
+	nodes, err := capi.List[node](ctx, p.workload, "list nodes", "", capi.Path("", "v1", "", "nodes")...)
 	if err != nil {
 		return nil // a tie that cannot be seen now; identity has others
 	}
@@ -194,4 +195,28 @@ func (p *Provider) annotatedNodes(ctx context.Context, groups []*source) map[str
 		out[ns+"/"+name] = n.Name
 	}
 	return out
+}
+
+// parseOptions reads the autoscaling-options annotations. One that cannot be read is
+// left out and named in a warning.
+func parseOptions(prefix string, annotations map[string]string) (cluster.Options, []string) {
+	var (
+		o        cluster.Options
+		warnings []string
+	)
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		name, ok := strings.CutPrefix(key, prefix)
+		if !ok {
+			continue
+		}
+		value := annotations[key]
+		if err := provider.SetOption(&o, name, value); err != nil {
+			warnings = append(warnings, leftOut(key, value, err))
+		}
+	}
+	return o, warnings
+}
+
+func leftOut(key, value string, err error) string {
+	return fmt.Sprintf("annotation %s=%q is left out: %v", key, value, err)
 }

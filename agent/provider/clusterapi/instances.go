@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
 // The forms of Cluster Autoscaler's IDs for machines without a provider ID.
@@ -17,7 +18,7 @@ const (
 )
 
 // instanceID is the machine's provider ID; one that has none is named by its object.
-func instanceID(m *machineObject) cluster.InstanceID {
+func instanceID(m *capi.Machine) cluster.InstanceID {
 	switch name := m.Namespace + "_" + m.Name; {
 	case m.Spec.ProviderID != "":
 		return cluster.InstanceID(m.Spec.ProviderID)
@@ -31,7 +32,7 @@ func instanceID(m *machineObject) cluster.InstanceID {
 }
 
 // names tells whether id is the machine's, in any form that it has had.
-func names(id cluster.InstanceID, m *machineObject) bool {
+func names(id cluster.InstanceID, m *capi.Machine) bool {
 	if m.Spec.ProviderID != "" && string(id) == m.Spec.ProviderID {
 		return true
 	}
@@ -45,13 +46,13 @@ func names(id cluster.InstanceID, m *machineObject) bool {
 }
 
 // broken tells that Cluster API has given the machine up.
-func broken(m *machineObject) bool {
-	old := m.Status.Deprecated.V1Beta1
-	return m.Status.Phase == "Failed" || cmp.Or(m.Status.FailureReason, m.Status.FailureMessage, old.FailureReason, old.FailureMessage) != ""
+func broken(m *capi.Machine) bool {
+	reason, text := m.Status.Failure()
+	return m.Status.Phase == "Failed" || reason+text != ""
 }
 
 // instance is one machine. going says that the count has been lowered for it.
-func (p *Provider) instance(g *source, m *machineObject, going bool, annotated map[string]string) cluster.Instance {
+func (p *Provider) instance(g *source, m *capi.Machine, going bool, annotated map[string]string) cluster.Instance {
 	in := cluster.Instance{
 		ID: instanceID(m), Created: m.CreationTimestamp, Member: true,
 		Zone:  cmp.Or(m.Status.FailureDomain, m.Spec.FailureDomain),
@@ -86,7 +87,7 @@ func (p *Provider) instance(g *source, m *machineObject, going bool, annotated m
 	for _, n := range in.NodeNames {
 		add(&in.Names, n)
 	}
-	in.Failure = failureOf(m)
+	in.Failure = m.Failure()
 	if in.Phase == cluster.PhaseFailed && in.Failure == nil {
 		in.Failure = &cluster.Failure{Cause: cluster.CauseOther, Text: "Cluster API calls the machine Failed", At: m.CreationTimestamp}
 	}
@@ -95,7 +96,7 @@ func (p *Provider) instance(g *source, m *machineObject, going bool, annotated m
 
 // phase is the machine's. A machine that failed while it runs a Node is running: it
 // is the Node that tells how it does.
-func phase(m *machineObject, going bool) cluster.Phase {
+func phase(m *capi.Machine, going bool) cluster.Phase {
 	switch {
 	case m.DeletionTimestamp != nil, m.Status.Phase == "Deleting", going:
 		return cluster.PhaseDeleting
@@ -116,9 +117,9 @@ func phase(m *machineObject, going bool) cluster.Phase {
 }
 
 // typeOf is the machine type that the template of the machine's own MachineSet names.
-func (p *Provider) typeOf(g *source, m *machineObject) string {
+func (p *Provider) typeOf(g *source, m *capi.Machine) string {
 	t := &g.Spec.Template.Spec
-	if s := g.ofSet[m.owner(kindSet)]; s != nil {
+	if s := g.ofSet[m.Owner(kindSet)]; s != nil {
 		t = &s.Spec.Template.Spec
 	}
 	r := t.InfrastructureRef
@@ -135,5 +136,39 @@ func (p *Provider) poolInstances(g *source) []cluster.Instance {
 			Type: cmp.Or(p.facts.machineType(templateKey(g.Namespace, r)), r.Kind+"/"+r.Name),
 		})
 	}
+	return out
+}
+
+// failures returns the failures of a group: of its machines, and of MachineSets that
+// cannot create Machine objects. Each is listed once, newest first.
+func (p *Provider) failures(g *source) []cluster.Failure {
+	var out []cluster.Failure
+	add := func(f *cluster.Failure) {
+		if f == nil {
+			return
+		}
+		at := slices.IndexFunc(out, func(o cluster.Failure) bool { return o.Cause == f.Cause && o.Text == f.Text && o.Zone == f.Zone })
+		switch {
+		case at < 0:
+			out = append(out, *f)
+		case f.At.After(out[at].At):
+			out[at] = *f
+		}
+	}
+	for _, m := range g.machines {
+		if m.DeletionTimestamp == nil && m.Status.NodeRef.Name == "" {
+			add(m.Failure())
+		}
+	}
+	if len(g.machines) < g.Target() {
+		for _, s := range append(slices.Clone(g.sets), g.Scalable) {
+			for _, f := range s.Failures() {
+				add(f)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b cluster.Failure) int {
+		return cmp.Or(b.At.Compare(a.At), strings.Compare(a.Text, b.Text))
+	})
 	return out
 }

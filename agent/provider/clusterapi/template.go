@@ -12,8 +12,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
 )
 
@@ -36,7 +39,7 @@ func (p *Provider) template(ctx context.Context, g *source, infra map[string]inf
 	var d draft
 	t := &g.Spec.Template.Spec
 	answer := infra[templateKey(g.Namespace, t.InfrastructureRef)]
-	d.template.Spec = specOf(g.scalable, answer.object)
+	d.template.Spec = specOf(g.Scalable, answer.object)
 	capacity := cluster.Resources{}
 	if answer.object != nil {
 		capacity = amounts(answer.object.Status.Capacity)
@@ -62,11 +65,11 @@ func (p *Provider) template(ctx context.Context, g *source, infra map[string]inf
 		d.template.Allocatable = seen.allocatable
 	}
 	d.template.Labels = p.labels(g, answer.object, seen.labels, &d)
-	d.template.Taints = taints(g.scalable, &d)
+	d.template.Taints = taints(g.Scalable, &d)
 	switch {
 	case capacity.MilliCPU == 0 || capacity.Memory == 0:
 		d.template.Unknown = fmt.Sprintf("the size of its machines is not known: %s %s has no status.capacity, no node of the group has shown it, and the annotations %s and %s are not on the %s: add them",
-			t.InfrastructureRef.Kind, t.InfrastructureRef.Name, keyCPU, keyMemory, g.kind)
+			t.InfrastructureRef.Kind, t.InfrastructureRef.Name, keyCPU, keyMemory, g.Kind)
 	case capacity.EphemeralStorage == 0:
 		d.warn("the size of its machines' disks is not known, so pods that request ephemeral-storage find no room in a new machine; add the annotation %s", keyDisk)
 	}
@@ -74,7 +77,7 @@ func (p *Provider) template(ctx context.Context, g *source, infra map[string]inf
 }
 
 // specOf is a digest of everything that decides what the next node is.
-func specOf(o *scalable, infra *infraObject) string {
+func specOf(o *capi.Scalable, infra *capi.Infrastructure) string {
 	t := o.Spec.Template
 	relevant := map[string]any{
 		"ref": t.Spec.InfrastructureRef, "bootstrap": t.Spec.Bootstrap, "version": t.Spec.Version, "domain": t.Spec.FailureDomain,
@@ -214,7 +217,7 @@ func (p *Provider) reaches(key string) bool {
 }
 
 // labels are those of the next node.
-func (p *Provider) labels(g *source, infra *infraObject, seen map[string]string, d *draft) map[string]string {
+func (p *Provider) labels(g *source, infra *capi.Infrastructure, seen map[string]string, d *draft) map[string]string {
 	arch, system := p.set.arch, "linux"
 	if infra != nil {
 		arch = cmp.Or(infra.Status.NodeInfo.Architecture, seen["kubernetes.io/arch"], arch)
@@ -247,7 +250,7 @@ func (p *Provider) labels(g *source, infra *infraObject, seen map[string]string,
 
 // taints are those of the next node: of the machine template, and of the annotation,
 // which wins over one with the same key and effect.
-func taints(o *scalable, d *draft) []cluster.Taint {
+func taints(o *capi.Scalable, d *draft) []cluster.Taint {
 	var out []cluster.Taint
 	set := func(t cluster.Taint) {
 		out = slices.DeleteFunc(out, func(x cluster.Taint) bool { return x.Key == t.Key && x.Effect == t.Effect })
@@ -284,7 +287,7 @@ func (p *Provider) seenNode(ctx context.Context, g *source, spec string) (shape,
 		if m.Status.NodeRef.Name == "" || m.DeletionTimestamp != nil || !g.current(m) {
 			continue
 		}
-		n, err := get[nodeObject](ctx, p.workload, "get nodes", path("", "v1", "", "nodes", m.Status.NodeRef.Name)...)
+		n, err := capi.Get[capi.Node](ctx, p.workload, "get nodes", capi.Path("", "v1", "", "nodes", m.Status.NodeRef.Name)...)
 		if err != nil {
 			return shape{}, false // the next read may see one
 		}
@@ -313,11 +316,77 @@ func (p *Provider) seenNode(ctx context.Context, g *source, spec string) (shape,
 }
 
 // current tells whether a machine was made from the group's template as it is now.
-func (g *source) current(m *machineObject) bool {
-	s := g.ofSet[m.owner(kindSet)]
+func (g *source) current(m *capi.Machine) bool {
+	s := g.ofSet[m.Owner(kindSet)]
 	if s == nil {
-		return g.kind == kindPool
+		return g.Kind == kindPool
 	}
 	a, b := s.Spec.Template.Spec, g.Spec.Template.Spec
 	return a.InfrastructureRef.Name == b.InfrastructureRef.Name && a.InfrastructureRef.Kind == b.InfrastructureRef.Kind && a.Version == b.Version
+}
+
+// infraAnswer is what became of reading an infrastructure template.
+type infraAnswer struct {
+	object *capi.Infrastructure
+	err    error
+}
+
+func templateKey(namespace string, r capi.Ref) string {
+	group := r.APIGroup
+	if group == "" {
+		group, _, _ = strings.Cut(r.APIVersion, "/")
+	}
+	return group + "/" + r.Kind + "/" + namespace + "/" + r.Name
+}
+
+// atOnce is how many templates are asked for at the same time.
+const atOnce = 8
+
+// readInfra gets the infrastructure template of every group, each once. It is read in
+// every round: status.capacity may come late.
+func (p *Provider) readInfra(ctx context.Context, groups []*source) map[string]infraAnswer {
+	wanted := map[string]*source{}
+	for _, g := range groups {
+		if r := g.Spec.Template.Spec.InfrastructureRef; r.Kind != "" && r.Name != "" {
+			wanted[templateKey(g.Namespace, r)] = g
+		}
+	}
+	var (
+		mu  sync.Mutex
+		wg  sync.WaitGroup
+		out = map[string]infraAnswer{}
+		sem = make(chan struct{}, atOnce)
+	)
+	for key, g := range wanted {
+		wg.Go(func() {
+			sem <- struct{}{}
+			defer func() { <-sem }()
+			o, err := p.infraTemplate(ctx, g.Namespace, g.Spec.Template.Spec.InfrastructureRef)
+			if o != nil {
+				p.facts.learnType(key, o.MachineType())
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[key] = infraAnswer{o, err}
+		})
+	}
+	wg.Wait()
+	for _, g := range groups {
+		answer := out[templateKey(g.Namespace, g.Spec.Template.Spec.InfrastructureRef)]
+		if answer.err == nil || g.err != nil {
+			continue
+		}
+		if e := classify("read", g.id, answer.err); e.Kind == provider.Transient || ctx.Err() != nil {
+			g.noTemplate = e
+		}
+	}
+	return out
+}
+
+func (p *Provider) infraTemplate(ctx context.Context, namespace string, r capi.Ref) (*capi.Infrastructure, error) {
+	group, version, plural, err := p.management.Locate(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return capi.Get[capi.Infrastructure](ctx, p.management, "get "+plural, capi.Path(group, version, cmp.Or(r.Namespace, namespace), plural, r.Name)...)
 }
