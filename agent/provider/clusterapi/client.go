@@ -12,12 +12,12 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
-// inCluster is the configuration of a pod; tests put another in its place.
+// inCluster returns the configuration of a pod; tests replace it.
 var inCluster = rest.InClusterConfig
 
-// configs finds the clusters: kubeconfig is the agent's own, the workload cluster's;
-// an empty path is the pod's own cluster. The five arrangements of Cluster
-// Autoscaler's documents come from these three values.
+// configs returns the configurations of both clusters. kubeconfig is the agent's own, of the
+// workload cluster; an empty path means the pod's own cluster. These three values give the
+// five arrangements of Cluster Autoscaler's documents.
 func (c Config) configs(kubeconfig string) (management, workload *rest.Config, err error) {
 	load := func(path string) (*rest.Config, error) {
 		if path == "" {
@@ -39,7 +39,7 @@ func (c Config) configs(kubeconfig string) (management, workload *rest.Config, e
 	return management, workload, nil
 }
 
-// version is the one that is spoken of Cluster API's own group.
+// version returns the API version in use of Cluster API's own group.
 func (p *Provider) version(ctx context.Context) (capi.Served, string, error) {
 	s, err := p.management.Serves(ctx, p.set.keys.group)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
-// scope is one namespace that is read, or all of them ("").
+// scope is one namespace to read, or all of them ("").
 type scope struct {
 	namespace string
 	found     map[string][]*capi.Scalable // by kind
@@ -24,8 +24,8 @@ type scope struct {
 	nothing   bool  // not even the groups could be listed
 }
 
-// namespaces are those that the rules name; one rule without a namespace makes it all
-// of them. (Cluster Autoscaler watches the first one only.)
+// namespaces returns the namespaces of the rules; with one rule without a namespace, all of
+// them. (Cluster Autoscaler watches only the first one.)
 func (s settings) namespaces() []string {
 	named := map[string]bool{}
 	for _, r := range s.rules {
@@ -37,7 +37,7 @@ func (s settings) namespaces() []string {
 	return slices.Sorted(maps.Keys(named))
 }
 
-// survey lists what scales in every scope.
+// survey lists the scalable objects of every scope.
 func (p *Provider) survey(ctx context.Context) ([]*scope, string, error) {
 	s, version, err := p.version(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *Provider) surveyScope(ctx context.Context, sc *scope, s capi.Served, ve
 	}
 }
 
-// identify notes kind and cluster of an object.
+// identify sets kind and cluster of an object.
 func (p *Provider) identify(o *capi.Scalable, kind string) *capi.Scalable {
 	o.Kind = kind
 	o.Cluster = cmp.Or(o.Spec.ClusterName, o.Labels[p.set.keys.clusterName()], o.Labels[oldClusterName])
@@ -101,7 +101,7 @@ func (p *Provider) identify(o *capi.Scalable, kind string) *capi.Scalable {
 }
 
 // ours tells whether the object is a node group of this agent: both annotations, no
-// MachineDeployment above it, and a rule that fits.
+// MachineDeployment as owner, and a rule that matches.
 func (p *Provider) ours(o *capi.Scalable) bool {
 	if o.Kind == kindSet && o.Owner(kindDeployment) != "" {
 		return false
@@ -119,7 +119,7 @@ func (p *Provider) bound(o *capi.Scalable, key, old string) (string, bool) {
 	return v, ok
 }
 
-// bounds are the two annotations; why is empty when they make sense.
+// bounds reads the two annotations; why is empty when they are valid.
 func (p *Provider) bounds(o *capi.Scalable) (lo, hi int, why string) {
 	read := func(key, old string) int {
 		text, _ := p.bound(o, key, old)
@@ -136,20 +136,20 @@ func (p *Provider) bounds(o *capi.Scalable) (lo, hi int, why string) {
 	return lo, hi, why
 }
 
-// source is one group as the management cluster has it.
+// source is a group with its objects in the management cluster.
 type source struct {
 	*capi.Scalable
 	id       cluster.GroupID
 	sets     []*capi.Scalable // of a MachineDeployment; the MachineSet itself
 	machines []*capi.Machine
 	ofSet    map[string]*capi.Scalable // by UID
-	// err is why part of it could not be read.
+	// err is the reason for a part that could not be read.
 	err *provider.Error
-	// noTemplate is why its infrastructure template could not be read now.
+	// noTemplate is the reason for an infrastructure template that could not be read now.
 	noTemplate *provider.Error
 }
 
-// members finds the machines of a group among those of its namespace.
+// members adds the machines of the group from the machines of its namespace.
 func (g *source) members(machines []*capi.Machine) {
 	for _, m := range machines {
 		if m.Namespace != g.Namespace {
@@ -161,7 +161,7 @@ func (g *source) members(machines []*capi.Machine) {
 	}
 }
 
-// gather makes the source of a group, given every MachineSet of its namespace.
+// gather returns the source of a group. sets has every MachineSet of its namespace.
 func gather(o *capi.Scalable, sets []*capi.Scalable) *source {
 	g := &source{Scalable: o, id: idOf(o.Kind, o.Namespace, o.Name), ofSet: map[string]*capi.Scalable{}}
 	switch o.Kind {
@@ -180,8 +180,8 @@ func gather(o *capi.Scalable, sets []*capi.Scalable) *source {
 	return g
 }
 
-// rolling says that machines of more than one MachineSet make up the group: a rollout
-// decides which of them go.
+// rolling tells whether the group has machines of more than one MachineSet: then a rollout
+// decides which machines are deleted.
 func (g *source) rolling() bool {
 	if len(g.sets) < 2 {
 		return false
@@ -199,7 +199,7 @@ func (g *source) rolling() bool {
 }
 
 // readMachines lists the machines of all groups, one list per namespace, of the
-// groups' own clusters only: a management cluster may have many more.
+// groups' own clusters only, because a management cluster may have many more.
 func (p *Provider) readMachines(ctx context.Context, version string, groups []*source) {
 	byNamespace := map[string][]*source{}
 	for _, g := range groups {
@@ -281,7 +281,8 @@ func (p *Provider) one(ctx context.Context, op string, id cluster.GroupID, whole
 	return g, version, nil
 }
 
-// paused says why Cluster API leaves the group alone now. cl may be nil: not known.
+// paused returns why Cluster API does not change the group now; "": it does. cl may be nil:
+// not known.
 func (p *Provider) paused(o *capi.Scalable, cl *capi.Cluster) string {
 	if o.DeletionTimestamp != nil {
 		return "the " + o.Kind + " is being deleted"
@@ -302,7 +303,7 @@ func (p *Provider) paused(o *capi.Scalable, cl *capi.Cluster) string {
 	for _, t := range groups {
 		if name != "" && t.Name == name && t.Replicas != nil {
 			return "the topology of Cluster " + cl.Name + " sets replicas of " + name + " to " + strconv.Itoa(*t.Replicas) +
-				", and would take back every change: leave spec.topology.workers[].replicas unset"
+				", and would revert every change: leave spec.topology.workers[].replicas unset"
 		}
 	}
 	return ""

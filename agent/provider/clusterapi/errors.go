@@ -16,11 +16,11 @@ import (
 
 const (
 	remedyCredentials = "the management cluster does not accept these credentials: renew the kubeconfig (AUTOSCALER_CLUSTERAPI_CLOUD_CONFIG, or AUTOSCALER_KUBECONFIG where it is one cluster)"
-	remedyMissing     = "see that Cluster API is installed in the management cluster, and check AUTOSCALER_CLUSTERAPI_GROUP and AUTOSCALER_CLUSTERAPI_VERSION"
-	remedyReach       = "see that this machine reaches the management cluster's API server: address, routes, certificate"
+	remedyMissing     = "check that Cluster API is installed in the management cluster, and check AUTOSCALER_CLUSTERAPI_GROUP and AUTOSCALER_CLUSTERAPI_VERSION"
+	remedyReach       = "check that this machine reaches the management cluster's API server: address, routes, certificate"
 )
 
-// classify turns an error of a call into the contract's.
+// classify turns the error of a call into a *provider.Error.
 func classify(op string, group cluster.GroupID, err error) *provider.Error {
 	e := &provider.Error{Op: op, Group: group, Kind: provider.Other, Err: err}
 	var missing *capi.MissingError
@@ -52,7 +52,7 @@ func kindOfStatus(err error) (provider.Kind, string) {
 	case code == 403 && strings.Contains(text, "exceeded quota"):
 		return provider.Exhausted, ""
 	case strings.Contains(text, "admission webhook"):
-		return provider.Invalid, "the management cluster's own admission refuses it"
+		return provider.Invalid, "an admission webhook of the management cluster refuses it"
 	case code == 403:
 		return provider.Denied, "allow it in the ClusterRole autoscaler-agent-clusterapi of the management cluster (units/rbac-clusterapi.yaml)"
 	case code == 404:
@@ -67,8 +67,8 @@ func kindOfStatus(err error) (provider.Kind, string) {
 	return provider.Other, ""
 }
 
-// unsure marks the error of a write that the API server did not answer: it may be carried
-// out yet, though only under the resource version that was read.
+// unsure marks the error of a write without an answer: the API server may still carry it
+// out, though only under the resource version that was read.
 func unsure(e *provider.Error, err error) *provider.Error {
 	var called *capi.CallError
 	var op *net.OpError

@@ -10,14 +10,14 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
-// The forms of Cluster Autoscaler's IDs for machines without a provider ID.
+// The prefixes of Cluster Autoscaler's IDs for machines without a provider ID.
 const (
 	prefixPending  = "pending-machine-"
 	prefixFailed   = "failed-machine-"
 	prefixDeleting = "deleting-machine-"
 )
 
-// instanceID is the machine's provider ID; one that has none is named by its object.
+// instanceID returns the machine's provider ID, or else an ID from its object's name.
 func instanceID(m *capi.Machine) cluster.InstanceID {
 	switch name := m.Namespace + "_" + m.Name; {
 	case m.Spec.ProviderID != "":
@@ -31,7 +31,7 @@ func instanceID(m *capi.Machine) cluster.InstanceID {
 	}
 }
 
-// names tells whether id is the machine's, in any form that it has had.
+// names tells whether id is an ID of the machine, now or earlier.
 func names(id cluster.InstanceID, m *capi.Machine) bool {
 	if m.Spec.ProviderID != "" && string(id) == m.Spec.ProviderID {
 		return true
@@ -45,13 +45,13 @@ func names(id cluster.InstanceID, m *capi.Machine) bool {
 	return false
 }
 
-// broken tells that Cluster API has given the machine up.
+// broken tells whether Cluster API reports a terminal failure of the machine.
 func broken(m *capi.Machine) bool {
 	reason, text := m.Status.Failure()
 	return m.Status.Phase == "Failed" || reason+text != ""
 }
 
-// instance is one machine. going says that the count has been lowered for it.
+// instance returns one machine. going: replicas have been lowered for it.
 func (p *Provider) instance(g *source, m *capi.Machine, going bool, annotated map[string]string) cluster.Instance {
 	in := cluster.Instance{
 		ID: instanceID(m), Created: m.CreationTimestamp, Member: true,
@@ -66,7 +66,8 @@ func (p *Provider) instance(g *source, m *capi.Machine, going bool, annotated ma
 	}
 	add(&in.NodeNames, m.Status.NodeRef.Name)
 	if m.Spec.ProviderID == "" && m.Status.NodeRef.Name == "" {
-		// An annotation is a Node's own word: it names nothing that Cluster API can tell.
+		// The annotation is written by the Node itself, so it counts only without facts of
+		// Cluster API.
 		add(&in.NodeNames, annotated[m.Namespace+"/"+m.Name])
 		add(&in.NodeNames, annotated["/"+m.Name])
 	}
@@ -89,13 +90,13 @@ func (p *Provider) instance(g *source, m *capi.Machine, going bool, annotated ma
 	}
 	in.Failure = m.Failure()
 	if in.Phase == cluster.PhaseFailed && in.Failure == nil {
-		in.Failure = &cluster.Failure{Cause: cluster.CauseOther, Text: "Cluster API calls the machine Failed", At: m.CreationTimestamp}
+		in.Failure = &cluster.Failure{Cause: cluster.CauseOther, Text: "Cluster API reports the machine as Failed", At: m.CreationTimestamp}
 	}
 	return in
 }
 
-// phase is the machine's. A machine that failed while it runs a Node is running: it
-// is the Node that tells how it does.
+// phase returns the phase of a machine. A failed machine with a Node is running: the Node
+// shows its state.
 func phase(m *capi.Machine, going bool) cluster.Phase {
 	switch {
 	case m.DeletionTimestamp != nil, m.Status.Phase == "Deleting", going:
@@ -116,7 +117,7 @@ func phase(m *capi.Machine, going bool) cluster.Phase {
 	return cluster.PhaseUnknown
 }
 
-// typeOf is the machine type that the template of the machine's own MachineSet names.
+// typeOf returns the machine type in the template of the machine's own MachineSet.
 func (p *Provider) typeOf(g *source, m *capi.Machine) string {
 	t := &g.Spec.Template.Spec
 	if s := g.ofSet[m.Owner(kindSet)]; s != nil {
@@ -126,7 +127,7 @@ func (p *Provider) typeOf(g *source, m *capi.Machine) string {
 	return cmp.Or(p.facts.machineType(templateKey(g.Namespace, r)), strings.TrimSuffix(r.Kind, "Template")+"/"+r.Name)
 }
 
-// poolInstances are those of a MachinePool whose provider makes no Machine objects.
+// poolInstances returns the instances of a MachinePool whose provider creates no Machine objects.
 func (p *Provider) poolInstances(g *source) []cluster.Instance {
 	var out []cluster.Instance
 	for _, id := range g.Spec.ProviderIDList {

@@ -8,8 +8,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
-// attempts is how often a write is tried when the object changed and its replicas did
-// not: controllers write their status all the time.
+// attempts is the number of tries of a write while the object changes and its replicas do
+// not: controllers write their status often.
 const attempts = 6
 
 // scale is autoscaling/v1's, with replicas as a pointer so that 0 is written.
@@ -26,8 +26,8 @@ type scale struct {
 	} `json:"spec"`
 }
 
-// setReplicas writes the scale subresource under the resource version that was read:
-// the API server refuses it when anything has changed since.
+// setReplicas writes the scale subresource under the resource version that was read: the
+// API server refuses it after any change.
 func (p *Provider) setReplicas(ctx context.Context, version string, o *capi.Scalable, n int) error {
 	var s scale
 	s.APIVersion, s.Kind = "autoscaling/v1", "Scale"
@@ -39,12 +39,12 @@ func (p *Provider) setReplicas(ctx context.Context, version string, o *capi.Scal
 }
 
 // Resize sets replicas. See provider.Provider. The object's resource version makes it
-// a true compare-and-set.
+// a real compare-and-set.
 //
-// Lowering takes back what has not come: the Machines that there are, those in the
-// making included, are listed under the same turn. A Machine object that its controller
-// makes between that list and the write is the first that the controller ends, since
-// it has no Node.
+// Lowering cancels machines that do not exist yet: existing Machines, including those being
+// created, are listed under the same lock. A Machine object that its controller creates
+// between that list and the write is the first that the controller deletes, because it has
+// no Node.
 func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
 	const op = "resize"
 	unlock, err := p.lock(ctx, op, id)
@@ -103,7 +103,7 @@ func (p *Provider) mayLower(ctx context.Context, id cluster.GroupID, to int) err
 	return nil
 }
 
-// live are the machines that nobody has deleted.
+// live returns the machines that are not being deleted.
 func (g *source) live() []*capi.Machine {
 	var out []*capi.Machine
 	for _, m := range g.machines {
