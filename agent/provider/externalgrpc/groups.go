@@ -12,7 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc/protos"
 )
 
-// atOnce is how many groups are read at the same time.
+// atOnce is the number of groups that are read at the same time.
 const atOnce = 8
 
 // Groups implements provider.Provider: one Refresh, one list of groups, and for each
@@ -123,8 +123,8 @@ func (p *Provider) group(ctx context.Context, g *protos.NodeGroup, inventory map
 	return out, errors.Join(errs...)
 }
 
-// withoutConflicts leaves out groups that are listed twice, and makes two groups stale that list the
-// same instance: a deletion from one would be a deletion from the other.
+// withoutConflicts leaves out groups that are listed twice, and makes two groups stale that
+// list the same instance: a deletion from one would be a deletion from the other.
 func withoutConflicts(list []cluster.NodeGroup) ([]cluster.NodeGroup, error) {
 	var errs []error
 	count := map[cluster.GroupID]int{}
