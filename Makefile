@@ -15,7 +15,7 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man check test race oracle soak mutants chaos flood outage demo e2e-openstack e2e-clusterapi bench fuzz dist clean
+.PHONY: help build man generate check test race oracle soak mutants chaos flood outage demo e2e-openstack e2e-clusterapi bench fuzz dist clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -25,6 +25,9 @@ build: ## the binary for this machine: bin/autoscaler-agent
 
 man: ## a man page for each command: bin/man
 	$(GO) run -trimpath -tags man -ldflags '$(LDFLAGS)' ./cmd/autoscaler-agent man bin/man
+
+generate: ## the Go code of the plug-in protocol, from agent/provider/externalgrpc/externalgrpc.proto (no protoc needed)
+	cd tools && $(GO) run ./protogen
 
 check: ## the fast gate: format, vet, staticcheck, unit tests of the product, unit file (under 2 minutes warm)
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "gofmt these: $$out"; exit 1; }

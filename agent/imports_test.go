@@ -47,6 +47,7 @@ var floors = map[string]floor{
 	"agent/servingcert":                     {banned: []string{"k8s.io/client-go/kubernetes"}},
 	"agent/version":                         {banned: []string{"k8s.io/", "net", "os"}},
 	"agent/quantity":                        {banned: []string{"k8s.io/api/", "k8s.io/client-go", "net"}},
+	"agent/resourcelist":                    {house: []string{"agent/cluster"}, banned: []string{"k8s.io/client-go", "net"}},
 	"agent/groups":                          {house: []string{"agent/cluster", "agent/provider", "agent/quantity"}, banned: []string{"k8s.io/client-go", "net"}},
 	"agent/provider":                        {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
 	"agent/provider/all":                    {house: []string{"agent/cluster", "agent/provider", "agent/provider/*"}, banned: []string{"k8s.io/"}},
@@ -54,15 +55,17 @@ var floors = map[string]floor{
 	"agent/provider/openstack":              {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/nova":                   {house: []string{"agent/cluster", "agent/provider", "agent/provider/openstack"}, banned: []string{"k8s.io/"}},
 	"agent/provider/magnum":                 {house: []string{"agent/cluster", "agent/provider", "agent/provider/openstack", "agent/quantity"}, banned: []string{"k8s.io/client-go"}},
-	"agent/provider/clusterapi":             {house: []string{"agent/cluster", "agent/provider", "agent/quantity"}},
-	"agent/provider/externalgrpc":           {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/client-go"}}, // a template is a core/v1 Node
+	"agent/provider/clusterapi":             {house: []string{"agent/cluster", "agent/provider", "agent/provider/clusterapi/capi", "agent/quantity"}},
+	"agent/provider/clusterapi/capi":        {house: []string{"agent/cluster"}, banned: []string{"k8s.io/client-go/kubernetes/typed"}},
+	"agent/provider/externalgrpc":           {house: []string{"agent/cluster", "agent/provider", "agent/provider/externalgrpc/protos", "agent/resourcelist"}, banned: []string{"k8s.io/client-go"}}, // a template is a core/v1 Node
+	"agent/provider/externalgrpc/protos":    {banned: []string{"k8s.io/"}},                                                                                                                          // generated
 	"agent/provider/fake":                   {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/providertest":           {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/providertest/fakeworld": {house: []string{"agent/cluster", "agent/provider", "agent/provider/*"}, banned: []string{"k8s.io/"}},
 	"agent/apierror":                        {banned: []string{"k8s.io/api/", "k8s.io/client-go"}},
 	"agent/inventory":                       {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/", "net"}},
 	"agent/observe/template":                {pure: true, house: []string{"agent/cluster"}},
-	"agent/observe/convert":                 {clockless: true, house: []string{"agent/cluster"}, banned: []string{"k8s.io/client-go", "net", "os", "context", "sync"}},
+	"agent/observe/convert":                 {clockless: true, house: []string{"agent/cluster", "agent/resourcelist"}, banned: []string{"k8s.io/client-go", "net", "os", "context", "sync"}},
 	"agent/observe/volumes":                 {clockless: true, house: []string{"agent/cluster", "agent/observe/convert"}, banned: []string{"k8s.io/client-go", "net", "os", "context", "sync"}},
 	"agent/observe/store":                   {house: []string{"agent/cluster", "agent/observe/convert", "agent/observe/template", "agent/observe/volumes"}, banned: []string{"k8s.io/client-go", "net", "os", "context"}},
 	"agent/observe/priorities":              {house: []string{"agent/cluster", "agent/observe/convert"}},

@@ -4,7 +4,6 @@ go 1.26.0
 
 require (
 	github.com/autoscaler-agent/autoscaler-agent v0.0.0-00010101000000-000000000000
-	github.com/autoscaler-agent/autoscaler-agent/examples/externalgrpc-server v0.0.0-00010101000000-000000000000
 	github.com/aws/aws-sdk-go v1.55.8
 	github.com/aws/aws-sdk-go-v2 v1.47.6
 	github.com/aws/aws-sdk-go-v2/config v1.33.14
@@ -32,6 +31,7 @@ require (
 )
 
 require (
+	connectrpc.com/connect v1.21.1 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.9 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.8.9 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/v4a v1.5.9 // indirect
@@ -93,5 +93,3 @@ require (
 )
 
 replace github.com/autoscaler-agent/autoscaler-agent => ../
-
-replace github.com/autoscaler-agent/autoscaler-agent/examples/externalgrpc-server => ../examples/externalgrpc-server

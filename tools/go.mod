@@ -2,16 +2,24 @@ module github.com/autoscaler-agent/autoscaler-agent/tools
 
 go 1.26.0
 
-tool honnef.co/go/tools/cmd/staticcheck
-
-require (
-	github.com/blakesmith/ar v0.0.0-20190502131153-809d4375e1fb
-	github.com/diskfs/go-diskfs v1.9.4
-	github.com/goreleaser/nfpm/v2 v2.45.0
-	github.com/spdx/tools-golang v0.5.7
+tool (
+	connectrpc.com/connect/cmd/protoc-gen-connect-go
+	google.golang.org/grpc/cmd/protoc-gen-go-grpc
+	google.golang.org/protobuf/cmd/protoc-gen-go
+	honnef.co/go/tools/cmd/staticcheck
 )
 
 require (
+	github.com/blakesmith/ar v0.0.0-20190502131153-809d4375e1fb
+	github.com/bufbuild/protocompile v0.14.1
+	github.com/diskfs/go-diskfs v1.9.4
+	github.com/goreleaser/nfpm/v2 v2.45.0
+	github.com/spdx/tools-golang v0.5.7
+	google.golang.org/protobuf v1.36.12
+)
+
+require (
+	connectrpc.com/connect v1.21.1 // indirect
 	dario.cat/mergo v1.0.2 // indirect
 	github.com/AlekSi/pointer v1.2.0 // indirect
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect
@@ -60,6 +68,7 @@ require (
 	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
+	google.golang.org/grpc/cmd/protoc-gen-go-grpc v1.6.2 // indirect
 	gopkg.in/warnings.v0 v0.1.2 // indirect
 	honnef.co/go/tools v0.8.2 // indirect
 )

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/resourcelist"
 )
 
 // keptAnnotations are the annotations that a decision may depend on; all others are
@@ -57,8 +58,8 @@ func Node(n *corev1.Node) cluster.Node {
 		Created:       n.CreationTimestamp.Time,
 		Labels:        n.Labels,
 		Unschedulable: n.Spec.Unschedulable,
-		Capacity:      resourceAmounts(n.Status.Capacity),
-		Allocatable:   resourceAmounts(n.Status.Allocatable),
+		Capacity:      resourcelist.Resources(n.Status.Capacity),
+		Allocatable:   resourcelist.Resources(n.Status.Allocatable),
 		Deleting:      n.DeletionTimestamp != nil,
 	}
 	for key, v := range n.Annotations {
@@ -159,7 +160,7 @@ func PodClass(p *corev1.Pod, schedulers []string) cluster.PodClass {
 	c := cluster.PodClass{
 		Namespace:    p.Namespace,
 		Labels:       p.Labels,
-		Requests:     resourceAmounts(podRequests(p)),
+		Requests:     resourcelist.Resources(podRequests(p)),
 		NodeSelector: p.Spec.NodeSelector,
 		HostPorts:    hostPorts(&p.Spec),
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/resourcelist"
 )
 
 func list(pairs ...string) corev1.ResourceList {
@@ -74,14 +75,14 @@ func TestRequestsAsTheSchedulerCounts(t *testing.T) {
 					Resources: &corev1.ResourceRequirements{Requests: list("cpu", "1")}}}}},
 			r{MilliCPU: 1000}},
 	} {
-		if got := resourceAmounts(podRequests(&c.pod)); !reflect.DeepEqual(got, c.want) {
+		if got := resourcelist.Resources(podRequests(&c.pod)); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 		stripped := c.pod.DeepCopy()
 		if _, err := Strip(stripped); err != nil {
 			t.Fatal(err)
 		}
-		if got := resourceAmounts(podRequests(stripped)); !reflect.DeepEqual(got, c.want) {
+		if got := resourcelist.Resources(podRequests(stripped)); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s, stripped: %+v, want %+v", name, got, c.want)
 		}
 	}

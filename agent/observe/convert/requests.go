@@ -5,44 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
-
-// resourceAmounts counts a resource list as kube-scheduler's NodeInfo does: CPU in
-// thousandths rounded up, everything else in whole units rounded up. Resources that the
-// scheduler does not count (neither native scalars nor domain-qualified) are left out.
-func resourceAmounts(list corev1.ResourceList) cluster.Resources {
-	var r cluster.Resources
-	for name, q := range list {
-		switch name {
-		case corev1.ResourceCPU:
-			r.MilliCPU = q.MilliValue()
-		case corev1.ResourceMemory:
-			r.Memory = q.Value()
-		case corev1.ResourceEphemeralStorage:
-			r.EphemeralStorage = q.Value()
-		case corev1.ResourcePods:
-			r.Pods = q.Value()
-		default:
-			if v := q.Value(); v != 0 && scalar(name) {
-				if r.Extended == nil {
-					r.Extended = map[string]int64{}
-				}
-				r.Extended[string(name)] = v
-			}
-		}
-	}
-	return r
-}
-
-// scalar is kube-scheduler's IsScalarResourceName: extended, huge pages, prefixed
-// native and attachable volumes.
-func scalar(name corev1.ResourceName) bool {
-	s := string(name)
-	return strings.Contains(s, "/") || strings.HasPrefix(s, corev1.ResourceHugePagesPrefix) ||
-		strings.HasPrefix(s, corev1.ResourceAttachableVolumesPrefix)
-}
 
 // podRequests is k8s.io/component-helpers/resource.PodRequests with the options
 // that kube-scheduler 1.36 sets: containers are summed, init containers are a

@@ -9,16 +9,17 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
-// Provider is Cluster API behind the house's contract. Its methods are safe for
+// Provider implements provider.Provider with Cluster API. Its methods are safe for
 // concurrent use.
 type Provider struct {
 	cfg         Config
 	set         settings
 	reservation cluster.Reservation
-	management  *client
-	workload    *client
+	management  *capi.Client
+	workload    *capi.Client
 	now         func() time.Time
 	facts       facts
 	infra       infraMachines
@@ -31,20 +32,23 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
-// Option changes how New builds a Provider.
+// Call describes one call to the API, for metrics.
+type Call = capi.Call
+
+// Option configures a Provider.
 type Option func(*Provider)
 
 // WithCallHook calls hook after every single call to the management or the workload
 // cluster. hook must be safe for concurrent use.
 func WithCallHook(hook func(Call)) Option {
-	return func(p *Provider) { p.management.hook, p.workload.hook = hook, hook }
+	return func(p *Provider) { p.management.Hook, p.workload.Hook = hook, hook }
 }
 
-// New validates c, reads the kubeconfigs and returns a Provider. It asks no cluster
-// anything: whether the credentials are good is told by Check and by the first Groups.
+// New validates c, reads the kubeconfigs and returns a Provider. It makes no call: Check and
+// the first Groups show whether the credentials are valid.
 //
 // kubeconfig is the path of the agent's own; empty where the agent is a pod of the
-// cluster. reservation is what the kubelets of the groups keep back.
+// cluster. reservation is what the kubelets of the groups reserve.
 func New(_ context.Context, c Config, kubeconfig string, reservation cluster.Reservation, opts ...Option) (*Provider, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -58,10 +62,10 @@ func New(_ context.Context, c Config, kubeconfig string, reservation cluster.Res
 		return nil, err
 	}
 	p := &Provider{cfg: c, set: set, reservation: reservation, now: time.Now, writing: map[cluster.GroupID]chan struct{}{}}
-	if p.management, err = newClient(management, c.Timeout); err != nil {
+	if p.management, err = capi.NewClient(management, c.Timeout); err != nil {
 		return nil, err
 	}
-	if p.workload, err = newClient(workload, c.Timeout); err != nil {
+	if p.workload, err = capi.NewClient(workload, c.Timeout); err != nil {
 		return nil, err
 	}
 	for _, o := range opts {
@@ -71,7 +75,7 @@ func New(_ context.Context, c Config, kubeconfig string, reservation cluster.Res
 }
 
 // Check tells whether the management cluster accepts the credentials, serves Cluster
-// API, and has a group of ours. Its error carries a *provider.Error with a remedy.
+// API, and has a node group of this agent. Its error carries a *provider.Error with a remedy.
 func (p *Provider) Check(ctx context.Context) error {
 	groups, err := p.Groups(ctx)
 	if err != nil || len(groups) > 0 {
@@ -83,7 +87,7 @@ func (p *Provider) Check(ctx context.Context) error {
 	}
 	return fail("read", "", "", provider.NotFound,
 		"put "+p.set.keys.minSize()+" and "+p.set.keys.maxSize()+" on the MachineDeployments, and check the rules",
-		"no annotated MachineDeployment, MachineSet or MachinePool fits %s", strings.Join(rules, " or "))
+		"no annotated MachineDeployment, MachineSet or MachinePool matches %s", strings.Join(rules, " or "))
 }
 
 // lock waits for its turn to write to a group, no longer than ctx lasts. The caller
@@ -108,7 +112,7 @@ func (p *Provider) lock(ctx context.Context, op string, id cluster.GroupID) (unl
 	}
 }
 
-// The kinds that scale, in the order in which they are listed.
+// The scalable kinds, in the order of the lists.
 const (
 	kindDeployment = "MachineDeployment"
 	kindSet        = "MachineSet"
@@ -117,12 +121,12 @@ const (
 
 var resources = map[string]string{kindDeployment: "machinedeployments", kindSet: "machinesets", kindPool: "machinepools"}
 
-// idOf is Cluster Autoscaler's own form of a group's name.
+// idOf returns the group ID, in Cluster Autoscaler's own form.
 func idOf(kind, namespace, name string) cluster.GroupID {
 	return cluster.GroupID(kind + "/" + namespace + "/" + name)
 }
 
-var errNoGroup = errors.New("no such MachineDeployment, MachineSet or MachinePool of ours")
+var errNoGroup = errors.New("no such MachineDeployment, MachineSet or MachinePool of this agent")
 
 func parseID(id cluster.GroupID) (kind, namespace, name string, ok bool) {
 	parts := strings.Split(string(id), "/")

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
-// Config says which groups are ours and how the management cluster is reached. Under
+// Config selects the node groups and the management cluster. Under
 // the product's prefix its variables are AUTOSCALER_CLUSTERAPI_CLUSTER_NAME and so on.
 type Config struct {
 	// ClusterName is short for the rule clusterapi:clusterName=<ClusterName>: the name
@@ -19,14 +21,14 @@ type Config struct {
 	ClusterName string `split_words:"true"`
 	// Namespace of the objects in the management cluster.
 	Namespace string
-	// AutoDiscovery lists rules as Cluster Autoscaler writes them. A group is ours when
+	// AutoDiscovery lists rules in Cluster Autoscaler's form. An object is a node group when
 	// ANY of them matches.
 	AutoDiscovery Discovery `split_words:"true"`
 	// CloudConfig is the kubeconfig of the management cluster. Empty: the management
 	// cluster is the one that the agent's own kubeconfig names.
 	CloudConfig string `split_words:"true"`
 	// CloudConfigAuthoritative never takes the agent's own kubeconfig for the management
-	// cluster: with an empty CloudConfig the agent's pod stands in it.
+	// cluster: with an empty CloudConfig it is the cluster of the agent's pod.
 	CloudConfigAuthoritative bool `split_words:"true" default:"false"`
 	// Group is the API group, and the prefix of labels and annotations. Empty:
 	// CAPI_GROUP, or else cluster.x-k8s.io.
@@ -35,21 +37,21 @@ type Config struct {
 	// management cluster prefers.
 	Version string
 	// ScaleZeroDefaultArch is the architecture of machines whose infrastructure template
-	// tells none. Empty: CAPI_SCALE_ZERO_DEFAULT_ARCH, or else amd64.
+	// has none. Empty: CAPI_SCALE_ZERO_DEFAULT_ARCH, or else amd64.
 	ScaleZeroDefaultArch string `split_words:"true"`
 	// AdditionalSyncMachineLabels are Cluster API's own --additional-sync-machine-labels:
 	// regular expressions of labels that reach nodes beside the three domains that do.
 	AdditionalSyncMachineLabels []string `split_words:"true"`
-	// MarkLead is how long a delete-machine mark stands before the count falls: Cluster
-	// API's controllers see Machines and counts through two watches, and one that knows of
-	// the lower count and not yet of the mark would end any machine.
+	// MarkLead is the time between a delete-machine mark and the write of replicas: Cluster
+	// API's controllers see Machines and replicas through two watches, and a controller that
+	// sees the lower replicas before the mark would delete any machine.
 	MarkLead time.Duration `split_words:"true" default:"300ms"`
 	// Timeout limits each single call to the management cluster.
 	Timeout time.Duration `default:"10s"`
 }
 
 // Discovery is a list of rules: "clusterapi:namespace=blue,clusterName=test1,key=value".
-// Everything that one rule names must fit; one rule that fits is enough.
+// Every part of a rule must match; one matching rule is enough.
 type Discovery []string
 
 // ruleStart finds where a rule begins: the commas inside a rule separate its parts,
@@ -74,14 +76,14 @@ func (d *Discovery) Decode(value string) error {
 	return nil
 }
 
-// rule is one parsed discovery rule; an empty part asks for nothing.
+// rule is one parsed discovery rule; an empty part matches everything.
 type rule struct {
 	namespace, cluster string
 	labels             map[string]string
 }
 
-func (r rule) matches(o *scalable) bool {
-	if r.namespace != "" && r.namespace != o.Namespace || r.cluster != "" && r.cluster != o.cluster {
+func (r rule) matches(o *capi.Scalable) bool {
+	if r.namespace != "" && r.namespace != o.Namespace || r.cluster != "" && r.cluster != o.Cluster {
 		return false
 	}
 	for k, v := range r.labels {
@@ -136,13 +138,13 @@ func parseRule(s string) (rule, error) {
 	return r, nil
 }
 
-// settings is Config with the habits of Cluster Autoscaler's users laid under it.
+// settings is Config completed by the environment variables of Cluster Autoscaler.
 type settings struct {
 	rules     []rule
 	keys      keys
 	version   string
 	arch      string
-	archGuess string // why arch is not what a variable says; empty: it is
+	archGuess string // why arch differs from a variable; empty: it does not
 	sync      []*regexp.Regexp
 }
 
@@ -152,7 +154,7 @@ var archs = []string{"amd64", "arm64", "ppc64le", "s390x"}
 const defaultGroup = "cluster.x-k8s.io"
 
 // parse reads the strings of the configuration, and CAPI_GROUP, CAPI_VERSION and
-// CAPI_SCALE_ZERO_DEFAULT_ARCH where it leaves them open.
+// CAPI_SCALE_ZERO_DEFAULT_ARCH for empty ones.
 func (c Config) parse() (settings, error) {
 	s := settings{
 		keys:    keys{group: cmp.Or(c.Group, os.Getenv("CAPI_GROUP"), defaultGroup)},

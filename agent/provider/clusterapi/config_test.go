@@ -10,17 +10,19 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
-func object(kind, namespace, name, cluster string, labels map[string]string) *scalable {
-	o := &scalable{kind: kind, cluster: cluster}
+func object(kind, namespace, name, cluster string, labels map[string]string) *capi.Scalable {
+	o := &capi.Scalable{Kind: kind, Cluster: cluster}
 	o.Namespace, o.Name, o.Labels = namespace, name, labels
 	return o
 }
 
 // TestDiscoveryForms plays every form that Cluster Autoscaler's documents write.
 func TestDiscoveryForms(t *testing.T) {
-	objects := map[string]*scalable{
+	objects := map[string]*capi.Scalable{
 		"blue":    object(kindDeployment, "blue", "a", "other", nil),
 		"test1":   object(kindDeployment, "red", "b", "test1", nil),
 		"green":   object(kindDeployment, "red", "c", "other", map[string]string{"color": "green", "shape": "square"}),

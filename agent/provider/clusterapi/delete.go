@@ -10,22 +10,23 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
 // ourMark begins the value of a delete-machine annotation that this agent wrote.
 const ourMark = "autoscaler-agent "
 
-// marks are the live machines of a group that carry a delete-machine annotation.
+// marks has the live machines of a group with a delete-machine annotation.
 type marks struct {
-	ours, foreign []*machineObject
-	// surplus is how many live machines there are above the target: so many will be
-	// ended by their controller, marked ones first.
+	ours, foreign []*capi.Machine
+	// surplus is the number of live machines above the target. Their controller deletes as
+	// many, marked ones first.
 	surplus int
-	// going are the machines, by UID, for which the count has been lowered.
+	// going has the UIDs of machines for which replicas have been lowered.
 	going map[string]bool
 }
 
-func (p *Provider) markOf(m *machineObject) (value string, ok bool) {
+func (p *Provider) markOf(m *capi.Machine) (value string, ok bool) {
 	for _, key := range []string{p.set.keys.deleteMachine(), oldDeleteMachine} {
 		if v, has := m.Annotations[key]; has {
 			value, ok = v, true
@@ -40,10 +41,10 @@ func (p *Provider) markOf(m *machineObject) (value string, ok bool) {
 func (p *Provider) marks(g *source) marks {
 	out := marks{going: map[string]bool{}}
 	live := g.live()
-	if g.kind == kindDeployment && g.rolling() {
+	if g.Kind == kindDeployment && g.rolling() {
 		return out // a rollout has machines above the target that nobody means to end
 	}
-	out.surplus = max(len(live)-g.target(), 0)
+	out.surplus = max(len(live)-g.Target(), 0)
 	for _, m := range live {
 		switch value, ok := p.markOf(m); {
 		case ok && strings.HasPrefix(value, ourMark):
@@ -62,7 +63,7 @@ func (p *Provider) marks(g *source) marks {
 
 func (m marks) count() int { return len(m.ours) + len(m.foreign) }
 
-// deletion is one Delete under way.
+// deletion is the state of one call of Delete.
 type deletion struct {
 	p       *Provider
 	id      cluster.GroupID
@@ -76,7 +77,7 @@ type deletion struct {
 
 type victim struct {
 	id      cluster.InstanceID
-	machine *machineObject
+	machine *capi.Machine
 	lowers  bool // the target is lowered for it
 	counted bool // the target was lowered for it by an earlier call
 }
@@ -85,17 +86,17 @@ func (d *deletion) fail(id cluster.InstanceID, kind provider.Kind, remedy, forma
 	d.errs = append(d.errs, fail("delete", d.id, id, kind, remedy, format, args...))
 }
 
-// Delete marks machines with the delete-machine annotation, proves from the answers
-// that the marks stand, lowers replicas once for all of them, and then deletes the
-// Machine objects. See provider.Provider.
+// Delete marks machines with the delete-machine annotation, checks in the responses that
+// the marks are set, lowers replicas once for all of them, and then deletes the Machine
+// objects. See provider.Provider.
 //
-// The marks make the controller take these machines and no others; a MachineSet ends
-// marked machines first, whatever its deletion order. Deleting the objects as well
-// makes the end certain where the controller would have taken fewer than it was asked
-// for: another machine that is going already counts first, and one that was never made
-// counts too. Where deleting is not allowed (Cluster Autoscaler's own rights), the
-// marks alone do it, and such a state is refused. Refused in any case, as a Conflict,
-// are a rollout and a mark that somebody else has left: another machine would go.
+// The marks make the controller delete these machines and no others: a MachineSet deletes
+// marked machines first, in every deletion order. The Machine objects are deleted as well,
+// because the controller deletes fewer machines when another one is already being deleted
+// or was never created. Without the right to delete Machines (Cluster Autoscaler's own
+// rights), the marks alone select the machines, and Delete refuses such a state. In any
+// case it refuses, as a Conflict, a rollout and a mark of another writer: another machine
+// would be deleted.
 func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) error {
 	if len(ids) == 0 {
 		return ctx.Err()
@@ -134,11 +135,11 @@ func (p *Provider) seen(g *source) []cluster.Instance {
 	return out
 }
 
-// choose finds the machines of the IDs, each once.
+// choose returns the machines of the IDs, each once.
 func (d *deletion) choose(ids []cluster.InstanceID) {
 	done := map[string]bool{}
 	for _, id := range ids {
-		at := slices.IndexFunc(d.g.machines, func(m *machineObject) bool { return names(id, m) })
+		at := slices.IndexFunc(d.g.machines, func(m *capi.Machine) bool { return names(id, m) })
 		switch {
 		case at < 0 && slices.Contains(d.g.Spec.ProviderIDList, string(id)):
 			d.fail(id, provider.Invalid, "use an infrastructure provider with MachinePool Machines, or a MachineDeployment",
@@ -148,7 +149,7 @@ func (d *deletion) choose(ids []cluster.InstanceID) {
 			d.fail(id, provider.NotFound, "", "no Machine of the group has this provider ID")
 		case done[d.g.machines[at].UID]:
 		case d.g.machines[at].DeletionTimestamp != nil:
-		case slices.IndexFunc(d.g.machines[at+1:], func(m *machineObject) bool { return names(id, m) }) >= 0:
+		case slices.IndexFunc(d.g.machines[at+1:], func(m *capi.Machine) bool { return names(id, m) }) >= 0:
 			d.fail(id, provider.Invalid, "", "two Machines have this provider ID")
 		default:
 			done[d.g.machines[at].UID] = true
@@ -157,9 +158,9 @@ func (d *deletion) choose(ids []cluster.InstanceID) {
 	}
 }
 
-// refused tells whether the controllers could end another machine than the named ones,
-// and refuses all of them then. Marks of an earlier call of ours for which the count
-// was never lowered (a crash in between) are taken away first.
+// refused tells whether the controllers could delete a machine that is not named, and
+// records an error for each named one then. First it removes the marks of an earlier call
+// that did not lower replicas (a crash in between).
 func (d *deletion) refused(ctx context.Context) bool {
 	refuse := func(kind provider.Kind, remedy, format string, args ...any) bool {
 		for _, v := range d.victims {
@@ -167,22 +168,22 @@ func (d *deletion) refused(ctx context.Context) bool {
 		}
 		return true
 	}
-	if why := d.p.paused(d.g.scalable, d.p.clusterOf(ctx, d.version, d.g)); why != "" {
+	if why := d.p.paused(d.g.Scalable, d.p.clusterOf(ctx, d.version, d.g)); why != "" {
 		return refuse(provider.Conflict, "", "%s", why)
 	}
-	lo, _, why := d.p.bounds(d.g.scalable)
+	lo, _, why := d.p.bounds(d.g.Scalable)
 	if why != "" {
 		return refuse(provider.Invalid, "", "%s", why)
 	}
 	d.min = lo
-	if d.g.kind == kindDeployment && d.g.rolling() {
+	if d.g.Kind == kindDeployment && d.g.rolling() {
 		return refuse(provider.Conflict, "wait until the rollout is over", "a rollout of the MachineDeployment decides which machines go")
 	}
-	if live, target := len(d.g.live()), d.g.target(); live < target && d.p.facts.mayNotDelete() {
+	if live, target := len(d.g.live()), d.g.Target(); live < target && d.p.facts.mayNotDelete() {
 		return refuse(provider.Conflict, "allow delete on machines in the ClusterRole autoscaler-agent-clusterapi",
 			"%d of its %d Machines are there: another would be made in its place", live, target)
 	}
-	named := func(m *machineObject) bool {
+	named := func(m *capi.Machine) bool {
 		return slices.ContainsFunc(d.victims, func(v *victim) bool { return v.machine == m })
 	}
 	switch {
@@ -209,10 +210,10 @@ func (d *deletion) refused(ctx context.Context) bool {
 	return false
 }
 
-// spread decides for which machines the target falls: not for those that are counted
-// already, not for a surplus that nobody is marked for, and never below the minimum.
+// spread decides for which machines the target is lowered: not for machines for which it
+// was lowered before, not for a surplus without marks, and never below the minimum.
 func (d *deletion) spread() {
-	free, room := d.marks.surplus-d.marks.count(), d.g.target()-d.min
+	free, room := d.marks.surplus-d.marks.count(), d.g.Target()-d.min
 	d.victims = slices.DeleteFunc(d.victims, func(v *victim) bool {
 		switch {
 		case d.marks.going[v.machine.UID]:
@@ -230,7 +231,7 @@ func (d *deletion) spread() {
 	})
 }
 
-// mark writes the annotations. A victim whose mark does not stand is left alone.
+// mark writes the annotations. A machine whose mark is not set is not deleted.
 func (d *deletion) mark(ctx context.Context) {
 	value := ourMark + d.p.now().UTC().Format(time.RFC3339)
 	d.victims = slices.DeleteFunc(d.victims, func(v *victim) bool {
@@ -239,10 +240,10 @@ func (d *deletion) mark(ctx context.Context) {
 		}
 		got, err := d.p.annotate(ctx, d.version, v.machine, &value)
 		switch {
-		case err != nil && notFound(err):
+		case err != nil && capi.NotFound(err):
 			return true // it went by itself
 		case err != nil:
-			// A mark that comes late would make a later count end this machine.
+			// A mark that is written late would select this machine at the next lowering.
 			e := unsure(classify("delete", d.id, err), err)
 			e.Instance = v.id
 			d.errs = append(d.errs, e)
@@ -250,26 +251,26 @@ func (d *deletion) mark(ctx context.Context) {
 		case got.DeletionTimestamp != nil:
 			return true
 		case got.Annotations[d.p.set.keys.deleteMachine()] != value:
-			d.fail(v.id, provider.Conflict, "", "the mark %s does not stand on Machine %s", d.p.set.keys.deleteMachine(), got.Name)
+			d.fail(v.id, provider.Conflict, "", "the annotation %s is not set on Machine %s", d.p.set.keys.deleteMachine(), got.Name)
 			return true
 		}
 		return false
 	})
 }
 
-// annotate writes both names of the mark, or takes both away (nil), on this very
-// object: the UID is a precondition.
-func (p *Provider) annotate(ctx context.Context, version string, m *machineObject, value *string) (*machineObject, error) {
+// annotate writes both names of the mark, or removes both (nil). The UID is a
+// precondition.
+func (p *Provider) annotate(ctx context.Context, version string, m *capi.Machine, value *string) (*capi.Machine, error) {
 	patch := map[string]any{"metadata": map[string]any{
 		"uid":         m.UID,
 		"annotations": map[string]*string{p.set.keys.deleteMachine(): value, oldDeleteMachine: value},
 	}}
-	return mergePatch[machineObject](ctx, p.management, "patch machines", patch, path(p.set.keys.group, version, m.Namespace, "machines", m.Name)...)
+	return capi.MergePatch[capi.Machine](ctx, p.management, "patch machines", patch, capi.Path(p.set.keys.group, version, m.Namespace, "machines", m.Name)...)
 }
 
-// lower writes the new count. When it is refused, the marks are taken back; when its
-// outcome is not known, they stay: a count that did fall must not end another machine.
-// The next read tells by the surplus whether it did. The result tells whether it fell.
+// lower writes the new replicas and returns whether they were lowered. After a refusal the
+// marks are removed. After an unknown outcome they stay, so that replicas that were lowered
+// do not select another machine; the surplus of the next read shows the outcome.
 func (d *deletion) lower(ctx context.Context) bool {
 	n := 0
 	for _, v := range d.victims {
@@ -281,7 +282,7 @@ func (d *deletion) lower(ctx context.Context) bool {
 		return true
 	}
 	d.lead(ctx)
-	o, target := d.g.scalable, d.g.target()
+	o, target := d.g.Scalable, d.g.Target()
 	var err error
 	for try := 1; ; try++ {
 		if err = ctx.Err(); err != nil {
@@ -291,23 +292,23 @@ func (d *deletion) lower(ctx context.Context) bool {
 		if err == nil {
 			return true
 		}
-		if statusCode(err) != 409 || try == attempts {
+		if capi.StatusCode(err) != 409 || try == attempts {
 			break
 		}
-		again, readErr := get[scalable](ctx, d.p.management, "get "+resources[o.kind], path(d.p.set.keys.group, d.version, o.Namespace, resources[o.kind], o.Name)...)
+		again, readErr := capi.Get[capi.Scalable](ctx, d.p.management, "get "+resources[o.Kind], capi.Path(d.p.set.keys.group, d.version, o.Namespace, resources[o.Kind], o.Name)...)
 		if readErr != nil {
 			err = readErr
 			break
 		}
-		if d.p.identify(again, o.kind).target() != target {
-			err = &missingError{fmt.Sprintf("target is %d, not %d", again.target(), target)}
+		if d.p.identify(again, o.Kind).Target() != target {
+			err = &capi.MissingError{Text: fmt.Sprintf("target is %d, not %d", again.Target(), target)}
 			break
 		}
 		o = again
 	}
-	var changed *missingError
-	code := statusCode(err)
-	var called *callError
+	var changed *capi.MissingError
+	code := capi.StatusCode(err)
+	var called *capi.CallError
 	refused := code >= 400 && code < 500 && code != 408 && code != 429 || errors.As(err, &changed) || !errors.As(err, &called)
 	for _, v := range d.victims {
 		if !v.lowers {
@@ -320,7 +321,7 @@ func (d *deletion) lower(ctx context.Context) bool {
 		if refused {
 			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.p.cfg.Timeout)
 			if _, undone := d.p.annotate(undo, d.version, v.machine, nil); undone != nil {
-				e.Err = fmt.Errorf("%w; the mark on Machine %s could not be taken back: %w", e.Err, v.machine.Name, undone)
+				e.Err = fmt.Errorf("%w; the mark on Machine %s could not be removed: %w", e.Err, v.machine.Name, undone)
 			}
 			cancel()
 		}
@@ -329,8 +330,8 @@ func (d *deletion) lower(ctx context.Context) bool {
 	return false
 }
 
-// lead lets the marks stand for a moment (Config.MarkLead says why). It is the one wait
-// of this package, and ends with ctx; the write after it tells that ctx has ended.
+// lead waits between the marks and the write of replicas (reason: Config.MarkLead). It is
+// the only wait of this package. It ends with ctx, and the write after it reports the end.
 func (d *deletion) lead(ctx context.Context) {
 	t := time.NewTimer(d.p.cfg.MarkLead)
 	defer t.Stop()
@@ -340,21 +341,21 @@ func (d *deletion) lead(ctx context.Context) {
 	}
 }
 
-// end deletes the Machine objects of marked machines, each with its UID as a
-// precondition. It is the belt to the marks' braces: only where fewer machines are
-// there than the target counts is a refusal the caller's affair.
+// end deletes the Machine objects of marked machines, each with its UID as a precondition.
+// The marks alone suffice unless there are fewer machines than the target, so only then is
+// a refusal an error.
 func (d *deletion) end(ctx context.Context) {
-	short := len(d.g.live()) < d.g.target()
+	short := len(d.g.live()) < d.g.Target()
 	for _, v := range d.victims {
 		if d.p.facts.mayNotDelete() && !short {
 			continue
 		}
 		m := v.machine
-		err := d.p.management.remove(ctx, "delete machines", m.UID, path(d.p.set.keys.group, d.version, m.Namespace, "machines", m.Name)...)
-		if statusCode(err) == 403 {
+		err := d.p.management.Remove(ctx, "delete machines", m.UID, capi.Path(d.p.set.keys.group, d.version, m.Namespace, "machines", m.Name)...)
+		if capi.StatusCode(err) == 403 {
 			d.p.facts.denyDelete()
 		}
-		if err != nil && !notFound(err) && short {
+		if err != nil && !capi.NotFound(err) && short {
 			e := classify("delete", d.id, err)
 			e.Instance = v.id
 			d.errs = append(d.errs, e)
@@ -362,13 +363,13 @@ func (d *deletion) end(ctx context.Context) {
 	}
 }
 
-// clusterOf is the group's Cluster, nil when it cannot be read: then only the object's
-// own pause is known.
-func (p *Provider) clusterOf(ctx context.Context, version string, g *source) *clusterObject {
-	if g.cluster == "" {
+// clusterOf returns the group's Cluster; nil when it cannot be read: then only the pause of
+// the object itself is known.
+func (p *Provider) clusterOf(ctx context.Context, version string, g *source) *capi.Cluster {
+	if g.Cluster == "" {
 		return nil
 	}
-	c, err := get[clusterObject](ctx, p.management, "get clusters", path(p.set.keys.group, version, g.Namespace, "clusters", g.cluster)...)
+	c, err := capi.Get[capi.Cluster](ctx, p.management, "get clusters", capi.Path(p.set.keys.group, version, g.Namespace, "clusters", g.Cluster)...)
 	if err != nil {
 		return nil
 	}

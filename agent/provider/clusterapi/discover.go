@@ -11,20 +11,21 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
-// scope is one namespace that is read, or all of them ("").
+// scope is one namespace to read, or all of them ("").
 type scope struct {
 	namespace string
-	found     map[string][]*scalable // by kind
-	clusters  map[string]*clusterObject
+	found     map[string][]*capi.Scalable // by kind
+	clusters  map[string]*capi.Cluster
 	noPause   error // why the Clusters could not be read
 	err       error // why the scope was not read whole
 	nothing   bool  // not even the groups could be listed
 }
 
-// namespaces are those that the rules name; one rule without a namespace makes it all
-// of them. (Cluster Autoscaler watches the first one only.)
+// namespaces returns the namespaces of the rules; with one rule without a namespace, all of
+// them. (Cluster Autoscaler watches only the first one.)
 func (s settings) namespaces() []string {
 	named := map[string]bool{}
 	for _, r := range s.rules {
@@ -36,7 +37,7 @@ func (s settings) namespaces() []string {
 	return slices.Sorted(maps.Keys(named))
 }
 
-// survey lists what scales in every scope.
+// survey lists the scalable objects of every scope.
 func (p *Provider) survey(ctx context.Context) ([]*scope, string, error) {
 	s, version, err := p.version(ctx)
 	if err != nil {
@@ -53,18 +54,18 @@ func (p *Provider) survey(ctx context.Context) ([]*scope, string, error) {
 	return scopes, version, nil
 }
 
-func (p *Provider) surveyScope(ctx context.Context, sc *scope, s served, version string) {
+func (p *Provider) surveyScope(ctx context.Context, sc *scope, s capi.Served, version string) {
 	group := p.set.keys.group
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	sc.found, sc.clusters = map[string][]*scalable{}, map[string]*clusterObject{}
+	sc.found, sc.clusters = map[string][]*capi.Scalable{}, map[string]*capi.Cluster{}
 	failed := 0
 	for kind, resource := range resources {
-		if s.plural[version+"/"+kind] == "" {
+		if s.Plural[version+"/"+kind] == "" {
 			continue // an older Cluster API, or MachinePools switched off
 		}
 		wg.Go(func() {
-			items, err := list[scalable](ctx, p.management, "list "+resource, "", path(group, version, sc.namespace, resource)...)
+			items, err := capi.List[capi.Scalable](ctx, p.management, "list "+resource, "", capi.Path(group, version, sc.namespace, resource)...)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -77,7 +78,7 @@ func (p *Provider) surveyScope(ctx context.Context, sc *scope, s served, version
 		})
 	}
 	wg.Go(func() {
-		items, err := list[clusterObject](ctx, p.management, "list clusters", "", path(group, version, sc.namespace, "clusters")...)
+		items, err := capi.List[capi.Cluster](ctx, p.management, "list clusters", "", capi.Path(group, version, sc.namespace, "clusters")...)
 		mu.Lock()
 		defer mu.Unlock()
 		sc.noPause = err
@@ -87,22 +88,22 @@ func (p *Provider) surveyScope(ctx context.Context, sc *scope, s served, version
 	})
 	wg.Wait()
 	sc.nothing = sc.err != nil && len(sc.found) == 0
-	if sc.err != nil && notFound(sc.err) {
-		p.management.forget(group)
+	if sc.err != nil && capi.NotFound(sc.err) {
+		p.management.Forget(group)
 	}
 }
 
-// identify notes kind and cluster of an object.
-func (p *Provider) identify(o *scalable, kind string) *scalable {
-	o.kind = kind
-	o.cluster = cmp.Or(o.Spec.ClusterName, o.Labels[p.set.keys.clusterName()], o.Labels[oldClusterName])
+// identify sets kind and cluster of an object.
+func (p *Provider) identify(o *capi.Scalable, kind string) *capi.Scalable {
+	o.Kind = kind
+	o.Cluster = cmp.Or(o.Spec.ClusterName, o.Labels[p.set.keys.clusterName()], o.Labels[oldClusterName])
 	return o
 }
 
 // ours tells whether the object is a node group of this agent: both annotations, no
-// MachineDeployment above it, and a rule that fits.
-func (p *Provider) ours(o *scalable) bool {
-	if o.kind == kindSet && o.owner(kindDeployment) != "" {
+// MachineDeployment as owner, and a rule that matches.
+func (p *Provider) ours(o *capi.Scalable) bool {
+	if o.Kind == kindSet && o.Owner(kindDeployment) != "" {
 		return false
 	}
 	_, hasMin := p.bound(o, p.set.keys.minSize(), oldMinSize)
@@ -110,7 +111,7 @@ func (p *Provider) ours(o *scalable) bool {
 	return hasMin && hasMax && slices.ContainsFunc(p.set.rules, func(r rule) bool { return r.matches(o) })
 }
 
-func (p *Provider) bound(o *scalable, key, old string) (string, bool) {
+func (p *Provider) bound(o *capi.Scalable, key, old string) (string, bool) {
 	if v, ok := o.Annotations[key]; ok {
 		return v, true
 	}
@@ -118,8 +119,8 @@ func (p *Provider) bound(o *scalable, key, old string) (string, bool) {
 	return v, ok
 }
 
-// bounds are the two annotations; why is empty when they make sense.
-func (p *Provider) bounds(o *scalable) (lo, hi int, why string) {
+// bounds reads the two annotations; why is empty when they are valid.
+func (p *Provider) bounds(o *capi.Scalable) (lo, hi int, why string) {
 	read := func(key, old string) int {
 		text, _ := p.bound(o, key, old)
 		n, err := strconv.Atoi(strings.TrimSpace(text))
@@ -135,40 +136,40 @@ func (p *Provider) bounds(o *scalable) (lo, hi int, why string) {
 	return lo, hi, why
 }
 
-// source is one group as the management cluster has it.
+// source is a group with its objects in the management cluster.
 type source struct {
-	*scalable
+	*capi.Scalable
 	id       cluster.GroupID
-	sets     []*scalable // of a MachineDeployment; the MachineSet itself
-	machines []*machineObject
-	ofSet    map[string]*scalable // by UID
-	// err is why part of it could not be read.
+	sets     []*capi.Scalable // of a MachineDeployment; the MachineSet itself
+	machines []*capi.Machine
+	ofSet    map[string]*capi.Scalable // by UID
+	// err is the reason for a part that could not be read.
 	err *provider.Error
-	// noTemplate is why its infrastructure template could not be read now.
+	// noTemplate is the reason for an infrastructure template that could not be read now.
 	noTemplate *provider.Error
 }
 
-// members finds the machines of a group among those of its namespace.
-func (g *source) members(machines []*machineObject) {
+// members adds the machines of the group from the machines of its namespace.
+func (g *source) members(machines []*capi.Machine) {
 	for _, m := range machines {
 		if m.Namespace != g.Namespace {
 			continue
 		}
-		if g.kind == kindPool && m.owner(kindPool) == g.UID || g.kind != kindPool && g.ofSet[m.owner(kindSet)] != nil {
+		if g.Kind == kindPool && m.Owner(kindPool) == g.UID || g.Kind != kindPool && g.ofSet[m.Owner(kindSet)] != nil {
 			g.machines = append(g.machines, m)
 		}
 	}
 }
 
-// gather makes the source of a group, given every MachineSet of its namespace.
-func gather(o *scalable, sets []*scalable) *source {
-	g := &source{scalable: o, id: idOf(o.kind, o.Namespace, o.Name), ofSet: map[string]*scalable{}}
-	switch o.kind {
+// gather returns the source of a group. sets has every MachineSet of its namespace.
+func gather(o *capi.Scalable, sets []*capi.Scalable) *source {
+	g := &source{Scalable: o, id: idOf(o.Kind, o.Namespace, o.Name), ofSet: map[string]*capi.Scalable{}}
+	switch o.Kind {
 	case kindSet:
-		g.sets = []*scalable{o}
+		g.sets = []*capi.Scalable{o}
 	case kindDeployment:
 		for _, s := range sets {
-			if s.Namespace == o.Namespace && s.owner(kindDeployment) == o.UID {
+			if s.Namespace == o.Namespace && s.Owner(kindDeployment) == o.UID {
 				g.sets = append(g.sets, s)
 			}
 		}
@@ -179,26 +180,26 @@ func gather(o *scalable, sets []*scalable) *source {
 	return g
 }
 
-// rolling says that machines of more than one MachineSet make up the group: a rollout
-// decides which of them go.
+// rolling tells whether the group has machines of more than one MachineSet: then a rollout
+// decides which machines are deleted.
 func (g *source) rolling() bool {
 	if len(g.sets) < 2 {
 		return false
 	}
 	used := map[string]bool{}
 	for _, s := range g.sets {
-		if s.target() > 0 {
+		if s.Target() > 0 {
 			used[s.UID] = true
 		}
 	}
 	for _, m := range g.machines {
-		used[m.owner(kindSet)] = true
+		used[m.Owner(kindSet)] = true
 	}
 	return len(used) > 1
 }
 
 // readMachines lists the machines of all groups, one list per namespace, of the
-// groups' own clusters only: a management cluster may have many more.
+// groups' own clusters only, because a management cluster may have many more.
 func (p *Provider) readMachines(ctx context.Context, version string, groups []*source) {
 	byNamespace := map[string][]*source{}
 	for _, g := range groups {
@@ -219,17 +220,17 @@ func (p *Provider) readMachines(ctx context.Context, version string, groups []*s
 	wg.Wait()
 }
 
-func (p *Provider) listMachines(ctx context.Context, version, namespace string, groups []*source) ([]*machineObject, error) {
+func (p *Provider) listMachines(ctx context.Context, version, namespace string, groups []*source) ([]*capi.Machine, error) {
 	names := map[string]bool{}
 	for _, g := range groups {
-		names[g.cluster] = true
+		names[g.Cluster] = true
 	}
 	selector := ""
 	if !names[""] {
 		selector = p.set.keys.clusterName() + " in (" + strings.Join(slices.Sorted(maps.Keys(names)), ",") + ")"
 	}
-	items, err := list[machineObject](ctx, p.management, "list machines", selector, path(p.set.keys.group, version, namespace, "machines")...)
-	out := make([]*machineObject, len(items))
+	items, err := capi.List[capi.Machine](ctx, p.management, "list machines", selector, capi.Path(p.set.keys.group, version, namespace, "machines")...)
+	out := make([]*capi.Machine, len(items))
 	for i := range items {
 		out[i] = &items[i]
 	}
@@ -251,7 +252,7 @@ func (p *Provider) one(ctx context.Context, op string, id cluster.GroupID, whole
 		return nil, "", classify(op, id, err)
 	}
 	group := p.set.keys.group
-	o, err := get[scalable](ctx, p.management, "get "+resources[kind], path(group, version, namespace, resources[kind], name)...)
+	o, err := capi.Get[capi.Scalable](ctx, p.management, "get "+resources[kind], capi.Path(group, version, namespace, resources[kind], name)...)
 	if err != nil {
 		return nil, "", classify(op, id, err)
 	}
@@ -261,9 +262,9 @@ func (p *Provider) one(ctx context.Context, op string, id cluster.GroupID, whole
 	if !whole {
 		return gather(o, nil), version, nil
 	}
-	var sets []*scalable
+	var sets []*capi.Scalable
 	if kind == kindDeployment {
-		items, err := list[scalable](ctx, p.management, "list machinesets", "", path(group, version, namespace, "machinesets")...)
+		items, err := capi.List[capi.Scalable](ctx, p.management, "list machinesets", "", capi.Path(group, version, namespace, "machinesets")...)
 		if err != nil {
 			return nil, "", classify(op, id, err)
 		}
@@ -280,13 +281,14 @@ func (p *Provider) one(ctx context.Context, op string, id cluster.GroupID, whole
 	return g, version, nil
 }
 
-// paused says why Cluster API leaves the group alone now. cl may be nil: not known.
-func (p *Provider) paused(o *scalable, cl *clusterObject) string {
+// paused returns why Cluster API does not change the group now; "": it does. cl may be nil:
+// not known.
+func (p *Provider) paused(o *capi.Scalable, cl *capi.Cluster) string {
 	if o.DeletionTimestamp != nil {
-		return "the " + o.kind + " is being deleted"
+		return "the " + o.Kind + " is being deleted"
 	}
 	if _, ok := o.Annotations[p.set.keys.paused()]; ok {
-		return "the " + o.kind + " is paused (annotation " + p.set.keys.paused() + ")"
+		return "the " + o.Kind + " is paused (annotation " + p.set.keys.paused() + ")"
 	}
 	if cl == nil {
 		return ""
@@ -295,13 +297,13 @@ func (p *Provider) paused(o *scalable, cl *clusterObject) string {
 		return "the Cluster " + cl.Name + " is paused"
 	}
 	groups, name := cl.Spec.Topology.Workers.MachineDeployments, o.Labels[labelTopologyDeployment]
-	if o.kind == kindPool {
+	if o.Kind == kindPool {
 		groups, name = cl.Spec.Topology.Workers.MachinePools, o.Labels[labelTopologyPool]
 	}
 	for _, t := range groups {
 		if name != "" && t.Name == name && t.Replicas != nil {
 			return "the topology of Cluster " + cl.Name + " sets replicas of " + name + " to " + strconv.Itoa(*t.Replicas) +
-				", and would take back every change: leave spec.topology.workers[].replicas unset"
+				", and would revert every change: leave spec.topology.workers[].replicas unset"
 		}
 	}
 	return ""

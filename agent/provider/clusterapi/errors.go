@@ -11,60 +11,20 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
-
-// callError is an error of one call, with the call's own words in front.
-type callError struct {
-	action string
-	err    error
-}
-
-func (e *callError) Error() string { return e.action + ": " + plain(e.err) }
-func (e *callError) Unwrap() error { return e.err }
-
-// tornError is an answer that cannot be read.
-type tornError struct{ err error }
-
-func (e *tornError) Error() string {
-	return "the answer was cut short or is not an API server's: " + e.err.Error()
-}
-func (e *tornError) Unwrap() error { return e.err }
-
-// missingError is a kind or a version that the cluster does not serve.
-type missingError struct{ text string }
-
-func (e *missingError) Error() string { return e.text }
-
-// plain leaves out what changes from one call to the next (local ports), so that equal
-// errors read equal.
-func plain(err error) string {
-	var op *net.OpError
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time"
-	case errors.Is(err, context.Canceled):
-		return context.Canceled.Error()
-	case errors.As(err, &op):
-		where := ""
-		if op.Addr != nil {
-			where = " " + op.Addr.String()
-		}
-		return op.Op + where + ": " + op.Err.Error()
-	}
-	return err.Error()
-}
 
 const (
 	remedyCredentials = "the management cluster does not accept these credentials: renew the kubeconfig (AUTOSCALER_CLUSTERAPI_CLOUD_CONFIG, or AUTOSCALER_KUBECONFIG where it is one cluster)"
-	remedyMissing     = "see that Cluster API is installed in the management cluster, and check AUTOSCALER_CLUSTERAPI_GROUP and AUTOSCALER_CLUSTERAPI_VERSION"
-	remedyReach       = "see that this machine reaches the management cluster's API server: address, routes, certificate"
+	remedyMissing     = "check that Cluster API is installed in the management cluster, and check AUTOSCALER_CLUSTERAPI_GROUP and AUTOSCALER_CLUSTERAPI_VERSION"
+	remedyReach       = "check that this machine reaches the management cluster's API server: address, routes, certificate"
 )
 
-// classify turns an error of a call into the contract's.
+// classify turns the error of a call into a *provider.Error.
 func classify(op string, group cluster.GroupID, err error) *provider.Error {
 	e := &provider.Error{Op: op, Group: group, Kind: provider.Other, Err: err}
-	var missing *missingError
-	var torn *tornError
+	var missing *capi.MissingError
+	var torn *capi.TornError
 	var netErr net.Error
 	switch {
 	case errors.As(err, &missing):
@@ -74,7 +34,7 @@ func classify(op string, group cluster.GroupID, err error) *provider.Error {
 	case errors.Is(err, context.Canceled):
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Kind = provider.Transient
-	case apierrors.ReasonForError(err) != "" || statusCode(err) != 0:
+	case apierrors.ReasonForError(err) != "" || capi.StatusCode(err) != 0:
 		e.Kind, e.Remedy = kindOfStatus(err)
 	case errors.As(err, &netErr):
 		e.Kind, e.Remedy = provider.Transient, remedyReach
@@ -84,23 +44,15 @@ func classify(op string, group cluster.GroupID, err error) *provider.Error {
 	return e
 }
 
-func statusCode(err error) int32 {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return status.Status().Code
-	}
-	return 0
-}
-
 func kindOfStatus(err error) (provider.Kind, string) {
-	code, text := statusCode(err), err.Error()
+	code, text := capi.StatusCode(err), err.Error()
 	switch {
 	case code == 401:
 		return provider.Denied, remedyCredentials
 	case code == 403 && strings.Contains(text, "exceeded quota"):
 		return provider.Exhausted, ""
 	case strings.Contains(text, "admission webhook"):
-		return provider.Invalid, "the management cluster's own admission refuses it"
+		return provider.Invalid, "an admission webhook of the management cluster refuses it"
 	case code == 403:
 		return provider.Denied, "allow it in the ClusterRole autoscaler-agent-clusterapi of the management cluster (units/rbac-clusterapi.yaml)"
 	case code == 404:
@@ -115,18 +67,15 @@ func kindOfStatus(err error) (provider.Kind, string) {
 	return provider.Other, ""
 }
 
-// unsure marks the error of a write that the API server did not answer: it may be carried
-// out yet, though only under the resource version that was read.
+// unsure marks the error of a write without an answer: the API server may still carry it
+// out, though only under the resource version that was read.
 func unsure(e *provider.Error, err error) *provider.Error {
-	var called *callError
+	var called *capi.CallError
 	var op *net.OpError
-	code := statusCode(err)
+	code := capi.StatusCode(err)
 	e.Unsure = errors.As(err, &called) && (code == 0 || code >= 500) && !(errors.As(err, &op) && op.Op == "dial")
 	return e
 }
-
-// notFound tells that the API server positively has no such object or kind.
-func notFound(err error) bool { return statusCode(err) == 404 }
 
 func fail(op string, group cluster.GroupID, id cluster.InstanceID, kind provider.Kind, remedy, format string, args ...any) *provider.Error {
 	return &provider.Error{Op: op, Group: group, Instance: id, Kind: kind, Remedy: remedy, Err: fmt.Errorf(format, args...)}

@@ -11,12 +11,13 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
 var _ provider.Witness = (*Provider)(nil)
 
-// infraMachines remember the object of the infrastructure that a Machine stood for, by
-// provider ID: it may outlive a Machine whose finalizer was taken away by hand.
+// infraMachines has the infrastructure object of each Machine, by provider ID: it may outlive
+// a Machine whose finalizer was removed by hand.
 type infraMachines struct {
 	mu   sync.Mutex
 	byID map[cluster.InstanceID]infraMachine
@@ -24,19 +25,19 @@ type infraMachines struct {
 
 type infraMachine struct {
 	namespace string
-	ref       ref
+	ref       capi.Ref
 }
 
 const rememberedMachines = 20000
 
-func (i *infraMachines) note(machines []*machineObject) {
+func (i *infraMachines) note(machines []*capi.Machine) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.byID == nil || len(i.byID) > rememberedMachines {
 		i.byID = map[cluster.InstanceID]infraMachine{}
 	}
 	for _, m := range machines {
-		// A template is no machine, and outlives them all.
+		// A template is no machine, and outlives its machines.
 		if r := m.Spec.InfrastructureRef; m.Spec.ProviderID != "" && r.Kind != "" && r.Name != "" && !strings.HasSuffix(r.Kind, "Template") {
 			i.byID[sameForm(cluster.InstanceID(m.Spec.ProviderID))] = infraMachine{m.Namespace, r}
 		}
@@ -50,7 +51,7 @@ func (i *infraMachines) of(id cluster.InstanceID) (infraMachine, bool) {
 	return m, ok
 }
 
-// sameForm is one form for OpenStack's provider IDs, which are written in three.
+// sameForm returns one form of OpenStack's provider IDs, which have three.
 func sameForm(id cluster.InstanceID) cluster.InstanceID {
 	if rest, ok := strings.CutPrefix(string(id), "openstack://"); ok {
 		return cluster.InstanceID("openstack:///" + strings.ToLower(rest[strings.LastIndexByte(rest, '/')+1:]))
@@ -58,11 +59,10 @@ func sameForm(id cluster.InstanceID) cluster.InstanceID {
 	return id
 }
 
-// Instances implements provider.Witness. An instance exists while any Machine or
-// MachinePool in the namespaces that are read bears its provider ID, or while the object
-// of the infrastructure does that its Machine stood for. What the cloud below knows of a
-// machine that no object stands for any more (after a `clusterctl move`), Cluster API
-// cannot tell: its group is gone then, too, and so nothing is deleted.
+// Instances implements provider.Witness. An instance exists while a Machine or MachinePool in
+// the namespaces of the rules has its provider ID, or while the infrastructure object of its
+// Machine exists. Cluster API does not know a machine without any object (after a
+// `clusterctl move`); then its group is gone, too, so nothing is deleted.
 func (p *Provider) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
 	out := map[cluster.InstanceID]cluster.Testimony{}
 	if len(ids) == 0 {
@@ -85,7 +85,7 @@ func (p *Provider) Instances(ctx context.Context, ids ...cluster.InstanceID) (ma
 	return out, errors.Join(errs...)
 }
 
-// bearers are all objects with a provider ID, in the words of an answer.
+// bearers returns the objects with a provider ID, as texts for an answer.
 func (p *Provider) bearers(ctx context.Context) (map[cluster.InstanceID]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -99,11 +99,11 @@ func (p *Provider) bearers(ctx context.Context) (map[cluster.InstanceID]string, 
 		if sc.err != nil {
 			return nil, sc.err
 		}
-		items, err := list[machineObject](ctx, p.management, "list machines", "", path(p.set.keys.group, version, sc.namespace, "machines")...)
+		items, err := capi.List[capi.Machine](ctx, p.management, "list machines", "", capi.Path(p.set.keys.group, version, sc.namespace, "machines")...)
 		if err != nil {
 			return nil, err
 		}
-		machines := make([]*machineObject, len(items))
+		machines := make([]*capi.Machine, len(items))
 		for i := range items {
 			machines[i] = &items[i]
 			if id := items[i].Spec.ProviderID; id != "" {
@@ -120,11 +120,11 @@ func (p *Provider) bearers(ctx context.Context) (map[cluster.InstanceID]string, 
 	return out, nil
 }
 
-// infraExistence asks for the object of the infrastructure behind a Machine that is gone.
+// infraExistence reads the infrastructure object of a Machine that is gone.
 func (p *Provider) infraExistence(ctx context.Context, id cluster.InstanceID) (cluster.Testimony, error) {
 	m, ok := p.infra.of(id)
 	if !ok {
-		return cluster.Testimony{Existence: cluster.InstanceNotFound, Why: "no Machine bears it"}, nil
+		return cluster.Testimony{Existence: cluster.InstanceNotFound, Why: "no Machine has this provider ID"}, nil
 	}
 	what := m.ref.Kind + " " + m.namespace + "/" + m.ref.Name
 	_, err := p.infraTemplate(ctx, m.namespace, m.ref)
@@ -132,15 +132,15 @@ func (p *Provider) infraExistence(ctx context.Context, id cluster.InstanceID) (c
 	case err == nil:
 		return cluster.Testimony{Existence: cluster.InstanceExists, Why: what + " exists, and its Machine does not"}, nil
 	case lacksObject(err, m.ref.Name):
-		return cluster.Testimony{Existence: cluster.InstanceNotFound, Why: "no Machine bears it, and there is no " + what}, nil
+		return cluster.Testimony{Existence: cluster.InstanceNotFound, Why: "no Machine has this provider ID, and there is no " + what}, nil
 	}
 	e := classify("ask for instances", "", fmt.Errorf("%s: %w", what, err))
 	e.Instance = id
 	return cluster.Testimony{Why: e.Error()}, e
 }
 
-// lacksObject tells the API server's own word that there is no object of that name: a path
-// that is not served is a 404, too, and names none.
+// lacksObject tells whether the API server answered that there is no object of that name. The
+// 404 of a path that is not served has no name.
 func lacksObject(err error, name string) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == 404 && status.Status().Details != nil && status.Status().Details.Name == name

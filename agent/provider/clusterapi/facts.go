@@ -7,12 +7,12 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// rememberedFor is how long a member that is gone is known to have been one: Delete of
-// it is success, where the API server has nothing left that could tell.
+// rememberedFor is how long a former member is remembered. Its deletion is a success, and
+// the API server has no object left that shows it.
 const rememberedFor = time.Hour
 
-// facts are what does not change: that an instance was a member of a group, what a
-// node made from a template looked like, what an immutable template said.
+// facts has facts that do not change: former members of a group, the shape of a node of a
+// template, the contents of an immutable template.
 type facts struct {
 	mu      sync.Mutex
 	members map[cluster.GroupID]map[cluster.InstanceID]time.Time // when last seen
@@ -21,7 +21,7 @@ type facts struct {
 	denied  time.Time                                            // when deleting a Machine was last forbidden
 }
 
-// deniedFor is how long a right that was missing is not asked for again.
+// deniedFor is how long a forbidden deletion is not tried again.
 const deniedFor = 10 * time.Minute
 
 func (f *facts) denyDelete() {
@@ -36,7 +36,7 @@ func (f *facts) mayNotDelete() bool {
 	return !f.denied.IsZero() && time.Since(f.denied) < deniedFor
 }
 
-// shape is what a node of a template showed.
+// shape has the resources and labels of a node of a template.
 type shape struct {
 	capacity, allocatable cluster.Resources
 	labels                map[string]string

@@ -12,12 +12,12 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
 // Groups reads all groups. See provider.Provider. It makes one list per kind and
 // namespace of the rules, one list of machines per namespace with groups, one get per
-// infrastructure template, and one get of a Node for each template that no node has
-// shown yet.
+// infrastructure template, and one get of a Node for each template without a known shape.
 func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read: %w", err)
@@ -48,7 +48,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read: %w", err)
 	}
-	clusters, pauses := map[string]*clusterObject{}, map[string]error{}
+	clusters, pauses := map[string]*capi.Cluster{}, map[string]error{}
 	for _, sc := range scopes {
 		maps.Copy(clusters, sc.clusters)
 		if sc.noPause != nil {
@@ -60,7 +60,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	out := make([]cluster.NodeGroup, 0, len(sources))
 	for _, g := range sources {
 		ng := p.assemble(ctx, g, infra, annotated, at)
-		ng.Paused = cmp.Or(ng.Paused, p.paused(g.scalable, clusters[g.Namespace+"/"+g.cluster]))
+		ng.Paused = cmp.Or(ng.Paused, p.paused(g.Scalable, clusters[g.Namespace+"/"+g.Cluster]))
 		if ng.Paused != "" {
 			ng.Pause = &cluster.Pause{Why: ng.Paused}
 		}
@@ -80,8 +80,8 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	return out, errors.Join(errs...)
 }
 
-// pauseUnknown notes that the Clusters could not be read; err nil: they could. A trouble
-// that passes makes the facts stale; a missing right is Cluster Autoscaler's own state.
+// pauseUnknown records that the Clusters could not be read; err nil: they could. A transient
+// error makes the facts stale. A missing right does not: Cluster Autoscaler has none either.
 func (p *Provider) pauseUnknown(g *source, ng *cluster.NodeGroup, err error) {
 	if err == nil {
 		return
@@ -94,8 +94,8 @@ func (p *Provider) pauseUnknown(g *source, ng *cluster.NodeGroup, err error) {
 	ng.Warnings = append(ng.Warnings, "whether its Cluster is paused is not known: "+err.Error())
 }
 
-// sources are the groups of a scope. MachineSets that could not be listed make the
-// MachineDeployments of the scope incomplete: their machines are not known.
+// sources returns the groups of a scope. Without a list of MachineSets the machines of the
+// scope's MachineDeployments are not known.
 func (p *Provider) sources(sc *scope) []*source {
 	var out []*source
 	for _, kind := range []string{kindDeployment, kindSet, kindPool} {
@@ -113,12 +113,12 @@ func (p *Provider) sources(sc *scope) []*source {
 	return out
 }
 
-// assemble makes the contract's group of what was read.
+// assemble returns the node group of the objects that were read.
 func (p *Provider) assemble(ctx context.Context, g *source, infra map[string]infraAnswer, annotated map[string]string, at time.Time) cluster.NodeGroup {
-	ng := cluster.NodeGroup{ID: g.id, Target: g.target(), ReadAt: at}
+	ng := cluster.NodeGroup{ID: g.id, Target: g.Target(), ReadAt: at}
 	var why string
-	if ng.Min, ng.Max, why = p.bounds(g.scalable); why != "" {
-		// Frozen at its size: neither bound can be believed.
+	if ng.Min, ng.Max, why = p.bounds(g.Scalable); why != "" {
+		// The size is frozen, because neither bound is valid.
 		ng.Min, ng.Max, ng.Paused = ng.Target, ng.Target, why
 		ng.Warnings = append(ng.Warnings, why)
 	}
@@ -128,16 +128,16 @@ func (p *Provider) assemble(ctx context.Context, g *source, infra map[string]inf
 	for _, m := range g.machines {
 		ng.Instances = append(ng.Instances, p.instance(g, m, marks.going[m.UID], annotated))
 	}
-	if g.kind == kindPool && len(g.machines) == 0 && len(g.Spec.ProviderIDList) > 0 {
+	if g.Kind == kindPool && len(g.machines) == 0 && len(g.Spec.ProviderIDList) > 0 {
 		ng.Instances = p.poolInstances(g)
-		ng.Warnings = append(ng.Warnings, "its infrastructure provider makes no Machine objects, so no single instance of it can be ended and no serving certificate of its nodes be approved; "+
+		ng.Warnings = append(ng.Warnings, "its infrastructure provider creates no Machine objects, so no single instance can be deleted and no serving certificate of its nodes can be approved; "+
 			"scale-down needs a provider with MachinePool Machines")
 	}
 	ng.Failures = p.failures(g)
 	draft := p.template(ctx, g, infra)
 	ng.Template, ng.Warnings = draft.template, append(ng.Warnings, draft.warnings...)
 	if g.rolling() {
-		ng.Keeps = "a rollout is under way: Cluster API decides which machines go until it is over"
+		ng.Keeps = "a rollout is in progress: until its end Cluster API decides which machines are deleted"
 	}
 	if p.set.archGuess != "" {
 		ng.Warnings = append(ng.Warnings, p.set.archGuess)
@@ -146,8 +146,8 @@ func (p *Provider) assemble(ctx context.Context, g *source, infra map[string]inf
 	return ng
 }
 
-// collisions finds provider IDs that two machines write: none of them can be named.
-// Such instances are told with PhaseUnknown, about which nothing is done.
+// collisions finds provider IDs of two machines, which cannot be told apart. Such instances
+// get PhaseUnknown, so that nothing is done with them.
 func (p *Provider) collisions(groups []cluster.NodeGroup) {
 	seen := map[cluster.InstanceID]*cluster.Instance{}
 	for g := range groups {
@@ -162,13 +162,12 @@ func (p *Provider) collisions(groups []cluster.NodeGroup) {
 	}
 }
 
-// annotatedNodes finds the Nodes of machines that Cluster API has not tied to one: a
-// Node carries the machine's name as an annotation where a provider writes no provider
-// ID to the Machine. The result is by "namespace/machine". Nodes are asked for only
-// when there is such a machine.
+// annotatedNodes finds the Nodes of machines without a provider ID and without a nodeRef: a
+// Node has the machine's name as an annotation. The result is by "namespace/machine". Nodes
+// are listed only when there is such a machine.
 func (p *Provider) annotatedNodes(ctx context.Context, groups []*source) map[string]string {
 	open := slices.ContainsFunc(groups, func(g *source) bool {
-		return slices.ContainsFunc(g.machines, func(m *machineObject) bool {
+		return slices.ContainsFunc(g.machines, func(m *capi.Machine) bool {
 			return m.Spec.ProviderID == "" && m.Status.NodeRef.Name == "" && (m.Status.Phase == "Provisioned" || m.Status.Phase == "Running")
 		})
 	})
@@ -176,11 +175,11 @@ func (p *Provider) annotatedNodes(ctx context.Context, groups []*source) map[str
 		return nil
 	}
 	type node struct {
-		meta `json:"metadata"`
+		capi.Meta `json:"metadata"`
 	}
-	nodes, err := list[node](ctx, p.workload, "list nodes", "", path("", "v1", "", "nodes")...)
+	nodes, err := capi.List[node](ctx, p.workload, "list nodes", "", capi.Path("", "v1", "", "nodes")...)
 	if err != nil {
-		return nil // a tie that cannot be seen now; identity has others
+		return nil // instances are matched by other facts, too
 	}
 	out := map[string]string{}
 	for _, n := range nodes {
@@ -194,4 +193,28 @@ func (p *Provider) annotatedNodes(ctx context.Context, groups []*source) map[str
 		out[ns+"/"+name] = n.Name
 	}
 	return out
+}
+
+// parseOptions reads the autoscaling-options annotations. An invalid one is left out, with a
+// warning.
+func parseOptions(prefix string, annotations map[string]string) (cluster.Options, []string) {
+	var (
+		o        cluster.Options
+		warnings []string
+	)
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		name, ok := strings.CutPrefix(key, prefix)
+		if !ok {
+			continue
+		}
+		value := annotations[key]
+		if err := provider.SetOption(&o, name, value); err != nil {
+			warnings = append(warnings, leftOut(key, value, err))
+		}
+	}
+	return o, warnings
+}
+
+func leftOut(key, value string, err error) string {
+	return fmt.Sprintf("annotation %s=%q is left out: %v", key, value, err)
 }

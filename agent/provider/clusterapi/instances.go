@@ -7,17 +7,18 @@ import (
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
-// The forms of Cluster Autoscaler's IDs for machines without a provider ID.
+// The prefixes of Cluster Autoscaler's IDs for machines without a provider ID.
 const (
 	prefixPending  = "pending-machine-"
 	prefixFailed   = "failed-machine-"
 	prefixDeleting = "deleting-machine-"
 )
 
-// instanceID is the machine's provider ID; one that has none is named by its object.
-func instanceID(m *machineObject) cluster.InstanceID {
+// instanceID returns the machine's provider ID, or else an ID from its object's name.
+func instanceID(m *capi.Machine) cluster.InstanceID {
 	switch name := m.Namespace + "_" + m.Name; {
 	case m.Spec.ProviderID != "":
 		return cluster.InstanceID(m.Spec.ProviderID)
@@ -30,8 +31,8 @@ func instanceID(m *machineObject) cluster.InstanceID {
 	}
 }
 
-// names tells whether id is the machine's, in any form that it has had.
-func names(id cluster.InstanceID, m *machineObject) bool {
+// names tells whether id is an ID of the machine, now or earlier.
+func names(id cluster.InstanceID, m *capi.Machine) bool {
 	if m.Spec.ProviderID != "" && string(id) == m.Spec.ProviderID {
 		return true
 	}
@@ -44,14 +45,14 @@ func names(id cluster.InstanceID, m *machineObject) bool {
 	return false
 }
 
-// broken tells that Cluster API has given the machine up.
-func broken(m *machineObject) bool {
-	old := m.Status.Deprecated.V1Beta1
-	return m.Status.Phase == "Failed" || cmp.Or(m.Status.FailureReason, m.Status.FailureMessage, old.FailureReason, old.FailureMessage) != ""
+// broken tells whether Cluster API reports a terminal failure of the machine.
+func broken(m *capi.Machine) bool {
+	reason, text := m.Status.Failure()
+	return m.Status.Phase == "Failed" || reason+text != ""
 }
 
-// instance is one machine. going says that the count has been lowered for it.
-func (p *Provider) instance(g *source, m *machineObject, going bool, annotated map[string]string) cluster.Instance {
+// instance returns one machine. going: replicas have been lowered for it.
+func (p *Provider) instance(g *source, m *capi.Machine, going bool, annotated map[string]string) cluster.Instance {
 	in := cluster.Instance{
 		ID: instanceID(m), Created: m.CreationTimestamp, Member: true,
 		Zone:  cmp.Or(m.Status.FailureDomain, m.Spec.FailureDomain),
@@ -65,7 +66,8 @@ func (p *Provider) instance(g *source, m *machineObject, going bool, annotated m
 	}
 	add(&in.NodeNames, m.Status.NodeRef.Name)
 	if m.Spec.ProviderID == "" && m.Status.NodeRef.Name == "" {
-		// An annotation is a Node's own word: it names nothing that Cluster API can tell.
+		// The annotation is written by the Node itself, so it counts only without facts of
+		// Cluster API.
 		add(&in.NodeNames, annotated[m.Namespace+"/"+m.Name])
 		add(&in.NodeNames, annotated["/"+m.Name])
 	}
@@ -86,16 +88,16 @@ func (p *Provider) instance(g *source, m *machineObject, going bool, annotated m
 	for _, n := range in.NodeNames {
 		add(&in.Names, n)
 	}
-	in.Failure = failureOf(m)
+	in.Failure = m.Failure()
 	if in.Phase == cluster.PhaseFailed && in.Failure == nil {
-		in.Failure = &cluster.Failure{Cause: cluster.CauseOther, Text: "Cluster API calls the machine Failed", At: m.CreationTimestamp}
+		in.Failure = &cluster.Failure{Cause: cluster.CauseOther, Text: "Cluster API reports the machine as Failed", At: m.CreationTimestamp}
 	}
 	return in
 }
 
-// phase is the machine's. A machine that failed while it runs a Node is running: it
-// is the Node that tells how it does.
-func phase(m *machineObject, going bool) cluster.Phase {
+// phase returns the phase of a machine. A failed machine with a Node is running: the Node
+// shows its state.
+func phase(m *capi.Machine, going bool) cluster.Phase {
 	switch {
 	case m.DeletionTimestamp != nil, m.Status.Phase == "Deleting", going:
 		return cluster.PhaseDeleting
@@ -115,17 +117,17 @@ func phase(m *machineObject, going bool) cluster.Phase {
 	return cluster.PhaseUnknown
 }
 
-// typeOf is the machine type that the template of the machine's own MachineSet names.
-func (p *Provider) typeOf(g *source, m *machineObject) string {
+// typeOf returns the machine type in the template of the machine's own MachineSet.
+func (p *Provider) typeOf(g *source, m *capi.Machine) string {
 	t := &g.Spec.Template.Spec
-	if s := g.ofSet[m.owner(kindSet)]; s != nil {
+	if s := g.ofSet[m.Owner(kindSet)]; s != nil {
 		t = &s.Spec.Template.Spec
 	}
 	r := t.InfrastructureRef
 	return cmp.Or(p.facts.machineType(templateKey(g.Namespace, r)), strings.TrimSuffix(r.Kind, "Template")+"/"+r.Name)
 }
 
-// poolInstances are those of a MachinePool whose provider makes no Machine objects.
+// poolInstances returns the instances of a MachinePool whose provider creates no Machine objects.
 func (p *Provider) poolInstances(g *source) []cluster.Instance {
 	var out []cluster.Instance
 	for _, id := range g.Spec.ProviderIDList {
@@ -135,5 +137,39 @@ func (p *Provider) poolInstances(g *source) []cluster.Instance {
 			Type: cmp.Or(p.facts.machineType(templateKey(g.Namespace, r)), r.Kind+"/"+r.Name),
 		})
 	}
+	return out
+}
+
+// failures returns the failures of a group: of its machines, and of MachineSets that
+// cannot create Machine objects. Each is listed once, newest first.
+func (p *Provider) failures(g *source) []cluster.Failure {
+	var out []cluster.Failure
+	add := func(f *cluster.Failure) {
+		if f == nil {
+			return
+		}
+		at := slices.IndexFunc(out, func(o cluster.Failure) bool { return o.Cause == f.Cause && o.Text == f.Text && o.Zone == f.Zone })
+		switch {
+		case at < 0:
+			out = append(out, *f)
+		case f.At.After(out[at].At):
+			out[at] = *f
+		}
+	}
+	for _, m := range g.machines {
+		if m.DeletionTimestamp == nil && m.Status.NodeRef.Name == "" {
+			add(m.Failure())
+		}
+	}
+	if len(g.machines) < g.Target() {
+		for _, s := range append(slices.Clone(g.sets), g.Scalable) {
+			for _, f := range s.Failures() {
+				add(f)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b cluster.Failure) int {
+		return cmp.Or(b.At.Compare(a.At), strings.Compare(a.Text, b.Text))
+	})
 	return out
 }

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
-func aMachine(t *testing.T, raw string) *machineObject {
+func aMachine(t *testing.T, raw string) *capi.Machine {
 	t.Helper()
-	m := &machineObject{}
+	m := &capi.Machine{}
 	if err := json.Unmarshal([]byte(raw), m); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestSizeAnnotations(t *testing.T) {
 	}
 	owned := object(kindSet, "ns", "g", "c", nil)
 	owned.Annotations = map[string]string{lo: "1", hi: "5"}
-	owned.OwnerReferences = []ownerRef{{Kind: kindDeployment, Name: "md", UID: "u"}}
+	owned.OwnerReferences = []capi.OwnerRef{{Kind: kindDeployment, Name: "md", UID: "u"}}
 	if p.ours(owned) {
 		t.Error("a MachineSet of a MachineDeployment is a group of its own")
 	}

@@ -13,7 +13,7 @@ func (k keys) clusterNamespace() string { return k.group + "/cluster-namespace" 
 func (k keys) paused() string           { return k.group + "/paused" }
 func (k keys) options() string          { return k.group + "/autoscaling-options-" }
 
-// The names of Cluster API's first group, which old objects and controllers know.
+// The names in Cluster API's first group, which old objects and controllers use.
 const (
 	oldMinSize       = "cluster.k8s.io/cluster-api-autoscaler-node-group-min-size"
 	oldMaxSize       = "cluster.k8s.io/cluster-api-autoscaler-node-group-max-size"
@@ -21,7 +21,7 @@ const (
 	oldClusterName   = "cluster.k8s.io/cluster-name"
 )
 
-// The annotations by which an operator describes the nodes of a group.
+// The annotations of an operator that describe the nodes of a group.
 const (
 	capacityPrefix = "capacity.cluster-autoscaler.kubernetes.io/"
 	keyCPU         = capacityPrefix + "cpu"
@@ -40,7 +40,7 @@ const (
 // reports them.
 const LabelAccelerator = "cluster-api/accelerator"
 
-// Labels of what a ClusterClass's topology controller made.
+// Labels of objects that a ClusterClass's topology controller created.
 const (
 	labelTopologyDeployment = "topology.cluster.x-k8s.io/deployment-name"
 	labelTopologyPool       = "topology.cluster.x-k8s.io/pool-name"

@@ -5,10 +5,11 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
-// attempts is how often a write is tried when the object changed and its replicas did
-// not: controllers write their status all the time.
+// attempts is the number of tries of a write while the object changes and its replicas do
+// not: controllers write their status often.
 const attempts = 6
 
 // scale is autoscaling/v1's, with replicas as a pointer so that 0 is written.
@@ -25,25 +26,25 @@ type scale struct {
 	} `json:"spec"`
 }
 
-// setReplicas writes the scale subresource under the resource version that was read:
-// the API server refuses it when anything has changed since.
-func (p *Provider) setReplicas(ctx context.Context, version string, o *scalable, n int) error {
+// setReplicas writes the scale subresource under the resource version that was read: the
+// API server refuses it after any change.
+func (p *Provider) setReplicas(ctx context.Context, version string, o *capi.Scalable, n int) error {
 	var s scale
 	s.APIVersion, s.Kind = "autoscaling/v1", "Scale"
 	s.Metadata.Name, s.Metadata.Namespace, s.Metadata.ResourceVersion = o.Name, o.Namespace, o.ResourceVersion
 	s.Spec.Replicas = &n
-	resource := resources[o.kind]
-	_, err := put(ctx, p.management, "put "+resource+"/scale", s, path(p.set.keys.group, version, o.Namespace, resource, o.Name, "scale")...)
+	resource := resources[o.Kind]
+	_, err := capi.Put(ctx, p.management, "put "+resource+"/scale", s, capi.Path(p.set.keys.group, version, o.Namespace, resource, o.Name, "scale")...)
 	return err
 }
 
 // Resize sets replicas. See provider.Provider. The object's resource version makes it
-// a true compare-and-set.
+// a real compare-and-set.
 //
-// Lowering takes back what has not come: the Machines that there are, those in the
-// making included, are listed under the same turn. A Machine object that its controller
-// makes between that list and the write is the first that the controller ends, since
-// it has no Node.
+// Lowering cancels machines that do not exist yet: existing Machines, including those being
+// created, are listed under the same lock. A Machine object that its controller creates
+// between that list and the write is the first that the controller deletes, because it has
+// no Node.
 func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
 	const op = "resize"
 	unlock, err := p.lock(ctx, op, id)
@@ -56,8 +57,8 @@ func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int)
 		if err != nil {
 			return err
 		}
-		lo, hi, why := p.bounds(g.scalable)
-		target := g.target()
+		lo, hi, why := p.bounds(g.Scalable)
+		target := g.Target()
 		switch {
 		case why != "":
 			return fail(op, id, "", provider.Invalid, "", "%s", why)
@@ -68,7 +69,7 @@ func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int)
 		case target != from:
 			return fail(op, id, "", provider.Conflict, "", "target is %d, not %d", target, from)
 		}
-		if why := p.paused(g.scalable, nil); why != "" {
+		if why := p.paused(g.Scalable, nil); why != "" {
 			return fail(op, id, "", provider.Conflict, "", "%s", why)
 		}
 		if to < target {
@@ -76,7 +77,7 @@ func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int)
 				return err
 			}
 		}
-		err = p.setReplicas(ctx, version, g.scalable, to)
+		err = p.setReplicas(ctx, version, g.Scalable, to)
 		if err == nil {
 			return nil
 		}
@@ -93,7 +94,7 @@ func (p *Provider) mayLower(ctx context.Context, id cluster.GroupID, to int) err
 		return err
 	}
 	n := len(g.live())
-	if g.kind == kindPool {
+	if g.Kind == kindPool {
 		n = max(n, len(g.Spec.ProviderIDList))
 	}
 	if to < n {
@@ -102,9 +103,9 @@ func (p *Provider) mayLower(ctx context.Context, id cluster.GroupID, to int) err
 	return nil
 }
 
-// live are the machines that nobody has deleted.
-func (g *source) live() []*machineObject {
-	var out []*machineObject
+// live returns the machines that are not being deleted.
+func (g *source) live() []*capi.Machine {
+	var out []*capi.Machine
 	for _, m := range g.machines {
 		if m.DeletionTimestamp == nil {
 			out = append(out, m)

@@ -12,12 +12,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
 )
 
-// draft is a template while it is put together.
+// draft is a template under construction.
 type draft struct {
 	template cluster.Template
 	warnings []string
@@ -29,14 +32,14 @@ func (d *draft) warn(format string, args ...any) {
 	}
 }
 
-// template tells what the next node of the group will be. Sizes come from the
-// infrastructure template's status.capacity, from a node of the same template where
-// that says nothing, and from the capacity annotations, which win.
+// template describes the next node of the group. Its size comes from the capacity
+// annotations, or else from the infrastructure template's status.capacity, or else from a
+// node of the same template.
 func (p *Provider) template(ctx context.Context, g *source, infra map[string]infraAnswer) draft {
 	var d draft
 	t := &g.Spec.Template.Spec
 	answer := infra[templateKey(g.Namespace, t.InfrastructureRef)]
-	d.template.Spec = specOf(g.scalable, answer.object)
+	d.template.Spec = specOf(g.Scalable, answer.object)
 	capacity := cluster.Resources{}
 	if answer.object != nil {
 		capacity = amounts(answer.object.Status.Capacity)
@@ -62,19 +65,19 @@ func (p *Provider) template(ctx context.Context, g *source, infra map[string]inf
 		d.template.Allocatable = seen.allocatable
 	}
 	d.template.Labels = p.labels(g, answer.object, seen.labels, &d)
-	d.template.Taints = taints(g.scalable, &d)
+	d.template.Taints = taints(g.Scalable, &d)
 	switch {
 	case capacity.MilliCPU == 0 || capacity.Memory == 0:
-		d.template.Unknown = fmt.Sprintf("the size of its machines is not known: %s %s has no status.capacity, no node of the group has shown it, and the annotations %s and %s are not on the %s: add them",
-			t.InfrastructureRef.Kind, t.InfrastructureRef.Name, keyCPU, keyMemory, g.kind)
+		d.template.Unknown = fmt.Sprintf("the size of its machines is not known: %s %s has no status.capacity, no node of the group shows it, and the annotations %s and %s are not on the %s: add them",
+			t.InfrastructureRef.Kind, t.InfrastructureRef.Name, keyCPU, keyMemory, g.Kind)
 	case capacity.EphemeralStorage == 0:
-		d.warn("the size of its machines' disks is not known, so pods that request ephemeral-storage find no room in a new machine; add the annotation %s", keyDisk)
+		d.warn("the size of its machines' disks is not known, so pods that request ephemeral-storage do not fit a new machine; add the annotation %s", keyDisk)
 	}
 	return d
 }
 
-// specOf is a digest of everything that decides what the next node is.
-func specOf(o *scalable, infra *infraObject) string {
+// specOf returns a digest of everything that determines the next node.
+func specOf(o *capi.Scalable, infra *capi.Infrastructure) string {
 	t := o.Spec.Template
 	relevant := map[string]any{
 		"ref": t.Spec.InfrastructureRef, "bootstrap": t.Spec.Bootstrap, "version": t.Spec.Version, "domain": t.Spec.FailureDomain,
@@ -93,7 +96,7 @@ func specOf(o *scalable, infra *infraObject) string {
 	return t.Spec.InfrastructureRef.Kind + "/" + t.Spec.InfrastructureRef.Name + "@" + hex.EncodeToString(sum[:6])
 }
 
-// amounts reads a list of quantities as a node's capacity is written.
+// amounts reads quantities in the form of a node's capacity.
 func amounts(list map[string]json.RawMessage) cluster.Resources {
 	var r cluster.Resources
 	for name, raw := range list {
@@ -124,8 +127,8 @@ func setAmount(r *cluster.Resources, name string, n int64) {
 	}
 }
 
-// annotations lays the capacity annotations over what is known; it tells whether they
-// name both cpu and memory.
+// annotations applies the capacity annotations to r; it tells whether they have both cpu
+// and memory.
 func (d *draft) annotations(annotations map[string]string, r *cluster.Resources) bool {
 	take := func(key, name string, whole bool) bool {
 		text := annotations[key]
@@ -164,7 +167,7 @@ func (d *draft) annotations(annotations map[string]string, r *cluster.Resources)
 	return cpu && memory
 }
 
-// csi reads "driver=limit,driver2=limit2"; a limit of 0 is none.
+// csi reads "driver=limit,driver2=limit2"; 0 means no limit.
 func (d *draft) csi(text string) {
 	for _, item := range split(text) {
 		name, limit, ok := strings.Cut(item, "=")
@@ -192,9 +195,9 @@ func split(text string) []string {
 	return out
 }
 
-// reaches tells whether Cluster API carries a label from a Machine to its Node: of
-// three domains (and their subdomains, node-role aside), and of those that its
-// --additional-sync-machine-labels name.
+// reaches tells whether Cluster API copies a label from a Machine to its Node: labels of
+// three domains (and their subdomains, except node-role), and labels that its
+// --additional-sync-machine-labels match.
 func (p *Provider) reaches(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	if domain == "node-role.kubernetes.io" {
@@ -213,8 +216,8 @@ func (p *Provider) reaches(key string) bool {
 	return false
 }
 
-// labels are those of the next node.
-func (p *Provider) labels(g *source, infra *infraObject, seen map[string]string, d *draft) map[string]string {
+// labels returns the labels of the next node.
+func (p *Provider) labels(g *source, infra *capi.Infrastructure, seen map[string]string, d *draft) map[string]string {
 	arch, system := p.set.arch, "linux"
 	if infra != nil {
 		arch = cmp.Or(infra.Status.NodeInfo.Architecture, seen["kubernetes.io/arch"], arch)
@@ -245,9 +248,9 @@ func (p *Provider) labels(g *source, infra *infraObject, seen map[string]string,
 	return out
 }
 
-// taints are those of the next node: of the machine template, and of the annotation,
-// which wins over one with the same key and effect.
-func taints(o *scalable, d *draft) []cluster.Taint {
+// taints returns the taints of the next node: those of the machine template, replaced by
+// those of the annotation with the same key and effect.
+func taints(o *capi.Scalable, d *draft) []cluster.Taint {
 	var out []cluster.Taint
 	set := func(t cluster.Taint) {
 		out = slices.DeleteFunc(out, func(x cluster.Taint) bool { return x.Key == t.Key && x.Effect == t.Effect })
@@ -268,14 +271,13 @@ func taints(o *scalable, d *draft) []cluster.Taint {
 	return out
 }
 
-// ofPlace are labels that hold for the coming node only where the failure domain is
-// fixed and the same.
+// ofPlace has labels that apply to the next node only in a fixed and equal failure domain.
 var ofPlace = []string{"topology.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"}
 
-// ofShape are labels that every node of a template has.
+// ofShape has labels that every node of a template has.
 var ofShape = []string{"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"}
 
-// seenNode is what a node of the same template showed, asked for once per template.
+// seenNode returns the shape of a node of the same template, read once per template.
 func (p *Provider) seenNode(ctx context.Context, g *source, spec string) (shape, bool) {
 	if s, ok := p.facts.shape(spec); ok {
 		return s, true
@@ -284,9 +286,9 @@ func (p *Provider) seenNode(ctx context.Context, g *source, spec string) (shape,
 		if m.Status.NodeRef.Name == "" || m.DeletionTimestamp != nil || !g.current(m) {
 			continue
 		}
-		n, err := get[nodeObject](ctx, p.workload, "get nodes", path("", "v1", "", "nodes", m.Status.NodeRef.Name)...)
+		n, err := capi.Get[capi.Node](ctx, p.workload, "get nodes", capi.Path("", "v1", "", "nodes", m.Status.NodeRef.Name)...)
 		if err != nil {
-			return shape{}, false // the next read may see one
+			return shape{}, false // the next read tries again
 		}
 		s := shape{capacity: amounts(n.Status.Capacity), allocatable: amounts(n.Status.Allocatable), labels: map[string]string{}}
 		if s.allocatable.MilliCPU == 0 || s.allocatable.Memory == 0 {
@@ -312,12 +314,78 @@ func (p *Provider) seenNode(ctx context.Context, g *source, spec string) (shape,
 	return shape{}, false
 }
 
-// current tells whether a machine was made from the group's template as it is now.
-func (g *source) current(m *machineObject) bool {
-	s := g.ofSet[m.owner(kindSet)]
+// current tells whether a machine was created from the group's current template.
+func (g *source) current(m *capi.Machine) bool {
+	s := g.ofSet[m.Owner(kindSet)]
 	if s == nil {
-		return g.kind == kindPool
+		return g.Kind == kindPool
 	}
 	a, b := s.Spec.Template.Spec, g.Spec.Template.Spec
 	return a.InfrastructureRef.Name == b.InfrastructureRef.Name && a.InfrastructureRef.Kind == b.InfrastructureRef.Kind && a.Version == b.Version
+}
+
+// infraAnswer is an infrastructure template or the error of its read.
+type infraAnswer struct {
+	object *capi.Infrastructure
+	err    error
+}
+
+func templateKey(namespace string, r capi.Ref) string {
+	group := r.APIGroup
+	if group == "" {
+		group, _, _ = strings.Cut(r.APIVersion, "/")
+	}
+	return group + "/" + r.Kind + "/" + namespace + "/" + r.Name
+}
+
+// atOnce is the number of templates that are read at the same time.
+const atOnce = 8
+
+// readInfra reads the infrastructure template of every group, each once. It does so in every
+// round, because status.capacity may be set late.
+func (p *Provider) readInfra(ctx context.Context, groups []*source) map[string]infraAnswer {
+	wanted := map[string]*source{}
+	for _, g := range groups {
+		if r := g.Spec.Template.Spec.InfrastructureRef; r.Kind != "" && r.Name != "" {
+			wanted[templateKey(g.Namespace, r)] = g
+		}
+	}
+	var (
+		mu  sync.Mutex
+		wg  sync.WaitGroup
+		out = map[string]infraAnswer{}
+		sem = make(chan struct{}, atOnce)
+	)
+	for key, g := range wanted {
+		wg.Go(func() {
+			sem <- struct{}{}
+			defer func() { <-sem }()
+			o, err := p.infraTemplate(ctx, g.Namespace, g.Spec.Template.Spec.InfrastructureRef)
+			if o != nil {
+				p.facts.learnType(key, o.MachineType())
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[key] = infraAnswer{o, err}
+		})
+	}
+	wg.Wait()
+	for _, g := range groups {
+		answer := out[templateKey(g.Namespace, g.Spec.Template.Spec.InfrastructureRef)]
+		if answer.err == nil || g.err != nil {
+			continue
+		}
+		if e := classify("read", g.id, answer.err); e.Kind == provider.Transient || ctx.Err() != nil {
+			g.noTemplate = e
+		}
+	}
+	return out
+}
+
+func (p *Provider) infraTemplate(ctx context.Context, namespace string, r capi.Ref) (*capi.Infrastructure, error) {
+	group, version, plural, err := p.management.Locate(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return capi.Get[capi.Infrastructure](ctx, p.management, "get "+plural, capi.Path(group, version, cmp.Or(r.Namespace, namespace), plural, r.Name)...)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 )
 
 func newTest(c Config) *Provider {
@@ -29,7 +30,7 @@ func drawn(t *testing.T, p *Provider, kind string, annotations map[string]string
 	}
 	answers := map[string]infraAnswer{}
 	if infra != "" {
-		var i infraObject
+		var i capi.Infrastructure
 		if err := json.Unmarshal([]byte(infra), &i); err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +188,7 @@ func TestMachineType(t *testing.T) {
 		"c5.large":        `{"awsLaunchTemplate":{"instanceType":"c5.large"}}`,
 		"":                `{"template":{"spec":{"flavor":{"filter":{}}}}}`,
 	} {
-		if got := machineType(json.RawMessage(spec)); got != want {
+		if got := (&capi.Infrastructure{Spec: json.RawMessage(spec)}).MachineType(); got != want {
 			t.Errorf("%s: %q, want %q", spec, got, want)
 		}
 	}

@@ -12,17 +12,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Config says where the plug-in is and how the agent and it know each other. Under the
+// Config has the address of the plug-in and the certificates of both sides. Under the
 // product's prefix its variables are AUTOSCALER_EXTERNALGRPC_ADDRESS and so on.
 type Config struct {
 	// Address of the plug-in: host:port as Cluster Autoscaler has it (host%zone:port,
 	// [host]:port), or unix:/path.
 	Address string
-	// CertFile and KeyFile are what the agent shows to the plug-in, in PEM form.
+	// CertFile and KeyFile are the agent's certificate and key, in PEM form.
 	CertFile string `split_words:"true"`
 	KeyFile  string `split_words:"true"`
-	// CAFile has the certificates that may have signed the plug-in's. Empty: those that
-	// this machine trusts.
+	// CAFile has the authorities of the plug-in's certificate. Empty: those that this
+	// machine trusts.
 	CAFile string `split_words:"true"`
 	// ServerName is the name in the plug-in's certificate. Empty: the address's host.
 	ServerName string `split_words:"true"`
@@ -30,9 +30,9 @@ type Config struct {
 	Insecure bool
 	// CloudConfig is the path of a file in the form of Cluster Autoscaler's
 	// --cloud-config for this provider: address, key, cert, cacert, grpc_timeout. The
-	// variables above come before what it says.
+	// variables above override it.
 	CloudConfig string `split_words:"true"`
-	// Timeout limits each single call. 0: what CloudConfig says, else 10 seconds.
+	// Timeout limits each single call. 0: the timeout of CloudConfig, else 10 seconds.
 	Timeout time.Duration
 }
 
@@ -43,7 +43,7 @@ const defaultTimeout = 10 * time.Second
 // prefix of the variables in messages.
 const prefix = "AUTOSCALER_EXTERNALGRPC_"
 
-// settings is the configuration as it is used.
+// settings is the completed configuration.
 type settings struct {
 	network, address string // of net.Dial
 	authority        string // of the requests
@@ -97,18 +97,18 @@ func (c Config) settings() (settings, error) {
 	case s.insecure && s.cert+s.key+s.ca != "":
 		bad("INSECURE", "true", "certificates are configured as well: keep one of the two")
 	case s.insecure && !local:
-		bad("INSECURE", "true", "the plug-in at %s is not on this machine, and whoever is on the way could end nodes: configure CERT_FILE, KEY_FILE and CA_FILE", s.address)
+		bad("INSECURE", "true", "the plug-in at %s is not on this machine, and without TLS a third party could delete nodes: configure CERT_FILE, KEY_FILE and CA_FILE", s.address)
 	case !s.insecure && s.network == "unix":
-		bad("ADDRESS", s.address, "over a socket of this machine nothing is encrypted: set %sINSECURE=true", prefix)
+		bad("ADDRESS", s.address, "a connection over a unix socket is not encrypted: set %sINSECURE=true", prefix)
 	case (s.cert == "") != (s.key == ""):
 		bad("CERT_FILE", s.cert, "a certificate and its key go together: set CERT_FILE and KEY_FILE, or neither")
 	case !s.insecure && s.cert == "":
-		bad("CERT_FILE", "", "the plug-in cannot know who asks it to end nodes: set CERT_FILE, KEY_FILE and CA_FILE, or %sINSECURE=true for a plug-in on this machine", prefix)
+		bad("CERT_FILE", "", "the plug-in needs a certificate to identify the agent: set CERT_FILE, KEY_FILE and CA_FILE, or %sINSECURE=true for a plug-in on this machine", prefix)
 	}
 	return s, errors.Join(errs...)
 }
 
-// dial sets what net.Dial takes, and tells whether the plug-in is on this machine.
+// dial sets the arguments of net.Dial, and tells whether the plug-in is on this machine.
 func (s *settings) dial(bad func(variable, value, format string, args ...any)) (local bool) {
 	if path, ok := strings.CutPrefix(s.address, "unix:"); ok {
 		s.network, s.address, s.authority = "unix", "/"+strings.TrimLeft(path, "/"), "localhost"
@@ -116,7 +116,7 @@ func (s *settings) dial(bad func(variable, value, format string, args ...any)) (
 	}
 	s.network = "tcp"
 	if s.address == "" {
-		bad("ADDRESS", "", "say where the plug-in is: host:port, or unix:/path")
+		bad("ADDRESS", "", "write the address of the plug-in: host:port, or unix:/path")
 		return true
 	}
 	s.address = strings.TrimPrefix(strings.TrimPrefix(s.address, "dns:///"), "passthrough:///")
@@ -159,13 +159,13 @@ func or(a, b string) string {
 	return b
 }
 
-// section is what groups.yaml may say under externalgrpc.
+// section is the section externalgrpc of groups.yaml.
 type section struct {
 	Instances []listed `json:"instances"`
 }
 
-// listed is one machine of an operator's inventory: the witness for machines of a
-// plug-in that tells no names and addresses.
+// listed is one machine of an operator's inventory, for plug-ins that report no names and
+// addresses.
 type listed struct {
 	ID        string    `json:"id"`        // its provider ID
 	NodeName  string    `json:"nodeName"`  // that its Node carries
@@ -203,7 +203,7 @@ func readSection(text json.RawMessage) (map[string]facts, error) {
 		case i.ID == "":
 			bad("id", "write the provider ID of the machine, as its Node has it")
 		case twice:
-			bad("id", "%q stands twice", i.ID)
+			bad("id", "%q is listed twice", i.ID)
 		}
 		if i.NodeName == "" || i.NodeName != strings.ToLower(i.NodeName) {
 			bad("nodeName", "%q: write the name of the machine's Node, in lower case", i.NodeName)

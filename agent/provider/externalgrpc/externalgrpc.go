@@ -3,31 +3,19 @@ package externalgrpc
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc/protos"
 )
 
-// The methods of the service that are called.
-const (
-	methodRefresh    = "Refresh"
-	methodNodeGroups = "NodeGroups"
-	methodTargetSize = "NodeGroupTargetSize"
-	methodNodes      = "NodeGroupNodes"
-	methodIncrease   = "NodeGroupIncreaseSize"
-	methodDelete     = "NodeGroupDeleteNodes"
-	methodTemplate   = "NodeGroupTemplateNodeInfo"
-	methodOptions    = "NodeGroupGetOptions"
-	methodPrice      = "PricingNodePrice"
-)
-
-// Provider is a plug-in behind the house's contract. Its methods are safe for
+// Provider implements provider.Provider with a plug-in. Its methods are safe for
 // concurrent use.
 type Provider struct {
-	client      *client
+	plugin      protos.CloudProviderClient
+	client      *client // the connections of plugin
 	reservation cluster.Reservation
 	section     func() json.RawMessage
 	defaults    cluster.Options
@@ -39,66 +27,67 @@ type Provider struct {
 	writing map[cluster.GroupID]chan struct{}
 	seen    map[cluster.InstanceID]sight
 	surplus map[cluster.GroupID]time.Time // since when a group has listed more machines than its target
-	lacks   map[string]time.Time          // methods that the plug-in does not have, and until when that is believed
+	noPrice time.Time                     // until then PricingNodePrice, which was UNIMPLEMENTED, is not called
 }
 
 var _ provider.Provider = (*Provider)(nil)
 
-// sight is what the protocol does not tell of an instance and this process has seen.
+// sight is what this process has seen of an instance and the protocol does not tell.
 type sight struct {
 	group  cluster.GroupID
 	first  time.Time // when it was first listed
 	last   time.Time // when it was last listed
-	told   time.Time // when the plug-in was told to end it, with success
+	told   time.Time // when the plug-in accepted its deletion
 	failed time.Time // when it was first listed with an error
 }
 
 const (
-	// toldFor is how long a plug-in may go on listing an instance as if nothing were
-	// the matter after it took the order to end it: in that time it is not told again,
-	// for it would lower the target again.
+	// toldFor is how long a plug-in may list an instance as running after it accepted its
+	// deletion. In that time the deletion is not repeated, because each one lowers the
+	// target.
 	toldFor = 2 * time.Minute
-	// seenFor is how long an instance that is no longer listed is known to have been one.
+	// seenFor is how long an instance is remembered after it was last listed.
 	seenFor = 24 * time.Hour
-	// lacksFor is how long an optional method that was UNIMPLEMENTED is not asked for.
-	lacksFor = 10 * time.Minute
+	// noPriceFor is how long PricingNodePrice is not called after it was UNIMPLEMENTED.
+	noPriceFor = 10 * time.Minute
 )
 
-// Option changes a Provider while it is made.
+// Option configures a Provider.
 type Option func(*Provider)
 
-// WithCallHook has f told of every call ("externalgrpc:NodeGroups"). f must be safe for
+// WithCallHook calls f after every call ("externalgrpc:NodeGroups"). f must be safe for
 // concurrent use.
 func WithCallHook(f func(method string, took time.Duration, err error)) Option {
 	return func(p *Provider) { p.client.hook = f }
 }
 
-// WithSection has the section externalgrpc of groups.yaml read from f at every read.
+// WithSection makes every read take the section externalgrpc of groups.yaml from f.
 func WithSection(f func() json.RawMessage) Option {
 	return func(p *Provider) { p.section = f }
 }
 
-// WithDefaults tells what holds for groups that say nothing else. Plug-ins get it with
-// every question for a group's options, as the protocol has it.
+// WithDefaults sets the options of groups without options of their own. The protocol sends
+// them to the plug-in with every request for a group's options.
 func WithDefaults(o cluster.Options) Option {
 	return func(p *Provider) { p.defaults = o }
 }
 
-// New validates c and returns a Provider. It asks the plug-in nothing, so that one that
-// comes up late does not keep the rest of the agent from starting.
+// New validates c and returns a Provider. It makes no call, so that the agent starts
+// before the plug-in does.
 //
-// reservation is what the kubelets of the groups keep back; allocatable is computed with
-// it where a plug-in's template tells only the capacity.
+// reservation is what the kubelets of the groups reserve; allocatable is computed with it
+// when a plug-in's template has only the capacity.
 func New(c Config, reservation cluster.Reservation, opts ...Option) (*Provider, error) {
 	s, err := c.settings()
 	if err != nil {
 		return nil, err
 	}
 	p := &Provider{
-		client: newClient(s), reservation: reservation, now: time.Now,
+		reservation: reservation, now: time.Now,
 		section: func() json.RawMessage { return nil },
-		writing: map[cluster.GroupID]chan struct{}{}, seen: map[cluster.InstanceID]sight{}, surplus: map[cluster.GroupID]time.Time{}, lacks: map[string]time.Time{},
+		writing: map[cluster.GroupID]chan struct{}{}, seen: map[cluster.InstanceID]sight{}, surplus: map[cluster.GroupID]time.Time{},
 	}
+	p.plugin, p.client = newClient(s)
 	for _, o := range opts {
 		o(p)
 	}
@@ -106,30 +95,7 @@ func New(c Config, reservation cluster.Reservation, opts ...Option) (*Provider, 
 }
 
 // Close ends the connections to the plug-in. The provider can still be used.
-func (p *Provider) Close() { p.client.transport.CloseIdleConnections() }
-
-// call makes one call that every plug-in must have.
-func (p *Provider) call(ctx context.Context, op string, id cluster.GroupID, method string, request []byte) ([]byte, error) {
-	answer, err := p.client.call(ctx, method, request)
-	if err != nil {
-		return nil, classify(op, id, err)
-	}
-	return answer, nil
-}
-
-// read makes one call and hands the answer to the function that reads it.
-func read[T any](ctx context.Context, p *Provider, op string, id cluster.GroupID, method string, request []byte, parse func([]byte) (T, error)) (T, error) {
-	var none T
-	answer, err := p.call(ctx, op, id, method, request)
-	if err != nil {
-		return none, err
-	}
-	out, err := parse(answer)
-	if err != nil {
-		return none, &provider.Error{Op: op, Group: id, Kind: provider.Transient, Err: fmt.Errorf("%s: %w", method, err)}
-	}
-	return out, nil
-}
+func (p *Provider) Close() { p.client.closeIdle() }
 
 // lock waits for its turn to write to a group, no longer than ctx lasts. The caller
 // calls unlock when err is nil.

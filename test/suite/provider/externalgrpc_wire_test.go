@@ -16,10 +16,10 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc/protos"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest/fakeworld"
-	"github.com/autoscaler-agent/autoscaler-agent/examples/externalgrpc-server/protos"
 	plugin "github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/externalgrpc"
 )
 

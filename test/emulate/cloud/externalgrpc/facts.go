@@ -6,15 +6,15 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/examples/externalgrpc-server/protos"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc/protos"
 )
 
 // NodeGroupNodes implements the service. An instance that the cloud could not make is
@@ -85,8 +85,7 @@ func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, r *protos.NodeGrou
 	}
 	out := &protos.NodeGroupTemplateNodeInfoResponse{NodeBytes: raw}
 	if s.o.Old {
-		out = &protos.NodeGroupTemplateNodeInfoResponse{}
-		out.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), raw))
+		out = &protos.NodeGroupTemplateNodeInfoResponse{NodeInfo: raw}
 	}
 	return out, nil
 }
@@ -132,13 +131,11 @@ func (s *Server) NodeGroupGetOptions(_ context.Context, r *protos.NodeGroupAutos
 // oldDurations moves durations to fields 3 to 5, as meta/v1 Duration (nanoseconds).
 func oldDurations(o *protos.NodeGroupAutoscalingOptions) *protos.NodeGroupAutoscalingOptions {
 	out := proto.Clone(o).(*protos.NodeGroupAutoscalingOptions)
-	var raw []byte
-	for i, d := range []int64{int64(o.GetScaleDownUnneededDuration().AsDuration()), int64(o.GetScaleDownUnreadyDuration().AsDuration()), int64(o.GetMaxNodeProvisionDuration().AsDuration())} {
-		m := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(d))
-		raw = protowire.AppendBytes(protowire.AppendTag(raw, protowire.Number(3+i), protowire.BytesType), m)
+	old := func(d *durationpb.Duration) *protos.MetaDuration {
+		return &protos.MetaDuration{Duration: int64(d.AsDuration())}
 	}
+	out.ScaleDownUnneededTime, out.ScaleDownUnreadyTime, out.MaxNodeProvisionTime = old(o.GetScaleDownUnneededDuration()), old(o.GetScaleDownUnreadyDuration()), old(o.GetMaxNodeProvisionDuration())
 	out.ScaleDownUnneededDuration, out.ScaleDownUnreadyDuration, out.MaxNodeProvisionDuration = nil, nil, nil
-	out.ProtoReflect().SetUnknown(raw)
 	return out
 }
 

@@ -25,7 +25,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
-	"github.com/autoscaler-agent/autoscaler-agent/examples/externalgrpc-server/protos"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc/protos"
 )
 
 // Options of Start.
@@ -61,7 +61,6 @@ type Fault struct {
 
 // Server is a running plug-in.
 type Server struct {
-	protos.UnimplementedCloudProviderServer
 	o      Options
 	listen net.Listener
 	server *grpc.Server
@@ -88,7 +87,7 @@ func Start(o Options) (*Server, error) {
 		opts = append(opts, grpc.Creds(credentials.NewTLS(o.TLS)))
 	}
 	s.server = grpc.NewServer(opts...)
-	protos.RegisterCloudProviderServer(s.server, s)
+	s.server.RegisterService(&service, s)
 	go func() { _ = s.server.Serve(s.listen) }() // ends with Close
 	return s, nil
 }
