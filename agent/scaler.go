@@ -105,8 +105,8 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.print = print
 	s.inventory.SetFastPolling(busy(snapshot, p))
 	// Writing down and acting go side by side: a sync of a busy disk may take longer
-	// than the whole reaction, and a kill between the two loses timers only. What was
-	// bought is in the cloud's own target.
+	// than the whole reaction, and a kill between the two loses timers only. The
+	// machines that were bought are in the cloud's own target.
 	saved := make(chan struct{})
 	go func() {
 		defer close(saved)

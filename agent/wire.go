@@ -196,8 +196,8 @@ func (a *app) entry(service string) *logrus.Entry {
 	return a.log.Logger.WithField("service", service)
 }
 
-// provider makes the cloud's stack, outermost first: Count(Timeout(cloud)). What was
-// changed is logged by agent/act with its rule and reason.
+// provider makes the cloud's stack, outermost first: Count(Timeout(cloud)).
+// agent/act logs each change with its rule and reason.
 func (a *app) provider(ctx context.Context) (provider.Provider, error) {
 	a.cfg.OnCall = a.metrics.Request
 	if a.cfg.Bootstrap.Enabled {

@@ -146,8 +146,8 @@ func (s *Service) token(ctx context.Context, username string) rules.Token {
 	return t
 }
 
-// controlPlane reads live which names the control plane's Nodes have: what they are
-// called, and what their machines are called. Machines that join in one second share one
+// controlPlane reads live which names the control plane's Nodes have: the names of the
+// Nodes and the host names of their machines. Machines that join in one second share one
 // reading.
 func (s *Service) controlPlane(ctx context.Context) ([]string, error) {
 	s.mu.Lock()
@@ -181,7 +181,7 @@ func (s *Service) controlPlane(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// pruneStandby forgets, once a day, what a standby has learnt of machines that are gone.
+// pruneStandby forgets, once a day, a standby's records of machines that are gone.
 func (s *Service) pruneStandby(ctx context.Context, now time.Time) {
 	if groups, err := s.deps.Inventory.Groups(ctx, ledgerKeep); err == nil {
 		s.ledger.prune(groups, now)

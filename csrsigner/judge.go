@@ -128,7 +128,7 @@ func (s *Service) replace(ctx context.Context, f rules.Facts) bool {
 	return true
 }
 
-// decide gathers facts in the order of their cost: what the cluster knows, the
+// decide gathers facts in the order of their cost: the facts of the cluster, the
 // inventory as it is, the inventory read again.
 func (s *Service) decide(ctx context.Context, key string, req rules.Request) (rules.Facts, rules.Verdict) {
 	f := s.gather(ctx, key, req)

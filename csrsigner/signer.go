@@ -79,7 +79,7 @@ type Deps struct {
 	// ReapStale makes a Node go whose name a new machine wants: nil once there is none of
 	// that name. It deletes only that very object (UID precondition), and only once its
 	// machine is proven gone; an error says what holds it. It returns when ctx ends, and
-	// is asked again later. nil: nobody does; such a join waits until the nodecleaner has
+	// is asked again later. nil: such a join waits until the nodecleaner has
 	// deleted the Node by itself.
 	ReapStale func(ctx context.Context, node string) error
 	// StateDir is where the ledger of joined machines is kept; empty: in memory only.
@@ -120,7 +120,7 @@ type Service struct {
 	ledger *ledger
 
 	refused      atomic.Bool // that requests may not be watched was told
-	runs         atomic.Bool // Run has begun: what is seen approved is kept
+	runs         atomic.Bool // Run has begun: approvals that are seen are kept
 	mu           sync.Mutex
 	allowances   map[string]*allowance // by key
 	refetches    map[string]*bucket    // by signer

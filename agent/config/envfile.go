@@ -12,8 +12,8 @@ import (
 var exported = regexp.MustCompile(`(?m)^[ \t]*export[ \t]+` + Prefix + `_\w+`)
 
 // LoadEnvFile reads an environment file by systemd's EnvironmentFile= rules and sets
-// its variables in the process, as systemd does for the unit: what the file says
-// wins over what was there.
+// its variables in the process, as systemd does for the unit: a variable of the
+// file wins over one of the process.
 func LoadEnvFile(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -38,7 +38,7 @@ type leaseLock struct {
 	turn  sync.Mutex // one call at a time: the elector's and announce's
 	last  resourcelock.LeaderElectionRecord
 	asked int // announcements
-	told  int // of them, those that a Lease that was written contains
+	told  int // of them, the ones in a Lease that was written
 	found string
 }
 
@@ -81,7 +81,7 @@ func (c leases) Update(ctx context.Context, lease *coordinationv1.Lease, o metav
 	return c.LeaseInterface.Update(ctx, lease, o)
 }
 
-// mark writes the leader's own list. Who does not lead yet keeps what is there.
+// mark writes the leader's own list. An agent that does not lead yet keeps the list as it is.
 func (l *leaseLock) mark(lease *coordinationv1.Lease) {
 	if !l.g.knows() {
 		return

@@ -208,8 +208,8 @@ func launchWindow(req Request, f Facts) (Action, string) {
 	return Later, ""
 }
 
-// onePerInstance is trust on first use: who comes first under the name of an expected
-// instance is taken for it, and nobody after it. A Node that carries the instance's
+// onePerInstance is trust on first use: the first request under the name of an expected
+// instance is taken for it, and no later one. A Node that carries the instance's
 // provider ID proves that somebody came, also where nobody remembers who.
 func onePerInstance(req Request, f Facts) (Action, string) {
 	j, in := f.Join, f.Inventory.Instance

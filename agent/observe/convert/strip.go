@@ -130,7 +130,7 @@ func stripSpec(s *corev1.PodSpec) {
 				Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}}
 		}
 	}
-	// A Volume is 30 pointers wide: what is kept moves to a slice of its own size.
+	// A Volume is 30 pointers wide: the kept ones move to a slice of their own size.
 	s.Volumes = append([]corev1.Volume(nil), slices.DeleteFunc(s.Volumes, nodeIndependent)...)
 	for i := range s.Volumes {
 		if v := &s.Volumes[i]; v.Ephemeral != nil {
