@@ -3,7 +3,6 @@ package asg
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -30,10 +29,7 @@ type Provider struct {
 	hook    func(Call)
 
 	facts facts
-	// writing holds one place per group: between the read and the write of a
-	// compare-and-set no other write of this process may come.
-	mu      sync.Mutex
-	writing map[cluster.GroupID]chan struct{}
+	locks provider.Locks // held from the read to the write of a change of a group
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -66,7 +62,6 @@ func newProvider(c Config, r cluster.Reservation, region string, scaling scaling
 	return &Provider{
 		cfg: c, rules: rules, names: names, region: region, reservation: r,
 		scaling: scaling, compute: compute, now: time.Now,
-		writing: map[cluster.GroupID]chan struct{}{},
 	}
 }
 
@@ -88,28 +83,6 @@ func (p *Provider) Check(ctx context.Context) error {
 	return &provider.Error{Op: "read", Kind: provider.NotFound,
 		Err:    fmt.Errorf("no Auto Scaling group in %s carries the tags %s", p.region, p.rules),
 		Remedy: "tag the groups, or check AUTOSCALER_AWS_REGION, AUTOSCALER_AWS_CLUSTER_NAME and AUTOSCALER_AWS_AUTO_DISCOVERY"}
-}
-
-// lock waits for its turn to write to a group, no longer than ctx lasts. The
-// caller calls unlock when err is nil.
-func (p *Provider) lock(ctx context.Context, op string, id cluster.GroupID) (unlock func(), err error) {
-	p.mu.Lock()
-	turn := p.writing[id]
-	if turn == nil {
-		turn = make(chan struct{}, 1)
-		p.writing[id] = turn
-	}
-	p.mu.Unlock()
-	// Asked for first: with both ready, select would toss a coin.
-	if err := ctx.Err(); err != nil {
-		return nil, &provider.Error{Op: op, Group: id, Err: err}
-	}
-	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
-	case <-ctx.Done():
-		return nil, &provider.Error{Op: op, Group: id, Kind: provider.Transient, Err: ctx.Err()}
-	}
 }
 
 // The IAM actions of the calls that are made.

@@ -23,7 +23,7 @@ import (
 // have come, and AWS would end some machine for it (kubernetes/autoscaler#10147).
 func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
 	const op = "resize"
-	unlock, err := p.lock(ctx, op, id)
+	unlock, err := p.locks.Lock(ctx, op, id)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluste
 	if len(ids) == 0 {
 		return ctx.Err()
 	}
-	unlock, err := p.lock(ctx, op, id)
+	unlock, err := p.locks.Lock(ctx, op, id)
 	if err != nil {
 		return err
 	}

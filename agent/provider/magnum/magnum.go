@@ -24,9 +24,9 @@ type Provider struct {
 	now         func() time.Time
 
 	flavors flavors
-	// turn is held from the read to the write of a compare-and-set: a cluster has one
-	// operation at a time, so all of its groups share it.
-	turn chan struct{}
+	// lock is held from the read to the write of a change. A cluster has one operation at
+	// a time, so all of its groups share it.
+	lock provider.Lock
 
 	mu      sync.Mutex
 	version string // microversion that was agreed on; empty: not yet
@@ -53,8 +53,7 @@ func New(c Config, session *openstack.Session, reservation cluster.Reservation) 
 	if err != nil {
 		return nil, err
 	}
-	return &Provider{cfg: c, roles: roles, names: names, reservation: reservation, session: session, now: time.Now,
-		turn: make(chan struct{}, 1), removed: map[string]removed{}}, nil
+	return &Provider{cfg: c, roles: roles, names: names, reservation: reservation, session: session, now: time.Now, removed: map[string]removed{}}, nil
 }
 
 // Check tells whether the cloud can be logged in to and the cluster read, and whether
@@ -80,21 +79,6 @@ func (p *Provider) Check(ctx context.Context) error {
 		e.Remedy = "give them one: openstack coe nodegroup update " + p.cfg.Cluster + " " + skipped[0] + " replace max_node_count=10"
 	}
 	return e
-}
-
-// lock waits for its turn to write to the cluster, no longer than ctx lasts. The caller
-// calls unlock when err is nil.
-func (p *Provider) lock(ctx context.Context, op string, id cluster.GroupID) (unlock func(), err error) {
-	// Asked for first: with both ready, select would toss a coin.
-	if err := ctx.Err(); err != nil {
-		return nil, openstack.Classify(op, id, err)
-	}
-	select {
-	case p.turn <- struct{}{}:
-		return func() { <-p.turn }, nil
-	case <-ctx.Done():
-		return nil, &provider.Error{Op: op, Group: id, Kind: provider.Transient, Err: ctx.Err()}
-	}
 }
 
 // fail builds an error of the contract.

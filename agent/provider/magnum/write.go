@@ -83,7 +83,7 @@ func (p *Provider) begin(ctx context.Context, op string, id cluster.GroupID) (*w
 // Magnum understood, and no more: what becomes of it is told by later reads.
 func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
 	const op = "resize"
-	unlock, err := p.lock(ctx, op, id)
+	unlock, err := p.lock.Lock(ctx, op, id)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluste
 	if len(ids) == 0 {
 		return ctx.Err()
 	}
-	unlock, err := p.lock(ctx, op, id)
+	unlock, err := p.lock.Lock(ctx, op, id)
 	if err != nil {
 		return err
 	}

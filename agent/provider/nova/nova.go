@@ -28,13 +28,13 @@ type Provider struct {
 	token       TokenFor
 	hook        func(openstack.Call)
 	now         func() time.Time
+	locks       provider.Locks // held from the read to the write of a change of a group
 
 	mu       sync.Mutex
 	parsed   Section
 	text     string // what parsed was read from
 	sessions map[string]*openstack.Session
 	sites    map[Cloud]*site
-	writing  map[cluster.GroupID]chan struct{}
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -59,7 +59,7 @@ func New(c Config, access openstack.Config, section func() json.RawMessage, rese
 		return nil, err
 	}
 	p := &Provider{cfg: c, access: access, reservation: reservation, section: section, now: time.Now,
-		sessions: map[string]*openstack.Session{}, sites: map[Cloud]*site{}, writing: map[cluster.GroupID]chan struct{}{}}
+		sessions: map[string]*openstack.Session{}, sites: map[Cloud]*site{}}
 	for _, o := range opts {
 		o(p)
 	}
@@ -142,28 +142,6 @@ func (p *Provider) site(c Cloud) (*site, error) {
 	s := &site{cloud: c, session: session, now: p.now, seen: map[string]server{}, gone: map[string]departed{}, made: map[string]born{}, short: map[spot]time.Time{}, facts: map[string]fact{}}
 	p.sites[c] = s
 	return s, nil
-}
-
-// lock waits for its turn to write to a group, no longer than ctx lasts. The caller
-// calls unlock when err is nil.
-func (p *Provider) lock(ctx context.Context, op string, id cluster.GroupID) (unlock func(), err error) {
-	p.mu.Lock()
-	turn := p.writing[id]
-	if turn == nil {
-		turn = make(chan struct{}, 1)
-		p.writing[id] = turn
-	}
-	p.mu.Unlock()
-	// Asked for first: with both ready, select would toss a coin.
-	if err := ctx.Err(); err != nil {
-		return nil, &provider.Error{Op: op, Group: id, Err: err}
-	}
-	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
-	case <-ctx.Done():
-		return nil, &provider.Error{Op: op, Group: id, Kind: provider.Transient, Err: ctx.Err()}
-	}
 }
 
 // invalid is an error of kind Invalid for a write.
