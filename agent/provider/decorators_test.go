@@ -1,7 +1,6 @@
 package provider_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
@@ -25,10 +22,7 @@ var ctx = context.Background()
 func TestDecoratorsKeepTheContract(t *testing.T) {
 	providertest.Suite{Settle: fakeworld.Settle, New: func(t testing.TB) (provider.Provider, providertest.World) {
 		p, w := fakeworld.New(t)
-		log := logrus.New()
-		log.SetOutput(&bytes.Buffer{})
-		p = provider.Count(p, func(string, time.Duration, error) {})
-		return provider.Journal(provider.Timeout(p, time.Minute), logrus.NewEntry(log)), w
+		return provider.Count(provider.Timeout(p, time.Minute), func(string, time.Duration, error) {}), w
 	}}.Run(t)
 }
 
@@ -58,68 +52,6 @@ func TestTimeoutCutsShort(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestDryRunWritesNothing(t *testing.T) {
-	inner, w := fakeworld.New(t)
-	p := provider.DryRun(inner)
-	alive := w.Alive(providertest.Workers)
-	before := fmt.Sprint(inner)
-	if err := p.Resize(ctx, providertest.Workers, 2, 5); !errors.Is(err, provider.ErrDryRun) || !strings.Contains(err.Error(), "from 2 to 5") {
-		t.Errorf("%v", err)
-	}
-	err := p.Delete(ctx, providertest.Workers, alive...)
-	if list := provider.Errors(err); len(list) != 2 || list[1].Instance != alive[1] || !errors.Is(err, provider.ErrDryRun) {
-		t.Errorf("%v", err)
-	}
-	if after := fmt.Sprint(inner); after != before {
-		t.Errorf("something was written:\n%s\nbefore\n%s", after, before)
-	}
-	if groups, err := p.Groups(ctx); len(groups) != 2 || err != nil {
-		t.Errorf("%v %v", groups, err)
-	}
-}
-
-func TestJournalEntries(t *testing.T) {
-	inner, w := fakeworld.New(t)
-	var out bytes.Buffer
-	log := logrus.New()
-	log.SetOutput(&out)
-	log.SetFormatter(&logrus.JSONFormatter{DisableTimestamp: true})
-	p := provider.Journal(inner, logrus.NewEntry(log))
-	alive := w.Alive(providertest.Workers)
-	for _, step := range []struct {
-		what string
-		do   func()
-		want []string // parts of the one line
-	}{
-		{"read", func() { p.Groups(ctx) }, nil},
-		{"resize", func() { p.Resize(ctx, providertest.Workers, 2, 3) }, []string{`"group":"workers"`, `"took":`, "from 2 to 3", `"level":"info"`}},
-		{"conflict", func() { p.Resize(ctx, providertest.Workers, 2, 4) }, []string{`"kind":"conflict"`, `"level":"warning"`}},
-		{"delete", func() { p.Delete(ctx, providertest.Workers, alive[0]) }, []string{`"instance":"` + string(alive[0]), `"level":"info"`}},
-		{"foreign", func() { p.Delete(ctx, providertest.Workers, "x") }, []string{`"instance":"x"`, `"kind":"not found"`}},
-		{"no group", func() { p.Delete(ctx, "none", alive[1]) }, []string{`"group":"none"`, `"kind":"not found"`}},
-		{"partial", func() { w.BreakRead(t, true); p.Groups(ctx) }, []string{`"group":"workers"`, `"kind":"transient"`}},
-		{"plain error", func() { w.(fakeworld.World).Cloud.Next(errors.New("plain")); p.Groups(ctx) }, []string{`"kind":"other"`, "plain"}},
-	} {
-		out.Reset()
-		step.do()
-		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		if step.want == nil {
-			if out.Len() > 0 {
-				t.Errorf("%s: %s", step.what, out.String())
-			}
-			continue
-		}
-		if len(lines) != 1 {
-			t.Errorf("%s: %d entries: %q", step.what, len(lines), lines)
-		}
-		for _, part := range step.want {
-			if !strings.Contains(lines[0], part) {
-				t.Errorf("%s: %s is not in %s", step.what, part, lines[0])
-			}
-		}
-	}
 }
 
 func TestCountSeesEveryCall(t *testing.T) {

@@ -55,10 +55,6 @@ func (d *deferred) Instances(ctx context.Context, ids ...cluster.InstanceID) (ma
 	return Ask(ctx, p, ids...)
 }
 
-func (d dryRun) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
-	return Ask(ctx, d.next, ids...)
-}
-
 func (t timeout) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.d)
 	defer cancel()
@@ -69,15 +65,6 @@ func (c count) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cl
 	start := time.Now()
 	out, err := Ask(ctx, c.next, ids...)
 	c.observe("instances", time.Since(start), err)
-	return out, err
-}
-
-func (j journal) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
-	start := time.Now()
-	out, err := Ask(ctx, j.next, ids...)
-	if err != nil {
-		j.log.WithField("took", time.Since(start)).WithField("kind", KindOf(err).String()).Warn(err.Error())
-	}
 	return out, err
 }
 

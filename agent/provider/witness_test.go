@@ -63,7 +63,6 @@ func TestAskThroughDecorators(t *testing.T) {
 	id := c.AddLoose()
 	var counted string
 	for name, p := range map[string]provider.Provider{
-		"dry run":  provider.DryRun(c),
 		"timeout":  provider.Timeout(c, time.Minute),
 		"count":    provider.Count(c, func(method string, _ time.Duration, _ error) { counted = method }),
 		"deferred": provider.Deferred(func() (provider.Provider, error) { return c, nil }),
