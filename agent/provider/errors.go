@@ -1,8 +1,10 @@
 package provider
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -101,4 +103,30 @@ func Errors(err error) []*Error {
 		return out
 	}
 	return Errors(errors.Unwrap(err))
+}
+
+// Unsure tells what of a failed change may have been made or may yet be: all of it, or
+// what concerns the instances that are listed.
+func Unsure(err error) (instances []cluster.InstanceID, all bool) {
+	list := Errors(err)
+	for _, e := range list {
+		switch {
+		case !e.Unsure:
+		case e.Instance == "":
+			all = true
+		default:
+			instances = append(instances, e.Instance)
+		}
+	}
+	if len(list) == 0 && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		all = true // whoever failed did not say how far it had come
+	}
+	return instances, all
+}
+
+// Duplicate is the cause of an Error of a node group whose name several providers have.
+type Duplicate struct{ Providers []string }
+
+func (d Duplicate) Error() string {
+	return fmt.Sprintf("providers %s have a node group of this name", strings.Join(d.Providers, " and "))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/magnum"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 )
 
 // Config holds the configuration of every cloud, each under its own prefix: the
@@ -213,9 +214,9 @@ func New(ctx context.Context, list string, c Config, reservation cluster.Reserva
 		case len(names) == 1:
 			return nil, fmt.Errorf("provider %s: %w", name, err)
 		default:
-			p = provider.Deferred(one)
+			p = wrap.Deferred(one)
 		}
 		parts[name] = p
 	}
-	return provider.Join(parts), nil
+	return wrap.Join(parts), nil
 }

@@ -1,18 +1,19 @@
-package provider
+package wrap
 
 import (
 	"context"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
 // Timeout limits every call of p to d, so that a cloud that hangs costs one round
 // and not the service. What it cuts short has the kind that p gives it.
-func Timeout(p Provider, d time.Duration) Provider { return timeout{p, d} }
+func Timeout(p provider.Provider, d time.Duration) provider.Provider { return timeout{p, d} }
 
 type timeout struct {
-	next Provider
+	next provider.Provider
 	d    time.Duration
 }
 

@@ -1,4 +1,4 @@
-package provider
+package wrap
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
 // doubtFor is how long a change that nobody answered may still be carried out, counted
@@ -46,7 +47,7 @@ func (i Intent) String() string {
 // A group with such a change is told by Groups with Busy, and as if the change had been
 // made, until a read shows it made or doubtFor has passed.
 type WriteAhead struct {
-	next Provider
+	next provider.Provider
 	keep func(context.Context) error
 
 	mu   sync.Mutex
@@ -60,12 +61,12 @@ type pending struct {
 	inherited bool
 }
 
-var _ Provider = (*WriteAhead)(nil)
+var _ provider.Provider = (*WriteAhead)(nil)
 
 // NewWriteAhead makes one. keep has what Open returns written down where whoever leads
 // next reads it, and fails when this process may not write; nothing is asked of the
 // cloud then.
-func NewWriteAhead(next Provider, keep func(context.Context) error) *WriteAhead {
+func NewWriteAhead(next provider.Provider, keep func(context.Context) error) *WriteAhead {
 	return &WriteAhead{next: next, keep: keep, open: map[cluster.GroupID]*pending{}}
 }
 
@@ -185,13 +186,13 @@ func (w *WriteAhead) write(ctx context.Context, op string, i Intent, do func() e
 	w.mu.Lock()
 	if p := w.open[i.Group]; p != nil && !p.over() {
 		defer w.mu.Unlock()
-		return &Error{Op: op, Group: i.Group, Kind: Busy, Err: errors.New(p.why())}
+		return &provider.Error{Op: op, Group: i.Group, Kind: provider.Busy, Err: errors.New(p.why())}
 	}
 	w.open[i.Group] = own
 	w.mu.Unlock()
 	if err := w.keep(ctx); err != nil {
 		w.end(own, nil)
-		return &Error{Op: op, Group: i.Group, Kind: Transient, Err: fmt.Errorf("the cloud was not asked, for the change could not be written down first: %w", err)}
+		return &provider.Error{Op: op, Group: i.Group, Kind: provider.Transient, Err: fmt.Errorf("the cloud was not asked, for the change could not be written down first: %w", err)}
 	}
 	err := do()
 	w.end(own, err)
@@ -202,7 +203,7 @@ func (w *WriteAhead) write(ctx context.Context, op string, i Intent, do func() e
 func (w *WriteAhead) end(own *pending, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	unsure, all := Unsure(err)
+	unsure, all := provider.Unsure(err)
 	switch {
 	case len(unsure) == 0 && !all:
 		delete(w.open, own.Group)
@@ -211,23 +212,4 @@ func (w *WriteAhead) end(own *pending, err error) {
 		own.Instances = unsure
 	}
 	own.ended = time.Now()
-}
-
-// Unsure tells what of a failed change may have been made or may yet be: all of it, or
-// what concerns the instances that are listed.
-func Unsure(err error) (instances []cluster.InstanceID, all bool) {
-	list := Errors(err)
-	for _, e := range list {
-		switch {
-		case !e.Unsure:
-		case e.Instance == "":
-			all = true
-		default:
-			instances = append(instances, e.Instance)
-		}
-	}
-	if len(list) == 0 && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		all = true // whoever failed did not say how far it had come
-	}
-	return instances, all
 }

@@ -1,25 +1,26 @@
-package provider
+package wrap
 
 import (
 	"context"
 	"sync"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
 // Deferred is a provider that could not be made: each call tries again and fails with
 // the reason, until it can. It keeps one of several clouds from holding up the others
 // when it is out of reach while the agent starts.
-func Deferred(make func() (Provider, error)) Provider { return &deferred{make: make} }
+func Deferred(make func() (provider.Provider, error)) provider.Provider { return &deferred{make: make} }
 
 type deferred struct {
-	make func() (Provider, error)
+	make func() (provider.Provider, error)
 
 	mu   sync.Mutex
-	made Provider
+	made provider.Provider
 }
 
-func (d *deferred) get(op string) (Provider, error) {
+func (d *deferred) get(op string) (provider.Provider, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.made != nil {
@@ -30,10 +31,10 @@ func (d *deferred) get(op string) (Provider, error) {
 	case err == nil:
 		d.made = p
 		return p, nil
-	case len(Errors(err)) > 0:
+	case len(provider.Errors(err)) > 0:
 		return nil, err
 	}
-	return nil, &Error{Op: op, Err: err}
+	return nil, &provider.Error{Op: op, Err: err}
 }
 
 func (d *deferred) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {

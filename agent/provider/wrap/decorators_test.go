@@ -1,9 +1,8 @@
-package provider_test
+package wrap_test
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +13,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest/fakeworld"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 )
 
 var ctx = context.Background()
@@ -22,7 +22,7 @@ var ctx = context.Background()
 func TestDecoratorsKeepTheContract(t *testing.T) {
 	providertest.Suite{Settle: fakeworld.Settle, New: func(t testing.TB) (provider.Provider, providertest.World) {
 		p, w := fakeworld.New(t)
-		return provider.Count(provider.Timeout(p, time.Minute), func(string, time.Duration, error) {}), w
+		return wrap.Count(wrap.Timeout(p, time.Minute), func(string, time.Duration, error) {}), w
 	}}.Run(t)
 }
 
@@ -44,7 +44,7 @@ func (slow) Delete(ctx context.Context, _ cluster.GroupID, _ ...cluster.Instance
 
 func TestTimeoutCutsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := provider.Timeout(slow{}, 7*time.Second)
+		p := wrap.Timeout(slow{}, 7*time.Second)
 		_, err := p.Groups(ctx)
 		for what, err := range map[string]error{"groups": err, "resize": p.Resize(ctx, "g", 1, 2), "delete": p.Delete(ctx, "g", "i")} {
 			if !errors.Is(err, context.DeadlineExceeded) {
@@ -57,7 +57,7 @@ func TestTimeoutCutsShort(t *testing.T) {
 func TestCountSeesEveryCall(t *testing.T) {
 	c := fake.New(time.Now())
 	var got []string
-	p := provider.Count(c, func(method string, _ time.Duration, err error) {
+	p := wrap.Count(c, func(method string, _ time.Duration, err error) {
 		got = append(got, method+" "+provider.KindOf(err).String())
 	})
 	p.Groups(ctx)
@@ -65,23 +65,5 @@ func TestCountSeesEveryCall(t *testing.T) {
 	p.Delete(ctx, "none", "i")
 	if s := strings.Join(got, ", "); s != "groups other, resize not found, delete not found" {
 		t.Error(s)
-	}
-}
-
-func TestErrorsInATree(t *testing.T) {
-	a := &provider.Error{Op: "read", Group: "a", Kind: provider.Denied, Err: errors.New("no"), Remedy: "do this"}
-	b := &provider.Error{Op: "read", Group: "b", Instance: "i", Kind: provider.Transient}
-	tree := fmt.Errorf("round 7: %w", errors.Join(a, errors.New("plain"), errors.Join(b)))
-	if list := provider.Errors(tree); len(list) != 2 || list[0] != a || list[1] != b {
-		t.Errorf("%v", list)
-	}
-	if provider.KindOf(tree) != provider.Denied || provider.KindOf(nil) != provider.Other || provider.Errors(nil) != nil {
-		t.Error("kinds")
-	}
-	if got := a.Error(); got != "read a: denied: no (do this)" {
-		t.Error(got)
-	}
-	if got := b.Error(); got != "read b i: transient" {
-		t.Error(got)
 	}
 }

@@ -1,21 +1,22 @@
-package provider
+package wrap
 
 import (
 	"context"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
 // Count calls observe after every call of p with the method ("groups", "resize",
 // "delete"), how long it took and its error: the place where metrics are fed.
 // observe must be safe for concurrent use.
-func Count(p Provider, observe func(method string, took time.Duration, err error)) Provider {
+func Count(p provider.Provider, observe func(method string, took time.Duration, err error)) provider.Provider {
 	return count{p, observe}
 }
 
 type count struct {
-	next    Provider
+	next    provider.Provider
 	observe func(string, time.Duration, error)
 }
 

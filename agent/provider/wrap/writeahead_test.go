@@ -1,4 +1,4 @@
-package provider_test
+package wrap_test
 
 import (
 	"context"
@@ -11,16 +11,17 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 )
 
 // aheadOf makes a fake cloud of one group with two machines, behind a WriteAhead.
-func aheadOf(t *testing.T, keep func(context.Context) error) (*fake.Cloud, *provider.WriteAhead) {
+func aheadOf(t *testing.T, keep func(context.Context) error) (*fake.Cloud, *wrap.WriteAhead) {
 	t.Helper()
 	c := fake.New(time.Now())
 	c.AddGroup(cluster.NodeGroup{ID: "g", Max: 10, Target: 2})
 	c.Step(0)
 	c.Step(time.Minute)
-	return c, provider.NewWriteAhead(c, keep)
+	return c, wrap.NewWriteAhead(c, keep)
 }
 
 func kept(context.Context) error { return nil }
@@ -129,8 +130,8 @@ func TestARefusalIsAnAnswer(t *testing.T) {
 // goes on to whoever comes next.
 func TestWhatIsInheritedWaits(t *testing.T) {
 	_, w := aheadOf(t, kept)
-	left := provider.Intent{Group: "g", From: 2, To: 7, At: time.Now().Add(-time.Hour)}
-	w.Inherit([]provider.Intent{left})
+	left := wrap.Intent{Group: "g", From: 2, To: 7, At: time.Now().Add(-time.Hour)}
+	w.Inherit([]wrap.Intent{left})
 	if err := w.Resize(t.Context(), "g", 2, 3); provider.KindOf(err) != provider.Busy || !strings.Contains(err.Error(), "the leader before this one") {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package provider_test
+package wrap_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest/fakeworld"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 )
 
 // pair is the suite's world in two clouds: Workers in one, Others in the other.
@@ -28,7 +29,7 @@ func newPair() pair {
 }
 
 func (p pair) join() provider.Provider {
-	return provider.Join(map[string]provider.Provider{"first": p.workers.Cloud, "second": p.others.Cloud})
+	return wrap.Join(map[string]provider.Provider{"first": p.workers.Cloud, "second": p.others.Cloud})
 }
 
 func (p pair) of(id cluster.GroupID) fakeworld.World {
@@ -86,7 +87,7 @@ func TestSeveralProvidersKeepTheContract(t *testing.T) {
 
 func TestJoinOfOneIsThatOne(t *testing.T) {
 	c := fake.New(time.Now())
-	if p := provider.Join(map[string]provider.Provider{"only": c}); p != provider.Provider(c) {
+	if p := wrap.Join(map[string]provider.Provider{"only": c}); p != provider.Provider(c) {
 		t.Errorf("%T", p)
 	}
 }
@@ -177,7 +178,7 @@ func join(parts map[string]*script) provider.Provider {
 	for name, p := range parts {
 		all[name] = p
 	}
-	return provider.Join(all)
+	return wrap.Join(all)
 }
 
 // A group that a partial read leaves out was perhaps not read: it stays, as old, and
@@ -295,7 +296,7 @@ func hung(list ...cluster.NodeGroup) (*script, chan struct{}) {
 func TestOneCloudHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, let := hung(cluster.NodeGroup{ID: "s", Target: 1})
-		p := provider.Timeout(join(map[string]*script{"slow": slow, "quick": says(nil, cluster.NodeGroup{ID: "q"})}), 25*time.Second)
+		p := wrap.Timeout(join(map[string]*script{"slow": slow, "quick": says(nil, cluster.NodeGroup{ID: "q"})}), 25*time.Second)
 		timed := func(want time.Duration) (map[cluster.GroupID]cluster.NodeGroup, error) {
 			t.Helper()
 			start := time.Now()
@@ -379,7 +380,7 @@ func TestAllCloudsHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := hung()
 		b, _ := hung()
-		p := provider.Timeout(join(map[string]*script{"a": a, "b": b}), 25*time.Second)
+		p := wrap.Timeout(join(map[string]*script{"a": a, "b": b}), 25*time.Second)
 		start := time.Now()
 		groups, err := p.Groups(ctx)
 		if groups != nil || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 25*time.Second || len(provider.Errors(err)) != 2 {
@@ -474,14 +475,14 @@ func TestJoinUnderRace(t *testing.T) {
 func TestCloneSharesNothing(t *testing.T) {
 	var g cluster.NodeGroup
 	fill(reflect.ValueOf(&g).Elem())
-	c := provider.Clone(g)
+	c := wrap.Clone(g)
 	if !reflect.DeepEqual(g, c) {
 		t.Errorf("the copy differs:\n%+v\n%+v", g, c)
 	}
 	for _, at := range sharedParts("group", reflect.ValueOf(g), reflect.ValueOf(c)) {
 		t.Errorf("%s is shared", at)
 	}
-	if got := provider.Clone(cluster.NodeGroup{}); !reflect.DeepEqual(got, cluster.NodeGroup{}) {
+	if got := wrap.Clone(cluster.NodeGroup{}); !reflect.DeepEqual(got, cluster.NodeGroup{}) {
 		t.Errorf("the copy of nothing is %+v", got)
 	}
 }

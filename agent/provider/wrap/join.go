@@ -1,4 +1,4 @@
-package provider
+package wrap
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
 // patience is how long Groups of several providers waits for the slow ones once others
@@ -28,7 +29,7 @@ const readLimit = time.Minute
 // A provider that cannot be read, or does not answer in time, hides nothing of the
 // others: its groups as they were last read are told with Stale, so that nobody takes
 // their machines for gone. Every error carries the provider's name.
-func Join(parts map[string]Provider) Provider {
+func Join(parts map[string]provider.Provider) provider.Provider {
 	if len(parts) == 1 {
 		for _, p := range parts {
 			return p
@@ -51,7 +52,7 @@ type joined struct {
 // the first two fields.
 type part struct {
 	name  string
-	cloud Provider
+	cloud provider.Provider
 
 	last   []cluster.NodeGroup
 	writes int      // counts changes, as they begin and as they end
@@ -140,7 +141,7 @@ func wait(ctx context.Context, reads []*reading) {
 // Groups implements Provider.
 func (j *joined) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &Error{Op: "read", Err: err}
+		return nil, &provider.Error{Op: "read", Err: err}
 	}
 	reads := make([]*reading, len(j.parts))
 	for i, p := range j.parts {
@@ -173,7 +174,7 @@ func (p *part) take(ctx context.Context, r *reading) (list []cluster.NodeGroup, 
 			if ctx.Err() != nil {
 				err = ctx.Err()
 			}
-			err = &Error{Op: "read", Provider: p.name, Kind: Transient, Err: err}
+			err = &provider.Error{Op: "read", Provider: p.name, Kind: provider.Transient, Err: err}
 			return p.stale("cannot be read", err), err, false
 		}
 		r = late
@@ -211,13 +212,6 @@ func (p *part) stale(what string, err error) []cluster.NodeGroup {
 	return out
 }
 
-// Duplicate is the cause of an Error of a node group whose name several providers have.
-type Duplicate struct{ Providers []string }
-
-func (d Duplicate) Error() string {
-	return fmt.Sprintf("providers %s have a node group of this name", strings.Join(d.Providers, " and "))
-}
-
 // settle finds what two providers both claim.
 func settle(list []cluster.NodeGroup, errs []error) ([]cluster.NodeGroup, error) {
 	owners := map[cluster.GroupID][]string{}
@@ -226,7 +220,7 @@ func settle(list []cluster.NodeGroup, errs []error) ([]cluster.NodeGroup, error)
 	}
 	for _, id := range slices.Sorted(maps.Keys(owners)) {
 		if by := owners[id]; len(by) > 1 {
-			errs = append(errs, &Error{Op: "read", Group: id, Kind: Invalid, Err: Duplicate{Providers: by},
+			errs = append(errs, &provider.Error{Op: "read", Group: id, Kind: provider.Invalid, Err: provider.Duplicate{Providers: by},
 				Remedy: "rename one of them: until then neither is scaled"})
 		}
 	}
@@ -254,7 +248,7 @@ func freezeShared(list []cluster.NodeGroup) (errs []error) {
 			case first.Provider == g.Provider || first.Stale != "" && g.Stale != "": // its own business, or said already
 			default:
 				why := fmt.Errorf("instance %s is in %s of provider %s and in %s of provider %s", in.ID, first.ID, first.Provider, g.ID, g.Provider)
-				errs = append(errs, &Error{Op: "read", Group: g.ID, Instance: in.ID, Kind: Invalid, Err: why,
+				errs = append(errs, &provider.Error{Op: "read", Group: g.ID, Instance: in.ID, Kind: provider.Invalid, Err: why,
 					Remedy: "let one provider alone see these machines: until then neither group is scaled"})
 				for _, both := range []*cluster.NodeGroup{first, g} {
 					if both.Stale == "" {
@@ -269,9 +263,11 @@ func freezeShared(list []cluster.NodeGroup) (errs []error) {
 
 // of finds the provider that has a group; one that none has listed yet is looked for.
 func (j *joined) of(ctx context.Context, op string, id cluster.GroupID) (*part, error) {
-	fail := func(kind Kind, err error) error { return &Error{Op: op, Group: id, Kind: kind, Err: err} }
+	fail := func(kind provider.Kind, err error) error {
+		return &provider.Error{Op: op, Group: id, Kind: kind, Err: err}
+	}
 	if err := ctx.Err(); err != nil {
-		return nil, fail(Other, err)
+		return nil, fail(provider.Other, err)
 	}
 	var err error
 	for look := range 2 {
@@ -288,19 +284,19 @@ func (j *joined) of(ctx context.Context, op string, id cluster.GroupID) (*part, 
 		case len(owners) == 1:
 			return owners[0], nil
 		case len(owners) > 1:
-			return nil, fail(Invalid, Duplicate{Providers: names})
+			return nil, fail(provider.Invalid, provider.Duplicate{Providers: names})
 		case look == 0:
 			_, err = j.Groups(ctx)
 		}
 	}
 	if err != nil {
-		return nil, fail(KindOf(err), fmt.Errorf("no provider that can be read has such a node group: %w", err))
+		return nil, fail(provider.KindOf(err), fmt.Errorf("no provider that can be read has such a node group: %w", err))
 	}
-	return nil, fail(NotFound, errors.New("no provider has such a node group"))
+	return nil, fail(provider.NotFound, errors.New("no provider has such a node group"))
 }
 
 // write makes one change: reads that began before it ended are not told afterwards.
-func (j *joined) write(ctx context.Context, op string, id cluster.GroupID, do func(Provider) error) error {
+func (j *joined) write(ctx context.Context, op string, id cluster.GroupID, do func(provider.Provider) error) error {
 	p, err := j.of(ctx, op, id)
 	if err != nil {
 		return err
@@ -317,12 +313,12 @@ func (j *joined) write(ctx context.Context, op string, id cluster.GroupID, do fu
 
 // Resize implements Provider.
 func (j *joined) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
-	return j.write(ctx, "resize", id, func(p Provider) error { return p.Resize(ctx, id, from, to) })
+	return j.write(ctx, "resize", id, func(p provider.Provider) error { return p.Resize(ctx, id, from, to) })
 }
 
 // Delete implements Provider.
 func (j *joined) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) error {
-	return j.write(ctx, "delete", id, func(p Provider) error { return p.Delete(ctx, id, ids...) })
+	return j.write(ctx, "delete", id, func(p provider.Provider) error { return p.Delete(ctx, id, ids...) })
 }
 
 // attribute writes a provider's name on each of its errors.
@@ -330,7 +326,7 @@ func attribute(name, op string, err error) error {
 	switch e := err.(type) {
 	case nil:
 		return nil
-	case *Error:
+	case *provider.Error:
 		named := *e
 		named.Provider = name
 		return &named
@@ -341,8 +337,8 @@ func attribute(name, op string, err error) error {
 		}
 		return errors.Join(all...)
 	}
-	if inner := Errors(err); len(inner) > 0 && errors.Unwrap(err) != nil {
+	if inner := provider.Errors(err); len(inner) > 0 && errors.Unwrap(err) != nil {
 		return attribute(name, op, errors.Unwrap(err))
 	}
-	return &Error{Op: op, Provider: name, Err: err}
+	return &provider.Error{Op: op, Provider: name, Err: err}
 }

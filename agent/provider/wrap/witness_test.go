@@ -1,4 +1,4 @@
-package provider_test
+package wrap_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 )
 
 // voice is a cloud that says what it is told to say.
@@ -45,7 +46,7 @@ func TestJoinedInstances(t *testing.T) {
 		"nobody's":                          {voice{said: left}, voice{said: left}, "", false},
 	} {
 		for _, parts := range []map[string]provider.Provider{{"a": c.a, "b": c.b}, {"b": c.a, "a": c.b}} {
-			said, err := provider.Ask(ctx, provider.Join(parts), "i")
+			said, err := provider.Ask(ctx, wrap.Join(parts), "i")
 			if one := said["i"]; one.Existence != c.want || one.Why == "" || (err != nil) != c.err {
 				t.Errorf("%s: %+v %v", name, one, err)
 			}
@@ -63,9 +64,9 @@ func TestAskThroughDecorators(t *testing.T) {
 	id := c.AddLoose()
 	var counted string
 	for name, p := range map[string]provider.Provider{
-		"timeout":  provider.Timeout(c, time.Minute),
-		"count":    provider.Count(c, func(method string, _ time.Duration, _ error) { counted = method }),
-		"deferred": provider.Deferred(func() (provider.Provider, error) { return c, nil }),
+		"timeout":  wrap.Timeout(c, time.Minute),
+		"count":    wrap.Count(c, func(method string, _ time.Duration, _ error) { counted = method }),
+		"deferred": wrap.Deferred(func() (provider.Provider, error) { return c, nil }),
 	} {
 		if said, err := provider.Ask(ctx, p, id); err != nil || said[id].Existence != cluster.InstanceExists {
 			t.Errorf("%s: %+v %v", name, said, err)
@@ -76,7 +77,7 @@ func TestAskThroughDecorators(t *testing.T) {
 	}
 	for name, p := range map[string]provider.Provider{
 		"no witness": struct{ provider.Provider }{c},
-		"not made":   provider.Deferred(func() (provider.Provider, error) { return nil, errors.New("not yet") }),
+		"not made":   wrap.Deferred(func() (provider.Provider, error) { return nil, errors.New("not yet") }),
 	} {
 		if said, _ := provider.Ask(ctx, p, id); said[id].Existence != cluster.ExistenceUnknown || said[id].Why == "" {
 			t.Errorf("%s: %+v", name, said)
