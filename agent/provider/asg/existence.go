@@ -16,6 +16,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
 var _ provider.Witness = (*Provider)(nil)
@@ -90,7 +91,7 @@ func (p *Provider) existences(ctx context.Context, left []string) (map[string]cl
 				left = rest
 				continue
 			}
-			e := classify("ask for instances", "", actionDescribeInstances, err)
+			e := awsapi.Classify("ask for instances", "", awsapi.ActionDescribeInstances, err)
 			for _, id := range left {
 				out[id] = cluster.Testimony{Why: e.Error()}
 			}
@@ -111,9 +112,9 @@ func (p *Provider) existences(ctx context.Context, left []string) (map[string]cl
 // named reads machines by their IDs, to the last page.
 func (p *Provider) named(ctx context.Context, ids []string) (map[string]ec2types.Instance, error) {
 	out := map[string]ec2types.Instance{}
-	in := &ec2.DescribeInstancesInput{InstanceIds: ids}
-	for {
-		answer, err := call(ctx, p, actionDescribeInstances, p.compute.DescribeInstances, in)
+	pages := ec2.NewDescribeInstancesPaginator(p.client, &ec2.DescribeInstancesInput{InstanceIds: ids})
+	for pages.HasMorePages() {
+		answer, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -122,11 +123,8 @@ func (p *Provider) named(ctx context.Context, ids []string) (map[string]ec2types
 				out[aws.ToString(m.InstanceId)] = m
 			}
 		}
-		if aws.ToString(answer.NextToken) == "" {
-			return out, nil
-		}
-		in = &ec2.DescribeInstancesInput{InstanceIds: ids, NextToken: answer.NextToken}
 	}
+	return out, nil
 }
 
 // refused is what an error says about the IDs that it names.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
 // groupTag is set by EC2 Auto Scaling on every machine of a group; the prefix
@@ -57,14 +58,14 @@ func (p *Provider) machines(ctx context.Context, chunk []*reading) (map[cluster.
 		names[i] = string(r.group.ID)
 		out[r.group.ID] = map[string]ec2types.Instance{}
 	}
-	in := &ec2.DescribeInstancesInput{
+	pages := ec2.NewDescribeInstancesPaginator(p.client, &ec2.DescribeInstancesInput{
 		Filters:    []ec2types.Filter{{Name: aws.String("tag:" + groupTag), Values: escapeFilter(names)}},
 		MaxResults: aws.Int32(1000),
-	}
-	for page := 1; ; page++ {
-		answer, err := call(ctx, p, actionDescribeInstances, p.compute.DescribeInstances, in)
+	})
+	for page := 1; pages.HasMorePages(); page++ {
+		answer, err := pages.NextPage(ctx)
 		if err != nil {
-			e := classify("read", "", actionDescribeInstances, err)
+			e := awsapi.Classify("read", "", awsapi.ActionDescribeInstances, err)
 			e.Err = fmt.Errorf("page %d of the instances: %w", page, e.Err)
 			return out, e
 		}
@@ -75,13 +76,8 @@ func (p *Provider) machines(ctx context.Context, chunk []*reading) (map[cluster.
 				}
 			}
 		}
-		if aws.ToString(answer.NextToken) == "" {
-			return out, nil
-		}
-		next := *in
-		next.NextToken = answer.NextToken
-		in = &next
 	}
+	return out, nil
 }
 
 // escapeFilter keeps EC2 from reading * and ? in a group's name as wildcards.

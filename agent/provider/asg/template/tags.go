@@ -1,4 +1,4 @@
-package asg
+package template
 
 import (
 	"fmt"
@@ -19,7 +19,6 @@ const (
 	tagLabel     = tagPrefix + "label/"
 	tagTaint     = tagPrefix + "taint/"
 	tagResources = tagPrefix + "resources/"
-	tagOptions   = tagPrefix + "autoscaling-options/"
 )
 
 // hints are what the tags of a group say about its nodes.
@@ -73,23 +72,4 @@ func parseHints(tags map[string]string) hints {
 // apply lays the resources tags over a capacity.
 func (h hints) apply(r cluster.Resources) cluster.Resources {
 	return provider.LayResources(r, h.resources)
-}
-
-// parseOptions reads the autoscaling-options tags.
-func parseOptions(tags map[string]string) (cluster.Options, []string) {
-	var (
-		o        cluster.Options
-		warnings []string
-	)
-	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		name, ok := strings.CutPrefix(key, tagOptions)
-		if !ok {
-			continue
-		}
-		value := tags[key]
-		if err := provider.SetOption(&o, name, value); err != nil {
-			warnings = append(warnings, fmt.Sprintf("tag %s=%q is left out: %v", key, value, err))
-		}
-	}
-	return o, warnings
 }

@@ -1,4 +1,4 @@
-package asg
+package template
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
 // launchTemplate is one version of a launch template.
@@ -55,7 +56,7 @@ type versionAnswer struct {
 // resolveRefs looks up every reference once, four at a time. Numbered versions
 // cannot change and are asked for once in the life of the process; $Latest and
 // $Default are asked for in every read.
-func (p *Provider) resolveRefs(ctx context.Context, refs []ref) answers {
+func (rs *Resolver) resolveRefs(ctx context.Context, refs []ref) answers {
 	out := answers{}
 	for _, r := range refs {
 		out[r] = versionAnswer{}
@@ -69,7 +70,7 @@ func (p *Provider) resolveRefs(ctx context.Context, refs []ref) answers {
 	g.SetLimit(4)
 	for i, r := range unique {
 		g.Go(func() error {
-			found[i].template, found[i].err = p.resolveRef(ctx, r)
+			found[i].template, found[i].err = rs.resolveRef(ctx, r)
 			return nil
 		})
 	}
@@ -80,12 +81,12 @@ func (p *Provider) resolveRefs(ctx context.Context, refs []ref) answers {
 	return out
 }
 
-func (p *Provider) resolveRef(ctx context.Context, r ref) (*launchTemplate, *provider.Error) {
+func (rs *Resolver) resolveRef(ctx context.Context, r ref) (*launchTemplate, *provider.Error) {
 	key := r.String()
 	if r.fixed() {
-		p.facts.mu.Lock()
-		known := p.facts.versions[key]
-		p.facts.mu.Unlock()
+		rs.facts.mu.Lock()
+		known := rs.facts.versions[key]
+		rs.facts.mu.Unlock()
 		if known != nil {
 			return known, nil
 		}
@@ -96,9 +97,9 @@ func (p *Provider) resolveRef(ctx context.Context, r ref) (*launchTemplate, *pro
 	} else {
 		in.LaunchTemplateName = aws.String(r.name)
 	}
-	answer, err := call(ctx, p, actionDescribeVersions, p.compute.DescribeLaunchTemplateVersions, in)
+	answer, err := rs.client.DescribeLaunchTemplateVersions(ctx, in)
 	if err != nil {
-		e := classify("resolve template", "", actionDescribeVersions, err)
+		e := awsapi.Classify("resolve template", "", awsapi.ActionDescribeVersions, err)
 		e.Err = fmt.Errorf("launch template %s: %w", r, e.Err)
 		return nil, e
 	}
@@ -110,12 +111,12 @@ func (p *Provider) resolveRef(ctx context.Context, r ref) (*launchTemplate, *pro
 	t := &launchTemplate{id: aws.ToString(v.LaunchTemplateId), name: aws.ToString(v.LaunchTemplateName),
 		version: aws.ToInt64(v.VersionNumber), data: *v.LaunchTemplateData}
 	if r.fixed() {
-		p.facts.mu.Lock()
-		if p.facts.versions == nil {
-			p.facts.versions = map[string]*launchTemplate{}
+		rs.facts.mu.Lock()
+		if rs.facts.versions == nil {
+			rs.facts.versions = map[string]*launchTemplate{}
 		}
-		p.facts.versions[key] = t
-		p.facts.mu.Unlock()
+		rs.facts.versions[key] = t
+		rs.facts.mu.Unlock()
 	}
 	return t, nil
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/template"
 )
 
 // Provider is EC2 Auto Scaling behind the house's contract. Its methods are safe
@@ -20,19 +22,28 @@ type Provider struct {
 	rules       []tagRule
 	names       []named
 	region      string
-	reservation cluster.Reservation
 	credentials aws.CredentialsProvider
 
-	scaling scalingAPI
-	compute computeAPI
-	now     func() time.Time
-	hook    func(Call)
+	client    *awsapi.Client
+	templates *template.Resolver
+	notices   notices
+	refreshes refreshes
+	now       func() time.Time
 
-	facts facts
 	locks provider.Locks // held from the read to the write of a change of a group
 }
 
 var _ provider.Provider = (*Provider)(nil)
+
+// Call is one finished call to AWS.
+type Call = awsapi.Call
+
+// Option changes how New builds a Provider.
+type Option func(*Provider)
+
+// WithCallHook has f called after every call to AWS, from the goroutine that made
+// it; f must be safe for concurrent use.
+func WithCallHook(f func(Call)) Option { return func(p *Provider) { p.client.Hook = f } }
 
 // New validates c, runs the SDK's default chain, finds the region and returns a
 // Provider. It asks AWS nothing: whether the credentials are good is told by
@@ -57,11 +68,12 @@ func New(ctx context.Context, c Config, reservation cluster.Reservation, opts ..
 	return p, nil
 }
 
-func newProvider(c Config, r cluster.Reservation, region string, scaling scalingAPI, compute computeAPI) *Provider {
+func newProvider(c Config, r cluster.Reservation, region string, scaling awsapi.Scaling, compute awsapi.Compute) *Provider {
 	rules, names, _ := c.parse()
+	client := &awsapi.Client{Scaling: scaling, Compute: compute, Timeout: c.Timeout}
 	return &Provider{
-		cfg: c, rules: rules, names: names, region: region, reservation: r,
-		scaling: scaling, compute: compute, now: time.Now,
+		cfg: c, rules: rules, names: names, region: region, client: client,
+		templates: template.New(client, region, r, c.VMMemoryOverheadPercent), now: time.Now,
 	}
 }
 
@@ -73,7 +85,7 @@ func (p *Provider) Region() string { return p.region }
 func (p *Provider) Check(ctx context.Context) error {
 	if p.credentials != nil {
 		if _, err := p.credentials.Retrieve(ctx); err != nil {
-			return &provider.Error{Op: "get AWS credentials", Kind: provider.Denied, Err: err, Remedy: noCredentials}
+			return &provider.Error{Op: "get AWS credentials", Kind: provider.Denied, Err: err, Remedy: awsapi.NoCredentials}
 		}
 	}
 	found, err := p.discover(ctx)
@@ -84,18 +96,3 @@ func (p *Provider) Check(ctx context.Context) error {
 		Err:    fmt.Errorf("no Auto Scaling group in %s carries the tags %s", p.region, p.rules),
 		Remedy: "tag the groups, or check AUTOSCALER_AWS_REGION, AUTOSCALER_AWS_CLUSTER_NAME and AUTOSCALER_AWS_AUTO_DISCOVERY"}
 }
-
-// The IAM actions of the calls that are made.
-const (
-	actionDescribeGroups     = "autoscaling:DescribeAutoScalingGroups"
-	actionDescribeActivities = "autoscaling:DescribeScalingActivities"
-	actionDescribeRefreshes  = "autoscaling:DescribeInstanceRefreshes"
-	actionSetDesired         = "autoscaling:SetDesiredCapacity"
-	actionTerminate          = "autoscaling:TerminateInstanceInAutoScalingGroup"
-	actionDescribeInstances  = "ec2:DescribeInstances"
-	actionDescribeSpot       = "ec2:DescribeSpotInstanceRequests"
-	actionDescribeTypes      = "ec2:DescribeInstanceTypes"
-	actionDescribeImages     = "ec2:DescribeImages"
-	actionDescribeVersions   = "ec2:DescribeLaunchTemplateVersions"
-	actionMatchTypes         = "ec2:GetInstanceTypesFromInstanceRequirements"
-)

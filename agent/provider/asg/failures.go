@@ -13,6 +13,7 @@ import (
 	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
 // failuresOf is what one group's scaling activities tell.
@@ -34,13 +35,12 @@ func (p *Provider) readFailures(ctx context.Context, readings []*reading) ([]fai
 		if !short(r.source) {
 			continue
 		}
-		answer, err := call(ctx, p, actionDescribeActivities, p.scaling.DescribeScalingActivities,
-			&autoscaling.DescribeScalingActivitiesInput{
-				AutoScalingGroupName: r.source.AutoScalingGroupName,
-				MaxRecords:           aws.Int32(activitiesPerRead),
-			})
+		answer, err := p.client.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{
+			AutoScalingGroupName: r.source.AutoScalingGroupName,
+			MaxRecords:           aws.Int32(activitiesPerRead),
+		})
 		if err != nil {
-			e := classify("read", cluster.GroupID(aws.ToString(r.source.AutoScalingGroupName)), actionDescribeActivities, err)
+			e := awsapi.Classify("read", cluster.GroupID(aws.ToString(r.source.AutoScalingGroupName)), awsapi.ActionDescribeActivities, err)
 			e.Err = fmt.Errorf("scaling activities: %w", e.Err)
 			out[i].err = e
 			errs = append(errs, e)

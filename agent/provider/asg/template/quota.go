@@ -1,4 +1,4 @@
-package asg
+package template
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package asg
+package awsapi
 
 import (
 	"context"
@@ -76,13 +76,13 @@ var badCredentials = map[string]string{
 	"OptInRequired":               "the account is not enabled for this service or region: check AUTOSCALER_AWS_REGION",
 }
 
-const noCredentials = "no usable AWS credentials were found: attach an instance role to this machine, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+const NoCredentials = "no usable AWS credentials were found: attach an instance role to this machine, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 
 const unreachable = "see that this machine reaches AWS: routes, proxy, AWS_ENDPOINT_URL"
 
-// classify turns an error of the SDK into the contract's. action is the IAM action
+// Classify turns an error of the SDK into the contract's. action is the IAM action
 // of the call that failed.
-func classify(op string, group cluster.GroupID, action string, err error) *provider.Error {
+func Classify(op string, group cluster.GroupID, action string, err error) *provider.Error {
 	e := &provider.Error{Op: op, Group: group, Kind: provider.Other, Err: err}
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -97,7 +97,7 @@ func classify(op string, group cluster.GroupID, action string, err error) *provi
 	case errors.Is(err, context.Canceled):
 	case strings.Contains(err.Error(), "get credentials"):
 		e.Kind = provider.Denied
-		e.Remedy = noCredentials
+		e.Remedy = NoCredentials
 	case errors.As(err, &dns) && dns.IsNotFound:
 		e.Kind = provider.Transient
 		e.Remedy = "the endpoint's name " + dns.Name + " does not exist: check AUTOSCALER_AWS_REGION, AWS_ENDPOINT_URL and this machine's DNS"
@@ -137,9 +137,9 @@ func kindOfAPI(api smithy.APIError, action string, err error) (provider.Kind, st
 	return provider.Other, ""
 }
 
-// badLogin tells that AWS did not know who asked: that says nothing about what was asked
+// BadLogin tells that AWS did not know who asked: that says nothing about what was asked
 // for, and credentials renew themselves.
-func badLogin(e *provider.Error) bool {
+func BadLogin(e *provider.Error) bool {
 	var api smithy.APIError
 	if !errors.As(e.Err, &api) {
 		return true
@@ -154,9 +154,9 @@ func torn(err error) bool {
 	return errors.As(err, &decoding) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// unsure marks the error of a write that nobody answered: it may be carried out yet. AWS
+// Unsure marks the error of a write that nobody answered: it may be carried out yet. AWS
 // answers with a status below 500, or the request was never sent.
-func unsure(e *provider.Error) *provider.Error {
+func Unsure(e *provider.Error) *provider.Error {
 	var api smithy.APIError
 	var dns *net.DNSError
 	var op *net.OpError

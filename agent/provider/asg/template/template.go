@@ -1,30 +1,46 @@
-package asg
+package template
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
-// resolved is a template, with what an operator should know about it. err is set
-// when a read failed; a template that can never be resolved has only Unknown.
-type resolved struct {
-	template cluster.Template
-	quota    string // cluster.NodeGroup.Quota
-	kinds    kinds
-	warnings []string
-	err      error
+// Resolver resolves templates. It is safe for concurrent use.
+type Resolver struct {
+	client          *awsapi.Client
+	region          string
+	reservation     cluster.Reservation
+	overheadPercent float64
+	now             func() time.Time
+	facts           facts
+}
+
+// New makes a Resolver of the groups of one region. reservation is what the kubelets keep
+// back; overheadPercent is the part of a type's memory that the kubelet does not see.
+func New(client *awsapi.Client, region string, reservation cluster.Reservation, overheadPercent float64) *Resolver {
+	return &Resolver{client: client, region: region, reservation: reservation, overheadPercent: overheadPercent, now: time.Now}
+}
+
+// Resolved is a group's template, with what an operator should know about it. Err is set
+// when a read failed; a template that can never be resolved has only Template.Unknown.
+type Resolved struct {
+	Template  cluster.Template
+	Quota     string // cluster.NodeGroup.Quota
+	Startable Startable
+	Warnings  []string
+	Err       error
 }
 
 // variant is one kind of machine that a group may start next.
@@ -39,7 +55,7 @@ type draft struct {
 	source   asgtypes.AutoScalingGroup
 	choices  []choice
 	variants []variant
-	out      resolved
+	out      Resolved
 }
 
 // choice is a launch template with the type, or the requirements, that the group
@@ -53,34 +69,34 @@ type choice struct {
 // give up on the draft: because AWS could not be read (the next read may do), or
 // because the group's configuration is wrong.
 func (d *draft) fail(err *provider.Error) {
-	if d.out.template.Unknown != "" {
+	if d.out.Template.Unknown != "" {
 		return
 	}
 	own := *err
 	own.Group = cluster.GroupID(aws.ToString(d.source.AutoScalingGroupName))
-	d.out.template.Unknown = own.Error()
+	d.out.Template.Unknown = own.Error()
 	if own.Kind != provider.Invalid && own.Kind != provider.NotFound {
-		d.out.err = &own
+		d.out.Err = &own
 	}
 }
 
 func (d *draft) refuse(format string, args ...any) {
-	if d.out.template.Unknown == "" {
-		d.out.template.Unknown = fmt.Sprintf(format, args...)
+	if d.out.Template.Unknown == "" {
+		d.out.Template.Unknown = fmt.Sprintf(format, args...)
 	}
 }
 
-func (d *draft) open() bool { return d.out.template.Unknown == "" }
+func (d *draft) open() bool { return d.out.Template.Unknown == "" }
 
-// readTemplates resolves the templates of all groups, asking for each launch
-// template, image and type once.
-func (p *Provider) readTemplates(ctx context.Context, readings []*reading) ([]resolved, []error) {
-	drafts := make([]*draft, len(readings))
+// Resolve resolves the templates of all groups, in their order. Each launch template,
+// image and type is read once.
+func (rs *Resolver) Resolve(ctx context.Context, groups []asgtypes.AutoScalingGroup) ([]Resolved, []error) {
+	drafts := make([]*draft, len(groups))
 	var refs []ref
-	for i, r := range readings {
-		d := &draft{source: r.source}
+	for i, g := range groups {
+		d := &draft{source: g}
 		drafts[i] = d
-		if why := unsupported(r.source); why != "" {
+		if why := Unsupported(g); why != "" {
 			d.refuse("%s", why)
 			continue
 		}
@@ -89,7 +105,7 @@ func (p *Provider) readTemplates(ctx context.Context, readings []*reading) ([]re
 			refs = append(refs, c.ref)
 		}
 	}
-	versions := p.resolveRefs(ctx, refs)
+	versions := rs.resolveRefs(ctx, refs)
 
 	images := map[string]bool{}
 	for _, d := range drafts {
@@ -102,27 +118,27 @@ func (p *Provider) readTemplates(ctx context.Context, readings []*reading) ([]re
 			}
 		}
 	}
-	badImages := p.loadImages(ctx, images)
+	badImages := rs.loadImages(ctx, images)
 
 	types := map[string]bool{}
 	for _, d := range drafts {
-		p.expand(ctx, d, versions, badImages)
+		rs.expand(ctx, d, versions, badImages)
 		for _, v := range d.variants {
 			types[v.typ] = true
 		}
 	}
-	badTypes := p.loadTypes(ctx, types)
+	badTypes := rs.loadTypes(ctx, types)
 
-	out := make([]resolved, len(drafts))
+	out := make([]Resolved, len(drafts))
 	var errs []error
 	for i, d := range drafts {
 		if d.open() {
-			p.finish(d, readings[i].tags, badTypes)
+			rs.finish(d, awsapi.TagsOf(groups[i]), badTypes)
 		}
-		d.out.quota, d.out.kinds = d.quota(), d.kinds()
+		d.out.Quota, d.out.Startable = d.quota(), d.startable()
 		out[i] = d.out
-		if d.out.err != nil {
-			errs = append(errs, d.out.err)
+		if d.out.Err != nil {
+			errs = append(errs, d.out.Err)
 		}
 	}
 	return out, errs
@@ -155,14 +171,14 @@ func (d *draft) choose() {
 }
 
 // expand turns choices into single types with their root volumes.
-func (p *Provider) expand(ctx context.Context, d *draft, versions answers, badImages map[string]string) {
+func (rs *Resolver) expand(ctx context.Context, d *draft, versions answers, badImages map[string]string) {
 	for _, c := range d.choices {
 		if !d.open() {
 			return
 		}
 		t := versions[c.ref].template
 		image := aws.ToString(t.data.ImageId)
-		fact := p.facts.imageFact(image)
+		fact := rs.facts.imageFact(image)
 		if why := badImages[image]; why != "" {
 			d.warn("image %s could not be read, so root volume and architecture are taken from the launch template and the instance type: %s", image, why)
 		}
@@ -176,11 +192,11 @@ func (p *Provider) expand(ctx context.Context, d *draft, versions answers, badIm
 		case c.typ != "":
 			types = []string{c.typ}
 		case c.requirements != nil:
-			types, err = p.matchTypes(ctx, c.requirements, fact.arch)
+			types, err = rs.matchTypes(ctx, c.requirements, fact.arch)
 		case t.data.InstanceType != "":
 			types = []string{string(t.data.InstanceType)}
 		case t.data.InstanceRequirements != nil:
-			types, err = p.matchTypes(ctx, t.data.InstanceRequirements, fact.arch)
+			types, err = rs.matchTypes(ctx, t.data.InstanceRequirements, fact.arch)
 		default:
 			d.refuse("launch template %s names no instance type, and neither does the group", c.ref)
 			return
@@ -200,8 +216,8 @@ func (p *Provider) expand(ctx context.Context, d *draft, versions answers, badIm
 }
 
 func (d *draft) warn(format string, args ...any) {
-	if w := fmt.Sprintf(format, args...); !slices.Contains(d.out.warnings, w) {
-		d.out.warnings = append(d.out.warnings, w)
+	if w := fmt.Sprintf(format, args...); !slices.Contains(d.out.Warnings, w) {
+		d.out.Warnings = append(d.out.Warnings, w)
 	}
 }
 
@@ -230,10 +246,10 @@ func rootGiB(t *launchTemplate, image imageFact) (int64, bool) {
 
 // finish computes the template: the element-wise minimum over all variants, since
 // nobody knows which one AWS will start.
-func (p *Provider) finish(d *draft, tags map[string]string, badTypes map[string]*provider.Error) {
+func (rs *Resolver) finish(d *draft, tags map[string]string, badTypes map[string]*provider.Error) {
 	var capacity, largest cluster.Resources
 	for i, v := range d.variants {
-		t, ok := p.facts.typeFact(v.typ)
+		t, ok := rs.facts.typeFact(v.typ)
 		if !ok {
 			err := badTypes[v.typ]
 			if err == nil {
@@ -244,7 +260,7 @@ func (p *Provider) finish(d *draft, tags map[string]string, badTypes map[string]
 			d.fail(&named)
 			return
 		}
-		c := p.capacity(t, v)
+		c := rs.capacity(t, v)
 		if i == 0 {
 			capacity, largest = c, c
 			continue
@@ -257,15 +273,15 @@ func (p *Provider) finish(d *draft, tags map[string]string, badTypes map[string]
 			capacity.MilliCPU, largest.MilliCPU, capacity.Memory>>20, largest.Memory>>20)
 	}
 	h := parseHints(tags)
-	d.out.warnings = append(d.out.warnings, h.warnings...)
+	d.out.Warnings = append(d.out.Warnings, h.warnings...)
 	capacity = h.apply(capacity)
-	t := &d.out.template
+	t := &d.out.Template
 	t.Capacity = capacity
-	t.Allocatable = p.reservation.Allocatable(capacity)
+	t.Allocatable = rs.reservation.Allocatable(capacity)
 	if pods, ok := h.resources["pods"]; ok {
 		t.Allocatable.Pods = pods
 	}
-	t.Labels = p.labels(d)
+	t.Labels = rs.labels(d)
 	for name, value := range h.labels {
 		t.Labels[name] = value
 	}
@@ -293,61 +309,17 @@ func overheadMiB(memoryMiB int64, percent float64) int64 {
 	return int64(math.Ceil(float64(memoryMiB) * percent / 100))
 }
 
-// labels are those that every node of the group will carry: what differs between
-// variants or zones is left out, and so is the host name.
-func (p *Provider) labels(d *draft) map[string]string {
-	l := map[string]string{"topology.kubernetes.io/region": p.region}
-	if zones := d.source.AvailabilityZones; len(zones) == 1 {
-		l["topology.kubernetes.io/zone"] = zones[0]
-		l["topology.ebs.csi.aws.com/zone"] = zones[0]
+// Unsupported names the reason why a group's target cannot be counted in machines.
+func Unsupported(source asgtypes.AutoScalingGroup) string {
+	if unit := aws.ToString(source.DesiredCapacityType); unit != "" && unit != "units" {
+		return "its desired capacity is counted in " + unit + ", not in machines; set DesiredCapacityType to units"
 	}
-	var types, archs, systems []string
-	for _, v := range d.variants {
-		types = append(types, v.typ)
-		image := p.facts.imageFact(aws.ToString(v.template.data.ImageId))
-		t, _ := p.facts.typeFact(v.typ)
-		switch {
-		case image.arch != "":
-			archs = append(archs, image.arch)
-		case len(t.archs) == 1:
-			archs = append(archs, t.archs[0])
-		default:
-			archs = append(archs, "")
-		}
-		if image.os == "" {
-			image.os = "linux"
-		}
-		systems = append(systems, image.os)
-	}
-	same := func(list []string, keys ...string) {
-		slices.Sort(list)
-		if list = slices.Compact(list); len(list) == 1 && list[0] != "" {
-			for _, key := range keys {
-				l[key] = list[0]
+	if policy := source.MixedInstancesPolicy; policy != nil && policy.LaunchTemplate != nil {
+		for _, o := range policy.LaunchTemplate.Overrides {
+			if w := aws.ToString(o.WeightedCapacity); w != "" && w != "1" {
+				return "its instance types carry weights, so its desired capacity is not counted in machines; remove the weights"
 			}
 		}
 	}
-	same(types, "node.kubernetes.io/instance-type")
-	same(archs, "kubernetes.io/arch", "beta.kubernetes.io/arch")
-	same(systems, "kubernetes.io/os", "beta.kubernetes.io/os")
-	return l
-}
-
-// spec is the key of a template: everything that decides what the next node looks
-// like. What was learnt from nodes of another key does not hold for this one.
-func spec(d *draft, labels map[string]string, tags []string) string {
-	h := sha256.New()
-	var lines []string
-	for _, v := range d.variants {
-		user := sha256.Sum256([]byte(aws.ToString(v.template.data.UserData)))
-		lines = append(lines, fmt.Sprintf("%s/%d %s %s %d %x", v.template.id, v.template.version,
-			v.typ, aws.ToString(v.template.data.ImageId), v.rootGiB, user))
-	}
-	lines = append(lines, tags...)
-	lines = append(lines, "zone "+labels["topology.kubernetes.io/zone"])
-	slices.Sort(lines)
-	for _, line := range lines {
-		fmt.Fprintf(h, "%d %s\n", len(line), line)
-	}
-	return hex.EncodeToString(h.Sum(nil)[:12])
+	return ""
 }
