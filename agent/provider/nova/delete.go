@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
@@ -117,7 +117,7 @@ func (s *site) deleteServer(ctx context.Context, uuid string) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Delete(ctx, c.ServiceURL("servers", uuid), &gophercloud.RequestOpts{OkCodes: []int{202, 204}})
+	err = servers.Delete(ctx, c, uuid).ExtractErr()
 	if err == nil || missing(err) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -66,8 +66,8 @@ func (p *Provider) readCloud(ctx context.Context, of string, c Cloud, groups []G
 	}
 	servers, doubt := s.missed(ctx, of, servers)
 	names := map[string]string{}
-	if flavors, err := s.flavors(ctx); err == nil {
-		for _, f := range flavors {
+	if list, err := s.allFlavors(ctx); err == nil {
+		for _, f := range list {
 			names[f.ID] = f.Name
 		}
 	}

@@ -143,8 +143,3 @@ func (p *Provider) site(c Cloud) (*site, error) {
 	p.sites[c] = s
 	return s, nil
 }
-
-// invalid is an error of kind Invalid for a write.
-func invalid(op string, id cluster.GroupID, remedy, format string, args ...any) error {
-	return &provider.Error{Op: op, Group: id, Kind: provider.Invalid, Err: fmt.Errorf(format, args...), Remedy: remedy}
-}

@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
@@ -33,7 +34,7 @@ type site struct {
 	gone map[string]departed
 	// made are our servers that no list has shown yet, with the time of their making.
 	made   map[string]born
-	faults map[string]*fault // of failed servers that are listed
+	faults map[string]servers.Fault // of failed servers that are listed
 	// short is where Nova lately found no host.
 	short map[spot]time.Time
 }
@@ -122,78 +123,71 @@ func (s *site) region() string {
 	return s.session.Region()
 }
 
-// get reads one document of a service.
-func (s *site) get(ctx context.Context, service, path string, query url.Values, into any) error {
-	var c *gophercloud.ServiceClient
-	var err error
-	if service == "compute" {
-		c, _, err = s.nova(ctx)
-	} else {
-		c, err = s.service(ctx, service)
-	}
-	if err != nil {
-		return err
-	}
-	at := c.ServiceURL(path)
-	if len(query) > 0 {
-		at += "?" + query.Encode()
-	}
-	_, err = c.Get(ctx, at, into, &gophercloud.RequestOpts{OkCodes: []int{200}})
-	if service == "compute" && answered(err) == http.StatusNotAcceptable {
-		s.mu.Lock() // an older Nova than the one that was asked for its versions
+// outdated forgets the compute service if err is the answer of an older Nova than the one
+// that was asked for its versions. It returns err.
+func (s *site) outdated(err error) error {
+	if answered(err) == http.StatusNotAcceptable {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.compute = nil
-		s.mu.Unlock()
 	}
 	return err
 }
 
-// answered tells the status of an answer; 0: there was none.
-func answered(err error) int {
-	var code gophercloud.ErrUnexpectedResponseCode
-	if asAnswer(err, &code) {
-		return code.Actual
-	}
-	return 0
+// listPage is one page of a list. gophercloud's own pages take an answer without the list
+// for an empty one, and follow the link in the answer: behind a proxy it may name a host
+// that only the cloud itself knows, or plain HTTP. The next page is asked for by the ID of
+// the last entry of this one.
+type listPage struct {
+	pagination.PageResult
+	key string // of the list in the answer
 }
 
-func missing(err error) bool { return answered(err) == http.StatusNotFound }
+func (p listPage) GetBody() any { return p.Body }
 
-// uncertain tells that a request may have been carried out although it failed: there was
-// no answer, or one of a proxy or of a service that broke off.
-func uncertain(err error) bool {
-	if err == nil {
-		return false
+func (p listPage) entries() ([]any, error) {
+	doc, _ := p.Body.(map[string]any)
+	list, ok := doc[p.key].([]any)
+	if !ok {
+		return nil, &provider.Error{Kind: provider.Transient, Err: fmt.Errorf("the answer of OpenStack has no list of %s", strings.ReplaceAll(p.key, "_", " "))}
 	}
-	code := answered(err)
-	return code == 0 && provider.KindOf(openstack.Classify("", "", err)) != provider.Denied || code >= 500
+	return list, nil
 }
 
-// fact is something that changes rarely: a flavor, an image, a network's ID.
-type fact struct {
-	value any
-	until time.Time
+// IsEmpty implements pagination.Page.
+func (p listPage) IsEmpty() (bool, error) {
+	list, err := p.entries()
+	return len(list) == 0, err
 }
 
-// remembered returns a fact that is young enough, or reads it anew.
-func remembered[T any](s *site, key string, keep time.Duration, read func() (T, error)) (T, error) {
-	s.mu.Lock()
-	f, ok := s.facts[key]
-	s.mu.Unlock()
-	if ok && s.now().Before(f.until) {
-		return f.value.(T), nil
+// NextPageURL implements pagination.Page.
+func (p listPage) NextPageURL() (string, error) {
+	list, err := p.entries()
+	doc, _ := p.Body.(map[string]any)
+	if links, _ := doc[p.key+"_links"].([]any); err != nil || len(links) == 0 {
+		return "", err
 	}
-	value, err := read()
-	if err == nil {
-		s.mu.Lock()
-		s.facts[key] = fact{value, s.now().Add(keep)}
-		s.mu.Unlock()
+	last, _ := list[len(list)-1].(map[string]any)
+	id, _ := last["id"].(string)
+	if id == "" {
+		return "", &provider.Error{Kind: provider.Transient, Err: fmt.Errorf("the last of a page of %s has no ID", p.key)}
 	}
-	return value, err
+	next := p.URL
+	query := next.Query()
+	query.Set("marker", id)
+	next.RawQuery = query.Encode()
+	return next.String(), nil
 }
 
-// forget drops every fact: a request that was built from them was refused.
-func (s *site) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.facts)
+// collect reads a list to its end. key is the list's name in the answer.
+func collect[T any](ctx context.Context, pages pagination.Pager, key string) ([]T, error) {
+	var all []T
+	pages = pages.WithPageCreator(func(r pagination.PageResult) pagination.Page { return listPage{r, key} })
+	err := pages.EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
+		var list []T
+		err := page.(listPage).ExtractIntoSlicePtr(&list, key)
+		all = append(all, list...)
+		return true, err
+	})
+	return all, err
 }
