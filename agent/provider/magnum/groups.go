@@ -157,7 +157,7 @@ func (p *Provider) population(c *magnumCluster, r *reading, v view, g *cluster.N
 func (m membership) living(v view) int {
 	n := 0
 	for _, s := range m.servers {
-		if phase := phaseOf(s); phase != cluster.PhaseGone && phase != cluster.PhaseDeleting && !v.going(normalUUID(s.ID)) {
+		if phase := phaseOf(s); phase != cluster.PhaseGone && phase != cluster.PhaseDeleting && !v.going(openstack.UUID(s.ID)) {
 			n++
 		}
 	}

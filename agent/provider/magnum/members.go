@@ -73,7 +73,7 @@ func (p *Provider) server(ctx context.Context, uuid string) (*servers.Server, er
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil, nil
 	}
-	if err == nil && (s == nil || normalUUID(s.ID) != uuid) {
+	if err == nil && (s == nil || openstack.UUID(s.ID) != uuid) {
 		return nil, errHollow
 	}
 	return s, err
@@ -122,7 +122,7 @@ func (p *Provider) explain(ctx context.Context, group []*servers.Server, all []s
 		fault, known := p.faults[s.ID]
 		p.mu.Unlock()
 		if !known {
-			whole, err := p.server(ctx, normalUUID(s.ID))
+			whole, err := p.server(ctx, openstack.UUID(s.ID))
 			if err != nil || whole == nil {
 				continue
 			}
@@ -158,7 +158,7 @@ func (p *Provider) memberList(ctx context.Context, c *magnumCluster, r *reading,
 	if stack == "" {
 		stack = c.StackID
 	}
-	if stack != "" && !uuidForm.MatchString(stack) {
+	if stack != "" && openstack.UUID(stack) == "" {
 		m.by = stackName
 		for i := range all {
 			if byStack(all[i].Name, stack, r.Name, r.others) {
@@ -185,12 +185,12 @@ func (p *Provider) memberList(ctx context.Context, c *magnumCluster, r *reading,
 func (p *Provider) byHeat(ctx context.Context, id cluster.GroupID, refs map[string]string, why string, all []servers.Server) membership {
 	m := membership{by: heat, why: why, sure: true}
 	for index, ref := range refs {
-		uuid := normalUUID(ref)
+		uuid := openstack.UUID(ref)
 		if uuid == "" {
 			m.vacant = append(m.vacant, index)
 			continue
 		}
-		at := slices.IndexFunc(all, func(s servers.Server) bool { return normalUUID(s.ID) == uuid })
+		at := slices.IndexFunc(all, func(s servers.Server) bool { return openstack.UUID(s.ID) == uuid })
 		if at < 0 {
 			s, err := p.server(ctx, uuid)
 			switch {
@@ -263,7 +263,7 @@ func byAddress(c *magnumCluster, r *reading, all []servers.Server) membership {
 		} else {
 			stacks[parts[1]] = append(stacks[parts[1]], s)
 		}
-		for _, a := range addressesOf(s) {
+		for _, a := range openstack.Addresses(s) {
 			proven[parts[1]] = proven[parts[1]] || slices.Contains(reported, a.String())
 		}
 	}
@@ -304,7 +304,7 @@ func (p *Provider) removesByName(c *magnumCluster, g *nodeGroup) bool {
 	if stack == "" {
 		stack = c.StackID
 	}
-	return stack == "" || uuidForm.MatchString(stack) || capiName.MatchString(stack)
+	return stack == "" || openstack.UUID(stack) != "" || capiName.MatchString(stack)
 }
 
 // capiName is the form of the stack ID of magnum-cluster-api, which marks the machines

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // removed is a server that this process had removed from a group. Nova forgets servers:
@@ -45,7 +47,7 @@ func (p *Provider) bury(ctx context.Context, group string, m *membership) {
 	}
 	p.mu.Unlock()
 	for _, uuid := range ours {
-		if slices.ContainsFunc(m.servers, func(s *servers.Server) bool { return normalUUID(s.ID) == uuid }) || slices.Contains(m.gone, uuid) {
+		if slices.ContainsFunc(m.servers, func(s *servers.Server) bool { return openstack.UUID(s.ID) == uuid }) || slices.Contains(m.gone, uuid) {
 			continue
 		}
 		if !known[uuid] {

@@ -89,7 +89,7 @@ func (p *Provider) order(ctx context.Context, s *site, of string, g *Group) (*or
 
 // serverGroup finds the group's server group, or makes it.
 func (s *site) serverGroup(ctx context.Context, of string, g *Group) (string, error) {
-	if id := uuidOf(g.ServerGroup); g.ServerGroup == "" || id != "" {
+	if id := openstack.UUID(g.ServerGroup); g.ServerGroup == "" || id != "" {
 		return id, nil
 	}
 	name := "autoscaler-agent-" + of + "-" + g.Name + "-" + g.ServerGroup

@@ -9,6 +9,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // How long facts are believed. A flavor's numbers never change, its name may be given
@@ -56,7 +58,7 @@ func (s *site) allFlavors(ctx context.Context) ([]flavors.Flavor, error) {
 		if err != nil {
 			return nil, err
 		}
-		all, err := collect[flavors.Flavor](ctx, flavors.ListDetail(c, nil), "flavors")
+		all, err := openstack.List[flavors.Flavor](ctx, flavors.ListDetail(c, nil), "flavors")
 		return all, s.outdated(err)
 	})
 }
@@ -83,7 +85,7 @@ func (s *site) image(ctx context.Context, name string) (images.Image, error) {
 		if err != nil {
 			return images.Image{}, err
 		}
-		if uuidOf(name) != "" {
+		if openstack.UUID(name) != "" {
 			one, err := images.Get(ctx, c, name).Extract()
 			if missing(err) {
 				err = wrong("there is no image %q: `openstack image list` shows those that there are", name)
@@ -96,7 +98,7 @@ func (s *site) image(ctx context.Context, name string) (images.Image, error) {
 			}
 			return *one, nil
 		}
-		list, err := collect[images.Image](ctx, images.List(c, images.ListOpts{Name: name}), "images")
+		list, err := openstack.List[images.Image](ctx, images.List(c, images.ListOpts{Name: name}), "images")
 		if err != nil {
 			return images.Image{}, err
 		}
@@ -121,7 +123,7 @@ func (s *site) networkID(ctx context.Context, name string) (string, error) {
 		if err != nil {
 			return nil, err
 		}
-		list, err := collect[networks.Network](ctx, networks.List(c, networks.ListOpts{Name: name}), "networks")
+		list, err := openstack.List[networks.Network](ctx, networks.List(c, networks.ListOpts{Name: name}), "networks")
 		for _, n := range list {
 			ids = append(ids, n.ID)
 		}
@@ -136,7 +138,7 @@ func (s *site) securityGroupID(ctx context.Context, name string) (string, error)
 		if err != nil {
 			return nil, err
 		}
-		list, err := collect[groups.SecGroup](ctx, groups.List(c, groups.ListOpts{Name: name}), "security_groups")
+		list, err := openstack.List[groups.SecGroup](ctx, groups.List(c, groups.ListOpts{Name: name}), "security_groups")
 		for _, g := range list {
 			ids = append(ids, g.ID)
 		}
@@ -146,7 +148,7 @@ func (s *site) securityGroupID(ctx context.Context, name string) (string, error)
 
 // byName returns the one ID that list finds for a name. A name that is an ID is itself.
 func (s *site) byName(ctx context.Context, what, name string, list func() ([]string, error)) (string, error) {
-	if uuidOf(name) != "" {
+	if openstack.UUID(name) != "" {
 		return name, nil
 	}
 	return remembered(s, what+" "+name, keepNames, func() (string, error) {

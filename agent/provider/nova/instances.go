@@ -2,9 +2,6 @@ package nova
 
 import (
 	"cmp"
-	"maps"
-	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -75,20 +72,6 @@ func (s *server) failure() *cluster.Failure {
 	return f
 }
 
-var uuidForm = regexp.MustCompile(`\A[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\z`)
-
-// uuidOf is the UUID in s as Nova writes it; empty: s is none.
-func uuidOf(s string) string {
-	s = strings.ToLower(s)
-	if digits := strings.ReplaceAll(s, "-", ""); len(digits) == 32 {
-		s = digits[:8] + "-" + digits[8:12] + "-" + digits[12:16] + "-" + digits[16:20] + "-" + digits[20:]
-	}
-	if !uuidForm.MatchString(s) {
-		return ""
-	}
-	return s
-}
-
 // serverID is the server of a provider ID in any form that OpenStack's parts write:
 // openstack:///uuid, openstack://region/uuid, openstack://uuid; empty: it is none.
 func serverID(id cluster.InstanceID) string {
@@ -96,7 +79,7 @@ func serverID(id cluster.InstanceID) string {
 	if !ok {
 		return ""
 	}
-	return uuidOf(rest[strings.LastIndexByte(rest, '/')+1:])
+	return openstack.UUID(rest[strings.LastIndexByte(rest, '/')+1:])
 }
 
 // providerID is what the kubelet of a server writes.
@@ -137,7 +120,7 @@ func (s *site) instance(one *server, names map[string]string) cluster.Instance {
 		full := host + "." + cmp.Or(s.cloud.DHCPDomain, metadataDomain)
 		in.NodeNames, in.Names = append(in.NodeNames, full), append(in.Names, full)
 	}
-	in.Addresses = one.addresses()
+	in.Addresses = openstack.Addresses(&one.Server)
 	if one.failed() {
 		in.Failure = one.failure()
 	}
@@ -157,21 +140,4 @@ func (s *server) hostname() string {
 		return ""
 	}
 	return *s.Hostname
-}
-
-// addresses are those of the server's ports, in the order of the networks' names.
-// gophercloud leaves them untyped.
-func (s *server) addresses() []netip.Addr {
-	var out []netip.Addr
-	for _, network := range slices.Sorted(maps.Keys(s.Addresses)) {
-		list, _ := s.Addresses[network].([]any)
-		for _, one := range list {
-			fields, _ := one.(map[string]any)
-			text, _ := fields["addr"].(string)
-			if ip, err := netip.ParseAddr(text); err == nil {
-				out = append(out, ip.Unmap().WithZone(""))
-			}
-		}
-	}
-	return out
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // listed reads a list of servers to its end.
@@ -18,7 +20,7 @@ func (s *site) listed(ctx context.Context, opts servers.ListOptsBuilder) ([]serv
 	if err != nil {
 		return nil, err
 	}
-	list, err := collect[server](ctx, servers.List(c, opts), "servers")
+	list, err := openstack.List[server](ctx, servers.List(c, opts), "servers")
 	return list, s.outdated(err)
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/portsecurity"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // orphanAge is how old a port of ours without a server must be before it is removed: a
@@ -105,7 +107,7 @@ func (s *site) ports(ctx context.Context, of string, g *Group) ([]ports.Port, er
 	if err != nil {
 		return nil, err
 	}
-	list, err := collect[ports.Port](ctx, ports.List(c, ports.ListOpts{Description: mark(of, g)}), "ports")
+	list, err := openstack.List[ports.Port](ctx, ports.List(c, ports.ListOpts{Description: mark(of, g)}), "ports")
 	// A Neutron that does not filter by description answers with everything.
 	return slices.DeleteFunc(list, func(p ports.Port) bool { return p.Description != mark(of, g) }), err
 }
@@ -154,7 +156,7 @@ func (s *site) dropFloating(ctx context.Context, opts floatingips.ListOpts, suit
 	if err != nil {
 		return
 	}
-	list, err := collect[floatingips.FloatingIP](ctx, floatingips.List(c, opts), "floatingips")
+	list, err := openstack.List[floatingips.FloatingIP](ctx, floatingips.List(c, opts), "floatingips")
 	if err != nil {
 		return
 	}

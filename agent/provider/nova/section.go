@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // Section is the section "nova" of groups.yaml.
@@ -266,7 +267,7 @@ func (g *Group) validate(bad func(field, format string, args ...any)) {
 	if g.Arch != "" && g.Arch != "amd64" && g.Arch != "arm64" {
 		bad("arch", "%q: write amd64 or arm64", g.Arch)
 	}
-	if g.ServerGroup != "" && !slices.Contains(policies, g.ServerGroup) && uuidOf(g.ServerGroup) == "" {
+	if g.ServerGroup != "" && !slices.Contains(policies, g.ServerGroup) && openstack.UUID(g.ServerGroup) == "" {
 		bad("serverGroup", "%q: write one of %s, or the ID of a server group that is there", g.ServerGroup, strings.Join(policies, ", "))
 	}
 	if g.BootVolume != nil && g.BootVolume.Size < 1 {

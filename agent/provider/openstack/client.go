@@ -34,7 +34,7 @@ type Session struct {
 	timeout time.Duration
 	hook    func(Call)
 
-	turn   chan struct{} // whoever logs in holds it
+	login  provider.Lock // held while one call logs in: the others use its token
 	mu     sync.Mutex
 	client *gophercloud.ProviderClient
 }
@@ -49,7 +49,7 @@ func NewSession(c Config, hook func(Call)) (*Session, error) {
 	if err != nil {
 		return nil, &provider.Error{Op: "find OpenStack credentials", Kind: provider.Invalid, Err: err, Remedy: noCredentials}
 	}
-	return &Session{access: a, timeout: c.Timeout, hook: hook, turn: make(chan struct{}, 1)}, nil
+	return &Session{access: a, timeout: c.Timeout, hook: hook}, nil
 }
 
 // Source says where the credentials were found.
@@ -74,12 +74,11 @@ func (s *Session) Client(ctx context.Context) (*gophercloud.ProviderClient, erro
 	if c := s.current(); c != nil {
 		return c, nil
 	}
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return nil, Classify("log in to OpenStack", "", ctx.Err())
+	unlock, err := s.login.Lock(ctx, "log in to OpenStack", "")
+	if err != nil {
+		return nil, err
 	}
+	defer unlock()
 	if c := s.current(); c != nil {
 		return c, nil
 	}

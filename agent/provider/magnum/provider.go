@@ -80,8 +80,3 @@ func (p *Provider) Check(ctx context.Context) error {
 	}
 	return e
 }
-
-// fail builds an error of the contract.
-func fail(op string, id cluster.GroupID, kind provider.Kind, remedy, format string, args ...any) *provider.Error {
-	return &provider.Error{Op: op, Group: id, Kind: kind, Remedy: remedy, Err: fmt.Errorf(format, args...)}
-}

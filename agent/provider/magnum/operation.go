@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // Magnum answers a resize before its conductor has taken it up: for a moment the
@@ -39,7 +41,7 @@ func (p *Provider) remember(g *nodeGroup, count int, removed []string, sure bool
 	defer p.mu.Unlock()
 	p.asked = a
 	for _, id := range removed {
-		p.noteRemoved(normalUUID(id), g.UUID)
+		p.noteRemoved(openstack.UUID(id), g.UUID)
 	}
 }
 
