@@ -38,8 +38,8 @@ func (k Kind) String() string {
 // Error is what every provider method returns, alone or joined.
 type Error struct {
 	Op string // "read", "resize", "delete", "resolve template"
-	// Provider is the one of several that it comes from, written by Join; empty where
-	// there is only one.
+	// Provider is the name of the provider, set by wrap.Join; empty where there is only
+	// one.
 	Provider string
 	Group    cluster.GroupID
 	Instance cluster.InstanceID
@@ -47,7 +47,7 @@ type Error struct {
 	// Remedy tells an operator what to do, where that is known ("allow
 	// autoscaling:SetDesiredCapacity on this group in the leader's IAM policy").
 	Remedy string
-	// Unsure tells of a change that nobody answered: it may have been made, or may yet be.
+	// Unsure marks a change without an answer: it may have been made, or may yet be.
 	Unsure bool
 	Err    error
 }
@@ -105,8 +105,8 @@ func Errors(err error) []*Error {
 	return Errors(errors.Unwrap(err))
 }
 
-// Unsure tells what of a failed change may have been made or may yet be: all of it, or
-// what concerns the instances that are listed.
+// Unsure returns the part of a failed change that may have been made or may yet be: all of
+// it, or the listed instances.
 func Unsure(err error) (instances []cluster.InstanceID, all bool) {
 	list := Errors(err)
 	for _, e := range list {
@@ -119,7 +119,7 @@ func Unsure(err error) (instances []cluster.InstanceID, all bool) {
 		}
 	}
 	if len(list) == 0 && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		all = true // whoever failed did not say how far it had come
+		all = true // the error does not say how far the change had come
 	}
 	return instances, all
 }

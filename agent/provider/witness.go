@@ -9,7 +9,7 @@ import (
 // Witness is a Provider that can be asked for instances by their IDs, whatever group they
 // are in. Every sentence is a case of providertest.
 type Witness interface {
-	// Instances says of each instance whether it exists. One that lives exists, in a
+	// Instances reports for each instance whether it exists. One that lives exists, in a
 	// group or in none, whatever its state. One that has ended is InstanceTerminated or
 	// InstanceNotFound (InstanceUnclaimed where the cloud has no read by ID). An ID that
 	// is malformed, or of a region or cloud that was not asked, is never said to have
@@ -24,7 +24,7 @@ type Witness interface {
 	Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error)
 }
 
-// Ask asks p for instances. Of a provider that is no Witness nothing is known.
+// Ask asks p for instances. They are unknown to a provider that is no Witness.
 func Ask(ctx context.Context, p Provider, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
 	if w, ok := p.(Witness); ok {
 		return w.Instances(ctx, ids...)
@@ -32,7 +32,7 @@ func Ask(ctx context.Context, p Provider, ids ...cluster.InstanceID) (map[cluste
 	return Unknown("this provider cannot be asked for an instance by its ID", ids...), nil
 }
 
-// Unknown is the answer of a cloud that did not say anything.
+// Unknown is the answer of a cloud that could not be asked.
 func Unknown(why string, ids ...cluster.InstanceID) map[cluster.InstanceID]cluster.Testimony {
 	out := make(map[cluster.InstanceID]cluster.Testimony, len(ids))
 	for _, id := range ids {

@@ -60,7 +60,7 @@ func retryer() aws.Retryer {
 	})
 }
 
-// shorten drops the SDK's list of attempts from err where the cause says it all.
+// shorten drops the SDK's list of attempts from err where the cause is enough.
 func shorten(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {

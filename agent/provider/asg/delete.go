@@ -133,7 +133,7 @@ func (d *deletion) absent(ctx context.Context, id cluster.InstanceID, short stri
 			if aws.ToString(m.InstanceId) != short {
 				continue
 			}
-			switch stateOf(m) { // whatever its tags say: a detached one has none
+			switch stateOf(m) { // not by its tags: a detached machine has none
 			case ec2types.InstanceStateNameTerminated, ec2types.InstanceStateNameShuttingDown:
 				return nil
 			}
@@ -143,6 +143,6 @@ func (d *deletion) absent(ctx context.Context, id cluster.InstanceID, short stri
 			return fail(provider.NotFound, "the instance has left the group and is "+string(stateOf(m)))
 		}
 	}
-	// Of an ID that it does not know EC2 says so by an error; silence proves nothing.
+	// EC2 answers an unknown ID with an error; a missing entry proves nothing.
 	return fail(provider.Transient, "EC2 did not say what became of it")
 }

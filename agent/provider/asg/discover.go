@@ -40,7 +40,7 @@ func (p *Provider) discover(ctx context.Context) ([]asgtypes.AutoScalingGroup, e
 	for _, rule := range p.rules {
 		groups, err := p.describe(ctx, &autoscaling.DescribeAutoScalingGroupsInput{Filters: filters(rule)})
 		// AWS's documents leave open how several tag-key filters combine; the answer
-		// is checked, so that a lenient server cannot hand us a foreign group.
+		// is checked, so that a lenient server cannot make a foreign group ours.
 		add(groups, func(g asgtypes.AutoScalingGroup) bool { return rule.matches(awsapi.TagsOf(g)) })
 		if err != nil {
 			err.Err = fmt.Errorf("groups with %s: %w", rule, err.Err)
@@ -109,7 +109,7 @@ func (p *Provider) one(ctx context.Context, op string, id cluster.GroupID) (asgt
 	return asgtypes.AutoScalingGroup{}, p.noGroup(op, id)
 }
 
-// ours tells whether the configuration gives the group to this agent. A group that
+// ours reports whether the configuration gives the group to this agent. A group that
 // is not ours is never written to, whatever the IAM policy allows.
 func (p *Provider) ours(g asgtypes.AutoScalingGroup) bool {
 	for _, n := range p.names {

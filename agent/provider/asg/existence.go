@@ -32,7 +32,7 @@ var ec2Forms = regexp.MustCompile(`\bi-[0-9a-f]{8,17}\b`)
 
 // Instances implements provider.Witness by DescribeInstances with InstanceIds. EC2 answers
 // NotFound for an instance of another region or account, too: only IDs whose zone is of
-// this region are asked for, and the account is the caller's to prove.
+// this region are asked for, and the caller proves that the account is the right one.
 func (p *Provider) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
 	out := map[cluster.InstanceID]cluster.Testimony{}
 	byShort := map[string][]cluster.InstanceID{}
@@ -77,8 +77,8 @@ func (p *Provider) local(id cluster.InstanceID) (short, why string) {
 	return short, ""
 }
 
-// existences asks for instances of this region. EC2 refuses a call that names one which it
-// does not know, and names those: the others are asked for again.
+// existences asks for instances of this region. EC2 refuses a call with unknown IDs and
+// names them in its error: the other IDs are asked for again.
 func (p *Provider) existences(ctx context.Context, left []string) (map[string]cluster.Testimony, error) {
 	out := make(map[string]cluster.Testimony, len(left))
 	for len(left) > 0 {
@@ -98,7 +98,7 @@ func (p *Provider) existences(ctx context.Context, left []string) (map[string]cl
 			return out, e
 		}
 		for _, id := range left {
-			// Of an ID that it does not know EC2 says so by an error; silence proves nothing.
+			// EC2 answers an unknown ID with an error; a missing entry proves nothing.
 			out[id] = cluster.Testimony{Why: "EC2 did not say what became of it"}
 			if m, ok := machines[id]; ok {
 				out[id] = existence(stateOf(m))
@@ -127,7 +127,7 @@ func (p *Provider) named(ctx context.Context, ids []string) (map[string]ec2types
 	return out, nil
 }
 
-// refused is what an error says about the IDs that it names.
+// refused are the testimonies in an error, by the IDs that it names.
 func refused(err error) map[string]cluster.Testimony {
 	var api smithy.APIError
 	if !errors.As(err, &api) {

@@ -16,18 +16,18 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
-// failuresOf is what one group's scaling activities tell.
+// failuresOf are the failures in one group's scaling activities.
 type failuresOf struct {
 	list []cluster.Failure
 	err  error
 }
 
 // activitiesPerRead is how far back one read looks. AWS writes one activity per
-// zone and attempt, a few each minute; older ones say nothing about now.
+// zone and attempt, a few each minute; older ones are no evidence of the present.
 const activitiesPerRead = 30
 
 // readFailures asks for the scaling activities of those groups that have fewer
-// machines than they were asked for: the others have nothing to explain.
+// machines than their desired capacity.
 func (p *Provider) readFailures(ctx context.Context, readings []*reading) ([]failuresOf, []error) {
 	out := make([]failuresOf, len(readings))
 	var errs []error
@@ -93,8 +93,8 @@ func failures(activities []asgtypes.Activity) []cluster.Failure {
 	return out
 }
 
-// launch tells an activity that starts a machine from one that ends, attaches or
-// moves one. AWS marks it only by its description.
+// launch reports whether an activity starts a machine, rather than ends, attaches or moves
+// one. AWS marks it only by its description.
 func launch(a asgtypes.Activity) bool {
 	return strings.HasPrefix(aws.ToString(a.Description), "Launching")
 }

@@ -45,7 +45,7 @@ const patience = 5 * time.Second
 // Groups reads all groups. See provider.Provider. It makes one call per page of
 // groups (100) and rule, one per page of instances (up to 200 groups in one
 // filter), one per launch template whose version is $Latest or $Default, one per group
-// that has fewer machines than it was asked for, one for all spot machines, and once a
+// that has fewer machines than its desired capacity, one for all spot machines, and once a
 // minute one per group that has machines of an older kind.
 func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err := ctx.Err(); err != nil {
@@ -65,8 +65,8 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 		wg    sync.WaitGroup
 		parts [3][]error
 	)
-	// Templates and failures may be late by so much, and no more: whoever waits for the
-	// machines (a join, a drain) is not to wait for a call that hangs.
+	// Templates and failures may be late by patience at most: a join or a drain needs the
+	// machines and must not wait for a call that hangs.
 	beside, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	wg.Go(func() {
@@ -108,7 +108,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	return out, errors.Join(errs...)
 }
 
-// begin fills in what the group itself tells.
+// begin fills in the fields that the group itself has.
 func (p *Provider) begin(source asgtypes.AutoScalingGroup, at time.Time) *reading {
 	r := &reading{source: source, tags: map[string]string{}}
 	for _, tag := range source.Tags {
@@ -151,7 +151,7 @@ func (p *Provider) bounds(source asgtypes.AutoScalingGroup) (lo, hi int, warning
 	return lo, hi, ""
 }
 
-// paused says why AWS will not start machines in the group now.
+// paused is the reason why AWS starts no machines in the group now; empty: it does.
 func paused(source asgtypes.AutoScalingGroup) string {
 	if status := aws.ToString(source.Status); status != "" {
 		return "the group is being deleted: " + status

@@ -10,7 +10,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
-// PolicyOptions says for whom an IAM policy is.
+// PolicyOptions are the names that an IAM policy is limited to.
 type PolicyOptions struct {
 	// ClusterName limits writes to groups that carry the tag
 	// k8s.io/cluster-autoscaler/<ClusterName>, with any value.

@@ -98,7 +98,7 @@ func groupOf(m ec2types.Instance) cluster.GroupID {
 	return ""
 }
 
-// instancesOf joins what Auto Scaling and EC2 say about one group's machines.
+// instancesOf joins the answers of Auto Scaling and EC2 about one group's machines.
 func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[string]ec2types.Instance) []cluster.Instance {
 	var out []cluster.Instance
 	member := map[string]bool{}
@@ -120,8 +120,8 @@ func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[st
 			in.Interruption = &cluster.Interruption{Why: "Auto Scaling ends it, and a lifecycle hook lets it wait: " + string(life)}
 		}
 		if !listed {
-			// EC2 lists a new machine some seconds late, or never: Created stays zero, and
-			// whoever waits for the machine counts from when it was first seen.
+			// EC2 lists a new machine some seconds late, or never: Created stays zero, and a
+			// wait for the machine counts from its first sight.
 			in.Type = aws.ToString(m.InstanceType)
 		}
 		out = append(out, in)
@@ -148,12 +148,12 @@ func stateOf(m ec2types.Instance) ec2types.InstanceStateName {
 
 func warm(life asgtypes.LifecycleState) bool { return strings.HasPrefix(string(life), "Warmed:") }
 
-// leaving tells that a machine is on its way out of its group.
+// leaving reports whether a machine is on its way out of its group.
 func leaving(life asgtypes.LifecycleState) bool {
 	return strings.HasPrefix(string(life), "Terminat")
 }
 
-// counted tells that a machine is one of those that the desired capacity counts.
+// counted reports whether the desired capacity counts a machine.
 // Standby and detaching machines are not: AWS lowers the desired capacity for them
 // or replaces them.
 func counted(life asgtypes.LifecycleState) bool {
@@ -165,8 +165,8 @@ func counted(life asgtypes.LifecycleState) bool {
 	return !warm(life) && !leaving(life)
 }
 
-// phase joins the two views of a machine. EC2's word on whether a machine exists
-// is final; Auto Scaling's word on whether it is on its way out comes next.
+// phase joins the two views of a machine. EC2 decides whether a machine exists; Auto
+// Scaling decides after it whether the machine leaves the group.
 func phase(life asgtypes.LifecycleState, state ec2types.InstanceStateName, listed bool) cluster.Phase {
 	switch {
 	case state == ec2types.InstanceStateNameTerminated:
@@ -259,7 +259,7 @@ func set(list []string) []string {
 	return slices.Compact(list)
 }
 
-// attached tells whether an interface is the machine's now.
+// attached reports whether an interface is attached to the machine now.
 func attached(face ec2types.InstanceNetworkInterface) bool {
 	return face.Attachment == nil || face.Attachment.Status == "" || face.Attachment.Status == ec2types.AttachmentStatusAttached
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/template"
 )
 
-// Provider is EC2 Auto Scaling behind the house's contract. Its methods are safe
+// Provider implements provider.Provider for EC2 Auto Scaling groups. Its methods are safe
 // for concurrent use.
 type Provider struct {
 	cfg         Config
@@ -46,12 +46,12 @@ type Option func(*Provider)
 func WithCallHook(f func(Call)) Option { return func(p *Provider) { p.client.Hook = f } }
 
 // New validates c, runs the SDK's default chain, finds the region and returns a
-// Provider. It asks AWS nothing: whether the credentials are good is told by
-// Check and by the first Groups, so that a cloud that is down or a role that comes
-// late does not keep the rest of the agent from starting.
+// Provider. It makes no call to AWS: Check and the first Groups find bad credentials, so
+// that a cloud that is down or a role that comes late does not keep the rest of the agent
+// from starting.
 //
-// reservation is what the kubelets of the groups keep back; allocatable is
-// computed with it.
+// Allocatable is computed with reservation, the resources that the kubelets of the groups
+// reserve.
 func New(ctx context.Context, c Config, reservation cluster.Reservation, opts ...Option) (*Provider, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func newProvider(c Config, r cluster.Reservation, region string, scaling awsapi.
 // Region is the region that the groups are looked for in.
 func (p *Provider) Region() string { return p.region }
 
-// Check tells whether credentials can be had, AWS accepts them for reading groups,
+// Check reports whether credentials are found, AWS accepts them for reading groups,
 // and there is a group of ours. Its error carries a *provider.Error with a remedy.
 func (p *Provider) Check(ctx context.Context) error {
 	if p.credentials != nil {

@@ -57,14 +57,14 @@ type refreshFact struct {
 	until   time.Time
 }
 
-// refreshes keeps what was last read about instance refreshes.
+// refreshes keeps the last read of instance refreshes.
 type refreshes struct {
 	mu      sync.Mutex
 	byGroup map[cluster.GroupID]refreshFact // for refreshLife
 }
 
-// refresh says whether an instance refresh is under way in a group that has machines of
-// an older kind.
+// refresh returns a warning if an instance refresh is under way in a group whose machines
+// differ from what it starts next.
 func (p *Provider) refresh(ctx context.Context, id cluster.GroupID) string {
 	p.refreshes.mu.Lock()
 	known, ok := p.refreshes.byGroup[id]

@@ -15,15 +15,15 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
-// What AWS does to a group's machines of its own accord and tells nobody but those who
-// ask: spot interruptions and instance refreshes. Both are asked about only where there
-// is a sign of them, and an agent that may not ask goes on without.
+// Spot interruptions and instance refreshes (refresh.go) are changes that AWS makes of its
+// own accord and announces in no list of groups or instances. They are read only where
+// there is a sign of them, and an agent without the right to read them works on.
 //
-// A rebalance recommendation is not among them: it is told to the machine itself and to
-// EventBridge, and no call of the API that a leader could make repeats it. Of a group
-// with CapacityRebalance on it is seen by what Auto Scaling does: the new machine, and
-// the old one on its way out; a lifecycle hook of the group keeps that one in
-// Terminating:Wait, which counts as an interruption without a known end.
+// A rebalance recommendation cannot be read: AWS sends it to the machine itself and to
+// EventBridge, and no call of the API repeats it. In a group with CapacityRebalance the
+// actions of Auto Scaling show it: a new machine comes, and the old one leaves. A lifecycle
+// hook of the group keeps the old one in Terminating:Wait, which counts as an interruption
+// without a known end.
 
 // interrupted are the status codes of a spot request whose machine has had its notice.
 var interrupted = []string{"marked-for-termination", "marked-for-stop"}
@@ -49,9 +49,9 @@ type notices struct {
 	byID map[string]notice // by EC2 ID, for noticeLife
 }
 
-// readSpot looks for interruption notices, and has a machine that got one be on its way
-// out: nothing new is placed there, its pods leave, and what Auto Scaling puts in its
-// place is expected.
+// readSpot looks for interruption notices. A machine with a notice becomes PhaseDeleting:
+// no pod is placed there, its pods are drained, and the machine that Auto Scaling puts in
+// its place is expected.
 func (p *Provider) readSpot(ctx context.Context, readings []*reading) {
 	if !slices.ContainsFunc(readings, func(r *reading) bool { return r.spot }) {
 		return
@@ -78,8 +78,8 @@ func (p *Provider) readSpot(ctx context.Context, readings []*reading) {
 	}
 }
 
-// readNotices reads the interruption notices, by EC2 id. Together with an error it returns
-// those that were read a short while ago as well: an error takes none back.
+// readNotices reads the interruption notices, by EC2 ID. Together with an error it returns
+// the notices that were read a short while ago as well: an error revokes none.
 func (p *Provider) readNotices(ctx context.Context) (map[string]notice, error) {
 	pages := ec2.NewDescribeSpotInstanceRequestsPaginator(p.client, &ec2.DescribeSpotInstanceRequestsInput{
 		Filters: []ec2types.Filter{{Name: aws.String("status-code"), Values: interrupted}}, MaxResults: aws.Int32(1000),
@@ -109,7 +109,7 @@ func (p *Provider) readNotices(ctx context.Context) (map[string]notice, error) {
 	return given, failed
 }
 
-// spotMachine tells how a machine was bought.
+// spotMachine reports whether a machine was bought on the spot market.
 func spotMachine(m ec2types.Instance) bool {
 	return m.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot
 }

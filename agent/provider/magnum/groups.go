@@ -164,7 +164,7 @@ func (m membership) living(v view) int {
 	return n
 }
 
-// delivered tells that no operation is under way and that Magnum will not bring the
+// delivered reports whether no operation is under way and that Magnum will not bring the
 // nodes that it counts and that are not there: it tries once. The nodes that are there
 // are the target then, so that asking for more asks Magnum again.
 func (p *Provider) delivered(r *reading, v view) bool {

@@ -79,7 +79,7 @@ func (p *Provider) server(ctx context.Context, uuid string) (*servers.Server, er
 	return s, err
 }
 
-// confirm tells whether Nova's short list has the same servers as the long one.
+// confirm reports whether Nova's short list has the same servers as the long one.
 func (p *Provider) confirm(ctx context.Context, all []servers.Server) bool {
 	nova, err := p.session.Service(ctx, "compute", "")
 	if err != nil {
@@ -212,7 +212,7 @@ func (p *Provider) byHeat(ctx context.Context, id cluster.GroupID, refs map[stri
 
 var machineForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+){0,3}$`)
 
-// byStack tells whether a server's name is that of a machine of a group in the form of
+// byStack reports whether a server's name is that of a machine of a group in the form of
 // the Cluster API drivers: "<stack ID>-<group>-<generated>". others are the cluster's
 // other groups, whose name may begin with this one's.
 func byStack(name, stack, group string, others []string) bool {
@@ -291,7 +291,7 @@ func heatBase(s string) string {
 	return strings.ToLower(notInStack.ReplaceAllString(strings.NewReplacer("_", "-", ".", "-").Replace(s), ""))
 }
 
-// removesByName tells whether the driver of a group removes the node that is named.
+// removesByName reports whether the driver of a group removes the node that is named.
 // magnum-capi-helm ignores names: it would remove whichever node Cluster API picks.
 func (p *Provider) removesByName(c *magnumCluster, g *nodeGroup) bool {
 	switch p.cfg.RemovesByName {

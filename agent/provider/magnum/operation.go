@@ -135,12 +135,12 @@ func pointers(list []nodeGroup) []*nodeGroup {
 	return out
 }
 
-// unchanged tells that a group is as it was before the operation.
+// unchanged reports whether a group is as it was before the operation.
 func (a *asked) unchanged(g *nodeGroup) bool {
 	return g.UpdatedAt.Equal(a.stamp) && g.NodeCount == a.before && !strings.HasSuffix(g.Status, inProgress)
 }
 
-// unseen tells that a read has the operation's group as it was before.
+// unseen reports whether a read has the operation's group as it was before.
 func unseen(a *asked, groups []*nodeGroup) bool {
 	return slices.ContainsFunc(groups, func(g *nodeGroup) bool { return g.UUID == a.group && a.unchanged(g) })
 }
@@ -167,7 +167,7 @@ func (v view) target(g *nodeGroup) int {
 	return g.NodeCount
 }
 
-// going tells that a server was named for removal in the operation under way.
+// going reports whether a server was named for removal in the operation under way.
 func (v view) going(uuid string) bool { return v.asked != nil && v.asked.removed[uuid] }
 
 // resizable are the states in which Magnum's conductor takes up a resize; in others it

@@ -56,7 +56,7 @@ func New(c Config, session *openstack.Session, reservation cluster.Reservation) 
 	return &Provider{cfg: c, roles: roles, names: names, reservation: reservation, session: session, now: time.Now, removed: map[string]removed{}}, nil
 }
 
-// Check tells whether the cloud can be logged in to and the cluster read, and whether
+// Check reports whether the cloud can be logged in to and the cluster read, and whether
 // it has a node group of ours. Its error carries a *provider.Error with a remedy.
 func (p *Provider) Check(ctx context.Context) error {
 	api, err := p.api(ctx)

@@ -111,7 +111,7 @@ func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int)
 	return w.ask(ctx, to, nil, w.members.vacant)
 }
 
-// exact tells that lowering the node count to the number of living nodes, with what is
+// exact reports whether lowering the node count to the number of living nodes, with what is
 // vacant named, ends none of them.
 func (w *write) exact() bool {
 	switch w.members.by {
@@ -123,7 +123,7 @@ func (w *write) exact() bool {
 	return false
 }
 
-// open tells whether Magnum may be asked for a change to a node count now.
+// open reports whether Magnum may be asked for a change to a node count now.
 func (w *write) open(to int) error {
 	if why := shut(w.cluster, &w.nodeGroup); why != "" {
 		return w.refuse(provider.Invalid, "", "%s", why)

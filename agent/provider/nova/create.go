@@ -250,7 +250,7 @@ func (o *order) hints() servers.SchedulerHintOptsBuilder {
 	return servers.SchedulerHintOpts{Group: o.anti}
 }
 
-// room tells whether the project's quota has room for more servers, before any is made:
+// room reports whether the project's quota has room for more servers, before any is made:
 // Nova itself would make the first of them and refuse the rest.
 func (s *site) room(ctx context.Context, wishes []wish) error {
 	c, _, err := s.nova(ctx)

@@ -26,7 +26,7 @@ var errHollow = &provider.Error{Kind: provider.Transient, Err: errors.New("the a
 
 func missing(err error) bool { return answered(err) == http.StatusNotFound }
 
-// uncertain tells that a request may have been carried out although it failed: there was
+// uncertain reports whether a request may have been carried out although it failed: there was
 // no answer, or one of a proxy or of a service that broke off.
 func uncertain(err error) bool {
 	if err == nil {

@@ -28,7 +28,7 @@ func tagOf(cluster string) string { return "autoscaler-agent:" + cluster }
 // server is one of Nova's.
 type server struct{ servers.Server }
 
-// leaving tells that a server is on its way out: its place is not counted.
+// leaving reports whether a server is on its way out: its place is not counted.
 func (s *server) leaving() bool {
 	switch s.Status {
 	case "DELETED", "SOFT_DELETED":
@@ -37,7 +37,7 @@ func (s *server) leaving() bool {
 	return s.TaskState == "deleting" || s.TaskState == "soft-deleting"
 }
 
-// failed tells that a server never ran and never will. One that ran and whose host was
+// failed reports whether a server never ran and never will. One that ran and whose host was
 // lost is in ERROR too, and may still run.
 func (s *server) failed() bool { return s.Status == "ERROR" && s.LaunchedAt.IsZero() && !s.leaving() }
 

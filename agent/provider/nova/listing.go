@@ -116,7 +116,7 @@ func (s *site) one(ctx context.Context, id string) (server, error) {
 // lagFor is how long a list may fail to show a server that was just made.
 const lagFor = 30 * time.Second
 
-// lags tells that a list is older than what was made: servers of the group that Nova
+// lags reports whether a list is older than what was made: servers of the group that Nova
 // took in lately are not in it. The database behind Nova may be several that follow one
 // another.
 func (s *site) lags(g *Group, list []server) bool {

@@ -280,7 +280,7 @@ func (g *Group) validate(bad func(field, format string, args ...any)) {
 	}
 }
 
-// ports tells whether the agent makes the ports of the group's servers.
+// ports reports whether the agent makes the ports of the group's servers.
 func (g *Group) ports() bool {
 	return g.FloatingIP != "" || slices.ContainsFunc(g.Networks, func(n Network) bool {
 		return n.Subnet != "" || n.PortSecurity != nil || len(n.SecurityGroups)+len(n.AllowedAddresses) > 0

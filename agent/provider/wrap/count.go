@@ -9,7 +9,7 @@ import (
 )
 
 // Count calls observe after every call of p with the method ("groups", "resize",
-// "delete"), how long it took and its error: the place where metrics are fed.
+// "delete", "instances"), its duration and its error. Metrics are fed from it.
 // observe must be safe for concurrent use.
 func Count(p provider.Provider, observe func(method string, took time.Duration, err error)) provider.Provider {
 	return count{p, observe}

@@ -8,9 +8,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
-// Deferred is a provider that could not be made: each call tries again and fails with
-// the reason, until it can. It keeps one of several clouds from holding up the others
-// when it is out of reach while the agent starts.
+// Deferred is a provider that could not be made yet: each call tries to make it, and
+// fails with the reason. A cloud that is out of reach while the agent starts does not hold
+// up the others.
 func Deferred(make func() (provider.Provider, error)) provider.Provider { return &deferred{make: make} }
 
 type deferred struct {

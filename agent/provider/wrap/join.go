@@ -14,20 +14,20 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
-// patience is how long Groups of several providers waits for the slow ones once others
-// have answered. Clouds answer within a second or two; one that hangs is to cost the
-// others no more than this.
+// patience is how long Groups waits for slow providers once another one has answered.
+// Clouds answer within a second or two; a cloud that hangs delays the others by this much
+// at most.
 const patience = 5 * time.Second
 
-// readLimit ends a read that goes on behind a Groups whose context has no deadline.
+// readLimit ends a background read whose Groups had a context without a deadline.
 const readLimit = time.Minute
 
-// Join makes one provider of several, by name. Groups are told apart by their IDs alone:
-// one ID in two providers leaves both groups out, and one instance in groups of two
-// providers makes both groups stale, each with an error that names them.
+// Join makes one provider of several, by name. A group's ID is its only key: an ID that
+// two providers have leaves both groups out, and an instance in groups of two providers
+// makes both groups stale, each with an error that names them.
 //
 // A provider that cannot be read, or does not answer in time, hides nothing of the
-// others: its groups as they were last read are told with Stale, so that nobody takes
+// others: its groups are returned as last read and with Stale, so that no caller takes
 // their machines for gone. Every error carries the provider's name.
 func Join(parts map[string]provider.Provider) provider.Provider {
 	if len(parts) == 1 {
@@ -47,24 +47,24 @@ type joined struct {
 	mu    sync.Mutex
 }
 
-// part is one provider and what it last listed: who owns a group that is to be changed,
-// and what is there while the cloud cannot be read. The joined's mutex guards all but
-// the first two fields.
+// part is one provider with the groups that it last listed. They tell which provider owns
+// a group, and are returned as stale while the cloud cannot be read. The mutex of joined
+// guards all but the first two fields.
 type part struct {
 	name  string
 	cloud provider.Provider
 
 	last   []cluster.NodeGroup
 	writes int      // counts changes, as they begin and as they end
-	under  *reading // way
-	late   *reading // came too late to be told, and is good if nothing was written since
+	under  *reading // the read that is under way; nil: none
+	late   *reading // came too late for its Groups; valid if nothing was written since
 }
 
 // reading is one read of one provider; list and err are valid once done is closed.
 type reading struct {
 	done   chan struct{}
-	until  time.Time // it is given up then
-	writes int       // the part's when it began
+	until  time.Time // the read is given up then
+	writes int       // part.writes when the read began
 	list   []cluster.NodeGroup
 	err    error
 }
@@ -79,8 +79,8 @@ func (r *reading) over() bool {
 }
 
 // begin starts a read of p, or joins the one that is under way if nothing was written
-// since it began and it has time left. It outlives ctx, so that a slow answer serves the next call; ctx's
-// deadline is its own.
+// since it began and it has time left. The read has the deadline of ctx and outlives its
+// cancellation, so that a slow answer serves the next call.
 func (j *joined) begin(ctx context.Context, p *part) *reading {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -109,8 +109,8 @@ func (j *joined) begin(ctx context.Context, p *part) *reading {
 	return r
 }
 
-// wait returns when all reads are over, or ctx is, or patience has run out and at least
-// one provider has told something.
+// wait returns when all reads are over, when ctx is over, or when patience has run out and
+// at least one provider has answered.
 func wait(ctx context.Context, reads []*reading) {
 	over, stop := make(chan bool, len(reads)), make(chan struct{})
 	defer close(stop)
@@ -163,8 +163,8 @@ func (j *joined) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	return settle(out, errs)
 }
 
-// take turns what a provider said into what is told of it, and tells whether it said
-// anything new. The caller holds the mutex.
+// take returns the groups and the error of one provider for a Groups; good is false if
+// nothing new was read. The caller holds the mutex.
 func (p *part) take(ctx context.Context, r *reading) (list []cluster.NodeGroup, err error, good bool) {
 	late := p.late
 	p.late = nil
@@ -187,7 +187,7 @@ func (p *part) take(ctx context.Context, r *reading) (list []cluster.NodeGroup, 
 	for i := range list {
 		list[i].Provider = p.name
 	}
-	if err != nil { // a group that is not there was perhaps not read
+	if err != nil { // a group that is not listed may not have been read
 		listed := map[cluster.GroupID]bool{}
 		for _, g := range r.list {
 			listed[g.ID] = true
@@ -202,7 +202,7 @@ func (p *part) take(ctx context.Context, r *reading) (list []cluster.NodeGroup, 
 	return list, err, true
 }
 
-// stale is what p last listed, marked as old.
+// stale returns the groups that p last listed, with Stale.
 func (p *part) stale(what string, err error) []cluster.NodeGroup {
 	why := strings.ReplaceAll(err.Error(), "\n", "; ")
 	out := cloneAll(p.last)
@@ -212,7 +212,7 @@ func (p *part) stale(what string, err error) []cluster.NodeGroup {
 	return out
 }
 
-// settle finds what two providers both claim.
+// settle drops groups that two providers have, and freezes groups that share an instance.
 func settle(list []cluster.NodeGroup, errs []error) ([]cluster.NodeGroup, error) {
 	owners := map[cluster.GroupID][]string{}
 	for _, g := range list {
@@ -233,8 +233,8 @@ func settle(list []cluster.NodeGroup, errs []error) ([]cluster.NodeGroup, error)
 	return out, errors.Join(append(errs, freezeShared(out)...)...)
 }
 
-// freezeShared makes groups of two providers that have an instance in common stale: it
-// would be bought for twice, and deleted behind one's back.
+// freezeShared makes groups of two providers stale if they have an instance in common:
+// both would buy for it, and one would delete it without the other.
 func freezeShared(list []cluster.NodeGroup) (errs []error) {
 	holder := map[cluster.InstanceID]*cluster.NodeGroup{}
 	for i := range list {
@@ -245,7 +245,7 @@ func freezeShared(list []cluster.NodeGroup) (errs []error) {
 			case in.Phase == cluster.PhaseGone:
 			case first == nil:
 				holder[in.ID] = g
-			case first.Provider == g.Provider || first.Stale != "" && g.Stale != "": // its own business, or said already
+			case first.Provider == g.Provider || first.Stale != "" && g.Stale != "": // one provider may list it twice; or both are stale already
 			default:
 				why := fmt.Errorf("instance %s is in %s of provider %s and in %s of provider %s", in.ID, first.ID, first.Provider, g.ID, g.Provider)
 				errs = append(errs, &provider.Error{Op: "read", Group: g.ID, Instance: in.ID, Kind: provider.Invalid, Err: why,
@@ -261,7 +261,7 @@ func freezeShared(list []cluster.NodeGroup) (errs []error) {
 	return errs
 }
 
-// of finds the provider that has a group; one that none has listed yet is looked for.
+// of finds the provider of a group. A group that none has listed yet is read first.
 func (j *joined) of(ctx context.Context, op string, id cluster.GroupID) (*part, error) {
 	fail := func(kind provider.Kind, err error) error {
 		return &provider.Error{Op: op, Group: id, Kind: kind, Err: err}
@@ -295,7 +295,7 @@ func (j *joined) of(ctx context.Context, op string, id cluster.GroupID) (*part, 
 	return nil, fail(provider.NotFound, errors.New("no provider has such a node group"))
 }
 
-// write makes one change: reads that began before it ended are not told afterwards.
+// write makes one change. The result of a read that began before its end is dropped.
 func (j *joined) write(ctx context.Context, op string, id cluster.GroupID, do func(provider.Provider) error) error {
 	p, err := j.of(ctx, op, id)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
-// Timeout limits every call of p to d, so that a cloud that hangs costs one round
-// and not the service. What it cuts short has the kind that p gives it.
+// Timeout limits every call of p to d, so that a cloud that hangs costs one round and not
+// the service. A call that is cut short returns the error of p.
 func Timeout(p provider.Provider, d time.Duration) provider.Provider { return timeout{p, d} }
 
 type timeout struct {

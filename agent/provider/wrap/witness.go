@@ -12,7 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
-// Instances asks the part.
+// Instances implements provider.Witness.
 func (d *deferred) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
 	p, err := d.get("ask for instances")
 	if err != nil {
@@ -34,13 +34,13 @@ func (c count) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cl
 	return out, err
 }
 
-// weight orders what several providers say of one instance: one that exists for any of
-// them exists, and what one of them does not know nobody takes for gone.
+// weight orders the testimonies of several providers on one instance: it exists if it
+// exists for one of them, and it is unknown rather than gone if it is unknown to one.
 var weight = map[cluster.Existence]int{cluster.InstanceExists: 4, cluster.ExistenceUnknown: 3, cluster.InstanceTerminated: 2,
 	cluster.InstanceNotFound: 1, cluster.InstanceUnclaimed: 0}
 
-// Instances asks every part, side by side: an ID's form names no provider. A part leaves
-// out the IDs that are not of its cloud.
+// Instances asks every provider in parallel, since the form of an ID names none. Each
+// leaves out the IDs of other clouds.
 func (j *joined) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
 	if len(ids) == 0 {
 		return map[cluster.InstanceID]cluster.Testimony{}, nil

@@ -13,25 +13,25 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
-// doubtFor is how long a change that nobody answered may still be carried out, counted
-// from when this process gave it up or inherited it. A server that has a whole request
+// doubtFor is how long a change without an answer may still be carried out, from the time
+// at which this process gave it up or inherited it. A server that has a whole request
 // carries it out, or drops it, within its own time limit (of the order of 30 seconds),
-// and a connection that was closed delivers nothing later. AWS refuses what was signed
-// more than five minutes before; no shorter limit is written down anywhere.
+// and a closed connection delivers nothing later. AWS refuses a signature that is older
+// than five minutes; no shorter limit is documented.
 const doubtFor = time.Minute
 
-// Intent is a change of a group that a cloud is asked for, or was asked for without an
-// answer: it may still be carried out.
+// Intent is a change of a group that was sent to a cloud and has no answer yet: it may
+// still be carried out.
 type Intent struct {
 	Group cluster.GroupID `json:"group"`
 	From  int             `json:"from"`
 	To    int             `json:"to"`
-	// Instances are those that were told to go; From and To say nothing then.
+	// Instances are those to be deleted; From and To have no meaning then.
 	Instances []cluster.InstanceID `json:"instances,omitempty"`
 	At        time.Time            `json:"at"`
 }
 
-// String names the change.
+// String describes the change.
 func (i Intent) String() string {
 	if len(i.Instances) > 0 {
 		return fmt.Sprintf("the end of %d of its instances (first %s)", len(i.Instances), i.Instances[0])
@@ -39,13 +39,13 @@ func (i Intent) String() string {
 	return fmt.Sprintf("a target of %d in place of %d", i.To, i.From)
 }
 
-// WriteAhead writes every change down before the cloud is asked for it, so that a
-// change whose outcome is not known is followed by no other one of the same group: not
-// by this process, not after a restart, and not by another leader. SetDesiredCapacity
-// is absolute and carries no precondition: a late one would undo what came after it.
+// WriteAhead records every change before it is sent to the cloud. While the outcome of a
+// change is unknown, no other change of the same group is sent: not by this process, not
+// after a restart, and not by another leader. SetDesiredCapacity is absolute and has no
+// precondition: a late one would undo the changes after it.
 //
-// A group with such a change is told by Groups with Busy, and as if the change had been
-// made, until a read shows it made or doubtFor has passed.
+// Groups returns a group with such a change as Busy and as if the change had been made,
+// until a read shows the change or doubtFor has passed.
 type WriteAhead struct {
 	next provider.Provider
 	keep func(context.Context) error
@@ -63,9 +63,8 @@ type pending struct {
 
 var _ provider.Provider = (*WriteAhead)(nil)
 
-// NewWriteAhead makes one. keep has what Open returns written down where whoever leads
-// next reads it, and fails when this process may not write; nothing is asked of the
-// cloud then.
+// NewWriteAhead makes a WriteAhead. keep stores the result of Open where the next leader
+// reads it. It fails when this process may not write; nothing is sent to the cloud then.
 func NewWriteAhead(next provider.Provider, keep func(context.Context) error) *WriteAhead {
 	return &WriteAhead{next: next, keep: keep, open: map[cluster.GroupID]*pending{}}
 }
@@ -86,8 +85,8 @@ func (w *WriteAhead) Open() []Intent {
 	return out
 }
 
-// Inherit takes over what another process, or an earlier one of this agent, left
-// unfinished. Their clocks are not asked: the time starts now.
+// Inherit takes over the unfinished changes of another process, or of this agent before
+// its restart. Their time starts now: the other clock is not trusted.
 func (w *WriteAhead) Inherit(list []Intent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +99,7 @@ func (w *WriteAhead) Inherit(list []Intent) {
 
 func (p *pending) over() bool { return !p.ended.IsZero() && time.Since(p.ended) >= doubtFor }
 
-// why says what is waited for.
+// why is the text of Busy.
 func (p *pending) why() string {
 	who := "this agent"
 	if p.inherited {
@@ -133,7 +132,7 @@ func (w *WriteAhead) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	return list, err
 }
 
-// made tells that a read shows the change.
+// made reports whether a read shows the change.
 func (p *pending) made(g *cluster.NodeGroup) bool {
 	if len(p.Instances) == 0 {
 		return g.Target == p.To
@@ -141,14 +140,14 @@ func (p *pending) made(g *cluster.NodeGroup) bool {
 	return !slices.ContainsFunc(g.Instances, p.lives)
 }
 
-// lives tells an instance that was told to go and that the cloud lists as if nothing
-// were the matter.
+// lives reports whether an instance that is to be deleted is still listed as a living
+// member.
 func (p *pending) lives(in cluster.Instance) bool {
 	return in.Member && in.Phase != cluster.PhaseDeleting && in.Phase != cluster.PhaseGone && slices.Contains(p.Instances, in.ID)
 }
 
-// lay tells a group as if the change had been made: nobody may buy or place anything
-// that the change would take away, or buy the same a second time.
+// lay changes a group as if the change had been made: the scaler must neither count on a
+// machine that the change removes, nor buy the same machines twice.
 func (p *pending) lay(g *cluster.NodeGroup) {
 	if g.Busy == "" {
 		g.Busy = p.why()
@@ -179,7 +178,7 @@ func (w *WriteAhead) Delete(ctx context.Context, id cluster.GroupID, ids ...clus
 	return w.write(ctx, "delete", Intent{Group: id, Instances: slices.Clone(ids)}, func() error { return w.next.Delete(ctx, id, ids...) })
 }
 
-// write makes one change: written down first, and struck out once its outcome is known.
+// write makes one change: it is recorded first, and removed once its outcome is known.
 func (w *WriteAhead) write(ctx context.Context, op string, i Intent, do func() error) error {
 	i.At = time.Now()
 	own := &pending{Intent: i}
@@ -199,7 +198,7 @@ func (w *WriteAhead) write(ctx context.Context, op string, i Intent, do func() e
 	return err
 }
 
-// end strikes a change out, or notes that nobody knows what became of it.
+// end removes a change, or notes that its outcome is unknown.
 func (w *WriteAhead) end(own *pending, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -62,7 +62,7 @@ var codes = map[string]provider.Kind{
 	"InvalidLaunchTemplateName.NotFoundException": provider.Invalid,
 }
 
-// badCredentials are the codes by which AWS says that it does not know who asks.
+// badCredentials are the codes with which AWS refuses the credentials themselves.
 var badCredentials = map[string]string{
 	"ExpiredToken":                "the credentials have expired: renew them, or use an instance role, which renews itself",
 	"ExpiredTokenException":       "the credentials have expired: renew them, or use an instance role, which renews itself",
@@ -137,8 +137,8 @@ func kindOfAPI(api smithy.APIError, action string, err error) (provider.Kind, st
 	return provider.Other, ""
 }
 
-// BadLogin tells that AWS did not know who asked: that says nothing about what was asked
-// for, and credentials renew themselves.
+// BadLogin reports whether AWS refused the credentials themselves. Such an error is no
+// evidence about the object of the call, and credentials renew themselves.
 func BadLogin(e *provider.Error) bool {
 	var api smithy.APIError
 	if !errors.As(e.Err, &api) {
@@ -148,14 +148,14 @@ func BadLogin(e *provider.Error) bool {
 	return bad
 }
 
-// torn tells an answer that ended too early, or that is not AWS's (a proxy's page).
+// torn reports whether an answer ended too early, or is not AWS's (a proxy's page).
 func torn(err error) bool {
 	var decoding *smithy.DeserializationError
 	return errors.As(err, &decoding) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// Unsure marks the error of a write that nobody answered: it may be carried out yet. AWS
-// answers with a status below 500, or the request was never sent.
+// Unsure marks the error of a write without an answer: it may yet be carried out. A write is
+// answered if AWS gave a status below 500, and harmless if it was never sent.
 func Unsure(e *provider.Error) *provider.Error {
 	var api smithy.APIError
 	var dns *net.DNSError

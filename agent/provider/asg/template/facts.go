@@ -21,17 +21,17 @@ type facts struct {
 	refusals     map[string]refusal // types and images, for refusalLife
 }
 
-// refusalLife is how long a type or an image that AWS refused to tell of (no right, no
-// such thing) is not asked for again: nothing but an operator changes that.
+// refusalLife is how long a type or an image that AWS refused to describe (no right, no
+// such thing) is not asked for again: only an operator can change that.
 const refusalLife = 5 * time.Minute
 
-// refusal is what was answered, and until when it is believed.
+// refusal is the error of AWS, and how long it is believed.
 type refusal struct {
 	err   *provider.Error
 	until time.Time
 }
 
-// refused is why a type or an image need not be asked for; nil: ask.
+// refused is the error with which a type or an image was refused lately; nil: it was not.
 func (f *facts) refused(name string, now time.Time) *provider.Error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -32,14 +32,14 @@ func refOf(s *asgtypes.LaunchTemplateSpecification) ref {
 		r.version = "$Default"
 	}
 	if r.id != "" {
-		r.name = "" // the id says it; a name in addition is refused by EC2
+		r.name = "" // EC2 refuses a name in addition to an ID
 	}
 	return r
 }
 
 func (r ref) String() string { return r.id + r.name + " version " + r.version }
 
-// fixed tells that the reference always means the same version.
+// fixed reports whether the reference always means the same version.
 func (r ref) fixed() bool {
 	_, err := strconv.ParseInt(r.version, 10, 64)
 	return err == nil

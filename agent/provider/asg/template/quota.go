@@ -53,7 +53,7 @@ func (d *draft) quota() string {
 	return bucket
 }
 
-// marketOf tells how a mixed group buys: "spot", "on-demand", or empty for both and for
+// marketOf is the market on which a mixed group buys: "spot", "on-demand", or empty for both and for
 // a group that is not mixed.
 func marketOf(m *asgtypes.MixedInstancesPolicy) string {
 	if m == nil {

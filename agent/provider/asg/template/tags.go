@@ -21,7 +21,7 @@ const (
 	tagResources = tagPrefix + "resources/"
 )
 
-// hints are what the tags of a group say about its nodes.
+// hints are the facts about a group's nodes in its tags.
 type hints struct {
 	labels    map[string]string
 	taints    []cluster.Taint
@@ -34,7 +34,7 @@ type hints struct {
 var taintForm = regexp.MustCompile(`^(.*):(NoSchedule|NoExecute|PreferNoSchedule)$`)
 
 // parseHints reads the label, taint and resources tags. A tag that cannot be read
-// is left out and named in a warning; the group goes on.
+// is left out and named in a warning; the group is still scaled.
 func parseHints(tags map[string]string) hints {
 	h := hints{labels: map[string]string{}, resources: map[string]int64{}}
 	for _, key := range slices.Sorted(maps.Keys(tags)) {

@@ -27,8 +27,9 @@ type Resolver struct {
 	facts           facts
 }
 
-// New makes a Resolver of the groups of one region. reservation is what the kubelets keep
-// back; overheadPercent is the part of a type's memory that the kubelet does not see.
+// New makes a Resolver of the groups of one region. reservation are the resources that the
+// kubelets reserve; overheadPercent is the part of a type's memory that the kubelet does
+// not see.
 func New(client *awsapi.Client, region string, reservation cluster.Reservation, overheadPercent float64) *Resolver {
 	return &Resolver{client: client, region: region, reservation: reservation, overheadPercent: overheadPercent, now: time.Now}
 }
@@ -66,8 +67,8 @@ type choice struct {
 	requirements *asgtypes.InstanceRequirements
 }
 
-// give up on the draft: because AWS could not be read (the next read may do), or
-// because the group's configuration is wrong.
+// fail gives the draft up: AWS could not be read (the next read may succeed), or the
+// group's configuration is wrong.
 func (d *draft) fail(err *provider.Error) {
 	if d.out.Template.Unknown != "" {
 		return
@@ -144,7 +145,7 @@ func (rs *Resolver) Resolve(ctx context.Context, groups []asgtypes.AutoScalingGr
 	return out, errs
 }
 
-// choose lists what the group may start, as the group itself tells it.
+// choose lists the launch templates and types that the group itself names.
 func (d *draft) choose() {
 	g := d.source
 	switch {
@@ -221,8 +222,8 @@ func (d *draft) warn(format string, args ...any) {
 	}
 }
 
-// rootGiB is the size of the root volume: the launch template's word for the
-// image's root device, or else the image's own.
+// rootGiB is the size of the root volume: the launch template's size for the image's root
+// device, or else the image's own.
 func rootGiB(t *launchTemplate, image imageFact) (int64, bool) {
 	var sizes []int64
 	for _, m := range t.data.BlockDeviceMappings {

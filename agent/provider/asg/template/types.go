@@ -129,7 +129,7 @@ func archOf(s string) string {
 	return ""
 }
 
-// capacity is what a machine of the type has before anything is kept back.
+// capacity is what a machine of the type has before any reservation.
 func (rs *Resolver) capacity(t typeFact, v variant) cluster.Resources {
 	vcpus := t.vcpus
 	if o := v.template.data.CpuOptions; o != nil && aws.ToInt32(o.CoreCount) > 0 && aws.ToInt32(o.ThreadsPerCore) > 0 {
