@@ -122,7 +122,7 @@ func minor(version string) int {
 }
 
 // resize asks Magnum for a node count, and to get there without the named nodes. An
-// answer says that it was understood, and no more.
+// answer means that Magnum has accepted it, and no more.
 func (p *Provider) resize(ctx context.Context, api *gophercloud.ServiceClient, c *magnumCluster, g *nodeGroup, count int, remove []string) error {
 	if slices.Contains(remove, "") {
 		return errors.New("an empty name would remove an arbitrary node")

@@ -15,7 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
-// discover lists the node groups that are ours by what the list tells (names, roles;
+// discover lists the node groups that are ours by the fields of the list (names, roles;
 // its bounds are wrong), reads each by itself, and drops those of a role that have no
 // maximum, which it names in skipped. A group that could not be read has only its
 // name, and an error. list is what Magnum lists, also what is not ours.

@@ -23,7 +23,7 @@ func fail(op string, id cluster.GroupID, kind provider.Kind, remedy, format stri
 // since an empty list must not make groups vanish.
 var errHollow = &provider.Error{Kind: provider.Transient, Err: errors.New("the answer is empty or cut short")}
 
-// unanswered tells an error after which nobody knows whether the request was done.
+// unanswered reports whether the outcome of a request is unknown after err.
 func unanswered(err error) bool {
 	var answer gophercloud.ErrUnexpectedResponseCode
 	if errors.As(err, &answer) {
@@ -33,8 +33,8 @@ func unanswered(err error) bool {
 	return openstack.Classify("", "", err).Kind == provider.Transient || errors.As(err, &syntax) || errors.Is(err, context.Canceled)
 }
 
-// absent tells an answer by which Heat has nothing for us, as opposed to one that says
-// nothing.
+// absent reports whether Heat answered that it has nothing for us; any other error is no
+// evidence.
 func absent(err error) bool {
 	return gophercloud.ResponseCodeIs(err, http.StatusNotFound) || gophercloud.ResponseCodeIs(err, http.StatusForbidden)
 }

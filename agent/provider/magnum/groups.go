@@ -86,7 +86,7 @@ func (p *Provider) readMembers(ctx context.Context, c *magnumCluster, list []rea
 	wait.Wait()
 }
 
-// group puts together what was read of one group.
+// group builds one group from its reads.
 func (p *Provider) group(ctx context.Context, c *magnumCluster, r *reading, v view) (cluster.NodeGroup, []error) {
 	g := cluster.NodeGroup{ID: cluster.GroupID(r.Name)}
 	var errs []error

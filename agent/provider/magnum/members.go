@@ -21,14 +21,14 @@ import (
 type evidence int
 
 const (
-	none      evidence = iota // the group has no servers, or they cannot be told
+	none      evidence = iota // the group has no servers, or they cannot be identified
 	metadata                  // the driver wrote the group's UUID into the servers' metadata
 	heat                      // the group's stack lists them
 	stackName                 // Cluster API drivers: the stack ID, which is unique, begins their names
 	address                   // Heat drivers without Heat: a name in their form, and an address that Magnum reports
 )
 
-// membership is what is known of the servers of one node group.
+// membership is the knowledge about the servers of one node group.
 type membership struct {
 	by      evidence
 	servers []*servers.Server
@@ -42,7 +42,7 @@ type membership struct {
 	// unproven is how many servers have a name in the group's form and nothing else that
 	// shows them to be its own.
 	unproven int
-	// sure tells that two different reads agree on the servers.
+	// sure is true if two different reads agree on the servers.
 	sure bool
 	err  *provider.Error
 }
@@ -311,7 +311,7 @@ func (p *Provider) removesByName(c *magnumCluster, g *nodeGroup) bool {
 // that are named before it lowers the count.
 var capiName = regexp.MustCompile(`^kube-[a-z0-9]{5}$`)
 
-// untold explains a group whose servers cannot be told from others.
+// untold is the error of a group whose servers cannot be told from others.
 func untold(r *reading) error {
 	return fmt.Errorf("of %d servers whose names are in the form of its nodes none can be shown to be one of the %d that Magnum counts: let the credentials read Heat's stacks", r.members.unproven, r.NodeCount)
 }

@@ -11,14 +11,14 @@ import (
 )
 
 // Magnum answers a resize before its conductor has taken it up: for a moment the
-// cluster looks as if nobody had asked for anything. What was asked for is remembered
-// until it shows, until the operation is over, or until it is lost.
+// cluster looks as if nothing had been requested. The operation is remembered until a read
+// shows it, until it is over, or until it is lost.
 const (
 	shownWithin  = time.Minute      // an accepted request that does not show by then is lost
 	unsureWithin = 15 * time.Second // the same for one whose answer did not come
 )
 
-// asked is the last operation that this process asked for.
+// asked is the last operation that this process requested.
 type asked struct {
 	group         string // UUID
 	name          string
@@ -45,7 +45,7 @@ func (p *Provider) remember(g *nodeGroup, count int, removed []string, sure bool
 	}
 }
 
-// open is the group of the operation that was asked for and is not over; empty: none.
+// open is the group of the operation that is not over; empty: none.
 func (p *Provider) open() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *Provider) open() string {
 	return p.asked.group
 }
 
-// forget drops what was asked for a group that is no more.
+// forget drops the operation of a group that is no more.
 func (p *Provider) forget(group string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,14 +64,14 @@ func (p *Provider) forget(group string) {
 	}
 }
 
-// view is what one read says of operations under way.
+// view is the state of operations as one read shows it.
 type view struct {
-	busy  string // why Magnum should not be asked for anything now; empty: it may be
+	busy  string // why no operation may be sent to Magnum now; empty: one may
 	asked *asked // a copy; nil: nothing is open
 	lost  string // an operation that Magnum accepted and never began
 }
 
-// look compares what was asked for with a read of the cluster and its groups that began
+// look compares the operation with a read of the cluster and its groups that began
 // at a time. listed are all groups of the cluster: Magnum's conductor writes an operation
 // to its group first, and to the cluster when its driver has taken it, so that one of a
 // group that is not ours may show there alone.
@@ -145,9 +145,9 @@ func unseen(a *asked, groups []*nodeGroup) bool {
 	return slices.ContainsFunc(groups, func(g *nodeGroup) bool { return g.UUID == a.group && a.unchanged(g) })
 }
 
-// behind tells a read that was overtaken: it began before another one saw the
-// operation, and has the group as it was before that. What was asked for still counts in
-// it, so that nobody sees a target go back.
+// behind reports whether a read was overtaken: it began before another read saw the
+// operation, and has the group as it was before that. The operation still counts in it, so
+// that no target goes back.
 func (v *view) behind(a *asked, began time.Time, groups []*nodeGroup) bool {
 	if a == nil || !a.shown || !began.Before(a.shownAt) || !unseen(a, groups) {
 		return false
@@ -175,7 +175,7 @@ func (v view) going(uuid string) bool { return v.asked != nil && v.asked.removed
 var resizable = []string{"CREATE_COMPLETE", "UPDATE_COMPLETE", "RESUME_COMPLETE", "RESTORE_COMPLETE", "ROLLBACK_COMPLETE",
 	"SNAPSHOT_COMPLETE", "CHECK_COMPLETE", "ADOPT_COMPLETE", "UPDATE_FAILED"}
 
-// shut says why Magnum would not resize a group, whoever asks; empty: it would.
+// shut is the reason why Magnum would resize no group; empty: it would.
 func shut(c *magnumCluster, g *nodeGroup) string {
 	switch {
 	case strings.HasPrefix(c.Status, "DELETE_"):

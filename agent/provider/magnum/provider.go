@@ -39,9 +39,9 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
-// New validates c and returns a Provider. It asks nobody anything: whether the
-// credentials are good is told by Check and by the first Groups, so that a cloud that
-// is down does not keep the rest of the agent from starting.
+// New validates c and returns a Provider. It makes no request: Check and the first Groups
+// find bad credentials, so that a cloud that is down does not keep the rest of the agent
+// from starting.
 //
 // reservation is what the kubelets of the groups keep back. Magnum writes their
 // configuration itself, so it has to be said what that is (AUTOSCALER_KUBELET_*).

@@ -58,7 +58,7 @@ func (p *Provider) begin(ctx context.Context, op string, id cluster.GroupID) (*w
 	}
 	read := []*nodeGroup{g}
 	if other := p.open(); other != "" && other != g.UUID {
-		// What was asked for another group may be over; only that group tells.
+		// The operation of another group may be over; only a read of that group shows it.
 		switch o, err := group(ctx, api, w.cluster, other); {
 		case gophercloud.ResponseCodeIs(err, http.StatusNotFound):
 			p.forget(other)
@@ -77,8 +77,8 @@ func (p *Provider) begin(ctx context.Context, op string, id cluster.GroupID) (*w
 	return w, nil
 }
 
-// Resize asks Magnum for a node count. See provider.Provider. The answer says that
-// Magnum understood, and no more: what becomes of it is told by later reads.
+// Resize sends a node count to Magnum. See provider.Provider. The answer means that
+// Magnum has accepted it, and no more: later reads show the outcome.
 func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
 	const op = "resize"
 	unlock, err := p.lock.Lock(ctx, op, id)

@@ -15,7 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
-// site is one region of one OpenStack: its services, and what is remembered of it.
+// site is one region of one OpenStack: its services, and the facts that are kept of it.
 type site struct {
 	cloud   Cloud
 	session *openstack.Session
@@ -26,40 +26,40 @@ type site struct {
 	minor   int // of the microversion that is spoken
 	others  map[string]*gophercloud.ServiceClient
 	facts   map[string]fact
-	// seen are our servers of the last list; one that a list no longer shows is asked
-	// for by ID before it is told as gone.
+	// seen are our servers of the last list; a server that a list no longer shows is read
+	// by ID before it is returned as gone.
 	seen map[string]server
-	gone map[string]departed
-	// made are our servers that no list has shown yet, with the time of their making.
-	made   map[string]born
+	gone map[string]goneServer
+	// made are our servers that no list has shown yet, with the time of their creation.
+	made   map[string]creation
 	faults map[string]servers.Fault // of failed servers that are listed
-	// short is where Nova lately found no host.
-	short map[spot]time.Time
+	// short are the placements for which Nova found no host, with the time.
+	short map[groupPlacement]time.Time
 }
 
-// spot is where a server may be asked for.
-type spot struct{ group, flavor, zone string }
+// groupPlacement is a placement of one group's servers.
+type groupPlacement struct{ group, flavor, zone string }
 
-// born is a server that Nova has just answered 202 for.
-type born struct {
+// creation is a server that Nova has just answered 202 for.
+type creation struct {
 	group string
 	at    time.Time
 }
 
-// departed is a server that Nova has answered 404 for.
-type departed struct {
+// goneServer is a server that Nova has answered 404 for.
+type goneServer struct {
 	server server
 	at     time.Time
 }
 
 // The microversions that matter: 2.26 filters by tags, 2.52 creates with tags, 2.47 shows
 // a server's flavor by its numbers, 2.61 a flavor's extra specs, 2.64 a server group's one
-// policy, 2.67 a volume's type, 2.90 the host name. No later one is asked for: what
-// it would change is not known here.
+// policy, 2.67 a volume's type, 2.90 the host name. No later one is requested: its
+// changes are not known here.
 const newest = 90
 
 // nova returns the compute service, with the highest microversion that both sides know.
-// Nothing is held while the cloud is asked: two that ask at once learn the same.
+// No lock is held during the request: two callers at once get the same answer.
 func (s *site) nova(ctx context.Context) (*gophercloud.ServiceClient, int, error) {
 	s.mu.Lock()
 	c, minor := s.compute, s.minor
@@ -121,8 +121,8 @@ func (s *site) region() string {
 	return s.session.Region()
 }
 
-// outdated forgets the compute service if err is the answer of an older Nova than the one
-// that was asked for its versions. It returns err.
+// outdated drops the compute service if err shows that this Nova is older than the one
+// that answered with its versions. It returns err.
 func (s *site) outdated(err error) error {
 	if answered(err) == http.StatusNotAcceptable {
 		s.mu.Lock()

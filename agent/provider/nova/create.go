@@ -29,7 +29,7 @@ import (
 // Package userdata renders it.
 const TokenPlaceholder = "{{join token}}"
 
-// afterwards is how long a call goes on after its context, to leave nothing behind.
+// afterwards is how long a call may clean up after the end of its context.
 const afterwards = 3 * time.Second
 
 // userDataLimit is what Nova takes, after base64.
@@ -47,7 +47,7 @@ type order struct {
 	script   []byte
 }
 
-// order finds everything that a server of the group needs.
+// order resolves everything that a server of the group needs.
 func (p *Provider) order(ctx context.Context, s *site, of string, g *Group) (*order, error) {
 	o := &order{cluster: of, group: g, security: map[string]string{}}
 	var err error
@@ -144,7 +144,7 @@ func newRequest() string {
 // createOne asks for one server. One whose request was not answered is looked for by
 // its name and its request before the request counts as failed: Nova's POST is not
 // idempotent.
-func (p *Provider) createOne(ctx context.Context, s *site, o *order, w wish) error {
+func (p *Provider) createOne(ctx context.Context, s *site, o *order, w placement) error {
 	name, request := newName(o.group), newRequest()
 	f, err := s.flavor(ctx, w.flavor)
 	if err != nil {
@@ -170,7 +170,7 @@ func (p *Provider) createOne(ctx context.Context, s *site, o *order, w wish) err
 	if err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.made[made.ID] = born{o.group.Name, s.now()}
+		s.made[made.ID] = creation{o.group.Name, s.now()}
 		return nil
 	}
 	later, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
@@ -195,7 +195,7 @@ func (p *Provider) createOne(ctx context.Context, s *site, o *order, w wish) err
 	return err
 }
 
-// find looks for a server by the name and the request that only this process knows.
+// find looks for a server by its name and its request, which only this process knows.
 func (s *site) find(ctx context.Context, name, request string) (bool, error) {
 	list, err := s.listed(ctx, servers.ListOpts{Name: "^" + regexp.QuoteMeta(name) + "$"})
 	if err != nil {
@@ -205,12 +205,12 @@ func (s *site) find(ctx context.Context, name, request string) (bool, error) {
 }
 
 // options are the request for one server.
-func (o *order) options(s *site, f flavors.Flavor, w wish, name, request string, script []byte, ports []string, minor int) servers.CreateOptsBuilder {
+func (o *order) options(s *site, f flavors.Flavor, w placement, name, request string, script []byte, ports []string, minor int) servers.CreateOptsBuilder {
 	g := o.group
 	meta := map[string]string{metaCluster: o.cluster, metaGroup: g.Name, metaRequest: request, metaZone: w.zone, metaFlavor: w.flavor, metaType: f.Name, metaRegion: s.region(), metaProviderID: string(s.providerID(""))}
 	maps.Copy(meta, g.Metadata)
 	opts := servers.CreateOpts{Name: name, FlavorRef: f.ID, Metadata: meta, AvailabilityZone: w.zone,
-		// gophercloud encodes what is not in base64 yet.
+		// Encoded here: gophercloud leaves user data alone that happens to be valid base64.
 		UserData: []byte(base64.StdEncoding.EncodeToString(script))}
 	if minor >= 52 {
 		opts.Tags = []string{tagOf(o.cluster)}
@@ -250,9 +250,9 @@ func (o *order) hints() servers.SchedulerHintOptsBuilder {
 	return servers.SchedulerHintOpts{Group: o.anti}
 }
 
-// room reports whether the project's quota has room for more servers, before any is made:
-// Nova itself would make the first of them and refuse the rest.
-func (s *site) room(ctx context.Context, wishes []wish) error {
+// room checks that the project's quota has room for more servers, before any is created:
+// Nova itself would create the first of them and refuse the rest.
+func (s *site) room(ctx context.Context, placements []placement) error {
 	c, _, err := s.nova(ctx)
 	if err != nil {
 		return err
@@ -263,12 +263,12 @@ func (s *site) room(ctx context.Context, wishes []wish) error {
 	}
 	if err != nil {
 		if code := answered(s.outdated(err)); code == http.StatusForbidden || code == http.StatusNotFound {
-			return nil // no access rule for it: Nova will say itself when it is enough
+			return nil // no access rule for limits: Nova itself refuses what is too much
 		}
 		return err
 	}
 	cores, ram := 0, 0
-	for _, w := range wishes {
+	for _, w := range placements {
 		f, err := s.flavor(ctx, w.flavor)
 		if err != nil {
 			return err
@@ -279,9 +279,9 @@ func (s *site) room(ctx context.Context, wishes []wish) error {
 	for _, one := range []struct {
 		name              string
 		limit, used, want int
-	}{{"instances", a.MaxTotalInstances, a.TotalInstancesUsed, len(wishes)}, {"cores", a.MaxTotalCores, a.TotalCoresUsed, cores}, {"MiB of RAM", a.MaxTotalRAMSize, a.TotalRAMUsed, ram}} {
+	}{{"instances", a.MaxTotalInstances, a.TotalInstancesUsed, len(placements)}, {"cores", a.MaxTotalCores, a.TotalCoresUsed, cores}, {"MiB of RAM", a.MaxTotalRAMSize, a.TotalRAMUsed, ram}} {
 		if one.limit >= 0 && one.used+one.want > one.limit {
-			return &provider.Error{Kind: provider.Exhausted, Err: fmt.Errorf("quota: %d more servers want %d %s, and %d of the project's %d are used", len(wishes), one.want, one.name, one.used, one.limit),
+			return &provider.Error{Kind: provider.Exhausted, Err: fmt.Errorf("quota: %d more servers want %d %s, and %d of the project's %d are used", len(placements), one.want, one.name, one.used, one.limit),
 				Remedy: "ask for a higher quota, or lower the group's max"}
 		}
 	}

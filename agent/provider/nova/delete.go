@@ -70,7 +70,7 @@ type deletion struct {
 	others  []*site           // the other clouds
 }
 
-// others are the places of all clouds but one; those that cannot be reached are left out.
+// others are the sites of all clouds but one, without those that cannot be reached.
 func (p *Provider) others(sec Section, but *site) (out []*site) {
 	for _, c := range sec.Clouds {
 		if s, err := p.site(c); err == nil && s != but {

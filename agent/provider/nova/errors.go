@@ -12,7 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
-// answered tells the status of an answer; 0: there was none.
+// answered is the HTTP status of the answer in err; 0: there was none.
 func answered(err error) int {
 	var code gophercloud.ErrUnexpectedResponseCode
 	if errors.As(err, &code) {

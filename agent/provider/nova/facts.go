@@ -77,8 +77,8 @@ func (s *site) flavor(ctx context.Context, name string) (flavors.Flavor, error) 
 	return flavors.Flavor{}, wrong("the project has no flavor %q: `openstack flavor list` shows those that it has", name)
 }
 
-// image finds an image by its ID or by its name. Of several of one name it is the newest
-// that is active: an operator who uploads a new one under the old name means that one.
+// image finds an image by its ID or by its name. Of several images of one name it is the
+// newest active one: an operator who uploads an image under an old name means the new one.
 func (s *site) image(ctx context.Context, name string) (images.Image, error) {
 	return remembered(s, "image "+name, keepImage, func() (images.Image, error) {
 		c, err := s.service(ctx, "image")

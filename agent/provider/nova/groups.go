@@ -16,8 +16,8 @@ import (
 
 // Groups reads all groups. See provider.Provider. It lists the servers of each cloud
 // twice (those that build or failed, those with the cluster's tag) and asks by ID after
-// those that are no longer listed; flavors and images are asked for when what is known
-// of them is old.
+// servers that are no longer listed; flavors and images are read when their facts are
+// old.
 func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read: %w", err)
@@ -43,11 +43,11 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	return out, errors.Join(errs...)
 }
 
-// readCloud reads the groups of one cloud. blind tells that nothing at all could be
-// read: the groups are told with Stale, so that nobody takes their machines for gone.
+// readCloud reads the groups of one cloud. blind is true if nothing at all could be read:
+// the groups are returned with Stale, so that no caller takes their machines for gone.
 func (p *Provider) readCloud(ctx context.Context, of string, c Cloud, groups []Group) (out []cluster.NodeGroup, blind bool, err error) {
 	if len(groups) == 0 {
-		return nil, true, nil // nobody asks
+		return nil, true, nil // no group is in this cloud
 	}
 	var errs []error
 	at := p.now()
@@ -134,20 +134,20 @@ func (p *Provider) readGroup(ctx context.Context, s *site, g *Group, servers []s
 	return out, nil
 }
 
-// learn remembers where Nova found no host. A failure that another flavor or zone may
-// make good is told without a time: it is no reason to leave the group alone.
+// learn remembers a placement for which Nova found no host. A failure that another flavor
+// or zone may repair is returned without a time: it is no reason for a backoff of the group.
 func (p *Provider) learn(s *site, g *Group, one *server, in cluster.Instance) {
 	if in.Failure.Cause != cluster.CauseCapacity {
 		return
 	}
-	s.note(spot{g.Name, one.Metadata[metaFlavor], one.Metadata[metaZone]}, in.Failure.At)
-	if next, ok := s.choose(g, nil); ok && len(g.spots()) > 1 {
+	s.note(groupPlacement{g.Name, one.Metadata[metaFlavor], one.Metadata[metaZone]}, in.Failure.At)
+	if next, ok := s.choose(g, nil); ok && len(g.placements()) > 1 {
 		in.Failure.Text += fmt.Sprintf("; %s is tried next", next)
 		in.Failure.At = time.Time{}
 	}
 }
 
-// quotaName tells groups of different clouds apart: each has its own quotas.
+// quotaName is different for groups of different clouds: each has its own quotas.
 func (s *site) quotaName() string {
 	if s.cloud.Cloud == "" && s.cloud.Region == "" {
 		return ""

@@ -16,7 +16,7 @@ const (
 	metaCluster = "autoscaler-agent.cluster"
 	metaGroup   = "autoscaler-agent.group"
 	metaRequest = "autoscaler-agent.request"
-	// For the user data: Nova's metadata service tells none of these.
+	// For the user data: Nova's metadata service has none of these.
 	metaRegion     = "autoscaler-agent.region"
 	metaType       = "autoscaler-agent.type"
 	metaProviderID = "autoscaler-agent.provider-id" // what stands before the UUID
@@ -60,7 +60,7 @@ func (s *server) phase() cluster.Phase {
 	return phases[s.Status]
 }
 
-// failure says why a server could not be started, in Nova's words.
+// failure is the reason why a server could not be started, in Nova's words.
 func (s *server) failure() *cluster.Failure {
 	f := &cluster.Failure{Cause: cluster.CauseOther, Text: "server " + s.Name + " went into ERROR, and Nova gives no reason", Zone: s.AvailabilityZone, At: s.Updated}
 	if s.Fault.Message != "" {
@@ -90,7 +90,7 @@ func (s *site) providerID(id string) cluster.InstanceID {
 	return cluster.InstanceID("openstack:///" + id)
 }
 
-// idOf is the provider ID in the form that the server was told to use when it was made:
+// idOf is the provider ID in the form that the server was given when it was created:
 // a change of the section does not change what its kubelet has written.
 func (s *site) idOf(one *server) cluster.InstanceID {
 	if form := one.Metadata[metaProviderID]; strings.HasPrefix(form, "openstack://") {
@@ -102,7 +102,7 @@ func (s *site) idOf(one *server) cluster.InstanceID {
 // metadataDomain is the default of Nova's [api]dhcp_domain.
 const metadataDomain = "novalocal"
 
-// instance is a server as the contract tells it.
+// instance converts a server to the type of the provider contract.
 func (s *site) instance(one *server, names map[string]string) cluster.Instance {
 	in := cluster.Instance{ID: s.idOf(one), Phase: one.phase(), Created: one.Created, Type: one.flavor("original_name"), Zone: one.AvailabilityZone, Member: !one.leaving()}
 	if in.Type == "" {
@@ -115,7 +115,7 @@ func (s *site) instance(one *server, names map[string]string) cluster.Instance {
 			in.Names = append(in.Names, name)
 		}
 	}
-	// What the metadata service tells as the host name has the domain of Nova's DHCP.
+	// The host name in the metadata service has the domain of Nova's DHCP.
 	if host := strings.ToLower(cmp.Or(one.hostname(), one.Name)); host != "" && !strings.Contains(host, ".") {
 		full := host + "." + cmp.Or(s.cloud.DHCPDomain, metadataDomain)
 		in.NodeNames, in.Names = append(in.NodeNames, full), append(in.Names, full)

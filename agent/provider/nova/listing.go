@@ -30,9 +30,9 @@ type buildOrError struct{}
 // ToServerListQuery implements servers.ListOptsBuilder.
 func (buildOrError) ToServerListQuery() (string, error) { return "?status=BUILD&status=ERROR", nil }
 
-// owned reads the servers of a cluster. Those that build or are in ERROR are asked for
-// without the tag, and first: a server gets its tags on its way from the API to a cell,
-// and one that found no host may never have got there.
+// owned reads the servers of a cluster. Servers in BUILD or ERROR are listed first and
+// without the tag: a server gets its tags on its way from the API to a cell, and a server
+// that found no host may never have reached one.
 func (s *site) owned(ctx context.Context, of string) ([]server, error) {
 	_, minor, err := s.nova(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *site) explain(ctx context.Context, list []server) error {
 			whole, err := s.one(ctx, one.ID)
 			switch {
 			case missing(err):
-				one.TaskState = "deleting" // it went between the list and the question
+				one.TaskState = "deleting" // it went between the list and the read
 				continue
 			case err != nil:
 				return err
@@ -116,16 +116,15 @@ func (s *site) one(ctx context.Context, id string) (server, error) {
 // lagFor is how long a list may fail to show a server that was just made.
 const lagFor = 30 * time.Second
 
-// lags reports whether a list is older than what was made: servers of the group that Nova
-// took in lately are not in it. The database behind Nova may be several that follow one
-// another.
+// lags reports whether a list is older than the last creations: servers of the group that
+// Nova has accepted are not in it. Nova may read from a replica of its database.
 func (s *site) lags(g *Group, list []server) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range list {
 		delete(s.made, one.ID)
 	}
-	maps.DeleteFunc(s.made, func(_ string, b born) bool { return s.now().Sub(b.at) > lagFor })
+	maps.DeleteFunc(s.made, func(_ string, b creation) bool { return s.now().Sub(b.at) > lagFor })
 	for _, b := range s.made {
 		if b.group == g.Name {
 			return true
@@ -134,15 +133,15 @@ func (s *site) lags(g *Group, list []server) bool {
 	return false
 }
 
-// Bounds of the asking after servers that a list no longer shows.
+// Limits of the reads of servers that a list no longer shows.
 const (
 	askAtMost  = 40
-	rememberIt = 15 * time.Minute // how long one that is gone is told as gone
+	rememberIt = 15 * time.Minute // how long a server that is gone is returned as gone
 )
 
-// missed asks after the servers that the last list had and this one has not. Those that
-// Nova answers 404 for are gone; those that it still knows are added to the list. err
-// says why the list cannot be believed.
+// missed reads the servers that the last list had and this one has not. A server that Nova
+// answers with 404 is gone; a server that it still has is added to the list. The error is
+// the reason why the list cannot be believed.
 func (s *site) missed(ctx context.Context, of string, list []server) ([]server, error) {
 	here := map[string]bool{}
 	for _, one := range list {
@@ -177,19 +176,19 @@ func (s *site) missed(ctx context.Context, of string, list []server) ([]server, 
 	for i := range min(len(lost), askAtMost) {
 		switch {
 		case missing(errs[i]):
-			s.gone[lost[i].ID] = departed{lost[i], s.now()}
+			s.gone[lost[i].ID] = goneServer{lost[i], s.now()}
 			delete(s.seen, lost[i].ID)
 		case errs[i] != nil:
 			problem = errs[i]
 		case answers[i].Metadata[metaCluster] == of:
 			list = append(list, answers[i])
 		default:
-			delete(s.seen, lost[i].ID) // somebody took our metadata from it
+			delete(s.seen, lost[i].ID) // our metadata was removed from it
 		}
 	}
 	for _, one := range list {
 		s.seen[one.ID] = one
 	}
-	maps.DeleteFunc(s.gone, func(id string, d departed) bool { return here[id] || s.now().Sub(d.at) > rememberIt })
+	maps.DeleteFunc(s.gone, func(id string, d goneServer) bool { return here[id] || s.now().Sub(d.at) > rememberIt })
 	return list, problem
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What a server was asked for with: one that found no host shows no zone.
+// The zone and flavor of a request: a server that found no host shows no zone.
 const (
 	metaZone   = "autoscaler-agent.zone"
 	metaFlavor = "autoscaler-agent.flavor"
@@ -15,41 +15,41 @@ const (
 // shortFor is how long a flavor in a zone is passed over after Nova found no host for it.
 const shortFor = 10 * time.Minute
 
-// wish is a flavor in a zone; no zone: wherever Nova likes.
-type wish struct{ flavor, zone string }
+// placement is a flavor in a zone; no zone: Nova chooses it.
+type placement struct{ flavor, zone string }
 
-func (w wish) String() string {
+func (w placement) String() string {
 	if w.zone == "" {
 		return w.flavor
 	}
 	return fmt.Sprintf("%s in zone %s", w.flavor, w.zone)
 }
 
-// spots lists where the group's servers may be asked for: every zone of the first
-// flavor before any of the next.
-func (g *Group) spots() []wish {
+// placements lists the placements of the group's servers: every zone of the first flavor
+// before any zone of the next.
+func (g *Group) placements() []placement {
 	zones := g.Zones
 	if len(zones) == 0 {
 		zones = []string{""}
 	}
-	var out []wish
+	var out []placement
 	for _, f := range g.Flavor {
 		for _, z := range zones {
-			out = append(out, wish{f, z})
+			out = append(out, placement{f, z})
 		}
 	}
 	return out
 }
 
-// choose picks where the next server goes: the first flavor that there is room for, in
-// the zone with the fewest of the group's servers. ok is false when Nova lately found
-// room nowhere: the first is tried then.
-func (s *site) choose(g *Group, inZone map[string]int) (best wish, ok bool) {
+// choose picks the placement of the next server: the first flavor that there is room for,
+// in the zone with the fewest of the group's servers. ok is false when Nova found no host
+// for any of them in the last minutes: the first is tried then.
+func (s *site) choose(g *Group, inZone map[string]int) (best placement, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := g.spots()
-	open := slices.DeleteFunc(slices.Clone(list), func(w wish) bool {
-		at, short := s.short[spot{g.Name, w.flavor, w.zone}]
+	list := g.placements()
+	open := slices.DeleteFunc(slices.Clone(list), func(w placement) bool {
+		at, short := s.short[groupPlacement{g.Name, w.flavor, w.zone}]
 		return short && s.now().Sub(at) < shortFor
 	})
 	ok = len(open) > 0
@@ -66,7 +66,7 @@ func (s *site) choose(g *Group, inZone map[string]int) (best wish, ok bool) {
 }
 
 // note remembers that Nova found no host.
-func (s *site) note(where spot, at time.Time) {
+func (s *site) note(where groupPlacement, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old, ok := s.short[where]; !ok || at.After(old) {

@@ -18,8 +18,8 @@ import (
 // TokenFor mints a join token for one server that is about to be made, by its name.
 type TokenFor func(ctx context.Context, server string) (string, error)
 
-// Provider is Nova behind the house's contract. Its methods are safe for concurrent
-// use.
+// Provider implements provider.Provider for servers of Nova. Its methods are safe for
+// concurrent use.
 type Provider struct {
 	cfg         Config
 	access      openstack.Config
@@ -46,11 +46,11 @@ type Option func(*Provider)
 // must be safe for concurrent use.
 func WithCallHook(f func(openstack.Call)) Option { return func(p *Provider) { p.hook = f } }
 
-// WithTokens has every server join with a token of its own: f is asked for one where
+// WithTokens has every server join with a token of its own: f mints one where
 // the user data has userdata.TokenPlaceholder.
 func WithTokens(f TokenFor) Option { return func(p *Provider) { p.token = f } }
 
-// New returns a Provider and asks nobody anything: a cloud that is down does not keep
+// New returns a Provider and makes no request: a cloud that is down does not keep
 // the rest of the agent from starting. section returns the section "nova" of
 // groups.yaml as it is in force at the time of the call. reservation is what the
 // kubelets of the groups keep back.
@@ -101,7 +101,7 @@ func (p *Provider) settings() (Section, error) {
 	return s, nil
 }
 
-// find returns a group and where it is.
+// find returns a group and its site.
 func (p *Provider) find(op string, id cluster.GroupID) (Section, *Group, *site, error) {
 	s, err := p.settings()
 	if err != nil {
@@ -120,7 +120,7 @@ func (p *Provider) find(op string, id cluster.GroupID) (Section, *Group, *site, 
 	return s, g, at, nil
 }
 
-// site returns the place of a cloud, which keeps its connection.
+// site returns the site of a cloud, which keeps its connection.
 func (p *Provider) site(c Cloud) (*site, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +139,7 @@ func (p *Provider) site(c Cloud) (*site, error) {
 		}
 		p.sessions[c.Cloud] = session
 	}
-	s := &site{cloud: c, session: session, now: p.now, seen: map[string]server{}, gone: map[string]departed{}, made: map[string]born{}, short: map[spot]time.Time{}, facts: map[string]fact{}}
+	s := &site{cloud: c, session: session, now: p.now, seen: map[string]server{}, gone: map[string]goneServer{}, made: map[string]creation{}, short: map[groupPlacement]time.Time{}, facts: map[string]fact{}}
 	p.sites[c] = s
 	return s, nil
 }

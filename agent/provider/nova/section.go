@@ -26,13 +26,13 @@ type Section struct {
 }
 
 // Cloud is one region of one OpenStack. Without any there is one, as AUTOSCALER_OPENSTACK_*
-// and the OS_* variables say.
+// and the OS_* variables define it.
 type Cloud struct {
 	Name   string `json:"name"`   // by which groups speak of it
-	Cloud  string `json:"cloud"`  // in clouds.yaml; empty: as AUTOSCALER_OPENSTACK_CLOUD and OS_* say
+	Cloud  string `json:"cloud"`  // in clouds.yaml; empty: that of AUTOSCALER_OPENSTACK_CLOUD and OS_*
 	Region string `json:"region"` // empty: that of the credentials
 	// ProviderIDRegion makes provider IDs openstack://region/uuid, as the cloud controller
-	// manager writes them where it is told to.
+	// manager writes them if it is configured so.
 	ProviderIDRegion bool   `json:"providerIDRegion"`
 	DHCPDomain       string `json:"dhcpDomain"` // empty: the section's, else novalocal
 }
@@ -61,7 +61,7 @@ type Group struct {
 	Arch           string            `json:"arch"`
 }
 
-// Network is one interface of a server. One that says more than its name gets a port
+// Network is one interface of a server. A network with more than its name gets a port
 // that the agent makes, and removes again.
 type Network struct {
 	Network          string   `json:"network"`

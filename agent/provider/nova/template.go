@@ -22,7 +22,7 @@ import (
 )
 
 // template describes the group's next Node: the least of each resource over the
-// flavors, since nobody knows which one there is room for.
+// flavors, since Nova has room for any of them.
 func (p *Provider) template(ctx context.Context, s *site, g *Group) (cluster.Template, []string, *provider.Error) {
 	var t cluster.Template
 	fail := func(err error) (cluster.Template, []string, *provider.Error) {
@@ -119,8 +119,8 @@ func labels(s *site, g *Group, choices []flavors.Flavor, img images.Image) map[s
 	return out
 }
 
-// tokenLine is where a rendered script keeps its join token, which says nothing about
-// the Node.
+// tokenLine is the line of a rendered script with its join token, which has no influence
+// on the Node.
 var tokenLine = regexp.MustCompile(`(?m)^JOIN_TOKEN=.*$`)
 
 // spec is the key of a template: everything that decides what the next Node looks like.

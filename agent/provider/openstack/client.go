@@ -20,7 +20,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
-// Call tells of one finished request.
+// Call is one finished request.
 type Call struct {
 	Action string // method and path without IDs: "GET /v2.1/servers/detail"
 	Took   time.Duration
@@ -39,7 +39,7 @@ type Session struct {
 	client *gophercloud.ProviderClient
 }
 
-// NewSession finds the credentials and asks nobody anything. hook, when not nil, is
+// NewSession finds the credentials and makes no request. hook, when not nil, is
 // called after every request from the goroutine that made it.
 func NewSession(c Config, hook func(Call)) (*Session, error) {
 	if err := c.Validate(); err != nil {
@@ -52,7 +52,7 @@ func NewSession(c Config, hook func(Call)) (*Session, error) {
 	return &Session{access: a, timeout: c.Timeout, hook: hook}, nil
 }
 
-// Source says where the credentials were found.
+// Source is the place where the credentials were found.
 func (s *Session) Source() string { return s.access.source }
 
 // Region is the region of the configuration; empty: the only one there is.
@@ -134,7 +134,7 @@ func (s *Session) Service(ctx context.Context, service, region string) (*gopherc
 	return out, nil
 }
 
-// endpointIn finds the URL of the first endpoint that is asked for, as Python's client
+// endpointIn finds the URL of the first endpoint that matches e, as Python's client
 // does; empty: there is none.
 func endpointIn(catalog *tokens.ServiceCatalog, e gophercloud.EndpointOpts) string {
 	for _, entry := range catalog.Entries {
@@ -175,16 +175,16 @@ func (s *Session) transport() http.RoundTripper {
 	if s.hook == nil {
 		return t
 	}
-	return told{t, s.hook}
+	return hooked{t, s.hook}
 }
 
-// told is a transport that tells of every request.
-type told struct {
+// hooked is a transport that reports every request to a hook.
+type hooked struct {
 	next http.RoundTripper
 	hook func(Call)
 }
 
-func (t told) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t hooked) RoundTrip(r *http.Request) (*http.Response, error) {
 	start := time.Now()
 	answer, err := t.next.RoundTrip(r)
 	call := Call{Action: action(r.Method, r.URL), Took: time.Since(start), Err: err}

@@ -12,8 +12,8 @@ import (
 
 // listPage is one page of a list. gophercloud's own pages take an answer without the list
 // for an empty one, and follow the link in the answer: behind a proxy it may name a host
-// that only the cloud itself knows, or plain HTTP. The next page is asked for by the ID of
-// the last entry of this one.
+// that only the cloud itself knows, or plain HTTP. The next page is
+// requested by the ID of the last entry of this one.
 type listPage struct {
 	pagination.PageResult
 	key string // of the list in the answer
@@ -55,7 +55,8 @@ func (p listPage) NextPageURL() (string, error) {
 	return next.String(), nil
 }
 
-// List reads a list to its end. pages is what a list function of gophercloud returns; key is the list's name in the answer.
+// List reads a list to its end. pages is the result of a list function of gophercloud; key
+// is the list's name in the answer.
 func List[T any](ctx context.Context, pages pagination.Pager, key string) ([]T, error) {
 	var all []T
 	pages = pages.WithPageCreator(func(r pagination.PageResult) pagination.Page { return listPage{r, key} })
