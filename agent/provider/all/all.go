@@ -19,6 +19,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/magnum"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 )
@@ -85,7 +86,7 @@ var clouds = map[string]cloud{
 			return nova.New(c.Nova, c.OpenStack, func() json.RawMessage { return c.Section("nova") }, r, opts...)
 		},
 		validate: func(c Config) error { return errors.Join(c.OpenStack.Validate(), c.Nova.Validate()) },
-		section:  func(raw json.RawMessage) error { _, err := nova.ParseSection(raw); return err },
+		section:  func(raw json.RawMessage) error { _, err := section.Parse(raw); return err },
 	},
 	"clusterapi": {
 		make: func(ctx context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {

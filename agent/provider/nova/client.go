@@ -12,12 +12,13 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // site is one region of one OpenStack: its services, and the facts that are kept of it.
 type site struct {
-	cloud   Cloud
+	cloud   section.Cloud
 	session *openstack.Session
 	now     func() time.Time
 

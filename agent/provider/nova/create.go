@@ -22,6 +22,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
@@ -38,7 +39,7 @@ const userDataLimit = 65535
 // order is what all servers of one Resize have in common.
 type order struct {
 	cluster  string
-	group    *Group
+	group    *section.Group
 	image    images.Image
 	networks []string          // IDs, as the group's
 	security map[string]string // IDs of security groups, by name; only where ports are made
@@ -48,7 +49,7 @@ type order struct {
 }
 
 // order resolves everything that a server of the group needs.
-func (p *Provider) order(ctx context.Context, s *site, of string, g *Group) (*order, error) {
+func (p *Provider) order(ctx context.Context, s *site, of string, g *section.Group) (*order, error) {
 	o := &order{cluster: of, group: g, security: map[string]string{}}
 	var err error
 	if o.script, err = os.ReadFile(g.UserData); err != nil {
@@ -69,7 +70,7 @@ func (p *Provider) order(ctx context.Context, s *site, of string, g *Group) (*or
 			return nil, err
 		}
 		o.networks = append(o.networks, network)
-		if !g.ports() {
+		if !g.OwnPorts() {
 			continue
 		}
 		for _, name := range slices.Concat(g.SecurityGroups, n.SecurityGroups) {
@@ -88,7 +89,7 @@ func (p *Provider) order(ctx context.Context, s *site, of string, g *Group) (*or
 }
 
 // serverGroup finds the group's server group, or makes it.
-func (s *site) serverGroup(ctx context.Context, of string, g *Group) (string, error) {
+func (s *site) serverGroup(ctx context.Context, of string, g *section.Group) (string, error) {
 	if id := openstack.UUID(g.ServerGroup); g.ServerGroup == "" || id != "" {
 		return id, nil
 	}
@@ -125,7 +126,7 @@ func (s *site) serverGroup(ctx context.Context, of string, g *Group) (string, er
 }
 
 // newName is a name that no other server has, good as the name of a Node.
-func newName(g *Group) string {
+func newName(g *section.Group) string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	var b [6]byte
 	_, _ = rand.Read(b[:]) // never fails since Go 1.24

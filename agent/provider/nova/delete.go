@@ -10,6 +10,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
@@ -63,7 +64,7 @@ func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluste
 type deletion struct {
 	site    *site
 	cluster string
-	group   *Group
+	group   *section.Group
 	servers map[string]*server // of the group
 	target  int
 	done    map[string]string // servers that are gone or going, with their names
@@ -71,7 +72,7 @@ type deletion struct {
 }
 
 // others are the sites of all clouds but one, without those that cannot be reached.
-func (p *Provider) others(sec Section, but *site) (out []*site) {
+func (p *Provider) others(sec section.Section, but *site) (out []*site) {
 	for _, c := range sec.Clouds {
 		if s, err := p.site(c); err == nil && s != but {
 			out = append(out, s)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
@@ -29,7 +30,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	lists, errs, blind := make([][]cluster.NodeGroup, len(s.Clouds)), make([]error, len(s.Clouds)), make([]bool, len(s.Clouds))
 	var wait sync.WaitGroup
 	for i, c := range s.Clouds {
-		mine := slices.DeleteFunc(slices.Clone(s.Groups), func(g Group) bool { return g.Cloud != c.Name })
+		mine := slices.DeleteFunc(slices.Clone(s.Groups), func(g section.Group) bool { return g.Cloud != c.Name })
 		wait.Go(func() { lists[i], blind[i], errs[i] = p.readCloud(ctx, s.Cluster, c, mine) })
 	}
 	wait.Wait()
@@ -45,7 +46,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 
 // readCloud reads the groups of one cloud. blind is true if nothing at all could be read:
 // the groups are returned with Stale, so that no caller takes their machines for gone.
-func (p *Provider) readCloud(ctx context.Context, of string, c Cloud, groups []Group) (out []cluster.NodeGroup, blind bool, err error) {
+func (p *Provider) readCloud(ctx context.Context, of string, c section.Cloud, groups []section.Group) (out []cluster.NodeGroup, blind bool, err error) {
 	if len(groups) == 0 {
 		return nil, true, nil // no group is in this cloud
 	}
@@ -92,7 +93,7 @@ func (p *Provider) readCloud(ctx context.Context, of string, c Cloud, groups []G
 }
 
 // readGroup puts one group together. The error is why its template cannot be read now.
-func (p *Provider) readGroup(ctx context.Context, s *site, g *Group, servers []server, names map[string]string) (cluster.NodeGroup, error) {
+func (p *Provider) readGroup(ctx context.Context, s *site, g *section.Group, servers []server, names map[string]string) (cluster.NodeGroup, error) {
 	out := cluster.NodeGroup{ID: cluster.GroupID(g.Name), Min: g.Min, Max: g.Max, Price: g.Price, Quota: s.quotaName(), Declared: true}
 	failed := 0
 	for i := range servers {
@@ -136,12 +137,12 @@ func (p *Provider) readGroup(ctx context.Context, s *site, g *Group, servers []s
 
 // learn remembers a placement for which Nova found no host. A failure that another flavor
 // or zone may repair is returned without a time: it is no reason for a backoff of the group.
-func (p *Provider) learn(s *site, g *Group, one *server, in cluster.Instance) {
+func (p *Provider) learn(s *site, g *section.Group, one *server, in cluster.Instance) {
 	if in.Failure.Cause != cluster.CauseCapacity {
 		return
 	}
 	s.note(groupPlacement{g.Name, one.Metadata[metaFlavor], one.Metadata[metaZone]}, in.Failure.At)
-	if next, ok := s.choose(g, nil); ok && len(g.placements()) > 1 {
+	if next, ok := s.choose(g, nil); ok && len(placementsOf(g)) > 1 {
 		in.Failure.Text += fmt.Sprintf("; %s is tried next", next)
 		in.Failure.At = time.Time{}
 	}
@@ -156,11 +157,11 @@ func (s *site) quotaName() string {
 }
 
 // strays are servers of this cluster in groups that the section does not list.
-func strays(groups []Group, servers []server) []string {
+func strays(groups []section.Group, servers []server) []string {
 	count := map[string]int{}
 	for i := range servers {
 		name := servers[i].Metadata[metaGroup]
-		if !servers[i].leaving() && !slices.ContainsFunc(groups, func(g Group) bool { return g.Name == name }) {
+		if !servers[i].leaving() && !slices.ContainsFunc(groups, func(g section.Group) bool { return g.Name == name }) {
 			count[name]++
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
@@ -118,7 +119,7 @@ const lagFor = 30 * time.Second
 
 // lags reports whether a list is older than the last creations: servers of the group that
 // Nova has accepted are not in it. Nova may read from a replica of its database.
-func (s *site) lags(g *Group, list []server) bool {
+func (s *site) lags(g *section.Group, list []server) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range list {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 )
 
 // The zone and flavor of a request: a server that found no host shows no zone.
@@ -25,9 +27,9 @@ func (w placement) String() string {
 	return fmt.Sprintf("%s in zone %s", w.flavor, w.zone)
 }
 
-// placements lists the placements of the group's servers: every zone of the first flavor
+// placementsOf lists the placements of the group's servers: every zone of the first flavor
 // before any zone of the next.
-func (g *Group) placements() []placement {
+func placementsOf(g *section.Group) []placement {
 	zones := g.Zones
 	if len(zones) == 0 {
 		zones = []string{""}
@@ -44,10 +46,10 @@ func (g *Group) placements() []placement {
 // choose picks the placement of the next server: the first flavor that there is room for,
 // in the zone with the fewest of the group's servers. ok is false when Nova found no host
 // for any of them in the last minutes: the first is tried then.
-func (s *site) choose(g *Group, inZone map[string]int) (best placement, ok bool) {
+func (s *site) choose(g *section.Group, inZone map[string]int) (best placement, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := g.placements()
+	list := placementsOf(g)
 	open := slices.DeleteFunc(slices.Clone(list), func(w placement) bool {
 		at, short := s.short[groupPlacement{g.Name, w.flavor, w.zone}]
 		return short && s.now().Sub(at) < shortFor

@@ -10,6 +10,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/portsecurity"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
@@ -18,13 +19,13 @@ import (
 const orphanAge = 10 * time.Minute
 
 // mark is the description by which ports and floating IPs are known for ours.
-func mark(of string, g *Group) string { return "autoscaler-agent " + of + " " + g.Name }
+func mark(of string, g *section.Group) string { return "autoscaler-agent " + of + " " + g.Name }
 
 // makePorts makes the ports of one server, and its floating IP at the first of them.
 // What it made is taken back when it fails; nothing is made for a group whose ports are
 // Nova's business.
 func (s *site) makePorts(ctx context.Context, o *order, name string) (ids []string, err error) {
-	if !o.group.ports() {
+	if !o.group.OwnPorts() {
 		return nil, nil
 	}
 	defer func() {
@@ -102,7 +103,7 @@ func (s *site) removePort(ctx context.Context, id string) error {
 }
 
 // ports lists the ports of a group.
-func (s *site) ports(ctx context.Context, of string, g *Group) ([]ports.Port, error) {
+func (s *site) ports(ctx context.Context, of string, g *section.Group) ([]ports.Port, error) {
 	c, err := s.service(ctx, "network")
 	if err != nil {
 		return nil, err
@@ -115,8 +116,8 @@ func (s *site) ports(ctx context.Context, of string, g *Group) ([]ports.Port, er
 // clean removes the ports and floating IPs of servers that were deleted, given with
 // their names, and those of ours that are left of servers that never came. A server that
 // found no host has never taken its ports: they are known by its name.
-func (s *site) clean(ctx context.Context, of string, g *Group, deleted map[string]string) error {
-	if !g.ports() {
+func (s *site) clean(ctx context.Context, of string, g *section.Group, deleted map[string]string) error {
+	if !g.OwnPorts() {
 		return nil
 	}
 	list, err := s.ports(ctx, of, g)
@@ -147,7 +148,7 @@ func (s *site) clean(ctx context.Context, of string, g *Group, deleted map[strin
 }
 
 // sweep is clean without a deletion: what it cannot do the next one does.
-func (s *site) sweep(ctx context.Context, of string, g *Group) { _ = s.clean(ctx, of, g, nil) }
+func (s *site) sweep(ctx context.Context, of string, g *section.Group) { _ = s.clean(ctx, of, g, nil) }
 
 // dropFloating removes the floating IPs that opts finds and that suit; nil: those of the
 // port that opts names.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
@@ -31,10 +32,10 @@ type Provider struct {
 	locks       provider.Locks // held from the read to the write of a change of a group
 
 	mu       sync.Mutex
-	parsed   Section
+	parsed   section.Section
 	text     string // what parsed was read from
 	sessions map[string]*openstack.Session
-	sites    map[Cloud]*site
+	sites    map[section.Cloud]*site
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -51,15 +52,15 @@ func WithCallHook(f func(openstack.Call)) Option { return func(p *Provider) { p.
 func WithTokens(f TokenFor) Option { return func(p *Provider) { p.token = f } }
 
 // New returns a Provider and makes no request: a cloud that is down does not keep
-// the rest of the agent from starting. section returns the section "nova" of
+// the rest of the agent from starting. read returns the section "nova" of
 // groups.yaml as it is in force at the time of the call. reservation is what the
 // kubelets of the groups keep back.
-func New(c Config, access openstack.Config, section func() json.RawMessage, reservation cluster.Reservation, opts ...Option) (*Provider, error) {
+func New(c Config, access openstack.Config, read func() json.RawMessage, reservation cluster.Reservation, opts ...Option) (*Provider, error) {
 	if err := errors.Join(c.Validate(), access.Validate()); err != nil {
 		return nil, err
 	}
-	p := &Provider{cfg: c, access: access, reservation: reservation, section: section, now: time.Now,
-		sessions: map[string]*openstack.Session{}, sites: map[Cloud]*site{}}
+	p := &Provider{cfg: c, access: access, reservation: reservation, section: read, now: time.Now,
+		sessions: map[string]*openstack.Session{}, sites: map[section.Cloud]*site{}}
 	for _, o := range opts {
 		o(p)
 	}
@@ -67,13 +68,13 @@ func New(c Config, access openstack.Config, section func() json.RawMessage, rese
 }
 
 // settings reads the section as it is now.
-func (p *Provider) settings() (Section, error) {
+func (p *Provider) settings() (section.Section, error) {
 	var raw json.RawMessage
 	if p.section != nil {
 		raw = p.section()
 	}
 	if len(raw) == 0 {
-		return Section{}, &provider.Error{Op: "read", Kind: provider.Invalid, Err: errors.New("groups.yaml has no section nova"),
+		return section.Section{}, &provider.Error{Op: "read", Kind: provider.Invalid, Err: errors.New("groups.yaml has no section nova"),
 			Remedy: "write it: docs/providers/nova.md shows one; AUTOSCALER_GROUPS_FILE names the file"}
 	}
 	p.mu.Lock()
@@ -81,7 +82,7 @@ func (p *Provider) settings() (Section, error) {
 	if string(raw) == p.text {
 		return p.parsed, nil
 	}
-	s, err := ParseSection(raw)
+	s, err := section.Parse(raw)
 	if err == nil && s.Cluster == "" {
 		s.Cluster = p.cfg.ClusterName
 	}
@@ -89,10 +90,10 @@ func (p *Provider) settings() (Section, error) {
 		err = errors.New("cluster: give the cluster a name here or in AUTOSCALER_NOVA_CLUSTER_NAME: servers are known for ours by it")
 	}
 	if err != nil {
-		return Section{}, &provider.Error{Op: "read", Kind: provider.Invalid, Err: fmt.Errorf("section nova of groups.yaml: %w", err)}
+		return section.Section{}, &provider.Error{Op: "read", Kind: provider.Invalid, Err: fmt.Errorf("section nova of groups.yaml: %w", err)}
 	}
 	if len(s.Clouds) == 0 {
-		s.Clouds = []Cloud{{}}
+		s.Clouds = []section.Cloud{{}}
 	}
 	for i := range s.Clouds {
 		s.Clouds[i].DHCPDomain = cmp.Or(s.Clouds[i].DHCPDomain, s.DHCPDomain)
@@ -102,17 +103,17 @@ func (p *Provider) settings() (Section, error) {
 }
 
 // find returns a group and its site.
-func (p *Provider) find(op string, id cluster.GroupID) (Section, *Group, *site, error) {
+func (p *Provider) find(op string, id cluster.GroupID) (section.Section, *section.Group, *site, error) {
 	s, err := p.settings()
 	if err != nil {
 		return s, nil, nil, openstack.Classify(op, id, err)
 	}
-	i := slices.IndexFunc(s.Groups, func(g Group) bool { return g.Name == string(id) })
+	i := slices.IndexFunc(s.Groups, func(g section.Group) bool { return g.Name == string(id) })
 	if i < 0 {
 		return s, nil, nil, &provider.Error{Op: op, Group: id, Kind: provider.NotFound, Err: errors.New("section nova of groups.yaml has no such group")}
 	}
 	g := &s.Groups[i]
-	c := slices.IndexFunc(s.Clouds, func(c Cloud) bool { return c.Name == g.Cloud })
+	c := slices.IndexFunc(s.Clouds, func(c section.Cloud) bool { return c.Name == g.Cloud })
 	at, err := p.site(s.Clouds[c])
 	if err != nil {
 		return s, nil, nil, openstack.Classify(op, id, err)
@@ -121,7 +122,7 @@ func (p *Provider) find(op string, id cluster.GroupID) (Section, *Group, *site, 
 }
 
 // site returns the site of a cloud, which keeps its connection.
-func (p *Provider) site(c Cloud) (*site, error) {
+func (p *Provider) site(c section.Cloud) (*site, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s := p.sites[c]; s != nil {

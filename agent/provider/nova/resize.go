@@ -9,6 +9,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
@@ -67,7 +68,7 @@ func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int)
 }
 
 // create makes n servers, some at a time, and stops asking when one is refused.
-func (p *Provider) create(ctx context.Context, s *site, of string, g *Group, n int, inZone map[string]int) error {
+func (p *Provider) create(ctx context.Context, s *site, of string, g *section.Group, n int, inZone map[string]int) error {
 	id := cluster.GroupID(g.Name)
 	order, err := p.order(ctx, s, of, g)
 	if err != nil {

@@ -18,12 +18,13 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // template describes the group's next Node: the least of each resource over the
 // flavors, since Nova has room for any of them.
-func (p *Provider) template(ctx context.Context, s *site, g *Group) (cluster.Template, []string, *provider.Error) {
+func (p *Provider) template(ctx context.Context, s *site, g *section.Group) (cluster.Template, []string, *provider.Error) {
 	var t cluster.Template
 	fail := func(err error) (cluster.Template, []string, *provider.Error) {
 		e := openstack.Classify("resolve template", cluster.GroupID(g.Name), err)
@@ -70,7 +71,7 @@ func (p *Provider) template(ctx context.Context, s *site, g *Group) (cluster.Tem
 }
 
 // capacity is a flavor's own numbers: MiB of memory, GiB of disk.
-func capacity(f flavors.Flavor, img images.Image, g *Group) (cluster.Resources, []string) {
+func capacity(f flavors.Flavor, img images.Image, g *section.Group) (cluster.Resources, []string) {
 	var warnings []string
 	disk := f.Disk
 	switch {
@@ -93,7 +94,7 @@ var labelValue = regexp.MustCompile(`\A([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0
 
 // labels are those that every Node of the group will carry: what differs between flavors
 // or zones is left out, and so is the host name.
-func labels(s *site, g *Group, choices []flavors.Flavor, img images.Image) map[string]string {
+func labels(s *site, g *section.Group, choices []flavors.Flavor, img images.Image) map[string]string {
 	out := map[string]string{"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "linux"}
 	arch := g.Arch
 	if arch == "" {
@@ -124,7 +125,7 @@ func labels(s *site, g *Group, choices []flavors.Flavor, img images.Image) map[s
 var tokenLine = regexp.MustCompile(`(?m)^JOIN_TOKEN=.*$`)
 
 // spec is the key of a template: everything that decides what the next Node looks like.
-func spec(g *Group, choices []flavors.Flavor, img images.Image, script []byte) string {
+func spec(g *section.Group, choices []flavors.Flavor, img images.Image, script []byte) string {
 	h := sha256.New()
 	line := func(format string, args ...any) { fmt.Fprintf(h, format+"\n", args...) }
 	for _, f := range choices {

@@ -1,4 +1,4 @@
-package nova
+package section
 
 import (
 	"strings"
@@ -15,7 +15,7 @@ func parse(t *testing.T, text string) (Section, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ParseSection(raw)
+	return Parse(raw)
 }
 
 const good = `
@@ -57,7 +57,7 @@ func TestSection(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	s, err = parse(t, "groups: [{name: a, flavor: b, image: c, networks: [d], max: 1, userdata: /e}]")
-	if err != nil || len(s.Groups[0].Flavor) != 1 || s.Groups[0].ports() {
+	if err != nil || len(s.Groups[0].Flavor) != 1 || s.Groups[0].OwnPorts() {
 		t.Errorf("the shortest: %+v, %v", s, err)
 	}
 }
@@ -96,32 +96,6 @@ func TestSectionMistakes(t *testing.T) {
 		_, err := parse(t, strings.Replace(good, c.old, c.new, 1))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.new, err, c.want)
-		}
-	}
-}
-
-func TestConfig(t *testing.T) {
-	err := Config{ClusterName: "a b", VMMemoryOverheadPercent: 60}.Validate()
-	for _, name := range []string{"AUTOSCALER_NOVA_CLUSTER_NAME", "AUTOSCALER_NOVA_VM_MEMORY_OVERHEAD_PERCENT", "AUTOSCALER_NOVA_PARALLEL_CREATES"} {
-		if err == nil || !strings.Contains(err.Error(), name+":") {
-			t.Errorf("%v does not name %s", err, name)
-		}
-	}
-	if err := (Config{ClusterName: "a", ParallelCreates: 5}).Validate(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestServerIDs(t *testing.T) {
-	const want = "8c8c6c3c-4f0e-4b52-9d0c-3f1d7f3a6a1b"
-	for _, id := range []string{"openstack:///" + want, "openstack://RegionOne/" + want, "openstack://" + want, "openstack:///" + strings.ToUpper(want), "openstack:///8c8c6c3c4f0e4b529d0c3f1d7f3a6a1b"} {
-		if got := serverID(cluster.InstanceID(id)); got != want {
-			t.Errorf("%s: %q", id, got)
-		}
-	}
-	for _, id := range []string{"", "nonsense", "aws:///zone/i-1", "openstack:///", "openstack:///workers-1", want} {
-		if got := serverID(cluster.InstanceID(id)); got != "" {
-			t.Errorf("%s is taken for %s", id, got)
 		}
 	}
 }

@@ -1,4 +1,10 @@
-package nova
+// Package section reads the section "nova" of groups.yaml: the clouds, and the node groups
+// of which Nova itself knows nothing. Parse is its only entry.
+//
+// It refuses unknown fields and every value that Nova or Neutron would refuse later, with
+// the place of the mistake and what to write instead. It makes no request: whether a flavor,
+// an image or a network exists is not its concern.
+package section
 
 import (
 	"bytes"
@@ -117,9 +123,9 @@ func (t *Taint) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// ParseSection reads the section. The error joins every mistake, each with its place
+// Parse reads the section. The error joins every mistake, each with its place
 // and what to write instead.
-func ParseSection(raw json.RawMessage) (Section, error) {
+func Parse(raw json.RawMessage) (Section, error) {
 	var s Section
 	var tree any
 	if err := json.Unmarshal(raw, &tree); err != nil {
@@ -192,7 +198,7 @@ func (s *Section) validate() error {
 	bad := func(at, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{at}, args...)...))
 	}
-	if s.Cluster != "" && !clusterForm.MatchString(s.Cluster) {
+	if s.Cluster != "" && !IsClusterName(s.Cluster) {
 		bad("cluster", "%q: write at most 40 letters, digits, dots, dashes and underscores, for example production", s.Cluster)
 	}
 	clouds := map[string]bool{}
@@ -280,9 +286,16 @@ func (g *Group) validate(bad func(field, format string, args ...any)) {
 	}
 }
 
-// ports reports whether the agent makes the ports of the group's servers.
-func (g *Group) ports() bool {
+// OwnPorts reports whether the agent makes the ports of the group's servers.
+func (g *Group) OwnPorts() bool {
 	return g.FloatingIP != "" || slices.ContainsFunc(g.Networks, func(n Network) bool {
 		return n.Subnet != "" || n.PortSecurity != nil || len(n.SecurityGroups)+len(n.AllowedAddresses) > 0
 	})
 }
+
+// clusterForm is the form of a name in a tag of Nova (at most 60 characters, no slash, no
+// comma) behind our own prefix.
+var clusterForm = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]{0,39}\z`)
+
+// IsClusterName reports whether a name is good as the cluster's in a tag of Nova.
+func IsClusterName(name string) bool { return clusterForm.MatchString(name) }

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
@@ -31,10 +32,10 @@ func TestThePageNamesEveryField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ParseSection(raw); err != nil {
+	if _, err := section.Parse(raw); err != nil {
 		t.Error(err)
 	}
-	for _, typ := range []reflect.Type{reflect.TypeFor[Section](), reflect.TypeFor[Cloud](), reflect.TypeFor[Group](), reflect.TypeFor[Network](), reflect.TypeFor[Volume]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[section.Section](), reflect.TypeFor[section.Cloud](), reflect.TypeFor[section.Group](), reflect.TypeFor[section.Network](), reflect.TypeFor[section.Volume]()} {
 		for i := range typ.NumField() {
 			if name := typ.Field(i).Tag.Get("json"); !regexp.MustCompile(`\b` + name + `:`).MatchString(block) {
 				t.Errorf("%s.%s is not shown", typ.Name(), name)
@@ -60,7 +61,7 @@ func TestTheExampleIsGood(t *testing.T) {
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	if s, err := ParseSection(raw); err != nil || len(s.Groups) != 1 {
+	if s, err := section.Parse(raw); err != nil || len(s.Groups) != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
