@@ -35,6 +35,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/statefile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/supervise"
@@ -142,7 +143,7 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 		return nil, err
 	}
 	a.witness = witness{clouds}
-	cloud := provider.NewWriteAhead(clouds, func(ctx context.Context) error { return a.leadership.Announce(ctx) })
+	cloud := wrap.NewWriteAhead(clouds, func(ctx context.Context) error { return a.leadership.Announce(ctx) })
 	a.inventory = inventory.New(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
 	a.observer, err = observe.New(cfg.Observe, a.client, a.factory, a.inventory, a.entry("observe"))
 	if err != nil {
@@ -211,7 +212,7 @@ func (a *app) provider(ctx context.Context) (provider.Provider, error) {
 		return nil, fmt.Errorf("provider %s: %w", a.cfg.Provider, err)
 	}
 	cloud = a.settings.Overlay(cloud, a.cfg.Kubelet.Reservation())
-	return provider.Count(provider.Timeout(cloud, a.cfg.Observe.Timeout), a.metrics.Call), nil
+	return wrap.Count(wrap.Timeout(cloud, a.cfg.Observe.Timeout), a.metrics.Call), nil
 }
 
 func (a *app) wireScaler(cloud provider.Provider) {

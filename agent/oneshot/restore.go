@@ -9,7 +9,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
 
@@ -39,7 +39,7 @@ func lives(ctx context.Context, cfg config.Config, log *logrus.Logger, id cluste
 	if err != nil {
 		return false, err.Error()
 	}
-	cloud = provider.Timeout(settings.Overlay(cloud, cfg.Kubelet.Reservation()), cfg.Observe.Timeout)
+	cloud = wrap.Timeout(settings.Overlay(cloud, cfg.Kubelet.Reservation()), cfg.Observe.Timeout)
 	list, err := cloud.Groups(ctx)
 	for _, g := range list {
 		for _, in := range g.Instances {

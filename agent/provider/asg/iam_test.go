@@ -46,8 +46,8 @@ func TestLeaderPolicyAllowsWhatIsCalledAndBindsWrites(t *testing.T) {
 			t.Errorf("writes are not bound to the name: %+v", s)
 		}
 	}
-	// Every action constant of this package is a call that is made.
-	source, err := os.ReadFile("asg.go")
+	// Every action constant of package awsapi is a call that is made.
+	source, err := os.ReadFile("awsapi/actions.go")
 	if err != nil {
 		t.Fatal(err)
 	}
