@@ -118,6 +118,7 @@ type Service struct {
 	joins  cache.SharedIndexInformer // nil: the join is open
 	queue  *queue
 	ledger *ledger
+	list   *joinList
 
 	refused      atomic.Bool // that requests may not be watched was told
 	runs         atomic.Bool // Run has begun: what is seen approved is kept
@@ -155,6 +156,7 @@ func New(cfg Config, deps Deps) *Service {
 	if s.closed() {
 		s.ledger = openLedger(deps.StateDir, deps.Log)
 		s.joins = s.watch(rules.ClientSigner)
+		s.list = newJoinList(deps.Client, deps.Log, s.isPending)
 		s.ready = append(s.ready, s.joins.HasSynced)
 	}
 	_, _ = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
