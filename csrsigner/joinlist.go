@@ -169,6 +169,7 @@ func (l *joinList) write(ctx context.Context, batch []*listing) (listed bool, er
 		}
 		next := l.known.DeepCopy()
 		next.Data = l.merge(l.known.Data, batch)
+		next.ManagedFields = []metav1.ManagedFieldsEntry{{}} // none: they would double what the policy costs for each Lease
 		l.known = nil
 		next, err = api.Update(ctx, next, metav1.UpdateOptions{})
 		if apierrors.IsConflict(err) {

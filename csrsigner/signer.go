@@ -88,7 +88,7 @@ type Deps struct {
 
 // Rhythm of the loop. The rules' own times are in Config.
 const (
-	workers        = 8                      // judgements at a time
+	workers        = joinListSize           // judgements at a time: joins that wait for one update of the list fill it
 	judgeTimeout   = 30 * time.Second       // one judgement, cloud calls included
 	idleBeat       = 10 * time.Second       // the longest wait between two beats
 	waitLeader     = time.Second            // between two looks at MayAct

@@ -74,6 +74,7 @@ func TestStolenCredential(t *testing.T) {
 	t.Run("check with the policies", s.checkWith)
 	t.Run("the agent's own work", s.honest)
 	t.Run("attacks", s.attacks)
+	t.Run("cost of the list of joins", s.cost)
 }
 
 // steal makes the agent's kubeconfig as docs/install.md does.
@@ -340,6 +341,7 @@ func relists(change func(*corev1.ConfigMap)) func(*testing.T, *stolen) error {
 			if err != nil {
 				return err
 			}
+			list.ManagedFields = []metav1.ManagedFieldsEntry{{}} // as the agent does
 			change(list)
 			_, err = s.thief.CoreV1().ConfigMaps("kube-system").Update(t.Context(), list, metav1.UpdateOptions{})
 			return err
