@@ -243,6 +243,21 @@ func (s *Service) isPending(e joinEntry) bool {
 	})
 }
 
+// carryOut writes a verdict, that of a join by way of the list.
+func (s *Service) carryOut(ctx context.Context, key string, csr *certificatesv1.CertificateSigningRequest, v rules.Verdict) error {
+	if v.Do == rules.Approve && isJoin(key) {
+		return s.approveJoin(ctx, csr, v)
+	}
+	return s.write(ctx, csr, v)
+}
+
+// unlisted holds a join that the API server keeps off the list (J14).
+func (s *Service) unlisted(key string, req rules.Request, f rules.Facts, refusal error) retry {
+	f.Join.Unlisted = refusal.Error()
+	s.report(key, req, f, rules.Decide(req, f))
+	return s.patience(req)
+}
+
 // approveJoin puts a request on the list of joins, then approves it.
 func (s *Service) approveJoin(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v rules.Verdict) error {
 	node, _ := whoAsks(csr.Spec.Request)

@@ -52,18 +52,12 @@ func (s *Service) judge(ctx context.Context, key string, seen *certificatesv1.Ce
 		if v.Do == rules.Deny && isJoin(key) && !s.mayDecide(denials(req)) {
 			return slowly, nil // it stays pending, which lets nobody in either
 		}
-		write := s.write
-		if v.Do == rules.Approve && isJoin(key) {
-			write = s.approveJoin
-		}
-		err := write(ctx, csr, v)
+		err := s.carryOut(ctx, key, csr, v)
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return progress, nil // R18: judged again on what is there now
 		}
 		if refusedBy(err, listPolicy) {
-			f.Join.Unlisted = err.Error()
-			s.report(key, req, f, rules.Decide(req, f))
-			return s.patience(req), nil
+			return s.unlisted(key, req, f, err), nil
 		}
 		if err != nil {
 			return backoff, fmt.Errorf("decide request %s: %w", csr.Name, err)
