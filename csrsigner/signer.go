@@ -88,7 +88,7 @@ type Deps struct {
 
 // Rhythm of the loop. The rules' own times are in Config.
 const (
-	workers        = 8                      // judgements at a time
+	workers        = joinListSize           // judgements at a time: joins that wait for one update of the list fill it
 	judgeTimeout   = 30 * time.Second       // one judgement, cloud calls included
 	idleBeat       = 10 * time.Second       // the longest wait between two beats
 	waitLeader     = time.Second            // between two looks at MayAct
@@ -118,6 +118,7 @@ type Service struct {
 	joins  cache.SharedIndexInformer // nil: the join is open
 	queue  *queue
 	ledger *ledger
+	list   *joinList
 
 	refused      atomic.Bool // that requests may not be watched was told
 	runs         atomic.Bool // Run has begun: approvals that are seen are kept
@@ -155,6 +156,7 @@ func New(cfg Config, deps Deps) *Service {
 	if s.closed() {
 		s.ledger = openLedger(deps.StateDir, deps.Log)
 		s.joins = s.watch(rules.ClientSigner)
+		s.list = newJoinList(deps.Client, deps.Log, s.isPending)
 		s.ready = append(s.ready, s.joins.HasSynced)
 	}
 	_, _ = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{

@@ -176,6 +176,8 @@ type Join struct {
 	Rivals []string
 	// Fault says why it is not known who has joined already, or cannot be kept.
 	Fault string
+	// Unlisted is the API server's refusal to put the Node on the list of joins.
+	Unlisted string
 }
 
 // Token is a bootstrap token as far as the join needs it.
