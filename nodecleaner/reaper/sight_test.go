@@ -218,3 +218,19 @@ func TestLedgerDatesAbsence(t *testing.T) {
 		}
 	}
 }
+
+// TestLedgerKeepsNames (E7): a listing without names and addresses takes none away, one
+// with others replaces them.
+func TestLedgerKeepsNames(t *testing.T) {
+	w := newWorld()
+	for n, c := range []struct {
+		names []string
+		want  string
+	}{{nil, "n00"}, {[]string{"N00.example.org", "other"}, "n00 other"}} {
+		w.in.Groups[0].Instances[0].NodeNames = c.names
+		w.in.Groups[0].ReadAt = noon.Add(time.Duration(n+1) * time.Second)
+		if got := w.moment().memory.Seen[id(0)].Known; got != c.want {
+			t.Errorf("listed as %v: known as %q, want %q", c.names, got, c.want)
+		}
+	}
+}
