@@ -26,7 +26,7 @@ func (w *world) answers(said, others cluster.Existence) {
 	w.in.Answers[id(0)] = cluster.Testimony{Existence: said}
 }
 
-// record changes what the ledger has of an instance.
+// record changes the ledger's record of an instance.
 func (w *world) record(n int, change func(*Record)) {
 	r := w.memory.Seen[id(n)]
 	change(&r)
@@ -41,8 +41,8 @@ func agree(t *testing.T, name, why, want string) {
 	}
 }
 
-// TestNextQuestion (G5): an answer that proves something is asked for again after the
-// sight interval, one that proves nothing ever more rarely, up to twice the interval.
+// TestNextQuestion (G5): after an answer that proves the end the next question comes after
+// the sight interval; after others the wait doubles, up to twice the interval.
 func TestNextQuestion(t *testing.T) {
 	p := Policy{SightInterval: time.Minute}
 	for name, c := range map[string]struct {
@@ -63,8 +63,8 @@ func TestNextQuestion(t *testing.T) {
 	}
 }
 
-// TestAnswers (G5, B1): what becomes of each answer about an instance that its group does
-// not list any more.
+// TestAnswers (G5, B1): each answer about an instance that its group does not list any more,
+// and the judgement that is stored.
 func TestAnswers(t *testing.T) {
 	const exists, lost, unclaimed = cluster.InstanceExists, cluster.InstanceNotFound, cluster.InstanceUnclaimed
 	later := func(_ *world, c *candidate) { c.node.ReadySince = noon.Add(time.Hour) }
@@ -125,8 +125,8 @@ func TestOldAnswers(t *testing.T) {
 	}
 }
 
-// TestUnclaimed (G5): that no group has an instance proves its end only where the scaler
-// ended it, the cloud listed it on its way out, or its Node fell silent with it.
+// TestUnclaimed (G5): the answer that no group has an instance proves its end only if the
+// scaler ended it, the cloud listed it on its way out, or its Node fell silent with it.
 func TestUnclaimed(t *testing.T) {
 	const may = "it may live"
 	for name, c := range map[string]struct {
@@ -238,7 +238,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestCanaries (B1): which Nodes prove that the right cloud answered.
+// TestCanaries (B1): the Nodes that prove that the right cloud answered.
 func TestCanaries(t *testing.T) {
 	foreign := func(w *world) { w.vanish(1); w.node(1).ProviderID = "aws:///z/i-foreign" }
 	declared := func(accounts ...string) func(*world) {
@@ -282,8 +282,8 @@ func TestCanaries(t *testing.T) {
 	}
 }
 
-// TestCanariesOfOneMoment (B1): the canaries are chosen once, so that a doubt which one
-// Node's answer raises does not change what the next one's answer is held against.
+// TestCanariesOfOneMoment (B1): the canaries are chosen once, so that a doubt raised by one
+// Node's answer does not change the judgement of the next Node's answer.
 func TestCanariesOfOneMoment(t *testing.T) {
 	x := newWorld().moment()
 	before := x.canariesOf(id(0), Record{})
@@ -293,8 +293,8 @@ func TestCanariesOfOneMoment(t *testing.T) {
 	}
 }
 
-// TestQuestions (G5): the cloud is asked for instances that its list gives up, with their
-// canaries, when that is due, and never during an outage.
+// TestQuestions (G5): the cloud is asked for instances that its list shows as gone, with
+// their canaries, when the question is due, and never during an outage.
 func TestQuestions(t *testing.T) {
 	lately := Asked{At: noon.Add(-30 * time.Second), Said: cluster.InstanceNotFound}
 	for name, c := range map[string]struct {

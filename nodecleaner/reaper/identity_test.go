@@ -29,7 +29,7 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// TestContradiction (E7): each fact against a provider ID, and what makes it none.
+// TestContradiction (E7): each fact against a provider ID, and the conditions that lift it.
 func TestContradiction(t *testing.T) {
 	const ended, long, stranger = "had ended: its", "was Ready long after", "neither the name nor any address"
 	at := func(gone, created time.Duration) func(*world) {
@@ -69,14 +69,14 @@ func TestContradiction(t *testing.T) {
 	agree(t, "outage without freeze", x.contradiction(*w.node(0)), "")
 }
 
-// called is what the cloud called n00's instance, and the address that the Node has.
+// called sets the names and addresses of n00's instance, and the address of its Node.
 func (w *world) called(known, address string) {
 	w.record(0, func(r *Record) { r.Known = known })
 	w.node(0).Addresses = []string{address}
 }
 
-// TestNamesAndAddresses (E7): the cloud's word for the Node needs a name and an address in
-// common; its word against needs both on both sides, and neither in common.
+// TestNamesAndAddresses (E7): the instance is the Node's if a name and an address agree; it is
+// another machine's if both sides have names and addresses and none agrees.
 func TestNamesAndAddresses(t *testing.T) {
 	for name, c := range map[string]struct {
 		known     string
@@ -100,8 +100,8 @@ func TestNamesAndAddresses(t *testing.T) {
 	}
 }
 
-// TestStraysAsked (E7): which Ready Nodes' instances the cloud is asked for because no
-// group lists them.
+// TestStraysAsked (E7): the conditions for a question about a Ready Node's instance that no
+// group lists.
 func TestStraysAsked(t *testing.T) {
 	absent := func(since, asked time.Duration) func(*world) {
 		return func(w *world) {
@@ -146,8 +146,8 @@ func TestStraysAsked(t *testing.T) {
 	}
 }
 
-// TestStraysHeard (E7): which answers are noted of a Ready Node that no group lists, and
-// that only a second one, long after the first, is a doubt.
+// TestStraysHeard (E7): the answers that are stored about a Ready Node whose instance no
+// group lists; only a second answer, long after the first, is a doubt.
 func TestStraysHeard(t *testing.T) {
 	asked := noon.Add(time.Second)
 	const lost, exists = cluster.InstanceNotFound, cluster.InstanceExists
@@ -187,13 +187,13 @@ func TestStraysHeard(t *testing.T) {
 	}
 }
 
-// missed is that the cloud has not found n00's instance since then.
+// missed sets the time since which the cloud has not found n00's instance.
 func missed(since time.Time) func(*world) {
 	return func(w *world) { w.record(0, func(r *Record) { r.Lost = since }) }
 }
 
-// TestStraysTeachNothing (E7): a Node whose instance is not in the ledger brings it none,
-// whatever is said of it.
+// TestStraysTeachNothing (E7): an answer about an instance that is not in the ledger adds no
+// record.
 func TestStraysTeachNothing(t *testing.T) {
 	for _, ready := range []bool{true, false} {
 		w := newWorld()
@@ -208,7 +208,7 @@ func TestStraysTeachNothing(t *testing.T) {
 	}
 }
 
-// TestLost (E7): which answers are evidence against a Ready Node's provider ID.
+// TestLost (E7): the answers that are evidence against a Ready Node's provider ID.
 func TestLost(t *testing.T) {
 	answered := noon.Add(time.Second)
 	for name, c := range map[string]struct {

@@ -32,7 +32,7 @@ func TestFeel(t *testing.T) {
 	}
 }
 
-// TestRenewsLease (L2): for how long a Lease has to stand still, and the words.
+// TestRenewsLease (L2): the time for which a Lease has to stand still, and the words.
 func TestRenewsLease(t *testing.T) {
 	still := func(d time.Duration) Pulse { return Pulse{Still: noon.Add(-d)} }
 	for name, c := range map[string]struct {
@@ -69,8 +69,7 @@ func TestRenewsLease(t *testing.T) {
 	}
 }
 
-// TestWantLeases (L2): the Lease is read where the list does not show that the instance
-// exists.
+// TestWantLeases (L2): the Lease is read unless the list shows that the instance exists.
 func TestWantLeases(t *testing.T) {
 	var plan Plan
 	wantLeases([]*candidate{{node: cluster.Node{Name: "lives"}, sight: sight{state: alive}}, {node: cluster.Node{Name: "gone"}, sight: sight{state: gone}},

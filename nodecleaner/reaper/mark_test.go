@@ -57,8 +57,8 @@ func TestDecideMarksStoppedInstances(t *testing.T) {
 	}
 }
 
-// TestMarksOnlyTheStopped: a Node that is not Ready and whose instance does not stand
-// still is not marked.
+// TestMarksOnlyTheStopped: a Node that is not Ready and whose instance is not stopped is not
+// marked.
 func TestMarksOnlyTheStopped(t *testing.T) {
 	for _, phase := range []cluster.Phase{cluster.PhaseRunning, cluster.PhasePending, cluster.PhaseDeleting, cluster.PhaseGone, cluster.PhaseUnknown, cluster.PhaseFailed} {
 		w := newWorld()
