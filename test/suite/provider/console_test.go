@@ -9,8 +9,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova"
 	openstackapi "github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/console"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/ssm"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/openstack"
 )
 
@@ -48,5 +51,28 @@ func TestConsoleOfNova(t *testing.T) {
 	}
 	if _, err := nova.ReadConsole(t.Context(), openstackapi.Config{Timeout: await.Limit}, server.Region, "00000000-0000-0000-0000-000000000000"); err == nil || !strings.Contains(err.Error(), "no such server") {
 		t.Errorf("a server that is not there: %v", err)
+	}
+}
+
+// TestPublishAsParameter: join information is a SecureString that a worker reads as it reads
+// the file, and is overwritten.
+func TestPublishAsParameter(t *testing.T) {
+	w := newWorld(t)
+	sink := ssm.New("/clusters/demo/join", "", w.Region())
+	join := bootstrap.Join{Token: "asa000.0123456789abcdef", CAHashes: []string{"sha256:" + strings.Repeat("a", 64)}, Endpoint: "api:6443", Expires: time.Unix(2e9, 0), Kubernetes: "v1.36.3"}
+	for version, token := range []string{join.Token, ""} {
+		join.Token = token
+		if err := sink.Publish(t.Context(), join); err != nil {
+			t.Fatal(err)
+		}
+		value, got, ok := w.Parameter("/clusters/demo/join")
+		read, lacks := bootstrap.ReadJoin([]byte(value))
+		if !ok || got != version+1 || read.Token != token || len(lacks) != 0 || read.Endpoint != "api:6443" {
+			t.Errorf("version %d: %v %v", got, read, lacks)
+		}
+	}
+	calls := w.Calls(func(c aws.Call) bool { return c.Action == "PutParameter" })
+	if len(calls) != 2 || calls[0].Params["Type"] != "SecureString" || calls[1].Params["Type"] != "SecureString" {
+		t.Errorf("written by %v", calls)
 	}
 }
