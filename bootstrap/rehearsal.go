@@ -93,7 +93,7 @@ func (r *rehearsal) readUntrusted(ctx context.Context) (string, error) {
 		return "", err
 	}
 	r.info = info
-	return fmt.Sprintf("it names %s and is signed with %d tokens", info.server, len(info.signatures)), nil
+	return fmt.Sprintf("it names %s; signatures: %d", info.server, len(info.signatures)), nil
 }
 
 func (r *rehearsal) read(ctx context.Context, config *tls.Config) (clusterInfo, error) {

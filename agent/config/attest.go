@@ -28,7 +28,7 @@ func (s Services) validateAttest(providers string) error {
 		return nil
 	case !s.Bootstrap.Enabled:
 		return fmt.Errorf("%s_BOOTSTRAP_ATTEST_LISTEN is set and %s_BOOTSTRAP_ENABLED is false: bootstrap makes the tokens that are answered", Prefix, Prefix)
-	case !slices.Contains(names, "aws"):
+	case !slices.Contains(names, "asg"):
 		return fmt.Errorf("%s_BOOTSTRAP_ATTEST_LISTEN is set and %s_PROVIDER is %s: only machines on AWS can attest", Prefix, Prefix, providers)
 	case !s.JoinIsClosed():
 		return fmt.Errorf("%s_BOOTSTRAP_ATTEST_LISTEN is set and the join is open: any token is good for every name then; set %s_CSR_JOIN=closed", Prefix, Prefix)
