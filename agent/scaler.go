@@ -36,6 +36,7 @@ type scaler struct {
 	inventory *inventory.Inventory
 	executor  *act.Executor
 	mayAct    func() (bool, string)
+	console   func(context.Context, cluster.InstanceID) (string, error) // of a machine; nil: not read
 	file      statefile.File
 	recorder  *flight.Recorder
 	store     flight.Store
@@ -138,6 +139,7 @@ func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision
 	if len(p.Actions) == 0 {
 		return false
 	}
+	p = s.withConsoles(ctx, p)
 	outcomes := s.executor.Do(ctx, p)
 	s.observer.AddOutcomes(outcomes)
 	s.metrics.Outcomes(outcomes, p)

@@ -41,6 +41,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/supervise"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
@@ -77,6 +78,7 @@ type app struct {
 	settings     *groups.Live
 	priorities   *priorities.Watch  // nil: no expander asks for them
 	signer       *csrsigner.Service // nil: switched off
+	attest       *attest.Server     // nil: switched off
 	serviceNames []string
 	changes      *report.Changes
 }
@@ -160,8 +162,11 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 	}
 	a.wireScaler(cloud)
 	if cfg.CSR.Enabled {
-		a.signer, err = a.newSigner()
+		if a.signer, err = a.newSigner(); err != nil {
+			return nil, err
+		}
 	}
+	a.attest, err = a.newAttester()
 	return a, err
 }
 
@@ -218,7 +223,7 @@ func (a *app) provider(ctx context.Context) (provider.Provider, error) {
 func (a *app) wireScaler(cloud provider.Provider) {
 	log := a.entry("scaler")
 	a.scaler = &scaler{
-		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.leadership.MayAct,
+		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.leadership.MayAct, console: a.consoleOf,
 		executor: &act.Executor{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.leadership.MayAct, Until: a.leadership.ActUntil},
 		file:     statefile.In(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},

@@ -38,7 +38,7 @@ func Check(ctx context.Context, cfg config.Config, loadErr error, offline bool) 
 		out = append(out, checkWritable("socket directory", filepath.Dir(cfg.Socket), config.Prefix+"_SOCKET")...)
 	}
 	out = append(out, checkGroupsFile(cfg)...)
-	for _, f := range checkPublished(cfg) {
+	for _, f := range append(checkPublished(cfg), checkAttest(cfg)...) {
 		if offline && f.Level == LevelError {
 			f.Level = LevelWarning // one service's trouble does not keep the others from starting
 		}

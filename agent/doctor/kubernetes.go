@@ -41,6 +41,7 @@ func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	out = append(out, checkRights(ctx, cfg, client)...)
 	out = append(out, checkCredential(ctx, cfg, client)...)
 	out = append(out, checkJoin(ctx, cfg, client)...)
+	out = append(out, checkTokens(ctx, cfg, client)...)
 	out = append(out, checkProtected(ctx, cfg, client, kubeconfig)...)
 	return append(out, checkOther(ctx, cfg, client))
 }

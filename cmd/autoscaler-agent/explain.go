@@ -22,16 +22,18 @@ const namedNodes = 3
 
 func explainCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "explain pod|node|group|csr NAME",
-		Short: "Explain why a pod waits, a node stays or goes, a group does not change, a csr is held",
+		Use:   "explain pod|node|group|csr|instance NAME",
+		Short: "Explain what becomes of a pod, node, node group, csr or instance, and why",
 		Long: `Explain by rule ID why a pod waits, why a node stays or goes, why a node group does
-not change, how a certificate request is judged. The running agent answers; where none
+not change, how a certificate request is judged, how far an instance came on its way to
+the cluster (by its console, on EC2 and Nova). The running agent answers; where none
 runs, the command reads the cluster and the cloud itself, as plan does. The exit code
 is 1 when there is nothing of that name.`,
 		Example: `  autoscaler-agent explain pod default/web-7d4b9c-x2x9k
   autoscaler-agent explain node ip-10-0-3-17.eu-west-1.compute.internal
   autoscaler-agent explain group workers --output yaml
   autoscaler-agent explain csr csr-8vnps
+  autoscaler-agent explain instance i-0123456789abcdef0
   autoscaler-agent explain pod web-0 --output json | jq -r '.pod.groups.refusals[] | .name + ": " + .why'`,
 		Args: func(c *cobra.Command, args []string) error {
 			_, _, err := subject(c, args)
@@ -48,6 +50,8 @@ is 1 when there is nothing of that name.`,
 			return err
 		case kind == "csr":
 			return x.csr(c, name)
+		case kind == "instance":
+			return x.instance(c, name)
 		}
 		return x.explain(c, kind, name)
 	}
@@ -68,7 +72,7 @@ func subject(c *cobra.Command, args []string) (kind, name string, err error) {
 		}
 	}
 	if len(args) != 2 || kindOf(args[0]) == "" {
-		return "", "", usagef(c, "say what: explain pod NAME, explain node NAME, explain group NAME or explain csr NAME")
+		return "", "", usagef(c, "say what: explain pod NAME, explain node NAME, explain group NAME, explain csr NAME or explain instance ID")
 	}
 	return kindOf(args[0]), args[1], nil
 }
@@ -134,6 +138,8 @@ func kindOf(word string) string {
 		return "headroom"
 	case "csr", "csrs", "certificatesigningrequest", "certificatesigningrequests":
 		return "csr"
+	case "instance", "instances":
+		return "instance"
 	case "group", "groups", "nodegroup", "ng":
 		return "group"
 	}

@@ -112,6 +112,7 @@ var spoiltJoins = []struct {
 	{"J8", "another control-plane machine's host name", Deny, func(_ *Request, f *Facts) { f.ControlPlane = []string{"cp-2", host} }},
 	{"J8", "not known yet", Later, func(_ *Request, f *Facts) { f.Forbidden = nil }},
 	{"J9", "expired", Later, func(_ *Request, f *Facts) { f.Join.Token.Problem = "token abcdef has expired" }},
+	{"J9", "another key than the token's", Later, func(_ *Request, f *Facts) { f.Join.Token.Key = "another" }},
 	{"J9", "made with an older token of the ID", Later, func(r *Request, f *Facts) { f.Join.Token.Made = r.Created.Add(time.Second) }},
 	{"J10", "not read", Later, func(_ *Request, f *Facts) { f.Inventory = nil }},
 	{"J10", "cannot be read", Later, func(_ *Request, f *Facts) { f.Inventory = &Witness{Problem: "throttled"} }},

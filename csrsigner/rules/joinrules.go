@@ -46,7 +46,7 @@ var joinChecks = []check{
 	{"J6", "no names, addresses or extensions are asked for", everybody, nothingElse},
 	{"J7", "the life that is asked for is within bounds", everybody, expiration},
 	{"J8", "the name is not the control plane's", everybody, notControlPlaneName},
-	{"J9", "the token is one that the agent minted, and lives", everybody, liveToken},
+	{"J9", "the token is one that the agent minted, and lives; one that was made for a key, the request has", everybody, liveToken},
 	{"J10", "what the cloud says was read lately", everybody, freshJoinInventory},
 	{"J11", "one running instance of a managed group, and no other, is expected under the name", everybody, expectedInstance},
 	{"J12", "the request came within the launch window of the instance", everybody, launchWindow},
@@ -146,8 +146,23 @@ func liveToken(req Request, f Facts) (Action, string) {
 	if t.Problem == "" && req.Created.Before(t.Made) {
 		return Later, fmt.Sprintf("the request is older than the token of that ID: it was made with another one (%s)", t.Made.UTC().Format(time.RFC3339))
 	}
+	if t.Problem == "" {
+		return Later, KeyFault(t, req.Parsed.KeyHash)
+	}
 	return Later, t.Problem
 }
+
+// KeyFault says that a token was made for another key than the request's: a machine that
+// has attested has told which key its kubelet will ask with.
+func KeyFault(t Token, key string) string {
+	if t.Key == "" || t.Key == key {
+		return ""
+	}
+	return fmt.Sprintf("the token was made for the machine that has key %s, and the request is of key %s", Clip(t.Key, keyDigits), Clip(key, keyDigits))
+}
+
+// keyDigits is how much of a key's hash a verdict names.
+const keyDigits = 16
 
 func freshJoinInventory(req Request, f Facts) (Action, string) { return freshInventory(req, f) }
 

@@ -189,6 +189,8 @@ type Token struct {
 	// ours.
 	Instance cluster.InstanceID
 	Machine  string
+	// Key is the hash of the one key that the token was made for (Parsed.KeyHash); empty: any.
+	Key string
 	// Made is when. Token IDs are used again.
 	Made time.Time
 }

@@ -81,6 +81,11 @@ func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 		}
 		p.Statement = append(p.Statement, s)
 	}
+	p.Statement = append(p.Statement, statement{
+		Sid: "ReadConsolesOfGroups", Effect: "Allow", Action: []string{actionConsole}, Resource: []string{"arn:" + o.Partition + ":ec2:*:*:instance/*"},
+		// Every instance of an Auto Scaling group has this tag, and only Auto Scaling sets it.
+		Condition: map[string]map[string]string{"Null": {"aws:ResourceTag/aws:autoscaling:groupName": "false"}},
+	})
 	if o.Parameter != "" {
 		p.Statement = append(p.Statement, statement{Sid: "PublishJoinInformation", Effect: "Allow",
 			Action: []string{"ssm:PutParameter", "ssm:DeleteParameter"}, Resource: []string{parameterARN(o)}})
