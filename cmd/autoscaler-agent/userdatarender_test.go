@@ -52,8 +52,8 @@ func TestUserdataRender(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"JOIN_ENDPOINT='k8s.example.net:6443'\n", "000001,sha256:0000", "example.net/pool=batch\"", `{key: "c", value: "", effect: "NoExecute"}`,
-		"maxPods: 50\n", `kubeReserved: {cpu: "1000m", memory: "1Gi"}`, "systemReserved: {}\n", `memory.available: "5Mi"`, `nodefs.available: "1Gi"`,
+		"JOIN_ENDPOINT='k8s.example.net:6443'\n", "000001,sha256:0000", "example.net/pool=batch\"", `"key": "c"`,
+		`"maxPods": 50`, `"cpu": "1000m"`, `"memory": "1Gi"`, `"systemReserved": {}`, `"memory.available": "5Mi"`, `"nodefs.available": "1Gi"`,
 	} {
 		if !strings.Contains(string(script), want) {
 			t.Errorf("the script lacks %q", want)
@@ -114,8 +114,8 @@ func TestUserdataFollowsTheAgentsSettings(t *testing.T) {
 	if code != 0 || errout != "" {
 		t.Fatalf("exit %d, %q", code, errout)
 	}
-	for _, want := range []string{"maxPods: 58\n", `kubeReserved: {cpu: "2000m", memory: "3Gi"}`, `systemReserved: {cpu: "250m", memory: "1Gi"}`,
-		`memory.available: "200Mi"`, `nodefs.available: "7%"`} {
+	for _, want := range []string{`"maxPods": 58`, `"cpu": "2000m"`, `"memory": "3Gi"`, `"cpu": "250m"`, `"memory": "1Gi"`,
+		`"memory.available": "200Mi"`, `"nodefs.available": "7%"`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the script lacks %q", want)
 		}
