@@ -118,6 +118,9 @@ func (s Spec) joinConfiguration() object {
 		registration["kubeletExtraArgs"] = list
 		doc["timeouts"] = object{"discovery": timeout}
 	}
+	if len(s.IgnorePreflight) > 0 {
+		registration["ignorePreflightErrors"] = s.IgnorePreflight
+	}
 	var taints []object
 	for _, t := range s.Taints {
 		taints = append(taints, object{"key": t.Key, "value": t.Value, "effect": t.Effect})

@@ -29,6 +29,9 @@ type Spec struct {
 	// ExternalCloudProvider starts the kubelet with --cloud-provider=external, for a
 	// cluster that runs a cloud controller manager.
 	ExternalCloudProvider bool
+	// IgnorePreflight names checks of kubeadm whose failure only warns, for example
+	// "SystemVerification" on a kernel with cgroup v1.
+	IgnorePreflight []string
 	// KubeadmAPIVersion is "v1beta3", "v1beta4", or "" for the one that fits
 	// KubernetesVersion.
 	KubeadmAPIVersion string

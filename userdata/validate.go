@@ -281,6 +281,11 @@ func (s Spec) validateMachine(bad report) {
 			bad(fmt.Sprintf("registryMirrors[%q]", name), "%q: give an http:// or https:// address", u)
 		}
 	}
+	for _, check := range s.IgnorePreflight {
+		if !isName(check) {
+			bad("ignorePreflight", "%q: give the name of a check as kubeadm prints it, for example SystemVerification", check)
+		}
+	}
 	for _, h := range []struct {
 		field string
 		text  []byte

@@ -205,3 +205,9 @@ func isVersion(s string) bool {
 	}
 	return true
 }
+
+// PublishedPath is the address of one published file without its scheme.
+func PublishedPath(name, version, arch string) string {
+	s := Spec{KubernetesVersion: version, Downloads: Downloads{Containerd: version, Runc: version, CNI: version, Crictl: version}}
+	return strings.ReplaceAll(s.path(name), "$ARCH", arch)
+}

@@ -159,6 +159,7 @@ func (f *userdataFlags) spec(join map[string]string, token string) userdata.Spec
 		Taints:                f.taints,
 		ClusterDNS:            splitList(f.dns),
 		ExternalCloudProvider: f.externalCloud,
+		IgnorePreflight:       splitList(f.ignorePreflight),
 		Downloads:             f.downloads,
 		Proxy:                 f.proxy,
 		RegistryMirrors:       f.registryMirrors,

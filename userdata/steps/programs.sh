@@ -90,4 +90,3 @@ phase services
 systemctl daemon-reload
 systemctl enable containerd.service kubelet.service
 systemctl start containerd.service
-systemctl start --no-block kubelet.service

@@ -249,7 +249,6 @@ phase services
 systemctl daemon-reload
 systemctl enable containerd.service kubelet.service
 systemctl start containerd.service
-systemctl start --no-block kubelet.service
 phase before-join
 mkdir -p /var/lib/autoscaler-agent-join
 cat >/var/lib/autoscaler-agent-join/before-join <<'END-OF-HOOK'
@@ -380,7 +379,9 @@ why() {
     *'cluster CA found in'*) echo ca-pin ;;
     *'was different from the first'* | *'signed by unknown authority'*) echo cluster-info-changed ;;
     *'failed to request the cluster-info'*) echo endpoint ;;
-    *'[preflight] Some fatal errors'*) echo preflight ;;
+    *'[preflight] Some fatal errors'*)
+      echo "preflight checks=$(sed -n 's/.*\[ERROR \([A-Za-z0-9_-]*\)\].*/\1/p' "$dir/kubeadm.log" | tr '\n' ',' | sed 's/,$//')"
+      ;;
     *'no space left on device'*) echo no-space ;;
     *) echo kubeadm-join ;;
   esac

@@ -223,7 +223,6 @@ phase services
 systemctl daemon-reload
 systemctl enable containerd.service kubelet.service
 systemctl start containerd.service
-systemctl start --no-block kubelet.service
 # --- join: begin ---
 set -eu
 JOIN_ENDPOINT='k8s.example.net:6443'
@@ -317,7 +316,9 @@ why() {
     *'cluster CA found in'*) echo ca-pin ;;
     *'was different from the first'* | *'signed by unknown authority'*) echo cluster-info-changed ;;
     *'failed to request the cluster-info'*) echo endpoint ;;
-    *'[preflight] Some fatal errors'*) echo preflight ;;
+    *'[preflight] Some fatal errors'*)
+      echo "preflight checks=$(sed -n 's/.*\[ERROR \([A-Za-z0-9_-]*\)\].*/\1/p' "$dir/kubeadm.log" | tr '\n' ',' | sed 's/,$//')"
+      ;;
     *'no space left on device'*) echo no-space ;;
     *) echo kubeadm-join ;;
   esac
