@@ -125,3 +125,40 @@ func TestUserdataFollowsTheAgentsSettings(t *testing.T) {
 		t.Errorf("exit %d, %q", code, errout)
 	}
 }
+
+// TestUserdataPage runs the commands of docs/userdata.md whose output stands there.
+func TestUserdataPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/userdata.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, errout := runUserdata(t, "downloads", "--kubernetes-version", "v1.36.3", "--arch", "amd64")
+	if code != 0 || errout != "" || !strings.Contains(string(page), "--arch amd64\n"+out+"```") {
+		t.Errorf("the page does not show this list (exit %d, %s):\n%s", code, errout, out)
+	}
+	code, out, _ = runUserdata(t, "lint", "--cloud", "aws", "../../userdata/testdata/plain.sh")
+	out = strings.ReplaceAll(out, "../../userdata/testdata/plain.sh", "worker.sh")
+	if code != 0 || !strings.Contains(string(page), "worker.sh\n"+out+"```") {
+		t.Errorf("the page does not show this (exit %d): %s", code, out)
+	}
+	if code, out, _ := runUserdata(t, "lint", "--os", "flatcar", "../../userdata/lint/testdata/seed004.sh"); code != 1 || !strings.Contains(out, "W3 fault") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"lint"}, 2, "name one file"},
+		{[]string{"lint", "/nonexistent"}, 1, "no such file"},
+		{[]string{"downloads", "--kubernetes-version", "v1.29.0"}, 1, "too old"},
+		{[]string{"downloads", "--kubernetes-version", "v1.36.99"}, 1, "give --checksum NAME/ARCH=SHA256"},
+		{[]string{"downloads", "--kubernetes-version", "v1.36.3", "--versions", "/nonexistent"}, 1, "make versions writes one"},
+		{[]string{"render", "--env-file", writeEnv(t, workerEnv), "--before-join", "/nonexistent"}, 1, "read a hook"},
+		{[]string{"render", "--env-file", writeEnv(t, workerEnv), "--checksum", "x"}, 2, "want KEY=VALUE"},
+	} {
+		if code, _, errout := runUserdata(t, c.args...); code != c.code || !strings.Contains(errout, c.want) {
+			t.Errorf("%v: exit %d, %q; want %d with %q", c.args, code, errout, c.code, c.want)
+		}
+	}
+}

@@ -18,17 +18,17 @@ import (
 
 // The rules. docs/userdata.md lists them.
 const (
-	Size      = "U1"  // bytes that the cloud takes
-	Secret    = "U2"  // a secret other than a join token that expires
-	EveryBoot = "U3"  // runs at every boot and is not guarded
-	API       = "U4"  // kubeadm's configuration against the version of Kubernetes
-	Shell     = "U5"  // syntax of shell scripts
-	Schema    = "U6"  // form of cloud-config, MIME and Ignition
-	Unchecked = "U7"  // a download that nothing checks
-	Exposed   = "U8"  // a token in arguments, traces or readable files
-	NoEffect  = "U9"  // settings that do nothing or are gone
-	JoinInfo  = "U10" // join values that are missing or trust anybody
-	ReadOnly  = "U11" // a path that the system does not let anybody write
+	Size      = "W1"  // bytes that the cloud takes
+	Secret    = "W2"  // a secret other than a join token that expires
+	EveryBoot = "W3"  // runs at every boot and is not guarded
+	API       = "W4"  // kubeadm's configuration against the version of Kubernetes
+	Shell     = "W5"  // syntax of shell scripts
+	Schema    = "W6"  // form of cloud-config, MIME and Ignition
+	Unchecked = "W7"  // a download that nothing checks
+	Exposed   = "W8"  // a token in arguments, traces or readable files
+	NoEffect  = "W9"  // settings that do nothing or are gone
+	JoinInfo  = "W10" // join values that are missing or trust anybody
+	ReadOnly  = "W11" // a path that the system does not let anybody write
 )
 
 // Finding is one fault.
