@@ -47,7 +47,7 @@ func Prepare(ctx context.Context, progress io.Writer) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	p := Parts{Tree: filepath.Join(root, "tree-bookworm-1")}
+	p := Parts{Tree: filepath.Join(root, "tree-bookworm-2")}
 	h := sha256.New()
 	for _, module := range []string{"kubernetes", "runtime"} {
 		for _, name := range []string{"go.mod", "go.sum"} {

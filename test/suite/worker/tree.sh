@@ -15,8 +15,10 @@ cp -a /etc/apt/apt.conf.d/. "$tree/etc/apt/apt.conf.d/"
 unshare -m sh -ec 'mount -t proc proc "$1/proc"
   chroot "$1" sh -ec "export DEBIAN_FRONTEND=noninteractive; apt-get update -qq; apt-get install -y -qq --no-install-recommends cloud-init"' _ "$tree"
 rm -rf "$tree/usr/sbin/policy-rc.d" "$tree"/var/cache/apt/archives/*.deb "$tree"/var/lib/apt/lists/*
-# Quiet boots: no timers, no console login.
-for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer console-getty.service getty.target; do
+# Quiet boots: no timers, no console login, no mounts that a container has no use for.
+for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service console-getty.service getty.target \
+  dev-hugepages.mount dev-mqueue.mount sys-kernel-debug.mount sys-kernel-tracing.mount sys-kernel-config.mount sys-fs-fuse-connections.mount \
+  modprobe@.service; do
   ln -sf /dev/null "$tree/etc/systemd/system/$unit"
 done
 : >"$tree/etc/machine-id"
