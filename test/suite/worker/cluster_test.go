@@ -211,7 +211,7 @@ func (r *rig) machine(t *testing.T, script []byte, size string, env ...string) (
 	r.mu.Lock()
 	r.metadata = &httputil.ReverseProxy{Rewrite: func(q *httputil.ProxyRequest) { q.SetURL(u) }} // a forwarded request is refused
 	r.mu.Unlock()
-	if out, err := exec.Command("ip", "addr", "add", i.PrivateIP+"/32", "dev", "lo").CombinedOutput(); err != nil {
+	if out, err := exec.Command("ip", "addr", "replace", i.PrivateIP+"/32", "dev", "lo").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	// On a kernel with cgroup v1 the container's systemd sometimes loses a notification and stays
