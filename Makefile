@@ -15,7 +15,7 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check test race oracle soak mutants chaos flood outage demo e2e-openstack e2e-clusterapi bench fuzz dist clean
+.PHONY: help build man generate check test race oracle soak mutants chaos flood outage demo e2e-openstack e2e-clusterapi e2e-worker versions bench fuzz dist clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -79,6 +79,13 @@ e2e-openstack: ## providers nova and magnum against real Keystone, Placement, Gl
 e2e-clusterapi: ## provider clusterapi against Cluster API's own core manager, built from its Go module (5 minutes of CPU once), and the demo's story with it
 	cd test && AUTOSCALER_TEST_CLUSTERAPI=1 $(GO) test ./suite/clusterapi ./suite/provider -run 'TestClusterAPICore|TestDefinitions' -count=1 -v -timeout 60m
 	cd test && AUTOSCALER_TEST_CLUSTERAPI=1 $(GO) run ./cmd/demo --provider clusterapi
+
+e2e-worker: ## a real worker: systemd containers run the generated user data whole, with real kubeadm, kubelet, containerd and cloud-init, and join a real control plane (as root; 8 minutes of CPU and 2 for a Debian once, then 5 minutes)
+	sh test/suite/worker/install.sh
+	cd test && AUTOSCALER_TEST_WORKER=1 $(GO) test ./suite/worker -count=1 -v -timeout 40m
+
+versions: ## renew userdata/versions.txt from the publishers' own checksum files (VERSIONS="kubelet=v1.36.5 kubeadm=v1.36.5 ..." adds some); needs the internet
+	cd test && $(GO) run ./cmd/versions -table ../userdata/versions.txt $(VERSIONS)
 
 bench: ## benchmarks beside the peers' figures and the bars (BENCH=E|R|... for some, BENCH_FLAGS="-write ../docs/performance.md" keeps the table)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count 3 -timeout 60m ./agent/... | (cd test && $(GO) run ./cmd/bench $(BENCH_FLAGS))

@@ -41,6 +41,7 @@ var floors = map[string]floor{
 	"agent/plan":                            {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/*"}},
 	"agent/plan/plantest":                   {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net", "os"}},
 	"userdata":                              {pure: true, house: []string{"agent/cluster"}},
+	"userdata/lint":                         {clockless: true, house: []string{"userdata"}, banned: []string{"k8s.io/", "net/http", "os", "context"}},
 	"agent/heartbeat":                       {banned: []string{"k8s.io/", "net"}},
 	"agent/flight":                          {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
 	"agent/atomicfile":                      {banned: []string{"k8s.io/", "net"}},
@@ -95,7 +96,7 @@ var floors = map[string]floor{
 	"bootstrap/ssm":                         {house: []string{"bootstrap"}, banned: []string{"k8s.io/"}},
 	"bootstrap":                             {house: []string{"agent/cluster", "agent/heartbeat", "agent/atomicfile", "agent/servingcert", "bootstrap/*"}},
 	"agent":                                 {house: []string{"*"}},
-	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/localapi", "agent/oneshot", "agent/replay", "agent/report", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata"}, banned: []string{"k8s.io/client-go"}},
+	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/localapi", "agent/oneshot", "agent/replay", "agent/report", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata", "userdata/*"}, banned: []string{"k8s.io/client-go"}},
 }
 
 // impure are the imports that a pure file must not have. math/rand and text/template

@@ -10,9 +10,10 @@ type place struct {
 	limit int // of user data, in bytes before base64
 	// facts asks the machine's metadata service. It sets NODE_NAME and what labels and
 	// providerID use.
-	facts      string
-	labels     []string // of the Node, in the shell's double quotes
-	providerID string   // in the shell's double quotes
+	facts string
+	// labels of the Node and the shell variable of each value; nil where facts sets LABELS.
+	labels     [][2]string
+	providerID string // a document's text, with refs
 	// perServer tells that whoever makes a server can put a token of its own in the
 	// place of TokenPlaceholder.
 	perServer bool
@@ -25,12 +26,12 @@ const TokenPlaceholder = "{{join token}}"
 // places are the clouds that are known. EC2 counts raw bytes of user data; Nova takes
 // 65535 characters of base64.
 var places = map[string]place{
-	"aws": {limit: 16384, facts: awsFacts, providerID: "aws:///$ZONE/$INSTANCE_ID", labels: []string{
-		"node.kubernetes.io/instance-type=$INSTANCE_TYPE",
-		"topology.kubernetes.io/region=$REGION",
-		"topology.kubernetes.io/zone=$ZONE",
+	"aws": {limit: 16384, facts: awsFacts, providerID: "aws:///" + ref("ZONE") + "/" + ref("INSTANCE_ID"), labels: [][2]string{
+		{"node.kubernetes.io/instance-type", "INSTANCE_TYPE"},
+		{"topology.kubernetes.io/region", "REGION"},
+		{"topology.kubernetes.io/zone", "ZONE"},
 	}},
-	"openstack": {limit: 49149, facts: openstackFacts, providerID: "$PROVIDER_ID", labels: []string{"$LABELS"}, perServer: true},
+	"openstack": {limit: 49149, facts: openstackFacts, providerID: ref("PROVIDER_ID"), perServer: true},
 }
 
 // Clouds are the names of the clouds that are known, sorted.

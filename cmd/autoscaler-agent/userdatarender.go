@@ -20,8 +20,8 @@ func userdataRenderCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "render",
 		Short: "Render the user data of a launch template",
-		Long: `Make the user data of a launch template: a shell script that installs what is missing
-and joins the cluster.
+		Long: `Make the user data of a launch template: what a machine needs at its first boot to
+install what is missing and to join the cluster.
 
 The output holds the join token. The amounts that the kubelets reserve are those of
 AUTOSCALER_KUBELET_* in the agent's own configuration (--agent-env-file and the
@@ -34,6 +34,13 @@ with another value wins, with a warning.`,
   # A group for batch work
   autoscaler-agent userdata render --label example.net/pool=batch \
       --taint example.net/dedicated=batch:NoSchedule -o batch.sh
+
+  # For an image of Flatcar, in the format of Ignition
+  autoscaler-agent userdata render --os flatcar --arch amd64 -o worker.ign
+
+  # Without access to the internet
+  autoscaler-agent userdata render --mirror https://mirror.example.net \
+      --registry-mirror registry.k8s.io=https://mirror.example.net/v2 -o worker.sh
 
   # For servers of OpenStack: the agent puts a token of its own into each
   autoscaler-agent userdata render --cloud openstack -o /etc/autoscaler-agent/worker.sh
@@ -127,24 +134,63 @@ func (f *userdataFlags) render() ([]byte, error) {
 	if f.endpoint != "" {
 		join["JOIN_ENDPOINT"] = f.endpoint
 	}
+	if err := f.readFiles(); err != nil {
+		return nil, err
+	}
 	token := join["JOIN_TOKEN"]
 	if userdata.TokenPerServer(f.cloud) && !f.sharedToken {
 		token = userdata.TokenPlaceholder
 	}
-	spec := userdata.Spec{
-		Cloud:             f.cloud,
+	return userdata.Render(f.spec(join, token))
+}
+
+// spec is what the flags ask for. f.readFiles comes first.
+func (f *userdataFlags) spec(join map[string]string, token string) userdata.Spec {
+	return userdata.Spec{
+		Cloud: f.cloud, System: f.system, Arch: f.arch, Format: f.format,
 		KubernetesVersion: join["JOIN_KUBERNETES_VERSION"],
 		Join: userdata.Join{
 			Endpoint:     join["JOIN_ENDPOINT"],
 			Token:        token,
 			CACertHashes: splitList(join["JOIN_CERT_HASH"]),
 		},
-		Reservation: f.reserved,
-		Labels:      f.labels,
-		Taints:      f.taints,
-		ClusterDNS:  splitList(f.dns),
+		Reservation:           f.reserved,
+		Labels:                f.labels,
+		Taints:                f.taints,
+		ClusterDNS:            splitList(f.dns),
+		ExternalCloudProvider: f.externalCloud,
+		IgnorePreflight:       splitList(f.ignorePreflight),
+		Downloads:             f.downloads,
+		Proxy:                 f.proxy,
+		RegistryMirrors:       f.registryMirrors,
+		InstanceStore:         f.instanceStore,
+		BeforeJoin:            f.hooks[0],
+		AfterJoin:             f.hooks[1],
 	}
-	return userdata.Render(spec)
+}
+
+// readFiles reads what flags name by file.
+func (f *userdataFlags) readFiles() error {
+	f.downloads.Mirrors, f.downloads.SHA256, f.proxy.No = splitList(f.mirrors), f.checksums, splitList(f.noProxy)
+	for i, file := range []string{f.beforeJoin, f.afterJoin} {
+		if file == "" {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("read a hook: %w", err)
+		}
+		f.hooks[i] = text
+	}
+	if f.versions == "" {
+		return nil
+	}
+	text, err := os.ReadFile(f.versions)
+	if err != nil {
+		return fmt.Errorf("read the table of versions: %w: make versions writes one", err)
+	}
+	f.downloads.Table, err = userdata.ParseTable(string(text))
+	return err
 }
 
 // readWorkerEnv reads the file that the agent publishes. Other names are ignored:

@@ -52,8 +52,8 @@ func TestUserdataRender(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"JOIN_ENDPOINT='k8s.example.net:6443'\n", "000001,sha256:0000", "example.net/pool=batch\"", `{key: "c", value: "", effect: "NoExecute"}`,
-		"maxPods: 50\n", `kubeReserved: {cpu: "1000m", memory: "1Gi"}`, "systemReserved: {}\n", `memory.available: "5Mi"`, `nodefs.available: "1Gi"`,
+		"JOIN_ENDPOINT='k8s.example.net:6443'\n", "000001,sha256:0000", "example.net/pool=batch\"", `"key": "c"`,
+		`"maxPods": 50`, `"cpu": "1000m"`, `"memory": "1Gi"`, `"systemReserved": {}`, `"memory.available": "5Mi"`, `"nodefs.available": "1Gi"`,
 	} {
 		if !strings.Contains(string(script), want) {
 			t.Errorf("the script lacks %q", want)
@@ -114,8 +114,8 @@ func TestUserdataFollowsTheAgentsSettings(t *testing.T) {
 	if code != 0 || errout != "" {
 		t.Fatalf("exit %d, %q", code, errout)
 	}
-	for _, want := range []string{"maxPods: 58\n", `kubeReserved: {cpu: "2000m", memory: "3Gi"}`, `systemReserved: {cpu: "250m", memory: "1Gi"}`,
-		`memory.available: "200Mi"`, `nodefs.available: "7%"`} {
+	for _, want := range []string{`"maxPods": 58`, `"cpu": "2000m"`, `"memory": "3Gi"`, `"cpu": "250m"`, `"memory": "1Gi"`,
+		`"memory.available": "200Mi"`, `"nodefs.available": "7%"`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the script lacks %q", want)
 		}
@@ -123,5 +123,42 @@ func TestUserdataFollowsTheAgentsSettings(t *testing.T) {
 	t.Setenv("AUTOSCALER_KUBELET_MAX_PODS", "many")
 	if code, _, errout := runUserdata(t, "render", "--env-file", writeEnv(t, workerEnv)); code != 1 || !strings.Contains(errout, "AUTOSCALER_KUBELET_MAX_PODS") {
 		t.Errorf("exit %d, %q", code, errout)
+	}
+}
+
+// TestUserdataPage runs the commands of docs/userdata.md whose output stands there.
+func TestUserdataPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/userdata.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, errout := runUserdata(t, "downloads", "--kubernetes-version", "v1.36.3", "--arch", "amd64")
+	if code != 0 || errout != "" || !strings.Contains(string(page), "--arch amd64\n"+out+"```") {
+		t.Errorf("the page does not show this list (exit %d, %s):\n%s", code, errout, out)
+	}
+	code, out, _ = runUserdata(t, "lint", "--cloud", "aws", "../../userdata/testdata/plain.sh")
+	out = strings.ReplaceAll(out, "../../userdata/testdata/plain.sh", "worker.sh")
+	if code != 0 || !strings.Contains(string(page), "worker.sh\n"+out+"```") {
+		t.Errorf("the page does not show this (exit %d): %s", code, out)
+	}
+	if code, out, _ := runUserdata(t, "lint", "--os", "flatcar", "../../userdata/lint/testdata/seed004.sh"); code != 1 || !strings.Contains(out, "W3 fault") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"lint"}, 2, "name one file"},
+		{[]string{"lint", "/nonexistent"}, 1, "no such file"},
+		{[]string{"downloads", "--kubernetes-version", "v1.29.0"}, 1, "too old"},
+		{[]string{"downloads", "--kubernetes-version", "v1.36.99"}, 1, "give --checksum NAME/ARCH=SHA256"},
+		{[]string{"downloads", "--kubernetes-version", "v1.36.3", "--versions", "/nonexistent"}, 1, "make versions writes one"},
+		{[]string{"render", "--env-file", writeEnv(t, workerEnv), "--before-join", "/nonexistent"}, 1, "read a hook"},
+		{[]string{"render", "--env-file", writeEnv(t, workerEnv), "--checksum", "x"}, 2, "want KEY=VALUE"},
+	} {
+		if code, _, errout := runUserdata(t, c.args...); code != c.code || !strings.Contains(errout, c.want) {
+			t.Errorf("%v: exit %d, %q; want %d with %q", c.args, code, errout, c.code, c.want)
+		}
 	}
 }
