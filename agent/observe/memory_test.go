@@ -43,7 +43,7 @@ func fullPod(i int) *corev1.Pod {
 			ResourceVersion: fmt.Sprint(100000 + i), Generation: 1, CreationTimestamp: at, Labels: map[string]string{"app": app, "pod-template-hash": "6d4b75cb6d", "tier": "web"},
 			Annotations:     map[string]string{"prometheus.io/scrape": "true", "checksum/config": strings.Repeat("ab", 32)},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app + "-6d4b75cb6d", UID: types.UID("rs-" + app), Controller: &yes, BlockOwnerDeletion: &yes}},
-			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{` + strings.Repeat(`"f:app":{},`, 60) + `"f:tier":{}}}}`)}}},
+			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{` + strings.Repeat(`"f:app":{},`, 60) + `"f:tier":{}}}}`)}},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: fmt.Sprintf("ip-10-%d-%d.example.internal", i/podsPerNode/256, i/podsPerNode%256), SchedulerName: "default-scheduler", ServiceAccountName: "default", DeprecatedServiceAccount: "default",
