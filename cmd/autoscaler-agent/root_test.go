@@ -80,7 +80,7 @@ func TestFindingsAreLines(t *testing.T) {
 	}
 	t.Setenv("AUTOSCALER_LOG_LEVEL", "loud")
 	errout.Reset()
-	if code := execute(t.Context(), []string{"status"}, &out, &errout); code != exitFailed || !strings.HasPrefix(errout.String(), "autoscaler-agent: configuration:\n  AUTOSCALER_") || strings.Count(errout.String(), "\n") != 3 {
+	if code := execute(t.Context(), []string{"plan"}, &out, &errout); code != exitFailed || !strings.HasPrefix(errout.String(), "autoscaler-agent: configuration:\n  AUTOSCALER_") || strings.Count(errout.String(), "\n") != 3 {
 		t.Errorf("code %d, %q", code, errout.String())
 	}
 }
