@@ -77,6 +77,8 @@ var floors = map[string]floor{
 	"agent/clients":                         {house: []string{"agent/apierror", "agent/cluster", "agent/config", "agent/election", "agent/groups", "agent/provider", "agent/provider/all", "agent/version", "bootstrap", "csrsigner", "csrsigner/rules"}},
 	"agent/statefile":                       {house: []string{"agent/atomicfile", "agent/cluster", "agent/config", "agent/decision", "agent/observe/template"}, banned: []string{"k8s.io/", "net"}},
 	"agent/doctor":                          {house: []string{"agent/act", "agent/apierror", "agent/clients", "agent/cluster", "agent/config", "agent/election", "agent/observe/priorities", "agent/plan", "agent/provider", "agent/provider/all", "bootstrap", "csrsigner", "nodecleaner"}},
+	"agent/install":                         {house: []string{"agent/apierror", "agent/atomicfile", "agent/clients", "agent/config", "agent/provider/asg", "units"}},
+	"units":                                 {},
 	"agent/localapi":                        {house: []string{"agent/cluster", "agent/config", "agent/decision", "agent/election", "agent/flight", "agent/heartbeat", "agent/inventory", "agent/observe", "agent/observe/template", "agent/plan", "agent/report", "agent/version", "csrsigner", "nodecleaner", "nodecleaner/reaper"}},
 	"agent/oneshot":                         {house: []string{"agent/clients", "agent/cluster", "agent/config", "agent/decision", "agent/election", "agent/groups", "agent/inventory", "agent/localapi", "agent/observe", "agent/observe/convert", "agent/observe/priorities", "agent/observe/template", "agent/plan", "agent/provider", "agent/statefile", "csrsigner", "nodecleaner", "nodecleaner/reaper"}},
 	"agent/replay":                          {house: []string{"agent/config", "agent/decision", "agent/flight", "agent/localapi", "agent/plan"}, banned: []string{"os"}},
@@ -88,7 +90,7 @@ var floors = map[string]floor{
 	"nodecleaner":                           {house: []string{"agent/cluster", "agent/deadline", "agent/heartbeat", "agent/atomicfile", "nodecleaner/reaper"}},
 	"bootstrap":                             {house: []string{"agent/cluster", "agent/heartbeat", "agent/atomicfile", "agent/servingcert"}},
 	"agent":                                 {house: []string{"*"}},
-	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/localapi", "agent/oneshot", "agent/replay", "agent/report", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata"}, banned: []string{"k8s.io/client-go"}},
+	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "agent/localapi", "agent/oneshot", "agent/replay", "agent/report", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata"}, banned: []string{"k8s.io/client-go"}},
 }
 
 // impure are the imports that a pure file must not have. math/rand and text/template
