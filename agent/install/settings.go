@@ -58,7 +58,7 @@ func (h Host) environment(ctx context.Context, o Options, client kubernetes.Inte
 			return Step{}, err
 		}
 		if after != text {
-			names = append(names, s.Name+"="+s.Value)
+			names = append(names, s.shown())
 		}
 		text = after
 	}
@@ -67,6 +67,14 @@ func (h Host) environment(ctx context.Context, o Options, client kubernetes.Inte
 		step.Text += ": " + strings.Join(names, ", ")
 	}
 	return step, nil
+}
+
+// shown is the setting for a person. The value of another program's variable may be secret.
+func (s Setting) shown() string {
+	if strings.HasPrefix(s.Name, config.Prefix+"_") {
+		return s.Name + "=" + s.Value
+	}
+	return s.Name
 }
 
 func pairs(list []Setting) (out [][2]string) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -149,12 +150,29 @@ func applySteps(c *cobra.Command, steps []install.Step, format string, dry bool)
 	return errors.Join(err, printed)
 }
 
+// policyWithin bounds the wait for the policies to be enforced.
+const policyWithin = 20 * time.Second
+
+// notYetInForce tells whether the check of the credential found what no policy refused.
+func notYetInForce(findings []doctor.Finding) bool {
+	return slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.About == "credential" && f.Level == doctor.LevelError })
+}
+
 // afterInstall checks what was installed and says what to type.
 func afterInstall(c *cobra.Command, host install.Host) error {
 	out := c.OutOrStdout()
 	fmt.Fprintln(out)
 	cfg, err := load("")
 	findings := doctor.Check(c.Context(), cfg, err, false)
+	// An API server enforces a new policy some seconds after it was applied.
+	for began := time.Now(); notYetInForce(findings) && time.Since(began) < policyWithin; {
+		select {
+		case <-c.Context().Done():
+			return failed("install", c.Context().Err())
+		case <-time.After(time.Second):
+			findings = doctor.Check(c.Context(), cfg, err, false)
+		}
+	}
 	printFindings(out, findings)
 	fmt.Fprintln(out)
 	for _, f := range findings {

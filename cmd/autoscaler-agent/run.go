@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
+
 	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
@@ -21,6 +24,9 @@ func runCommand() *cobra.Command {
 	envFile := envFileFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := load(*envFile)
+		if *envFile == "" && errors.Is(err, fs.ErrPermission) {
+			cfg, err = config.Load() // systemd has read the file, as root
+		}
 		log := report.NewLogger(cfg.LogLevel, c.ErrOrStderr())
 		if err != nil {
 			for _, e := range config.Flatten(err) {
