@@ -16,11 +16,7 @@ import (
 // RestoreNode brings back what an operator had put on a deleted Node; see
 // nodecleaner.Restore. It uses the credentials of the person at the command line.
 func RestoreNode(ctx context.Context, cfg config.Config, log *logrus.Logger, k nodecleaner.Kept, force, dryRun bool) (nodecleaner.Restored, error) {
-	kubeconfig, err := clients.Rest(cfg, true)
-	if err != nil {
-		return nodecleaner.Restored{}, err
-	}
-	client, err := clients.Services(kubeconfig)
+	_, client, err := clients.Typed(ctx, cfg)
 	if err != nil {
 		return nodecleaner.Restored{}, err
 	}

@@ -15,7 +15,7 @@ func checkCommand() *cobra.Command {
 		Short: "Check configuration, credentials, rights, cloud and cluster",
 		Long: `Check everything that the agent needs: configuration, kubeconfig, rights, cloud
 credentials, node groups. The exit code is 1 when a finding is an error.`,
-		Example: `  autoscaler-agent check --env-file /etc/autoscaler-agent/agent.env
+		Example: `  autoscaler-agent check
   autoscaler-agent check --offline          # the configuration alone
   autoscaler-agent check --kubelets         # may --kubelet-certificate-authority be switched on?
   autoscaler-agent check --join             # could a machine join now?

@@ -100,9 +100,7 @@ func (x explaining) ask(c *cobra.Command, kind, name string, v any) (answered bo
 	if x.dry {
 		return false, nil
 	}
-	if err := socketOf(x.socket, *x.envFile); err != nil {
-		return false, err
-	}
+	socketOf(x.socket, *x.envFile)
 	err = ask(c.Context(), *x.socket, "/explain?"+url.Values{"kind": {kind}, "name": {name}}.Encode(), v)
 	switch {
 	case err == nil:

@@ -19,10 +19,11 @@ import (
 type userdataFlags struct {
 	flags *pflag.FlagSet
 
-	envFile, agentEnvFile, cloud, version, endpoint, dns, output string
-	system, arch, format, instanceStore                          string
-	mirrors, noProxy, versions, beforeJoin, afterJoin            string
-	ignorePreflight                                              string
+	envFile                                           *string
+	joinFile, cloud, version, endpoint, dns, output   string
+	system, arch, format, instanceStore               string
+	mirrors, noProxy, versions, beforeJoin, afterJoin string
+	ignorePreflight                                   string
 
 	sharedToken, externalCloud bool
 
@@ -39,8 +40,8 @@ type userdataFlags struct {
 
 func newUserdataFlags(c *cobra.Command) *userdataFlags {
 	f := &userdataFlags{flags: c.Flags(), reserved: userdata.DefaultReservation()}
-	f.flags.StringVar(&f.envFile, "env-file", "/etc/worker.env", "`file` with JOIN_TOKEN, JOIN_CERT_HASH, JOIN_ENDPOINT and JOIN_KUBERNETES_VERSION")
-	f.flags.StringVar(&f.agentEnvFile, "agent-env-file", "", "`file` with the agent's AUTOSCALER_KUBELET_* settings (default "+agentEnvFile+" where it exists)")
+	f.flags.StringVar(&f.joinFile, "join-file", "/etc/worker.env", "`file` with JOIN_TOKEN, JOIN_CERT_HASH, JOIN_ENDPOINT and JOIN_KUBERNETES_VERSION")
+	f.envFile = envFileFlag(c)
 	f.flags.StringVar(&f.cloud, "cloud", "aws", "`cloud` that the machines run in: "+strings.Join(userdata.Clouds(), " or "))
 	f.flags.BoolVar(&f.sharedToken, "shared-token", false, "on openstack, write the published join token into the user data; without it the agent mints a token for each server")
 	f.flags.StringVar(&f.version, "kubernetes-version", "", "`version` to install where it is missing, for example v1.36.3 (default JOIN_KUBERNETES_VERSION)")

@@ -24,7 +24,7 @@ func userdataRenderCommand() *cobra.Command {
 install what is missing and to join the cluster.
 
 The output holds the join token. The amounts that the kubelets reserve are those of
-AUTOSCALER_KUBELET_* in the agent's own configuration (--agent-env-file and the
+AUTOSCALER_KUBELET_* in the agent's own configuration (--env-file and the
 environment), because the agent computes from them what a new machine can hold. A flag
 with another value wins, with a warning.`,
 		Example: `  # The join information that the running agent publishes, to a file that only
@@ -77,23 +77,12 @@ with another value wins, with a warning.`,
 	return c
 }
 
-// agentEnvFile is the EnvironmentFile= of the unit.
-const agentEnvFile = "/etc/autoscaler-agent/agent.env"
-
 // reserve takes the settings without a flag from the agent's own configuration, so that
 // the kubelets reserve the amounts that the agent computes with. differs names the flags
 // with another value.
 func (f *userdataFlags) reserve() (differs []string, err error) {
-	file := f.agentEnvFile
-	if file == "" {
-		if _, err := os.Stat(agentEnvFile); err == nil {
-			file = agentEnvFile
-		}
-	}
-	if file != "" {
-		if err := config.LoadEnvFile(file); err != nil {
-			return nil, fmt.Errorf("read the agent's kubelet settings: %w", err)
-		}
+	if err := config.LoadEnvFile(*f.envFile); err != nil {
+		return nil, fmt.Errorf("read the agent's kubelet settings: %w", err)
 	}
 	kubelet, err := config.LoadKubelet()
 	if err != nil {
@@ -124,7 +113,7 @@ func (f *userdataFlags) reserve() (differs []string, err error) {
 }
 
 func (f *userdataFlags) render() ([]byte, error) {
-	join, err := readWorkerEnv(f.envFile)
+	join, err := readWorkerEnv(f.joinFile)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +187,7 @@ func (f *userdataFlags) readFiles() error {
 func readWorkerEnv(file string) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("read join information: %w: start the agent, which publishes it, or name another file with --env-file", err)
+		return nil, fmt.Errorf("read join information: %w: start the agent, which publishes it, or name another file with --join-file", err)
 	}
 	vars := map[string]string{}
 	for lines, n := bufio.NewScanner(bytes.NewReader(text)), 1; lines.Scan(); n++ {

@@ -37,7 +37,7 @@ func TestUserdataRender(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errout := runUserdata(t, "render", "--env-file", writeEnv(t, workerEnv), "-o", file,
+	code, out, errout := runUserdata(t, "render", "--join-file", writeEnv(t, workerEnv), "-o", file,
 		"--label", "example.net/pool=batch", "--taint", "a=b:NoSchedule", "--taint", "c:NoExecute", "--max-pods", "50",
 		"--kube-reserved", "cpu=1,memory=1Gi", "--system-reserved", "", "--eviction-hard", "memory.available=5Mi,nodefs.available=1Gi")
 	if code != 0 || out != "" || strings.Count(errout, "differs from the agent's own setting") != 4 {
@@ -70,20 +70,20 @@ func TestUserdataErrors(t *testing.T) {
 	}{
 		{nil, 2, "Usage:"},
 		{[]string{"paint"}, 2, `there is no command "paint"`},
-		{[]string{"render", "--env-file", filepath.Join(t.TempDir(), "none")}, 1, "name another file with --env-file"},
-		{[]string{"render", "--env-file", writeEnv(t, "JOIN_TOKEN=abcdef.0123456789abcdef\n")}, 1, "JOIN_CERT_HASH is missing"},
-		{[]string{"render", "--env-file", writeEnv(t, "what\n")}, 1, "line 1: want NAME=VALUE"},
-		{[]string{"render", "--env-file", writeEnv(t, strings.Replace(workerEnv, "abcdef.", "abc.", 1))}, 1, "join.token"},
-		{[]string{"render", "--env-file", good, "extra"}, 2, `"extra" is one argument too many`},
-		{[]string{"render", "--env-file", good, "--kube-reserved", "gpu=1"}, 2, "only cpu, memory and ephemeral-storage"},
-		{[]string{"render", "--env-file", good, "--eviction-hard", "pid.available=1"}, 2, "only memory.available and nodefs.available"},
-		{[]string{"render", "--env-file", good, "--kube-reserved", "pid=100"}, 2, "pid: only cpu, memory and ephemeral-storage"},
-		{[]string{"render", "--env-file", good, "--kube-reserved", "memory=lots"}, 2, `--kube-reserved is "memory=lots": `},
-		{[]string{"render", "--env-file", good, "--eviction-hard", "memory.available=5%"}, 2, "in bytes, for example 100Mi"},
-		{[]string{"render", "--env-file", good, "--eviction-hard", "nodefs.available<101%"}, 2, "from 0 to 100"},
-		{[]string{"render", "--env-file", good, "--taint", "a"}, 2, "want key[=value]:effect"},
-		{[]string{"render", "--env-file", good, "--label", "a=b", "--label", "a=c"}, 2, "given twice"},
-		{[]string{"render", "--env-file", good, "-o", filepath.Join(t.TempDir(), "no", "dir")}, 1, "write "},
+		{[]string{"render", "--join-file", filepath.Join(t.TempDir(), "none")}, 1, "name another file with --join-file"},
+		{[]string{"render", "--join-file", writeEnv(t, "JOIN_TOKEN=abcdef.0123456789abcdef\n")}, 1, "JOIN_CERT_HASH is missing"},
+		{[]string{"render", "--join-file", writeEnv(t, "what\n")}, 1, "line 1: want NAME=VALUE"},
+		{[]string{"render", "--join-file", writeEnv(t, strings.Replace(workerEnv, "abcdef.", "abc.", 1))}, 1, "join.token"},
+		{[]string{"render", "--join-file", good, "extra"}, 2, `"extra" is one argument too many`},
+		{[]string{"render", "--join-file", good, "--kube-reserved", "gpu=1"}, 2, "only cpu, memory and ephemeral-storage"},
+		{[]string{"render", "--join-file", good, "--eviction-hard", "pid.available=1"}, 2, "only memory.available and nodefs.available"},
+		{[]string{"render", "--join-file", good, "--kube-reserved", "pid=100"}, 2, "pid: only cpu, memory and ephemeral-storage"},
+		{[]string{"render", "--join-file", good, "--kube-reserved", "memory=lots"}, 2, `--kube-reserved is "memory=lots": `},
+		{[]string{"render", "--join-file", good, "--eviction-hard", "memory.available=5%"}, 2, "in bytes, for example 100Mi"},
+		{[]string{"render", "--join-file", good, "--eviction-hard", "nodefs.available<101%"}, 2, "from 0 to 100"},
+		{[]string{"render", "--join-file", good, "--taint", "a"}, 2, "want key[=value]:effect"},
+		{[]string{"render", "--join-file", good, "--label", "a=b", "--label", "a=c"}, 2, "given twice"},
+		{[]string{"render", "--join-file", good, "-o", filepath.Join(t.TempDir(), "no", "dir")}, 1, "write "},
 	} {
 		code, out, errout := runUserdata(t, c.args...)
 		if code != c.code || !strings.Contains(errout, c.want) || out != "" {
@@ -110,7 +110,7 @@ func TestUserdataFollowsTheAgentsSettings(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errout := runUserdata(t, "render", "--env-file", writeEnv(t, workerEnv), "--agent-env-file", file)
+	code, out, errout := runUserdata(t, "render", "--join-file", writeEnv(t, workerEnv), "--env-file", file)
 	if code != 0 || errout != "" {
 		t.Fatalf("exit %d, %q", code, errout)
 	}
@@ -121,7 +121,7 @@ func TestUserdataFollowsTheAgentsSettings(t *testing.T) {
 		}
 	}
 	t.Setenv("AUTOSCALER_KUBELET_MAX_PODS", "many")
-	if code, _, errout := runUserdata(t, "render", "--env-file", writeEnv(t, workerEnv)); code != 1 || !strings.Contains(errout, "AUTOSCALER_KUBELET_MAX_PODS") {
+	if code, _, errout := runUserdata(t, "render", "--join-file", writeEnv(t, workerEnv)); code != 1 || !strings.Contains(errout, "AUTOSCALER_KUBELET_MAX_PODS") {
 		t.Errorf("exit %d, %q", code, errout)
 	}
 }
@@ -154,8 +154,8 @@ func TestUserdataPage(t *testing.T) {
 		{[]string{"downloads", "--kubernetes-version", "v1.29.0"}, 1, "too old"},
 		{[]string{"downloads", "--kubernetes-version", "v1.36.99"}, 1, "give --checksum NAME/ARCH=SHA256"},
 		{[]string{"downloads", "--kubernetes-version", "v1.36.3", "--versions", "/nonexistent"}, 1, "make versions writes one"},
-		{[]string{"render", "--env-file", writeEnv(t, workerEnv), "--before-join", "/nonexistent"}, 1, "read a hook"},
-		{[]string{"render", "--env-file", writeEnv(t, workerEnv), "--checksum", "x"}, 2, "want KEY=VALUE"},
+		{[]string{"render", "--join-file", writeEnv(t, workerEnv), "--before-join", "/nonexistent"}, 1, "read a hook"},
+		{[]string{"render", "--join-file", writeEnv(t, workerEnv), "--checksum", "x"}, 2, "want KEY=VALUE"},
 	} {
 		if code, _, errout := runUserdata(t, c.args...); code != c.code || !strings.Contains(errout, c.want) {
 			t.Errorf("%v: exit %d, %q; want %d with %q", c.args, code, errout, c.code, c.want)

@@ -167,7 +167,7 @@ func (r *rig) render(t *testing.T, flags ...string) []byte {
 	if err := os.WriteFile(hook, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"userdata", "render", "--env-file", r.workerEnv(), "--os", "debian", "--arch", "amd64", "--containerd", r.parts.Containerd,
+	args := []string{"userdata", "render", "--join-file", r.workerEnv(), "--os", "debian", "--arch", "amd64", "--containerd", r.parts.Containerd,
 		"--mirror", r.mirror.URL, "--before-join", hook, "--ignore-preflight-errors", "SystemVerification", "--label", "example.net/pool=batch", "--taint", "example.net/dedicated=batch:NoSchedule"}
 	for name, sum := range r.mirror.SHA256 {
 		args = append(args, "--checksum", name+"="+sum)

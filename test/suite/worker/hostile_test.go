@@ -35,7 +35,7 @@ func TestWorkerStops(t *testing.T) {
 		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return r.render(t, "--env-file", file)
+		return r.render(t, "--join-file", file)
 	}
 	replace := func(which string, with func(string) string) func(t *testing.T) []byte {
 		return func(t *testing.T) []byte {
