@@ -17,19 +17,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
-func userdataRenderCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "render",
-		Short: "Render the user data of a launch template",
-		Long: `Make the user data of a launch template: what a machine needs at its first boot to
-install what is missing and to join the cluster.
-
-The output holds the join token, or with --attest no secret at all: the machine gets its
-token from the leader. The amounts that the kubelets reserve are those of
-AUTOSCALER_KUBELET_* in the agent's own configuration (--env-file and the
-environment), because the agent computes from them what a new machine can hold. A flag
-with another value wins, with a warning.`,
-		Example: `  # The join information that the running agent publishes, to a file that only
+const renderExamples = `  # The join information that the running agent publishes, to a file that only
   # you can read
   autoscaler-agent userdata render -o worker.sh
 
@@ -53,7 +41,21 @@ with another value wins, with a warning.`,
   # A new version of the launch template
   aws ec2 create-launch-template-version --launch-template-name workers \
       --source-version '$Latest' \
-      --launch-template-data "{\"UserData\":\"$(base64 -w0 worker.sh)\"}"`,
+      --launch-template-data "{\"UserData\":\"$(base64 -w0 worker.sh)\"}"`
+
+func userdataRenderCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "render",
+		Short: "Render the user data of a launch template",
+		Long: `Make the user data of a launch template: what a machine needs at its first boot to
+install what is missing and to join the cluster.
+
+The output holds the join token, or with --attest no secret at all: the machine gets its
+token from the leader. The amounts that the kubelets reserve are those of
+AUTOSCALER_KUBELET_* in the agent's own configuration (--env-file and the
+environment), because the agent computes from them what a new machine can hold. A flag
+with another value wins, with a warning.`,
+		Example:           renderExamples,
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -118,7 +120,8 @@ func (f *userdataFlags) reserve() (differs []string, err error) {
 }
 
 func (f *userdataFlags) render() ([]byte, error) {
-	join, err := readWorkerEnv(f.joinFile, f.attest == "")
+	perServer := userdata.TokenPerServer(f.cloud) && !f.sharedToken
+	join, err := readWorkerEnv(f.joinFile, f.attest == "" && !perServer)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +137,7 @@ func (f *userdataFlags) render() ([]byte, error) {
 	token := join["JOIN_TOKEN"]
 	if f.attest != "" {
 		token = ""
-	} else if userdata.TokenPerServer(f.cloud) && !f.sharedToken {
+	} else if perServer {
 		token = userdata.TokenPlaceholder
 	}
 	return userdata.Render(f.spec(join, token))
@@ -203,7 +206,7 @@ func (f *userdataFlags) readFiles() error {
 
 // readWorkerEnv reads the file that the agent publishes. Other names are ignored:
 // operators add their own variables to that file. The token may be missing where the
-// machine gets one by itself.
+// machine gets one of its own.
 func readWorkerEnv(file string, needToken bool) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -227,7 +230,7 @@ func readWorkerEnv(file string, needToken bool) (map[string]string, error) {
 		}
 		remedy := "wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand"
 		if name == "JOIN_TOKEN" {
-			remedy += "; with AUTOSCALER_BOOTSTRAP_TOKENS=none machines attest: give --attest"
+			remedy += "; with AUTOSCALER_BOOTSTRAP_TOKENS=none machines on AWS attest: give --attest"
 		}
 		return nil, fmt.Errorf("read join information: %s: %s is missing: %s", file, name, remedy)
 	}

@@ -79,12 +79,15 @@ func TestUserdataAttest(t *testing.T) {
 			t.Error("the file's token changes the user data")
 		}
 	}
+	if code, out, errout := runUserdata(t, "render", "--join-file", writeEnv(t, none), "--cloud", "openstack"); code != 0 || !strings.Contains(out, "{{join token}}") {
+		t.Errorf("servers with a token each need none of the file: exit %d, %q", code, errout)
+	}
 	for _, c := range []struct {
 		args []string
 		env  string
 		want string
 	}{
-		{nil, none, "JOIN_TOKEN is missing: wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand; with AUTOSCALER_BOOTSTRAP_TOKENS=none machines attest: give --attest"},
+		{nil, none, "JOIN_TOKEN is missing: wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand; with AUTOSCALER_BOOTSTRAP_TOKENS=none machines on AWS attest: give --attest"},
 		{[]string{"--attest", "l:1", "--ca-file", "/nonexistent"}, none, "name its certificate with --ca-file"},
 		{[]string{"--attest", "l:1", "--ca-file", ca}, workerEnv, "none of its certificates has a hash of join.caCertHashes"},
 		{[]string{"--attest", "l", "--ca-file", ca}, none, "join.attest: "},

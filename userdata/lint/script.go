@@ -13,10 +13,12 @@ import (
 // script judges a shell script. whole tells that it is all of the user data, which some
 // systems run at every boot.
 func (l *linter) script(text string, whole bool) {
-	if worker, ok, err := userdata.Unpack([]byte(text)); err != nil {
-		l.add(Schema, true, 0, "%v", err)
-	} else if ok {
-		l.script(string(worker), false)
+	if whole { // what was unpacked is not unpacked again
+		if worker, ok, err := userdata.Unpack([]byte(text)); err != nil {
+			l.add(Schema, true, 0, "%v", err)
+		} else if ok {
+			l.script(string(worker), false)
+		}
 	}
 	l.parse(text)
 	l.secrets(text)
