@@ -34,23 +34,23 @@ attest_once() { # answer in $answer, status in $status
 } nonce=${nonce%%
 *}
   if [ "$status" != 200 ]; then answer=$nonce; return 0; fi
-  at=$(date -u +%Y%m%dT%H%M%SZ) cluster=${JOIN_CERT_HASH%%,*} suffix=''
-  day=${at%T*} type=application/x-www-form-urlencoded
+  now=$(date -u +%Y%m%dT%H%M%SZ) cluster=${JOIN_CERT_HASH%%,*} suffix=''
+  day=${now%T*} type=application/x-www-form-urlencoded
   case $REGION in cn-*) suffix=.cn ;; esac
   names='content-type;host;x-amz-date;x-amz-security-token;x-autoscaler-agent-cluster;x-autoscaler-agent-key;x-autoscaler-agent-nonce'
   want=$(printf 'Action=GetCallerIdentity&Version=2011-06-15' | sha)
   canonical=$(printf 'POST\n/\n\ncontent-type:%s\nhost:sts.%s.amazonaws.com%s\nx-amz-date:%s\nx-amz-security-token:%s\nx-autoscaler-agent-cluster:%s\nx-autoscaler-agent-key:%s\nx-autoscaler-agent-nonce:%s\n\n%s\n%s' \
-    "$type" "$REGION" "$suffix" "$at" "$token" "$cluster" "$spki" "$nonce" "$names" "$want" | sha)
+    "$type" "$REGION" "$suffix" "$now" "$token" "$cluster" "$spki" "$nonce" "$names" "$want" | sha)
   scope=$day/$REGION/sts/aws4_request
   secret=$(cred SecretAccessKey)
   s=$(printf 'AWS4%s' "$secret" | hex)
   for m in "$day" "$REGION" sts aws4_request "AWS4-HMAC-SHA256
-$at
+$now
 $scope
 $canonical"; do s=$(printf '%s' "$m" | hmac "$s"); done
   path='join'
   answer=$(printf '{"date":"%s","securityToken":"%s","authorization":"AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s","cluster":"%s","key":"%s","nonce":"%s"}' \
-    "$at" "$token" "$id" "$scope" "$names" "$s" "$cluster" "$spki" "$nonce" | leader -H 'Content-Type: application/json' --data-binary @-) || return 1
+    "$now" "$token" "$id" "$scope" "$names" "$s" "$cluster" "$spki" "$nonce" | leader -H 'Content-Type: application/json' --data-binary @-) || return 1
   status=${answer##*
 } answer=${answer%
 *}

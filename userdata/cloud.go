@@ -48,7 +48,7 @@ const awsFacts = `imds=${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.2
 imds=${imds%/}/latest
 phase metadata
 session=$(curl -fsS --connect-timeout 5 --max-time 20 --retry 6 --retry-connrefused -X PUT \
-  -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' "$imds/api/token") || die reason=imds-token
+  -H 'X-aws-ec2-metadata-token-ttl-seconds: 3600' "$imds/api/token") || die reason=imds-token
 fact() {
   printf 'X-aws-ec2-metadata-token: %s\n' "$session" |
     curl -fsS --connect-timeout 5 --max-time 20 --retry 6 --retry-connrefused -H @- "$imds/meta-data/$1"

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"maps"
 	"mime/multipart"
 	"net/textproto"
@@ -55,17 +56,19 @@ WantedBy=multi-user.target
 // (Flatcar) runs it at every boot and cloud-init once per instance; the guard makes both the
 // same.
 func (s Spec) script(sums map[string]string) ([]byte, error) {
+	file, err := s.scriptFile(sums)
+	if err != nil {
+		return nil, err
+	}
 	return []byte(`#!/bin/sh
-# User data made by autoscaler-agent. It holds a join token: keep it from other users.
-set -eu
+` + s.notice() + `set -eu
 umask 077
 if [ -e /etc/kubernetes/kubelet.conf ]; then
   echo 'autoscaler-agent: phase=already-joined'
   exit 0
 fi
 mkdir -p ` + stateDir + `
-cat >` + scriptFile + ` <<'` + scriptEnd + `'
-` + s.worker(sums, true) + scriptEnd + `
+` + file + scriptEnd + `
 cat >` + unitFile + ` <<'UNIT-END'
 ` + unit + `UNIT-END
 chmod 644 ` + unitFile + `
@@ -73,6 +76,45 @@ systemctl daemon-reload
 systemctl enable ` + unitName + `
 systemctl start ` + unitName + `
 `), nil
+}
+
+// notice says what a reader of the user data learns.
+func (s Spec) notice() string {
+	if s.Join.Attest != "" {
+		return "# User data made by autoscaler-agent. It holds no secret: the machine attests to get its join token.\n"
+	}
+	return "# User data made by autoscaler-agent. It holds a join token: keep it from other users.\n"
+}
+
+// scriptFile writes the worker's script from a here-document. With the CA and the steps to
+// attest it exceeds EC2's limit, so it is compressed then.
+func (s Spec) scriptFile(sums map[string]string) (string, error) {
+	if s.Join.Attest == "" {
+		return "cat >" + scriptFile + " <<'" + scriptEnd + "'\n" + s.worker(sums, true), nil
+	}
+	packed, err := pack(s.worker(sums, false))
+	return packedBegin + packed + "\n", err
+}
+
+const packedBegin = "base64 -d <<'" + scriptEnd + "' | gzip -dc >" + scriptFile + "\n"
+
+// Unpack returns the worker's script of user data in the format script that holds it
+// compressed; ok tells whether it does.
+func Unpack(script []byte) (worker []byte, ok bool, err error) {
+	_, rest, ok := bytes.Cut(script, []byte("\n"+packedBegin))
+	text, _, ended := bytes.Cut(rest, []byte("\n"+scriptEnd+"\n"))
+	if !ok || !ended {
+		return nil, false, nil
+	}
+	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(text)))
+	if err != nil {
+		return nil, true, fmt.Errorf("userdata: the compressed script does not unpack: %w", err)
+	}
+	const most = 1 << 20 // no cloud takes a hundredth of it
+	if worker, err = io.ReadAll(io.LimitReader(z, most)); err != nil {
+		return nil, true, fmt.Errorf("userdata: the compressed script does not unpack: %w", err)
+	}
+	return worker, true, nil
 }
 
 // scriptEnd ends the here-document with the worker's script; validate refuses it in a hook.
@@ -84,15 +126,19 @@ func (s Spec) cloudConfig(sums map[string]string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc := object{
-		"write_files": []object{
-			{"path": tokenFile, "permissions": "0600", "content": s.Join.Token},
-			{"path": scriptFile, "permissions": "0700", "encoding": "gz+b64", "content": packed},
-			{"path": unitFile, "permissions": "0644", "content": unit},
-		},
-		"runcmd": [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "enable", unitName}, {"systemctl", "start", unitName}},
+	files := []object{
+		{"path": tokenFile, "permissions": "0600", "content": s.Join.Token},
+		{"path": scriptFile, "permissions": "0700", "encoding": "gz+b64", "content": packed},
+		{"path": unitFile, "permissions": "0644", "content": unit},
 	}
-	return append([]byte("#cloud-config\n# User data made by autoscaler-agent. It holds a join token: keep it from other users.\n"), encode(doc)...), nil
+	if s.Join.Attest != "" {
+		files = files[1:] // no token
+	}
+	doc := object{
+		"write_files": files,
+		"runcmd":      [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "enable", unitName}, {"systemctl", "start", unitName}},
+	}
+	return append([]byte("#cloud-config\n"+s.notice()), encode(doc)...), nil
 }
 
 // mime is a multipart message whose one part is the cloud-config; an operator's own parts
@@ -133,13 +179,17 @@ func (s Spec) ignition(sums map[string]string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	files := []object{
+		{"path": tokenFile, "mode": 0o600, "contents": object{"source": "data:," + s.Join.Token}},
+		{"path": scriptFile, "mode": 0o700, "contents": object{"source": "data:;base64," + packed, "compression": "gzip"}},
+	}
+	if s.Join.Attest != "" {
+		files = files[1:] // no token
+	}
 	doc := object{
 		"ignition": object{"version": "3.3.0"},
-		"storage": object{"files": []object{
-			{"path": tokenFile, "mode": 0o600, "contents": object{"source": "data:," + s.Join.Token}},
-			{"path": scriptFile, "mode": 0o700, "contents": object{"source": "data:;base64," + packed, "compression": "gzip"}},
-		}},
-		"systemd": object{"units": []object{{"name": unitName, "enabled": true, "contents": unit}}},
+		"storage":  object{"files": files},
+		"systemd":  object{"units": []object{{"name": unitName, "enabled": true, "contents": unit}}},
 	}
 	return encode(doc), nil
 }

@@ -21,6 +21,11 @@ const (
 // JoinSection returns the parts of a rendered script between its markers, markers
 // included: the functions, where there are any, and the join section.
 func JoinSection(script []byte) ([]byte, error) {
+	if packed, ok, err := Unpack(script); err != nil {
+		return nil, err
+	} else if ok {
+		script = packed
+	}
 	section := between(script, JoinBegin, JoinEnd)
 	if section == nil {
 		return nil, errors.New("userdata: no join section: the script was not made by autoscaler-agent userdata render, or was cut")
@@ -62,9 +67,12 @@ hashes=$(printf '%s' "$JOIN_CERT_HASH" | sed 's/,/", "/g')
 `
 
 // tokenSource sets JOIN_TOKEN. It is the one place that knows where a machine has its join
-// token from: here the script itself or a file that the format brings along. It comes when
+// token from: the script itself, a file that the format brings along, or the leader. It comes when
 // the machine knows itself (NODE_NAME, INSTANCE_ID, REGION, fact), and "$dir" is private.
 func (s Spec) tokenSource(tokenInScript bool) string {
+	if s.Join.Attest != "" {
+		return s.Join.attestation()
+	}
 	if tokenInScript {
 		return "JOIN_TOKEN=" + shellQuote(s.Join.Token) + "\n"
 	}

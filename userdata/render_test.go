@@ -57,11 +57,16 @@ func onOpenStack() Spec {
 }
 
 func TestGolden(t *testing.T) {
-	for name, spec := range map[string]Spec{"plain": sample(), "openstack": onOpenStack()} {
+	for name, spec := range map[string]Spec{"plain": sample(), "openstack": onOpenStack(), "attested": attested(t)} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Render(spec)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if worker, packed, err := Unpack(got); err != nil {
+				t.Fatal(err)
+			} else if packed { // what a person can read
+				got = worker
 			}
 			file := filepath.Join("testdata", name+".sh")
 			if *update {

@@ -51,8 +51,13 @@ type Spec struct {
 // Join is what a machine needs to find and trust its cluster.
 type Join struct {
 	Endpoint     string   // host:port of the API server
-	Token        string   // bootstrap token, "abcdef.0123456789abcdef", or TokenPlaceholder
+	Token        string   // bootstrap token, "abcdef.0123456789abcdef", or TokenPlaceholder; empty with Attest
 	CACertHashes []string // "sha256:" and 64 hex digits; any one of them may match
+	// Attest is host:port of the leader's attest listener: the machine proves there which
+	// instance it is and gets a token of its own (docs/attested-join.md). CACert holds the
+	// cluster's CA certificates in PEM, by which it knows the listener. AWS only.
+	Attest string
+	CACert []byte
 }
 
 // Downloads says which programs are fetched where the image lacks them, and from where.

@@ -32,7 +32,8 @@ func (s Spec) validate() error {
 	case err == nil && !APIServes(s.KubeadmAPIVersion, n):
 		bad("kubeadmAPIVersion", "the kubeadm of %s does not read %s: leave it empty", s.KubernetesVersion, s.KubeadmAPIVersion)
 	}
-	s.Join.validate(bad, TokenPerServer(s.Cloud))
+	s.validateToken(bad)
+	s.Join.validate(bad)
 	validateReservation(s.Reservation, bad)
 	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
 		if why := badLabel(key, s.Labels[key]); why != "" {
@@ -65,10 +66,7 @@ func (s Spec) validate() error {
 
 type report = func(field, format string, args ...any)
 
-func (j Join) validate(bad report, perServer bool) {
-	if !isToken(j.Token) && (!perServer || j.Token != TokenPlaceholder) {
-		bad("join.token", "not a bootstrap token (six characters, a dot, sixteen characters, all of a-z0-9): use JOIN_TOKEN of the agent's published env file, or kubeadm token create")
-	}
+func (j Join) validate(bad report) {
 	if why := badEndpoint(j.Endpoint); why != "" {
 		bad("join.endpoint", "%q %s: give host:port of the API server, for example k8s.example.net:6443", j.Endpoint, why)
 	}

@@ -23,13 +23,14 @@ type userdataFlags struct {
 	joinFile, cloud, version, endpoint, dns, output   string
 	system, arch, format, instanceStore               string
 	mirrors, noProxy, versions, beforeJoin, afterJoin string
-	ignorePreflight                                   string
+	ignorePreflight, attest, caFile                   string
 
 	sharedToken, externalCloud bool
 
 	downloads       userdata.Downloads
 	proxy           userdata.Proxy
 	hooks           [2][]byte // before and after the join
+	caCert          []byte    // of caFile, with --attest
 	registryMirrors pairFlag
 	checksums       pairFlag
 
@@ -46,6 +47,8 @@ func newUserdataFlags(c *cobra.Command) *userdataFlags {
 	f.flags.BoolVar(&f.sharedToken, "shared-token", false, "on openstack, write the published join token into the user data; without it the agent mints a token for each server")
 	f.flags.StringVar(&f.version, "kubernetes-version", "", "`version` to install where it is missing, for example v1.36.3 (default JOIN_KUBERNETES_VERSION)")
 	f.flags.StringVar(&f.endpoint, "endpoint", "", "`host:port` of the API server (default JOIN_ENDPOINT)")
+	f.flags.StringVar(&f.attest, "attest", "", "`host:port` of the leader's attest listener: the machine proves there which instance it is and gets its join token, and the user data holds no secret (AWS only)")
+	f.flags.StringVar(&f.caFile, "ca-file", "/etc/kubernetes/pki/ca.crt", "with --attest, `file` with the cluster's CA certificate, which signed the listener's")
 	f.flags.StringVar(&f.dns, "cluster-dns", "", "comma-separated `addresses` of the cluster's DNS (default the cluster's own setting)")
 	f.flags.StringVar(&f.system, "os", "", "operating `system` of the image: "+strings.Join(userdata.Systems(), ", ")+" (default a script that finds out at boot)")
 	f.flags.StringVar(&f.arch, "arch", "", "`architecture` of the machines: amd64 or arm64 (default both)")

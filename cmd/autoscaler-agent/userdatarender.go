@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -16,18 +17,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
-func userdataRenderCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "render",
-		Short: "Render the user data of a launch template",
-		Long: `Make the user data of a launch template: what a machine needs at its first boot to
-install what is missing and to join the cluster.
-
-The output holds the join token. The amounts that the kubelets reserve are those of
-AUTOSCALER_KUBELET_* in the agent's own configuration (--env-file and the
-environment), because the agent computes from them what a new machine can hold. A flag
-with another value wins, with a warning.`,
-		Example: `  # The join information that the running agent publishes, to a file that only
+const renderExamples = `  # The join information that the running agent publishes, to a file that only
   # you can read
   autoscaler-agent userdata render -o worker.sh
 
@@ -42,13 +32,30 @@ with another value wins, with a warning.`,
   autoscaler-agent userdata render --mirror https://mirror.example.net \
       --registry-mirror registry.k8s.io=https://mirror.example.net/v2 -o worker.sh
 
+  # On AWS, without a secret in the user data
+  autoscaler-agent userdata render --attest leader.example.net:6444 -o worker.sh
+
   # For servers of OpenStack: the agent puts a token of its own into each
   autoscaler-agent userdata render --cloud openstack -o /etc/autoscaler-agent/worker.sh
 
   # A new version of the launch template
   aws ec2 create-launch-template-version --launch-template-name workers \
       --source-version '$Latest' \
-      --launch-template-data "{\"UserData\":\"$(base64 -w0 worker.sh)\"}"`,
+      --launch-template-data "{\"UserData\":\"$(base64 -w0 worker.sh)\"}"`
+
+func userdataRenderCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "render",
+		Short: "Render the user data of a launch template",
+		Long: `Make the user data of a launch template: what a machine needs at its first boot to
+install what is missing and to join the cluster.
+
+The output holds the join token, or with --attest no secret at all: the machine gets its
+token from the leader. The amounts that the kubelets reserve are those of
+AUTOSCALER_KUBELET_* in the agent's own configuration (--env-file and the
+environment), because the agent computes from them what a new machine can hold. A flag
+with another value wins, with a warning.`,
+		Example:           renderExamples,
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -113,7 +120,8 @@ func (f *userdataFlags) reserve() (differs []string, err error) {
 }
 
 func (f *userdataFlags) render() ([]byte, error) {
-	join, err := readWorkerEnv(f.joinFile)
+	perServer := userdata.TokenPerServer(f.cloud) && !f.sharedToken
+	join, err := readWorkerEnv(f.joinFile, f.attest == "" && !perServer)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +135,9 @@ func (f *userdataFlags) render() ([]byte, error) {
 		return nil, err
 	}
 	token := join["JOIN_TOKEN"]
-	if userdata.TokenPerServer(f.cloud) && !f.sharedToken {
+	if f.attest != "" {
+		token = ""
+	} else if perServer {
 		token = userdata.TokenPlaceholder
 	}
 	return userdata.Render(f.spec(join, token))
@@ -142,6 +152,8 @@ func (f *userdataFlags) spec(join map[string]string, token string) userdata.Spec
 			Endpoint:     join["JOIN_ENDPOINT"],
 			Token:        token,
 			CACertHashes: splitList(join["JOIN_CERT_HASH"]),
+			Attest:       f.attest,
+			CACert:       f.caCert,
 		},
 		Reservation:           f.reserved,
 		Labels:                f.labels,
@@ -171,6 +183,16 @@ func (f *userdataFlags) readFiles() error {
 		}
 		f.hooks[i] = text
 	}
+	if ca := f.flags.Lookup("ca-file"); ca != nil && ca.Changed && f.attest == "" {
+		return errors.New("--ca-file: only --attest uses it: give both or neither")
+	}
+	if f.attest != "" {
+		text, err := os.ReadFile(f.caFile)
+		if err != nil {
+			return fmt.Errorf("read the cluster's CA: %w: name its certificate with --ca-file", err)
+		}
+		f.caCert = text
+	}
 	if f.versions == "" {
 		return nil
 	}
@@ -183,8 +205,9 @@ func (f *userdataFlags) readFiles() error {
 }
 
 // readWorkerEnv reads the file that the agent publishes. Other names are ignored:
-// operators add their own variables to that file.
-func readWorkerEnv(file string) (map[string]string, error) {
+// operators add their own variables to that file. The token may be missing where the
+// machine gets one of its own.
+func readWorkerEnv(file string, needToken bool) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read join information: %w: start the agent, which publishes it, or name another file with --join-file", err)
@@ -202,9 +225,14 @@ func readWorkerEnv(file string) (map[string]string, error) {
 		vars[name] = unquote(strings.TrimSpace(value))
 	}
 	for _, name := range []string{"JOIN_TOKEN", "JOIN_CERT_HASH", "JOIN_ENDPOINT"} {
-		if vars[name] == "" {
-			return nil, fmt.Errorf("read join information: %s: %s is missing: wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand", file, name)
+		if vars[name] != "" || name == "JOIN_TOKEN" && !needToken {
+			continue
 		}
+		remedy := "wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand"
+		if name == "JOIN_TOKEN" {
+			remedy += "; with AUTOSCALER_BOOTSTRAP_TOKENS=none machines on AWS attest: give --attest"
+		}
+		return nil, fmt.Errorf("read join information: %s: %s is missing: %s", file, name, remedy)
 	}
 	return vars, nil
 }

@@ -61,6 +61,46 @@ func TestUserdataRender(t *testing.T) {
 	}
 }
 
+// TestUserdataAttest: with --attest the token of the file is not used, and may be missing.
+func TestUserdataAttest(t *testing.T) {
+	const ca = "../../userdata/testdata/ca.crt"
+	env := strings.Replace(workerEnv, "sha256:0000000000000000000000000000000000000000000000000000000000000001", "sha256:0d5ab4e5308b73414847abcbcf7ea8ed2f42170faab0634ed9f41288b75fd2e4", 1)
+	none := strings.Replace(env, "JOIN_TOKEN=abcdef.0123456789abcdef", "JOIN_TOKEN=", 1)
+	var first string
+	for _, text := range []string{env, none, strings.Replace(none, "JOIN_TOKEN=\n", "", 1)} {
+		code, out, errout := runUserdata(t, "render", "--join-file", writeEnv(t, text), "--attest", "leader.example.net:6444", "--ca-file", ca)
+		if code != 0 || errout != "" || !strings.Contains(out, "It holds no secret") || strings.Contains(out, "0123456789abcdef") {
+			t.Fatalf("exit %d, %q:\n%s", code, errout, out)
+		}
+		if first == "" {
+			first = out
+		}
+		if out != first {
+			t.Error("the file's token changes the user data")
+		}
+	}
+	if code, out, errout := runUserdata(t, "render", "--join-file", writeEnv(t, none), "--cloud", "openstack"); code != 0 || !strings.Contains(out, "{{join token}}") {
+		t.Errorf("servers with a token each need none of the file: exit %d, %q", code, errout)
+	}
+	for _, c := range []struct {
+		args []string
+		env  string
+		want string
+	}{
+		{nil, none, "JOIN_TOKEN is missing: wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand; with AUTOSCALER_BOOTSTRAP_TOKENS=none machines on AWS attest: give --attest"},
+		{[]string{"--attest", "l:1", "--ca-file", "/nonexistent"}, none, "name its certificate with --ca-file"},
+		{[]string{"--attest", "l:1", "--ca-file", ca}, workerEnv, "none of its certificates has a hash of join.caCertHashes"},
+		{[]string{"--attest", "l", "--ca-file", ca}, none, "join.attest: "},
+		{[]string{"--attest", "l:1", "--ca-file", ca, "--cloud", "openstack"}, none, "join.attest: only instances of AWS can attest"},
+		{[]string{"--ca-file", ca}, env, "--ca-file: only --attest uses it"},
+	} {
+		code, out, errout := runUserdata(t, append([]string{"render", "--join-file", writeEnv(t, c.env)}, c.args...)...)
+		if code == 0 || out != "" || !strings.Contains(errout, c.want) {
+			t.Errorf("%v: exit %d, %q, want %q", c.args, code, errout, c.want)
+		}
+	}
+}
+
 func TestUserdataErrors(t *testing.T) {
 	good := writeEnv(t, workerEnv)
 	for _, c := range []struct {

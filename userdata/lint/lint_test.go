@@ -62,6 +62,42 @@ func TestOwnUserData(t *testing.T) {
 	}
 }
 
+// TestAttestedUserData: user data that attests has no finding in any format, and what it
+// holds compressed is judged: a secret in a hook is found.
+func TestAttestedUserData(t *testing.T) {
+	ca, err := os.ReadFile("../testdata/ca.crt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range userdata.Formats() {
+		s := userdata.Spec{
+			Cloud: "aws", Format: format, KubernetesVersion: "v1.36.3", Reservation: userdata.DefaultReservation(),
+			Join: userdata.Join{Endpoint: "k8s.example.net:6443", Attest: "leader.example.net:6444", CACert: ca, CACertHashes: []string{"sha256:0d5ab4e5308b73414847abcbcf7ea8ed2f42170faab0634ed9f41288b75fd2e4"}},
+		}
+		out, err := userdata.Render(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := Check(out, Options{Cloud: "aws"}); len(found) > 0 {
+			t.Errorf("%s: %+v", format, found)
+		}
+		s.BeforeJoin = []byte("#!/bin/sh\nKEY=AKIAIOSFODNN7EXAMPLE\n")
+		if out, err = userdata.Render(s); err != nil {
+			t.Fatal(err)
+		}
+		if found := rules(Check(out, Options{Cloud: "aws"})); !strings.HasPrefix(found, "W2f:") || strings.Contains(found, " ") {
+			t.Errorf("%s: findings %q, want the secret of the hook alone", format, found)
+		}
+		if format != "script" {
+			continue
+		}
+		cut := strings.Replace(string(out), "H4sI", "AAAA", 1)
+		if found := rules(Check([]byte(cut), Options{Cloud: "aws"})); found != "W6f:0" {
+			t.Errorf("a script that does not unpack: %q", found)
+		}
+	}
+}
+
 func zipped(text string) string {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)

@@ -13,6 +13,13 @@ import (
 // script judges a shell script. whole tells that it is all of the user data, which some
 // systems run at every boot.
 func (l *linter) script(text string, whole bool) {
+	if whole { // what was unpacked is not unpacked again
+		if worker, ok, err := userdata.Unpack([]byte(text)); err != nil {
+			l.add(Schema, true, 0, "%v", err)
+		} else if ok {
+			l.script(string(worker), false)
+		}
+	}
 	l.parse(text)
 	l.secrets(text)
 	l.kubeadm(text)
@@ -154,6 +161,7 @@ func (l *linter) line(line string, n int) {
 	case insecure.MatchString(line):
 		l.add(Unchecked, true, n, "downloads from anybody: leave the check of certificates on")
 	case strings.HasPrefix(line, "curl") && strings.Contains(line, "169.254.169.254"):
+	case strings.Contains(line, `--cacert "$dir/ca.crt"`) && strings.Contains(line, `"https://$JOIN_ATTEST/`): // a token, from the cluster's own leader
 	case piped.MatchString(line):
 		l.add(Unchecked, false, n, "uses a download before anything has checked it: fetch it to a file and compare its SHA-256")
 	case fetched.MatchString(line) && !strings.Contains(line, "169.254.169.254"):
