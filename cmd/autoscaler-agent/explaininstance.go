@@ -1,11 +1,10 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/oneshot"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 )
 
 // instance explains how far a machine came, by its console.
@@ -21,19 +20,6 @@ func (x explaining) instance(c *cobra.Command, id string) error {
 	if done, err := printData(c.OutOrStdout(), *x.output, found); done || err != nil {
 		return err
 	}
-	p := page{out: c.OutOrStdout(), width: columns(c.OutOrStdout())}
-	p.line("", "instance %s: %s", found.Instance, found.Where)
-	if found.Likely != "" {
-		p.line("  ", "likely: %s", found.Likely)
-	}
-	if found.Remedy != "" {
-		p.line("  ", "remedy: %s", found.Remedy)
-	}
-	if len(found.Marks) > 0 {
-		p.head("boot phases")
-	}
-	for _, m := range found.Marks {
-		fmt.Fprintf(p.out, "  %s\n", m.Text)
-	}
+	text.Instance(c.OutOrStdout(), found)
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 )
 
 func statusCommand() *cobra.Command {
@@ -105,8 +106,8 @@ func printStatus(out io.Writer, s localapi.Status) {
 		}
 		_ = w.Flush()
 		for _, g := range s.Groups {
-			if text := remark(g); text != "" {
-				fmt.Fprintf(out, "  %s: %s\n", g.ID, wrap(text, columns(out)-4-len(g.ID), "    "))
+			if words := remark(g); words != "" {
+				fmt.Fprintf(out, "  %s: %s\n", g.ID, text.Wrap(words, text.Columns(out)-4-len(g.ID), "    "))
 			}
 		}
 	}

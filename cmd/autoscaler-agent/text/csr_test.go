@@ -1,4 +1,4 @@
-package main
+package text
 
 import (
 	"strings"
@@ -21,7 +21,7 @@ func TestPrintCSR(t *testing.T) {
 	}
 	x.Steps[1].Why = x.Why
 	var b strings.Builder
-	printCSR(page{out: &b, at: at}, x)
+	CSR(&b, x)
 	for _, want := range []string{
 		"csr csr-1: held: name x is nobody's [R13]\n", "approved already", "2026-11-21T11:59:00Z (1m0s ago)", "requested names      w, x",
 		"yes  R12", "NO   R13  something holds: name x", " .   R14", " -   R16",

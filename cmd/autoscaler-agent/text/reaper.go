@@ -1,4 +1,4 @@
-package main
+package text
 
 import "github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 
