@@ -8,11 +8,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Bounds of the listener. A growth of three hundred machines asks some six hundred times
-// within a minute.
+// Bounds of the listener. A growth of a thousand machines that boot in the same second is
+// answered whole; a machine that is refused for them tries again after ten seconds.
 const (
 	perSecond       = 50 // attestations of all machines together ...
-	burst           = 200
+	burst           = 1000
 	sourcePerSecond = 5 // ... and requests of one address, challenges included
 	sourceBurst     = 20
 	maxSources      = 4096
