@@ -38,7 +38,7 @@ type growing struct {
 	target   int
 	machines map[cluster.InstanceID]*growingMachine
 	next     int
-	seen     []cluster.NodeGroup // what the inventory says, which lags
+	seen     []cluster.NodeGroup // the inventory, which lags behind the cloud
 	gone     map[cluster.InstanceID]bool
 	held     string    // by the sink
 	down     time.Time // until when the API server does not answer

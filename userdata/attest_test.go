@@ -2,7 +2,9 @@ package userdata
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/pem"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -152,5 +154,21 @@ func TestValidateAttest(t *testing.T) {
 	}
 	if _, _, err := Unpack([]byte("\n" + packedBegin + "H4sI\n" + scriptEnd + "\n")); err == nil {
 		t.Error("a cut script unpacks")
+	}
+}
+
+// TestGunzipIsBounded: a small file that unpacks to more than any cloud takes is an error,
+// not a part of it.
+func TestGunzipIsBounded(t *testing.T) {
+	for size, fits := range map[int]bool{1 << 20: true, 1<<20 + 1: false} {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, err := z.Write(make([]byte, size))
+		if err := errors.Join(err, z.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := Gunzip(&packed); (err == nil) != fits || fits && len(out) != size {
+			t.Errorf("%d bytes: %d, %v", size, len(out), err)
+		}
 	}
 }

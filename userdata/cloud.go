@@ -14,7 +14,7 @@ type place struct {
 	// labels of the Node and the shell variable of each value; nil where facts sets LABELS.
 	labels     [][2]string
 	providerID string // a document's text, with refs
-	// perServer tells that whoever makes a server can put a token of its own in the
+	// perServer tells that the agent, which makes the server, can put a token of its own in the
 	// place of TokenPlaceholder.
 	perServer bool
 }

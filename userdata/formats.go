@@ -106,15 +106,25 @@ func Unpack(script []byte) (worker []byte, ok bool, err error) {
 	if !ok || !ended {
 		return nil, false, nil
 	}
-	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(text)))
-	if err != nil {
-		return nil, true, fmt.Errorf("userdata: the compressed script does not unpack: %w", err)
-	}
-	const most = 1 << 20 // no cloud takes a hundredth of it
-	if worker, err = io.ReadAll(io.LimitReader(z, most)); err != nil {
+	if worker, err = Gunzip(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(text))); err != nil {
 		return nil, true, fmt.Errorf("userdata: the compressed script does not unpack: %w", err)
 	}
 	return worker, true, nil
+}
+
+// Gunzip unpacks a part of user data. More than a megabyte is an error: no cloud takes a
+// hundredth of it.
+func Gunzip(packed io.Reader) ([]byte, error) {
+	z, err := gzip.NewReader(packed)
+	if err != nil {
+		return nil, err
+	}
+	const most = 1 << 20
+	out, err := io.ReadAll(io.LimitReader(z, most+1))
+	if err == nil && len(out) > most {
+		err = fmt.Errorf("more than %d bytes", most)
+	}
+	return out, err
 }
 
 // scriptEnd ends the here-document with the worker's script; validate refuses it in a hook.

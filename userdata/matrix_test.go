@@ -267,7 +267,7 @@ func checkScripts(t *testing.T, dir string) {
 	}
 }
 
-// TestUnits: systemd has nothing to say about the units, those of the script included.
+// TestUnits: systemd-analyze finds no fault in the units, also in the units that the script writes.
 func TestUnits(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("systemd-analyze is not here")

@@ -26,7 +26,7 @@ type Setting struct{ Name, Value string }
 // is not answered.
 const metadataWithin = 2 * time.Second
 
-// environment is the step to agent.env: what the operator asked for and what was found, with
+// environment is the step to agent.env: the settings of the operator and the settings that were found, with
 // each line that is there already left as it is.
 func (h Host) environment(ctx context.Context, o Options, client kubernetes.Interface) (Step, error) {
 	data, err := h.readIf(envFile)

@@ -1,6 +1,6 @@
 // Package attest answers a new machine on AWS with a join token for this machine alone, so
-// that its user data holds no secret. The machine proves by a request to STS
-// (GetCallerIdentity), signed with its instance role and never sent by itself, who it is;
+// that its user data holds no secret. The machine proves its identity by a request to
+// STS (GetCallerIdentity) that it signs with its instance role and does not send;
 // the leader sends that request and reads the answer. docs/attested-join.md has the protocol.
 //
 // It refuses to send anything to STS that a client has composed (URL, method, body and the

@@ -17,7 +17,7 @@ func userdataLintCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lint FILE",
 		Short: "Judge user data: size, secrets, syntax, versions",
-		Long: `Judge a file of user data, whoever made it: bytes against the cloud's limit, secrets,
+		Long: `Judge a file of user data of any origin: bytes against the cloud's limit, secrets,
 joins at every boot, kubeadm's API against the version of Kubernetes, the syntax of
 shell scripts, the form of cloud-config, MIME and Ignition, downloads that nothing
 checks. A dash reads standard input. Nothing is executed. The exit code is 1 when a

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"io"
@@ -12,6 +13,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
 // cloudKeys are the modules of cloud-init that users write; another key is most likely
@@ -104,7 +107,7 @@ func fileContent(text, encoding string) (string, error) {
 			return "", err
 		}
 	}
-	out, err := unzip(raw)
+	out, err := userdata.Gunzip(bytes.NewReader(raw))
 	return string(out), err
 }
 

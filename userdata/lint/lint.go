@@ -1,4 +1,4 @@
-// Package lint judges user data that somebody else wrote, or that was changed by hand,
+// Package lint judges user data of any origin, also after changes by hand,
 // before it reaches a launch template.
 //
 // It refuses to run what it reads, to look at files or networks, and to repeat a secret in a
@@ -8,9 +8,7 @@ package lint
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
@@ -53,7 +51,7 @@ func Check(data []byte, o Options) []Finding {
 	l := &linter{Options: o}
 	l.size(data)
 	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
-		text, err := unzip(data)
+		text, err := userdata.Gunzip(bytes.NewReader(data))
 		if err != nil {
 			l.add(Schema, true, 0, "gzip that does not unpack: %v", err)
 			return l.found
@@ -104,18 +102,4 @@ func (l *linter) document(data []byte) {
 	default:
 		l.add(Schema, true, 1, "neither #!, #cloud-config, MIME nor Ignition: the machine would ignore it")
 	}
-}
-
-// unzip stops at a megabyte: no cloud takes a hundredth of it.
-func unzip(data []byte) ([]byte, error) {
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, err
-	}
-	const most = 1 << 20
-	out, err := io.ReadAll(io.LimitReader(z, most+1))
-	if err == nil && len(out) > most {
-		err = fmt.Errorf("more than %d bytes", most)
-	}
-	return out, err
 }
