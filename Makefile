@@ -15,7 +15,7 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check test race oracle soak mutants chaos flood outage demo e2e-openstack e2e-clusterapi e2e-worker e2e-systemd versions bench fuzz dist clean
+.PHONY: help build man generate check test race oracle soak mutants chaos flood outage demo e2e-openstack e2e-clusterapi e2e-worker e2e-systemd e2e-ca-example versions bench fuzz dist clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -79,6 +79,11 @@ e2e-openstack: ## providers nova and magnum against real Keystone, Placement, Gl
 e2e-clusterapi: ## provider clusterapi against Cluster API's own core manager, built from its Go module (5 minutes of CPU once), and the demo's story with it
 	cd test && AUTOSCALER_TEST_CLUSTERAPI=1 $(GO) test ./suite/clusterapi ./suite/provider -run 'TestClusterAPICore|TestDefinitions' -count=1 -v -timeout 60m
 	cd test && AUTOSCALER_TEST_CLUSTERAPI=1 $(GO) run ./cmd/demo --provider clusterapi
+
+e2e-ca-example: ## provider externalgrpc against Cluster Autoscaler's own example of a plug-in, built from the checkout that CA names (CA=../autoscaler, tag cluster-autoscaler-1.35.2; 5 minutes of CPU once, then 2 minutes)
+	@test -f "$(CA)/cluster-autoscaler/go.mod" || { echo "make e2e-ca-example CA=DIR: DIR is a checkout of github.com/kubernetes/autoscaler (git clone --depth 1 --branch cluster-autoscaler-1.35.2)"; exit 2; }
+	cd $(CA)/cluster-autoscaler && $(GO) build -tags aws -o $(CURDIR)/bin/ca-example ./cloudprovider/externalgrpc/examples/external-grpc-cloud-provider-service
+	cd test && AUTOSCALER_TEST_CA_EXAMPLE=$(CURDIR)/bin/ca-example $(GO) test ./suite/provider -run TestClusterAutoscalersExample -count=1 -v -timeout 20m
 
 e2e-worker: ## a real worker: systemd containers run the generated user data whole, with real kubeadm, kubelet, containerd and cloud-init, and join a real control plane (as root; 8 minutes of CPU and 2 for a Debian once, then 5 minutes)
 	sh test/suite/worker/install.sh
