@@ -1,6 +1,7 @@
 package csrsigner
 
 import (
+	"hash/fnv"
 	"sync"
 	"time"
 )
@@ -154,7 +155,7 @@ func (q *queue) again(key string, now time.Time, r retry) {
 	case r == slowly:
 		e.due = now.Add(settledRetry)
 	default:
-		e.due = now.Add(min(firstRetry<<min(e.tries, 10), lastRetry))
+		e.due = now.Add(spread(key, min(firstRetry<<min(e.tries, 10), lastRetry)))
 		e.tries++
 	}
 	if e.dirty {
@@ -162,6 +163,14 @@ func (q *queue) again(key string, now time.Time, r retry) {
 		e.due = now.Add(sameNodePause)
 	}
 	q.signal()
+}
+
+// spread shortens a pause by up to a quarter, by the key: requests that were held in the
+// same second are not all judged again in one.
+func spread(key string, pause time.Duration) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key))
+	return pause - pause/4*time.Duration(h.Sum32()%1024)/1024
 }
 
 // news tells whether verdict differs from the last one reported for key.

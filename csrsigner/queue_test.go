@@ -48,3 +48,35 @@ func TestQueueNewsFirst(t *testing.T) {
 		t.Errorf("%d of 400 turns went to what is tried again", retried)
 	}
 }
+
+// TestQueueSpreadsRetries: requests that were held in the same second are tried again over
+// a quarter of the pause, and never later than the pause.
+func TestQueueSpreadsRetries(t *testing.T) {
+	q, began := newQueue(), noon
+	const held = 600
+	for n := range held {
+		key := fmt.Sprint("join:ip-10-0-0-", n, ".ec2.internal")
+		q.add(key, began)
+		q.entries[key].tries = 10 // the longest pause
+	}
+	for range held {
+		key, _, ok := q.take(began)
+		if !ok {
+			t.Fatal("nobody is due")
+		}
+		q.again(key, began, backoff)
+	}
+	seconds := map[int]int{}
+	for key, e := range q.entries {
+		pause := e.due.Sub(began)
+		if pause > lastRetry || pause < lastRetry*3/4 {
+			t.Errorf("%s waits %s", key, pause)
+		}
+		seconds[int(pause/time.Second)]++
+	}
+	for second, n := range seconds {
+		if n > held/5 {
+			t.Errorf("%d of %d are tried again in second %d", n, held, second)
+		}
+	}
+}
