@@ -2,6 +2,7 @@ package csrsigner
 
 import (
 	"hash/fnv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -26,7 +27,7 @@ type entry struct {
 	running bool
 	dirty   bool   // something happened while running
 	fresh   bool   // something happened since the last judgement
-	told    string // the last verdict that was reported
+	told    string // the last verdict that was reported (report writes it): UID/decision/rule/overdue
 }
 
 // retry tells the queue what a judgement came to.
@@ -68,6 +69,17 @@ func (q *queue) hurry(key string, now time.Time) {
 	defer q.mu.Unlock()
 	if e := q.entries[key]; e != nil {
 		q.soon(e, now)
+	}
+}
+
+// hurryHeld judges now what waits by a rule. It looks at each entry.
+func (q *queue) hurryHeld(rule string, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, e := range q.entries {
+		if strings.Contains(e.told, "/"+rule+"/") {
+			q.soon(e, now)
+		}
 	}
 }
 
@@ -128,11 +140,11 @@ func (q *queue) take(now time.Time) (key string, next time.Time, ok bool) {
 }
 
 // done forgets key, unless something happened meanwhile.
-func (q *queue) done(key string) {
+func (q *queue) done(key string, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if e := q.entries[key]; e != nil && e.dirty {
-		e.running, e.dirty, e.due = false, false, time.Time{}
+		e.running, e.dirty, e.fresh, e.due = false, false, true, now
 		q.signal()
 		return
 	}

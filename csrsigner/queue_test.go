@@ -80,3 +80,30 @@ func TestQueueSpreadsRetries(t *testing.T) {
 		}
 	}
 }
+
+// TestQueueKeepsWhatHappenedMeanwhile: something happens for a requester while its last
+// request is judged; it is judged again, and delays nobody else.
+func TestQueueKeepsWhatHappenedMeanwhile(t *testing.T) {
+	for range 20 { // a map has no order
+		q, now := newQueue(), noon
+		q.add("a", now)
+		if key, _, ok := q.take(now); !ok || key != "a" {
+			t.Fatal("a is not due")
+		}
+		q.add("a", now)
+		q.done("a", now)
+		q.add("b", now)
+		judged := map[string]bool{}
+		for range 2 {
+			key, next, ok := q.take(now)
+			if !ok {
+				t.Fatalf("nobody is due before %s, and %v were judged", next, judged)
+			}
+			judged[key] = true
+			q.done(key, now)
+		}
+		if !judged["a"] || !judged["b"] {
+			t.Fatalf("judged: %v", judged)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package csrsigner
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -182,7 +183,8 @@ func (s *Service) watch(signer string) cache.SharedIndexInformer {
 	_ = i.SetWatchErrorHandler(s.watchFailed)
 	_, _ = i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { s.wake(o); s.learn(o) },
-		UpdateFunc: func(_, o any) { s.wake(o); s.learn(o) },
+		UpdateFunc: func(old, o any) { s.wake(o); s.learn(o); s.wakeRivals(old, o) },
+		DeleteFunc: func(o any) { s.wakeRivals(o, nil) },
 	})
 	return i
 }
@@ -198,6 +200,19 @@ func (s *Service) watchFailed(_ *cache.Reflector, err error) {
 func (s *Service) wake(o any) {
 	if keys, _ := s.indexKey(o); len(keys) == 1 {
 		s.queue.add(keys[0], time.Now())
+	}
+}
+
+// wakeRivals judges again what J16 holds when a join is decided or deleted: it may have
+// been the other key.
+func (s *Service) wakeRivals(before, after any) {
+	if gone, ok := before.(cache.DeletedFinalStateUnknown); ok {
+		before = gone.Obj
+	}
+	was, _ := s.indexKey(before)
+	is, _ := s.indexKey(after)
+	if len(was) == 1 && len(is) == 0 && strings.HasPrefix(was[0], joinPrefix) {
+		s.queue.hurryHeld(rules.RuleRival, time.Now())
 	}
 }
 
@@ -320,7 +335,7 @@ func (s *Service) turn(ctx context.Context, key string) {
 	defer cancel()
 	csr := s.newest(key)
 	if csr == nil {
-		s.queue.done(key)
+		s.queue.done(key, time.Now())
 		return
 	}
 	retry, err := s.judge(ctx, key, csr)
