@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/queue"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
@@ -252,7 +253,7 @@ func (s *Service) carryOut(ctx context.Context, key string, csr *certificatesv1.
 }
 
 // unlisted holds a join that the API server keeps off the list (J14).
-func (s *Service) unlisted(key string, req rules.Request, f rules.Facts, refusal error) retry {
+func (s *Service) unlisted(key string, req rules.Request, f rules.Facts, refusal error) queue.Outcome {
 	f.Join.Unlisted = refusal.Error()
 	s.report(key, req, f, rules.Decide(req, f))
 	return s.patience(req)

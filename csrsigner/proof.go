@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/queue"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
@@ -93,7 +94,7 @@ func approvingBindings(ctx context.Context, client kubernetes.Interface, groups 
 // tellProof says once, after the start, when a closed join is not what the cluster's
 // bindings make of it.
 func (s *Service) tellProof(ctx context.Context) {
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+	for wait := queue.FirstRetry; ; wait = min(2*wait, queue.LastRetry) {
 		p, err := ProveJoin(ctx, s.deps.Client, s.deps.TokenGroup)
 		if err == nil {
 			switch {

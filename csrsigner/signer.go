@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/queue"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
@@ -95,11 +96,7 @@ const (
 	waitLeader     = time.Second            // between two looks at MayAct
 	sweepEvery     = time.Minute            // all pending requests are looked for again
 	countEvery     = 5 * time.Second        // between two counts of what is pending
-	firstRetry     = 250 * time.Millisecond // doubles ...
-	lastRetry      = time.Minute            // ... up to this
-	settledRetry   = 5 * time.Minute        // after the Warning event
 	reapPatience   = time.Second            // how long a judgement waits for a stale Node to go
-	sameNodePause  = 50 * time.Millisecond  // between two judgements for one Node
 	forbiddenTTL   = 10 * time.Minute       // how long what R9 protects is remembered
 	justNow        = time.Second            // what was read so lately says all that there is to say
 	refetchAge     = 200 * time.Millisecond // how new an inventory is asked for when the first says no
@@ -117,7 +114,7 @@ type Service struct {
 	ready  []cache.InformerSynced
 	csrs   cache.SharedIndexInformer
 	joins  cache.SharedIndexInformer // nil: the join is open
-	queue  *queue
+	queue  *queue.Queue
 	ledger *ledger
 	list   *joinList
 
@@ -150,7 +147,7 @@ func New(cfg Config, deps Deps) *Service {
 		deps.Self = func() rules.Self { return ReadSelf(deps.OwnNode, cfg.SelfNames) }
 	}
 	nodes := deps.Informers.Core().V1().Nodes()
-	s := &Service{cfg: cfg, deps: deps, log: deps.Log, nodes: nodes.Lister(), queue: newQueue(), allowances: map[string]*allowance{},
+	s := &Service{cfg: cfg, deps: deps, log: deps.Log, nodes: nodes.Lister(), queue: queue.New(), allowances: map[string]*allowance{},
 		refetches: map[string]*bucket{rules.ServingSigner: {tokens: refetchBurst}, rules.ClientSigner: {tokens: refetchBurst}}}
 	s.csrs = s.watch(rules.ServingSigner)
 	s.ready = []cache.InformerSynced{s.csrs.HasSynced, nodes.Informer().HasSynced}
@@ -199,7 +196,7 @@ func (s *Service) watchFailed(_ *cache.Reflector, err error) {
 
 func (s *Service) wake(o any) {
 	if keys, _ := s.indexKey(o); len(keys) == 1 {
-		s.queue.add(keys[0], time.Now())
+		s.queue.Add(keys[0], time.Now())
 	}
 }
 
@@ -212,7 +209,7 @@ func (s *Service) wakeRivals(before, after any) {
 	was, _ := s.indexKey(before)
 	is, _ := s.indexKey(after)
 	if len(was) == 1 && len(is) == 0 && strings.HasPrefix(was[0], joinPrefix) {
-		s.queue.hurryHeld(rules.RuleRival, time.Now())
+		s.queue.HurryHeld(rules.RuleRival, time.Now())
 	}
 }
 
@@ -222,8 +219,8 @@ func (s *Service) wakeNode(o any) {
 		o = gone.Obj
 	}
 	if n, ok := o.(*corev1.Node); ok {
-		s.queue.hurry(rules.UserPrefix+n.Name, time.Now())
-		s.queue.hurry(joinPrefix+n.Name, time.Now())
+		s.queue.Hurry(rules.UserPrefix+n.Name, time.Now())
+		s.queue.Hurry(joinPrefix+n.Name, time.Now())
 	}
 }
 
@@ -264,12 +261,12 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 			swept = now
 			s.sweep(ctx, now)
 		}
-		key, next, ok := s.queue.take(now)
+		key, next, ok := s.queue.Take(now)
 		if !ok {
 			if !next.IsZero() {
 				wait = min(wait, max(next.Sub(now), 0))
 			}
-			sleep(ctx, wait, s.queue.changed)
+			sleep(ctx, wait, s.queue.Changed())
 			continue
 		}
 		select {
@@ -305,7 +302,7 @@ func (s *Service) synced(ctx context.Context, beat func()) bool {
 func (s *Service) sweep(ctx context.Context, now time.Time) {
 	for _, i := range s.informers() {
 		for _, key := range i.GetIndexer().ListIndexFuncValues(byKey) {
-			s.queue.ensure(key, now)
+			s.queue.Ensure(key, now)
 		}
 	}
 	if s.ledger != nil {
@@ -335,14 +332,14 @@ func (s *Service) turn(ctx context.Context, key string) {
 	defer cancel()
 	csr := s.newest(key)
 	if csr == nil {
-		s.queue.done(key, time.Now())
+		s.queue.Done(key, time.Now())
 		return
 	}
-	retry, err := s.judge(ctx, key, csr)
+	outcome, err := s.judge(ctx, key, csr)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		s.log.WithFields(logrus.Fields{"csr": csr.Name, "node": nodeOfKey(key)}).WithError(err).Warn("certificate request is not decided yet")
 	}
-	s.queue.again(key, time.Now(), retry)
+	s.queue.Again(key, time.Now(), outcome)
 }
 
 func sleep(ctx context.Context, d time.Duration, sooner <-chan struct{}) {

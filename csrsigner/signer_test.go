@@ -257,10 +257,8 @@ func TestR17Flood(t *testing.T) {
 			if denied != 6 {
 				t.Errorf("%d decisions for the flood, want the allowance of 6", denied)
 			}
-			s.queue.mu.Lock()
-			defer s.queue.mu.Unlock()
-			if len(s.queue.entries) > 2 {
-				t.Errorf("%d entries in the queue", len(s.queue.entries))
+			if n := s.queue.Len(); n > 2 {
+				t.Errorf("%d entries in the queue", n)
 			}
 		})
 	})
