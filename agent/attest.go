@@ -51,11 +51,10 @@ func (a *app) joined(in cluster.Instance) (attest.Joined, error) {
 	if a.signer != nil {
 		out.Key = a.signer.KeyOf(in.ID)
 	}
-	informer := a.factory.Core().V1().Nodes()
-	if !informer.Informer().HasSynced() {
+	if !a.informers.Nodes().HasSynced() {
 		return out, fmt.Errorf("the Nodes are not read yet")
 	}
-	nodes, err := informer.Lister().List(labels.Everything())
+	nodes, err := a.informers.NodeLister().List(labels.Everything())
 	if err != nil {
 		return out, err
 	}

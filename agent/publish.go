@@ -26,7 +26,7 @@ func (a *app) coming() func() bootstrap.Coming {
 	return func() bootstrap.Coming {
 		groups, _, _ := a.inventory.Last() // what could not be read is as it was
 		machines, names := map[string]bool{}, map[string]bool{}
-		nodes, _ := a.factory.Core().V1().Nodes().Lister().List(labels.Everything()) // a lister over a cache has no errors
+		nodes, _ := a.informers.NodeLister().List(labels.Everything()) // a lister over a cache has no errors
 		for _, n := range nodes {
 			if n.Spec.ProviderID == "" {
 				names[n.Name] = true

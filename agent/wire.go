@@ -11,8 +11,6 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/sirupsen/logrus"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -28,6 +26,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
@@ -65,8 +64,8 @@ type app struct {
 	heartbeats   *heartbeat.Monitor
 	metrics      *report.Metrics
 	rest         *rest.Config
-	client       kubernetes.Interface
-	factory      informers.SharedInformerFactory
+	client       *kube.Client
+	informers    *kube.Informers
 	recorder     record.EventRecorder
 	observer     *observe.Observer
 	inventory    *inventory.Inventory
@@ -136,7 +135,7 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 	if err != nil {
 		return nil, err
 	}
-	a.factory = informers.NewSharedInformerFactoryWithOptions(a.client, 0, informers.WithTransform(convert.Strip))
+	a.informers = kube.NewInformers(a.client, convert.Strip)
 	if a.settings, err = cfg.OpenGroupsFile(a.entry("groups")); err != nil {
 		return nil, err
 	}
@@ -147,7 +146,7 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 	a.witness = witness{clouds}
 	cloud := wrap.NewWriteAhead(clouds, func(ctx context.Context) error { return a.leadership.Announce(ctx) })
 	a.inventory = inventory.New(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
-	a.observer, err = observe.New(cfg.Observe, a.client, a.factory, a.inventory, a.entry("observe"))
+	a.observer, err = observe.New(cfg.Observe, a.client, a.informers, a.inventory, a.entry("observe"))
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +282,7 @@ func (a *app) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.observer.Start(ctx.Done())
+	a.observer.Start(ctx)
 	a.priorities.Start(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), other) {
 		return fmt.Errorf("wait for the Lease of another autoscaler: %w", context.Cause(ctx))

@@ -15,9 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/servingcert"
 )
 
@@ -29,7 +29,7 @@ type Metrics interface {
 // Deps is what the service works with. Nil MayAct means that this agent may always
 // write tokens; nil Metrics are left out.
 type Deps struct {
-	Client kubernetes.Interface
+	Client *kube.Client
 	// Rest leads to the API server whose certificate must cover the endpoint.
 	Rest    *rest.Config
 	Log     *logrus.Entry
@@ -337,7 +337,7 @@ func (s *Service) gather(ctx context.Context, token *corev1.Secret) (Join, error
 	if err := covered(cert, endpoint, source); err != nil {
 		return Join{}, err
 	}
-	version, err := s.deps.Client.Discovery().ServerVersion()
+	version, err := s.deps.Client.ServerVersion(ctx)
 	if err != nil {
 		return Join{}, fmt.Errorf("read the API server's version: %w", err)
 	}

@@ -16,12 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
 func TestTokensForSingleMachines(t *testing.T) {
 	client := fake.NewClientset()
 	cfg := Config{TokenTTL: 24 * time.Hour, TokenGroups: []string{"system:bootstrappers:kubeadm:default-node-token"}}
-	mint := TokensFor(NewPool(client), cfg)
+	mint := TokensFor(NewPool(kubetest.Client(client)), cfg)
 	tokens := map[string]bool{}
 	for _, name := range []string{"workers-a", "workers-b"} {
 		token, err := mint(t.Context(), name)
@@ -60,7 +62,7 @@ func TestTokenEndsWithTheJoin(t *testing.T) {
 		leads.Store(true)
 		lead := func(_ *Config, d *Deps) {
 			d.MayAct = func() (bool, string) { return leads.Load(), "another one does" }
-			d.Client.(*fake.Clientset).PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
+			kubetest.Fake(d.Client).PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
 				return a.(k8stesting.GetAction).GetName() == "unreadable", nil, errors.New("later")
 			})
 		}
@@ -138,7 +140,7 @@ func TestPoolOfSingleMachines(t *testing.T) {
 		var leader func(context.Context, string) (string, error)
 		for n := range slots {
 			if n%40 == 0 {
-				leader = TokensFor(NewPool(client), cfg) // a restart: it knows nothing of the others
+				leader = TokensFor(NewPool(kubetest.Client(client)), cfg) // a restart: it knows nothing of the others
 			}
 			token, err := leader(t.Context(), fmt.Sprintf("machine-%d", n))
 			if err != nil {

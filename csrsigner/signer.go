@@ -9,19 +9,18 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/informers"
-	certinformers "k8s.io/client-go/informers/certificates/v1"
-	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/queue"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
@@ -47,11 +46,11 @@ type Events interface {
 // needed. A nil MayAct means that this agent may always act; nil Metrics and Events are
 // silent.
 type Deps struct {
-	Client kubernetes.Interface
+	Client *kube.Client
 	// Rest leads to the API server whose certificate names are forbidden to workers.
 	Rest *rest.Config
 	// Informers gives the Nodes; package agent starts it after New.
-	Informers informers.SharedInformerFactory
+	Informers *kube.Informers
 	Inventory Inventory
 	Log       *logrus.Entry
 	Events    Events
@@ -146,18 +145,18 @@ func New(cfg Config, deps Deps) *Service {
 	if deps.Self == nil {
 		deps.Self = func() rules.Self { return ReadSelf(deps.OwnNode, cfg.SelfNames) }
 	}
-	nodes := deps.Informers.Core().V1().Nodes()
-	s := &Service{cfg: cfg, deps: deps, log: deps.Log, nodes: nodes.Lister(), queue: queue.New(), allowances: map[string]*allowance{},
+	nodes := deps.Informers.Nodes()
+	s := &Service{cfg: cfg, deps: deps, log: deps.Log, nodes: deps.Informers.NodeLister(), queue: queue.New(), allowances: map[string]*allowance{},
 		refetches: map[string]*bucket{rules.ServingSigner: {tokens: refetchBurst}, rules.ClientSigner: {tokens: refetchBurst}}}
 	s.csrs = s.watch(rules.ServingSigner)
-	s.ready = []cache.InformerSynced{s.csrs.HasSynced, nodes.Informer().HasSynced}
+	s.ready = []cache.InformerSynced{s.csrs.HasSynced, nodes.HasSynced}
 	if s.closed() {
 		s.ledger = openLedger(deps.StateDir, deps.Log)
 		s.joins = s.watch(rules.ClientSigner)
 		s.list = newJoinList(deps.Client, deps.Log, s.isPending)
 		s.ready = append(s.ready, s.joins.HasSynced)
 	}
-	_, _ = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, _ = nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { s.wakeNode(o) },
 		UpdateFunc: func(_, o any) { s.wakeNode(o) },
 		DeleteFunc: func(o any) { s.wakeNode(o) },
@@ -170,13 +169,13 @@ func (s *Service) closed() bool { return s.cfg.Join == JoinClosed && s.deps.Toke
 
 // watch makes the informer of one signer's requests.
 func (s *Service) watch(signer string) cache.SharedIndexInformer {
-	i := certinformers.NewFilteredCertificateSigningRequestInformer(s.deps.Client, 0,
-		cache.Indexers{byKey: s.indexKey, byGranted: indexGranted}, func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector("spec.signerName", signer).String()
-		})
+	requests := kube.ListWatch(s.deps.Client, s.deps.Client.CertificatesV1().CertificateSigningRequests(), func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("spec.signerName", signer).String()
+	})
 	// The requests themselves are read live when they are judged, so that a flood of
 	// large ones does not live in memory.
-	_ = i.SetTransform(s.slim)
+	i := kube.NewInformer(requests, &certificatesv1.CertificateSigningRequest{}, s.slim)
+	_ = i.AddIndexers(cache.Indexers{byKey: s.indexKey, byGranted: indexGranted})
 	_ = i.SetWatchErrorHandler(s.watchFailed)
 	_, _ = i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { s.wake(o); s.learn(o) },

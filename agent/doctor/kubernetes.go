@@ -5,12 +5,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 )
 
 // checkKubernetes tries the kubeconfig, the API server and everything that it has to allow.
@@ -32,7 +32,7 @@ func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	if err := clients.Answers(ctx, kubeconfig, client); err != nil {
 		return []Finding{{Level: LevelError, About: "API server", Text: err.Error() + ", by " + path}}
 	}
-	v, err := client.Discovery().ServerVersion()
+	v, err := client.ServerVersion(ctx)
 	if err != nil {
 		text, remedy := apierror.Explain(err)
 		if remedy == "" {
@@ -50,7 +50,7 @@ func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 }
 
 // checkOther looks for an in-cluster Cluster Autoscaler that is at work.
-func checkOther(ctx context.Context, cfg config.Config, client kubernetes.Interface) Finding {
+func checkOther(ctx context.Context, cfg config.Config, client *kube.Client) Finding {
 	f := Finding{Level: LevelOK, About: "other autoscaler"}
 	lease, err := client.CoordinationV1().Leases(cfg.Lease.Namespace).Get(ctx, election.OtherLease, metav1.GetOptions{})
 	switch {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
 // TestCheckOtherAutoscaler: only a Lease that is renewed is another autoscaler at work. One
@@ -33,7 +34,7 @@ func TestCheckOtherAutoscaler(t *testing.T) {
 			client = fake.NewClientset(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: election.OtherLease},
 				Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at}})
 		}
-		if f := checkOther(t.Context(), cfg, client); f.Level != c.level || !strings.Contains(f.Text, c.text) {
+		if f := checkOther(t.Context(), cfg, kubetest.Client(client)); f.Level != c.level || !strings.Contains(f.Text, c.text) {
 			t.Errorf("%s: %+v, want %s with %q", name, f, c.level, c.text)
 		}
 	}

@@ -7,11 +7,11 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
@@ -111,7 +111,7 @@ func serviceRights(s config.Services) []right {
 	}
 	return list
 }
-func checkRights(ctx context.Context, cfg config.Config, client kubernetes.Interface) []Finding {
+func checkRights(ctx context.Context, cfg config.Config, client *kube.Client) []Finding {
 	var missing []string
 	list := rights(cfg)
 	for _, r := range list {
@@ -129,7 +129,7 @@ func checkRights(ctx context.Context, cfg config.Config, client kubernetes.Inter
 	return []Finding{{Level: LevelOK, About: "rights", Text: fmt.Sprintf("all %d are granted", len(list))}}
 }
 
-func may(ctx context.Context, client kubernetes.Interface, r right) (bool, error) {
+func may(ctx context.Context, client *kube.Client, r right) (bool, error) {
 	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Namespace: r.namespace, Verb: r.verb, Group: r.group, Resource: r.resource, Subresource: r.sub, Name: r.name,

@@ -9,10 +9,9 @@ import (
 
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 )
 
 // Config is the election's part of the configuration; the defaults are Cluster
@@ -30,7 +29,7 @@ type Deps struct {
 	// Identity is this agent's name in the Lease, the same after a restart.
 	Identity string
 	// Client writes the Lease; nothing else may hold its calls up.
-	Client kubernetes.Interface
+	Client *kube.Client
 	Log    *logrus.Entry
 	// Heard is called whenever the API server answered.
 	Heard func()
@@ -165,19 +164,7 @@ func (g *Leadership) Run(ctx context.Context, beat func()) error {
 	g.lock = lock
 	g.mu.Unlock()
 	for ctx.Err() == nil {
-		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-			Lock: lock, Name: g.cfg.Name, ReleaseOnCancel: true,
-			LeaseDuration: g.cfg.Duration, RenewDeadline: g.cfg.RenewDeadline, RetryPeriod: g.cfg.RetryPeriod,
-			Callbacks: leaderelection.LeaderCallbacks{
-				OnStartedLeading: func(context.Context) { g.started(lock) },
-				OnStoppedLeading: func() { g.stopped(ctx.Err() != nil) },
-				OnNewLeader:      g.follow,
-			},
-		})
-		if err != nil {
-			return fmt.Errorf("campaign for lease: %w", err)
-		}
-		elector.Run(ctx)
+		g.campaign(ctx, lock)
 	}
 	return nil
 }
@@ -215,9 +202,10 @@ func (g *Leadership) stopped(asked bool) {
 
 func (g *Leadership) follow(holder string) {
 	g.mu.Lock()
+	news := g.holder != holder
 	g.holder = holder
 	g.mu.Unlock()
-	if holder != "" && holder != g.deps.Identity {
+	if news && holder != "" && holder != g.deps.Identity {
 		g.deps.Log.WithField("holder", holder).Debug("another agent holds the Lease: standing by") // statusLine says it, too
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 )
 
@@ -39,7 +39,7 @@ func (h Host) ready() error {
 }
 
 // admin makes the administrator's client.
-func (o Options) admin(ctx context.Context) (*rest.Config, kubernetes.Interface, error) {
+func (o Options) admin(ctx context.Context) (*rest.Config, *kube.Client, error) {
 	if _, err := os.Stat(o.AdminConf); err != nil {
 		return nil, nil, fmt.Errorf("%w: run this on a control-plane machine of kubeadm as root, or name an administrator's kubeconfig with --kubeconfig", err)
 	}
@@ -156,7 +156,7 @@ const statusPage = "cluster-autoscaler-status"
 
 // leavings is the step that deletes the agent's Lease, join tokens and status page in
 // kube-system. A status page that a Cluster Autoscaler writes stays.
-func leavings(client kubernetes.Interface) Step {
+func leavings(client *kube.Client) Step {
 	return change("cluster", "delete the agent's Lease, join tokens and status page in kube-system", func(ctx context.Context) error {
 		const ns = "kube-system"
 		core, all := client.CoreV1(), metav1.DeleteOptions{}

@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
 // bare is a machine without systemd or Kubernetes.
@@ -144,7 +146,7 @@ func TestLeavings(t *testing.T) {
 		client := fake.NewClientset(token("bootstrap-token-asa007"), token("bootstrap-token-asatru"), token("bootstrap-token-abcdef"),
 			&corev1.ConfigMap{ObjectMeta: meta("cluster-autoscaler-status", manager)},
 			&coordinationv1.Lease{ObjectMeta: meta("autoscaler-agent", "x")}, &coordinationv1.Lease{ObjectMeta: meta("cluster-autoscaler", "x")})
-		if err := leavings(client).do(t.Context()); err != nil {
+		if err := leavings(kubetest.Client(client)).do(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		left := []string{}

@@ -7,12 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 )
 
 // When the status ConfigMap is written: on a change, but no sooner than statusApart
@@ -28,7 +28,7 @@ const annotationLastUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
 // StatusPage keeps Cluster Autoscaler's status ConfigMap. The scaler's goroutine makes
 // the page, its own Run writes it: a slow API server holds up no round.
 type StatusPage struct {
-	client  kubernetes.Interface
+	client  *kube.Client
 	changes *Changes
 	mayAct  func() (bool, string)
 	pages   chan caStatus // holds the newest page that is not written yet
@@ -42,7 +42,7 @@ type StatusPage struct {
 
 // NewStatusPage returns a status page; mayAct tells whether the ConfigMap is ours to remove
 // at the end.
-func NewStatusPage(client kubernetes.Interface, changes *Changes, mayAct func() (bool, string)) *StatusPage {
+func NewStatusPage(client *kube.Client, changes *Changes, mayAct func() (bool, string)) *StatusPage {
 	return &StatusPage{client: client, changes: changes, mayAct: mayAct, pages: make(chan caStatus, 1), since: map[string]transition{}}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
 func TestStatusPage(t *testing.T) {
@@ -91,7 +92,7 @@ func TestStatusConfigMapIsWrittenOnChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
 		log := logrus.NewEntry(logrus.New())
-		r := NewStatusPage(client, NewChanges(log), func() (bool, string) { return true, "" })
+		r := NewStatusPage(kubetest.Client(client), NewChanges(log), func() (bool, string) { return true, "" })
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- r.Run(ctx, func() {}) }()

@@ -36,6 +36,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
@@ -405,7 +406,7 @@ func (r *rig) freshPool() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mint = bootstrap.TokenForAttested(bootstrap.NewPool(r.client), bootstrap.Config{TokenTTL: 24 * time.Hour, TokenGroups: []string{bootstrap.WorkersGroup}})
+	r.mint = bootstrap.TokenForAttested(bootstrap.NewPool(kubetest.Client(r.client)), bootstrap.Config{TokenTTL: 24 * time.Hour, TokenGroups: []string{bootstrap.WorkersGroup}})
 }
 
 func (r *rig) tokens() []corev1.Secret {
