@@ -78,7 +78,7 @@ var floors = map[string]floor{
 	"agent/observe":                         {house: []string{"agent/apierror", "agent/cluster", "agent/inventory", "agent/observe/store", "agent/observe/convert", "agent/observe/template"}},
 	"agent/act":                             {house: []string{"agent/cluster", "agent/decision", "agent/provider", "agent/deadline", "agent/heartbeat"}},
 	"agent/supervise":                       {house: []string{"agent/heartbeat"}, banned: []string{"k8s.io/"}},
-	"agent/report":                          {house: []string{"agent/cluster", "agent/decision", "agent/plan", "agent/provider", "agent/act", "agent/apierror"}},
+	"agent/report":                          {house: []string{"agent/cluster", "agent/decision", "agent/plan", "agent/provider", "agent/act", "agent/apierror", "agent/version"}},
 	"agent/config":                          {house: []string{"agent/cluster", "agent/decision", "agent/election", "agent/groups", "agent/observe", "agent/plan", "agent/provider/all", "agent/quantity", "bootstrap", "csrsigner", "csrsigner/rules", "nodecleaner", "bootstrap/attest"}},
 	"agent/clients":                         {house: []string{"agent/apierror", "agent/cluster", "agent/config", "agent/election", "agent/groups", "agent/provider", "agent/provider/all", "agent/provider/asg", "agent/provider/nova", "agent/version", "bootstrap", "csrsigner", "csrsigner/rules"}},
 	"agent/statefile":                       {house: []string{"agent/atomicfile", "agent/cluster", "agent/config", "agent/decision", "agent/observe/template"}, banned: []string{"k8s.io/", "net"}},

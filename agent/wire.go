@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -81,6 +82,7 @@ type app struct {
 	attest       *attest.Server     // nil: switched off
 	serviceNames []string
 	changes      *report.Changes
+	isReady      atomic.Bool // the caches are filled
 }
 
 // Run works until ctx ends; then it finishes what it is in and returns nil. An
@@ -166,6 +168,7 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 			return nil, err
 		}
 	}
+	a.metrics.Watch(a.state())
 	a.attest, err = a.newAttester()
 	return a, err
 }
@@ -259,7 +262,7 @@ func (a *app) localAPI() *localapi.Server {
 	return &localapi.Server{
 		Config: a.cfg, Node: a.identity, Since: a.started, Services: a.serviceNames, Heartbeats: a.heartbeats, Metrics: a.metrics, Leadership: a.leadership,
 		Observer: a.observer, Inventory: a.inventory, Signer: a.signer, Cleaner: a.cleaner, Flight: a.scaler.recorder,
-		Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan,
+		Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan, Unready: a.unready,
 	}
 }
 
@@ -288,7 +291,11 @@ func (a *app) ready(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), other) {
 		return fmt.Errorf("wait for the Lease of another autoscaler: %w", context.Cause(ctx))
 	}
-	return a.observer.WaitForSync(ctx)
+	if err := a.observer.WaitForSync(ctx); err != nil {
+		return err
+	}
+	a.isReady.Store(true)
+	return nil
 }
 
 // statusLine is systemd's STATUS=. Computing it is also what notices changes of
