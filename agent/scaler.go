@@ -12,6 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
@@ -41,6 +42,7 @@ type scaler struct {
 	recorder  *flight.Recorder
 	store     flight.Store
 	metrics   *report.Metrics
+	history   *history.History
 	log       *logrus.Entry
 
 	mu     sync.Mutex // guards what the local API reads
@@ -107,6 +109,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	print := report.Fingerprint(p)
 	s.say(snapshot, p, may, decided, print)
 	s.metrics.Round(snapshot, p, memory, policy, may, print != s.print)
+	s.history.Look(&snapshot)
 	s.print = print
 	s.inventory.SetFastPolling(busy(snapshot, p))
 	saved := s.startSave(memory)
@@ -144,6 +147,7 @@ func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision
 	s.observer.AddOutcomes(outcomes)
 	s.metrics.Outcomes(outcomes, p)
 	s.events.Outcomes(snapshot, p, outcomes)
+	s.history.Acted(p, outcomes)
 	s.noteSent(outcomes)
 	s.inventory.Refresh()
 	return len(outcomes) > 0
@@ -153,6 +157,9 @@ func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision
 // lives, and to say again what Events have forgotten by now.
 func (s *scaler) still(snapshot *cluster.Snapshot, p decision.Plan, memory decision.Memory, policy decision.Policy, may bool) {
 	s.metrics.Active(snapshot.Now)
+	if s.history.Due(snapshot.Now) {
+		s.history.Look(snapshot)
+	}
 	if !may || s.cfg.DryRun {
 		return
 	}

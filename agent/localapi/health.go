@@ -12,7 +12,8 @@ import (
 )
 
 // metrics answers on the address of the metrics: /metrics, /healthz (alive), /readyz
-// (useful), and / with links to them.
+// (useful), and / with links to them; the page,
+// where the operator asks for it.
 func (s *Server) metrics() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.exposition())
@@ -20,6 +21,9 @@ func (s *Server) metrics() http.Handler {
 	mux.HandleFunc("GET /healthz", s.serveHealth)
 	mux.HandleFunc("GET /readyz", s.serveReady)
 	mux.HandleFunc("GET /{$}", s.serveLanding)
+	if s.Config.ListenPage {
+		mux.HandleFunc("GET "+PagePath, s.servePage)
+	}
 	return mux
 }
 
@@ -59,9 +63,13 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) serveLanding(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'")
+	page := ""
+	if s.Config.ListenPage {
+		page = `<li><a href="` + PagePath + `">the page: what it did and why</a></li>`
+	}
 	fmt.Fprintf(w, `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>autoscaler-agent</title>
 <h1>autoscaler-agent</h1><p>%s on %s</p>
-<ul><li><a href="/metrics">metrics</a></li><li><a href="/healthz">healthz: does every service make progress?</a></li><li><a href="/readyz">readyz: can it do its work?</a></li>
+<ul><li><a href="/metrics">metrics</a></li><li><a href="/healthz">healthz: does every service make progress?</a></li><li><a href="/readyz">readyz: can it do its work?</a></li>%s
 </ul></html>
-`, html.EscapeString(version.Current()), html.EscapeString(s.Node))
+`, html.EscapeString(version.Current()), html.EscapeString(s.Node), page)
 }

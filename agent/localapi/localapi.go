@@ -24,6 +24,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
@@ -52,6 +53,8 @@ type Server struct {
 	Policy func(now time.Time) decision.Policy
 	Memory func() decision.Memory
 	Last   func() (decision.Plan, time.Time)
+	// History is what the page draws.
+	History *history.History
 	// Unready says what the agent waits for before its services work; empty: nothing.
 	Unready func() string
 }
@@ -74,6 +77,8 @@ func (s *Server) ServeSocket(ctx context.Context, beat func()) error {
 		p, _ := plan.Decide(s.Observer.ReadOnlySnapshot(), s.Memory(), s.Policy(time.Now()))
 		writeJSON(w, p.Data())
 	})
+	mux.HandleFunc("GET "+HistoryPath, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.History.View(time.Now())) })
+	mux.HandleFunc("GET "+PagePath, s.servePage)
 	mux.HandleFunc("GET /explain", s.serveExplain)
 	mux.HandleFunc("GET "+NamesPath, s.serveNames)
 	mux.HandleFunc("GET /flight", s.serveFlight)
