@@ -80,14 +80,16 @@ var floors = map[string]floor{
 	"agent/observe":                         {house: []string{"agent/kube", "agent/apierror", "agent/cluster", "agent/inventory", "agent/observe/store", "agent/observe/convert", "agent/observe/template"}},
 	"agent/act":                             {house: []string{"agent/kube", "agent/cluster", "agent/decision", "agent/provider", "agent/deadline", "agent/heartbeat"}},
 	"agent/supervise":                       {house: []string{"agent/heartbeat"}, banned: []string{"k8s.io/"}},
-	"agent/report":                          {house: []string{"agent/kube", "agent/cluster", "agent/decision", "agent/plan", "agent/provider", "agent/act", "agent/apierror"}},
+	"agent/report":                          {house: []string{"agent/kube", "agent/cluster", "agent/decision", "agent/plan", "agent/provider", "agent/act", "agent/apierror", "agent/version"}},
+	"agent/history":                         {clockless: true, house: []string{"agent/cluster", "agent/decision"}, banned: []string{"k8s.io/", "net", "os", "context"}},
+	"agent/page":                            {pure: true, house: []string{"agent/history"}},
 	"agent/config":                          {house: []string{"agent/cluster", "agent/decision", "agent/election", "agent/groups", "agent/observe", "agent/plan", "agent/provider/all", "agent/quantity", "bootstrap", "csrsigner", "csrsigner/rules", "nodecleaner", "bootstrap/attest"}},
 	"agent/clients":                         {house: []string{"agent/kube", "agent/apierror", "agent/cluster", "agent/config", "agent/election", "agent/groups", "agent/provider", "agent/provider/all", "agent/provider/asg", "agent/provider/nova", "agent/version", "bootstrap", "csrsigner", "csrsigner/rules"}},
 	"agent/statefile":                       {house: []string{"agent/atomicfile", "agent/cluster", "agent/config", "agent/decision", "agent/observe/template"}, banned: []string{"k8s.io/", "net"}},
 	"agent/doctor":                          {house: []string{"agent/kube", "agent/act", "agent/apierror", "agent/clients", "agent/cluster", "agent/config", "agent/election", "agent/observe/priorities", "agent/plan", "agent/provider", "agent/provider/all", "bootstrap", "csrsigner", "nodecleaner"}},
 	"agent/install":                         {house: []string{"agent/kube", "agent/apierror", "agent/atomicfile", "agent/clients", "agent/config", "agent/provider/asg", "bootstrap", "units"}},
 	"units":                                 {},
-	"agent/localapi":                        {house: []string{"agent/cluster", "agent/config", "agent/decision", "agent/election", "agent/flight", "agent/heartbeat", "agent/inventory", "agent/observe", "agent/observe/template", "agent/plan", "agent/report", "agent/version", "csrsigner", "nodecleaner", "nodecleaner/reaper"}},
+	"agent/localapi":                        {house: []string{"agent/cluster", "agent/config", "agent/decision", "agent/election", "agent/flight", "agent/heartbeat", "agent/inventory", "agent/observe", "agent/observe/template", "agent/plan", "agent/report", "agent/version", "csrsigner", "nodecleaner", "nodecleaner/reaper", "agent/history", "agent/page"}},
 	"agent/oneshot":                         {house: []string{"agent/kube", "bootstrap", "bootstrap/console", "agent/clients", "agent/cluster", "agent/config", "agent/decision", "agent/election", "agent/groups", "agent/inventory", "agent/localapi", "agent/observe", "agent/observe/convert", "agent/observe/priorities", "agent/observe/template", "agent/plan", "agent/provider", "agent/provider/wrap", "agent/statefile", "csrsigner", "nodecleaner", "nodecleaner/reaper"}},
 	"agent/replay":                          {house: []string{"agent/config", "agent/decision", "agent/flight", "agent/localapi", "agent/plan"}, banned: []string{"os"}},
 	"agent/deadline":                        {banned: []string{"k8s.io/", "net", "os"}},
@@ -102,7 +104,7 @@ var floors = map[string]floor{
 	"bootstrap/ssm":                         {house: []string{"bootstrap"}, banned: []string{"k8s.io/"}},
 	"bootstrap":                             {house: []string{"agent/kube", "agent/cluster", "agent/heartbeat", "agent/atomicfile", "agent/servingcert", "bootstrap/*"}},
 	"agent":                                 {house: []string{"*"}},
-	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "cmd/autoscaler-agent/text", "agent/localapi", "agent/oneshot", "agent/replay", "agent/report", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata", "userdata/*"}, banned: []string{"k8s.io/client-go"}},
+	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "cmd/autoscaler-agent/text", "agent/history", "agent/localapi", "agent/oneshot", "agent/replay", "agent/report", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata", "userdata/*"}, banned: []string{"k8s.io/client-go"}},
 }
 
 // impure are the imports that a pure file must not have. math/rand and text/template

@@ -12,6 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
@@ -41,6 +42,7 @@ type scaler struct {
 	recorder  *flight.Recorder
 	store     flight.Store
 	metrics   *report.Metrics
+	history   *history.History
 	log       *logrus.Entry
 
 	mu     sync.Mutex // guards what the local API reads
@@ -79,15 +81,19 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		return next // the first read wakes the loop; the inventory says why it does not come
 	}
 	waiting := s.observer.TakeUnschedulableSince()
+	var took roundTimes
+	took.enter(report.StepState)
 	snapshot := s.observer.Snapshot()
 	s.mu.Lock()
 	before := s.memory
 	s.mu.Unlock()
 	policy := s.policy(snapshot.Now)
 	start := time.Now()
+	s.engine.Entered = took.phase
 	p, memory := s.engine.Decide(snapshot, before, policy)
-	took := time.Since(start)
-	s.metrics.Decided(took)
+	took.enter("")
+	decided := time.Since(start)
+	s.metrics.Decided(decided)
 	if !waiting.IsZero() {
 		s.metrics.Waited(time.Since(waiting))
 	}
@@ -101,19 +107,13 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	}
 	s.could = may
 	print := report.Fingerprint(p)
-	s.say(snapshot, p, may, took, print)
+	s.say(snapshot, p, may, decided, print)
 	s.metrics.Round(snapshot, p, memory, policy, may, print != s.print)
+	s.history.Look(&snapshot)
 	s.print = print
 	s.inventory.SetFastPolling(busy(snapshot, p))
-	// Writing down and acting go side by side: a sync of a busy disk may take longer
-	// than the whole reaction, and a kill between the two loses timers only. The
-	// machines that were bought are in the cloud's own target.
-	saved := make(chan struct{})
-	go func() {
-		defer close(saved)
-		s.save(memory)
-	}()
-	if may && !s.cfg.DryRun && s.act(ctx, &snapshot, p) {
+	saved := s.startSave(memory)
+	if may && !s.cfg.DryRun && s.act(ctx, &snapshot, p, &took) {
 		next = earliest(next, time.Now().Add(s.cfg.Calm))
 	}
 	if !may && len(p.Actions) > 0 {
@@ -127,6 +127,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	} else {
 		s.page.Skip()
 	}
+	took.report(s.metrics)
 	s.metrics.RoundTook(time.Since(start))
 	<-saved
 	s.record(snapshot, before, policy, p, memory, print)
@@ -135,15 +136,18 @@ func (s *scaler) round(ctx context.Context) time.Time {
 
 // act carries the plan out and hands on what became of it; it tells whether anything
 // was tried.
-func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision.Plan) bool {
+func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision.Plan, took *roundTimes) bool {
 	if len(p.Actions) == 0 {
 		return false
 	}
 	p = s.withConsoles(ctx, p)
+	start := time.Now()
 	outcomes := s.executor.Do(ctx, p)
+	took.acted(start, outcomes)
 	s.observer.AddOutcomes(outcomes)
 	s.metrics.Outcomes(outcomes, p)
 	s.events.Outcomes(snapshot, p, outcomes)
+	s.history.Acted(p, outcomes)
 	s.noteSent(outcomes)
 	s.inventory.Refresh()
 	return len(outcomes) > 0
@@ -153,6 +157,9 @@ func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision
 // lives, and to say again what Events have forgotten by now.
 func (s *scaler) still(snapshot *cluster.Snapshot, p decision.Plan, memory decision.Memory, policy decision.Policy, may bool) {
 	s.metrics.Active(snapshot.Now)
+	if s.history.Due(snapshot.Now) {
+		s.history.Look(snapshot)
+	}
 	if !may || s.cfg.DryRun {
 		return
 	}
@@ -208,6 +215,18 @@ func (s *scaler) say(snapshot cluster.Snapshot, p decision.Plan, may bool, took 
 	for _, a := range p.Actions {
 		s.log.Info(prefix + a.String())
 	}
+}
+
+// startSave writes the memory down beside the actions: a sync of a busy disk may take
+// longer than the whole reaction, and a kill between the two loses timers only. The
+// machines that were bought are in the cloud's own target.
+func (s *scaler) startSave(memory decision.Memory) (saved chan struct{}) {
+	saved = make(chan struct{})
+	go func() {
+		defer close(saved)
+		s.save(memory)
+	}()
+	return saved
 }
 
 // save writes the memory down; a failure is logged when it is new.

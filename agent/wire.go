@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -25,6 +26,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
@@ -80,6 +82,7 @@ type app struct {
 	attest       *attest.Server     // nil: switched off
 	serviceNames []string
 	changes      *report.Changes
+	isReady      atomic.Bool // the caches are filled
 }
 
 // Run works until ctx ends; then it finishes what it is in and returns nil. An
@@ -165,6 +168,7 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 			return nil, err
 		}
 	}
+	a.metrics.Watch(a.state())
 	a.attest, err = a.newAttester()
 	return a, err
 }
@@ -226,7 +230,7 @@ func (a *app) wireScaler(cloud provider.Provider) {
 		executor: &act.Executor{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.leadership.MayAct, Until: a.leadership.ActUntil},
 		file:     statefile.In(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},
-		metrics: a.metrics, log: log, heldLog: report.HeldLog{Log: log}, events: report.Events{Recorder: a.recorder},
+		metrics: a.metrics, history: &history.History{}, log: log, heldLog: report.HeldLog{Log: log}, events: report.Events{Recorder: a.recorder},
 	}
 	if a.cfg.Scaler.StatusConfigMap && !a.cfg.Scaler.DryRun {
 		a.scaler.page = report.NewStatusPage(a.client, a.changes, a.leadership.MayAct)
@@ -258,7 +262,7 @@ func (a *app) localAPI() *localapi.Server {
 	return &localapi.Server{
 		Config: a.cfg, Node: a.identity, Since: a.started, Services: a.serviceNames, Heartbeats: a.heartbeats, Metrics: a.metrics, Leadership: a.leadership,
 		Observer: a.observer, Inventory: a.inventory, Signer: a.signer, Cleaner: a.cleaner, Flight: a.scaler.recorder,
-		Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan,
+		Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan, History: a.scaler.history, Unready: a.unready,
 	}
 }
 
@@ -287,7 +291,11 @@ func (a *app) ready(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), other) {
 		return fmt.Errorf("wait for the Lease of another autoscaler: %w", context.Cause(ctx))
 	}
-	return a.observer.WaitForSync(ctx)
+	if err := a.observer.WaitForSync(ctx); err != nil {
+		return err
+	}
+	a.isReady.Store(true)
+	return nil
 }
 
 // statusLine is systemd's STATUS=. Computing it is also what notices changes of

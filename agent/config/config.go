@@ -34,8 +34,11 @@ type Config struct {
 	// Socket is the local API's unix socket; "off" for none.
 	Socket string `default:"/run/autoscaler-agent/agent.sock"`
 	// Listen is the address of metrics and health; "off" for none.
-	Listen   string `default:"127.0.0.1:8085"`
-	LogLevel string `split_words:"true" default:"info"`
+	Listen string `default:"127.0.0.1:8085"`
+	// ListenPage serves the page beside the metrics: whoever reaches the address reads the
+	// names of pods and nodes.
+	ListenPage bool   `split_words:"true" default:"false"`
+	LogLevel   string `split_words:"true" default:"info"`
 	// NodeName is this machine's name in the Lease; empty: its host name.
 	NodeName string `split_words:"true"`
 

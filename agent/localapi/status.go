@@ -49,6 +49,19 @@ type GroupStatus struct {
 	Failures  []string `json:"failures,omitempty"`
 }
 
+// Remark is the most important thing that an operator should know of the group; empty:
+// nothing.
+func (g *GroupStatus) Remark() string {
+	for _, list := range [][]string{{g.Stale, g.Paused, g.Busy, g.Keeps, g.Template}, g.Failures, g.Warnings} {
+		for _, text := range list {
+			if text != "" {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
 // groupStatus sums up one group.
 func groupStatus(g cluster.NodeGroup) GroupStatus {
 	out := GroupStatus{ID: string(g.ID), Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Stale: g.Stale, Paused: g.Paused, Busy: g.Busy, Keeps: g.Keeps,
