@@ -16,6 +16,7 @@ require (
 	github.com/aws/smithy-go v1.28.8
 	github.com/coreos/ignition/v2 v2.24.0
 	github.com/kelseyhightower/envconfig v1.4.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/sirupsen/logrus v1.10.2
 	golang.org/x/sync v0.23.0
 	google.golang.org/grpc v1.79.3
