@@ -29,10 +29,12 @@ type failuresOf struct {
 // zone and attempt, a few each minute; older ones are no evidence of the present.
 const activitiesPerRead = 30
 
-// How many groups one read asks for their scaling activities, side by side, and how old
-// the answer must be before a narrowed read asks again.
 const (
+	// activitiesAtOnce is how many groups one read asks for their scaling activities, side by
+	// side; activitiesAgain is how many of those a narrowed read (provider.WithOnly) has asked
+	// about before, activitiesLife ago or longer.
 	activitiesAtOnce = 8
+	activitiesAgain  = 2
 	activitiesLife   = 5 * time.Second
 )
 
@@ -77,17 +79,23 @@ func (p *Provider) readFailures(ctx context.Context, readings []*reading) ([]fai
 func (l *launches) due(readings []*reading, now time.Time, narrowed bool) []*reading {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var out []*reading
+	var out, again []*reading
 	for _, r := range readings {
 		known, ok := l.byGroup[r.group.ID]
 		switch {
 		case !short(r.source):
 			delete(l.byGroup, r.group.ID)
-		case !ok || !narrowed || now.Sub(known.at) >= activitiesLife:
+		case !ok:
 			out = append(out, r)
+		case !narrowed || now.Sub(known.at) >= activitiesLife:
+			again = append(again, r)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *reading) int { return l.byGroup[a.group.ID].at.Compare(l.byGroup[b.group.ID].at) })
+	slices.SortStableFunc(again, func(a, b *reading) int { return l.byGroup[a.group.ID].at.Compare(l.byGroup[b.group.ID].at) })
+	if narrowed {
+		again = again[:min(len(again), activitiesAgain)]
+	}
+	out = append(out, again...)
 	return out[:min(len(out), activitiesAtOnce)]
 }
 

@@ -143,8 +143,10 @@ func (j *joined) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &provider.Error{Op: "read", Err: err}
 	}
-	reads := make([]*reading, len(j.parts))
-	for i, p := range j.parts {
+	parts, others := j.owners(provider.Only(ctx))
+	ctx = provider.WithOnly(ctx, nil) // a reading is shared, and is whole
+	reads := make([]*reading, len(parts))
+	for i, p := range parts {
 		reads[i] = j.begin(ctx, p)
 	}
 	wait(ctx, reads)
@@ -153,14 +155,46 @@ func (j *joined) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	var out []cluster.NodeGroup
 	var errs []error
 	told := false
-	for i, p := range j.parts {
+	for i, p := range parts {
 		list, err, good := p.take(ctx, reads[i])
 		out, errs, told = append(out, list...), append(errs, err), told || good
 	}
 	if !told {
 		return nil, errors.Join(errs...)
 	}
-	return settle(out, errs)
+	for _, p := range others { // they take part in the search for conflicts
+		out = append(out, cloneAll(p.last)...)
+	}
+	out, err := settle(out, errs)
+	return slices.DeleteFunc(out, func(g cluster.NodeGroup) bool {
+		return slices.ContainsFunc(others, func(p *part) bool { return p.name == g.Provider })
+	}), err
+}
+
+// owners are the providers that a read of some groups has to ask, each for all of its groups,
+// and the others. All are asked for groups that none has listed, and without names.
+func (j *joined) owners(only []cluster.GroupID) (asked, others []*part) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	found := 0
+	for _, p := range j.parts {
+		n := 0
+		for _, g := range p.last {
+			if slices.Contains(only, g.ID) {
+				n++
+			}
+		}
+		found += n
+		if n > 0 {
+			asked = append(asked, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	if found < len(only) || len(only) == 0 {
+		return j.parts, nil
+	}
+	return asked, others
 }
 
 // take returns the groups and the error of one provider for a Groups; good is false if
