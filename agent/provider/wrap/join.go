@@ -143,7 +143,7 @@ func (j *joined) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &provider.Error{Op: "read", Err: err}
 	}
-	parts, others := j.owners(provider.Only(ctx))
+	parts := j.owners(provider.Only(ctx))
 	ctx = provider.WithOnly(ctx, nil) // a reading is shared, and is whole
 	reads := make([]*reading, len(parts))
 	for i, p := range parts {
@@ -162,20 +162,15 @@ func (j *joined) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if !told {
 		return nil, errors.Join(errs...)
 	}
-	for _, p := range others { // they take part in the search for conflicts
-		out = append(out, cloneAll(p.last)...)
-	}
-	out, err := settle(out, errs)
-	return slices.DeleteFunc(out, func(g cluster.NodeGroup) bool {
-		return slices.ContainsFunc(others, func(p *part) bool { return p.name == g.Provider })
-	}), err
+	return settle(out, errs)
 }
 
-// owners are the providers that a read of some groups has to ask, each for all of its groups,
-// and the others. All are asked for groups that none has listed, and without names.
-func (j *joined) owners(only []cluster.GroupID) (asked, others []*part) {
+// owners are the providers of the named groups. All of them are asked without names, and for
+// a group that none has listed.
+func (j *joined) owners(only []cluster.GroupID) []*part {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	var out []*part
 	found := 0
 	for _, p := range j.parts {
 		n := 0
@@ -184,17 +179,15 @@ func (j *joined) owners(only []cluster.GroupID) (asked, others []*part) {
 				n++
 			}
 		}
-		found += n
 		if n > 0 {
-			asked = append(asked, p)
-		} else {
-			others = append(others, p)
+			out = append(out, p)
 		}
+		found += n
 	}
-	if found < len(only) || len(only) == 0 {
-		return j.parts, nil
+	if len(only) == 0 || found < len(only) {
+		return j.parts
 	}
-	return asked, others
+	return out
 }
 
 // take returns the groups and the error of one provider for a Groups; good is false if
