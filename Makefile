@@ -15,7 +15,7 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check test race oracle soak mutants chaos flood outage demo e2e-openstack e2e-clusterapi e2e-worker e2e-systemd e2e-ca-example versions bench fuzz dist clean
+.PHONY: help build man generate check test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-clusterapi e2e-worker e2e-systemd e2e-ca-example versions bench fuzz dist clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -97,6 +97,9 @@ e2e-systemd: dist ## the deb of make dist in a real systemd container, as root: 
 
 bench: ## benchmarks beside the peers' figures and the bars (BENCH=E|R|... for some, BENCH_FLAGS="-write ../docs/performance.md" keeps the table)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count 3 -timeout 60m ./agent/... | (cd test && $(GO) run ./cmd/bench $(BENCH_FLAGS))
+
+bench-agent: ## the whole agent on a real etcd and API server with 500 and 1,000 nodes: memory, start, CPU, requests, calls of the cloud, a burst (about 15 minutes; BENCH_AGENT_FLAGS="-nodes 500,1000,2000,5000 -write ../docs/performance.md", or -binary for another autoscaler)
+	cd test && $(GO) run ./cmd/benchagent $(BENCH_AGENT_FLAGS)
 
 fuzz: ## every fuzz target of the product for FUZZTIME each (default 10m)
 	@set -e; for pkg in $$($(GO) list ./...); do \

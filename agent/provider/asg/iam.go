@@ -58,7 +58,7 @@ func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 		Sid: "Read", Effect: "Allow", Resource: []string{"*"},
 		Action: []string{
 			awsapi.ActionDescribeGroups, awsapi.ActionDescribeActivities, awsapi.ActionDescribeRefreshes,
-			awsapi.ActionDescribeInstances, awsapi.ActionDescribeSpot, awsapi.ActionDescribeTypes, awsapi.ActionDescribeImages, awsapi.ActionDescribeVersions, awsapi.ActionMatchTypes,
+			awsapi.ActionDescribeInstances, awsapi.ActionDescribeSpot, awsapi.ActionDescribeTypes, awsapi.ActionDescribeImages, awsapi.ActionDescribeTemplates, awsapi.ActionDescribeVersions, awsapi.ActionMatchTypes,
 		},
 	}}}
 	all := "arn:" + o.Partition + ":autoscaling:*:*:autoScalingGroup:*:autoScalingGroupName/"

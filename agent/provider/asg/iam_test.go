@@ -57,7 +57,7 @@ func TestLeaderPolicyAllowsWhatIsCalledAndBindsWrites(t *testing.T) {
 	}
 	source = append(source, consoles...)
 	called := regexp.MustCompile(`= "((?:autoscaling|ec2):[A-Za-z]+)"`).FindAllStringSubmatch(string(source), -1)
-	if len(called) != 12 {
+	if len(called) != 13 {
 		t.Fatalf("%d actions found", len(called))
 	}
 	for _, m := range called {
