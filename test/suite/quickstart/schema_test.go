@@ -129,4 +129,18 @@ var schemas = map[string]schema{
 			"launch_template": {args: "id:s name:s version:s"},
 			"tag":             {required: "key value propagate_at_launch", args: "key:s value:s propagate_at_launch:b"},
 		}, read: "arn availability_zones"},
+
+	"data.openstack_networking_network_v2": {args: "name:s network_id:s region:s external:b", read: "subnets"},
+	"data.openstack_images_image_v2":       {args: "name:s most_recent:b region:s", read: "checksum"},
+	"data.openstack_compute_flavor_v2":     {args: "name:s flavor_id:s region:s", read: "vcpus ram disk"},
+	"openstack_networking_secgroup_v2":     {required: "name", args: "name:s description:s region:s delete_default_rules:b"},
+	"openstack_networking_secgroup_rule_v2": {required: "direction ethertype security_group_id",
+		args: "security_group_id:s direction:s ethertype:s protocol:s port_range_min:n port_range_max:n remote_ip_prefix:s remote_group_id:s description:s region:s"},
+	"openstack_compute_keypair_v2":       {required: "name", args: "name:s public_key:s region:s", read: "fingerprint private_key"},
+	"openstack_networking_port_v2":       {required: "network_id", args: "network_id:s name:s security_group_ids:l description:s region:s", read: "all_fixed_ips mac_address"},
+	"openstack_networking_floatingip_v2": {required: "pool", args: "pool:s port_id:s description:s region:s", read: "address"},
+	"openstack_compute_instance_v2": {required: "name", args: "name:s image_id:s flavor_id:s key_pair:s user_data:s config_drive:b security_groups:l region:s",
+		blocks: map[string]schema{"network": {args: "uuid:s name:s port:s fixed_ip_v4:s"}}, read: "access_ip_v4"},
+	"openstack_identity_application_credential_v3": {required: "name", args: "name:s description:s roles:l unrestricted:b secret:s expires_at:s region:s",
+		blocks: map[string]schema{"access_rules": {required: "path service method", args: "path:s service:s method:s"}}, read: "project_id"},
 }
