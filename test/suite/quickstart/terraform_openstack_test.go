@@ -139,8 +139,8 @@ func wantFiles(t *testing.T, outputs map[string]cty.Value) {
 	if err := yaml.Unmarshal([]byte(outputs["groups_yaml"].AsString()), &groups); err != nil {
 		t.Fatal(err)
 	}
-	const section = `{"cluster":"demo","groups":[{"flavor":["m1.large"],"image":"ubuntu-24.04","key":"demo","max":10,"min":0,"name":"demo-workers","networks":["machines"],"securityGroups":["demo-worker"],"userdata":"/etc/autoscaler-agent/worker.sh"}]}`
-	if !sameJSON(t, string(groups.Nova), section) {
+	const want = `{"cluster":"demo","groups":[{"flavor":["m1.large"],"image":"ubuntu-24.04","key":"demo","max":10,"min":0,"name":"demo-workers","networks":["machines"],"securityGroups":["demo-worker"],"userdata":"/etc/autoscaler-agent/worker.sh"}]}`
+	if !sameJSON(t, string(groups.Nova), want) {
 		t.Errorf("groups.yaml says %s", groups.Nova)
 	}
 	if _, err := section.Parse(groups.Nova); err != nil {
