@@ -8,11 +8,12 @@ set -eu
 usage() {
 	cat >&2 <<'END'
 aws.sh leader  --cluster NAME --admin CIDR --key FILE.pub [--type t3.large] [--disk 32]
-               [--image AMI] [--vpc ID] [--subnet ID] [--owner NAME]
-    roles, security groups, key pair, and the leader with an address that outlives it
+               [--image AMI] [--vpc ID] [--subnet ID] [--owner NAME] [--group workers]
+    roles, security groups, key pair, the leader with an address that outlives it, and a
+    worker group that is closed (at most 0 machines)
 aws.sh workers --cluster NAME --user-data FILE [--group workers] [--type t3.large] [--disk 32]
                [--min 0] [--max 10] [--subnets ID,ID] [--image AMI] [--vpc ID] [--owner NAME]
-    a launch template, or a new version of it, and its Auto Scaling group
+    a launch template, or a new version of it, and its Auto Scaling group, which is open then
 END
 	exit 64
 }
@@ -196,6 +197,12 @@ leader() {
 	running=$(ask ec2 describe-instances --filters "Name=tag:Name,Values=$cluster-leader" \
 		Name=instance-state-name,Values=pending,running,stopping,stopped --query 'Reservations[0].Instances[0].InstanceId')
 	[ -n "$running" ] || launch
+	name=$cluster-$group
+	if [ -z "$(group_name)" ]; then
+		max=0
+		template
+		groups
+	fi
 	echo "LEADER=$(ask ec2 describe-addresses --allocation-ids "$public" --query 'Addresses[0].PublicIp')"
 	echo "ENDPOINT=$(ask ec2 describe-network-interfaces --filters "Name=network-interface-id,Values=$interface" --query 'NetworkInterfaces[0].PrivateIpAddress')"
 	echo "ACCOUNT=$(ask sts get-caller-identity --query Account)"
@@ -204,10 +211,12 @@ leader() {
 
 # template makes the launch template, or a version of it that the group takes from now on.
 template() {
-	content=$(printf '{"ImageId": "%s", "InstanceType": "%s", "UserData": "%s", "SecurityGroupIds": ["%s"],
+	first=''
+	[ -z "$data" ] || first=$(printf '"UserData": "%s", ' "$(base64 <"$data" | tr -d '\n')")
+	content=$(printf '{%s"ImageId": "%s", "InstanceType": "%s", "SecurityGroupIds": ["%s"],
 		"IamInstanceProfile": {"Name": "%s"}, "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled"},
 		"BlockDeviceMappings": [{"DeviceName": "%s", "Ebs": {"VolumeSize": %s, "VolumeType": "gp3", "Encrypted": true, "DeleteOnTermination": true}}],
-		"TagSpecifications": [%s, %s]}' "$image" "$type" "$(base64 <"$data" | tr -d '\n')" "$workers" "$cluster-worker" "$device" "$disk" \
+		"TagSpecifications": [%s, %s]}' "$first" "$image" "$type" "$workers" "$cluster-worker" "$device" "$disk" \
 		"$(tagged_json instance)" "$(tagged_json volume)")
 	if [ -n "$(ask ec2 describe-launch-templates --filters "Name=launch-template-name,Values=$name" --query 'LaunchTemplates[0].LaunchTemplateId')" ]; then
 		aws ec2 create-launch-template-version --launch-template-name "$name" --launch-template-data "$content" --output text >/dev/null
@@ -226,7 +235,7 @@ tagged_json() {
 # none of its machines by itself: new ones are protected, and AZRebalance is off.
 groups() {
 	[ -n "$subnets" ] || subnets=$(ask ec2 describe-subnets --filters "Name=vpc-id,Values=$vpc" --query 'Subnets[].SubnetId' | tr -s '[:space:]' ,)
-	if [ -z "$(ask autoscaling describe-auto-scaling-groups --auto-scaling-group-names "$name" --query 'AutoScalingGroups[0].AutoScalingGroupName')" ]; then
+	if [ -z "$(group_name)" ]; then
 		aws autoscaling create-auto-scaling-group --auto-scaling-group-name "$name" \
 			--launch-template "LaunchTemplateName=$name,Version=\$Latest" --min-size "$min" --max-size "$max" --desired-capacity "$min" \
 			--vpc-zone-identifier "$subnets" --new-instances-protected-from-scale-in
@@ -238,6 +247,10 @@ groups() {
 		"$(group_tag k8s.io/cluster-autoscaler/enabled '' false)" "$(group_tag "k8s.io/cluster-autoscaler/$cluster" '' false)" \
 		"$(group_tag "kubernetes.io/cluster/$cluster" owned true)" "$(group_tag Name "$name" true)" \
 		${owner:+"$(group_tag Owner "$owner" true)"}
+}
+
+group_name() {
+	ask autoscaling describe-auto-scaling-groups --auto-scaling-group-names "$name" --query 'AutoScalingGroups[0].AutoScalingGroupName'
 }
 
 group_tag() {

@@ -68,7 +68,7 @@ variable "groups" {
 }
 
 variable "worker_user_data_file" {
-  description = "File that autoscaler-agent userdata render wrote. Without it there is no leader yet to render it, and no group is made."
+  description = "File that autoscaler-agent userdata render wrote. Without it, before there is a leader to render it, the groups are closed."
   type        = string
   default     = null
 }

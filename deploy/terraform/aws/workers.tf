@@ -1,9 +1,13 @@
 locals {
-  groups = { for name, group in var.groups : name => group if group.user_data != null || var.worker_user_data_file != null }
+  # User data in base64, by group. A group without any is closed: it has no machine.
+  user_data = { for name, group in var.groups : name =>
+    group.user_data != null ? base64encode(group.user_data) :
+    var.worker_user_data_file != null ? filebase64(var.worker_user_data_file) : null
+  }
 
   # The tags by which the agent finds a group, and by which it knows what a new machine of
   # it offers; they stay with the group.
-  group_tags = { for name, group in local.groups : name => merge(
+  group_tags = { for name, group in var.groups : name => merge(
     {
       "k8s.io/cluster-autoscaler/enabled"        = ""
       "k8s.io/cluster-autoscaler/${var.cluster}" = ""
@@ -15,7 +19,7 @@ locals {
 }
 
 resource "aws_launch_template" "workers" {
-  for_each               = local.groups
+  for_each               = var.groups
   name                   = "${var.cluster}-${each.key}"
   image_id               = local.image_id
   instance_type          = each.value.instance_type
@@ -24,7 +28,7 @@ resource "aws_launch_template" "workers" {
   tags                   = merge(local.tags, { Name = "${var.cluster}-${each.key}" })
 
   # Holds no secret when it was rendered with --attest.
-  user_data = each.value.user_data != null ? base64encode(each.value.user_data) : filebase64(var.worker_user_data_file)
+  user_data = local.user_data[each.key]
 
   iam_instance_profile {
     name = aws_iam_instance_profile.worker.name
@@ -58,10 +62,10 @@ resource "aws_launch_template" "workers" {
 }
 
 resource "aws_autoscaling_group" "workers" {
-  for_each            = local.groups
+  for_each            = var.groups
   name                = "${var.cluster}-${each.key}"
-  min_size            = each.value.min
-  max_size            = each.value.max
+  min_size            = local.user_data[each.key] == null ? 0 : each.value.min
+  max_size            = local.user_data[each.key] == null ? 0 : each.value.max
   vpc_zone_identifier = each.value.subnet_ids != null ? each.value.subnet_ids : local.subnet_ids
 
   # AWS ends none of the machines by itself: the agent names each one that goes.

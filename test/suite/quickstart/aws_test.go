@@ -141,6 +141,7 @@ func TestCommandsAWS(t *testing.T) {
 			t.Errorf("the leader's step does not print %s: %s", name, out)
 		}
 	}
+	closedGroup(t, c)
 	shell(t, c, dir, work, nil)
 	judgeAWS(t, c, data)
 	before := stateOf(t, c)
@@ -154,6 +155,16 @@ func TestCommandsAWS(t *testing.T) {
 	shell(t, c, dir, work, map[string]string{"worker.sh": "#!/bin/sh\necho second\n"})
 	if g := grow(t, c); !strings.Contains(g.UserData, "second") {
 		t.Errorf("the next machine gets %q", g.UserData)
+	}
+}
+
+// closedGroup: before there is user data the group is there, so that the agent's install
+// finds the cluster by it, and has no room for a machine.
+func closedGroup(t *testing.T, c *aws.Cloud) {
+	t.Helper()
+	g, ok := c.Group("demo-workers")
+	if lt, _ := c.LatestVersion("demo-workers"); !ok || g.Max != 0 || g.Tags["kubernetes.io/cluster/demo"] != "owned" || lt.UserData != "" || len(c.Instances()) != 1 {
+		t.Errorf("before there is user data: group %+v, template %+v, %d instances", g, lt, len(c.Instances()))
 	}
 }
 

@@ -52,9 +52,7 @@ func TestTerraformAWS(t *testing.T) {
 	if _, err := m.evaluate(given, (&applier{t, first, connect(first)}).make); err != nil {
 		t.Fatal(err)
 	}
-	if g := first.Groups(); len(g) > 0 || len(first.Instances()) != 1 {
-		t.Errorf("before there is user data: groups %v, %d instances", g, len(first.Instances()))
-	}
+	closedGroup(t, first)
 
 	given["worker_user_data_file"] = cty.StringVal(file)
 	c := emptyAccount(t)
@@ -102,7 +100,7 @@ func TestModuleChecks(t *testing.T) {
 		{"outputs.tf", "aws_eip.leader.public_ip", "aws_eip.leader.public", "has no attribute public"},
 		{"workers.tf", "protect_from_scale_in ", "protected_from_scale_in ", "there is no argument protected_from_scale_in"},
 		{"workers.tf", "http_put_response_hop_limit", "hop_limit", "there is no argument hop_limit"},
-		{"workers.tf", "  max_size            = each.value.max\n", "", "max_size is missing"},
+		{"workers.tf", "  max_size            = local.user_data[each.key] == null ? 0 : each.value.max\n", "", "max_size is missing"},
 		{"workers.tf", "propagate_at_launch = true", "", "propagate_at_launch is missing"},
 		{"workers.tf", `dynamic "tag_specifications"`, `dynamic "tag_specification"`, "there is no block tag_specification"},
 		{"workers.tf", "tag_specifications.value", "tag_spec.value", "tag_spec.value is not declared"},
