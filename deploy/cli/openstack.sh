@@ -114,14 +114,17 @@ server() {
 # credential makes the agent's application credential. Keystone shows its secret once.
 credential() {
 	[ ! -f clouds.yaml ] || return 0
+	# The client calls it auth_url or auth.auth_url, by where it has it from.
+	configuration=$(openstack configuration show -f shell)
+	url=$(printf '%s\n' "$configuration" | sed -n 's/^\(auth[._]\)*auth_url="\(.*\)"$/\2/p' | head -n 1)
+	region=$(printf '%s\n' "$configuration" | sed -n 's/^region_name="\(.*\)"$/\1/p')
+	[ -n "$url" ] || fail "the openstack command does not tell the address of Keystone: set OS_AUTH_URL or OS_CLOUD"
 	set -- --role "$role" --description "autoscaler-agent of $cluster"
 	[ "$rules" = no ] || set -- "$@" --access-rules "$(dirname "$0")/../terraform/openstack/access-rules.json"
 	answer=$(openstack application credential create "$@" -f shell -c id -c secret "$cluster-autoscaler-agent") ||
 		fail "if the credential is there already and clouds.yaml is lost: openstack application credential delete $cluster-autoscaler-agent"
 	id=$(printf '%s\n' "$answer" | sed -n 's/^id="\(.*\)"$/\1/p')
 	secret=$(printf '%s\n' "$answer" | sed -n 's/^secret="\(.*\)"$/\1/p')
-	url=$(openstack configuration show -f value -c auth.auth_url)
-	region=$(openstack configuration show -f value -c region_name)
 	cat >clouds.yaml.new <<END
 clouds:
   $cluster:

@@ -227,7 +227,9 @@ func TestQuickstartAWS(t *testing.T) {
 	d.settings(lines)
 	awsCommand(t)
 	c := emptyAccount(t)
-	d.play(lines, c.Env()...)
+	d.play(lines[:9], c.Env()...)
+	closedGroup(t, c)
+	d.play(lines[9:], append(c.Env(), "LEADER=198.51.100.1")...) // the same shell to a person
 	d.want("scp autoscaler-agent-VERSION-linux-amd64.deb ubuntu@198.51.100.1:agent.deb", "apt-get install -y ./agent.deb",
 		"autoscaler-agent leader-config --os ubuntu --cluster-name demo --endpoint 10.0.0.4:6443 ", "sh leader.sh", "ssh ubuntu@198.51.100.1 sudo sh -s 10.0.0.4",
 		"autoscaler-agent install --set AUTOSCALER_BOOTSTRAP_TOKENS=none --set AUTOSCALER_BOOTSTRAP_ATTEST_LISTEN=:6444 --set AUTOSCALER_BOOTSTRAP_ATTEST_ACCOUNT=123456789012 --set AUTOSCALER_BOOTSTRAP_ATTEST_ROLES=demo-worker",
@@ -238,15 +240,23 @@ func TestQuickstartAWS(t *testing.T) {
 	if data := d.read("worker.sh"); strings.Contains(data, "JOIN_TOKEN='") {
 		t.Errorf("the user data has a token")
 	}
-	if g, _ := c.Group("demo-workers"); g.Max != 10 {
-		t.Errorf("the group has room for %d", g.Max)
+	judgeAWS(t, c, d.read("worker.sh"))
+	d.again(c, lines)
+}
+
+// again: a second run of aws.sh leader changes nothing, and new user data is a new version
+// of the launch template.
+func (d *desk) again(c *aws.Cloud, lines []string) {
+	d.t.Helper()
+	before := stateOf(d.t, c)
+	d.play(lines[:1], c.Env()...)
+	if after := stateOf(d.t, c); after != before {
+		d.t.Errorf("a second run of leader changes\n%sto\n%s", before, after)
 	}
-	if i := grow(t, c); i.UserData != d.read("worker.sh") {
-		t.Errorf("a machine comes with %d bytes of user data, rendered were %d", len(i.UserData), len(d.read("worker.sh")))
-	}
-	leaders := slices.DeleteFunc(c.Instances(), func(i aws.Instance) bool { return i.GroupName != "" })
-	if len(leaders) != 1 || leaders[0].PrivateIP != "10.0.0.4" {
-		t.Errorf("leaders %+v", leaders)
+	d.write("worker.sh", "#!/bin/sh\necho second\n", 0o600)
+	d.play(lines[9:10], c.Env()...)
+	if i := grow(d.t, c); !strings.Contains(i.UserData, "second") {
+		d.t.Errorf("the next machine gets %q", i.UserData)
 	}
 }
 
