@@ -203,10 +203,10 @@ leader() {
 		template
 		groups
 	fi
-	echo "LEADER=$(ask ec2 describe-addresses --allocation-ids "$public" --query 'Addresses[0].PublicIp')"
-	echo "ENDPOINT=$(ask ec2 describe-network-interfaces --filters "Name=network-interface-id,Values=$interface" --query 'NetworkInterfaces[0].PrivateIpAddress')"
-	echo "ACCOUNT=$(ask sts get-caller-identity --query Account)"
-	echo "ROLE=$cluster-worker"
+	public=$(ask ec2 describe-addresses --allocation-ids "$public" --query 'Addresses[0].PublicIp')
+	private=$(ask ec2 describe-network-interfaces --filters "Name=network-interface-id,Values=$interface" --query 'NetworkInterfaces[0].PrivateIpAddress')
+	account=$(ask sts get-caller-identity --query Account)
+	printf '%s\n' "LEADER=$public" "ENDPOINT=$private" "ACCOUNT=$account" "ROLE=$cluster-worker"
 }
 
 # template makes the launch template, or a version of it that the group takes from now on.
@@ -268,11 +268,10 @@ workers() {
 	echo "GROUP=$name"
 }
 
-what=${1:-}
-[ $# -eq 0 ] || shift
+[ $# -gt 0 ] || usage
+what=$1
+shift
+case $what in leader | workers) ;; *) usage ;; esac
 cluster='' admin='' key='' type=t3.large disk=32 image='' vpc='' subnet='' subnets='' owner='' group=workers min=0 max=10 data=''
 options "$@"
-case $what in
-leader | workers) "$what" ;;
-*) usage ;;
-esac
+"$what"

@@ -164,9 +164,8 @@ leader() {
 	echo "ENDPOINT=$address"
 }
 
-what=${1:-}
-[ $# -eq 0 ] || shift
+[ "${1:-}" = leader ] || usage
+shift
 cluster='' admin='' key='' network='' external='' image=ubuntu-24.04 flavor='' worker='' min=0 max=10 role=member rules=yes
-[ "$what" = leader ] || usage
 options "$@"
 leader
