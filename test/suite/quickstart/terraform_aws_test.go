@@ -3,6 +3,7 @@ package quickstart
 import (
 	"context"
 	"encoding/base64"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,8 +74,22 @@ func TestTerraformAWS(t *testing.T) {
 	}
 }
 
+// update writes the policy and the access rules that deploy/ reads.
+var update = flag.Bool("update", false, "write deploy/'s policy and access rules from the product's")
+
 // TestTerraformPolicy: the module's policy is what iam-policy leader prints, byte for byte.
 func TestTerraformPolicy(t *testing.T) {
+	if *update {
+		const cluster = "THE-CLUSTER"
+		policy, err := asg.LeaderPolicy(asg.PolicyOptions{ClusterName: cluster})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.NewReplacer(cluster, "${cluster}", "arn:aws:", "arn:${partition}:").Replace(string(policy))
+		if err := os.WriteFile(moduleAWS+"/leader-policy.json.tftpl", []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, partition := range []string{"aws", "aws-cn", "aws-us-gov"} {
 		want, err := asg.LeaderPolicy(asg.PolicyOptions{ClusterName: "demo", Partition: partition})
 		if err != nil {
