@@ -178,7 +178,8 @@ func (r *run) counted(e hclsyntax.Expression, instance func(*hcl.EvalContext) (c
 		return cty.NilVal, diags
 	}
 	var list []cty.Value
-	for i := range must(n.AsBigFloat().Int64()) {
+	times, _ := n.AsBigFloat().Int64()
+	for i := range times {
 		ctx := r.context().NewChild()
 		ctx.Variables = map[string]cty.Value{"count": cty.ObjectVal(map[string]cty.Value{"index": cty.NumberIntVal(i)})}
 		v, err := instance(ctx)
@@ -189,8 +190,6 @@ func (r *run) counted(e hclsyntax.Expression, instance func(*hcl.EvalContext) (c
 	}
 	return cty.TupleVal(list), nil
 }
-
-func must[A, B any](a A, _ B) A { return a }
 
 func (r *run) forEach(e hclsyntax.Expression, instance func(*hcl.EvalContext) (cty.Value, error)) (cty.Value, error) {
 	all, diags := e.Value(r.context())
