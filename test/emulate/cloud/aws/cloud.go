@@ -76,6 +76,7 @@ type Cloud struct {
 	mu        sync.Mutex
 	rng       *rand.Rand
 	world     *world
+	account   *account
 	types     map[string]InstanceType
 	lag       map[string]time.Duration
 	history   []past
@@ -118,6 +119,7 @@ func New(opts Options) (*Cloud, error) {
 		listener:  listener,
 		rng:       rand.New(rand.NewPCG(opts.Seed, opts.Seed>>32|1)),
 		world:     newWorld(),
+		account:   newAccount(),
 		types:     map[string]InstanceType{},
 		lag:       map[string]time.Duration{},
 		keys:      map[string]*credentials{},

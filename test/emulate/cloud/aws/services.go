@@ -1,5 +1,7 @@
 package aws
 
+import "maps"
+
 // services are the APIs behind the endpoint, by their name in a signature's
 // credential scope.
 var services map[string]service
@@ -20,6 +22,11 @@ func init() {
 			name: "sts", version: "2011-06-15", wrapped: true,
 			namespace: "https://sts.amazonaws.com/doc/2011-06-15/",
 			actions:   stsActions(),
+		},
+		"iam": {
+			name: "iam", version: "2010-05-08", wrapped: true,
+			namespace: "https://iam.amazonaws.com/doc/2010-05-08/",
+			actions:   iamActions(),
 		},
 		"ssm": {name: "ssm", version: "2014-11-06", actions: ssmActions()},
 	}
@@ -73,7 +80,8 @@ func ec2Actions() map[string]action {
 	which := []string{"LaunchTemplateId", "LaunchTemplateName", "DryRun"}
 	once := []string{"ClientToken"}
 	data := []string{"VersionDescription", "LaunchTemplateData.*"}
-	return map[string]action{
+	actions := map[string]action{
+		"RunInstances":                  {write: true, query: (*Cloud).runInstances, params: runParams},
 		"DescribeInstances":             {query: (*Cloud).describeInstances, params: join(list, []string{"InstanceId.N"})},
 		"DescribeInstanceStatus":        {query: (*Cloud).describeStatus, params: join(list, []string{"InstanceId.N", "IncludeAllInstances"})},
 		"DescribeSpotInstanceRequests":  {query: (*Cloud).describeSpot, params: join(list, []string{"SpotInstanceRequestId.N"})},
@@ -98,6 +106,8 @@ func ec2Actions() map[string]action {
 			"ArchitectureType.N", "VirtualizationType.N", "InstanceRequirements.*"}},
 		"CreateTags": {write: true, query: (*Cloud).createTags, params: []string{"DryRun", "ResourceId.N", "Tag.N.Key", "Tag.N.Value"}},
 	}
+	maps.Copy(actions, networkActions())
+	return actions
 }
 
 func join(lists ...[]string) []string {

@@ -75,6 +75,17 @@ func (c *Cloud) PutLaunchTemplate(lt LaunchTemplate) (id string, version int) {
 	return t.id, v.number
 }
 
+// LatestVersion is the newest version of a launch template.
+func (c *Cloud) LatestVersion(name string) (lt LaunchTemplate, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.world.template("", name)
+	if t == nil {
+		return LaunchTemplate{}, false
+	}
+	return t.version("$Latest").LaunchTemplate, true
+}
+
 func (c *Cloud) newTemplate(name string) *template {
 	t := &template{id: "lt-0" + c.hex(16), name: name, created: time.Now(), def: 1}
 	c.world.templates[t.id] = t
@@ -175,6 +186,9 @@ func (c *Cloud) setBadImage(id string, bad bool) {
 // images derives the images that templates mention.
 func (c *Cloud) images(w *world) []image {
 	byID := map[string]image{}
+	for _, id := range c.account.images {
+		byID[id] = image{id, "x86_64", []BlockDevice{{"/dev/xvda", 8, "gp3"}}}
+	}
 	for _, id := range sortedKeys(w.templates) {
 		for _, v := range w.templates[id].versions {
 			arch := "x86_64"
