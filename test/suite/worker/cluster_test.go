@@ -214,36 +214,7 @@ func (r *rig) machine(t *testing.T, script []byte, size string, env ...string) (
 	if out, err := exec.Command("ip", "addr", "replace", i.PrivateIP+"/32", "dev", "lo").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	// On a kernel with cgroup v1 the container's systemd sometimes loses a notification and stays
-	// at basic.target, before anything of ours runs. Such a boot is told and thrown away.
-	for try := 1; ; try++ {
-		c := r.boot(t, fmt.Sprintf("%s-%d", name, try), i, script, size, env)
-		ctx, cancel := context.WithTimeout(t.Context(), bootLimit)
-		started := c.started(ctx)
-		cancel()
-		if started || try == 4 {
-			return c, i
-		}
-		t.Logf("boot %d of the container stopped before cloud-init's last stage; booting another", try)
-		if err := c.Remove(); err != nil {
-			t.Log(err)
-		}
-	}
-}
-
-// bootLimit is when a boot is taken for a hang: it takes 3 to 15 seconds.
-const bootLimit = 75 * time.Second
-
-// started waits for the first marker.
-func (c *Container) started(ctx context.Context) bool {
-	for !strings.Contains(c.ConsoleText(), "autoscaler-agent: phase=") {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-	return true
+	return r.boot(t, name, i, script, size, env), i
 }
 
 // boot makes a container with the user data where cloud-init looks for it, and boots it.
