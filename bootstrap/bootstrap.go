@@ -77,8 +77,9 @@ type Service struct {
 	learnt       time.Time // which tokens of single machines there are
 	wanted       bool      // machines came in the last round
 	lastWanted   time.Time
-	rehearsed    string            // the values that were tried last
-	sunk         map[string]string // by sink: what it holds
+	rehearsed    string               // the values that were tried last
+	sunk         map[string]string    // by sink: what it holds
+	asked        map[string]time.Time // by sink: when it was written, or told that it holds it
 	complaint    string
 	complainedAt time.Time
 }
@@ -94,7 +95,7 @@ func New(cfg Config, deps Deps) *Service {
 	if deps.Certificate == nil {
 		deps.Certificate = func(ctx context.Context) (*x509.Certificate, error) { return servingcert.Fetch(ctx, deps.Rest) }
 	}
-	return &Service{cfg: cfg, deps: deps, log: deps.Log, sunk: map[string]string{}}
+	return &Service{cfg: cfg, deps: deps, log: deps.Log, sunk: map[string]string{}, asked: map[string]time.Time{}}
 }
 
 // Join returns what was last published, and whether anything was.
