@@ -42,6 +42,9 @@ type Deps struct {
 	// Coming tells which machines have not joined; nil: none ever comes. Only tokens on
 	// demand need it (Config.Tokens).
 	Coming func() Coming
+	// NodeOf names the Node that an instance has become, by its provider ID; empty: none. Nil:
+	// tokens for instances end by themselves.
+	NodeOf func(providerID string) string
 	// Sinks are where join information is published beside the file.
 	Sinks []Sink
 	// Rehearse tries what was published, as Rehearse does; nil: nobody does.
