@@ -33,9 +33,13 @@ type rig struct {
 	mirror *Mirror
 	dir    string
 	launch chan aws.Instance
+	env    []string // of the agent
+	// beforeBoot, if set, is called with an instance whose container does not run yet.
+	beforeBoot func(aws.Instance)
 
-	mu       sync.Mutex
-	metadata *httputil.ReverseProxy
+	mu        sync.Mutex
+	metadata  *httputil.ReverseProxy
+	arguments map[string]bool // of processes: see watchArguments
 }
 
 func newRig(t *testing.T) *rig {
@@ -136,12 +140,13 @@ func (r *rig) startAgent(t *testing.T) {
 	}
 	agent := exec.Command(os.Getenv("AUTOSCALER_TEST_AGENT"), "run")
 	agent.Stdout, agent.Stderr = log, log
-	agent.Env = append([]string{
+	r.env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "AUTOSCALER_KUBECONFIG=" + kubeconfig, "AUTOSCALER_NODE_NAME=leader", "AUTOSCALER_STATE_DIR=" + state,
 		"AUTOSCALER_SOCKET=" + filepath.Join(r.dir, "agent.sock"), "AUTOSCALER_LISTEN=127.0.0.1:0", "AUTOSCALER_PROVIDER=asg",
 		"AUTOSCALER_AWS_CLUSTER_NAME=" + world.ClusterName, "AUTOSCALER_BOOTSTRAP_FILE=" + r.workerEnv(), "AUTOSCALER_SCALING_UNNEEDED_FOR=1h",
-		"AUTOSCALER_OBSERVE_SLOW=5s",
+		"AUTOSCALER_OBSERVE_SLOW=5s", "AUTOSCALER_LOG_LEVEL=debug",
 	}, r.cloud.Env()...)
+	agent.Env = r.env
 	if err := agent.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -213,6 +218,9 @@ func (r *rig) machine(t *testing.T, script []byte, size string, env ...string) (
 	r.mu.Unlock()
 	if out, err := exec.Command("ip", "addr", "replace", i.PrivateIP+"/32", "dev", "lo").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+	if r.beforeBoot != nil {
+		r.beforeBoot(i)
 	}
 	return r.boot(t, name, i, script, size, env), i
 }

@@ -6,7 +6,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,7 @@ import (
 // each format that its system reads, and a reboot joins nothing again.
 func TestWorkerJoins(t *testing.T) {
 	r := newRig(t)
+	r.watchArguments(t)
 	for _, format := range []string{"script", "cloud-config", "mime"} {
 		t.Run(format, func(t *testing.T) {
 			script := r.render(t, "--format", format)
@@ -140,6 +143,7 @@ func checkSecrets(t *testing.T, c *Container, r *rig) {
 		out, _ := c.Run(t.Context(), "sh", "-c", "ls -d /var/lib/autoscaler-agent-join /run/autoscaler-agent/join.yaml 2>/dev/null || :")
 		return strings.TrimSpace(out)
 	})
+	r.checkLeader(t, secret)
 	// Files that all may read, and the journal.
 	out, err := c.Run(t.Context(), "sh", "-c", "grep -rlsF --exclude-dir=proc --exclude-dir=sys "+secret+" /etc /opt /var /run /tmp /root | while read -r f; do stat -c '%A %n' \"$f\"; done; journalctl --no-pager | grep -cF "+secret+" || :")
 	if err != nil {
@@ -157,6 +161,73 @@ func checkSecrets(t *testing.T, c *Container, r *rig) {
 	if strings.Contains(c.ConsoleText(), secret) {
 		t.Error("the console holds the join token")
 	}
+}
+
+// checkLeader: of the agent's files the published one alone holds the token, for root only, and
+// no process of agent or machine had it among its arguments.
+func (r *rig) checkLeader(t *testing.T, secret string) {
+	t.Helper()
+	debug := false
+	err := filepath.WalkDir(r.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if strings.Contains(string(text), secret) && (path != r.workerEnv() || info.Mode().Perm() != 0o600) {
+			t.Errorf("%s (%v) holds the join token", path, info.Mode())
+		}
+		debug = debug || strings.Contains(string(text), "level=debug")
+		return nil
+	})
+	if err != nil || !debug {
+		t.Errorf("%v; a log at level debug was read: %t", err, debug)
+	}
+	joins := false
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for a := range r.arguments {
+		if strings.Contains(a, secret) {
+			t.Errorf("a process had the join token among its arguments: %q", strings.ReplaceAll(a, secret, "SECRET"))
+		}
+		joins = joins || strings.Contains(a, "kubeadm\x00join")
+	}
+	if !joins {
+		t.Error("kubeadm join was not seen")
+	}
+}
+
+// watchArguments remembers the arguments of every process of this host, containers included.
+func (r *rig) watchArguments(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	r.arguments = map[string]bool{}
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+			for _, f := range files {
+				if text, err := os.ReadFile(f); err == nil {
+					r.mu.Lock()
+					r.arguments[string(text)] = true
+					r.mu.Unlock()
+				}
+			}
+			<-tick.C
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
 }
 
 // reboot: the machine comes back as the same Node and downloads nothing.
