@@ -142,7 +142,7 @@ func (o PolicyOptions) literal(of string) error {
 	for _, id := range o.LaunchTemplates {
 		check("launch template", id, "write the template's whole ID")
 		if !strings.HasPrefix(id, "lt-") {
-			errs = append(errs, fmt.Errorf("%s: launch template %q: a policy names launch templates by their IDs, lt-...", of, id))
+			errs = append(errs, fmt.Errorf("%s: launch template %q: a policy names launch templates by their IDs (lt-...)", of, id))
 		}
 	}
 	check("parameter", o.Parameter, "write the parameter's whole name")

@@ -37,9 +37,8 @@ type rig struct {
 	// beforeBoot, if set, is called with an instance whose container does not run yet.
 	beforeBoot func(aws.Instance)
 
-	mu        sync.Mutex
-	metadata  *httputil.ReverseProxy
-	arguments map[string]bool // of processes: see watchArguments
+	mu       sync.Mutex
+	metadata *httputil.ReverseProxy
 }
 
 func newRig(t *testing.T) *rig {
