@@ -42,6 +42,7 @@ var floors = map[string]floor{
 	"agent/plan/internal/schedsim":          {pure: true, house: []string{"agent/cluster", "agent/binpack", "agent/fit"}},
 	"agent/plan/plantest":                   {house: []string{"agent/cluster", "agent/plan/internal/schedsim"}, banned: []string{"k8s.io/", "net", "os"}},
 	"userdata":                              {pure: true, house: []string{"agent/cluster"}},
+	"userdata/leader":                       {clockless: true, house: []string{"userdata"}, banned: []string{"k8s.io/", "net/http", "os", "context"}},
 	"userdata/lint":                         {clockless: true, house: []string{"userdata"}, banned: []string{"k8s.io/", "net/http", "os", "context"}},
 	"agent/heartbeat":                       {banned: []string{"k8s.io/", "net"}},
 	"agent/flight":                          {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
@@ -104,7 +105,7 @@ var floors = map[string]floor{
 	"bootstrap/ssm":                         {house: []string{"bootstrap"}, banned: []string{"k8s.io/"}},
 	"bootstrap":                             {house: []string{"agent/kube", "agent/cluster", "agent/heartbeat", "agent/atomicfile", "agent/servingcert", "bootstrap/*"}},
 	"agent":                                 {house: []string{"*"}},
-	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "cmd/autoscaler-agent/text", "agent/history", "agent/localapi", "agent/oneshot", "agent/replay", "agent/report", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata", "userdata/*"}, banned: []string{"k8s.io/client-go"}},
+	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "cmd/autoscaler-agent/flagvalue", "cmd/autoscaler-agent/text", "agent/history", "agent/localapi", "agent/oneshot", "agent/replay", "agent/report", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata", "userdata/*"}, banned: []string{"k8s.io/client-go"}},
 }
 
 // impure are the imports that a pure file must not have. math/rand and text/template

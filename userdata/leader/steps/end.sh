@@ -1,0 +1,3 @@
+rm -rf "$tmp"
+phase leader-ready
+echo 'next: autoscaler-agent install'
