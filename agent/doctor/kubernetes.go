@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/x509"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/servingcert"
 )
 
 // checkKubernetes tries the kubeconfig, the API server and everything that it has to allow.
@@ -46,6 +48,7 @@ func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	out = append(out, checkJoin(ctx, cfg, client)...)
 	out = append(out, checkTokens(ctx, cfg, client)...)
 	out = append(out, checkProtected(ctx, cfg, client, kubeconfig)...)
+	out = append(out, checkLeader(ctx, cfg, client, kubeconfig, func(ctx context.Context) (*x509.Certificate, error) { return servingcert.Fetch(ctx, kubeconfig) }, thisMachine(cfg))...)
 	return append(out, checkOther(ctx, cfg, client))
 }
 
