@@ -15,7 +15,7 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-clusterapi e2e-worker e2e-systemd e2e-ca-example versions bench fuzz dist clean
+.PHONY: help build man generate check test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-clusterapi e2e-worker e2e-leader e2e-systemd e2e-ca-example versions bench fuzz dist clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -88,6 +88,10 @@ e2e-ca-example: ## provider externalgrpc against Cluster Autoscaler's own exampl
 e2e-worker: ## a real worker: systemd containers run the generated user data whole, with real kubeadm, kubelet, containerd and cloud-init, and join a real control plane (as root; 8 minutes of CPU and 2 for a Debian once, then 5 minutes)
 	sh test/suite/worker/install.sh
 	cd test && AUTOSCALER_TEST_WORKER=1 $(GO) test ./suite/worker -count=1 -v -timeout 40m
+
+e2e-leader: ## a real leader: a systemd container runs what leader-config prints, with real kubeadm init, the agent is installed on it and makes a real worker come (as root; the builds of e2e-worker once, then 4 minutes)
+	sh test/suite/worker/install.sh
+	cd test && AUTOSCALER_TEST_LEADER=1 $(GO) test ./suite/leader -count=1 -v -timeout 30m
 
 versions: ## renew userdata/versions.txt from the publishers' own checksum files (VERSIONS="kubelet=v1.36.5 kubeadm=v1.36.5 ..." adds some); needs the internet
 	cd test && $(GO) run ./cmd/versions -table ../userdata/versions.txt $(VERSIONS)

@@ -19,20 +19,20 @@ import (
 func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
-	path, err := cfg.KubeconfigPath(true)
-	if err != nil {
-		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error()}}
-	}
 	kubeconfig, err := clients.Rest(cfg, true)
 	if err != nil {
 		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error()}}
+	}
+	path, err := cfg.KubeconfigPath(true)
+	if err != nil {
+		path = "the account of its pod" // clients.Rest found no file and took that
 	}
 	client, err := clients.Services(kubeconfig)
 	if err != nil {
 		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error(), Remedy: "mend the file or set " + config.Prefix + "_KUBECONFIG"}}
 	}
 	if err := clients.Answers(ctx, kubeconfig, client); err != nil {
-		return []Finding{{Level: LevelError, About: "API server", Text: err.Error() + ", by " + path}}
+		return append([]Finding{{Level: LevelError, About: "API server", Text: err.Error() + ", by " + path}}, checkServer(ctx, kubeconfig.Host, thisMachine(cfg))...)
 	}
 	v, err := client.ServerVersion(ctx)
 	if err != nil {

@@ -173,7 +173,7 @@ func checkName(ctx context.Context, client kubernetes.Interface, m machine) []Fi
 			return []Finding{{Level: LevelOK, About: about, Text: fmt.Sprintf("this machine is Node %s (%s)", n.Name, strings.Join(addresses, ", "))}}
 		case n.Name == m.name:
 			return []Finding{{Level: LevelError, About: about, Text: fmt.Sprintf("Node %s has the addresses %s, and this machine has none of them: it came back with another address, or another machine bears its name", n.Name, strings.Join(addresses, ", ")),
-				Remedy: "give the machine its fixed address back; with a new one, point the DNS name of the endpoint there and renew the API server's certificate and etcd's manifest (docs/leader.md)"}}
+				Remedy: "give the machine its fixed address back; with a new one, point the DNS name of the endpoint there and renew the API server's certificate and etcd's manifest (docs/leader.md, \"Another address\")"}}
 		case here:
 			return []Finding{{Level: LevelError, About: about, Text: fmt.Sprintf("this machine is called %s, and its address is that of Node %s: it came back with another host name", cmp.Or(m.name, "nothing"), n.Name),
 				Remedy: "hostnamectl set-hostname " + n.Name + ", or set " + config.Prefix + "_NODE_NAME=" + n.Name}}
@@ -182,6 +182,24 @@ func checkName(ctx context.Context, client kubernetes.Interface, m machine) []Fi
 	}
 	return []Finding{{Level: LevelWarning, About: about, Text: fmt.Sprintf("this machine, %s, is no Node of the control plane, which are %s", cmp.Or(m.name, "without a name"), strings.Join(others, ", ")),
 		Remedy: "run the agent on one of them, or set " + config.Prefix + "_NODE_NAME"}}
+}
+
+// checkServer is for an API server that does not answer: a leader that came back with another
+// address is not found by the name in its own kubeconfig.
+func checkServer(ctx context.Context, server string, m machine) []Finding {
+	u, err := url.Parse(server)
+	if err != nil || u.Hostname() == "" {
+		return nil
+	}
+	remedy := "if this is the leader and it came back with another address, point " + u.Hostname() + " to it; this machine has " + strings.Join(m.addresses, ", ")
+	found, err := m.lookup(ctx, u.Hostname())
+	if err != nil {
+		return []Finding{{Level: LevelError, About: "leader", Text: err.Error(), Remedy: remedy}}
+	}
+	if slices.ContainsFunc(found, func(a string) bool { return slices.Contains(m.addresses, a) }) {
+		return nil
+	}
+	return []Finding{{Level: LevelWarning, About: "leader", Text: fmt.Sprintf("%s leads to %s, which is no address of this machine", u.Hostname(), strings.Join(found, ", ")), Remedy: remedy}}
 }
 
 func nodeAddresses(n *corev1.Node) (out []string) {

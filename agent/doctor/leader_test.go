@@ -130,6 +130,30 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
+// TestCheckServer: the name in the kubeconfig leads elsewhere.
+func TestCheckServer(t *testing.T) {
+	for name, c := range map[string]struct {
+		resolves string
+		level    Level
+		text     string
+	}{"elsewhere": {"10.0.0.9", LevelWarning, "leads to 10.0.0.9"}, "nowhere": {"", LevelError, "no such host"}, "here": {"10.0.0.5", "", ""}} {
+		m := machine{addresses: []string{"10.0.0.5"}, lookup: func(context.Context, string) ([]string, error) {
+			if c.resolves == "" {
+				return nil, errors.New("no such host")
+			}
+			return []string{c.resolves}, nil
+		}}
+		got := checkServer(t.Context(), "https://k8s.example.net:6443", m)
+		if c.level == "" {
+			if len(got) != 0 {
+				t.Errorf("%s: %+v", name, got)
+			}
+			continue
+		}
+		expect(t, name, got, c.level, c.text)
+	}
+}
+
 func TestCheckEndpoint(t *testing.T) {
 	now := time.Now()
 	serving := certificate(t, now.Add(-time.Hour), now.Add(time.Hour), "k8s.example.net", "other.example.net")

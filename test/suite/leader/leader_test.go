@@ -20,9 +20,25 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 	"github.com/autoscaler-agent/autoscaler-agent/test/suite/worker"
 )
+
+// TestConfiguration: kubeadm's own strict reader takes what leader-config prints. kubeadm of
+// Kubernetes 1.36 reads v1beta4 alone.
+func TestConfiguration(t *testing.T) {
+	bin, err := controlplane.Binaries(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"plain", "full"} {
+		out, err := exec.CommandContext(t.Context(), bin.Path(controlplane.Kubeadm), "config", "validate", "--config", "../../../userdata/leader/testdata/"+name+".yaml").CombinedOutput()
+		if err != nil || strings.Contains(string(out), "strict decoding error") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
 
 // TestLeader: a bare machine becomes a leader, the agent on it makes a worker come, and a pod
 // runs there.
@@ -53,12 +69,35 @@ func TestLeader(t *testing.T) {
 		t.Error("the worker did not say that it joined")
 	}
 	t.Logf("check, with a worker:\n%s", r.check(t, c))
+	r.comesBack(t, c)
+}
+
+// comesBack: a leader with another name, and one whose DNS name leads elsewhere, is named.
+func (r *rig) comesBack(t *testing.T, c *worker.Container) {
+	t.Helper()
+	for _, step := range []struct{ change, restore, want string }{
+		{"hostname elsewhere", "hostname leader", "it came back with another host name"},
+		{"sed -i 's/^10.90.0.10 k8s/10.90.0.99 k8s/' /etc/hosts", "sed -i 's/^10.90.0.99 k8s/10.90.0.10 k8s/' /etc/hosts", "k8s.example.net leads to 10.90.0.99"},
+	} {
+		must(t, c, step.change)
+		out, err := c.Run(t.Context(), append(append([]string{"env"}, r.cloudEnv()...), "autoscaler-agent", "check")...)
+		if err == nil || !strings.Contains(out, step.want) {
+			t.Errorf("%s: %v, want %q:\n%s", step.change, err, step.want, out)
+		}
+		must(t, c, step.restore)
+	}
+	r.check(t, c)
 }
 
 // check is what a person types, with the keys that the unit has.
 func (r *rig) check(t *testing.T, c *worker.Container) string {
 	t.Helper()
 	out, err := c.Run(t.Context(), append(append([]string{"env"}, r.cloudEnv()...), "autoscaler-agent", "check")...)
+	for _, about := range []string{"own certificate", "controller manager", "leader", "endpoint"} {
+		if !strings.Contains(out, "\nok       "+about+" ") {
+			t.Errorf("check does not find that the %s is well", about)
+		}
+	}
 	if err != nil || strings.Contains(out, "\nerror ") {
 		t.Errorf("check: %v\n%s", err, out)
 	}
