@@ -15,7 +15,7 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-clusterapi e2e-worker e2e-leader e2e-systemd e2e-ca-example versions bench fuzz dist clean
+.PHONY: help build man generate check test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-clusterapi e2e-worker e2e-leader e2e-systemd e2e-ca-example versions bench fuzz dist image clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -119,6 +119,14 @@ dist: ## static binaries for linux/amd64 and linux/arm64, and of each a deb, an 
 	cp units/autoscaler-agent.service units/autoscaler-agent-renew.service units/autoscaler-agent-renew.timer units/agent.env.example units/groups.yaml.example units/rbac.yaml units/rbac-open-join.yaml units/rbac-clusterapi.yaml units/admission-policy.yaml LICENSE dist/
 	cd tools && $(GO) run ./dist -version '$(VERSION)' -date '$(DATE)'
 	ls -l dist
+
+IMAGE ?= autoscaler-agent:$(VERSION)
+CERTIFICATES ?= /etc/ssl/certs/ca-certificates.crt
+image: ## the agent as an image for amd64 and arm64, an archive of OCI written without a daemon: dist/autoscaler-agent-image.tar (IMAGE=NAME:TAG, CERTIFICATES=FILE)
+	mkdir -p dist
+	GOOS=linux GOARCH=amd64 CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-amd64 ./cmd/autoscaler-agent
+	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-arm64 ./cmd/autoscaler-agent
+	cd tools && $(GO) run ./image -name '$(IMAGE)' -out ../dist/autoscaler-agent-image.tar -program autoscaler-agent -user 65532:65532 -cmd run -certificates $(CERTIFICATES) amd64=../dist/autoscaler-agent-linux-amd64 arm64=../dist/autoscaler-agent-linux-arm64
 
 clean: ## remove what was built in the checkout (not the cache of control-plane programs)
 	rm -rf bin dist

@@ -175,8 +175,8 @@ func checkName(ctx context.Context, client kubernetes.Interface, m machine) []Fi
 			return []Finding{{Level: LevelError, About: about, Text: fmt.Sprintf("Node %s has the addresses %s, and this machine has none of them: it came back with another address, or another machine bears its name", n.Name, strings.Join(addresses, ", ")),
 				Remedy: "give the machine its fixed address back; with a new one, point the DNS name of the endpoint there and renew the API server's certificate and etcd's manifest (docs/leader.md, \"Another address\")"}}
 		case here:
-			return []Finding{{Level: LevelError, About: about, Text: fmt.Sprintf("this machine is called %s, and its address is that of Node %s: it came back with another host name", cmp.Or(m.name, "nothing"), n.Name),
-				Remedy: "hostnamectl set-hostname " + n.Name + ", or set " + config.Prefix + "_NODE_NAME=" + n.Name}}
+			return []Finding{{Level: LevelWarning, About: about, Text: fmt.Sprintf("this machine is called %s, and its address is that of Node %s: it came back with another host name, or the Node has a name of its own; until the agent knows it, the certificate of its kubelet is held (R16)", cmp.Or(m.name, "nothing"), n.Name),
+				Remedy: "set " + config.Prefix + "_NODE_NAME=" + n.Name + ", or hostnamectl set-hostname " + n.Name}}
 		}
 		others = append(others, fmt.Sprintf("%s (%s)", n.Name, strings.Join(addresses, ", ")))
 	}

@@ -122,7 +122,7 @@ func TestCheckName(t *testing.T) {
 	}{
 		"as it was":       {"leader", "10.0.0.5", LevelOK, "this machine is Node leader"},
 		"another address": {"leader", "10.0.0.9", LevelError, "came back with another address"},
-		"another name":    {"old", "10.0.0.5", LevelError, "came back with another host name"},
+		"another name":    {"old", "10.0.0.5", LevelWarning, "came back with another host name"},
 		"a stranger":      {"old", "10.0.0.9", LevelWarning, "no Node of the control plane"},
 	} {
 		m := machine{name: "leader", addresses: []string{"127.0.0.1", "10.0.0.5"}}

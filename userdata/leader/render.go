@@ -56,6 +56,11 @@ func Render(s Spec) ([]byte, error) {
 	b.WriteString("phase addons\n" + s.network(files) + s.cloudController(files) + s.metrics())
 	b.WriteString(hook("after-init", s.AfterInit))
 	b.WriteString(endSteps)
+	next := "autoscaler-agent install"
+	if s.NodeName != "" { // the agent approves the certificate of its own Node's kubelet
+		next += " --set AUTOSCALER_NODE_NAME=" + s.NodeName
+	}
+	b.WriteString("echo " + userdata.Quote("next: "+next) + "\n")
 	return []byte(b.String()), nil
 }
 

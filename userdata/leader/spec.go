@@ -3,7 +3,6 @@ package leader
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,8 +12,8 @@ import (
 
 // Spec is everything that a new cluster and its leader depend on.
 type Spec struct {
-	// Machine tells of system, architecture, version and programs, as it does of a worker.
-	// Join.Endpoint is the stable address of the API server; the rest of Join is not used.
+	// Machine tells of system, architecture, version and programs, as it does of a worker, and
+	// Join.Endpoint is the stable address of the API server. Its other fields are not used.
 	Machine userdata.Spec
 	// CertSANs are further names of the API server.
 	CertSANs []string
@@ -98,10 +97,11 @@ func (s Spec) validate() error {
 	}
 	s.validateSubnets(bad)
 	s.validateChoices(bad)
-	for field, text := range map[string][]byte{"beforeInit": s.BeforeInit, "afterInit": s.AfterInit} {
-		if why := userdata.BadHook(text); why != "" {
-			bad(field, "%s", why)
-		}
+	if why := userdata.BadHook(s.BeforeInit); why != "" {
+		bad("beforeInit", "%s", why)
+	}
+	if why := userdata.BadHook(s.AfterInit); why != "" {
+		bad("afterInit", "%s", why)
 	}
 	return errors.Join(errs...)
 }
@@ -151,9 +151,6 @@ func (s Spec) validateChoices(bad func(field, format string, args ...any)) {
 	}
 	if !slices.Contains([]string{"debian", "ubuntu", "flatcar"}, s.Machine.System) {
 		bad("system", "%q: a leader can be made of debian, ubuntu and flatcar", s.Machine.System)
-	}
-	for _, key := range slices.Sorted(maps.Keys(s.Machine.Labels)) {
-		bad("labels", "%s: a leader takes none", key)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,56 @@ func TestLeader(t *testing.T) {
 	}
 	t.Logf("check, with a worker:\n%s", r.check(t, c))
 	r.comesBack(t, c)
+	r.inAPod(t, c)
+}
+
+// inAPod follows docs/pod.md: the agent runs with the account of a pod.
+func (r *rig) inAPod(t *testing.T, c *worker.Container) {
+	t.Helper()
+	must(t, c, "systemctl disable --now autoscaler-agent")
+	page, err := os.ReadFile("../../../docs/pod.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```\n")
+	lines, _, ok := strings.Cut(rest, "```\n")
+	if !ok || !strings.Contains(lines, "serviceaccount autoscaler-agent") {
+		t.Fatal("docs/pod.md has no commands")
+	}
+	manifest, err := os.ReadFile("../../../examples/pod/autoscaler-agent.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Without kube-proxy nothing answers at the address of the Service kubernetes.
+	settings := strings.Join(r.cloudEnv(), "\n") + "\nKUBERNETES_SERVICE_HOST=" + address + "\nKUBERNETES_SERVICE_PORT=6443\n"
+	own, err := c.Read("/etc/autoscaler-agent/agent.env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{"agent.env": append(own, "\n"+settings...), "examples/pod/autoscaler-agent.yaml": manifest}
+	for _, name := range []string{"rbac.yaml", "admission-policy.yaml"} {
+		if files[name], err = os.ReadFile("../../../units/" + name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range files {
+		if err := c.Write("/root/pod/"+name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, check, _ := strings.Cut(lines, "kubectl -n kube-system exec ")
+	const kubectl = "cd /root/pod; set -e; export KUBECONFIG=/etc/kubernetes/admin.conf; "
+	must(t, c, kubectl+before)
+	var out string
+	await.Nil(t, "check in the pod is well", func(ctx context.Context) error {
+		var err error
+		out, err = c.Run(ctx, "sh", "-c", "export HOME=/root; "+kubectl+"kubectl -n kube-system exec "+check)
+		if err != nil || !strings.Contains(out, "by the account of its pod") || strings.Contains(out, "\nerror ") {
+			return fmt.Errorf("%v\n%s", err, out)
+		}
+		return nil
+	})
+	t.Logf("check in a pod:\n%s", out)
 }
 
 // comesBack: a leader with another name, and one whose DNS name leads elsewhere, is named.
@@ -81,7 +132,7 @@ func (r *rig) comesBack(t *testing.T, c *worker.Container) {
 	} {
 		must(t, c, step.change)
 		out, err := c.Run(t.Context(), append(append([]string{"env"}, r.cloudEnv()...), "autoscaler-agent", "check")...)
-		if err == nil || !strings.Contains(out, step.want) {
+		if !strings.Contains(out, step.want) {
 			t.Errorf("%s: %v, want %q:\n%s", step.change, err, step.want, out)
 		}
 		must(t, c, step.restore)
@@ -107,7 +158,7 @@ func (r *rig) check(t *testing.T, c *worker.Container) string {
 // leader renders, boots and runs the script, as docs/leader.md does.
 func (r *rig) leader(t *testing.T) *worker.Container {
 	t.Helper()
-	hook := r.hook(t, "/images.tar", "10.244.0.0/24", "echo 'failCgroupV1: false' >>/etc/kubernetes/kubeadm-init.yaml")
+	hook := r.hook(t, "10.244.0.0/24", r.archives, "echo 'failCgroupV1: false' >>/etc/kubernetes/kubeadm-init.yaml")
 	args := append([]string{"leader-config", "--endpoint", endpoint, "--kubernetes-version", r.parts.Kubernetes, "--os", "debian", "--network", "none",
 		"--cert-san", address, "--image-pull-policy", "Never", "--ignore-preflight-errors", "SystemVerification,Mem,NumCPU", "--before-init", hook}, r.downloads()...)
 	script, err := exec.Command(filepath.Join(r.programs, "autoscaler-agent"), args...).Output()
@@ -127,6 +178,9 @@ func (r *rig) leader(t *testing.T) *worker.Container {
 	})
 	out := must(t, c, "sh /root/leader.sh 2>&1")
 	t.Logf("leader.sh:\n%s", phases(out))
+	if regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`).MatchString(out) {
+		t.Error("a join token is printed")
+	}
 	if !strings.Contains(out, "phase=leader-ready") {
 		t.Fatalf("leader.sh did not end:\n%s", tail(out))
 	}
@@ -252,7 +306,7 @@ func (r *rig) ready(t *testing.T, api kubernetes.Interface, name string) {
 // grow renders the workers' user data on the leader and makes a pod that has no room.
 func (r *rig) grow(t *testing.T, c *worker.Container, api kubernetes.Interface) aws.Instance {
 	t.Helper()
-	hook, err := os.ReadFile(r.hook(t, "/pause.tar", "10.244.1.0/24"))
+	hook, err := os.ReadFile(r.hook(t, "10.244.1.0/24", []string{archive(workImage)}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +325,7 @@ func (r *rig) grow(t *testing.T, c *worker.Container, api kubernetes.Interface) 
 	r.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: group, InstanceType: "m5.large", UserData: string(script), HTTPTokens: "required"})
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "work", Namespace: "default"},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "work", Image: "registry.k8s.io/pause:3.10.1", ImagePullPolicy: corev1.PullNever,
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "work", Image: workImage, ImagePullPolicy: corev1.PullNever,
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}}}}},
 	}
 	await.Nil(t, "the pod is made", func(ctx context.Context) error { // its service account comes a moment after the namespace

@@ -47,10 +47,12 @@ func outside() error {
 	if err := world.BuildAgent(ctx, dir+"/autoscaler-agent"); err != nil {
 		return err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/pause", "./pause")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build pause: %w: %s", err, out)
+	for name, in := range map[string]string{"pause": ".", "image": "../../../tools"} {
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/"+name, "./"+name)
+		build.Dir, build.Env = in, append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w: %s", name, err, out)
+		}
 	}
 	args := append([]string{"--net", "sh", "-ec", `ip link set lo up; ip addr add 169.254.169.254/32 dev lo; ip addr add ` + router + `/32 dev lo
 echo 1 >/proc/sys/net/ipv4/ip_forward; exec "$0" "$@"`}, os.Args...)

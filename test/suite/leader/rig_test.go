@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,8 +39,9 @@ type rig struct {
 	parts    worker.Parts
 	control  controlplane.Bin
 	mirror   *worker.Mirror
-	files    string // address of the mirror, with kubectl and the images
-	images   string
+	files    string   // address of the mirror, with kubectl and the images
+	images   string   // directory of archives
+	archives []string // their names
 	programs string
 	cloud    *aws.Cloud
 	launched chan aws.Instance
@@ -77,31 +79,48 @@ func (r *rig) makeImages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []image
+	r.images = t.TempDir()
+	n := 0
 	for name := range strings.FieldsSeq(string(list)) {
 		program, _, _ := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], ":")
-		switch file := r.control.Path(program); program {
-		case "pause":
-			all = append(all, image{name, filepath.Join(r.programs, program), ""})
+		switch program {
 		case "kube-proxy", "coredns": // nobody builds them here
+		case "pause":
+			n++
+			r.pack(t, name, filepath.Join(r.programs, program))
 		default:
-			all = append(all, image{name, file, "usr/local/bin"})
+			n++
+			r.pack(t, name, r.control.Path(program))
 		}
 	}
-	if len(all) != 5 {
-		t.Fatalf("images %v", all)
+	if n != 5 {
+		t.Fatalf("kubeadm's images are others than known: %s", list)
 	}
-	r.images = filepath.Join(t.TempDir(), "images.tar")
-	if err := writeImages(r.images, all); err != nil {
-		t.Fatal(err)
+	r.pack(t, workImage, filepath.Join(r.programs, "pause"))
+	// As make image does.
+	r.pack(t, agentImage, filepath.Join(r.programs, "autoscaler-agent"), "-user", "65532:65532", "-cmd", "run", "-certificates", "/etc/ssl/certs/ca-certificates.crt")
+}
+
+// Images beside kubeadm's. containerd names a sandbox image of its own, until leader.sh changes it;
+// a worker keeps it.
+const (
+	workImage  = "registry.k8s.io/pause:3.10.1"
+	agentImage = "autoscaler-agent:latest"
+)
+
+// pack makes an image of one program with tools/image, and the mirror serves it.
+func (r *rig) pack(t *testing.T, name, program string, flags ...string) {
+	t.Helper()
+	file := filepath.Join(r.images, archive(name))
+	args := append(flags, "-name", name, "-out", file, "amd64="+program)
+	if out, err := exec.Command(filepath.Join(r.programs, "image"), args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, i := range all {
-		if strings.HasSuffix(i.Program, "/pause") {
-			if err := writeImages(filepath.Join(filepath.Dir(r.images), "pause.tar"), []image{i, {"registry.k8s.io/pause:3.10.1", i.Program, ""}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	r.archives = append(r.archives, archive(name))
+}
+
+func archive(name string) string {
+	return strings.NewReplacer("/", "_", ":", "_").Replace(name) + ".tar"
 }
 
 // startMirror serves the files of a worker, kubectl and the images.
@@ -120,11 +139,13 @@ func (r *rig) startMirror(t *testing.T) {
 	whole := r.mirror.Config.Handler
 	r.mirror.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		switch q.URL.Path {
-		case "/images.tar", "/pause.tar":
-			http.ServeFile(w, q, filepath.Join(filepath.Dir(r.images), q.URL.Path))
 		case "/" + userdata.PublishedPath("kubectl", r.parts.Kubernetes, "amd64"):
 			http.ServeFile(w, q, r.control.Path("kubectl"))
 		default:
+			if slices.Contains(r.archives, strings.TrimPrefix(q.URL.Path, "/")) {
+				http.ServeFile(w, q, filepath.Join(r.images, q.URL.Path))
+				return
+			}
 			whole.ServeHTTP(w, q)
 		}
 	})
@@ -197,7 +218,7 @@ func (r *rig) cloudEnv() []string {
 
 // hook is what the containers of this host need besides: there is no CAP_SYS_RESOURCE, the
 // network of the pods is a bridge, and images come from the mirror.
-func (r *rig) hook(t *testing.T, images, podNet string, more ...string) string {
+func (r *rig) hook(t *testing.T, podNet string, images []string, more ...string) string {
 	t.Helper()
 	text := `#!/bin/sh
 set -eu
@@ -208,9 +229,11 @@ cat >/etc/cni/net.d/10-bridge.conflist <<'CNI'
  {"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": {"type": "host-local", "ranges": [[{"subnet": "` + podNet + `"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
 CNI
 systemctl restart containerd
-curl -fsS ` + r.files + images + ` -o /root/images.tar
-ctr -n k8s.io images import /root/images.tar >/dev/null
-rm /root/images.tar
+for i in ` + strings.Join(images, " ") + `; do
+  curl -fsS ` + r.files + `/$i -o /root/image.tar
+  ctr -n k8s.io images import /root/image.tar >/dev/null
+done
+rm /root/image.tar
 ` + strings.Join(more, "\n") + "\n"
 	file := filepath.Join(t.TempDir(), "hook.sh")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -1,3 +1,2 @@
 rm -rf "$tmp"
 phase leader-ready
-echo 'next: autoscaler-agent install'

@@ -467,4 +467,4 @@ chmod 700 "$state/after-init"
 "$state/after-init" || die "reason=after-init rc=$?"
 rm -rf "$tmp"
 phase leader-ready
-echo 'next: autoscaler-agent install'
+echo 'next: autoscaler-agent install --set AUTOSCALER_NODE_NAME=leader.example.net'
