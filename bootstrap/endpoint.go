@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 
-	"k8s.io/client-go/kubernetes"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 )
 
 // Endpoint is where workers reach the API server.
@@ -17,7 +17,7 @@ type Endpoint struct {
 }
 
 // ReadEndpoint finds the endpoint that cfg would publish.
-func ReadEndpoint(ctx context.Context, client kubernetes.Interface, cfg Config) (Endpoint, error) {
+func ReadEndpoint(ctx context.Context, client *kube.Client, cfg Config) (Endpoint, error) {
 	info, err := readClusterInfo(ctx, client)
 	if err != nil {
 		return Endpoint{}, err

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -45,7 +45,7 @@ func thisMachine(cfg config.Config) machine {
 }
 
 // checkLeader looks at what docs/install.md asks of the cluster and of this machine.
-func checkLeader(ctx context.Context, cfg config.Config, client kubernetes.Interface, kubeconfig *rest.Config, serving func(context.Context) (*x509.Certificate, error), m machine) []Finding {
+func checkLeader(ctx context.Context, cfg config.Config, client *kube.Client, kubeconfig *rest.Config, serving func(context.Context) (*x509.Certificate, error), m machine) []Finding {
 	out := checkOwnCertificate(kubeconfig, time.Now())
 	if cfg.CSR.Enabled || cfg.Bootstrap.Enabled {
 		out = append(out, checkManager(ctx, cfg, client)...)
@@ -86,7 +86,7 @@ func checkOwnCertificate(kubeconfig *rest.Config, now time.Time) []Finding {
 }
 
 // checkManager reads what the controller manager was started with, by its pod.
-func checkManager(ctx context.Context, cfg config.Config, client kubernetes.Interface) []Finding {
+func checkManager(ctx context.Context, cfg config.Config, client *kube.Client) []Finding {
 	const about, name = "controller manager", "kube-controller-manager"
 	remedy := "mend /etc/kubernetes/manifests/kube-controller-manager.yaml"
 	list, err := client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
@@ -154,7 +154,7 @@ func signs(flags map[string]string) bool {
 }
 
 // checkName looks whether this machine still bears the name and an address of its Node.
-func checkName(ctx context.Context, client kubernetes.Interface, m machine) []Finding {
+func checkName(ctx context.Context, client *kube.Client, m machine) []Finding {
 	const about = "leader"
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: cluster.LabelControlPlane})
 	if err != nil {
@@ -213,7 +213,7 @@ func nodeAddresses(n *corev1.Node) (out []string) {
 
 // checkEndpoint compares the address that workers join with the API server's certificate, with
 // DNS and with what answers there.
-func checkEndpoint(ctx context.Context, cfg config.Config, client kubernetes.Interface, serving func(context.Context) (*x509.Certificate, error), m machine) []Finding {
+func checkEndpoint(ctx context.Context, cfg config.Config, client *kube.Client, serving func(context.Context) (*x509.Certificate, error), m machine) []Finding {
 	const about = "endpoint"
 	e, err := bootstrap.ReadEndpoint(ctx, client, cfg.Bootstrap)
 	if err != nil {

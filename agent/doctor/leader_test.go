@@ -25,6 +25,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 )
@@ -104,9 +105,9 @@ func TestCheckManager(t *testing.T) {
 		"CAs by signer": {append(good[:2:2], "--cluster-signing-kubelet-client-cert-file=a", "--cluster-signing-kubelet-client-key-file=a", "--cluster-signing-kubelet-serving-cert-file=a", "--cluster-signing-kubelet-serving-key-file=a"), LevelOK, "signs"},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-controller-manager-leader"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Command: c.args}}}}
-		expect(t, name, checkManager(t.Context(), bothServices(), fake.NewClientset(pod)), c.level, c.text)
+		expect(t, name, checkManager(t.Context(), bothServices(), kubetest.Client(fake.NewClientset(pod))), c.level, c.text)
 	}
-	expect(t, "no pod", checkManager(t.Context(), bothServices(), fake.NewClientset()), LevelOK, "cannot be seen")
+	expect(t, "no pod", checkManager(t.Context(), bothServices(), kubetest.Client(fake.NewClientset())), LevelOK, "cannot be seen")
 }
 
 // TestCheckName: a leader that comes back under another name or address is named.
@@ -126,7 +127,7 @@ func TestCheckName(t *testing.T) {
 		"a stranger":      {"old", "10.0.0.9", LevelWarning, "no Node of the control plane"},
 	} {
 		m := machine{name: "leader", addresses: []string{"127.0.0.1", "10.0.0.5"}}
-		expect(t, name, checkName(t.Context(), fake.NewClientset(node(c.node, c.address)), m), c.level, c.text)
+		expect(t, name, checkName(t.Context(), kubetest.Client(fake.NewClientset(node(c.node, c.address))), m), c.level, c.text)
 	}
 }
 
@@ -201,7 +202,7 @@ func TestCheckEndpoint(t *testing.T) {
 				}
 				return nil
 			}}
-		got := checkEndpoint(t.Context(), bothServices(), client, func(context.Context) (*x509.Certificate, error) { return serving, nil }, m)
+		got := checkEndpoint(t.Context(), bothServices(), kubetest.Client(client), func(context.Context) (*x509.Certificate, error) { return serving, nil }, m)
 		expect(t, fmt.Sprint(name, " ", c.endpoint), got, c.level, c.text)
 	}
 }
