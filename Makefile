@@ -120,7 +120,7 @@ dist: ## static binaries for linux/amd64 and linux/arm64, and of each a deb, an 
 	cd tools && $(GO) run ./dist -version '$(VERSION)' -date '$(DATE)'
 	ls -l dist
 
-IMAGE ?= autoscaler-agent:$(VERSION)
+IMAGE ?= localhost/autoscaler-agent:latest
 CERTIFICATES ?= /etc/ssl/certs/ca-certificates.crt
 image: ## the agent as an image for amd64 and arm64, an archive of OCI written without a daemon: dist/autoscaler-agent-image.tar (IMAGE=NAME:TAG, CERTIFICATES=FILE)
 	mkdir -p dist

@@ -105,7 +105,7 @@ func (r *rig) makeImages(t *testing.T) {
 // a worker keeps it.
 const (
 	workImage  = "registry.k8s.io/pause:3.10.1"
-	agentImage = "autoscaler-agent:latest"
+	agentImage = "localhost/autoscaler-agent:latest"
 )
 
 // pack makes an image of one program with tools/image, and the mirror serves it.

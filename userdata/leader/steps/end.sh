@@ -1,2 +1,2 @@
-rm -rf "$tmp"
+rm -rf "$tmp" "$state/before-init" "$state/after-init"
 phase leader-ready

@@ -308,6 +308,6 @@ fetch aws-cloud-controller-apiserver-authentication-reader-role-binding raw.gith
 sed 's#\(provider-aws/cloud-controller-manager:\).*#\1v1.36.1#' "$tmp/addon.yaml" | kubectl apply -f - || die reason=addon
 fetch aws-cloud-controller-aws-cloud-controller-manager-daemonset raw.githubusercontent.com/kubernetes/cloud-provider-aws/v1.36.1/examples/existing-cluster/base/aws-cloud-controller-manager-daemonset.yaml "$tmp/addon.yaml"
 sed 's#\(provider-aws/cloud-controller-manager:\).*#\1v1.36.1#' "$tmp/addon.yaml" | kubectl apply -f - || die reason=addon
-rm -rf "$tmp"
+rm -rf "$tmp" "$state/before-init" "$state/after-init"
 phase leader-ready
 echo 'next: autoscaler-agent install'

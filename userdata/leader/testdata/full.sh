@@ -465,6 +465,6 @@ echo after
 END-OF-HOOK
 chmod 700 "$state/after-init"
 "$state/after-init" || die "reason=after-init rc=$?"
-rm -rf "$tmp"
+rm -rf "$tmp" "$state/before-init" "$state/after-init"
 phase leader-ready
 echo 'next: autoscaler-agent install --set AUTOSCALER_NODE_NAME=leader.example.net'

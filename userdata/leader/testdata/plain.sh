@@ -409,6 +409,6 @@ spec:
   insecureSkipTLSVerify: true # metrics-server makes its own certificate at its start
   service: {name: metrics-server, namespace: kube-system}
 END-OF-FILE
-rm -rf "$tmp"
+rm -rf "$tmp" "$state/before-init" "$state/after-init"
 phase leader-ready
 echo 'next: autoscaler-agent install'
