@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
 )
 
@@ -60,7 +60,7 @@ func (c Config) ttl() time.Duration {
 }
 
 // parameterPattern is the form of an SSM parameter's name with a hierarchy.
-var parameterPattern = regexp.MustCompile(`\A(/[A-Za-z0-9_.-]+){1,15}\z`)
+var parameterPattern = lazyregexp.New(`\A(/[A-Za-z0-9_.-]+){1,15}\z`)
 
 // maxTokenTTL is an hour below what units/admission-policy.yaml allows.
 const maxTokenTTL = 48 * time.Hour
