@@ -4,14 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
-
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
-	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // newAttester makes the listener at which machines attest; nil: there is none.
@@ -54,15 +50,6 @@ func (a *app) joined(in cluster.Instance) (attest.Joined, error) {
 	if !a.informers.Nodes().HasSynced() {
 		return out, fmt.Errorf("the Nodes are not read yet")
 	}
-	nodes, err := a.informers.NodeLister().List(labels.Everything())
-	if err != nil {
-		return out, err
-	}
-	for _, n := range nodes {
-		if rules.SameMachine(n.Spec.ProviderID, string(in.ID)) || n.Spec.ProviderID == "" && slices.Contains(in.NodeNames, n.Name) {
-			out.Node = n.Name
-			break
-		}
-	}
+	out.Node = nodeOf(a.informers, &in)
 	return out, nil
 }

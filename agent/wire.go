@@ -139,6 +139,9 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 		return nil, err
 	}
 	a.informers = kube.NewInformers(a.client, convert.Strip)
+	if err := indexMachines(a.informers); err != nil {
+		return nil, err
+	}
 	if a.settings, err = cfg.OpenGroupsFile(a.entry("groups")); err != nil {
 		return nil, err
 	}
