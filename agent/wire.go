@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -82,7 +81,7 @@ type app struct {
 	attest       *attest.Server     // nil: switched off
 	serviceNames []string
 	changes      *report.Changes
-	isReady      atomic.Bool // the caches are filled
+	loaded       chan struct{} // closed once the caches hold the cluster
 }
 
 // Run works until ctx ends; then it finishes what it is in and returns nil. An
@@ -123,7 +122,7 @@ func Run(ctx context.Context, cfg config.Config, logger *logrus.Logger) error {
 
 // wire builds everything and starts nothing.
 func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, error) {
-	a := &app{cfg: cfg, log: log, started: time.Now(), heartbeats: &heartbeat.Monitor{}, metrics: report.NewMetrics(), changes: report.NewChanges(log)}
+	a := &app{cfg: cfg, log: log, started: time.Now(), heartbeats: &heartbeat.Monitor{}, metrics: report.NewMetrics(), loaded: make(chan struct{}), changes: report.NewChanges(log)}
 	var err error
 	if a.identity, err = cfg.Identity(); err != nil {
 		return nil, err
@@ -156,7 +155,8 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 	if err != nil {
 		return nil, err
 	}
-	a.leadership = election.New(cfg.Lease, election.Deps{Identity: a.identity, Client: leaseClient, Log: a.entry("lease"), Heard: a.observer.APIServerAnswered, Writes: cloud})
+	a.leadership = election.New(cfg.Lease, election.Deps{Identity: a.identity, Client: leaseClient, Log: a.entry("lease"), Heard: a.observer.APIServerAnswered, Writes: cloud,
+		Loaded: a.loaded, Leads: func() { a.observer.Wake(observe.Soon) }})
 	var stop func()
 	if a.recorder, stop, err = clients.Recorder(a.rest, a.identity); err != nil {
 		return nil, err
@@ -298,7 +298,7 @@ func (a *app) ready(ctx context.Context) error {
 	if err := a.observer.WaitForSync(ctx); err != nil {
 		return err
 	}
-	a.isReady.Store(true)
+	close(a.loaded)
 	return nil
 }
 
