@@ -69,6 +69,7 @@ var floors = map[string]floor{
 	"agent/provider/providertest":           {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/providertest/fakeworld": {house: []string{"agent/cluster", "agent/provider", "agent/provider/*"}, banned: []string{"k8s.io/"}},
 	"agent/lazyregexp":                      {pure: true},
+	"agent/heap":                            {banned: []string{"k8s.io/", "net"}},
 	"agent/kube":                            {},
 	"agent/kube/kubetest":                   {house: []string{"agent/kube"}},
 	"agent/apierror":                        {banned: []string{"k8s.io/api/", "k8s.io/client-go"}},

@@ -3,9 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -24,6 +22,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/heap"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
@@ -46,11 +45,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
 
-// Memory limits of the process. The soft limit makes the collector work harder
-// before the process grows; a large cluster passes it and pays with CPU, not with
-// its life.
+// What is kept of recorded rounds.
 const (
-	gcPercent    = 50
 	flightBudget = 1 << 20 // bytes of recorded rounds
 	flightFiles  = 200     // rounds that did something, on disk
 	flightBytes  = 32 << 20
@@ -88,9 +84,7 @@ type app struct {
 // error means that the process should be restarted, or that its configuration must
 // be mended.
 func Run(ctx context.Context, cfg config.Config, logger *logrus.Logger) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	heap.Loading()
 	unlock, err := statefile.Lock(cfg.StateDir)
 	if err != nil {
 		return err
@@ -298,6 +292,7 @@ func (a *app) ready(ctx context.Context) error {
 	if err := a.observer.WaitForSync(ctx); err != nil {
 		return err
 	}
+	heap.Steady()
 	close(a.loaded)
 	return nil
 }
