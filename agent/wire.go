@@ -292,8 +292,8 @@ func (a *app) ready(ctx context.Context) error {
 	if err := a.observer.WaitForSync(ctx); err != nil {
 		return err
 	}
-	heap.Steady()
 	close(a.loaded)
+	go heap.Steady() // the first decision does not wait for the collector
 	return nil
 }
 
