@@ -27,7 +27,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require github.com/aws/aws-sdk-go-v2/service/ssm v1.81.3
+require github.com/aws/aws-sdk-go-v2/service/ssm v1.79.3
 
 require (
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.14 // indirect

@@ -4,14 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
-
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
-	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // newAttester makes the listener at which machines attest; nil: there is none.
@@ -45,17 +41,6 @@ func stsEndpoint() string {
 	return os.Getenv("AWS_ENDPOINT_URL")
 }
 
-// nodeOf names the Node of an instance; empty: it has none.
-func (a *app) nodeOf(providerID string) string {
-	nodes, _ := a.informers.NodeLister().List(labels.Everything()) // a lister over a cache has no errors
-	for _, n := range nodes {
-		if rules.SameMachine(n.Spec.ProviderID, providerID) {
-			return n.Name
-		}
-	}
-	return ""
-}
-
 // joined tells what the Nodes and the issued certificates say of an instance.
 func (a *app) joined(in cluster.Instance) (attest.Joined, error) {
 	var out attest.Joined
@@ -65,15 +50,6 @@ func (a *app) joined(in cluster.Instance) (attest.Joined, error) {
 	if !a.informers.Nodes().HasSynced() {
 		return out, fmt.Errorf("the Nodes are not read yet")
 	}
-	nodes, err := a.informers.NodeLister().List(labels.Everything())
-	if err != nil {
-		return out, err
-	}
-	for _, n := range nodes {
-		if rules.SameMachine(n.Spec.ProviderID, string(in.ID)) || n.Spec.ProviderID == "" && slices.Contains(in.NodeNames, n.Name) {
-			out.Node = n.Name
-			break
-		}
-	}
+	out.Node = nodeOf(a.informers, &in)
 	return out, nil
 }

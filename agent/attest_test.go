@@ -25,7 +25,12 @@ func TestJoinedByItsNode(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	a := &app{log: log.WithField("service", "agent"), informers: kube.NewInformers(kubetest.Client(fake.NewClientset(
-		node("one", "aws:///a/i-00000001"), node("ip-10-0-0-2", ""), node("ip-10-0-0-3", "aws:///a/i-0000dead"))), nil)}
+		node("one", "aws:///a/i-00000001"), node("ip-10-0-0-2", ""), node("ip-10-0-0-3", "aws:///a/i-0000dead"),
+		node("north", "openstack://north/0F1E2D3C-0000-4000-8000-000000000001"), node("south", "openstack://south/0f1e2d3c-0000-4000-8000-000000000001"),
+		node("other", "plugin://a/machine-4"))), nil)}
+	if err := indexMachines(a.informers); err != nil {
+		t.Fatal(err)
+	}
 	nodes := a.informers.Nodes()
 	if _, err := a.joined(cluster.Instance{ID: "aws:///a/i-00000009"}); err == nil {
 		t.Error("an instance has not joined by Nodes that were not read")
@@ -34,7 +39,8 @@ func TestJoinedByItsNode(t *testing.T) {
 	defer cancel()
 	a.informers.Start(ctx)
 	cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced)
-	for id, want := range map[string]string{"aws:///a/i-00000001": "one", "aws:///a/i-00000002": "ip-10-0-0-2", "aws:///a/i-00000003": ""} {
+	for id, want := range map[string]string{"aws:///a/i-00000001": "one", "aws:///a/i-00000002": "ip-10-0-0-2", "aws:///a/i-00000003": "",
+		"openstack://south/0f1e2d3c-0000-4000-8000-000000000001": "south", "openstack://east/0f1e2d3c-0000-4000-8000-000000000001": "", "plugin://b/machine-4": ""} {
 		in := cluster.Instance{ID: cluster.InstanceID(id), NodeNames: []string{"ip-10-0-0-" + id[len(id)-1:]}}
 		if got, err := a.joined(in); err != nil || got.Node != want {
 			t.Errorf("%s: Node %q, %v, want %q", id, got.Node, err, want)

@@ -3,11 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/deadline"
@@ -64,24 +60,7 @@ func (a *app) coming() func() bootstrap.Coming {
 	var growths bootstrap.Growths
 	return func() bootstrap.Coming {
 		groups, _, _ := a.inventory.Last() // what could not be read is as it was
-		machines, names := map[string]bool{}, map[string]bool{}
-		nodes, _ := a.informers.NodeLister().List(labels.Everything()) // a lister over a cache has no errors
-		for _, n := range nodes {
-			if n.Spec.ProviderID == "" {
-				names[n.Name] = true
-			} else {
-				machines[machineOf(n.Spec.ProviderID)] = true
-			}
-		}
-		joined := func(in *cluster.Instance) bool {
-			return machines[machineOf(string(in.ID))] || slices.ContainsFunc(in.NodeNames, func(name string) bool { return names[name] })
-		}
+		joined := func(in *cluster.Instance) bool { return nodeOf(a.informers, in) != "" }
 		return growths.Coming(groups, joined, time.Now(), a.cfg.CSR.JoinWindow)
 	}
-}
-
-// machineOf is the part of a provider ID that is the machine's own, however the rest is
-// written.
-func machineOf(providerID string) string {
-	return strings.ToLower(providerID[strings.LastIndexByte(providerID, '/')+1:])
 }

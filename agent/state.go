@@ -16,8 +16,10 @@ func (a *app) state() report.State {
 
 // unready says what the agent waits for before its services work.
 func (a *app) unready() string {
-	if a.isReady.Load() {
+	select {
+	case <-a.loaded:
 		return ""
+	default:
+		return "the caches are not filled yet"
 	}
-	return "the caches are not filled yet"
 }

@@ -3,9 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -25,6 +23,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/heap"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
@@ -47,11 +46,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
 
-// Memory limits of the process. The soft limit makes the collector work harder
-// before the process grows; a large cluster passes it and pays with CPU, not with
-// its life.
+// What is kept of recorded rounds.
 const (
-	gcPercent    = 50
 	flightBudget = 1 << 20 // bytes of recorded rounds
 	flightFiles  = 200     // rounds that did something, on disk
 	flightBytes  = 32 << 20
@@ -83,16 +79,14 @@ type app struct {
 	attest       *attest.Server     // nil: switched off
 	serviceNames []string
 	changes      *report.Changes
-	isReady      atomic.Bool // the caches are filled
+	loaded       chan struct{} // closed once the caches hold the cluster
 }
 
 // Run works until ctx ends; then it finishes what it is in and returns nil. An
 // error means that the process should be restarted, or that its configuration must
 // be mended.
 func Run(ctx context.Context, cfg config.Config, logger *logrus.Logger) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	heap.Loading()
 	unlock, err := statefile.Lock(cfg.StateDir)
 	if err != nil {
 		return err
@@ -124,7 +118,7 @@ func Run(ctx context.Context, cfg config.Config, logger *logrus.Logger) error {
 
 // wire builds everything and starts nothing.
 func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, error) {
-	a := &app{cfg: cfg, log: log, started: time.Now(), heartbeats: &heartbeat.Monitor{}, metrics: report.NewMetrics(), changes: report.NewChanges(log)}
+	a := &app{cfg: cfg, log: log, started: time.Now(), heartbeats: &heartbeat.Monitor{}, metrics: report.NewMetrics(), loaded: make(chan struct{}), changes: report.NewChanges(log)}
 	var err error
 	if a.identity, err = cfg.Identity(); err != nil {
 		return nil, err
@@ -140,6 +134,9 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 		return nil, err
 	}
 	a.informers = kube.NewInformers(a.client, convert.Strip)
+	if err := indexMachines(a.informers); err != nil {
+		return nil, err
+	}
 	if a.settings, err = cfg.OpenGroupsFile(a.entry("groups")); err != nil {
 		return nil, err
 	}
@@ -155,7 +152,8 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 	if err != nil {
 		return nil, err
 	}
-	a.leadership = election.New(cfg.Lease, election.Deps{Identity: a.identity, Client: leaseClient, Log: a.entry("lease"), Heard: a.observer.APIServerAnswered, Writes: cloud})
+	a.leadership = election.New(cfg.Lease, election.Deps{Identity: a.identity, Client: leaseClient, Log: a.entry("lease"), Heard: a.observer.APIServerAnswered, Writes: cloud,
+		Loaded: a.loaded, Leads: func() { a.observer.Wake(observe.Soon) }})
 	var stop func()
 	if a.recorder, stop, err = clients.Recorder(a.rest, a.identity); err != nil {
 		return nil, err
@@ -300,7 +298,8 @@ func (a *app) ready(ctx context.Context) error {
 	if err := a.observer.WaitForSync(ctx); err != nil {
 		return err
 	}
-	a.isReady.Store(true)
+	close(a.loaded)
+	go heap.Steady() // the first decision does not wait for the collector
 	return nil
 }
 

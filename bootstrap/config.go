@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
 )
 
@@ -66,9 +66,9 @@ func (c Config) ttl() time.Duration {
 }
 
 // parameterPattern is the form of an SSM parameter's name with a hierarchy.
-var parameterPattern = regexp.MustCompile(`\A(/[A-Za-z0-9_.-]+){1,15}\z`)
+var parameterPattern = lazyregexp.New(`\A(/[A-Za-z0-9_.-]+){1,15}\z`)
 
-var templatePattern = regexp.MustCompile(`\Alt-[0-9a-f]{8,17}\z`)
+var templatePattern = lazyregexp.New(`\Alt-[0-9a-f]{8,17}\z`)
 
 // validateTemplates: a machine has the user data of its launch, so the token has to be there
 // before the machine is asked for.

@@ -10,13 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
 )
 
 const secretType corev1.SecretType = "bootstrap.kubernetes.io/token"
@@ -51,9 +52,9 @@ const (
 )
 
 var (
-	idPattern     = regexp.MustCompile(`\A[a-z0-9]{6}\z`)
-	secretPattern = regexp.MustCompile(`\A[a-z0-9]{16}\z`)
-	groupPattern  = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
+	idPattern     = lazyregexp.New(`\A[a-z0-9]{6}\z`)
+	secretPattern = lazyregexp.New(`\A[a-z0-9]{16}\z`)
+	groupPattern  = lazyregexp.New(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
 )
 
 // mint makes a new token Secret. Its secret's characters come from crypto/rand without

@@ -2,9 +2,7 @@ package csrsigner
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -55,26 +53,9 @@ func openLedger(dir string, log *logrus.Entry) *ledger {
 		return l
 	}
 	l.path = filepath.Join(dir, "joined.json")
-	if _, err := atomicfile.Sweep(l.path); err != nil {
-		log.WithError(err).Warn("what a crash left beside the ledger of joined machines cannot be removed")
-	}
-	data, err := os.ReadFile(l.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return l
-	}
-	var file ledgerFile
-	if err == nil {
-		err = json.Unmarshal(data, &file)
-	}
-	if err == nil && file.Version != ledgerVersion {
-		err = fmt.Errorf("version is %d, not %d", file.Version, ledgerVersion)
-	}
+	file, err := atomicfile.Load(l.path, time.Now(), func(data []byte, to *ledgerFile) error { return atomicfile.Versioned(data, ledgerVersion, to) })
 	if err != nil {
-		log.WithFields(logrus.Fields{"rule": "J13", "why": err.Error()}).Warn("the ledger of joined machines cannot be read: it is set aside and begun anew")
-		if _, err := atomicfile.SetAside(l.path, time.Now()); err != nil {
-			log.WithError(err).Warn("the ledger of joined machines cannot be set aside")
-		}
-		return l
+		log.WithFields(logrus.Fields{"rule": "J13", "why": err.Error()}).Warn("the ledger of joined machines cannot be read whole")
 	}
 	if file.Joined != nil {
 		l.entries = file.Joined

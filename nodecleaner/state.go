@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
@@ -120,6 +119,8 @@ func (s *Service) save(now time.Time, always bool) {
 	s.saveError = text
 }
 
+func decode(data []byte, to *saved) error { return atomicfile.Versioned(data, savedVersion, to) }
+
 // Peek reads the saved memory of a service with this state directory, for commands.
 func Peek(stateDir string) (reaper.Memory, error) {
 	data, err := os.ReadFile(statePath(stateDir))
@@ -128,10 +129,7 @@ func Peek(stateDir string) (reaper.Memory, error) {
 	}
 	var file saved
 	if err == nil {
-		err = json.Unmarshal(data, &file)
-	}
-	if err == nil && file.Version != savedVersion {
-		err = fmt.Errorf("version is %d, not %d", file.Version, savedVersion)
+		err = decode(data, &file)
 	}
 	if err != nil {
 		return reaper.Memory{}, fmt.Errorf("read the ledger of instances: %w", err)
@@ -147,18 +145,12 @@ func (s *Service) load() reaper.Memory {
 	if s.deps.StateDir == "" {
 		return reaper.Memory{}
 	}
-	_, err := atomicfile.Sweep(statePath(s.deps.StateDir))
-	_, nodes := atomicfile.SweepDir(manifestDir(s.deps.StateDir))
-	if err = errors.Join(err, nodes); err != nil {
+	if _, err := atomicfile.SweepDir(manifestDir(s.deps.StateDir)); err != nil {
 		s.log.WithError(err).Warn("what a crash left in the state directory cannot be removed")
 	}
-	m, err := Peek(s.deps.StateDir)
-	if err == nil {
-		return m
+	file, err := atomicfile.Load(statePath(s.deps.StateDir), time.Now(), decode)
+	if err != nil {
+		s.log.WithField("why", err.Error()).Warn("the ledger of instances cannot be read whole")
 	}
-	s.log.WithFields(logrus.Fields{"why": err.Error()}).Warn("the ledger of instances cannot be read: it is set aside and begun anew")
-	if _, err := atomicfile.SetAside(statePath(s.deps.StateDir), time.Now()); err != nil {
-		s.log.WithError(err).Warn("the ledger of instances cannot be set aside")
-	}
-	return reaper.Memory{}
+	return file.Memory
 }

@@ -26,15 +26,25 @@ func (g *Leadership) campaign(ctx context.Context, lock *leaseLock) {
 	g.stopped(ctx.Err() != nil)
 }
 
-// acquire tries until the Lease is this agent's, or ctx ends: then it is false.
+// acquire tries until the Lease is this agent's, or ctx ends: then it is false. While this
+// agent could not act it only looks, so that it knows by then whether the Lease runs out.
 func (g *Leadership) acquire(ctx context.Context, lock *leaseLock) bool {
 	for ctx.Err() == nil {
-		got := lock.attempt(ctx)
+		got, news := false, g.deps.Loaded
+		if g.loaded() {
+			got, news = lock.attempt(ctx), nil
+		} else {
+			lock.look(ctx)
+		}
 		g.follow(lock.holder())
 		if got {
 			return true
 		}
-		pause(ctx, wait.Jitter(g.cfg.RetryPeriod, jitter))
+		select {
+		case <-ctx.Done():
+		case <-news:
+		case <-time.After(wait.Jitter(g.cfg.RetryPeriod, jitter)):
+		}
 	}
 	return false
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,11 +19,14 @@ import (
 
 // elect starts the campaign of one agent on the store, until the returned function is
 // called.
-func elect(name string, store *leaseStore, cut func() bool) (*Leadership, func()) {
+func elect(name string, store *leaseStore, cut func() bool, change ...func(*Deps)) (*Leadership, func()) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	g := New(Config{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
 		Deps{Identity: name, Client: kubetest.Client(store.client(cut)), Log: log.WithField("service", "lease"), Heard: func() {}, Writes: wrap.NewWriteAhead(nil, nil)})
+	for _, c := range change {
+		c(&g.deps)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = g.Run(ctx, func() {}) }()
@@ -165,7 +169,7 @@ func TestGivingBackSparesAnothersLease(t *testing.T) {
 // TestOneLeaderAtATime: of three agents that are cut off, stopped and started as a seed
 // says no two may ever act at once, and somebody leads soon after the last fault.
 func TestOneLeaderAtATime(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 5))
 			store := &leaseStore{}
@@ -216,6 +220,52 @@ func TestOneLeaderAtATime(t *testing.T) {
 			if len(led) < 2 {
 				t.Errorf("seed %d: only %v led: nothing was handed over", seed, led)
 			}
+		})
+	}
+}
+
+// TestLoadingAgentLeavesTheLease: an agent that still reads the cluster does not take the
+// Lease, not its own either, so that a warm standby gets it; once it has read the cluster
+// it asks at once, and knows by then that an abandoned Lease has run out.
+func TestLoadingAgentLeavesTheLease(t *testing.T) {
+	for name, c := range map[string]struct {
+		holder  string
+		standby bool
+		leads   bool // the one that loads, once it has
+	}{
+		"its own of before a restart": {"a", false, true},
+		"its own, and a warm standby": {"a", true, false},
+		"of one that is dead":         {"b", false, true},
+		"none":                        {"", false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &leaseStore{}
+				if c.holder != "" {
+					heldBy(store, c.holder, time.Now())
+				}
+				loaded, began := make(chan struct{}), 0
+				g, end := elect("a", store, never, func(d *Deps) { d.Loaded, d.Leads = loaded, func() { began++ } })
+				var other *Leadership
+				endOther := func() {}
+				if c.standby {
+					other, endOther = elect("c", store, never)
+				}
+				time.Sleep(30 * time.Second)
+				if may(g) || store.updates > 0 && !c.standby || c.standby && !may(other) {
+					t.Errorf("while it loads: it leads %v, %d writes", may(g), store.updates)
+				}
+				if _, why := g.MayAct(); !c.standby && c.holder != "b" && !strings.HasPrefix(why, "reading the cluster") {
+					t.Errorf("says %q", why)
+				}
+				close(loaded)
+				synctest.Wait()
+				if may(g) != c.leads || (began == 1) != c.leads || c.standby && !may(other) {
+					t.Errorf("once it has loaded: it leads %v, told %d times", may(g), began)
+				}
+				end()
+				endOther()
+			})
 		})
 	}
 }

@@ -35,6 +35,11 @@ type Deps struct {
 	Heard func()
 	// Writes are what the clouds were asked for without an answer.
 	Writes Intents
+	// Loaded is closed once this agent could act. Until then the Lease is read and not asked
+	// for: an agent whose caches are full leads meanwhile. nil: it could act at once.
+	Loaded <-chan struct{}
+	// Leads is called whenever this agent begins to lead; nil: nothing is.
+	Leads func()
 }
 
 // Leadership says whether this agent may act now: it holds the Lease, and no other
@@ -76,6 +81,9 @@ func (g *Leadership) MayAct() (bool, string) {
 		return false, fmt.Sprintf("standing by: %s holds Lease %s/%s", g.holder, g.cfg.Namespace, g.cfg.Name)
 	}
 	why := fmt.Sprintf("waiting for Lease %s/%s", g.cfg.Namespace, g.cfg.Name)
+	if !g.loaded() {
+		why = fmt.Sprintf("reading the cluster; then Lease %s/%s is asked for", g.cfg.Namespace, g.cfg.Name)
+	}
 	if g.err != nil {
 		why += ": " + apierror.Text(g.err)
 	}
@@ -184,6 +192,19 @@ func (g *Leadership) started(lock *leaseLock) {
 	g.leading = true
 	g.mu.Unlock()
 	g.deps.Log.Info("holding the Lease: acting")
+	if g.deps.Leads != nil {
+		g.deps.Leads()
+	}
+}
+
+// loaded tells whether this agent could act if it led.
+func (g *Leadership) loaded() bool {
+	select {
+	case <-g.deps.Loaded:
+		return true
+	default:
+		return g.deps.Loaded == nil
+	}
 }
 
 // stopped notes the end of holding the Lease; asked when it was given back.

@@ -98,6 +98,15 @@ func (l *leaseLock) attempt(ctx context.Context) bool {
 	return l.write(ctx, l.renewal()) == nil
 }
 
+// look reads the Lease and asks for nothing.
+func (l *leaseLock) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, l.g.cfg.RenewDeadline)
+	defer cancel()
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	_ = l.read(ctx) // noted
+}
+
 // renewal is the Lease with this agent as its holder from now on.
 func (l *leaseLock) renewal() *coordinationv1.Lease {
 	next, now := l.lease.DeepCopy(), metav1.NewMicroTime(time.Now())

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 )
 
@@ -212,5 +213,52 @@ func TestSchemeIsAPartOfClientGos(t *testing.T) {
 		if n++; n > 300 {
 			t.Fatal("too many kinds are registered")
 		}
+	}
+}
+
+// TestListsAreStreamed: every informer asks for its first list as a stream, which a server
+// that cannot stream refuses; the whole list is then asked for as one answer.
+func TestListsAreStreamed(t *testing.T) {
+	var mu sync.Mutex
+	streamed, listed := map[string]bool{}, map[string]bool{}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if q.URL.Query().Get("sendInitialEvents") == "true" {
+			streamed[q.URL.Path] = true
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+			return
+		}
+		listed[q.URL.Path] = true
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer srv.Close()
+	c, err := New(&rest.Config{Host: srv.URL, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := NewInformers(c, nil)
+	made := []cache.SharedIndexInformer{shared.Nodes(), shared.Namespaces(), shared.PersistentVolumes(), shared.PersistentVolumeClaims(), shared.DaemonSets(), shared.ReplicaSets(),
+		shared.StatefulSets(), shared.Jobs(), shared.PodDisruptionBudgets(), shared.StorageClasses(), shared.CSIDrivers(), shared.CSINodes(), shared.VolumeAttachments()}
+	if shared.Nodes() != made[0] {
+		t.Error("two informers of one kind")
+	}
+	failed := make(chan struct{}, 1000)
+	for _, i := range made {
+		if err := i.SetWatchErrorHandler(func(*cache.Reflector, error) { failed <- struct{}{} }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	shared.Start(ctx)
+	shared.Start(ctx) // a second start starts nothing again
+	for range made {
+		<-failed
+	}
+	cancel()
+	shared.Wait()
+	if len(streamed) != len(made) || len(listed) != len(made) {
+		t.Errorf("%d informers streamed %d lists and asked for %d: %v", len(made), len(streamed), len(listed), streamed)
 	}
 }

@@ -7,11 +7,9 @@
 package statefile
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -46,40 +44,11 @@ func In(dir string) File { return File{path: filepath.Join(dir, "state.json")} }
 // empty state. A torn or foreign one, or a directory in its place, is moved aside and
 // reported; the state is empty then too, and the error says where the old bytes are.
 func (f File) Load(now time.Time) (State, error) {
-	_, swept := atomicfile.Sweep(f.path)
-	s, err := f.read(now)
-	return s, errors.Join(err, swept)
-}
-
-func (f File) read(now time.Time) (State, error) {
-	data, err := os.ReadFile(f.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return State{}, nil
+	s, err := atomicfile.Load(f.path, now, func(data []byte, to *State) error { return atomicfile.Exactly(data, version, to) })
+	if err != nil {
+		return s, fmt.Errorf("read state: %w", err)
 	}
-	if err != nil && !errors.Is(err, syscall.EISDIR) {
-		return State{}, fmt.Errorf("read state: %w", err)
-	}
-	var s State
-	var written struct{ Version int } // first: another version has other fields
-	if err == nil {
-		err = json.Unmarshal(data, &written)
-	}
-	if err == nil && written.Version != version {
-		err = fmt.Errorf("it is of version %d, this build writes %d", written.Version, version)
-	}
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(data))
-		d.DisallowUnknownFields()
-		err = d.Decode(&s)
-	}
-	if err == nil {
-		return s, nil
-	}
-	aside, moved := atomicfile.SetAside(f.path, now)
-	if moved != nil {
-		return State{}, fmt.Errorf("read state: %w; %w", err, moved)
-	}
-	return State{}, fmt.Errorf("read state: %w; set aside as %s, starting empty", err, aside)
+	return s, nil
 }
 
 // Save writes the state; unchanged bytes are not written again.

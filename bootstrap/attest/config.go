@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
 )
 
 // Config is read from AUTOSCALER_BOOTSTRAP_ATTEST_* (envconfig, nested by bootstrap).
@@ -29,9 +30,9 @@ type Config struct {
 }
 
 var (
-	accountPattern = regexp.MustCompile(`\A[0-9]{12}\z`)
-	rolePattern    = regexp.MustCompile(`\A[A-Za-z0-9+=,.@_-]{1,64}\z`)
-	regionPattern  = regexp.MustCompile(`\A[a-z]{2}(-[a-z]+)+-[0-9]{1,2}\z`)
+	accountPattern = lazyregexp.New(`\A[0-9]{12}\z`)
+	rolePattern    = lazyregexp.New(`\A[A-Za-z0-9+=,.@_-]{1,64}\z`)
+	regionPattern  = lazyregexp.New(`\A[a-z]{2}(-[a-z]+)+-[0-9]{1,2}\z`)
 )
 
 // Validate names every variable that is wrong, and the remedy.

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
 )
 
 // Request is what a machine sends. Everything else of the request to STS is the
@@ -36,11 +37,11 @@ const (
 )
 
 var (
-	hashPattern          = regexp.MustCompile(`\Asha256:[0-9a-f]{64}\z`)
-	keyPattern           = regexp.MustCompile(`\A[0-9a-f]{64}\z`)
-	noncePattern         = regexp.MustCompile(`\A[0-9a-f]{80}\z`)
-	securityTokenPattern = regexp.MustCompile(`\A[A-Za-z0-9+/=_.-]{16,}\z`)
-	authorizationPattern = regexp.MustCompile(`\AAWS4-HMAC-SHA256 Credential=ASIA[A-Z0-9]{12,124}/([0-9]{8})/([a-z0-9-]{4,32})/sts/aws4_request, ?SignedHeaders=([a-z0-9;-]{1,400}), ?Signature=[0-9a-f]{64}\z`)
+	hashPattern          = lazyregexp.New(`\Asha256:[0-9a-f]{64}\z`)
+	keyPattern           = lazyregexp.New(`\A[0-9a-f]{64}\z`)
+	noncePattern         = lazyregexp.New(`\A[0-9a-f]{80}\z`)
+	securityTokenPattern = lazyregexp.New(`\A[A-Za-z0-9+/=_.-]{16,}\z`)
+	authorizationPattern = lazyregexp.New(`\AAWS4-HMAC-SHA256 Credential=ASIA[A-Z0-9]{12,124}/([0-9]{8})/([a-z0-9-]{4,32})/sts/aws4_request, ?SignedHeaders=([a-z0-9;-]{1,400}), ?Signature=[0-9a-f]{64}\z`)
 )
 
 // parse reads one request and refuses all that is not exactly of the form.

@@ -231,6 +231,16 @@ func SameMachine(a, b string) bool {
 	return okA && okB && strings.EqualFold(idA, idB) && isUUID(idA) && (regionA == "" || regionB == "")
 }
 
+// MachineKey is the same for all provider IDs that are SameMachine, as an index needs it;
+// OpenStack's IDs of two regions have one key, too.
+func MachineKey(id string) string {
+	scheme, rest, _ := strings.Cut(id, "://")
+	if _, uuid, ok := strings.Cut(rest, "/"); ok && scheme == "openstack" && isUUID(uuid) {
+		return "openstack:///" + strings.ToLower(uuid)
+	}
+	return id
+}
+
 func isUUID(s string) bool {
 	digits := strings.ReplaceAll(s, "-", "")
 	_, err := hex.DecodeString(digits)

@@ -74,6 +74,9 @@ func TestSameMachine(t *testing.T) {
 		if got := SameMachine(c.a, c.b); got != c.want || SameMachine(c.b, c.a) != got {
 			t.Errorf("%q and %q: %v", c.a, c.b, got)
 		}
+		if c.want && MachineKey(c.a) != MachineKey(c.b) {
+			t.Errorf("%q and %q have the keys %q and %q", c.a, c.b, MachineKey(c.a), MachineKey(c.b))
+		}
 	}
 }
 

@@ -1,12 +1,12 @@
 package lint
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
@@ -63,18 +63,18 @@ func (l *linter) parse(text string) {
 }
 
 var (
-	joinToken  = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
+	joinToken  = lazyregexp.New(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
 	secretText = []struct {
 		what string
-		form *regexp.Regexp
+		form lazyregexp.Regexp
 	}{
-		{"an access key of AWS", regexp.MustCompile(`\b(AKIA|ASIA)[A-Z0-9]{16}\b`)},
-		{"a secret key of AWS", regexp.MustCompile(`(?i)aws_secret_access_key\s*[=:]\s*["']?[A-Za-z0-9/+]{40}`)},
-		{"a private key", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`)},
-		{"a kubeconfig's client key", regexp.MustCompile(`client-key-data:\s*\S{40}`)},
-		{"a password of OpenStack", regexp.MustCompile(`(?m)^\s*(export\s+)?OS_(PASSWORD|APPLICATION_CREDENTIAL_SECRET)=["']?[^"'$\s]`)},
-		{"a bearer token", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}\.`)},
-		{"a password in an address", regexp.MustCompile(`https?://[^/\s:@]+:[^/\s:@$]+@`)},
+		{"an access key of AWS", lazyregexp.New(`\b(AKIA|ASIA)[A-Z0-9]{16}\b`)},
+		{"a secret key of AWS", lazyregexp.New(`(?i)aws_secret_access_key\s*[=:]\s*["']?[A-Za-z0-9/+]{40}`)},
+		{"a private key", lazyregexp.New(`-----BEGIN [A-Z ]*PRIVATE KEY-----`)},
+		{"a kubeconfig's client key", lazyregexp.New(`client-key-data:\s*\S{40}`)},
+		{"a password of OpenStack", lazyregexp.New(`(?m)^\s*(export\s+)?OS_(PASSWORD|APPLICATION_CREDENTIAL_SECRET)=["']?[^"'$\s]`)},
+		{"a bearer token", lazyregexp.New(`\beyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}\.`)},
+		{"a password in an address", lazyregexp.New(`https?://[^/\s:@]+:[^/\s:@$]+@`)},
 	}
 )
 
@@ -91,8 +91,8 @@ func (l *linter) secrets(text string) {
 	}
 }
 
-var kubeadmAPI = regexp.MustCompile(`kubeadm\.k8s\.io/(v1\w+)`)
-var kubernetesVersion = regexp.MustCompile(`(?i)(?:KUBERNETES_VERSION|K8S_VERSION)=["']?v?1\.(\d+)\.\d+|dl\.k8s\.io/release/v1\.(\d+)\.\d+|kubernetes-release/release/v1\.(\d+)\.`)
+var kubeadmAPI = lazyregexp.New(`kubeadm\.k8s\.io/(v1\w+)`)
+var kubernetesVersion = lazyregexp.New(`(?i)(?:KUBERNETES_VERSION|K8S_VERSION)=["']?v?1\.(\d+)\.\d+|dl\.k8s\.io/release/v1\.(\d+)\.\d+|kubernetes-release/release/v1\.(\d+)\.`)
 
 // kubeadm judges kubeadm's documents.
 func (l *linter) kubeadm(text string) {
@@ -134,7 +134,7 @@ func (l *linter) minor(text string) int {
 	return -1
 }
 
-func lineOf(text string, form *regexp.Regexp) int {
+func lineOf(text string, form lazyregexp.Regexp) int {
 	if i := form.FindStringIndex(text); i != nil {
 		return 1 + strings.Count(text[:i[0]], "\n")
 	}
@@ -142,14 +142,14 @@ func lineOf(text string, form *regexp.Regexp) int {
 }
 
 var (
-	piped     = regexp.MustCompile(`\b(curl|wget)\b.*https?://.*\|`)
-	fetched   = regexp.MustCompile(`\b(curl|wget)\b.*https?://`)
-	insecure  = regexp.MustCompile(`\bcurl\b.*\s(-k|--insecure)\b|\bwget\b.*--no-check-certificate`)
-	traced    = regexp.MustCompile(`^set\s+-\w*x|^set -o xtrace`)
-	argument  = regexp.MustCompile(`kubeadm\s+join\b.*--(token|discovery-token|tls-bootstrap-token)[ =]`)
-	inTree    = regexp.MustCompile(`cloud-provider["']?\s*[:=]\s*["']?(aws|openstack|gce|azure)\b`)
-	published = regexp.MustCompile(`\b(tee|install)\b.*\bworker\.env\b|>\s*/etc/worker\.env`)
-	usrLocal  = regexp.MustCompile(`(^|[\s=">])/usr/(local/)?s?bin/?(\s|$|")`)
+	piped     = lazyregexp.New(`\b(curl|wget)\b.*https?://.*\|`)
+	fetched   = lazyregexp.New(`\b(curl|wget)\b.*https?://`)
+	insecure  = lazyregexp.New(`\bcurl\b.*\s(-k|--insecure)\b|\bwget\b.*--no-check-certificate`)
+	traced    = lazyregexp.New(`^set\s+-\w*x|^set -o xtrace`)
+	argument  = lazyregexp.New(`kubeadm\s+join\b.*--(token|discovery-token|tls-bootstrap-token)[ =]`)
+	inTree    = lazyregexp.New(`cloud-provider["']?\s*[:=]\s*["']?(aws|openstack|gce|azure)\b`)
+	published = lazyregexp.New(`\b(tee|install)\b.*\bworker\.env\b|>\s*/etc/worker\.env`)
+	usrLocal  = lazyregexp.New(`(^|[\s=">])/usr/(local/)?s?bin/?(\s|$|")`)
 )
 
 // line judges one line by what has been seen to go wrong.
@@ -187,7 +187,7 @@ func (l *linter) line(line string, n int) {
 	}
 }
 
-var assigned = regexp.MustCompile(`(?m)^\s*(?:export\s+)?(JOIN_TOKEN|JOIN_CERT_HASH|JOIN_ENDPOINT)=(.*)$`)
+var assigned = lazyregexp.New(`(?m)^\s*(?:export\s+)?(JOIN_TOKEN|JOIN_CERT_HASH|JOIN_ENDPOINT)=(.*)$`)
 
 // joinValues: an empty value strands every machine.
 func (l *linter) joinValues(text string) {

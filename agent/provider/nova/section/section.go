@@ -13,11 +13,11 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
@@ -187,12 +187,12 @@ func unknown(at string, v any, typ reflect.Type) (errs []error) {
 
 // groupForm is what is good as the beginning of a Node's name and in Neutron's
 // description.
-var groupForm = regexp.MustCompile(`\A[a-z0-9]([a-z0-9.-]{0,38}[a-z0-9])?\z`)
+var groupForm = lazyregexp.New(`\A[a-z0-9]([a-z0-9.-]{0,38}[a-z0-9])?\z`)
 
-var domainForm = regexp.MustCompile(`\A[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\z`)
+var domainForm = lazyregexp.New(`\A[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\z`)
 
 // metadataForm is what Nova takes as a key of metadata.
-var metadataForm = regexp.MustCompile(`\A[a-zA-Z0-9-_:. ]{1,255}\z`)
+var metadataForm = lazyregexp.New(`\A[a-zA-Z0-9-_:. ]{1,255}\z`)
 
 var policies = []string{"affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"}
 
@@ -298,7 +298,7 @@ func (g *Group) OwnPorts() bool {
 
 // clusterForm is the form of a name in a tag of Nova (at most 60 characters, no slash, no
 // comma) behind our own prefix.
-var clusterForm = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]{0,39}\z`)
+var clusterForm = lazyregexp.New(`\A[A-Za-z0-9][A-Za-z0-9._-]{0,39}\z`)
 
 // IsClusterName reports whether a name is good as the cluster's in a tag of Nova.
 func IsClusterName(name string) bool { return clusterForm.MatchString(name) }

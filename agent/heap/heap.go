@@ -1,0 +1,74 @@
+// Package heap tells Go's collector how hard to work: by the phase that the agent is in, and
+// by the memory.high of its control group (systemd's MemoryHigh=).
+//
+// It refuses to change what GOGC or GOMEMLIMIT set.
+package heap
+
+import (
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+const (
+	// loadingPercent is GOGC while the lists of the API server are read: most of the heap
+	// lives on, so a larger one buys little.
+	loadingPercent = 50
+	// steadyPercent is GOGC afterwards: a round makes little garbage beside what it keeps
+	// (docs/performance.md).
+	steadyPercent = 25
+	// limitShare is the part of MemoryHigh that the runtime may use before the collector
+	// works without a pause: what is beside the heap (the binary's pages) needs the rest.
+	limitShare = 0.8
+)
+
+// Loading prepares for the start.
+func Loading() {
+	setPercent(loadingPercent)
+	if os.Getenv("GOMEMLIMIT") == "" {
+		if high := memoryHigh("/proc/self/cgroup", "/sys/fs/cgroup"); high > 0 {
+			debug.SetMemoryLimit(int64(float64(high) * limitShare))
+		}
+	}
+}
+
+// Steady gives the garbage of the start back to the system.
+func Steady() {
+	setPercent(steadyPercent)
+	debug.FreeOSMemory()
+}
+
+func setPercent(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+}
+
+// memoryHigh is the least memory.high of the process's control group and of those above
+// it, in bytes; 0: there is none, or the host has no control groups of version 2.
+func memoryHigh(self, root string) int64 {
+	text, err := os.ReadFile(self)
+	if err != nil {
+		return 0
+	}
+	var least int64
+	for line := range strings.Lines(string(text)) {
+		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/")
+		if !ok {
+			continue
+		}
+		for dir := "/" + group; dir != "/"; dir = filepath.Dir(dir) {
+			high, err := os.ReadFile(filepath.Join(root, dir, "memory.high"))
+			if err != nil {
+				continue
+			}
+			// "max" is no number and no bound.
+			if n, err := strconv.ParseInt(strings.TrimSpace(string(high)), 10, 64); err == nil && (least == 0 || n < least) {
+				least = n
+			}
+		}
+	}
+	return least
+}
