@@ -15,7 +15,7 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-clusterapi e2e-worker e2e-leader e2e-systemd e2e-ca-example versions bench fuzz dist image clean
+.PHONY: help build man generate check test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-clusterapi e2e-worker e2e-leader e2e-systemd e2e-ca-example versions bench fuzz dist image clean e2e-page
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -98,6 +98,10 @@ versions: ## renew userdata/versions.txt from the publishers' own checksum files
 
 e2e-systemd: dist ## the deb of make dist in a real systemd container, as root: install, ready, scale, journal, watchdog, reboot, upgrade, wrong configuration, renewal, uninstall (about 5 minutes, and those of make dist)
 	cd test && AUTOSCALER_TEST_SYSTEMD=1 $(GO) test ./suite/systemd -count=1 -v -timeout 30m
+
+e2e-page: ## the page of a day of 5,000 nodes in headless Chromium: within a second, no request, no console error, axe-core's rules, keyboard, phone, dark mode (installs Chromium and axe-core, as root; a minute)
+	sh test/suite/page/install.sh
+	cd test && AUTOSCALER_TEST_PAGE=1 $(GO) test ./suite/page -count=1 -v -timeout 15m
 
 bench: ## benchmarks beside the peers' figures and the bars (BENCH=E|R|... for some, BENCH_FLAGS="-write ../docs/performance.md" keeps the table)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count 3 -timeout 60m ./agent/... | (cd test && $(GO) run ./cmd/bench $(BENCH_FLAGS))

@@ -19,6 +19,7 @@ func (a *app) otherServices() []supervise.Service {
 	var list []supervise.Service
 	p := a.cfg.Services
 	if p.Nodecleaner.Enabled {
+		zeroRules(a.metrics)
 		a.cleaner = nodecleaner.New(p.Nodecleaner, nodecleaner.Deps{
 			Client: a.client, Informers: a.informers, Inventory: a.inventory, Witness: a.witness, Log: a.entry("nodecleaner"),
 			Events: a.recorder, Metrics: a.metrics, MayAct: a.leadership.MayAct, ActUntil: a.leadership.ActUntil, Blind: a.observer.Stale,

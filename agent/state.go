@@ -1,6 +1,11 @@
 package agent
 
-import "github.com/autoscaler-agent/autoscaler-agent/agent/report"
+import (
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
+)
 
 // state is what the metrics ask the agent for.
 func (a *app) state() report.State {
@@ -12,6 +17,22 @@ func (a *app) state() report.State {
 		// The last good file stays in force while the new one is wrong.
 		GroupsFault: a.settings.Fault,
 	}
+}
+
+// zeroRules gives the counters by rule of the nodecleaner their first values, so that
+// increase sees the first event of a rule.
+func zeroRules(m *report.Metrics) {
+	var held, proofs []string
+	for _, r := range reaper.Rules() {
+		if strings.HasPrefix(r.Says, "proof") {
+			proofs = append(proofs, r.ID)
+		} else {
+			held = append(held, r.ID)
+		}
+	}
+	m.Zero("nodecleaner_held_total", held...)
+	m.Zero("nodecleaner_deleted_total", proofs...)
+	m.Zero("nodecleaner_breakers_total", reaper.Breakers()...)
 }
 
 // unready says what the agent waits for before its services work.

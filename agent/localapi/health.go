@@ -22,7 +22,7 @@ func (s *Server) metrics() http.Handler {
 	mux.HandleFunc("GET /readyz", s.serveReady)
 	mux.HandleFunc("GET /{$}", s.serveLanding)
 	if s.Config.ListenPage {
-		mux.HandleFunc("GET "+PagePath, s.servePage)
+		mux.HandleFunc("GET "+PagePath, s.servePageTo)
 	}
 	return mux
 }

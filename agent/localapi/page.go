@@ -2,7 +2,9 @@ package localapi
 
 import (
 	"cmp"
+	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +30,21 @@ func (s *Server) servePage(w http.ResponseWriter, _ *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	_, _ = w.Write(page.Render(s.page(time.Now()))) // the client is gone when this fails
+}
+
+// servePageTo answers a browser that knows the agent by an address, as localhost or by its
+// Node's name. Any other name may be one that a foreign web site gave to this address, so
+// that its scripts can read what is here (DNS rebinding).
+func (s *Server) servePageTo(w http.ResponseWriter, r *http.Request) {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err != nil && host != "localhost" && !strings.EqualFold(host, s.Node) {
+		http.Error(w, "the page is not served under this name: ask by the address, as localhost, or by the name of the Node", http.StatusMisdirectedRequest)
+		return
+	}
+	s.servePage(w, r)
 }
 
 // page gathers what the page shows.

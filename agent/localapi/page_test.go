@@ -2,6 +2,7 @@ package localapi
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -53,9 +54,15 @@ func TestPage(t *testing.T) {
 		if code, _ := get(s.metrics(), PagePath); code != 404 {
 			t.Errorf("beside the metrics, unasked: %d", code)
 		}
-		s.Config.ListenPage = true
-		if code, _ := get(s.metrics(), PagePath); code != 200 {
-			t.Errorf("beside the metrics, asked: %d", code)
+		s.Config.ListenPage, s.Node = true, "leader-1"
+		for host, want := range map[string]int{"127.0.0.1:8085": 200, "[::1]:8085": 200, "10.0.0.1": 200, "localhost:8085": 200, "Leader-1:8085": 200,
+			"evil.example": 421, "127.0.0.1.evil.example:8085": 421, "localhost.evil.example": 421, "": 421} {
+			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, PagePath, nil)
+			r.Host = host
+			s.metrics().ServeHTTP(w, r)
+			if w.Code != want {
+				t.Errorf("beside the metrics, asked of %q: %d, want %d", host, w.Code, want)
+			}
 		}
 		if _, landing := get(s.metrics(), "/"); !strings.Contains(landing, `href="/page"`) {
 			t.Error("no link to the page")

@@ -146,14 +146,14 @@ func (w *document) picture(v *history.View, p picture) {
 		w.band(p.low, p.high, top)
 	}
 	w.put(`<path class="grid" d="M0 0H%s M0 50H%s M0 100H%s"/>`, len(p.line), len(p.line), len(p.line))
-	if p.behind != nil {
-		w.put(`<path class="behind" d="%s"/>`, markup(steps(p.behind, top)))
-	}
-	w.put(`<path class="line" d="%s"/>`, markup(steps(p.line, top)))
 	w.hours(v, &p)
 	if p.marks != nil {
 		w.marks(v, &p)
 	}
+	if p.behind != nil {
+		w.put(`<path class="behind" d="%s"/>`, markup(steps(p.behind, top)))
+	}
+	w.put(`<path class="line" d="%s"/>`, markup(steps(p.line, top)))
 	w.put(`</svg></div><div class="hours" aria-hidden="true">`)
 	for i := range 5 {
 		w.put(`<span>%s</span>`, v.Start.Add(time.Duration(i*len(p.line)/4)*v.Step).Format("15:04"))

@@ -20,11 +20,11 @@ figure{margin:0;min-width:0}figcaption{overflow-wrap:anywhere;margin-bottom:.25r
 .plot span{position:absolute;left:.25rem;color:var(--quiet);font-size:.75rem;pointer-events:none}.top{top:0}.zero{bottom:0}
 .hours{display:flex;justify-content:space-between;color:var(--quiet);font-size:.75rem;font-variant-numeric:tabular-nums}
 path{vector-effect:non-scaling-stroke;fill:none}
-.grid{stroke:var(--edge)}.band{fill:var(--band)}.line{stroke:var(--line);stroke-width:2px}.behind{stroke:var(--quiet);stroke-dasharray:3 3}
+.grid{stroke:var(--edge)}.band{fill:var(--band)}.line{stroke:var(--line);stroke-width:2px}.line,.behind{pointer-events:none}.behind{stroke:var(--quiet);stroke-dasharray:3 3}
 .hour{fill:transparent}.hour:hover{fill:var(--edge);fill-opacity:.4}
 .mark{stroke:var(--end);stroke-width:2px;stroke-opacity:.8}.grow{stroke:var(--grow)}.failed{stroke:var(--bad);stroke-dasharray:4 2}a:hover .mark{stroke-width:5px}
 .scroll{overflow-x:auto}
-table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;padding:.3rem .75rem .3rem 0;border-bottom:1px solid var(--edge)}th[scope=row]{font-weight:600;overflow-wrap:anywhere}.n{text-align:right;font-variant-numeric:tabular-nums}
+table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;padding:.3rem .75rem .3rem 0;border-bottom:1px solid var(--edge)}th[scope=row]{font-weight:600;min-width:10rem;overflow-wrap:anywhere}td:last-child:not(.n){min-width:14rem;overflow-wrap:anywhere}.n{text-align:right;font-variant-numeric:tabular-nums}
 tr:target{background:var(--band)}
 summary{cursor:pointer;padding:.3rem 0;overflow-wrap:anywhere}
 code{font:.9em ui-monospace,monospace}

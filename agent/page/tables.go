@@ -17,7 +17,7 @@ const (
 
 // table begins a table that scrolls by itself where the screen is narrow, by keyboard too.
 func (w *document) table(name string, columns ...string) {
-	w.put(`<div class="scroll" tabindex="0" role="region" aria-label="%s"><table><thead><tr>`, name)
+	w.put(`<div class="scroll" tabindex="0" role="region" aria-label="Table: %s"><table><thead><tr>`, name)
 	for _, c := range columns {
 		w.put(`<th scope="col">%s</th>`, c)
 	}

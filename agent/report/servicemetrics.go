@@ -27,7 +27,7 @@ func newServiceMetrics(r registrar) map[string]*serviceMetric {
 		{name: "csr_decisions_total", help: "Verdicts on certificate requests, by what is done and the rule; a verdict that repeats is one.", labels: []string{"do", "rule"}},
 		{name: "csr_alarms_total", help: "Times that the alarm of a flood of certificate requests began."},
 		{name: "nodecleaner_held_total", help: "Nodes that are not Ready and were newly held, by rule.", labels: []string{"rule"}},
-		{name: "nodecleaner_deleted_total", help: "Node objects of dead machines that were deleted, by the rule of the proof.", labels: []string{"rule"}, first: []string{"G3", "G4", "S1"}},
+		{name: "nodecleaner_deleted_total", help: "Node objects of dead machines that were deleted, by the rule of the proof.", labels: []string{"rule"}},
 		{name: "nodecleaner_breakers_total", help: "Times that a breaker stopped the deletion of Nodes, by rule.", labels: []string{"rule"}},
 		{name: "nodecleaner_out_of_service_total", help: "Nodes that were given the taint out-of-service."},
 		{name: "bootstrap_tokens_total", help: "Join tokens, by what became of them.", labels: []string{"what"}, first: []string{"made", "renewed", "revoked", "deleted"}},
@@ -67,6 +67,15 @@ func (m *Metrics) Count(name string, labels ...string) {
 	if s := m.services[strings.TrimPrefix(name, ownPrefix)]; s != nil && s.counter != nil {
 		if c, err := s.counter.GetMetricWith(pairs(labels)); err == nil {
 			c.Inc()
+		}
+	}
+}
+
+// Zero gives a counter of a service its first value for each of some values of its label.
+func (m *Metrics) Zero(name string, values ...string) {
+	if s := m.services[name]; s != nil && s.counter != nil && len(s.labels) == 1 {
+		for _, value := range values {
+			s.counter.WithLabelValues(value)
 		}
 	}
 }

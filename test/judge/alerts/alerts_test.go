@@ -90,6 +90,7 @@ func scraped(t *testing.T, now time.Time, m *report.Metrics) []byte {
 	m.Call("Groups", time.Second, nil)
 	m.Request("DescribeAutoScalingGroups", time.Second, nil)
 	m.Count("csr_decisions_total", "do", "approve", "rule", "R0")
+	m.Zero("nodecleaner_deleted_total", "G3") // as the agent does for every rule
 	m.Count("nodecleaner_held_total", "rule", "L1")
 	m.Gauge("nodecleaner_held_nodes", 0, "rule", "L1")
 	m.Gauge("nodecleaner_breaker_open", 0, "rule", "B1")
