@@ -13,9 +13,12 @@ case $1 in
 *) name=IP:$1 ;;
 esac
 umask 077
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=autoscaler-agent-attest \
+said=$(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=autoscaler-agent-attest \
 	-addext "subjectAltName=$name" -addext extendedKeyUsage=serverAuth -addext basicConstraints=CA:FALSE \
-	-days 365 -CA "$pki/ca.crt" -CAkey "$pki/ca.key" -keyout "$out/attest.key.new" -out "$out/attest.crt.new" 2>/dev/null
+	-days 365 -CA "$pki/ca.crt" -CAkey "$pki/ca.key" -keyout "$out/attest.key.new" -out "$out/attest.crt.new" 2>&1) || {
+	printf '%s\n' "$said" >&2
+	exit 1
+}
 chgrp "$group" "$out/attest.key.new"
 chmod 640 "$out/attest.key.new"
 chmod 644 "$out/attest.crt.new"
