@@ -33,7 +33,7 @@ type load struct {
 
 	mu   sync.Mutex
 	live []string // pods, the oldest first
-	made int
+	last int      // serial number of the last pod
 }
 
 // padding brings a pod to the 3.4 KB of a usual one.
@@ -104,8 +104,8 @@ func (l *load) node(ctx context.Context, i aws.Instance) error {
 // pod makes one pod of one of 30 ReplicaSets on a node: together they fill nine tenths of it.
 func (l *load) pod(ctx context.Context, node int) error {
 	l.mu.Lock()
-	l.made++
-	serial := l.made
+	l.last++
+	serial := l.last
 	l.mu.Unlock()
 	owner := fmt.Sprintf("rs-%02d", serial%30)
 	p := &corev1.Pod{
@@ -193,4 +193,17 @@ func (l *load) burst(ctx context.Context, pods int) error {
 				AutomountServiceAccountToken: new(false), Containers: []corev1.Container{container(int64(2000+100*i), int64(4096+256*i))}}}}}, metav1.CreateOptions{})
 		return err
 	})
+}
+
+// made reports whether the controller manager has made all pods of the burst.
+func (l *load) made(ctx context.Context, pods int) bool {
+	list, err := l.client.AppsV1().ReplicaSets("default").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false
+	}
+	n := 0
+	for _, rs := range list.Items {
+		n += int(rs.Status.Replicas)
+	}
+	return n >= pods/10*10
 }

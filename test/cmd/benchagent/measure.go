@@ -304,7 +304,7 @@ func (r *rig) measureBurst(ctx context.Context) error {
 	}
 	err := until(ctx, "the orders for the burst", func() bool {
 		list := orders()
-		return r.ended() != nil || len(list) > old && time.Since(list[len(list)-1].At) > settled
+		return r.ended() != nil || len(list) > old && r.load.made(ctx, r.o.burst) && time.Since(list[len(list)-1].At) > settled
 	})
 	if err != nil {
 		return err
