@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,7 +33,7 @@ type load struct {
 
 	mu   sync.Mutex
 	live []string // pods, the oldest first
-	made int
+	last int      // serial number of the last pod
 }
 
 // padding brings a pod to the 3.4 KB of a usual one.
@@ -103,8 +104,8 @@ func (l *load) node(ctx context.Context, i aws.Instance) error {
 // pod makes one pod of one of 30 ReplicaSets on a node: together they fill nine tenths of it.
 func (l *load) pod(ctx context.Context, node int) error {
 	l.mu.Lock()
-	l.made++
-	serial := l.made
+	l.last++
+	serial := l.last
 	l.mu.Unlock()
 	owner := fmt.Sprintf("rs-%02d", serial%30)
 	p := &corev1.Pod{
@@ -150,22 +151,35 @@ func (l *load) beat(ctx context.Context) {
 func (l *load) churn(ctx context.Context, perSecond int) int {
 	ticker := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer ticker.Stop()
-	n := 0
-	for {
+	var g errgroup.Group
+	g.SetLimit(64)
+	var replaced atomic.Int64
+	for n := 0; ctx.Err() == nil; n++ {
 		select {
 		case <-ctx.Done():
-			return n
 		case <-ticker.C:
-		}
-		l.mu.Lock()
-		oldest := l.live[0]
-		l.live = l.live[1:]
-		l.mu.Unlock()
-		now := int64(0)
-		if l.client.CoreV1().Pods("default").Delete(ctx, oldest, metav1.DeleteOptions{GracePeriodSeconds: &now}) == nil && l.pod(ctx, n%len(l.nodes)) == nil {
-			n++
+			g.Go(func() error {
+				if l.replace(ctx, n%len(l.nodes)) == nil {
+					replaced.Add(1)
+				}
+				return nil // an API server that is too slow shows in the count
+			})
 		}
 	}
+	_ = g.Wait() // every goroutine returns nil
+	return int(replaced.Load())
+}
+
+// replace deletes the oldest pod and makes one on a node.
+func (l *load) replace(ctx context.Context, node int) error {
+	l.mu.Lock()
+	oldest := l.live[0]
+	l.live = l.live[1:]
+	l.mu.Unlock()
+	if err := l.client.CoreV1().Pods("default").Delete(ctx, oldest, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+		return err
+	}
+	return l.pod(ctx, node)
 }
 
 // burst makes ten ReplicaSets whose pods fit no node; their controller makes the pods.
@@ -179,4 +193,17 @@ func (l *load) burst(ctx context.Context, pods int) error {
 				AutomountServiceAccountToken: new(false), Containers: []corev1.Container{container(int64(2000+100*i), int64(4096+256*i))}}}}}, metav1.CreateOptions{})
 		return err
 	})
+}
+
+// made reports whether the controller manager has made all pods of the burst.
+func (l *load) made(ctx context.Context, pods int) bool {
+	list, err := l.client.AppsV1().ReplicaSets("default").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false
+	}
+	n := 0
+	for _, rs := range list.Items {
+		n += int(rs.Status.Replicas)
+	}
+	return n >= pods/10*10
 }

@@ -241,8 +241,24 @@ func (s sample) per(now sample) (cpu, requests, kb, calls float64) {
 	return (now.cpu - s.cpu) / minutes, float64(now.requests-s.requests) / minutes, float64(now.bytes-s.bytes) / 1024 / minutes, float64(now.calls-s.calls) / minutes
 }
 
+// warm waits until what the program does once after its start is done: until it makes fewer
+// than four requests a second to the API server, for 20 minutes at most.
+func (r *rig) warm(ctx context.Context) error {
+	const window = 15 * time.Second
+	for range 80 {
+		before := requests(r.auditLog())
+		if err := pause(ctx, window); err != nil {
+			return err
+		}
+		if requests(r.auditLog())-before < 60 {
+			return pause(ctx, window)
+		}
+	}
+	return errors.New("the program does not come to rest")
+}
+
 func (r *rig) measureIdle(ctx context.Context) error {
-	if err := pause(ctx, 30*time.Second); err != nil { // what the start still has to do
+	if err := r.warm(ctx); err != nil {
 		return err
 	}
 	before := r.sample()
@@ -288,7 +304,7 @@ func (r *rig) measureBurst(ctx context.Context) error {
 	}
 	err := until(ctx, "the orders for the burst", func() bool {
 		list := orders()
-		return r.ended() != nil || len(list) > old && time.Since(list[len(list)-1].At) > settled
+		return r.ended() != nil || len(list) > old && r.load.made(ctx, r.o.burst) && time.Since(list[len(list)-1].At) > settled
 	})
 	if err != nil {
 		return err
