@@ -10,6 +10,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/oneshot"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/agentsocket"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 )
 
@@ -94,11 +95,11 @@ func (x explaining) ask(c *cobra.Command, kind, name string, v any) (answered bo
 		return false, nil
 	}
 	socketOf(x.socket, *x.envFile)
-	err = ask(c.Context(), *x.socket, "/explain?"+url.Values{"kind": {kind}, "name": {name}}.Encode(), v)
+	err = agentsocket.Ask(c.Context(), *x.socket, "/explain?"+url.Values{"kind": {kind}, "name": {name}}.Encode(), v)
 	switch {
 	case err == nil:
 		return true, nil
-	case nobodyListens(err):
+	case agentsocket.NobodyListens(err):
 		lookFromHere(c.ErrOrStderr(), *x.socket)
 		return false, nil
 	case kind == "csr" && strings.Contains(err.Error(), "not found"):

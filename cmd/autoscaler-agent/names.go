@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/agentsocket"
 )
 
 // completionLimit is how long a shell waits for names while a person types. Tests set
@@ -42,7 +43,7 @@ func completeNames(c *cobra.Command, envFile, socket *string, kind, prefix strin
 	socketOf(socket, *envFile)
 	ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
 	defer cancel()
-	if ask(ctx, *socket, localapi.NamesPath+"?"+url.Values{"kind": {kind}, "prefix": {prefix}}.Encode(), &names) != nil {
+	if agentsocket.Ask(ctx, *socket, localapi.NamesPath+"?"+url.Values{"kind": {kind}, "prefix": {prefix}}.Encode(), &names) != nil {
 		return nil
 	}
 	return names

@@ -13,6 +13,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/agentsocket"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 )
 
@@ -49,7 +50,7 @@ func statusCommand() *cobra.Command {
 			return watchStatus(c.Context(), *socket, out)
 		}
 		var s localapi.Status
-		if err := ask(c.Context(), *socket, "/status", &s); err != nil {
+		if err := agentsocket.Ask(c.Context(), *socket, "/status", &s); err != nil {
 			return noAnswer(*socket, err)
 		}
 		done, err := printData(out, *output, s)
@@ -63,7 +64,7 @@ func statusCommand() *cobra.Command {
 
 // recordRounds writes the flight recorder's rounds to a file that only its owner reads.
 func recordRounds(ctx context.Context, socket, file string, out io.Writer) error {
-	body, err := get(ctx, socket, "/flight?full=1")
+	body, err := agentsocket.Get(ctx, socket, "/flight?full=1")
 	if err != nil {
 		return noAnswer(socket, err)
 	}

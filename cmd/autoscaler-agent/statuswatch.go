@@ -10,13 +10,14 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/agentsocket"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 )
 
 // writePage writes the running agent's page to a file that only its owner reads: it names
 // pods and nodes.
 func writePage(ctx context.Context, socket, file string, out io.Writer) error {
-	body, err := get(ctx, socket, localapi.PagePath)
+	body, err := agentsocket.Get(ctx, socket, localapi.PagePath)
 	if err != nil {
 		return noAnswer(socket, err)
 	}
@@ -68,10 +69,10 @@ func watchStatus(ctx context.Context, socket string, out io.Writer) error {
 func look(ctx context.Context, socket string, out io.Writer, columns int) error {
 	var s localapi.Status
 	var v history.View
-	if err := ask(ctx, socket, "/status", &s); err != nil {
+	if err := agentsocket.Ask(ctx, socket, "/status", &s); err != nil {
 		return err
 	}
-	if err := ask(ctx, socket, localapi.HistoryPath, &v); err != nil {
+	if err := agentsocket.Ask(ctx, socket, localapi.HistoryPath, &v); err != nil {
 		return err
 	}
 	printStatus(out, s)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/joinfile"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
@@ -121,7 +120,7 @@ func (f *userdataFlags) reserve() (differs []string, err error) {
 
 func (f *userdataFlags) render() ([]byte, error) {
 	perServer := userdata.TokenPerServer(f.cloud) && !f.sharedToken
-	join, err := readWorkerEnv(f.joinFile, f.attest == "" && !perServer)
+	join, err := joinfile.Read(f.joinFile, f.attest == "" && !perServer)
 	if err != nil {
 		return nil, err
 	}
@@ -202,47 +201,6 @@ func (f *userdataFlags) readFiles() error {
 	}
 	f.downloads.Table, err = userdata.ParseTable(string(text))
 	return err
-}
-
-// readWorkerEnv reads the file that the agent publishes. Other names are ignored:
-// operators add their own variables to that file. The token may be missing where the
-// machine gets one of its own.
-func readWorkerEnv(file string, needToken bool) (map[string]string, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read join information: %w: start the agent, which publishes it, or name another file with --join-file", err)
-	}
-	vars := map[string]string{}
-	for lines, n := bufio.NewScanner(bytes.NewReader(text)), 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
-		if !ok {
-			return nil, fmt.Errorf("read join information: %s line %d: want NAME=VALUE", file, n)
-		}
-		vars[name] = unquote(strings.TrimSpace(value))
-	}
-	for _, name := range []string{"JOIN_TOKEN", "JOIN_CERT_HASH", "JOIN_ENDPOINT"} {
-		if vars[name] != "" || name == "JOIN_TOKEN" && !needToken {
-			continue
-		}
-		remedy := "wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand"
-		if name == "JOIN_TOKEN" {
-			remedy += "; with AUTOSCALER_BOOTSTRAP_TOKENS=none machines on AWS attest: give --attest"
-		}
-		return nil, fmt.Errorf("read join information: %s: %s is missing: %s", file, name, remedy)
-	}
-	return vars, nil
-}
-
-// unquote removes one pair of quotes; join information has no character that needs more.
-func unquote(s string) string {
-	if n := len(s); n >= 2 && (s[0] == '"' || s[0] == '\'') && s[n-1] == s[0] {
-		return s[1 : n-1]
-	}
-	return s
 }
 
 func splitList(s string) []string {

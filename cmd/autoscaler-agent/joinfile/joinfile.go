@@ -1,0 +1,52 @@
+// Package joinfile reads the join information that the agent publishes for workers. It refuses
+// a file without what a machine needs, and knows no format of user data.
+package joinfile
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Read reads the file that the agent publishes. Other names are ignored:
+// operators add their own variables to that file. The token may be missing where the
+// machine gets one of its own.
+func Read(file string, needToken bool) (map[string]string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read join information: %w: start the agent, which publishes it, or name another file with --join-file", err)
+	}
+	vars := map[string]string{}
+	for lines, n := bufio.NewScanner(bytes.NewReader(text)), 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+		if !ok {
+			return nil, fmt.Errorf("read join information: %s line %d: want NAME=VALUE", file, n)
+		}
+		vars[name] = unquote(strings.TrimSpace(value))
+	}
+	for _, name := range []string{"JOIN_TOKEN", "JOIN_CERT_HASH", "JOIN_ENDPOINT"} {
+		if vars[name] != "" || name == "JOIN_TOKEN" && !needToken {
+			continue
+		}
+		remedy := "wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand"
+		if name == "JOIN_TOKEN" {
+			remedy += "; with AUTOSCALER_BOOTSTRAP_TOKENS=none machines on AWS attest: give --attest"
+		}
+		return nil, fmt.Errorf("read join information: %s: %s is missing: %s", file, name, remedy)
+	}
+	return vars, nil
+}
+
+// unquote removes one pair of quotes; join information has no character that needs more.
+func unquote(s string) string {
+	if n := len(s); n >= 2 && (s[0] == '"' || s[0] == '\'') && s[n-1] == s[0] {
+		return s[1 : n-1]
+	}
+	return s
+}
