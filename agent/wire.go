@@ -234,6 +234,7 @@ func (a *app) wireScaler(cloud provider.Provider) {
 	}
 	if a.cfg.Scaler.StatusConfigMap && !a.cfg.Scaler.DryRun {
 		a.scaler.page = report.NewStatusPage(a.client, a.changes, a.leadership.MayAct)
+		a.scaler.page.SettingsFault = a.settings.Fault
 	}
 	kept, err := a.scaler.file.Load(time.Now())
 	if err != nil {
@@ -262,7 +263,7 @@ func (a *app) localAPI() *localapi.Server {
 	return &localapi.Server{
 		Config: a.cfg, Node: a.identity, Since: a.started, Services: a.serviceNames, Heartbeats: a.heartbeats, Metrics: a.metrics, Leadership: a.leadership,
 		Observer: a.observer, Inventory: a.inventory, Signer: a.signer, Cleaner: a.cleaner, Flight: a.scaler.recorder,
-		Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan, History: a.scaler.history, Unready: a.unready,
+		Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan, History: a.scaler.history, Unready: a.unready, SettingsFault: a.settings.Fault,
 	}
 }
 
@@ -309,6 +310,7 @@ func (a *app) statusLine() string {
 	if !readAt.IsZero() {
 		a.sayGroups()
 	}
+	fault := a.settings.Fault() // its mistakes are in the journal
 	switch {
 	case stale != "":
 		return "degraded: " + stale
@@ -318,6 +320,8 @@ func (a *app) statusLine() string {
 		return "waiting for the first read of the cloud"
 	case !may:
 		return "not acting: " + why
+	case fault != "":
+		return "acting; " + config.GroupsNotInForce(a.cfg.GroupsFile)
 	case a.signer != nil && a.signer.Alarm() != "":
 		return "acting; alarm: " + a.signer.Alarm()
 	}

@@ -48,6 +48,8 @@ type Server struct {
 	Signer     *csrsigner.Service   // nil: switched off
 	Cleaner    *nodecleaner.Service // nil: switched off
 	Flight     io.WriterTo          // the recorded rounds
+	// SettingsFault says why groups.yaml as it is now is not in force; nil: nobody knows.
+	SettingsFault func() string
 	// Policy is the one in force, Memory the engine's after the last round, Last the plan of
 	// the last round and its time.
 	Policy func(now time.Time) decision.Policy

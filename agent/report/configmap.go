@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,9 +34,13 @@ type StatusPage struct {
 	mayAct  func() (bool, string)
 	pages   chan caStatus // holds the newest page that is not written yet
 
+	// SettingsFault says why groups.yaml as it is now is not in force; nil: nobody knows.
+	SettingsFault func() string
+
 	madeAt time.Time // these belong to the scaler's goroutine
 	print  uint64
 	last   caStatus
+	fault  string
 	owed   bool // a change is not on the last page
 	since  map[string]transition
 }
@@ -55,7 +60,8 @@ func (sp *StatusPage) Round(s *cluster.Snapshot, p decision.Plan, m decision.Mem
 		g := &s.Groups[i]
 		print = print*31 + uint64(g.Target)*7 + uint64(g.Max) + uint64(g.Min)<<16 + uint64(len(g.Instances))<<32
 	}
-	print = print*31 + uint64(len(s.Nodes))
+	sp.fault = sp.settingsFault()
+	print = print*31 + uint64(len(s.Nodes)) + uint64(len(sp.fault))<<20
 	for _, n := range s.Nodes {
 		if n.Ready == cluster.StatusTrue {
 			print++
@@ -66,7 +72,18 @@ func (sp *StatusPage) Round(s *cluster.Snapshot, p decision.Plan, m decision.Mem
 		return
 	}
 	sp.print = print
-	sp.offer(page(s, p, m, policy, sp.since), s.Now)
+	made := page(s, p, m, policy, sp.since)
+	if sp.fault != "" {
+		made.Message = strings.TrimPrefix(made.Message+"; groups.yaml is not in force: "+strings.ReplaceAll(sp.fault, "\n", "; "), "; ")
+	}
+	sp.offer(made, s.Now)
+}
+
+func (sp *StatusPage) settingsFault() string {
+	if sp.SettingsFault == nil {
+		return ""
+	}
+	return sp.SettingsFault()
 }
 
 // Skip owes nothing: another agent's page is not ours to write.
@@ -89,7 +106,7 @@ func (sp *StatusPage) Due() time.Time {
 func (sp *StatusPage) Refresh(s *cluster.Snapshot, p decision.Plan, m decision.Memory, policy decision.Policy, print uint64) {
 	switch {
 	case sp == nil || sp.madeAt.IsZero():
-	case sp.owed:
+	case sp.owed || sp.fault != sp.settingsFault():
 		sp.Round(s, p, m, policy, print)
 	case s.Now.Sub(sp.madeAt) >= statusAgain:
 		sp.offer(sp.last.at(s.Now), s.Now)

@@ -136,3 +136,21 @@ func TestStatusConfigMapIsWrittenOnChange(t *testing.T) {
 		}
 	})
 }
+
+// TestStatusPageTellsThatGroupsYAMLIsNotInForce: also where the cluster stands still.
+func TestStatusPageTellsThatGroupsYAMLIsNotInForce(t *testing.T) {
+	fault := ""
+	sp := NewStatusPage(fake.NewClientset(), NewChanges(logrus.NewEntry(logrus.New())), nil)
+	sp.SettingsFault = func() string { return fault }
+	s := cluster.Snapshot{Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	sp.Round(&s, decision.Plan{}, decision.Memory{}, decision.Policy{}, 1)
+	fault, s.Now = "groups.yaml:3: groups.w.prize: no such field", s.Now.Add(11*time.Second)
+	sp.Refresh(&s, decision.Plan{}, decision.Memory{}, decision.Policy{}, 1)
+	if got, want := sp.last.Message, "groups.yaml is not in force: "+fault; got != want {
+		t.Errorf("message %q, want %q", got, want)
+	}
+	fault, s.Now = "", s.Now.Add(11*time.Second)
+	if sp.Refresh(&s, decision.Plan{}, decision.Memory{}, decision.Policy{}, 1); sp.last.Message != "" {
+		t.Errorf("message %q after the mistake was corrected", sp.last.Message)
+	}
+}

@@ -88,6 +88,11 @@ func printStatus(out io.Writer, s localapi.Status) {
 	} else {
 		row("acting", "no: %s", s.Why)
 	}
+	for line := range strings.SplitSeq(s.Settings, "\n") { // one mistake a line
+		if line != "" {
+			row("settings", "not in force: %s", line)
+		}
+	}
 	if s.Stale != "" {
 		row("kubernetes", "%s", s.Stale)
 	}
