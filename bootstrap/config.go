@@ -15,31 +15,31 @@ import (
 // Config is read from AUTOSCALER_BOOTSTRAP_* (envconfig, nested by package agent).
 type Config struct {
 	// Enabled switches the service on.
-	Enabled bool `envconfig:"ENABLED" default:"true"`
+	Enabled bool `envconfig:"ENABLED" default:"true" desc:"Whether join tokens are made and published."`
 	// File is where the join information is published; empty: nowhere. A symbolic
 	// link is followed and kept.
-	File string `envconfig:"FILE" default:"/etc/worker.env"`
+	File string `envconfig:"FILE" default:"/etc/worker.env" desc:"File of the join values; empty: none."`
 	// Tokens is "standing": one token lives while the agent does; "growth": there is one
 	// while machines come that have not joined, and while an operator has asked for one;
 	// "none": only tokens for single machines are made.
-	Tokens string `envconfig:"TOKENS" default:"standing"`
+	Tokens string `envconfig:"TOKENS" default:"standing" desc:"standing: one token lives while the agent does; growth: one while machines come; none: only those of single machines."`
 	// TokenTTL is how long the token lives after the agent last renewed it; it is
 	// renewed at half of it.
-	TokenTTL time.Duration `envconfig:"TOKEN_TTL" default:"24h"`
+	TokenTTL time.Duration `envconfig:"TOKEN_TTL" default:"24h" desc:"How long the token lives after its last renewal; 48h at most."`
 	// TokenMaxAge is the age at which a token is replaced by a new one; 0: never, so
 	// that user data that was pasted somewhere works while the agent lives.
-	TokenMaxAge time.Duration `envconfig:"TOKEN_MAX_AGE" default:"0s"`
+	TokenMaxAge time.Duration `envconfig:"TOKEN_MAX_AGE" default:"0s" desc:"Age at which a token is replaced by a new one; 0: never."`
 	// TokenGroups are the token's auth-extra-groups; empty: WorkersGroup in a closed join
 	// (AUTOSCALER_CSR_JOIN), KubeadmGroup in an open one.
-	TokenGroups []string `envconfig:"TOKEN_GROUPS"`
+	TokenGroups []string `envconfig:"TOKEN_GROUPS" desc:"Auth groups of the token, comma-separated; empty: by the mode of the join."`
 	// Endpoint is the host:port that workers join; empty: kubeadm-config's
 	// controlPlaneEndpoint, else cluster-info's server.
-	Endpoint string `envconfig:"ENDPOINT"`
+	Endpoint string `envconfig:"ENDPOINT" desc:"host:port that workers join; empty: kubeadm's controlPlaneEndpoint."`
 	// SSMParameter is the SSM parameter (SecureString) that join information is published
 	// as, beside the file; empty: none. SSMKey is the KMS key that encrypts it; empty: the
 	// account's own.
-	SSMParameter string `envconfig:"SSM_PARAMETER"`
-	SSMKey       string `envconfig:"SSM_KEY"`
+	SSMParameter string `envconfig:"SSM_PARAMETER" desc:"SSM parameter that the join values are published as, too; empty: none."`
+	SSMKey       string `envconfig:"SSM_KEY" desc:"KMS key of this parameter; empty: the account's own."`
 	// Attest is the listener at which machines on AWS get a token of their own.
 	Attest attest.Config
 }

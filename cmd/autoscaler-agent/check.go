@@ -30,6 +30,8 @@ credentials, node groups. The exit code is 1 when a finding is an error.`,
 	kubelets := c.Flags().Bool("kubelets", false, "also connect to the kubelet of every Ready node and verify its certificate")
 	join := c.Flags().Bool("join", false, "also do with the published values what a machine that joins does with them")
 	printEnv := c.Flags().Bool("print-env", false, "print every setting with its default, as an environment file")
+	files := c.Flags().Bool("files", false, "try the files and directories alone, as the user of this command")
+	c.Flags().Lookup("files").Hidden = true // check starts itself with it, as the unit's user
 	printSchema := c.Flags().Bool("print-schema", false, "print the JSON schema of groups.yaml, for editors")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *printSchema {
@@ -41,7 +43,12 @@ credentials, node groups. The exit code is 1 when a finding is an error.`,
 			return nil
 		}
 		cfg, err := load(*envFile)
-		findings := doctor.Check(c.Context(), cfg, err, *offline)
+		findings := []doctor.Finding{}
+		if *files {
+			findings = append(findings, doctor.Files(cfg, *offline)...)
+		} else {
+			findings = doctor.Check(c.Context(), cfg, err, *offline)
+		}
 		if *kubelets && !*offline && err == nil {
 			findings = append(findings, doctor.Kubelets(c.Context(), cfg)...)
 		}
