@@ -75,7 +75,10 @@ func Load() (Config, error) {
 	var c Config
 	err := process(&c)
 	c.Bootstrap.TokenGroups = c.JoinGroups() // they go by the mode of the join
-	return c, errors.Join(err, unknown(os.Environ()), unclosed(os.Environ()), c.Validate())
+	if open := unclosed(os.Environ()); open != nil {
+		return c, open // what such a value swallowed is no other mistake
+	}
+	return c, errors.Join(err, unknown(os.Environ()), c.Validate())
 }
 
 // unclosed finds values that run over the end of their line.

@@ -238,11 +238,12 @@ func (r *reader) taint(at, s string) cluster.Taint {
 
 func (r *reader) headroom(at string, v any) (h Headroom) {
 	var total cluster.Resources
-	forms := map[string]bool{}
+	forms, understood := map[string]bool{}, true
 	amount := func(to *int64, name string) func(string, any) {
 		return func(at string, v any) {
 			forms["amounts"] = true
-			*to, _ = r.quantity(at, name, v)
+			n, ok := r.quantity(at, name, v)
+			*to, understood = n, understood && ok
 		}
 	}
 	r.object(at, v, fields{
@@ -266,7 +267,7 @@ func (r *reader) headroom(at string, v any) (h Headroom) {
 		r.bad(at, "say how much in one way: cpu and memory, or pods (count, cpu, memory), or nodes (count, group)")
 	}
 	if forms["amounts"] {
-		if total.MilliCPU+total.Memory <= 0 {
+		if understood && total.MilliCPU+total.Memory <= 0 {
 			r.bad(at, "cpu and memory are both nothing: give at least one")
 		}
 		h.Piece.Requests, h.Count = cut(total)
