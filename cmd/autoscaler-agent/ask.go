@@ -31,12 +31,16 @@ func socketOf(socket *string, envFile string) {
 
 // get asks the running agent; the caller closes the body.
 func get(ctx context.Context, socket, path string) (io.ReadCloser, error) {
+	return request(ctx, http.MethodGet, socket, path)
+}
+
+func request(ctx context.Context, method, socket, path string) (io.ReadCloser, error) {
 	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		},
 	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent"+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +60,11 @@ func get(ctx context.Context, socket, path string) (io.ReadCloser, error) {
 
 // ask reads the running agent's answer into v.
 func ask(ctx context.Context, socket, path string, v any) error {
-	body, err := get(ctx, socket, path)
+	return askBy(ctx, http.MethodGet, socket, path, v)
+}
+
+func askBy(ctx context.Context, method, socket, path string, v any) error {
+	body, err := request(ctx, method, socket, path)
 	if err != nil {
 		return err
 	}
