@@ -166,7 +166,7 @@ func (h *host) reboot() {
 
 // upgrade: a newer package in the middle of a scale-up buys nothing twice.
 func (h *host) upgrade() {
-	h.run("rm -rf /root/new && dpkg-deb -R /root/agent.deb /root/new && sed -i 's/^Version: .*/Version: 99.0.0/' /root/new/DEBIAN/control && dpkg-deb -b /root/new /root/new.deb")
+	h.run("rm -rf /root/new && dpkg-deb -R /root/agent.deb /root/new && sed -i 's/^Version: .*/Version: 99.0.0/' /root/new/DEBIAN/control && dpkg-deb -Zgzip -z1 -b /root/new /root/new.deb")
 	before := h.launched()
 	h.deploy("more", 3)
 	h.until("the first purchase", "journalctl -u autoscaler-agent --no-pager -o cat | grep -q more")
