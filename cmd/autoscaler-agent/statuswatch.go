@@ -74,7 +74,7 @@ func look(ctx context.Context, socket string, out io.Writer, columns int) error 
 	if err := ask(ctx, socket, localapi.HistoryPath, &v); err != nil {
 		return err
 	}
-	printStatus(out, s)
+	text.Status(out, s)
 	text.History(out, v, columns)
 	return nil
 }
