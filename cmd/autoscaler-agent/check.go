@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -62,10 +63,8 @@ credentials, node groups. The exit code is 1 when a finding is an error.`,
 		} else if !done {
 			text.Findings(c.OutOrStdout(), findings)
 		}
-		for _, f := range findings {
-			if f.Level == doctor.LevelError {
-				return exitCode(exitFailed)
-			}
+		if slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.Level == doctor.LevelError }) {
+			return exitCode(exitFailed)
 		}
 		return nil
 	}
