@@ -42,6 +42,7 @@ var floors = map[string]floor{
 	"agent/plan/internal/schedsim":          {pure: true, house: []string{"agent/cluster", "agent/binpack", "agent/fit"}},
 	"agent/plan/plantest":                   {house: []string{"agent/cluster", "agent/plan/internal/schedsim"}, banned: []string{"k8s.io/", "net", "os"}},
 	"userdata":                              {pure: true, house: []string{"agent/cluster"}},
+	"userdata/leader":                       {clockless: true, house: []string{"userdata"}, banned: []string{"k8s.io/", "net/http", "os", "context"}},
 	"userdata/lint":                         {clockless: true, house: []string{"userdata"}, banned: []string{"k8s.io/", "net/http", "os", "context"}},
 	"agent/heartbeat":                       {banned: []string{"k8s.io/", "net"}},
 	"agent/flight":                          {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
@@ -86,8 +87,8 @@ var floors = map[string]floor{
 	"agent/config":                          {house: []string{"agent/cluster", "agent/decision", "agent/election", "agent/groups", "agent/observe", "agent/plan", "agent/provider/all", "agent/quantity", "bootstrap", "csrsigner", "csrsigner/rules", "nodecleaner", "bootstrap/attest"}},
 	"agent/clients":                         {house: []string{"agent/kube", "agent/apierror", "agent/cluster", "agent/config", "agent/election", "agent/groups", "agent/provider", "agent/provider/all", "agent/provider/asg", "agent/provider/nova", "agent/version", "bootstrap", "csrsigner", "csrsigner/rules"}},
 	"agent/statefile":                       {house: []string{"agent/atomicfile", "agent/cluster", "agent/config", "agent/decision", "agent/observe/template"}, banned: []string{"k8s.io/", "net"}},
-	"agent/doctor":                          {house: []string{"agent/kube", "agent/act", "agent/apierror", "agent/clients", "agent/cluster", "agent/config", "agent/election", "agent/observe/priorities", "agent/plan", "agent/provider", "agent/provider/all", "bootstrap", "csrsigner", "nodecleaner"}},
-	"agent/install":                         {house: []string{"agent/kube", "agent/apierror", "agent/atomicfile", "agent/clients", "agent/config", "agent/provider/asg", "bootstrap", "units"}},
+	"agent/doctor":                          {house: []string{"agent/kube", "agent/act", "agent/apierror", "agent/clients", "agent/cluster", "agent/config", "agent/election", "agent/observe/priorities", "agent/plan", "agent/provider", "agent/provider/all", "bootstrap", "bootstrap/secret", "csrsigner", "nodecleaner", "agent/servingcert"}},
+	"agent/install":                         {house: []string{"agent/kube", "agent/apierror", "agent/atomicfile", "agent/clients", "agent/config", "agent/provider/asg", "bootstrap", "bootstrap/secret", "units"}},
 	"units":                                 {},
 	"agent/localapi":                        {house: []string{"agent/cluster", "agent/config", "agent/decision", "agent/election", "agent/flight", "agent/heartbeat", "agent/inventory", "agent/observe", "agent/observe/template", "agent/plan", "agent/report", "agent/version", "csrsigner", "nodecleaner", "nodecleaner/reaper", "agent/history", "agent/page"}},
 	"agent/oneshot":                         {house: []string{"agent/kube", "bootstrap", "bootstrap/console", "agent/clients", "agent/cluster", "agent/config", "agent/decision", "agent/election", "agent/groups", "agent/inventory", "agent/localapi", "agent/observe", "agent/observe/convert", "agent/observe/priorities", "agent/observe/template", "agent/plan", "agent/provider", "agent/provider/wrap", "agent/statefile", "csrsigner", "nodecleaner", "nodecleaner/reaper"}},
@@ -102,9 +103,11 @@ var floors = map[string]floor{
 	"bootstrap/attest":                      {house: []string{"agent/cluster", "agent/atomicfile"}, banned: []string{"k8s.io/"}},
 	"bootstrap/console":                     {pure: true},
 	"bootstrap/ssm":                         {house: []string{"bootstrap"}, banned: []string{"k8s.io/"}},
+	"bootstrap/launchtemplate":              {house: []string{"bootstrap", "userdata"}, banned: []string{"k8s.io/"}},
+	"bootstrap/secret":                      {house: []string{"agent/kube", "bootstrap"}},
 	"bootstrap":                             {house: []string{"agent/kube", "agent/cluster", "agent/heartbeat", "agent/atomicfile", "agent/servingcert", "bootstrap/*"}},
 	"agent":                                 {house: []string{"*"}},
-	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "cmd/autoscaler-agent/text", "agent/history", "agent/localapi", "agent/oneshot", "agent/replay", "agent/report", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata", "userdata/*"}, banned: []string{"k8s.io/client-go"}},
+	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "cmd/autoscaler-agent/text", "agent/history", "agent/localapi", "agent/oneshot", "agent/replay", "agent/report", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata", "userdata/*", "agent/provider/magnum", "agent/provider/nova", "agent/provider/openstack", "cmd/autoscaler-agent/flagvalue"}, banned: []string{"k8s.io/client-go"}},
 }
 
 // impure are the imports that a pure file must not have. math/rand and text/template

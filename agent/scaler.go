@@ -105,13 +105,12 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		s.still(&snapshot, p, memory, policy, may)
 		return s.untilWake(next, p) // all has been said, counted and written down
 	}
-	s.could = may
 	print := report.Fingerprint(p)
 	s.say(snapshot, p, may, decided, print)
 	s.metrics.Round(snapshot, p, memory, policy, may, print != s.print)
 	s.history.Look(&snapshot)
 	s.print = print
-	s.inventory.SetFastPolling(busy(snapshot, p))
+	s.follow(&snapshot, p, may)
 	saved := s.startSave(memory)
 	if may && !s.cfg.DryRun && s.act(ctx, &snapshot, p, &took) {
 		next = earliest(next, time.Now().Add(s.cfg.Calm))
@@ -149,8 +148,34 @@ func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision
 	s.events.Outcomes(snapshot, p, outcomes)
 	s.history.Acted(p, outcomes)
 	s.noteSent(outcomes)
-	s.inventory.Refresh()
+	s.inventory.RefreshGroups(changed(outcomes)...)
 	return len(outcomes) > 0
+}
+
+// follow says which groups are read at the fast pace. An agent that may not act reads at the
+// slow pace, and everything anew once it may.
+func (s *scaler) follow(snapshot *cluster.Snapshot, p decision.Plan, may bool) {
+	var w inventory.Waiting
+	if may {
+		w = waiting(snapshot, p)
+	}
+	if may && !s.could {
+		s.inventory.Refresh()
+	}
+	s.could = may
+	s.inventory.SetWaiting(w)
+}
+
+// changed are the groups in which something was asked of the cloud. Taints, cordons and
+// evictions change nothing there.
+func changed(outcomes []cluster.Outcome) []cluster.GroupID {
+	var out []cluster.GroupID
+	for _, o := range outcomes {
+		if o.Action == "grow" || o.Action == "terminate" {
+			out = append(out, o.Group)
+		}
+	}
+	return out
 }
 
 // still is what a round in which nothing changed has to do: to show that the agent
@@ -262,47 +287,6 @@ func (s *scaler) record(snapshot cluster.Snapshot, before decision.Memory, polic
 	if err != nil {
 		s.log.WithField("why", err.Error()).Debug("the round is not recorded")
 	}
-}
-
-// busy tells whether something is coming or going, so that the cloud is worth
-// reading often: a target that its Ready nodes do not meet, a drain, an action.
-func busy(s cluster.Snapshot, p decision.Plan) bool {
-	if len(p.Actions) > 0 {
-		return true
-	}
-	ready := make(map[cluster.InstanceID]bool, len(s.Nodes))
-	for _, n := range s.Nodes {
-		if n.Ready == cluster.StatusTrue {
-			ready[cluster.InstanceID(n.ProviderID)] = true
-		}
-		for _, t := range n.Taints {
-			if t.Key == cluster.TaintToBeDeleted {
-				return true
-			}
-		}
-	}
-	listed := map[cluster.InstanceID]bool{}
-	for _, g := range s.Groups {
-		up := 0
-		for _, in := range g.Instances {
-			listed[in.ID] = true
-			if in.Phase == cluster.PhaseDeleting && in.Member {
-				return true
-			}
-			if in.Member && ready[in.ID] {
-				up++
-			}
-		}
-		if up != g.Target {
-			return true
-		}
-	}
-	for _, n := range s.Nodes { // a young Node is ahead of the reads
-		if !n.ControlPlane && n.ProviderID != "" && !listed[cluster.InstanceID(n.ProviderID)] && s.Now.Sub(n.Created) < time.Minute {
-			return true
-		}
-	}
-	return false
 }
 
 // sentFor is how long a termination of ours stays known to the node cleaner.

@@ -71,6 +71,7 @@ type app struct {
 	recorder     record.EventRecorder
 	observer     *observe.Observer
 	inventory    *inventory.Inventory
+	requests     atomic.Int64 // to the cloud, so far
 	witness      nodecleaner.Witness
 	leadership   *election.Leadership
 	scaler       *scaler
@@ -152,6 +153,7 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 	a.witness = witness{clouds}
 	cloud := wrap.NewWriteAhead(clouds, func(ctx context.Context) error { return a.leadership.Announce(ctx) })
 	a.inventory = inventory.New(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
+	a.inventory.Requests = a.requests.Load
 	a.observer, err = observe.New(cfg.Observe, a.client, a.informers, a.inventory, a.entry("observe"))
 	if err != nil {
 		return nil, err
@@ -211,7 +213,10 @@ func (a *app) entry(service string) *logrus.Entry {
 // provider makes the cloud's stack, outermost first: Count(Timeout(cloud)).
 // agent/act logs each change with its rule and reason.
 func (a *app) provider(ctx context.Context) (provider.Provider, error) {
-	a.cfg.OnCall = a.metrics.Request
+	a.cfg.OnCall = func(action string, took time.Duration, err error) {
+		a.requests.Add(1)
+		a.metrics.Request(action, took, err)
+	}
 	if a.cfg.Bootstrap.Enabled {
 		cfg := a.cfg.Bootstrap
 		cfg.TokenGroups = a.cfg.JoinGroups() // as the published token's

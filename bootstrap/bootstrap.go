@@ -42,6 +42,9 @@ type Deps struct {
 	// Coming tells which machines have not joined; nil: none ever comes. Only tokens on
 	// demand need it (Config.Tokens).
 	Coming func() Coming
+	// NodeOf names the Node that an instance has become, by its provider ID; empty: none. Nil:
+	// tokens for instances end by themselves.
+	NodeOf func(providerID string) string
 	// Sinks are where join information is published beside the file.
 	Sinks []Sink
 	// Rehearse tries what was published, as Rehearse does; nil: nobody does.
@@ -77,8 +80,9 @@ type Service struct {
 	learnt       time.Time // which tokens of single machines there are
 	wanted       bool      // machines came in the last round
 	lastWanted   time.Time
-	rehearsed    string            // the values that were tried last
-	sunk         map[string]string // by sink: what it holds
+	rehearsed    string               // the values that were tried last
+	sunk         map[string]string    // by sink: what it holds
+	asked        map[string]time.Time // by sink: when it was written, or told that it holds it
 	complaint    string
 	complainedAt time.Time
 }
@@ -94,7 +98,7 @@ func New(cfg Config, deps Deps) *Service {
 	if deps.Certificate == nil {
 		deps.Certificate = func(ctx context.Context) (*x509.Certificate, error) { return servingcert.Fetch(ctx, deps.Rest) }
 	}
-	return &Service{cfg: cfg, deps: deps, log: deps.Log, sunk: map[string]string{}}
+	return &Service{cfg: cfg, deps: deps, log: deps.Log, sunk: map[string]string{}, asked: map[string]time.Time{}}
 }
 
 // Join returns what was last published, and whether anything was.

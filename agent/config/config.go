@@ -37,7 +37,7 @@ type Config struct {
 	Listen string `default:"127.0.0.1:8085" desc:"Address of metrics and health; off for none."`
 	// ListenPage serves the page beside the metrics: whoever reaches the address reads the
 	// names of pods and nodes.
-	ListenPage bool   `split_words:"true" default:"false" desc:"Whether the page of the last 24 hours is served there, too."`
+	ListenPage bool   `split_words:"true" default:"false" desc:"Serve the page under /page beside the metrics; who reaches the address reads names of pods and nodes."`
 	LogLevel   string `split_words:"true" default:"info" desc:"Least level of the journal: debug, info, warn or error."`
 	// NodeName is this machine's name in the Lease; empty: its host name.
 	NodeName string `split_words:"true" desc:"Name of this machine in the Lease; empty: its host name."`

@@ -16,6 +16,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/secret"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 )
 
@@ -28,6 +29,7 @@ const (
 	policyNodes     = "autoscaler-agent-nodes"
 	policyNames     = "autoscaler-agent-names"
 	policyJoins     = "autoscaler-agent-joins"
+	policyJoin      = "autoscaler-agent-join-secret"
 )
 
 const (
@@ -126,7 +128,7 @@ func tryPolicies(ctx context.Context, client *kube.Client) (held, open, unsure [
 	for _, p := range []struct {
 		name string
 		try  func(context.Context, *kube.Client) (tried bool, err error)
-	}{{policyTokens, foreignSecret}, {policyTokenLife, endlessToken}, {policyNames, foreignLease}, {policyNodes, foreignLabel}, {policyApprovals, foreignApproval}, {policyJoins, joinOfNode}} {
+	}{{policyTokens, foreignSecret}, {policyTokenLife, endlessToken}, {policyNames, foreignLease}, {policyNodes, foreignLabel}, {policyApprovals, foreignApproval}, {policyJoins, joinOfNode}, {policyJoin, foreignJoinSecret}} {
 		tried, err := p.try(ctx, client)
 		switch {
 		case !tried && err == nil: // there is nothing to try it with
@@ -148,6 +150,14 @@ func foreignSecret(ctx context.Context, client *kube.Client) (bool, error) {
 		s.Type = corev1.SecretTypeOpaque
 		_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, s, dryRun)
 	}
+	return true, err
+}
+
+// foreignJoinSecret has a key that is no join value.
+func foreignJoinSecret(ctx context.Context, client *kube.Client) (bool, error) {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secret.Name, Labels: map[string]string{secret.Label: "true"}}, Type: corev1.SecretTypeOpaque,
+		Data: map[string][]byte{"kubeconfig": []byte("x")}}
+	_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, s, dryRun)
 	return true, err
 }
 

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/x509"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,26 +12,27 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/servingcert"
 )
 
 // checkKubernetes tries the kubeconfig, the API server and everything that it has to allow.
 func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
-	path, err := cfg.KubeconfigPath(true)
-	if err != nil {
-		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error()}}
-	}
 	kubeconfig, err := clients.Rest(cfg, true)
 	if err != nil {
 		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error()}}
+	}
+	path, err := cfg.KubeconfigPath(true)
+	if err != nil {
+		path = "the account of its pod" // clients.Rest found no file and took that
 	}
 	client, err := clients.Services(kubeconfig)
 	if err != nil {
 		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error(), Remedy: "mend the file or set " + config.Prefix + "_KUBECONFIG"}}
 	}
 	if err := clients.Answers(ctx, kubeconfig, client); err != nil {
-		return []Finding{{Level: LevelError, About: "API server", Text: err.Error() + ", by " + path}}
+		return append([]Finding{{Level: LevelError, About: "API server", Text: err.Error() + ", by " + path}}, checkServer(ctx, kubeconfig.Host, thisMachine(cfg))...)
 	}
 	v, err := client.ServerVersion(ctx)
 	if err != nil {
@@ -46,6 +48,7 @@ func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	out = append(out, checkJoin(ctx, cfg, client)...)
 	out = append(out, checkTokens(ctx, cfg, client)...)
 	out = append(out, checkProtected(ctx, cfg, client, kubeconfig)...)
+	out = append(out, checkLeader(ctx, cfg, client, kubeconfig, func(ctx context.Context) (*x509.Certificate, error) { return servingcert.Fetch(ctx, kubeconfig) }, thisMachine(cfg))...)
 	return append(out, checkOther(ctx, cfg, client))
 }
 

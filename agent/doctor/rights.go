@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/secret"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
@@ -106,6 +107,9 @@ func serviceRights(s config.Services) []right {
 		names := bootstrap.PoolNames()
 		for _, verb := range []string{"get", "update", "delete"} {
 			list = append(list, right{verb, "", "secrets", "", "kube-system", names[0]}, right{verb, "", "secrets", "", "kube-system", names[len(names)-1]})
+		}
+		if s.Bootstrap.Secret {
+			list = append(list, right{"get", "", "secrets", "", "kube-system", secret.Name}, right{"update", "", "secrets", "", "kube-system", secret.Name})
 		}
 		list = append(list, right{"get", "", "configmaps", "", "kube-public", "cluster-info"}, right{"get", "", "configmaps", "", "kube-system", "kubeadm-config"})
 	}

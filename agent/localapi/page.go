@@ -35,7 +35,7 @@ func (s *Server) page(now time.Time) page.Data {
 	st := s.status()
 	d := page.Data{At: now, Version: st.Version, Node: st.Node, Since: st.Since, Acting: st.Acting, Why: st.Why,
 		Nodes: st.Nodes, Ready: st.Ready, Pods: st.Pods, Pending: st.Pending, History: s.History.View(now)}
-	for _, fault := range append([]string{st.Stale, st.Cloud}, st.Late...) {
+	for _, fault := range append([]string{st.Stale, st.Cloud, st.Settings}, st.Late...) {
 		for line := range strings.Lines(fault) {
 			d.Faults = append(d.Faults, strings.TrimSpace(line))
 		}

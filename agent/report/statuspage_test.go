@@ -140,7 +140,7 @@ func TestStatusConfigMapIsWrittenOnChange(t *testing.T) {
 // TestStatusPageTellsThatGroupsYAMLIsNotInForce: also where the cluster stands still.
 func TestStatusPageTellsThatGroupsYAMLIsNotInForce(t *testing.T) {
 	fault := ""
-	sp := NewStatusPage(nil, NewChanges(logrus.NewEntry(logrus.New())), nil)
+	sp := NewStatusPage(kubetest.Client(fake.NewClientset()), NewChanges(logrus.NewEntry(logrus.New())), nil)
 	sp.SettingsFault = func() string { return fault }
 	s := cluster.Snapshot{Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	sp.Round(&s, decision.Plan{}, decision.Memory{}, decision.Policy{}, 1)

@@ -41,7 +41,7 @@ Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists 
 		return usage(c)
 	})
 	root.AddCommand(runCommand(), checkCommand(), planCommand(), statusCommand(), explainCommand(), reloadCommand(), nodeCommand(),
-		replayCommand(), userdataCommand(), tokenCommand(), iamPolicyCommand(), completionCommand(), installCommand(), uninstallCommand(), versionCommand())
+		replayCommand(), leaderConfigCommand(), userdataCommand(), tokenCommand(), iamPolicyCommand(), openstackRulesCommand(), completionCommand(), installCommand(), uninstallCommand(), versionCommand())
 	for _, command := range tagged {
 		root.AddCommand(command())
 	}

@@ -254,8 +254,7 @@ func (r *rig) certificates(cfg *attest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := sha256.Sum256(parsed.RawSubjectPublicKeyInfo)
-	r.hash, r.caPEM = "sha256:"+hex.EncodeToString(sum[:]), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER})
+	r.hash, r.caPEM = hashOf(parsed), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER})
 	r.ca = x509.NewCertPool()
 	r.ca.AddCert(parsed)
 	key := newKey(t)
@@ -275,6 +274,12 @@ func (r *rig) certificates(cfg *attest.Config) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// hashOf is how a cluster is named in what machines sign.
+func hashOf(ca *x509.Certificate) string {
+	sum := sha256.Sum256(ca.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {
