@@ -80,6 +80,7 @@ type app struct {
 	serviceNames []string
 	changes      *report.Changes
 	loaded       chan struct{} // closed once the caches hold the cluster
+	reloader     *reloader
 }
 
 // Run works until ctx ends; then it finishes what it is in and returns nil. An
@@ -102,6 +103,8 @@ func Run(ctx context.Context, cfg config.Config, logger *logrus.Logger) error {
 	}
 	a.log.WithFields(logrus.Fields{"version": version.Current(), "node": a.identity}).Info("starting")
 	defer a.log.Info("stopped")
+	a.reloader = &reloader{log: logger, env: config.SeeEnvFile(cfg.EnvFile), look: a.settings.Look, fault: a.settings.Fault, groups: cfg.GroupsFile}
+	a.reloader.onHangup(ctx)
 	services := a.services()
 	for _, s := range services {
 		a.serviceNames = append(a.serviceNames, s.Name)
@@ -266,7 +269,7 @@ func (a *app) localAPI() *localapi.Server {
 	return &localapi.Server{
 		Config: a.cfg, Node: a.identity, Since: a.started, Services: a.serviceNames, Heartbeats: a.heartbeats, Metrics: a.metrics, Leadership: a.leadership,
 		Observer: a.observer, Inventory: a.inventory, Signer: a.signer, Cleaner: a.cleaner, Flight: a.scaler.recorder,
-		SettingsFault: a.settings.Fault, Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan, History: a.scaler.history, Unready: a.unready,
+		Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan, History: a.scaler.history, Unready: a.unready, SettingsFault: a.settings.Fault, Reload: a.reloader.tell,
 	}
 }
 

@@ -42,6 +42,9 @@ type Config struct {
 	// NodeName is this machine's name in the Lease; empty: its host name.
 	NodeName string `split_words:"true" desc:"Name of this machine in the Lease; empty: its host name."`
 
+	// EnvFile is the environment file that the settings came from; empty: EnvFile.
+	EnvFile string `ignored:"true"`
+
 	Lease   election.Config
 	Scaler  Scaler
 	Scaling decision.Policy

@@ -32,6 +32,7 @@ func Verdict(v reaper.Verdict) *reaper.Verdict {
 // Explain asks the engine about one thing and adds what was learnt of a group's template.
 func Explain(s cluster.Snapshot, m decision.Memory, p decision.Policy, corrections map[string]template.Correction, kind, name string) Explanation {
 	x := Explanation{Explanation: plan.Explain(s, m, p, decision.Query{Kind: kind, Name: name})}
+	withNumbers(&x.Explanation, &s)
 	if x.Group != nil {
 		x.Group.Template.Learnt = corrections[x.Group.Template.Spec].Describe()
 	}

@@ -3,7 +3,7 @@
 // address of the host. Its types are the JSON that the commands print, whether the running
 // agent answered or the command looked for itself (agent/oneshot).
 //
-// It refuses to change anything, and to ask the API server or a cloud for an answer: it
+// It refuses to change anything (POST /reload asks the agent to read its settings again), and to ask the API server or a cloud for an answer: it
 // tells what the agent has in memory.
 package localapi
 
@@ -48,6 +48,8 @@ type Server struct {
 	Signer     *csrsigner.Service   // nil: switched off
 	Cleaner    *nodecleaner.Service // nil: switched off
 	Flight     io.WriterTo          // the recorded rounds
+	// Reload takes changed settings; its error names what is not in force. nil: there is none.
+	Reload func() ([]string, error)
 	// SettingsFault says why groups.yaml as it is now is not in force; nil: nobody knows.
 	SettingsFault func() string
 	// Policy is the one in force, Memory the engine's after the last round, Last the plan of
@@ -84,6 +86,7 @@ func (s *Server) ServeSocket(ctx context.Context, beat func()) error {
 	mux.HandleFunc("GET /explain", s.serveExplain)
 	mux.HandleFunc("GET "+NamesPath, s.serveNames)
 	mux.HandleFunc("GET /flight", s.serveFlight)
+	mux.HandleFunc("POST "+ReloadPath, s.serveReload)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)

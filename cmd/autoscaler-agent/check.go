@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/doctor"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 )
 
 func checkCommand() *cobra.Command {
@@ -43,12 +45,13 @@ credentials, node groups. The exit code is 1 when a finding is an error.`,
 			return nil
 		}
 		cfg, err := load(*envFile)
-		findings := []doctor.Finding{}
 		if *files {
-			findings = append(findings, doctor.Files(cfg, *offline)...)
-		} else {
-			findings = doctor.Check(c.Context(), cfg, err, *offline)
+			_, err := printData(c.OutOrStdout(), *output, doctor.Files(cfg, *offline))
+			return err
 		}
+		stop := text.Progress(c.ErrOrStderr(), "checking files, cluster and cloud")
+		findings := doctor.Check(c.Context(), cfg, err, *offline)
+		stop()
 		if *kubelets && !*offline && err == nil {
 			findings = append(findings, doctor.Kubelets(c.Context(), cfg)...)
 		}
@@ -58,12 +61,10 @@ credentials, node groups. The exit code is 1 when a finding is an error.`,
 		if done, err := printData(c.OutOrStdout(), *output, findings); err != nil {
 			return err
 		} else if !done {
-			printFindings(c.OutOrStdout(), findings)
+			text.Findings(c.OutOrStdout(), findings)
 		}
-		for _, f := range findings {
-			if f.Level == doctor.LevelError {
-				return exitCode(exitFailed)
-			}
+		if slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.Level == doctor.LevelError }) {
+			return exitCode(exitFailed)
 		}
 		return nil
 	}

@@ -82,7 +82,10 @@ func (x explaining) explain(c *cobra.Command, kind, name string) error {
 		if err != nil {
 			return failed("configuration", err)
 		}
-		if found, err = oneshot.Explain(c.Context(), cfg, report.NewLogger("warning", c.ErrOrStderr()), kind, name); err != nil {
+		stop := text.Progress(c.ErrOrStderr(), "reading the cluster and the cloud")
+		found, err = oneshot.Explain(c.Context(), cfg, report.NewLogger("warning", c.ErrOrStderr()), kind, name)
+		stop()
+		if err != nil {
 			return failed("explain", err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/doctor"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/install"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 )
 
 func installCommand() *cobra.Command {
@@ -173,7 +174,7 @@ func afterInstall(c *cobra.Command, host install.Host) error {
 			findings = doctor.Check(c.Context(), cfg, err, false)
 		}
 	}
-	printFindings(out, findings)
+	text.Findings(out, findings)
 	fmt.Fprintln(out)
 	for _, f := range findings {
 		if f.Level == doctor.LevelError {

@@ -8,6 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/oneshot"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 )
 
 func planCommand() *cobra.Command {
@@ -28,7 +29,9 @@ Nothing is changed and no Lease is taken.`,
 		if err != nil {
 			return failed("configuration", err)
 		}
+		stop := text.Progress(c.ErrOrStderr(), "reading the cluster and the cloud")
 		snapshot, p, err := oneshot.Plan(c.Context(), cfg, report.NewLogger("warning", c.ErrOrStderr()))
+		stop()
 		if err != nil {
 			return failed("plan", err)
 		}

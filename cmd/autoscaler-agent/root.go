@@ -40,7 +40,7 @@ Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists 
 		}
 		return usage(c)
 	})
-	root.AddCommand(runCommand(), checkCommand(), planCommand(), statusCommand(), explainCommand(), nodeCommand(),
+	root.AddCommand(runCommand(), checkCommand(), planCommand(), statusCommand(), explainCommand(), reloadCommand(), nodeCommand(),
 		replayCommand(), leaderConfigCommand(), userdataCommand(), tokenCommand(), iamPolicyCommand(), openstackRulesCommand(), completionCommand(), installCommand(), uninstallCommand(), versionCommand())
 	for _, command := range tagged {
 		root.AddCommand(command())

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -24,6 +25,10 @@ func runCommand() *cobra.Command {
 	}
 	envFile := envFileFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		started := time.Now()
+		if err := config.LoadCredentials(); err != nil {
+			return failed("credentials", err)
+		}
 		cfg, err := load(*envFile)
 		if *envFile == "" && errors.Is(err, fs.ErrPermission) {
 			cfg, err = config.Load() // systemd has read the file, as root
@@ -39,8 +44,10 @@ func runCommand() *cobra.Command {
 			}
 			return exitCode(exitConfig)
 		}
+		cfg.EnvFile = *envFile
 		if err := agent.Run(c.Context(), cfg, log); err != nil {
 			log.WithField("service", "agent").Error(err.Error())
+			agent.WaitForSystemd(c.Context(), started)
 			return exitCode(exitFailed)
 		}
 		return nil

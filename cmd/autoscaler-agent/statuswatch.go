@@ -75,7 +75,7 @@ func look(ctx context.Context, socket string, out io.Writer, columns int) error 
 	if err := agentsocket.Ask(ctx, socket, localapi.HistoryPath, &v); err != nil {
 		return err
 	}
-	printStatus(out, s)
+	text.Status(out, s)
 	text.History(out, v, columns)
 	return nil
 }

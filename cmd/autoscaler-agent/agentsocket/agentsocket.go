@@ -18,12 +18,16 @@ import (
 
 // Get asks the running agent; the caller closes the body.
 func Get(ctx context.Context, socket, path string) (io.ReadCloser, error) {
+	return request(ctx, http.MethodGet, socket, path)
+}
+
+func request(ctx context.Context, method, socket, path string) (io.ReadCloser, error) {
 	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		},
 	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent"+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +47,16 @@ func Get(ctx context.Context, socket, path string) (io.ReadCloser, error) {
 
 // Ask reads the running agent's answer into v.
 func Ask(ctx context.Context, socket, path string, v any) error {
-	body, err := Get(ctx, socket, path)
+	return ask(ctx, http.MethodGet, socket, path, v)
+}
+
+// Post tells the running agent to do something and reads its answer into v.
+func Post(ctx context.Context, socket, path string, v any) error {
+	return ask(ctx, http.MethodPost, socket, path, v)
+}
+
+func ask(ctx context.Context, method, socket, path string, v any) error {
+	body, err := request(ctx, method, socket, path)
 	if err != nil {
 		return err
 	}

@@ -21,11 +21,12 @@ import (
 // host is the container with the agent's cluster and cloud.
 type host struct {
 	*container
-	w *world.World
+	w       *world.World
+	version string // of the package
 }
 
 // TestHost plays the life of an installation: package, install, start, scale, hang, reboot,
-// upgrade, wrong configuration, uninstall.
+// upgrade, wrong configuration, uninstall; and the commands of README.md and docs/install.md.
 func TestHost(t *testing.T) {
 	if os.Getenv("AUTOSCALER_TEST_SYSTEMD") == "" {
 		t.Skip("it boots systemd in a container, as root: make e2e-systemd")
@@ -43,11 +44,14 @@ func TestHost(t *testing.T) {
 			t.Log(err)
 		}
 	})
-	h := &host{newContainer(t), w}
+	h := &host{container: newContainer(t), w: w}
 	h.put(w.ControlPlane.Kubeconfig(), "/etc/kubernetes/admin.conf")
 	h.put(debs[0], "/root/agent.deb")
-	if out := h.run("dpkg -i /root/agent.deb"); strings.Contains(out, "rror") {
-		t.Errorf("dpkg says %s", out)
+	h.put(debs[0], "/root/"+filepath.Base(debs[0]))
+	h.version = strings.TrimSuffix(strings.TrimPrefix(filepath.Base(debs[0]), "autoscaler-agent-"), "-linux-amd64.deb")
+	// The package is installed as the README says.
+	if out := h.run(h.verbatim(block(t, "README.md", "## Install it on a cluster")[0])); strings.Contains(out, "rror") {
+		t.Errorf("apt-get says %s", out)
 	}
 	t.Run("install", func(t *testing.T) { h.t = t; h.install() })
 	if t.Failed() {
@@ -57,7 +61,8 @@ func TestHost(t *testing.T) {
 		name string
 		play func()
 	}{
-		{"ready", h.ready}, {"scale", h.scale}, {"journal", h.journal}, {"watchdog", h.watchdog}, {"reboot", h.reboot},
+		{"ready", h.ready}, {"scale", h.scale}, {"documents", h.documents}, {"journal", h.journal}, {"reload", h.reload}, {"files", h.files}, {"disks", h.disks},
+		{"stop", h.stop}, {"watchdog", h.watchdog}, {"crash", h.crash}, {"reboot", h.reboot},
 		{"upgrade", h.upgrade}, {"configuration", h.configuration}, {"renewal", h.renewal}, {"uninstall", h.uninstall},
 	} {
 		t.Run(part.name, func(t *testing.T) { h.t = t; part.play() })
@@ -150,17 +155,18 @@ func (h *host) watchdog() {
 
 // reboot: the enabled unit comes up again and goes on.
 func (h *host) reboot() {
+	before := h.launched()
 	h.shutdown()
 	h.boot()
 	h.until("acting", "systemctl is-active autoscaler-agent && autoscaler-agent status | grep -q 'acting *yes'")
-	if got := h.launched(); got != 2 {
-		h.t.Errorf("%d instances after a reboot, want the two", got)
+	if got := h.launched(); got != before {
+		h.t.Errorf("%d instances after a reboot, want the %d of before", got, before)
 	}
 }
 
 // upgrade: a newer package in the middle of a scale-up buys nothing twice.
 func (h *host) upgrade() {
-	h.run("rm -rf /root/new && dpkg-deb -R /root/agent.deb /root/new && sed -i 's/^Version: .*/Version: 99.0.0/' /root/new/DEBIAN/control && dpkg-deb -b /root/new /root/new.deb")
+	h.run("rm -rf /root/new && dpkg-deb -R /root/agent.deb /root/new && sed -i 's/^Version: .*/Version: 99.0.0/' /root/new/DEBIAN/control && dpkg-deb -Zgzip -z1 -b /root/new /root/new.deb")
 	before := h.launched()
 	h.deploy("more", 3)
 	h.until("the first purchase", "journalctl -u autoscaler-agent --no-pager -o cat | grep -q more")

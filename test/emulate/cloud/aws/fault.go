@@ -72,6 +72,20 @@ func (c *Cloud) Inject(f Fault) (stop func() int) {
 	}
 }
 
+// Struck tells how often the armed faults of a kind have struck: a test waits by it for a call
+// that is under way.
+func (c *Cloud) Struck(kind Kind) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, a := range c.faults {
+		if a.Kind == kind {
+			n += a.struck
+		}
+	}
+	return n
+}
+
 // ClearFaults disarms every fault.
 func (c *Cloud) ClearFaults() {
 	c.mu.Lock()

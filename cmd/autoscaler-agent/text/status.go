@@ -1,0 +1,67 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
+)
+
+// Status prints what a running agent does now.
+func Status(out io.Writer, s localapi.Status) {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row("agent", "%s on %s, up %s", s.Version, s.Node, time.Since(s.Since).Round(time.Second))
+	if s.Acting {
+		row("acting", "yes")
+	} else {
+		row("acting", "no: %s", s.Why)
+	}
+	for line := range strings.SplitSeq(s.Settings, "\n") { // one mistake a line
+		if line != "" {
+			row("settings", "not in force: %s", line)
+		}
+	}
+	if s.Stale != "" {
+		row("kubernetes", "%s", s.Stale)
+	}
+	switch {
+	case s.Cloud != "":
+		for line := range strings.SplitSeq(s.Cloud, "\n") { // one fault a line
+			row("cloud", "%s", line)
+		}
+	case s.CloudAt.IsZero():
+		row("cloud", "not read yet")
+	default:
+		row("cloud", "read %s ago", time.Since(s.CloudAt).Round(time.Second))
+	}
+	for _, l := range s.Late {
+		row("late", "%s", l)
+	}
+	row("cluster", "%d nodes (%d ready), %d pods (%d pending)", s.Nodes, s.Ready, s.Pods, s.Pending)
+	_ = w.Flush() // out is a terminal or a pipe: a failed write has no reader
+	if len(s.Groups) > 0 {
+		several := slices.ContainsFunc(s.Groups, func(g localapi.GroupStatus) bool { return g.Provider != "" })
+		head, cell := "", func(localapi.GroupStatus) string { return "" }
+		if several {
+			head, cell = "\tPROVIDER", func(g localapi.GroupStatus) string { return "\t" + g.Provider }
+		}
+		fmt.Fprintf(w, "\nGROUP%s\tMIN\tTARGET\tMAX\tINSTANCES\n", head)
+		for _, g := range s.Groups {
+			fmt.Fprintf(w, "%s%s\t%d\t%d\t%d\t%d\n", g.ID, cell(g), g.Min, g.Target, g.Max, g.Instances)
+		}
+		_ = w.Flush()
+		for _, g := range s.Groups {
+			if words := g.Remark(); words != "" {
+				fmt.Fprintf(out, "  %s: %s\n", g.ID, Wrap(words, Columns(out)-4-len(g.ID), "    "))
+			}
+		}
+	}
+	if s.Plan != "" {
+		fmt.Fprintf(out, "\nlast plan, %s ago:\n%s", time.Since(s.LastPlan).Round(time.Second), s.Plan)
+	}
+}
