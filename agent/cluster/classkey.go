@@ -22,7 +22,25 @@ func AppendClass(b []byte, c *PodClass) []byte {
 		b = appendInt(AppendString(AppendString(b, h.IP), h.Protocol), int64(h.Port))
 	}
 	b = appendInt(AppendNodeDemands(b, c), int64(c.Priority))
-	return appendRelations(AppendStrings(b, c.NotUnderstood), c)
+	return appendPreferences(appendRelations(AppendStrings(b, c.NotUnderstood), c), c.Prefers)
+}
+
+// appendPreferences appends what only scores read. Most classes have none of it.
+func appendPreferences(b []byte, p *Preferences) []byte {
+	if p == nil {
+		return append(b, '-')
+	}
+	b = appendInt(appendInt(append(b, '+'), p.MilliCPU), p.Memory)
+	b = appendInt(appendInt(b, p.IncomingMilliCPU), p.IncomingMemory)
+	b = appendInt(b, int64(len(p.Nodes)))
+	for i := range p.Nodes {
+		b = AppendNodeTerms(appendInt(b, p.Nodes[i].Weight), []NodeTerm{p.Nodes[i].Term})
+	}
+	b = appendInt(b, int64(len(p.Pods)))
+	for i := range p.Pods {
+		b = appendPodTerms(appendInt(b, p.Pods[i].Weight), []PodTerm{p.Pods[i].Term})
+	}
+	return appendSpread(b, p.Spread)
 }
 
 // AppendNodeDemands appends what a class demands of the labels, the taints and the name of
@@ -44,9 +62,13 @@ func AppendTolerations(b []byte, list []Toleration) []byte {
 // AppendPodDemands appends the terms of a class that select other pods.
 func AppendPodDemands(b []byte, c *PodClass) []byte {
 	b = appendPodTerms(appendPodTerms(b, c.PodAffinity), c.PodAntiAffinity)
-	b = appendInt(b, int64(len(c.Spread)))
-	for i := range c.Spread {
-		s := &c.Spread[i]
+	return appendSpread(b, c.Spread)
+}
+
+func appendSpread(b []byte, spread []Spread) []byte {
+	b = appendInt(b, int64(len(spread)))
+	for i := range spread {
+		s := &spread[i]
 		b = appendInt(appendInt(AppendString(b, s.TopologyKey), int64(s.MaxSkew)), int64(s.MinDomains))
 		b = AppendSelector(b, s.Selector)
 		b = appendBool(appendBool(b, s.IgnoreNodeAffinity), s.HonorTaints)

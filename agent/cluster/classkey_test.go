@@ -34,6 +34,13 @@ func TestClassKeyTellsEveryFieldApart(t *testing.T) {
 		{Topologies: []NodeTerm{}}, {Driver: "c"}, {Handle: "c"}, {OnePod: true}, {Refused: "c"}} {
 		variants = append(variants, PodClass{Volumes: []Volume{v}})
 	}
+	for _, p := range []Preferences{
+		{}, {MilliCPU: 1}, {Memory: 1}, {IncomingMilliCPU: 1}, {IncomingMemory: 1}, {Nodes: []PreferredNodes{{}}}, {Nodes: []PreferredNodes{{Weight: 1}}},
+		{Nodes: []PreferredNodes{{Term: terms[0]}}}, {Pods: []PreferredPods{{}}}, {Pods: []PreferredPods{{Weight: 1}}}, {Pods: []PreferredPods{{Term: PodTerm{TopologyKey: "k"}}}},
+		{Spread: []Spread{{}}}, {Spread: []Spread{{MaxSkew: 1}}},
+	} {
+		variants = append(variants, PodClass{Prefers: &p})
+	}
 	seen := map[string]int{}
 	for i, v := range variants {
 		key := string(AppendClass(nil, &v))
@@ -45,7 +52,7 @@ func TestClassKeyTellsEveryFieldApart(t *testing.T) {
 		}
 		seen[key] = i
 	}
-	if n := reflect.TypeFor[PodClass]().NumField(); n != 14 {
+	if n := reflect.TypeFor[PodClass]().NumField(); n != 15 {
 		t.Errorf("PodClass has %d fields: add the new one to AppendClass and to this test", n)
 	}
 }
@@ -55,6 +62,7 @@ func TestClassKeyKnowsEveryFieldBelow(t *testing.T) {
 	for typ, want := range map[reflect.Type]int{
 		reflect.TypeFor[PodTerm](): 4, reflect.TypeFor[Spread](): 6, reflect.TypeFor[Volume](): 8, reflect.TypeFor[Selector](): 1,
 		reflect.TypeFor[NodeTerm](): 2, reflect.TypeFor[Requirement](): 3, reflect.TypeFor[Toleration](): 4, reflect.TypeFor[HostPort](): 3,
+		reflect.TypeFor[Preferences](): 7, reflect.TypeFor[PreferredNodes](): 2, reflect.TypeFor[PreferredPods](): 2,
 	} {
 		if n := typ.NumField(); n != want {
 			t.Errorf("%s has %d fields, not %d: add it to AppendClass and its test", typ, n, want)

@@ -29,6 +29,39 @@ type PodClass struct {
 	// judge, in the API's words ("required podAntiAffinity"). Such a pod is held by
 	// name; nothing is guessed.
 	NotUnderstood []string `json:"notUnderstood,omitempty"`
+	// Prefers is what kube-scheduler's scores read of the pod beside all this; nil: nothing.
+	Prefers *Preferences `json:"prefers,omitempty"`
+}
+
+// Preferences are what a pod would rather have: kube-scheduler's scores read them, and its
+// filters do not. Never changed once they are handed out.
+type Preferences struct {
+	// MilliCPU and Memory are the requests as the score LeastAllocated counts them: with
+	// 100m and 200 MB for each container that names none. 0: as PodClass.Requests.
+	MilliCPU int64 `json:"milliCPU,omitempty"`
+	Memory   int64 `json:"memory,omitempty"`
+	// IncomingMilliCPU and IncomingMemory are the same of the pod while it is being placed,
+	// where pod-level requests do not count. 0: as MilliCPU and Memory.
+	IncomingMilliCPU int64 `json:"incomingMilliCPU,omitempty"`
+	IncomingMemory   int64 `json:"incomingMemory,omitempty"`
+	// Nodes are the preferred terms of node affinity.
+	Nodes []PreferredNodes `json:"nodes,omitempty"`
+	// Pods are the preferred terms of pod affinity; of anti-affinity with a negative weight.
+	Pods []PreferredPods `json:"pods,omitempty"`
+	// Spread are the ScheduleAnyway constraints.
+	Spread []Spread `json:"spread,omitempty"`
+}
+
+// PreferredNodes is one preferred term of node affinity.
+type PreferredNodes struct {
+	Weight int64    `json:"weight"`
+	Term   NodeTerm `json:"term"`
+}
+
+// PreferredPods is one preferred term of pod affinity.
+type PreferredPods struct {
+	Weight int64   `json:"weight"`
+	Term   PodTerm `json:"term"`
 }
 
 // HostPort is a port that a pod claims on its node. IP is "0.0.0.0" for all.

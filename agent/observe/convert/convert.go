@@ -176,6 +176,7 @@ func PodClass(p *corev1.Pod, schedulers []string) cluster.PodClass {
 		c.Tolerations = append(c.Tolerations, cluster.Toleration{Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect)})
 	}
 	c.NotUnderstood = append(setPodTerms(p, &c), notUnderstood(&p.Spec, schedulers)...)
+	c.Prefers = preferences(p, &c)
 	return c
 }
 

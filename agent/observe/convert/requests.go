@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,6 +17,11 @@ func podRequests(pod *corev1.Pod) corev1.ResourceList {
 	if s := &pod.Spec; len(s.Containers) == 1 && len(s.InitContainers) == 0 && s.Resources == nil && len(s.Overhead) == 0 && !resizing(pod) {
 		return s.Containers[0].Resources.Requests // most pods
 	}
+	return requestsWith(pod, nil)
+}
+
+// requestsWith is podRequests with requests for the containers that name none.
+func requestsWith(pod *corev1.Pod, defaults corev1.ResourceList) corev1.ResourceList {
 	statuses := make(map[string]*corev1.ContainerStatus)
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
 		for i := range list {
@@ -26,20 +32,20 @@ func podRequests(pod *corev1.Pod) corev1.ResourceList {
 	}
 	sum := corev1.ResourceList{}
 	for i := range pod.Spec.Containers {
-		addList(sum, effective(pod, &pod.Spec.Containers[i], statuses))
+		addList(sum, withDefaults(effective(pod, &pod.Spec.Containers[i], statuses), defaults))
 	}
 	sidecars, floor := corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			req := effective(pod, c, statuses)
+			req := withDefaults(effective(pod, c, statuses), defaults)
 			addList(sum, req)
 			addList(sidecars, req)
 			maxList(floor, sidecars)
 			continue
 		}
 		use := sidecars.DeepCopy()
-		addList(use, c.Resources.Requests)
+		addList(use, withDefaults(c.Resources.Requests, defaults))
 		maxList(floor, use)
 	}
 	maxList(sum, floor)
@@ -76,6 +82,16 @@ func effective(pod *corev1.Pod, c *corev1.Container, statuses map[string]*corev1
 		}
 	}
 	maxList(out, c.Resources.Requests)
+	return out
+}
+
+// withDefaults adds to a list what it does not name.
+func withDefaults(list, defaults corev1.ResourceList) corev1.ResourceList {
+	if len(defaults) == 0 {
+		return list
+	}
+	out := maps.Clone(defaults)
+	maps.Copy(out, list)
 	return out
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -72,14 +73,56 @@ func TestInvalidSelectorsAreHeld(t *testing.T) {
 	}
 }
 
-func TestPreferencesPlayNoPart(t *testing.T) {
+func TestPreferencesStandApart(t *testing.T) {
 	p := &corev1.Pod{Spec: corev1.PodSpec{
 		Affinity: &corev1.Affinity{
 			PodAffinity:     &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1}}},
 			PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1}}}},
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{WhenUnsatisfiable: corev1.ScheduleAnyway, MaxSkew: 1}}}}
-	if got := PodClass(p, nil); !reflect.DeepEqual(got, cluster.PodClass{Requests: cluster.Resources{Pods: 1}}) {
+	got, term := PodClass(p, nil), cluster.PodTerm{Namespaces: []string{""}}
+	if want := (cluster.Preferences{Pods: []cluster.PreferredPods{{Weight: 1, Term: term}, {Weight: -1, Term: term}}, Spread: []cluster.Spread{{MaxSkew: 1}}}); got.Prefers == nil || !reflect.DeepEqual(*got.Prefers, want) {
+		t.Errorf("prefers %+v, want %+v", got.Prefers, want)
+	}
+	if got.Prefers = nil; !reflect.DeepEqual(got, cluster.PodClass{Requests: cluster.Resources{Pods: 1}}) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestScoredRequests follows PodInfo.CalculateResource of kube-scheduler, and
+// calculatePodResourceRequest where it differs.
+func TestScoredRequests(t *testing.T) {
+	requests := func(cpu, memory string) corev1.ResourceRequirements {
+		out := corev1.ResourceRequirements{Requests: corev1.ResourceList{}}
+		for name, amount := range map[corev1.ResourceName]string{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory} {
+			if amount != "" {
+				out.Requests[name] = resource.MustParse(amount)
+			}
+		}
+		return out
+	}
+	const mb = 1 << 20
+	both, cpu, podLevel := requests("250m", "100Mi"), requests("250m", ""), requests("600m", "")
+	for name, c := range map[string]struct {
+		containers []corev1.ResourceRequirements
+		pod        *corev1.ResourceRequirements
+		want       *cluster.Preferences
+	}{
+		"all are named":       {[]corev1.ResourceRequirements{both, both}, nil, nil},
+		"none is":             {[]corev1.ResourceRequirements{{}}, nil, &cluster.Preferences{MilliCPU: 100, Memory: 200 * mb}},
+		"one container of 2":  {[]corev1.ResourceRequirements{both, cpu}, nil, &cluster.Preferences{MilliCPU: 500, Memory: 300 * mb}},
+		"a request of 0 is 0": {[]corev1.ResourceRequirements{requests("0", "0")}, nil, nil},
+		"pod level": {[]corev1.ResourceRequirements{both, both}, &podLevel,
+			&cluster.Preferences{IncomingMilliCPU: 500, IncomingMemory: 200 * mb}},
+		"pod level, no memory": {[]corev1.ResourceRequirements{cpu}, &podLevel,
+			&cluster.Preferences{MilliCPU: 600, Memory: 200 * mb, IncomingMilliCPU: 250, IncomingMemory: 200 * mb}},
+	} {
+		p := &corev1.Pod{Spec: corev1.PodSpec{Resources: c.pod}}
+		for _, r := range c.containers {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Resources: r})
+		}
+		if got := PodClass(p, nil).Prefers; !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
 	}
 }
 

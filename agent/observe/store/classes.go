@@ -74,5 +74,6 @@ func (c *classes) snapshot() []cluster.PodClass {
 // selectsNamespaces reports whether a term of a class selects namespaces by labels.
 func selectsNamespaces(c *cluster.PodClass) bool {
 	asks := func(t cluster.PodTerm) bool { return t.NamespaceSelector != nil }
-	return slices.ContainsFunc(c.PodAffinity, asks) || slices.ContainsFunc(c.PodAntiAffinity, asks)
+	return slices.ContainsFunc(c.PodAffinity, asks) || slices.ContainsFunc(c.PodAntiAffinity, asks) ||
+		c.Prefers != nil && slices.ContainsFunc(c.Prefers.Pods, func(p cluster.PreferredPods) bool { return asks(p.Term) })
 }

@@ -34,11 +34,18 @@ type Judge struct {
 }
 
 type wireVerdicts struct {
-	Filters []string
-	Words   []string
-	Cells   []wireCell
-	Skipped []uint64
-	Error   string
+	Filters  []string
+	Words    []string
+	Cells    []wireCell
+	Skipped  []uint64
+	Bindings []Binding
+	Error    string
+}
+
+// Binding says where kube-scheduler puts one pod: indices into World.Nodes.
+type Binding struct {
+	Node int32   // 1 + the index; 0: no node passes
+	Best []int32 // all nodes with the highest score
 }
 
 type wireCell struct {
@@ -105,6 +112,33 @@ func (j *Judge) Send(w *World) error {
 		return fmt.Errorf("ask the judge: %w: %s", err, j.said.String())
 	}
 	return nil
+}
+
+// Bind lets kube-scheduler bind the waiting pods of a world one after the other, in their
+// order. Among equal nodes it draws by the seed.
+func (j *Judge) Bind(w *World, seed uint64) ([]Binding, error) {
+	wire, err := w.wire()
+	if err != nil {
+		return nil, err
+	}
+	wire.Bind, wire.Seed = true, seed
+	if err := j.enc.Encode(wire); err != nil {
+		return nil, fmt.Errorf("ask the judge: %w: %s", err, j.said.String())
+	}
+	var v wireVerdicts
+	if err := j.dec.Decode(&v); err != nil {
+		return nil, fmt.Errorf("hear the judge: %w: %s", err, j.said.String())
+	}
+	if v.Error != "" {
+		return nil, fmt.Errorf("the judge refused a world: %s", v.Error)
+	}
+	if len(v.Filters) > 0 {
+		j.filters = v.Filters
+	}
+	if len(v.Bindings) != len(w.Waiting) {
+		return nil, fmt.Errorf("hear the judge: %d bindings for %d pods", len(v.Bindings), len(w.Waiting))
+	}
+	return v.Bindings, nil
 }
 
 // Receive reads the next answer; pods and nodes are the counts of its question.

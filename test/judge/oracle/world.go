@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 )
@@ -23,6 +24,8 @@ type World struct {
 	Drivers    []*storagev1.CSIDriver          `json:"drivers,omitempty"`
 	Attached   []*storagev1.VolumeAttachment   `json:"attached,omitempty"`
 	Capacity   []*storagev1.CSIStorageCapacity `json:"capacity,omitempty"`
+	// ReplicaSets own some of the pods: kube-scheduler spreads these by its own defaults.
+	ReplicaSets []*appsv1.ReplicaSet `json:"replicaSets,omitempty"`
 }
 
 // wireWorld is a World on its way to the judge (test/emulate/controlplane/k8s/judge): every
@@ -31,6 +34,9 @@ type wireWorld struct {
 	Nodes, Pods, Waiting, Nominated          [][]byte
 	Namespaces, Claims, Volumes, Classes     [][]byte
 	CSINodes, Drivers, Attachments, Capacity [][]byte
+	ReplicaSets                              [][]byte
+	Bind                                     bool
+	Seed                                     uint64
 }
 
 type marshaler interface{ Marshal() ([]byte, error) }
@@ -73,6 +79,7 @@ func (w *World) wire() (*wireWorld, error) {
 	encodeAll(&out.Drivers, w.Drivers, &err)
 	encodeAll(&out.Attachments, w.Attached, &err)
 	encodeAll(&out.Capacity, w.Capacity, &err)
+	encodeAll(&out.ReplicaSets, w.ReplicaSets, &err)
 	return &out, err
 }
 

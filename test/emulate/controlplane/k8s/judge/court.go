@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,7 +48,7 @@ type court struct {
 
 // swapped is the shared lister that every plugin holds; the snapshot below changes
 // with the world.
-type swapped struct{ *internalcache.Snapshot }
+type swapped struct{ fwk.SharedLister }
 
 // nominations are the pods that wait for room that preemption made, by node. The
 // scheduler's own nominator asks its queue; here the world says it.
@@ -172,7 +173,9 @@ func (c *court) stage(w *World) (waiting, nominated []*corev1.Pod, err error) {
 	fill(storage.VolumeAttachments().Informer(), objects, failed)
 	_, objects, failed = decode[storagev1.CSIStorageCapacity](w.Capacity)
 	fill(storage.CSIStorageCapacities().Informer(), objects, failed)
-	c.snapshot.Snapshot = internalcache.NewSnapshot(pods, nodes)
+	_, objects, failed = decode[appsv1.ReplicaSet](w.ReplicaSets)
+	fill(c.informers.Apps().V1().ReplicaSets().Informer(), objects, failed)
+	c.snapshot.SharedLister = internalcache.NewSnapshot(pods, nodes)
 	return waiting, nominated, err
 }
 
@@ -201,6 +204,13 @@ func (c *court) judge(ctx context.Context, w *World) *Verdicts {
 	byName := map[string]fwk.NodeInfo{}
 	for _, n := range nodes {
 		byName[n.Node().Name] = n
+	}
+	if w.Bind {
+		v.Bindings, err = c.bind(ctx, w, waiting, byName)
+		if err != nil {
+			v.Error = err.Error()
+		}
+		return v
 	}
 	for _, p := range waiting {
 		c.judgePod(ctx, p, w, byName, v)

@@ -5,7 +5,8 @@
 // It lives in the module that pins the control plane, so that the judge is the very
 // version of the kube-scheduler that the tests run, and it imports nothing of the
 // product: what it says cannot be coloured by what is judged. It refuses to decide
-// more than the filters do: nothing is scored, preempted, bound or written anywhere.
+// more than it is asked: nothing is preempted or written anywhere, and pods are bound in
+// its own memory alone, where a world asks for that.
 package main
 
 import (
@@ -25,6 +26,11 @@ type World struct {
 	Nodes, Pods, Waiting, Nominated          [][]byte // Pods are bound; Nominated wait with a nominatedNodeName
 	Namespaces, Claims, Volumes, Classes     [][]byte
 	CSINodes, Drivers, Attachments, Capacity [][]byte
+	ReplicaSets                              [][]byte
+	// Bind asks for bindings instead of verdicts: the waiting pods are bound one after the
+	// other, in their order, ties drawn by Seed.
+	Bind bool
+	Seed uint64
 }
 
 // Verdicts answer one World: a cell per waiting pod and node, pods outermost.
@@ -38,7 +44,15 @@ type Verdicts struct {
 	Cells []Cell
 	// Skipped has a bit per filter for each waiting pod: the filter had nothing to say.
 	Skipped []uint64
-	Error   string
+	// Bindings answer a World with Bind, one per waiting pod.
+	Bindings []Binding
+	Error    string
+}
+
+// Binding says where one pod was put: indices into World.Nodes.
+type Binding struct {
+	Node int32   // 1 + the index; 0: no node passes
+	Best []int32 // all nodes with the highest score
 }
 
 // Cell is one judgement. Filter is 0 for "it fits", else 1 + the index of the filter

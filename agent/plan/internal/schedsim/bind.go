@@ -1,0 +1,83 @@
+package schedsim
+
+import "slices"
+
+// Bind binds n pods of a class one after the other and returns how many found a node. It
+// costs n times the sets of nodes that differ to the class, and the nodes that have changed
+// since the class was last bound.
+func (s *Sim) Bind(class, n int) int {
+	if len(s.cfg.Classes[class].NotUnderstood) > 0 {
+		return 0
+	}
+	v := s.viewOf(class)
+	for done := range n {
+		at := s.next(v)
+		if at < 0 {
+			return done
+		}
+		s.place(v, at)
+	}
+	return n
+}
+
+// BindTo binds one pod of a class to a node, whatever its score.
+func (s *Sim) BindTo(class, node int) { s.place(s.viewOf(class), node) }
+
+// place puts one pod where it belongs and takes the node up anew.
+func (s *Sim) place(v *view, at int) {
+	s.put(v.class, at, 1)
+	if v.constrained {
+		s.cfg.State.Put(v.class, int(s.nodes[at].state), 1)
+	}
+	if k := len(s.log) - 1; k >= 0 && s.log[k].Class == v.class && s.log[k].Node == at {
+		s.log[k].Count++
+	} else {
+		s.log = append(s.log, Placement{v.class, at, 1})
+	}
+	s.refresh(v, at)
+	v.seen = len(s.touched)
+}
+
+// next draws one of the best nodes; -1: none passes.
+func (s *Sim) next(v *view) int {
+	for {
+		best, _ := s.evaluate(v)
+		if len(best) == 0 {
+			return -1
+		}
+		total := 0
+		for _, id := range best {
+			total += len(v.sets[id].buckets[0].nodes)
+		}
+		k := s.draw.below(total)
+		for _, id := range best {
+			nodes := v.sets[id].buckets[0].nodes
+			if k >= len(nodes) {
+				k -= len(nodes)
+				continue
+			}
+			at := int(nodes[k])
+			if v.constrained && !s.cfg.State.Passes(v.class, int(s.nodes[at].state)) {
+				// Two nodes claim one hostname: the other has changed what holds for this one.
+				v.remove(at)
+				break
+			}
+			return at
+		}
+	}
+}
+
+// Best are the nodes with the highest score for one more pod of the class, in their order;
+// none where no node passes.
+func (s *Sim) Best(class int) []int {
+	v := s.viewOf(class)
+	best, _ := s.evaluate(v)
+	var out []int
+	for _, id := range best {
+		for _, n := range v.sets[id].buckets[0].nodes {
+			out = append(out, int(n))
+		}
+	}
+	slices.Sort(out)
+	return out
+}

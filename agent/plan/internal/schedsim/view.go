@@ -1,0 +1,263 @@
+package schedsim
+
+import (
+	"encoding/binary"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+)
+
+// view is the cluster as the scores of one class see it: the nodes with room for a pod of
+// it in sets that are alike but for what the node's own room scores.
+type view struct {
+	class       int
+	size        []int64
+	reads       *reads
+	constrained bool
+	single      bool // volumes: each node is judged by itself
+	terms       []fit.Term
+	interFrom   int // in set.values
+	facts       []fact
+	where       []place // per node
+	sets        []set
+	live        []int32 // sets with nodes
+	index       map[string]int32
+	seen        int // of Sim.touched
+	free        [][]int32
+}
+
+// fact is what a class makes of a shape.
+type fact struct {
+	known, passes, ignored bool
+	taints, affinity       int64
+}
+
+// place is where a node is in a view.
+type place struct {
+	set   int32 // one more than its number; 0: the node has no room, or does not pass
+	score int32
+	at    int32 // in the bucket
+}
+
+// set are nodes that are alike to a class but for their own scores.
+type set struct {
+	taints, affinity int64
+	ignored          bool
+	values           []int32 // per soft constraint and inter read: the domain, or the count of a hostname
+	count            int
+	alive            int32    // its place in view.live
+	buckets          []bucket // by falling score; none is empty
+}
+
+type bucket struct {
+	score int32
+	nodes []int32
+}
+
+func (g *set) any() int32 { return g.buckets[0].nodes[0] }
+
+// viewOf brings the view of a class up to date. It costs the nodes that have changed since
+// it was last asked for; the first time, and where most have changed, all nodes.
+func (s *Sim) viewOf(class int) *view {
+	v := s.views[class]
+	if v == nil {
+		v = &view{class: class, size: s.cfg.Dimensions.Class(class), reads: &s.reads[class], index: make(map[string]int32), seen: len(s.touched)}
+		v.interFrom = len(v.reads.spread)
+		v.single = len(s.cfg.Classes[class].Volumes) > 0
+		if s.cfg.State != nil && s.cfg.State.Constrained(class) {
+			v.constrained, v.terms = true, s.cfg.State.Terms(class)
+		}
+		s.views[class] = v
+		for n := range s.nodes {
+			s.refresh(v, n)
+		}
+		return v
+	}
+	if behind := s.touched[v.seen:]; len(behind) > len(s.nodes)+len(v.where) {
+		for n := range max(len(s.nodes), len(v.where)) {
+			s.refresh(v, n)
+		}
+	} else {
+		for _, n := range behind {
+			s.refresh(v, int(n))
+		}
+	}
+	v.seen = len(s.touched)
+	return v
+}
+
+// refresh takes a node up anew.
+func (s *Sim) refresh(v *view, n int) {
+	s.Steps++
+	for n >= len(v.where) {
+		v.where = append(v.where, place{})
+	}
+	at := &v.where[n]
+	if n >= len(s.nodes) {
+		if at.set > 0 {
+			v.remove(n)
+		}
+		return
+	}
+	x := &s.nodes[n]
+	f := s.factOf(v, x.shape)
+	if !f.passes || !binpack.Fits(x.room, v.size) {
+		if at.set > 0 {
+			v.remove(n)
+		}
+		return
+	}
+	id := s.setOf(v, f, n)
+	score := s.ownScore(v, x)
+	if at.set == id+1 && at.score == score {
+		return
+	}
+	if at.set > 0 {
+		v.remove(n)
+	}
+	v.insert(n, id, score)
+}
+
+func (s *Sim) factOf(v *view, shape int32) *fact {
+	for int(shape) >= len(v.facts) {
+		v.facts = append(v.facts, fact{})
+	}
+	f := &v.facts[shape]
+	if f.known {
+		return f
+	}
+	h, c := &s.shapes[shape], &s.cfg.Classes[v.class]
+	*f = fact{known: true, passes: fit.Passes(c, h.info), taints: int64(fit.Unpreferred(c, h.info))}
+	for i := range v.reads.affinity {
+		t := &v.reads.affinity[i]
+		if t.Weight != 0 && fit.MatchesTerm(&t.Term, h.info) {
+			f.affinity += t.Weight
+		}
+	}
+	for i := range v.reads.spread {
+		soft := &v.reads.spread[i]
+		missing := soft.key < 0 && !h.hostname || soft.key >= 0 && h.domains[soft.key] < 0
+		f.ignored = f.ignored || v.reads.all && missing
+	}
+	return f
+}
+
+// setOf is the set that a node belongs to. What it is known by is all that the filters F7 to
+// F12 and the scores read of the node besides its room.
+func (s *Sim) setOf(v *view, f *fact, n int) int32 {
+	x := &s.nodes[n]
+	h := &s.shapes[x.shape]
+	key := s.work.key[:0]
+	put := func(i int32) { key = binary.LittleEndian.AppendUint32(key, uint32(i)) }
+	put(int32(f.taints))
+	put(int32(f.affinity))
+	if f.ignored {
+		put(1)
+	} else {
+		put(0)
+	}
+	for i := range v.reads.spread {
+		put(s.spreadValue(&v.reads.spread[i], h, n))
+	}
+	for i := range v.reads.inter {
+		put(s.interValue(v.reads.inter[i].counter, h, n))
+	}
+	for _, t := range v.terms {
+		d := s.cfg.State.DomainOf(t, int(x.state))
+		if t.Key == labelHostname && d >= 0 {
+			d = s.cfg.State.Count(t, d)
+			if !s.cfg.State.Counts(t, int(x.state)) {
+				d = -2 - d
+			}
+		}
+		put(int32(d))
+	}
+	if v.single {
+		put(int32(n))
+	}
+	s.work.key = key
+	if id, ok := v.index[string(key)]; ok {
+		return id
+	}
+	id := int32(len(v.sets))
+	v.index[string(key)] = id
+	g := set{taints: f.taints, affinity: f.affinity, ignored: f.ignored, values: make([]int32, 0, len(v.reads.spread)+len(v.reads.inter))}
+	for i := range cap(g.values) {
+		g.values = append(g.values, int32(binary.LittleEndian.Uint32(key[12+4*i:])))
+	}
+	v.sets = append(v.sets, g)
+	return id
+}
+
+func (s *Sim) spreadValue(soft *softSpread, h *shape, n int) int32 {
+	switch {
+	case soft.counter >= 0:
+		return h.domains[soft.key]
+	case !h.hostname:
+		return -1
+	}
+	return s.selected[soft.selection].at(n)
+}
+
+func (s *Sim) interValue(counter int32, h *shape, n int) int32 {
+	if key := s.interCounters[counter].key; key >= 0 {
+		return h.domains[key]
+	}
+	if !h.hostname {
+		return 0
+	}
+	return s.inter[counter].perNode.at(n)
+}
+
+func (v *view) insert(n int, id, score int32) {
+	g := &v.sets[id]
+	if g.count == 0 {
+		g.alive = int32(len(v.live))
+		v.live = append(v.live, id)
+	}
+	g.count++
+	b := 0
+	for b < len(g.buckets) && g.buckets[b].score > score {
+		b++
+	}
+	if b == len(g.buckets) || g.buckets[b].score != score {
+		var nodes []int32
+		if f := len(v.free); f > 0 {
+			nodes, v.free = v.free[f-1], v.free[:f-1]
+		}
+		g.buckets = append(g.buckets, bucket{})
+		copy(g.buckets[b+1:], g.buckets[b:])
+		g.buckets[b] = bucket{score, nodes}
+	}
+	to := &g.buckets[b]
+	v.where[n] = place{id + 1, score, int32(len(to.nodes))}
+	to.nodes = append(to.nodes, int32(n))
+}
+
+func (v *view) remove(n int) {
+	p := v.where[n]
+	v.where[n] = place{}
+	g := &v.sets[p.set-1]
+	b := 0
+	for g.buckets[b].score != p.score {
+		b++
+	}
+	from := &g.buckets[b]
+	last := from.nodes[len(from.nodes)-1]
+	from.nodes[p.at] = last
+	from.nodes = from.nodes[:len(from.nodes)-1]
+	if int(last) != n {
+		v.where[last].at = p.at
+	}
+	if len(from.nodes) == 0 {
+		v.free = append(v.free, from.nodes)
+		copy(g.buckets[b:], g.buckets[b+1:])
+		g.buckets = g.buckets[:len(g.buckets)-1]
+	}
+	if g.count--; g.count == 0 {
+		moved := v.live[len(v.live)-1]
+		v.live[g.alive] = moved
+		v.sets[moved].alive = g.alive
+		v.live = v.live[:len(v.live)-1]
+	}
+}
