@@ -314,3 +314,11 @@ func (b *bins) fallen() int {
 	}
 	return left
 }
+
+// NewMix is a question that somebody else has drawn: pods of some classes wait, and what
+// the groups sell is all that there is. Slices are by class, but pool and zone by group.
+func NewMix(s cluster.Snapshot, count []int, tie []Tie, skew []int, pool, zone []string) *Mix {
+	m := &Mix{Snapshot: s, Count: count, Tie: tie, Skew: skew, Pool: pool, Zone: zone}
+	m.index()
+	return m
+}

@@ -1,0 +1,181 @@
+package worlds
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/test/judge/oracle"
+	"github.com/autoscaler-agent/autoscaler-agent/test/judge/yardstick"
+)
+
+// Result is how one buyer did in one world.
+type Result struct {
+	Price     float64 // of the machines that were bought, an hour
+	Machines  int
+	Rounds    int // purchases
+	First     int // pods that the first purchase of each wave was for
+	LeftFirst int // of them, those that kube-scheduler left after it
+	Left      int // in the end
+	Slowest   time.Duration
+	Took      time.Duration // processor time of all decisions
+	Said      string
+}
+
+// buyer looks at waiting pods and says how many machines of each group to buy.
+type buyer func(p *player, waiting []*corev1.Pod) []int
+
+// maxRounds ends a loop that would buy for ever.
+const maxRounds = 12
+
+type player struct {
+	w      *World
+	judge  *oracle.Judge
+	seed   uint64
+	now    time.Time
+	memory decision.Memory
+	result Result
+}
+
+// Play lets one buyer loose on the world of a seed.
+func Play(j *oracle.Judge, seed uint64, buy buyer) (Result, error) {
+	p := &player{w: Draw(seed), judge: j, seed: seed, now: start.Add(time.Minute)}
+	var waiting []*corev1.Pod
+	for _, wave := range p.w.Waves {
+		waiting = append(waiting, wave...)
+		var err error
+		if waiting, err = p.bind(waiting); err != nil {
+			return p.result, err
+		}
+		first := true
+		for range maxRounds {
+			if len(waiting) == 0 {
+				break
+			}
+			before := usage()
+			machines := buy(p, waiting)
+			took := usage() - before
+			p.result.Took += took
+			p.result.Slowest = max(p.result.Slowest, took)
+			bought := 0
+			for g, n := range machines {
+				for range n {
+					p.w.addMachine(g)
+				}
+				bought += n
+				p.result.Price += float64(n) * p.w.Groups[g].Price
+			}
+			if bought == 0 {
+				break
+			}
+			p.result.Machines += bought
+			p.result.Rounds++
+			n := len(waiting)
+			if waiting, err = p.bind(waiting); err != nil {
+				return p.result, err
+			}
+			if first {
+				first = false
+				p.result.First += n
+				p.result.LeftFirst += len(waiting)
+			}
+		}
+	}
+	p.result.Left = len(waiting)
+	return p.result, nil
+}
+
+func usage() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// bind lets kube-scheduler bind what it can, in the order of the queue.
+func (p *player) bind(waiting []*corev1.Pod) (left []*corev1.Pod, err error) {
+	p.now = p.now.Add(time.Minute)
+	world := &oracle.World{Nodes: p.w.Nodes, Pods: p.w.Bound, Waiting: waiting, ReplicaSets: p.w.ReplicaSets}
+	bindings, err := p.judge.Bind(world, p.seed)
+	if err != nil {
+		return nil, fmt.Errorf("seed %d: %w", p.seed, err)
+	}
+	for i, b := range bindings {
+		pod := waiting[i]
+		if b.Node == 0 {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.Time{Time: p.now}}}
+			left = append(left, pod)
+			continue
+		}
+		pod.Spec.NodeName = p.w.Nodes[b.Node-1].Name
+		pod.Status.Phase, pod.Status.Conditions = corev1.PodRunning, nil
+		p.w.Bound = append(p.w.Bound, pod)
+	}
+	return left, nil
+}
+
+// snapshot is the world as the agent sees it.
+func (p *player) snapshot(waiting []*corev1.Pod) cluster.Snapshot {
+	s := store.FromObjects(store.Objects{Nodes: p.w.Nodes, Pods: slices.Concat(p.w.Bound, waiting)})
+	s.Now = p.now
+	s.Groups = slices.Clone(p.w.Groups)
+	for g := range s.Groups {
+		s.Groups[g].ReadAt = s.Now
+	}
+	return s
+}
+
+// Policy is what the engine decides by.
+var Policy = decision.Policy{Expander: "least-waste", RandomSeed: 1, ExpendablePodsCutoff: -10, MaxNodeProvisionTime: 15 * time.Minute, MaxNodeStartupTime: 15 * time.Minute,
+	BackoffInitial: 5 * time.Minute, BackoffMax: 30 * time.Minute, BackoffReset: 3 * time.Hour, OKTotalUnready: 3, MaxTotalUnreadyPercent: 45, EnforceMin: true, FreshFor: time.Minute}
+
+// Ours buys as agent/plan decides.
+func Ours(p *player, waiting []*corev1.Pod) []int {
+	p.now = p.now.Add(time.Minute)
+	s := p.snapshot(waiting)
+	before := usage()
+	got, memory := plan.Decide(s, p.memory, Policy)
+	took := usage() - before
+	p.memory = memory
+	out := make([]int, len(p.w.Groups))
+	for _, a := range got.Actions {
+		if grow, ok := a.(decision.Grow); ok {
+			g := slices.IndexFunc(p.w.Groups, func(g cluster.NodeGroup) bool { return g.ID == grow.Group })
+			out[g] += grow.To - grow.From
+		}
+	}
+	p.result.Said += fmt.Sprintf("round %d: %v in %s; ", p.result.Rounds+1, out, took.Round(time.Millisecond/10))
+	return out
+}
+
+// mix is the question as the rules see it.
+func (p *player) mix(waiting []*corev1.Pod) *yardstick.Mix {
+	s := p.snapshot(waiting)
+	count := make([]int, len(s.Classes))
+	for i := range s.Pods {
+		count[s.Pods[i].Class]++
+	}
+	tie, skew := make([]yardstick.Tie, len(s.Classes)), make([]int, len(s.Classes))
+	for c := range s.Classes {
+		app := s.Classes[c].Labels["app"]
+		tie[c], skew[c] = p.w.Tie[app], max(p.w.Skew[app], 1)
+	}
+	return yardstick.NewMix(s, count, tie, skew, p.w.Pool, p.w.Zone)
+}
+
+// ClusterAutoscaler buys by Cluster Autoscaler's rule.
+func ClusterAutoscaler(p *player, waiting []*corev1.Pod) []int {
+	return p.mix(waiting).ClusterAutoscaler().Machines
+}
+
+// Karpenter buys by Karpenter's rule.
+func Karpenter(p *player, waiting []*corev1.Pod) []int { return p.mix(waiting).Karpenter().Machines }

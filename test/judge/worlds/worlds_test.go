@@ -1,0 +1,110 @@
+package worlds
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/judge/oracle"
+)
+
+var (
+	firstSeed = flag.Uint64("seed", 1, "seed of the first world; 1 to 60 are those of development")
+	count     = flag.Int("worlds", 6, "how many worlds TestWorlds plays")
+	rules     = flag.Bool("rules", true, "let the simple rules play too")
+)
+
+var judgeProgram string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(withJudge(m))
+}
+
+func withJudge(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "worlds-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		judgeProgram, err = oracle.BuildJudge(context.Background(), dir)
+	}
+	if err != nil {
+		os.Stderr.WriteString(err.Error() + "\n")
+		return 1
+	}
+	return m.Run()
+}
+
+// tally sums up what one buyer did.
+type tally struct {
+	first, left, lost, rounds, waves, dearer int
+	logs                                     float64 // of our price by its
+	priced                                   int
+	took                                     []time.Duration
+}
+
+// TestWorlds plays drawn worlds and prints what each buyer paid. It fails where the engine
+// leaves pods that a rule helps.
+func TestWorlds(t *testing.T) {
+	j, err := oracle.StartJudge(t.Context(), judgeProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	names, buyers := []string{"ours", "cluster autoscaler", "karpenter"}, []buyer{Ours, ClusterAutoscaler, Karpenter}
+	if !*rules {
+		names, buyers = names[:1], buyers[:1]
+	}
+	all := make([]tally, len(buyers))
+	for seed := *firstSeed; seed < *firstSeed+uint64(*count); seed++ {
+		w := Draw(seed)
+		var line strings.Builder
+		fmt.Fprintf(&line, "seed %d: %d pods, %d classes, %d tied, %d groups, %d nodes, %d waves", seed, w.Pods(), w.Classes, len(w.Tie), len(w.Groups), len(w.Nodes), len(w.Waves))
+		results := make([]Result, len(buyers))
+		for i, buy := range buyers {
+			if results[i], err = Play(j, seed, buy); err != nil {
+				t.Fatal(err)
+			}
+			r := &results[i]
+			fmt.Fprintf(&line, "\n  %-18s price %8.3f, %3d machines, %d rounds, %d of %d left after the first, %d in the end, slowest decision %s %s",
+				names[i], r.Price, r.Machines, r.Rounds, r.LeftFirst, r.First, r.Left, r.Slowest.Round(time.Millisecond/10), r.Said)
+			all[i].add(&results[0], r, len(w.Waves))
+		}
+		t.Log(line.String())
+		for i := range results[1:] {
+			if results[i+1].Left < results[0].Left {
+				t.Errorf("seed %d: %d pods left, %s leaves %d", seed, results[0].Left, names[i+1], results[i+1].Left)
+			}
+		}
+	}
+	for i := range all {
+		t.Logf("%-18s %s", names[i], all[i].String())
+	}
+}
+
+func (a *tally) add(ours, r *Result, waves int) {
+	a.first, a.left, a.lost, a.rounds = a.first+r.First, a.left+r.LeftFirst, a.lost+r.Left, a.rounds+r.Rounds
+	if r.Rounds > 0 {
+		a.waves += waves
+	}
+	a.took = append(a.took, r.Slowest)
+	if ours.Price > 0 && r.Price > 0 && r.Left <= ours.Left {
+		a.priced++
+		a.logs += math.Log(ours.Price / r.Price)
+		if ours.Price > r.Price*1.01 {
+			a.dearer++
+		}
+	}
+}
+
+func (a *tally) String() string {
+	slices.Sort(a.took)
+	return fmt.Sprintf("%d of %d pods left after the first purchase (%.2f %%), %d in the end; %d purchases in %d waves (%.2f); ours costs %.3f of it (geometric mean of %d), dearer by more than 1 %% in %d; slowest decision: median %s, maximum %s",
+		a.left, a.first, 100*float64(a.left)/float64(max(a.first, 1)), a.lost, a.rounds, a.waves, float64(a.rounds)/float64(max(a.waves, 1)),
+		math.Exp(a.logs/float64(max(a.priced, 1))), a.priced, a.dearer, a.took[len(a.took)/2].Round(time.Millisecond/10), a.took[len(a.took)-1].Round(time.Millisecond/10))
+}
