@@ -37,17 +37,18 @@ type buyer func(p *player, waiting []*corev1.Pod) []int
 const maxRounds = 12
 
 type player struct {
-	w      *World
-	judge  *oracle.Judge
-	seed   uint64
-	now    time.Time
-	memory decision.Memory
-	result Result
+	w       *World
+	judge   *oracle.Judge
+	seed    uint64
+	now     time.Time
+	memory  decision.Memory
+	decided time.Duration // of the last decision of ours
+	result  Result
 }
 
-// Play lets one buyer loose on the world of a seed.
-func Play(j *oracle.Judge, seed uint64, buy buyer) (Result, error) {
-	p := &player{w: Draw(seed), judge: j, seed: seed, now: start.Add(time.Minute)}
+// Play lets one buyer loose on a world, and changes it.
+func Play(j *oracle.Judge, w *World, buy buyer) (Result, error) {
+	p := &player{w: w, judge: j, seed: w.Seed, now: start.Add(time.Minute)}
 	var waiting []*corev1.Pod
 	for _, wave := range p.w.Waves {
 		waiting = append(waiting, wave...)
@@ -63,8 +64,12 @@ func Play(j *oracle.Judge, seed uint64, buy buyer) (Result, error) {
 			before := usage()
 			machines := buy(p, waiting)
 			took := usage() - before
+			if p.decided > 0 { // without what it takes to draw a Snapshot up
+				took, p.decided = p.decided, 0
+			}
 			p.result.Took += took
 			p.result.Slowest = max(p.result.Slowest, took)
+			p.result.Said += fmt.Sprintf("round %d: %v; ", p.result.Rounds+1, machines)
 			bought := 0
 			for g, n := range machines {
 				for range n {
@@ -145,7 +150,7 @@ func Ours(p *player, waiting []*corev1.Pod) []int {
 	before := usage()
 	got, memory := plan.Decide(s, p.memory, Policy)
 	took := usage() - before
-	p.memory = memory
+	p.memory, p.decided = memory, max(took, 1)
 	out := make([]int, len(p.w.Groups))
 	for _, a := range got.Actions {
 		if grow, ok := a.(decision.Grow); ok {
@@ -153,7 +158,6 @@ func Ours(p *player, waiting []*corev1.Pod) []int {
 			out[g] += grow.To - grow.From
 		}
 	}
-	p.result.Said += fmt.Sprintf("round %d: %v in %s; ", p.result.Rounds+1, out, took.Round(time.Millisecond/10))
 	return out
 }
 

@@ -67,7 +67,7 @@ func TestWorlds(t *testing.T) {
 		fmt.Fprintf(&line, "seed %d: %d pods, %d classes, %d tied, %d groups, %d nodes, %d waves", seed, w.Pods(), w.Classes, len(w.Tie), len(w.Groups), len(w.Nodes), len(w.Waves))
 		results := make([]Result, len(buyers))
 		for i, buy := range buyers {
-			if results[i], err = Play(j, seed, buy); err != nil {
+			if results[i], err = Play(j, Draw(seed), buy); err != nil {
 				t.Fatal(err)
 			}
 			r := &results[i]
