@@ -22,10 +22,14 @@ func (w *Planner) Decide() *fit.State {
 	}
 	w.topology = topology.Compile(w.State)
 	w.limitPackSteps()
-	best := w.baselineSolution(w.mixedSolution(w.bestSolution()))
+	best := w.quickSolution()
+	if best == nil {
+		best = w.baselineSolution(w.mixedSolution(w.bestSolution()))
+	}
 	if w.topology != nil && best.bought() > 0 && w.deferDemands() {
 		best = w.baselineSolution(w.mixedSolution(w.bestSolution()))
 	}
+	best = w.judgedSolution(best)
 	w.applySolution(best)
 	w.explain(best)
 	w.buy(best)
