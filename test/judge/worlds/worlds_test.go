@@ -108,3 +108,26 @@ func (a *tally) String() string {
 		a.left, a.first, 100*float64(a.left)/float64(max(a.first, 1)), a.lost, a.rounds, a.waves, float64(a.rounds)/float64(max(a.waves, 1)),
 		math.Exp(a.logs/float64(max(a.priced, 1))), a.priced, a.dearer, a.took[len(a.took)/2].Round(time.Millisecond/10), a.took[len(a.took)-1].Round(time.Millisecond/10))
 }
+
+// TestFoundWorlds: after the first purchase kube-scheduler leaves nobody in the worlds in
+// which it once did.
+func TestFoundWorlds(t *testing.T) {
+	j, err := oracle.StartJudge(t.Context(), judgeProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	worlds := map[string]*World{"spread beside anti-affinity": foundSpread()}
+	for _, seed := range []uint64{9, 11, 27} { // it left 26, 20 and 3 pods
+		worlds[fmt.Sprint("seed ", seed)] = Draw(seed)
+	}
+	for name, w := range worlds {
+		r, err := Play(j, w, Ours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Rounds != 1 || r.Left > 0 {
+			t.Errorf("%s: %d purchases, %d of %d pods left after the first, %d in the end: %s", name, r.Rounds, r.LeftFirst, r.First, r.Left, r.Said)
+		}
+	}
+}
