@@ -19,9 +19,11 @@ import (
 // the order of its queue, by its scores (schedsim). A packing that is tighter than what the
 // scheduler makes of it leaves pods behind, and they would be a second purchase.
 const (
-	// judgePods and judgePairs (classes by nodes) are what is worth judging.
-	judgePods  = 6_000
-	judgePairs = 400_000
+	// judgePods, judgePairs (classes by nodes, and by classes) and judgeGroups bound what is
+	// judged. Beyond them a round is decided by packing alone.
+	judgePods   = 6_000
+	judgePairs  = 40_000
+	judgeGroups = 64
 	// judgeSteps is what a round may spend on judging: so much, and so many times what
 	// binding all pods once takes.
 	judgeSteps, judgeTimes = 150_000, 20
@@ -51,7 +53,7 @@ type podRun struct{ class, n int }
 // judgeable tells whether this round's purchases can be judged: whether the model knows all
 // that matters, and whether it is small enough.
 func (w *Planner) judgeable() bool {
-	if w.anyUpcoming() || len(w.Groups) == 0 {
+	if w.anyUpcoming() || len(w.Groups) == 0 || len(w.Groups) > judgeGroups {
 		return false
 	}
 	pods, classes := 0, 0

@@ -20,6 +20,7 @@ func (w *Planner) judgedSolution(best *solution) *solution {
 	}
 	j := w.newJudge(cost)
 	defer j.sim.Rollback(j.begin)
+	defer func() { w.judgeSteps = j.sim.Steps }()
 	before := j.sim.Steps
 	n := j.left(best.grow)
 	j.most = min(j.sim.Steps+judgeSteps+judgeTimes*(j.sim.Steps-before), judgeMost)
