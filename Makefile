@@ -15,7 +15,7 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check test race oracle soak mutants chaos flood outage demo e2e-openstack e2e-clusterapi bench fuzz dist clean
+.PHONY: help build man generate check test race oracle soak mutants chaos flood outage demo e2e-openstack e2e-clusterapi e2e-worker e2e-systemd versions bench fuzz dist clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -80,6 +80,16 @@ e2e-clusterapi: ## provider clusterapi against Cluster API's own core manager, b
 	cd test && AUTOSCALER_TEST_CLUSTERAPI=1 $(GO) test ./suite/clusterapi ./suite/provider -run 'TestClusterAPICore|TestDefinitions' -count=1 -v -timeout 60m
 	cd test && AUTOSCALER_TEST_CLUSTERAPI=1 $(GO) run ./cmd/demo --provider clusterapi
 
+e2e-worker: ## a real worker: systemd containers run the generated user data whole, with real kubeadm, kubelet, containerd and cloud-init, and join a real control plane (as root; 8 minutes of CPU and 2 for a Debian once, then 5 minutes)
+	sh test/suite/worker/install.sh
+	cd test && AUTOSCALER_TEST_WORKER=1 $(GO) test ./suite/worker -count=1 -v -timeout 40m
+
+versions: ## renew userdata/versions.txt from the publishers' own checksum files (VERSIONS="kubelet=v1.36.5 kubeadm=v1.36.5 ..." adds some); needs the internet
+	cd test && $(GO) run ./cmd/versions -table ../userdata/versions.txt $(VERSIONS)
+
+e2e-systemd: dist ## the deb of make dist in a real systemd container, as root: install, ready, scale, journal, watchdog, reboot, upgrade, wrong configuration, renewal, uninstall (about 5 minutes, and those of make dist)
+	cd test && AUTOSCALER_TEST_SYSTEMD=1 $(GO) test ./suite/systemd -count=1 -v -timeout 30m
+
 bench: ## benchmarks beside the peers' figures and the bars (BENCH=E|R|... for some, BENCH_FLAGS="-write ../docs/performance.md" keeps the table)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count 3 -timeout 60m ./agent/... | (cd test && $(GO) run ./cmd/bench $(BENCH_FLAGS))
 
@@ -94,7 +104,7 @@ dist: ## static binaries for linux/amd64 and linux/arm64, and of each a deb, an 
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-arm64 ./cmd/autoscaler-agent
 	$(GO) run -trimpath -tags man -ldflags '$(LDFLAGS)' ./cmd/autoscaler-agent man dist/man
 	for shell in bash zsh fish; do dist/autoscaler-agent-linux-$$($(GO) env GOARCH) completion $$shell > dist/completion/$$shell || exit 1; done
-	cp units/autoscaler-agent.service units/agent.env.example units/groups.yaml.example units/rbac.yaml units/rbac-open-join.yaml units/rbac-clusterapi.yaml units/admission-policy.yaml LICENSE dist/
+	cp units/autoscaler-agent.service units/autoscaler-agent-renew.service units/autoscaler-agent-renew.timer units/agent.env.example units/groups.yaml.example units/rbac.yaml units/rbac-open-join.yaml units/rbac-clusterapi.yaml units/admission-policy.yaml LICENSE dist/
 	cd tools && $(GO) run ./dist -version '$(VERSION)' -date '$(DATE)'
 	ls -l dist
 

@@ -36,6 +36,7 @@ type scaler struct {
 	inventory *inventory.Inventory
 	executor  *act.Executor
 	mayAct    func() (bool, string)
+	console   func(context.Context, cluster.InstanceID) (string, error) // of a machine; nil: not read
 	file      statefile.File
 	recorder  *flight.Recorder
 	store     flight.Store
@@ -105,8 +106,8 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.print = print
 	s.inventory.SetFastPolling(busy(snapshot, p))
 	// Writing down and acting go side by side: a sync of a busy disk may take longer
-	// than the whole reaction, and a kill between the two loses timers only. What was
-	// bought is in the cloud's own target.
+	// than the whole reaction, and a kill between the two loses timers only. The
+	// machines that were bought are in the cloud's own target.
 	saved := make(chan struct{})
 	go func() {
 		defer close(saved)
@@ -138,6 +139,7 @@ func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision
 	if len(p.Actions) == 0 {
 		return false
 	}
+	p = s.withConsoles(ctx, p)
 	outcomes := s.executor.Do(ctx, p)
 	s.observer.AddOutcomes(outcomes)
 	s.metrics.Outcomes(outcomes, p)

@@ -35,8 +35,12 @@ func (a *app) otherServices() []supervise.Service {
 		cfg.TokenGroups = p.JoinGroups()
 		publisher := bootstrap.New(cfg, bootstrap.Deps{
 			Client: a.client, Rest: a.rest, Log: a.entry("bootstrap"), Metrics: a.metrics, MayAct: a.leadership.MayAct, Pool: a.tokens,
+			Coming: a.coming(), Sinks: a.sinks(), Rehearse: bootstrap.Rehearse,
 		})
 		list = append(list, supervise.Service{Name: "bootstrap", Budget: 3 * time.Minute, Run: publisher.Run})
+	}
+	if a.attest != nil {
+		list = append(list, supervise.Service{Name: "attest", Budget: time.Minute, Run: a.attest.Run})
 	}
 	return list
 }

@@ -35,11 +35,13 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/statefile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/supervise"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
@@ -76,6 +78,7 @@ type app struct {
 	settings     *groups.Live
 	priorities   *priorities.Watch  // nil: no expander asks for them
 	signer       *csrsigner.Service // nil: switched off
+	attest       *attest.Server     // nil: switched off
 	serviceNames []string
 	changes      *report.Changes
 }
@@ -142,7 +145,7 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 		return nil, err
 	}
 	a.witness = witness{clouds}
-	cloud := provider.NewWriteAhead(clouds, func(ctx context.Context) error { return a.leadership.Announce(ctx) })
+	cloud := wrap.NewWriteAhead(clouds, func(ctx context.Context) error { return a.leadership.Announce(ctx) })
 	a.inventory = inventory.New(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
 	a.observer, err = observe.New(cfg.Observe, a.client, a.factory, a.inventory, a.entry("observe"))
 	if err != nil {
@@ -159,8 +162,11 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 	}
 	a.wireScaler(cloud)
 	if cfg.CSR.Enabled {
-		a.signer, err = a.newSigner()
+		if a.signer, err = a.newSigner(); err != nil {
+			return nil, err
+		}
 	}
+	a.attest, err = a.newAttester()
 	return a, err
 }
 
@@ -196,8 +202,8 @@ func (a *app) entry(service string) *logrus.Entry {
 	return a.log.Logger.WithField("service", service)
 }
 
-// provider makes the cloud's stack, outermost first: Count(Timeout(cloud)). What was
-// changed is logged by agent/act with its rule and reason.
+// provider makes the cloud's stack, outermost first: Count(Timeout(cloud)).
+// agent/act logs each change with its rule and reason.
 func (a *app) provider(ctx context.Context) (provider.Provider, error) {
 	a.cfg.OnCall = a.metrics.Request
 	if a.cfg.Bootstrap.Enabled {
@@ -211,13 +217,13 @@ func (a *app) provider(ctx context.Context) (provider.Provider, error) {
 		return nil, fmt.Errorf("provider %s: %w", a.cfg.Provider, err)
 	}
 	cloud = a.settings.Overlay(cloud, a.cfg.Kubelet.Reservation())
-	return provider.Count(provider.Timeout(cloud, a.cfg.Observe.Timeout), a.metrics.Call), nil
+	return wrap.Count(wrap.Timeout(cloud, a.cfg.Observe.Timeout), a.metrics.Call), nil
 }
 
 func (a *app) wireScaler(cloud provider.Provider) {
 	log := a.entry("scaler")
 	a.scaler = &scaler{
-		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.leadership.MayAct,
+		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.leadership.MayAct, console: a.consoleOf,
 		executor: &act.Executor{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.leadership.MayAct, Until: a.leadership.ActUntil},
 		file:     statefile.In(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},

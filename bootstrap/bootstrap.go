@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/servingcert"
 )
 
@@ -40,6 +39,13 @@ type Deps struct {
 	// MayAct tells whether this agent leads. One that does not lead publishes the
 	// leader's token and writes none.
 	MayAct func() (bool, string)
+	// Coming tells which machines have not joined; nil: none ever comes. Only tokens on
+	// demand need it (Config.Tokens).
+	Coming func() Coming
+	// Sinks are where join information is published beside the file.
+	Sinks []Sink
+	// Rehearse tries what was published, as Rehearse does; nil: nobody does.
+	Rehearse func(context.Context, Join) []Step
 	// Certificate replaces the reading of the API server's certificate.
 	Certificate func(context.Context) (*x509.Certificate, error)
 }
@@ -68,7 +74,11 @@ type Service struct {
 	mu   sync.Mutex
 	join Join
 
-	learnt       bool // which tokens of single machines there are
+	learnt       time.Time // which tokens of single machines there are
+	wanted       bool      // machines came in the last round
+	lastWanted   time.Time
+	rehearsed    string            // the values that were tried last
+	sunk         map[string]string // by sink: what it holds
 	complaint    string
 	complainedAt time.Time
 }
@@ -84,7 +94,7 @@ func New(cfg Config, deps Deps) *Service {
 	if deps.Certificate == nil {
 		deps.Certificate = func(ctx context.Context) (*x509.Certificate, error) { return servingcert.Fetch(ctx, deps.Rest) }
 	}
-	return &Service{cfg: cfg, deps: deps, log: deps.Log}
+	return &Service{cfg: cfg, deps: deps, log: deps.Log, sunk: map[string]string{}}
 }
 
 // Join returns what was last published, and whether anything was.
@@ -101,7 +111,7 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 	s.clearResidue()
 	tries := 0
 	for ctx.Err() == nil {
-		wait := min(s.cfg.TokenTTL/4, longestWait)
+		wait := min(s.cfg.ttl()/4, longestWait)
 		err := s.round(ctx)
 		if err != nil && ctx.Err() == nil {
 			wait = min(wait, firstRetry<<min(tries, 10), lastRetry)
@@ -118,39 +128,24 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 	return nil
 }
 
-// clearResidue removes what a crash left beside the published file, which holds a token, and
-// sets a directory in its place aside.
-func (s *Service) clearResidue() {
-	if s.cfg.File == "" {
-		return
-	}
-	removed, err := atomicfile.Sweep(s.cfg.File)
-	if err != nil {
-		s.log.WithError(err).Warn("what a crash left beside the published file cannot be removed, and may hold a token")
-	}
-	if len(removed) > 0 {
-		s.log.WithField("why", strings.Join(removed, ", ")).Info("what a crash left beside the published file is removed")
-	}
-	aside, err := atomicfile.SetAsideDirectory(s.cfg.File, time.Now())
-	if err != nil {
-		s.log.WithError(err).Warn("a directory stands where join information is published")
-	}
-	if aside != "" {
-		s.log.WithField("why", aside).Warn("a directory stood where join information is published: it is set aside")
-	}
-}
-
-// rest waits, and ends early when the published file is no longer as it was left.
+// rest waits, and ends early when the published file is no longer as it was left, or
+// machines begin or cease to come.
 func (s *Service) rest(ctx context.Context, wait time.Duration) {
 	left, err := os.Stat(s.cfg.File)
-	if s.cfg.File == "" || err != nil {
+	if (s.cfg.File == "" || err != nil) && !s.onDemand() {
 		sleep(ctx, wait)
 		return
 	}
 	for until := time.Now().Add(wait); ctx.Err() == nil && time.Now().Before(until); {
 		sleep(ctx, min(lookEvery, time.Until(until)))
+		if s.onDemand() && (s.coming().Machines > 0) != s.wanted {
+			return
+		}
+		if s.cfg.File == "" {
+			continue
+		}
 		now, err := os.Stat(s.cfg.File)
-		if err != nil || !os.SameFile(left, now) || now.Mode() != left.Mode() || now.Size() != left.Size() || !now.ModTime().Equal(left.ModTime()) {
+		if err != nil || left == nil || !os.SameFile(left, now) || now.Mode() != left.Mode() || now.Size() != left.Size() || !now.ModTime().Equal(left.ModTime()) {
 			return
 		}
 	}
@@ -169,7 +164,11 @@ func (s *Service) round(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 	s.revokeUsed(ctx)
-	token, err := s.token(ctx)
+	find := s.token
+	if s.onDemand() {
+		find = s.tokenOnDemand
+	}
+	token, err := find(ctx)
 	if err != nil {
 		return err
 	}
@@ -177,7 +176,7 @@ func (s *Service) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.publish(join)
+	return s.publish(ctx, join)
 }
 
 // token returns the join token's Secret, renewed or newly made if need be.
@@ -193,6 +192,9 @@ func (s *Service) token(ctx context.Context) (*corev1.Secret, error) {
 			return nil, err
 		}
 	}
+	list = slices.DeleteFunc(list, func(t corev1.Secret) bool { // an operator's is the operator's, until it ends
+		return t.Annotations[StandingAnnotation] != "" && usable(&t, now, Config{}) == ""
+	})
 	current := choose(list, now, s.cfg)
 	if !leads {
 		if current == nil {
@@ -260,7 +262,9 @@ func (s *Service) makeToken(ctx context.Context, free []string, now time.Time) (
 	if len(free) == 0 {
 		return nil, fmt.Errorf("make a join token: Secrets %s to %s in kube-system are not the agent's (label %s): remove what stands under these names", secretPrefix+poolID(0), secretPrefix+poolID(publishedSlots-1), TokenLabel)
 	}
-	minted, err := mint(free[0], now, s.cfg)
+	cfg := s.cfg
+	cfg.TokenTTL = cfg.ttl()
+	minted, err := mint(free[0], now, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +299,7 @@ func (s *Service) limit(ctx context.Context, tokens []corev1.Secret, now time.Ti
 // into a launch template keeps working while the agent lives.
 func (s *Service) renew(ctx context.Context, token *corev1.Secret, now time.Time) (*corev1.Secret, error) {
 	token = token.DeepCopy()
-	token.Data[keyExpiration] = expiry(now.Add(s.cfg.TokenTTL))
+	token.Data[keyExpiration] = expiry(now.Add(s.cfg.ttl()))
 	token.Data[keyGroups] = []byte(strings.Join(s.cfg.TokenGroups, ","))
 	renewed, err := s.deps.Client.CoreV1().Secrets(metav1.NamespaceSystem).Update(ctx, token, metav1.UpdateOptions{})
 	if err != nil {
@@ -306,20 +310,17 @@ func (s *Service) renew(ctx context.Context, token *corev1.Secret, now time.Time
 	return renewed, nil
 }
 
-// gather collects what a worker needs and checks it as the worker would.
+// gather collects what a worker needs and checks it as the worker would; nil token: none is
+// published now.
 func (s *Service) gather(ctx context.Context, token *corev1.Secret) (Join, error) {
 	info, err := s.clusterInfo(ctx)
 	if err != nil {
 		return Join{}, err
 	}
-	id, secret := string(token.Data[keyID]), string(token.Data[keySecret])
-	jws, signed := info.signatures[id]
-	if !signed {
-		return Join{}, fmt.Errorf("check token %s: %w", id, errNotSigned)
-	}
-	if err := verify(jws, info.kubeconfig, id, secret); err != nil {
-		// The signer follows a change of cluster-info by a moment.
-		return Join{}, fmt.Errorf("check token %s: %w (%w)", id, errNotSigned, err)
+	if token != nil {
+		if err := signed(info, token); err != nil {
+			return Join{}, err
+		}
 	}
 	hashes, err := caHashes(info.ca)
 	if err != nil {
@@ -340,28 +341,24 @@ func (s *Service) gather(ctx context.Context, token *corev1.Secret) (Join, error
 	if err != nil {
 		return Join{}, fmt.Errorf("read the API server's version: %w", err)
 	}
-	return Join{Token: id + "." + secret, CAHashes: hashes, Endpoint: endpoint, Expires: expires(token), Kubernetes: version.GitVersion}, nil
+	join := Join{CAHashes: hashes, Endpoint: endpoint, Kubernetes: version.GitVersion}
+	if token != nil {
+		join.Token, join.Expires = string(token.Data[keyID])+"."+string(token.Data[keySecret]), expires(token)
+	}
+	return join, nil
 }
 
-// publish writes the file if its bytes would change.
-func (s *Service) publish(join Join) error {
-	data, err := Render(join)
-	if err != nil {
-		return err
+// signed tells whether cluster-info is signed with the token.
+func signed(info clusterInfo, token *corev1.Secret) error {
+	id := string(token.Data[keyID])
+	jws, ok := info.signatures[id]
+	if !ok {
+		return fmt.Errorf("check token %s: %w", id, errNotSigned)
 	}
-	if s.cfg.File != "" {
-		changed, err := atomicfile.Write(s.cfg.File, data, 0o600)
-		if err != nil {
-			return fmt.Errorf("publish join information: %w (make its directory writable for the agent's user, or set AUTOSCALER_BOOTSTRAP_FILE)", err)
-		}
-		if changed {
-			s.log.WithFields(logrus.Fields{"file": s.cfg.File, "why": join.String()}).Info("join information published")
-			s.count("bootstrap_publications_total")
-		}
+	if err := verify(jws, info.kubeconfig, id, string(token.Data[keySecret])); err != nil {
+		// The signer follows a change of cluster-info by a moment.
+		return fmt.Errorf("check token %s: %w (%w)", id, errNotSigned, err)
 	}
-	s.mu.Lock()
-	s.join = join
-	s.mu.Unlock()
 	return nil
 }
 

@@ -67,14 +67,19 @@ func sign(t *testing.T, client *fake.Clientset) {
 		t.Fatal(err)
 	}
 	for _, s := range list.Items {
-		header := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"alg":"HS256","kid":"%s"}`, s.Data[keyID]))
-		mac := hmac.New(sha256.New, s.Data[keySecret])
-		mac.Write([]byte(header + "." + base64.RawURLEncoding.EncodeToString([]byte(info.Data["kubeconfig"]))))
-		info.Data["jws-kubeconfig-"+string(s.Data[keyID])] = header + ".." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+		info.Data["jws-kubeconfig-"+string(s.Data[keyID])] = signature(s, info.Data["kubeconfig"])
 	}
 	if _, err := client.CoreV1().ConfigMaps("kube-public").Update(t.Context(), info, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// signature is the controller manager's of one token over the kubeconfig of cluster-info.
+func signature(s corev1.Secret, kubeconfig string) string {
+	header := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"alg":"HS256","kid":"%s"}`, s.Data[keyID]))
+	mac := hmac.New(sha256.New, s.Data[keySecret])
+	mac.Write([]byte(header + "." + base64.RawURLEncoding.EncodeToString([]byte(kubeconfig))))
+	return header + ".." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
 func tokens(t *testing.T, client *fake.Clientset) int {

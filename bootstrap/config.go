@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
 )
 
 // Config is read from AUTOSCALER_BOOTSTRAP_* (envconfig, nested by package agent).
@@ -15,6 +19,10 @@ type Config struct {
 	// File is where the join information is published; empty: nowhere. A symbolic
 	// link is followed and kept.
 	File string `envconfig:"FILE" default:"/etc/worker.env"`
+	// Tokens is "standing": one token lives while the agent does; "growth": there is one
+	// while machines come that have not joined, and while an operator has asked for one;
+	// "none": only tokens for single machines are made.
+	Tokens string `envconfig:"TOKENS" default:"standing"`
 	// TokenTTL is how long the token lives after the agent last renewed it; it is
 	// renewed at half of it.
 	TokenTTL time.Duration `envconfig:"TOKEN_TTL" default:"24h"`
@@ -27,7 +35,32 @@ type Config struct {
 	// Endpoint is the host:port that workers join; empty: kubeadm-config's
 	// controlPlaneEndpoint, else cluster-info's server.
 	Endpoint string `envconfig:"ENDPOINT"`
+	// SSMParameter is the SSM parameter (SecureString) that join information is published
+	// as, beside the file; empty: none. SSMKey is the KMS key that encrypts it; empty: the
+	// account's own.
+	SSMParameter string `envconfig:"SSM_PARAMETER"`
+	SSMKey       string `envconfig:"SSM_KEY"`
+	// Attest is the listener at which machines on AWS get a token of their own.
+	Attest attest.Config
 }
+
+// The values of Config.Tokens. Empty is standing.
+const (
+	TokensStanding = "standing"
+	TokensGrowth   = "growth"
+	TokensNone     = "none"
+)
+
+// ttl is how long a published token lives after it was renewed.
+func (c Config) ttl() time.Duration {
+	if c.Tokens == TokensGrowth {
+		return min(c.TokenTTL, growthTTL)
+	}
+	return c.TokenTTL
+}
+
+// parameterPattern is the form of an SSM parameter's name with a hierarchy.
+var parameterPattern = regexp.MustCompile(`\A(/[A-Za-z0-9_.-]+){1,15}\z`)
 
 // maxTokenTTL is an hour below what units/admission-policy.yaml allows.
 const maxTokenTTL = 48 * time.Hour
@@ -48,6 +81,14 @@ func (c Config) Validate() error {
 	}
 	if c.File != "" && !filepath.IsAbs(c.File) {
 		bad("FILE", fmt.Sprintf("%q", c.File), "use an absolute path, for example /etc/worker.env")
+	}
+	if p := c.SSMParameter; p != "" && (!parameterPattern.MatchString(p) || len(p) > 500 || strings.HasPrefix(p, "/aws") || strings.HasPrefix(p, "/ssm")) {
+		bad("SSM_PARAMETER", fmt.Sprintf("%q", p), "write a name that begins with a slash, for example /clusters/demo/join")
+	}
+	switch c.Tokens {
+	case "", TokensStanding, TokensGrowth, TokensNone:
+	default:
+		bad("TOKENS", fmt.Sprintf("%q", c.Tokens), "use standing, growth or none")
 	}
 	if c.TokenTTL < 10*time.Second {
 		bad("TOKEN_TTL", c.TokenTTL.String(), "use 10s or more, for example 24h; a token without expiry is not offered")

@@ -12,9 +12,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -28,13 +32,45 @@ type clusterInfo struct {
 }
 
 func (s *Service) clusterInfo(ctx context.Context) (clusterInfo, error) {
-	object, err := s.deps.Client.CoreV1().ConfigMaps(metav1.NamespacePublic).Get(ctx, "cluster-info", metav1.GetOptions{})
+	return readClusterInfo(ctx, s.deps.Client)
+}
+
+// ClusterHashes returns a reader of the hashes of the cluster's CAs, which asks the API
+// server once in a while.
+func ClusterHashes(client kubernetes.Interface) func(context.Context) ([]string, error) {
+	const remembered = time.Minute
+	var mu sync.Mutex
+	var hashes []string
+	var readAt time.Time
+	return func(ctx context.Context) ([]string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(readAt) < remembered {
+			return hashes, nil
+		}
+		info, err := readClusterInfo(ctx, client)
+		if err != nil {
+			return nil, err
+		}
+		if hashes, err = caHashes(info.ca); err == nil {
+			readAt = time.Now()
+		}
+		return hashes, err
+	}
+}
+
+func readClusterInfo(ctx context.Context, client kubernetes.Interface) (clusterInfo, error) {
+	object, err := client.CoreV1().ConfigMaps(metav1.NamespacePublic).Get(ctx, "cluster-info", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return clusterInfo{}, fmt.Errorf("read cluster-info: %w: run kubeadm init phase bootstrap-token", err)
 	}
 	if err != nil {
 		return clusterInfo{}, fmt.Errorf("read cluster-info: %w", err)
 	}
+	return parseClusterInfo(object)
+}
+
+func parseClusterInfo(object *corev1.ConfigMap) (clusterInfo, error) {
 	info := clusterInfo{kubeconfig: object.Data["kubeconfig"], signatures: map[string]string{}}
 	for key, value := range object.Data {
 		if id, ok := strings.CutPrefix(key, "jws-kubeconfig-"); ok {

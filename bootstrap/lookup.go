@@ -19,6 +19,8 @@ type Minted struct {
 	Instance string
 	// Machine is the name of the one machine that it was made for; empty: any.
 	Machine string
+	// Key is the hash of the one public key that it was made for, in hex; empty: any.
+	Key string
 	// Made is when; IDs are used again, and a request that is older came with another token.
 	Made time.Time
 }
@@ -49,5 +51,5 @@ func judged(s *corev1.Secret, id string, now time.Time) Minted {
 	if why := usable(s, now, Config{}); why != "" {
 		return Minted{Problem: fmt.Sprintf("token %s cannot be used: %s", id, why)}
 	}
-	return Minted{Instance: s.Annotations[InstanceAnnotation], Machine: s.Annotations[MachineAnnotation], Made: s.CreationTimestamp.Time}
+	return Minted{Instance: s.Annotations[InstanceAnnotation], Machine: s.Annotations[MachineAnnotation], Key: s.Annotations[KeyAnnotation], Made: s.CreationTimestamp.Time}
 }

@@ -43,6 +43,9 @@ func TokensFor(pool *Pool, cfg Config) func(ctx context.Context, machine string)
 	}
 }
 
+// learnEvery is how often all IDs are looked at: an operator makes tokens, too.
+const learnEvery = 10 * time.Minute
+
 // revokeUsed deletes the tokens of single machines whose Node has become Ready since:
 // kubeadm needs a token no longer than that, and one that is read from a machine's user
 // data later, or from the cloud after the machine is gone, opens nothing. Tokens that have
@@ -50,15 +53,15 @@ func TokensFor(pool *Pool, cfg Config) func(ctx context.Context, machine string)
 // again in the next round, and expires by itself.
 func (s *Service) revokeUsed(ctx context.Context) {
 	if leads, _ := s.deps.MayAct(); !leads {
-		s.learnt = false // another leader makes tokens meanwhile
+		s.learnt = time.Time{} // another leader makes tokens meanwhile
 		return
 	}
-	if !s.learnt {
+	if time.Since(s.learnt) >= learnEvery {
 		if err := s.deps.Pool.learn(ctx); err != nil {
 			s.log.WithError(err).Debug("which tokens of single machines there are cannot be seen")
 			return
 		}
-		s.learnt = true
+		s.learnt = time.Now()
 	}
 	for _, id := range s.deps.Pool.inUse() {
 		s.revoke(ctx, id, time.Now())
@@ -98,4 +101,47 @@ func joinedWith(n *corev1.Node, token *corev1.Secret) bool {
 	return !n.CreationTimestamp.Before(&token.CreationTimestamp) && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
+}
+
+// Attested is a machine that has proven which instance it is and which key it will ask
+// with.
+type Attested struct {
+	Instance string // provider ID
+	Machine  string // the name that its Node will have; empty: not known
+	Key      string // SHA-256 of the public key, in hex
+}
+
+// attestedTokenTTL is how long the token of an attested machine lives: it asks when it is
+// about to join.
+const attestedTokenTTL = 15 * time.Minute
+
+// TokenForAttested returns a minter of join tokens for machines that have attested. One that
+// asks again gets the same token while it has most of its life before it. cfg has been
+// validated.
+func TokenForAttested(pool *Pool, cfg Config) func(context.Context, Attested) (token string, expiry time.Time, err error) {
+	cfg.TokenTTL = min(cfg.TokenTTL, attestedTokenTTL)
+	return func(ctx context.Context, m Attested) (string, time.Time, error) {
+		now := time.Now()
+		if s := pool.attested(ctx, m, now); s != nil && expires(s).Sub(now) > cfg.TokenTTL/2 {
+			return string(s.Data[keyID]) + "." + string(s.Data[keySecret]), expires(s), nil
+		}
+		s, err := pool.make(ctx, func(id string) (*corev1.Secret, error) {
+			s, err := mint(id, now, cfg)
+			if err != nil {
+				return nil, err
+			}
+			s.Labels = map[string]string{TokenLabel: machineLabelValue}
+			s.Annotations = map[string]string{InstanceAnnotation: m.Instance, KeyAnnotation: m.Key}
+			if m.Machine != "" {
+				s.Annotations[MachineAnnotation] = m.Machine
+			}
+			s.Data[keyDescription] = []byte("autoscaler-agent: for instance " + m.Instance + ", which has attested")
+			return s, nil
+		})
+		if err != nil {
+			return "", time.Time{}, fmt.Errorf("mint a join token for %s: %w", m.Instance, err)
+		}
+		pool.remember(m, string(s.Data[keyID]))
+		return string(s.Data[keyID]) + "." + string(s.Data[keySecret]), expires(s), nil
+	}
 }

@@ -56,6 +56,7 @@ type Pool struct {
 	mu   sync.Mutex
 	used map[string]time.Time // by ID: when the token ends
 	next int                  // an ID is used again as late as can be
+	made map[Attested]string  // the IDs of attested machines' tokens
 }
 
 // NewPool returns a pool of which nothing is known yet: what is in use shows when it is
@@ -65,7 +66,7 @@ func NewPool(client kubernetes.Interface) *Pool {
 	if err != nil {
 		start = new(big.Int)
 	}
-	return &Pool{client: client, used: map[string]time.Time{}, next: int(start.Int64())}
+	return &Pool{client: client, used: map[string]time.Time{}, made: map[Attested]string{}, next: int(start.Int64())}
 }
 
 // make creates the Secret that mint returns for the first ID that is free.
@@ -140,6 +141,30 @@ func (p *Pool) free(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.used, id)
+	maps.DeleteFunc(p.made, func(_ Attested, made string) bool { return made == id })
+}
+
+func (p *Pool) remember(m Attested, id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.made, func(_ Attested, made string) bool { return made == id }) // its time has ended
+	p.made[m] = id
+}
+
+// attested is the token that was made for the machine and still is there; nil: there is
+// none.
+func (p *Pool) attested(ctx context.Context, m Attested, now time.Time) *corev1.Secret {
+	p.mu.Lock()
+	id, ok := p.made[m]
+	p.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	s, err := p.client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, secretPrefix+id, metav1.GetOptions{})
+	if err != nil || s.Annotations[InstanceAnnotation] != m.Instance || s.Annotations[KeyAnnotation] != m.Key || usable(s, now, Config{}) != "" {
+		return nil
+	}
+	return s
 }
 
 // inUse lists the IDs whose tokens may be there.

@@ -30,9 +30,21 @@ func TestRender(t *testing.T) {
 	}
 }
 
+// TestRenderWithoutToken: between growths the file says so in a way that a shell reads.
+func TestRenderWithoutToken(t *testing.T) {
+	j := join()
+	j.Token, j.Expires = "", time.Time{}
+	got, err := Render(j)
+	if err != nil || !strings.HasPrefix(string(got), "JOIN_TOKEN=\n") || !strings.Contains(string(got), "\nJOIN_TOKEN_EXPIRES=\n") {
+		t.Errorf("%q %v", got, err)
+	}
+	if out, err := exec.Command("sh", "-eu", "-c", string(got)+`printf '%s|%s' "$JOIN_TOKEN" "$JOIN_ENDPOINT"`).CombinedOutput(); err != nil || string(out) != "|"+j.Endpoint {
+		t.Errorf("sh reads %q %v", out, err)
+	}
+}
+
 func TestRenderRefuses(t *testing.T) {
 	for name, change := range map[string]func(*Join){
-		"no token":    func(j *Join) { j.Token = "" },
 		"no hash":     func(j *Join) { j.CAHashes = nil },
 		"a newline":   func(j *Join) { j.Endpoint = "a:1\nLD_PRELOAD=x" },
 		"a quote":     func(j *Join) { j.Endpoint = `a"b:1` },

@@ -45,6 +45,9 @@ const (
 	TokenLabel         = "autoscaler-agent/join-token"
 	InstanceAnnotation = "autoscaler-agent/instance"
 	MachineAnnotation  = "autoscaler-agent/machine"
+	// KeyAnnotation is the SHA-256, in hex, of the public key of a machine that has attested:
+	// its token is good for no other key's request.
+	KeyAnnotation = "autoscaler-agent/key"
 )
 
 var (

@@ -3,7 +3,7 @@
 // for the client certificates of machines that join with the agent's tokens. It approves;
 // the controller manager signs. (The name is older than this code.)
 //
-// The service answers which requests wait, in which order they are judged, what is known
+// The service answers which requests wait, in which order they are judged, the facts
 // about each (the request, the Node, the token, the cloud's inventory, this machine
 // itself), and which instance already has a certificate (joined.json). Rules R18 and R19
 // are its own: a conflict is judged again (judge.go), and every decision is told (report.go).

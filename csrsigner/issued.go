@@ -87,6 +87,15 @@ func (s *Service) learn(o any) {
 	}
 }
 
+// KeyOf is the hash of the key that got the client certificate of an instance, as far as
+// this agent knows; empty: none did.
+func (s *Service) KeyOf(id cluster.InstanceID) string {
+	if i := s.ledger.of(id); i != nil {
+		return i.Key
+	}
+	return ""
+}
+
 // bearers are the Nodes that carry an instance's provider ID, sorted.
 func (s *Service) bearers(id cluster.InstanceID) []string {
 	nodes, _ := s.nodes.List(labels.Everything()) // a lister over a cache has no errors
@@ -102,7 +111,7 @@ func (s *Service) bearers(id cluster.InstanceID) []string {
 
 // rivals are the other pending requests for a name of the instance with another key. One
 // from before the launch is nobody's (J12), and one whose token does not live, or is
-// another machine's, lets nobody in (J9, J11): neither can stop a machine that comes.
+// another machine's or key's, lets nobody in (J9, J11): neither can stop a machine that comes.
 func (s *Service) rivals(ctx context.Context, i cluster.Instance, names []string, req rules.Request, own rules.Token) []string {
 	tokens := map[string]rules.Token{req.Username: own}
 	var out []string
@@ -121,7 +130,7 @@ func (s *Service) rivals(ctx context.Context, i cluster.Instance, names []string
 				token = s.token(ctx, csr.Spec.Username)
 				tokens[csr.Spec.Username] = token
 			}
-			if token.Problem == "" && rules.TokenFault(token, i) == "" {
+			if token.Problem == "" && rules.TokenFault(token, i) == "" && rules.KeyFault(token, csr.Annotations[slimKey]) == "" {
 				out = append(out, csr.Name)
 			}
 		}
@@ -146,8 +155,8 @@ func (s *Service) token(ctx context.Context, username string) rules.Token {
 	return t
 }
 
-// controlPlane reads live which names the control plane's Nodes have: what they are
-// called, and what their machines are called. Machines that join in one second share one
+// controlPlane reads live which names the control plane's Nodes have: the names of the
+// Nodes and the host names of their machines. Machines that join in one second share one
 // reading.
 func (s *Service) controlPlane(ctx context.Context) ([]string, error) {
 	s.mu.Lock()
@@ -181,7 +190,7 @@ func (s *Service) controlPlane(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// pruneStandby forgets, once a day, what a standby has learnt of machines that are gone.
+// pruneStandby forgets, once a day, a standby's records of machines that are gone.
 func (s *Service) pruneStandby(ctx context.Context, now time.Time) {
 	if groups, err := s.deps.Inventory.Groups(ctx, ledgerKeep); err == nil {
 		s.ledger.prune(groups, now)

@@ -52,9 +52,12 @@ func (s *Service) judge(ctx context.Context, key string, seen *certificatesv1.Ce
 		if v.Do == rules.Deny && isJoin(key) && !s.mayDecide(denials(req)) {
 			return slowly, nil // it stays pending, which lets nobody in either
 		}
-		err := s.write(ctx, csr, v)
+		err := s.carryOut(ctx, key, csr, v)
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return progress, nil // R18: judged again on what is there now
+		}
+		if refusedBy(err, listPolicy) {
+			return s.unlisted(key, req, f, err), nil
 		}
 		if err != nil {
 			return backoff, fmt.Errorf("decide request %s: %w", csr.Name, err)
@@ -113,7 +116,7 @@ func (s *Service) unexpected(ctx context.Context, key string, seen *certificates
 
 // replace has the Node of a machine that is gone deleted (S1).
 func (s *Service) replace(ctx context.Context, f rules.Facts) bool {
-	if s.deps.ReapStale == nil || f.Node == nil || f.Node.Ready || f.Node.Deleting {
+	if s.deps.ReapStale == nil || f.Node == nil || f.Node.Ready || f.Node.Deleting || rules.OwnNode(f) {
 		return false
 	}
 	bounded, cancel := context.WithTimeout(ctx, reapPatience)
@@ -128,7 +131,7 @@ func (s *Service) replace(ctx context.Context, f rules.Facts) bool {
 	return true
 }
 
-// decide gathers facts in the order of their cost: what the cluster knows, the
+// decide gathers facts in the order of their cost: the facts of the cluster, the
 // inventory as it is, the inventory read again.
 func (s *Service) decide(ctx context.Context, key string, req rules.Request) (rules.Facts, rules.Verdict) {
 	f := s.gather(ctx, key, req)
@@ -303,9 +306,22 @@ func (s *Service) mayRefetch(signer string) bool {
 	return true
 }
 
+// mayWrite bounds a write by the right to make it. Whether this agent leads is asked once
+// more: cloud and ledger may have taken their time.
+func (s *Service) mayWrite(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if may, why := s.deps.MayAct(); !may {
+		return nil, nil, fmt.Errorf("not written: %s", why)
+	}
+	ctx, cancel := deadline.Within(ctx, s.deps.ActUntil)
+	if ctx.Err() != nil {
+		defer cancel()
+		return nil, nil, fmt.Errorf("not written: %w", context.Cause(ctx))
+	}
+	return ctx, cancel, nil
+}
+
 // write puts the verdict on the very object that was judged: a changed one is
-// refused by its resource version (R18). Whether this agent leads is asked once more:
-// cloud and ledger may have taken their time. The call ends before the lead can.
+// refused by its resource version (R18). The call ends before the lead can.
 func (s *Service) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v rules.Verdict) error {
 	kind, reason, message := certificatesv1.CertificateApproved, "AutoscalerAgentWitnessed", v.Rule+": "+v.Why
 	if v.Do == rules.Deny {
@@ -314,18 +330,15 @@ func (s *Service) write(ctx context.Context, csr *certificatesv1.CertificateSign
 		// units/admission-policy.yaml proves it by the request, and compares it with the control plane's Nodes.
 		message = "node " + node + ": " + message
 	}
-	if may, why := s.deps.MayAct(); !may {
-		return fmt.Errorf("not written: %s", why)
+	ctx, cancel, err := s.mayWrite(ctx)
+	if err != nil {
+		return err
 	}
-	ctx, cancel := deadline.Within(ctx, s.deps.ActUntil)
 	defer cancel()
-	if ctx.Err() != nil {
-		return fmt.Errorf("not written: %w", context.Cause(ctx))
-	}
 	csr = csr.DeepCopy()
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message})
-	_, err := s.deps.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
+	_, err = s.deps.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

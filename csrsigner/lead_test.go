@@ -73,11 +73,18 @@ func TestActUntil(t *testing.T) {
 			t.Error("written after the right to act had ended")
 			return false, nil, nil
 		})
+		client.PrependReactor("*", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			t.Error("the list of joins was touched after the right to act had ended")
+			return false, nil, nil
+		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		time.Sleep(4 * time.Second)
 		if err := s.write(ctx, joining(t, "late", host), rules.Verdict{Do: rules.Approve}); !errors.Is(err, deadline.ErrOver) {
 			t.Errorf("a write after the end: %v", err)
+		}
+		if _, err := s.enlist(ctx, joinEntry{host, "uid-late"}, false); !errors.Is(err, deadline.ErrOver) {
+			t.Errorf("the list of joins after the end: %v", err)
 		}
 	})
 }

@@ -22,7 +22,7 @@ import (
 // ledger remembers which instance got its client certificate (J13): one for each, ever.
 // It is written before the approval is, so that a crash between the two forgets nothing;
 // the same key may ask again. Beside what this agent approves it keeps every approval that
-// it sees, by the Node's name: those of another agent, of kubeadm's tokens, of a person.
+// it sees, by the Node's name: approvals of another agent, of kubeadm's tokens, of a person.
 type ledger struct {
 	path string // "": memory only
 	log  *logrus.Entry

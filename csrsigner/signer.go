@@ -79,7 +79,7 @@ type Deps struct {
 	// ReapStale makes a Node go whose name a new machine wants: nil once there is none of
 	// that name. It deletes only that very object (UID precondition), and only once its
 	// machine is proven gone; an error says what holds it. It returns when ctx ends, and
-	// is asked again later. nil: nobody does; such a join waits until the nodecleaner has
+	// is asked again later. nil: such a join waits until the nodecleaner has
 	// deleted the Node by itself.
 	ReapStale func(ctx context.Context, node string) error
 	// StateDir is where the ledger of joined machines is kept; empty: in memory only.
@@ -88,7 +88,7 @@ type Deps struct {
 
 // Rhythm of the loop. The rules' own times are in Config.
 const (
-	workers        = 8                      // judgements at a time
+	workers        = joinListSize           // judgements at a time: joins that wait for one update of the list fill it
 	judgeTimeout   = 30 * time.Second       // one judgement, cloud calls included
 	idleBeat       = 10 * time.Second       // the longest wait between two beats
 	waitLeader     = time.Second            // between two looks at MayAct
@@ -118,9 +118,10 @@ type Service struct {
 	joins  cache.SharedIndexInformer // nil: the join is open
 	queue  *queue
 	ledger *ledger
+	list   *joinList
 
 	refused      atomic.Bool // that requests may not be watched was told
-	runs         atomic.Bool // Run has begun: what is seen approved is kept
+	runs         atomic.Bool // Run has begun: approvals that are seen are kept
 	mu           sync.Mutex
 	allowances   map[string]*allowance // by key
 	refetches    map[string]*bucket    // by signer
@@ -155,6 +156,7 @@ func New(cfg Config, deps Deps) *Service {
 	if s.closed() {
 		s.ledger = openLedger(deps.StateDir, deps.Log)
 		s.joins = s.watch(rules.ClientSigner)
+		s.list = newJoinList(deps.Client, deps.Log, s.isPending)
 		s.ready = append(s.ready, s.joins.HasSynced)
 	}
 	_, _ = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{

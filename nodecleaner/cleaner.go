@@ -20,14 +20,14 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
-// Inventory is the cloud as the scaler reads it.
+// Inventory reads the node groups from the cloud; the scaler uses the same reads.
 type Inventory interface {
 	// Groups returns every node group, read from the cloud no longer than maxAge ago;
 	// it asks the cloud again when its last whole read is older.
 	Groups(ctx context.Context, maxAge time.Duration) ([]cluster.NodeGroup, error)
 }
 
-// Witness is the cloud as it is asked for instances by their IDs (provider.Witness).
+// Witness asks the cloud for instances by their IDs (provider.Witness).
 type Witness interface {
 	Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error)
 }
@@ -43,8 +43,8 @@ type Events interface {
 	Event(object runtime.Object, eventtype, reason, message string)
 }
 
-// Deps is what the service works with. Nil MayAct means that this agent may always
-// act; nil Blind, Sent, ActUntil, Metrics and Events are left out. Without a Witness
+// Deps are the dependencies of the service. Nil MayAct means that this agent may always
+// act; nil Blind, Sent, ActUntil, Metrics and Events are not used. Without a Witness
 // nothing is ever deleted.
 type Deps struct {
 	Client kubernetes.Interface
@@ -55,25 +55,25 @@ type Deps struct {
 	Log       *logrus.Entry
 	Events    Events
 	Metrics   Metrics
-	// MayAct tells whether this agent leads, and if not, why not.
+	// MayAct reports whether this agent leads, and if not, the reason.
 	MayAct func() (bool, string)
-	// ActUntil is until when MayAct's answer holds at the least: no write outlives it. The
-	// zero time: none may begin. nil: it has no end.
+	// ActUntil returns the time until which MayAct's answer holds at least: no write may
+	// outlive it. The zero time: no write may begin. nil: the right to act has no end.
 	ActUntil func() time.Time
-	// Blind says why what is known of the cluster may be old; empty: it is live.
+	// Blind returns why the view of the cluster may be old; empty: the view is live.
 	Blind func() string
 	// Sent lists the instances that the scaler has terminated lately.
 	Sent func() []cluster.InstanceID
 	// OwnNode is the Node that the agent runs on.
 	OwnNode string
-	// Host is what else this machine is known by: its Node may have another name.
+	// Host holds the other identities of this machine: its Node may have another name.
 	Host Host
 	// StateDir keeps the manifests of deleted Nodes (nodes/) and the ledger
 	// (nodecleaner.json). Empty: nothing is kept.
 	StateDir string
 }
 
-// Rhythm of the loop. The rules' own times are in Config.
+// Times of the loop. The rules' own times are in Config.
 const (
 	idleTick     = 30 * time.Second       // the longest wait between two rounds
 	roundPause   = 200 * time.Millisecond // the shortest
@@ -119,8 +119,8 @@ type Service struct {
 	saveError string // as last told
 }
 
-// New wires the service into the informers and loads what it remembers. cfg has
-// been validated.
+// New adds the service's handlers to the informers and loads its memory. cfg has been
+// validated.
 func New(cfg Config, deps Deps) *Service {
 	if deps.MayAct == nil {
 		deps.MayAct = func() (bool, string) { return true, "" }
@@ -144,7 +144,7 @@ func New(cfg Config, deps Deps) *Service {
 	return s
 }
 
-// changed starts a round when a Node's readiness, taints or annotations did.
+// changed starts a round when a Node's readiness, taints or annotations changed.
 func (s *Service) changed(old, now any) {
 	n, ok := now.(*corev1.Node)
 	if !ok {
@@ -163,7 +163,7 @@ func (s *Service) changed(old, now any) {
 	s.poke()
 }
 
-// detached starts a round when a volume left a Node that waits for it.
+// detached starts a round when a volume was detached from a Node that waits for that.
 func (s *Service) detached(o any) {
 	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = unknown.Obj
@@ -180,7 +180,7 @@ func (s *Service) detached(o any) {
 	}
 }
 
-// Memory returns what is remembered now, for explain.
+// Memory returns the present memory, for explain.
 func (s *Service) Memory() reaper.Memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +213,7 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 			s.log.WithError(err).Warn("nodes of gone instances are not cleaned yet")
 		}
 		beat()
-		// The pause gathers events that come together; the rest of the wait ends early.
+		// The pause collects events that come together; after it, an event ends the wait.
 		sleep(ctx, roundPause, nil)
 		s.rest(ctx, wait-roundPause)
 	}
@@ -230,8 +230,8 @@ func (s *Service) isSynced() bool {
 	return true
 }
 
-// rest waits until something happens, for at most d. An interruption of our own view
-// that ends before the next round is noticed here (B3).
+// rest waits for an event, for at most d. It notices an interruption of our own view that
+// ends before the next round (B3).
 func (s *Service) rest(ctx context.Context, d time.Duration) {
 	for ; d > 0 && ctx.Err() == nil; d -= waitLeader {
 		if s.led && s.outage == "" {
@@ -245,8 +245,8 @@ func (s *Service) rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// interrupted says why this agent cannot trust what it sees of the cluster, or may not
-// act on it.
+// interrupted returns why this agent cannot trust its view of the cluster, or may not act on
+// it.
 func (s *Service) interrupted() string {
 	if may, why := s.deps.MayAct(); !may {
 		return why
@@ -254,14 +254,14 @@ func (s *Service) interrupted() string {
 	return s.deps.Blind()
 }
 
-// round decides on what is known, reads the cloud if that is asked for, decides
-// again and deletes. It returns when to come back.
+// round decides, reads the cloud if the plan asks for that, decides again and deletes. It
+// returns the wait until the next round.
 func (s *Service) round(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 	outage := s.interrupted()
 	if outage != "" && !s.led {
-		// Never led: there is no view of our own that could have been interrupted.
+		// This agent has never led: it has no view that an outage could have interrupted.
 		if !s.waits {
 			s.log.WithField("why", outage).Info("dead nodes are not looked for yet")
 		}
@@ -317,7 +317,7 @@ func (s *Service) input() (reaper.Input, error) {
 	return reaper.Input{Nodes: nodes, Own: own, Sent: s.deps.Sent(), Attached: s.attached(), Wanted: s.wishes(time.Now())}, nil
 }
 
-// read puts what the inventory read no longer than maxAge ago into the Input.
+// read puts a read of the inventory, no older than maxAge, into the Input.
 func (s *Service) read(ctx context.Context, in *reaper.Input, maxAge time.Duration) {
 	groups, err := s.deps.Inventory.Groups(ctx, maxAge)
 	in.Groups, in.ReadProblem = groups, ""

@@ -14,9 +14,9 @@ import (
 )
 
 // The Leases of cloud controller managers, and how often they are looked at. ccmLease is
-// k8s.io/cloud-provider's own default, which the ones for AWS, OpenStack, Azure, Hetzner
-// and most others keep; several in one cluster, one for each region, put something behind
-// it, distributions something before it (k3s-cloud-controller-manager).
+// the default of k8s.io/cloud-provider, which the managers for AWS, OpenStack, Azure,
+// Hetzner and most others keep. Several managers in one cluster, one for each region, append
+// a suffix to it; distributions put a prefix before it (k3s-cloud-controller-manager).
 const (
 	ccmNamespace = "kube-system"
 	ccmLease     = "cloud-controller-manager"
@@ -25,13 +25,13 @@ const (
 	ccmFresh     = time.Minute
 )
 
-// isCCM tells whose business Nodes are by the name of a Lease. Controllers of load
+// isCCM matches the Lease names of controllers that manage Nodes. Controllers of load
 // balancers alone (kube-vip-cloud-controller) have other names.
 func isCCM(lease string) bool { return strings.Contains(lease, ccmLease) || lease == ccmAlibaba }
 
-// neighbours are what is known of cloud controller managers. Their node lifecycle
-// controller deletes the Nodes of gone instances; where one works this service only says
-// what it would do.
+// neighbours holds the Leases of cloud controller managers. Their node lifecycle controller
+// deletes the Nodes of gone instances; while one works, this service only reports which
+// Nodes it would delete.
 type neighbours struct {
 	looked time.Time // by our clock
 	leases map[string]neighbour
@@ -44,9 +44,9 @@ type neighbour struct {
 	holder  string
 }
 
-// coexist is C1: why deletions are the business of a working cloud controller manager;
-// empty: there is none. Working is a Lease that is renewed; a Lease that stands still is
-// what a removed one leaves behind.
+// coexist is C1: it names the working cloud controller manager whose business deletions
+// are; empty: there is none. A working manager renews its Lease; a removed one leaves a Lease
+// behind that is not renewed.
 func (s *Service) coexist(ctx context.Context, now time.Time) string {
 	if s.cfg.CloudController == CloudControllerIgnore {
 		return ""
@@ -94,8 +94,8 @@ func (s *Service) lookAtNeighbours(ctx context.Context, now time.Time) {
 	}
 }
 
-// ccmLeases are those of the namespace. With the rights of an older rbac.yaml only the
-// Lease of the usual name is seen.
+// ccmLeases returns the Leases of cloud controller managers in the namespace. With the
+// rights of an older rbac.yaml it sees only the Lease with the usual name.
 func (s *Service) ccmLeases(ctx context.Context) ([]coordinationv1.Lease, error) {
 	leases := s.deps.Client.CoordinationV1().Leases(ccmNamespace)
 	list, err := leases.List(ctx, metav1.ListOptions{})

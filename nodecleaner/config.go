@@ -12,10 +12,10 @@ import (
 type Config struct {
 	// Enabled switches the service on.
 	Enabled bool `envconfig:"ENABLED" default:"true"`
-	// Mode is "delete", or "observe" to say what would be deleted and by which rule.
+	// Mode is "delete", or "observe" to report which Nodes would be deleted by which rule.
 	Mode string `envconfig:"MODE" default:"delete"`
-	// ObserveFirst is for how long after its first start, which the state file keeps, an
-	// agent only observes (M2); 0: not at all.
+	// ObserveFirst is the time after its first start in which an agent only observes (M2); 0:
+	// none. The state file keeps the time of the first start.
 	ObserveFirst time.Duration `envconfig:"OBSERVE_FIRST" default:"24h"`
 	// SightInterval is the least time between the two reads of the cloud that prove an
 	// instance gone (G).
@@ -26,29 +26,30 @@ type Config struct {
 	SentGrace time.Duration `envconfig:"SENT_GRACE" default:"60s"`
 	// Grace is the same for an absent instance that nobody sent away.
 	Grace time.Duration `envconfig:"GRACE" default:"10m"`
-	// KnownFor is the age from which the absence of an instance is believed whose cloud
-	// goes on listing terminated ones (EC2): a read that does not list a younger one
-	// lags. What was sent away needs no age.
+	// KnownFor is the age from which the absence of an instance is believed in a cloud that
+	// goes on listing terminated instances (EC2): a read without a younger instance lags. An
+	// instance that was sent away needs no age.
 	KnownFor time.Duration `envconfig:"KNOWN_FOR" default:"1h"`
-	// MaxShare is the share of managed Nodes that may vanish at once without having
-	// been sent away (B2); at least one always may.
+	// MaxShare is the share of managed Nodes that may be gone at once without having been
+	// sent away (B2); one Node always may.
 	MaxShare float64 `envconfig:"MAX_SHARE" default:"0.2"`
 	// MassHold is how long terminated instances above MaxShare are held (B2, B4).
 	MassHold time.Duration `envconfig:"MASS_HOLD" default:"10m"`
-	// FreezeFor is how long nothing is deleted after an outage of our own view (B3), and
+	// FreezeFor is the time without deletions after an interruption of our own view (B3) and
 	// after the last of several failed reads of the cloud (B6).
 	FreezeFor time.Duration `envconfig:"FREEZE_FOR" default:"5m"`
 	// UnledgeredEvery is the least time between deletions of Nodes that nobody sent
 	// away (B5).
 	UnledgeredEvery time.Duration `envconfig:"UNLEDGERED_EVERY" default:"10s"`
-	// BreakErrors failed reads of the cloud within BreakWithin freeze (B6); 0 never.
+	// BreakErrors failed reads of the cloud within BreakWithin stop deletions for FreezeFor
+	// (B6); 0: never.
 	BreakErrors int           `envconfig:"BREAK_ERRORS" default:"5"`
 	BreakWithin time.Duration `envconfig:"BREAK_WITHIN" default:"10m"`
 	// DetachFor is how long a Node with the out-of-service taint waits for its volumes
-	// to be detached (N4); Kubernetes' own patience is six minutes.
+	// to be detached (N4); Kubernetes' own limit is six minutes.
 	DetachFor time.Duration `envconfig:"DETACH_FOR" default:"6m"`
-	// CloudController is "auto": while a cloud controller manager renews its Lease the
-	// mode is observe (C1); or "ignore", where its node controller is known not to work.
+	// CloudController is "auto" (while a cloud controller manager renews its Lease the mode
+	// is observe, C1) or "ignore" (its node controller is known not to run).
 	CloudController string `envconfig:"CLOUD_CONTROLLER" default:"auto"`
 }
 
@@ -64,7 +65,7 @@ const (
 	CloudControllerIgnore = "ignore"
 )
 
-// Validate names every variable that is wrong, and the remedy.
+// Validate names every wrong variable and the remedy.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(name, value, remedy string) {
@@ -98,11 +99,11 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// silence is how long the loop may be away before its memory is thought to be old:
-// four times its longest sleep.
+// silence is the longest pause between two rounds after which the memory is still trusted:
+// four times the longest sleep of the loop.
 const silence = 4 * idleTick
 
-// Policy is the part of c that decides.
+// Policy is the part of c that package reaper decides by.
 func (c Config) Policy() reaper.Policy {
 	return reaper.Policy{SightInterval: c.SightInterval, GoneGrace: c.GoneGrace, SentGrace: c.SentGrace, Grace: c.Grace,
 		KnownFor: c.KnownFor, MaxShare: c.MaxShare, MassHold: c.MassHold, FreezeFor: c.FreezeFor,

@@ -17,14 +17,14 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
-// deleteTries is how often a Node is looked at again that is being updated meanwhile.
+// deleteTries is how often a deletion is tried while others update the Node.
 const deleteTries = 3
 
-// claimsAtOnce is how many Nodes get their group written in one round: a cluster of a
-// thousand is no burst at the start.
+// claimsAtOnce is how many Nodes get their group written in one round, so that a cluster of
+// a thousand Nodes causes no burst of writes at the start.
 const claimsAtOnce = 10
 
-// act does what the plan says, as long as this agent may.
+// act carries out the plan, as long as this agent may act.
 func (s *Service) act(ctx context.Context, plan reaper.Plan) error {
 	var errs []error
 	for _, m := range plan.Shutdown {
@@ -42,11 +42,12 @@ func (s *Service) act(ctx context.Context, plan reaper.Plan) error {
 	return errors.Join(errs...)
 }
 
-// errNotAllowed ends a write that this agent may not make any more; the next round, or the
-// next leader, decides anew.
+// errNotAllowed ends a write after this agent's right to act has ended; the next round, or
+// the next leader, decides anew.
 var errNotAllowed = errors.New("this agent may not act any more")
 
-// allowed does something while this agent may, and no longer.
+// allowed runs a write while this agent may act, with a deadline at the end of that right. A
+// write that must not begin any more is no error.
 func (s *Service) allowed(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := deadline.Within(ctx, s.deps.ActUntil)
 	defer cancel()
@@ -63,7 +64,8 @@ func (s *Service) allowed(ctx context.Context, do func(context.Context) error) e
 	return err
 }
 
-// may is asked again right before each write: the reads before it take their time.
+// may reports whether this agent may act. It is asked right before each write: the reads
+// before the write take time.
 func (s *Service) may(ctx context.Context) error {
 	if may, _ := s.deps.MayAct(); !may || ctx.Err() != nil {
 		return errNotAllowed
@@ -71,9 +73,9 @@ func (s *Service) may(ctx context.Context) error {
 	return nil
 }
 
-// deleteOne is rule N: the Node is read live, looked at again, kept as a file and
-// deleted only as the very object that was looked at. Its finalizers are left alone:
-// a Node that has some stays until their owners have finished.
+// deleteOne is rule N: the Node is read live, checked again, saved as a file and deleted
+// only as the object that was checked. Its finalizers are not removed: the Node stays until
+// their owners have finished.
 func (s *Service) deleteOne(ctx context.Context, d reaper.Deletion) error {
 	entry := s.entry(d)
 	nodes := s.deps.Client.CoreV1().Nodes()
@@ -116,9 +118,9 @@ func (s *Service) entry(d reaper.Deletion) *logrus.Entry {
 	return s.log.WithFields(logrus.Fields{"node": d.Node, "instance": d.ProviderID, "group": d.Group, "rule": d.Rule, "why": d.Why})
 }
 
-// fence puts the taint on a Node that takes its volumes from it: Kubernetes force-deletes
-// its pods and detaches at once (KEP-2268). It is only done to the Node of a terminated
-// instance; a machine that still writes would lose its file system.
+// fence writes the out-of-service taint on a Node: Kubernetes force-deletes its pods and
+// detaches its volumes at once (KEP-2268). Only the Node of a terminated instance is fenced;
+// a machine that still writes would lose its file system.
 func (s *Service) fence(ctx context.Context, d reaper.Deletion) error {
 	changed, err := s.update(ctx, d.Node, func(live *corev1.Node) bool {
 		if rule, _ := reaper.Recheck(toNode(live), d); rule != "" || reaper.Carries(toNode(live), reaper.TaintOutOfService) {
@@ -136,7 +138,7 @@ func (s *Service) fence(ctx context.Context, d reaper.Deletion) error {
 	return nil
 }
 
-// markShutdown puts the taint of a stopped machine on its Node, or takes ours away.
+// markShutdown writes the taint of a stopped machine on its Node, or removes ours.
 func (s *Service) markShutdown(ctx context.Context, m reaper.Mark) error {
 	changed, err := s.update(ctx, m.Node, func(live *corev1.Node) bool {
 		n := toNode(live)
@@ -168,7 +170,7 @@ func (s *Service) markShutdown(ctx context.Context, m reaper.Mark) error {
 	return nil
 }
 
-// write puts the group of its instance on a living Node.
+// write annotates a living Node with the group of its instance.
 func (s *Service) write(ctx context.Context, c reaper.Claim) error {
 	_, err := s.update(ctx, c.Node, func(live *corev1.Node) bool {
 		if string(live.UID) != string(c.UID) || live.Annotations[cluster.AnnotationGroup] == string(c.Group) {
@@ -183,8 +185,8 @@ func (s *Service) write(ctx context.Context, c reaper.Claim) error {
 	return err
 }
 
-// update changes a Node that nobody else has changed meanwhile; a conflict is left to
-// the next round, which decides anew.
+// update changes a Node. On a conflict with another writer nothing is changed; the next
+// round decides anew.
 func (s *Service) update(ctx context.Context, name cluster.NodeName, change func(*corev1.Node) bool) (changed bool, err error) {
 	nodes := s.deps.Client.CoreV1().Nodes()
 	live, err := nodes.Get(ctx, string(name), metav1.GetOptions{})

@@ -1,7 +1,7 @@
 // Package nodecleaner deletes the Node objects of instances that exist no more.
 //
-// Kubernetes leaves that to a cloud controller manager; where none runs, dead Nodes
-// stay for ever. Package reaper decides, as a pure function. This package watches Nodes,
+// Kubernetes leaves this to a cloud controller manager; without one, dead Nodes stay for
+// ever. Package reaper decides, as a pure function. This package watches Nodes,
 // reads the cloud's list and the kubelets' Leases, asks the cloud for instances by their
 // IDs, keeps the state file and the manifests of deleted Nodes, and carries out the plan.
 //

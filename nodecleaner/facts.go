@@ -17,7 +17,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
-// toNode converts what the rules look at.
+// toNode converts the fields that the rules use.
 func toNode(n *corev1.Node) cluster.Node {
 	_, control := n.Labels[cluster.LabelControlPlane]
 	_, master := n.Labels[cluster.LabelControlPlaneLegacy]
@@ -33,7 +33,7 @@ func toNode(n *corev1.Node) cluster.Node {
 		}
 	}
 	if v, ok := n.Annotations[cluster.AnnotationKeep]; ok {
-		// The annotation keeps whatever its value, also an empty one, but not "false".
+		// The annotation keeps the Node with every value, also an empty one, except "false".
 		if v == "" {
 			v = "true"
 		}
@@ -62,7 +62,7 @@ func toNode(n *corev1.Node) cluster.Node {
 	return out
 }
 
-// Host is what a machine is known by beside the name of its Node.
+// Host holds the identities of a machine other than the name of its Node.
 type Host struct {
 	MachineID  string // /etc/machine-id
 	BootID     string // of the running kernel
@@ -70,8 +70,8 @@ type Host struct {
 	Addresses  []string
 }
 
-// is tells whether the kubelet of n runs on this machine. The machine ID alone does not
-// tell: machines from one image may have the same.
+// is reports whether the kubelet of n runs on this machine. The machine ID alone is no
+// proof: machines from one image may have the same.
 func (h Host) is(n *corev1.Node) bool {
 	info := n.Status.NodeInfo
 	if h.MachineID == "" || info.MachineID != h.MachineID {
@@ -81,7 +81,7 @@ func (h Host) is(n *corev1.Node) bool {
 		slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return slices.Contains(h.Addresses, a.Address) })
 }
 
-// nodes are all Nodes, and the names of those that are this very machine.
+// nodes returns all Nodes, and the names of the Nodes of this machine.
 func (s *Service) nodes() (nodes []cluster.Node, own []cluster.NodeName, err error) {
 	list, err := s.lister.List(labels.Everything())
 	if err != nil {
@@ -110,8 +110,8 @@ func (s *Service) attached() map[cluster.NodeName]int {
 	return out
 }
 
-// readLeases reads the Leases of the named Nodes' kubelets. Leases are not watched (each
-// changes every ten seconds): they are read when a deletion would rest on them.
+// readLeases reads the Leases of the named Nodes' kubelets. Leases are not watched, because
+// each changes every ten seconds; they are read when a deletion depends on them.
 func (s *Service) readLeases(ctx context.Context, of []cluster.NodeName, in *reaper.Input) {
 	if in.Leases == nil {
 		in.Leases = map[cluster.NodeName]reaper.Lease{}

@@ -11,9 +11,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
-// inquire reads what a plan asks for beside the cloud's list, and tells whether there is
-// something new to decide on: instances by their IDs, once in a round, and Leases. next is
-// the memory that the plan comes with.
+// inquire answers the questions of a plan: instances by their IDs, once in a round, and
+// Leases. It reports whether there are new facts to decide on. next is the memory of the
+// decision that made the plan.
 func (s *Service) inquire(ctx context.Context, plan reaper.Plan, next reaper.Memory, in *reaper.Input) bool {
 	if in.Outage != "" {
 		return false
@@ -41,7 +41,7 @@ func (s *Service) inquire(ctx context.Context, plan reaper.Plan, next reaper.Mem
 	return news
 }
 
-// question asks the cloud for instances. The answers are as old as the question.
+// question asks the cloud for instances. Answers are dated by the time of the question.
 func (s *Service) question(ctx context.Context, ids []cluster.InstanceID, in *reaper.Input) {
 	in.AskedAt = time.Now()
 	if s.deps.Witness == nil {
@@ -64,8 +64,8 @@ func (s *Service) question(ctx context.Context, ids []cluster.InstanceID, in *re
 	in.Now = time.Now()
 }
 
-// learn keeps the ledger of an agent that has never led, from what its inventory reads
-// anyway: when it takes over, it knows whose Nodes are managed.
+// learn keeps the ledger of an agent that has never led, from the reads that its inventory
+// makes anyway: when the agent takes over, it knows which Nodes are managed.
 func (s *Service) learn(ctx context.Context, now time.Time) error {
 	if now.Sub(s.learnt) < idleTick || s.deps.Blind() != "" {
 		return nil

@@ -85,34 +85,34 @@ func readKept(file string) (Kept, error) {
 	return k, nil
 }
 
-// Restoring says how a Node is brought back.
+// Restoring are the options of Restore.
 type Restoring struct {
 	Client kubernetes.Interface
-	// Lives tells what the cloud says of the Node's instance: that it exists, or why not.
-	// It is asked only where there is no such Node.
+	// Lives asks the cloud whether the Node's instance exists, and returns the reason if not.
+	// It is called only if there is no such Node.
 	Lives func(ctx context.Context, providerID string) (bool, string)
-	// Force makes a Node although its instance is not known to live. It will be reaped
-	// again when the rules say so.
+	// Force creates a Node although its instance is not known to live. The rules may delete
+	// it again.
 	Force bool
-	// DryRun changes nothing and says what would be.
+	// DryRun changes nothing and reports the changes that would be made.
 	DryRun bool
 }
 
-// Restored says what became of it.
+// Restored is the result of Restore.
 type Restored struct {
 	Node   string `json:"node"`
 	Action string `json:"action"` // "created", "updated" or "unchanged"
 	DryRun bool   `json:"dryRun,omitempty"`
-	// What came back, by key.
+	// The restored labels, annotations and taints, by key.
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
 	Taints      []string `json:"taints,omitempty"`
 	Cordoned    bool     `json:"cordoned,omitempty"`
 }
 
-// Restore brings back what an operator had put on a Node: its labels, annotations,
-// taints and cordon; laid over the Node of that name where there is one again, else as a
-// fresh Node object. It refuses to resurrect the Node of a machine that is gone.
+// Restore brings back the labels, annotations, taints and the cordon that operators had put
+// on a Node. If there is a Node of that name again, they are added to it; otherwise a fresh
+// Node object is created. Restore refuses to create the Node of a machine that is gone.
 func Restore(ctx context.Context, r Restoring, k Kept) (Restored, error) {
 	nodes := r.Client.CoreV1().Nodes()
 	for range deleteTries {
@@ -140,9 +140,8 @@ func Restore(ctx context.Context, r Restoring, k Kept) (Restored, error) {
 	return Restored{}, fmt.Errorf("restore node %s: it changed %d times meanwhile", k.Name, deleteTries)
 }
 
-// create makes a fresh Node object for a machine that lives: its kubelet goes on with
-// it, where a kubelet whose Node is gone registers again only after a restart
-// (kubernetes/kubernetes#71398).
+// create makes a fresh Node object for a machine that lives. Its kubelet uses the object;
+// without one a kubelet registers again only after a restart (kubernetes/kubernetes#71398).
 func (r Restoring) create(ctx context.Context, k Kept) (Restored, error) {
 	if !r.Force {
 		if lives, why := r.Lives(ctx, k.ProviderID); !lives {
@@ -169,7 +168,7 @@ func (r Restoring) create(ctx context.Context, k Kept) (Restored, error) {
 	return done, nil
 }
 
-// rangesFree tells that no other Node has one of the pod ranges by now.
+// rangesFree reports that no other Node has one of the pod ranges.
 func (r Restoring) rangesFree(ctx context.Context, ranges []string) (bool, error) {
 	if len(ranges) == 0 {
 		return false, nil
@@ -186,8 +185,8 @@ func (r Restoring) rangesFree(ctx context.Context, ranges []string) (bool, error
 	return true, nil
 }
 
-// lay puts what operators had written on old over live, which may be another machine:
-// what kubelets, clouds and network plug-ins write about a machine stays live's own.
+// lay copies labels, annotations, taints and the cordon of operators from old to live, which may be
+// another machine: entries of kubelets, clouds and network plug-ins stay as live has them.
 func lay(live, old *corev1.Node) Restored {
 	done := Restored{Node: live.Name, Action: "unchanged"}
 	put := func(on *map[string]string, key, value string, names *[]string) {
@@ -225,7 +224,7 @@ func lay(live, old *corev1.Node) Restored {
 	return done
 }
 
-// machineLabel tells labels that a kubelet or a cloud writes about its machine.
+// machineLabel reports whether a kubelet or a cloud writes this label about its machine.
 func machineLabel(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	switch key {
@@ -235,12 +234,12 @@ func machineLabel(key string) bool {
 	return prefix == "beta.kubernetes.io" || prefix == "topology.kubernetes.io" || prefix == "failure-domain.beta.kubernetes.io" || strings.HasPrefix(prefix, "topology.")
 }
 
-// machineAnnotations begin the annotations that say something about one machine alone.
+// machineAnnotations are prefixes of annotations that describe one machine.
 var machineAnnotations = []string{"node.alpha.kubernetes.io/", "volumes.kubernetes.io/", "csi.volume.kubernetes.io/", "kubeadm.alpha.kubernetes.io/",
 	"alpha.kubernetes.io/", "flannel.alpha.coreos.com/", "projectcalico.org/", "network.cilium.io/", "io.cilium.", "k8s.ovn.org/", "cluster.x-k8s.io/"}
 
-// operators are the annotations that come back: not the agent's own notes of the Node's
-// end, and, on another machine, none that describe the old one.
+// operators returns the annotations to restore: without the agent's own notes of the Node's
+// end and, on another machine, without descriptions of the old one.
 func operators(all map[string]string, elsewhere bool) map[string]string {
 	out := map[string]string{}
 	for key, value := range all {
@@ -257,7 +256,7 @@ func operators(all map[string]string, elsewhere bool) map[string]string {
 	return out
 }
 
-// operatorTaints leaves out what controllers put on a Node because of its state.
+// operatorTaints leaves out taints that controllers write because of the Node's state.
 func operatorTaints(all []corev1.Taint) []corev1.Taint {
 	var out []corev1.Taint
 	for _, t := range all {
@@ -271,7 +270,8 @@ func operatorTaints(all []corev1.Taint) []corev1.Taint {
 	return out
 }
 
-// cordonedByOperator tells that the Node was cordoned, and not by this agent for its end.
+// cordonedByOperator reports whether the Node was cordoned, and not by this agent before its
+// removal.
 func cordonedByOperator(n *corev1.Node) bool {
 	_, ours := n.Annotations[cluster.AnnotationCordoned]
 	return n.Spec.Unschedulable && !ours

@@ -12,10 +12,10 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// wantedFor is how long a wish for a name is remembered.
+// wantedFor is how long a request for a name is remembered.
 const wantedFor = 15 * time.Minute
 
-// StaleError says why a Node stays whose name a new machine wants.
+// StaleError is the reason why a Node stays although a new machine needs its name.
 type StaleError struct {
 	Node string
 	Rule string
@@ -30,9 +30,9 @@ func (e *StaleError) Error() string {
 // (S1), before that machine's client certificate is approved. It returns nil once there
 // is no such Node: there was none, or it was deleted with a UID precondition because its
 // instance was proven gone by the same rules as always, only with the short grace. It
-// returns a *StaleError with the rule that holds the Node when that rule cannot let go
-// by itself (the Node is Ready, or kept, or mode observe), and when ctx ends first; the
-// wish is remembered, so that a caller may come back. Any other error is the API
+// returns a *StaleError with the rule that holds the Node when time alone does not lift that
+// rule (the Node is Ready, or kept, or mode observe), and when ctx ends first; the request
+// is remembered, so that a caller may come back. Any other error is the API
 // server's.
 func (s *Service) ReapStale(ctx context.Context, name string) error {
 	s.mu.Lock()
@@ -65,7 +65,7 @@ func (s *Service) ReapStale(ctx context.Context, name string) error {
 	}
 }
 
-// wishes lists the names that are wanted now, and forgets old ones.
+// wishes lists the names requested now, and forgets old requests.
 func (s *Service) wishes(now time.Time) []cluster.NodeName {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,8 +21,8 @@ import (
 // keptManifests is how many manifests of deleted Nodes are kept; the oldest go first.
 const keptManifests = 200
 
-// annotationDeleted stands in a kept manifest alone, never on a Node: when the Node was
-// deleted and why.
+// annotationDeleted tells when and why a Node was deleted. It stands only in a kept
+// manifest, never on a Node.
 const annotationDeleted = "autoscaler-agent/deleted"
 
 // keep writes the Node's manifest, so that an operator can bring it back.
@@ -93,7 +93,7 @@ const (
 
 func statePath(stateDir string) string { return filepath.Join(stateDir, "nodecleaner.json") }
 
-// save writes the memory now and then; what a crash loses only costs time.
+// save writes the memory at intervals; a loss by a crash only costs time.
 func (s *Service) save(now time.Time, always bool) {
 	every := saveEvery
 	if len(s.memory.Watch) > 0 {
@@ -120,7 +120,7 @@ func (s *Service) save(now time.Time, always bool) {
 	s.saveError = text
 }
 
-// Peek reads what a service with this state directory remembered last, for commands.
+// Peek reads the saved memory of a service with this state directory, for commands.
 func Peek(stateDir string) (reaper.Memory, error) {
 	data, err := os.ReadFile(statePath(stateDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,10 +139,10 @@ func Peek(stateDir string) (reaper.Memory, error) {
 	return file.Memory, nil
 }
 
-// load reads the memory, and removes what a crash left beside it. A torn or foreign file,
-// or a directory in its place, is set aside and reported. After a
-// longer absence the ledger is believed and the timers are not: Decide sees the gap
-// after LastRound and freezes (B3).
+// load reads the memory, and removes temporary files that a crash left. A torn or foreign
+// file, or a directory in its place, is set aside and reported. After a longer absence the
+// ledger is trusted and the timers are not: Decide sees the gap after LastRound and freezes
+// (B3).
 func (s *Service) load() reaper.Memory {
 	if s.deps.StateDir == "" {
 		return reaper.Memory{}

@@ -12,7 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
-// tell reports what is new about each Node that is held, and about the breakers.
+// tell reports the changes of each held Node and of the breakers.
 func (s *Service) tell(plan reaper.Plan) {
 	held := map[cluster.NodeName]string{}
 	for _, d := range plan.Delete {
@@ -40,8 +40,8 @@ func (s *Service) tell(plan reaper.Plan) {
 	s.measure(plan)
 }
 
-// tellBreakers says once that a breaker opens and once that it closes, with a Warning
-// Event on every Node that it holds.
+// tellBreakers reports each breaker once when it opens and once when it closes, with a
+// Warning Event on every Node that it holds.
 func (s *Service) tellBreakers(plan reaper.Plan) {
 	open := map[string]string{}
 	var line []string
@@ -76,7 +76,7 @@ func (s *Service) tellBreakers(plan reaper.Plan) {
 	s.mu.Unlock()
 }
 
-// Status is one line about what stops deletions now, for STATUS=; empty: nothing does.
+// Status is one line about the rules that stop deletions now, for STATUS=; empty: none.
 func (s *Service) Status() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

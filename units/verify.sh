@@ -1,11 +1,12 @@
 #!/bin/sh
-# Verifies the unit file. systemd-analyze 252 exits 0 on unknown keys and bad
+# Verifies the unit files. systemd-analyze 252 exits 0 on unknown keys and bad
 # values and only prints a warning, so any line of output about our unit fails.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 # The binary and the user are not installed here; only the unit's own words are judged.
-sed -e 's#^ExecStart=[^ ]*#ExecStart=/bin/true#' \
-	"$(dirname "$0")/autoscaler-agent.service" > "$dir/autoscaler-agent.service"
-out=$(systemd-analyze verify --man=no "$dir/autoscaler-agent.service" 2>&1 | grep autoscaler-agent || true)
+for unit in autoscaler-agent.service autoscaler-agent-renew.service autoscaler-agent-renew.timer; do
+	sed -e 's#^ExecStart=[^ ]*#ExecStart=/bin/true#' "$(dirname "$0")/$unit" > "$dir/$unit"
+done
+out=$(systemd-analyze verify --man=no "$dir"/autoscaler-agent* 2>&1 | grep autoscaler-agent || true)
 [ -z "$out" ] || { echo "$out"; exit 1; }

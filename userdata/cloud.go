@@ -10,10 +10,11 @@ type place struct {
 	limit int // of user data, in bytes before base64
 	// facts asks the machine's metadata service. It sets NODE_NAME and what labels and
 	// providerID use.
-	facts      string
-	labels     []string // of the Node, in the shell's double quotes
-	providerID string   // in the shell's double quotes
-	// perServer tells that whoever makes a server can put a token of its own in the
+	facts string
+	// labels of the Node and the shell variable of each value; nil where facts sets LABELS.
+	labels     [][2]string
+	providerID string // a document's text, with refs
+	// perServer tells that the agent, which makes the server, can put a token of its own in the
 	// place of TokenPlaceholder.
 	perServer bool
 }
@@ -25,12 +26,12 @@ const TokenPlaceholder = "{{join token}}"
 // places are the clouds that are known. EC2 counts raw bytes of user data; Nova takes
 // 65535 characters of base64.
 var places = map[string]place{
-	"aws": {limit: 16384, facts: awsFacts, providerID: "aws:///$ZONE/$INSTANCE_ID", labels: []string{
-		"node.kubernetes.io/instance-type=$INSTANCE_TYPE",
-		"topology.kubernetes.io/region=$REGION",
-		"topology.kubernetes.io/zone=$ZONE",
+	"aws": {limit: 16384, facts: awsFacts, providerID: "aws:///" + ref("ZONE") + "/" + ref("INSTANCE_ID"), labels: [][2]string{
+		{"node.kubernetes.io/instance-type", "INSTANCE_TYPE"},
+		{"topology.kubernetes.io/region", "REGION"},
+		{"topology.kubernetes.io/zone", "ZONE"},
 	}},
-	"openstack": {limit: 49149, facts: openstackFacts, providerID: "$PROVIDER_ID", labels: []string{"$LABELS"}, perServer: true},
+	"openstack": {limit: 49149, facts: openstackFacts, providerID: ref("PROVIDER_ID"), perServer: true},
 }
 
 // Clouds are the names of the clouds that are known, sorted.
@@ -47,7 +48,7 @@ const awsFacts = `imds=${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.2
 imds=${imds%/}/latest
 phase metadata
 session=$(curl -fsS --connect-timeout 5 --max-time 20 --retry 6 --retry-connrefused -X PUT \
-  -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' "$imds/api/token") || die reason=imds-token
+  -H 'X-aws-ec2-metadata-token-ttl-seconds: 3600' "$imds/api/token") || die reason=imds-token
 fact() {
   printf 'X-aws-ec2-metadata-token: %s\n' "$session" |
     curl -fsS --connect-timeout 5 --max-time 20 --retry 6 --retry-connrefused -H @- "$imds/meta-data/$1"

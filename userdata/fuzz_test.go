@@ -25,8 +25,10 @@ func FuzzRender(f *testing.F) {
 			func(s *Spec) { s.Labels = map[string]string{key: value} },
 			func(s *Spec) { s.Taints = []cluster.Taint{{Key: key, Value: value, Effect: "NoSchedule"}} },
 			func(s *Spec) { s.KubernetesVersion = version },
-			func(s *Spec) { s.Downloads.KubernetesURL = url },
-			func(s *Spec) { s.Downloads.CNI.URL = url },
+			func(s *Spec) { s.Downloads.Mirrors = []string{url} },
+			func(s *Spec) { s.Proxy.HTTP, s.Proxy.No = url, []string{value} },
+			func(s *Spec) { s.RegistryMirrors = map[string]string{key: url} },
+			func(s *Spec) { s.AfterJoin = []byte("#!/bin/sh\n" + value) },
 			func(s *Spec) { s.ClusterDNS = []string{dns} },
 		} {
 			s := base
@@ -67,7 +69,7 @@ func checkQuoting(t *testing.T, values []string) {
 	for _, v := range values {
 		v = strings.ReplaceAll(v, "\x00", "") // no shell holds a NUL
 		in.WriteString("printf '%s|' " + shellQuote(v) + "\n")
-		in.WriteString("cat <<E\n" + hereYAML(v) + "\nE\n")
+		in.WriteString("cat <<E\n" + hereQuote(yamlQuote(v)) + "\nE\n")
 		want.WriteString(v + "|" + yamlQuote(v) + "\n")
 	}
 	if got := shell(t, in.String()); got != want.String() {

@@ -46,7 +46,7 @@ func TestOpenStackFacts(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		for _, want := range []string{"name: \"workers-b2c4d6\"", "\"" + c.labels, `providerID: "` + c.provider, "token: \"" + TokenPlaceholder + "\""} {
+		for _, want := range []string{`"name": "workers-b2c4d6"`, "\"" + c.labels, `"providerID": "` + c.provider, `"token": "` + TokenPlaceholder + `"`} {
 			if !strings.Contains(string(out), want) {
 				t.Errorf("no %s in\n%s", want, out)
 			}

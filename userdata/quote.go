@@ -26,6 +26,3 @@ func yamlQuote(s string) string {
 func hereQuote(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "$", `\$`).Replace(s)
 }
-
-// hereYAML is a YAML scalar inside an unquoted here-document.
-func hereYAML(s string) string { return hereQuote(yamlQuote(s)) }

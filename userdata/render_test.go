@@ -38,7 +38,13 @@ func rich() Spec {
 	s.Reservation.Kube.EphemeralStorage = 1<<30 + 1
 	s.Reservation.Eviction.EphemeralStorage = 2 << 30
 	s.Reservation.EvictionStoragePercent = 0
-	s.Downloads.KubernetesURL = "https://mirror.example.net/k8s/"
+	s.Downloads.Mirrors = []string{"https://mirror.example.net/k8s/", "http://10.0.0.5:8080"}
+	s.Downloads.Containerd = "v1.7.34"
+	s.Arch = "amd64"
+	s.Proxy = Proxy{HTTP: "http://proxy.example.net:3128", HTTPS: "http://proxy.example.net:3128", No: []string{"10.0.0.0/8"}}
+	s.RegistryMirrors = map[string]string{"registry.k8s.io": "https://mirror.example.net/v2"}
+	s.InstanceStore = "raid0"
+	s.BeforeJoin, s.AfterJoin = []byte("#!/bin/sh\necho before \"$HOME\"\n"), []byte("#!/bin/sh\necho 'after'")
 	s.Downloads.SHA256 = map[string]string{"kubelet/amd64": strings.Repeat("c", 64), "kubelet/arm64": strings.Repeat("d", 64)}
 	return s
 }
@@ -46,16 +52,21 @@ func rich() Spec {
 // onOpenStack is user data whose servers get a token each.
 func onOpenStack() Spec {
 	s := rich()
-	s.Cloud, s.Join.Token = "openstack", TokenPlaceholder
+	s.Cloud, s.Join.Token, s.InstanceStore = "openstack", TokenPlaceholder, ""
 	return s
 }
 
 func TestGolden(t *testing.T) {
-	for name, spec := range map[string]Spec{"plain": sample(), "rich": rich(), "openstack": onOpenStack()} {
+	for name, spec := range map[string]Spec{"plain": sample(), "openstack": onOpenStack(), "attested": attested(t)} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Render(spec)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if worker, packed, err := Unpack(got); err != nil {
+				t.Fatal(err)
+			} else if packed { // what a person can read
+				got = worker
 			}
 			file := filepath.Join("testdata", name+".sh")
 			if *update {

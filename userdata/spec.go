@@ -2,10 +2,17 @@ package userdata
 
 import "github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 
-// Spec is everything that the script of one kind of worker depends on.
+// Spec is everything that the user data of one kind of worker depends on.
 type Spec struct {
 	// Cloud says where the machine asks for its own name and provider ID: one of Clouds.
 	Cloud string
+	// System is the operating system of the image: one of Systems, or "" for a script that
+	// finds out at boot.
+	System string
+	// Arch is "amd64", "arm64", or "" for a script that holds the checksums of both.
+	Arch string
+	// Format is one of Formats, or "" for the one that fits System.
+	Format string
 	// KubernetesVersion is the version to install where it is missing, as "v1.36.3".
 	KubernetesVersion string
 	Join              Join
@@ -19,37 +26,60 @@ type Spec struct {
 	Taints []cluster.Taint
 	// ClusterDNS overrides the cluster's own setting when it is not empty.
 	ClusterDNS []string
+	// ExternalCloudProvider starts the kubelet with --cloud-provider=external, for a
+	// cluster that runs a cloud controller manager.
+	ExternalCloudProvider bool
+	// IgnorePreflight names checks of kubeadm whose failure only warns, for example
+	// "SystemVerification" on a kernel with cgroup v1.
+	IgnorePreflight []string
 	// KubeadmAPIVersion is "v1beta3", "v1beta4", or "" for the one that fits
 	// KubernetesVersion.
 	KubeadmAPIVersion string
 	Downloads         Downloads
+	Proxy             Proxy
+	// RegistryMirrors maps an image registry ("registry.k8s.io") to the address that
+	// containerd asks first ("https://mirror.example.net").
+	RegistryMirrors map[string]string
+	// InstanceStore puts kubelet, containerd and logs on the machine's own NVMe disks: one of
+	// InstanceStores, or "" for none.
+	InstanceStore string
+	// BeforeJoin and AfterJoin are scripts of the operator, each with its #! line. They run
+	// as root, after the programs are installed and after the Node has joined.
+	BeforeJoin, AfterJoin []byte
 }
 
 // Join is what a machine needs to find and trust its cluster.
 type Join struct {
 	Endpoint     string   // host:port of the API server
-	Token        string   // bootstrap token, "abcdef.0123456789abcdef", or TokenPlaceholder
+	Token        string   // bootstrap token, "abcdef.0123456789abcdef", or TokenPlaceholder; empty with Attest
 	CACertHashes []string // "sha256:" and 64 hex digits; any one of them may match
+	// Attest is host:port of the leader's attest listener: the machine proves there which
+	// instance it is and gets a token of its own (docs/attested-join.md). CACert holds the
+	// cluster's CA certificates in PEM, by which it knows the listener. AWS only.
+	Attest string
+	CACert []byte
 }
 
-// Downloads overrides where missing programs come from. A machine whose image
-// holds them already downloads nothing. The zero value means upstream's own
-// release sites and the checksum files published beside them.
+// Downloads says which programs are fetched where the image lacks them, and from where.
+// Every file has a pinned checksum: from SHA256, else from Table, else from the table of
+// this package (versions.txt).
 type Downloads struct {
-	KubernetesURL string // default https://dl.k8s.io/release; /vX.Y.Z/bin/linux/ARCH/NAME is appended
-	CNI           Archive
-	Containerd    Archive
-	Runc          Archive
-	// SHA256 pins files: "NAME/ARCH" (for example "kubelet/arm64", "cni/amd64") to 64
-	// hex digits. A file that is not listed is checked against the checksum file
-	// that is published next to it.
+	// Mirrors are base addresses, tried in order in place of the publishers' sites. Below
+	// one, a file has its publisher's address without the scheme:
+	// https://mirror.example.net/dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet.
+	Mirrors []string
+	// Containerd, Runc, CNI and Crictl are versions, as "v2.3.4"; "" is the default that fits
+	// KubernetesVersion.
+	Containerd, Runc, CNI, Crictl string
+	// SHA256 pins files: "NAME/ARCH" (for example "kubelet/arm64") to 64 hex digits.
 	SHA256 map[string]string
+	Table  Table
 }
 
-// Archive is one release file outside Kubernetes' own site.
-type Archive struct {
-	Version string // with its leading v
-	URL     string // "{version}" (without v), "{tag}" (with v) and "{arch}" are replaced
+// Proxy is how the machine reaches other networks.
+type Proxy struct {
+	HTTP, HTTPS string   // addresses, as "http://proxy.example.net:3128"
+	No          []string // names, domains and CIDRs that are reached directly, besides the built-in ones
 }
 
 // DefaultReservation is what a worker keeps back when nobody says otherwise: 100m

@@ -60,8 +60,7 @@ func isURL(s string) bool {
 }
 
 // minor returns the minor number of a version "v1.MINOR.PATCH[-pre]" and refuses
-// versions whose kubeadm cannot patch the kubelet's configuration at join (1.25
-// brought that patch target).
+// versions that user data cannot be made for.
 func minor(version string) (int, error) {
 	rest, ok := strings.CutPrefix(version, "v1.")
 	number, patch, ok2 := strings.Cut(rest, ".")
@@ -71,8 +70,25 @@ func minor(version string) (int, error) {
 	if !ok || !ok2 || err != nil || err2 != nil || n < 0 || !isName(version) {
 		return 0, fmt.Errorf("%q is not a version: give it as v1.36.3", version)
 	}
-	if n < 25 {
-		return 0, fmt.Errorf("%s is too old: its kubeadm cannot set a joining kubelet's configuration; use v1.25.0 or newer", version)
+	switch {
+	case n < OldestMinor:
+		return n, fmt.Errorf("%s is too old: user data can be made for v1.%d to v1.%d; upgrade the cluster, or join its workers by hand", version, OldestMinor, NewestMinor)
+	case n > NewestMinor:
+		return n, fmt.Errorf("%s is newer than this agent knows: user data can be made for v1.%d to v1.%d; use a newer agent, or a kubelet of v1.%d, which works with a control plane up to three minors newer", version, OldestMinor, NewestMinor, NewestMinor)
 	}
 	return n, nil
+}
+
+// APIServes tells whether the kubeadm of Kubernetes 1.MINOR reads a version of its
+// configuration: v1beta4 came with 1.31, and v1beta3 went with 1.36.
+func APIServes(api string, minor int) bool {
+	switch api {
+	case "v1beta2":
+		return minor < 27
+	case "v1beta3":
+		return minor >= 22 && minor < 36
+	case "v1beta4":
+		return minor >= 31
+	}
+	return false
 }

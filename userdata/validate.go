@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -24,12 +25,15 @@ func (s Spec) validate() error {
 	if _, err := minor(s.KubernetesVersion); err != nil {
 		bad("kubernetesVersion", "%v", err)
 	}
-	switch s.KubeadmAPIVersion {
-	case "", "v1beta3", "v1beta4":
-	default:
+	switch n, err := minor(s.KubernetesVersion); {
+	case s.KubeadmAPIVersion == "":
+	case s.KubeadmAPIVersion != "v1beta3" && s.KubeadmAPIVersion != "v1beta4":
 		bad("kubeadmAPIVersion", "%q is not known: use v1beta3, v1beta4 or leave it empty", s.KubeadmAPIVersion)
+	case err == nil && !APIServes(s.KubeadmAPIVersion, n):
+		bad("kubeadmAPIVersion", "the kubeadm of %s does not read %s: leave it empty", s.KubernetesVersion, s.KubeadmAPIVersion)
 	}
-	s.Join.validate(bad, TokenPerServer(s.Cloud))
+	s.validateToken(bad)
+	s.Join.validate(bad)
 	validateReservation(s.Reservation, bad)
 	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
 		if why := badLabel(key, s.Labels[key]); why != "" {
@@ -53,16 +57,16 @@ func (s Spec) validate() error {
 			bad("clusterDNS", "%q is not an IP address: give the cluster IP of the DNS service, for example 10.96.0.10", a)
 		}
 	}
-	s.Downloads.validate(bad)
+	n, _ := minor(s.KubernetesVersion)
+	s.Downloads.validate(bad, n)
+	s.Proxy.validate(bad)
+	s.validateMachine(bad)
 	return errors.Join(errs...)
 }
 
 type report = func(field, format string, args ...any)
 
-func (j Join) validate(bad report, perServer bool) {
-	if !isToken(j.Token) && (!perServer || j.Token != TokenPlaceholder) {
-		bad("join.token", "not a bootstrap token (six characters, a dot, sixteen characters, all of a-z0-9): use JOIN_TOKEN of the agent's published env file, or kubeadm token create")
-	}
+func (j Join) validate(bad report) {
 	if why := badEndpoint(j.Endpoint); why != "" {
 		bad("join.endpoint", "%q %s: give host:port of the API server, for example k8s.example.net:6443", j.Endpoint, why)
 	}
@@ -195,29 +199,118 @@ func badQualifiedName(key string) string {
 	return ""
 }
 
-func (d Downloads) validate(bad report) {
-	for _, u := range []struct{ field, url string }{
-		{"downloads.kubernetesURL", d.KubernetesURL}, {"downloads.cni.url", d.CNI.URL},
-		{"downloads.containerd.url", d.Containerd.URL}, {"downloads.runc.url", d.Runc.URL},
-	} {
-		if u.url != "" && !isURL(u.url) {
-			bad(u.field, "%q: give an http:// or https:// URL of printable ASCII without spaces or quotes", u.url)
+func (d Downloads) validate(bad report, minor int) {
+	for _, u := range d.Mirrors {
+		if !isURL(u) || strings.ContainsAny(u, "?#*[") {
+			bad("downloads.mirrors", "%q: give an http:// or https:// base address of printable ASCII without spaces, quotes or a query", u)
 		}
 	}
 	for _, v := range []struct{ field, version string }{
-		{"downloads.cni.version", d.CNI.Version}, {"downloads.containerd.version", d.Containerd.Version}, {"downloads.runc.version", d.Runc.Version},
+		{"downloads.cni", d.CNI}, {"downloads.containerd", d.Containerd}, {"downloads.runc", d.Runc}, {"downloads.crictl", d.Crictl},
 	} {
-		if v.version != "" && (v.version[0] != 'v' || !isName(v.version)) {
+		if v.version != "" && !isVersion(v.version) {
 			bad(v.field, "%q: give a release tag such as v1.2.3", v.version)
+		}
+	}
+	if d.Containerd != "" && isVersion(d.Containerd) {
+		switch old := strings.HasPrefix(d.Containerd, "v1."); {
+		case old && !strings.HasPrefix(d.Containerd, "v1.7."):
+			bad("downloads.containerd", "%s is too old: use v1.7 or v2", d.Containerd)
+		case old && minor >= 36:
+			bad("downloads.containerd", "%s: Kubernetes 1.35 is the last that works with containerd 1.7: use v2, for example %s", d.Containerd, defaultContainerd)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.SHA256)) {
 		file, arch, _ := strings.Cut(name, "/")
-		if !slices.Contains(files, file) || arch != "amd64" && arch != "arm64" {
-			bad(fmt.Sprintf("downloads.sha256[%q]", name), "give NAME/ARCH with a name of %s and arch amd64 or arm64", strings.Join(files, ", "))
+		if !slices.Contains(Files, file) || !slices.Contains(Arches, arch) {
+			bad(fmt.Sprintf("downloads.sha256[%q]", name), "give NAME/ARCH with a name of %s and arch amd64 or arm64", strings.Join(Files, ", "))
 		}
 		if !isSHA256(d.SHA256[name]) {
 			bad(fmt.Sprintf("downloads.sha256[%q]", name), "%q is not 64 lower-case hex digits", d.SHA256[name])
 		}
 	}
+}
+
+func (p Proxy) validate(bad report) {
+	for _, u := range []struct{ field, url string }{{"proxy.http", p.HTTP}, {"proxy.https", p.HTTPS}} {
+		if u.url != "" && (!isURL(u.url) || strings.ContainsAny(u.url, "$%\\")) {
+			bad(u.field, "%q: give an http:// or https:// address, for example http://proxy.example.net:3128", u.url)
+		}
+	}
+	for _, n := range p.No {
+		if n == "" || !only(n, ".-:/*_") {
+			bad("proxy.no", "%q: give a name, a domain, an address or a CIDR, for example 10.0.0.0/8", n)
+		}
+	}
+}
+
+// validateMachine judges what depends on the machine and its image.
+func (s Spec) validateMachine(bad report) {
+	sys, known := systems[s.System]
+	if s.System != "" && !known {
+		bad("system", "%q is not known: use %s", s.System, strings.Join(Systems(), ", "))
+	}
+	if s.Arch != "" && !slices.Contains(Arches, s.Arch) {
+		bad("arch", "%q is not known: use %s", s.Arch, strings.Join(Arches, " or "))
+	}
+	if s.Format != "" && formats[s.Format] == nil {
+		bad("format", "%q is not known: use %s", s.Format, strings.Join(Formats(), ", "))
+	}
+	switch {
+	case s.Format == "ignition" && known && sys.format != "ignition":
+		bad("format", "%s does not read Ignition: use script, cloud-config or mime", s.System)
+	case s.System == "flatcar" && (s.Format == "mime" || s.Format == "cloud-config"):
+		bad("format", "Flatcar reads %s only in part: use ignition or script", s.Format)
+	}
+	if s.InstanceStore != "" {
+		switch {
+		case !slices.Contains(InstanceStores, s.InstanceStore):
+			bad("instanceStore", "%q is not known: use %s", s.InstanceStore, strings.Join(InstanceStores, " or "))
+		case s.Cloud != "aws":
+			bad("instanceStore", "only the NVMe disks of AWS instances are known: leave it out on %s", s.Cloud)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.RegistryMirrors)) {
+		host, port, ok := strings.Cut(name, ":")
+		if !isDNSName(host) || ok && (port == "" || strings.Trim(port, "0123456789") != "") {
+			bad(fmt.Sprintf("registryMirrors[%q]", name), "give the registry's host, for example registry.k8s.io")
+		}
+		if u := s.RegistryMirrors[name]; !isURL(u) || strings.ContainsAny(u, "$") {
+			bad(fmt.Sprintf("registryMirrors[%q]", name), "%q: give an http:// or https:// address", u)
+		}
+	}
+	for _, check := range s.IgnorePreflight {
+		if !isName(check) {
+			bad("ignorePreflight", "%q: give the name of a check as kubeadm prints it, for example SystemVerification", check)
+		}
+	}
+	for _, h := range []struct {
+		field string
+		text  []byte
+	}{{"beforeJoin", s.BeforeJoin}, {"afterJoin", s.AfterJoin}} {
+		if why := badHook(h.text); why != "" {
+			bad(h.field, "%s", why)
+		}
+	}
+}
+
+func badHook(text []byte) string {
+	switch {
+	case len(text) == 0:
+		return ""
+	case !strings.HasPrefix(string(text), "#!/"):
+		return "give a script whose first line names its interpreter, for example #!/bin/sh"
+	case !utf8.Valid(text) || strings.ContainsAny(string(text), "\x00\r"):
+		return "give text in UTF-8 with Unix line ends"
+	}
+	for line := range strings.Lines(string(text)) {
+		switch line = strings.TrimSuffix(line, "\n"); line {
+		case hookEnd, scriptEnd, JoinBegin, JoinEnd, FunctionsBegin, FunctionsEnd:
+			return "the line " + line + " is reserved: change it"
+		}
+		if strings.Contains(line, TokenPlaceholder) {
+			return "the text " + TokenPlaceholder + " is reserved: a server's join token is put there"
+		}
+	}
+	return ""
 }

@@ -46,8 +46,29 @@ func TestValidate(t *testing.T) {
 			s.Taints = []cluster.Taint{{Key: "a", Value: "b", Effect: "NoSchedule"}, {Key: "a", Value: "c", Effect: "NoSchedule"}}
 		}},
 		{`clusterDNS: "kube-dns" is not an IP address`, func(s *Spec) { s.ClusterDNS = []string{"kube-dns"} }},
-		{"downloads.kubernetesURL: ", func(s *Spec) { s.Downloads.KubernetesURL = "https://x/'; reboot" }},
-		{"downloads.cni.version: ", func(s *Spec) { s.Downloads.CNI.Version = "1.2" }},
+		{"kubernetesVersion: v1.29.9 is too old", func(s *Spec) { s.KubernetesVersion = "v1.29.9" }},
+		{"kubernetesVersion: v1.37.0 is newer than this agent knows", func(s *Spec) { s.KubernetesVersion = "v1.37.0" }},
+		{"kubeadmAPIVersion: the kubeadm of v1.36.3 does not read v1beta3", func(s *Spec) { s.KubeadmAPIVersion = "v1beta3" }},
+		{"downloads.mirrors: ", func(s *Spec) { s.Downloads.Mirrors = []string{"https://x/'; reboot"} }},
+		{"downloads.cni: ", func(s *Spec) { s.Downloads.CNI = "1.2" }},
+		{"downloads.containerd: v1.6.39 is too old", func(s *Spec) { s.Downloads.Containerd = "v1.6.39" }},
+		{"Kubernetes 1.35 is the last that works with containerd 1.7", func(s *Spec) { s.Downloads.Containerd = "v1.7.34" }},
+		{"no checksum is known for containerd v2.99.0 amd64, containerd v2.99.0 arm64: give --checksum", func(s *Spec) { s.Downloads.Containerd = "v2.99.0" }},
+		{"no checksum is known for kubeadm v1.36.99 amd64", func(s *Spec) { s.KubernetesVersion = "v1.36.99" }},
+		{"system: \"windows\" is not known", func(s *Spec) { s.System = "windows" }},
+		{"arch: \"s390x\" is not known", func(s *Spec) { s.Arch = "s390x" }},
+		{"format: \"zip\" is not known", func(s *Spec) { s.Format = "zip" }},
+		{"format: debian does not read Ignition", func(s *Spec) { s.System, s.Format = "debian", "ignition" }},
+		{"format: Flatcar reads mime only in part", func(s *Spec) { s.System, s.Format = "flatcar", "mime" }},
+		{"instanceStore: \"raid5\" is not known", func(s *Spec) { s.InstanceStore = "raid5" }},
+		{"proxy.http: ", func(s *Spec) { s.Proxy.HTTP = "proxy:3128" }},
+		{"proxy.no: ", func(s *Spec) { s.Proxy.HTTP, s.Proxy.No = "http://p:1", []string{"a b"} }},
+		{"registryMirrors[\"a/b\"]: ", func(s *Spec) { s.RegistryMirrors = map[string]string{"a/b": "https://m"} }},
+		{"registryMirrors[\"a\"]: ", func(s *Spec) { s.RegistryMirrors = map[string]string{"a": "m"} }},
+		{"beforeJoin: give a script whose first line", func(s *Spec) { s.BeforeJoin = []byte("echo\n") }},
+		{"afterJoin: the line END-OF-WORKER is reserved", func(s *Spec) { s.AfterJoin = []byte("#!/bin/sh\nEND-OF-WORKER") }},
+		{"beforeJoin: the text {{join token}} is reserved", func(s *Spec) { s.BeforeJoin = []byte("#!/bin/sh\n: {{join token}}\n") }},
+		{"beforeJoin: give text in UTF-8", func(s *Spec) { s.BeforeJoin = []byte("#!/bin/sh\r\n") }},
 		{`downloads.sha256["kubectl/amd64"]: give NAME/ARCH`, func(s *Spec) {
 			s.Downloads.SHA256 = map[string]string{"kubectl/amd64": strings.Repeat("0", 64)}
 		}},
@@ -92,14 +113,14 @@ func TestEveryFaultIsReported(t *testing.T) {
 }
 
 func TestAPIVersion(t *testing.T) {
-	for version, want := range map[string]string{"v1.25.0": "v1beta3", "v1.30.14": "v1beta3", "v1.31.0": "v1beta4", "v1.37.0-rc.1": "v1beta4"} {
+	for version, want := range map[string]string{"v1.30.14": "v1beta3", "v1.31.0": "v1beta4", "v1.36.3": "v1beta4"} {
 		s := sample()
 		s.KubernetesVersion = version
 		script, err := Render(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(string(script), "apiVersion: kubeadm.k8s.io/"+want+"\n") {
+		if !strings.Contains(string(script), `"apiVersion": "kubeadm.k8s.io/`+want+`"`) {
 			t.Errorf("%s: not %s", version, want)
 		}
 	}

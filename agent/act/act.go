@@ -46,7 +46,7 @@ type Executor struct {
 	// there unless the right was renewed meanwhile. nil: it does not end.
 	Until func() time.Time
 	// Beat is called after each action: a round with many is progress, not a hang.
-	// nil: nobody counts.
+	// nil: no heartbeat is kept.
 	Beat func()
 
 	failed map[string]string // what an action on something failed with last, as logged

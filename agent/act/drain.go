@@ -18,7 +18,7 @@ import (
 )
 
 // evict asks the Eviction API to move one pod. A pod that is gone or another one by
-// now is a success: what was asked for is so.
+// now is a success: the wanted state is there.
 func (r *round) evict(ctx context.Context, a decision.Evict) {
 	start := time.Now()
 	namespace, name := split(a.Pod)

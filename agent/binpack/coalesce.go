@@ -42,7 +42,7 @@ func (p *Problem) coalesce() *Coalesced {
 	ids := make(map[uint64]int, coalesceFrom) // of the last with this hash
 	before := s.ints.Alloc(0, len(p.Items))   // by merged item, the one before with the same hash; -1: there is none
 	each := s.ints.Alloc(0, len(p.Items))     // by merged item, of how many
-	of := s.ints.Alloc(len(p.Items), 0)       // by item, what it was merged to
+	of := s.ints.Alloc(len(p.Items), 0)       // by item, the item that it was merged into
 	for i := range p.Items {
 		l := &p.Items[i]
 		h := l.hash()

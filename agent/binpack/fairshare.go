@@ -10,7 +10,7 @@ var fairShareSlacks = []float64{1.03, 1.3}
 
 // packFairShare is first fit into bins that give every axis only its fair share: where cpu
 // is scarce and memory is not, the largest pods by cpu would fill the first bins and
-// leave bins full of memory and idle cores behind. What is left over then goes wherever
+// leave bins full of memory and idle cores behind. The remaining items then go wherever
 // the bins really have room.
 func (p *Problem) packFairShare(slack float64) (Packing, bool) {
 	if p.Empty == nil {

@@ -1,7 +1,7 @@
 package binpack
 
-// LowerBound is a number of fresh bins that no answer can go below: by axis, what is
-// asked for beyond the open bins' room, and the pods of which no two share a bin.
+// LowerBound is a number of fresh bins that no answer can go below: by axis, the
+// demand beyond the open bins' room, and the pods of which no two share a bin.
 func (p *Problem) LowerBound() int {
 	if p.Empty == nil {
 		return 0

@@ -35,6 +35,6 @@ func Signer(c config.Config, cfg *rest.Config, settings *groups.Live) (csrsigner
 func tokenLookup(client kubernetes.Interface) func(context.Context, string) (rules.Token, error) {
 	return func(ctx context.Context, id string) (rules.Token, error) {
 		m, err := bootstrap.Lookup(ctx, client, id)
-		return rules.Token{Problem: m.Problem, Instance: cluster.InstanceID(m.Instance), Machine: m.Machine, Made: m.Made}, err
+		return rules.Token{Problem: m.Problem, Instance: cluster.InstanceID(m.Instance), Machine: m.Machine, Key: m.Key, Made: m.Made}, err
 	}
 }

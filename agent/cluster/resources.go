@@ -68,7 +68,10 @@ type Reservation struct {
 func (v Reservation) Allocatable(capacity Resources) Resources {
 	out := capacity.Sub(v.Kube).Sub(v.System).Sub(v.Eviction)
 	if v.Eviction.EphemeralStorage == 0 {
-		out.EphemeralStorage -= capacity.EphemeralStorage / 100 * v.EvictionStoragePercent
+		// The kubelet keeps the share as a float32 (its parsePercentage and
+		// GetThresholdQuantity): a decimal share would differ by some bytes.
+		share := float32(v.EvictionStoragePercent) / 100
+		out.EphemeralStorage -= int64(float64(capacity.EphemeralStorage) * float64(share))
 	}
 	out.MilliCPU = max(out.MilliCPU, 0)
 	out.Memory = max(out.Memory, 0)

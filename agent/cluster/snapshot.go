@@ -50,7 +50,7 @@ type Outcome struct {
 	Kind  string `json:"kind,omitempty"`
 }
 
-// AllPods yields every pod: those of the Nodes, then those that have none. The pods
+// AllPods yields every pod: first the pods of the Nodes, then the pods without a Node. The pods
 // are shared and are not to be changed.
 func (s *Snapshot) AllPods() iter.Seq[*Pod] {
 	return func(yield func(*Pod) bool) {

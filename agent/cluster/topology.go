@@ -7,8 +7,8 @@ type Selector struct {
 	Requirements []Requirement `json:"requirements,omitempty"`
 }
 
-// PodTerm is one required term of pod affinity or anti-affinity. What the API server
-// merges into the selector (matchLabelKeys, mismatchLabelKeys) is merged here too.
+// PodTerm is one required term of pod affinity or anti-affinity. The selector
+// contains matchLabelKeys and mismatchLabelKeys, as the API server merges them.
 type PodTerm struct {
 	TopologyKey string    `json:"topologyKey"`
 	Selector    *Selector `json:"selector,omitempty"`

@@ -1,37 +1,95 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"regexp"
 	"strings"
 )
 
-// exported is a line of a shell's habit, which systemd skips without the agent's
-// knowing.
-var exported = regexp.MustCompile(`(?m)^[ \t]*export[ \t]+` + Prefix + `_\w+`)
+// EnvFile is the environment file of the unit (EnvironmentFile=), which every command reads
+// where it exists and no other is named.
+const EnvFile = "/etc/autoscaler-agent/agent.env"
 
-// LoadEnvFile reads an environment file by systemd's EnvironmentFile= rules and sets
-// its variables in the process, as systemd does for the unit: what the file says
-// wins over what was there.
+// LoadEnvFile reads an environment file by systemd's EnvironmentFile= rules and sets its
+// variables in the process. A variable that the environment has already keeps its value.
+// A line that systemd would skip, and a name that is a misspelt setting, is an error: the
+// agent would run without it. The empty path stands for EnvFile, which may be missing.
 func LoadEnvFile(path string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("read environment file: %w (make it from agent.env.example, or name another with --env-file)", err)
+	data, err := readEnvFile(path)
+	if err != nil || data == nil {
+		return err
 	}
-	if line := exported.FindString(string(data)); line != "" {
-		return fmt.Errorf("read environment file %s: systemd ignores the line %q...: write it without export", path, strings.TrimSpace(line))
+	if path == "" {
+		path = EnvFile
 	}
-	vars, err := ParseEnvFile(string(data))
+	p, err := parseEnv(string(data))
 	if err != nil {
 		return fmt.Errorf("read environment file %s: %w", path, err)
 	}
-	for _, v := range vars {
+	var errs []error
+	for _, fault := range p.faults() {
+		errs = append(errs, fmt.Errorf("%s:%w", path, fault))
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	before := map[string]bool{}
+	for _, v := range p.out {
+		if _, seen := before[v[0]]; !seen {
+			before[v[0]] = os.Getenv(v[0]) != ""
+		}
+		if before[v[0]] {
+			continue
+		}
 		if err := os.Setenv(v[0], v[1]); err != nil {
 			return fmt.Errorf("read environment file %s: %s: %w", path, v[0], err)
 		}
 	}
 	return nil
+}
+
+// readEnvFile returns nothing where the file of the unit is missing and no other was named.
+func readEnvFile(path string) ([]byte, error) {
+	asked := path != ""
+	if !asked {
+		path = EnvFile
+	}
+	data, err := os.ReadFile(path)
+	switch {
+	case err == nil:
+		return data, nil
+	case errors.Is(err, fs.ErrNotExist) && !asked:
+		return nil, nil
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("read environment file: %w (use sudo, or join the group autoscaler-agent)", err)
+	}
+	return nil, fmt.Errorf("read environment file: %w (make it from agent.env.example, or name another with --env-file)", err)
+}
+
+// SocketPath is the path of the running agent's socket. It needs no valid configuration:
+// the environment's AUTOSCALER_SOCKET, the environment file's, or the default.
+func SocketPath(envFile string) string {
+	const name = Prefix + "_SOCKET"
+	path := os.Getenv(name)
+	if data, err := readEnvFile(envFile); path == "" && err == nil {
+		vars, _ := ParseEnvFile(string(data)) // a file with faults may name its socket all the same
+		for _, v := range vars {
+			if v[0] == name {
+				path = v[1]
+			}
+		}
+	}
+	if path != "" {
+		return path
+	}
+	for _, v := range Variables() {
+		if v.Name == name {
+			return v.Default
+		}
+	}
+	return ""
 }
 
 // ParseEnvFile parses text as systemd's parse_env_file_internal does
@@ -42,16 +100,24 @@ func LoadEnvFile(path string) error {
 // takes the next character as it is; white space around a bare value is dropped.
 // Lines whose name is no variable name are skipped, as systemd skips them (it logs).
 func ParseEnvFile(text string) ([][2]string, error) {
-	p := envParser{}
+	p, err := parseEnv(text)
+	return p.out, err
+}
+
+func parseEnv(text string) (envParser, error) {
+	p := envParser{line: 1}
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if strings.ContainsRune(text, 0) {
-		return nil, fmt.Errorf("a NUL byte at offset %d", strings.IndexByte(text, 0))
+		return p, fmt.Errorf("a NUL byte at offset %d: write the file as plain text", strings.IndexByte(text, 0))
 	}
 	for i := 0; i < len(text); i++ {
 		p.step(text[i])
+		if text[i] == '\n' {
+			p.line++
+		}
 	}
 	p.finish()
-	return p.out, nil
+	return p, nil
 }
 
 type envState int
@@ -75,6 +141,15 @@ type envParser struct {
 	key, value []byte
 	lastWhite  int // length of value before trailing white space; -1: none
 	out        [][2]string
+	line, from int       // of the character, of the key
+	names      []envLine // in the order of the file
+	skipped    []envLine
+}
+
+// envLine is a name of the file, or the start of a line that systemd skips.
+type envLine struct {
+	line int
+	text string
 }
 
 func newline(c byte) bool { return c == '\n' || c == '\r' }
@@ -86,12 +161,13 @@ func (p *envParser) step(c byte) {
 		if c == '#' || c == ';' {
 			p.state = comment
 		} else if !white(c) {
-			p.state, p.key, p.lastWhite = inKey, append(p.key[:0], c), -1
+			p.state, p.key, p.lastWhite, p.from = inKey, append(p.key[:0], c), -1, p.line
 		}
 	case inKey:
 		switch {
 		case newline(c):
 			p.state = preKey
+			p.skipped = append(p.skipped, envLine{p.from, string(p.key)})
 		case c == '=':
 			p.state, p.value, p.lastWhite = preValue, p.value[:0], -1
 		default:
@@ -167,6 +243,8 @@ func (p *envParser) stepValue(c byte) {
 
 func (p *envParser) finish() {
 	switch p.state {
+	case inKey:
+		p.skipped = append(p.skipped, envLine{p.from, string(p.key)})
 	case preValue, inValue, valueEscape, singleQuote, doubleQuote, doubleQuoteEscape:
 		p.push()
 	}
@@ -178,9 +256,12 @@ func (p *envParser) push() {
 	if p.state == inValue && p.lastWhite >= 0 {
 		value = value[:p.lastWhite]
 	}
-	if validName(key) {
-		p.out = append(p.out, [2]string{key, string(value)})
+	if !validName(key) {
+		p.skipped = append(p.skipped, envLine{p.from, key + "="})
+		return
 	}
+	p.out = append(p.out, [2]string{key, string(value)})
+	p.names = append(p.names, envLine{p.from, key})
 }
 
 func validName(s string) bool {

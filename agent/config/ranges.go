@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -10,8 +11,9 @@ import (
 )
 
 // A field says by its tags which values it allows: range:"1s.." (one second or more),
-// range:"0..1", range:"0..<1" (less than 1), oneof:"priced,always,off". What depends on
-// another setting is in Validate.
+// range:"0..1", range:"0..<1" (less than 1), oneof:"priced,always,off". A number of the policy without
+// a range is not negative; range:"any" allows all. No number is NaN or infinite. The services
+// judge their own numbers. What depends on another setting is in Validate.
 
 // outOfRange reports each value of c, of the variables listed, that its own tags do not
 // allow.
@@ -23,7 +25,11 @@ func outOfRange(c reflect.Value, list []Variable, bad func(v Variable, value any
 				bad(v, strconv.Quote(value.String()), "use "+strings.Join(known, ", "))
 			}
 		}
-		if limits := v.tag.Get("range"); limits != "" {
+		if value.CanFloat() && (math.IsNaN(value.Float()) || math.IsInf(value.Float(), 0)) {
+			bad(v, value.Interface(), "use a number, for example "+v.Default)
+			continue
+		}
+		if limits := limitsOf(v, value); limits != "" {
 			least, most, _ := strings.Cut(limits, "..")
 			most, below := strings.CutPrefix(most, "<")
 			n := number(value)
@@ -32,6 +38,21 @@ func outOfRange(c reflect.Value, list []Variable, bad func(v Variable, value any
 			}
 		}
 	}
+}
+
+// limitsOf is the range of a field; empty: every value is allowed.
+func limitsOf(v Variable, value reflect.Value) string {
+	switch limits := v.tag.Get("range"); {
+	case limits == "any", !value.CanInt() && !value.CanFloat():
+		return ""
+	case limits != "":
+		return limits
+	case !strings.HasPrefix(v.Name, Prefix+"_SCALING_"):
+		return ""
+	case v.Type == reflect.TypeFor[time.Duration]().String():
+		return "0s.."
+	}
+	return "0.."
 }
 
 // number is a field's value to compare: durations count in nanoseconds.

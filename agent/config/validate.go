@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,11 +27,12 @@ func (c Config) Validate() error {
 	if _, err := all.Split(c.Provider); err != nil {
 		bad("PROVIDER", fmt.Sprintf("%q", c.Provider), err.Error()+"; several are separated by commas")
 	}
-	if _, err := logrus.ParseLevel(c.LogLevel); err != nil {
+	if level, err := logrus.ParseLevel(c.LogLevel); err != nil || level < logrus.ErrorLevel || level > logrus.DebugLevel {
 		bad("LOG_LEVEL", fmt.Sprintf("%q", c.LogLevel), "use debug, info, warn or error")
 	}
 	if c.Listen != "off" {
-		if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		_, port, err := net.SplitHostPort(c.Listen)
+		if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
 			bad("LISTEN", fmt.Sprintf("%q", c.Listen), "write host:port, for example 127.0.0.1:8085, or off")
 		}
 	}
@@ -49,6 +51,7 @@ func (c Config) Validate() error {
 	}{
 		{"SCALER_CAP", c.Scaler.Cap, c.Scaler.Quiet}, {"OBSERVE_SLOW", c.Observe.Slow, c.Observe.Fast},
 		{"OBSERVE_STALE_AFTER", c.Observe.StaleAfter, c.Lease.RetryPeriod + time.Second},
+		{"SCALING_BACKOFF_MAX", c.Scaling.BackoffMax, c.Scaling.BackoffInitial},
 		{"LEASE_RENEW_DEADLINE", c.Lease.RenewDeadline, c.Lease.RetryPeriod * 6 / 5},
 		{"LEASE_DURATION", c.Lease.Duration, c.Lease.RenewDeadline + time.Second},
 	} {
@@ -69,7 +72,7 @@ func (c Config) validateScaling(bad func(name string, value any, remedy string))
 		name     string
 		min, max int64
 	}{{"CORES", c.Scaling.MinCoresTotal, c.Scaling.MaxCoresTotal}, {"MEMORY", c.Scaling.MinMemoryTotal, c.Scaling.MaxMemoryTotal}} {
-		if l.min < 0 || l.max > 0 && l.min > l.max {
+		if l.max > 0 && l.min > l.max {
 			bad("SCALING_MIN_"+l.name+"_TOTAL", l.min, fmt.Sprintf("use a number from 0 to AUTOSCALER_SCALING_MAX_%s_TOTAL, which is %d", l.name, l.max))
 		}
 	}

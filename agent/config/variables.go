@@ -152,6 +152,10 @@ func unknown(environ []string) error {
 		if !strings.HasPrefix(name, Prefix+"_") || names[name] {
 			continue
 		}
+		if ours := FromClusterAutoscaler(name); ours != "" {
+			errs = append(errs, fmt.Errorf("%s is Cluster Autoscaler's name: write %s", name, ours))
+			continue
+		}
 		near, distance := "", len(name)
 		for _, v := range known {
 			if d := groups.Edits(name, v.Name); d < distance {

@@ -23,7 +23,7 @@ type ActionData struct {
 	Group    cluster.GroupID    `json:"group,omitempty"`
 	From     *int               `json:"from,omitempty"`         // grow: the target now
 	To       *int               `json:"to,omitempty"`           // grow: the target wanted
-	Pods     []cluster.PodKey   `json:"pods,omitempty"`         // grow: those that the machines are for
+	Pods     []cluster.PodKey   `json:"pods,omitempty"`         // grow: the pods that the machines are for
 	Expected int                `json:"expectedPods,omitempty"` // grow: pods that their controller has still to make
 	Node     cluster.NodeName   `json:"node,omitempty"`
 	NodeUID  cluster.UID        `json:"nodeUID,omitempty"`

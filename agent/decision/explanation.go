@@ -47,7 +47,7 @@ type Judgement struct {
 	Words string `json:"words"`
 	Could int    `json:"could"`
 	Total int    `json:"total"`
-	// Refusals has every group or node by name; those that could have no rule.
+	// Refusals has every group or node by name. A group or node that could help has no rule.
 	Refusals []Refusal `json:"refusals"`
 }
 
@@ -108,7 +108,7 @@ type NodeFacts struct {
 	Utilisation float64 `json:"utilisation"`
 	Limit       float64 `json:"utilisationLimit"`
 	// Checks are all conditions for the node to go, in the order in which the engine
-	// asks them; those that fail keep it.
+	// asks them. A failed check keeps the node.
 	Checks       []Check       `json:"checks,omitempty"`
 	Blockers     []Blocker     `json:"blockers,omitempty"`     // every blocker of every pod
 	Destinations []Destination `json:"destinations,omitempty"` // of every pod that would move

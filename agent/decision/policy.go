@@ -86,18 +86,18 @@ func (b *Bounds) Decode(value string) error {
 // Policy is what an operator may set, with the field's defaults; the environment
 // names are AUTOSCALER_SCALING_*.
 type Policy struct {
-	Expander                    string        `default:"least-waste"`          // least-waste, price, priority, most-pods, least-nodes, random, or several: the next decides what the one before leaves open
-	RandomSeed                  uint64        `split_words:"true" default:"1"` // of the expander random
-	MaxNodesTotal               int           `split_words:"true" default:"0"` // whole cluster, control plane included; 0: no limit
-	MaxCoresTotal               int64         `split_words:"true" default:"0"` // cores; 0: no limit
-	MaxMemoryTotal              int64         `split_words:"true" default:"0"` // GiB; 0: no limit
-	MinCoresTotal               int64         `split_words:"true" default:"0"` // cores; scale-down keeps them
-	MinMemoryTotal              int64         `split_words:"true" default:"0"` // GiB; scale-down keeps them
-	GPUTotal                    Bounds        `envconfig:"GPU_TOTAL"`          // nvidia.com/gpu:0:16, of any extended resource; several, comma-separated
+	Expander                    string        `default:"least-waste"`                      // least-waste, price, priority, most-pods, least-nodes, random, or several: the next decides what the one before leaves open
+	RandomSeed                  uint64        `split_words:"true" default:"1" range:"any"` // of the expander random
+	MaxNodesTotal               int           `split_words:"true" default:"0"`             // whole cluster, control plane included; 0: no limit
+	MaxCoresTotal               int64         `split_words:"true" default:"0"`             // cores; 0: no limit
+	MaxMemoryTotal              int64         `split_words:"true" default:"0"`             // GiB; 0: no limit
+	MinCoresTotal               int64         `split_words:"true" default:"0"`             // cores; scale-down keeps them
+	MinMemoryTotal              int64         `split_words:"true" default:"0"`             // GiB; scale-down keeps them
+	GPUTotal                    Bounds        `envconfig:"GPU_TOTAL"`                      // nvidia.com/gpu:0:16, of any extended resource; several, comma-separated
 	BalanceSimilarNodeGroups    bool          `split_words:"true" default:"false"`
 	BalanceIgnoreLabels         []string      `split_words:"true"` // more labels in which similar groups may differ
 	BalanceLabels               []string      `split_words:"true"` // when given, groups are similar that agree in these labels
-	ExpendablePodsCutoff        int32         `split_words:"true" default:"-10"`
+	ExpendablePodsCutoff        int32         `split_words:"true" default:"-10" range:"any"`
 	NewPodDelay                 time.Duration `split_words:"true" default:"0s"`
 	MaxNodeProvisionTime        time.Duration `split_words:"true" default:"15m" range:"1s.."`
 	MaxNodeStartupTime          time.Duration `split_words:"true" default:"15m"`
@@ -128,7 +128,7 @@ type Policy struct {
 	SkipNodesWithLocalStorage   bool          `split_words:"true" default:"true"`
 	IgnoreDaemonSetsUtilization bool          `envconfig:"IGNORE_DAEMONSETS_UTILIZATION" default:"false"`
 	OKTotalUnready              int           `envconfig:"OK_TOTAL_UNREADY" default:"3"`
-	MaxTotalUnreadyPercent      int           `split_words:"true" default:"45"`
+	MaxTotalUnreadyPercent      int           `split_words:"true" default:"45" range:"0..100"`
 	EnforceMin                  bool          `split_words:"true" default:"true"`
 	FreshFor                    time.Duration `split_words:"true" default:"1m"` // a group read longer ago is stale for deletions
 

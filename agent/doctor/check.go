@@ -17,8 +17,8 @@ const checkLimit = 30 * time.Second
 
 // Check tries everything that the agent needs and returns what it found, good and
 // bad. offline leaves out what needs the network. It changes nothing, except that
-// it writes and removes an empty file to see whether a directory is writable; what it
-// asks the API server to write is a dry run.
+// it writes and removes an empty file to see whether a directory is writable. Its
+// writes to the API server are dry runs.
 func Check(ctx context.Context, cfg config.Config, loadErr error, offline bool) []Finding {
 	var out []Finding
 	add := func(level Level, about, text, remedy string) {
@@ -38,7 +38,7 @@ func Check(ctx context.Context, cfg config.Config, loadErr error, offline bool) 
 		out = append(out, checkWritable("socket directory", filepath.Dir(cfg.Socket), config.Prefix+"_SOCKET")...)
 	}
 	out = append(out, checkGroupsFile(cfg)...)
-	for _, f := range checkPublished(cfg) {
+	for _, f := range append(checkPublished(cfg), checkAttest(cfg)...) {
 		if offline && f.Level == LevelError {
 			f.Level = LevelWarning // one service's trouble does not keep the others from starting
 		}

@@ -16,16 +16,18 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 )
 
-// The policies of units/admission-policy.yaml that are tried. The one about the life of
-// tokens is tried with the first, the one about Nodes' names with the approvals.
+// The policies of units/admission-policy.yaml that are tried. The ones about the Node of an
+// approval are tried with the approvals.
 const (
 	policyTokens    = "autoscaler-agent-tokens"
 	policyTokenLife = "autoscaler-agent-token-life"
 	policyApprovals = "autoscaler-agent-approvals"
 	policyNodes     = "autoscaler-agent-nodes"
 	policyNames     = "autoscaler-agent-names"
+	policyJoins     = "autoscaler-agent-joins"
 )
 
 const (
@@ -124,13 +126,13 @@ func tryPolicies(ctx context.Context, client kubernetes.Interface) (held, open, 
 	for _, p := range []struct {
 		name string
 		try  func(context.Context, kubernetes.Interface) (tried bool, err error)
-	}{{policyTokens, foreignSecret}, {policyTokenLife, endlessToken}, {policyNames, foreignLease}, {policyNodes, foreignLabel}, {policyApprovals, foreignApproval}} {
+	}{{policyTokens, foreignSecret}, {policyTokenLife, endlessToken}, {policyNames, foreignLease}, {policyNodes, foreignLabel}, {policyApprovals, foreignApproval}, {policyJoins, joinOfNode}} {
 		tried, err := p.try(ctx, client)
 		switch {
 		case !tried && err == nil: // there is nothing to try it with
 		case (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+p.name):
 			held = append(held, p.name)
-		case err == nil || apierrors.IsAlreadyExists(err):
+		case err == nil || apierrors.IsAlreadyExists(err) || p.name == policyJoins && apierrors.IsNotFound(err): // the list ships with its policy
 			open = append(open, p.name)
 		default:
 			unsure = append(unsure, fmt.Sprintf("whether %s holds cannot be tried: %v", p.name, err))
@@ -197,6 +199,33 @@ func foreignApproval(ctx context.Context, client kubernetes.Interface) (bool, er
 	}
 	return false, nil
 }
+
+// joinOfNode puts a Node that is there on the list of joins, if there is one with a Lease.
+func joinOfNode(ctx context.Context, client kubernetes.Interface) (bool, error) {
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: nodesTried})
+	if err != nil {
+		return false, err
+	}
+	for _, n := range nodes.Items {
+		if _, err = client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, n.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			continue // its kubelet has not come yet
+		}
+		if err != nil {
+			return false, err
+		}
+		list, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, csrsigner.JoinListName, metav1.GetOptions{})
+		if err != nil {
+			return true, err
+		}
+		list.Data, list.ResourceVersion = map[string]string{n.Name: "00000000-0000-0000-0000-000000000000"}, ""
+		_, err = client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Update(ctx, list, dryUpdate)
+		return true, err
+	}
+	return false, nil
+}
+
+// nodesTried is how many Nodes are asked for a Lease.
+const nodesTried = 20
 
 // tryToken makes the agent's own join token in a dry run: a policy that refuses it stops
 // every join.

@@ -3,6 +3,6 @@
 // of the agent's and with those that a thief of its credential must not have, the join, the
 // cloud and each node group. A Finding is one line of the answer, with its remedy.
 //
-// It refuses to change anything: what it asks the API server to write is a dry run, and the
+// It refuses to change anything: its writes to the API server are dry runs, and the
 // empty file that shows whether a directory is writable is removed at once.
 package doctor

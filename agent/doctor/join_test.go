@@ -105,7 +105,7 @@ func TestPoolOfTokenNames(t *testing.T) {
 	}
 	count := func(text string) int { return strings.Count(policies, text) }
 	n := count("kind: ValidatingAdmissionPolicy\n")
-	if n != 6 || count("kind: ValidatingAdmissionPolicyBinding\n") != n || count("failurePolicy: Fail\n") != n || count("validationActions: [Deny]\n") != n || count("request.userInfo.username == 'autoscaler-agent'\n") != n {
+	if n != 8 || count("kind: ValidatingAdmissionPolicyBinding\n") != n || count("failurePolicy: Fail\n") != n || count("validationActions: [Deny]\n") != n || count("request.userInfo.username == 'autoscaler-agent'\n")+count("request.userInfo.username != 'autoscaler-agent' ||") != n {
 		t.Errorf("of %d policies not all refuse, are bound and are for the agent's user", n)
 	}
 	if regexp.MustCompile(`resources: \[secrets\]\n  verbs: \[[^\]]*(list|watch)`).MatchString(rbac) {

@@ -29,6 +29,9 @@ func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	if err != nil {
 		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error(), Remedy: "mend the file or set " + config.Prefix + "_KUBECONFIG"}}
 	}
+	if err := clients.Answers(ctx, kubeconfig, client); err != nil {
+		return []Finding{{Level: LevelError, About: "API server", Text: err.Error() + ", by " + path}}
+	}
 	v, err := client.Discovery().ServerVersion()
 	if err != nil {
 		text, remedy := apierror.Explain(err)
@@ -41,6 +44,7 @@ func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	out = append(out, checkRights(ctx, cfg, client)...)
 	out = append(out, checkCredential(ctx, cfg, client)...)
 	out = append(out, checkJoin(ctx, cfg, client)...)
+	out = append(out, checkTokens(ctx, cfg, client)...)
 	out = append(out, checkProtected(ctx, cfg, client, kubeconfig)...)
 	return append(out, checkOther(ctx, cfg, client))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
 
@@ -89,6 +90,7 @@ func serviceRights(s config.Services) []right {
 		list = append(list,
 			right{"approve", "certificates.k8s.io", "signers", "", "", "kubernetes.io/kube-apiserver-client-kubelet"},
 			right{"create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""},
+			right{"get", "", "configmaps", "", "kube-system", csrsigner.JoinListName}, right{"update", "", "configmaps", "", "kube-system", csrsigner.JoinListName},
 			right{"get", "", "secrets", "", "kube-system", bootstrap.PoolNames()[0]})
 	}
 	if s.Nodecleaner.Enabled {

@@ -28,6 +28,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 )
 
 // leaseStore is the API server's one Lease, with resource versions.
@@ -157,7 +158,7 @@ func start(name string, store *leaseStore, cloud *stallingCloud, careless bool) 
 	p := &candidate{loop: make(chan struct{}), held: make(chan struct{})}
 	p.leadership = New(Config{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
 		Deps{Identity: name, Client: store.client(p.isCut), Log: log.WithField("service", "lease"), Heard: func() {}})
-	ahead := provider.NewWriteAhead(cloud, p.leadership.Announce)
+	ahead := wrap.NewWriteAhead(cloud, p.leadership.Announce)
 	p.leadership.deps.Writes = ahead
 	var way provider.Provider = ahead
 	executor := &act.Executor{Cloud: way, Recorder: record.NewFakeRecorder(10), Log: log.WithField("service", "act"), MayAct: p.leadership.MayAct, Until: p.leadership.ActUntil}

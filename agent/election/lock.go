@@ -14,18 +14,18 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 )
 
 // AnnotationWrites is on the agent's own Lease: the changes that the leader asks the
-// clouds for and has no answer to (JSON, a list of provider.Intent). It is written
+// clouds for and has no answer to (JSON, a list of wrap.Intent). It is written
 // before a cloud is asked, and whoever leads next waits for them.
 const AnnotationWrites = "autoscaler-agent/unanswered-writes"
 
 // Intents are the changes of the clouds whose outcome is not known.
 type Intents interface {
-	Open() []provider.Intent
-	Inherit([]provider.Intent)
+	Open() []wrap.Intent
+	Inherit([]wrap.Intent)
 }
 
 // leaseLock is client-go's lock with what the agent adds: it tells of every answer of
@@ -38,7 +38,7 @@ type leaseLock struct {
 	turn  sync.Mutex // one call at a time: the elector's and announce's
 	last  resourcelock.LeaderElectionRecord
 	asked int // announcements
-	told  int // of them, those that a Lease that was written contains
+	told  int // of them, the ones in a Lease that was written
 	found string
 }
 
@@ -81,7 +81,7 @@ func (c leases) Update(ctx context.Context, lease *coordinationv1.Lease, o metav
 	return c.LeaseInterface.Update(ctx, lease, o)
 }
 
-// mark writes the leader's own list. Who does not lead yet keeps what is there.
+// mark writes the leader's own list. An agent that does not lead yet keeps the list as it is.
 func (l *leaseLock) mark(lease *coordinationv1.Lease) {
 	if !l.g.knows() {
 		return
@@ -102,13 +102,13 @@ func (l *leaseLock) mark(lease *coordinationv1.Lease) {
 }
 
 // unfinished is what the Lease said when it was last read.
-func (l *leaseLock) unfinished() ([]provider.Intent, error) {
+func (l *leaseLock) unfinished() ([]wrap.Intent, error) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	if l.found == "" {
 		return nil, nil
 	}
-	var list []provider.Intent
+	var list []wrap.Intent
 	if err := json.Unmarshal([]byte(l.found), &list); err != nil {
 		return nil, fmt.Errorf("annotation %s of the Lease: %w", AnnotationWrites, err)
 	}

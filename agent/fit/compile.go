@@ -8,7 +8,7 @@ import (
 )
 
 // constraints is what the classes of one constraint class ask of the nodes and of the pods on them,
-// compiled. Who asks nothing has none.
+// compiled. A class without constraints has none.
 type constraints struct {
 	*volumeConstraints // never nil
 	spread             []spreadConstraint
@@ -191,7 +191,7 @@ func (b *build) volumesOf(tie int32) *volumeConstraints {
 	return a.volumeConstraints
 }
 
-// terms compiles what a constraint class's classes own; who is selected comes later, when all
+// terms compiles what a constraint class's classes own. The selected pods are connected later, when all
 // selectors are known.
 func (b *build) terms(tie int32) {
 	c := b.example(tie)

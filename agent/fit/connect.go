@@ -76,8 +76,8 @@ func (b *build) connect() {
 	}
 }
 
-// connectOwners: those that the term selects are kept out by its owners. Where
-// it selects none, nobody counts them.
+// connectOwners: the owners of the term keep out the pods that it selects. Where
+// it selects none, its owners are not counted.
 func (b *build) connectOwners(id int32, src *counterSource) {
 	list := b.foreign[src.matchers[0]]
 	if len(list) == 0 {

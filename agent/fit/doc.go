@@ -11,8 +11,8 @@
 //     node affinity of volumes, topologies of claims, zones of volumes, topology
 //     spread, pod affinity and anti-affinity both ways (F7 to F12).
 //
-// State is for reckoning with many pods: what a Put changes and what a judgement
-// reads are a few counters, whatever the size of the cluster. Mark and Rollback make
+// State is for computing with many pods: a Put changes and a judgement
+// reads a few counters, whatever the size of the cluster. Mark and Rollback make
 // a what-if cost what is tried in it, and Constrained, Component, MaxFit and Terms tell a
 // packer where it may reckon with counts instead of single pods.
 //

@@ -50,12 +50,12 @@ func (c *copies) clone(t pageCounter) pageCounter {
 	return out
 }
 
-// counter counts pods per domain of one topology key: those that a selector selects,
-// or those that own a term.
+// counter counts pods per domain of one topology key: the pods that a selector selects,
+// or the pods that own a term.
 type counter struct {
 	key      int32
 	eligible int32 // where pods count: index into State.eligibleNodes; -1: on every node that has the key
-	minimum  int32 // index into State.minimums; -1: nobody asks for the minimum
+	minimum  int32 // index into State.minimums; -1: no constraint asks for the minimum
 	sum      int64
 	count    pageCounter
 }

@@ -18,8 +18,8 @@ const (
 	changeGone // n is the shape, class the domain of the hostname
 )
 
-// Mark begins a what-if: what is added and put from here on is undone by Rollback
-// with the same mark. Marks nest. From the first Mark on, changes are logged.
+// Mark begins a what-if: Rollback with the same mark undoes every Add and Put
+// after it. Marks nest. From the first Mark on, changes are logged.
 func (s *State) Mark() int {
 	s.logged = true
 	return len(s.log)
@@ -74,7 +74,7 @@ func (s *State) bringBack(c change) {
 	}
 }
 
-// Clone returns a copy that changes by itself. What is compiled is shared, and the
+// Clone returns a copy that changes by itself. Compiled constraints are shared, and the
 // copy's log is empty. For a what-if that is thrown away, Mark and Rollback cost less.
 func (s *State) Clone() *State {
 	out := *s

@@ -1,5 +1,5 @@
-// Package flight keeps the last rounds of the scaler: what it saw, what it
-// remembered and what it decided, so that a decision can be read back and decided
+// Package flight keeps the last rounds of the scaler: the facts, the memory
+// and the plan of each, so that a decision can be read back and decided
 // once more later (`autoscaler-agent replay`).
 //
 // A round whose plan is the one before it is not kept again: an idle agent's

@@ -41,7 +41,7 @@ func (s Store) Write(at time.Time, packed []byte) error {
 	return s.prune()
 }
 
-// prune removes the oldest files beyond the bounds; what is not a round is not touched.
+// prune removes the oldest files beyond the bounds. Files of other kinds are not touched.
 func (s Store) prune() error {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {

@@ -20,7 +20,7 @@ type File struct {
 	Groups   map[string]Group
 	Headroom []Headroom
 	// Clouds are the sections of the providers, by the provider's name ("nova"), as
-	// JSON; what is in one its provider has read and found right.
+	// JSON. The provider has read its section and found it valid.
 	Clouds map[string]json.RawMessage
 }
 
@@ -93,7 +93,7 @@ func (f *File) Unknown(list []cluster.NodeGroup) []string {
 	return slices.Compact(out)
 }
 
-// Apply lays the file over the facts of groups. What the slices point to is replaced,
+// Apply lays the file over the facts of groups. The elements of the slices are replaced,
 // not changed.
 func (f *File) Apply(list []cluster.NodeGroup, r cluster.Reservation) {
 	for i := range list {

@@ -29,7 +29,7 @@ type Live struct {
 	path    string
 	clouds  map[string]Section
 	log     *logrus.Entry
-	changed func() // called after a change took effect; nil: nobody waits for it
+	changed func() // called after a change took effect; nil: no one is told
 
 	mu     sync.Mutex
 	file   File

@@ -5,6 +5,9 @@
 //	                                        ├─▶ Observer.Snapshot ─▶ cluster.Snapshot
 //	provider ──▶ agent/inventory ─ template ┘
 //
+// Pods have no informer: a Reflector writes them to the store, which holds each once, as the
+// few values that decisions read (podWatch).
+//
 // New starts from an informer factory and an inventory. Start, WaitForSync and then
 // Snapshot give one value per round. WakeUps tells when a round is due, and Stale tells
 // why the facts of Kubernetes may be old.

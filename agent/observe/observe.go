@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -22,7 +21,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
 )
@@ -57,7 +55,7 @@ type Observer struct {
 	inventory *inventory.Inventory
 	store     *store.Store
 	shared    informers.SharedInformerFactory
-	pods      informers.SharedInformerFactory
+	pods      *podWatch
 	synced    []cache.InformerSynced
 	wakes     map[store.Urgency]chan struct{}
 
@@ -71,24 +69,20 @@ type Observer struct {
 }
 
 // New builds the informers. shared is the factory that the other services use too, with
-// convert.Strip as its transform. Pods have a factory of their own, because the server
-// filters them.
+// convert.Strip as its transform. Pods have a watch of their own (podWatch).
 func New(cfg Config, client kubernetes.Interface, shared informers.SharedInformerFactory, inv *inventory.Inventory, log *logrus.Entry) (*Observer, error) {
 	o := &Observer{
 		cfg: cfg, log: log, inventory: inv, store: store.New(cfg.Schedulers), shared: shared,
-		pods: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(convert.Strip),
-			informers.WithTweakListOptions(func(l *metav1.ListOptions) { l.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed" })),
 		wakes:         map[store.Urgency]chan struct{}{store.Soon: make(chan struct{}, 1), store.Later: make(chan struct{}, 1)},
 		watchFailures: map[string]watchFailure{},
 		corrections:   map[string]template.Correction{},
 		lastAnswer:    time.Now(),
 	}
 	s := o.store
+	o.pods = newPodWatch(livePods(client), s, o.Wake, func(err error) { o.watchFailed("pods", o.pods.reflector, err) })
+	o.synced = append(o.synced, o.pods.hasSynced)
 	return o, errors.Join(
 		watch(o, "nodes", shared.Core().V1().Nodes().Informer(), s.PutNode, func(n *corev1.Node) store.Urgency { return s.DeleteNode(cluster.NodeName(n.Name)) }),
-		watch(o, "pods", o.pods.Core().V1().Pods().Informer(), s.PutPod, func(p *corev1.Pod) store.Urgency {
-			return s.DeletePod(cluster.PodKey(p.Namespace+"/"+p.Name), cluster.NodeName(p.Spec.NodeName))
-		}, store.ReplacedPod),
 		watch(o, "daemonsets", shared.Apps().V1().DaemonSets().Informer(), s.PutDaemonSet, func(d *appsv1.DaemonSet) store.Urgency {
 			return s.DeleteDaemonSet(cluster.PodKey(d.Namespace + "/" + d.Name))
 		}),
@@ -110,24 +104,18 @@ func New(cfg Config, client kubernetes.Interface, shared informers.SharedInforme
 	)
 }
 
-// watch connects one informer to the store. An update for which one of replaced holds is
-// another object of the same name: the old object is deleted first.
-func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, put, remove func(*T) store.Urgency, replaced ...func(old, now *T) bool) error {
+// watch connects one informer to the store.
+func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, put, remove func(*T) store.Urgency) error {
 	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if t, ok := obj.(*T); ok {
 				o.Wake(put(t))
 			}
 		},
-		UpdateFunc: func(before, obj any) {
-			t, ok := obj.(*T)
-			if !ok {
-				return
+		UpdateFunc: func(_, obj any) {
+			if t, ok := obj.(*T); ok {
+				o.Wake(put(t))
 			}
-			if old, ok := before.(*T); ok && slices.ContainsFunc(replaced, func(is func(old, now *T) bool) bool { return is(old, t) }) {
-				o.Wake(remove(old))
-			}
-			o.Wake(put(t))
 		},
 		DeleteFunc: func(obj any) {
 			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
@@ -151,7 +139,7 @@ func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, 
 // Start starts the informers and returns at once.
 func (o *Observer) Start(stop <-chan struct{}) {
 	o.shared.Start(stop)
-	o.pods.Start(stop)
+	go o.pods.run(wait.ContextForChannel(stop))
 }
 
 // WaitForSync returns when every watch has delivered its initial list, or when ctx ends.

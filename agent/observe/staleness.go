@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/client-go/tools/cache"
-
 	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 )
 
@@ -16,9 +14,12 @@ import (
 type watchFailure struct {
 	at              time.Time
 	err             error
-	resourceVersion string // the informer's resource version when the trouble was seen
-	informer        cache.SharedIndexInformer
+	resourceVersion string // the watch's resource version when the trouble was seen
+	watch           watched
 }
+
+// watched is an informer or a Reflector.
+type watched interface{ LastSyncResourceVersion() string }
 
 // APIServerAnswered notes that the API server answered just now: the Lease was read or
 // renewed.
@@ -29,10 +30,10 @@ func (o *Observer) APIServerAnswered() {
 }
 
 // watchFailed notes an error of a watch.
-func (o *Observer) watchFailed(name string, informer cache.SharedIndexInformer, err error) {
+func (o *Observer) watchFailed(name string, w watched, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.watchFailures[name] = watchFailure{at: time.Now(), err: err, resourceVersion: informer.LastSyncResourceVersion(), informer: informer}
+	o.watchFailures[name] = watchFailure{at: time.Now(), err: err, resourceVersion: w.LastSyncResourceVersion(), watch: w}
 }
 
 // Stale returns the reason why the Kubernetes facts may be old; empty while they are
@@ -50,7 +51,7 @@ func (o *Observer) Stale() string {
 	names := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(o.watchFailures)) {
 		t := o.watchFailures[name]
-		if now.Sub(t.at) > time.Minute || t.informer.LastSyncResourceVersion() != t.resourceVersion {
+		if now.Sub(t.at) > time.Minute || t.watch.LastSyncResourceVersion() != t.resourceVersion {
 			delete(o.watchFailures, name)
 			continue
 		}

@@ -34,11 +34,7 @@ func ExplainCSR(ctx context.Context, cfg config.Config, log *logrus.Logger, name
 
 // signerOnce makes a signer that may not act, and the informers that it reads.
 func signerOnce(ctx context.Context, cfg config.Config, log *logrus.Logger) (*csrsigner.Service, informers.SharedInformerFactory, error) {
-	kubeconfig, err := clients.Rest(cfg, true)
-	if err != nil {
-		return nil, nil, err
-	}
-	client, err := clients.Services(kubeconfig)
+	kubeconfig, client, err := clients.Typed(ctx, cfg)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -47,11 +47,7 @@ type look struct {
 }
 
 func lookOnce(ctx context.Context, cfg config.Config, log *logrus.Logger) (look, error) {
-	kubeconfig, err := clients.Rest(cfg, true)
-	if err != nil {
-		return look{}, err
-	}
-	client, err := clients.Services(kubeconfig)
+	_, client, err := clients.Typed(ctx, cfg)
 	if err != nil {
 		return look{}, err
 	}

@@ -9,18 +9,14 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
 
 // RestoreNode brings back what an operator had put on a deleted Node; see
-// nodecleaner.Restore. It uses clients of its own: those of the person who asks.
+// nodecleaner.Restore. It uses the credentials of the person at the command line.
 func RestoreNode(ctx context.Context, cfg config.Config, log *logrus.Logger, k nodecleaner.Kept, force, dryRun bool) (nodecleaner.Restored, error) {
-	kubeconfig, err := clients.Rest(cfg, true)
-	if err != nil {
-		return nodecleaner.Restored{}, err
-	}
-	client, err := clients.Services(kubeconfig)
+	_, client, err := clients.Typed(ctx, cfg)
 	if err != nil {
 		return nodecleaner.Restored{}, err
 	}
@@ -39,7 +35,7 @@ func lives(ctx context.Context, cfg config.Config, log *logrus.Logger, id cluste
 	if err != nil {
 		return false, err.Error()
 	}
-	cloud = provider.Timeout(settings.Overlay(cloud, cfg.Kubelet.Reservation()), cfg.Observe.Timeout)
+	cloud = wrap.Timeout(settings.Overlay(cloud, cfg.Kubelet.Reservation()), cfg.Observe.Timeout)
 	list, err := cloud.Groups(ctx)
 	for _, g := range list {
 		for _, in := range g.Instances {

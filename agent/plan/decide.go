@@ -28,8 +28,8 @@ func newRun(c *round.Cache, d *scaledown.Cache, s *cluster.Snapshot, m *decision
 	return &run{State: w, up: scaleup.New(w), down: scaledown.New(w, d)}
 }
 
-// steps is the engine: what a round does, in this order. Each step adds actions and
-// reasons, and takes back nothing that an earlier one decided.
+// steps is the engine: the steps of a round, in this order. Each step adds actions and
+// reasons, and takes back no decision of an earlier step.
 var steps = []struct {
 	name string
 	do   func(*run)

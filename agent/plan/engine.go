@@ -16,8 +16,8 @@ import (
 // so that a round costs what changed. Its Decide gives exactly what the function
 // Decide gives for the same three values; the zero Engine is ready, and knows nothing.
 //
-// It relies on what a Snapshot promises: what was handed in once is never written to
-// again. Not safe for concurrent use.
+// It relies on the promise of a Snapshot: its values are never written to after they were
+// handed in. Not safe for concurrent use.
 type Engine struct {
 	policy decision.Policy
 	round  round.Cache
@@ -91,7 +91,7 @@ func (e *Engine) remember(w *round.State, m decision.Memory) {
 	e.cacheValid = !w.Uncacheable && len(w.Plan.Actions) == 0 && len(w.Snapshot.Outcomes) == 0 && equalMemory(m, w.Next)
 	e.plan, e.key = decision.Plan{}, decisionKey{}
 	if e.cacheValid {
-		w.Next = m // the same maps: who hands them in again is known at a glance
+		w.Next = m // the same maps: the next call with them is recognized by their address
 		e.plan, e.key = w.Plan, decisionKey{s: *w.Given, m: m, p: *w.Policy, until: w.Until}
 	}
 	e.round.Held = len(w.Plan.Held)

@@ -1,8 +1,10 @@
 package provider
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -36,8 +38,8 @@ func (k Kind) String() string {
 // Error is what every provider method returns, alone or joined.
 type Error struct {
 	Op string // "read", "resize", "delete", "resolve template"
-	// Provider is the one of several that it comes from, written by Join; empty where
-	// there is only one.
+	// Provider is the name of the provider, set by wrap.Join; empty where there is only
+	// one.
 	Provider string
 	Group    cluster.GroupID
 	Instance cluster.InstanceID
@@ -45,7 +47,7 @@ type Error struct {
 	// Remedy tells an operator what to do, where that is known ("allow
 	// autoscaling:SetDesiredCapacity on this group in the leader's IAM policy").
 	Remedy string
-	// Unsure tells of a change that nobody answered: it may have been made, or may yet be.
+	// Unsure marks a change without an answer: it may have been made, or may yet be.
 	Unsure bool
 	Err    error
 }
@@ -101,4 +103,30 @@ func Errors(err error) []*Error {
 		return out
 	}
 	return Errors(errors.Unwrap(err))
+}
+
+// Unsure returns the part of a failed change that may have been made or may yet be: all of
+// it, or the listed instances.
+func Unsure(err error) (instances []cluster.InstanceID, all bool) {
+	list := Errors(err)
+	for _, e := range list {
+		switch {
+		case !e.Unsure:
+		case e.Instance == "":
+			all = true
+		default:
+			instances = append(instances, e.Instance)
+		}
+	}
+	if len(list) == 0 && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		all = true // the error does not say how far the change had come
+	}
+	return instances, all
+}
+
+// Duplicate is the cause of an Error of a node group whose name several providers have.
+type Duplicate struct{ Providers []string }
+
+func (d Duplicate) Error() string {
+	return fmt.Sprintf("providers %s have a node group of this name", strings.Join(d.Providers, " and "))
 }

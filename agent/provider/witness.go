@@ -1,12 +1,7 @@
 package provider
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"maps"
-	"slices"
-	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -14,7 +9,7 @@ import (
 // Witness is a Provider that can be asked for instances by their IDs, whatever group they
 // are in. Every sentence is a case of providertest.
 type Witness interface {
-	// Instances says of each instance whether it exists. One that lives exists, in a
+	// Instances reports for each instance whether it exists. One that lives exists, in a
 	// group or in none, whatever its state. One that has ended is InstanceTerminated or
 	// InstanceNotFound (InstanceUnclaimed where the cloud has no read by ID). An ID that
 	// is malformed, or of a region or cloud that was not asked, is never said to have
@@ -29,7 +24,7 @@ type Witness interface {
 	Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error)
 }
 
-// Ask asks p for instances. Of a provider that is no Witness nothing is known.
+// Ask asks p for instances. They are unknown to a provider that is no Witness.
 func Ask(ctx context.Context, p Provider, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
 	if w, ok := p.(Witness); ok {
 		return w.Instances(ctx, ids...)
@@ -37,93 +32,11 @@ func Ask(ctx context.Context, p Provider, ids ...cluster.InstanceID) (map[cluste
 	return Unknown("this provider cannot be asked for an instance by its ID", ids...), nil
 }
 
-// Unknown is the answer of a cloud that did not say anything.
+// Unknown is the answer of a cloud that could not be asked.
 func Unknown(why string, ids ...cluster.InstanceID) map[cluster.InstanceID]cluster.Testimony {
 	out := make(map[cluster.InstanceID]cluster.Testimony, len(ids))
 	for _, id := range ids {
 		out[id] = cluster.Testimony{Why: why}
 	}
 	return out
-}
-
-// Instances asks the part.
-func (d *deferred) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
-	p, err := d.get("ask for instances")
-	if err != nil {
-		return Unknown(err.Error(), ids...), err
-	}
-	return Ask(ctx, p, ids...)
-}
-
-func (d dryRun) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
-	return Ask(ctx, d.next, ids...)
-}
-
-func (t timeout) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.d)
-	defer cancel()
-	return Ask(ctx, t.next, ids...)
-}
-
-func (c count) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
-	start := time.Now()
-	out, err := Ask(ctx, c.next, ids...)
-	c.observe("instances", time.Since(start), err)
-	return out, err
-}
-
-func (j journal) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
-	start := time.Now()
-	out, err := Ask(ctx, j.next, ids...)
-	if err != nil {
-		j.log.WithField("took", time.Since(start)).WithField("kind", KindOf(err).String()).Warn(err.Error())
-	}
-	return out, err
-}
-
-// weight orders what several providers say of one instance: one that exists for any of
-// them exists, and what one of them does not know nobody takes for gone.
-var weight = map[cluster.Existence]int{cluster.InstanceExists: 4, cluster.ExistenceUnknown: 3, cluster.InstanceTerminated: 2,
-	cluster.InstanceNotFound: 1, cluster.InstanceUnclaimed: 0}
-
-// Instances asks every part, side by side: an ID's form names no provider. A part leaves
-// out the IDs that are not of its cloud.
-func (j *joined) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
-	if len(ids) == 0 {
-		return map[cluster.InstanceID]cluster.Testimony{}, nil
-	}
-	type answer struct {
-		said map[cluster.InstanceID]cluster.Testimony
-		err  error
-	}
-	answers := make([]answer, len(j.parts))
-	done := make(chan struct{})
-	for i, p := range j.parts {
-		go func() {
-			said, err := Ask(ctx, p.cloud, slices.Clone(ids)...)
-			answers[i] = answer{said, attribute(p.name, "ask for instances", err)}
-			done <- struct{}{}
-		}()
-	}
-	for range j.parts {
-		<-done
-	}
-	out := map[cluster.InstanceID]cluster.Testimony{}
-	var errs []error
-	for i, p := range j.parts {
-		errs = append(errs, answers[i].err)
-		for _, id := range slices.Sorted(maps.Keys(answers[i].said)) {
-			one := answers[i].said[id]
-			one.Why = "provider " + p.name + ": " + one.Why
-			if was, ok := out[id]; !ok || cmp.Compare(weight[one.Existence], weight[was.Existence]) > 0 {
-				out[id] = one
-			}
-		}
-	}
-	for _, id := range ids {
-		if _, ok := out[id]; !ok {
-			out[id] = cluster.Testimony{Why: "no provider knows provider IDs of this form"}
-		}
-	}
-	return out, errors.Join(errs...)
 }

@@ -88,8 +88,8 @@ func (x Round) Explain(kind, name string) localapi.Explanation {
 	return localapi.Explain(x.round.Snapshot, x.memory, x.policy, nil, kind, name)
 }
 
-// recited writes everything that was decided as lines to compare: those of the journal,
-// what they leave out, and the memory.
+// recited writes everything that was decided as lines to compare: the lines of the journal,
+// the details that they leave out, and the memory.
 func recited(d decision.Data, memory json.RawMessage) []string {
 	var out []string
 	for _, a := range d.Actions {

@@ -24,7 +24,7 @@ func rules(t *testing.T) (ids []string, says map[string][]string) {
 	t.Helper()
 	says = map[string][]string{}
 	row := regexp.MustCompile("(?m)^\\| `([A-Z][0-9]+)` \\| ([^|]+) \\|")
-	for _, page := range []string{"../../docs/scaling.md", "../../docs/security.md"} {
+	for _, page := range []string{"../../docs/scaling.md", "../../docs/security.md", "../../docs/attested-join.md"} {
 		data, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func remedies(t *testing.T) map[string]string {
 func TestCatalog(t *testing.T) {
 	ids, says := rules(t)
 	remedy := remedies(t)
-	page := map[byte]string{'R': "security", 'J': "security", 'L': "security", 'E': "security", 'N': "security", 'G': "security", 'B': "security", 'C': "security", 'M': "security"}
+	page := map[byte]string{'A': "attested-join", 'R': "security", 'J': "security", 'L': "security", 'E': "security", 'N': "security", 'G': "security", 'B': "security", 'C': "security", 'M': "security"}
 	var out strings.Builder
 	out.WriteString("# journalctl -x shows these texts. Made from docs and packaging/remedies.txt:\n# go test ./agent/report -run TestCatalog -update\n")
 	seen := map[string]string{}

@@ -6,6 +6,6 @@
 // says a thing once: when it begins, when it changes, when it ends.
 //
 // It refuses to decide anything, to read the cloud, and to write to the cluster anything
-// but Events and its own ConfigMap. It never holds up a round: what is slow is written by
+// but Events and its own ConfigMap. It never holds up a round: slow writes are made by
 // a goroutine of its own (StatusPage.Run).
 package report

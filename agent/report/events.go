@@ -15,7 +15,7 @@ import (
 )
 
 // How many Events the scaler writes. Cluster Autoscaler's own recorder drops equal
-// ones for five minutes, too; what is not said in an Event is in the journal.
+// ones for five minutes, too. The journal has every decision.
 const (
 	eventAgain = 5 * time.Minute
 	eventBurst = 200 // Events about pods at once

@@ -177,7 +177,7 @@ func (m *Metrics) Request(action string, _ time.Duration, err error) {
 	m.Count("autoscaler_cloud_requests_total", "action", action, "result", result)
 }
 
-// Call times a call to the cloud; it is what provider.Count tells.
+// Call times a call to the cloud; it is what wrap.Count reports.
 func (m *Metrics) Call(method string, took time.Duration, err error) {
 	result := "ok"
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -13,23 +14,19 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 )
 
 func socketFlag(c *cobra.Command) *string {
-	return c.Flags().String("socket", "", "path of the running agent's `socket` (default AUTOSCALER_SOCKET)")
+	return c.Flags().String("socket", "", "path of the running agent's `socket` (default AUTOSCALER_SOCKET, then the unit's)")
 }
 
-// socketOf fills in the configured socket where none was named.
-func socketOf(socket *string, envFile string) error {
-	if *socket != "" {
-		return nil
+// socketOf fills in the configured socket where none was named. It needs no other setting.
+func socketOf(socket *string, envFile string) {
+	if *socket == "" {
+		*socket = config.SocketPath(envFile)
 	}
-	cfg, err := load(envFile)
-	if err != nil {
-		return failed("configuration", err)
-	}
-	*socket = cfg.Socket
-	return nil
 }
 
 // get asks the running agent; the caller closes the body.
@@ -73,11 +70,14 @@ func ask(ctx context.Context, socket, path string, v any) error {
 // nobodyListens tells an agent that does not run from one that answers badly.
 func nobodyListens(err error) bool {
 	_, dial := errors.AsType[*net.OpError](err)
-	return dial
+	return dial && !errors.Is(err, fs.ErrPermission)
 }
 
 // noAnswer is the failure to ask the running agent.
 func noAnswer(socket string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return failed("", fmt.Errorf("the agent's socket %s may not be opened: %w (use sudo, or join the group autoscaler-agent)", socket, err))
+	}
 	return failed("", fmt.Errorf("no agent answers on %s: %w (systemctl status autoscaler-agent tells whether it runs; --socket names another)", socket, err))
 }
 

@@ -15,9 +15,10 @@ func checkCommand() *cobra.Command {
 		Short: "Check configuration, credentials, rights, cloud and cluster",
 		Long: `Check everything that the agent needs: configuration, kubeconfig, rights, cloud
 credentials, node groups. The exit code is 1 when a finding is an error.`,
-		Example: `  autoscaler-agent check --env-file /etc/autoscaler-agent/agent.env
+		Example: `  autoscaler-agent check
   autoscaler-agent check --offline          # the configuration alone
   autoscaler-agent check --kubelets         # may --kubelet-certificate-authority be switched on?
+  autoscaler-agent check --join             # could a machine join now?
   autoscaler-agent check --output json | jq '.[] | select(.level == "error")'
   autoscaler-agent check --print-env > agent.env`,
 		Args:              noArgs,
@@ -26,6 +27,7 @@ credentials, node groups. The exit code is 1 when a finding is an error.`,
 	envFile, output := envFileFlag(c), outputFlag(c)
 	offline := c.Flags().Bool("offline", false, "check the configuration only, without any connection")
 	kubelets := c.Flags().Bool("kubelets", false, "also connect to the kubelet of every Ready node and verify its certificate")
+	join := c.Flags().Bool("join", false, "also do with the published values what a machine that joins does with them")
 	printEnv := c.Flags().Bool("print-env", false, "print every setting with its default, as an environment file")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *printEnv {
@@ -36,6 +38,9 @@ credentials, node groups. The exit code is 1 when a finding is an error.`,
 		findings := doctor.Check(c.Context(), cfg, err, *offline)
 		if *kubelets && !*offline && err == nil {
 			findings = append(findings, doctor.Kubelets(c.Context(), cfg)...)
+		}
+		if *join && !*offline && err == nil {
+			findings = append(findings, doctor.Rehearsal(c.Context(), cfg)...)
 		}
 		if done, err := printData(c.OutOrStdout(), *output, findings); err != nil {
 			return err

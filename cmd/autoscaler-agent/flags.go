@@ -33,13 +33,13 @@ func complete(c *cobra.Command, flag string, by cobra.CompletionFunc) {
 }
 
 func envFileFlag(c *cobra.Command) *string {
-	return c.Flags().String("env-file", "", "read settings from this `file`, by systemd's rules for EnvironmentFile=")
+	return c.Flags().String("env-file", "", "read settings from this `file` (default "+config.EnvFile+" where it exists);\nvariables of the environment win")
 }
 
 // outputFlag declares --output.
 func outputFlag(c *cobra.Command) *string {
 	format := outputFormat("table")
-	c.Flags().Var(&format, "output", "output `format`: table, json or yaml")
+	c.Flags().VarP(&format, "output", "o", "output `format`: table, json or yaml")
 	complete(c, "output", fixed(formats...))
 	return (*string)(&format)
 }
@@ -81,12 +81,10 @@ func printData(out io.Writer, format string, v any) (done bool, err error) {
 	return true, err
 }
 
-// load reads the configuration, from the environment file first where one is given.
+// load reads the configuration, from the environment file first.
 func load(envFile string) (config.Config, error) {
-	if envFile != "" {
-		if err := config.LoadEnvFile(envFile); err != nil {
-			return config.Config{}, err
-		}
+	if err := config.LoadEnvFile(envFile); err != nil {
+		return config.Config{}, err
 	}
 	return config.Load()
 }

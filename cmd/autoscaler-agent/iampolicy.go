@@ -16,9 +16,11 @@ func iamPolicyCommand() *cobra.Command {
 		Use:   "iam-policy [leader|worker]",
 		Short: "Print the minimal AWS policy of the agent",
 		Long: `Print the minimal AWS policy of the agent's machine (leader, the default) or of the
-workers (worker).`,
+workers (worker). Workers whose user data has the token, and those that attest, need no
+rights at all: only those that read an SSM parameter do.`,
 		Example: `  autoscaler-agent iam-policy leader --cluster demo > policy.json
-  autoscaler-agent iam-policy leader --groups workers,gpu`,
+  autoscaler-agent iam-policy leader --groups workers,gpu
+  autoscaler-agent iam-policy worker --parameter /clusters/demo/join`,
 		ValidArgs: roles,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
@@ -36,6 +38,8 @@ workers (worker).`,
 	c.Flags().StringVar(&groups, "groups", "", "`names` of groups that writes are allowed on, separated by commas")
 	c.Flags().StringVar(&o.Partition, "partition", "aws", "AWS `partition`: aws, aws-cn or aws-us-gov")
 	complete(c, "partition", fixed("aws", "aws-cn", "aws-us-gov"))
+	c.Flags().StringVar(&o.Parameter, "parameter", "", "`name` of the SSM parameter that join information is published as (AUTOSCALER_BOOTSTRAP_SSM_PARAMETER)")
+	c.Flags().StringVar(&o.KeyARN, "key-arn", "", "`ARN` of the KMS key of the parameter; none for the account's own")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if groups != "" {
 			o.Groups = strings.Split(groups, ",")

@@ -39,10 +39,7 @@ func completeSubject(envFile, socket *string) cobra.CompletionFunc {
 
 // completeNames asks the running agent for names of a kind that start with prefix.
 func completeNames(c *cobra.Command, envFile, socket *string, kind, prefix string) (names []cobra.Completion) {
-	if *socket == "" {
-		cfg, _ := load(*envFile) // a wrong configuration names its socket all the same
-		*socket = cfg.Socket
-	}
+	socketOf(socket, *envFile)
 	ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
 	defer cancel()
 	if ask(ctx, *socket, localapi.NamesPath+"?"+url.Values{"kind": {kind}, "prefix": {prefix}}.Encode(), &names) != nil {

@@ -33,7 +33,7 @@ Otherwise a new Node object is made, unless the cloud says that its machine is g
 Every deleted Node is kept in nodes/ of the state directory first.`,
 		Example: `  autoscaler-agent node restore --list
   autoscaler-agent node restore ip-10-0-3-17.eu-west-1.compute.internal --dry-run
-  autoscaler-agent node restore worker-3 --env-file /etc/autoscaler-agent/agent.env
+  autoscaler-agent node restore worker-3
   autoscaler-agent node restore worker-3 --uid 3f8e0c1e-6f0a-4c39-9d3b-6d1f1d5f7a10   # an older one`,
 	}
 	r := restoring{envFile: envFileFlag(c), output: outputFlag(c)}
@@ -51,10 +51,8 @@ Every deleted Node is kept in nodes/ of the state directory first.`,
 	}
 	c.ValidArgsFunction = r.complete
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if *r.envFile != "" {
-			if err := config.LoadEnvFile(*r.envFile); err != nil {
-				return failed("configuration", err)
-			}
+		if err := config.LoadEnvFile(*r.envFile); err != nil {
+			return failed("configuration", err)
 		}
 		return r.run(c, strings.Join(args, ""))
 	}

@@ -16,7 +16,7 @@ func planCommand() *cobra.Command {
 		Short: "Print what one round would do and why, changing nothing",
 		Long: `Read the cluster and the cloud once and print what a round would do and why.
 Nothing is changed and no Lease is taken.`,
-		Example: `  autoscaler-agent plan --env-file /etc/autoscaler-agent/agent.env
+		Example: `  autoscaler-agent plan
   autoscaler-agent plan --output json | jq '.actions[] | select(.kind == "grow")'
   autoscaler-agent plan --output yaml`,
 		Args:              noArgs,

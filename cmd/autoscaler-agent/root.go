@@ -24,8 +24,8 @@ func newRoot() *cobra.Command {
 
 Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists them.`,
 		Example: `  systemctl enable --now autoscaler-agent
-  autoscaler-agent check --env-file /etc/autoscaler-agent/agent.env
-  autoscaler-agent plan --env-file /etc/autoscaler-agent/agent.env
+  autoscaler-agent check
+  autoscaler-agent plan
   autoscaler-agent explain pod default/web-7d4b9c-x2x9k
   journalctl -t autoscaler-agent -f`,
 	})
@@ -41,7 +41,7 @@ Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists 
 		return usage(c)
 	})
 	root.AddCommand(runCommand(), checkCommand(), planCommand(), statusCommand(), explainCommand(), nodeCommand(),
-		replayCommand(), userdataCommand(), iamPolicyCommand(), completionCommand(), versionCommand())
+		replayCommand(), userdataCommand(), tokenCommand(), iamPolicyCommand(), completionCommand(), installCommand(), uninstallCommand(), versionCommand())
 	for _, command := range tagged {
 		root.AddCommand(command())
 	}

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
+
+	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
@@ -21,8 +25,15 @@ func runCommand() *cobra.Command {
 	envFile := envFileFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := load(*envFile)
+		if *envFile == "" && errors.Is(err, fs.ErrPermission) {
+			cfg, err = config.Load() // systemd has read the file, as root
+		}
+		if err == nil {
+			_, err = cfg.ReadGroupsFile() // a start with a broken one would only be repeated
+		}
 		log := report.NewLogger(cfg.LogLevel, c.ErrOrStderr())
 		if err != nil {
+			log.SetLevel(logrus.ErrorLevel) // a wrong level must not hide this
 			for _, e := range config.Flatten(err) {
 				log.WithField("service", "agent").Error("configuration: " + e.Error())
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 )
 
 func statusCommand() *cobra.Command {
@@ -30,9 +31,7 @@ func statusCommand() *cobra.Command {
 	envFile, output, socket := envFileFlag(c), outputFlag(c), socketFlag(c)
 	record := c.Flags().String("record", "", "write the last rounds and a round of this moment to `file`, for replay")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := socketOf(socket, *envFile); err != nil {
-			return err
-		}
+		socketOf(socket, *envFile)
 		out := c.OutOrStdout()
 		if *record != "" {
 			return recordRounds(c.Context(), *socket, *record, out)
@@ -107,8 +106,8 @@ func printStatus(out io.Writer, s localapi.Status) {
 		}
 		_ = w.Flush()
 		for _, g := range s.Groups {
-			if text := remark(g); text != "" {
-				fmt.Fprintf(out, "  %s: %s\n", g.ID, wrap(text, columns(out)-4-len(g.ID), "    "))
+			if words := remark(g); words != "" {
+				fmt.Fprintf(out, "  %s: %s\n", g.ID, text.Wrap(words, text.Columns(out)-4-len(g.ID), "    "))
 			}
 		}
 	}

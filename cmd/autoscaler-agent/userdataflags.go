@@ -19,9 +19,20 @@ import (
 type userdataFlags struct {
 	flags *pflag.FlagSet
 
-	envFile, agentEnvFile, cloud, version, endpoint, dns, output string
+	envFile                                           *string
+	joinFile, cloud, version, endpoint, dns, output   string
+	system, arch, format, instanceStore               string
+	mirrors, noProxy, versions, beforeJoin, afterJoin string
+	ignorePreflight, attest, caFile                   string
 
-	sharedToken bool
+	sharedToken, externalCloud bool
+
+	downloads       userdata.Downloads
+	proxy           userdata.Proxy
+	hooks           [2][]byte // before and after the join
+	caCert          []byte    // of caFile, with --attest
+	registryMirrors pairFlag
+	checksums       pairFlag
 
 	labels   labelFlag
 	taints   taintFlag
@@ -30,13 +41,24 @@ type userdataFlags struct {
 
 func newUserdataFlags(c *cobra.Command) *userdataFlags {
 	f := &userdataFlags{flags: c.Flags(), reserved: userdata.DefaultReservation()}
-	f.flags.StringVar(&f.envFile, "env-file", "/etc/worker.env", "`file` with JOIN_TOKEN, JOIN_CERT_HASH, JOIN_ENDPOINT and JOIN_KUBERNETES_VERSION")
-	f.flags.StringVar(&f.agentEnvFile, "agent-env-file", "", "`file` with the agent's AUTOSCALER_KUBELET_* settings (default "+agentEnvFile+" where it exists)")
+	f.flags.StringVar(&f.joinFile, "join-file", "/etc/worker.env", "`file` with JOIN_TOKEN, JOIN_CERT_HASH, JOIN_ENDPOINT and JOIN_KUBERNETES_VERSION")
+	f.envFile = envFileFlag(c)
 	f.flags.StringVar(&f.cloud, "cloud", "aws", "`cloud` that the machines run in: "+strings.Join(userdata.Clouds(), " or "))
 	f.flags.BoolVar(&f.sharedToken, "shared-token", false, "on openstack, write the published join token into the user data; without it the agent mints a token for each server")
 	f.flags.StringVar(&f.version, "kubernetes-version", "", "`version` to install where it is missing, for example v1.36.3 (default JOIN_KUBERNETES_VERSION)")
 	f.flags.StringVar(&f.endpoint, "endpoint", "", "`host:port` of the API server (default JOIN_ENDPOINT)")
+	f.flags.StringVar(&f.attest, "attest", "", "`host:port` of the leader's attest listener: the machine proves there which instance it is and gets its join token, and the user data holds no secret (AWS only)")
+	f.flags.StringVar(&f.caFile, "ca-file", "/etc/kubernetes/pki/ca.crt", "with --attest, `file` with the cluster's CA certificate, which signed the listener's")
 	f.flags.StringVar(&f.dns, "cluster-dns", "", "comma-separated `addresses` of the cluster's DNS (default the cluster's own setting)")
+	f.flags.StringVar(&f.system, "os", "", "operating `system` of the image: "+strings.Join(userdata.Systems(), ", ")+" (default a script that finds out at boot)")
+	f.flags.StringVar(&f.arch, "arch", "", "`architecture` of the machines: amd64 or arm64 (default both)")
+	f.flags.StringVar(&f.format, "format", "", "`form` of the user data: "+strings.Join(userdata.Formats(), ", ")+" (default ignition for flatcar, else script)")
+	f.flags.StringVar(&f.instanceStore, "instance-store", "", "put kubelet, containerd and logs on the machine's own NVMe disks: "+strings.Join(userdata.InstanceStores, " or ")+" (`level`, AWS only)")
+	f.flags.BoolVar(&f.externalCloud, "external-cloud-provider", false, "start the kubelet with --cloud-provider=external, for a cluster with a cloud controller manager")
+	f.flags.StringVar(&f.ignorePreflight, "ignore-preflight-errors", "", "comma-separated `checks` of kubeadm whose failure only warns")
+	f.flags.StringVar(&f.beforeJoin, "before-join", "", "`file` with a script that runs as root when the programs are installed")
+	f.flags.StringVar(&f.afterJoin, "after-join", "", "`file` with a script that runs as root when the Node has joined")
+	f.downloadFlags()
 	f.flags.StringVarP(&f.output, "out", "o", "", "write to `file`, with mode 0600, instead of standard output")
 	f.flags.Var(&f.labels, "label", "Node label `key=value`; may be repeated")
 	f.flags.Var(&f.taints, "taint", "Node taint `key[=value]:effect`; may be repeated")
@@ -44,8 +66,48 @@ func newUserdataFlags(c *cobra.Command) *userdataFlags {
 	f.flags.Var(amountFlag{&f.reserved.Kube}, "kube-reserved", "`amounts` reserved for the kubelet, as cpu=100m,memory=256Mi")
 	f.flags.Var(amountFlag{&f.reserved.System}, "system-reserved", "`amounts` reserved for the system")
 	f.flags.Var(evictionFlag{&f.reserved}, "eviction-hard", "`amounts` below which the kubelet evicts, as memory.available=100Mi,nodefs.available=10%")
-	complete(c, "cloud", fixed(userdata.Clouds()...))
+	for name, values := range map[string][]string{
+		"cloud": userdata.Clouds(), "os": userdata.Systems(), "arch": userdata.Arches, "format": userdata.Formats(), "instance-store": userdata.InstanceStores,
+	} {
+		complete(c, name, fixed(values...))
+	}
 	return f
+}
+
+// downloadFlags say what is fetched, from where and through which proxy.
+func (f *userdataFlags) downloadFlags() {
+	f.flags.StringVar(&f.mirrors, "mirror", "", "comma-separated base `addresses`, tried in order in place of the publishers' sites")
+	f.flags.StringVar(&f.downloads.Containerd, "containerd", "", "`version` of containerd to install where it is missing, as v2.3.4 or v1.7.34")
+	f.flags.StringVar(&f.downloads.Runc, "runc", "", "`version` of runc, as v1.4.3")
+	f.flags.StringVar(&f.downloads.CNI, "cni", "", "`version` of the CNI plugins, as v1.9.1")
+	f.flags.StringVar(&f.downloads.Crictl, "crictl", "", "`version` of crictl, as v1.36.0")
+	f.flags.Var(&f.checksums, "checksum", "SHA-256 of a file that the built-in table lacks, as `NAME/ARCH=HEX`, for example kubelet/amd64=...; may be repeated")
+	f.flags.StringVar(&f.versions, "versions", "", "`file` with more versions and checksums, as make versions writes it")
+	f.flags.Var(&f.registryMirrors, "registry-mirror", "address that containerd asks first for a registry's images, as `REGISTRY=URL`; may be repeated")
+	f.flags.StringVar(&f.proxy.HTTP, "http-proxy", "", "`address` of the proxy for http")
+	f.flags.StringVar(&f.proxy.HTTPS, "https-proxy", "", "`address` of the proxy for https")
+	f.flags.StringVar(&f.noProxy, "no-proxy", "", "comma-separated `names` and CIDRs that are reached directly: give at least the networks of Services and pods")
+}
+
+// pairFlag is KEY=VALUE, given once for each key.
+type pairFlag map[string]string
+
+func (p *pairFlag) String() string { return "" }
+func (p *pairFlag) Type() string   { return "pair" }
+
+func (p *pairFlag) Set(s string) error {
+	key, value, ok := strings.Cut(s, "=")
+	if !ok || value == "" {
+		return errors.New("want KEY=VALUE")
+	}
+	if *p == nil {
+		*p = pairFlag{}
+	}
+	if _, twice := (*p)[key]; twice {
+		return fmt.Errorf("%s is given twice", key)
+	}
+	(*p)[key] = value
+	return nil
 }
 
 type labelFlag map[string]string

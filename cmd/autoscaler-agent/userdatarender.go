@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -16,18 +17,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
-func userdataRenderCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "render",
-		Short: "Render the user data of a launch template",
-		Long: `Make the user data of a launch template: a shell script that installs what is missing
-and joins the cluster.
-
-The output holds the join token. The amounts that the kubelets reserve are those of
-AUTOSCALER_KUBELET_* in the agent's own configuration (--agent-env-file and the
-environment), because the agent computes from them what a new machine can hold. A flag
-with another value wins, with a warning.`,
-		Example: `  # The join information that the running agent publishes, to a file that only
+const renderExamples = `  # The join information that the running agent publishes, to a file that only
   # you can read
   autoscaler-agent userdata render -o worker.sh
 
@@ -35,13 +25,37 @@ with another value wins, with a warning.`,
   autoscaler-agent userdata render --label example.net/pool=batch \
       --taint example.net/dedicated=batch:NoSchedule -o batch.sh
 
+  # For an image of Flatcar, in the format of Ignition
+  autoscaler-agent userdata render --os flatcar --arch amd64 -o worker.ign
+
+  # Without access to the internet
+  autoscaler-agent userdata render --mirror https://mirror.example.net \
+      --registry-mirror registry.k8s.io=https://mirror.example.net/v2 -o worker.sh
+
+  # On AWS, without a secret in the user data
+  autoscaler-agent userdata render --attest leader.example.net:6444 -o worker.sh
+
   # For servers of OpenStack: the agent puts a token of its own into each
   autoscaler-agent userdata render --cloud openstack -o /etc/autoscaler-agent/worker.sh
 
   # A new version of the launch template
   aws ec2 create-launch-template-version --launch-template-name workers \
       --source-version '$Latest' \
-      --launch-template-data "{\"UserData\":\"$(base64 -w0 worker.sh)\"}"`,
+      --launch-template-data "{\"UserData\":\"$(base64 -w0 worker.sh)\"}"`
+
+func userdataRenderCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "render",
+		Short: "Render the user data of a launch template",
+		Long: `Make the user data of a launch template: what a machine needs at its first boot to
+install what is missing and to join the cluster.
+
+The output holds the join token, or with --attest no secret at all: the machine gets its
+token from the leader. The amounts that the kubelets reserve are those of
+AUTOSCALER_KUBELET_* in the agent's own configuration (--env-file and the
+environment), because the agent computes from them what a new machine can hold. A flag
+with another value wins, with a warning.`,
+		Example:           renderExamples,
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -70,23 +84,12 @@ with another value wins, with a warning.`,
 	return c
 }
 
-// agentEnvFile is the EnvironmentFile= of the unit.
-const agentEnvFile = "/etc/autoscaler-agent/agent.env"
-
 // reserve takes the settings without a flag from the agent's own configuration, so that
 // the kubelets reserve the amounts that the agent computes with. differs names the flags
 // with another value.
 func (f *userdataFlags) reserve() (differs []string, err error) {
-	file := f.agentEnvFile
-	if file == "" {
-		if _, err := os.Stat(agentEnvFile); err == nil {
-			file = agentEnvFile
-		}
-	}
-	if file != "" {
-		if err := config.LoadEnvFile(file); err != nil {
-			return nil, fmt.Errorf("read the agent's kubelet settings: %w", err)
-		}
+	if err := config.LoadEnvFile(*f.envFile); err != nil {
+		return nil, fmt.Errorf("read the agent's kubelet settings: %w", err)
 	}
 	kubelet, err := config.LoadKubelet()
 	if err != nil {
@@ -117,7 +120,8 @@ func (f *userdataFlags) reserve() (differs []string, err error) {
 }
 
 func (f *userdataFlags) render() ([]byte, error) {
-	join, err := readWorkerEnv(f.envFile)
+	perServer := userdata.TokenPerServer(f.cloud) && !f.sharedToken
+	join, err := readWorkerEnv(f.joinFile, f.attest == "" && !perServer)
 	if err != nil {
 		return nil, err
 	}
@@ -127,32 +131,86 @@ func (f *userdataFlags) render() ([]byte, error) {
 	if f.endpoint != "" {
 		join["JOIN_ENDPOINT"] = f.endpoint
 	}
+	if err := f.readFiles(); err != nil {
+		return nil, err
+	}
 	token := join["JOIN_TOKEN"]
-	if userdata.TokenPerServer(f.cloud) && !f.sharedToken {
+	if f.attest != "" {
+		token = ""
+	} else if perServer {
 		token = userdata.TokenPlaceholder
 	}
-	spec := userdata.Spec{
-		Cloud:             f.cloud,
+	return userdata.Render(f.spec(join, token))
+}
+
+// spec is what the flags ask for. f.readFiles comes first.
+func (f *userdataFlags) spec(join map[string]string, token string) userdata.Spec {
+	return userdata.Spec{
+		Cloud: f.cloud, System: f.system, Arch: f.arch, Format: f.format,
 		KubernetesVersion: join["JOIN_KUBERNETES_VERSION"],
 		Join: userdata.Join{
 			Endpoint:     join["JOIN_ENDPOINT"],
 			Token:        token,
 			CACertHashes: splitList(join["JOIN_CERT_HASH"]),
+			Attest:       f.attest,
+			CACert:       f.caCert,
 		},
-		Reservation: f.reserved,
-		Labels:      f.labels,
-		Taints:      f.taints,
-		ClusterDNS:  splitList(f.dns),
+		Reservation:           f.reserved,
+		Labels:                f.labels,
+		Taints:                f.taints,
+		ClusterDNS:            splitList(f.dns),
+		ExternalCloudProvider: f.externalCloud,
+		IgnorePreflight:       splitList(f.ignorePreflight),
+		Downloads:             f.downloads,
+		Proxy:                 f.proxy,
+		RegistryMirrors:       f.registryMirrors,
+		InstanceStore:         f.instanceStore,
+		BeforeJoin:            f.hooks[0],
+		AfterJoin:             f.hooks[1],
 	}
-	return userdata.Render(spec)
+}
+
+// readFiles reads what flags name by file.
+func (f *userdataFlags) readFiles() error {
+	f.downloads.Mirrors, f.downloads.SHA256, f.proxy.No = splitList(f.mirrors), f.checksums, splitList(f.noProxy)
+	for i, file := range []string{f.beforeJoin, f.afterJoin} {
+		if file == "" {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("read a hook: %w", err)
+		}
+		f.hooks[i] = text
+	}
+	if ca := f.flags.Lookup("ca-file"); ca != nil && ca.Changed && f.attest == "" {
+		return errors.New("--ca-file: only --attest uses it: give both or neither")
+	}
+	if f.attest != "" {
+		text, err := os.ReadFile(f.caFile)
+		if err != nil {
+			return fmt.Errorf("read the cluster's CA: %w: name its certificate with --ca-file", err)
+		}
+		f.caCert = text
+	}
+	if f.versions == "" {
+		return nil
+	}
+	text, err := os.ReadFile(f.versions)
+	if err != nil {
+		return fmt.Errorf("read the table of versions: %w: make versions writes one", err)
+	}
+	f.downloads.Table, err = userdata.ParseTable(string(text))
+	return err
 }
 
 // readWorkerEnv reads the file that the agent publishes. Other names are ignored:
-// operators add their own variables to that file.
-func readWorkerEnv(file string) (map[string]string, error) {
+// operators add their own variables to that file. The token may be missing where the
+// machine gets one of its own.
+func readWorkerEnv(file string, needToken bool) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("read join information: %w: start the agent, which publishes it, or name another file with --env-file", err)
+		return nil, fmt.Errorf("read join information: %w: start the agent, which publishes it, or name another file with --join-file", err)
 	}
 	vars := map[string]string{}
 	for lines, n := bufio.NewScanner(bytes.NewReader(text)), 1; lines.Scan(); n++ {
@@ -167,9 +225,14 @@ func readWorkerEnv(file string) (map[string]string, error) {
 		vars[name] = unquote(strings.TrimSpace(value))
 	}
 	for _, name := range []string{"JOIN_TOKEN", "JOIN_CERT_HASH", "JOIN_ENDPOINT"} {
-		if vars[name] == "" {
-			return nil, fmt.Errorf("read join information: %s: %s is missing: wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand", file, name)
+		if vars[name] != "" || name == "JOIN_TOKEN" && !needToken {
+			continue
 		}
+		remedy := "wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand"
+		if name == "JOIN_TOKEN" {
+			remedy += "; with AUTOSCALER_BOOTSTRAP_TOKENS=none machines on AWS attest: give --attest"
+		}
+		return nil, fmt.Errorf("read join information: %s: %s is missing: %s", file, name, remedy)
 	}
 	return vars, nil
 }

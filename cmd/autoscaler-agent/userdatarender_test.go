@@ -37,7 +37,7 @@ func TestUserdataRender(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errout := runUserdata(t, "render", "--env-file", writeEnv(t, workerEnv), "-o", file,
+	code, out, errout := runUserdata(t, "render", "--join-file", writeEnv(t, workerEnv), "-o", file,
 		"--label", "example.net/pool=batch", "--taint", "a=b:NoSchedule", "--taint", "c:NoExecute", "--max-pods", "50",
 		"--kube-reserved", "cpu=1,memory=1Gi", "--system-reserved", "", "--eviction-hard", "memory.available=5Mi,nodefs.available=1Gi")
 	if code != 0 || out != "" || strings.Count(errout, "differs from the agent's own setting") != 4 {
@@ -52,11 +52,51 @@ func TestUserdataRender(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"JOIN_ENDPOINT='k8s.example.net:6443'\n", "000001,sha256:0000", "example.net/pool=batch\"", `{key: "c", value: "", effect: "NoExecute"}`,
-		"maxPods: 50\n", `kubeReserved: {cpu: "1000m", memory: "1Gi"}`, "systemReserved: {}\n", `memory.available: "5Mi"`, `nodefs.available: "1Gi"`,
+		"JOIN_ENDPOINT='k8s.example.net:6443'\n", "000001,sha256:0000", "example.net/pool=batch\"", `"key": "c"`,
+		`"maxPods": 50`, `"cpu": "1000m"`, `"memory": "1Gi"`, `"systemReserved": {}`, `"memory.available": "5Mi"`, `"nodefs.available": "1Gi"`,
 	} {
 		if !strings.Contains(string(script), want) {
 			t.Errorf("the script lacks %q", want)
+		}
+	}
+}
+
+// TestUserdataAttest: with --attest the token of the file is not used, and may be missing.
+func TestUserdataAttest(t *testing.T) {
+	const ca = "../../userdata/testdata/ca.crt"
+	env := strings.Replace(workerEnv, "sha256:0000000000000000000000000000000000000000000000000000000000000001", "sha256:0d5ab4e5308b73414847abcbcf7ea8ed2f42170faab0634ed9f41288b75fd2e4", 1)
+	none := strings.Replace(env, "JOIN_TOKEN=abcdef.0123456789abcdef", "JOIN_TOKEN=", 1)
+	var first string
+	for _, text := range []string{env, none, strings.Replace(none, "JOIN_TOKEN=\n", "", 1)} {
+		code, out, errout := runUserdata(t, "render", "--join-file", writeEnv(t, text), "--attest", "leader.example.net:6444", "--ca-file", ca)
+		if code != 0 || errout != "" || !strings.Contains(out, "It holds no secret") || strings.Contains(out, "0123456789abcdef") {
+			t.Fatalf("exit %d, %q:\n%s", code, errout, out)
+		}
+		if first == "" {
+			first = out
+		}
+		if out != first {
+			t.Error("the file's token changes the user data")
+		}
+	}
+	if code, out, errout := runUserdata(t, "render", "--join-file", writeEnv(t, none), "--cloud", "openstack"); code != 0 || !strings.Contains(out, "{{join token}}") {
+		t.Errorf("servers with a token each need none of the file: exit %d, %q", code, errout)
+	}
+	for _, c := range []struct {
+		args []string
+		env  string
+		want string
+	}{
+		{nil, none, "JOIN_TOKEN is missing: wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand; with AUTOSCALER_BOOTSTRAP_TOKENS=none machines on AWS attest: give --attest"},
+		{[]string{"--attest", "l:1", "--ca-file", "/nonexistent"}, none, "name its certificate with --ca-file"},
+		{[]string{"--attest", "l:1", "--ca-file", ca}, workerEnv, "none of its certificates has a hash of join.caCertHashes"},
+		{[]string{"--attest", "l", "--ca-file", ca}, none, "join.attest: "},
+		{[]string{"--attest", "l:1", "--ca-file", ca, "--cloud", "openstack"}, none, "join.attest: only instances of AWS can attest"},
+		{[]string{"--ca-file", ca}, env, "--ca-file: only --attest uses it"},
+	} {
+		code, out, errout := runUserdata(t, append([]string{"render", "--join-file", writeEnv(t, c.env)}, c.args...)...)
+		if code == 0 || out != "" || !strings.Contains(errout, c.want) {
+			t.Errorf("%v: exit %d, %q, want %q", c.args, code, errout, c.want)
 		}
 	}
 }
@@ -70,20 +110,20 @@ func TestUserdataErrors(t *testing.T) {
 	}{
 		{nil, 2, "Usage:"},
 		{[]string{"paint"}, 2, `there is no command "paint"`},
-		{[]string{"render", "--env-file", filepath.Join(t.TempDir(), "none")}, 1, "name another file with --env-file"},
-		{[]string{"render", "--env-file", writeEnv(t, "JOIN_TOKEN=abcdef.0123456789abcdef\n")}, 1, "JOIN_CERT_HASH is missing"},
-		{[]string{"render", "--env-file", writeEnv(t, "what\n")}, 1, "line 1: want NAME=VALUE"},
-		{[]string{"render", "--env-file", writeEnv(t, strings.Replace(workerEnv, "abcdef.", "abc.", 1))}, 1, "join.token"},
-		{[]string{"render", "--env-file", good, "extra"}, 2, `"extra" is one argument too many`},
-		{[]string{"render", "--env-file", good, "--kube-reserved", "gpu=1"}, 2, "only cpu, memory and ephemeral-storage"},
-		{[]string{"render", "--env-file", good, "--eviction-hard", "pid.available=1"}, 2, "only memory.available and nodefs.available"},
-		{[]string{"render", "--env-file", good, "--kube-reserved", "pid=100"}, 2, "pid: only cpu, memory and ephemeral-storage"},
-		{[]string{"render", "--env-file", good, "--kube-reserved", "memory=lots"}, 2, `--kube-reserved is "memory=lots": `},
-		{[]string{"render", "--env-file", good, "--eviction-hard", "memory.available=5%"}, 2, "in bytes, for example 100Mi"},
-		{[]string{"render", "--env-file", good, "--eviction-hard", "nodefs.available<101%"}, 2, "from 0 to 100"},
-		{[]string{"render", "--env-file", good, "--taint", "a"}, 2, "want key[=value]:effect"},
-		{[]string{"render", "--env-file", good, "--label", "a=b", "--label", "a=c"}, 2, "given twice"},
-		{[]string{"render", "--env-file", good, "-o", filepath.Join(t.TempDir(), "no", "dir")}, 1, "write "},
+		{[]string{"render", "--join-file", filepath.Join(t.TempDir(), "none")}, 1, "name another file with --join-file"},
+		{[]string{"render", "--join-file", writeEnv(t, "JOIN_TOKEN=abcdef.0123456789abcdef\n")}, 1, "JOIN_CERT_HASH is missing"},
+		{[]string{"render", "--join-file", writeEnv(t, "what\n")}, 1, "line 1: want NAME=VALUE"},
+		{[]string{"render", "--join-file", writeEnv(t, strings.Replace(workerEnv, "abcdef.", "abc.", 1))}, 1, "join.token"},
+		{[]string{"render", "--join-file", good, "extra"}, 2, `"extra" is one argument too many`},
+		{[]string{"render", "--join-file", good, "--kube-reserved", "gpu=1"}, 2, "only cpu, memory and ephemeral-storage"},
+		{[]string{"render", "--join-file", good, "--eviction-hard", "pid.available=1"}, 2, "only memory.available and nodefs.available"},
+		{[]string{"render", "--join-file", good, "--kube-reserved", "pid=100"}, 2, "pid: only cpu, memory and ephemeral-storage"},
+		{[]string{"render", "--join-file", good, "--kube-reserved", "memory=lots"}, 2, `--kube-reserved is "memory=lots": `},
+		{[]string{"render", "--join-file", good, "--eviction-hard", "memory.available=5%"}, 2, "in bytes, for example 100Mi"},
+		{[]string{"render", "--join-file", good, "--eviction-hard", "nodefs.available<101%"}, 2, "from 0 to 100"},
+		{[]string{"render", "--join-file", good, "--taint", "a"}, 2, "want key[=value]:effect"},
+		{[]string{"render", "--join-file", good, "--label", "a=b", "--label", "a=c"}, 2, "given twice"},
+		{[]string{"render", "--join-file", good, "-o", filepath.Join(t.TempDir(), "no", "dir")}, 1, "write "},
 	} {
 		code, out, errout := runUserdata(t, c.args...)
 		if code != c.code || !strings.Contains(errout, c.want) || out != "" {
@@ -110,18 +150,55 @@ func TestUserdataFollowsTheAgentsSettings(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errout := runUserdata(t, "render", "--env-file", writeEnv(t, workerEnv), "--agent-env-file", file)
+	code, out, errout := runUserdata(t, "render", "--join-file", writeEnv(t, workerEnv), "--env-file", file)
 	if code != 0 || errout != "" {
 		t.Fatalf("exit %d, %q", code, errout)
 	}
-	for _, want := range []string{"maxPods: 58\n", `kubeReserved: {cpu: "2000m", memory: "3Gi"}`, `systemReserved: {cpu: "250m", memory: "1Gi"}`,
-		`memory.available: "200Mi"`, `nodefs.available: "7%"`} {
+	for _, want := range []string{`"maxPods": 58`, `"cpu": "2000m"`, `"memory": "3Gi"`, `"cpu": "250m"`, `"memory": "1Gi"`,
+		`"memory.available": "200Mi"`, `"nodefs.available": "7%"`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the script lacks %q", want)
 		}
 	}
 	t.Setenv("AUTOSCALER_KUBELET_MAX_PODS", "many")
-	if code, _, errout := runUserdata(t, "render", "--env-file", writeEnv(t, workerEnv)); code != 1 || !strings.Contains(errout, "AUTOSCALER_KUBELET_MAX_PODS") {
+	if code, _, errout := runUserdata(t, "render", "--join-file", writeEnv(t, workerEnv)); code != 1 || !strings.Contains(errout, "AUTOSCALER_KUBELET_MAX_PODS") {
 		t.Errorf("exit %d, %q", code, errout)
+	}
+}
+
+// TestUserdataPage runs the commands of docs/userdata.md whose output stands there.
+func TestUserdataPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/userdata.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, errout := runUserdata(t, "downloads", "--kubernetes-version", "v1.36.3", "--arch", "amd64")
+	if code != 0 || errout != "" || !strings.Contains(string(page), "--arch amd64\n"+out+"```") {
+		t.Errorf("the page does not show this list (exit %d, %s):\n%s", code, errout, out)
+	}
+	code, out, _ = runUserdata(t, "lint", "--cloud", "aws", "../../userdata/testdata/plain.sh")
+	out = strings.ReplaceAll(out, "../../userdata/testdata/plain.sh", "worker.sh")
+	if code != 0 || !strings.Contains(string(page), "worker.sh\n"+out+"```") {
+		t.Errorf("the page does not show this (exit %d): %s", code, out)
+	}
+	if code, out, _ := runUserdata(t, "lint", "--os", "flatcar", "../../userdata/lint/testdata/seed004.sh"); code != 1 || !strings.Contains(out, "W3 fault") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"lint"}, 2, "name one file"},
+		{[]string{"lint", "/nonexistent"}, 1, "no such file"},
+		{[]string{"downloads", "--kubernetes-version", "v1.29.0"}, 1, "too old"},
+		{[]string{"downloads", "--kubernetes-version", "v1.36.99"}, 1, "give --checksum NAME/ARCH=SHA256"},
+		{[]string{"downloads", "--kubernetes-version", "v1.36.3", "--versions", "/nonexistent"}, 1, "make versions writes one"},
+		{[]string{"render", "--join-file", writeEnv(t, workerEnv), "--before-join", "/nonexistent"}, 1, "read a hook"},
+		{[]string{"render", "--join-file", writeEnv(t, workerEnv), "--checksum", "x"}, 2, "want KEY=VALUE"},
+	} {
+		if code, _, errout := runUserdata(t, c.args...); code != c.code || !strings.Contains(errout, c.want) {
+			t.Errorf("%v: exit %d, %q; want %d with %q", c.args, code, errout, c.code, c.want)
+		}
 	}
 }

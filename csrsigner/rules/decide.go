@@ -138,7 +138,7 @@ type Step struct {
 	Why    string `json:"why,omitempty"` // of the check that stopped
 }
 
-// Trace is Decide with every check on the way, those that were not reached included.
+// Trace is Decide with every check on the way, unreached checks included.
 func Trace(req Request, f Facts) (Verdict, []Step) {
 	var steps []Step
 	v := judge(req, f, func(c check, result, why string) {

@@ -255,6 +255,11 @@ func TestJoinEdges(t *testing.T) {
 		"another key for the same Node": {"J13", "with another key", func(_ *Request, f *Facts) {
 			f.Join.Issued = &Issue{Node: host, Key: "k0", CSR: "node-csr-0"}
 		}},
+		"its own Node, and the command": {"J14", "kubectl certificate approve node-csr-1", func(r *Request, f *Facts) {
+			r.Name, f.Node = "node-csr-1", &Node{Name: host, ProviderID: string(ownID)}
+			f.Join.Issued = &Issue{Node: host, Key: "k1"}
+		}},
+		"no Node, but its Lease": {"J14", "kubectl -n kube-node-lease delete lease " + host, func(_ *Request, f *Facts) { f.Join.Unlisted = "has a Lease" }},
 		"another group is stale": {"", "", func(_ *Request, f *Facts) { f.Inventory.Incomplete = "group b: throttled" }},
 		"no launch time":         {"J12", "does not say when", func(_ *Request, f *Facts) { f.Inventory.Instance.Created = time.Time{} }},
 		"an operator's old machine": {"J12", "after the launch", func(_ *Request, f *Facts) {

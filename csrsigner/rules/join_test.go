@@ -44,10 +44,6 @@ func TestJoinApprovesTheHonest(t *testing.T) {
 		},
 		"token for it":       func(_ *Request, f *Facts) { f.Join.Token.Instance = ownID },
 		"token for its name": func(_ *Request, f *Facts) { f.Join.Token.Machine = "I-0a.ec2.internal" },
-		"its own dead Node, same key": func(_ *Request, f *Facts) {
-			f.Node, f.Join.Bearers = &Node{Name: host, ProviderID: string(ownID)}, []string{host}
-			f.Join.Issued = &Issue{Key: "k1", Node: host}
-		},
 		"stands by": func(_ *Request, f *Facts) {
 			f.Inventory.Instance.Phase, f.Inventory.Instance.Runs = cluster.PhaseStopped, true
 		},
@@ -116,6 +112,7 @@ var spoiltJoins = []struct {
 	{"J8", "another control-plane machine's host name", Deny, func(_ *Request, f *Facts) { f.ControlPlane = []string{"cp-2", host} }},
 	{"J8", "not known yet", Later, func(_ *Request, f *Facts) { f.Forbidden = nil }},
 	{"J9", "expired", Later, func(_ *Request, f *Facts) { f.Join.Token.Problem = "token abcdef has expired" }},
+	{"J9", "another key than the token's", Later, func(_ *Request, f *Facts) { f.Join.Token.Key = "another" }},
 	{"J9", "made with an older token of the ID", Later, func(r *Request, f *Facts) { f.Join.Token.Made = r.Created.Add(time.Second) }},
 	{"J10", "not read", Later, func(_ *Request, f *Facts) { f.Inventory = nil }},
 	{"J10", "cannot be read", Later, func(_ *Request, f *Facts) { f.Inventory = &Witness{Problem: "throttled"} }},
@@ -157,6 +154,11 @@ var spoiltJoins = []struct {
 	{"J14", "deleting", Later, func(_ *Request, f *Facts) {
 		f.Node, f.Join.Issued = &Node{Name: host, ProviderID: string(ownID), Deleting: true}, &Issue{Key: "k1", Node: host}
 	}},
+	{"J14", "its own dead Node, same key", Later, func(_ *Request, f *Facts) {
+		f.Node, f.Join.Bearers = &Node{Name: host, ProviderID: string(ownID)}, []string{host}
+		f.Join.Issued = &Issue{Key: "k1", Node: host}
+	}},
+	{"J14", "refused by the API server", Later, func(_ *Request, f *Facts) { f.Join.Unlisted = "has a Lease" }},
 	{"J15", "newer request", Later, func(_ *Request, f *Facts) { f.Newer = "node-csr-2" }},
 	{"J15", "allowance", Later, func(_ *Request, f *Facts) { f.Spent = true }},
 	{"J16", "another asks", Later, func(_ *Request, f *Facts) { f.Join.Rivals = []string{"node-csr-2"} }},

@@ -19,8 +19,8 @@ const (
 	clientAuthUsage = "client auth"
 )
 
-// RuleStale is the rule that holds a join because a Node of another machine stands in
-// its way: that Node has to go first.
+// RuleStale is the rule that holds a join because a Node stands in its way. That of
+// another machine has to go first.
 const RuleStale = "J14"
 
 // RuleIssued and RuleRival hold a join until an operator has looked: nothing that time
@@ -46,13 +46,13 @@ var joinChecks = []check{
 	{"J6", "no names, addresses or extensions are asked for", everybody, nothingElse},
 	{"J7", "the life that is asked for is within bounds", everybody, expiration},
 	{"J8", "the name is not the control plane's", everybody, notControlPlaneName},
-	{"J9", "the token is one that the agent minted, and lives", everybody, liveToken},
+	{"J9", "the token is one that the agent minted, and lives; one that was made for a key, the request has", everybody, liveToken},
 	{"J10", "what the cloud says was read lately", everybody, freshJoinInventory},
 	{"J11", "one running instance of a managed group, and no other, is expected under the name", everybody, expectedInstance},
 	{"J12", "the request came within the launch window of the instance", everybody, launchWindow},
 	{"J13", "the instance has no certificate yet, or asks again with the same key for the same Node", everybody, onePerInstance},
 	{"J16", "nobody asks with another key for a name of the instance", everybody, noRival},
-	{"J14", "no Node of another machine bears the name", everybody, noOtherNode},
+	{"J14", "no Node bears the name", everybody, noNode},
 }
 
 // RuleJoinInventory is RuleInventory of the closed join.
@@ -146,8 +146,23 @@ func liveToken(req Request, f Facts) (Action, string) {
 	if t.Problem == "" && req.Created.Before(t.Made) {
 		return Later, fmt.Sprintf("the request is older than the token of that ID: it was made with another one (%s)", t.Made.UTC().Format(time.RFC3339))
 	}
+	if t.Problem == "" {
+		return Later, KeyFault(t, req.Parsed.KeyHash)
+	}
 	return Later, t.Problem
 }
+
+// KeyFault says that a token was made for another key than the request's: a machine that
+// has attested has told which key its kubelet will ask with.
+func KeyFault(t Token, key string) string {
+	if t.Key == "" || t.Key == key {
+		return ""
+	}
+	return fmt.Sprintf("the token was made for the machine that has key %s, and the request is of key %s", Clip(t.Key, keyDigits), Clip(key, keyDigits))
+}
+
+// keyDigits is how much of a key's hash a verdict names.
+const keyDigits = 16
 
 func freshJoinInventory(req Request, f Facts) (Action, string) { return freshInventory(req, f) }
 
@@ -208,8 +223,8 @@ func launchWindow(req Request, f Facts) (Action, string) {
 	return Later, ""
 }
 
-// onePerInstance is trust on first use: who comes first under the name of an expected
-// instance is taken for it, and nobody after it. A Node that carries the instance's
+// onePerInstance is trust on first use: the first request under the name of an expected
+// instance is taken for it, and no later one. A Node that carries the instance's
 // provider ID proves that somebody came, also where nobody remembers who.
 func onePerInstance(req Request, f Facts) (Action, string) {
 	j, in := f.Join, f.Inventory.Instance
@@ -269,17 +284,28 @@ func noRival(req Request, f Facts) (Action, string) {
 // rivalsNamed is how many rivals a verdict names.
 const rivalsNamed = 3
 
-func noOtherNode(_ Request, f Facts) (Action, string) {
+// noNode lets nobody in under the name of a Node that is there, not even the machine
+// itself on a later try: the API server refuses such an approval to the agent's user
+// (units/admission-policy.yaml), because a thief of its credential would ask for it.
+func noNode(req Request, f Facts) (Action, string) {
 	n := f.Node
 	switch {
+	case n == nil && f.Join.Unlisted != "":
+		return Later, fmt.Sprintf("the API server does not let Node %s join: its Lease in kube-node-lease goes with the Node that was there, within seconds; if it stays, kubectl -n kube-node-lease delete lease %s (%s)",
+			req.Node(), req.Node(), Clip(f.Join.Unlisted, NameBytes))
 	case n == nil:
 		return Later, ""
 	case n.Ready:
 		return Later, fmt.Sprintf("Node %s is there already, and Ready", n.Name)
 	case n.Deleting:
 		return Later, fmt.Sprintf("the Node %s that was there is being deleted", n.Name)
-	case SameMachine(n.ProviderID, string(f.Inventory.Instance.ID)):
-		return Later, "" // the machine itself, on its second try
+	case OwnNode(f):
+		return Later, fmt.Sprintf("Node %s of the machine itself is there already, and the agent may let in none under its name: if the machine really joins anew, kubectl certificate approve %s", n.Name, req.Name)
 	}
 	return Later, fmt.Sprintf("Node %s is that of instance %q, which has to be proven gone first", n.Name, n.ProviderID)
+}
+
+// OwnNode tells that the Node of the name is the machine's own.
+func OwnNode(f Facts) bool {
+	return f.Node != nil && f.Inventory != nil && f.Inventory.Instance != nil && SameMachine(f.Node.ProviderID, string(f.Inventory.Instance.ID))
 }

@@ -32,7 +32,7 @@ type Request struct {
 }
 
 // Node returns the name of the Node that the request is about: of a serving request
-// the requester's, who is authenticated as it; of a client request the one that its
+// the requester's, which is authenticated as it; of a client request the one that its
 // common name asks for, which nothing has proven yet.
 func (r Request) Node() string {
 	if r.Signer == ClientSigner {
@@ -55,8 +55,8 @@ type Parsed struct {
 	// Key is "RSA", "ECDSA P-256", "Ed25519" or another name; Bits is the RSA size.
 	Key  string
 	Bits int
-	// KeyHash is the SHA-256 of the public key (SubjectPublicKeyInfo), in hex: who asks
-	// twice with one key is one machine.
+	// KeyHash is the SHA-256 of the public key (SubjectPublicKeyInfo), in hex: two
+	// requests with one key come from one machine.
 	KeyHash string
 	// Subject alternative names as they stand in the request. OtherNames are tags of
 	// kinds other than DNS and IP ("email", "URI", "tag 0").
@@ -148,8 +148,8 @@ type Witness struct {
 	Group    cluster.GroupID
 	Stale    string
 	ReadAt   time.Time
-	// Vouched tells that an operator's list of machines covers the instance: what the
-	// cloud cannot tell about it (a launch time) is not asked for.
+	// Vouched tells that an operator's list of machines covers the instance: facts that
+	// the cloud cannot tell about it (a launch time) are not asked for.
 	Vouched bool
 	// Incomplete says which groups could not be read, when Instance is nil.
 	Incomplete string
@@ -176,6 +176,8 @@ type Join struct {
 	Rivals []string
 	// Fault says why it is not known who has joined already, or cannot be kept.
 	Fault string
+	// Unlisted is the API server's refusal to put the Node on the list of joins.
+	Unlisted string
 }
 
 // Token is a bootstrap token as far as the join needs it.
@@ -187,6 +189,8 @@ type Token struct {
 	// ours.
 	Instance cluster.InstanceID
 	Machine  string
+	// Key is the hash of the one key that the token was made for (Parsed.KeyHash); empty: any.
+	Key string
 	// Made is when. Token IDs are used again.
 	Made time.Time
 }

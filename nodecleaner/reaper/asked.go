@@ -9,20 +9,22 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// This file holds what the cloud says of an instance that it is asked for by its ID (G5),
-// and by which Nodes it proves that it is the right cloud (B1).
+// This file holds the cloud's answers about instances that it is asked for by ID (G5), and
+// the canaries: Nodes whose instances prove that the right cloud answered (B1).
 
-// Asked is what the cloud said of a Node's instance by its ID.
+// Asked is the cloud's answer about a Node's instance, asked for by its ID.
 type Asked struct {
-	// At is the newest answer; First and Last are the two that said "gone".
+	// At is the time of the newest answer; First and Last are the times of the first and
+	// of the newest answer that said "gone".
 	At    time.Time `json:"at,omitzero"`
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
-	// Said and Why are of the newest answer; Rule is B1 where the canary spoils it.
+	// Said and Why are the newest answer; Rule is B1 if the canaries contradict it.
 	Said cluster.Existence `json:"said,omitempty"`
 	Why  string            `json:"why,omitempty"`
 	Rule string            `json:"rule,omitempty"`
-	// Vain counts answers in a row that proved nothing: they are asked for more rarely.
+	// Vain counts answers in a row that proved nothing; each doubles the wait for the next
+	// question.
 	Vain int `json:"vain,omitempty"`
 }
 
@@ -31,15 +33,16 @@ const (
 	// askAgainMax is the longest wait between two questions for one instance, in sight
 	// intervals.
 	askAgainMax = 2
-	// canaries is how many Ready Nodes are asked for beside the candidates of a cloud.
+	// canaries is how many Ready Nodes' instances are asked for together with the
+	// candidates of a cloud.
 	canaries = 5
-	// diesWithin is how long after its instance was last listed a dead Node may still be
-	// Ready: reads are a minute apart, and Kubernetes notices a silent kubelet after 40 to
-	// 50 seconds.
+	// diesWithin is how long a dead Node may stay Ready after its instance was last listed:
+	// reads are a minute apart, and Kubernetes notices a silent kubelet after 40 to 50
+	// seconds.
 	diesWithin = 3 * time.Minute
 )
 
-// due is when the cloud is to be asked for the instance again.
+// due returns the time of the next question for the instance.
 func (a Asked) due(p Policy) time.Time {
 	switch {
 	case a.At.IsZero():
@@ -50,7 +53,7 @@ func (a Asked) due(p Policy) time.Time {
 	return a.At.Add(min(p.UnknownLook()<<min(a.Vain, 8), askAgainMax*p.SightInterval))
 }
 
-// hear files the answer of this moment, if there is a new one.
+// hear stores the cloud's answer about the instance, if this moment has a new one.
 func (c *candidate) hear(x *moment) {
 	a, at := &c.watch.Asked, x.in.AskedAt
 	said, ok := x.in.Answers[cluster.InstanceID(c.node.ProviderID)]
@@ -60,7 +63,7 @@ func (c *candidate) hear(x *moment) {
 	a.At, a.Said, a.Why, a.Rule = at, said.Existence, said.Why, ""
 	switch said.Existence {
 	case cluster.InstanceNotFound:
-		// What the list itself shows as terminated needs no canary.
+		// An instance that the list itself shows as terminated needs no canary.
 		if why := x.canary(c); why != "" && !c.sight.positive {
 			a.Said, a.Why, a.Rule = cluster.ExistenceUnknown, why, "B1"
 		}
@@ -84,10 +87,11 @@ func (c *candidate) hear(x *moment) {
 	}
 }
 
-// unclaimed says why it proves nothing that no group has the instance, where the cloud has
-// no read by ID: a machine that was taken out of its group may live. One that the scaler
-// ended, or that the cloud listed on its way out, does not; nor one whose Node fell silent
-// when it left the list: those that somebody takes out of a group are Ready.
+// unclaimed returns why the answer "no group has the instance" proves nothing, for clouds
+// that cannot be asked by ID. A machine that an operator took out of its group may live,
+// and its Node is Ready at that time. The answer is proof if the scaler ended the instance,
+// if the cloud last listed it on its way out, or if its Node stopped being Ready when the
+// instance left the list.
 func (x *moment) unclaimed(c *candidate) string {
 	r := x.memory.Seen[c.id]
 	silent := !r.Last.IsZero() && c.node.ReadySince.Before(r.Last.Add(diesWithin))
@@ -97,32 +101,32 @@ func (x *moment) unclaimed(c *candidate) string {
 	return "no node group has instance " + c.node.ProviderID + ", whose Node was Ready when it left its group, and this cloud cannot be asked for an instance by its ID: it may live" + byHand
 }
 
-// detachedAfter is how long a Ready Node may be missing from the lists of a cloud that
-// cannot be asked by ID before it is thought to have been taken out of its group.
+// detachedAfter is how long the lists of a cloud that cannot be asked by ID may lack a
+// Ready Node's instance until it counts as taken out of its group.
 const detachedAfter = 24 * time.Hour
 
-// missing is B1 of clouds that cannot be asked by ID: their lists are all there is, and
-// one that lacks what backs any Ready Node may lack others.
+// missing is B1 for clouds that cannot be asked by ID: their lists are the only evidence,
+// and a list that lacks the instance of one Ready Node may lack others. An instance that
+// was never listed has no time Last and is not missed.
 func (x *moment) missing(c *candidate) string {
 	for _, n := range x.nodes {
 		id := machine(n.ProviderID)
-		r, known := x.memory.Seen[id]
+		r := x.memory.Seen[id]
 		_, here := x.view.instances[id]
-		if known && !here && !r.Sent && n.Ready == cluster.StatusTrue && cloudOf(id) == cloudOf(c.id) && x.in.Now.Sub(r.Last) <= detachedAfter && x.doubt(n) == "" {
+		if !here && !r.Sent && n.Ready == cluster.StatusTrue && cloudOf(id) == cloudOf(c.id) && x.in.Now.Sub(r.Last) <= detachedAfter && x.doubt(n) == "" {
 			return "the cloud does not list the instance of Ready Node " + string(n.Name) + " either: this list is not whole, or of the wrong account or region"
 		}
 	}
 	return ""
 }
 
-// byHand is what an operator does about a Node that nothing can be proven of.
+// byHand is the advice about a Node of which nothing can be proven.
 const byHand = "; where the machine is known to be gone, kubectl delete node does it"
 
-// canary is B1: why it proves nothing that the cloud does not find an instance by its ID.
-// The same question has to find what is known to live: most of the Ready Nodes of the same
-// cloud that were asked for with it, so that one with a false provider ID neither proves
-// nor spoils anything. Where no Node is Ready, only what was sent away, with every other
-// Node of its cloud, goes, and only if its own group is listed complete.
+// canary is B1: it returns why the answer "not found" about c's instance proves nothing.
+// The same question has to find most of the canaries, the instances of Ready Nodes of the
+// same cloud. The majority decides, so that one Node with a false provider ID neither
+// proves nor refutes anything. Without canaries see alone.
 func (x *moment) canary(c *candidate) string {
 	r := x.memory.Seen[c.id]
 	list := x.canariesOf(c.id, r)
@@ -148,12 +152,14 @@ func (x *moment) canary(c *candidate) string {
 	return x.alone(c, r)
 }
 
-// alone is the canary where no Node of the cloud is Ready.
+// alone is B1 for a cloud without a Ready Node. The Node goes only if it was sent away,
+// its own group is listed complete, and no other Node of its cloud is missing from the list
+// without having been sent away.
 func (x *moment) alone(c *candidate, r Record) string {
 	const nothing = "the cloud finds nothing that is known to live"
 	home := x.view.groups[r.Group]
 	switch {
-	case !r.Sent || r.Last.IsZero(): // a ledger that was begun anew may have been so in the wrong account
+	case !r.Sent || r.Last.IsZero(): // a new ledger may have been begun in the wrong account
 		return nothing + ": this may be the wrong account or region"
 	case r.Declared && !r.Ended:
 		return nothing + ", and group " + string(r.Group) + " stands in a file, not in the cloud: this may be the wrong project or region"
@@ -163,16 +169,17 @@ func (x *moment) alone(c *candidate, r Record) string {
 	for _, n := range x.nodes {
 		id := machine(n.ProviderID)
 		other, known := x.memory.Seen[id]
-		if _, here := x.view.instances[id]; !here && id != "" && !(known && other.Sent) && (!known || other.Account == r.Account) && cloudOf(id) == cloudOf(c.id) {
+		if _, here := x.view.instances[id]; !here && !other.Sent && (!known || other.Account == r.Account) && cloudOf(id) == cloudOf(c.id) {
 			return nothing + ", and nobody sent Node " + string(n.Name) + " away: this may be the wrong account or region"
 		}
 	}
 	return ""
 }
 
-// canariesOf are Ready Nodes that are known to live in the cloud of an instance: managed
-// ones, and those of the control plane. Of groups that stand in a file the account and
-// region has to be the same.
+// canariesOf returns the canaries for an instance: Ready Nodes of the same cloud, managed
+// ones and Nodes of the control plane. For a group that is declared in a file, account and
+// region have to be the same. One moment has one list of canaries for each place, so that a
+// question and the judgement of its answer rest on the same Nodes.
 func (x *moment) canariesOf(of cluster.InstanceID, r Record) []cluster.Node {
 	if list, ok := x.chosen[place{cloudOf(of), r.Account}]; ok {
 		return list
@@ -180,7 +187,7 @@ func (x *moment) canariesOf(of cluster.InstanceID, r Record) []cluster.Node {
 	var own, managed []cluster.Node
 	for _, n := range x.nodes {
 		id := machine(n.ProviderID)
-		if n.Ready != cluster.StatusTrue || id == "" || cloudOf(id) != cloudOf(of) || x.doubt(n) != "" {
+		if n.Ready != cluster.StatusTrue || cloudOf(id) != cloudOf(of) || x.doubt(n) != "" {
 			continue
 		}
 		other, known := x.memory.Seen[id]
@@ -197,11 +204,11 @@ func (x *moment) canariesOf(of cluster.InstanceID, r Record) []cluster.Node {
 	return list
 }
 
-// place is one cloud, and of groups that stand in a file the account and region.
+// place is one cloud, and for groups that are declared in a file the account and region.
 type place struct{ cloud, account string }
 
-// ask adds to the plan what the cloud is to be asked for by ID: the instances of Nodes
-// that its list gives up, when that is due, each with its canaries.
+// ask adds the due questions by ID to the plan: for each Node whose instance the list shows
+// as gone, the instance and its canaries.
 func (x *moment) ask(list []*candidate, plan *Plan) {
 	wanted := map[cluster.InstanceID]bool{}
 	for _, c := range list {
@@ -226,7 +233,8 @@ func (x *moment) ask(list []*candidate, plan *Plan) {
 	slices.SortFunc(plan.Ask, func(a, b cluster.InstanceID) int { return cmp.Compare(a, b) })
 }
 
-// lacksAnswer is G5.
+// lacksAnswer is G5: it returns why the cloud's answers by ID do not prove yet that the
+// instance is gone.
 func lacksAnswer(c *candidate, x *moment) string {
 	a := c.watch.Asked
 	switch {

@@ -8,12 +8,10 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// This file holds what the breakers (B) need to know before they are asked. They stand
-// before every deletion and name themselves.
+// This file holds the state of the breakers (B), which are asked before every deletion.
 
-// freeze is B3: after an outage of our own view (the API server was away, this
-// agent did not lead or did not run, the clock jumped) nothing is deleted for a
-// while.
+// freeze is B3: after an interruption of our own view (the API server was away, this agent
+// did not lead or did not run, the clock jumped) nothing is deleted for FreezeFor.
 func (x *moment) freeze() {
 	m, in, p := &x.memory, x.in, x.policy
 	silent := !m.LastRound.IsZero() && in.Now.Sub(m.LastRound) > p.Silence
@@ -23,7 +21,7 @@ func (x *moment) freeze() {
 		m.FrozenUntil, m.FrozenWhy = in.Now.Add(p.FreezeFor), in.Outage
 	case silent || back:
 		m.FrozenUntil, m.FrozenWhy = in.Now.Add(p.FreezeFor), "nobody watched between "+stamp(m.LastRound)+" and "+stamp(in.Now)
-		// What was remembered of the Nodes is from before: start their timers again.
+		// The timers of the Nodes are from before the interruption: start them again.
 		for name, w := range m.Watch {
 			m.Watch[name] = Watch{UID: w.UID, ProviderID: w.ProviderID, Since: in.Now, LookAt: in.Now, Fenced: w.Fenced}
 		}
@@ -38,9 +36,9 @@ func (x *moment) freeze() {
 	x.frozenUntil, x.frozen = m.FrozenUntil, m.FrozenWhy
 }
 
-// countErrors is B6: several failed reads of the cloud within a while are a cloud in
-// trouble, whose next answers are not worth much. Rounds come as they like, so reads
-// that fail within one pause count as one.
+// countErrors is B6: after several failed reads within BreakWithin the cloud's next answers
+// are not trusted. Rounds come at irregular times, so reads that fail within one
+// UnknownLook count as one.
 func (x *moment) countErrors() {
 	m, in, p := &x.memory, x.in, x.policy
 	failed := in.ReadProblem != "" || slices.ContainsFunc(in.Groups, func(g cluster.NodeGroup) bool { return g.Stale != "" })
@@ -59,9 +57,10 @@ func (x *moment) countErrors() {
 	}
 }
 
-// census counts for B2 (too many gone at once) and B4 (too many of a zone not Ready at
-// once); both look at Nodes that nobody sent away. What has been seen gone once counts,
-// and so does what was deleted a moment ago: a mass that dies one by one is a mass.
+// census counts for B2 (too many Nodes gone at once) and B4 (too many Nodes of a zone not
+// Ready at once); Nodes that were sent away do not count. B2 counts each Node whose instance
+// was seen gone once, and the deletions of the last MassHold: Nodes that die one by one are
+// a mass failure, too.
 func (x *moment) census(watch map[cluster.NodeName]Watch) {
 	m := &x.memory
 	m.Unledgered = slices.DeleteFunc(m.Unledgered, func(t time.Time) bool { return x.in.Now.Sub(t) > x.policy.MassHold })
@@ -111,8 +110,8 @@ func Breakers() []string {
 	return out
 }
 
-// name lists the breakers that are open, in the order of the rules: those that held a
-// Node in this round.
+// name adds the open breakers to the plan, in the order of the rules. A breaker is open if
+// it held a Node in this round.
 func (x *moment) name(plan *Plan) {
 	for _, rule := range Breakers() {
 		if why := x.stopped[rule]; why != "" { // never B1
@@ -127,9 +126,9 @@ func (x *moment) name(plan *Plan) {
 	}
 }
 
-// mark keeps the taint of a stopped instance (node.cloudprovider.kubernetes.io/shutdown),
-// as a cloud controller manager would: a stopped machine's Node stays. Our taint goes
-// when the instance runs again.
+// mark plans the taint of a stopped instance (node.cloudprovider.kubernetes.io/shutdown), as
+// a cloud controller manager would write it: a stopped machine's Node stays. Our taint is
+// removed when the instance runs again.
 func (x *moment) mark(c *candidate, plan *Plan) {
 	f, here := x.view.instances[c.id]
 	if c.rule != "" && c.rule != "L0" || !here || f.group.Stale != "" || x.in.Outage != "" || x.in.Coexist != "" || x.policy.Observe {
@@ -147,11 +146,12 @@ func (x *moment) mark(c *candidate, plan *Plan) {
 	}
 }
 
-// claim has a living Node's group written on it.
+// claim plans the annotation that names the group of an existing instance on its Node. An
+// instance that is not listed has PhaseUnknown.
 func (x *moment) claim(c *candidate, plan *Plan) {
-	f, here := x.view.instances[c.id]
+	f := x.view.instances[c.id]
 	exists := f.instance.Phase != cluster.PhaseGone && f.instance.Phase != cluster.PhaseUnknown
-	if !here || !exists || f.group.Stale != "" || x.in.Outage != "" || x.policy.Observe || c.node.Deleting || x.doubt(c.node) != "" ||
+	if !exists || f.group.Stale != "" || x.in.Outage != "" || x.policy.Observe || c.node.Deleting || x.doubt(c.node) != "" ||
 		c.node.Annotations[cluster.AnnotationGroup] == string(f.group.ID) {
 		return
 	}

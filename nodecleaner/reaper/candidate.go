@@ -7,19 +7,19 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// This file holds what the rules know of one Node, and how a read of the cloud is filed
-// as a sight.
+// This file holds the facts about one Node on which the rules decide, and stores each read
+// of the cloud as a sight.
 
-// candidate is one Node and what is known of it.
+// candidate is one Node with the facts about it.
 type candidate struct {
 	node  cluster.Node
 	id    cluster.InstanceID
 	group cluster.GroupID
 	zone  string
 	known bool // the ledger has its instance
-	sent  bool // it was sent away
+	sent  bool // its instance was sent away
 
-	rule, why string // why it is not eligible; empty: it is, and the following is known
+	rule, why string // why it is not eligible; empty: it is eligible, and the fields below are set
 	watch     Watch
 	sight     sight
 	twin      bool // a new instance has its name (S1)
@@ -29,8 +29,8 @@ type candidate struct {
 	fence bool
 }
 
-// candidate gathers what the rules ask of n. A Node that may be dead is watched: the
-// newest read is filed as a sight.
+// candidate gathers the facts about n. A Node that may be dead is watched: the newest read
+// is stored as a sight.
 func (x *moment) candidate(n cluster.Node) *candidate {
 	c := &candidate{node: n, id: machine(n.ProviderID)}
 	var r Record
@@ -57,8 +57,8 @@ func (x *moment) zone(n cluster.Node, r Record) string {
 	return n.Labels["topology.kubernetes.io/zone"]
 }
 
-// watched returns the memory of n, begun anew when the Node, its instance or the
-// agent's view of it is not the one remembered; an outage starts its timers again.
+// watched returns the memory of n. It is begun anew if the Node or its instance is not the
+// one remembered; an outage starts its timers again.
 func (m *Memory) watched(n cluster.Node, in Input) Watch {
 	w := m.Watch[n.Name]
 	if w.UID != n.UID || w.ProviderID != n.ProviderID {
@@ -75,7 +75,7 @@ func (m *Memory) watched(n cluster.Node, in Input) Watch {
 	return w
 }
 
-// count files a sight. Only a read newer than the last one counts.
+// count stores a sight. Only a read newer than the last one counts.
 func (w *Watch) count(s sight, p Policy) {
 	if s.at.Before(w.Since) || !s.at.After(w.Looked) {
 		return
@@ -100,7 +100,7 @@ func (w *Watch) count(s sight, p Policy) {
 	}
 }
 
-// UnknownLook is the wait after a read that said nothing.
+// UnknownLook is the wait after a read without a statement about the instance.
 func (p Policy) UnknownLook() time.Duration { return min(unknownLook, p.SightInterval) }
 
 // grace is how long the Node must look dead (L1, L2).
@@ -114,10 +114,10 @@ func (c *candidate) grace(x *moment) time.Duration {
 	return x.policy.Grace
 }
 
-// certain tells that nothing about the Node rests on what we saw of the cluster.
+// certain reports whether the proof is independent of our own view of the cluster.
 func (c *candidate) certain() bool { return c.sent && c.watch.Positive }
 
-// released tells that a mass breaker has held a terminated instance for long enough.
+// released reports whether a mass breaker has held a terminated instance for MassHold.
 func (c *candidate) released(x *moment) bool {
 	if !c.watch.Positive {
 		return false

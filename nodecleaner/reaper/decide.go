@@ -13,28 +13,28 @@ type Input struct {
 	Now time.Time
 	// Nodes are all Nodes of the cluster.
 	Nodes []cluster.Node
-	// Groups are what the cloud's last read says; ReadProblem is its error, if any.
+	// Groups are the result of the last read of the cloud; ReadProblem is its error, if any.
 	Groups      []cluster.NodeGroup
 	ReadProblem string
-	// Own are the Nodes that are this very machine; they are never deleted, nor is
-	// another Node with the provider ID of one of them.
+	// Own are the Nodes of this machine; they are never deleted, nor is another Node with
+	// the provider ID of one of them.
 	Own []cluster.NodeName
-	// Outage says why this agent could not watch the cluster just now (it does not
-	// lead, the API server did not answer). Timers start again after it (B3).
+	// Outage is the reason why this agent cannot watch the cluster now (it does not lead,
+	// the API server does not answer). Timers start again after it (B3).
 	Outage string
 	// Sent are instances that the scaler itself has terminated.
 	Sent []cluster.InstanceID
-	// Coexist says why deletions are somebody else's business (C1).
+	// Coexist is the reason why deletions are a cloud controller manager's business (C1).
 	Coexist string
 	// Attached counts the VolumeAttachments by Node.
 	Attached map[cluster.NodeName]int
-	// Wanted are names that a new machine waits for (S1).
+	// Wanted are Node names that new machines wait for (S1).
 	Wanted []cluster.NodeName
-	// Answers are what the cloud says of instances that it was asked for by their provider
-	// IDs, as Nodes have them, at AskedAt.
+	// Answers are the cloud's answers about instances, by the provider IDs as the Nodes have
+	// them; AskedAt is the time of the question.
 	Answers map[cluster.InstanceID]cluster.Testimony
 	AskedAt time.Time
-	// Leases are kubelets' Leases that were read just now.
+	// Leases are the kubelets' Leases that were just read.
 	Leases map[cluster.NodeName]Lease
 }
 
@@ -54,30 +54,30 @@ type Policy struct {
 	BreakErrors int
 	BreakWithin time.Duration
 	Silence     time.Duration
-	// Observe only says what would be deleted (M1).
+	// Observe deletes nothing and names the Nodes that would be deleted (M1).
 	Observe bool
 	// ObserveFirst is for how long after its installation an agent only observes (M2).
 	ObserveFirst time.Duration
 }
 
-// Memory is what is carried from one decision to the next. The zero Memory is safe:
-// it only waits longer.
+// Memory is carried from one decision to the next. The zero Memory is safe: it only makes
+// Decide wait longer.
 type Memory struct {
 	// Seen is the ledger of instances that a whole read once listed as members of a
 	// managed group.
 	Seen map[cluster.InstanceID]Record `json:"seen,omitempty"`
 	// Watch holds the Nodes that may be dead, by name.
 	Watch map[cluster.NodeName]Watch `json:"watch,omitempty"`
-	// FrozenUntil is the end of the last freeze (B3), FrozenWhy what it was for.
+	// FrozenUntil is the end of the last freeze (B3), FrozenWhy its reason.
 	FrozenUntil time.Time `json:"frozenUntil,omitzero"`
 	FrozenWhy   string    `json:"frozenWhy,omitempty"`
 	// LastRound is when Decide was last called.
 	LastRound time.Time `json:"lastRound,omitzero"`
-	// LastUnledgered is when a Node that nobody had sent away was last deleted.
+	// LastUnledgered is the time of the last deletion of a Node that was not sent away.
 	LastUnledgered time.Time `json:"lastUnledgered,omitzero"`
 	// Unledgered are the times of such deletions within the last MassHold (B2).
 	Unledgered []time.Time `json:"unledgered,omitempty"`
-	// MassSince is since when too many unledgered Nodes are gone at once (B2, B4).
+	// MassSince is since when too many Nodes that were not sent away are gone (B2, B4).
 	MassSince time.Time `json:"massSince,omitzero"`
 	// Errors are the last failed reads of the cloud; CloudUntil the end of their
 	// freeze (B6).
@@ -89,17 +89,17 @@ type Memory struct {
 	Installed time.Time `json:"installed,omitzero"`
 }
 
-// Record is what the ledger keeps of an instance.
+// Record is the ledger's entry of one instance.
 type Record struct {
 	Group cluster.GroupID `json:"group"`
-	// Declared and Account are the group's own (its Quota): by them a machine of a group
-	// that stands in a file is known to be of one cloud and region.
+	// Declared and Account (the Quota) are the group's. They tell the cloud and region of a
+	// machine whose group is declared in a file.
 	Declared bool      `json:"declared,omitempty"`
 	Account  string    `json:"account,omitempty"`
 	Zone     string    `json:"zone,omitempty"`
 	First    time.Time `json:"first"`
 	Last     time.Time `json:"last"`
-	// Launched is when the cloud started the instance; zero when it does not tell.
+	// Launched is when the cloud started the instance; zero: the cloud does not tell.
 	Launched time.Time `json:"launched,omitzero"`
 	// Sent tells that the instance was sent away: its Node carried the ToBeDeleted
 	// taint once, or the scaler said so. A taint may be stripped later by a restarted
@@ -107,61 +107,61 @@ type Record struct {
 	Sent bool `json:"sent,omitempty"`
 	// Ended tells that the scaler itself ended it, and that the cloud took the call.
 	Ended bool `json:"ended,omitempty"`
-	// Late tells that it had ended already when it was first seen: whose Node it backed is
-	// not known.
+	// Late tells that it had ended already when it was first seen: the agent does not know
+	// which Node it backed.
 	Late bool `json:"late,omitempty"`
 	// Leaving tells that it was on its way out, or had ended, when it was last listed.
 	Leaving bool `json:"leaving,omitempty"`
-	// Gone is the read that first listed it as terminated, Absent the one that first did
-	// not list it any more; zero: none.
+	// Gone is the time of the first read that listed it as terminated, Absent the time of
+	// the first read that did not list it any more; zero: none.
 	Gone   time.Time `json:"gone,omitzero"`
 	Absent time.Time `json:"absent,omitzero"`
-	// Strayed is when the cloud was last asked for it because its Node was Ready and no
-	// group listed it.
+	// Strayed is the time of the last question for it because its Node was Ready and no group
+	// listed it.
 	Strayed time.Time `json:"strayed,omitzero"`
-	// Lost is since when the cloud has answered then that it has ended.
+	// Lost is since when the answers to those questions have been that it has ended.
 	Lost time.Time `json:"lost,omitzero"`
-	// Known is what the cloud called it while it existed: names without domain, addresses.
+	// Known are the names, without domain, and the addresses that it had while it existed.
 	Known string `json:"known,omitempty"`
 }
 
-// Watch is what is known of a Node that is not Ready.
+// Watch is the memory of a Node that is not Ready.
 type Watch struct {
 	UID        cluster.UID `json:"uid"`
 	ProviderID string      `json:"providerID"`
 	// Since is when the Node began to look dead, or when an outage ended.
 	Since time.Time `json:"since"`
-	// LookAt is from when on a read of the cloud is asked for. Whatever read comes sooner
-	// is a sight too; Looked is the newest one that was filed.
+	// LookAt is the time from which a read of the cloud is asked for. An earlier read is a
+	// sight, too; Looked is the newest read that was stored.
 	LookAt time.Time `json:"lookAt"`
 	Looked time.Time `json:"looked,omitzero"`
-	// First is the read that first said "gone", Last the newest one; zero: none.
+	// First is the time of the first read that said "gone", Last of the newest; zero: none.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
-	// Positive tells that both said so positively (terminated).
+	// Positive tells that both reads listed the instance as terminated.
 	Positive bool `json:"positive,omitempty"`
-	// Alive counts reads in a row that said "alive": they are asked for ever more rarely.
+	// Alive counts reads in a row that said "alive"; each doubles the wait for the next one.
 	Alive int `json:"alive,omitempty"`
 	// Fenced is since when the Node is seen with the out-of-service taint (N4).
 	Fenced time.Time `json:"fenced,omitzero"`
-	// Asked is what the cloud says by ID (G5), Pulse the movement of its Lease (L2).
+	// Asked is the cloud's answer by ID (G5), Pulse the movement of the Lease (L2).
 	Asked Asked `json:"asked,omitzero"`
 	Pulse Pulse `json:"pulse,omitzero"`
 }
 
-// Plan is what to do about the Nodes of this moment.
+// Plan lists the actions for the Nodes of this moment.
 type Plan struct {
 	Delete []Deletion
 	// Fence are Nodes to put out of service, so that their volumes can be detached.
 	Fence []Deletion
-	// Shutdown are Nodes to mark as shut down, or whose mark of ours is to go.
+	// Shutdown are the taints of stopped instances to write or to remove.
 	Shutdown []Mark
 	Held     []Held
-	// Claims are living Nodes whose group is to be written on them: by that a leader
-	// without this ledger knows them for managed ones.
+	// Claims are the annotations to write on living Nodes; they tell a leader without this
+	// ledger that the Nodes are managed.
 	Claims []Claim
-	// Ask are instances that the cloud is to be asked for by ID now, Leases the Nodes
-	// whose Leases are to be read, for a decision on the answers.
+	// Ask are the instances to ask the cloud for by ID, Leases the Nodes whose Leases are to
+	// be read now; the next decision uses the answers.
 	Ask    []cluster.InstanceID
 	Leases []cluster.NodeName
 	// AskAt is when the next question is due; zero: none is.
@@ -186,7 +186,7 @@ type Deletion struct {
 	Ledgered   bool
 }
 
-// Mark puts the taint of a stopped instance on a Node, or takes ours away.
+// Mark writes the taint of a stopped instance on a Node, or removes ours.
 type Mark struct {
 	Node cluster.NodeName
 	UID  cluster.UID
@@ -200,8 +200,8 @@ type Claim struct {
 	Group cluster.GroupID
 }
 
-// Held is one Node that is not Ready and stays, and the rule that holds it. Would tells
-// that only C1, M1 or M2 does.
+// Held is one Node that is not Ready and stays, with the rule that holds it. Would tells
+// that only C1, M1 or M2 holds it.
 type Held struct {
 	Node  cluster.NodeName
 	Rule  string
@@ -214,14 +214,13 @@ type Breaker struct{ Rule, Why string }
 
 // Times that are not worth a setting.
 const (
-	// aliveLookMax is the longest time between looks at an instance that lives while its
-	// Node is not Ready; it begins at half a SightInterval and doubles. Reads that others
-	// ask for are used whenever they come.
+	// aliveLookMax is the longest time between two reads asked for because of an instance
+	// that lives while its Node is not Ready; the first wait is half a SightInterval, and
+	// each next one is twice as long. Reads for other reasons are used, too.
 	aliveLookMax = 10 * time.Minute
-	// unknownLook is the longest wait after a read that said nothing.
+	// unknownLook is the longest wait after a read without a statement about the instance.
 	unknownLook = 10 * time.Second
-	// forgetAfter is how long the ledger remembers an instance without a Node that is not
-	// listed any more.
+	// forgetAfter is how long the ledger keeps an instance that has no Node and is not listed.
 	forgetAfter = 24 * time.Hour
 )
 
@@ -233,9 +232,8 @@ const (
 	ShutdownValue     = "autoscaler-agent"
 )
 
-// Decide says which Nodes to delete. It is a function of its arguments: neither the
-// Memory nor the Input is changed. Calling it twice with the same read counts as
-// one sight.
+// Decide returns the Plan of one moment and the next Memory. It is a function of its
+// arguments and changes neither of them. Two calls with the same read count as one sight.
 func Decide(in Input, m Memory, p Policy) (Plan, Memory) {
 	x := newMoment(in, m, p)
 	var plan Plan
@@ -283,7 +281,7 @@ func first(list []check, c *candidate, x *moment) (rule, why string) {
 	return "", ""
 }
 
-// release asks the breakers about a Node that is proven gone, and lets it go.
+// release asks the breakers about a Node that is proven gone, and plans its deletion.
 func (x *moment) release(c *candidate, plan *Plan) {
 	rule, why := first(breakerChecks, c, x)
 	x.memory.Watch[c.node.Name] = c.watch // N4 began to wait
@@ -302,11 +300,11 @@ func (x *moment) release(c *candidate, plan *Plan) {
 	plan.Delete = append(plan.Delete, c.deletion())
 }
 
-// moment is one call of Decide: what all rules look at.
+// moment is the state of one call of Decide, shared by all rules.
 type moment struct {
 	in          Input
 	policy      Policy
-	memory      Memory // the next one, as far as it is known
+	memory      Memory // the next memory, as far as it is computed
 	view        *view
 	nodes       []cluster.Node
 	own         map[cluster.NodeName]bool
@@ -319,9 +317,9 @@ type moment struct {
 	cloudUntil  time.Time
 	mass        string            // B2
 	zones       map[string]string // B4, by zone
-	stopped     map[string]string // breakers that held something, with their words
+	stopped     map[string]string // breakers that held a Node, with their words
 
-	sharing map[cluster.InstanceID][]string // Nodes by their instance
+	sharing map[cluster.InstanceID][]string // names of Nodes by their instance
 	chosen  map[place][]cluster.Node        // canaries
 }
 
@@ -364,7 +362,7 @@ func (p *Plan) hold(c *candidate, rule, why string) {
 	}
 }
 
-// wake asks for a read at t, the earliest of all such wishes.
+// wake asks for a read at t; the earliest request counts.
 func (p *Plan) wake(t time.Time) {
 	if p.ReadSince.IsZero() || t.Before(p.ReadSince) {
 		p.ReadSince = t
@@ -377,7 +375,7 @@ func unreachable(n cluster.Node) bool { return Carries(n, "node.kubernetes.io/un
 
 func outOfService(n cluster.Node) bool { return Carries(n, TaintOutOfService) }
 
-// Carries tells whether n has a taint of that key.
+// Carries reports whether n has a taint of that key.
 func Carries(n cluster.Node, key string) bool {
 	return slices.ContainsFunc(n.Taints, func(t cluster.Taint) bool { return t.Key == key })
 }

@@ -1,9 +1,8 @@
 // Package reaper judges which Node objects of a cluster may be deleted because their
 // instance exists no more. Decide is its entry: a function of one moment of the world
 // (Input), the settings (Policy) and what earlier decisions left behind (Memory). It
-// answers with a Plan, which names the Nodes to delete with the proof, the Nodes that are
-// held with the rule that holds them, and what is to be asked or read before the next
-// decision. Learn keeps the ledger without a decision, Recheck looks at a Node again right
+// answers with a Plan: the Nodes to delete with the proof, the Nodes that are held with the
+// rule that holds them, and the questions and reads before the next decision. Learn keeps the ledger without a decision, Recheck looks at a Node again right
 // before its deletion, and Explain shows every rule that was asked about one Node.
 //
 // The rules carry the IDs E (eligible), L (looks dead), G (witnessed gone), B (breakers),

@@ -13,23 +13,23 @@ const (
 	ModeObserve = "observe"
 )
 
-// Verdict is what the rules say of one Node. Its field names are stable; fields may be
+// Verdict is the judgement of the rules about one Node. Its field names are stable; fields may be
 // added.
 type Verdict struct {
-	// Rule holds the Node, or is the proof by which it goes when Deletes. Empty: there is
-	// no such Node.
+	// Rule is the rule that holds the Node, or the proof of its deletion if Deletes is set.
+	// Empty: there is no such Node.
 	Rule string `json:"rule"`
 	Why  string `json:"why"`
-	// Deletes tells that nothing holds it; Would that only mode observe or a cloud
-	// controller manager does.
+	// Deletes tells that no rule holds the Node; Would tells that only mode observe or a
+	// cloud controller manager holds it.
 	Deletes bool   `json:"deletes,omitempty"`
 	Would   bool   `json:"would,omitempty"`
 	Mode    string `json:"mode"`
 	// Checks are the rules in their order, up to the first that objects.
 	Checks []Checked `json:"checks,omitempty"`
-	// Facts are what the rules rest on, in words.
+	// Facts are the facts on which the rules decided, in words.
 	Facts []string `json:"facts,omitempty"`
-	// Breakers are the open ones.
+	// Breakers are the open breakers.
 	Breakers []string `json:"breakers,omitempty"`
 }
 
@@ -37,10 +37,10 @@ type Verdict struct {
 type Checked struct {
 	Rule string `json:"rule"`
 	OK   bool   `json:"ok"`
-	Why  string `json:"why"` // what the rule asks for, or its objection
+	Why  string `json:"why"` // the rule's condition, or its objection
 }
 
-// Explain says what Decide says of one Node, and every rule that was asked on the way.
+// Explain returns the judgement of Decide about one Node, with every rule that was asked.
 func Explain(in Input, m Memory, p Policy, name cluster.NodeName) Verdict {
 	v := Verdict{Mode: ModeDelete}
 	if p.Observe {

@@ -9,16 +9,16 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// This file holds E7: whether a Node's provider ID is its own. A kubelet writes it, and
-// one from a baked image writes another machine's: that this one is gone says nothing
-// about the Node.
+// This file holds E7: whether a Node's provider ID is its own. A kubelet writes the
+// provider ID, and a kubelet from a baked image writes the ID of another machine. The end
+// of that other machine says nothing about the Node.
 
-// ghostFor is how long a Node may stay Ready after its instance has ended before its
-// provider ID is thought to be another machine's; Kubernetes notices a silent kubelet
-// after 40 to 50 seconds.
+// ghostFor is how long a Node may stay Ready after its instance has ended until its
+// provider ID is doubted; Kubernetes notices a silent kubelet after 40 to 50 seconds.
 const ghostFor = 5 * time.Minute
 
-// doubt says why n's provider ID may be another machine's; empty: nothing speaks against it.
+// doubt returns why n's provider ID may be another machine's; empty: there is no evidence
+// against it.
 func (x *moment) doubt(n cluster.Node) string {
 	if names := x.sharing[machine(n.ProviderID)]; len(names) > 1 {
 		return "Nodes " + strings.Join(names, " and ") + " carry the same provider ID " + n.ProviderID + " (a baked image?): which of them is the instance is not known"
@@ -34,14 +34,14 @@ func hasFalseID(c *candidate, x *moment) string {
 	return ""
 }
 
-// suspect notes what speaks against provider IDs at this moment. A doubt lasts as long as
-// its Node.
+// suspect stores the evidence against provider IDs at this moment. A doubt lasts as long as
+// its Node and keeps its first reason.
 func (x *moment) suspect() {
 	there := map[cluster.UID]bool{}
 	for _, n := range x.nodes {
 		there[n.UID] = true
-		if id := machine(n.ProviderID); id != "" && x.memory.Doubts[n.UID] == "" {
-			if why := x.contradiction(n, id); why != "" {
+		if x.memory.Doubts[n.UID] == "" {
+			if why := x.contradiction(n); why != "" {
 				x.memory.Doubts[n.UID] = why
 			}
 		}
@@ -53,9 +53,10 @@ func (x *moment) suspect() {
 	}
 }
 
-// contradiction is what the facts say against one Node's provider ID.
-func (x *moment) contradiction(n cluster.Node, id cluster.InstanceID) string {
-	r, known := x.memory.Seen[id]
+// contradiction returns the evidence against one Node's provider ID.
+func (x *moment) contradiction(n cluster.Node) string {
+	id := machine(n.ProviderID)
+	r := x.memory.Seen[id]
 	if x.known(n, r) {
 		return "" // the cloud itself gives the instance this Node's name and address
 	}
@@ -63,9 +64,7 @@ func (x *moment) contradiction(n cluster.Node, id cluster.InstanceID) string {
 		return "Nodes " + strings.Join(names, " and ") + " carried the same provider ID " + n.ProviderID + " (a baked image?): which of them was the instance is not known"
 	}
 	switch {
-	case !known:
-		return ""
-	case r.Known != "" && stranger(n, r):
+	case stranger(n, r):
 		return fmt.Sprintf("neither the name nor any address of the Node is one of instance %s (%s): its provider ID may be another machine's", n.ProviderID, r.Known)
 	case n.Ready != cluster.StatusTrue || r.Gone.IsZero():
 		return ""
@@ -77,19 +76,20 @@ func (x *moment) contradiction(n cluster.Node, id cluster.InstanceID) string {
 	return ""
 }
 
-// known tells that the cloud, while the instance existed, called it by this Node's name
-// and gave it one of its addresses.
+// known reports whether the cloud, while the instance existed, gave it this Node's name and
+// one of the Node's addresses.
 func (x *moment) known(n cluster.Node, r Record) bool {
 	words := strings.Fields(r.Known)
 	return slices.Contains(words, label(string(n.Name))) && slices.ContainsFunc(n.Addresses, func(a string) bool { return slices.Contains(words, a) })
 }
 
-// stranger tells that the cloud told both names and addresses of the instance, the Node
-// has both, and they have nothing in common.
+// stranger reports whether the Node has neither a name nor an address of the instance. The
+// cloud must have told both, and the Node must have both: otherwise the answer is no.
 func stranger(n cluster.Node, r Record) bool {
 	words := strings.Fields(r.Known)
 	isAddress := func(s string) bool { return strings.ContainsAny(s, ":.") }
-	if !slices.ContainsFunc(words, isAddress) || slices.IndexFunc(words, func(s string) bool { return !isAddress(s) }) < 0 || len(n.Addresses) == 0 {
+	isName := func(s string) bool { return !isAddress(s) }
+	if !slices.ContainsFunc(words, isAddress) || !slices.ContainsFunc(words, isName) || len(n.Addresses) == 0 {
 		return false
 	}
 	return !slices.Contains(words, label(string(n.Name))) && !slices.ContainsFunc(n.Addresses, func(a string) bool { return slices.Contains(words, a) })
@@ -101,8 +101,7 @@ func label(name string) string {
 	return first
 }
 
-// knownAs is what the cloud calls an instance: names without their domains, and
-// addresses.
+// knownAs lists the names of an instance, without their domains, and its addresses.
 func knownAs(i cluster.Instance) string {
 	var words []string
 	for _, name := range i.NodeNames {
@@ -115,8 +114,9 @@ func knownAs(i cluster.Instance) string {
 	return strings.Join(slices.Compact(words), " ")
 }
 
-// askStrays has the cloud asked for the instances of Ready Nodes that no group lists any
-// more: most were taken out of their group, and one with a false provider ID shows.
+// askStrays adds questions for strays: instances of Ready Nodes that no group lists any
+// more. Most of them were taken out of their group and exist; an instance that does not
+// exist shows a false provider ID.
 func (x *moment) askStrays(wanted map[cluster.InstanceID]bool) {
 	if x.in.Outage != "" || x.frozen != "" {
 		return
@@ -134,17 +134,20 @@ func (x *moment) askStrays(wanted map[cluster.InstanceID]bool) {
 	}
 }
 
-// hearStrays files what the cloud said of them. A Node may be Ready for a moment after its
-// machine's end: only a second answer, long after the first, speaks against it.
+// hearStrays stores the cloud's answers about strays. A Node may be Ready for a moment after
+// its machine's end: only a second answer, long after the first, is evidence against it.
 func (x *moment) hearStrays() {
 	for _, n := range x.nodes {
 		id := machine(n.ProviderID)
 		r, known := x.memory.Seen[id]
+		if !known {
+			continue
+		}
 		said, asked := x.in.Answers[cluster.InstanceID(n.ProviderID)]
 		switch {
-		case known && n.Ready != cluster.StatusTrue:
+		case n.Ready != cluster.StatusTrue:
 			r.Lost = time.Time{}
-		case !known || !asked || r.Absent.IsZero() || !x.in.AskedAt.After(r.Strayed):
+		case !asked || r.Absent.IsZero() || !x.in.AskedAt.After(r.Strayed):
 			continue
 		default:
 			r.Strayed = x.in.AskedAt
@@ -157,8 +160,8 @@ func (x *moment) hearStrays() {
 	}
 }
 
-// lost is since when the cloud, which finds others, has not found the instance of a Ready
-// Node; zero: it does, or says nothing.
+// lost returns since when the cloud has not found the instance of a Ready Node while it
+// found the canaries; zero: the cloud finds the instance, or its answer proves nothing.
 func (x *moment) lost(n cluster.Node, r Record, said cluster.Existence) time.Time {
 	ended := said == cluster.InstanceTerminated || said == cluster.InstanceNotFound
 	if !ended || x.in.Outage != "" || x.frozen != "" || !x.othersLive(n, r) {
@@ -170,7 +173,8 @@ func (x *moment) lost(n cluster.Node, r Record, said cluster.Existence) time.Tim
 	return r.Lost
 }
 
-// othersLive tells that the question which did not find n's instance found others.
+// othersLive reports whether the question that did not find n's instance found most of its
+// canaries.
 func (x *moment) othersLive(n cluster.Node, r Record) bool {
 	balance := 0
 	for _, other := range x.canariesOf(machine(n.ProviderID), r) {

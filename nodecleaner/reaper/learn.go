@@ -2,9 +2,9 @@ package reaper
 
 import "time"
 
-// This file holds what an agent learns that does not lead, and when it was installed.
+// This file keeps the ledger of an agent that does not lead, and the time of installation.
 
-// Learn is Decide for an agent that does not lead: it keeps the ledger and judges nothing.
+// Learn is Decide for an agent that does not lead: it keeps the ledger without a decision.
 func Learn(in Input, m Memory, p Policy) Memory {
 	next := newMoment(in, m, p).memory
 	m = m.Clone()
@@ -12,8 +12,8 @@ func Learn(in Input, m Memory, p Policy) Memory {
 	return m
 }
 
-// install begins the time of observing. A ledger that was kept by an older version tells
-// how long it has been at work.
+// install begins the time of observing (M2). A ledger of an older version has no such time;
+// its oldest record stands for it.
 func (m *Memory) install(now time.Time) {
 	if m.Installed.IsZero() {
 		m.Installed = now
@@ -24,6 +24,6 @@ func (m *Memory) install(now time.Time) {
 		}
 	}
 	if m.Installed.After(now) {
-		m.Installed = now // a clock that was ahead
+		m.Installed = now // the clock was ahead then
 	}
 }

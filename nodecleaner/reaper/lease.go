@@ -5,24 +5,25 @@ import (
 	"time"
 )
 
-// This file holds L2: whether a kubelet lives, by the movement of its Lease on this
-// agent's own clock. A stamp says nothing: a machine's clock may be ahead or behind.
+// This file holds L2: whether a kubelet lives, judged by the movement of its Lease on this
+// agent's own clock. The time in the Lease is no evidence: a machine's clock may be ahead or
+// behind.
 
-// Lease is a kubelet's as it was just read; the zero value is that there is none.
+// Lease is a kubelet's Lease as it was just read; the zero value says that there is none.
 type Lease struct {
 	Renewed time.Time
 	// Problem says why it could not be read.
 	Problem string
 }
 
-// Pulse is what is known of the movement of a Node's Lease.
+// Pulse is the observed movement of a Node's Lease.
 type Pulse struct {
-	Stamp time.Time `json:"stamp,omitzero"` // the Lease's own
-	Still time.Time `json:"still,omitzero"` // since when it has had that stamp, by our clock; zero: never read
-	Moved time.Time `json:"moved,omitzero"` // when it was last seen to have another; zero: never
+	Stamp time.Time `json:"stamp,omitzero"` // the renewTime of the Lease
+	Still time.Time `json:"still,omitzero"` // since when the stamp has not changed, by our clock; zero: never read
+	Moved time.Time `json:"moved,omitzero"` // when the stamp last changed, by our clock; zero: never
 }
 
-// feel files a read of the Lease.
+// feel stores a read of the Lease.
 func (p *Pulse) feel(l Lease, now time.Time) {
 	switch {
 	case l.Problem != "":
@@ -34,9 +35,9 @@ func (p *Pulse) feel(l Lease, now time.Time) {
 	}
 }
 
-// renewsLease: a kubelet that renews its Lease lives. That of a terminated instance has to
-// stand still from one sight to the next; one that moves after the cloud called the
-// instance terminated is another machine's, which uses the same Node.
+// renewsLease is L2: a kubelet that renews its Lease lives. The Lease of a terminated
+// instance has to stand still from one sight to the next; a renewal after the cloud called
+// the instance terminated comes from another machine that uses the same Node.
 func renewsLease(c *candidate, x *moment) string {
 	p := c.watch.Pulse
 	if p.Still.IsZero() {
@@ -62,8 +63,8 @@ func renewsLease(c *candidate, x *moment) string {
 	return ""
 }
 
-// wantLeases names the Nodes whose Lease is to be read: those whose instance the cloud's
-// list does not show to exist.
+// wantLeases adds the Leases to read to the plan: one for each Node whose instance the
+// cloud's list does not show as existing.
 func wantLeases(list []*candidate, plan *Plan) {
 	for _, c := range list {
 		if c.sight.state != alive {

@@ -56,3 +56,46 @@ func TestDecideMarksStoppedInstances(t *testing.T) {
 		t.Errorf("the mark stays on a Ready Node: %+v", w.plan.Shutdown)
 	}
 }
+
+// TestMarksOnlyTheStopped: a Node that is not Ready and whose instance is not stopped is not
+// marked.
+func TestMarksOnlyTheStopped(t *testing.T) {
+	for _, phase := range []cluster.Phase{cluster.PhaseRunning, cluster.PhasePending, cluster.PhaseDeleting, cluster.PhaseGone, cluster.PhaseUnknown, cluster.PhaseFailed} {
+		w := newWorld()
+		w.lose(0)
+		w.phase(0, phase)
+		if w.pass(20e9); len(w.plan.Shutdown) > 0 {
+			t.Errorf("phase %q: %+v", phase, w.plan.Shutdown)
+		}
+	}
+}
+
+// TestClaims (E5): the group is written on Nodes whose instance exists, once, and on none
+// whose instance, group or provider ID is in doubt.
+func TestClaims(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*world)
+		want   bool
+	}{
+		"it runs":                 {func(*world) {}, true},
+		"it is stopped":           {func(w *world) { w.phase(0, cluster.PhaseStopped) }, true},
+		"it is terminated":        {func(w *world) { w.phase(0, cluster.PhaseGone) }, false},
+		"it has no state":         {func(w *world) { w.phase(0, cluster.PhaseUnknown) }, false},
+		"it is not listed":        {func(w *world) { w.vanish(0) }, false},
+		"its group is stale":      {func(w *world) { w.in.Groups[0].Stale = "throttled" }, false},
+		"an outage":               {func(w *world) { w.in.Outage = "no answer" }, false},
+		"mode observe":            {func(w *world) { w.policy.Observe = true }, false},
+		"the Node is deleted":     {func(w *world) { w.node(0).Deleting = true }, false},
+		"its provider ID is not":  {func(w *world) { w.memory.Doubts = map[cluster.UID]string{"u00": "two machines"} }, false},
+		"it is written already":   {func(w *world) { w.claimed(0, "workers") }, false},
+		"another group's name is": {func(w *world) { w.claimed(0, "past") }, true},
+	} {
+		w := newWorld()
+		c.change(w)
+		var plan Plan
+		w.moment().claim(&candidate{node: *w.node(0), id: id(0)}, &plan)
+		if got := len(plan.Claims) == 1 && plan.Claims[0] == (Claim{Node: "n00", UID: "u00", Group: "workers"}); got != c.want || len(plan.Claims) > 1 {
+			t.Errorf("%s: %+v, want %t", name, plan.Claims, c.want)
+		}
+	}
+}

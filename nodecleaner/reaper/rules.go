@@ -15,11 +15,11 @@ import (
 // check is one rule: holds returns why it holds the Node, "" when it has no objection.
 type check struct {
 	id    string
-	says  string // what the rule asks for
+	says  string // the condition that the rule checks
 	holds func(*candidate, *moment) string
 }
 
-// eligibleChecks say which Nodes are looked at at all.
+// eligibleChecks choose the Nodes that the proof is tried for.
 var eligibleChecks = []check{
 	{"L0", "a Ready Node is never deleted", isReady},
 	{"E1", "no Node of the control plane", isControlPlane},
@@ -31,7 +31,7 @@ var eligibleChecks = []check{
 	{"N5", "it is not being deleted already: finalizers are other people's", isLeaving},
 }
 
-// proofChecks look at one Node alone. Whoever passes them is proven gone (G3, G4).
+// proofChecks judge one Node alone. A Node that passes them is proven gone (G3, G4).
 var proofChecks = []check{
 	{"G0", "the cloud was read whole, its group too, and says something about the instance", isUnknown},
 	{"B1", "a cloud that does not find an instance finds what backs Ready Nodes", failsCanary},
@@ -44,7 +44,7 @@ var proofChecks = []check{
 	{"L3", "it carries the taint node.kubernetes.io/unreachable, if its instance is only absent", isReachable},
 }
 
-// breakerChecks look at all Nodes that are proven gone together, and at ourselves.
+// breakerChecks judge all Nodes that are proven gone together, and the agent's own state.
 var breakerChecks = []check{
 	{"B3", "our own view was not interrupted lately (API server, Lease, clock, this process)", wasBlind},
 	{"B6", "the cloud has not failed several times lately", cloudFails},
@@ -60,7 +60,7 @@ var breakerChecks = []check{
 // Rule is one rule of the list, for the manual and for explain.
 type Rule struct{ ID, Says string }
 
-// Rules lists every rule ID that this package uses and what the rule asks for.
+// Rules lists every rule ID of this package with the condition that the rule checks.
 func Rules() []Rule {
 	var out []Rule
 	for _, c := range slices.Concat(eligibleChecks, proofChecks, breakerChecks) {
@@ -74,7 +74,7 @@ func Rules() []Rule {
 		Rule{"S1", "proof of G3 or G4, and a new instance has the Node's name: the old Node makes room before the new one joins"})
 }
 
-// liveCheck is one rule of N, asked of the Node as it is read right before its deletion.
+// liveCheck is one rule of N, checked on the Node as read right before its deletion.
 type liveCheck struct {
 	id    string
 	says  string
@@ -89,8 +89,8 @@ var liveChecks = []liveCheck{
 	}},
 }
 
-// Recheck asks the rules of N whether the live Node is still the one that was decided on.
-// An empty rule is that it is.
+// Recheck returns the rule of N that objects to the deletion of the live Node; empty: the
+// live Node is still the one that was decided on.
 func Recheck(live cluster.Node, d Deletion) (rule, why string) {
 	for _, c := range liveChecks {
 		if c.fails(live, d) {
@@ -157,8 +157,8 @@ func isLeaving(c *candidate, _ *moment) string {
 	return ""
 }
 
-// isUnknown holds what the newest read is silent about, also after two sights: a proof
-// that cannot be repeated now is not acted on now.
+// isUnknown is G0: it holds a Node about whose instance the newest read says nothing, also
+// after two sights: a proof that cannot be repeated now is not acted on now.
 func isUnknown(c *candidate, x *moment) string {
 	if c.sight.state == unknown {
 		return "it is not known whether the instance is gone: " + c.sight.why
@@ -223,10 +223,9 @@ func isReachable(c *candidate, _ *moment) string {
 	return ""
 }
 
-// wasBlind is B3. A freeze doubts what was seen of the Nodes; that the cloud lists a
-// machine as terminated, twice since the outage ended, and that it had been sent away,
-// owes nothing to that: such Nodes go as soon as we see again (during an outage the
-// proof begins anew in every round).
+// wasBlind is B3. A freeze doubts our view of the Nodes. It does not hold a Node that was
+// sent away and whose instance the cloud has listed as terminated twice since the outage:
+// that proof is independent of our view (during an outage it begins anew in every round).
 func wasBlind(c *candidate, x *moment) string {
 	if x.frozen == "" || c.certain() {
 		return ""
@@ -243,8 +242,9 @@ func cloudFails(c *candidate, x *moment) string {
 	return fmt.Sprintf("nothing is deleted until %s: %s", stamp(x.cloudUntil), x.cloudFrozen)
 }
 
-// tooMany holds what is only absent even if it was sent away: a read that lacks several
-// that nobody sent away may be cut short, and lack it for that reason.
+// tooMany is B2. It holds a Node whose instance is only absent even if it was sent away: a
+// read that lacks several other instances may be cut short, and lack this one for the same
+// reason.
 func tooMany(c *candidate, x *moment) string {
 	if c.sent && c.watch.Positive || c.released(x) {
 		return ""
@@ -275,7 +275,7 @@ func isObserved(c *candidate, x *moment) string {
 	return "it would be deleted by " + c.proof() + " in mode delete: " + c.because()
 }
 
-// isNew is M2: what an agent sees in its first hours it only tells.
+// isNew is M2: in its first hours an agent deletes nothing and reports what it would delete.
 func isNew(c *candidate, x *moment) string {
 	until := x.memory.Installed.Add(x.policy.ObserveFirst)
 	if !x.in.Now.Before(until) {
@@ -286,10 +286,10 @@ func isNew(c *candidate, x *moment) string {
 		c.proof(), stamp(until), x.policy.ObserveFirst, c.because())
 }
 
-// hasVolumes is N4. Only a machine that the cloud calls terminated is certain to write
-// no more: its volumes may be taken from it by the out-of-service taint. Of one that is
-// only absent the Node is deleted as it is, and Kubernetes takes its volumes after its
-// own six minutes.
+// hasVolumes is N4. Only a machine that the cloud calls terminated is certain to write no
+// more, so that the out-of-service taint may detach its volumes. If the instance is only
+// absent, the Node is deleted without the taint, and Kubernetes detaches the volumes after
+// its own six minutes.
 func hasVolumes(c *candidate, x *moment) string {
 	n := x.in.Attached[c.node.Name]
 	if n == 0 || !c.watch.Positive {

@@ -10,7 +10,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// This file holds rule G, what one read of the cloud says about one instance, and
+// This file holds rule G, the judgement of one read of the cloud about one instance, and
 // the ledger.
 
 type state int
@@ -21,7 +21,7 @@ const (
 	gone
 )
 
-// sight is what one read says about one instance.
+// sight is the statement of one read about one instance.
 type sight struct {
 	state    state
 	positive bool // the cloud's list has it as terminated
@@ -40,15 +40,16 @@ type view struct {
 	groups    map[cluster.GroupID]*cluster.NodeGroup
 	instances map[cluster.InstanceID]found
 	names     map[string][]cluster.InstanceID // instances that exist, by the names that their Nodes may carry
-	whole     string                          // why the read is not whole; empty: it is
+	whole     string                          // why the read is not whole; empty: it is whole
 	at        time.Time                       // the oldest ReadAt of all groups
-	backed    map[cluster.InstanceID]bool     // some Node has it
-	accounts  int                             // of the groups that stand in a file
+	backed    map[cluster.InstanceID]bool     // instances that have a Node
+	accounts  int                             // number of accounts of the groups that are declared in a file
 }
 
-// machine is what a machine is known by here. OpenStack's is written with its region and
-// without, by whoever writes it (openstack:///UUID, openstack://REGION/UUID, and
-// openstack://UUID by Cluster API's provider): one that lives must not look absent for that.
+// machine is the one form in which this package compares provider IDs. OpenStack's provider
+// ID exists with the region and without (openstack:///UUID, openstack://REGION/UUID, and
+// openstack://UUID by Cluster API's provider): a living machine must not look absent because
+// of its form.
 func machine(providerID string) cluster.InstanceID {
 	if rest, ok := strings.CutPrefix(providerID, "openstack://"); ok {
 		if id := rest[strings.LastIndexByte(rest, '/')+1:]; id != "" {
@@ -94,7 +95,7 @@ func (v *view) add(g *cluster.NodeGroup) {
 		v.at = g.ReadAt
 	}
 	for _, inst := range g.Instances {
-		// What is listed twice is taken from where it looks most alive.
+		// An instance that is listed twice counts by its most alive listing.
 		id := machine(string(inst.ID))
 		if old, ok := v.instances[id]; ok && compareFound(old, found{g, inst}) >= 0 {
 			continue
@@ -103,8 +104,8 @@ func (v *view) add(g *cluster.NodeGroup) {
 	}
 }
 
-// compareFound orders two listings of one instance: more alive is more. The rest only
-// makes the order of a list mean nothing.
+// compareFound orders two listings of one instance: the more alive one is greater. The other
+// fields make the result independent of the order of the lists.
 func compareFound(a, b found) int {
 	vigour := func(f found) int {
 		n := 0
@@ -120,7 +121,7 @@ func compareFound(a, b found) int {
 		a.instance.Created.Compare(b.instance.Created), cmp.Compare(a.instance.Zone, b.instance.Zone), slices.Compare(a.instance.NodeNames, b.instance.NodeNames))
 }
 
-// replaced tells that another instance exists that has n's name and no Node of its own
+// replaced reports whether another instance exists that has n's name and no Node of its own
 // (S1): a small subnet gives the name of a dead machine to the next one.
 func (v *view) replaced(n cluster.Node) bool {
 	for _, id := range v.names[string(n.Name)] {
@@ -142,7 +143,7 @@ func (v *view) look(n cluster.Node, x *moment) sight {
 		s.why = v.whole
 		return s
 	}
-	record := x.memory.Seen[id] // what is not listed and not in the ledger is held by E5
+	record := x.memory.Seen[id] // E5 holds a Node whose instance is neither listed nor in the ledger
 	home := v.groups[record.Group]
 	switch {
 	case home == nil:
@@ -155,7 +156,7 @@ func (v *view) look(n cluster.Node, x *moment) sight {
 	return s
 }
 
-// listed is the sight of an instance that the read has.
+// listed is the sight of an instance that the read lists.
 func listed(n cluster.Node, f found) sight {
 	s := sight{at: f.group.ReadAt}
 	switch {
@@ -171,8 +172,8 @@ func listed(n cluster.Node, f found) sight {
 	return s
 }
 
-// listsTerminated tells that the cloud of id goes on listing an instance after its
-// end, so that the absence of a young one is a read that lags. AWS: "Recently
+// listsTerminated reports whether the cloud of id goes on listing an instance after its end:
+// the absence of a young instance then only shows that the read lags. AWS: "Recently
 // terminated instances might appear in the returned results. This interval is usually
 // less than one hour" (DescribeInstances).
 func listsTerminated(id cluster.InstanceID) bool { return strings.HasPrefix(string(id), "aws://") }
@@ -184,8 +185,8 @@ func (r Record) launched() time.Time {
 	return r.Launched
 }
 
-// cloudOf tells clouds apart by what stands before their provider IDs: what one of
-// several lists says nothing about the others.
+// cloudOf is the scheme of a provider ID, by which clouds are told apart: the list of one
+// cloud says nothing about the instances of another.
 func cloudOf(id cluster.InstanceID) string {
 	scheme, _, _ := strings.Cut(string(id), "://")
 	return scheme
@@ -201,7 +202,7 @@ func complete(g *cluster.NodeGroup) bool {
 	return members == g.Target
 }
 
-// learn keeps the ledger: every member of a group that was read whole is ours.
+// learn keeps the ledger: every instance of a group that was read whole is ours.
 func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 	for id, f := range v.instances {
 		if f.group.Stale != "" {
@@ -258,11 +259,11 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 	})
 }
 
-// rebuild takes down again what an earlier leader, or a lost file, knew: the annotation
-// says in which group an agent once saw the Node's instance live.
+// rebuild restores a record of an earlier leader or of a lost file from the Node's
+// annotation: it names the group in which an agent once saw the Node's instance live.
 func (m *Memory) rebuild(n cluster.Node, id cluster.InstanceID, v *view) {
 	home := v.groups[cluster.GroupID(n.Annotations[cluster.AnnotationGroup])]
-	if r, known := m.Seen[id]; id == "" || home == nil || known && !r.Late {
+	if id == "" || home == nil {
 		return
 	}
 	r := m.Seen[id]
@@ -276,9 +277,9 @@ func (m *Memory) rebuild(n cluster.Node, id cluster.InstanceID, v *view) {
 	m.Seen[id] = r
 }
 
-// remember notes in the ledger that n was sent away, also when the taint that says so
-// is stripped later, and forgets it when the Node lives on without. A taint alone makes
-// no instance ours.
+// remember stores in the ledger that n was sent away, and keeps it when the taint is removed
+// later; it is cleared when the Node is Ready without the taint and its instance runs. A
+// taint alone makes no instance ours.
 func (m *Memory) remember(n cluster.Node, v *view, sent bool) {
 	id := machine(n.ProviderID)
 	r, ok := m.Seen[id]
@@ -296,11 +297,11 @@ func (m *Memory) remember(n cluster.Node, v *view, sent bool) {
 	m.Seen[id] = r
 }
 
-// miss notes since when the group of an instance, read whole, does not list it.
+// miss stores since when the group of an instance, read whole, does not list it.
 func (m *Memory) miss(id cluster.InstanceID, v *view) {
-	r, ok := m.Seen[id]
+	r := m.Seen[id]
 	home := v.groups[r.Group]
-	if _, here := v.instances[id]; !ok || here || home == nil || v.whole != "" || !r.Absent.IsZero() {
+	if _, here := v.instances[id]; here || home == nil || v.whole != "" || !r.Absent.IsZero() {
 		return
 	}
 	r.Absent = home.ReadAt

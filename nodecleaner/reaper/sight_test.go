@@ -161,3 +161,76 @@ func TestLedgerDatesTheEnd(t *testing.T) {
 		t.Errorf("an instance that runs again ended at %s: %+v", r.Gone, r)
 	}
 }
+
+// TestLedgerRebuilt (E5): the annotation of an earlier leader makes a record where there is
+// none and a group of its name is listed; a record that is there keeps its times.
+func TestLedgerRebuilt(t *testing.T) {
+	old := Record{Group: "workers", First: noon.Add(-time.Hour), Last: noon.Add(-time.Minute), Gone: noon.Add(-time.Minute)}
+	late := old
+	late.Late = true
+	made := noon.Add(-2 * time.Hour) // the Node's creation
+	for name, c := range map[string]struct {
+		providerID, group string
+		was, want         Record
+	}{
+		"nothing is known":      {"p", "workers", Record{}, Record{Group: "workers", First: made}},
+		"of a declared group":   {"p", "declared", Record{}, Record{Group: "declared", First: made, Declared: true, Account: "east"}},
+		"it had ended before":   {"p", "workers", late, old},
+		"it is known":           {"p", "workers", old, old},
+		"its group is not here": {"p", "past", late, late},
+		"no annotation":         {"p", "", late, late},
+		"no provider ID":        {"", "workers", Record{}, Record{}},
+	} {
+		m := Memory{Seen: map[cluster.InstanceID]Record{}}
+		if c.was != (Record{}) {
+			m.Seen[machine(c.providerID)] = c.was
+		}
+		v := newView(Input{Groups: []cluster.NodeGroup{{ID: "workers", Quota: "the cloud's own"}, {ID: "declared", Declared: true, Quota: "east"}}})
+		n := cluster.Node{ProviderID: c.providerID, Created: made}
+		if c.group != "" {
+			n.Annotations = map[string]string{cluster.AnnotationGroup: c.group}
+		}
+		m.rebuild(n, machine(n.ProviderID), v)
+		if got, there := m.Seen[machine(c.providerID)]; got != c.want || there != (c.want != Record{}) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// TestLedgerDatesAbsence (E7): the first whole read of its group without the instance
+// dates its absence; a partial one does not, nor one without its group.
+func TestLedgerDatesAbsence(t *testing.T) {
+	before := noon.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		in   Input
+		was  Record
+		want time.Time
+	}{
+		"not listed":            {Input{Groups: []cluster.NodeGroup{{ID: "workers", ReadAt: noon}}}, Record{Group: "workers"}, noon},
+		"not listed, again":     {Input{Groups: []cluster.NodeGroup{{ID: "workers", ReadAt: noon}}}, Record{Group: "workers", Absent: before}, before},
+		"listed":                {Input{Groups: []cluster.NodeGroup{{ID: "workers", ReadAt: noon, Instances: []cluster.Instance{{ID: "p"}}}}}, Record{Group: "workers"}, time.Time{}},
+		"a partial read":        {Input{ReadProblem: "throttled", Groups: []cluster.NodeGroup{{ID: "workers", ReadAt: noon}}}, Record{Group: "workers"}, time.Time{}},
+		"its group is not here": {Input{Groups: []cluster.NodeGroup{{ID: "other", ReadAt: noon}}}, Record{Group: "workers"}, time.Time{}},
+	} {
+		m := Memory{Seen: map[cluster.InstanceID]Record{"p": c.was}}
+		if m.miss("p", newView(c.in)); !m.Seen["p"].Absent.Equal(c.want) {
+			t.Errorf("%s: absent since %s, want %s", name, m.Seen["p"].Absent, c.want)
+		}
+	}
+}
+
+// TestLedgerKeepsNames (E7): a listing without names and addresses takes none away, one
+// with others replaces them.
+func TestLedgerKeepsNames(t *testing.T) {
+	w := newWorld()
+	for n, c := range []struct {
+		names []string
+		want  string
+	}{{nil, "n00"}, {[]string{"N00.example.org", "other"}, "n00 other"}} {
+		w.in.Groups[0].Instances[0].NodeNames = c.names
+		w.in.Groups[0].ReadAt = noon.Add(time.Duration(n+1) * time.Second)
+		if got := w.moment().memory.Seen[id(0)].Known; got != c.want {
+			t.Errorf("listed as %v: known as %q, want %q", c.names, got, c.want)
+		}
+	}
+}

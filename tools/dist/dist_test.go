@@ -62,6 +62,7 @@ func TestDist(t *testing.T) {
 	}{
 		{"usr/bin/autoscaler-agent", 0o755}, {"etc/autoscaler-agent/agent.env", 0o640}, {"etc/autoscaler-agent/", 0o750},
 		{"usr/lib/systemd/system/autoscaler-agent.service", 0o644}, {"usr/lib/sysusers.d/autoscaler-agent.conf", 0o644},
+		{"usr/lib/systemd/system/autoscaler-agent-renew.service", 0o644}, {"usr/lib/systemd/system/autoscaler-agent-renew.timer", 0o644},
 		{"usr/lib/tmpfiles.d/autoscaler-agent.conf", 0o644}, {"usr/share/man/man8/autoscaler-agent.8.gz", 0o644},
 		{"usr/share/bash-completion/completions/autoscaler-agent", 0o644}, {"usr/share/autoscaler-agent/admission-policy.yaml", 0o644},
 		{"usr/share/doc/autoscaler-agent/copyright", 0o644},

@@ -73,15 +73,20 @@ func (b *build) lay(stage, arch string) error {
 // unit puts the unit file in with the binary's place in a package. A binary that was
 // installed by hand is in /usr/local/bin.
 func (b *build) unit(stage string) error {
-	data, err := os.ReadFile(filepath.Join(b.root, "units/autoscaler-agent.service"))
-	if err != nil {
-		return err
-	}
 	const byHand, packaged = "/usr/local/bin/autoscaler-agent", "/usr/bin/autoscaler-agent"
-	if !bytes.Contains(data, []byte("ExecStart="+byHand+" ")) {
-		return fmt.Errorf("units/autoscaler-agent.service has no ExecStart=%s", byHand)
+	for _, name := range []string{"autoscaler-agent.service", "autoscaler-agent-renew.service", "autoscaler-agent-renew.timer"} {
+		data, err := os.ReadFile(filepath.Join(b.root, "units", name))
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(name, ".service") && !bytes.Contains(data, []byte("ExecStart="+byHand+" ")) {
+			return fmt.Errorf("units/%s has no ExecStart=%s", name, byHand)
+		}
+		if err := b.put(stage, "usr/lib/systemd/system/"+name, bytes.ReplaceAll(data, []byte(byHand), []byte(packaged)), 0o644); err != nil {
+			return err
+		}
 	}
-	return b.put(stage, "usr/lib/systemd/system/autoscaler-agent.service", bytes.ReplaceAll(data, []byte(byHand), []byte(packaged)), 0o644)
+	return nil
 }
 
 func (b *build) completions(stage string) error {

@@ -1,73 +1,178 @@
 #!/bin/sh
-# Worker user data made by autoscaler-agent: Kubernetes v1.30.14 on openstack.
-# It holds a join token: keep it from other users. Safe to run at every boot.
+# User data made by autoscaler-agent. It holds a join token: keep it from other users.
 set -eu
 umask 077
+if [ -e /etc/kubernetes/kubelet.conf ]; then
+  echo 'autoscaler-agent: phase=already-joined'
+  exit 0
+fi
+mkdir -p /var/lib/autoscaler-agent-join
+cat >/var/lib/autoscaler-agent-join/worker.sh <<'END-OF-WORKER'
+#!/bin/sh
+# Made by autoscaler-agent: a worker of Kubernetes v1.30.14 on openstack.
+set -eu
+# --- functions: begin ---
+umask 077
 phase() {
+  case $1 in warning* | failed*) ;; *) at=${1%% *} ;; esac
   echo "autoscaler-agent: phase=$*"
   c=${JOIN_CONSOLE:-/dev/console}
   if [ -w "$c" ]; then echo "autoscaler-agent: phase=$*" 2>/dev/null >"$c" || :; fi
 }
+died='' at=start
+die() { died=1; phase "failed $*"; exit 1; }
+# full names the first directory whose file system has no 8 MiB left.
+full() {
+  for d in "${tmp:-/tmp}" "${prefix:-/}" /var/lib /etc; do
+    free=$(df -Pk "$d" 2>/dev/null | tail -n 1 | tr -s ' ' | cut -d ' ' -f 4)
+    if [ "${free:-9999}" -lt 8192 ]; then echo "$d"; return; fi
+  done
+}
+# stopped is the last word of a script that ends early.
+stopped() {
+  rc=$?
+  if [ "$rc" -eq 0 ] || [ -n "$died" ]; then return; fi
+  d=$(full)
+  if [ -n "$d" ]; then phase "failed reason=no-space dir=$d during=$at"; else phase "failed reason=$at rc=$rc"; fi
+}
+# --- functions: end ---
 if [ -e /etc/kubernetes/kubelet.conf ]; then
   phase already-joined
   exit 0
 fi
-trap 'rc=$?; [ "$rc" -eq 0 ] || phase "failed rc=$rc"' EXIT
+trap stopped EXIT
 phase start
+ID=$(. /etc/os-release && echo "$ID")
+case $ID in
+  flatcar) prefix=/opt pm=none ;;
+  debian | ubuntu) prefix=/usr/local pm=apt ;;
+  *) prefix=/usr/local pm=dnf ;;
+esac
+bin=$prefix/bin
+HTTP_PROXY='http://proxy.example.net:3128' http_proxy='http://proxy.example.net:3128'
+export HTTP_PROXY http_proxy
+HTTPS_PROXY='http://proxy.example.net:3128' https_proxy='http://proxy.example.net:3128'
+export HTTPS_PROXY https_proxy
+NO_PROXY='127.0.0.1,localhost,169.254.169.254,2001:db8::1,.svc,.cluster.local,10.0.0.0/8' no_proxy='127.0.0.1,localhost,169.254.169.254,2001:db8::1,.svc,.cluster.local,10.0.0.0/8'
+export NO_PROXY no_proxy
+for u in containerd kubelet; do
+  mkdir -p /etc/systemd/system/$u.service.d
+  cat >/etc/systemd/system/$u.service.d/10-proxy.conf <<'UNIT'
+[Service]
+Environment="HTTP_PROXY=http://proxy.example.net:3128"
+Environment="HTTPS_PROXY=http://proxy.example.net:3128"
+Environment="NO_PROXY=127.0.0.1,localhost,169.254.169.254,2001:db8::1,.svc,.cluster.local,10.0.0.0/8"
+UNIT
+  chmod -R u=rwX,go=rX /etc/systemd/system/$u.service.d
+done
 phase install
-VERSION='v1.30.14'
-KUBERNETES_URL='https://mirror.example.net/k8s'
 case $(uname -m) in
   x86_64) ARCH=amd64 ;;
-  aarch64 | arm64) ARCH=arm64 ;;
-  *) phase "failed reason=architecture-$(uname -m)"; exit 1 ;;
+  *) die "reason=architecture-$(uname -m)" ;;
 esac
-CNI_URL='https://github.com/containernetworking/plugins/releases/download/v1.9.1/cni-plugins-linux-'"$ARCH"'-v1.9.1.tgz'
-CONTAINERD_URL='https://github.com/containerd/containerd/releases/download/v2.2.5/containerd-2.2.5-linux-'"$ARCH"'.tar.gz'
-RUNC_URL='https://github.com/opencontainers/runc/releases/download/v1.4.3/runc.'"$ARCH"''
+BASES='https://mirror.example.net/k8s/ http://10.0.0.5:8080/'
+CONTAINERD=github.com/containerd/containerd/releases/download/v1.7.34/containerd-1.7.34-linux-$ARCH.tar.gz
+RUNC=github.com/opencontainers/runc/releases/download/v1.4.3/runc.$ARCH
+CNI=github.com/containernetworking/plugins/releases/download/v1.9.1/cni-plugins-linux-$ARCH-v1.9.1.tgz
+CRICTL=github.com/kubernetes-sigs/cri-tools/releases/download/v1.30.1/crictl-v1.30.1-linux-$ARCH.tar.gz
+KUBERNETES=dl.k8s.io/release/v1.30.14/bin/linux/$ARCH
 sum() {
   case $1/$ARCH in
-    'kubelet/amd64') echo 'cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc' ;;
-    'kubelet/arm64') echo 'dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd' ;;
+    cni/amd64) echo b98f74a0f8522f0a83867178729c1aa70f2158f90c45a2ca8fa791db1c76b303 ;;
+    containerd/amd64) echo 640f989745020ea4897ad0a3d7d977863a7279d3f2e132792fc62c25a45bda50 ;;
+    crictl/amd64) echo 71873cdeeeb6c9ee0f79c27b45db38066da81f0c30dcda909b4eedc3aff63f59 ;;
+    kubeadm/amd64) echo bf1f8af81af8ecf003cbc03a8700c6e94a74c183ee092bbc77b92270ada2be70 ;;
+    kubelet/amd64) echo cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc ;;
+    runc/amd64) echo f6ae8efc0fa40079e1475e97cbe9d1bd3f106a28d6af78a11d9f1bd565515e60 ;;
   esac
 }
-PATH=$PATH:/opt/bin
+PATH=$PATH:$bin
 export PATH
 have() { command -v "$1" >/dev/null 2>&1; }
-# fetch NAME URL FILE SUFFIX: NAME finds the pinned sum, URL.SUFFIX is the published one.
+# fetch NAME PATH FILE: from the first base address whose file has the pinned checksum.
 fetch() {
   phase "download file=$1"
-  get="curl -fsSL --connect-timeout 20 --retry 6 --retry-connrefused"
-  $get -o "$3" "$2"
-  want=$(sum "$1")
-  [ -n "$want" ] || want=$($get "$2.$4" | cut -d ' ' -f 1)
-  if ! echo "$want  $3" | sha256sum -c - >/dev/null; then
+  why=download
+  for base in $BASES; do
+    if curl -fsSL --connect-timeout 20 --retry 5 --retry-connrefused --retry-max-time 180 -o "$3" "$base$2"; then
+      if echo "$(sum "$1")  $3" | sha256sum -c - >/dev/null 2>&1; then return 0; fi
+      why=checksum
+    elif [ -n "$(full)" ]; then
+      why=no-space
+    fi
     rm -f "$3"
-    phase "failed reason=checksum file=$1"
-    exit 1
-  fi
+  done
+  die "reason=$why file=$1"
+}
+# place FILE: as a program, whole or not at all.
+place() {
+  install -m 755 "$1" "$bin/.${1##*/}.new"
+  mv -f "$bin/.${1##*/}.new" "$bin/${1##*/}"
 }
 tmp=$(mktemp -d)
-mkdir -p /opt/bin /opt/cni/bin /etc/modules-load.d /etc/sysctl.d /etc/systemd/system /etc/containerd
-chmod 755 /opt/bin /opt/cni /opt/cni/bin /etc/containerd
+mkdir -p "$bin" /opt/cni/bin /etc/modules-load.d /etc/sysctl.d /etc/systemd/system /etc/containerd
+chmod 755 "$prefix" "$bin" /opt /opt/cni /opt/cni/bin /etc/containerd
 printf 'overlay\nbr_netfilter\n' >/etc/modules-load.d/kubernetes.conf
-modprobe -a overlay br_netfilter || :
+modprobe -a overlay br_netfilter || phase "warning reason=modules"
 printf '%s = 1\n' net.bridge.bridge-nf-call-iptables net.bridge.bridge-nf-call-ip6tables \
   net.ipv4.ip_forward net.ipv6.conf.all.forwarding >/etc/sysctl.d/90-kubernetes.conf
+printf '%s\n' 'fs.inotify.max_user_instances = 8192' 'fs.inotify.max_user_watches = 524288' >>/etc/sysctl.d/90-kubernetes.conf
 chmod 644 /etc/modules-load.d/kubernetes.conf /etc/sysctl.d/90-kubernetes.conf
-sysctl -q -p /etc/sysctl.d/90-kubernetes.conf || :
+sysctl -q -p /etc/sysctl.d/90-kubernetes.conf || phase "warning reason=sysctl"
 swapoff -a || :
 systemctl mask --quiet swap.target || :
+# need PROGRAM PACKAGE: from the system's own package manager, where the image lacks it.
+need() {
+  if have "$1"; then return 0; fi
+  phase "package name=$2"
+  case $pm in
+    apt)
+      [ -n "${indexed:-}" ] || apt-get -qq -o DPkg::Lock::Timeout=300 update || die "reason=package-index"
+      indexed=1
+      DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=300 install --no-install-recommends "$2"
+      ;;
+    dnf) dnf -q -y install "$2" ;;
+    *) false ;;
+  esac || die "reason=package name=$2"
+}
+if [ $pm = dnf ]; then need conntrack conntrack-tools; else need conntrack conntrack; fi
+if [ $pm = dnf ]; then need iptables iptables-nft; else need iptables iptables; fi
+if have getenforce && [ "$(getenforce)" = Enforcing ]; then
+  setenforce 0
+  sed -i 's/^SELINUX=enforcing/SELINUX=permissive/' /etc/selinux/config
+fi
+systemctl disable --now firewalld.service 2>/dev/null || :
+mkdir -p /etc/containerd/certs.d/registry.k8s.io
+cat >/etc/containerd/certs.d/registry.k8s.io/hosts.toml <<'TOML'
+server = "https://registry.k8s.io"
+[host."https://mirror.example.net/v2"]
+  capabilities = ["pull", "resolve"]
+TOML
+chmod -R u=rwX,go=rX /etc/containerd/certs.d
+if [ -e /usr/share/containerd/config.toml ] && [ ! -e /etc/containerd/config.toml ]; then
+  containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
+    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' >"$tmp/config.toml"
+  install -m 644 "$tmp/config.toml" /etc/containerd/config.toml
+  mkdir -p /etc/systemd/system/containerd.service.d
+  printf '[Service]\nEnvironment=CONTAINERD_CONFIG=/etc/containerd/config.toml\n' >/etc/systemd/system/containerd.service.d/10-config.conf
+  chmod -R u=rwX,go=rX /etc/systemd/system/containerd.service.d
+fi
 if ! have containerd; then
-  fetch containerd "$CONTAINERD_URL" "$tmp/containerd.tgz" sha256sum
-  tar -C /opt -xzf "$tmp/containerd.tgz"
-  cat >/etc/systemd/system/containerd.service <<'UNIT'
+  fetch containerd "$CONTAINERD" "$tmp/containerd.tgz"
+  tar -C "$tmp" -xzf "$tmp/containerd.tgz"
+  # containerd is the last one: where it is, all are.
+  for f in "$tmp"/bin/*; do [ "${f##*/}" = containerd ] || place "$f"; done
+  place "$tmp/bin/containerd"
+  rm -rf "${tmp:?}/bin" "$tmp/containerd.tgz"
+fi
+if ! systemctl cat containerd.service >/dev/null 2>&1; then
+  cat >/etc/systemd/system/containerd.service <<UNIT
 [Unit]
 Description=containerd
 After=network.target
 [Service]
-ExecStart=/opt/bin/containerd
-Environment=PATH=/opt/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+ExecStart=$(command -v containerd)
+Environment=PATH=$bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 Type=notify
 Delegate=yes
 KillMode=process
@@ -82,24 +187,34 @@ UNIT
   chmod 644 /etc/systemd/system/containerd.service
 fi
 if ! have runc; then
-  fetch runc "$RUNC_URL" "$tmp/runc" sha256
-  install -m 755 "$tmp/runc" /opt/bin/runc
+  fetch runc "$RUNC" "$tmp/runc"
+  place "$tmp/runc"
 fi
 # Flatcar's own configuration is in /usr; a package may ship one with CRI switched off.
 conf=/etc/containerd/config.toml
 if [ ! -e $conf ] && [ ! -e /usr/share/containerd/config.toml ] || grep -qs '^disabled_plugins.*"cri"' $conf; then
-  containerd config default | sed 's/SystemdCgroup = false/SystemdCgroup = true/' >"$tmp/config.toml"
+  containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
+    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' >"$tmp/config.toml"
   install -m 644 "$tmp/config.toml" $conf
   systemctl try-restart containerd || :
 fi
-if [ ! -e /opt/cni/bin/loopback ]; then
-  fetch cni "$CNI_URL" "$tmp/cni.tgz" sha256
+if [ ! -e /opt/cni/bin/loopback ] || [ -e /opt/cni/bin/.partial ]; then
+  fetch cni "$CNI" "$tmp/cni.tgz"
+  : >/opt/cni/bin/.partial
   tar -C /opt/cni/bin -xzf "$tmp/cni.tgz"
+  rm -f "$tmp/cni.tgz" /opt/cni/bin/.partial
 fi
+if ! have crictl; then
+  fetch crictl "$CRICTL" "$tmp/crictl.tgz"
+  tar -C "$tmp" -xzf "$tmp/crictl.tgz" crictl
+  place "$tmp/crictl"
+fi
+[ -e /etc/crictl.yaml ] || echo 'runtime-endpoint: unix:///run/containerd/containerd.sock' >/etc/crictl.yaml
 for name in kubeadm kubelet; do
   if ! have $name; then
-    fetch $name "$KUBERNETES_URL/$VERSION/bin/linux/$ARCH/$name" "$tmp/$name" sha256
-    install -m 755 "$tmp/$name" /opt/bin/$name
+    fetch $name "$KUBERNETES/$name" "$tmp/$name"
+    place "$tmp/$name"
+    rm -f "$tmp/$name"
   fi
 done
 rm -rf "$tmp"
@@ -110,11 +225,12 @@ if ! systemctl cat kubelet.service >/dev/null 2>&1; then
 Description=kubelet
 Wants=network-online.target
 After=network-online.target containerd.service
+StartLimitIntervalSec=0
 [Service]
 ExecStart=$(command -v kubelet)
+Environment=PATH=$bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 Restart=always
 RestartSec=10
-StartLimitIntervalSec=0
 [Install]
 WantedBy=multi-user.target
 UNIT
@@ -129,21 +245,23 @@ UNIT
     >>/etc/systemd/system/kubelet.service.d/10-kubeadm.conf
   chmod -R u=rwX,go=rX /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d
 fi
+phase services
 systemctl daemon-reload
-systemctl enable --now containerd.service
-systemctl enable --now kubelet.service
+systemctl enable containerd.service kubelet.service
+systemctl start containerd.service
+phase before-join
+mkdir -p /var/lib/autoscaler-agent-join
+cat >/var/lib/autoscaler-agent-join/before-join <<'END-OF-HOOK'
+#!/bin/sh
+echo before "$HOME"
+END-OF-HOOK
+chmod 700 /var/lib/autoscaler-agent-join/before-join
+/var/lib/autoscaler-agent-join/before-join || die "reason=before-join rc=$?"
 # --- join: begin ---
 set -eu
 JOIN_ENDPOINT='[2001:db8::1]:6443'
-JOIN_TOKEN='{{join token}}'
 JOIN_CERT_HASH='sha256:0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a,sha256:1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b'
 umask 077
-phase() {
-  echo "autoscaler-agent: phase=$*"
-  c=${JOIN_CONSOLE:-/dev/console}
-  if [ -w "$c" ]; then echo "autoscaler-agent: phase=$*" 2>/dev/null >"$c" || :; fi
-}
-die() { phase "failed $*"; exit 1; }
 dir=${JOIN_DIR:-/run/autoscaler-agent}
 metadata=${OPENSTACK_METADATA_ENDPOINT:-http://169.254.169.254}
 metadata=${metadata%/}
@@ -183,53 +301,101 @@ label topology.kubernetes.io/zone "$ZONE"
 label node.kubernetes.io/instance-type "$INSTANCE_TYPE"
 mkdir -p "$dir/patches"
 chmod 700 "$dir" "$dir/patches"
-trap 'rc=$?; rm -f "$dir/join.yaml"; [ "$rc" -eq 0 ] || phase "failed rc=$rc"' EXIT
 hashes=$(printf '%s' "$JOIN_CERT_HASH" | sed 's/,/", "/g')
+JOIN_TOKEN='{{join token}}'
 cat >"$dir/patches/kubeletconfiguration0+merge.yaml" <<PATCH
-apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-providerID: "$PROVIDER_ID"
-serverTLSBootstrap: true
-rotateCertificates: true
-maxPods: 110
-kubeReserved: {cpu: "100m", memory: "256Mi", ephemeral-storage: "1073741825"}
-systemReserved: {cpu: "100m", memory: "256Mi"}
-evictionHard:
-  memory.available: "100Mi"
-  nodefs.available: "2Gi"
-  nodefs.inodesFree: "5%"
-  imagefs.available: "15%"
-  imagefs.inodesFree: "5%"
-clusterDNS:
-  - "10.96.0.10"
-  - "fd00::a"
+{
+ "apiVersion": "kubelet.config.k8s.io/v1beta1",
+ "clusterDNS": [
+  "10.96.0.10",
+  "fd00::a"
+ ],
+ "evictionHard": {
+  "imagefs.available": "15%",
+  "imagefs.inodesFree": "5%",
+  "memory.available": "100Mi",
+  "nodefs.available": "2Gi",
+  "nodefs.inodesFree": "5%"
+ },
+ "kind": "KubeletConfiguration",
+ "kubeReserved": {
+  "cpu": "100m",
+  "ephemeral-storage": "1073741825",
+  "memory": "256Mi"
+ },
+ "maxPods": 110,
+ "providerID": "${PROVIDER_ID}",
+ "rotateCertificates": true,
+ "serverTLSBootstrap": true,
+ "systemReserved": {
+  "cpu": "100m",
+  "memory": "256Mi"
+ }
+}
 PATCH
 cat >"$dir/join.yaml" <<JOIN
-apiVersion: kubeadm.k8s.io/v1beta3
-kind: JoinConfiguration
-discovery:
-  bootstrapToken:
-    apiServerEndpoint: "$JOIN_ENDPOINT"
-    token: "$JOIN_TOKEN"
-    caCertHashes: ["$hashes"]
-nodeRegistration:
-  name: "$NODE_NAME"
-  criSocket: unix:///run/containerd/containerd.sock
-  kubeletExtraArgs:
-    node-labels: "${LABELS:+$LABELS,}empty=,example.net/pool=batch,node.kubernetes.io/lifecycle=spot"
-  taints:
-    - {key: "example.net/dedicated", value: "batch", effect: "NoSchedule"}
-    - {key: "slow", value: "", effect: "PreferNoSchedule"}
-patches:
-  directory: "$dir/patches"
+{
+ "apiVersion": "kubeadm.k8s.io/v1beta3",
+ "discovery": {
+  "bootstrapToken": {
+   "apiServerEndpoint": "${JOIN_ENDPOINT}",
+   "caCertHashes": [
+    "${hashes}"
+   ],
+   "token": "${JOIN_TOKEN}"
+  },
+  "timeout": "${JOIN_DISCOVERY_TIMEOUT:-5m0s}"
+ },
+ "kind": "JoinConfiguration",
+ "nodeRegistration": {
+  "criSocket": "unix:///run/containerd/containerd.sock",
+  "kubeletExtraArgs": {
+   "node-labels": "${LABELS:+$LABELS,}empty=,example.net/pool=batch,node.kubernetes.io/lifecycle=spot"
+  },
+  "name": "${NODE_NAME}",
+  "taints": [
+   {
+    "effect": "NoSchedule",
+    "key": "example.net/dedicated",
+    "value": "batch"
+   },
+   {
+    "effect": "PreferNoSchedule",
+    "key": "slow",
+    "value": ""
+   }
+  ]
+ },
+ "patches": {
+  "directory": "${dir}/patches"
+ }
+}
 JOIN
+# why reads kubeadm's words.
+why() {
+  case $(tail -n 40 "$dir/kubeadm.log") in
+    *'could not find a JWS signature'* | *'token id '*) echo join-token ;;
+    *'failed to verify JWS signature'*) echo cluster-info-signature ;;
+    *'cluster CA found in'*) echo ca-pin ;;
+    *'was different from the first'* | *'signed by unknown authority'*) echo cluster-info-changed ;;
+    *'failed to request the cluster-info'*) echo endpoint ;;
+    *'[preflight] Some fatal errors'*)
+      echo "preflight checks=$(sed -n 's/.*\[ERROR \([A-Za-z0-9_-]*\)\].*/\1/p' "$dir/kubeadm.log" | tr '\n' ',' | sed 's/,$//')"
+      ;;
+    *'no space left on device'*) echo no-space ;;
+    *) echo kubeadm-join ;;
+  esac
+}
 phase "join node=$NODE_NAME"
-tries=5
+tries=${JOIN_TRIES:-5}
 pki=${JOIN_PKI:-/var/lib/kubelet/pki}
-until kubeadm join --config "$dir/join.yaml"; do
+until
+  { kubeadm join --config "$dir/join.yaml" && : >"$dir/ok"; } 2>&1 | tee "$dir/kubeadm.log"
+  [ -e "$dir/ok" ]
+do
   tries=$((tries - 1))
-  [ "$tries" -gt 0 ] || die reason=kubeadm-join
-  phase "retry left=$tries"
+  [ "$tries" -gt 0 ] || die "reason=$(why) node=$NODE_NAME"
+  phase "retry left=$tries reason=$(why)"
   mkdir -p "$dir/pki"
   cp -a "$pki"/kubelet-client* "$dir/pki/" 2>/dev/null || :
   kubeadm reset --force >/dev/null 2>&1 || :
@@ -237,6 +403,37 @@ until kubeadm join --config "$dir/join.yaml"; do
   cp -a "$dir/pki"/kubelet-client* "$pki/" 2>/dev/null || :
   sleep "${JOIN_PAUSE:-15}"
 done
-rm -rf "$dir/join.yaml" "$dir/pki"
+rm -rf "$dir/join.yaml" "$dir/ok" "$dir/kubeadm.log" "$dir/pki"
 phase joined
 # --- join: end ---
+phase after-join
+mkdir -p /var/lib/autoscaler-agent-join
+cat >/var/lib/autoscaler-agent-join/after-join <<'END-OF-HOOK'
+#!/bin/sh
+echo 'after'
+END-OF-HOOK
+chmod 700 /var/lib/autoscaler-agent-join/after-join
+/var/lib/autoscaler-agent-join/after-join || die "reason=after-join rc=$?"
+rm -rf /var/lib/autoscaler-agent-join
+END-OF-WORKER
+cat >/etc/systemd/system/autoscaler-agent-join.service <<'UNIT-END'
+[Unit]
+Description=Join this machine to its Kubernetes cluster
+Wants=network-online.target
+After=network-online.target
+ConditionPathExists=!/etc/kubernetes/kubelet.conf
+StartLimitIntervalSec=3600
+StartLimitBurst=5
+[Service]
+Type=oneshot
+ExecStart=/bin/sh /var/lib/autoscaler-agent-join/worker.sh
+Restart=on-failure
+RestartSec=60
+UMask=0077
+[Install]
+WantedBy=multi-user.target
+UNIT-END
+chmod 644 /etc/systemd/system/autoscaler-agent-join.service
+systemctl daemon-reload
+systemctl enable autoscaler-agent-join.service
+systemctl start autoscaler-agent-join.service

@@ -13,8 +13,8 @@ type FilledBin struct {
 	Portions     []binpack.Portion
 }
 
-// StartFrom takes the expander's answer over as the warm start of a mixed packing: what it knows of good
-// contents is worth knowing, and a local search from it is often enough. A machine whose kind was
+// StartFrom takes the expander's answer over as the warm start of a mixed packing: its contents are
+// good ones, and a local search from it is often enough. A machine whose kind was
 // left out is one of the kind that is better.
 func (b *Problem) StartFrom(filled []FilledBin, which []int) {
 	row := make(map[int]int, len(which))
@@ -76,7 +76,7 @@ func (b *Problem) Alike() bool {
 	return true
 }
 
-// Dedupe leaves out machines that another is as good as for no more money. What is left
+// Dedupe leaves out machines that another is as good as for no more money. A machine that was left
 // out counts again when its better is at its limit: the expander looks at it then.
 func (b *Problem) Dedupe() {
 	slices.SortStableFunc(b.MachineTypes, func(x, y MachineType) int { return cmp.Compare(x.Cost, y.Cost) })

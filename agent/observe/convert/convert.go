@@ -28,6 +28,11 @@ var keptAnnotations = []string{
 // nodeAnnotations are those of Nodes.
 var nodeAnnotations = []string{cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep, cluster.AnnotationRequested, cluster.AnnotationDoNotDisrupt}
 
+// decidesOfNode reports whether a decision may depend on that annotation of a Node.
+func decidesOfNode(annotation string) bool {
+	return slices.Contains(nodeAnnotations, annotation) || strings.HasPrefix(annotation, cluster.AnnotationDelay)
+}
+
 // podWishes reads the annotations that few pods have. A value that is no duration has no
 // effect, as in Cluster Autoscaler.
 func podWishes(a map[string]string) *cluster.PodWishes {
@@ -63,7 +68,7 @@ func Node(n *corev1.Node) cluster.Node {
 		Deleting:      n.DeletionTimestamp != nil,
 	}
 	for key, v := range n.Annotations {
-		if slices.Contains(nodeAnnotations, key) || strings.HasPrefix(key, cluster.AnnotationDelay) {
+		if decidesOfNode(key) {
 			if out.Annotations == nil {
 				out.Annotations = map[string]string{}
 			}

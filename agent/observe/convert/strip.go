@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
 // The annotations of claims that kube-scheduler reads.
@@ -30,7 +32,7 @@ func Strip(obj any) (any, error) {
 	case *corev1.Pod:
 		stripPod(o)
 	case *corev1.Node:
-		o.Status.Images, o.Status.VolumesInUse, o.Status.VolumesAttached, o.Status.Config = nil, nil, nil, nil
+		stripNode(o)
 	case *appsv1.ReplicaSet:
 		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
 	case *appsv1.StatefulSet:
@@ -96,6 +98,25 @@ func stripVolume(v *corev1.PersistentVolume) {
 	v.Status = corev1.PersistentVolumeStatus{Phase: v.Status.Phase}
 }
 
+// stripNode keeps what a decision of the scaler, the nodecleaner or the csrsigner reads. A
+// service that writes to a Node gets it from the API server first.
+func stripNode(n *corev1.Node) {
+	for key := range n.Annotations {
+		if key != cluster.AnnotationGroup && !decidesOfNode(key) {
+			delete(n.Annotations, key)
+		}
+	}
+	st := corev1.NodeStatus{Capacity: n.Status.Capacity, Allocatable: n.Status.Allocatable, Addresses: n.Status.Addresses}
+	i := n.Status.NodeInfo
+	st.NodeInfo = corev1.NodeSystemInfo{MachineID: i.MachineID, SystemUUID: i.SystemUUID, BootID: i.BootID}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			st.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
+		}
+	}
+	n.Status = st
+}
+
 func stripPod(p *corev1.Pod) {
 	p.Annotations = only(p.Annotations, keptAnnotations)
 	stripSpec(&p.Spec)
@@ -130,7 +151,7 @@ func stripSpec(s *corev1.PodSpec) {
 				Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}}
 		}
 	}
-	// A Volume is 30 pointers wide: what is kept moves to a slice of its own size.
+	// A Volume is 30 pointers wide: the kept ones move to a slice of their own size.
 	s.Volumes = append([]corev1.Volume(nil), slices.DeleteFunc(s.Volumes, nodeIndependent)...)
 	for i := range s.Volumes {
 		if v := &s.Volumes[i]; v.Ephemeral != nil {

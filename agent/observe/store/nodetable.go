@@ -120,6 +120,7 @@ func findPod(pods []cluster.Pod, key cluster.PodKey) (int, bool) {
 func (t *nodeTable) putPod(p cluster.Pod) {
 	e := t.entry(p.Node)
 	t.prepareWrite(e)
+	p.Node = e.node.Name // one string for all pods of a node
 	pods := e.node.Pods
 	i, had := findPod(pods, p.Key)
 	switch {

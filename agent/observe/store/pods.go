@@ -7,8 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/volumes"
 )
 
 // ownedPods counts the pods of one controller.
@@ -19,13 +17,15 @@ type ownedPods struct {
 }
 
 // PutPod stores a pod. A pod that was bound to another node before must be deleted first
-// (ReplacedPod).
-func (s *Store) PutPod(p *corev1.Pod) Urgency {
-	row := convert.Pod(p)
-	class, volumes := convert.PodClass(p, s.schedulers), volumes.PodUse(p)
+// (ReplacePods does so).
+func (s *Store) PutPod(p *corev1.Pod) Urgency { return s.put(s.readPod(p, nil)) }
+
+// put stores a pod that was read.
+func (s *Store) put(p *PodRow) Urgency {
+	row, class := p.row, *p.class
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.volumes.SetPod(row.Key, volumes, &class)
+	s.volumes.SetPod(row.Key, p.volumes, &class)
 	row.Class = s.intern(class)
 	row.Budgets = s.budgetsOfClass[row.Class]
 	old, had := s.pod(row.Key, row.Node)
@@ -70,12 +70,6 @@ func (s *Store) pod(key cluster.PodKey, node cluster.NodeName) (cluster.Pod, boo
 		return *p, true
 	}
 	return cluster.Pod{}, false
-}
-
-// ReplacedPod reports that a pod of the same name appeared on another node: the old pod
-// is gone, even if no watch event said so.
-func ReplacedPod(old, now *corev1.Pod) bool {
-	return old.Spec.NodeName != "" && old.Spec.NodeName != now.Spec.NodeName
 }
 
 // samePod compares two rows of one key.

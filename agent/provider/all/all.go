@@ -19,7 +19,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/magnum"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 )
 
 // Config holds the configuration of every cloud, each under its own prefix: the
@@ -84,7 +86,7 @@ var clouds = map[string]cloud{
 			return nova.New(c.Nova, c.OpenStack, func() json.RawMessage { return c.Section("nova") }, r, opts...)
 		},
 		validate: func(c Config) error { return errors.Join(c.OpenStack.Validate(), c.Nova.Validate()) },
-		section:  func(raw json.RawMessage) error { _, err := nova.ParseSection(raw); return err },
+		section:  func(raw json.RawMessage) error { _, err := section.Parse(raw); return err },
 	},
 	"clusterapi": {
 		make: func(ctx context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
@@ -213,9 +215,9 @@ func New(ctx context.Context, list string, c Config, reservation cluster.Reserva
 		case len(names) == 1:
 			return nil, fmt.Errorf("provider %s: %w", name, err)
 		default:
-			p = provider.Deferred(one)
+			p = wrap.Deferred(one)
 		}
 		parts[name] = p
 	}
-	return provider.Join(parts), nil
+	return wrap.Join(parts), nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// Config says which groups are ours and how AWS is reached. Under the product's
+// Config defines which groups are ours and how AWS is reached. Under the product's
 // prefix its variables are AUTOSCALER_AWS_REGION and so on.
 type Config struct {
 	// Region of the groups. Empty: what the SDK finds (AWS_REGION, the shared
@@ -91,7 +91,7 @@ func (r tagRule) String() string {
 	return "asg:tag=" + strings.Join(parts, ",")
 }
 
-// matches tells whether tags satisfy the rule.
+// matches reports whether tags satisfy the rule.
 func (r tagRule) matches(tags map[string]string) bool {
 	for _, m := range r {
 		value, ok := tags[m.key]

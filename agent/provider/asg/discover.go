@@ -12,6 +12,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
 // namesPerCall is the most group names that one DescribeAutoScalingGroups takes
@@ -39,8 +40,8 @@ func (p *Provider) discover(ctx context.Context) ([]asgtypes.AutoScalingGroup, e
 	for _, rule := range p.rules {
 		groups, err := p.describe(ctx, &autoscaling.DescribeAutoScalingGroupsInput{Filters: filters(rule)})
 		// AWS's documents leave open how several tag-key filters combine; the answer
-		// is checked, so that a lenient server cannot hand us a foreign group.
-		add(groups, func(g asgtypes.AutoScalingGroup) bool { return rule.matches(tagsOf(g)) })
+		// is checked, so that a lenient server cannot make a foreign group ours.
+		add(groups, func(g asgtypes.AutoScalingGroup) bool { return rule.matches(awsapi.TagsOf(g)) })
 		if err != nil {
 			err.Err = fmt.Errorf("groups with %s: %w", rule, err.Err)
 			errs = append(errs, err)
@@ -78,32 +79,27 @@ func (p *Provider) discover(ctx context.Context) ([]asgtypes.AutoScalingGroup, e
 // describe reads all pages. What was read before an error is returned with it.
 func (p *Provider) describe(ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput) ([]asgtypes.AutoScalingGroup, *provider.Error) {
 	in.MaxRecords = aws.Int32(100)
+	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(p.client, in)
 	var out []asgtypes.AutoScalingGroup
-	for page := 1; ; page++ {
-		answer, err := call(ctx, p, actionDescribeGroups, p.scaling.DescribeAutoScalingGroups, in)
+	for page := 1; pages.HasMorePages(); page++ {
+		answer, err := pages.NextPage(ctx)
 		if err != nil {
-			e := classify("read", "", actionDescribeGroups, err)
+			e := awsapi.Classify("read", "", awsapi.ActionDescribeGroups, err)
 			if page > 1 {
 				e.Err = fmt.Errorf("page %d of the groups (those not listed are unknown, not gone): %w", page, e.Err)
 			}
 			return out, e
 		}
 		out = append(out, answer.AutoScalingGroups...)
-		if aws.ToString(answer.NextToken) == "" {
-			return out, nil
-		}
-		next := *in
-		next.NextToken = answer.NextToken
-		in = &next
 	}
+	return out, nil
 }
 
 // one reads a single group by name, for a write.
 func (p *Provider) one(ctx context.Context, op string, id cluster.GroupID) (asgtypes.AutoScalingGroup, error) {
-	answer, err := call(ctx, p, actionDescribeGroups, p.scaling.DescribeAutoScalingGroups,
-		&autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{string(id)}})
+	answer, err := p.client.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{string(id)}})
 	if err != nil {
-		return asgtypes.AutoScalingGroup{}, classify(op, id, actionDescribeGroups, err)
+		return asgtypes.AutoScalingGroup{}, awsapi.Classify(op, id, awsapi.ActionDescribeGroups, err)
 	}
 	for _, g := range answer.AutoScalingGroups {
 		if aws.ToString(g.AutoScalingGroupName) == string(id) && p.ours(g) {
@@ -113,7 +109,7 @@ func (p *Provider) one(ctx context.Context, op string, id cluster.GroupID) (asgt
 	return asgtypes.AutoScalingGroup{}, p.noGroup(op, id)
 }
 
-// ours tells whether the configuration gives the group to this agent. A group that
+// ours reports whether the configuration gives the group to this agent. A group that
 // is not ours is never written to, whatever the IAM policy allows.
 func (p *Provider) ours(g asgtypes.AutoScalingGroup) bool {
 	for _, n := range p.names {
@@ -121,7 +117,7 @@ func (p *Provider) ours(g asgtypes.AutoScalingGroup) bool {
 			return true
 		}
 	}
-	tags := tagsOf(g)
+	tags := awsapi.TagsOf(g)
 	return slices.ContainsFunc(p.rules, func(r tagRule) bool { return r.matches(tags) })
 }
 
@@ -139,14 +135,6 @@ func filters(rule tagRule) []asgtypes.Filter {
 		} else {
 			out = append(out, asgtypes.Filter{Name: aws.String("tag:" + m.key), Values: []string{m.value}})
 		}
-	}
-	return out
-}
-
-func tagsOf(g asgtypes.AutoScalingGroup) map[string]string {
-	out := make(map[string]string, len(g.Tags))
-	for _, t := range g.Tags {
-		out[aws.ToString(t.Key)] = aws.ToString(t.Value)
 	}
 	return out
 }

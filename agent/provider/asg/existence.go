@@ -16,6 +16,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
 var _ provider.Witness = (*Provider)(nil)
@@ -31,7 +32,7 @@ var ec2Forms = regexp.MustCompile(`\bi-[0-9a-f]{8,17}\b`)
 
 // Instances implements provider.Witness by DescribeInstances with InstanceIds. EC2 answers
 // NotFound for an instance of another region or account, too: only IDs whose zone is of
-// this region are asked for, and the account is the caller's to prove.
+// this region are asked for, and the caller proves that the account is the right one.
 func (p *Provider) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
 	out := map[cluster.InstanceID]cluster.Testimony{}
 	byShort := map[string][]cluster.InstanceID{}
@@ -76,8 +77,8 @@ func (p *Provider) local(id cluster.InstanceID) (short, why string) {
 	return short, ""
 }
 
-// existences asks for instances of this region. EC2 refuses a call that names one which it
-// does not know, and names those: the others are asked for again.
+// existences asks for instances of this region. EC2 refuses a call with unknown IDs and
+// names them in its error: the other IDs are asked for again.
 func (p *Provider) existences(ctx context.Context, left []string) (map[string]cluster.Testimony, error) {
 	out := make(map[string]cluster.Testimony, len(left))
 	for len(left) > 0 {
@@ -90,14 +91,14 @@ func (p *Provider) existences(ctx context.Context, left []string) (map[string]cl
 				left = rest
 				continue
 			}
-			e := classify("ask for instances", "", actionDescribeInstances, err)
+			e := awsapi.Classify("ask for instances", "", awsapi.ActionDescribeInstances, err)
 			for _, id := range left {
 				out[id] = cluster.Testimony{Why: e.Error()}
 			}
 			return out, e
 		}
 		for _, id := range left {
-			// Of an ID that it does not know EC2 says so by an error; silence proves nothing.
+			// EC2 answers an unknown ID with an error; a missing entry proves nothing.
 			out[id] = cluster.Testimony{Why: "EC2 did not say what became of it"}
 			if m, ok := machines[id]; ok {
 				out[id] = existence(stateOf(m))
@@ -111,9 +112,9 @@ func (p *Provider) existences(ctx context.Context, left []string) (map[string]cl
 // named reads machines by their IDs, to the last page.
 func (p *Provider) named(ctx context.Context, ids []string) (map[string]ec2types.Instance, error) {
 	out := map[string]ec2types.Instance{}
-	in := &ec2.DescribeInstancesInput{InstanceIds: ids}
-	for {
-		answer, err := call(ctx, p, actionDescribeInstances, p.compute.DescribeInstances, in)
+	pages := ec2.NewDescribeInstancesPaginator(p.client, &ec2.DescribeInstancesInput{InstanceIds: ids})
+	for pages.HasMorePages() {
+		answer, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -122,14 +123,11 @@ func (p *Provider) named(ctx context.Context, ids []string) (map[string]ec2types
 				out[aws.ToString(m.InstanceId)] = m
 			}
 		}
-		if aws.ToString(answer.NextToken) == "" {
-			return out, nil
-		}
-		in = &ec2.DescribeInstancesInput{InstanceIds: ids, NextToken: answer.NextToken}
 	}
+	return out, nil
 }
 
-// refused is what an error says about the IDs that it names.
+// refused are the testimonies in an error, by the IDs that it names.
 func refused(err error) map[string]cluster.Testimony {
 	var api smithy.APIError
 	if !errors.As(err, &api) {

@@ -94,7 +94,7 @@ func TestInstances(t *testing.T) {
 	} {
 		s, p := stage()
 		b := &byID{script: s, names: c.names, fail: c.fail}
-		p.compute = b
+		p.client.Compute = b
 		var ids []cluster.InstanceID
 		for one := range c.want {
 			ids = append(ids, one)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/template"
 )
 
 // reading is one group while Groups puts it together.
@@ -40,13 +42,10 @@ func (r *reading) warn(text string) {
 // patience is how long Groups waits for templates and failures once it has the machines.
 const patience = 5 * time.Second
 
-// errLate is why a call beside the machines was given up.
-var errLate = fmt.Errorf("not waited for any longer: %w", context.DeadlineExceeded)
-
 // Groups reads all groups. See provider.Provider. It makes one call per page of
 // groups (100) and rule, one per page of instances (up to 200 groups in one
 // filter), one per launch template whose version is $Latest or $Default, one per group
-// that has fewer machines than it was asked for, one for all spot machines, and once a
+// that has fewer machines than its desired capacity, one for all spot machines, and once a
 // minute one per group that has machines of an older kind.
 func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err := ctx.Err(); err != nil {
@@ -66,32 +65,32 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 		wg    sync.WaitGroup
 		parts [3][]error
 	)
-	// Templates and failures may be late by so much, and no more: whoever waits for the
-	// machines (a join, a drain) is not to wait for a call that hangs.
+	// Templates and failures may be late by patience at most: a join or a drain needs the
+	// machines and must not wait for a call that hangs.
 	beside, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	wg.Go(func() {
 		parts[0] = p.readInstances(ctx, readings)
-		time.AfterFunc(patience, func() { giveUp(errLate) })
+		time.AfterFunc(patience, func() { giveUp(awsapi.ErrLate) })
 	})
-	var templates []resolved
-	wg.Go(func() { templates, parts[1] = p.readTemplates(beside, readings) })
+	var templates []template.Resolved
+	wg.Go(func() { templates, parts[1] = p.templates.Resolve(beside, found) })
 	var failures []failuresOf
 	wg.Go(func() { failures, parts[2] = p.readFailures(beside, readings) })
 	wg.Wait()
 
 	p.readSpot(ctx, readings)
 	for i, r := range readings {
-		r.group.Template, r.group.Quota = templates[i].template, templates[i].quota
-		r.group.Warnings = append(r.group.Warnings, templates[i].warnings...)
-		if templates[i].err != nil {
-			r.group.TemplateStale = templates[i].err.Error()
+		r.group.Template, r.group.Quota = templates[i].Template, templates[i].Quota
+		r.group.Warnings = append(r.group.Warnings, templates[i].Warnings...)
+		if templates[i].Err != nil {
+			r.group.TemplateStale = templates[i].Err.Error()
 		}
 		r.group.Failures = failures[i].list
 		if failures[i].err != nil {
 			r.group.FailuresStale = failures[i].err.Error()
 		}
-		old, warning := r.drift(templates[i].kinds)
+		old, warning := r.drift(templates[i].Startable)
 		if old {
 			r.warn(p.refresh(ctx, r.group.ID))
 		}
@@ -109,7 +108,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	return out, errors.Join(errs...)
 }
 
-// begin fills in what the group itself tells.
+// begin fills in the fields that the group itself has.
 func (p *Provider) begin(source asgtypes.AutoScalingGroup, at time.Time) *reading {
 	r := &reading{source: source, tags: map[string]string{}}
 	for _, tag := range source.Tags {
@@ -152,7 +151,7 @@ func (p *Provider) bounds(source asgtypes.AutoScalingGroup) (lo, hi int, warning
 	return lo, hi, ""
 }
 
-// paused says why AWS will not start machines in the group now.
+// paused is the reason why AWS starts no machines in the group now; empty: it does.
 func paused(source asgtypes.AutoScalingGroup) string {
 	if status := aws.ToString(source.Status); status != "" {
 		return "the group is being deleted: " + status
@@ -191,21 +190,6 @@ func hazards(source asgtypes.AutoScalingGroup) []string {
 		out = append(out, "CapacityRebalance is on: AWS may replace a running spot machine without a drain, unless a lifecycle hook lets it wait (autoscaling:EC2_INSTANCE_TERMINATING)")
 	}
 	return out
-}
-
-// unsupported names the reason why a group's target cannot be counted in machines.
-func unsupported(source asgtypes.AutoScalingGroup) string {
-	if unit := aws.ToString(source.DesiredCapacityType); unit != "" && unit != "units" {
-		return "its desired capacity is counted in " + unit + ", not in machines; set DesiredCapacityType to units"
-	}
-	if policy := source.MixedInstancesPolicy; policy != nil && policy.LaunchTemplate != nil {
-		for _, o := range policy.LaunchTemplate.Overrides {
-			if w := aws.ToString(o.WeightedCapacity); w != "" && w != "1" {
-				return "its instance types carry weights, so its desired capacity is not counted in machines; remove the weights"
-			}
-		}
-	}
-	return ""
 }
 
 // invalid builds an error of kind Invalid for a write.

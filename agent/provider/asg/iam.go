@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
-// PolicyOptions says for whom an IAM policy is.
+// PolicyOptions are the names that an IAM policy is limited to.
 type PolicyOptions struct {
 	// ClusterName limits writes to groups that carry the tag
 	// k8s.io/cluster-autoscaler/<ClusterName>, with any value.
@@ -51,12 +53,12 @@ func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 		return nil, err
 	}
 	o.Partition = orAWS(o.Partition)
-	writes := []string{actionSetDesired, actionTerminate}
+	writes := []string{awsapi.ActionSetDesired, awsapi.ActionTerminate}
 	p := policy{Version: "2012-10-17", Statement: []statement{{
 		Sid: "Read", Effect: "Allow", Resource: []string{"*"},
 		Action: []string{
-			actionDescribeGroups, actionDescribeActivities, actionDescribeRefreshes,
-			actionDescribeInstances, actionDescribeSpot, actionDescribeTypes, actionDescribeImages, actionDescribeVersions, actionMatchTypes,
+			awsapi.ActionDescribeGroups, awsapi.ActionDescribeActivities, awsapi.ActionDescribeRefreshes,
+			awsapi.ActionDescribeInstances, awsapi.ActionDescribeSpot, awsapi.ActionDescribeTypes, awsapi.ActionDescribeImages, awsapi.ActionDescribeVersions, awsapi.ActionMatchTypes,
 		},
 	}}}
 	all := "arn:" + o.Partition + ":autoscaling:*:*:autoScalingGroup:*:autoScalingGroupName/"
@@ -79,6 +81,11 @@ func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 		}
 		p.Statement = append(p.Statement, s)
 	}
+	p.Statement = append(p.Statement, statement{
+		Sid: "ReadConsolesOfGroups", Effect: "Allow", Action: []string{actionConsole}, Resource: []string{"arn:" + o.Partition + ":ec2:*:*:instance/*"},
+		// Every instance of an Auto Scaling group has this tag, and only Auto Scaling sets it.
+		Condition: map[string]map[string]string{"Null": {"aws:ResourceTag/aws:autoscaling:groupName": "false"}},
+	})
 	if o.Parameter != "" {
 		p.Statement = append(p.Statement, statement{Sid: "PublishJoinInformation", Effect: "Allow",
 			Action: []string{"ssm:PutParameter", "ssm:DeleteParameter"}, Resource: []string{parameterARN(o)}})

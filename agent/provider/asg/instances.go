@@ -14,6 +14,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
 // groupTag is set by EC2 Auto Scaling on every machine of a group; the prefix
@@ -57,14 +58,14 @@ func (p *Provider) machines(ctx context.Context, chunk []*reading) (map[cluster.
 		names[i] = string(r.group.ID)
 		out[r.group.ID] = map[string]ec2types.Instance{}
 	}
-	in := &ec2.DescribeInstancesInput{
+	pages := ec2.NewDescribeInstancesPaginator(p.client, &ec2.DescribeInstancesInput{
 		Filters:    []ec2types.Filter{{Name: aws.String("tag:" + groupTag), Values: escapeFilter(names)}},
 		MaxResults: aws.Int32(1000),
-	}
-	for page := 1; ; page++ {
-		answer, err := call(ctx, p, actionDescribeInstances, p.compute.DescribeInstances, in)
+	})
+	for page := 1; pages.HasMorePages(); page++ {
+		answer, err := pages.NextPage(ctx)
 		if err != nil {
-			e := classify("read", "", actionDescribeInstances, err)
+			e := awsapi.Classify("read", "", awsapi.ActionDescribeInstances, err)
 			e.Err = fmt.Errorf("page %d of the instances: %w", page, e.Err)
 			return out, e
 		}
@@ -75,13 +76,8 @@ func (p *Provider) machines(ctx context.Context, chunk []*reading) (map[cluster.
 				}
 			}
 		}
-		if aws.ToString(answer.NextToken) == "" {
-			return out, nil
-		}
-		next := *in
-		next.NextToken = answer.NextToken
-		in = &next
 	}
+	return out, nil
 }
 
 // escapeFilter keeps EC2 from reading * and ? in a group's name as wildcards.
@@ -102,7 +98,7 @@ func groupOf(m ec2types.Instance) cluster.GroupID {
 	return ""
 }
 
-// instancesOf joins what Auto Scaling and EC2 say about one group's machines.
+// instancesOf joins the answers of Auto Scaling and EC2 about one group's machines.
 func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[string]ec2types.Instance) []cluster.Instance {
 	var out []cluster.Instance
 	member := map[string]bool{}
@@ -124,8 +120,8 @@ func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[st
 			in.Interruption = &cluster.Interruption{Why: "Auto Scaling ends it, and a lifecycle hook lets it wait: " + string(life)}
 		}
 		if !listed {
-			// EC2 lists a new machine some seconds late, or never: Created stays zero, and
-			// whoever waits for the machine counts from when it was first seen.
+			// EC2 lists a new machine some seconds late, or never: Created stays zero, and a
+			// wait for the machine counts from its first sight.
 			in.Type = aws.ToString(m.InstanceType)
 		}
 		out = append(out, in)
@@ -152,12 +148,12 @@ func stateOf(m ec2types.Instance) ec2types.InstanceStateName {
 
 func warm(life asgtypes.LifecycleState) bool { return strings.HasPrefix(string(life), "Warmed:") }
 
-// leaving tells that a machine is on its way out of its group.
+// leaving reports whether a machine is on its way out of its group.
 func leaving(life asgtypes.LifecycleState) bool {
 	return strings.HasPrefix(string(life), "Terminat")
 }
 
-// counted tells that a machine is one of those that the desired capacity counts.
+// counted reports whether the desired capacity counts a machine.
 // Standby and detaching machines are not: AWS lowers the desired capacity for them
 // or replaces them.
 func counted(life asgtypes.LifecycleState) bool {
@@ -169,8 +165,8 @@ func counted(life asgtypes.LifecycleState) bool {
 	return !warm(life) && !leaving(life)
 }
 
-// phase joins the two views of a machine. EC2's word on whether a machine exists
-// is final; Auto Scaling's word on whether it is on its way out comes next.
+// phase joins the two views of a machine. EC2 decides whether a machine exists; Auto
+// Scaling decides after it whether the machine leaves the group.
 func phase(life asgtypes.LifecycleState, state ec2types.InstanceStateName, listed bool) cluster.Phase {
 	switch {
 	case state == ec2types.InstanceStateNameTerminated:
@@ -263,7 +259,7 @@ func set(list []string) []string {
 	return slices.Compact(list)
 }
 
-// attached tells whether an interface is the machine's now.
+// attached reports whether an interface is attached to the machine now.
 func attached(face ec2types.InstanceNetworkInterface) bool {
 	return face.Attachment == nil || face.Attachment.Status == "" || face.Attachment.Status == ec2types.AttachmentStatusAttached
 }

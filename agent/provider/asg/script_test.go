@@ -18,6 +18,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
 // script is an AWS of which each test writes only the calls that matter.
@@ -42,30 +43,30 @@ func (s *script) did(action string) error {
 func code(c, message string) error { return &smithy.GenericAPIError{Code: c, Message: message} }
 
 func (s *script) DescribeAutoScalingGroups(context.Context, *autoscaling.DescribeAutoScalingGroupsInput, ...func(*autoscaling.Options)) (*autoscaling.DescribeAutoScalingGroupsOutput, error) {
-	return &autoscaling.DescribeAutoScalingGroupsOutput{AutoScalingGroups: s.groups}, s.did(actionDescribeGroups)
+	return &autoscaling.DescribeAutoScalingGroupsOutput{AutoScalingGroups: s.groups}, s.did(awsapi.ActionDescribeGroups)
 }
 func (s *script) DescribeScalingActivities(context.Context, *autoscaling.DescribeScalingActivitiesInput, ...func(*autoscaling.Options)) (*autoscaling.DescribeScalingActivitiesOutput, error) {
-	return &autoscaling.DescribeScalingActivitiesOutput{}, s.fail[actionDescribeActivities]
+	return &autoscaling.DescribeScalingActivitiesOutput{}, s.fail[awsapi.ActionDescribeActivities]
 }
 func (s *script) SetDesiredCapacity(_ context.Context, in *autoscaling.SetDesiredCapacityInput, _ ...func(*autoscaling.Options)) (*autoscaling.SetDesiredCapacityOutput, error) {
 	s.desired = append(s.desired, *in.DesiredCapacity)
-	return &autoscaling.SetDesiredCapacityOutput{}, s.did(actionSetDesired)
+	return &autoscaling.SetDesiredCapacityOutput{}, s.did(awsapi.ActionSetDesired)
 }
 func (s *script) TerminateInstanceInAutoScalingGroup(_ context.Context, in *autoscaling.TerminateInstanceInAutoScalingGroupInput, _ ...func(*autoscaling.Options)) (*autoscaling.TerminateInstanceInAutoScalingGroupOutput, error) {
 	if !aws.ToBool(in.ShouldDecrementDesiredCapacity) {
 		return nil, errors.New("without a decrement")
 	}
 	s.terminated = append(s.terminated, *in.InstanceId)
-	return &autoscaling.TerminateInstanceInAutoScalingGroupOutput{}, s.did(actionTerminate)
+	return &autoscaling.TerminateInstanceInAutoScalingGroupOutput{}, s.did(awsapi.ActionTerminate)
 }
 func (s *script) DescribeInstances(_ context.Context, in *ec2.DescribeInstancesInput, _ ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
-	return &ec2.DescribeInstancesOutput{Reservations: []ec2types.Reservation{{Instances: s.instances}}}, s.fail[actionDescribeInstances]
+	return &ec2.DescribeInstancesOutput{Reservations: []ec2types.Reservation{{Instances: s.instances}}}, s.fail[awsapi.ActionDescribeInstances]
 }
 func (s *script) DescribeSpotInstanceRequests(context.Context, *ec2.DescribeSpotInstanceRequestsInput, ...func(*ec2.Options)) (*ec2.DescribeSpotInstanceRequestsOutput, error) {
-	return &ec2.DescribeSpotInstanceRequestsOutput{}, s.did(actionDescribeSpot)
+	return &ec2.DescribeSpotInstanceRequestsOutput{}, s.did(awsapi.ActionDescribeSpot)
 }
 func (s *script) DescribeInstanceRefreshes(context.Context, *autoscaling.DescribeInstanceRefreshesInput, ...func(*autoscaling.Options)) (*autoscaling.DescribeInstanceRefreshesOutput, error) {
-	return &autoscaling.DescribeInstanceRefreshesOutput{}, s.did(actionDescribeRefreshes)
+	return &autoscaling.DescribeInstanceRefreshesOutput{}, s.did(awsapi.ActionDescribeRefreshes)
 }
 func (s *script) DescribeInstanceTypes(_ context.Context, in *ec2.DescribeInstanceTypesInput, _ ...func(*ec2.Options)) (*ec2.DescribeInstanceTypesOutput, error) {
 	out := &ec2.DescribeInstanceTypesOutput{}
@@ -77,23 +78,23 @@ func (s *script) DescribeInstanceTypes(_ context.Context, in *ec2.DescribeInstan
 		info.InstanceType = t
 		out.InstanceTypes = append(out.InstanceTypes, info)
 	}
-	return out, s.did(actionDescribeTypes)
+	return out, s.did(awsapi.ActionDescribeTypes)
 }
 func (s *script) DescribeLaunchTemplateVersions(context.Context, *ec2.DescribeLaunchTemplateVersionsInput, ...func(*ec2.Options)) (*ec2.DescribeLaunchTemplateVersionsOutput, error) {
 	return &ec2.DescribeLaunchTemplateVersionsOutput{LaunchTemplateVersions: []ec2types.LaunchTemplateVersion{
-		{LaunchTemplateId: aws.String("lt-1"), VersionNumber: aws.Int64(3), LaunchTemplateData: &s.data}}}, s.did(actionDescribeVersions)
+		{LaunchTemplateId: aws.String("lt-1"), VersionNumber: aws.Int64(3), LaunchTemplateData: &s.data}}}, s.did(awsapi.ActionDescribeVersions)
 }
 func (s *script) DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func(*ec2.Options)) (*ec2.DescribeImagesOutput, error) {
 	out := &ec2.DescribeImagesOutput{}
 	if s.image != nil {
 		out.Images = []ec2types.Image{*s.image}
 	}
-	return out, s.did(actionDescribeImages)
+	return out, s.did(awsapi.ActionDescribeImages)
 }
 func (s *script) GetInstanceTypesFromInstanceRequirements(_ context.Context, in *ec2.GetInstanceTypesFromInstanceRequirementsInput, _ ...func(*ec2.Options)) (*ec2.GetInstanceTypesFromInstanceRequirementsOutput, error) {
 	s.matched = in
 	return &ec2.GetInstanceTypesFromInstanceRequirementsOutput{InstanceTypes: []ec2types.InstanceTypeInfoFromInstanceRequirements{
-		{InstanceType: aws.String("m5.large")}}}, s.did(actionMatchTypes)
+		{InstanceType: aws.String("m5.large")}}}, s.did(awsapi.ActionMatchTypes)
 }
 
 func info(vcpus int32, mib int64, archs ...ec2types.ArchitectureType) ec2types.InstanceTypeInfo {
@@ -180,7 +181,7 @@ func TestDeleteErrorsOfAWS(t *testing.T) {
 		"unknown": {code("Novelty", "new"), provider.Other, "Novelty"},
 	} {
 		s, p := stage()
-		s.fail[actionTerminate] = c.err
+		s.fail[awsapi.ActionTerminate] = c.err
 		err := p.Delete(background, "pool", id("i-1"))
 		if provider.KindOf(err) != c.kind || err == nil || !strings.Contains(err.Error(), c.word) {
 			t.Errorf("%s: %v", name, err)
@@ -197,14 +198,14 @@ func TestDeleteOfWhatTheGroupForgot(t *testing.T) {
 	for state, kind := range map[ec2types.InstanceStateName]provider.Kind{"terminated": 0, "shutting-down": 0, "running": provider.NotFound} {
 		s, p := stage()
 		s.instances[0].State.Name = state
-		s.fail[actionTerminate] = code("ValidationError", "Instance Id not found - No managed instance found for instance ID: i-1")
+		s.fail[awsapi.ActionTerminate] = code("ValidationError", "Instance Id not found - No managed instance found for instance ID: i-1")
 		if err := p.Delete(background, "pool", id("i-1")); provider.KindOf(err) != kind || (err != nil) != (kind != 0) {
 			t.Errorf("%s: %v", state, err)
 		}
 	}
 	s, p := stage()
 	s.groups[0].Instances = s.groups[0].Instances[1:]
-	s.fail[actionDescribeInstances] = code("InvalidInstanceID.NotFound", "The instance ID 'i-1' does not exist")
+	s.fail[awsapi.ActionDescribeInstances] = code("InvalidInstanceID.NotFound", "The instance ID 'i-1' does not exist")
 	if err := p.Delete(background, "pool", id("i-1")); err != nil {
 		t.Errorf("EC2 has forgotten it: %v", err)
 	}
@@ -247,7 +248,7 @@ func TestTemplateOfScripts(t *testing.T) {
 		}},
 		"root volume of the launch template": {edit: func(s *script) { s.image.RootDeviceName = aws.String("/dev/xvda") },
 			check: func(t cluster.Template, _ *script) bool { return t.Capacity.EphemeralStorage == 50<<30 }},
-		"images denied": {edit: func(s *script) { s.fail[actionDescribeImages] = code("UnauthorizedOperation", "no") },
+		"images denied": {edit: func(s *script) { s.fail[awsapi.ActionDescribeImages] = code("UnauthorizedOperation", "no") },
 			warning: "allow ec2:DescribeImages", check: func(t cluster.Template, _ *script) bool {
 				return t.Capacity.EphemeralStorage == 50<<30 && t.Labels["kubernetes.io/arch"] == "amd64"
 			}},
@@ -255,13 +256,15 @@ func TestTemplateOfScripts(t *testing.T) {
 		"launch configuration": {edit: func(s *script) {
 			s.groups[0].LaunchTemplate, s.groups[0].LaunchConfigurationName = nil, aws.String("old")
 		}, unknown: "launch configuration old"},
-		"nothing":       {edit: func(s *script) { s.groups[0].LaunchTemplate = nil }, unknown: "no launch template"},
-		"no type":       {edit: func(s *script) { s.data.InstanceType = "" }, unknown: "names no instance type"},
-		"unknown type":  {edit: func(s *script) { s.data.InstanceType = "x9.huge" }, unknown: "x9.huge"},
-		"template gone": {edit: func(s *script) { s.fail[actionDescribeVersions] = code("InvalidLaunchTemplateId.NotFound", "gone") }, unknown: "lt-1 version $Latest"},
-		"throttled":     {edit: func(s *script) { s.fail[actionDescribeVersions] = code("RequestLimitExceeded", "slow") }, unknown: "RequestLimitExceeded", stale: true},
-		"types denied":  {edit: func(s *script) { s.fail[actionDescribeTypes] = code("UnauthorizedOperation", "no") }, unknown: "allow ec2:DescribeInstanceTypes", stale: true},
-		"vcpu units":    {edit: func(s *script) { s.groups[0].DesiredCapacityType = aws.String("vcpu") }, unknown: "vcpu"},
+		"nothing":      {edit: func(s *script) { s.groups[0].LaunchTemplate = nil }, unknown: "no launch template"},
+		"no type":      {edit: func(s *script) { s.data.InstanceType = "" }, unknown: "names no instance type"},
+		"unknown type": {edit: func(s *script) { s.data.InstanceType = "x9.huge" }, unknown: "x9.huge"},
+		"template gone": {edit: func(s *script) {
+			s.fail[awsapi.ActionDescribeVersions] = code("InvalidLaunchTemplateId.NotFound", "gone")
+		}, unknown: "lt-1 version $Latest"},
+		"throttled":    {edit: func(s *script) { s.fail[awsapi.ActionDescribeVersions] = code("RequestLimitExceeded", "slow") }, unknown: "RequestLimitExceeded", stale: true},
+		"types denied": {edit: func(s *script) { s.fail[awsapi.ActionDescribeTypes] = code("UnauthorizedOperation", "no") }, unknown: "allow ec2:DescribeInstanceTypes", stale: true},
+		"vcpu units":   {edit: func(s *script) { s.groups[0].DesiredCapacityType = aws.String("vcpu") }, unknown: "vcpu"},
 		"weight": {edit: func(s *script) {
 			s.groups[0].MixedInstancesPolicy = mixed(asgtypes.LaunchTemplateOverrides{InstanceType: aws.String("m5.large"), WeightedCapacity: aws.String("4")})
 		}, unknown: "weights"},
@@ -288,7 +291,7 @@ func TestTemplateOfScripts(t *testing.T) {
 			s.data.CpuOptions = &ec2types.LaunchTemplateCpuOptions{CoreCount: aws.Int32(1), ThreadsPerCore: aws.Int32(1)}
 		}, check: func(t cluster.Template, _ *script) bool { return t.Capacity.MilliCPU == 1000 }},
 		"resources tags win": {edit: func(s *script) {
-			s.groups[0].Tags = []asgtypes.TagDescription{{Key: aws.String(tagResources + "memory"), Value: aws.String("4Gi")}, {Key: aws.String(tagResources + "pods"), Value: aws.String("17")}}
+			s.groups[0].Tags = []asgtypes.TagDescription{{Key: aws.String("k8s.io/cluster-autoscaler/node-template/resources/" + "memory"), Value: aws.String("4Gi")}, {Key: aws.String("k8s.io/cluster-autoscaler/node-template/resources/" + "pods"), Value: aws.String("17")}}
 		}, check: func(t cluster.Template, _ *script) bool {
 			return t.Capacity.Memory == 4<<30 && t.Allocatable.Pods == 17
 		}},
@@ -330,10 +333,10 @@ func TestFactsAreAskedForOnce(t *testing.T) {
 	s.groups[0].LaunchTemplate.Version = aws.String("3")
 	first := read(t, p).Template
 	s.calls = nil
-	if again := read(t, p).Template; again.Spec != first.Spec || !slices.Equal(s.calls, []string{actionDescribeGroups}) {
+	if again := read(t, p).Template; again.Spec != first.Spec || !slices.Equal(s.calls, []string{awsapi.ActionDescribeGroups}) {
 		t.Errorf("calls of a second read: %q", s.calls)
 	}
-	s.groups[0].Tags = []asgtypes.TagDescription{{Key: aws.String(tagLabel + "a"), Value: aws.String("b")}}
+	s.groups[0].Tags = []asgtypes.TagDescription{{Key: aws.String("k8s.io/cluster-autoscaler/node-template/label/" + "a"), Value: aws.String("b")}}
 	if changed := read(t, p).Template; changed.Spec == first.Spec {
 		t.Error("a label tag does not change the spec")
 	}
@@ -347,9 +350,9 @@ func TestCallHook(t *testing.T) {
 	s, p := stage()
 	var got []Call
 	WithCallHook(func(c Call) { got = append(got, c) })(p)
-	s.fail[actionSetDesired] = code("Throttling", "slow")
+	s.fail[awsapi.ActionSetDesired] = code("Throttling", "slow")
 	err := p.Resize(background, "pool", 2, 3)
-	if provider.KindOf(err) != provider.Transient || len(got) != 2 || got[1].Action != actionSetDesired || got[1].Err == nil {
+	if provider.KindOf(err) != provider.Transient || len(got) != 2 || got[1].Action != awsapi.ActionSetDesired || got[1].Err == nil {
 		t.Errorf("%v, %+v", err, got)
 	}
 }

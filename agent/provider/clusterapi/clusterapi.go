@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -23,11 +22,7 @@ type Provider struct {
 	now         func() time.Time
 	facts       facts
 	infra       infraMachines
-
-	// writing holds one place per group: between the read and the write of a
-	// compare-and-set no other write of this process may come.
-	mu      sync.Mutex
-	writing map[cluster.GroupID]chan struct{}
+	locks       provider.Locks // held from the read to the write of a change of a group
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -61,7 +56,7 @@ func New(_ context.Context, c Config, kubeconfig string, reservation cluster.Res
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{cfg: c, set: set, reservation: reservation, now: time.Now, writing: map[cluster.GroupID]chan struct{}{}}
+	p := &Provider{cfg: c, set: set, reservation: reservation, now: time.Now}
 	if p.management, err = capi.NewClient(management, c.Timeout); err != nil {
 		return nil, err
 	}
@@ -88,28 +83,6 @@ func (p *Provider) Check(ctx context.Context) error {
 	return fail("read", "", "", provider.NotFound,
 		"put "+p.set.keys.minSize()+" and "+p.set.keys.maxSize()+" on the MachineDeployments, and check the rules",
 		"no annotated MachineDeployment, MachineSet or MachinePool matches %s", strings.Join(rules, " or "))
-}
-
-// lock waits for its turn to write to a group, no longer than ctx lasts. The caller
-// calls unlock when err is nil.
-func (p *Provider) lock(ctx context.Context, op string, id cluster.GroupID) (unlock func(), err error) {
-	p.mu.Lock()
-	turn := p.writing[id]
-	if turn == nil {
-		turn = make(chan struct{}, 1)
-		p.writing[id] = turn
-	}
-	p.mu.Unlock()
-	// Asked for first: with both ready, select would toss a coin.
-	if err := ctx.Err(); err != nil {
-		return nil, &provider.Error{Op: op, Group: id, Err: err}
-	}
-	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
-	case <-ctx.Done():
-		return nil, &provider.Error{Op: op, Group: id, Kind: provider.Transient, Err: ctx.Err()}
-	}
 }
 
 // The scalable kinds, in the order of the lists.

@@ -101,7 +101,7 @@ func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluste
 	if len(ids) == 0 {
 		return ctx.Err()
 	}
-	unlock, err := p.lock(ctx, "delete", id)
+	unlock, err := p.locks.Lock(ctx, "delete", id)
 	if err != nil {
 		return err
 	}

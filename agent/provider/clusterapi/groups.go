@@ -48,13 +48,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read: %w", err)
 	}
-	clusters, pauses := map[string]*capi.Cluster{}, map[string]error{}
-	for _, sc := range scopes {
-		maps.Copy(clusters, sc.clusters)
-		if sc.noPause != nil {
-			pauses[sc.namespace] = sc.noPause
-		}
-	}
+	clusters, pauses := pausable(scopes)
 	infra := p.readInfra(ctx, sources)
 	annotated := p.annotatedNodes(ctx, sources)
 	out := make([]cluster.NodeGroup, 0, len(sources))
@@ -78,6 +72,19 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	}
 	p.collisions(out)
 	return out, errors.Join(errs...)
+}
+
+// pausable returns the Clusters of all scopes by namespace and name, and the namespaces
+// whose Clusters could not be read, each with its error.
+func pausable(scopes []*scope) (clusters map[string]*capi.Cluster, unread map[string]error) {
+	clusters, unread = map[string]*capi.Cluster{}, map[string]error{}
+	for _, sc := range scopes {
+		maps.Copy(clusters, sc.clusters)
+		if sc.noPause != nil {
+			unread[sc.namespace] = sc.noPause
+		}
+	}
+	return clusters, unread
 }
 
 // pauseUnknown records that the Clusters could not be read; err nil: they could. A transient

@@ -47,7 +47,7 @@ func (p *Provider) setReplicas(ctx context.Context, version string, o *capi.Scal
 // no Node.
 func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
 	const op = "resize"
-	unlock, err := p.lock(ctx, op, id)
+	unlock, err := p.locks.Lock(ctx, op, id)
 	if err != nil {
 		return err
 	}

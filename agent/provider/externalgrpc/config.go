@@ -21,8 +21,8 @@ type Config struct {
 	// CertFile and KeyFile are the agent's certificate and key, in PEM form.
 	CertFile string `split_words:"true"`
 	KeyFile  string `split_words:"true"`
-	// CAFile has the authorities of the plug-in's certificate. Empty: those that this
-	// machine trusts.
+	// CAFile has the authorities of the plug-in's certificate. Empty: the authorities
+	// that this machine trusts.
 	CAFile string `split_words:"true"`
 	// ServerName is the name in the plug-in's certificate. Empty: the address's host.
 	ServerName string `split_words:"true"`

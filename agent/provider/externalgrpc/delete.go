@@ -18,7 +18,7 @@ func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluste
 	if len(ids) == 0 {
 		return ctx.Err()
 	}
-	unlock, err := p.lock(ctx, op, id)
+	unlock, err := p.locks.Lock(ctx, op, id)
 	if err != nil {
 		return err
 	}

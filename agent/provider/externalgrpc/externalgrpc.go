@@ -1,7 +1,6 @@
 package externalgrpc
 
 import (
-	"context"
 	"encoding/json"
 	"sync"
 	"time"
@@ -21,10 +20,9 @@ type Provider struct {
 	defaults    cluster.Options
 	now         func() time.Time
 
-	// writing holds one place per group: between the read and the write of a
-	// compare-and-set no other write of this process may come.
+	locks provider.Locks // held from the read to the write of a change of a group
+
 	mu      sync.Mutex
-	writing map[cluster.GroupID]chan struct{}
 	seen    map[cluster.InstanceID]sight
 	surplus map[cluster.GroupID]time.Time // since when a group has listed more machines than its target
 	noPrice time.Time                     // until then PricingNodePrice, which was UNIMPLEMENTED, is not called
@@ -84,8 +82,7 @@ func New(c Config, reservation cluster.Reservation, opts ...Option) (*Provider, 
 	}
 	p := &Provider{
 		reservation: reservation, now: time.Now,
-		section: func() json.RawMessage { return nil },
-		writing: map[cluster.GroupID]chan struct{}{}, seen: map[cluster.InstanceID]sight{}, surplus: map[cluster.GroupID]time.Time{},
+		section: func() json.RawMessage { return nil }, seen: map[cluster.InstanceID]sight{}, surplus: map[cluster.GroupID]time.Time{},
 	}
 	p.plugin, p.client = newClient(s)
 	for _, o := range opts {
@@ -96,25 +93,3 @@ func New(c Config, reservation cluster.Reservation, opts ...Option) (*Provider, 
 
 // Close ends the connections to the plug-in. The provider can still be used.
 func (p *Provider) Close() { p.client.closeIdle() }
-
-// lock waits for its turn to write to a group, no longer than ctx lasts. The caller
-// calls unlock when err is nil.
-func (p *Provider) lock(ctx context.Context, op string, id cluster.GroupID) (unlock func(), err error) {
-	p.mu.Lock()
-	turn := p.writing[id]
-	if turn == nil {
-		turn = make(chan struct{}, 1)
-		p.writing[id] = turn
-	}
-	p.mu.Unlock()
-	// Asked for first: with both ready, select would toss a coin.
-	if err := ctx.Err(); err != nil {
-		return nil, &provider.Error{Op: op, Group: id, Err: err}
-	}
-	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
-	case <-ctx.Done():
-		return nil, &provider.Error{Op: op, Group: id, Kind: provider.Transient, Err: ctx.Err()}
-	}
-}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 )
 
 // Cloud is the cloud. Its methods are safe for concurrent use.
@@ -236,7 +237,7 @@ func (c *Cloud) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 func (c *Cloud) copied(list []cluster.NodeGroup) []cluster.NodeGroup {
 	out := make([]cluster.NodeGroup, len(list))
 	for i := range list {
-		out[i] = provider.Clone(list[i])
+		out[i] = wrap.Clone(list[i])
 	}
 	return out
 }
@@ -268,7 +269,7 @@ func (g *group) read(now time.Time) cluster.NodeGroup {
 	for _, i := range g.instances {
 		out.Instances = append(out.Instances, i.facts)
 	}
-	return provider.Clone(out)
+	return wrap.Clone(out)
 }
 
 // Resize implements provider.Provider.

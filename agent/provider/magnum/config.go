@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Config says which node groups are ours. Under the product's prefix its variables are
+// Config defines which node groups are ours. Under the product's prefix its variables are
 // AUTOSCALER_MAGNUM_CLUSTER and so on; how OpenStack is reached is said by
 // AUTOSCALER_OPENSTACK_*.
 type Config struct {
@@ -24,14 +24,14 @@ type Config struct {
 	// DefaultNodeGroup, which Cluster Autoscaler's first Magnum provider used, means the
 	// cluster's default worker group.
 	Groups []string `split_words:"true"`
-	// Heat says whether Heat is asked which servers belong to a node group: "auto" where
+	// Heat is whether Heat is read for the servers of a node group: "auto" where
 	// the catalog has it and it may be read, or "never".
 	Heat string `split_words:"true" default:"auto"`
-	// RemovesByName says whether the cluster's driver honours nodes_to_remove: "auto"
+	// RemovesByName is whether the cluster's driver honours nodes_to_remove: "auto"
 	// knows Magnum's Heat drivers and magnum-cluster-api (they do) and magnum-capi-helm
 	// (it does not); "yes" or "no" for others.
 	RemovesByName string `split_words:"true" default:"auto"`
-	// Arch is the processor architecture of the nodes, which Magnum does not tell.
+	// Arch is the processor architecture of the nodes, which Magnum does not know.
 	Arch string `split_words:"true" default:"amd64"`
 	// VMMemoryOverheadPercent is the part of a flavor's memory that firmware and kernel
 	// keep from the kubelet, until a real node of the same kind has been seen.

@@ -9,8 +9,8 @@
 // drivers give together with the addresses that Magnum reports.
 //
 // Magnum accepts a resize before anybody knows whether it works, and loses one that
-// comes while another is under way. So one operation per cluster is asked for at a time;
-// what was asked for and has not shown yet is remembered until it shows. Beside that only
+// comes while another is under way. So one operation per cluster is sent at a time; an
+// operation that no read has shown yet is remembered until one does. Beside that only
 // what does not change is remembered: flavors, and that a server which was removed by
 // name is gone.
 //

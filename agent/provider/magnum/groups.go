@@ -86,7 +86,7 @@ func (p *Provider) readMembers(ctx context.Context, c *magnumCluster, list []rea
 	wait.Wait()
 }
 
-// group puts together what was read of one group.
+// group builds one group from its reads.
 func (p *Provider) group(ctx context.Context, c *magnumCluster, r *reading, v view) (cluster.NodeGroup, []error) {
 	g := cluster.NodeGroup{ID: cluster.GroupID(r.Name)}
 	var errs []error
@@ -157,14 +157,14 @@ func (p *Provider) population(c *magnumCluster, r *reading, v view, g *cluster.N
 func (m membership) living(v view) int {
 	n := 0
 	for _, s := range m.servers {
-		if phase := phaseOf(s); phase != cluster.PhaseGone && phase != cluster.PhaseDeleting && !v.going(normalUUID(s.ID)) {
+		if phase := phaseOf(s); phase != cluster.PhaseGone && phase != cluster.PhaseDeleting && !v.going(openstack.UUID(s.ID)) {
 			n++
 		}
 	}
 	return n
 }
 
-// delivered tells that no operation is under way and that Magnum will not bring the
+// delivered reports whether no operation is under way and that Magnum will not bring the
 // nodes that it counts and that are not there: it tries once. The nodes that are there
 // are the target then, so that asking for more asks Magnum again.
 func (p *Provider) delivered(r *reading, v view) bool {

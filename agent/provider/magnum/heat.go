@@ -108,9 +108,3 @@ func findStack(ctx context.Context, api *gophercloud.ServiceClient, id string) (
 	}
 	return s, err
 }
-
-// absent tells an answer by which Heat has nothing for us, as opposed to one that says
-// nothing.
-func absent(err error) bool {
-	return gophercloud.ResponseCodeIs(err, http.StatusNotFound) || gophercloud.ResponseCodeIs(err, http.StatusForbidden)
-}

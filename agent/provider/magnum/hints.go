@@ -32,7 +32,7 @@ const (
 	labelBootVolume = "boot_volume_size"  // GiB of the root volume; 0 or none: the flavor's disk
 )
 
-// hints are what the labels of a node group say about its nodes.
+// hints are the facts about a node group's nodes in its labels.
 type hints struct {
 	labels    map[string]string
 	taints    []cluster.Taint
@@ -47,7 +47,7 @@ type hints struct {
 var taintForm = regexp.MustCompile(`^(.*):(NoSchedule|NoExecute|PreferNoSchedule)$`)
 
 // parseHints reads a node group's labels. What cannot be read is left out and named in
-// a warning; the group goes on.
+// a warning; the group is still scaled.
 func parseHints(labels map[string]string) hints {
 	h := hints{labels: map[string]string{}, resources: map[string]int64{}}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {

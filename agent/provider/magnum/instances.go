@@ -1,7 +1,6 @@
 package magnum
 
 import (
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,21 +11,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
-
-var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
-
-// normalUUID returns a UUID with dashes in lower case: of a UUID in any case, or of the
-// 32 digits that a machine ID has. Anything else gives nothing.
-func normalUUID(s string) string {
-	s = strings.ToLower(strings.Trim(s, "{} "))
-	if len(s) == 32 && !strings.Contains(s, "-") {
-		s = s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
-	}
-	if !uuidForm.MatchString(s) {
-		return ""
-	}
-	return s
-}
 
 // providerID is the form that the OpenStack cloud provider writes.
 func providerID(uuid string) cluster.InstanceID {
@@ -49,7 +33,7 @@ func parseProviderID(id cluster.InstanceID) (uuid string, ok bool) {
 		}
 		s = parts[len(parts)-1]
 	}
-	uuid = normalUUID(s)
+	uuid = openstack.UUID(s)
 	return uuid, uuid != ""
 }
 
@@ -82,8 +66,8 @@ func phaseOf(s *servers.Server) cluster.Phase {
 
 // instance converts one server of a group.
 func (p *Provider) instance(s *servers.Server, v view, types map[string]string) cluster.Instance {
-	in := cluster.Instance{ID: providerID(s.ID), Phase: phaseOf(s), Created: s.Created, Zone: s.AvailabilityZone, Addresses: addressesOf(s)}
-	if v.going(normalUUID(s.ID)) && in.Phase != cluster.PhaseGone {
+	in := cluster.Instance{ID: providerID(s.ID), Phase: phaseOf(s), Created: s.Created, Zone: s.AvailabilityZone, Addresses: openstack.Addresses(s)}
+	if v.going(openstack.UUID(s.ID)) && in.Phase != cluster.PhaseGone {
 		in.Phase = cluster.PhaseDeleting
 	}
 	in.Member = in.Phase != cluster.PhaseGone
@@ -134,21 +118,4 @@ func names(server string) []string {
 	list = slices.DeleteFunc(list, func(s string) bool { return s == "" })
 	slices.Sort(list)
 	return slices.Compact(list)
-}
-
-// addressesOf are the addresses of a server's ports and the floating ones on them.
-func addressesOf(s *servers.Server) []netip.Addr {
-	var out []netip.Addr
-	for _, network := range s.Addresses {
-		list, _ := network.([]any)
-		for _, one := range list {
-			fields, _ := one.(map[string]any)
-			text, _ := fields["addr"].(string)
-			if a, err := netip.ParseAddr(text); err == nil {
-				out = append(out, a.Unmap().WithZone(""))
-			}
-		}
-	}
-	slices.SortFunc(out, netip.Addr.Compare)
-	return slices.Compact(out)
 }

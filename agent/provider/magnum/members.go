@@ -21,14 +21,14 @@ import (
 type evidence int
 
 const (
-	none      evidence = iota // the group has no servers, or they cannot be told
+	none      evidence = iota // the group has no servers, or they cannot be identified
 	metadata                  // the driver wrote the group's UUID into the servers' metadata
 	heat                      // the group's stack lists them
 	stackName                 // Cluster API drivers: the stack ID, which is unique, begins their names
 	address                   // Heat drivers without Heat: a name in their form, and an address that Magnum reports
 )
 
-// membership is what is known of the servers of one node group.
+// membership is the knowledge about the servers of one node group.
 type membership struct {
 	by      evidence
 	servers []*servers.Server
@@ -42,7 +42,7 @@ type membership struct {
 	// unproven is how many servers have a name in the group's form and nothing else that
 	// shows them to be its own.
 	unproven int
-	// sure tells that two different reads agree on the servers.
+	// sure is true if two different reads agree on the servers.
 	sure bool
 	err  *provider.Error
 }
@@ -73,13 +73,13 @@ func (p *Provider) server(ctx context.Context, uuid string) (*servers.Server, er
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil, nil
 	}
-	if err == nil && (s == nil || normalUUID(s.ID) != uuid) {
+	if err == nil && (s == nil || openstack.UUID(s.ID) != uuid) {
 		return nil, errHollow
 	}
 	return s, err
 }
 
-// confirm tells whether Nova's short list has the same servers as the long one.
+// confirm reports whether Nova's short list has the same servers as the long one.
 func (p *Provider) confirm(ctx context.Context, all []servers.Server) bool {
 	nova, err := p.session.Service(ctx, "compute", "")
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *Provider) explain(ctx context.Context, group []*servers.Server, all []s
 		fault, known := p.faults[s.ID]
 		p.mu.Unlock()
 		if !known {
-			whole, err := p.server(ctx, normalUUID(s.ID))
+			whole, err := p.server(ctx, openstack.UUID(s.ID))
 			if err != nil || whole == nil {
 				continue
 			}
@@ -158,7 +158,7 @@ func (p *Provider) memberList(ctx context.Context, c *magnumCluster, r *reading,
 	if stack == "" {
 		stack = c.StackID
 	}
-	if stack != "" && !uuidForm.MatchString(stack) {
+	if stack != "" && openstack.UUID(stack) == "" {
 		m.by = stackName
 		for i := range all {
 			if byStack(all[i].Name, stack, r.Name, r.others) {
@@ -185,12 +185,12 @@ func (p *Provider) memberList(ctx context.Context, c *magnumCluster, r *reading,
 func (p *Provider) byHeat(ctx context.Context, id cluster.GroupID, refs map[string]string, why string, all []servers.Server) membership {
 	m := membership{by: heat, why: why, sure: true}
 	for index, ref := range refs {
-		uuid := normalUUID(ref)
+		uuid := openstack.UUID(ref)
 		if uuid == "" {
 			m.vacant = append(m.vacant, index)
 			continue
 		}
-		at := slices.IndexFunc(all, func(s servers.Server) bool { return normalUUID(s.ID) == uuid })
+		at := slices.IndexFunc(all, func(s servers.Server) bool { return openstack.UUID(s.ID) == uuid })
 		if at < 0 {
 			s, err := p.server(ctx, uuid)
 			switch {
@@ -212,7 +212,7 @@ func (p *Provider) byHeat(ctx context.Context, id cluster.GroupID, refs map[stri
 
 var machineForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+){0,3}$`)
 
-// byStack tells whether a server's name is that of a machine of a group in the form of
+// byStack reports whether a server's name is that of a machine of a group in the form of
 // the Cluster API drivers: "<stack ID>-<group>-<generated>". others are the cluster's
 // other groups, whose name may begin with this one's.
 func byStack(name, stack, group string, others []string) bool {
@@ -263,7 +263,7 @@ func byAddress(c *magnumCluster, r *reading, all []servers.Server) membership {
 		} else {
 			stacks[parts[1]] = append(stacks[parts[1]], s)
 		}
-		for _, a := range addressesOf(s) {
+		for _, a := range openstack.Addresses(s) {
 			proven[parts[1]] = proven[parts[1]] || slices.Contains(reported, a.String())
 		}
 	}
@@ -291,7 +291,7 @@ func heatBase(s string) string {
 	return strings.ToLower(notInStack.ReplaceAllString(strings.NewReplacer("_", "-", ".", "-").Replace(s), ""))
 }
 
-// removesByName tells whether the driver of a group removes the node that is named.
+// removesByName reports whether the driver of a group removes the node that is named.
 // magnum-capi-helm ignores names: it would remove whichever node Cluster API picks.
 func (p *Provider) removesByName(c *magnumCluster, g *nodeGroup) bool {
 	switch p.cfg.RemovesByName {
@@ -304,14 +304,14 @@ func (p *Provider) removesByName(c *magnumCluster, g *nodeGroup) bool {
 	if stack == "" {
 		stack = c.StackID
 	}
-	return stack == "" || uuidForm.MatchString(stack) || capiName.MatchString(stack)
+	return stack == "" || openstack.UUID(stack) != "" || capiName.MatchString(stack)
 }
 
 // capiName is the form of the stack ID of magnum-cluster-api, which marks the machines
 // that are named before it lowers the count.
 var capiName = regexp.MustCompile(`^kube-[a-z0-9]{5}$`)
 
-// untold explains a group whose servers cannot be told from others.
+// untold is the error of a group whose servers cannot be told from others.
 func untold(r *reading) error {
 	return fmt.Errorf("of %d servers whose names are in the form of its nodes none can be shown to be one of the %d that Magnum counts: let the credentials read Heat's stacks", r.members.unproven, r.NodeCount)
 }

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // removed is a server that this process had removed from a group. Nova forgets servers:
 // it lists none as deleted. So that the others need not wait until a server that is not
 // listed any more counts as gone, those that were removed by name are asked for once, and
-// Nova's 404 is told. That holds for ever: no UUID comes twice.
+// Nova's 404 is believed for ever: no UUID comes twice.
 type removed struct {
 	group string // UUID
 	at    time.Time
@@ -31,7 +33,7 @@ func (p *Provider) noteRemoved(uuid, group string) {
 }
 
 // bury adds to a membership the servers that were removed by name and are gone. A read
-// that fails says nothing about a server, and it is asked for again.
+// that fails is no evidence about a server, and is repeated by the next one.
 func (p *Provider) bury(ctx context.Context, group string, m *membership) {
 	p.mu.Lock()
 	maps.DeleteFunc(p.removed, func(_ string, r removed) bool { return p.now().Sub(r.at) > toldFor })
@@ -45,7 +47,7 @@ func (p *Provider) bury(ctx context.Context, group string, m *membership) {
 	}
 	p.mu.Unlock()
 	for _, uuid := range ours {
-		if slices.ContainsFunc(m.servers, func(s *servers.Server) bool { return normalUUID(s.ID) == uuid }) || slices.Contains(m.gone, uuid) {
+		if slices.ContainsFunc(m.servers, func(s *servers.Server) bool { return openstack.UUID(s.ID) == uuid }) || slices.Contains(m.gone, uuid) {
 			continue
 		}
 		if !known[uuid] {

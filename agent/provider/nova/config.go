@@ -3,7 +3,8 @@ package nova
 import (
 	"errors"
 	"fmt"
-	"regexp"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 )
 
 // Config is read from AUTOSCALER_NOVA_* (envconfig). How OpenStack is reached is
@@ -21,14 +22,10 @@ type Config struct {
 	ParallelCreates int `split_words:"true" default:"5"`
 }
 
-// clusterForm is what is good in a tag of Nova (at most 60 characters, no slash, no
-// comma) behind our own prefix.
-var clusterForm = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]{0,39}\z`)
-
 // Validate returns every mistake of the configuration, joined.
 func (c Config) Validate() error {
 	var errs []error
-	if c.ClusterName != "" && !clusterForm.MatchString(c.ClusterName) {
+	if c.ClusterName != "" && !section.IsClusterName(c.ClusterName) {
 		errs = append(errs, fmt.Errorf("AUTOSCALER_NOVA_CLUSTER_NAME: %q: write at most 40 letters, digits, dots, dashes and underscores, for example production", c.ClusterName))
 	}
 	if c.VMMemoryOverheadPercent < 0 || c.VMMemoryOverheadPercent >= 50 {

@@ -9,15 +9,20 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"regexp"
 	"slices"
 	"time"
 
-	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/keypairs"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/limits"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servergroups"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
@@ -25,7 +30,7 @@ import (
 // Package userdata renders it.
 const TokenPlaceholder = "{{join token}}"
 
-// afterwards is how long a call goes on after its context, to leave nothing behind.
+// afterwards is how long a call may clean up after the end of its context.
 const afterwards = 3 * time.Second
 
 // userDataLimit is what Nova takes, after base64.
@@ -34,8 +39,8 @@ const userDataLimit = 65535
 // order is what all servers of one Resize have in common.
 type order struct {
 	cluster  string
-	group    *Group
-	image    image
+	group    *section.Group
+	image    images.Image
 	networks []string          // IDs, as the group's
 	security map[string]string // IDs of security groups, by name; only where ports are made
 	floating string            // ID of the external network
@@ -43,8 +48,8 @@ type order struct {
 	script   []byte
 }
 
-// order finds everything that a server of the group needs.
-func (p *Provider) order(ctx context.Context, s *site, of string, g *Group) (*order, error) {
+// order resolves everything that a server of the group needs.
+func (p *Provider) order(ctx context.Context, s *site, of string, g *section.Group) (*order, error) {
 	o := &order{cluster: of, group: g, security: map[string]string{}}
 	var err error
 	if o.script, err = os.ReadFile(g.UserData); err != nil {
@@ -65,7 +70,7 @@ func (p *Provider) order(ctx context.Context, s *site, of string, g *Group) (*or
 			return nil, err
 		}
 		o.networks = append(o.networks, network)
-		if !g.ports() {
+		if !g.OwnPorts() {
 			continue
 		}
 		for _, name := range slices.Concat(g.SecurityGroups, n.SecurityGroups) {
@@ -84,43 +89,44 @@ func (p *Provider) order(ctx context.Context, s *site, of string, g *Group) (*or
 }
 
 // serverGroup finds the group's server group, or makes it.
-func (s *site) serverGroup(ctx context.Context, of string, g *Group) (string, error) {
-	if g.ServerGroup == "" || uuidOf(g.ServerGroup) != "" {
-		return g.ServerGroup, nil
+func (s *site) serverGroup(ctx context.Context, of string, g *section.Group) (string, error) {
+	if id := openstack.UUID(g.ServerGroup); g.ServerGroup == "" || id != "" {
+		return id, nil
 	}
 	name := "autoscaler-agent-" + of + "-" + g.Name + "-" + g.ServerGroup
 	return remembered(s, "server group "+name, keepNames, func() (string, error) {
-		type group struct {
-			ID   string `json:"id"`
-			Name string `json:"name"`
-		}
-		var list struct {
-			Groups []group `json:"server_groups"`
-		}
-		if err := s.get(ctx, "compute", "os-server-groups", nil, &list); err != nil {
-			return "", err
-		}
-		if i := slices.IndexFunc(list.Groups, func(o group) bool { return o.Name == name }); i >= 0 {
-			return list.Groups[i].ID, nil
-		}
 		c, minor, err := s.nova(ctx)
 		if err != nil {
 			return "", err
 		}
-		body := map[string]any{"name": name, "policy": g.ServerGroup}
+		pages, err := servergroups.List(c, nil).AllPages(ctx)
+		if err != nil {
+			return "", s.outdated(err)
+		}
+		list, err := servergroups.ExtractServerGroups(pages)
+		if err != nil {
+			return "", err
+		}
+		if i := slices.IndexFunc(list, func(o servergroups.ServerGroup) bool { return o.Name == name }); i >= 0 {
+			return list[i].ID, nil
+		}
+		opts := servergroups.CreateOpts{Name: name, Policy: g.ServerGroup}
 		if minor < 64 {
-			body = map[string]any{"name": name, "policies": []string{g.ServerGroup}}
+			opts = servergroups.CreateOpts{Name: name, Policies: []string{g.ServerGroup}}
 		}
-		var made struct {
-			Group group `json:"server_group"`
+		made, err := servergroups.Create(ctx, c, opts).Extract()
+		if err == nil && made == nil {
+			err = errHollow
 		}
-		_, err = c.Post(ctx, c.ServiceURL("os-server-groups"), map[string]any{"server_group": body}, &made, &gophercloud.RequestOpts{OkCodes: []int{200}})
-		return made.Group.ID, err
+		if err != nil {
+			return "", err
+		}
+		return made.ID, nil
 	})
 }
 
 // newName is a name that no other server has, good as the name of a Node.
-func newName(g *Group) string {
+func newName(g *section.Group) string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	var b [6]byte
 	_, _ = rand.Read(b[:]) // never fails since Go 1.24
@@ -139,7 +145,7 @@ func newRequest() string {
 // createOne asks for one server. One whose request was not answered is looked for by
 // its name and its request before the request counts as failed: Nova's POST is not
 // idempotent.
-func (p *Provider) createOne(ctx context.Context, s *site, o *order, w wish) error {
+func (p *Provider) createOne(ctx context.Context, s *site, o *order, w placement) error {
 	name, request := newName(o.group), newRequest()
 	f, err := s.flavor(ctx, w.flavor)
 	if err != nil {
@@ -157,19 +163,15 @@ func (p *Provider) createOne(ctx context.Context, s *site, o *order, w wish) err
 	if err != nil {
 		return err
 	}
-	var made struct {
-		Server struct {
-			ID string `json:"id"`
-		} `json:"server"`
-	}
 	ports, err := s.makePorts(ctx, o, name)
+	made := &servers.Server{}
 	if err == nil {
-		_, err = c.Post(ctx, c.ServiceURL("servers"), o.body(s, f, w, name, request, script, ports, minor), &made, &gophercloud.RequestOpts{OkCodes: []int{200, 202}})
+		made, err = servers.Create(ctx, c, o.options(s, f, w, name, request, script, ports, minor), o.hints()).Extract()
 	}
 	if err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.made[made.Server.ID] = born{o.group.Name, s.now()}
+		s.made[made.ID] = creation{o.group.Name, s.now()}
 		return nil
 	}
 	later, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
@@ -194,101 +196,93 @@ func (p *Provider) createOne(ctx context.Context, s *site, o *order, w wish) err
 	return err
 }
 
-// find looks for a server by the name and the request that only this process knows.
+// find looks for a server by its name and its request, which only this process knows.
 func (s *site) find(ctx context.Context, name, request string) (bool, error) {
-	list, err := s.pages(ctx, url.Values{"name": {"^" + regexp.QuoteMeta(name) + "$"}})
+	list, err := s.listed(ctx, servers.ListOpts{Name: "^" + regexp.QuoteMeta(name) + "$"})
 	if err != nil {
 		return false, err
 	}
 	return slices.ContainsFunc(list, func(one server) bool { return one.Metadata[metaRequest] == request }), nil
 }
 
-// body is the request for one server.
-func (o *order) body(s *site, f flavor, w wish, name, request string, script []byte, ports []string, minor int) map[string]any {
+// options are the request for one server.
+func (o *order) options(s *site, f flavors.Flavor, w placement, name, request string, script []byte, ports []string, minor int) servers.CreateOptsBuilder {
 	g := o.group
 	meta := map[string]string{metaCluster: o.cluster, metaGroup: g.Name, metaRequest: request, metaZone: w.zone, metaFlavor: w.flavor, metaType: f.Name, metaRegion: s.region(), metaProviderID: string(s.providerID(""))}
 	maps.Copy(meta, g.Metadata)
-	server := map[string]any{"name": name, "flavorRef": f.ID, "metadata": meta, "user_data": base64.StdEncoding.EncodeToString(script)}
+	opts := servers.CreateOpts{Name: name, FlavorRef: f.ID, Metadata: meta, AvailabilityZone: w.zone,
+		// Encoded here: gophercloud leaves user data alone that happens to be valid base64.
+		UserData: []byte(base64.StdEncoding.EncodeToString(script))}
 	if minor >= 52 {
-		server["tags"] = []string{tagOf(o.cluster)}
+		opts.Tags = []string{tagOf(o.cluster)}
 	}
-	var nics []any
+	var networks []servers.Network
 	for i, id := range o.networks {
 		if len(ports) > 0 {
-			nics = append(nics, map[string]string{"port": ports[i]})
+			networks = append(networks, servers.Network{Port: ports[i]})
 		} else {
-			nics = append(nics, map[string]string{"uuid": id})
+			networks = append(networks, servers.Network{UUID: id})
 		}
 	}
-	server["networks"] = nics
-	if len(ports) == 0 && len(g.SecurityGroups) > 0 {
-		var names []any
-		for _, n := range g.SecurityGroups {
-			names = append(names, map[string]string{"name": n})
-		}
-		server["security_groups"] = names
-	}
-	if g.Key != "" {
-		server["key_name"] = g.Key
-	}
-	if w.zone != "" {
-		server["availability_zone"] = w.zone
+	opts.Networks = networks
+	if len(ports) == 0 {
+		opts.SecurityGroups = g.SecurityGroups
 	}
 	if g.ConfigDrive {
-		server["config_drive"] = true
+		opts.ConfigDrive = &g.ConfigDrive
 	}
 	if v := g.BootVolume; v != nil {
-		device := map[string]any{"boot_index": 0, "uuid": o.image.ID, "source_type": "image", "destination_type": "volume", "volume_size": v.Size, "delete_on_termination": true}
-		if v.Type != "" && minor >= 67 {
-			device["volume_type"] = v.Type
+		device := servers.BlockDevice{UUID: o.image.ID, SourceType: servers.SourceImage, DestinationType: servers.DestinationVolume, VolumeSize: v.Size, DeleteOnTermination: true}
+		if minor >= 67 {
+			device.VolumeType = v.Type
 		}
-		server["block_device_mapping_v2"] = []any{device}
+		opts.BlockDevice = []servers.BlockDevice{device}
 	} else {
-		server["imageRef"] = o.image.ID
+		opts.ImageRef = o.image.ID
 	}
-	out := map[string]any{"server": server}
-	if o.anti != "" {
-		out["os:scheduler_hints"] = map[string]string{"group": o.anti}
-	}
-	return out
+	return keypairs.CreateOptsExt{CreateOptsBuilder: opts, KeyName: g.Key}
 }
 
-// room tells whether the project's quota has room for more servers, before any is made:
-// Nova itself would make the first of them and refuse the rest.
-func (s *site) room(ctx context.Context, wishes []wish) error {
-	var doc struct {
-		Limits struct {
-			Absolute struct {
-				Instances     int `json:"maxTotalInstances"`
-				InstancesUsed int `json:"totalInstancesUsed"`
-				Cores         int `json:"maxTotalCores"`
-				CoresUsed     int `json:"totalCoresUsed"`
-				RAM           int `json:"maxTotalRAMSize"`
-				RAMUsed       int `json:"totalRAMUsed"`
-			} `json:"absolute"`
-		} `json:"limits"`
+// hints name the server group; nil: there is none.
+func (o *order) hints() servers.SchedulerHintOptsBuilder {
+	if o.anti == "" {
+		return nil
 	}
-	if err := s.get(ctx, "compute", "limits", nil, &doc); err != nil {
-		if code := answered(err); code == http.StatusForbidden || code == http.StatusNotFound {
-			return nil // no access rule for it: Nova will say itself when it is enough
+	return servers.SchedulerHintOpts{Group: o.anti}
+}
+
+// room checks that the project's quota has room for more servers, before any is created:
+// Nova itself would create the first of them and refuse the rest.
+func (s *site) room(ctx context.Context, placements []placement) error {
+	c, _, err := s.nova(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := limits.Get(ctx, c, nil).Extract()
+	if err == nil && all == nil {
+		err = errHollow
+	}
+	if err != nil {
+		if code := answered(s.outdated(err)); code == http.StatusForbidden || code == http.StatusNotFound {
+			return nil // no access rule for limits: Nova itself refuses what is too much
 		}
 		return err
 	}
 	cores, ram := 0, 0
-	for _, w := range wishes {
+	for _, w := range placements {
 		f, err := s.flavor(ctx, w.flavor)
 		if err != nil {
 			return err
 		}
 		cores, ram = cores+f.VCPUs, ram+f.RAM
 	}
-	a := doc.Limits.Absolute
+	a := all.Absolute
 	for _, one := range []struct {
 		name              string
 		limit, used, want int
-	}{{"instances", a.Instances, a.InstancesUsed, len(wishes)}, {"cores", a.Cores, a.CoresUsed, cores}, {"MiB of RAM", a.RAM, a.RAMUsed, ram}} {
+	}{{"instances", a.MaxTotalInstances, a.TotalInstancesUsed, len(placements)}, {"cores", a.MaxTotalCores, a.TotalCoresUsed, cores}, {"MiB of RAM", a.MaxTotalRAMSize, a.TotalRAMUsed, ram}} {
 		if one.limit >= 0 && one.used+one.want > one.limit {
-			return &provider.Error{Kind: provider.Exhausted, Err: fmt.Errorf("quota: %d more servers want %d %s, and %d of the project's %d are used", len(wishes), one.want, one.name, one.used, one.limit),
+			return &provider.Error{Kind: provider.Exhausted, Err: fmt.Errorf("quota: %d more servers want %d %s, and %d of the project's %d are used", len(placements), one.want, one.name, one.used, one.limit),
 				Remedy: "ask for a higher quota, or lower the group's max"}
 		}
 	}

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
@@ -24,7 +25,7 @@ func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluste
 	if len(ids) == 0 {
 		return ctx.Err()
 	}
-	unlock, err := p.lock(ctx, op, id)
+	unlock, err := p.locks.Lock(ctx, op, id)
 	if err != nil {
 		return err
 	}
@@ -63,15 +64,15 @@ func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluste
 type deletion struct {
 	site    *site
 	cluster string
-	group   *Group
+	group   *section.Group
 	servers map[string]*server // of the group
 	target  int
 	done    map[string]string // servers that are gone or going, with their names
 	others  []*site           // the other clouds
 }
 
-// others are the places of all clouds but one; those that cannot be reached are left out.
-func (p *Provider) others(sec Section, but *site) (out []*site) {
+// others are the sites of all clouds but one, without those that cannot be reached.
+func (p *Provider) others(sec section.Section, but *site) (out []*site) {
 	for _, c := range sec.Clouds {
 		if s, err := p.site(c); err == nil && s != but {
 			out = append(out, s)
@@ -117,7 +118,7 @@ func (s *site) deleteServer(ctx context.Context, uuid string) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Delete(ctx, c.ServiceURL("servers", uuid), &gophercloud.RequestOpts{OkCodes: []int{202, 204}})
+	err = servers.Delete(ctx, c, uuid).ExtractErr()
 	if err == nil || missing(err) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

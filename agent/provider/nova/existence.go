@@ -16,7 +16,7 @@ import (
 var _ provider.Witness = (*Provider)(nil)
 
 // Instances implements provider.Witness by GET /servers/UUID in every cloud of the
-// section; an ID that names a region is asked for there alone. A server exists if any
+// section; an ID with a region is asked for in that region alone. A server exists if any
 // cloud has it, with our metadata or without, and has ended only if none does and all
 // have said so.
 func (p *Provider) Instances(ctx context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
@@ -73,8 +73,8 @@ func (p *Provider) Instances(ctx context.Context, ids ...cluster.InstanceID) (ma
 	return out, errors.Join(errs...)
 }
 
-// surest joins what two clouds say of one server; before tells that was is what one of
-// them said.
+// surest joins the testimonies of two clouds on one server; before reports whether was is
+// one of them.
 func surest(was, now cluster.Testimony, before bool) cluster.Testimony {
 	order := map[cluster.Existence]int{cluster.InstanceExists: 3, cluster.ExistenceUnknown: 2, cluster.InstanceTerminated: 1}
 	if !before || order[now.Existence] > order[was.Existence] {

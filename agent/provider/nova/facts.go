@@ -2,15 +2,15 @@ package nova
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net/url"
 	"slices"
 	"time"
 
-	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // How long facts are believed. A flavor's numbers never change, its name may be given
@@ -21,133 +21,146 @@ const (
 	keepNames   = 10 * time.Minute
 )
 
-func asAnswer(err error, to *gophercloud.ErrUnexpectedResponseCode) bool { return errors.As(err, to) }
-
-// flavor is one of Nova's. RAM is in MiB, disks in GiB.
-type flavor struct {
-	ID    string            `json:"id"`
-	Name  string            `json:"name"`
-	VCPUs int               `json:"vcpus"`
-	RAM   int               `json:"ram"`
-	Disk  int               `json:"disk"`
-	Specs map[string]string `json:"extra_specs"` // from 2.61
+// fact is something that changes rarely: a flavor, an image, a network's ID.
+type fact struct {
+	value any
+	until time.Time
 }
 
-// flavors lists those that the project may use.
-func (s *site) flavors(ctx context.Context) ([]flavor, error) {
-	return remembered(s, "flavors", keepFlavors, func() ([]flavor, error) {
-		var all []flavor
-		for marker := ""; ; {
-			var page struct {
-				Flavors []flavor            `json:"flavors"`
-				Links   []map[string]string `json:"flavors_links"`
-			}
-			query := url.Values{}
-			if marker != "" {
-				query.Set("marker", marker)
-			}
-			if err := s.get(ctx, "compute", "flavors/detail", query, &page); err != nil {
-				return nil, err
-			}
-			all = append(all, page.Flavors...)
-			if len(page.Links) == 0 || len(page.Flavors) == 0 {
-				return all, nil
-			}
-			marker = page.Flavors[len(page.Flavors)-1].ID
+// remembered returns a fact that is young enough, or reads it anew.
+func remembered[T any](s *site, key string, keep time.Duration, read func() (T, error)) (T, error) {
+	s.mu.Lock()
+	f, ok := s.facts[key]
+	s.mu.Unlock()
+	if ok && s.now().Before(f.until) {
+		return f.value.(T), nil
+	}
+	value, err := read()
+	if err == nil {
+		s.mu.Lock()
+		s.facts[key] = fact{value, s.now().Add(keep)}
+		s.mu.Unlock()
+	}
+	return value, err
+}
+
+// forget drops every fact: a request that was built from them was refused.
+func (s *site) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.facts)
+}
+
+// allFlavors lists the flavors that the project may use.
+func (s *site) allFlavors(ctx context.Context) ([]flavors.Flavor, error) {
+	return remembered(s, "flavors", keepFlavors, func() ([]flavors.Flavor, error) {
+		c, _, err := s.nova(ctx)
+		if err != nil {
+			return nil, err
 		}
+		all, err := openstack.List[flavors.Flavor](ctx, flavors.ListDetail(c, nil), "flavors")
+		return all, s.outdated(err)
 	})
 }
 
-func (s *site) flavor(ctx context.Context, name string) (flavor, error) {
-	all, err := s.flavors(ctx)
+// flavor finds a flavor by its ID or by its name.
+func (s *site) flavor(ctx context.Context, name string) (flavors.Flavor, error) {
+	all, err := s.allFlavors(ctx)
 	if err != nil {
-		return flavor{}, err
+		return flavors.Flavor{}, err
 	}
-	for _, by := range []func(flavor) bool{func(f flavor) bool { return f.ID == name }, func(f flavor) bool { return f.Name == name }} {
+	for _, by := range []func(flavors.Flavor) bool{func(f flavors.Flavor) bool { return f.ID == name }, func(f flavors.Flavor) bool { return f.Name == name }} {
 		if i := slices.IndexFunc(all, by); i >= 0 {
 			return all[i], nil
 		}
 	}
-	return flavor{}, wrong("the project has no flavor %q: `openstack flavor list` shows those that it has", name)
+	return flavors.Flavor{}, wrong("the project has no flavor %q: `openstack flavor list` shows those that it has", name)
 }
 
-// image is one of Glance's. MinDisk is in GiB.
-type image struct {
-	ID           string    `json:"id"`
-	Name         string    `json:"name"`
-	Status       string    `json:"status"`
-	MinDisk      int       `json:"min_disk"`
-	Created      time.Time `json:"created_at"`
-	Architecture string    `json:"architecture"`
-	HWArch       string    `json:"hw_architecture"`
-}
-
-// image finds one by its ID or by its name; of several of one name the newest that is
-// active, as an operator who uploads a new one under the old name means it.
-func (s *site) image(ctx context.Context, name string) (image, error) {
-	return remembered(s, "image "+name, keepImage, func() (image, error) {
-		if uuidOf(name) != "" {
-			var one image
-			err := s.get(ctx, "image", "images/"+name, nil, &one)
+// image finds an image by its ID or by its name. Of several images of one name it is the
+// newest active one: an operator who uploads an image under an old name means the new one.
+func (s *site) image(ctx context.Context, name string) (images.Image, error) {
+	return remembered(s, "image "+name, keepImage, func() (images.Image, error) {
+		c, err := s.service(ctx, "image")
+		if err != nil {
+			return images.Image{}, err
+		}
+		if openstack.UUID(name) != "" {
+			one, err := images.Get(ctx, c, name).Extract()
 			if missing(err) {
 				err = wrong("there is no image %q: `openstack image list` shows those that there are", name)
 			}
-			return one, err
-		}
-		var list struct {
-			Images []image `json:"images"`
-		}
-		if err := s.get(ctx, "image", "images", url.Values{"name": {name}}, &list); err != nil {
-			return image{}, err
-		}
-		var best *image
-		for i := range list.Images {
-			one := &list.Images[i]
-			if one.Status == "active" && (best == nil || one.Created.After(best.Created)) {
-				best = one
+			if err == nil && (one == nil || one.ID == "") {
+				err = errHollow
 			}
+			if err != nil {
+				return images.Image{}, err
+			}
+			return *one, nil
 		}
-		if best == nil {
-			return image{}, wrong("there is no active image %q: `openstack image list` shows those that there are", name)
+		list, err := openstack.List[images.Image](ctx, images.List(c, images.ListOpts{Name: name}), "images")
+		if err != nil {
+			return images.Image{}, err
 		}
-		return *best, nil
+		list = slices.DeleteFunc(list, func(one images.Image) bool { return one.Status != images.ImageStatusActive })
+		if len(list) == 0 {
+			return images.Image{}, wrong("there is no active image %q: `openstack image list` shows those that there are", name)
+		}
+		return slices.MaxFunc(list, func(a, b images.Image) int { return a.CreatedAt.Compare(b.CreatedAt) }), nil
 	})
 }
 
-// lookUp finds the ID of a network or security group by name. what is Neutron's path,
-// field the list's name in the answer.
-func (s *site) lookUp(ctx context.Context, what, field, name string) (string, error) {
-	if uuidOf(name) != "" {
+// property is a text among an image's own properties, which gophercloud has no field for.
+func property(img images.Image, name string) string {
+	text, _ := img.Properties[name].(string)
+	return text
+}
+
+// networkID finds a network by its ID or by its name.
+func (s *site) networkID(ctx context.Context, name string) (string, error) {
+	return s.byName(ctx, "network", name, func() (ids []string, err error) {
+		c, err := s.service(ctx, "network")
+		if err != nil {
+			return nil, err
+		}
+		list, err := openstack.List[networks.Network](ctx, networks.List(c, networks.ListOpts{Name: name}), "networks")
+		for _, n := range list {
+			ids = append(ids, n.ID)
+		}
+		return ids, err
+	})
+}
+
+// securityGroupID finds a security group by its ID or by its name.
+func (s *site) securityGroupID(ctx context.Context, name string) (string, error) {
+	return s.byName(ctx, "security-group", name, func() (ids []string, err error) {
+		c, err := s.service(ctx, "network")
+		if err != nil {
+			return nil, err
+		}
+		list, err := openstack.List[groups.SecGroup](ctx, groups.List(c, groups.ListOpts{Name: name}), "security_groups")
+		for _, g := range list {
+			ids = append(ids, g.ID)
+		}
+		return ids, err
+	})
+}
+
+// byName returns the one ID that list finds for a name. A name that is an ID is itself.
+func (s *site) byName(ctx context.Context, what, name string, list func() ([]string, error)) (string, error) {
+	if openstack.UUID(name) != "" {
 		return name, nil
 	}
 	return remembered(s, what+" "+name, keepNames, func() (string, error) {
-		var doc map[string][]struct {
-			ID   string `json:"id"`
-			Name string `json:"name"`
-		}
-		if err := s.get(ctx, "network", what, url.Values{"name": {name}, "fields": {"id", "name"}}, &doc); err != nil {
+		ids, err := list()
+		switch {
+		case err != nil:
 			return "", err
+		case len(ids) == 0:
+			return "", wrong("there is no %s %q in the project: `openstack %s list` shows those that there are", what, name, what)
+		case len(ids) > 1:
+			return "", wrong("there are %d %ss of the name %q: give the ID", len(ids), what, name)
 		}
-		switch list := doc[field]; len(list) {
-		case 0:
-			return "", wrong("there is no %s %q in the project: `openstack %s list` shows those that there are", what[:len(what)-1], name, what[:len(what)-1])
-		case 1:
-			return list[0].ID, nil
-		default:
-			return "", wrong("there are %d %s of the name %q: give the ID", len(list), what, name)
-		}
+		return ids[0], nil
 	})
-}
-
-func (s *site) networkID(ctx context.Context, name string) (string, error) {
-	return s.lookUp(ctx, "networks", "networks", name)
-}
-
-func (s *site) securityGroupID(ctx context.Context, name string) (string, error) {
-	return s.lookUp(ctx, "security-groups", "security_groups", name)
-}
-
-// wrong is a mistake in the group's configuration.
-func wrong(format string, args ...any) error {
-	return &provider.Error{Kind: provider.Invalid, Err: fmt.Errorf(format, args...)}
 }

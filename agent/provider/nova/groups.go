@@ -11,13 +11,14 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // Groups reads all groups. See provider.Provider. It lists the servers of each cloud
 // twice (those that build or failed, those with the cluster's tag) and asks by ID after
-// those that are no longer listed; flavors and images are asked for when what is known
-// of them is old.
+// servers that are no longer listed; flavors and images are read when their facts are
+// old.
 func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read: %w", err)
@@ -29,7 +30,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	lists, errs, blind := make([][]cluster.NodeGroup, len(s.Clouds)), make([]error, len(s.Clouds)), make([]bool, len(s.Clouds))
 	var wait sync.WaitGroup
 	for i, c := range s.Clouds {
-		mine := slices.DeleteFunc(slices.Clone(s.Groups), func(g Group) bool { return g.Cloud != c.Name })
+		mine := slices.DeleteFunc(slices.Clone(s.Groups), func(g section.Group) bool { return g.Cloud != c.Name })
 		wait.Go(func() { lists[i], blind[i], errs[i] = p.readCloud(ctx, s.Cluster, c, mine) })
 	}
 	wait.Wait()
@@ -43,11 +44,11 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	return out, errors.Join(errs...)
 }
 
-// readCloud reads the groups of one cloud. blind tells that nothing at all could be
-// read: the groups are told with Stale, so that nobody takes their machines for gone.
-func (p *Provider) readCloud(ctx context.Context, of string, c Cloud, groups []Group) (out []cluster.NodeGroup, blind bool, err error) {
+// readCloud reads the groups of one cloud. blind is true if nothing at all could be read:
+// the groups are returned with Stale, so that no caller takes their machines for gone.
+func (p *Provider) readCloud(ctx context.Context, of string, c section.Cloud, groups []section.Group) (out []cluster.NodeGroup, blind bool, err error) {
 	if len(groups) == 0 {
-		return nil, true, nil // nobody asks
+		return nil, true, nil // no group is in this cloud
 	}
 	var errs []error
 	at := p.now()
@@ -66,8 +67,8 @@ func (p *Provider) readCloud(ctx context.Context, of string, c Cloud, groups []G
 	}
 	servers, doubt := s.missed(ctx, of, servers)
 	names := map[string]string{}
-	if flavors, err := s.flavors(ctx); err == nil {
-		for _, f := range flavors {
+	if list, err := s.allFlavors(ctx); err == nil {
+		for _, f := range list {
 			names[f.ID] = f.Name
 		}
 	}
@@ -92,7 +93,7 @@ func (p *Provider) readCloud(ctx context.Context, of string, c Cloud, groups []G
 }
 
 // readGroup puts one group together. The error is why its template cannot be read now.
-func (p *Provider) readGroup(ctx context.Context, s *site, g *Group, servers []server, names map[string]string) (cluster.NodeGroup, error) {
+func (p *Provider) readGroup(ctx context.Context, s *site, g *section.Group, servers []server, names map[string]string) (cluster.NodeGroup, error) {
 	out := cluster.NodeGroup{ID: cluster.GroupID(g.Name), Min: g.Min, Max: g.Max, Price: g.Price, Quota: s.quotaName(), Declared: true}
 	failed := 0
 	for i := range servers {
@@ -134,20 +135,20 @@ func (p *Provider) readGroup(ctx context.Context, s *site, g *Group, servers []s
 	return out, nil
 }
 
-// learn remembers where Nova found no host. A failure that another flavor or zone may
-// make good is told without a time: it is no reason to leave the group alone.
-func (p *Provider) learn(s *site, g *Group, one *server, in cluster.Instance) {
+// learn remembers a placement for which Nova found no host. A failure that another flavor
+// or zone may repair is returned without a time: it is no reason for a backoff of the group.
+func (p *Provider) learn(s *site, g *section.Group, one *server, in cluster.Instance) {
 	if in.Failure.Cause != cluster.CauseCapacity {
 		return
 	}
-	s.note(spot{g.Name, one.Metadata[metaFlavor], one.Metadata[metaZone]}, in.Failure.At)
-	if next, ok := s.choose(g, nil); ok && len(g.spots()) > 1 {
+	s.note(groupPlacement{g.Name, one.Metadata[metaFlavor], one.Metadata[metaZone]}, in.Failure.At)
+	if next, ok := s.choose(g, nil); ok && len(placementsOf(g)) > 1 {
 		in.Failure.Text += fmt.Sprintf("; %s is tried next", next)
 		in.Failure.At = time.Time{}
 	}
 }
 
-// quotaName tells groups of different clouds apart: each has its own quotas.
+// quotaName is different for groups of different clouds: each has its own quotas.
 func (s *site) quotaName() string {
 	if s.cloud.Cloud == "" && s.cloud.Region == "" {
 		return ""
@@ -156,11 +157,11 @@ func (s *site) quotaName() string {
 }
 
 // strays are servers of this cluster in groups that the section does not list.
-func strays(groups []Group, servers []server) []string {
+func strays(groups []section.Group, servers []server) []string {
 	count := map[string]int{}
 	for i := range servers {
 		name := servers[i].Metadata[metaGroup]
-		if !servers[i].leaving() && !slices.ContainsFunc(groups, func(g Group) bool { return g.Name == name }) {
+		if !servers[i].leaving() && !slices.ContainsFunc(groups, func(g section.Group) bool { return g.Name == name }) {
 			count[name]++
 		}
 	}

@@ -3,11 +3,15 @@ package nova
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"time"
 
-	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/portsecurity"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // orphanAge is how old a port of ours without a server must be before it is removed: a
@@ -15,65 +19,62 @@ import (
 const orphanAge = 10 * time.Minute
 
 // mark is the description by which ports and floating IPs are known for ours.
-func mark(of string, g *Group) string { return "autoscaler-agent " + of + " " + g.Name }
+func mark(of string, g *section.Group) string { return "autoscaler-agent " + of + " " + g.Name }
 
 // makePorts makes the ports of one server, and its floating IP at the first of them.
 // What it made is taken back when it fails; nothing is made for a group whose ports are
 // Nova's business.
-func (s *site) makePorts(ctx context.Context, o *order, name string) (ports []string, err error) {
-	if !o.group.ports() {
+func (s *site) makePorts(ctx context.Context, o *order, name string) (ids []string, err error) {
+	if !o.group.OwnPorts() {
 		return nil, nil
 	}
 	defer func() {
 		if err != nil {
 			later, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 			defer cancel()
-			s.dropPorts(later, ports)
-			ports = nil
+			s.dropPorts(later, ids)
+			ids = nil
 		}
 	}()
 	c, err := s.service(ctx, "network")
 	if err != nil {
 		return nil, err
 	}
-	for i, n := range o.group.Networks {
-		port := map[string]any{"name": portName(name, i), "network_id": o.networks[i], "description": mark(o.cluster, o.group)}
-		if n.PortSecurity != nil {
-			port["port_security_enabled"] = *n.PortSecurity
+	for i := range o.group.Networks {
+		made, err := ports.Create(ctx, c, o.port(i, name)).Extract()
+		if err == nil && made.ID == "" {
+			err = errHollow
 		}
-		groups := []string{}
-		for _, wanted := range slices.Concat(o.group.SecurityGroups, n.SecurityGroups) {
-			groups = append(groups, o.security[wanted])
+		if err != nil {
+			return ids, err
 		}
-		if len(groups) > 0 && (n.PortSecurity == nil || *n.PortSecurity) {
-			port["security_groups"] = groups
-		}
-		if n.Subnet != "" {
-			port["fixed_ips"] = []any{map[string]string{"subnet_id": n.Subnet}}
-		}
-		var pairs []any
-		for _, a := range n.AllowedAddresses {
-			pairs = append(pairs, map[string]string{"ip_address": a})
-		}
-		if len(pairs) > 0 {
-			port["allowed_address_pairs"] = pairs
-		}
-		var made struct {
-			Port struct {
-				ID string `json:"id"`
-			} `json:"port"`
-		}
-		if _, err = c.Post(ctx, c.ServiceURL("ports"), map[string]any{"port": port}, &made, &gophercloud.RequestOpts{OkCodes: []int{201}}); err != nil {
-			return ports, err
-		}
-		ports = append(ports, made.Port.ID)
+		ids = append(ids, made.ID)
 	}
 	if o.floating == "" {
-		return ports, nil
+		return ids, nil
 	}
-	_, err = c.Post(ctx, c.ServiceURL("floatingips"), map[string]any{"floatingip": map[string]any{
-		"floating_network_id": o.floating, "port_id": ports[0], "description": mark(o.cluster, o.group)}}, nil, &gophercloud.RequestOpts{OkCodes: []int{201}})
-	return ports, err
+	_, err = floatingips.Create(ctx, c, floatingips.CreateOpts{FloatingNetworkID: o.floating, PortID: ids[0], Description: mark(o.cluster, o.group)}).Extract()
+	return ids, err
+}
+
+// port is the request for the port of a server on the group's network i.
+func (o *order) port(i int, server string) ports.CreateOptsBuilder {
+	n := o.group.Networks[i]
+	opts := ports.CreateOpts{Name: portName(server, i), NetworkID: o.networks[i], Description: mark(o.cluster, o.group)}
+	var groups []string
+	for _, wanted := range slices.Concat(o.group.SecurityGroups, n.SecurityGroups) {
+		groups = append(groups, o.security[wanted])
+	}
+	if len(groups) > 0 && (n.PortSecurity == nil || *n.PortSecurity) {
+		opts.SecurityGroups = &groups
+	}
+	if n.Subnet != "" {
+		opts.FixedIPs = []ports.IP{{SubnetID: n.Subnet}}
+	}
+	for _, a := range n.AllowedAddresses {
+		opts.AllowedAddressPairs = append(opts.AllowedAddressPairs, ports.AddressPair{IPAddress: a})
+	}
+	return portsecurity.PortCreateOptsExt{CreateOptsBuilder: opts, PortSecurityEnabled: n.PortSecurity}
 }
 
 // portName is the name of a server's port on the group's network i.
@@ -83,49 +84,43 @@ func portName(server string, i int) string { return fmt.Sprintf("%s-%d", server,
 // them. What does not go is found by a later sweep.
 func (s *site) dropPorts(ctx context.Context, ids []string) {
 	for _, id := range ids {
-		s.dropFloating(ctx, url.Values{"port_id": {id}}, nil)
-		_ = s.remove(ctx, "ports", id)
+		s.dropFloating(ctx, floatingips.ListOpts{PortID: id}, nil)
+		_ = s.removePort(ctx, id)
 	}
 }
 
-func (s *site) remove(ctx context.Context, what, id string) error {
+// removePort removes a port; one that is gone already is removed.
+func (s *site) removePort(ctx context.Context, id string) error {
 	c, err := s.service(ctx, "network")
 	if err != nil {
 		return err
 	}
-	_, err = c.Delete(ctx, c.ServiceURL(what, id), &gophercloud.RequestOpts{OkCodes: []int{202, 204}})
+	err = ports.Delete(ctx, c, id).ExtractErr()
 	if missing(err) {
 		return nil
 	}
 	return err
 }
 
-// port is what we read of one of Neutron's.
-type port struct {
-	ID      string    `json:"id"`
-	Name    string    `json:"name"`
-	Device  string    `json:"device_id"`
-	Created time.Time `json:"created_at"`
-	Mark    string    `json:"description"`
-}
-
-func (s *site) ports(ctx context.Context, of string, g *Group) ([]port, error) {
-	var doc struct {
-		Ports []port `json:"ports"`
+// ports lists the ports of a group.
+func (s *site) ports(ctx context.Context, of string, g *section.Group) ([]ports.Port, error) {
+	c, err := s.service(ctx, "network")
+	if err != nil {
+		return nil, err
 	}
-	err := s.get(ctx, "network", "ports", url.Values{"description": {mark(of, g)}, "fields": {"id", "name", "device_id", "created_at", "description"}}, &doc)
+	list, err := openstack.List[ports.Port](ctx, ports.List(c, ports.ListOpts{Description: mark(of, g)}), "ports")
 	// A Neutron that does not filter by description answers with everything.
-	return slices.DeleteFunc(doc.Ports, func(p port) bool { return p.Mark != mark(of, g) }), err
+	return slices.DeleteFunc(list, func(p ports.Port) bool { return p.Description != mark(of, g) }), err
 }
 
 // clean removes the ports and floating IPs of servers that were deleted, given with
 // their names, and those of ours that are left of servers that never came. A server that
 // found no host has never taken its ports: they are known by its name.
-func (s *site) clean(ctx context.Context, of string, g *Group, deleted map[string]string) error {
-	if !g.ports() {
+func (s *site) clean(ctx context.Context, of string, g *section.Group, deleted map[string]string) error {
+	if !g.OwnPorts() {
 		return nil
 	}
-	ports, err := s.ports(ctx, of, g)
+	list, err := s.ports(ctx, of, g)
 	if err != nil {
 		return err
 	}
@@ -136,43 +131,39 @@ func (s *site) clean(ctx context.Context, of string, g *Group, deleted map[strin
 		}
 	}
 	var problem error
-	for _, p := range ports {
-		orphan := p.Device == "" && (names[p.Name] || !p.Created.IsZero() && s.now().Sub(p.Created) > orphanAge)
-		if _, gone := deleted[p.Device]; !orphan && !gone {
+	for _, p := range list {
+		orphan := p.DeviceID == "" && (names[p.Name] || !p.CreatedAt.IsZero() && s.now().Sub(p.CreatedAt) > orphanAge)
+		if _, gone := deleted[p.DeviceID]; !orphan && !gone {
 			continue
 		}
-		s.dropFloating(ctx, url.Values{"port_id": {p.ID}}, func(f floating) bool { return f.Mark == mark(of, g) })
-		if err := s.remove(ctx, "ports", p.ID); err != nil {
+		s.dropFloating(ctx, floatingips.ListOpts{PortID: p.ID}, func(f floatingips.FloatingIP) bool { return f.Description == mark(of, g) })
+		if err := s.removePort(ctx, p.ID); err != nil {
 			problem = err
 		}
 	}
 	if g.FloatingIP != "" {
-		s.dropFloating(ctx, url.Values{"description": {mark(of, g)}}, func(f floating) bool { return f.Mark == mark(of, g) && f.Port == "" })
+		s.dropFloating(ctx, floatingips.ListOpts{Description: mark(of, g)}, func(f floatingips.FloatingIP) bool { return f.Description == mark(of, g) && f.PortID == "" })
 	}
 	return problem
 }
 
 // sweep is clean without a deletion: what it cannot do the next one does.
-func (s *site) sweep(ctx context.Context, of string, g *Group) { _ = s.clean(ctx, of, g, nil) }
+func (s *site) sweep(ctx context.Context, of string, g *section.Group) { _ = s.clean(ctx, of, g, nil) }
 
-// floating is what we read of a floating IP.
-type floating struct {
-	ID   string `json:"id"`
-	Port string `json:"port_id"`
-	Mark string `json:"description"`
-}
-
-// dropFloating removes floating IPs that a query finds and that suit; nil: all of them.
-func (s *site) dropFloating(ctx context.Context, query url.Values, suits func(floating) bool) {
-	var doc struct {
-		List []floating `json:"floatingips"`
-	}
-	if s.get(ctx, "network", "floatingips", query, &doc) != nil {
+// dropFloating removes the floating IPs that opts finds and that suit; nil: those of the
+// port that opts names.
+func (s *site) dropFloating(ctx context.Context, opts floatingips.ListOpts, suits func(floatingips.FloatingIP) bool) {
+	c, err := s.service(ctx, "network")
+	if err != nil {
 		return
 	}
-	for _, f := range doc.List {
-		if suits == nil && f.Port == query.Get("port_id") || suits != nil && suits(f) {
-			_ = s.remove(ctx, "floatingips", f.ID)
+	list, err := openstack.List[floatingips.FloatingIP](ctx, floatingips.List(c, opts), "floatingips")
+	if err != nil {
+		return
+	}
+	for _, f := range list {
+		if suits == nil && f.PortID == opts.PortID || suits != nil && suits(f) {
+			_ = floatingips.Delete(ctx, c, f.ID).ExtractErr()
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
@@ -16,11 +17,11 @@ import (
 // counted right before, and writes of this process to one group wait for each other;
 // the agents of several control planes write only while they lead.
 //
-// Of several servers some may come and others not: the error says how many did, and
-// the next read counts them.
+// If only some of several servers are created, the error has their number, and the next
+// read counts them.
 func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int) error {
 	const op = "resize"
-	unlock, err := p.lock(ctx, op, id)
+	unlock, err := p.locks.Lock(ctx, op, id)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int)
 		inZone[one.Metadata[metaZone]]++
 		if one.failed() {
 			if f := one.failure(); f.Cause == cluster.CauseCapacity {
-				s.note(spot{g.Name, one.Metadata[metaFlavor], one.Metadata[metaZone]}, f.At)
+				s.note(groupPlacement{g.Name, one.Metadata[metaFlavor], one.Metadata[metaZone]}, f.At)
 			}
 		}
 	}
@@ -67,18 +68,18 @@ func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int)
 }
 
 // create makes n servers, some at a time, and stops asking when one is refused.
-func (p *Provider) create(ctx context.Context, s *site, of string, g *Group, n int, inZone map[string]int) error {
+func (p *Provider) create(ctx context.Context, s *site, of string, g *section.Group, n int, inZone map[string]int) error {
 	id := cluster.GroupID(g.Name)
 	order, err := p.order(ctx, s, of, g)
 	if err != nil {
 		return openstack.Classify("resize", id, err)
 	}
-	wishes := make([]wish, n)
-	for i := range wishes {
-		wishes[i], _ = s.choose(g, inZone)
-		inZone[wishes[i].zone]++
+	placements := make([]placement, n)
+	for i := range placements {
+		placements[i], _ = s.choose(g, inZone)
+		inZone[placements[i].zone]++
 	}
-	if err := s.room(ctx, wishes); err != nil {
+	if err := s.room(ctx, placements); err != nil {
 		return openstack.Classify("resize", id, err)
 	}
 	s.sweep(ctx, of, g)
@@ -89,7 +90,7 @@ func (p *Provider) create(ctx context.Context, s *site, of string, g *Group, n i
 		stop bool
 	)
 	turn := make(chan struct{}, p.cfg.ParallelCreates)
-	for i, w := range wishes {
+	for i, w := range placements {
 		turn <- struct{}{}
 		mu.Lock()
 		over := stop

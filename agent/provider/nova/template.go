@@ -1,6 +1,7 @@
 package nova
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,14 +13,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
 // template describes the group's next Node: the least of each resource over the
-// flavors, since nobody knows which one there is room for.
-func (p *Provider) template(ctx context.Context, s *site, g *Group) (cluster.Template, []string, *provider.Error) {
+// flavors, since Nova has room for any of them.
+func (p *Provider) template(ctx context.Context, s *site, g *section.Group) (cluster.Template, []string, *provider.Error) {
 	var t cluster.Template
 	fail := func(err error) (cluster.Template, []string, *provider.Error) {
 		e := openstack.Classify("resolve template", cluster.GroupID(g.Name), err)
@@ -30,20 +35,20 @@ func (p *Provider) template(ctx context.Context, s *site, g *Group) (cluster.Tem
 	if err != nil {
 		return fail(err)
 	}
-	var flavors []flavor
+	var choices []flavors.Flavor
 	for _, name := range g.Flavor {
 		f, err := s.flavor(ctx, name)
 		if err != nil {
 			return fail(err)
 		}
-		flavors = append(flavors, f)
+		choices = append(choices, f)
 	}
 	script, err := os.ReadFile(g.UserData)
 	if err != nil {
 		return fail(wrong("user data: %v: make it with autoscaler-agent userdata render --cloud openstack", err))
 	}
 	var warnings []string
-	for i, f := range flavors {
+	for i, f := range choices {
 		c, warn := capacity(f, img, g)
 		warnings = append(warnings, warn...)
 		if i == 0 {
@@ -56,27 +61,27 @@ func (p *Provider) template(ctx context.Context, s *site, g *Group) (cluster.Tem
 	shown.Memory -= int64(math.Ceil(float64(shown.Memory) * p.cfg.VMMemoryOverheadPercent / 100))
 	t.Allocatable = p.reservation.Allocatable(shown)
 	t.Capacity.Pods = t.Allocatable.Pods
-	t.Labels = labels(s, g, flavors, img)
+	t.Labels = labels(s, g, choices, img)
 	for _, taint := range g.Taints {
 		t.Taints = append(t.Taints, taint.Taint)
 	}
-	t.Spec = spec(g, flavors, img, script)
+	t.Spec = spec(g, choices, img, script)
 	slices.Sort(warnings)
 	return t, slices.Compact(warnings), nil
 }
 
 // capacity is a flavor's own numbers: MiB of memory, GiB of disk.
-func capacity(f flavor, img image, g *Group) (cluster.Resources, []string) {
+func capacity(f flavors.Flavor, img images.Image, g *section.Group) (cluster.Resources, []string) {
 	var warnings []string
 	disk := f.Disk
 	switch {
 	case g.BootVolume != nil:
 		disk = g.BootVolume.Size
 	case disk == 0:
-		disk = img.MinDisk
+		disk = img.MinDiskGigabytes
 		warnings = append(warnings, fmt.Sprintf("flavor %s has no disk of its own, and no bootVolume is given: Nova will refuse it, or pods that request ephemeral-storage find no room", f.Name))
 	}
-	for key := range f.Specs {
+	for key := range f.ExtraSpecs {
 		if strings.HasPrefix(key, "resources:VGPU") || key == "pci_passthrough:alias" {
 			warnings = append(warnings, fmt.Sprintf("flavor %s has devices (%s); what a device plugin makes of them is not known before a machine runs: name it under groups.%s.template.capacity, for example nvidia.com/gpu: 1", f.Name, key, g.Name))
 		}
@@ -89,13 +94,13 @@ var labelValue = regexp.MustCompile(`\A([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0
 
 // labels are those that every Node of the group will carry: what differs between flavors
 // or zones is left out, and so is the host name.
-func labels(s *site, g *Group, flavors []flavor, img image) map[string]string {
+func labels(s *site, g *section.Group, choices []flavors.Flavor, img images.Image) map[string]string {
 	out := map[string]string{"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "linux"}
 	arch := g.Arch
 	if arch == "" {
-		arch = map[string]string{"aarch64": "arm64", "arm64": "arm64"}[first(img.HWArch, img.Architecture)]
+		arch = map[string]string{"aarch64": "arm64", "arm64": "arm64"}[cmp.Or(property(img, "hw_architecture"), property(img, "architecture"))]
 	}
-	arch = first(arch, "amd64")
+	arch = cmp.Or(arch, "amd64")
 	out["kubernetes.io/arch"], out["beta.kubernetes.io/arch"] = arch, arch
 	set := func(value string, keys ...string) {
 		if labelValue.MatchString(value) {
@@ -108,31 +113,22 @@ func labels(s *site, g *Group, flavors []flavor, img image) map[string]string {
 	if len(g.Zones) == 1 {
 		set(g.Zones[0], "topology.kubernetes.io/zone", "topology.cinder.csi.openstack.org/zone")
 	}
-	if !slices.ContainsFunc(flavors, func(f flavor) bool { return f.Name != flavors[0].Name }) {
-		set(flavors[0].Name, "node.kubernetes.io/instance-type")
+	if !slices.ContainsFunc(choices, func(f flavors.Flavor) bool { return f.Name != choices[0].Name }) {
+		set(choices[0].Name, "node.kubernetes.io/instance-type")
 	}
 	maps.Copy(out, g.Labels)
 	return out
 }
 
-func first(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
-// tokenLine is where a rendered script keeps its join token, which says nothing about
-// the Node.
+// tokenLine is the line of a rendered script with its join token, which has no influence
+// on the Node.
 var tokenLine = regexp.MustCompile(`(?m)^JOIN_TOKEN=.*$`)
 
 // spec is the key of a template: everything that decides what the next Node looks like.
-func spec(g *Group, flavors []flavor, img image, script []byte) string {
+func spec(g *section.Group, choices []flavors.Flavor, img images.Image, script []byte) string {
 	h := sha256.New()
 	line := func(format string, args ...any) { fmt.Fprintf(h, format+"\n", args...) }
-	for _, f := range flavors {
+	for _, f := range choices {
 		line("flavor %s %d %d %d", f.ID, f.VCPUs, f.RAM, f.Disk)
 	}
 	line("image %s", img.ID)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Config says how OpenStack is reached. Under the product's prefix its variables are
+// Config defines how OpenStack is reached. Under the product's prefix its variables are
 // AUTOSCALER_OPENSTACK_CLOUD and so on. What they leave open comes from the variables
 // that every OpenStack client reads (OS_CLOUD, OS_AUTH_URL, ...).
 type Config struct {

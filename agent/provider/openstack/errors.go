@@ -103,7 +103,7 @@ func kindOf(a gophercloud.ErrUnexpectedResponseCode) (provider.Kind, string) {
 	return provider.Other, ""
 }
 
-// quotaText tells OpenStack's words for a limit of the project.
+// quotaText reports whether a text has OpenStack's words for a limit of the project.
 func quotaText(lower string) bool {
 	return strings.Contains(lower, "quota") || strings.Contains(lower, "limit exceeded") || strings.Contains(lower, "overlimit") ||
 		strings.Contains(lower, "maximum number of")
@@ -134,7 +134,7 @@ func CauseOf(text string) cluster.Cause {
 
 var requestID = regexp.MustCompile(`\s*\(?(Request-ID:|Request ID:?|HTTP \d+\)\s*\(Request-ID:)?\s*req-[0-9a-f-]{8,}\)?`)
 
-// Message is what a service says in an error's body, without the request ID, which
+// Message is the text of a service in an error's body, without the request ID, which
 // changes every time.
 func Message(body []byte) string {
 	var tree any
@@ -204,7 +204,7 @@ func (t answerText) Error() string {
 
 func (t answerText) Unwrap() error { return t.answer }
 
-// torn tells an answer that ended too early, or that is not OpenStack's.
+// torn reports whether an answer ended too early, or is not OpenStack's.
 func torn(err error) bool {
 	var syntax *json.SyntaxError
 	var typ *json.UnmarshalTypeError

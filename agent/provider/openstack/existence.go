@@ -14,7 +14,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
-// atOnce is how many servers are asked for at the same time.
+// atOnce is how many servers are read at the same time.
 const atOnce = 8
 
 // Servers asks one Nova for servers by their UUIDs, in lower case and with dashes. Nova
@@ -63,7 +63,7 @@ func serverExistence(ctx context.Context, nova *gophercloud.ServiceClient, uuid 
 	return cluster.Testimony{Existence: cluster.InstanceExists, Why: "Nova: " + doc.Server.Status}, nil
 }
 
-// novaSays tells Nova's own 404: {"itemNotFound": {...}}.
+// novaSays reports whether a body is Nova's own 404: {"itemNotFound": {...}}.
 func novaSays(body []byte) bool {
 	var doc map[string]json.RawMessage
 	return json.Unmarshal(body, &doc) == nil && doc["itemNotFound"] != nil

@@ -12,6 +12,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/judge/mutate"
@@ -20,12 +22,14 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
-	only := flag.String("package", "", "mutate this package only")
+	pkg := flag.String("package", "", "mutate this package only")
+	only := flag.String("only", "", "mutate this file of it only")
+	tests := flag.String("run", "", "run these tests only, as in go test -run: quicker while they are written")
 	verbose := flag.Bool("v", false, "print every mutant with the test that caught it")
 	parallel := flag.Int("parallel", runtime.NumCPU(), "runs at a time")
 	flag.Usage = func() {
 		out := flag.CommandLine.Output()
-		fmt.Fprint(out, "mutants breaks one check at a time and asks the package's tests whether they notice.\n\n  go run ./cmd/mutants\n  go run ./cmd/mutants -package csrsigner/rules -v\n\n")
+		fmt.Fprint(out, "mutants breaks one check at a time and asks the package's tests whether they notice.\n\n  go run ./cmd/mutants\n  go run ./cmd/mutants -package csrsigner/rules -v\n  go run ./cmd/mutants -package nodecleaner/reaper -only asked.go\n\n")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -35,10 +39,16 @@ func run() int {
 	root := filepath.Join(filepath.Dir(here), "..", "..", "..")
 	code, found := 0, false
 	for _, t := range mutate.Targets {
-		if *only != "" && *only != t.Package {
+		if *pkg != "" && *pkg != t.Package {
 			continue
 		}
-		found = true
+		if *only != "" {
+			if !slices.Contains(t.Files, *only) {
+				continue
+			}
+			t.Files = []string{*only}
+		}
+		found, t.Run = true, *tests
 		survived, err := one(ctx, root, t, *parallel, *verbose)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "mutants: %v\n", err)
@@ -49,13 +59,13 @@ func run() int {
 		}
 	}
 	if !found {
-		fmt.Fprintf(os.Stderr, "mutants: %v\n", errors.New("no such package: see mutate.Targets"))
+		fmt.Fprintf(os.Stderr, "mutants: %v\n", errors.New("no such package, or no such file in it: see mutate.Targets"))
 		return 2
 	}
 	return code
 }
 
-// one runs the mutants of one package and returns how many nobody noticed.
+// one runs the mutants of one package and returns how many no test noticed.
 func one(ctx context.Context, root string, t mutate.Target, parallel int, verbose bool) (survived int, err error) {
 	start := time.Now()
 	caught, equivalent := 0, 0
@@ -89,7 +99,8 @@ func one(ctx context.Context, root string, t mutate.Target, parallel int, verbos
 		return survived, err
 	}
 	for key := range known {
-		if !used[key] {
+		file, _, _ := strings.Cut(key, " ")
+		if !used[key] && slices.Contains(t.Files, file) {
 			survived++
 			fmt.Printf("%s: there is no mutant %q any more: take it off the list of equivalents\n", t.Package, key)
 		}

@@ -32,7 +32,11 @@ type joinConfig struct {
 type joinFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	Discovery  struct {
+	Timeouts   struct {
+		Discovery string `json:"discovery"`
+	} `json:"timeouts"`
+	Discovery struct {
+		Timeout        string `json:"timeout"`
 		BootstrapToken struct {
 			APIServerEndpoint string   `json:"apiServerEndpoint"`
 			Token             string   `json:"token"`

@@ -255,7 +255,7 @@ func testJoin(t *testing.T, w *world, token string) {
 	if got.Cpu().MilliValue() != want.MilliCPU || got.Memory().Value() != want.Memory || got.Pods().Value() != want.Pods {
 		t.Errorf("allocatable %v, want %+v", got, want)
 	}
-	if d := got.StorageEphemeral().Value() - want.EphemeralStorage; d < -1024 || d > 1024 {
+	if got.StorageEphemeral().Value() != want.EphemeralStorage {
 		t.Errorf("allocatable ephemeral storage %v, want %d", got.StorageEphemeral(), want.EphemeralStorage)
 	}
 

@@ -308,7 +308,7 @@ func (w *World) RenderUserData(ctx context.Context, binary string, flags ...stri
 		case <-tick.C:
 		}
 	}
-	args := append([]string{"userdata", "render", "--env-file", w.WorkerEnv()}, flags...)
+	args := append([]string{"userdata", "render", "--join-file", w.WorkerEnv()}, flags...)
 	render := exec.CommandContext(ctx, binary, args...)
 	w.mu.Lock()
 	render.Env = append(os.Environ(), w.extra...) // the kubelets keep back what the agent counts with

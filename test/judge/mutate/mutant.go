@@ -22,6 +22,9 @@ type Target struct {
 	// Skip are tests, as in go test -skip, that take seconds and watch bounds rather than
 	// checks. A mutant that only they would notice survives.
 	Skip string
+	// Run are the only tests to run, as in go test -run; empty: all. A mutant that they do
+	// not notice may still be noticed by others.
+	Run string
 }
 
 // Targets are the packages that decide over a cluster's trust and its Nodes.

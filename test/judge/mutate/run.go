@@ -48,12 +48,12 @@ func Run(ctx context.Context, root string, t Target, parallel int, each func(Res
 	if err != nil {
 		return err
 	}
-	if r, err := test(ctx, binary, dir, t.Skip, Mutant{}); err != nil {
+	if r, err := test(ctx, binary, dir, t, Mutant{}); err != nil {
 		return err
 	} else if r.Caught {
 		return fmt.Errorf("test %s: %w: %s", t.Package, ErrUnwell, r.By)
 	}
-	return m.each(ctx, binary, dir, t.Skip, parallel, each)
+	return m.each(ctx, binary, dir, t, parallel, each)
 }
 
 // build compiles the package's tests with the changed files in place of its own.
@@ -82,7 +82,7 @@ func (m *mutated) build(ctx context.Context, root, dir, temp string) (string, er
 	return binary, nil
 }
 
-func (m *mutated) each(ctx context.Context, binary, dir, skip string, parallel int, each func(Result)) error {
+func (m *mutated) each(ctx context.Context, binary, dir string, t Target, parallel int, each func(Result)) error {
 	results := make([]Result, len(m.mutants))
 	errs := make([]error, len(m.mutants))
 	done := make([]chan struct{}, len(m.mutants))
@@ -97,7 +97,7 @@ func (m *mutated) each(ctx context.Context, binary, dir, skip string, parallel i
 			slots <- struct{}{}
 			running.Go(func() {
 				defer func() { close(done[i]); <-slots }()
-				results[i], errs[i] = test(ctx, binary, dir, skip, x)
+				results[i], errs[i] = test(ctx, binary, dir, t, x)
 			})
 		}
 	})
@@ -112,11 +112,11 @@ func (m *mutated) each(ctx context.Context, binary, dir, skip string, parallel i
 }
 
 // test runs the tests with one mutant alive; number 0 is none.
-func test(ctx context.Context, binary, dir, skip string, m Mutant) (Result, error) {
+func test(ctx context.Context, binary, dir string, t Target, m Mutant) (Result, error) {
 	start := time.Now()
 	run, cancel := context.WithTimeout(ctx, hangs)
 	defer cancel()
-	cmd := exec.CommandContext(run, binary, "-test.failfast", "-test.short", "-test.skip="+skip, "-test.timeout="+(hangs-10*time.Second).String())
+	cmd := exec.CommandContext(run, binary, "-test.failfast", "-test.short", "-test.run="+t.Run, "-test.skip="+t.Skip, "-test.timeout="+(hangs-10*time.Second).String())
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "LIVE_MUTANT="+strconv.Itoa(m.Number), "GOMAXPROCS="+strconv.Itoa(min(2, runtime.NumCPU())))
 	var out bytes.Buffer

@@ -78,7 +78,7 @@ var mutants = []mutant{
 	{"pod affinity: nodes without the label", "fit/spread.go", []string{"domain < 0 {\n\t\t\treturn false", "domain < 0 {\n\t\t\tcontinue"}},
 	{"pod anti-affinity", "fit/spread.go", []string{`s.excluded(a.anti, row)`, `s.excluded(nil, row)`}},
 	{"pod anti-affinity of others", "fit/spread.go", []string{`s.excluded(a.existing, row)`, `s.excluded(nil, row)`}},
-	{"pod terms: namespaces", "fit/selector.go", []string{`if !slices.Contains(m.namespaces, c.Namespace) {`, `if false {`}},
+	{"pod terms: namespaces", "fit/selector.go", []string{`if !slices.Contains(m.namespaces, c.Namespace) {`, `if false && !slices.Contains(m.namespaces, c.Namespace) {`}},
 	{"pod terms: namespaceSelector", "fit/selector.go", []string{`(existing || has) && selects(m.wide, labels)`, `(existing && (has || !has)) && selects(m.wide, labels)`}},
 	{"pod terms: namespaceSelector of others", "fit/selector.go", []string{`(existing || has) && selects(m.wide, labels)`, `has && !existing && selects(m.wide, labels)`}},
 	{"pod terms: namespaceSelector and no labels", "fit/selector.go", []string{`!selects(m.wide, nil)`, `true`}},

@@ -39,7 +39,7 @@ const nodeTemplate = "k8s.io/cluster-autoscaler/node-template/"
 func (s *scene) pool(p pool) {
 	s.t.Helper()
 	tags := map[string]string{"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/demo": ""}
-	args := []string{"userdata", "render", "--env-file", s.w.WorkerEnv()}
+	args := []string{"userdata", "render", "--join-file", s.w.WorkerEnv()}
 	labels := map[string]string{"case": p.name}
 	for k, v := range p.labels {
 		labels[k] = v

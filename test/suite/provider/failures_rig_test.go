@@ -22,6 +22,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
 	memory "github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 )
@@ -105,7 +106,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) use(other provider.Provider) {
 	log := logrus.New()
 	log.SetOutput(r.log)
-	r.cloud = provider.Timeout(provider.Join(map[string]provider.Provider{
+	r.cloud = wrap.Timeout(wrap.Join(map[string]provider.Provider{
 		"asg": r.aws.connect(r, asg.Config{Groups: []string{string(groupA), string(groupB)}}), "other": other,
 	}), 1500*time.Millisecond)
 	r.inv = inventory.New(r.cloud, time.Second, time.Minute, 5*time.Second, log.WithField("service", "inventory"))

@@ -14,6 +14,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	memory "github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 )
 
@@ -90,7 +91,7 @@ var ways = []way{
 	{name: "the other cloud fails without a kind", broken: onlyE, inject: func(r *rig) { r.other.Down(errors.New("index out of range")) }, named: []string{"other: ", "index out of range"}},
 	{name: "the other cloud hangs", broken: onlyE, inject: func(r *rig) { r.other.Hang(true) }, named: []string{"other: ", "transient"}},
 	{name: "the other cloud cannot be made", broken: onlyE, inject: func(r *rig) {
-		r.use(provider.Deferred(func() (provider.Provider, error) { return nil, errors.New("no such host") }))
+		r.use(wrap.Deferred(func() (provider.Provider, error) { return nil, errors.New("no such host") }))
 	}, named: []string{"other: ", "no such host"}},
 	{name: "the other cloud reads its group in part", broken: onlyE, inject: func(r *rig) {
 		r.other.BreakRead(groupE, &provider.Error{Op: "read", Group: groupE, Kind: provider.Transient, Err: errors.New("page 2 is missing")})

@@ -11,6 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	groupsfile "github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	openstackapi "github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/openstack"
@@ -45,10 +46,10 @@ groups:
     options:
       scaleDownUnneededTime: 5m
 `, openstack.ImageName, openstack.NetworkName, openstack.KeyName, w.script)
-	var section json.RawMessage
+	var kept json.RawMessage
 	file, err := groupsfile.Parse([]byte(text), map[string]groupsfile.Section{"nova": func(raw json.RawMessage) error {
-		section = slices.Clone(raw)
-		_, err := nova.ParseSection(raw)
+		kept = slices.Clone(raw)
+		_, err := section.Parse(raw)
 		return err
 	}})
 	if err != nil {
@@ -57,7 +58,7 @@ groups:
 	if d := file.Groups["worker"].Options.ScaleDownUnneededTime; d == nil || *d != 5*time.Minute {
 		t.Errorf("an idle worker stays %v", d)
 	}
-	p, err := nova.New(nova.Config{ParallelCreates: 2}, openstackapi.Config{Timeout: await.Limit}, func() json.RawMessage { return section }, reservation, nova.WithTokens(tokens))
+	p, err := nova.New(nova.Config{ParallelCreates: 2}, openstackapi.Config{Timeout: await.Limit}, func() json.RawMessage { return kept }, reservation, nova.WithTokens(tokens))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,6 +75,28 @@ func testBootstrap(t *testing.T, cp *controlplane.ControlPlane) {
 			t.Error("renewal made another token")
 		}
 	})
+	t.Run("rehearsal", func(t *testing.T) {
+		good, lacks := bootstrap.ReadJoin([]byte(readAll(t, file)))
+		if len(lacks) > 0 {
+			t.Errorf("the published file lacks %v", lacks)
+		}
+		rehearse(t, good, "")
+		before, err := cp.Client().CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, csr := range before.Items {
+			if strings.HasPrefix(csr.Name, "rehearsal-") {
+				t.Errorf("the rehearsal wrote request %s", csr.Name)
+			}
+		}
+		wrong := good
+		wrong.Token = good.Token[:7] + strings.Repeat("0", 16)
+		rehearse(t, wrong, "does not verify")
+		wrong = good
+		wrong.CAHashes = []string{"sha256:" + strings.Repeat("0", 64)}
+		rehearse(t, wrong, "none of the pinned hashes")
+	})
 	secrets := cp.Client().CoreV1().Secrets("kube-system")
 	t.Run("one token for several agents", func(t *testing.T) {
 		second := service()
@@ -99,6 +121,28 @@ func testBootstrap(t *testing.T, cp *controlplane.ControlPlane) {
 		await.True(t, "another token is published", func() bool { return published(t, file)["JOIN_TOKEN"] != old })
 		discover(t, cp, published(t, file))
 	})
+}
+
+func readAll(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// rehearse expects the rehearsal of a join to stop with these words, or to come to its end.
+func rehearse(t *testing.T, join bootstrap.Join, want string) {
+	t.Helper()
+	steps := bootstrap.Rehearse(t.Context(), join)
+	last := steps[len(steps)-1]
+	if (last.Err == nil) != (want == "") || last.Err != nil && !strings.Contains(last.Err.Error(), want) {
+		t.Errorf("step %d, %s: %v, want %q", len(steps), last.What, last.Err, want)
+	}
+	if want == "" && len(steps) != 8 {
+		t.Errorf("%d steps, want 8", len(steps))
+	}
 }
 
 // discover walks the way of kubeadm join with the published values: an insecure look

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"crypto/x509/pkix"
+	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -19,13 +22,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 )
 
 const byPolicy = "ValidatingAdmissionPolicy"
 
 // table is every attack. What docs/security.md lists as left to a thief is not in it.
 func (s *stolen) table() []attack {
-	return append(append(append(s.secretAttacks(), s.approvalAttacks()...), s.nodeAttacks()...), s.otherAttacks()...)
+	return slices.Concat(s.secretAttacks(), s.approvalAttacks(), s.joinAttacks(), s.nodeAttacks(), s.otherAttacks())
 }
 
 func (s *stolen) secretAttacks() []attack {
@@ -134,7 +139,7 @@ func (s *stolen) approvalAttacks() []attack {
 		{name: "join with a token of two groups", try: approves(joins("worker-9"), func(w *wish) { w.groups = append(w.groups, bootstrap.KubeadmGroup) }), says: "one of its own join tokens"},
 		{name: "request of the credential itself", try: approves(joins("worker-9"), func(w *wish) { w.user = "autoscaler-agent"; w.groups = []string{"system:authenticated"} }), says: "one of its own join tokens"},
 		{name: "request of an administrator", try: approves(joins("worker-9"), func(w *wish) { w.user = "" }), says: "one of its own join tokens"},
-		{name: "rotation of a Node's client certificate", try: approves(joins("ready"), func(w *wish) { w.user, w.groups = "system:node:ready", []string{"system:nodes"} }), says: "one of its own join tokens"},
+		{name: "rotation of a Node's client certificate", try: approves(joins("worker-9"), func(w *wish) { w.user, w.groups = "system:node:worker-9", []string{"system:nodes"} }), says: "one of its own join tokens"},
 		{name: "words before the request", try: approves(joins("leader"), text(func(p string) string { return "x\n" + p })), says: byPolicy},
 		{name: "header within the request", says: byPolicy, try: approves(joins("worker-9"), text(func(p string) string {
 			return strings.Replace(p, "REQUEST-----\n", "REQUEST-----\nA: b\n\n", 1)
@@ -166,6 +171,73 @@ func (s *stolen) approvalAttacks() []attack {
 		})},
 		{name: "request made", says: "cannot create", try: can(func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CertificatesV1().CertificateSigningRequests().Create(ctx, &certv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
+			return err
+		})},
+	}
+}
+
+// uid is as long as one.
+const uid = "01234567-89ab-cdef-0123-456789abcdef"
+
+// joinAttacks want the certificate of a worker that is there.
+func (s *stolen) joinAttacks() []attack {
+	data := func(node, value string) func(*corev1.ConfigMap) {
+		return func(list *corev1.ConfigMap) { list.Data = map[string]string{node: value} }
+	}
+	return []attack{
+		{name: "join as a worker that is there", try: joins("ready").approve, says: "has a Lease", probe: true},
+		{name: "join as a worker that is not Ready", try: joins("ready2").approve, says: "has a Lease"},
+		{name: "join as a dead worker", try: joins("dead").approve, says: "has a Lease"},
+		{name: "join past the list", try: joins("worker-9").with(func(w *wish) { w.unlisted = true }).approve, says: "does not name this request", probe: true},
+		{name: "join as a worker that is there, past the list", try: joins("ready").with(func(w *wish) { w.unlisted = true }).approve, says: "does not name this request"},
+		{name: "join with another Node's place on the list", says: "does not name this request", try: func(t *testing.T, s *stolen) error {
+			w := joins("ready").with(func(w *wish) { w.unlisted = true })
+			csr := w.send(t, s)
+			if err := lists("worker-9", string(csr.UID))(t, s); err != nil {
+				t.Fatal(err)
+			}
+			return w.approve(t, s) // another one of the same kind
+		}},
+		{name: "join with another Node's place on the list, said to be that", says: byPolicy, try: joins("ready").with(func(w *wish) { w.says = "node worker-9: J0-J16" }).approve},
+		{name: "place on the list of a worker that has come since", says: "has a Lease", try: func(t *testing.T, s *stolen) error {
+			if err := lists("comes", uid)(t, s); err != nil {
+				t.Fatal(err)
+			}
+			node(t, s.cp, "comes", "aws:///a/i-6", corev1.ConditionTrue)
+			s.kubelet(t, "comes")
+			await.True(t, "the API server's policy sees the Lease", func() bool { return lists("comes2", uid)(t, s) == nil && lists("comes", uid)(t, s) != nil })
+			return joins("comes").approve(t, s)
+		}},
+		{name: "worker that is there beside a new one", says: "has a Lease", try: relists(func(list *corev1.ConfigMap) {
+			list.Data = map[string]string{"a-new-one": uid, "ready": uid}
+		})},
+		{name: "list of words", says: "each by its UID", try: relists(data("worker-9", "x"))},
+		{name: "list of very many", says: "32 requests at most", try: relists(func(list *corev1.ConfigMap) {
+			list.Data = map[string]string{}
+			for i := range 33 {
+				list.Data[fmt.Sprint("worker-", i)] = uid
+			}
+		})},
+		{name: "list with bytes", says: "nothing else", try: relists(func(list *corev1.ConfigMap) { list.BinaryData = map[string][]byte{"x": []byte("x")} })},
+		{name: "list that cannot be changed", says: "nothing else", try: relists(func(list *corev1.ConfigMap) { list.Immutable = new(true) })},
+		{name: "list with a label", says: "no labels", try: relists(func(list *corev1.ConfigMap) { list.Labels = map[string]string{"x": "y"} })},
+		{name: "list with an annotation", says: "no labels", try: relists(func(list *corev1.ConfigMap) { metav1.SetMetaDataAnnotation(&list.ObjectMeta, "x", "y") })},
+		{name: "list that goes with its owner", says: "no labels", try: relists(func(list *corev1.ConfigMap) {
+			list.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}}
+		})},
+		{name: "list deleted", says: "cannot delete", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			return c.CoreV1().ConfigMaps("kube-system").Delete(ctx, csrsigner.JoinListName, metav1.DeleteOptions{})
+		})},
+		{name: "list patched", says: "cannot patch", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().ConfigMaps("kube-system").Patch(ctx, csrsigner.JoinListName, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+			return err
+		})},
+		{name: "list made anew", says: byPolicy, try: can(mapNamed(csrsigner.JoinListName))},
+		{name: "Lease of a worker deleted", says: "cannot delete", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			return c.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(ctx, "ready", metav1.DeleteOptions{})
+		})},
+		{name: "Lease of a worker called otherwise", says: "cannot update", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoordinationV1().Leases(corev1.NamespaceNodeLease).Update(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "ready"}}, metav1.UpdateOptions{})
 			return err
 		})},
 	}
@@ -278,8 +350,22 @@ func (s *stolen) honest(t *testing.T) {
 		"join with the common name before the organization": joins("worker-9").with(func(w *wish) {
 			w.subject = &pkix.Name{ExtraNames: []pkix.AttributeTypeAndValue{{Type: oidCN, Value: "system:node:worker-9"}, {Type: oidO, Value: "system:nodes"}}}
 		}).approve,
-		"join over a dead Node":     joins("dead").approve,
-		"join beside a Ready Node":  joins("ready2").approve,
+		"join over a Node that went": func(t *testing.T, s *stolen) error {
+			node(t, s.cp, "former", "aws:///a/i-5", corev1.ConditionFalse)
+			s.kubelet(t, "former")
+			if err := s.thief.CoreV1().Nodes().Delete(t.Context(), "former", metav1.DeleteOptions{}); err != nil {
+				return err
+			}
+			await.True(t, "Kubernetes takes the Lease after the Node", func() bool { return lists("former", uid)(t, s) == nil })
+			return joins("former").approve(t, s)
+		},
+		"list of joins emptied": relists(func(list *corev1.ConfigMap) { list.Data = nil }),
+		"list of joins of a full batch": relists(func(list *corev1.ConfigMap) {
+			list.Data = map[string]string{}
+			for i := range 32 {
+				list.Data[fmt.Sprintf("ip-10-0-0-%d.eu-west-1.compute.internal", i)] = uid
+			}
+		}),
 		"serving certificate":       serves("ready").approve,
 		"serving of the leader":     serves("leader").approve,
 		"serving of a telling name": serves("kubernetes-worker-1").approve,

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
@@ -62,6 +63,9 @@ func TestStolenCredential(t *testing.T) {
 	node(t, cp, "dead", "aws:///a/i-2", corev1.ConditionFalse)
 	node(t, cp, "plain", "", corev1.ConditionTrue)
 	node(t, cp, "tainted", "aws:///a/i-4", corev1.ConditionTrue, "example.com/dedicated")
+	for _, name := range []string{"ready", "ready2", "dead", "plain", "tainted"} {
+		s.kubelet(t, name)
+	}
 	t.Run("check without the policies", s.checkWithout)
 	if err := world.ApplyUnits(t.Context(), cp, "admission-policy.yaml"); err != nil {
 		t.Fatal(err)
@@ -70,6 +74,7 @@ func TestStolenCredential(t *testing.T) {
 	t.Run("check with the policies", s.checkWith)
 	t.Run("the agent's own work", s.honest)
 	t.Run("attacks", s.attacks)
+	t.Run("cost of the list of joins", s.cost)
 }
 
 // steal makes the agent's kubeconfig as docs/install.md does.
@@ -109,6 +114,21 @@ func playing(t *testing.T, by *rest.Config, user string, groups ...string) kuber
 		t.Fatal(err)
 	}
 	return client
+}
+
+// kubelet makes the Lease that the kubelet of a Node makes.
+func (s *stolen) kubelet(t *testing.T, node string) {
+	t.Helper()
+	n, err := s.admin.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+	if err == nil {
+		now := metav1.NowMicro()
+		_, err = s.admin.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(t.Context(), &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: node, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node, UID: n.UID}}},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &node, RenewTime: &now}}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // serviceIP is the API server's address as a Service.
@@ -233,6 +253,7 @@ type wish struct {
 	pem                      func([]byte) []byte
 	change                   func(*certv1.CertificateSigningRequest)
 	usages                   []certv1.KeyUsage
+	unlisted                 bool // the thief leaves the list of joins alone
 }
 
 const clientSigner, servingSigner = certv1.KubeAPIServerClientKubeletSignerName, certv1.KubeletServingSignerName
@@ -284,20 +305,55 @@ func (w wish) send(t *testing.T, s *stolen) *certv1.CertificateSigningRequest {
 func (w wish) approve(t *testing.T, s *stolen) error {
 	t.Helper()
 	csr := w.send(t, s)
-	// The controller manager writes to some of them meanwhile.
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
-		if csr, err = s.admin.CertificatesV1().CertificateSigningRequests().Get(t.Context(), csr.Name, metav1.GetOptions{}); err != nil {
+	said, _, named := strings.Cut(strings.TrimPrefix(w.says, "node "), ": ")
+	listed := named && w.signer == clientSigner && w.change == nil && !w.unlisted
+	if listed {
+		if err := lists(said, string(csr.UID))(t, s); err != nil {
 			return err
 		}
-		if len(csr.Status.Conditions) == 0 {
-			csr.Status.Conditions = []certv1.CertificateSigningRequestCondition{{Type: certv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Stolen", Message: w.says}}
+	}
+	var err error
+	for end := time.Now().Add(await.Limit); ; {
+		// The controller manager writes to some of them meanwhile.
+		err = retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
+			if csr, err = s.admin.CertificatesV1().CertificateSigningRequests().Get(t.Context(), csr.Name, metav1.GetOptions{}); err != nil {
+				return err
+			}
+			if len(csr.Status.Conditions) == 0 {
+				csr.Status.Conditions = []certv1.CertificateSigningRequestCondition{{Type: certv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Stolen", Message: w.says}}
+			}
+			if w.change != nil {
+				w.change(csr)
+			}
+			_, err = s.thief.CertificatesV1().CertificateSigningRequests().UpdateApproval(t.Context(), csr.Name, csr, metav1.UpdateOptions{})
+			return err
+		})
+		// The API server's policy sees the list a moment later than the thief.
+		if err == nil || !listed || !strings.Contains(err.Error(), "does not name this request") || time.Now().After(end) {
+			return err
 		}
-		if w.change != nil {
-			w.change(csr)
-		}
-		_, err = s.thief.CertificatesV1().CertificateSigningRequests().UpdateApproval(t.Context(), csr.Name, csr, metav1.UpdateOptions{})
-		return err
-	})
+	}
+}
+
+// relists changes the list of joins with the stolen credential.
+func relists(change func(*corev1.ConfigMap)) func(*testing.T, *stolen) error {
+	return func(t *testing.T, s *stolen) error {
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			list, err := s.thief.CoreV1().ConfigMaps("kube-system").Get(t.Context(), csrsigner.JoinListName, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			list.ManagedFields = []metav1.ManagedFieldsEntry{{}} // as the agent does
+			change(list)
+			_, err = s.thief.CoreV1().ConfigMaps("kube-system").Update(t.Context(), list, metav1.UpdateOptions{})
+			return err
+		})
+	}
+}
+
+// lists puts one Node on the list of joins, and nothing else.
+func lists(node, uid string) func(*testing.T, *stolen) error {
+	return relists(func(list *corev1.ConfigMap) { list.Data = map[string]string{node: uid} })
 }
 
 // touches changes a Node with the stolen credential.
@@ -391,7 +447,7 @@ func (s *stolen) checkWithout(t *testing.T) {
 	if len(found) != 1 || found[0].Level != "error" || !strings.Contains(found[0].Remedy, "kubectl apply -f admission-policy.yaml") {
 		t.Fatalf("%+v", found)
 	}
-	for _, policy := range []string{"autoscaler-agent-tokens", "autoscaler-agent-token-life", "autoscaler-agent-names", "autoscaler-agent-nodes", "autoscaler-agent-approvals", "user autoscaler-agent"} {
+	for _, policy := range []string{"autoscaler-agent-tokens", "autoscaler-agent-token-life", "autoscaler-agent-names", "autoscaler-agent-nodes", "autoscaler-agent-approvals", "autoscaler-agent-joins", "user autoscaler-agent"} {
 		if !strings.Contains(found[0].Text, policy) {
 			t.Errorf("%q does not name %s", found[0].Text, policy)
 		}
@@ -402,7 +458,7 @@ func (s *stolen) checkWithout(t *testing.T) {
 // that may do more than the agent's.
 func (s *stolen) checkWith(t *testing.T) {
 	found := s.check(t, s.kubeconfig)
-	if len(found) != 1 || found[0].Level != "ok" || !strings.Contains(found[0].Text, "autoscaler-agent-approvals") {
+	if len(found) != 1 || found[0].Level != "ok" || !strings.Contains(found[0].Text, "autoscaler-agent-approvals") || !strings.Contains(found[0].Text, "autoscaler-agent-joins") {
 		t.Errorf("%+v", found)
 	}
 	open := s.check(t, s.kubeconfig, "AUTOSCALER_CSR_JOIN=open")

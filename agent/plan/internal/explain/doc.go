@@ -3,5 +3,5 @@
 //
 // Explain reads one round at three moments and asks the engine's own functions, so that it
 // never says anything else than the plan. There is no algorithm of its own. Layer 5. It
-// refuses to decide and to guess: what the round did not judge it does not judge.
+// refuses to decide and to guess: it judges nothing that the round did not judge.
 package explain

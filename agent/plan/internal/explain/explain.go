@@ -14,7 +14,7 @@ import (
 )
 
 // explainer is one question being answered: the plan of the Snapshot, and the engine's
-// own worlds at the moments that matter. Nothing is judged anew: what is said comes
+// own worlds at the moments that matter. Nothing is judged anew: every answer comes
 // from these worlds through the engine's own functions.
 type explainer struct {
 	q    decision.Query

@@ -13,7 +13,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// The values of Policy.Consolidate. What is priced is consolidated where every group
+// The values of Policy.Consolidate. priced consolidates where every group
 // involved has a price; always also counts machines of one group where none has.
 const (
 	consolidateOff    = "off"
@@ -244,7 +244,7 @@ func (w *Planner) prices(s *decision.Consolidation, from []int) (before, after f
 }
 
 // podsFit tells whether the pods of some nodes have room on the others and on so many
-// machines of a group; those that are constrained to other pods only on the others. It takes
+// machines of a group; pods with inter-pod constraints only on the others. It takes
 // nothing.
 func (w *Planner) podsFit(from []int, to *round.Group, machines int) bool {
 	if w.cursors == nil {

@@ -12,7 +12,7 @@ import (
 // burst that comes and goes within it writes nothing.
 const softTaintAfter = 30 * time.Second
 
-// UpdateSoftTaints tells the scheduler which nodes may go: those that have been unneeded for a
+// UpdateSoftTaints taints the nodes that may go: nodes that have been unneeded for a
 // while, a bounded number of changes in a round, and first of all those that are needed
 // again.
 func (w *Planner) UpdateSoftTaints() {

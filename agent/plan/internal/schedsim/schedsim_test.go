@@ -51,7 +51,7 @@ func TestSpreadsOverZones(t *testing.T) {
 	}
 }
 
-// TestRollback: what was tried and taken back leaves no trace in rooms and scores, and the
+// TestRollback: a trial that was taken back leaves no trace in rooms and scores, and the
 // same calls with the same seeds bind alike.
 func TestRollback(t *testing.T) {
 	bind := func() []Placement {

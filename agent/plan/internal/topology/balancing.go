@@ -82,8 +82,8 @@ func (b *Topology) openDomains(k *round.Demand, cells []int) []int {
 	})
 }
 
-// deal deals the pods of a demand out to domains, those that had reserved a machine to
-// where it comes, and appends them; turn says whose turn it is, so that single pods
+// deal deals the pods of a demand out to domains, a pod that had reserved a machine to
+// the domain of that machine, and appends them; turn says whose turn it is, so that single pods
 // alternate.
 func (b *Topology) deal(out []round.Demand, k *round.Demand, cells []int, turn *int) []round.Demand {
 	if len(cells) < 2 {

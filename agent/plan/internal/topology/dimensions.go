@@ -9,8 +9,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// exclusive is the room of a dimension of anti-affinity: who wants to be alone takes all of it,
-// whom it keeps away takes one.
+// exclusive is the room of a dimension of anti-affinity: a pod with the term takes all of it,
+// and a pod that the term selects takes one.
 const exclusive = 1 << 16
 
 // dimension is one constraint on hostname as room of a machine.
@@ -21,14 +21,14 @@ type dimension struct {
 	antiAffinity bool          // anti-affinity; else spread
 }
 
-// constraintClasses are the classes that differ in nothing that hostname terms look at: what they
-// ask for does not matter here.
+// constraintClasses are the classes that differ in nothing that hostname terms look at: their
+// requests do not matter here.
 type constraintClasses struct {
 	of   []int32 // by class, one more than its kind; 0: not wanted, or not constrained
 	reps []int   // a class of each kind
 }
 
-// addDimensions turns terms on hostname into dimensions. Who disturbs whom is asked of the
+// addDimensions turns terms on hostname into dimensions. Conflicts are found by the
 // scheduler's rules themselves, on machines that carry nothing else: one question per
 // pair of constraint classes that can touch each other at all.
 func (b *Topology) addDimensions() {
@@ -150,8 +150,8 @@ func (b *Topology) antiAffinityOf(axes []dimension, ks *constraintClasses, st *f
 }
 
 // spreadOf adds the dimension of a kind that is spread over hosts: no machine carries more of
-// those that are counted than the skew, as long as some machine may carry none. Who is
-// counted and asks for nothing itself comes later and takes no room here.
+// those that are counted than the skew, as long as some machine may carry none. A pod that is
+// counted and has no constraint of its own comes later and takes no room here.
 func (b *Topology) spreadOf(axes []dimension, ks *constraintClasses, st *fit.State, hosts []cluster.PodClass, a int) []dimension {
 	least := math.MaxInt
 	c := &b.w.Snapshot.Classes[ks.reps[a]]
@@ -160,7 +160,7 @@ func (b *Topology) spreadOf(axes []dimension, ks *constraintClasses, st *fit.Sta
 			least = min(least, c.Spread[i].MaxSkew)
 		}
 	}
-	if most := st.MaxFit(a, 0); most < math.MaxInt32 { // of several constraints, those that count the kind itself
+	if most := st.MaxFit(a, 0); most < math.MaxInt32 { // of several constraints, the ones that count the kind itself
 		least = most
 	}
 	x := dimension{room: int64(least), takes: map[int]int64{}, rep: ks.reps[a]}

@@ -48,8 +48,8 @@ type antiAffinityDimension struct {
 // spreadDimension is a dimension of spread over hosts: where it is in a size, and for whom.
 type spreadDimension struct{ at, rep, skew int }
 
-// The order of placing: those whose rule looks at numbers first, while the numbers are
-// still as planned; those that only others look at last.
+// The order of placing: first the pods whose rule looks at numbers, while the numbers are
+// still as planned; last the pods that only the rules of others look at.
 const (
 	RankHosts        int8 = iota // spread over hosts
 	RankZones                    // spread over zones, which counts what is spread over hosts as well

@@ -21,7 +21,7 @@ type zoneAssignment struct {
 	usable         []bool // by group
 	rep            []int  // by group: its machine in state
 	groups         [][]int
-	placedMilliCPU []int64   // by domain: what is put there, in milli cores
+	placedMilliCPU []int64   // by domain: the pods that are put there, in milli cores
 	nodes          [][]int   // by domain
 	sizeCost       []float64 // by group, of a machine
 	known          map[domainQuery][]candidateDomain

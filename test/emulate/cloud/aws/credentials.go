@@ -56,6 +56,15 @@ func (c *Cloud) IssueCredentials(role string, ttl time.Duration) Credentials {
 	return c.mint("ASIA", role, ttl).Credentials
 }
 
+// IssueForeignCredentials makes temporary credentials of a role session of another account.
+func (c *Cloud) IssueForeignCredentials(account, role string, ttl time.Duration) Credentials {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.mint("ASIA", role, ttl)
+	k.ARN = strings.Replace(k.ARN, c.opts.AccountID, account, 1)
+	return k.Credentials
+}
+
 // RevokeKey makes an access key unknown from now on; restore it with
 // RestoreKey. An ID that was never issued is unknown anyway.
 func (c *Cloud) RevokeKey(accessKeyID string) { c.setRevoked(accessKeyID, true) }

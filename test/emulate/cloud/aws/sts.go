@@ -14,7 +14,7 @@ func stsActions() map[string]action {
 }
 
 func (c *Cloud) callerIdentity(r *request) ([]el, *apiError) {
-	return []el{x("Arn", r.who.ARN), x("UserId", r.who.userID), x("Account", c.opts.AccountID)}, nil
+	return []el{x("Arn", r.who.ARN), x("UserId", r.who.userID), x("Account", strings.Split(r.who.ARN, ":")[4])}, nil
 }
 
 func (c *Cloud) assumeRole(r *request) ([]el, *apiError) {

@@ -52,6 +52,7 @@ type Cloud struct {
 	calls    []Call
 	services map[string]service // by type, those that others added
 	magnum   *magnum
+	consoles map[string]string // by server
 	rng      *mathrand.Rand
 	closed   bool
 	timers   map[*time.Timer]bool

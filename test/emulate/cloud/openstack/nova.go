@@ -80,6 +80,8 @@ func (r *Region) nova(q *call) {
 		if s := r.mine(q, parts[1]); s != nil {
 			q.answer(http.StatusOK, map[string]any{"server": r.describe(q, s)})
 		}
+	case what == "POST servers" && len(parts) == 3 && parts[2] == "action":
+		r.serverAction(q, parts[1])
 	case what == "DELETE servers" && len(parts) == 2:
 		if s := r.mine(q, parts[1]); s != nil {
 			if r.stuck[s.ID] {

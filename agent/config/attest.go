@@ -1,0 +1,37 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
+)
+
+// AttestConfig is the listener's configuration, its region that of the provider unless it
+// has its own.
+func (s Services) AttestConfig() attest.Config {
+	cfg := s.Bootstrap.Attest
+	if cfg.Region == "" {
+		cfg.Region = s.AWS.Region
+	}
+	return cfg
+}
+
+// validateAttest finds what the listener needs of other settings. Its own are judged here,
+// where its region is known.
+func (s Services) validateAttest(providers string) error {
+	cfg := s.AttestConfig()
+	names, err := all.Split(providers)
+	switch {
+	case cfg.Listen == "" || err != nil:
+		return nil
+	case !s.Bootstrap.Enabled:
+		return fmt.Errorf("%s_BOOTSTRAP_ATTEST_LISTEN is set and %s_BOOTSTRAP_ENABLED is false: bootstrap makes the tokens that are answered", Prefix, Prefix)
+	case !slices.Contains(names, "asg"):
+		return fmt.Errorf("%s_BOOTSTRAP_ATTEST_LISTEN is set and %s_PROVIDER is %s: only machines on AWS can attest", Prefix, Prefix, providers)
+	case !s.JoinIsClosed():
+		return fmt.Errorf("%s_BOOTSTRAP_ATTEST_LISTEN is set and the join is open: any token is good for every name then; set %s_CSR_JOIN=closed", Prefix, Prefix)
+	}
+	return cfg.Validate()
+}

@@ -1,0 +1,95 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestEnvFileLines: a line that would be without effect is an error that names its line, the
+// name that was meant and no value.
+func TestEnvFileLines(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want []string // none: it is right
+	}{
+		"right":            {"# x\nAUTOSCALER_LISTEN=off\nAWS_REGION=eu-west-1\nHTTPS_PROXY=http://p:1\n", nil},
+		"export":           {"\nexport AUTOSCALER_LISTEN=off\n", []string{":2: ", "without export"}},
+		"foreign export":   {"export AWS_SECRET_ACCESS_KEY=s3cret\n", []string{":1: ", "without export"}},
+		"colon":            {"AUTOSCALER_LISTEN: off\n", []string{":1: ", `"AUTOSCALER_LISTEN:"`, "with = after the name"}},
+		"colon and equals": {"AUTOSCALER_OBSERVE_SCHEDULERS: a=b\n", []string{"AUTOSCALER_OBSERVE_SCHEDULERS=VALUE"}},
+		"lower case":       {"autoscaler_listen=off\n", []string{"autoscaler_listen", "did you mean AUTOSCALER_LISTEN?"}},
+		"short prefix":     {"AUTOSCALE_LISTEN=off\n", []string{"did you mean AUTOSCALER_LISTEN?"}},
+		"wrong prefix":     {"AUTOSCALAR_AWS_REGION=x\n", []string{"did you mean AUTOSCALER_AWS_REGION?"}},
+		"dashes":           {"AUTOSCALER-LISTEN=off\n", []string{"write AUTOSCALER_LISTEN=VALUE"}},
+		"word":             {"hello\n", []string{"write NAME=VALUE"}},
+		"flag":             {"--scale-down-unneeded-time=10m\n", []string{"write AUTOSCALER_SCALING_UNNEEDED_FOR=VALUE"}},
+		"flag's name":      {"SCALE_DOWN_UNNEEDED_TIME=10m\n", []string{"did you mean AUTOSCALER_SCALING_UNNEEDED_FOR?"}},
+		"after a quote":    {"AUTOSCALER_NODE_NAME=\"a\nb\"\nhello\n", []string{":3: "}},
+		"two":              {"hello\nAUTOSCALE_LISTEN=off\n", []string{":1: ", ":2: "}},
+		"no end":           {"hello", []string{":1: "}},
+		"NUL":              {"A=\x00", []string{"NUL byte"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clean(t)
+			for _, v := range []string{"AWS_REGION", "HTTPS_PROXY", "AUTOSCALER_LISTEN"} {
+				t.Setenv(v, os.Getenv(v)) // restored at the end of the test
+			}
+			path := filepath.Join(t.TempDir(), "agent.env")
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := LoadEnvFile(path)
+			if (err == nil) != (c.want == nil) {
+				t.Fatalf("error %v, want %q", err, c.want)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %v, want %q in it", err, want)
+				}
+			}
+			if err != nil && (strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), path)) {
+				t.Errorf("error %v names no file, or a value", err)
+			}
+		})
+	}
+}
+
+// TestClusterAutoscalersNames: each flag of the table leads to a variable that exists.
+func TestClusterAutoscalersNames(t *testing.T) {
+	known := map[string]bool{}
+	for _, v := range Variables() {
+		known[v.Name] = true
+	}
+	for flag := range caFlags {
+		if got := FromClusterAutoscaler("--" + flag); !known[got] {
+			t.Errorf("--%s leads to %q, which is no variable", flag, got)
+		}
+	}
+	for _, name := range []string{"EXPANDER", "NODES", "PATH", "", "KUBECONFIG"} {
+		if got := FromClusterAutoscaler(name); got != "" {
+			t.Errorf("%q leads to %s", name, got)
+		}
+	}
+	clean(t)
+	t.Setenv("AUTOSCALER_SCALE_DOWN_UNNEEDED_TIME", "10m")
+	if _, err := Load(); err == nil || !strings.Contains(err.Error(), "AUTOSCALER_SCALE_DOWN_UNNEEDED_TIME is Cluster Autoscaler's name: write AUTOSCALER_SCALING_UNNEEDED_FOR") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestSocketPath: the running agent is found whatever else is wrong.
+func TestSocketPath(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agent.env")
+	if err := os.WriteFile(path, []byte("AUTOSCALER_LISTEN=nowhere\nhello\nAUTOSCALER_SOCKET=/run/x.sock\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clean(t)
+	for _, c := range [][3]string{{"", path, "/run/x.sock"}, {"/e.sock", path, "/e.sock"}, {"", path + ".missing", "/run/autoscaler-agent/agent.sock"}} {
+		t.Setenv("AUTOSCALER_SOCKET", c[0])
+		if got := SocketPath(c[1]); got != c[2] {
+			t.Errorf("environment %q, file %s: %q, want %q", c[0], c[1], got, c[2])
+		}
+	}
+}

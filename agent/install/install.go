@@ -1,0 +1,182 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+)
+
+// AdminConf is kubeadm's kubeconfig.
+const AdminConf = "/etc/kubernetes/admin.conf"
+
+// Options are what a person asks for.
+type Options struct {
+	AdminConf string
+	Set       []Setting // variables of agent.env
+	Renew     bool      // the certificate alone
+	// The following stay at an uninstallation.
+	KeepConfig, KeepState, KeepCluster bool
+}
+
+// ready refuses a machine that the agent cannot be installed on.
+func (h Host) ready() error {
+	if !h.exists("/run/systemd/system") {
+		return errors.New("systemd does not run here: install on the control-plane machine itself")
+	}
+	return nil
+}
+
+// admin makes the administrator's client.
+func (o Options) admin(ctx context.Context) (*rest.Config, kubernetes.Interface, error) {
+	if _, err := os.Stat(o.AdminConf); err != nil {
+		return nil, nil, fmt.Errorf("%w: run this on a control-plane machine of kubeadm as root, or name an administrator's kubeconfig with --kubeconfig", err)
+	}
+	cfg, client, err := clients.Typed(ctx, config.Config{Kubeconfig: o.AdminConf})
+	if err != nil {
+		return nil, nil, err
+	}
+	return cfg, client, rest.LoadTLSFiles(cfg)
+}
+
+// Install lists the steps of an installation or an upgrade. It changes nothing.
+func Install(ctx context.Context, h Host, o Options, now time.Time) ([]Step, error) {
+	if err := validSettings(o.Set); err != nil {
+		return nil, err
+	}
+	if err := h.ready(); err != nil {
+		return nil, err
+	}
+	admin, client, err := o.admin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.Renew {
+		return []Step{h.certificate(client, admin, now)}, nil
+	}
+	settings, err := h.environment(ctx, o, client)
+	if err != nil {
+		return nil, err
+	}
+	unitFiles, err := h.unitSteps()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := apply(client, "admission-policy.yaml", "rbac.yaml")
+	if err != nil {
+		return nil, err
+	}
+	credential, err := h.credential(admin, client, now)
+	if err != nil {
+		return nil, err
+	}
+	steps := []Step{h.user(), h.directory(), cluster}
+	steps = append(steps, credential...)
+	steps = append(steps, settings, h.link())
+	steps = append(steps, unitFiles...)
+	// A new certificate needs no restart: client-go reads its file again.
+	changed := slices.ContainsFunc(steps, func(s Step) bool {
+		return s.do != nil && (s.About == "unit" || s.About == "kubeconfig" || s.About == "settings")
+	})
+	return append(steps, h.restart(changed)...), nil
+}
+
+// validSettings refuses names that the agent does not read.
+func validSettings(list []Setting) error {
+	known := config.Variables()
+	var errs []error
+	for _, s := range list {
+		if slices.ContainsFunc(known, func(v config.Variable) bool { return v.Name == s.Name }) {
+			continue
+		}
+		if strings.HasPrefix(s.Name, config.Prefix) || !strings.Contains(s.Name, "_") || s.Name != strings.ToUpper(s.Name) {
+			errs = append(errs, fmt.Errorf("--set %s: it is not a variable of this agent (autoscaler-agent check --print-env lists those that are)", s.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Uninstall lists the steps that take the agent off. It changes nothing.
+func Uninstall(ctx context.Context, h Host, o Options) ([]Step, error) {
+	if err := h.ready(); err != nil {
+		return nil, err
+	}
+	var steps []Step
+	for _, name := range []string{unit, renewTimer} {
+		if h.exists(ownUnits+name) || h.exists(packagedUnits+name) {
+			steps = append(steps, change("service", "systemctl disable --now "+name, h.systemctl("disable", "--now", name)))
+		}
+	}
+	if !o.KeepCluster {
+		_, client, err := o.admin(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%w (--keep-cluster leaves the cluster's objects)", err)
+		}
+		s, err := withdraw(client, "admission-policy.yaml", "rbac.yaml")
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, s, leavings(client))
+	}
+	for _, name := range unitFiles {
+		steps = append(steps, h.remove("unit", ownUnits+name)...)
+	}
+	steps = append(steps, change("unit", "systemctl daemon-reload", h.systemctl("daemon-reload")))
+	if to, err := os.Readlink(h.path(joinLink)); err == nil && to == joinFile {
+		steps = append(steps, h.remove("link", joinLink)...)
+	}
+	if !o.KeepConfig {
+		steps = append(steps, h.remove("configuration", configDir)...)
+	}
+	if !o.KeepState {
+		steps = append(steps, h.remove("state", stateDir)...)
+	}
+	if _, found := h.GroupID(User); found && !o.KeepConfig && !o.KeepState {
+		steps = append(steps, change("user", "remove the user "+User, func(ctx context.Context) error {
+			_, err := h.Run(ctx, "", "userdel", User)
+			return err
+		}))
+	}
+	return steps, nil
+}
+
+// statusPage is the ConfigMap that Cluster Autoscaler and the agent report in.
+const statusPage = "cluster-autoscaler-status"
+
+// leavings is the step that deletes the agent's Lease, join tokens and status page in
+// kube-system. A status page that a Cluster Autoscaler writes stays.
+func leavings(client kubernetes.Interface) Step {
+	return change("cluster", "delete the agent's Lease, join tokens and status page in kube-system", func(ctx context.Context) error {
+		const ns = "kube-system"
+		core, all := client.CoreV1(), metav1.DeleteOptions{}
+		errs := []error{ignoreNotFound(client.CoordinationV1().Leases(ns).Delete(ctx, User, all))}
+		page, err := core.ConfigMaps(ns).Get(ctx, statusPage, metav1.GetOptions{})
+		ours := err == nil && !slices.ContainsFunc(page.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager != User })
+		if ours {
+			err = core.ConfigMaps(ns).Delete(ctx, statusPage, all)
+		}
+		errs = append(errs, ignoreNotFound(err))
+		secrets, err := core.Secrets(ns).List(ctx, metav1.ListOptions{FieldSelector: "type=bootstrap.kubernetes.io/token"})
+		if err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		pool := bootstrap.PoolNames()
+		for _, s := range secrets.Items {
+			if slices.Contains(pool, s.Name) {
+				errs = append(errs, ignoreNotFound(core.Secrets(ns).Delete(ctx, s.Name, all)))
+			}
+		}
+		return errors.Join(errs...)
+	})
+}

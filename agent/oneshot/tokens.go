@@ -1,0 +1,53 @@
+package oneshot
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+)
+
+// JoinToken is a join token without its secret.
+type JoinToken = bootstrap.Listed
+
+// JoinTokens lists the agent's tokens, and those of others that cluster-info is signed with.
+func JoinTokens(ctx context.Context, cfg config.Config) ([]JoinToken, error) {
+	client, err := ownClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return bootstrap.List(ctx, client, time.Now())
+}
+
+// CreateJoinToken makes a token for an operator; instance is a provider ID or "".
+func CreateJoinToken(ctx context.Context, cfg config.Config, instance string, life time.Duration) (token string, expires time.Time, err error) {
+	client, err := ownClient(cfg)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	b := cfg.Bootstrap
+	b.TokenGroups = cfg.JoinGroups()
+	return bootstrap.Create(ctx, client, b, instance, life)
+}
+
+// RevokeJoinToken deletes one of the agent's tokens.
+func RevokeJoinToken(ctx context.Context, cfg config.Config, id string) error {
+	client, err := ownClient(cfg)
+	if err != nil {
+		return err
+	}
+	return bootstrap.Revoke(ctx, client, id)
+}
+
+// ownClient is a client with the agent's own rights.
+func ownClient(cfg config.Config) (kubernetes.Interface, error) {
+	kubeconfig, err := clients.Rest(cfg, true)
+	if err != nil {
+		return nil, err
+	}
+	return clients.Services(kubeconfig)
+}

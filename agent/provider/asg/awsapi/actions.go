@@ -1,0 +1,16 @@
+package awsapi
+
+// The IAM actions of the calls that are made.
+const (
+	ActionDescribeGroups     = "autoscaling:DescribeAutoScalingGroups"
+	ActionDescribeActivities = "autoscaling:DescribeScalingActivities"
+	ActionDescribeRefreshes  = "autoscaling:DescribeInstanceRefreshes"
+	ActionSetDesired         = "autoscaling:SetDesiredCapacity"
+	ActionTerminate          = "autoscaling:TerminateInstanceInAutoScalingGroup"
+	ActionDescribeInstances  = "ec2:DescribeInstances"
+	ActionDescribeSpot       = "ec2:DescribeSpotInstanceRequests"
+	ActionDescribeTypes      = "ec2:DescribeInstanceTypes"
+	ActionDescribeImages     = "ec2:DescribeImages"
+	ActionDescribeVersions   = "ec2:DescribeLaunchTemplateVersions"
+	ActionMatchTypes         = "ec2:GetInstanceTypesFromInstanceRequirements"
+)

@@ -1,0 +1,101 @@
+package section
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+func parse(t *testing.T, text string) (Section, error) {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Parse(raw)
+}
+
+const good = `
+cluster: production
+clouds:
+  - {name: east, cloud: mine, region: RegionOne}
+  - {name: west, cloud: mine, region: RegionTwo, providerIDRegion: true}
+groups:
+  - name: workers
+    cloud: east
+    flavor: [m1.large, m1.xlarge]
+    image: ubuntu-24.04
+    networks: [workers, {network: storage, portSecurity: false}]
+    securityGroups: [workers]
+    key: ops
+    zones: [az1, az2]
+    serverGroup: soft-anti-affinity
+    bootVolume: {size: 50, type: ssd}
+    floatingIP: public
+    configDrive: true
+    metadata: {owner: me}
+    labels: {pool: a}
+    taints: ["dedicated=a:NoSchedule"]
+    min: 1
+    max: 10
+    price: 0.2
+    userdata: /etc/autoscaler-agent/worker.sh
+    arch: amd64
+`
+
+func TestSection(t *testing.T) {
+	s, err := parse(t, good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := s.Groups[0]
+	if s.Cluster != "production" || len(s.Clouds) != 2 || g.Cloud != "east" || len(g.Flavor) != 2 || g.Networks[0].Network != "workers" || g.Networks[1].PortSecurity == nil ||
+		g.BootVolume.Size != 50 || g.Taints[0].Taint != (cluster.Taint{Key: "dedicated", Value: "a", Effect: "NoSchedule"}) || g.Min != 1 || g.Max != 10 || g.Price != 0.2 {
+		t.Errorf("%+v", s)
+	}
+	s, err = parse(t, "groups: [{name: a, flavor: b, image: c, networks: [d], max: 1, userdata: /e}]")
+	if err != nil || len(s.Groups[0].Flavor) != 1 || s.Groups[0].OwnPorts() {
+		t.Errorf("the shortest: %+v, %v", s, err)
+	}
+}
+
+// TestSectionMistakes: every mistake has its place and what to write instead.
+func TestSectionMistakes(t *testing.T) {
+	for _, c := range []struct{ old, new, want string }{
+		{"flavor: [m1", "flavour: [m1", "groups[0].flavour: no such field: known are arch, bootVolume"},
+		{"size: 50", "sise: 50", "groups[0].bootVolume.sise: no such field"},
+		{"portSecurity: false", "portSec: false", "groups[0].networks[1].portSec: no such field"},
+		{"region: RegionOne", "regio: RegionOne", "clouds[0].regio: no such field"},
+		{"cluster: production", "cluster: pro/duction", "cluster: "},
+		{"name: west", "name: east", "clouds[1].name: \"east\" stands twice"},
+		{"name: west, ", "", "clouds[1].name: give it a name"},
+		{"cloud: east", "cloud: north", "groups[0].cloud: \"north\" is not among"},
+		{"    cloud: east\n", "", "groups[0].cloud: there are several clouds: name one of east, west"},
+		{"name: workers", "name: Workers", "groups[0].name: \"Workers\""},
+		{"flavor: [m1.large, m1.xlarge]", "flavor: []", "groups[0].flavor: name a flavor"},
+		{"image: ubuntu-24.04", "image: \"\"", "groups[0].image: "},
+		{"networks: [workers, {network: storage, portSecurity: false}]", "networks: []", "groups[0].networks: name at least one"},
+		{"portSecurity: false", "portSecurity: false, allowedAddresses: [10.0.0.0/8]", "groups[0].networks[1].portSecurity: "},
+		{"serverGroup: soft-anti-affinity", "serverGroup: far-apart", "groups[0].serverGroup: \"far-apart\": write one of affinity"},
+		{"size: 50", "size: 0", "groups[0].bootVolume.size: 0"},
+		{"{owner: me}", "{own/er: me}", "groups[0].metadata.own/er: "},
+		{"{owner: me}", "{autoscaler-agent.group: me}", "groups[0].metadata.autoscaler-agent.group: "},
+		{"dedicated=a:NoSchedule", "dedicated", "is no taint"},
+		{"min: 1", "min: 11", "groups[0].max: 11..10"},
+		{"min: 1", "min: one", "min: write a whole number, not a string"},
+		{"price: 0.2", "price: -1", "groups[0].price: "},
+		{"userdata: /etc", "userdata: etc", "groups[0].userdata: "},
+		{"arch: amd64", "arch: x86_64", "groups[0].arch: \"x86_64\": write amd64 or arm64"},
+	} {
+		if !strings.Contains(good, c.old) {
+			t.Fatalf("the section has no %q", c.old)
+		}
+		_, err := parse(t, strings.Replace(good, c.old, c.new, 1))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.new, err, c.want)
+		}
+	}
+}

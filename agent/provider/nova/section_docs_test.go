@@ -1,0 +1,85 @@
+package nova
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
+)
+
+// page is docs/providers/nova.md.
+func page(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/providers/nova.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestThePageNamesEveryField: the section that the page shows is good, and it shows every
+// field that there is.
+func TestThePageNamesEveryField(t *testing.T) {
+	_, rest, _ := strings.Cut(page(t), "```yaml\nnova:\n")
+	block, _, _ := strings.Cut(rest, "```")
+	raw, err := yaml.YAMLToJSONStrict([]byte(block))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := section.Parse(raw); err != nil {
+		t.Error(err)
+	}
+	for _, typ := range []reflect.Type{reflect.TypeFor[section.Section](), reflect.TypeFor[section.Cloud](), reflect.TypeFor[section.Group](), reflect.TypeFor[section.Network](), reflect.TypeFor[section.Volume]()} {
+		for i := range typ.NumField() {
+			if name := typ.Field(i).Tag.Get("json"); !regexp.MustCompile(`\b` + name + `:`).MatchString(block) {
+				t.Errorf("%s.%s is not shown", typ.Name(), name)
+			}
+		}
+	}
+}
+
+// TestTheExampleIsGood reads the section of units/groups.yaml.example, which is commented
+// out there.
+func TestTheExampleIsGood(t *testing.T) {
+	text, err := os.ReadFile("../../../units/groups.yaml.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), "# nova:")
+	rest, _, _ = strings.Cut(rest, "\n\n")
+	lines := strings.Split(rest, "\n")[1:]
+	for i := range lines {
+		lines[i] = strings.TrimPrefix(lines[i], "#")
+	}
+	raw, err := yaml.YAMLToJSONStrict([]byte(strings.Join(lines, "\n")))
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if s, err := section.Parse(raw); err != nil || len(s.Groups) != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// TestThePageNamesEveryVariable of this provider and of OpenStack's credentials.
+func TestThePageNamesEveryVariable(t *testing.T) {
+	text := page(t)
+	for _, name := range openstack.Variables() {
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("%s is not named", name)
+		}
+	}
+	for prefix, typ := range map[string]reflect.Type{"AUTOSCALER_NOVA_": reflect.TypeFor[Config](), "AUTOSCALER_OPENSTACK_": reflect.TypeFor[openstack.Config]()} {
+		for i := range typ.NumField() {
+			name := prefix + strings.ToUpper(regexp.MustCompile(`([a-z])([A-Z])|([A-Z])([A-Z][a-z])`).ReplaceAllString(typ.Field(i).Name, "${1}${3}_${2}${4}"))
+			if !strings.Contains(text, "| `"+name+"` |") {
+				t.Errorf("%s has no line", name)
+			}
+		}
+	}
+}

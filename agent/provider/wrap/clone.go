@@ -1,0 +1,45 @@
+package wrap
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Clone returns a copy of a group that shares nothing with it: the result of Groups
+// belongs to the caller.
+func Clone(g cluster.NodeGroup) cluster.NodeGroup {
+	t := &g.Template
+	t.Labels, t.Taints, t.VolumeLimits = maps.Clone(t.Labels), slices.Clone(t.Taints), maps.Clone(t.VolumeLimits)
+	t.Capacity.Extended, t.Allocatable.Extended = maps.Clone(t.Capacity.Extended), maps.Clone(t.Allocatable.Extended)
+	o := &g.Options
+	o.ScaleDownUtilization, o.ScaleDownUnneededTime = clone(o.ScaleDownUtilization), clone(o.ScaleDownUnneededTime)
+	o.ScaleDownUnreadyTime, o.MaxNodeProvisionTime = clone(o.ScaleDownUnreadyTime), clone(o.MaxNodeProvisionTime)
+	o.MaxNodeStartupTime, o.ScaleDownGPUUtilization = clone(o.MaxNodeStartupTime), clone(o.ScaleDownGPUUtilization)
+	o.IgnoreDaemonSetsUtilization = clone(o.IgnoreDaemonSetsUtilization)
+	g.Pause, g.Priority = clone(g.Pause), clone(g.Priority)
+	g.Failures, g.Warnings, g.Instances = slices.Clone(g.Failures), slices.Clone(g.Warnings), slices.Clone(g.Instances)
+	for i := range g.Instances {
+		in := &g.Instances[i]
+		in.NodeNames, in.Names, in.Addresses = slices.Clone(in.NodeNames), slices.Clone(in.Names), slices.Clone(in.Addresses)
+		in.Failure, in.Interruption = clone(in.Failure), clone(in.Interruption)
+	}
+	return g
+}
+
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+func cloneAll(list []cluster.NodeGroup) []cluster.NodeGroup {
+	out := slices.Clone(list)
+	for i := range out {
+		out[i] = Clone(out[i])
+	}
+	return out
+}

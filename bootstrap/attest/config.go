@@ -1,0 +1,91 @@
+package attest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Config is read from AUTOSCALER_BOOTSTRAP_ATTEST_* (envconfig, nested by bootstrap).
+type Config struct {
+	// Listen is the address of the listener, for example ":6444"; empty: there is none.
+	Listen string `envconfig:"LISTEN"`
+	// CertFile and KeyFile are the listener's certificate, which the cluster's CA has
+	// signed, and its key. They are read anew when they change.
+	CertFile string `envconfig:"CERT_FILE" default:"/etc/autoscaler-agent/attest.crt"`
+	KeyFile  string `envconfig:"KEY_FILE" default:"/etc/autoscaler-agent/attest.key"`
+	// Account is the AWS account of the workers.
+	Account string `envconfig:"ACCOUNT"`
+	// Roles are the names of the workers' instance roles.
+	Roles []string `envconfig:"ROLES"`
+	// Region is the one whose STS is asked; empty: AUTOSCALER_AWS_REGION.
+	Region string `envconfig:"REGION"`
+	// Window is how long after its launch an instance may ask.
+	Window time.Duration `envconfig:"WINDOW" default:"1h"`
+}
+
+var (
+	accountPattern = regexp.MustCompile(`\A[0-9]{12}\z`)
+	rolePattern    = regexp.MustCompile(`\A[A-Za-z0-9+=,.@_-]{1,64}\z`)
+	regionPattern  = regexp.MustCompile(`\A[a-z]{2}(-[a-z]+)+-[0-9]{1,2}\z`)
+)
+
+// Validate names every variable that is wrong, and the remedy.
+func (c Config) Validate() error {
+	if c.Listen == "" {
+		return nil
+	}
+	var errs []error
+	bad := func(name, value, remedy string) {
+		errs = append(errs, fmt.Errorf("AUTOSCALER_BOOTSTRAP_ATTEST_%s is %q: %s", name, value, remedy))
+	}
+	if _, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" {
+		bad("LISTEN", c.Listen, "write an address to listen on, for example :6444")
+	}
+	for _, f := range []struct{ name, value string }{{"CERT_FILE", c.CertFile}, {"KEY_FILE", c.KeyFile}} {
+		if !filepath.IsAbs(f.value) {
+			bad(f.name, f.value, "use an absolute path; docs/attested-join.md tells how the file is made")
+		}
+	}
+	if !accountPattern.MatchString(c.Account) {
+		bad("ACCOUNT", c.Account, "write the twelve digits of the workers' AWS account")
+	}
+	if len(c.Roles) == 0 {
+		bad("ROLES", "", "name the instance role of the workers, for example worker; several with commas")
+	}
+	for _, r := range c.Roles {
+		if !rolePattern.MatchString(r) {
+			bad("ROLES", r, "write the role's name, not its ARN or path")
+		}
+	}
+	if !regionPattern.MatchString(c.Region) {
+		bad("REGION", c.Region, "write the workers' region, for example eu-west-1, here or in AUTOSCALER_AWS_REGION")
+	}
+	if c.Window < time.Minute {
+		bad("WINDOW", c.Window.String(), "use 1m or more, for example 1h")
+	}
+	return errors.Join(errs...)
+}
+
+// Host is the STS endpoint of the region.
+func (c Config) Host() string {
+	if strings.HasPrefix(c.Region, "cn-") {
+		return "sts." + c.Region + ".amazonaws.com.cn"
+	}
+	return "sts." + c.Region + ".amazonaws.com"
+}
+
+// partition is the one that ARNs of the region begin with.
+func (c Config) partition() string {
+	switch {
+	case strings.HasPrefix(c.Region, "cn-"):
+		return "aws-cn"
+	case strings.HasPrefix(c.Region, "us-gov-"):
+		return "aws-us-gov"
+	}
+	return "aws"
+}

@@ -1,0 +1,152 @@
+package attest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// Verdict is the answer to one request.
+type Verdict struct {
+	// Rule is the one that objects; empty: the machine gets its token.
+	Rule string
+	Why  string
+	// Later tells that the objection heals with time: the machine is to try again.
+	Later bool
+}
+
+// Check is one rule, for the docs and `explain`.
+type Check struct{ Rule, Must string }
+
+// Checks are all rules in the order in which they are asked.
+var Checks = []Check{
+	{"A0", "this agent leads, and the source and the listener have allowance left"},
+	{"A1", "the request has the fixed form: seven signed headers, this region's STS, sound values, at most 8 KiB"},
+	{"A2", "the challenge is this listener's, at most a minute old, and was never used"},
+	{"A3", "the request was signed for this cluster (hash of one of its CAs)"},
+	{"A4", "the machine's clock is right to five minutes"},
+	{"A5", "STS confirms the signature, over challenge, cluster and key"},
+	{"A6", "the caller is of the workers' account"},
+	{"A7", "the caller is one of the workers' roles"},
+	{"A8", "the session is that of an EC2 instance"},
+	{"A9", "what the cloud says was read lately"},
+	{"A10", "a managed group has the instance, and waits for it to join"},
+	{"A11", "the instance was launched within the window"},
+	{"A12", "the instance has not joined: no Node is its own, and no other key has a certificate for it"},
+	{"A13", "the instance was attested with no other key"},
+	{"A14", "a token could be made"},
+}
+
+// Caller is what STS says of whoever signed.
+type Caller struct{ Account, ARN, UserID string }
+
+// Facts is everything beside the caller that the verdict rests on.
+type Facts struct {
+	Now       time.Time
+	Partition string
+	Account   string
+	Roles     []string
+	// Groups are the managed groups as read at last; Fault says why nothing is known.
+	Groups []cluster.NodeGroup
+	Fault  string
+	// MaxAge is the oldest read of a group that counts.
+	MaxAge time.Duration
+	Window time.Duration
+	// Key is the one that the machine has signed; Issued the one that has a certificate for
+	// the instance, Attested the one that got a token before; empty: none is known.
+	Key, Issued, Attested string
+	// Node is one that carries the instance's provider ID or name; empty: there is none.
+	Node string
+}
+
+// maxLead is how far a launch may be ahead of this machine's clock.
+const maxLead = 2 * time.Minute
+
+// InstanceOf returns the EC2 instance that the caller is, or the rule that objects.
+func InstanceOf(c Caller, f Facts) (string, Verdict) {
+	no := func(rule, format string, args ...any) (string, Verdict) {
+		return "", Verdict{Rule: rule, Why: fmt.Sprintf(format, args...)}
+	}
+	if c.Account != f.Account {
+		return no("A6", "the caller is of account %q, not of %s", clip(c.Account), f.Account)
+	}
+	rest, ok := strings.CutPrefix(c.ARN, "arn:"+f.Partition+":sts::"+f.Account+":assumed-role/")
+	if !ok {
+		return no("A7", "the caller %q is no role of account %s", clip(c.ARN), f.Account)
+	}
+	role, session, _ := strings.Cut(rest, "/")
+	if !slices.Contains(f.Roles, role) {
+		return no("A7", "the caller's role %q is not one of %s", clip(role), strings.Join(f.Roles, ", "))
+	}
+	if !soundInstance(session) {
+		return no("A8", "the session %q of role %s is not named as an EC2 instance", clip(session), role)
+	}
+	if id, of, _ := strings.Cut(c.UserID, ":"); !strings.HasPrefix(id, "AROA") || of != session {
+		return no("A8", "the caller's user ID %q is not that of a role's session %s", clip(c.UserID), session)
+	}
+	return session, Verdict{}
+}
+
+// Find returns the instance as the inventory has it.
+func Find(groups []cluster.NodeGroup, id string) (*cluster.NodeGroup, *cluster.Instance) {
+	for g := range groups {
+		for i := range groups[g].Instances {
+			in := &groups[g].Instances[i]
+			if s := string(in.ID); strings.HasPrefix(s, "aws:///") && s[strings.LastIndexByte(s, '/')+1:] == id {
+				return &groups[g], in
+			}
+		}
+	}
+	return nil, nil
+}
+
+// Decide judges an instance that has proven who it is.
+func Decide(id string, f Facts) Verdict {
+	later := func(rule, format string, args ...any) Verdict {
+		return Verdict{Rule: rule, Why: fmt.Sprintf(format, args...), Later: true}
+	}
+	no := func(rule, format string, args ...any) Verdict {
+		return Verdict{Rule: rule, Why: fmt.Sprintf(format, args...)}
+	}
+	g, in := Find(f.Groups, id)
+	switch {
+	case in == nil && f.Fault != "":
+		return later("A9", "the cloud could not be read: %s", f.Fault)
+	case in == nil:
+		return later("A10", "no managed group has instance %s", id)
+	case g.Stale != "" || f.Now.Sub(g.ReadAt) > f.MaxAge:
+		return later("A9", "group %s was read at %s (%s)", g.ID, g.ReadAt.UTC().Format(time.RFC3339), g.Stale)
+	case !in.Member || in.Phase != cluster.PhasePending && in.Phase != cluster.PhaseRunning:
+		return no("A10", "group %s does not wait for instance %s (phase %q, member %t)", g.ID, id, in.Phase, in.Member)
+	case in.Created.IsZero():
+		return no("A11", "the cloud does not say when instance %s was launched", id)
+	case in.Created.After(f.Now.Add(maxLead)):
+		return later("A11", "instance %s was launched at %s, which is ahead of this machine's clock", id, in.Created.UTC().Format(time.RFC3339))
+	case f.Now.Sub(in.Created) > f.Window:
+		return no("A11", "instance %s was launched %s ago, more than %s", id, f.Now.Sub(in.Created).Round(time.Second), f.Window)
+	case f.Issued != "" && f.Issued != f.Key:
+		return no("A12", "instance %s has a certificate, with another key", id)
+	case f.Node != "" && f.Issued != f.Key:
+		return no("A12", "instance %s has joined as Node %s", id, f.Node)
+	case f.Attested != "" && f.Attested != f.Key:
+		return no("A13", "instance %s was attested with another key: if its disk was made anew, autoscaler-agent token create --instance %s", id, in.ID)
+	}
+	return Verdict{}
+}
+
+// soundInstance tells whether s is written as EC2 writes instance IDs.
+func soundInstance(s string) bool {
+	hex, ok := strings.CutPrefix(s, "i-")
+	return ok && (len(hex) == 8 || len(hex) == 17) && strings.Trim(hex, "0123456789abcdef") == ""
+}
+
+// clip bounds what a stranger has written.
+func clip(s string) string {
+	if len(s) > 120 {
+		s = s[:120] + "..."
+	}
+	return strings.ToValidUTF8(s, "?")
+}

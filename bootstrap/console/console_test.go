@@ -1,0 +1,65 @@
+package console
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDiagnose: where a machine stopped, and why, is in the line.
+func TestDiagnose(t *testing.T) {
+	const p = "[   12.345678] cloud-init[812]: autoscaler-agent: phase="
+	for name, c := range map[string]struct {
+		text    string
+		pending bool
+		want    []string
+	}{
+		"nothing yet":             {"", true, []string{"console is empty", "does not run yet"}},
+		"nothing":                 {"\r\n", false, []string{"console is empty", "minutes late"}},
+		"another image":           {"Debian GNU/Linux 13 ttyS0\nlogin: ", false, []string{"has written nothing", "userdata render"}},
+		"panic":                   {"Kernel panic - not syncing: VFS", false, []string{"kernel panicked"}},
+		"checksum":                {p + "start\n" + p + "install\n" + p + "download file=kubelet\r\n" + p + "failed reason=checksum file=kubelet\n" + p + "failed rc=1\n", false, []string{`after "download file=kubelet"`, "kubelet: ", "SHA-256"}},
+		"dead mirror":             {p + "start\n" + p + "failed reason=download file=runc", false, []string{"runc: ", "could not be fetched"}},
+		"full disk":               {p + "start\n" + p + "failed reason=no-space\n", false, []string{"disk is full"}},
+		"attest":                  {p + "attest\n" + p + "failed reason=attest rule=A12\n", false, []string{"rule A12", "attested-join.md"}},
+		"attest, nobody":          {p + "attest\n" + p + "failed reason=attest-unreachable\n", false, []string{"listener does not answer"}},
+		"join":                    {p + "join node=w-1\n" + p + "retry left=4\n" + p + "failed reason=kubeadm-join\n", false, []string{`after "retry left=4"`, "check --join"}},
+		"waits for its request":   {p + "start\n" + p + "join node=w-1\n", false, []string{`in "join node=w-1"`, "explain csr"}},
+		"waits for the leader":    {p + "attest\n" + p + "attest left=59 reason=A10\n", false, []string{"A10"}},
+		"joined":                  {p + "start\n" + p + "joined\n", false, []string{"came to its end", "journalctl -u kubelet"}},
+		"an unknown reason":       {p + "start\n" + p + "failed reason=meteor\n", false, []string{"meteor"}},
+		"a script that ended":     {p + "services\n" + p + "failed rc=127\n", false, []string{`after "services"`, "a command of that phase failed"}},
+		"a warning is no end":     {p + "install\n" + p + "warning reason=modules\n" + p + "failed rc=1\n", false, []string{`after "install"`}},
+		"the last boot counts":    {p + "start\n" + p + "failed reason=checksum file=a\n" + p + "start\n" + p + "join node=w\n", false, []string{`in "join node=w"`}},
+		"a terminal's own colors": {"\x1b[0;32m" + p + "failed reason=down\x1b[31mload file=x\n", false, []string{"failed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Diagnose(c.text, c.pending).String()
+			for _, w := range c.want {
+				if !strings.Contains(got, w) {
+					t.Errorf("%q has no %q", got, w)
+				}
+			}
+			if strings.ContainsAny(got, "\x1b\r\n") {
+				t.Errorf("%q: a terminal would act on it", got)
+			}
+		})
+	}
+}
+
+// FuzzDiagnose: whatever root of a machine writes, a diagnosis is short, plain and has no
+// token.
+func FuzzDiagnose(f *testing.F) {
+	f.Add("autoscaler-agent: phase=failed reason=checksum file=kubelet\n")
+	f.Add("autoscaler-agent: phase=join token=abcdef.0123456789abcdef\n")
+	f.Add("autoscaler-agent: phase=\x00\xff")
+	f.Fuzz(func(t *testing.T, text string) {
+		d := Diagnose(text, false)
+		line := d.String()
+		if len(line) > 900 || len(d.Marks) > maxMarks || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
+			t.Errorf("%d bytes, %d marks: %q", len(line), len(d.Marks), line)
+		}
+		if strings.Contains(line, "token=") && strings.Contains(text, "token=") && !strings.Contains(text, "_token=") && strings.Contains(line, " token=") {
+			t.Errorf("%q tells a token", line)
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
+)
+
+// A Sink is a place where workers find join information, beside the file.
+type Sink interface {
+	Name() string
+	Publish(context.Context, Join) error
+}
+
+// publish writes the file if its bytes would change, and every sink that does not hold
+// them.
+func (s *Service) publish(ctx context.Context, join Join) error {
+	data, err := Render(join)
+	if err != nil {
+		return err
+	}
+	if s.cfg.File != "" {
+		changed, err := atomicfile.Write(s.cfg.File, data, 0o600)
+		if err != nil {
+			return fmt.Errorf("publish join information: %w (make its directory writable for the agent's user, or set AUTOSCALER_BOOTSTRAP_FILE)", err)
+		}
+		if changed {
+			s.log.WithFields(logrus.Fields{"file": s.cfg.File, "why": join.String()}).Info("join information published")
+			s.count("bootstrap_publications_total")
+		}
+	}
+	s.mu.Lock()
+	s.join = join
+	s.mu.Unlock()
+	if err := s.sink(ctx, join, string(data)); err != nil {
+		return err
+	}
+	s.rehearse(ctx, join)
+	return nil
+}
+
+// rehearse tries what is published now, once for each change, and tells what machines will
+// stumble over.
+func (s *Service) rehearse(ctx context.Context, join Join) {
+	what := join.Token + " " + strings.Join(join.CAHashes, ",") + " " + join.Endpoint
+	if s.deps.Rehearse == nil || s.rehearsed == what {
+		return
+	}
+	s.rehearsed = what
+	for _, step := range s.deps.Rehearse(ctx, join) {
+		if step.Err != nil {
+			s.log.WithFields(logrus.Fields{"step": step.What, "why": step.Err.Error()}).Error("no machine can join with what is published (autoscaler-agent check --join tries it again)")
+			s.count("bootstrap_rehearsals_total", "result", "failed")
+			return
+		}
+	}
+	s.count("bootstrap_rehearsals_total", "result", "ok")
+}
+
+// sink publishes to all sinks; one that fails keeps the others from nothing. One that does
+// not lead leaves them to the leader.
+func (s *Service) sink(ctx context.Context, join Join, data string) error {
+	if leads, _ := s.deps.MayAct(); !leads {
+		clear(s.sunk) // another one writes meanwhile
+		return nil
+	}
+	var errs []error
+	for _, sink := range s.deps.Sinks {
+		if s.sunk[sink.Name()] == data {
+			continue
+		}
+		if err := sink.Publish(ctx, join); err != nil {
+			errs = append(errs, fmt.Errorf("publish join information to %s: %w", sink.Name(), err))
+			continue
+		}
+		s.sunk[sink.Name()] = data
+		s.log.WithFields(logrus.Fields{"sink": sink.Name(), "why": join.String()}).Info("join information published")
+		s.count("bootstrap_publications_total")
+	}
+	return errors.Join(errs...)
+}
+
+// clearResidue removes what a crash left beside the published file, which holds a token, and
+// sets a directory in its place aside.
+func (s *Service) clearResidue() {
+	if s.cfg.File == "" {
+		return
+	}
+	removed, err := atomicfile.Sweep(s.cfg.File)
+	if err != nil {
+		s.log.WithError(err).Warn("what a crash left beside the published file cannot be removed, and may hold a token")
+	}
+	if len(removed) > 0 {
+		s.log.WithField("why", strings.Join(removed, ", ")).Info("what a crash left beside the published file is removed")
+	}
+	aside, err := atomicfile.SetAsideDirectory(s.cfg.File, time.Now())
+	if err != nil {
+		s.log.WithError(err).Warn("a directory stands where join information is published")
+	}
+	if aside != "" {
+		s.log.WithField("why", aside).Warn("a directory stood where join information is published: it is set aside")
+	}
+}

@@ -1,0 +1,224 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+)
+
+// Step is one step of a rehearsed join.
+type Step struct {
+	What string // what a joining machine does
+	Said string // what it found; empty where Err is set
+	Err  error
+}
+
+const (
+	rehearsalTimeout = 20 * time.Second
+	maxClusterInfo   = 1 << 20
+	rehearsalNode    = "autoscaler-agent-rehearsal"
+)
+
+// Rehearse does with published values what kubeadm join does with them, from this machine,
+// up to the request for a certificate, which is a dry run. It stops at the first step that
+// fails. Without a token the steps that need one are left out.
+func Rehearse(ctx context.Context, join Join) []Step {
+	ctx, cancel := context.WithTimeout(ctx, rehearsalTimeout)
+	defer cancel()
+	r := &rehearsal{join: join}
+	steps := []struct {
+		what  string
+		token bool
+		do    func(context.Context) (string, error)
+	}{
+		{"read cluster-info without trust", false, r.readUntrusted},
+		{"verify its signature with the token", true, r.verifySignature},
+		{"find the pinned CA in it", false, r.pin},
+		{"read it again with that CA, at " + join.Endpoint, false, r.readTrusted},
+		{"connect to the server that cluster-info names", false, r.connectServer},
+		{"log in with the token", true, r.login},
+		{"read kubeadm's settings", true, r.readSettings},
+		{"ask for a client certificate (dry run)", true, r.request},
+	}
+	var out []Step
+	for _, s := range steps {
+		if s.token && join.Token == "" {
+			continue
+		}
+		said, err := s.do(ctx)
+		if err != nil && join.Token != "" {
+			if _, secret, ok := strings.Cut(join.Token, "."); ok && strings.Contains(err.Error(), secret) {
+				err = errors.New("an error that names the token: it is withheld")
+			}
+		}
+		if out = append(out, Step{What: s.what, Said: said, Err: err}); err != nil {
+			return out
+		}
+	}
+	return out
+}
+
+// rehearsal is what the steps learn from each other.
+type rehearsal struct {
+	join   Join
+	info   clusterInfo
+	client kubernetes.Interface
+}
+
+// readUntrusted is kubeadm's first read: nothing is believed before it is verified.
+func (r *rehearsal) readUntrusted(ctx context.Context) (string, error) {
+	info, err := r.read(ctx, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12})
+	if err != nil {
+		return "", err
+	}
+	r.info = info
+	return fmt.Sprintf("it names %s; signatures: %d", info.server, len(info.signatures)), nil
+}
+
+func (r *rehearsal) read(ctx context.Context, config *tls.Config) (clusterInfo, error) {
+	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.join.Endpoint+"/api/v1/namespaces/kube-public/configmaps/cluster-info", nil)
+	if err != nil {
+		return clusterInfo{}, err
+	}
+	res, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		return clusterInfo{}, err
+	}
+	defer func() { _ = res.Body.Close() }() // it was read
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxClusterInfo))
+	switch {
+	case err != nil:
+		return clusterInfo{}, err
+	case res.StatusCode == http.StatusForbidden || res.StatusCode == http.StatusUnauthorized:
+		return clusterInfo{}, fmt.Errorf("anybody has to be able to read it, and the API server says %s: kubeadm init phase bootstrap-token", res.Status)
+	case res.StatusCode != http.StatusOK:
+		return clusterInfo{}, fmt.Errorf("the API server says %s", res.Status)
+	}
+	var object corev1.ConfigMap
+	if err := yaml.Unmarshal(body, &object); err != nil {
+		return clusterInfo{}, err
+	}
+	return parseClusterInfo(&object)
+}
+
+func (r *rehearsal) verifySignature(context.Context) (string, error) {
+	id, secret, _ := strings.Cut(r.join.Token, ".")
+	jws, ok := r.info.signatures[id]
+	if !ok {
+		return "", fmt.Errorf("it is not signed with token %s: the token has ended, or the controller manager's bootstrapsigner does not run", id)
+	}
+	if err := verify(jws, r.info.kubeconfig, id, secret); err != nil {
+		return "", fmt.Errorf("token %s: %w", id, err)
+	}
+	return "token " + id + " has signed it", nil
+}
+
+func (r *rehearsal) pin(context.Context) (string, error) {
+	hashes, err := caHashes(r.info.ca)
+	if err != nil {
+		return "", err
+	}
+	for _, h := range r.join.CAHashes {
+		if slices.Contains(hashes, h) {
+			return h, nil
+		}
+	}
+	return "", fmt.Errorf("none of the pinned hashes (%s) is that of a CA in it (%s)", strings.Join(r.join.CAHashes, ", "), strings.Join(hashes, ", "))
+}
+
+func (r *rehearsal) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(r.info.ca)
+	return pool
+}
+
+func (r *rehearsal) readTrusted(ctx context.Context) (string, error) {
+	again, err := r.read(ctx, &tls.Config{RootCAs: r.pool(), MinVersion: tls.VersionTLS12})
+	switch {
+	case err != nil:
+		return "", err
+	case again.kubeconfig != r.info.kubeconfig:
+		return "", errors.New("it is another one than without trust: somebody stands between this machine and the API server")
+	}
+	return "the same", nil
+}
+
+func (r *rehearsal) connectServer(ctx context.Context) (string, error) {
+	config := &rest.Config{Host: r.info.server, TLSClientConfig: rest.TLSClientConfig{CAData: r.info.ca}, BearerToken: r.join.Token, Timeout: rehearsalTimeout}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return "", err
+	}
+	r.client = client
+	answer, err := client.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	if err != nil {
+		return "", fmt.Errorf("kubelets will use it: %w", err)
+	}
+	if !bytes.Contains(answer, []byte("gitVersion")) {
+		return "", fmt.Errorf("%s is no API server", r.info.server)
+	}
+	return r.info.server, nil
+}
+
+func (r *rehearsal) login(ctx context.Context) (string, error) {
+	id, _, _ := strings.Cut(r.join.Token, ".")
+	me, err := r.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("token %s: %w", id, err)
+	}
+	if want := "system:bootstrap:" + id; me.Status.UserInfo.Username != want {
+		return "", fmt.Errorf("the API server takes it for %s, not for %s", me.Status.UserInfo.Username, want)
+	}
+	groups := slices.DeleteFunc(slices.Clone(me.Status.UserInfo.Groups), func(g string) bool { return !groupPattern.MatchString(g) })
+	return "as system:bootstrap:" + id + " of " + strings.Join(groups, ", "), nil
+}
+
+// readSettings reads what kubeadm join reads, where kubeadm made the cluster.
+func (r *rehearsal) readSettings(ctx context.Context) (string, error) {
+	for _, name := range []string{"kubeadm-config", "kubelet-config"} {
+		if _, err := r.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{}); err != nil {
+			return "", err
+		}
+	}
+	return "kubeadm-config and kubelet-config", nil
+}
+
+func (r *rehearsal) request(ctx context.Context) (string, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + rehearsalNode, Organization: []string{"system:nodes"}}}, key)
+	if err != nil {
+		return "", err
+	}
+	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "rehearsal-"}, Spec: certificatesv1.CertificateSigningRequestSpec{
+		Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}}}
+	if _, err := r.client.CertificatesV1().CertificateSigningRequests().Create(ctx, csr, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		return "", err
+	}
+	return "it would be accepted; nothing was written", nil
+}

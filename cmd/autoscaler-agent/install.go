@@ -1,0 +1,190 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/doctor"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/install"
+)
+
+func installCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "install",
+		Short: "Install or upgrade the agent on this control-plane machine",
+		Long: `Install the agent on this control-plane machine: the user, the directories, the unit
+with this binary's path, the Kubernetes rights and policies, a kubeconfig of its own
+that the cluster signs for a year, its weekly renewal, and agent.env from what is
+found. Then check. The service is not started; one that runs is restarted when
+something changed. What is in place already stays as it is.`,
+		Example: `  sudo autoscaler-agent install --dry-run
+  sudo autoscaler-agent install
+  sudo autoscaler-agent install --set AUTOSCALER_AWS_CLUSTER_NAME=production
+  sudo autoscaler-agent install --set AUTOSCALER_PROVIDER=nova --set AUTOSCALER_NOVA_CLUSTER_NAME=production`,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	var o install.Options
+	installFlags(c, &o)
+	output, dry := outputFlag(c), c.Flags().Bool("dry-run", false, "print every step and change nothing")
+	set := c.Flags().StringArray("set", nil, "write `NAME=VALUE` into agent.env, unless it sets NAME already; may be repeated")
+	c.Flags().BoolVar(&o.Renew, "renew", false, "renew the client certificate if less than a third of its time is left, and do nothing else")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		for _, pair := range *set {
+			name, value, ok := strings.Cut(pair, "=")
+			if !ok {
+				return usagef(c, "--set is %q: write NAME=VALUE", pair)
+			}
+			o.Set = append(o.Set, install.Setting{Name: name, Value: value})
+		}
+		host, err := thisHost(*dry)
+		if err != nil {
+			return failed("install", err)
+		}
+		steps, err := install.Install(c.Context(), host, o, time.Now())
+		if err == nil {
+			err = applySteps(c, steps, *output, *dry)
+		}
+		if err != nil {
+			return failed("install", err)
+		}
+		if *dry || o.Renew || *output != "table" {
+			return nil
+		}
+		return afterInstall(c, host)
+	}
+	return c
+}
+
+func uninstallCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Stop the agent and remove it from this machine and the cluster",
+		Long: `Stop the agent and remove its unit, its objects in the cluster, its configuration,
+its state and its user. Machines and Nodes stay as they are. The binary stays: remove
+it by hand, or with its package.`,
+		Example: `  sudo autoscaler-agent uninstall --dry-run
+  sudo autoscaler-agent uninstall --keep-config --keep-state`,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	var o install.Options
+	installFlags(c, &o)
+	output, dry := outputFlag(c), c.Flags().Bool("dry-run", false, "print every step and change nothing")
+	c.Flags().BoolVar(&o.KeepConfig, "keep-config", false, "leave /etc/autoscaler-agent and the user")
+	c.Flags().BoolVar(&o.KeepState, "keep-state", false, "leave /var/lib/autoscaler-agent and the user")
+	c.Flags().BoolVar(&o.KeepCluster, "keep-cluster", false, "leave the objects in the cluster")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		host, err := thisHost(*dry)
+		if err != nil {
+			return failed("uninstall", err)
+		}
+		steps, err := install.Uninstall(c.Context(), host, o)
+		if err == nil {
+			err = applySteps(c, steps, *output, *dry)
+		}
+		if err != nil {
+			return failed("uninstall", err)
+		}
+		return nil
+	}
+	return c
+}
+
+func installFlags(c *cobra.Command, o *install.Options) {
+	c.Flags().StringVar(&o.AdminConf, "kubeconfig", install.AdminConf, "an administrator's kubeconfig `file`")
+}
+
+// thisHost is the machine with its own tools. A dry run needs no more than the right to read.
+func thisHost(dry bool) (install.Host, error) {
+	if os.Geteuid() != 0 && !dry {
+		return install.Host{}, fmt.Errorf("it writes to /etc: run it with sudo, or add --dry-run: %w", fs.ErrPermission)
+	}
+	exe, err := os.Executable()
+	if err == nil {
+		exe, err = filepath.EvalSymlinks(exe)
+	}
+	if err != nil {
+		return install.Host{}, fmt.Errorf("find this binary: %w", err)
+	}
+	return install.Host{Binary: exe, Run: install.Execute, GroupID: func(name string) (int, bool) {
+		g, err := user.LookupGroup(name)
+		if err != nil {
+			return 0, false
+		}
+		id, err := strconv.Atoi(g.Gid)
+		return id, err == nil
+	}}, nil
+}
+
+// applySteps does the steps and prints each, or prints them all without doing them.
+func applySteps(c *cobra.Command, steps []install.Step, format string, dry bool) error {
+	out := c.OutOrStdout()
+	var told []install.Step
+	tell := func(s install.Step) {
+		told = append(told, s)
+		if format == "table" {
+			fmt.Fprintf(out, "%-7s  %-13s  %s\n", s.State, s.About, s.Text)
+		}
+	}
+	var err error
+	if dry {
+		for _, s := range steps {
+			tell(s)
+		}
+	} else {
+		err = install.Apply(c.Context(), steps, tell)
+	}
+	_, printed := printData(out, format, told)
+	return errors.Join(err, printed)
+}
+
+// policyWithin bounds the wait for the policies to be enforced.
+const policyWithin = 20 * time.Second
+
+// notYetInForce tells whether the check of the credential found what no policy refused.
+func notYetInForce(findings []doctor.Finding) bool {
+	return slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.About == "credential" && f.Level == doctor.LevelError })
+}
+
+// afterInstall checks what was installed and says what to type.
+func afterInstall(c *cobra.Command, host install.Host) error {
+	out := c.OutOrStdout()
+	fmt.Fprintln(out)
+	cfg, err := load("")
+	findings := doctor.Check(c.Context(), cfg, err, false)
+	// An API server enforces a new policy some seconds after it was applied.
+	for began := time.Now(); notYetInForce(findings) && time.Since(began) < policyWithin; {
+		select {
+		case <-c.Context().Done():
+			return failed("install", c.Context().Err())
+		case <-time.After(time.Second):
+			findings = doctor.Check(c.Context(), cfg, err, false)
+		}
+	}
+	printFindings(out, findings)
+	fmt.Fprintln(out)
+	for _, f := range findings {
+		if f.Level == doctor.LevelError {
+			fmt.Fprintf(out, "installed, with errors: mend them (%s), then: autoscaler-agent check\n", config.EnvFile)
+			return exitCode(exitFailed)
+		}
+	}
+	if host.Answer("is-active", "autoscaler-agent.service") == "active" {
+		fmt.Fprintln(out, "the service runs: journalctl -u autoscaler-agent -f")
+		return nil
+	}
+	fmt.Fprintln(out, "next: systemctl enable --now autoscaler-agent && journalctl -u autoscaler-agent -f")
+	return nil
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
+)
+
+func userdataDownloadsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "downloads",
+		Short: "List the files that machines may fetch, for a mirror",
+		Long: `List every file that machines with such user data may fetch: its SHA-256 and its path
+below a mirror, which is the publisher's address without https://. Nothing is fetched.`,
+		Example: `  # The form of sha256sum -c, for a directory that a mirror serves
+  autoscaler-agent userdata downloads --kubernetes-version v1.36.3 --arch amd64`,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := &userdataFlags{flags: c.Flags(), cloud: "aws"}
+	f.flags.StringVar(&f.version, "kubernetes-version", "", "`version` of Kubernetes, for example v1.36.3")
+	f.flags.StringVar(&f.arch, "arch", "", "`architecture` of the machines: amd64 or arm64 (default both)")
+	f.downloadFlags()
+	complete(c, "arch", fixed(userdata.Arches...))
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := f.readFiles(); err != nil {
+			return failed("userdata downloads", err)
+		}
+		// The list depends on no cluster: these join values go nowhere.
+		f.reserved = userdata.DefaultReservation()
+		spec := f.spec(map[string]string{
+			"JOIN_KUBERNETES_VERSION": f.version, "JOIN_ENDPOINT": "cluster:6443", "JOIN_CERT_HASH": "sha256:" + strings.Repeat("0", 64),
+		}, "abcdef.0123456789abcdef")
+		list, err := userdata.DownloadsOf(spec)
+		if err != nil {
+			return failed("userdata downloads", err)
+		}
+		for _, d := range list {
+			fmt.Fprintf(c.OutOrStdout(), "%s  %s\n", d.SHA256, d.Path)
+		}
+		return nil
+	}
+	return c
+}

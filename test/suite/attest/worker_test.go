@@ -1,0 +1,207 @@
+package attest
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
+)
+
+// prelude is what the user data has done before it attests.
+const prelude = `set -eu
+umask 077
+phase() { echo "phase=$*"; }
+die() { phase "failed $*"; exit 1; }
+imds=$AWS_EC2_METADATA_SERVICE_ENDPOINT/latest
+session=$(curl -fsS -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' "$imds/api/token")
+fact() { printf 'X-aws-ec2-metadata-token: %s\n' "$session" | curl -fsS -H @- "$imds/meta-data/$1"; }
+REGION=$(fact placement/region)
+`
+
+// shellWorker is a machine that runs the user data's shell function with the programs of
+// this host. Each program that it starts leaves its arguments in a file.
+type shellWorker struct {
+	dir, args, shell string
+	env              []string
+}
+
+func (r *rig) worker(t *testing.T, shell, instance string, programs ...string) *shellWorker {
+	t.Helper()
+	w := &shellWorker{dir: t.TempDir(), shell: shell}
+	w.args = filepath.Join(w.dir, "arguments")
+	bin := filepath.Join(w.dir, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range append(programs, "curl", "sha256sum", "od", "sed", "cut", "tr", "cat", "date", "mkdir", "mv", "rm", "sleep", "base64") {
+		at, err := exec.LookPath(p)
+		if err != nil {
+			t.Skipf("this host has no %s", p)
+		}
+		wrapper := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"%s $*\" >>%s\nexec %s \"$@\"\n", p, w.args, at)
+		if err := os.WriteFile(filepath.Join(bin, p), []byte(wrapper), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "ca.crt"), r.caPEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	imds, err := r.cloud.IMDS(instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.env = []string{"PATH=" + bin, "dir=" + w.dir, "JOIN_PKI=" + filepath.Join(w.dir, "pki"), "JOIN_ATTEST=" + r.address, "JOIN_CERT_HASH=" + r.hash + ",sha256:other",
+		"AWS_EC2_METADATA_SERVICE_ENDPOINT=" + imds, "JOIN_PAUSE=0", "JOIN_ATTEST_TRIES=3"}
+	return w
+}
+
+func (w *shellWorker) run(t *testing.T) (output string, err error) {
+	t.Helper()
+	at, err := exec.LookPath(w.shell)
+	if err != nil {
+		t.Skipf("this host has no %s", w.shell)
+	}
+	c := exec.CommandContext(t.Context(), at, "-c", prelude+userdata.AttestSteps+"attest\nprintf 'token=%s\\n' \"$JOIN_TOKEN\"\n")
+	c.Env = w.env
+	c.WaitDelay = time.Minute
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+// TestShellWorkerAttests: the shell function of the user data, with openssl or with
+// ssh-keygen, gets a token that is bound to the key it leaves for the kubelet; it gets the
+// same one when it is run again; and no secret is in an argument list.
+func TestShellWorkerAttests(t *testing.T) {
+	r := newRig(t, 4, nil)
+	for n, c := range []struct{ shell, keys string }{{"dash", "openssl"}, {"bash", "openssl"}, {"dash", "ssh-keygen"}, {"bash", "ssh-keygen"}} {
+		t.Run(c.shell+" with "+c.keys, func(t *testing.T) {
+			w := r.worker(t, c.shell, r.members[n].ID, c.keys)
+			out, err := w.run(t)
+			_, token, ok := strings.Cut(strings.TrimSpace(out), "token=")
+			if err != nil || !ok || !strings.Contains(out, "phase=attest\nphase=token\n") {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if again, err := w.run(t); err != nil || again != out {
+				t.Errorf("the second run: %v\n%s", err, again)
+			}
+			key := keyHash(t, filepath.Join(w.dir, "pki", "kubelet-client.key.tmp"))
+			bound := false
+			for _, s := range r.tokens() {
+				if string(s.Data["token-id"])+"."+string(s.Data["token-secret"]) == token {
+					bound = s.Annotations[bootstrap.KeyAnnotation] == key && s.Annotations[bootstrap.InstanceAnnotation] == string(providerID(r.members[n]))
+				}
+			}
+			if !bound {
+				t.Errorf("the token %s is not bound to instance %s and key %s", token[:6], r.members[n].ID, key)
+			}
+			arguments, err := os.ReadFile(w.args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			imds := w.credentials(t)
+			for name, secret := range map[string]string{"join token": token, "secret key": imds["SecretAccessKey"], "session token": imds["Token"], "signature": "Signature="} {
+				if secret == "" || strings.Contains(string(arguments), secret) {
+					t.Errorf("the %s stands in an argument list", name)
+				}
+			}
+			if !strings.Contains(string(arguments), "curl ") {
+				t.Error("the arguments were not recorded")
+			}
+		})
+	}
+}
+
+// credentials asks the metadata service as the worker does.
+func (w *shellWorker) credentials(t *testing.T) map[string]string {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), "sh", "-c", prelude+"fact iam/security-credentials/worker")
+	c.Env = append(w.env, "PATH="+os.Getenv("PATH"))
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		name, value, _ := strings.Cut(strings.TrimRight(strings.TrimSpace(line), ","), ":")
+		found[strings.Trim(name, `" `)] = strings.Trim(value, `" `)
+	}
+	return found
+}
+
+// keyHash is the hash of the public key of a PEM file that a kubelet could read.
+func keyHash(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, rest := pem.Decode(data)
+	if block == nil || block.Type != "EC PRIVATE KEY" || len(strings.TrimSpace(string(rest))) > 0 {
+		t.Fatalf("%s is no key that client-go reads: %v", name, block)
+	}
+	key, err := x509.ParseECPrivateKey(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key's mode: %v %v", info.Mode(), err)
+	}
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:])
+}
+
+// TestShellWorkerIsRefused: what stops a machine stands in its last phase marker.
+func TestShellWorkerIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*testing.T, *rig, *shellWorker)
+		want   string
+	}{
+		"joined before": {func(_ *testing.T, r *rig, _ *shellWorker) {
+			r.marries(r.members[0].ID, attest.Joined{Node: "ip-10-0-0-1.ec2.internal"})
+		}, "phase=failed reason=attest rule=A12"},
+		"old": {func(_ *testing.T, r *rig, _ *shellWorker) {
+			r.alter(r.members[0].ID, func(in *cluster.Instance) { in.Created = time.Now().Add(-2 * time.Hour) })
+		}, "phase=failed reason=attest rule=A11"},
+		"another cluster": {func(_ *testing.T, _ *rig, w *shellWorker) {
+			w.env = append(w.env, "JOIN_CERT_HASH=sha256:"+strings.Repeat("0", 64))
+		}, "phase=failed reason=attest rule=A3"},
+		"nobody listens": {func(_ *testing.T, _ *rig, w *shellWorker) {
+			w.env = append(w.env, "JOIN_ATTEST=127.0.0.1:1")
+		}, "phase=failed reason=attest-unreachable"},
+		"a leader of another CA": {func(t *testing.T, r *rig, w *shellWorker) {
+			other := &rig{t: t}
+			other.certificates(&attest.Config{})
+			if err := os.WriteFile(filepath.Join(w.dir, "ca.crt"), other.caPEM, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "phase=failed reason=attest-unreachable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 1, nil)
+			w := r.worker(t, "dash", r.members[0].ID, "openssl")
+			c.change(t, r, w)
+			if out, err := w.run(t); err == nil || !strings.Contains(out, c.want+"\n") {
+				t.Errorf("%v, want %q:\n%s", err, c.want, out)
+			}
+			if n := len(r.tokens()); n != 0 {
+				t.Errorf("%d tokens were made", n)
+			}
+		})
+	}
+}

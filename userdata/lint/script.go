@@ -1,0 +1,203 @@
+package lint
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
+)
+
+// script judges a shell script. whole tells that it is all of the user data, which some
+// systems run at every boot.
+func (l *linter) script(text string, whole bool) {
+	if whole { // what was unpacked is not unpacked again
+		if worker, ok, err := userdata.Unpack([]byte(text)); err != nil {
+			l.add(Schema, true, 0, "%v", err)
+		} else if ok {
+			l.script(string(worker), false)
+		}
+	}
+	l.parse(text)
+	l.secrets(text)
+	l.kubeadm(text)
+	guarded := strings.Contains(text, "/etc/kubernetes/kubelet.conf")
+	joins := strings.Contains(text, "kubeadm join")
+	if whole && joins && !guarded {
+		l.add(EveryBoot, userdata.RunsEveryBoot(l.System), 0, "joins without asking whether the machine has joined: Flatcar runs user data at every boot, and kubeadm join then fails; stop where /etc/kubernetes/kubelet.conf exists")
+	}
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		l.line(strings.TrimSpace(line), n)
+	}
+	if n := strings.Count(text, "JOIN_TOKEN"); n > 0 {
+		l.joinValues(text)
+	}
+}
+
+func (l *linter) parse(text string) {
+	variant := syntax.LangPOSIX
+	first, _, _ := strings.Cut(text, "\n")
+	if strings.HasPrefix(first, "#!") {
+		if !strings.HasSuffix(strings.Fields(first + " x")[0], "sh") && !strings.Contains(first, "env ") && !strings.Contains(first, "sh") {
+			return // another language
+		}
+		if strings.Contains(first, "bash") {
+			variant = syntax.LangBash
+		}
+	}
+	_, err := syntax.NewParser(syntax.Variant(variant)).Parse(strings.NewReader(text), "")
+	if err == nil {
+		return
+	}
+	where, what, ok := strings.Cut(err.Error(), ": ")
+	number, _, _ := strings.Cut(where, ":")
+	line, err2 := strconv.Atoi(number)
+	if !ok || err2 != nil {
+		line, what = 0, err.Error()
+	}
+	l.add(Shell, true, line, "not a shell script: %s", what)
+}
+
+var (
+	joinToken  = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
+	secretText = []struct {
+		what string
+		form *regexp.Regexp
+	}{
+		{"an access key of AWS", regexp.MustCompile(`\b(AKIA|ASIA)[A-Z0-9]{16}\b`)},
+		{"a secret key of AWS", regexp.MustCompile(`(?i)aws_secret_access_key\s*[=:]\s*["']?[A-Za-z0-9/+]{40}`)},
+		{"a private key", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`)},
+		{"a kubeconfig's client key", regexp.MustCompile(`client-key-data:\s*\S{40}`)},
+		{"a password of OpenStack", regexp.MustCompile(`(?m)^\s*(export\s+)?OS_(PASSWORD|APPLICATION_CREDENTIAL_SECRET)=["']?[^"'$\s]`)},
+		{"a bearer token", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}\.`)},
+		{"a password in an address", regexp.MustCompile(`https?://[^/\s:@]+:[^/\s:@$]+@`)},
+	}
+)
+
+// secrets names the kind and the line, never the text.
+func (l *linter) secrets(text string) {
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		for _, s := range secretText {
+			if s.form.MatchString(line) {
+				l.add(Secret, true, n, "holds %s: every pod that reaches the metadata service could read it; use the machine's role", s.what)
+			}
+		}
+	}
+}
+
+var kubeadmAPI = regexp.MustCompile(`kubeadm\.k8s\.io/(v1\w+)`)
+var kubernetesVersion = regexp.MustCompile(`(?i)(?:KUBERNETES_VERSION|K8S_VERSION)=["']?v?1\.(\d+)\.\d+|dl\.k8s\.io/release/v1\.(\d+)\.\d+|kubernetes-release/release/v1\.(\d+)\.`)
+
+// kubeadm judges kubeadm's documents.
+func (l *linter) kubeadm(text string) {
+	minor := l.minor(text)
+	if minor >= 0 && (minor < userdata.OldestMinor || minor > userdata.NewestMinor) {
+		l.add(API, false, lineOf(text, kubernetesVersion), "Kubernetes 1.%d: this agent knows 1.%d to 1.%d", minor, userdata.OldestMinor, userdata.NewestMinor)
+	}
+	for _, m := range kubeadmAPI.FindAllStringSubmatchIndex(text, -1) {
+		api, line := text[m[2]:m[3]], 1+strings.Count(text[:m[0]], "\n")
+		switch {
+		case minor >= 0 && !userdata.APIServes(api, minor):
+			l.add(API, true, line, "the kubeadm of Kubernetes 1.%d does not read %s", minor, api)
+		case !userdata.APIServes(api, userdata.OldestMinor) && !userdata.APIServes(api, userdata.NewestMinor):
+			l.add(API, true, line, "no kubeadm since 1.27 reads %s: use v1beta4, or v1beta3 before 1.31", api)
+		}
+	}
+	if strings.Contains(text, "kind: JoinConfiguration") && strings.Contains(text, "kind: KubeletConfiguration") && !strings.Contains(text, "patches") {
+		l.add(NoEffect, false, 0, "kubeadm join ignores a KubeletConfiguration beside its JoinConfiguration: use patches")
+	}
+	if strings.Contains(text, "unsafeSkipCAVerification: true") || strings.Contains(text, "discovery-token-unsafe-skip-ca-verification") {
+		l.add(JoinInfo, true, 0, "trusts any cluster: pin the CA with caCertHashes")
+	}
+}
+
+func (l *linter) minor(text string) int {
+	if rest, ok := strings.CutPrefix(l.Version, "v1."); ok {
+		number, _, _ := strings.Cut(rest, ".")
+		if n, err := strconv.Atoi(number); err == nil {
+			return n
+		}
+	}
+	for _, m := range kubernetesVersion.FindAllStringSubmatch(text, -1) {
+		for _, number := range m[1:] {
+			if n, err := strconv.Atoi(number); err == nil {
+				return n
+			}
+		}
+	}
+	return -1
+}
+
+func lineOf(text string, form *regexp.Regexp) int {
+	if i := form.FindStringIndex(text); i != nil {
+		return 1 + strings.Count(text[:i[0]], "\n")
+	}
+	return 0
+}
+
+var (
+	piped     = regexp.MustCompile(`\b(curl|wget)\b.*https?://.*\|`)
+	fetched   = regexp.MustCompile(`\b(curl|wget)\b.*https?://`)
+	insecure  = regexp.MustCompile(`\bcurl\b.*\s(-k|--insecure)\b|\bwget\b.*--no-check-certificate`)
+	traced    = regexp.MustCompile(`^set\s+-\w*x|^set -o xtrace`)
+	argument  = regexp.MustCompile(`kubeadm\s+join\b.*--(token|discovery-token|tls-bootstrap-token)[ =]`)
+	inTree    = regexp.MustCompile(`cloud-provider["']?\s*[:=]\s*["']?(aws|openstack|gce|azure)\b`)
+	published = regexp.MustCompile(`\b(tee|install)\b.*\bworker\.env\b|>\s*/etc/worker\.env`)
+	usrLocal  = regexp.MustCompile(`(^|[\s=">])/usr/(local/)?s?bin/?(\s|$|")`)
+)
+
+// line judges one line by what has been seen to go wrong.
+func (l *linter) line(line string, n int) {
+	if strings.HasPrefix(line, "#") {
+		return
+	}
+	switch {
+	case insecure.MatchString(line):
+		l.add(Unchecked, true, n, "downloads from anybody: leave the check of certificates on")
+	case strings.HasPrefix(line, "curl") && strings.Contains(line, "169.254.169.254"):
+	case strings.Contains(line, `--cacert "$dir/ca.crt"`) && strings.Contains(line, `"https://$JOIN_ATTEST/`): // a token, from the cluster's own leader
+	case piped.MatchString(line):
+		l.add(Unchecked, false, n, "uses a download before anything has checked it: fetch it to a file and compare its SHA-256")
+	case fetched.MatchString(line) && !strings.Contains(line, "169.254.169.254"):
+		l.add(Unchecked, false, n, "a download without a pinned SHA-256")
+	}
+	if strings.Contains(line, "storage.googleapis.com/kubernetes-release") {
+		l.add(NoEffect, false, n, "storage.googleapis.com/kubernetes-release gets no new versions: use dl.k8s.io/release")
+	}
+	if traced.MatchString(line) {
+		l.add(Exposed, true, n, "set -x writes the join token to the log")
+	}
+	if argument.MatchString(line) {
+		l.add(Exposed, true, n, "the token is in kubeadm's arguments, which every user of the machine reads: use --config with a file of mode 0600")
+	}
+	if published.MatchString(line) && !strings.Contains(line, "600") {
+		l.add(Exposed, false, n, "worker.env becomes readable by every user: write it with mode 0600")
+	}
+	if inTree.MatchString(line) {
+		l.add(NoEffect, true, n, "the kubelet has no cloud provider of its own since 1.27: use external with a cloud controller manager, or leave it out")
+	}
+	if l.System == "flatcar" && usrLocal.MatchString(line) && !strings.Contains(line, "PATH=") && !strings.Contains(line, "command -v") {
+		l.add(ReadOnly, true, n, "/usr is read-only on Flatcar: use /opt/bin")
+	}
+}
+
+var assigned = regexp.MustCompile(`(?m)^\s*(?:export\s+)?(JOIN_TOKEN|JOIN_CERT_HASH|JOIN_ENDPOINT)=(.*)$`)
+
+// joinValues: an empty value strands every machine.
+func (l *linter) joinValues(text string) {
+	for _, m := range assigned.FindAllStringSubmatchIndex(text, -1) {
+		name, value, line := text[m[2]:m[3]], strings.Trim(text[m[4]:m[5]], `"' `), 1+strings.Count(text[:m[0]], "\n")
+		switch {
+		case value == "":
+			l.add(JoinInfo, true, line, "%s is empty: take it from the file that the agent publishes", name)
+		case name == "JOIN_CERT_HASH" && !strings.Contains(value, "sha256:") && !strings.Contains(value, "$"):
+			l.add(JoinInfo, true, line, "JOIN_CERT_HASH is not \"sha256:\" and 64 hex digits")
+		}
+	}
+}

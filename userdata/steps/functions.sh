@@ -1,0 +1,23 @@
+umask 077
+phase() {
+  case $1 in warning* | failed*) ;; *) at=${1%% *} ;; esac
+  echo "autoscaler-agent: phase=$*"
+  c=${JOIN_CONSOLE:-/dev/console}
+  if [ -w "$c" ]; then echo "autoscaler-agent: phase=$*" 2>/dev/null >"$c" || :; fi
+}
+died='' at=start
+die() { died=1; phase "failed $*"; exit 1; }
+# full names the first directory whose file system has no 8 MiB left.
+full() {
+  for d in "${tmp:-/tmp}" "${prefix:-/}" /var/lib /etc; do
+    free=$(df -Pk "$d" 2>/dev/null | tail -n 1 | tr -s ' ' | cut -d ' ' -f 4)
+    if [ "${free:-9999}" -lt 8192 ]; then echo "$d"; return; fi
+  done
+}
+# stopped is the last word of a script that ends early.
+stopped() {
+  rc=$?
+  if [ "$rc" -eq 0 ] || [ -n "$died" ]; then return; fi
+  d=$(full)
+  if [ -n "$d" ]; then phase "failed reason=no-space dir=$d during=$at"; else phase "failed reason=$at rc=$rc"; fi
+}

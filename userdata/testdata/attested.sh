@@ -1,0 +1,447 @@
+#!/bin/sh
+# Made by autoscaler-agent: a worker of Kubernetes v1.36.3 on aws.
+set -eu
+# --- functions: begin ---
+umask 077
+phase() {
+  case $1 in warning* | failed*) ;; *) at=${1%% *} ;; esac
+  echo "autoscaler-agent: phase=$*"
+  c=${JOIN_CONSOLE:-/dev/console}
+  if [ -w "$c" ]; then echo "autoscaler-agent: phase=$*" 2>/dev/null >"$c" || :; fi
+}
+died='' at=start
+die() { died=1; phase "failed $*"; exit 1; }
+# full names the first directory whose file system has no 8 MiB left.
+full() {
+  for d in "${tmp:-/tmp}" "${prefix:-/}" /var/lib /etc; do
+    free=$(df -Pk "$d" 2>/dev/null | tail -n 1 | tr -s ' ' | cut -d ' ' -f 4)
+    if [ "${free:-9999}" -lt 8192 ]; then echo "$d"; return; fi
+  done
+}
+# stopped is the last word of a script that ends early.
+stopped() {
+  rc=$?
+  if [ "$rc" -eq 0 ] || [ -n "$died" ]; then return; fi
+  d=$(full)
+  if [ -n "$d" ]; then phase "failed reason=no-space dir=$d during=$at"; else phase "failed reason=$at rc=$rc"; fi
+}
+# --- functions: end ---
+if [ -e /etc/kubernetes/kubelet.conf ]; then
+  phase already-joined
+  exit 0
+fi
+trap stopped EXIT
+phase start
+ID=$(. /etc/os-release && echo "$ID")
+case $ID in
+  flatcar) prefix=/opt pm=none ;;
+  debian | ubuntu) prefix=/usr/local pm=apt ;;
+  *) prefix=/usr/local pm=dnf ;;
+esac
+bin=$prefix/bin
+phase install
+case $(uname -m) in
+  x86_64) ARCH=amd64 ;;
+  aarch64 | arm64) ARCH=arm64 ;;
+  *) die "reason=architecture-$(uname -m)" ;;
+esac
+BASES='https:/'
+CONTAINERD=github.com/containerd/containerd/releases/download/v2.3.4/containerd-2.3.4-linux-$ARCH.tar.gz
+RUNC=github.com/opencontainers/runc/releases/download/v1.4.3/runc.$ARCH
+CNI=github.com/containernetworking/plugins/releases/download/v1.9.1/cni-plugins-linux-$ARCH-v1.9.1.tgz
+CRICTL=github.com/kubernetes-sigs/cri-tools/releases/download/v1.36.0/crictl-v1.36.0-linux-$ARCH.tar.gz
+KUBERNETES=dl.k8s.io/release/v1.36.3/bin/linux/$ARCH
+sum() {
+  case $1/$ARCH in
+    cni/amd64) echo b98f74a0f8522f0a83867178729c1aa70f2158f90c45a2ca8fa791db1c76b303 ;;
+    cni/arm64) echo 56171987d3947707c3563db2f4001bccaf50fd63468611b9f3cbecb1375ee7ec ;;
+    containerd/amd64) echo 9d68969855fbf676cdb8ed758e420fb048d61f984f61de3e53eddfebe484d168 ;;
+    containerd/arm64) echo a985fbb7e18fc0362d31a055338f5d7b0e087a3e27f14c70d1c5965399a29f95 ;;
+    crictl/amd64) echo 83855e114566a8a8c44c548d515670f51de3a5e1da8b2effb59870e2f10c25a3 ;;
+    crictl/arm64) echo 68328594ccf780a80ae2b092d9f6ce484eec7cf540c275242e8fd954bfd95332 ;;
+    kubeadm/amd64) echo bba1733c701bf70ec74ba1cc3fd5745404c1134a8a4b0a5f8560cc9832023421 ;;
+    kubeadm/arm64) echo 276cfbdc43b10fef663288cc1ed76abf77b1b7f700e9f1c053cb5dc3115484de ;;
+    kubelet/amd64) echo 46707a53209f826ad0f0d62371ac69cd00e78fd9a8176cf5f6f87f18f7f8b718 ;;
+    kubelet/arm64) echo 57205a5daf5883873d87b4914e1e00bdd7707acd075714788cfb0fc1f60bc414 ;;
+    runc/amd64) echo f6ae8efc0fa40079e1475e97cbe9d1bd3f106a28d6af78a11d9f1bd565515e60 ;;
+    runc/arm64) echo 633301e2e32f8a5ad54031aab4901eb00308bec677dd15faa2751e8f9dab5ca4 ;;
+  esac
+}
+PATH=$PATH:$bin
+export PATH
+have() { command -v "$1" >/dev/null 2>&1; }
+# fetch NAME PATH FILE: from the first base address whose file has the pinned checksum.
+fetch() {
+  phase "download file=$1"
+  why=download
+  for base in $BASES; do
+    if curl -fsSL --connect-timeout 20 --retry 5 --retry-connrefused --retry-max-time 180 -o "$3" "$base$2"; then
+      if echo "$(sum "$1")  $3" | sha256sum -c - >/dev/null 2>&1; then return 0; fi
+      why=checksum
+    elif [ -n "$(full)" ]; then
+      why=no-space
+    fi
+    rm -f "$3"
+  done
+  die "reason=$why file=$1"
+}
+# place FILE: as a program, whole or not at all.
+place() {
+  install -m 755 "$1" "$bin/.${1##*/}.new"
+  mv -f "$bin/.${1##*/}.new" "$bin/${1##*/}"
+}
+tmp=$(mktemp -d)
+mkdir -p "$bin" /opt/cni/bin /etc/modules-load.d /etc/sysctl.d /etc/systemd/system /etc/containerd
+chmod 755 "$prefix" "$bin" /opt /opt/cni /opt/cni/bin /etc/containerd
+printf 'overlay\nbr_netfilter\n' >/etc/modules-load.d/kubernetes.conf
+modprobe -a overlay br_netfilter || phase "warning reason=modules"
+printf '%s = 1\n' net.bridge.bridge-nf-call-iptables net.bridge.bridge-nf-call-ip6tables \
+  net.ipv4.ip_forward net.ipv6.conf.all.forwarding >/etc/sysctl.d/90-kubernetes.conf
+printf '%s\n' 'fs.inotify.max_user_instances = 8192' 'fs.inotify.max_user_watches = 524288' >>/etc/sysctl.d/90-kubernetes.conf
+chmod 644 /etc/modules-load.d/kubernetes.conf /etc/sysctl.d/90-kubernetes.conf
+sysctl -q -p /etc/sysctl.d/90-kubernetes.conf || phase "warning reason=sysctl"
+swapoff -a || :
+systemctl mask --quiet swap.target || :
+# need PROGRAM PACKAGE: from the system's own package manager, where the image lacks it.
+need() {
+  if have "$1"; then return 0; fi
+  phase "package name=$2"
+  case $pm in
+    apt)
+      [ -n "${indexed:-}" ] || apt-get -qq -o DPkg::Lock::Timeout=300 update || die "reason=package-index"
+      indexed=1
+      DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=300 install --no-install-recommends "$2"
+      ;;
+    dnf) dnf -q -y install "$2" ;;
+    *) false ;;
+  esac || die "reason=package name=$2"
+}
+if have getenforce && [ "$(getenforce)" = Enforcing ]; then
+  setenforce 0
+  sed -i 's/^SELINUX=enforcing/SELINUX=permissive/' /etc/selinux/config
+fi
+systemctl disable --now firewalld.service 2>/dev/null || :
+if ! have containerd; then
+  fetch containerd "$CONTAINERD" "$tmp/containerd.tgz"
+  tar -C "$tmp" -xzf "$tmp/containerd.tgz"
+  # containerd is the last one: where it is, all are.
+  for f in "$tmp"/bin/*; do [ "${f##*/}" = containerd ] || place "$f"; done
+  place "$tmp/bin/containerd"
+  rm -rf "${tmp:?}/bin" "$tmp/containerd.tgz"
+fi
+if ! systemctl cat containerd.service >/dev/null 2>&1; then
+  cat >/etc/systemd/system/containerd.service <<UNIT
+[Unit]
+Description=containerd
+After=network.target
+[Service]
+ExecStart=$(command -v containerd)
+Environment=PATH=$bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+Type=notify
+Delegate=yes
+KillMode=process
+Restart=always
+RestartSec=5
+LimitNOFILE=1048576
+TasksMax=infinity
+OOMScoreAdjust=-999
+[Install]
+WantedBy=multi-user.target
+UNIT
+  chmod 644 /etc/systemd/system/containerd.service
+fi
+if ! have runc; then
+  fetch runc "$RUNC" "$tmp/runc"
+  place "$tmp/runc"
+fi
+# Flatcar's own configuration is in /usr; a package may ship one with CRI switched off.
+conf=/etc/containerd/config.toml
+if [ ! -e $conf ] && [ ! -e /usr/share/containerd/config.toml ] || grep -qs '^disabled_plugins.*"cri"' $conf; then
+  containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
+    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' >"$tmp/config.toml"
+  install -m 644 "$tmp/config.toml" $conf
+  systemctl try-restart containerd || :
+fi
+if [ ! -e /opt/cni/bin/loopback ] || [ -e /opt/cni/bin/.partial ]; then
+  fetch cni "$CNI" "$tmp/cni.tgz"
+  : >/opt/cni/bin/.partial
+  tar -C /opt/cni/bin -xzf "$tmp/cni.tgz"
+  rm -f "$tmp/cni.tgz" /opt/cni/bin/.partial
+fi
+if ! have crictl; then
+  fetch crictl "$CRICTL" "$tmp/crictl.tgz"
+  tar -C "$tmp" -xzf "$tmp/crictl.tgz" crictl
+  place "$tmp/crictl"
+fi
+[ -e /etc/crictl.yaml ] || echo 'runtime-endpoint: unix:///run/containerd/containerd.sock' >/etc/crictl.yaml
+for name in kubeadm kubelet; do
+  if ! have $name; then
+    fetch $name "$KUBERNETES/$name" "$tmp/$name"
+    place "$tmp/$name"
+    rm -f "$tmp/$name"
+  fi
+done
+rm -rf "$tmp"
+if ! systemctl cat kubelet.service >/dev/null 2>&1; then
+  mkdir -p /etc/systemd/system/kubelet.service.d
+  cat >/etc/systemd/system/kubelet.service <<UNIT
+[Unit]
+Description=kubelet
+Wants=network-online.target
+After=network-online.target containerd.service
+StartLimitIntervalSec=0
+[Service]
+ExecStart=$(command -v kubelet)
+Environment=PATH=$bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+Restart=always
+RestartSec=10
+[Install]
+WantedBy=multi-user.target
+UNIT
+  cat >/etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<'UNIT'
+[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+ExecStart=
+UNIT
+  echo "ExecStart=$(command -v kubelet)"' $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS' \
+    >>/etc/systemd/system/kubelet.service.d/10-kubeadm.conf
+  chmod -R u=rwX,go=rX /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d
+fi
+phase services
+systemctl daemon-reload
+systemctl enable containerd.service kubelet.service
+systemctl start containerd.service
+# --- join: begin ---
+set -eu
+JOIN_ENDPOINT='k8s.example.net:6443'
+JOIN_CERT_HASH='sha256:0d5ab4e5308b73414847abcbcf7ea8ed2f42170faab0634ed9f41288b75fd2e4'
+umask 077
+dir=${JOIN_DIR:-/run/autoscaler-agent}
+imds=${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}
+imds=${imds%/}/latest
+phase metadata
+session=$(curl -fsS --connect-timeout 5 --max-time 20 --retry 6 --retry-connrefused -X PUT \
+  -H 'X-aws-ec2-metadata-token-ttl-seconds: 3600' "$imds/api/token") || die reason=imds-token
+fact() {
+  printf 'X-aws-ec2-metadata-token: %s\n' "$session" |
+    curl -fsS --connect-timeout 5 --max-time 20 --retry 6 --retry-connrefused -H @- "$imds/meta-data/$1"
+}
+# A VPC whose DHCP options list several domains yields several names; the first counts.
+NODE_NAME=$(fact local-hostname) || die reason=imds-local-hostname
+NODE_NAME=$(printf '%s' "${NODE_NAME%% *}" | tr 'A-Z' 'a-z')
+INSTANCE_ID=$(fact instance-id) || die reason=imds-instance-id
+INSTANCE_TYPE=$(fact instance-type) || die reason=imds-instance-type
+ZONE=$(fact placement/availability-zone) || die reason=imds-zone
+REGION=$(fact placement/region) || die reason=imds-region
+for v in "$NODE_NAME" "$INSTANCE_ID" "$INSTANCE_TYPE" "$ZONE" "$REGION"; do
+  case $v in '' | *[!a-z0-9.-]*) die "reason=bad-metadata" ;; esac
+done
+mkdir -p "$dir/patches"
+chmod 700 "$dir" "$dir/patches"
+hashes=$(printf '%s' "$JOIN_CERT_HASH" | sed 's/,/", "/g')
+JOIN_ATTEST='leader.example.net:6444'
+cat >"$dir/ca.crt" <<'CA'
+-----BEGIN CERTIFICATE-----
+MIIDMjCCAhqgAwIBAgIUbZBh4yGvC4mcct8F+asYcyQL8jIwDQYJKoZIhvcNAQEL
+BQAwFTETMBEGA1UEAwwKa3ViZXJuZXRlczAeFw0yNjExMjIyMTUzMjNaFw0zNjEx
+MTkyMTUzMjNaMBUxEzARBgNVBAMMCmt1YmVybmV0ZXMwggEiMA0GCSqGSIb3DQEB
+AQUAA4IBDwAwggEKAoIBAQCpUzA+uuUiec4/PDqRIPBUZWv9WKHQDMulqoeLbLbn
+s+FIwDwm8loiaIjLXJBNstHneeorbprdDy4kMUGKyD1ZGhqWOmSsXCKMs7vR+38w
+FhZyXczP2cn4eWMOFOc53XcFxgXZpiS/2oqDIMq1OlWx7K1IZM4Z+i91XFswsTH+
+N0IfRskPFZavZEtbdz2eoZmfgqRq09Cr99om4IzyxPeBGFYNy0qWZk0HWvRTvj1C
+hxHtkRwDqtLpifM1U4kcPF3+Sw7Bb6QPupJOTO8X+9/7Abyfi19UDmAq245inIHh
+mQTYwI9h7IrO31w/9hyJDO3STZDohmXKcNooLSH3NPeHAgMBAAGjejB4MB0GA1Ud
+DgQWBBQeVmzIklU05XfZYxce3C2c9nfNcDAfBgNVHSMEGDAWgBQeVmzIklU05XfZ
+Yxce3C2c9nfNcDAPBgNVHRMBAf8EBTADAQH/MA4GA1UdDwEB/wQEAwICpDAVBgNV
+HREEDjAMggprdWJlcm5ldGVzMA0GCSqGSIb3DQEBCwUAA4IBAQAc6AJUDg8iFIf6
+PNEC2lETOEsIAmIPkB+s/FIWKPokBBxPoH5avC93QdEf7IZTyROrAr8BkXGLi/js
+FzrxtzT+8dhsnmEvmw2grZkfaFrAj3zONtQ/txAORF7SZWGYmYUNjI3WLfn4ju1D
+pL0t+ye3G1OqXx7xWOmiktWH1zj2XwIQzQwIEkNrdiHjRbgfhJfRuDGMBszkpm0g
+BvPeG6ejwl39WsTNIJR4g8X69hInurClhYxR6Xyu3c/Q03UPRbyqalCK/9fj4nA/
+QtbFkF4xmNVkX9+vEwUMQor6u8+BeoS33Jab2Pdlh4NAIs4/0p8RYs1kpW5PE7CM
+UKqXwitt
+-----END CERTIFICATE-----
+CA
+# attest asks the leader for a token for this machine alone (docs/attested-join.md). It
+# signs a request that the leader sends to STS (Signature Version 4). HMAC is computed here,
+# by the shell's own arithmetic and printf: no secret is in an argument list.
+oct() { # hex digits -> escapes of printf %b, in $O
+  O='' h=$1
+  while [ -n "$h" ]; do
+    r=${h#??} v=$((0x${h%"$r"})) h=$r
+    O="$O\\0$((v / 64))$((v / 8 % 8))$((v % 8))"
+  done
+}
+hex() { od -An -v -tx1 | tr -d ' \n'; }
+sha() { sha256sum | cut -c 1-64; }
+hmac() { # key in hex; message on standard input; result in hex
+  k=$1 i='' o='' n=0
+  while [ "$n" -lt 64 ]; do
+    v=0
+    if [ -n "$k" ]; then r=${k#??} v=$((0x${k%"$r"})) k=$r; fi
+    a=$((v ^ 54)) b=$((v ^ 92)) n=$((n + 1))
+    i="$i\\0$((a / 64))$((a / 8 % 8))$((a % 8))" o="$o\\0$((b / 64))$((b / 8 % 8))$((b % 8))"
+  done
+  oct "$({ printf '%b' "$i"; cat; } | sha)"
+  printf '%b' "$o$O" | sha
+}
+leader() { curl -sS --connect-timeout 5 --max-time 25 --cacert "$dir/ca.crt" -w '\n%{http_code}' "$@" "https://$JOIN_ATTEST/v1/$path"; }
+attest_once() { # answer in $answer, status in $status
+  role=$(fact iam/security-credentials/) || die reason=attest-role
+  creds=$(fact "iam/security-credentials/${role%% *}") || die reason=attest-role
+  cred() { printf '%s' "$creds" | tr ',{}' '\n\n\n' | sed -n 's/^ *"'"$1"'" *: *"\([^"\\]*\)".*/\1/p'; }
+  id=$(cred AccessKeyId) token=$(cred Token)
+  case $id$token in '' | *[!A-Za-z0-9+/=_.-]*) die reason=attest-role ;; esac
+  path='challenge'
+  nonce=$(leader) || return 1
+  status=${nonce##*
+} nonce=${nonce%%
+*}
+  if [ "$status" != 200 ]; then answer=$nonce; return 0; fi
+  now=$(date -u +%Y%m%dT%H%M%SZ) cluster=${JOIN_CERT_HASH%%,*} suffix=''
+  day=${now%T*} type=application/x-www-form-urlencoded
+  case $REGION in cn-*) suffix=.cn ;; esac
+  names='content-type;host;x-amz-date;x-amz-security-token;x-autoscaler-agent-cluster;x-autoscaler-agent-key;x-autoscaler-agent-nonce'
+  want=$(printf 'Action=GetCallerIdentity&Version=2011-06-15' | sha)
+  canonical=$(printf 'POST\n/\n\ncontent-type:%s\nhost:sts.%s.amazonaws.com%s\nx-amz-date:%s\nx-amz-security-token:%s\nx-autoscaler-agent-cluster:%s\nx-autoscaler-agent-key:%s\nx-autoscaler-agent-nonce:%s\n\n%s\n%s' \
+    "$type" "$REGION" "$suffix" "$now" "$token" "$cluster" "$spki" "$nonce" "$names" "$want" | sha)
+  scope=$day/$REGION/sts/aws4_request
+  secret=$(cred SecretAccessKey)
+  s=$(printf 'AWS4%s' "$secret" | hex)
+  for m in "$day" "$REGION" sts aws4_request "AWS4-HMAC-SHA256
+$now
+$scope
+$canonical"; do s=$(printf '%s' "$m" | hmac "$s"); done
+  path='join'
+  answer=$(printf '{"date":"%s","securityToken":"%s","authorization":"AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s","cluster":"%s","key":"%s","nonce":"%s"}' \
+    "$now" "$token" "$id" "$scope" "$names" "$s" "$cluster" "$spki" "$nonce" | leader -H 'Content-Type: application/json' --data-binary @-) || return 1
+  status=${answer##*
+} answer=${answer%
+*}
+}
+# attest_key makes the kubelet's key where there is none, and tells its hash in $spki: the
+# kubelet takes the key that it finds there, and the token works for no other.
+attest_key() {
+  pki=${JOIN_PKI:-/var/lib/kubelet/pki}
+  key=$pki/kubelet-client.key.tmp
+  mkdir -p "$pki"
+  if command -v openssl >/dev/null 2>&1; then
+    [ -s "$key" ] || { openssl ecparam -name prime256v1 -genkey -noout -out "$key.new" && mv "$key.new" "$key"; } || die reason=attest-key
+    spki=$(openssl pkey -in "$key" -pubout -outform DER | sha)
+  else
+    [ -s "$key" ] || { rm -f "$key.new" && ssh-keygen -q -t ecdsa -b 256 -m PEM -N '' -f "$key.new" && rm -f "$key.new.pub" && mv "$key.new" "$key"; } || die reason=attest-key
+    spki=$(ssh-keygen -e -m PKCS8 -f "$key" | sed '/^-/d' | base64 -d | sha)
+  fi
+}
+attest() {
+  phase attest
+  attest_key
+  left=${JOIN_ATTEST_TRIES:-60} said=''
+  while :; do
+    status=0 answer=''
+    attest_once || status=0
+    JOIN_TOKEN=$(printf '%s\n' "$answer" | sed -n 's/^JOIN_TOKEN=\([a-z0-9]\{6\}\.[a-z0-9]\{16\}\)$/\1/p')
+    if [ "$status" = 200 ] && [ -n "$JOIN_TOKEN" ]; then phase token; return 0; fi
+    why=attest-unreachable
+    case $answer in A[0-9]*) why="attest rule=${answer%% *}" ;; esac
+    left=$((left - 1))
+    case $left:$status in 0:* | *:400) die "reason=$why" ;; esac
+    [ "$why" = "$said" ] || { said=$why; phase "attest left=$left reason=${why#attest rule=}"; }
+    sleep "${JOIN_PAUSE:-10}"
+  done
+}
+attest
+cat >"$dir/patches/kubeletconfiguration0+merge.yaml" <<PATCH
+{
+ "apiVersion": "kubelet.config.k8s.io/v1beta1",
+ "evictionHard": {
+  "imagefs.available": "15%",
+  "imagefs.inodesFree": "5%",
+  "memory.available": "100Mi",
+  "nodefs.available": "10%",
+  "nodefs.inodesFree": "5%"
+ },
+ "kind": "KubeletConfiguration",
+ "kubeReserved": {
+  "cpu": "100m",
+  "memory": "256Mi"
+ },
+ "maxPods": 110,
+ "providerID": "aws:///${ZONE}/${INSTANCE_ID}",
+ "rotateCertificates": true,
+ "serverTLSBootstrap": true,
+ "systemReserved": {
+  "cpu": "100m",
+  "memory": "256Mi"
+ }
+}
+PATCH
+cat >"$dir/join.yaml" <<JOIN
+{
+ "apiVersion": "kubeadm.k8s.io/v1beta4",
+ "discovery": {
+  "bootstrapToken": {
+   "apiServerEndpoint": "${JOIN_ENDPOINT}",
+   "caCertHashes": [
+    "${hashes}"
+   ],
+   "token": "${JOIN_TOKEN}"
+  }
+ },
+ "kind": "JoinConfiguration",
+ "nodeRegistration": {
+  "criSocket": "unix:///run/containerd/containerd.sock",
+  "kubeletExtraArgs": [
+   {
+    "name": "node-labels",
+    "value": "node.kubernetes.io/instance-type=${INSTANCE_TYPE},topology.kubernetes.io/region=${REGION},topology.kubernetes.io/zone=${ZONE}"
+   }
+  ],
+  "name": "${NODE_NAME}"
+ },
+ "patches": {
+  "directory": "${dir}/patches"
+ },
+ "timeouts": {
+  "discovery": "${JOIN_DISCOVERY_TIMEOUT:-5m0s}"
+ }
+}
+JOIN
+# why reads kubeadm's words.
+why() {
+  case $(tail -n 40 "$dir/kubeadm.log") in
+    *'could not find a JWS signature'* | *'token id '*) echo join-token ;;
+    *'failed to verify JWS signature'*) echo cluster-info-signature ;;
+    *'cluster CA found in'*) echo ca-pin ;;
+    *'was different from the first'* | *'signed by unknown authority'*) echo cluster-info-changed ;;
+    *'failed to request the cluster-info'*) echo endpoint ;;
+    *'[preflight] Some fatal errors'*)
+      echo "preflight checks=$(sed -n 's/.*\[ERROR \([A-Za-z0-9_-]*\)\].*/\1/p' "$dir/kubeadm.log" | tr '\n' ',' | sed 's/,$//')"
+      ;;
+    *'no space left on device'*) echo no-space ;;
+    *) echo kubeadm-join ;;
+  esac
+}
+phase "join node=$NODE_NAME"
+tries=${JOIN_TRIES:-5}
+pki=${JOIN_PKI:-/var/lib/kubelet/pki}
+until
+  { kubeadm join --config "$dir/join.yaml" && : >"$dir/ok"; } 2>&1 | tee "$dir/kubeadm.log"
+  [ -e "$dir/ok" ]
+do
+  tries=$((tries - 1))
+  [ "$tries" -gt 0 ] || die "reason=$(why) node=$NODE_NAME"
+  phase "retry left=$tries reason=$(why)"
+  mkdir -p "$dir/pki"
+  cp -a "$pki"/kubelet-client* "$dir/pki/" 2>/dev/null || :
+  kubeadm reset --force >/dev/null 2>&1 || :
+  mkdir -p "$pki"
+  cp -a "$dir/pki"/kubelet-client* "$pki/" 2>/dev/null || :
+  sleep "${JOIN_PAUSE:-15}"
+done
+rm -rf "$dir/join.yaml" "$dir/ok" "$dir/kubeadm.log" "$dir/pki"
+phase joined
+# --- join: end ---
+rm -rf /var/lib/autoscaler-agent-join
