@@ -2,18 +2,30 @@ package scaleup
 
 import (
 	"cmp"
-	"maps"
+	"math"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// judgedSolution returns an answer, or a cheaper or a fuller one, as the model of
-// kube-scheduler has it: the purchase of the answer and others (candidates), each with what
-// it lacks, and without what nobody needs. It stays within its steps: beyond them the best
-// that was found by then is taken.
-func (w *Planner) judgedSolution(best *solution) *solution {
+// judged is the answer of a round whose purchases can be judged; nil: this one's cannot, and
+// packing decides alone.
+func (w *Planner) judged() *solution {
+	cost, margin := w.costs()
+	if cost == nil || margin > 0 || !w.judgeable() {
+		return nil
+	}
+	j := w.newJudge(cost)
+	defer j.sim.Rollback(j.begin)
+	x := j.choose(nil)
+	w.judgeSteps = j.sim.Steps
+	return j.solution(x)
+}
+
+// judgeAnswer returns an answer of an expander that knows no money, or where kube-scheduler
+// would leave some of its pods a better one.
+func (w *Planner) judgeAnswer(best *solution) *solution {
 	cost, margin := w.costs()
 	if best.bought() == 0 || cost == nil || !w.judgeable() {
 		return best
@@ -21,185 +33,113 @@ func (w *Planner) judgedSolution(best *solution) *solution {
 	j := w.newJudge(cost)
 	defer j.sim.Rollback(j.begin)
 	defer func() { w.judgeSteps = j.sim.Steps }()
-	before := j.sim.Steps
-	n := j.left(best.grow)
-	j.most = min(j.sim.Steps+judgeSteps+judgeTimes*(j.sim.Steps-before), judgeMost)
-	stands := n <= best.unplaced()
-	if stands && margin > 0 { // habits of an expander that knows no money
-		if j.accept = n; j.leaves(best.grow) <= n {
-			return best
-		}
+	given, _ := j.judgeDrawn(best.grow, math.Inf(1))
+	if given.left == 0 && given.lost <= best.unplaced() {
+		return best
 	}
-	found := j.candidates(best.grow)
-	j.accept = found[0].left
-	x := found[0].machines
-	for k := range min(len(found), judgeSearches) {
-		if found[k].left > j.accept {
-			break
-		}
-		j.limit = j.most * (judgeSearches + k + 2) / (2*judgeSearches + 1)
-		if y := j.search(j.settle(found[k].machines)); k == 0 || j.price(y) < j.price(x)-1e-9 && j.leaves(y) <= j.accept {
-			x = y
-		}
-	}
-	if stands && j.price(x) >= j.price(best.grow)*(1-margin)-1e-9 && j.leaves(best.grow) <= j.accept {
+	x := j.choose(best.grow)
+	if c := j.price(x); margin == 0 && slices.Equal(x, best.grow) && c > 0 {
 		return best
 	}
 	return j.solution(x)
 }
 
-// judgeSearches is from how many candidates the search sets out.
-const judgeSearches = 2
-
-// candidate is a purchase and how many pods it leaves.
-type candidate struct {
-	machines []int
-	left     int
-	price    float64
-}
-
-// left is how many pods a purchase leaves in the first draw.
-func (j *judge) left(x []int) int {
-	m := j.sim.Mark()
-	defer j.sim.Rollback(m)
-	_, n := j.run(x, 0, 1<<30)
-	return n
-}
-
-// candidates are purchases that leave as few pods as any, the cheapest first: the answer's,
-// and the cheapest of those that cover the pods machine by machine (covers). Half of the
-// round's steps are theirs.
-func (j *judge) candidates(first []int) (out []candidate) {
-	j.limit = j.most / 2
+// choose finds the purchase of the round. first is one that is to be tried, too.
+func (j *judge) choose(first []int) []int {
+	nothing := make([]int, len(j.cost))
+	if j.nothing() {
+		return nothing
+	}
+	before := j.sim.Steps
+	best, _ := j.judgeDrawn(nothing, math.Inf(1))
+	debugf("first %d %d", before, j.sim.Steps)
+	most := min(before+judgeSteps+judgeTimes*(j.sim.Steps-before), judgeMost)
+	j.limit = most / 2
+	var starts []trial
 	try := func(x []int) {
-		x = slices.Clone(x)
-		j.cover(x, j.groups)
-		if !slices.ContainsFunc(out, func(o candidate) bool { return slices.Equal(o.machines, x) }) {
-			out = append(out, candidate{machines: x, left: j.left(x), price: j.price(x)})
+		t, ok := j.repaired(x, &best)
+		if !ok {
+			return
+		}
+		starts = append(starts, t)
+		if t.better(&best) {
+			best = t
 		}
 	}
-	rough := j.covers()
-	try(first)
-	for k := range min(len(rough), judgeCovered) {
-		if k == 0 || j.sim.Steps < j.limit {
-			try(rough[k].machines)
+	if first != nil {
+		try(first)
+	}
+	cs := j.candidates()
+	debugf("candidates at %d", j.sim.Steps)
+	for k, c := range cs {
+		if k > judgeAlways && j.sim.Steps > j.limit {
+			break
+		}
+		try(c.machines)
+		if len(starts) > 0 {
+			debugf("cand %v price %.3f -> %v all %v left %d lost %d score %.3f steps %d", c.machines, c.price, starts[len(starts)-1].machines, starts[len(starts)-1].all, starts[len(starts)-1].left, starts[len(starts)-1].lost, starts[len(starts)-1].score, j.sim.Steps)
 		}
 	}
-	slices.SortStableFunc(out, compareCandidates)
-	return out
-}
-
-func compareCandidates(a, b candidate) int {
-	return cmp.Or(cmp.Compare(a.left, b.left), cmp.Compare(a.price, b.price))
-}
-
-// judgeCovered is how many covers are looked at closely.
-const judgeCovered = 4
-
-// covers are the purchases that fill machine after machine with what is left on the nodes
-// that are there: of all groups; of those in some of the zones, where a zone without a node
-// is no domain; and of one group as far as it goes. The cheapest is first.
-func (j *judge) covers() (out []candidate) {
-	sets := append([][]int{j.groups}, j.zones()...)
-	for _, g := range j.promising() {
-		sets = append(sets, []int{g})
+	slices.SortStableFunc(starts, func(a, b trial) int { return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(a.score, b.score)) })
+	for k := range min(len(starts), judgeSearches) {
+		j.limit = most * (judgeSearches + k + 2) / (2*judgeSearches + 1)
+		if t := j.search(starts[k], &best); t.better(&best) {
+			best = t
+		}
 	}
+	debugf("best %v all %v left %d lost %d score %.3f steps %d of %d", best.machines, best.all, best.left, best.lost, best.score, j.sim.Steps, most)
+	if best.open > 0 {
+		return best.all
+	}
+	return best.machines
+}
+
+const (
+	judgeAlways   = 3 // how many candidates are tried whatever it takes
+	judgeSearches = 2 // from how many of them the search sets out
+	judgeRepairs  = 3 // how often what is left over is bought at once instead of later
+)
+
+// nothing tells whether nobody is left whom a machine would help.
+func (j *judge) nothing() bool {
 	m := j.sim.Mark()
 	defer j.sim.Rollback(m)
-	x := make([]int, len(j.cost))
-	left := make(map[int]int)
-	for _, r := range j.queues[0] {
-		left[r.class] += r.n
+	left, _ := j.run(nil, 0, 1e300)
+	for c, n := range left {
+		if n > 0 && j.units[c] > 0 {
+			return false
+		}
 	}
-	for k, groups := range sets {
+	return true
+}
+
+// repaired is a purchase, or one with what it lacks bought at once; false: it is dearer than
+// another.
+func (j *judge) repaired(x []int, than *trial) (best trial, ok bool) {
+	for k := range 1 + judgeRepairs {
 		if k > 0 && j.sim.Steps > j.limit {
 			break
 		}
-		m := j.sim.Mark()
-		c := candidate{machines: slices.Clone(x)}
-		rest := maps.Clone(left)
-		if c.left = j.coverLeft(c.machines, rest, groups); c.left > 0 && k > 0 {
-			c.left = j.coverLeft(c.machines, rest, j.groups)
+		below := than.score
+		if than.lost > j.lost { // whatever it costs
+			below = math.Inf(1)
 		}
-		c.price = j.price(c.machines)
-		j.sim.Rollback(m)
-		out = append(out, c)
-	}
-	slices.SortStableFunc(out, compareCandidates)
-	return out
-}
-
-// zones are the groups of some of the zones.
-func (j *judge) zones() (out [][]int) {
-	b := j.w.topology
-	if b == nil {
-		return nil
-	}
-	for _, cells := range j.w.zoneSubsets() {
-		var groups []int
-		for _, g := range j.groups {
-			if cells != nil && cells[b.GroupDomain[g]] {
-				groups = append(groups, g)
-			}
+		if j.price(x) >= below {
+			break
 		}
-		if len(groups) > 0 {
-			out = append(out, groups)
+		t, done := j.judgeDrawn(x, below)
+		if !done {
+			break
 		}
-	}
-	return out
-}
-
-// judgeFirst is how many groups are tried as the first one.
-const judgeFirst = 12
-
-// promising are the groups that would be cheapest if all pods were fluid.
-func (j *judge) promising() []int {
-	need := j.needs()
-	fluid := func(g int) (worst float64) {
-		for k, n := range need {
-			if n > 0 && j.rooms[g][k] > 0 {
-				worst = max(worst, float64(n)/float64(j.rooms[g][k])*j.cost[g])
-			}
+		if k == 0 || t.better(&best) {
+			best, ok = t, true
 		}
-		return worst
-	}
-	out := slices.Clone(j.groups)
-	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(fluid(a), fluid(b)) })
-	return out[:min(len(out), judgeFirst)]
-}
-
-// quickSolution is a first answer where the judge betters it; nil: it does not judge this
-// round.
-func (w *Planner) quickSolution() *solution {
-	cost, margin := w.costs()
-	if cost == nil || margin > 0 || !w.judgeable() {
-		return nil
-	}
-	w.pool = min(w.pool, judgePool)
-	return w.solveOnce(false, false)
-}
-
-// judgePool is what the first answer may spend on columns.
-const judgePool = 0
-
-// settle adds machines until a purchase stands all draws.
-func (j *judge) settle(x []int) []int {
-	x = slices.Clone(x)
-	for draw := range judgeDraws {
-		for range judgeCovers {
-			m := j.sim.Mark()
-			left, n := j.run(x, draw, 1<<30)
-			before := j.price(x)
-			if n > j.accept {
-				j.coverLeft(x, left, j.groups)
-			}
-			j.sim.Rollback(m)
-			if j.price(x) == before {
-				break
-			}
+		if t.left == 0 {
+			break
 		}
+		x = t.all
 	}
-	return x
+	return best, ok
 }
 
 // exchange is a step of the search: machines of a group go, others come.
@@ -209,32 +149,33 @@ type exchange struct {
 	saves  float64
 }
 
-// search drops machines and exchanges them for cheaper ones as long as nobody more is left,
-// what saves most first, within its steps.
-func (j *judge) search(x []int) []int {
-	moves := j.moves(x)
+// search drops machines and exchanges them for cheaper ones as long as that is better, what
+// saves most first, within its steps.
+func (j *judge) search(from trial, than *trial) trial {
+	best := from
+	moves := j.moves(best.machines)
 	need := j.needs()
-	y := slices.Clone(x)
 	for any := true; any; {
 		any = false
 		for i := 0; i < len(moves) && j.sim.Steps < j.limit; {
 			m := &moves[i]
-			if x[m.out] < m.n {
+			if best.machines[m.out] < m.n {
 				i++
 				continue
 			}
-			copy(y, x)
+			y := slices.Clone(best.machines)
 			y[m.out] -= m.n
 			y[m.in] += m.m
-			if j.holds(y, need) && j.within(y) && j.leaves(y) <= j.accept {
-				copy(x, y)
-				any = true
-				continue // the same once more
+			if j.price(y)+j.missing(y, need) < best.score && j.within(y) {
+				if t, ok := j.assess(y, &best); ok {
+					best, any = t, true
+					continue // the same once more
+				}
 			}
 			i++
 		}
 	}
-	return x
+	return best
 }
 
 // moves are the exchanges that save, what saves most first: some machines of a group for
@@ -273,62 +214,30 @@ func (j *judge) sold(x []int) []int {
 	return out
 }
 
-// needs is what the pods of the queue ask for. Where pods depend on each other, what has no
-// place on a node now may have one later: less what the nodes have room for.
-func (j *judge) needs() []int64 {
-	need := make([]int64, j.w.Dimensions.Len())
-	for _, r := range j.queues[0] {
-		for k, v := range j.w.Dimensions.Class(r.class) {
-			need[k] += v * int64(r.n)
-		}
-	}
-	for i := range j.nodes {
-		if j.w.topology == nil {
-			break
-		}
-		for k := range need {
-			need[k] -= max(j.sim.Room(i)[k], 0)
-		}
-	}
-	return need
-}
-
-// holds tells whether a purchase has room for all pods as if they were fluid.
-func (j *judge) holds(x []int, need []int64) bool {
-	if j.accept > 0 {
-		return true
-	}
-	for k, n := range need {
-		for g, m := range x {
-			if m > 0 {
-				n -= int64(m) * j.rooms[g][k]
-			}
-		}
-		if n > 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // solution is the answer with a purchase, everybody where the model has put them.
 func (j *judge) solution(x []int) *solution {
 	w := j.w
-	mark := j.sim.Mark()
-	defer j.sim.Rollback(mark)
-	j.run(x, 0, 1<<30)
+	m := j.sim.Mark()
+	defer j.sim.Rollback(m)
+	j.run(x, 0, 1e300)
 	v := w.newSolver(false)
 	copy(v.a.grow, x)
 	at := make(map[int]int) // places by node
 	for p := range v.a.bins {
 		at[v.a.bins[p].node] = p
 	}
-	node := j.nodes
+	node := len(w.Nodes)
+	place := func(g int, fresh bool) {
+		at[node] = len(v.a.bins)
+		v.a.bins = append(v.a.bins, bin{node: -1, group: g, room: slices.Clone(j.rooms[g]), used: true, fresh: fresh})
+		node++
+	}
+	for _, g := range j.upcoming {
+		place(g, false)
+	}
 	for g, n := range x {
 		for range n {
-			at[node] = len(v.a.bins)
-			v.a.bins = append(v.a.bins, bin{node: -1, group: g, room: slices.Clone(j.rooms[g]), used: true, fresh: true})
-			node++
+			place(g, true)
 		}
 	}
 	demands := make(map[int][]int)
@@ -342,6 +251,7 @@ func (j *judge) solution(x []int) *solution {
 	for _, p := range j.sim.Placed(j.begin) {
 		j.assign(v, at, demands[p.Class], p.Node, p.Count)
 	}
+	j.assignReserved(v, demands)
 	return &v.a
 }
 
@@ -368,6 +278,32 @@ func (j *judge) assign(v *solver, at map[int]int, demands []int, node, count int
 			v.add(i, pl.group, n, pl.fresh)
 		} else {
 			v.a.on[i] += n
+		}
+	}
+}
+
+// assignReserved lets the pods that the model left go on counting on machines that the
+// scheduler has not used yet, and on the new ones, as far as the room there could hold them.
+func (j *judge) assignReserved(v *solver, demands map[int][]int) {
+	left := make(map[int]int)
+	for c, all := range demands {
+		for _, i := range all {
+			if v.w.Demands[i].Buys {
+				left[c] += v.a.left[i]
+			}
+		}
+	}
+	for fresh, kept := range []map[int][]int{j.keepReserved(left), j.keepOnNew(left, true)} {
+		for c, groups := range kept {
+			for g, n := range groups {
+				for _, i := range demands[c] {
+					if m := min(n, v.a.left[i]); m > 0 && v.w.Demands[i].Buys {
+						v.add(i, g, m, fresh == 1)
+						v.a.left[i] -= m
+						n -= m
+					}
+				}
+			}
 		}
 	}
 }
