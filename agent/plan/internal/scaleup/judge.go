@@ -47,7 +47,8 @@ type judge struct {
 	reserved map[int][]int // by class and group, pods that count on such machines
 	nodes    int           // of the round, with the upcoming machines; those that are bought follow
 	bought   []int         // groups of the machines that a trial has added
-	lost     int           // pods that no purchase has helped yet
+	lost     int           // pods that no purchase has helped yet; -1: none was tried
+	stuck    map[int]int   // the same by class
 	limit    int           // steps of the part that is at work
 	coarse   bool          // the limit was reached, and something was decided coarsely
 	begin    schedsim.Mark
@@ -83,6 +84,12 @@ func (w *Planner) judgeable() bool {
 func (w *Planner) newJudge(cost []float64) *judge {
 	j := &judge{w: w, cost: cost, lost: -1}
 	j.buildCluster()
+	j.begin = j.sim.Mark()
+	for i := range w.Demands { // who buys nothing has room on nodes at most
+		if k := &w.Demands[i]; !k.Buys {
+			j.sim.Bind(k.Class, k.Count())
+		}
+	}
 	j.rooms, j.infos = make([][]int64, len(w.Groups)), make([]*fit.NodeInfo, len(w.Groups))
 	for g := range w.Groups {
 		gr := &w.Groups[g]
@@ -101,7 +108,6 @@ func (w *Planner) newJudge(cost []float64) *judge {
 	j.nodes = j.sim.Nodes()
 	j.weighClasses()
 	j.collectReserved()
-	j.begin = j.sim.Mark()
 	j.fillQueue()
 	return j
 }

@@ -16,8 +16,6 @@ func (j *judge) fillQueue() {
 	for i := range w.Demands {
 		if k := &w.Demands[i]; k.Buys {
 			left[k.Class] += k.Count()
-		} else {
-			j.sim.Bind(k.Class, k.Count())
 		}
 	}
 	all := make([]queued, 0, len(w.Unbound.Waiting))
@@ -39,6 +37,7 @@ func (j *judge) fillQueue() {
 			return cmp.Compare(a.key, b.key)
 		})
 		if d == 0 {
+			j.sim.Seed(1) // as the first draw of a trial
 			for _, r := range runsOf(all, nil, left) {
 				there[r.class] -= j.sim.Bind(r.class, r.n)
 			}

@@ -47,6 +47,8 @@ func (w *Planner) judgeAnswer(best *solution) *solution {
 // choose finds the purchase of the round. first is one that is to be tried, too.
 func (j *judge) choose(first []int) []int {
 	nothing := make([]int, len(j.cost))
+	debugf("upcoming %v queue %v there %d reserved %v rooms %v", j.upcoming, j.queues, j.nodes, j.reserved, j.rooms)
+	for _, p := range j.sim.Placed(j.begin) { debugf("placed %v", p) }
 	if j.nothing() {
 		return nothing
 	}

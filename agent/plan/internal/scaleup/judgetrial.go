@@ -65,7 +65,22 @@ func (j *judge) keepReserved(left map[int]int) map[int][]int {
 	if j.reserved == nil {
 		return nil
 	}
-	return j.keepByRoom(left, j.roomsOf(0, j.nodes), func(class, g, n int) int {
+	// The scheduler may put the pods of one group's machine on another's, and the other way
+	// round: the room of all of them counts.
+	sums := j.roomsOf(0, j.nodes)
+	var all []int64
+	for g, sum := range sums {
+		if sum == nil {
+			continue
+		}
+		if all == nil {
+			all = sum
+		} else {
+			binpack.Sub(all, sum, -1)
+		}
+		sums[g] = all
+	}
+	return j.keepByRoom(left, sums, func(class, g, n int) int {
 		if by := j.reserved[class]; by != nil {
 			return min(n, by[g])
 		}
@@ -132,6 +147,16 @@ func (j *judge) keepByRoom(left map[int]int, sums [][]int64, most func(class, g,
 	return kept
 }
 
+// isStuck tells whether those who are left are those whom no machine has helped yet.
+func (j *judge) isStuck(left map[int]int) bool {
+	for c, n := range left {
+		if n > j.stuck[c] {
+			return false
+		}
+	}
+	return j.lost >= 0
+}
+
 // assess tells whether a purchase is better than another, in the mean of the draws.
 func (j *judge) assess(x []int, than *trial) (trial, bool) {
 	t, ok := j.try(x, 0, than.score)
@@ -181,7 +206,7 @@ func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
 	for _, k := range left {
 		n += k
 	}
-	if t.lost = n; n == 0 || n <= j.lost {
+	if t.lost = n; n == 0 || j.isStuck(left) {
 		return t, true
 	}
 	rest := maps.Clone(left)
@@ -189,7 +214,7 @@ func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
 	t.all = slices.Clone(x)
 	t.lost = j.coverLeft(t.all, left, j.groups)
 	if j.lost < 0 || t.lost < j.lost {
-		j.lost = t.lost
+		j.lost, j.stuck = t.lost, left
 	}
 	if t.left = n - t.lost; t.left > 0 {
 		both := j.price(t.all)
