@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/judge/oracle"
+	"github.com/autoscaler-agent/autoscaler-agent/test/judge/yardstick"
 )
 
 var (
 	firstSeed = flag.Uint64("seed", 1, "seed of the first world; 1 to 60 are those of development")
 	count     = flag.Int("worlds", 6, "how many worlds TestWorlds plays")
+	mixes     = flag.Int("mixes", 12, "how many mixes TestMixes plays")
 	rules     = flag.Bool("rules", true, "let the simple rules play too")
 )
 
@@ -129,5 +131,44 @@ func TestFoundWorlds(t *testing.T) {
 		if r.Rounds != 1 || r.Left > 0 {
 			t.Errorf("%s: %d purchases, %d of %d pods left after the first, %d in the end: %s", name, r.Rounds, r.LeftFirst, r.First, r.Left, r.Said)
 		}
+	}
+}
+
+// TestMixes plays the mixes of package yardstick, where all pods are of one second and
+// kube-scheduler takes class after class: nobody is left, and few mixes cost more than by a
+// simple rule that helps as many.
+func TestMixes(t *testing.T) {
+	j, err := oracle.StartJudge(t.Context(), judgeProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	all, dearer := make([]tally, 3), 0
+	for seed := *firstSeed; seed < *firstSeed+uint64(*mixes); seed++ {
+		var results [3]Result
+		for i, buy := range []buyer{Ours, ClusterAutoscaler, Karpenter} {
+			if results[i], err = Play(j, ofMix(yardstick.Generate(seed, 300)), buy); err != nil {
+				t.Fatal(err)
+			}
+			all[i].add(&results[0], &results[i], 1)
+		}
+		ours, above := &results[0], false
+		for i := range results {
+			r := &results[i]
+			if i > 0 && ours.Left > r.Left {
+				t.Errorf("seed %d: %d pods have no place in the end, %d by a simple rule", seed, ours.Left, r.Left)
+			}
+			above = above || ours.Left == r.Left && ours.Price > 1.01*r.Price
+		}
+		if above {
+			dearer++
+			t.Logf("seed %d: price %.3f in %d rounds, Cluster Autoscaler's rule %.3f in %d, Karpenter's %.3f in %d", seed, ours.Price, ours.Rounds, results[1].Price, results[1].Rounds, results[2].Price, results[2].Rounds)
+		}
+	}
+	for i, name := range []string{"ours", "cluster autoscaler", "karpenter"} {
+		t.Logf("%-18s %s", name, &all[i])
+	}
+	if dearer*10 > *mixes {
+		t.Errorf("%d of %d mixes cost more than by a simple rule (seed %d)", dearer, *mixes, *firstSeed)
 	}
 }

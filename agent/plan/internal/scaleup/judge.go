@@ -23,7 +23,7 @@ const (
 	judgeGroups = 64
 	// judgeSteps is what a round may spend on judging: so much, and so many times what
 	// binding all pods once takes.
-	judgeSteps, judgeTimes = 150_000, 20
+	judgeSteps, judgeTimes = 150_000, 12
 	judgeMost              = 1_200_000
 	// judgeDraws is how many draws a purchase has to stand: of ties, and of the order of
 	// pods that were made in the same second.

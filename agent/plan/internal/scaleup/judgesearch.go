@@ -26,7 +26,7 @@ func (w *Planner) judged() *solution {
 // judgeAnswer returns an answer of an expander that knows no money, or where kube-scheduler
 // would leave some of its pods a better one.
 func (w *Planner) judgeAnswer(best *solution) *solution {
-	cost, margin := w.costs()
+	cost, _ := w.costs()
 	if best.bought() == 0 || cost == nil || !w.judgeable() {
 		return best
 	}
@@ -37,26 +37,18 @@ func (w *Planner) judgeAnswer(best *solution) *solution {
 	if given.left == 0 && given.lost <= best.unplaced() {
 		return best
 	}
-	x := j.choose(best.grow)
-	if c := j.price(x); margin == 0 && slices.Equal(x, best.grow) && c > 0 {
-		return best
-	}
-	return j.solution(x)
+	return j.solution(j.choose(best.grow))
 }
 
-// choose finds the purchase of the round. first is one that is to be tried, too.
+// choose finds the purchase of the round. first is one that is to be tried, too. The steps of
+// the round are what judging may take; beyond them the best that was found by then is taken.
 func (j *judge) choose(first []int) []int {
 	nothing := make([]int, len(j.cost))
-	debugf("upcoming %v queue %v there %d reserved %v rooms %v", j.upcoming, j.queues, j.nodes, j.reserved, j.rooms)
-	for _, p := range j.sim.Placed(j.begin) { debugf("placed %v", p) }
 	if j.nothing() {
 		return nothing
 	}
-	before := j.sim.Steps
+	j.limit = j.sim.Steps + judgeSteps
 	best, _ := j.judgeDrawn(nothing, math.Inf(1))
-	debugf("first %d %d", before, j.sim.Steps)
-	most := min(before+judgeSteps+judgeTimes*(j.sim.Steps-before), judgeMost)
-	j.limit = most / 2
 	var starts []trial
 	try := func(x []int) {
 		t, ok := j.repaired(x, &best)
@@ -71,15 +63,16 @@ func (j *judge) choose(first []int) []int {
 	if first != nil {
 		try(first)
 	}
-	cs := j.candidates()
-	debugf("candidates at %d", j.sim.Steps)
-	for k, c := range cs {
+	candidates := j.candidates()
+	before, most := j.sim.Steps, 0
+	for k, c := range candidates {
 		if k > judgeAlways && j.sim.Steps > j.limit {
 			break
 		}
 		try(c.machines)
-		if len(starts) > 0 {
-			debugf("cand %v price %.3f -> %v all %v left %d lost %d score %.3f steps %d", c.machines, c.price, starts[len(starts)-1].machines, starts[len(starts)-1].all, starts[len(starts)-1].left, starts[len(starts)-1].lost, starts[len(starts)-1].score, j.sim.Steps)
+		if k == 0 {
+			most = min(before+judgeSteps+judgeTimes*(j.sim.Steps-before), judgeMost)
+			j.limit = most / 2
 		}
 	}
 	slices.SortStableFunc(starts, func(a, b trial) int { return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(a.score, b.score)) })
@@ -89,7 +82,6 @@ func (j *judge) choose(first []int) []int {
 			best = t
 		}
 	}
-	debugf("best %v all %v left %d lost %d score %.3f steps %d of %d", best.machines, best.all, best.left, best.lost, best.score, j.sim.Steps, most)
 	if best.open > 0 {
 		return best.all
 	}
