@@ -18,7 +18,7 @@ type candidate struct {
 // candidates are purchases found by simple methods. First those of the simple rules: machine
 // by machine as the scheduler fills them, Cluster Autoscaler's and Karpenter's. Then the
 // others, those first that are cheapest by their own word: one group as far as it goes, some
-// of the zones, and mixes of two groups as if pods were fluid.
+// of the zones, and mixes of two groups as if pods could be split.
 func (j *judge) candidates() (out []candidate) {
 	add := func(x []int, factor float64) {
 		if !slices.ContainsFunc(out, func(o candidate) bool { return slices.Equal(o.machines, x) }) && j.within(x) {
@@ -36,15 +36,15 @@ func (j *judge) candidates() (out []candidate) {
 	for _, x := range covers[1:] {
 		add(x, 1)
 	}
-	for _, x := range j.fluidMixes() {
-		add(x, fluidFactor)
+	for _, x := range j.pairMixes() {
+		add(x, mixFactor)
 	}
 	slices.SortStableFunc(out[rules:], func(a, b candidate) int { return cmp.Compare(a.price, b.price) })
 	return out
 }
 
-// fluidFactor is by how much a mix costs more than if pods were fluid, more often than not.
-const fluidFactor = 1.1
+// mixFactor is by how much a mix costs more than if pods could be split, more often than not.
+const mixFactor = 1.1
 
 // waiting is what the queue holds, by class.
 func (j *judge) waiting() map[int]int {
@@ -104,12 +104,12 @@ func (j *judge) zones() (out [][]int) {
 // judgeFirst is how many groups are tried as the first one.
 const judgeFirst = 12
 
-// likely are the groups that would be cheapest if all pods were fluid.
+// likely are the groups that would be cheapest if all pods could be split.
 func (j *judge) likely() []int {
 	need := j.needs()
-	fluid := func(g int) float64 { return share(need, j.rooms[g]) * j.cost[g] }
+	cost := func(g int) float64 { return share(need, j.rooms[g]) * j.cost[g] }
 	out := slices.Clone(j.groups)
-	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(fluid(a), fluid(b)) })
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(cost(a), cost(b)) })
 	return out[:min(len(out), judgeFirst)]
 }
 
@@ -134,7 +134,7 @@ func (j *judge) needs() []int64 {
 }
 
 // missing is what machines cost at least that have room for what a purchase has none for, as
-// if all pods were fluid.
+// if all pods could be split.
 func (j *judge) missing(x []int, need []int64) (most float64) {
 	for k, n := range need {
 		for g, m := range x {
@@ -158,13 +158,13 @@ func (j *judge) missing(x []int, need []int64) (most float64) {
 	return most
 }
 
-// judgeMixes is how many fluid mixes are candidates.
+// judgeMixes is how many mixes of two groups are candidates.
 const judgeMixes = 4
 
-// fluidMixes are the cheapest mixes of two groups that have room for all pods if these were
-// fluid: so many of the one as one dimension asks for beside what the other gives. It costs
+// pairMixes are the cheapest mixes of two groups that have room for all pods as if
+// these could be split: so many of the one as one dimension asks for beside what the other gives. It costs
 // the square of the groups.
-func (j *judge) fluidMixes() (out [][]int) {
+func (j *judge) pairMixes() (out [][]int) {
 	need := j.needs()
 	var all []candidate
 	for _, a := range j.groups {

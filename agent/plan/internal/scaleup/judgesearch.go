@@ -2,6 +2,7 @@ package scaleup
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -23,9 +24,9 @@ func (w *Planner) judged() *solution {
 	return j.solution(x)
 }
 
-// judgeAnswer returns an answer of an expander that knows no money, or where kube-scheduler
+// judgePacked returns an answer of an expander that knows no money, or where kube-scheduler
 // would leave some of its pods a better one.
-func (w *Planner) judgeAnswer(best *solution) *solution {
+func (w *Planner) judgePacked(best *solution) *solution {
 	cost, _ := w.costs()
 	if best.bought() == 0 || cost == nil || !w.judgeable() {
 		return best
@@ -98,7 +99,7 @@ const (
 func (j *judge) nothing() bool {
 	m := j.sim.Mark()
 	defer j.sim.Rollback(m)
-	left, _ := j.run(nil, 0, 1e300)
+	left, _ := j.run(nil, 0, math.Inf(1))
 	for c, n := range left {
 		if n > 0 && j.units[c] > 0 {
 			return false
@@ -213,7 +214,8 @@ func (j *judge) solution(x []int) *solution {
 	w := j.w
 	m := j.sim.Mark()
 	defer j.sim.Rollback(m)
-	j.run(x, 0, 1e300)
+	left, _ := j.run(x, 0, math.Inf(1))
+	stuck := j.stuckOf(x, left)
 	v := w.newSolver(false)
 	copy(v.a.grow, x)
 	at := make(map[int]int) // places by node
@@ -245,7 +247,7 @@ func (j *judge) solution(x []int) *solution {
 	for _, p := range j.sim.Placed(j.begin) {
 		j.assign(v, at, demands[p.Class], p.Node, p.Count)
 	}
-	j.assignReserved(v, demands)
+	j.assignReserved(v, demands, stuck)
 	return &v.a
 }
 
@@ -276,9 +278,19 @@ func (j *judge) assign(v *solver, at map[int]int, demands []int, node, count int
 	}
 }
 
+// stuckOf are those of the pods that a purchase leaves whom no second one would help.
+func (j *judge) stuckOf(x []int, left map[int]int) map[int]int {
+	m := j.sim.Mark()
+	defer j.sim.Rollback(m)
+	stuck := maps.Clone(left)
+	j.coverLeft(slices.Clone(x), stuck, j.groups)
+	return stuck
+}
+
 // assignReserved lets the pods that the model left go on counting on machines that the
-// scheduler has not used yet, and on the new ones, as far as the room there could hold them.
-func (j *judge) assignReserved(v *solver, demands map[int][]int) {
+// scheduler has not used yet, and on the new ones, as far as the room there could hold them:
+// without those that are stuck.
+func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]int) {
 	left := make(map[int]int)
 	for c, all := range demands {
 		for _, i := range all {
@@ -286,6 +298,7 @@ func (j *judge) assignReserved(v *solver, demands map[int][]int) {
 				left[c] += v.a.left[i]
 			}
 		}
+		left[c] = max(left[c]-stuck[c], 0)
 	}
 	for fresh, kept := range []map[int][]int{j.keepReserved(left), j.keepOnNew(left, true)} {
 		for c, groups := range kept {

@@ -41,7 +41,7 @@ func (w *Planner) packedSolution() *solution {
 	if w.topology != nil && best.bought() > 0 && w.deferDemands() {
 		best = w.baselineSolution(w.mixedSolution(w.bestSolution()))
 	}
-	return w.judgeAnswer(best)
+	return w.judgePacked(best)
 }
 
 // bestSolution tries a few ways and takes the one that buys least: as if nothing had
