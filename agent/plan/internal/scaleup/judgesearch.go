@@ -19,13 +19,32 @@ func (w *Planner) judged() *solution {
 	}
 	j := w.newJudge(cost)
 	defer j.sim.Rollback(j.begin)
-	x := j.choose(nil)
+	x := j.choose()
 	w.judgeSteps = j.sim.Steps
-	return j.solution(x)
+	return w.unlessReserved(j.solution(x))
 }
 
-// judgePacked returns an answer of an expander that knows no money, or where kube-scheduler
-// would leave some of its pods a better one.
+// unlessReserved returns an answer that buys nothing, where the reservations of earlier rounds
+// leave room for all pods that a purchase would help: what the scheduler leaves on machines
+// that are still upcoming is known when they are there.
+func (w *Planner) unlessReserved(s *solution) *solution {
+	if s.bought() == 0 || !w.HasReservations() {
+		return s
+	}
+	if a := w.solveOnce(true, false); a != nil && a.bought() == 0 && a.unplaced() <= s.unplaced() {
+		return a
+	}
+	if w.topology != nil {
+		if a := w.reservedSolution(); a != nil && a.bought() == 0 && a.unplaced() <= s.unplaced() {
+			return a
+		}
+	}
+	return s
+}
+
+// judgePacked returns a packing where kube-scheduler leaves nobody on it, else the packing
+// with what it lacks bought at once, if that is cheaper than later. The groups stay those of
+// the expander as far as they go.
 func (w *Planner) judgePacked(best *solution) *solution {
 	cost, _ := w.costs()
 	if best.bought() == 0 || cost == nil || !w.judgeable() {
@@ -34,16 +53,17 @@ func (w *Planner) judgePacked(best *solution) *solution {
 	j := w.newJudge(cost)
 	defer j.sim.Rollback(j.begin)
 	defer func() { w.judgeSteps = j.sim.Steps }()
-	given, _ := j.judgeDrawn(best.grow, math.Inf(1))
-	if given.left == 0 && given.lost <= best.unplaced() {
+	j.limit = j.sim.Steps + judgeSteps
+	t, ok := j.repaired(best.grow, &trial{lost: math.MaxInt})
+	if !ok || t.left == 0 && slices.Equal(t.machines, best.grow) {
 		return best
 	}
-	return j.solution(j.choose(best.grow))
+	return w.unlessReserved(j.solution(t.purchase()))
 }
 
-// choose finds the purchase of the round. first is one that is to be tried, too. The steps of
-// the round are what judging may take; beyond them the best that was found by then is taken.
-func (j *judge) choose(first []int) []int {
+// choose finds the purchase of the round. The steps of the round are what judging may take;
+// beyond them the best that was found by then is taken.
+func (j *judge) choose() []int {
 	nothing := make([]int, len(j.cost))
 	if j.nothing() {
 		return nothing
@@ -60,9 +80,6 @@ func (j *judge) choose(first []int) []int {
 		if t.better(&best) {
 			best = t
 		}
-	}
-	if first != nil {
-		try(first)
 	}
 	candidates := j.candidates()
 	before, most := j.sim.Steps, 0
@@ -83,10 +100,7 @@ func (j *judge) choose(first []int) []int {
 			best = t
 		}
 	}
-	if best.open > 0 {
-		return best.all
-	}
-	return best.machines
+	return best.purchase()
 }
 
 const (
