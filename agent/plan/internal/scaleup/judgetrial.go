@@ -3,8 +3,6 @@ package scaleup
 import (
 	"maps"
 	"slices"
-
-	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 )
 
 // trial is a purchase as kube-scheduler would use it.
@@ -66,94 +64,6 @@ func (j *judge) run(x []int, draw int, most float64) (left map[int]int, ok bool)
 	}
 	j.keepReserved(left)
 	return left, true
-}
-
-// keepReserved takes pods off what is left that count on machines which the scheduler has
-// not used yet, as far as the room there could hold them. It returns them by class and group.
-func (j *judge) keepReserved(left map[int]int) map[int][]int {
-	if j.reserved == nil {
-		return nil
-	}
-	// The scheduler may put the pods of one group's machine on another's, and the other way
-	// round: the room of all of them counts.
-	sums := j.roomsOf(0, j.nodes)
-	var all []int64
-	for g, sum := range sums {
-		if sum == nil {
-			continue
-		}
-		if all == nil {
-			all = sum
-		} else {
-			binpack.Sub(all, sum, -1)
-		}
-		sums[g] = all
-	}
-	return j.keepByRoom(left, sums, func(class, g, n int) int {
-		if by := j.reserved[class]; by != nil {
-			return min(n, by[g])
-		}
-		return 0
-	})
-}
-
-// keepOnNew takes pods off what is left that the room on the new machines could hold by size.
-// Unless all is set it leaves out those that depend on others.
-func (j *judge) keepOnNew(left map[int]int, all bool) map[int][]int {
-	return j.keepByRoom(left, j.roomsOf(j.nodes, j.sim.Nodes()), func(class, _, n int) int {
-		if !all && j.constrained(class) {
-			return 0
-		}
-		return n
-	})
-}
-
-// roomsOf is the room that is left on some nodes, added up by group.
-func (j *judge) roomsOf(from, to int) [][]int64 {
-	sums := make([][]int64, len(j.cost))
-	for i := from; i < to; i++ {
-		g := -1
-		if i >= j.nodes {
-			g = j.bought[i-j.nodes]
-		} else if j.expected != nil {
-			g = j.expected[i]
-		}
-		if g < 0 {
-			continue
-		}
-		if sums[g] == nil {
-			sums[g] = make([]int64, j.w.Dimensions.Len())
-		}
-		for k, n := range j.sim.Room(i)[:len(sums[g])] {
-			sums[g][k] += n
-		}
-	}
-	return sums
-}
-
-// keepByRoom takes pods off what is left, large ones first, as far as sums of rooms hold them
-// and most allows.
-func (j *judge) keepByRoom(left map[int]int, sums [][]int64, most func(class, g, n int) int) map[int][]int {
-	kept := make(map[int][]int)
-	for _, c := range j.order {
-		for g := 0; g < len(sums) && left[c] > 0; g++ {
-			if sums[g] == nil || !j.takes(c, g) {
-				continue
-			}
-			size := j.w.Dimensions.Class(c)
-			n := min(most(c, g, left[c]), binpack.MaxFit(sums[g], size))
-			if n <= 0 {
-				continue
-			}
-			if kept[c] == nil {
-				kept[c] = make([]int, len(sums))
-			}
-			kept[c][g] += n
-			left[c] -= n
-			binpack.Sub(sums[g], size, n)
-		}
-	}
-	return kept
 }
 
 // isStuck tells whether those who are left are those whom no machine has helped yet.
@@ -219,7 +129,7 @@ func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
 		return t, true
 	}
 	rest := maps.Clone(left)
-	j.keepOnNew(rest, true)
+	j.keepOnNew(rest)
 	t.all = slices.Clone(x)
 	t.lost = j.coverLeft(t.all, left, j.groups)
 	if j.lost < 0 || t.lost < j.lost {
