@@ -15,7 +15,7 @@ BENCH ?= .
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check test race oracle soak mutants chaos flood outage demo e2e-openstack e2e-clusterapi e2e-worker e2e-systemd versions bench fuzz dist clean
+.PHONY: help build man generate check test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-clusterapi e2e-worker e2e-leader e2e-systemd e2e-ca-example versions bench fuzz dist image clean
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -80,9 +80,18 @@ e2e-clusterapi: ## provider clusterapi against Cluster API's own core manager, b
 	cd test && AUTOSCALER_TEST_CLUSTERAPI=1 $(GO) test ./suite/clusterapi ./suite/provider -run 'TestClusterAPICore|TestDefinitions' -count=1 -v -timeout 60m
 	cd test && AUTOSCALER_TEST_CLUSTERAPI=1 $(GO) run ./cmd/demo --provider clusterapi
 
+e2e-ca-example: ## provider externalgrpc against Cluster Autoscaler's own example of a plug-in, built from the checkout that CA names (CA=../autoscaler, tag cluster-autoscaler-1.35.2; 5 minutes of CPU once, then 2 minutes)
+	@test -f "$(CA)/cluster-autoscaler/go.mod" || { echo "make e2e-ca-example CA=DIR: DIR is a checkout of github.com/kubernetes/autoscaler (git clone --depth 1 --branch cluster-autoscaler-1.35.2)"; exit 2; }
+	cd $(CA)/cluster-autoscaler && $(GO) build -tags aws -o $(CURDIR)/bin/ca-example ./cloudprovider/externalgrpc/examples/external-grpc-cloud-provider-service
+	cd test && AUTOSCALER_TEST_CA_EXAMPLE=$(CURDIR)/bin/ca-example $(GO) test ./suite/provider -run TestClusterAutoscalersExample -count=1 -v -timeout 20m
+
 e2e-worker: ## a real worker: systemd containers run the generated user data whole, with real kubeadm, kubelet, containerd and cloud-init, and join a real control plane (as root; 8 minutes of CPU and 2 for a Debian once, then 5 minutes)
 	sh test/suite/worker/install.sh
 	cd test && AUTOSCALER_TEST_WORKER=1 $(GO) test ./suite/worker -count=1 -v -timeout 40m
+
+e2e-leader: ## a real leader: a systemd container runs what leader-config prints, with real kubeadm init, the agent is installed on it and makes a real worker come (as root; the builds of e2e-worker once, then 4 minutes)
+	sh test/suite/worker/install.sh
+	cd test && AUTOSCALER_TEST_LEADER=1 $(GO) test ./suite/leader -count=1 -v -timeout 30m
 
 versions: ## renew userdata/versions.txt from the publishers' own checksum files (VERSIONS="kubelet=v1.36.5 kubeadm=v1.36.5 ..." adds some); needs the internet
 	cd test && $(GO) run ./cmd/versions -table ../userdata/versions.txt $(VERSIONS)
@@ -92,6 +101,9 @@ e2e-systemd: dist ## the deb of make dist in a real systemd container, as root: 
 
 bench: ## benchmarks beside the peers' figures and the bars (BENCH=E|R|... for some, BENCH_FLAGS="-write ../docs/performance.md" keeps the table)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count 3 -timeout 60m ./agent/... | (cd test && $(GO) run ./cmd/bench $(BENCH_FLAGS))
+
+bench-agent: ## the whole agent on a real etcd and API server with 500 and 1,000 nodes: memory, start, CPU, requests, calls of the cloud, a burst (about 15 minutes; BENCH_AGENT_FLAGS="-nodes 500,1000,2000,5000 -write ../docs/performance.md", or -binary for another autoscaler)
+	cd test && $(GO) run ./cmd/benchagent $(BENCH_AGENT_FLAGS)
 
 fuzz: ## every fuzz target of the product for FUZZTIME each (default 10m)
 	@set -e; for pkg in $$($(GO) list ./...); do \
@@ -107,6 +119,14 @@ dist: ## static binaries for linux/amd64 and linux/arm64, and of each a deb, an 
 	cp units/autoscaler-agent.service units/autoscaler-agent-renew.service units/autoscaler-agent-renew.timer units/agent.env.example units/groups.yaml.example units/rbac.yaml units/rbac-open-join.yaml units/rbac-clusterapi.yaml units/admission-policy.yaml LICENSE dist/
 	cd tools && $(GO) run ./dist -version '$(VERSION)' -date '$(DATE)'
 	ls -l dist
+
+IMAGE ?= localhost/autoscaler-agent:latest
+CERTIFICATES ?= /etc/ssl/certs/ca-certificates.crt
+image: ## the agent as an image for amd64 and arm64, an archive of OCI written without a daemon: dist/autoscaler-agent-image.tar (IMAGE=NAME:TAG, CERTIFICATES=FILE)
+	mkdir -p dist
+	GOOS=linux GOARCH=amd64 CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-amd64 ./cmd/autoscaler-agent
+	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-arm64 ./cmd/autoscaler-agent
+	cd tools && $(GO) run ./image -name '$(IMAGE)' -out ../dist/autoscaler-agent-image.tar -program autoscaler-agent -user 65532:65532 -cmd run -certificates $(CERTIFICATES) amd64=../dist/autoscaler-agent-linux-amd64 arm64=../dist/autoscaler-agent-linux-arm64
 
 clean: ## remove what was built in the checkout (not the cache of control-plane programs)
 	rm -rf bin dist

@@ -28,7 +28,7 @@ func (a *app) newAttester() (*attest.Server, error) {
 		Log: a.entry("attest"), Metrics: a.metrics, StateDir: a.cfg.StateDir, STS: stsEndpoint(),
 		Mint: func(ctx context.Context, m attest.Machine) (attest.Token, error) {
 			who := bootstrap.Attested{Instance: string(m.Instance), Key: m.Key}
-			if len(m.Names) > 0 {
+			if len(m.Names) == 1 { // of several the machine chooses one
 				who.Machine = m.Names[0]
 			}
 			token, expires, err := mint(ctx, who)
@@ -45,17 +45,27 @@ func stsEndpoint() string {
 	return os.Getenv("AWS_ENDPOINT_URL")
 }
 
+// nodeOf names the Node of an instance; empty: it has none.
+func (a *app) nodeOf(providerID string) string {
+	nodes, _ := a.informers.NodeLister().List(labels.Everything()) // a lister over a cache has no errors
+	for _, n := range nodes {
+		if rules.SameMachine(n.Spec.ProviderID, providerID) {
+			return n.Name
+		}
+	}
+	return ""
+}
+
 // joined tells what the Nodes and the issued certificates say of an instance.
 func (a *app) joined(in cluster.Instance) (attest.Joined, error) {
 	var out attest.Joined
 	if a.signer != nil {
 		out.Key = a.signer.KeyOf(in.ID)
 	}
-	informer := a.factory.Core().V1().Nodes()
-	if !informer.Informer().HasSynced() {
+	if !a.informers.Nodes().HasSynced() {
 		return out, fmt.Errorf("the Nodes are not read yet")
 	}
-	nodes, err := informer.Lister().List(labels.Everything())
+	nodes, err := a.informers.NodeLister().List(labels.Everything())
 	if err != nil {
 		return out, err
 	}

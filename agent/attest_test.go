@@ -8,10 +8,12 @@ import (
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
 // TestJoinedByItsNode: a Node joins its instance by the provider ID, or by its name where it
@@ -22,16 +24,16 @@ func TestJoinedByItsNode(t *testing.T) {
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	a := &app{log: log.WithField("service", "agent"), factory: informers.NewSharedInformerFactory(fake.NewClientset(
-		node("one", "aws:///a/i-00000001"), node("ip-10-0-0-2", ""), node("ip-10-0-0-3", "aws:///a/i-0000dead")), 0)}
-	a.factory.Core().V1().Nodes().Informer()
+	a := &app{log: log.WithField("service", "agent"), informers: kube.NewInformers(kubetest.Client(fake.NewClientset(
+		node("one", "aws:///a/i-00000001"), node("ip-10-0-0-2", ""), node("ip-10-0-0-3", "aws:///a/i-0000dead"))), nil)}
+	nodes := a.informers.Nodes()
 	if _, err := a.joined(cluster.Instance{ID: "aws:///a/i-00000009"}); err == nil {
 		t.Error("an instance has not joined by Nodes that were not read")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	a.factory.Start(ctx.Done())
-	a.factory.WaitForCacheSync(ctx.Done())
+	a.informers.Start(ctx)
+	cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced)
 	for id, want := range map[string]string{"aws:///a/i-00000001": "one", "aws:///a/i-00000002": "ip-10-0-0-2", "aws:///a/i-00000003": ""} {
 		in := cluster.Instance{ID: cluster.InstanceID(id), NodeNames: []string{"ip-10-0-0-" + id[len(id)-1:]}}
 		if got, err := a.joined(in); err != nil || got.Node != want {

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -8,16 +10,53 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/deadline"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/launchtemplate"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/secret"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/ssm"
 )
 
 // sinks are where join information is published beside the file.
 func (a *app) sinks() []bootstrap.Sink {
-	if a.cfg.Bootstrap.SSMParameter == "" {
-		return nil
+	var out []bootstrap.Sink
+	cfg := a.cfg.Bootstrap
+	if cfg.SSMParameter != "" {
+		out = append(out, gated{ssm.New(cfg.SSMParameter, cfg.SSMKey, a.cfg.AWS.Region), a.gate})
 	}
-	return []bootstrap.Sink{ssm.New(a.cfg.Bootstrap.SSMParameter, a.cfg.Bootstrap.SSMKey, a.cfg.AWS.Region)}
+	for _, id := range cfg.LaunchTemplates {
+		out = append(out, launchtemplate.New(id, a.cfg.AWS.Region, cfg.LaunchTemplateKeep, a.gate, a.entry("bootstrap")))
+	}
+	if cfg.Secret {
+		out = append(out, secret.New(a.client))
+	}
+	return out
+}
+
+// gate proves by a renewal of the Lease that this agent leads, and ends what is written when
+// the Lease does: a write of an old leader would undo one of the next.
+func (a *app) gate(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if err := a.leadership.Announce(ctx); err != nil {
+		return nil, nil, fmt.Errorf("the cloud was not asked: %w", err)
+	}
+	bounded, cancel := deadline.Within(ctx, a.leadership.ActUntil)
+	return bounded, cancel, nil
+}
+
+// gated is a sink whose whole publication is one write.
+type gated struct {
+	bootstrap.Sink
+	gate func(context.Context) (context.Context, context.CancelFunc, error)
+}
+
+// Publish implements bootstrap.Sink.
+func (g gated) Publish(ctx context.Context, join bootstrap.Join) error {
+	ctx, cancel, err := g.gate(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	return g.Sink.Publish(ctx, join)
 }
 
 // coming tells bootstrap which machines have not joined.
@@ -26,7 +65,7 @@ func (a *app) coming() func() bootstrap.Coming {
 	return func() bootstrap.Coming {
 		groups, _, _ := a.inventory.Last() // what could not be read is as it was
 		machines, names := map[string]bool{}, map[string]bool{}
-		nodes, _ := a.factory.Core().V1().Nodes().Lister().List(labels.Everything()) // a lister over a cache has no errors
+		nodes, _ := a.informers.NodeLister().List(labels.Everything()) // a lister over a cache has no errors
 		for _, n := range nodes {
 			if n.Spec.ProviderID == "" {
 				names[n.Name] = true

@@ -12,6 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
@@ -41,6 +42,7 @@ type scaler struct {
 	recorder  *flight.Recorder
 	store     flight.Store
 	metrics   *report.Metrics
+	history   *history.History
 	log       *logrus.Entry
 
 	mu     sync.Mutex // guards what the local API reads
@@ -79,15 +81,19 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		return next // the first read wakes the loop; the inventory says why it does not come
 	}
 	waiting := s.observer.TakeUnschedulableSince()
+	var took roundTimes
+	took.enter(report.StepState)
 	snapshot := s.observer.Snapshot()
 	s.mu.Lock()
 	before := s.memory
 	s.mu.Unlock()
 	policy := s.policy(snapshot.Now)
 	start := time.Now()
+	s.engine.Entered = took.phase
 	p, memory := s.engine.Decide(snapshot, before, policy)
-	took := time.Since(start)
-	s.metrics.Decided(took)
+	took.enter("")
+	decided := time.Since(start)
+	s.metrics.Decided(decided)
 	if !waiting.IsZero() {
 		s.metrics.Waited(time.Since(waiting))
 	}
@@ -99,21 +105,14 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		s.still(&snapshot, p, memory, policy, may)
 		return s.untilWake(next, p) // all has been said, counted and written down
 	}
-	s.could = may
 	print := report.Fingerprint(p)
-	s.say(snapshot, p, may, took, print)
+	s.say(snapshot, p, may, decided, print)
 	s.metrics.Round(snapshot, p, memory, policy, may, print != s.print)
+	s.history.Look(&snapshot)
 	s.print = print
-	s.inventory.SetFastPolling(busy(snapshot, p))
-	// Writing down and acting go side by side: a sync of a busy disk may take longer
-	// than the whole reaction, and a kill between the two loses timers only. The
-	// machines that were bought are in the cloud's own target.
-	saved := make(chan struct{})
-	go func() {
-		defer close(saved)
-		s.save(memory)
-	}()
-	if may && !s.cfg.DryRun && s.act(ctx, &snapshot, p) {
+	s.follow(&snapshot, p, may)
+	saved := s.startSave(memory)
+	if may && !s.cfg.DryRun && s.act(ctx, &snapshot, p, &took) {
 		next = earliest(next, time.Now().Add(s.cfg.Calm))
 	}
 	if !may && len(p.Actions) > 0 {
@@ -127,6 +126,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	} else {
 		s.page.Skip()
 	}
+	took.report(s.metrics)
 	s.metrics.RoundTook(time.Since(start))
 	<-saved
 	s.record(snapshot, before, policy, p, memory, print)
@@ -135,24 +135,56 @@ func (s *scaler) round(ctx context.Context) time.Time {
 
 // act carries the plan out and hands on what became of it; it tells whether anything
 // was tried.
-func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision.Plan) bool {
+func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision.Plan, took *roundTimes) bool {
 	if len(p.Actions) == 0 {
 		return false
 	}
 	p = s.withConsoles(ctx, p)
+	start := time.Now()
 	outcomes := s.executor.Do(ctx, p)
+	took.acted(start, outcomes)
 	s.observer.AddOutcomes(outcomes)
 	s.metrics.Outcomes(outcomes, p)
 	s.events.Outcomes(snapshot, p, outcomes)
+	s.history.Acted(p, outcomes)
 	s.noteSent(outcomes)
-	s.inventory.Refresh()
+	s.inventory.RefreshGroups(changed(outcomes)...)
 	return len(outcomes) > 0
+}
+
+// follow says which groups are read at the fast pace. An agent that may not act reads at the
+// slow pace, and everything anew once it may.
+func (s *scaler) follow(snapshot *cluster.Snapshot, p decision.Plan, may bool) {
+	var w inventory.Waiting
+	if may {
+		w = waiting(snapshot, p)
+	}
+	if may && !s.could {
+		s.inventory.Refresh()
+	}
+	s.could = may
+	s.inventory.SetWaiting(w)
+}
+
+// changed are the groups in which something was asked of the cloud. Taints, cordons and
+// evictions change nothing there.
+func changed(outcomes []cluster.Outcome) []cluster.GroupID {
+	var out []cluster.GroupID
+	for _, o := range outcomes {
+		if o.Action == "grow" || o.Action == "terminate" {
+			out = append(out, o.Group)
+		}
+	}
+	return out
 }
 
 // still is what a round in which nothing changed has to do: to show that the agent
 // lives, and to say again what Events have forgotten by now.
 func (s *scaler) still(snapshot *cluster.Snapshot, p decision.Plan, memory decision.Memory, policy decision.Policy, may bool) {
 	s.metrics.Active(snapshot.Now)
+	if s.history.Due(snapshot.Now) {
+		s.history.Look(snapshot)
+	}
 	if !may || s.cfg.DryRun {
 		return
 	}
@@ -210,6 +242,18 @@ func (s *scaler) say(snapshot cluster.Snapshot, p decision.Plan, may bool, took 
 	}
 }
 
+// startSave writes the memory down beside the actions: a sync of a busy disk may take
+// longer than the whole reaction, and a kill between the two loses timers only. The
+// machines that were bought are in the cloud's own target.
+func (s *scaler) startSave(memory decision.Memory) (saved chan struct{}) {
+	saved = make(chan struct{})
+	go func() {
+		defer close(saved)
+		s.save(memory)
+	}()
+	return saved
+}
+
 // save writes the memory down; a failure is logged when it is new.
 func (s *scaler) save(memory decision.Memory) {
 	err := s.file.Save(statefile.State{Memory: memory, Specs: s.inventory.Specs(), Corrections: s.observer.Corrections()})
@@ -243,47 +287,6 @@ func (s *scaler) record(snapshot cluster.Snapshot, before decision.Memory, polic
 	if err != nil {
 		s.log.WithField("why", err.Error()).Debug("the round is not recorded")
 	}
-}
-
-// busy tells whether something is coming or going, so that the cloud is worth
-// reading often: a target that its Ready nodes do not meet, a drain, an action.
-func busy(s cluster.Snapshot, p decision.Plan) bool {
-	if len(p.Actions) > 0 {
-		return true
-	}
-	ready := make(map[cluster.InstanceID]bool, len(s.Nodes))
-	for _, n := range s.Nodes {
-		if n.Ready == cluster.StatusTrue {
-			ready[cluster.InstanceID(n.ProviderID)] = true
-		}
-		for _, t := range n.Taints {
-			if t.Key == cluster.TaintToBeDeleted {
-				return true
-			}
-		}
-	}
-	listed := map[cluster.InstanceID]bool{}
-	for _, g := range s.Groups {
-		up := 0
-		for _, in := range g.Instances {
-			listed[in.ID] = true
-			if in.Phase == cluster.PhaseDeleting && in.Member {
-				return true
-			}
-			if in.Member && ready[in.ID] {
-				up++
-			}
-		}
-		if up != g.Target {
-			return true
-		}
-	}
-	for _, n := range s.Nodes { // a young Node is ahead of the reads
-		if !n.ControlPlane && n.ProviderID != "" && !listed[cluster.InstanceID(n.ProviderID)] && s.Now.Sub(n.Created) < time.Minute {
-			return true
-		}
-	}
-	return false
 }
 
 // sentFor is how long a termination of ours stays known to the node cleaner.

@@ -19,7 +19,7 @@ func (a *app) otherServices() []supervise.Service {
 	p := a.cfg.Services
 	if p.Nodecleaner.Enabled {
 		a.cleaner = nodecleaner.New(p.Nodecleaner, nodecleaner.Deps{
-			Client: a.client, Informers: a.factory, Inventory: a.inventory, Witness: a.witness, Log: a.entry("nodecleaner"),
+			Client: a.client, Informers: a.informers, Inventory: a.inventory, Witness: a.witness, Log: a.entry("nodecleaner"),
 			Events: a.recorder, Metrics: a.metrics, MayAct: a.leadership.MayAct, ActUntil: a.leadership.ActUntil, Blind: a.observer.Stale,
 			Sent: a.scaler.sent, OwnNode: a.identity, Host: thisHost(), StateDir: a.cfg.StateDir,
 		})
@@ -35,7 +35,7 @@ func (a *app) otherServices() []supervise.Service {
 		cfg.TokenGroups = p.JoinGroups()
 		publisher := bootstrap.New(cfg, bootstrap.Deps{
 			Client: a.client, Rest: a.rest, Log: a.entry("bootstrap"), Metrics: a.metrics, MayAct: a.leadership.MayAct, Pool: a.tokens,
-			Coming: a.coming(), Sinks: a.sinks(), Rehearse: bootstrap.Rehearse,
+			Coming: a.coming(), NodeOf: a.nodeOf, Sinks: a.sinks(), Rehearse: bootstrap.Rehearse,
 		})
 		list = append(list, supervise.Service{Name: "bootstrap", Budget: 3 * time.Minute, Run: publisher.Run})
 	}
@@ -61,7 +61,7 @@ func (a *app) newSigner() (*csrsigner.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	deps.Informers, deps.Inventory, deps.Log = a.factory, a.inventory, a.entry("csrsigner")
+	deps.Informers, deps.Inventory, deps.Log = a.informers, a.inventory, a.entry("csrsigner")
 	deps.Events, deps.Metrics, deps.ReapStale = a.recorder, a.metrics, a.reapStale
 	deps.MayAct, deps.ActUntil = a.leadership.MayAct, a.leadership.ActUntil
 	return csrsigner.New(a.cfg.CSR, deps), nil

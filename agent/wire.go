@@ -7,12 +7,11 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/sirupsen/logrus"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -27,7 +26,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
@@ -65,11 +66,12 @@ type app struct {
 	heartbeats   *heartbeat.Monitor
 	metrics      *report.Metrics
 	rest         *rest.Config
-	client       kubernetes.Interface
-	factory      informers.SharedInformerFactory
+	client       *kube.Client
+	informers    *kube.Informers
 	recorder     record.EventRecorder
 	observer     *observe.Observer
 	inventory    *inventory.Inventory
+	requests     atomic.Int64 // to the cloud, so far
 	witness      nodecleaner.Witness
 	leadership   *election.Leadership
 	scaler       *scaler
@@ -81,6 +83,7 @@ type app struct {
 	attest       *attest.Server     // nil: switched off
 	serviceNames []string
 	changes      *report.Changes
+	isReady      atomic.Bool // the caches are filled
 }
 
 // Run works until ctx ends; then it finishes what it is in and returns nil. An
@@ -136,7 +139,7 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 	if err != nil {
 		return nil, err
 	}
-	a.factory = informers.NewSharedInformerFactoryWithOptions(a.client, 0, informers.WithTransform(convert.Strip))
+	a.informers = kube.NewInformers(a.client, convert.Strip)
 	if a.settings, err = cfg.OpenGroupsFile(a.entry("groups")); err != nil {
 		return nil, err
 	}
@@ -147,7 +150,8 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 	a.witness = witness{clouds}
 	cloud := wrap.NewWriteAhead(clouds, func(ctx context.Context) error { return a.leadership.Announce(ctx) })
 	a.inventory = inventory.New(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, a.entry("inventory"))
-	a.observer, err = observe.New(cfg.Observe, a.client, a.factory, a.inventory, a.entry("observe"))
+	a.inventory.Requests = a.requests.Load
+	a.observer, err = observe.New(cfg.Observe, a.client, a.informers, a.inventory, a.entry("observe"))
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +170,7 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 			return nil, err
 		}
 	}
+	a.metrics.Watch(a.state())
 	a.attest, err = a.newAttester()
 	return a, err
 }
@@ -205,7 +210,10 @@ func (a *app) entry(service string) *logrus.Entry {
 // provider makes the cloud's stack, outermost first: Count(Timeout(cloud)).
 // agent/act logs each change with its rule and reason.
 func (a *app) provider(ctx context.Context) (provider.Provider, error) {
-	a.cfg.OnCall = a.metrics.Request
+	a.cfg.OnCall = func(action string, took time.Duration, err error) {
+		a.requests.Add(1)
+		a.metrics.Request(action, took, err)
+	}
 	if a.cfg.Bootstrap.Enabled {
 		cfg := a.cfg.Bootstrap
 		cfg.TokenGroups = a.cfg.JoinGroups() // as the published token's
@@ -227,10 +235,11 @@ func (a *app) wireScaler(cloud provider.Provider) {
 		executor: &act.Executor{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.leadership.MayAct, Until: a.leadership.ActUntil},
 		file:     statefile.In(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},
-		metrics: a.metrics, log: log, heldLog: report.HeldLog{Log: log}, events: report.Events{Recorder: a.recorder},
+		metrics: a.metrics, history: &history.History{}, log: log, heldLog: report.HeldLog{Log: log}, events: report.Events{Recorder: a.recorder},
 	}
 	if a.cfg.Scaler.StatusConfigMap && !a.cfg.Scaler.DryRun {
 		a.scaler.page = report.NewStatusPage(a.client, a.changes, a.leadership.MayAct)
+		a.scaler.page.SettingsFault = a.settings.Fault
 	}
 	kept, err := a.scaler.file.Load(time.Now())
 	if err != nil {
@@ -259,7 +268,7 @@ func (a *app) localAPI() *localapi.Server {
 	return &localapi.Server{
 		Config: a.cfg, Node: a.identity, Since: a.started, Services: a.serviceNames, Heartbeats: a.heartbeats, Metrics: a.metrics, Leadership: a.leadership,
 		Observer: a.observer, Inventory: a.inventory, Signer: a.signer, Cleaner: a.cleaner, Flight: a.scaler.recorder,
-		Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan,
+		SettingsFault: a.settings.Fault, Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan, History: a.scaler.history, Unready: a.unready,
 	}
 }
 
@@ -283,12 +292,16 @@ func (a *app) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.observer.Start(ctx.Done())
+	a.observer.Start(ctx)
 	a.priorities.Start(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), other) {
 		return fmt.Errorf("wait for the Lease of another autoscaler: %w", context.Cause(ctx))
 	}
-	return a.observer.WaitForSync(ctx)
+	if err := a.observer.WaitForSync(ctx); err != nil {
+		return err
+	}
+	a.isReady.Store(true)
+	return nil
 }
 
 // statusLine is systemd's STATUS=. Computing it is also what notices changes of
@@ -302,6 +315,7 @@ func (a *app) statusLine() string {
 	if !readAt.IsZero() {
 		a.sayGroups()
 	}
+	fault := a.settings.Fault() // its mistakes are in the journal
 	switch {
 	case stale != "":
 		return "degraded: " + stale
@@ -311,6 +325,8 @@ func (a *app) statusLine() string {
 		return "waiting for the first read of the cloud"
 	case !may:
 		return "not acting: " + why
+	case fault != "":
+		return "acting; " + config.GroupsNotInForce(a.cfg.GroupsFile)
 	case a.signer != nil && a.signer.Alarm() != "":
 		return "acting; alarm: " + a.signer.Alarm()
 	}

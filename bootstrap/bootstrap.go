@@ -15,9 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/servingcert"
 )
 
@@ -29,7 +29,7 @@ type Metrics interface {
 // Deps is what the service works with. Nil MayAct means that this agent may always
 // write tokens; nil Metrics are left out.
 type Deps struct {
-	Client kubernetes.Interface
+	Client *kube.Client
 	// Rest leads to the API server whose certificate must cover the endpoint.
 	Rest    *rest.Config
 	Log     *logrus.Entry
@@ -42,6 +42,9 @@ type Deps struct {
 	// Coming tells which machines have not joined; nil: none ever comes. Only tokens on
 	// demand need it (Config.Tokens).
 	Coming func() Coming
+	// NodeOf names the Node that an instance has become, by its provider ID; empty: none. Nil:
+	// tokens for instances end by themselves.
+	NodeOf func(providerID string) string
 	// Sinks are where join information is published beside the file.
 	Sinks []Sink
 	// Rehearse tries what was published, as Rehearse does; nil: nobody does.
@@ -77,8 +80,9 @@ type Service struct {
 	learnt       time.Time // which tokens of single machines there are
 	wanted       bool      // machines came in the last round
 	lastWanted   time.Time
-	rehearsed    string            // the values that were tried last
-	sunk         map[string]string // by sink: what it holds
+	rehearsed    string               // the values that were tried last
+	sunk         map[string]string    // by sink: what it holds
+	asked        map[string]time.Time // by sink: when it was written, or told that it holds it
 	complaint    string
 	complainedAt time.Time
 }
@@ -94,7 +98,7 @@ func New(cfg Config, deps Deps) *Service {
 	if deps.Certificate == nil {
 		deps.Certificate = func(ctx context.Context) (*x509.Certificate, error) { return servingcert.Fetch(ctx, deps.Rest) }
 	}
-	return &Service{cfg: cfg, deps: deps, log: deps.Log, sunk: map[string]string{}}
+	return &Service{cfg: cfg, deps: deps, log: deps.Log, sunk: map[string]string{}, asked: map[string]time.Time{}}
 }
 
 // Join returns what was last published, and whether anything was.
@@ -337,7 +341,7 @@ func (s *Service) gather(ctx context.Context, token *corev1.Secret) (Join, error
 	if err := covered(cert, endpoint, source); err != nil {
 		return Join{}, err
 	}
-	version, err := s.deps.Client.Discovery().ServerVersion()
+	version, err := s.deps.Client.ServerVersion(ctx)
 	if err != nil {
 		return Join{}, fmt.Errorf("read the API server's version: %w", err)
 	}

@@ -28,6 +28,8 @@ import (
 	discoveryfake "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
 func certificate(t *testing.T) *x509.Certificate {
@@ -102,7 +104,7 @@ func bubble(t *testing.T, server string, change func(*Config, *Deps), story func
 	log.SetOutput(&journal)
 	cfg := settings()
 	cfg.File = filepath.Join(t.TempDir(), "worker.env")
-	deps := Deps{Client: client, Log: log.WithField("service", "bootstrap"),
+	deps := Deps{Client: kubetest.Client(client), Log: log.WithField("service", "bootstrap"),
 		Certificate: func(context.Context) (*x509.Certificate, error) { return cert, nil }}
 	if change != nil {
 		change(&cfg, &deps)
@@ -198,7 +200,7 @@ func TestLoopDeletesWhatItSupersedes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old := func(c *Config, d *Deps) {
 			c.TokenMaxAge = 6 * time.Hour
-			stamp(d.Client.(*fake.Clientset))
+			stamp(kubetest.Fake(d.Client))
 			theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: secretPrefix + poolID(0)}, Type: secretType}
 			if _, err := d.Client.CoreV1().Secrets("kube-system").Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
@@ -229,7 +231,7 @@ func TestLoopDeletesWhatItSupersedes(t *testing.T) {
 // TestLoopFindsAnIDWhereAllAreTaken: many tokens in little time do not end the publication.
 func TestLoopFindsAnIDWhereAllAreTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		often := func(c *Config, d *Deps) { c.TokenMaxAge = 5 * time.Minute; stamp(d.Client.(*fake.Clientset)) }
+		often := func(c *Config, d *Deps) { c.TokenMaxAge = 5 * time.Minute; stamp(kubetest.Fake(d.Client)) }
 		bubble(t, "https://api.example.com:6443", often, func(client *fake.Clientset, s *Service) {
 			seen := map[string]bool{}
 			for range 120 {

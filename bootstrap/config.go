@@ -15,31 +15,37 @@ import (
 // Config is read from AUTOSCALER_BOOTSTRAP_* (envconfig, nested by package agent).
 type Config struct {
 	// Enabled switches the service on.
-	Enabled bool `envconfig:"ENABLED" default:"true"`
+	Enabled bool `envconfig:"ENABLED" default:"true" desc:"Whether join tokens are made and published."`
 	// File is where the join information is published; empty: nowhere. A symbolic
 	// link is followed and kept.
-	File string `envconfig:"FILE" default:"/etc/worker.env"`
+	File string `envconfig:"FILE" default:"/etc/worker.env" desc:"File of the join values; empty: none."`
 	// Tokens is "standing": one token lives while the agent does; "growth": there is one
 	// while machines come that have not joined, and while an operator has asked for one;
 	// "none": only tokens for single machines are made.
-	Tokens string `envconfig:"TOKENS" default:"standing"`
+	Tokens string `envconfig:"TOKENS" default:"standing" desc:"standing: one token lives while the agent does; growth: one while machines come; none: only those of single machines."`
 	// TokenTTL is how long the token lives after the agent last renewed it; it is
 	// renewed at half of it.
-	TokenTTL time.Duration `envconfig:"TOKEN_TTL" default:"24h"`
+	TokenTTL time.Duration `envconfig:"TOKEN_TTL" default:"24h" desc:"How long the token lives after its last renewal; 48h at most."`
 	// TokenMaxAge is the age at which a token is replaced by a new one; 0: never, so
 	// that user data that was pasted somewhere works while the agent lives.
-	TokenMaxAge time.Duration `envconfig:"TOKEN_MAX_AGE" default:"0s"`
+	TokenMaxAge time.Duration `envconfig:"TOKEN_MAX_AGE" default:"0s" desc:"Age at which a token is replaced by a new one; 0: never."`
 	// TokenGroups are the token's auth-extra-groups; empty: WorkersGroup in a closed join
 	// (AUTOSCALER_CSR_JOIN), KubeadmGroup in an open one.
-	TokenGroups []string `envconfig:"TOKEN_GROUPS"`
+	TokenGroups []string `envconfig:"TOKEN_GROUPS" desc:"Auth groups of the token, comma-separated; empty: by the mode of the join."`
 	// Endpoint is the host:port that workers join; empty: kubeadm-config's
 	// controlPlaneEndpoint, else cluster-info's server.
-	Endpoint string `envconfig:"ENDPOINT"`
+	Endpoint string `envconfig:"ENDPOINT" desc:"host:port that workers join; empty: kubeadm's controlPlaneEndpoint."`
 	// SSMParameter is the SSM parameter (SecureString) that join information is published
 	// as, beside the file; empty: none. SSMKey is the KMS key that encrypts it; empty: the
 	// account's own.
-	SSMParameter string `envconfig:"SSM_PARAMETER"`
-	SSMKey       string `envconfig:"SSM_KEY"`
+	SSMParameter string `envconfig:"SSM_PARAMETER" desc:"SSM parameter that the join values are published as, too; empty: none."`
+	SSMKey       string `envconfig:"SSM_KEY" desc:"KMS key of this parameter; empty: the account's own."`
+	// LaunchTemplates are the IDs of EC2 launch templates whose user data gets the join values
+	// as a new version, of which LaunchTemplateKeep stay; empty: none.
+	LaunchTemplates    []string `envconfig:"LAUNCH_TEMPLATES" desc:"IDs of EC2 launch templates that get a new version when the join values change, comma-separated; empty: none."`
+	LaunchTemplateKeep int      `envconfig:"LAUNCH_TEMPLATE_KEEP" default:"3" desc:"How many of the agent's versions stay in each of these launch templates."`
+	// Secret publishes the join information as the Secret kube-system/autoscaler-agent-join.
+	Secret bool `envconfig:"SECRET" default:"false" desc:"Whether the join values are published as the Secret kube-system/autoscaler-agent-join, too."`
 	// Attest is the listener at which machines on AWS get a token of their own.
 	Attest attest.Config
 }
@@ -61,6 +67,27 @@ func (c Config) ttl() time.Duration {
 
 // parameterPattern is the form of an SSM parameter's name with a hierarchy.
 var parameterPattern = regexp.MustCompile(`\A(/[A-Za-z0-9_.-]+){1,15}\z`)
+
+var templatePattern = regexp.MustCompile(`\Alt-[0-9a-f]{8,17}\z`)
+
+// validateTemplates: a machine has the user data of its launch, so the token has to be there
+// before the machine is asked for.
+func (c Config) validateTemplates(bad func(name, value, remedy string)) {
+	if len(c.LaunchTemplates) == 0 {
+		return
+	}
+	for _, id := range c.LaunchTemplates {
+		if !templatePattern.MatchString(id) {
+			bad("LAUNCH_TEMPLATES", fmt.Sprintf("%q", id), "write the IDs of launch templates with commas between them, for example lt-0123456789abcdef0: a policy cannot name them otherwise")
+		}
+	}
+	if c.Tokens != "" && c.Tokens != TokensStanding {
+		bad("TOKENS", c.Tokens, "use standing with AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATES (and TOKEN_MAX_AGE to replace the token): a machine has the user data of the moment at which it was asked for")
+	}
+	if c.LaunchTemplateKeep < 1 || c.LaunchTemplateKeep > 100 {
+		bad("LAUNCH_TEMPLATE_KEEP", fmt.Sprint(c.LaunchTemplateKeep), "use 1 to 100")
+	}
+}
 
 // maxTokenTTL is an hour below what units/admission-policy.yaml allows.
 const maxTokenTTL = 48 * time.Hour
@@ -85,6 +112,7 @@ func (c Config) Validate() error {
 	if p := c.SSMParameter; p != "" && (!parameterPattern.MatchString(p) || len(p) > 500 || strings.HasPrefix(p, "/aws") || strings.HasPrefix(p, "/ssm")) {
 		bad("SSM_PARAMETER", fmt.Sprintf("%q", p), "write a name that begins with a slash, for example /clusters/demo/join")
 	}
+	c.validateTemplates(bad)
 	switch c.Tokens {
 	case "", TokensStanding, TokensGrowth, TokensNone:
 	default:

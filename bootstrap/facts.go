@@ -18,9 +18,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 )
 
 // clusterInfo is the public ConfigMap kube-public/cluster-info.
@@ -37,7 +38,7 @@ func (s *Service) clusterInfo(ctx context.Context) (clusterInfo, error) {
 
 // ClusterHashes returns a reader of the hashes of the cluster's CAs, which asks the API
 // server once in a while.
-func ClusterHashes(client kubernetes.Interface) func(context.Context) ([]string, error) {
+func ClusterHashes(client *kube.Client) func(context.Context) ([]string, error) {
 	const remembered = time.Minute
 	var mu sync.Mutex
 	var hashes []string
@@ -59,7 +60,7 @@ func ClusterHashes(client kubernetes.Interface) func(context.Context) ([]string,
 	}
 }
 
-func readClusterInfo(ctx context.Context, client kubernetes.Interface) (clusterInfo, error) {
+func readClusterInfo(ctx context.Context, client *kube.Client) (clusterInfo, error) {
 	object, err := client.CoreV1().ConfigMaps(metav1.NamespacePublic).Get(ctx, "cluster-info", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return clusterInfo{}, fmt.Errorf("read cluster-info: %w: run kubeadm init phase bootstrap-token", err)

@@ -26,6 +26,7 @@ import (
 	"crypto/x509"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
 // growing is a cluster whose machines read what is published and join with it.
@@ -216,7 +217,7 @@ func signInfo(client *fake.Clientset) {
 func (g *growing) service(cert *x509.Certificate) (stop func()) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	s := New(Config{Tokens: TokensGrowth, TokenTTL: 24 * time.Hour, TokenGroups: []string{WorkersGroup}}, Deps{Client: g.client, Log: log.WithField("service", "bootstrap"),
+	s := New(Config{Tokens: TokensGrowth, TokenTTL: 24 * time.Hour, TokenGroups: []string{WorkersGroup}}, Deps{Client: kubetest.Client(g.client), Log: log.WithField("service", "bootstrap"),
 		Coming: g.coming, Sinks: []Sink{g}, Certificate: func(context.Context) (*x509.Certificate, error) { return cert, nil }})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

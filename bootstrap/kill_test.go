@@ -23,6 +23,8 @@ import (
 	discoveryfake "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
 // The environment of a child that is killed.
@@ -45,7 +47,7 @@ func TestKillChild(t *testing.T) {
 	client.Discovery().(*discoveryfake.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: "v1.36.3"}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	s := New(Config{File: file, TokenTTL: time.Hour, TokenGroups: []string{WorkersGroup}}, Deps{Client: client, Log: log.WithField("service", "bootstrap"),
+	s := New(Config{File: file, TokenTTL: time.Hour, TokenGroups: []string{WorkersGroup}}, Deps{Client: kubetest.Client(client), Log: log.WithField("service", "bootstrap"),
 		Certificate: func(context.Context) (*x509.Certificate, error) { return cert, nil }})
 	if at == "publish" { // until somebody kills it
 		for n := 0; ; n++ {

@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 )
 
 // Minted is what is known of a token by its ID.
@@ -26,7 +27,7 @@ type Minted struct {
 }
 
 // Lookup reads a token by its ID. An error means that nothing is known about it.
-func Lookup(ctx context.Context, client kubernetes.Interface, id string) (Minted, error) {
+func Lookup(ctx context.Context, client *kube.Client, id string) (Minted, error) {
 	if !idPattern.MatchString(id) {
 		return Minted{Problem: "the requester's token has no sound ID"}, nil
 	}

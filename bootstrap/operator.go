@@ -12,7 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 )
 
 // Listed is a token as an operator sees it: everything but its secret.
@@ -35,7 +36,7 @@ const NeverExpires = "it never expires"
 
 // List reads the agent's tokens, and names those of others that cluster-info is signed
 // with. What of others the user may not read is said in their Problem.
-func List(ctx context.Context, client kubernetes.Interface, now time.Time) ([]Listed, error) {
+func List(ctx context.Context, client *kube.Client, now time.Time) ([]Listed, error) {
 	var out []Listed
 	secrets := client.CoreV1().Secrets(metav1.NamespaceSystem)
 	for n := range poolSize {
@@ -91,7 +92,7 @@ func listed(s *corev1.Secret, now time.Time) Listed {
 
 // Create makes a token for an operator, which is good for life and is not renewed: for one
 // instance, or for any machine that is expected. cfg has been validated.
-func Create(ctx context.Context, client kubernetes.Interface, cfg Config, instance string, life time.Duration) (token string, expiry time.Time, err error) {
+func Create(ctx context.Context, client *kube.Client, cfg Config, instance string, life time.Duration) (token string, expiry time.Time, err error) {
 	if life < time.Minute || life > maxTokenTTL {
 		return "", time.Time{}, fmt.Errorf("make a join token: it cannot live %s: 1m to %s can be asked for", life, maxTokenTTL)
 	}
@@ -122,7 +123,7 @@ const standingSlots = publishedSlots / 2
 
 // createPublished takes the last free ID of those that may be published: the service takes
 // the first.
-func createPublished(ctx context.Context, client kubernetes.Interface, make func(id string) (*corev1.Secret, error)) (*corev1.Secret, error) {
+func createPublished(ctx context.Context, client *kube.Client, make func(id string) (*corev1.Secret, error)) (*corev1.Secret, error) {
 	for n := publishedSlots - 1; n >= publishedSlots-standingSlots; n-- {
 		t, err := make(poolID(n))
 		if err != nil {
@@ -138,7 +139,7 @@ func createPublished(ctx context.Context, client kubernetes.Interface, make func
 }
 
 // Revoke deletes one of the agent's tokens.
-func Revoke(ctx context.Context, client kubernetes.Interface, id string) error {
+func Revoke(ctx context.Context, client *kube.Client, id string) error {
 	id, _, _ = strings.Cut(id, ".") // a whole token is an ID, too
 	if !inPool(id) {
 		return fmt.Errorf("revoke join token: %q is none of the agent's (%s to %s): kubeadm token delete", id, poolID(0), poolID(poolSize-1))

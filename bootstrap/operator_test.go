@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
 // TestOperatorsTokens: an operator's token stays beside the service's own until it ends, is
@@ -18,12 +20,12 @@ func TestOperatorsTokens(t *testing.T) {
 	for _, mode := range []string{TokensStanding, TokensGrowth} {
 		t.Run(mode, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				bubble(t, "https://api.example.com:6443", func(c *Config, d *Deps) { c.Tokens = mode; stamp(d.Client.(*fake.Clientset)) }, func(client *fake.Clientset, s *Service) {
-					token, until, err := Create(t.Context(), client, settings(), "", 4*time.Hour)
+				bubble(t, "https://api.example.com:6443", func(c *Config, d *Deps) { c.Tokens = mode; stamp(kubetest.Fake(d.Client)) }, func(client *fake.Clientset, s *Service) {
+					token, until, err := Create(t.Context(), kubetest.Client(client), settings(), "", 4*time.Hour)
 					if err != nil || time.Until(until).Round(time.Minute) != 4*time.Hour {
 						t.Fatal(until, err)
 					}
-					forOne, _, err := Create(t.Context(), client, settings(), "aws:///a/i-1", time.Hour)
+					forOne, _, err := Create(t.Context(), kubetest.Client(client), settings(), "aws:///a/i-1", time.Hour)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -41,35 +43,35 @@ func TestOperatorsTokens(t *testing.T) {
 					if j, ok := s.Join(); !ok || (j.Token == token) != (mode == TokensGrowth) {
 						t.Errorf("published: %v", j)
 					}
-					if err := Revoke(t.Context(), client, "abcdef"); err == nil || !strings.Contains(err.Error(), "kubeadm token delete") {
+					if err := Revoke(t.Context(), kubetest.Client(client), "abcdef"); err == nil || !strings.Contains(err.Error(), "kubeadm token delete") {
 						t.Errorf("another's token is revoked: %v", err)
 					}
 					wait(3 * time.Hour)
 					if _, ok := listedByFor(t, client)["standing"]; ok {
 						t.Error("the operator's token outlives its end")
 					}
-					again, _, err := Create(t.Context(), client, settings(), "", time.Hour)
+					again, _, err := Create(t.Context(), kubetest.Client(client), settings(), "", time.Hour)
 					if err != nil {
 						t.Fatal(err)
 					}
-					if err := Revoke(t.Context(), client, again); err != nil {
+					if err := Revoke(t.Context(), kubetest.Client(client), again); err != nil {
 						t.Error(err)
 					}
-					if err := Revoke(t.Context(), client, again); err == nil || strings.Contains(err.Error(), again[7:]) {
+					if err := Revoke(t.Context(), kubetest.Client(client), again); err == nil || strings.Contains(err.Error(), again[7:]) {
 						t.Errorf("revoked twice: %v", err)
 					}
 				})
 			})
 		})
 	}
-	if _, _, err := Create(t.Context(), fake.NewClientset(), settings(), "", 49*time.Hour); err == nil {
+	if _, _, err := Create(t.Context(), kubetest.Client(fake.NewClientset()), settings(), "", 49*time.Hour); err == nil {
 		t.Error("a token for longer than the policy allows")
 	}
 }
 
 func listedByFor(t *testing.T, client *fake.Clientset) map[string]Listed {
 	t.Helper()
-	list, err := List(t.Context(), client, time.Now())
+	list, err := List(t.Context(), kubetest.Client(client), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,6 +74,9 @@ func (s *Service) revoke(ctx context.Context, id string, now time.Time) {
 		return // it is being made, or what it is shows when the ID is asked for again
 	}
 	machine := t.Annotations[MachineAnnotation]
+	if in := t.Annotations[InstanceAnnotation]; in != "" && t.Annotations[StandingAnnotation] == "" && s.deps.NodeOf != nil {
+		machine = s.deps.NodeOf(in) // a machine may have several names, and chooses one
+	}
 	why := "it has ended"
 	if expires(t).After(now) {
 		n, err := s.deps.Client.CoreV1().Nodes().Get(ctx, machine, metav1.GetOptions{})

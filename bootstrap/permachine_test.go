@@ -16,12 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
 func TestTokensForSingleMachines(t *testing.T) {
 	client := fake.NewClientset()
 	cfg := Config{TokenTTL: 24 * time.Hour, TokenGroups: []string{"system:bootstrappers:kubeadm:default-node-token"}}
-	mint := TokensFor(NewPool(client), cfg)
+	mint := TokensFor(NewPool(kubetest.Client(client)), cfg)
 	tokens := map[string]bool{}
 	for _, name := range []string{"workers-a", "workers-b"} {
 		token, err := mint(t.Context(), name)
@@ -60,7 +62,7 @@ func TestTokenEndsWithTheJoin(t *testing.T) {
 		leads.Store(true)
 		lead := func(_ *Config, d *Deps) {
 			d.MayAct = func() (bool, string) { return leads.Load(), "another one does" }
-			d.Client.(*fake.Clientset).PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
+			kubetest.Fake(d.Client).PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
 				return a.(k8stesting.GetAction).GetName() == "unreadable", nil, errors.New("later")
 			})
 		}
@@ -121,6 +123,48 @@ func TestTokenEndsWithTheJoin(t *testing.T) {
 	})
 }
 
+// TestTokenOfAnInstanceEndsWithTheJoin: the token of a machine that has attested ends when the
+// instance has a Ready Node, whatever of its names the Node has; an operator's token for an
+// instance stays until its end.
+func TestTokenOfAnInstanceEndsWithTheJoin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := map[string]string{"aws:///a/i-1": "ip-10-0-0-1", "aws:///a/i-3": "ip-10-0-0-3"}
+		journal := bubble(t, "https://api.example.com:6443", func(_ *Config, d *Deps) {
+			d.NodeOf = func(id string) string { return nodes[id] }
+		}, func(client *fake.Clientset, s *Service) {
+			secrets := client.CoreV1().Secrets("kube-system")
+			for n := range 3 {
+				made, err := mint(poolID(publishedSlots+n), time.Now(), s.cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				id := fmt.Sprintf("aws:///a/i-%d", n+1)
+				made.Labels, made.Annotations = map[string]string{TokenLabel: machineLabelValue}, map[string]string{InstanceAnnotation: id, MachineAnnotation: "i-1"}
+				if n == 2 {
+					made.Annotations[StandingAnnotation] = "true"
+				}
+				made.CreationTimestamp = metav1.Now()
+				if _, err := secrets.Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("ip-10-0-0-%d", n+1), CreationTimestamp: metav1.Now()},
+					Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+				if _, err := client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			wait(learnEvery + 2*time.Minute)
+			list, err := secrets.List(t.Context(), metav1.ListOptions{LabelSelector: TokenLabel + "=" + machineLabelValue})
+			if err != nil || len(list.Items) != 2 || list.Items[0].Annotations[InstanceAnnotation] != "aws:///a/i-2" {
+				t.Errorf("%d are left, %v", len(list.Items), err)
+			}
+		})
+		if n := strings.Count(journal, "token revoked"); n != 1 {
+			t.Errorf("%d lines of the journal tell of it:\n%s", n, journal)
+		}
+	})
+}
+
 // TestPoolOfSingleMachines: an ID is used once at a time, whoever made its token; where all
 // are in use the next machine is held with the reason, until one has joined or ended.
 func TestPoolOfSingleMachines(t *testing.T) {
@@ -138,7 +182,7 @@ func TestPoolOfSingleMachines(t *testing.T) {
 		var leader func(context.Context, string) (string, error)
 		for n := range slots {
 			if n%40 == 0 {
-				leader = TokensFor(NewPool(client), cfg) // a restart: it knows nothing of the others
+				leader = TokensFor(NewPool(kubetest.Client(client)), cfg) // a restart: it knows nothing of the others
 			}
 			token, err := leader(t.Context(), fmt.Sprintf("machine-%d", n))
 			if err != nil {

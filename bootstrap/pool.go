@@ -15,7 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 )
 
 // The IDs of the agent's join tokens are a fixed pool, so that units/rbac.yaml can name
@@ -51,7 +52,7 @@ func Sample(cfg Config, now time.Time) (*corev1.Secret, error) { return mint(poo
 
 // Pool hands out the IDs of single machines' tokens, and knows which of them are in use.
 type Pool struct {
-	client kubernetes.Interface
+	client *kube.Client
 
 	mu   sync.Mutex
 	used map[string]time.Time // by ID: when the token ends
@@ -61,7 +62,7 @@ type Pool struct {
 
 // NewPool returns a pool of which nothing is known yet: what is in use shows when it is
 // asked for.
-func NewPool(client kubernetes.Interface) *Pool {
+func NewPool(client *kube.Client) *Pool {
 	start, err := rand.Int(rand.Reader, big.NewInt(poolSize-publishedSlots))
 	if err != nil {
 		start = new(big.Int)
@@ -209,7 +210,7 @@ func (p *Pool) learn(ctx context.Context) error {
 }
 
 // remove deletes a token as the very object that was read. One that is gone is no error.
-func remove(ctx context.Context, client kubernetes.Interface, s *corev1.Secret) error {
+func remove(ctx context.Context, client *kube.Client, s *corev1.Secret) error {
 	err := client.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, s.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion}})
 	if apierrors.IsNotFound(err) {

@@ -18,6 +18,15 @@ type Sink interface {
 	Publish(context.Context, Join) error
 }
 
+// A Holder is a sink that can tell whether it still holds what was published: somebody else may
+// have written there, or an old leader's write may have come late.
+type Holder interface {
+	Holds(context.Context, Join) (bool, error)
+}
+
+// holdsEvery is how often a Holder is asked.
+const holdsEvery = 5 * time.Minute
+
 // publish writes the file if its bytes would change, and every sink that does not hold
 // them.
 func (s *Service) publish(ctx context.Context, join Join) error {
@@ -72,18 +81,34 @@ func (s *Service) sink(ctx context.Context, join Join, data string) error {
 	}
 	var errs []error
 	for _, sink := range s.deps.Sinks {
-		if s.sunk[sink.Name()] == data {
+		if s.sunk[sink.Name()] == data && s.holds(ctx, sink, join) {
 			continue
 		}
 		if err := sink.Publish(ctx, join); err != nil {
 			errs = append(errs, fmt.Errorf("publish join information to %s: %w", sink.Name(), err))
 			continue
 		}
-		s.sunk[sink.Name()] = data
+		s.sunk[sink.Name()], s.asked[sink.Name()] = data, time.Now()
 		s.log.WithFields(logrus.Fields{"sink": sink.Name(), "why": join.String()}).Info("join information published")
 		s.count("bootstrap_publications_total")
 	}
 	return errors.Join(errs...)
+}
+
+// holds tells whether a sink that was written still has what was written. One that cannot be
+// asked is taken for one that has.
+func (s *Service) holds(ctx context.Context, sink Sink, join Join) bool {
+	h, ok := sink.(Holder)
+	if !ok || time.Since(s.asked[sink.Name()]) < holdsEvery {
+		return true
+	}
+	s.asked[sink.Name()] = time.Now()
+	held, err := h.Holds(ctx, join)
+	if err != nil {
+		s.log.WithError(err).WithField("sink", sink.Name()).Warn("whether join information still is where it was published cannot be seen")
+		return true
+	}
+	return held
 }
 
 // clearResidue removes what a crash left beside the published file, which holds a token, and

@@ -22,9 +22,10 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 )
 
 // Step is one step of a rehearsed join.
@@ -83,7 +84,7 @@ func Rehearse(ctx context.Context, join Join) []Step {
 type rehearsal struct {
 	join   Join
 	info   clusterInfo
-	client kubernetes.Interface
+	client *kube.Client
 }
 
 // readUntrusted is kubeadm's first read: nothing is believed before it is verified.
@@ -167,12 +168,12 @@ func (r *rehearsal) readTrusted(ctx context.Context) (string, error) {
 
 func (r *rehearsal) connectServer(ctx context.Context) (string, error) {
 	config := &rest.Config{Host: r.info.server, TLSClientConfig: rest.TLSClientConfig{CAData: r.info.ca}, BearerToken: r.join.Token, Timeout: rehearsalTimeout}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kube.New(config)
 	if err != nil {
 		return "", err
 	}
 	r.client = client
-	answer, err := client.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	answer, err := client.REST.Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
 		return "", fmt.Errorf("kubelets will use it: %w", err)
 	}

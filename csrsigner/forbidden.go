@@ -12,10 +12,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/servingcert"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
@@ -25,7 +25,7 @@ import (
 // control-plane endpoint, the service ranges and the cluster domain. The
 // certificate, the Service and one source of service ranges must be readable;
 // without them nothing is approved. What else cannot be read stands in Unread.
-func ReadForbidden(ctx context.Context, client kubernetes.Interface, config *rest.Config, cfg Config) (*rules.Forbidden, error) {
+func ReadForbidden(ctx context.Context, client *kube.Client, config *rest.Config, cfg Config) (*rules.Forbidden, error) {
 	b := &reading{rules.Forbidden{DNSDomain: cfg.DNSDomain, Ranges: prefixes(cfg.ServiceCIDRs), Allowed: prefixes(cfg.AllowedRanges)}}
 	b.add(cfg.ForbiddenNames...)
 	cert, err := servingcert.Fetch(ctx, config)
@@ -95,7 +95,7 @@ func (b *reading) addURL(raw string) {
 }
 
 // addServiceRanges reads ServiceCIDR objects (Kubernetes 1.33 and later).
-func (b *reading) addServiceRanges(ctx context.Context, client kubernetes.Interface) error {
+func (b *reading) addServiceRanges(ctx context.Context, client *kube.Client) error {
 	list, err := client.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list ServiceCIDRs: %w", err)
@@ -107,7 +107,7 @@ func (b *reading) addServiceRanges(ctx context.Context, client kubernetes.Interf
 }
 
 // addKubeadm reads what kubeadm init was told.
-func (b *reading) addKubeadm(ctx context.Context, client kubernetes.Interface) error {
+func (b *reading) addKubeadm(ctx context.Context, client *kube.Client) error {
 	config, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kubeadm-config", metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read ConfigMap kube-system/kubeadm-config: %w", err)
@@ -134,7 +134,7 @@ func (b *reading) addKubeadm(ctx context.Context, client kubernetes.Interface) e
 	return nil
 }
 
-func (b *reading) addEndpoints(ctx context.Context, client kubernetes.Interface) error {
+func (b *reading) addEndpoints(ctx context.Context, client *kube.Client) error {
 	list, err := client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(ctx,
 		metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
 	if err != nil {

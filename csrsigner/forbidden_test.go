@@ -18,10 +18,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
 // apiServer is a cluster as far as R9 reads it: a server with a certificate, the Service,
@@ -52,7 +54,7 @@ func forbidding(resource string) error {
 
 func TestReadForbidden(t *testing.T) {
 	client, config := apiServer(t)
-	b, err := ReadForbidden(t.Context(), client, config, Config{})
+	b, err := ReadForbidden(t.Context(), kubetest.Client(client), config, Config{})
 	if err != nil || b.Unread != "" || b.DNSDomain != "corp.example" || len(b.Ranges) != 2 || !slices.Contains(b.Names, "api.example.org") {
 		t.Fatalf("%+v, %v", b, err)
 	}
@@ -79,7 +81,7 @@ func TestForbiddenUnread(t *testing.T) {
 	} {
 		client, config := apiServer(t)
 		refuse(client, c.verb, c.resource, c.err)
-		b, err := ReadForbidden(t.Context(), client, config, Config{})
+		b, err := ReadForbidden(t.Context(), kubetest.Client(client), config, Config{})
 		if err != nil || (c.want == "") != (b.Unread == "") || !strings.Contains(b.Unread, c.want) {
 			t.Errorf("%s: %q, %v: want %q", name, b.Unread, err, c.want)
 			continue
@@ -87,7 +89,7 @@ func TestForbiddenUnread(t *testing.T) {
 		said := &lines{}
 		log, _ := logtest.NewNullLogger()
 		log.AddHook(said)
-		s := New(Config{}, Deps{Client: client, Rest: config, Informers: informers.NewSharedInformerFactory(client, 0), Log: logrus.NewEntry(log)})
+		s := New(Config{}, Deps{Client: kubetest.Client(client), Rest: config, Informers: kube.NewInformers(kubetest.Client(client), nil), Log: logrus.NewEntry(log)})
 		for range 2 {
 			s.forbiddenAt = s.forbiddenAt.Add(-forbiddenTTL)
 			s.protected(context.Background(), noon)
@@ -105,7 +107,7 @@ func TestForbiddenUnread(t *testing.T) {
 	client, config := apiServer(t)
 	refuse(client, "list", "servicecidrs", forbidding("servicecidrs"))
 	refuse(client, "get", "configmaps", forbidding("configmaps"))
-	if b, err := ReadForbidden(t.Context(), client, config, Config{}); err == nil || !strings.Contains(err.Error(), "AUTOSCALER_CSR_SERVICE_CIDRS") {
+	if b, err := ReadForbidden(t.Context(), kubetest.Client(client), config, Config{}); err == nil || !strings.Contains(err.Error(), "AUTOSCALER_CSR_SERVICE_CIDRS") {
 		t.Errorf("without any service range: %+v, %v", b, err)
 	}
 }

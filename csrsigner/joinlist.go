@@ -13,8 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/queue"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
@@ -45,7 +46,7 @@ const (
 // joinList writes the list. Requests that are judged at the same time share one update:
 // the API server compares each update with the Lease of every Node.
 type joinList struct {
-	client  kubernetes.Interface
+	client  *kube.Client
 	log     *logrus.Entry
 	pending func(joinEntry) bool // whether the cache has the request, not decided yet
 
@@ -72,7 +73,7 @@ type listing struct {
 	err    error
 }
 
-func newJoinList(client kubernetes.Interface, log *logrus.Entry, pending func(joinEntry) bool) *joinList {
+func newJoinList(client *kube.Client, log *logrus.Entry, pending func(joinEntry) bool) *joinList {
 	return &joinList{client: client, log: log, pending: pending, turn: make(chan struct{}, 1), own: map[joinEntry]bool{}, others: map[joinEntry]time.Time{}}
 }
 
@@ -252,7 +253,7 @@ func (s *Service) carryOut(ctx context.Context, key string, csr *certificatesv1.
 }
 
 // unlisted holds a join that the API server keeps off the list (J14).
-func (s *Service) unlisted(key string, req rules.Request, f rules.Facts, refusal error) retry {
+func (s *Service) unlisted(key string, req rules.Request, f rules.Facts, refusal error) queue.Outcome {
 	f.Join.Unlisted = refusal.Error()
 	s.report(key, req, f, rules.Decide(req, f))
 	return s.patience(req)

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
 // listServer answers for the list of joins as an API server with the policies of
@@ -128,7 +130,7 @@ func agentOn(server *listServer, pending map[joinEntry]bool) *joinList {
 	server.serve(client)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	return newJoinList(client, logrus.NewEntry(log), func(e joinEntry) bool { return pending[e] })
+	return newJoinList(kubetest.Client(client), logrus.NewEntry(log), func(e joinEntry) bool { return pending[e] })
 }
 
 func enters(t *testing.T, l *joinList, node, uid string) {

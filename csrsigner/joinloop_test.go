@@ -122,6 +122,42 @@ func TestJoinTwoNamesAtOnce(t *testing.T) {
 	})
 }
 
+// TestJoinAfterTheRivalWent: two keys ask for one name, or for two names of one instance,
+// and are held; the other joins within a second of a denial, or a deletion, of the one.
+func TestJoinAfterTheRivalWent(t *testing.T) {
+	for how, end := range map[string]func(*testing.T, *fake.Clientset){
+		"denied": func(t *testing.T, client *fake.Clientset) { say(t, client, "b", certificatesv1.CertificateDenied) },
+		"deleted": func(t *testing.T, client *fake.Clientset) {
+			if err := client.CertificatesV1().CertificateSigningRequests().Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		for _, name := range []string{host, "i-0a.ec2.internal"} {
+			t.Run(how+" for "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := &cloud{}
+					loop(t, c, closing(""), func(client *fake.Clientset, s *Service) {
+						create(t, client, joining(t, "b", name), joining(t, "a", host))
+						wait(time.Second)
+						c.launch()
+						wait(5 * time.Minute)
+						if a, b := condition(t, client, "a"), condition(t, client, "b"); a != "" || b != "" {
+							t.Fatalf("of two keys a is %q, b is %q", a, b)
+						}
+						end(t, client)
+						wait(time.Second)
+						if got := condition(t, client, "a"); got != "approved" {
+							x, err := s.Explain(t.Context(), "a")
+							t.Errorf("without its rival a is %q: %s %s %v", got, x.Rule, x.Why, err)
+						}
+					})
+				})
+			})
+		}
+	}
+}
+
 // TestJoinByAnotherAgent: what another agent approved is seen in the API, too.
 func TestJoinByAnotherAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

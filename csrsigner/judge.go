@@ -12,31 +12,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/deadline"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/queue"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // judge reads one request live, decides and writes the decision.
-func (s *Service) judge(ctx context.Context, key string, seen *certificatesv1.CertificateSigningRequest) (retry, error) {
+func (s *Service) judge(ctx context.Context, key string, seen *certificatesv1.CertificateSigningRequest) (queue.Outcome, error) {
 	if v, req, f, held := s.unexpected(ctx, key, seen); held {
 		s.report(key, req, f, v)
 		return s.patience(req), nil
 	}
 	csr, err := s.deps.Client.CertificatesV1().CertificateSigningRequests().Get(ctx, seen.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return backoff, nil
+		return queue.Backoff, nil
 	}
 	if err != nil {
-		return backoff, fmt.Errorf("read request %s: %w", seen.Name, err)
+		return queue.Backoff, fmt.Errorf("read request %s: %w", seen.Name, err)
 	}
 	req := toRequest(csr)
 	f, v := s.decide(ctx, key, req)
 	if v.Rule == rules.RuleStale && s.replace(ctx, f) {
-		return progress, nil // judged again without the Node that stood in the way
+		return queue.Progress, nil // judged again without the Node that stood in the way
 	}
 	if v.Do == rules.Approve || v.Do == rules.Deny {
 		if may, why := s.deps.MayAct(); !may {
 			s.log.WithFields(map[string]any{"csr": req.Name, "why": why}).Info("certificate request is left to the agent that leads now")
-			return backoff, nil
+			return queue.Backoff, nil
 		}
 	}
 	if v.Do == rules.Approve && req.Signer == rules.ClientSigner {
@@ -50,29 +51,29 @@ func (s *Service) judge(ctx context.Context, key string, seen *certificatesv1.Ce
 	switch v.Do {
 	case rules.Approve, rules.Deny:
 		if v.Do == rules.Deny && isJoin(key) && !s.mayDecide(denials(req)) {
-			return slowly, nil // it stays pending, which lets nobody in either
+			return queue.Slowly, nil // it stays pending, which lets nobody in either
 		}
 		err := s.carryOut(ctx, key, csr, v)
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return progress, nil // R18: judged again on what is there now
+			return queue.Progress, nil // R18: judged again on what is there now
 		}
 		if refusedBy(err, listPolicy) {
 			return s.unlisted(key, req, f, err), nil
 		}
 		if err != nil {
-			return backoff, fmt.Errorf("decide request %s: %w", csr.Name, err)
+			return queue.Backoff, fmt.Errorf("decide request %s: %w", csr.Name, err)
 		}
 		s.spend(key, s.cfg.PerNodeHour)
 		if v.Do == rules.Deny && isJoin(key) {
 			s.spend(denials(req), denialsPerHour)
 		}
 		s.report(key, req, f, v)
-		return progress, nil
+		return queue.Progress, nil
 	case rules.Later:
 		s.report(key, req, f, v)
 		return s.patience(req), nil
 	}
-	return backoff, nil
+	return queue.Backoff, nil
 }
 
 // denialsPerHour bounds how many requests made with one bootstrap token are denied: who
@@ -81,11 +82,11 @@ const denialsPerHour = 60
 
 func denials(req rules.Request) string { return "denials:" + req.Username }
 
-func (s *Service) patience(req rules.Request) retry {
+func (s *Service) patience(req rules.Request) queue.Outcome {
 	if time.Since(req.Created) > s.cfg.WarnAfter {
-		return slowly
+		return queue.Slowly
 	}
-	return backoff
+	return queue.Backoff
 }
 
 // unexpected holds client requests for names that no instance is expected under without

@@ -10,12 +10,13 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/deadline"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
@@ -67,7 +68,7 @@ func TestActUntil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		until := time.Now().Add(3 * time.Second)
 		client := fake.NewClientset()
-		s := New(Config{}, Deps{Client: client, Informers: informers.NewSharedInformerFactory(client, 0), Log: logrus.NewEntry(logrus.New()),
+		s := New(Config{}, Deps{Client: kubetest.Client(client), Informers: kube.NewInformers(kubetest.Client(client), nil), Log: logrus.NewEntry(logrus.New()),
 			ActUntil: func() time.Time { return until }})
 		client.PrependReactor("update", "certificatesigningrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
 			t.Error("written after the right to act had ended")

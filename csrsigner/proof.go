@@ -8,8 +8,9 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/queue"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
@@ -29,7 +30,7 @@ type Proof struct {
 
 // ProveJoin asks the API server what a token of group may do. The client needs the right
 // to create SubjectAccessReviews.
-func ProveJoin(ctx context.Context, client kubernetes.Interface, group string) (Proof, error) {
+func ProveJoin(ctx context.Context, client *kube.Client, group string) (Proof, error) {
 	groups := []string{rules.TokensGroup, rules.AuthGroup, group}
 	may := func(a authorizationv1.ResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
 		r, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
@@ -72,7 +73,7 @@ func ProveJoin(ctx context.Context, client kubernetes.Interface, group string) (
 
 // approvingBindings finds bindings of kubeadm's and Kubernetes' approving role to any of
 // groups. Reading them is a right that the agent itself does not have; an operator has.
-func approvingBindings(ctx context.Context, client kubernetes.Interface, groups []string) []string {
+func approvingBindings(ctx context.Context, client *kube.Client, groups []string) []string {
 	list, err := client.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil // the authorizer's answer stands without their names
@@ -93,7 +94,7 @@ func approvingBindings(ctx context.Context, client kubernetes.Interface, groups 
 // tellProof says once, after the start, when a closed join is not what the cluster's
 // bindings make of it.
 func (s *Service) tellProof(ctx context.Context) {
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+	for wait := queue.FirstRetry; ; wait = min(2*wait, queue.LastRetry) {
 		p, err := ProveJoin(ctx, s.deps.Client, s.deps.TokenGroup)
 		if err == nil {
 			switch {

@@ -28,7 +28,7 @@ func wordsFor(signer string) words {
 // for what an operator should see.
 func (s *Service) report(key string, req rules.Request, f rules.Facts, v rules.Verdict) {
 	overdue := v.Do == rules.Later && time.Since(req.Created) > s.cfg.WarnAfter
-	if !s.queue.news(key, req.UID+"/"+v.Do.String()+"/"+v.Rule+"/"+strconv.FormatBool(overdue)) {
+	if !s.queue.News(key, v.Rule, req.UID+"/"+v.Do.String()+"/"+v.Rule+"/"+strconv.FormatBool(overdue)) {
 		return
 	}
 	var instance cluster.InstanceID

@@ -3,24 +3,25 @@ package csrsigner
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/informers"
-	certinformers "k8s.io/client-go/informers/certificates/v1"
-	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/queue"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
@@ -45,11 +46,11 @@ type Events interface {
 // needed. A nil MayAct means that this agent may always act; nil Metrics and Events are
 // silent.
 type Deps struct {
-	Client kubernetes.Interface
+	Client *kube.Client
 	// Rest leads to the API server whose certificate names are forbidden to workers.
 	Rest *rest.Config
 	// Informers gives the Nodes; package agent starts it after New.
-	Informers informers.SharedInformerFactory
+	Informers *kube.Informers
 	Inventory Inventory
 	Log       *logrus.Entry
 	Events    Events
@@ -94,11 +95,7 @@ const (
 	waitLeader     = time.Second            // between two looks at MayAct
 	sweepEvery     = time.Minute            // all pending requests are looked for again
 	countEvery     = 5 * time.Second        // between two counts of what is pending
-	firstRetry     = 250 * time.Millisecond // doubles ...
-	lastRetry      = time.Minute            // ... up to this
-	settledRetry   = 5 * time.Minute        // after the Warning event
 	reapPatience   = time.Second            // how long a judgement waits for a stale Node to go
-	sameNodePause  = 50 * time.Millisecond  // between two judgements for one Node
 	forbiddenTTL   = 10 * time.Minute       // how long what R9 protects is remembered
 	justNow        = time.Second            // what was read so lately says all that there is to say
 	refetchAge     = 200 * time.Millisecond // how new an inventory is asked for when the first says no
@@ -116,7 +113,7 @@ type Service struct {
 	ready  []cache.InformerSynced
 	csrs   cache.SharedIndexInformer
 	joins  cache.SharedIndexInformer // nil: the join is open
-	queue  *queue
+	queue  *queue.Queue
 	ledger *ledger
 	list   *joinList
 
@@ -148,18 +145,18 @@ func New(cfg Config, deps Deps) *Service {
 	if deps.Self == nil {
 		deps.Self = func() rules.Self { return ReadSelf(deps.OwnNode, cfg.SelfNames) }
 	}
-	nodes := deps.Informers.Core().V1().Nodes()
-	s := &Service{cfg: cfg, deps: deps, log: deps.Log, nodes: nodes.Lister(), queue: newQueue(), allowances: map[string]*allowance{},
+	nodes := deps.Informers.Nodes()
+	s := &Service{cfg: cfg, deps: deps, log: deps.Log, nodes: deps.Informers.NodeLister(), queue: queue.New(), allowances: map[string]*allowance{},
 		refetches: map[string]*bucket{rules.ServingSigner: {tokens: refetchBurst}, rules.ClientSigner: {tokens: refetchBurst}}}
 	s.csrs = s.watch(rules.ServingSigner)
-	s.ready = []cache.InformerSynced{s.csrs.HasSynced, nodes.Informer().HasSynced}
+	s.ready = []cache.InformerSynced{s.csrs.HasSynced, nodes.HasSynced}
 	if s.closed() {
 		s.ledger = openLedger(deps.StateDir, deps.Log)
 		s.joins = s.watch(rules.ClientSigner)
 		s.list = newJoinList(deps.Client, deps.Log, s.isPending)
 		s.ready = append(s.ready, s.joins.HasSynced)
 	}
-	_, _ = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, _ = nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { s.wakeNode(o) },
 		UpdateFunc: func(_, o any) { s.wakeNode(o) },
 		DeleteFunc: func(o any) { s.wakeNode(o) },
@@ -172,17 +169,18 @@ func (s *Service) closed() bool { return s.cfg.Join == JoinClosed && s.deps.Toke
 
 // watch makes the informer of one signer's requests.
 func (s *Service) watch(signer string) cache.SharedIndexInformer {
-	i := certinformers.NewFilteredCertificateSigningRequestInformer(s.deps.Client, 0,
-		cache.Indexers{byKey: s.indexKey, byGranted: indexGranted}, func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector("spec.signerName", signer).String()
-		})
+	requests := kube.ListWatch(s.deps.Client, s.deps.Client.CertificatesV1().CertificateSigningRequests(), func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("spec.signerName", signer).String()
+	})
 	// The requests themselves are read live when they are judged, so that a flood of
 	// large ones does not live in memory.
-	_ = i.SetTransform(s.slim)
+	i := kube.NewInformer(requests, &certificatesv1.CertificateSigningRequest{}, s.slim)
+	_ = i.AddIndexers(cache.Indexers{byKey: s.indexKey, byGranted: indexGranted})
 	_ = i.SetWatchErrorHandler(s.watchFailed)
 	_, _ = i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { s.wake(o); s.learn(o) },
-		UpdateFunc: func(_, o any) { s.wake(o); s.learn(o) },
+		UpdateFunc: func(old, o any) { s.wake(o); s.learn(o); s.wakeRivals(old, o) },
+		DeleteFunc: func(o any) { s.wakeRivals(o, nil) },
 	})
 	return i
 }
@@ -197,7 +195,20 @@ func (s *Service) watchFailed(_ *cache.Reflector, err error) {
 
 func (s *Service) wake(o any) {
 	if keys, _ := s.indexKey(o); len(keys) == 1 {
-		s.queue.add(keys[0], time.Now())
+		s.queue.Add(keys[0], time.Now())
+	}
+}
+
+// wakeRivals judges again what J16 holds when a join is decided or deleted: it may have
+// been the other key.
+func (s *Service) wakeRivals(before, after any) {
+	if gone, ok := before.(cache.DeletedFinalStateUnknown); ok {
+		before = gone.Obj
+	}
+	was, _ := s.indexKey(before)
+	is, _ := s.indexKey(after)
+	if len(was) == 1 && len(is) == 0 && strings.HasPrefix(was[0], joinPrefix) {
+		s.queue.HurryHeld(rules.RuleRival, time.Now())
 	}
 }
 
@@ -207,8 +218,8 @@ func (s *Service) wakeNode(o any) {
 		o = gone.Obj
 	}
 	if n, ok := o.(*corev1.Node); ok {
-		s.queue.hurry(rules.UserPrefix+n.Name, time.Now())
-		s.queue.hurry(joinPrefix+n.Name, time.Now())
+		s.queue.Hurry(rules.UserPrefix+n.Name, time.Now())
+		s.queue.Hurry(joinPrefix+n.Name, time.Now())
 	}
 }
 
@@ -249,12 +260,12 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 			swept = now
 			s.sweep(ctx, now)
 		}
-		key, next, ok := s.queue.take(now)
+		key, next, ok := s.queue.Take(now)
 		if !ok {
 			if !next.IsZero() {
 				wait = min(wait, max(next.Sub(now), 0))
 			}
-			sleep(ctx, wait, s.queue.changed)
+			sleep(ctx, wait, s.queue.Changed())
 			continue
 		}
 		select {
@@ -290,7 +301,7 @@ func (s *Service) synced(ctx context.Context, beat func()) bool {
 func (s *Service) sweep(ctx context.Context, now time.Time) {
 	for _, i := range s.informers() {
 		for _, key := range i.GetIndexer().ListIndexFuncValues(byKey) {
-			s.queue.ensure(key, now)
+			s.queue.Ensure(key, now)
 		}
 	}
 	if s.ledger != nil {
@@ -320,14 +331,14 @@ func (s *Service) turn(ctx context.Context, key string) {
 	defer cancel()
 	csr := s.newest(key)
 	if csr == nil {
-		s.queue.done(key)
+		s.queue.Done(key, time.Now())
 		return
 	}
-	retry, err := s.judge(ctx, key, csr)
+	outcome, err := s.judge(ctx, key, csr)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		s.log.WithFields(logrus.Fields{"csr": csr.Name, "node": nodeOfKey(key)}).WithError(err).Warn("certificate request is not decided yet")
 	}
-	s.queue.again(key, time.Now(), retry)
+	s.queue.Again(key, time.Now(), outcome)
 }
 
 func sleep(ctx context.Context, d time.Duration, sooner <-chan struct{}) {

@@ -20,11 +20,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
@@ -98,16 +99,17 @@ func loop(t *testing.T, c *cloud, change func(*Config, *Deps), story func(client
 	client := fake.NewClientset()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	factory := informers.NewSharedInformerFactory(client, 0)
+	api := kubetest.Client(client)
+	shared := kube.NewInformers(api, nil)
 	cfg := Config{InventoryMaxAge: 30 * time.Second, MaxExpiration: time.Hour, PerNodeHour: 6, WarnAfter: 15 * time.Minute}
-	deps := Deps{Client: client, Informers: factory, Inventory: c, Log: log.WithField("service", "csrsigner"),
+	deps := Deps{Client: api, Informers: shared, Inventory: c, Log: log.WithField("service", "csrsigner"),
 		Forbidden: func(context.Context) (*rules.Forbidden, error) { return clusterNames(), nil }}
 	if change != nil {
 		change(&cfg, &deps)
 	}
 	s := New(cfg, deps)
 	ctx, cancel := context.WithCancel(t.Context())
-	factory.Start(ctx.Done())
+	shared.Start(ctx)
 	done := make(chan error, 1)
 	beats := 0
 	go func() { done <- s.Run(ctx, func() { beats++ }) }()
@@ -117,7 +119,7 @@ func loop(t *testing.T, c *cloud, change func(*Config, *Deps), story func(client
 	if err := <-done; err != nil || beats == 0 {
 		t.Errorf("Run: %v after %d beats", err, beats)
 	}
-	factory.Shutdown()
+	shared.Wait()
 	synctest.Wait()
 }
 
@@ -257,10 +259,8 @@ func TestR17Flood(t *testing.T) {
 			if denied != 6 {
 				t.Errorf("%d decisions for the flood, want the allowance of 6", denied)
 			}
-			s.queue.mu.Lock()
-			defer s.queue.mu.Unlock()
-			if len(s.queue.entries) > 2 {
-				t.Errorf("%d entries in the queue", len(s.queue.entries))
+			if n := s.queue.Len(); n > 2 {
+				t.Errorf("%d entries in the queue", n)
 			}
 		})
 	})

@@ -23,9 +23,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
@@ -210,13 +211,13 @@ func TestExplainKeepsNothing(t *testing.T) {
 		old := joining(t, "by-another", host)
 		old.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
 		create(t, client, old, joining(t, "thief", host))
-		cfg, deps := Config{InventoryMaxAge: 30 * time.Second, MaxExpiration: time.Hour, PerNodeHour: 6, WarnAfter: time.Hour}, Deps{Client: client,
-			Informers: informers.NewSharedInformerFactory(client, 0), Inventory: c, Log: logrus.NewEntry(logrus.New()),
+		cfg, deps := Config{InventoryMaxAge: 30 * time.Second, MaxExpiration: time.Hour, PerNodeHour: 6, WarnAfter: time.Hour}, Deps{Client: kubetest.Client(client),
+			Informers: kube.NewInformers(kubetest.Client(client), nil), Inventory: c, Log: logrus.NewEntry(logrus.New()),
 			Forbidden: func(context.Context) (*rules.Forbidden, error) { return clusterNames(), nil }}
 		closing(dir)(&cfg, &deps)
 		s := New(cfg, deps)
 		ctx, cancel := context.WithCancel(t.Context())
-		deps.Informers.Start(ctx.Done())
+		deps.Informers.Start(ctx)
 		s.Start(ctx)
 		synctest.Wait()
 		held(t, client, s, "thief", "J13", "by request by-another")
@@ -224,7 +225,7 @@ func TestExplainKeepsNothing(t *testing.T) {
 			t.Errorf("written: %v, %v", list, err)
 		}
 		cancel()
-		deps.Informers.Shutdown()
+		deps.Informers.Wait()
 		synctest.Wait()
 	})
 }

@@ -10,13 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
@@ -47,9 +46,9 @@ type Events interface {
 // act; nil Blind, Sent, ActUntil, Metrics and Events are not used. Without a Witness
 // nothing is ever deleted.
 type Deps struct {
-	Client kubernetes.Interface
+	Client *kube.Client
 	// Informers gives Nodes and VolumeAttachments; package agent starts it after New.
-	Informers informers.SharedInformerFactory
+	Informers *kube.Informers
 	Inventory Inventory
 	Witness   Witness
 	Log       *logrus.Entry
@@ -131,16 +130,16 @@ func New(cfg Config, deps Deps) *Service {
 	if deps.Blind == nil {
 		deps.Blind = func() string { return "" }
 	}
-	nodes, volumes := deps.Informers.Core().V1().Nodes(), deps.Informers.Storage().V1().VolumeAttachments()
-	s := &Service{cfg: cfg, deps: deps, log: deps.Log, lister: nodes.Lister(), volumes: volumes.Lister(),
-		synced: []cache.InformerSynced{nodes.Informer().HasSynced, volumes.Informer().HasSynced}, wake: make(chan struct{}, 1),
+	nodes, volumes := deps.Informers.Nodes(), deps.Informers.VolumeAttachments()
+	s := &Service{cfg: cfg, deps: deps, log: deps.Log, lister: deps.Informers.NodeLister(), volumes: deps.Informers.VolumeAttachmentLister(),
+		synced: []cache.InformerSynced{nodes.HasSynced, volumes.HasSynced}, wake: make(chan struct{}, 1),
 		wanted: map[cluster.NodeName]time.Time{}, told: map[cluster.NodeName]string{}, open: map[string]string{}, gauged: map[string]bool{}}
 	s.memory = s.load()
-	_, _ = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, _ = nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { s.changed(nil, o) },
 		UpdateFunc: func(old, o any) { s.changed(old, o) },
 	})
-	_, _ = volumes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: s.detached})
+	_, _ = volumes.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: s.detached})
 	return s
 }
 

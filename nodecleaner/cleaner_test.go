@@ -18,10 +18,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
@@ -94,17 +95,18 @@ func loop(t *testing.T, c *cloud, change func(*Config, *Deps), nodes []*corev1.N
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	factory := informers.NewSharedInformerFactory(client, 0)
+	api := kubetest.Client(client)
+	shared := kube.NewInformers(api, nil)
 	cfg := Config{Mode: ModeDelete, SightInterval: time.Minute, SentGrace: time.Minute, Grace: 10 * time.Minute, KnownFor: time.Hour,
 		MaxShare: 0.2, MassHold: 10 * time.Minute, FreezeFor: 5 * time.Minute, UnledgeredEvery: 10 * time.Second,
 		BreakErrors: 5, BreakWithin: 10 * time.Minute, DetachFor: 6 * time.Minute, CloudController: CloudControllerAuto}
-	deps := Deps{Client: client, Informers: factory, Inventory: c, Witness: c, Log: log.WithField("service", "nodecleaner")}
+	deps := Deps{Client: api, Informers: shared, Inventory: c, Witness: c, Log: log.WithField("service", "nodecleaner")}
 	if change != nil {
 		change(&cfg, &deps)
 	}
 	s := New(cfg, deps)
 	ctx, cancel := context.WithCancel(t.Context())
-	factory.Start(ctx.Done())
+	shared.Start(ctx)
 	done := make(chan error, 1)
 	var beats int
 	go func() { done <- s.Run(ctx, func() { beats++ }) }()
@@ -113,7 +115,7 @@ func loop(t *testing.T, c *cloud, change func(*Config, *Deps), nodes []*corev1.N
 	if err := <-done; err != nil || beats == 0 {
 		t.Errorf("Run: %v after %d beats", err, beats)
 	}
-	factory.Shutdown()
+	shared.Wait()
 	synctest.Wait()
 }
 

@@ -11,46 +11,46 @@ import (
 // Config is read from AUTOSCALER_NODECLEANER_* (envconfig, nested by package agent).
 type Config struct {
 	// Enabled switches the service on.
-	Enabled bool `envconfig:"ENABLED" default:"true"`
+	Enabled bool `envconfig:"ENABLED" default:"true" desc:"Whether Node objects of dead machines are deleted."`
 	// Mode is "delete", or "observe" to report which Nodes would be deleted by which rule.
-	Mode string `envconfig:"MODE" default:"delete"`
+	Mode string `envconfig:"MODE" default:"delete" desc:"delete, or observe to report only."`
 	// ObserveFirst is the time after its first start in which an agent only observes (M2); 0:
 	// none. The state file keeps the time of the first start.
-	ObserveFirst time.Duration `envconfig:"OBSERVE_FIRST" default:"24h"`
+	ObserveFirst time.Duration `envconfig:"OBSERVE_FIRST" default:"24h" desc:"How long after its first start the agent only reports; 0: not at all."`
 	// SightInterval is the least time between the two reads of the cloud that prove an
 	// instance gone (G).
-	SightInterval time.Duration `envconfig:"SIGHT_INTERVAL" default:"60s"`
+	SightInterval time.Duration `envconfig:"SIGHT_INTERVAL" default:"60s" desc:"Least time between the two reads that prove an instance gone."`
 	// GoneGrace is how long the Node of a terminated instance must be not Ready (L1).
-	GoneGrace time.Duration `envconfig:"GONE_GRACE" default:"0s"`
+	GoneGrace time.Duration `envconfig:"GONE_GRACE" default:"0s" desc:"How long the Node of a terminated instance must be not Ready."`
 	// SentGrace is the same for an absent instance that the scaler sent away.
-	SentGrace time.Duration `envconfig:"SENT_GRACE" default:"60s"`
+	SentGrace time.Duration `envconfig:"SENT_GRACE" default:"60s" desc:"The same for an instance that the agent ended and that is no longer listed."`
 	// Grace is the same for an absent instance that nobody sent away.
-	Grace time.Duration `envconfig:"GRACE" default:"10m"`
+	Grace time.Duration `envconfig:"GRACE" default:"10m" desc:"The same for an instance that nobody of the agent's ended."`
 	// KnownFor is the age from which the absence of an instance is believed in a cloud that
 	// goes on listing terminated instances (EC2): a read without a younger instance lags. An
 	// instance that was sent away needs no age.
-	KnownFor time.Duration `envconfig:"KNOWN_FOR" default:"1h"`
+	KnownFor time.Duration `envconfig:"KNOWN_FOR" default:"1h" desc:"Age from which the absence of an instance is believed where a cloud lists terminated ones."`
 	// MaxShare is the share of managed Nodes that may be gone at once without having been
 	// sent away (B2); one Node always may.
-	MaxShare float64 `envconfig:"MAX_SHARE" default:"0.2"`
+	MaxShare float64 `envconfig:"MAX_SHARE" default:"0.2" desc:"Share of the Nodes that may be gone at once without having been ended by the agent."`
 	// MassHold is how long terminated instances above MaxShare are held (B2, B4).
-	MassHold time.Duration `envconfig:"MASS_HOLD" default:"10m"`
+	MassHold time.Duration `envconfig:"MASS_HOLD" default:"10m" desc:"How long deletions above that share are held."`
 	// FreezeFor is the time without deletions after an interruption of our own view (B3) and
 	// after the last of several failed reads of the cloud (B6).
-	FreezeFor time.Duration `envconfig:"FREEZE_FOR" default:"5m"`
+	FreezeFor time.Duration `envconfig:"FREEZE_FOR" default:"5m" desc:"Time without deletions after an outage of the API server or of the cloud."`
 	// UnledgeredEvery is the least time between deletions of Nodes that nobody sent
 	// away (B5).
-	UnledgeredEvery time.Duration `envconfig:"UNLEDGERED_EVERY" default:"10s"`
+	UnledgeredEvery time.Duration `envconfig:"UNLEDGERED_EVERY" default:"10s" desc:"Least time between deletions of Nodes that the agent did not end."`
 	// BreakErrors failed reads of the cloud within BreakWithin stop deletions for FreezeFor
 	// (B6); 0: never.
-	BreakErrors int           `envconfig:"BREAK_ERRORS" default:"5"`
-	BreakWithin time.Duration `envconfig:"BREAK_WITHIN" default:"10m"`
+	BreakErrors int           `envconfig:"BREAK_ERRORS" default:"5" desc:"So many failed reads of the cloud stop deletions; 0: never."`
+	BreakWithin time.Duration `envconfig:"BREAK_WITHIN" default:"10m" desc:"The time within which they have to fail."`
 	// DetachFor is how long a Node with the out-of-service taint waits for its volumes
 	// to be detached (N4); Kubernetes' own limit is six minutes.
-	DetachFor time.Duration `envconfig:"DETACH_FOR" default:"6m"`
+	DetachFor time.Duration `envconfig:"DETACH_FOR" default:"6m" desc:"How long a Node out of service waits for its volumes."`
 	// CloudController is "auto" (while a cloud controller manager renews its Lease the mode
 	// is observe, C1) or "ignore" (its node controller is known not to run).
-	CloudController string `envconfig:"CLOUD_CONTROLLER" default:"auto"`
+	CloudController string `envconfig:"CLOUD_CONTROLLER" default:"auto" desc:"auto: only report while a cloud controller manager is at work; ignore: delete all the same."`
 }
 
 // The modes.

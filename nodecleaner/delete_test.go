@@ -15,6 +15,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
@@ -36,7 +37,7 @@ var liveStories = []struct {
 func bare(client *fake.Clientset) *Service {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	return &Service{deps: Deps{Client: client, MayAct: func() (bool, string) { return true, "" }}, log: log.WithField("service", "nodecleaner")}
+	return &Service{deps: Deps{Client: kubetest.Client(client), MayAct: func() (bool, string) { return true, "" }}, log: log.WithField("service", "nodecleaner")}
 }
 
 func TestDeleteByRule(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
@@ -88,7 +89,7 @@ func TestLoopLeavesNodesToACloudController(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c, nodes := twoNodes()
 			var stop func()
-			start := func(_ *Config, d *Deps) { stop = ccm(t, d.Client.(*fake.Clientset), skew) }
+			start := func(_ *Config, d *Deps) { stop = ccm(t, kubetest.Fake(d.Client), skew) }
 			loop(t, c, start, nodes, func(client *fake.Clientset, s *Service) {
 				wait(3 * time.Minute)
 				if !has(t, client, "dead") || s.Explain("dead").Rule != "C1" {
@@ -107,7 +108,7 @@ func TestLoopLeavesNodesToACloudController(t *testing.T) {
 		var stop func()
 		loop(t, c, func(cfg *Config, d *Deps) {
 			cfg.CloudController = CloudControllerIgnore
-			stop = ccm(t, d.Client.(*fake.Clientset), 0)
+			stop = ccm(t, kubetest.Fake(d.Client), 0)
 		}, nodes, func(client *fake.Clientset, _ *Service) {
 			defer stop()
 			if wait(2 * time.Minute); has(t, client, "dead") {
@@ -117,7 +118,7 @@ func TestLoopLeavesNodesToACloudController(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		c, nodes := twoNodes()
-		loop(t, c, func(_ *Config, d *Deps) { ccm(t, d.Client.(*fake.Clientset), -2*time.Hour)() }, nodes, func(client *fake.Clientset, _ *Service) {
+		loop(t, c, func(_ *Config, d *Deps) { ccm(t, kubetest.Fake(d.Client), -2*time.Hour)() }, nodes, func(client *fake.Clientset, _ *Service) {
 			if wait(2 * time.Minute); has(t, client, "dead") {
 				t.Error("a Lease that stands still holds a Node")
 			}
@@ -141,7 +142,7 @@ func TestLoopKnowsCloudControllersByTheirNames(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			two, nodes := twoNodes()
 			loop(t, two, func(_ *Config, d *Deps) {
-				client := d.Client.(*fake.Clientset)
+				client := kubetest.Fake(d.Client)
 				t.Cleanup(ccmCalled(t, client, c.lease, 0))
 				if c.old {
 					client.PrependReactor("list", "leases", func(k8stesting.Action) (bool, runtime.Object, error) {
@@ -261,7 +262,7 @@ func TestOwnMachineByItsID(t *testing.T) {
 }
 
 func restoring(client *fake.Clientset, lives bool) Restoring {
-	return Restoring{Client: client, Lives: func(context.Context, string) (bool, string) { return lives, "its instance is gone" }}
+	return Restoring{Client: kubetest.Client(client), Lives: func(context.Context, string) (bool, string) { return lives, "its instance is gone" }}
 }
 
 // TestRestore: what an operator wrote comes back on a fresh Node or on the one that is

@@ -17,9 +17,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 )
 
 // Kept is one manifest of a deleted Node.
@@ -87,7 +87,7 @@ func readKept(file string) (Kept, error) {
 
 // Restoring are the options of Restore.
 type Restoring struct {
-	Client kubernetes.Interface
+	Client *kube.Client
 	// Lives asks the cloud whether the Node's instance exists, and returns the reason if not.
 	// It is called only if there is no such Node.
 	Lives func(ctx context.Context, providerID string) (bool, string)

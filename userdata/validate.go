@@ -222,7 +222,7 @@ func (d Downloads) validate(bad report, minor int) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.SHA256)) {
 		file, arch, _ := strings.Cut(name, "/")
-		if !slices.Contains(Files, file) || !slices.Contains(Arches, arch) {
+		if !slices.Contains(Files, file) && !slices.Contains(LeaderFiles, file) || !slices.Contains(Arches, arch) {
 			bad(fmt.Sprintf("downloads.sha256[%q]", name), "give NAME/ARCH with a name of %s and arch amd64 or arm64", strings.Join(Files, ", "))
 		}
 		if !isSHA256(d.SHA256[name]) {

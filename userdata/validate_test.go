@@ -69,8 +69,8 @@ func TestValidate(t *testing.T) {
 		{"afterJoin: the line END-OF-WORKER is reserved", func(s *Spec) { s.AfterJoin = []byte("#!/bin/sh\nEND-OF-WORKER") }},
 		{"beforeJoin: the text {{join token}} is reserved", func(s *Spec) { s.BeforeJoin = []byte("#!/bin/sh\n: {{join token}}\n") }},
 		{"beforeJoin: give text in UTF-8", func(s *Spec) { s.BeforeJoin = []byte("#!/bin/sh\r\n") }},
-		{`downloads.sha256["kubectl/amd64"]: give NAME/ARCH`, func(s *Spec) {
-			s.Downloads.SHA256 = map[string]string{"kubectl/amd64": strings.Repeat("0", 64)}
+		{`downloads.sha256["helm/amd64"]: give NAME/ARCH`, func(s *Spec) {
+			s.Downloads.SHA256 = map[string]string{"helm/amd64": strings.Repeat("0", 64)}
 		}},
 		{"is not 64 lower-case hex digits", func(s *Spec) { s.Downloads.SHA256 = map[string]string{"kubelet/amd64": "00"} }},
 		{"aws takes at most 16384", func(s *Spec) {

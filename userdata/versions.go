@@ -36,7 +36,7 @@ func ParseTable(text string) (Table, error) {
 		if len(f) == 0 || strings.HasPrefix(f[0], "#") {
 			continue
 		}
-		if len(f) != 5 || !slices.Contains(Files, f[0]) || !slices.Contains(Arches, f[2]) || !isSHA256(f[3]) || !isVersion(f[1]) {
+		if len(f) != 5 || !slices.Contains(Files, f[0]) && !slices.Contains(LeaderFiles, f[0]) || !slices.Contains(Arches, f[2]) || !isSHA256(f[3]) || !isVersion(f[1]) {
 			return nil, fmt.Errorf("userdata: table of versions, line %d: want NAME VERSION ARCH SHA256 SOURCE, for example: kubelet v1.36.3 amd64 (64 hex digits) publisher", n)
 		}
 		if key := [3]string{f[0], f[1], f[2]}; seen[key] {
@@ -60,6 +60,9 @@ func (t Table) Sum(name, version, arch string) string {
 
 // Files are the programs that a machine may have to fetch.
 var Files = []string{"cni", "containerd", "crictl", "kubeadm", "kubelet", "runc"}
+
+// LeaderFiles are the programs that a leader has beside Files.
+var LeaderFiles = []string{"kubectl"}
 
 // Arches are the processor architectures that are known.
 var Arches = []string{"amd64", "arm64"}
@@ -139,13 +142,17 @@ func DownloadsOf(s Spec) ([]Download, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	sums, err := s.sums()
+	return s.downloads(Files)
+}
+
+func (s Spec) downloads(names []string) ([]Download, error) {
+	sums, err := s.sums(names)
 	if err != nil {
 		return nil, err
 	}
 	var out []Download
 	for _, arch := range s.arches() {
-		for _, name := range Files {
+		for _, name := range names {
 			path := strings.ReplaceAll(s.path(name), "$ARCH", arch)
 			out = append(out, Download{Name: name, Path: path, URL: "https://" + path, SHA256: sums[name+"/"+arch]})
 		}
@@ -155,7 +162,7 @@ func DownloadsOf(s Spec) ([]Download, error) {
 
 // sums are the checksums of every file that the script may fetch; a file without one is an
 // error: an unchecked program would run as root.
-func (s Spec) sums() (map[string]string, error) {
+func (s Spec) sums(names []string) (map[string]string, error) {
 	own, err := Versions()
 	if err != nil {
 		return nil, err
@@ -163,7 +170,7 @@ func (s Spec) sums() (map[string]string, error) {
 	sums := map[string]string{}
 	var missing []string
 	for _, arch := range s.arches() {
-		for _, name := range Files {
+		for _, name := range names {
 			key := name + "/" + arch
 			sum := or(s.Downloads.SHA256[key], or(s.Downloads.Table.Sum(name, s.version(name), arch), own.Sum(name, s.version(name), arch)))
 			if sum == "" {
@@ -210,4 +217,12 @@ func isVersion(s string) bool {
 func PublishedPath(name, version, arch string) string {
 	s := Spec{KubernetesVersion: version, Downloads: Downloads{Containerd: version, Runc: version, CNI: version, Crictl: version}}
 	return strings.ReplaceAll(s.path(name), "$ARCH", arch)
+}
+
+// LeaderDownloads lists the programs that a leader of s may fetch.
+func LeaderDownloads(s Spec) ([]Download, error) {
+	if _, err := s.Install(LeaderFiles, nil); err != nil {
+		return nil, err
+	}
+	return s.downloads(append(slices.Clone(Files), LeaderFiles...))
 }

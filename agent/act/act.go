@@ -16,12 +16,12 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/deadline"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
@@ -35,7 +35,7 @@ const (
 
 // Executor carries out plans.
 type Executor struct {
-	Client   kubernetes.Interface
+	Client   *kube.Client
 	Cloud    provider.Provider
 	Recorder record.EventRecorder
 	Log      *logrus.Entry

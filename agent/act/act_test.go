@@ -26,6 +26,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
@@ -66,7 +67,7 @@ func executor(c *cloud, objects ...runtime.Object) (*Executor, *fake.Clientset, 
 	log.SetOutput(io.Discard)
 	client := fake.NewClientset(objects...)
 	events := record.NewFakeRecorder(1000)
-	return &Executor{Client: client, Cloud: c, Recorder: events, Log: log.WithField("service", "test")}, client, events
+	return &Executor{Client: kubetest.Client(client), Cloud: c, Recorder: events, Log: log.WithField("service", "test")}, client, events
 }
 
 func node(name string, change func(*corev1.Node)) *corev1.Node {

@@ -7,15 +7,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
 )
 
@@ -48,30 +46,22 @@ func Rest(c config.Config, typed bool) (*rest.Config, error) {
 }
 
 // Services makes the client of the services and of the commands.
-func Services(cfg *rest.Config) (kubernetes.Interface, error) { return client(cfg) }
+func Services(cfg *rest.Config) (*kube.Client, error) { return kube.New(cfg) }
 
 // Lease makes the client of the Lease alone, which no burst of evictions may hold up.
-func Lease(c election.Config, cfg *rest.Config) (kubernetes.Interface, error) {
+func Lease(c election.Config, cfg *rest.Config) (*kube.Client, error) {
 	own := rest.CopyConfig(cfg)
 	own.Timeout = c.RenewDeadline / 2
 	own.QPS, own.Burst = 10, 10
-	return client(own)
+	return kube.New(own)
 }
 
 // approvals makes the client that approves certificates: a burst of three hundred machines
 // that join is some thousand calls, which no eviction may hold up, nor they it.
-func approvals(cfg *rest.Config) (kubernetes.Interface, error) {
+func approvals(cfg *rest.Config) (*kube.Client, error) {
 	own := rest.CopyConfig(cfg)
 	own.QPS, own.Burst = 200, 400
-	return client(own)
-}
-
-func client(cfg *rest.Config) (kubernetes.Interface, error) {
-	c, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
-	}
-	return c, nil
+	return kube.New(own)
 }
 
 // Recorder makes the event recorder of all services. Events are best effort: those
@@ -81,11 +71,11 @@ func client(cfg *rest.Config) (kubernetes.Interface, error) {
 func Recorder(cfg *rest.Config, host string) (record.EventRecorder, func(), error) {
 	own := rest.CopyConfig(cfg)
 	own.QPS, own.Burst = 20, 20
-	client, err := typedcorev1.NewForConfig(own)
+	client, err := kube.New(own)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make client: %w", err)
+		return nil, nil, err
 	}
 	b := record.NewBroadcaster(record.WithSleepDuration(2 * time.Second))
-	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.Events("")})
-	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "autoscaler-agent", Host: host}), b.Shutdown, nil
+	b.StartRecordingToSink(kube.EventSink{Client: client})
+	return b.NewRecorder(kube.Scheme, corev1.EventSource{Component: "autoscaler-agent", Host: host}), b.Shutdown, nil
 }

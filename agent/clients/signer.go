@@ -3,12 +3,12 @@ package clients
 import (
 	"context"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
@@ -32,7 +32,7 @@ func Signer(c config.Config, cfg *rest.Config, settings *groups.Live) (csrsigner
 	}, nil
 }
 
-func tokenLookup(client kubernetes.Interface) func(context.Context, string) (rules.Token, error) {
+func tokenLookup(client *kube.Client) func(context.Context, string) (rules.Token, error) {
 	return func(ctx context.Context, id string) (rules.Token, error) {
 		m, err := bootstrap.Lookup(ctx, client, id)
 		return rules.Token{Problem: m.Problem, Instance: cluster.InstanceID(m.Instance), Machine: m.Machine, Key: m.Key, Made: m.Made}, err

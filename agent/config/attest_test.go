@@ -28,6 +28,9 @@ func TestAttestNeedsOtherSettings(t *testing.T) {
 		"a bare parameter":   {"AUTOSCALER_BOOTSTRAP_SSM_PARAMETER", "join", "begins with a slash"},
 		"a reserved one":     {"AUTOSCALER_BOOTSTRAP_SSM_PARAMETER", "/aws/join", "begins with a slash"},
 		"a good parameter":   {"AUTOSCALER_BOOTSTRAP_SSM_PARAMETER", "/clusters/demo/join", ""},
+		"a template's name":  {"AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATES", "workers", "lt-0123456789abcdef0"},
+		"templates":          {"AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATES", "lt-0123456789abcdef0,lt-0a1b2c3d", ""},
+		"a Secret":           {"AUTOSCALER_BOOTSTRAP_SECRET", "true", ""},
 		"on demand":          {"AUTOSCALER_BOOTSTRAP_TOKENS", "growth", ""},
 		"only for attesting": {"AUTOSCALER_BOOTSTRAP_TOKENS", "none", ""},
 	} {
@@ -41,5 +44,22 @@ func TestAttestNeedsOtherSettings(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestLaunchTemplatesWantAStandingToken: a machine has the user data of its launch.
+func TestLaunchTemplatesWantAStandingToken(t *testing.T) {
+	t.Setenv("AUTOSCALER_AWS_CLUSTER_NAME", "demo")
+	t.Setenv("AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATES", "lt-0123456789abcdef0")
+	for mode, want := range map[string]bool{"standing": true, "growth": false, "none": false} {
+		t.Setenv("AUTOSCALER_BOOTSTRAP_TOKENS", mode)
+		if _, err := Load(); (err == nil) != want || err != nil && !strings.Contains(err.Error(), "use standing") {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+	t.Setenv("AUTOSCALER_BOOTSTRAP_TOKENS", "standing")
+	t.Setenv("AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATE_KEEP", "0")
+	if _, err := Load(); err == nil || !strings.Contains(err.Error(), "use 1 to 100") {
+		t.Error(err)
 	}
 }

@@ -24,20 +24,23 @@ import (
 // that reads it. Load fills it from AUTOSCALER_* variables.
 type Config struct {
 	// Provider names the cloud, or several with commas between them.
-	Provider string `default:"asg"`
+	Provider string `default:"asg" desc:"The cloud: asg (AWS), nova, magnum, clusterapi or externalgrpc; several are separated by commas."`
 	// Kubeconfig is the path of the kubeconfig; see KubeconfigPath for what stands in.
-	Kubeconfig string
+	Kubeconfig string `desc:"Path of the kubeconfig; empty: KUBECONFIG, then /etc/autoscaler-agent/kubeconfig."`
 	// StateDir holds state.json, which a restart reads.
-	StateDir string `split_words:"true" default:"/var/lib/autoscaler-agent"`
+	StateDir string `split_words:"true" default:"/var/lib/autoscaler-agent" desc:"Directory of what a restart has to remember."`
 	// GroupsFile is groups.yaml: prices, pauses, headroom and more; see package groups.
-	GroupsFile string `split_words:"true" default:"/etc/autoscaler-agent/groups.yaml"`
+	GroupsFile string `split_words:"true" default:"/etc/autoscaler-agent/groups.yaml" desc:"Path of groups.yaml: prices, pauses, headroom and more of single node groups."`
 	// Socket is the local API's unix socket; "off" for none.
-	Socket string `default:"/run/autoscaler-agent/agent.sock"`
+	Socket string `default:"/run/autoscaler-agent/agent.sock" desc:"Unix socket on which status and explain ask the running agent; off for none."`
 	// Listen is the address of metrics and health; "off" for none.
-	Listen   string `default:"127.0.0.1:8085"`
-	LogLevel string `split_words:"true" default:"info"`
+	Listen string `default:"127.0.0.1:8085" desc:"Address of metrics and health; off for none."`
+	// ListenPage serves the page beside the metrics: whoever reaches the address reads the
+	// names of pods and nodes.
+	ListenPage bool   `split_words:"true" default:"false" desc:"Serve the page under /page beside the metrics; who reaches the address reads names of pods and nodes."`
+	LogLevel   string `split_words:"true" default:"info" desc:"Least level of the journal: debug, info, warn or error."`
 	// NodeName is this machine's name in the Lease; empty: its host name.
-	NodeName string `split_words:"true"`
+	NodeName string `split_words:"true" desc:"Name of this machine in the Lease; empty: its host name."`
 
 	Lease   election.Config
 	Scaler  Scaler
@@ -50,20 +53,20 @@ type Config struct {
 
 // Scaler is the scaler service's own.
 type Scaler struct {
-	Enabled bool `default:"true"`
+	Enabled bool `default:"true" desc:"Whether machines are started and ended at all."`
 	// DryRun decides and logs, and changes nothing.
-	DryRun bool `split_words:"true" default:"false"`
+	DryRun bool `split_words:"true" default:"false" desc:"Decide and log only; nothing is changed."`
 	// StatusConfigMap keeps Cluster Autoscaler's status page in the ConfigMap
 	// kube-system/cluster-autoscaler-status.
-	StatusConfigMap bool `split_words:"true" default:"true"`
+	StatusConfigMap bool `split_words:"true" default:"true" desc:"Whether Cluster Autoscaler's status page is kept in the ConfigMap kube-system/cluster-autoscaler-status."`
 	// Quiet is how long the world must be silent before a round that something urgent
 	// asked for; Cap is the longest that such a round waits from the first event.
-	Quiet time.Duration `default:"200ms" range:"0s.."`
-	Cap   time.Duration `default:"800ms"`
+	Quiet time.Duration `default:"200ms" range:"0s.." desc:"How long the cluster must be silent before an urgent round (an unschedulable pod) starts."`
+	Cap   time.Duration `default:"800ms" desc:"Longest wait for that silence, from the first event."`
 	// Calm is how long a round waits that nothing urgent asked for.
-	Calm time.Duration `default:"2s" range:"0s.."`
+	Calm time.Duration `default:"2s" range:"0s.." desc:"How long a round waits that nothing urgent asked for."`
 	// Idle is the longest time without a round.
-	Idle time.Duration `default:"30s" range:"1s.."`
+	Idle time.Duration `default:"30s" range:"1s.." desc:"Longest time without a round."`
 }
 
 // Load reads and checks the configuration from the process's environment. The error
@@ -72,7 +75,10 @@ func Load() (Config, error) {
 	var c Config
 	err := process(&c)
 	c.Bootstrap.TokenGroups = c.JoinGroups() // they go by the mode of the join
-	return c, errors.Join(err, unknown(os.Environ()), unclosed(os.Environ()), c.Validate())
+	if open := unclosed(os.Environ()); open != nil {
+		return c, open // what such a value swallowed is no other mistake
+	}
+	return c, errors.Join(err, unknown(os.Environ()), c.Validate())
 }
 
 // unclosed finds values that run over the end of their line.

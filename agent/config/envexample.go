@@ -11,7 +11,7 @@ func exampleOf(list []Variable) string {
 	b.WriteString(`# Settings of autoscaler-agent. Copy to /etc/autoscaler-agent/agent.env.
 # systemd reads this file (EnvironmentFile=): NAME=value, no export, quotes where a
 # value has spaces. A variable that the agent does not know stops it with a message.
-# Each line shows a default. After a change: systemctl restart autoscaler-agent
+# Each line shows a default, below what it is for. After a change: systemctl restart autoscaler-agent
 `)
 	section := ""
 	for _, v := range list {
@@ -19,6 +19,9 @@ func exampleOf(list []Variable) string {
 		if part != section {
 			section = part
 			b.WriteByte('\n')
+		}
+		if v.About != "" {
+			b.WriteString("# " + v.About + "\n")
 		}
 		b.WriteString("#" + v.Name + "=" + quoteEnv(v.Default) + "\n")
 	}

@@ -58,6 +58,11 @@ func (c Config) ReadGroupsFile() (groups.File, error) {
 	return live.File(), nil
 }
 
+// GroupsNotInForce says that the file is wrong as it is now.
+func GroupsNotInForce(file string) string {
+	return file + " is not in force: it has mistakes, and the last good one holds (autoscaler-agent status)"
+}
+
 // IdleSections says which sections belong to a provider that is not switched on.
 func (c Config) IdleSections(file *groups.File) string {
 	names, _ := all.Split(c.Provider) // a wrong list is told as configuration

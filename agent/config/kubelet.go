@@ -12,10 +12,10 @@ import (
 // Kubelet is what the workers' kubelets keep back. The generated user data
 // configures them with the same values.
 type Kubelet struct {
-	KubeReserved   Amounts    `split_words:"true" default:"cpu=100m,memory=256Mi"`
-	SystemReserved Amounts    `split_words:"true" default:"cpu=100m,memory=256Mi"`
-	EvictionHard   Thresholds `split_words:"true" default:"memory.available<100Mi,nodefs.available<10%"`
-	MaxPods        int64      `split_words:"true" default:"110" range:"1.."`
+	KubeReserved   Amounts    `split_words:"true" default:"cpu=100m,memory=256Mi" desc:"What the workers' kubelets keep for themselves, as the kubelet's --kube-reserved."`
+	SystemReserved Amounts    `split_words:"true" default:"cpu=100m,memory=256Mi" desc:"What they keep for the system, as --system-reserved."`
+	EvictionHard   Thresholds `split_words:"true" default:"memory.available<100Mi,nodefs.available<10%" desc:"When they evict pods, as --eviction-hard."`
+	MaxPods        int64      `split_words:"true" default:"110" range:"1.." desc:"Most pods on a worker."`
 }
 
 // Reservation is k in the words of agent/cluster.

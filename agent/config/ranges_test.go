@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // knobs is a policy with one setting more: the field with its tags is all of it.
 type knobs struct {
-	DrainPause time.Duration `split_words:"true" default:"5s" range:"1s.."` // between two drains
+	DrainPause time.Duration `split_words:"true" default:"5s" range:"1s.." desc:"Time between two drains."`
 	Share      float64       `default:"0.5" range:"0..<1"`
 	Order      string        `default:"old" oneof:"old,new"`
 	Tries      int           `default:"3" range:"1..9"`
@@ -20,7 +22,7 @@ type knobs struct {
 // come from its field alone (docs/changing.md).
 func TestAKnobIsOneField(t *testing.T) {
 	list := variables(Prefix+"_SCALING", reflect.TypeFor[knobs](), nil)
-	if list[0].Name != "AUTOSCALER_SCALING_DRAIN_PAUSE" || !strings.Contains(exampleOf(list), "\n#AUTOSCALER_SCALING_DRAIN_PAUSE=5s\n") {
+	if list[0].Name != "AUTOSCALER_SCALING_DRAIN_PAUSE" || !strings.Contains(exampleOf(list), "\n# Time between two drains.\n#AUTOSCALER_SCALING_DRAIN_PAUSE=5s\n") {
 		t.Errorf("%+v\n%s", list[0], exampleOf(list))
 	}
 	for _, c := range []struct {
@@ -88,5 +90,49 @@ func TestTextsOfRanges(t *testing.T) {
 				t.Errorf("%v, want %s", err, c[1])
 			}
 		})
+	}
+}
+
+// TestEveryVariableIsDescribed: one sentence in plain words on one line, which is not another's.
+func TestEveryVariableIsDescribed(t *testing.T) {
+	seen := map[string]string{}
+	for _, v := range Variables() {
+		switch {
+		case v.About == "":
+			t.Errorf("%s has no tag desc", v.Name)
+		case !strings.HasSuffix(v.About, ".") || strings.ContainsAny(v.About, "\n`") || len(v.About) > 130:
+			t.Errorf("%s: %q is no sentence of one line", v.Name, v.About)
+		}
+		prefix := strings.SplitN(v.Name, "_", 3)[1]
+		if other := seen[prefix+v.About]; other != "" {
+			t.Errorf("%s and %s are described alike: %q", other, v.Name, v.About)
+		}
+		seen[prefix+v.About] = v.Name
+	}
+}
+
+// TestUnitsOfTotals: bytes where GiB are counted, and a GPU by a name that no Node has.
+func TestUnitsOfTotals(t *testing.T) {
+	for name, c := range map[string][2]string{
+		"AUTOSCALER_SCALING_MAX_MEMORY_TOTAL": {"137438953472", "AUTOSCALER_SCALING_MAX_MEMORY_TOTAL is 137438953472: the unit is GiB: write 128 for so many bytes"},
+		"AUTOSCALER_SCALING_GPU_TOTAL":        {"nvidia-tesla-k80:0:16", "write nvidia.com/gpu:0:16"},
+	} {
+		clean(t)
+		t.Setenv("AUTOSCALER_AWS_CLUSTER_NAME", "demo")
+		t.Setenv(name, c[0])
+		if _, err := Load(); err == nil || !strings.Contains(err.Error(), c[1]) {
+			t.Errorf("%v, want %s", err, c[1])
+		}
+		t.Setenv(name, "")
+	}
+	for text, want := range map[string]string{"amd:0:2": "write amd.com/gpu:0:2", "gpu:1:2": "write nvidia.com/gpu:1:2", "cores:0:1": "no resource of a Node"} {
+		var b decision.Bounds
+		if err := b.Decode(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	var b decision.Bounds
+	if err := b.Decode("nvidia.com/gpu:0:16,hugepages-2Mi:0:4"); err != nil || len(b) != 2 {
+		t.Errorf("%v, %v", b, err)
 	}
 }

@@ -63,6 +63,9 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, c.Services.validate(c.Provider))...)
 }
 
+// mostGiB is more memory than a cluster has: a larger number is meant in bytes.
+const mostGiB = 1 << 24
+
 // validateScaling reports what the tags of the policy cannot say.
 func (c Config) validateScaling(bad func(name string, value any, remedy string)) {
 	if unknown := plan.UnknownExpanders(c.Scaling.Expander); len(unknown) > 0 {
@@ -72,6 +75,14 @@ func (c Config) validateScaling(bad func(name string, value any, remedy string))
 		name     string
 		min, max int64
 	}{{"CORES", c.Scaling.MinCoresTotal, c.Scaling.MaxCoresTotal}, {"MEMORY", c.Scaling.MinMemoryTotal, c.Scaling.MaxMemoryTotal}} {
+		for _, bound := range []struct {
+			name  string
+			value int64
+		}{{"MIN_", l.min}, {"MAX_", l.max}} {
+			if l.name == "MEMORY" && bound.value > mostGiB {
+				bad("SCALING_"+bound.name+"MEMORY_TOTAL", bound.value, fmt.Sprintf("the unit is GiB: write %d for so many bytes", max(bound.value>>30, 1)))
+			}
+		}
 		if l.max > 0 && l.min > l.max {
 			bad("SCALING_MIN_"+l.name+"_TOTAL", l.min, fmt.Sprintf("use a number from 0 to AUTOSCALER_SCALING_MAX_%s_TOTAL, which is %d", l.name, l.max))
 		}

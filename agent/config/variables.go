@@ -21,6 +21,7 @@ const Prefix = "AUTOSCALER"
 type Variable struct {
 	Name    string // "AUTOSCALER_SCALING_UNNEEDED_FOR"
 	Default string
+	About   string // one line: the tag desc of its field
 	Type    string // Go's word for it
 	bare    string // the name without prefix that envconfig would fall back to
 	field   []int  // where it is in Config, for reflect
@@ -49,7 +50,7 @@ func variables(prefix string, t reflect.Type, path []int) []Variable {
 			out = append(out, variables(inner, f.Type, at)...)
 			continue
 		}
-		out = append(out, Variable{Name: name, Default: f.Tag.Get("default"), Type: f.Type.String(), bare: strings.ToUpper(f.Tag.Get("envconfig")), field: at, tag: f.Tag})
+		out = append(out, Variable{Name: name, Default: f.Tag.Get("default"), About: f.Tag.Get("desc"), Type: f.Type.String(), bare: strings.ToUpper(f.Tag.Get("envconfig")), field: at, tag: f.Tag})
 	}
 	return out
 }

@@ -73,6 +73,9 @@ func (b *Bounds) Decode(value string) error {
 		if len(parts) != 3 || parts[0] == "" {
 			return fmt.Errorf("%q is no bound: write resource:min:max, for example nvidia.com/gpu:0:16", item)
 		}
+		if name := extendedName(parts[0]); name != parts[0] {
+			return fmt.Errorf("%q: %q is no resource of a Node: write %s:%s:%s", item, parts[0], name, parts[1], parts[2])
+		}
 		lo, err1 := strconv.ParseInt(parts[1], 10, 64)
 		hi, err2 := strconv.ParseInt(parts[2], 10, 64)
 		if err1 != nil || err2 != nil || lo < 0 || hi < lo {
@@ -83,54 +86,66 @@ func (b *Bounds) Decode(value string) error {
 	return nil
 }
 
+// extendedName is the name of an extended resource that a name without a domain was meant for.
+// Cluster Autoscaler's --gpu-total takes a cloud's word for a kind of GPU there.
+func extendedName(name string) string {
+	switch {
+	case strings.Contains(name, "/"), strings.HasPrefix(name, "hugepages-"):
+		return name
+	case strings.Contains(strings.ToLower(name), "amd"):
+		return "amd.com/gpu"
+	}
+	return "nvidia.com/gpu"
+}
+
 // Policy is what an operator may set, with the field's defaults; the environment
 // names are AUTOSCALER_SCALING_*.
 type Policy struct {
-	Expander                    string        `default:"least-waste"`                      // least-waste, price, priority, most-pods, least-nodes, random, or several: the next decides what the one before leaves open
-	RandomSeed                  uint64        `split_words:"true" default:"1" range:"any"` // of the expander random
-	MaxNodesTotal               int           `split_words:"true" default:"0"`             // whole cluster, control plane included; 0: no limit
-	MaxCoresTotal               int64         `split_words:"true" default:"0"`             // cores; 0: no limit
-	MaxMemoryTotal              int64         `split_words:"true" default:"0"`             // GiB; 0: no limit
-	MinCoresTotal               int64         `split_words:"true" default:"0"`             // cores; scale-down keeps them
-	MinMemoryTotal              int64         `split_words:"true" default:"0"`             // GiB; scale-down keeps them
-	GPUTotal                    Bounds        `envconfig:"GPU_TOTAL"`                      // nvidia.com/gpu:0:16, of any extended resource; several, comma-separated
-	BalanceSimilarNodeGroups    bool          `split_words:"true" default:"false"`
-	BalanceIgnoreLabels         []string      `split_words:"true"` // more labels in which similar groups may differ
-	BalanceLabels               []string      `split_words:"true"` // when given, groups are similar that agree in these labels
-	ExpendablePodsCutoff        int32         `split_words:"true" default:"-10" range:"any"`
-	NewPodDelay                 time.Duration `split_words:"true" default:"0s"`
-	MaxNodeProvisionTime        time.Duration `split_words:"true" default:"15m" range:"1s.."`
-	MaxNodeStartupTime          time.Duration `split_words:"true" default:"15m"`
-	BackoffInitial              time.Duration `split_words:"true" default:"5m"`
-	BackoffMax                  time.Duration `split_words:"true" default:"30m"`
-	BackoffReset                time.Duration `split_words:"true" default:"3h"`
-	ScaleDown                   bool          `split_words:"true" default:"true"`
-	UtilizationThreshold        float64       `split_words:"true" default:"0.5" range:"0..1"`
-	GPUUtilizationThreshold     float64       `envconfig:"GPU_UTILIZATION_THRESHOLD" default:"0.5" range:"0..1"` // of nodes that offer GPUs: only these count there
-	UnneededFor                 time.Duration `split_words:"true" default:"10m" range:"0s.."`
-	UnreadyFor                  time.Duration `split_words:"true" default:"20m"`
-	DelayAfterAdd               time.Duration `split_words:"true" default:"10m"`
-	DelayAfterFailure           time.Duration `split_words:"true" default:"3m"`
-	DelayAfterTaint             time.Duration `split_words:"true" default:"5s"` // between Cordon and the first Evict or Terminate
-	MaxEmptyAtOnce              int           `split_words:"true" default:"10"`
-	MaxDrainAtOnce              int           `split_words:"true" default:"10"`
-	MaxPodEvictionTime          time.Duration `split_words:"true" default:"2m"` // beyond the pod's own grace period
-	MaxGracefulTermination      time.Duration `split_words:"true" default:"10m"`
-	DrainPriority               DrainOrder    `envconfig:"DRAIN_PRIORITY_CONFIG"` // 0:60,1000:120: lower priorities are evicted first, each with its cap of grace in seconds
-	EvictDaemonsOccupied        bool          `envconfig:"DAEMONSET_EVICTION_FOR_OCCUPIED_NODES" default:"true"`
-	EvictDaemonsEmpty           bool          `envconfig:"DAEMONSET_EVICTION_FOR_EMPTY_NODES" default:"false"`
-	NodeDeletionDelayTimeout    time.Duration `split_words:"true" default:"2m"`
-	Consolidate                 string        `default:"off" oneof:"priced,always,off"`         // replace nodes by fewer or cheaper machines: priced (only where prices are known), always, or off
-	ConsolidateAfter            time.Duration `split_words:"true" default:"30m"`                // how long a saving must be real
-	ConsolidateSaving           float64       `split_words:"true" default:"0.15" range:"0..<1"` // the least share of the price that it must save
-	MaxBulkSoftTaintCount       int           `split_words:"true" default:"10"`                 // soft taints changed in one round; 0: none is put
-	SkipNodesWithSystemPods     bool          `split_words:"true" default:"true"`
-	SkipNodesWithLocalStorage   bool          `split_words:"true" default:"true"`
-	IgnoreDaemonSetsUtilization bool          `envconfig:"IGNORE_DAEMONSETS_UTILIZATION" default:"false"`
-	OKTotalUnready              int           `envconfig:"OK_TOTAL_UNREADY" default:"3"`
-	MaxTotalUnreadyPercent      int           `split_words:"true" default:"45" range:"0..100"`
-	EnforceMin                  bool          `split_words:"true" default:"true"`
-	FreshFor                    time.Duration `split_words:"true" default:"1m"` // a group read longer ago is stale for deletions
+	Expander                    string        `default:"least-waste" desc:"Which group is grown: least-waste, price, priority, most-pods, least-nodes, random, or several, comma-separated."`
+	RandomSeed                  uint64        `split_words:"true" default:"1" range:"any" desc:"Seed of the expander random."`
+	MaxNodesTotal               int           `split_words:"true" default:"0" desc:"Most nodes of the whole cluster, control plane included; 0: no limit."`
+	MaxCoresTotal               int64         `split_words:"true" default:"0" desc:"Most cores of the whole cluster; 0: no limit."`
+	MaxMemoryTotal              int64         `split_words:"true" default:"0" desc:"Most memory of the whole cluster in GiB; 0: no limit."`
+	MinCoresTotal               int64         `split_words:"true" default:"0" desc:"Fewest cores of the whole cluster, which scale-down keeps."`
+	MinMemoryTotal              int64         `split_words:"true" default:"0" desc:"Least memory of the whole cluster in GiB, which scale-down keeps."`
+	GPUTotal                    Bounds        `envconfig:"GPU_TOTAL" desc:"Bounds of extended resources over the whole cluster, such as nvidia.com/gpu:0:16, comma-separated."`
+	BalanceSimilarNodeGroups    bool          `split_words:"true" default:"false" desc:"Whether new machines are spread evenly over similar groups."`
+	BalanceIgnoreLabels         []string      `split_words:"true" desc:"More labels in which similar groups may differ, comma-separated."`
+	BalanceLabels               []string      `split_words:"true" desc:"Compare these labels only; groups are similar that agree in them."`
+	ExpendablePodsCutoff        int32         `split_words:"true" default:"-10" range:"any" desc:"Pods of a lower priority bring no machine and keep none."`
+	NewPodDelay                 time.Duration `split_words:"true" default:"0s" desc:"Age before which no machine is bought for a pod."`
+	MaxNodeProvisionTime        time.Duration `split_words:"true" default:"15m" range:"1s.." desc:"How long an instance may take to become a Node before it is ended."`
+	MaxNodeStartupTime          time.Duration `split_words:"true" default:"15m" desc:"How long a new Node may take to become Ready before it counts as unready."`
+	BackoffInitial              time.Duration `split_words:"true" default:"5m" desc:"First pause of a group after a failure to start machines; it doubles with each further one."`
+	BackoffMax                  time.Duration `split_words:"true" default:"30m" desc:"Longest pause of a group after failures."`
+	BackoffReset                time.Duration `split_words:"true" default:"3h" desc:"Time without failures after which pauses start small again."`
+	ScaleDown                   bool          `split_words:"true" default:"true" desc:"Whether nodes that nothing needs are removed."`
+	UtilizationThreshold        float64       `split_words:"true" default:"0.5" range:"0..1" desc:"Share of cpu or memory requested above which a node stays."`
+	GPUUtilizationThreshold     float64       `envconfig:"GPU_UTILIZATION_THRESHOLD" default:"0.5" range:"0..1" desc:"The same for nodes with GPUs, of which only the GPUs count."`
+	UnneededFor                 time.Duration `split_words:"true" default:"10m" range:"0s.." desc:"How long a node must be unneeded before it goes."`
+	UnreadyFor                  time.Duration `split_words:"true" default:"20m" desc:"How long a node must be not Ready before it goes."`
+	DelayAfterAdd               time.Duration `split_words:"true" default:"10m" desc:"Pause of scale-down after a scale-up."`
+	DelayAfterFailure           time.Duration `split_words:"true" default:"3m" desc:"Pause of scale-down after a removal that failed."`
+	DelayAfterTaint             time.Duration `split_words:"true" default:"5s" desc:"Wait between the mark on a node and the first eviction from it."`
+	MaxEmptyAtOnce              int           `split_words:"true" default:"10" desc:"Most empty nodes that go at once."`
+	MaxDrainAtOnce              int           `split_words:"true" default:"10" desc:"Most nodes that are drained at once."`
+	MaxPodEvictionTime          time.Duration `split_words:"true" default:"2m" desc:"How long an eviction is tried, beyond the pod's own grace period."`
+	MaxGracefulTermination      time.Duration `split_words:"true" default:"10m" desc:"Most of a pod's own grace period that a drain grants."`
+	DrainPriority               DrainOrder    `envconfig:"DRAIN_PRIORITY_CONFIG" desc:"Order of evictions as priority:seconds, such as 0:60,1000:120: lower priorities first, each with its cap of grace."`
+	EvictDaemonsOccupied        bool          `envconfig:"DAEMONSET_EVICTION_FOR_OCCUPIED_NODES" default:"true" desc:"Whether DaemonSet pods are asked to end before their drained node goes."`
+	EvictDaemonsEmpty           bool          `envconfig:"DAEMONSET_EVICTION_FOR_EMPTY_NODES" default:"false" desc:"The same for nodes with DaemonSet pods only."`
+	NodeDeletionDelayTimeout    time.Duration `split_words:"true" default:"2m" desc:"How long a drained node with a delay-deletion annotation is kept."`
+	Consolidate                 string        `default:"off" oneof:"priced,always,off" desc:"Replace nodes by fewer or cheaper machines: priced (only where prices are known), always, or off."`
+	ConsolidateAfter            time.Duration `split_words:"true" default:"30m" desc:"How long a saving must be real, without a break."`
+	ConsolidateSaving           float64       `split_words:"true" default:"0.15" range:"0..<1" desc:"Least share of the price that a replacement must save."`
+	MaxBulkSoftTaintCount       int           `split_words:"true" default:"10" desc:"Most nodes of one round that the scheduler is told to avoid; 0: none."`
+	SkipNodesWithSystemPods     bool          `split_words:"true" default:"true" desc:"Whether a pod of kube-system keeps its node, unless a budget or an annotation lets it go."`
+	SkipNodesWithLocalStorage   bool          `split_words:"true" default:"true" desc:"Whether a pod with a local volume (emptyDir, hostPath) keeps its node."`
+	IgnoreDaemonSetsUtilization bool          `envconfig:"IGNORE_DAEMONSETS_UTILIZATION" default:"false" desc:"Whether DaemonSet pods are left out of the share that is requested."`
+	OKTotalUnready              int           `envconfig:"OK_TOTAL_UNREADY" default:"3" desc:"So many unready nodes never stop scale-down."`
+	MaxTotalUnreadyPercent      int           `split_words:"true" default:"45" range:"0..100" desc:"Share of unready nodes above which nothing is removed, in percent."`
+	EnforceMin                  bool          `split_words:"true" default:"true" desc:"Whether a group below its minimum is grown to it."`
+	FreshFor                    time.Duration `split_words:"true" default:"1m" desc:"Age of a group's facts from which nothing in it is removed."`
 
 	// Priorities is the live map of the expander "priority"; PrioritiesFault says why its
 	// newest version is not used.

@@ -12,10 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/secret"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 )
 
@@ -28,6 +29,7 @@ const (
 	policyNodes     = "autoscaler-agent-nodes"
 	policyNames     = "autoscaler-agent-names"
 	policyJoins     = "autoscaler-agent-joins"
+	policyJoin      = "autoscaler-agent-join-secret"
 )
 
 const (
@@ -56,7 +58,7 @@ func tooMuch() []right {
 // checkCredential proves by trying what the agent's credential could do in a thief's
 // hands. Every write is a dry run, which the API server admits or refuses and does not
 // store.
-func checkCredential(ctx context.Context, cfg config.Config, client kubernetes.Interface) []Finding {
+func checkCredential(ctx context.Context, cfg config.Config, client *kube.Client) []Finding {
 	var out []Finding
 	add := func(level Level, text, remedy string) {
 		out = append(out, Finding{Level: level, About: aboutCredential, Text: text, Remedy: remedy})
@@ -75,7 +77,7 @@ func checkCredential(ctx context.Context, cfg config.Config, client kubernetes.I
 		add(LevelWarning, "whoever steals it may do more than the agent needs: "+strings.Join(more, ", "),
 			"make a kubeconfig of a user of its own, bound by rbac.yaml alone (docs/install.md)")
 	}
-	if known, err := servesPolicies(client); err != nil || !known {
+	if known, err := servesPolicies(ctx, client); err != nil || !known {
 		text := "this Kubernetes has no ValidatingAdmissionPolicy (1.30 or later has): whoever steals it can make any Secret in kube-system and approve any kubelet's certificate, which is the cluster"
 		if err != nil {
 			text = "it cannot be seen whether the API server has admission policies: " + err.Error()
@@ -105,8 +107,8 @@ func checkCredential(ctx context.Context, cfg config.Config, client kubernetes.I
 	return out
 }
 
-func servesPolicies(client kubernetes.Interface) (bool, error) {
-	list, err := client.Discovery().ServerResourcesForGroupVersion("admissionregistration.k8s.io/v1")
+func servesPolicies(ctx context.Context, client *kube.Client) (bool, error) {
+	list, err := client.Resources(ctx, "admissionregistration.k8s.io/v1")
 	if err != nil {
 		return false, err
 	}
@@ -122,11 +124,11 @@ var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 var dryUpdate = metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}
 
 // tryPolicies does what each policy has to refuse. unsure says what could not be tried.
-func tryPolicies(ctx context.Context, client kubernetes.Interface) (held, open, unsure []string) {
+func tryPolicies(ctx context.Context, client *kube.Client) (held, open, unsure []string) {
 	for _, p := range []struct {
 		name string
-		try  func(context.Context, kubernetes.Interface) (tried bool, err error)
-	}{{policyTokens, foreignSecret}, {policyTokenLife, endlessToken}, {policyNames, foreignLease}, {policyNodes, foreignLabel}, {policyApprovals, foreignApproval}, {policyJoins, joinOfNode}} {
+		try  func(context.Context, *kube.Client) (tried bool, err error)
+	}{{policyTokens, foreignSecret}, {policyTokenLife, endlessToken}, {policyNames, foreignLease}, {policyNodes, foreignLabel}, {policyApprovals, foreignApproval}, {policyJoins, joinOfNode}, {policyJoin, foreignJoinSecret}} {
 		tried, err := p.try(ctx, client)
 		switch {
 		case !tried && err == nil: // there is nothing to try it with
@@ -141,7 +143,7 @@ func tryPolicies(ctx context.Context, client kubernetes.Interface) (held, open, 
 	return held, open, unsure
 }
 
-func foreignSecret(ctx context.Context, client kubernetes.Interface) (bool, error) {
+func foreignSecret(ctx context.Context, client *kube.Client) (bool, error) {
 	// In all but its type a join token, so that the other policy lets it pass.
 	s, err := bootstrap.Sample(bootstrap.Config{TokenTTL: time.Hour, TokenGroups: []string{bootstrap.WorkersGroup}}, time.Now())
 	if err == nil {
@@ -151,7 +153,15 @@ func foreignSecret(ctx context.Context, client kubernetes.Interface) (bool, erro
 	return true, err
 }
 
-func endlessToken(ctx context.Context, client kubernetes.Interface) (bool, error) {
+// foreignJoinSecret has a key that is no join value.
+func foreignJoinSecret(ctx context.Context, client *kube.Client) (bool, error) {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secret.Name, Labels: map[string]string{secret.Label: "true"}}, Type: corev1.SecretTypeOpaque,
+		Data: map[string][]byte{"kubeconfig": []byte("x")}}
+	_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, s, dryRun)
+	return true, err
+}
+
+func endlessToken(ctx context.Context, client *kube.Client) (bool, error) {
 	s, err := bootstrap.Sample(bootstrap.Config{TokenTTL: 365 * 24 * time.Hour, TokenGroups: []string{bootstrap.WorkersGroup}}, time.Now())
 	if err == nil {
 		_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, s, dryRun)
@@ -159,12 +169,12 @@ func endlessToken(ctx context.Context, client kubernetes.Interface) (bool, error
 	return true, err
 }
 
-func foreignLease(ctx context.Context, client kubernetes.Interface) (bool, error) {
+func foreignLease(ctx context.Context, client *kube.Client) (bool, error) {
 	_, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "autoscaler-agent-check"}}, dryRun)
 	return true, err
 }
 
-func foreignLabel(ctx context.Context, client kubernetes.Interface) (bool, error) {
+func foreignLabel(ctx context.Context, client *kube.Client) (bool, error) {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil || len(list.Items) == 0 {
 		return false, err
@@ -178,7 +188,7 @@ func foreignLabel(ctx context.Context, client kubernetes.Interface) (bool, error
 
 // foreignApproval tries the approval of a client certificate that is not of a joining
 // machine of ours, or under another name than the request's, if there is such a request.
-func foreignApproval(ctx context.Context, client kubernetes.Interface) (bool, error) {
+func foreignApproval(ctx context.Context, client *kube.Client) (bool, error) {
 	list, err := client.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, err
@@ -201,7 +211,7 @@ func foreignApproval(ctx context.Context, client kubernetes.Interface) (bool, er
 }
 
 // joinOfNode puts a Node that is there on the list of joins, if there is one with a Lease.
-func joinOfNode(ctx context.Context, client kubernetes.Interface) (bool, error) {
+func joinOfNode(ctx context.Context, client *kube.Client) (bool, error) {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: nodesTried})
 	if err != nil {
 		return false, err
@@ -229,7 +239,7 @@ const nodesTried = 20
 
 // tryToken makes the agent's own join token in a dry run: a policy that refuses it stops
 // every join.
-func tryToken(ctx context.Context, cfg config.Config, client kubernetes.Interface) (Finding, bool) {
+func tryToken(ctx context.Context, cfg config.Config, client *kube.Client) (Finding, bool) {
 	own := cfg.Bootstrap
 	own.TokenGroups = cfg.JoinGroups()
 	s, err := bootstrap.Sample(own, time.Now())

@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 )
 
 // checkProtected reads what no worker may have in a certificate (R9), as csrsigner does,
 // and says what of it cannot be read.
-func checkProtected(ctx context.Context, cfg config.Config, client kubernetes.Interface, kubeconfig *rest.Config) []Finding {
+func checkProtected(ctx context.Context, cfg config.Config, client *kube.Client, kubeconfig *rest.Config) []Finding {
 	if !cfg.CSR.Enabled {
 		return nil
 	}
@@ -31,7 +31,7 @@ func checkProtected(ctx context.Context, cfg config.Config, client kubernetes.In
 }
 
 // checkJoin says which join is in force, and proves it by the API server's own word.
-func checkJoin(ctx context.Context, cfg config.Config, client kubernetes.Interface) []Finding {
+func checkJoin(ctx context.Context, cfg config.Config, client *kube.Client) []Finding {
 	if !cfg.CSR.Enabled && !cfg.Bootstrap.Enabled {
 		return nil
 	}

@@ -24,6 +24,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 )
@@ -62,7 +63,7 @@ func TestCheckJoin(t *testing.T) {
 				}
 				return true, r, nil
 			})
-			found := checkJoin(t.Context(), cfg, client)
+			found := checkJoin(t.Context(), cfg, kubetest.Client(client))
 			if len(found) != 1 || found[0].Level != c.level || !strings.Contains(found[0].Text, c.want) || (c.level == LevelError) != (found[0].Remedy != "") {
 				t.Errorf("%+v", found)
 			}
@@ -105,7 +106,7 @@ func TestPoolOfTokenNames(t *testing.T) {
 	}
 	count := func(text string) int { return strings.Count(policies, text) }
 	n := count("kind: ValidatingAdmissionPolicy\n")
-	if n != 8 || count("kind: ValidatingAdmissionPolicyBinding\n") != n || count("failurePolicy: Fail\n") != n || count("validationActions: [Deny]\n") != n || count("request.userInfo.username == 'autoscaler-agent'\n")+count("request.userInfo.username != 'autoscaler-agent' ||") != n {
+	if n != 9 || count("kind: ValidatingAdmissionPolicyBinding\n") != n || count("failurePolicy: Fail\n") != n || count("validationActions: [Deny]\n") != n || count("request.userInfo.username == 'autoscaler-agent'\n")+count("request.userInfo.username != 'autoscaler-agent' ||") != n {
 		t.Errorf("of %d policies not all refuse, are bound and are for the agent's user", n)
 	}
 	if regexp.MustCompile(`resources: \[secrets\]\n  verbs: \[[^\]]*(list|watch)`).MatchString(rbac) {
@@ -150,12 +151,12 @@ func TestCheckProtected(t *testing.T) {
 				return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: c.resource}, "", errors.New("no right"))
 			})
 		}
-		got := checkProtected(t.Context(), cfg, client, kubeconfig)
+		got := checkProtected(t.Context(), cfg, kubetest.Client(client), kubeconfig)
 		if len(got) != 1 || got[0].Level != c.level || !strings.Contains(got[0].Text, c.text) || (c.level == LevelOK) != (got[0].Remedy == "") {
 			t.Errorf("%s: %+v, want %s %q", name, got, c.level, c.text)
 		}
 	}
-	if got := checkProtected(t.Context(), config.Config{}, cluster(), kubeconfig); len(got) != 0 {
+	if got := checkProtected(t.Context(), config.Config{}, kubetest.Client(cluster()), kubeconfig); len(got) != 0 {
 		t.Errorf("csrsigner is off: %+v", got)
 	}
 }

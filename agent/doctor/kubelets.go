@@ -17,11 +17,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 )
 
 const (
@@ -84,7 +84,7 @@ func clusterRoots(kubeconfig *rest.Config) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-func checkKubelets(ctx context.Context, client kubernetes.Interface, roots *x509.CertPool, dial kubeletDialer) []Finding {
+func checkKubelets(ctx context.Context, client *kube.Client, roots *x509.CertPool, dial kubeletDialer) []Finding {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return []Finding{{Level: LevelError, About: "kubelets", Text: err.Error()}}

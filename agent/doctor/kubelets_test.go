@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
 func kubeletNode(name, address string, ready corev1.ConditionStatus) *corev1.Node {
@@ -41,7 +43,7 @@ func TestCheckKubelets(t *testing.T) {
 	}
 	check := func(nodes ...runtime.Object) Finding {
 		t.Helper()
-		found := checkKubelets(t.Context(), fake.NewClientset(nodes...), x509.NewCertPool(), dial)
+		found := checkKubelets(t.Context(), kubetest.Client(fake.NewClientset(nodes...)), x509.NewCertPool(), dial)
 		if len(found) != 1 {
 			t.Fatalf("%+v", found)
 		}

@@ -2,37 +2,39 @@ package doctor
 
 import (
 	"context"
+	"crypto/x509"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/servingcert"
 )
 
 // checkKubernetes tries the kubeconfig, the API server and everything that it has to allow.
 func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
-	path, err := cfg.KubeconfigPath(true)
-	if err != nil {
-		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error()}}
-	}
 	kubeconfig, err := clients.Rest(cfg, true)
 	if err != nil {
 		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error()}}
+	}
+	path, err := cfg.KubeconfigPath(true)
+	if err != nil {
+		path = "the account of its pod" // clients.Rest found no file and took that
 	}
 	client, err := clients.Services(kubeconfig)
 	if err != nil {
 		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error(), Remedy: "mend the file or set " + config.Prefix + "_KUBECONFIG"}}
 	}
 	if err := clients.Answers(ctx, kubeconfig, client); err != nil {
-		return []Finding{{Level: LevelError, About: "API server", Text: err.Error() + ", by " + path}}
+		return append([]Finding{{Level: LevelError, About: "API server", Text: err.Error() + ", by " + path}}, checkServer(ctx, kubeconfig.Host, thisMachine(cfg))...)
 	}
-	v, err := client.Discovery().ServerVersion()
+	v, err := client.ServerVersion(ctx)
 	if err != nil {
 		text, remedy := apierror.Explain(err)
 		if remedy == "" {
@@ -46,11 +48,12 @@ func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	out = append(out, checkJoin(ctx, cfg, client)...)
 	out = append(out, checkTokens(ctx, cfg, client)...)
 	out = append(out, checkProtected(ctx, cfg, client, kubeconfig)...)
+	out = append(out, checkLeader(ctx, cfg, client, kubeconfig, func(ctx context.Context) (*x509.Certificate, error) { return servingcert.Fetch(ctx, kubeconfig) }, thisMachine(cfg))...)
 	return append(out, checkOther(ctx, cfg, client))
 }
 
 // checkOther looks for an in-cluster Cluster Autoscaler that is at work.
-func checkOther(ctx context.Context, cfg config.Config, client kubernetes.Interface) Finding {
+func checkOther(ctx context.Context, cfg config.Config, client *kube.Client) Finding {
 	f := Finding{Level: LevelOK, About: "other autoscaler"}
 	lease, err := client.CoordinationV1().Leases(cfg.Lease.Namespace).Get(ctx, election.OtherLease, metav1.GetOptions{})
 	switch {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,28 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
+
+// TestCheckInAPod: without a kubeconfig, in a pod, check goes by the pod's own account.
+func TestCheckInAPod(t *testing.T) {
+	if _, err := os.Stat("/etc/autoscaler-agent/kubeconfig"); err == nil {
+		t.Skip("this machine has a kubeconfig of the agent's")
+	}
+	if _, err := os.Stat("/etc/kubernetes/admin.conf"); err == nil {
+		t.Skip("this machine is a leader")
+	}
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	if got := checkKubernetes(t.Context(), config.Config{}); len(got) != 1 || !strings.Contains(got[0].Text, "AUTOSCALER_KUBECONFIG") {
+		t.Errorf("outside: %+v", got)
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", "192.0.2.1")
+	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
+	if got := checkKubernetes(t.Context(), config.Config{}); len(got) != 1 || !strings.Contains(got[0].Text, "/var/run/secrets/kubernetes.io/serviceaccount/token") {
+		t.Errorf("in a pod without a token: %+v", got)
+	}
+}
 
 // TestCheckOtherAutoscaler: only a Lease that is renewed is another autoscaler at work. One
 // that a removed Cluster Autoscaler left behind stops nothing, and check says so.
@@ -33,7 +55,7 @@ func TestCheckOtherAutoscaler(t *testing.T) {
 			client = fake.NewClientset(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: election.OtherLease},
 				Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at}})
 		}
-		if f := checkOther(t.Context(), cfg, client); f.Level != c.level || !strings.Contains(f.Text, c.text) {
+		if f := checkOther(t.Context(), cfg, kubetest.Client(client)); f.Level != c.level || !strings.Contains(f.Text, c.text) {
 			t.Errorf("%s: %+v, want %s with %q", name, f, c.level, c.text)
 		}
 	}

@@ -7,14 +7,15 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/secret"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
@@ -107,11 +108,14 @@ func serviceRights(s config.Services) []right {
 		for _, verb := range []string{"get", "update", "delete"} {
 			list = append(list, right{verb, "", "secrets", "", "kube-system", names[0]}, right{verb, "", "secrets", "", "kube-system", names[len(names)-1]})
 		}
+		if s.Bootstrap.Secret {
+			list = append(list, right{"get", "", "secrets", "", "kube-system", secret.Name}, right{"update", "", "secrets", "", "kube-system", secret.Name})
+		}
 		list = append(list, right{"get", "", "configmaps", "", "kube-public", "cluster-info"}, right{"get", "", "configmaps", "", "kube-system", "kubeadm-config"})
 	}
 	return list
 }
-func checkRights(ctx context.Context, cfg config.Config, client kubernetes.Interface) []Finding {
+func checkRights(ctx context.Context, cfg config.Config, client *kube.Client) []Finding {
 	var missing []string
 	list := rights(cfg)
 	for _, r := range list {
@@ -129,7 +133,7 @@ func checkRights(ctx context.Context, cfg config.Config, client kubernetes.Inter
 	return []Finding{{Level: LevelOK, About: "rights", Text: fmt.Sprintf("all %d are granted", len(list))}}
 }
 
-func may(ctx context.Context, client kubernetes.Interface, r right) (bool, error) {
+func may(ctx context.Context, client *kube.Client, r right) (bool, error) {
 	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Namespace: r.namespace, Verb: r.verb, Group: r.group, Resource: r.resource, Subresource: r.sub, Name: r.name,

@@ -6,14 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 )
 
 // checkTokens names the tokens of others, by which machines join past the agent.
-func checkTokens(ctx context.Context, cfg config.Config, client kubernetes.Interface) []Finding {
+func checkTokens(ctx context.Context, cfg config.Config, client *kube.Client) []Finding {
 	if !cfg.Bootstrap.Enabled {
 		return nil
 	}

@@ -2,7 +2,7 @@
 // when? It may while it holds the Lease kube-system/autoscaler-agent and no in-cluster
 // Cluster Autoscaler renews a Lease of its own.
 //
-// The Lease is client-go's leader election with three additions. A write has to end a few
+// The election is the protocol of client-go's, with three additions. A write has to end a few
 // seconds before another agent may take the Lease, by the monotonic and by the wall clock,
 // so that a process that was suspended does not act on an old Lease. Each change of a cloud
 // is on the Lease before the cloud is asked (AnnotationWrites), so that the next leader

@@ -27,6 +27,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 )
@@ -157,7 +158,7 @@ func start(name string, store *leaseStore, cloud *stallingCloud, careless bool) 
 	log.SetOutput(io.Discard)
 	p := &candidate{loop: make(chan struct{}), held: make(chan struct{})}
 	p.leadership = New(Config{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
-		Deps{Identity: name, Client: store.client(p.isCut), Log: log.WithField("service", "lease"), Heard: func() {}})
+		Deps{Identity: name, Client: kubetest.Client(store.client(p.isCut)), Log: log.WithField("service", "lease"), Heard: func() {}})
 	ahead := wrap.NewWriteAhead(cloud, p.leadership.Announce)
 	p.leadership.deps.Writes = ahead
 	var way provider.Provider = ahead

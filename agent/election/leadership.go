@@ -9,20 +9,19 @@ import (
 
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 )
 
 // Config is the election's part of the configuration; the defaults are Cluster
 // Autoscaler's.
 type Config struct {
-	Namespace     string        `default:"kube-system"`
-	Name          string        `default:"autoscaler-agent"`
-	Duration      time.Duration `default:"15s"`
-	RenewDeadline time.Duration `split_words:"true" default:"10s"`
-	RetryPeriod   time.Duration `split_words:"true" default:"2s" range:"100ms.."`
+	Namespace     string        `default:"kube-system" desc:"Namespace of the Lease by which one of several agents acts, and of the priority ConfigMap."`
+	Name          string        `default:"autoscaler-agent" desc:"Name of the Lease."`
+	Duration      time.Duration `default:"15s" desc:"How long a Lease holds that its agent no longer renews."`
+	RenewDeadline time.Duration `split_words:"true" default:"10s" desc:"How long the acting agent tries to renew its Lease before it stops to act."`
+	RetryPeriod   time.Duration `split_words:"true" default:"2s" range:"100ms.." desc:"Time between two renewals of the Lease."`
 }
 
 // Deps is what the election works with.
@@ -30,7 +29,7 @@ type Deps struct {
 	// Identity is this agent's name in the Lease, the same after a restart.
 	Identity string
 	// Client writes the Lease; nothing else may hold its calls up.
-	Client kubernetes.Interface
+	Client *kube.Client
 	Log    *logrus.Entry
 	// Heard is called whenever the API server answered.
 	Heard func()
@@ -165,19 +164,7 @@ func (g *Leadership) Run(ctx context.Context, beat func()) error {
 	g.lock = lock
 	g.mu.Unlock()
 	for ctx.Err() == nil {
-		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-			Lock: lock, Name: g.cfg.Name, ReleaseOnCancel: true,
-			LeaseDuration: g.cfg.Duration, RenewDeadline: g.cfg.RenewDeadline, RetryPeriod: g.cfg.RetryPeriod,
-			Callbacks: leaderelection.LeaderCallbacks{
-				OnStartedLeading: func(context.Context) { g.started(lock) },
-				OnStoppedLeading: func() { g.stopped(ctx.Err() != nil) },
-				OnNewLeader:      g.follow,
-			},
-		})
-		if err != nil {
-			return fmt.Errorf("campaign for lease: %w", err)
-		}
-		elector.Run(ctx)
+		g.campaign(ctx, lock)
 	}
 	return nil
 }
@@ -215,9 +202,10 @@ func (g *Leadership) stopped(asked bool) {
 
 func (g *Leadership) follow(holder string) {
 	g.mu.Lock()
+	news := g.holder != holder
 	g.holder = holder
 	g.mu.Unlock()
-	if holder != "" && holder != g.deps.Identity {
+	if news && holder != "" && holder != g.deps.Identity {
 		g.deps.Log.WithField("holder", holder).Debug("another agent holds the Lease: standing by") // statusLine says it, too
 	}
 }

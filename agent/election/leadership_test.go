@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 )
 
@@ -23,7 +24,7 @@ func testLeadership(client *fake.Clientset) *Leadership {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	return New(Config{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 1200 * time.Millisecond, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 50 * time.Millisecond},
-		Deps{Identity: "me", Client: client, Log: log.WithField("service", "test"), Heard: func() {}, Writes: wrap.NewWriteAhead(nil, nil)})
+		Deps{Identity: "me", Client: kubetest.Client(client), Log: log.WithField("service", "test"), Heard: func() {}, Writes: wrap.NewWriteAhead(nil, nil)})
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 )
 
@@ -28,57 +28,156 @@ type Intents interface {
 	Inherit([]wrap.Intent)
 }
 
-// leaseLock is client-go's lock with what the agent adds: it tells of every answer of
-// the API server, beats after every attempt, and keeps AnnotationWrites.
+// leaseLock reads and writes the one Lease: one call at a time, the elector's or
+// announce's. It tells of every answer of the API server, beats after every attempt, and
+// keeps AnnotationWrites.
 type leaseLock struct {
-	resourcelock.Interface
-	g    *Leadership
-	beat func()
+	g      *Leadership
+	leases kube.Kind[*coordinationv1.Lease, *coordinationv1.LeaseList]
+	beat   func()
 
-	turn  sync.Mutex // one call at a time: the elector's and announce's
-	last  resourcelock.LeaderElectionRecord
-	asked int // announcements
-	told  int // of them, the ones in a Lease that was written
-	found string
+	turn  sync.Mutex
+	lease *coordinationv1.Lease // as it was last read or written; nil: not yet
+	seen  time.Time             // when the elector's part of it last changed, by this machine's clock
+	asked int                   // announcements
+	told  int                   // of them, the ones in a Lease that was written
 }
 
 func newLeaseLock(g *Leadership, beat func()) *leaseLock {
-	l := &leaseLock{g: g, beat: beat}
-	l.Interface = &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: g.cfg.Namespace, Name: g.cfg.Name},
-		Client:     leasesOf{g.deps.Client.CoordinationV1(), l},
-		LockConfig: resourcelock.ResourceLockConfig{Identity: g.deps.Identity},
+	return &leaseLock{g: g, leases: g.deps.Client.CoordinationV1().Leases(g.cfg.Namespace), beat: beat}
+}
+
+// forget starts a campaign: what was known of the Lease may be old.
+func (l *leaseLock) forget() {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	l.lease = nil
+}
+
+// holder is who held the Lease when it was last read or written.
+func (l *leaseLock) holder() string {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	return holderOf(l.lease)
+}
+
+func holderOf(lease *coordinationv1.Lease) string {
+	if lease == nil || lease.Spec.HolderIdentity == nil {
+		return ""
 	}
-	return l
+	return *lease.Spec.HolderIdentity
 }
 
-// leasesOf lets the lock see and mark the Lease itself, of which client-go's record is
-// a part.
-type leasesOf struct {
-	coordinationclient.LeasesGetter
-	lock *leaseLock
+// valid tells whether the Lease that was last read or written may still be held.
+func (l *leaseLock) valid() bool {
+	d := l.lease.Spec.LeaseDurationSeconds
+	return d != nil && time.Now().Before(l.seen.Add(time.Duration(*d)*time.Second))
 }
 
-func (c leasesOf) Leases(namespace string) coordinationclient.LeaseInterface {
-	return leases{c.LeasesGetter.Leases(namespace), c.lock}
+// attempt gets or renews the Lease; false: another agent holds it, or the API server did
+// not accept.
+func (l *leaseLock) attempt(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, l.g.cfg.RenewDeadline)
+	defer cancel()
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	// Nobody but the holder writes a valid Lease as a rule: it needs no read before.
+	if holderOf(l.lease) == l.g.deps.Identity && l.valid() && l.write(ctx, l.renewal()) == nil {
+		return true
+	}
+	err := l.read(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		return l.create(ctx) == nil
+	case err != nil:
+		return false
+	}
+	if holder := holderOf(l.lease); holder != "" && holder != l.g.deps.Identity && l.valid() {
+		return false
+	}
+	return l.write(ctx, l.renewal()) == nil
 }
 
-type leases struct {
-	coordinationclient.LeaseInterface
-	lock *leaseLock
+// renewal is the Lease with this agent as its holder from now on.
+func (l *leaseLock) renewal() *coordinationv1.Lease {
+	next, now := l.lease.DeepCopy(), metav1.NewMicroTime(time.Now())
+	s := &next.Spec
+	if holderOf(l.lease) != l.g.deps.Identity {
+		s.LeaseTransitions, s.AcquireTime = new(transitions(l.lease)+1), &now
+	}
+	s.HolderIdentity, s.RenewTime = &l.g.deps.Identity, &now
+	s.LeaseDurationSeconds = new(int32(l.g.cfg.Duration / time.Second))
+	return next
 }
 
-func (c leases) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
-	lease, err := c.LeaseInterface.Get(ctx, name, o)
+func transitions(lease *coordinationv1.Lease) int32 {
+	if n := lease.Spec.LeaseTransitions; n != nil {
+		return *n
+	}
+	return 0
+}
+
+func (l *leaseLock) read(ctx context.Context) error {
+	lease, err := l.leases.Get(ctx, l.g.cfg.Name, metav1.GetOptions{})
+	l.note(err)
 	if err == nil {
-		c.lock.found = lease.Annotations[AnnotationWrites]
+		l.saw(lease)
 	}
-	return lease, err
+	return err
 }
 
-func (c leases) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
-	c.lock.mark(lease)
-	return c.LeaseInterface.Update(ctx, lease, o)
+// saw keeps the Lease. A change of anything but the elector's part is no sign of life.
+func (l *leaseLock) saw(lease *coordinationv1.Lease) {
+	if l.lease == nil || !apiequality.Semantic.DeepEqual(l.lease.Spec, lease.Spec) {
+		l.seen = time.Now()
+	}
+	l.lease = lease
+}
+
+func (l *leaseLock) create(ctx context.Context) error {
+	l.lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.g.cfg.Namespace, Name: l.g.cfg.Name}}
+	first := l.renewal()
+	first.Spec.LeaseTransitions = new(int32)
+	return l.send(first, func() (*coordinationv1.Lease, error) { return l.leases.Create(ctx, first, metav1.CreateOptions{}) })
+}
+
+func (l *leaseLock) write(ctx context.Context, next *coordinationv1.Lease) error {
+	l.mark(next)
+	return l.send(next, func() (*coordinationv1.Lease, error) { return l.leases.Update(ctx, next, metav1.UpdateOptions{}) })
+}
+
+// send makes one write and notes its answer. A Lease that names this agent is held from
+// the moment at which the write began.
+func (l *leaseLock) send(next *coordinationv1.Lease, do func() (*coordinationv1.Lease, error)) error {
+	began, asked := time.Now(), l.asked
+	lease, err := do()
+	l.note(err)
+	if err != nil {
+		return err
+	}
+	l.saw(lease)
+	l.told = asked
+	if holderOf(next) == l.g.deps.Identity {
+		l.g.kept(began)
+	}
+	return nil
+}
+
+// giveBack lets another agent take the Lease at once, if it is still this agent's. A
+// Lease that another agent holds by now is not touched.
+func (l *leaseLock) giveBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, l.g.cfg.RenewDeadline)
+	defer cancel()
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	l.g.givesBack() // first: once it is given back another agent may act at any moment
+	if l.read(ctx) != nil || holderOf(l.lease) != l.g.deps.Identity {
+		return
+	}
+	next, now := l.lease.DeepCopy(), metav1.NewMicroTime(time.Now())
+	next.Spec.HolderIdentity, next.Spec.LeaseDurationSeconds = new(string), new(int32(1))
+	next.Spec.RenewTime, next.Spec.AcquireTime = &now, &now
+	_ = l.write(ctx, next) // in vain: it runs out
 }
 
 // mark writes the leader's own list. An agent that does not lead yet keeps the list as it is.
@@ -101,15 +200,15 @@ func (l *leaseLock) mark(lease *coordinationv1.Lease) {
 	lease.Annotations[AnnotationWrites] = string(text)
 }
 
-// unfinished is what the Lease said when it was last read.
+// unfinished is what the Lease said when it was last read or written.
 func (l *leaseLock) unfinished() ([]wrap.Intent, error) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
-	if l.found == "" {
+	if l.lease == nil || l.lease.Annotations[AnnotationWrites] == "" {
 		return nil, nil
 	}
 	var list []wrap.Intent
-	if err := json.Unmarshal([]byte(l.found), &list); err != nil {
+	if err := json.Unmarshal([]byte(l.lease.Annotations[AnnotationWrites]), &list); err != nil {
 		return nil, fmt.Errorf("annotation %s of the Lease: %w", AnnotationWrites, err)
 	}
 	return list, nil
@@ -125,46 +224,6 @@ func (l *leaseLock) note(err error) {
 	l.g.note(err)
 }
 
-// Get implements resourcelock.Interface.
-func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	l.turn.Lock()
-	defer l.turn.Unlock()
-	r, raw, err := l.Interface.Get(ctx)
-	l.note(err)
-	return r, raw, err
-}
-
-// Create implements resourcelock.Interface.
-func (l *leaseLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	l.turn.Lock()
-	defer l.turn.Unlock()
-	l.found = ""
-	return l.write(r, func() error { return l.Interface.Create(ctx, r) })
-}
-
-// Update implements resourcelock.Interface.
-func (l *leaseLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	l.turn.Lock()
-	defer l.turn.Unlock()
-	if r.HolderIdentity != l.g.deps.Identity {
-		l.g.givesBack() // first: once it is given back another agent may act at any moment
-	}
-	return l.write(r, func() error { return l.Interface.Update(ctx, r) })
-}
-
-func (l *leaseLock) write(r resourcelock.LeaderElectionRecord, do func() error) error {
-	began, asked := time.Now(), l.asked
-	err := do()
-	l.note(err)
-	if err == nil {
-		l.last, l.told = r, asked
-		if r.HolderIdentity == l.g.deps.Identity {
-			l.g.kept(began)
-		}
-	}
-	return err
-}
-
 // announce has the Lease hold every change that is under way. It is a renewal, so it
 // also proves that this agent still leads; several that ask at once share one.
 func (l *leaseLock) announce(ctx context.Context) error {
@@ -177,10 +236,8 @@ func (l *leaseLock) announce(ctx context.Context) error {
 	if l.told >= mine {
 		return nil
 	}
-	if l.last.HolderIdentity != l.g.deps.Identity {
+	if holderOf(l.lease) != l.g.deps.Identity {
 		return errors.New("this agent does not hold the Lease")
 	}
-	r := l.last
-	r.RenewTime = metav1.Now()
-	return l.write(r, func() error { return l.Interface.Update(ctx, r) })
+	return l.write(ctx, l.renewal())
 }

@@ -7,11 +7,9 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 )
 
@@ -22,10 +20,8 @@ const OtherLease = "cluster-autoscaler"
 // WatchOther watches the Lease of an in-cluster Cluster Autoscaler. Nothing may act before
 // the returned function says that it was looked for: an agent that cannot see the other
 // must not act beside it. refused is told when the API server forbids the watch.
-func (g *Leadership) WatchOther(ctx context.Context, client kubernetes.Interface, refused func(why string)) (cache.InformerSynced, error) {
-	f := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(g.cfg.Namespace), informers.WithTransform(convert.Strip),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + OtherLease }))
-	informer := f.Coordination().V1().Leases().Informer()
+func (g *Leadership) WatchOther(ctx context.Context, client *kube.Client, refused func(why string)) (cache.InformerSynced, error) {
+	informer := kube.NewInformer(kube.ListWatch(client, client.CoordinationV1().Leases(g.cfg.Namespace), kube.Named(OtherLease)), &coordinationv1.Lease{}, convert.Strip)
 	see := func(obj any, first bool) {
 		if l, ok := obj.(*coordinationv1.Lease); ok && l.Name == OtherLease {
 			g.saw(l, first)
@@ -52,7 +48,7 @@ func (g *Leadership) WatchOther(ctx context.Context, client kubernetes.Interface
 	if err != nil {
 		return nil, fmt.Errorf("watch lease %s: %w", OtherLease, err)
 	}
-	f.Start(ctx.Done())
+	go informer.RunWithContext(ctx)
 	return reg.HasSynced, nil
 }
 

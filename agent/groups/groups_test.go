@@ -80,8 +80,24 @@ func TestMistakesAreNamed(t *testing.T) {
 		"headroom: [{name: a, cpu: 1, schedule: [{days: someday}]}]":  {"headroom[0].schedule[0].days", "mon-fri"},
 		"headroom: [{name: a, cpu: 1, schedule: [{hours: 8-18}]}]":    {"07:30-19:00"},
 		"headroom: [{name: a, cpu: 1, schedule: [{timeZone: Mars}]}]": {"Mars", "Europe/Berlin"},
-		"{":                                    {"no YAML"},
-		"groups: {w: {price: x, priority: x}}": {"groups.w.price", "groups.w.priority"},
+		"{": {"no YAML"},
+		"groups: {w: {price: 1}}\n---\ngroups: {}":                        {"line 3: ", "a second document"},
+		"groups: {w: {template: {labels: {\"a b\": c}}}}":                 {"groups.w.template.labels.a b", "no key of a label"},
+		"groups: {w: {template: {labels: {a: \"b c\"}}}}":                 {"groups.w.template.labels.a", "no value of a label"},
+		"groups: {w: {template: {labels: {a: -b}}}}":                      {"groups.w.template.labels.a"},
+		"groups: {w: {template: {labels: {kubernetes.io/a/b: c}}}}":       {"no key of a label"},
+		"groups: {w: {template: {taints: [\"a b=c:NoSchedule\"]}}}":       {"groups.w.template.taints[0]", "no key of a label"},
+		"groups: {w: {template: {capacity: {mem: 16Gi}}}}":                {"groups.w.template.capacity.mem", "did you mean memory?"},
+		"groups: {w: {template: {capacity: {gpu: 1}}}}":                   {"did you mean nvidia.com/gpu?"},
+		"groups: {w: {template: {capacity: {memory: 16}}}}":               {"groups.w.template.capacity.memory", "16 bytes", "16Gi"},
+		"groups: {w: {template: {capacity: {memory: 16k}}}}":              {"16000 bytes", "16Gi"},
+		"headroom: [{name: a, memory: 8}]":                                {"headroom[0].memory", "8Gi"},
+		"headroom: [{name: a, mem: 8Gi}]":                                 {"headroom[0].mem", "did you mean memory?"},
+		"headroom: [{name: a, pods: {count: 1, mem: 1Gi}}]":               {"headroom[0].pods.mem", "did you mean memory?"},
+		"headroom: [{name: a, cpu: 1, nodeSelector: {a: \"b c\"}}]":       {"headroom[0].nodeSelector.a"},
+		"headroom: [{name: a, cpu: 1, schedule: [{hours: 08:00-08:00}]}]": {"headroom[0].schedule[0].hours", "no length", "00:00-24:00"},
+		"headroom: [{name: a, cpu: 1, schedule: [{hours: 24:00-08:00}]}]": {"07:30-19:00"},
+		"groups: {w: {price: x, priority: x}}":                            {"groups.w.price", "groups.w.priority"},
 	} {
 		_, err := Parse([]byte(text), nil)
 		if err == nil {
@@ -219,5 +235,43 @@ func TestLiveKeepsTheLastGoodFile(t *testing.T) {
 	write("groups: {w: {prise: 2}}")
 	if _, err := Open(path, nil, logrus.NewEntry(log)); err == nil || !strings.Contains(err.Error(), "groups.w.prise") {
 		t.Errorf("a start with a wrong file: %v", err)
+	}
+}
+
+// TestMistakesHaveTheirLine: an error starts with the file and the line, as a compiler's does.
+func TestMistakesHaveTheirLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "groups.yaml")
+	for text, want := range map[string][]string{
+		"# one\ngroups:\n  w:\n    price: 1\n    prize: 2\n  v:\n    options:\n      maxNodeStartupTime: 10\n": {"5: groups.w.prize", "8: groups.v.options.maxNodeStartupTime"},
+		"headroom:\n- name: a\n  cpu: 1\n- cpu: 2\n  schedule:\n  - days: mon\n  - days: someday\n":            {"4: headroom[1].name", "7: headroom[1].schedule[1].days"},
+		"groups:\n  w: &w {price: x}\n  v: *w\n":                                                               {"2: groups.w.price", "3: groups.v.price"},
+		"groups:\n  w: {price: 1}\n  w: {price: 2}\n":                                                          {`3: it is no YAML: key "w" already set in map`},
+		"groups:\n  w: {price: 1\nheadroom: []\n":                                                              {"2: it is no YAML: did not find expected"},
+		"\tgroups: {}\n": {"it is no YAML: found character that cannot start any token"},
+		"nova:\n  groups:\n  - flavor: a\n  - {}\n": {"4: nova.groups[1].flavor"},
+		"headroom: []\n---\nheadroom: []\n":         {"3: a second document"},
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(path, readers(map[string]string{}), nil)
+		if err == nil {
+			t.Errorf("%s: no error", text)
+			continue
+		}
+		lines := strings.Split(err.Error(), "\n")
+		for i, w := range want {
+			if i >= len(lines) || !strings.HasPrefix(lines[i], path+":") || !strings.Contains(lines[i], w) {
+				t.Errorf("%s\n%v\nwant %q", text, err, want)
+			}
+		}
+		if len(lines) != len(want) {
+			t.Errorf("%s\n%d mistakes: %v", text, len(lines), err)
+		}
+	}
+	for _, text := range []string{"---\ngroups: {}\n", "groups: {}\n---\n", "groups: {}\n...\n"} {
+		if _, err := Parse([]byte(text), nil); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }

@@ -85,7 +85,7 @@ func (l *Live) read() (File, error) {
 	}
 	f, err := Parse(data, l.clouds)
 	if err != nil {
-		return File{}, fmt.Errorf("read node group settings: %s: %w", l.path, err)
+		return File{}, named(err, l.path)
 	}
 	return f, nil
 }

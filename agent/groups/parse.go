@@ -2,7 +2,11 @@ package groups
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,11 +17,12 @@ import (
 // "groups.workers.price", and what to write instead. An empty file says nothing.
 // clouds are the providers that may have a section of their own, by name.
 func Parse(data []byte, clouds map[string]Section) (File, error) {
+	lines, second := placesOf(data)
 	doc, err := document(data)
-	if err != nil {
+	if err := errors.Join(second, err); err != nil {
 		return File{}, err
 	}
-	r := &reader{}
+	r := &reader{lines: lines}
 	f := File{Groups: map[string]Group{}}
 	names := map[string]bool{}
 	known := fields{
@@ -57,13 +62,50 @@ func (r *reader) section(at string, v any, name string, read Section, f *File) {
 		err = read(text)
 	}
 	if err != nil {
-		r.bad(at, "%s", err)
+		for _, e := range flatten(err) {
+			place, words := r.within(at, e.Error())
+			r.bad(place, "%s", words)
+		}
 		return
 	}
+	r.marks(at, v)
 	if f.Clouds == nil {
 		f.Clouds = map[string]json.RawMessage{}
 	}
 	f.Clouds[name] = text
+}
+
+// marks judges the labels of a section, wherever they are: a provider package knows nothing of
+// the API server's rules.
+func (r *reader) marks(at string, v any) {
+	switch v := v.(type) {
+	case []any:
+		for i, item := range v {
+			r.marks(fmt.Sprintf("%s[%d]", at, i), item)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if labels, ok := v[key].(map[string]any); ok && key == "labels" {
+				r.labels(join(at, key), labels)
+			} else {
+				r.marks(join(at, key), v[key])
+			}
+		}
+	}
+}
+
+// within splits what a section's reader says ("groups[0].flavor: name a flavor") into the
+// place in the file and the words.
+func (r *reader) within(at, text string) (place, words string) {
+	field, words, ok := strings.Cut(text, ": ")
+	place = join(at, field)
+	if strings.HasPrefix(field, "[") {
+		place = at + field
+	}
+	if ok && !strings.ContainsAny(field, " \"") && (r.lines[place] > 0 || r.lines[place[:strings.LastIndexAny(place, ".[")]] > 0 && strings.ContainsAny(field, ".[")) {
+		return place, words
+	}
+	return at, text
 }
 
 // boundsWords say where a group's bounds are kept.
@@ -159,6 +201,9 @@ func (r *reader) template(at string, v any) (t Template) {
 		"capacity": func(at string, v any) {
 			t.Capacity = map[string]int64{}
 			r.entries(at, v, func(at, name string, v any) {
+				if !r.resource(at, name) {
+					return
+				}
 				if n, ok := r.quantity(at, name, v); ok {
 					t.Capacity[name] = n
 				}
@@ -172,6 +217,7 @@ func (r *reader) labels(at string, v any) map[string]string {
 	out := map[string]string{}
 	r.entries(at, v, func(at, key string, v any) {
 		if s, ok := r.text(at, v); ok {
+			r.label(at, key, s)
 			out[key] = s
 		}
 	})
@@ -184,17 +230,20 @@ func (r *reader) taint(at, s string) cluster.Taint {
 	key, value, _ := strings.Cut(head, "=")
 	if !ok || key == "" || effect != "NoSchedule" && effect != "NoExecute" && effect != "PreferNoSchedule" {
 		r.bad(at, "%q is no taint: write key=value:NoSchedule, :PreferNoSchedule or :NoExecute", s)
+	} else {
+		r.label(at, key, value)
 	}
 	return cluster.Taint{Key: key, Value: value, Effect: effect}
 }
 
 func (r *reader) headroom(at string, v any) (h Headroom) {
 	var total cluster.Resources
-	forms := map[string]bool{}
+	forms, understood := map[string]bool{}, true
 	amount := func(to *int64, name string) func(string, any) {
 		return func(at string, v any) {
 			forms["amounts"] = true
-			*to, _ = r.quantity(at, name, v)
+			n, ok := r.quantity(at, name, v)
+			*to, understood = n, understood && ok
 		}
 	}
 	r.object(at, v, fields{
@@ -218,7 +267,7 @@ func (r *reader) headroom(at string, v any) (h Headroom) {
 		r.bad(at, "say how much in one way: cpu and memory, or pods (count, cpu, memory), or nodes (count, group)")
 	}
 	if forms["amounts"] {
-		if total.MilliCPU+total.Memory <= 0 {
+		if understood && total.MilliCPU+total.Memory <= 0 {
 			r.bad(at, "cpu and memory are both nothing: give at least one")
 		}
 		h.Piece.Requests, h.Count = cut(total)
@@ -238,8 +287,11 @@ func (r *reader) pods(at string, v any, h *Headroom) {
 		case "ephemeral-storage":
 			h.Piece.Requests.EphemeralStorage, _ = r.quantity(at, key, v)
 		default:
+			if !r.resource(at, key) {
+				return
+			}
 			if !strings.Contains(key, "/") {
-				r.bad(at, "no such resource: known are count, cpu, memory, ephemeral-storage and extended resources such as nvidia.com/gpu")
+				r.bad(at, "a headroom's pods ask for count, cpu, memory, ephemeral-storage and extended resources such as nvidia.com/gpu")
 				return
 			}
 			if h.Piece.Requests.Extended == nil {

@@ -2,6 +2,7 @@ package groups
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,15 +11,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
 )
 
 // reader walks a document and collects every mistake with its place.
-type reader struct{ errs []error }
+type reader struct {
+	lines places
+	errs  []error
+}
 
 func (r *reader) bad(at, format string, args ...any) {
-	r.errs = append(r.errs, fmt.Errorf("%s: %s", at, fmt.Sprintf(format, args...)))
+	r.errs = append(r.errs, Mistake{Line: r.lines.line(at), Field: at, Text: fmt.Sprintf(format, args...)})
 }
 
 // document turns YAML into JSON's own values; numbers keep their digits. A key that
@@ -26,13 +32,13 @@ func (r *reader) bad(at, format string, args ...any) {
 func document(data []byte) (any, error) {
 	text, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
-		return nil, fmt.Errorf("it is no YAML: %w", err)
+		return nil, syntaxError(err)
 	}
 	var doc any
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	if err := d.Decode(&doc); err != nil {
-		return nil, fmt.Errorf("it is no YAML: %w", err)
+		return nil, syntaxError(err)
 	}
 	return doc, nil
 }
@@ -195,15 +201,75 @@ func (r *reader) quantity(at, name string, v any) (int64, bool) {
 		r.bad(at, "%q: %v", s, err)
 		return 0, false
 	}
+	if bytes := name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, "hugepages-"); bytes && n > 0 && n < leastBytes {
+		r.bad(at, "%q are %d bytes: write the unit, for example %sGi", s, n, strings.TrimRight(s, "mkKMGi"))
+		return 0, false
+	}
 	return n, true
 }
 
-// wrong is everything that was wrong, joined; nil when nothing was.
-func (r *reader) wrong() error { return errors.Join(r.errs...) }
+// leastBytes is less memory than any machine or pod has: a smaller number lacks its unit.
+const leastBytes = 1 << 20
+
+// resourceNames are those without a domain, and the words that people write for them.
+var resourceNames = map[string]string{
+	"cpu": "cpu", "memory": "memory", "ephemeral-storage": "ephemeral-storage", "pods": "pods",
+	"mem": "memory", "ram": "memory", "cores": "cpu", "cpus": "cpu", "storage": "ephemeral-storage", "disk": "ephemeral-storage",
+	"gpu": "nvidia.com/gpu", "gpus": "nvidia.com/gpu",
+}
+
+// resource tells whether name is a resource's.
+func (r *reader) resource(at, name string) bool {
+	if resourceNames[name] == name || strings.HasPrefix(name, "hugepages-") {
+		return true
+	}
+	if domain, _, extended := strings.Cut(name, "/"); extended {
+		if faults := validation.IsQualifiedName(name); len(faults) > 0 || domain == "kubernetes.io" {
+			r.bad(at, "%q is no name of an extended resource: write for example nvidia.com/gpu", name)
+			return false
+		}
+		return true
+	}
+	meant := resourceNames[strings.ToLower(name)]
+	if meant == "" {
+		meant = nearest(name, slices.Sorted(maps.Keys(resourceNames)))
+	}
+	if meant != "" {
+		r.bad(at, "no such resource: did you mean %s?", meant)
+	} else {
+		r.bad(at, "no such resource: known are cpu, memory, ephemeral-storage, pods and extended resources such as nvidia.com/gpu")
+	}
+	return false
+}
+
+// label judges a label's or taint's key and value as the API server does.
+func (r *reader) label(at, key, value string) {
+	if faults := validation.IsQualifiedName(key); len(faults) > 0 {
+		r.bad(at, "%q can be no key of a label: write letters, digits, -, _ and . (63 at most), behind a domain and / where it has one", key)
+	}
+	if faults := validation.IsValidLabelValue(value); len(faults) > 0 {
+		r.bad(at, "%q can be no value of a label: write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends", value)
+	}
+}
+
+// wrong is everything that was wrong, joined, in the order of the file; nil when nothing was.
+func (r *reader) wrong() error {
+	slices.SortStableFunc(r.errs, func(a, b error) int {
+		one, _ := errors.AsType[Mistake](a)
+		other, _ := errors.AsType[Mistake](b)
+		return cmp.Compare(one.Line, other.Line)
+	})
+	return errors.Join(r.errs...)
+}
 
 // nearest is the name that key was likely meant to be; empty: none is near.
 func nearest(key string, names []string) string {
 	best, distance := "", max(2, len(key)/3)+1
+	for _, name := range names {
+		if len(key) > 2 && strings.HasPrefix(strings.ToLower(name), strings.ToLower(key)) {
+			return name
+		}
+	}
 	for _, name := range names {
 		if d := Edits(strings.ToLower(key), strings.ToLower(name)); d < distance {
 			best, distance = name, d

@@ -89,6 +89,9 @@ func parseHours(text string) (from, to int, err error) {
 	if err != nil || !ok || from == 24*60 {
 		return 0, 0, fmt.Errorf("%q are no hours: write for example 07:30-19:00", text)
 	}
+	if from == to {
+		return 0, 0, fmt.Errorf("%q has no length: write for example 07:30-19:00, or 00:00-24:00 for the whole day", text)
+	}
 	return from, to % (24 * 60), nil
 }
 

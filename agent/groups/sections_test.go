@@ -52,11 +52,12 @@ func TestSections(t *testing.T) {
 
 func TestMistakesInSections(t *testing.T) {
 	for text, want := range map[string][]string{
-		"nova: {groups: [{}, {flavor: a}, {}]}": {"nova: groups[0].flavor: name one", "groups[2].flavor"},
+		"nova: {groups: [{}, {flavor: a}, {}]}": {"nova.groups[0].flavor: name one", "groups[2].flavor"},
 		"nova: [a]":                             {"nova: ", "cannot unmarshal array"},
 		"nvoa: {groups: []}":                    {"nvoa", "did you mean nova?"},
-		"magnum: {}":                            {"magnum"},
-		"nova: {groups: [{}]}\ngroups: {w: {prize: 1}}": {"nova: groups[0].flavor", "groups.w.prize"},
+		"nova: {groups: [{flavor: a, labels: {\"a b\": c}}]}": {"nova.groups[0].labels.a b", "no key of a label"},
+		"magnum: {}": {"magnum"},
+		"nova: {groups: [{}]}\ngroups: {w: {prize: 1}}": {"nova.groups[0].flavor", "groups.w.prize"},
 		"nova: {a: 1}\nnova: {b: 2}":                    {"already set"},
 	} {
 		f, err := Parse([]byte(text), readers(map[string]string{}))

@@ -18,12 +18,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 )
 
 const (
@@ -38,7 +38,7 @@ const (
 )
 
 // credential are the steps to the agent's own kubeconfig.
-func (h Host) credential(admin *rest.Config, client kubernetes.Interface, now time.Time) ([]Step, error) {
+func (h Host) credential(admin *rest.Config, client *kube.Client, now time.Time) ([]Step, error) {
 	kubeconfig, err := h.kubeconfig(admin)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (h Host) credential(admin *rest.Config, client kubernetes.Interface, now ti
 
 // certificate is the step to a client certificate that is good for a third of its lifetime
 // or more.
-func (h Host) certificate(client kubernetes.Interface, admin *rest.Config, now time.Time) Step {
+func (h Host) certificate(client *kube.Client, admin *rest.Config, now time.Time) Step {
 	const about = "certificate"
 	why := "there is none"
 	if data, err := os.ReadFile(h.path(clientFile)); err == nil {
@@ -95,7 +95,7 @@ func usable(data []byte, admin *rest.Config, now time.Time) (end time.Time, why 
 }
 
 // sign has the cluster sign a new key, and returns the certificate with the key.
-func sign(ctx context.Context, client kubernetes.Interface) ([]byte, error) {
+func sign(ctx context.Context, client *kube.Client) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, signedWithin, errors.New("the certificate was not signed in time: see that kube-controller-manager runs with --cluster-signing-cert-file (crictl ps)"))
 	defer cancel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -135,7 +135,7 @@ func sign(ctx context.Context, client kubernetes.Interface) ([]byte, error) {
 }
 
 // signed waits for the certificate of an approved request.
-func signed(ctx context.Context, client kubernetes.Interface, csr *certificatesv1.CertificateSigningRequest) ([]byte, error) {
+func signed(ctx context.Context, client *kube.Client, csr *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	watch, err := client.CertificatesV1().CertificateSigningRequests().Watch(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", csr.Name).String(), ResourceVersion: csr.ResourceVersion})
 	if err != nil {

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/secret"
 )
 
 // AdminConf is kubeadm's kubeconfig.
@@ -39,7 +40,7 @@ func (h Host) ready() error {
 }
 
 // admin makes the administrator's client.
-func (o Options) admin(ctx context.Context) (*rest.Config, kubernetes.Interface, error) {
+func (o Options) admin(ctx context.Context) (*rest.Config, *kube.Client, error) {
 	if _, err := os.Stat(o.AdminConf); err != nil {
 		return nil, nil, fmt.Errorf("%w: run this on a control-plane machine of kubeadm as root, or name an administrator's kubeconfig with --kubeconfig", err)
 	}
@@ -154,10 +155,10 @@ func Uninstall(ctx context.Context, h Host, o Options) ([]Step, error) {
 // statusPage is the ConfigMap that Cluster Autoscaler and the agent report in.
 const statusPage = "cluster-autoscaler-status"
 
-// leavings is the step that deletes the agent's Lease, join tokens and status page in
-// kube-system. A status page that a Cluster Autoscaler writes stays.
-func leavings(client kubernetes.Interface) Step {
-	return change("cluster", "delete the agent's Lease, join tokens and status page in kube-system", func(ctx context.Context) error {
+// leavings is the step that deletes the agent's Lease, join tokens, join information and
+// status page in kube-system. A status page that a Cluster Autoscaler writes stays.
+func leavings(client *kube.Client) Step {
+	return change("cluster", "delete the agent's Lease, join tokens, join information and status page in kube-system", func(ctx context.Context) error {
 		const ns = "kube-system"
 		core, all := client.CoreV1(), metav1.DeleteOptions{}
 		errs := []error{ignoreNotFound(client.CoordinationV1().Leases(ns).Delete(ctx, User, all))}
@@ -165,6 +166,11 @@ func leavings(client kubernetes.Interface) Step {
 		ours := err == nil && !slices.ContainsFunc(page.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager != User })
 		if ours {
 			err = core.ConfigMaps(ns).Delete(ctx, statusPage, all)
+		}
+		errs = append(errs, ignoreNotFound(err))
+		info, err := core.Secrets(ns).Get(ctx, secret.Name, metav1.GetOptions{})
+		if err == nil && info.Labels[secret.Label] != "" {
+			err = core.Secrets(ns).Delete(ctx, secret.Name, all)
 		}
 		errs = append(errs, ignoreNotFound(err))
 		secrets, err := core.Secrets(ns).List(ctx, metav1.ListOptions{FieldSelector: "type=bootstrap.kubernetes.io/token"})

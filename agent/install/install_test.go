@@ -14,6 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/secret"
 )
 
 // bare is a machine without systemd or Kubernetes.
@@ -140,11 +143,28 @@ func TestLeavings(t *testing.T) {
 	token := func(name string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: meta(name, "x"), Type: "bootstrap.kubernetes.io/token"}
 	}
+	information := func(labels map[string]string) *corev1.Secret {
+		x := &corev1.Secret{ObjectMeta: meta(secret.Name, "x")}
+		x.Labels = labels
+		return x
+	}
+	for _, c := range []struct {
+		labels map[string]string
+		stays  bool
+	}{{map[string]string{secret.Label: "true"}, false}, {nil, true}} {
+		client := fake.NewClientset(information(c.labels))
+		if err := leavings(kubetest.Client(client)).do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.CoreV1().Secrets("kube-system").Get(t.Context(), secret.Name, metav1.GetOptions{}); (err == nil) != c.stays {
+			t.Errorf("the join information with labels %v: %v", c.labels, err)
+		}
+	}
 	for manager, stays := range map[string]bool{"autoscaler-agent": false, "cluster-autoscaler": true} {
 		client := fake.NewClientset(token("bootstrap-token-asa007"), token("bootstrap-token-asatru"), token("bootstrap-token-abcdef"),
 			&corev1.ConfigMap{ObjectMeta: meta("cluster-autoscaler-status", manager)},
 			&coordinationv1.Lease{ObjectMeta: meta("autoscaler-agent", "x")}, &coordinationv1.Lease{ObjectMeta: meta("cluster-autoscaler", "x")})
-		if err := leavings(client).do(t.Context()); err != nil {
+		if err := leavings(kubetest.Client(client)).do(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		left := []string{}

@@ -9,10 +9,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/units"
 )
 
@@ -66,14 +66,14 @@ const fieldManager = "autoscaler-agent-install"
 
 // apply is the step that brings the cluster's objects to the manifests (server-side apply).
 // Policies come before the rights that they narrow.
-func apply(client kubernetes.Interface, files ...string) (Step, error) {
+func apply(client *kube.Client, files ...string) (Step, error) {
 	list, err := manifests(files...)
 	if err != nil {
 		return Step{}, err
 	}
 	return change("cluster", fmt.Sprintf("apply %d objects of %s", len(list), strings.Join(files, ", ")), func(ctx context.Context) error {
 		for _, o := range list {
-			err := client.Discovery().RESTClient().Patch(types.ApplyPatchType).AbsPath(o.path()).
+			err := client.REST.Patch(types.ApplyPatchType).AbsPath(o.path()).
 				Param("fieldManager", fieldManager).Param("force", "true").
 				SetHeader("Accept", "application/json").Body(o.data).Do(ctx).Error()
 			if apierrors.IsNotFound(err) && strings.Contains(o.APIVersion, "admissionregistration") {
@@ -88,14 +88,14 @@ func apply(client kubernetes.Interface, files ...string) (Step, error) {
 }
 
 // withdraw is the step that deletes the objects of the manifests, rights first.
-func withdraw(client kubernetes.Interface, files ...string) (Step, error) {
+func withdraw(client *kube.Client, files ...string) (Step, error) {
 	list, err := manifests(files...)
 	if err != nil {
 		return Step{}, err
 	}
 	return change("cluster", fmt.Sprintf("delete %d objects of %s", len(list), strings.Join(files, ", ")), func(ctx context.Context) error {
 		for i := len(list) - 1; i >= 0; i-- {
-			err := client.Discovery().RESTClient().Delete().AbsPath(list[i].path()).SetHeader("Accept", "application/json").Do(ctx).Error()
+			err := client.REST.Delete().AbsPath(list[i].path()).SetHeader("Accept", "application/json").Do(ctx).Error()
 			if err != nil && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("%s %s: %s", list[i].Kind, list[i].Metadata.Name, apierror.Text(err))
 			}

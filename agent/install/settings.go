@@ -11,10 +11,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
 	"github.com/autoscaler-agent/autoscaler-agent/units"
 )
@@ -28,7 +28,7 @@ const metadataWithin = 2 * time.Second
 
 // environment is the step to agent.env: the settings of the operator and the settings that were found, with
 // each line that is there already left as it is.
-func (h Host) environment(ctx context.Context, o Options, client kubernetes.Interface) (Step, error) {
+func (h Host) environment(ctx context.Context, o Options, client *kube.Client) (Step, error) {
 	data, err := h.readIf(envFile)
 	if err != nil {
 		return Step{}, err
@@ -86,7 +86,7 @@ func pairs(list []Setting) (out [][2]string) {
 
 // detect finds the settings that has does not name: the cloud, and on AWS the region and
 // the cluster's name by the tags of its groups.
-func detect(ctx context.Context, client kubernetes.Interface, has map[string]string) ([]Setting, error) {
+func detect(ctx context.Context, client *kube.Client, has map[string]string) ([]Setting, error) {
 	const (
 		name      = config.Prefix + "_PROVIDER"
 		awsName   = config.Prefix + "_AWS_CLUSTER_NAME"
@@ -130,7 +130,7 @@ func detect(ctx context.Context, client kubernetes.Interface, has map[string]str
 }
 
 // clusterName is kubeadm's, empty where it cannot be read.
-func clusterName(ctx context.Context, client kubernetes.Interface) string {
+func clusterName(ctx context.Context, client *kube.Client) string {
 	m, err := client.CoreV1().ConfigMaps("kube-system").Get(ctx, "kubeadm-config", metav1.GetOptions{})
 	if err != nil {
 		return ""

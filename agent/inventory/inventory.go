@@ -24,48 +24,36 @@ type Inventory struct {
 	timeout time.Duration // of one read
 	log     *logrus.Entry
 
+	// Requests counts the requests to the cloud so far. With it, reads of waiting groups
+	// are bounded by a budget of requests; nil: by their period alone.
+	Requests func() int64
+
 	logged  failures // the failures logged last; only Run uses it
 	reads   singleflight.Group
-	refresh chan struct{}
+	wake    chan struct{}
 	changed chan struct{}
 
-	mu          sync.Mutex
-	fastPolling bool
-	groups      []cluster.NodeGroup // last good facts; immutable once stored
-	version     int                 // counts changes of groups other than their read times
-	specs       map[cluster.InstanceID]string
-	readAt      time.Time // of the last read that returned any group; zero: never
-	err         error     // of the last read
-	failedReads int       // consecutive reads without any group
+	mu      sync.Mutex
+	pace    pace
+	groups  []cluster.NodeGroup // last good facts; immutable once stored
+	version int                 // counts changes of groups other than their read times
+	specs   map[cluster.InstanceID]string
+	readAt  time.Time // of the last whole read that returned any group; zero: never
+	err     error     // of the last whole read
 }
 
-// New makes an inventory that reads once per fast while instances come or go, and once
-// per slow otherwise. One read takes at most timeout.
+// New makes an inventory that reads all groups once per slow, and those with instances that
+// come or go (SetWaiting) once per fast. One read takes at most limit.
 func New(cloud provider.Provider, fast, slow, limit time.Duration, log *logrus.Entry) *Inventory {
 	return &Inventory{
 		cloud: cloud, fast: fast, slow: slow, timeout: limit, log: log,
-		refresh: make(chan struct{}, 1), changed: make(chan struct{}, 1),
-		specs: map[cluster.InstanceID]string{},
+		wake: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+		specs: map[cluster.InstanceID]string{}, pace: newPace(fast, slow),
 	}
 }
 
 // Changed receives after a read that differed from the one before.
 func (i *Inventory) Changed() <-chan struct{} { return i.changed }
-
-// Refresh makes Run read at once, for example after an action.
-func (i *Inventory) Refresh() { notify(i.refresh) }
-
-// SetFastPolling sets the period of Run: fast while instances are expected to come or
-// go.
-func (i *Inventory) SetFastPolling(on bool) {
-	i.mu.Lock()
-	was := i.fastPolling
-	i.fastPolling = on
-	i.mu.Unlock()
-	if on && !was {
-		i.Refresh()
-	}
-}
 
 // Groups returns the node groups as read at most maxAge ago. It reads the cloud when
 // they are older, when maxAge is 0, or when the last read failed for a reason that may
@@ -120,51 +108,70 @@ func (i *Inventory) Current() ([]cluster.NodeGroup, int) {
 	return i.groups, i.version
 }
 
-// Run reads the cloud until ctx ends, with the period that SetFastPolling sets. While no
-// group at all can be read, the period doubles with each read, up to the slow one. Run
-// never returns an error: a restart does not help against a cloud that does not answer.
+// Run reads the cloud until ctx ends: all groups once per slow period, those that wait for
+// instances once per fast period, as far as the budget of requests allows. While no group at
+// all can be read, the period of the whole reads goes from fast to slow, doubling each time.
+// Run never returns an error: a restart does not help against a cloud that does not answer.
 func (i *Inventory) Run(ctx context.Context, beat func()) error {
 	for {
-		_, err := i.Groups(ctx, 0)
+		i.mu.Lock()
+		now := time.Now()
+		next := i.pace.next(now)
+		i.mu.Unlock()
+		if next.at.After(now) {
+			wait := time.NewTimer(next.at.Sub(now))
+			select {
+			case <-ctx.Done():
+			case <-i.wake:
+			case <-wait.C:
+			}
+			wait.Stop()
+			if ctx.Err() != nil {
+				return nil
+			}
+			continue
+		}
+		if next.only != nil {
+			i.readSome(ctx, next.only)
+		} else if _, err := i.Groups(ctx, 0); ctx.Err() == nil {
+			i.logFailures(err)
+		}
 		if ctx.Err() != nil {
 			return nil
 		}
-		i.logFailures(err)
 		beat()
-		wait := time.NewTimer(i.period())
-		select {
-		case <-ctx.Done():
-			wait.Stop()
-			return nil
-		case <-i.refresh:
-			wait.Stop()
-		case <-wait.C:
-		}
 	}
 }
 
-func (i *Inventory) period() time.Duration {
+// requests is the number of requests so far.
+func (i *Inventory) requests() int64 {
+	if i.Requests == nil {
+		return 0
+	}
+	return i.Requests()
+}
+
+// readSome reads some groups. Its failures mark those groups; a whole read follows and tells
+// of them.
+func (i *Inventory) readSome(ctx context.Context, only []cluster.GroupID) {
+	bounded, cancel := context.WithTimeout(ctx, i.timeout)
+	defer cancel()
+	began, before := time.Now(), i.requests()
+	got, err := i.cloud.Groups(provider.WithOnly(bounded, only))
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	pace := i.slow
-	if i.fastPolling || i.readAt.IsZero() {
-		pace = i.fast
-	}
-	for n := 0; n < i.failedReads && pace < i.slow; n++ {
-		pace *= 2
-	}
-	return min(pace, i.slow)
+	i.pace.readSome(began, time.Now(), only, i.requests()-before, err)
+	i.take(mergeSome(i.groups, got, only, err), false)
 }
 
 func (i *Inventory) read(ctx context.Context) {
+	began, before := time.Now(), i.requests()
 	got, err := i.cloud.Groups(ctx)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	// An error of one cloud or group must not slow down the reads of the others.
-	live := slices.ContainsFunc(got, func(g cluster.NodeGroup) bool { return g.Stale == "" })
-	if i.failedReads++; err == nil || live {
-		i.failedReads = 0
-	}
+	live := err == nil || slices.ContainsFunc(got, func(g cluster.NodeGroup) bool { return g.Stale == "" })
+	i.pace.readAll(began, time.Now(), i.requests()-before, live, err)
 	i.err = err
 	first := i.readAt.IsZero()
 	next := mergeGroups(i.groups, got, err)
@@ -174,6 +181,11 @@ func (i *Inventory) read(ctx context.Context) {
 	if err == nil {
 		i.logRemovedGroups(next)
 	}
+	i.take(next, first)
+}
+
+// take stores what a read has told. The caller holds the mutex.
+func (i *Inventory) take(next []cluster.NodeGroup, first bool) {
 	i.recordSpecs(next, first)
 	if !sameFacts(i.groups, next) || first {
 		notify(i.changed)

@@ -132,7 +132,7 @@ func TestPace(t *testing.T) {
 		if n := reads(5 * time.Minute); n != 10 {
 			t.Errorf("%d reads in 5 idle minutes, want 10", n)
 		}
-		i.SetFastPolling(true)
+		i.SetWaiting(Waiting{Groups: map[cluster.GroupID]time.Time{"g": {}}})
 		if n := reads(61 * time.Second); n < 30 || n > 32 {
 			t.Errorf("%d reads in a busy minute, want about 31", n)
 		}
@@ -206,7 +206,7 @@ func TestOneFailingCloudDoesNotSlowTheOthers(t *testing.T) {
 		boom := &provider.Error{Provider: "a", Kind: provider.Transient, Err: errors.New("down")}
 		c := &cloud{groups: []cluster.NodeGroup{{ID: "g"}, {ID: "h", Stale: "down"}}, err: boom}
 		i := inventory(c)
-		i.SetFastPolling(true)
+		i.SetWaiting(Waiting{Groups: map[cluster.GroupID]time.Time{"g": {}}})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- i.Run(ctx, func() {}) }()

@@ -37,6 +37,30 @@ func mergeGroups(old, got []cluster.NodeGroup, err error) []cluster.NodeGroup {
 	return out
 }
 
+// mergeSome replaces the groups that a read of some tells of, unless a whole read has been
+// newer. Groups come and go with whole reads only, and a group that is stale is stale until a
+// whole read: only that one sees what is wrong between two groups.
+func mergeSome(old, got []cluster.NodeGroup, only []cluster.GroupID, err error) []cluster.NodeGroup {
+	byID := make(map[cluster.GroupID]cluster.NodeGroup, len(got))
+	for _, g := range got {
+		byID[g.ID] = g
+	}
+	out := slices.Clone(old)
+	for i, was := range old {
+		now, ok := byID[was.ID]
+		switch {
+		case ok && !now.ReadAt.Before(was.ReadAt):
+			out[i] = mergeGroup(was, now)
+			if was.Stale != "" {
+				out[i].Stale = was.Stale
+			}
+		case !ok && err != nil && slices.Contains(only, was.ID):
+			out[i].Stale = "not read: " + firstLine(err)
+		}
+	}
+	return out
+}
+
 // mergeGroup keeps the facts of a group that the new read could not tell, each kind by
 // itself: membership, template, failures.
 func mergeGroup(was, now cluster.NodeGroup) cluster.NodeGroup {

@@ -19,13 +19,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
@@ -49,41 +48,39 @@ type Server struct {
 	Signer     *csrsigner.Service   // nil: switched off
 	Cleaner    *nodecleaner.Service // nil: switched off
 	Flight     io.WriterTo          // the recorded rounds
+	// SettingsFault says why groups.yaml as it is now is not in force; nil: nobody knows.
+	SettingsFault func() string
 	// Policy is the one in force, Memory the engine's after the last round, Last the plan of
 	// the last round and its time.
 	Policy func(now time.Time) decision.Policy
 	Memory func() decision.Memory
 	Last   func() (decision.Plan, time.Time)
+	// History is what the page draws.
+	History *history.History
+	// Unready says what the agent waits for before its services work; empty: nothing.
+	Unready func() string
 }
 
-// ServeMetrics serves /metrics, /health-check and /healthz on Config.Listen.
+// ServeMetrics serves what metrics describes on Config.Listen.
 func (s *Server) ServeMetrics(ctx context.Context, beat func()) error {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.Metrics.Registry(), promhttp.HandlerOpts{}))
-	health := func(w http.ResponseWriter, _ *http.Request) {
-		if late := s.Heartbeats.Late(time.Now()); len(late) > 0 {
-			http.Error(w, fmt.Sprintf("late: %v", late), http.StatusInternalServerError)
-			return
-		}
-		_, _ = w.Write([]byte("OK\n")) // the client is gone when this fails
-	}
-	mux.HandleFunc("GET /health-check", health)
-	mux.HandleFunc("GET /healthz", health)
 	listener, err := net.Listen("tcp", s.Config.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for metrics: %w (set %s_LISTEN to a free address, or to off)", err, config.Prefix)
 	}
-	return serve(ctx, listener, mux, beat)
+	return serve(ctx, listener, s.metrics(), beat)
 }
 
 // ServeSocket serves the local API on Config.Socket, for its own user and group only.
 func (s *Server) ServeSocket(ctx context.Context, beat func()) error {
 	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.exposition())
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.status()) })
 	mux.HandleFunc("GET /plan", func(w http.ResponseWriter, _ *http.Request) {
 		p, _ := plan.Decide(s.Observer.ReadOnlySnapshot(), s.Memory(), s.Policy(time.Now()))
 		writeJSON(w, p.Data())
 	})
+	mux.HandleFunc("GET "+HistoryPath, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.History.View(time.Now())) })
+	mux.HandleFunc("GET "+PagePath, s.servePage)
 	mux.HandleFunc("GET /explain", s.serveExplain)
 	mux.HandleFunc("GET "+NamesPath, s.serveNames)
 	mux.HandleFunc("GET /flight", s.serveFlight)

@@ -18,7 +18,8 @@ type Status struct {
 	Acting   bool            `json:"acting"`
 	Why      string          `json:"why,omitempty"` // why it does not act
 	Stale    string          `json:"stale,omitempty"`
-	Cloud    string          `json:"cloud,omitempty"` // what is wrong with the last read
+	Settings string          `json:"settings,omitempty"` // why groups.yaml as it is now is not in force
+	Cloud    string          `json:"cloud,omitempty"`    // what is wrong with the last read
 	CloudAt  time.Time       `json:"cloudAt,omitzero"`
 	Late     []string        `json:"late,omitempty"`
 	Services []string        `json:"services"`
@@ -49,6 +50,19 @@ type GroupStatus struct {
 	Failures  []string `json:"failures,omitempty"`
 }
 
+// Remark is the most important thing that an operator should know of the group; empty:
+// nothing.
+func (g *GroupStatus) Remark() string {
+	for _, list := range [][]string{{g.Stale, g.Paused, g.Busy, g.Keeps, g.Template}, g.Failures, g.Warnings} {
+		for _, text := range list {
+			if text != "" {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
 // groupStatus sums up one group.
 func groupStatus(g cluster.NodeGroup) GroupStatus {
 	out := GroupStatus{ID: string(g.ID), Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Stale: g.Stale, Paused: g.Paused, Busy: g.Busy, Keeps: g.Keeps,
@@ -71,6 +85,9 @@ func groupStatus(g cluster.NodeGroup) GroupStatus {
 func (s *Server) status() Status {
 	out := Status{Version: version.Current(), Node: s.Node, Since: s.Since, Stale: s.Observer.Stale(), Services: s.Services}
 	out.Acting, out.Why = s.Leadership.MayAct()
+	if s.SettingsFault != nil {
+		out.Settings = s.SettingsFault()
+	}
 	groups, at, err := s.Inventory.Last()
 	out.CloudAt = at
 	if err != nil {

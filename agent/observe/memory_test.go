@@ -17,11 +17,10 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
 )
 
@@ -73,9 +72,9 @@ func fullPod(i int) *corev1.Pod {
 
 // streamPods serves a list of n pods as a stream of protobuf events, as an API server does.
 func streamPods(tb testing.TB, n int) *rest.Config {
-	info, _ := apiruntime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), apiruntime.ContentTypeProtobuf)
-	pods := scheme.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion)
-	events := scheme.Codecs.EncoderForVersion(info.StreamSerializer.Serializer, corev1.SchemeGroupVersion)
+	info, _ := apiruntime.SerializerInfoForMediaType(kube.Codecs.SupportedMediaTypes(), apiruntime.ContentTypeProtobuf)
+	pods := kube.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion)
+	events := kube.Codecs.EncoderForVersion(info.StreamSerializer.Serializer, corev1.SchemeGroupVersion)
 	ends := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("sendInitialEvents") != "true" {
@@ -111,7 +110,7 @@ func BenchmarkPodMemory(b *testing.B) {
 	for _, nodes := range []int{1000, 5000} {
 		b.Run(fmt.Sprintf("N=%d", nodes), func(b *testing.B) {
 			pods := nodes * podsPerNode
-			client, err := kubernetes.NewForConfig(streamPods(b, pods))
+			client, err := kube.New(streamPods(b, pods))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -140,7 +139,7 @@ func BenchmarkPodMemory(b *testing.B) {
 // as much, and so does a store that keeps decoded Pods.
 func TestPodMemory(t *testing.T) {
 	const pods = 1500
-	client, err := kubernetes.NewForConfig(streamPods(t, pods))
+	client, err := kube.New(streamPods(t, pods))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,15 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
 )
@@ -30,15 +28,15 @@ import (
 type Config struct {
 	// Fast and Slow are the periods of reading the cloud: while instances come or go,
 	// and otherwise.
-	Fast time.Duration `default:"2s" range:"100ms.."`
-	Slow time.Duration `default:"30s"`
+	Fast time.Duration `default:"2s" range:"100ms.." desc:"Time between two reads of the cloud while machines come or go."`
+	Slow time.Duration `default:"30s" desc:"Time between two reads of the cloud otherwise."`
 	// Timeout bounds one read of the cloud.
-	Timeout time.Duration `default:"25s" range:"1s.."`
+	Timeout time.Duration `default:"25s" range:"1s.." desc:"Longest time of one read of the cloud."`
 	// StaleAfter is how long the API server may be silent before its facts count as
 	// old. The Lease is renewed every 2 s, so silence is noticed.
-	StaleAfter time.Duration `split_words:"true" default:"15s"`
+	StaleAfter time.Duration `split_words:"true" default:"15s" desc:"Silence of the API server after which its facts count as old."`
 	// Schedulers are the scheduler names whose Unschedulable verdict is understood.
-	Schedulers []string `default:"default-scheduler"`
+	Schedulers []string `default:"default-scheduler" desc:"Schedulers whose verdict Unschedulable asks for machines, comma-separated."`
 }
 
 // The urgencies of a wake-up.
@@ -54,7 +52,7 @@ type Observer struct {
 	log       *logrus.Entry
 	inventory *inventory.Inventory
 	store     *store.Store
-	shared    informers.SharedInformerFactory
+	shared    *kube.Informers
 	pods      *podWatch
 	synced    []cache.InformerSynced
 	wakes     map[store.Urgency]chan struct{}
@@ -68,9 +66,9 @@ type Observer struct {
 	loggedAdvice  map[cluster.GroupID]string // the advice logged last, by group
 }
 
-// New builds the informers. shared is the factory that the other services use too, with
+// New builds the informers. shared are the informers that the other services use too, with
 // convert.Strip as its transform. Pods have a watch of their own (podWatch).
-func New(cfg Config, client kubernetes.Interface, shared informers.SharedInformerFactory, inv *inventory.Inventory, log *logrus.Entry) (*Observer, error) {
+func New(cfg Config, client *kube.Client, shared *kube.Informers, inv *inventory.Inventory, log *logrus.Entry) (*Observer, error) {
 	o := &Observer{
 		cfg: cfg, log: log, inventory: inv, store: store.New(cfg.Schedulers), shared: shared,
 		wakes:         map[store.Urgency]chan struct{}{store.Soon: make(chan struct{}, 1), store.Later: make(chan struct{}, 1)},
@@ -82,25 +80,25 @@ func New(cfg Config, client kubernetes.Interface, shared informers.SharedInforme
 	o.pods = newPodWatch(livePods(client), s, o.Wake, func(err error) { o.watchFailed("pods", o.pods.reflector, err) })
 	o.synced = append(o.synced, o.pods.hasSynced)
 	return o, errors.Join(
-		watch(o, "nodes", shared.Core().V1().Nodes().Informer(), s.PutNode, func(n *corev1.Node) store.Urgency { return s.DeleteNode(cluster.NodeName(n.Name)) }),
-		watch(o, "daemonsets", shared.Apps().V1().DaemonSets().Informer(), s.PutDaemonSet, func(d *appsv1.DaemonSet) store.Urgency {
+		watch(o, "nodes", shared.Nodes(), s.PutNode, func(n *corev1.Node) store.Urgency { return s.DeleteNode(cluster.NodeName(n.Name)) }),
+		watch(o, "daemonsets", shared.DaemonSets(), s.PutDaemonSet, func(d *appsv1.DaemonSet) store.Urgency {
 			return s.DeleteDaemonSet(cluster.PodKey(d.Namespace + "/" + d.Name))
 		}),
-		watch(o, "replicasets", shared.Apps().V1().ReplicaSets().Informer(), s.PutReplicaSet, func(r *appsv1.ReplicaSet) store.Urgency { return s.DeleteController(cluster.UID(r.UID)) }),
-		watch(o, "statefulsets", shared.Apps().V1().StatefulSets().Informer(), s.PutStatefulSet, func(set *appsv1.StatefulSet) store.Urgency { return s.DeleteController(cluster.UID(set.UID)) }),
-		watch(o, "jobs", shared.Batch().V1().Jobs().Informer(), s.PutJob, func(j *batchv1.Job) store.Urgency { return s.DeleteController(cluster.UID(j.UID)) }),
-		watch(o, "poddisruptionbudgets", shared.Policy().V1().PodDisruptionBudgets().Informer(), s.PutBudget, func(b *policyv1.PodDisruptionBudget) store.Urgency {
+		watch(o, "replicasets", shared.ReplicaSets(), s.PutReplicaSet, func(r *appsv1.ReplicaSet) store.Urgency { return s.DeleteController(cluster.UID(r.UID)) }),
+		watch(o, "statefulsets", shared.StatefulSets(), s.PutStatefulSet, func(set *appsv1.StatefulSet) store.Urgency { return s.DeleteController(cluster.UID(set.UID)) }),
+		watch(o, "jobs", shared.Jobs(), s.PutJob, func(j *batchv1.Job) store.Urgency { return s.DeleteController(cluster.UID(j.UID)) }),
+		watch(o, "poddisruptionbudgets", shared.PodDisruptionBudgets(), s.PutBudget, func(b *policyv1.PodDisruptionBudget) store.Urgency {
 			return s.DeleteBudget(b.Namespace + "/" + b.Name)
 		}),
-		watch(o, "namespaces", shared.Core().V1().Namespaces().Informer(), s.PutNamespace, func(n *corev1.Namespace) store.Urgency { return s.DeleteNamespace(n.Name) }),
-		watch(o, "persistentvolumeclaims", shared.Core().V1().PersistentVolumeClaims().Informer(), s.PutClaim, func(c *corev1.PersistentVolumeClaim) store.Urgency {
+		watch(o, "namespaces", shared.Namespaces(), s.PutNamespace, func(n *corev1.Namespace) store.Urgency { return s.DeleteNamespace(n.Name) }),
+		watch(o, "persistentvolumeclaims", shared.PersistentVolumeClaims(), s.PutClaim, func(c *corev1.PersistentVolumeClaim) store.Urgency {
 			return s.DeleteClaim(c.Namespace + "/" + c.Name)
 		}),
-		watch(o, "persistentvolumes", shared.Core().V1().PersistentVolumes().Informer(), s.PutVolume, func(v *corev1.PersistentVolume) store.Urgency { return s.DeleteVolume(v.Name) }),
-		watch(o, "storageclasses", shared.Storage().V1().StorageClasses().Informer(), s.PutStorageClass, func(c *storagev1.StorageClass) store.Urgency { return s.DeleteStorageClass(c.Name) }),
-		watch(o, "csidrivers", shared.Storage().V1().CSIDrivers().Informer(), s.PutCSIDriver, func(d *storagev1.CSIDriver) store.Urgency { return s.DeleteCSIDriver(d.Name) }),
-		watch(o, "volumeattachments", shared.Storage().V1().VolumeAttachments().Informer(), s.PutAttachment, func(v *storagev1.VolumeAttachment) store.Urgency { return s.DeleteAttachment(v.Name) }),
-		watch(o, "csinodes", shared.Storage().V1().CSINodes().Informer(), s.PutCSINode, func(n *storagev1.CSINode) store.Urgency { return s.DeleteCSINode(cluster.NodeName(n.Name)) }),
+		watch(o, "persistentvolumes", shared.PersistentVolumes(), s.PutVolume, func(v *corev1.PersistentVolume) store.Urgency { return s.DeleteVolume(v.Name) }),
+		watch(o, "storageclasses", shared.StorageClasses(), s.PutStorageClass, func(c *storagev1.StorageClass) store.Urgency { return s.DeleteStorageClass(c.Name) }),
+		watch(o, "csidrivers", shared.CSIDrivers(), s.PutCSIDriver, func(d *storagev1.CSIDriver) store.Urgency { return s.DeleteCSIDriver(d.Name) }),
+		watch(o, "volumeattachments", shared.VolumeAttachments(), s.PutAttachment, func(v *storagev1.VolumeAttachment) store.Urgency { return s.DeleteAttachment(v.Name) }),
+		watch(o, "csinodes", shared.CSINodes(), s.PutCSINode, func(n *storagev1.CSINode) store.Urgency { return s.DeleteCSINode(cluster.NodeName(n.Name)) }),
 	)
 }
 
@@ -137,9 +135,9 @@ func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, 
 }
 
 // Start starts the informers and returns at once.
-func (o *Observer) Start(stop <-chan struct{}) {
-	o.shared.Start(stop)
-	go o.pods.run(wait.ContextForChannel(stop))
+func (o *Observer) Start(ctx context.Context) {
+	o.shared.Start(ctx)
+	go o.pods.run(ctx)
 }
 
 // WaitForSync returns when every watch has delivered its initial list, or when ctx ends.

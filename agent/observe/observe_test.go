@@ -10,11 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 	cloud "github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
@@ -28,13 +29,13 @@ func start(ctx context.Context, objects ...runtime.Object) (*observe.Observer, *
 	groups := cloud.New(time.Now())
 	groups.AddGroup(cluster.NodeGroup{ID: "workers", Min: 1, Max: 5, Target: 2, Template: cluster.Template{Spec: "v1"}})
 	reads := inventory.New(groups, time.Second, time.Minute, time.Minute, log)
-	client := fake.NewClientset(objects...)
-	shared := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(convert.Strip))
+	client := kubetest.Client(fake.NewClientset(objects...))
+	shared := kube.NewInformers(client, convert.Strip)
 	o, err := observe.New(observe.Config{StaleAfter: time.Minute, Schedulers: []string{"default-scheduler"}}, client, shared, reads, log)
 	if err != nil {
 		return nil, nil, err
 	}
-	o.Start(ctx.Done())
+	o.Start(ctx)
 	if err := o.WaitForSync(ctx); err != nil {
 		return nil, nil, err
 	}

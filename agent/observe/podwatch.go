@@ -8,13 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	apiwatch "k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
 )
@@ -37,19 +35,9 @@ func newPodWatch(pods cache.ListerWatcher, s *store.Store, wake func(store.Urgen
 }
 
 // livePods lists and watches the pods that have not ended; the server filters them.
-func livePods(client kubernetes.Interface) cache.ListerWatcher {
+func livePods(client *kube.Client) cache.ListerWatcher {
 	const live = "status.phase!=Succeeded,status.phase!=Failed"
-	pods := client.CoreV1().Pods(metav1.NamespaceAll)
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = live
-			return pods.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-			o.FieldSelector = live
-			return pods.Watch(ctx, o)
-		},
-	}, client)
+	return kube.ListWatch(client, client.CoreV1().Pods(metav1.NamespaceAll), func(o *metav1.ListOptions) { o.FieldSelector = live })
 }
 
 // calmAfter is how long a watch must have lasted for the pauses to start anew.

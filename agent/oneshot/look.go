@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"k8s.io/client-go/informers"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -14,6 +13,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
@@ -58,13 +58,13 @@ func lookOnce(ctx context.Context, cfg config.Config, log *logrus.Logger) (look,
 	cloud = settings.Overlay(cloud, cfg.Kubelet.Reservation())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(convert.Strip))
+	shared := kube.NewInformers(client, convert.Strip)
 	reads := inventory.New(cloud, cfg.Observe.Fast, cfg.Observe.Slow, cfg.Observe.Timeout, log.WithField("service", "inventory"))
-	observer, err := observe.New(cfg.Observe, client, factory, reads, log.WithField("service", "observe"))
+	observer, err := observe.New(cfg.Observe, client, shared, reads, log.WithField("service", "observe"))
 	if err != nil {
 		return look{}, err
 	}
-	observer.Start(ctx.Done())
+	observer.Start(ctx)
 	synced, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	if err := observer.WaitForSync(synced); err != nil {

@@ -4,10 +4,9 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-
 	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 )
 
@@ -44,7 +43,7 @@ func RevokeJoinToken(ctx context.Context, cfg config.Config, id string) error {
 }
 
 // ownClient is a client with the agent's own rights.
-func ownClient(cfg config.Config) (kubernetes.Interface, error) {
+func ownClient(cfg config.Config) (*kube.Client, error) {
 	kubeconfig, err := clients.Rest(cfg, true)
 	if err != nil {
 		return nil, err

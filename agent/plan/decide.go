@@ -48,7 +48,7 @@ var steps = []struct {
 	{"collect the pods that want room", func(r *run) { r.Gather() }},
 	{"hold the pods that cannot be judged", func(r *run) { r.HoldUnknown() }},
 	{stepScaleUp, func(r *run) { r.down.SetApplied(r.up.Decide()) }},
-	{"empty the machines that the cloud ends", func(r *run) { r.down.DrainInterrupted() }},
+	{stepDrain, func(r *run) { r.down.DrainInterrupted() }},
 	{"go on with the nodes that carry a mark", func(r *run) { r.down.Resume() }},
 	{stepScaleDown, func(r *run) { r.down.Decide() }},
 	{"replace nodes by fewer or cheaper machines", func(r *run) { r.down.Consolidate() }},
@@ -56,9 +56,10 @@ var steps = []struct {
 	{stepFinish, func(r *run) { r.Finish() }},
 }
 
-// The steps that Explain stops before.
+// The steps that Explain stops before, and those that a phase begins with.
 const (
 	stepScaleUp   = "find room for them, and buy what is missing"
+	stepDrain     = "empty the machines that the cloud ends"
 	stepScaleDown = "mark nodes that nothing needs"
 	stepFinish    = "put reasons in order"
 )

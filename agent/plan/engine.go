@@ -19,6 +19,10 @@ import (
 // It relies on the promise of a Snapshot: its values are never written to after they were
 // handed in. Not safe for concurrent use.
 type Engine struct {
+	// Entered is told of each phase as it begins, so that a caller with a clock can time it;
+	// nil: nobody asks. An answer from memory has no phases.
+	Entered func(Phase)
+
 	policy decision.Policy
 	round  round.Cache
 	down   scaledown.Cache
@@ -51,6 +55,9 @@ func (e *Engine) Decide(s cluster.Snapshot, m decision.Memory, p decision.Policy
 	}
 	w := newRun(&e.round, &e.down, &s, &m, &p)
 	for _, step := range steps {
+		if phase, begins := phaseAt[step.name]; begins && e.Entered != nil {
+			e.Entered(phase)
+		}
 		step.do(w)
 	}
 	e.remember(w.State, m)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,10 +18,18 @@ type caMetrics struct {
 	healthiness *prometheus.GaugeVec
 	groups      *prometheus.GaugeVec
 	most        *prometheus.GaugeVec
+	cores       *prometheus.GaugeVec
+	coreLimits  *prometheus.GaugeVec
+	memory      *prometheus.GaugeVec
+	memoryLimit *prometheus.GaugeVec
 	unneeded    *prometheus.GaugeVec
 	unremovable *prometheus.GaugeVec
 	cooldown    *prometheus.GaugeVec
 	pending     *prometheus.GaugeVec
+	nap         *prometheus.GaugeVec
+	created     *prometheus.CounterVec
+	deleted     *prometheus.CounterVec
+	skipped     *prometheus.CounterVec
 	reaped      *prometheus.CounterVec
 	failedNodes *prometheus.CounterVec
 	latency     *prometheus.HistogramVec
@@ -30,6 +39,7 @@ type caMetrics struct {
 	arrived map[cluster.UID]bool           // nodes that an ask was met by
 	leaving map[cluster.NodeName]departure // nodes that this agent has marked
 	failed  map[cluster.GroupID]time.Time  // newest failure to start that was counted
+	atLimit map[limit]bool                 // limits that the last plan held something back at
 }
 
 // ask is one successful resize whose machines are awaited.
@@ -49,24 +59,63 @@ type departure struct {
 // awaitedFor bounds how long a machine is awaited for decision_to_ready_seconds.
 const awaitedFor = time.Hour
 
-func newCAMetrics(gauge func(name, help string, labels ...string) *prometheus.GaugeVec, counter func(name, help string, labels ...string) *prometheus.CounterVec,
-	histogram func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec) caMetrics {
+func newCAMetrics(r registrar) caMetrics {
 	seconds := []float64{5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 900}
 	return caMetrics{
-		backoff:     gauge("cluster_autoscaler_node_group_backoff_status", "1 while a node group is backed off, by cause.", "node_group", "reason"),
-		healthiness: gauge("cluster_autoscaler_node_group_healthiness", "1 while the facts of a node group are live.", "node_group"),
-		groups:      gauge("cluster_autoscaler_node_groups_count", "Node groups.", "node_group_type"),
-		most:        gauge("cluster_autoscaler_max_nodes_count", "Largest size of all node groups together, or the cluster's own limit where that is lower."),
-		unneeded:    gauge("cluster_autoscaler_unneeded_nodes_count", "Nodes that nothing needs."),
-		unremovable: gauge("cluster_autoscaler_unremovable_nodes_count", "Nodes that stay, by Cluster Autoscaler's reason, or the rule where it has none.", "reason"),
-		cooldown:    gauge("cluster_autoscaler_scale_down_in_cooldown", "1 while scale-down waits after a scale-up or a failure."),
-		pending:     gauge("cluster_autoscaler_pending_node_deletions", "Nodes that carry this agent's mark."),
-		reaped:      counter("cluster_autoscaler_old_unregistered_nodes_removed_count", "Instances removed that never became Nodes."),
-		failedNodes: counter("cluster_autoscaler_failed_node_creations_total", "Instances that the cloud could not start or that never joined, by cause.", "reason"),
-		latency:     histogram("cluster_autoscaler_node_removal_latency_seconds", "From the mark on a node to its instance's termination.", seconds, "deleted"),
-		ready:       histogram("autoscaler_decision_to_ready_seconds", "From a successful resize to a Ready node of it.", seconds),
-		arrived:     map[cluster.UID]bool{}, leaving: map[cluster.NodeName]departure{}, failed: map[cluster.GroupID]time.Time{},
+		backoff:     r.gauge("cluster_autoscaler_node_group_backoff_status", "1 while a node group is backed off, by cause; 0 without a cause while it is not.", "node_group", "reason"),
+		healthiness: r.gauge("cluster_autoscaler_node_group_healthiness", "1 while the facts of a node group are live.", "node_group"),
+		groups:      r.gauge("cluster_autoscaler_node_groups_count", "Node groups; this agent creates none itself (autoprovisioned).", "node_group_type"),
+		most:        r.gauge("cluster_autoscaler_max_nodes_count", "Largest size of all node groups together, or the cluster's own limit where that is lower."),
+		cores:       r.gauge("cluster_autoscaler_cluster_cpu_current_cores", "Cores of the Nodes that are not on their way out."),
+		coreLimits:  r.gauge("cluster_autoscaler_cpu_limits_cores", "Least and largest number of cores of the cluster that are configured; +Inf: no limit.", "direction"),
+		memory:      r.gauge("cluster_autoscaler_cluster_memory_current_bytes", "Memory of the Nodes that are not on their way out."),
+		memoryLimit: r.gauge("cluster_autoscaler_memory_limits_bytes", "Least and largest memory of the cluster that is configured; +Inf: no limit.", "direction"),
+		unneeded:    r.gauge("cluster_autoscaler_unneeded_nodes_count", "Nodes that nothing needs."),
+		unremovable: r.gauge("cluster_autoscaler_unremovable_nodes_count", "Nodes that stay, by Cluster Autoscaler's reason, or the rule where it has none.", "reason"),
+		cooldown:    r.gauge("cluster_autoscaler_scale_down_in_cooldown", "1 while scale-down waits after a scale-up or a failure."),
+		pending:     r.gauge("cluster_autoscaler_pending_node_deletions", "Nodes that carry this agent's mark."),
+		nap:         r.gauge("cluster_autoscaler_nap_enabled", "Always 0: this agent creates no node groups."),
+		created:     r.counter("cluster_autoscaler_created_node_groups_total", "Always 0: this agent creates no node groups."),
+		deleted:     r.counter("cluster_autoscaler_deleted_node_groups_total", "Always 0: this agent deletes no node groups."),
+		skipped:     r.counter("cluster_autoscaler_skipped_scale_events_count", "Plans that newly held something back at a limit, by direction and limit.", "direction", "reason"),
+		reaped:      r.counter("cluster_autoscaler_old_unregistered_nodes_removed_count", "Instances removed that never became Nodes."),
+		failedNodes: r.counter("cluster_autoscaler_failed_node_creations_total", "Instances that the cloud could not start or that never joined, by cause.", "reason"),
+		latency:     r.histogram("cluster_autoscaler_node_removal_latency_seconds", "From the mark on a node to its instance's termination (deleted=true), or until the mark was taken back (false).", seconds, "deleted"),
+		ready:       r.histogram("autoscaler_decision_to_ready_seconds", "From a successful resize to a Ready node of it.", seconds),
+		arrived:     map[cluster.UID]bool{}, leaving: map[cluster.NodeName]departure{}, failed: map[cluster.GroupID]time.Time{}, atLimit: map[limit]bool{},
 	}
+}
+
+// zero gives each metric whose labels are known its first value.
+func (m *caMetrics) zero() {
+	for _, v := range []*prometheus.GaugeVec{m.most, m.cores, m.memory, m.unneeded, m.cooldown, m.pending, m.nap} {
+		v.WithLabelValues()
+	}
+	for _, v := range []*prometheus.CounterVec{m.created, m.deleted, m.reaped} {
+		v.WithLabelValues()
+	}
+	for _, kind := range []string{"autoscaled", "autoprovisioned"} {
+		m.groups.WithLabelValues(kind)
+	}
+	for _, cause := range []cluster.Cause{cluster.CauseOther, cluster.CauseCapacity, cluster.CauseQuota, cluster.CauseInvalid, cluster.CauseRefused, cluster.CauseNoJoin} {
+		m.failedNodes.WithLabelValues(string(cause))
+	}
+	for _, l := range limits {
+		m.skipped.WithLabelValues(l.direction, l.reason)
+	}
+	for _, deleted := range []string{"true", "false"} {
+		m.latency.WithLabelValues(deleted)
+	}
+	m.ready.WithLabelValues()
+}
+
+// limit is one that holds growth or removals back.
+type limit struct{ direction, reason string }
+
+// limits are the rules of limits, in Cluster Autoscaler's words where it has them.
+var limits = map[string]limit{
+	decision.RuleMax: {"up", "MaxLimitReached"}, decision.RuleTotals: {"up", "ResourceLimitReached"},
+	decision.RuleAtMin: {"down", "MinLimitReached"}, decision.RuleTotalsMin: {"down", "MinimalResourceLimitReached"},
 }
 
 // unremovableReasons are Cluster Autoscaler's words (simulator.UnremovableReason) for
@@ -76,7 +125,8 @@ var unremovableReasons = map[string]string{
 	decision.RuleAtMin: "NodeGroupMinSizeReached", decision.RuleUnneededFor: "NotUnneededLongEnough", decision.RuleDraining: "CurrentlyBeingDeleted", decision.RuleInterrupted: "CurrentlyBeingDeleted", decision.RuleTotalsMin: "MinimalResourceLimitExceeded",
 }
 
-func (m *caMetrics) round(s *cluster.Snapshot, p decision.Plan, memory decision.Memory, policy decision.Policy, changed bool) {
+// round returns how many groups the cloud newly failed to start machines in.
+func (m *caMetrics) round(s *cluster.Snapshot, p decision.Plan, memory decision.Memory, policy decision.Policy, changed bool) (failures int) {
 	if changed {
 		m.countHeld(p.Held)
 	}
@@ -94,27 +144,64 @@ func (m *caMetrics) round(s *cluster.Snapshot, p decision.Plan, memory decision.
 			live = 0
 		}
 		m.healthiness.WithLabelValues(string(g.ID)).Set(live)
-		m.countFailures(g)
+		if m.countFailures(g) {
+			failures++
+		}
 	}
 	if limit := policy.MaxNodesTotal; limit > 0 {
 		most = min(most, limit)
 	}
 	m.most.WithLabelValues().Set(float64(most))
 	m.groups.WithLabelValues("autoscaled").Set(float64(len(s.Groups)))
+	backedOff := map[cluster.GroupID]bool{}
 	for i := range memory.Backoff {
 		if b := &memory.Backoff[i]; b.Active(s.Now) {
+			backedOff[b.Group] = true
 			m.backoff.WithLabelValues(string(b.Group), string(b.Cause)).Set(1)
 		}
 	}
+	for i := range s.Groups {
+		if g := &s.Groups[i]; !backedOff[g.ID] {
+			m.backoff.WithLabelValues(string(g.ID), "").Set(0)
+		}
+	}
+	m.countResources(s, memory, policy)
 	m.awaited(s)
+	return failures
+}
+
+// countResources sets the cores and the memory of the cluster and their limits.
+func (m *caMetrics) countResources(s *cluster.Snapshot, memory decision.Memory, policy decision.Policy) {
+	var cpu, bytes int64
+	for _, n := range s.Nodes {
+		if _, leaves := memory.Draining[n.Name]; !leaves {
+			cpu += n.Capacity.MilliCPU
+			bytes += n.Capacity.Memory
+		}
+	}
+	m.cores.WithLabelValues().Set(float64(cpu) / 1000)
+	m.memory.WithLabelValues().Set(float64(bytes))
+	atMost := func(n, unit int64) float64 {
+		if n == 0 {
+			return math.Inf(1)
+		}
+		return float64(n * unit)
+	}
+	m.coreLimits.WithLabelValues("minimum").Set(float64(policy.MinCoresTotal))
+	m.coreLimits.WithLabelValues("maximum").Set(atMost(policy.MaxCoresTotal, 1))
+	m.memoryLimit.WithLabelValues("minimum").Set(float64(policy.MinMemoryTotal << 30))
+	m.memoryLimit.WithLabelValues("maximum").Set(atMost(policy.MaxMemoryTotal, 1<<30))
 }
 
 // countHeld counts the nodes that stay, by reason.
 func (m *caMetrics) countHeld(held []decision.Held) {
 	m.unremovable.Reset()
-	cooldown := 0.0
+	cooldown, reached := 0.0, map[limit]bool{}
 	for i := range held {
 		h := &held[i]
+		if l, ok := limits[h.Rule]; ok {
+			reached[l] = true
+		}
 		if h.Kind != "node" {
 			continue
 		}
@@ -129,10 +216,17 @@ func (m *caMetrics) countHeld(held []decision.Held) {
 		m.unremovable.WithLabelValues(reason).Inc()
 	}
 	m.cooldown.WithLabelValues().Set(cooldown)
+	for l := range reached {
+		if !m.atLimit[l] {
+			m.skipped.WithLabelValues(l.direction, l.reason).Inc()
+		}
+	}
+	m.atLimit = reached
 }
 
-// countFailures counts what the cloud reports of a group, each report once.
-func (m *caMetrics) countFailures(g *cluster.NodeGroup) {
+// countFailures counts what the cloud reports of a group, each report once, and tells
+// whether there was a new one.
+func (m *caMetrics) countFailures(g *cluster.NodeGroup) (fresh bool) {
 	newest, known := m.failed[g.ID], true
 	if newest.IsZero() {
 		known = false // what happened before this process is not counted again
@@ -140,6 +234,7 @@ func (m *caMetrics) countFailures(g *cluster.NodeGroup) {
 	last := newest
 	for _, f := range g.Failures {
 		if known && f.At.After(newest) {
+			fresh = true
 			m.failedNodes.WithLabelValues(string(f.Cause)).Inc()
 		}
 		if f.At.After(last) {
@@ -150,6 +245,7 @@ func (m *caMetrics) countFailures(g *cluster.NodeGroup) {
 		last = time.Unix(0, 0)
 	}
 	m.failed[g.ID] = last
+	return fresh
 }
 
 // asked notes a successful resize.
@@ -199,7 +295,7 @@ func (m *caMetrics) arrive(group cluster.GroupID, n *cluster.Node) {
 	}
 }
 
-// marked, drained and removed follow a node on its way out.
+// marked, drained, kept and removed follow a node on its way out.
 func (m *caMetrics) marked(o cluster.Outcome, rule string) {
 	if rule == decision.RuleInterrupted {
 		return // the cloud ends it: nothing of ours follows
@@ -211,6 +307,14 @@ func (m *caMetrics) drained(o cluster.Outcome) {
 	if d, ok := m.leaving[o.Node]; ok {
 		d.drained = true
 		m.leaving[o.Node] = d
+	}
+}
+
+// kept notes a node whose mark was taken back.
+func (m *caMetrics) kept(o cluster.Outcome) {
+	if d, ok := m.leaving[o.Node]; ok {
+		delete(m.leaving, o.Node)
+		m.latency.WithLabelValues("false").Observe(max(o.At.Sub(d.at).Seconds(), 0))
 	}
 }
 

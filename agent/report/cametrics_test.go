@@ -65,7 +65,7 @@ func TestMetricsUnderClusterAutoscalersNames(t *testing.T) {
 		"cluster_autoscaler_nodes_count ready": 3, "cluster_autoscaler_nodes_count longUnregistered": 1, "cluster_autoscaler_nodes_count unregistered": 1,
 		"cluster_autoscaler_scaled_down_nodes_total underutilized": 1, "cluster_autoscaler_scaled_down_nodes_total unready": 1, "cluster_autoscaler_scaled_down_nodes_total empty": 1,
 		"cluster_autoscaler_scaled_down_nodes_total unregistered": 1, "cluster_autoscaler_old_unregistered_nodes_removed_count": 1,
-		"cluster_autoscaler_failed_scale_ups_total exhausted": 1, "cluster_autoscaler_failed_node_creations_total capacity": 1, "cluster_autoscaler_failed_node_creations_total no-join": 1,
+		"cluster_autoscaler_failed_scale_ups_total cloudProviderError": 2, "cluster_autoscaler_failed_scale_ups_total timeout": 1, "cluster_autoscaler_failed_node_creations_total capacity": 1, "cluster_autoscaler_failed_node_creations_total no-join": 1,
 		"cluster_autoscaler_node_removal_latency_seconds true": 3, "cluster_autoscaler_node_removal_latency_seconds true sum": 10,
 		"autoscaler_decision_to_ready_seconds": 2, "autoscaler_decision_to_ready_seconds sum": 50,
 	} {

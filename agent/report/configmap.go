@@ -2,17 +2,18 @@ package report
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 )
 
 // When the status ConfigMap is written: on a change, but no sooner than statusApart
@@ -28,21 +29,25 @@ const annotationLastUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
 // StatusPage keeps Cluster Autoscaler's status ConfigMap. The scaler's goroutine makes
 // the page, its own Run writes it: a slow API server holds up no round.
 type StatusPage struct {
-	client  kubernetes.Interface
+	client  *kube.Client
 	changes *Changes
 	mayAct  func() (bool, string)
 	pages   chan caStatus // holds the newest page that is not written yet
 
+	// SettingsFault says why groups.yaml as it is now is not in force; nil: nobody knows.
+	SettingsFault func() string
+
 	madeAt time.Time // these belong to the scaler's goroutine
 	print  uint64
 	last   caStatus
+	fault  string
 	owed   bool // a change is not on the last page
 	since  map[string]transition
 }
 
 // NewStatusPage returns a status page; mayAct tells whether the ConfigMap is ours to remove
 // at the end.
-func NewStatusPage(client kubernetes.Interface, changes *Changes, mayAct func() (bool, string)) *StatusPage {
+func NewStatusPage(client *kube.Client, changes *Changes, mayAct func() (bool, string)) *StatusPage {
 	return &StatusPage{client: client, changes: changes, mayAct: mayAct, pages: make(chan caStatus, 1), since: map[string]transition{}}
 }
 
@@ -55,7 +60,8 @@ func (sp *StatusPage) Round(s *cluster.Snapshot, p decision.Plan, m decision.Mem
 		g := &s.Groups[i]
 		print = print*31 + uint64(g.Target)*7 + uint64(g.Max) + uint64(g.Min)<<16 + uint64(len(g.Instances))<<32
 	}
-	print = print*31 + uint64(len(s.Nodes))
+	sp.fault = sp.settingsFault()
+	print = print*31 + uint64(len(s.Nodes)) + uint64(len(sp.fault))<<20
 	for _, n := range s.Nodes {
 		if n.Ready == cluster.StatusTrue {
 			print++
@@ -66,7 +72,18 @@ func (sp *StatusPage) Round(s *cluster.Snapshot, p decision.Plan, m decision.Mem
 		return
 	}
 	sp.print = print
-	sp.offer(page(s, p, m, policy, sp.since), s.Now)
+	made := page(s, p, m, policy, sp.since)
+	if sp.fault != "" {
+		made.Message = strings.TrimPrefix(made.Message+"; groups.yaml is not in force: "+strings.ReplaceAll(sp.fault, "\n", "; "), "; ")
+	}
+	sp.offer(made, s.Now)
+}
+
+func (sp *StatusPage) settingsFault() string {
+	if sp.SettingsFault == nil {
+		return ""
+	}
+	return sp.SettingsFault()
 }
 
 // Skip owes nothing: another agent's page is not ours to write.
@@ -89,7 +106,7 @@ func (sp *StatusPage) Due() time.Time {
 func (sp *StatusPage) Refresh(s *cluster.Snapshot, p decision.Plan, m decision.Memory, policy decision.Policy, print uint64) {
 	switch {
 	case sp == nil || sp.madeAt.IsZero():
-	case sp.owed:
+	case sp.owed || sp.fault != sp.settingsFault():
 		sp.Round(s, p, m, policy, print)
 	case s.Now.Sub(sp.madeAt) >= statusAgain:
 		sp.offer(sp.last.at(s.Now), s.Now)

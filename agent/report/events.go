@@ -66,7 +66,7 @@ func (e *Events) notTriggered(s *cluster.Snapshot, x *decision.Held, memory deci
 			break
 		}
 	}
-	if !e.fresh(s.Now, fmt.Sprint("held ", x.Rule, x.Name, x.Count, plain(text))) {
+	if !e.fresh(s.Now, fmt.Sprint("held ", x.Rule, x.Name, x.Count, ownReason(*x))) { // the state of a group is no news of a pod
 		return
 	}
 	class, left := -1, max(x.Count, 1)

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"maps"
 	"math/bits"
 	"slices"
 	"strings"
@@ -12,96 +11,173 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
-// namedHeld is how many things held for one reason get a line each; more share one,
-// so that twenty busy nodes are one line.
-const namedHeld = 3
+// How much of what a round holds gets a line of its own, so that a round of 200 groups in
+// trouble fits on one screen.
+const (
+	namedHeld   = 3 // things held for one reason that have a line each; more share one
+	reasonLines = 8 // lines of one kind and rule; what is left shares one
+)
 
-// logLine is one line of the journal about what a round did not do.
-type logLine struct {
-	key    string // equal keys say the same thing
-	end    string // what is said when it is over; "" for nothing
-	text   string
-	fields logrus.Fields
-	detail bool // told elsewhere, or routine: for debug only
+// routine are the rules by which nothing is wrong: the pod will be scheduled, the node is in
+// use, a pause runs. Lines of them are for debug; explain and status tell them at any time.
+var routine = []string{
+	decision.RuleRoomOnNode, decision.RuleRoomUpcoming, decision.RuleNewPod, decision.RuleDeferred, decision.RuleOneWay, decision.RuleCloudBusy,
+	decision.RuleCooldown, decision.RuleGrowing,
+	decision.RuleUnneededFor, decision.RuleBusy, decision.RuleOptOut, decision.RuleNoRoom, decision.RuleAtMin, decision.RuleInUse, decision.RuleBatch, decision.RuleTotalsMin, decision.RuleSoft,
 }
 
-// logLines turns what a plan holds into lines: nodes and instances that are held for
-// one reason share a line when they are many, and numbers that change with every pod do
-// not make a line new.
-func logLines(held []decision.Held) []logLine {
-	var out []logLine
-	type class struct{ kind, rule, why string }
-	many := map[class][]decision.Held{}
-	var order []class
+// elsewhere are lines that another part of the agent logs, with the remedy: the inventory
+// tells that a group's facts are old, the watch over the API server that the cluster's are.
+var elsewhere = []string{decision.RuleGroupStale, decision.RuleStale}
+
+// HeldLog writes a line when something begins to be held or is held for another reason of its
+// own, and one when it no longer is.
+type HeldLog struct {
+	Log  *logrus.Entry
+	told map[heldKey]toldHeld
+}
+
+// heldKey is one thing that is held by one rule.
+type heldKey struct{ kind, name, rule string }
+
+// toldHeld is what was last logged of it.
+type toldHeld struct {
+	why  string
+	size int // of the count, by powers of two: a crowd that doubles is news
+}
+
+// Write logs the differences between held and the held of the last call.
+func (l *HeldLog) Write(held []decision.Held) {
+	now := make(map[heldKey]toldHeld, len(held))
+	keyOf := func(h decision.Held) heldKey { return heldKey{h.Kind, subject(h), h.Rule} }
 	for _, h := range held {
-		if h.Kind != "node" && h.Kind != "instance" {
-			out = append(out, logLineOf(h))
-			continue
-		}
-		c := class{h.Kind, h.Rule, plain(h.Why)}
-		if h.Rule == decision.RuleNoRoom {
-			c.why = "" // each names the pod that was tried first; that one says no more than another
-		}
-		if many[c] == nil {
-			order = append(order, c)
-		}
-		many[c] = append(many[c], h)
-	}
-	for _, c := range order {
-		list := many[c]
-		if len(list) <= namedHeld {
-			for _, h := range list {
-				out = append(out, logLineOf(h))
+		key, say := keyOf(h), toldHeld{ownReason(h), bits.Len(uint(h.Count))}
+		if other, twice := now[key]; twice { // two classes of pods of one workload
+			say.size = max(say.size, other.size)
+			if other.why != say.why {
+				say.why = other.why + "; " + say.why
 			}
-			continue
 		}
-		names := make([]string, len(list))
-		for i, h := range list {
-			names[i] = h.Name
-		}
-		out = append(out, logLine{
-			key:    c.kind + " " + c.rule + " " + c.why + " " + strings.Join(names, " "),
-			text:   fmt.Sprintf("held %d %ss, %s and %d more", len(list), c.kind, list[0].Name, len(list)-1),
-			fields: logrus.Fields{"rule": c.rule, "why": list[0].Why},
-		})
-		for _, h := range list {
-			r := logLineOf(h)
-			r.key, r.end, r.detail = "one of many "+r.key, "", true
-			out = append(out, r)
+		now[key] = say
+	}
+	fresh := map[heldKey]bool{}
+	for key, say := range now {
+		before, known := l.told[key]
+		if known && before.why == say.why && before.size >= say.size {
+			now[key] = before // fewer are no news, and neither is the same number again
+		} else {
+			fresh[key] = true
 		}
 	}
-	return out
+	var news []decision.Held
+	for _, h := range held {
+		if fresh[keyOf(h)] {
+			news = append(news, h)
+		}
+	}
+	for _, r := range linesOf(news) {
+		if r.detail {
+			l.Log.WithFields(r.fields).Debug(r.text)
+		} else {
+			l.Log.WithFields(r.fields).Info(r.text)
+		}
+	}
+	l.ended(now)
+	l.told = now
 }
 
-// logLineOf is the line about one held thing.
-func logLineOf(h decision.Held) logLine {
-	r := logLine{fields: logrus.Fields{"rule": h.Rule, "why": h.Why}}
-	name := h.Name
-	switch h.Kind {
-	case "pod":
-		r.key = "pod " + h.Rule + " " + plain(h.Why) + fmt.Sprint(bits.Len(uint(h.Count)))
-		if h.Rule != decision.RuleRoomOnNode && h.Rule != decision.RuleRoomUpcoming {
-			r.end = "no pod is held any more by " + h.Rule
+// ended logs what is no longer held, where its beginning was a line at info.
+func (l *HeldLog) ended(now map[heldKey]toldHeld) {
+	var over []string
+	names := map[heldKey][]string{} // by kind and rule
+	for key := range l.told {
+		_, still := now[key]
+		switch {
+		case still || slices.Contains(routine, key.rule) || slices.Contains(elsewhere, key.rule):
+		case key.kind == "cluster":
+			over = append(over, "the cluster is no longer held by "+key.rule)
+		case key.kind == "group" || key.kind == "pod":
+			at := heldKey{kind: key.kind, rule: key.rule}
+			names[at] = append(names[at], key.name)
 		}
-	case "group":
-		r.key = "group " + name + " " + h.Rule + " " + h.Why
-		r.end = "group " + name + " is no longer held by " + h.Rule
-		r.detail = h.Rule == decision.RuleGroupStale // the inventory says it, with its remedy
-	case "cluster":
-		r.key, name = "cluster "+h.Rule+" "+plain(h.Why), ""
-		r.end = "the cluster is no longer held by " + h.Rule
-		r.detail = h.Rule == decision.RuleStale // the watch over the API server says it
-	default:
-		r.key = h.Kind + " " + name + " " + h.Rule + " " + plain(h.Why)
 	}
-	r.text = strings.TrimSpace("held " + h.Kind + " " + name)
-	if h.Count > 1 {
-		r.text += fmt.Sprintf(" and %d more", h.Count-1)
+	pods := map[string]bool{}
+	for key := range now {
+		if key.kind == "pod" {
+			pods[key.rule] = true
+		}
 	}
-	if name != "" {
-		r.fields[h.Kind] = name
+	for at, list := range names {
+		slices.Sort(list)
+		switch {
+		case at.kind == "pod" && !pods[at.rule]:
+			over = append(over, "no pod is held any more by "+at.rule)
+		case at.kind == "pod":
+		case len(list) > namedHeld:
+			over = append(over, fmt.Sprintf("%d groups are no longer held by %s: %s", len(list), at.rule, Names(list)))
+		default:
+			for _, name := range list {
+				over = append(over, "group "+name+" is no longer held by "+at.rule)
+			}
+		}
 	}
-	return r
+	slices.Sort(over)
+	for _, text := range over {
+		l.Log.Info(text)
+	}
+}
+
+// subject is what a line is about. Pods of one workload are one subject: a pod that replaces
+// another is held for what was told already.
+func subject(h decision.Held) string {
+	if h.Kind == "pod" {
+		return workload(h.Name)
+	}
+	return h.Name
+}
+
+// workload is a pod's name without what its controller has made up: the hash of a ReplicaSet,
+// five letters, an ordinal.
+func workload(pod string) string {
+	parts := strings.Split(pod, "-")
+	for n := len(parts) - 1; n > 0 && n >= len(parts)-2 && madeUp(parts[n]); n-- {
+		parts = parts[:n]
+	}
+	return strings.Join(parts, "-")
+}
+
+// madeUp tells whether a part of a name is a number or of the letters that Kubernetes makes
+// names of (k8s.io/apimachinery/pkg/util/rand has no vowels and no 0, 1 and 3).
+func madeUp(part string) bool {
+	if part == "" {
+		return false
+	}
+	if strings.Trim(part, "0123456789") == "" {
+		return true
+	}
+	return len(part) >= 5 && len(part) <= 10 && strings.Trim(part, "bcdfghjklmnpqrstvwxz2456789") == ""
+}
+
+// ownReason is what a reason says of the held thing itself. The state of groups is left out
+// of a pod's: a group that comes to its maximum has its own line. So are numbers that change
+// with every pod; the end of a group's pause is told.
+func ownReason(h decision.Held) string {
+	switch {
+	case h.Kind == "group":
+		return h.Why
+	case h.Rule == decision.RuleNoRoom:
+		return "" // each names the pod that was tried first; that one says no more than another
+	case len(h.Groups) == 0:
+		return plain(h.Why)
+	}
+	var own []string
+	for _, g := range h.Groups {
+		if g.Rule == "" || strings.HasPrefix(g.Rule, "F") {
+			own = append(own, plain(g.Why))
+		}
+	}
+	slices.Sort(own)
+	return strings.Join(slices.Compact(own), "; ")
 }
 
 // plain takes the digits out of a text: a share, a count or a time that moves does
@@ -113,40 +189,4 @@ func plain(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// HeldLog writes a line when something begins to be held and one when it no longer is.
-type HeldLog struct {
-	Log  *logrus.Entry
-	told map[string]string // key to end
-}
-
-// Write logs the differences between held and the held of the last call.
-func (l *HeldLog) Write(held []decision.Held) {
-	now := map[string]string{}
-	for _, r := range logLines(held) {
-		_, old := l.told[r.key]
-		now[r.key] = r.end
-		if r.detail {
-			now[r.key] = ""
-		}
-		switch {
-		case old:
-		case r.detail:
-			l.Log.WithFields(r.fields).Debug(r.text)
-		default:
-			l.Log.WithFields(r.fields).Info(r.text)
-		}
-	}
-	var over []string
-	for _, end := range l.told {
-		if end != "" && !slices.Contains(slices.Collect(maps.Values(now)), end) {
-			over = append(over, end)
-		}
-	}
-	slices.Sort(over)
-	for _, end := range slices.Compact(over) {
-		l.Log.Info(end)
-	}
-	l.told = now
 }

@@ -82,10 +82,19 @@ func (h journalHook) Fire(e *logrus.Entry) error {
 	if id := messageID(e); id != "" {
 		fields["MESSAGE_ID"] = id
 	}
+	repeated := map[string]Names{}
 	for k, v := range e.Data {
-		if text := fmt.Sprint(v); text != "" {
+		if names, several := v.(Names); several {
+			repeated[fieldName(k)] = names
+		} else if text := fmt.Sprint(v); text != "" {
 			fields[fieldName(k)] = text
 		}
+	}
+	if len(repeated) > 0 && sendRepeated(sentence(e), priority(e.Level), fields, repeated) == nil {
+		return nil
+	}
+	for k, names := range repeated {
+		fields[k] = names.String()
 	}
 	if err := journal.Send(sentence(e), priority(e.Level), fields); err != nil {
 		_, err = fmt.Fprintf(h.fallback, "%s %v\n", e.Message, fields)

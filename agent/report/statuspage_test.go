@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
 func TestStatusPage(t *testing.T) {
@@ -91,7 +92,7 @@ func TestStatusConfigMapIsWrittenOnChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
 		log := logrus.NewEntry(logrus.New())
-		r := NewStatusPage(client, NewChanges(log), func() (bool, string) { return true, "" })
+		r := NewStatusPage(kubetest.Client(client), NewChanges(log), func() (bool, string) { return true, "" })
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- r.Run(ctx, func() {}) }()
@@ -134,4 +135,22 @@ func TestStatusConfigMapIsWrittenOnChange(t *testing.T) {
 			t.Errorf("it is still there: %v", err)
 		}
 	})
+}
+
+// TestStatusPageTellsThatGroupsYAMLIsNotInForce: also where the cluster stands still.
+func TestStatusPageTellsThatGroupsYAMLIsNotInForce(t *testing.T) {
+	fault := ""
+	sp := NewStatusPage(kubetest.Client(fake.NewClientset()), NewChanges(logrus.NewEntry(logrus.New())), nil)
+	sp.SettingsFault = func() string { return fault }
+	s := cluster.Snapshot{Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	sp.Round(&s, decision.Plan{}, decision.Memory{}, decision.Policy{}, 1)
+	fault, s.Now = "groups.yaml:3: groups.w.prize: no such field", s.Now.Add(11*time.Second)
+	sp.Refresh(&s, decision.Plan{}, decision.Memory{}, decision.Policy{}, 1)
+	if got, want := sp.last.Message, "groups.yaml is not in force: "+fault; got != want {
+		t.Errorf("message %q, want %q", got, want)
+	}
+	fault, s.Now = "", s.Now.Add(11*time.Second)
+	if sp.Refresh(&s, decision.Plan{}, decision.Memory{}, decision.Policy{}, 1); sp.last.Message != "" {
+		t.Errorf("message %q after the mistake was corrected", sp.last.Message)
+	}
 }

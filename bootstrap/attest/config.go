@@ -13,19 +13,19 @@ import (
 // Config is read from AUTOSCALER_BOOTSTRAP_ATTEST_* (envconfig, nested by bootstrap).
 type Config struct {
 	// Listen is the address of the listener, for example ":6444"; empty: there is none.
-	Listen string `envconfig:"LISTEN"`
+	Listen string `envconfig:"LISTEN" desc:"Address at which machines on AWS attest and get a token of their own, such as :6444; empty: none."`
 	// CertFile and KeyFile are the listener's certificate, which the cluster's CA has
 	// signed, and its key. They are read anew when they change.
-	CertFile string `envconfig:"CERT_FILE" default:"/etc/autoscaler-agent/attest.crt"`
-	KeyFile  string `envconfig:"KEY_FILE" default:"/etc/autoscaler-agent/attest.key"`
+	CertFile string `envconfig:"CERT_FILE" default:"/etc/autoscaler-agent/attest.crt" desc:"Certificate of this listener."`
+	KeyFile  string `envconfig:"KEY_FILE" default:"/etc/autoscaler-agent/attest.key" desc:"Its key."`
 	// Account is the AWS account of the workers.
-	Account string `envconfig:"ACCOUNT"`
+	Account string `envconfig:"ACCOUNT" desc:"AWS account of the workers."`
 	// Roles are the names of the workers' instance roles.
-	Roles []string `envconfig:"ROLES"`
+	Roles []string `envconfig:"ROLES" desc:"Names of the workers' instance roles, comma-separated."`
 	// Region is the one whose STS is asked; empty: AUTOSCALER_AWS_REGION.
-	Region string `envconfig:"REGION"`
+	Region string `envconfig:"REGION" desc:"Region whose STS is asked; empty: AUTOSCALER_AWS_REGION."`
 	// Window is how long after its launch an instance may ask.
-	Window time.Duration `envconfig:"WINDOW" default:"1h"`
+	Window time.Duration `envconfig:"WINDOW" default:"1h" desc:"How long after its launch an instance may attest."`
 }
 
 var (

@@ -23,6 +23,8 @@ func TestDiagnose(t *testing.T) {
 		"attest":                  {p + "attest\n" + p + "failed reason=attest rule=A12\n", false, []string{"rule A12", "attested-join.md"}},
 		"attest, nobody":          {p + "attest\n" + p + "failed reason=attest-unreachable\n", false, []string{"listener does not answer"}},
 		"join":                    {p + "join node=w-1\n" + p + "retry left=4\n" + p + "failed reason=kubeadm-join\n", false, []string{`after "retry left=4"`, "check --join"}},
+		"a name that is taken":    {p + "join node=w-1\n" + p + "failed reason=node-name node=w-1\n", false, []string{"has the machine's name already", "explain node"}},
+		"changed on its way":      {p + "join node=w-1\n" + p + "failed reason=cluster-info-signature\n", false, []string{"or somebody changed cluster-info"}},
 		"waits for its request":   {p + "start\n" + p + "join node=w-1\n", false, []string{`in "join node=w-1"`, "explain csr"}},
 		"waits for the leader":    {p + "attest\n" + p + "attest left=59 reason=A10\n", false, []string{"A10"}},
 		"joined":                  {p + "start\n" + p + "joined\n", false, []string{"came to its end", "journalctl -u kubelet"}},

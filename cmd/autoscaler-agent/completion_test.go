@@ -88,6 +88,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"check", "--env-file", ""}, nil, ":0"},
 		{[]string{"completion", ""}, []string{"bash", "fish", "zsh"}, noFiles},
 		{[]string{"iam-policy", ""}, []string{"leader", "worker"}, noFiles},
+		{[]string{"openstack-rules", ""}, []string{"nova", "magnum"}, noFiles},
 		{[]string{"userdata", "render", "--cloud", ""}, []string{"aws", "openstack"}, noFiles},
 		{[]string{"replay", ""}, []string{"json.gz"}, ":8"}, // files by extension
 		{[]string{"explain", ""}, []string{"pod", "node", "group", "csr", "headroom"}, noFiles},

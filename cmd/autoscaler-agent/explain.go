@@ -64,7 +64,7 @@ func subject(c *cobra.Command, args []string) (kind, name string, err error) {
 			args = []string{kind, name}
 		}
 	}
-	if len(args) != 2 || kindOf(args[0]) == "" {
+	if len(args) != 2 || kindOf(args[0]) == "" || args[1] == "" {
 		return "", "", usagef(c, "say what: explain pod NAME, explain node NAME, explain group NAME, explain csr NAME or explain instance ID")
 	}
 	return kindOf(args[0]), args[1], nil

@@ -33,17 +33,19 @@ rights at all: only those that read an SSM parameter do.`,
 		},
 	}
 	var o asg.PolicyOptions
-	var groups string
+	var groups, templates string
 	c.Flags().StringVar(&o.ClusterName, "cluster", "", "the cluster's `name`: writes are allowed on groups tagged k8s.io/cluster-autoscaler/NAME")
 	c.Flags().StringVar(&groups, "groups", "", "`names` of groups that writes are allowed on, separated by commas")
 	c.Flags().StringVar(&o.Partition, "partition", "aws", "AWS `partition`: aws, aws-cn or aws-us-gov")
 	complete(c, "partition", fixed("aws", "aws-cn", "aws-us-gov"))
 	c.Flags().StringVar(&o.Parameter, "parameter", "", "`name` of the SSM parameter that join information is published as (AUTOSCALER_BOOTSTRAP_SSM_PARAMETER)")
 	c.Flags().StringVar(&o.KeyARN, "key-arn", "", "`ARN` of the KMS key of the parameter; none for the account's own")
+	c.Flags().StringVar(&templates, "launch-template", "", "`IDs` of launch templates that get new versions with the join values, separated by commas (AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATES)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if groups != "" {
 			o.Groups = strings.Split(groups, ",")
 		}
+		o.LaunchTemplates = splitList(templates)
 		build := asg.LeaderPolicy
 		if len(args) > 0 && args[0] == "worker" {
 			build = asg.WorkerPolicy

@@ -37,9 +37,13 @@ Nothing is changed and no Lease is taken.`,
 			return err
 		}
 		fmt.Fprintf(out, "seen: %d nodes, %d pods, %d groups\n", len(snapshot.Nodes), snapshot.PodCount(), len(snapshot.Groups))
-		if text := p.String(); text != "" {
-			fmt.Fprint(out, text)
-		} else {
+		for _, action := range p.Actions {
+			fmt.Fprintln(out, action)
+		}
+		for _, h := range p.Held {
+			fmt.Fprintln(out, report.HeldText(h))
+		}
+		if len(p.Actions)+len(p.Held) == 0 {
 			fmt.Fprintln(out, "nothing to do and nothing held")
 		}
 		return nil

@@ -41,7 +41,7 @@ Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists 
 		return usage(c)
 	})
 	root.AddCommand(runCommand(), checkCommand(), planCommand(), statusCommand(), explainCommand(), nodeCommand(),
-		replayCommand(), userdataCommand(), tokenCommand(), iamPolicyCommand(), completionCommand(), installCommand(), uninstallCommand(), versionCommand())
+		replayCommand(), leaderConfigCommand(), userdataCommand(), tokenCommand(), iamPolicyCommand(), openstackRulesCommand(), completionCommand(), installCommand(), uninstallCommand(), versionCommand())
 	for _, command := range tagged {
 		root.AddCommand(command())
 	}
@@ -76,10 +76,28 @@ func parent(c *cobra.Command) *cobra.Command {
 // execute runs the command line args and returns the exit code of the process.
 func execute(ctx context.Context, args []string, out, errout io.Writer) int {
 	root := newRoot()
+	if flag := lostFlag(root, args); flag != "" {
+		return printError(errout, usagef(root, "there is no flag %s (%s --help lists the commands)", flag, root.CommandPath()))
+	}
 	root.SetArgs(spelled(root, args))
 	root.SetOut(out)
 	root.SetErr(errout)
 	return printError(errout, root.ExecuteContext(ctx))
+}
+
+// lostFlag is a flag of a command line without a command. A parent takes unknown flags, which
+// may be those of a subcommand that is misspelt.
+func lostFlag(root *cobra.Command, args []string) string {
+	for _, a := range args {
+		name, _, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		switch {
+		case !strings.HasPrefix(a, "-"):
+			return ""
+		case name != "help" && name != "h" && name != "version" && root.Flags().Lookup(name) == nil:
+			return a
+		}
+	}
+	return ""
 }
 
 // spelled rewrites the spellings that the command line took before it was cobra's:

@@ -23,6 +23,8 @@ func statusCommand() *cobra.Command {
 		Long:  "Print what the running agent on this machine does now.",
 		Example: `  autoscaler-agent status
   autoscaler-agent status --output json | jq .held
+  autoscaler-agent status --watch                    # again every two seconds, with the last day
+  autoscaler-agent status --html day.html            # the page, for a browser
   autoscaler-agent status --socket /tmp/agent.sock
   autoscaler-agent status --record rounds.json.gz    # recorded rounds, for replay`,
 		Args:              noArgs,
@@ -30,11 +32,21 @@ func statusCommand() *cobra.Command {
 	}
 	envFile, output, socket := envFileFlag(c), outputFlag(c), socketFlag(c)
 	record := c.Flags().String("record", "", "write the last rounds and a round of this moment to `file`, for replay")
+	html := c.Flags().String("html", "", "write the page of the last 24 hours to `file`, for a browser")
+	watch := c.Flags().Bool("watch", false, "print the status and the last 24 hours again every two seconds")
+	c.MarkFlagsMutuallyExclusive("record", "html", "watch")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		socketOf(socket, *envFile)
 		out := c.OutOrStdout()
-		if *record != "" {
+		switch {
+		case *record != "":
 			return recordRounds(c.Context(), *socket, *record, out)
+		case *html != "":
+			return writePage(c.Context(), *socket, *html, out)
+		case *watch && *output != "table":
+			return usagef(c, "--watch prints a table: leave out --output %s", *output)
+		case *watch:
+			return watchStatus(c.Context(), *socket, out)
 		}
 		var s localapi.Status
 		if err := ask(c.Context(), *socket, "/status", &s); err != nil {
@@ -76,6 +88,11 @@ func printStatus(out io.Writer, s localapi.Status) {
 	} else {
 		row("acting", "no: %s", s.Why)
 	}
+	for line := range strings.SplitSeq(s.Settings, "\n") { // one mistake a line
+		if line != "" {
+			row("settings", "not in force: %s", line)
+		}
+	}
 	if s.Stale != "" {
 		row("kubernetes", "%s", s.Stale)
 	}
@@ -106,7 +123,7 @@ func printStatus(out io.Writer, s localapi.Status) {
 		}
 		_ = w.Flush()
 		for _, g := range s.Groups {
-			if words := remark(g); words != "" {
+			if words := g.Remark(); words != "" {
 				fmt.Fprintf(out, "  %s: %s\n", g.ID, text.Wrap(words, text.Columns(out)-4-len(g.ID), "    "))
 			}
 		}
@@ -114,15 +131,4 @@ func printStatus(out io.Writer, s localapi.Status) {
 	if s.Plan != "" {
 		fmt.Fprintf(out, "\nlast plan, %s ago:\n%s", time.Since(s.LastPlan).Round(time.Second), s.Plan)
 	}
-}
-
-func remark(g localapi.GroupStatus) string {
-	for _, list := range [][]string{{g.Stale, g.Paused, g.Busy, g.Keeps, g.Template}, g.Failures, g.Warnings} {
-		for _, text := range list {
-			if text != "" {
-				return text
-			}
-		}
-	}
-	return ""
 }

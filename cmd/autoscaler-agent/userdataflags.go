@@ -1,17 +1,13 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
@@ -31,11 +27,11 @@ type userdataFlags struct {
 	proxy           userdata.Proxy
 	hooks           [2][]byte // before and after the join
 	caCert          []byte    // of caFile, with --attest
-	registryMirrors pairFlag
-	checksums       pairFlag
+	registryMirrors flagvalue.Pairs
+	checksums       flagvalue.Pairs
 
-	labels   labelFlag
-	taints   taintFlag
+	labels   flagvalue.Labels
+	taints   flagvalue.Taints
 	reserved cluster.Reservation
 }
 
@@ -63,9 +59,9 @@ func newUserdataFlags(c *cobra.Command) *userdataFlags {
 	f.flags.Var(&f.labels, "label", "Node label `key=value`; may be repeated")
 	f.flags.Var(&f.taints, "taint", "Node taint `key[=value]:effect`; may be repeated")
 	f.flags.Int64Var(&f.reserved.MaxPods, "max-pods", f.reserved.MaxPods, "largest number of `pods` on a machine")
-	f.flags.Var(amountFlag{&f.reserved.Kube}, "kube-reserved", "`amounts` reserved for the kubelet, as cpu=100m,memory=256Mi")
-	f.flags.Var(amountFlag{&f.reserved.System}, "system-reserved", "`amounts` reserved for the system")
-	f.flags.Var(evictionFlag{&f.reserved}, "eviction-hard", "`amounts` below which the kubelet evicts, as memory.available=100Mi,nodefs.available=10%")
+	f.flags.Var(flagvalue.Amounts{Of: &f.reserved.Kube}, "kube-reserved", "`amounts` reserved for the kubelet, as cpu=100m,memory=256Mi")
+	f.flags.Var(flagvalue.Amounts{Of: &f.reserved.System}, "system-reserved", "`amounts` reserved for the system")
+	f.flags.Var(flagvalue.Eviction{Of: &f.reserved}, "eviction-hard", "`amounts` below which the kubelet evicts, as memory.available=100Mi,nodefs.available=10%")
 	for name, values := range map[string][]string{
 		"cloud": userdata.Clouds(), "os": userdata.Systems(), "arch": userdata.Arches, "format": userdata.Formats(), "instance-store": userdata.InstanceStores,
 	} {
@@ -87,115 +83,4 @@ func (f *userdataFlags) downloadFlags() {
 	f.flags.StringVar(&f.proxy.HTTP, "http-proxy", "", "`address` of the proxy for http")
 	f.flags.StringVar(&f.proxy.HTTPS, "https-proxy", "", "`address` of the proxy for https")
 	f.flags.StringVar(&f.noProxy, "no-proxy", "", "comma-separated `names` and CIDRs that are reached directly: give at least the networks of Services and pods")
-}
-
-// pairFlag is KEY=VALUE, given once for each key.
-type pairFlag map[string]string
-
-func (p *pairFlag) String() string { return "" }
-func (p *pairFlag) Type() string   { return "pair" }
-
-func (p *pairFlag) Set(s string) error {
-	key, value, ok := strings.Cut(s, "=")
-	if !ok || value == "" {
-		return errors.New("want KEY=VALUE")
-	}
-	if *p == nil {
-		*p = pairFlag{}
-	}
-	if _, twice := (*p)[key]; twice {
-		return fmt.Errorf("%s is given twice", key)
-	}
-	(*p)[key] = value
-	return nil
-}
-
-type labelFlag map[string]string
-
-func (l *labelFlag) String() string { return "" }
-func (l *labelFlag) Type() string   { return "label" }
-
-func (l *labelFlag) Set(s string) error {
-	key, value, ok := strings.Cut(s, "=")
-	if !ok {
-		return errors.New("want key=value")
-	}
-	if *l == nil {
-		*l = labelFlag{}
-	}
-	if _, twice := (*l)[key]; twice {
-		return fmt.Errorf("label %s is given twice", key)
-	}
-	(*l)[key] = value
-	return nil
-}
-
-type taintFlag []cluster.Taint
-
-func (t *taintFlag) String() string { return "" }
-func (t *taintFlag) Type() string   { return "taint" }
-
-func (t *taintFlag) Set(s string) error {
-	rest, effect, ok := strings.Cut(s, ":")
-	if !ok {
-		return errors.New("want key[=value]:effect")
-	}
-	key, value, _ := strings.Cut(rest, "=")
-	*t = append(*t, cluster.Taint{Key: key, Value: value, Effect: effect})
-	return nil
-}
-
-// amountFlag is "cpu=100m,memory=256Mi,ephemeral-storage=1Gi", read as the agent's own
-// settings are. A value replaces the default whole.
-type amountFlag struct{ r *cluster.Resources }
-
-func (a amountFlag) Type() string { return "amounts" }
-
-func (a amountFlag) String() string {
-	return fmt.Sprintf("cpu=%dm,memory=%s", a.r.MilliCPU, resource.NewQuantity(a.r.Memory, resource.BinarySI))
-}
-
-func (a amountFlag) Set(s string) error {
-	if name := nameOutside(s, "cpu", "memory", "ephemeral-storage"); name != "" {
-		return fmt.Errorf("%s: only cpu, memory and ephemeral-storage can be reserved", name)
-	}
-	var amounts config.Amounts
-	if err := amounts.Decode(s); err != nil {
-		return err
-	}
-	*a.r = cluster.Resources(amounts)
-	return nil
-}
-
-// evictionFlag is "memory.available=100Mi,nodefs.available=10%"; the kubelet's own "<"
-// is read too.
-type evictionFlag struct{ r *cluster.Reservation }
-
-func (e evictionFlag) Type() string { return "amounts" }
-
-func (e evictionFlag) String() string {
-	return fmt.Sprintf("memory.available=%s,nodefs.available=%d%%", resource.NewQuantity(e.r.Eviction.Memory, resource.BinarySI), e.r.EvictionStoragePercent)
-}
-
-func (e evictionFlag) Set(s string) error {
-	if name := nameOutside(s, "memory.available", "nodefs.available"); name != "" {
-		return fmt.Errorf("%s: only memory.available and nodefs.available can be set", name)
-	}
-	var t config.Thresholds
-	if err := t.Decode(strings.ReplaceAll(s, "=", "<")); err != nil {
-		return err
-	}
-	e.r.Eviction, e.r.EvictionStoragePercent = t.Amounts, t.StoragePercent
-	return nil
-}
-
-// nameOutside is the first name of a list of NAME=AMOUNT that is not one of names.
-func nameOutside(list string, names ...string) string {
-	for _, part := range splitList(list) {
-		name, _, _ := strings.Cut(strings.ReplaceAll(part, "<", "="), "=")
-		if !slices.Contains(names, name) {
-			return name
-		}
-	}
-	return ""
 }

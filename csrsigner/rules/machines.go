@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -32,7 +33,7 @@ func ParseMachines(section json.RawMessage) ([]Machine, error) {
 	d := json.NewDecoder(bytes.NewReader(section))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&lines); err != nil {
-		return nil, fmt.Errorf("write a list of {instance, node, names, addresses}: %w", err)
+		return nil, machinesError(err)
 	}
 	var errs []error
 	out := make([]Machine, 0, len(lines))
@@ -74,4 +75,16 @@ func ParseMachines(section json.RawMessage) ([]Machine, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// machinesError says in the words of the file what the decoder says in Go's.
+func machinesError(err error) error {
+	const form = "write a list of machines, each {instance: ..., node: ..., names: [...], addresses: [...]}"
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return fmt.Errorf("%s is a %s: %s", wrong.Field, wrong.Value, form)
+	}
+	if field, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
+		return fmt.Errorf("there is no field %s: %s", field, form)
+	}
+	return errors.New(form)
 }

@@ -9,6 +9,7 @@ why() {
     *'[preflight] Some fatal errors'*)
       echo "preflight checks=$(sed -n 's/.*\[ERROR \([A-Za-z0-9_-]*\)\].*/\1/p' "$dir/kubeadm.log" | tr '\n' ',' | sed 's/,$//')"
       ;;
+    *'already exists in the cluster'*) echo node-name ;;
     *'no space left on device'*) echo no-space ;;
     *) echo kubeadm-join ;;
   esac

@@ -15,13 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/yaml"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 )
 
@@ -40,7 +39,7 @@ type Watch struct {
 	log       *logrus.Entry
 	events    record.EventRecorder
 	wake      func()
-	factory   informers.SharedInformerFactory
+	informer  cache.SharedIndexInformer
 	synced    cache.InformerSynced
 
 	mu    sync.Mutex
@@ -49,17 +48,15 @@ type Watch struct {
 }
 
 // New builds the watch; Start starts it. wake is called after each change.
-func New(client kubernetes.Interface, namespace string, events record.EventRecorder, log *logrus.Entry, wake func()) (*Watch, error) {
+func New(client *kube.Client, namespace string, events record.EventRecorder, log *logrus.Entry, wake func()) (*Watch, error) {
 	p := &Watch{namespace: namespace, log: log, events: events, wake: wake, fault: notFound(namespace)}
-	p.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace), informers.WithTransform(convert.Strip),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + ConfigMapName }))
-	informer := p.factory.Core().V1().ConfigMaps().Informer()
+	p.informer = kube.NewInformer(kube.ListWatch(client, client.CoreV1().ConfigMaps(namespace), kube.Named(ConfigMapName)), &corev1.ConfigMap{}, convert.Strip)
 	see := func(obj any) {
 		if c, ok := obj.(*corev1.ConfigMap); ok && c.Name == ConfigMapName {
 			p.changed(c)
 		}
 	}
-	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	reg, err := p.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    see,
 		UpdateFunc: func(_, obj any) { see(obj) },
 		DeleteFunc: func(any) { p.set(nil, notFound(namespace)) },
@@ -68,7 +65,7 @@ func New(client kubernetes.Interface, namespace string, events record.EventRecor
 		return nil, fmt.Errorf("watch priorities: %w", err)
 	}
 	p.synced = reg.HasSynced
-	err = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+	err = p.informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
 		if apierrors.IsForbidden(err) {
 			p.fail("it may not be watched (kubectl apply -f rbac.yaml): " + err.Error())
 		}
@@ -93,7 +90,7 @@ func (p *Watch) Start(ctx context.Context) {
 	if p == nil {
 		return
 	}
-	p.factory.Start(ctx.Done())
+	go p.informer.RunWithContext(ctx)
 	bounded, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	cache.WaitForCacheSync(bounded.Done(), p.synced)
@@ -149,7 +146,7 @@ func (p *Watch) set(tiers []cluster.PriorityTier, fault string) {
 }
 
 // Read reads the ConfigMap once, for a command that watches nothing.
-func Read(ctx context.Context, client kubernetes.Interface, namespace string) ([]cluster.PriorityTier, string) {
+func Read(ctx context.Context, client *kube.Client, namespace string) ([]cluster.PriorityTier, string) {
 	c, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, notFound(namespace)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
 func TestParsePriorities(t *testing.T) {
@@ -39,7 +40,7 @@ func TestPrioritiesAreLive(t *testing.T) {
 	log, hook := test.NewNullLogger()
 	events := record.NewFakeRecorder(10)
 	woken := make(chan struct{}, 100)
-	p, err := New(client, "kube-system", events, log.WithField("service", "observe"), func() { woken <- struct{}{} })
+	p, err := New(kubetest.Client(client), "kube-system", events, log.WithField("service", "observe"), func() { woken <- struct{}{} })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -137,7 +137,7 @@ func (d *deletion) absent(ctx context.Context, id cluster.InstanceID, short stri
 			case ec2types.InstanceStateNameTerminated, ec2types.InstanceStateNameShuttingDown:
 				return nil
 			}
-			if groupOf(m) != d.group {
+			if groupOf(&m) != d.group {
 				return fail(provider.NotFound, "the instance is not in the group")
 			}
 			return fail(provider.NotFound, "the instance has left the group and is "+string(stateOf(m)))

@@ -15,9 +15,35 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
-// namesPerCall is the most group names that one DescribeAutoScalingGroups takes
-// (50; 100 with MaxRecords, which we do not rely on).
-const namesPerCall = 50
+// namesPerCall is the most group names that one DescribeAutoScalingGroups takes: 50, and
+// as many as MaxRecords, at most 100, with that (API reference, AutoScalingGroupNames).
+const namesPerCall = 100
+
+// listed lists the groups that a read is to tell of, each once. nil means that nothing at
+// all could be read.
+func (p *Provider) listed(ctx context.Context) ([]asgtypes.AutoScalingGroup, error) {
+	only := provider.Only(ctx)
+	if only == nil {
+		return p.discover(ctx)
+	}
+	out := []asgtypes.AutoScalingGroup{}
+	var errs []error
+	for ids := range slices.Chunk(only, namesPerCall) {
+		in := &autoscaling.DescribeAutoScalingGroupsInput{}
+		for _, id := range ids {
+			in.AutoScalingGroupNames = append(in.AutoScalingGroupNames, string(id))
+		}
+		groups, err := p.describe(ctx, in)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		out = append(out, slices.DeleteFunc(groups, func(g asgtypes.AutoScalingGroup) bool { return !p.ours(g) })...)
+	}
+	if len(errs) > 0 && len(out) == 0 {
+		return nil, errors.Join(errs...)
+	}
+	return out, errors.Join(errs...)
+}
 
 // discover lists the groups of all rules and names, each once. nil means that
 // nothing at all could be read.

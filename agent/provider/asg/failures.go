@@ -7,12 +7,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
@@ -26,29 +29,97 @@ type failuresOf struct {
 // zone and attempt, a few each minute; older ones are no evidence of the present.
 const activitiesPerRead = 30
 
-// readFailures asks for the scaling activities of those groups that have fewer
-// machines than their desired capacity.
+const (
+	// activitiesAtOnce is how many groups one read asks for their scaling activities, side by
+	// side; activitiesAgain is how many of those a narrowed read (provider.WithOnly) has asked
+	// about before, activitiesLife ago or longer.
+	activitiesAtOnce = 8
+	activitiesAgain  = 2
+	activitiesLife   = 5 * time.Second
+)
+
+// launches keeps what was last read of the scaling activities of groups that lack machines.
+type launches struct {
+	mu      sync.Mutex
+	byGroup map[cluster.GroupID]launchFact
+}
+
+type launchFact struct {
+	failuresOf
+	at time.Time
+}
+
+// readFailures asks for the scaling activities of those groups that have fewer machines
+// than their desired capacity. The groups that were asked about the longest time ago come
+// first; the last answer about the others holds on.
 func (p *Provider) readFailures(ctx context.Context, readings []*reading) ([]failuresOf, []error) {
+	due := p.launches.due(readings, p.now(), provider.Only(ctx) != nil)
+	var turns sync.WaitGroup
+	for _, r := range due {
+		turns.Go(func() { p.launches.keep(r.group.ID, launchFact{p.readLaunches(ctx, r.group.ID), p.now()}) })
+	}
+	turns.Wait()
 	out := make([]failuresOf, len(readings))
 	var errs []error
+	p.launches.mu.Lock()
+	defer p.launches.mu.Unlock()
 	for i, r := range readings {
-		if !short(r.source) {
-			continue
+		if short(r.source) {
+			out[i] = p.launches.byGroup[r.group.ID].failuresOf
+			out[i].list = slices.Clone(out[i].list)
 		}
-		answer, err := p.client.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{
-			AutoScalingGroupName: r.source.AutoScalingGroupName,
-			MaxRecords:           aws.Int32(activitiesPerRead),
-		})
-		if err != nil {
-			e := awsapi.Classify("read", cluster.GroupID(aws.ToString(r.source.AutoScalingGroupName)), awsapi.ActionDescribeActivities, err)
-			e.Err = fmt.Errorf("scaling activities: %w", e.Err)
-			out[i].err = e
-			errs = append(errs, e)
-			continue
+		if out[i].err != nil {
+			errs = append(errs, out[i].err)
 		}
-		out[i].list = failures(answer.Activities)
 	}
 	return out, errs
+}
+
+// due are the groups to ask about. A group that lacks no machine any more is forgotten.
+func (l *launches) due(readings []*reading, now time.Time, narrowed bool) []*reading {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out, again []*reading
+	for _, r := range readings {
+		known, ok := l.byGroup[r.group.ID]
+		switch {
+		case !short(r.source):
+			delete(l.byGroup, r.group.ID)
+		case !ok:
+			out = append(out, r)
+		case !narrowed || now.Sub(known.at) >= activitiesLife:
+			again = append(again, r)
+		}
+	}
+	slices.SortStableFunc(again, func(a, b *reading) int { return l.byGroup[a.group.ID].at.Compare(l.byGroup[b.group.ID].at) })
+	if narrowed {
+		again = again[:min(len(again), activitiesAgain)]
+	}
+	out = append(out, again...)
+	return out[:min(len(out), activitiesAtOnce)]
+}
+
+func (l *launches) keep(id cluster.GroupID, f launchFact) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byGroup == nil {
+		l.byGroup = map[cluster.GroupID]launchFact{}
+	}
+	l.byGroup[id] = f
+}
+
+// readLaunches asks for the scaling activities of one group.
+func (p *Provider) readLaunches(ctx context.Context, id cluster.GroupID) failuresOf {
+	answer, err := p.client.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{
+		AutoScalingGroupName: aws.String(string(id)),
+		MaxRecords:           aws.Int32(activitiesPerRead),
+	})
+	if err != nil {
+		e := awsapi.Classify("read", id, awsapi.ActionDescribeActivities, err)
+		e.Err = fmt.Errorf("scaling activities: %w", e.Err)
+		return failuresOf{err: e}
+	}
+	return failuresOf{list: failures(answer.Activities)}
 }
 
 func short(source asgtypes.AutoScalingGroup) bool {

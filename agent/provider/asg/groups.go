@@ -22,7 +22,10 @@ type reading struct {
 	source asgtypes.AutoScalingGroup
 	tags   map[string]string
 	group  cluster.NodeGroup
-	spot   bool // it has machines that AWS may take back
+	// machines are what EC2 tells of its machines, by EC2 ID; never changed.
+	machines map[string]machine
+	spot     bool // it has machines that AWS may take back
+	outdated bool // it has machines that differ from what it starts next
 }
 
 // stale notes why the group's facts are not whole; the first reason stays.
@@ -42,17 +45,22 @@ func (r *reading) warn(text string) {
 // patience is how long Groups waits for templates and failures once it has the machines.
 const patience = 5 * time.Second
 
-// Groups reads all groups. See provider.Provider. It makes one call per page of
-// groups (100) and rule, one per page of instances (up to 200 groups in one
-// filter), one per launch template whose version is $Latest or $Default, one per group
-// that has fewer machines than its desired capacity, one for all spot machines, and once a
-// minute one per group that has machines of an older kind.
+// Groups reads all groups. See provider.Provider. It makes one call per page of groups
+// (100) and rule, one per page of instances (1,000; up to 200 groups in one filter), one
+// per 200 launch templates that are named by $Latest or $Default, one per launch template
+// that has a new version, one per group that has fewer machines than its desired capacity
+// (activitiesAtOnce at most), one for all spot machines, and once a minute one per group
+// that has machines of an older kind (refreshesAtOnce at most).
+//
+// Narrowed by provider.WithOnly, it reads the named groups alone, 100 in a call, their
+// machines where Auto Scaling tells something new of them, and the scaling activities of
+// those that lack machines. All else is as the last whole read found it.
 func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read: %w", err)
 	}
 	at := p.now()
-	found, err := p.discover(ctx)
+	found, err := p.listed(ctx)
 	if found == nil {
 		return nil, err
 	}
@@ -90,19 +98,18 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 		if failures[i].err != nil {
 			r.group.FailuresStale = failures[i].err.Error()
 		}
-		old, warning := r.drift(templates[i].Startable)
-		if old {
-			r.warn(p.refresh(ctx, r.group.ID))
-		}
+		var warning string
+		r.outdated, warning = r.drift(templates[i].Startable)
 		r.warn(warning)
-		slices.Sort(r.group.Warnings)
 	}
+	p.readRefreshes(ctx, readings)
 	errs := []error{err}
 	for _, part := range parts {
 		errs = append(errs, part...)
 	}
 	out := make([]cluster.NodeGroup, len(readings))
 	for i, r := range readings {
+		slices.Sort(r.group.Warnings)
 		out[i] = r.group
 	}
 	return out, errors.Join(errs...)

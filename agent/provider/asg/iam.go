@@ -26,6 +26,8 @@ type PolicyOptions struct {
 	// KeyARN is the KMS key that Parameter is encrypted with. Empty: AWS's own key,
 	// which needs no statement.
 	KeyARN string
+	// LaunchTemplates are the IDs of launch templates that get join values as a new version.
+	LaunchTemplates []string
 }
 
 type policy struct {
@@ -43,8 +45,10 @@ type statement struct {
 
 // LeaderPolicy is the least that the agent needs on AWS, as an IAM policy document.
 // Describe calls know no resources, so they are allowed on all; both writes are
-// bound to the cluster's own groups. It allows no RunInstances, no PassRole and no
-// launch template change: Auto Scaling starts machines by its own role.
+// bound to the cluster's own groups. It allows no RunInstances, no PassRole and, unless
+// LaunchTemplates are named, no launch template change: Auto Scaling starts machines by its
+// own role, which may pass any role to them, so that whoever changes a template that a group
+// launches as $Latest can start machines with every instance role of the account.
 func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 	if o.ClusterName == "" && len(o.Groups) == 0 {
 		return nil, errors.New("leader policy: name the cluster or its groups: a policy without either would allow writes to every group of the account")
@@ -58,7 +62,7 @@ func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 		Sid: "Read", Effect: "Allow", Resource: []string{"*"},
 		Action: []string{
 			awsapi.ActionDescribeGroups, awsapi.ActionDescribeActivities, awsapi.ActionDescribeRefreshes,
-			awsapi.ActionDescribeInstances, awsapi.ActionDescribeSpot, awsapi.ActionDescribeTypes, awsapi.ActionDescribeImages, awsapi.ActionDescribeVersions, awsapi.ActionMatchTypes,
+			awsapi.ActionDescribeInstances, awsapi.ActionDescribeSpot, awsapi.ActionDescribeTypes, awsapi.ActionDescribeImages, awsapi.ActionDescribeTemplates, awsapi.ActionDescribeVersions, awsapi.ActionMatchTypes,
 		},
 	}}}
 	all := "arn:" + o.Partition + ":autoscaling:*:*:autoScalingGroup:*:autoScalingGroupName/"
@@ -94,6 +98,13 @@ func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 				Action: []string{"kms:Encrypt"}, Resource: []string{o.KeyARN}})
 		}
 	}
+	if len(o.LaunchTemplates) > 0 {
+		s := statement{Sid: "PublishLaunchTemplateVersions", Effect: "Allow", Action: []string{"ec2:CreateLaunchTemplateVersion", "ec2:DeleteLaunchTemplateVersions"}}
+		for _, id := range o.LaunchTemplates {
+			s.Resource = append(s.Resource, "arn:"+o.Partition+":ec2:*:*:launch-template/"+id)
+		}
+		p.Statement = append(p.Statement, s)
+	}
 	return print(p)
 }
 
@@ -127,6 +138,12 @@ func (o PolicyOptions) literal(of string) error {
 	check("cluster", o.ClusterName, "write the cluster's own name")
 	for _, g := range o.Groups {
 		check("group", strings.TrimSpace(g), "write each group's whole name; one whose name has such a character can be tagged instead (--cluster)")
+	}
+	for _, id := range o.LaunchTemplates {
+		check("launch template", id, "write the template's whole ID")
+		if !strings.HasPrefix(id, "lt-") {
+			errs = append(errs, fmt.Errorf("%s: launch template %q: a policy names launch templates by their IDs (lt-...)", of, id))
+		}
 	}
 	check("parameter", o.Parameter, "write the parameter's whole name")
 	check("key", o.KeyARN, "write the key's whole ARN")

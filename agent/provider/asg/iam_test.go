@@ -19,7 +19,7 @@ type document struct {
 }
 
 func TestLeaderPolicyAllowsWhatIsCalledAndBindsWrites(t *testing.T) {
-	raw, err := LeaderPolicy(PolicyOptions{ClusterName: "demo", Groups: []string{"0:3:pool"}, Parameter: "/demo/join", KeyARN: "arn:aws:kms:eu-west-1:1:key/k"})
+	raw, err := LeaderPolicy(PolicyOptions{ClusterName: "demo", Groups: []string{"0:3:pool"}, Parameter: "/demo/join", KeyARN: "arn:aws:kms:eu-west-1:1:key/k", LaunchTemplates: []string{"lt-0123456789abcdef0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,6 +42,9 @@ func TestLeaderPolicyAllowsWhatIsCalledAndBindsWrites(t *testing.T) {
 		if s.Sid == "ScaleOwnGroupsByTag" && s.Condition["Null"]["aws:ResourceTag/k8s.io/cluster-autoscaler/demo"] != "false" {
 			t.Errorf("writes are not bound to the tag: %+v", s)
 		}
+		if s.Sid == "PublishLaunchTemplateVersions" && !slices.Equal(s.Resource, []string{"arn:aws:ec2:*:*:launch-template/lt-0123456789abcdef0"}) {
+			t.Errorf("versions are not bound to the template: %+v", s)
+		}
 		if s.Sid == "ScaleOwnGroupsByName" && !strings.HasSuffix(s.Resource[0], "autoScalingGroupName/pool") {
 			t.Errorf("writes are not bound to the name: %+v", s)
 		}
@@ -57,7 +60,7 @@ func TestLeaderPolicyAllowsWhatIsCalledAndBindsWrites(t *testing.T) {
 	}
 	source = append(source, consoles...)
 	called := regexp.MustCompile(`= "((?:autoscaling|ec2):[A-Za-z]+)"`).FindAllStringSubmatch(string(source), -1)
-	if len(called) != 12 {
+	if len(called) != 13 {
 		t.Fatalf("%d actions found", len(called))
 	}
 	for _, m := range called {
@@ -67,7 +70,7 @@ func TestLeaderPolicyAllowsWhatIsCalledAndBindsWrites(t *testing.T) {
 		allowed = slices.DeleteFunc(allowed, func(a string) bool { return a == m[1] })
 	}
 	for _, a := range allowed {
-		if !strings.HasPrefix(a, "ssm:") && !strings.HasPrefix(a, "kms:") {
+		if !strings.Contains(a, "LaunchTemplateVersion") && !strings.HasPrefix(a, "ssm:") && !strings.HasPrefix(a, "kms:") {
 			t.Errorf("%s is allowed and never called", a)
 		}
 	}
@@ -112,6 +115,8 @@ func TestPolicyHasNoWildcardOfNames(t *testing.T) {
 		"cluster":         {ClusterName: "*"},
 		"partition":       {ClusterName: "demo", Partition: "*"},
 		"parameter":       {ClusterName: "demo", Parameter: "/demo/*"},
+		"template":        {ClusterName: "demo", LaunchTemplates: []string{"lt-*"}},
+		"template's name": {ClusterName: "demo", LaunchTemplates: []string{"workers"}},
 		"key":             {ClusterName: "demo", Parameter: "/demo/join", KeyARN: "*"},
 	} {
 		if out, err := LeaderPolicy(o); err == nil {

@@ -25,11 +25,28 @@ const groupTag = "aws:autoscaling:groupName"
 // valuesPerFilter is EC2's limit of values in one filter.
 const valuesPerFilter = 200
 
-// readInstances fills in the instances of all groups. A chunk that could not be
-// read whole makes its groups stale.
+// machine is what EC2 tells of one machine.
+type machine struct {
+	instance cluster.Instance
+	state    ec2types.InstanceStateName
+	spot     bool // bought on the spot market
+}
+
+// settled reports whether no change of the machine is under way.
+func (m machine) settled() bool {
+	return m.state == ec2types.InstanceStateNameRunning || m.state == ec2types.InstanceStateNameStopped || m.state == ec2types.InstanceStateNameTerminated
+}
+
+// readInstances fills in the instances of all groups. A chunk that could not be read whole
+// makes its groups stale.
 func (p *Provider) readInstances(ctx context.Context, readings []*reading) []error {
 	var errs []error
-	for chunk := range slices.Chunk(readings, valuesPerFilter) {
+	wanted := readings
+	if provider.Only(ctx) != nil {
+		wanted = slices.DeleteFunc(slices.Clone(readings), p.members.recall)
+	}
+	for chunk := range slices.Chunk(wanted, valuesPerFilter) {
+		at := p.now()
 		machines, err := p.machines(ctx, chunk)
 		if err != nil {
 			for _, r := range chunk {
@@ -40,10 +57,17 @@ func (p *Provider) readInstances(ctx context.Context, readings []*reading) []err
 			}
 		}
 		for _, r := range chunk {
-			r.group.Instances = p.instancesOf(r.source, machines[r.group.ID])
-			for _, m := range machines[r.group.ID] {
-				r.spot = r.spot || spotMachine(m)
-			}
+			r.machines = machines[r.group.ID]
+			p.members.keep(r, at, err == nil)
+		}
+	}
+	if provider.Only(ctx) == nil {
+		p.members.retain(readings)
+	}
+	for _, r := range readings {
+		r.group.Instances = p.instancesOf(r.source, r.machines)
+		for _, m := range r.machines {
+			r.spot = r.spot || m.spot
 		}
 	}
 	return errs
@@ -51,12 +75,12 @@ func (p *Provider) readInstances(ctx context.Context, readings []*reading) []err
 
 // machines lists the machines that carry the groups' tag, by group and EC2 id,
 // those still listed as terminated included.
-func (p *Provider) machines(ctx context.Context, chunk []*reading) (map[cluster.GroupID]map[string]ec2types.Instance, *provider.Error) {
+func (p *Provider) machines(ctx context.Context, chunk []*reading) (map[cluster.GroupID]map[string]machine, *provider.Error) {
 	names := make([]string, len(chunk))
-	out := make(map[cluster.GroupID]map[string]ec2types.Instance, len(chunk))
+	out := make(map[cluster.GroupID]map[string]machine, len(chunk))
 	for i, r := range chunk {
 		names[i] = string(r.group.ID)
-		out[r.group.ID] = map[string]ec2types.Instance{}
+		out[r.group.ID] = map[string]machine{}
 	}
 	pages := ec2.NewDescribeInstancesPaginator(p.client, &ec2.DescribeInstancesInput{
 		Filters:    []ec2types.Filter{{Name: aws.String("tag:" + groupTag), Values: escapeFilter(names)}},
@@ -69,10 +93,11 @@ func (p *Provider) machines(ctx context.Context, chunk []*reading) (map[cluster.
 			e.Err = fmt.Errorf("page %d of the instances: %w", page, e.Err)
 			return out, e
 		}
-		for _, reservation := range answer.Reservations {
-			for _, m := range reservation.Instances {
+		for i := range answer.Reservations {
+			for j := range answer.Reservations[i].Instances {
+				m := &answer.Reservations[i].Instances[j]
 				if of := out[groupOf(m)]; of != nil {
-					of[aws.ToString(m.InstanceId)] = m
+					of[aws.ToString(m.InstanceId)] = p.machine(m)
 				}
 			}
 		}
@@ -89,7 +114,7 @@ func escapeFilter(names []string) []string {
 	return names
 }
 
-func groupOf(m ec2types.Instance) cluster.GroupID {
+func groupOf(m *ec2types.Instance) cluster.GroupID {
 	for _, t := range m.Tags {
 		if aws.ToString(t.Key) == groupTag {
 			return cluster.GroupID(aws.ToString(t.Value))
@@ -99,7 +124,7 @@ func groupOf(m ec2types.Instance) cluster.GroupID {
 }
 
 // instancesOf joins the answers of Auto Scaling and EC2 about one group's machines.
-func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[string]ec2types.Instance) []cluster.Instance {
+func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[string]machine) []cluster.Instance {
 	var out []cluster.Instance
 	member := map[string]bool{}
 	for _, m := range source.Instances {
@@ -110,10 +135,10 @@ func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[st
 		}
 		member[id] = true
 		machine, listed := machines[id]
-		in := p.instance(machine)
+		in := machine.own()
 		in.ID = providerID(aws.ToString(m.AvailabilityZone), id)
 		in.Zone = aws.ToString(m.AvailabilityZone)
-		in.Phase = phase(life, stateOf(machine), listed)
+		in.Phase = phase(life, machine.state, listed)
 		in.Member = in.Phase != cluster.PhaseGone && life != asgtypes.LifecycleStateDetaching && life != asgtypes.LifecycleStateDetached
 		in.Protected = aws.ToBool(m.ProtectedFromScaleIn)
 		if life == asgtypes.LifecycleStateTerminatingWait && in.Phase == cluster.PhaseDeleting {
@@ -130,9 +155,9 @@ func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[st
 		if member[id] {
 			continue
 		}
-		in := p.instance(machine)
+		in := machine.own()
 		in.ID = providerID(in.Zone, id)
-		in.Phase = phase("", stateOf(machine), true)
+		in.Phase = phase("", machine.state, true)
 		out = append(out, in)
 	}
 	slices.SortFunc(out, func(a, b cluster.Instance) int { return strings.Compare(string(a.ID), string(b.ID)) })
@@ -202,9 +227,20 @@ func parseProviderID(id cluster.InstanceID) (string, bool) {
 	return short, true
 }
 
+// own is EC2's part of an instance, as a copy that belongs to the caller.
+func (m machine) own() cluster.Instance {
+	in := m.instance
+	in.NodeNames, in.Names, in.Addresses = slices.Clone(in.NodeNames), slices.Clone(in.Names), slices.Clone(in.Addresses)
+	return in
+}
+
+func (p *Provider) machine(m *ec2types.Instance) machine {
+	return machine{instance: p.instance(m), state: stateOf(*m), spot: spotMachine(m)}
+}
+
 // instance converts EC2's part.
-func (p *Provider) instance(m ec2types.Instance) cluster.Instance {
-	in := cluster.Instance{Created: aws.ToTime(m.LaunchTime), Type: string(m.InstanceType), Runs: stateOf(m) == ec2types.InstanceStateNameRunning}
+func (p *Provider) instance(m *ec2types.Instance) cluster.Instance {
+	in := cluster.Instance{Created: aws.ToTime(m.LaunchTime), Type: string(m.InstanceType), Runs: stateOf(*m) == ec2types.InstanceStateNameRunning}
 	if m.Placement != nil {
 		in.Zone = aws.ToString(m.Placement.AvailabilityZone)
 	}
@@ -218,7 +254,7 @@ func (p *Provider) instance(m ec2types.Instance) cluster.Instance {
 // images that cut the domain, kubeadm's default), or the instance ID. Names known
 // only by formula follow kops' awsbootstrap/names.go and cloud-provider-aws'
 // docs/prerequisites.md.
-func names(m ec2types.Instance, region string) (nodeNames, all []string) {
+func names(m *ec2types.Instance, region string) (nodeNames, all []string) {
 	id := aws.ToString(m.InstanceId)
 	if id == "" {
 		return nil, nil
@@ -269,7 +305,7 @@ func attached(face ec2types.InstanceNetworkInterface) bool {
 // address and its primary IPv6 address. Secondary addresses are left out unless
 // secondary is set: a CNI hands them to pods, and a pod must not get a node's
 // certificate. Prefixes, which are whole ranges of them, are always left out.
-func addresses(m ec2types.Instance, secondary bool) []netip.Addr {
+func addresses(m *ec2types.Instance, secondary bool) []netip.Addr {
 	var out []netip.Addr
 	add := func(s *string) {
 		if a, err := netip.ParseAddr(aws.ToString(s)); err == nil {

@@ -57,8 +57,8 @@ func TestPhases(t *testing.T) {
 func TestMembersAndLeftOvers(t *testing.T) {
 	p := newProvider(Config{ClusterName: "demo"}, cluster.Reservation{}, "eu-west-1", nil, nil)
 	at := time.Unix(1000, 0)
-	state := func(id string, s ec2types.InstanceStateName) ec2types.Instance {
-		return ec2types.Instance{InstanceId: &id, State: &ec2types.InstanceState{Name: s}, Placement: &ec2types.Placement{AvailabilityZone: aws.String("eu-west-1a")}, LaunchTime: aws.Time(at)}
+	state := func(id string, s ec2types.InstanceStateName) machine {
+		return p.machine(&ec2types.Instance{InstanceId: &id, State: &ec2types.InstanceState{Name: s}, Placement: &ec2types.Placement{AvailabilityZone: aws.String("eu-west-1a")}, LaunchTime: aws.Time(at)})
 	}
 	member := func(id string, life asgtypes.LifecycleState) asgtypes.Instance {
 		return asgtypes.Instance{InstanceId: &id, LifecycleState: life, AvailabilityZone: aws.String("eu-west-1a"), ProtectedFromScaleIn: aws.Bool(true), InstanceType: aws.String("m5.large")}
@@ -66,7 +66,7 @@ func TestMembersAndLeftOvers(t *testing.T) {
 	got := p.instancesOf(
 		asgtypes.AutoScalingGroup{Instances: []asgtypes.Instance{
 			member("i-1", "InService"), member("i-2", "Pending"), member("i-3", "Warmed:Stopped"), member("i-4", "Detaching"), member("i-5", "InService")}},
-		map[string]ec2types.Instance{"i-1": state("i-1", "running"), "i-4": state("i-4", "running"), "i-5": state("i-5", "terminated"), "i-6": state("i-6", "terminated")})
+		map[string]machine{"i-1": state("i-1", "running"), "i-4": state("i-4", "running"), "i-5": state("i-5", "terminated"), "i-6": state("i-6", "terminated")})
 	var short []string
 	for _, i := range got {
 		short = append(short, string(i.ID)+" "+string(i.Phase)+map[bool]string{true: " member"}[i.Member])
@@ -120,7 +120,7 @@ func TestNamesOfAnInstance(t *testing.T) {
 		"terminated": {ec2types.Instance{InstanceId: aws.String("i-0abc"), PrivateDnsName: aws.String("")}, "eu-west-1",
 			[]string{"i-0abc", "i-0abc.eu-west-1.compute.internal"}, []string{"i-0abc", "i-0abc.eu-west-1.compute.internal"}},
 	} {
-		nodes, all := names(c.machine, c.region)
+		nodes, all := names(&c.machine, c.region)
 		if !slices.Equal(nodes, c.nodes) || !slices.Equal(all, c.all) {
 			t.Errorf("%s: %q %q", name, nodes, all)
 		}
@@ -151,7 +151,7 @@ func TestAddressesLeaveOutWhatPodsUse(t *testing.T) {
 	for _, s := range []string{"10.0.0.1", "10.0.1.1", "203.0.113.1", "2001:db8::1", "2001:db8::2"} {
 		want = append(want, netip.MustParseAddr(s))
 	}
-	if got := addresses(m, false); !slices.Equal(got, want) {
+	if got := addresses(&m, false); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	m.NetworkInterfaces[0].PrivateIpAddresses[1].Association = &ec2types.InstanceNetworkInterfaceAssociation{CarrierIp: ip("198.51.100.1")}
@@ -159,7 +159,7 @@ func TestAddressesLeaveOutWhatPodsUse(t *testing.T) {
 		want = append(want, netip.MustParseAddr(s))
 	}
 	slices.SortFunc(want, netip.Addr.Compare)
-	if got := addresses(m, true); !slices.Equal(got, want) {
+	if got := addresses(&m, true); !slices.Equal(got, want) {
 		t.Errorf("with secondary addresses %v, want %v", got, want)
 	}
 }
@@ -191,10 +191,10 @@ func TestAMachineThatRunsWhileItsGroupLetsItGo(t *testing.T) {
 		"Terminating:Wait": {"running": {Phase: cluster.PhaseDeleting, Runs: true}, "terminated": {Phase: cluster.PhaseGone}},
 	} {
 		for state, want := range want {
-			machine := ec2types.Instance{InstanceId: &id, State: &ec2types.InstanceState{Name: state}, PrivateIpAddress: aws.String("172.16.1.9"),
+			of := ec2types.Instance{InstanceId: &id, State: &ec2types.InstanceState{Name: state}, PrivateIpAddress: aws.String("172.16.1.9"),
 				Placement: &ec2types.Placement{AvailabilityZone: aws.String("eu-west-1a")}}
 			got := p.instancesOf(asgtypes.AutoScalingGroup{Instances: []asgtypes.Instance{{InstanceId: &id, LifecycleState: life, AvailabilityZone: aws.String("eu-west-1a")}}},
-				map[string]ec2types.Instance{id: machine})
+				map[string]machine{id: p.machine(&of)})
 			if len(got) != 1 || got[0].Phase != want.Phase || got[0].Runs != want.Runs || len(got[0].NodeNames) == 0 || len(got[0].Addresses) != 1 {
 				t.Errorf("%s, EC2 %s: %+v, want phase %q and runs %v", life, state, got, want.Phase, want.Runs)
 			}

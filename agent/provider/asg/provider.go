@@ -26,6 +26,8 @@ type Provider struct {
 
 	client    *awsapi.Client
 	templates *template.Resolver
+	members   members
+	launches  launches
 	notices   notices
 	refreshes refreshes
 	now       func() time.Time

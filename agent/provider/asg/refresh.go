@@ -14,6 +14,7 @@ import (
 	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/template"
 )
@@ -60,21 +61,50 @@ type refreshFact struct {
 // refreshes keeps the last read of instance refreshes.
 type refreshes struct {
 	mu      sync.Mutex
-	byGroup map[cluster.GroupID]refreshFact // for refreshLife
+	byGroup map[cluster.GroupID]refreshFact
 }
 
-// refresh returns a warning if an instance refresh is under way in a group whose machines
-// differ from what it starts next.
-func (p *Provider) refresh(ctx context.Context, id cluster.GroupID) string {
-	p.refreshes.mu.Lock()
-	known, ok := p.refreshes.byGroup[id]
-	p.refreshes.mu.Unlock()
-	if ok && p.now().Before(known.until) {
-		return known.warning
+// refreshesAtOnce is how many groups one read asks about instance refreshes: a new version
+// of a launch template may concern every group.
+const refreshesAtOnce = 2
+
+// readRefreshes warns of instance refreshes in groups whose machines differ from what they
+// start next. The groups that were asked about the longest time ago come first; the answers
+// about the others hold on. A narrowed read asks about none.
+func (p *Provider) readRefreshes(ctx context.Context, readings []*reading) {
+	var due []*reading
+	for _, r := range readings {
+		if r.outdated && !p.now().Before(p.refreshes.of(r.group.ID).until) {
+			due = append(due, r)
+		}
 	}
+	slices.SortStableFunc(due, func(a, b *reading) int {
+		return p.refreshes.of(a.group.ID).until.Compare(p.refreshes.of(b.group.ID).until)
+	})
+	if provider.Only(ctx) == nil {
+		for _, r := range due[:min(len(due), refreshesAtOnce)] {
+			p.readRefresh(ctx, r.group.ID)
+		}
+	}
+	for _, r := range readings {
+		if r.outdated {
+			r.warn(p.refreshes.of(r.group.ID).warning)
+		}
+	}
+}
+
+// of is the last answer about a group.
+func (f *refreshes) of(id cluster.GroupID) refreshFact {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.byGroup[id]
+}
+
+// readRefresh asks whether an instance refresh is under way in a group.
+func (p *Provider) readRefresh(ctx context.Context, id cluster.GroupID) {
 	answer, err := p.client.DescribeInstanceRefreshes(ctx, &autoscaling.DescribeInstanceRefreshesInput{AutoScalingGroupName: aws.String(string(id)), MaxRecords: aws.Int32(1)})
 	if ctx.Err() != nil {
-		return ""
+		return
 	}
 	warning := ""
 	switch {
@@ -91,5 +121,4 @@ func (p *Provider) refresh(ctx context.Context, id cluster.GroupID) string {
 		p.refreshes.byGroup = map[cluster.GroupID]refreshFact{}
 	}
 	p.refreshes.byGroup[id] = refreshFact{warning: warning, until: p.now().Add(refreshLife)}
-	return warning
 }

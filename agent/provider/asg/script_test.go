@@ -80,6 +80,16 @@ func (s *script) DescribeInstanceTypes(_ context.Context, in *ec2.DescribeInstan
 	}
 	return out, s.did(awsapi.ActionDescribeTypes)
 }
+func (s *script) DescribeLaunchTemplates(_ context.Context, in *ec2.DescribeLaunchTemplatesInput, _ ...func(*ec2.Options)) (*ec2.DescribeLaunchTemplatesOutput, error) {
+	out := &ec2.DescribeLaunchTemplatesOutput{}
+	for _, id := range in.LaunchTemplateIds {
+		out.LaunchTemplates = append(out.LaunchTemplates, ec2types.LaunchTemplate{LaunchTemplateId: &id, LatestVersionNumber: aws.Int64(3), DefaultVersionNumber: aws.Int64(3)})
+	}
+	for _, name := range in.LaunchTemplateNames {
+		out.LaunchTemplates = append(out.LaunchTemplates, ec2types.LaunchTemplate{LaunchTemplateName: &name, LatestVersionNumber: aws.Int64(3), DefaultVersionNumber: aws.Int64(3)})
+	}
+	return out, s.did(awsapi.ActionDescribeTemplates)
+}
 func (s *script) DescribeLaunchTemplateVersions(context.Context, *ec2.DescribeLaunchTemplateVersionsInput, ...func(*ec2.Options)) (*ec2.DescribeLaunchTemplateVersionsOutput, error) {
 	return &ec2.DescribeLaunchTemplateVersionsOutput{LaunchTemplateVersions: []ec2types.LaunchTemplateVersion{
 		{LaunchTemplateId: aws.String("lt-1"), VersionNumber: aws.Int64(3), LaunchTemplateData: &s.data}}}, s.did(awsapi.ActionDescribeVersions)
@@ -260,8 +270,11 @@ func TestTemplateOfScripts(t *testing.T) {
 		"no type":      {edit: func(s *script) { s.data.InstanceType = "" }, unknown: "names no instance type"},
 		"unknown type": {edit: func(s *script) { s.data.InstanceType = "x9.huge" }, unknown: "x9.huge"},
 		"template gone": {edit: func(s *script) {
-			s.fail[awsapi.ActionDescribeVersions] = code("InvalidLaunchTemplateId.NotFound", "gone")
+			s.fail[awsapi.ActionDescribeTemplates] = code("InvalidLaunchTemplateId.NotFound", "gone")
 		}, unknown: "lt-1 version $Latest"},
+		"numbers throttled": {edit: func(s *script) { s.fail[awsapi.ActionDescribeTemplates] = code("RequestLimitExceeded", "slow") }, unknown: "RequestLimitExceeded", stale: true},
+		"numbers denied": {edit: func(s *script) { s.fail[awsapi.ActionDescribeTemplates] = code("UnauthorizedOperation", "no") },
+			warning: "allow ec2:DescribeLaunchTemplates", check: func(t cluster.Template, _ *script) bool { return t.Capacity.MilliCPU == 2000 }},
 		"throttled":    {edit: func(s *script) { s.fail[awsapi.ActionDescribeVersions] = code("RequestLimitExceeded", "slow") }, unknown: "RequestLimitExceeded", stale: true},
 		"types denied": {edit: func(s *script) { s.fail[awsapi.ActionDescribeTypes] = code("UnauthorizedOperation", "no") }, unknown: "allow ec2:DescribeInstanceTypes", stale: true},
 		"vcpu units":   {edit: func(s *script) { s.groups[0].DesiredCapacityType = aws.String("vcpu") }, unknown: "vcpu"},

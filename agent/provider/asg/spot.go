@@ -12,6 +12,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
@@ -46,7 +47,15 @@ type notice struct {
 // notices keeps the interruption notices as they were last read.
 type notices struct {
 	mu   sync.Mutex
-	byID map[string]notice // by EC2 ID, for noticeLife
+	byID map[string]notice // by EC2 ID, for noticeLife; never changed
+	err  error
+}
+
+// last is the result of the last read; a narrowed read of the groups makes no other.
+func (n *notices) last() (map[string]notice, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.byID, n.err
 }
 
 // readSpot looks for interruption notices. A machine with a notice becomes PhaseDeleting:
@@ -56,7 +65,10 @@ func (p *Provider) readSpot(ctx context.Context, readings []*reading) {
 	if !slices.ContainsFunc(readings, func(r *reading) bool { return r.spot }) {
 		return
 	}
-	given, err := p.readNotices(ctx)
+	given, err := p.notices.last()
+	if provider.Only(ctx) == nil {
+		given, err = p.readNotices(ctx)
+	}
 	for _, r := range readings {
 		if r.spot && err != nil {
 			r.warn("spot interruption notices cannot be read, so its machines go without a warning: " + err.Error())
@@ -105,11 +117,11 @@ func (p *Provider) readNotices(ctx context.Context) (map[string]notice, error) {
 			given[id] = n
 		}
 	}
-	p.notices.byID = given
+	p.notices.byID, p.notices.err = given, failed
 	return given, failed
 }
 
 // spotMachine reports whether a machine was bought on the spot market.
-func spotMachine(m ec2types.Instance) bool {
+func spotMachine(m *ec2types.Instance) bool {
 	return m.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot
 }

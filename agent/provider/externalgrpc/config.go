@@ -17,23 +17,23 @@ import (
 type Config struct {
 	// Address of the plug-in: host:port as Cluster Autoscaler has it (host%zone:port,
 	// [host]:port), or unix:/path.
-	Address string
+	Address string `desc:"Address of the plug-in: host:port or unix:/path."`
 	// CertFile and KeyFile are the agent's certificate and key, in PEM form.
-	CertFile string `split_words:"true"`
-	KeyFile  string `split_words:"true"`
+	CertFile string `split_words:"true" desc:"The agent's certificate for the plug-in."`
+	KeyFile  string `split_words:"true" desc:"Its key."`
 	// CAFile has the authorities of the plug-in's certificate. Empty: the authorities
 	// that this machine trusts.
-	CAFile string `split_words:"true"`
+	CAFile string `split_words:"true" desc:"Authorities of the plug-in's certificate; empty: those of this machine."`
 	// ServerName is the name in the plug-in's certificate. Empty: the address's host.
-	ServerName string `split_words:"true"`
+	ServerName string `split_words:"true" desc:"Name in the plug-in's certificate; empty: the host of the address."`
 	// Insecure allows a connection without TLS, to this machine only.
-	Insecure bool
+	Insecure bool `desc:"Allow a connection without TLS, to this machine only."`
 	// CloudConfig is the path of a file in the form of Cluster Autoscaler's
 	// --cloud-config for this provider: address, key, cert, cacert, grpc_timeout. The
 	// variables above override it.
-	CloudConfig string `split_words:"true"`
+	CloudConfig string `split_words:"true" desc:"Path of Cluster Autoscaler's --cloud-config for externalgrpc; the variables above override it."`
 	// Timeout limits each single call. 0: the timeout of CloudConfig, else 10 seconds.
-	Timeout time.Duration
+	Timeout time.Duration `desc:"Longest time of one call to the plug-in; 0: that of the file, else 10s."`
 }
 
 // defaultTimeout is twice Cluster Autoscaler's: DeleteNodes and IncreaseSize may wait
@@ -165,10 +165,10 @@ type section struct {
 }
 
 // listed is one machine of an operator's inventory, for plug-ins that report no names and
-// addresses.
+// addresses: the form of the section machines, and what only a cloud tells.
 type listed struct {
-	ID        string    `json:"id"`        // its provider ID
-	NodeName  string    `json:"nodeName"`  // that its Node carries
+	Instance  string    `json:"instance"`  // its provider ID
+	Node      string    `json:"node"`      // the name of its Node
 	Names     []string  `json:"names"`     // its other DNS names
 	Addresses []string  `json:"addresses"` // its IP addresses
 	Created   time.Time `json:"created"`
@@ -190,7 +190,7 @@ func readSection(text json.RawMessage) (map[string]facts, error) {
 	}
 	var s section
 	if err := yaml.UnmarshalStrict(text, &s); err != nil {
-		return nil, fmt.Errorf("write instances: [{id, nodeName, names, addresses, created, type, zone}]: %w", err)
+		return nil, sectionError(err)
 	}
 	var errs []error
 	out := make(map[string]facts, len(s.Instances))
@@ -198,22 +198,38 @@ func readSection(text json.RawMessage) (map[string]facts, error) {
 		bad := func(field, format string, args ...any) {
 			errs = append(errs, fmt.Errorf("instances[%d].%s: %s", n, field, fmt.Sprintf(format, args...)))
 		}
-		_, twice := out[i.ID]
+		_, twice := out[i.Instance]
 		switch {
-		case i.ID == "":
-			bad("id", "write the provider ID of the machine, as its Node has it")
+		case i.Instance == "":
+			bad("instance", "write the provider ID of the machine, as its Node has it")
 		case twice:
-			bad("id", "%q is listed twice", i.ID)
+			bad("instance", "%q is listed twice", i.Instance)
 		}
-		if i.NodeName == "" || i.NodeName != strings.ToLower(i.NodeName) {
-			bad("nodeName", "%q: write the name of the machine's Node, in lower case", i.NodeName)
+		if i.Node == "" || i.Node != strings.ToLower(i.Node) {
+			bad("node", "%q: write the name of the machine's Node, in lower case", i.Node)
 		}
 		for _, a := range i.Addresses {
 			if net.ParseIP(a) == nil {
 				bad("addresses", "%q is no IP address", a)
 			}
 		}
-		out[i.ID] = facts{nodeNames: []string{i.NodeName}, names: i.Names, addresses: i.Addresses, created: i.Created, typ: i.Type, zone: i.Zone}
+		out[i.Instance] = facts{nodeNames: []string{i.Node}, names: i.Names, addresses: i.Addresses, created: i.Created, typ: i.Type, zone: i.Zone}
 	}
 	return out, errors.Join(errs...)
+}
+
+// sectionError says in the words of the file what the decoder says in Go's. The names id and
+// nodeName are those of an older form of this section.
+func sectionError(err error) error {
+	const form = "write instances, a list of {instance, node, names, addresses, created, type, zone}"
+	_, field, unknown := strings.Cut(err.Error(), "unknown field ")
+	switch {
+	case unknown && strings.HasPrefix(field, `"id"`):
+		return errors.New("there is no field id: write instance, as in the section machines")
+	case unknown && strings.HasPrefix(field, `"nodeName"`):
+		return errors.New("there is no field nodeName: write node, as in the section machines")
+	case unknown:
+		return fmt.Errorf("there is no field %s: %s", field, form)
+	}
+	return errors.New(form)
 }

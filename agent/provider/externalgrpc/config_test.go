@@ -76,17 +76,21 @@ func TestCloudConfig(t *testing.T) {
 }
 
 func TestSection(t *testing.T) {
-	list, err := readSection(json.RawMessage(`{"instances": [{"id": "rack:///7", "nodeName": "rack-7", "addresses": ["192.0.2.7", "2001:db8::7"], "created": "2026-01-02T03:04:05Z", "type": "metal", "zone": "a"}]}`))
+	list, err := readSection(json.RawMessage(`{"instances": [{"instance": "rack:///7", "node": "rack-7", "addresses": ["192.0.2.7", "2001:db8::7"], "created": "2026-01-02T03:04:05Z", "type": "metal", "zone": "a"}]}`))
 	f := list["rack:///7"]
 	if err != nil || f.nodeNames[0] != "rack-7" || len(f.addresses) != 2 || f.created.Year() != 2026 || f.typ != "metal" || f.zone != "a" {
 		t.Errorf("%+v, %v", list, err)
 	}
 	for text, want := range map[string]string{
-		`{"instances": [{"nodeName": "a"}]}`:                                          "instances[0].id",
-		`{"instances": [{"id": "a", "nodeName": "a"}, {"id": "a", "nodeName": "b"}]}`: "instances[1].id",
-		`{"instances": [{"id": "a"}]}`:                                                "instances[0].nodeName",
-		`{"instances": [{"id": "a", "nodeName": "A"}]}`:                               "lower case",
-		`{"instances": [{"id": "a", "nodeName": "a", "addresses": ["here"]}]}`:        "instances[0].addresses",
+		`{"instances": [{"id": "a", "node": "a"}]}`:                    "write instance",
+		`{"instances": [{"instance": "a", "nodeName": "a"}]}`:          "write node",
+		`{"instances": [{"instance": "a", "node": "a", "zones": []}]}`: `no field "zones"`,
+		`{"instances": "a"}`:             "a list of",
+		`{"instances": [{"node": "a"}]}`: "instances[0].instance",
+		`{"instances": [{"instance": "a", "node": "a"}, {"instance": "a", "node": "b"}]}`: "instances[1].instance",
+		`{"instances": [{"instance": "a"}]}`:                                              "instances[0].node",
+		`{"instances": [{"instance": "a", "node": "A"}]}`:                                 "lower case",
+		`{"instances": [{"instance": "a", "node": "a", "addresses": ["here"]}]}`:          "instances[0].addresses",
 		`{"machines": []}`: "machines",
 		`[]`:               "instances",
 	} {

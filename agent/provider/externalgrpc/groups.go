@@ -16,7 +16,8 @@ import (
 const atOnce = 8
 
 // Groups implements provider.Provider: one Refresh, one list of groups, and for each
-// group its target, its instances, its template, its options and its price.
+// group its target, its instances, its template, its options and its price. Narrowed by
+// provider.WithOnly it asks about the named groups alone.
 func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &provider.Error{Op: "read", Err: err}
@@ -28,6 +29,9 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	list, err := p.list(ctx, "read", "")
 	if err != nil {
 		return nil, err
+	}
+	if only := provider.Only(ctx); only != nil {
+		list = slices.DeleteFunc(slices.Clone(list), func(g *protos.NodeGroup) bool { return !slices.Contains(only, cluster.GroupID(g.GetId())) })
 	}
 	inventory, err := readSection(p.section())
 	if err != nil {

@@ -20,6 +20,7 @@ type testCase struct {
 var cases = []testCase{
 	{"ReadIsWhole", readIsWhole},
 	{"ReadIsACopy", readIsACopy},
+	{"NarrowedRead", narrowedRead},
 	{"PartialRead", partialRead},
 	{"TemplateCannotBeRead", templateCannotBeRead},
 	{"CancelledContext", cancelledContext},
@@ -91,6 +92,35 @@ func readIsWhole(s *stage) {
 		}
 	}
 	s.wantAlive(Workers, ids)
+}
+
+// narrowedRead: what a narrowed read tells of a group is what a whole read tells, before and
+// after a change, and it does not change what whole reads tell.
+func narrowedRead(s *stage) {
+	s.read()
+	for _, target := range []int{2, 3} {
+		if target != 2 {
+			s.ok(s.p.Resize(s.ctx(), Workers, 2, target))
+			s.settle()
+		}
+		list, err := s.p.Groups(provider.WithOnly(s.ctx(), []cluster.GroupID{Workers}))
+		s.ok(err)
+		at := slices.IndexFunc(list, func(g cluster.NodeGroup) bool { return g.ID == Workers })
+		if at < 0 {
+			s.Fatalf("a read of %s does not tell of it: %v", Workers, list)
+		}
+		whole := s.read()
+		if len(whole) != 2 {
+			s.Errorf("%d groups after a narrowed read, want 2", len(whole))
+		}
+		got := print(map[cluster.GroupID]cluster.NodeGroup{Workers: list[at]})
+		if want := print(map[cluster.GroupID]cluster.NodeGroup{Workers: whole[Workers]}); got != want {
+			s.Errorf("a narrowed read tells %s\nand a whole one %s", got, want)
+		}
+		if list[at].ReadAt.IsZero() || list[at].Target != target {
+			s.Errorf("target %d read at %v, want %d", list[at].Target, list[at].ReadAt, target)
+		}
+	}
 }
 
 func readIsACopy(s *stage) {

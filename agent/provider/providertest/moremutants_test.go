@@ -249,6 +249,18 @@ var moreMutants = map[string]func(c *fake.Cloud) mutant{
 			return err
 		}}
 	},
+	// A narrowed read that repeats what was read before the change.
+	"NarrowedRead": func(c *fake.Cloud) mutant {
+		var last []cluster.NodeGroup
+		return mutant{Cloud: c, groups: func(ctx context.Context) ([]cluster.NodeGroup, error) {
+			if provider.Only(ctx) != nil && last != nil {
+				return last, nil
+			}
+			list, err := c.Groups(ctx)
+			last = slices.Clone(list)
+			return list, err
+		}}
+	},
 	"HangingCloud": func(c *fake.Cloud) mutant {
 		return mutant{Cloud: c, resize: func(ctx context.Context, id cluster.GroupID, from, to int) error {
 			if err := c.Resize(ctx, id, from, to); ctx.Err() == nil {

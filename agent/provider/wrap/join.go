@@ -143,8 +143,10 @@ func (j *joined) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &provider.Error{Op: "read", Err: err}
 	}
-	reads := make([]*reading, len(j.parts))
-	for i, p := range j.parts {
+	parts := j.owners(provider.Only(ctx))
+	ctx = provider.WithOnly(ctx, nil) // a reading is shared, and is whole
+	reads := make([]*reading, len(parts))
+	for i, p := range parts {
 		reads[i] = j.begin(ctx, p)
 	}
 	wait(ctx, reads)
@@ -153,7 +155,7 @@ func (j *joined) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	var out []cluster.NodeGroup
 	var errs []error
 	told := false
-	for i, p := range j.parts {
+	for i, p := range parts {
 		list, err, good := p.take(ctx, reads[i])
 		out, errs, told = append(out, list...), append(errs, err), told || good
 	}
@@ -161,6 +163,31 @@ func (j *joined) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 		return nil, errors.Join(errs...)
 	}
 	return settle(out, errs)
+}
+
+// owners are the providers of the named groups. All of them are asked without names, and for
+// a group that none has listed.
+func (j *joined) owners(only []cluster.GroupID) []*part {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var out []*part
+	found := 0
+	for _, p := range j.parts {
+		n := 0
+		for _, g := range p.last {
+			if slices.Contains(only, g.ID) {
+				n++
+			}
+		}
+		if n > 0 {
+			out = append(out, p)
+		}
+		found += n
+	}
+	if len(only) == 0 || found < len(only) {
+		return j.parts
+	}
+	return out
 }
 
 // take returns the groups and the error of one provider for a Groups; good is false if

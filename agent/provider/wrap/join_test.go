@@ -536,3 +536,25 @@ func sharedParts(at string, a, b reflect.Value) (out []string) {
 	}
 	return out
 }
+
+// TestNarrowedReadAsksTheOwners: a read of one provider's group asks no other provider, and
+// one of a group that nobody has listed asks all.
+func TestNarrowedReadAsksTheOwners(t *testing.T) {
+	p := newPair()
+	joined := p.join()
+	if _, err := joined.Groups(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.others.Throttle(t, true)
+	list, err := joined.Groups(provider.WithOnly(t.Context(), []cluster.GroupID{providertest.Workers}))
+	if err != nil || len(list) != 1 || list[0].ID != providertest.Workers {
+		t.Errorf("%v, %v: the other provider was asked, too", list, err)
+	}
+	if _, err := joined.Groups(provider.WithOnly(t.Context(), []cluster.GroupID{"new"})); err == nil {
+		t.Error("a group that nobody has listed: not all providers were asked")
+	}
+	p.others.Throttle(t, false)
+	if list, err := joined.Groups(t.Context()); err != nil || len(list) != 2 {
+		t.Errorf("%v, %v after a narrowed read", list, err)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ func main() {
 
 // beside is what a publisher adds to a file's address for its checksum.
 var beside = map[string]string{
-	"kubelet": ".sha256", "kubeadm": ".sha256", "containerd": ".sha256sum", "cni": ".sha256", "crictl": ".sha256",
+	"kubelet": ".sha256", "kubeadm": ".sha256", "kubectl": ".sha256", "containerd": ".sha256sum", "cni": ".sha256", "crictl": ".sha256",
 	"runc": "", // all in one file, runc.sha256sum
 }
 
@@ -49,7 +50,7 @@ func run(ctx context.Context, file, base string, args []string) error {
 	for _, arg := range args {
 		name, version, ok := strings.Cut(arg, "=")
 		if _, known := beside[name]; !ok || !known {
-			return fmt.Errorf("%q: give NAME=VERSION with a name of %s", arg, strings.Join(userdata.Files, ", "))
+			return fmt.Errorf("%q: give NAME=VERSION with a name of %s", arg, strings.Join(append(slices.Clone(userdata.Files), userdata.LeaderFiles...), ", "))
 		}
 		for _, arch := range userdata.Arches {
 			if pins.Sum(name, version, arch) == "" {

@@ -11,7 +11,10 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
+	"path/filepath"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +25,7 @@ import (
 	certificatesv1client "k8s.io/client-go/kubernetes/typed/certificates/v1"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/client-go/util/keyutil"
 )
 
 // errRefused tells that a request was denied or failed for good.
@@ -30,13 +34,39 @@ var errRefused = errors.New("certificate request refused")
 // keyPair is a certificate with its key, as PEM.
 type keyPair struct{ cert, key []byte }
 
-// request asks for a certificate and waits until it is issued, refused, or ctx ends.
-func request(ctx context.Context, client certificatesv1client.CertificatesV1Interface, template *x509.CertificateRequest,
-	signer string, usages []certificatesv1.KeyUsage, prefix string) (keyPair, error) {
+// newKey makes a key.
+func newKey() (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return keyPair{}, fmt.Errorf("make key: %w", err)
+		return nil, fmt.Errorf("make key: %w", err)
 	}
+	return key, nil
+}
+
+// clientKey is the key that the user data left for the kubelet, else a new one: a kubelet
+// takes the one that it finds there.
+func (m *Machine) clientKey() (*ecdsa.PrivateKey, error) {
+	text, err := os.ReadFile(filepath.Join(m.pkiDir(), "kubelet-client.key.tmp"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return newKey()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the kubelet's key: %w", err)
+	}
+	key, err := keyutil.ParsePrivateKeyPEM(text) // as the kubelet does
+	if err != nil {
+		return nil, fmt.Errorf("read the kubelet's key: %w", err)
+	}
+	found, ok := key.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("read the kubelet's key: it is a %T", key)
+	}
+	return found, nil
+}
+
+// request asks for a certificate for a key and waits until it is issued, refused, or ctx ends.
+func request(ctx context.Context, client certificatesv1client.CertificatesV1Interface, template *x509.CertificateRequest, key *ecdsa.PrivateKey,
+	signer string, usages []certificatesv1.KeyUsage, prefix string) (keyPair, error) {
 	keyDER, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		return keyPair{}, fmt.Errorf("make key: %w", err)

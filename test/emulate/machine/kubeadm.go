@@ -52,7 +52,11 @@ func (m *Machine) join(ctx context.Context, file string) error {
 	if err != nil {
 		return fmt.Errorf("bootstrap: %w", err)
 	}
-	pair, err := request(ctx, csrs, clientRequest(c.name), certificatesv1.KubeAPIServerClientKubeletSignerName,
+	key, err := m.clientKey()
+	if err != nil {
+		return fmt.Errorf("bootstrap: %w", err)
+	}
+	pair, err := request(ctx, csrs, clientRequest(c.name), key, certificatesv1.KubeAPIServerClientKubeletSignerName,
 		[]certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}, "node-csr-")
 	if err != nil {
 		return fmt.Errorf("bootstrap: %w", err)

@@ -93,6 +93,7 @@ func (m *Machine) scriptEnv() []string {
 		"HOME=" + m.dir,
 		"TMPDIR=" + m.dir,
 		"JOIN_DIR=" + m.joinDir(),
+		"JOIN_PKI=" + m.pkiDir(),
 		"JOIN_CONSOLE=/dev/null",
 		"AWS_EC2_METADATA_SERVICE_ENDPOINT=" + m.cfg.IMDSEndpoint,
 		"REAL_SLEEP=" + m.cfg.Tools.sleep,
@@ -105,3 +106,4 @@ func (m *Machine) scriptEnv() []string {
 }
 
 func (m *Machine) joinDir() string { return filepath.Join(m.dir, "run") }
+func (m *Machine) pkiDir() string  { return filepath.Join(m.dir, "pki") }

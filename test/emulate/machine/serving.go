@@ -107,8 +107,12 @@ func (k *kubelet) serving(ctx context.Context) {
 		return
 	}
 	for wait := 2 * time.Second; ; wait = min(2*wait, 2*time.Minute) {
-		pair, err := request(ctx, k.csrs, servingRequest(k.name(), k.addresses()), certificatesv1.KubeletServingSignerName,
-			[]certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}, "csr-")
+		var pair keyPair
+		key, err := newKey()
+		if err == nil {
+			pair, err = request(ctx, k.csrs, servingRequest(k.name(), k.addresses()), key, certificatesv1.KubeletServingSignerName,
+				[]certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}, "csr-")
+		}
 		if err == nil {
 			var c *tls.Certificate
 			if c, err = pair.tls(); err == nil {

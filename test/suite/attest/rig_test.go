@@ -36,6 +36,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
@@ -253,8 +254,7 @@ func (r *rig) certificates(cfg *attest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := sha256.Sum256(parsed.RawSubjectPublicKeyInfo)
-	r.hash, r.caPEM = "sha256:"+hex.EncodeToString(sum[:]), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER})
+	r.hash, r.caPEM = hashOf(parsed), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER})
 	r.ca = x509.NewCertPool()
 	r.ca.AddCert(parsed)
 	key := newKey(t)
@@ -274,6 +274,12 @@ func (r *rig) certificates(cfg *attest.Config) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// hashOf is how a cluster is named in what machines sign.
+func hashOf(ca *x509.Certificate) string {
+	sum := sha256.Sum256(ca.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {
@@ -405,7 +411,7 @@ func (r *rig) freshPool() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mint = bootstrap.TokenForAttested(bootstrap.NewPool(r.client), bootstrap.Config{TokenTTL: 24 * time.Hour, TokenGroups: []string{bootstrap.WorkersGroup}})
+	r.mint = bootstrap.TokenForAttested(bootstrap.NewPool(kubetest.Client(r.client)), bootstrap.Config{TokenTTL: 24 * time.Hour, TokenGroups: []string{bootstrap.WorkersGroup}})
 }
 
 func (r *rig) tokens() []corev1.Secret {

@@ -28,6 +28,13 @@ func (s *Stack) Env() map[string]string {
 		"OS_REGION_NAME": regionName, "OS_CLOUD": "", "OS_CLIENT_CONFIG_FILE": "", "OS_USERNAME": "", "OS_PASSWORD": ""}
 }
 
+// PersonEnv are the variables by which the openstack command finds the stack, with the
+// password of user demo.
+func (s *Stack) PersonEnv() []string {
+	return []string{"OS_AUTH_URL=" + s.Front.address + "/keystone/v3", "OS_USERNAME=demo", "OS_PASSWORD=" + password, "OS_PROJECT_NAME=demo",
+		"OS_USER_DOMAIN_ID=default", "OS_PROJECT_DOMAIN_ID=default", "OS_REGION_NAME=" + regionName, "OS_IDENTITY_API_VERSION=3"}
+}
+
 // Servers lists all of demo's, as the administrator sees them.
 func (s *Stack) Servers(ctx context.Context) ([]Server, error) {
 	var doc struct{ Servers []Server }

@@ -3,7 +3,7 @@
 # disk). Nothing is started: the tests do that themselves, on ports of their own.
 set -eu
 packages="python3-keystone python3-placement python3-glance glance-common python3-nova nova-common python3-neutron
-  neutron-common python3-cinder cinder-common python3-magnum magnum-common python3-werkzeug rabbitmq-server mariadb-server-core mariadb-client-core"
+  neutron-common python3-cinder cinder-common python3-magnum magnum-common python3-werkzeug python3-openstackclient rabbitmq-server mariadb-server-core mariadb-client-core"
 missing=
 for p in $packages; do
   [ "$(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing="$missing $p"

@@ -80,7 +80,7 @@ func (w *world) Hang(_ testing.TB, on bool) {
 
 // BreakTemplate: launch templates are throttled.
 func (w *world) BreakTemplate(_ testing.TB, on bool) {
-	w.fault("template", on, aws.Fault{Action: "DescribeLaunchTemplateVersions", Kind: aws.Throttle})
+	w.fault("template", on, aws.Fault{Action: "DescribeLaunchTemplate*", Kind: aws.Throttle})
 }
 
 // LoseAnswer: Set... and Terminate... are what the provider writes with.

@@ -85,7 +85,7 @@ func TestASGWhatIsDeniedIsAskedForOnce(t *testing.T) {
 // are beside the point.
 func TestASGTemplatesThatHang(t *testing.T) {
 	w := newWorld(t)
-	w.fault("slow", true, aws.Fault{Action: "DescribeLaunchTemplateVersions", Kind: aws.Slow, Delay: time.Minute})
+	w.fault("slow", true, aws.Fault{Action: "DescribeLaunchTemplate*", Kind: aws.Slow, Delay: time.Minute})
 	c := byTag
 	c.Timeout = 2 * time.Minute
 	p := w.connect(t, c)

@@ -62,12 +62,12 @@ func TestASGCallsPerRead(t *testing.T) {
 		n    map[string]int
 	}{
 		{"at rest", func() {}, map[string]int{
-			"autoscaling:DescribeAutoScalingGroups": 1, "ec2:DescribeInstances": 1, "ec2:DescribeLaunchTemplateVersions": 1}},
+			"autoscaling:DescribeAutoScalingGroups": 1, "ec2:DescribeInstances": 1, "ec2:DescribeLaunchTemplates": 1}},
 		{"one group short", func() {
 			w.Quota(t, true)
 			w.SetTarget(providertest.Workers, 4)
 		}, map[string]int{
-			"autoscaling:DescribeAutoScalingGroups": 1, "ec2:DescribeInstances": 1, "ec2:DescribeLaunchTemplateVersions": 1,
+			"autoscaling:DescribeAutoScalingGroups": 1, "ec2:DescribeInstances": 1, "ec2:DescribeLaunchTemplates": 1,
 			"autoscaling:DescribeScalingActivities": 1}},
 	} {
 		want.do()

@@ -18,6 +18,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
@@ -110,7 +111,7 @@ func (r *rig) use(other provider.Provider) {
 		"asg": r.aws.connect(r, asg.Config{Groups: []string{string(groupA), string(groupB)}}), "other": other,
 	}), 1500*time.Millisecond)
 	r.inv = inventory.New(r.cloud, time.Second, time.Minute, 5*time.Second, log.WithField("service", "inventory"))
-	r.executor = &act.Executor{Client: fake.NewClientset(), Cloud: r.cloud, Recorder: record.NewFakeRecorder(10000), Log: log.WithField("service", "scaler")}
+	r.executor = &act.Executor{Client: kubetest.Client(fake.NewClientset()), Cloud: r.cloud, Recorder: record.NewFakeRecorder(10000), Log: log.WithField("service", "scaler")}
 }
 
 // read lets the inventory read once, and tell the journal as it does.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/cluster-bootstrap/token/jws"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
@@ -53,7 +54,7 @@ func testBootstrap(t *testing.T, cp *controlplane.ControlPlane) {
 	}
 	own := cp.RESTConfig()
 	own.Impersonate = rest.ImpersonationConfig{UserName: world.AgentUser, Groups: []string{"system:authenticated"}}
-	client, err := kubernetes.NewForConfig(own)
+	client, err := kube.New(own)
 	if err != nil {
 		t.Fatal(err)
 	}

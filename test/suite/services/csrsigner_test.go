@@ -26,9 +26,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
@@ -109,7 +109,8 @@ func testSigner(t *testing.T, cp *controlplane.ControlPlane) {
 	node(t, cp, "other", "aws:///eu-west-1a/i-0b", corev1.ConditionTrue)
 	node(t, cp, "stranger", "aws:///eu-west-1a/i-0a", corev1.ConditionTrue) // somebody else's instance
 	node(t, cp, "unknown", "aws:///eu-west-1a/i-0f", corev1.ConditionTrue)
-	factory := informers.NewSharedInformerFactory(cp.Client(), 0)
+	client := agentClient(t, cp)
+	shared := kube.NewInformers(client, nil)
 	cfg := csrsigner.Config{InventoryMaxAge: 30 * time.Second, MaxExpiration: time.Hour, PerNodeHour: 1000, WarnAfter: 15 * time.Minute}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
@@ -117,8 +118,8 @@ func testSigner(t *testing.T, cp *controlplane.ControlPlane) {
 	said := &verdicts{rules: map[string]string{}}
 	log := quiet("csrsigner")
 	log.Logger.AddHook(said)
-	signer := csrsigner.New(cfg, csrsigner.Deps{Client: cp.Client(), Rest: cp.RESTConfig(), Informers: factory, Inventory: cloud, Log: log})
-	serve(t, factory, signer.Run)
+	signer := csrsigner.New(cfg, csrsigner.Deps{Client: client, Rest: cp.RESTConfig(), Informers: shared, Inventory: cloud, Log: log})
+	serve(t, shared, signer.Run)
 	t.Run("honest", func(t *testing.T) { signsTheHonest(t, cp) })
 	t.Run("hostile", func(t *testing.T) { refusesTheHostile(t, cp, said) })
 	t.Run("node after request", func(t *testing.T) { waitsForTheNode(t, cp, cloud) })

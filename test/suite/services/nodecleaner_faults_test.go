@@ -31,6 +31,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	agentinventory "github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
@@ -197,17 +198,18 @@ func newRanch(t *testing.T, cp *controlplane.ControlPlane, machines int, p pace)
 // start runs the reaper as the agent wires it.
 func (r *ranch) start() {
 	t := r.t
-	factory := informers.NewSharedInformerFactoryWithOptions(r.cp.Client(), 0, informers.WithTransform(convert.Strip))
+	client := agentClient(t, r.cp)
+	shared := kube.NewInformers(client, convert.Strip)
 	reads := agentinventory.New(r.lens, r.pace.reads, r.pace.reads, 2*time.Second, quiet("inventory"))
 	observer, err := observe.New(observe.Config{Fast: time.Second, Slow: time.Second, Timeout: 2 * time.Second, StaleAfter: time.Second,
-		Schedulers: []string{"default-scheduler"}}, r.cp.Client(), factory, reads, quiet("observe"))
+		Schedulers: []string{"default-scheduler"}}, client, shared, reads, quiet("observe"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.cleaner = nodecleaner.New(r.pace.Config, nodecleaner.Deps{Client: r.cp.Client(), Informers: factory, Inventory: reads, Witness: r.lens,
+	r.cleaner = nodecleaner.New(r.pace.Config, nodecleaner.Deps{Client: client, Informers: shared, Inventory: reads, Witness: r.lens,
 		Log: quiet("nodecleaner"), StateDir: r.stateDir, Blind: observer.Stale})
 	ctx, cancel := context.WithCancel(context.Background())
-	observer.Start(ctx.Done())
+	observer.Start(ctx)
 	var loops sync.WaitGroup
 	loops.Go(func() { // the agent's Lease is what asks in the product
 		for ctx.Err() == nil {
@@ -228,7 +230,7 @@ func (r *ranch) start() {
 	t.Cleanup(func() {
 		cancel()
 		loops.Wait()
-		factory.Shutdown()
+		shared.Wait()
 	})
 }
 
@@ -595,7 +597,7 @@ func (r *ranch) restore(t *testing.T) {
 	if err != nil || i < 0 {
 		t.Fatalf("kept %v: %v", kept, err)
 	}
-	how := nodecleaner.Restoring{Client: r.cp.Client(), Lives: func(context.Context, string) (bool, string) { return false, "it is gone" }}
+	how := nodecleaner.Restoring{Client: agentClient(t, r.cp), Lives: func(context.Context, string) (bool, string) { return false, "it is gone" }}
 	if _, err := nodecleaner.Restore(t.Context(), how, kept[i]); err == nil {
 		t.Error("the Node of a dead machine came back unasked")
 	}

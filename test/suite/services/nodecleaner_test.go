@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
@@ -32,15 +32,16 @@ func testCleaner(t *testing.T, cp *controlplane.ControlPlane) {
 	node(t, cp, "stopped", string(id("stop")), corev1.ConditionUnknown, cluster.TaintToBeDeleted)
 	node(t, cp, "foreign", "aws:///eu-west-1a/i-foreign", corev1.ConditionUnknown)
 	state := t.TempDir()
-	factory := informers.NewSharedInformerFactory(cp.Client(), 0)
+	client := agentClient(t, cp)
+	shared := kube.NewInformers(client, nil)
 	cfg := nodecleaner.Config{Mode: nodecleaner.ModeDelete, SightInterval: time.Second, Grace: time.Minute, KnownFor: time.Hour,
 		MaxShare: 0.2, MassHold: time.Minute, FreezeFor: time.Minute, CloudController: nodecleaner.CloudControllerAuto}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	cleaner := nodecleaner.New(cfg, nodecleaner.Deps{Client: cp.Client(), Informers: factory, Inventory: cloud, Witness: cloud,
+	cleaner := nodecleaner.New(cfg, nodecleaner.Deps{Client: client, Informers: shared, Inventory: cloud, Witness: cloud,
 		Log: quiet("nodecleaner"), StateDir: state})
-	serve(t, factory, cleaner.Run)
+	serve(t, shared, cleaner.Run)
 	exists := func(name string) bool {
 		_, err := nodes.Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {

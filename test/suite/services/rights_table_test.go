@@ -21,7 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/secret"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 )
@@ -80,6 +82,28 @@ func (s *stolen) secretAttacks() []attack {
 		{name: "a Secret under our name deleted", says: byPolicy, try: foreign(opaque, func(ctx context.Context, s *stolen, x *corev1.Secret) error {
 			return s.thief.CoreV1().Secrets("kube-system").Delete(ctx, x.Name, metav1.DeleteOptions{})
 		})},
+		{name: "join information of no type of ours", says: "of type Opaque", probe: true, try: information(func(x *corev1.Secret) { x.Type = "example.com/mine" })},
+		{name: "token of a service account under the name of the join information", says: byPolicy, try: information(account)},
+		{name: "bootstrap token under the name of the join information", says: "of type Opaque", try: information(func(x *corev1.Secret) { x.Type = "bootstrap.kubernetes.io/token" })},
+		{name: "join information without its label", says: "label", try: information(func(x *corev1.Secret) { x.Labels = nil })},
+		{name: "join information with a key more", says: "nothing else", try: information(func(x *corev1.Secret) { x.Data["kubeconfig"] = []byte("x") })},
+		{name: "join information that cannot be changed", says: "nothing else", try: information(func(x *corev1.Secret) { x.Immutable = new(true) })},
+		{name: "join information without end", says: "nothing else", try: information(func(x *corev1.Secret) { x.Data["JOIN_TOKEN"] = make([]byte, 8000) })},
+		{name: "join information that goes with its owner", says: "no annotations", try: information(func(x *corev1.Secret) {
+			x.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}}
+		})},
+		{name: "join information in another namespace", says: "cannot create", try: information(func(x *corev1.Secret) { x.Namespace = "default" })},
+		{name: "join information of a longer name", says: byPolicy, try: information(func(x *corev1.Secret) { x.Name += "s"; x.Type = "bootstrap.kubernetes.io/token" })},
+		{name: "join information of a generated name", says: byPolicy, try: information(func(x *corev1.Secret) { x.Name, x.GenerateName = "", secret.Name })},
+		{name: "a person's Secret under the name of the join information taken over", says: "label", try: foreign(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: secret.Name}},
+			func(ctx context.Context, s *stolen, x *corev1.Secret) error {
+				x.Labels = map[string]string{secret.Label: "true"}
+				_, err := s.thief.CoreV1().Secrets("kube-system").Update(ctx, x, metav1.UpdateOptions{})
+				return err
+			})},
+		{name: "join information deleted", says: "cannot delete", try: can(func(ctx context.Context, c kubernetes.Interface) error {
+			return c.CoreV1().Secrets("kube-system").Delete(ctx, secret.Name, metav1.DeleteOptions{})
+		})},
 		{name: "every Secret listed", says: "cannot list", try: can(func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{})
 			return err
@@ -103,6 +127,19 @@ func (s *stolen) secretAttacks() []attack {
 			_, err := c.CoreV1().Secrets("kube-system").Patch(ctx, "bootstrap-token-asa001", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
 			return err
 		})},
+	}
+}
+
+// information tries to make the Secret with the join information, with change made to it.
+func information(change func(*corev1.Secret)) func(*testing.T, *stolen) error {
+	return func(t *testing.T, s *stolen) error {
+		x, err := secret.Of(bootstrap.Join{Token: "asa000.0123456789abcdef", CAHashes: []string{"sha256:0"}, Endpoint: "api:6443", Expires: time.Now(), Kubernetes: "v1.36.3"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(x)
+		_, err = s.thief.CoreV1().Secrets(x.Namespace).Create(t.Context(), x, dry)
+		return err
 	}
 }
 
@@ -344,6 +381,23 @@ func (s *stolen) honest(t *testing.T) {
 		"token deleted": foreign(token("asa005", nil), func(ctx context.Context, s *stolen, x *corev1.Secret) error {
 			return s.thief.CoreV1().Secrets("kube-system").Delete(ctx, x.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &x.UID}})
 		}),
+		"join information made":            information(func(*corev1.Secret) {}),
+		"join information without a token": information(func(x *corev1.Secret) { x.Data["JOIN_TOKEN"], x.Data["JOIN_TOKEN_EXPIRES"] = nil, nil }),
+		"join information made by its sink, and changed": func(t *testing.T, s *stolen) error {
+			sink := secret.New(kubetest.Client(s.thief))
+			join := bootstrap.Join{Token: "asa000.0123456789abcdef", CAHashes: []string{"sha256:0"}, Endpoint: "api:6443", Expires: time.Now(), Kubernetes: "v1.36.3"}
+			for _, token := range []string{join.Token, "asa001.fedcba9876543210", ""} {
+				join.Token = token
+				if err := sink.Publish(t.Context(), join); err != nil {
+					return err
+				}
+				x, err := s.admin.CoreV1().Secrets("kube-system").Get(t.Context(), secret.Name, metav1.GetOptions{})
+				if held, seen := sink.Holds(t.Context(), join); err != nil || seen != nil || !held || string(x.Data["JOIN_TOKEN"]) != token {
+					return fmt.Errorf("it holds %t, %v, %v", held, seen, err)
+				}
+			}
+			return s.admin.CoreV1().Secrets("kube-system").Delete(t.Context(), secret.Name, metav1.DeleteOptions{})
+		},
 		"join of a new machine": joins("worker-9").approve,
 		"join of a long name":   joins(long).approve,
 		"join of a longer name": joins(long + ".x").approve,

@@ -12,11 +12,11 @@ import (
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
 )
@@ -99,12 +99,22 @@ func quiet(service string) *logrus.Entry {
 	return log.WithField("service", service)
 }
 
+// agentClient is the product's own client, as the administrator.
+func agentClient(t *testing.T, cp *controlplane.ControlPlane) *kube.Client {
+	t.Helper()
+	client, err := kube.New(cp.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
 // serve runs a service until the test is over.
-func serve(t *testing.T, factory informers.SharedInformerFactory, run func(context.Context, func()) error) {
+func serve(t *testing.T, shared *kube.Informers, run func(context.Context, func()) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	if factory != nil {
-		factory.Start(ctx.Done())
+	if shared != nil {
+		shared.Start(ctx)
 	}
 	done := make(chan error, 1)
 	go func() { done <- run(ctx, func() {}) }()
@@ -118,8 +128,8 @@ func serve(t *testing.T, factory informers.SharedInformerFactory, run func(conte
 		case <-time.After(await.Limit):
 			t.Error("the service does not end")
 		}
-		if factory != nil {
-			factory.Shutdown()
+		if shared != nil {
+			shared.Wait()
 		}
 	})
 }

@@ -33,6 +33,9 @@ type rig struct {
 	mirror *Mirror
 	dir    string
 	launch chan aws.Instance
+	env    []string // of the agent
+	// beforeBoot, if set, is called with an instance whose container does not run yet.
+	beforeBoot func(aws.Instance)
 
 	mu       sync.Mutex
 	metadata *httputil.ReverseProxy
@@ -136,12 +139,13 @@ func (r *rig) startAgent(t *testing.T) {
 	}
 	agent := exec.Command(os.Getenv("AUTOSCALER_TEST_AGENT"), "run")
 	agent.Stdout, agent.Stderr = log, log
-	agent.Env = append([]string{
+	r.env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "AUTOSCALER_KUBECONFIG=" + kubeconfig, "AUTOSCALER_NODE_NAME=leader", "AUTOSCALER_STATE_DIR=" + state,
 		"AUTOSCALER_SOCKET=" + filepath.Join(r.dir, "agent.sock"), "AUTOSCALER_LISTEN=127.0.0.1:0", "AUTOSCALER_PROVIDER=asg",
 		"AUTOSCALER_AWS_CLUSTER_NAME=" + world.ClusterName, "AUTOSCALER_BOOTSTRAP_FILE=" + r.workerEnv(), "AUTOSCALER_SCALING_UNNEEDED_FOR=1h",
-		"AUTOSCALER_OBSERVE_SLOW=5s",
+		"AUTOSCALER_OBSERVE_SLOW=5s", "AUTOSCALER_LOG_LEVEL=debug",
 	}, r.cloud.Env()...)
+	agent.Env = r.env
 	if err := agent.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -214,36 +218,10 @@ func (r *rig) machine(t *testing.T, script []byte, size string, env ...string) (
 	if out, err := exec.Command("ip", "addr", "replace", i.PrivateIP+"/32", "dev", "lo").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	// On a kernel with cgroup v1 the container's systemd sometimes loses a notification and stays
-	// at basic.target, before anything of ours runs. Such a boot is told and thrown away.
-	for try := 1; ; try++ {
-		c := r.boot(t, fmt.Sprintf("%s-%d", name, try), i, script, size, env)
-		ctx, cancel := context.WithTimeout(t.Context(), bootLimit)
-		started := c.started(ctx)
-		cancel()
-		if started || try == 4 {
-			return c, i
-		}
-		t.Logf("boot %d of the container stopped before cloud-init's last stage; booting another", try)
-		if err := c.Remove(); err != nil {
-			t.Log(err)
-		}
+	if r.beforeBoot != nil {
+		r.beforeBoot(i)
 	}
-}
-
-// bootLimit is when a boot is taken for a hang: it takes 3 to 15 seconds.
-const bootLimit = 75 * time.Second
-
-// started waits for the first marker.
-func (c *Container) started(ctx context.Context) bool {
-	for !strings.Contains(c.ConsoleText(), "autoscaler-agent: phase=") {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-	return true
+	return r.boot(t, name, i, script, size, env), i
 }
 
 // boot makes a container with the user data where cloud-init looks for it, and boots it.

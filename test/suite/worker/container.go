@@ -54,7 +54,20 @@ func NewContainer(parts Parts, dir, name, size string) (*Container, error) {
 	if err := syscall.Mount("worker", c.root, "overlay", 0, options); err != nil {
 		return nil, fmt.Errorf("mount the machine's files: %w", err)
 	}
-	return c, c.Write("/usr/local/sbin/worker-init", initScript, 0o755)
+	return c, errors.Join(c.Write("/usr/local/sbin/worker-init", initScript, 0o755), c.quietCloudInit())
+}
+
+// quietCloudInit lets cloud-init's stages end on a kernel with cgroup v1. There systemd is not
+// told inside a container when a unit's last process ends: a stage that failed while its "tee"
+// still ran was waited for without a limit (TimeoutSec=0), and the boot stood at basic.target.
+// So no stage fails for want of a locale or a host key, none starts a tee, and the wait has a limit.
+func (c *Container) quietCloudInit() error {
+	errs := []error{c.Write("/etc/cloud/cloud.cfg.d/91-stages.cfg",
+		[]byte("locale: false\nssh_genkeytypes: []\noutput: {all: '>> /var/log/cloud-init-output.log'}\n"), 0o644)}
+	for _, stage := range []string{"cloud-init-local", "cloud-init", "cloud-config", "cloud-final"} {
+		errs = append(errs, c.Write("/etc/systemd/system/"+stage+".service.d/limit.conf", []byte("[Service]\nTimeoutStopSec=10s\n"), 0o644))
+	}
+	return errors.Join(errs...)
 }
 
 // Write puts a file on the machine's disk.

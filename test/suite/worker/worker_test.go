@@ -6,7 +6,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +28,7 @@ func TestWorkerJoins(t *testing.T) {
 	r := newRig(t)
 	for _, format := range []string{"script", "cloud-config", "mime"} {
 		t.Run(format, func(t *testing.T) {
+			arguments := watchArguments(t)
 			script := r.render(t, "--format", format)
 			began := time.Now()
 			c, i := r.machine(t, script, "")
@@ -34,6 +37,7 @@ func TestWorkerJoins(t *testing.T) {
 			t.Logf("%s: joined %s after the machine was switched on", format, time.Since(began).Round(time.Second))
 			checkNode(t, node, i)
 			r.checkServing(t, i)
+			checkArguments(t, arguments(), r.secret(t)) // before this test's own commands have it there
 			checkSecrets(t, c, r)
 			if format == "script" {
 				r.reboot(t, c, i, node.UID)
@@ -126,20 +130,12 @@ func (r *rig) checkServing(t *testing.T, i aws.Instance) {
 // nothing of the join's own files is left.
 func checkSecrets(t *testing.T, c *Container, r *rig) {
 	t.Helper()
-	env, err := os.ReadFile(r.workerEnv())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(env), "JOIN_TOKEN=")
-	token, _, _ := strings.Cut(rest, "\n")
-	_, secret, ok := strings.Cut(strings.Trim(token, `"'`), ".")
-	if !ok {
-		t.Fatal("no token is published")
-	}
+	secret := r.secret(t)
 	await.Empty(t, func() string {
 		out, _ := c.Run(t.Context(), "sh", "-c", "ls -d /var/lib/autoscaler-agent-join /run/autoscaler-agent/join.yaml 2>/dev/null || :")
 		return strings.TrimSpace(out)
 	})
+	r.checkLeader(t, secret)
 	// Files that all may read, and the journal.
 	out, err := c.Run(t.Context(), "sh", "-c", "grep -rlsF --exclude-dir=proc --exclude-dir=sys "+secret+" /etc /opt /var /run /tmp /root | while read -r f; do stat -c '%A %n' \"$f\"; done; journalctl --no-pager | grep -cF "+secret+" || :")
 	if err != nil {
@@ -156,6 +152,91 @@ func checkSecrets(t *testing.T, c *Container, r *rig) {
 	}
 	if strings.Contains(c.ConsoleText(), secret) {
 		t.Error("the console holds the join token")
+	}
+}
+
+// secret is that of the published token.
+func (r *rig) secret(t *testing.T) string {
+	t.Helper()
+	env, err := os.ReadFile(r.workerEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(env), "JOIN_TOKEN=")
+	token, _, _ := strings.Cut(rest, "\n")
+	_, secret, ok := strings.Cut(strings.Trim(token, `"'`), ".")
+	if !ok {
+		t.Fatal("no token is published")
+	}
+	return secret
+}
+
+// checkLeader: of the agent's files the published one alone holds the token, for root only.
+func (r *rig) checkLeader(t *testing.T, secret string) {
+	t.Helper()
+	debug := false
+	err := filepath.WalkDir(r.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if strings.Contains(string(text), secret) && (path != r.workerEnv() || info.Mode().Perm() != 0o600) {
+			t.Errorf("%s (%v) holds the join token", path, info.Mode())
+		}
+		debug = debug || strings.Contains(string(text), "level=debug")
+		return nil
+	})
+	if err != nil || !debug {
+		t.Errorf("%v; a log at level debug was read: %t", err, debug)
+	}
+}
+
+// watchArguments remembers the arguments of every process of this host, containers included,
+// until they are asked for.
+func watchArguments(t *testing.T) (stop func() map[string]bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	seen := make(chan map[string]bool, 1)
+	go func() {
+		arguments := map[string]bool{}
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+			for _, f := range files {
+				if text, err := os.ReadFile(f); err == nil {
+					arguments[string(text)] = true
+				}
+			}
+			<-tick.C
+		}
+		seen <- arguments
+	}()
+	t.Cleanup(cancel)
+	return func() map[string]bool {
+		cancel()
+		return <-seen
+	}
+}
+
+// checkArguments: no process of agent or machine had the token among its arguments.
+func checkArguments(t *testing.T, arguments map[string]bool, secret string) {
+	t.Helper()
+	joins := false
+	for a := range arguments {
+		if strings.Contains(a, secret) {
+			t.Errorf("a process had the join token among its arguments: %q", strings.ReplaceAll(a, secret, "SECRET"))
+		}
+		joins = joins || strings.Contains(a, "kubeadm\x00join")
+	}
+	if !joins {
+		t.Error("kubeadm join was not seen")
 	}
 }
 

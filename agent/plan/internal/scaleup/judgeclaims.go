@@ -8,8 +8,9 @@ import (
 
 // Pods that the model leaves may still count on machines that the scheduler has not used yet:
 // where these have room for all pods in another arrangement, the scheduler may find it. Pods
-// that depend on nobody are packed anew to see that; for the others the room of all these
-// machines together has to do.
+// that depend on nobody are packed anew to see that. Where some depend on others, how these
+// could stand is not known, and the room of all these machines together has to do for what
+// is bought once and not twice (loosely).
 
 // keepReserved takes pods off what is left that an earlier round counted on machines which
 // the scheduler has not used yet. It returns them by class and group.
@@ -17,7 +18,7 @@ func (j *judge) keepReserved(left map[int]int) map[int][]int {
 	if j.reserved == nil {
 		return nil
 	}
-	return j.keepByRoom(left, 0, func(class, g, n int) int {
+	return j.keepByRoom(left, 0, j.w.topology != nil, func(class, g, n int) int {
 		if by := j.reserved[class]; by != nil {
 			return min(n, by[g])
 		}
@@ -26,8 +27,8 @@ func (j *judge) keepReserved(left map[int]int) map[int][]int {
 }
 
 // keepOnNew takes pods off what is left that the new machines have room for.
-func (j *judge) keepOnNew(left map[int]int) map[int][]int {
-	return j.keepByRoom(left, j.nodes, func(_, _, n int) int { return n })
+func (j *judge) keepOnNew(left map[int]int, loosely bool) map[int][]int {
+	return j.keepByRoom(left, j.nodes, loosely, func(_, _, n int) int { return n })
 }
 
 // unused is the group of a node that pods may count on beyond what the scheduler would bind
@@ -44,7 +45,7 @@ func (j *judge) unused(node int) int {
 
 // keepByRoom takes pods off what is left, large ones first, as far as the unused nodes from
 // one on have room for them and most allows. It costs the classes times the nodes.
-func (j *judge) keepByRoom(left map[int]int, from int, most func(class, g, n int) int) map[int][]int {
+func (j *judge) keepByRoom(left map[int]int, from int, loosely bool, most func(class, g, n int) int) map[int][]int {
 	kept := make(map[int][]int)
 	extra := j.repack(left, from)
 	sums := make([]int64, j.w.Dimensions.Len())
@@ -64,16 +65,16 @@ func (j *judge) keepByRoom(left map[int]int, from int, most func(class, g, n int
 				continue
 			}
 			n := most(c, g, left[c])
-			if j.constrained(c) {
-				n = min(n, binpack.MaxFit(sums, size))
-				binpack.Sub(sums, size, n)
+			if j.constrained(c) || loosely {
+				n = min(n, max(binpack.MaxFit(sums, size), extra[c]))
 			} else {
 				n = min(n, extra[c])
-				extra[c] -= n
 			}
 			if n <= 0 {
 				continue
 			}
+			extra[c] -= min(n, extra[c])
+			binpack.Sub(sums, size, n)
 			if kept[c] == nil {
 				kept[c] = make([]int, len(some))
 			}

@@ -314,7 +314,7 @@ func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]i
 		}
 		left[c] = max(left[c]-stuck[c], 0)
 	}
-	for fresh, kept := range []map[int][]int{j.keepReserved(left), j.keepOnNew(left)} {
+	for fresh, kept := range []map[int][]int{j.keepReserved(left), j.keepOnNew(left, true)} {
 		for c, groups := range kept {
 			for g, n := range groups {
 				for _, i := range demands[c] {

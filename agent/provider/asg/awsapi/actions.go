@@ -11,6 +11,7 @@ const (
 	ActionDescribeSpot       = "ec2:DescribeSpotInstanceRequests"
 	ActionDescribeTypes      = "ec2:DescribeInstanceTypes"
 	ActionDescribeImages     = "ec2:DescribeImages"
+	ActionDescribeTemplates  = "ec2:DescribeLaunchTemplates"
 	ActionDescribeVersions   = "ec2:DescribeLaunchTemplateVersions"
 	ActionMatchTypes         = "ec2:GetInstanceTypesFromInstanceRequirements"
 )

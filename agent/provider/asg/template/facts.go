@@ -16,7 +16,8 @@ type facts struct {
 	mu           sync.Mutex
 	types        map[string]typeFact
 	images       map[string]imageFact
-	versions     map[string]*launchTemplate
+	versions     map[version]*launchTemplate
+	current      map[ref]number // of references that are not fixed
 	requirements map[string]matched
 	refusals     map[string]refusal // types and images, for refusalLife
 }

@@ -1,8 +1,12 @@
 package template
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -20,7 +24,22 @@ type launchTemplate struct {
 	id      string
 	name    string
 	version int64
-	data    ec2types.ResponseLaunchTemplateData
+	data    ec2types.ResponseLaunchTemplateData // without the user data
+	// userData is the SHA-256 of the user data.
+	userData [sha256.Size]byte
+}
+
+// handle names a launch template: by its ID, or by its name where the ID is not known.
+type handle struct{ id, name string }
+
+// version is one numbered version.
+type version struct {
+	handle
+	number int64
+}
+
+func (v version) compare(o version) int {
+	return cmp.Or(cmp.Compare(v.id, o.id), cmp.Compare(v.name, o.name), cmp.Compare(v.number, o.number))
 }
 
 // ref names a launch template version as a group does.
@@ -39,10 +58,12 @@ func refOf(s *asgtypes.LaunchTemplateSpecification) ref {
 
 func (r ref) String() string { return r.id + r.name + " version " + r.version }
 
-// fixed reports whether the reference always means the same version.
-func (r ref) fixed() bool {
-	_, err := strconv.ParseInt(r.version, 10, 64)
-	return err == nil
+func (r ref) handle() handle { return handle{r.id, r.name} }
+
+// fixed is the number of a reference that always means the same version.
+func (r ref) fixed() (number int64, ok bool) {
+	number, err := strconv.ParseInt(r.version, 10, 64)
+	return number, err == nil
 }
 
 // answers is what one read found for each reference.
@@ -53,50 +74,74 @@ type versionAnswer struct {
 	err      *provider.Error
 }
 
-// resolveRefs looks up every reference once, four at a time. Numbered versions
-// cannot change and are asked for once in the life of the process; $Latest and
-// $Default are asked for in every read.
+// resolveRefs looks up every reference once. $Latest and $Default are resolved to numbers
+// first (current.go). A numbered version cannot change: its contents are asked for once.
 func (rs *Resolver) resolveRefs(ctx context.Context, refs []ref) answers {
 	out := answers{}
 	for _, r := range refs {
 		out[r] = versionAnswer{}
 	}
-	unique := make([]ref, 0, len(out))
+	failed := rs.loadCurrent(ctx, slices.Collect(maps.Keys(out)))
+	var known []ref
 	for r := range out {
-		unique = append(unique, r)
+		if err := failed[r]; err != nil {
+			out[r] = versionAnswer{err: err}
+			continue
+		}
+		known = append(known, r)
 	}
-	found := make([]versionAnswer, len(unique))
-	var g errgroup.Group
-	g.SetLimit(4)
-	for i, r := range unique {
-		g.Go(func() error {
-			found[i].template, found[i].err = rs.resolveRef(ctx, r)
-			return nil
-		})
+	rs.sweep(ctx, rs.facts.bare(known))
+	bad := rs.loadVersions(ctx, rs.facts.bare(known))
+	for _, r := range known {
+		v := rs.facts.versionOf(r)
+		out[r] = versionAnswer{template: rs.facts.contents(v), err: bad[v]}
 	}
-	_ = g.Wait() // every goroutine returns nil; errors are per reference
-	for i, r := range unique {
-		out[r] = found[i]
+	if provider.Only(ctx) == nil {
+		rs.facts.retain(slices.Collect(maps.Keys(out)))
 	}
 	return out
 }
 
-func (rs *Resolver) resolveRef(ctx context.Context, r ref) (*launchTemplate, *provider.Error) {
-	key := r.String()
-	if r.fixed() {
-		rs.facts.mu.Lock()
-		known := rs.facts.versions[key]
-		rs.facts.mu.Unlock()
-		if known != nil {
-			return known, nil
+// loadVersions makes sure that the contents of the references' versions are cached, four at
+// a time; the answer is why those of one are not.
+func (rs *Resolver) loadVersions(ctx context.Context, refs []ref) map[version]*provider.Error {
+	wanted := make([]version, len(refs))
+	for i, r := range refs {
+		wanted[i] = rs.facts.versionOf(r)
+	}
+	slices.SortFunc(wanted, version.compare)
+	wanted = slices.Compact(wanted)
+	failed := make([]*provider.Error, len(wanted))
+	var g errgroup.Group
+	g.SetLimit(4)
+	for i, v := range wanted {
+		g.Go(func() error {
+			var t *launchTemplate
+			if t, failed[i] = rs.readVersion(ctx, v.handle, strconv.FormatInt(v.number, 10)); t != nil {
+				rs.facts.store(v, t)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // every goroutine returns nil; errors are per version
+	out := map[version]*provider.Error{}
+	for i, v := range wanted {
+		if failed[i] != nil {
+			out[v] = failed[i]
 		}
 	}
-	in := &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{r.version}}
-	if r.id != "" {
-		in.LaunchTemplateId = aws.String(r.id)
+	return out
+}
+
+// readVersion reads one version of a launch template: a number, $Latest or $Default.
+func (rs *Resolver) readVersion(ctx context.Context, h handle, number string) (*launchTemplate, *provider.Error) {
+	in := &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{number}}
+	if h.id != "" {
+		in.LaunchTemplateId = aws.String(h.id)
 	} else {
-		in.LaunchTemplateName = aws.String(r.name)
+		in.LaunchTemplateName = aws.String(h.name)
 	}
+	r := ref{id: h.id, name: h.name, version: number}
 	answer, err := rs.client.DescribeLaunchTemplateVersions(ctx, in)
 	if err != nil {
 		e := awsapi.Classify("resolve template", "", awsapi.ActionDescribeVersions, err)
@@ -104,19 +149,21 @@ func (rs *Resolver) resolveRef(ctx context.Context, r ref) (*launchTemplate, *pr
 		return nil, e
 	}
 	if len(answer.LaunchTemplateVersions) == 0 || answer.LaunchTemplateVersions[0].LaunchTemplateData == nil {
-		return nil, &provider.Error{Op: "resolve template", Kind: provider.Invalid,
-			Err: fmt.Errorf("launch template %s does not exist", r), Remedy: "point the group at a version that exists"}
+		return nil, missingVersion(r)
 	}
-	v := answer.LaunchTemplateVersions[0]
+	return templateOf(&answer.LaunchTemplateVersions[0]), nil
+}
+
+func missingVersion(r ref) *provider.Error {
+	return &provider.Error{Op: "resolve template", Kind: provider.Invalid,
+		Err: fmt.Errorf("launch template %s does not exist", r), Remedy: "point the group at a version that exists"}
+}
+
+// templateOf keeps a digest of the user data in place of its text, which may be large.
+func templateOf(v *ec2types.LaunchTemplateVersion) *launchTemplate {
 	t := &launchTemplate{id: aws.ToString(v.LaunchTemplateId), name: aws.ToString(v.LaunchTemplateName),
 		version: aws.ToInt64(v.VersionNumber), data: *v.LaunchTemplateData}
-	if r.fixed() {
-		rs.facts.mu.Lock()
-		if rs.facts.versions == nil {
-			rs.facts.versions = map[string]*launchTemplate{}
-		}
-		rs.facts.versions[key] = t
-		rs.facts.mu.Unlock()
-	}
-	return t, nil
+	t.userData = sha256.Sum256([]byte(aws.ToString(t.data.UserData)))
+	t.data.UserData = nil
+	return t
 }

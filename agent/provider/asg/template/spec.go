@@ -15,9 +15,8 @@ func spec(d *draft, labels map[string]string, tags []string) string {
 	h := sha256.New()
 	var lines []string
 	for _, v := range d.variants {
-		user := sha256.Sum256([]byte(aws.ToString(v.template.data.UserData)))
 		lines = append(lines, fmt.Sprintf("%s/%d %s %s %d %x", v.template.id, v.template.version,
-			v.typ, aws.ToString(v.template.data.ImageId), v.rootGiB, user))
+			v.typ, aws.ToString(v.template.data.ImageId), v.rootGiB, v.template.userData))
 	}
 	lines = append(lines, tags...)
 	lines = append(lines, "zone "+labels["topology.kubernetes.io/zone"])

@@ -108,9 +108,13 @@ func (rs *Resolver) Resolve(ctx context.Context, groups []asgtypes.AutoScalingGr
 	}
 	versions := rs.resolveRefs(ctx, refs)
 
+	noTemplates := rs.facts.refused(awsapi.ActionDescribeTemplates, rs.now())
 	images := map[string]bool{}
 	for _, d := range drafts {
 		for _, c := range d.choices {
+			if _, fixed := c.ref.fixed(); !fixed && noTemplates != nil {
+				d.warn("a new version of its launch template is seen %s late: %s", refusalLife, noTemplates)
+			}
 			v := versions[c.ref]
 			if v.err != nil {
 				d.fail(v.err)

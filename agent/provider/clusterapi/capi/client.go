@@ -16,8 +16,11 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 )
@@ -27,6 +30,13 @@ const pageSize = 500
 
 // knownFor is how long the versions and kinds that a cluster serves are cached.
 const knownFor = 5 * time.Minute
+
+// answers knows what every API server answers with: Status.
+var answers = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
+	return s
+}()
 
 // Call describes one call to the API, for metrics.
 type Call struct {
@@ -56,7 +66,7 @@ type Served struct {
 // NewClient returns a Client whose calls last no longer than timeout.
 func NewClient(cfg *rest.Config, timeout time.Duration) (*Client, error) {
 	cfg = rest.CopyConfig(cfg)
-	cfg.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	cfg.NegotiatedSerializer = serializer.NewCodecFactory(answers).WithoutConversion()
 	cfg.AcceptContentTypes, cfg.ContentType = "application/json", "application/json"
 	cfg.UserAgent = "autoscaler-agent/clusterapi"
 	cfg.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()

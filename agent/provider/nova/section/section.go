@@ -137,6 +137,9 @@ func Parse(raw json.RawMessage) (Section, error) {
 	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&s); err != nil {
 		var typ *json.UnmarshalTypeError
 		if errors.As(err, &typ) {
+			if typ.Field == "" {
+				return s, fmt.Errorf("write a mapping with cluster, clouds and groups, not a %s", typ.Value)
+			}
 			return s, fmt.Errorf("%s: write a %s, not a %s", typ.Field, words[typ.Type.Kind()], typ.Value)
 		}
 		return s, err

@@ -38,6 +38,8 @@ type Options struct {
 	// that fast.
 	Latency time.Duration
 
+	// Buckets has every action throttled by a token bucket of its own, as AWS does it.
+	Buckets  bool
 	MaxPage  int  // caps every page of every list, 0 keeps AWS's own limits
 	ReuseIPs bool // give a new instance the lowest free address, as a small subnet would
 
@@ -71,30 +73,33 @@ type Cloud struct {
 	listener net.Listener
 	server   *http.Server
 
-	mu       sync.Mutex
-	rng      *rand.Rand
-	world    *world
-	types    map[string]InstanceType
-	lag      map[string]time.Duration
-	history  []past
-	alarms   alarms
-	alarmSeq int
-	keys     map[string]*credentials // by access key ID
-	faults   []*armed
-	calls    []Call
-	counts   map[string]int
-	pools    map[pool]int // what is left where capacity is limited
-	badImage map[string]bool
-	quota    int // vCPUs, 0 is unlimited
-	limit    int // instances, 0 is unlimited
-	spoiled  []BootFault
-	nextIP   map[string]int
-	metadata map[string]*metadataServer // by instance ID
-	console  map[string]string          // by instance ID
-	tokens   map[string]any             // answers by action and client token
-	notices  []func()
-	noticed  *sync.Cond
-	closed   bool
+	mu        sync.Mutex
+	rng       *rand.Rand
+	world     *world
+	account   *account
+	types     map[string]InstanceType
+	lag       map[string]time.Duration
+	history   []past
+	alarms    alarms
+	alarmSeq  int
+	keys      map[string]*credentials // by access key ID
+	faults    []*armed
+	calls     []Call
+	counts    map[string]int
+	buckets   map[string]*bucket // by action
+	throttled map[string]int     // by action
+	pools     map[pool]int       // what is left where capacity is limited
+	badImage  map[string]bool
+	quota     int // vCPUs, 0 is unlimited
+	limit     int // instances, 0 is unlimited
+	spoiled   []BootFault
+	nextIP    map[string]int
+	metadata  map[string]*metadataServer // by instance ID
+	console   map[string]string          // by instance ID
+	tokens    map[string]any             // answers by action and client token
+	notices   []func()
+	noticed   *sync.Cond
+	closed    bool
 
 	rootKey    string
 	rearm      chan struct{}
@@ -110,22 +115,25 @@ func New(opts Options) (*Cloud, error) {
 		return nil, fmt.Errorf("start aws: %w", err)
 	}
 	c := &Cloud{
-		opts:     opts,
-		listener: listener,
-		rng:      rand.New(rand.NewPCG(opts.Seed, opts.Seed>>32|1)),
-		world:    newWorld(),
-		types:    map[string]InstanceType{},
-		lag:      map[string]time.Duration{},
-		keys:     map[string]*credentials{},
-		counts:   map[string]int{},
-		pools:    map[pool]int{},
-		badImage: map[string]bool{},
-		nextIP:   map[string]int{},
-		metadata: map[string]*metadataServer{},
-		console:  map[string]string{},
-		tokens:   map[string]any{},
-		rearm:    make(chan struct{}, 1),
-		done:     make(chan struct{}),
+		opts:      opts,
+		listener:  listener,
+		rng:       rand.New(rand.NewPCG(opts.Seed, opts.Seed>>32|1)),
+		world:     newWorld(),
+		account:   newAccount(),
+		types:     map[string]InstanceType{},
+		lag:       map[string]time.Duration{},
+		keys:      map[string]*credentials{},
+		counts:    map[string]int{},
+		buckets:   map[string]*bucket{},
+		throttled: map[string]int{},
+		pools:     map[pool]int{},
+		badImage:  map[string]bool{},
+		nextIP:    map[string]int{},
+		metadata:  map[string]*metadataServer{},
+		console:   map[string]string{},
+		tokens:    map[string]any{},
+		rearm:     make(chan struct{}, 1),
+		done:      make(chan struct{}),
 	}
 	c.noticed = sync.NewCond(&c.mu)
 	for _, t := range builtinTypes {

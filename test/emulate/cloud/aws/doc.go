@@ -1,5 +1,5 @@
 // Package aws is an AWS that fits into a test: EC2, EC2 Auto Scaling, SSM
-// parameters, STS and the instance metadata service, on one loopback port,
+// parameters, STS, IAM's roles and the instance metadata service, on one loopback port,
 // speaking the wire protocols that the real services speak to the real SDKs
 // and to the aws command (EC2 query, AWS query, JSON 1.1, IMDSv2), with
 // Signature Version 4 verified for real.
@@ -15,8 +15,12 @@
 // Warm pools, spot interruptions and instance refreshes are what a test sets
 // them to (Warm, Interrupt, InstanceRefresh); nothing of them runs by itself.
 //
+// IAM's roles and profiles, key pairs, security groups, network interfaces and Elastic IP
+// addresses can be made and read (Account), and RunInstances starts a machine with such an
+// interface. None of them lets anybody in or keeps anybody out.
+//
 // What is not emulated: AZRebalance and CapacityRebalance (they can be switched
-// but never run), load balancers, scaling policies, launch configurations, RunInstances, EBS volumes, IAM policies
+// but never run), load balancers, scaling policies, launch configurations, EBS volumes, the effect of IAM policies
 // (use Fault with Forbidden instead).
 //
 // Where it is simpler than AWS: one VPC 10.0.0.0/16 with a subnet per zone and

@@ -65,7 +65,7 @@ func (c *Cloud) templateElements(t *template) []el {
 	return []el{
 		x("launchTemplateId", t.id), x("launchTemplateName", t.name), x("createTime", t.created),
 		x("createdBy", "arn:aws:iam::"+c.opts.AccountID+":user/tester"),
-		x("defaultVersionNumber", t.def), x("latestVersionNumber", len(t.versions)),
+		x("defaultVersionNumber", t.def), x("latestVersionNumber", t.latest()),
 	}
 }
 
@@ -131,7 +131,7 @@ func (t *template) pick(r *request, wanted []string) ([]*templateVersion, *apiEr
 		return nil, err
 	}
 	for _, v := range slices.Backward(t.versions) {
-		if v.number >= low && v.number <= high {
+		if v != nil && v.number >= low && v.number <= high {
 			found = append(found, v)
 		}
 	}
@@ -301,6 +301,12 @@ func (c *Cloud) createVersion(r *request) ([]el, *apiError) {
 	if err != nil {
 		return nil, err
 	}
+	token := r.p.str("ClientToken")
+	for _, v := range t.versions {
+		if v != nil && token != "" && v.token == token {
+			return []el{x("launchTemplateVersion", c.versionElements(t, v))}, nil
+		}
+	}
 	base := LaunchTemplate{}
 	if s := r.p.str("SourceVersion"); s != "" {
 		v := t.version(s)
@@ -314,7 +320,9 @@ func (c *Cloud) createVersion(r *request) ([]el, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	return []el{x("launchTemplateVersion", c.versionElements(t, t.add(lt)))}, nil
+	v := t.add(lt)
+	v.token = token
+	return []el{x("launchTemplateVersion", c.versionElements(t, v))}, nil
 }
 
 func (c *Cloud) modifyTemplate(r *request) ([]el, *apiError) {
@@ -323,11 +331,47 @@ func (c *Cloud) modifyTemplate(r *request) ([]el, *apiError) {
 		return nil, err
 	}
 	n, convErr := strconv.Atoi(r.p.str("SetDefaultVersion"))
-	if convErr != nil || n < 1 || n > len(t.versions) {
+	if convErr != nil || t.version(strconv.Itoa(n)) == nil {
 		return nil, fail("InvalidLaunchTemplateId.VersionNotFound", fmt.Sprintf("Could not find the specified version %s for the launch template with ID %s.", r.p.str("SetDefaultVersion"), t.id))
 	}
 	t.def = n
 	return []el{x("launchTemplate", c.templateElements(t))}, nil
+}
+
+// deleteVersions deletes those that it can, and names the others.
+func (c *Cloud) deleteVersions(r *request) ([]el, *apiError) {
+	t, err := r.launchTemplate()
+	if err != nil {
+		return nil, err
+	}
+	wanted := r.p.strs("LaunchTemplateVersion")
+	if len(wanted) == 0 || len(wanted) > 200 {
+		return nil, fail("InvalidParameterValue", "Between 1 and 200 launch template versions must be specified.")
+	}
+	type failed struct{ version, code, message string }
+	var gone []int
+	var kept []failed
+	for _, w := range wanted {
+		n, err := strconv.Atoi(w)
+		switch {
+		case err != nil || t.version(w) == nil:
+			kept = append(kept, failed{w, "launchTemplateVersionDoesNotExist", "The specified launch template version does not exist."})
+		case n == t.def:
+			kept = append(kept, failed{w, "unexpectedError", "The default version of a launch template cannot be deleted."})
+		default:
+			t.versions[n-1] = nil
+			gone = append(gone, n)
+		}
+	}
+	item := func(version any) []el {
+		return []el{x("launchTemplateId", t.id), x("launchTemplateName", t.name), x("versionNumber", version)}
+	}
+	return []el{
+		each("successfullyDeletedLaunchTemplateVersionSet", "item", gone, func(n int) []el { return item(n) }),
+		each("unsuccessfullyDeletedLaunchTemplateVersionSet", "item", kept, func(f failed) []el {
+			return append(item(f.version), x("responseError", x("code", f.code), x("message", f.message)))
+		}),
+	}, nil
 }
 
 func (c *Cloud) deleteTemplate(r *request) ([]el, *apiError) {

@@ -113,6 +113,9 @@ func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
 	var faults []Fault
 	if problem == authOK {
 		faults = c.strikes(in.service, in.action, in.form.Has("NextToken") || in.params["NextToken"] != "")
+		if c.overdrawn(in, act.write) {
+			faults = append(faults, Fault{Kind: Throttle})
+		}
 	}
 	c.mu.Unlock()
 

@@ -1,5 +1,7 @@
 package aws
 
+import "maps"
+
 // services are the APIs behind the endpoint, by their name in a signature's
 // credential scope.
 var services map[string]service
@@ -20,6 +22,11 @@ func init() {
 			name: "sts", version: "2011-06-15", wrapped: true,
 			namespace: "https://sts.amazonaws.com/doc/2011-06-15/",
 			actions:   stsActions(),
+		},
+		"iam": {
+			name: "iam", version: "2010-05-08", wrapped: true,
+			namespace: "https://iam.amazonaws.com/doc/2010-05-08/",
+			actions:   iamActions(),
 		},
 		"ssm": {name: "ssm", version: "2014-11-06", actions: ssmActions()},
 	}
@@ -73,7 +80,8 @@ func ec2Actions() map[string]action {
 	which := []string{"LaunchTemplateId", "LaunchTemplateName", "DryRun"}
 	once := []string{"ClientToken"}
 	data := []string{"VersionDescription", "LaunchTemplateData.*"}
-	return map[string]action{
+	actions := map[string]action{
+		"RunInstances":                  {write: true, query: (*Cloud).runInstances, params: runParams},
 		"DescribeInstances":             {query: (*Cloud).describeInstances, params: join(list, []string{"InstanceId.N"})},
 		"DescribeInstanceStatus":        {query: (*Cloud).describeStatus, params: join(list, []string{"InstanceId.N", "IncludeAllInstances"})},
 		"DescribeSpotInstanceRequests":  {query: (*Cloud).describeSpot, params: join(list, []string{"SpotInstanceRequestId.N"})},
@@ -84,20 +92,23 @@ func ec2Actions() map[string]action {
 			[]string{"LaunchTemplateVersion.N", "MinVersion", "MaxVersion", "ResolveAlias"})},
 		"CreateLaunchTemplate": {write: true, query: (*Cloud).createTemplate, params: join(once, data, []string{
 			"LaunchTemplateName", "DryRun", "TagSpecification.N.ResourceType", "TagSpecification.N.Tag.N.Key", "TagSpecification.N.Tag.N.Value"})},
-		"CreateLaunchTemplateVersion": {write: true, query: (*Cloud).createVersion, params: join(which, once, data, []string{"SourceVersion", "ResolveAlias"})},
-		"ModifyLaunchTemplate":        {write: true, query: (*Cloud).modifyTemplate, params: join(which, once, []string{"SetDefaultVersion"})},
-		"DeleteLaunchTemplate":        {write: true, query: (*Cloud).deleteTemplate, params: which},
-		"DescribeRegions":             {query: (*Cloud).describeRegions, params: join(plain, []string{"RegionName.N", "AllRegions"})},
-		"DescribeAvailabilityZones":   {query: (*Cloud).describeZones, params: join(plain, []string{"ZoneName.N", "AllAvailabilityZones"})},
-		"DescribeSubnets":             {query: (*Cloud).describeSubnets, params: join(list, []string{"SubnetId.N"})},
-		"DescribeImages":              {query: (*Cloud).describeImages, params: join(list, []string{"ImageId.N", "Owner.N"})},
-		"TerminateInstances":          {write: true, query: (*Cloud).terminateInstances, params: []string{"InstanceId.N", "DryRun"}},
-		"RebootInstances":             {write: true, query: (*Cloud).rebootInstances, params: []string{"InstanceId.N", "DryRun"}},
-		"GetConsoleOutput":            {query: (*Cloud).consoleOutput, params: []string{"InstanceId", "Latest", "DryRun"}},
+		"CreateLaunchTemplateVersion":  {write: true, query: (*Cloud).createVersion, params: join(which, once, data, []string{"SourceVersion", "ResolveAlias"})},
+		"ModifyLaunchTemplate":         {write: true, query: (*Cloud).modifyTemplate, params: join(which, once, []string{"SetDefaultVersion"})},
+		"DeleteLaunchTemplate":         {write: true, query: (*Cloud).deleteTemplate, params: which},
+		"DeleteLaunchTemplateVersions": {write: true, query: (*Cloud).deleteVersions, params: join(which, []string{"LaunchTemplateVersion.N"})},
+		"DescribeRegions":              {query: (*Cloud).describeRegions, params: join(plain, []string{"RegionName.N", "AllRegions"})},
+		"DescribeAvailabilityZones":    {query: (*Cloud).describeZones, params: join(plain, []string{"ZoneName.N", "AllAvailabilityZones"})},
+		"DescribeSubnets":              {query: (*Cloud).describeSubnets, params: join(list, []string{"SubnetId.N"})},
+		"DescribeImages":               {query: (*Cloud).describeImages, params: join(list, []string{"ImageId.N", "Owner.N"})},
+		"TerminateInstances":           {write: true, query: (*Cloud).terminateInstances, params: []string{"InstanceId.N", "DryRun"}},
+		"RebootInstances":              {write: true, query: (*Cloud).rebootInstances, params: []string{"InstanceId.N", "DryRun"}},
+		"GetConsoleOutput":             {query: (*Cloud).consoleOutput, params: []string{"InstanceId", "Latest", "DryRun"}},
 		"GetInstanceTypesFromInstanceRequirements": {query: (*Cloud).typesFromRequirements, params: []string{"DryRun", "MaxResults", "NextToken",
 			"ArchitectureType.N", "VirtualizationType.N", "InstanceRequirements.*"}},
 		"CreateTags": {write: true, query: (*Cloud).createTags, params: []string{"DryRun", "ResourceId.N", "Tag.N.Key", "Tag.N.Value"}},
 	}
+	maps.Copy(actions, networkActions())
+	return actions
 }
 
 func join(lists ...[]string) []string {

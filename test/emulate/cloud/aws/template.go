@@ -39,7 +39,8 @@ type BlockDevice struct {
 	VolumeType string // gp3 and others
 }
 
-// template is a launch template with all its versions; version n is at n-1.
+// template is a launch template with all its versions; version n is at n-1, nil where it was
+// deleted.
 type template struct {
 	id, name string
 	created  time.Time
@@ -51,6 +52,7 @@ type templateVersion struct {
 	LaunchTemplate
 	number  int
 	created time.Time
+	token   string // the ClientToken of the call that made it
 }
 
 // defaultImage is what templates of the Go API get that name no image.
@@ -73,6 +75,17 @@ func (c *Cloud) PutLaunchTemplate(lt LaunchTemplate) (id string, version int) {
 	v := t.add(lt)
 	t.def = v.number
 	return t.id, v.number
+}
+
+// LatestVersion is the newest version of a launch template.
+func (c *Cloud) LatestVersion(name string) (lt LaunchTemplate, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.world.template("", name)
+	if t == nil {
+		return LaunchTemplate{}, false
+	}
+	return t.version("$Latest").LaunchTemplate, true
 }
 
 func (c *Cloud) newTemplate(name string) *template {
@@ -107,7 +120,7 @@ func (t *template) version(v string) *templateVersion {
 	switch v {
 	case "", "$Default":
 	case "$Latest":
-		n = len(t.versions)
+		n = t.latest()
 	default:
 		var err error
 		if n, err = strconv.Atoi(v); err != nil {
@@ -118,6 +131,15 @@ func (t *template) version(v string) *templateVersion {
 		return nil
 	}
 	return t.versions[n-1]
+}
+
+// latest is the newest version that was not deleted: the default one cannot be.
+func (t *template) latest() int {
+	n := len(t.versions)
+	for n > 1 && t.versions[n-1] == nil {
+		n--
+	}
+	return n
 }
 
 // templateRef is how a group points at a template.
@@ -175,8 +197,14 @@ func (c *Cloud) setBadImage(id string, bad bool) {
 // images derives the images that templates mention.
 func (c *Cloud) images(w *world) []image {
 	byID := map[string]image{}
+	for _, id := range c.account.images {
+		byID[id] = image{id, "x86_64", []BlockDevice{{"/dev/xvda", 8, "gp3"}}}
+	}
 	for _, id := range sortedKeys(w.templates) {
 		for _, v := range w.templates[id].versions {
+			if v == nil {
+				continue
+			}
 			arch := "x86_64"
 			if t, ok := c.types[v.InstanceType]; ok {
 				arch = t.Arch

@@ -82,6 +82,7 @@ func (c *checker) scalar(path, text string, s *shape) {
 var common = map[string][]string{
 	"autoscaling": queryErrors,
 	"sts":         queryErrors,
+	"iam":         queryErrors,
 	"ssm": {"AccessDeniedException", "ExpiredTokenException", "InvalidSignatureException", "MissingAuthenticationTokenException",
 		"SerializationException", "ServiceUnavailable", "ThrottlingException", "UnknownOperationException", "UnrecognizedClientException", "ValidationException"},
 }

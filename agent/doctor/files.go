@@ -1,0 +1,114 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+)
+
+// UnitUser is the account of the systemd unit.
+const UnitUser = "autoscaler-agent"
+
+// Files tries what the agent reads and writes on this machine, as the user of this process.
+func Files(cfg config.Config, offline bool) []Finding {
+	out := checkWritable("state directory", cfg.StateDir, config.Prefix+"_STATE_DIR")
+	if cfg.Socket != "off" && cfg.Socket != "" && !offline {
+		out = append(out, checkWritable("socket directory", filepath.Dir(cfg.Socket), config.Prefix+"_SOCKET")...)
+	}
+	out = append(out, checkGroupsFile(cfg)...)
+	for _, f := range append(checkPublished(cfg), checkAttest(cfg)...) {
+		if offline && f.Level == LevelError {
+			f.Level = LevelWarning // one service's trouble does not keep the others from starting
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// filesAsUnit is Files as the unit's user, where root asks and there is such a user: root may
+// write everywhere, and the agent may not. The command starts itself once more for that; the
+// environment has the settings of the environment file by now.
+func filesAsUnit(ctx context.Context, cfg config.Config, offline bool) []Finding {
+	account, err := user.Lookup(UnitUser)
+	if err != nil || os.Geteuid() != 0 {
+		return Files(cfg, offline)
+	}
+	args := []string{"check", "--files", "--env-file", "/dev/null", "--output", "json"}
+	if offline {
+		args = append(args, "--offline")
+	}
+	out, err := runAs(ctx, account, args)
+	if err != nil {
+		return append(Files(cfg, offline), Finding{Level: LevelWarning, About: "files", Text: "tried as root and not as " + UnitUser + ": " + err.Error()})
+	}
+	return out
+}
+
+// runAs runs this program as another user and reads the findings that it prints.
+func runAs(ctx context.Context, account *user.User, args []string) ([]Finding, error) {
+	uid, err := strconv.ParseUint(account.Uid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("user %s: %w", account.Username, err)
+	}
+	gid, err := strconv.ParseUint(account.Gid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("user %s: %w", account.Username, err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	text, err := cmd.Output() // the exit code says no more than the findings
+	var out []Finding
+	if bad := json.Unmarshal(text, &out); bad != nil {
+		return nil, errors.Join(err, bad)
+	}
+	for i := range out {
+		out[i].Text += " (as user " + account.Username + ")"
+	}
+	return out, nil
+}
+
+func checkWritable(about, dir, variable string) []Finding {
+	f, err := os.CreateTemp(dir, ".check-*")
+	if errors.Is(err, os.ErrNotExist) {
+		return []Finding{{Level: LevelWarning, About: about, Text: dir + " does not exist", Remedy: "systemd makes it for the unit; otherwise make it, or set " + variable}}
+	}
+	if err != nil {
+		return []Finding{{Level: LevelError, About: about, Text: err.Error(), Remedy: "make it writable for the agent's user, or set " + variable}}
+	}
+	err = errors.Join(f.Close(), os.Remove(f.Name()))
+	if err != nil {
+		return []Finding{{Level: LevelWarning, About: about, Text: err.Error()}}
+	}
+	return []Finding{{Level: LevelOK, About: about, Text: dir + " is writable"}}
+}
+
+// checkPublished looks at the directory of the file that bootstrap publishes.
+func checkPublished(cfg config.Config) []Finding {
+	if !cfg.Bootstrap.Enabled || cfg.Bootstrap.File == "" {
+		return nil
+	}
+	target := cfg.Bootstrap.File
+	if to, err := os.Readlink(target); err == nil { // it may dangle until the first publication
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(target), to)
+		}
+		target = to
+	}
+	return checkWritable("publish directory", filepath.Dir(target), config.Prefix+"_BOOTSTRAP_FILE")
+}

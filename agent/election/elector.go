@@ -1,0 +1,69 @@
+package election
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// jitter spreads the attempts of agents that wait, as client-go's leader election does.
+const jitter = 1.2
+
+// campaign gets the Lease, holds it until it is lost or ctx ends, and gives it back. The
+// protocol is that of client-go's package leaderelection, so that both may elect with one
+// Lease: who finds a Lease of another holder waits until it has not changed for its whole
+// duration by this machine's clock; resource versions decide between two that write at
+// once. The package itself is not used, because its locks link every API group.
+func (g *Leadership) campaign(ctx context.Context, lock *leaseLock) {
+	lock.forget()
+	if !g.acquire(ctx, lock) {
+		return
+	}
+	g.started(lock)
+	g.hold(ctx, lock)
+	lock.giveBack(context.WithoutCancel(ctx))
+	g.stopped(ctx.Err() != nil)
+}
+
+// acquire tries until the Lease is this agent's, or ctx ends: then it is false.
+func (g *Leadership) acquire(ctx context.Context, lock *leaseLock) bool {
+	for ctx.Err() == nil {
+		got := lock.attempt(ctx)
+		g.follow(lock.holder())
+		if got {
+			return true
+		}
+		pause(ctx, wait.Jitter(g.cfg.RetryPeriod, jitter))
+	}
+	return false
+}
+
+// hold renews until ctx ends, or until no attempt of a whole RenewDeadline was accepted.
+func (g *Leadership) hold(ctx context.Context, lock *leaseLock) {
+	for {
+		pause(ctx, g.cfg.RetryPeriod)
+		if ctx.Err() != nil {
+			return
+		}
+		renewed := lock.attempt(ctx)
+		g.follow(lock.holder())
+		if !renewed && !g.mayHold() {
+			return
+		}
+	}
+}
+
+// mayHold tells whether the right to act is not over: an attempt may still be accepted.
+func (g *Leadership) mayHold() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Now().Before(g.until())
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

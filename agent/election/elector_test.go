@@ -1,0 +1,221 @@
+package election
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
+)
+
+// elect starts the campaign of one agent on the store, until the returned function is
+// called.
+func elect(name string, store *leaseStore, cut func() bool) (*Leadership, func()) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	g := New(Config{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
+		Deps{Identity: name, Client: kubetest.Client(store.client(cut)), Log: log.WithField("service", "lease"), Heard: func() {}, Writes: wrap.NewWriteAhead(nil, nil)})
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = g.Run(ctx, func() {}) }()
+	return g, func() { stop(); <-done }
+}
+
+func never() bool { return false }
+
+func may(g *Leadership) bool { ok, _ := g.MayAct(); return ok }
+
+// heldBy puts a Lease into the store that another agent renewed at a time by its own clock.
+func heldBy(store *leaseStore, holder string, stamp time.Time) {
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	lasts, at := int32(15), metav1.NewMicroTime(stamp)
+	store.lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "autoscaler-agent", ResourceVersion: "0"},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &lasts, RenewTime: &at, AcquireTime: &at, LeaseTransitions: new(int32(4))}}
+}
+
+// TestFirstLease: without a Lease it is made, with what client-go's election reads of it.
+func TestFirstLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &leaseStore{}
+		g, end := elect("a", store, never)
+		time.Sleep(time.Second)
+		s := store.lease.Spec
+		if !may(g) || *s.HolderIdentity != "a" || *s.LeaseDurationSeconds != 15 || *s.LeaseTransitions != 0 || !s.AcquireTime.Equal(s.RenewTime) {
+			t.Errorf("%s", s.String())
+		}
+		time.Sleep(time.Minute)
+		if s := store.lease.Spec; !may(g) || *s.LeaseTransitions != 0 || time.Since(s.RenewTime.Time) > 2*time.Second || time.Since(s.AcquireTime.Time) < time.Minute {
+			t.Errorf("a minute later: %s", s.String())
+		}
+		end()
+		if s := store.lease.Spec; may(g) || *s.HolderIdentity != "" || *s.LeaseDurationSeconds != 1 {
+			t.Errorf("not given back: %s", s.String())
+		}
+	})
+}
+
+// TestForeignLeaseRunsOut: a Lease of another holder is taken once it has not changed for
+// its whole duration by this machine's clock, whatever the other's clock says; a change
+// of its annotations is no sign of life. An agent that had it before takes it at once.
+func TestForeignLeaseRunsOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		holder       string
+		stamp        time.Duration
+		after, until time.Duration
+	}{
+		"clocks agree":      {"b", 0, 15 * time.Second, 20 * time.Second},
+		"its clock is late": {"b", -time.Hour, 15 * time.Second, 20 * time.Second},
+		"its clock is fast": {"b", time.Hour, 15 * time.Second, 20 * time.Second},
+		"our own":           {"a", -5 * time.Second, 0, time.Millisecond},
+		"given back":        {"", -5 * time.Second, 0, time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &leaseStore{}
+				heldBy(store, c.holder, time.Now().Add(c.stamp))
+				began := time.Now()
+				g, end := elect("a", store, never)
+				for i := 0; !may(g) && time.Since(began) < time.Minute; i++ {
+					synctest.Wait()
+					if may(g) {
+						break
+					}
+					store.mu.Lock() // somebody annotates it all the time
+					store.lease.Annotations = map[string]string{"n": time.Now().String()}
+					store.mu.Unlock()
+					time.Sleep(100 * time.Millisecond)
+				}
+				if took := time.Since(began); took < c.after || took > c.until {
+					t.Errorf("taken after %s, want %s to %s", took, c.after, c.until)
+				}
+				if changed := *store.lease.Spec.LeaseTransitions - 4; (changed == 1) != (c.holder != "a") {
+					t.Errorf("%d transitions more", changed)
+				}
+				end()
+			})
+		})
+	}
+}
+
+// TestHoldEndsWithTheRight: an agent whose attempts fail may act until RenewDeadline after
+// the last one that was accepted began, and not longer; a Lease that was deleted is made
+// again without a break.
+func TestHoldEndsWithTheRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, cut := &leaseStore{}, false
+		g, end := elect("a", store, func() bool { return cut })
+		time.Sleep(5 * time.Second) // attempts at 0, 2 and 4 s
+		store.mu.Lock()
+		store.lease = nil
+		store.mu.Unlock()
+		time.Sleep(2 * time.Second) // and 6 s
+		if !may(g) || store.lease == nil {
+			t.Fatal("a deleted Lease ends the leadership")
+		}
+		store.mu.Lock()
+		cut = true
+		store.mu.Unlock()
+		time.Sleep(8900 * time.Millisecond)
+		if !may(g) {
+			t.Error("it stops before RenewDeadline")
+		}
+		time.Sleep(200 * time.Millisecond)
+		if may(g) {
+			t.Error("it acts beyond RenewDeadline")
+		}
+		store.mu.Lock()
+		cut = false
+		store.mu.Unlock()
+		time.Sleep(5 * time.Second)
+		if !may(g) {
+			t.Error("it does not come back")
+		}
+		end()
+	})
+}
+
+// TestGivingBackSparesAnothersLease: an agent that lost the Lease and is heard again after
+// another one took it leaves that one's Lease alone. client-go's election clears it.
+func TestGivingBackSparesAnothersLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &leaseStore{}
+		g, end := elect("a", store, never)
+		time.Sleep(time.Second)
+		heldBy(store, "b", time.Now())
+		g.lock.giveBack(t.Context())
+		if got := holderOf(store.lease); got != "b" {
+			t.Errorf("the Lease of b is held by %q", got)
+		}
+		end()
+		if got := holderOf(store.lease); got != "b" {
+			t.Errorf("after the end the Lease of b is held by %q", got)
+		}
+	})
+}
+
+// TestOneLeaderAtATime: of three agents that are cut off, stopped and started as a seed
+// says no two may ever act at once, and somebody leads soon after the last fault.
+func TestOneLeaderAtATime(t *testing.T) {
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 5))
+			store := &leaseStore{}
+			names := []string{"a", "b", "c"}
+			cut := make([]bool, 3)
+			led := map[string]bool{}
+			agents, ends := make([]*Leadership, 3), make([]func(), 3)
+			run := func(i int) { agents[i], ends[i] = elect(names[i], store, func() bool { return cut[i] }) }
+			for i := range names {
+				run(i)
+			}
+			for step := range 6000 { // ten minutes
+				if step < 5000 && rng.IntN(100) == 0 {
+					i := rng.IntN(3)
+					switch rng.IntN(3) {
+					case 0, 1:
+						store.mu.Lock()
+						cut[i] = !cut[i]
+						store.mu.Unlock()
+					default:
+						ends[i]()
+						run(i)
+					}
+				}
+				if step == 5000 {
+					store.mu.Lock()
+					clear(cut)
+					store.mu.Unlock()
+				}
+				leaders := ""
+				for i, g := range agents {
+					if may(g) {
+						leaders += names[i]
+						led[names[i]] = true
+					}
+				}
+				if len(leaders) > 1 {
+					t.Fatalf("seed %d, step %d: %s lead at once", seed, step, leaders)
+				}
+				if leaders == "" && step > 5400 {
+					t.Fatalf("seed %d, step %d: nobody leads", seed, step)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			for _, end := range ends {
+				end()
+			}
+			if len(led) < 2 {
+				t.Errorf("seed %d: only %v led: nothing was handed over", seed, led)
+			}
+		})
+	}
+}

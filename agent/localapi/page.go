@@ -1,0 +1,137 @@
+package localapi
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
+)
+
+// Where the page and its samples are.
+const (
+	PagePath    = "/page"
+	HistoryPath = "/history"
+)
+
+// servePage answers GET /page.
+func (s *Server) servePage(w http.ResponseWriter, _ *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", page.Policy())
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	_, _ = w.Write(page.Render(s.page(time.Now()))) // the client is gone when this fails
+}
+
+// page gathers what the page shows.
+func (s *Server) page(now time.Time) page.Data {
+	st := s.status()
+	d := page.Data{At: now, Version: st.Version, Node: st.Node, Since: st.Since, Acting: st.Acting, Why: st.Why,
+		Nodes: st.Nodes, Ready: st.Ready, Pods: st.Pods, Pending: st.Pending, History: s.History.View(now)}
+	for _, fault := range append([]string{st.Stale, st.Cloud, st.Settings}, st.Late...) {
+		for line := range strings.Lines(fault) {
+			d.Faults = append(d.Faults, strings.TrimSpace(line))
+		}
+	}
+	for i := range st.Groups {
+		g := &st.Groups[i]
+		d.Groups = append(d.Groups, page.Group{Name: g.ID, Min: g.Min, Target: g.Target, Max: g.Max, Machines: g.Instances, Remark: g.Remark()})
+	}
+	for _, h := range st.Held {
+		if h.Kind == "pod" {
+			d.Waiting = append(d.Waiting, waiting(h))
+		}
+	}
+	d.Leaving = leaving(s.Observer.ReadOnlySnapshot(), s.Memory(), st.Held)
+	d.Verdicts, d.Requests = s.verdicts()
+	if s.Signer != nil {
+		d.Alarm = s.Signer.Alarm()
+	}
+	if s.Cleaner != nil {
+		if stopped := s.Cleaner.Status(); stopped != "" {
+			d.Faults = append(d.Faults, stopped)
+		}
+	}
+	kept, _ := nodecleaner.Manifests(s.Config.StateDir) // a file that cannot be read hides none of the others
+	for _, k := range kept {
+		d.Reaped = append(d.Reaped, page.Reaped{Node: k.Name, At: k.DeletedAt, Why: k.Why})
+	}
+	return d
+}
+
+func waiting(h decision.Held) page.Waiting {
+	w := page.Waiting{Name: h.Name, Count: max(h.Count, 1), Rule: h.Rule, Why: h.Why}
+	for _, r := range h.Groups {
+		w.Groups = append(w.Groups, page.Refusal{Name: r.Name, Rule: r.Rule, Why: r.Why})
+	}
+	return w
+}
+
+// leaving lists the nodes that carry this agent's mark, the longest first.
+func leaving(s cluster.Snapshot, m decision.Memory, held []decision.Held) (out []page.Leaving) {
+	if len(m.Draining) == 0 {
+		return nil
+	}
+	why := map[string]string{}
+	for _, h := range held {
+		if h.Kind == "node" {
+			why[h.Name] = h.Rule + ": " + h.Why
+		}
+	}
+	of := map[cluster.InstanceID]string{}
+	for _, g := range s.Groups {
+		for i := range g.Instances {
+			of[g.Instances[i].ID] = string(g.ID)
+		}
+	}
+	for _, n := range s.Nodes {
+		since, ok := m.Draining[n.Name]
+		if !ok {
+			continue
+		}
+		l := page.Leaving{Node: string(n.Name), Group: of[cluster.InstanceID(n.ProviderID)], Since: since, Why: why[string(n.Name)]}
+		for i := range n.Pods {
+			if o := n.Pods[i].Owner; o == nil || o.Kind != "DaemonSet" {
+				l.Pods++
+			}
+		}
+		out = append(out, l)
+	}
+	slices.SortFunc(out, func(a, b page.Leaving) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Node, b.Node)) })
+	return out
+}
+
+// verdicts are those on certificate requests since the start, as the metrics count them.
+func (s *Server) verdicts() (out []page.Verdict, waiting int) {
+	families, err := s.Metrics.Registry().Gather()
+	if err != nil {
+		return nil, 0
+	}
+	for _, f := range families {
+		switch f.GetName() {
+		case "autoscaler_csr_pending_count":
+			waiting = int(f.GetMetric()[0].GetGauge().GetValue())
+		case "autoscaler_csr_decisions_total":
+			for _, m := range f.GetMetric() {
+				v := page.Verdict{Count: int(m.GetCounter().GetValue())}
+				for _, l := range m.GetLabel() {
+					switch l.GetName() {
+					case "do":
+						v.Do = l.GetValue()
+					case "rule":
+						v.Rule = l.GetValue()
+					}
+				}
+				out = append(out, v)
+			}
+		}
+	}
+	return out, waiting
+}

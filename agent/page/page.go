@@ -1,0 +1,193 @@
+// Package page draws the agent's page: one HTML document with its pictures inside, from
+// values.
+//
+// It refuses to read anything, to ask another host for anything, to run a script, and to
+// write a text that it was given unescaped: the document has a policy (CSP) that forbids
+// all but its own style sheet. It does not use html/template, which keeps the linker from
+// dropping what nothing calls.
+package page
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
+)
+
+// Data is what the page shows.
+type Data struct {
+	At       time.Time
+	Version  string
+	Node     string
+	Since    time.Time
+	Acting   bool
+	Why      string   // why it does not act
+	Faults   []string // what is wrong now
+	Nodes    int
+	Ready    int
+	Pods     int
+	Pending  int
+	Groups   []Group
+	Waiting  []Waiting
+	Leaving  []Leaving
+	History  history.View
+	Verdicts []Verdict // on certificate requests
+	Requests int       // certificate requests that wait
+	Alarm    string    // of a flood of them
+	Reaped   []Reaped
+}
+
+// Group is one node group as it is now.
+type Group struct {
+	Name                       string
+	Min, Target, Max, Machines int
+	Remark                     string // what an operator should know of it
+}
+
+// Waiting is a class of pods that wait, and why.
+type Waiting struct {
+	Name      string // of the first pod
+	Count     int
+	Rule, Why string
+	Groups    []Refusal // by node group
+}
+
+// Refusal is why a group does not help.
+type Refusal struct{ Name, Rule, Why string }
+
+// Leaving is a node on its way out.
+type Leaving struct {
+	Node, Group string
+	Since       time.Time
+	Pods        int // that are still to go, those of DaemonSets not counted
+	Why         string
+}
+
+// Verdict counts the verdicts of one kind since the agent started.
+type Verdict struct {
+	Do, Rule string
+	Count    int
+}
+
+// Reaped is a Node whose machine was dead and that was deleted.
+type Reaped struct {
+	Node string
+	At   time.Time
+	Why  string
+}
+
+// Policy is the Content-Security-Policy of the page, for the header of an answer; the
+// document carries it too.
+func Policy() string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
+}
+
+// Render draws the page.
+func Render(d Data) []byte {
+	w := &document{}
+	w.put(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="%s"><title>autoscaler-agent on %s</title>
+<style>%s</style></head><body>
+<a class="skip" href="#main">Skip to the pictures</a>
+`, Policy(), d.Node, markup(style))
+	w.header(d)
+	w.put(`<main id="main">`)
+	w.pictures(d)
+	w.waiting(d.Waiting)
+	w.leaving(d)
+	w.groups(d.Groups)
+	w.decisions(d.History.Marks)
+	w.certificates(d)
+	w.reaped(d)
+	w.put("</main>\n</body></html>\n")
+	return []byte(w.b.String())
+}
+
+// header says in a few words whether all is well.
+func (w *document) header(d Data) {
+	w.put(`<header><h1>autoscaler-agent</h1><p>%s on %s, up %s. Drawn at <time datetime="%s">%s</time>; all times are UTC.</p>`,
+		d.Version, d.Node, age(d.At.Sub(d.Since)), d.At.UTC().Format(time.RFC3339), d.At.UTC().Format("2006-01-02 15:04:05"))
+	switch {
+	case !d.Acting:
+		w.put(`<p class="bad"><strong>Not acting:</strong> %s</p>`, d.Why)
+	case len(d.Faults) == 0:
+		w.put(`<p class="good"><strong>Acting.</strong> Nothing is wrong.</p>`)
+	default:
+		w.put(`<p class="bad"><strong>Acting, with trouble:</strong></p>`)
+	}
+	if len(d.Faults) > 0 {
+		w.put(`<ul class="bad">`)
+		for _, f := range d.Faults {
+			w.put(`<li>%s</li>`, f)
+		}
+		w.put(`</ul>`)
+	}
+	w.put(`<dl class="facts">`)
+	for _, f := range []struct {
+		name  string
+		value string
+	}{{"nodes ready", fmt.Sprintf("%d of %d", d.Ready, d.Nodes)}, {"pods", fmt.Sprint(d.Pods)}, {"pending", fmt.Sprint(d.Pending)}, {"price an hour", price(d.History.Price)}} {
+		if f.value != "" {
+			w.put(`<div><dt>%s</dt><dd>%s</dd></div>`, f.name, f.value)
+		}
+	}
+	w.put(`</dl><nav aria-label="Parts of the page"><a href="#last-day">Last 24 hours</a> <a href="#waiting">Pending</a> <a href="#leaving">On their way out</a> <a href="#groups">Groups</a> <a href="#decisions">Decisions</a> <a href="#certificates">Certificates</a> <a href="#reaped">Dead Nodes</a></nav></header>
+`)
+}
+
+// price is the newest price that is known.
+func price(prices []float64) string {
+	for i := len(prices) - 1; i >= 0; i-- {
+		if prices[i] >= 0 {
+			return fmt.Sprintf("%.2f", prices[i])
+		}
+	}
+	return ""
+}
+
+// age is a duration in its largest two units.
+func age(d time.Duration) string {
+	switch d = d.Round(time.Second); {
+	case d < time.Minute:
+		return d.String()
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%d days %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// plural is "1 pod", "2 pods".
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// more says how many of a list are not shown.
+func (w *document) more(all, shown int, where string) {
+	if all > shown {
+		w.put(`<p>%s more: %s</p>`, all-shown, where)
+	}
+}
+
+// clip is the first n of a list.
+func clip[T any](list []T, n int) []T { return list[:min(n, len(list))] }
+
+// join puts words together that are not empty.
+func join(sep string, words ...string) string {
+	var out []string
+	for _, word := range words {
+		if word != "" {
+			out = append(out, word)
+		}
+	}
+	return strings.Join(out, sep)
+}

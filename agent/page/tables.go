@@ -1,0 +1,174 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
+)
+
+// How much of each list is shown at once.
+const (
+	shownRows    = 50
+	shownLeaving = 100
+	shownGroups  = 200
+)
+
+// table begins a table that scrolls by itself where the screen is narrow, by keyboard too.
+func (w *document) table(name string, columns ...string) {
+	w.put(`<div class="scroll" tabindex="0" role="region" aria-label="%s"><table><thead><tr>`, name)
+	for _, c := range columns {
+		w.put(`<th scope="col">%s</th>`, c)
+	}
+	w.put("</tr></thead><tbody>\n")
+}
+
+func (w *document) endTable() { w.put("</tbody></table></div>\n") }
+
+func (w *document) section(id, title string) {
+	w.put(`<section aria-labelledby="%s"><h2 id="%s">%s</h2>`+"\n", id, id, title)
+}
+
+// waiting lists what is pending and why.
+func (w *document) waiting(list []Waiting) {
+	w.section("waiting", "What is pending, and why")
+	if len(list) == 0 {
+		w.put(`<p>No pod is held back.</p>`)
+	}
+	for _, p := range clip(list, shownRows) {
+		w.put(`<details><summary><strong>%s</strong>`, p.Name)
+		if p.Count > 1 {
+			w.put(` and %s`, plural(p.Count-1, "more pod"))
+		}
+		w.put(` <code>%s</code> %s</summary>`, p.Rule, p.Why)
+		if len(p.Groups) > 0 {
+			w.table("Reasons of each group for "+p.Name, "Group", "Rule", "Reason")
+			for _, g := range clip(p.Groups, shownGroups) {
+				w.put(`<tr><th scope="row">%s</th><td><code>%s</code></td><td>%s</td></tr>`+"\n", g.Name, g.Rule, g.Why)
+			}
+			w.endTable()
+		}
+		w.put(`<p>More: <code>autoscaler-agent explain pod %s</code></p></details>`+"\n", p.Name)
+	}
+	w.more(len(list), shownRows, "autoscaler-agent plan")
+	w.put("</section>\n")
+}
+
+// leaving lists the nodes on their way out.
+func (w *document) leaving(d Data) {
+	w.section("leaving", "Nodes on their way out")
+	if len(d.Leaving) == 0 {
+		w.put(`<p>None.</p></section>`)
+		return
+	}
+	w.table("Nodes on their way out", "Node", "Group", "For", "Pods to move", "What it waits for")
+	for _, n := range clip(d.Leaving, shownLeaving) {
+		w.put(`<tr><th scope="row">%s</th><td>%s</td><td>%s</td><td class="n">%s</td><td>%s</td></tr>`+"\n", n.Node, n.Group, age(d.At.Sub(n.Since)), n.Pods, n.Why)
+	}
+	w.endTable()
+	w.more(len(d.Leaving), shownLeaving, "autoscaler-agent plan")
+	w.put("</section>\n")
+}
+
+// groups lists the node groups as they are now.
+func (w *document) groups(list []Group) {
+	w.section("groups", "Node groups now")
+	if len(list) == 0 {
+		w.put(`<p>No node group is found.</p></section>`)
+		return
+	}
+	w.table("Node groups", "Group", "Least", "Asked for", "Most", "Machines", "Remark")
+	for _, g := range clip(list, shownGroups) {
+		w.put(`<tr><th scope="row">%s</th><td class="n">%s</td><td class="n">%s</td><td class="n">%s</td><td class="n">%s</td><td>%s</td></tr>`+"\n", g.Name, g.Min, g.Target, g.Max, g.Machines, g.Remark)
+	}
+	w.endTable()
+	w.more(len(list), shownGroups, "autoscaler-agent status")
+	w.put("</section>\n")
+}
+
+// decisions lists what was done, newest first. The marks in the pictures lead to its rows.
+func (w *document) decisions(marks []history.Mark) {
+	w.section("decisions", "Decisions that were carried out")
+	if len(marks) == 0 {
+		w.put(`<p>None within the last 24 hours that this agent remembers: a restart forgets them; the journal does not.</p></section>`)
+		return
+	}
+	rows := func(name string, from, to int) { // indexes from the newest
+		w.table(name, "When", "What", "Rule", "Reason")
+		for i := from; i < to; i++ {
+			at := len(marks) - 1 - i
+			m := &marks[at]
+			w.put(`<tr id="d%s"><td>%s</td><th scope="row">%s</th><td><code>%s</code></td><td>%s`, at, m.At.Format("15:04:05"), what(m), m.Rule, m.Why)
+			if m.Error != "" {
+				w.put(` <strong class="bad">failed: %s</strong>`, m.Error)
+			}
+			w.put("</td></tr>\n")
+		}
+		w.endTable()
+	}
+	rows("Decisions", 0, min(shownRows, len(marks)))
+	if len(marks) > shownRows {
+		w.put(`<details><summary>%s</summary>`, plural(len(marks)-shownRows, "older decision"))
+		rows("Older decisions", shownRows, len(marks))
+		w.put(`</details>`)
+	}
+	w.put("</section>\n")
+}
+
+// what says what a decision did.
+func what(m *history.Mark) string {
+	if m.Do == "grow" {
+		return fmt.Sprintf("grow %s %d→%d", m.Group, m.From, m.To)
+	}
+	name := m.Node
+	if m.Count > 1 {
+		name = fmt.Sprintf("%d nodes, %s first", m.Count, m.Node)
+	}
+	if m.Group != "" {
+		name += " of " + m.Group
+	}
+	return m.Do + " " + name
+}
+
+// certificates sums up what was decided on certificate requests.
+func (w *document) certificates(d Data) {
+	w.section("certificates", "Certificates of kubelets")
+	if d.Alarm != "" {
+		w.put(`<p class="bad"><strong>Alarm:</strong> %s</p>`, d.Alarm)
+	}
+	w.put(`<p>%s not decided.</p>`, isAre(d.Requests, "request"))
+	if len(d.Verdicts) > 0 {
+		w.table("Verdicts since the agent started", "Verdict", "Rule", "Requests")
+		for _, v := range d.Verdicts {
+			w.put(`<tr><th scope="row">%s</th><td><code>%s</code></td><td class="n">%s</td></tr>`+"\n", v.Do, v.Rule, v.Count)
+		}
+		w.endTable()
+	}
+	w.put("</section>\n")
+}
+
+func isAre(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, what)
+}
+
+// reaped lists the Nodes of dead machines that were deleted.
+func (w *document) reaped(d Data) {
+	w.section("reaped", "Nodes of dead machines that were deleted")
+	if len(d.Reaped) == 0 {
+		w.put(`<p>None is kept.</p></section>`)
+		return
+	}
+	list := slices.Clone(d.Reaped)
+	slices.SortStableFunc(list, func(a, b Reaped) int { return b.At.Compare(a.At) })
+	w.table("Deleted Nodes", "When", "Node", "Proof")
+	for _, r := range clip(list, shownRows) {
+		w.put(`<tr><td>%s</td><th scope="row">%s</th><td>%s</td></tr>`+"\n", r.At.UTC().Format(time.DateTime), r.Node, r.Why)
+	}
+	w.endTable()
+	w.more(len(list), shownRows, "autoscaler-agent node restore --list")
+	w.put(`<p>Bring back what operators had set on one: <code>autoscaler-agent node restore NAME</code></p></section>` + "\n")
+}

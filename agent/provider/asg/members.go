@@ -1,0 +1,99 @@
+package asg
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// How long a narrowed read (provider.WithOnly) uses again what EC2 told of a group's
+// machines, while Auto Scaling tells the same of the group: while machines start or stop,
+// and otherwise. An approval of a certificate rests on facts of at most 30 seconds (R15).
+const (
+	movingLife  = 6 * time.Second
+	settledLife = 20 * time.Second
+)
+
+// members keeps what EC2 last told of the machines of each group.
+type members struct {
+	mu      sync.Mutex
+	byGroup map[cluster.GroupID]membership
+}
+
+// membership is one answer of EC2; machines is never changed.
+type membership struct {
+	print    uint64 // of what Auto Scaling told then
+	at       time.Time
+	settled  bool
+	machines map[string]machine
+}
+
+// printOf is a fingerprint of what Auto Scaling tells of a group's size and members.
+func printOf(g asgtypes.AutoScalingGroup) uint64 {
+	lines := make([]string, 0, len(g.Instances))
+	for _, m := range g.Instances {
+		lines = append(lines, aws.ToString(m.InstanceId)+" "+string(m.LifecycleState)+" "+aws.ToString(m.HealthStatus))
+	}
+	slices.Sort(lines)
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d\n%s", aws.ToInt32(g.DesiredCapacity), strings.Join(lines, "\n"))
+	return h.Sum64()
+}
+
+// recall fills in the machines of a group from the last answer, if that still holds.
+func (c *members) recall(r *reading) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known, ok := c.byGroup[r.group.ID]
+	life := movingLife
+	if known.settled {
+		life = settledLife
+	}
+	if !ok || r.group.ReadAt.Sub(known.at) >= life || known.print != printOf(r.source) {
+		return false
+	}
+	r.machines = known.machines
+	if known.at.Before(r.group.ReadAt) {
+		r.group.ReadAt = known.at
+	}
+	return true
+}
+
+// keep stores the machines that were read for a group; whole false: not all of them were.
+func (c *members) keep(r *reading, at time.Time, whole bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !whole {
+		delete(c.byGroup, r.group.ID)
+		return
+	}
+	if c.byGroup == nil {
+		c.byGroup = map[cluster.GroupID]membership{}
+	}
+	settled := true
+	for _, m := range r.source.Instances {
+		known, listed := r.machines[aws.ToString(m.InstanceId)]
+		settled = settled && listed && known.settled()
+	}
+	c.byGroup[r.group.ID] = membership{print: printOf(r.source), at: at, settled: settled, machines: r.machines}
+}
+
+// retain forgets groups that are no longer listed.
+func (c *members) retain(listed []*reading) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ids := make(map[cluster.GroupID]bool, len(listed))
+	for _, r := range listed {
+		ids[r.group.ID] = true
+	}
+	maps.DeleteFunc(c.byGroup, func(id cluster.GroupID, _ membership) bool { return !ids[id] })
+}

@@ -1,0 +1,188 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+)
+
+func TestWaiting(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	forever := time.Time{}
+	in := func(id string, phase cluster.Phase, age time.Duration) cluster.Instance {
+		return cluster.Instance{ID: cluster.InstanceID(id), Phase: phase, Member: true, Created: now.Add(-age)}
+	}
+	detached := in("detached", cluster.PhaseRunning, time.Hour)
+	detached.Member = false
+	node := func(id string, age time.Duration) *cluster.Node {
+		return &cluster.Node{Name: cluster.NodeName(id), ProviderID: id, Ready: cluster.StatusTrue, Created: now.Add(-age)}
+	}
+	up := in("up", cluster.PhaseRunning, time.Hour)
+	for name, c := range map[string]struct {
+		group   cluster.NodeGroup
+		actions []decision.Action
+		nodes   []*cluster.Node
+		until   *time.Time // nil: it does not wait
+		all     time.Time
+	}{
+		"at rest":            {group: cluster.NodeGroup{Target: 1, Instances: []cluster.Instance{up}}},
+		"a machine missing":  {group: cluster.NodeGroup{Target: 2, Instances: []cluster.Instance{up}}, until: &forever},
+		"paused":             {group: cluster.NodeGroup{Target: 2, Paused: "Launch is suspended", Instances: []cluster.Instance{up}}},
+		"starting":           {group: cluster.NodeGroup{Target: 1, Instances: []cluster.Instance{in("a", cluster.PhasePending, 0)}}, until: &forever},
+		"on its way out":     {group: cluster.NodeGroup{Target: 1, Instances: []cluster.Instance{up, in("a", cluster.PhaseDeleting, time.Hour)}}, until: &forever},
+		"in Standby":         {group: cluster.NodeGroup{Target: 1, Instances: []cluster.Instance{up, in("a", cluster.PhaseStopped, time.Hour)}}},
+		"detached":           {group: cluster.NodeGroup{Target: 1, Instances: []cluster.Instance{up, detached}}},
+		"joining":            {group: cluster.NodeGroup{Target: 1, Instances: []cluster.Instance{in("a", cluster.PhaseRunning, time.Minute)}}, until: new(now.Add(14 * time.Minute))},
+		"not Ready for long": {group: cluster.NodeGroup{Target: 1, Instances: []cluster.Instance{in("a", cluster.PhaseRunning, time.Hour)}}},
+		"an operation":       {group: cluster.NodeGroup{Target: 1, Busy: "UPDATE_IN_PROGRESS", Instances: []cluster.Instance{up}}, until: &forever},
+		"grown":              {group: cluster.NodeGroup{Target: 1, Instances: []cluster.Instance{up}}, actions: []decision.Action{decision.Grow{Group: "g"}}, until: new(now.Add(time.Minute))},
+		"a machine ended":    {group: cluster.NodeGroup{Target: 1, Instances: []cluster.Instance{up}}, actions: []decision.Action{decision.Terminate{Group: "g"}}, until: new(now.Add(time.Minute))},
+		"marks and evictions": {group: cluster.NodeGroup{Target: 1, Instances: []cluster.Instance{up}},
+			actions: []decision.Action{decision.SoftTaint{}, decision.Cordon{}, decision.Uncordon{}, decision.Evict{}}},
+		"a young Node that no group lists": {group: cluster.NodeGroup{Target: 1, Instances: []cluster.Instance{up}}, nodes: []*cluster.Node{node("new", 20*time.Second)}, all: now.Add(40 * time.Second)},
+		"an old one":                       {group: cluster.NodeGroup{Target: 1, Instances: []cluster.Instance{up}}, nodes: []*cluster.Node{node("other", time.Hour)}},
+	} {
+		c.group.ID = "g"
+		s := cluster.Snapshot{Now: now, Groups: []cluster.NodeGroup{c.group}, Nodes: append(c.nodes, node("up", time.Hour))}
+		got := waiting(&s, decision.Plan{Actions: c.actions})
+		want := map[cluster.GroupID]time.Time{}
+		if c.until != nil {
+			want["g"] = *c.until
+		}
+		if !maps.Equal(got.Groups, want) || !got.All.Equal(c.all) {
+			t.Errorf("%s: %v, all until %v; want %v, %v", name, got.Groups, got.All, want, c.all)
+		}
+	}
+}
+
+// counted counts the reads of a cloud.
+type counted struct {
+	provider.Provider
+	groups []cluster.NodeGroup
+	whole  atomic.Int64
+	some   atomic.Int64
+	last   atomic.Pointer[[]cluster.GroupID] // of the last read of some groups
+}
+
+func (c *counted) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
+	if only := provider.Only(ctx); only != nil {
+		c.some.Add(1)
+		c.last.Store(&only)
+	} else {
+		c.whole.Add(1)
+	}
+	return slices.Clone(c.groups), nil
+}
+
+func (c *counted) Resize(context.Context, cluster.GroupID, int, int) error { return nil }
+
+// TestMarksReadNoCloud: soft-tainting 387 nodes costs no read of the cloud and two requests
+// to the API server each; growing one of 20 groups has that group read and no other.
+func TestMarksReadNoCloud(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 387
+		client := fake.NewClientset()
+		api := kubetest.Client(client)
+		p := decision.Plan{}
+		for i := range n {
+			name := fmt.Sprintf("node-%d", i)
+			if _, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			p.Actions = append(p.Actions, decision.SoftTaint{Node: cluster.NodeName(name)})
+		}
+		log := logrus.New()
+		log.SetOutput(io.Discard)
+		entry := log.WithField("service", "test")
+		cloud := &counted{}
+		for i := range 20 {
+			cloud.groups = append(cloud.groups, cluster.NodeGroup{ID: cluster.GroupID(fmt.Sprintf("g%02d", i))})
+		}
+		inv := inventory.New(cloud, 2*time.Second, 30*time.Second, 25*time.Second, entry)
+		observer, err := observe.New(observe.Config{}, api, kube.NewInformers(api, nil), inv, entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorder := record.NewFakeRecorder(10 * n)
+		s := &scaler{inventory: inv, observer: observer, metrics: report.NewMetrics(), history: &history.History{}, log: entry, could: true, events: report.Events{Recorder: recorder},
+			executor: &act.Executor{Client: api, Cloud: cloud, Recorder: recorder, Log: entry}}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- inv.Run(ctx, func() {}) }()
+		defer func() { cancel(); <-done }()
+		time.Sleep(time.Second)
+
+		snapshot := cluster.Snapshot{Now: time.Now(), Groups: cloud.groups}
+		client.ClearActions()
+		s.follow(&snapshot, p, true)
+		s.act(ctx, &snapshot, p, &roundTimes{})
+		time.Sleep(20 * time.Second)
+		if w, o := cloud.whole.Load(), cloud.some.Load(); w != 1 || o != 0 {
+			t.Errorf("%d reads of everything and %d of some groups, want the first one alone", w, o)
+		}
+		if got := len(client.Actions()); got != 2*n {
+			t.Errorf("%d requests to the API server, want %d", got, 2*n)
+		}
+		grow := decision.Plan{Actions: []decision.Action{decision.Grow{Group: "g07", To: 1}}}
+		s.act(ctx, &snapshot, grow, &roundTimes{})
+		synctest.Wait()
+		if w, o := cloud.whole.Load(), cloud.some.Load(); w != 1 || o != 1 || !slices.Equal(*cloud.last.Load(), []cluster.GroupID{"g07"}) {
+			t.Errorf("%d reads of everything and %d of some groups after growing g07, want one of it alone", w, o)
+		}
+	})
+}
+
+// TestStandbyReadsSlowly: an agent that may not act waits for nothing, and reads everything
+// once when it may.
+func TestStandbyReadsSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := logrus.New()
+		log.SetOutput(io.Discard)
+		cloud := &counted{groups: []cluster.NodeGroup{{ID: "g", Target: 3}}}
+		inv := inventory.New(cloud, 2*time.Second, 30*time.Second, 25*time.Second, log.WithField("service", "test"))
+		s := &scaler{inventory: inv}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- inv.Run(ctx, func() {}) }()
+		defer func() { cancel(); <-done }()
+		time.Sleep(time.Second)
+		snapshot := cluster.Snapshot{Now: time.Now(), Groups: cloud.groups}
+		s.follow(&snapshot, decision.Plan{}, false)
+		time.Sleep(5 * time.Minute)
+		if w, o := cloud.whole.Load(), cloud.some.Load(); w != 11 || o != 0 {
+			t.Errorf("%d and %d reads in five minutes of standby, want 11 of everything", w, o)
+		}
+		s.follow(&snapshot, decision.Plan{}, true)
+		synctest.Wait()
+		if w := cloud.whole.Load(); w != 12 {
+			t.Errorf("%d reads of everything once it may act, want one more", w)
+		}
+		time.Sleep(20 * time.Second)
+		if o := cloud.some.Load(); o < 9 || o > 11 {
+			t.Errorf("%d reads in 20 seconds of waiting, want about 10", o)
+		}
+	})
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The tables of this file are inputs that an operator gets wrong. Each is answered with one
+// clear line, the exit code says whose mistake it was, and no file is half-written.
+
+// badSettings are lines of agent.env and what the one line about them says.
+func badSettings() [][2]string {
+	setting := func(name, value string) [2]string {
+		return [2]string{"AUTOSCALER_" + name + "=" + value + "\n", "AUTOSCALER_" + name}
+	}
+	return [][2]string{
+		{"AUTOSCALER_LISTEN: off\n", "AUTOSCALER_LISTEN=VALUE"}, {"export AUTOSCALER_LISTEN=off\n", "without export"},
+		{"autoscaler_listen=off\n", "did you mean AUTOSCALER_LISTEN?"}, {"AUTOSCALE_LISTEN=off\n", "did you mean AUTOSCALER_LISTEN?"},
+		{"AUTOSCALER_LISTN=off\n", "did you mean AUTOSCALER_LISTEN?"}, {"--expander=price\n", "AUTOSCALER_SCALING_EXPANDER"},
+		{"AUTOSCALER_EXPANDER=price\n", "did you mean AUTOSCALER_SCALING_EXPANDER?"}, {"AUTOSCALER_MAX_NODES_TOTAL=3\n", "did you mean AUTOSCALER_SCALING_MAX_NODES_TOTAL?"},
+		{"SCALE_DOWN_ENABLED=false\n", "AUTOSCALER_SCALING_SCALE_DOWN"}, {"AUTOSCALER_LISTEN\n", "with = after the name"}, {"what\n", "NAME=VALUE"},
+		setting("LISTEN", "127.0.0.1:99999"), setting("LISTEN", "127.0.0.1:http-x"), setting("LOG_LEVEL", "panic"), setting("SCALING_MAX_NODES_TOTAL", "-1"), setting("SCALING_MAX_CORES_TOTAL", "-1"), setting("SCALING_MAX_MEMORY_TOTAL", "-1"),
+		setting("SCALING_MIN_CORES_TOTAL", "-1"), setting("SCALING_MAX_TOTAL_UNREADY_PERCENT", "450"), setting("SCALING_UTILIZATION_THRESHOLD", "NaN"), [2]string{"AUTOSCALER_SCALING_BACKOFF_INITIAL=2h\n", "AUTOSCALER_SCALING_BACKOFF_MAX"},
+		setting("SCALING_OK_TOTAL_UNREADY", "-1"), setting("SCALING_MAX_EMPTY_AT_ONCE", "-1"), setting("SCALING_MAX_DRAIN_AT_ONCE", "-1"), setting("SCALING_MAX_POD_EVICTION_TIME", "-1s"),
+		setting("SCALING_UNREADY_FOR", "-1s"), setting("SCALING_DELAY_AFTER_ADD", "-1s"), setting("SCALING_DELAY_AFTER_FAILURE", "-1s"), setting("SCALING_NEW_POD_DELAY", "-1s"), setting("SCALING_MAX_NODE_PROVISION_TIME", "0s"),
+		setting("SCALING_BACKOFF_RESET", "-1s"), setting("SCALING_MAX_GRACEFUL_TERMINATION", "-1s"), setting("SCALING_MAX_BULK_SOFT_TAINT_COUNT", "-1"), setting("SCALING_FRESH_FOR", "-1s"),
+		setting("SCALING_CONSOLIDATE", "perhaps"), setting("SCALING_CONSOLIDATE_SAVING", "2"), setting("SCALING_CONSOLIDATE_AFTER", "-1s"), setting("SCALING_DELAY_AFTER_TAINT", "-1s"), setting("SCALING_MAX_NODE_STARTUP_TIME", "-1s"),
+		setting("KUBELET_MAX_PODS", "-1"), setting("KUBELET_MAX_PODS", "0"), setting("OBSERVE_FAST", "0s"), setting("OBSERVE_TIMEOUT", "0s"), setting("CSR_PER_NODE_HOUR", "-1"), setting("NODECLEANER_MAX_SHARE", "2"), setting("NODECLEANER_GRACE", "-1s"),
+		setting("CSR_ALARM_PENDING", "-1"), setting("CSR_JOIN_WINDOW", "-1s"), setting("CSR_WARN_AFTER", "-1s"), setting("CSR_MAX_EXPIRATION", "-1s"), setting("CSR_INVENTORY_MAX_AGE", "-1s"), setting("NODECLEANER_MASS_HOLD", "-1s"), setting("NODECLEANER_BREAK_ERRORS", "-1"),
+		setting("AWS_VM_MEMORY_OVERHEAD_PERCENT", "450"), setting("AWS_TIMEOUT", "0s"), setting("LEASE_RETRY_PERIOD", "0s"), setting("NODECLEANER_MAX_SHARE", "NaN"),
+		setting("LISTEN", "8085"), setting("LISTEN", "nowhere"), setting("LOG_LEVEL", "loud"), setting("STATE_DIR", "relative"), setting("PROVIDER", "azure"),
+		setting("PROVIDER", "asg,,nova"), setting("SCALING_EXPANDER", "cheapest"), setting("SCALING_UNNEEDED_FOR", "10"), setting("SCALING_UNNEEDED_FOR", "-1m"),
+		setting("SCALING_SCALE_DOWN", "maybe"), setting("SCALING_MAX_NODES_TOTAL", "many"), setting("SCALING_UTILIZATION_THRESHOLD", "1.5"),
+		setting("SCALING_GPU_TOTAL", "x"), setting("SCALER_IDLE", "0s"), setting("SCALER_CAP", "1ms"), setting("SCALER_QUIET", "-1s"), setting("LEASE_DURATION", "1s"), setting("LEASE_RENEW_DEADLINE", "1s"),
+		setting("OBSERVE_SLOW", "1s"), setting("KUBELET_KUBE_RESERVED", "cpu=lots"), setting("KUBELET_EVICTION_HARD", "memory.available<5%"),
+		setting("CSR_JOIN", "clsoed"), setting("CSR_EXTRA_NAMES", "fixed.example.org"), setting("NODECLEANER_MODE", "destroy"), setting("BOOTSTRAP_TOKEN_TTL", "9000h"),
+
+		// Lines.
+		{"AUTOSCALER_LISTEN = off\n", ""}, {"set AUTOSCALER_LISTEN=off\n", "NAME=VALUE"}, {"- AUTOSCALER_LISTEN=off\n", "NAME=VALUE"}, {"AUTOSCALER_LISTEN=\"off\nAUTOSCALER_LOG_LEVEL=info\n", "line break"},
+		{"AUTOSCALER_SCALING_UNEEDED_FOR=5m\n", "did you mean AUTOSCALER_SCALING_UNNEEDED_FOR?"}, {"AUTOSCALER_FROBNICATE_EVERYTHING_NOW=1\n", "remove it"}, {"AUTOSCALER_=1\n", "AUTOSCALER_"},
+		{"AUTOSCALER_SCALING_EXPANDERS=price\n", "did you mean AUTOSCALER_SCALING_EXPANDER?"}, {"AUTOSCALER-LISTEN=off\n", "AUTOSCALER_LISTEN=VALUE"}, {"AUTOSCALER.LISTEN=off\n", "NAME=VALUE"},
+		{"--scale-down-unneeded-time=10m\n", "AUTOSCALER_SCALING_UNNEEDED_FOR"}, {"--nodes=1:10:workers\n", "AUTOSCALER_AWS_GROUPS"}, {"AUTOSCALER_SKIP_NODES_WITH_LOCAL_STORAGE=false\n", "AUTOSCALER_SCALING_SKIP_NODES_WITH_LOCAL_STORAGE"},
+		{"AUTOSCALER_CLOUD_PROVIDER=aws\n", "AUTOSCALER_PROVIDER"}, {"MAX_NODE_PROVISION_TIME=15m\n", "AUTOSCALER_SCALING_MAX_NODE_PROVISION_TIME"}, {"AUTOSCALER_LISTEN=off\x00\n", "NUL byte"},
+		// Values of the agent itself.
+		setting("LISTEN", "127.0.0.1:-1"), setting("LISTEN", "127.0.0.1"), setting("LISTEN", "http://127.0.0.1:8085"), setting("SOCKET", "/"+strings.Repeat("s", 120)), setting("LOG_LEVEL", "trace"), setting("LOG_LEVEL", "2"),
+		setting("PROVIDER", "asg,asg"), setting("PROVIDER", "asg;nova"), setting("PROVIDER", "ASG"), setting("STATE_DIR", "~/state"), setting("SCALER_ENABLED", "on"), setting("SCALER_DRY_RUN", "2"), setting("SCALER_IDLE", "30"), setting("SCALER_CALM", "two seconds"),
+		setting("SCALER_STATUS_CONFIG_MAP", "kube-system/status"), setting("LEASE_DURATION", "15"), setting("LEASE_RETRY_PERIOD", "often"),
+		setting("OBSERVE_STALE_AFTER", "1s"), setting("OBSERVE_TIMEOUT", "25"), setting("OBSERVE_FAST", "1ms"),
+		// The policy.
+		setting("SCALING_EXPANDER", "least-waste;price"), setting("SCALING_EXPANDER", "grpc"), setting("SCALING_RANDOM_SEED", "-1"), setting("SCALING_RANDOM_SEED", "dice"), setting("SCALING_MAX_NODES_TOTAL", "1e3"), setting("SCALING_MAX_NODES_TOTAL", "10.5"),
+		setting("SCALING_MAX_CORES_TOTAL", "64 cores"), setting("SCALING_MAX_MEMORY_TOTAL", "128Gi"), setting("SCALING_MAX_MEMORY_TOTAL", "137438953472"), setting("SCALING_MIN_MEMORY_TOTAL", "137438953472"),
+		{"AUTOSCALER_SCALING_MIN_CORES_TOTAL=9\nAUTOSCALER_SCALING_MAX_CORES_TOTAL=8\n", "AUTOSCALER_SCALING_MIN_CORES_TOTAL"}, {"AUTOSCALER_SCALING_MIN_MEMORY_TOTAL=9\nAUTOSCALER_SCALING_MAX_MEMORY_TOTAL=8\n", "AUTOSCALER_SCALING_MIN_MEMORY_TOTAL"},
+		setting("SCALING_GPU_TOTAL", "gpu:0:16"), setting("SCALING_GPU_TOTAL", "nvidia.com/gpu:16"), setting("SCALING_GPU_TOTAL", "nvidia.com/gpu:16:0"), setting("SCALING_GPU_TOTAL", "nvidia.com/gpu:-1:4"), setting("SCALING_GPU_TOTAL", "nvidia.com/gpu:a:b"), setting("SCALING_GPU_TOTAL", "nvidia-tesla-k80:0:4"),
+		setting("SCALING_UTILIZATION_THRESHOLD", "50%"), setting("SCALING_UTILIZATION_THRESHOLD", "-0.5"), setting("SCALING_UTILIZATION_THRESHOLD", "Inf"), setting("SCALING_UTILIZATION_THRESHOLD", "0,5"), setting("SCALING_GPU_UTILIZATION_THRESHOLD", "2"),
+		setting("SCALING_UNNEEDED_FOR", "10 m"), setting("SCALING_UNNEEDED_FOR", "1d"), setting("SCALING_UNREADY_FOR", "soon"), setting("SCALING_BACKOFF_MAX", "1m"), setting("SCALING_MAX_TOTAL_UNREADY_PERCENT", "45%"), setting("SCALING_MAX_TOTAL_UNREADY_PERCENT", "-1"),
+		setting("SCALING_DRAIN_PRIORITY_CONFIG", "high:60"), setting("SCALING_DRAIN_PRIORITY_CONFIG", "0"), setting("SCALING_DRAIN_PRIORITY_CONFIG", "0:-1"), setting("SCALING_EXPENDABLE_PODS_CUTOFF", "low"), setting("SCALING_CONSOLIDATE", "true"), setting("SCALING_CONSOLIDATE_SAVING", "15%"), setting("SCALING_CONSOLIDATE_SAVING", "NaN"),
+		setting("SCALING_ENFORCE_MIN", "yes please"), setting("SCALING_DAEMONSET_EVICTION_FOR_EMPTY_NODES", "never"), setting("SCALING_MAX_DRAIN_AT_ONCE", "ten"), setting("SCALING_NODE_DELETION_DELAY_TIMEOUT", "-2m"),
+		// What kubelets keep back.
+		setting("KUBELET_KUBE_RESERVED", "cpu:100m"), setting("KUBELET_KUBE_RESERVED", "gpu=1"), setting("KUBELET_SYSTEM_RESERVED", "memory=-1Gi"), setting("KUBELET_EVICTION_HARD", "memory.available=100Mi"), setting("KUBELET_EVICTION_HARD", "nodefs.available<150%"), setting("KUBELET_EVICTION_HARD", "memory.free<100Mi"), setting("KUBELET_MAX_PODS", "110.5"),
+		// The clouds.
+		setting("AWS_REGION", "eu-west-1a"), setting("AWS_REGION", "Frankfurt"), setting("AWS_CLUSTER_NAME", "my cluster"), setting("AWS_GROUPS", "5:1:workers"), setting("AWS_GROUPS", "a:b:workers"), setting("AWS_GROUPS", "1:workers"),
+		setting("AWS_AUTO_DISCOVERY", "tag=key"), setting("AWS_AUTO_DISCOVERY", "asg:label=key"), setting("AWS_VM_MEMORY_OVERHEAD_PERCENT", "-1"), setting("AWS_TIMEOUT", "-10s"), setting("AWS_SECONDARY_ADDRESSES", "eth0"),
+		{"AUTOSCALER_PROVIDER=nova\nAUTOSCALER_NOVA_CLUSTER_NAME=my cluster\n", "AUTOSCALER_NOVA_CLUSTER_NAME"}, {"AUTOSCALER_PROVIDER=nova\nAUTOSCALER_NOVA_CLUSTER_NAME=a\nAUTOSCALER_NOVA_PARALLEL_CREATES=0\n", "AUTOSCALER_NOVA_PARALLEL_CREATES"},
+		{"AUTOSCALER_PROVIDER=nova\nAUTOSCALER_NOVA_CLUSTER_NAME=a\nAUTOSCALER_NOVA_VM_MEMORY_OVERHEAD_PERCENT=90\n", "AUTOSCALER_NOVA_VM_MEMORY_OVERHEAD_PERCENT"}, {"AUTOSCALER_PROVIDER=nova\nAUTOSCALER_NOVA_CLUSTER_NAME=a\nAUTOSCALER_OPENSTACK_TIMEOUT=0s\n", "AUTOSCALER_OPENSTACK_TIMEOUT"},
+		{"AUTOSCALER_PROVIDER=magnum\nAUTOSCALER_MAGNUM_CLUSTER=a\nAUTOSCALER_MAGNUM_GROUPS=3:1:w\n", "AUTOSCALER_MAGNUM_GROUPS"}, {"AUTOSCALER_PROVIDER=magnum\nAUTOSCALER_MAGNUM_CLUSTER=a\nAUTOSCALER_MAGNUM_GROUPS=w\nAUTOSCALER_MAGNUM_HEAT=always\n", "AUTOSCALER_MAGNUM_HEAT"},
+		{"AUTOSCALER_PROVIDER=magnum\nAUTOSCALER_MAGNUM_CLUSTER=a\nAUTOSCALER_MAGNUM_GROUPS=w\nAUTOSCALER_MAGNUM_ARCH=amd 64\n", "AUTOSCALER_MAGNUM_ARCH"}, {"AUTOSCALER_PROVIDER=magnum\nAUTOSCALER_MAGNUM_CLUSTER=a\nAUTOSCALER_MAGNUM_AUTO_DISCOVERY=role=w\n", "AUTOSCALER_MAGNUM_AUTO_DISCOVERY"},
+		{"AUTOSCALER_PROVIDER=clusterapi\nAUTOSCALER_CLUSTERAPI_CLUSTER_NAME=a\nAUTOSCALER_CLUSTERAPI_GROUP=cluster.x-k8s.io/v1beta1\n", "AUTOSCALER_CLUSTERAPI_GROUP"}, {"AUTOSCALER_PROVIDER=clusterapi\nAUTOSCALER_CLUSTERAPI_AUTO_DISCOVERY=namespace\n", "AUTOSCALER_CLUSTERAPI_AUTO_DISCOVERY"},
+		{"AUTOSCALER_PROVIDER=clusterapi\nAUTOSCALER_CLUSTERAPI_CLUSTER_NAME=a\nAUTOSCALER_CLUSTERAPI_MARK_LEAD=2m\n", "AUTOSCALER_CLUSTERAPI_MARK_LEAD"}, {"AUTOSCALER_PROVIDER=clusterapi\nAUTOSCALER_CLUSTERAPI_CLUSTER_NAME=a\nAUTOSCALER_CLUSTERAPI_SCALE_ZERO_DEFAULT_ARCH=x86\n", "AUTOSCALER_CLUSTERAPI_SCALE_ZERO_DEFAULT_ARCH"},
+		{"AUTOSCALER_PROVIDER=externalgrpc\nAUTOSCALER_EXTERNALGRPC_ADDRESS=unix:/run/x\n", "AUTOSCALER_EXTERNALGRPC_INSECURE=true"}, {"AUTOSCALER_PROVIDER=externalgrpc\nAUTOSCALER_EXTERNALGRPC_ADDRESS=plugin\nAUTOSCALER_EXTERNALGRPC_INSECURE=true\n", "AUTOSCALER_EXTERNALGRPC_ADDRESS"},
+		{"AUTOSCALER_PROVIDER=externalgrpc\nAUTOSCALER_EXTERNALGRPC_ADDRESS=plugin.example:1\nAUTOSCALER_EXTERNALGRPC_INSECURE=true\n", "is not on this machine"}, {"AUTOSCALER_PROVIDER=externalgrpc\nAUTOSCALER_EXTERNALGRPC_ADDRESS=localhost:1\nAUTOSCALER_EXTERNALGRPC_INSECURE=true\nAUTOSCALER_EXTERNALGRPC_TIMEOUT=-1s\n", "AUTOSCALER_EXTERNALGRPC_TIMEOUT"},
+		{"AUTOSCALER_PROVIDER=externalgrpc\nAUTOSCALER_EXTERNALGRPC_ADDRESS=localhost:1\nAUTOSCALER_EXTERNALGRPC_CLOUD_CONFIG=/does/not/exist\nAUTOSCALER_EXTERNALGRPC_INSECURE=true\n", "AUTOSCALER_EXTERNALGRPC_CLOUD_CONFIG"},
+		// The services.
+		setting("CSR_ENABLED", "1x"), setting("CSR_EXTRA_NAMES", "{{host}}.example"), setting("CSR_SERVICE_CIDRS", "10.96.0.0"), setting("CSR_ALLOWED_RANGES", "everything"), setting("CSR_MAX_EXPIRATION", "1y"), setting("CSR_JOIN", "true"), setting("CSR_PER_NODE_HOUR", "0"),
+		setting("NODECLEANER_SIGHT_INTERVAL", "0s"), setting("NODECLEANER_GONE_GRACE", "-1s"), setting("NODECLEANER_SENT_GRACE", "-1s"), setting("NODECLEANER_KNOWN_FOR", "-1s"), setting("NODECLEANER_FREEZE_FOR", "-1s"), setting("NODECLEANER_OBSERVE_FIRST", "-24h"), setting("NODECLEANER_MAX_SHARE", "20%"),
+		setting("NODECLEANER_MODE", "Delete"), setting("NODECLEANER_CLOUD_CONTROLLER", "yes"), setting("NODECLEANER_DETACH_FOR", "-6m"),
+		setting("BOOTSTRAP_FILE", "worker.env"), setting("BOOTSTRAP_TOKENS", "forever"), setting("BOOTSTRAP_TOKEN_TTL", "0s"), setting("BOOTSTRAP_TOKEN_TTL", "24"), setting("BOOTSTRAP_TOKEN_MAX_AGE", "-1s"), setting("BOOTSTRAP_TOKEN_GROUPS", "system:masters"), setting("BOOTSTRAP_ENDPOINT", "api.example.com"),
+		setting("BOOTSTRAP_ENDPOINT", "https://api.example.com:6443"), setting("BOOTSTRAP_SSM_PARAMETER", "join"), {"AUTOSCALER_BOOTSTRAP_TOKEN_GROUPS=system:bootstrappers:kubeadm:default-node-token\n", "AUTOSCALER_CSR_JOIN"},
+		{"AUTOSCALER_AWS_REGION=eu-west-1\nAUTOSCALER_BOOTSTRAP_ATTEST_LISTEN=:6444\nAUTOSCALER_BOOTSTRAP_ATTEST_ROLES=worker\n", "AUTOSCALER_BOOTSTRAP_ATTEST_ACCOUNT"}, {"AUTOSCALER_AWS_REGION=eu-west-1\nAUTOSCALER_BOOTSTRAP_ATTEST_LISTEN=:6444\nAUTOSCALER_BOOTSTRAP_ATTEST_ACCOUNT=123456789012\n", "AUTOSCALER_BOOTSTRAP_ATTEST_ROLES"},
+		{"AUTOSCALER_BOOTSTRAP_ATTEST_LISTEN=:6444\nAUTOSCALER_BOOTSTRAP_ENABLED=false\n", "AUTOSCALER_BOOTSTRAP_ENABLED is false"}, {"AUTOSCALER_BOOTSTRAP_ATTEST_LISTEN=:6444\nAUTOSCALER_CSR_JOIN=open\n", "AUTOSCALER_CSR_JOIN=closed"},
+	}
+}
+
+// badGroups are texts of groups.yaml and what the one line about them says.
+var badGroups = [][2]string{
+	{"groups: [", "YAML"}, {"groups: {a: {prise: 1}}", "did you mean price?"}, {"groups: {a: {price: -1}}", "price"}, {"groups: {a: {pause: perhaps}}", "pause"},
+	{"groups: {a: {options: {scaleDownUtilizationThreshold: 5}}}", "scaleDownUtilizationThreshold"}, {"groups: {a: {min: 1}}", "min"}, {"gruops: {}", "gruops"},
+	{"headroom: [{cpu: 1}]", "name"}, {"headroom: [{name: a}]", "how much"}, {"headroom: [{name: a, cpu: 1, schedule: [{timeZone: Mars/X}]}]", "Mars/X"},
+	{"groups: {a: {}, a: {}}", "already"}, {"machines: [{nod: x}]", "machines"},
+	{"groups: []", "write a mapping"}, {"groups: {a: 3}", "write a mapping"}, {"groups: {a: {price: cheap}}", "0.192"}, {"groups: {a: {price: .nan}}", "groups"}, {"groups: {a: {price: .inf}}", "groups"}, {"groups: {a: {priority: 1.5}}", "whole number"},
+	{"groups: {a: {priority: -1}}", "whole number"}, {"groups: {a: {balance: [b]}}", "write a text"}, {"groups: {a: {max: 9}}", "kept by the cloud"}, {"groups: {'a[': {}}", "close the bracket"}, {"groups: {a: {pause: 2026-12-24}}", "2026-12-24T18:00:00Z"},
+	{"groups: {a: {pause: {til: x}}}", "did you mean until?"}, {"groups: {a: {pause: {until: noon}}}", "groups.a.pause.until"}, {"groups: {a: {pause: 3}}", "write a mapping"},
+	{"groups: {a: {options: {scaleDownUnneededTime: 10}}}", "10m"}, {"groups: {a: {options: {maxNodeStartupTime: -1m}}}", "maxNodeStartupTime"}, {"groups: {a: {options: {ignoreDaemonSetsUtilization: 1}}}", "true or false"}, {"groups: {a: {options: {scaleDownUtilizationThreshold: 50%}}}", "0.5"}, {"groups: {a: {option: {}}}", "did you mean options?"},
+	{"groups: {a: {template: {label: {a: b}}}}", "did you mean labels?"}, {"groups: {a: {template: {labels: [a]}}}", "write a mapping"}, {"groups: {a: {template: {labels: {'a b': c}}}}", "no key of a label"}, {"groups: {a: {template: {labels: {a: 'b c'}}}}", "no value of a label"}, {"groups: {a: {template: {labels: {a: {b: c}}}}}", "write a text"},
+	{"groups: {a: {template: {taints: gpu}}}", "write a list"}, {"groups: {a: {template: {taints: [gpu]}}}", "key=value:NoSchedule"}, {"groups: {a: {template: {taints: ['a=b:Never']}}}", "key=value:NoSchedule"}, {"groups: {a: {template: {taints: ['a b:NoSchedule']}}}", "no key of a label"},
+	{"groups: {a: {template: {capacity: {mem: 1Gi}}}}", "did you mean memory?"}, {"groups: {a: {template: {capacity: {cores: 4}}}}", "did you mean cpu?"}, {"groups: {a: {template: {capacity: {gpu: 4}}}}", "did you mean nvidia.com/gpu?"}, {"groups: {a: {template: {capacity: {memory: 16}}}}", "16Gi"}, {"groups: {a: {template: {capacity: {memory: 16GB}}}}", "16Gi"},
+	{"groups: {a: {template: {capacity: {cpu: -4}}}}", "below zero"}, {"groups: {a: {template: {capacity: {cpu: 1e999}}}}", "groups"}, {"groups: {a: {template: {capacity: {pods: many}}}}", "capacity.pods"}, {"groups: {a: {template: {capacity: {kubernetes.io/x: 1}}}}", "nvidia.com/gpu"},
+	{"groups: {a: {price: 1}}\n---\ngroups: {b: {price: 2}}\n", "a second document"}, {"\tgroups: {}", "YAML"}, {"groups: {a: *missing}", "YAML"}, {"groups: {a: {price: 1}\n", "YAML"}, {"just text", "write a mapping"}, {"[1, 2]", "write a mapping"}, {"groups: !!binary x", "groups"},
+	{"headroom: {name: a}", "write a list"}, {"headroom: [{name: a, cpu: 1, pods: {count: 1}}]", "in one way"}, {"headroom: [{name: a, cpu: 0}]", "at least one"}, {"headroom: [{name: a, memory: 8}]", "8Gi"}, {"headroom: [{name: a, cpu: 1}, {name: a, cpu: 2}]", "twice"},
+	{"headroom: [{name: a, pods: {count: 0, cpu: 1}}]", "how many pods"}, {"headroom: [{name: a, pods: {count: 1, gpu: 1}}]", "nvidia.com/gpu"}, {"headroom: [{name: a, nodes: {count: 1}}]", "group: workers"}, {"headroom: [{name: a, nodes: {count: 1, group: w, size: 3}}]", "no such field"},
+	{"headroom: [{name: a, cpu: 1, schedule: [{days: someday}]}]", "mon-fri"}, {"headroom: [{name: a, cpu: 1, schedule: [{hours: 8-18}]}]", "07:30-19:00"}, {"headroom: [{name: a, cpu: 1, schedule: [{hours: '08:00-08:00'}]}]", "no length"}, {"headroom: [{name: a, cpu: 1, schedule: [{hours: '25:00-26:00'}]}]", "07:30-19:00"}, {"headroom: [{name: a, cpu: 1, schedule: {days: mon}}]", "write a list"},
+	{"headroom: [{name: a, cpu: 1, tolerations: [{operator: In}]}]", "Exists or Equal"}, {"headroom: [{name: a, cpu: 1, tolerations: [{effect: Always}]}]", "NoSchedule"}, {"headroom: [{name: a, cpu: 1, nodeSelector: {a: 'b c'}}]", "no value of a label"},
+	{"machines: {a: b}", "a list of machines"}, {"machines: [{instance: a, node: 'A B'}]", "machines[0].node"}, {"machines: [{instance: a, node: a, addresses: [here]}]", "machines[0].addresses[0]"}, {"machines: [{instance: a, node: a}, {instance: a, node: b}]", "already"}, {"machines: [{instance: a, node: a, names: ['*']}]", "machines[0].names[0]"},
+	{"externalgrpc: {instances: [{id: a, node: a}]}", "write instance"}, {"externalgrpc: {instances: [{instance: a, node: A}]}", "lower case"}, {"externalgrpc: {instances: {a: b}}", "a list of"},
+	{"nova: [a]", "write a mapping"}, {"nova: {group: []}", "no such field"}, {"nova: {groups: [{name: W, flavor: f, image: i, networks: [net], max: 1, userdata: /u}]}", "nova.groups[0].name"}, {"nova: {groups: [{name: w, image: i, networks: [net], max: 1, userdata: /u}]}", "nova.groups[0].flavor"},
+	{"nova: {groups: [{name: w, flavor: f, networks: [net], max: 1, userdata: /u}]}", "nova.groups[0].image"}, {"nova: {groups: [{name: w, flavor: f, image: i, max: 1, userdata: /u}]}", "nova.groups[0].networks"}, {"nova: {groups: [{name: w, flavor: f, image: i, networks: [net], min: 3, max: 1, userdata: /u}]}", "nova.groups[0].max"},
+	{"nova: {groups: [{name: w, flavor: f, image: i, networks: [net], max: 1, userdata: u}]}", "nova.groups[0].userdata"}, {"nova: {groups: [{name: w, flavor: f, image: i, networks: [net], max: 1, userdata: /u, labels: {'a b': c}}]}", "no key of a label"}, {"nova: {groups: [{name: w, flavor: f, image: i, networks: [net], max: lots, userdata: /u}]}", "whole number"},
+}
+
+// badCommands are command lines, their exit codes and what the one line says. /does/not/exist
+// and the directory of this test stand for files; every command that would need a cluster has
+// a kubeconfig that is not there.
+var badCommands = []struct {
+	line string
+	code int
+	want string
+}{
+	{"statsu", exitUsage, "did you mean status?"}, {"stop", exitUsage, "there is no command"}, {"status now", exitUsage, "one argument too many"}, {"status --json", exitUsage, "there is no flag --json"}, {"status -o jsn", exitUsage, "use table, json or yaml"}, {"status -o", exitUsage, "--help"},
+	{"status --socket", exitUsage, "--help"}, {"status --socket /does/not/exist", exitFailed, "no agent answers on /does/not/exist"}, {"status --record", exitUsage, "--help"}, {"plan --dry-run", exitUsage, "there is no flag"}, {"plan pod", exitUsage, "one argument too many"}, {"run now", exitUsage, "one argument too many"}, {"run --daemon", exitUsage, "there is no flag"},
+	{"check --ofline", exitUsage, "did you mean --offline?"}, {"check --offline=perhaps", exitUsage, "perhaps"}, {"check everything", exitUsage, "one argument too many"},
+	{"explain", exitUsage, "say what"}, {"explain pod", exitUsage, "say what"}, {"explain queen x", exitUsage, "say what"}, {"explain pod a b", exitUsage, "say what"}, {"explain pods/", exitUsage, "say what"}, {"explain --socket /does/not/exist pod a --output text", exitUsage, "use table, json or yaml"},
+	{"node restore", exitUsage, "say which node"}, {"node restroe a", exitUsage, "did you mean restore?"}, {"node restore a --state-dir /does/not/exist", exitFailed, "no deleted Node a is kept"}, {"node restore a b", exitUsage, ""},
+	{"replay", exitUsage, "say which file"}, {"replay /does/not/exist", exitFailed, "no such file"}, {"replay DIR", exitFailed, ""}, {"replay DIR/garbage", exitFailed, ""}, {"replay DIR/garbage --policy UNNEEDED", exitFailed, "replay"},
+	{"iam-policy root", exitUsage, "use leader or worker"}, {"completion tcsh", exitUsage, "bash, zsh or fish"}, {"completion", exitUsage, "bash, zsh or fish"}, {"token", exitUsage, "Usage:"}, {"token revoke", exitUsage, ""}, {"token create --for tomorrow", exitUsage, "--for"}, {"token crate", exitUsage, "did you mean create?"},
+	{"userdata", exitUsage, "Usage:"}, {"userdata rendr", exitUsage, "did you mean render?"}, {"userdata render --max-pods many", exitUsage, "whole number"}, {"userdata render --join-file /does/not/exist", exitFailed, "/does/not/exist"}, {"userdata render --format docker --join-file DIR/worker.env", exitFailed, "ignition"},
+	{"userdata render --os windows --join-file DIR/worker.env", exitFailed, "flatcar"}, {"userdata render --arch mips --join-file DIR/worker.env", exitFailed, "amd64"}, {"userdata render --label a --join-file DIR/worker.env", exitUsage, "key=value"}, {"userdata render --taint a --join-file DIR/worker.env", exitUsage, "effect"},
+	{"userdata render --endpoint nowhere --join-file DIR/worker.env", exitFailed, "host:port"}, {"userdata render --kubernetes-version 9 --join-file DIR/worker.env", exitFailed, "version"}, {"userdata render --cloud azure --join-file DIR/worker.env", exitFailed, "openstack"}, {"userdata render --out /does/not/exist/worker.sh --join-file DIR/worker.env", exitFailed, "/does/not/exist"},
+	{"userdata render --out /proc/worker.sh --join-file DIR/worker.env", exitFailed, "/proc"}, {"userdata render --out DIR --join-file DIR/worker.env", exitFailed, ""}, {"userdata render --before-join /does/not/exist --join-file DIR/worker.env", exitFailed, "/does/not/exist"}, {"userdata render --join-file DIR/garbage", exitFailed, ""}, {"userdata render --join-file DIR", exitFailed, "DIR"},
+	{"userdata lint", exitUsage, ""}, {"userdata lint /does/not/exist", exitFailed, "no such file"}, {"userdata lint DIR", exitFailed, "directory"}, {"userdata downloads --kubernetes-version v1.36.3 --arch mips", exitFailed, "amd64"}, {"userdata downloads", exitFailed, "version"},
+	{"run --env-file /does/not/exist", exitConfig, "agent.env.example"}, {"run --env-file DIR", exitConfig, "DIR"}, {"run --env-file DIR/garbage", exitConfig, "NAME=VALUE"}, {"plan --env-file /does/not/exist", exitFailed, "agent.env.example"}, {"plan --env-file DIR/good.env", exitFailed, "/does/not/exist"}, {"token list --env-file DIR/good.env", exitFailed, "/does/not/exist"},
+	{"run --env-file DIR/good.env", exitFailed, "/does/not/exist"}, {"run --env-file DIR/groups.env", exitConfig, "DIR/groups.yaml"}, {"run --env-file DIR/groupsdir.env", exitConfig, "is a directory"},
+	{"install --set AUTOSCALER_LISTEN", exitUsage, "NAME=VALUE"}, {"install --set PATH=x", exitFailed, ""}, {"install --kubeconfig /does/not/exist", exitFailed, ""}, {"install --force", exitUsage, "there is no flag"}, {"uninstall everything", exitUsage, "one argument too many"},
+	{"version --verbose", exitUsage, "there is no flag"}, {"version -o", exitUsage, "--help"}, {"--help-me", exitUsage, "there is no flag"}, {"-x", exitUsage, "there is no flag"},
+}
+
+func TestBadInputs(t *testing.T) {
+	seen := map[string]bool{}
+	once := func(t *testing.T, input string) {
+		if seen[input] {
+			t.Errorf("%q stands twice", input)
+		}
+		seen[input] = true
+	}
+	for _, c := range badSettings() {
+		t.Run(c[0], func(t *testing.T) {
+			once(t, c[0])
+			badInput(t, c[0], "", c[1])
+		})
+	}
+	for _, c := range badGroups {
+		t.Run(c[0], func(t *testing.T) {
+			once(t, c[0])
+			file := filepath.Join(t.TempDir(), "groups.yaml")
+			if err := os.WriteFile(file, []byte(c[0]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			badInput(t, "AUTOSCALER_GROUPS_FILE="+file+"\n", file+":", c[1])
+		})
+	}
+	for _, c := range badCommands {
+		t.Run(c.line, func(t *testing.T) {
+			once(t, c.line)
+			badCommand(t, c.line, c.code, c.want)
+		})
+	}
+	if len(seen) < 250 {
+		t.Errorf("only %d inputs", len(seen))
+	}
+}
+
+// plain clears the agent's own variables; they are restored at the end of the test.
+func plain(t *testing.T) {
+	t.Helper()
+	for _, pair := range os.Environ() {
+		if name, value, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "AUTOSCALER_") || name == "KUBECONFIG" {
+			t.Setenv(name, value)
+			_ = os.Unsetenv(name) // fails only for a bad name
+		}
+	}
+}
+
+// badInput starts the agent with a text of agent.env.
+func badInput(t *testing.T, text, file, want string) {
+	t.Helper()
+	plain(t)
+	for line := range strings.SplitSeq(text, "\n") { // what the command sets is put back
+		if name, _, ok := strings.Cut(line, "="); ok && strings.HasPrefix(name, "AUTOSCALER_") {
+			t.Setenv(name, "")
+		}
+	}
+	if !strings.Contains(text, "AUTOSCALER_AWS_CLUSTER_NAME=") {
+		t.Setenv("AUTOSCALER_AWS_CLUSTER_NAME", "demo")
+	}
+	env := filepath.Join(t.TempDir(), "agent.env")
+	if err := os.WriteFile(env, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errout bytes.Buffer
+	code := execute(t.Context(), []string{"run", "--env-file", env}, &out, &errout)
+	if code != exitConfig || !strings.Contains(errout.String(), want) || !strings.Contains(errout.String(), file) {
+		t.Errorf("code %d, want %d and %q: %s", code, exitConfig, want, errout.String())
+	}
+	if n := strings.Count(errout.String(), "\n"); n != 1 {
+		t.Errorf("%d lines: %s", n, errout.String())
+	}
+	if after, err := os.ReadFile(env); err != nil || string(after) != text {
+		t.Errorf("the file is %q, %v", after, err)
+	}
+}
+
+// badCommand runs a command line in a directory with some files, which it leaves as they are.
+func badCommand(t *testing.T, line string, code int, want string) {
+	t.Helper()
+	plain(t)
+	dir := t.TempDir()
+	base := "AUTOSCALER_AWS_CLUSTER_NAME=demo\nAUTOSCALER_KUBECONFIG=/does/not/exist\nAUTOSCALER_SOCKET=off\nAUTOSCALER_LISTEN=off\nAUTOSCALER_STATE_DIR="
+	files := map[string]string{
+		"garbage": "\x1f\x8bgarbage", "worker.env": "JOIN_TOKEN=abcdef.0123456789abcdef\nJOIN_CERT_HASH=sha256:" + strings.Repeat("a", 64) + "\nJOIN_ENDPOINT=10.0.0.1:6443\nJOIN_KUBERNETES_VERSION=v1.36.3\n",
+		"good.env": base + dir + "\n", "groups.yaml": "groups: {a: {prise: 1}}\n",
+		"groups.env": base + dir + "\nAUTOSCALER_GROUPS_FILE=" + dir + "/groups.yaml\n", "groupsdir.env": base + dir + "\nAUTOSCALER_GROUPS_FILE=" + dir + "\n",
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"AWS_CLUSTER_NAME", "KUBECONFIG", "SOCKET", "LISTEN", "STATE_DIR", "GROUPS_FILE"} { // what the command sets is put back
+		t.Setenv("AUTOSCALER_"+name, "")
+	}
+	var out, errout bytes.Buffer
+	got := execute(t.Context(), strings.Fields(strings.ReplaceAll(line, "DIR", dir)), &out, &errout)
+	said := errout.String()
+	if got != code || !strings.Contains(said, strings.ReplaceAll(want, "DIR", dir)) || said == "" {
+		t.Errorf("code %d, want %d and %q:\n%s%s", got, code, want, said, out.String())
+	}
+	if n := strings.Count(said, "\n"); n != 1 && !strings.Contains(said, "Usage:") {
+		t.Errorf("%d lines: %s", n, said)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if want, known := files[e.Name()]; !known && e.Name() != "lock" || known && (err != nil || string(text) != want) {
+			t.Errorf("%s is left behind or changed: %q, %v", e.Name(), text, err)
+		}
+	}
+	if _, err := os.Stat("/proc/worker.sh"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("/proc/worker.sh: %v", err)
+	}
+}

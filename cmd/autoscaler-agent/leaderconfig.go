@@ -1,0 +1,127 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata/leader"
+)
+
+// leaderFlags are the flags of leader-config.
+type leaderFlags struct {
+	flags   *pflag.FlagSet
+	machine userdataFlags // programs, mirrors, proxy and hooks
+	spec    leader.Spec
+
+	sans, format, output, ignored string
+}
+
+func leaderConfigCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "leader-config",
+		Short: "Render what makes an empty machine the leader of a new cluster",
+		Long: `Render what makes an empty machine the leader of a new cluster: a script that installs
+the programs, runs kubeadm init with the settings that this agent needs, and applies the
+network of the pods, metrics-server and, where asked, the cloud controller manager. Each
+file that it fetches has a pinned SHA-256. --format kubeadm gives the configuration of
+kubeadm init alone, and --format downloads lists the files for a mirror.
+
+The output holds no secret. Run the script as root on the machine, then install the agent.`,
+		Example: `  autoscaler-agent leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 -o leader.sh
+  sudo sh leader.sh && sudo autoscaler-agent install
+
+  # Flatcar on AWS, with the cloud controller manager
+  autoscaler-agent leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 \
+      --os flatcar --cloud-controller aws --node-name ip-10-0-0-10.eu-west-1.compute.internal -o leader.sh
+
+  # Only what kubeadm reads
+  autoscaler-agent leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --format kubeadm`,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := newLeaderFlags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		out, err := f.render()
+		switch {
+		case err != nil:
+		case f.output != "":
+			_, err = atomicfile.Write(f.output, out, 0o600)
+		default:
+			_, err = c.OutOrStdout().Write(out)
+		}
+		if err != nil {
+			return failed("leader-config", err)
+		}
+		return nil
+	}
+	return c
+}
+
+func newLeaderFlags(c *cobra.Command) *leaderFlags {
+	f := &leaderFlags{flags: c.Flags(), machine: userdataFlags{flags: c.Flags()}}
+	f.flags.StringVar(&f.machine.endpoint, "endpoint", "", "`host:port` of the API server that outlives this machine: a DNS name or a fixed address")
+	f.flags.StringVar(&f.machine.version, "kubernetes-version", "", "`version` of Kubernetes, for example v1.36.3")
+	f.flags.StringVar(&f.format, "format", "script", "what to print: script, kubeadm or downloads (`form`)")
+	f.flags.StringVar(&f.machine.system, "os", "debian", "operating `system` of the leader: debian, ubuntu or flatcar")
+	f.flags.StringVar(&f.machine.arch, "arch", "", "`architecture` of the leader: amd64 or arm64 (default both)")
+	f.flags.StringVar(&f.sans, "cert-san", "", "comma-separated further `names` and addresses of the API server")
+	f.flags.StringVar(&f.spec.NodeName, "node-name", "", "`name` of the leader's Node (default its host name); with --cloud-controller aws its private DNS name")
+	f.flags.StringVar(&f.spec.AdvertiseAddress, "advertise-address", "", "the leader's own `address` (default the one of its default route)")
+	f.flags.StringVar(&f.spec.ClusterName, "cluster-name", "", "kubeadm's `name` of the cluster (default kubernetes)")
+	f.flags.StringVar(&f.spec.PodSubnet, "pod-subnet", leader.DefaultPodSubnet, "`network` of the pods")
+	f.flags.StringVar(&f.spec.ServiceSubnet, "service-subnet", leader.DefaultServiceSubnet, "`network` of the Services")
+	f.flags.StringVar(&f.spec.DNSDomain, "dns-domain", leader.DefaultDNSDomain, "the cluster's own DNS `domain`")
+	f.flags.StringVar(&f.spec.ImageRepository, "image-repository", "", "`registry` in place of registry.k8s.io, as registry.example.net/kubernetes")
+	f.flags.StringVar(&f.spec.ImagePullPolicy, "image-pull-policy", "", "Never (`policy`): every image was imported before")
+	f.flags.StringVar(&f.spec.KeyAlgorithm, "key-algorithm", "", "`algorithm` of the cluster's keys: "+strings.Join(leader.KeyAlgorithms, ", ")+" (default kubeadm's)")
+	f.flags.StringVar(&f.spec.Network, "network", "flannel", "`network` plug-in of the pods: "+strings.Join(leader.Networks, ", "))
+	f.flags.StringVar(&f.spec.CloudController, "cloud-controller", "", "cloud controller manager of `cloud`: "+strings.Join(leader.CloudControllers, " or ")+" (default none); give the workers --external-cloud-provider")
+	f.flags.BoolVar(&f.spec.WithoutMetrics, "without-metrics-server", false, "leave metrics-server out")
+	f.flags.StringVar(&f.ignored, "ignore-preflight-errors", "", "comma-separated `checks` of kubeadm whose failure only warns")
+	f.flags.StringVar(&f.machine.beforeJoin, "before-init", "", "`file` with a script that runs as root right before kubeadm init")
+	f.flags.StringVar(&f.machine.afterJoin, "after-init", "", "`file` with a script that runs as root at the end")
+	f.flags.StringVarP(&f.output, "out", "o", "", "write to `file`, with mode 0600, instead of standard output")
+	f.machine.downloadFlags()
+	for name, values := range map[string][]string{
+		"os": {"debian", "ubuntu", "flatcar"}, "arch": userdata.Arches, "format": {"script", "kubeadm", "downloads"},
+		"network": leader.Networks, "cloud-controller": leader.CloudControllers, "key-algorithm": leader.KeyAlgorithms, "image-pull-policy": {"Never"},
+	} {
+		complete(c, name, fixed(values...))
+	}
+	return f
+}
+
+func (f *leaderFlags) render() ([]byte, error) {
+	if f.machine.endpoint == "" || f.machine.version == "" {
+		return nil, errors.New("give --endpoint and --kubernetes-version, for example --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3")
+	}
+	if err := f.machine.readFiles(); err != nil {
+		return nil, err
+	}
+	s := f.spec
+	s.Machine = userdata.Spec{
+		System: f.machine.system, Arch: f.machine.arch, KubernetesVersion: f.machine.version, Join: userdata.Join{Endpoint: f.machine.endpoint},
+		Downloads: f.machine.downloads, Proxy: f.machine.proxy, RegistryMirrors: f.machine.registryMirrors, IgnorePreflight: splitList(f.ignored),
+	}
+	s.CertSANs, s.BeforeInit, s.AfterInit = splitList(f.sans), f.machine.hooks[0], f.machine.hooks[1]
+	switch f.format {
+	case "script":
+		return leader.Render(s)
+	case "kubeadm":
+		return leader.Configuration(s)
+	case "downloads":
+		list, err := leader.Downloads(s)
+		var b strings.Builder
+		for _, d := range list {
+			fmt.Fprintf(&b, "%s  %s\n", d.SHA256, d.Path)
+		}
+		return []byte(b.String()), err
+	}
+	return nil, fmt.Errorf("--format is %q: use script, kubeadm or downloads", f.format)
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
+)
+
+// writePage writes the running agent's page to a file that only its owner reads: it names
+// pods and nodes.
+func writePage(ctx context.Context, socket, file string, out io.Writer) error {
+	body, err := get(ctx, socket, localapi.PagePath)
+	if err != nil {
+		return noAnswer(socket, err)
+	}
+	defer func() { _ = body.Close() }() // read to its end
+	data, err := io.ReadAll(body)
+	if err == nil {
+		_, err = atomicfile.Write(file, data, 0o600)
+	}
+	if err != nil {
+		return failed("html", err)
+	}
+	fmt.Fprintf(out, "%d bytes in %s: open it in a browser\n", len(data), file)
+	return nil
+}
+
+// watchEvery is the time between two looks of --watch.
+const watchEvery = 2 * time.Second
+
+// watchStatus prints the status and the last day again and again until ctx ends. The first
+// look must succeed; an agent that goes away later is waited for.
+func watchStatus(ctx context.Context, socket string, out io.Writer) error {
+	for first := true; ; first = false {
+		var screen bytes.Buffer
+		err := look(ctx, socket, &screen, text.Columns(out))
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && first:
+			return noAnswer(socket, err)
+		case err != nil:
+			fmt.Fprintf(&screen, "no agent answers on %s: %v\n", socket, err)
+		}
+		clear := ""
+		if text.Columns(out) > 0 {
+			clear = "\x1b[H\x1b[2J" // a terminal: from its top, anew
+		}
+		if _, err := fmt.Fprintf(out, "%s%s  %s\n\n%s", clear, time.Now().UTC().Format(time.DateTime), "(Ctrl-C ends it; times are UTC)", screen.Bytes()); err != nil {
+			return failed("write", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchEvery):
+		}
+	}
+}
+
+// look asks once and prints.
+func look(ctx context.Context, socket string, out io.Writer, columns int) error {
+	var s localapi.Status
+	var v history.View
+	if err := ask(ctx, socket, "/status", &s); err != nil {
+		return err
+	}
+	if err := ask(ctx, socket, localapi.HistoryPath, &v); err != nil {
+		return err
+	}
+	printStatus(out, s)
+	text.History(out, v, columns)
+	return nil
+}

@@ -1,0 +1,277 @@
+#!/bin/sh
+# Makes what a cluster needs on AWS, with the aws command: what deploy/terraform/aws makes
+# with Terraform. Everything that is there already is found by its name and kept, so that
+# the script may be run again. Region and credentials are the aws command's own
+# (AWS_REGION, AWS_PROFILE).
+set -eu
+
+usage() {
+	cat >&2 <<'END'
+aws.sh leader  --cluster NAME --admin CIDR --key FILE.pub [--type t3.large] [--disk 32]
+               [--image AMI] [--vpc ID] [--subnet ID] [--owner NAME] [--group workers]
+    roles, security groups, key pair, the leader with an address that outlives it, and a
+    worker group that is closed (at most 0 machines)
+aws.sh workers --cluster NAME --user-data FILE [--group workers] [--type t3.large] [--disk 32]
+               [--min 0] [--max 10] [--subnets ID,ID] [--image AMI] [--vpc ID] [--owner NAME]
+    a launch template, or a new version of it, and its Auto Scaling group, which is open then
+END
+	exit 64
+}
+
+fail() {
+	echo "aws.sh: $*" >&2
+	exit 1
+}
+
+# options reads --NAME VALUE into variables.
+options() {
+	while [ $# -gt 0 ]; do
+		[ $# -gt 1 ] || usage
+		case $1 in
+		--cluster) cluster=$2 ;;
+		--admin) admin=$2 ;;
+		--key) key=$2 ;;
+		--type) type=$2 ;;
+		--disk) disk=$2 ;;
+		--image) image=$2 ;;
+		--vpc) vpc=$2 ;;
+		--subnet) subnet=$2 ;;
+		--subnets) subnets=$2 ;;
+		--owner) owner=$2 ;;
+		--group) group=$2 ;;
+		--min) min=$2 ;;
+		--max) max=$2 ;;
+		--user-data) data=$2 ;;
+		*) usage ;;
+		esac
+		shift 2
+	done
+	case $cluster in
+	'' | *[!a-z0-9-]*) fail "--cluster: a name of small letters, digits and dashes" ;;
+	esac
+	case $owner in
+	*[!A-Za-z0-9@._-]*) fail "--owner: letters, digits, @, dot, dash and underscore" ;;
+	esac
+}
+
+# ask prints one value of a list that the aws command reads, or nothing.
+ask() {
+	answer=$(aws "$@" --output text)
+	[ "$answer" = None ] || printf '%s' "$answer"
+}
+
+# once runs a command whose repetition AWS answers with the error that is named first.
+once() {
+	known=$1
+	shift
+	if ! said=$("$@" 2>&1); then
+		case $said in
+		*"$known"*) ;;
+		*) fail "$said" ;;
+		esac
+	fi
+}
+
+# tagged prints a tag specification for a kind of resource and a name.
+tagged() {
+	printf 'ResourceType=%s,Tags=[{Key=Name,Value=%s},{Key=kubernetes.io/cluster/%s,Value=owned}%s]' \
+		"$1" "$2" "$cluster" "${owner:+,{Key=Owner,Value=$owner\}}"
+}
+
+# places finds the network and the image.
+places() {
+	[ -n "$vpc" ] || vpc=$(ask ec2 describe-vpcs --filters Name=is-default,Values=true --query 'Vpcs[0].VpcId')
+	[ -n "$vpc" ] || fail "the region has no default VPC: give --vpc"
+	[ -n "$image" ] || image=$(ask ssm get-parameter --query Parameter.Value \
+		--name /aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id)
+	device=$(ask ec2 describe-images --image-ids "$image" --query 'Images[0].RootDeviceName')
+}
+
+# role makes a role that EC2 alone may take, and its instance profile.
+role() {
+	trust='{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]}'
+	set -- "$1" "Key=kubernetes.io/cluster/$cluster,Value=owned" ${owner:+"Key=Owner,Value=$owner"}
+	name=$1
+	shift
+	once EntityAlreadyExists aws iam create-role --role-name "$name" --assume-role-policy-document "$trust" --tags "$@"
+	once EntityAlreadyExists aws iam create-instance-profile --instance-profile-name "$name"
+	once LimitExceeded aws iam add-role-to-instance-profile --instance-profile-name "$name" --role-name "$name"
+}
+
+security_group() {
+	id=$(ask ec2 describe-security-groups --filters "Name=group-name,Values=$1" "Name=vpc-id,Values=$vpc" --query 'SecurityGroups[0].GroupId')
+	[ -n "$id" ] || id=$(ask ec2 create-security-group --group-name "$1" --description "$2" --vpc-id "$vpc" \
+		--tag-specifications "$(tagged security-group "$1")" --query GroupId)
+	printf '%s' "$id"
+}
+
+# rule writes one rule: rule PROTOCOL PORT FROM, where FROM is a security group or a
+# network.
+rule() {
+	case $3 in
+	sg-*) from="UserIdGroupPairs=[{GroupId=$3}]" ;;
+	*) from="IpRanges=[{CidrIp=$3}]" ;;
+	esac
+	printf 'IpProtocol=%s,FromPort=%s,ToPort=%s,%s' "$1" "$2" "$2" "$from"
+}
+
+# allow gives a security group rules. EC2 takes all of them or none, so that where one is
+# there already each is tried by itself.
+allow() {
+	to=$1
+	shift
+	if ! said=$(aws ec2 authorize-security-group-ingress --group-id "$to" --ip-permissions "$@" 2>&1); then
+		for one in "$@"; do
+			once InvalidPermission.Duplicate aws ec2 authorize-security-group-ingress --group-id "$to" --ip-permissions "$one"
+		done
+	fi
+}
+
+# security makes both groups: SSH from the administrator, the API server and the attest
+# listener from workers, kubelets from all machines, and the VXLAN of flannel or cilium.
+security() {
+	leaders=$(security_group "$cluster-leader" "control plane of $cluster")
+	workers=$(security_group "$cluster-worker" "workers of $cluster")
+	allow "$leaders" "$(rule tcp 22 "$admin")" "$(rule tcp 6443 "$workers")" "$(rule tcp 6444 "$workers")" \
+		"$(rule tcp 10250 "$workers")" "$(rule udp 8472 "$workers")"
+	allow "$workers" "$(rule tcp 10250 "$leaders")" "$(rule udp 8472 "$leaders")" \
+		"$(rule tcp 10250 "$workers")" "$(rule udp 8472 "$workers")"
+}
+
+# roles makes both: the leader's may scale the groups of this cluster alone, the workers'
+# may pull images of ECR and nothing else.
+roles() {
+	role "$cluster-leader"
+	case $(aws sts get-caller-identity --query Arn --output text) in
+	arn:aws-cn:*) partition=aws-cn ;;
+	arn:aws-us-gov:*) partition=aws-us-gov ;;
+	*) partition=aws ;;
+	esac
+	policy=$(sed "s/\${cluster}/$cluster/; s/\${partition}/$partition/" "$(dirname "$0")/../terraform/aws/leader-policy.json.tftpl")
+	aws iam put-role-policy --role-name "$cluster-leader" --policy-name autoscaler-agent --policy-document "$policy"
+	role "$cluster-worker"
+	aws iam attach-role-policy --role-name "$cluster-worker" \
+		--policy-arn "arn:$partition:iam::aws:policy/AmazonEC2ContainerRegistryPullOnly"
+}
+
+# address makes the leader's network interface and its public address.
+address() {
+	[ -n "$subnet" ] || subnet=$(ask ec2 describe-subnets --filters "Name=vpc-id,Values=$vpc" --query 'sort_by(Subnets, &AvailabilityZone)[0].SubnetId')
+	[ -n "$subnet" ] || fail "the VPC $vpc has no subnet: give --subnet"
+	interface=$(ask ec2 describe-network-interfaces --filters "Name=tag:Name,Values=$cluster-leader" --query 'NetworkInterfaces[0].NetworkInterfaceId')
+	[ -n "$interface" ] || interface=$(ask ec2 create-network-interface --subnet-id "$subnet" --groups "$leaders" \
+		--tag-specifications "$(tagged network-interface "$cluster-leader")" --query NetworkInterface.NetworkInterfaceId)
+	public=$(ask ec2 describe-addresses --filters "Name=tag:Name,Values=$cluster-leader" --query 'Addresses[0].AllocationId')
+	[ -n "$public" ] || public=$(ask ec2 allocate-address --domain vpc --tag-specifications "$(tagged elastic-ip "$cluster-leader")" --query AllocationId)
+	aws ec2 associate-address --allocation-id "$public" --network-interface-id "$interface" --allow-reassociation --output text >/dev/null
+}
+
+# launch starts the leader. A new instance profile is known to EC2 some seconds later.
+launch() {
+	once InvalidKeyPair.Duplicate aws ec2 import-key-pair --key-name "$cluster" --public-key-material "fileb://$key"
+	tries=20
+	until said=$(aws ec2 run-instances --image-id "$image" --instance-type "$type" --key-name "$cluster" --count 1 \
+		--iam-instance-profile "Name=$cluster-leader" \
+		--network-interfaces "DeviceIndex=0,NetworkInterfaceId=$interface" \
+		--metadata-options HttpTokens=required,HttpPutResponseHopLimit=1,HttpEndpoint=enabled \
+		--block-device-mappings "DeviceName=$device,Ebs={VolumeSize=$disk,VolumeType=gp3,Encrypted=true,DeleteOnTermination=true}" \
+		--tag-specifications "$(tagged instance "$cluster-leader")" "$(tagged volume "$cluster-leader")" \
+		--query 'Instances[0].InstanceId' --output text 2>&1); do
+		case $said in
+		*"Invalid IAM Instance Profile"*) ;;
+		*) fail "$said" ;;
+		esac
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || fail "$said"
+		sleep 3
+	done
+}
+
+leader() {
+	[ -n "$admin" ] || fail "--admin: the network that you type from, as 203.0.113.7/32"
+	[ -f "$key" ] || fail "--key: the file with your public SSH key"
+	places
+	roles
+	security
+	address
+	running=$(ask ec2 describe-instances --filters "Name=tag:Name,Values=$cluster-leader" \
+		Name=instance-state-name,Values=pending,running,stopping,stopped --query 'Reservations[0].Instances[0].InstanceId')
+	[ -n "$running" ] || launch
+	name=$cluster-$group
+	if [ -z "$(group_name)" ]; then
+		max=0
+		template
+		groups
+	fi
+	public=$(ask ec2 describe-addresses --allocation-ids "$public" --query 'Addresses[0].PublicIp')
+	private=$(ask ec2 describe-network-interfaces --filters "Name=network-interface-id,Values=$interface" --query 'NetworkInterfaces[0].PrivateIpAddress')
+	account=$(ask sts get-caller-identity --query Account)
+	printf '%s\n' "LEADER=$public" "ENDPOINT=$private" "ACCOUNT=$account" "ROLE=$cluster-worker"
+}
+
+# template makes the launch template, or a version of it that the group takes from now on.
+template() {
+	first=''
+	[ -z "$data" ] || first=$(printf '"UserData": "%s", ' "$(base64 <"$data" | tr -d '\n')")
+	content=$(printf '{%s"ImageId": "%s", "InstanceType": "%s", "SecurityGroupIds": ["%s"],
+		"IamInstanceProfile": {"Name": "%s"}, "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled"},
+		"BlockDeviceMappings": [{"DeviceName": "%s", "Ebs": {"VolumeSize": %s, "VolumeType": "gp3", "Encrypted": true, "DeleteOnTermination": true}}],
+		"TagSpecifications": [%s, %s]}' "$first" "$image" "$type" "$workers" "$cluster-worker" "$device" "$disk" \
+		"$(tagged_json instance)" "$(tagged_json volume)")
+	if [ -n "$(ask ec2 describe-launch-templates --filters "Name=launch-template-name,Values=$name" --query 'LaunchTemplates[0].LaunchTemplateId')" ]; then
+		aws ec2 create-launch-template-version --launch-template-name "$name" --launch-template-data "$content" --output text >/dev/null
+	else
+		aws ec2 create-launch-template --launch-template-name "$name" --launch-template-data "$content" --output text \
+			--tag-specifications "$(tagged launch-template "$name")" >/dev/null
+	fi
+}
+
+tagged_json() {
+	printf '{"ResourceType": "%s", "Tags": [{"Key": "Name", "Value": "%s"}, {"Key": "kubernetes.io/cluster/%s", "Value": "owned"}%s]}' \
+		"$1" "$name" "$cluster" "${owner:+, {\"Key\": \"Owner\", \"Value\": \"$owner\"\}}"
+}
+
+# groups makes the Auto Scaling group with the tags by which the agent finds it. AWS ends
+# none of its machines by itself: new ones are protected, and AZRebalance is off.
+groups() {
+	[ -n "$subnets" ] || subnets=$(ask ec2 describe-subnets --filters "Name=vpc-id,Values=$vpc" --query 'Subnets[].SubnetId' | tr -s '[:space:]' ,)
+	if [ -z "$(group_name)" ]; then
+		aws autoscaling create-auto-scaling-group --auto-scaling-group-name "$name" \
+			--launch-template "LaunchTemplateName=$name,Version=\$Latest" --min-size "$min" --max-size "$max" --desired-capacity "$min" \
+			--vpc-zone-identifier "$subnets" --new-instances-protected-from-scale-in
+	else
+		aws autoscaling update-auto-scaling-group --auto-scaling-group-name "$name" --min-size "$min" --max-size "$max"
+	fi
+	aws autoscaling suspend-processes --auto-scaling-group-name "$name" --scaling-processes AZRebalance
+	aws autoscaling create-or-update-tags --tags \
+		"$(group_tag k8s.io/cluster-autoscaler/enabled '' false)" "$(group_tag "k8s.io/cluster-autoscaler/$cluster" '' false)" \
+		"$(group_tag "kubernetes.io/cluster/$cluster" owned true)" "$(group_tag Name "$name" true)" \
+		${owner:+"$(group_tag Owner "$owner" true)"}
+}
+
+group_name() {
+	ask autoscaling describe-auto-scaling-groups --auto-scaling-group-names "$name" --query 'AutoScalingGroups[0].AutoScalingGroupName'
+}
+
+group_tag() {
+	printf 'ResourceId=%s,ResourceType=auto-scaling-group,Key=%s,Value=%s,PropagateAtLaunch=%s' "$name" "$1" "$2" "$3"
+}
+
+workers() {
+	[ -s "$data" ] || fail "--user-data: the file that autoscaler-agent userdata render wrote"
+	name=$cluster-$group
+	places
+	workers=$(ask ec2 describe-security-groups --filters "Name=group-name,Values=$cluster-worker" "Name=vpc-id,Values=$vpc" --query 'SecurityGroups[0].GroupId')
+	[ -n "$workers" ] || fail "there is no security group $cluster-worker: run aws.sh leader first"
+	template
+	groups
+	echo "GROUP=$name"
+}
+
+[ $# -gt 0 ] || usage
+what=$1
+shift
+case $what in leader | workers) ;; *) usage ;; esac
+cluster='' admin='' key='' type=t3.large disk=32 image='' vpc='' subnet='' subnets='' owner='' group=workers min=0 max=10 data=''
+options "$@"
+"$what"

@@ -1,0 +1,171 @@
+#!/bin/sh
+# Makes what a cluster needs on OpenStack, with the openstack command: what
+# deploy/terraform/openstack makes with Terraform. Everything that is there already is
+# found by its name and kept, so that the script may be run again. The project and the
+# person are the openstack command's own (OS_CLOUD, or the variables OS_*): a user with a
+# password, because Keystone lets no application credential make another.
+set -eu
+umask 077
+
+usage() {
+	cat >&2 <<'END'
+openstack.sh leader --cluster NAME --admin CIDR --key FILE.pub --network NAME --flavor NAME
+             [--external NETWORK] [--image ubuntu-24.04] [--worker-flavor NAME] [--min 0] [--max 10]
+             [--role member] [--access-rules yes|no]
+    security groups, key pair, the leader with an address that outlives it, the agent's
+    application credential in clouds.yaml, and the worker group in groups.yaml
+END
+	exit 64
+}
+
+fail() {
+	echo "openstack.sh: $*" >&2
+	exit 1
+}
+
+options() {
+	while [ $# -gt 0 ]; do
+		[ $# -gt 1 ] || usage
+		case $1 in
+		--cluster) cluster=$2 ;;
+		--admin) admin=$2 ;;
+		--key) key=$2 ;;
+		--network) network=$2 ;;
+		--external) external=$2 ;;
+		--image) image=$2 ;;
+		--flavor) flavor=$2 ;;
+		--worker-flavor) worker=$2 ;;
+		--min) min=$2 ;;
+		--max) max=$2 ;;
+		--role) role=$2 ;;
+		--access-rules) rules=$2 ;;
+		*) usage ;;
+		esac
+		shift 2
+	done
+	case $cluster in
+	'' | *[!a-z0-9-]*) fail "--cluster: a name of small letters, digits and dashes" ;;
+	esac
+	[ -n "$admin" ] || fail "--admin: the network that you type from, as 203.0.113.7/32"
+	[ -f "$key" ] || fail "--key: the file with your public SSH key"
+	[ -n "$network" ] || fail "--network: the network of the machines"
+	[ -n "$flavor" ] || fail "--flavor: the leader's flavor"
+	worker=${worker:-$flavor}
+}
+
+# found prints the ID of what has a name: found KIND NAME, where KIND may be two words.
+found() {
+	# shellcheck disable=SC2086
+	openstack $1 list --name "$2" -f value -c ID | head -n 1
+}
+
+security_group() {
+	id=$(openstack security group list -f value -c ID -c Name | while read -r one name; do [ "$name" != "$1" ] || echo "$one"; done)
+	[ -n "$id" ] || id=$(openstack security group create --description "$2" -f value -c id "$1")
+	printf '%s' "$id"
+}
+
+# allow GROUP PROTOCOL PORT SOURCE, where the source is a network or a security group.
+allow() {
+	case $4 in
+	*/*) from=--remote-ip ;;
+	*) from=--remote-group ;;
+	esac
+	if ! said=$(openstack security group rule create --ingress --ethertype IPv4 --protocol "$2" --dst-port "$3" "$from" "$4" "$1" 2>&1); then
+		case $said in
+		*"already exists"*) ;;
+		*) fail "$said" ;;
+		esac
+	fi
+}
+
+# security makes both groups: SSH from the administrator, the API server from workers,
+# kubelets from all machines, and the VXLAN of flannel or cilium.
+security() {
+	leaders=$(security_group "$cluster-leader" "control plane of $cluster")
+	workers=$(security_group "$cluster-worker" "workers of $cluster")
+	allow "$leaders" tcp 22 "$admin"
+	allow "$leaders" tcp 6443 "$workers"
+	allow "$leaders" tcp 10250 "$workers"
+	allow "$leaders" udp 8472 "$workers"
+	for one in "$leaders" "$workers"; do
+		allow "$workers" tcp 10250 "$one"
+		allow "$workers" udp 8472 "$one"
+	done
+}
+
+# server makes the leader with a port, which outlives it.
+server() {
+	if ! openstack keypair show "$cluster" -f value -c name >/dev/null 2>&1; then
+		openstack keypair create --public-key "$key" -f value -c name "$cluster" >/dev/null
+	fi
+	port=$(found port "$cluster-leader")
+	[ -n "$port" ] || port=$(openstack port create --network "$network" --security-group "$leaders" -f value -c id "$cluster-leader")
+	address=$(openstack port show "$port" -f json -c fixed_ips | sed -n 's/.*"ip_address": *"\([^"]*\)".*/\1/p')
+	public=$address
+	if [ -n "$external" ]; then
+		public=$(openstack floating ip list --port "$port" -f value -c 'Floating IP Address')
+		[ -n "$public" ] || public=$(openstack floating ip create --port "$port" -f value -c floating_ip_address "$external")
+	fi
+	[ -n "$(found server "^$cluster-leader\$")" ] || openstack server create --image "$image" --flavor "$flavor" --key-name "$cluster" \
+		--port "$port" -f value -c id "$cluster-leader" >/dev/null
+}
+
+# credential makes the agent's application credential. Keystone shows its secret once.
+credential() {
+	[ ! -f clouds.yaml ] || return 0
+	# The client calls it auth_url or auth.auth_url, by where it has it from.
+	configuration=$(openstack configuration show -f shell)
+	url=$(printf '%s\n' "$configuration" | sed -n 's/^\(auth[._]\)*auth_url="\(.*\)"$/\2/p' | head -n 1)
+	region=$(printf '%s\n' "$configuration" | sed -n 's/^region_name="\(.*\)"$/\1/p')
+	[ -n "$url" ] || fail "the openstack command does not tell the address of Keystone: set OS_AUTH_URL or OS_CLOUD"
+	set -- --role "$role" --description "autoscaler-agent of $cluster"
+	[ "$rules" = no ] || set -- "$@" --access-rules "$(dirname "$0")/../terraform/openstack/access-rules.json"
+	answer=$(openstack application credential create "$@" -f shell -c id -c secret "$cluster-autoscaler-agent") ||
+		fail "if the credential is there already and clouds.yaml is lost: openstack application credential delete $cluster-autoscaler-agent"
+	id=$(printf '%s\n' "$answer" | sed -n 's/^id="\(.*\)"$/\1/p')
+	secret=$(printf '%s\n' "$answer" | sed -n 's/^secret="\(.*\)"$/\1/p')
+	cat >clouds.yaml.new <<END
+clouds:
+  $cluster:
+    auth_type: v3applicationcredential
+    region_name: "$region"
+    auth:
+      auth_url: "$url"
+      application_credential_id: "$id"
+      application_credential_secret: "$secret"
+END
+	mv clouds.yaml.new clouds.yaml
+}
+
+groups() {
+	cat >groups.yaml <<END
+nova:
+  cluster: $cluster
+  groups:
+    - name: $cluster-workers
+      min: $min
+      max: $max
+      flavor: ["$worker"]
+      image: "$image"
+      networks: ["$network"]
+      securityGroups: ["$cluster-worker"]
+      key: "$cluster"
+      userdata: /etc/autoscaler-agent/worker.sh
+END
+}
+
+leader() {
+	security
+	server
+	credential
+	groups
+	echo "LEADER=$public"
+	echo "ENDPOINT=$address"
+}
+
+[ "${1:-}" = leader ] || usage
+shift
+cluster='' admin='' key='' network='' external='' image=ubuntu-24.04 flavor='' worker='' min=0 max=10 role=member rules=yes
+options "$@"
+leader

@@ -1,0 +1,111 @@
+data "aws_partition" "current" {}
+
+data "aws_caller_identity" "current" {}
+
+data "aws_vpc" "default" {
+  count   = var.vpc_id == null ? 1 : 0
+  default = true
+}
+
+data "aws_subnets" "all" {
+  count = length(var.subnet_ids) == 0 ? 1 : 0
+
+  filter {
+    name   = "vpc-id"
+    values = [local.vpc_id]
+  }
+}
+
+data "aws_ssm_parameter" "image" {
+  count = var.image_id == null ? 1 : 0
+  name  = "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
+}
+
+data "aws_ami" "image" {
+  filter {
+    name   = "image-id"
+    values = [local.image_id]
+  }
+}
+
+locals {
+  vpc_id     = var.vpc_id != null ? var.vpc_id : data.aws_vpc.default[0].id
+  subnet_ids = length(var.subnet_ids) > 0 ? var.subnet_ids : sort(data.aws_subnets.all[0].ids)
+  image_id   = var.image_id != null ? var.image_id : nonsensitive(data.aws_ssm_parameter.image[0].value)
+  partition  = data.aws_partition.current.partition
+
+  tags = merge(
+    { "kubernetes.io/cluster/${var.cluster}" = "owned" },
+    var.owner == null ? {} : { Owner = var.owner },
+  )
+
+  # The API server, the attest listener, kubelets, and the VXLAN of flannel or cilium
+  # (cilium's health checks need tcp 4240 as well).
+  leader_from_workers = {
+    api     = { protocol = "tcp", port = 6443 }
+    attest  = { protocol = "tcp", port = 6444 }
+    kubelet = { protocol = "tcp", port = 10250 }
+    vxlan   = { protocol = "udp", port = 8472 }
+  }
+  worker_from_machines = {
+    kubelet = { protocol = "tcp", port = 10250 }
+    vxlan   = { protocol = "udp", port = 8472 }
+  }
+}
+
+resource "aws_security_group" "leader" {
+  name        = "${var.cluster}-leader"
+  description = "control plane of ${var.cluster}"
+  vpc_id      = local.vpc_id
+  tags        = merge(local.tags, { Name = "${var.cluster}-leader" })
+}
+
+resource "aws_security_group" "worker" {
+  name        = "${var.cluster}-worker"
+  description = "workers of ${var.cluster}"
+  vpc_id      = local.vpc_id
+  tags        = merge(local.tags, { Name = "${var.cluster}-worker" })
+}
+
+resource "aws_vpc_security_group_egress_rule" "all" {
+  for_each          = { leader = aws_security_group.leader.id, worker = aws_security_group.worker.id }
+  security_group_id = each.value
+  ip_protocol       = "-1"
+  cidr_ipv4         = "0.0.0.0/0"
+}
+
+resource "aws_vpc_security_group_ingress_rule" "ssh" {
+  for_each          = toset(var.admin_cidrs)
+  security_group_id = aws_security_group.leader.id
+  ip_protocol       = "tcp"
+  from_port         = 22
+  to_port           = 22
+  cidr_ipv4         = each.value
+}
+
+resource "aws_vpc_security_group_ingress_rule" "leader_from_workers" {
+  for_each                     = local.leader_from_workers
+  security_group_id            = aws_security_group.leader.id
+  ip_protocol                  = each.value.protocol
+  from_port                    = each.value.port
+  to_port                      = each.value.port
+  referenced_security_group_id = aws_security_group.worker.id
+}
+
+resource "aws_vpc_security_group_ingress_rule" "worker_from_leader" {
+  for_each                     = local.worker_from_machines
+  security_group_id            = aws_security_group.worker.id
+  ip_protocol                  = each.value.protocol
+  from_port                    = each.value.port
+  to_port                      = each.value.port
+  referenced_security_group_id = aws_security_group.leader.id
+}
+
+resource "aws_vpc_security_group_ingress_rule" "worker_from_workers" {
+  for_each                     = local.worker_from_machines
+  security_group_id            = aws_security_group.worker.id
+  ip_protocol                  = each.value.protocol
+  from_port                    = each.value.port
+  to_port                      = each.value.port
+  referenced_security_group_id = aws_security_group.worker.id
+}

@@ -1,0 +1,63 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
+	"github.com/autoscaler-agent/autoscaler-agent/test/suite/worker"
+)
+
+const gate = "AUTOSCALER_TEST_LEADER"
+
+// TestMain builds what needs the network, and runs the tests in a network namespace of their
+// own.
+func TestMain(m *testing.M) {
+	if os.Getenv(gate) == "" || os.Getenv(gate) == "inside" {
+		os.Exit(m.Run())
+	}
+	if err := outside(); err != nil {
+		fmt.Fprintf(os.Stderr, "leader: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func outside() error {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer cancel()
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("boots containers: run it as root")
+	}
+	if _, err := worker.Prepare(ctx, os.Stderr); err != nil {
+		return err
+	}
+	if _, err := controlplane.Binaries(ctx, os.Stderr); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "leader-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := world.BuildAgent(ctx, dir+"/autoscaler-agent"); err != nil {
+		return err
+	}
+	for name, in := range map[string]string{"pause": ".", "image": "../../../tools"} {
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/"+name, "./"+name)
+		build.Dir, build.Env = in, append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w: %s", name, err, out)
+		}
+	}
+	args := append([]string{"--net", "sh", "-ec", `ip link set lo up; ip addr add 169.254.169.254/32 dev lo; ip addr add ` + router + `/32 dev lo
+echo 1 >/proc/sys/net/ipv4/ip_forward; exec "$0" "$@"`}, os.Args...)
+	cmd := exec.CommandContext(ctx, "unshare", args...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), gate+"=inside", "AUTOSCALER_TEST_PROGRAMS="+dir)
+	return cmd.Run()
+}

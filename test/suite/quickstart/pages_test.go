@@ -1,0 +1,315 @@
+package quickstart
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
+)
+
+// commands are the lines of a page's first block.
+func commands(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```sh\n")
+	block, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatalf("%s has no commands", page)
+	}
+	return strings.Split(strings.TrimSpace(block), "\n")
+}
+
+// desk is the machine of the person who types, with stand-ins for what is not there: ssh
+// runs a command on this machine, and what only a leader has is written down and not
+// executed.
+type desk struct {
+	t              *testing.T
+	dir, agent     string
+	ca             *x509.Certificate
+	leaderCommands bool // the binary has leader-config
+}
+
+// recorded are the programs that are written down and not executed.
+var recorded = []string{"scp", "apt-get", "systemctl", "kubectl", "install"}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{t: t, dir: t.TempDir()}
+	d.agent = filepath.Join(d.dir, "built", "autoscaler-agent")
+	if out, err := exec.Command("go", "build", "-C", "../../..", "-o", d.agent, "./cmd/autoscaler-agent").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	help, err := exec.Command(d.agent, "--help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.leaderCommands = strings.Contains(string(help), "\n  leader-config ")
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(root, "deploy"), filepath.Join(d.dir, "deploy")); err != nil {
+		t.Fatal(err)
+	}
+	d.write("home/.ssh/id_ed25519.pub", "ssh-ed25519 AAAA ops\n", 0o600)
+	for _, name := range recorded {
+		d.write("bin/"+name, "#!/bin/sh\nprintf '%s\\n' \""+name+" $*\" >>\"$DESK/log\"\n", 0o755)
+	}
+	d.write("bin/ssh", "#!/bin/sh\nprintf '%s\\n' \"ssh $*\" >>\"$DESK/log\"\nshift\nexec sh -c \"$*\"\n", 0o755)
+	d.write("bin/sudo", "#!/bin/sh\ncase \"$*\" in 'sh leader.sh') printf '%s\\n' 'sh leader.sh' >>\"$DESK/log\" ;; *) exec \"$@\" ;; esac\n", 0o755)
+	known := ""
+	if !d.leaderCommands {
+		known = "leader-config\\ * | "
+	}
+	d.write("bin/autoscaler-agent", `#!/bin/sh
+printf '%s\n' "autoscaler-agent $*" >>"$DESK/log"
+case "$*" in
+userdata\ render\ --cloud\ openstack*) exec "$AGENT" "$@" --join-file "$DESK/worker.env" --env-file "$DESK/agent.env" ;;
+userdata\ render\ *) exec "$AGENT" "$@" --join-file "$DESK/worker.env" --ca-file "$DESK/pki/ca.crt" --env-file "$DESK/agent.env" ;;
+`+known+`install\ * | status) ;;
+*) exec "$AGENT" "$@" ;;
+esac
+`, 0o755)
+	d.authority()
+	return d
+}
+
+func (d *desk) write(name, text string, mode os.FileMode) {
+	d.t.Helper()
+	path := filepath.Join(d.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *desk) read(name string) string {
+	d.t.Helper()
+	text, err := os.ReadFile(filepath.Join(d.dir, name))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// authority makes the cluster's CA, and the file that the agent publishes: without a token.
+func (d *desk) authority() {
+	d.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if d.ca, err = x509.ParseCertificate(der); err != nil {
+		d.t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.write("pki/ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), 0o600)
+	d.write("pki/ca.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})), 0o600)
+	d.write("etc/.keep", "", 0o600)
+	d.write("agent.env", "", 0o600)
+	d.write("worker.env", fmt.Sprintf("JOIN_CERT_HASH=sha256:%x\nJOIN_ENDPOINT=10.0.0.4:6443\nJOIN_KUBERNETES_VERSION=v1.36.3\n", sha256.Sum256(d.ca.RawSubjectPublicKeyInfo)), 0o600)
+}
+
+// play types the lines in one shell.
+func (d *desk) play(lines []string, env ...string) {
+	d.t.Helper()
+	cmd := exec.Command("sh", "-eu", "-c", strings.Join(lines, "\n"))
+	cmd.Dir = d.dir
+	cmd.Env = append(os.Environ(), append(env, "PATH="+filepath.Join(d.dir, "bin")+":"+os.Getenv("PATH"), "HOME="+filepath.Join(d.dir, "home"), "AWS_PAGER=",
+		"DESK="+d.dir, "AGENT="+d.agent, "PKI="+filepath.Join(d.dir, "pki"), "OUT="+filepath.Join(d.dir, "etc"), fmt.Sprintf("GROUP=%d", os.Getgid()))...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		d.t.Fatalf("%v\n%s", err, out.String())
+	}
+}
+
+// want compares what the leader was told with lines that begin so, in order.
+func (d *desk) want(lines ...string) {
+	d.t.Helper()
+	log := strings.Split(strings.TrimSpace(d.read("log")), "\n")
+	for _, line := range lines {
+		i := slices.IndexFunc(log, func(l string) bool { return strings.HasPrefix(l, line) })
+		if i < 0 {
+			d.t.Errorf("nothing begins with %q any more of\n%s", line, strings.Join(log, "\n"))
+			continue
+		}
+		log = log[i+1:]
+	}
+}
+
+// settings: every variable that install is told to write is one of the agent's or of
+// OpenStack's clients.
+func (d *desk) settings(lines []string) {
+	d.t.Helper()
+	known, err := exec.Command(d.agent, "check", "--print-env").Output()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	found := 0
+	for _, field := range strings.Fields(strings.Join(lines, " ")) {
+		name, _, ok := strings.Cut(strings.Trim(field, `"`), "=")
+		if !ok || !strings.HasPrefix(name, "AUTOSCALER_") {
+			continue
+		}
+		if found++; !strings.Contains(string(known), "\n#"+name+"=") && !strings.Contains(string(known), "\n"+name+"=") {
+			d.t.Errorf("there is no setting %s", name)
+		}
+	}
+	if found == 0 {
+		d.t.Error("no settings in the page")
+	}
+}
+
+// leaderScript: leader-config was executed as the page has it. A binary without that
+// command leaves the check out, and says so.
+func (d *desk) leaderScript() {
+	d.t.Helper()
+	if !d.leaderCommands {
+		d.t.Log("this binary has no leader-config: that command was only written down")
+		return
+	}
+	if out, err := exec.Command("sh", "-n", filepath.Join(d.dir, "leader.sh")).CombinedOutput(); err != nil {
+		d.t.Errorf("leader.sh: %v: %s", err, out)
+	}
+	if script := d.read("leader.sh"); !strings.Contains(script, "10.0.0.4:6443") || !strings.Contains(script, "serverTLSBootstrap") {
+		d.t.Errorf("leader.sh has no endpoint or no serverTLSBootstrap")
+	}
+}
+
+// linted: userdata lint finds no fault, and there is no token.
+func (d *desk) linted(cloud, file string) {
+	d.t.Helper()
+	out, err := exec.Command(d.agent, "userdata", "lint", "--cloud", cloud, filepath.Join(d.dir, file)).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), " 0 faults") {
+		d.t.Errorf("userdata lint: %v: %s", err, out)
+	}
+}
+
+// TestQuickstartAWS types docs/quickstart-aws.md from an empty account on; the page says
+// what of it is executed.
+func TestQuickstartAWS(t *testing.T) {
+	lines := commands(t, "quickstart-aws.md")
+	if len(lines) > 12 {
+		t.Errorf("%d commands", len(lines))
+	}
+	d := newDesk(t)
+	d.settings(lines)
+	awsCommand(t)
+	c := emptyAccount(t)
+	d.play(lines[:9], c.Env()...)
+	closedGroup(t, c)
+	d.play(lines[9:], append(c.Env(), "LEADER=198.51.100.1")...) // the same shell to a person
+	d.want("scp autoscaler-agent-VERSION-linux-amd64.deb ubuntu@198.51.100.1:agent.deb", "apt-get install -y ./agent.deb",
+		"autoscaler-agent leader-config --os ubuntu --cluster-name demo --endpoint 10.0.0.4:6443 ", "sh leader.sh", "ssh ubuntu@198.51.100.1 sudo sh -s 10.0.0.4",
+		"autoscaler-agent install --set AUTOSCALER_BOOTSTRAP_TOKENS=none --set AUTOSCALER_BOOTSTRAP_ATTEST_LISTEN=:6444 --set AUTOSCALER_BOOTSTRAP_ATTEST_ACCOUNT=123456789012 --set AUTOSCALER_BOOTSTRAP_ATTEST_ROLES=demo-worker",
+		"systemctl enable --now autoscaler-agent", "autoscaler-agent userdata render --attest 10.0.0.4:6444", "kubectl --kubeconfig /etc/kubernetes/admin.conf create deployment", "autoscaler-agent status")
+	d.leaderScript()
+	d.certificate("10.0.0.4")
+	d.linted("aws", "worker.sh")
+	if data := d.read("worker.sh"); strings.Contains(data, "JOIN_TOKEN='") {
+		t.Errorf("the user data has a token")
+	}
+	judgeAWS(t, c, d.read("worker.sh"))
+	d.again(c, lines)
+}
+
+// again: a second run of aws.sh leader changes nothing, and new user data is a new version
+// of the launch template.
+func (d *desk) again(c *aws.Cloud, lines []string) {
+	d.t.Helper()
+	before := stateOf(d.t, c)
+	d.play(lines[:1], c.Env()...)
+	if after := stateOf(d.t, c); after != before {
+		d.t.Errorf("a second run of leader changes\n%sto\n%s", before, after)
+	}
+	d.write("worker.sh", "#!/bin/sh\necho second\n", 0o600)
+	d.play(lines[9:10], c.Env()...)
+	if i := grow(d.t, c); !strings.Contains(i.UserData, "second") {
+		d.t.Errorf("the next machine gets %q", i.UserData)
+	}
+}
+
+// certificate: the listener's is good for the endpoint and signed by the cluster's CA.
+func (d *desk) certificate(endpoint string) {
+	d.t.Helper()
+	pair, err := tls.LoadX509KeyPair(filepath.Join(d.dir, "etc/attest.crt"), filepath.Join(d.dir, "etc/attest.key"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(d.ca)
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: endpoint}); err != nil {
+		d.t.Error(err)
+	}
+	if info, err := os.Stat(filepath.Join(d.dir, "etc/attest.key")); err != nil || info.Mode().Perm() != 0o640 {
+		d.t.Errorf("attest.key: %v, %v", info.Mode(), err)
+	}
+}
+
+// TestQuickstartOpenStack types docs/quickstart-openstack.md with a stand-in for its first
+// command, which make e2e-openstack executes; each of that command's options is one of
+// openstack.sh.
+func TestQuickstartOpenStack(t *testing.T) {
+	lines := commands(t, "quickstart-openstack.md")
+	if len(lines) > 12 {
+		t.Errorf("%d commands", len(lines))
+	}
+	d := newDesk(t)
+	d.settings(lines)
+	script, err := os.ReadFile(script(t, "openstack.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range strings.Fields(lines[0]) {
+		if strings.HasPrefix(field, "--") && !strings.Contains(string(script), "\t"+field+") ") {
+			t.Errorf("openstack.sh has no option %s", field)
+		}
+	}
+	if err := os.Remove(filepath.Join(d.dir, "deploy")); err != nil {
+		t.Fatal(err)
+	}
+	d.write("deploy/cli/openstack.sh", "#!/bin/sh\necho LEADER=198.51.100.1\necho ENDPOINT=10.0.0.4\n", 0o755)
+	d.write("bin/install", "#!/bin/sh\nprintf '%s\\n' \"install $*\" >>\"$DESK/log\"\ncase \"$*\" in */dev/stdin*) cat >\"$DESK/worker.sh\" ;; esac\n", 0o755)
+	d.play(lines)
+	d.want("scp autoscaler-agent-VERSION-linux-amd64.deb clouds.yaml groups.yaml ubuntu@198.51.100.1:", "apt-get install -y", "install -m 0640 -g autoscaler-agent clouds.yaml groups.yaml /etc/autoscaler-agent/",
+		"autoscaler-agent leader-config --os ubuntu --cluster-name demo --endpoint 10.0.0.4:6443 ", "sh leader.sh",
+		"autoscaler-agent install --set AUTOSCALER_PROVIDER=nova --set AUTOSCALER_OPENSTACK_CLOUD=demo --set OS_CLIENT_CONFIG_FILE=/etc/autoscaler-agent/clouds.yaml",
+		"systemctl enable --now autoscaler-agent", "autoscaler-agent userdata render --cloud openstack", "kubectl ", "autoscaler-agent status")
+	d.leaderScript()
+	d.linted("openstack", "worker.sh")
+}

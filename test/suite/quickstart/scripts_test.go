@@ -1,0 +1,64 @@
+package quickstart
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestScripts: the scripts are ones of a POSIX shell, and shellcheck finds nothing in them
+// where it is installed.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob(deploy + "/cli/*.sh")
+	if err != nil || len(files) != 3 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	check, missing := exec.LookPath("shellcheck")
+	for _, file := range files {
+		if out, err := exec.Command("sh", "-n", file).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", file, err, out)
+		}
+		if missing != nil {
+			t.Logf("shellcheck is not installed: %s was only parsed", file)
+			continue
+		}
+		if out, err := exec.Command(check, "-s", "sh", file).CombinedOutput(); err != nil {
+			t.Errorf("%s: %s", file, out)
+		}
+	}
+}
+
+// TestScriptsRefuse: what is missing or cannot be is named before the cloud is called.
+func TestScriptsRefuse(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"aws", "openstack"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho \"the cloud was called\" >&2\nexit 1\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	for _, c := range []struct{ line, want string }{
+		{"aws.sh", "aws.sh leader  --cluster NAME"},
+		{"aws.sh rubbish --cluster demo", "aws.sh leader  --cluster NAME"},
+		{"aws.sh leader --clutser demo", "aws.sh leader  --cluster NAME"},
+		{"aws.sh leader --cluster", "aws.sh leader  --cluster NAME"},
+		{"aws.sh leader", "--cluster: a name of small letters"},
+		{"aws.sh leader --cluster 'a;b'", "--cluster: a name of small letters"},
+		{"aws.sh leader --cluster demo --owner 'a,b'", "--owner: letters"},
+		{"aws.sh leader --cluster demo", "--admin: the network"},
+		{"aws.sh leader --cluster demo --admin 10.0.0.0/8", "--key: the file"},
+		{"aws.sh workers --cluster demo", "--user-data: the file"},
+		{"openstack.sh", "openstack.sh leader --cluster NAME"},
+		{"openstack.sh leader --cluster Demo", "--cluster: a name of small letters"},
+		{"openstack.sh leader --cluster demo --admin 10.0.0.0/8 --key /dev/null", "--key: the file"},
+		{"attest-certificate.sh", "attest-certificate.sh ENDPOINT"},
+	} {
+		name, rest, _ := strings.Cut(c.line, " ")
+		out, err := exec.Command("sh", "-c", script(t, name)+" "+rest).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), c.want) || strings.Contains(string(out), "the cloud was called") {
+			t.Errorf("%s: %v, %s", c.line, err, out)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package leader
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
+)
+
+type object = map[string]any
+
+// flexVolumes is where Flatcar keeps what lies in /usr elsewhere, which is read-only there.
+const flexVolumes = "/opt/libexec/kubernetes/kubelet-plugins/volume/exec/"
+
+// Configuration is what kubeadm init --config reads.
+func Configuration(s Spec) ([]byte, error) {
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	// Install judges the version and the machine.
+	if _, err := s.Machine.Install(userdata.LeaderFiles, nil); err != nil {
+		return nil, err
+	}
+	return s.configuration()
+}
+
+func (s Spec) configuration() ([]byte, error) {
+	var out bytes.Buffer
+	for i, doc := range []object{s.initConfiguration(), s.clusterConfiguration(), kubeletConfiguration()} {
+		text, err := yaml.Marshal(doc)
+		if err != nil {
+			return nil, fmt.Errorf("leader: encode the configuration: %w", err)
+		}
+		if i > 0 {
+			out.WriteString("---\n")
+		}
+		out.Write(text)
+	}
+	return out.Bytes(), nil
+}
+
+func (s Spec) api() string { return userdata.KubeadmAPI(s.Machine.KubernetesVersion) }
+
+// arguments is kubeadm's form of a program's flags: a map until v1beta3, a list since.
+func (s Spec) arguments(flags map[string]string) any {
+	if s.api() == "v1beta3" {
+		return flags
+	}
+	var list []object
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		list = append(list, object{"name": name, "value": flags[name]})
+	}
+	return list
+}
+
+func (s Spec) initConfiguration() object {
+	registration := object{"criSocket": "unix:///run/containerd/containerd.sock"}
+	flags := map[string]string{}
+	if s.NodeName != "" {
+		// kubeadm sets the flag only where the host has another name, and a host's name may
+		// change with its address.
+		registration["name"], flags["hostname-override"] = s.NodeName, s.NodeName
+	}
+	if s.CloudController != "" {
+		flags["cloud-provider"] = "external"
+	}
+	if s.Machine.System == "flatcar" {
+		flags["volume-plugin-dir"] = flexVolumes
+	}
+	if len(flags) > 0 {
+		registration["kubeletExtraArgs"] = s.arguments(flags)
+	}
+	if s.ImagePullPolicy != "" {
+		registration["imagePullPolicy"] = s.ImagePullPolicy
+	}
+	if len(s.Machine.IgnorePreflight) > 0 {
+		registration["ignorePreflightErrors"] = s.Machine.IgnorePreflight
+	}
+	doc := object{
+		"apiVersion": "kubeadm.k8s.io/" + s.api(), "kind": "InitConfiguration",
+		"nodeRegistration": registration,
+		// kubeadm always makes a token; the agent makes those that workers join with.
+		"bootstrapTokens": []object{{"ttl": "1m0s", "description": "made by kubeadm init; nothing uses it"}},
+	}
+	if s.AdvertiseAddress != "" {
+		doc["localAPIEndpoint"] = object{"advertiseAddress": s.AdvertiseAddress}
+	}
+	return doc
+}
+
+func (s Spec) clusterConfiguration() object {
+	doc := object{
+		"apiVersion": "kubeadm.k8s.io/" + s.api(), "kind": "ClusterConfiguration",
+		"kubernetesVersion":    s.Machine.KubernetesVersion,
+		"controlPlaneEndpoint": s.endpoint(),
+		"apiServer":            object{"certSANs": s.names()},
+		"networking":           object{"podSubnet": s.PodSubnet, "serviceSubnet": s.ServiceSubnet, "dnsDomain": s.DNSDomain},
+	}
+	if s.ClusterName != "" {
+		doc["clusterName"] = s.ClusterName
+	}
+	if s.ImageRepository != "" {
+		doc["imageRepository"] = s.ImageRepository
+	}
+	if s.KeyAlgorithm != "" {
+		doc["encryptionAlgorithm"] = s.KeyAlgorithm
+	}
+	if s.Machine.System == "flatcar" {
+		doc["controllerManager"] = object{"extraArgs": s.arguments(map[string]string{"flex-volume-plugin-dir": flexVolumes})}
+	}
+	return doc
+}
+
+// names are those of the API server's certificate: the endpoint first.
+func (s Spec) names() []string {
+	out := []string{s.host()}
+	for _, name := range append(slices.Clone(s.CertSANs), s.AdvertiseAddress) {
+		if name != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// kubeletConfiguration is that of every kubelet of the cluster: kubeadm uploads it. Workers get
+// their own amounts by their user data.
+func kubeletConfiguration() object {
+	return object{
+		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+		"serverTLSBootstrap": true,
+		"rotateCertificates": true,
+		"cgroupDriver":       "systemd",
+	}
+}

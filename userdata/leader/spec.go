@@ -1,0 +1,164 @@
+package leader
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
+)
+
+// Spec is everything that a new cluster and its leader depend on.
+type Spec struct {
+	// Machine tells of system, architecture, version and programs, as it does of a worker, and
+	// Join.Endpoint is the stable address of the API server. Its other fields are not used.
+	Machine userdata.Spec
+	// CertSANs are further names of the API server.
+	CertSANs []string
+	// NodeName is the leader's Node; empty: its host name.
+	NodeName string
+	// AdvertiseAddress is the leader's own address; empty: the one of its default route.
+	AdvertiseAddress string
+	// ClusterName is kubeadm's name of the cluster; empty: "kubernetes".
+	ClusterName string
+	// PodSubnet and ServiceSubnet are CIDRs, or two with a comma between them.
+	PodSubnet, ServiceSubnet string
+	DNSDomain                string
+	// ImageRepository replaces registry.k8s.io.
+	ImageRepository string
+	// ImagePullPolicy is "Never" where every image was imported before; empty: IfNotPresent.
+	ImagePullPolicy string
+	// KeyAlgorithm is that of the cluster's keys, for example "ECDSA-P256"; empty: kubeadm's.
+	KeyAlgorithm string
+	// Network is one of Networks.
+	Network string
+	// CloudController is one of CloudControllers, or empty for none.
+	CloudController string
+	// WithoutMetrics leaves metrics-server out.
+	WithoutMetrics bool
+	// BeforeInit and AfterInit are scripts of the operator: right before kubeadm init, and at
+	// the end.
+	BeforeInit, AfterInit []byte
+}
+
+// Networks are the known networks of pods. With "none" the operator brings one.
+var Networks = []string{"flannel", "cilium", "none"}
+
+// CloudControllers are the known cloud controller managers.
+var CloudControllers = []string{"aws", "openstack"}
+
+// KeyAlgorithms are those of kubeadm.
+var KeyAlgorithms = []string{"RSA-2048", "RSA-3072", "RSA-4096", "ECDSA-P256", "ECDSA-P384"}
+
+// Defaults of the networks: kubeadm's for Services, flannel's for pods.
+const (
+	DefaultPodSubnet     = "10.244.0.0/16"
+	DefaultServiceSubnet = "10.96.0.0/12"
+	DefaultDNSDomain     = "cluster.local"
+)
+
+func (s Spec) endpoint() string { return s.Machine.Join.Endpoint }
+
+// host is the endpoint without its port.
+func (s Spec) host() string {
+	e := s.endpoint()
+	return strings.Trim(e[:max(0, strings.LastIndexByte(e, ':'))], "[]")
+}
+
+func (s Spec) validate() error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("leader: %s: %s", field, fmt.Sprintf(format, args...)))
+	}
+	const example = "give a DNS name or a fixed address that outlives this machine, for example k8s.example.net:6443"
+	if why := userdata.BadEndpoint(s.endpoint()); why != "" {
+		bad("endpoint", "%q %s: %s", s.endpoint(), why, example)
+	} else if host := s.host(); !strings.ContainsAny(host, ".:") || loopback(host) {
+		bad("endpoint", "%q reaches the leader from no other machine: %s", s.endpoint(), example)
+	}
+	for _, name := range s.CertSANs {
+		if _, err := netip.ParseAddr(name); err != nil && !dnsName(strings.TrimPrefix(name, "*.")) {
+			bad("certSANs", "%q is neither a DNS name nor an address", name)
+		}
+	}
+	if s.NodeName != "" && (!dnsName(s.NodeName) || strings.ToLower(s.NodeName) != s.NodeName) {
+		bad("nodeName", "%q is not a lower-case DNS name", s.NodeName)
+	}
+	if a, err := netip.ParseAddr(s.AdvertiseAddress); s.AdvertiseAddress != "" && (err != nil || a.Zone() != "" || a.IsLoopback() || a.IsUnspecified()) {
+		bad("advertiseAddress", "%q is not an address by which workers reach the leader", s.AdvertiseAddress)
+	}
+	if s.ClusterName != "" && !dnsName(s.ClusterName) {
+		bad("clusterName", "%q: give letters, digits, '-' and '.'", s.ClusterName)
+	}
+	if !dnsName(s.DNSDomain) {
+		bad("dnsDomain", "%q is not a DNS name: give one such as %s", s.DNSDomain, DefaultDNSDomain)
+	}
+	s.validateSubnets(bad)
+	s.validateChoices(bad)
+	if why := userdata.BadHook(s.BeforeInit); why != "" {
+		bad("beforeInit", "%s", why)
+	}
+	if why := userdata.BadHook(s.AfterInit); why != "" {
+		bad("afterInit", "%s", why)
+	}
+	return errors.Join(errs...)
+}
+
+func (s Spec) validateSubnets(bad func(field, format string, args ...any)) {
+	var all []netip.Prefix
+	for _, n := range [][2]string{{"podSubnet", s.PodSubnet}, {"serviceSubnet", s.ServiceSubnet}} {
+		parts := strings.Split(n[1], ",")
+		for _, text := range parts {
+			p, err := netip.ParsePrefix(text)
+			if err != nil || p != p.Masked() || len(parts) > 2 {
+				bad(n[0], "%q: give a network, for example %s, or two with a comma between them", n[1], DefaultPodSubnet)
+				continue
+			}
+			if i := slices.IndexFunc(all, p.Overlaps); i >= 0 {
+				bad(n[0], "%s overlaps %s: give networks of their own", p, all[i])
+			}
+			all = append(all, p)
+		}
+	}
+	if s.Network == "flannel" && strings.Contains(s.PodSubnet, ",") {
+		bad("podSubnet", "%q: the flannel that is applied here takes one network of IPv4: give one, or choose another network", s.PodSubnet)
+	}
+}
+
+func (s Spec) validateChoices(bad func(field, format string, args ...any)) {
+	if !slices.Contains(Networks, s.Network) {
+		bad("network", "%q is not known: use %s", s.Network, strings.Join(Networks, ", "))
+	}
+	if s.CloudController != "" && !slices.Contains(CloudControllers, s.CloudController) {
+		bad("cloudController", "%q is not known: use %s", s.CloudController, strings.Join(CloudControllers, " or "))
+	}
+	switch {
+	case s.KeyAlgorithm != "" && !slices.Contains(KeyAlgorithms, s.KeyAlgorithm):
+		bad("keyAlgorithm", "%q is not known: use %s", s.KeyAlgorithm, strings.Join(KeyAlgorithms, ", "))
+	case s.KeyAlgorithm != "" && userdata.KubeadmAPI(s.Machine.KubernetesVersion) == "v1beta3":
+		bad("keyAlgorithm", "the kubeadm of %s cannot choose it: leave it out", s.Machine.KubernetesVersion)
+	}
+	if s.ImagePullPolicy != "" && s.ImagePullPolicy != "Never" {
+		bad("imagePullPolicy", "%q: use Never, or leave it out", s.ImagePullPolicy)
+	}
+	if r := s.ImageRepository; r != "" && (strings.Trim(strings.ToLower(r), "abcdefghijklmnopqrstuvwxyz0123456789.-_/:") != "" || strings.Contains(r, "://") || strings.HasSuffix(r, "/")) {
+		bad("imageRepository", "%q: give host and path without a scheme, for example registry.example.net/kubernetes", r)
+	}
+	if s.ImageRepository != "" && s.Machine.System == "flatcar" && len(s.Machine.RegistryMirrors) == 0 {
+		bad("imageRepository", "Flatcar's own configuration of containerd names another sandbox image: give --registry-mirror registry.k8s.io=https://... instead")
+	}
+	if !slices.Contains([]string{"debian", "ubuntu", "flatcar"}, s.Machine.System) {
+		bad("system", "%q: a leader can be made of debian, ubuntu and flatcar", s.Machine.System)
+	}
+}
+
+func loopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.IsLoopback()
+}
+
+func dnsName(s string) bool {
+	return s != "" && userdata.BadEndpoint(s+":1") == "" && !strings.ContainsAny(s, "[]:")
+}

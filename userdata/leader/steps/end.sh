@@ -1,0 +1,2 @@
+rm -rf "$tmp" "$state/before-init" "$state/after-init"
+phase leader-ready

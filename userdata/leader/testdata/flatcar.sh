@@ -1,0 +1,313 @@
+#!/bin/sh
+# Made by autoscaler-agent leader-config: the leader of a cluster with Kubernetes v1.30.14. Run it as root.
+set -eu
+# --- functions: begin ---
+umask 077
+phase() {
+  case $1 in warning* | failed*) ;; *) at=${1%% *} ;; esac
+  echo "autoscaler-agent: phase=$*"
+  c=${JOIN_CONSOLE:-/dev/console}
+  if [ -w "$c" ]; then echo "autoscaler-agent: phase=$*" 2>/dev/null >"$c" || :; fi
+}
+died='' at=start
+die() { died=1; phase "failed $*"; exit 1; }
+# full names the first directory whose file system has no 8 MiB left.
+full() {
+  for d in "${tmp:-/tmp}" "${prefix:-/}" /var/lib /etc; do
+    free=$(df -Pk "$d" 2>/dev/null | tail -n 1 | tr -s ' ' | cut -d ' ' -f 4)
+    if [ "${free:-9999}" -lt 8192 ]; then echo "$d"; return; fi
+  done
+}
+# stopped is the last word of a script that ends early.
+stopped() {
+  rc=$?
+  if [ "$rc" -eq 0 ] || [ -n "$died" ]; then return; fi
+  d=$(full)
+  if [ -n "$d" ]; then phase "failed reason=no-space dir=$d during=$at"; else phase "failed reason=$at rc=$rc"; fi
+}
+# --- functions: end ---
+trap stopped EXIT
+phase start
+ID=$(. /etc/os-release && echo "$ID")
+[ "$ID" = 'flatcar' ] || die "reason=system want=flatcar is=$ID"
+prefix=/opt pm=none
+bin=$prefix/bin
+phase install
+case $(uname -m) in
+  x86_64) ARCH=amd64 ;;
+  aarch64 | arm64) ARCH=arm64 ;;
+  *) die "reason=architecture-$(uname -m)" ;;
+esac
+BASES='https:/'
+CONTAINERD=github.com/containerd/containerd/releases/download/v2.3.4/containerd-2.3.4-linux-$ARCH.tar.gz
+RUNC=github.com/opencontainers/runc/releases/download/v1.4.3/runc.$ARCH
+CNI=github.com/containernetworking/plugins/releases/download/v1.9.1/cni-plugins-linux-$ARCH-v1.9.1.tgz
+CRICTL=github.com/kubernetes-sigs/cri-tools/releases/download/v1.30.1/crictl-v1.30.1-linux-$ARCH.tar.gz
+KUBERNETES=dl.k8s.io/release/v1.30.14/bin/linux/$ARCH
+sum() {
+  case $1/$ARCH in
+    aws-cloud-controller-apiserver-authentication-reader-role-binding/amd64) echo 7b1c43110064ac43717358c85d2308981d6606ccad18d02c1708106a205e56dc ;;
+    aws-cloud-controller-apiserver-authentication-reader-role-binding/arm64) echo 7b1c43110064ac43717358c85d2308981d6606ccad18d02c1708106a205e56dc ;;
+    aws-cloud-controller-aws-cloud-controller-manager-daemonset/amd64) echo c7182ccf876dabee51a5e0f7155c667089a9a664536e4c2a33ac06ea8ce4c65e ;;
+    aws-cloud-controller-aws-cloud-controller-manager-daemonset/arm64) echo c7182ccf876dabee51a5e0f7155c667089a9a664536e4c2a33ac06ea8ce4c65e ;;
+    aws-cloud-controller-cluster-role-binding/amd64) echo 94257525a59ad9e171bb1ecfdc35e282ae75021425d4c0c719933ba0024a0949 ;;
+    aws-cloud-controller-cluster-role-binding/arm64) echo 94257525a59ad9e171bb1ecfdc35e282ae75021425d4c0c719933ba0024a0949 ;;
+    aws-cloud-controller-cluster-role/amd64) echo 5d68da38f2f4e586e88be18dab44a55dcf4d245de670b5b23c80991b13196cdb ;;
+    aws-cloud-controller-cluster-role/arm64) echo 5d68da38f2f4e586e88be18dab44a55dcf4d245de670b5b23c80991b13196cdb ;;
+    aws-cloud-controller-service-account/amd64) echo bc55f6b9af0c43fb357a7fad7875945b628e5d85dc056a39cb4ac22c4e68ad94 ;;
+    aws-cloud-controller-service-account/arm64) echo bc55f6b9af0c43fb357a7fad7875945b628e5d85dc056a39cb4ac22c4e68ad94 ;;
+    cilium-cli-amd64-cilium-linux-amd64.tar.gz/amd64) echo cd15e0983bf0acc7946cd05d453d1e58376ea92dec2642e745212df2b07d8852 ;;
+    cilium-cli-amd64-cilium-linux-amd64.tar.gz/arm64) echo cd15e0983bf0acc7946cd05d453d1e58376ea92dec2642e745212df2b07d8852 ;;
+    cilium-cli-arm64-cilium-linux-arm64.tar.gz/amd64) echo 9482937f14061fb239f2dbb2f97f4103de1b101f5d5defbff319f294f9bd540f ;;
+    cilium-cli-arm64-cilium-linux-arm64.tar.gz/arm64) echo 9482937f14061fb239f2dbb2f97f4103de1b101f5d5defbff319f294f9bd540f ;;
+    cni/amd64) echo b98f74a0f8522f0a83867178729c1aa70f2158f90c45a2ca8fa791db1c76b303 ;;
+    cni/arm64) echo 56171987d3947707c3563db2f4001bccaf50fd63468611b9f3cbecb1375ee7ec ;;
+    containerd/amd64) echo 9d68969855fbf676cdb8ed758e420fb048d61f984f61de3e53eddfebe484d168 ;;
+    containerd/arm64) echo a985fbb7e18fc0362d31a055338f5d7b0e087a3e27f14c70d1c5965399a29f95 ;;
+    crictl/amd64) echo 71873cdeeeb6c9ee0f79c27b45db38066da81f0c30dcda909b4eedc3aff63f59 ;;
+    crictl/arm64) echo 61da7c11926fd29b27e191c3c25d64f2cb51d39dff72a7c90c1fbbc8d5c70f85 ;;
+    kubeadm/amd64) echo bf1f8af81af8ecf003cbc03a8700c6e94a74c183ee092bbc77b92270ada2be70 ;;
+    kubeadm/arm64) echo 8020618ad265918cbf0268afda624923587ac5d7545848a3029a77f6322093e4 ;;
+    kubectl/amd64) echo 7ccac981ece0098284d8961973295f5124d78eab7b89ba5023f35591baa16271 ;;
+    kubectl/arm64) echo a32e46ae15fe41292dc6a7cd76beba7104282a5a3fa9e3686319000a537f4f5d ;;
+    kubelet/amd64) echo 46baa60748b179164e80f5565d99dad642d554fb431925d211ffa921b917d5c7 ;;
+    kubelet/arm64) echo b70b2dbd8ab4e64deb8522eaf7eb01f038abba3cfad3b7dd20a9e354bbc1b9a5 ;;
+    runc/amd64) echo f6ae8efc0fa40079e1475e97cbe9d1bd3f106a28d6af78a11d9f1bd565515e60 ;;
+    runc/arm64) echo 633301e2e32f8a5ad54031aab4901eb00308bec677dd15faa2751e8f9dab5ca4 ;;
+  esac
+}
+PATH=$PATH:$bin
+export PATH
+have() { command -v "$1" >/dev/null 2>&1; }
+# fetch NAME PATH FILE: from the first base address whose file has the pinned checksum.
+fetch() {
+  phase "download file=$1"
+  why=download
+  for base in $BASES; do
+    if curl -fsSL --connect-timeout 20 --retry 5 --retry-connrefused --retry-max-time 180 -o "$3" "$base$2"; then
+      if echo "$(sum "$1")  $3" | sha256sum -c - >/dev/null 2>&1; then return 0; fi
+      why=checksum
+    elif [ -n "$(full)" ]; then
+      why=no-space
+    fi
+    rm -f "$3"
+  done
+  die "reason=$why file=$1"
+}
+# place FILE: as a program, whole or not at all.
+place() {
+  install -m 755 "$1" "$bin/.${1##*/}.new"
+  mv -f "$bin/.${1##*/}.new" "$bin/${1##*/}"
+}
+tmp=$(mktemp -d)
+mkdir -p "$bin" /opt/cni/bin /etc/modules-load.d /etc/sysctl.d /etc/systemd/system /etc/containerd
+chmod 755 "$prefix" "$bin" /opt /opt/cni /opt/cni/bin /etc/containerd
+printf 'overlay\nbr_netfilter\n' >/etc/modules-load.d/kubernetes.conf
+modprobe -a overlay br_netfilter || phase "warning reason=modules"
+printf '%s = 1\n' net.bridge.bridge-nf-call-iptables net.bridge.bridge-nf-call-ip6tables \
+  net.ipv4.ip_forward net.ipv6.conf.all.forwarding >/etc/sysctl.d/90-kubernetes.conf
+printf '%s\n' 'fs.inotify.max_user_instances = 8192' 'fs.inotify.max_user_watches = 524288' >>/etc/sysctl.d/90-kubernetes.conf
+chmod 644 /etc/modules-load.d/kubernetes.conf /etc/sysctl.d/90-kubernetes.conf
+sysctl -q -p /etc/sysctl.d/90-kubernetes.conf || phase "warning reason=sysctl"
+swapoff -a || :
+systemctl mask --quiet swap.target || :
+# need PROGRAM PACKAGE: from the system's own package manager, where the image lacks it.
+need() {
+  if have "$1"; then return 0; fi
+  phase "package name=$2"
+  case $pm in
+    apt)
+      [ -n "${indexed:-}" ] || apt-get -qq -o DPkg::Lock::Timeout=300 update || die "reason=package-index"
+      indexed=1
+      DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=300 install --no-install-recommends "$2"
+      ;;
+    dnf) dnf -q -y install "$2" ;;
+    *) false ;;
+  esac || die "reason=package name=$2"
+}
+need conntrack conntrack
+need iptables iptables
+if ! have containerd; then
+  fetch containerd "$CONTAINERD" "$tmp/containerd.tgz"
+  tar -C "$tmp" -xzf "$tmp/containerd.tgz"
+  # containerd is the last one: where it is, all are.
+  for f in "$tmp"/bin/*; do [ "${f##*/}" = containerd ] || place "$f"; done
+  place "$tmp/bin/containerd"
+  rm -rf "${tmp:?}/bin" "$tmp/containerd.tgz"
+fi
+if ! systemctl cat containerd.service >/dev/null 2>&1; then
+  cat >/etc/systemd/system/containerd.service <<UNIT
+[Unit]
+Description=containerd
+After=network.target
+[Service]
+ExecStart=$(command -v containerd)
+Environment=PATH=$bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+Type=notify
+Delegate=yes
+KillMode=process
+Restart=always
+RestartSec=5
+LimitNOFILE=1048576
+TasksMax=infinity
+OOMScoreAdjust=-999
+[Install]
+WantedBy=multi-user.target
+UNIT
+  chmod 644 /etc/systemd/system/containerd.service
+fi
+if ! have runc; then
+  fetch runc "$RUNC" "$tmp/runc"
+  place "$tmp/runc"
+fi
+# Flatcar's own configuration is in /usr; a package may ship one with CRI switched off.
+conf=/etc/containerd/config.toml
+if [ ! -e $conf ] && [ ! -e /usr/share/containerd/config.toml ] || grep -qs '^disabled_plugins.*"cri"' $conf; then
+  containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
+    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' >"$tmp/config.toml"
+  install -m 644 "$tmp/config.toml" $conf
+  systemctl try-restart containerd || :
+fi
+if [ ! -e /opt/cni/bin/loopback ] || [ -e /opt/cni/bin/.partial ]; then
+  fetch cni "$CNI" "$tmp/cni.tgz"
+  : >/opt/cni/bin/.partial
+  tar -C /opt/cni/bin -xzf "$tmp/cni.tgz"
+  rm -f "$tmp/cni.tgz" /opt/cni/bin/.partial
+fi
+if ! have crictl; then
+  fetch crictl "$CRICTL" "$tmp/crictl.tgz"
+  tar -C "$tmp" -xzf "$tmp/crictl.tgz" crictl
+  place "$tmp/crictl"
+fi
+[ -e /etc/crictl.yaml ] || echo 'runtime-endpoint: unix:///run/containerd/containerd.sock' >/etc/crictl.yaml
+for name in kubeadm kubelet; do
+  if ! have $name; then
+    fetch $name "$KUBERNETES/$name" "$tmp/$name"
+    place "$tmp/$name"
+    rm -f "$tmp/$name"
+  fi
+done
+rm -rf "$tmp"
+if ! systemctl cat kubelet.service >/dev/null 2>&1; then
+  mkdir -p /etc/systemd/system/kubelet.service.d
+  cat >/etc/systemd/system/kubelet.service <<UNIT
+[Unit]
+Description=kubelet
+Wants=network-online.target
+After=network-online.target containerd.service
+StartLimitIntervalSec=0
+[Service]
+ExecStart=$(command -v kubelet)
+Environment=PATH=$bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+Restart=always
+RestartSec=10
+[Install]
+WantedBy=multi-user.target
+UNIT
+  cat >/etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<'UNIT'
+[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+ExecStart=
+UNIT
+  echo "ExecStart=$(command -v kubelet)"' $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS' \
+    >>/etc/systemd/system/kubelet.service.d/10-kubeadm.conf
+  chmod -R u=rwX,go=rX /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d
+fi
+phase services
+systemctl daemon-reload
+systemctl enable containerd.service kubelet.service
+systemctl start containerd.service
+PROGRAMS='kubectl'
+tmp=$(mktemp -d)
+for name in $PROGRAMS; do
+  if ! have "$name"; then
+    fetch "$name" "$KUBERNETES/$name" "$tmp/$name"
+    place "$tmp/$name"
+  fi
+done
+state=/var/lib/autoscaler-agent-leader
+config=/etc/kubernetes/kubeadm-init.yaml
+mkdir -p /etc/kubernetes "$state"
+cat >"$config" <<'END-OF-FILE'
+apiVersion: kubeadm.k8s.io/v1beta3
+bootstrapTokens:
+- description: made by kubeadm init; nothing uses it
+  ttl: 1m0s
+kind: InitConfiguration
+nodeRegistration:
+  criSocket: unix:///run/containerd/containerd.sock
+  kubeletExtraArgs:
+    cloud-provider: external
+    volume-plugin-dir: /opt/libexec/kubernetes/kubelet-plugins/volume/exec/
+---
+apiServer:
+  certSANs:
+  - k8s.example.net
+apiVersion: kubeadm.k8s.io/v1beta3
+controlPlaneEndpoint: k8s.example.net:6443
+controllerManager:
+  extraArgs:
+    flex-volume-plugin-dir: /opt/libexec/kubernetes/kubelet-plugins/volume/exec/
+kind: ClusterConfiguration
+kubernetesVersion: v1.30.14
+networking:
+  dnsDomain: cluster.local
+  podSubnet: 10.244.0.0/16
+  serviceSubnet: 10.96.0.0/12
+---
+apiVersion: kubelet.config.k8s.io/v1beta1
+cgroupDriver: systemd
+kind: KubeletConfiguration
+rotateCertificates: true
+serverTLSBootstrap: true
+END-OF-FILE
+phase kubeadm-init
+chmod 600 "$config"
+# kubeadm and containerd name different sandbox images, and only kubeadm's comes from the repository of images.
+pause=$(kubeadm config images list --config "$config" 2>/dev/null | sed -n '/pause:/p')
+conf=/etc/containerd/config.toml
+if [ -n "$pause" ] && [ -e $conf ]; then
+  sed -E "s#^( *sandbox(_image)? = ).*#\1\"$pause\"#" $conf >"$tmp/config.toml"
+  if ! cmp -s "$tmp/config.toml" $conf; then
+    install -m 644 "$tmp/config.toml" $conf
+    systemctl restart containerd
+  fi
+fi
+if [ ! -e "$state/initialized" ]; then
+  if ! kubeadm init --config "$config" --skip-token-print; then
+    echo 'mend what kubeadm names, undo what it did (kubeadm reset --force), and run this script again'
+    die reason=kubeadm-init
+  fi
+  : >"$state/initialized"
+fi
+KUBECONFIG=/etc/kubernetes/admin.conf
+export KUBECONFIG
+tries=60
+until kubectl get --raw /readyz >/dev/null 2>&1; do
+  tries=$((tries - 1))
+  [ "$tries" -gt 0 ] || die "reason=api-server"
+  sleep 2
+done
+phase addons
+if ! have cilium; then
+  fetch "cilium-cli-$ARCH-cilium-linux-$ARCH.tar.gz" "github.com/cilium/cilium-cli/releases/download/v0.19.7/cilium-linux-$ARCH.tar.gz" "$tmp/cilium.tgz"
+  tar -C "$tmp" -xzf "$tmp/cilium.tgz" cilium
+  place "$tmp/cilium"
+fi
+kubectl -n kube-system get daemonset cilium >/dev/null 2>&1 ||
+  cilium install --version 1.20.1 --set 'ipam.operator.clusterPoolIPv4PodCIDRList={10.244.0.0/16}' || die reason=cilium
+fetch aws-cloud-controller-service-account raw.githubusercontent.com/kubernetes/cloud-provider-aws/v1.36.1/examples/existing-cluster/base/service-account.yaml "$tmp/addon.yaml"
+sed 's#\(provider-aws/cloud-controller-manager:\).*#\1v1.36.1#' "$tmp/addon.yaml" | kubectl apply -f - || die reason=addon
+fetch aws-cloud-controller-cluster-role raw.githubusercontent.com/kubernetes/cloud-provider-aws/v1.36.1/examples/existing-cluster/base/cluster-role.yaml "$tmp/addon.yaml"
+sed 's#\(provider-aws/cloud-controller-manager:\).*#\1v1.36.1#' "$tmp/addon.yaml" | kubectl apply -f - || die reason=addon
+fetch aws-cloud-controller-cluster-role-binding raw.githubusercontent.com/kubernetes/cloud-provider-aws/v1.36.1/examples/existing-cluster/base/cluster-role-binding.yaml "$tmp/addon.yaml"
+sed 's#\(provider-aws/cloud-controller-manager:\).*#\1v1.36.1#' "$tmp/addon.yaml" | kubectl apply -f - || die reason=addon
+fetch aws-cloud-controller-apiserver-authentication-reader-role-binding raw.githubusercontent.com/kubernetes/cloud-provider-aws/v1.36.1/examples/existing-cluster/base/apiserver-authentication-reader-role-binding.yaml "$tmp/addon.yaml"
+sed 's#\(provider-aws/cloud-controller-manager:\).*#\1v1.36.1#' "$tmp/addon.yaml" | kubectl apply -f - || die reason=addon
+fetch aws-cloud-controller-aws-cloud-controller-manager-daemonset raw.githubusercontent.com/kubernetes/cloud-provider-aws/v1.36.1/examples/existing-cluster/base/aws-cloud-controller-manager-daemonset.yaml "$tmp/addon.yaml"
+sed 's#\(provider-aws/cloud-controller-manager:\).*#\1v1.36.1#' "$tmp/addon.yaml" | kubectl apply -f - || die reason=addon
+rm -rf "$tmp" "$state/before-init" "$state/after-init"
+phase leader-ready
+echo 'next: autoscaler-agent install'

@@ -1,0 +1,470 @@
+#!/bin/sh
+# Made by autoscaler-agent leader-config: the leader of a cluster with Kubernetes v1.36.3. Run it as root.
+set -eu
+# --- functions: begin ---
+umask 077
+phase() {
+  case $1 in warning* | failed*) ;; *) at=${1%% *} ;; esac
+  echo "autoscaler-agent: phase=$*"
+  c=${JOIN_CONSOLE:-/dev/console}
+  if [ -w "$c" ]; then echo "autoscaler-agent: phase=$*" 2>/dev/null >"$c" || :; fi
+}
+died='' at=start
+die() { died=1; phase "failed $*"; exit 1; }
+# full names the first directory whose file system has no 8 MiB left.
+full() {
+  for d in "${tmp:-/tmp}" "${prefix:-/}" /var/lib /etc; do
+    free=$(df -Pk "$d" 2>/dev/null | tail -n 1 | tr -s ' ' | cut -d ' ' -f 4)
+    if [ "${free:-9999}" -lt 8192 ]; then echo "$d"; return; fi
+  done
+}
+# stopped is the last word of a script that ends early.
+stopped() {
+  rc=$?
+  if [ "$rc" -eq 0 ] || [ -n "$died" ]; then return; fi
+  d=$(full)
+  if [ -n "$d" ]; then phase "failed reason=no-space dir=$d during=$at"; else phase "failed reason=$at rc=$rc"; fi
+}
+# --- functions: end ---
+trap stopped EXIT
+phase start
+ID=$(. /etc/os-release && echo "$ID")
+[ "$ID" = 'ubuntu' ] || die "reason=system want=ubuntu is=$ID"
+prefix=/usr/local pm=apt
+bin=$prefix/bin
+HTTPS_PROXY='http://proxy.example.net:3128' https_proxy='http://proxy.example.net:3128'
+export HTTPS_PROXY https_proxy
+NO_PROXY='127.0.0.1,localhost,169.254.169.254,k8s.example.net,.svc,.cluster.local,10.0.0.0/8' no_proxy='127.0.0.1,localhost,169.254.169.254,k8s.example.net,.svc,.cluster.local,10.0.0.0/8'
+export NO_PROXY no_proxy
+for u in containerd kubelet; do
+  mkdir -p /etc/systemd/system/$u.service.d
+  cat >/etc/systemd/system/$u.service.d/10-proxy.conf <<'UNIT'
+[Service]
+Environment="HTTPS_PROXY=http://proxy.example.net:3128"
+Environment="NO_PROXY=127.0.0.1,localhost,169.254.169.254,k8s.example.net,.svc,.cluster.local,10.0.0.0/8"
+UNIT
+  chmod -R u=rwX,go=rX /etc/systemd/system/$u.service.d
+done
+phase install
+case $(uname -m) in
+  x86_64) ARCH=amd64 ;;
+  *) die "reason=architecture-$(uname -m)" ;;
+esac
+BASES='https://mirror.example.net/'
+CONTAINERD=github.com/containerd/containerd/releases/download/v2.3.4/containerd-2.3.4-linux-$ARCH.tar.gz
+RUNC=github.com/opencontainers/runc/releases/download/v1.4.3/runc.$ARCH
+CNI=github.com/containernetworking/plugins/releases/download/v1.9.1/cni-plugins-linux-$ARCH-v1.9.1.tgz
+CRICTL=github.com/kubernetes-sigs/cri-tools/releases/download/v1.36.0/crictl-v1.36.0-linux-$ARCH.tar.gz
+KUBERNETES=dl.k8s.io/release/v1.36.3/bin/linux/$ARCH
+sum() {
+  case $1/$ARCH in
+    cni/amd64) echo b98f74a0f8522f0a83867178729c1aa70f2158f90c45a2ca8fa791db1c76b303 ;;
+    containerd/amd64) echo 9d68969855fbf676cdb8ed758e420fb048d61f984f61de3e53eddfebe484d168 ;;
+    crictl/amd64) echo 83855e114566a8a8c44c548d515670f51de3a5e1da8b2effb59870e2f10c25a3 ;;
+    flannel-kube-flannel.yml/amd64) echo e875824be2f552b45711dbda91af81b17eb961d00025d914d9fef18fad8f09c0 ;;
+    kubeadm/amd64) echo bba1733c701bf70ec74ba1cc3fd5745404c1134a8a4b0a5f8560cc9832023421 ;;
+    kubectl/amd64) echo ebbd080e7c2e275093b55915722043257eb24004363e20acb3c4d71919f88336 ;;
+    kubelet/amd64) echo 46707a53209f826ad0f0d62371ac69cd00e78fd9a8176cf5f6f87f18f7f8b718 ;;
+    openstack-cloud-controller-cloud-controller-manager-role-bindings/amd64) echo 307401cce798d4300d1fd78b4060c3287dae87d498d0201161049f8bdb5c38be ;;
+    openstack-cloud-controller-cloud-controller-manager-roles/amd64) echo 7079e3546712fb05c9e3ce29e2663f92dfa1a33f1c6f2f73327fe0f25c2e4ab3 ;;
+    openstack-cloud-controller-openstack-cloud-controller-manager-ds/amd64) echo aa37f8b719a327e7f8c74116eb3c86965c41ddc1a0a228a5d9fbc91d0b91c585 ;;
+    runc/amd64) echo f6ae8efc0fa40079e1475e97cbe9d1bd3f106a28d6af78a11d9f1bd565515e60 ;;
+  esac
+}
+PATH=$PATH:$bin
+export PATH
+have() { command -v "$1" >/dev/null 2>&1; }
+# fetch NAME PATH FILE: from the first base address whose file has the pinned checksum.
+fetch() {
+  phase "download file=$1"
+  why=download
+  for base in $BASES; do
+    if curl -fsSL --connect-timeout 20 --retry 5 --retry-connrefused --retry-max-time 180 -o "$3" "$base$2"; then
+      if echo "$(sum "$1")  $3" | sha256sum -c - >/dev/null 2>&1; then return 0; fi
+      why=checksum
+    elif [ -n "$(full)" ]; then
+      why=no-space
+    fi
+    rm -f "$3"
+  done
+  die "reason=$why file=$1"
+}
+# place FILE: as a program, whole or not at all.
+place() {
+  install -m 755 "$1" "$bin/.${1##*/}.new"
+  mv -f "$bin/.${1##*/}.new" "$bin/${1##*/}"
+}
+tmp=$(mktemp -d)
+mkdir -p "$bin" /opt/cni/bin /etc/modules-load.d /etc/sysctl.d /etc/systemd/system /etc/containerd
+chmod 755 "$prefix" "$bin" /opt /opt/cni /opt/cni/bin /etc/containerd
+printf 'overlay\nbr_netfilter\n' >/etc/modules-load.d/kubernetes.conf
+modprobe -a overlay br_netfilter || phase "warning reason=modules"
+printf '%s = 1\n' net.bridge.bridge-nf-call-iptables net.bridge.bridge-nf-call-ip6tables \
+  net.ipv4.ip_forward net.ipv6.conf.all.forwarding >/etc/sysctl.d/90-kubernetes.conf
+printf '%s\n' 'fs.inotify.max_user_instances = 8192' 'fs.inotify.max_user_watches = 524288' >>/etc/sysctl.d/90-kubernetes.conf
+chmod 644 /etc/modules-load.d/kubernetes.conf /etc/sysctl.d/90-kubernetes.conf
+sysctl -q -p /etc/sysctl.d/90-kubernetes.conf || phase "warning reason=sysctl"
+swapoff -a || :
+systemctl mask --quiet swap.target || :
+# need PROGRAM PACKAGE: from the system's own package manager, where the image lacks it.
+need() {
+  if have "$1"; then return 0; fi
+  phase "package name=$2"
+  case $pm in
+    apt)
+      [ -n "${indexed:-}" ] || apt-get -qq -o DPkg::Lock::Timeout=300 update || die "reason=package-index"
+      indexed=1
+      DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=300 install --no-install-recommends "$2"
+      ;;
+    dnf) dnf -q -y install "$2" ;;
+    *) false ;;
+  esac || die "reason=package name=$2"
+}
+if ! have containerd; then
+  fetch containerd "$CONTAINERD" "$tmp/containerd.tgz"
+  tar -C "$tmp" -xzf "$tmp/containerd.tgz"
+  # containerd is the last one: where it is, all are.
+  for f in "$tmp"/bin/*; do [ "${f##*/}" = containerd ] || place "$f"; done
+  place "$tmp/bin/containerd"
+  rm -rf "${tmp:?}/bin" "$tmp/containerd.tgz"
+fi
+if ! systemctl cat containerd.service >/dev/null 2>&1; then
+  cat >/etc/systemd/system/containerd.service <<UNIT
+[Unit]
+Description=containerd
+After=network.target
+[Service]
+ExecStart=$(command -v containerd)
+Environment=PATH=$bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+Type=notify
+Delegate=yes
+KillMode=process
+Restart=always
+RestartSec=5
+LimitNOFILE=1048576
+TasksMax=infinity
+OOMScoreAdjust=-999
+[Install]
+WantedBy=multi-user.target
+UNIT
+  chmod 644 /etc/systemd/system/containerd.service
+fi
+if ! have runc; then
+  fetch runc "$RUNC" "$tmp/runc"
+  place "$tmp/runc"
+fi
+# Flatcar's own configuration is in /usr; a package may ship one with CRI switched off.
+conf=/etc/containerd/config.toml
+if [ ! -e $conf ] && [ ! -e /usr/share/containerd/config.toml ] || grep -qs '^disabled_plugins.*"cri"' $conf; then
+  containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
+    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' >"$tmp/config.toml"
+  install -m 644 "$tmp/config.toml" $conf
+  systemctl try-restart containerd || :
+fi
+if [ ! -e /opt/cni/bin/loopback ] || [ -e /opt/cni/bin/.partial ]; then
+  fetch cni "$CNI" "$tmp/cni.tgz"
+  : >/opt/cni/bin/.partial
+  tar -C /opt/cni/bin -xzf "$tmp/cni.tgz"
+  rm -f "$tmp/cni.tgz" /opt/cni/bin/.partial
+fi
+if ! have crictl; then
+  fetch crictl "$CRICTL" "$tmp/crictl.tgz"
+  tar -C "$tmp" -xzf "$tmp/crictl.tgz" crictl
+  place "$tmp/crictl"
+fi
+[ -e /etc/crictl.yaml ] || echo 'runtime-endpoint: unix:///run/containerd/containerd.sock' >/etc/crictl.yaml
+for name in kubeadm kubelet; do
+  if ! have $name; then
+    fetch $name "$KUBERNETES/$name" "$tmp/$name"
+    place "$tmp/$name"
+    rm -f "$tmp/$name"
+  fi
+done
+rm -rf "$tmp"
+if ! systemctl cat kubelet.service >/dev/null 2>&1; then
+  mkdir -p /etc/systemd/system/kubelet.service.d
+  cat >/etc/systemd/system/kubelet.service <<UNIT
+[Unit]
+Description=kubelet
+Wants=network-online.target
+After=network-online.target containerd.service
+StartLimitIntervalSec=0
+[Service]
+ExecStart=$(command -v kubelet)
+Environment=PATH=$bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+Restart=always
+RestartSec=10
+[Install]
+WantedBy=multi-user.target
+UNIT
+  cat >/etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<'UNIT'
+[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+ExecStart=
+UNIT
+  echo "ExecStart=$(command -v kubelet)"' $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS' \
+    >>/etc/systemd/system/kubelet.service.d/10-kubeadm.conf
+  chmod -R u=rwX,go=rX /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d
+fi
+phase services
+systemctl daemon-reload
+systemctl enable containerd.service kubelet.service
+systemctl start containerd.service
+PROGRAMS='kubectl'
+tmp=$(mktemp -d)
+for name in $PROGRAMS; do
+  if ! have "$name"; then
+    fetch "$name" "$KUBERNETES/$name" "$tmp/$name"
+    place "$tmp/$name"
+  fi
+done
+state=/var/lib/autoscaler-agent-leader
+config=/etc/kubernetes/kubeadm-init.yaml
+mkdir -p /etc/kubernetes "$state"
+cat >"$config" <<'END-OF-FILE'
+apiVersion: kubeadm.k8s.io/v1beta4
+bootstrapTokens:
+- description: made by kubeadm init; nothing uses it
+  ttl: 1m0s
+kind: InitConfiguration
+localAPIEndpoint:
+  advertiseAddress: 192.0.2.10
+nodeRegistration:
+  criSocket: unix:///run/containerd/containerd.sock
+  ignorePreflightErrors:
+  - Mem
+  - NumCPU
+  imagePullPolicy: Never
+  kubeletExtraArgs:
+  - name: cloud-provider
+    value: external
+  - name: hostname-override
+    value: leader.example.net
+  name: leader.example.net
+---
+apiServer:
+  certSANs:
+  - k8s.example.net
+  - 198.51.100.7
+  - '*.example.net'
+  - 192.0.2.10
+apiVersion: kubeadm.k8s.io/v1beta4
+clusterName: production
+controlPlaneEndpoint: k8s.example.net:6443
+encryptionAlgorithm: ECDSA-P256
+imageRepository: registry.example.net/kubernetes
+kind: ClusterConfiguration
+kubernetesVersion: v1.36.3
+networking:
+  dnsDomain: cluster.example.net
+  podSubnet: 10.32.0.0/12
+  serviceSubnet: 10.112.0.0/12
+---
+apiVersion: kubelet.config.k8s.io/v1beta1
+cgroupDriver: systemd
+kind: KubeletConfiguration
+rotateCertificates: true
+serverTLSBootstrap: true
+END-OF-FILE
+phase before-init
+cat >"$state/before-init" <<'END-OF-HOOK'
+#!/bin/sh
+echo before
+END-OF-HOOK
+chmod 700 "$state/before-init"
+"$state/before-init" || die "reason=before-init rc=$?"
+phase kubeadm-init
+chmod 600 "$config"
+# kubeadm and containerd name different sandbox images, and only kubeadm's comes from the repository of images.
+pause=$(kubeadm config images list --config "$config" 2>/dev/null | sed -n '/pause:/p')
+conf=/etc/containerd/config.toml
+if [ -n "$pause" ] && [ -e $conf ]; then
+  sed -E "s#^( *sandbox(_image)? = ).*#\1\"$pause\"#" $conf >"$tmp/config.toml"
+  if ! cmp -s "$tmp/config.toml" $conf; then
+    install -m 644 "$tmp/config.toml" $conf
+    systemctl restart containerd
+  fi
+fi
+if [ ! -e "$state/initialized" ]; then
+  if ! kubeadm init --config "$config" --skip-token-print; then
+    echo 'mend what kubeadm names, undo what it did (kubeadm reset --force), and run this script again'
+    die reason=kubeadm-init
+  fi
+  : >"$state/initialized"
+fi
+KUBECONFIG=/etc/kubernetes/admin.conf
+export KUBECONFIG
+tries=60
+until kubectl get --raw /readyz >/dev/null 2>&1; do
+  tries=$((tries - 1))
+  [ "$tries" -gt 0 ] || die "reason=api-server"
+  sleep 2
+done
+phase addons
+fetch flannel-kube-flannel.yml raw.githubusercontent.com/flannel-io/flannel/v0.28.9/Documentation/kube-flannel.yml "$tmp/addon.yaml"
+sed 's#"Network": "10.244.0.0/16"#"Network": "10.32.0.0/12"#' "$tmp/addon.yaml" | kubectl apply -f - || die reason=addon
+kubectl -n kube-system get secret cloud-config >/dev/null 2>&1 ||
+  echo 'the cloud controller manager waits for: kubectl -n kube-system create secret generic cloud-config --from-file=cloud.conf'
+fetch openstack-cloud-controller-cloud-controller-manager-roles raw.githubusercontent.com/kubernetes/cloud-provider-openstack/v1.36.0/manifests/controller-manager/cloud-controller-manager-roles.yaml "$tmp/addon.yaml"
+kubectl apply -f "$tmp/addon.yaml" || die reason=addon
+fetch openstack-cloud-controller-cloud-controller-manager-role-bindings raw.githubusercontent.com/kubernetes/cloud-provider-openstack/v1.36.0/manifests/controller-manager/cloud-controller-manager-role-bindings.yaml "$tmp/addon.yaml"
+kubectl apply -f "$tmp/addon.yaml" || die reason=addon
+fetch openstack-cloud-controller-openstack-cloud-controller-manager-ds raw.githubusercontent.com/kubernetes/cloud-provider-openstack/v1.36.0/manifests/controller-manager/openstack-cloud-controller-manager-ds.yaml "$tmp/addon.yaml"
+kubectl apply -f "$tmp/addon.yaml" || die reason=addon
+kubectl apply -f - <<'END-OF-FILE' || die reason=addon
+# metrics-server v0.9.0 for a cluster whose workers come and go. It runs on the control plane,
+# so that it keeps no worker from being scaled away, and a limit keeps it from taking the
+# leader's memory (about 2 MiB for each node). It verifies the kubelets' certificates with the
+# cluster's CA: the agent approves them.
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: metrics-server
+  namespace: kube-system
+  labels: {k8s-app: metrics-server}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: system:aggregated-metrics-reader
+  labels:
+    k8s-app: metrics-server
+    rbac.authorization.k8s.io/aggregate-to-admin: "true"
+    rbac.authorization.k8s.io/aggregate-to-edit: "true"
+    rbac.authorization.k8s.io/aggregate-to-view: "true"
+rules:
+- apiGroups: [metrics.k8s.io]
+  resources: [pods, nodes]
+  verbs: [get, list, watch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: system:metrics-server
+  labels: {k8s-app: metrics-server}
+rules:
+- apiGroups: [""]
+  resources: [nodes/metrics]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [pods, nodes]
+  verbs: [get, list, watch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: metrics-server-auth-reader
+  namespace: kube-system
+  labels: {k8s-app: metrics-server}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apiserver-authentication-reader}
+subjects:
+- {kind: ServiceAccount, name: metrics-server, namespace: kube-system}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: metrics-server:system:auth-delegator
+  labels: {k8s-app: metrics-server}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: system:auth-delegator}
+subjects:
+- {kind: ServiceAccount, name: metrics-server, namespace: kube-system}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: system:metrics-server
+  labels: {k8s-app: metrics-server}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: system:metrics-server}
+subjects:
+- {kind: ServiceAccount, name: metrics-server, namespace: kube-system}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: metrics-server
+  namespace: kube-system
+  labels: {k8s-app: metrics-server}
+spec:
+  selector: {k8s-app: metrics-server}
+  ports:
+  - {name: https, port: 443, protocol: TCP, targetPort: https, appProtocol: https}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: metrics-server
+  namespace: kube-system
+  labels: {k8s-app: metrics-server}
+spec:
+  selector:
+    matchLabels: {k8s-app: metrics-server}
+  strategy:
+    rollingUpdate: {maxUnavailable: 0}
+  template:
+    metadata:
+      labels: {k8s-app: metrics-server}
+    spec:
+      serviceAccountName: metrics-server
+      priorityClassName: system-cluster-critical
+      nodeSelector:
+        kubernetes.io/os: linux
+        node-role.kubernetes.io/control-plane: ""
+      tolerations:
+      - {key: node-role.kubernetes.io/control-plane, operator: Exists, effect: NoSchedule}
+      containers:
+      - name: metrics-server
+        image: registry.example.net/kubernetes/metrics-server/metrics-server:v0.9.0
+        args:
+        - --cert-dir=/tmp
+        - --secure-port=10250
+        - --kubelet-certificate-authority=/var/run/secrets/kubernetes.io/serviceaccount/ca.crt
+        - --kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname
+        - --kubelet-use-node-status-port
+        - --metric-resolution=15s
+        ports:
+        - {name: https, containerPort: 10250, protocol: TCP}
+        resources:
+          requests: {cpu: 100m, memory: 200Mi}
+          limits: {memory: 1Gi}
+        livenessProbe:
+          httpGet: {path: /livez, port: https, scheme: HTTPS}
+        readinessProbe:
+          httpGet: {path: /readyz, port: https, scheme: HTTPS}
+          initialDelaySeconds: 20
+        securityContext:
+          allowPrivilegeEscalation: false
+          capabilities: {drop: [ALL]}
+          readOnlyRootFilesystem: true
+          runAsNonRoot: true
+          runAsUser: 1000
+          seccompProfile: {type: RuntimeDefault}
+        volumeMounts:
+        - {name: tmp, mountPath: /tmp}
+      volumes:
+      - {name: tmp, emptyDir: {}}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata:
+  name: v1beta1.metrics.k8s.io
+  labels: {k8s-app: metrics-server}
+spec:
+  group: metrics.k8s.io
+  version: v1beta1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  insecureSkipTLSVerify: true # metrics-server makes its own certificate at its start
+  service: {name: metrics-server, namespace: kube-system}
+END-OF-FILE
+phase after-init
+cat >"$state/after-init" <<'END-OF-HOOK'
+#!/bin/sh
+echo after
+END-OF-HOOK
+chmod 700 "$state/after-init"
+"$state/after-init" || die "reason=after-init rc=$?"
+rm -rf "$tmp" "$state/before-init" "$state/after-init"
+phase leader-ready
+echo 'next: autoscaler-agent install --set AUTOSCALER_NODE_NAME=leader.example.net'
