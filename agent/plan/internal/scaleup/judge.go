@@ -50,7 +50,6 @@ type judge struct {
 	lost     int           // pods that no purchase has helped yet; -1: none was tried
 	stuck    map[int]int   // the same by class
 	limit    int           // steps of the part that is at work
-	coarse   bool          // the limit was reached, and something was decided coarsely
 	begin    schedsim.Mark
 }
 

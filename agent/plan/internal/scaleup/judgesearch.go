@@ -96,7 +96,7 @@ func (j *judge) choose() []int {
 	slices.SortStableFunc(starts, func(a, b trial) int { return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(a.score, b.score)) })
 	for k := range min(len(starts), judgeSearches) {
 		j.limit = most * (judgeSearches + k + 2) / (2*judgeSearches + 1)
-		if t := j.search(starts[k], &best); t.better(&best) {
+		if t := j.search(starts[k]); t.better(&best) {
 			best = t
 		}
 	}
@@ -160,7 +160,7 @@ type exchange struct {
 
 // search drops machines and exchanges them for cheaper ones as long as that is better, what
 // saves most first, within its steps.
-func (j *judge) search(from trial, than *trial) trial {
+func (j *judge) search(from trial) trial {
 	best := from
 	moves := j.moves(best.machines)
 	need := j.needs()
