@@ -35,7 +35,7 @@ var floors = map[string]floor{
 	"agent/plan/internal/round":             {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit"}},
 	"agent/plan/internal/growth":            {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
 	"agent/plan/internal/topology":          {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round"}},
-	"agent/plan/internal/scaleup":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/binpack/mixed", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/topology"}},
+	"agent/plan/internal/scaleup":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/binpack/mixed", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/schedsim", "agent/plan/internal/topology"}},
 	"agent/plan/internal/scaledown":         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round"}},
 	"agent/plan/internal/explain":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/scaleup", "agent/plan/internal/scaledown"}},
 	"agent/plan":                            {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/*"}},

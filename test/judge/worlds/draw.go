@@ -181,12 +181,24 @@ func (d *drawer) workload(i, n int, tied bool) []*corev1.Pod {
 func (d *drawer) tie(spec *corev1.PodSpec, app string, n int) int {
 	tie := []yardstick.Tie{yardstick.AntiHost, yardstick.SpreadHost, yardstick.SpreadZone, yardstick.SpreadZone, yardstick.TogetherIn}[d.IntN(5)]
 	skew := 1 + d.IntN(3)
+	switch tie {
+	case yardstick.AntiHost:
+		n = min(n, 20)
+	case yardstick.SpreadHost, yardstick.SpreadZone:
+		n = min(n, 60)
+	}
+	tieSpec(spec, tie, skew, app)
+	d.w.Tie[app], d.w.Skew[app] = tie, skew
+	return n
+}
+
+// tieSpec makes the pods of an app depend on each other.
+func tieSpec(spec *corev1.PodSpec, tie yardstick.Tie, skew int, app string) {
 	own := &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 	term := corev1.PodAffinityTerm{TopologyKey: hostKey, LabelSelector: own}
 	spread := corev1.TopologySpreadConstraint{MaxSkew: int32(skew), TopologyKey: hostKey, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: own}
 	switch tie {
 	case yardstick.AntiHost:
-		n = min(n, 20)
 		spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
 	case yardstick.TogetherIn:
 		term.TopologyKey = zoneKey
@@ -194,12 +206,9 @@ func (d *drawer) tie(spec *corev1.PodSpec, app string, n int) int {
 	case yardstick.SpreadZone:
 		spread.TopologyKey = zoneKey
 		fallthrough
-	default:
-		n = min(n, 60)
+	case yardstick.SpreadHost:
 		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{spread}
 	}
-	d.w.Tie[app], d.w.Skew[app] = tie, skew
-	return n
 }
 
 // existing are a few nodes that are partly filled.

@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/judge/oracle"
+	"github.com/autoscaler-agent/autoscaler-agent/test/judge/yardstick"
 )
 
 var (
 	firstSeed = flag.Uint64("seed", 1, "seed of the first world; 1 to 60 are those of development")
 	count     = flag.Int("worlds", 6, "how many worlds TestWorlds plays")
+	mixes     = flag.Int("mixes", 12, "how many mixes TestMixes plays")
 	rules     = flag.Bool("rules", true, "let the simple rules play too")
 )
 
@@ -107,4 +109,66 @@ func (a *tally) String() string {
 	return fmt.Sprintf("%d of %d pods left after the first purchase (%.2f %%), %d in the end; %d purchases in %d waves (%.2f); ours costs %.3f of it (geometric mean of %d), dearer by more than 1 %% in %d; slowest decision: median %s, maximum %s",
 		a.left, a.first, 100*float64(a.left)/float64(max(a.first, 1)), a.lost, a.rounds, a.waves, float64(a.rounds)/float64(max(a.waves, 1)),
 		math.Exp(a.logs/float64(max(a.priced, 1))), a.priced, a.dearer, a.took[len(a.took)/2].Round(time.Millisecond/10), a.took[len(a.took)-1].Round(time.Millisecond/10))
+}
+
+// TestFoundWorlds: after the first purchase kube-scheduler leaves nobody in the worlds in
+// which it once did.
+func TestFoundWorlds(t *testing.T) {
+	j, err := oracle.StartJudge(t.Context(), judgeProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	worlds := map[string]*World{"spread beside anti-affinity": foundSpread()}
+	for _, seed := range []uint64{9, 11, 27} { // it left 26, 20 and 3 pods
+		worlds[fmt.Sprint("seed ", seed)] = Draw(seed)
+	}
+	for name, w := range worlds {
+		r, err := Play(j, w, Ours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Rounds != 1 || r.Left > 0 {
+			t.Errorf("%s: %d purchases, %d of %d pods left after the first, %d in the end: %s", name, r.Rounds, r.LeftFirst, r.First, r.Left, r.Said)
+		}
+	}
+}
+
+// TestMixes plays the mixes of package yardstick, where all pods are of one second and
+// kube-scheduler takes class after class: nobody is left, and few mixes cost more than by a
+// simple rule that helps as many.
+func TestMixes(t *testing.T) {
+	j, err := oracle.StartJudge(t.Context(), judgeProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	all, dearer := make([]tally, 3), 0
+	for seed := *firstSeed; seed < *firstSeed+uint64(*mixes); seed++ {
+		var results [3]Result
+		for i, buy := range []buyer{Ours, ClusterAutoscaler, Karpenter} {
+			if results[i], err = Play(j, ofMix(yardstick.Generate(seed, 300)), buy); err != nil {
+				t.Fatal(err)
+			}
+			all[i].add(&results[0], &results[i], 1)
+		}
+		ours, above := &results[0], false
+		for i := range results {
+			r := &results[i]
+			if i > 0 && ours.Left > r.Left {
+				t.Errorf("seed %d: %d pods have no place in the end, %d by a simple rule", seed, ours.Left, r.Left)
+			}
+			above = above || ours.Left == r.Left && ours.Price > 1.01*r.Price
+		}
+		if above {
+			dearer++
+			t.Logf("seed %d: price %.3f in %d rounds, Cluster Autoscaler's rule %.3f in %d, Karpenter's %.3f in %d", seed, ours.Price, ours.Rounds, results[1].Price, results[1].Rounds, results[2].Price, results[2].Rounds)
+		}
+	}
+	for i, name := range []string{"ours", "cluster autoscaler", "karpenter"} {
+		t.Logf("%-18s %s", name, &all[i])
+	}
+	if dearer*10 > *mixes {
+		t.Errorf("%d of %d mixes cost more than by a simple rule (seed %d)", dearer, *mixes, *firstSeed)
+	}
 }

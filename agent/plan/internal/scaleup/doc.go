@@ -1,8 +1,13 @@
 // Package scaleup finds room for the pending pods and buys what is missing:
 // New(round.State).Decide().
 //
-// Groups are tried as Cluster Autoscaler's expanders would choose them (greedy set cover),
-// each packed by agent/binpack together with the nodes that are there; the result is held
+// A purchase is judged as the cluster that it makes (judge.go): a model of kube-scheduler
+// (package schedsim) binds all pods, the pods that it leaves are a second purchase, and the
+// cheapest of a few candidates by the price of both is taken. What cannot be judged is
+// packed alone, and so is a round that is too large (Planner.judgeable).
+//
+// Packing tries groups as Cluster Autoscaler's expanders would choose them (greedy set cover),
+// each filled by agent/binpack together with the nodes that are there; the result is held
 // against a mixed packing of all groups and against two baselines (Cluster Autoscaler's
 // estimator and Karpenter's in-flight node claims), verified pod by pod by kube-scheduler's
 // rules, and the cheapest is taken. Layer 4. It refuses to remove anything, to buy beyond a

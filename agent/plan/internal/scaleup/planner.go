@@ -18,6 +18,7 @@ type Planner struct {
 	keysByAllocation [][]cluster.PodKey // room for named and merge
 	free             []allocation       // see oneAllocation
 	rooms            []int64            // see copyRoom
+	judgeSteps       int                // that judging took; 0: nothing was judged
 }
 
 // New begins scale-up.

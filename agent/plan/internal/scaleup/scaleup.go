@@ -21,10 +21,9 @@ func (w *Planner) Decide() *fit.State {
 		return nil
 	}
 	w.topology = topology.Compile(w.State)
-	w.limitPackSteps()
-	best := w.baselineSolution(w.mixedSolution(w.bestSolution()))
-	if w.topology != nil && best.bought() > 0 && w.deferDemands() {
-		best = w.baselineSolution(w.mixedSolution(w.bestSolution()))
+	best := w.judged()
+	if best == nil || w.topology != nil && best.bought() > 0 && w.deferDemands() {
+		best = w.packedSolution()
 	}
 	w.applySolution(best)
 	w.explain(best)
@@ -33,6 +32,16 @@ func (w *Planner) Decide() *fit.State {
 		return nil
 	}
 	return w.topology.State
+}
+
+// packedSolution is the answer of packing, judged where that can be done.
+func (w *Planner) packedSolution() *solution {
+	w.limitPackSteps()
+	best := w.baselineSolution(w.mixedSolution(w.bestSolution()))
+	if w.topology != nil && best.bought() > 0 && w.deferDemands() {
+		best = w.baselineSolution(w.mixedSolution(w.bestSolution()))
+	}
+	return w.judgePacked(best)
 }
 
 // bestSolution tries a few ways and takes the one that buys least: as if nothing had

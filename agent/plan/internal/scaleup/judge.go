@@ -1,0 +1,244 @@
+package scaleup
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/schedsim"
+)
+
+// A purchase is judged as the cluster that it makes: kube-scheduler binds what it can on the
+// nodes that are there, then all machines have joined, and it binds the rest pod by pod, in
+// the order of its queue, by its scores (schedsim). A packing that is tighter than what the
+// scheduler makes of it leaves pods behind, and they are a second purchase. So what is
+// compared is the price of both.
+const (
+	// judgePods, judgePairs (classes by nodes, and by classes) and judgeGroups bound what is
+	// judged. Beyond them a round is decided by packing alone.
+	judgePods   = 6_000
+	judgePairs  = 40_000
+	judgeGroups = 64
+	// judgeSteps is what a round may spend on judging: so much, and so many times what
+	// binding all pods once takes.
+	judgeSteps, judgeTimes = 150_000, 12
+	judgeMost              = 1_200_000
+	// judgeDraws is how many draws a purchase has to stand: of ties, and of the order of
+	// pods that were made in the same second.
+	judgeDraws = 2
+)
+
+// judge holds purchases against a model of kube-scheduler.
+type judge struct {
+	w        *Planner
+	sim      *schedsim.Sim
+	queues   [judgeDraws][]podRun
+	pods     int // of a queue
+	cost     []float64
+	groups   []int // those that may be bought, one of each kind
+	infos    []*fit.NodeInfo
+	rooms    [][]int64
+	order    []int         // classes by falling size
+	units    []float64     // by class, what the share of a machine costs that a pod takes; 0: no machine takes one
+	upcoming []int         // groups of the machines that are upcoming; they follow the nodes
+	expected []int         // by node, the group where pods may count on it that the scheduler has not bound: it is upcoming, or has just become Ready; -1: they may not
+	reserved map[int][]int // by class and group, pods that count on such machines
+	nodes    int           // of the round, with the upcoming machines; those that are bought follow
+	bought   []int         // groups of the machines that a trial has added
+	lost     int           // pods that no purchase has helped yet; -1: none was tried
+	stuck    map[int]int   // the same by class
+	limit    int           // steps of the part that is at work
+	begin    schedsim.Mark
+}
+
+// judgeable tells whether this round's purchases can be judged: whether the model knows all
+// that matters, and whether it is small enough.
+func (w *Planner) judgeable() bool {
+	if len(w.Groups) == 0 || len(w.Groups) > judgeGroups || len(w.Next.OrphanedUpcoming) > 0 ||
+		slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.State == round.StateMarked }) {
+		return false
+	}
+	pods, classes := 0, len(w.Demands)
+	for i := range w.Demands {
+		k := &w.Demands[i]
+		if k.Headroom != "" || k.Expected > 0 || k.Deferral != "" {
+			return false
+		}
+		pods += k.Count()
+	}
+	nodes := len(w.Nodes)
+	for g := range w.Groups {
+		if len(w.Peers(g)) > 1 {
+			return false
+		}
+		nodes += w.Groups[g].Upcoming + w.Groups[g].Grow
+	}
+	return pods <= judgePods && classes*(nodes+len(w.Groups)) <= judgePairs && classes*classes <= judgePairs
+}
+
+// newJudge builds the cluster as it is, with what is upcoming, and binds what has room on
+// it. It costs the nodes with their pods, what schedsim.New costs, and the pods.
+func (w *Planner) newJudge(cost []float64) *judge {
+	j := &judge{w: w, cost: cost, lost: -1}
+	j.buildCluster()
+	j.begin = j.sim.Mark()
+	for i := range w.Demands { // who buys nothing has room on nodes at most
+		if k := &w.Demands[i]; !k.Buys {
+			j.sim.Bind(k.Class, k.Count())
+		}
+	}
+	j.rooms, j.infos = make([][]int64, len(w.Groups)), make([]*fit.NodeInfo, len(w.Groups))
+	for g := range w.Groups {
+		gr := &w.Groups[g]
+		if gr.Template.Unknown != "" {
+			continue
+		}
+		j.rooms[g], j.infos[g] = w.Template(gr)
+		for range gr.Upcoming + gr.Grow {
+			j.add(g)
+			j.upcoming = append(j.upcoming, g)
+		}
+		if gr.CanGrow() && !slices.ContainsFunc(j.groups, func(o int) bool { return j.alike(g, o) }) {
+			j.groups = append(j.groups, g)
+		}
+	}
+	j.nodes = j.sim.Nodes()
+	j.weighClasses()
+	j.collectReserved()
+	j.fillQueue()
+	return j
+}
+
+// buildCluster tells the model of the nodes and of what is on them.
+func (j *judge) buildCluster() {
+	w := j.w
+	cfg := schedsim.Config{Classes: w.Snapshot.Classes, Namespaces: w.Snapshot.Namespaces, Dimensions: w.Dimensions, Replicated: make([]bool, len(w.Snapshot.Classes))}
+	if w.topology != nil {
+		cfg.State = w.topology.State
+	}
+	for i := range w.Demands {
+		cfg.Binds = append(cfg.Binds, w.Demands[i].Class)
+	}
+	slices.Sort(cfg.Binds)
+	cfg.Binds = slices.Compact(cfg.Binds)
+	for _, x := range w.Unbound.Waiting {
+		if o := w.Snapshot.Pods[x.Pod].Owner; o != nil && (o.Kind == "ReplicaSet" || o.Kind == "StatefulSet" || o.Kind == "ReplicationController") {
+			cfg.Replicated[x.Class] = true
+		}
+	}
+	j.sim = schedsim.New(cfg)
+	none := make([]int64, w.Dimensions.Len())
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		room := n.Room
+		if n.State != round.StateReady && n.State != round.StateUpcoming {
+			room = none
+		}
+		j.sim.AddNode(schedsim.Node{Info: &n.Shape, Allocatable: n.Allocatable, Room: room, Known: true, InState: i})
+		for k := range n.Pods {
+			if p := &n.Pods[k]; !p.Finished {
+				j.sim.Put(p.Class, i, 1, !p.Deleting.IsZero())
+			}
+		}
+	}
+	j.order = cfg.Binds
+	slices.SortStableFunc(j.order, func(a, b int) int { return slices.Compare(w.Dimensions.Class(b), w.Dimensions.Class(a)) })
+}
+
+// alike tells whether two groups sell the same machine for the same price.
+func (j *judge) alike(a, b int) bool {
+	return j.cost[a] == j.cost[b] && slices.Equal(j.rooms[a], j.rooms[b]) && j.w.Groups[b].Max-j.w.Groups[b].Size > 1000 &&
+		maps.Equal(j.infos[a].Labels, j.infos[b].Labels) && slices.Equal(j.infos[a].Taints, j.infos[b].Taints)
+}
+
+// weighClasses finds out what the share of a machine costs that a pod of each class takes at
+// least. It costs the classes by the groups.
+func (j *judge) weighClasses() {
+	j.units = make([]float64, len(j.w.Snapshot.Classes))
+	for _, c := range j.order {
+		size := j.w.Dimensions.Class(c)
+		for _, g := range j.groups {
+			if !j.takes(c, g) {
+				continue
+			}
+			if unit := share(size, j.rooms[g]) * j.cost[g]; j.units[c] == 0 || unit < j.units[c] {
+				j.units[c] = unit
+			}
+		}
+	}
+}
+
+// takes tells whether an empty machine of a group takes a pod of a class, topology aside.
+func (j *judge) takes(class, g int) bool {
+	return j.rooms[g] != nil && binpack.Fits(j.rooms[g], j.w.Dimensions.Class(class)) && j.w.Takes(class, g, j.infos[g])
+}
+
+// share is the largest part of a room, of any dimension, that a size takes.
+func share(size, room []int64) (most float64) {
+	for k, n := range size {
+		if n > 0 {
+			most = max(most, float64(n)/float64(max(room[k], 1)))
+		}
+	}
+	return most
+}
+
+// collectReserved counts the pods that an earlier round counted on machines that are upcoming,
+// or that have just become Ready: there it is the scheduler's turn.
+func (j *judge) collectReserved() {
+	w := j.w
+	if !w.HasReservations() {
+		return
+	}
+	j.expected = make([]int, j.nodes)
+	some := make([]bool, len(w.Groups))
+	for i := range j.expected {
+		j.expected[i] = -1
+		switch {
+		case i >= len(w.Nodes):
+			j.expected[i] = j.upcoming[i-len(w.Nodes)]
+		case w.Nodes[i].State == round.StateUpcoming:
+			j.expected[i] = w.Nodes[i].Group
+		}
+	}
+	for _, i := range w.JustReady() {
+		j.expected[i] = w.Nodes[i].Group
+	}
+	for _, g := range j.expected {
+		if g >= 0 {
+			some[g] = true
+		}
+	}
+	v := w.newSolver(false)
+	j.reserved = make(map[int][]int)
+	for i := range w.Demands {
+		k := &w.Demands[i]
+		for g := range w.Groups {
+			if !some[g] || j.rooms[g] == nil || !j.takes(k.Class, g) {
+				continue
+			}
+			if n := v.reserved(i, g); n > 0 {
+				if j.reserved[k.Class] == nil {
+					j.reserved[k.Class] = make([]int, len(w.Groups))
+				}
+				j.reserved[k.Class][g] += n
+			}
+		}
+	}
+}
+
+// price is what a purchase costs.
+func (j *judge) price(x []int) (sum float64) {
+	for g, n := range x {
+		sum += float64(n) * j.cost[g]
+	}
+	return sum
+}
+
+func (j *judge) add(g int) int {
+	gr := &j.w.Groups[g]
+	j.bought = append(j.bought, g)
+	return j.sim.AddNode(schedsim.Node{Info: j.infos[g], Allocatable: gr.Template.Allocatable, Room: j.rooms[g], VolumeLimits: gr.Template.VolumeLimits})
+}

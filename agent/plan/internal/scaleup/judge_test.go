@@ -1,0 +1,83 @@
+package scaleup
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// burst is a round in which pods of some classes wait for machines of some groups. hosts
+// gives each class so many terms of anti-affinity on hosts.
+func burst(seed uint64, pods, classes, groups, hosts int) *Planner {
+	r := rand.New(rand.NewPCG(seed, 0x6d))
+	now := time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+	s := cluster.Snapshot{Now: now}
+	for g := range groups {
+		k := int64(1) << (1 + g%4)
+		a := cluster.Resources{MilliCPU: 1000*k - 110, Memory: (4*k)<<30 - 500<<20, Pods: 110}
+		s.Groups = append(s.Groups, cluster.NodeGroup{ID: cluster.GroupID(fmt.Sprintf("g%02d", g)), Max: 100000, ReadAt: now, Price: 0.048*float64(k) + 0.001*float64(g),
+			Template: cluster.Template{Spec: "lt", Capacity: a, Allocatable: a, Labels: map[string]string{"topology.kubernetes.io/zone": fmt.Sprint(g % 3)}}})
+	}
+	for c := range classes {
+		app := fmt.Sprint(c)
+		class := cluster.PodClass{Namespace: "n", Labels: map[string]string{"app": app}, Requests: cluster.Resources{MilliCPU: 50 + 10*r.Int64N(90), Memory: (64 + 16*r.Int64N(120)) << 20, Pods: 1}}
+		for h := range hosts {
+			class.PodAntiAffinity = append(class.PodAntiAffinity, cluster.PodTerm{TopologyKey: "kubernetes.io/hostname", Namespaces: []string{"n"},
+				Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{fmt.Sprint((c + h) % classes)}}}}})
+		}
+		s.Classes = append(s.Classes, class)
+	}
+	for i := range pods {
+		s.Pods = append(s.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("n/p-%05d", i)), UID: cluster.UID(fmt.Sprint(i)), Class: i % classes, Created: cluster.At(now), Unschedulable: cluster.At(now),
+			Owner: &cluster.Owner{Kind: "ReplicaSet", UID: cluster.UID(fmt.Sprint("rs", i%classes))}})
+	}
+	w := round.New(new(round.Cache), &s, &decision.Memory{}, &decision.Policy{Expander: "price", FreshFor: time.Minute, OKTotalUnready: 3, MaxTotalUnreadyPercent: 45})
+	w.Remember()
+	w.LearnOutcomes()
+	w.Index()
+	w.Account()
+	w.CountOrphanedUpcoming()
+	w.Health()
+	growth.Judge(w)
+	w.Gather()
+	w.HoldUnknown()
+	return New(w)
+}
+
+// TestJudgeKeepsItsBudget counts the steps of rounds that once took seconds: few pods of
+// many kinds on several groups, and hundreds of classes with terms of anti-affinity. One
+// binding of all pods may begin when the budget is nearly spent, and no more.
+func TestJudgeKeepsItsBudget(t *testing.T) {
+	for _, c := range []struct {
+		name                         string
+		pods, classes, groups, hosts int
+		judged                       bool
+	}{
+		{"69 pods on 6 groups", 69, 55, 6, 0, true},
+		{"2,000 pods of 60 classes on 12 groups", 2000, 60, 12, 0, true},
+		{"2,000 pods of 5 classes on 12 groups", 2000, 5, 12, 0, true},
+		{"150 classes with 2 terms on hosts", 450, 150, 12, 2, true},
+		{"10 equal groups", 200, 10, 10, 0, true},
+		{"too many classes are packed alone", 600, 300, 12, 0, false},
+	} {
+		w := burst(1, c.pods, c.classes, c.groups, c.hosts)
+		began := time.Now()
+		w.Decide()
+		t.Logf("%s: %d steps, %s", c.name, w.judgeSteps, time.Since(began).Round(time.Millisecond))
+		if (w.judgeSteps > 0) != c.judged {
+			t.Errorf("%s: %d steps of judging", c.name, w.judgeSteps)
+		}
+		if w.judgeSteps > judgeMost+judgeMost/5 {
+			t.Errorf("%s: %d steps, the budget is %d", c.name, w.judgeSteps, judgeMost)
+		}
+		if !w.Grew {
+			t.Errorf("%s: nothing is bought", c.name)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package scaleup
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+)
+
+// candidate is a purchase that is worth a trial, and what it was found to cost.
+type candidate struct {
+	machines []int
+	price    float64
+}
+
+// candidates are purchases found by simple methods. First those of the simple rules: machine
+// by machine as the scheduler fills them, Cluster Autoscaler's and Karpenter's. Then the
+// others, those first that are cheapest by their own word: one group as far as it goes, some
+// of the zones, and mixes of two groups as if pods could be split.
+func (j *judge) candidates() (out []candidate) {
+	add := func(x []int, factor float64) {
+		if !slices.ContainsFunc(out, func(o candidate) bool { return slices.Equal(o.machines, x) }) && j.within(x) {
+			out = append(out, candidate{machines: x, price: j.price(x) * factor})
+		}
+	}
+	covers := j.covers()
+	add(covers[0], 1)
+	add(j.estimates(j.wasteOf), 1)
+	add(j.estimates(func(g int, took []int64, n int) float64 {
+		return float64(n) * j.cost[g] / (binpack.CoreEquivalents(float64(took[0]), float64(took[1])) + 0.01)
+	}), 1)
+	add(j.claims(), 1)
+	rules := len(out)
+	for _, x := range covers[1:] {
+		add(x, 1)
+	}
+	for _, x := range j.pairMixes() {
+		add(x, mixFactor)
+	}
+	slices.SortStableFunc(out[rules:], func(a, b candidate) int { return cmp.Compare(a.price, b.price) })
+	return out
+}
+
+// mixFactor is by how much a mix costs more than if pods could be split, more often than not.
+const mixFactor = 1.1
+
+// waiting is what the queue holds, by class.
+func (j *judge) waiting() map[int]int {
+	left := make(map[int]int)
+	for _, r := range j.queues[0] {
+		left[r.class] += r.n
+	}
+	return left
+}
+
+// covers are the purchases that fill machine after machine with what is left on the nodes
+// that are there: of all groups; of those in some of the zones, where a zone without a node
+// is no domain; and of one group as far as it goes.
+func (j *judge) covers() (out [][]int) {
+	sets := append([][]int{j.groups}, j.zones()...)
+	for _, g := range j.likely() {
+		sets = append(sets, []int{g})
+	}
+	m := j.sim.Mark()
+	defer j.sim.Rollback(m)
+	left := j.waiting()
+	for k, groups := range sets {
+		if k > 0 && j.sim.Steps > j.limit {
+			break
+		}
+		m := j.sim.Mark()
+		x, rest := make([]int, len(j.cost)), maps.Clone(left)
+		if j.coverLeft(x, rest, groups) > 0 && k > 0 {
+			j.coverLeft(x, rest, j.groups)
+		}
+		j.sim.Rollback(m)
+		out = append(out, x)
+	}
+	return out
+}
+
+// zones are the groups of some of the zones.
+func (j *judge) zones() (out [][]int) {
+	b := j.w.topology
+	if b == nil {
+		return nil
+	}
+	for _, cells := range j.w.zoneSubsets() {
+		var groups []int
+		for _, g := range j.groups {
+			if cells != nil && cells[b.GroupDomain[g]] {
+				groups = append(groups, g)
+			}
+		}
+		if len(groups) > 0 {
+			out = append(out, groups)
+		}
+	}
+	return out
+}
+
+// judgeFirst is how many groups are tried as the first one.
+const judgeFirst = 12
+
+// likely are the groups that would be cheapest if all pods could be split.
+func (j *judge) likely() []int {
+	need := j.needs()
+	cost := func(g int) float64 { return share(need, j.rooms[g]) * j.cost[g] }
+	out := slices.Clone(j.groups)
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(cost(a), cost(b)) })
+	return out[:min(len(out), judgeFirst)]
+}
+
+// needs is what the pods of the queue ask for. Where pods depend on each other, what has no
+// place on a node now may have one later: less what the nodes have room for.
+func (j *judge) needs() []int64 {
+	need := make([]int64, j.w.Dimensions.Len())
+	for _, r := range j.queues[0] {
+		if j.units[r.class] > 0 {
+			binpack.Sub(need, j.w.Dimensions.Class(r.class), -r.n)
+		}
+	}
+	for i := range j.nodes {
+		if j.w.topology == nil && j.reserved == nil {
+			break
+		}
+		for k := range need {
+			need[k] -= max(j.sim.Room(i)[k], 0)
+		}
+	}
+	return need
+}
+
+// missing is what machines cost at least that have room for what a purchase has none for, as
+// if all pods could be split.
+func (j *judge) missing(x []int, need []int64) (most float64) {
+	for k, n := range need {
+		for g, m := range x {
+			if m > 0 {
+				n -= int64(m) * j.rooms[g][k]
+			}
+		}
+		if n <= 0 {
+			continue
+		}
+		least := math.Inf(1)
+		for _, g := range j.groups {
+			if room := j.rooms[g][k]; room > 0 {
+				least = min(least, j.cost[g]*float64(n)/float64(room))
+			}
+		}
+		if !math.IsInf(least, 1) {
+			most = max(most, least)
+		}
+	}
+	return most
+}
+
+// judgeMixes is how many mixes of two groups are candidates.
+const judgeMixes = 4
+
+// pairMixes are the cheapest mixes of two groups that have room for all pods as if
+// these could be split: so many of the one as one dimension asks for beside what the other gives. It costs
+// the square of the groups.
+func (j *judge) pairMixes() (out [][]int) {
+	need := j.needs()
+	var all []candidate
+	for _, a := range j.groups {
+		for _, b := range j.groups {
+			if a == b || len(need) < 2 {
+				continue
+			}
+			// n of a and m of b: n*a0+m*b0 = need0, n*a1+m*b1 = need1.
+			a0, a1, b0, b1 := float64(j.rooms[a][0]), float64(j.rooms[a][1]), float64(j.rooms[b][0]), float64(j.rooms[b][1])
+			det := a0*b1 - a1*b0
+			if a > b || math.Abs(det) < 1e-9*a0*b1 {
+				continue
+			}
+			n, m := (float64(need[0])*b1-float64(need[1])*b0)/det, (a0*float64(need[1])-a1*float64(need[0]))/det
+			if n <= 0 || m <= 0 {
+				continue
+			}
+			x := make([]int, len(j.cost))
+			x[a], x[b] = int(math.Ceil(n-1e-9)), int(math.Ceil(m-1e-9))
+			all = append(all, candidate{x, n*j.cost[a] + m*j.cost[b]})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(a.price, b.price) })
+	for _, c := range all[:min(len(all), judgeMixes)] {
+		out = append(out, c.machines)
+	}
+	return out
+}

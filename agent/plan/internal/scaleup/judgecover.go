@@ -1,0 +1,182 @@
+package scaleup
+
+import (
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
+)
+
+// coverLeft covers pods that are left on the cluster as it is, with machines of some groups:
+// each time those of the group whose machine takes most for its cost, filled as the
+// scheduler would. It returns how many remain. It costs the machines times the groups times
+// the classes, and the pods.
+func (j *judge) coverLeft(x []int, left map[int]int, groups []int) (total int) {
+	free := true
+	for c, n := range left {
+		total += n
+		free = free && (n == 0 || !j.constrained(c))
+	}
+	if free {
+		return j.coverByCount(x, left, groups)
+	}
+	for total > 0 {
+		best, ratio := -1, 0.0
+		for _, g := range groups {
+			if r := j.worth(x, left, g, len(groups) == 1); r > ratio*(1+1e-9) {
+				best, ratio = g, r
+			}
+		}
+		if best < 0 {
+			return total
+		}
+		for again := true; again && total > 0; {
+			j.add(best)
+			x[best]++
+			took, fully := j.fill(left)
+			total -= took
+			if took == 0 { // with one group alone nothing was tried before
+				x[best]--
+				return total
+			}
+			// The same machine again, as long as it would be filled by the same pods.
+			again = fully && total > 4*took && j.may(x, best)
+		}
+	}
+	return total
+}
+
+// worth is what one machine of a group more would take for its cost; 0: it may not be bought.
+// Pods that depend on others are bound to see; the others are counted by size.
+func (j *judge) worth(x []int, left map[int]int, g int, alone bool) float64 {
+	if !j.may(x, g) {
+		return 0
+	}
+	if alone {
+		return 1
+	}
+	m := j.sim.Mark()
+	added, value := false, 0.0
+	room := slices.Clone(j.rooms[g])
+	for _, c := range j.order {
+		n := left[c]
+		if n == 0 || !j.takes(c, g) && j.w.topology == nil {
+			continue
+		}
+		size := j.w.Dimensions.Class(c)
+		if j.constrained(c) {
+			if !added {
+				j.add(g)
+				added = true
+			}
+			n = j.sim.Bind(c, n)
+		} else if n = min(n, binpack.MaxFit(room, size)); !j.takes(c, g) {
+			n = 0
+		}
+		binpack.Sub(room, size, n)
+		value += float64(n) * (binpack.CoreEquivalents(float64(size[0]), float64(size[1])) + 0.01)
+	}
+	j.sim.Rollback(m)
+	return value / j.cost[g]
+}
+
+// fill binds what is left, large pods first. It returns how many pods were bound, and whether
+// some of each class that was asked are still left.
+func (j *judge) fill(left map[int]int) (took int, fully bool) {
+	fully = true
+	for _, c := range j.order {
+		if left[c] > 0 {
+			n := j.sim.Bind(c, left[c])
+			left[c] -= n
+			took += n
+			fully = fully && left[c] > 0
+		}
+	}
+	return took, fully
+}
+
+// constrained tells whether where a class may go depends on where other pods are.
+func (j *judge) constrained(class int) bool {
+	return j.w.topology != nil && j.w.topology.Constrained[class]
+}
+
+// coverByCount is coverLeft for pods that depend on nobody: no node has room for any of
+// them, so that each machine is filled by itself, and the model is not asked. It costs the
+// machines of different content times the groups times the classes.
+func (j *judge) coverByCount(x []int, left map[int]int, groups []int) (total int) {
+	for _, n := range left {
+		total += n
+	}
+	for total > 0 {
+		best, ratio, content := -1, 0.0, []int(nil)
+		for _, g := range groups {
+			if !j.may(x, g) {
+				continue
+			}
+			value, took := j.fillEmpty(left, g)
+			if r := value / j.cost[g]; r > ratio*(1+1e-9) {
+				best, ratio, content = g, r, took
+			}
+		}
+		if best < 0 {
+			return total
+		}
+		for again := true; again && j.may(x, best); {
+			x[best]++
+			for i, n := range content {
+				left[j.order[i]] -= n
+				total -= n
+			}
+			for i, n := range content {
+				again = again && left[j.order[i]] >= n
+			}
+		}
+	}
+	return total
+}
+
+// fillEmpty is what a machine of a group takes, large pods first, by the position in
+// judge.order, and what that is worth.
+func (j *judge) fillEmpty(left map[int]int, g int) (value float64, took []int) {
+	j.sim.Steps += 1 + len(j.order)/8
+	room := slices.Clone(j.rooms[g])
+	took = make([]int, len(j.order))
+	for i, c := range j.order {
+		if left[c] == 0 || !j.takes(c, g) {
+			continue
+		}
+		size := j.w.Dimensions.Class(c)
+		took[i] = min(left[c], binpack.MaxFit(room, size))
+		binpack.Sub(room, size, took[i])
+		value += float64(took[i]) * (binpack.CoreEquivalents(float64(size[0]), float64(size[1])) + 0.01)
+	}
+	return value, took
+}
+
+// within tells whether the limits allow a purchase.
+func (j *judge) within(x []int) bool {
+	w := j.w
+	for g, n := range x {
+		w.Groups[g].Grow += n
+	}
+	ok := true
+	for g, n := range x {
+		if n > 0 {
+			w.Groups[g].Grow -= n
+			ok = ok && growth.Of(w.State, &w.Groups[g], n).Count >= n
+			w.Groups[g].Grow += n
+		}
+	}
+	for g, n := range x {
+		w.Groups[g].Grow -= n
+	}
+	return ok
+}
+
+// may tells whether the limits allow one machine of a group more.
+func (j *judge) may(x []int, g int) bool {
+	x[g]++
+	ok := j.within(x)
+	x[g]--
+	return ok
+}

@@ -1,0 +1,330 @@
+package scaleup
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// judged is the answer of a round whose purchases can be judged; nil: this one's cannot, and
+// packing decides alone.
+func (w *Planner) judged() *solution {
+	cost, margin := w.costs()
+	if cost == nil || margin > 0 || !w.judgeable() {
+		return nil
+	}
+	j := w.newJudge(cost)
+	defer j.sim.Rollback(j.begin)
+	x := j.choose()
+	w.judgeSteps = j.sim.Steps
+	return w.unlessReserved(j.solution(x))
+}
+
+// unlessReserved returns an answer that buys nothing, where the reservations of earlier rounds
+// leave room for all pods that a purchase would help: what the scheduler leaves on machines
+// that are still upcoming is known when they are there.
+func (w *Planner) unlessReserved(s *solution) *solution {
+	if s.bought() == 0 || !w.HasReservations() {
+		return s
+	}
+	if a := w.solveOnce(true, false); a != nil && a.bought() == 0 && a.unplaced() <= s.unplaced() {
+		return a
+	}
+	if w.topology != nil {
+		if a := w.reservedSolution(); a != nil && a.bought() == 0 && a.unplaced() <= s.unplaced() {
+			return a
+		}
+	}
+	return s
+}
+
+// judgePacked returns a packing where kube-scheduler leaves nobody on it, else the packing
+// with what it lacks bought at once, if that is cheaper than later. The groups stay those of
+// the expander as far as they go.
+func (w *Planner) judgePacked(best *solution) *solution {
+	cost, _ := w.costs()
+	if best.bought() == 0 || cost == nil || !w.judgeable() {
+		return best
+	}
+	j := w.newJudge(cost)
+	defer j.sim.Rollback(j.begin)
+	defer func() { w.judgeSteps = j.sim.Steps }()
+	j.limit = j.sim.Steps + judgeSteps
+	t, ok := j.repaired(best.grow, &trial{lost: math.MaxInt})
+	if !ok || t.left == 0 && slices.Equal(t.machines, best.grow) {
+		return best
+	}
+	return w.unlessReserved(j.solution(t.purchase()))
+}
+
+// choose finds the purchase of the round. The steps of the round are what judging may take;
+// beyond them the best that was found by then is taken.
+func (j *judge) choose() []int {
+	nothing := make([]int, len(j.cost))
+	if j.nothing() {
+		return nothing
+	}
+	j.limit = j.sim.Steps + judgeSteps
+	best, _ := j.judgeDrawn(nothing, math.Inf(1))
+	var starts []trial
+	try := func(x []int) {
+		t, ok := j.repaired(x, &best)
+		if !ok {
+			return
+		}
+		starts = append(starts, t)
+		if t.better(&best) {
+			best = t
+		}
+	}
+	candidates := j.candidates()
+	before, most := j.sim.Steps, 0
+	for k, c := range candidates {
+		if k > judgeAlways && j.sim.Steps > j.limit {
+			break
+		}
+		try(c.machines)
+		if k == 0 {
+			most = min(before+judgeSteps+judgeTimes*(j.sim.Steps-before), judgeMost)
+			j.limit = most / 2
+		}
+	}
+	slices.SortStableFunc(starts, func(a, b trial) int { return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(a.score, b.score)) })
+	for k := range min(len(starts), judgeSearches) {
+		j.limit = most * (judgeSearches + k + 2) / (2*judgeSearches + 1)
+		if t := j.search(starts[k]); t.better(&best) {
+			best = t
+		}
+	}
+	return best.purchase()
+}
+
+const (
+	judgeAlways   = 3 // how many candidates are tried whatever it takes
+	judgeSearches = 2 // from how many of them the search sets out
+	judgeRepairs  = 3 // how often what is left over is bought at once instead of later
+)
+
+// nothing tells whether nobody is left whom a machine would help.
+func (j *judge) nothing() bool {
+	m := j.sim.Mark()
+	defer j.sim.Rollback(m)
+	left, _ := j.run(nil, 0, math.Inf(1))
+	for c, n := range left {
+		if n > 0 && j.units[c] > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// repaired is a purchase, or one with what it lacks bought at once; false: it is dearer than
+// another.
+func (j *judge) repaired(x []int, than *trial) (best trial, ok bool) {
+	for k := range 1 + judgeRepairs {
+		if k > 0 && j.sim.Steps > j.limit {
+			break
+		}
+		below := than.score
+		if than.lost > j.lost { // whatever it costs
+			below = math.Inf(1)
+		}
+		if j.price(x) >= below {
+			break
+		}
+		t, done := j.judgeDrawn(x, below)
+		if !done {
+			break
+		}
+		if k == 0 || t.better(&best) {
+			best, ok = t, true
+		}
+		if t.left == 0 {
+			break
+		}
+		x = t.all
+	}
+	return best, ok
+}
+
+// exchange is a step of the search: machines of a group go, others come.
+type exchange struct {
+	out, n int // group, and how many of its machines go
+	in, m  int // and come
+	saves  float64
+}
+
+// search drops machines and exchanges them for cheaper ones as long as that is better, what
+// saves most first, within its steps.
+func (j *judge) search(from trial) trial {
+	best := from
+	moves := j.moves(best.machines)
+	need := j.needs()
+	for any := true; any; {
+		any = false
+		for i := 0; i < len(moves) && j.sim.Steps < j.limit; {
+			m := &moves[i]
+			if best.machines[m.out] < m.n {
+				i++
+				continue
+			}
+			y := slices.Clone(best.machines)
+			y[m.out] -= m.n
+			y[m.in] += m.m
+			if j.price(y)+j.missing(y, need) < best.score && j.within(y) {
+				if t, ok := j.assess(y, &best); ok {
+					best, any = t, true
+					continue // the same once more
+				}
+			}
+			i++
+		}
+	}
+	return best
+}
+
+// moves are the exchanges that save, what saves most first: some machines of a group for
+// none, for fewer dear ones or for more cheap ones of another.
+func (j *judge) moves(x []int) (out []exchange) {
+	for _, g := range j.sold(x) {
+		for n := 1; n <= 3; n++ {
+			out = append(out, exchange{g, n, g, 0, float64(n) * j.cost[g]})
+		}
+		for _, in := range j.groups {
+			if in == g {
+				continue
+			}
+			least := int(j.cost[in]/j.cost[g]) + 1 // so many cost more than one of the other
+			for _, n := range []int{1, 2, 3, least, least + 1} {
+				for m := 1; m <= 3; m++ {
+					if saves := float64(n)*j.cost[g] - float64(m)*j.cost[in]; saves > 1e-9 && (n == 1 || m == 1) && (n <= 3 && m < 3 || m == 1 || m == int(j.cost[g]/j.cost[in])) {
+						out = append(out, exchange{g, n, in, m, saves})
+					}
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b exchange) int { return cmp.Compare(b.saves, a.saves) })
+	return slices.Compact(out)
+}
+
+// sold are the groups that may be bought, and those that are.
+func (j *judge) sold(x []int) []int {
+	out := slices.Clone(j.groups)
+	for g, n := range x {
+		if n > 0 && !slices.Contains(out, g) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// solution is the answer with a purchase, everybody where the model has put them.
+func (j *judge) solution(x []int) *solution {
+	w := j.w
+	m := j.sim.Mark()
+	defer j.sim.Rollback(m)
+	left, _ := j.run(x, 0, math.Inf(1))
+	stuck := j.stuckOf(x, left)
+	v := w.newSolver(false)
+	copy(v.a.grow, x)
+	at := make(map[int]int) // places by node
+	for p := range v.a.bins {
+		at[v.a.bins[p].node] = p
+	}
+	node := len(w.Nodes)
+	place := func(g int, fresh bool) {
+		at[node] = len(v.a.bins)
+		v.a.bins = append(v.a.bins, bin{node: -1, group: g, room: slices.Clone(j.rooms[g]), used: true, fresh: fresh})
+		node++
+	}
+	for _, g := range j.upcoming {
+		place(g, false)
+	}
+	for g, n := range x {
+		for range n {
+			place(g, true)
+		}
+	}
+	demands := make(map[int][]int)
+	for _, buys := range []bool{true, false} {
+		for i := range w.Demands {
+			if k := &w.Demands[i]; k.Buys == buys {
+				demands[k.Class] = append(demands[k.Class], i)
+			}
+		}
+	}
+	for _, p := range j.sim.Placed(j.begin) {
+		j.assign(v, at, demands[p.Class], p.Node, p.Count)
+	}
+	j.assignReserved(v, demands, stuck)
+	return &v.a
+}
+
+// assign writes pods of a class on a node down for the demands of the class.
+func (j *judge) assign(v *solver, at map[int]int, demands []int, node, count int) {
+	place, has := at[node]
+	if !has {
+		return
+	}
+	pl := &v.a.bins[place]
+	for _, i := range demands {
+		n := min(count, v.a.left[i])
+		if n == 0 || !v.w.Demands[i].Buys && pl.fresh {
+			continue
+		}
+		count -= n
+		v.a.left[i] -= n
+		binpack.Sub(pl.room, v.w.size(v.w.Demands[i].Class), n)
+		pl.used = true
+		if v.w.topology != nil {
+			pl.portions = append(pl.portions, binpack.Portion{Item: i, N: n})
+		}
+		if pl.node < 0 || v.w.Nodes[pl.node].State == round.StateUpcoming {
+			v.add(i, pl.group, n, pl.fresh)
+		} else {
+			v.a.on[i] += n
+		}
+	}
+}
+
+// stuckOf are those of the pods that a purchase leaves whom no second one would help.
+func (j *judge) stuckOf(x []int, left map[int]int) map[int]int {
+	m := j.sim.Mark()
+	defer j.sim.Rollback(m)
+	stuck := maps.Clone(left)
+	j.coverLeft(slices.Clone(x), stuck, j.groups)
+	return stuck
+}
+
+// assignReserved lets the pods that the model left go on counting on machines that the
+// scheduler has not used yet, and on the new ones, as far as the room there could hold them:
+// without those that are stuck.
+func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]int) {
+	left := make(map[int]int)
+	for c, all := range demands {
+		for _, i := range all {
+			if v.w.Demands[i].Buys {
+				left[c] += v.a.left[i]
+			}
+		}
+		left[c] = max(left[c]-stuck[c], 0)
+	}
+	for fresh, kept := range []map[int][]int{j.keepReserved(left), j.keepOnNew(left, true)} {
+		for c, groups := range kept {
+			for g, n := range groups {
+				for _, i := range demands[c] {
+					if m := min(n, v.a.left[i]); m > 0 && v.w.Demands[i].Buys {
+						v.add(i, g, m, fresh == 1)
+						v.a.left[i] -= m
+						n -= m
+					}
+				}
+			}
+		}
+	}
+}
