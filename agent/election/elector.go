@@ -49,7 +49,8 @@ func (g *Leadership) acquire(ctx context.Context, lock *leaseLock) bool {
 	return false
 }
 
-// hold renews until ctx ends, or until no attempt of a whole RenewDeadline was accepted.
+// hold renews until ctx ends, until another agent holds the Lease, or until no attempt of a
+// whole RenewDeadline was accepted.
 func (g *Leadership) hold(ctx context.Context, lock *leaseLock) {
 	for {
 		pause(ctx, g.cfg.RetryPeriod)
@@ -57,8 +58,9 @@ func (g *Leadership) hold(ctx context.Context, lock *leaseLock) {
 			return
 		}
 		renewed := lock.attempt(ctx)
-		g.follow(lock.holder())
-		if !renewed && !g.mayHold() {
+		holder := lock.holder()
+		g.follow(holder)
+		if !renewed && (holder != "" && holder != g.deps.Identity || !g.mayHold()) {
 			return
 		}
 	}

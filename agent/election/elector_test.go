@@ -166,6 +166,25 @@ func TestGivingBackSparesAnothersLease(t *testing.T) {
 	})
 }
 
+// TestHoldEndsWhenAnotherHolds: a person hands the Lease to another agent. This one stops
+// with its next attempt, not at the end of its right.
+func TestHoldEndsWhenAnotherHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &leaseStore{}
+		g, end := elect("a", store, never)
+		time.Sleep(time.Second)
+		heldBy(store, "b", time.Now())
+		store.mu.Lock()
+		store.lease.ResourceVersion = "1000000" // newer than what a knows
+		store.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		if may(g) {
+			t.Error("it acts although another agent holds the Lease")
+		}
+		end()
+	})
+}
+
 // TestOneLeaderAtATime: of three agents that are cut off, stopped and started as a seed
 // says no two may ever act at once, and somebody leads soon after the last fault.
 func TestOneLeaderAtATime(t *testing.T) {
