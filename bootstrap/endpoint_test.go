@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,8 +19,13 @@ import (
 // API server's certificate has the name; until then what was published stays.
 func TestLoopFollowsTheEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cert := certificate(t)
-		names := func(list ...string) { cert.DNSNames = list }
+		var cert atomic.Pointer[x509.Certificate]
+		cert.Store(certificate(t))
+		names := func(list ...string) {
+			next := *cert.Load()
+			next.DNSNames = list
+			cert.Store(&next)
+		}
 		rename := func(client *fake.Clientset, endpoint string) {
 			m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kubeadm-config"}, Data: map[string]string{"ClusterConfiguration": "controlPlaneEndpoint: " + endpoint + "\n"}}
 			maps := client.CoreV1().ConfigMaps("kube-system")
@@ -31,7 +37,7 @@ func TestLoopFollowsTheEndpoint(t *testing.T) {
 		}
 		var rehearsed []string
 		journal := bubble(t, "https://api.example.com:6443", func(_ *Config, d *Deps) {
-			d.Certificate = func(context.Context) (*x509.Certificate, error) { return cert, nil }
+			d.Certificate = func(context.Context) (*x509.Certificate, error) { return cert.Load(), nil }
 			d.Rehearse = func(_ context.Context, j Join) []Step { rehearsed = append(rehearsed, j.Endpoint); return nil }
 		}, func(client *fake.Clientset, s *Service) {
 			published := func() string {
