@@ -35,8 +35,8 @@ type Config struct {
 	Socket string `default:"/run/autoscaler-agent/agent.sock" desc:"Unix socket on which status and explain ask the running agent; off for none."`
 	// Listen is the address of metrics and health; "off" for none.
 	Listen string `default:"127.0.0.1:8085" desc:"Address of metrics and health; off for none."`
-	// ListenPage serves the page beside the metrics: whoever reaches the address reads the
-	// names of pods and nodes.
+	// ListenPage serves the page beside the metrics. A reader of the page learns the names of
+	// pods and nodes.
 	ListenPage bool   `split_words:"true" default:"false" desc:"Serve the page under /page beside the metrics; who reaches the address reads names of pods and nodes."`
 	LogLevel   string `split_words:"true" default:"info" desc:"Least level of the journal: debug, info, warn or error."`
 	// NodeName is this machine's name in the Lease; empty: its host name.

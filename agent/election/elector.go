@@ -12,9 +12,9 @@ const jitter = 1.2
 
 // campaign gets the Lease, holds it until it is lost or ctx ends, and gives it back. The
 // protocol is that of client-go's package leaderelection, so that both may elect with one
-// Lease: who finds a Lease of another holder waits until it has not changed for its whole
-// duration by this machine's clock; resource versions decide between two that write at
-// once. The package itself is not used, because its locks link every API group.
+// Lease: an agent that finds a Lease of another holder waits until the Lease has not changed
+// for its whole duration by the agent's own clock; resource versions decide between two
+// agents that write at once. The package itself is not used, because its locks link every API group.
 func (g *Leadership) campaign(ctx context.Context, lock *leaseLock) {
 	lock.forget()
 	if !g.acquire(ctx, lock) {

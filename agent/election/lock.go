@@ -47,7 +47,7 @@ func newLeaseLock(g *Leadership, beat func()) *leaseLock {
 	return &leaseLock{g: g, leases: g.deps.Client.CoordinationV1().Leases(g.cfg.Namespace), beat: beat}
 }
 
-// forget starts a campaign: what was known of the Lease may be old.
+// forget starts a campaign: the Lease as it was last read may be old.
 func (l *leaseLock) forget() {
 	l.turn.Lock()
 	defer l.turn.Unlock()

@@ -50,7 +50,7 @@ type Server struct {
 	Flight     io.WriterTo          // the recorded rounds
 	// Reload takes changed settings; its error names what is not in force. nil: there is none.
 	Reload func() ([]string, error)
-	// SettingsFault says why groups.yaml as it is now is not in force; nil: nobody knows.
+	// SettingsFault says why groups.yaml as it is now is not in force; nil: it is not known.
 	SettingsFault func() string
 	// Policy is the one in force, Memory the engine's after the last round, Last the plan of
 	// the last round and its time.

@@ -20,7 +20,7 @@ import (
 // handed in. Not safe for concurrent use.
 type Engine struct {
 	// Entered is told of each phase as it begins, so that a caller with a clock can time it;
-	// nil: nobody asks. An answer from memory has no phases.
+	// nil: no caller asks. An answer from memory has no phases.
 	Entered func(Phase)
 
 	policy decision.Policy

@@ -34,7 +34,7 @@ type StatusPage struct {
 	mayAct  func() (bool, string)
 	pages   chan caStatus // holds the newest page that is not written yet
 
-	// SettingsFault says why groups.yaml as it is now is not in force; nil: nobody knows.
+	// SettingsFault says why groups.yaml as it is now is not in force; nil: it is not known.
 	SettingsFault func() string
 
 	madeAt time.Time // these belong to the scaler's goroutine

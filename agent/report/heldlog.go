@@ -15,7 +15,7 @@ import (
 // trouble fits on one screen.
 const (
 	namedHeld   = 3 // things held for one reason that have a line each; more share one
-	reasonLines = 8 // lines of one kind and rule; what is left shares one
+	reasonLines = 8 // lines of one kind and rule; the rest shares one
 )
 
 // routine are the rules by which nothing is wrong: the pod will be scheduled, the node is in

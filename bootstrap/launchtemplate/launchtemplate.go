@@ -88,7 +88,7 @@ func (s *Sink) publish(ctx context.Context, join bootstrap.Join) error {
 	}
 	defer cancel()
 	if todo.source != 0 {
-		// The same change of the same version is made once, whoever asks for it and how often.
+		// The token makes the same change of the same version once, however often it is asked for.
 		sum := sha256.Sum256(todo.userData)
 		made, err := s.compute.CreateLaunchTemplateVersion(ctx, &ec2.CreateLaunchTemplateVersionInput{
 			LaunchTemplateId: aws.String(s.id), SourceVersion: aws.String(strconv.FormatInt(todo.source, 10)),

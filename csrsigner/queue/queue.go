@@ -136,7 +136,7 @@ func (q *Queue) Len() int {
 }
 
 // Take returns the requester that has been due the longest, of those for which something
-// has happened before all others: what is only tried again gives way to what is new. Every
+// has happened before all others: a retry gives way to a new request. Every
 // few turns it is the one that has been due the longest of all. When nobody is due, next
 // is when the next one will be (zero: none). O(entries).
 func (q *Queue) Take(now time.Time) (key string, next time.Time, ok bool) {

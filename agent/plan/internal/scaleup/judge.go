@@ -41,11 +41,11 @@ type judge struct {
 	infos    []*fit.NodeInfo
 	rooms    [][]int64
 	order    []int         // classes by falling size
-	units    []float64     // by class, what the share of a machine costs that a pod takes; 0: no machine takes one
+	units    []float64     // by class, the price of the share of a machine that a pod takes; 0: no machine takes one
 	upcoming []int         // groups of the machines that are upcoming; they follow the nodes
 	expected []int         // by node, the group where pods may count on it that the scheduler has not bound: it is upcoming, or has just become Ready; -1: they may not
 	reserved map[int][]int // by class and group, pods that count on such machines
-	nodes    int           // of the round, with the upcoming machines; those that are bought follow
+	nodes    int           // of the round, with the upcoming machines; bought machines follow
 	bought   []int         // groups of the machines that a trial has added
 	lost     int           // pods that no purchase has helped yet; -1: none was tried
 	stuck    map[int]int   // the same by class
@@ -84,7 +84,7 @@ func (w *Planner) newJudge(cost []float64) *judge {
 	j := &judge{w: w, cost: cost, lost: -1}
 	j.buildCluster()
 	j.begin = j.sim.Mark()
-	for i := range w.Demands { // who buys nothing has room on nodes at most
+	for i := range w.Demands { // pods for which nothing is bought: they get room on nodes at most
 		if k := &w.Demands[i]; !k.Buys {
 			j.sim.Bind(k.Class, k.Count())
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // fillQueue puts the pods in the order in which kube-scheduler takes them: by priority, then
-// by age. Those that have room on a node that is there go onto it; the others are the queue.
+// by age. Pods that have room on a node that is there go onto it; the others are the queue.
 func (j *judge) fillQueue() {
 	w := j.w
 	left := make([]int, len(w.Snapshot.Classes))
