@@ -168,8 +168,10 @@ func (h *host) reboot() {
 func (h *host) upgrade() {
 	h.run("rm -rf /root/new && dpkg-deb -R /root/agent.deb /root/new && sed -i 's/^Version: .*/Version: 99.0.0/' /root/new/DEBIAN/control && dpkg-deb -Zgzip -z1 -b /root/new /root/new.deb")
 	before := h.launched()
+	const purchases = "journalctl -u autoscaler-agent --no-pager -o cat | grep -c 'scale-up workers' || true"
+	bought := strings.TrimSpace(h.run(purchases))
 	h.deploy("more", 3)
-	h.until("the first purchase", "journalctl -u autoscaler-agent --no-pager -o cat | grep -q more")
+	h.until("the first purchase", "test $("+purchases+") -gt "+bought)
 	pid := h.run("systemctl show -p MainPID --value autoscaler-agent")
 	h.run("dpkg -i --force-confold /root/new.deb")
 	if now := h.run("systemctl show -p MainPID --value autoscaler-agent"); now == pid {
