@@ -133,7 +133,8 @@ func Reason(h decision.Held) string {
 	}
 	type said struct {
 		why    string
-		groups []string
+		groups []decision.Refusal
+		differ bool // in their numbers
 	}
 	var reasons []*said
 	at := map[string]*said{}
@@ -143,7 +144,8 @@ func Reason(h decision.Held) string {
 			at[key] = &said{why: g.Why}
 			reasons = append(reasons, at[key])
 		}
-		at[key].groups = append(at[key].groups, g.Name)
+		at[key].groups = append(at[key].groups, g)
+		at[key].differ = at[key].differ || g.Why != at[key].why
 	}
 	slices.SortStableFunc(reasons, func(a, b *said) int { return cmp.Compare(len(b.groups), len(a.groups)) })
 	var parts []string
@@ -156,9 +158,14 @@ func Reason(h decision.Held) string {
 			parts = append(parts, fmt.Sprintf("%d groups: %d other reasons (autoscaler-agent explain %s %s)", rest, len(reasons)-i, h.Kind, h.Name))
 			break
 		}
-		if len(r.groups) == 1 {
-			parts = append(parts, "group "+r.groups[0]+": "+r.why)
-		} else {
+		switch {
+		case len(r.groups) == 1 || r.differ && len(r.groups) <= namedHeld:
+			for _, g := range r.groups {
+				parts = append(parts, "group "+g.Name+": "+g.Why)
+			}
+		case r.differ:
+			parts = append(parts, fmt.Sprintf("%d groups, such as %s: %s", len(r.groups), r.groups[0].Name, r.why))
+		default:
 			parts = append(parts, fmt.Sprintf("%d groups: %s", len(r.groups), r.why))
 		}
 	}

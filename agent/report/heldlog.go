@@ -23,7 +23,7 @@ const (
 var routine = []string{
 	decision.RuleRoomOnNode, decision.RuleRoomUpcoming, decision.RuleNewPod, decision.RuleDeferred, decision.RuleOneWay, decision.RuleCloudBusy,
 	decision.RuleCooldown, decision.RuleGrowing,
-	decision.RuleUnneededFor, decision.RuleBusy, decision.RuleOptOut, decision.RuleNoRoom, decision.RuleAtMin, decision.RuleInUse, decision.RuleBatch, decision.RuleTotalsMin, decision.RuleSoft,
+	decision.RuleUnneededFor, decision.RuleBusy, decision.RuleNoRoom, decision.RuleAtMin, decision.RuleInUse, decision.RuleBatch, decision.RuleTotalsMin, decision.RuleSoft,
 }
 
 // elsewhere are lines that another part of the agent logs, with the remedy: the inventory
