@@ -118,6 +118,7 @@ func (r *rig) use(other provider.Provider) {
 func (r *rig) read() {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
+	r.inv.Refresh() // a loop that has just read would wait for its next time
 	if err := r.inv.Run(ctx, cancel); err != nil {
 		r.Fatal(err)
 	}
