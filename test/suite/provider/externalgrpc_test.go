@@ -82,8 +82,8 @@ func (w *pluginWorld) inventory() json.RawMessage {
 		return nil
 	}
 	type machine struct {
-		ID        string   `json:"id"`
-		NodeName  string   `json:"nodeName"`
+		ID        string   `json:"instance"`
+		NodeName  string   `json:"node"`
 		Names     []string `json:"names"`
 		Addresses []string `json:"addresses"`
 		Type      string   `json:"type"`

@@ -467,7 +467,7 @@ func TestExternalGRPCInventory(t *testing.T) {
 	w := newPlugin(t, plugin.Options{})
 	alive := w.Alive(providertest.Workers)
 	p := connectPlugin(t, externalgrpc.Config{Address: w.server.Address(), Insecure: true}, externalgrpc.WithSection(func() json.RawMessage {
-		return fmt.Appendf(nil, `{"instances": [{"id": %q, "nodeName": "rack-7", "names": ["rack-7.example"], "addresses": ["192.0.2.77"], "zone": "cellar"}]}`, alive[0])
+		return fmt.Appendf(nil, `{"instances": [{"instance": %q, "node": "rack-7", "names": ["rack-7.example"], "addresses": ["192.0.2.77"], "zone": "cellar"}]}`, alive[0])
 	}))
 	w.server.Inject(plugin.Fault{Method: "NodeGroupNodes", Change: func(a any) {
 		for _, i := range a.(*protos.NodeGroupNodesResponse).Instances {

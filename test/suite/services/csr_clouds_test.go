@@ -302,7 +302,7 @@ func (c *corpus) startPlugIn(t *testing.T, need map[string]int) {
 				in.Created, in.NodeNames, in.Names = time.Now().Add(-time.Minute), []string{v.name}, []string{v.name, v.id + ".example.net"}
 				in.Addresses = []netip.Addr{mustAddr(v.addresses[0]), mustAddr(v.addresses[1])}
 			case onListed:
-				listed = append(listed, map[string]any{"id": v.providerID, "nodeName": v.name, "names": []string{v.id + ".example.net"}, "addresses": v.addresses,
+				listed = append(listed, map[string]any{"instance": v.providerID, "node": v.name, "names": []string{v.id + ".example.net"}, "addresses": v.addresses,
 					"created": time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)})
 			case onMachines:
 				machines = append(machines, map[string]any{"instance": v.providerID, "node": v.name, "names": []string{v.id + ".example.net"}, "addresses": v.addresses})
