@@ -36,19 +36,22 @@ type agentRig struct {
 	binary string
 	agent  *world.Process
 	seen   *secrets
+	called recorder // what the machines' scripts called
 }
 
 // newAgentRig starts the agent at log level debug. It publishes no token.
 func newAgentRig(t *testing.T) *agentRig {
 	t.Helper()
+	called := newRecorder(t)
 	w, err := world.Start(t.Context(), world.Options{
-		Dir: t.TempDir(), Progress: t.Output(), Fast: true, NodeMonitorGrace: 6 * time.Second, NodeLeaseSeconds: 8,
+		Tune: called.tune,
+		Dir:  t.TempDir(), Progress: t.Output(), Fast: true, NodeMonitorGrace: 6 * time.Second, NodeLeaseSeconds: 8,
 		Cloud: aws.Options{Region: "eu-west-1", LaunchDelay: 300 * time.Millisecond, BootDelay: 500 * time.Millisecond, TerminateDelay: 500 * time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &agentRig{rig: rig{t: t, cloud: w.Cloud}, w: w}
+	r := &agentRig{rig: rig{t: t, cloud: w.Cloud}, w: w, called: called}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -207,9 +210,11 @@ func (r *agentRig) scan(t *testing.T, userData []byte) {
 		arguments.WriteString(a + "\n")
 	}
 	r.seen.mu.Unlock()
-	if !bytes.Contains(arguments.Bytes(), []byte("/v1/challenge")) {
-		t.Error("no process of a machine that attests was seen")
+	called := r.called.arguments(t)
+	if n := strings.Count(called, "/v1/challenge"); n < 3 {
+		t.Errorf("%d calls of a machine that attests were recorded, want one for each of 3 machines", n)
 	}
+	arguments.WriteString(called)
 	places["arguments of processes"] = arguments.Bytes()
 	for _, dir := range []string{r.w.StateDir(), r.w.Dir} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
