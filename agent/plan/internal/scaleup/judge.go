@@ -25,17 +25,21 @@ const (
 	// binding all pods once takes.
 	judgeSteps, judgeTimes = 150_000, 12
 	judgeMost              = 1_200_000
-	// judgeDraws is how many draws a purchase has to stand: of ties, and of the order of
-	// pods that were made in the same second.
-	judgeDraws = 2
+	// A draw is one outcome of what nobody knows: of ties, and of the order of pods that were
+	// made in the same second. judgeDraws is how many a purchase has to stand in the search,
+	// and judgeConfirms those that the best purchases have to stand in the end.
+	judgeDraws, judgeConfirms = 2, 6
 )
 
 // judge holds purchases against a model of kube-scheduler.
 type judge struct {
 	w        *Planner
 	sim      *schedsim.Sim
-	queues   [judgeDraws][]podRun
-	pods     int // of a queue
+	waits    []queued
+	queues   [judgeConfirms][]podRun // see queue
+	onNodes  []int                   // by class, pods that wait and have room on a node that is there
+	lacking  []int                   // by class, the others
+	pods     int                     // of a queue
 	cost     []float64
 	groups   []int // those that may be bought, one of each kind
 	infos    []*fit.NodeInfo

@@ -49,7 +49,7 @@ const mixFactor = 1.1
 // waiting is what the queue holds, by class.
 func (j *judge) waiting() map[int]int {
 	left := make(map[int]int)
-	for _, r := range j.queues[0] {
+	for _, r := range j.queue(0) {
 		left[r.class] += r.n
 	}
 	return left
@@ -117,7 +117,7 @@ func (j *judge) likely() []int {
 // place on a node now may have one later: less what the nodes have room for.
 func (j *judge) needs() []int64 {
 	need := make([]int64, j.w.Dimensions.Len())
-	for _, r := range j.queues[0] {
+	for _, r := range j.queue(0) {
 		if j.units[r.class] > 0 {
 			binpack.Sub(need, j.w.Dimensions.Class(r.class), -r.n)
 		}

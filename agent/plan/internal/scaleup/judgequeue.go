@@ -3,13 +3,14 @@ package scaleup
 import (
 	"cmp"
 	"hash/fnv"
+	"math/bits"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// fillQueue puts the pods in the order in which kube-scheduler takes them: by priority, then
-// by age. Pods that have room on a node that is there go onto it; the others are the queue.
+// fillQueue finds the pods that wait. Those that have room on a node that is there go onto
+// it; the others are the queue.
 func (j *judge) fillQueue() {
 	w := j.w
 	left := make([]int, len(w.Snapshot.Classes))
@@ -18,39 +19,48 @@ func (j *judge) fillQueue() {
 			left[k.Class] += k.Count()
 		}
 	}
-	all := make([]queued, 0, len(w.Unbound.Waiting))
+	j.waits = make([]queued, 0, len(w.Unbound.Waiting))
 	for _, x := range w.Unbound.Waiting {
 		if left[x.Class] > 0 {
 			p := &w.Snapshot.Pods[x.Pod]
-			all = append(all, queued{w.Snapshot.Classes[x.Class].Priority, p.Created, p.Key, hashOf(p.Key), int(x.Class)})
+			j.waits = append(j.waits, queued{w.Snapshot.Classes[x.Class].Priority, p.Created, p.Key, hashOf(p.Key), int(x.Class)})
 		}
 	}
-	there := slices.Clone(left)
-	for d := range j.queues {
-		slices.SortFunc(all, func(a, b queued) int {
-			if c := cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.created, b.created)); c != 0 {
-				return c
-			}
-			if d > 0 { // of the same second, in any order
-				return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.key, b.key))
-			}
-			return cmp.Compare(a.key, b.key)
-		})
-		if d == 0 {
-			j.sim.Seed(1) // as the first draw of a trial
-			for _, r := range runsOf(all, nil, left) {
-				there[r.class] -= j.sim.Bind(r.class, r.n)
-			}
-		}
-		bound := slices.Clone(left) // of each class those that come first
-		for c := range bound {
-			bound[c] -= there[c]
-		}
-		j.queues[d] = runsOf(all, bound, there)
+	j.lacking, j.onNodes = slices.Clone(left), make([]int, len(left))
+	j.sort(0)
+	j.sim.Seed(1) // as the first draw of a trial
+	for _, r := range runsOf(j.waits, nil, left) {
+		n := j.sim.Bind(r.class, r.n)
+		j.lacking[r.class] -= n
+		j.onNodes[r.class] += n
 	}
-	for _, r := range j.queues[0] {
+	for _, r := range j.queue(0) {
 		j.pods += r.n
 	}
+}
+
+// sort puts the pods in the order in which kube-scheduler takes them: by priority, then by age.
+// Those of the same second are in any order, another one in each draw.
+func (j *judge) sort(draw int) {
+	slices.SortFunc(j.waits, func(a, b queued) int {
+		if c := cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.created, b.created)); c != 0 {
+			return c
+		}
+		if draw > 0 {
+			x, y := bits.RotateLeft64(a.hash, 8*draw), bits.RotateLeft64(b.hash, 8*draw)
+			return cmp.Or(cmp.Compare(x, y), cmp.Compare(a.key, b.key))
+		}
+		return cmp.Compare(a.key, b.key)
+	})
+}
+
+// queue is the queue of a draw.
+func (j *judge) queue(draw int) []podRun {
+	if j.queues[draw] == nil {
+		j.sort(draw)
+		j.queues[draw] = runsOf(j.waits, j.onNodes, j.lacking)
+	}
+	return j.queues[draw]
 }
 
 // queued is a pod on its place in kube-scheduler's queue.

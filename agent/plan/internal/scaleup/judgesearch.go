@@ -55,6 +55,9 @@ func (w *Planner) judgePacked(best *solution) *solution {
 	defer func() { w.judgeSteps = j.sim.Steps }()
 	j.limit = j.sim.Steps + judgeSteps
 	t, ok := j.repaired(best.grow, &trial{lost: math.MaxInt})
+	if ok {
+		t = j.confirm(t, nil)
+	}
 	if !ok || t.left == 0 && slices.Equal(t.machines, best.grow) {
 		return best
 	}
@@ -93,13 +96,17 @@ func (j *judge) choose() []int {
 			j.limit = most / 2
 		}
 	}
-	slices.SortStableFunc(starts, func(a, b trial) int { return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(a.score, b.score)) })
+	slices.SortStableFunc(starts, func(a, b trial) int { return a.compare(&b) })
 	for k := range min(len(starts), judgeSearches) {
-		j.limit = most * (judgeSearches + k + 2) / (2*judgeSearches + 1)
-		if t := j.search(starts[k]); t.better(&best) {
+		j.limit = most * (judgeSearches + k + 2) / (2*judgeSearches + 2)
+		t := j.search(starts[k])
+		if t.better(&best) {
 			best = t
 		}
+		starts[k] = t
 	}
+	j.limit = most
+	best = j.confirm(best, starts)
 	return best.purchase()
 }
 
@@ -107,6 +114,7 @@ const (
 	judgeAlways   = 3 // how many candidates are tried whatever it takes
 	judgeSearches = 2 // from how many of them the search sets out
 	judgeRepairs  = 3 // how often what is left over is bought at once instead of later
+	judgeRivals   = 2 // how many purchases that were found beside the best stand all draws too
 )
 
 // nothing tells whether nobody is left whom a machine would help.
@@ -122,6 +130,38 @@ func (j *judge) nothing() bool {
 	return true
 }
 
+// confirm lets the best purchases stand more draws, and what these lack is bought where that
+// is cheaper than the risk.
+func (j *judge) confirm(best trial, others []trial) trial {
+	slices.SortStableFunc(others, func(a, b trial) int { return a.compare(&b) })
+	machines := best.machines
+	best = j.drawn(best, judgeConfirms, math.Inf(1))
+	for k := range min(judgeRivals, len(others)) {
+		if j.sim.Steps > j.limit {
+			break
+		}
+		if o := others[k]; !slices.Equal(o.machines, machines) && o.better(&best) {
+			if o = j.drawn(o, judgeConfirms, math.Inf(1)); o.better(&best) {
+				best = o
+			}
+		}
+	}
+	for range judgeRepairs {
+		if best.left == 0 || j.sim.Steps > j.limit {
+			break
+		}
+		t, ok := j.try(best.all, 0, math.Inf(1))
+		if !ok {
+			break
+		}
+		if t = j.drawn(t, judgeConfirms, math.Inf(1)); !t.better(&best) {
+			break
+		}
+		best = t
+	}
+	return best
+}
+
 // repaired is a purchase, or one with what it lacks bought at once; false: it is dearer than
 // another.
 func (j *judge) repaired(x []int, than *trial) (best trial, ok bool) {
@@ -130,7 +170,7 @@ func (j *judge) repaired(x []int, than *trial) (best trial, ok bool) {
 			break
 		}
 		below := than.score
-		if than.lost > j.lost { // whatever it costs
+		if than.lost > j.lost || than.open > 0 { // whatever it costs
 			below = math.Inf(1)
 		}
 		if j.price(x) >= below {

@@ -1,7 +1,9 @@
 package scaleup
 
 import (
+	"cmp"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -9,8 +11,9 @@ import (
 type trial struct {
 	machines []int   // by group
 	all      []int   // with those of the second purchase, for what the scheduler leaves
+	draws    int     // how many it has stood
 	left     int     // pods that the second purchase is for
-	open     int     // of these, pods that the machines have no room for by size, or that depend on others: no packing can claim them
+	open     int     // of these, in the first draw, pods that the machines have no room for by size: no packing can claim them
 	lost     int     // pods that are left in the end
 	score    float64 // the price of both, and what a second purchase costs beside its price
 }
@@ -28,12 +31,26 @@ func (t *trial) purchase() []int {
 // and for each pod that has to wait for it, by the share of the pods that it is.
 const (
 	againCosts   = 0.05
-	waitingCosts = 4.0
+	waitingCosts = 3.0
 )
 
 // better tells whether a trial helps more pods than another, or as many for less.
-func (t *trial) better(o *trial) bool {
-	return t.lost < o.lost || t.lost == o.lost && t.score < o.score-1e-9
+func (t *trial) better(o *trial) bool { return t.compare(o) < 0 }
+
+// compare puts the trial first that leaves fewer pods in the end. Of two that leave as many, one
+// whose machines no packing can claim for all its pods is last: the next round would buy
+// for them before the machines have joined. Then the price counts.
+func (t *trial) compare(o *trial) int {
+	if c := cmp.Compare(t.lost, o.lost); c != 0 {
+		return c
+	}
+	if (t.open > 0) != (o.open > 0) {
+		return cmp.Compare(t.open, o.open)
+	}
+	if math.Abs(t.score-o.score) < 1e-9 {
+		return 0
+	}
+	return cmp.Compare(t.score, o.score)
 }
 
 // run makes the cluster of a purchase and binds all pods. It returns the pods by class that
@@ -48,7 +65,7 @@ func (j *judge) run(x []int, draw int, most float64) (left map[int]int, ok bool)
 		}
 	}
 	worth := 0.0
-	for _, r := range j.queues[draw] {
+	for _, r := range j.queue(draw) {
 		if n := r.n - j.sim.Bind(r.class, r.n); n > 0 {
 			if left == nil {
 				left = make(map[int]int)
@@ -82,32 +99,36 @@ func (j *judge) assess(x []int, than *trial) (trial, bool) {
 	if !ok || !t.better(than) {
 		return t, false
 	}
-	t, ok = j.judgeDrawn(x, than.score)
-	return t, ok && t.better(than)
+	t = j.drawn(t, judgeDraws, than.score)
+	return t, t.better(than)
 }
 
-// judgeDrawn tries a purchase in every draw; false: the first costs as much as below, or
-// more, even without what a second purchase costs beside its price.
-func (j *judge) judgeDrawn(x []int, below float64) (out trial, ok bool) {
-	for draw := range judgeDraws {
-		t, ok := j.try(x, draw, below)
-		if !ok && draw == 0 {
-			return t, false
-		}
-		if !ok {
-			out.score = max(out.score, below)
-			return out, true
-		}
-		if draw == 0 {
-			out = t
-			continue
-		}
-		if t.left > out.left {
-			out.all = t.all
-		}
-		out.left, out.open, out.lost, out.score = max(out.left, t.left), max(out.open, t.open), max(out.lost, t.lost), (out.score+t.score)/2
+// judgeDrawn tries a purchase in the draws of a search; false: the first costs as much as
+// below, or more, even without what a second purchase costs beside its price.
+func (j *judge) judgeDrawn(x []int, below float64) (trial, bool) {
+	t, ok := j.try(x, 0, below)
+	if !ok {
+		return t, false
 	}
-	return out, true
+	return j.drawn(t, judgeDraws, below), true
+}
+
+// drawn lets a trial stand more draws, until it has stood so many, or costs as much as below,
+// or the steps are used up.
+func (j *judge) drawn(t trial, draws int, below float64) trial {
+	for ; t.draws < min(draws, judgeDraws) || t.draws < draws && j.sim.Steps < j.limit; t.draws++ {
+		o, ok := j.try(t.machines, t.draws, below)
+		if !ok {
+			t.score = max(t.score, below)
+			return t
+		}
+		if o.left > t.left {
+			t.all = o.all
+		}
+		t.score = (t.score*float64(t.draws) + o.score) / float64(t.draws+1)
+		t.left, t.lost = max(t.left, o.left), max(t.lost, o.lost)
+	}
+	return t
 }
 
 // try makes the cluster of a purchase, lets kube-scheduler bind, and covers what it leaves;
@@ -116,7 +137,7 @@ func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
 	m := j.sim.Mark()
 	defer j.sim.Rollback(m)
 	first := j.price(x)
-	t = trial{machines: x, all: x, score: first}
+	t = trial{machines: x, all: x, score: first, draws: 1}
 	left, ok := j.run(x, draw, below-first)
 	if !ok {
 		return t, false
