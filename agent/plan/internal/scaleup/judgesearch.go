@@ -19,9 +19,8 @@ func (w *Planner) judged() *solution {
 	}
 	j := w.newJudge(cost)
 	defer j.sim.Rollback(j.begin)
-	x := j.choose()
-	w.judgeSteps = j.sim.Steps
-	return w.unlessReserved(j.solution(x))
+	defer func() { w.judgeSteps = j.sim.Steps }()
+	return w.unlessReserved(j.solution(j.choose()))
 }
 
 // unlessReserved returns an answer that buys nothing, where the reservations of earlier rounds
@@ -265,12 +264,13 @@ func (j *judge) sold(x []int) []int {
 
 // solution is the answer with a purchase, everybody where the model has put them.
 func (j *judge) solution(x []int) *solution {
-	w := j.w
+	w, reasons := j.w, j.reasons(x)
 	m := j.sim.Mark()
 	defer j.sim.Rollback(m)
 	left, _ := j.run(x, 0, math.Inf(1))
 	stuck := j.stuckOf(x, left)
 	v := w.newSolver(false)
+	v.a.reasons = reasons
 	copy(v.a.grow, x)
 	at := make(map[int]int) // places by node
 	for p := range v.a.bins {

@@ -224,6 +224,9 @@ func (w *Planner) buy(a *solution) {
 		if a != nil && a.grow[i] > 0 && len(g.Pods)+g.Expected > 0 {
 			act.Rule = decision.RuleGrow
 			why = append(why, fmt.Sprintf("no room for %s of %d classes", round.Pods(len(g.Pods)+g.Expected), g.Classes))
+			if a.reasons != nil && a.reasons[i] != "" {
+				why = append(why, a.reasons[i])
+			}
 		} else if g.Headroom == 0 {
 			act.Rule = decision.RuleMin
 		}

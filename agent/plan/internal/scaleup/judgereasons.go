@@ -1,0 +1,59 @@
+package scaleup
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// reasons tells by group what kube-scheduler has to do with a purchase: machines that size
+// alone would not ask for, and pods that it is expected to leave at first. It costs as many
+// trials as groups are bought of, within the steps of the round.
+func (j *judge) reasons(x []int) []string {
+	out := make([]string, len(x))
+	first := slices.IndexFunc(x, func(n int) bool { return n > 0 })
+	if first < 0 || j.sim.Steps > judgeMost {
+		return out
+	}
+	if n, bySize := j.leaves(x); n > 0 && bySize {
+		out[first] = fmt.Sprintf("kube-scheduler may leave %s at first: they have room by size, and machines of their own are bought if it does", round.Pods(n))
+	}
+	for g, n := range x {
+		if n == 0 || j.sim.Steps > judgeMost {
+			continue
+		}
+		less := slices.Clone(x)
+		less[g]--
+		if n, bySize := j.leaves(less); n > 0 && bySize && out[g] == "" {
+			out[g] = fmt.Sprintf("by size alone one machine less would do: kube-scheduler would leave %s", round.Pods(n))
+		}
+	}
+	return out
+}
+
+// leaves is how many of the pods that a machine would help kube-scheduler leaves after a
+// purchase, and whether the new machines have room for all of them by size.
+func (j *judge) leaves(x []int) (n int, bySize bool) {
+	m := j.sim.Mark()
+	defer j.sim.Rollback(m)
+	left, _ := j.run(x, 0, math.Inf(1))
+	for c, k := range left {
+		if j.units[c] == 0 || k <= j.stuck[c] {
+			delete(left, c)
+			continue
+		}
+		if j.constrained(c) {
+			return 0, false
+		}
+		n += k
+	}
+	j.keepOnNew(left, false)
+	for _, k := range left {
+		if k > 0 {
+			return n, false
+		}
+	}
+	return n, true
+}
