@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -127,8 +128,28 @@ func (p *part) pause(paused bool) error {
 	if err := c.cmd.Process.Signal(sig); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, p.name, err)
 	}
+	for paused && c.running() && !stopped(c.pid) { // a busy machine takes its time
+		time.Sleep(time.Millisecond)
+	}
 	p.paused = paused
 	return nil
+}
+
+// stopped tells whether SIGSTOP has reached every thread of a process: until a thread runs the
+// next time it may still answer.
+func stopped(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(threads) == 0 {
+		return false
+	}
+	for _, file := range threads {
+		text, err := os.ReadFile(file)
+		state := text[bytes.LastIndexByte(text, ')')+1:] // proc_pid_stat(5): the name ends with the last bracket
+		if err == nil && !bytes.HasPrefix(state, []byte(" T")) {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *part) pid() int {
