@@ -62,7 +62,7 @@ func (s *Service) report(key string, req rules.Request, f rules.Facts, v rules.V
 	case crowd:
 		entry.Debug(w.journal + " is held")
 	case v.Rule == rules.RuleIssued || v.Rule == rules.RuleRival || v.Rule == rules.RuleStale && rules.OwnNode(f):
-		entry.Warn(w.journal + " is held for an operator's word")
+		entry.Warn(w.journal + " is held until an operator decides")
 		s.event(req, f, corev1.EventTypeWarning, w.event+"Held", text)
 	case overdue:
 		entry.Warn(w.journal + " is held for long")

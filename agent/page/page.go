@@ -62,7 +62,7 @@ type Refusal struct{ Name, Rule, Why string }
 type Leaving struct {
 	Node, Group string
 	Since       time.Time
-	Pods        int // that are still to go, those of DaemonSets not counted
+	Pods        int // pods still to be moved, without DaemonSet pods
 	Why         string
 }
 

@@ -132,7 +132,7 @@ func (o PolicyOptions) literal(of string) error {
 	var errs []error
 	check := func(what, value, remedy string) {
 		if strings.ContainsAny(value, "*?$") || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-			errs = append(errs, fmt.Errorf("%s: %s %q: a policy takes *, ? and $ for more than themselves, and blanks are in no name: %s", of, what, value, remedy))
+			errs = append(errs, fmt.Errorf("%s: %s %q: *, ? and $ have a meaning of their own in a policy, and a name has no blanks: %s", of, what, value, remedy))
 		}
 	}
 	check("cluster", o.ClusterName, "write the cluster's own name")
