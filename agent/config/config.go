@@ -14,6 +14,8 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
@@ -84,13 +86,20 @@ func Load() (Config, error) {
 	return c, errors.Join(err, unknown(os.Environ()), c.Validate())
 }
 
-// unclosed finds values that run over the end of their line.
+// unclosed finds values that run over the end of their line, and values with other characters
+// that no setting has.
 func unclosed(environ []string) error {
 	var errs []error
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
-		if strings.HasPrefix(name, Prefix+"_") && strings.ContainsAny(value, "\r\n") {
+		switch {
+		case !strings.HasPrefix(name, Prefix+"_"):
+		case strings.ContainsAny(value, "\r\n"):
 			errs = append(errs, fmt.Errorf("%s holds a line break: close the quote that opens its value in the environment file", name))
+		case strings.ContainsFunc(value, unicode.IsControl):
+			errs = append(errs, fmt.Errorf("%s holds a control character: write printable characters only", name))
+		case !utf8.ValidString(value):
+			errs = append(errs, fmt.Errorf("%s is not UTF-8: write it in UTF-8", name))
 		}
 	}
 	return errors.Join(errs...)

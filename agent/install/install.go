@@ -34,7 +34,7 @@ type Options struct {
 // ready refuses a machine that the agent cannot be installed on.
 func (h Host) ready() error {
 	if !h.exists("/run/systemd/system") {
-		return errors.New("systemd does not run here: install on the control-plane machine itself")
+		return errors.New("systemd does not run here: run this command on the control-plane machine itself")
 	}
 	return nil
 }

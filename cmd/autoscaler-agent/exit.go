@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -69,14 +70,22 @@ func printError(errout io.Writer, err error) int {
 	}
 	findings := config.Flatten(f.err)
 	if len(findings) == 1 {
-		fmt.Fprintf(errout, "%s%v\n", head, findings[0])
+		fmt.Fprintf(errout, "%s%s\n", head, oneLine(findings[0]))
 		return exitFailed
 	}
 	fmt.Fprintln(errout, head[:len(head)-1])
 	for _, finding := range findings {
-		fmt.Fprintf(errout, "  %v\n", finding)
+		fmt.Fprintf(errout, "  %s\n", oneLine(finding))
 	}
 	return exitFailed
+}
+
+// oneLine is an error's text without line breaks: some libraries write paragraphs.
+func oneLine(err error) string {
+	if text := err.Error(); strings.ContainsAny(text, "\r\n") {
+		return strings.Join(strings.Fields(text), " ")
+	}
+	return err.Error()
 }
 
 // flagError puts what pflag says of a flag into one sentence with its remedy.

@@ -117,11 +117,7 @@ func (r *restoring) show(c *cobra.Command, list []nodecleaner.Kept, fault error)
 	if done, err := printData(out, *r.output, list); done {
 		return ends(code, err)
 	}
-	var rows [][]string
-	for _, k := range list {
-		rows = append(rows, []string{k.Name, k.DeletedAt.UTC().Format(time.RFC3339), k.UID, k.Why})
-	}
-	text.Table(out, []string{"NAME", "DELETED", "UID", "WHY"}, rows)
+	text.DeletedNodes(out, list)
 	return ends(code, nil)
 }
 

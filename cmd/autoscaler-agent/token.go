@@ -9,6 +9,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/oneshot"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/view"
 )
 
 func tokenCommand() *cobra.Command {
@@ -52,18 +53,7 @@ is signed with. The agent may not read the tokens of others: their lines say so.
 		if done, err := printData(c.OutOrStdout(), *output, list); done || err != nil {
 			return err
 		}
-		var rows [][]string
-		for _, t := range list {
-			machine, ends := t.Instance, "-"
-			if machine == "" {
-				machine = t.Machine
-			}
-			if !t.Expires.IsZero() {
-				ends = t.Expires.UTC().Format(time.RFC3339)
-			}
-			rows = append(rows, []string{t.ID, t.For, ends, machine, t.Problem})
-		}
-		text.Table(c.OutOrStdout(), []string{"ID", "FOR", "EXPIRES", "MACHINE", "PROBLEM"}, rows)
+		text.Tokens(c.OutOrStdout(), list)
 		return nil
 	}
 	return c
@@ -94,7 +84,7 @@ in the machines that the cloud knows, once for each.`,
 		if err != nil {
 			return failed("token create", err)
 		}
-		if done, err := printData(c.OutOrStdout(), *output, createdToken{tokenID(token), token, expires.UTC(), *instance}); done || err != nil {
+		if done, err := printData(c.OutOrStdout(), *output, view.CreatedToken{ID: tokenID(token), Token: token, Expires: expires.UTC(), Instance: *instance}); done || err != nil {
 			return err
 		}
 		fmt.Fprintln(c.OutOrStdout(), token)
@@ -102,14 +92,6 @@ in the machines that the cloud knows, once for each.`,
 		return nil
 	}
 	return c
-}
-
-// createdToken is what token create prints for programs.
-type createdToken struct {
-	ID       string    `json:"id"`
-	Token    string    `json:"token"`
-	Expires  time.Time `json:"expires"`
-	Instance string    `json:"instance,omitempty"`
 }
 
 // tokenID is the part of a token that is not secret.
@@ -142,7 +124,7 @@ cannot join any more. Where a standing token is kept, the agent makes another on
 		if err := oneshot.RevokeJoinToken(c.Context(), cfg, args[0]); err != nil {
 			return failed("token revoke", err)
 		}
-		revoked := revokedToken{ID: tokenID(args[0]), Revoked: true}
+		revoked := view.RevokedToken{ID: tokenID(args[0]), Revoked: true}
 		if done, err := printData(c.OutOrStdout(), *output, revoked); done || err != nil {
 			return err
 		}
@@ -150,10 +132,4 @@ cannot join any more. Where a standing token is kept, the agent makes another on
 		return nil
 	}
 	return c
-}
-
-// revokedToken is what token revoke prints for programs.
-type revokedToken struct {
-	ID      string `json:"id"`
-	Revoked bool   `json:"revoked"`
 }

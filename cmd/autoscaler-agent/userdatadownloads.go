@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/view"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
@@ -43,11 +44,7 @@ The table is what sha256sum -c reads; json and yaml have the publisher's address
 		if err != nil {
 			return failed("userdata downloads", err)
 		}
-		views := make([]downloadView, len(list))
-		for i, d := range list {
-			views[i] = downloadView(d)
-		}
-		if done, err := printData(c.OutOrStdout(), *output, views); done || err != nil {
+		if done, err := printData(c.OutOrStdout(), *output, view.Downloads(list)); done || err != nil {
 			return err
 		}
 		for _, d := range list {
@@ -56,12 +53,4 @@ The table is what sha256sum -c reads; json and yaml have the publisher's address
 		return nil
 	}
 	return c
-}
-
-// downloadView is what userdata downloads prints for programs.
-type downloadView struct {
-	Name   string `json:"name"`
-	URL    string `json:"url"`
-	SHA256 string `json:"sha256"`
-	Path   string `json:"path"`
 }

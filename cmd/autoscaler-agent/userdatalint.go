@@ -2,12 +2,14 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/view"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata/lint"
 )
@@ -31,9 +33,9 @@ machine would not join or a secret would be given away.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&o.Cloud, "cloud", "", "`cloud` whose limit of bytes counts")
-	c.Flags().StringVar(&o.System, "os", "", "operating `system` of the image")
-	c.Flags().StringVar(&o.Version, "kubernetes-version", "", "`version` of Kubernetes, for example v1.36.3 (default the one that the user data names)")
+	c.Flags().Var(flagvalue.OneOf(&o.Cloud, "cloud", userdata.Clouds()...), "cloud", "`cloud` whose limit of bytes counts")
+	c.Flags().Var(flagvalue.OneOf(&o.System, "system", userdata.Systems()...), "os", "operating `system` of the image")
+	c.Flags().Var((*flagvalue.Version)(&o.Version), "kubernetes-version", "`version` of Kubernetes, for example v1.36.3 (default the one that the user data names)")
 	output := outputFlag(c)
 	complete(c, "cloud", fixed(userdata.Clouds()...))
 	complete(c, "os", fixed(userdata.Systems()...))
@@ -42,7 +44,7 @@ machine would not join or a secret would be given away.`,
 		if err != nil {
 			return failed("userdata lint", err)
 		}
-		v := lintView{File: args[0], Bytes: len(data), Findings: lint.Check(data, o)}
+		v := view.Lint{File: args[0], Bytes: len(data), Findings: lint.Check(data, o)}
 		if v.Findings == nil {
 			v.Findings = []lint.Finding{}
 		}
@@ -56,7 +58,7 @@ machine would not join or a secret would be given away.`,
 			return err
 		}
 		if !done {
-			v.print(c.OutOrStdout())
+			text.Lint(c.OutOrStdout(), v)
 		}
 		if v.Faults > 0 {
 			return failed("userdata lint", errors.New("the user data has faults"))
@@ -66,33 +68,12 @@ machine would not join or a secret would be given away.`,
 	return c
 }
 
-// lintView is what userdata lint prints for programs.
-type lintView struct {
-	File     string         `json:"file"`
-	Bytes    int            `json:"bytes"`
-	Faults   int            `json:"faults"`
-	Findings []lint.Finding `json:"findings"`
-}
-
-// print writes the findings as compilers do, so that editors find the lines.
-func (v lintView) print(out io.Writer) {
-	for _, f := range v.Findings {
-		kind := "warning"
-		if f.Fails {
-			kind = "fault"
-		}
-		place := v.File
-		if f.Line > 0 {
-			place = fmt.Sprintf("%s:%d", place, f.Line)
-		}
-		fmt.Fprintf(out, "%s: %s %s: %s\n", place, f.Rule, kind, f.Text)
-	}
-	fmt.Fprintf(out, "%s: %d bytes, %d faults, %d warnings\n", v.File, v.Bytes, v.Faults, len(v.Findings)-v.Faults)
-}
+// mostText is more than any text of user data has.
+const mostText = 16 << 20
 
 func readFileOrInput(c *cobra.Command, file string) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(c.InOrStdin())
 	}
-	return os.ReadFile(file)
+	return textfile.Read(file, mostText)
 }
