@@ -52,6 +52,9 @@ func (s *Service) report(key string, req rules.Request, f rules.Facts, v rules.V
 	text := fmt.Sprintf("%s (%s): %s", req.Name, v.Rule, v.Why)
 	// Who floods with names that nobody has must not flood the journal and the Events.
 	crowd := isJoin(key) && instance == "" && s.Alarm() != ""
+	if !crowd {
+		s.remember(req, v)
+	}
 	switch {
 	case v.Do == rules.Approve:
 		entry.Info(w.journal + " approved")
