@@ -38,9 +38,9 @@ type Config struct {
 	// FreezeFor is the time without deletions after an interruption of our own view (B3) and
 	// after the last of several failed reads of the cloud (B6).
 	FreezeFor time.Duration `envconfig:"FREEZE_FOR" default:"5m" desc:"Time without deletions after an outage of the API server or of the cloud."`
-	// UnledgeredEvery is the least time between deletions of Nodes that nobody sent
-	// away (B5).
-	UnledgeredEvery time.Duration `envconfig:"UNLEDGERED_EVERY" default:"10s" desc:"Least time between deletions of Nodes that the agent did not end."`
+	// UnledgeredEvery is the least time between deletions of Nodes that no
+	// scale-down removed (B5).
+	UnledgeredEvery time.Duration `envconfig:"UNLEDGERED_EVERY" default:"10s" desc:"Least time between deletions of Nodes that no scale-down removed."`
 	// BreakErrors failed reads of the cloud within BreakWithin stop deletions for FreezeFor
 	// (B6); 0: never.
 	BreakErrors int           `envconfig:"BREAK_ERRORS" default:"5" desc:"So many failed reads of the cloud stop deletions; 0: never."`

@@ -102,7 +102,7 @@ func validSettings(list []Setting) error {
 			continue
 		}
 		if strings.HasPrefix(s.Name, config.Prefix) || !strings.Contains(s.Name, "_") || s.Name != strings.ToUpper(s.Name) {
-			errs = append(errs, fmt.Errorf("--set %s: it is not a variable of this agent (autoscaler-agent check --print-env lists those that are)", s.Name))
+			errs = append(errs, fmt.Errorf("--set %s: it is not a variable of this agent (autoscaler-agent check --print-env lists the variables)", s.Name))
 		}
 	}
 	return errors.Join(errs...)

@@ -99,8 +99,13 @@ func flagError(c *cobra.Command, err error) error {
 	}
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		var cause error = wrong.Unwrap()
-		if number, ok := errors.AsType[*strconv.NumError](cause); ok {
-			cause = fmt.Errorf("%w: write a whole number, or true or false for a switch", number.Err)
+		switch wrong.GetFlag().Value.Type() { // what Go says of these helps nobody
+		case "bool":
+			cause = errors.New("write true or false")
+		case "duration":
+			cause = errors.New("write a time with its unit, for example 90m or 4h")
+		case "int", "int32", "int64", "uint":
+			cause = errors.New("write a whole number")
 		}
 		return usagef(c, "%s is %q: %v", dashed(wrong.GetFlag().Name), wrong.GetValue(), cause)
 	}
