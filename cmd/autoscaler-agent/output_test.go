@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -78,6 +79,24 @@ func TestUserdataOutput(t *testing.T) {
 					t.Errorf("%q as %s has no %s: %v", c.args, format, key, v)
 				}
 			}
+		}
+	}
+}
+
+// full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestFullDisk: a result that could not be written is one line and an exit code.
+func TestFullDisk(t *testing.T) {
+	plain(t)
+	for _, line := range []string{"iam-policy leader --cluster a", "openstack-rules", "check --print-env", "check --print-schema", "version", "version -o json",
+		"userdata downloads --kubernetes-version v1.36.3", "completion bash", "help", "leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3"} {
+		var errout bytes.Buffer
+		code := execute(t.Context(), strings.Fields(line), full{}, &errout)
+		if code != exitFailed || strings.Count(errout.String(), "\n") != 1 || !strings.Contains(errout.String(), "no space left on device") {
+			t.Errorf("%s: code %d, %q", line, code, errout.String())
 		}
 	}
 }
