@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -124,6 +125,16 @@ func (c Config) KubeconfigPath(typed bool) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("no kubeconfig: set %s_KUBECONFIG to the path of one (looked for KUBECONFIG and %s)", Prefix, strings.Join(candidates, ", "))
+}
+
+// CheckStateDir refuses a state directory that is something else. One that is missing, or not
+// writable now, is no wrong configuration: systemd makes it, and the agent says what it cannot keep.
+func (c Config) CheckStateDir() error {
+	st, err := os.Stat(c.StateDir)
+	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) || err == nil && !st.IsDir() {
+		return fmt.Errorf("%s_STATE_DIR is %q: that is no directory: set it to one, for example /var/lib/autoscaler-agent", Prefix, c.StateDir)
+	}
+	return nil
 }
 
 // Identity is the name of the Node that the agent runs on.

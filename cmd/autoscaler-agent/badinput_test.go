@@ -150,6 +150,7 @@ var badCommands = []struct {
 	{"run --env-file DIR/good.env", exitFailed, "/does/not/exist"}, {"run --env-file DIR/groups.env", exitConfig, "DIR/groups.yaml"}, {"run --env-file DIR/groupsdir.env", exitConfig, "is a directory"},
 	{"install --set AUTOSCALER_LISTEN", exitUsage, "NAME=VALUE"}, {"install --set PATH=x", exitFailed, ""}, {"install --kubeconfig /does/not/exist", exitFailed, ""}, {"install --force", exitUsage, "there is no flag"}, {"uninstall everything", exitUsage, "one argument too many"},
 	{"run --env-file DIR/pipe", exitConfig, "a named pipe"}, {"run --env-file DIR/loop", exitConfig, "too many levels"}, {"run --env-file /dev/zero", exitConfig, "is it the right file?"}, {"run --env-file DIR/pipegroups.env", exitConfig, "a named pipe"},
+	{"run --env-file DIR/filestate.env", exitConfig, "that is no directory"}, {"run --env-file DIR/loopstate.env", exitConfig, "that is no directory"}, {"run --env-file DIR/belowstate.env", exitConfig, "that is no directory"},
 	{"run --env-file DIR/pipekube.env", exitFailed, "a named pipe"}, {"plan --env-file DIR/garbagekube.env", exitFailed, "AUTOSCALER_KUBECONFIG"}, {"token list --env-file DIR/awaykube.env", exitFailed, "does not answer"}, {"plan --env-file DIR/awaykube.env", exitFailed, "does not answer"}, {"plan --env-file DIR/execkube.env", exitFailed, "not-there not found"},
 	{"replay DIR/pipe", exitFailed, "a named pipe"}, {"replay DIR/empty", exitFailed, "the file is empty"}, {"replay /dev/zero", exitFailed, "is no recording"}, {"userdata lint DIR/pipe", exitFailed, "a named pipe"}, {"userdata lint /dev/zero", exitFailed, "is it the right file?"}, {"userdata lint --cloud azure DIR/worker.env", exitUsage, "--cloud is \"azure\""},
 	{"userdata lint --os windows DIR/worker.env", exitUsage, "--os is \"windows\""}, {"userdata lint --kubernetes-version latest DIR/worker.env", exitUsage, "v1.36.3"}, {"userdata render --join-file DIR/pipe", exitFailed, "a named pipe"}, {"userdata downloads --kubernetes-version v1.999.0", exitFailed, "newer"}, {"userdata downloads --kubernetes-version v1.36.3 --versions DIR", exitFailed, "is a directory"},
@@ -251,6 +252,9 @@ func badCommand(t *testing.T, line string, code int, want string) {
 	const kube = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: u, user: %s}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n"
 	files["away"], files["exec"] = fmt.Sprintf(kube, "{}"), fmt.Sprintf(kube, "{exec: {apiVersion: client.authentication.k8s.io/v1, command: not-there, interactiveMode: Never}}")
 	files["empty"], files["pipegroups.env"] = "", base+dir+"\nAUTOSCALER_GROUPS_FILE="+dir+"/pipe\n"
+	for name, path := range map[string]string{"file": "/garbage", "loop": "/loop", "below": "/garbage/state"} {
+		files[name+"state.env"] = base + dir + path + "\n"
+	}
 	for _, name := range []string{"pipe", "garbage", "away", "exec"} {
 		files[name+"kube.env"] = strings.Replace(base, "/does/not/exist", dir+"/"+name, 1) + dir + "\n"
 	}
