@@ -97,7 +97,7 @@ func unclosed(environ []string) error {
 		case !strings.HasPrefix(name, Prefix+"_"):
 		case strings.ContainsAny(value, "\r\n"):
 			errs = append(errs, fmt.Errorf("%s holds a line break: close the quote that opens its value in the environment file", name))
-		case strings.ContainsFunc(value, unicode.IsControl):
+		case strings.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }):
 			errs = append(errs, fmt.Errorf("%s holds a control character: write printable characters only", name))
 		case !utf8.ValidString(value):
 			errs = append(errs, fmt.Errorf("%s is not UTF-8: write it in UTF-8", name))
