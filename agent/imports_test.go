@@ -47,11 +47,12 @@ var floors = map[string]floor{
 	"agent/heartbeat":                       {banned: []string{"k8s.io/", "net"}},
 	"agent/flight":                          {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
 	"agent/atomicfile":                      {banned: []string{"k8s.io/", "net"}},
+	"agent/textfile":                        {banned: []string{"k8s.io/", "net"}},
 	"agent/servingcert":                     {banned: []string{"k8s.io/client-go/kubernetes"}},
 	"agent/version":                         {banned: []string{"k8s.io/", "net", "os"}},
 	"agent/quantity":                        {banned: []string{"k8s.io/api/", "k8s.io/client-go", "net"}},
 	"agent/resourcelist":                    {house: []string{"agent/cluster"}, banned: []string{"k8s.io/client-go", "net"}},
-	"agent/groups":                          {house: []string{"agent/cluster", "agent/provider", "agent/quantity"}, banned: []string{"k8s.io/client-go", "net"}},
+	"agent/groups":                          {house: []string{"agent/cluster", "agent/provider", "agent/quantity", "agent/textfile"}, banned: []string{"k8s.io/client-go", "net"}},
 	"agent/provider":                        {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
 	"agent/provider/wrap":                   {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/", "net"}},
 	"agent/provider/all":                    {house: []string{"agent/cluster", "agent/provider", "agent/provider/*", "agent/provider/nova/section"}, banned: []string{"k8s.io/"}},
@@ -86,8 +87,8 @@ var floors = map[string]floor{
 	"agent/report":                          {house: []string{"agent/kube", "agent/cluster", "agent/decision", "agent/plan", "agent/provider", "agent/act", "agent/apierror", "agent/version"}},
 	"agent/history":                         {clockless: true, house: []string{"agent/cluster", "agent/decision"}, banned: []string{"k8s.io/", "net", "os", "context"}},
 	"agent/page":                            {pure: true, house: []string{"agent/history"}},
-	"agent/config":                          {house: []string{"agent/cluster", "agent/decision", "agent/election", "agent/groups", "agent/observe", "agent/plan", "agent/provider/all", "agent/quantity", "bootstrap", "csrsigner", "csrsigner/rules", "nodecleaner", "bootstrap/attest"}},
-	"agent/clients":                         {house: []string{"agent/kube", "agent/apierror", "agent/cluster", "agent/config", "agent/election", "agent/groups", "agent/provider", "agent/provider/all", "agent/provider/asg", "agent/provider/nova", "agent/version", "bootstrap", "csrsigner", "csrsigner/rules"}},
+	"agent/config":                          {house: []string{"agent/cluster", "agent/decision", "agent/election", "agent/groups", "agent/observe", "agent/plan", "agent/provider/all", "agent/quantity", "agent/textfile", "bootstrap", "csrsigner", "csrsigner/rules", "nodecleaner", "bootstrap/attest"}},
+	"agent/clients":                         {house: []string{"agent/kube", "agent/apierror", "agent/cluster", "agent/config", "agent/election", "agent/groups", "agent/provider", "agent/provider/all", "agent/provider/asg", "agent/provider/nova", "agent/textfile", "agent/version", "bootstrap", "csrsigner", "csrsigner/rules"}},
 	"agent/statefile":                       {house: []string{"agent/atomicfile", "agent/cluster", "agent/config", "agent/decision", "agent/observe/template"}, banned: []string{"k8s.io/", "net"}},
 	"agent/doctor":                          {house: []string{"agent/kube", "agent/act", "agent/apierror", "agent/clients", "agent/cluster", "agent/config", "agent/election", "agent/observe/priorities", "agent/plan", "agent/provider", "agent/provider/all", "bootstrap", "bootstrap/secret", "csrsigner", "nodecleaner", "agent/servingcert"}},
 	"agent/install":                         {house: []string{"agent/kube", "agent/apierror", "agent/atomicfile", "agent/clients", "agent/config", "agent/provider/asg", "bootstrap", "bootstrap/secret", "units"}},
@@ -109,7 +110,7 @@ var floors = map[string]floor{
 	"bootstrap/secret":                      {house: []string{"agent/kube", "bootstrap"}},
 	"bootstrap":                             {house: []string{"agent/kube", "agent/cluster", "agent/heartbeat", "agent/atomicfile", "agent/servingcert", "bootstrap/*", "agent/lazyregexp"}},
 	"agent":                                 {house: []string{"*"}},
-	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "cmd/autoscaler-agent/agentsocket", "cmd/autoscaler-agent/joinfile", "cmd/autoscaler-agent/text", "agent/history", "agent/localapi", "agent/oneshot", "agent/replay", "agent/report", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata", "userdata/*", "agent/provider/magnum", "agent/provider/nova", "agent/provider/openstack", "cmd/autoscaler-agent/flagvalue"}, banned: []string{"k8s.io/client-go"}},
+	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "cmd/autoscaler-agent/agentsocket", "cmd/autoscaler-agent/joinfile", "cmd/autoscaler-agent/text", "cmd/autoscaler-agent/view", "agent/history", "agent/localapi", "agent/oneshot", "agent/replay", "agent/report", "agent/textfile", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata", "userdata/*", "agent/provider/magnum", "agent/provider/nova", "agent/provider/openstack", "cmd/autoscaler-agent/flagvalue"}, banned: []string{"k8s.io/client-go"}},
 }
 
 // impure are the imports that a pure file must not have. math/rand and text/template

@@ -94,7 +94,7 @@ func listed(s *corev1.Secret, now time.Time) Listed {
 // instance, or for any machine that is expected. cfg has been validated.
 func Create(ctx context.Context, client *kube.Client, cfg Config, instance string, life time.Duration) (token string, expiry time.Time, err error) {
 	if life < time.Minute || life > maxTokenTTL {
-		return "", time.Time{}, fmt.Errorf("make a join token: it cannot live %s: 1m to %s can be asked for", life, maxTokenTTL)
+		return "", time.Time{}, fmt.Errorf("make a join token: its life is %s: write 1m to %s", life, maxTokenTTL)
 	}
 	cfg.TokenTTL = life
 	make := func(id string) (*corev1.Secret, error) {
@@ -140,9 +140,13 @@ func createPublished(ctx context.Context, client *kube.Client, make func(id stri
 
 // Revoke deletes one of the agent's tokens.
 func Revoke(ctx context.Context, client *kube.Client, id string) error {
+	typed := id
 	id, _, _ = strings.Cut(id, ".") // a whole token is an ID, too
 	if !inPool(id) {
-		return fmt.Errorf("revoke join token: %q is none of the agent's (%s to %s): kubeadm token delete", id, poolID(0), poolID(poolSize-1))
+		if idPattern.MatchString(id) {
+			typed = id // without the secret that may follow
+		}
+		return fmt.Errorf("revoke join token: the agent has no token %q (its IDs are %s to %s); kubeadm token delete removes other tokens", typed, poolID(0), poolID(poolSize-1))
 	}
 	s, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, secretPrefix+id, metav1.GetOptions{})
 	switch {

@@ -52,6 +52,9 @@ func (s *Service) report(key string, req rules.Request, f rules.Facts, v rules.V
 	text := fmt.Sprintf("%s (%s): %s", req.Name, v.Rule, v.Why)
 	// Who floods with names that nobody has must not flood the journal and the Events.
 	crowd := isJoin(key) && instance == "" && s.Alarm() != ""
+	if !crowd {
+		s.remember(req, v)
+	}
 	switch {
 	case v.Do == rules.Approve:
 		entry.Info(w.journal + " approved")
@@ -62,7 +65,7 @@ func (s *Service) report(key string, req rules.Request, f rules.Facts, v rules.V
 	case crowd:
 		entry.Debug(w.journal + " is held")
 	case v.Rule == rules.RuleIssued || v.Rule == rules.RuleRival || v.Rule == rules.RuleStale && rules.OwnNode(f):
-		entry.Warn(w.journal + " is held for an operator's word")
+		entry.Warn(w.journal + " is held until an operator decides")
 		s.event(req, f, corev1.EventTypeWarning, w.event+"Held", text)
 	case overdue:
 		entry.Warn(w.journal + " is held for long")

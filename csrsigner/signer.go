@@ -127,6 +127,7 @@ type Service struct {
 	forbiddenAt  time.Time
 	forbiddenErr string
 	alarm        string   // why it rings; empty: it does not
+	recent       []Judged // the newest at the end
 	control      []string // names of the control plane, read at controlAt
 	controlAt    time.Time
 }

@@ -60,12 +60,22 @@ func TestR19(t *testing.T) {
 		loop(t, c, func(_ *Config, d *Deps) {
 			d.Events, d.Metrics = told, counts
 			d.Log.Logger.AddHook(log)
-		}, func(client *fake.Clientset, _ *Service) {
+		}, func(client *fake.Clientset, s *Service) {
 			create(t, client, ownNode(), pending(t, "a", rules.UserPrefix+host))
 			wait(time.Second)
 			evil := pending(t, "evil", rules.UserPrefix+"evil")
 			create(t, client, evil)
 			wait(time.Second)
+			recent := s.Recent()
+			if len(recent) != 2 || recent[0].Request != "evil" || recent[0].Do != "deny" || recent[0].Rule != "R3" || recent[1].Node != host || recent[1].Kind != "serving certificate" || recent[1].At.IsZero() {
+				t.Errorf("recent verdicts %+v", recent)
+			}
+			for range 2 * keptVerdicts {
+				s.remember(rules.Request{Name: "last"}, rules.Verdict{})
+			}
+			if recent = s.Recent(); len(recent) != keptVerdicts || recent[keptVerdicts-1].Request != "last" {
+				t.Errorf("%d verdicts are kept", len(recent))
+			}
 		})
 		if told.count("Normal ServingCertificateApproved a (R0-R17)") != 1 || told.count("Warning ServingCertificateDenied evil (R3)") != 1 {
 			t.Errorf("events %v", told.told)

@@ -57,7 +57,7 @@ func (s *Service) coexist(ctx context.Context, now time.Time) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.leases)) {
 		if n := c.leases[name]; !n.moved.IsZero() && now.Sub(n.moved) < ccmFresh {
-			return fmt.Sprintf("a cloud controller manager is at work (%s renews Lease %s/%s): Nodes are its business (AUTOSCALER_NODECLEANER_CLOUD_CONTROLLER=ignore if its node controller does not do it)",
+			return fmt.Sprintf("a cloud controller manager is at work (%s renews Lease %s/%s): it deletes Nodes itself (AUTOSCALER_NODECLEANER_CLOUD_CONTROLLER=ignore if its node controller does not do it)",
 				n.holder, ccmNamespace, name)
 		}
 	}

@@ -22,25 +22,25 @@ type Config struct {
 	SightInterval time.Duration `envconfig:"SIGHT_INTERVAL" default:"60s" desc:"Least time between the two reads that prove an instance gone."`
 	// GoneGrace is how long the Node of a terminated instance must be not Ready (L1).
 	GoneGrace time.Duration `envconfig:"GONE_GRACE" default:"0s" desc:"How long the Node of a terminated instance must be not Ready."`
-	// SentGrace is the same for an absent instance that the scaler sent away.
-	SentGrace time.Duration `envconfig:"SENT_GRACE" default:"60s" desc:"The same for an instance that the agent ended and that is no longer listed."`
-	// Grace is the same for an absent instance that nobody sent away.
-	Grace time.Duration `envconfig:"GRACE" default:"10m" desc:"The same for an instance that nobody of the agent's ended."`
+	// SentGrace is the same for an absent instance that a scale-down removed.
+	SentGrace time.Duration `envconfig:"SENT_GRACE" default:"60s" desc:"The same for an instance that a scale-down removed and that is no longer listed."`
+	// Grace is the same for an absent instance that no scale-down removed.
+	Grace time.Duration `envconfig:"GRACE" default:"10m" desc:"The same for an instance that no scale-down removed."`
 	// KnownFor is the age from which the absence of an instance is believed in a cloud that
 	// goes on listing terminated instances (EC2): a read without a younger instance lags. An
-	// instance that was sent away needs no age.
+	// instance that was removed by a scale-down needs no age.
 	KnownFor time.Duration `envconfig:"KNOWN_FOR" default:"1h" desc:"Age from which the absence of an instance is believed where a cloud lists terminated ones."`
-	// MaxShare is the share of managed Nodes that may be gone at once without having been
-	// sent away (B2); one Node always may.
-	MaxShare float64 `envconfig:"MAX_SHARE" default:"0.2" desc:"Share of the Nodes that may be gone at once without having been ended by the agent."`
+	// MaxShare is the share of managed Nodes that may be gone at once without a
+	// scale-down (B2); one Node always may.
+	MaxShare float64 `envconfig:"MAX_SHARE" default:"0.2" desc:"Share of the managed Nodes that may be gone at once without a scale-down."`
 	// MassHold is how long terminated instances above MaxShare are held (B2, B4).
 	MassHold time.Duration `envconfig:"MASS_HOLD" default:"10m" desc:"How long deletions above that share are held."`
 	// FreezeFor is the time without deletions after an interruption of our own view (B3) and
 	// after the last of several failed reads of the cloud (B6).
 	FreezeFor time.Duration `envconfig:"FREEZE_FOR" default:"5m" desc:"Time without deletions after an outage of the API server or of the cloud."`
-	// UnledgeredEvery is the least time between deletions of Nodes that nobody sent
-	// away (B5).
-	UnledgeredEvery time.Duration `envconfig:"UNLEDGERED_EVERY" default:"10s" desc:"Least time between deletions of Nodes that the agent did not end."`
+	// UnledgeredEvery is the least time between deletions of Nodes that no
+	// scale-down removed (B5).
+	UnledgeredEvery time.Duration `envconfig:"UNLEDGERED_EVERY" default:"10s" desc:"Least time between deletions of Nodes that no scale-down removed."`
 	// BreakErrors failed reads of the cloud within BreakWithin stop deletions for FreezeFor
 	// (B6); 0: never.
 	BreakErrors int           `envconfig:"BREAK_ERRORS" default:"5" desc:"So many failed reads of the cloud stop deletions; 0: never."`

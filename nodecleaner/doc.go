@@ -7,7 +7,7 @@
 //
 // The package refuses to delete a Ready Node, a Node of the control plane, a Node of an
 // instance that was never seen alive in a managed group, a Node whose provider ID may be
-// another machine's, a Node on one sight, and more than a few at once unless the scaler
-// itself sent them away. It deletes only the very object that was decided on, by its UID
+// another machine's, a Node on one reading alone, and more than a few Nodes at once unless a
+// scale-down removed them. It deletes only the very object that was decided on, by its UID
 // and resource version, and only while this agent may act. It never removes a finalizer.
 package nodecleaner

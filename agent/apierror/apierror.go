@@ -20,7 +20,7 @@ import (
 // known). The text leaves out the request that failed, so that many requests with one
 // cause have equal texts.
 func Explain(err error) (text, remedy string) {
-	const renew = "make the agent's kubeconfig anew: docs/install.md section 2"
+	const renew = "make the agent's kubeconfig anew: docs/install.md section 3 (autoscaler-agent install)"
 	var (
 		unknownCA x509.UnknownAuthorityError
 		name      x509.HostnameError

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
@@ -24,7 +23,7 @@ func Rest(c config.Config, typed bool) (*rest.Config, error) {
 	var cfg *rest.Config
 	switch {
 	case err == nil:
-		cfg, err = clientcmd.BuildConfigFromFlags("", path)
+		cfg, err = fromFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("read kubeconfig %s: %w (mend the file, or set %s_KUBECONFIG to another)", path, err, config.Prefix)
 		}

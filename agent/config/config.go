@@ -13,7 +13,10 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
@@ -84,13 +87,20 @@ func Load() (Config, error) {
 	return c, errors.Join(err, unknown(os.Environ()), c.Validate())
 }
 
-// unclosed finds values that run over the end of their line.
+// unclosed finds values that run over the end of their line, and values with other characters
+// that no setting has.
 func unclosed(environ []string) error {
 	var errs []error
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
-		if strings.HasPrefix(name, Prefix+"_") && strings.ContainsAny(value, "\r\n") {
+		switch {
+		case !strings.HasPrefix(name, Prefix+"_"):
+		case strings.ContainsAny(value, "\r\n"):
 			errs = append(errs, fmt.Errorf("%s holds a line break: close the quote that opens its value in the environment file", name))
+		case strings.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }):
+			errs = append(errs, fmt.Errorf("%s holds a control character: write printable characters only", name))
+		case !utf8.ValidString(value):
+			errs = append(errs, fmt.Errorf("%s is not UTF-8: write it in UTF-8", name))
 		}
 	}
 	return errors.Join(errs...)
@@ -115,6 +125,16 @@ func (c Config) KubeconfigPath(typed bool) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("no kubeconfig: set %s_KUBECONFIG to the path of one (looked for KUBECONFIG and %s)", Prefix, strings.Join(candidates, ", "))
+}
+
+// CheckStateDir refuses a state directory that is something else. One that is missing, or not
+// writable now, is no wrong configuration: systemd makes it, and the agent says what it cannot keep.
+func (c Config) CheckStateDir() error {
+	st, err := os.Stat(c.StateDir)
+	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) || err == nil && !st.IsDir() {
+		return fmt.Errorf("%s_STATE_DIR is %q: that is no directory: set it to one, for example /var/lib/autoscaler-agent", Prefix, c.StateDir)
+	}
+	return nil
 }
 
 // Identity is the name of the Node that the agent runs on.

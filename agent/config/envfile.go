@@ -6,11 +6,17 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
 )
 
 // EnvFile is the environment file of the unit (EnvironmentFile=), which every command reads
 // where it exists and no other is named.
 const EnvFile = "/etc/autoscaler-agent/agent.env"
+
+// mostEnvFile is more than any environment file has.
+const mostEnvFile = 4 << 20
 
 // LoadEnvFile reads an environment file by systemd's EnvironmentFile= rules and sets its
 // variables in the process. A variable that the environment has already keeps its value.
@@ -28,12 +34,8 @@ func LoadEnvFile(path string) error {
 	if err != nil {
 		return fmt.Errorf("read environment file %s: %w", path, err)
 	}
-	var errs []error
-	for _, fault := range p.faults() {
-		errs = append(errs, fmt.Errorf("%s:%w", path, fault))
-	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
+	if err := p.faultsOf(path); err != nil {
+		return err
 	}
 	before := map[string]bool{}
 	for _, v := range p.out {
@@ -56,7 +58,7 @@ func readEnvFile(path string) ([]byte, error) {
 	if !asked {
 		path = EnvFile
 	}
-	data, err := os.ReadFile(path)
+	data, err := textfile.Read(path, mostEnvFile)
 	switch {
 	case err == nil:
 		return data, nil
@@ -107,8 +109,13 @@ func ParseEnvFile(text string) ([][2]string, error) {
 func parseEnv(text string) (envParser, error) {
 	p := envParser{line: 1}
 	text = strings.ReplaceAll(text, "\r\n", "\n")
-	if strings.ContainsRune(text, 0) {
+	switch bad := notUTF8(text); {
+	case strings.ContainsRune(text, 0):
 		return p, fmt.Errorf("a NUL byte at offset %d: write the file as plain text", strings.IndexByte(text, 0))
+	case strings.HasPrefix(text, "\ufeff"):
+		return p, errors.New("the file begins with a byte order mark (BOM): save it as UTF-8 without one")
+	case bad >= 0: // systemd drops such a value
+		return p, fmt.Errorf("line %d is not UTF-8: save the file as UTF-8", 1+strings.Count(text[:bad], "\n"))
 	}
 	for i := 0; i < len(text); i++ {
 		p.step(text[i])
@@ -118,6 +125,19 @@ func parseEnv(text string) (envParser, error) {
 	}
 	p.finish()
 	return p, nil
+}
+
+// notUTF8 is the offset of the first byte that is no part of a UTF-8 character; -1: there is none.
+func notUTF8(text string) int {
+	if utf8.ValidString(text) {
+		return -1
+	}
+	for i, r := range text {
+		if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
+			return i
+		}
+	}
+	return -1
 }
 
 type envState int
@@ -144,7 +164,11 @@ type envParser struct {
 	line, from int       // of the character, of the key
 	names      []envLine // in the order of the file
 	skipped    []envLine
+	long       []envLine // assignments that no process can be started with
 }
+
+// longestVariable is Linux's MAX_ARG_STRLEN: NAME=VALUE and a NUL.
+const longestVariable = 128 << 10
 
 // envLine is a name of the file, or the start of a line that systemd skips.
 type envLine struct {
@@ -262,6 +286,9 @@ func (p *envParser) push() {
 	}
 	p.out = append(p.out, [2]string{key, string(value)})
 	p.names = append(p.names, envLine{p.from, key})
+	if len(key)+len(value)+2 > longestVariable {
+		p.long = append(p.long, envLine{p.from, key})
+	}
 }
 
 func validName(s string) bool {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -8,6 +9,24 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 )
+
+// mostFaults is how many lines of one file are reported: a file of another kind has a fault in
+// each line.
+const mostFaults = 20
+
+// faultsOf joins the faults of the file path; nil: it has none.
+func (p *envParser) faultsOf(path string) error {
+	var errs []error
+	faults := p.faults()
+	for i, fault := range faults {
+		if i == mostFaults {
+			errs = append(errs, fmt.Errorf("%s: %d more lines have faults: is it an environment file?", path, len(faults)-i))
+			break
+		}
+		errs = append(errs, fmt.Errorf("%s:%w", path, fault))
+	}
+	return errors.Join(errs...)
+}
 
 // faults are the lines that systemd skips, and the names that are no setting and were
 // likely meant to be one. Each error starts with its line number.
@@ -18,7 +37,14 @@ func (p *envParser) faults() []error {
 		errs = append(errs, fmt.Errorf("%d: %s", l.line, fmt.Sprintf(format, args...)))
 	}
 	for _, l := range p.skipped {
-		bad(l, "systemd ignores the line %q...: %s", shortened(l.text), lineRemedy(l.text, known))
+		what := "the line"
+		if name := shown(l.text, known); name != "" {
+			what += fmt.Sprintf(" %q...", name)
+		}
+		bad(l, "systemd ignores %s: %s", what, lineRemedy(l.text, known))
+	}
+	for _, l := range p.long {
+		bad(l, "the assignment to %s is longer than %d bytes, with which no program can be started: shorten it", l.text[:min(len(l.text), 60)], longestVariable)
 	}
 	for _, l := range p.names {
 		if meant := meantFor(l.text, known); meant != "" {
@@ -34,12 +60,17 @@ func lineOf(err error) (n int) {
 	return n
 }
 
-// shortened keeps values, which may be secret, out of an error: it ends with the name.
-func shortened(text string) string {
-	if end := strings.IndexAny(text, "=:"); end >= 0 {
-		text = text[:end+1]
+// named is the name at the start of a line and what ends it. A digit is in none: a line may be
+// the rest of a secret that was broken into two.
+var named = regexp.MustCompile(`^(?:export[ \t]+|-{1,2})?[A-Za-z_.-]{1,60}(?:[=:]|[ \t])`)
+
+// shown is what an error repeats of a line. It ends with the name, because the value may be
+// secret; it is empty where the line has no name.
+func shown(text string, known []Variable) string {
+	if slices.ContainsFunc(known, func(v Variable) bool { return v.Name == text }) {
+		return text
 	}
-	return text[:min(len(text), 60)]
+	return strings.TrimRight(named.FindString(text), " \t")
 }
 
 var exported = regexp.MustCompile(`^export[ \t]+`)

@@ -30,6 +30,13 @@ func TestEnvFileLines(t *testing.T) {
 		"two":              {"hello\nAUTOSCALE_LISTEN=off\n", []string{":1: ", ":2: "}},
 		"no end":           {"hello", []string{":1: "}},
 		"NUL":              {"A=\x00", []string{"NUL byte"}},
+		"BOM":              {"\ufeffAUTOSCALER_LISTEN=off\n", []string{"byte order mark"}},
+		"not UTF-8":        {"# x\nAUTOSCALER_LISTEN=\xe9\n", []string{"line 2 is not UTF-8"}},
+		"rest of a secret": {"OS_PASSWORD=a\ns3cret/+==\ns3cret\n", []string{":2: systemd ignores the line: ", ":3: systemd ignores the line: "}},
+		"after a blank":    {"OS_PASSWORD s3cret\n", []string{`"OS_PASSWORD"...`}},
+		"long value":       {"AUTOSCALER_LISTEN=" + strings.Repeat("s3cret", 30_000) + "\n", []string{":1: the assignment to AUTOSCALER_LISTEN is longer than 131072 bytes"}},
+		"long name":        {"AUTOSCALER_" + strings.Repeat("A", 300_000) + "=1\n", []string{":1: the assignment to AUTOSCALER_AAA"}},
+		"another kind":     {strings.Repeat("x y\n", 100), []string{":20: ", "80 more lines have faults"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clean(t)

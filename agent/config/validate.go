@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"reflect"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
@@ -36,13 +38,12 @@ func (c Config) Validate() error {
 			bad("LISTEN", fmt.Sprintf("%q", c.Listen), "write host:port, for example 127.0.0.1:8085, or off")
 		}
 	}
-	if len(c.Socket) > socketLimit {
-		bad("SOCKET", fmt.Sprintf("%q", c.Socket), fmt.Sprintf("a socket's path has at most %d characters, this one has %d: write a shorter one", socketLimit, len(c.Socket)))
-	}
-	if c.StateDir == "" || !strings.HasPrefix(c.StateDir, "/") {
-		bad("STATE_DIR", fmt.Sprintf("%q", c.StateDir), "write an absolute path, for example /var/lib/autoscaler-agent")
-	}
+	c.validateNames(bad)
+	noNumber := map[string]bool{}
 	outOfRange(reflect.ValueOf(c), Variables(), func(v Variable, value any, remedy string) {
+		if f, ok := value.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+			noNumber[v.Name] = true
+		}
 		bad(strings.TrimPrefix(v.Name, Prefix+"_"), value, remedy)
 	})
 	for _, d := range []struct {
@@ -60,7 +61,33 @@ func (c Config) Validate() error {
 		}
 	}
 	c.validateScaling(bad)
-	return errors.Join(append(errs, c.Services.validate(c.Provider))...)
+	for _, err := range Flatten(c.Services.validate(c.Provider)) {
+		name, _, _ := strings.Cut(err.Error(), ":")
+		if !noNumber[name] { // the services judge the range of a number
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// validateNames reports paths and names that nothing can have.
+func (c Config) validateNames(bad func(name string, value any, remedy string)) {
+	if len(c.Socket) > socketLimit {
+		bad("SOCKET", fmt.Sprintf("%q", c.Socket), fmt.Sprintf("a socket's path has at most %d characters, this one has %d: write a shorter one", socketLimit, len(c.Socket)))
+	}
+	for _, p := range []struct{ name, value string }{{"SOCKET", c.Socket}, {"GROUPS_FILE", c.GroupsFile}} {
+		if p.value != "" && p.value != "off" && !strings.HasPrefix(p.value, "/") {
+			bad(p.name, fmt.Sprintf("%q", p.value), "write an absolute path: the unit runs in /")
+		}
+	}
+	for _, n := range []struct{ name, value string }{{"NODE_NAME", c.NodeName}, {"LEASE_NAME", c.Lease.Name}, {"LEASE_NAMESPACE", c.Lease.Namespace}} {
+		if n.value != "" && len(validation.IsDNS1123Subdomain(n.value)) > 0 {
+			bad(n.name, fmt.Sprintf("%q", n.value), "write a name as Kubernetes has them: small letters, digits, - and ., a letter or digit at both ends")
+		}
+	}
+	if c.StateDir == "" || !strings.HasPrefix(c.StateDir, "/") {
+		bad("STATE_DIR", fmt.Sprintf("%q", c.StateDir), "write an absolute path, for example /var/lib/autoscaler-agent")
+	}
 }
 
 // mostGiB is more memory than a cluster has: a larger number is meant in bytes.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/kelseyhightower/envconfig"
@@ -118,11 +119,29 @@ func process(c *Config) error {
 		if !errors.As(err, &parse) {
 			return errors.Join(append(errs, err)...)
 		}
-		errs = append(errs, fmt.Errorf("%s is %q: %w (write %s)", parse.KeyName, parse.Value, parse.Err, remedy(parse.TypeName)))
+		errs = append(errs, unparsed(parse))
 		hide(parse.KeyName)
 	}
 	return errors.Join(errs...)
 }
+
+// unparsed says what to write in place of a value. What Go says of it helps only where the type
+// is our own.
+func unparsed(e *envconfig.ParseError) error {
+	what := remedy(e.TypeName)
+	if before, _, ok := strings.Cut(e.Value, "#"); ok && strings.TrimRight(before, " \t") != before {
+		what += "; a comment needs a line of its own"
+	}
+	switch {
+	case what == otherRemedy:
+		return fmt.Errorf("%s is %q: %w (write %s)", e.KeyName, e.Value, e.Err, what)
+	case errors.Is(e.Err, strconv.ErrRange):
+		return fmt.Errorf("%s is %q: that is out of range; write %s", e.KeyName, e.Value, what)
+	}
+	return fmt.Errorf("%s is %q: write %s", e.KeyName, e.Value, what)
+}
+
+const otherRemedy = "a value as /etc/autoscaler-agent/agent.env describes it"
 
 func remedy(typeName string) string {
 	switch typeName {
@@ -135,7 +154,7 @@ func remedy(typeName string) string {
 	case "float64":
 		return "a number, for example 0.5"
 	}
-	return "a value as /etc/autoscaler-agent/agent.env describes it"
+	return otherRemedy
 }
 
 // unknown reports variables of environ that carry the prefix and that nobody reads,
@@ -157,16 +176,17 @@ func unknown(environ []string) error {
 			errs = append(errs, fmt.Errorf("%s is Cluster Autoscaler's name: write %s", name, ours))
 			continue
 		}
+		short := name[:min(len(name), 100)]
 		near, distance := "", len(name)
 		for _, v := range known {
 			if d := groups.Edits(name, v.Name); d < distance {
 				near, distance = v.Name, d
 			}
 		}
-		if distance <= max(3, len(name)/4) {
-			errs = append(errs, fmt.Errorf("%s is not a variable of this agent: did you mean %s?", name, near))
+		if near != "" && distance <= max(3, len(name)/4) {
+			errs = append(errs, fmt.Errorf("%s is not a variable of this agent: did you mean %s?", short, near))
 		} else {
-			errs = append(errs, fmt.Errorf("%s is not a variable of this agent: remove it (autoscaler-agent check --print-env lists those that are)", name))
+			errs = append(errs, fmt.Errorf("%s is not a variable of this agent: remove it (autoscaler-agent check --print-env lists the variables)", short))
 		}
 	}
 	return errors.Join(errs...)

@@ -103,10 +103,10 @@ func extendedName(name string) string {
 type Policy struct {
 	Expander                    string        `default:"least-waste" desc:"Which group is grown: least-waste, price, priority, most-pods, least-nodes, random, or several, comma-separated."`
 	RandomSeed                  uint64        `split_words:"true" default:"1" range:"any" desc:"Seed of the expander random."`
-	MaxNodesTotal               int           `split_words:"true" default:"0" desc:"Most nodes of the whole cluster, control plane included; 0: no limit."`
-	MaxCoresTotal               int64         `split_words:"true" default:"0" desc:"Most cores of the whole cluster; 0: no limit."`
+	MaxNodesTotal               int           `split_words:"true" default:"0" range:"0..1000000" desc:"Most nodes of the whole cluster, control plane included; 0: no limit."`
+	MaxCoresTotal               int64         `split_words:"true" default:"0" range:"0..16777216" desc:"Most cores of the whole cluster; 0: no limit."`
 	MaxMemoryTotal              int64         `split_words:"true" default:"0" desc:"Most memory of the whole cluster in GiB; 0: no limit."`
-	MinCoresTotal               int64         `split_words:"true" default:"0" desc:"Fewest cores of the whole cluster, which scale-down keeps."`
+	MinCoresTotal               int64         `split_words:"true" default:"0" range:"0..16777216" desc:"Fewest cores of the whole cluster, which scale-down keeps."`
 	MinMemoryTotal              int64         `split_words:"true" default:"0" desc:"Least memory of the whole cluster in GiB, which scale-down keeps."`
 	GPUTotal                    Bounds        `envconfig:"GPU_TOTAL" desc:"Bounds of extended resources over the whole cluster, such as nvidia.com/gpu:0:16, comma-separated."`
 	BalanceSimilarNodeGroups    bool          `split_words:"true" default:"false" desc:"Whether new machines are spread evenly over similar groups."`

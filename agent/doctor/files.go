@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
@@ -88,8 +89,15 @@ func checkWritable(about, dir, variable string) []Finding {
 	if errors.Is(err, os.ErrNotExist) {
 		return []Finding{{Level: LevelWarning, About: about, Text: dir + " does not exist", Remedy: "systemd makes it for the unit; otherwise make it, or set " + variable}}
 	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return []Finding{{Level: LevelError, About: about, Text: dir + " is not a directory", Remedy: "set " + variable + " to a directory"}}
+	}
 	if err != nil {
-		return []Finding{{Level: LevelError, About: about, Text: err.Error(), Remedy: "make it writable for the agent's user, or set " + variable}}
+		text := err.Error()
+		if p, ok := errors.AsType[*fs.PathError](err); ok { // the name of the file that was tried says nothing
+			text = dir + ": " + p.Err.Error()
+		}
+		return []Finding{{Level: LevelError, About: about, Text: text, Remedy: "make it writable for the agent's user, or set " + variable}}
 	}
 	err = errors.Join(f.Close(), os.Remove(f.Name()))
 	if err != nil {

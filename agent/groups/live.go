@@ -14,6 +14,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
 )
 
 // lookEvery is how often the file is looked at; a look is one stat.
@@ -72,16 +73,19 @@ func (l *Live) look() stamp {
 	return stamp{there: true, modified: st.ModTime(), size: st.Size()}
 }
 
+// mostBytes is more than any groups.yaml has.
+const mostBytes = 16 << 20
+
 func (l *Live) read() (File, error) {
 	if l.path == "" {
 		return File{}, nil
 	}
-	data, err := os.ReadFile(l.path)
+	data, err := textfile.Read(l.path, mostBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return File{}, nil
 	}
 	if err != nil {
-		return File{}, fmt.Errorf("read node group settings: %w", err)
+		return File{}, fmt.Errorf("read node group settings: %w (mend the file, or set AUTOSCALER_GROUPS_FILE to another)", err)
 	}
 	f, err := Parse(data, l.clouds)
 	if err != nil {

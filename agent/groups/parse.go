@@ -31,6 +31,9 @@ func Parse(data []byte, clouds map[string]Section) (File, error) {
 				if _, err := path.Match(name, ""); err != nil {
 					r.bad(at, "%q is no pattern: close the bracket, or write the group's name", name)
 				}
+				if name == "" {
+					r.bad(at, "the name of a group is empty: write the group's name, or * for every group")
+				}
 				f.Groups[name] = r.group(at, v)
 			})
 		},
@@ -275,11 +278,23 @@ func (r *reader) headroom(at string, v any) (h Headroom) {
 	return h
 }
 
+// mostHeadroom is more pods or machines than one cluster has.
+const mostHeadroom = 100_000
+
+// count reads how many pods or machines a headroom keeps room for.
+func (r *reader) count(at string, v any) int {
+	n, _ := r.whole(at, v, 0)
+	if n > mostHeadroom {
+		r.bad(at, "%d is too much: write a number up to %d", n, mostHeadroom)
+	}
+	return n
+}
+
 func (r *reader) pods(at string, v any, h *Headroom) {
 	r.entries(at, v, func(at, key string, v any) {
 		switch key {
 		case "count":
-			h.Count, _ = r.whole(at, v, 0)
+			h.Count = r.count(at, v)
 		case "cpu":
 			h.Piece.Requests.MilliCPU, _ = r.quantity(at, key, v)
 		case "memory":
@@ -300,21 +315,21 @@ func (r *reader) pods(at string, v any, h *Headroom) {
 			h.Piece.Requests.Extended[key], _ = r.quantity(at, key, v)
 		}
 	})
-	if h.Count == 0 {
+	if h.Count == 0 && !r.wrongAt(at+".count") {
 		r.bad(at+".count", "say how many pods")
 	}
 }
 
 func (r *reader) nodes(at string, v any, h *Headroom) {
 	r.object(at, v, fields{
-		"count": func(at string, v any) { h.Count, _ = r.whole(at, v, 0) },
+		"count": func(at string, v any) { h.Count = r.count(at, v) },
 		"group": func(at string, v any) {
 			if s, ok := r.text(at, v); ok {
 				h.Group = cluster.GroupID(s)
 			}
 		},
 	})
-	if h.Count == 0 || h.Group == "" {
+	if h.Count == 0 && !r.wrongAt(at+".count") || h.Group == "" {
 		r.bad(at, "say how many machines of which group: {count: 1, group: workers}")
 	}
 }

@@ -125,12 +125,19 @@ func syntaxError(err error) error {
 	var errs []error
 	for _, m := range yamlLine.FindAllStringSubmatch(err.Error(), -1) {
 		n, _ := strconv.Atoi(m[1]) // digits
-		errs = append(errs, Mistake{Line: n, Text: "it is no YAML: " + m[2]})
+		text := "it is no YAML: " + m[2]
+		if strings.Contains(m[2], "cannot start any token") || strings.Contains(m[2], "tab character") {
+			text += " (indent with blanks, not with tabs; put quotes around a value that begins with @, % or `)"
+		}
+		errs = append(errs, Mistake{Line: n, Text: text})
 	}
 	if len(errs) == 0 {
 		text := err.Error()
 		if at := strings.LastIndex(text, "yaml: "); at >= 0 {
 			text = text[at+len("yaml: "):]
+		}
+		if strings.Contains(text, "unsupported value") { // of encoding/json
+			return Mistake{Text: "a number is .nan or .inf: write a finite number"}
 		}
 		return Mistake{Text: "it is no YAML: " + text}
 	}

@@ -27,6 +27,14 @@ func (r *reader) bad(at, format string, args ...any) {
 	r.errs = append(r.errs, Mistake{Line: r.lines.line(at), Field: at, Text: fmt.Sprintf(format, args...)})
 }
 
+// wrongAt tells whether a field has a mistake already.
+func (r *reader) wrongAt(at string) bool {
+	return slices.ContainsFunc(r.errs, func(err error) bool {
+		m, ok := errors.AsType[Mistake](err)
+		return ok && m.Field == at
+	})
+}
+
 // document turns YAML into JSON's own values; numbers keep their digits. A key that
 // stands twice is an error.
 func document(data []byte) (any, error) {
@@ -201,6 +209,10 @@ func (r *reader) quantity(at, name string, v any) (int64, bool) {
 		r.bad(at, "%q: %v", s, err)
 		return 0, false
 	}
+	if counted := name == "pods" || strings.Contains(name, "/"); counted && strings.ContainsAny(s, ".munp") {
+		r.bad(at, "%q is no whole number: %s are counted, write for example 4", s, name)
+		return 0, false
+	}
 	if bytes := name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, "hugepages-"); bytes && n > 0 && n < leastBytes {
 		r.bad(at, "%q are %d bytes: write the unit, for example %sGi", s, n, strings.TrimRight(s, "mkKMGi"))
 		return 0, false
@@ -278,8 +290,15 @@ func nearest(key string, names []string) string {
 	return best
 }
 
-// Edits is Levenshtein's distance: by how many letters two names differ.
+// comparable is the longest name that Edits compares: its cost is the product of the lengths.
+const comparable = 200
+
+// Edits is Levenshtein's distance: by how many letters two names differ. A name that is too long
+// to be a mistyped one differs in every letter.
 func Edits(a, b string) int {
+	if len(a) > comparable || len(b) > comparable {
+		return max(len(a), len(b))
+	}
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

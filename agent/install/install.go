@@ -34,7 +34,7 @@ type Options struct {
 // ready refuses a machine that the agent cannot be installed on.
 func (h Host) ready() error {
 	if !h.exists("/run/systemd/system") {
-		return errors.New("systemd does not run here: install on the control-plane machine itself")
+		return errors.New("systemd does not run here: run this command on the control-plane machine itself")
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func validSettings(list []Setting) error {
 			continue
 		}
 		if strings.HasPrefix(s.Name, config.Prefix) || !strings.Contains(s.Name, "_") || s.Name != strings.ToUpper(s.Name) {
-			errs = append(errs, fmt.Errorf("--set %s: it is not a variable of this agent (autoscaler-agent check --print-env lists those that are)", s.Name))
+			errs = append(errs, fmt.Errorf("--set %s: it is not a variable of this agent (autoscaler-agent check --print-env lists the variables)", s.Name))
 		}
 	}
 	return errors.Join(errs...)

@@ -70,6 +70,9 @@ func (s *Server) page(now time.Time) page.Data {
 	d.Verdicts, d.Requests = s.verdicts()
 	if s.Signer != nil {
 		d.Alarm = s.Signer.Alarm()
+		for _, j := range s.Signer.Recent() {
+			d.Judged = append(d.Judged, page.Judged(j))
+		}
 	}
 	if s.Cleaner != nil {
 		if stopped := s.Cleaner.Status(); stopped != "" {

@@ -15,7 +15,7 @@ type JoinToken = bootstrap.Listed
 
 // JoinTokens lists the agent's tokens, and those of others that cluster-info is signed with.
 func JoinTokens(ctx context.Context, cfg config.Config) ([]JoinToken, error) {
-	client, err := ownClient(cfg)
+	client, err := ownClient(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func JoinTokens(ctx context.Context, cfg config.Config) ([]JoinToken, error) {
 
 // CreateJoinToken makes a token for an operator; instance is a provider ID or "".
 func CreateJoinToken(ctx context.Context, cfg config.Config, instance string, life time.Duration) (token string, expires time.Time, err error) {
-	client, err := ownClient(cfg)
+	client, err := ownClient(ctx, cfg)
 	if err != nil {
 		return "", time.Time{}, err
 	}
@@ -35,18 +35,16 @@ func CreateJoinToken(ctx context.Context, cfg config.Config, instance string, li
 
 // RevokeJoinToken deletes one of the agent's tokens.
 func RevokeJoinToken(ctx context.Context, cfg config.Config, id string) error {
-	client, err := ownClient(cfg)
+	client, err := ownClient(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	return bootstrap.Revoke(ctx, client, id)
 }
 
-// ownClient is a client with the agent's own rights.
-func ownClient(cfg config.Config) (*kube.Client, error) {
-	kubeconfig, err := clients.Rest(cfg, true)
-	if err != nil {
-		return nil, err
-	}
-	return clients.Services(kubeconfig)
+// ownClient is a client with the agent's own rights. It says within seconds that the API server
+// is away.
+func ownClient(ctx context.Context, cfg config.Config) (*kube.Client, error) {
+	_, client, err := clients.Typed(ctx, cfg)
+	return client, err
 }

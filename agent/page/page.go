@@ -35,6 +35,7 @@ type Data struct {
 	Leaving  []Leaving
 	History  history.View
 	Verdicts []Verdict // on certificate requests
+	Judged   []Judged  // the newest verdicts on single requests, the newest first
 	Requests int       // certificate requests that wait
 	Alarm    string    // of a flood of them
 	Reaped   []Reaped
@@ -62,7 +63,7 @@ type Refusal struct{ Name, Rule, Why string }
 type Leaving struct {
 	Node, Group string
 	Since       time.Time
-	Pods        int // that are still to go, those of DaemonSets not counted
+	Pods        int // pods still to be moved, without DaemonSet pods
 	Why         string
 }
 
@@ -70,6 +71,14 @@ type Leaving struct {
 type Verdict struct {
 	Do, Rule string
 	Count    int
+}
+
+// Judged is one verdict on one certificate request.
+type Judged struct {
+	At            time.Time
+	Request, Node string
+	Kind          string // of the certificate
+	Do, Rule, Why string
 }
 
 // Reaped is a Node whose machine was dead and that was deleted.

@@ -19,7 +19,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // full is a page on which every text is name.
 func full(name string) Data {
 	d := Data{At: noon, Since: noon.Add(-50 * time.Hour), Faults: []string{""}, Nodes: 3, Ready: 2, Pods: 9, Pending: 4, Requests: 1,
-		Groups: []Group{{Max: 5}}, Waiting: []Waiting{{Count: 3, Groups: []Refusal{{}}}}, Leaving: []Leaving{{Since: noon.Add(-time.Minute)}}, Verdicts: []Verdict{{Count: 2}}, Reaped: []Reaped{{At: noon}}}
+		Groups: []Group{{Max: 5}}, Waiting: []Waiting{{Count: 3, Groups: []Refusal{{}}}}, Leaving: []Leaving{{Since: noon.Add(-time.Minute)}}, Verdicts: []Verdict{{Count: 2}}, Judged: []Judged{{At: noon}}, Reaped: []Reaped{{At: noon}}}
 	d.History = history.View{Start: noon.Add(-24 * time.Hour), Step: history.Step, Groups: []history.Group{{}},
 		Marks: []history.Mark{{At: noon.Add(-time.Hour), Do: "grow", From: 1, To: 2}, {At: noon.Add(-2 * time.Hour), Do: "terminate", Count: 3}}}
 	fill(reflect.ValueOf(&d).Elem(), name)

@@ -145,6 +145,14 @@ func (w *document) certificates(d Data) {
 		}
 		w.endTable()
 	}
+	if len(d.Judged) > 0 {
+		w.table("Newest verdicts", "When", "Node", "Certificate", "Verdict", "Rule", "Reason")
+		for _, j := range d.Judged {
+			w.put(`<tr><td>%s</td><th scope="row">%s</th><td>%s</td><td>%s</td><td><code>%s</code></td><td>%s: %s</td></tr>`+"\n",
+				j.At.UTC().Format(time.DateTime), j.Node, j.Kind, j.Do, j.Rule, j.Request, j.Why)
+		}
+		w.endTable()
+	}
 	w.put("</section>\n")
 }
 

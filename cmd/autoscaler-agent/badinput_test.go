@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -44,13 +46,21 @@ func badSettings() [][2]string {
 		{"AUTOSCALER_SCALING_UNEEDED_FOR=5m\n", "did you mean AUTOSCALER_SCALING_UNNEEDED_FOR?"}, {"AUTOSCALER_FROBNICATE_EVERYTHING_NOW=1\n", "remove it"}, {"AUTOSCALER_=1\n", "AUTOSCALER_"},
 		{"AUTOSCALER_SCALING_EXPANDERS=price\n", "did you mean AUTOSCALER_SCALING_EXPANDER?"}, {"AUTOSCALER-LISTEN=off\n", "AUTOSCALER_LISTEN=VALUE"}, {"AUTOSCALER.LISTEN=off\n", "NAME=VALUE"},
 		{"--scale-down-unneeded-time=10m\n", "AUTOSCALER_SCALING_UNNEEDED_FOR"}, {"--nodes=1:10:workers\n", "AUTOSCALER_AWS_GROUPS"}, {"AUTOSCALER_SKIP_NODES_WITH_LOCAL_STORAGE=false\n", "AUTOSCALER_SCALING_SKIP_NODES_WITH_LOCAL_STORAGE"},
+		{"\ufeffAUTOSCALER_LISTEN=off\n", "byte order mark"}, {"\ufeff# a comment\n", "byte order mark"}, {"AUTOSCALER_LISTEN=caf\xe9\n", "line 1 is not UTF-8"}, {"# x\nAUTOSCALER_LISTEN=off\xff\xfe\n", "line 2 is not UTF-8"},
+		{"\u00a0AUTOSCALER_LISTEN=off\n", "AUTOSCALER_LISTEN=VALUE"}, {"AUTOSCALER_LISTÉN=off\n", "NAME=VALUE"}, {"{\"AUTOSCALER_LISTEN\": \"off\"}\n", "AUTOSCALER_LISTEN=VALUE"}, {"groups: {a: {}}\n", "NAME=VALUE"},
+		{"OS_PASSWORD hunter2\n", "OS_PASSWORD"}, {"aGVsbG8gd29ybGQ9/+==\n", "ignores the line: write NAME=VALUE"}, {"AUTOSCALER_LISTEN=off\r\nAUTOSCALER_LOG_LEVEL=loud\r\n", "AUTOSCALER_LOG_LEVEL"},
+		{"AUTOSCALER_AWS_CLUSTER_NAME='demo\nAUTOSCALER_LISTEN=off\n", "line break"}, {"AUTOSCALER_AWS_CLUSTER_NAME=\x1b[31mred\n", "control character"}, {"AUTOSCALER_LISTEN=nowhere # metrics\n", "AUTOSCALER_LISTEN"}, {"AUTOSCALER_SCALER_IDLE=40s # longest\n", "a comment needs a line of its own"},
 		{"AUTOSCALER_CLOUD_PROVIDER=aws\n", "AUTOSCALER_PROVIDER"}, {"MAX_NODE_PROVISION_TIME=15m\n", "AUTOSCALER_SCALING_MAX_NODE_PROVISION_TIME"}, {"AUTOSCALER_LISTEN=off\x00\n", "NUL byte"},
 		// Values of the agent itself.
 		setting("LISTEN", "127.0.0.1:-1"), setting("LISTEN", "127.0.0.1"), setting("LISTEN", "http://127.0.0.1:8085"), setting("SOCKET", "/"+strings.Repeat("s", 120)), setting("LOG_LEVEL", "trace"), setting("LOG_LEVEL", "2"),
 		setting("PROVIDER", "asg,asg"), setting("PROVIDER", "asg;nova"), setting("PROVIDER", "ASG"), setting("STATE_DIR", "~/state"), setting("SCALER_ENABLED", "on"), setting("SCALER_DRY_RUN", "2"), setting("SCALER_IDLE", "30"), setting("SCALER_CALM", "two seconds"),
 		setting("SCALER_STATUS_CONFIG_MAP", "kube-system/status"), setting("LEASE_DURATION", "15"), setting("LEASE_RETRY_PERIOD", "often"),
 		setting("OBSERVE_STALE_AFTER", "1s"), setting("OBSERVE_TIMEOUT", "25"), setting("OBSERVE_FAST", "1ms"),
+		setting("SCALER_IDLE", "30s\u00a0"), setting("LISTEN", "“off”"), setting("LISTEN", "::1:8085"), setting("SCALER_ENABLED", "ja"), setting("STATE_DIR", "$HOME/state"), setting("SOCKET", "agent.sock"), setting("GROUPS_FILE", "groups.yaml"),
+		setting("NODE_NAME", "Bad Name"), setting("LEASE_NAMESPACE", "Kube_System"), setting("LEASE_NAME", "a/b"), setting("OBSERVE_TIMEOUT", "9999999h"),
 		// The policy.
+		setting("SCALING_MAX_NODES_TOTAL", "１０"), setting("SCALING_MAX_NODES_TOTAL", "99999999999999999999"), setting("SCALING_MAX_NODES_TOTAL", "9223372036854775807"), setting("SCALING_MAX_CORES_TOTAL", "9223372036854775807"), setting("SCALING_MIN_CORES_TOTAL", "9223372036854775807"),
+		setting("SCALING_UTILIZATION_THRESHOLD", "-0.0000001"), setting("SCALING_UTILIZATION_THRESHOLD", "1e400"), setting("SCALING_CONSOLIDATE_SAVING", "-Inf"), setting("AWS_VM_MEMORY_OVERHEAD_PERCENT", "+Inf"), setting("AWS_VM_MEMORY_OVERHEAD_PERCENT", "NaN"),
 		setting("SCALING_EXPANDER", "least-waste;price"), setting("SCALING_EXPANDER", "grpc"), setting("SCALING_RANDOM_SEED", "-1"), setting("SCALING_RANDOM_SEED", "dice"), setting("SCALING_MAX_NODES_TOTAL", "1e3"), setting("SCALING_MAX_NODES_TOTAL", "10.5"),
 		setting("SCALING_MAX_CORES_TOTAL", "64 cores"), setting("SCALING_MAX_MEMORY_TOTAL", "128Gi"), setting("SCALING_MAX_MEMORY_TOTAL", "137438953472"), setting("SCALING_MIN_MEMORY_TOTAL", "137438953472"),
 		{"AUTOSCALER_SCALING_MIN_CORES_TOTAL=9\nAUTOSCALER_SCALING_MAX_CORES_TOTAL=8\n", "AUTOSCALER_SCALING_MIN_CORES_TOTAL"}, {"AUTOSCALER_SCALING_MIN_MEMORY_TOTAL=9\nAUTOSCALER_SCALING_MAX_MEMORY_TOTAL=8\n", "AUTOSCALER_SCALING_MIN_MEMORY_TOTAL"},
@@ -99,6 +109,12 @@ var badGroups = [][2]string{
 	{"groups: {a: {template: {capacity: {mem: 1Gi}}}}", "did you mean memory?"}, {"groups: {a: {template: {capacity: {cores: 4}}}}", "did you mean cpu?"}, {"groups: {a: {template: {capacity: {gpu: 4}}}}", "did you mean nvidia.com/gpu?"}, {"groups: {a: {template: {capacity: {memory: 16}}}}", "16Gi"}, {"groups: {a: {template: {capacity: {memory: 16GB}}}}", "16Gi"},
 	{"groups: {a: {template: {capacity: {cpu: -4}}}}", "below zero"}, {"groups: {a: {template: {capacity: {cpu: 1e999}}}}", "groups"}, {"groups: {a: {template: {capacity: {pods: many}}}}", "capacity.pods"}, {"groups: {a: {template: {capacity: {kubernetes.io/x: 1}}}}", "nvidia.com/gpu"},
 	{"groups: {a: {price: 1}}\n---\ngroups: {b: {price: 2}}\n", "a second document"}, {"\tgroups: {}", "YAML"}, {"groups: {a: *missing}", "YAML"}, {"groups: {a: {price: 1}\n", "YAML"}, {"just text", "write a mapping"}, {"[1, 2]", "write a mapping"}, {"groups: !!binary x", "groups"},
+	{"groups: {'': {price: 1}}", "the name of a group is empty"}, {"groups:\n\ta: {price: 1}\n", "not with tabs"}, {"groups: &a {b: *a}", "contains itself"}, {"groups: {a: &a {price: 1}, b: {<<: *a, prise: 2}}", "did you mean price?"}, {"groups: {a: {price: -.inf}}", "a finite number"},
+	{"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n", "excessive aliasing"},
+	{"groups: {a\x00: {}}", "control characters"}, {"groups: {caf\xe9: {}}", "UTF-8"}, {"groups:\r\n  a:\r\n    prise: 1\r\n", ":3: groups.a.prise"}, {"%YAML 9.9\n---\ngroups: {}\n", "YAML"}, {"groups: {[a]: {}}", "YAML"}, {"groups: {a: {price: 1, price: 2}}", "already"}, {"groups: {a: {price: }}", "0.192"},
+	{"groups: {a: {priority: 99999999999999999999}}", "whole number"}, {"groups: {a: {template: {capacity: {memory: 99999999999999999Gi}}}}", "too large"}, {"groups: {a: {template: {capacity: {pods: 1.5}}}}", "is no whole number"}, {"groups: {a: {template: {capacity: {nvidia.com/gpu: 500m}}}}", "is no whole number"}, {"groups: {a: {template: {labels: {x: true}}}}", "write a text"},
+	{"headroom: [{name: a, cpu: .nan}]", "a finite number"}, {"headroom: [{name: a, nodes: {count: -3, group: w}}]", "headroom[0].nodes.count"}, {"headroom: [{name: a, nodes: {count: 1000000000, group: w}}]", "up to 100000"}, {"headroom: [{name: a, pods: {count: 1000000000, cpu: 1}}]", "up to 100000"},
+	{"headroom: [{name: a, cpu: 1, schedule: [{hours: '08:00–18:00'}]}]", "07:30-19:00"}, {"headroom: [{name: a, cpu: 1, schedule: [{timeZone: ../../etc/passwd}]}]", "Europe/Berlin"}, {"machines: [{instance: a, node: a, addresses: [10.0.0.1/24]}]", "machines[0].addresses[0]"},
 	{"headroom: {name: a}", "write a list"}, {"headroom: [{name: a, cpu: 1, pods: {count: 1}}]", "in one way"}, {"headroom: [{name: a, cpu: 0}]", "at least one"}, {"headroom: [{name: a, memory: 8}]", "8Gi"}, {"headroom: [{name: a, cpu: 1}, {name: a, cpu: 2}]", "twice"},
 	{"headroom: [{name: a, pods: {count: 0, cpu: 1}}]", "how many pods"}, {"headroom: [{name: a, pods: {count: 1, gpu: 1}}]", "nvidia.com/gpu"}, {"headroom: [{name: a, nodes: {count: 1}}]", "group: workers"}, {"headroom: [{name: a, nodes: {count: 1, group: w, size: 3}}]", "no such field"},
 	{"headroom: [{name: a, cpu: 1, schedule: [{days: someday}]}]", "mon-fri"}, {"headroom: [{name: a, cpu: 1, schedule: [{hours: 8-18}]}]", "07:30-19:00"}, {"headroom: [{name: a, cpu: 1, schedule: [{hours: '08:00-08:00'}]}]", "no length"}, {"headroom: [{name: a, cpu: 1, schedule: [{hours: '25:00-26:00'}]}]", "07:30-19:00"}, {"headroom: [{name: a, cpu: 1, schedule: {days: mon}}]", "write a list"},
@@ -124,15 +140,23 @@ var badCommands = []struct {
 	{"explain", exitUsage, "say what"}, {"explain pod", exitUsage, "say what"}, {"explain queen x", exitUsage, "say what"}, {"explain pod a b", exitUsage, "say what"}, {"explain pods/", exitUsage, "say what"}, {"explain --socket /does/not/exist pod a --output text", exitUsage, "use table, json or yaml"},
 	{"node restore", exitUsage, "say which node"}, {"node restroe a", exitUsage, "did you mean restore?"}, {"node restore a --state-dir /does/not/exist", exitFailed, "no deleted Node a is kept"}, {"node restore a b", exitUsage, ""},
 	{"replay", exitUsage, "say which file"}, {"replay /does/not/exist", exitFailed, "no such file"}, {"replay DIR", exitFailed, ""}, {"replay DIR/garbage", exitFailed, ""}, {"replay DIR/garbage --policy UNNEEDED", exitFailed, "replay"},
-	{"iam-policy root", exitUsage, "use leader or worker"}, {"completion tcsh", exitUsage, "bash, zsh or fish"}, {"completion", exitUsage, "bash, zsh or fish"}, {"token", exitUsage, "Usage:"}, {"token revoke", exitUsage, ""}, {"token create --for tomorrow", exitUsage, "--for"}, {"token crate", exitUsage, "did you mean create?"},
+	{"iam-policy root", exitUsage, "use leader or worker"}, {"completion tcsh", exitUsage, "bash, zsh or fish"}, {"completion", exitUsage, "bash, zsh or fish"}, {"token", exitUsage, "Usage:"}, {"token revoke", exitUsage, ""}, {"token create --for tomorrow", exitUsage, "a time with its unit"}, {"token crate", exitUsage, "did you mean create?"},
 	{"userdata", exitUsage, "Usage:"}, {"userdata rendr", exitUsage, "did you mean render?"}, {"userdata render --max-pods many", exitUsage, "whole number"}, {"userdata render --join-file /does/not/exist", exitFailed, "/does/not/exist"}, {"userdata render --format docker --join-file DIR/worker.env", exitFailed, "ignition"},
 	{"userdata render --os windows --join-file DIR/worker.env", exitFailed, "flatcar"}, {"userdata render --arch mips --join-file DIR/worker.env", exitFailed, "amd64"}, {"userdata render --label a --join-file DIR/worker.env", exitUsage, "key=value"}, {"userdata render --taint a --join-file DIR/worker.env", exitUsage, "effect"},
 	{"userdata render --endpoint nowhere --join-file DIR/worker.env", exitFailed, "host:port"}, {"userdata render --kubernetes-version 9 --join-file DIR/worker.env", exitFailed, "version"}, {"userdata render --cloud azure --join-file DIR/worker.env", exitFailed, "openstack"}, {"userdata render --out /does/not/exist/worker.sh --join-file DIR/worker.env", exitFailed, "/does/not/exist"},
 	{"userdata render --out /proc/worker.sh --join-file DIR/worker.env", exitFailed, "/proc"}, {"userdata render --out DIR --join-file DIR/worker.env", exitFailed, ""}, {"userdata render --before-join /does/not/exist --join-file DIR/worker.env", exitFailed, "/does/not/exist"}, {"userdata render --join-file DIR/garbage", exitFailed, ""}, {"userdata render --join-file DIR", exitFailed, "DIR"},
 	{"userdata lint", exitUsage, ""}, {"userdata lint /does/not/exist", exitFailed, "no such file"}, {"userdata lint DIR", exitFailed, "directory"}, {"userdata downloads --kubernetes-version v1.36.3 --arch mips", exitFailed, "amd64"}, {"userdata downloads", exitFailed, "version"},
-	{"run --env-file /does/not/exist", exitConfig, "agent.env.example"}, {"run --env-file DIR", exitConfig, "DIR"}, {"run --env-file DIR/garbage", exitConfig, "NAME=VALUE"}, {"plan --env-file /does/not/exist", exitFailed, "agent.env.example"}, {"plan --env-file DIR/good.env", exitFailed, "/does/not/exist"}, {"token list --env-file DIR/good.env", exitFailed, "/does/not/exist"},
+	{"run --env-file /does/not/exist", exitConfig, "agent.env.example"}, {"run --env-file DIR", exitConfig, "DIR"}, {"run --env-file DIR/garbage", exitConfig, "UTF-8"}, {"plan --env-file /does/not/exist", exitFailed, "agent.env.example"}, {"plan --env-file DIR/good.env", exitFailed, "/does/not/exist"}, {"token list --env-file DIR/good.env", exitFailed, "/does/not/exist"},
 	{"run --env-file DIR/good.env", exitFailed, "/does/not/exist"}, {"run --env-file DIR/groups.env", exitConfig, "DIR/groups.yaml"}, {"run --env-file DIR/groupsdir.env", exitConfig, "is a directory"},
 	{"install --set AUTOSCALER_LISTEN", exitUsage, "NAME=VALUE"}, {"install --set PATH=x", exitFailed, ""}, {"install --kubeconfig /does/not/exist", exitFailed, ""}, {"install --force", exitUsage, "there is no flag"}, {"uninstall everything", exitUsage, "one argument too many"},
+	{"run --env-file DIR/pipe", exitConfig, "a named pipe"}, {"run --env-file DIR/loop", exitConfig, "too many levels"}, {"run --env-file /dev/zero", exitConfig, "is it the right file?"}, {"run --env-file DIR/pipegroups.env", exitConfig, "a named pipe"},
+	{"run --env-file DIR/filestate.env", exitConfig, "that is no directory"}, {"run --env-file DIR/loopstate.env", exitConfig, "that is no directory"}, {"run --env-file DIR/belowstate.env", exitConfig, "that is no directory"},
+	{"run --env-file DIR/pipekube.env", exitFailed, "a named pipe"}, {"plan --env-file DIR/garbagekube.env", exitFailed, "AUTOSCALER_KUBECONFIG"}, {"token list --env-file DIR/awaykube.env", exitFailed, "does not answer"}, {"plan --env-file DIR/awaykube.env", exitFailed, "does not answer"}, {"plan --env-file DIR/execkube.env", exitFailed, "not-there not found"},
+	{"replay DIR/pipe", exitFailed, "a named pipe"}, {"replay DIR/empty", exitFailed, "the file is empty"}, {"replay /dev/zero", exitFailed, "is no recording"}, {"userdata lint DIR/pipe", exitFailed, "a named pipe"}, {"userdata lint /dev/zero", exitFailed, "is it the right file?"}, {"userdata lint --cloud azure DIR/worker.env", exitUsage, "--cloud is \"azure\""},
+	{"userdata lint --os windows DIR/worker.env", exitUsage, "--os is \"windows\""}, {"userdata lint --kubernetes-version latest DIR/worker.env", exitUsage, "v1.36.3"}, {"userdata render --join-file DIR/pipe", exitFailed, "a named pipe"}, {"userdata downloads --kubernetes-version v1.999.0", exitFailed, "newer"}, {"userdata downloads --kubernetes-version v1.36.3 --versions DIR", exitFailed, "is a directory"},
+	{"userdata downloads --kubernetes-version v1.36.3 -o xml", exitUsage, "use table, json or yaml"}, {"token create --for=-1h --env-file DIR/awaykube.env", exitFailed, ""}, {"token revoke asa003 -o xml", exitUsage, "use table, json or yaml"}, {"version -o JSON", exitUsage, "use table, json or yaml"}, {"version -o json -o xml", exitUsage, "use table, json or yaml"}, {"🚀", exitUsage, "there is no command"},
+	{"iam-policy leader --cluster a --partition moon", exitFailed, "aws-cn"}, {"iam-policy leader", exitFailed, "--cluster"}, {"iam-policy worker", exitFailed, "--parameter"}, {"leader-config", exitFailed, "--endpoint"}, {"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --pod-subnet 10.0.0.0/99", exitFailed, "podSubnet"}, {"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --out DIR", exitFailed, "DIR"},
+	{"install --dry-run --set AUTOSCALER_LISTN=off", exitFailed, "AUTOSCALER_LISTN"}, {"status --socket DIR", exitFailed, "no agent answers"}, {"status --html /does/not/exist/day.html --socket DIR/none.sock", exitFailed, "no agent answers"}, {"reload --socket DIR/none.sock", exitFailed, "no agent answers"}, {"node restore x --state-dir DIR/worker.env", exitFailed, "not a directory"},
 	{"version --verbose", exitUsage, "there is no flag"}, {"version -o", exitUsage, "--help"}, {"--help-me", exitUsage, "there is no flag"}, {"-x", exitUsage, "there is no flag"},
 }
 
@@ -166,7 +190,7 @@ func TestBadInputs(t *testing.T) {
 			badCommand(t, c.line, c.code, c.want)
 		})
 	}
-	if len(seen) < 250 {
+	if len(seen) < 350 {
 		t.Errorf("only %d inputs", len(seen))
 	}
 }
@@ -206,6 +230,9 @@ func badInput(t *testing.T, text, file, want string) {
 	if n := strings.Count(errout.String(), "\n"); n != 1 {
 		t.Errorf("%d lines: %s", n, errout.String())
 	}
+	if strings.Contains(strings.ReplaceAll(errout.String(), env, ""), "hunter2") {
+		t.Errorf("a secret is printed: %s", errout.String())
+	}
 	if after, err := os.ReadFile(env); err != nil || string(after) != text {
 		t.Errorf("the file is %q, %v", after, err)
 	}
@@ -221,6 +248,18 @@ func badCommand(t *testing.T, line string, code int, want string) {
 		"garbage": "\x1f\x8bgarbage", "worker.env": "JOIN_TOKEN=abcdef.0123456789abcdef\nJOIN_CERT_HASH=sha256:" + strings.Repeat("a", 64) + "\nJOIN_ENDPOINT=10.0.0.1:6443\nJOIN_KUBERNETES_VERSION=v1.36.3\n",
 		"good.env": base + dir + "\n", "groups.yaml": "groups: {a: {prise: 1}}\n",
 		"groups.env": base + dir + "\nAUTOSCALER_GROUPS_FILE=" + dir + "/groups.yaml\n", "groupsdir.env": base + dir + "\nAUTOSCALER_GROUPS_FILE=" + dir + "\n",
+	}
+	const kube = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: u, user: %s}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n"
+	files["away"], files["exec"] = fmt.Sprintf(kube, "{}"), fmt.Sprintf(kube, "{exec: {apiVersion: client.authentication.k8s.io/v1, command: not-there, interactiveMode: Never}}")
+	files["empty"], files["pipegroups.env"] = "", base+dir+"\nAUTOSCALER_GROUPS_FILE="+dir+"/pipe\n"
+	for name, path := range map[string]string{"file": "/garbage", "loop": "/loop", "below": "/garbage/state"} {
+		files[name+"state.env"] = base + dir + path + "\n"
+	}
+	for _, name := range []string{"pipe", "garbage", "away", "exec"} {
+		files[name+"kube.env"] = strings.Replace(base, "/does/not/exist", dir+"/"+name, 1) + dir + "\n"
+	}
+	if err := errors.Join(syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600), os.Symlink("loop", filepath.Join(dir, "loop"))); err != nil {
+		t.Fatal(err)
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -244,6 +283,9 @@ func badCommand(t *testing.T, line string, code int, want string) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue // the named pipe and the symlink
+		}
 		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if want, known := files[e.Name()]; !known && e.Name() != "lock" || known && (err != nil || string(text) != want) {
 			t.Errorf("%s is left behind or changed: %q, %v", e.Name(), text, err)

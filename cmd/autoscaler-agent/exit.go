@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -69,14 +70,22 @@ func printError(errout io.Writer, err error) int {
 	}
 	findings := config.Flatten(f.err)
 	if len(findings) == 1 {
-		fmt.Fprintf(errout, "%s%v\n", head, findings[0])
+		fmt.Fprintf(errout, "%s%s\n", head, oneLine(findings[0]))
 		return exitFailed
 	}
 	fmt.Fprintln(errout, head[:len(head)-1])
 	for _, finding := range findings {
-		fmt.Fprintf(errout, "  %v\n", finding)
+		fmt.Fprintf(errout, "  %s\n", oneLine(finding))
 	}
 	return exitFailed
+}
+
+// oneLine is an error's text without line breaks: some libraries write paragraphs.
+func oneLine(err error) string {
+	if text := err.Error(); strings.ContainsAny(text, "\r\n") {
+		return strings.Join(strings.Fields(text), " ")
+	}
+	return err.Error()
 }
 
 // flagError puts what pflag says of a flag into one sentence with its remedy.
@@ -90,8 +99,13 @@ func flagError(c *cobra.Command, err error) error {
 	}
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		var cause error = wrong.Unwrap()
-		if number, ok := errors.AsType[*strconv.NumError](cause); ok {
-			cause = fmt.Errorf("%w: write a whole number, or true or false for a switch", number.Err)
+		switch wrong.GetFlag().Value.Type() { // what Go says of these helps nobody
+		case "bool":
+			cause = errors.New("write true or false")
+		case "duration":
+			cause = errors.New("write a time with its unit, for example 90m or 4h")
+		case "int", "int32", "int64", "uint":
+			cause = errors.New("write a whole number")
 		}
 		return usagef(c, "%s is %q: %v", dashed(wrong.GetFlag().Name), wrong.GetValue(), cause)
 	}

@@ -102,7 +102,7 @@ func (x explaining) ask(c *cobra.Command, kind, name string, v any) (answered bo
 	switch {
 	case err == nil:
 		return true, nil
-	case agentsocket.NobodyListens(err):
+	case agentsocket.NotRunning(err):
 		lookFromHere(c.ErrOrStderr(), *x.socket)
 		return false, nil
 	case kind == "csr" && strings.Contains(err.Error(), "not found"):

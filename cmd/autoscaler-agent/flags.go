@@ -2,14 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
 )
 
 // noArgs refuses arguments beside the flags.
@@ -38,26 +37,10 @@ func envFileFlag(c *cobra.Command) *string {
 
 // outputFlag declares --output.
 func outputFlag(c *cobra.Command) *string {
-	format := outputFormat("table")
+	format := flagvalue.Output("table")
 	c.Flags().VarP(&format, "output", "o", "output `format`: table, json or yaml")
-	complete(c, "output", fixed(formats...))
+	complete(c, "output", fixed(flagvalue.Outputs...))
 	return (*string)(&format)
-}
-
-var formats = []string{"table", "json", "yaml"}
-
-// outputFormat is the value of --output.
-type outputFormat string
-
-func (f *outputFormat) String() string { return string(*f) }
-func (f *outputFormat) Type() string   { return "format" }
-
-func (f *outputFormat) Set(v string) error {
-	if !slices.Contains(formats, v) {
-		return errors.New("use table, json or yaml")
-	}
-	*f = outputFormat(v)
-	return nil
 }
 
 // printData prints v where the format is one for programs; done tells that it is.

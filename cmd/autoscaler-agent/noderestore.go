@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/oneshot"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
 
@@ -117,12 +117,7 @@ func (r *restoring) show(c *cobra.Command, list []nodecleaner.Kept, fault error)
 	if done, err := printData(out, *r.output, list); done {
 		return ends(code, err)
 	}
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tDELETED\tUID\tWHY")
-	for _, k := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", k.Name, k.DeletedAt.UTC().Format(time.RFC3339), k.UID, k.Why)
-	}
-	_ = w.Flush() // out is a terminal or a pipe: a failed write has no reader
+	text.DeletedNodes(out, list)
 	return ends(code, nil)
 }
 

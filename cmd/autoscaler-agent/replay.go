@@ -1,15 +1,18 @@
 package main
 
 import (
+	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/replay"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 )
 
 func replayCommand() *cobra.Command {
@@ -46,15 +49,18 @@ directory. The exit code is 1 when a round is decided differently.`,
 }
 
 func replayFile(c *cobra.Command, file string, settings []string, about, format string) error {
+	if err := textfile.Check(file); err != nil {
+		return failed("replay", noRecording(err))
+	}
 	f, err := os.Open(file)
 	if err != nil {
-		return failed("replay", fmt.Errorf("%w (autoscaler-agent status --record FILE makes one)", err))
+		return failed("replay", noRecording(err))
 	}
 	defer func() { _ = f.Close() }() // only read
 	rounds, err := replay.Rounds(f, settings)
 	code := exitOK
 	if err != nil { // of a torn file, the rounds before the tear are printed
-		code = printError(c.ErrOrStderr(), failed("replay", err))
+		code = printError(c.ErrOrStderr(), failed("replay", noRecording(err)))
 	}
 	out := c.OutOrStdout()
 	if about != "" && len(rounds) > 0 {
@@ -73,19 +79,19 @@ func replayFile(c *cobra.Command, file string, settings []string, about, format 
 	done, err := printData(out, format, rounds)
 	if !done {
 		for _, r := range rounds {
-			printReplayed(out, r)
+			text.Replayed(out, r)
 		}
 	}
 	return ends(code, err)
 }
 
-func printReplayed(out io.Writer, r replay.Round) {
-	word := "equal"
-	if !r.Equal {
-		word = "differs"
+// noRecording says where recordings come from.
+func noRecording(err error) error {
+	switch {
+	case errors.Is(err, io.EOF):
+		err = errors.New("the file is empty")
+	case errors.Is(err, gzip.ErrHeader):
+		err = errors.New("the file is no recording")
 	}
-	fmt.Fprintf(out, "%s  %-7s  %d actions, %d held\n", r.At.UTC().Format(time.RFC3339), word, len(r.Now.Actions), len(r.Now.Held))
-	for _, line := range r.Diff {
-		fmt.Fprintln(out, "  "+line)
-	}
+	return fmt.Errorf("%w (autoscaler-agent status --record FILE makes one)", err)
 }

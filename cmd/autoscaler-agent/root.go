@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 )
 
 // tagged are commands that only a build with their tag has.
@@ -80,9 +82,14 @@ func execute(ctx context.Context, args []string, out, errout io.Writer) int {
 		return printError(errout, usagef(root, "there is no flag %s (%s --help lists the commands)", flag, root.CommandPath()))
 	}
 	root.SetArgs(spelled(root, args))
-	root.SetOut(out)
+	result := &text.Output{To: out}
+	root.SetOut(result)
 	root.SetErr(errout)
-	return printError(errout, root.ExecuteContext(ctx))
+	code := printError(errout, root.ExecuteContext(ctx))
+	if result.Err != nil && code == exitOK {
+		code = printError(errout, failed("the result is not complete", result.Err))
+	}
+	return code
 }
 
 // lostFlag is a flag of a command line without a command. A parent takes unknown flags, which

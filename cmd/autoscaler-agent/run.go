@@ -35,6 +35,7 @@ func runCommand() *cobra.Command {
 		}
 		if err == nil {
 			_, err = cfg.ReadGroupsFile() // a start with a broken one would only be repeated
+			err = errors.Join(cfg.CheckStateDir(), err)
 		}
 		log := report.NewLogger(cfg.LogLevel, c.ErrOrStderr())
 		if err != nil {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
-	"text/tabwriter"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/oneshot"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/view"
 )
 
 func tokenCommand() *cobra.Command {
@@ -29,8 +31,8 @@ func tokenListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the join tokens, without their secrets",
 		Long: `List the agent's join tokens, without their secrets, and those of others that cluster-info
-is signed with. What of others the agent may not read is said.`,
-		Example: `  autoscaler-agent token list --env-file /etc/autoscaler-agent.env
+is signed with. The agent may not read the tokens of others: their lines say so.`,
+		Example: `  autoscaler-agent token list
   autoscaler-agent token list --output json | jq -r '.[] | select(.for == "others") | .id'`,
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -45,22 +47,14 @@ is signed with. What of others the agent may not read is said.`,
 		if err != nil {
 			return failed("token list", err)
 		}
+		if list == nil {
+			list = []oneshot.JoinToken{}
+		}
 		if done, err := printData(c.OutOrStdout(), *output, list); done || err != nil {
 			return err
 		}
-		w := tabwriter.NewWriter(c.OutOrStdout(), 0, 8, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tFOR\tEXPIRES\tMACHINE\tPROBLEM")
-		for _, t := range list {
-			machine, ends := t.Instance, "-"
-			if machine == "" {
-				machine = t.Machine
-			}
-			if !t.Expires.IsZero() {
-				ends = t.Expires.UTC().Format(time.RFC3339)
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.ID, t.For, ends, machine, t.Problem)
-		}
-		return w.Flush()
+		text.Tokens(c.OutOrStdout(), list)
+		return nil
 	}
 	return c
 }
@@ -73,11 +67,12 @@ func tokenCreateCommand() *cobra.Command {
 tokens are made on demand only. The closed join holds for it as for any other: it lets
 in the machines that the cloud knows, once for each.`,
 		Example: `  autoscaler-agent token create --for 4h
-  autoscaler-agent token create --for 1h --instance aws:///eu-west-1a/i-0123456789abcdef0`,
+  autoscaler-agent token create --for 1h --instance aws:///eu-west-1a/i-0123456789abcdef0
+  autoscaler-agent token create --output json | jq -r .token`,
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	envFile := envFileFlag(c)
+	envFile, output := envFileFlag(c), outputFlag(c)
 	life := c.Flags().Duration("for", time.Hour, "how `long` it lives, 48h at most")
 	instance := c.Flags().String("instance", "", "the `provider ID` of the one machine that it is for")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -89,11 +84,20 @@ in the machines that the cloud knows, once for each.`,
 		if err != nil {
 			return failed("token create", err)
 		}
+		if done, err := printData(c.OutOrStdout(), *output, view.CreatedToken{ID: tokenID(token), Token: token, Expires: expires.UTC(), Instance: *instance}); done || err != nil {
+			return err
+		}
 		fmt.Fprintln(c.OutOrStdout(), token)
 		fmt.Fprintf(c.ErrOrStderr(), "expires %s\n", expires.UTC().Format(time.RFC3339))
 		return nil
 	}
 	return c
+}
+
+// tokenID is the part of a token that is not secret.
+func tokenID(token string) string {
+	id, _, _ := strings.Cut(token, ".")
+	return id
 }
 
 func tokenRevokeCommand() *cobra.Command {
@@ -111,7 +115,7 @@ cannot join any more. Where a standing token is kept, the agent makes another on
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	envFile := envFileFlag(c)
+	envFile, output := envFileFlag(c), outputFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cfg, err := load(*envFile)
 		if err != nil {
@@ -120,7 +124,11 @@ cannot join any more. Where a standing token is kept, the agent makes another on
 		if err := oneshot.RevokeJoinToken(c.Context(), cfg, args[0]); err != nil {
 			return failed("token revoke", err)
 		}
-		fmt.Fprintf(c.OutOrStdout(), "token %s is revoked\n", args[0][:min(len(args[0]), 6)])
+		revoked := view.RevokedToken{ID: tokenID(args[0]), Revoked: true}
+		if done, err := printData(c.OutOrStdout(), *output, revoked); done || err != nil {
+			return err
+		}
+		fmt.Fprintf(c.OutOrStdout(), "token %s is revoked\n", revoked.ID)
 		return nil
 	}
 	return c

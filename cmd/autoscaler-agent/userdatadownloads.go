@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/view"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
@@ -14,9 +15,13 @@ func userdataDownloadsCommand() *cobra.Command {
 		Use:   "downloads",
 		Short: "List the files that machines may fetch, for a mirror",
 		Long: `List every file that machines with such user data may fetch: its SHA-256 and its path
-below a mirror, which is the publisher's address without https://. Nothing is fetched.`,
+below a mirror, which is the publisher's address without https://. Nothing is fetched.
+The table is what sha256sum -c reads; json and yaml have the publisher's address, too.`,
 		Example: `  # The form of sha256sum -c, for a directory that a mirror serves
-  autoscaler-agent userdata downloads --kubernetes-version v1.36.3 --arch amd64`,
+  autoscaler-agent userdata downloads --kubernetes-version v1.36.3 --arch amd64
+
+  # The addresses alone
+  autoscaler-agent userdata downloads --kubernetes-version v1.36.3 --output json | jq -r '.[].url'`,
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -24,6 +29,7 @@ below a mirror, which is the publisher's address without https://. Nothing is fe
 	f.flags.StringVar(&f.version, "kubernetes-version", "", "`version` of Kubernetes, for example v1.36.3")
 	f.flags.StringVar(&f.arch, "arch", "", "`architecture` of the machines: amd64 or arm64 (default both)")
 	f.downloadFlags()
+	output := outputFlag(c)
 	complete(c, "arch", fixed(userdata.Arches...))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.readFiles(); err != nil {
@@ -37,6 +43,9 @@ below a mirror, which is the publisher's address without https://. Nothing is fe
 		list, err := userdata.DownloadsOf(spec)
 		if err != nil {
 			return failed("userdata downloads", err)
+		}
+		if done, err := printData(c.OutOrStdout(), *output, view.Downloads(list)); done || err != nil {
+			return err
 		}
 		for _, d := range list {
 			fmt.Fprintf(c.OutOrStdout(), "%s  %s\n", d.SHA256, d.Path)

@@ -2,12 +2,14 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/view"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata/lint"
 )
@@ -22,7 +24,8 @@ joins at every boot, kubeadm's API against the version of Kubernetes, the syntax
 shell scripts, the form of cloud-config, MIME and Ignition, downloads that nothing
 checks. A dash reads standard input. Nothing is executed. The exit code is 1 when a
 machine would not join or a secret would be given away.`,
-		Example: `  autoscaler-agent userdata lint --cloud aws --os flatcar worker.sh`,
+		Example: `  autoscaler-agent userdata lint --cloud aws --os flatcar worker.sh
+  autoscaler-agent userdata lint --output json worker.sh | jq '.findings[] | select(.fails)'`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef(c, "name one file, or - for standard input")
@@ -30,9 +33,10 @@ machine would not join or a secret would be given away.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&o.Cloud, "cloud", "", "`cloud` whose limit of bytes counts")
-	c.Flags().StringVar(&o.System, "os", "", "operating `system` of the image")
-	c.Flags().StringVar(&o.Version, "kubernetes-version", "", "`version` of Kubernetes, for example v1.36.3 (default the one that the user data names)")
+	c.Flags().Var(flagvalue.OneOf(&o.Cloud, "cloud", userdata.Clouds()...), "cloud", "`cloud` whose limit of bytes counts")
+	c.Flags().Var(flagvalue.OneOf(&o.System, "system", userdata.Systems()...), "os", "operating `system` of the image")
+	c.Flags().Var((*flagvalue.Version)(&o.Version), "kubernetes-version", "`version` of Kubernetes, for example v1.36.3 (default the one that the user data names)")
+	output := outputFlag(c)
 	complete(c, "cloud", fixed(userdata.Clouds()...))
 	complete(c, "os", fixed(userdata.Systems()...))
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -40,22 +44,23 @@ machine would not join or a secret would be given away.`,
 		if err != nil {
 			return failed("userdata lint", err)
 		}
-		failing := 0
-		found := lint.Check(data, o)
-		for _, f := range found {
-			kind := "warning"
-			if f.Fails {
-				kind = "fault"
-				failing++
-			}
-			place := args[0]
-			if f.Line > 0 {
-				place = fmt.Sprintf("%s:%d", place, f.Line)
-			}
-			fmt.Fprintf(c.OutOrStdout(), "%s: %s %s: %s\n", place, f.Rule, kind, f.Text)
+		v := view.Lint{File: args[0], Bytes: len(data), Findings: lint.Check(data, o)}
+		if v.Findings == nil {
+			v.Findings = []lint.Finding{}
 		}
-		fmt.Fprintf(c.OutOrStdout(), "%s: %d bytes, %d faults, %d warnings\n", args[0], len(data), failing, len(found)-failing)
-		if failing > 0 {
+		for _, f := range v.Findings {
+			if f.Fails {
+				v.Faults++
+			}
+		}
+		done, err := printData(c.OutOrStdout(), *output, v)
+		if err != nil {
+			return err
+		}
+		if !done {
+			text.Lint(c.OutOrStdout(), v)
+		}
+		if v.Faults > 0 {
 			return failed("userdata lint", errors.New("the user data has faults"))
 		}
 		return nil
@@ -63,9 +68,12 @@ machine would not join or a secret would be given away.`,
 	return c
 }
 
+// mostText is more than any text of user data has.
+const mostText = 16 << 20
+
 func readFileOrInput(c *cobra.Command, file string) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(c.InOrStdin())
 	}
-	return os.ReadFile(file)
+	return textfile.Read(file, mostText)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/joinfile"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
@@ -176,7 +176,7 @@ func (f *userdataFlags) readFiles() error {
 		if file == "" {
 			continue
 		}
-		text, err := os.ReadFile(file)
+		text, err := textfile.Read(file, mostText)
 		if err != nil {
 			return fmt.Errorf("read a hook: %w", err)
 		}
@@ -186,7 +186,7 @@ func (f *userdataFlags) readFiles() error {
 		return errors.New("--ca-file: only --attest uses it: give both or neither")
 	}
 	if f.attest != "" {
-		text, err := os.ReadFile(f.caFile)
+		text, err := textfile.Read(f.caFile, mostText)
 		if err != nil {
 			return fmt.Errorf("read the cluster's CA: %w: name its certificate with --ca-file", err)
 		}
@@ -195,7 +195,7 @@ func (f *userdataFlags) readFiles() error {
 	if f.versions == "" {
 		return nil
 	}
-	text, err := os.ReadFile(f.versions)
+	text, err := textfile.Read(f.versions, mostText)
 	if err != nil {
 		return fmt.Errorf("read the table of versions: %w: make versions writes one", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/view"
 )
 
 func versionCommand() *cobra.Command {
@@ -21,7 +22,7 @@ func versionCommand() *cobra.Command {
 	}
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		v := versionView{Info: version.Build(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+		v := view.Version{Info: version.Build(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 		out := c.OutOrStdout()
 		if done, err := printData(out, *output, v); done {
 			return err
@@ -33,11 +34,4 @@ func versionCommand() *cobra.Command {
 		return nil
 	}
 	return c
-}
-
-// versionView is what version prints for programs.
-type versionView struct {
-	version.Info
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
 }

@@ -147,16 +147,16 @@ func (x *moment) canary(c *candidate) string {
 	case misses > 0:
 		return "the cloud does not find the instance of Ready Node " + lost + " either: these credentials may be of the wrong account or region"
 	case len(list) > 0:
-		return "the cloud was not heard to find the instance of any Ready Node: these credentials may be of the wrong account or region"
+		return "the cloud has not confirmed the instance of any Ready Node: these credentials may be of the wrong account or region"
 	}
 	return x.alone(c, r)
 }
 
-// alone is B1 for a cloud without a Ready Node. The Node goes only if it was sent away,
+// alone is B1 for a cloud without a Ready Node. The Node goes only if a scale-down removed it,
 // its own group is listed complete, and no other Node of its cloud is missing from the list
-// without having been sent away.
+// without having been removed by a scale-down.
 func (x *moment) alone(c *candidate, r Record) string {
-	const nothing = "the cloud finds nothing that is known to live"
+	const nothing = "the cloud lists no instance of a Ready Node"
 	home := x.view.groups[r.Group]
 	switch {
 	case !r.Sent || r.Last.IsZero(): // a new ledger may have been begun in the wrong account
@@ -170,7 +170,7 @@ func (x *moment) alone(c *candidate, r Record) string {
 		id := machine(n.ProviderID)
 		other, known := x.memory.Seen[id]
 		if _, here := x.view.instances[id]; !here && !other.Sent && (!known || other.Account == r.Account) && cloudOf(id) == cloudOf(c.id) {
-			return nothing + ", and nobody sent Node " + string(n.Name) + " away: this may be the wrong account or region"
+			return nothing + ", and no scale-down removed Node " + string(n.Name) + ": this may be the wrong account or region"
 		}
 	}
 	return ""

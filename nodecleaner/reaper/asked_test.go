@@ -157,10 +157,10 @@ func TestMissing(t *testing.T) {
 		change func(*world)
 		want   string
 	}{
-		"nothing is missing":     {func(*world) {}, ""},
-		"a Ready Node's":         {func(w *world) { w.vanish(1) }, lacks},
-		"one that was sent away": {func(w *world) { w.vanish(1); w.in.Sent = []cluster.InstanceID{id(1)} }, ""},
-		"of a Node not Ready":    {func(w *world) { w.vanish(1); w.lose(1) }, ""},
+		"nothing is missing":                   {func(*world) {}, ""},
+		"a Ready Node's":                       {func(w *world) { w.vanish(1) }, lacks},
+		"one that was removed by a scale-down": {func(w *world) { w.vanish(1); w.in.Sent = []cluster.InstanceID{id(1)} }, ""},
+		"of a Node not Ready":                  {func(w *world) { w.vanish(1); w.lose(1) }, ""},
 		"of another cloud": {func(w *world) {
 			w.node(1).ProviderID = "openstack:///one"
 			w.memory.Seen["openstack:///one"] = Record{Group: "workers", Last: noon}
@@ -188,17 +188,17 @@ func TestCanariesUnheard(t *testing.T) {
 	w := newWorld()
 	w.in.Sent = []cluster.InstanceID{id(0)}
 	w.vanish(0)
-	agree(t, "unheard", w.moment().canary(w.absent(0)), "was not heard to find the instance of any Ready Node")
+	agree(t, "unheard", w.moment().canary(w.absent(0)), "has not confirmed the instance of any Ready Node")
 	for n := range 10 {
 		w.lose(n)
 	}
 	agree(t, "no canary", w.moment().canary(w.absent(0)), "")
 }
 
-// TestAlone (B1): without a Ready Node in its cloud only a Node goes that was sent away,
-// whose group is complete, and beside which none is missing that nobody sent away.
+// TestAlone (B1): without a Ready Node in its cloud only a Node goes that was removed by a scale-down,
+// whose group is complete, and beside which none is missing that no scale-down removed.
 func TestAlone(t *testing.T) {
-	const silent = "nobody sent Node n01 away"
+	const silent = "no scale-down removed Node n01"
 	account := func(own, other string) func(*world) {
 		return func(w *world) {
 			w.record(0, func(r *Record) { r.Declared, r.Ended, r.Account = true, true, own })
@@ -210,21 +210,21 @@ func TestAlone(t *testing.T) {
 		change func(*world)
 		want   string
 	}{
-		"sent away":                   {func(*world) {}, ""},
-		"not sent away":               {func(w *world) { w.record(0, func(r *Record) { r.Sent = false }) }, "the cloud finds nothing that is known to live: this may be"},
-		"never listed":                {func(w *world) { w.record(0, func(r *Record) { r.Last = time.Time{} }) }, "the cloud finds nothing that is known to live: this may be"},
-		"declared, not ended":         {func(w *world) { w.record(0, func(r *Record) { r.Declared = true }) }, "stands in a file"},
-		"its group is not listed":     {func(w *world) { w.record(0, func(r *Record) { r.Group = "past" }) }, "group past not complete"},
-		"its group is not complete":   {func(w *world) { w.in.Groups[0].Target++ }, "group workers not complete"},
-		"another is missing":          {func(w *world) { w.vanish(1) }, silent},
-		"another was sent away, too":  {func(w *world) { w.vanish(1); w.record(1, func(r *Record) { r.Sent = true }) }, ""},
-		"another cloud's is missing":  {func(w *world) { w.vanish(1); w.node(1).ProviderID = "openstack:///one" }, ""},
-		"a Node without provider ID":  {func(w *world) { w.vanish(1); w.node(1).ProviderID = "" }, ""},
-		"an unknown one is missing":   {func(w *world) { w.node(1).ProviderID = "aws:///z/i-foreign" }, silent},
-		"one of another account":      {account("east", "west"), ""},
-		"one of the same account":     {account("east", "east"), silent},
-		"unknown, so of any account":  {func(w *world) { account("east", "")(w); delete(w.memory.Seen, id(1)) }, silent},
-		"known, and has none of them": {account("east", ""), ""},
+		"removed by a scale-down":                  {func(*world) {}, ""},
+		"not removed by a scale-down":              {func(w *world) { w.record(0, func(r *Record) { r.Sent = false }) }, "the cloud lists no instance of a Ready Node: this may be"},
+		"never listed":                             {func(w *world) { w.record(0, func(r *Record) { r.Last = time.Time{} }) }, "the cloud lists no instance of a Ready Node: this may be"},
+		"declared, not ended":                      {func(w *world) { w.record(0, func(r *Record) { r.Declared = true }) }, "stands in a file"},
+		"its group is not listed":                  {func(w *world) { w.record(0, func(r *Record) { r.Group = "past" }) }, "group past not complete"},
+		"its group is not complete":                {func(w *world) { w.in.Groups[0].Target++ }, "group workers not complete"},
+		"another is missing":                       {func(w *world) { w.vanish(1) }, silent},
+		"another was removed by a scale-down, too": {func(w *world) { w.vanish(1); w.record(1, func(r *Record) { r.Sent = true }) }, ""},
+		"another cloud's is missing":               {func(w *world) { w.vanish(1); w.node(1).ProviderID = "openstack:///one" }, ""},
+		"a Node without provider ID":               {func(w *world) { w.vanish(1); w.node(1).ProviderID = "" }, ""},
+		"an unknown one is missing":                {func(w *world) { w.node(1).ProviderID = "aws:///z/i-foreign" }, silent},
+		"one of another account":                   {account("east", "west"), ""},
+		"one of the same account":                  {account("east", "east"), silent},
+		"unknown, so of any account":               {func(w *world) { account("east", "")(w); delete(w.memory.Seen, id(1)) }, silent},
+		"known, and has none of them":              {account("east", ""), ""},
 	} {
 		w := newWorld()
 		w.record(0, func(r *Record) { r.Sent = true })
@@ -260,7 +260,7 @@ func TestCanaries(t *testing.T) {
 		"without provider ID":                 {func(w *world) { w.node(1).ProviderID = "" }, "", false},
 		"of another cloud":                    {func(w *world) { w.node(1).ProviderID, w.node(1).ControlPlane = "openstack:///one", true }, "", false},
 		"doubtful":                            {func(w *world) { w.memory.Doubts = map[cluster.UID]string{"u01": "two machines"} }, "", false},
-		"sent away":                           {func(w *world) { w.in.Sent = []cluster.InstanceID{id(1)} }, "", false},
+		"removed by a scale-down":             {func(w *world) { w.in.Sent = []cluster.InstanceID{id(1)} }, "", false},
 		"had ended when it was first seen":    {func(w *world) { w.vanish(1); w.record(1, func(r *Record) { r.Late = true }) }, "", false},
 		"not in the ledger":                   {foreign, "", false},
 		"of the control plane":                {func(w *world) { foreign(w); w.node(1).ControlPlane = true }, "", true},

@@ -58,7 +58,7 @@ func (x *moment) countErrors() {
 }
 
 // census counts for B2 (too many Nodes gone at once) and B4 (too many Nodes of a zone not
-// Ready at once); Nodes that were sent away do not count. B2 counts each Node whose instance
+// Ready at once); Nodes that were removed by a scale-down do not count. B2 counts each Node whose instance
 // was seen gone once, and the deletions of the last MassHold: Nodes that die one by one are
 // a mass failure, too.
 func (x *moment) census(watch map[cluster.NodeName]Watch) {
@@ -84,7 +84,7 @@ func (x *moment) census(watch map[cluster.NodeName]Watch) {
 		zones[x.zone(n, r)] = z
 	}
 	if most := max(1, int(x.policy.MaxShare*float64(managed))); unledgered > most {
-		x.mass = fmt.Sprintf("%d of %d managed Nodes are gone at once and nobody sent them away, more than %d", unledgered, managed, most)
+		x.mass = fmt.Sprintf("%d of %d managed Nodes are gone at once and no scale-down removed them, more than %d", unledgered, managed, most)
 	}
 	for name, z := range zones {
 		if z.down >= 3 && float64(z.down) >= 0.55*float64(z.all) {

@@ -115,7 +115,7 @@ func TestCensus(t *testing.T) {
 		{"four of seven in a zone", func(w *world) { w.zone("a", 0, 1, 2, 3, 4, 5, 6); w.down(0, 1, 2, 3) }, false, "a"},
 		{"two of two in a zone", func(w *world) { w.zone("c", 0, 1); w.down(0, 1) }, false, ""},
 		{"three of three in a zone", func(w *world) { w.zone("c", 0, 1, 2); w.down(0, 1, 2) }, false, "c"},
-		{"one of them was sent away", func(w *world) { w.zone("c", 0, 1, 2); w.in.Sent = []cluster.InstanceID{id(0)}; w.down(0, 1, 2) }, false, ""},
+		{"one of them was removed by a scale-down", func(w *world) { w.zone("c", 0, 1, 2); w.in.Sent = []cluster.InstanceID{id(0)}; w.down(0, 1, 2) }, false, ""},
 		{"eleven of twenty", func(w *world) { w.grow(20); w.down(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10) }, false, "a"},
 	} {
 		w := newWorld()

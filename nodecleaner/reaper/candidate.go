@@ -17,7 +17,7 @@ type candidate struct {
 	group cluster.GroupID
 	zone  string
 	known bool // the ledger has its instance
-	sent  bool // its instance was sent away
+	sent  bool // its instance was removed by a scale-down
 
 	rule, why string // why it is not eligible; empty: it is eligible, and the fields below are set
 	watch     Watch

@@ -60,7 +60,7 @@ type farm struct {
 	credulous                    bool // by ID the cloud says what its lists say: the chaos has to find victims
 
 	failedOver      time.Time // when another agent last took over
-	died            time.Time // when a machine last died that nobody had sent away
+	died            time.Time // when a machine last died that no scale-down removed
 	living, deleted int       // Nodes that were deleted: of machines that exist, and of others
 	last            Deletion
 }

@@ -73,11 +73,11 @@ type Memory struct {
 	FrozenWhy   string    `json:"frozenWhy,omitempty"`
 	// LastRound is when Decide was last called.
 	LastRound time.Time `json:"lastRound,omitzero"`
-	// LastUnledgered is the time of the last deletion of a Node that was not sent away.
+	// LastUnledgered is the time of the last deletion of a Node that was not removed by a scale-down.
 	LastUnledgered time.Time `json:"lastUnledgered,omitzero"`
 	// Unledgered are the times of such deletions within the last MassHold (B2).
 	Unledgered []time.Time `json:"unledgered,omitempty"`
-	// MassSince is since when too many Nodes that were not sent away are gone (B2, B4).
+	// MassSince is since when too many Nodes that were not removed by a scale-down are gone (B2, B4).
 	MassSince time.Time `json:"massSince,omitzero"`
 	// Errors are the last failed reads of the cloud; CloudUntil the end of their
 	// freeze (B6).
@@ -101,7 +101,7 @@ type Record struct {
 	Last     time.Time `json:"last"`
 	// Launched is when the cloud started the instance; zero: the cloud does not tell.
 	Launched time.Time `json:"launched,omitzero"`
-	// Sent tells that the instance was sent away: its Node carried the ToBeDeleted
+	// Sent tells that the instance was removed by a scale-down: its Node carried the ToBeDeleted
 	// taint once, or the scaler said so. A taint may be stripped later by a restarted
 	// Cluster Autoscaler; this stays.
 	Sent bool `json:"sent,omitempty"`

@@ -23,7 +23,7 @@ func declared() *world {
 	return w
 }
 
-// sentAndLost: every machine of workers is silent, and the first was sent away.
+// sentAndLost: every machine of workers is silent, and the first was removed by a scale-down.
 func (w *world) sentAndLost() {
 	w.node(0).Taints = append(w.node(0).Taints, sentAway)
 	w.step()
@@ -33,7 +33,7 @@ func (w *world) sentAndLost() {
 }
 
 // TestDeclaredGroups (B1): that a read lists a group which stands in a file proves
-// nothing, nor does a machine of another region. What was sent away goes once a machine of
+// nothing, nor does a machine of another region. What a scale-down removed goes once a machine of
 // its own region is Ready in the read; what the cloud says is terminated goes at once.
 func TestDeclaredGroups(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -117,9 +117,9 @@ func TestLedgerKnowsAccounts(t *testing.T) {
 	}
 }
 
-// TestMassHoldsWhatIsAbsent (B2): while more are absent than may be at once, one that was
-// sent away and is only absent waits, too; one that is terminated does not, nor do those
-// that were all sent away.
+// TestMassHoldsWhatIsAbsent (B2): while more instances are absent than may be at once, the
+// Node of an absent instance waits even if a scale-down removed it. The Node of a terminated
+// instance does not wait, and none waits if a scale-down removed all of them.
 func TestMassHoldsWhatIsAbsent(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*world)

@@ -95,9 +95,9 @@ func (v *Verdict) trace(c *candidate, x *moment, plan Plan, next Memory) {
 func (v *Verdict) facts(c *candidate, x *moment, next Memory) {
 	add := func(format string, args ...any) { v.Facts = append(v.Facts, fmt.Sprintf(format, args...)) }
 	if r, ok := next.Seen[c.id]; ok {
-		sent := "nobody sent it away"
+		sent := "no scale-down removed it"
 		if r.Sent {
-			sent = "it was sent away"
+			sent = "a scale-down removed it"
 		}
 		add("ledger: instance %s of group %s, first seen %s, last listed %s; %s", c.node.ProviderID, r.Group, stamp(r.First), stamp(r.Last), sent)
 	}

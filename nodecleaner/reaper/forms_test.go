@@ -10,7 +10,7 @@ import (
 
 // TestFormsOfOneMachine: kubelets and clouds write OpenStack's provider IDs with the
 // region and without, in either case of letters. A machine that lives does not look
-// absent for that, sent away or not, and one that is gone goes all the same.
+// absent for that, removed by a scale-down or not, and one that is gone goes all the same.
 func TestFormsOfOneMachine(t *testing.T) {
 	const upper, lower = "4FD96FF2-5C76-4A49-8A71-2BC0FB6FC8%02d", "4fd96ff2-5c76-4a49-8a71-2bc0fb6fc8%02d"
 	w := newWorld()

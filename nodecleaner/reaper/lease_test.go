@@ -42,17 +42,17 @@ func TestRenewsLease(t *testing.T) {
 		problem  string
 		want     string
 	}{
-		"not read yet":                        {want: "has not been read yet"},
-		"cannot be read":                      {problem: "403", want: "cannot be read: 403"},
-		"absent, for the grace":               {pulse: still(10 * time.Minute)},
-		"absent, for less":                    {pulse: still(10*time.Minute - 1), want: "has been watched since 2026-11-21T11:50:00Z, for less than 10m0s"},
-		"absent, renewed":                     {pulse: Pulse{Still: noon, Moved: noon}, want: "renewed its Lease at 2026-11-21T12:00:00Z"},
-		"sent away, for its shorter grace":    {pulse: still(30 * time.Second), sent: true},
-		"terminated, for the interval":        {pulse: still(time.Minute), positive: true},
-		"terminated, for less":                {pulse: still(time.Minute - 1), positive: true, want: "for less than 1m0s"},
-		"terminated, renewed before":          {pulse: Pulse{Still: noon.Add(-time.Minute), Moved: noon.Add(-time.Minute)}, positive: true},
-		"terminated, renewed since":           {pulse: Pulse{Still: noon.Add(-2 * time.Minute), Moved: noon.Add(1 - time.Minute)}, positive: true, want: "renewed its Lease at"},
-		"terminated, renewed since, long ago": {pulse: Pulse{Still: noon.Add(-3 * time.Minute), Moved: noon.Add(1 - time.Minute)}, positive: true},
+		"not read yet":          {want: "has not been read yet"},
+		"cannot be read":        {problem: "403", want: "cannot be read: 403"},
+		"absent, for the grace": {pulse: still(10 * time.Minute)},
+		"absent, for less":      {pulse: still(10*time.Minute - 1), want: "has been watched since 2026-11-21T11:50:00Z, for less than 10m0s"},
+		"absent, renewed":       {pulse: Pulse{Still: noon, Moved: noon}, want: "renewed its Lease at 2026-11-21T12:00:00Z"},
+		"removed by a scale-down, for its shorter grace": {pulse: still(30 * time.Second), sent: true},
+		"terminated, for the interval":                   {pulse: still(time.Minute), positive: true},
+		"terminated, for less":                           {pulse: still(time.Minute - 1), positive: true, want: "for less than 1m0s"},
+		"terminated, renewed before":                     {pulse: Pulse{Still: noon.Add(-time.Minute), Moved: noon.Add(-time.Minute)}, positive: true},
+		"terminated, renewed since":                      {pulse: Pulse{Still: noon.Add(-2 * time.Minute), Moved: noon.Add(1 - time.Minute)}, positive: true, want: "renewed its Lease at"},
+		"terminated, renewed since, long ago":            {pulse: Pulse{Still: noon.Add(-3 * time.Minute), Moved: noon.Add(1 - time.Minute)}, positive: true},
 	} {
 		w := newWorld()
 		w.policy.SentGrace = 30 * time.Second

@@ -34,11 +34,11 @@ var eligibleChecks = []check{
 // proofChecks judge one Node alone. A Node that passes them is proven gone (G3, G4).
 var proofChecks = []check{
 	{"G0", "the cloud was read whole, its group too, and says something about the instance", isUnknown},
-	{"B1", "a cloud that does not find an instance finds what backs Ready Nodes", failsCanary},
+	{"B1", "the cloud that does not find the instance finds the instances of Ready Nodes", failsCanary},
 	{"G1", "the instance does not exist: stopped, stopping, shutting down and waiting are alive", isAlive},
 	{"G2", "two reads of its group say so, at least the sight interval apart", lacksSecondSight},
 	{"G5", "asked for the instance by its ID, the cloud says twice, at least the sight interval apart, that it is terminated or not found", lacksAnswer},
-	{"E6", "a Node that nobody sent away and whose instance is only absent is as old as the grace", isYoung},
+	{"E6", "a Node whose instance is only absent, and that no scale-down removed, is as old as the grace", isYoung},
 	{"L1", "it has not been Ready for the grace", lacksGrace},
 	{"L2", "its kubelet's Lease has not moved for the grace, on this agent's own clock", renewsLease},
 	{"L3", "it carries the taint node.kubernetes.io/unreachable, if its instance is only absent", isReachable},
@@ -48,13 +48,13 @@ var proofChecks = []check{
 var breakerChecks = []check{
 	{"B3", "our own view was not interrupted lately (API server, Lease, clock, this process)", wasBlind},
 	{"B6", "the cloud has not failed several times lately", cloudFails},
-	{"B2", "few Nodes at once that nobody sent away", tooMany},
+	{"B2", "only few Nodes are gone at once without a scale-down", tooMany},
 	{"B4", "most Nodes of its zone are Ready", zoneIsDown},
-	{"C1", "no working cloud controller manager, whose business this is", isCoveredElsewhere},
+	{"C1", "no cloud controller manager is at work that deletes Nodes itself", isCoveredElsewhere},
 	{"M1", "mode delete", isObserved},
 	{"M2", "the time of observing after the installation is over", isNew},
 	{"N4", "no volume is attached to it, or detaching took too long", hasVolumes},
-	{"B5", "the last Node that nobody sent away is a while ago", isTooSoon},
+	{"B5", "the last deletion of a Node that no scale-down removed is a while ago", isTooSoon},
 }
 
 // Rule is one rule of the list, for the manual and for explain.
@@ -223,8 +223,8 @@ func isReachable(c *candidate, _ *moment) string {
 	return ""
 }
 
-// wasBlind is B3. A freeze doubts our view of the Nodes. It does not hold a Node that was
-// sent away and whose instance the cloud has listed as terminated twice since the outage:
+// wasBlind is B3. A freeze doubts our view of the Nodes. It does not hold a Node that
+// a scale-down removed and whose instance the cloud has listed as terminated twice since the outage:
 // that proof is independent of our view (during an outage it begins anew in every round).
 func wasBlind(c *candidate, x *moment) string {
 	if x.frozen == "" || c.certain() {
@@ -242,7 +242,7 @@ func cloudFails(c *candidate, x *moment) string {
 	return fmt.Sprintf("nothing is deleted until %s: %s", stamp(x.cloudUntil), x.cloudFrozen)
 }
 
-// tooMany is B2. It holds a Node whose instance is only absent even if it was sent away: a
+// tooMany is B2. It holds a Node whose instance is only absent even if a scale-down removed it: a
 // read that lacks several other instances may be cut short, and lack this one for the same
 // reason.
 func tooMany(c *candidate, x *moment) string {

@@ -50,7 +50,7 @@ func TestYoungAbsence(t *testing.T) {
 		"absent and old enough":     {sight{state: gone}, cluster.InstanceNotFound, time.Hour, false, false},
 		"listed as terminated":      {sight{state: gone, positive: true}, cluster.InstanceNotFound, 0, false, false},
 		"terminated when asked":     {sight{state: gone}, cluster.InstanceTerminated, 0, false, false},
-		"sent away":                 {sight{state: gone}, cluster.InstanceNotFound, 0, true, false},
+		"removed by a scale-down":   {sight{state: gone}, cluster.InstanceNotFound, 0, true, false},
 		"young and alive":           {sight{state: alive}, cluster.InstanceNotFound, 0, false, false},
 		"nothing is known, and old": {sight{}, cluster.InstanceNotFound, 2 * time.Hour, false, true},
 	} {

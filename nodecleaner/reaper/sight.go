@@ -277,7 +277,7 @@ func (m *Memory) rebuild(n cluster.Node, id cluster.InstanceID, v *view) {
 	m.Seen[id] = r
 }
 
-// remember stores in the ledger that n was sent away, and keeps it when the taint is removed
+// remember stores in the ledger that n was removed by a scale-down, and keeps it when the taint is removed
 // later; it is cleared when the Node is Ready without the taint and its instance runs. A
 // taint alone makes no instance ours.
 func (m *Memory) remember(n cluster.Node, v *view, sent bool) {

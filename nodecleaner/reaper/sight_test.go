@@ -20,7 +20,7 @@ func TestLedger(t *testing.T) {
 	w.in.Sent = nil
 	first := &w.in.Groups[0].Instances[0]
 	first.Zone, first.Created = "", noon // a poorer listing
-	w.phase(0, cluster.PhaseDeleting)    // so that it stays sent away
+	w.phase(0, cluster.PhaseDeleting)    // so that the ledger keeps it as removed by a scale-down
 	w.in.Groups[0].ReadAt = noon.Add(30 * time.Second)
 	w.in.Now = noon.Add(30 * time.Second)
 	w.step()
@@ -106,7 +106,7 @@ func TestLedgerForgets(t *testing.T) {
 	w.phase(2, cluster.PhaseRunning)
 	w.in.Sent = []cluster.InstanceID{id(2)}
 	if w.pass(10 * time.Second); !w.memory.Seen[id(2)].Sent {
-		t.Error("the scaler says that it sent it away, and it is forgotten")
+		t.Error("the scaler says that it removed the instance, and the ledger forgets it")
 	}
 	w.in.Sent = nil
 	if w.pass(10 * time.Second); w.memory.Seen[id(2)].Sent {

@@ -137,7 +137,7 @@ var stories = []story{
 		w.pass(80 * time.Second)
 	}, "n00:G3 n01:G3 n02:G3 n03:G3 n04:G3 n05:G3 n06:G3 n07:G3 n08:G3 n09:G3", ""},
 	{"G4 absent", func(w *world) { w.lose(0); w.vanish(0); w.pass(12 * time.Minute) }, "n00:G4", ""},
-	{"G4 absent, sent away", func(w *world) {
+	{"G4 absent, removed by a scale-down", func(w *world) {
 		w.node(0).Taints = append(w.node(0).Taints, sentAway)
 		w.lose(0)
 		w.vanish(0)
@@ -211,7 +211,7 @@ var stories = []story{
 		w.in.Outage = ""
 		w.pass(4 * time.Minute)
 	}, "", "B3"},
-	{"B3 spares what was sent away and is terminated", func(w *world) {
+	{"B3 spares a Node that a scale-down removed and that is terminated", func(w *world) {
 		w.lose(0)
 		w.in.Sent = []cluster.InstanceID{cluster.InstanceID(w.in.Nodes[0].ProviderID)}
 		w.phase(0, cluster.PhaseGone)
@@ -220,7 +220,7 @@ var stories = []story{
 		w.in.Outage = ""
 		w.pass(3 * time.Minute)
 	}, "n00:G3", ""},
-	{"B3 holds what was sent away and is only absent", func(w *world) {
+	{"B3 holds a Node that a scale-down removed and that is only absent", func(w *world) {
 		w.lose(0)
 		w.in.Sent = []cluster.InstanceID{cluster.InstanceID(w.in.Nodes[0].ProviderID)}
 		w.vanish(0)
@@ -298,7 +298,7 @@ var stories = []story{
 		w.vanish(0)
 		w.pass(53 * time.Minute)
 	}, "n00:G4", ""},
-	{"G0 launched lately is no matter of what was sent away", func(w *world) {
+	{"G0 launched lately does not apply to a Node that a scale-down removed", func(w *world) {
 		w.launched(0, noon.Add(-10*time.Minute))
 		w.in.Sent = []cluster.InstanceID{id(0)}
 		w.lose(0)
@@ -366,7 +366,7 @@ var stories = []story{
 		w.vanish(0)
 		w.pass(time.Hour)
 	}, "", "B1"},
-	{"B1 no Ready Node, nobody sent it away", func(w *world) {
+	{"B1 no Ready Node, and no scale-down removed the Node", func(w *world) {
 		for n := range 10 {
 			w.lose(n)
 		}
@@ -390,7 +390,7 @@ var stories = []story{
 		}
 		w.pass(5 * time.Minute)
 	}, "", "B2"},
-	{"B2 is no matter of what was sent away", func(w *world) {
+	{"B2 does not apply to a Node that a scale-down removed", func(w *world) {
 		for n := range 9 {
 			w.node(n).Taints = append(w.node(n).Taints, sentAway)
 			w.lose(n)
@@ -446,7 +446,7 @@ var stories = []story{
 		w.in.ReadProblem, w.in.Groups[0].Stale = "", ""
 		w.pass(90 * time.Second)
 	}, "n00:G3", ""},
-	{"B6 spares what was sent away and is terminated", func(w *world) {
+	{"B6 spares a Node that a scale-down removed and that is terminated", func(w *world) {
 		w.lose(0)
 		w.in.Sent = []cluster.InstanceID{id(0)}
 		w.phase(0, cluster.PhaseGone)
@@ -544,7 +544,7 @@ var stories = []story{
 		w.lose(0)
 		w.pass(time.Hour)
 	}, "", "G0"},
-	{"E6 is no matter of what was sent away", func(w *world) {
+	{"E6 does not apply to a Node that a scale-down removed", func(w *world) {
 		w.in.Sent = []cluster.InstanceID{id(0)}
 		w.node(0).Created = noon
 		w.lose(0)
@@ -565,7 +565,7 @@ var stories = []story{
 		w.phase(0, cluster.PhaseGone)
 		w.pass(80 * time.Second)
 	}, "n00:G3", ""},
-	{"B2 lets go what was sent away meanwhile", func(w *world) {
+	{"B2 lets go a Node that a scale-down removed meanwhile", func(w *world) {
 		w.in.Sent = []cluster.InstanceID{id(0)}
 		for n := range 4 {
 			w.lose(n)
@@ -573,7 +573,7 @@ var stories = []story{
 		}
 		w.pass(5 * time.Minute)
 	}, "n00:G3", ""},
-	{"B4 lets go what was sent away meanwhile", func(w *world) {
+	{"B4 lets go a Node that a scale-down removed meanwhile", func(w *world) {
 		w.in.Sent = []cluster.InstanceID{id(0)}
 		for _, n := range []int{0, 2, 4, 6} {
 			w.lose(n)
@@ -601,7 +601,7 @@ var stories = []story{
 		w.phase(0, cluster.PhaseGone)
 		w.pass(5 * time.Minute)
 	}, "", "B4"},
-	{"B5 is no matter of what was sent away", func(w *world) {
+	{"B5 does not apply to a Node that a scale-down removed", func(w *world) {
 		w.policy.UnledgeredEvery = time.Hour
 		w.lose(1)
 		w.phase(1, cluster.PhaseGone)
@@ -611,7 +611,7 @@ var stories = []story{
 		w.phase(0, cluster.PhaseGone)
 		w.pass(2 * time.Minute)
 	}, "n00:G3 n01:G3", ""},
-	{"B5 does not count what was sent away", func(w *world) {
+	{"B5 does not count a Node that a scale-down removed", func(w *world) {
 		w.policy.UnledgeredEvery = time.Hour
 		w.in.Sent = []cluster.InstanceID{id(1)}
 		w.lose(1)
@@ -686,7 +686,7 @@ var stories = []story{
 		w.vanish(0)
 		w.pass(11 * time.Minute) // the second sight is a minute after the hour is full
 	}, "n00:G4", ""},
-	{"B1 a Ready Node that was sent away may be missing", func(w *world) {
+	{"B1 a Ready Node that was removed by a scale-down may be missing", func(w *world) {
 		w.in.Sent = []cluster.InstanceID{id(0), id(9)}
 		w.vanish(9)
 		w.lose(0)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,6 +72,30 @@ func TestDist(t *testing.T) {
 			t.Errorf("%s: mode %o in the deb, %o in the tarball, want %o", want.path, deb[want.path], tarball[want.path], want.mode)
 		}
 	}
+	// Files that a reader of the packages' documents is sent to, and those that stand beside them.
+	for _, dir := range []string{"deploy", "examples", "docs"} {
+		below := map[string]string{"docs": "usr/share/doc/autoscaler-agent/"}[dir]
+		if below == "" {
+			below = share
+		}
+		for _, path := range tracked(t, dir) {
+			want := int64(0o644)
+			if strings.HasSuffix(path, ".sh") {
+				want = 0o755
+			}
+			if strings.HasPrefix(path, "examples/externalgrpc-server/") { // a program of its own, to be built from the source
+				want = 0
+			}
+			if deb[below+path] != want || tarball[below+path] != want {
+				t.Errorf("%s: mode %o in the deb, %o in the tarball, want %o", below+path, deb[below+path], tarball[below+path], want)
+			}
+		}
+	}
+	for path := range deb {
+		if strings.Contains(path, "tfstate") || strings.Contains(path, "tfvars") || strings.Contains(path, "/.terraform") {
+			t.Errorf("%s may hold secrets of whoever built the package", path)
+		}
+	}
 	for _, path := range slices.Sorted(maps.Keys(tarball)) {
 		if _, there := deb[path]; !there && path != "" && path != "etc/" && path != "usr/" {
 			t.Errorf("the deb lacks %s", path)
@@ -80,6 +105,17 @@ func TestDist(t *testing.T) {
 	if err != nil || len(bill.Packages) < 10 || len(bill.Relationships) != len(bill.Packages) {
 		t.Errorf("SPDX: %v, %d packages", err, len(bill.Packages))
 	}
+}
+
+// tracked are the files of a directory of the checkout that git knows.
+func tracked(t *testing.T, dir string) []string {
+	t.Helper()
+	out, err := exec.Command("git", "-C", "../..", "ls-files", "--", dir).Output()
+	files := strings.Fields(string(out))
+	if err != nil || len(files) < 3 {
+		t.Fatalf("git ls-files %s: %v, %d files", dir, err, len(files))
+	}
+	return files
 }
 
 // TestUnit: the unit of a package starts the package's binary.

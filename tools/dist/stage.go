@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -36,6 +37,11 @@ func (b *build) lay(stage, arch string) error {
 		{"README.md", "usr/share/doc/autoscaler-agent/README.md", 0o644},
 		{"CHANGELOG.md", "usr/share/doc/autoscaler-agent/CHANGELOG.md", 0o644},
 	}
+	patterns, err := b.matching()
+	if err != nil {
+		return err
+	}
+	list = append(list, patterns...)
 	catalog := "packaging/autoscaler-agent.catalog"
 	if _, err := os.Stat(filepath.Join(b.root, catalog)); err == nil {
 		list = append(list, entry{catalog, "usr/lib/systemd/catalog/autoscaler-agent.catalog", 0o644})
@@ -68,6 +74,45 @@ func (b *build) lay(stage, arch string) error {
 		return err
 	}
 	return b.stamp(stage)
+}
+
+// kept are the files of the checkout that stand in the packages under the same path, so that a
+// script finds its neighbours. They are named by patterns: what Terraform leaves beside its
+// modules, such as a state with secrets, matches none.
+var kept = []struct {
+	pattern, below string
+	mode           fs.FileMode
+}{
+	{"deploy/cli/*.sh", share, 0o755},
+	{"deploy/grafana/*.json", share, 0o644},
+	{"deploy/prometheus/*.yaml", share, 0o644},
+	{"deploy/terraform/*/*.tf", share, 0o644},
+	{"deploy/terraform/*/*.json.tftpl", share, 0o644},
+	{"deploy/terraform/*/access-rules.json", share, 0o644},
+	{"examples/*/*.yaml", share, 0o644},
+	{"examples/*/*.yml", share, 0o644},
+	{"docs/*.md", "usr/share/doc/autoscaler-agent/", 0o644},
+	{"docs/groups.schema.json", "usr/share/doc/autoscaler-agent/", 0o644},
+	{"docs/providers/*.md", "usr/share/doc/autoscaler-agent/", 0o644},
+}
+
+// matching are the files of kept. A pattern without a file is a mistake.
+func (b *build) matching() ([]entry, error) {
+	var list []entry
+	for _, k := range kept {
+		files, err := filepath.Glob(filepath.Join(b.root, k.pattern))
+		if err != nil || len(files) == 0 {
+			return nil, fmt.Errorf("no file matches %s: %w", k.pattern, errors.Join(err, fs.ErrNotExist))
+		}
+		for _, file := range files {
+			path, err := filepath.Rel(b.root, file)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, entry{path, k.below + filepath.ToSlash(path), k.mode})
+		}
+	}
+	return list, nil
 }
 
 // unit puts the unit file in with the binary's place in a package. A binary that was

@@ -149,7 +149,7 @@ func (p *Provider) ours(g asgtypes.AutoScalingGroup) bool {
 
 func (p *Provider) noGroup(op string, id cluster.GroupID) error {
 	return &provider.Error{Op: op, Group: id, Kind: provider.NotFound,
-		Err:    fmt.Errorf("no such Auto Scaling group of ours in %s", p.region),
+		Err:    fmt.Errorf("region %s has no Auto Scaling group of this name that the agent manages", p.region),
 		Remedy: "check the name in AUTOSCALER_AWS_GROUPS, the group's tags and AUTOSCALER_AWS_REGION"}
 }
 

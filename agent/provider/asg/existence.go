@@ -72,7 +72,7 @@ func (p *Provider) local(id cluster.InstanceID) (short, why string) {
 	rest, ok := strings.CutPrefix(zone, p.region)
 	// eu-west-1a, us-west-2-lax-1a; never us-east-11a in us-east-1.
 	if !ok || rest == "" || rest[0] >= '0' && rest[0] <= '9' {
-		return "", fmt.Sprintf("zone %q of the provider ID is not in region %s, which is the one that is asked", zone, p.region)
+		return "", fmt.Sprintf("zone %q of the provider ID is not in region %s, which the agent asks", zone, p.region)
 	}
 	return short, ""
 }

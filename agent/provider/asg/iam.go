@@ -51,7 +51,7 @@ type statement struct {
 // launches as $Latest can start machines with every instance role of the account.
 func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 	if o.ClusterName == "" && len(o.Groups) == 0 {
-		return nil, errors.New("leader policy: name the cluster or its groups: a policy without either would allow writes to every group of the account")
+		return nil, errors.New("leader policy: name the cluster (--cluster) or its groups (--groups): a policy without either would allow writes to every group of the account")
 	}
 	if err := o.literal("leader policy"); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 // WorkerPolicy is the least that a worker needs to read its join information.
 func WorkerPolicy(o PolicyOptions) ([]byte, error) {
 	if o.Parameter == "" {
-		return nil, errors.New("worker policy: name the SSM parameter; a worker whose join information comes with its user data needs no policy")
+		return nil, errors.New("worker policy: name the SSM parameter (--parameter); a worker whose join information comes with its user data needs no policy")
 	}
 	if err := o.literal("worker policy"); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (o PolicyOptions) literal(of string) error {
 	var errs []error
 	check := func(what, value, remedy string) {
 		if strings.ContainsAny(value, "*?$") || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-			errs = append(errs, fmt.Errorf("%s: %s %q: a policy takes *, ? and $ for more than themselves, and blanks are in no name: %s", of, what, value, remedy))
+			errs = append(errs, fmt.Errorf("%s: %s %q: *, ? and $ have a meaning of their own in a policy, and a name has no blanks: %s", of, what, value, remedy))
 		}
 	}
 	check("cluster", o.ClusterName, "write the cluster's own name")

@@ -37,7 +37,7 @@ func (r *reading) drift(next template.Startable) (refreshing bool, warning strin
 		}
 	}
 	if n > 0 {
-		warning = fmt.Sprintf("%d of its machines have an instance type that it does not start any more (%s): they say nothing about the next one, and go when nothing needs them or an instance refresh replaces them",
+		warning = fmt.Sprintf("%d of its machines have an instance type that the group does not start any more (%s): new machines are not judged by them, and they leave when nothing needs them or an instance refresh replaces them",
 			n, strings.Join(slices.Sorted(maps.Keys(other)), ", "))
 	}
 	return refreshing || n > 0, warning

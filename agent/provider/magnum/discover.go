@@ -104,7 +104,7 @@ func (p *Provider) one(ctx context.Context, api *gophercloud.ServiceClient, c *m
 	}
 	_, byName := nameFor(p.names, g)
 	if g.Role == masterRole || g.Name != string(id) || !byName && (!slices.Contains(p.roles, g.Role) || g.MaxNodeCount == nil) {
-		return nil, fail(op, id, provider.NotFound, "", "this node group is not one of ours")
+		return nil, fail(op, id, provider.NotFound, "", "the agent does not manage this node group")
 	}
 	return g, nil
 }

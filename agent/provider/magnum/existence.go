@@ -27,7 +27,7 @@ func (p *Provider) Instances(ctx context.Context, ids ...cluster.InstanceID) (ma
 		case !ok:
 			strange[id] = cluster.Testimony{Why: "the provider ID names no server: it has no UUID"}
 		case strings.Contains(rest, "/") && region != "" && p.session.Region() != "" && region != p.session.Region():
-			strange[id] = cluster.Testimony{Why: "the provider ID names region " + region + ", and the one that is asked is " + p.session.Region()}
+			strange[id] = cluster.Testimony{Why: "the provider ID names region " + region + ", and the agent asks region " + p.session.Region()}
 		default:
 			servers[id] = uuid
 		}

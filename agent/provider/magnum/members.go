@@ -313,5 +313,5 @@ var capiName = regexp.MustCompile(`^kube-[a-z0-9]{5}$`)
 
 // untold is the error of a group whose servers cannot be told from others.
 func untold(r *reading) error {
-	return fmt.Errorf("of %d servers whose names are in the form of its nodes none can be shown to be one of the %d that Magnum counts: let the credentials read Heat's stacks", r.members.unproven, r.NodeCount)
+	return fmt.Errorf("%d servers have names like the group's nodes, and nothing shows which of them are among the %d that Magnum counts: let the credentials read Heat's stacks", r.members.unproven, r.NodeCount)
 }

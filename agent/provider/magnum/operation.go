@@ -111,7 +111,7 @@ func (p *Provider) look(began time.Time, c *magnumCluster, listed []nodeGroup, g
 	case !a.shown && (age > shownWithin || !a.sure && age > unsureWithin):
 		p.asked = nil
 		if a.sure {
-			v.lost = fmt.Sprintf("Magnum accepted %d nodes for %s and never began; it is asked again when they are needed", a.count, a.name)
+			v.lost = fmt.Sprintf("Magnum accepted %d nodes for %s and never started them; the agent asks again when they are needed", a.count, a.name)
 		}
 		return v
 	}

@@ -72,10 +72,10 @@ func (p *Provider) Check(ctx context.Context) error {
 		return err
 	}
 	e := &provider.Error{Op: "read", Kind: provider.NotFound,
-		Err:    fmt.Errorf("cluster %s has no node group of ours", p.cfg.Cluster),
+		Err:    fmt.Errorf("cluster %s has no node group that the agent manages", p.cfg.Cluster),
 		Remedy: "check AUTOSCALER_MAGNUM_AUTO_DISCOVERY and AUTOSCALER_MAGNUM_GROUPS against `openstack coe nodegroup list " + p.cfg.Cluster + "`"}
 	if len(skipped) > 0 {
-		e.Err = fmt.Errorf("cluster %s has no node group of ours: %v match a role and have no max_node_count", p.cfg.Cluster, skipped)
+		e.Err = fmt.Errorf("cluster %s has no node group that the agent manages: %v match a role and have no max_node_count", p.cfg.Cluster, skipped)
 		e.Remedy = "give them one: openstack coe nodegroup update " + p.cfg.Cluster + " " + skipped[0] + " replace max_node_count=10"
 	}
 	return e

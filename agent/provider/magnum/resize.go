@@ -106,7 +106,7 @@ func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int)
 	// What the stack counts without a server behind it is named, so that it is replaced
 	// and no living node goes in its place.
 	if to < w.NodeCount && !w.exact() {
-		return w.refuse(provider.Invalid, "let the credentials read Heat's stacks", "lowering the node count from %d to %d could end a running machine: without Heat nobody knows which nodes never came", w.NodeCount, to)
+		return w.refuse(provider.Invalid, "let the credentials read Heat's stacks", "lowering the node count from %d to %d could end a running machine: without Heat the agent cannot tell which nodes never started", w.NodeCount, to)
 	}
 	return w.ask(ctx, to, nil, w.members.vacant)
 }

@@ -74,7 +74,7 @@ func (s *site) flavor(ctx context.Context, name string) (flavors.Flavor, error) 
 			return all[i], nil
 		}
 	}
-	return flavors.Flavor{}, wrong("the project has no flavor %q: `openstack flavor list` shows those that it has", name)
+	return flavors.Flavor{}, wrong("the project has no flavor %q: `openstack flavor list` shows its flavors", name)
 }
 
 // image finds an image by its ID or by its name. Of several images of one name it is the

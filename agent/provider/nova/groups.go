@@ -127,7 +127,7 @@ func (p *Provider) readGroup(ctx context.Context, s *site, g *section.Group, ser
 	// group is not shrunk below its minimum: the minimum gives way.
 	if alive := out.Target - failed; failed > 0 && alive < g.Min {
 		out.Min = alive
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%d of its servers failed and leave it below its minimum of %d: they are deleted first, and made anew then", failed, g.Min))
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%d of its servers failed, which leaves the group below its minimum of %d: the agent deletes them and then makes new ones", failed, g.Min))
 	}
 	if err != nil && err.Kind != provider.Invalid && err.Kind != provider.NotFound {
 		return out, err
@@ -167,7 +167,7 @@ func strays(groups []section.Group, servers []server) []string {
 	}
 	var out []string
 	for name, n := range count {
-		out = append(out, fmt.Sprintf("%d servers are of the group %q, which this cloud does not have in groups.yaml: nobody scales them; take the group back in, or delete them", n, name))
+		out = append(out, fmt.Sprintf("%d servers belong to the group %q, which groups.yaml does not have for this cloud, so the agent does not scale them: add the group again, or delete the servers", n, name))
 	}
 	slices.Sort(out)
 	return out

@@ -170,7 +170,7 @@ func (s *site) missed(ctx context.Context, of string, list []server) ([]server, 
 	wait.Wait()
 	var problem error
 	if len(lost) > askAtMost {
-		problem = fmt.Errorf("%d servers are no longer listed, and not all of them were asked for one by one yet", len(lost))
+		problem = fmt.Errorf("%d servers are missing from the list, and not every one has been looked up by its ID yet", len(lost))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -87,7 +87,7 @@ func (p *Provider) settings() (section.Section, error) {
 		s.Cluster = p.cfg.ClusterName
 	}
 	if err == nil && s.Cluster == "" {
-		err = errors.New("cluster: give the cluster a name here or in AUTOSCALER_NOVA_CLUSTER_NAME: servers are known for ours by it")
+		err = errors.New("cluster: give the cluster a name here or in AUTOSCALER_NOVA_CLUSTER_NAME: the agent finds its servers by this name")
 	}
 	if err != nil {
 		return section.Section{}, &provider.Error{Op: "read", Kind: provider.Invalid, Err: fmt.Errorf("section nova of groups.yaml: %w", err)}

@@ -35,7 +35,7 @@ func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int)
 		return openstack.Classify(op, id, err)
 	}
 	if s.lags(g, servers) {
-		return &provider.Error{Op: op, Group: id, Kind: provider.Conflict, Err: errors.New("the list of servers does not show those yet that were just made")}
+		return &provider.Error{Op: op, Group: id, Kind: provider.Conflict, Err: errors.New("the list of servers does not show the newest servers yet")}
 	}
 	target, inZone := 0, map[string]int{}
 	for i := range servers {

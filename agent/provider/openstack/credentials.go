@@ -241,7 +241,7 @@ func complete(o gophercloud.AuthOptions) error {
 	case o.Password == "":
 		return errors.New("the user has no password")
 	case o.Scope == nil:
-		return errors.New("there is no project: the token would open nothing")
+		return errors.New("no project is set, so a token would have no rights")
 	}
 	return nil
 }

@@ -67,8 +67,9 @@ func ask(ctx context.Context, method, socket, path string, v any) error {
 	return nil
 }
 
-// NobodyListens tells an agent that does not run from one that answers badly.
-func NobodyListens(err error) bool {
+// NotRunning tells whether err means that no agent listens on the socket. A running agent that
+// answers with an error, and a socket without permission, are not that.
+func NotRunning(err error) bool {
 	_, dial := errors.AsType[*net.OpError](err)
 	return dial && !errors.Is(err, fs.ErrPermission)
 }

@@ -6,15 +6,19 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"os"
 	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
 )
+
+// most is more than any join information has.
+const most = 1 << 20
 
 // Read reads the file that the agent publishes. Other names are ignored:
 // operators add their own variables to that file. The token may be missing where the
 // machine gets one of its own.
 func Read(file string, needToken bool) (map[string]string, error) {
-	text, err := os.ReadFile(file)
+	text, err := textfile.Read(file, most)
 	if err != nil {
 		return nil, fmt.Errorf("read join information: %w: start the agent, which publishes it, or name another file with --join-file", err)
 	}

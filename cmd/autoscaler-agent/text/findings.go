@@ -9,8 +9,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/doctor"
 )
 
+var levelColours = map[doctor.Level]string{doctor.LevelOK: green, doctor.LevelWarning: yellow, doctor.LevelError: red}
+
 // Findings writes a table. On a terminal long texts are wrapped under their
-// column; a pipe gets one line for each text, so that grep finds whole messages.
+// column and the levels are coloured; a pipe gets one line for each text, so that grep
+// finds whole messages.
 func Findings(out io.Writer, findings []doctor.Finding) {
 	width := Columns(out)
 	about := 0
@@ -19,7 +22,8 @@ func Findings(out io.Writer, findings []doctor.Finding) {
 	}
 	about = min(about, 24)
 	for _, f := range findings {
-		head := fmt.Sprintf("%-7s  %-*s  ", f.Level, about, f.About)
+		level := paint(out, levelColours[f.Level], fmt.Sprintf("%-7s", f.Level))
+		head := fmt.Sprintf("%s  %-*s  ", level, about, f.About)
 		indent := strings.Repeat(" ", len("warning")+2+about+2)
 		fmt.Fprintln(out, head+Wrap(f.Text, width-len(indent), indent))
 		if f.Remedy != "" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -46,15 +47,20 @@ func Status(out io.Writer, s localapi.Status) {
 	_ = w.Flush() // out is a terminal or a pipe: a failed write has no reader
 	if len(s.Groups) > 0 {
 		several := slices.ContainsFunc(s.Groups, func(g localapi.GroupStatus) bool { return g.Provider != "" })
-		head, cell := "", func(localapi.GroupStatus) string { return "" }
+		heads := []string{"GROUP", "MIN", "TARGET", "MAX", "INSTANCES"}
 		if several {
-			head, cell = "\tPROVIDER", func(g localapi.GroupStatus) string { return "\t" + g.Provider }
+			heads = slices.Insert(heads, 1, "PROVIDER")
 		}
-		fmt.Fprintf(w, "\nGROUP%s\tMIN\tTARGET\tMAX\tINSTANCES\n", head)
+		var rows [][]string
 		for _, g := range s.Groups {
-			fmt.Fprintf(w, "%s%s\t%d\t%d\t%d\t%d\n", g.ID, cell(g), g.Min, g.Target, g.Max, g.Instances)
+			row := []string{g.ID, strconv.Itoa(g.Min), strconv.Itoa(g.Target), strconv.Itoa(g.Max), strconv.Itoa(g.Instances)}
+			if several {
+				row = slices.Insert(row, 1, g.Provider)
+			}
+			rows = append(rows, row)
 		}
-		_ = w.Flush()
+		fmt.Fprintln(out)
+		Table(out, heads, rows)
 		for _, g := range s.Groups {
 			if words := g.Remark(); words != "" {
 				fmt.Fprintf(out, "  %s: %s\n", g.ID, Wrap(words, Columns(out)-4-len(g.ID), "    "))

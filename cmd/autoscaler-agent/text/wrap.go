@@ -38,6 +38,9 @@ func Wrap(text string, width int, indent string) string {
 
 // Columns is the width of the terminal that out is, 0 where it is none.
 func Columns(out io.Writer) int {
+	if o, ok := out.(*Output); ok {
+		out = o.To
+	}
 	f, ok := out.(*os.File)
 	if !ok {
 		return 0

@@ -7,7 +7,7 @@
 // It refuses to look inside the engine (a Snapshot goes in, a Plan comes out), to
 // touch a real cluster or cloud, and to excuse what it measures: a pod that waits
 // longer than a decision and a boot is counted, and so is a machine that is bought
-// right after one was sent away.
+// right after one was removed by a scale-down.
 package sim
 
 import (

@@ -46,7 +46,7 @@ type Report struct {
 
 type sample struct{ running, waiting, machines int }
 
-// removal is one machine that the agent sent away.
+// removal is one machine that the agent removed.
 type removal struct {
 	at   time.Time
 	node cluster.NodeName

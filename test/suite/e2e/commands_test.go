@@ -2,7 +2,13 @@ package e2e
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
 	"flag"
 	"fmt"
 	"os"
@@ -13,9 +19,13 @@ import (
 	"testing"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
@@ -25,51 +35,76 @@ var updatePage = flag.Bool("update-commands", false, "write docs/commands.md wit
 
 const commandsPage = "../../../docs/commands.md"
 
-// TestCommandsPage runs every command of docs/commands.md in the cluster that the page
-// describes and compares its output with the page's, line by line, less what differs
-// from cluster to cluster: numbers, times, durations and drawn names. After a change of
-// an output: go test ./suite/e2e -run TestCommandsPage -update-commands
+// shownPages are the pages whose commands are run, with the fewest commands that each has.
+// docs/commands.md names the environment file or the socket in each command; on the other
+// pages a command has the agent's own environment, as it has on a machine with agent.env.
+var shownPages = []struct {
+	path    string
+	least   int
+	settled bool
+}{
+	{commandsPage, 20, false}, {"../../../README.md", 4, true}, {"../../../docs/troubleshooting.md", 12, true},
+}
+
+// TestCommandsPage runs every command of docs/commands.md, README.md and
+// docs/troubleshooting.md in the cluster that the first of them describes and compares the
+// output with the page's, line by line, less what differs from cluster to cluster: numbers,
+// times, durations and drawn names. After a change of an output:
+// go test ./suite/e2e -run TestCommandsPage -update-commands
 func TestCommandsPage(t *testing.T) {
 	t.Parallel() // it mostly waits
-	text, err := os.ReadFile(commandsPage)
-	if err != nil {
-		t.Fatal(err)
+	texts := make([]string, len(shownPages))
+	for i, page := range shownPages {
+		text, err := os.ReadFile(page.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[i] = string(text)
 	}
 	s := newScene(t, nil)
 	p := s.commandsWorld()
-	page := string(text)
-	ran := 0
-	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(page, -1) {
-		var fresh strings.Builder
-		for _, one := range strings.Split(block[1], "$ ")[1:] {
-			command, want, _ := strings.Cut(one, "\n")
-			ran++
-			if strings.Contains(command, "autoscaler-agent version") { // cmd/autoscaler-agent runs it with the Makefile's linker flags
-				fresh.WriteString("$ " + one)
-				continue
-			}
-			got := p.compare(command, want)
-			fmt.Fprintf(&fresh, "$ %s\n%s", p.written(command), got)
+	for i, page := range shownPages {
+		if p.settled = page.settled; i == len(shownPages)-1 {
+			p.heldRequest() // a younger request would change what is shown of the first
 		}
-		page = strings.Replace(page, block[0], "```console\n"+fresh.String()+"```", 1)
-	}
-	if ran < 20 {
-		t.Errorf("only %d commands: the pattern no longer fits the page", ran)
+		fresh, ran := p.run(texts[i])
+		if ran < page.least {
+			t.Errorf("%s: only %d commands: the pattern no longer fits the page", page.path, ran)
+		}
+		if *updatePage {
+			if err := os.WriteFile(page.path, []byte(fresh), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	help, err := exec.CommandContext(t.Context(), s.binary, "--help").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range regexp.MustCompile(`(?m)^  ([a-z-]+) +[A-Z]`).FindAllStringSubmatch(string(help), -1) {
-		if !strings.Contains(page, "\n## "+m[1]+"\n") && m[1] != "help" {
+		if !strings.Contains(texts[0], "\n## "+m[1]+"\n") && m[1] != "help" {
 			t.Errorf("docs/commands.md has no section %s", m[1])
 		}
 	}
-	if *updatePage {
-		if err := os.WriteFile(commandsPage, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
+}
+
+// run runs the commands of a page and returns the page with their output.
+func (p *pageWorld) run(page string) (fresh string, ran int) {
+	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(page, -1) {
+		var text strings.Builder
+		for _, one := range strings.Split(block[1], "$ ")[1:] {
+			command, want, _ := strings.Cut(one, "\n")
+			ran++
+			if strings.Contains(command, "autoscaler-agent version") { // cmd/autoscaler-agent runs it with the Makefile's linker flags
+				text.WriteString("$ " + one)
+				continue
+			}
+			got := p.compare(command, want)
+			fmt.Fprintf(&text, "$ %s\n%s", p.written(command), got)
 		}
+		page = strings.Replace(page, block[0], "```console\n"+text.String()+"```", 1)
 	}
+	return page, ran
 }
 
 // pageWorld runs the page's commands in a scene: the page's paths and names stand for
@@ -78,6 +113,9 @@ type pageWorld struct {
 	*scene
 	dir                string
 	node, deleted, csr string
+	broken             string // an instance whose console tells of a failed boot
+	settled            bool   // commands have the agent's environment
+	agentEnv           []string
 	paths              [][2]string // the page's, the scene's
 	version            string
 }
@@ -112,6 +150,7 @@ func (s *scene) commandsWorld() *pageWorld {
 		s.t.Fatalf("code %d: %s", code, out)
 	}
 	p.deleted = kept[0].Name
+	p.failedBoot()
 	requests, err := s.client.CertificatesV1().CertificateSigningRequests().List(s.t.Context(), metav1.ListOptions{FieldSelector: "spec.signerName=kubernetes.io/kubelet-serving"})
 	if err != nil {
 		s.t.Fatal(err)
@@ -125,6 +164,88 @@ func (s *scene) commandsWorld() *pageWorld {
 	return p
 }
 
+// failedBoot writes the marks of a boot that failed to the console of an instance that has ended,
+// in place of its own.
+func (p *pageWorld) failedBoot() {
+	p.t.Helper()
+	kept, _ := filepath.Glob(filepath.Join(p.w.StateDir(), "nodes", "*.json"))
+	if len(kept) != 1 {
+		p.t.Fatalf("kept Nodes: %q", kept)
+	}
+	data, err := os.ReadFile(kept[0])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.broken = regexp.MustCompile(`i-[0-9a-f]{17}`).FindString(string(data))
+	if p.broken == "" {
+		p.t.Fatalf("no instance in %s", kept[0])
+	}
+	p.w.Cloud.Console(p.broken, strings.Repeat("\n", 64<<10)) // a cloud keeps so much of the end
+	for _, phase := range []string{"start", "install", "download file=kubelet", "failed reason=checksum file=kubelet"} {
+		p.w.Cloud.Console(p.broken, "autoscaler-agent: phase="+phase+"\n")
+	}
+}
+
+// heldRequest makes a serving certificate request of the node with a name that is not the
+// machine's. It stays held.
+func (p *pageWorld) heldRequest() {
+	p.t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", p.w.ControlPlane.Kubeconfig())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	user := "system:node:" + p.node
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:nodes", "system:authenticated"}}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{Organization: []string{"system:nodes"}, CommonName: user}, DNSNames: []string{p.node, "db.example.net"}}, key)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	made, err := client.CertificatesV1().CertificateSigningRequests().Create(p.t.Context(), &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "csr-held1"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			SignerName: "kubernetes.io/kubelet-serving", Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}}}, metav1.CreateOptions{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.csr = made.Name
+}
+
+// journal is a stand-in for journalctl, which has no journal here: the lines of the agent's log
+// whose rule is the one of RULE=, in the words that agent/report gives to the journal.
+const journal = `#!/bin/sh
+rule=.
+for arg; do case $arg in RULE=*) rule="rule=${arg#RULE=}\b" ;; esac; done
+grep -e "$rule" LOG | sed 's/^time="[^"]*" level=[a-z]* msg="\([^"]*\)".* rule=\([A-Z0-9]*\).* why="\([^"]*\)".*/\1 [\2]: \3/'
+`
+
+// files writes what the commands of the pages read.
+func (p *pageWorld) files(kubeconfig string) {
+	p.t.Helper()
+	config, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"journalctl":  strings.ReplaceAll(journal, "LOG", p.agent.Log),
+		"groups.yaml": "groups:\n  workers:\n    prise: 0.192\n",
+		"kubeconfig":  regexp.MustCompile(`server: .*`).ReplaceAllString(string(config), "server: https://127.0.0.1:1"),
+	} {
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o700); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
 // environment writes the agent's environment to a file, as it is for a unit.
 func (p *pageWorld) environment() {
 	p.t.Helper()
@@ -132,8 +253,10 @@ func (p *pageWorld) environment() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	p.files(kubeconfig)
+	p.agentEnv = p.w.AgentEnv(kubeconfig)
 	var file strings.Builder
-	for _, pair := range p.w.AgentEnv(kubeconfig) {
+	for _, pair := range p.agentEnv {
 		name, value, _ := strings.Cut(pair, "=")
 		fmt.Fprintf(&file, "%s=\"%s\"\n", name, strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(value))
 	}
@@ -146,6 +269,7 @@ func (p *pageWorld) environment() {
 		{"/etc/kubernetes/admin.conf", p.w.ControlPlane.Kubeconfig()}, {"/etc/worker.env", p.w.WorkerEnv()},
 		{"/var/lib/autoscaler-agent", p.w.StateDir()}, {"/run/autoscaler-agent/agent.sock", p.w.Socket()},
 		{"/run/autoscaler-agent", p.w.Dir}, // whatever else is in the scene's directory
+		{"/root", p.dir},
 	}
 	var build struct{ Version string }
 	out, code := p.command("version", "--output", "json")
@@ -158,12 +282,14 @@ func (p *pageWorld) environment() {
 var (
 	pageNode    = regexp.MustCompile(`(explain node) \S+`)
 	pageCSR     = regexp.MustCompile(`(explain csr) \S+`)
+	pageBroken  = regexp.MustCompile(`(explain instance) \S+`)
 	pageDeleted = regexp.MustCompile(`(node restore) [^-]\S*`)
 )
 
 // written is a command as the page would write it in this cluster.
 func (p *pageWorld) written(command string) string {
 	command = pageNode.ReplaceAllString(command, "$1 "+p.node)
+	command = pageBroken.ReplaceAllString(command, "$1 "+p.broken)
 	command = pageCSR.ReplaceAllString(command, "$1 "+p.csr)
 	return pageDeleted.ReplaceAllString(command, "$1 "+p.deleted)
 }
@@ -184,7 +310,11 @@ func (p *pageWorld) compare(command, want string) (shown string) {
 	for {
 		ctx, cancel := context.WithTimeout(p.t.Context(), await.Limit)
 		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", line)
-		cmd.Dir, cmd.Env = p.dir, []string{"PATH=" + filepath.Dir(p.binary) + ":" + os.Getenv("PATH"), "HOME=" + p.dir}
+		cmd.Dir, cmd.Env = p.dir, []string{}
+		if p.settled {
+			cmd.Env = append(cmd.Env, p.agentEnv...)
+		}
+		cmd.Env = append(cmd.Env, "PATH="+p.dir+":"+filepath.Dir(p.binary)+":"+os.Getenv("PATH"), "HOME="+p.dir)
 		out, err := cmd.CombinedOutput()
 		cancel()
 		if cmd.ProcessState == nil {
@@ -208,7 +338,7 @@ func (p *pageWorld) compare(command, want string) (shown string) {
 		<-time.After(300 * time.Millisecond)
 	}
 	if !*updatePage {
-		p.t.Errorf("$ %s\n--- docs/commands.md\n%s--- this cluster\n%s--- as shapes\n%s---\n%s", line, want, shown, shape(want), shape(shown))
+		p.t.Errorf("$ %s\n--- the page\n%s--- this cluster\n%s--- as shapes\n%s---\n%s", line, want, shown, shape(want), shape(shown))
 	}
 	return shown
 }

@@ -156,9 +156,9 @@ func (r *cleanup) safe(when string, alive []string) {
 	}
 }
 
-// play lives through one fault: of two living machines the kubelets are silent, one of
-// which was sent away, a third machine is gone; then all of the group are silent, and at
-// last those of the other group, too.
+// play runs one fault in three steps. First the kubelets of two living machines are silent (a
+// scale-down removed one of the two) and a third machine is gone. Then all kubelets of the group
+// are silent, and at last all kubelets of the other group.
 func (r *cleanup) play(f reaperFault, settle func()) {
 	t := r.t
 	var ids []string

@@ -38,10 +38,10 @@ func commands(t *testing.T, page string) []string {
 	return strings.Split(strings.TrimSpace(block), "\n")
 }
 
-// desk is the machine of the person who types, with stand-ins for what is not there: ssh
+// workstation runs the commands of a page on this machine. Stand-ins replace what a test lacks: ssh
 // runs a command on this machine, and what only a leader has is written down and not
 // executed.
-type desk struct {
+type workstation struct {
 	t              *testing.T
 	dir, agent     string
 	ca             *x509.Certificate
@@ -51,9 +51,9 @@ type desk struct {
 // recorded are the programs that are written down and not executed.
 var recorded = []string{"scp", "apt-get", "systemctl", "kubectl", "install"}
 
-func newDesk(t *testing.T) *desk {
+func newWorkstation(t *testing.T) *workstation {
 	t.Helper()
-	d := &desk{t: t, dir: t.TempDir()}
+	d := &workstation{t: t, dir: t.TempDir()}
 	d.agent = filepath.Join(d.dir, "built", "autoscaler-agent")
 	if out, err := exec.Command("go", "build", "-C", "../../..", "-o", d.agent, "./cmd/autoscaler-agent").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -93,7 +93,7 @@ esac
 	return d
 }
 
-func (d *desk) write(name, text string, mode os.FileMode) {
+func (d *workstation) write(name, text string, mode os.FileMode) {
 	d.t.Helper()
 	path := filepath.Join(d.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -104,7 +104,7 @@ func (d *desk) write(name, text string, mode os.FileMode) {
 	}
 }
 
-func (d *desk) read(name string) string {
+func (d *workstation) read(name string) string {
 	d.t.Helper()
 	text, err := os.ReadFile(filepath.Join(d.dir, name))
 	if err != nil {
@@ -114,7 +114,7 @@ func (d *desk) read(name string) string {
 }
 
 // authority makes the cluster's CA, and the file that the agent publishes: without a token.
-func (d *desk) authority() {
+func (d *workstation) authority() {
 	d.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -141,7 +141,7 @@ func (d *desk) authority() {
 }
 
 // play types the lines in one shell.
-func (d *desk) play(lines []string, env ...string) {
+func (d *workstation) play(lines []string, env ...string) {
 	d.t.Helper()
 	cmd := exec.Command("sh", "-eu", "-c", strings.Join(lines, "\n"))
 	cmd.Dir = d.dir
@@ -155,7 +155,7 @@ func (d *desk) play(lines []string, env ...string) {
 }
 
 // want compares what the leader was told with lines that begin so, in order.
-func (d *desk) want(lines ...string) {
+func (d *workstation) want(lines ...string) {
 	d.t.Helper()
 	log := strings.Split(strings.TrimSpace(d.read("log")), "\n")
 	for _, line := range lines {
@@ -170,7 +170,7 @@ func (d *desk) want(lines ...string) {
 
 // settings: every variable that install is told to write is one of the agent's or of
 // OpenStack's clients.
-func (d *desk) settings(lines []string) {
+func (d *workstation) settings(lines []string) {
 	d.t.Helper()
 	known, err := exec.Command(d.agent, "check", "--print-env").Output()
 	if err != nil {
@@ -193,7 +193,7 @@ func (d *desk) settings(lines []string) {
 
 // leaderScript: leader-config was executed as the page has it. A binary without that
 // command leaves the check out, and says so.
-func (d *desk) leaderScript() {
+func (d *workstation) leaderScript() {
 	d.t.Helper()
 	if !d.leaderCommands {
 		d.t.Log("this binary has no leader-config: that command was only written down")
@@ -208,7 +208,7 @@ func (d *desk) leaderScript() {
 }
 
 // linted: userdata lint finds no fault, and there is no token.
-func (d *desk) linted(cloud, file string) {
+func (d *workstation) linted(cloud, file string) {
 	d.t.Helper()
 	out, err := exec.Command(d.agent, "userdata", "lint", "--cloud", cloud, filepath.Join(d.dir, file)).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), " 0 faults") {
@@ -223,7 +223,7 @@ func TestQuickstartAWS(t *testing.T) {
 	if len(lines) > 12 {
 		t.Errorf("%d commands", len(lines))
 	}
-	d := newDesk(t)
+	d := newWorkstation(t)
 	d.settings(lines)
 	awsCommand(t)
 	c := emptyAccount(t)
@@ -246,7 +246,7 @@ func TestQuickstartAWS(t *testing.T) {
 
 // again: a second run of aws.sh leader changes nothing, and new user data is a new version
 // of the launch template.
-func (d *desk) again(c *aws.Cloud, lines []string) {
+func (d *workstation) again(c *aws.Cloud, lines []string) {
 	d.t.Helper()
 	before := stateOf(d.t, c)
 	d.play(lines[:1], c.Env()...)
@@ -261,7 +261,7 @@ func (d *desk) again(c *aws.Cloud, lines []string) {
 }
 
 // certificate: the listener's is good for the endpoint and signed by the cluster's CA.
-func (d *desk) certificate(endpoint string) {
+func (d *workstation) certificate(endpoint string) {
 	d.t.Helper()
 	pair, err := tls.LoadX509KeyPair(filepath.Join(d.dir, "etc/attest.crt"), filepath.Join(d.dir, "etc/attest.key"))
 	if err != nil {
@@ -289,7 +289,7 @@ func TestQuickstartOpenStack(t *testing.T) {
 	if len(lines) > 12 {
 		t.Errorf("%d commands", len(lines))
 	}
-	d := newDesk(t)
+	d := newWorkstation(t)
 	d.settings(lines)
 	script, err := os.ReadFile(script(t, "openstack.sh"))
 	if err != nil {

@@ -42,7 +42,7 @@ func (h *host) documents() {
 		h.t.Errorf("the README installs with %d commands, at most 6", len(readme))
 	}
 	done := 0
-	for _, lines := range [][]string{readme, block(h.t, "docs/install.md", "## 3. AWS"), block(h.t, "docs/install.md", "## 4. Start"), block(h.t, "docs/install.md", "## 5. The workers' user data"), block(h.t, "docs/install.md", "## 6. Changes")} {
+	for _, lines := range [][]string{readme, block(h.t, "docs/install.md", "## 2. The cloud"), block(h.t, "docs/install.md", "## 3. Install and start"), block(h.t, "docs/install.md", "## 4. The workers' user data"), block(h.t, "docs/install.md", "## 5. Changes")} {
 		for _, line := range lines {
 			why := ""
 			for start, needs := range elsewhere {

@@ -38,7 +38,7 @@ type Call struct {
 }
 
 // ErrLate is the cause with which a caller cancels a call that it no longer waits for.
-var ErrLate = fmt.Errorf("not waited for any longer: %w", context.DeadlineExceeded)
+var ErrLate = fmt.Errorf("the time for this call is over: %w", context.DeadlineExceeded)
 
 // Client makes the calls, each under the configured time limit. It has the SDK's method
 // names, so that the SDK's paginators work on it.
