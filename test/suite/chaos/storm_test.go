@@ -69,19 +69,14 @@ func (s *storms) grow(number, pods int) {
 	hurt := s.hurt.list()
 	want := (pods + perMachine - 1) / perMachine
 	orders := s.w.Cloud.Calls(func(c aws.Call) bool { return c.Action == "SetDesiredCapacity" && c.Done })
-	for _, c := range orders {
-		if n, err := strconv.Atoi(c.Params["DesiredCapacity"]); err != nil || n > want+len(hurt) {
-			s.t.Errorf("bought twice: %d pods need %d machines and the storm broke %d, but the target was raised to %s:\n%s", pods, want, len(hurt), c.Params["DesiredCapacity"], lines(orders))
-			break
-		}
+	if n := highest(orders); n > want+len(hurt) {
+		s.t.Errorf("bought twice: %d pods need %d machines and the storm broke %q, but the target was raised to %d:\n%s", pods, want, hurt, n, lines(orders))
 	}
 	if g, _ := s.w.Cloud.Group(group); g.Desired < want || g.Desired > want+len(hurt) {
 		s.t.Errorf("target %d for %d pods, want %d; the storm broke %q; orders:\n%s", g.Desired, pods, want, hurt, lines(orders))
 	}
-	for _, c := range s.w.Cloud.Calls(func(c aws.Call) bool { return strings.HasPrefix(c.Action, "TerminateInstance") && c.Done }) {
-		if !slices.Contains(hurt, c.Params["InstanceId"]) {
-			s.t.Errorf("a machine that is needed was ended: %s", c)
-		}
+	for _, c := range needless(s.w.Cloud.Calls(func(c aws.Call) bool { return c.Done }), hurt) {
+		s.t.Errorf("a machine that is needed was ended: %s", c)
 	}
 	if len(hurt) == 0 {
 		now := s.running()
@@ -92,6 +87,26 @@ func (s *storms) grow(number, pods int) {
 		}
 	}
 	s.judge()
+}
+
+// highest is the highest target that was asked for.
+func highest(orders []aws.Call) (most int) {
+	for _, c := range orders {
+		if n, err := strconv.Atoi(c.Params["DesiredCapacity"]); err == nil {
+			most = max(most, n)
+		}
+	}
+	return most
+}
+
+// needless are the calls that ended a machine which no trouble had met.
+func needless(calls []aws.Call, hurt []string) (out []aws.Call) {
+	for _, c := range calls {
+		if strings.HasPrefix(c.Action, "TerminateInstance") && !slices.Contains(hurt, c.Params["InstanceId"]) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // judge says what no storm may do.
@@ -130,7 +145,7 @@ func (s *storms) blow(number int, what string) (over func()) {
 
 // nodeWatch looks for Nodes that go while their machine lives.
 type nodeWatch struct {
-	s      *storms
+	cloud  *aws.Cloud
 	cancel context.CancelFunc
 	done   chan struct{}
 
@@ -144,7 +159,7 @@ const nodeLook = 200 * time.Millisecond
 
 func watchNodes(s *storms) *nodeWatch {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &nodeWatch{s: s, cancel: cancel, done: make(chan struct{})}
+	w := &nodeWatch{cloud: s.w.Cloud, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		known := map[types.UID]corev1.Node{}
@@ -175,7 +190,7 @@ func (w *nodeWatch) compare(known map[types.UID]corev1.Node, list []corev1.Node)
 			continue
 		}
 		id := n.Spec.ProviderID[strings.LastIndexByte(n.Spec.ProviderID, '/')+1:]
-		if i, ok := w.s.w.Cloud.Instance(id); ok && i.State != "terminated" && i.State != "shutting-down" {
+		if i, ok := w.cloud.Instance(id); ok && i.State != "terminated" && i.State != "shutting-down" {
 			w.mu.Lock()
 			w.found = append(w.found, fmt.Sprintf("Node %s was deleted and its machine %s is %s", n.Name, id, i.State))
 			w.mu.Unlock()

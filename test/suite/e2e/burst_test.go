@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -116,4 +117,38 @@ func (s *scene) firstUnschedulable() <-chan time.Time {
 // calls of an action that the cloud carried out.
 func (s *scene) calls(action string) []aws.Call {
 	return s.w.Cloud.Calls(func(c aws.Call) bool { return c.Action == action && c.Done })
+}
+
+// TestTrickledBurst: 300 pods of ten ReplicaSets that come a second apart are two orders of
+// exactly the machines that hold them. Where a slow host stretches the burst beyond what the
+// agent waits for (AUTOSCALER_SCALING_BURST_HOLD), only the total is judged.
+func TestTrickledBurst(t *testing.T) {
+	s := newScene(t, nil)
+	s.start()
+	s.workers(world.Workers{Name: "workers", Max: 40})
+	for i := range 10 {
+		s.deploy(fmt.Sprintf("trickle-%d", i), 30, "100m", "64Mi")
+		<-time.After(time.Second) // the pace of the burst, not a wait for anything
+	}
+	s.until("a verdict on all pods", func() bool {
+		pods, err := s.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		return err == nil && len(pods.Items) == 300 && !slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return len(p.Status.Conditions) == 0 })
+	})
+	judged := time.Now()
+	s.until("300 Running", func() bool {
+		n := 0
+		for i := range 10 {
+			n += s.running(fmt.Sprintf("trickle-%d", i))
+		}
+		return n == 300
+	})
+	calls := s.resizes()
+	took := judged.Sub(calls[0].At)
+	t.Logf("%d orders; the last pod was judged %s after the first", len(calls), took.Round(time.Millisecond))
+	if took < 13*time.Second && len(calls) > 2 {
+		t.Errorf("%d orders, want two: %v", len(calls), calls)
+	}
+	if g, _ := s.w.Cloud.Group("workers"); g.Desired != 8 || len(s.nodes()) != 8 {
+		t.Errorf("target %d, %d nodes; 8 machines hold the pods", g.Desired, len(s.nodes()))
+	}
 }
