@@ -50,6 +50,7 @@ var steps = []struct {
 	{"hold the pods that cannot be judged", func(r *run) { r.HoldUnknown() }},
 	{"let the later pods of a burst wait for each other", func(r *run) { burst.Hold(r.State) }},
 	{stepScaleUp, func(r *run) { r.down.SetApplied(r.up.Decide()) }},
+	{"remember the order of a burst", func(r *run) { burst.Remember(r.State) }},
 	{stepDrain, func(r *run) { r.down.DrainInterrupted() }},
 	{"go on with the nodes that carry a mark", func(r *run) { r.down.Resume() }},
 	{stepScaleDown, func(r *run) { r.down.Decide() }},

@@ -2,6 +2,7 @@ package burst
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,18 +20,18 @@ const (
 	quiet = 3 * time.Second
 )
 
-// Hold lets the later pods of a burst wait. The first order of a burst waits for nothing, and
-// counts the pods that its controllers have still to make. Later pods wait while more of
-// them come that nothing foretold, or while kube-scheduler has pods of a class before it that
-// it has not judged; at most BurstHold from the order. Pods that an order counted on are no
-// part of it: if their machine fails, another one is bought at once.
+// Hold lets the later pods of a burst wait. The first order of a burst, one for 10 pods or more
+// of a group, waits for nothing, and counts the pods that its controllers have still to make.
+// Later pods wait while more of them come that nothing foretold, or while kube-scheduler has
+// pods of a class before it that it has not judged; at most BurstHold from the order. Pods that
+// an order counted on are no part of it: if their machine fails, another one is bought at once.
 func Hold(w *round.State) {
-	at := ordered(w)
-	if at.IsZero() {
+	at := w.Memory.BurstOrdered
+	end := at.Add(w.Policy.BurstHold)
+	if at.IsZero() || w.Reached(end) {
 		return
 	}
 	late := later(w)
-	end := at.Add(w.Policy.BurstHold)
 	due := time.Time{}
 	if late.fresh >= least {
 		due = late.newest.Add(quiet)
@@ -50,35 +51,25 @@ func Hold(w *round.State) {
 	}
 }
 
-// ordered is when machines were last ordered, if enough pods count on them and it is less
-// than BurstHold ago; else zero.
-func ordered(w *round.State) (last time.Time) {
+// Remember notes the order of a burst that this round makes, or keeps the last one while it
+// counts. An order that is made while later pods wait, for machines that failed, makes them
+// wait no longer.
+func Remember(w *round.State) {
 	if w.Policy.BurstHold <= 0 {
-		return last
+		return
 	}
-	recent := func(id cluster.GroupID) bool {
-		r, ok := w.Next.Resized[id]
-		if !ok || w.Reached(r.At.Add(w.Policy.BurstHold)) {
-			return false
-		}
-		last = round.Later(last, r.At)
-		return true
+	held := slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return k.DeferralRule == decision.RuleBurst })
+	if !held && slices.ContainsFunc(w.Plan.Actions, ofBurst) {
+		w.Next.BurstOrdered = w.Now
+	} else if last := w.Memory.BurstOrdered; !last.IsZero() && !w.Reached(last.Add(w.Policy.BurstHold)) {
+		w.Next.BurstOrdered = last
 	}
-	pods := 0
-	for _, r := range w.Memory.Reservations {
-		if recent(r.Group) {
-			pods += len(r.Pods)
-		}
-	}
-	for key, n := range w.Memory.ReservedMissing {
-		if group, _ := parts(key); recent(group) {
-			pods += n
-		}
-	}
-	if pods < least {
-		return time.Time{}
-	}
-	return last
+}
+
+// ofBurst reports whether an action orders machines for a burst.
+func ofBurst(a decision.Action) bool {
+	g, ok := a.(decision.Grow)
+	return ok && len(g.Pods)+g.Expected >= least
 }
 
 // parts takes a key of Memory.ReservedMissing apart. A group's name may have spaces.

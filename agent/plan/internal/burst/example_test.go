@@ -22,7 +22,7 @@ func Example() {
 		s.Pods = append(s.Pods, cluster.Pod{Key: early, Created: cluster.At(now.Add(-time.Second)), Unschedulable: cluster.At(now)},
 			cluster.Pod{Key: late, Class: 1, Created: cluster.At(now), Unschedulable: cluster.At(now)})
 	}
-	m := decision.Memory{Reservations: decision.Reservations{first}, Resized: map[cluster.GroupID]decision.Resized{"workers": {To: 1, At: now.Add(-time.Second)}}}
+	m := decision.Memory{Reservations: decision.Reservations{first}, BurstOrdered: now.Add(-time.Second)}
 	w := round.New(new(round.Cache), &s, &m, &decision.Policy{BurstHold: 15 * time.Second})
 	w.Remember()
 	w.Index()
