@@ -75,8 +75,11 @@ func (s *storms) grow(number, pods int) {
 	if g, _ := s.w.Cloud.Group(group); g.Desired < want || g.Desired > want+len(hurt) {
 		s.t.Errorf("target %d for %d pods, want %d; the storm broke %q; orders:\n%s", g.Desired, pods, want, hurt, lines(orders))
 	}
-	for _, c := range needless(s.w.Cloud.Calls(func(c aws.Call) bool { return c.Done }), hurt) {
-		s.t.Errorf("a machine that is needed was ended: %s", c)
+	// The pods of a dead machine come back when its Node is gone and the API server has
+	// collected them, a minute later; with the times of this test the machine that took its
+	// place is unneeded by then.
+	if ends := needless(s.w.Cloud.Calls(func(c aws.Call) bool { return c.Done }), hurt); len(ends) > len(hurt) {
+		s.t.Errorf("machines that are needed were ended; the storm broke %q:\n%s", hurt, lines(ends))
 	}
 	if len(hurt) == 0 {
 		now := s.running()
