@@ -60,8 +60,9 @@ soak: ## the tests that draw their worlds, by the clock and SEEDS times as many 
 mutants: ## every check of csrsigner/rules and nodecleaner/reaper is broken, one at a time: its own tests must notice (MUTANTS_FLAGS="-package csrsigner/rules -v")
 	cd test && $(GO) run ./cmd/mutants $(MUTANTS_FLAGS)
 
-chaos: ## a million rounds of the reaper with everything going wrong at once, by the clock's seed, which is printed: 0 living Nodes deleted (AUTOSCALER_TEST_SEED plays one again; make check plays 6,000)
+chaos: ## everything goes wrong at once, by the clock's seed, which is printed (AUTOSCALER_TEST_SEED draws one again): a million rounds of the reaper (ROUNDS; make check plays 6,000), 0 living Nodes deleted; then an hour of storms around two whole agents (STORMS=1h; make test plays one), nothing bought twice, no pod lost
 	AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_ROUNDS=$${ROUNDS:-1000000} AUTOSCALER_TEST_FARMS=$${FARMS:-90} $(GO) test -count=1 -v -timeout 4h -run 'TestChaos|TestHonestWorlds' ./nodecleaner/reaper
+	cd test && AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_STORMS=$${STORMS:-1h} $(GO) test -count=1 -v -timeout 4h -run TestStorms ./suite/chaos
 
 flood: ## 10,000 certificate requests from one Node: another Node's is approved within two seconds, the agent's memory stays bounded (make test plays 2,000)
 	cd test && AUTOSCALER_TEST_FLOOD=10000 $(GO) test -count=1 -v -run TestCSR ./suite/services

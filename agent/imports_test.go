@@ -34,6 +34,7 @@ var floors = map[string]floor{
 	"agent/binpack/mixed":                   {pure: true, house: []string{"agent/binpack"}},
 	"agent/plan/internal/round":             {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit"}},
 	"agent/plan/internal/growth":            {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
+	"agent/plan/internal/burst":             {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
 	"agent/plan/internal/topology":          {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round"}},
 	"agent/plan/internal/scaleup":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/binpack/mixed", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/schedsim", "agent/plan/internal/topology"}},
 	"agent/plan/internal/scaledown":         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round"}},

@@ -75,6 +75,8 @@ type Memory struct {
 	OrphanedUpcoming map[cluster.GroupID]int `json:"unremembered,omitempty"`
 	// Short is since when a group has had fewer instances than its target.
 	Short map[cluster.GroupID]time.Time `json:"short,omitempty"`
+	// BurstOrdered is when machines were last ordered for a burst of pods, while that counts.
+	BurstOrdered time.Time `json:"burstOrdered,omitzero"`
 	// ShrunkAt is when a machine was last terminated.
 	ShrunkAt time.Time `json:"shrunkAt,omitzero"`
 	// Consolidation is the replacement of nodes that is thought of or under way.

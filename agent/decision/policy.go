@@ -114,6 +114,7 @@ type Policy struct {
 	BalanceLabels               []string      `split_words:"true" desc:"Compare these labels only; groups are similar that agree in them."`
 	ExpendablePodsCutoff        int32         `split_words:"true" default:"-10" range:"any" desc:"Pods of a lower priority bring no machine and keep none."`
 	NewPodDelay                 time.Duration `split_words:"true" default:"0s" desc:"Age before which no machine is bought for a pod."`
+	BurstHold                   time.Duration `split_words:"true" default:"15s" desc:"How long the pods that come after the first purchase of a burst may wait to be bought for together; 0s: not at all."`
 	MaxNodeProvisionTime        time.Duration `split_words:"true" default:"15m" range:"1s.." desc:"How long an instance may take to become a Node before it is ended."`
 	MaxNodeStartupTime          time.Duration `split_words:"true" default:"15m" desc:"How long a new Node may take to become Ready before it counts as unready."`
 	BackoffInitial              time.Duration `split_words:"true" default:"5m" desc:"First pause of a group after a failure to start machines; it doubles with each further one."`

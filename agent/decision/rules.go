@@ -30,6 +30,7 @@ const (
 	RuleVolume        = "U25" // a volume of the pod keeps it off every node for now (no claim, unbound claim): no machine would help
 	RuleDeferred      = "U26" // scale-up for pods with affinity or spread, and for pods that had reserved the same machines, waits until upcoming and just ready nodes have been used by the scheduler
 	RuleCloudBusy     = "U27" // the cloud finishes something else before it takes a change of the group: growth and removals wait for that
+	RuleBurst         = "U28" // more pods of a burst are coming: machines for all that came after its first order are ordered together
 
 	RuleStale     = "H1" // the Kubernetes facts may be old: nothing is deleted
 	RuleUnhealthy = "H2" // too many nodes are not Ready: nothing is deleted

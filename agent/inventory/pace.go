@@ -25,6 +25,12 @@ const (
 	saved = 60.0
 	// least is the part of perFast that an overloaded cloud is asked with.
 	least = 1.0 / 16
+	// perSlow is what a slow period may cost: 720 requests an hour with the default of 30 s.
+	// A whole read that costs more is made less often.
+	perSlow = 6.0
+	// stretch is the longest time between two whole reads, in slow periods. Nothing is removed
+	// from a group by facts that are older than AUTOSCALER_SCALING_FRESH_FOR, a minute.
+	stretch = 1.5
 )
 
 // pace decides what Run reads next. It does no I/O and reads no clock.
@@ -36,6 +42,7 @@ type pace struct {
 	askAll  bool                     // everything is to be read at once
 
 	all, some time.Time // when the last read began
+	cost      int64     // of the last whole read, in requests
 	failed    int       // consecutive whole reads without any group
 	broken    bool      // the last read failed, so that a whole one is to tell of it
 	known     bool      // a whole read has told of groups
@@ -91,14 +98,15 @@ func (p *pace) next(now time.Time) step {
 // some groups do not help: before the first groups are known, while reads fail, and while an
 // instance of an unknown group is expected.
 func (p *pace) wholePeriod(now time.Time) time.Duration {
-	period := p.slow
+	longest := time.Duration(float64(p.slow) * min(max(1, float64(p.cost)/perSlow), stretch))
+	period := longest
 	if !p.known || now.Before(p.waiting.All) || p.broken && len(p.waiting.Groups)+len(p.asked) > 0 {
 		period = max(p.fast, p.affordable(now).Sub(p.all))
 	}
 	for n := 0; n < p.failed && period < p.slow; n++ {
 		period *= 2
 	}
-	return min(period, p.slow)
+	return min(period, longest)
 }
 
 // affordable is when the budget is no longer overdrawn.
@@ -132,7 +140,7 @@ func (p *pace) spend(now time.Time, requests int64, err error) {
 // readAll notes a whole read; live tells that it returned a group that is not stale.
 func (p *pace) readAll(began, now time.Time, requests int64, live bool, err error) {
 	p.spend(now, requests, err)
-	p.all, p.askAll, p.broken = began, false, !lasting(err)
+	p.all, p.cost, p.askAll, p.broken = began, requests, false, !lasting(err)
 	clear(p.asked)
 	if p.failed++; live {
 		p.failed, p.known = 0, true

@@ -108,7 +108,7 @@ func TestWaitingGroupsAloneAreReadFast(t *testing.T) {
 
 // TestDearReadsAreBounded: reads of 10 requests each, as of a cloud without a list of
 // everything, are made at the full pace in the beginning and from the budget then; whole
-// reads come at the slow pace in any case.
+// reads come at the slow pace of dear reads in any case.
 func TestDearReadsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &priced{price: 10}
@@ -126,10 +126,26 @@ func TestDearReadsAreBounded(t *testing.T) {
 		if n := i.Requests() - before; n > 5500 || n < 5000 {
 			t.Errorf("%d requests in an hour, want the budget of 5,400", n)
 		}
-		if whole, _ := p.count(); whole < 119 {
-			t.Errorf("%d whole reads in an hour, want 120", whole)
+		if whole, _ := p.count(); whole < 79 {
+			t.Errorf("%d whole reads in an hour, want one in 45 seconds", whole)
 		}
 	})
+}
+
+// TestDearWholeReadsAreRarer: at rest a read that costs more than six requests is made less
+// often, but at least once in 45 seconds.
+func TestDearWholeReadsAreRarer(t *testing.T) {
+	for price, want := range map[int64]int{1: 120, 6: 120, 8: 90, 9: 80, 30: 80} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &priced{price: price}
+			_, stop := p.run(t)
+			defer stop()
+			time.Sleep(time.Hour)
+			if whole, some := p.count(); whole < want-1 || whole > want || some > 0 {
+				t.Errorf("%d whole reads of %d requests in an hour and %d others, want %d", whole, price, some, want)
+			}
+		})
+	}
 }
 
 // TestThrottledReadsSlowDown: a failing read of some groups marks them, a whole read tells

@@ -10,6 +10,7 @@ package plan
 import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/burst"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaledown"
@@ -47,7 +48,9 @@ var steps = []struct {
 	{"grow groups to their minimum", func(r *run) { growth.EnforceMin(r.State) }},
 	{"collect the pods that want room", func(r *run) { r.Gather() }},
 	{"hold the pods that cannot be judged", func(r *run) { r.HoldUnknown() }},
+	{"let the later pods of a burst wait for each other", func(r *run) { burst.Hold(r.State) }},
 	{stepScaleUp, func(r *run) { r.down.SetApplied(r.up.Decide()) }},
+	{"remember the order of a burst", func(r *run) { burst.Remember(r.State) }},
 	{stepDrain, func(r *run) { r.down.DrainInterrupted() }},
 	{"go on with the nodes that carry a mark", func(r *run) { r.down.Resume() }},
 	{stepScaleDown, func(r *run) { r.down.Decide() }},

@@ -116,10 +116,11 @@ func equalMemory(a, b decision.Memory) bool {
 			return x.Group == y.Group && x.Cause == y.Cause && x.Step == y.Step && x.Text == y.Text && x.Until.Equal(y.Until) && x.Last.Equal(y.Last)
 		}) &&
 		equalMaps(a.Unregistered, b.Unregistered, byTime) && equalMaps(a.Draining, b.Draining, byTime) &&
-		equalMaps(a.Deleted, b.Deleted, byTime) && equalMaps(a.Short, b.Short, byTime) && a.ScaleDownAfter.Equal(b.ScaleDownAfter)
+		equalMaps(a.Deleted, b.Deleted, byTime) && equalMaps(a.Short, b.Short, byTime) && a.ScaleDownAfter.Equal(b.ScaleDownAfter) && a.BurstOrdered.Equal(b.BurstOrdered)
 	for _, m := range []*decision.Memory{&a, &b} {
 		m.Unneeded, m.Unready, m.Reservations, m.ReservedMissing, m.Resized, m.Backoff = nil, nil, nil, nil, nil, nil
 		m.Unregistered, m.Draining, m.Deleted, m.Short, m.ScaleDownAfter = nil, nil, nil, nil, time.Time{}
+		m.BurstOrdered = time.Time{}
 	}
 	return equal && reflect.DeepEqual(a, b) // what is left is what a later version added
 }

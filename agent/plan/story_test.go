@@ -442,6 +442,8 @@ func (w *teller) policy(kv map[string]string) {
 			w.p.MaxEmptyAtOnce = num(v)
 		case "MaxDrainAtOnce":
 			w.p.MaxDrainAtOnce = num(v)
+		case "BurstHold":
+			w.p.BurstHold = dur(v)
 		case "NewPodDelay":
 			w.p.NewPodDelay = dur(v)
 		default:

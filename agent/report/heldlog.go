@@ -21,7 +21,7 @@ const (
 // routine are the rules by which nothing is wrong: the pod will be scheduled, the node is in
 // use, a pause runs. Lines of them are for debug; explain and status tell them at any time.
 var routine = []string{
-	decision.RuleRoomOnNode, decision.RuleRoomUpcoming, decision.RuleNewPod, decision.RuleDeferred, decision.RuleOneWay, decision.RuleCloudBusy,
+	decision.RuleRoomOnNode, decision.RuleRoomUpcoming, decision.RuleNewPod, decision.RuleDeferred, decision.RuleBurst, decision.RuleOneWay, decision.RuleCloudBusy,
 	decision.RuleCooldown, decision.RuleGrowing,
 	decision.RuleUnneededFor, decision.RuleBusy, decision.RuleNoRoom, decision.RuleAtMin, decision.RuleInUse, decision.RuleBatch, decision.RuleTotalsMin, decision.RuleSoft,
 }

@@ -11,9 +11,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
 	"path/filepath"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -43,17 +41,18 @@ func newKey() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// clientKey is the key that the user data left for the kubelet, else a new one: a kubelet
-// takes the one that it finds there.
+// keyFile is where a kubelet keeps its key until its request is granted, so that it asks
+// with the same one after a restart.
+func (m *Machine) keyFile() string { return filepath.Join(m.pkiDir(), "kubelet-client.key.tmp") }
+
+// clientKey is the key that an earlier attempt or the user data left for the kubelet, else a
+// new one, which is left there.
 func (m *Machine) clientKey() (*ecdsa.PrivateKey, error) {
-	text, err := os.ReadFile(filepath.Join(m.pkiDir(), "kubelet-client.key.tmp"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return newKey()
-	}
+	text, _, err := keyutil.LoadOrGenerateKeyFile(m.keyFile()) // as the kubelet does
 	if err != nil {
 		return nil, fmt.Errorf("read the kubelet's key: %w", err)
 	}
-	key, err := keyutil.ParsePrivateKeyPEM(text) // as the kubelet does
+	key, err := keyutil.ParsePrivateKeyPEM(text)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubelet's key: %w", err)
 	}

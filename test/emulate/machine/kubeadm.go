@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -59,6 +60,9 @@ func (m *Machine) join(ctx context.Context, file string) error {
 	pair, err := request(ctx, csrs, clientRequest(c.name), key, certificatesv1.KubeAPIServerClientKubeletSignerName,
 		[]certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}, "node-csr-")
 	if err != nil {
+		return fmt.Errorf("bootstrap: %w", err)
+	}
+	if err := os.Remove(m.keyFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("bootstrap: %w", err)
 	}
 	m.mark(func(t *Times) { t.ClientCert = time.Now() })

@@ -232,6 +232,12 @@ func (w *World) BuildAgent(ctx context.Context) (binary string, err error) {
 
 // StartAgent runs `autoscaler-agent run`; env is added to AgentEnv and wins over it.
 func (w *World) StartAgent(ctx context.Context, binary string, env ...string) (*Process, error) {
+	return w.StartAgentAs(ctx, "agent", binary, env...)
+}
+
+// StartAgentAs is StartAgent for one of several agents: its log is NAME.log. What they must
+// not share (state directory, socket, published file) env has to say.
+func (w *World) StartAgentAs(ctx context.Context, name, binary string, env ...string) (*Process, error) {
 	kubeconfig, err := w.AgentKubeconfig(ctx)
 	if err != nil {
 		return nil, err
@@ -239,7 +245,7 @@ func (w *World) StartAgent(ctx context.Context, binary string, env ...string) (*
 	if err := os.MkdirAll(w.StateDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("make the agent's state directory: %w", err)
 	}
-	p, err := startProcess(filepath.Join(w.Dir, "agent.log"), append(w.AgentEnv(kubeconfig), env...), binary, "run")
+	p, err := startProcess(filepath.Join(w.Dir, name+".log"), append(w.AgentEnv(kubeconfig), env...), binary, "run")
 	if err != nil {
 		return nil, err
 	}

@@ -167,3 +167,36 @@ func TestTheCountersBite(t *testing.T) {
 		t.Errorf("an engine that calls pods expendable: %d held, %v", r.LateHeld, err)
 	}
 }
+
+// TestTrickle: 1,000 pods of ten ReplicaSets that come one after the other within ten
+// seconds are two orders, of exactly the machines that hold them: 32 pods of half a core
+// to one of 16 cores, less what is reserved.
+func TestTrickle(t *testing.T) {
+	usual := Curves
+	t.Cleanup(func() { Curves = usual })
+	Curves = []Curve{{Name: "trickle", setup: func(w *world) {
+		w.pool("general", 16, 64, 1, 0, 100, nil)
+		for i := range 10 {
+			s := w.deployment(fmt.Sprintf("d%d", i), 500, 512, nil)
+			w.after(time.Minute+time.Duration(i)*time.Second, func() { w.scale(s, 100) })
+		}
+	}}}
+	for _, seed := range []uint64{7, drawn(t)} {
+		var orders []string
+		last := 0
+		r, err := Run(Options{Curve: "trickle", Seed: seed, Length: 15 * time.Minute, Check: func(_ cluster.Snapshot, _ decision.Memory, _ decision.Policy, p decision.Plan) {
+			for _, a := range p.Actions {
+				if g, ok := a.(decision.Grow); ok {
+					orders, last = append(orders, g.String()), g.To
+				}
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("seed %d: %s", seed, strings.Join(orders, "; "))
+		if len(orders) > 2 || last != 33 || r.created != 1000 {
+			t.Errorf("seed %d: %d orders up to %d machines for %d pods, want at most two up to 33", seed, len(orders), last, r.created)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -116,4 +117,53 @@ func (s *scene) firstUnschedulable() <-chan time.Time {
 // calls of an action that the cloud carried out.
 func (s *scene) calls(action string) []aws.Call {
 	return s.w.Cloud.Calls(func(c aws.Call) bool { return c.Action == action && c.Done })
+}
+
+// TestTrickledBurst: 300 pods of ten ReplicaSets that come a second apart are a few orders, and
+// not one for each, of exactly the machines that hold them. Two are enough where machines take
+// as long as real ones (TestTrickle in test/judge/sim). These come within a second: later pods
+// may take their room before the first ones are bound, and machines for the first ones are
+// ordered again then. Where a slow host stretches the burst beyond what the agent waits for
+// (AUTOSCALER_SCALING_BURST_HOLD), or makes no pod for so long that the burst seems to be
+// over, only the total is judged.
+func TestTrickledBurst(t *testing.T) {
+	s := newScene(t, nil)
+	s.start()
+	s.workers(world.Workers{Name: "workers", Max: 40})
+	for i := range 10 {
+		s.deploy(fmt.Sprintf("trickle-%d", i), 30, "100m", "64Mi")
+		<-time.After(time.Second) // the pace of the burst, not a wait for anything
+	}
+	var made []time.Time // whole seconds
+	s.until("a verdict on all pods", func() bool {
+		pods, err := s.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil || len(pods.Items) != 300 || slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return len(p.Status.Conditions) == 0 }) {
+			return false
+		}
+		for _, p := range pods.Items {
+			made = append(made, p.CreationTimestamp.Time)
+		}
+		return true
+	})
+	judged := time.Now()
+	s.until("300 Running", func() bool {
+		n := 0
+		for i := range 10 {
+			n += s.running(fmt.Sprintf("trickle-%d", i))
+		}
+		return n == 300
+	})
+	calls := s.resizes()
+	took, gap := judged.Sub(calls[0].At), time.Duration(0)
+	slices.SortFunc(made, time.Time.Compare)
+	for i := range made[1:] {
+		gap = max(gap, made[i+1].Sub(made[i]))
+	}
+	t.Logf("%d orders; the last pod was judged %s after the first order; for %s no pod was made", len(calls), took.Round(time.Millisecond), gap)
+	if took < 13*time.Second && gap < 2*time.Second && len(calls) > 5 {
+		t.Errorf("%d orders, want a few:\n%s", len(calls), s.agent.Tail(300))
+	}
+	if g, _ := s.w.Cloud.Group("workers"); g.Desired != 8 || len(s.nodes()) != 8 {
+		t.Errorf("target %d, %d nodes; 8 machines hold the pods", g.Desired, len(s.nodes()))
+	}
 }

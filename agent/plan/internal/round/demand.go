@@ -12,15 +12,16 @@ import (
 
 // Demand is one class of pods that want room.
 type Demand struct {
-	Class    int
-	Keys     []cluster.PodKey // sorted
-	Expected int              // pods that do not exist yet
-	Owner    cluster.UID      // the controller that makes them, where any has pods still to make or was reserved room for such
-	Headroom string           // the headroom that these pieces are of; empty: they are pods
-	Deferral string           // why nothing is bought for them in this round though they want it; buys is false then
-	Domain   int              // where they go (topology.groupDomain); 0: anywhere
-	Buys     bool             // whether a machine may be bought for them; else only room that is there is looked for
-	PerPod   bool             // the packer cannot say what these pods ask of others: one by one
+	Class        int
+	Keys         []cluster.PodKey // sorted
+	Expected     int              // pods that do not exist yet
+	Owner        cluster.UID      // the controller that makes them, where any has pods still to make or was reserved room for such
+	Headroom     string           // the headroom that these pieces are of; empty: they are pods
+	Deferral     string           // why nothing is bought for them in this round though they want it; buys is false then
+	DeferralRule string           // the rule of Deferral; empty: U26
+	Domain       int              // where they go (topology.groupDomain); 0: anywhere
+	Buys         bool             // whether a machine may be bought for them; else only room that is there is looked for
+	PerPod       bool             // the packer cannot say what these pods ask of others: one by one
 }
 
 func (k *Demand) Count() int { return len(k.Keys) + k.Expected }

@@ -266,7 +266,7 @@ func (w *Planner) explain(a *solution) {
 			w.HeldPods(k, coming, decision.RuleRoomUpcoming, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
 		}
 		if a.left[i] > 0 && k.Deferral != "" {
-			w.HeldPods(k, a.left[i], decision.RuleDeferred, k.Deferral)
+			w.HeldPods(k, a.left[i], cmp.Or(k.DeferralRule, decision.RuleDeferred), k.Deferral)
 		} else if a.left[i] > 0 {
 			refusals := w.Refusals(k.Class, a.grow)
 			w.HeldPods(k, a.left[i], decision.RuleNoGroup, everyGroup(refusals))

@@ -231,7 +231,7 @@ func shareOf(size, empty []int64) float64 {
 func (s *zoneAssignment) assign(out []round.Demand, k *round.Demand) []round.Demand {
 	spots := s.candidates(k)
 	for range spots {
-		out = append(out, round.Demand{Class: k.Class, Owner: k.Owner, Buys: k.Buys})
+		out = append(out, round.Demand{Class: k.Class, Owner: k.Owner, Buys: k.Buys, Deferral: k.Deferral, DeferralRule: k.DeferralRule})
 	}
 	parts := out[len(out)-len(spots):]
 	for i := range spots {
@@ -267,7 +267,7 @@ func (s *zoneAssignment) assign(out []round.Demand, k *round.Demand) []round.Dem
 	kept := slices.DeleteFunc(parts, func(x round.Demand) bool { return x.Count() == 0 })
 	out = out[:len(out)-len(spots)+len(kept)]
 	if left > 0 {
-		out = append(out, round.Demand{Class: k.Class, Owner: k.Owner, Buys: k.Buys, Keys: keys, Expected: left - len(keys), PerPod: true})
+		out = append(out, round.Demand{Class: k.Class, Owner: k.Owner, Buys: k.Buys, Deferral: k.Deferral, DeferralRule: k.DeferralRule, Keys: keys, Expected: left - len(keys), PerPod: true})
 	}
 	return out
 }

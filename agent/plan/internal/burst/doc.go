@@ -1,0 +1,6 @@
+// Package burst lets the later pods of a burst wait for each other, so that one more order of
+// machines serves all of them.
+//
+// Hold marks the demands that wait, with the reason. Layer 3. It refuses to hold the first
+// order of a burst, fewer pods than make a burst, and pods that an order has counted on.
+package burst
