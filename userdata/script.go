@@ -126,9 +126,6 @@ func (s Spec) proxy() string {
 	}
 	host := s.Join.Endpoint[:strings.LastIndexByte(s.Join.Endpoint, ':')]
 	none := append([]string{"127.0.0.1", "localhost", "169.254.169.254", strings.Trim(host, "[]"), ".svc", ".cluster.local"}, s.Proxy.No...)
-	if i := strings.LastIndexByte(s.Join.Attest, ':'); i > 0 {
-		none = append(none, strings.Trim(s.Join.Attest[:i], "[]"))
-	}
 	text, unit := "", "[Service]\n"
 	for _, v := range [][2]string{{"HTTP_PROXY", s.Proxy.HTTP}, {"HTTPS_PROXY", s.Proxy.HTTPS}, {"NO_PROXY", strings.Join(none, ",")}} {
 		if v[1] != "" {
