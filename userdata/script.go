@@ -17,6 +17,8 @@ var (
 	installSteps string
 	//go:embed steps/packages.sh
 	packageSteps string
+	//go:embed steps/containerd.sh
+	containerdSteps string
 	//go:embed steps/disks.sh
 	diskSteps string
 	//go:embed steps/programs.sh
@@ -37,7 +39,7 @@ func (s Spec) worker(sums map[string]string, tokenInScript bool) string {
 	write("#!/bin/sh\n# Made by autoscaler-agent: a worker of Kubernetes ", s.KubernetesVersion, " on ", s.Cloud, ".\n")
 	write("set -eu\n", FunctionsBegin, "\n", functionSteps, FunctionsEnd, "\n", startSteps)
 	write(s.settings(), s.proxy(), "phase install\n", s.architecture(), s.addresses(), checksums(sums), installSteps)
-	write(s.packages(), s.disks(), s.registries(), programSteps)
+	write(s.packages(), s.disks(), s.containerd(), programSteps)
 	write(hook("before-join", s.BeforeJoin))
 	write(JoinBegin, "\n", s.join(tokenInScript), JoinEnd, "\n")
 	write(hook("after-join", s.AfterJoin))
@@ -139,6 +141,12 @@ func (s Spec) proxy() string {
 		"  chmod -R u=rwX,go=rX /etc/systemd/system/$u.service.d\ndone\n"
 }
 
+// containerd is how containerd is configured, and which images it takes from where. kubeadm and
+// containerd name different sandbox images, and mirrors and ImageRepository have kubeadm's.
+func (s Spec) containerd() string {
+	return "VERSION=" + s.KubernetesVersion + " IMAGES=" + shellQuote(s.ImageRepository) + "\n" + containerdSteps + s.registries()
+}
+
 // registries are containerd's hosts.toml files. Flatcar's own configuration of containerd
 // names no directory for them, so one is written that does.
 func (s Spec) registries() string {
@@ -153,9 +161,7 @@ func (s Spec) registries() string {
 	}
 	return text + `chmod -R u=rwX,go=rX /etc/containerd/certs.d
 if [ -e /usr/share/containerd/config.toml ] && [ ! -e /etc/containerd/config.toml ]; then
-  containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
-    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' >"$tmp/config.toml"
-  install -m 644 "$tmp/config.toml" /etc/containerd/config.toml
+  own_config
   mkdir -p /etc/systemd/system/containerd.service.d
   printf '[Service]\nEnvironment=CONTAINERD_CONFIG=/etc/containerd/config.toml\n' >/etc/systemd/system/containerd.service.d/10-config.conf
   chmod -R u=rwX,go=rX /etc/systemd/system/containerd.service.d

@@ -32,11 +32,8 @@ if ! have runc; then
   place "$tmp/runc"
 fi
 # Flatcar's own configuration is in /usr; a package may ship one with CRI switched off.
-conf=/etc/containerd/config.toml
 if [ ! -e $conf ] && [ ! -e /usr/share/containerd/config.toml ] || grep -qs '^disabled_plugins.*"cri"' $conf; then
-  containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
-    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' >"$tmp/config.toml"
-  install -m 644 "$tmp/config.toml" $conf
+  own_config
   systemctl try-restart containerd || :
 fi
 if [ ! -e /opt/cni/bin/loopback ] || [ -e /opt/cni/bin/.partial ]; then
@@ -58,6 +55,7 @@ for name in kubeadm kubelet; do
     rm -f "$tmp/$name"
   fi
 done
+sandbox --kubernetes-version "$VERSION" ${IMAGES:+--image-repository "$IMAGES"}
 rm -rf "$tmp"
 if ! systemctl cat kubelet.service >/dev/null 2>&1; then
   mkdir -p /etc/systemd/system/kubelet.service.d

@@ -121,6 +121,23 @@ if have getenforce && [ "$(getenforce)" = Enforcing ]; then
   sed -i 's/^SELINUX=enforcing/SELINUX=permissive/' /etc/selinux/config
 fi
 systemctl disable --now firewalld.service 2>/dev/null || :
+VERSION=v1.36.3 IMAGES=''
+conf=/etc/containerd/config.toml made='# Made by autoscaler-agent.'
+own_config() {
+  containerd config default >"$tmp/default.toml"
+  { echo "$made"; sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
+    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' "$tmp/default.toml"; } >"$tmp/config.toml"
+  install -m 644 "$tmp/config.toml" $conf
+}
+# sandbox OPTIONS: kubeadm's image, in a configuration that is no operator's.
+sandbox() {
+  if [ -z "$IMAGES" ] && ! grep -qsx "$made" $conf || [ ! -e $conf ]; then return 0; fi
+  pause=$(kubeadm config images list "$@" 2>/dev/null | grep pause:) || { phase "warning reason=sandbox-image"; return 0; }
+  sed -E "s#^( *sandbox(_image)? = ).*#\1\"$pause\"#" $conf >"$tmp/config.toml"
+  cmp -s "$tmp/config.toml" $conf && return 0
+  install -m 644 "$tmp/config.toml" $conf
+  systemctl try-restart containerd || :
+}
 if ! have containerd; then
   fetch containerd "$CONTAINERD" "$tmp/containerd.tgz"
   tar -C "$tmp" -xzf "$tmp/containerd.tgz"
@@ -155,11 +172,8 @@ if ! have runc; then
   place "$tmp/runc"
 fi
 # Flatcar's own configuration is in /usr; a package may ship one with CRI switched off.
-conf=/etc/containerd/config.toml
 if [ ! -e $conf ] && [ ! -e /usr/share/containerd/config.toml ] || grep -qs '^disabled_plugins.*"cri"' $conf; then
-  containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
-    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' >"$tmp/config.toml"
-  install -m 644 "$tmp/config.toml" $conf
+  own_config
   systemctl try-restart containerd || :
 fi
 if [ ! -e /opt/cni/bin/loopback ] || [ -e /opt/cni/bin/.partial ]; then
@@ -181,6 +195,7 @@ for name in kubeadm kubelet; do
     rm -f "$tmp/$name"
   fi
 done
+sandbox --kubernetes-version "$VERSION" ${IMAGES:+--image-repository "$IMAGES"}
 rm -rf "$tmp"
 if ! systemctl cat kubelet.service >/dev/null 2>&1; then
   mkdir -p /etc/systemd/system/kubelet.service.d

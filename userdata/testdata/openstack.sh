@@ -142,6 +142,23 @@ if have getenforce && [ "$(getenforce)" = Enforcing ]; then
   sed -i 's/^SELINUX=enforcing/SELINUX=permissive/' /etc/selinux/config
 fi
 systemctl disable --now firewalld.service 2>/dev/null || :
+VERSION=v1.30.14 IMAGES=''
+conf=/etc/containerd/config.toml made='# Made by autoscaler-agent.'
+own_config() {
+  containerd config default >"$tmp/default.toml"
+  { echo "$made"; sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
+    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' "$tmp/default.toml"; } >"$tmp/config.toml"
+  install -m 644 "$tmp/config.toml" $conf
+}
+# sandbox OPTIONS: kubeadm's image, in a configuration that is no operator's.
+sandbox() {
+  if [ -z "$IMAGES" ] && ! grep -qsx "$made" $conf || [ ! -e $conf ]; then return 0; fi
+  pause=$(kubeadm config images list "$@" 2>/dev/null | grep pause:) || { phase "warning reason=sandbox-image"; return 0; }
+  sed -E "s#^( *sandbox(_image)? = ).*#\1\"$pause\"#" $conf >"$tmp/config.toml"
+  cmp -s "$tmp/config.toml" $conf && return 0
+  install -m 644 "$tmp/config.toml" $conf
+  systemctl try-restart containerd || :
+}
 mkdir -p /etc/containerd/certs.d/registry.k8s.io
 cat >/etc/containerd/certs.d/registry.k8s.io/hosts.toml <<'TOML'
 server = "https://registry.k8s.io"
@@ -150,9 +167,7 @@ server = "https://registry.k8s.io"
 TOML
 chmod -R u=rwX,go=rX /etc/containerd/certs.d
 if [ -e /usr/share/containerd/config.toml ] && [ ! -e /etc/containerd/config.toml ]; then
-  containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
-    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' >"$tmp/config.toml"
-  install -m 644 "$tmp/config.toml" /etc/containerd/config.toml
+  own_config
   mkdir -p /etc/systemd/system/containerd.service.d
   printf '[Service]\nEnvironment=CONTAINERD_CONFIG=/etc/containerd/config.toml\n' >/etc/systemd/system/containerd.service.d/10-config.conf
   chmod -R u=rwX,go=rX /etc/systemd/system/containerd.service.d
@@ -191,11 +206,8 @@ if ! have runc; then
   place "$tmp/runc"
 fi
 # Flatcar's own configuration is in /usr; a package may ship one with CRI switched off.
-conf=/etc/containerd/config.toml
 if [ ! -e $conf ] && [ ! -e /usr/share/containerd/config.toml ] || grep -qs '^disabled_plugins.*"cri"' $conf; then
-  containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
-    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' >"$tmp/config.toml"
-  install -m 644 "$tmp/config.toml" $conf
+  own_config
   systemctl try-restart containerd || :
 fi
 if [ ! -e /opt/cni/bin/loopback ] || [ -e /opt/cni/bin/.partial ]; then
@@ -217,6 +229,7 @@ for name in kubeadm kubelet; do
     rm -f "$tmp/$name"
   fi
 done
+sandbox --kubernetes-version "$VERSION" ${IMAGES:+--image-repository "$IMAGES"}
 rm -rf "$tmp"
 if ! systemctl cat kubelet.service >/dev/null 2>&1; then
   mkdir -p /etc/systemd/system/kubelet.service.d
