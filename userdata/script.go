@@ -37,13 +37,26 @@ func (s Spec) worker(sums map[string]string, tokenInScript bool) string {
 		}
 	}
 	write("#!/bin/sh\n# Made by autoscaler-agent: a worker of Kubernetes ", s.KubernetesVersion, " on ", s.Cloud, ".\n")
-	write("set -eu\n", FunctionsBegin, "\n", functionSteps, FunctionsEnd, "\n", startSteps)
-	write(s.settings(), s.proxy(), "phase install\n", s.architecture(), s.addresses(), checksums(sums), installSteps)
-	write(s.packages(), s.disks(), s.containerd(), programSteps)
+	write("set -eu\n", FunctionsBegin, "\n", bare(functionSteps), FunctionsEnd, "\n", bare(startSteps))
+	write(s.settings(), s.proxy(), "phase install\n", s.architecture(), s.addresses(), checksums(sums), bare(installSteps))
+	write(bare(s.packages()), bare(s.disks()), bare(s.containerd()), bare(programSteps))
 	write(hook("before-join", s.BeforeJoin))
 	write(JoinBegin, "\n", s.join(tokenInScript), JoinEnd, "\n")
-	write(hook("after-join", s.AfterJoin))
-	write("rm -rf ", stateDir, "\n")
+	write("rm -rf ", stateDir, "\n", hook("after-join", s.AfterJoin)) // no boot runs the script again: the token goes before a hook may fail
+	if len(s.AfterJoin) > 0 {
+		write("rm -rf ", stateDir, "\n")
+	}
+	return b.String()
+}
+
+// bare is steps without their comments: EC2 takes few bytes.
+func bare(steps string) string {
+	var b strings.Builder
+	for line := range strings.Lines(steps) {
+		if text := strings.TrimSpace(line); !strings.HasPrefix(text, "# ") || strings.HasPrefix(text, "# shellcheck ") {
+			b.WriteString(line)
+		}
+	}
 	return b.String()
 }
 

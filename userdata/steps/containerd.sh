@@ -1,6 +1,6 @@
 conf=/etc/containerd/config.toml made='# Made by autoscaler-agent.'
 own_config() {
-  containerd config default >"$tmp/default.toml"
+  containerd config default >"$tmp/default.toml" || die reason=containerd-config
   { echo "$made"; sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
     -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' "$tmp/default.toml"; } >"$tmp/config.toml"
   install -m 644 "$tmp/config.toml" $conf

@@ -21,14 +21,12 @@ phase() {
 }
 died='' at=start
 die() { died=1; phase "failed $*"; exit 1; }
-# full names the first directory whose file system has no 8 MiB left.
 full() {
-  for d in "${tmp:-/tmp}" "${prefix:-/}" /var/lib /etc; do
+  for d in "${tmp:-/tmp}" "${prefix:-/}" /opt /var/lib /etc /run; do
     free=$(df -Pk "$d" 2>/dev/null | tail -n 1 | tr -s ' ' | cut -d ' ' -f 4)
     if [ "${free:-9999}" -lt 8192 ]; then echo "$d"; return; fi
   done
 }
-# stopped is the last word of a script that ends early.
 stopped() {
   rc=$?
   if [ "$rc" -eq 0 ] || [ -n "$died" ]; then return; fi
@@ -89,7 +87,6 @@ sum() {
 PATH=$PATH:$bin
 export PATH
 have() { command -v "$1" >/dev/null 2>&1; }
-# fetch NAME PATH FILE: from the first base address whose file has the pinned checksum.
 fetch() {
   phase "download file=$1"
   why=download
@@ -104,7 +101,6 @@ fetch() {
   done
   die "reason=$why file=$1"
 }
-# place FILE: as a program, whole or not at all.
 place() {
   install -m 755 "$1" "$bin/.${1##*/}.new"
   mv -f "$bin/.${1##*/}.new" "$bin/${1##*/}"
@@ -121,7 +117,6 @@ chmod 644 /etc/modules-load.d/kubernetes.conf /etc/sysctl.d/90-kubernetes.conf
 sysctl -q -p /etc/sysctl.d/90-kubernetes.conf || phase "warning reason=sysctl"
 swapoff -a || :
 systemctl mask --quiet swap.target || :
-# need PROGRAM PACKAGE: from the system's own package manager, where the image lacks it.
 need() {
   if have "$1"; then return 0; fi
   phase "package name=$2"
@@ -145,12 +140,11 @@ systemctl disable --now firewalld.service 2>/dev/null || :
 VERSION=v1.30.14 IMAGES=''
 conf=/etc/containerd/config.toml made='# Made by autoscaler-agent.'
 own_config() {
-  containerd config default >"$tmp/default.toml"
+  containerd config default >"$tmp/default.toml" || die reason=containerd-config
   { echo "$made"; sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
     -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' "$tmp/default.toml"; } >"$tmp/config.toml"
   install -m 644 "$tmp/config.toml" $conf
 }
-# sandbox OPTIONS: kubeadm's image, in a configuration that is no operator's.
 sandbox() {
   if [ -z "$IMAGES" ] && ! grep -qsx "$made" $conf || [ ! -e $conf ]; then return 0; fi
   pause=$(kubeadm config images list "$@" 2>/dev/null | grep pause:) || { phase "warning reason=sandbox-image"; return 0; }
@@ -175,7 +169,6 @@ fi
 if ! have containerd; then
   fetch containerd "$CONTAINERD" "$tmp/containerd.tgz"
   tar -C "$tmp" -xzf "$tmp/containerd.tgz"
-  # containerd is the last one: where it is, all are.
   for f in "$tmp"/bin/*; do [ "${f##*/}" = containerd ] || place "$f"; done
   place "$tmp/bin/containerd"
   rm -rf "${tmp:?}/bin" "$tmp/containerd.tgz"
@@ -205,7 +198,6 @@ if ! have runc; then
   fetch runc "$RUNC" "$tmp/runc"
   place "$tmp/runc"
 fi
-# Flatcar's own configuration is in /usr; a package may ship one with CRI switched off.
 if [ ! -e $conf ] && [ ! -e /usr/share/containerd/config.toml ] || grep -qs '^disabled_plugins.*"cri"' $conf; then
   own_config
   systemctl try-restart containerd || :
@@ -384,7 +376,6 @@ cat >"$dir/join.yaml" <<JOIN
  }
 }
 JOIN
-# why reads kubeadm's words.
 why() {
   case $(tail -n 40 "$dir/kubeadm.log") in
     *'could not find a JWS signature'* | *'token id '*) echo join-token ;;
@@ -420,6 +411,7 @@ done
 rm -rf "$dir/join.yaml" "$dir/ok" "$dir/kubeadm.log" "$dir/pki"
 phase joined
 # --- join: end ---
+rm -rf /var/lib/autoscaler-agent-join
 phase after-join
 mkdir -p /var/lib/autoscaler-agent-join
 cat >/var/lib/autoscaler-agent-join/after-join <<'END-OF-HOOK'

@@ -21,14 +21,12 @@ phase() {
 }
 died='' at=start
 die() { died=1; phase "failed $*"; exit 1; }
-# full names the first directory whose file system has no 8 MiB left.
 full() {
-  for d in "${tmp:-/tmp}" "${prefix:-/}" /var/lib /etc; do
+  for d in "${tmp:-/tmp}" "${prefix:-/}" /opt /var/lib /etc /run; do
     free=$(df -Pk "$d" 2>/dev/null | tail -n 1 | tr -s ' ' | cut -d ' ' -f 4)
     if [ "${free:-9999}" -lt 8192 ]; then echo "$d"; return; fi
   done
 }
-# stopped is the last word of a script that ends early.
 stopped() {
   rc=$?
   if [ "$rc" -eq 0 ] || [ -n "$died" ]; then return; fi
@@ -80,7 +78,6 @@ sum() {
 PATH=$PATH:$bin
 export PATH
 have() { command -v "$1" >/dev/null 2>&1; }
-# fetch NAME PATH FILE: from the first base address whose file has the pinned checksum.
 fetch() {
   phase "download file=$1"
   why=download
@@ -95,7 +92,6 @@ fetch() {
   done
   die "reason=$why file=$1"
 }
-# place FILE: as a program, whole or not at all.
 place() {
   install -m 755 "$1" "$bin/.${1##*/}.new"
   mv -f "$bin/.${1##*/}.new" "$bin/${1##*/}"
@@ -112,7 +108,6 @@ chmod 644 /etc/modules-load.d/kubernetes.conf /etc/sysctl.d/90-kubernetes.conf
 sysctl -q -p /etc/sysctl.d/90-kubernetes.conf || phase "warning reason=sysctl"
 swapoff -a || :
 systemctl mask --quiet swap.target || :
-# need PROGRAM PACKAGE: from the system's own package manager, where the image lacks it.
 need() {
   if have "$1"; then return 0; fi
   phase "package name=$2"
@@ -134,12 +129,11 @@ systemctl disable --now firewalld.service 2>/dev/null || :
 VERSION=v1.36.3 IMAGES=''
 conf=/etc/containerd/config.toml made='# Made by autoscaler-agent.'
 own_config() {
-  containerd config default >"$tmp/default.toml"
+  containerd config default >"$tmp/default.toml" || die reason=containerd-config
   { echo "$made"; sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
     -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' "$tmp/default.toml"; } >"$tmp/config.toml"
   install -m 644 "$tmp/config.toml" $conf
 }
-# sandbox OPTIONS: kubeadm's image, in a configuration that is no operator's.
 sandbox() {
   if [ -z "$IMAGES" ] && ! grep -qsx "$made" $conf || [ ! -e $conf ]; then return 0; fi
   pause=$(kubeadm config images list "$@" 2>/dev/null | grep pause:) || { phase "warning reason=sandbox-image"; return 0; }
@@ -151,7 +145,6 @@ sandbox() {
 if ! have containerd; then
   fetch containerd "$CONTAINERD" "$tmp/containerd.tgz"
   tar -C "$tmp" -xzf "$tmp/containerd.tgz"
-  # containerd is the last one: where it is, all are.
   for f in "$tmp"/bin/*; do [ "${f##*/}" = containerd ] || place "$f"; done
   place "$tmp/bin/containerd"
   rm -rf "${tmp:?}/bin" "$tmp/containerd.tgz"
@@ -181,7 +174,6 @@ if ! have runc; then
   fetch runc "$RUNC" "$tmp/runc"
   place "$tmp/runc"
 fi
-# Flatcar's own configuration is in /usr; a package may ship one with CRI switched off.
 if [ ! -e $conf ] && [ ! -e /usr/share/containerd/config.toml ] || grep -qs '^disabled_plugins.*"cri"' $conf; then
   own_config
   systemctl try-restart containerd || :
@@ -253,7 +245,6 @@ fact() {
   printf 'X-aws-ec2-metadata-token: %s\n' "$session" |
     curl -fsS --connect-timeout 5 --max-time 20 --retry 6 --retry-connrefused -H @- "$imds/meta-data/$1"
 }
-# A VPC whose DHCP options list several domains yields several names; the first counts.
 NODE_NAME=$(fact local-hostname) || die reason=imds-local-hostname
 NODE_NAME=$(printf '%s' "${NODE_NAME%% *}" | tr 'A-Z' 'a-z')
 INSTANCE_ID=$(fact instance-id) || die reason=imds-instance-id
@@ -323,7 +314,6 @@ cat >"$dir/join.yaml" <<JOIN
  }
 }
 JOIN
-# why reads kubeadm's words.
 why() {
   case $(tail -n 40 "$dir/kubeadm.log") in
     *'could not find a JWS signature'* | *'token id '*) echo join-token ;;
