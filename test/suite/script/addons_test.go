@@ -58,10 +58,20 @@ func TestAddons(t *testing.T) {
 			}
 		}
 	}
-	if mirror != "" { // they come before the Node is Ready and known to the cloud
-		placed(t, cp, "kube-flannel/kube-flannel-ds", "kube-system/aws-cloud-controller-manager", "kube-system/openstack-cloud-controller-manager")
+	// The network comes before the Node is Ready, and the cloud controller manager before the
+	// Node is known to the cloud.
+	if mirror != "" {
+		placed(t, cp, "kube-flannel/kube-flannel-ds")
 	}
-	becomesReady(t, cp)
+	becomes(t, cp, func(n *corev1.Node) {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}
+	})
+	if mirror != "" {
+		placed(t, cp, "kube-system/aws-cloud-controller-manager", "kube-system/openstack-cloud-controller-manager")
+	}
+	becomes(t, cp, func(n *corev1.Node) {
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(x corev1.Taint) bool { return x.Key == uninitialized })
+	})
 	placed(t, cp, "kube-system/metrics-server")
 	checkFlannel(t, cp, mirror)
 	documentsAreTaken(t, cp)
@@ -128,35 +138,34 @@ const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 // leaderNode is the Node of a leader before network and cloud controller manager run.
 func leaderNode(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	n, err := cp.Client().CoreV1().Nodes().Create(t.Context(), &corev1.Node{
+	_, err := cp.Client().CoreV1().Nodes().Create(t.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "leader", Labels: map[string]string{"node-role.kubernetes.io/control-plane": "", "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": "leader"}},
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}, {Key: uninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110"), "ephemeral-storage": resource.MustParse("50Gi")}
-	n.Status.Allocatable = n.Status.Capacity
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "cni plugin not initialized", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}
-	if _, err := cp.Client().CoreV1().Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	becomes(t, cp, func(n *corev1.Node) {
+		n.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110"), "ephemeral-storage": resource.MustParse("50Gi")}
+		n.Status.Allocatable = n.Status.Capacity
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "cni plugin not initialized", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}
+	})
 }
 
-// becomesReady does what kubelet and cloud controller manager do once the network is there.
-func becomesReady(t *testing.T, cp *controlplane.ControlPlane) {
+// becomes changes the leader's status and its spec, as kubelet and cloud controller manager do.
+func becomes(t *testing.T, cp *controlplane.ControlPlane, change func(*corev1.Node)) {
 	t.Helper()
 	nodes := cp.Client().CoreV1().Nodes()
-	await.True(t, "the leader is Ready", func() bool {
+	await.True(t, "the leader is changed", func() bool { // controllers write to it, too
 		n, err := nodes.Get(t.Context(), "leader", metav1.GetOptions{})
 		if err != nil {
 			return false
 		}
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}
+		change(n)
 		if n, err = nodes.UpdateStatus(t.Context(), n, metav1.UpdateOptions{}); err != nil {
 			return false
 		}
-		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(x corev1.Taint) bool { return x.Key == uninitialized })
+		change(n)
 		_, err = nodes.Update(t.Context(), n, metav1.UpdateOptions{})
 		return err == nil
 	})

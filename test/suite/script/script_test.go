@@ -361,9 +361,9 @@ func TestKilledAnywhere(t *testing.T) {
 // stride leaves calls out in a short run.
 func stride(n int) int {
 	if testing.Short() {
-		return max(1, n/8)
+		return max(1, n/6)
 	}
-	return max(1, n/24)
+	return max(1, n/16)
 }
 
 // withoutTemporary leaves out what a killed process cannot take away: the files in /tmp, and
