@@ -120,7 +120,7 @@ func (h Host) unitSteps() ([]Step, error) {
 	if h.Answer("is-enabled", renewTimer) == "enabled" && h.Answer("is-active", renewTimer) == "active" {
 		return append(out, present("renewal", "%s is enabled", renewTimer)), nil
 	}
-	return append(out, change("renewal", "systemctl enable --now "+renewTimer+": certificates are renewed before their end", h.systemctl("enable", "--now", renewTimer))), nil
+	return append(out, change("renewal", "systemctl enable --now "+renewTimer+": the certificate is renewed before its end", h.systemctl("enable", "--now", renewTimer))), nil
 }
 
 func (h Host) systemctl(words ...string) func(context.Context) error {
