@@ -107,14 +107,14 @@ func checkSyntax(t *testing.T, shell, file string) {
 }
 
 // TestDisksFit: user data with the machine's own disks fits EC2 for both architectures and
-// every minor of Kubernetes, with half a kilobyte to spare for labels and taints.
+// every minor of Kubernetes, with a quarter of a kilobyte to spare for labels and taints.
 func TestDisksFit(t *testing.T) {
 	for _, version := range latest(t) {
 		for _, store := range InstanceStores {
 			s := sample()
 			s.KubernetesVersion, s.InstanceStore = version, store
 			out, err := Render(s)
-			if err != nil || len(out)+512 > Limit("aws") {
+			if err != nil || len(out)+256 > Limit("aws") {
 				t.Errorf("%s %s: %d bytes, %v", version, store, len(out), err)
 			}
 		}
