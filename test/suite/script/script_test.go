@@ -349,8 +349,8 @@ func TestKilledAnywhere(t *testing.T) {
 					t.Errorf("after a kill at call %d: %v\n%s", at, err, out)
 					continue
 				}
-				if got := withoutTemporary(p.state()); got != withoutTemporary(want) {
-					t.Errorf("after a kill at call %d:\n%s\nwant\n%s", at, got, want)
+				if differ := differences(p.state(), want); differ != "" {
+					t.Errorf("after a kill at call %d:\n%s", at, differ)
 				}
 			}
 			t.Logf("%d calls, every %d. killed, %d of them after the join", n, stride(n), joined)
@@ -366,13 +366,15 @@ func stride(n int) int {
 	return max(1, n/16)
 }
 
-// withoutTemporary leaves out what a killed process cannot take away: the files in /tmp, and
-// the one beside a program that was being placed.
-func withoutTemporary(state string) string {
+// differences are the lines that one state has and the other has not, but for what a killed
+// process cannot take away: the files in /tmp, and the one beside a program that was being placed.
+func differences(got, want string) string {
 	var b strings.Builder
-	for line := range strings.Lines(state) {
-		if !strings.HasPrefix(line, "tmp/") && !strings.Contains(line, ".new ") {
-			b.WriteString(line)
+	for _, side := range [][3]string{{"too much: ", got, want}, {"missing: ", want, got}} {
+		for line := range strings.Lines(side[1]) {
+			if !strings.HasPrefix(line, "tmp/") && !strings.Contains(line, ".new ") && !strings.Contains("\n"+side[2], "\n"+line) {
+				b.WriteString(side[0] + line)
+			}
 		}
 	}
 	return b.String()
