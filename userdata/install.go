@@ -47,7 +47,7 @@ func (s Spec) Install(programs []string, files map[string]string) (string, error
 		}
 	}
 	return strings.Join([]string{FunctionsBegin + "\n", functionSteps, FunctionsEnd + "\n", "trap stopped EXIT\nphase start\n", s.settings(), s.proxy(), "phase install\n",
-		s.architecture(), s.addresses(), checksums(sums), installSteps, s.packages(), s.registries(), programSteps}, ""), nil
+		s.architecture(), s.addresses(), checksums(sums), installSteps, s.packages(), s.containerd(), programSteps}, ""), nil
 }
 
 // Quote returns s as one word of a POSIX shell.
@@ -58,6 +58,14 @@ func KubeadmAPI(version string) string { return Spec{KubernetesVersion: version}
 
 // BadEndpoint tells what is wrong with host:port; empty: nothing.
 func BadEndpoint(s string) string { return badEndpoint(s) }
+
+// BadImageRepository tells what is wrong with a repository of images; empty: nothing.
+func BadImageRepository(s string) string {
+	if strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789.-_/:") != "" || strings.Contains(s, "://") || strings.HasSuffix(s, "/") || strings.HasPrefix(s, "-") {
+		return "give host and path without a scheme, for example registry.example.net/kubernetes"
+	}
+	return ""
+}
 
 // BadHook tells why a script cannot be put into another; empty: it can.
 func BadHook(text []byte) string { return badHook(text) }

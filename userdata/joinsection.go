@@ -51,12 +51,12 @@ func (s Spec) join(tokenInScript bool) string {
 	b.WriteString("JOIN_ENDPOINT=" + shellQuote(s.Join.Endpoint) + "\n")
 	b.WriteString("JOIN_CERT_HASH=" + shellQuote(strings.Join(s.Join.CACertHashes, ",")) + "\n")
 	b.WriteString("umask 077\ndir=${JOIN_DIR:-/run/autoscaler-agent}\n")
-	b.WriteString(places[s.Cloud].facts)
+	b.WriteString(bare(places[s.Cloud].facts))
 	b.WriteString(joinPrepare)
 	b.WriteString(s.tokenSource(tokenInScript))
 	b.WriteString(`cat >"$dir/patches/kubeletconfiguration0+merge.yaml" <<PATCH` + "\n" + hereDocument(s.kubeletPatch()) + "PATCH\n")
 	b.WriteString(`cat >"$dir/join.yaml" <<JOIN` + "\n" + hereDocument(s.joinConfiguration()) + "JOIN\n")
-	b.WriteString(joinSteps)
+	b.WriteString(bare(joinSteps))
 	return b.String()
 }
 

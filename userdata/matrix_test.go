@@ -275,7 +275,8 @@ func TestUnits(t *testing.T) {
 	dir := t.TempDir()
 	units := map[string]string{"autoscaler-agent-join.service": strings.ReplaceAll(unit, scriptFile, "/dev/null")}
 	for _, name := range []string{"containerd", "kubelet"} {
-		_, rest, _ := strings.Cut(programSteps, "/etc/systemd/system/"+name+".service <<UNIT\n")
+		_, rest, _ := strings.Cut(programSteps, "u=/etc/systemd/system/"+name+".service\n")
+		_, rest, _ = strings.Cut(rest, "$u.new <<UNIT\n")
 		body, _, ok := strings.Cut(rest, "UNIT\n")
 		if !ok {
 			t.Fatalf("no unit for %s", name)

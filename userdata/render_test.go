@@ -105,3 +105,30 @@ func checkSyntax(t *testing.T, shell, file string) {
 		t.Errorf("%s %s: %v\n%s", shell, strings.Join(args, " "), err, out)
 	}
 }
+
+// TestDisksFit: user data with the machine's own disks fits EC2 for both architectures and
+// every minor of Kubernetes, with a quarter of a kilobyte to spare for labels and taints.
+func TestDisksFit(t *testing.T) {
+	for _, version := range latest(t) {
+		for _, store := range InstanceStores {
+			s := sample()
+			s.KubernetesVersion, s.InstanceStore = version, store
+			out, err := Render(s)
+			if err != nil || len(out)+256 > Limit("aws") {
+				t.Errorf("%s %s: %d bytes, %v", version, store, len(out), err)
+			}
+		}
+	}
+}
+
+// TestBare: steps lose their comments and nothing else.
+func TestBare(t *testing.T) {
+	for steps, want := range map[string]string{
+		"a\n  # why\nb # stays\n": "a\nb # stays\n", "# shellcheck disable=SC2086\nx\n": "# shellcheck disable=SC2086\nx\n",
+		"echo '#'\n#x\n": "echo '#'\n#x\n", "": "",
+	} {
+		if got := bare(steps); got != want {
+			t.Errorf("%q becomes %q, want %q", steps, got, want)
+		}
+	}
+}

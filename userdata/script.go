@@ -17,6 +17,8 @@ var (
 	installSteps string
 	//go:embed steps/packages.sh
 	packageSteps string
+	//go:embed steps/containerd.sh
+	containerdSteps string
 	//go:embed steps/disks.sh
 	diskSteps string
 	//go:embed steps/programs.sh
@@ -35,13 +37,26 @@ func (s Spec) worker(sums map[string]string, tokenInScript bool) string {
 		}
 	}
 	write("#!/bin/sh\n# Made by autoscaler-agent: a worker of Kubernetes ", s.KubernetesVersion, " on ", s.Cloud, ".\n")
-	write("set -eu\n", FunctionsBegin, "\n", functionSteps, FunctionsEnd, "\n", startSteps)
-	write(s.settings(), s.proxy(), "phase install\n", s.architecture(), s.addresses(), checksums(sums), installSteps)
-	write(s.packages(), s.disks(), s.registries(), programSteps)
+	write("set -eu\n", FunctionsBegin, "\n", bare(functionSteps), FunctionsEnd, "\n", bare(startSteps))
+	write(s.settings(), s.proxy(), "phase install\n", s.architecture(), s.addresses(), checksums(sums), bare(installSteps))
+	write(bare(s.packages()), bare(s.disks()), bare(s.containerd()), bare(programSteps))
 	write(hook("before-join", s.BeforeJoin))
 	write(JoinBegin, "\n", s.join(tokenInScript), JoinEnd, "\n")
-	write(hook("after-join", s.AfterJoin))
-	write("rm -rf ", stateDir, "\n")
+	write("rm -rf ", stateDir, "\n", hook("after-join", s.AfterJoin)) // no boot runs the script again: the token goes before a hook may fail
+	if len(s.AfterJoin) > 0 {
+		write("rm -rf ", stateDir, "\n")
+	}
+	return b.String()
+}
+
+// bare is steps without their comments: EC2 takes few bytes.
+func bare(steps string) string {
+	var b strings.Builder
+	for line := range strings.Lines(steps) {
+		if text := strings.TrimSpace(line); !strings.HasPrefix(text, "# ") || strings.HasPrefix(text, "# shellcheck ") {
+			b.WriteString(line)
+		}
+	}
 	return b.String()
 }
 
@@ -126,9 +141,6 @@ func (s Spec) proxy() string {
 	}
 	host := s.Join.Endpoint[:strings.LastIndexByte(s.Join.Endpoint, ':')]
 	none := append([]string{"127.0.0.1", "localhost", "169.254.169.254", strings.Trim(host, "[]"), ".svc", ".cluster.local"}, s.Proxy.No...)
-	if i := strings.LastIndexByte(s.Join.Attest, ':'); i > 0 {
-		none = append(none, strings.Trim(s.Join.Attest[:i], "[]"))
-	}
 	text, unit := "", "[Service]\n"
 	for _, v := range [][2]string{{"HTTP_PROXY", s.Proxy.HTTP}, {"HTTPS_PROXY", s.Proxy.HTTPS}, {"NO_PROXY", strings.Join(none, ",")}} {
 		if v[1] != "" {
@@ -140,6 +152,12 @@ func (s Spec) proxy() string {
 	return text + "for u in containerd kubelet; do\n  mkdir -p /etc/systemd/system/$u.service.d\n" +
 		"  cat >/etc/systemd/system/$u.service.d/10-proxy.conf <<'UNIT'\n" + unit + "UNIT\n" +
 		"  chmod -R u=rwX,go=rX /etc/systemd/system/$u.service.d\ndone\n"
+}
+
+// containerd is how containerd is configured, and which images it takes from where. kubeadm and
+// containerd name different sandbox images, and mirrors and ImageRepository have kubeadm's.
+func (s Spec) containerd() string {
+	return "VERSION=" + s.KubernetesVersion + " IMAGES=" + shellQuote(s.ImageRepository) + "\n" + containerdSteps + s.registries()
 }
 
 // registries are containerd's hosts.toml files. Flatcar's own configuration of containerd
@@ -156,9 +174,7 @@ func (s Spec) registries() string {
 	}
 	return text + `chmod -R u=rwX,go=rX /etc/containerd/certs.d
 if [ -e /usr/share/containerd/config.toml ] && [ ! -e /etc/containerd/config.toml ]; then
-  containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
-    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' >"$tmp/config.toml"
-  install -m 644 "$tmp/config.toml" /etc/containerd/config.toml
+  own_config
   mkdir -p /etc/systemd/system/containerd.service.d
   printf '[Service]\nEnvironment=CONTAINERD_CONFIG=/etc/containerd/config.toml\n' >/etc/systemd/system/containerd.service.d/10-config.conf
   chmod -R u=rwX,go=rX /etc/systemd/system/containerd.service.d

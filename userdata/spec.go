@@ -40,6 +40,9 @@ type Spec struct {
 	// RegistryMirrors maps an image registry ("registry.k8s.io") to the address that
 	// containerd asks first ("https://mirror.example.net").
 	RegistryMirrors map[string]string
+	// ImageRepository has kubeadm's images, where it is not registry.k8s.io: containerd's
+	// sandbox image comes from there.
+	ImageRepository string
 	// InstanceStore puts kubelet, containerd and logs on the machine's own NVMe disks: one of
 	// InstanceStores, or "" for none.
 	InstanceStore string

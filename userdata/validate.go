@@ -279,6 +279,9 @@ func (s Spec) validateMachine(bad report) {
 			bad(fmt.Sprintf("registryMirrors[%q]", name), "%q: give an http:// or https:// address", u)
 		}
 	}
+	if why := BadImageRepository(s.ImageRepository); why != "" {
+		bad("imageRepository", "%q: %s", s.ImageRepository, why)
+	}
 	for _, check := range s.IgnorePreflight {
 		if !isName(check) {
 			bad("ignorePreflight", "%q: give the name of a check as kubeadm prints it, for example SystemVerification", check)

@@ -26,7 +26,7 @@ const AdminConf = "/etc/kubernetes/admin.conf"
 type Options struct {
 	AdminConf string
 	Set       []Setting // variables of agent.env
-	Renew     bool      // the certificate alone
+	Renew     bool      // the certificates alone
 	// The following stay at an uninstallation.
 	KeepConfig, KeepState, KeepCluster bool
 }
@@ -63,8 +63,12 @@ func Install(ctx context.Context, h Host, o Options, now time.Time) ([]Step, err
 	if err != nil {
 		return nil, err
 	}
+	listener, err := h.listener(o.Set, now)
+	if err != nil {
+		return nil, err
+	}
 	if o.Renew {
-		return []Step{h.certificate(client, admin, now)}, nil
+		return append([]Step{h.certificate(client, admin, now)}, listener...), nil
 	}
 	settings, err := h.environment(ctx, o, client)
 	if err != nil {
@@ -84,7 +88,8 @@ func Install(ctx context.Context, h Host, o Options, now time.Time) ([]Step, err
 	}
 	steps := []Step{h.user(), h.directory(), cluster}
 	steps = append(steps, credential...)
-	steps = append(steps, settings, h.link())
+	steps = append(append(steps, settings), listener...)
+	steps = append(steps, h.link())
 	steps = append(steps, unitFiles...)
 	// A new certificate needs no restart: client-go reads its file again.
 	changed := slices.ContainsFunc(steps, func(s Step) bool {

@@ -16,9 +16,10 @@ type Config struct {
 	// Listen is the address of the listener, for example ":6444"; empty: there is none.
 	Listen string `envconfig:"LISTEN" desc:"Address at which machines on AWS attest and get a token of their own, such as :6444; empty: none."`
 	// CertFile and KeyFile are the listener's certificate, which the cluster's CA has
-	// signed, and its key. They are read anew when they change.
-	CertFile string `envconfig:"CERT_FILE" default:"/etc/autoscaler-agent/attest.crt" desc:"Certificate of this listener."`
-	KeyFile  string `envconfig:"KEY_FILE" default:"/etc/autoscaler-agent/attest.key" desc:"Its key."`
+	// signed for ServerName, and its key. They are read anew when they change. DefaultFile
+	// is made and renewed by install; other files are the operator's.
+	CertFile string `envconfig:"CERT_FILE" default:"/etc/autoscaler-agent/attest.pem" desc:"Certificate of this listener; autoscaler-agent install makes and renews the default file."`
+	KeyFile  string `envconfig:"KEY_FILE" default:"/etc/autoscaler-agent/attest.pem" desc:"Its key; the same file may hold both."`
 	// Account is the AWS account of the workers.
 	Account string `envconfig:"ACCOUNT" desc:"AWS account of the workers."`
 	// Roles are the names of the workers' instance roles.

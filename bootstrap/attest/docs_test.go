@@ -5,7 +5,17 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
+
+// TestMachinesAskForTheName: the user data asks for the listener by the one name of its
+// certificate.
+func TestMachinesAskForTheName(t *testing.T) {
+	if !strings.Contains(userdata.AttestSteps, `"https://`+ServerName+`/v1/$path"`) {
+		t.Errorf("the user data does not ask for %s", ServerName)
+	}
+}
 
 // TestManualHasEveryRule keeps the table of docs/attested-join.md what the code says.
 func TestManualHasEveryRule(t *testing.T) {

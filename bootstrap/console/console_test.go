@@ -1,8 +1,11 @@
 package console
 
 import (
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
 // TestDiagnose: where a machine stopped, and why, is in the line.
@@ -64,4 +67,48 @@ func FuzzDiagnose(f *testing.F) {
 			t.Errorf("%q tells a token", line)
 		}
 	})
+}
+
+// TestEveryReasonHasACause: whatever a script of this version gives as its reason is told of in
+// words, with a remedy.
+func TestEveryReasonHasACause(t *testing.T) {
+	var scripts string
+	for _, cloud := range userdata.Clouds() {
+		for _, store := range []string{"", "raid10"} {
+			for _, attest := range []bool{false, true} {
+				s := userdata.Spec{Cloud: cloud, KubernetesVersion: "v1.30.14", Reservation: userdata.DefaultReservation(),
+					Join: userdata.Join{Endpoint: "k8s.example.net:6443", Token: "abcdef.0123456789abcdef", CACertHashes: []string{"sha256:" + strings.Repeat("0a", 32)}}}
+				if cloud == "aws" {
+					s.InstanceStore = store
+				}
+				script, err := userdata.Render(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if scripts += string(script); attest {
+					scripts += userdata.AttestSteps
+				}
+			}
+		}
+	}
+	found := map[string]bool{"install": true, "services": true} // reasons that are a phase's name
+	for _, m := range regexp.MustCompile(`reason=([a-z][a-z-]*[a-z])`).FindAllStringSubmatch(scripts, -1) {
+		found[m[1]] = true
+	}
+	for _, m := range regexp.MustCompile(`\) echo ([a-z-]+) ;;|why=([a-z-]+)`).FindAllStringSubmatch(scripts, -1) {
+		found[m[1]+m[2]] = true
+	}
+	for _, warning := range []string{"modules", "sysctl", "sandbox-image"} {
+		delete(found, warning)
+	}
+	delete(found, "")
+	for reason := range found {
+		if likely, _ := failure(Mark{Phase: "failed", Values: map[string]string{"reason": reason}}, ""); strings.HasPrefix(likely, "for the reason") {
+			t.Errorf("nothing is told of reason %s", reason)
+		}
+	}
+	t.Logf("%d reasons", len(found))
+	if len(found) < 30 {
+		t.Errorf("only %d reasons were found: %v", len(found), found)
+	}
 }

@@ -19,7 +19,7 @@ type userdataFlags struct {
 	joinFile, cloud, version, endpoint, dns, output   string
 	system, arch, format, instanceStore               string
 	mirrors, noProxy, versions, beforeJoin, afterJoin string
-	ignorePreflight, attest, caFile                   string
+	ignorePreflight, attest, caFile, imageRepository  string
 
 	sharedToken, externalCloud bool
 
@@ -51,6 +51,7 @@ func newUserdataFlags(c *cobra.Command) *userdataFlags {
 	f.flags.StringVar(&f.format, "format", "", "`form` of the user data: "+strings.Join(userdata.Formats(), ", ")+" (default ignition for flatcar, else script)")
 	f.flags.StringVar(&f.instanceStore, "instance-store", "", "put kubelet, containerd and logs on the machine's own NVMe disks: "+strings.Join(userdata.InstanceStores, " or ")+" (`level`, AWS only)")
 	f.flags.BoolVar(&f.externalCloud, "external-cloud-provider", false, "start the kubelet with --cloud-provider=external, for a cluster with a cloud controller manager")
+	f.flags.StringVar(&f.imageRepository, "image-repository", "", "`registry` with kubeadm's images in place of registry.k8s.io, as the cluster's own (leader-config --image-repository): the sandbox image comes from there")
 	f.flags.StringVar(&f.ignorePreflight, "ignore-preflight-errors", "", "comma-separated `checks` of kubeadm whose failure only warns")
 	f.flags.StringVar(&f.beforeJoin, "before-join", "", "`file` with a script that runs as root when the programs are installed")
 	f.flags.StringVar(&f.afterJoin, "after-join", "", "`file` with a script that runs as root when the Node has joined")

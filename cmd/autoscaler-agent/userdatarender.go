@@ -163,6 +163,7 @@ func (f *userdataFlags) spec(join map[string]string, token string) userdata.Spec
 		Downloads:             f.downloads,
 		Proxy:                 f.proxy,
 		RegistryMirrors:       f.registryMirrors,
+		ImageRepository:       f.imageRepository,
 		InstanceStore:         f.instanceStore,
 		BeforeJoin:            f.hooks[0],
 		AfterJoin:             f.hooks[1],

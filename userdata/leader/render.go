@@ -38,6 +38,7 @@ func Render(s Spec) ([]byte, error) {
 	for _, f := range files {
 		sums[f.key()] = f.SHA256
 	}
+	s.Machine.ImageRepository = s.ImageRepository
 	install, err := s.Machine.Install(userdata.LeaderFiles, sums)
 	if err != nil {
 		return nil, err

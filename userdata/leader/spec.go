@@ -143,8 +143,8 @@ func (s Spec) validateChoices(bad func(field, format string, args ...any)) {
 	if s.ImagePullPolicy != "" && s.ImagePullPolicy != "Never" {
 		bad("imagePullPolicy", "%q: use Never, or leave it out", s.ImagePullPolicy)
 	}
-	if r := s.ImageRepository; r != "" && (strings.Trim(strings.ToLower(r), "abcdefghijklmnopqrstuvwxyz0123456789.-_/:") != "" || strings.Contains(r, "://") || strings.HasSuffix(r, "/")) {
-		bad("imageRepository", "%q: give host and path without a scheme, for example registry.example.net/kubernetes", r)
+	if why := userdata.BadImageRepository(s.ImageRepository); why != "" {
+		bad("imageRepository", "%q: %s", s.ImageRepository, why)
 	}
 	if s.ImageRepository != "" && s.Machine.System == "flatcar" && len(s.Machine.RegistryMirrors) == 0 {
 		bad("imageRepository", "Flatcar's own configuration of containerd names another sandbox image: give --registry-mirror registry.k8s.io=https://... instead")

@@ -9,7 +9,7 @@ died='' at=start
 die() { died=1; phase "failed $*"; exit 1; }
 # full names the first directory whose file system has no 8 MiB left.
 full() {
-  for d in "${tmp:-/tmp}" "${prefix:-/}" /var/lib /etc; do
+  for d in "${tmp:-/tmp}" "${prefix:-/}" /opt /var/lib /etc /run; do
     free=$(df -Pk "$d" 2>/dev/null | tail -n 1 | tr -s ' ' | cut -d ' ' -f 4)
     if [ "${free:-9999}" -lt 8192 ]; then echo "$d"; return; fi
   done

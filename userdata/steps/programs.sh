@@ -7,7 +7,8 @@ if ! have containerd; then
   rm -rf "${tmp:?}/bin" "$tmp/containerd.tgz"
 fi
 if ! systemctl cat containerd.service >/dev/null 2>&1; then
-  cat >/etc/systemd/system/containerd.service <<UNIT
+  u=/etc/systemd/system/containerd.service
+  cat >$u.new <<UNIT
 [Unit]
 Description=containerd
 After=network.target
@@ -25,18 +26,16 @@ OOMScoreAdjust=-999
 [Install]
 WantedBy=multi-user.target
 UNIT
-  chmod 644 /etc/systemd/system/containerd.service
+  chmod 644 $u.new
+  mv -f $u.new $u
 fi
 if ! have runc; then
   fetch runc "$RUNC" "$tmp/runc"
   place "$tmp/runc"
 fi
 # Flatcar's own configuration is in /usr; a package may ship one with CRI switched off.
-conf=/etc/containerd/config.toml
 if [ ! -e $conf ] && [ ! -e /usr/share/containerd/config.toml ] || grep -qs '^disabled_plugins.*"cri"' $conf; then
-  containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
-    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' >"$tmp/config.toml"
-  install -m 644 "$tmp/config.toml" $conf
+  own_config
   systemctl try-restart containerd || :
 fi
 if [ ! -e /opt/cni/bin/loopback ] || [ -e /opt/cni/bin/.partial ]; then
@@ -58,10 +57,21 @@ for name in kubeadm kubelet; do
     rm -f "$tmp/$name"
   fi
 done
+sandbox --kubernetes-version "$VERSION" ${IMAGES:+--image-repository "$IMAGES"}
 rm -rf "$tmp"
 if ! systemctl cat kubelet.service >/dev/null 2>&1; then
-  mkdir -p /etc/systemd/system/kubelet.service.d
-  cat >/etc/systemd/system/kubelet.service <<UNIT
+  u=/etc/systemd/system/kubelet.service
+  mkdir -p $u.d
+  cat >$u.d/10-kubeadm.conf <<'UNIT'
+[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+ExecStart=
+UNIT
+  echo "ExecStart=$(command -v kubelet)"' $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS' >>$u.d/10-kubeadm.conf
+  # The unit is the last: where it is, all is there.
+  cat >$u.new <<UNIT
 [Unit]
 Description=kubelet
 Wants=network-online.target
@@ -75,16 +85,8 @@ RestartSec=10
 [Install]
 WantedBy=multi-user.target
 UNIT
-  cat >/etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<'UNIT'
-[Service]
-Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
-Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
-EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
-ExecStart=
-UNIT
-  echo "ExecStart=$(command -v kubelet)"' $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS' \
-    >>/etc/systemd/system/kubelet.service.d/10-kubeadm.conf
-  chmod -R u=rwX,go=rX /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d
+  chmod -R u=rwX,go=rX $u.new $u.d
+  mv -f $u.new $u
 fi
 phase services
 systemctl daemon-reload

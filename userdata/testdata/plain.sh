@@ -21,14 +21,12 @@ phase() {
 }
 died='' at=start
 die() { died=1; phase "failed $*"; exit 1; }
-# full names the first directory whose file system has no 8 MiB left.
 full() {
-  for d in "${tmp:-/tmp}" "${prefix:-/}" /var/lib /etc; do
+  for d in "${tmp:-/tmp}" "${prefix:-/}" /opt /var/lib /etc /run; do
     free=$(df -Pk "$d" 2>/dev/null | tail -n 1 | tr -s ' ' | cut -d ' ' -f 4)
     if [ "${free:-9999}" -lt 8192 ]; then echo "$d"; return; fi
   done
 }
-# stopped is the last word of a script that ends early.
 stopped() {
   rc=$?
   if [ "$rc" -eq 0 ] || [ -n "$died" ]; then return; fi
@@ -80,7 +78,6 @@ sum() {
 PATH=$PATH:$bin
 export PATH
 have() { command -v "$1" >/dev/null 2>&1; }
-# fetch NAME PATH FILE: from the first base address whose file has the pinned checksum.
 fetch() {
   phase "download file=$1"
   why=download
@@ -95,7 +92,6 @@ fetch() {
   done
   die "reason=$why file=$1"
 }
-# place FILE: as a program, whole or not at all.
 place() {
   install -m 755 "$1" "$bin/.${1##*/}.new"
   mv -f "$bin/.${1##*/}.new" "$bin/${1##*/}"
@@ -112,7 +108,6 @@ chmod 644 /etc/modules-load.d/kubernetes.conf /etc/sysctl.d/90-kubernetes.conf
 sysctl -q -p /etc/sysctl.d/90-kubernetes.conf || phase "warning reason=sysctl"
 swapoff -a || :
 systemctl mask --quiet swap.target || :
-# need PROGRAM PACKAGE: from the system's own package manager, where the image lacks it.
 need() {
   if have "$1"; then return 0; fi
   phase "package name=$2"
@@ -131,16 +126,32 @@ if have getenforce && [ "$(getenforce)" = Enforcing ]; then
   sed -i 's/^SELINUX=enforcing/SELINUX=permissive/' /etc/selinux/config
 fi
 systemctl disable --now firewalld.service 2>/dev/null || :
+VERSION=v1.36.3 IMAGES=''
+conf=/etc/containerd/config.toml made='# Made by autoscaler-agent.'
+own_config() {
+  containerd config default >"$tmp/default.toml" || die reason=containerd-config
+  { echo "$made"; sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
+    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' "$tmp/default.toml"; } >"$tmp/config.toml"
+  install -m 644 "$tmp/config.toml" $conf
+}
+sandbox() {
+  if [ -z "$IMAGES" ] && ! grep -qsx "$made" $conf || [ ! -e $conf ]; then return 0; fi
+  pause=$(kubeadm config images list "$@" 2>/dev/null | grep pause:) || { phase "warning reason=sandbox-image"; return 0; }
+  sed -E "s#^( *sandbox(_image)? = ).*#\1\"$pause\"#" $conf >"$tmp/config.toml"
+  cmp -s "$tmp/config.toml" $conf && return 0
+  install -m 644 "$tmp/config.toml" $conf
+  systemctl try-restart containerd || :
+}
 if ! have containerd; then
   fetch containerd "$CONTAINERD" "$tmp/containerd.tgz"
   tar -C "$tmp" -xzf "$tmp/containerd.tgz"
-  # containerd is the last one: where it is, all are.
   for f in "$tmp"/bin/*; do [ "${f##*/}" = containerd ] || place "$f"; done
   place "$tmp/bin/containerd"
   rm -rf "${tmp:?}/bin" "$tmp/containerd.tgz"
 fi
 if ! systemctl cat containerd.service >/dev/null 2>&1; then
-  cat >/etc/systemd/system/containerd.service <<UNIT
+  u=/etc/systemd/system/containerd.service
+  cat >$u.new <<UNIT
 [Unit]
 Description=containerd
 After=network.target
@@ -158,18 +169,15 @@ OOMScoreAdjust=-999
 [Install]
 WantedBy=multi-user.target
 UNIT
-  chmod 644 /etc/systemd/system/containerd.service
+  chmod 644 $u.new
+  mv -f $u.new $u
 fi
 if ! have runc; then
   fetch runc "$RUNC" "$tmp/runc"
   place "$tmp/runc"
 fi
-# Flatcar's own configuration is in /usr; a package may ship one with CRI switched off.
-conf=/etc/containerd/config.toml
 if [ ! -e $conf ] && [ ! -e /usr/share/containerd/config.toml ] || grep -qs '^disabled_plugins.*"cri"' $conf; then
-  containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
-    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' >"$tmp/config.toml"
-  install -m 644 "$tmp/config.toml" $conf
+  own_config
   systemctl try-restart containerd || :
 fi
 if [ ! -e /opt/cni/bin/loopback ] || [ -e /opt/cni/bin/.partial ]; then
@@ -191,10 +199,20 @@ for name in kubeadm kubelet; do
     rm -f "$tmp/$name"
   fi
 done
+sandbox --kubernetes-version "$VERSION" ${IMAGES:+--image-repository "$IMAGES"}
 rm -rf "$tmp"
 if ! systemctl cat kubelet.service >/dev/null 2>&1; then
-  mkdir -p /etc/systemd/system/kubelet.service.d
-  cat >/etc/systemd/system/kubelet.service <<UNIT
+  u=/etc/systemd/system/kubelet.service
+  mkdir -p $u.d
+  cat >$u.d/10-kubeadm.conf <<'UNIT'
+[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+ExecStart=
+UNIT
+  echo "ExecStart=$(command -v kubelet)"' $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS' >>$u.d/10-kubeadm.conf
+  cat >$u.new <<UNIT
 [Unit]
 Description=kubelet
 Wants=network-online.target
@@ -208,16 +226,8 @@ RestartSec=10
 [Install]
 WantedBy=multi-user.target
 UNIT
-  cat >/etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<'UNIT'
-[Service]
-Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
-Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
-EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
-ExecStart=
-UNIT
-  echo "ExecStart=$(command -v kubelet)"' $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS' \
-    >>/etc/systemd/system/kubelet.service.d/10-kubeadm.conf
-  chmod -R u=rwX,go=rX /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d
+  chmod -R u=rwX,go=rX $u.new $u.d
+  mv -f $u.new $u
 fi
 phase services
 systemctl daemon-reload
@@ -238,7 +248,6 @@ fact() {
   printf 'X-aws-ec2-metadata-token: %s\n' "$session" |
     curl -fsS --connect-timeout 5 --max-time 20 --retry 6 --retry-connrefused -H @- "$imds/meta-data/$1"
 }
-# A VPC whose DHCP options list several domains yields several names; the first counts.
 NODE_NAME=$(fact local-hostname) || die reason=imds-local-hostname
 NODE_NAME=$(printf '%s' "${NODE_NAME%% *}" | tr 'A-Z' 'a-z')
 INSTANCE_ID=$(fact instance-id) || die reason=imds-instance-id
@@ -308,7 +317,6 @@ cat >"$dir/join.yaml" <<JOIN
  }
 }
 JOIN
-# why reads kubeadm's words.
 why() {
   case $(tail -n 40 "$dir/kubeadm.log") in
     *'could not find a JWS signature'* | *'token id '*) echo join-token ;;

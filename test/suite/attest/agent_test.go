@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
@@ -67,39 +68,35 @@ func newAgentRig(t *testing.T) *agentRig {
 	if r.binary, err = w.BuildAgent(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	cert, key := r.certificate(t)
+	cert := r.certificate(t)
 	r.seen = watchSecrets(t, r)
 	r.agent, err = w.StartAgent(t.Context(), r.binary, "AUTOSCALER_LOG_LEVEL=debug", "AUTOSCALER_BOOTSTRAP_TOKENS=none", "AUTOSCALER_BOOTSTRAP_TOKEN_TTL=1m",
 		"AUTOSCALER_AWS_REGION="+w.Cloud.Region(), "AUTOSCALER_BOOTSTRAP_ATTEST_LISTEN="+r.address, "AUTOSCALER_BOOTSTRAP_ATTEST_ACCOUNT=123456789012", "AUTOSCALER_BOOTSTRAP_ATTEST_ROLES=worker",
-		"AUTOSCALER_BOOTSTRAP_ATTEST_CERT_FILE="+cert, "AUTOSCALER_BOOTSTRAP_ATTEST_KEY_FILE="+key)
+		"AUTOSCALER_BOOTSTRAP_ATTEST_CERT_FILE="+cert, "AUTOSCALER_BOOTSTRAP_ATTEST_KEY_FILE="+cert)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// certificate makes the listener's certificate by the command of docs/attested-join.md, and
-// finds an address for it.
-func (r *agentRig) certificate(t *testing.T) (cert, key string) {
+// certificate makes the listener's certificate as install does, and finds an address for it.
+func (r *agentRig) certificate(t *testing.T) (file string) {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/attested-join.md")
+	cp := r.w.ControlPlane
+	text, err := os.ReadFile(cp.CAFile())
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(page), "\nopenssl req")
-	command, _, ok := strings.Cut(rest, "\nchown")
-	if !ok {
-		t.Fatal("the page has no command that makes the certificate")
-	}
-	dir := t.TempDir()
-	cp := r.w.ControlPlane
-	command = strings.NewReplacer("DNS:leader.example.com", "IP:127.0.0.1", "/etc/kubernetes/pki/ca.crt", cp.CAFile(), "/etc/kubernetes/pki/ca.key", cp.CAKeyFile(),
-		"/etc/autoscaler-agent", dir).Replace("openssl req" + command)
-	if out, err := exec.CommandContext(t.Context(), "sh", "-ec", command).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	text, err := os.ReadFile(cp.CAFile())
+	key, err := os.ReadFile(cp.CAKeyFile())
 	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := attest.Issue(text, key, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "attest.pem")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r.ca = x509.NewCertPool()
@@ -118,7 +115,7 @@ func (r *agentRig) certificate(t *testing.T) (cert, key string) {
 	if err := l.Close(); err != nil { // the agent takes it
 		t.Fatal(err)
 	}
-	return filepath.Join(dir, "attest.crt"), filepath.Join(dir, "attest.key")
+	return file
 }
 
 // secrets is what nobody may read: gathered while the machines join, as the tokens go with

@@ -296,7 +296,7 @@ func TestHostileMachines(t *testing.T) {
 // TestNoOtherTransport: the listener speaks TLS 1.3 alone, and two paths.
 func TestNoOtherTransport(t *testing.T) {
 	r := newRig(t, 1, nil)
-	old := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: r.ca, MaxVersion: tls.VersionTLS12}}}
+	old := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: r.ca, ServerName: attest.ServerName, MaxVersion: tls.VersionTLS12}}}
 	if _, err := old.Get("https://" + r.address + "/v1/challenge"); err == nil {
 		t.Error("TLS 1.2 is spoken")
 	}

@@ -52,13 +52,15 @@ type rig struct {
 	caPEM   []byte
 	ca      *x509.CertPool
 	hash    string // the cluster, as it is signed in
-	client  *fake.Clientset
-	journal *bytes.Buffer
-	cfg     attest.Config
-	deps    attest.Deps
-	members []aws.Instance // of the managed group
-	served  int            // honest machines among the hostile ones
-	stop    func()
+	// caKeyPEM is the key of caPEM.
+	caKeyPEM []byte
+	client   *fake.Clientset
+	journal  *bytes.Buffer
+	cfg      attest.Config
+	deps     attest.Deps
+	members  []aws.Instance // of the managed group
+	served   int            // honest machines among the hostile ones
+	stop     func()
 
 	mu      sync.Mutex
 	joined  map[cluster.InstanceID]attest.Joined
@@ -257,22 +259,19 @@ func (r *rig) certificates(cfg *attest.Config) {
 	r.hash, r.caPEM = hashOf(parsed), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER})
 	r.ca = x509.NewCertPool()
 	r.ca.AddCert(parsed)
-	key := newKey(t)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "attest"}, NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, parsed, &key.PublicKey, caKey)
+	raw, err := x509.MarshalECPrivateKey(caKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	r.caKeyPEM = pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: raw})
+	pair, err := attest.Issue(r.caPEM, r.caKeyPEM, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	cfg.CertFile, cfg.KeyFile = filepath.Join(dir, "attest.crt"), filepath.Join(dir, "attest.key")
-	for name, block := range map[string]*pem.Block{cfg.CertFile: {Type: "CERTIFICATE", Bytes: der}, cfg.KeyFile: {Type: "PRIVATE KEY", Bytes: keyDER}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	cfg.CertFile = filepath.Join(t.TempDir(), "attest.pem")
+	cfg.KeyFile = cfg.CertFile
+	if err := os.WriteFile(cfg.CertFile, pair, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -357,7 +356,7 @@ func (s signing) sign(t *testing.T) attest.Request {
 func (r *rig) machine(n int) *http.Client {
 	from := &net.TCPAddr{IP: net.IPv4(127, 1, byte(n>>8), byte(n))}
 	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DialContext: (&net.Dialer{LocalAddr: from}).DialContext,
-		TLSClientConfig: &tls.Config{RootCAs: r.ca, MinVersion: tls.VersionTLS13}, DisableKeepAlives: true}}
+		TLSClientConfig: &tls.Config{RootCAs: r.ca, ServerName: attest.ServerName, MinVersion: tls.VersionTLS13}, DisableKeepAlives: true}}
 }
 
 // nonce asks for a challenge.

@@ -1,11 +1,16 @@
 package attest
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/hex"
 	"encoding/pem"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,6 +128,105 @@ func TestShellWorkerAttests(t *testing.T) {
 	}
 }
 
+// serveAs has the listener serve another certificate of the cluster's CA.
+func (r *rig) serveAs(t *testing.T, form *x509.Certificate) {
+	t.Helper()
+	ca, err := tls.X509KeyPair(r.caPEM, r.caKeyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if form.NotAfter.IsZero() {
+		form.NotAfter = time.Now().Add(time.Hour)
+	}
+	if form.ExtKeyUsage == nil {
+		form.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	}
+	key := newKey(t)
+	der, err := x509.CreateCertificate(rand.Reader, form, ca.Leaf, &key.PublicKey, ca.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: raw})...)
+	if err := os.WriteFile(r.cfg.CertFile, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Not even a client that asks for another name sees the right one any more.
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(s tls.ConnectionState) error {
+		if !s.PeerCertificates[0].Equal(must(x509.ParseCertificate(der))) {
+			t.Error("the listener serves its old certificate")
+		}
+		return nil
+	}}, DisableKeepAlives: true}}
+	res, err := c.Get("https://" + r.address + "/v1/challenge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close() // the certificate was looked at
+}
+
+func must(c *x509.Certificate, err error) *x509.Certificate {
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// TestShellWorkerBehindAnyAddress: the machine finds the listener by whatever name or address
+// it was given, and asks no proxy.
+func TestShellWorkerBehindAnyAddress(t *testing.T) {
+	r := newRig(t, 2, nil)
+	_, port, err := net.SplitHostPort(r.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, c := range []struct{ name, host string }{{"a name", "localhost"}, {"an address of IPv6", "[::ffff:127.0.0.1]"}} {
+		t.Run(c.name, func(t *testing.T) {
+			w := r.worker(t, "dash", r.members[n].ID, "openssl")
+			w.env = append(w.env, "JOIN_ATTEST="+c.host+":"+port, "https_proxy=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1")
+			if out, err := w.run(t); err != nil || !strings.Contains(out, "phase=token\n") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// TestManualCertificate: the command of docs/attested-join.md for a CA that is elsewhere makes
+// a certificate that check accepts.
+func TestManualCertificate(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/attested-join.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "\nopenssl req")
+	command, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("the page has no command that makes the certificate")
+	}
+	r := &rig{t: t}
+	r.certificates(&attest.Config{})
+	c := exec.CommandContext(t.Context(), "sh", "-ec", "openssl req"+command)
+	c.Dir = t.TempDir()
+	for name, text := range map[string][]byte{"ca.crt": r.caPEM, "ca.key": r.caKeyPEM} {
+		if err := os.WriteFile(filepath.Join(c.Dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(c.Dir, "attest.crt"), filepath.Join(c.Dir, "attest.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := attest.Judge(pair, r.caPEM, time.Now()); why != "" {
+		t.Error(why)
+	}
+}
+
 // credentials asks the metadata service as the worker does.
 func (w *shellWorker) credentials(t *testing.T) map[string]string {
 	t.Helper()
@@ -190,6 +294,18 @@ func TestShellWorkerIsRefused(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(w.dir, "ca.crt"), other.caPEM, 0o600); err != nil {
 				t.Fatal(err)
 			}
+		}, "phase=failed reason=attest-unreachable"},
+		"a kubelet's certificate of the cluster's CA": {func(t *testing.T, r *rig, _ *shellWorker) {
+			r.serveAs(t, &x509.Certificate{Subject: pkix.Name{CommonName: "system:node:thief", Organization: []string{"system:nodes"}}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost", "thief"}})
+		}, "phase=failed reason=attest-unreachable"},
+		"the API server's certificate": {func(t *testing.T, r *rig, _ *shellWorker) {
+			r.serveAs(t, &x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"kubernetes", "k8s.example.net"}})
+		}, "phase=failed reason=attest-unreachable"},
+		"a client's certificate with the name": {func(t *testing.T, r *rig, _ *shellWorker) {
+			r.serveAs(t, &x509.Certificate{Subject: pkix.Name{CommonName: attest.ServerName}, DNSNames: []string{attest.ServerName}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		}, "phase=failed reason=attest-unreachable"},
+		"a certificate that ended": {func(t *testing.T, r *rig, _ *shellWorker) {
+			r.serveAs(t, &x509.Certificate{DNSNames: []string{attest.ServerName}, NotAfter: time.Now().Add(-time.Minute)})
 		}, "phase=failed reason=attest-unreachable"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -306,7 +306,7 @@ func (r *rig) ready(t *testing.T, api kubernetes.Interface, name string) {
 // grow renders the workers' user data on the leader and makes a pod that has no room.
 func (r *rig) grow(t *testing.T, c *worker.Container, api kubernetes.Interface) aws.Instance {
 	t.Helper()
-	hook, err := os.ReadFile(r.hook(t, "10.244.1.0/24", []string{archive(workImage)}))
+	hook, err := os.ReadFile(r.hook(t, "10.244.1.0/24", []string{archive(r.sandbox), archive(workImage)}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,7 @@ type rig struct {
 	mirror   *worker.Mirror
 	files    string   // address of the mirror, with kubectl and the images
 	images   string   // directory of archives
+	sandbox  string   // the image that kubeadm names for it
 	archives []string // their names
 	programs string
 	cloud    *aws.Cloud
@@ -87,6 +88,7 @@ func (r *rig) makeImages(t *testing.T) {
 		case "kube-proxy", "coredns": // nobody builds them here
 		case "pause":
 			n++
+			r.sandbox = name
 			r.pack(t, name, filepath.Join(r.programs, program))
 		default:
 			n++
@@ -101,10 +103,10 @@ func (r *rig) makeImages(t *testing.T) {
 	r.pack(t, agentImage, filepath.Join(r.programs, "autoscaler-agent"), "-user", "65532:65532", "-cmd", "run", "-certificates", "/etc/ssl/certs/ca-certificates.crt")
 }
 
-// Images beside kubeadm's. containerd names a sandbox image of its own, until leader.sh changes it;
-// a worker keeps it.
+// Images beside kubeadm's. The sandbox image that containerd itself names is not there: leader
+// and worker take kubeadm's.
 const (
-	workImage  = "registry.k8s.io/pause:3.10.1"
+	workImage  = "localhost/work:latest"
 	agentImage = "localhost/autoscaler-agent:latest"
 )
 

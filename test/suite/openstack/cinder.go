@@ -25,7 +25,9 @@ func (s *Stack) cinderConfiguration(transport string, lock, policy options) map[
 		"e2e":          {"volume_driver = e2e_volumes.Driver", "volume_backend_name = e2e"},
 		"coordination": {"backend_url = file://" + filepath.Join(s.dir, "lock")},
 		"database":     {"connection = " + s.database("cinder")}, "oslo_concurrency": lock, "oslo_policy": policy,
-		"keystone_authtoken": append(s.guard(), "service_token_roles = admin", "service_token_roles_required = true"),
+		"keystone_authtoken": append(s.guard("volumev3"), "service_token_roles = admin", "service_token_roles_required = true"),
+		// Cinder asks Glance for the image of a boot volume with the token that Nova was given.
+		"service_user": append(s.account(), "send_service_user_token = true"),
 	}
 }
 

@@ -32,9 +32,10 @@ func (s *Stack) account() options {
 
 // guard is how a service checks the tokens that it is given. It believes what Keystone
 // said for five seconds (a third of all the work was Keystone's, when it was asked each
-// time), and not for 300, Debian's own: EnableDemo waits until it is over.
-func (s *Stack) guard() options {
-	return slices.Concat(options{"www_authenticate_uri = " + s.url("keystone", "/v3"), "token_cache_time = 5"}, s.account())
+// time), and not for 300, Debian's own: EnableDemo waits until it is over. kind is the
+// service's own type in the catalog: without it, a service takes no token that has access rules.
+func (s *Stack) guard(kind string) options {
+	return slices.Concat(options{"www_authenticate_uri = " + s.url("keystone", "/v3"), "token_cache_time = 5", "service_type = " + kind}, s.account())
 }
 
 func (s *Stack) writeConfiguration() error {
@@ -59,10 +60,10 @@ func (s *Stack) writeConfiguration() error {
 		"fernet_tokens": {"key_repository = " + filepath.Join(s.dir, "keystone/fernet")}, "fernet_receipts": {"key_repository = " + filepath.Join(s.dir, "keystone/fernet")},
 		"credential": {"key_repository = " + filepath.Join(s.dir, "keystone/credential")},
 	})
-	write("placement/placement.conf", map[string]options{"placement_database": connection("placement"), "keystone_authtoken": s.guard()})
+	write("placement/placement.conf", map[string]options{"placement_database": connection("placement"), "keystone_authtoken": s.guard("placement")})
 	write("glance.conf", map[string]options{
 		"DEFAULT":  {"bind_host = 127.0.0.1", port("bind_port", "glance"), "workers = 0"},
-		"database": connection("glance"), "keystone_authtoken": s.guard(), "oslo_concurrency": lock,
+		"database": connection("glance"), "keystone_authtoken": s.guard("image"), "oslo_concurrency": lock,
 		"glance_store": {"stores = file", "default_store = file", "filesystem_store_datadir = " + filepath.Join(s.dir, "glance/images")},
 		"paste_deploy": {"flavor = keystone", "config_file = /usr/share/glance-common/glance-api-paste.ini"},
 	})
@@ -77,7 +78,7 @@ func (s *Stack) writeConfiguration() error {
 		"cinder": slices.Concat(options{"catalog_info = volumev3::internalURL"}, s.account()),
 		// Without it Cinder refuses what Nova asks with the token of an application credential,
 		// and every boot volume stays when its server is gone.
-		"service_user": slices.Concat(options{"send_service_user_token = true"}, s.account()), "oslo_policy": policy("nova"), "keystone_authtoken": s.guard(),
+		"service_user": slices.Concat(options{"send_service_user_token = true"}, s.account()), "oslo_policy": policy("nova"), "keystone_authtoken": s.guard("compute"),
 	})
 	// The compute service must not know the databases.
 	write("nova-db.conf", map[string]options{"api_database": connection("nova_api"), "database": connection("nova")})
@@ -86,7 +87,7 @@ func (s *Stack) writeConfiguration() error {
 		"DEFAULT": {"bind_host = 127.0.0.1", port("bind_port", "neutron"), "state_path = " + filepath.Join(s.dir, "neutron"), "core_plugin = ml2", "service_plugins =", transport,
 			"api_workers = 0", "rpc_workers = 0", "rpc_state_report_workers = 0", "metadata_workers = 0", "api_paste_config = /usr/share/neutron-common/api-paste.ini",
 			"notify_nova_on_port_status_changes = false", "notify_nova_on_port_data_changes = false", "dhcp_agent_notification = false", "agent_down_time = 2000000"},
-		"database": connection("neutron"), "oslo_concurrency": lock, "oslo_policy": policy("neutron"), "keystone_authtoken": s.guard(),
+		"database": connection("neutron"), "oslo_concurrency": lock, "oslo_policy": policy("neutron"), "keystone_authtoken": s.guard("network"),
 	})
 	write("ml2.ini", map[string]options{
 		"ml2":           {"type_drivers = flat,vlan", "tenant_network_types = vlan", "mechanism_drivers = openvswitch", "extension_drivers = port_security"},

@@ -43,7 +43,7 @@ func TestOpenStack(t *testing.T) {
 		name string
 		run  func(*testing.T, *openstack.Stack)
 	}{
-		{"ScaleToTenAndBack", scale}, {"Quota", quota}, {"NoValidHost", noValidHost}, {"Suite", suite}, {"Magnum", magnumStory}, {"MagnumSuite", magnumSuite}, {"Quickstart", quickstart}, {"NothingLeft", nothingLeft},
+		{"ScaleToTenAndBack", scale}, {"Quota", quota}, {"NoValidHost", noValidHost}, {"Suite", suite}, {"Magnum", magnumStory}, {"MagnumSuite", magnumSuite}, {"AccessRules", restricted}, {"Quickstart", quickstart}, {"NothingLeft", nothingLeft},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			before := s.CPU()

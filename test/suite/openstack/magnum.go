@@ -67,7 +67,7 @@ func (s *Stack) magnumConfiguration(transport string, lock, policy options) map[
 			"send_cluster_metrics = false"}, // nobody answers at a cluster's API server
 		"cluster": {"temp_cache_dir = " + filepath.Join(s.dir, "magnum")}, "oslo_concurrency": lock, "oslo_policy": policy,
 		"nova_client": internal, "glance_client": internal, "neutron_client": internal,
-		"keystone_auth": s.account(), "keystone_authtoken": s.guard(),
+		"keystone_auth": s.account(), "keystone_authtoken": s.guard("container-infra"),
 	}
 }
 

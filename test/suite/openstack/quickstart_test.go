@@ -10,13 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/autoscaler-agent/autoscaler-agent/test/suite/openstack"
 )
 
 // quickstart: openstack.sh of docs/quickstart-openstack.md with OpenStack's own command
-// line, twice. The stack has no floating IPs, and its services take no credential that has
-// access rules: their [keystone_authtoken] sets no service_type. So the credential is made
-// here and not used.
+// line, twice; the credential that it leaves in clouds.yaml, with the access rules of the
+// repository, is the agent's for a growth. The stack has no floating IPs.
 func quickstart(t *testing.T, s *openstack.Stack) {
 	script, err := filepath.Abs("../../../deploy/cli/openstack.sh")
 	if err != nil {
@@ -70,6 +71,20 @@ func quickstart(t *testing.T, s *openstack.Stack) {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
+	var clouds struct {
+		Clouds map[string]struct {
+			Auth map[string]string
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "clouds.yaml"))
+	if err == nil {
+		err = yaml.Unmarshal(text, &clouds)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth := clouds.Clouds["quick"].Auth
+	worksWith(t, s, openstack.Credential{ID: auth["application_credential_id"], Secret: auth["application_credential_secret"]})
 	run("openstack", "server", "delete", "--wait", "quick-leader")
 	run("openstack", "port", "delete", "quick-leader")
 }

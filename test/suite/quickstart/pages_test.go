@@ -6,7 +6,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -129,13 +128,7 @@ func (d *workstation) authority() {
 	if d.ca, err = x509.ParseCertificate(der); err != nil {
 		d.t.Fatal(err)
 	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		d.t.Fatal(err)
-	}
 	d.write("pki/ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), 0o600)
-	d.write("pki/ca.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})), 0o600)
-	d.write("etc/.keep", "", 0o600)
 	d.write("agent.env", "", 0o600)
 	d.write("worker.env", fmt.Sprintf("JOIN_CERT_HASH=sha256:%x\nJOIN_ENDPOINT=10.0.0.4:6443\nJOIN_KUBERNETES_VERSION=v1.36.3\n", sha256.Sum256(d.ca.RawSubjectPublicKeyInfo)), 0o600)
 }
@@ -146,7 +139,7 @@ func (d *workstation) play(lines []string, env ...string) {
 	cmd := exec.Command("sh", "-eu", "-c", strings.Join(lines, "\n"))
 	cmd.Dir = d.dir
 	cmd.Env = append(os.Environ(), append(env, "PATH="+filepath.Join(d.dir, "bin")+":"+os.Getenv("PATH"), "HOME="+filepath.Join(d.dir, "home"), "AWS_PAGER=",
-		"DESK="+d.dir, "AGENT="+d.agent, "PKI="+filepath.Join(d.dir, "pki"), "OUT="+filepath.Join(d.dir, "etc"), fmt.Sprintf("GROUP=%d", os.Getgid()))...)
+		"DESK="+d.dir, "AGENT="+d.agent)...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
@@ -227,15 +220,14 @@ func TestQuickstartAWS(t *testing.T) {
 	d.settings(lines)
 	awsCommand(t)
 	c := emptyAccount(t)
-	d.play(lines[:9], c.Env()...)
+	d.play(lines[:8], c.Env()...)
 	closedGroup(t, c)
-	d.play(lines[9:], append(c.Env(), "LEADER=198.51.100.1")...) // the same shell to a person
+	d.play(lines[8:], append(c.Env(), "LEADER=198.51.100.1")...) // the same shell to a person
 	d.want("scp autoscaler-agent-VERSION-linux-amd64.deb ubuntu@198.51.100.1:agent.deb", "apt-get install -y ./agent.deb",
-		"autoscaler-agent leader-config --os ubuntu --cluster-name demo --endpoint 10.0.0.4:6443 ", "sh leader.sh", "ssh ubuntu@198.51.100.1 sudo sh -s 10.0.0.4",
+		"autoscaler-agent leader-config --os ubuntu --cluster-name demo --endpoint 10.0.0.4:6443 ", "sh leader.sh",
 		"autoscaler-agent install --set AUTOSCALER_BOOTSTRAP_TOKENS=none --set AUTOSCALER_BOOTSTRAP_ATTEST_LISTEN=:6444 --set AUTOSCALER_BOOTSTRAP_ATTEST_ACCOUNT=123456789012 --set AUTOSCALER_BOOTSTRAP_ATTEST_ROLES=demo-worker",
 		"systemctl enable --now autoscaler-agent", "autoscaler-agent userdata render --attest 10.0.0.4:6444", "kubectl --kubeconfig /etc/kubernetes/admin.conf create deployment", "autoscaler-agent status")
 	d.leaderScript()
-	d.certificate("10.0.0.4")
 	d.linted("aws", "worker.sh")
 	if data := d.read("worker.sh"); strings.Contains(data, "JOIN_TOKEN='") {
 		t.Errorf("the user data has a token")
@@ -254,30 +246,9 @@ func (d *workstation) again(c *aws.Cloud, lines []string) {
 		d.t.Errorf("a second run of leader changes\n%sto\n%s", before, after)
 	}
 	d.write("worker.sh", "#!/bin/sh\necho second\n", 0o600)
-	d.play(lines[9:10], c.Env()...)
+	d.play(lines[8:9], c.Env()...)
 	if i := grow(d.t, c); !strings.Contains(i.UserData, "second") {
 		d.t.Errorf("the next machine gets %q", i.UserData)
-	}
-}
-
-// certificate: the listener's is good for the endpoint and signed by the cluster's CA.
-func (d *workstation) certificate(endpoint string) {
-	d.t.Helper()
-	pair, err := tls.LoadX509KeyPair(filepath.Join(d.dir, "etc/attest.crt"), filepath.Join(d.dir, "etc/attest.key"))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(d.ca)
-	leaf, err := x509.ParseCertificate(pair.Certificate[0])
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: endpoint}); err != nil {
-		d.t.Error(err)
-	}
-	if info, err := os.Stat(filepath.Join(d.dir, "etc/attest.key")); err != nil || info.Mode().Perm() != 0o640 {
-		d.t.Errorf("attest.key: %v, %v", info.Mode(), err)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // where it is installed.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob(deploy + "/cli/*.sh")
-	if err != nil || len(files) != 3 {
+	if err != nil || len(files) != 2 {
 		t.Fatalf("%v, %v", files, err)
 	}
 	check, missing := exec.LookPath("shellcheck")
@@ -53,7 +53,6 @@ func TestScriptsRefuse(t *testing.T) {
 		{"openstack.sh", "openstack.sh leader --cluster NAME"},
 		{"openstack.sh leader --cluster Demo", "--cluster: a name of small letters"},
 		{"openstack.sh leader --cluster demo --admin 10.0.0.0/8 --key /dev/null", "--key: the file"},
-		{"attest-certificate.sh", "attest-certificate.sh ENDPOINT"},
 	} {
 		name, rest, _ := strings.Cut(c.line, " ")
 		out, err := exec.Command("sh", "-c", script(t, name)+" "+rest).CombinedOutput()

@@ -1,15 +1,6 @@
 phase kubeadm-init
 chmod 600 "$config"
-# kubeadm and containerd name different sandbox images, and only kubeadm's comes from the repository of images.
-pause=$(kubeadm config images list --config "$config" 2>/dev/null | sed -n '/pause:/p')
-conf=/etc/containerd/config.toml
-if [ -n "$pause" ] && [ -e $conf ]; then
-  sed -E "s#^( *sandbox(_image)? = ).*#\1\"$pause\"#" $conf >"$tmp/config.toml"
-  if ! cmp -s "$tmp/config.toml" $conf; then
-    install -m 644 "$tmp/config.toml" $conf
-    systemctl restart containerd
-  fi
-fi
+sandbox --config "$config" # before-init may have changed the repository
 if [ ! -e "$state/initialized" ]; then
   if ! kubeadm init --config "$config" --skip-token-print; then
     echo 'mend what kubeadm names, undo what it did (kubeadm reset --force), and run this script again'

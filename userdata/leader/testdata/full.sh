@@ -13,7 +13,7 @@ died='' at=start
 die() { died=1; phase "failed $*"; exit 1; }
 # full names the first directory whose file system has no 8 MiB left.
 full() {
-  for d in "${tmp:-/tmp}" "${prefix:-/}" /var/lib /etc; do
+  for d in "${tmp:-/tmp}" "${prefix:-/}" /opt /var/lib /etc /run; do
     free=$(df -Pk "$d" 2>/dev/null | tail -n 1 | tr -s ' ' | cut -d ' ' -f 4)
     if [ "${free:-9999}" -lt 8192 ]; then echo "$d"; return; fi
   done
@@ -120,6 +120,23 @@ need() {
     *) false ;;
   esac || die "reason=package name=$2"
 }
+VERSION=v1.36.3 IMAGES='registry.example.net/kubernetes'
+conf=/etc/containerd/config.toml made='# Made by autoscaler-agent.'
+own_config() {
+  containerd config default >"$tmp/default.toml" || die reason=containerd-config
+  { echo "$made"; sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
+    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' "$tmp/default.toml"; } >"$tmp/config.toml"
+  install -m 644 "$tmp/config.toml" $conf
+}
+# sandbox OPTIONS: kubeadm's image, in a configuration that is no operator's.
+sandbox() {
+  if [ -z "$IMAGES" ] && ! grep -qsx "$made" $conf || [ ! -e $conf ]; then return 0; fi
+  pause=$(kubeadm config images list "$@" 2>/dev/null | grep pause:) || { phase "warning reason=sandbox-image"; return 0; }
+  sed -E "s#^( *sandbox(_image)? = ).*#\1\"$pause\"#" $conf >"$tmp/config.toml"
+  cmp -s "$tmp/config.toml" $conf && return 0
+  install -m 644 "$tmp/config.toml" $conf
+  systemctl try-restart containerd || :
+}
 if ! have containerd; then
   fetch containerd "$CONTAINERD" "$tmp/containerd.tgz"
   tar -C "$tmp" -xzf "$tmp/containerd.tgz"
@@ -129,7 +146,8 @@ if ! have containerd; then
   rm -rf "${tmp:?}/bin" "$tmp/containerd.tgz"
 fi
 if ! systemctl cat containerd.service >/dev/null 2>&1; then
-  cat >/etc/systemd/system/containerd.service <<UNIT
+  u=/etc/systemd/system/containerd.service
+  cat >$u.new <<UNIT
 [Unit]
 Description=containerd
 After=network.target
@@ -147,18 +165,16 @@ OOMScoreAdjust=-999
 [Install]
 WantedBy=multi-user.target
 UNIT
-  chmod 644 /etc/systemd/system/containerd.service
+  chmod 644 $u.new
+  mv -f $u.new $u
 fi
 if ! have runc; then
   fetch runc "$RUNC" "$tmp/runc"
   place "$tmp/runc"
 fi
 # Flatcar's own configuration is in /usr; a package may ship one with CRI switched off.
-conf=/etc/containerd/config.toml
 if [ ! -e $conf ] && [ ! -e /usr/share/containerd/config.toml ] || grep -qs '^disabled_plugins.*"cri"' $conf; then
-  containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
-    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' >"$tmp/config.toml"
-  install -m 644 "$tmp/config.toml" $conf
+  own_config
   systemctl try-restart containerd || :
 fi
 if [ ! -e /opt/cni/bin/loopback ] || [ -e /opt/cni/bin/.partial ]; then
@@ -180,10 +196,21 @@ for name in kubeadm kubelet; do
     rm -f "$tmp/$name"
   fi
 done
+sandbox --kubernetes-version "$VERSION" ${IMAGES:+--image-repository "$IMAGES"}
 rm -rf "$tmp"
 if ! systemctl cat kubelet.service >/dev/null 2>&1; then
-  mkdir -p /etc/systemd/system/kubelet.service.d
-  cat >/etc/systemd/system/kubelet.service <<UNIT
+  u=/etc/systemd/system/kubelet.service
+  mkdir -p $u.d
+  cat >$u.d/10-kubeadm.conf <<'UNIT'
+[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+ExecStart=
+UNIT
+  echo "ExecStart=$(command -v kubelet)"' $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS' >>$u.d/10-kubeadm.conf
+  # The unit is the last: where it is, all is there.
+  cat >$u.new <<UNIT
 [Unit]
 Description=kubelet
 Wants=network-online.target
@@ -197,16 +224,8 @@ RestartSec=10
 [Install]
 WantedBy=multi-user.target
 UNIT
-  cat >/etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<'UNIT'
-[Service]
-Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
-Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
-EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
-ExecStart=
-UNIT
-  echo "ExecStart=$(command -v kubelet)"' $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS' \
-    >>/etc/systemd/system/kubelet.service.d/10-kubeadm.conf
-  chmod -R u=rwX,go=rX /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d
+  chmod -R u=rwX,go=rX $u.new $u.d
+  mv -f $u.new $u
 fi
 phase services
 systemctl daemon-reload
@@ -277,16 +296,7 @@ chmod 700 "$state/before-init"
 "$state/before-init" || die "reason=before-init rc=$?"
 phase kubeadm-init
 chmod 600 "$config"
-# kubeadm and containerd name different sandbox images, and only kubeadm's comes from the repository of images.
-pause=$(kubeadm config images list --config "$config" 2>/dev/null | sed -n '/pause:/p')
-conf=/etc/containerd/config.toml
-if [ -n "$pause" ] && [ -e $conf ]; then
-  sed -E "s#^( *sandbox(_image)? = ).*#\1\"$pause\"#" $conf >"$tmp/config.toml"
-  if ! cmp -s "$tmp/config.toml" $conf; then
-    install -m 644 "$tmp/config.toml" $conf
-    systemctl restart containerd
-  fi
-fi
+sandbox --config "$config" # before-init may have changed the repository
 if [ ! -e "$state/initialized" ]; then
   if ! kubeadm init --config "$config" --skip-token-print; then
     echo 'mend what kubeadm names, undo what it did (kubeadm reset --force), and run this script again'
