@@ -43,7 +43,7 @@ func (s *Stack) Try(ctx context.Context, c Credential, method, service, path str
 	answer.Body.Close()
 	token := answer.Header.Get("X-Subject-Token")
 	if token == "" {
-		return 0, fmt.Errorf("Keystone gives no token: %s", answer.Status)
+		return 0, fmt.Errorf("no token of Keystone: %s", answer.Status)
 	}
 	q, err := http.NewRequestWithContext(ctx, method, s.url(service, path), bytes.NewReader([]byte("{}")))
 	if err != nil {
