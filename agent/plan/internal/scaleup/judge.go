@@ -67,7 +67,7 @@ func (w *Planner) judgeable() bool {
 	pods, classes := 0, len(w.Demands)
 	for i := range w.Demands {
 		k := &w.Demands[i]
-		if k.Headroom != "" || k.Expected > 0 || k.Deferral != "" {
+		if k.Headroom != "" || k.Deferral != "" {
 			return false
 		}
 		pods += k.Count()

@@ -2,6 +2,7 @@ package scaleup
 
 import (
 	"cmp"
+	"fmt"
 	"hash/fnv"
 	"math/bits"
 	"slices"
@@ -24,6 +25,14 @@ func (j *judge) fillQueue() {
 		if left[x.Class] > 0 {
 			p := &w.Snapshot.Pods[x.Pod]
 			j.waits = append(j.waits, queued{w.Snapshot.Classes[x.Class].Priority, p.Created, p.Key, hashOf(p.Key), int(x.Class)})
+		}
+	}
+	for i := range w.Demands { // pods that are still to be made come last
+		if k := &w.Demands[i]; k.Buys {
+			for n := range k.Expected {
+				key := cluster.PodKey(fmt.Sprint(k.Owner, " ", n))
+				j.waits = append(j.waits, queued{w.Snapshot.Classes[k.Class].Priority, cluster.At(w.Now), key, hashOf(key), k.Class})
+			}
 		}
 	}
 	j.lacking, j.onNodes = slices.Clone(left), make([]int, len(left))
