@@ -5,13 +5,22 @@ import (
 )
 
 // fill completes one bin at a time: always the class that best matches the room that
-// is left. A content found for a fresh bin is used as often as the counts allow.
+// is left. A content found for a fresh bin is used as often as the counts allow. It costs the
+// classes times the pods of the bins of different content, at most fillSteps, and is paid from
+// the round's pool.
 func (p *Problem) fill(mode int) Packing {
 	k, rooms := p.start()
 	w := p.weights()
-	steps := 0
+	steps, most := 0, fillSteps
+	if p.Pool != nil {
+		most = min(most, *p.Pool*fillDivisor)
+		defer func() { *p.Pool -= min(*p.Pool, steps/fillDivisor) }()
+	}
 	for b := range rooms {
-		k.Open[b] = p.content(rooms[b], k.Left, w, mode, func(l *Item) bool { return l.mayGo(b) }, &steps)
+		if steps > most {
+			break
+		}
+		k.Open[b] = p.content(rooms[b], k.Left, w, mode, func(l *Item) bool { return l.mayGo(b) }, &steps, most)
 		for _, t := range k.Open[b] {
 			k.Left[t.Item] -= t.N
 		}
@@ -19,9 +28,9 @@ func (p *Problem) fill(mode int) Packing {
 	if p.Empty == nil {
 		return k
 	}
-	for k.Bins < p.Limit && steps < fillSteps {
+	for k.Bins < p.Limit && steps < most {
 		room := slices.Clone(p.Empty)
-		parts := p.content(room, k.Left, w, mode, func(l *Item) bool { return l.Fresh }, &steps)
+		parts := p.content(room, k.Left, w, mode, func(l *Item) bool { return l.Fresh }, &steps, most)
 		if len(parts) == 0 {
 			break
 		}
@@ -38,12 +47,12 @@ func (p *Problem) fill(mode int) Packing {
 	return k
 }
 
-func (p *Problem) content(room []int64, left []int, w []float64, mode int, may func(*Item) bool, steps *int) []Portion {
+func (p *Problem) content(room []int64, left []int, w []float64, mode int, may func(*Item) bool, steps *int, most int) []Portion {
 	taken := make(map[int]int)
 	for {
 		best, score := -1, -1.0
 		for i := range p.Items {
-			*steps++
+			*steps += 1 + len(p.Items[i].Size)/8
 			l := &p.Items[i]
 			if left[i] <= taken[i] || !may(l) || MaxFit(room, l.Size) == 0 {
 				continue
@@ -60,7 +69,7 @@ func (p *Problem) content(room []int64, left []int, w []float64, mode int, may f
 				best, score = i, s
 			}
 		}
-		if best < 0 || *steps > fillSteps {
+		if best < 0 || *steps > most {
 			break
 		}
 		Sub(room, p.Items[best].Size, 1)

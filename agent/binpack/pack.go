@@ -322,5 +322,6 @@ func (p *Problem) openFresh(k *Packing, i int) {
 const (
 	fillLargest = iota
 	fillDot
-	fillSteps = 2_000_000 // looks at a class, for all bins of one call
+	fillSteps   = 2_000_000 // looks at eight dimensions of a class, for all bins of one call
+	fillDivisor = 8         // so many looks are a step of Problem.Pool
 )
