@@ -215,15 +215,25 @@ func (s *storms) until(what string, waiting func() string) {
 	}
 }
 
-// running lists the pods that run, by UID; nil: the API server does not answer.
+// running lists the pods that run on machines that live, by UID: those of a dead one go on being
+// listed as running until they are collected. nil: the API server does not answer.
 func (s *storms) running() map[string]bool {
 	list, err := s.client.CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		return nil
 	}
+	nodes, err := s.client.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	alive := map[string]bool{}
+	for _, n := range nodes.Items {
+		i, ok := s.w.Cloud.Instance(n.Spec.ProviderID[strings.LastIndexByte(n.Spec.ProviderID, '/')+1:])
+		alive[n.Name] = ok && i.State == "running"
+	}
 	out := map[string]bool{}
 	for _, p := range list.Items {
-		if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+		if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil && alive[p.Spec.NodeName] {
 			out[string(p.UID)] = true
 		}
 	}
