@@ -315,7 +315,7 @@ func magnumOneAtATime(t *testing.T, w *magnumWorld, p *magnum.Provider) {
 	wantErr(t, p.Resize(t.Context(), pool, 1, 2), provider.Conflict, "target is 3")
 	wantErr(t, p.Resize(t.Context(), pool, 3, 5), provider.Invalid, "outside 1..4")
 	wantErr(t, p.Resize(t.Context(), pool, 3, 2), provider.Invalid, "never removes")
-	wantErr(t, p.Resize(t.Context(), "default-master", 1, 2), provider.NotFound, "not one of ours")
+	wantErr(t, p.Resize(t.Context(), "default-master", 1, 2), provider.NotFound, "the agent does not manage this node group")
 	wantErr(t, p.Resize(t.Context(), "none", 1, 2), provider.NotFound, "")
 }
 

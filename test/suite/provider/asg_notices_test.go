@@ -183,7 +183,7 @@ func TestASGInstanceTypeDrift(t *testing.T) {
 	before := groups(t, p)[providertest.Workers]
 	w.PutLaunchTemplate(aws.LaunchTemplate{Name: "worker", InstanceType: "m5.xlarge", UserData: "#!/bin/sh\n"})
 	g := groups(t, p)[providertest.Workers]
-	if has(g, "2 of its machines have an instance type that it does not start any more (m5.large)") != 1 {
+	if has(g, "2 of its machines have an instance type that the group does not start any more (m5.large)") != 1 {
 		t.Errorf("warnings %q", g.Warnings)
 	}
 	if g.Template.Spec == before.Template.Spec || g.Template.Capacity.MilliCPU != 4000 {

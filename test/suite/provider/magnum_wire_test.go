@@ -427,8 +427,8 @@ func TestMagnumBounds(t *testing.T) {
 	p := w.connect(t, magnum.Config{Groups: []string{"2:5:workers"}})
 	wantErr(t, p.Resize(ctx, workers, 2, 6), provider.Invalid, "2..5")
 	wantErr(t, p.Delete(ctx, workers, w.Alive(workers)...), provider.Invalid, "minimum")
-	wantErr(t, p.Resize(ctx, "default-master", 1, 2), provider.NotFound, "not one of ours")
-	wantErr(t, p.Resize(ctx, others, 1, 2), provider.NotFound, "not one of ours")
+	wantErr(t, p.Resize(ctx, "default-master", 1, 2), provider.NotFound, "the agent does not manage this node group")
+	wantErr(t, p.Resize(ctx, others, 1, 2), provider.NotFound, "the agent does not manage this node group")
 	err := w.connect(t, magnum.Config{AutoDiscovery: magnum.Discovery{"magnum:role=gpu"}}).Check(ctx)
 	wantErr(t, err, provider.NotFound, "openstack coe nodegroup list k8s")
 	if err := w.PutNodeGroup(k8s, openstack.NodeGroup{Name: "gpu", Role: "gpu", Flavor: "m1.small", Max: -1}); err != nil {

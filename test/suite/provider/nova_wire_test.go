@@ -620,7 +620,7 @@ func TestNovaStrayServers(t *testing.T) {
 	delete(w.groups, string(workers))
 	w.mu.Unlock()
 	g := readGroup(t, p, "renamed")
-	if len(g.Warnings) != 1 || !strings.Contains(g.Warnings[0], `2 servers are of the group "workers"`) || g.Target != 0 {
+	if len(g.Warnings) != 1 || !strings.Contains(g.Warnings[0], `2 servers belong to the group "workers"`) || g.Target != 0 {
 		t.Errorf("target %d, warnings %q", g.Target, g.Warnings)
 	}
 }
