@@ -19,7 +19,7 @@ const (
 	exitFailed = 1 // the command failed, or a check found an error
 	exitUsage  = 2 // the command line is wrong
 	// exitConfig is EX_CONFIG of sysexits.h: the unit is not started again before the
-	// configuration is mended (RestartPreventExitStatus=).
+	// configuration is corrected (RestartPreventExitStatus=).
 	exitConfig = 78
 )
 

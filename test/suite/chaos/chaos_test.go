@@ -4,7 +4,7 @@
 // answers and lies. A seed draws what happens and when; it is printed.
 //
 // It refuses to bound how fast a storm is survived: between two storms everything is
-// mended, and then nothing may have been bought twice, no Node of a live machine may have
+// repaired, and then nothing may have been bought twice, no Node of a live machine may have
 // been deleted, and every pod runs.
 package chaos
 

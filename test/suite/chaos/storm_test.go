@@ -50,7 +50,7 @@ func (s *storms) storm(number int) {
 	s.judge()
 }
 
-// grow raises the load in a storm, and judges what was bought once all is mended.
+// grow raises the load in a storm, and judges what was bought once all is repaired.
 func (s *storms) grow(number, pods int) {
 	s.t.Helper()
 	s.hurt = &casualties{}
@@ -125,7 +125,7 @@ func (s *storms) judge() {
 	}
 }
 
-// blow lets the troubles of one storm loose; over waits until all of them are mended.
+// blow lets the troubles of one storm loose; over waits until all of them are repaired.
 func (s *storms) blow(number int, what string) (over func()) {
 	var drawn []draw
 	for range 3 + s.random.IntN(4) {

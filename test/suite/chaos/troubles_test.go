@@ -12,7 +12,7 @@ import (
 )
 
 // trouble is something that goes wrong for a time. Play does it and waits with pause; it
-// leaves everything mended.
+// leaves everything repaired.
 type trouble struct {
 	name string
 	most time.Duration // how long it lasts at most
