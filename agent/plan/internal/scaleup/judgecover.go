@@ -30,15 +30,19 @@ func (j *judge) coverLeft(x []int, left map[int]int, groups []int) (total int) {
 		if best < 0 {
 			return total
 		}
-		for again := true; again && total > 0; {
+		for first, again := true, true; again && total > 0; first = false {
+			m := j.sim.Mark()
 			j.add(best)
-			x[best]++
 			took, fully := j.fill(left)
 			total -= took
-			if took == 0 { // with one group alone nothing was tried before
-				x[best]--
-				return total
+			if took == 0 {
+				j.sim.Rollback(m)
+				if first { // with one group alone nothing was tried before
+					return total
+				}
+				break // a spread may ask for a machine of another zone first
 			}
+			x[best]++
 			// The same machine again, as long as it would be filled by the same pods.
 			again = fully && total > 4*took && j.may(x, best)
 		}
