@@ -134,6 +134,24 @@ func TestFoundWorlds(t *testing.T) {
 	}
 }
 
+// TestPurchasesAreWhole: pods that a spread lets in one after the other get one purchase a
+// wave. It once was one or two machines at a time, fourteen times.
+func TestPurchasesAreWhole(t *testing.T) {
+	j, err := oracle.StartJudge(t.Context(), judgeProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	w := Draw(14005)
+	r, err := Play(j, w, Ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Rounds > len(w.Waves) || r.Left > 0 {
+		t.Errorf("%d purchases in %d waves, %d pods left in the end: %s", r.Rounds, len(w.Waves), r.Left, r.Said)
+	}
+}
+
 // TestMixes plays the mixes of package yardstick, where all pods are of one second and
 // kube-scheduler takes class after class: nobody is left, and few mixes cost more than by a
 // simple rule that helps as many.
