@@ -25,7 +25,7 @@ func Rest(c config.Config, typed bool) (*rest.Config, error) {
 	case err == nil:
 		cfg, err = fromFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("read kubeconfig %s: %w (mend the file, or set %s_KUBECONFIG to another)", path, err, config.Prefix)
+			return nil, fmt.Errorf("read kubeconfig %s: %w (correct the file, or set %s_KUBECONFIG to another)", path, err, config.Prefix)
 		}
 	case os.Getenv("KUBERNETES_SERVICE_HOST") != "":
 		inCluster, inErr := rest.InClusterConfig()

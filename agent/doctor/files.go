@@ -15,13 +15,11 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
 )
 
 // UnitUser is the account of the systemd unit.
 const UnitUser = "autoscaler-agent"
-
-// clusterCA is where kubeadm keeps the certificate of the cluster's CA.
-const clusterCA = "/etc/kubernetes/pki/ca.crt"
 
 // Files tries what the agent reads and writes on this machine, as the user of this process.
 func Files(cfg config.Config, offline bool) []Finding {
@@ -30,7 +28,7 @@ func Files(cfg config.Config, offline bool) []Finding {
 		out = append(out, checkWritable("socket directory", filepath.Dir(cfg.Socket), config.Prefix+"_SOCKET")...)
 	}
 	out = append(out, checkGroupsFile(cfg)...)
-	authorities, _ := os.ReadFile(clusterCA) // without it nobody's signature is looked at
+	authorities, _ := os.ReadFile(attest.AuthorityFile) // without it nobody's signature is looked at
 	for _, f := range append(checkPublished(cfg), checkAttest(cfg, authorities, time.Now())...) {
 		if offline && f.Level == LevelError {
 			f.Level = LevelWarning // one service's trouble does not keep the others from starting

@@ -29,7 +29,7 @@ func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	}
 	client, err := clients.Services(kubeconfig)
 	if err != nil {
-		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error(), Remedy: "mend the file or set " + config.Prefix + "_KUBECONFIG"}}
+		return []Finding{{Level: LevelError, About: "kubeconfig", Text: err.Error(), Remedy: "correct the file or set " + config.Prefix + "_KUBECONFIG"}}
 	}
 	if err := clients.Answers(ctx, kubeconfig, client); err != nil {
 		return append([]Finding{{Level: LevelError, About: "API server", Text: err.Error() + ", by " + path}}, checkServer(ctx, kubeconfig.Host, thisMachine(cfg))...)

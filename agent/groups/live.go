@@ -85,7 +85,7 @@ func (l *Live) read() (File, error) {
 		return File{}, nil
 	}
 	if err != nil {
-		return File{}, fmt.Errorf("read node group settings: %w (mend the file, or set AUTOSCALER_GROUPS_FILE to another)", err)
+		return File{}, fmt.Errorf("read node group settings: %w (correct the file, or set AUTOSCALER_GROUPS_FILE to another)", err)
 	}
 	f, err := Parse(data, l.clouds)
 	if err != nil {

@@ -12,11 +12,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
 )
 
-// The certificate of the cluster's CA and its key, as kubeadm leaves them.
-const (
-	authorityFile    = "/etc/kubernetes/pki/ca.crt"
-	authorityKeyFile = "/etc/kubernetes/pki/ca.key"
-)
+// authorityKeyFile is the key of attest.AuthorityFile.
+const authorityKeyFile = "/etc/kubernetes/pki/ca.key"
 
 // listener is the step to the certificate of the attest listener, where agent.env or the
 // operator's settings ask for one. It is made here, by root, because no signer of Kubernetes
@@ -36,7 +33,7 @@ func (h Host) listener(set []Setting, now time.Time) ([]Step, error) {
 			return []Step{present(about, "%s is your own: it stays as it is", file)}, nil
 		}
 	}
-	authorities, err := h.readIf(authorityFile)
+	authorities, err := h.readIf(attest.AuthorityFile)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func (h Host) authority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.put(t, authorityFile, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	h.put(t, attest.AuthorityFile, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
 	h.put(t, authorityKeyFile, string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: raw})))
 }
 
@@ -138,7 +138,7 @@ func TestListenerIsLeftAlone(t *testing.T) {
 		"own key":             {env: listens + "AUTOSCALER_BOOTSTRAP_ATTEST_KEY_FILE=/srv/own.key\n", want: "/srv/own.key is your own"},
 		"own, newly set":      {env: listens, set: []Setting{{"AUTOSCALER_BOOTSTRAP_ATTEST_CERT_FILE", "/srv/own.crt"}}, want: "/srv/own.crt is your own"},
 		"an external CA":      {env: listens, drop: authorityKeyFile, want: "the cluster's CA has no key on this machine"},
-		"no CA at all":        {env: listens, drop: authorityFile, want: "the cluster's CA has no key on this machine"},
+		"no CA at all":        {env: listens, drop: attest.AuthorityFile, want: "the cluster's CA has no key on this machine"},
 		"newly set, no CA":    {set: []Setting{{"AUTOSCALER_BOOTSTRAP_ATTEST_LISTEN", ":6444"}}, drop: authorityKeyFile, want: "the cluster's CA has no key on this machine"},
 		"another's, external": {env: listens, drop: authorityKeyFile, want: "cannot be made here (there is none)"},
 	} {

@@ -23,6 +23,9 @@ const ServerName = "autoscaler-agent-attest.invalid"
 // DefaultFile holds certificate and key, so that a renewal replaces both at once.
 const DefaultFile = "/etc/autoscaler-agent/attest.pem"
 
+// AuthorityFile is where kubeadm keeps the certificate of the cluster's CA.
+const AuthorityFile = "/etc/kubernetes/pki/ca.crt"
+
 // certificateLife is how long a certificate lasts; it is renewed in its last third.
 const certificateLife = 365 * 24 * time.Hour
 

@@ -3,7 +3,6 @@ package burst
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -72,12 +71,6 @@ func ofBurst(a decision.Action) bool {
 	return ok && len(g.Pods)+g.Expected >= least
 }
 
-// parts takes a key of Memory.ReservedMissing apart. A group's name may have spaces.
-func parts(key string) (cluster.GroupID, cluster.UID) {
-	at := strings.LastIndexByte(key, ' ')
-	return cluster.GroupID(key[:max(at, 0)]), cluster.UID(key[at+1:])
-}
-
 // laterPods are the pods that no order has counted on.
 type laterPods struct {
 	fresh    int       // those of controllers with news, pods to be made included
@@ -119,8 +112,8 @@ func later(w *round.State) laterPods {
 		}
 	}
 	for key, n := range w.Memory.ReservedMissing {
-		if _, uid := parts(key); sources[uid] != nil {
-			sources[uid].pods -= n
+		if s := sources[round.MissingPodsOwner(key)]; s != nil {
+			s.pods -= n
 		}
 	}
 	for _, s := range sources {

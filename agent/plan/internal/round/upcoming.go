@@ -2,6 +2,7 @@ package round
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -125,4 +126,9 @@ func (w *State) ReservedTo(key cluster.PodKey) cluster.GroupID {
 // MissingPodsKey is the key of reservations to pods that a controller has still to make.
 func MissingPodsKey(g cluster.GroupID, owner cluster.UID) string {
 	return string(g) + " " + string(owner)
+}
+
+// MissingPodsOwner is the controller of such a key. A group's name may have blanks.
+func MissingPodsOwner(key string) cluster.UID {
+	return cluster.UID(key[strings.LastIndexByte(key, ' ')+1:])
 }
