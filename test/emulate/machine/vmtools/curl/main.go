@@ -1,5 +1,6 @@
 // Command curl is the part of curl that worker user data uses, for hosts that have
-// none: -f -s -S -L -o -X -H (also -H @-), --connect-timeout, --max-time, --retry,
+// none: -f -s -S -L -o -X -H (also -H @-), -w '\n%{http_code}', --data-binary @-, --cacert,
+// --connect-to ::host:port, --noproxy '*', --connect-timeout, --max-time, --retry,
 // --retry-connrefused. It refuses any other option, so that a script cannot come to
 // depend on one that is ignored here.
 package main
@@ -7,6 +8,8 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +37,12 @@ type options struct {
 	connect, total          time.Duration
 	retries                 int
 	refused                 bool
+	body                    io.Reader
+	writeCode               bool
+	status                  int    // of the last answer
+	address                 string // every connection goes there
+	roots                   *x509.CertPool
+	direct                  bool // no proxy
 }
 
 func main() {
@@ -65,6 +74,9 @@ func (o *options) again(code int) bool {
 }
 
 func (o *options) write(body []byte) error {
+	if o.writeCode {
+		body = fmt.Appendf(body, "\n%d", o.status)
+	}
 	if o.output == "" {
 		_, err := os.Stdout.Write(body)
 		return err
@@ -79,13 +91,12 @@ func (o *options) fetch() (body []byte, code int, err error) {
 		ctx, cancel = context.WithTimeout(ctx, o.total)
 		defer cancel()
 	}
-	req, err := http.NewRequestWithContext(ctx, o.method, o.url, nil)
+	req, err := http.NewRequestWithContext(ctx, o.method, o.url, o.body)
 	if err != nil {
 		return nil, exitUsage, err
 	}
 	req.Header = o.header
-	client := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: o.connect}).DialContext}}
-	resp, err := client.Do(req)
+	resp, err := (&http.Client{Transport: o.transport()}).Do(req)
 	if err != nil {
 		var timeout net.Error
 		if errors.As(err, &timeout) && timeout.Timeout() {
@@ -98,6 +109,7 @@ func (o *options) fetch() (body []byte, code int, err error) {
 	if err != nil {
 		return nil, exitTimeout, err
 	}
+	o.status = resp.StatusCode
 	switch s := resp.StatusCode; {
 	case s == 408 || s == 429 || s == 500 || s == 502 || s == 503 || s == 504:
 		code = exitTimeout // curl's --retry counts these as transient
@@ -108,6 +120,18 @@ func (o *options) fetch() (body []byte, code int, err error) {
 		return nil, code, fmt.Errorf("(22) The requested URL returned error: %d", resp.StatusCode)
 	}
 	return body, 0, nil
+}
+
+func (o *options) transport() *http.Transport {
+	dial := (&net.Dialer{Timeout: o.connect}).DialContext
+	t := &http.Transport{DialContext: dial, TLSClientConfig: &tls.Config{RootCAs: o.roots}}
+	if o.address != "" {
+		t.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, o.address) }
+	}
+	if !o.direct {
+		t.Proxy = http.ProxyFromEnvironment
+	}
+	return t
 }
 
 func parse(args []string, stdin io.Reader) (*options, error) {
@@ -142,6 +166,11 @@ func parse(args []string, stdin io.Reader) (*options, error) {
 			}
 		case arg == "--retry-connrefused":
 			o.refused = true
+		case arg == "--noproxy" || arg == "--cacert" || arg == "--connect-to" || arg == "--data-binary" || arg == "-w":
+			var v string
+			if v, err = value(); err == nil {
+				err = o.long(arg, v, stdin)
+			}
 		case strings.HasPrefix(arg, "-"):
 			err = o.short(arg)
 		default:
@@ -155,6 +184,32 @@ func parse(args []string, stdin io.Reader) (*options, error) {
 		return nil, errors.New("no URL specified")
 	}
 	return o, nil
+}
+
+// long takes the options of which only the user data's own values are known.
+func (o *options) long(arg, v string, stdin io.Reader) error {
+	known := true
+	switch arg {
+	case "--noproxy":
+		o.direct, known = true, v == "*"
+	case "--data-binary":
+		o.method, o.body, known = http.MethodPost, stdin, v == "@-"
+	case "-w":
+		o.writeCode, known = true, v == `\n%{http_code}`
+	case "--connect-to":
+		o.address, known = strings.CutPrefix(v, "::")
+	case "--cacert":
+		text, err := os.ReadFile(v)
+		if err != nil {
+			return err
+		}
+		o.roots = x509.NewCertPool()
+		known = o.roots.AppendCertsFromPEM(text)
+	}
+	if !known {
+		return fmt.Errorf("option %s: value %q is not supported", arg, v)
+	}
+	return nil
 }
 
 func (o *options) short(arg string) error {
