@@ -44,8 +44,8 @@ check: ## the fast gate: format, vet, staticcheck, unit tests of the product, un
 
 test: ## everything that CI runs: the product under the race detector where cgo is, and all of test/ on a real control plane
 	@if CGO_ENABLED=1 $(GO) env CC >/dev/null && command -v $$($(GO) env CC) >/dev/null; then \
-		CGO_ENABLED=1 $(GO) test -race ./...; else echo "no C compiler: testing without the race detector"; $(GO) test ./...; fi
-	cd tools && $(GO) test ./...
+		CGO_ENABLED=1 $(GO) test -race -timeout 40m ./...; else echo "no C compiler: testing without the race detector"; $(GO) test -timeout 40m ./...; fi
+	cd tools && $(GO) test -timeout 40m ./...
 	cd test && $(GO) test -count=1 -p 2 -timeout 40m ./...
 
 oracle: ## fit beside kube-scheduler's own framework: a million judgements on worlds from a seed, every broken rule caught, and 40 mixes with the real kube-scheduler (ORACLE_FLAGS="-seed 1 -judgements 5000000")
