@@ -81,17 +81,17 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		return next // the first read wakes the loop; the inventory says why it does not come
 	}
 	waiting := s.observer.TakeUnschedulableSince()
-	var took roundTimes
-	took.enter(report.StepState)
+	var took report.RoundTimes
+	took.Begin()
 	snapshot := s.observer.Snapshot()
 	s.mu.Lock()
 	before := s.memory
 	s.mu.Unlock()
 	policy := s.policy(snapshot.Now)
 	start := time.Now()
-	s.engine.Entered = took.phase
+	s.engine.Entered = took.Phase
 	p, memory := s.engine.Decide(snapshot, before, policy)
-	took.enter("")
+	took.Decided()
 	decided := time.Since(start)
 	s.metrics.Decided(decided)
 	if !waiting.IsZero() {
@@ -126,7 +126,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	} else {
 		s.page.Skip()
 	}
-	took.report(s.metrics)
+	s.metrics.PartsTook(&took)
 	s.metrics.RoundTook(time.Since(start))
 	<-saved
 	s.record(snapshot, before, policy, p, memory, print)
@@ -135,14 +135,14 @@ func (s *scaler) round(ctx context.Context) time.Time {
 
 // act carries the plan out and hands on what became of it; it tells whether anything
 // was tried.
-func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision.Plan, took *roundTimes) bool {
+func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision.Plan, took *report.RoundTimes) bool {
 	if len(p.Actions) == 0 {
 		return false
 	}
 	p = s.withConsoles(ctx, p)
 	start := time.Now()
 	outcomes := s.executor.Do(ctx, p)
-	took.acted(start, outcomes)
+	took.Acted(start, outcomes)
 	s.observer.AddOutcomes(outcomes)
 	s.metrics.Outcomes(outcomes, p)
 	s.events.Outcomes(snapshot, p, outcomes)

@@ -138,7 +138,7 @@ func TestMarksReadNoCloud(t *testing.T) {
 		snapshot := cluster.Snapshot{Now: time.Now(), Groups: cloud.groups}
 		client.ClearActions()
 		s.follow(&snapshot, p, true)
-		s.act(ctx, &snapshot, p, &roundTimes{})
+		s.act(ctx, &snapshot, p, &report.RoundTimes{})
 		time.Sleep(20 * time.Second)
 		if w, o := cloud.whole.Load(), cloud.some.Load(); w != 1 || o != 0 {
 			t.Errorf("%d reads of everything and %d of some groups, want the first one alone", w, o)
@@ -147,7 +147,7 @@ func TestMarksReadNoCloud(t *testing.T) {
 			t.Errorf("%d requests to the API server, want %d", got, 2*n)
 		}
 		grow := decision.Plan{Actions: []decision.Action{decision.Grow{Group: "g07", To: 1}}}
-		s.act(ctx, &snapshot, grow, &roundTimes{})
+		s.act(ctx, &snapshot, grow, &report.RoundTimes{})
 		synctest.Wait()
 		if w, o := cloud.whole.Load(), cloud.some.Load(); w != 1 || o != 1 || !slices.Equal(*cloud.last.Load(), []cluster.GroupID{"g07"}) {
 			t.Errorf("%d reads of everything and %d of some groups after growing g07, want one of it alone", w, o)

@@ -104,7 +104,7 @@ func (m *Metrics) zero() {
 	for _, kind := range []string{"unschedulable", "scheduler_unprocessed"} {
 		m.unschedulable.WithLabelValues(kind)
 	}
-	for _, function := range []string{"main", StepState, StepScaleUp, StepFindUnneeded, StepScaleDown} {
+	for _, function := range []string{"main", stepState, stepScaleUp, stepFindUnneeded, stepScaleDown} {
 		m.duration.WithLabelValues(function)
 		m.quantile.WithLabelValues(function)
 	}
@@ -201,23 +201,6 @@ func (m *Metrics) Decided(took time.Duration) { m.decision.Observe(took.Seconds(
 
 // Waited is the time from the first sight of an unschedulable pod to the decision about it.
 func (m *Metrics) Waited(d time.Duration) { m.waited.Observe(d.Seconds()) }
-
-// The parts of a round in function_duration_seconds, beside "main".
-const (
-	StepState        = "updateClusterState" // the Snapshot and what the round counts in it
-	StepScaleUp      = "scaleUp"            // finding room, and the calls that grow groups
-	StepFindUnneeded = "findUnneeded"       // which nodes may go
-	StepScaleDown    = "scaleDown"          // marks, evictions and terminations
-)
-
-// StepTook times one part of a round.
-func (m *Metrics) StepTook(step string, d time.Duration) {
-	m.duration.WithLabelValues(step).Observe(d.Seconds())
-	m.quantile.WithLabelValues(step).Observe(d.Seconds())
-}
-
-// RoundTook times one whole round, actions included.
-func (m *Metrics) RoundTook(d time.Duration) { m.StepTook("main", d) }
 
 // Active notes that the loop looked at the cluster at now.
 func (m *Metrics) Active(now time.Time) {

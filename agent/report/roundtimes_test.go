@@ -1,4 +1,4 @@
-package agent
+package report
 
 import (
 	"testing"
@@ -8,7 +8,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
 
 // TestRoundTimes: every phase of a round that was decided has its time, and an answer from
@@ -16,20 +15,20 @@ import (
 func TestRoundTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var engine plan.Engine
-		var took roundTimes
-		took.enter(report.StepState)
+		var took RoundTimes
+		took.Begin()
 		time.Sleep(time.Second)
 		engine.Entered = func(p plan.Phase) {
-			took.phase(p)
+			took.Phase(p)
 			time.Sleep(time.Duration(p+1) * time.Second) // what the phase costs
 		}
 		s := cluster.Snapshot{Now: time.Now()}
 		_, memory := engine.Decide(s, decision.Memory{}, decision.Policy{})
-		took.enter("")
+		took.Decided()
 		start := time.Now()
-		took.acted(start, []cluster.Outcome{{Action: "grow", At: start.Add(4 * time.Second)}, {Action: "terminate", At: start.Add(9 * time.Second)}})
-		for step, want := range map[string]time.Duration{report.StepState: 2 * time.Second, report.StepScaleUp: 6 * time.Second,
-			report.StepFindUnneeded: 3 * time.Second, report.StepScaleDown: 5 * time.Second} {
+		took.Acted(start, []cluster.Outcome{{Action: "grow", At: start.Add(4 * time.Second)}, {Action: "terminate", At: start.Add(9 * time.Second)}})
+		for step, want := range map[string]time.Duration{stepState: 2 * time.Second, stepScaleUp: 6 * time.Second,
+			stepFindUnneeded: 3 * time.Second, stepScaleDown: 5 * time.Second} {
 			if took.took[step] != want {
 				t.Errorf("%s took %s, want %s", step, took.took[step], want)
 			}
