@@ -76,6 +76,7 @@ var floors = map[string]floor{
 	"agent/kube":                            {},
 	"agent/kube/kubetest":                   {house: []string{"agent/kube"}},
 	"agent/apierror":                        {banned: []string{"k8s.io/api/", "k8s.io/client-go"}},
+	"agent/waiting":                         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/inventory"}},
 	"agent/inventory":                       {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/", "net"}},
 	"agent/observe/template":                {pure: true, house: []string{"agent/cluster"}},
 	"agent/observe/convert":                 {clockless: true, house: []string{"agent/cluster", "agent/resourcelist"}, banned: []string{"k8s.io/client-go", "net", "os", "context", "sync"}},

@@ -19,6 +19,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/statefile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/waiting"
 )
 
 // recordPods is the largest number of pods in a Snapshot that the flight recorder
@@ -80,7 +81,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	if _, readAt, _ := s.inventory.Last(); readAt.IsZero() {
 		return next // the first read wakes the loop; the inventory says why it does not come
 	}
-	waiting := s.observer.TakeUnschedulableSince()
+	since := s.observer.TakeUnschedulableSince()
 	var took report.RoundTimes
 	took.Begin()
 	snapshot := s.observer.Snapshot()
@@ -94,8 +95,8 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	took.Decided()
 	decided := time.Since(start)
 	s.metrics.Decided(decided)
-	if !waiting.IsZero() {
-		s.metrics.Waited(time.Since(waiting))
+	if !since.IsZero() {
+		s.metrics.Waited(time.Since(since))
 	}
 	s.mu.Lock()
 	s.memory, s.last, s.lastAt = memory, p, snapshot.Now
@@ -157,7 +158,7 @@ func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision
 func (s *scaler) follow(snapshot *cluster.Snapshot, p decision.Plan, may bool) {
 	var w inventory.Waiting
 	if may {
-		w = waiting(snapshot, p)
+		w = waiting.For(snapshot, p)
 	}
 	if may && !s.could {
 		s.inventory.Refresh()

@@ -1,4 +1,11 @@
-package agent
+// Package waiting finds the node groups of which the cloud is expected to tell something new
+// soon, from one Snapshot and the plan made of it: the inventory reads these fast, all others
+// slowly.
+//
+// It refuses to wait for what only an operator ends: a member that is stopped, in Standby or
+// detached, a machine that is not Ready long after its launch, a group in which the cloud
+// starts nothing.
+package waiting
 
 import (
 	"time"
@@ -19,11 +26,9 @@ const (
 	youngNode = time.Minute
 )
 
-// waiting finds the groups of which the cloud is expected to tell something new soon: a
-// machine that is missing, starts, stops or joins, an operation under way, a change of ours.
-// A member that is stopped, in Standby or detached waits for an operator, and so does a
-// group in which the cloud starts nothing: neither is read more often.
-func waiting(s *cluster.Snapshot, p decision.Plan) inventory.Waiting {
+// For finds the groups in which a machine is missing, starts, stops or joins, an operation is
+// under way, or the plan changes something.
+func For(s *cluster.Snapshot, p decision.Plan) inventory.Waiting {
 	w := inventory.Waiting{Groups: map[cluster.GroupID]time.Time{}}
 	ready := make(map[cluster.InstanceID]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
