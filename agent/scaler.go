@@ -14,6 +14,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/nojoin"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
@@ -38,7 +39,7 @@ type scaler struct {
 	inventory *inventory.Inventory
 	executor  *act.Executor
 	mayAct    func() (bool, string)
-	console   func(context.Context, cluster.InstanceID) (string, error) // of a machine; nil: not read
+	console   nojoin.Console // nil: not read
 	file      statefile.File
 	recorder  *flight.Recorder
 	store     flight.Store
@@ -140,7 +141,7 @@ func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision
 	if len(p.Actions) == 0 {
 		return false
 	}
-	p = s.withConsoles(ctx, p)
+	p = s.console.Explain(ctx, p, s.log)
 	start := time.Now()
 	outcomes := s.executor.Do(ctx, p)
 	took.Acted(start, outcomes)

@@ -23,7 +23,7 @@ func (a *app) otherServices() []supervise.Service {
 		a.cleaner = nodecleaner.New(p.Nodecleaner, nodecleaner.Deps{
 			Client: a.client, Informers: a.informers, Inventory: a.inventory, Witness: a.witness, Log: a.entry("nodecleaner"),
 			Events: a.recorder, Metrics: a.metrics, MayAct: a.leadership.MayAct, ActUntil: a.leadership.ActUntil, Blind: a.observer.Stale,
-			Sent: a.scaler.sent, OwnNode: a.identity, Host: thisHost(), StateDir: a.cfg.StateDir,
+			Sent: a.scaler.sent, OwnNode: a.identity, Host: nodecleaner.ThisHost(), StateDir: a.cfg.StateDir,
 		})
 	}
 	if a.signer != nil {

@@ -229,10 +229,15 @@ func (a *app) provider(ctx context.Context) (provider.Provider, error) {
 	return wrap.Count(wrap.Timeout(cloud, a.cfg.Observe.Timeout), a.metrics.Call), nil
 }
 
+// console reads a machine's console for the scaler.
+func (a *app) console(ctx context.Context, id cluster.InstanceID) (string, error) {
+	return clients.Console(ctx, a.cfg, string(id))
+}
+
 func (a *app) wireScaler(cloud provider.Provider) {
 	log := a.entry("scaler")
 	a.scaler = &scaler{
-		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.leadership.MayAct, console: a.consoleOf,
+		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.leadership.MayAct, console: a.console,
 		executor: &act.Executor{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.leadership.MayAct, Until: a.leadership.ActUntil},
 		file:     statefile.In(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},

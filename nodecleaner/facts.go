@@ -3,8 +3,6 @@ package nodecleaner
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -60,25 +58,6 @@ func toNode(n *corev1.Node) cluster.Node {
 		}
 	}
 	return out
-}
-
-// Host holds the identities of a machine other than the name of its Node.
-type Host struct {
-	MachineID  string // /etc/machine-id
-	BootID     string // of the running kernel
-	SystemUUID string // of the firmware; empty where it may not be read
-	Addresses  []string
-}
-
-// is reports whether the kubelet of n runs on this machine. The machine ID alone is no
-// proof: machines from one image may have the same.
-func (h Host) is(n *corev1.Node) bool {
-	info := n.Status.NodeInfo
-	if h.MachineID == "" || info.MachineID != h.MachineID {
-		return false
-	}
-	return h.BootID != "" && info.BootID == h.BootID || h.SystemUUID != "" && strings.EqualFold(info.SystemUUID, h.SystemUUID) ||
-		slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return slices.Contains(h.Addresses, a.Address) })
 }
 
 // nodes returns all Nodes, and the names of the Nodes of this machine.

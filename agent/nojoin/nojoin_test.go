@@ -1,4 +1,4 @@
-package agent
+package nojoin
 
 import (
 	"context"
@@ -20,15 +20,16 @@ func TestConsolesOfMachinesThatNeverJoined(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	var asked []string
-	s := &scaler{log: log.WithField("service", "scaler"), console: func(_ context.Context, id cluster.InstanceID) (string, error) {
+	entry := log.WithField("service", "scaler")
+	read := Console(func(_ context.Context, id cluster.InstanceID) (string, error) {
 		asked = append(asked, string(id))
 		return "autoscaler-agent: phase=start\nautoscaler-agent: phase=failed reason=no-space\n", nil
-	}}
+	})
 	plan := decision.Plan{Actions: []decision.Action{
 		decision.Terminate{Instance: "late", Rule: decision.RuleNoJoin, Why: "it never came"},
 		decision.Terminate{Instance: "empty", Node: "n", Rule: "D1", Why: "it is empty"},
 	}}
-	got := s.withConsoles(t.Context(), plan)
+	got := read.Explain(t.Context(), plan, entry)
 	why := got.Actions[0].(decision.Terminate).Why
 	if !strings.HasPrefix(why, "it never came; console: ") || !strings.Contains(why, "the disk is full") || len(asked) != 1 {
 		t.Errorf("%q, asked %v", why, asked)
@@ -36,8 +37,8 @@ func TestConsolesOfMachinesThatNeverJoined(t *testing.T) {
 	if plan.Actions[0].(decision.Terminate).Why != "it never came" || got.Actions[1] != plan.Actions[1] {
 		t.Error("the plan that is recorded was changed")
 	}
-	s.console = func(context.Context, cluster.InstanceID) (string, error) { return "", errors.New("not authorized") }
-	if got := s.withConsoles(t.Context(), plan); got.Actions[0] != plan.Actions[0] {
+	read = func(context.Context, cluster.InstanceID) (string, error) { return "", errors.New("not authorized") }
+	if got := read.Explain(t.Context(), plan, entry); got.Actions[0] != plan.Actions[0] {
 		t.Errorf("without a console: %v", got.Actions[0])
 	}
 }
