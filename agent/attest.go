@@ -2,9 +2,8 @@ package agent
 
 import (
 	"context"
-	"fmt"
-	"os"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
@@ -21,7 +20,7 @@ func (a *app) newAttester() (*attest.Server, error) {
 	mint := bootstrap.TokenForAttested(a.tokens, tokens)
 	return attest.New(cfg, attest.Deps{
 		Groups: a.inventory.Groups, Joined: a.joined, Clusters: bootstrap.ClusterHashes(a.client), MayAct: a.leadership.MayAct,
-		Log: a.entry("attest"), Metrics: a.metrics, StateDir: a.cfg.StateDir, STS: stsEndpoint(),
+		Log: a.entry("attest"), Metrics: a.metrics, StateDir: a.cfg.StateDir, STS: clients.STSEndpoint(),
 		Mint: func(ctx context.Context, m attest.Machine) (attest.Token, error) {
 			who := bootstrap.Attested{Instance: string(m.Instance), Key: m.Key}
 			if len(m.Names) == 1 { // of several the machine chooses one
@@ -33,23 +32,11 @@ func (a *app) newAttester() (*attest.Server, error) {
 	})
 }
 
-// stsEndpoint is where the SDK's own variables say that STS is; empty: at its own host.
-func stsEndpoint() string {
-	if at := os.Getenv("AWS_ENDPOINT_URL_STS"); at != "" {
-		return at
-	}
-	return os.Getenv("AWS_ENDPOINT_URL")
-}
-
 // joined tells what the Nodes and the issued certificates say of an instance.
-func (a *app) joined(in cluster.Instance) (attest.Joined, error) {
-	var out attest.Joined
+func (a *app) joined(in cluster.Instance) (out attest.Joined, err error) {
 	if a.signer != nil {
 		out.Key = a.signer.KeyOf(in.ID)
 	}
-	if !a.informers.Nodes().HasSynced() {
-		return out, fmt.Errorf("the Nodes are not read yet")
-	}
-	out.Node = nodeOf(a.informers, &in)
-	return out, nil
+	out.Node, err = a.nodes.Known(&in)
+	return out, err
 }

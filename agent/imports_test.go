@@ -85,6 +85,7 @@ var floors = map[string]floor{
 	"agent/observe/priorities":              {house: []string{"agent/kube", "agent/cluster", "agent/observe/convert"}},
 	"agent/observe":                         {house: []string{"agent/kube", "agent/apierror", "agent/cluster", "agent/inventory", "agent/observe/store", "agent/observe/convert", "agent/observe/template"}},
 	"agent/act":                             {house: []string{"agent/kube", "agent/cluster", "agent/decision", "agent/provider", "agent/deadline", "agent/heartbeat"}},
+	"agent/joined":                          {house: []string{"agent/cluster", "agent/kube", "csrsigner/rules"}, banned: []string{"net", "os"}},
 	"agent/nojoin":                          {house: []string{"agent/cluster", "agent/decision", "bootstrap/console"}, banned: []string{"k8s.io/", "net", "os"}},
 	"agent/supervise":                       {house: []string{"agent/heartbeat"}, banned: []string{"k8s.io/"}},
 	"agent/report":                          {house: []string{"agent/kube", "agent/cluster", "agent/decision", "agent/plan", "agent/provider", "agent/act", "agent/apierror", "agent/version"}},

@@ -60,7 +60,7 @@ func (a *app) coming() func() bootstrap.Coming {
 	var growths bootstrap.Growths
 	return func() bootstrap.Coming {
 		groups, _, _ := a.inventory.Last() // what could not be read is as it was
-		joined := func(in *cluster.Instance) bool { return nodeOf(a.informers, in) != "" }
+		joined := func(in *cluster.Instance) bool { return a.nodes.Of(in) != "" }
 		return growths.Coming(groups, joined, time.Now(), a.cfg.CSR.JoinWindow)
 	}
 }

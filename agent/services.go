@@ -37,7 +37,7 @@ func (a *app) otherServices() []supervise.Service {
 		cfg.TokenGroups = p.JoinGroups()
 		publisher := bootstrap.New(cfg, bootstrap.Deps{
 			Client: a.client, Rest: a.rest, Log: a.entry("bootstrap"), Metrics: a.metrics, MayAct: a.leadership.MayAct, Pool: a.tokens,
-			Coming: a.coming(), NodeOf: func(id string) string { return nodeOf(a.informers, &cluster.Instance{ID: cluster.InstanceID(id)}) }, Sinks: a.sinks(), Rehearse: bootstrap.Rehearse,
+			Coming: a.coming(), NodeOf: func(id string) string { return a.nodes.Of(&cluster.Instance{ID: cluster.InstanceID(id)}) }, Sinks: a.sinks(), Rehearse: bootstrap.Rehearse,
 		})
 		list = append(list, supervise.Service{Name: "bootstrap", Budget: 3 * time.Minute, Run: publisher.Run})
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/joined"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
@@ -64,6 +65,7 @@ type app struct {
 	rest         *rest.Config
 	client       *kube.Client
 	informers    *kube.Informers
+	nodes        joined.Nodes
 	recorder     record.EventRecorder
 	observer     *observe.Observer
 	inventory    *inventory.Inventory
@@ -137,7 +139,7 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 		return nil, err
 	}
 	a.informers = kube.NewInformers(a.client, convert.Strip)
-	if err := indexMachines(a.informers); err != nil {
+	if a.nodes, err = joined.Index(a.informers); err != nil {
 		return nil, err
 	}
 	if a.settings, err = cfg.OpenGroupsFile(a.entry("groups")); err != nil {

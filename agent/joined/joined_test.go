@@ -1,11 +1,9 @@
-package agent
+package joined
 
 import (
 	"context"
-	"io"
 	"testing"
 
-	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -16,48 +14,32 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 )
 
-// TestJoinedByItsNode: a Node joins its instance by the provider ID, or by its name where it
+// TestNodes: a Node joins its instance by the provider ID, or by its name where it
 // has none; before the Nodes are read nobody is said not to have joined.
-func TestJoinedByItsNode(t *testing.T) {
+func TestNodes(t *testing.T) {
 	node := func(name, id string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: id}}
 	}
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	a := &app{log: log.WithField("service", "agent"), informers: kube.NewInformers(kubetest.Client(fake.NewClientset(
+	shared := kube.NewInformers(kubetest.Client(fake.NewClientset(
 		node("one", "aws:///a/i-00000001"), node("ip-10-0-0-2", ""), node("ip-10-0-0-3", "aws:///a/i-0000dead"),
 		node("north", "openstack://north/0F1E2D3C-0000-4000-8000-000000000001"), node("south", "openstack://south/0f1e2d3c-0000-4000-8000-000000000001"),
-		node("other", "plugin://a/machine-4"))), nil)}
-	if err := indexMachines(a.informers); err != nil {
+		node("other", "plugin://a/machine-4"))), nil)
+	nodes, err := Index(shared)
+	if err != nil {
 		t.Fatal(err)
 	}
-	nodes := a.informers.Nodes()
-	if _, err := a.joined(cluster.Instance{ID: "aws:///a/i-00000009"}); err == nil {
+	if _, err := nodes.Known(&cluster.Instance{ID: "aws:///a/i-00000009"}); err == nil {
 		t.Error("an instance has not joined by Nodes that were not read")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	a.informers.Start(ctx)
-	cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced)
+	shared.Start(ctx)
+	cache.WaitForCacheSync(ctx.Done(), shared.Nodes().HasSynced)
 	for id, want := range map[string]string{"aws:///a/i-00000001": "one", "aws:///a/i-00000002": "ip-10-0-0-2", "aws:///a/i-00000003": "",
 		"openstack://south/0f1e2d3c-0000-4000-8000-000000000001": "south", "openstack://east/0f1e2d3c-0000-4000-8000-000000000001": "", "plugin://b/machine-4": ""} {
 		in := cluster.Instance{ID: cluster.InstanceID(id), NodeNames: []string{"ip-10-0-0-" + id[len(id)-1:]}}
-		if got, err := a.joined(in); err != nil || got.Node != want {
-			t.Errorf("%s: Node %q, %v, want %q", id, got.Node, err, want)
+		if got, err := nodes.Known(&in); err != nil || got != want {
+			t.Errorf("%s: Node %q, %v, want %q", id, got, err, want)
 		}
-	}
-}
-
-// TestSTSEndpoint: STS is at its own host unless the SDK's own variables say otherwise.
-func TestSTSEndpoint(t *testing.T) {
-	t.Setenv("AWS_ENDPOINT_URL", "")
-	t.Setenv("AWS_ENDPOINT_URL_STS", "")
-	if got := stsEndpoint(); got != "" {
-		t.Errorf("got %q", got)
-	}
-	t.Setenv("AWS_ENDPOINT_URL", "http://a")
-	t.Setenv("AWS_ENDPOINT_URL_STS", "http://b")
-	if got := stsEndpoint(); got != "http://b" {
-		t.Errorf("got %q", got)
 	}
 }
