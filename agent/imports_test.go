@@ -89,6 +89,7 @@ var floors = map[string]floor{
 	"agent/nojoin":                          {house: []string{"agent/cluster", "agent/decision", "bootstrap/console"}, banned: []string{"k8s.io/", "net", "os"}},
 	"agent/supervise":                       {house: []string{"agent/heartbeat"}, banned: []string{"k8s.io/"}},
 	"agent/report":                          {house: []string{"agent/kube", "agent/cluster", "agent/decision", "agent/plan", "agent/provider", "agent/act", "agent/apierror", "agent/version"}},
+	"agent/reload":                          {house: []string{"agent/config"}, banned: []string{"k8s.io/", "net"}},
 	"agent/history":                         {clockless: true, house: []string{"agent/cluster", "agent/decision"}, banned: []string{"k8s.io/", "net", "os", "context"}},
 	"agent/page":                            {pure: true, house: []string{"agent/history"}},
 	"agent/config":                          {house: []string{"agent/cluster", "agent/decision", "agent/election", "agent/groups", "agent/observe", "agent/plan", "agent/provider/all", "agent/quantity", "agent/textfile", "bootstrap", "csrsigner", "csrsigner/rules", "nodecleaner", "bootstrap/attest"}},
@@ -114,7 +115,7 @@ var floors = map[string]floor{
 	"bootstrap/secret":                      {house: []string{"agent/kube", "bootstrap"}},
 	"bootstrap":                             {house: []string{"agent/kube", "agent/cluster", "agent/heartbeat", "agent/atomicfile", "agent/servingcert", "bootstrap/*", "agent/lazyregexp"}},
 	"agent":                                 {house: []string{"*"}},
-	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "cmd/autoscaler-agent/agentsocket", "cmd/autoscaler-agent/joinfile", "cmd/autoscaler-agent/text", "cmd/autoscaler-agent/view", "agent/history", "agent/localapi", "agent/oneshot", "agent/replay", "agent/report", "agent/textfile", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata", "userdata/*", "agent/provider/magnum", "agent/provider/nova", "agent/provider/openstack", "cmd/autoscaler-agent/flagvalue"}, banned: []string{"k8s.io/client-go"}},
+	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "cmd/autoscaler-agent/agentsocket", "cmd/autoscaler-agent/joinfile", "cmd/autoscaler-agent/text", "cmd/autoscaler-agent/view", "agent/history", "agent/localapi", "agent/oneshot", "agent/replay", "agent/report", "agent/supervise", "agent/textfile", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata", "userdata/*", "agent/provider/magnum", "agent/provider/nova", "agent/provider/openstack", "cmd/autoscaler-agent/flagvalue"}, banned: []string{"k8s.io/client-go"}},
 }
 
 // impure are the imports that a pure file must not have. math/rand and text/template

@@ -37,6 +37,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/reload"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/statefile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/supervise"
@@ -82,7 +83,7 @@ type app struct {
 	serviceNames []string
 	changes      *report.Changes
 	loaded       chan struct{} // closed once the caches hold the cluster
-	reloader     *reloader
+	reloader     *reload.Reloader
 }
 
 // Run works until ctx ends; then it finishes what it is in and returns nil. An
@@ -105,8 +106,8 @@ func Run(ctx context.Context, cfg config.Config, logger *logrus.Logger) error {
 	}
 	a.log.WithFields(logrus.Fields{"version": version.Current(), "node": a.identity}).Info("starting")
 	defer a.log.Info("stopped")
-	a.reloader = &reloader{log: logger, env: config.SeeEnvFile(cfg.EnvFile), look: a.settings.Look, fault: a.settings.Fault, groups: cfg.GroupsFile}
-	a.reloader.onHangup(ctx)
+	a.reloader = &reload.Reloader{Log: logger, Env: config.SeeEnvFile(cfg.EnvFile), Look: a.settings.Look, Fault: a.settings.Fault, Groups: cfg.GroupsFile}
+	a.reloader.OnHangup(ctx)
 	services := a.services()
 	for _, s := range services {
 		a.serviceNames = append(a.serviceNames, s.Name)
@@ -276,7 +277,7 @@ func (a *app) localAPI() *localapi.Server {
 	return &localapi.Server{
 		Config: a.cfg, Node: a.identity, Since: a.started, Services: a.serviceNames, Heartbeats: a.heartbeats, Metrics: a.metrics, Leadership: a.leadership,
 		Observer: a.observer, Inventory: a.inventory, Signer: a.signer, Cleaner: a.cleaner, Flight: a.scaler.recorder,
-		Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan, History: a.scaler.history, Unready: a.unready, SettingsFault: a.settings.Fault, Reload: a.reloader.tell,
+		Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan, History: a.scaler.history, Unready: a.unready, SettingsFault: a.settings.Fault, Reload: a.reloader.Tell,
 	}
 }
 

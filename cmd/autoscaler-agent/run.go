@@ -11,6 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/supervise"
 )
 
 func runCommand() *cobra.Command {
@@ -48,7 +49,7 @@ func runCommand() *cobra.Command {
 		cfg.EnvFile = *envFile
 		if err := agent.Run(c.Context(), cfg, log); err != nil {
 			log.WithField("service", "agent").Error(err.Error())
-			agent.WaitForSystemd(c.Context(), started)
+			supervise.WaitForSystemd(c.Context(), started)
 			return exitCode(exitFailed)
 		}
 		return nil

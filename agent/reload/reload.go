@@ -1,4 +1,9 @@
-package agent
+// Package reload takes changed settings into the running agent: groups.yaml and the log
+// level, at SIGHUP and when POST /reload asks for it.
+//
+// It refuses to take any other setting, which it names: that takes a restart, which is safe at
+// any moment.
+package reload
 
 import (
 	"context"
@@ -16,35 +21,35 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 )
 
-// reloader takes changed settings into the running agent: groups.yaml and the log level. All
-// else takes a restart, which is safe at any moment; it says so by name.
-type reloader struct {
-	mu     sync.Mutex
-	log    *logrus.Logger
-	env    *config.EnvSeen
-	look   func()        // at groups.yaml
-	fault  func() string // of groups.yaml
-	groups string        // its path
+// Reloader reloads, one time after the other.
+type Reloader struct {
+	mu sync.Mutex
+
+	Log    *logrus.Logger
+	Env    *config.EnvSeen
+	Look   func()        // at groups.yaml
+	Fault  func() string // of groups.yaml
+	Groups string        // its path
 }
 
 // reload returns what is in force now, and an error that names everything that is not.
-func (r *reloader) reload() ([]string, error) {
+func (r *Reloader) reload() ([]string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var said []string
 	var errs []error
-	r.look()
-	if fault := r.fault(); fault != "" {
-		errs = append(errs, errors.New(fault), fmt.Errorf("the last good %s stays in force", r.groups))
+	r.Look()
+	if fault := r.Fault(); fault != "" {
+		errs = append(errs, errors.New(fault), fmt.Errorf("the last good %s stays in force", r.Groups))
 	} else {
-		said = append(said, r.groups+" is in force")
+		said = append(said, r.Groups+" is in force")
 	}
-	level, others, err := r.env.Changes()
+	level, others, err := r.Env.Changes()
 	if err != nil {
 		errs = append(errs, err)
 	}
 	if parsed, bad := logrus.ParseLevel(level); level != "" && bad == nil {
-		r.log.SetLevel(parsed)
+		r.Log.SetLevel(parsed)
 		said = append(said, "the log level is "+parsed.String())
 	}
 	if len(others) > 0 {
@@ -53,10 +58,10 @@ func (r *reloader) reload() ([]string, error) {
 	return said, errors.Join(errs...)
 }
 
-// tell reloads and writes the result to the journal.
-func (r *reloader) tell() ([]string, error) {
+// Tell reloads and writes the result to the journal.
+func (r *Reloader) Tell() ([]string, error) {
 	said, err := r.reload()
-	log := r.log.WithField("service", "agent")
+	log := r.Log.WithField("service", "agent")
 	for _, text := range said {
 		log.Info("reload: " + text)
 	}
@@ -66,9 +71,9 @@ func (r *reloader) tell() ([]string, error) {
 	return said, err
 }
 
-// onHangup reloads at SIGHUP until ctx ends, and speaks the protocol of Type=notify-reload
+// OnHangup reloads at SIGHUP until ctx ends, and speaks the protocol of Type=notify-reload
 // (systemd 253) about it.
-func (r *reloader) onHangup(ctx context.Context) {
+func (r *Reloader) OnHangup(ctx context.Context) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	go func() {
@@ -79,7 +84,7 @@ func (r *reloader) onHangup(ctx context.Context) {
 				return
 			case <-hangup:
 				_, _ = daemon.SdNotify(false, daemon.SdNotifyReloading+"\n"+daemon.SdNotifyMonotonicUsec()) // without systemd nobody waits
-				_, _ = r.tell()                                                                             // it is in the journal
+				_, _ = r.Tell()                                                                             // it is in the journal
 				_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
 			}
 		}

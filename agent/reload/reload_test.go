@@ -1,4 +1,4 @@
-package agent
+package reload
 
 import (
 	"os"
@@ -23,10 +23,10 @@ func TestReload(t *testing.T) {
 	write("AUTOSCALER_LISTEN=off\n")
 	log, _ := test.NewNullLogger()
 	fault, looks := "", 0
-	r := &reloader{log: log, env: config.SeeEnvFile(env), look: func() { looks++ }, fault: func() string { return fault }, groups: "groups.yaml"}
+	r := &Reloader{Log: log, Env: config.SeeEnvFile(env), Look: func() { looks++ }, Fault: func() string { return fault }, Groups: "groups.yaml"}
 	write("AUTOSCALER_LISTEN=:1\nAUTOSCALER_LOG_LEVEL=debug\n")
 	fault = "groups.yaml:3: groups.w.prize: no such field"
-	said, err := r.tell()
+	said, err := r.Tell()
 	if log.GetLevel() != logrus.DebugLevel || strings.Join(said, "; ") != "the log level is debug" || looks != 1 {
 		t.Errorf("level %s, said %q, %d looks", log.GetLevel(), said, looks)
 	}
@@ -37,10 +37,10 @@ func TestReload(t *testing.T) {
 	}
 	fault = ""
 	write("AUTOSCALER_LISTEN=off\n")
-	if said, err := r.tell(); err != nil || strings.Join(said, "; ") != "groups.yaml is in force; the log level is info" {
+	if said, err := r.Tell(); err != nil || strings.Join(said, "; ") != "groups.yaml is in force; the log level is info" {
 		t.Errorf("%q, %v", said, err)
 	}
-	if said, err := r.tell(); err != nil || strings.Join(said, "; ") != "groups.yaml is in force" {
+	if said, err := r.Tell(); err != nil || strings.Join(said, "; ") != "groups.yaml is in force" {
 		t.Errorf("%q, %v", said, err)
 	}
 }
