@@ -102,7 +102,7 @@ var floors = map[string]floor{
 	"agent/oneshot":                         {house: []string{"agent/kube", "bootstrap", "bootstrap/console", "agent/clients", "agent/cluster", "agent/config", "agent/decision", "agent/election", "agent/groups", "agent/inventory", "agent/localapi", "agent/observe", "agent/observe/convert", "agent/observe/priorities", "agent/observe/template", "agent/plan", "agent/provider", "agent/provider/wrap", "agent/statefile", "csrsigner", "nodecleaner", "nodecleaner/reaper"}},
 	"agent/replay":                          {house: []string{"agent/config", "agent/decision", "agent/flight", "agent/localapi", "agent/plan"}, banned: []string{"os"}},
 	"agent/deadline":                        {banned: []string{"k8s.io/", "net", "os"}},
-	"agent/election":                        {house: []string{"agent/kube", "agent/apierror", "agent/observe/convert", "agent/provider", "agent/provider/wrap"}},
+	"agent/election":                        {house: []string{"agent/kube", "agent/apierror", "agent/deadline", "agent/observe/convert", "agent/provider", "agent/provider/wrap"}},
 	"csrsigner/rules":                       {pure: true, house: []string{"agent/cluster"}},
 	"csrsigner/queue":                       {pure: true},
 	"csrsigner":                             {house: []string{"agent/kube", "agent/cluster", "agent/deadline", "agent/heartbeat", "agent/atomicfile", "agent/servingcert", "csrsigner/queue", "csrsigner/rules"}},

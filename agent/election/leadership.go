@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/deadline"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 )
 
@@ -125,6 +126,16 @@ func (g *Leadership) Announce(ctx context.Context) error {
 		return fmt.Errorf("lease %s/%s: %s", g.cfg.Namespace, g.cfg.Name, apierror.Text(err))
 	}
 	return nil
+}
+
+// Gate proves by a renewal of the Lease that this agent leads, and ends what is written when
+// the Lease does: a write of an old leader would undo one of the next.
+func (g *Leadership) Gate(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if err := g.Announce(ctx); err != nil {
+		return nil, nil, fmt.Errorf("the cloud was not asked: %w", err)
+	}
+	bounded, cancel := deadline.Within(ctx, g.ActUntil)
+	return bounded, cancel, nil
 }
 
 // knows tells that this agent leads and has taken over what was left unfinished, so that

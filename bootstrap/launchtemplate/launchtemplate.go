@@ -32,15 +32,11 @@ import (
 
 const callTimeout = 20 * time.Second
 
-// Gate proves that this agent may write now, and bounds what is written to the time for which
-// that holds.
-type Gate func(context.Context) (context.Context, context.CancelFunc, error)
-
 // Sink writes versions of one launch template.
 type Sink struct {
 	id, region string
 	keep       int
-	gate       Gate
+	gate       bootstrap.Gate
 	log        *logrus.Entry
 	compute    *ec2.Client // nil: not made yet
 	scaling    *autoscaling.Client
@@ -49,7 +45,7 @@ type Sink struct {
 
 // New returns a sink for the launch template of an ID. keep is how many of the agent's own
 // versions stay.
-func New(id, region string, keep int, gate Gate, log *logrus.Entry) *Sink {
+func New(id, region string, keep int, gate bootstrap.Gate, log *logrus.Entry) *Sink {
 	return &Sink{id: id, region: region, keep: keep, gate: gate, log: log.WithField("launchTemplate", id)}
 }
 

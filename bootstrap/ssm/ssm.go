@@ -1,8 +1,8 @@
 // Package ssm publishes join information as an SSM parameter, from which a worker on AWS
 // reads it with its instance role.
 //
-// It refuses to write anything but a SecureString, to read a parameter, and to put the value
-// into an error.
+// It refuses to write anything but a SecureString, to write before the right to write is
+// proven anew, to read a parameter, and to put the value into an error.
 package ssm
 
 import (
@@ -26,17 +26,25 @@ const callTimeout = 10 * time.Second
 // Sink writes one parameter.
 type Sink struct {
 	name, key, region string
+	gate              bootstrap.Gate
 	client            *ssm.Client // nil: not made yet
 }
 
 // New returns a sink for a parameter. key is the KMS key, "" for the account's own.
-func New(name, key, region string) *Sink { return &Sink{name: name, key: key, region: region} }
+func New(name, key, region string, gate bootstrap.Gate) *Sink {
+	return &Sink{name: name, key: key, region: region, gate: gate}
+}
 
 // Name implements bootstrap.Sink.
 func (s *Sink) Name() string { return "SSM parameter " + s.name }
 
 // Publish implements bootstrap.Sink.
 func (s *Sink) Publish(ctx context.Context, join bootstrap.Join) error {
+	ctx, done, err := s.gate(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	data, err := bootstrap.Render(join)
 	if err != nil {
 		return err

@@ -1,6 +1,8 @@
 package provider_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -55,10 +57,15 @@ func TestConsoleOfNova(t *testing.T) {
 }
 
 // TestPublishAsParameter: join information is a SecureString that a worker reads as it reads
-// the file, and is overwritten.
+// the file, and is overwritten; an agent that may not write writes none.
 func TestPublishAsParameter(t *testing.T) {
 	w := newWorld(t)
-	sink := ssm.New("/clusters/demo/join", "", w.Region())
+	var refuses error
+	gate := func(ctx context.Context) (context.Context, context.CancelFunc, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		return ctx, cancel, refuses
+	}
+	sink := ssm.New("/clusters/demo/join", "", w.Region(), gate)
 	join := bootstrap.Join{Token: "asa000.0123456789abcdef", CAHashes: []string{"sha256:" + strings.Repeat("a", 64)}, Endpoint: "api:6443", Expires: time.Unix(2e9, 0), Kubernetes: "v1.36.3"}
 	for version, token := range []string{join.Token, ""} {
 		join.Token = token
@@ -70,6 +77,10 @@ func TestPublishAsParameter(t *testing.T) {
 		if !ok || got != version+1 || read.Token != token || len(lacks) != 0 || read.Endpoint != "api:6443" {
 			t.Errorf("version %d: %v %v", got, read, lacks)
 		}
+	}
+	refuses = errors.New("the Lease is another agent's")
+	if err := sink.Publish(t.Context(), join); !errors.Is(err, refuses) {
+		t.Errorf("without the right to write: %v", err)
 	}
 	calls := w.Calls(func(c aws.Call) bool { return c.Action == "PutParameter" })
 	if len(calls) != 2 || calls[0].Params["Type"] != "SecureString" || calls[1].Params["Type"] != "SecureString" {
