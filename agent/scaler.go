@@ -102,7 +102,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.mu.Lock()
 	s.memory, s.last, s.lastAt = memory, p, snapshot.Now
 	s.mu.Unlock()
-	may, _ := s.mayAct() // statusLine says why not
+	may, _ := s.mayAct() // agent/statusline tells why not
 	if s.engine.Cached() && may == s.could {
 		s.still(&snapshot, p, memory, policy, may)
 		return s.untilWake(next, p) // all has been said, counted and written down

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/doctor"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
@@ -35,11 +33,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/reload"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/statefile"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/statusline"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/supervise"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
@@ -113,7 +111,7 @@ func Run(ctx context.Context, cfg config.Config, logger *logrus.Logger) error {
 		a.serviceNames = append(a.serviceNames, s.Name)
 	}
 	return supervise.Supervisor{
-		Log: a.log, Heartbeats: a.heartbeats, Watchdog: watchdog, ReadyWithin: time.Minute, Status: a.statusLine, Ready: a.ready,
+		Log: a.log, Heartbeats: a.heartbeats, Watchdog: watchdog, ReadyWithin: time.Minute, Status: a.statusLine().Text, Ready: a.ready,
 		Notify: func(state string) {
 			if _, err := daemon.SdNotify(false, state); err != nil {
 				a.log.WithField("why", err.Error()).Debug("systemd was not told")
@@ -281,6 +279,18 @@ func (a *app) localAPI() *localapi.Server {
 	}
 }
 
+// statusLine is what systemd is told of the services that run.
+func (a *app) statusLine() *statusline.Line {
+	l := &statusline.Line{Config: a.cfg, Changes: a.changes, MayAct: a.leadership.MayAct, Stale: a.observer.Stale, Groups: a.inventory.Last, File: a.settings.File, Fault: a.settings.Fault}
+	if a.signer != nil {
+		l.Alarm = a.signer.Alarm
+	}
+	if a.cleaner != nil {
+		l.Stopped = a.cleaner.Status
+	}
+	return l
+}
+
 // services lists every service that waits for the caches.
 func (a *app) services() []supervise.Service {
 	var list []supervise.Service
@@ -312,67 +322,4 @@ func (a *app) ready(ctx context.Context) error {
 	close(a.loaded)
 	go heap.Steady() // the first decision does not wait for the collector
 	return nil
-}
-
-// statusLine is systemd's STATUS=. Computing it is also what notices changes of
-// state, so each is logged once.
-func (a *app) statusLine() string {
-	may, why := a.leadership.MayAct()
-	stale := a.observer.Stale()
-	_, readAt, err := a.inventory.Last()
-	a.changes.Say("acting", why, "acting", "not acting")
-	a.changes.Say("kubernetes", stale, "the API server is heard again", "the Kubernetes facts are old: services wait, nothing is deleted")
-	if !readAt.IsZero() {
-		a.sayGroups()
-	}
-	fault := a.settings.Fault() // its mistakes are in the journal
-	switch {
-	case stale != "":
-		return "degraded: " + stale
-	case err != nil:
-		return "degraded: cloud: " + err.Error()
-	case readAt.IsZero():
-		return "waiting for the first read of the cloud"
-	case !may:
-		return "not acting: " + why
-	case fault != "":
-		return "acting; " + config.GroupsNotInForce(a.cfg.GroupsFile)
-	case a.signer != nil && a.signer.Alarm() != "":
-		return "acting; alarm: " + a.signer.Alarm()
-	}
-	if a.cleaner != nil {
-		if stopped := a.cleaner.Status(); stopped != "" {
-			return "acting; " + stopped
-		}
-	}
-	return "acting"
-}
-
-// sayGroups logs what an operator should mend in the node groups, once for each
-// change. Reads that fail are the inventory's to tell.
-func (a *app) sayGroups() {
-	groups, _, err := a.inventory.Last()
-	if len(groups) == 0 && err == nil {
-		names, _ := all.Split(a.cfg.Provider) // was read at the start
-		a.changes.Say("groups", "no node group was found: "+all.NoGroups(names...), "", "nothing can be scaled")
-	} else {
-		a.changes.Say("groups", "", "node groups are found", "")
-	}
-	file := a.settings.File()
-	a.changes.Say("sections", a.cfg.IdleSections(&file), "every section of "+a.cfg.GroupsFile+" has its provider", "settings without a provider")
-	a.changes.Say("groups.yaml", config.UnknownGroups(&file, groups, err), "every group that "+a.cfg.GroupsFile+" names is there", "settings without a group")
-	for _, g := range groups {
-		g.Stale, g.TemplateStale, g.FailuresStale = "", "", ""
-		var faults []string
-		for _, f := range doctor.Group(g) {
-			switch {
-			case f.Level == doctor.LevelOK:
-			case f.Remedy != "":
-				faults = append(faults, f.Text+" ("+f.Remedy+")")
-			default:
-				faults = append(faults, f.Text)
-			}
-		}
-		a.changes.Say("group "+string(g.ID), strings.Join(faults, "; "), "group "+string(g.ID)+" is in order", "group "+string(g.ID))
-	}
 }

@@ -238,6 +238,6 @@ func (g *Leadership) follow(holder string) {
 	g.holder = holder
 	g.mu.Unlock()
 	if news && holder != "" && holder != g.deps.Identity {
-		g.deps.Log.WithField("holder", holder).Debug("another agent holds the Lease: standing by") // statusLine says it, too
+		g.deps.Log.WithField("holder", holder).Debug("another agent holds the Lease: standing by") // the line of systemd says it, too
 	}
 }
