@@ -17,7 +17,7 @@ import (
 // mostKubeconfig is more than any kubeconfig has.
 const mostKubeconfig = 4 << 20
 
-// fromFile reads a kubeconfig. What client-go accepts without a word, such as a user that the
+// fromFile reads a kubeconfig, once: what is judged is what is used. What client-go accepts without a word, such as a user that the
 // file does not have, and what it tells in words of its own, is judged first.
 func fromFile(path string) (*rest.Config, error) {
 	data, err := textfile.Read(path, mostKubeconfig)
@@ -31,7 +31,17 @@ func fromFile(path string) (*rest.Config, error) {
 	if err := judge(raw); err != nil {
 		return nil, err
 	}
-	return clientcmd.BuildConfigFromFlags("", path) // it resolves the paths of certificates
+	// Paths of certificates and commands are relative to the file.
+	for _, c := range raw.Clusters {
+		c.LocationOfOrigin = path
+	}
+	for _, user := range raw.AuthInfos {
+		user.LocationOfOrigin = path
+	}
+	if err := clientcmd.ResolveLocalPaths(raw); err != nil {
+		return nil, err
+	}
+	return clientcmd.BuildConfigFromKubeconfigGetter("", func() (*api.Config, error) { return raw, nil })
 }
 
 // judge says what a kubeconfig lacks.

@@ -1,11 +1,16 @@
 package clients
 
 import (
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 )
@@ -64,5 +69,60 @@ current-context: x
 	}
 	if _, err := Rest(config.Config{Kubeconfig: path}, false); err == nil || !strings.Contains(err.Error(), "a named pipe") {
 		t.Errorf("a named pipe: %v", err)
+	}
+}
+
+// TestKubeconfigIsReadAsByClientGo: the paths of certificates and commands are relative to the
+// file, wherever the agent is started, and everything else is as client-go reads it.
+func TestKubeconfigIsReadAsByClientGo(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "kubeconfig")
+	for name, text := range map[string]string{"ca.crt": "", "u.crt": "", "u.key": "", "kubeconfig": `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1/api", certificate-authority: ca.crt, tls-server-name: api, proxy-url: "http://127.0.0.1:2"}}]
+users:
+- {name: files, user: {client-certificate: u.crt, client-key: u.key}}
+- {name: command, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: ./login, interactiveMode: Never, provideClusterInfo: true}}}
+- {name: token, user: {token: s3cret, as: other}}
+contexts: [{name: x, context: {cluster: c, user: USER}}]
+current-context: x
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for user, want := range map[string]string{"files": filepath.Join(dir, "u.key"), "command": filepath.Join(dir, "login"), "token": "other"} {
+		if err := os.WriteFile(path, []byte(strings.Replace(string(text), "USER", user, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := fromFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs, err := clientcmd.BuildConfigFromFlags("", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := got.KeyFile + got.Impersonate.UserName
+		if got.ExecProvider != nil {
+			found += got.ExecProvider.Command
+		}
+		if got.CAFile != filepath.Join(dir, "ca.crt") || found != want {
+			t.Errorf("%s: CA in %s, %q, want %q", user, got.CAFile, found, want)
+		}
+		at := &url.URL{Scheme: "https", Host: "a"}
+		proxy, err1 := got.Proxy(&http.Request{URL: at})
+		their, err2 := theirs.Proxy(&http.Request{URL: at})
+		if err1 != nil || err2 != nil || *proxy != *their {
+			t.Errorf("%s: proxy %v, %v, client-go's is %v, %v", user, proxy, err1, their, err2)
+		}
+		got.Proxy, theirs.Proxy = nil, nil // functions cannot be compared
+		if !reflect.DeepEqual(got, theirs) {
+			t.Errorf("%s: read as %v, by client-go as %v", user, got, theirs)
+		}
 	}
 }
