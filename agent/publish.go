@@ -15,10 +15,10 @@ func (a *app) sinks() []bootstrap.Sink {
 	var out []bootstrap.Sink
 	cfg := a.cfg.Bootstrap
 	if cfg.SSMParameter != "" {
-		out = append(out, ssm.New(cfg.SSMParameter, cfg.SSMKey, a.cfg.AWS.Region, a.leadership.Gate))
+		out = append(out, ssm.New(cfg.SSMParameter, cfg.SSMKey, a.cfg.AWS.Region, a.leadership.Permit))
 	}
 	for _, id := range cfg.LaunchTemplates {
-		out = append(out, launchtemplate.New(id, a.cfg.AWS.Region, cfg.LaunchTemplateKeep, a.leadership.Gate, a.entry("bootstrap")))
+		out = append(out, launchtemplate.New(id, a.cfg.AWS.Region, cfg.LaunchTemplateKeep, a.leadership.Permit, a.entry("bootstrap")))
 	}
 	if cfg.Secret {
 		out = append(out, secret.New(a.client))

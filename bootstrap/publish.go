@@ -18,9 +18,9 @@ type Sink interface {
 	Publish(context.Context, Join) error
 }
 
-// A Gate proves that this agent may write now, and bounds what is written to the time for
+// A Permit proves that this agent may write now, and bounds what is written to the time for
 // which that holds. A sink in a cloud asks it before each write.
-type Gate func(context.Context) (context.Context, context.CancelFunc, error)
+type Permit func(context.Context) (context.Context, context.CancelFunc, error)
 
 // A Holder is a sink that can tell whether it still holds what was published: somebody else may
 // have written there, or an old leader's write may have come late.

@@ -128,9 +128,9 @@ func (g *Leadership) Announce(ctx context.Context) error {
 	return nil
 }
 
-// Gate proves by a renewal of the Lease that this agent leads, and ends what is written when
+// Permit proves by a renewal of the Lease that this agent leads, and ends what is written when
 // the Lease does: a write of an old leader would undo one of the next.
-func (g *Leadership) Gate(ctx context.Context) (context.Context, context.CancelFunc, error) {
+func (g *Leadership) Permit(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if err := g.Announce(ctx); err != nil {
 		return nil, nil, fmt.Errorf("the cloud was not asked: %w", err)
 	}

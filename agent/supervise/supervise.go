@@ -1,6 +1,7 @@
 // Package supervise runs the agent's services and speaks to systemd about them: READY=1,
 // STATUS=, WATCHDOG=1, STOPPING=1 (sd_notify(3)). The watchdog is fed only while no
-// service is late with its heartbeat.
+// service is late with its heartbeat. WaitForSystemd keeps a process that has failed
+// from ending so soon that systemd gives the unit up.
 //
 // It refuses to restart a service inside the process (systemd restarts the whole), and to
 // know what a service does.

@@ -36,7 +36,7 @@ const callTimeout = 20 * time.Second
 type Sink struct {
 	id, region string
 	keep       int
-	gate       bootstrap.Gate
+	permit     bootstrap.Permit
 	log        *logrus.Entry
 	compute    *ec2.Client // nil: not made yet
 	scaling    *autoscaling.Client
@@ -45,8 +45,8 @@ type Sink struct {
 
 // New returns a sink for the launch template of an ID. keep is how many of the agent's own
 // versions stay.
-func New(id, region string, keep int, gate bootstrap.Gate, log *logrus.Entry) *Sink {
-	return &Sink{id: id, region: region, keep: keep, gate: gate, log: log.WithField("launchTemplate", id)}
+func New(id, region string, keep int, permit bootstrap.Permit, log *logrus.Entry) *Sink {
+	return &Sink{id: id, region: region, keep: keep, permit: permit, log: log.WithField("launchTemplate", id)}
 }
 
 // Name implements bootstrap.Sink.
@@ -78,7 +78,7 @@ func (s *Sink) publish(ctx context.Context, join bootstrap.Join) error {
 	if todo.source == 0 && len(todo.remove) == 0 {
 		return nil
 	}
-	ctx, cancel, err := s.gate(ctx)
+	ctx, cancel, err := s.permit(ctx)
 	if err != nil {
 		return err
 	}

@@ -26,13 +26,13 @@ const callTimeout = 10 * time.Second
 // Sink writes one parameter.
 type Sink struct {
 	name, key, region string
-	gate              bootstrap.Gate
+	permit            bootstrap.Permit
 	client            *ssm.Client // nil: not made yet
 }
 
 // New returns a sink for a parameter. key is the KMS key, "" for the account's own.
-func New(name, key, region string, gate bootstrap.Gate) *Sink {
-	return &Sink{name: name, key: key, region: region, gate: gate}
+func New(name, key, region string, permit bootstrap.Permit) *Sink {
+	return &Sink{name: name, key: key, region: region, permit: permit}
 }
 
 // Name implements bootstrap.Sink.
@@ -40,7 +40,7 @@ func (s *Sink) Name() string { return "SSM parameter " + s.name }
 
 // Publish implements bootstrap.Sink.
 func (s *Sink) Publish(ctx context.Context, join bootstrap.Join) error {
-	ctx, done, err := s.gate(ctx)
+	ctx, done, err := s.permit(ctx)
 	if err != nil {
 		return err
 	}

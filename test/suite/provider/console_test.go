@@ -61,11 +61,11 @@ func TestConsoleOfNova(t *testing.T) {
 func TestPublishAsParameter(t *testing.T) {
 	w := newWorld(t)
 	var refuses error
-	gate := func(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	permit := func(ctx context.Context) (context.Context, context.CancelFunc, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		return ctx, cancel, refuses
 	}
-	sink := ssm.New("/clusters/demo/join", "", w.Region(), gate)
+	sink := ssm.New("/clusters/demo/join", "", w.Region(), permit)
 	join := bootstrap.Join{Token: "asa000.0123456789abcdef", CAHashes: []string{"sha256:" + strings.Repeat("a", 64)}, Endpoint: "api:6443", Expires: time.Unix(2e9, 0), Kubernetes: "v1.36.3"}
 	for version, token := range []string{join.Token, ""} {
 		join.Token = token

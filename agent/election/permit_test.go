@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// TestGate: a write passes with a renewal of the Lease and ends with the right to act; an
+// TestPermit: a write passes with a renewal of the Lease and ends with the right to act; an
 // agent that does not lead, or whose renewal fails, asks no cloud.
-func TestGate(t *testing.T) {
+func TestPermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, cut := &leaseStore{}, false
 		g, end := elect("a", store, func() bool { return cut })
 		defer end()
 		time.Sleep(time.Second)
 		before := store.written()
-		ctx, cancel, err := g.Gate(t.Context())
+		ctx, cancel, err := g.Permit(t.Context())
 		if err != nil || store.written() != before+1 {
 			t.Fatalf("%d renewals, %v", store.written()-before, err)
 		}
@@ -28,14 +28,14 @@ func TestGate(t *testing.T) {
 		store.mu.Lock()
 		cut = true
 		store.mu.Unlock()
-		if _, _, err := g.Gate(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "the cloud was not asked: lease kube-system/autoscaler-agent: ") {
+		if _, _, err := g.Permit(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "the cloud was not asked: lease kube-system/autoscaler-agent: ") {
 			t.Errorf("without a renewal: %v", err)
 		}
 		time.Sleep(11 * time.Second)
 		if ctx.Err() == nil {
 			t.Error("the write goes on without the right to act")
 		}
-		if _, _, err := g.Gate(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "the cloud was not asked: ") {
+		if _, _, err := g.Permit(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "the cloud was not asked: ") {
 			t.Errorf("without the Lease: %v", err)
 		}
 	})
