@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 // candidate is a purchase that is worth a trial, and what it was found to cost.
@@ -87,7 +89,7 @@ func (j *judge) zones() (out [][]int) {
 	if b == nil {
 		return nil
 	}
-	for _, cells := range j.w.zoneSubsets() {
+	for _, cells := range j.zoneSubsets() {
 		var groups []int
 		for _, g := range j.groups {
 			if cells != nil && cells[b.GroupDomain[g]] {
@@ -96,6 +98,50 @@ func (j *judge) zones() (out [][]int) {
 		}
 		if len(groups) > 0 {
 			out = append(out, groups)
+		}
+	}
+	return out
+}
+
+// judgeDomains is up to how many zones all selections of them are tried.
+const judgeDomains = 3
+
+// zoneSubsets are the domains in which a candidate may buy: all of them and, where pods are
+// spread over zones, fewer, as long as nothing stands in what is left out. By domain; nil
+// stands for all.
+func (j *judge) zoneSubsets() [][]bool {
+	w, b := j.w, j.w.topology
+	out := [][]bool{nil}
+	if b.Domains < 2 || !slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return topology.ZoneSkew(&w.Snapshot.Classes[k.Class]) > 0 }) {
+		return out
+	}
+	there := make([]bool, b.Domains+1)
+	for n := range w.Nodes {
+		there[b.NodeDomain[n]] = true
+	}
+	var open []int // domains that may stay empty
+	for g := range w.Groups {
+		there[b.GroupDomain[g]] = there[b.GroupDomain[g]] || w.Groups[g].Upcoming+w.Groups[g].Grow > 0
+	}
+	for cell := 1; cell <= b.Domains; cell++ {
+		if !there[cell] {
+			open = append(open, cell)
+		}
+	}
+	if len(open) > judgeDomains {
+		for _, one := range open {
+			out = append(out, slices.Clone(there))
+			out[len(out)-1][one] = true
+		}
+		return out
+	}
+	for set := 0; set < 1<<len(open)-1; set++ {
+		cells := slices.Clone(there)
+		for k, cell := range open {
+			cells[cell] = set>>k&1 == 1
+		}
+		if slices.Contains(cells, true) {
+			out = append(out, cells)
 		}
 	}
 	return out

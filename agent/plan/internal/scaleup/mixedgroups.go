@@ -8,6 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack/mixed"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 // Choosing group by group, as expanders do, leaves money on the table: what fills one
@@ -92,6 +93,11 @@ func (w *Planner) mixedSolution(a *solution) *solution {
 		return best // one machine is one zone: only who goes by money or by machines wants that
 	}
 	return w.singleMachineSolution(best, cost, least)
+}
+
+// anyZoneSpread tells whether pods that buy are to be spread over zones.
+func (w *Planner) anyZoneSpread() bool {
+	return slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return k.Buys && topology.ZoneSkew(&w.Snapshot.Classes[k.Class]) > 0 })
 }
 
 // singleMachineSolution returns an answer of one machine that takes everything, where one does and

@@ -36,10 +36,9 @@ func (w *Planner) Decide() *fit.State {
 
 // packedSolution is the answer of packing, judged where that can be done.
 func (w *Planner) packedSolution() *solution {
-	w.limitPackSteps()
-	best := w.baselineSolution(w.mixedSolution(w.bestSolution()))
+	best := w.mixedSolution(w.bestSolution())
 	if w.topology != nil && best.bought() > 0 && w.deferDemands() {
-		best = w.baselineSolution(w.mixedSolution(w.bestSolution()))
+		best = w.mixedSolution(w.bestSolution())
 	}
 	return w.judgePacked(best)
 }

@@ -67,7 +67,6 @@ type solver struct {
 	binDomains  []int             // by place, as long as on stands; empty where nothing is constrained
 	asked       []int             // by demand, where on stands: one more than the bins that it was asked for
 	mayAsk      bool              // verify may ask for another answer
-	all         bool              // verify places unconstrained pods that are left, too
 
 	prices      []float64 // by group: what a mix of groups is held against; nil: none is wanted
 	fromScratch bool      // the mix does not begin with what is upcoming

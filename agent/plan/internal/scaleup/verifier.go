@@ -248,7 +248,7 @@ func (r *verifier) placeSingly() {
 	v := r.v
 	order := make([]int, 0, len(v.w.Demands))
 	for i := range v.w.Demands {
-		if v.a.left[i] > 0 && (v.all || r.b.Constrained[v.w.Demands[i].Class]) {
+		if v.a.left[i] > 0 && r.b.Constrained[v.w.Demands[i].Class] {
 			order = append(order, i)
 		}
 	}
