@@ -42,6 +42,15 @@ func sameShape(a, b *cluster.Node) bool {
 	return a.Name == b.Name && a.Unschedulable == b.Unschedulable && Same(&a.Labels, &b.Labels) && slices.Equal(a.Taints, b.Taints)
 }
 
+// OpenShape is the shape of a node; of one that is being emptied as it is when it stays.
+func (n *Node) OpenShape() fit.NodeInfo {
+	shape := n.Shape
+	if n.State == StateMarked {
+		shape.Taints, shape.Unschedulable = fit.WithoutStartupTaints(shape.Taints), false
+	}
+	return shape
+}
+
 // Passes remembers what the shape filters say of a class and a node.
 func (w *State) Passes(class, n int) bool {
 	v := &w.Cache.filters
@@ -55,10 +64,7 @@ func (w *State) Passes(class, n int) bool {
 	known := &v.rows[shape][n]
 	if *known == 0 {
 		*known = -1
-		shape := w.Nodes[n].Shape
-		if w.Nodes[n].State == StateMarked {
-			shape.Taints, shape.Unschedulable = fit.WithoutStartupTaints(shape.Taints), false
-		}
+		shape := w.Nodes[n].OpenShape()
 		if fit.Passes(&w.Snapshot.Classes[class], &shape) {
 			*known = 1
 		}

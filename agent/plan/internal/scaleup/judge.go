@@ -33,50 +33,47 @@ const (
 
 // judge holds purchases against a model of kube-scheduler.
 type judge struct {
-	w        *Planner
-	sim      *schedsim.Sim
-	waits    []queued
-	queues   [judgeConfirms][]podRun // see queue
-	onNodes  []int                   // by class, pods that wait and have room on a node that is there
-	lacking  []int                   // by class, the others
-	pods     int                     // of a queue
-	cost     []float64
-	groups   []int // those that may be bought, one of each kind
-	infos    []*fit.NodeInfo
-	rooms    [][]int64
-	order    []int         // classes by falling size
-	units    []float64     // by class, the price of the share of a machine that a pod takes; 0: no machine takes one
-	upcoming []int         // groups of the machines that are upcoming; they follow the nodes
-	expected []int         // by node, the group where pods may count on it that the scheduler has not bound: it is upcoming, or has just become Ready; -1: they may not
-	reserved map[int][]int // by class and group, pods that count on such machines
-	nodes    int           // of the round, with the upcoming machines; bought machines follow
-	bought   []int         // groups of the machines that a trial has added
-	lost     int           // pods that no purchase has helped yet; -1: none was tried
-	stuck    map[int]int   // the same by class
-	limit    int           // steps of the part that is at work
-	begin    schedsim.Mark
+	w          *Planner
+	sim        *schedsim.Sim
+	waits      []queued
+	queues     [judgeConfirms][]podRun // see queue
+	onNodes    []int                   // by class, pods that wait and have room on a node that is there
+	lacking    []int                   // by class, the others
+	pods       int                     // of a queue
+	cost       []float64
+	groups     []int   // those that may be bought, one of each kind
+	balanced   [][]int // by group of groups, those that get its machines evenly with it; nil: it stands for itself
+	withMarked bool    // nodes that are being emptied are there for pods
+	infos      []*fit.NodeInfo
+	rooms      [][]int64
+	order      []int         // classes by falling size
+	units      []float64     // by class, the price of the share of a machine that a pod takes; 0: no machine takes one
+	upcoming   []int         // groups of the machines that are upcoming; they follow the nodes
+	expected   []int         // by node, the group where pods may count on it that the scheduler has not bound: it is upcoming, or has just become Ready; -1: they may not
+	reserved   map[int][]int // by class and group, pods that count on such machines
+	nodes      int           // of the round, with the upcoming machines; bought machines follow
+	bought     []int         // groups of the machines that a trial has added
+	lost       int           // pods that no purchase has helped yet; -1: none was tried
+	stuck      map[int]int   // the same by class
+	limit      int           // steps of the part that is at work
+	begin      schedsim.Mark
 }
 
 // judgeable tells whether this round's purchases can be judged: whether the model knows all
 // that matters, and whether it is small enough.
 func (w *Planner) judgeable() bool {
-	if len(w.Groups) == 0 || len(w.Groups) > judgeGroups || len(w.Next.OrphanedUpcoming) > 0 ||
-		slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.State == round.StateMarked }) {
+	if len(w.Groups) == 0 || len(w.Groups) > judgeGroups || len(w.Next.OrphanedUpcoming) > 0 {
 		return false
 	}
 	pods, classes := 0, len(w.Demands)
 	for i := range w.Demands {
-		k := &w.Demands[i]
-		if k.Headroom != "" || k.Deferral != "" {
+		if w.Demands[i].Deferral != "" {
 			return false
 		}
-		pods += k.Count()
+		pods += w.Demands[i].Count()
 	}
 	nodes := len(w.Nodes)
 	for g := range w.Groups {
-		if len(w.Peers(g)) > 1 {
-			return false
-		}
 		nodes += w.Groups[g].Upcoming + w.Groups[g].Grow
 	}
 	return pods <= judgePods && classes*(nodes+len(w.Groups)) <= judgePairs && classes*classes <= judgePairs
@@ -84,8 +81,8 @@ func (w *Planner) judgeable() bool {
 
 // newJudge builds the cluster as it is, with what is upcoming, and binds what has room on
 // it. It costs the nodes with their pods, what schedsim.New costs, and the pods.
-func (w *Planner) newJudge(cost []float64) *judge {
-	j := &judge{w: w, cost: cost, lost: -1}
+func (w *Planner) newJudge(cost []float64, withMarked bool) *judge {
+	j := &judge{w: w, cost: cost, lost: -1, withMarked: withMarked}
 	j.buildCluster()
 	j.begin = j.sim.Mark()
 	for i := range w.Demands { // pods for which nothing is bought: they get room on nodes at most
@@ -104,15 +101,75 @@ func (w *Planner) newJudge(cost []float64) *judge {
 			j.add(g)
 			j.upcoming = append(j.upcoming, g)
 		}
-		if gr.CanGrow() && !slices.ContainsFunc(j.groups, func(o int) bool { return j.alike(g, o) }) {
-			j.groups = append(j.groups, g)
-		}
 	}
+	j.collectGroups()
 	j.nodes = j.sim.Nodes()
 	j.weighClasses()
 	j.collectReserved()
 	j.fillQueue()
 	return j
+}
+
+// collectGroups finds the groups that may be bought. One group stands for all of a set that is
+// balanced, and one for those that sell the same.
+func (j *judge) collectGroups() {
+	w := j.w
+	j.balanced = make([][]int, len(w.Groups))
+	v := w.newSolver(false)
+	for g := range w.Groups {
+		if j.rooms[g] == nil || !w.Groups[g].CanGrow() || slices.ContainsFunc(j.groups, func(o int) bool { return slices.Contains(j.balanced[o], g) || j.alike(g, o) }) {
+			continue
+		}
+		if set := v.partners(g); len(set) > 1 {
+			j.balanced[g] = set
+			j.rooms[g] = v.smallest(set)
+		}
+		j.groups = append(j.groups, g)
+	}
+}
+
+// spread is a purchase with the machines of each balanced set given to its groups one by one,
+// each to the group that is smallest then; false: the limits do not allow it. It costs the
+// machines times the groups of their set.
+func (j *judge) spread(x []int) ([]int, bool) {
+	out := x
+	for g, set := range j.balanced {
+		if set == nil || x[g] == 0 {
+			continue
+		}
+		if &out[0] == &x[0] {
+			out = slices.Clone(x)
+		}
+		out[g] = 0
+		for range x[g] {
+			best := -1
+			for _, o := range set {
+				gr := &j.w.Groups[o]
+				if size := gr.Size + gr.Grow + out[o]; gr.CanGrow() && size < gr.Max && (best < 0 || size < j.w.Groups[best].Size+j.w.Groups[best].Grow+out[best]) {
+					best = o
+				}
+			}
+			if best < 0 {
+				return out, false
+			}
+			out[best]++
+		}
+	}
+	return out, true
+}
+
+// gathered is a purchase with the machines of each balanced set counted for the group that
+// stands for it.
+func (j *judge) gathered(x []int) []int {
+	out := slices.Clone(x)
+	for g, set := range j.balanced {
+		for _, o := range set {
+			if o != g {
+				out[g], out[o] = out[g]+out[o], 0
+			}
+		}
+	}
+	return out
 }
 
 // buildCluster tells the model of the nodes and of what is on them.
@@ -136,11 +193,15 @@ func (j *judge) buildCluster() {
 	none := make([]int64, w.Dimensions.Len())
 	for i := range w.Nodes {
 		n := &w.Nodes[i]
-		room := n.Room
-		if n.State != round.StateReady && n.State != round.StateUpcoming {
+		room, shape := n.Room, &n.Shape
+		if n.State == round.StateMarked {
+			open := n.OpenShape()
+			shape = &open
+		}
+		if !w.isOpen(n, j.withMarked) {
 			room = none
 		}
-		j.sim.AddNode(schedsim.Node{Info: &n.Shape, Allocatable: n.Allocatable, Room: room, Known: true, InState: i})
+		j.sim.AddNode(schedsim.Node{Info: shape, Allocatable: n.Allocatable, Room: room, Known: true, InState: i})
 		for k := range n.Pods {
 			if p := &n.Pods[k]; !p.Finished {
 				j.sim.Put(p.Class, i, 1, !p.Deleting.IsZero())

@@ -160,10 +160,10 @@ func (j *judge) fillEmpty(left map[int]int, g int) (value float64, took []int) {
 // within tells whether the limits allow a purchase.
 func (j *judge) within(x []int) bool {
 	w := j.w
+	x, ok := j.spread(x)
 	for g, n := range x {
 		w.Groups[g].Grow += n
 	}
-	ok := true
 	for g, n := range x {
 		if n > 0 {
 			w.Groups[g].Grow -= n

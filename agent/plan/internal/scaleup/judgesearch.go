@@ -17,9 +17,21 @@ func (w *Planner) judged() *solution {
 	if cost == nil || margin > 0 || !w.judgeable() {
 		return nil
 	}
-	j := w.newJudge(cost)
+	best := w.judgedWith(cost, false)
+	if best.bought()+best.unplaced() == 0 || !slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.State == round.StateMarked }) {
+		return best
+	}
+	if a := w.judgedWith(cost, true); a.needsLess(best, best) {
+		best = a
+	}
+	return best
+}
+
+// judgedWith is the answer with or without the nodes that are being emptied.
+func (w *Planner) judgedWith(cost []float64, withMarked bool) *solution {
+	j := w.newJudge(cost, withMarked)
 	defer j.sim.Rollback(j.begin)
-	defer func() { w.judgeSteps = j.sim.Steps }()
+	defer func() { w.judgeSteps += j.sim.Steps }()
 	return w.unlessReserved(j.solution(j.choose()))
 }
 
@@ -49,15 +61,16 @@ func (w *Planner) judgePacked(best *solution) *solution {
 	if best.bought() == 0 || cost == nil || !w.judgeable() {
 		return best
 	}
-	j := w.newJudge(cost)
+	j := w.newJudge(cost, slices.ContainsFunc(best.bins, func(b bin) bool { return b.node >= 0 && b.used && w.Nodes[b.node].State == round.StateMarked }))
 	defer j.sim.Rollback(j.begin)
-	defer func() { w.judgeSteps = j.sim.Steps }()
+	defer func() { w.judgeSteps += j.sim.Steps }()
 	j.limit = j.sim.Steps + judgeSteps
-	t, ok := j.repaired(best.grow, &trial{lost: math.MaxInt})
+	packed := j.gathered(best.grow)
+	t, ok := j.repaired(packed, &trial{lost: math.MaxInt})
 	if ok {
 		t = j.confirm(t, nil)
 	}
-	if !ok || t.left == 0 && slices.Equal(t.machines, best.grow) {
+	if !ok || t.left == 0 && slices.Equal(t.machines, packed) {
 		return best
 	}
 	return w.unlessReserved(j.solution(t.purchase()))
@@ -265,11 +278,12 @@ func (j *judge) sold(x []int) []int {
 // solution is the answer with a purchase, everybody where the model has put them.
 func (j *judge) solution(x []int) *solution {
 	w, reasons := j.w, j.reasons(x)
+	x, _ = j.spread(x)
 	m := j.sim.Mark()
 	defer j.sim.Rollback(m)
 	left, _ := j.run(x, 0, math.Inf(1))
 	stuck := j.stuckOf(x, left)
-	v := w.newSolver(false)
+	v := w.newSolver(j.withMarked)
 	v.a.reasons = reasons
 	copy(v.a.grow, x)
 	at := make(map[int]int) // places by node
@@ -320,7 +334,7 @@ func (j *judge) assign(v *solver, at map[int]int, demands []int, node, count int
 		count -= n
 		v.a.left[i] -= n
 		binpack.Sub(pl.room, v.w.size(v.w.Demands[i].Class), n)
-		pl.used = true
+		v.use(pl, i, n)
 		if v.w.topology != nil {
 			pl.portions = append(pl.portions, binpack.Portion{Item: i, N: n})
 		}

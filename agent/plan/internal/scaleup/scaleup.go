@@ -65,7 +65,7 @@ func (w *Planner) bestSolution() *solution {
 	if !marked {
 		return best
 	}
-	if a := w.solveOnce(false, true); a.unplaced() <= plain.unplaced() && a.bought() < best.bought() || a.unplaced() < best.unplaced() && a.bought() <= best.bought() {
+	if a := w.solveOnce(false, true); a.needsLess(best, plain) {
 		best = a
 	}
 	if kept != nil && best.bought() > 0 {
@@ -74,6 +74,12 @@ func (w *Planner) bestSolution() *solution {
 		}
 	}
 	return best
+}
+
+// needsLess tells whether an answer buys less than another and helps no fewer pods than a plain
+// one, or helps more pods and buys no more.
+func (a *solution) needsLess(than, plain *solution) bool {
+	return a.unplaced() <= plain.unplaced() && a.bought() < than.bought() || a.unplaced() < than.unplaced() && a.bought() <= than.bought()
 }
 
 // maxPermutations bounds the sequences of groups that one round tries: all of four.

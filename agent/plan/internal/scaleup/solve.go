@@ -86,7 +86,7 @@ func (w *Planner) newSolver(withMarked bool) *solver {
 	}
 	for _, i := range w.NodesWithRoom() {
 		n := &w.Nodes[i]
-		if n.State == round.StateReady || n.State == round.StateUpcoming || withMarked && n.State == round.StateMarked && n.Ready == "True" {
+		if w.isOpen(n, withMarked) {
 			v.a.bins = append(v.a.bins, bin{node: i, group: n.Group, room: slices.Clone(n.Room)})
 		}
 	}
@@ -94,6 +94,11 @@ func (w *Planner) newSolver(withMarked bool) *solver {
 		v.upcoming[i] = w.Groups[i].Upcoming + w.Groups[i].Grow
 	}
 	return v
+}
+
+// isOpen tells whether pods may count on a node.
+func (w *Planner) isOpen(n *round.Node, withMarked bool) bool {
+	return n.State == round.StateReady || n.State == round.StateUpcoming || withMarked && n.State == round.StateMarked && n.Ready == "True"
 }
 
 // fits is how many pods of demand i a group's machine may take at all.
@@ -133,11 +138,7 @@ func (v *solver) applyMixed(k *binpack.Packing, which []int, chosen int, set, mi
 		for _, t := range parts {
 			pl := &v.a.bins[b]
 			i := which[t.Item]
-			if v.w.Demands[i].Headroom == "" {
-				pl.used = true
-			} else {
-				pl.headroom = append(pl.headroom, round.HeadroomPieces{Class: v.w.Demands[i].Class, Count: t.N})
-			}
+			v.use(pl, i, t.N)
 			binpack.Sub(pl.room, v.w.size(v.w.Demands[i].Class), t.N)
 			v.a.left[i] -= t.N
 			if v.w.topology != nil {
@@ -155,6 +156,15 @@ func (v *solver) applyMixed(k *binpack.Packing, which []int, chosen int, set, mi
 		v.recordContents(k, which, chosen, mix)
 	}
 	v.applyFresh(k, which, chosen, set, mix)
+}
+
+// use notes what a place is used for.
+func (v *solver) use(pl *bin, i, n int) {
+	if k := &v.w.Demands[i]; k.Headroom == "" {
+		pl.used = true
+	} else {
+		pl.headroom = append(pl.headroom, round.HeadroomPieces{Class: k.Class, Count: n})
+	}
 }
 
 // applyFresh adds the new machines of an answer of the packer.
