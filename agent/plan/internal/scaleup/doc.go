@@ -3,13 +3,13 @@
 //
 // A purchase is judged as the cluster that it makes (judge.go): a model of kube-scheduler
 // (package schedsim) binds all pods, the pods that it leaves are a second purchase, and the
-// cheapest of a few candidates by the price of both is taken. What cannot be judged is
-// packed alone, and so is a round that is too large (Planner.judgeable).
+// cheapest of a few candidates by the price of both is taken. Rounds that are too large for
+// that, or in which it is not known whom upcoming machines are for, are packed alone
+// (Planner.judgeable).
 //
 // Packing tries groups as Cluster Autoscaler's expanders would choose them (greedy set cover),
 // each filled by agent/binpack together with the nodes that are there; the result is held
-// against a mixed packing of all groups and against two baselines (Cluster Autoscaler's
-// estimator and Karpenter's in-flight node claims), verified pod by pod by kube-scheduler's
-// rules, and the cheapest is taken. Layer 4. It refuses to remove anything, to buy beyond a
+// against a mixed packing of all groups, verified pod by pod by kube-scheduler's rules, and
+// the cheaper of the two is taken. Layer 4. It refuses to remove anything, to buy beyond a
 // limit, and to buy for pods that may fit upcoming nodes once the scheduler has used them.
 package scaleup

@@ -3,6 +3,7 @@ package scaleup
 import (
 	"maps"
 	"slices"
+	"sort"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
@@ -56,6 +57,7 @@ type judge struct {
 	lost       int           // pods that no purchase has helped yet; -1: none was tried
 	stuck      map[int]int   // the same by class
 	limit      int           // steps of the part that is at work
+	most       int           // steps of all parts: what the round has left
 	begin      schedsim.Mark
 }
 
@@ -82,7 +84,7 @@ func (w *Planner) judgeable() bool {
 // newJudge builds the cluster as it is, with what is upcoming, and binds what has room on
 // it. It costs the nodes with their pods, what schedsim.New costs, and the pods.
 func (w *Planner) newJudge(cost []float64, withMarked bool) *judge {
-	j := &judge{w: w, cost: cost, lost: -1, withMarked: withMarked}
+	j := &judge{w: w, cost: cost, lost: -1, withMarked: withMarked, most: max(judgeMost-w.judgeSteps, judgeSteps)}
 	j.buildCluster()
 	j.begin = j.sim.Mark()
 	for i := range w.Demands { // pods for which nothing is bought: they get room on nodes at most
@@ -128,34 +130,57 @@ func (j *judge) collectGroups() {
 	}
 }
 
-// spread is a purchase with the machines of each balanced set given to its groups one by one,
-// each to the group that is smallest then; false: the limits do not allow it. It costs the
-// machines times the groups of their set.
+// spread is a purchase with the machines of each balanced set given to its groups, each to the
+// group that is smallest then; false: the maxima do not allow it. It costs the groups.
 func (j *judge) spread(x []int) ([]int, bool) {
-	out := x
 	for g, set := range j.balanced {
-		if set == nil || x[g] == 0 {
-			continue
-		}
-		if &out[0] == &x[0] {
-			out = slices.Clone(x)
-		}
-		out[g] = 0
-		for range x[g] {
-			best := -1
-			for _, o := range set {
-				gr := &j.w.Groups[o]
-				if size := gr.Size + gr.Grow + out[o]; gr.CanGrow() && size < gr.Max && (best < 0 || size < j.w.Groups[best].Size+j.w.Groups[best].Grow+out[best]) {
-					best = o
-				}
+		if set != nil && x[g] > 0 {
+			x = slices.Clone(x)
+			n := x[g]
+			x[g] = 0
+			if !j.fillEvenly(x, set, n) {
+				return x, false
 			}
-			if best < 0 {
-				return out, false
-			}
-			out[best]++
 		}
 	}
-	return out, true
+	return x, true
+}
+
+// fillEvenly gives n machines to the groups of a set up to one level of sizes, and those above
+// it to the first groups; false: their maxima do not allow it.
+func (j *judge) fillEvenly(x, set []int, n int) bool {
+	more := func(o, level int) int {
+		gr := &j.w.Groups[o]
+		if !gr.CanGrow() {
+			return 0
+		}
+		return max(min(level, gr.Max)-gr.Size-gr.Grow, 0)
+	}
+	below := func(level int) (sum int) {
+		for _, o := range set {
+			sum += more(o, level)
+		}
+		return sum
+	}
+	most := 0
+	for _, o := range set {
+		most = max(most, j.w.Groups[o].Max)
+	}
+	if below(most) < n {
+		return false
+	}
+	level := sort.Search(most, func(level int) bool { return below(level+1) > n })
+	for _, o := range set {
+		x[o] = more(o, level)
+		n -= x[o]
+	}
+	for _, o := range set {
+		if n > 0 && more(o, level+1) > x[o] {
+			x[o]++
+			n--
+		}
+	}
+	return true
 }
 
 // gathered is a purchase with the machines of each balanced set counted for the group that

@@ -104,7 +104,7 @@ func (j *judge) choose() []int {
 		}
 		try(c.machines)
 		if k == 0 {
-			most = min(before+judgeSteps+judgeTimes*(j.sim.Steps-before), judgeMost)
+			most = min(before+judgeSteps+judgeTimes*(j.sim.Steps-before), j.most)
 			j.limit = most / 2
 		}
 	}
