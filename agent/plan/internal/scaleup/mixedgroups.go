@@ -6,9 +6,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack/mixed"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 // Choosing group by group, as expanders do, leaves money on the table: what fills one
@@ -89,65 +87,7 @@ func (w *Planner) mixedSolution(a *solution) *solution {
 			best, least, margin = &v.a, c, 0
 		}
 	}
-	if _, margin := w.costs(); margin > 0 && w.anyZoneSpread() {
-		return best // one machine is one zone: only who goes by money or by machines wants that
-	}
-	return w.singleMachineSolution(best, cost, least)
-}
-
-// anyZoneSpread tells whether pods that buy are to be spread over zones.
-func (w *Planner) anyZoneSpread() bool {
-	return slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return k.Buys && topology.ZoneSkew(&w.Snapshot.Classes[k.Class]) > 0 })
-}
-
-// singleMachineSolution returns an answer of one machine that takes everything, where one does and
-// costs less: with pods that are constrained to zones, who goes where is settled before
-// machines are looked at, and then nobody sees that one machine would do.
-func (w *Planner) singleMachineSolution(best *solution, cost []float64, least float64) *solution {
-	for g := range w.Groups {
-		if cost[g] >= least-1e-9 {
-			continue
-		}
-		v := w.newSolver(false)
-		room, parts, which := v.onOneMachine(g)
-		if parts == nil {
-			continue
-		}
-		k := binpack.Packing{Fresh: []binpack.FreshBins{{Times: 1, Room: room, Portions: parts}}}
-		v.apply(&k, which, g, []int{g})
-		v.placeOnExisting(func(i int) int { return v.a.left[i] }, false)
-		v.verify()
-		if c := v.a.price(cost); v.a.unplaced() <= best.unplaced() && c < least-1e-9 {
-			best, least = &v.a, c
-		}
-	}
 	return best
-}
-
-// onOneMachine puts all pods that buy on one machine of a group, as far as sizes and shapes are
-// concerned; parts is nil where it does not take them all.
-func (v *solver) onOneMachine(g int) (room []int64, parts []binpack.Portion, which []int) {
-	w := v.w
-	gr := &w.Groups[g]
-	if gr.Template.Unknown != "" || len(v.partners(g)) > 1 || v.limit(g) < 1 {
-		return nil, nil, nil
-	}
-	empty, shape := w.Template(gr)
-	room = slices.Clone(empty)
-	for i := range w.Demands {
-		k := &w.Demands[i]
-		n := v.a.left[i]
-		if !k.Buys || n == 0 {
-			continue
-		}
-		size := w.Dimensions.Class(k.Class) // verify knows better than the axes: with one host alone, nothing is uneven
-		if binpack.MaxFit(room, size) < n || !fit.Passes(&w.Snapshot.Classes[k.Class], shape) || w.topology != nil && !w.topology.Reachable(k.Class, g) {
-			return nil, nil, nil
-		}
-		binpack.Sub(room, size, n)
-		parts, which = append(parts, binpack.Portion{Item: len(which), N: n}), append(which, i)
-	}
-	return room, parts, which
 }
 
 // recordContents writes down what the machines of an answer carry, for the local search.

@@ -242,8 +242,7 @@ func (r *verifier) removeFromSolution(it *placement) {
 // placeSingly places what is left of the constrained pods by the rules alone: on nodes, on the
 // machines of this answer and, where that is not enough, on one machine more of the
 // group that the expander would take. It goes round, as one pod's place can be what
-// another waits for. Where the answer looked at some zones only it does so for all
-// pods: the constrained ones may open another zone, in which others have room then.
+// another waits for.
 func (r *verifier) placeSingly() {
 	v := r.v
 	order := make([]int, 0, len(v.w.Demands))
@@ -300,11 +299,7 @@ func (r *verifier) putOn(i, p, n int) {
 	r.st.Put(class, r.nodes[p], n)
 	binpack.Sub(pl.room, v.w.size(class), n)
 	v.on = nil
-	if v.w.Demands[i].Headroom == "" {
-		pl.used = true
-	} else {
-		pl.headroom = append(pl.headroom, round.HeadroomPieces{Class: class, Count: n})
-	}
+	v.use(pl, i, n)
 	pl.portions = append(slices.Clip(pl.portions), binpack.Portion{Item: i, N: n})
 	v.a.left[i] -= n
 	if pl.node >= 0 && v.w.Nodes[pl.node].State != round.StateUpcoming {
