@@ -98,15 +98,6 @@ func (s *State) Counts(t Term, node int) bool {
 	return s.counts(node, s.eligibleNodes[c.eligible].eligibility)
 }
 
-// Eligible is the number of nodes of a domain for which Counts holds, of an Spread
-// term: a domain without any is not among those that the minimum is taken over.
-func (s *State) Eligible(t Term, domain int) int {
-	if c := &s.counters[t.counter]; c.eligible >= 0 {
-		return int(s.eligibleNodes[c.eligible].nodes.at(int32(domain)))
-	}
-	return 0
-}
-
 // Least is the minimum that an Spread term is held against now, minDomains taken into
 // account, and the number of domains that it is taken over.
 func (s *State) Least(t Term) (count, domains int) {
