@@ -24,6 +24,7 @@ const (
 // Later pods wait while more of them come that nothing foretold, or while kube-scheduler has
 // pods of a class before it that it has not judged; at most BurstHold from the order. Pods that
 // an order counted on are no part of it: if their machine fails, another one is bought at once.
+// Those that later pods have overtaken are (see overtaken).
 func Hold(w *round.State) {
 	at := w.Memory.BurstOrdered
 	end := at.Add(w.Policy.BurstHold)
@@ -71,7 +72,7 @@ func ofBurst(a decision.Action) bool {
 	return ok && len(g.Pods)+g.Expected >= least
 }
 
-// laterPods are the pods that no order has counted on.
+// laterPods are the pods that no order has counted on, and those that such pods have overtaken.
 type laterPods struct {
 	fresh    int       // those of controllers with news, pods to be made included
 	newest   time.Time // of the news
@@ -90,14 +91,17 @@ type source struct {
 func later(w *round.State) laterPods {
 	late := laterPods{classes: map[int]bool{}}
 	sources, judged, unjudged := map[cluster.UID]*source{}, map[int]bool{}, map[int]int{}
+	groups, waits := overtaken(w), map[cluster.GroupID]bool{}
 	for _, x := range w.Unbound.Waiting {
 		pod := &w.Snapshot.Pods[x.Pod]
 		if !pod.Unschedulable.IsZero() {
 			judged[pod.Class] = true
 		}
-		if w.ReservedTo(pod.Key) != "" || w.Expendable(pod) {
+		g := w.ReservedTo(pod.Key)
+		if g != "" && groups[g] == nil || w.Expendable(pod) {
 			continue
 		}
+		waits[g] = true
 		unjudged[pod.Class]++
 		sourceOf(sources, pod).add(pod)
 	}
@@ -118,6 +122,11 @@ func later(w *round.State) laterPods {
 	}
 	for _, s := range sources {
 		late.count(w, s)
+	}
+	for g, o := range groups {
+		if waits[g] {
+			late.news(w, o.pods, o.newest)
+		}
 	}
 	return late
 }
@@ -155,8 +164,13 @@ func (late *laterPods) count(w *round.State, s *source) {
 	if s.counted {
 		news = s.first.Time()
 	}
-	if !w.Reached(news.Add(quiet)) {
-		late.fresh += s.pods
-		late.newest = round.Later(late.newest, news)
+	late.news(w, s.pods, news)
+}
+
+// news counts pods that have come just now, unless they came too long ago.
+func (late *laterPods) news(w *round.State, pods int, at time.Time) {
+	if !w.Reached(at.Add(quiet)) {
+		late.fresh += pods
+		late.newest = round.Later(late.newest, at)
 	}
 }

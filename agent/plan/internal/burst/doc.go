@@ -2,5 +2,6 @@
 // machines serves all of them.
 //
 // Hold marks the demands that wait, with the reason. Layer 3. It refuses to hold the first
-// order of a burst, fewer pods than make a burst, and pods that an order has counted on.
+// order of a burst, fewer pods than make a burst, and pods that an order has counted on, unless
+// later pods run on its machines and none of these is missing.
 package burst

@@ -1,0 +1,68 @@
+package burst
+
+import (
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// overtakers are pods that were made after the order of a burst and run on machines of it.
+type overtakers struct {
+	pods   int
+	newest time.Time
+}
+
+// overtaken are the groups on whose machines such pods run. Where machines come fast,
+// kube-scheduler binds new pods at once and looks again at those that the machines were ordered
+// for only once it has backed off. Then these lack the room that the new pods lacked before,
+// and no machine is missing. nil: a machine of a group that pods count on is missing or may be,
+// so that all that lack room because of it are bought for at once.
+func overtaken(w *round.State) map[cluster.GroupID]*overtakers {
+	groups := make(map[cluster.GroupID]*overtakers)
+	for _, r := range w.Memory.Reservations {
+		groups[r.Group] = new(overtakers)
+	}
+	if len(groups) == 0 {
+		return nil
+	}
+	lost := make([]int, len(w.Groups))
+	since := w.Memory.BurstOrdered.Truncate(time.Second).Add(-round.SchedulerRetry)
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		if n.Group < 0 || n.ReadySince.Before(since) { // it is older than the burst
+			continue
+		}
+		if n.State != round.StateReady && n.State != round.StateUpcoming {
+			lost[n.Group]++
+		}
+		if o := groups[w.Groups[n.Group].ID]; o != nil {
+			o.add(n.Pods, w.Memory.BurstOrdered)
+		}
+	}
+	for id, o := range groups {
+		g, known := w.ByID[id]
+		if !known || !complete(w, g, lost[g]) {
+			return nil
+		}
+		if o.pods == 0 {
+			delete(groups, id)
+		}
+	}
+	return groups
+}
+
+// complete tells whether all machines that were last ordered of a group are there or coming.
+func complete(w *round.State, g, lost int) bool {
+	ordered, ok := w.Next.Resized[w.Groups[g].ID]
+	return ok && w.Groups[g].Nodes-lost+w.Groups[g].Upcoming >= ordered.To
+}
+
+func (o *overtakers) add(pods []cluster.Pod, order time.Time) {
+	for i := range pods {
+		if p := &pods[i]; p.Created.Time().After(order) && !p.Mirror && !round.Daemon(p) {
+			o.pods++
+			o.newest = round.Later(o.newest, p.Created.Time())
+		}
+	}
+}
