@@ -119,13 +119,11 @@ func (s *scene) calls(action string) []aws.Call {
 	return s.w.Cloud.Calls(func(c aws.Call) bool { return c.Action == action && c.Done })
 }
 
-// TestTrickledBurst: 300 pods of ten ReplicaSets that come a second apart are a few orders, and
-// not one for each, of exactly the machines that hold them. Two are enough where machines take
-// as long as real ones (TestTrickle in test/judge/sim). These come within a second: later pods
-// may take their room before the first ones are bound, and machines for the first ones are
-// ordered again then. Where a slow host stretches the burst beyond what the agent waits for
-// (AUTOSCALER_SCALING_BURST_HOLD), or makes no pod for so long that the burst seems to be
-// over, only the total is judged.
+// TestTrickledBurst: 300 pods of ten ReplicaSets that come a second apart are two orders at
+// most, of exactly the machines that hold them. The machines of the first order come within a
+// second or two, and kube-scheduler puts later pods on them while the first ones back off. Where
+// a slow host stretches the burst beyond what the agent waits for (AUTOSCALER_SCALING_BURST_HOLD),
+// or makes no pod for so long that the burst seems to be over, only the total is judged.
 func TestTrickledBurst(t *testing.T) {
 	s := newScene(t, nil)
 	s.start()
@@ -160,8 +158,8 @@ func TestTrickledBurst(t *testing.T) {
 		gap = max(gap, made[i+1].Sub(made[i]))
 	}
 	t.Logf("%d orders; the last pod was judged %s after the first order; for %s no pod was made", len(calls), took.Round(time.Millisecond), gap)
-	if took < 13*time.Second && gap < 2*time.Second && len(calls) > 5 {
-		t.Errorf("%d orders, want a few:\n%s", len(calls), s.agent.Tail(300))
+	if took < 13*time.Second && gap < 2*time.Second && len(calls) > 2 {
+		t.Errorf("%d orders, want two at most:\n%s", len(calls), s.agent.Tail(300))
 	}
 	if g, _ := s.w.Cloud.Group("workers"); g.Desired != 8 || len(s.nodes()) != 8 {
 		t.Errorf("target %d, %d nodes; 8 machines hold the pods", g.Desired, len(s.nodes()))
