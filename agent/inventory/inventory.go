@@ -15,8 +15,9 @@ import (
 )
 
 // Inventory reads the node groups for every service: one read at a time, shared by all
-// callers that wait for it. The last good facts of each group are kept when a later read
-// fails.
+// callers that wait for it. Its own reads at rest repeat what only an operator changes
+// (provider.WithRepeated); those that a service waits for repeat nothing. The last good facts
+// of each group are kept when a later read fails.
 type Inventory struct {
 	cloud   provider.Provider
 	fast    time.Duration
@@ -30,6 +31,7 @@ type Inventory struct {
 
 	logged  failures // the failures logged last; only Run uses it
 	reads   singleflight.Group
+	turn    chan struct{} // held by the whole read that is under way
 	wake    chan struct{}
 	changed chan struct{}
 
@@ -47,7 +49,7 @@ type Inventory struct {
 func New(cloud provider.Provider, fast, slow, limit time.Duration, log *logrus.Entry) *Inventory {
 	return &Inventory{
 		cloud: cloud, fast: fast, slow: slow, timeout: limit, log: log,
-		wake: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), turn: make(chan struct{}, 1),
 		specs: map[cluster.InstanceID]string{}, pace: newPace(fast, slow),
 	}
 }
@@ -66,7 +68,13 @@ func (i *Inventory) Groups(ctx context.Context, maxAge time.Duration) ([]cluster
 	fresh := lasting(i.err) && !i.readAt.IsZero() && time.Since(i.readAt) <= maxAge && maxAge > 0
 	i.mu.Unlock()
 	if !fresh {
-		ch := i.reads.DoChan("read", func() (any, error) {
+		kind := "anew"
+		if provider.Repeated(ctx) > 0 { // no caller that asks for facts as they are is to share such a read
+			kind = "repeated"
+		}
+		ch := i.reads.DoChan(kind, func() (any, error) {
+			i.turn <- struct{}{}
+			defer func() { <-i.turn }()
 			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), i.timeout)
 			defer cancel()
 			i.read(bounded)
@@ -131,9 +139,13 @@ func (i *Inventory) Run(ctx context.Context, beat func()) error {
 			}
 			continue
 		}
+		wish := ctx
+		if !next.anew {
+			wish = provider.WithRepeated(ctx, repeated)
+		}
 		if next.only != nil {
-			i.readSome(ctx, next.only)
-		} else if _, err := i.Groups(ctx, 0); ctx.Err() == nil {
+			i.readSome(wish, next.only)
+		} else if _, err := i.Groups(wish, 0); ctx.Err() == nil {
 			i.logFailures(err)
 		}
 		if ctx.Err() != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,13 +25,17 @@ type cloud struct {
 	err    error
 	takes  time.Duration
 	reads  atomic.Int64
+	repeat []time.Duration // by read, how old the facts may be that only an operator changes
 }
 
 func (c *cloud) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.reads.Add(1)
+	c.repeat = append(c.repeat, provider.Repeated(ctx))
+	c.mu.Unlock()
 	time.Sleep(c.takes)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return append([]cluster.NodeGroup(nil), c.groups...), errors.Join(c.err, ctx.Err())
 }
 
@@ -69,6 +74,32 @@ func TestReadsAreShared(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if _, err := i.Groups(t.Context(), time.Minute); err != nil || c.reads.Load() != 2 {
 			t.Errorf("%d reads, want a second when the first is old", c.reads.Load())
+		}
+	})
+}
+
+// TestRepeatedFacts: the inventory's own reads may repeat facts that only an operator changes; not
+// the first one, one that was asked for, and one that a service waits for.
+func TestRepeatedFacts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{groups: []cluster.NodeGroup{{ID: "g", Target: 3}}, takes: time.Second}
+		i := inventory(c)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- i.Run(ctx, func() {}) }()
+		time.Sleep(30500 * time.Millisecond) // in the middle of the second read
+		asked := time.Now()
+		if _, err := i.Groups(t.Context(), 0); err != nil || time.Since(asked) != 1500*time.Millisecond {
+			t.Errorf("%s, %v: want a read of its own, after the one that is under way", time.Since(asked), err)
+		}
+		i.Refresh()
+		time.Sleep(5 * time.Second)
+		i.RefreshGroups("g")
+		time.Sleep(5 * time.Second)
+		cancel()
+		<-done
+		if want := []time.Duration{0, repeated, 0, 0, repeated}; !slices.Equal(c.repeat, want) {
+			t.Errorf("reads may repeat %v, want %v", c.repeat, want)
 		}
 	})
 }

@@ -31,6 +31,9 @@ const (
 	// stretch is the longest time between two whole reads, in slow periods. Nothing is removed
 	// from a group by facts that are older than AUTOSCALER_SCALING_FRESH_FOR, a minute.
 	stretch = 1.5
+	// repeated is how old facts may be in Run's own reads that only an operator changes
+	// (provider.WithRepeated).
+	repeated = 5 * time.Minute
 )
 
 // pace decides what Run reads next. It does no I/O and reads no clock.
@@ -60,15 +63,16 @@ func newPace(fast, slow time.Duration) pace {
 type step struct {
 	only []cluster.GroupID
 	at   time.Time
+	anew bool // nothing may be repeated
 }
 
 // next is the next read as it is known now.
 func (p *pace) next(now time.Time) step {
 	if p.askAll || p.all.IsZero() {
-		return step{at: now}
+		return step{at: now, anew: true}
 	}
 	maps.DeleteFunc(p.waiting.Groups, func(_ cluster.GroupID, until time.Time) bool { return !until.IsZero() && !now.Before(until) })
-	whole := step{at: p.all.Add(p.wholePeriod(now))}
+	whole := step{at: p.all.Add(p.wholePeriod(now)), anew: now.Before(p.waiting.All)}
 	if !p.known || p.broken {
 		return whole
 	}

@@ -3,8 +3,8 @@
 //
 // A provider neither waits nor sleeps nor retries across rounds nor logs, holds no
 // mutable mirror of the cloud (immutable facts such as instance types may be
-// cached), never drains and decides nothing. It refuses to lower a target without
-// naming the instance that goes.
+// cached, and WithRepeated allows a little more), never drains and decides nothing. It
+// refuses to lower a target without naming the instance that goes.
 package provider
 
 import (

@@ -26,6 +26,7 @@ type Provider struct {
 	seen    map[cluster.InstanceID]sight
 	surplus map[cluster.GroupID]time.Time // since when a group has listed more machines than its target
 	noPrice time.Time                     // until then PricingNodePrice, which was UNIMPLEMENTED, is not called
+	answers map[question]answer           // for provider.WithRepeated
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -83,6 +84,7 @@ func New(c Config, reservation cluster.Reservation, opts ...Option) (*Provider, 
 	p := &Provider{
 		reservation: reservation, now: time.Now,
 		section: func() json.RawMessage { return nil }, seen: map[cluster.InstanceID]sight{}, surplus: map[cluster.GroupID]time.Time{},
+		answers: map[question]answer{},
 	}
 	p.plugin, p.client = newClient(s)
 	for _, o := range opts {

@@ -2,6 +2,7 @@ package externalgrpc
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -147,7 +148,7 @@ func (p *Provider) see(group cluster.GroupID, i *protos.Instance, at time.Time) 
 	return s
 }
 
-// forget drops instances that have not been listed for seenFor.
+// forget drops instances that have not been listed for seenFor, and old answers.
 func (p *Provider) forget(at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,4 +157,5 @@ func (p *Provider) forget(at time.Time) {
 			delete(p.seen, id)
 		}
 	}
+	maps.DeleteFunc(p.answers, func(_ question, a answer) bool { return at.Sub(a.at) > answersFor })
 }

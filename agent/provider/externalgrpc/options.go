@@ -15,7 +15,7 @@ import (
 )
 
 // price reads the price of one hour of a node; 0: the plug-in reports none.
-func (p *Provider) price(ctx context.Context, name string, labels map[string]string) float64 {
+func (p *Provider) price(ctx context.Context, group cluster.GroupID, name string, labels map[string]string) float64 {
 	p.mu.Lock()
 	skip := p.now().Before(p.noPrice)
 	p.mu.Unlock()
@@ -24,8 +24,10 @@ func (p *Provider) price(ctx context.Context, name string, labels map[string]str
 	}
 	now := p.now()
 	start, end := timestamppb.New(now), timestamppb.New(now.Add(time.Hour))
-	answer, err := p.plugin.PricingNodePrice(ctx, &protos.PricingNodePriceRequest{Node: &protos.ExternalGrpcNode{Name: name, Labels: labels},
-		StartTime: start, EndTime: end, StartTimestamp: start, EndTimestamp: end})
+	answer, err := repeatedly(ctx, p, question{"PricingNodePrice", group}, func() (*protos.PricingNodePriceResponse, error) {
+		return p.plugin.PricingNodePrice(ctx, &protos.PricingNodePriceRequest{Node: &protos.ExternalGrpcNode{Name: name, Labels: labels},
+			StartTime: start, EndTime: end, StartTimestamp: start, EndTimestamp: end})
+	})
 	if unimplemented(err) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -38,7 +40,9 @@ func (p *Provider) price(ctx context.Context, name string, labels map[string]str
 // options reads the options of a group that differ from the defaults.
 func (p *Provider) options(ctx context.Context, id cluster.GroupID) (cluster.Options, error) {
 	defaults := p.defaultOptions()
-	answer, err := p.plugin.NodeGroupGetOptions(ctx, &protos.NodeGroupAutoscalingOptionsRequest{Id: string(id), Defaults: defaults.marked().message()})
+	answer, err := repeatedly(ctx, p, question{"NodeGroupGetOptions", id}, func() (*protos.NodeGroupAutoscalingOptionsResponse, error) {
+		return p.plugin.NodeGroupGetOptions(ctx, &protos.NodeGroupAutoscalingOptionsRequest{Id: string(id), Defaults: defaults.marked().message()})
+	})
 	if unimplemented(err) || err == nil && answer.GetNodeGroupAutoscalingOptions() == nil {
 		return cluster.Options{}, nil
 	}

@@ -30,7 +30,7 @@ func (p *Provider) describe(ctx context.Context, g *cluster.NodeGroup) error {
 		g.Warnings = append(g.Warnings, "the plug-in does not report the group's options, so the agent's own apply: "+err.Error())
 	}
 	if name != "" {
-		g.Price = p.price(ctx, name, g.Template.Labels)
+		g.Price = p.price(ctx, g.ID, name, g.Template.Labels)
 	}
 	return nil
 }
@@ -39,7 +39,9 @@ func (p *Provider) describe(ctx context.Context, g *cluster.NodeGroup) error {
 func (p *Provider) template(ctx context.Context, g *cluster.NodeGroup) (string, error) {
 	none := "the plug-in reports no template: describe the machine in groups.yaml (groups." + string(g.ID) + ".template.capacity: cpu, memory)"
 	g.Template = cluster.Template{Spec: "externalgrpc/" + string(g.ID), Unknown: none, Labels: map[string]string{}}
-	answer, err := p.plugin.NodeGroupTemplateNodeInfo(ctx, &protos.NodeGroupTemplateNodeInfoRequest{Id: string(g.ID)})
+	answer, err := repeatedly(ctx, p, question{"NodeGroupTemplateNodeInfo", g.ID}, func() (*protos.NodeGroupTemplateNodeInfoResponse, error) {
+		return p.plugin.NodeGroupTemplateNodeInfo(ctx, &protos.NodeGroupTemplateNodeInfoRequest{Id: string(g.ID)})
+	})
 	if err != nil {
 		if unimplemented(err) {
 			return "", nil

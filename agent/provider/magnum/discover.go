@@ -32,9 +32,15 @@ func (p *Provider) discover(ctx context.Context, api *gophercloud.ServiceClient,
 	for i := range out {
 		out[i].others = others(list, out[i].Name)
 	}
+	at, rest := p.now(), p.atRest(c, list)
+	p.dropKept(rest, list)
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, 8)
 	for i := range out {
+		if k := p.keptOf(ctx, &out[i].nodeGroup); rest && k != nil {
+			out[i].nodeGroup, out[i].kept = k.whole, k
+			continue
+		}
 		wait.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
@@ -42,6 +48,9 @@ func (p *Provider) discover(ctx context.Context, api *gophercloud.ServiceClient,
 			if err != nil {
 				out[i].err = openstack.Classify("read", cluster.GroupID(out[i].Name), err)
 				return
+			}
+			if rest {
+				p.keep(at, &out[i].nodeGroup, g)
 			}
 			out[i].nodeGroup = *g
 		})

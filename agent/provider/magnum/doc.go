@@ -10,9 +10,10 @@
 //
 // Magnum accepts a resize before anybody knows whether it works, and loses one that
 // comes while another is under way. So one operation per cluster is sent at a time; an
-// operation that no read has shown yet is remembered until one does. Beside that only
-// what does not change is remembered: flavors, and that a server which was removed by
-// name is gone.
+// operation that no read has shown yet is remembered until one does. Beside that what does
+// not change is remembered: flavors, and that a server which was removed by name is gone;
+// and groups at rest for a few minutes, where the caller allows that
+// (provider.WithRepeated).
 //
 // It refuses to resize while an operation is under way, to lower a node count without
 // naming what goes, to remove a node on a driver that would pick another one, to send an

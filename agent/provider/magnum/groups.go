@@ -19,6 +19,7 @@ import (
 type reading struct {
 	nodeGroup
 	byName  bool            // AUTOSCALER_MAGNUM_GROUPS names it
+	kept    *kept           // it was not read by itself; nil: it was
 	others  []string        // names of the cluster's other groups
 	err     *provider.Error // it could not be read by itself
 	members membership
@@ -27,7 +28,8 @@ type reading struct {
 // Groups reads all groups. See provider.Provider. It makes one request for the cluster,
 // one for the list, one per group (the list lies about bounds), one per thousand servers
 // of the project, and one per group to Heat (more the first time); flavors are asked for
-// every ten minutes.
+// every ten minutes. Of groups at rest those per group are left out as far as
+// provider.WithRepeated allows.
 func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	api, err := p.api(ctx)
 	if err != nil {

@@ -168,7 +168,7 @@ func (p *Provider) memberList(ctx context.Context, c *magnumCluster, r *reading,
 		return m
 	}
 	if stack != "" && p.cfg.Heat != "never" {
-		refs, why, err := p.stackRefs(ctx, stack)
+		refs, why, err := p.refsOf(ctx, r, stack, all)
 		if err != nil {
 			m.err = openstack.Classify("read the stack of", cluster.GroupID(r.Name), err)
 			return m

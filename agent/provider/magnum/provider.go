@@ -35,6 +35,7 @@ type Provider struct {
 	removed map[string]removed
 	faults  map[string]servers.Fault // of failed servers, by ID
 	places  map[string]place         // of the stacks of nodes, by the ID of their group's stack
+	kept    map[string]*kept         // groups by UUID
 }
 
 var _ provider.Provider = (*Provider)(nil)

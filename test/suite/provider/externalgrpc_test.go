@@ -1,8 +1,12 @@
 package provider_test
 
 import (
+	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -18,22 +22,76 @@ import (
 // TestExternalGRPC runs the suite over the wire: a plug-in on gRPC's own library in
 // front of the fake cloud. Once as plug-ins are written today, with the facts that the
 // agent likes to have, once as they were before Kubernetes 1.35, with an operator's
-// inventory in groups.yaml, over TCP, TLS and a socket.
+// inventory in groups.yaml, over TCP, TLS and a socket; and once with reads that repeat what they
+// may.
 func TestExternalGRPC(t *testing.T) {
-	for how, old := range map[string]bool{"today's layout": false, "the layout before 1.35": true} {
-		t.Run(how, func(t *testing.T) {
+	cannot := map[string]string{
+		"DeleteMoreThanSurplus": "for two minutes more machines than the target may be a list that is old (TestExternalGRPCOldList)",
+		"PausedGroup":           "the protocol has no word for a group in which nothing is started; a plug-in says it by the error of a raise",
+	}
+	repeats := maps.Clone(cannot)
+	repeats["TemplateChanges"] = "a template may be repeated (TestExternalGRPCRepeats)"
+	repeats["TemplateCannotBeRead"] = "a template is not read then"
+	for _, how := range []struct {
+		name        string
+		old, repeat bool
+		cannot      map[string]string
+	}{
+		{"today's layout", false, false, cannot},
+		{"the layout before 1.35", true, false, cannot},
+		{"with repeated facts", false, true, repeats},
+	} {
+		t.Run(how.name, func(t *testing.T) {
 			providertest.Suite{
 				New: func(t testing.TB) (provider.Provider, providertest.World) {
-					w := newPlugin(t, plugin.Options{Old: old})
+					w := newPlugin(t, plugin.Options{Old: how.old})
+					if how.repeat {
+						return repeatingPlugin{w.connect(t)}, w
+					}
 					return w.connect(t), w
 				},
-				Cannot: map[string]string{
-					"DeleteMoreThanSurplus": "for two minutes more machines than the target may be a list that is old (TestExternalGRPCOldList)",
-					"PausedGroup":           "the protocol has no word for a group in which nothing is started; a plug-in says it by the error of a raise",
-				},
+				Cannot: how.cannot,
 				Settle: func(t testing.TB, w providertest.World) { fakeworld.Settle(t, w.(*pluginWorld).World) },
 			}.Run(t)
 		})
+	}
+}
+
+// repeatingPlugin reads as the agent's inventory does.
+type repeatingPlugin struct{ *externalgrpc.Provider }
+
+func (p repeatingPlugin) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
+	return p.Provider.Groups(provider.WithRepeated(ctx, time.Hour))
+}
+
+// TestExternalGRPCRepeats: a template is repeated as long as the caller allows it, and not where
+// it could not be read.
+func TestExternalGRPCRepeats(t *testing.T) {
+	w := newPlugin(t, plugin.Options{})
+	p := w.connect(t)
+	memory := func(age time.Duration) int64 {
+		t.Helper()
+		groups, err := p.Groups(provider.WithRepeated(t.Context(), age))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(groups, func(g cluster.NodeGroup) bool { return g.ID == providertest.Workers })
+		return groups[at].Template.Capacity.Memory
+	}
+	before := memory(time.Hour)
+	w.ChangeTemplate(t)
+	if m := memory(time.Hour); m != before {
+		t.Errorf("an hour old at most: %d, want %d", m, before)
+	}
+	if m := memory(time.Nanosecond); m == before {
+		t.Errorf("a template that is too old is repeated")
+	}
+	w.BreakTemplate(t, true)
+	if _, err := p.Groups(t.Context()); err == nil {
+		t.Error("a template is repeated though the caller does not allow it")
+	}
+	if _, err := p.Groups(provider.WithRepeated(t.Context(), time.Hour)); err == nil {
+		t.Error("an older template is repeated after one that could not be read")
 	}
 }
 

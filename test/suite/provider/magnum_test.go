@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -16,18 +17,21 @@ import (
 )
 
 // TestMagnum runs the suite over the wire: gophercloud, and an emulated Keystone, Nova,
-// Heat and Magnum. Once for each way in which servers are told to belong to a group.
+// Heat and Magnum. Once for each way in which servers are told to belong to a group, and once with
+// reads that repeat what they may.
 func TestMagnum(t *testing.T) {
 	for _, how := range []struct {
 		name    string
 		cluster openstack.MagnumCluster
 		config  magnum.Config
 		heat    bool
+		repeat  bool
 	}{
-		{"heat, by role", openstack.MagnumCluster{Driver: openstack.HeatDriver}, byRole, true},
-		{"heat that may not be read, by name", openstack.MagnumCluster{Driver: openstack.HeatDriver}, magnum.Config{Groups: []string{"workers", "0:3:others"}}, false},
-		{"metadata", openstack.MagnumCluster{Driver: openstack.MetadataDriver}, byRole, false},
-		{"cluster api", openstack.MagnumCluster{Driver: openstack.ClusterAPIDriver}, byRole, false},
+		{"heat, by role", openstack.MagnumCluster{Driver: openstack.HeatDriver}, byRole, true, false},
+		{"heat, by role, with repeated facts", openstack.MagnumCluster{Driver: openstack.HeatDriver}, byRole, true, true},
+		{"heat that may not be read, by name", openstack.MagnumCluster{Driver: openstack.HeatDriver}, magnum.Config{Groups: []string{"workers", "0:3:others"}}, false, false},
+		{"metadata", openstack.MagnumCluster{Driver: openstack.MetadataDriver}, byRole, false, false},
+		{"cluster api", openstack.MagnumCluster{Driver: openstack.ClusterAPIDriver}, byRole, false, false},
 	} {
 		t.Run(how.name, func(t *testing.T) {
 			providertest.Suite{
@@ -36,12 +40,61 @@ func TestMagnum(t *testing.T) {
 					if !how.heat {
 						w.ForbidHeat(true)
 					}
+					if how.repeat {
+						return repeatingMagnum{w.connect(t, how.config)}, w
+					}
 					return w.connect(t, how.config), w
 				},
 				Settle: func(t testing.TB, w providertest.World) { w.(*magnumWorld).settle(t) },
 				Cannot: magnumCannot,
 			}.Run(t)
 		})
+	}
+}
+
+// repeatingMagnum reads as the agent's inventory does.
+type repeatingMagnum struct{ *magnum.Provider }
+
+func (p repeatingMagnum) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
+	return p.Provider.Groups(provider.WithRepeated(ctx, time.Hour))
+}
+
+// TestMagnumRepeats: the bounds of a group at rest are repeated as long as the caller allows it
+// and does not name the group; a server that Heat has replaced meanwhile is seen at once.
+func TestMagnumRepeats(t *testing.T) {
+	w := newMagnum(t, openstack.MagnumCluster{Driver: openstack.HeatDriver})
+	p := w.connect(t, byRole)
+	read := func(ctx context.Context) cluster.NodeGroup {
+		t.Helper()
+		groups, err := p.Groups(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return groups[slices.IndexFunc(groups, func(g cluster.NodeGroup) bool { return g.ID == providertest.Workers })]
+	}
+	repeat := provider.WithRepeated(t.Context(), time.Hour)
+	before := read(repeat).Max
+	w.change(t, func(g *openstack.NodeGroup) { g.Max = before - 3 })
+	if g := read(repeat); g.Max != before {
+		t.Errorf("an hour old at most: maximum %d, want %d", g.Max, before)
+	}
+	for range 2 { // the second time Magnum's own account of the group is as after the first
+		w.Kill(w.Alive(providertest.Workers)[0])
+		w.settle(t)
+		await.True(t, "a server in the place of the lost one", func() bool { return len(w.Alive(providertest.Workers)) == 2 })
+		g := read(repeat)
+		for _, id := range w.Alive(providertest.Workers) {
+			if !slices.ContainsFunc(g.Instances, func(in cluster.Instance) bool { return in.ID == id && in.Phase == cluster.PhaseRunning }) {
+				t.Errorf("instance %s is missing: %+v", id, g.Instances)
+			}
+		}
+	}
+	for n, ctx := range []context.Context{t.Context(), provider.WithRepeated(t.Context(), time.Nanosecond), provider.WithOnly(repeat, []cluster.GroupID{providertest.Workers})} {
+		want := before - 4 - n
+		w.change(t, func(g *openstack.NodeGroup) { g.Max = want })
+		if g := read(ctx); g.Max != want {
+			t.Errorf("read %d: maximum %d, want %d", n, g.Max, want)
+		}
 	}
 }
 
