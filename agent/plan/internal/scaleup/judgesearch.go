@@ -32,21 +32,22 @@ func (w *Planner) judgedWith(cost []float64, withMarked bool) *solution {
 	j := w.newJudge(cost, withMarked)
 	defer j.sim.Rollback(j.begin)
 	defer func() { w.judgeSteps += j.sim.Steps }()
-	return w.unlessReserved(j.solution(j.choose()))
+	return j.unlessReserved(j.solution(j.choose()))
 }
 
 // unlessReserved returns an answer that buys nothing, where the reservations of earlier rounds
 // leave room for all pods that a purchase would help: what the scheduler leaves on machines
 // that are still upcoming is known when they are there.
-func (w *Planner) unlessReserved(s *solution) *solution {
+func (j *judge) unlessReserved(s *solution) *solution {
+	w := j.w
 	if s.bought() == 0 || !w.HasReservations() {
 		return s
 	}
-	if a := w.solveOnce(true, false); a != nil && a.bought() == 0 && a.unplaced() <= s.unplaced() {
+	if a := w.solveOnce(true, j.withMarked); a != nil && a.bought() == 0 && a.unplaced() <= s.unplaced() {
 		return a
 	}
 	if w.topology != nil {
-		if a := w.reservedSolution(); a != nil && a.bought() == 0 && a.unplaced() <= s.unplaced() {
+		if a := w.reservedSolution(j.withMarked); a != nil && a.bought() == 0 && a.unplaced() <= s.unplaced() {
 			return a
 		}
 	}
@@ -73,7 +74,7 @@ func (w *Planner) judgePacked(best *solution) *solution {
 	if !ok || t.left == 0 && slices.Equal(t.machines, packed) {
 		return best
 	}
-	return w.unlessReserved(j.solution(t.purchase()))
+	return j.unlessReserved(j.solution(t.purchase()))
 }
 
 // choose finds the purchase of the round. The steps of the round are what judging may take;

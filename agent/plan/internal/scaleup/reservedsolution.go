@@ -11,11 +11,11 @@ import (
 // by trying is not found again by packing, so pods that count on what is upcoming of a
 // group go on doing so, as long as its machines could hold them by size. nil: there are
 // no such reservations.
-func (w *Planner) reservedSolution() *solution {
+func (w *Planner) reservedSolution(withMarked bool) *solution {
 	if !w.HasReservations() {
 		return nil
 	}
-	v := w.newSolver(false)
+	v := w.newSolver(withMarked)
 	any := false
 	for g := range w.Groups {
 		if w.Groups[g].Template.Unknown == "" && v.expectsUpcoming(g) {
