@@ -77,6 +77,9 @@ type Memory struct {
 	Short map[cluster.GroupID]time.Time `json:"short,omitempty"`
 	// BurstOrdered is when machines were last ordered for a burst of pods, while that counts.
 	BurstOrdered time.Time `json:"burstOrdered,omitzero"`
+	// Unlooked are the nodes that the last round had no steps left for: this one begins with
+	// them. Sorted.
+	Unlooked []cluster.NodeName `json:"unlooked,omitempty"`
 	// ShrunkAt is when a machine was last terminated.
 	ShrunkAt time.Time `json:"shrunkAt,omitzero"`
 	// Consolidation is the replacement of nodes that is thought of or under way.

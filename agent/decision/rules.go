@@ -37,6 +37,7 @@ const (
 	RuleCooldown  = "H3" // scale-down waits after a scale-up
 	RuleFailed    = "H4" // scale-down waits after a failure of it
 	RuleGrowing   = "H5" // this round grows, or pods are still unjudged: no new scale-down
+	RuleBudget    = "H6" // a part of the round has spent its budget of steps: the rest of that part is decided coarsely, and the next round goes on
 
 	RuleNoJoin      = "I1" // an instance never became a Node in its time
 	RuleNotStarted  = "I2" // the cloud could not start an instance

@@ -269,3 +269,24 @@ func TestWorkload(t *testing.T) {
 		}
 	}
 }
+
+func TestASpentBudgetIsSaidOnceAndOnceWhenItEnds(t *testing.T) {
+	log, lines := newHeldLog()
+	spent := func(part string, nodes int) decision.Held {
+		return decision.Held{Kind: "cluster", Name: "cluster", Count: 1, Rule: decision.RuleBudget, Why: fmt.Sprintf("the budget of %s is spent: %d nodes", part, nodes)}
+	}
+	for n := range 5 {
+		log.Write([]decision.Held{spent("relocation", 800-n)})
+	}
+	if got := lines(); len(got) != 1 || !strings.Contains(got[0], "rule=H6") {
+		t.Errorf("each round has another number, and that is no news: %q", got)
+	}
+	log.Write([]decision.Held{spent("relocation", 700), spent("consolidation", 3)})
+	if got := lines(); len(got) != 2 || !strings.Contains(strings.Join(got, " "), "consolidation") {
+		t.Errorf("another part is news: %q", got)
+	}
+	log.Write(nil)
+	if got := lines(); len(got) != 1 || !strings.Contains(got[0], "the cluster is no longer held by H6") {
+		t.Errorf("%q", got)
+	}
+}

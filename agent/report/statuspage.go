@@ -157,11 +157,12 @@ func page(s *cluster.Snapshot, p decision.Plan, m decision.Memory, policy decisi
 	return out
 }
 
-// clusterHealth is what holds the whole cluster.
+// clusterHealth is what holds the whole cluster. That a round was decided coarsely is told where
+// nothing else is.
 func clusterHealth(held []decision.Held) (status, message string) {
 	status = "Healthy"
 	for i := range held {
-		if h := &held[i]; h.Kind == "cluster" {
+		if h := &held[i]; h.Kind == "cluster" && (h.Rule != decision.RuleBudget || message == "") {
 			message = h.Rule + ": " + h.Why
 			if h.Rule == decision.RuleUnhealthy {
 				status = "Unhealthy"

@@ -86,6 +86,24 @@ clusterWide:
 	}
 }
 
+// TestCoarseRoundHidesNothing: the page has one line for the whole cluster.
+func TestCoarseRoundHidesNothing(t *testing.T) {
+	coarse := decision.Held{Kind: "cluster", Rule: decision.RuleBudget, Why: "spent"}
+	unhealthy := decision.Held{Kind: "cluster", Rule: decision.RuleUnhealthy, Why: "not Ready"}
+	for _, c := range []struct {
+		held          []decision.Held
+		status, words string
+	}{
+		{[]decision.Held{coarse}, "Healthy", "H6: spent"},
+		{[]decision.Held{unhealthy, coarse}, "Unhealthy", "H2: not Ready"},
+		{[]decision.Held{coarse, unhealthy}, "Unhealthy", "H2: not Ready"},
+	} {
+		if status, words := clusterHealth(c.held); status != c.status || words != c.words {
+			t.Errorf("%v: %s %s", c.held, status, words)
+		}
+	}
+}
+
 // TestStatusConfigMapIsWrittenOnChange: at once, then not within ten seconds, then on
 // a change, and once a minute without one; gone when the agent stops.
 func TestStatusConfigMapIsWrittenOnChange(t *testing.T) {

@@ -44,6 +44,7 @@ type State struct {
 	Grew              bool
 	Unhealthy         string // why deletions are frozen; empty: they are not
 	totals            totals
+	budget            budget
 	sets              [][]int               // by group: those that are balanced with it; nil: not asked yet
 	headrooms         []HeadroomPieces      // headroom that is open now
 	interruptedNodes  map[int]*cluster.Node // by node: see releaseInterrupted

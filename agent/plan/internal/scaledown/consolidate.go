@@ -58,6 +58,8 @@ func (w *Planner) Consolidate() {
 	if len(list) == 0 {
 		return
 	}
+	w.looks = round.PartConsolidation.Budget()
+	defer w.tellConsolidation()
 	if s == nil || w.costReduction(s, list) <= 0 {
 		if s = w.bestReplacement(list); s == nil {
 			return
@@ -133,11 +135,15 @@ func (w *Planner) anchored(class int) bool {
 
 // bestReplacement looks for the replacement that saves most: every node for itself, and the
 // least used ones together.
+// It costs podsFit for 59 sets of nodes times 2*G, until the looks are used up.
 func (w *Planner) bestReplacement(list []int) *decision.Consolidation {
 	var best *decision.Consolidation
 	most := 0.0
 	try := func(nodes []int) {
 		for _, s := range w.replacements(nodes) {
+			if w.spent() {
+				return
+			}
 			// Of equal savings the first, which moves least; sums of prices are not exact.
 			if worth := w.costReduction(&s, list); worth > most+1e-9 {
 				best, most = &s, worth
@@ -211,7 +217,7 @@ func (w *Planner) costReduction(s *decision.Consolidation, list []int) float64 {
 			return 0
 		}
 	}
-	if !w.podsFit(from, to, s.Machines) {
+	if w.looks -= len(w.Nodes) + len(w.Cache.Classes.Representative); !w.podsFit(from, to, s.Machines) {
 		return 0
 	}
 	return before - after
@@ -246,6 +252,7 @@ func (w *Planner) prices(s *decision.Consolidation, from []int) (before, after f
 // podsFit tells whether the pods of some nodes have room on the others and on so many
 // machines of a group; pods with inter-pod constraints only on the others. It takes
 // nothing.
+// It costs N + C, and relocateClass for each class on the nodes.
 func (w *Planner) podsFit(from []int, to *round.Group, machines int) bool {
 	if w.cursors == nil {
 		w.cursors = w.newCursors()

@@ -7,4 +7,8 @@
 // that no node is looked at twice for one class. Layer 4. It refuses to evict against a
 // PodDisruptionBudget, to drain a node on stale facts, and to touch a node that somebody
 // else cordoned.
+//
+// Costs in doc comments have these letters: N nodes, U machines that are upcoming, C classes of
+// pods, P pods that wait, M machines that are bought, G node groups, T terms of affinity and
+// spread. agent/plan's BenchmarkGrowth doubles one of them at a time.
 package scaledown

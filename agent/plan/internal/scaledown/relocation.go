@@ -43,6 +43,8 @@ type tentative struct {
 
 // relocate finds room for pods on other nodes that are Ready and stay. It takes the room
 // and notes who is counted on; when one pod has none, nothing is taken.
+// It costs relocateClass for each class on the node. All moves of a round together cost C*N where
+// pods find room; a class that finds none looks at N again for each of its nodes.
 func (w *Planner) relocate(from int, loads []round.ClassCount) (homeless cluster.PodKey, ok bool) {
 	a := w.tryRelocate(from, loads)
 	if a.unplaceable >= 0 {
@@ -116,7 +118,8 @@ func (w *Planner) newCursors() *relocationCursors {
 	return p
 }
 
-// relocateClass places pods of one class and returns how many are left.
+// relocateClass places pods of one class and returns how many are left. It costs the nodes from
+// the class's cursor on, and is paid from the looks of the round.
 func (w *Planner) relocateClass(t *relocationConstraints, from int, l round.ClassCount, a *tentative) (left int32) {
 	p := &w.cursors.by[w.Cache.Classes.Equivalent[l.Class]]
 	tied := t != nil && t.State.Constrained(int(l.Class))
@@ -138,7 +141,7 @@ func (w *Planner) relocateClass(t *relocationConstraints, from int, l round.Clas
 		p.skipped = -1
 	}
 	spent := true // all nodes so far have no room
-	for k := p.first; int(k) < len(w.cursors.to) && l.N > 0; k++ {
+	for k := p.first; int(k) < len(w.cursors.to) && l.N > 0 && w.looks >= 0; k++ {
 		switch {
 		case int(w.cursors.to[k]) == from && spent && p.skipped < 0:
 			p.skipped, p.first = k, k+1
@@ -153,8 +156,10 @@ func (w *Planner) relocateClass(t *relocationConstraints, from int, l round.Clas
 	return l.N
 }
 
-// hasRoom tells whether one more pod of a class would fit onto a node, its constraints aside.
+// hasRoom tells whether one more pod of a class would fit onto a node, its constraints aside. It
+// is one look.
 func (w *Planner) hasRoom(k, class int32) bool {
+	w.looks--
 	i := int(w.cursors.to[k])
 	d := &w.Nodes[i]
 	return !d.Removing && binpack.Fits(d.Room, w.Dimensions.Class(int(class))) && w.Passes(int(class), i)
@@ -231,7 +236,7 @@ func (w *Planner) relocateHeadroom(from int) (homeless string, ok bool) {
 		size, left := w.Dimensions.Class(s.Class), s.Count
 		for k := range w.Nodes {
 			d := &w.Nodes[k]
-			if left == 0 {
+			if w.looks--; left == 0 || w.looks < 0 {
 				break
 			}
 			if k == from || d.State != round.StateReady || d.Removing || !w.Passes(s.Class, k) {

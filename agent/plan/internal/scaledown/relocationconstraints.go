@@ -9,10 +9,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// relocationLooks bounds how often one round asks where moved pods with constraints to others may
-// go: about a tenth of a second. Untied pods do not count.
-const relocationLooks = 500_000
-
 // relocationConstraints is what F7 to F12 say of pods that are moved: every node with what is on it,
 // the moves of the round so far included.
 type relocationConstraints struct {
@@ -20,13 +16,13 @@ type relocationConstraints struct {
 	local   []int8   // by class: 1: only what is on a node decides whether it may go there; -1: not so; 0: not asked yet
 	cursors []cursor // by class, for local ones: as relocationCursors.by
 	zones   bool     // some class keeps others out of more than its own node
-	looks   int      // left in this round
 
 	evicted []int // components whose pods are off the node that is emptied now
 }
 
 // RelocationState returns the state that moves are judged by; nil when no class asks for
 // anything of other pods or of volumes.
+// Once a round it costs N, the pods that run and T.
 func (w *Planner) RelocationState() *relocationConstraints {
 	if w.unconstrained {
 		return nil
@@ -35,7 +31,7 @@ func (w *Planner) RelocationState() *relocationConstraints {
 		if w.unconstrained = !slices.ContainsFunc(w.Snapshot.Classes, hasConstraints); w.unconstrained {
 			return nil
 		}
-		w.relocation = &relocationConstraints{State: w.appliedState(), local: make([]int8, len(w.Snapshot.Classes)), cursors: make([]cursor, len(w.Snapshot.Classes)), looks: relocationLooks}
+		w.relocation = &relocationConstraints{State: w.appliedState(), local: make([]int8, len(w.Snapshot.Classes)), cursors: make([]cursor, len(w.Snapshot.Classes))}
 		w.relocation.restart()
 		w.relocation.zones = slices.ContainsFunc(w.Snapshot.Classes, func(c cluster.PodClass) bool { return !onlyHostname(c.PodAntiAffinity) })
 	}
@@ -78,8 +74,8 @@ func (t *relocationConstraints) isLocal(c *cluster.PodClass, class int) bool {
 func (w *Planner) placeConstrained(t *relocationConstraints, k int32, l *round.ClassCount, a *tentative) (spent bool) {
 	i, class := int(w.cursors.to[k]), int(l.Class)
 	for w.hasRoom(k, l.Class) {
-		if t.looks--; t.looks < 0 || !t.State.Passes(class, i) {
-			return t.looks >= 0
+		if w.looks -= constrainedLook; w.looks < 0 || !t.State.Passes(class, i) {
+			return w.looks >= 0
 		}
 		binpack.Sub(w.Nodes[i].Room, w.Dimensions.Class(class), 1)
 		t.State.Put(class, i, 1)
@@ -97,9 +93,6 @@ func (t *relocationConstraints) restart() {
 		t.cursors[i] = cursor{skipped: -1}
 	}
 }
-
-// spent tells that this round has looked for enough.
-func (t *relocationConstraints) spent() bool { return t != nil && t.looks < 0 }
 
 // evictConstrained takes constrained pods that are to be moved off their node, as their eviction will: all
 // those that can touch the chances of one class.

@@ -26,10 +26,12 @@ type Candidate struct {
 	below     int       // how far its group would be below the largest of its balance set
 	since     time.Time // since when it is not needed
 	waits     int       // 0: its timer runs already, 1: it would begin now
+	looked    int       // 0: the last round had no looks left for it
 }
 
 // Decide finds the nodes whose pods could live elsewhere, keeps their timers and
 // marks those whose time is over.
+// It costs candidates, and for each of them relocate, until the looks of the round are used up.
 func (w *Planner) Decide() {
 	if !w.Policy.ScaleDown {
 		return
@@ -40,6 +42,7 @@ func (w *Planner) Decide() {
 	}
 	rule, why := w.Cooldown()
 	all := w.candidates()
+	defer w.tellRelocation()
 	for i := range all {
 		c := &all[i]
 		cargo, unneeded := w.unneeded(c)
@@ -117,6 +120,7 @@ func (w *Planner) Cooldown() (rule, why string) {
 
 // candidates are the nodes that could go as far as they themselves are concerned:
 // empty ones first, then those that have been waiting longest, then the least used.
+// It costs N log N.
 func (w *Planner) candidates() []Candidate {
 	out := w.cache.candidates[:0]
 	defer func() { w.cache.candidates = out }()
@@ -142,6 +146,9 @@ func (w *Planner) candidates() []Candidate {
 		c.since = w.Memory.Unneeded[n.Name]
 		if c.since.IsZero() { // after the others, also those whose timer began in this moment: time alone changes no order
 			c.since, c.waits = w.Now, 1
+			if _, skipped := slices.BinarySearch(w.Memory.Unlooked, n.Name); !skipped {
+				c.looked = 1
+			}
 		}
 		out = append(out, c)
 	}
@@ -157,8 +164,8 @@ func compareCandidates(a, b Candidate) int {
 	if a.requested != b.requested {
 		return boolInt(b.requested) - boolInt(a.requested)
 	}
-	if a.nonEmpty != b.nonEmpty || a.below != b.below || a.waits != b.waits {
-		return cmp.Or(cmp.Compare(a.nonEmpty, b.nonEmpty), cmp.Compare(a.below, b.below), cmp.Compare(a.waits, b.waits))
+	if a.nonEmpty != b.nonEmpty || a.below != b.below || a.waits != b.waits || a.looked != b.looked {
+		return cmp.Or(cmp.Compare(a.nonEmpty, b.nonEmpty), cmp.Compare(a.below, b.below), cmp.Compare(a.waits, b.waits), cmp.Compare(a.looked, b.looked))
 	}
 	if c := a.since.Compare(b.since); c != 0 {
 		return c
@@ -220,8 +227,9 @@ func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
 		return found, false
 	}
 	pod, moved := w.relocate(c.Node, found.Classes)
-	if !moved && w.relocation.spent() {
-		w.HeldWhy("node", name, decision.RuleNoRoom, "not looked at: its pods have ties to others, and this round has looked for room for enough of their kind")
+	if !moved && w.spent() {
+		w.HeldWhy("node", name, decision.RuleNoRoom, "not looked at: this round has looked for room for enough pods, and the next one begins with this node")
+		w.Next.Unlooked = append(w.Next.Unlooked, n.Name)
 		if _, runs := w.Memory.Unneeded[n.Name]; runs {
 			round.Set(&w.Next.Unneeded, n.Name, c.since)
 		}
@@ -258,14 +266,20 @@ func (w *Planner) keepTimer(c *Candidate, found *round.DrainPlan) {
 			runs = runs || w.Budget[b] < 1 && w.allowedAtFirst(b)
 		}
 	}
-	if runs && w.CanRelocate(c.Node, found.Classes) {
+	if runs && (w.CanRelocate(c.Node, found.Classes) || w.spent()) {
 		round.Set(&w.Next.Unneeded, n.Name, c.since)
 	}
 }
 
 // allowedAtFirst tells whether a budget allowed anything when the round began.
 func (w *Planner) allowedAtFirst(key string) bool {
-	return slices.ContainsFunc(w.Snapshot.Budgets, func(b cluster.Budget) bool { return b.Key == key && b.Allowed > 0 })
+	if w.allowed == nil {
+		w.allowed = make(map[string]bool, len(w.Snapshot.Budgets))
+		for _, b := range w.Snapshot.Budgets {
+			w.allowed[b.Key] = w.allowed[b.Key] || b.Allowed > 0
+		}
+	}
+	return w.allowed[key]
 }
 
 func boolInt(b bool) int {
@@ -288,6 +302,7 @@ type Planner struct {
 	*round.State
 	cache    *Cache
 	removals removals
+	allowed  map[string]bool // see allowedAtFirst
 	// applied is every node with what is on it and with the pending pods of this round's
 	// scale-up; nil: scale-up has not worked it out.
 	applied *fit.State
@@ -295,6 +310,7 @@ type Planner struct {
 	relocation    *relocationConstraints
 	unconstrained bool               // no class asks for anything of other pods
 	cursors       *relocationCursors // where pods that are moved find room
+	looks         int                // that are left of the budget of the part that is at work
 }
 
 // utilisationKey is a utilisation in whole per cent and the limit that it is above.
@@ -325,7 +341,7 @@ func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 
 
 // New begins scale-down.
 func New(w *round.State, c *Cache) *Planner {
-	return &Planner{State: w, cache: c}
+	return &Planner{State: w, cache: c, looks: round.PartRelocation.Budget()}
 }
 
 // SetApplied hands over what scale-up returned.

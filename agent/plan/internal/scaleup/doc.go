@@ -12,4 +12,8 @@
 // against a mixed packing of all groups, verified pod by pod by kube-scheduler's rules, and
 // the cheaper of the two is taken. Layer 4. It refuses to remove anything, to buy beyond a
 // limit, and to buy for pods that may fit upcoming nodes once the scheduler has used them.
+//
+// Costs in doc comments have these letters: N nodes, U machines that are upcoming, C classes of
+// pods, P pods that wait, M machines that are bought, G node groups, T terms of affinity and
+// spread. agent/plan's BenchmarkGrowth doubles one of them at a time.
 package scaleup

@@ -23,9 +23,8 @@ const (
 	judgePairs  = 40_000
 	judgeGroups = 64
 	// judgeSteps is what a round may spend on judging: so much, and so many times what
-	// binding all pods once takes.
+	// binding all pods once takes, and never more than its budget (round.PartSearch).
 	judgeSteps, judgeTimes = 150_000, 12
-	judgeMost              = 1_200_000
 	// A draw is one outcome of what nobody knows: of ties, and of the order of pods that were
 	// made in the same second. judgeDraws is how many a purchase has to stand in the search,
 	// and judgeConfirms those that the best purchases have to stand in the end.
@@ -58,13 +57,15 @@ type judge struct {
 	stuck      map[int]int   // the same by class
 	limit      int           // steps of the part that is at work
 	most       int           // steps of all parts: what the round has left
+	cut        bool          // the budget of the round has ended the search
 	begin      schedsim.Mark
 }
 
 // judgeable tells whether this round's purchases can be judged: whether the model knows all
 // that matters, and whether it is small enough.
+// It costs C + N + G.
 func (w *Planner) judgeable() bool {
-	if len(w.Groups) == 0 || len(w.Groups) > judgeGroups || len(w.Next.OrphanedUpcoming) > 0 {
+	if w.tooLarge = exceedsJudging(0, 0, 0, len(w.Groups)); w.tooLarge != "" || len(w.Groups) == 0 || len(w.Next.OrphanedUpcoming) > 0 {
 		return false
 	}
 	pods, classes := 0, len(w.Demands)
@@ -78,13 +79,15 @@ func (w *Planner) judgeable() bool {
 	for g := range w.Groups {
 		nodes += w.Groups[g].Upcoming + w.Groups[g].Grow
 	}
-	return pods <= judgePods && classes*(nodes+len(w.Groups)) <= judgePairs && classes*classes <= judgePairs
+	w.tooLarge = exceedsJudging(pods, classes, nodes, len(w.Groups))
+	return w.tooLarge == ""
 }
 
 // newJudge builds the cluster as it is, with what is upcoming, and binds what has room on
 // it. It costs the nodes with their pods, what schedsim.New costs, and the pods.
+// With letters: N + U, the pods that run, C*G, and Sim.Bind of P.
 func (w *Planner) newJudge(cost []float64, withMarked bool) *judge {
-	j := &judge{w: w, cost: cost, lost: -1, withMarked: withMarked, most: max(judgeMost-w.judgeSteps, judgeSteps)}
+	j := &judge{w: w, cost: cost, lost: -1, withMarked: withMarked, most: max(w.searchSteps-w.judgeSteps, min(judgeSteps, w.searchSteps))}
 	j.buildCluster()
 	j.begin = j.sim.Mark()
 	for i := range w.Demands { // pods for which nothing is bought: they get room on nodes at most
@@ -277,6 +280,7 @@ func share(size, room []int64) (most float64) {
 
 // collectReserved counts the pods that an earlier round counted on machines that are upcoming,
 // or that have just become Ready: there it is the scheduler's turn.
+// It costs G*P in the worst case, and U.
 func (j *judge) collectReserved() {
 	w := j.w
 	if !w.HasReservations() {

@@ -74,8 +74,8 @@ func TestJudgeKeepsItsBudget(t *testing.T) {
 		if (w.judgeSteps > 0) != c.judged {
 			t.Errorf("%s: %d steps of judging", c.name, w.judgeSteps)
 		}
-		if w.judgeSteps > judgeMost+judgeMost/5 {
-			t.Errorf("%s: %d steps, the budget is %d", c.name, w.judgeSteps, judgeMost)
+		if most := round.PartSearch.Budget(); w.judgeSteps > most+most/5 {
+			t.Errorf("%s: %d steps, the budget is %d", c.name, w.judgeSteps, most)
 		}
 		if !w.Grew {
 			t.Errorf("%s: nothing is bought", c.name)

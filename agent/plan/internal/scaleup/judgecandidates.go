@@ -21,6 +21,7 @@ type candidate struct {
 // by machine as the scheduler fills them, Cluster Autoscaler's and Karpenter's. Then the
 // others, those first that are cheapest by their own word: one group as far as it goes, some
 // of the zones, and mixes of two groups as if pods could be split.
+// It costs covers and claims, and twice what estimates costs.
 func (j *judge) candidates() (out []candidate) {
 	add := func(x []int, factor float64) {
 		if !slices.ContainsFunc(out, func(o candidate) bool { return slices.Equal(o.machines, x) }) && j.within(x) {
@@ -60,6 +61,8 @@ func (j *judge) waiting() map[int]int {
 // covers are the purchases that fill machine after machine with what is left on the nodes
 // that are there: of all groups; of those in some of the zones, where a zone without a node
 // is no domain; and of one group as far as it goes.
+// It costs coverLeft for all groups, for each choice of zones (up to 7 of three), and for 12
+// groups alone.
 func (j *judge) covers() (out [][]int) {
 	sets := append([][]int{j.groups}, j.zones()...)
 	for _, g := range j.likely() {

@@ -14,14 +14,14 @@ import (
 func (j *judge) reasons(x []int) []string {
 	out := make([]string, len(x))
 	first := slices.IndexFunc(x, func(n int) bool { return n > 0 })
-	if first < 0 || j.sim.Steps > judgeMost {
+	if first < 0 || j.sim.Steps > j.most {
 		return out
 	}
 	if n, bySize := j.leaves(x); n > 0 && bySize {
 		out[first] = fmt.Sprintf("kube-scheduler may leave %s at first: they have room by size, and machines of their own are bought if it does", round.Pods(n))
 	}
 	for g, n := range x {
-		if n == 0 || j.sim.Steps > judgeMost {
+		if n == 0 || j.sim.Steps > j.most {
 			continue
 		}
 		less := slices.Clone(x)

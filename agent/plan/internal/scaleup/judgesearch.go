@@ -31,7 +31,7 @@ func (w *Planner) judged() *solution {
 func (w *Planner) judgedWith(cost []float64, withMarked bool) *solution {
 	j := w.newJudge(cost, withMarked)
 	defer j.sim.Rollback(j.begin)
-	defer func() { w.judgeSteps += j.sim.Steps }()
+	defer func() { w.judgeSteps, w.searchCut = w.judgeSteps+j.sim.Steps, w.searchCut || j.cut }()
 	return j.unlessReserved(j.solution(j.choose()))
 }
 
@@ -77,8 +77,12 @@ func (w *Planner) judgePacked(best *solution) *solution {
 	return j.unlessReserved(j.solution(t.purchase()))
 }
 
-// choose finds the purchase of the round. The steps of the round are what judging may take;
-// beyond them the best that was found by then is taken.
+// choose finds the purchase of the round. It ends when it has taken judgeTimes what binding all
+// pods takes, since more saves less than it costs, or when the budget of the round is spent
+// (judge.cut); the best that was found by then is taken. The first candidates are tried in
+// any case.
+// It costs 12 bindings of all pods (schedsim.Sim.Bind) beside those of the first candidates, and
+// sorting P for each of six draws.
 func (j *judge) choose() []int {
 	nothing := make([]int, len(j.cost))
 	if j.nothing() {
@@ -101,6 +105,7 @@ func (j *judge) choose() []int {
 	before, most := j.sim.Steps, 0
 	for k, c := range candidates {
 		if k > judgeAlways && j.sim.Steps > j.limit {
+			j.cut = j.cut || most == j.most
 			break
 		}
 		try(c.machines)
@@ -113,6 +118,7 @@ func (j *judge) choose() []int {
 	for k := range min(len(starts), judgeSearches) {
 		j.limit = most * (judgeSearches + k + 2) / (2*judgeSearches + 2)
 		t := j.search(starts[k])
+		j.cut = j.cut || most == j.most && j.sim.Steps >= j.limit
 		if t.better(&best) {
 			best = t
 		}
@@ -145,6 +151,7 @@ func (j *judge) nothing() bool {
 
 // confirm lets the best purchases stand more draws, and what these lack is bought where that
 // is cheaper than the risk.
+// It costs up to 3 times 6 trials and 3 repairs of 6.
 func (j *judge) confirm(best trial, others []trial) trial {
 	slices.SortStableFunc(others, func(a, b trial) int { return a.compare(&b) })
 	machines := best.machines
@@ -213,6 +220,8 @@ type exchange struct {
 
 // search drops machines and exchanges them for cheaper ones as long as that is better, what
 // saves most first, within its steps.
+// A move costs C + G to be ruled out by its price, and two trials otherwise; there are 15 of
+// them for a pair of groups, so that it costs the square of G, and its share of the steps.
 func (j *judge) search(from trial) trial {
 	best := from
 	moves := j.moves(best.machines)
@@ -277,6 +286,7 @@ func (j *judge) sold(x []int) []int {
 }
 
 // solution is the answer with a purchase, everybody where the model has put them.
+// It costs one trial for each group that is bought, and P.
 func (j *judge) solution(x []int) *solution {
 	w, reasons := j.w, j.reasons(x)
 	x, _ = j.spread(x)

@@ -56,6 +56,7 @@ func (t *trial) compare(o *trial) int {
 // run makes the cluster of a purchase and binds all pods. It returns the pods by class that
 // are left and that no reservation stands for; false: a purchase for them would cost more
 // than most. The caller rolls back.
+// It costs M machines and Sim.Bind of P in runs of one class.
 func (j *judge) run(x []int, draw int, most float64) (left map[int]int, ok bool) {
 	j.sim.Seed(uint64(draw) + 1)
 	j.bought = j.bought[:0]
@@ -133,6 +134,7 @@ func (j *judge) drawn(t trial, draws int, below float64) trial {
 
 // try makes the cluster of a purchase, lets kube-scheduler bind, and covers what it leaves;
 // false: that costs as much as below, or more.
+// It costs run, coverLeft and keepOnNew.
 func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
 	m := j.sim.Mark()
 	defer j.sim.Rollback(m)

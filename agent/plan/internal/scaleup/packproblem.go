@@ -59,9 +59,13 @@ func (v *solver) write(many int, fresh bool) {
 	}
 }
 
+// looksPerStep is how many looks at a place are a step of the round's pool.
+const looksPerStep = 8
+
 // mayGo tells by place whether a demand may go there and finds room for one. It is the
 // same for all groups that are asked in turn; nobody writes to it. Most pods may go
-// nowhere that is there already, and that takes no room to say.
+// nowhere that is there already, and that takes no room to say. It costs N + U, and is paid from
+// the round's pool: a round may ask it again for each order of its groups.
 func (v *solver) mayGo(i int) []bool {
 	if v.asked[i] == len(v.a.bins)+1 {
 		return v.on[i]
@@ -69,6 +73,7 @@ func (v *solver) mayGo(i int) []bool {
 	k, size := &v.w.Demands[i], v.w.size(v.w.Demands[i].Class)
 	bound := k.Domain > 0 && v.w.topology != nil
 	var on []bool
+	v.w.pool -= len(v.a.bins) / looksPerStep
 	for b := range v.a.bins {
 		if bound && v.binDomains[b] != k.Domain {
 			continue

@@ -18,12 +18,15 @@ type Planner struct {
 	keysByAllocation [][]cluster.PodKey // room for named and merge
 	free             []allocation       // see oneAllocation
 	rooms            []int64            // see copyRoom
+	searchSteps      int                // that judging may take
 	judgeSteps       int                // that judging took; 0: nothing was judged
+	searchCut        bool               // judging ended for lack of steps
+	tooLarge         string             // what of the round is too much to be judged
 }
 
 // New begins scale-up.
 func New(w *round.State) *Planner {
-	u := &Planner{State: w, pool: binpack.ColumnPool, arenas: new(packArenas)}
+	u := &Planner{State: w, pool: round.PartPacking.Budget(), searchSteps: round.PartSearch.Budget(), arenas: new(packArenas)}
 	if len(w.Snapshot.Groups) > 4*topology.ShortlistFrom { // which groups then matters more than the last machine of one
 		u.pool = binpack.CoarsePool
 	}

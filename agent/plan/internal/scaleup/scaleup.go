@@ -15,12 +15,14 @@ import (
 
 // Decide finds room for the pending pods and buys what is missing. It returns every node
 // with what is on it then; nil: no pod was constrained, and nothing was worked out.
+// It costs what judging costs; where nothing is judged, what packing costs.
 func (w *Planner) Decide() *fit.State {
 	if len(w.Demands) == 0 {
 		w.buy(nil)
 		return nil
 	}
 	w.topology = topology.Compile(w.State)
+	pool := w.pool
 	best := w.judged()
 	if best == nil || w.topology != nil && best.bought() > 0 && w.deferDemands() {
 		best = w.packedSolution()
@@ -28,6 +30,7 @@ func (w *Planner) Decide() *fit.State {
 	w.applySolution(best)
 	w.explain(best)
 	w.buy(best)
+	w.tellBudget(best, pool)
 	if w.topology == nil {
 		return nil
 	}
@@ -106,6 +109,9 @@ func (w *Planner) tryPermutations(best *solution) *solution {
 		}
 	}
 	for _, order := range permutations(groups, maxPermutations) {
+		if w.pool <= 0 {
+			break
+		}
 		v := w.solveVerified(false, func(v *solver) bool { v.fillUpcomingInOrder(order); return true })
 		if v.a.bought() == 0 && v.a.unplaced() <= best.unplaced() {
 			return &v.a

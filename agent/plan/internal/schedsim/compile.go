@@ -105,6 +105,7 @@ type countedTerm struct {
 	counter int32
 }
 
+// compile makes the tables of a Sim. It costs C, and T times the classes that a label index leaves for a term.
 func compile(cfg *Config) *tables {
 	n := len(cfg.Classes)
 	t := &tables{cfg: cfg, reads: make([]reads, n), more: make([]defaults, n), asks: make([]defaults, n), increments: make([]*increments, n), owned: make(map[string]int32),

@@ -18,4 +18,8 @@
 // nodes that kube-scheduler takes of more than a hundred (percentageOfNodesToScore): it
 // scores all. Of the workloads that select a pod it knows the ReplicaSet or StatefulSet
 // alone, by the pod's own labels.
+//
+// Costs in doc comments have these letters: N nodes, U machines that are upcoming, C classes of
+// pods, P pods that wait, M machines that are bought, G node groups, T terms of affinity and
+// spread. agent/plan's BenchmarkGrowth doubles one of them at a time.
 package schedsim

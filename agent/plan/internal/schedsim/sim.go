@@ -100,6 +100,7 @@ func (s *Sim) Room(node int) []int64 { return s.nodes[node].room }
 
 // AddNode adds a node and returns its index: 0, 1, 2 and so on. The pods that are on it
 // are in its Room already; Put tells the scores of them.
+// It costs the labels of the shape when that is new.
 func (s *Sim) AddNode(n Node) int {
 	at := len(s.nodes)
 	id := s.shapeOf(n.Info)

@@ -87,6 +87,7 @@ func (s *Sim) viewOf(class int) *view {
 }
 
 // refresh takes a node up anew.
+// It costs the terms of the class, and the scores that differ in the set.
 func (s *Sim) refresh(v *view, n int) {
 	s.Steps++
 	for n >= len(v.where) {

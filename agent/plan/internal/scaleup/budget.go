@@ -1,0 +1,45 @@
+package scaleup
+
+import (
+	"fmt"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// tellBudget counts what the parts of scale-up have spent, and says in the Plan which of them
+// ended for lack of steps. A search that ends because more of it costs more than it saves
+// is no such part (see judge.choose), and neither is a round that buys nothing: finding room
+// on nodes has no budget. Every answer helps all pods that a machine helps; a coarse one may
+// be dearer. The next round has a budget of its own, and only the pods that are left then.
+func (w *Planner) tellBudget(best *solution, pool int) {
+	w.CountSteps(round.PartSearch, w.judgeSteps)
+	w.CountSteps(round.PartPacking, pool-w.pool)
+	if best.bought() == 0 {
+		return
+	}
+	if w.tooLarge != "" {
+		w.BudgetSpent(round.PartSearch, "%s are too many to hold purchases against a model of kube-scheduler; what packing finds is bought", w.tooLarge)
+	}
+	if w.searchCut {
+		w.BudgetSpent(round.PartSearch, "the best purchase that was found by then is made")
+	}
+	if w.pool <= 0 || w.pool <= binpack.CoarsePool && pool > binpack.CoarsePool {
+		w.BudgetSpent(round.PartPacking, "machines are filled first fit from there on")
+	}
+}
+
+// exceedsJudging says what of a round is too much to be judged; empty: nothing.
+func exceedsJudging(pods, classes, nodes, groups int) string {
+	switch {
+	case groups > judgeGroups:
+		return fmt.Sprintf("%d node groups", groups)
+	case pods > judgePods:
+		return fmt.Sprintf("%d pods", pods)
+	case classes*classes > judgePairs:
+		return fmt.Sprintf("%d classes of pods", classes)
+	case classes*(nodes+groups) > judgePairs:
+		return fmt.Sprintf("%d classes of pods on %d nodes and %d node groups", classes, nodes, groups)
+	}
+	return ""
+}

@@ -1,0 +1,48 @@
+package scaleup
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+)
+
+// TestBudgetIsTold: the Plan says which part of scale-up was decided for lack of steps, and
+// every pod is helped all the same. A search that ends by itself, or because more of it
+// does not pay, says nothing.
+func TestBudgetIsTold(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		pods, classes, groups int
+		steps                 int // of judging; 0: as many as there are
+		told                  string
+	}{
+		{"a small search", 69, 55, 6, 0, ""},
+		{"a search that does not pay any more", 2000, 5, 12, 0, ""},
+		{"a search without steps", 69, 55, 6, 1000, "the budget of scale-up's search is spent: the best purchase that was found by then is made"},
+		{"too many pods", 6001, 2, 2, 0, "the budget of scale-up's search is spent: 6001 pods are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"},
+		{"too many classes", 600, 201, 2, 0, "the budget of scale-up's search is spent: 201 classes of pods are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"},
+		{"too many groups", 10, 1, 65, 0, "the budget of scale-up's search is spent: 65 node groups are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"},
+		{"nothing to buy", 0, 1, 65, 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := burst(1, c.pods, c.classes, c.groups, 0)
+			if c.steps > 0 {
+				w.searchSteps = c.steps
+			}
+			w.Decide()
+			told, helped := "", 0
+			for _, h := range w.Plan.Held {
+				if h.Rule == decision.RuleBudget && strings.Contains(h.Why, "search") {
+					told += h.Why
+				}
+			}
+			for _, a := range w.Plan.Actions {
+				helped += len(a.(decision.Grow).Pods)
+			}
+			if told != c.told || helped != c.pods {
+				t.Errorf("%d of %d pods are helped, told %q, want %q", helped, c.pods, told, c.told)
+			}
+		})
+	}
+}
