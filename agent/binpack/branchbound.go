@@ -6,10 +6,13 @@ import (
 
 // branchSteps bounds one search. A step is one class looked at in one bin: about
 // 50 ns, so that the longest search takes some milliseconds.
-// A first, short search finds what is easy before columns are tried.
+// A first, short search finds what is easy before columns are tried. A round with many groups
+// and orders of them makes hundreds of searches: their steps are paid from the round's pool.
 const (
 	branchSteps      = 150_000
 	firstBranchSteps = 5_000
+	branchLooks      = 32  // so many looks of the lower bound at a size or a room are a step
+	branchDivisor    = 2   // so many steps are one of Problem.Pool
 	branchBins       = 150 // more bins than this are too deep a tree for so few steps
 )
 
@@ -32,6 +35,9 @@ func (p *Problem) branchAndBound(best int, placed bool, bound, steps int) (Packi
 	if p.Empty == nil && p.Infeasible() {
 		return Packing{}, false
 	}
+	if p.Pool != nil {
+		steps = max(min(steps, *p.Pool*branchDivisor), 0)
+	}
 	s := &branchBound{p: p, best: best, bound: bound, steps: steps}
 	if !placed {
 		s.best = p.Limit + 1
@@ -48,6 +54,9 @@ func (p *Problem) branchAndBound(best int, placed bool, bound, steps int) (Packi
 		s.left[i] = p.Items[i].Count
 	}
 	s.descend(0, 0)
+	if p.Pool != nil {
+		*p.Pool -= (steps - max(s.steps, 0)) / branchDivisor
+	}
 	if s.found == nil {
 		return Packing{}, false
 	}
@@ -87,6 +96,7 @@ func (s *branchBound) descend(b, used int) bool {
 	if b >= len(s.p.Open) && s.p.Empty == nil {
 		return false
 	}
+	s.steps -= (len(s.p.Items) + max(len(s.p.Open)-b, 0)) * len(s.p.Empty) / branchLooks
 	if s.p.Empty != nil && used+s.p.bound(s.left, b) >= s.best {
 		return false
 	}

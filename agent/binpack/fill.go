@@ -1,16 +1,21 @@
 package binpack
 
 import (
+	"cmp"
 	"slices"
 )
 
 // fill completes one bin at a time: always the class that best matches the room that
 // is left. A content found for a fresh bin is used as often as the counts allow. It costs the
-// classes times the pods of the bins of different content, at most fillSteps, and is paid from
-// the round's pool.
+// classes times the bins of different content, by fillDot times the pods of these, at most
+// fillSteps, and is paid from the round's pool.
 func (p *Problem) fill(mode int) Packing {
 	k, rooms := p.start()
 	w := p.weights()
+	order := p.byLargest(w)
+	if mode == fillDot { // of equal scores the first item
+		slices.Sort(order)
+	}
 	steps, most := 0, fillSteps
 	if p.Pool != nil {
 		most = min(most, *p.Pool*fillDivisor)
@@ -20,7 +25,7 @@ func (p *Problem) fill(mode int) Packing {
 		if steps > most {
 			break
 		}
-		k.Open[b] = p.content(rooms[b], k.Left, w, mode, func(l *Item) bool { return l.mayGo(b) }, &steps, most)
+		k.Open[b] = p.content(rooms[b], k.Left, w, order, mode, func(l *Item) bool { return l.mayGo(b) }, &steps, most)
 		for _, t := range k.Open[b] {
 			k.Left[t.Item] -= t.N
 		}
@@ -30,7 +35,7 @@ func (p *Problem) fill(mode int) Packing {
 	}
 	for k.Bins < p.Limit && steps < most {
 		room := slices.Clone(p.Empty)
-		parts := p.content(room, k.Left, w, mode, func(l *Item) bool { return l.Fresh }, &steps, most)
+		parts := p.content(room, k.Left, w, order, mode, func(l *Item) bool { return l.Fresh }, &steps, most)
 		if len(parts) == 0 {
 			break
 		}
@@ -47,39 +52,83 @@ func (p *Problem) fill(mode int) Packing {
 	return k
 }
 
-func (p *Problem) content(room []int64, left []int, w []float64, mode int, may func(*Item) bool, steps *int, most int) []Portion {
-	taken := make(map[int]int)
-	for {
-		best, score := -1, -1.0
-		for i := range p.Items {
-			*steps += 1 + len(p.Items[i].Size)/8
+// content fills one bin. What has no room once has none later, so that a class is looked at until
+// it does not fit any more.
+func (p *Problem) content(room []int64, left []int, w []float64, order []int, mode int, may func(*Item) bool, steps *int, most int) []Portion {
+	var parts []Portion
+	live := make([]int, 0, len(order))
+	for _, i := range order {
+		l := &p.Items[i]
+		*steps += 1 + len(l.Size)/8
+		if left[i] == 0 || !may(l) {
+			continue
+		}
+		n := MaxFit(room, l.Size)
+		if n == 0 {
+			continue
+		}
+		if mode == fillLargest { // the scores do not change with the room
+			n = min(n, left[i])
+			Sub(room, l.Size, n)
+			parts = append(parts, Portion{i, n})
+			continue
+		}
+		live = append(live, i)
+	}
+	if mode == fillDot {
+		parts = p.contentByDot(room, left, w, live, steps, most)
+	}
+	slices.SortFunc(parts, func(a, b Portion) int { return cmp.Compare(a.Item, b.Item) })
+	return parts
+}
+
+// contentByDot adds pod after pod of the class whose size points most to where the room is.
+func (p *Problem) contentByDot(room []int64, left []int, w []float64, live []int, steps *int, most int) (parts []Portion) {
+	taken := make([]int, len(live))
+	for *steps <= most {
+		best, score, kept := -1, -1.0, 0
+		for k, i := range live {
 			l := &p.Items[i]
-			if left[i] <= taken[i] || !may(l) || MaxFit(room, l.Size) == 0 {
-				continue
-			}
-			s := 0.0
-			for j, v := range l.Size {
-				if mode == fillDot {
+			*steps += 1 + len(l.Size)/8
+			if left[i] > taken[k] && Fits(room, l.Size) {
+				s := 0.0
+				for j, v := range l.Size {
 					s += float64(v) * w[j] * float64(room[j]) * w[j]
-				} else {
-					s = max(s, float64(v)*w[j])
 				}
-			}
-			if s > score {
-				best, score = i, s
+				if s > score {
+					best, score = kept, s
+				}
+				live[kept], taken[kept] = i, taken[k]
+				kept++
+			} else if taken[k] > 0 {
+				parts = append(parts, Portion{i, taken[k]})
 			}
 		}
-		if best < 0 || *steps > most {
-			break
+		live, taken = live[:kept], taken[:kept]
+		if best < 0 {
+			return parts
 		}
-		Sub(room, p.Items[best].Size, 1)
+		Sub(room, p.Items[live[best]].Size, 1)
 		taken[best]++
 	}
-	var parts []Portion
-	for i := range p.Items {
-		if taken[i] > 0 {
-			parts = append(parts, Portion{i, taken[i]})
+	for k, n := range taken {
+		if n > 0 {
+			parts = append(parts, Portion{live[k], n})
 		}
 	}
 	return parts
+}
+
+// byLargest are the items by falling share of their largest dimension; those that are equal
+// keep their order.
+func (p *Problem) byLargest(w []float64) []int {
+	order, share := make([]int, len(p.Items)), make([]float64, len(p.Items))
+	for i := range order {
+		order[i] = i
+		for j, v := range p.Items[i].Size {
+			share[i] = max(share[i], float64(v)*w[j])
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(share[b], share[a]) })
+	return order
 }

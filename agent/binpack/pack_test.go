@@ -187,3 +187,32 @@ func TestPackMeetsTheBound(t *testing.T) {
 		t.Errorf("%d of %d mixes are above their bound", above, n)
 	}
 }
+
+// TestBranchAndBoundIsPaid: a round makes hundreds of these searches, and pays them from its
+// pool. An empty pool allows none.
+func TestBranchAndBoundIsPaid(t *testing.T) {
+	seed, _ := packSeed(t)
+	r := rand.New(rand.NewPCG(seed, 5))
+	for range 50 {
+		p := someProblem(r)
+		p.Open = nil
+		pool := 10_000
+		p.Pool = &pool
+		bound := p.LowerBound()
+		for left := pool; ; left = pool {
+			p.branchAndBound(bound+2, true, bound-1, firstBranchSteps) // the bound is never reached, so that it looks at everything
+			if pool >= left || pool < 0 {
+				t.Fatalf("%d steps left of %d: %s", pool, left, describe(p))
+			}
+			if left-pool < 10 { // a problem of no size
+				break
+			}
+			if pool == 0 {
+				if _, found := p.branchAndBound(bound+2, true, bound-1, firstBranchSteps); found || pool != 0 {
+					t.Fatalf("a search without steps: %s", describe(p))
+				}
+				break
+			}
+		}
+	}
+}

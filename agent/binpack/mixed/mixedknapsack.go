@@ -28,6 +28,10 @@ type mixedKnapsack struct {
 	rest  [2]float64 // shares of cpu and memory that the last baseline content left
 }
 
+// knapsackRows is what beginning a search costs, in rows: an answer of thousands of machines is
+// improved by as many tiny searches, and their beginnings are most of what they cost.
+const knapsackRows = 10
+
 func (b *Problem) knapsack(k int, left []int, y []float64, steps int, stop float64) *mixedKnapsack {
 	s := &mixedKnapsack{b: b, k: k, left: left, y: y, room: slices.Clone(b.MachineTypes[k].Empty), have: make([]int32, len(left)), best: make([]int32, len(left)), steps: steps, stop: stop, soon: steps / 8}
 	least := math.Inf(1)
@@ -55,7 +59,7 @@ func (b *Problem) knapsack(k int, left []int, y []float64, steps int, stop float
 			high = w
 		}
 	}
-	b.work -= mixedStep * len(rows)
+	b.work -= mixedStep * (knapsackRows + len(rows))
 	for steps > 0 && s.value < stop && s.swap(rows, steps > 1) {
 	}
 	if steps > 1 && s.value < stop {
