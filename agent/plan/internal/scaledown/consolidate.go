@@ -9,6 +9,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
@@ -58,7 +59,7 @@ func (w *Planner) Consolidate() {
 	if len(list) == 0 {
 		return
 	}
-	w.looks = round.PartConsolidation.Budget()
+	w.looks = budget.Consolidation.Budget()
 	defer w.tellConsolidation()
 	if s == nil || w.costReduction(s, list) <= 0 {
 		if s = w.bestReplacement(list); s == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -341,7 +342,7 @@ func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 
 
 // New begins scale-down.
 func New(w *round.State, c *Cache) *Planner {
-	return &Planner{State: w, cache: c, looks: round.PartRelocation.Budget()}
+	return &Planner{State: w, cache: c, looks: budget.Relocation.Budget()}
 }
 
 // SetApplied hands over what scale-up returned.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 )
 
 // tellBudget counts what the parts of scale-up have spent, and says in the Plan which of them
@@ -13,19 +13,19 @@ import (
 // on nodes has no budget. Every answer helps all pods that a machine helps; a coarse one may
 // be dearer. The next round has a budget of its own, and only the pods that are left then.
 func (w *Planner) tellBudget(best *solution, pool int) {
-	w.CountSteps(round.PartSearch, w.judgeSteps)
-	w.CountSteps(round.PartPacking, pool-w.pool)
+	w.Spent.Add(budget.Search, w.judgeSteps)
+	w.Spent.Add(budget.Packing, pool-w.pool)
 	if best.bought() == 0 {
 		return
 	}
 	if w.tooLarge != "" {
-		w.BudgetSpent(round.PartSearch, "%s are too many to hold purchases against a model of kube-scheduler; what packing finds is bought", w.tooLarge)
+		w.BudgetSpent(budget.Search, "%s are too many to hold purchases against a model of kube-scheduler; what packing finds is bought", w.tooLarge)
 	}
 	if w.searchCut {
-		w.BudgetSpent(round.PartSearch, "the best purchase that was found by then is made")
+		w.BudgetSpent(budget.Search, "the best purchase that was found by then is made")
 	}
 	if w.pool <= 0 || w.pool <= binpack.CoarsePool && pool > binpack.CoarsePool {
-		w.BudgetSpent(round.PartPacking, "machines are filled first fit from there on")
+		w.BudgetSpent(budget.Packing, "machines are filled first fit from there on")
 	}
 }
 

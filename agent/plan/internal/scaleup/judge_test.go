@@ -9,6 +9,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
@@ -74,7 +75,7 @@ func TestJudgeKeepsItsBudget(t *testing.T) {
 		if (w.judgeSteps > 0) != c.judged {
 			t.Errorf("%s: %d steps of judging", c.name, w.judgeSteps)
 		}
-		if most := round.PartSearch.Budget(); w.judgeSteps > most+most/5 {
+		if most := budget.Search.Budget(); w.judgeSteps > most+most/5 {
 			t.Errorf("%s: %d steps, the budget is %d", c.name, w.judgeSteps, most)
 		}
 		if !w.Grew {

@@ -72,20 +72,21 @@ func (v *solver) mayGo(i int) []bool {
 	}
 	k, size := &v.w.Demands[i], v.w.size(v.w.Demands[i].Class)
 	bound := k.Domain > 0 && v.w.topology != nil
-	asks := v.asksBuffer[:0] // a size has a dimension for each term on hosts of any class, and most are zero
+	nonZero := v.sizeBuffer[:0] // a size has a dimension for each term on hosts of any class, and most are zero
 	for d, n := range size {
 		if n > 0 {
-			asks = append(asks, d)
+			nonZero = append(nonZero, d)
 		}
 	}
-	v.asksBuffer = asks
+	v.sizeBuffer = nonZero
 	var on []bool
+	v.w.pool -= len(v.a.bins) / looksPerStep
 	for b := range v.a.bins {
 		if bound && v.binDomains[b] != k.Domain {
 			continue
 		}
 		pl := &v.a.bins[b]
-		if slices.ContainsFunc(asks, func(d int) bool { return pl.room[d] < size[d] }) || !v.passes(k.Class, pl) || !v.w.topology.AllowsBin(k, pl.node, pl.group) {
+		if slices.ContainsFunc(nonZero, func(d int) bool { return pl.room[d] < size[d] }) || !v.passes(k.Class, pl) || !v.w.topology.AllowsBin(k, pl.node, pl.group) {
 			continue
 		}
 		if on == nil {

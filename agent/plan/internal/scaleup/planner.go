@@ -3,6 +3,7 @@ package scaleup
 import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
@@ -26,7 +27,7 @@ type Planner struct {
 
 // New begins scale-up.
 func New(w *round.State) *Planner {
-	u := &Planner{State: w, pool: round.PartPacking.Budget(), searchSteps: round.PartSearch.Budget(), arenas: new(packArenas)}
+	u := &Planner{State: w, pool: budget.Packing.Budget(), searchSteps: budget.Search.Budget(), arenas: new(packArenas)}
 	if len(w.Snapshot.Groups) > 4*topology.ShortlistFrom { // which groups then matters more than the last machine of one
 		u.pool = binpack.CoarsePool
 	}

@@ -64,7 +64,7 @@ type solver struct {
 	counts      []int             // by demand: room for the next problem
 	on          [][]bool          // by demand: see mayGo; nil: places have changed
 	mayGoBuffer [][]bool          // room for on
-	asksBuffer  []int             // room for the dimensions that a demand asks for
+	sizeBuffer  []int             // room for the dimensions that a demand asks for
 	binDomains  []int             // by place, as long as on stands; empty where nothing is constrained
 	asked       []int             // by demand, where on stands: one more than the bins that it was asked for
 	mayAsk      bool              // verify may ask for another answer
