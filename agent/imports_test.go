@@ -32,7 +32,7 @@ var floors = map[string]floor{
 	"agent/fit":                             {pure: true, house: []string{"agent/cluster"}},
 	"agent/binpack":                         {pure: true},
 	"agent/binpack/mixed":                   {pure: true, house: []string{"agent/binpack"}},
-	"agent/plan/internal/budget":             {pure: true, house: []string{"agent/binpack"}},
+	"agent/plan/internal/budget":            {pure: true, house: []string{"agent/binpack"}},
 	"agent/plan/internal/round":             {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/budget"}},
 	"agent/plan/internal/growth":            {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
 	"agent/plan/internal/burst":             {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
