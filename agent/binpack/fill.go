@@ -52,8 +52,8 @@ func (p *Problem) fill(mode int) Packing {
 	return k
 }
 
-// content fills one bin. What has no room once has none later, so that a class is looked at until
-// it does not fit any more.
+// content fills one bin. Its room only shrinks, so that a class which does not fit once is not
+// looked at again.
 func (p *Problem) content(room []int64, left []int, w []float64, order []int, mode int, may func(*Item) bool, steps *int, most int) []Portion {
 	var parts []Portion
 	live := make([]int, 0, len(order))
@@ -119,8 +119,8 @@ func (p *Problem) contentByDot(room []int64, left []int, w []float64, live []int
 	return parts
 }
 
-// byLargest are the items by falling share of their largest dimension; those that are equal
-// keep their order.
+// byLargest are the items by falling share of their largest dimension; equal items keep their
+// order.
 func (p *Problem) byLargest(w []float64) []int {
 	order, share := make([]int, len(p.Items)), make([]float64, len(p.Items))
 	for i := range order {

@@ -17,8 +17,9 @@ import (
 // mostKubeconfig is more than any kubeconfig has.
 const mostKubeconfig = 4 << 20
 
-// fromFile reads a kubeconfig, once: what is judged is what is used. What client-go accepts without a word, such as a user that the
-// file does not have, and what it tells in words of its own, is judged first.
+// fromFile reads a kubeconfig once, checks it and uses it. The checks come first: client-go accepts
+// some faults without a word, such as a user that the file does not have, and tells others in words
+// that name no file.
 func fromFile(path string) (*rest.Config, error) {
 	data, err := textfile.Read(path, mostKubeconfig)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // Inventory reads the node groups for every service: one read at a time, shared by all
 // callers that wait for it. Its own reads at rest repeat what only an operator changes
-// (provider.WithRepeated); those that a service waits for repeat nothing. The last good facts
+// (provider.WithRepeated); reads that a service waits for repeat nothing. The last good facts
 // of each group are kept when a later read fails.
 type Inventory struct {
 	cloud   provider.Provider

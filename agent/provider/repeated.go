@@ -7,11 +7,10 @@ import (
 
 type repeatedKey struct{}
 
-// WithRepeated lets a Groups repeat what it read at most so long ago and what only an
-// operator changes, where nothing that it reads says that it has changed: what the next machine of
-// a group is made of, its bounds, options and price. For machines that is allowed only
-// where the cloud shows of each that it is still there, and of the group that nothing is
-// done to it.
+// WithRepeated lets Groups repeat facts that only an operator changes, as long as they are
+// younger than age and nothing that it reads says that they have changed: the template of a
+// group, its bounds, options and price. The list of a group's machines may be repeated only where
+// the cloud shows that each of them is still there and that nothing is done to the group.
 func WithRepeated(ctx context.Context, age time.Duration) context.Context {
 	return context.WithValue(ctx, repeatedKey{}, age)
 }

@@ -24,7 +24,7 @@ const (
 // Later pods wait while more of them come that nothing foretold, or while kube-scheduler has
 // pods of a class before it that it has not judged; at most BurstHold from the order. Pods that
 // an order counted on are no part of it: if their machine fails, another one is bought at once.
-// Those that later pods have overtaken are (see overtaken).
+// A pod whose room later pods have taken waits with these (see overtaken).
 func Hold(w *round.State) {
 	at := w.Memory.BurstOrdered
 	end := at.Add(w.Policy.BurstHold)

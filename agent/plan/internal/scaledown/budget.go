@@ -10,12 +10,12 @@ import (
 // A look asks whether a pod may go to a node. Its price is what it takes: 70 to 200 ns by a
 // node's room, labels and taints, ten times that by the pods around.
 const (
-	constrainedLook = 10 // what a look at the pods around counts for
+	constrainedLook = 10 // so many looks is one at the pods around
 	relocationAgain = 10 * time.Second
 )
 
-// spent tells that the part that is at work has no looks left. What it finds from then on is
-// that a pod has no room, so that its node stays.
+// spent tells that the part that is at work has no looks left. From then on no pod finds room,
+// so that its node stays.
 func (w *Planner) spent() bool { return w.looks < 0 }
 
 // tellRelocation counts the looks of a round, and tells of the nodes that there were none

@@ -42,7 +42,7 @@ type judge struct {
 	pods       int                     // of a queue
 	cost       []float64
 	groups     []int   // those that may be bought, one of each kind
-	balanced   [][]int // by group of groups, those that get its machines evenly with it; nil: it stands for itself
+	balanced   [][]int // by group: the set that it stands for, whose groups share its machines; nil: it stands for itself alone
 	withMarked bool    // nodes that are being emptied are there for pods
 	infos      []*fit.NodeInfo
 	rooms      [][]int64
@@ -56,7 +56,7 @@ type judge struct {
 	lost       int           // pods that no purchase has helped yet; -1: none was tried
 	stuck      map[int]int   // the same by class
 	limit      int           // steps of the part that is at work
-	most       int           // steps of all parts: what the round has left
+	most       int           // steps that the round has left for all parts
 	cut        bool          // the budget of the round has ended the search
 	begin      schedsim.Mark
 }
