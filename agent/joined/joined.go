@@ -35,8 +35,7 @@ func Index(shared *kube.Informers) (Nodes, error) {
 }
 
 // Of is the Node by which an instance has joined: the one with its provider ID, or one
-// of its names that has no provider ID; empty: none,
-// or the Nodes are not read yet.
+// of its names that has no provider ID; empty: none, or the Nodes are not read yet.
 func (n Nodes) Of(in *cluster.Instance) string {
 	nodes := n.informer.GetIndexer()
 	same, _ := nodes.ByIndex(byMachine, rules.MachineKey(string(in.ID))) // fails without the index only

@@ -24,9 +24,8 @@ const limit = 5 * time.Second
 // Console reads the console of a machine.
 type Console func(context.Context, cluster.InstanceID) (string, error)
 
-// Explain returns the plan in which each termination of a machine that never joined says
-// what its console tells. A console that cannot be read changes nothing; a nil Console reads
-// none.
+// Explain adds to the reason of each termination of a machine that never joined the diagnosis
+// of its console. A console that cannot be read adds nothing; a nil Console reads none.
 func (read Console) Explain(ctx context.Context, p decision.Plan, log *logrus.Entry) decision.Plan {
 	if read == nil || !slices.ContainsFunc(p.Actions, func(a decision.Action) bool { _, late := neverJoined(a); return late }) {
 		return p

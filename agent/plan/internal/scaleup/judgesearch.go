@@ -62,7 +62,7 @@ func (w *Planner) judgePacked(best *solution) *solution {
 	if best.bought() == 0 || cost == nil || !w.judgeable() {
 		return best
 	}
-	j := w.newJudge(cost, slices.ContainsFunc(best.bins, func(b bin) bool { return b.node >= 0 && b.used && w.Nodes[b.node].State == round.StateMarked }))
+	j := w.newJudge(cost, slices.ContainsFunc(best.bins, func(b bin) bool { return b.node >= 0 && b.taken() && w.Nodes[b.node].State == round.StateMarked }))
 	defer j.sim.Rollback(j.begin)
 	defer func() { w.judgeSteps += j.sim.Steps }()
 	j.limit = j.sim.Steps + judgeSteps

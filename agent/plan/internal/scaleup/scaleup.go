@@ -174,7 +174,7 @@ func (w *Planner) solveVerified(withMarked bool, first func(*solver) bool) *solv
 func (w *Planner) applySolution(a *solution) {
 	w.applyToTopology(a)
 	for _, p := range a.bins {
-		if p.node < 0 || !p.used && p.headroom == nil {
+		if p.node < 0 || !p.taken() {
 			continue
 		}
 		n := &w.Nodes[p.node]

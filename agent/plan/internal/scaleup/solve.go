@@ -20,6 +20,9 @@ type bin struct {
 	headroom []round.HeadroomPieces // headroom that is kept free here
 }
 
+// taken tells whether pods or headroom count on a place.
+func (b *bin) taken() bool { return b.used || b.headroom != nil }
+
 // allocation is what one group's coming and new machines take of one demand.
 type allocation struct{ group, upcoming, new int }
 
