@@ -68,6 +68,9 @@ func (w *Planner) judgeable() bool {
 	if w.tooLarge = exceedsJudging(0, 0, 0, len(w.Groups)); w.tooLarge != "" || len(w.Groups) == 0 || len(w.Next.OrphanedUpcoming) > 0 {
 		return false
 	}
+	if w.topology != nil && w.anyMarked() { // packing alone holds what it said of tied pods in the next round
+		return false
+	}
 	pods, classes := 0, len(w.Demands)
 	for i := range w.Demands {
 		if w.Demands[i].Deferral != "" {
@@ -81,6 +84,11 @@ func (w *Planner) judgeable() bool {
 	}
 	w.tooLarge = exceedsJudging(pods, classes, nodes, len(w.Groups))
 	return w.tooLarge == ""
+}
+
+// anyMarked tells whether a node is being emptied.
+func (w *Planner) anyMarked() bool {
+	return slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.State == round.StateMarked })
 }
 
 // newJudge builds the cluster as it is, with what is upcoming, and binds what has room on

@@ -18,7 +18,7 @@ func (w *Planner) judged() *solution {
 		return nil
 	}
 	best := w.judgedWith(cost, false)
-	if best.bought()+best.unplaced() == 0 || !slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.State == round.StateMarked }) {
+	if best.bought()+best.unplaced() == 0 || !w.anyMarked() {
 		return best
 	}
 	if a := w.judgedWith(cost, true); a.needsLess(best, best) {

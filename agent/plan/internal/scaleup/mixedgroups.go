@@ -69,7 +69,7 @@ func (w *Planner) mixedSolution(a *solution) *solution {
 		return a
 	}
 	promised := w.HasReservations()
-	marked := slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.State == round.StateMarked })
+	marked := w.anyMarked()
 	afresh := []bool{true}
 	if slices.ContainsFunc(w.Groups, func(g round.Group) bool { return g.Upcoming+g.Grow > 0 }) {
 		afresh = append(afresh, false)

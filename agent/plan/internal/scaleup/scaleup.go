@@ -39,11 +39,24 @@ func (w *Planner) Decide() *fit.State {
 
 // packedSolution is the answer of packing, judged where that can be done.
 func (w *Planner) packedSolution() *solution {
-	best := w.mixedSolution(w.bestSolution())
+	best := w.packingSolution()
 	if w.topology != nil && best.bought() > 0 && w.deferDemands() {
-		best = w.mixedSolution(w.bestSolution())
+		best = w.packingSolution()
 	}
 	return w.judgePacked(best)
+}
+
+// packingSolution is the answer of packing. Where it buys and pods depend on others, the reservations are
+// assumed to hold where less is bought then: packing does not find every such answer again.
+func (w *Planner) packingSolution() *solution {
+	best := w.mixedSolution(w.bestSolution())
+	if w.topology == nil || best.bought() == 0 {
+		return best
+	}
+	if a := w.reservedSolution(false); a != nil && a.bought() < best.bought() && a.unplaced() <= best.unplaced() {
+		return a
+	}
+	return best
 }
 
 // bestSolution tries a few ways and takes the one that buys least: as if nothing had
@@ -56,7 +69,7 @@ func (w *Planner) bestSolution() *solution {
 		return best
 	}
 	promised := w.HasReservations()
-	marked := slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.State == round.StateMarked })
+	marked := w.anyMarked()
 	plain := best
 	best = w.tryPermutations(best)
 	var kept *solution
