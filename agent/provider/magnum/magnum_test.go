@@ -203,6 +203,44 @@ func TestWhatWasAskedForIsRemembered(t *testing.T) {
 	if v := p.look(now.Add(time.Second), c, nil, late, o); v.busy != "" {
 		t.Errorf("a later read: %+v", v)
 	}
+	// A read that two operations have overtaken: the newest of its group counts, also while it
+	// is under way.
+	began := now
+	now = now.Add(time.Second)
+	before := *g
+	for n, count := range []int{3, 5} {
+		p.remember(g, count, nil, true)
+		if v := p.look(began, c, nil, &before, o); n > 0 && (v.target(&before) != count || v.busy == "") {
+			t.Errorf("a read that an operation under way has overtaken: %+v", v)
+		}
+		now = now.Add(time.Second)
+		g.NodeCount, g.Status, g.UpdatedAt = count, "UPDATE_COMPLETE", now
+		step("over", false, count, false)
+	}
+	if v := p.look(began, c, nil, &before, o); v.target(&before) != 5 || v.busy == "" {
+		t.Errorf("a read that two operations have overtaken: %+v", v)
+	}
+	// A read that shows the operation before is no proof of the one that was requested since.
+	older := *g
+	older.Status = "UPDATE_IN_PROGRESS"
+	for _, ago := range []time.Duration{0, time.Second} {
+		older.UpdatedAt = g.UpdatedAt.Add(-ago)
+		began, now = now, now.Add(time.Second)
+		p.remember(g, 6, nil, true)
+		if v := p.look(began, c, nil, &older, o); v.target(&older) != 6 || v.busy == "" || v.asked == nil {
+			t.Errorf("a read from the operation before, %s old: %+v", ago, v)
+		}
+		step("accepted", true, 6, false)
+		p.forget("g")
+	}
+	// What is over for long is dropped.
+	now = now.Add(overtakenWithin + time.Second)
+	p.remember(g, 1, nil, true)
+	g.NodeCount, g.UpdatedAt = 1, now
+	step("over", false, 1, false)
+	if len(p.over) != 1 {
+		t.Errorf("%d finished operations are kept", len(p.over))
+	}
 	// Refused by the conductor: the count is what it was, and the group has changed.
 	p.remember(g, 4, nil, true)
 	g.Status, c.Status, g.UpdatedAt = "UPDATE_FAILED", "UPDATE_FAILED", now.Add(2*time.Second)

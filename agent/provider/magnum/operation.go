@@ -16,6 +16,8 @@ import (
 const (
 	shownWithin  = time.Minute      // an accepted request that does not show by then is lost
 	unsureWithin = 15 * time.Second // the same for one whose answer did not come
+	// overtakenWithin is the age at which a finished operation is dropped: no read takes that long.
+	overtakenWithin = 10 * time.Minute
 )
 
 // asked is the last operation that this process requested.
@@ -89,7 +91,7 @@ func (p *Provider) look(began time.Time, c *magnumCluster, listed []nodeGroup, g
 			v.busy = fmt.Sprintf("node group %s is %s, and Magnum does one operation at a time", g.Name, g.Status)
 		}
 	}
-	if v.behind(p.last, began, groups) {
+	if v.behind(append(slices.Clip(p.over), p.asked), began, groups) {
 		return v
 	}
 	a := p.asked
@@ -99,23 +101,20 @@ func (p *Provider) look(began time.Time, c *magnumCluster, listed []nodeGroup, g
 	at := slices.IndexFunc(groups, func(g *nodeGroup) bool { return g.UUID == a.group })
 	if at >= 0 && !a.shown {
 		g := groups[at]
-		if a.shown = !a.unchanged(g); a.shown {
+		if a.shown = !a.unchanged(began, g); a.shown {
 			a.shownAt = p.now()
 		}
 	}
 	age := p.now().Sub(a.at)
 	switch {
-	case a.shown && !working && !(began.Before(a.shownAt) && unseen(a, groups)):
-		p.asked, p.last = nil, a
+	case a.shown && !working:
+		p.asked, p.over = nil, append(slices.DeleteFunc(p.over, func(o *asked) bool { return p.now().Sub(o.shownAt) > overtakenWithin }), a)
 		return v
 	case !a.shown && (age > shownWithin || !a.sure && age > unsureWithin):
 		p.asked = nil
 		if a.sure {
 			v.lost = fmt.Sprintf("Magnum accepted %d nodes for %s and never started them; the agent asks again when they are needed", a.count, a.name)
 		}
-		return v
-	}
-	if v.behind(a, began, groups) { // another read has seen more than this one
 		return v
 	}
 	copied := *a
@@ -135,33 +134,49 @@ func pointers(list []nodeGroup) []*nodeGroup {
 	return out
 }
 
-// unchanged reports whether a group is as it was before the operation.
-func (a *asked) unchanged(g *nodeGroup) bool {
-	return g.UpdatedAt.Equal(a.stamp) && g.NodeCount == a.before && !strings.HasSuffix(g.Status, inProgress)
+// unchanged reports whether a read that began at a time has the group as it was before the
+// operation, or as it was earlier still: a slow read ends after later ones. Magnum's times are
+// whole seconds in some databases, so that an equal time proves nothing by itself.
+func (a *asked) unchanged(began time.Time, g *nodeGroup) bool {
+	if !g.UpdatedAt.Equal(a.stamp) {
+		return g.UpdatedAt.Before(a.stamp)
+	}
+	return began.Before(a.at) || g.NodeCount == a.before && !strings.HasSuffix(g.Status, inProgress)
 }
 
 // unseen reports whether a read has the operation's group as it was before.
-func unseen(a *asked, groups []*nodeGroup) bool {
-	return slices.ContainsFunc(groups, func(g *nodeGroup) bool { return g.UUID == a.group && a.unchanged(g) })
+func (a *asked) unseen(began time.Time, groups []*nodeGroup) bool {
+	return slices.ContainsFunc(groups, func(g *nodeGroup) bool { return g.UUID == a.group && a.unchanged(began, g) })
 }
 
-// behind reports whether a read was overtaken: it began before another read saw the
-// operation, and has the group as it was before that. The operation still counts in it, so
-// that no target goes back.
-func (v *view) behind(a *asked, began time.Time, groups []*nodeGroup) bool {
-	if a == nil || !a.shown || !began.Before(a.shownAt) || !unseen(a, groups) {
+// behind reports whether a read was overtaken: it began before another read saw one of the
+// operations (the oldest first), and has the group as it was before that. The newest operation
+// of that group that Magnum accepted counts in it, so that no target goes back: a slow read can
+// be overtaken by several.
+func (v *view) behind(operations []*asked, began time.Time, groups []*nodeGroup) bool {
+	at := slices.IndexFunc(operations, func(a *asked) bool {
+		return a != nil && a.shown && began.Before(a.shownAt) && a.unseen(began, groups)
+	})
+	if at < 0 {
 		return false
 	}
-	copied := *a
-	copied.removed, copied.shown = maps.Clone(a.removed), false
-	v.asked, v.busy = &copied, fmt.Sprintf("this read is older than the resize of %s to %d", a.name, a.count)
+	newest := *operations[at]
+	newest.removed = maps.Clone(newest.removed)
+	for _, a := range operations[at+1:] {
+		if a != nil && a.group == newest.group && a.sure {
+			newest.count, newest.sure = a.count, true
+			maps.Copy(newest.removed, a.removed)
+		}
+	}
+	newest.shown = false
+	v.asked, v.busy = &newest, fmt.Sprintf("this read is older than the resize of %s to %d", newest.name, newest.count)
 	return true
 }
 
 // target is the node count of a group; what Magnum has accepted and does not show yet
 // counts.
 func (v view) target(g *nodeGroup) int {
-	if a := v.asked; a != nil && a.group == g.UUID && a.sure && (!a.shown || g.UpdatedAt.Equal(a.stamp) && g.NodeCount == a.before) {
+	if a := v.asked; a != nil && a.group == g.UUID && a.sure && (!a.shown || !g.UpdatedAt.After(a.stamp) && g.NodeCount == a.before) {
 		return a.count
 	}
 	return g.NodeCount

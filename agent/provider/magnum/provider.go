@@ -29,9 +29,9 @@ type Provider struct {
 	lock provider.Lock
 
 	mu      sync.Mutex
-	version string // microversion that was agreed on; empty: not yet
-	asked   *asked // what Magnum accepted and does not show yet
-	last    *asked // the one before, for reads that it has overtaken
+	version string   // microversion that was agreed on; empty: not yet
+	asked   *asked   // what Magnum accepted and does not show yet
+	over    []*asked // finished ones, the oldest first, for reads that they have overtaken
 	removed map[string]removed
 	faults  map[string]servers.Fault // of failed servers, by ID
 	places  map[string]place         // of the stacks of nodes, by the ID of their group's stack
