@@ -20,12 +20,14 @@ import (
 // all of the 10,000 that are promised.
 const floodDefault = 2000
 
-// testFlood lets one Node have thousands of requests pending: another Node's is
-// approved within two seconds and the agent's memory stays bounded. While the flood
-// comes in, the API server itself is what is slow, and the bound is wider.
+// testFlood lets one Node have thousands of requests pending: another Node's is approved all
+// the same, within two seconds where the flood is asked for (make flood; a speed is no part of
+// make test), and the agent's memory stays bounded. While the flood comes in, the API server
+// itself is what is slow.
 func (c *corpus) testFlood(t *testing.T) {
-	n := floodDefault
+	n, promised := floodDefault, await.Limit
 	if text := os.Getenv("AUTOSCALER_TEST_FLOOD"); text != "" {
+		promised = 2 * time.Second
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {
 			t.Fatal(err)
@@ -59,12 +61,12 @@ func (c *corpus) testFlood(t *testing.T) {
 		done <- nil
 	}()
 	await.True(t, "the flood has begun", func() bool { return sent.Load() > int64(n/4) })
-	during := c.approve(t, others[:6], 10*time.Second)
+	during := c.approve(t, others[:6], await.Limit)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	took := time.Since(start)
-	after := c.approve(t, others[6:], 2*time.Second)
+	after := c.approve(t, others[6:], promised)
 	report(t, "honest requests while the flood comes in", during)
 	report(t, "honest requests with the whole flood pending", after)
 	now := rss(t, c.agent.PID())

@@ -199,9 +199,9 @@ func leaderAsks(_ *csrCase, a *asking) {
 // measures how long each waits for its approval.
 func (c *corpus) testHonest(t *testing.T) {
 	joins := slices.DeleteFunc(slices.Clone(c.honest), func(e *csrCase) bool { return !e.join })
-	took := c.approve(t, slices.DeleteFunc(slices.Clone(c.honest), func(e *csrCase) bool { return e.join }), 10*time.Second)
+	took := c.approve(t, slices.DeleteFunc(slices.Clone(c.honest), func(e *csrCase) bool { return e.join }), await.Limit)
 	report(t, "honest requests for serving certificates", took)
-	joined := c.approve(t, joins, 10*time.Second)
+	joined := c.approve(t, joins, await.Limit)
 	report(t, "honest joins", joined)
 	took = append(took, joined...)
 	slices.Sort(took)
@@ -273,7 +273,7 @@ func (c *corpus) testRegion(t *testing.T) {
 	}
 	// The cluster's domain is that of its machines, too.
 	c.startAgent(t, "europe", append(eu.Env(), "AUTOSCALER_CSR_DNS_DOMAIN=eu-west-1.compute.internal")...)
-	report(t, fmt.Sprintf("honest requests in eu-west-1 (seed %d) after a restart with the flood pending", seed), c.approve(t, entries, 10*time.Second))
+	report(t, fmt.Sprintf("honest requests in eu-west-1 (seed %d) after a restart with the flood pending", seed), c.approve(t, entries, await.Limit))
 	t.Logf("the agent has %d MB", rss(t, c.agent.PID())>>20)
 }
 

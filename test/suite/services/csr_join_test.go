@@ -183,7 +183,7 @@ func (c *corpus) testSecondJoin(t *testing.T) {
 			}
 			continue
 		}
-		if _, err := c.seen.within(name, start, 10*time.Second); err != nil {
+		if _, err := c.seen.within(name, start, await.Limit); err != nil {
 			t.Errorf("%s: %v (%q)", key, err, c.verdicts(t)[name])
 		}
 	}

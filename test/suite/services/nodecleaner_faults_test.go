@@ -57,7 +57,7 @@ func scaled() pace {
 	const sight = 300 * time.Millisecond
 	return pace{Config: nodecleaner.Config{Mode: nodecleaner.ModeDelete, SightInterval: sight, SentGrace: sight, Grace: 500 * time.Millisecond, KnownFor: 500 * time.Millisecond,
 		MaxShare: 0.2, MassHold: 500 * time.Millisecond, FreezeFor: 1500 * time.Millisecond, UnledgeredEvery: 50 * time.Millisecond, BreakErrors: 5, BreakWithin: 3 * time.Second,
-		DetachFor: time.Minute, CloudController: nodecleaner.CloudControllerAuto}, reads: sight, pause: 4 * time.Second, patience: 15 * time.Second}
+		DetachFor: time.Minute, CloudController: nodecleaner.CloudControllerAuto}, reads: sight, pause: 4 * time.Second, patience: await.Limit}
 }
 
 // ranch is a cluster on an emulated AWS that the reaper watches through the real
