@@ -233,7 +233,7 @@ func TestWhatWasAskedForIsRemembered(t *testing.T) {
 		step("accepted", true, 6, false)
 		p.forget("g")
 	}
-	// What is over for long is dropped.
+	// An operation that was finished more than overtakenWithin ago is dropped.
 	now = now.Add(overtakenWithin + time.Second)
 	p.remember(g, 1, nil, true)
 	g.NodeCount, g.UpdatedAt = 1, now
