@@ -192,7 +192,7 @@ func (s *Service) controlPlane(ctx context.Context) ([]string, error) {
 
 // pruneStandby forgets, once a day, a standby's records of machines that are gone.
 func (s *Service) pruneStandby(ctx context.Context, now time.Time) {
-	if groups, err := s.deps.Inventory.Groups(ctx, ledgerKeep); err == nil {
+	if groups, err := s.deps.Inventory.Groups(ctx, pruneAge); err == nil {
 		s.ledger.prune(groups, now)
 	}
 }

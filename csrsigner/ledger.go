@@ -34,6 +34,9 @@ const (
 	ledgerVersion = 1
 	// ledgerKeep is how long an entry outlives its instance.
 	ledgerKeep = 24 * time.Hour
+	// pruneAge is how old the list of instances may be that says what is gone: far less than
+	// ledgerKeep, so that it has each instance whose entry could be dropped.
+	pruneAge = time.Hour
 	// grantsKept is how many approvals are kept for one name: a kubelet that lives renews
 	// its certificate with a new key each time, and the first proves as much as the last.
 	grantsKept = 8

@@ -306,7 +306,7 @@ func (s *Service) sweep(ctx context.Context, now time.Time) {
 		}
 	}
 	if s.ledger != nil {
-		if groups, err := s.deps.Inventory.Groups(ctx, sweepEvery); err == nil {
+		if groups, err := s.deps.Inventory.Groups(ctx, pruneAge); err == nil {
 			s.ledger.prune(groups, now)
 		}
 	}

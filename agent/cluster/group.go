@@ -61,6 +61,18 @@ type NodeGroup struct {
 	// Warnings are things an operator should mend and that do not stop the group.
 	Warnings []string  `json:"warnings,omitempty"`
 	ReadAt   time.Time `json:"readAt"`
+	// NamesReadAt is when the names and addresses of the instances were read, where that was
+	// before ReadAt; zero: at ReadAt.
+	NamesReadAt time.Time `json:"namesReadAt,omitzero"`
+}
+
+// WitnessedAt is when the names and addresses of the instances were read: no witness of a
+// certificate is younger.
+func (g *NodeGroup) WitnessedAt() time.Time {
+	if g.NamesReadAt.IsZero() {
+		return g.ReadAt
+	}
+	return g.NamesReadAt
 }
 
 // Options are per-group settings found on the group itself (tags

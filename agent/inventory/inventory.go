@@ -65,7 +65,7 @@ func (i *Inventory) Changed() <-chan struct{} { return i.changed }
 // the values in it are shared and must not be changed.
 func (i *Inventory) Groups(ctx context.Context, maxAge time.Duration) ([]cluster.NodeGroup, error) {
 	i.mu.Lock()
-	fresh := lasting(i.err) && !i.readAt.IsZero() && time.Since(i.readAt) <= maxAge && maxAge > 0
+	fresh := lasting(i.err) && !i.readAt.IsZero() && time.Since(i.readAt) <= maxAge && maxAge > 0 && !i.namesOlder(maxAge)
 	i.mu.Unlock()
 	if !fresh {
 		kind := "anew"
@@ -88,6 +88,14 @@ func (i *Inventory) Groups(ctx context.Context, maxAge time.Duration) ([]cluster
 	}
 	groups, _, err := i.Last()
 	return groups, err
+}
+
+// namesOlder reports whether the names of any group's instances were read more than maxAge
+// ago, and are not known to be so: those of a stale group are. The caller holds the mutex.
+func (i *Inventory) namesOlder(maxAge time.Duration) bool {
+	return slices.ContainsFunc(i.groups, func(g cluster.NodeGroup) bool {
+		return g.Stale == "" && !g.NamesReadAt.IsZero() && time.Since(g.NamesReadAt) > maxAge
+	})
 }
 
 // lasting reports whether an immediate second read would fail in the same way: a name

@@ -104,6 +104,45 @@ func TestRepeatedFacts(t *testing.T) {
 	})
 }
 
+// TestRepeatedNamesAreOld: a read that repeated the names of instances serves a caller as a read
+// of the time when they were read; those of a stale group are known to be old.
+func TestRepeatedNamesAreOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		c := &cloud{groups: []cluster.NodeGroup{{ID: "g"}, {ID: "named", NamesReadAt: start}}}
+		i := inventory(c)
+		wants := func(when string, want bool) {
+			t.Helper()
+			if _, err := i.Groups(provider.WithRepeated(t.Context(), time.Hour), 0); err != nil && len(provider.Errors(err)) == 0 { // as Run does
+				t.Fatal(err)
+			}
+			before := c.reads.Load()
+			_, _ = i.Groups(t.Context(), 30*time.Second)
+			if read := c.reads.Load() > before; read != want {
+				t.Errorf("%s: the cloud is read %t, want %t", when, read, want)
+			}
+		}
+		time.Sleep(20 * time.Second)
+		wants("names of 20 s ago", false)
+		time.Sleep(20 * time.Second)
+		wants("names of 40 s ago", true)
+		c.set(&provider.Error{Op: "read", Group: "named", Kind: provider.Denied, Err: errors.New("no right")}, cluster.NodeGroup{ID: "g"})
+		wants("names of a stale group", false)
+	})
+}
+
+// TestSameFactsAtOtherTimes: the times of reads are no news.
+func TestSameFactsAtOtherTimes(t *testing.T) {
+	was := []cluster.NodeGroup{{ID: "g", Target: 3, ReadAt: time.Unix(1, 0), NamesReadAt: time.Unix(1, 0)}}
+	now := []cluster.NodeGroup{{ID: "g", Target: 3, ReadAt: time.Unix(9, 0), NamesReadAt: time.Unix(5, 0)}}
+	if !sameFacts(was, now) {
+		t.Error("other times are other facts")
+	}
+	if got := WithReadTimes(was, now)[0]; !got.WitnessedAt().Equal(time.Unix(5, 0)) || !got.ReadAt.Equal(time.Unix(9, 0)) {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestLastGoodFactsOutliveFailures(t *testing.T) {
 	boom := &provider.Error{Op: "read", Kind: provider.Transient, Err: errors.New("throttled")}
 	full := []cluster.NodeGroup{{ID: "a", Target: 3}, {ID: "b", Target: 4}}

@@ -100,7 +100,7 @@ func sameFacts(a, b []cluster.NodeGroup) bool {
 	}
 	for i := range a {
 		x, y := a[i], b[i]
-		x.ReadAt, y.ReadAt = time.Time{}, time.Time{}
+		x.ReadAt, y.ReadAt, x.NamesReadAt, y.NamesReadAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 		if !reflect.DeepEqual(x, y) {
 			return false
 		}
@@ -113,7 +113,7 @@ func sameFacts(a, b []cluster.NodeGroup) bool {
 func WithReadTimes(old, now []cluster.NodeGroup) []cluster.NodeGroup {
 	out := slices.Clone(old)
 	for i := range out {
-		out[i].ReadAt = now[i].ReadAt
+		out[i].ReadAt, out[i].NamesReadAt = now[i].ReadAt, now[i].NamesReadAt
 	}
 	return out
 }

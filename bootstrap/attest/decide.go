@@ -117,8 +117,8 @@ func Decide(id string, f Facts) Verdict {
 		return later("A9", "the cloud could not be read: %s", f.Fault)
 	case in == nil:
 		return later("A10", "no managed group has instance %s", id)
-	case g.Stale != "" || f.Now.Sub(g.ReadAt) > f.MaxAge:
-		return later("A9", "group %s was read at %s (%s)", g.ID, g.ReadAt.UTC().Format(time.RFC3339), g.Stale)
+	case g.Stale != "" || f.Now.Sub(g.WitnessedAt()) > f.MaxAge:
+		return later("A9", "group %s was read at %s (%s)", g.ID, g.WitnessedAt().UTC().Format(time.RFC3339), g.Stale)
 	case !in.Member || in.Phase != cluster.PhasePending && in.Phase != cluster.PhaseRunning:
 		return no("A10", "group %s does not wait for instance %s (phase %q, member %t)", g.ID, id, in.Phase, in.Member)
 	case in.Created.IsZero():

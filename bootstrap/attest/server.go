@@ -326,7 +326,7 @@ func (s *Server) find(ctx context.Context, instance string, f *Facts) (*cluster.
 		return Find(groups, instance)
 	}
 	g, in := read(freshEnough)
-	if in != nil && g.Stale == "" && s.now().Sub(g.ReadAt) <= freshEnough {
+	if in != nil && g.Stale == "" && s.now().Sub(g.WitnessedAt()) <= freshEnough {
 		return g, in
 	}
 	s.mu.Lock()

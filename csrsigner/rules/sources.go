@@ -104,7 +104,7 @@ func (w *search) take(group *cluster.NodeGroup, i cluster.Instance) {
 	if mine {
 		// An instance that two groups list is taken from the one it is a member of.
 		if inv.Instance == nil || !inv.Instance.Member {
-			inv.Instance, inv.Group, inv.Stale, inv.ReadAt, inv.Vouched = &i, group.ID, group.Stale, group.ReadAt, vouched
+			inv.Instance, inv.Group, inv.Stale, inv.ReadAt, inv.Vouched = &i, group.ID, group.Stale, group.WitnessedAt(), vouched
 		}
 	}
 	if !alive(i) {

@@ -11,6 +11,25 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
+// TestWitnessIsAsOldAsItsNames: R15 counts from the read of names and addresses.
+func TestWitnessIsAsOldAsItsNames(t *testing.T) {
+	group := cluster.NodeGroup{ID: "a", ReadAt: noon, NamesReadAt: noon.Add(-31 * time.Second), Instances: []cluster.Instance{*ownInstance()}}
+	for name, w := range map[string]*Witness{
+		"serving": WitnessOf([]cluster.NodeGroup{group}, string(ownID), host, Parsed{DNS: []string{host}}),
+		"join":    Sources{}.JoinWitness([]cluster.NodeGroup{group}, host),
+	} {
+		if !w.ReadAt.Equal(group.NamesReadAt) {
+			t.Errorf("%s: the witness is of %s", name, w.ReadAt)
+		}
+	}
+	f := honestFacts()
+	f.Now = noon
+	f.Inventory.ReadAt = group.WitnessedAt()
+	if v := Decide(honestRequest(), f); v.Do != Later || v.Rule != "R15" {
+		t.Errorf("%+v", v)
+	}
+}
+
 func TestExtraNames(t *testing.T) {
 	i := cluster.Instance{ID: "aws:///us-gov-west-1a/i-0a", Zone: "us-gov-west-1a"}
 	nova := cluster.Instance{ID: "openstack://RegionOne/" + uuidA}

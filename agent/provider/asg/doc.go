@@ -12,5 +12,6 @@
 // that it cannot resolve, to read launch configurations (retired by AWS), to scale
 // weighted groups (their capacity is not counted in machines), and to keep any
 // copy of the cloud but facts that do not change: instance types, numbered launch
-// template versions and images.
+// template versions and images, and, for as long as the caller allows, the names and
+// addresses of running machines.
 package asg

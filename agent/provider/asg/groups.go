@@ -52,6 +52,9 @@ const patience = 5 * time.Second
 // (activitiesAtOnce at most), one for all spot machines, and once a minute one per group
 // that has machines of an older kind (refreshesAtOnce at most).
 //
+// As far as provider.WithRepeated allows, EC2 lists only those machines of a group at rest
+// that do not run.
+//
 // Narrowed by provider.WithOnly, it reads the named groups alone, 100 in a call, their
 // machines where Auto Scaling tells something new of them, and the scaling activities of
 // those that lack machines. All else is as the last whole read found it.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
@@ -44,18 +45,13 @@ func (p *Provider) readInstances(ctx context.Context, readings []*reading) []err
 	wanted := readings
 	if provider.Only(ctx) != nil {
 		wanted = slices.DeleteFunc(slices.Clone(readings), p.members.recall)
+	} else if age := provider.Repeated(ctx); age > 0 {
+		wanted, errs = p.repeatInstances(ctx, readings, age)
 	}
 	for chunk := range slices.Chunk(wanted, valuesPerFilter) {
 		at := p.now()
 		machines, err := p.machines(ctx, chunk)
-		if err != nil {
-			for _, r := range chunk {
-				own := *err
-				own.Group = r.group.ID
-				errs = append(errs, &own)
-				r.stale(&own)
-			}
-		}
+		errs = append(errs, unread(chunk, err)...)
 		for _, r := range chunk {
 			r.machines = machines[r.group.ID]
 			p.members.keep(r, at, err == nil)
@@ -73,19 +69,69 @@ func (p *Provider) readInstances(ctx context.Context, readings []*reading) []err
 	return errs
 }
 
+// unread makes the groups of a chunk stale, if err tells that it was not read whole.
+func unread(chunk []*reading, err *provider.Error) []error {
+	if err == nil {
+		return nil
+	}
+	var errs []error
+	for _, r := range chunk {
+		own := *err
+		own.Group = r.group.ID
+		errs = append(errs, &own)
+		r.stale(&own)
+	}
+	return errs
+}
+
+// notRunning are the states by which a repeated read finds the machines that do not run.
+var notRunning = []string{string(ec2types.InstanceStateNamePending), string(ec2types.InstanceStateNameShuttingDown), string(ec2types.InstanceStateNameTerminated),
+	string(ec2types.InstanceStateNameStopping), string(ec2types.InstanceStateNameStopped)}
+
+// repeatInstances fills in the machines of groups at rest as far as provider.WithRepeated
+// allows, and returns the groups whose machines are to be described. Descriptions are by far
+// the largest answers of AWS. Of groups at rest EC2 lists those machines alone that do not
+// run: so each change of a state is seen at once, and names and addresses are repeated.
+func (p *Provider) repeatInstances(ctx context.Context, readings []*reading, age time.Duration) (wanted []*reading, errs []error) {
+	var rest []*reading
+	for _, r := range readings {
+		if p.members.atRest(r, age) {
+			rest = append(rest, r)
+		} else {
+			wanted = append(wanted, r)
+		}
+	}
+	for chunk := range slices.Chunk(rest, valuesPerFilter) {
+		at := p.now()
+		idle, err := p.machines(ctx, chunk, notRunning...)
+		errs = append(errs, unread(chunk, err)...)
+		for _, r := range chunk {
+			switch {
+			case err != nil:
+				r.machines = idle[r.group.ID]
+				p.members.keep(r, at, false)
+			case !p.members.repeat(r, at, idle[r.group.ID]):
+				wanted = append(wanted, r)
+			}
+		}
+	}
+	return wanted, errs
+}
+
 // machines lists the machines that carry the groups' tag, by group and EC2 id,
-// those still listed as terminated included.
-func (p *Provider) machines(ctx context.Context, chunk []*reading) (map[cluster.GroupID]map[string]machine, *provider.Error) {
+// those still listed as terminated included. states narrows them to those states.
+func (p *Provider) machines(ctx context.Context, chunk []*reading, states ...string) (map[cluster.GroupID]map[string]machine, *provider.Error) {
 	names := make([]string, len(chunk))
 	out := make(map[cluster.GroupID]map[string]machine, len(chunk))
 	for i, r := range chunk {
 		names[i] = string(r.group.ID)
 		out[r.group.ID] = map[string]machine{}
 	}
-	pages := ec2.NewDescribeInstancesPaginator(p.client, &ec2.DescribeInstancesInput{
-		Filters:    []ec2types.Filter{{Name: aws.String("tag:" + groupTag), Values: escapeFilter(names)}},
-		MaxResults: aws.Int32(1000),
-	})
+	filters := []ec2types.Filter{{Name: aws.String("tag:" + groupTag), Values: escapeFilter(names)}}
+	if len(states) > 0 {
+		filters = append(filters, ec2types.Filter{Name: aws.String("instance-state-name"), Values: states})
+	}
+	pages := ec2.NewDescribeInstancesPaginator(p.client, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)})
 	for page := 1; pages.HasMorePages(); page++ {
 		answer, err := pages.NextPage(ctx)
 		if err != nil {

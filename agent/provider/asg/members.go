@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -31,10 +32,11 @@ type members struct {
 
 // membership is one answer of EC2; machines is never changed.
 type membership struct {
-	print    uint64 // of what Auto Scaling told then
-	at       time.Time
-	settled  bool
-	machines map[string]machine
+	print     uint64 // of what Auto Scaling told then
+	at        time.Time
+	described time.Time // when the machines were read whole, with names and addresses
+	settled   bool
+	machines  map[string]machine
 }
 
 // printOf is a fingerprint of what Auto Scaling tells of a group's size and members.
@@ -65,6 +67,7 @@ func (c *members) recall(r *reading) bool {
 	if known.at.Before(r.group.ReadAt) {
 		r.group.ReadAt = known.at
 	}
+	r.group.NamesReadAt = known.described
 	return true
 }
 
@@ -84,7 +87,52 @@ func (c *members) keep(r *reading, at time.Time, whole bool) {
 		known, listed := r.machines[aws.ToString(m.InstanceId)]
 		settled = settled && listed && known.settled()
 	}
-	c.byGroup[r.group.ID] = membership{print: printOf(r.source), at: at, settled: settled, machines: r.machines}
+	c.byGroup[r.group.ID] = membership{print: printOf(r.source), at: at, described: r.group.ReadAt, settled: settled, machines: r.machines}
+}
+
+// atRest reports whether a group's machines need not be described again: Auto Scaling tells
+// the same of it as when they were, less than age ago, and no change of one was under way.
+func (c *members) atRest(r *reading, age time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known, ok := c.byGroup[r.group.ID]
+	return ok && known.settled && r.group.ReadAt.Sub(known.described) < age && known.print == printOf(r.source)
+}
+
+// repeat fills in the machines of a group at rest as they were described, unless EC2 lists
+// other machines that do not run than then. It lists those that were terminated for an hour.
+func (c *members) repeat(r *reading, at time.Time, idle map[string]machine) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known, ok := c.byGroup[r.group.ID]
+	if !ok {
+		return false
+	}
+	var forgotten []string
+	for id, m := range known.machines {
+		is, listed := idle[id]
+		switch {
+		case listed && is.state != m.state, !listed && m.state != ec2types.InstanceStateNameRunning && m.state != ec2types.InstanceStateNameTerminated:
+			return false
+		case !listed && m.state == ec2types.InstanceStateNameTerminated:
+			forgotten = append(forgotten, id)
+		}
+	}
+	for id := range idle {
+		if _, was := known.machines[id]; !was {
+			return false
+		}
+	}
+	if len(forgotten) > 0 {
+		known.machines = maps.Clone(known.machines)
+		for _, id := range forgotten {
+			delete(known.machines, id)
+		}
+	}
+	known.at = at
+	c.byGroup[r.group.ID] = known
+	r.machines, r.group.NamesReadAt = known.machines, known.described
+	return true
 }
 
 // retain forgets groups that are no longer listed.

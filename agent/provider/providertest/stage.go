@@ -117,11 +117,11 @@ func (s *stage) ok(err error) {
 	}
 }
 
-// print renders groups for comparison: without the time of the read and in an
+// print renders groups for comparison: without the times of the read and in an
 // order of its own.
 func print(groups map[cluster.GroupID]cluster.NodeGroup) string {
 	for id, g := range groups {
-		g.ReadAt = time.Time{}
+		g.ReadAt, g.NamesReadAt = time.Time{}, time.Time{}
 		g.Instances = slices.Clone(g.Instances)
 		slices.SortFunc(g.Instances, func(a, b cluster.Instance) int {
 			if a.ID < b.ID {

@@ -23,18 +23,26 @@ import (
 )
 
 // TestASG runs the suite over the wire: the real SDK with its default chain, an
-// emulated AWS behind AWS_ENDPOINT_URL. Once with groups found by tag, once by
-// name.
+// emulated AWS behind AWS_ENDPOINT_URL. With groups found by tag and by name, and with what
+// the agent's inventory allows to be repeated.
 func TestASG(t *testing.T) {
-	for how, config := range map[string]asg.Config{
-		"by tag":  {ClusterName: "demo"},
-		"by name": {Groups: []string{string(providertest.Workers), "0:3:" + string(providertest.Others)}},
+	byTag := asg.Config{ClusterName: "demo"}
+	for how, c := range map[string]struct {
+		config asg.Config
+		repeat bool
+	}{
+		"by tag":                      {byTag, false},
+		"by name":                     {asg.Config{Groups: []string{string(providertest.Workers), "0:3:" + string(providertest.Others)}}, false},
+		"by tag, with repeated facts": {byTag, true},
 	} {
 		t.Run(how, func(t *testing.T) {
 			providertest.Suite{
 				New: func(t testing.TB) (provider.Provider, providertest.World) {
 					w := newWorld(t)
-					return w.connect(t, config), w
+					if c.repeat {
+						return repeatingASG{w.connect(t, c.config)}, w
+					}
+					return w.connect(t, c.config), w
 				},
 				Settle: func(t testing.TB, w providertest.World) { w.(*world).settle(t) },
 			}.Run(t)

@@ -60,7 +60,7 @@ func SameSnapshot(a, b *cluster.Snapshot) bool {
 func sameGroups(a, b []cluster.NodeGroup) bool {
 	for i := range a {
 		x := a[i]
-		x.ReadAt = b[i].ReadAt
+		x.ReadAt, x.NamesReadAt = b[i].ReadAt, b[i].NamesReadAt
 		if !Same(&x, &b[i]) {
 			return false
 		}
