@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 )
@@ -16,9 +17,14 @@ const (
 	// loadingPercent is GOGC while the lists of the API server are read: most of the heap
 	// lives on, so a larger one buys little.
 	loadingPercent = 50
-	// steadyPercent is GOGC afterwards: a round makes little garbage beside what it keeps
-	// (docs/performance.md).
-	steadyPercent = 25
+	// smallPercent is GOGC afterwards in a small cluster: a round makes little garbage beside
+	// what it keeps, and the agent shares its host (docs/performance.md).
+	smallPercent = 25
+	// largePercent is GOGC afterwards where more than smallHeap lives: what each watch event
+	// and each read of the cloud leaves behind is the larger part of the processor time then,
+	// if the collector marks the whole heap for every quarter of it.
+	largePercent = 75
+	smallHeap    = 20 << 20 // bytes
 	// limitShare is the part of MemoryHigh that the runtime may use before the collector
 	// works without a pause: what is beside the heap (the binary's pages) needs the rest.
 	limitShare = 0.8
@@ -34,10 +40,21 @@ func Loading() {
 	}
 }
 
-// Steady gives the garbage of the start back to the system.
+// Steady gives the garbage of the start back to the system. The cluster that was read decides
+// how hard the collector works from now on.
 func Steady() {
-	setPercent(steadyPercent)
 	debug.FreeOSMemory()
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	setPercent(steadyPercent(live[0].Value.Uint64()))
+}
+
+// steadyPercent is GOGC for a heap of which so many bytes live.
+func steadyPercent(live uint64) int {
+	if live > smallHeap {
+		return largePercent
+	}
+	return smallPercent
 }
 
 func setPercent(percent int) {

@@ -25,9 +25,17 @@ func TestPhases(t *testing.T) {
 	}
 	garbage = nil
 	Steady()
-	if got := percent(); got != steadyPercent {
+	if got := percent(); got != smallPercent {
 		t.Errorf("%d %% afterwards", got)
 	}
+	kept := make([]byte, 2*smallHeap)
+	Steady()
+	if got := percent(); got != largePercent {
+		t.Errorf("%d %% afterwards with a large heap", got)
+	}
+	runtime.KeepAlive(kept)
+	kept = nil
+	Steady()
 	var m runtime.MemStats
 	if runtime.ReadMemStats(&m); m.HeapIdle-m.HeapReleased > 16<<20 {
 		t.Errorf("%d bytes of the start's garbage are kept", m.HeapIdle-m.HeapReleased)
