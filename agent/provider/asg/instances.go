@@ -103,14 +103,14 @@ func (p *Provider) repeatInstances(ctx context.Context, readings []*reading, age
 	}
 	for chunk := range slices.Chunk(rest, valuesPerFilter) {
 		at := p.now()
-		idle, err := p.machines(ctx, chunk, notRunning...)
+		others, err := p.machines(ctx, chunk, notRunning...)
 		errs = append(errs, unread(chunk, err)...)
 		for _, r := range chunk {
 			switch {
 			case err != nil:
-				r.machines = idle[r.group.ID]
+				r.machines = others[r.group.ID]
 				p.members.keep(r, at, false)
-			case !p.members.repeat(r, at, idle[r.group.ID]):
+			case !p.members.repeat(r, at, others[r.group.ID]):
 				wanted = append(wanted, r)
 			}
 		}

@@ -101,7 +101,7 @@ func (c *members) atRest(r *reading, age time.Duration) bool {
 
 // repeat fills in the machines of a group at rest as they were described, unless EC2 lists
 // other machines that do not run than then. It lists those that were terminated for an hour.
-func (c *members) repeat(r *reading, at time.Time, idle map[string]machine) bool {
+func (c *members) repeat(r *reading, at time.Time, others map[string]machine) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, ok := c.byGroup[r.group.ID]
@@ -110,7 +110,7 @@ func (c *members) repeat(r *reading, at time.Time, idle map[string]machine) bool
 	}
 	var forgotten []string
 	for id, m := range known.machines {
-		is, listed := idle[id]
+		is, listed := others[id]
 		switch {
 		case listed && is.state != m.state, !listed && m.state != ec2types.InstanceStateNameRunning && m.state != ec2types.InstanceStateNameTerminated:
 			return false
@@ -118,7 +118,7 @@ func (c *members) repeat(r *reading, at time.Time, idle map[string]machine) bool
 			forgotten = append(forgotten, id)
 		}
 	}
-	for id := range idle {
+	for id := range others {
 		if _, was := known.machines[id]; !was {
 			return false
 		}
