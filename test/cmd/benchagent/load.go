@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -182,13 +183,18 @@ func (l *load) replace(ctx context.Context, node int) error {
 	return l.pod(ctx, node)
 }
 
-// burst makes ten ReplicaSets whose pods fit no node; their controller makes the pods.
+// burstSets is how many ReplicaSets a burst is of.
+const burstSets = 10
+
+func burstName(i int) string { return fmt.Sprintf("burst-%d", i) }
+
+// burst makes ReplicaSets whose pods fit no node; their controller makes the pods.
 func (l *load) burst(ctx context.Context, pods int) error {
-	return each(ctx, 10, func(ctx context.Context, i int) error {
-		name := fmt.Sprintf("burst-%d", i)
+	return each(ctx, burstSets, func(ctx context.Context, i int) error {
+		name := burstName(i)
 		labels := map[string]string{"app": name}
 		_, err := l.client.AppsV1().ReplicaSets("default").Create(ctx, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.ReplicaSetSpec{
-			Replicas: new(int32(pods / 10)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Replicas: new(int32(pods / burstSets)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
 				AutomountServiceAccountToken: new(false), Containers: []corev1.Container{container(int64(2000+100*i), int64(4096+256*i))}}}}}, metav1.CreateOptions{})
 		return err
@@ -205,5 +211,23 @@ func (l *load) made(ctx context.Context, pods int) bool {
 	for _, rs := range list.Items {
 		n += int(rs.Status.Replicas)
 	}
-	return n >= pods/10*10
+	return n >= pods/burstSets*burstSets
+}
+
+// judged reports whether kube-scheduler has tried a pod of each ReplicaSet of the burst. It reads
+// the pods of all nodes, so it looks once in two seconds.
+func (l *load) judged(ctx context.Context) bool {
+	for i := range burstSets {
+		list, err := l.client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + burstName(i), ResourceVersion: "0"})
+		if err != nil || !slices.ContainsFunc(list.Items, tried) {
+			_ = pause(ctx, 2*time.Second) // the caller sees that ctx ended
+			return false
+		}
+	}
+	return true
+}
+
+// tried reports whether kube-scheduler has judged a pod.
+func tried(p corev1.Pod) bool {
+	return p.Spec.NodeName != "" || slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 }

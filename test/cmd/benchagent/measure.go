@@ -284,7 +284,8 @@ func (r *rig) measureChurn(ctx context.Context) error {
 	return errors.Join(ctx.Err(), r.ended())
 }
 
-// settled is how long no order comes after the last one.
+// settled is how long no order comes after the last one, and after kube-scheduler has judged a
+// pod of each ReplicaSet: nothing is bought for pods of which it has judged none.
 const settled = 20 * time.Second
 
 func (r *rig) measureBurst(ctx context.Context) error {
@@ -302,9 +303,15 @@ func (r *rig) measureBurst(ctx context.Context) error {
 	if err := r.load.burst(ctx, r.o.burst); err != nil {
 		return err
 	}
+	if err := until(ctx, "the burst to be made and judged", func() bool {
+		return r.ended() != nil || r.load.made(ctx, r.o.burst) && r.load.judged(ctx)
+	}); err != nil {
+		return err
+	}
+	judged := time.Now()
 	err := until(ctx, "the orders for the burst", func() bool {
 		list := orders()
-		return r.ended() != nil || len(list) > old && r.load.made(ctx, r.o.burst) && time.Since(list[len(list)-1].At) > settled
+		return r.ended() != nil || len(list) > old && time.Since(judged) > settled && time.Since(list[len(list)-1].At) > settled
 	})
 	if err != nil {
 		return err
