@@ -17,12 +17,12 @@ const (
 	// loadingPercent is GOGC while the lists of the API server are read: most of the heap
 	// lives on, so a larger one buys little.
 	loadingPercent = 50
-	// smallPercent is GOGC afterwards in a small cluster: a round makes little garbage beside
-	// what it keeps, and the agent shares its host (docs/performance.md).
+	// smallPercent is GOGC afterwards in a small cluster: a round leaves little garbage there,
+	// and the agent shares the memory of its host (docs/performance.md).
 	smallPercent = 25
-	// largePercent is GOGC afterwards where more than smallHeap lives: what each watch event
-	// and each read of the cloud leaves behind is the larger part of the processor time then,
-	// if the collector marks the whole heap for every quarter of it.
+	// largePercent is GOGC afterwards where more than smallHeap lives. Watch events and reads of
+	// the cloud leave more garbage there, and at smallPercent the collector would mark the whole
+	// heap for each quarter of it: that was most of the processor time.
 	largePercent = 75
 	smallHeap    = 20 << 20 // bytes
 	// limitShare is the part of MemoryHigh that the runtime may use before the collector
