@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -31,6 +30,7 @@ type pool struct {
 	taints    []string // key=value:effect
 	tags      map[string]string
 	zones     []string // default all
+	spot      bool     // bought on the spot market
 }
 
 const nodeTemplate = "k8s.io/cluster-autoscaler/node-template/"
@@ -63,7 +63,7 @@ func (s *scene) pool(p pool) {
 	if p.typ == "" {
 		p.typ = "m5.xlarge"
 	}
-	s.w.Cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: p.name, InstanceType: p.typ, UserData: string(data), HTTPTokens: "required"})
+	s.w.Cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: p.name, InstanceType: p.typ, UserData: string(data), HTTPTokens: "required", Spot: p.spot})
 	err = s.w.Cloud.PutGroup(aws.Group{Name: p.name, Max: p.max, LaunchTemplate: p.name, Zones: p.zones,
 		ProtectNew: true, KeepTags: true, Tags: tags, SuspendedProcesses: []string{"AZRebalance"}})
 	if err != nil {
@@ -381,7 +381,7 @@ func secondBurst(s *scene) {
 // takenBack: a spot machine gets its notice. Its pods have left before it ends, the agent
 // neither terminates it nor buys another one, and they run on the one in its place.
 func takenBack(s *scene) {
-	s.pool(pool{name: "spot", max: 4})
+	s.pool(pool{name: "spot", max: 4, spot: true})
 	s.putOn("spot-web", "spot", 2, "2500m", "16Mi") // one on each
 	s.runs("spot-web", 2)
 	on := func(node string) (pods int) {
@@ -402,7 +402,7 @@ func takenBack(s *scene) {
 		s.t.Fatalf("%d pods on node %q", on(node.Name), node.Name)
 	}
 	s.w.Cloud.ResetCalls()
-	if err := errors.Join(s.w.Cloud.MakeSpot(id), s.w.Cloud.Interrupt(id)); err != nil {
+	if err := s.w.Cloud.Interrupt(id); err != nil {
 		s.t.Fatal(err)
 	}
 	took := s.until("its pod has left", func() bool { return on(node.Name) == 0 })

@@ -189,6 +189,9 @@ func (v *templateVersion) dataElements() []el {
 		}
 		e = append(e, m)
 	}
+	if v.Spot {
+		e = append(e, x("instanceMarketOptions", x("marketType", "spot")))
+	}
 	if v.Requirements != nil {
 		e = append(e, v.Requirements.element("instanceRequirements", "item", true))
 	}

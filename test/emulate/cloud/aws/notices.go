@@ -9,11 +9,15 @@ import (
 // What AWS does of its own accord, as a test has it do: spot interruptions, instance
 // refreshes, warm pools. Nothing of it happens unless it is asked for.
 
-// MakeSpot makes a running instance one that was bought on the spot market.
+// MakeSpot makes a running instance one that was bought on the spot market. EC2 never does
+// so: an agent that repeats its last description of the instance does not learn of it.
+// LaunchTemplate.Spot launches such instances.
 func (c *Cloud) MakeSpot(id string) error {
-	return c.outOfBand("make spot", id, func(i *instance) {
-		i.spotRequest, i.spotStatus, i.spotSince = "sir-0"+c.hex(7), "fulfilled", i.launched
-	})
+	return c.outOfBand("make spot", id, c.makeSpot)
+}
+
+func (c *Cloud) makeSpot(i *instance) {
+	i.spotRequest, i.spotStatus, i.spotSince = "sir-0"+c.hex(7), "fulfilled", i.launched
 }
 
 // Interrupt gives a spot instance its notice of two minutes. It goes on running; a test

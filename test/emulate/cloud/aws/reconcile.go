@@ -166,6 +166,9 @@ func (c *Cloud) launch(g *group, zone string, o choice, cause string) {
 		tags: map[string]string{}, launched: time.Now(), reservation: "r-0" + c.hex(16),
 		template: o.ref, group: g.name, lifecycle: "Pending", healthy: true, protected: g.protectNew,
 	}
+	if o.version.Spot {
+		c.makeSpot(i)
+	}
 	if o.version.PublicIP {
 		i.publicIP = fmt.Sprintf("203.0.113.%d", 1+c.rng.IntN(254))
 	}

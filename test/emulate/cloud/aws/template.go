@@ -28,6 +28,7 @@ type LaunchTemplate struct {
 	IPv6         bool
 	EBSOptimized bool
 	Monitoring   bool
+	Spot         bool // InstanceMarketOptions: bought on the spot market
 	// Requirements choose instance types by attributes, instead of InstanceType.
 	Requirements *Requirements
 }
