@@ -143,7 +143,8 @@ func New(cfg Config, deps Deps) *Service {
 	return s
 }
 
-// changed starts a round when a Node's readiness, taints or annotations changed.
+// changed starts a round when a Node's readiness, taints or the annotation that keeps it changed. The
+// group that this service writes itself is no news.
 func (s *Service) changed(old, now any) {
 	n, ok := now.(*corev1.Node)
 	if !ok {
@@ -152,7 +153,7 @@ func (s *Service) changed(old, now any) {
 	after := toNode(n)
 	if o, ok := old.(*corev1.Node); ok {
 		before := toNode(o)
-		if before.Ready == after.Ready && before.Deleting == after.Deleting && len(before.Annotations) == len(after.Annotations) &&
+		if before.Ready == after.Ready && before.Deleting == after.Deleting && before.Annotations[cluster.AnnotationKeep] == after.Annotations[cluster.AnnotationKeep] &&
 			slices.Equal(before.Taints, after.Taints) {
 			return
 		}
@@ -300,8 +301,8 @@ func (s *Service) round(ctx context.Context) (time.Duration, error) {
 	if in.Outage != "" {
 		return s.pause(), nil
 	}
-	failed := s.act(ctx, plan)
-	wait := s.next(plan, time.Now())
+	failed := s.act(ctx, plan, len(in.Nodes))
+	wait := s.next(plan, len(in.Nodes), time.Now())
 	if failed != nil {
 		wait = min(wait, retryAfter)
 	}
@@ -338,7 +339,7 @@ func (s *Service) watching() bool {
 	return len(s.memory.Watch) > 0
 }
 
-func (s *Service) next(plan reaper.Plan, now time.Time) time.Duration {
+func (s *Service) next(plan reaper.Plan, nodes int, now time.Time) time.Duration {
 	wait := idleTick
 	if s.watching() {
 		wait = min(wait, max(waitLeader, s.cfg.SightInterval/4)) // somebody else may have read the cloud
@@ -348,7 +349,7 @@ func (s *Service) next(plan reaper.Plan, now time.Time) time.Duration {
 			wait = min(wait, at.Sub(now))
 		}
 	}
-	if len(plan.Claims) > claimsAtOnce {
+	if len(plan.Claims) > len(claims(plan, nodes)) {
 		wait = min(wait, waitLeader)
 	}
 	if !plan.ReadSince.IsZero() {

@@ -20,12 +20,21 @@ import (
 // deleteTries is how often a deletion is tried while others update the Node.
 const deleteTries = 3
 
-// claimsAtOnce is how many Nodes get their group written in one round, so that a cluster of
-// a thousand Nodes causes no burst of writes at the start.
-const claimsAtOnce = 10
+// Nodes get their group written a few in one round, so that a large cluster causes no burst of
+// writes at the start: claimsAtOnce, and one in claimShare of the Nodes, because the cost of a
+// round grows with them.
+const (
+	claimsAtOnce = 10
+	claimShare   = 100
+)
 
-// act carries out the plan, as long as this agent may act.
-func (s *Service) act(ctx context.Context, plan reaper.Plan) error {
+// claims are those of the plan that are written in this round.
+func claims(plan reaper.Plan, nodes int) []reaper.Claim {
+	return plan.Claims[:min(len(plan.Claims), max(claimsAtOnce, nodes/claimShare))]
+}
+
+// act carries out the plan for so many Nodes, as long as this agent may act.
+func (s *Service) act(ctx context.Context, plan reaper.Plan, nodes int) error {
 	var errs []error
 	for _, m := range plan.Shutdown {
 		errs = append(errs, s.allowed(ctx, func(ctx context.Context) error { return s.markShutdown(ctx, m) }))
@@ -36,7 +45,7 @@ func (s *Service) act(ctx context.Context, plan reaper.Plan) error {
 	for _, d := range plan.Delete {
 		errs = append(errs, s.allowed(ctx, func(ctx context.Context) error { return s.deleteOne(ctx, d) }))
 	}
-	for _, c := range plan.Claims[:min(len(plan.Claims), claimsAtOnce)] {
+	for _, c := range claims(plan, nodes) {
 		errs = append(errs, s.allowed(ctx, func(ctx context.Context) error { return s.write(ctx, c) }))
 	}
 	return errors.Join(errs...)

@@ -21,9 +21,14 @@ func toNode(n *corev1.Node) cluster.Node {
 	_, master := n.Labels[cluster.LabelControlPlaneLegacy]
 	out := cluster.Node{Name: cluster.NodeName(n.Name), UID: cluster.UID(n.UID), ProviderID: n.Spec.ProviderID,
 		Created: n.CreationTimestamp.Time, Deleting: n.DeletionTimestamp != nil, ControlPlane: control || master}
-	out.Annotations = map[string]string{}
+	annotate := func(key, value string) {
+		if out.Annotations == nil {
+			out.Annotations = make(map[string]string, 1)
+		}
+		out.Annotations[key] = value
+	}
 	if group := n.Annotations[cluster.AnnotationGroup]; group != "" {
-		out.Annotations[cluster.AnnotationGroup] = group
+		annotate(cluster.AnnotationGroup, group)
 	}
 	for _, a := range n.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP {
@@ -36,7 +41,7 @@ func toNode(n *corev1.Node) cluster.Node {
 			v = "true"
 		}
 		if v != "false" {
-			out.Annotations[cluster.AnnotationKeep] = v
+			annotate(cluster.AnnotationKeep, v)
 		}
 	}
 	if zone := n.Labels[corev1.LabelTopologyZone]; zone != "" {

@@ -38,7 +38,7 @@ func TestNoWriteWithoutLeave(t *testing.T) {
 			})
 			s := bare(client)
 			s.deps.MayAct = func() (bool, string) { return leads, "another agent leads" }
-			if err := s.act(t.Context(), plan); err != nil || (writes == 0) != lost {
+			if err := s.act(t.Context(), plan, 1); err != nil || (writes == 0) != lost {
 				t.Errorf("%s, the right lost %t: %d writes, %v", name, lost, writes, err)
 			}
 		}

@@ -93,14 +93,7 @@ var notRunning = []string{string(ec2types.InstanceStateNamePending), string(ec2t
 // the largest answers of AWS. Of groups at rest EC2 lists those machines alone that do not
 // run: so each change of a state is seen at once, and names and addresses are repeated.
 func (p *Provider) repeatInstances(ctx context.Context, readings []*reading, age time.Duration) (wanted []*reading, errs []error) {
-	var rest []*reading
-	for _, r := range readings {
-		if p.members.atRest(r, age) {
-			rest = append(rest, r)
-		} else {
-			wanted = append(wanted, r)
-		}
-	}
+	rest, wanted := p.members.atRest(readings, p.now(), namesTimes*age)
 	for chunk := range slices.Chunk(rest, valuesPerFilter) {
 		at := p.now()
 		others, err := p.machines(ctx, chunk, notRunning...)

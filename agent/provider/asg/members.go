@@ -24,10 +24,20 @@ const (
 	settledLife = 20 * time.Second
 )
 
+// A running instance keeps its names and addresses but for what an operator changes by hand.
+// They are repeated for namesTimes as long as the caller lets what only an operator changes
+// be repeated, and described again for batches of batchSize machines, so that no minute has
+// to parse the descriptions of a whole large fleet.
+const (
+	namesTimes = 3
+	batchSize  = 1000 // EC2's largest page
+)
+
 // members keeps what EC2 last told of the machines of each group.
 type members struct {
 	mu      sync.Mutex
 	byGroup map[cluster.GroupID]membership
+	batchAt time.Time // when the last batch of groups at rest was due
 }
 
 // membership is one answer of EC2; machines is never changed.
@@ -90,13 +100,39 @@ func (c *members) keep(r *reading, at time.Time, whole bool) {
 	c.byGroup[r.group.ID] = membership{print: printOf(r.source), at: at, described: r.group.ReadAt, settled: settled, machines: r.machines}
 }
 
-// atRest reports whether a group's machines need not be described again: Auto Scaling tells
-// the same of it as when they were, less than age ago, and no change of one was under way.
-func (c *members) atRest(r *reading, age time.Duration) bool {
+// atRest divides groups into those whose machines need not be described again and the others.
+// Of the first Auto Scaling tells the same as when they were described, and no change of a
+// machine was under way. Those described longest ago are due in batches, all of them within age
+// and never later than twice that. It costs G log G beside the fingerprints.
+func (c *members) atRest(readings []*reading, now time.Time, age time.Duration) (rest, others []*reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known, ok := c.byGroup[r.group.ID]
-	return ok && known.settled && r.group.ReadAt.Sub(known.described) < age && known.print == printOf(r.source)
+	machines := 0
+	for _, r := range readings {
+		known, ok := c.byGroup[r.group.ID]
+		if ok && known.settled && r.group.ReadAt.Sub(known.described) < 2*age && known.print == printOf(r.source) {
+			rest = append(rest, r)
+			machines += len(known.machines)
+		} else {
+			others = append(others, r)
+		}
+	}
+	if c.batchAt.IsZero() {
+		c.batchAt = now
+	}
+	batch := min(machines, batchSize)
+	if batch == 0 || now.Sub(c.batchAt) < age*time.Duration(batch)/time.Duration(machines) {
+		return rest, others
+	}
+	c.batchAt = now
+	slices.SortStableFunc(rest, func(a, b *reading) int {
+		return c.byGroup[a.group.ID].described.Compare(c.byGroup[b.group.ID].described)
+	})
+	for batch > 0 {
+		batch -= len(c.byGroup[rest[0].group.ID].machines)
+		rest, others = rest[1:], append(others, rest[0])
+	}
+	return rest, others
 }
 
 // repeat fills in the machines of a group at rest as they were described, unless EC2 lists
