@@ -48,6 +48,14 @@ type toldHeld struct {
 
 // Write logs the differences between held and the held of the last call.
 func (l *HeldLog) Write(held []decision.Held) {
+	debug := l.Log.Logger.IsLevelEnabled(logrus.DebugLevel)
+	var lines []decision.Held
+	for _, h := range held {
+		if debug || !isDetail(h.Rule) { // nearly all nodes are held by routine
+			lines = append(lines, h)
+		}
+	}
+	held = lines
 	now := make(map[heldKey]toldHeld, len(held))
 	keyOf := func(h decision.Held) heldKey { return heldKey{h.Kind, subject(h), h.Rule} }
 	for _, h := range held {
