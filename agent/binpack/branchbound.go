@@ -173,28 +173,38 @@ func (s *branchBound) close(b, used int, room []int64, taken []int, open bool) b
 // Infeasible tells that the open bins alone cannot hold everything: an axis or a class
 // lacks room even when nothing else is in the way.
 func (p *Problem) Infeasible() bool {
-	for j := range p.Items[0].Size {
-		var want, have int64
-		for i := range p.Items {
-			want += p.Items[i].Size[j] * int64(p.Items[i].Count)
-		}
-		for _, b := range p.Open {
-			have += max(b[j], 0)
-		}
-		if want > have {
-			return true
+	lacks := make([]int64, len(p.Items[0].Size)) // by dimension: what is wanted beyond the room
+	for i := range p.Items {
+		for j, n := range p.Items[i].Size {
+			lacks[j] += n * int64(p.Items[i].Count)
 		}
 	}
-	for i := range p.Items {
-		n := 0
-		for b := range p.Open {
-			if p.Items[i].mayGo(b) {
-				n += min(MaxFit(p.Open[b], p.Items[i].Size), p.Items[i].Count)
-			}
+	for _, b := range p.Open {
+		for j, n := range b {
+			lacks[j] -= max(n, 0)
 		}
-		if n < p.Items[i].Count {
+	}
+	if slices.ContainsFunc(lacks, func(n int64) bool { return n > 0 }) {
+		return true
+	}
+	for i := range p.Items {
+		if p.Items[i].roomInOpen(p.Open) < p.Items[i].Count {
 			return true
 		}
 	}
 	return false
+}
+
+// roomInOpen is how many pods of the item the open bins would take if nothing else went there;
+// its count stands for more.
+func (l *Item) roomInOpen(open [][]int64) (n int) {
+	for b := range open {
+		if n >= l.Count {
+			break
+		}
+		if l.mayGo(b) {
+			n += MaxFit(open[b], l.Size)
+		}
+	}
+	return min(n, l.Count)
 }

@@ -56,13 +56,7 @@ func (p *Problem) bound(left []int, first int) int {
 func (p *Problem) EachFits(n int) bool {
 	for i := range p.Items {
 		l := &p.Items[i]
-		room := n * MaxFit(p.Empty, l.Size)
-		for b := range p.Open {
-			if l.mayGo(b) {
-				room += min(MaxFit(p.Open[b], l.Size), l.Count)
-			}
-		}
-		if room < l.Count {
+		if n*MaxFit(p.Empty, l.Size)+l.roomInOpen(p.Open) < l.Count {
 			return false
 		}
 	}

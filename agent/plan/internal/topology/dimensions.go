@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -20,6 +21,11 @@ type dimension struct {
 	rep          int           // a class of the kind that the dimension is about
 	antiAffinity bool          // anti-affinity; else spread
 }
+
+// maxCells bounds what the dimensions take: their number times nodes, classes and groups. A round
+// with more has no dimensions for the kinds of the fewest pods: what the packer makes of these is
+// held against the scheduler's rules (verifier.go), and pods that do not pass are placed singly.
+const maxCells = 4_000_000
 
 // constraintClasses are the classes that differ in nothing that hostname terms look at: their
 // requests do not matter here.
@@ -52,7 +58,7 @@ func (b *Topology) addDimensions() {
 	st.AddNode(&shape, nil)
 	st.AddNode(&shape, nil) // stays empty: the smallest count
 	var axes []dimension
-	for a := range hosts {
+	for _, a := range b.kindsWithDimensions(ks) {
 		if st.Component(a) < 0 {
 			continue
 		}
@@ -63,7 +69,9 @@ func (b *Topology) addDimensions() {
 		if len(c.Spread) > 0 {
 			axes = b.spreadOf(axes, ks, st, hosts, a)
 		}
-		if len(c.PodAffinity) > 0 {
+	}
+	for a := range hosts {
+		if st.Component(a) >= 0 && len(hosts[a].PodAffinity) > 0 {
 			b.markPerPod(ks, a)
 		}
 	}
@@ -84,6 +92,30 @@ func hostsOnly(c *cluster.PodClass) {
 		c.Spread[i].IgnoreNodeAffinity, c.Spread[i].HonorTaints = true, false
 	}
 	c.Volumes = nil
+}
+
+// kindsWithDimensions are the kinds, or as many of them as maxCells allows: those of the most pods
+// that wait.
+func (b *Topology) kindsWithDimensions(ks *constraintClasses) []int {
+	kinds := make([]int, len(ks.reps))
+	for a := range kinds {
+		kinds[a] = a
+	}
+	const each = 2 // a kind has one dimension for anti-affinity and one for spread
+	most := maxCells / (len(b.w.Nodes) + len(b.w.Snapshot.Classes) + len(b.w.Groups)) / each
+	if len(kinds) <= most {
+		return kinds
+	}
+	pods := make([]int, len(kinds))
+	for i := range b.w.Demands {
+		if k := &b.w.Demands[i]; ks.of[k.Class] > 0 {
+			pods[ks.of[k.Class]-1] += k.Count()
+		}
+	}
+	slices.SortStableFunc(kinds, func(x, y int) int { return cmp.Compare(pods[y], pods[x]) })
+	kinds = kinds[:most]
+	slices.Sort(kinds)
+	return kinds
 }
 
 // constraintClasses sorts the wanted classes that are constrained into constraint classes.
