@@ -20,8 +20,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/goruntime"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/heap"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
@@ -88,7 +88,7 @@ type app struct {
 // error means that the process should be restarted, or that its configuration must
 // be mended.
 func Run(ctx context.Context, cfg config.Config, logger *logrus.Logger) error {
-	heap.Loading()
+	goruntime.Loading()
 	unlock, err := statefile.Lock(cfg.StateDir)
 	if err != nil {
 		return err
@@ -320,6 +320,6 @@ func (a *app) ready(ctx context.Context) error {
 		return err
 	}
 	close(a.loaded)
-	go heap.Steady() // the first decision does not wait for the collector
+	go goruntime.Steady() // the first decision does not wait for the collector
 	return nil
 }

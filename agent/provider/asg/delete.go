@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/lifecycle"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/template"
 )
 
@@ -36,14 +37,14 @@ func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluste
 	}
 	lives := map[string]asgtypes.LifecycleState{}
 	for _, m := range g.Instances {
-		if !warm(m.LifecycleState) {
+		if !lifecycle.Warm(m.LifecycleState) {
 			lives[aws.ToString(m.InstanceId)] = m.LifecycleState
 		}
 	}
 	lo, _, _ := p.bounds(g)
 	d := &deletion{p: p, group: id, lives: lives, target: int(aws.ToInt32(g.DesiredCapacity)), min: lo, weighted: template.Unsupported(g)}
 	for _, life := range lives {
-		if counted(life) && !leaving(life) {
+		if lifecycle.Counted(life) && !lifecycle.Leaving(life) {
 			d.surplus++
 		}
 	}
@@ -82,9 +83,9 @@ func (d *deletion) delete(ctx context.Context, id cluster.InstanceID) error {
 	switch {
 	case !member:
 		return d.absent(ctx, id, short)
-	case leaving(life):
+	case lifecycle.Leaving(life):
 		return nil
-	case !counted(life):
+	case !lifecycle.Counted(life):
 		return fail(provider.Invalid, "return the instance to service first", "it is %s, which the desired capacity does not count", life)
 	case d.weighted != "":
 		return fail(provider.Invalid, "", "%s", d.weighted)

@@ -17,6 +17,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/lifecycle"
 )
 
 // failuresOf are the failures in one group's scaling activities.
@@ -125,7 +126,7 @@ func (p *Provider) readLaunches(ctx context.Context, id cluster.GroupID) failure
 func short(source asgtypes.AutoScalingGroup) bool {
 	n := 0
 	for _, m := range source.Instances {
-		if counted(m.LifecycleState) {
+		if lifecycle.Counted(m.LifecycleState) {
 			n++
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/lifecycle"
 )
 
 // groupTag is set by EC2 Auto Scaling on every machine of a group; the prefix
@@ -169,7 +170,7 @@ func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[st
 	for _, m := range source.Instances {
 		id := aws.ToString(m.InstanceId)
 		life := m.LifecycleState
-		if warm(life) {
+		if lifecycle.Warm(life) {
 			continue // a warm pool's machine is not part of the group until it enters service
 		}
 		member[id] = true
@@ -177,7 +178,7 @@ func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[st
 		in := machine.own()
 		in.ID = providerID(aws.ToString(m.AvailabilityZone), id)
 		in.Zone = aws.ToString(m.AvailabilityZone)
-		in.Phase = phase(life, machine.state, listed)
+		in.Phase = lifecycle.Phase(life, machine.state, listed)
 		in.Member = in.Phase != cluster.PhaseGone && life != asgtypes.LifecycleStateDetaching && life != asgtypes.LifecycleStateDetached
 		in.Protected = aws.ToBool(m.ProtectedFromScaleIn)
 		if life == asgtypes.LifecycleStateTerminatingWait && in.Phase == cluster.PhaseDeleting {
@@ -196,7 +197,7 @@ func (p *Provider) instancesOf(source asgtypes.AutoScalingGroup, machines map[st
 		}
 		in := machine.own()
 		in.ID = providerID(in.Zone, id)
-		in.Phase = phase("", machine.state, true)
+		in.Phase = lifecycle.Phase("", machine.state, true)
 		out = append(out, in)
 	}
 	slices.SortFunc(out, func(a, b cluster.Instance) int { return strings.Compare(string(a.ID), string(b.ID)) })
@@ -208,44 +209,6 @@ func stateOf(m ec2types.Instance) ec2types.InstanceStateName {
 		return ""
 	}
 	return m.State.Name
-}
-
-func warm(life asgtypes.LifecycleState) bool { return strings.HasPrefix(string(life), "Warmed:") }
-
-// leaving reports whether a machine is on its way out of its group.
-func leaving(life asgtypes.LifecycleState) bool {
-	return strings.HasPrefix(string(life), "Terminat")
-}
-
-// counted reports whether the desired capacity counts a machine.
-// Standby and detaching machines are not: AWS lowers the desired capacity for them
-// or replaces them.
-func counted(life asgtypes.LifecycleState) bool {
-	switch life {
-	case asgtypes.LifecycleStateStandby, asgtypes.LifecycleStateEnteringStandby,
-		asgtypes.LifecycleStateDetaching, asgtypes.LifecycleStateDetached:
-		return false
-	}
-	return !warm(life) && !leaving(life)
-}
-
-// phase joins the two views of a machine. EC2 decides whether a machine exists; Auto
-// Scaling decides after it whether the machine leaves the group.
-func phase(life asgtypes.LifecycleState, state ec2types.InstanceStateName, listed bool) cluster.Phase {
-	switch {
-	case state == ec2types.InstanceStateNameTerminated:
-		return cluster.PhaseGone
-	case leaving(life), state == ec2types.InstanceStateNameShuttingDown:
-		return cluster.PhaseDeleting
-	case life == asgtypes.LifecycleStateStandby, life == asgtypes.LifecycleStateEnteringStandby,
-		state == ec2types.InstanceStateNameStopping, state == ec2types.InstanceStateNameStopped:
-		return cluster.PhaseStopped
-	case !listed, state == ec2types.InstanceStateNamePending:
-		return cluster.PhasePending
-	case state == ec2types.InstanceStateNameRunning:
-		return cluster.PhaseRunning
-	}
-	return cluster.PhaseUnknown
 }
 
 // providerID is the form that the AWS cloud provider and our userdata write.

@@ -16,6 +16,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/lifecycle"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/template"
 )
 
@@ -28,7 +29,7 @@ func (r *reading) drift(next template.Startable) (refreshing bool, warning strin
 	}
 	other, n := map[string]bool{}, 0
 	for _, m := range r.source.Instances {
-		if t := aws.ToString(m.InstanceType); t != "" && counted(m.LifecycleState) && !next.Types[t] {
+		if t := aws.ToString(m.InstanceType); t != "" && lifecycle.Counted(m.LifecycleState) && !next.Types[t] {
 			other[t] = true
 			n++
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/lifecycle"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/template"
 )
 
@@ -70,7 +71,7 @@ func once(o *autoscaling.Options) { o.RetryMaxAttempts = 1; o.Retryer = aws.NopR
 func mayLower(id cluster.GroupID, g asgtypes.AutoScalingGroup, to int) error {
 	members, bare := 0, 0
 	for _, m := range g.Instances {
-		if !counted(m.LifecycleState) {
+		if !lifecycle.Counted(m.LifecycleState) {
 			continue
 		}
 		members++

@@ -22,10 +22,10 @@ type dimension struct {
 	antiAffinity bool          // anti-affinity; else spread
 }
 
-// maxCells bounds what the dimensions take: their number times nodes, classes and groups. A round
+// maxNumbers bounds what the dimensions take: their number times nodes, classes and groups. A round
 // with more has no dimensions for the kinds of the fewest pods: what the packer makes of these is
 // held against the scheduler's rules (verifier.go), and pods that do not pass are placed singly.
-const maxCells = 4_000_000
+const maxNumbers = 4_000_000
 
 // constraintClasses are the classes that differ in nothing that hostname terms look at: their
 // requests do not matter here.
@@ -58,7 +58,7 @@ func (b *Topology) addDimensions() {
 	st.AddNode(&shape, nil)
 	st.AddNode(&shape, nil) // stays empty: the smallest count
 	var axes []dimension
-	for _, a := range b.kindsWithDimensions(ks) {
+	for _, a := range b.withDimensions(ks) {
 		if st.Component(a) < 0 {
 			continue
 		}
@@ -94,15 +94,15 @@ func hostsOnly(c *cluster.PodClass) {
 	c.Volumes = nil
 }
 
-// kindsWithDimensions are the kinds, or as many of them as maxCells allows: those of the most pods
+// withDimensions are the kinds, or as many of them as maxNumbers allows: those of the most pods
 // that wait.
-func (b *Topology) kindsWithDimensions(ks *constraintClasses) []int {
+func (b *Topology) withDimensions(ks *constraintClasses) []int {
 	kinds := make([]int, len(ks.reps))
 	for a := range kinds {
 		kinds[a] = a
 	}
 	const each = 2 // a kind has one dimension for anti-affinity and one for spread
-	most := maxCells / (len(b.w.Nodes) + len(b.w.Snapshot.Classes) + len(b.w.Groups)) / each
+	most := maxNumbers / (len(b.w.Nodes) + len(b.w.Snapshot.Classes) + len(b.w.Groups)) / each
 	if len(kinds) <= most {
 		return kinds
 	}

@@ -1,12 +1,14 @@
-// Package heap tells Go's collector how hard to work: by the phase that the agent is in, and
-// by the memory.high of its control group (systemd's MemoryHigh=).
+// Package goruntime tells Go's runtime how much of the host to take: how hard the collector works,
+// by the phase that the agent is in and by the memory.high of its control group (systemd's
+// MemoryHigh=), and how many threads run Go code at once.
 //
-// It refuses to change what GOGC or GOMEMLIMIT set.
-package heap
+// It refuses to change what GOGC, GOMEMLIMIT or GOMAXPROCS set.
+package goruntime
 
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
@@ -28,9 +30,13 @@ const (
 	// limitShare is the part of MemoryHigh that the runtime may use before the collector
 	// works without a pause: what is beside the heap (the binary's pages) needs the rest.
 	limitShare = 0.8
+	// steadyThreads is GOMAXPROCS once the lists are read. Watch events come one at a time, and each
+	// passes through five goroutines: to wake a second thread for them cost a fifth of the
+	// processor time of churn (docs/performance.md).
+	steadyThreads = 1
 )
 
-// Loading prepares for the start.
+// Loading prepares for the start, in which all processors read lists.
 func Loading() {
 	setPercent(loadingPercent)
 	if os.Getenv("GOMEMLIMIT") == "" {
@@ -47,6 +53,9 @@ func Steady() {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
 	setPercent(steadyPercent(live[0].Value.Uint64()))
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(steadyThreads)
+	}
 }
 
 // steadyPercent is GOGC for a heap of which so many bytes live.

@@ -1,4 +1,4 @@
-package heap
+package goruntime
 
 import (
 	"os"
@@ -8,12 +8,16 @@ import (
 	"testing"
 )
 
-// TestPhases: the collector works harder once the start is over, and what GOGC says stays.
+// TestPhases: the collector works harder once the start is over, one thread is enough then, and what
+// GOGC and GOMAXPROCS say stays.
 func TestPhases(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
 	percent := func() int { p := debug.SetGCPercent(100); debug.SetGCPercent(p); return p }
+	threads := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(threads)
 	t.Setenv("GOGC", "")
+	t.Setenv("GOMAXPROCS", "")
 	t.Setenv("GOMEMLIMIT", "1GiB") // the bound of this process is not the test's
 	Loading()
 	if got := percent(); got != loadingPercent {
@@ -27,6 +31,9 @@ func TestPhases(t *testing.T) {
 	Steady()
 	if got := percent(); got != smallPercent {
 		t.Errorf("%d %% afterwards", got)
+	}
+	if got := runtime.GOMAXPROCS(0); got != steadyThreads {
+		t.Errorf("%d threads afterwards", got)
 	}
 	kept := make([]byte, 2*smallHeap)
 	Steady()
@@ -42,10 +49,15 @@ func TestPhases(t *testing.T) {
 	}
 	debug.SetGCPercent(77)
 	t.Setenv("GOGC", "77")
+	runtime.GOMAXPROCS(3)
+	t.Setenv("GOMAXPROCS", "3")
 	Loading()
 	Steady()
 	if got := percent(); got != 77 {
 		t.Errorf("GOGC=77 became %d", got)
+	}
+	if got := runtime.GOMAXPROCS(0); got != 3 {
+		t.Errorf("GOMAXPROCS=3 became %d", got)
 	}
 }
 
