@@ -59,6 +59,25 @@ func (d dear) bench(b *testing.B) {
 	}
 }
 
+// BenchmarkOddShapes decides first rounds in which one number is far from what clusters have. None
+// may take two seconds of processor time.
+func BenchmarkOddShapes(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		dear
+	}{
+		{"200-groups-200-classes", dear{Pending: 2_000, PendingClasses: 200, Groups: 200, Sizes: 20}},
+		{"5000-nodes-5000-specs", dear{Nodes: 5_000, PodsPerNode: 30, Classes: 300, Use: 90, Pending: 5_000, PendingClasses: 5_000, Groups: 10, Sizes: 5}},
+		{"2000-terms-on-hosts", dear{Pending: 4_000, PendingClasses: 1_000, Groups: 12, Sizes: 12, Hosts: 100, Terms: 2}},
+		{"50-zones", dear{Nodes: 500, PodsPerNode: 30, Classes: 50, Use: 90, Pending: 3_000, PendingClasses: 60, Groups: 100, Sizes: 2, Zones: 50, Spread: 100, Terms: 2}},
+		{"100000-specs", dear{Pending: 100_000, PendingClasses: 100_000, Groups: 12, Sizes: 12}},
+	} {
+		d := c.dear
+		d.Seed, d.Large, d.Priced, d.Owners, d.Zones = 1, 30, 100, 1, max(d.Zones, 3)
+		b.Run(c.name, d.bench)
+	}
+}
+
 // odd is what EKS leaves allocatable of a machine of 16 CPU and 64 GiB.
 var odd = cluster.Resources{MilliCPU: 15890, Memory: 60<<30 + 512<<20, Pods: 110}
 

@@ -123,7 +123,7 @@ func table(got map[string]figures) (string, int) {
 	}
 	if n > 0 {
 		mean := math.Exp(sum / float64(n))
-		fmt.Fprintf(&b, "\nGeometric mean over %d of %d rows: %s times less processor time; the bar is 500: %s.\n", n, len(rows), number(mean), judge(mean >= 500))
+		fmt.Fprintf(&b, "\nGeometric mean over %d of %d rows: %s times less processor time; the bar is 1,000: %s.\n", n, len(rows), number(mean), judge(mean >= 1000))
 	}
 	if f, ok := got["Floor/generic-30000-300"]; ok {
 		fmt.Fprintf(&b, "\nThe floor, plain first fit by counts of 30,000 pods in 300 specs, takes %s ms on this machine and took\n%s ms on that of the peers' figures, so that this one is %s times as slow. Nothing is corrected for it.\n", number(f.cpu()), number(peersFloor), number(f.cpu()/peersFloor))
