@@ -102,6 +102,10 @@ func packDistinct(p *Problem) Packing {
 func (p *Problem) heuristics(bound int) (best Packing, done bool) {
 	enough := p.tolerance(bound)
 	s := p.ownArena()
+	if p.Empty != nil && len(p.Items)*min(bound, p.Limit) > manyLooks {
+		best = p.packBinByBin()
+		return best, best.Unplaced() == 0
+	}
 	for i := range orderings {
 		before := *s
 		if k := p.FirstFit(p.Order(i)); i == 0 || k.better(&best) {
