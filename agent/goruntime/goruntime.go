@@ -26,7 +26,7 @@ const (
 	// the cloud leave more garbage there, and at smallPercent the collector would mark the whole
 	// heap for each quarter of it: that was most of the processor time.
 	largePercent = 100
-	smallHeap    = 20 << 20 // bytes
+	smallHeap    = 10 << 20 // bytes
 	// limitShare is the part of MemoryHigh that the runtime may use before the collector
 	// works without a pause: what is beside the heap (the binary's pages) needs the rest.
 	limitShare = 0.8
