@@ -178,6 +178,37 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// TestNewsOfNodes: the group that the leader writes on a Node is no news that begins a round, so
+// that a large cluster is not judged again for each few of its Nodes.
+func TestNewsOfNodes(t *testing.T) {
+	was := apiNode("n", id(0), corev1.ConditionTrue)
+	for _, c := range []struct {
+		name   string
+		change func(*corev1.Node)
+		news   bool
+	}{
+		{"nothing", func(*corev1.Node) {}, false},
+		{"its group is written", func(n *corev1.Node) { n.Annotations = map[string]string{cluster.AnnotationGroup: "workers"} }, false},
+		{"it is kept", func(n *corev1.Node) { n.Annotations = map[string]string{cluster.AnnotationKeep: ""} }, true},
+		{"it is not Ready", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, true},
+		{"it has a taint", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "t", Effect: corev1.TaintEffectNoExecute}} }, true},
+	} {
+		s := bare(fake.NewClientset())
+		s.wake = make(chan struct{}, 1)
+		now := was.DeepCopy()
+		c.change(now)
+		s.changed(was, now)
+		if got := len(s.wake) > 0; got != c.news {
+			t.Errorf("%s: news %t", c.name, got)
+		}
+	}
+	for nodes, want := range map[int]int{1: 10, 1_000: 10, 5_000: 50} {
+		if got := len(claims(reaper.Plan{Claims: make([]reaper.Claim, 100)}, nodes)); got != want {
+			t.Errorf("%d Nodes are written in a round of %d, want %d", got, nodes, want)
+		}
+	}
+}
+
 // TestObserveFirst (M2): the first day is told in STATUS= and in the Node's reason, and its
 // begin survives a restart.
 func TestObserveFirst(t *testing.T) {
