@@ -215,11 +215,14 @@ func (j *judge) buildCluster() {
 	if w.topology != nil {
 		cfg.State = w.topology.State
 	}
+	listed := make([]bool, len(w.Snapshot.Classes))
 	for i := range w.Demands {
-		cfg.Binds = append(cfg.Binds, w.Demands[i].Class)
+		if c := w.Demands[i].Class; !listed[c] {
+			listed[c] = true
+			j.order = append(j.order, c)
+		}
 	}
-	slices.Sort(cfg.Binds)
-	cfg.Binds = slices.Compact(cfg.Binds)
+	cfg.Binds = slices.Sorted(slices.Values(j.order))
 	for _, x := range w.Unbound.Waiting {
 		if o := w.Snapshot.Pods[x.Pod].Owner; o != nil && (o.Kind == "ReplicaSet" || o.Kind == "StatefulSet" || o.Kind == "ReplicationController") {
 			cfg.Replicated[x.Class] = true
@@ -244,7 +247,7 @@ func (j *judge) buildCluster() {
 			}
 		}
 	}
-	j.order = cfg.Binds
+	// Of equal sizes the order of the demands stands, whatever the numbers of the classes.
 	slices.SortStableFunc(j.order, func(a, b int) int { return slices.Compare(w.Dimensions.Class(b), w.Dimensions.Class(a)) })
 }
 
