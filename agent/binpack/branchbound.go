@@ -173,7 +173,7 @@ func (s *branchBound) close(b, used int, room []int64, taken []int, open bool) b
 // Infeasible tells that the open bins alone cannot hold everything: an axis or a class
 // lacks room even when nothing else is in the way.
 func (p *Problem) Infeasible() bool {
-	lacks := make([]int64, len(p.Items[0].Size)) // by dimension: what is wanted beyond the room
+	lacks := make([]int64, len(p.Items[0].Size)) // by dimension: the demand beyond the room
 	for i := range p.Items {
 		for j, n := range p.Items[i].Size {
 			lacks[j] += n * int64(p.Items[i].Count)

@@ -23,7 +23,7 @@ type dimension struct {
 }
 
 // maxNumbers bounds what the dimensions take: their number times nodes, classes and groups. A round
-// with more has no dimensions for the kinds of the fewest pods: what the packer makes of these is
+// with more has no dimensions for the kinds of the fewest pods: the packing of these is
 // held against the scheduler's rules (verifier.go), and pods that do not pass are placed singly.
 const maxNumbers = 4_000_000
 
