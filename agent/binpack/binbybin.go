@@ -28,18 +28,10 @@ func (p *Problem) packBinByBin() Packing {
 		if !ok {
 			break
 		}
-		bin.Times = p.Limit - k.Bins
-		for _, t := range bin.Portions {
-			bin.Times = min(bin.Times, k.Left[t.Item]/t.N)
-		}
-		for _, t := range bin.Portions {
-			k.Left[t.Item] -= bin.Times * t.N
-		}
+		k.repeat(bin, p.Limit)
 		for d := range lists {
 			lists[d].drop(k.Left)
 		}
-		k.Fresh = append(k.Fresh, bin)
-		k.Bins += bin.Times
 	}
 	return k
 }

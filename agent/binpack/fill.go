@@ -39,17 +39,22 @@ func (p *Problem) fill(mode int) Packing {
 		if len(parts) == 0 {
 			break
 		}
-		times := p.Limit - k.Bins
-		for _, t := range parts {
-			times = min(times, k.Left[t.Item]/t.N)
-		}
-		for _, t := range parts {
-			k.Left[t.Item] -= times * t.N
-		}
-		k.Fresh = append(k.Fresh, FreshBins{times, room, parts})
-		k.Bins += times
+		k.repeat(FreshBins{Room: room, Portions: parts}, p.Limit)
 	}
 	return k
+}
+
+// repeat adds a fresh bin as often as its content and the limit allow.
+func (k *Packing) repeat(bin FreshBins, limit int) {
+	bin.Times = limit - k.Bins
+	for _, t := range bin.Portions {
+		bin.Times = min(bin.Times, k.Left[t.Item]/t.N)
+	}
+	for _, t := range bin.Portions {
+		k.Left[t.Item] -= bin.Times * t.N
+	}
+	k.Fresh = append(k.Fresh, bin)
+	k.Bins += bin.Times
 }
 
 // content fills one bin. Its room only shrinks, so that a class which does not fit once is not

@@ -7,7 +7,7 @@ import (
 )
 
 // TestDimensionsAreBounded: thousands of classes with anti-affinity on hosts do not make thousands of
-// dimensions of each packing; what is bought for the classes that have none is right all the same.
+// dimensions of each packing, and machines are bought all the same.
 func TestDimensionsAreBounded(t *testing.T) {
 	const classes = 3_000
 	w := burst(1, classes, classes, 2, 1)
