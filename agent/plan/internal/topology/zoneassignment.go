@@ -239,7 +239,7 @@ func (s *zoneAssignment) assign(out []round.Demand, k *round.Demand) []round.Dem
 	}
 	keys := s.placeReserved(k, spots, parts)
 	left := len(keys) + k.Expected
-	weight := s.w.Dimensions.Class(k.Class)
+	weight := s.weight(k.Class)
 	bound := HasZoneTerms(&s.w.Snapshot.Classes[k.Class]) || len(spots) == 1
 	for left > 0 {
 		best, most := s.next(k.Class, spots, bound)
@@ -254,7 +254,7 @@ func (s *zoneAssignment) assign(out []round.Demand, k *round.Demand) []round.Dem
 		s.Assignment = append(s.Assignment, assignmentStep{int32(k.Class), int32(p.domain), int32(n)})
 		p.room -= n
 		p.taken += n
-		s.placedMilliCPU[p.domain] += int64(n) * (weight[0] + weight[1]>>23)
+		s.placedMilliCPU[p.domain] += int64(n) * weight
 		named := min(n, len(keys))
 		parts[best].Keys = append(parts[best].Keys, keys[:named]...)
 		keys = keys[named:]
@@ -272,12 +272,19 @@ func (s *zoneAssignment) assign(out []round.Demand, k *round.Demand) []round.Dem
 	return out
 }
 
+// weight is what a pod of a class adds to placedMilliCPU: its memory counts at 8 GiB a core.
+func (s *zoneAssignment) weight(class int) int64 {
+	size := s.w.Dimensions.Class(class)
+	return size[0] + size[1]>>23
+}
+
 // placeReserved puts the pods that count on an upcoming machine into its domain, and returns the
 // others.
 func (s *zoneAssignment) placeReserved(k *round.Demand, spots []candidateDomain, parts []round.Demand) []cluster.PodKey {
 	if len(s.w.Memory.Reservations) == 0 || !k.Buys {
 		return k.Keys
 	}
+	weight := s.weight(k.Class)
 	var keys []cluster.PodKey
 	for _, key := range k.Keys {
 		g, ok := s.w.ByID[s.w.ReservedTo(key)]
@@ -293,6 +300,7 @@ func (s *zoneAssignment) placeReserved(k *round.Demand, spots []candidateDomain,
 		s.Assignment = append(s.Assignment, assignmentStep{int32(k.Class), int32(s.GroupDomain[g]), 1})
 		spots[i].room--
 		spots[i].taken++
+		s.placedMilliCPU[spots[i].domain] += weight // the others of its class go where they went in the round that reserved
 		parts[i].Keys = append(parts[i].Keys, key)
 	}
 	return keys
