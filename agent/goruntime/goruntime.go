@@ -16,9 +16,6 @@ import (
 )
 
 const (
-	// loadingPercent is GOGC while the lists of the API server are read: most of the heap
-	// lives on, so a larger one buys little.
-	loadingPercent = 50
 	// smallPercent is GOGC afterwards in a small cluster: a round leaves little garbage there,
 	// and the agent shares the memory of its host (docs/performance.md).
 	smallPercent = 25
@@ -36,9 +33,9 @@ const (
 	steadyThreads = 1
 )
 
-// Loading prepares for the start, in which all processors read lists.
+// Loading prepares for the start, in which all processors read lists. The collector works at Go's
+// own 100 % then.
 func Loading() {
-	setPercent(loadingPercent)
 	if os.Getenv("GOMEMLIMIT") == "" {
 		if high := memoryHigh("/proc/self/cgroup", "/sys/fs/cgroup"); high > 0 {
 			debug.SetMemoryLimit(int64(float64(high) * limitShare))

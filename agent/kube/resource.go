@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"io"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +41,11 @@ func (r resource[T, L]) Get(ctx context.Context, name string, o metav1.GetOption
 func (r resource[T, L]) List(ctx context.Context, o metav1.ListOptions) (L, error) {
 	out := r.list()
 	return out, r.request(r.rest.Get()).VersionedParams(&o, parameters).Timeout(limitOf(o)).Do(ctx).Into(out)
+}
+
+// Stream implements streamer: the answer is protobuf.
+func (r resource[T, L]) Stream(ctx context.Context, o metav1.ListOptions) (io.ReadCloser, error) {
+	return r.request(r.rest.Get()).VersionedParams(&o, parameters).Stream(ctx)
 }
 
 // Watch implements Kind.

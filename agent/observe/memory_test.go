@@ -1,8 +1,11 @@
 package observe
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -70,38 +72,61 @@ func fullPod(i int) *corev1.Pod {
 	}
 }
 
-// streamPods serves a list of n pods as a stream of protobuf events, as an API server does.
+// streamPods serves a list of n pods as protobuf, as an API server does, and holds one of them at a
+// time.
 func streamPods(tb testing.TB, n int) *rest.Config {
-	info, _ := apiruntime.SerializerInfoForMediaType(kube.Codecs.SupportedMediaTypes(), apiruntime.ContentTypeProtobuf)
-	pods := kube.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion)
-	events := kube.Codecs.EncoderForVersion(info.StreamSerializer.Serializer, corev1.SchemeGroupVersion)
 	ends := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("sendInitialEvents") != "true" {
-			http.Error(w, "only streams are served", http.StatusBadRequest)
+		w.Header().Set("Content-Type", apiruntime.ContentTypeProtobuf)
+		if r.URL.Query().Get("watch") != "" {
+			w.(http.Flusher).Flush()
+			<-ends
 			return
 		}
-		w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch")
-		out := streaming.NewEncoder(info.StreamSerializer.Framer.NewFrameWriter(w), events)
-		send := func(kind string, p *corev1.Pod) {
-			raw, err := apiruntime.Encode(pods, p)
-			if err == nil {
-				err = out.Encode(&metav1.WatchEvent{Type: kind, Object: apiruntime.RawExtension{Raw: raw}})
-			}
-			if err != nil {
-				tb.Error(err)
-			}
+		if err := writeList(w, n); err != nil {
+			tb.Error(err)
 		}
-		for i := range n {
-			send("ADDED", fullPod(i))
-		}
-		send("BOOKMARK", end("200000"))
-		w.(http.Flusher).Flush()
-		<-ends
 	}))
 	tb.Cleanup(srv.Close)
 	tb.Cleanup(func() { close(ends) })
 	return &rest.Config{Host: srv.URL, ContentConfig: rest.ContentConfig{ContentType: apiruntime.ContentTypeProtobuf}}
+}
+
+// writeList writes the protobuf form of a list: a magic number, and a runtime.Unknown whose field
+// raw is the list.
+func writeList(out io.Writer, n int) error {
+	meta := metav1.ListMeta{ResourceVersion: "200000"}
+	field := func(number byte, size int) []byte {
+		return binary.AppendUvarint([]byte{number<<3 | 2}, uint64(size))
+	}
+	total := len(field(1, meta.Size())) + meta.Size()
+	for i := range n {
+		size := fullPod(i).Size()
+		total += len(field(2, size)) + size
+	}
+	buffered := bufio.NewWriter(out)
+	write := func(number byte, m interface{ Marshal() ([]byte, error) }) error {
+		raw, err := m.Marshal()
+		if err == nil {
+			_, _ = buffered.Write(field(number, len(raw)))
+			_, err = buffered.Write(raw)
+		}
+		return err
+	}
+	_, _ = buffered.WriteString("k8s\x00")
+	if err := write(1, &apiruntime.TypeMeta{APIVersion: "v1", Kind: "PodList"}); err != nil {
+		return err
+	}
+	_, _ = buffered.Write(field(2, total))
+	if err := write(1, &meta); err != nil {
+		return err
+	}
+	for i := range n {
+		if err := write(2, fullPod(i)); err != nil {
+			return err
+		}
+	}
+	return buffered.Flush()
 }
 
 // BenchmarkPodMemory is the live heap per pod after the list of a whole cluster is streamed.
