@@ -137,6 +137,7 @@ type candidateDomain struct {
 	room    int     // pods of the class that can go there at most
 	cost    float64 // of a pod
 	taken   int
+	onNodes int // pods that counted on nodes in the round that reserved, and still can: see nodeRoom
 }
 
 // domainQuery is all that candidates look at of a demand, where its volumes do not matter.
@@ -239,6 +240,9 @@ func (s *zoneAssignment) assign(out []round.Demand, k *round.Demand) []round.Dem
 	}
 	keys := s.placeReserved(k, spots, parts)
 	left := len(keys) + k.Expected
+	if len(keys) < len(k.Keys) {
+		s.nodeRoom(k, spots, left)
+	}
 	weight := s.weight(k.Class)
 	bound := HasZoneTerms(&s.w.Snapshot.Classes[k.Class]) || len(spots) == 1
 	for left > 0 {
@@ -249,11 +253,15 @@ func (s *zoneAssignment) assign(out []round.Demand, k *round.Demand) []round.Dem
 		p, n := &spots[best], 1
 		if most == math.MaxInt32 && bound { // nothing is counted: as well all at once
 			n = min(left, p.room)
+			if p.onNodes > 0 {
+				n = min(n, p.onNodes)
+			}
 		}
 		s.state.Put(k.Class, p.machine, n)
 		s.Assignment = append(s.Assignment, assignmentStep{int32(k.Class), int32(p.domain), int32(n)})
 		p.room -= n
 		p.taken += n
+		p.onNodes = max(p.onNodes-n, 0)
 		s.placedMilliCPU[p.domain] += int64(n) * weight
 		named := min(n, len(keys))
 		parts[best].Keys = append(parts[best].Keys, keys[:named]...)
@@ -306,9 +314,29 @@ func (s *zoneAssignment) placeReserved(k *round.Demand, spots []candidateDomain,
 	return keys
 }
 
-// next is the domain for one more pod: where the class's own spread leaves most room,
-// then the cheapest, then the emptiest. One that is not bound to zones and is only
-// counted by others goes where the fewest of its like are.
+// nodeRoom finds out how many pods of a class the nodes of each domain take, up to a number. Where
+// others of the class keep their reservations, the rest counted on nodes, and goes on doing so:
+// in another domain it would need a machine that nobody bought.
+// It costs the nodes.
+func (s *zoneAssignment) nodeRoom(k *round.Demand, spots []candidateDomain, most int) {
+	size := s.w.Dimensions.Class(k.Class)
+	for i := range spots {
+		p := &spots[i]
+		for _, n := range s.nodes[p.domain] {
+			if p.onNodes >= most {
+				break
+			}
+			if fits := binpack.MaxFit(s.w.Nodes[n].Room, size); fits > 0 && s.w.Passes(k.Class, n) {
+				p.onNodes += fits
+			}
+		}
+		p.onNodes = min(p.onNodes, p.room)
+	}
+}
+
+// next is the domain for one more pod: where nodes have room for pods that counted on them, then
+// where the class's own spread leaves most room, then the cheapest, then the emptiest. One that is
+// not bound to zones and is only counted by others goes where the fewest of its like are.
 func (s *zoneAssignment) next(class int, spots []candidateDomain, bound bool) (best, most int) {
 	best = -1
 	for i := range spots {
@@ -325,6 +353,12 @@ func (s *zoneAssignment) next(class int, spots []candidateDomain, bound bool) (b
 			continue
 		}
 		b := &spots[best]
+		if (p.onNodes > 0) != (b.onNodes > 0) {
+			if p.onNodes > 0 {
+				best, most = i, n
+			}
+			continue
+		}
 		if !bound && p.taken != b.taken {
 			if p.taken < b.taken {
 				best, most = i, n
