@@ -82,7 +82,7 @@ func (l *streamedLister[T, L]) run(ctx context.Context, body io.ReadCloser, o me
 	})
 	_ = body.Close()
 	if err != nil {
-		l.broken.Store(true)
+		l.broken.Store(ctx.Err() == nil) // a watch that was stopped is no list that broke off
 		return err
 	}
 	end := l.one()
@@ -103,8 +103,8 @@ func (l *streamedLister[T, L]) run(ctx context.Context, body io.ReadCloser, o me
 	return nil
 }
 
-// statusOf is an error as a watch tells it. What is no answer of the server is one after which the
-// Reflector watches again: after others it lists by itself, and decodes the whole list at once.
+// statusOf is an error as a watch tells it. An error that is no answer of the server asks the Reflector
+// to watch again: after another error it lists by itself, and decodes the whole list at once.
 func statusOf(err error) runtime.Object {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
