@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPhases: the collector works harder in a small cluster once the start is over, one thread is enough then, and what
-// GOGC and GOMAXPROCS say stays.
+// TestPhases: the collector works harder in a small cluster once the start is over, one thread is
+// enough then, and what GOGC and GOMAXPROCS say stays.
 func TestPhases(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)

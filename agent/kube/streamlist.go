@@ -126,7 +126,7 @@ func (w *listedWatch) Stop() { w.stop() }
 // ResultChan implements watch.Interface.
 func (w *listedWatch) ResultChan() <-chan apiwatch.Event { return w.events }
 
-// send hands one event on; false: nobody wants it.
+// send hands one event on; false: the watch was stopped.
 func (w *listedWatch) send(ctx context.Context, e apiwatch.Event) bool {
 	select {
 	case w.events <- e:
