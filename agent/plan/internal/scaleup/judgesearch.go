@@ -285,17 +285,30 @@ func (j *judge) sold(x []int) []int {
 	return out
 }
 
-// solution is the answer with a purchase, everybody where the model has put them.
-// It costs one trial for each group that is bought, and P.
+// solution is the answer with a purchase, and with more machines where pods would still buy: the
+// model may use the machines of two purchases in another way when they come at once.
+// It costs answer up to 4 times, and reasons.
 func (j *judge) solution(x []int) *solution {
-	w, reasons := j.w, j.reasons(x)
-	x, _ = j.spread(x)
+	s, more := j.answer(x)
+	for k := 0; k < judgeRepairs && !slices.Equal(more, x); k++ {
+		x = more
+		s, more = j.answer(x)
+	}
+	s.reasons = j.reasons(x)
+	return s
+}
+
+// answer puts everybody where the model does with a purchase. It returns the purchase with machines
+// for the pods beside that have no room and that a machine would help.
+// It costs two trials, and P.
+func (j *judge) answer(bought []int) (s *solution, more []int) {
+	w := j.w
+	x, _ := j.spread(bought)
 	m := j.sim.Mark()
 	defer j.sim.Rollback(m)
 	left, _ := j.run(x, 0, math.Inf(1))
 	stuck := j.stuckOf(x, left)
 	v := w.newSolver(j.withMarked)
-	v.a.reasons = reasons
 	copy(v.a.grow, x)
 	at := make(map[int]int) // places by node
 	for p := range v.a.bins {
@@ -326,8 +339,10 @@ func (j *judge) solution(x []int) *solution {
 	for _, p := range j.sim.Placed(j.begin) {
 		j.assign(v, at, demands[p.Class], p.Node, p.Count)
 	}
-	j.assignReserved(v, demands, stuck)
-	return &v.a
+	rest := j.assignReserved(v, demands, stuck)
+	more = slices.Clone(bought)
+	j.coverLeft(more, rest, j.groups)
+	return &v.a, more
 }
 
 // assign writes pods of a class on a node down for the demands of the class.
@@ -368,8 +383,8 @@ func (j *judge) stuckOf(x []int, left map[int]int) map[int]int {
 
 // assignReserved lets the pods that the model left go on counting on machines that the
 // scheduler has not used yet, and on the new ones, as far as the room there could hold them:
-// without those that are stuck.
-func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]int) {
+// without those that are stuck. It returns the pods by class for which there is none.
+func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]int) map[int]int {
 	left := make(map[int]int)
 	for c, all := range demands {
 		for _, i := range all {
@@ -392,4 +407,5 @@ func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]i
 			}
 		}
 	}
+	return left
 }
