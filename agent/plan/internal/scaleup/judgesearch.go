@@ -74,7 +74,7 @@ func (w *Planner) judgePacked(best *solution) *solution {
 	if !ok || t.left == 0 && slices.Equal(t.machines, packed) {
 		return best
 	}
-	return j.unlessReserved(j.solution(t.purchase()))
+	return j.unlessReserved(j.solution(t))
 }
 
 // choose finds the purchase of the round. It ends when it has taken judgeTimes what binding all
@@ -83,10 +83,10 @@ func (w *Planner) judgePacked(best *solution) *solution {
 // any case.
 // It costs 12 bindings of all pods (schedsim.Sim.Bind) beside those of the first candidates, and
 // sorting P for each of six draws.
-func (j *judge) choose() []int {
+func (j *judge) choose() trial {
 	nothing := make([]int, len(j.cost))
 	if j.nothing() {
-		return nothing
+		return trial{machines: nothing, all: nothing}
 	}
 	j.limit = j.sim.Steps + judgeSteps
 	best, _ := j.judgeDrawn(nothing, math.Inf(1))
@@ -126,7 +126,7 @@ func (j *judge) choose() []int {
 	}
 	j.limit = most
 	best = j.confirm(best, starts)
-	return best.purchase()
+	return best
 }
 
 const (
@@ -285,31 +285,27 @@ func (j *judge) sold(x []int) []int {
 	return out
 }
 
-// solution is the answer with a purchase, and with more machines where pods would still buy: the
-// model may use the machines of two purchases in another way when they come at once.
-// It costs answer up to 4 times, and reasons.
-func (j *judge) solution(x []int) *solution {
-	s, more := j.answer(x)
-	for k := 0; k < judgeRepairs && !slices.Equal(more, x); k++ {
-		x = more
-		s, more = j.answer(x)
-	}
-	s.reasons = j.reasons(x)
-	return s
-}
-
-// answer puts everybody where the model does with a purchase. It returns the purchase with machines
-// for the pods beside that have no room and that a machine would help.
-// It costs two trials, and P.
-func (j *judge) answer(bought []int) (s *solution, more []int) {
+// solution is the answer with a purchase, everybody where the model has put them. Where the machines
+// have no room for the pods of the second purchase, it is bought too: these pods are put on its
+// machines, as the next round would do it.
+// It costs two trials, one for each group that is bought, and P.
+func (j *judge) solution(t trial) *solution {
 	w := j.w
-	x, _ := j.spread(bought)
+	both := t.machines
+	if t.open > 0 {
+		both = t.all
+	}
+	reasons := j.reasons(both)
+	x, _ := j.spread(t.machines)
+	both, _ = j.spread(both)
 	m := j.sim.Mark()
 	defer j.sim.Rollback(m)
 	left, _ := j.run(x, 0, math.Inf(1))
-	stuck := j.stuckOf(x, left)
+	j.runSecond(x, both, left)
+	stuck := j.stuckOf(both, left)
 	v := w.newSolver(j.withMarked)
-	copy(v.a.grow, x)
+	v.a.reasons = reasons
+	copy(v.a.grow, both)
 	at := make(map[int]int) // places by node
 	for p := range v.a.bins {
 		at[v.a.bins[p].node] = p
@@ -323,10 +319,8 @@ func (j *judge) answer(bought []int) (s *solution, more []int) {
 	for _, g := range j.upcoming {
 		place(g, false)
 	}
-	for g, n := range x {
-		for range n {
-			place(g, true)
-		}
+	for _, g := range j.bought {
+		place(g, true)
 	}
 	demands := make(map[int][]int)
 	for _, buys := range []bool{true, false} {
@@ -339,10 +333,18 @@ func (j *judge) answer(bought []int) (s *solution, more []int) {
 	for _, p := range j.sim.Placed(j.begin) {
 		j.assign(v, at, demands[p.Class], p.Node, p.Count)
 	}
-	rest := j.assignReserved(v, demands, stuck)
-	more = slices.Clone(bought)
-	j.coverLeft(more, rest, j.groups)
-	return &v.a, more
+	j.assignReserved(v, demands, stuck)
+	return &v.a
+}
+
+// runSecond adds the machines of a second purchase, and puts pods on them that the first one leaves.
+func (j *judge) runSecond(first, both []int, left map[int]int) {
+	for g, n := range both {
+		for range n - first[g] {
+			j.add(g)
+			j.fill(left)
+		}
+	}
 }
 
 // assign writes pods of a class on a node down for the demands of the class.
@@ -383,8 +385,8 @@ func (j *judge) stuckOf(x []int, left map[int]int) map[int]int {
 
 // assignReserved lets the pods that the model left go on counting on machines that the
 // scheduler has not used yet, and on the new ones, as far as the room there could hold them:
-// without those that are stuck. It returns the pods by class for which there is none.
-func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]int) map[int]int {
+// without those that are stuck.
+func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]int) {
 	left := make(map[int]int)
 	for c, all := range demands {
 		for _, i := range all {
@@ -407,5 +409,4 @@ func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]i
 			}
 		}
 	}
-	return left
 }

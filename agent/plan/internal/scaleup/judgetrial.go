@@ -18,15 +18,6 @@ type trial struct {
 	score    float64 // the price of both, and what a second purchase costs beside its price
 }
 
-// purchase is what is bought now: the first of two purchases, or both where the pods of the
-// second have no room on the machines of the first.
-func (t *trial) purchase() []int {
-	if t.open > 0 {
-		return t.all
-	}
-	return t.machines
-}
-
 // What a second purchase costs beside its price, as shares of the whole: for its being one,
 // and for each pod that has to wait for it, by the share of the pods that it is.
 const (
