@@ -13,12 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// decodable is the pointer type of an object that the API server sends as protobuf.
-type decodable interface {
-	object
-	Unmarshal(raw []byte) error
-}
-
 // The protobuf form of a list: a magic number, a runtime.Unknown whose field raw is the list,
 // and in each list the metadata and the items
 // (k8s.io/apimachinery/pkg/runtime/serializer/protobuf, k8s.io/api/core/v1/generated.proto).

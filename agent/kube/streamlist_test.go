@@ -43,13 +43,18 @@ func protobuf(t testing.TB, obj runtime.Object) []byte {
 	return raw
 }
 
+func decodePod(raw []byte) (*corev1.Pod, error) {
+	p := &corev1.Pod{}
+	return p, p.Unmarshal(raw)
+}
+
 // names reads a list and returns the names of its pods in order.
 func names(t testing.TB, in io.Reader) ([]string, string, error) {
 	var mu sync.Mutex
 	var out []string
 	version, err := readList(t.Context(), in, func(raw []byte) error {
-		p := &corev1.Pod{}
-		if err := p.Unmarshal(raw); err != nil {
+		p, err := decodePod(raw)
+		if err != nil {
 			return err
 		}
 		mu.Lock()
@@ -155,7 +160,7 @@ func TestStreamedListWatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lw := StreamedListWatch(client, client.CoreV1().Pods(""), func() *corev1.Pod { return &corev1.Pod{} }, func(o *metav1.ListOptions) { o.FieldSelector = "status.phase!=Failed" })
+			lw := StreamedListWatch(client, client.CoreV1().Pods(""), decodePod, func(o *metav1.ListOptions) { o.FieldSelector = "status.phase!=Failed" })
 			stored := cache.NewStore(cache.MetaNamespaceKeyFunc)
 			r := cache.NewReflector(lw, &corev1.Pod{}, stored, 0)
 			ctx, stop := context.WithCancel(t.Context())
@@ -183,7 +188,7 @@ func TestStreamedListWatch(t *testing.T) {
 
 // TestStreamedListAfterBreak: the watch after a list that broke off is the server's own.
 func TestStreamedListAfterBreak(t *testing.T) {
-	l := &streamedLister[*corev1.Pod, *corev1.PodList]{Lister: refusing{}, from: refusing{}, one: func() *corev1.Pod { return &corev1.Pod{} }}
+	l := &streamedLister[*corev1.Pod, *corev1.PodList]{Lister: refusing{}, from: refusing{}, decode: decodePod}
 	initial := true
 	o := metav1.ListOptions{SendInitialEvents: &initial}
 	w, err := l.Watch(t.Context(), o)

@@ -37,8 +37,8 @@ func newPodWatch(pods cache.ListerWatcher, s *store.Store, wake func(store.Urgen
 // livePods lists and watches the pods that have not ended; the server filters them.
 func livePods(client *kube.Client) cache.ListerWatcher {
 	const live = "status.phase!=Succeeded,status.phase!=Failed"
-	one := func() *corev1.Pod { return &corev1.Pod{} }
-	return kube.StreamedListWatch(client, client.CoreV1().Pods(metav1.NamespaceAll), one, func(o *metav1.ListOptions) { o.FieldSelector = live })
+
+	return kube.StreamedListWatch(client, client.CoreV1().Pods(metav1.NamespaceAll), convert.DecodePod, func(o *metav1.ListOptions) { o.FieldSelector = live })
 }
 
 // calmAfter is how long a watch must have lasted for the pauses to start anew.
