@@ -35,7 +35,8 @@ func (p *Problem) bound(left []int, first int) int {
 		}
 		big := 0
 		for i := range p.Items {
-			if p.Items[i].Fresh && p.Items[i].Size[j]*2 > p.Empty[j] {
+			// A daemon may ask for more of an axis than a machine has: room below zero is as good as none.
+			if size := p.Items[i].Size[j]; p.Items[i].Fresh && size > 0 && size*2 > p.Empty[j] {
 				big += left[i]
 			}
 		}

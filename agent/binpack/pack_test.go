@@ -164,6 +164,26 @@ func TestPackWithinLimit(t *testing.T) {
 	}
 }
 
+// TestAxisOverAsked: an axis of which daemons ask for more than a machine has, and pods for nothing,
+// changes no bound and no answer.
+func TestAxisOverAsked(t *testing.T) {
+	seed, times := packSeed(t)
+	r := rand.New(rand.NewPCG(seed, 9))
+	for range 300 * times {
+		p := someProblem(r)
+		over := *p
+		over.Empty = slices.Clone(p.Empty)
+		over.Empty[2] = -1
+		if got, want := over.LowerBound(), p.LowerBound(); got != want {
+			t.Fatalf("bound %d, want %d: %s", got, want, describe(p))
+		}
+		got, want := Pack(&over), Pack(p)
+		if verify(t, &over, &got); got.Bins != want.Bins {
+			t.Fatalf("%d bins, want %d: %s", got.Bins, want.Bins, describe(p))
+		}
+	}
+}
+
 // TestPackMeetsTheBound packs mixes of hundreds of pods, too large for plain branch
 // and bound: the linear program's bound proves the answer.
 func TestPackMeetsTheBound(t *testing.T) {

@@ -2,11 +2,9 @@ package scaleup
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -283,130 +281,4 @@ func (j *judge) sold(x []int) []int {
 		}
 	}
 	return out
-}
-
-// solution is the answer with a purchase, everybody where the model has put them. Where the machines
-// have no room for the pods of the second purchase, it is bought too: these pods are put on its
-// machines, as the next round would do it.
-// It costs two trials, one for each group that is bought, and P.
-func (j *judge) solution(t trial) *solution {
-	w := j.w
-	both := t.machines
-	if t.open > 0 {
-		both = t.all
-	}
-	reasons := j.reasons(both)
-	x, _ := j.spread(t.machines)
-	both, _ = j.spread(both)
-	m := j.sim.Mark()
-	defer j.sim.Rollback(m)
-	left, _ := j.run(x, 0, math.Inf(1))
-	j.runSecond(x, both, left)
-	stuck := j.stuckOf(both, left)
-	v := w.newSolver(j.withMarked)
-	v.a.reasons = reasons
-	copy(v.a.grow, both)
-	at := make(map[int]int) // places by node
-	for p := range v.a.bins {
-		at[v.a.bins[p].node] = p
-	}
-	node := len(w.Nodes)
-	place := func(g int, fresh bool) {
-		at[node] = len(v.a.bins)
-		v.a.bins = append(v.a.bins, bin{node: -1, group: g, room: slices.Clone(j.rooms[g]), used: true, fresh: fresh})
-		node++
-	}
-	for _, g := range j.upcoming {
-		place(g, false)
-	}
-	for _, g := range j.bought {
-		place(g, true)
-	}
-	demands := make(map[int][]int)
-	for _, buys := range []bool{true, false} {
-		for i := range w.Demands {
-			if k := &w.Demands[i]; k.Buys == buys {
-				demands[k.Class] = append(demands[k.Class], i)
-			}
-		}
-	}
-	for _, p := range j.sim.Placed(j.begin) {
-		j.assign(v, at, demands[p.Class], p.Node, p.Count)
-	}
-	j.assignReserved(v, demands, stuck)
-	return &v.a
-}
-
-// runSecond adds the machines of a second purchase, and puts pods on them that the first one leaves.
-func (j *judge) runSecond(first, both []int, left map[int]int) {
-	for g, n := range both {
-		for range n - first[g] {
-			j.add(g)
-			j.fill(left)
-		}
-	}
-}
-
-// assign writes pods of a class on a node down for the demands of the class.
-func (j *judge) assign(v *solver, at map[int]int, demands []int, node, count int) {
-	place, has := at[node]
-	if !has {
-		return
-	}
-	pl := &v.a.bins[place]
-	for _, i := range demands {
-		n := min(count, v.a.left[i])
-		if n == 0 || !v.w.Demands[i].Buys && pl.fresh {
-			continue
-		}
-		count -= n
-		v.a.left[i] -= n
-		binpack.Sub(pl.room, v.w.size(v.w.Demands[i].Class), n)
-		v.use(pl, i, n)
-		if v.w.topology != nil {
-			pl.portions = append(pl.portions, binpack.Portion{Item: i, N: n})
-		}
-		if pl.node < 0 || v.w.Nodes[pl.node].State == round.StateUpcoming {
-			v.add(i, pl.group, n, pl.fresh)
-		} else {
-			v.a.on[i] += n
-		}
-	}
-}
-
-// stuckOf are those of the pods that a purchase leaves whom no second one would help.
-func (j *judge) stuckOf(x []int, left map[int]int) map[int]int {
-	m := j.sim.Mark()
-	defer j.sim.Rollback(m)
-	stuck := maps.Clone(left)
-	j.coverLeft(slices.Clone(x), stuck, j.groups)
-	return stuck
-}
-
-// assignReserved lets the pods that the model left go on counting on machines that the
-// scheduler has not used yet, and on the new ones, as far as the room there could hold them:
-// without those that are stuck.
-func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]int) {
-	left := make(map[int]int)
-	for c, all := range demands {
-		for _, i := range all {
-			if v.w.Demands[i].Buys {
-				left[c] += v.a.left[i]
-			}
-		}
-		left[c] = max(left[c]-stuck[c], 0)
-	}
-	for fresh, kept := range []map[int][]int{j.keepReserved(left), j.keepOnNew(left, true)} {
-		for c, groups := range kept {
-			for g, n := range groups {
-				for _, i := range demands[c] {
-					if m := min(n, v.a.left[i]); m > 0 && v.w.Demands[i].Buys {
-						v.add(i, g, m, fresh == 1)
-						v.a.left[i] -= m
-						n -= m
-					}
-				}
-			}
-		}
-	}
 }
