@@ -48,25 +48,24 @@ func (j *judge) unused(node int) int {
 func (j *judge) keepByRoom(left map[int]int, from int, loosely bool, most func(class, g, n int) int) map[int][]int {
 	kept := make(map[int][]int)
 	extra := j.repack(left, from)
-	sums := make([]int64, j.w.Dimensions.Len())
-	some := make([]bool, len(j.cost))
+	sums := make([][]int64, len(j.cost)) // by group, what its unused nodes have room for together
 	for i := from; i < j.sim.Nodes(); i++ {
 		if g := j.unused(i); g >= 0 {
-			some[g] = true
-			for k, n := range j.sim.Room(i)[:len(sums)] {
-				sums[k] += n
+			if sums[g] == nil {
+				sums[g] = make([]int64, j.w.Dimensions.Len())
 			}
+			binpack.Sub(sums[g], j.sim.Room(i)[:len(sums[g])], -1)
 		}
 	}
 	for _, c := range j.order {
 		size := j.w.Dimensions.Class(c)
-		for g := 0; g < len(some) && left[c] > 0; g++ {
-			if !some[g] || !j.takes(c, g) {
+		for g := 0; g < len(sums) && left[c] > 0; g++ {
+			if sums[g] == nil || !j.takes(c, g) {
 				continue
 			}
 			n := most(c, g, left[c])
 			if j.constrained(c) || loosely {
-				n = min(n, max(binpack.MaxFit(sums, size), extra[c]))
+				n = min(n, max(binpack.MaxFit(sums[g], size), extra[c]))
 			} else {
 				n = min(n, extra[c])
 			}
@@ -74,9 +73,9 @@ func (j *judge) keepByRoom(left map[int]int, from int, loosely bool, most func(c
 				continue
 			}
 			extra[c] -= min(n, extra[c])
-			binpack.Sub(sums, size, n)
+			binpack.Sub(sums[g], size, n)
 			if kept[c] == nil {
-				kept[c] = make([]int, len(some))
+				kept[c] = make([]int, len(sums))
 			}
 			kept[c][g] += n
 			left[c] -= n
