@@ -41,15 +41,31 @@ func (j *judge) unlessReserved(s *solution) *solution {
 	if s.bought() == 0 || !w.HasReservations() {
 		return s
 	}
-	if a := w.solveOnce(true, j.withMarked); a != nil && a.bought() == 0 && a.unplaced() <= s.unplaced() {
+	if a := w.solveOnce(true, j.withMarked); a != nil && a.bought() == 0 && j.helpsAsMany(a, s) {
 		return a
 	}
 	if w.topology != nil {
-		if a := w.reservedSolution(j.withMarked); a != nil && a.bought() == 0 && a.unplaced() <= s.unplaced() {
+		if a := w.reservedSolution(j.withMarked); a != nil && a.bought() == 0 && j.helpsAsMany(a, s) {
 			return a
 		}
 	}
 	return s
+}
+
+// helpsAsMany tells whether an answer without a purchase leaves none of the pods that another answer helps
+// by one. Pods that the model binds without any, or that nothing helps, do not count.
+func (j *judge) helpsAsMany(a, bought *solution) bool {
+	if a.unplaced() <= bought.unplaced() {
+		return true
+	}
+	nothing := make([]int, len(j.cost))
+	without := j.solution(trial{machines: nothing, all: nothing})
+	for i, n := range bought.left {
+		if n < without.left[i] && a.left[i] > n {
+			return false
+		}
+	}
+	return true
 }
 
 // judgePacked returns a packing where kube-scheduler leaves nobody on it, else the packing
