@@ -28,39 +28,41 @@ func (w *Planner) judged() *solution {
 // judgedWith is the answer with or without the nodes that are being emptied.
 func (w *Planner) judgedWith(cost []float64, withMarked bool) *solution {
 	j := w.newJudge(cost, withMarked)
-	defer j.sim.Rollback(j.begin)
-	defer func() { w.judgeSteps, w.searchCut = w.judgeSteps+j.sim.Steps, w.searchCut || j.cut }()
-	return j.unlessReserved(j.solution(j.choose()))
+	s := j.solution(j.choose())
+	w.judgeSteps, w.searchCut = w.judgeSteps+j.sim.Steps, w.searchCut || j.cut
+	return j.unlessReserved(s)
 }
 
 // unlessReserved returns an answer that buys nothing, where the reservations of earlier rounds
 // leave room for all pods that a purchase would help: what the scheduler leaves on machines
-// that are still upcoming is known when they are there.
+// that are still upcoming is known when they are there. It ends the judge.
 func (j *judge) unlessReserved(s *solution) *solution {
 	w := j.w
 	if s.bought() == 0 || !w.HasReservations() {
+		j.sim.Rollback(j.begin)
 		return s
 	}
-	if a := w.solveOnce(true, j.withMarked); a != nil && a.bought() == 0 && j.helpsAsMany(a, s) {
+	nothing := make([]int, len(j.cost))
+	without := j.solution(trial{machines: nothing, all: nothing})
+	j.sim.Rollback(j.begin) // what packing asks of the constraints is asked of the cluster as it is
+	if a := w.solveOnce(true, j.withMarked); a != nil && a.bought() == 0 && a.helpsAsMany(s, without) {
 		return a
 	}
 	if w.topology != nil {
-		if a := w.reservedSolution(j.withMarked); a != nil && a.bought() == 0 && j.helpsAsMany(a, s) {
+		if a := w.reservedSolution(j.withMarked); a != nil && a.bought() == 0 && a.helpsAsMany(s, without) {
 			return a
 		}
 	}
 	return s
 }
 
-// helpsAsMany tells whether an answer without a purchase leaves none of the pods that another answer helps
-// by one. Pods that the model binds without any, or that nothing helps, do not count.
-func (j *judge) helpsAsMany(a, bought *solution) bool {
-	if a.unplaced() <= bought.unplaced() {
+// helpsAsMany tells whether an answer leaves none of the pods that a purchase helps. Pods that the model
+// binds without one, or that nothing helps, do not count.
+func (a *solution) helpsAsMany(purchase, without *solution) bool {
+	if a.unplaced() <= purchase.unplaced() {
 		return true
 	}
-	nothing := make([]int, len(j.cost))
-	without := j.solution(trial{machines: nothing, all: nothing})
-	for i, n := range bought.left {
+	for i, n := range purchase.left {
 		if n < without.left[i] && a.left[i] > n {
 			return false
 		}
@@ -77,18 +79,22 @@ func (w *Planner) judgePacked(best *solution) *solution {
 		return best
 	}
 	j := w.newJudge(cost, slices.ContainsFunc(best.bins, func(b bin) bool { return b.node >= 0 && b.taken() && w.Nodes[b.node].State == round.StateMarked }))
-	defer j.sim.Rollback(j.begin)
-	defer func() { w.judgeSteps += j.sim.Steps }()
 	j.limit = j.sim.Steps + judgeSteps
 	packed := j.gathered(best.grow)
 	t, ok := j.repaired(packed, &trial{lost: math.MaxInt})
 	if ok {
 		t = j.confirm(t, nil)
 	}
-	if !ok || t.left == 0 && slices.Equal(t.machines, packed) {
+	stands := !ok || t.left == 0 && slices.Equal(t.machines, packed)
+	if !stands {
+		best = j.solution(t)
+	}
+	w.judgeSteps += j.sim.Steps
+	if stands {
+		j.sim.Rollback(j.begin)
 		return best
 	}
-	return j.unlessReserved(j.solution(t))
+	return j.unlessReserved(best)
 }
 
 // choose finds the purchase of the round. It ends when it has taken judgeTimes what binding all
