@@ -2,6 +2,7 @@ package decision
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -17,7 +18,11 @@ type Reservations []Reservation
 // Reservation is one group and the pods that count on it. No pod is in two.
 type Reservation struct {
 	Group cluster.GroupID
-	Pods  []cluster.PodKey
+	// Machine is the number of the machine on which these pods are put together with those of the
+	// group's other reservations of the same number: the next round puts them there again. The
+	// numbers are of one round, and name no instance. 0: the pods count on the group's machines as a whole.
+	Machine int
+	Pods    []cluster.PodKey
 }
 
 // ByPod is the group that each pod counts on; nil when no pod does.
@@ -48,31 +53,72 @@ func (p Reservations) Of(pod cluster.PodKey) cluster.GroupID {
 	return ""
 }
 
-// Equal tells that the same pods count on the same groups. Two rounds that decide the
+// Equal tells that the same pods count on the same machines. Two rounds that decide the
 // same write it in the same order, so that the maps are seldom asked.
 func (p Reservations) Equal(o Reservations) bool {
-	alike := func(a, b Reservation) bool { return a.Group == b.Group && slices.Equal(a.Pods, b.Pods) }
-	return slices.EqualFunc(p, o, alike) || maps.Equal(p.ByPod(), o.ByPod())
+	alike := func(a, b Reservation) bool {
+		return a.Group == b.Group && a.Machine == b.Machine && slices.Equal(a.Pods, b.Pods)
+	}
+	return slices.EqualFunc(p, o, alike) || maps.Equal(p.places(), o.places())
 }
 
-// MarshalJSON writes an object of groups by pod, which is easier to read in a record.
-func (p Reservations) MarshalJSON() ([]byte, error) { return json.Marshal(p.ByPod()) }
+// place is a group and the number of one of its machines.
+type place struct {
+	group   cluster.GroupID
+	machine int
+}
+
+func (p Reservations) places() map[cluster.PodKey]place {
+	by := make(map[cluster.PodKey]place)
+	for i := range p {
+		for _, key := range p[i].Pods {
+			by[key] = place{p[i].Group, p[i].Machine}
+		}
+	}
+	return by
+}
+
+// MarshalJSON writes the group, or a list of the group and the machine's number.
+func (p place) MarshalJSON() ([]byte, error) {
+	if p.machine == 0 {
+		return json.Marshal(p.group)
+	}
+	return json.Marshal([]any{p.group, p.machine})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote; errors are those of the two forms.
+func (p *place) UnmarshalJSON(data []byte) error {
+	if p.machine = 0; json.Unmarshal(data, &p.group) == nil {
+		return nil
+	}
+	both := []any{&p.group, &p.machine}
+	if err := json.Unmarshal(data, &both); err != nil {
+		return err
+	}
+	if len(both) != 2 || p.machine < 0 {
+		return fmt.Errorf("a reservation %s: want a group, or a group and a machine's number", data)
+	}
+	return nil
+}
+
+// MarshalJSON writes an object of groups and machines by pod, which is easier to read in a record.
+func (p Reservations) MarshalJSON() ([]byte, error) { return json.Marshal(p.places()) }
 
 // UnmarshalJSON reads what MarshalJSON wrote; errors are those of the object.
 func (p *Reservations) UnmarshalJSON(data []byte) error {
-	var by map[cluster.PodKey]cluster.GroupID
+	var by map[cluster.PodKey]place
 	if err := json.Unmarshal(data, &by); err != nil {
 		return err
 	}
 	*p = nil
-	at := make(map[cluster.GroupID]int)
+	at := make(map[place]int)
 	for _, key := range slices.Sorted(maps.Keys(by)) {
-		g := by[key]
-		if _, has := at[g]; !has {
-			at[g] = len(*p)
-			*p = append(*p, Reservation{Group: g})
+		to := by[key]
+		if _, has := at[to]; !has {
+			at[to] = len(*p)
+			*p = append(*p, Reservation{Group: to.group, Machine: to.machine})
 		}
-		(*p)[at[g]].Pods = append((*p)[at[g]].Pods, key)
+		(*p)[at[to]].Pods = append((*p)[at[to]].Pods, key)
 	}
 	return nil
 }

@@ -96,14 +96,20 @@ func (w *State) anyReservationStands() bool {
 	return false
 }
 
-// upcomingGroups are the groups of which a machine is upcoming, or has just become Ready.
-func (w *State) upcomingGroups() (out []cluster.GroupID) {
+// Arriving lists the nodes that are upcoming or have just become Ready.
+func (w *State) Arriving() []int {
 	nodes := w.JustReady()
 	for i := range w.Nodes {
 		if w.Nodes[i].State == StateUpcoming {
 			nodes = append(nodes, i)
 		}
 	}
+	return nodes
+}
+
+// upcomingGroups are the groups of which a machine is upcoming, or has just become Ready.
+func (w *State) upcomingGroups() (out []cluster.GroupID) {
+	nodes := w.Arriving()
 	for g := range w.Groups {
 		if w.Groups[g].Upcoming+w.Groups[g].Grow > 0 || slices.ContainsFunc(nodes, func(n int) bool { return w.Nodes[n].Group == g }) {
 			out = append(out, w.Groups[g].ID)

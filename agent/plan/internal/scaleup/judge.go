@@ -91,10 +91,10 @@ func (w *Planner) anyMarked() bool {
 	return slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.State == round.StateMarked })
 }
 
-// newJudge builds the cluster as it is, with what is upcoming, and binds what has room on
-// it. It costs the nodes with their pods, what schedsim.New costs, and the pods.
+// newJudge builds the cluster as it is, with what is upcoming, puts the contents on it that are given, and
+// binds what has room beside. It costs the nodes with their pods, what schedsim.New costs, and the pods.
 // With letters: N + U, the pods that run, C*G, and Sim.Bind of P.
-func (w *Planner) newJudge(cost []float64, withMarked bool) *judge {
+func (w *Planner) newJudge(cost []float64, withMarked bool, contents []content) *judge {
 	j := &judge{w: w, cost: cost, lost: -1, withMarked: withMarked, most: max(w.searchSteps-w.judgeSteps, min(judgeSteps, w.searchSteps))}
 	j.buildCluster()
 	j.begin = j.sim.Mark()
@@ -119,7 +119,7 @@ func (w *Planner) newJudge(cost []float64, withMarked bool) *judge {
 	j.nodes = j.sim.Nodes()
 	j.weighClasses()
 	j.collectReserved()
-	j.fillQueue()
+	j.fillQueue(j.placeContents(contents))
 	return j
 }
 

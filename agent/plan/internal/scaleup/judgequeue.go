@@ -11,14 +11,17 @@ import (
 )
 
 // fillQueue finds the pods that wait. Those that have room on a node that is there go onto
-// it; the others are the queue.
-func (j *judge) fillQueue() {
+// it; the others are the queue. placed are pods by class that are on a machine already.
+func (j *judge) fillQueue(placed map[int]int) {
 	w := j.w
 	left := make([]int, len(w.Snapshot.Classes))
 	for i := range w.Demands {
 		if k := &w.Demands[i]; k.Buys {
 			left[k.Class] += k.Count()
 		}
+	}
+	for c, n := range placed {
+		left[c] -= n
 	}
 	j.waits = make([]queued, 0, len(w.Unbound.Waiting))
 	for _, x := range w.Unbound.Waiting {

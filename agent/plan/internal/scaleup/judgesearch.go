@@ -27,7 +27,7 @@ func (w *Planner) judged() *solution {
 
 // judgedWith is the answer with or without the nodes that are being emptied.
 func (w *Planner) judgedWith(cost []float64, withMarked bool) *solution {
-	j := w.newJudge(cost, withMarked)
+	j := w.newJudge(cost, withMarked, nil)
 	s := j.solution(j.choose())
 	w.judgeSteps, w.searchCut = w.judgeSteps+j.sim.Steps, w.searchCut || j.cut
 	return j.unlessReserved(s)
@@ -44,7 +44,10 @@ func (j *judge) unlessReserved(s *solution) *solution {
 	}
 	nothing := make([]int, len(j.cost))
 	without := j.solution(trial{machines: nothing, all: nothing})
-	j.sim.Rollback(j.begin) // what packing asks of the constraints is asked of the cluster as it is
+	j.sim.Rollback(j.begin) // what follows asks the constraints of the cluster as it is
+	if a := w.asReserved(j.cost, j.withMarked); a != nil {
+		return a
+	}
 	if a := w.solveOnce(true, j.withMarked); a != nil && a.bought() == 0 && a.helpsAsMany(s, without) {
 		return a
 	}
@@ -78,7 +81,7 @@ func (w *Planner) judgePacked(best *solution) *solution {
 	if best.bought() == 0 || cost == nil || !w.judgeable() {
 		return best
 	}
-	j := w.newJudge(cost, slices.ContainsFunc(best.bins, func(b bin) bool { return b.node >= 0 && b.taken() && w.Nodes[b.node].State == round.StateMarked }))
+	j := w.newJudge(cost, slices.ContainsFunc(best.bins, func(b bin) bool { return b.node >= 0 && b.taken() && w.Nodes[b.node].State == round.StateMarked }), nil)
 	j.limit = j.sim.Steps + judgeSteps
 	packed := j.gathered(best.grow)
 	t, ok := j.repaired(packed, &trial{lost: math.MaxInt})

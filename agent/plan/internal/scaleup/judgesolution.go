@@ -87,9 +87,7 @@ func (j *judge) assign(v *solver, at map[int]int, demands []int, node, count int
 		v.a.left[i] -= n
 		binpack.Sub(pl.room, v.w.size(v.w.Demands[i].Class), n)
 		v.use(pl, i, n)
-		if v.w.topology != nil {
-			pl.portions = append(pl.portions, binpack.Portion{Item: i, N: n})
-		}
+		pl.portions = append(pl.portions, binpack.Portion{Item: i, N: n})
 		if pl.node < 0 || v.w.Nodes[pl.node].State == round.StateUpcoming {
 			v.add(i, pl.group, n, pl.fresh)
 		} else {

@@ -8,10 +8,43 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
+// portion is how many pods of a demand are put on one machine of a group.
+type portion struct{ group, machine, n int }
+
+// machinesOf are, by demand, the upcoming machines that pods are put on, where the answer says so. It costs the machines
+// and what is on them.
+func (w *Planner) machinesOf(a *solution) [][]portion {
+	out, number := make([][]portion, len(w.Demands)), make([]int, len(w.Groups))
+	for b := range a.bins {
+		pl := &a.bins[b]
+		if pl.node >= 0 && w.Nodes[pl.node].State != round.StateUpcoming {
+			continue
+		}
+		number[pl.group]++
+		for _, t := range pl.portions {
+			out[t.Item] = append(out[t.Item], portion{pl.group, number[pl.group], t.N})
+		}
+	}
+	return out
+}
+
+// reserveNames writes down the pods of a demand that count on a group, by machine.
+func (w *Planner) reserveNames(g int, names []cluster.PodKey, machines []portion) {
+	for _, m := range machines {
+		if n := min(m.n, len(names)); m.group == g && n > 0 {
+			w.Next.Reservations = append(w.Next.Reservations, decision.Reservation{Group: w.Groups[g].ID, Machine: m.machine, Pods: names[:n:n]})
+			names = names[n:]
+		}
+	}
+	if len(names) > 0 {
+		w.Next.Reservations = append(w.Next.Reservations, decision.Reservation{Group: w.Groups[g].ID, Pods: names})
+	}
+}
+
 // reserve writes down which pods of a demand count on which group's machines: first
 // those to whom it was reserved before. What is left over is reserved for pods that
 // their controller has still to make.
-func (w *Planner) reserve(i int, shares []allocation) {
+func (w *Planner) reserve(i int, shares []allocation, machines []portion) {
 	k := &w.Demands[i]
 	names := w.named(k, shares)
 	for x, s := range shares {
@@ -19,9 +52,7 @@ func (w *Planner) reserve(i int, shares []allocation) {
 		if s.upcoming+s.new <= 0 {
 			continue
 		}
-		if len(names[x]) > 0 {
-			w.Next.Reservations = append(w.Next.Reservations, decision.Reservation{Group: gr.ID, Pods: names[x]})
-		}
+		w.reserveNames(s.group, names[x], machines)
 		if missing := s.upcoming + s.new - len(names[x]); missing > 0 {
 			round.Set(&w.Next.ReservedMissing, round.MissingPodsKey(gr.ID, k.Owner), missing)
 		}

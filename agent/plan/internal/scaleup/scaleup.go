@@ -214,10 +214,11 @@ func (w *Planner) applySolution(a *solution) {
 			w.Groups[g].Runs = make([]round.PodRun, 0, n)
 		}
 	}
+	machines := w.machinesOf(a)
 	for i := range w.Demands {
 		switch k := &w.Demands[i]; {
 		case k.Buys:
-			w.reserve(i, a.allocations[i])
+			w.reserve(i, a.allocations[i], machines[i])
 		case k.Deferral != "":
 			w.keepDeferredReservations(k)
 		}

@@ -16,7 +16,7 @@ type bin struct {
 	room     []int64
 	used     bool
 	fresh    bool                   // it is a machine that is bought
-	portions []binpack.Portion      // what was put there in this answer, by demand; only where pods are constrained
+	portions []binpack.Portion      // what was put there in this answer, by demand; where pods are constrained, or the answer was judged
 	headroom []round.HeadroomPieces // headroom that is kept free here
 }
 

@@ -20,6 +20,15 @@ func (s *Sim) Bind(class, n int) int {
 	return n
 }
 
+// CanBind tells whether a node passes the filters for one more pod of a class.
+func (s *Sim) CanBind(class, node int) bool {
+	if len(s.cfg.Classes[class].NotUnderstood) > 0 {
+		return false
+	}
+	v := s.viewOf(class)
+	return v.where[node].set > 0 && (!v.constrained || s.cfg.State.Passes(class, int(s.nodes[node].state)))
+}
+
 // BindTo binds one pod of a class to a node, whatever its score.
 func (s *Sim) BindTo(class, node int) { s.place(s.viewOf(class), node) }
 

@@ -1,0 +1,156 @@
+package scaleup
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// A round that is judged remembers what it put on each machine that is upcoming (decision.Reservation).
+// The model draws ties, and sees more empty machines in the next round than in this one: it would
+// use them in another way, and buy again for pods that are left then. So before a round buys, the
+// pods are put where the rounds before put them.
+
+// content is the pods of one upcoming machine that still wait.
+type content struct {
+	group, machine int
+	pods           []podRun
+	node           int // of the round, where some of its pods run already; -1: none do
+}
+
+// contents are those of the Memory, by group and machine. It costs the reservations, the pods that wait
+// and the pods of nodes that are upcoming or have just become Ready.
+func (w *Planner) contents() []content {
+	type number struct{ group, machine int }
+	of := make(map[cluster.PodKey]number)
+	for _, r := range w.Memory.Reservations {
+		if g, known := w.ByID[r.Group]; known && r.Machine > 0 {
+			for _, key := range r.Pods {
+				of[key] = number{g, r.Machine}
+			}
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	at := make(map[number]int)
+	var out []content
+	for i := range w.Demands {
+		k := &w.Demands[i]
+		for _, key := range k.Keys {
+			m, has := of[key]
+			if !has || !k.Buys {
+				continue
+			}
+			if _, known := at[m]; !known {
+				at[m] = len(out)
+				out = append(out, content{group: m.group, machine: m.machine, node: -1})
+			}
+			c := &out[at[m]]
+			if n := len(c.pods); n > 0 && c.pods[n-1].class == k.Class {
+				c.pods[n-1].n++
+			} else {
+				c.pods = append(c.pods, podRun{k.Class, 1})
+			}
+		}
+	}
+	for _, i := range w.Arriving() {
+		for p := range w.Nodes[i].Pods {
+			if m, has := of[w.Nodes[i].Pods[p].Key]; has && m.group == w.Nodes[i].Group {
+				if k, waits := at[m]; waits && out[k].node < 0 {
+					out[k].node = i
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b content) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.machine, b.machine))
+	})
+	return out
+}
+
+// asReserved is the answer that buys nothing and has every pod where the rounds before put it; nil: they
+// put none, or a purchase would help somebody then.
+// It costs a judge and three trials.
+func (w *Planner) asReserved(cost []float64, withMarked bool) *solution {
+	contents := w.contents()
+	if len(contents) == 0 {
+		return nil
+	}
+	j := w.newJudge(cost, withMarked, contents)
+	defer j.sim.Rollback(j.begin)
+	defer func() { w.judgeSteps += j.sim.Steps }()
+	nothing := make([]int, len(j.cost))
+	m := j.sim.Mark()
+	left, _ := j.run(nothing, 0, math.Inf(1))
+	stuck := j.stuckOf(nothing, left)
+	j.sim.Rollback(m)
+	for c, n := range left {
+		if n > stuck[c] {
+			return nil
+		}
+	}
+	return j.solution(trial{machines: nothing, all: nothing})
+}
+
+// placeContents puts pods on the machines that they were counted on, as far as the filters allow it. It
+// returns how many by class.
+// It costs the pods times the passes that their constraints ask for, and the contents times the machines.
+func (j *judge) placeContents(all []content) map[int]int {
+	nodes := j.nodesOf(all)
+	placed := make(map[int]int)
+	for some := true; some; {
+		some = false // a spread or an affinity may wait for a pod of another machine
+		for i := range all {
+			if nodes[i] < 0 {
+				continue
+			}
+			for k := range all[i].pods {
+				for r := &all[i].pods[k]; r.n > 0 && j.sim.CanBind(r.class, nodes[i]); r.n-- {
+					j.sim.BindTo(r.class, nodes[i])
+					placed[r.class]++
+					some = true
+					if by := j.reserved[r.class]; by != nil && by[all[i].group] > 0 {
+						by[all[i].group]--
+					}
+				}
+			}
+		}
+	}
+	return placed
+}
+
+// nodesOf finds a machine for each content: the node that some of its pods run on, or else the first of its group
+// that is free and has room for all; -1: there is none.
+func (j *judge) nodesOf(all []content) []int {
+	out, taken := make([]int, len(all)), make([]bool, j.nodes)
+	for i := range all {
+		if out[i] = all[i].node; out[i] >= 0 {
+			taken[out[i]] = true
+		}
+	}
+	for i := range all {
+		for n := 0; n < j.nodes && out[i] < 0; n++ {
+			if !taken[n] && j.expected[n] == all[i].group && j.hasRoom(n, all[i].pods) {
+				out[i], taken[n] = n, true
+			}
+		}
+	}
+	return out
+}
+
+// hasRoom tells whether a node has room for all of some pods, by size.
+func (j *judge) hasRoom(node int, pods []podRun) bool {
+	room := slices.Clone(j.sim.Room(node)[:j.w.Dimensions.Len()])
+	for _, r := range pods {
+		size := j.w.Dimensions.Class(r.class)
+		if binpack.MaxFit(room, size) < r.n {
+			return false
+		}
+		binpack.Sub(room, size, r.n)
+	}
+	return true
+}
