@@ -96,8 +96,8 @@ func (w *State) anyReservationStands() bool {
 	return false
 }
 
-// Arriving lists the nodes that are upcoming or have just become Ready.
-func (w *State) Arriving() []int {
+// NewNodes lists the nodes that are upcoming or have just become Ready.
+func (w *State) NewNodes() []int {
 	nodes := w.JustReady()
 	for i := range w.Nodes {
 		if w.Nodes[i].State == StateUpcoming {
@@ -109,7 +109,7 @@ func (w *State) Arriving() []int {
 
 // upcomingGroups are the groups of which a machine is upcoming, or has just become Ready.
 func (w *State) upcomingGroups() (out []cluster.GroupID) {
-	nodes := w.Arriving()
+	nodes := w.NewNodes()
 	for g := range w.Groups {
 		if w.Groups[g].Upcoming+w.Groups[g].Grow > 0 || slices.ContainsFunc(nodes, func(n int) bool { return w.Nodes[n].Group == g }) {
 			out = append(out, w.Groups[g].ID)

@@ -57,7 +57,7 @@ func (w *Planner) contents() []content {
 			}
 		}
 	}
-	for _, i := range w.Arriving() {
+	for _, i := range w.NewNodes() {
 		for p := range w.Nodes[i].Pods {
 			if m, has := of[w.Nodes[i].Pods[p].Key]; has && m.group == w.Nodes[i].Group {
 				if k, waits := at[m]; waits && out[k].node < 0 {
