@@ -163,7 +163,7 @@ const (
 func (j *judge) nothing() bool {
 	m := j.sim.Mark()
 	defer j.sim.Rollback(m)
-	left, _ := j.run(nil, 0, math.Inf(1))
+	left, _ := j.run(make([]int, len(j.cost)), 0, math.Inf(1))
 	for c, n := range left {
 		if n > 0 && j.units[c] > 0 {
 			return false

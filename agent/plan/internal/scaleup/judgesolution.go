@@ -24,7 +24,7 @@ func (j *judge) solution(t trial) *solution {
 	both, _ = j.spread(both)
 	m := j.sim.Mark()
 	defer j.sim.Rollback(m)
-	left, _ := j.run(x, 0, math.Inf(1))
+	left, _ := j.run(t.machines, 0, math.Inf(1))
 	j.runSecond(x, both, left)
 	stuck := j.stuckOf(both, left)
 	v := w.newSolver(j.withMarked)

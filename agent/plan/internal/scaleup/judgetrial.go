@@ -51,7 +51,8 @@ func (t *trial) compare(o *trial) int {
 func (j *judge) run(x []int, draw int, most float64) (left map[int]int, ok bool) {
 	j.sim.Seed(uint64(draw) + 1)
 	j.bought = j.bought[:0]
-	for g, n := range x {
+	machines, _ := j.spread(x)
+	for g, n := range machines {
 		for range n {
 			j.add(g)
 		}
