@@ -91,9 +91,42 @@ func check(t testing.TB, s cluster.Snapshot, m decision.Memory, p decision.Polic
 	same("order", plan2, out2)
 	checkActions(t, &s, &m, &p, plan)
 	checkInterrupted(t, s.Seated(), &m, plan)
+	checkReservations(t, s, out)
 	checkFixpoint(t, s, out, p, plan)
 	checkRestart(t, s, p)
 	return plan, out
+}
+
+// checkReservations: the pods that are remembered together on one machine have room on one of the group.
+func checkReservations(t testing.TB, s cluster.Snapshot, m decision.Memory) {
+	t.Helper()
+	requests := map[cluster.PodKey]cluster.Resources{}
+	for pod := range s.AllPods() {
+		requests[pod.Key] = s.Classes[pod.Class].Requests
+	}
+	type machine struct {
+		group  cluster.GroupID
+		number int
+	}
+	left := map[machine]cluster.Resources{}
+	for _, r := range m.Reservations {
+		at := machine{r.Group, r.Machine}
+		if r.Machine == 0 {
+			continue
+		}
+		if _, known := left[at]; !known {
+			g := slices.IndexFunc(s.Groups, func(g cluster.NodeGroup) bool { return g.ID == r.Group })
+			left[at] = s.Groups[g].Template.Allocatable
+		}
+		for _, key := range r.Pods {
+			left[at] = left[at].Sub(requests[key])
+		}
+	}
+	for at, room := range left {
+		if room.MilliCPU < 0 || room.Memory < 0 || room.Pods < 0 {
+			t.Fatalf("machine %d of group %s has room for less than what is put on it: %+v left", at.number, at.group, room)
+		}
+	}
 }
 
 func movable(s *cluster.Snapshot, n cluster.NodeName) []string {
