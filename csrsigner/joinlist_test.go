@@ -150,6 +150,9 @@ func TestJoinListShares(t *testing.T) {
 			node := fmt.Sprintf("worker-%d", i)
 			want[node] = "u"
 			go enters(t, l, node, "u")
+			if i == 0 {
+				synctest.Wait() // the update of the first is under way
+			}
 		}
 		time.Sleep(time.Minute)
 		server.want(t, want)
