@@ -9,10 +9,10 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// A round that is judged remembers what it put on each machine that is upcoming (decision.Reservation).
-// The model draws ties, and sees more empty machines in the next round than in this one: it would
-// use them in another way, and buy again for pods that are left then. So before a round buys, the
-// pods are put where the rounds before put them.
+// A round that is judged remembers the contents of each machine that is upcoming (decision.Reservation).
+// The model draws ties, and has more empty machines in the next round than in this one: it would
+// use them in another way, and buy again for the pods that it leaves. So before a round buys, each
+// pod is put on the machine that earlier rounds chose for it.
 
 // content is the pods of one upcoming machine that still wait.
 type content struct {
@@ -72,8 +72,8 @@ func (w *Planner) contents() []content {
 	return out
 }
 
-// asReserved is the answer that buys nothing and has every pod where the rounds before put it; nil: they
-// put none, or a purchase would help somebody then.
+// asReserved is the answer that buys nothing and has each pod on the machine that earlier rounds chose for it; nil:
+// there are no contents, or a purchase would still help a pod.
 // It costs a judge and three trials.
 func (w *Planner) asReserved(cost []float64, withMarked bool) *solution {
 	contents := w.contents()

@@ -9,7 +9,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// solution is the answer with a purchase, everybody where the model has put them. Where the machines
+// solution is the answer with a purchase, each pod where the model has put it. Where the machines
 // have no room for the pods of the second purchase, it is bought too: these pods are put on its
 // machines, as the next round would do it.
 // It costs two trials, one for each group that is bought, and P.
