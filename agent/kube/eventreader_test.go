@@ -19,9 +19,9 @@ import (
 )
 
 // frame is an event as an API server sends it.
-func frame(t testing.TB, what apiwatch.EventType, obj runtime.Object) []byte {
+func frame(t testing.TB, kind apiwatch.EventType, obj runtime.Object) []byte {
 	t.Helper()
-	e := metav1.WatchEvent{Type: string(what), Object: runtime.RawExtension{Raw: protobuf(t, obj)}}
+	e := metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: protobuf(t, obj)}}
 	raw, err := e.Marshal()
 	if err != nil {
 		t.Fatal(err)

@@ -96,14 +96,23 @@ func (w *Planner) asReserved(cost []float64, withMarked bool) *solution {
 	return j.solution(trial{machines: nothing, all: nothing})
 }
 
+const (
+	// contentPasses is how often pods are tried again that wait for a pod of another machine: a spread or an affinity.
+	contentPasses = 32
+	// contentLooks is how many machines of its group are tried that have no room for a content.
+	contentLooks = 16
+)
+
 // placeContents puts pods on the machines that they were counted on, as far as the filters allow it. It
 // returns how many by class.
-// It costs the pods times the passes that their constraints ask for, and the contents times the machines.
+// It costs contentPasses times the pods, and contentLooks times the contents.
 func (j *judge) placeContents(all []content) map[int]int {
-	nodes := j.nodesOf(all)
-	placed := make(map[int]int)
-	for some := true; some; {
-		some = false // a spread or an affinity may wait for a pod of another machine
+	if len(all) == 0 {
+		return nil
+	}
+	nodes, placed := j.nodesOf(all), make(map[int]int)
+	for pass, some := 0, true; some && pass < contentPasses; pass++ {
+		some = false
 		for i := range all {
 			if nodes[i] < 0 {
 				continue
@@ -123,8 +132,8 @@ func (j *judge) placeContents(all []content) map[int]int {
 	return placed
 }
 
-// nodesOf finds a machine for each content: the node that some of its pods run on, or else the first of its group
-// that is free and has room for all; -1: there is none.
+// nodesOf finds a machine for each content: the node that some of its pods run on, or else one of the first of its
+// group that is free and has room for all; -1: there is none.
 func (j *judge) nodesOf(all []content) []int {
 	out, taken := make([]int, len(all)), make([]bool, j.nodes)
 	for i := range all {
@@ -132,10 +141,23 @@ func (j *judge) nodesOf(all []content) []int {
 			taken[out[i]] = true
 		}
 	}
+	free := make([][]int, len(j.cost))
+	for n, g := range j.expected {
+		if g >= 0 && !taken[n] {
+			free[g] = append(free[g], n)
+		}
+	}
 	for i := range all {
-		for n := 0; n < j.nodes && out[i] < 0; n++ {
-			if !taken[n] && j.expected[n] == all[i].group && j.hasRoom(n, all[i].pods) {
-				out[i], taken[n] = n, true
+		if out[i] >= 0 {
+			continue
+		}
+		list := free[all[i].group]
+		for k, n := range list[:min(len(list), contentLooks)] {
+			if j.hasRoom(n, all[i].pods) {
+				out[i] = n
+				copy(list[1:k+1], list[:k])
+				free[all[i].group] = list[1:]
+				break
 			}
 		}
 	}
