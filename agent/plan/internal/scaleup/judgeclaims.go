@@ -1,9 +1,11 @@
 package scaleup
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/schedsim"
 )
 
 // Pods that the model leaves may still count on machines that the scheduler has not used yet:
@@ -47,7 +49,7 @@ func (j *judge) unused(node int) int {
 // one on have room for them and most allows. It costs the classes times the nodes.
 func (j *judge) keepByRoom(left map[int]int, from int, loosely bool, most func(class, g, n int) int) map[int][]int {
 	kept := make(map[int][]int)
-	extra := j.repack(left, from)
+	_, extra := j.repack(left, from)
 	sums := make([][]int64, len(j.cost)) // by group, what its unused nodes have room for together
 	for i := from; i < j.sim.Nodes(); i++ {
 		if g := j.unused(i); g >= 0 {
@@ -84,9 +86,10 @@ func (j *judge) keepByRoom(left map[int]int, from int, loosely bool, most func(c
 	return kept
 }
 
-// repack tells by class how many of the pods that are left have room when the pods that
-// depend on nobody are put anew on the unused nodes from one on, large ones first.
-func (j *judge) repack(left map[int]int, from int) map[int]int {
+// repack puts the pods that depend on nobody anew on the unused nodes from one on, large ones first, together
+// with those that are left. It returns where they are then, and by class how many of those that are left have room; none,
+// where fewer have room than the scheduler has bound. It costs the classes times the nodes.
+func (j *judge) repack(left map[int]int, from int) (packed []schedsim.Placement, extra map[int]int) {
 	rooms, count := make([][]int64, j.sim.Nodes()), make(map[int]int)
 	for i := from; i < len(rooms); i++ {
 		if j.unused(i) >= 0 {
@@ -99,7 +102,7 @@ func (j *judge) repack(left map[int]int, from int) map[int]int {
 			count[p.Class] += p.Count
 		}
 	}
-	extra := make(map[int]int)
+	extra = make(map[int]int)
 	for _, c := range j.order {
 		if j.constrained(c) || count[c]+left[c] == 0 {
 			continue
@@ -109,14 +112,47 @@ func (j *judge) repack(left map[int]int, from int) map[int]int {
 			if rooms[i] == nil || !j.takes(c, j.unused(i)) {
 				continue
 			}
-			k := min(n, binpack.MaxFit(rooms[i], size))
-			binpack.Sub(rooms[i], size, k)
-			n -= k
+			if k := min(n, binpack.MaxFit(rooms[i], size)); k > 0 {
+				binpack.Sub(rooms[i], size, k)
+				packed = append(packed, schedsim.Placement{Class: c, Node: i, Count: k})
+				n -= k
+			}
 		}
-		extra[c] = max(left[c]-n, 0)
-		if n > left[c] { // packed worse than the scheduler would: nothing is proven
-			return map[int]int{}
+		if n > left[c] {
+			return nil, map[int]int{}
+		}
+		extra[c] = left[c] - n
+	}
+	return packed, extra
+}
+
+// arrangement is where all pods are: where the model has put them, or, where it leaves some that unused machines
+// have room for, where repack puts them. bound are the pods of the queue that it has put somewhere, stuck those that it left
+// and that no purchase helps.
+func (j *judge) arrangement(bound []schedsim.Placement, stuck map[int]int) []schedsim.Placement {
+	left := make(map[int]int)
+	for _, c := range j.order {
+		left[c] = j.lacking[c] - stuck[c]
+	}
+	for _, p := range bound {
+		left[p.Class] -= p.Count
+	}
+	maps.DeleteFunc(left, func(_, n int) bool { return n <= 0 })
+	placed, most := j.sim.Placed(j.begin), 0
+	out := placed
+	for _, from := range []int{j.nodes, 0} {
+		packed, extra := j.repack(left, from)
+		sum := 0
+		for _, n := range extra {
+			sum += n
+		}
+		if sum > most {
+			most = sum
+			out = slices.DeleteFunc(slices.Clone(placed), func(p schedsim.Placement) bool {
+				return p.Node >= from && j.unused(p.Node) >= 0 && !j.constrained(p.Class)
+			})
+			out = append(out, packed...)
 		}
 	}
-	return extra
+	return out
 }

@@ -54,7 +54,7 @@ func (j *judge) solution(t trial) *solution {
 			}
 		}
 	}
-	for _, p := range j.sim.Placed(j.begin) {
+	for _, p := range j.arrangement(j.sim.Placed(m), stuck) {
 		j.assign(v, at, demands[p.Class], p.Node, p.Count)
 	}
 	j.assignReserved(v, demands, stuck)
