@@ -68,9 +68,6 @@ func (w *Planner) judgeable() bool {
 	if w.tooLarge = exceedsJudging(0, 0, 0, len(w.Groups)); w.tooLarge != "" || len(w.Groups) == 0 || len(w.Next.OrphanedUpcoming) > 0 {
 		return false
 	}
-	if w.topology != nil && w.anyMarked() { // packing alone holds what it said of tied pods in the next round
-		return false
-	}
 	pods, classes := 0, len(w.Demands)
 	for i := range w.Demands {
 		if w.Demands[i].Deferral != "" {

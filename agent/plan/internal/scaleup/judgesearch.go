@@ -15,20 +15,21 @@ func (w *Planner) judged() *solution {
 	if cost == nil || margin > 0 || !w.judgeable() {
 		return nil
 	}
-	best := w.judgedWith(cost, false)
+	best, without := w.judgedWith(cost, false)
 	if best.bought()+best.unplaced() == 0 || !w.anyMarked() {
 		return best
 	}
-	if a := w.judgedWith(cost, true); a.needsLess(best, best) {
+	if a, _ := w.judgedWith(cost, true); a.needsLess(best, best) || a.bought() < best.bought() && a.helpsAsMany(best, without) {
 		best = a
 	}
 	return best
 }
 
-// judgedWith is the answer with or without the nodes that are being emptied.
-func (w *Planner) judgedWith(cost []float64, withMarked bool) *solution {
+// judgedWith is the answer with or without the nodes that are being emptied, and where it buys, beside it the one that
+// buys nothing.
+func (w *Planner) judgedWith(cost []float64, withMarked bool) (s, without *solution) {
 	j := w.newJudge(cost, withMarked, nil)
-	s := j.solution(j.choose())
+	s = j.solution(j.choose())
 	w.judgeSteps, w.searchCut = w.judgeSteps+j.sim.Steps, w.searchCut || j.cut
 	return j.unlessReserved(s)
 }
@@ -36,37 +37,40 @@ func (w *Planner) judgedWith(cost []float64, withMarked bool) *solution {
 // unlessReserved returns an answer that buys nothing, where the reservations of earlier rounds
 // leave room for all pods that a purchase would help: what the scheduler leaves on machines
 // that are still upcoming is known when they are there. It ends the judge.
-func (j *judge) unlessReserved(s *solution) *solution {
+func (j *judge) unlessReserved(s *solution) (best, without *solution) {
 	w := j.w
-	if s.bought() == 0 || !w.HasReservations() {
+	if s.bought() == 0 || !w.HasReservations() && !w.anyMarked() {
 		j.sim.Rollback(j.begin)
-		return s
+		return s, nil
 	}
 	nothing := make([]int, len(j.cost))
-	without := j.solution(trial{machines: nothing, all: nothing})
+	without = j.solution(trial{machines: nothing, all: nothing})
 	j.sim.Rollback(j.begin) // what follows asks the constraints of the cluster as it is
+	if !w.HasReservations() {
+		return s, without
+	}
 	if a := w.asReserved(j.cost, j.withMarked); a != nil {
-		return a
+		return a, without
 	}
 	if a := w.solveOnce(true, j.withMarked); a != nil && a.bought() == 0 && a.helpsAsMany(s, without) {
-		return a
+		return a, without
 	}
 	if w.topology != nil {
 		if a := w.reservedSolution(j.withMarked); a != nil && a.bought() == 0 && a.helpsAsMany(s, without) {
-			return a
+			return a, without
 		}
 	}
-	return s
+	return s, without
 }
 
-// helpsAsMany tells whether an answer leaves none of the pods that a purchase helps. Pods that the model
-// binds without one, or that nothing helps, do not count.
+// helpsAsMany tells whether an answer leaves none of the pods that a purchase helps. Pods do not count that the model
+// binds without one, that nothing helps, or that are only claimed by the purchase.
 func (a *solution) helpsAsMany(purchase, without *solution) bool {
 	if a.unplaced() <= purchase.unplaced() {
 		return true
 	}
 	for i, n := range purchase.left {
-		if n < without.left[i] && a.left[i] > n {
+		if n += purchase.claims[i]; n < without.left[i] && a.left[i] > n {
 			return false
 		}
 	}
@@ -97,7 +101,8 @@ func (w *Planner) judgePacked(best *solution) *solution {
 		j.sim.Rollback(j.begin)
 		return best
 	}
-	return j.unlessReserved(best)
+	best, _ = j.unlessReserved(best)
+	return best
 }
 
 // choose finds the purchase of the round. It ends when it has taken judgeTimes what binding all

@@ -110,6 +110,7 @@ func (j *judge) stuckOf(x []int, left map[int]int) map[int]int {
 // without those that are stuck.
 func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]int) {
 	left := make(map[int]int)
+	v.a.claims = make([]int, len(v.a.left))
 	for c, all := range demands {
 		for _, i := range all {
 			if v.w.Demands[i].Buys {
@@ -125,6 +126,7 @@ func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]i
 					if m := min(n, v.a.left[i]); m > 0 && v.w.Demands[i].Buys {
 						v.add(i, g, m, fresh == 1)
 						v.a.left[i] -= m
+						v.a.claims[i] += m
 						n -= m
 					}
 				}
