@@ -70,9 +70,6 @@ func (w *Planner) judgeable() bool {
 	}
 	pods, classes := 0, len(w.Demands)
 	for i := range w.Demands {
-		if w.Demands[i].Deferral != "" {
-			return false
-		}
 		pods += w.Demands[i].Count()
 	}
 	nodes := len(w.Nodes)

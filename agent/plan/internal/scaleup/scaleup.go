@@ -24,7 +24,10 @@ func (w *Planner) Decide() *fit.State {
 	w.topology = topology.Compile(w.State)
 	pool := w.pool
 	best := w.judged()
-	if best == nil || w.topology != nil && best.bought() > 0 && w.deferDemands() {
+	if best != nil && w.topology != nil && best.bought() > 0 && w.deferDemands() {
+		best = w.judged()
+	}
+	if best == nil {
 		best = w.packedSolution()
 	}
 	w.applySolution(best)
