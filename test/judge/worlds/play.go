@@ -24,6 +24,7 @@ type Result struct {
 	Rounds    int // purchases
 	First     int // pods that the first purchase of each wave was for
 	LeftFirst int // of them, those that kube-scheduler left after it
+	Stuck     int // of those, the ones that were left at the end of their wave: no purchase helped them
 	Left      int // in the end
 	Slowest   time.Duration
 	Took      time.Duration // processor time of all decisions
@@ -56,7 +57,7 @@ func Play(j *oracle.Judge, w *World, buy buyer) (Result, error) {
 		if waiting, err = p.bind(waiting); err != nil {
 			return p.result, err
 		}
-		first := true
+		first, left := true, 0
 		for range maxRounds {
 			if len(waiting) == 0 {
 				break
@@ -90,9 +91,11 @@ func Play(j *oracle.Judge, w *World, buy buyer) (Result, error) {
 			if first {
 				first = false
 				p.result.First += n
-				p.result.LeftFirst += len(waiting)
+				left = len(waiting)
 			}
 		}
+		p.result.LeftFirst += left
+		p.result.Stuck += min(left, len(waiting))
 	}
 	p.result.Left = len(waiting)
 	return p.result, nil
