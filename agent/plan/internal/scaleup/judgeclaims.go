@@ -10,27 +10,28 @@ import (
 
 // Pods that the model leaves may still count on machines that the scheduler has not used yet:
 // where these have room for all pods in another arrangement, the scheduler may find it. Pods
-// that depend on nobody are packed anew to see that. Where some depend on others, how these
-// could stand is not known, and the room of all these machines together has to do for what
-// is bought once and not twice (loosely).
+// that depend on nobody are packed anew to see that. How pods could stand that depend on others is not known:
+// they count on machines on which the model has put them, and on no others.
 
 // keepReserved takes pods off what is left that an earlier round counted on machines which
-// the scheduler has not used yet. It returns them by class and group.
-func (j *judge) keepReserved(left map[int]int) map[int][]int {
-	if j.reserved == nil {
-		return nil
+// the scheduler has not used yet. It costs the classes times the nodes.
+func (j *judge) keepReserved(left map[int]int) {
+	if j.reserved == nil || len(left) == 0 {
+		return
 	}
-	return j.keepByRoom(left, 0, j.w.topology != nil, func(class, g, n int) int {
-		if by := j.reserved[class]; by != nil {
-			return min(n, by[g])
-		}
-		return 0
-	})
+	_, extra := j.repack(left, 0)
+	for c, n := range extra {
+		left[c] -= min(n, j.reserved[c])
+	}
 }
 
-// keepOnNew takes pods off what is left that the new machines have room for.
-func (j *judge) keepOnNew(left map[int]int, loosely bool) map[int][]int {
-	return j.keepByRoom(left, j.nodes, loosely, func(_, _, n int) int { return n })
+// keepOnNew takes pods off what is left that the new machines have room for. It costs the classes times the
+// machines.
+func (j *judge) keepOnNew(left map[int]int) {
+	_, extra := j.repack(left, j.nodes)
+	for c, n := range extra {
+		left[c] -= n
+	}
 }
 
 // unused is the group of a node that pods may count on beyond what the scheduler would bind
@@ -43,47 +44,6 @@ func (j *judge) unused(node int) int {
 		return j.expected[node]
 	}
 	return -1
-}
-
-// keepByRoom takes pods off what is left, large ones first, as far as the unused nodes from
-// one on have room for them and most allows. It costs the classes times the nodes.
-func (j *judge) keepByRoom(left map[int]int, from int, loosely bool, most func(class, g, n int) int) map[int][]int {
-	kept := make(map[int][]int)
-	_, extra := j.repack(left, from)
-	sums := make([][]int64, len(j.cost)) // by group, what its unused nodes have room for together
-	for i := from; i < j.sim.Nodes(); i++ {
-		if g := j.unused(i); g >= 0 {
-			if sums[g] == nil {
-				sums[g] = make([]int64, j.w.Dimensions.Len())
-			}
-			binpack.Sub(sums[g], j.sim.Room(i)[:len(sums[g])], -1)
-		}
-	}
-	for _, c := range j.order {
-		size := j.w.Dimensions.Class(c)
-		for g := 0; g < len(sums) && left[c] > 0; g++ {
-			if sums[g] == nil || !j.takes(c, g) {
-				continue
-			}
-			n := most(c, g, left[c])
-			if j.constrained(c) || loosely {
-				n = min(n, max(binpack.MaxFit(sums[g], size), extra[c]))
-			} else {
-				n = min(n, extra[c])
-			}
-			if n <= 0 {
-				continue
-			}
-			extra[c] -= min(n, extra[c])
-			binpack.Sub(sums[g], size, n)
-			if kept[c] == nil {
-				kept[c] = make([]int, len(sums))
-			}
-			kept[c][g] += n
-			left[c] -= n
-		}
-	}
-	return kept
 }
 
 // repack puts the pods that depend on nobody anew on the unused nodes from one on, large ones first, together
@@ -121,7 +81,9 @@ func (j *judge) repack(left map[int]int, from int) (packed []schedsim.Placement,
 		if n > left[c] {
 			return nil, map[int]int{}
 		}
-		extra[c] = left[c] - n
+		if n < left[c] {
+			extra[c] = left[c] - n
+		}
 	}
 	return packed, extra
 }

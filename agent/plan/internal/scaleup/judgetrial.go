@@ -64,7 +64,7 @@ func (j *judge) run(x []int, draw int, most float64) (left map[int]int, ok bool)
 				left = make(map[int]int)
 			}
 			left[r.class] += n
-			if j.reserved[r.class] == nil {
+			if j.reserved[r.class] == 0 {
 				worth += float64(n) * j.units[r.class]
 			}
 			if worth > most {
@@ -144,7 +144,7 @@ func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
 		return t, true
 	}
 	rest := maps.Clone(left)
-	j.keepOnNew(rest, false)
+	j.keepOnNew(rest)
 	t.all = slices.Clone(x)
 	t.lost = j.coverLeft(t.all, left, j.groups)
 	if j.lost < 0 || t.lost < j.lost {
