@@ -122,8 +122,8 @@ func (j *judge) placeContents(all []content) map[int]int {
 					j.sim.BindTo(r.class, nodes[i])
 					placed[r.class]++
 					some = true
-					if j.reserved[r.class] > 0 {
-						j.reserved[r.class]--
+					if by := j.reserved[r.class]; by != nil && by[all[i].group] > 0 {
+						by[all[i].group]--
 					}
 				}
 			}

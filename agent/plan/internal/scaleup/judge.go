@@ -46,18 +46,18 @@ type judge struct {
 	withMarked bool    // nodes that are being emptied are there for pods
 	infos      []*fit.NodeInfo
 	rooms      [][]int64
-	order      []int       // classes by falling size
-	units      []float64   // by class, the price of the share of a machine that a pod takes; 0: no machine takes one
-	upcoming   []int       // groups of the machines that are upcoming; they follow the nodes
-	expected   []int       // by node, the group where pods may count on it that the scheduler has not bound: it is upcoming, or has just become Ready; -1: they may not
-	reserved   map[int]int // by class, pods that count on such machines
-	nodes      int         // of the round, with the upcoming machines; bought machines follow
-	bought     []int       // groups of the machines that a trial has added
-	lost       int         // pods that no purchase has helped yet; -1: none was tried
-	stuck      map[int]int // the same by class
-	limit      int         // steps of the part that is at work
-	most       int         // steps that the round has left for all parts
-	cut        bool        // the budget of the round has ended the search
+	order      []int         // classes by falling size
+	units      []float64     // by class, the price of the share of a machine that a pod takes; 0: no machine takes one
+	upcoming   []int         // groups of the machines that are upcoming; they follow the nodes
+	expected   []int         // by node, the group where pods may count on it that the scheduler has not bound: it is upcoming, or has just become Ready; -1: they may not
+	reserved   map[int][]int // by class and group, pods that count on such machines
+	nodes      int           // of the round, with the upcoming machines; bought machines follow
+	bought     []int         // groups of the machines that a trial has added
+	lost       int           // pods that no purchase has helped yet; -1: none was tried
+	stuck      map[int]int   // the same by class
+	limit      int           // steps of the part that is at work
+	most       int           // steps that the round has left for all parts
+	cut        bool          // the budget of the round has ended the search
 	begin      schedsim.Mark
 }
 
@@ -311,7 +311,7 @@ func (j *judge) collectReserved() {
 		}
 	}
 	v := w.newSolver(false)
-	j.reserved = make(map[int]int)
+	j.reserved = make(map[int][]int)
 	for i := range w.Demands {
 		k := &w.Demands[i]
 		for g := range w.Groups {
@@ -319,7 +319,10 @@ func (j *judge) collectReserved() {
 				continue
 			}
 			if n := v.reserved(i, g); n > 0 {
-				j.reserved[k.Class] += n
+				if j.reserved[k.Class] == nil {
+					j.reserved[k.Class] = make([]int, len(w.Groups))
+				}
+				j.reserved[k.Class][g] += n
 			}
 		}
 	}

@@ -10,28 +10,27 @@ import (
 
 // Pods that the model leaves may still count on machines that the scheduler has not used yet:
 // where these have room for all pods in another arrangement, the scheduler may find it. Pods
-// that depend on nobody are packed anew to see that. How pods could stand that depend on others is not known:
-// they count on machines on which the model has put them, and on no others.
+// that depend on nobody are packed anew to see that. How pods could stand that depend on others is not
+// known: for them the room of all these machines of a group together has to do, so that what is bought is
+// bought once and not twice.
 
 // keepReserved takes pods off what is left that an earlier round counted on machines which
-// the scheduler has not used yet. It costs the classes times the nodes.
-func (j *judge) keepReserved(left map[int]int) {
-	if j.reserved == nil || len(left) == 0 {
-		return
+// the scheduler has not used yet. It returns them by class and group.
+func (j *judge) keepReserved(left map[int]int) map[int][]int {
+	if j.reserved == nil {
+		return nil
 	}
-	_, extra := j.repack(left, 0)
-	for c, n := range extra {
-		left[c] -= min(n, j.reserved[c])
-	}
+	return j.keepByRoom(left, 0, func(class, g, n int) int {
+		if by := j.reserved[class]; by != nil {
+			return min(n, by[g])
+		}
+		return 0
+	})
 }
 
-// keepOnNew takes pods off what is left that the new machines have room for. It costs the classes times the
-// machines.
-func (j *judge) keepOnNew(left map[int]int) {
-	_, extra := j.repack(left, j.nodes)
-	for c, n := range extra {
-		left[c] -= n
-	}
+// keepOnNew takes pods off what is left that the new machines have room for.
+func (j *judge) keepOnNew(left map[int]int) map[int][]int {
+	return j.keepByRoom(left, j.nodes, func(_, _, n int) int { return n })
 }
 
 // unused is the group of a node that pods may count on beyond what the scheduler would bind
@@ -44,6 +43,46 @@ func (j *judge) unused(node int) int {
 		return j.expected[node]
 	}
 	return -1
+}
+
+// keepByRoom takes pods off what is left, large ones first, as far as the unused nodes from
+// one on have room for them and most allows. It costs the classes times the nodes.
+func (j *judge) keepByRoom(left map[int]int, from int, most func(class, g, n int) int) map[int][]int {
+	kept := make(map[int][]int)
+	_, extra := j.repack(left, from)
+	sums := make([][]int64, len(j.cost)) // by group, what its unused nodes have room for together
+	for i := from; i < j.sim.Nodes(); i++ {
+		if g := j.unused(i); g >= 0 {
+			if sums[g] == nil {
+				sums[g] = make([]int64, j.w.Dimensions.Len())
+			}
+			binpack.Sub(sums[g], j.sim.Room(i)[:len(sums[g])], -1)
+		}
+	}
+	for _, c := range j.order {
+		size := j.w.Dimensions.Class(c)
+		for g := 0; g < len(sums) && left[c] > 0; g++ {
+			if sums[g] == nil || !j.takes(c, g) {
+				continue
+			}
+			room := extra[c]
+			if j.constrained(c) {
+				room = binpack.MaxFit(sums[g], size)
+			}
+			n := min(most(c, g, left[c]), room)
+			if n <= 0 {
+				continue
+			}
+			extra[c] -= min(n, extra[c])
+			binpack.Sub(sums[g], size, n)
+			if kept[c] == nil {
+				kept[c] = make([]int, len(sums))
+			}
+			kept[c][g] += n
+			left[c] -= n
+		}
+	}
+	return kept
 }
 
 // repack puts the pods that depend on nobody anew on the unused nodes from one on, large ones first, together

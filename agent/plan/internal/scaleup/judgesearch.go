@@ -64,13 +64,13 @@ func (j *judge) unlessReserved(s *solution) (best, without *solution) {
 }
 
 // helpsAsMany tells whether an answer leaves none of the pods that a purchase helps. Pods do not count that the model
-// binds without one, or that nothing helps.
+// binds without one, that nothing helps, or that are only claimed by the purchase.
 func (a *solution) helpsAsMany(purchase, without *solution) bool {
 	if a.unplaced() <= purchase.unplaced() {
 		return true
 	}
 	for i, n := range purchase.left {
-		if n < without.left[i] && a.left[i] > n {
+		if n += purchase.claims[i]; n < without.left[i] && a.left[i] > n {
 			return false
 		}
 	}

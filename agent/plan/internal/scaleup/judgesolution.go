@@ -57,6 +57,7 @@ func (j *judge) solution(t trial) *solution {
 	for _, p := range j.arrangement(j.sim.Placed(m), stuck) {
 		j.assign(v, at, demands[p.Class], p.Node, p.Count)
 	}
+	j.assignReserved(v, demands, stuck)
 	return &v.a
 }
 
@@ -102,4 +103,34 @@ func (j *judge) stuckOf(x []int, left map[int]int) map[int]int {
 	stuck := maps.Clone(left)
 	j.coverLeft(slices.Clone(x), stuck, j.groups)
 	return stuck
+}
+
+// assignReserved lets the pods that depend on others, and that the model left, go on counting on machines that
+// the scheduler has not used yet, and on the new ones, as far as the room there could hold them:
+// without those that are stuck.
+func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]int) {
+	left := make(map[int]int)
+	v.a.claims = make([]int, len(v.a.left))
+	for c, all := range demands {
+		for _, i := range all {
+			if v.w.Demands[i].Buys && j.constrained(c) {
+				left[c] += v.a.left[i]
+			}
+		}
+		left[c] = max(left[c]-stuck[c], 0)
+	}
+	for fresh, kept := range []map[int][]int{j.keepReserved(left), j.keepOnNew(left)} {
+		for c, groups := range kept {
+			for g, n := range groups {
+				for _, i := range demands[c] {
+					if m := min(n, v.a.left[i]); m > 0 && v.w.Demands[i].Buys {
+						v.add(i, g, m, fresh == 1)
+						v.a.left[i] -= m
+						v.a.claims[i] += m
+						n -= m
+					}
+				}
+			}
+		}
+	}
 }

@@ -64,7 +64,7 @@ func (j *judge) run(x []int, draw int, most float64) (left map[int]int, ok bool)
 				left = make(map[int]int)
 			}
 			left[r.class] += n
-			if j.reserved[r.class] == 0 {
+			if j.reserved[r.class] == nil {
 				worth += float64(n) * j.units[r.class]
 			}
 			if worth > most {

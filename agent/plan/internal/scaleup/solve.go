@@ -33,6 +33,7 @@ type solution struct {
 	on          []int             // by demand: pods on nodes that are Ready
 	allocations [][]allocation    // by demand, in the order of the groups
 	left        []int             // by demand: pods that no group can help
+	claims      []int             // by demand: pods that are on no machine, and for which machines have room by size (see judge.assignReserved); nil: none
 	reasons     []string          // by group: what kube-scheduler has to do with its machines (see judge.reasons); nil: it was not asked
 	filled      []mixed.FilledBin // what the machines carry that it fills, as packed
 }
