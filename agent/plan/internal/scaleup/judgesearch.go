@@ -55,11 +55,6 @@ func (j *judge) unlessReserved(s *solution) (best, without *solution) {
 	if a := w.solveOnce(true, j.withMarked); a != nil && a.bought() == 0 && a.helpsAsMany(s, without) {
 		return a, without
 	}
-	if w.topology != nil {
-		if a := w.reservedSolution(j.withMarked); a != nil && a.bought() == 0 && a.helpsAsMany(s, without) {
-			return a, without
-		}
-	}
 	return s, without
 }
 

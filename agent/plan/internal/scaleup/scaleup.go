@@ -49,18 +49,8 @@ func (w *Planner) packedSolution() *solution {
 	return w.judgePacked(best)
 }
 
-// packingSolution is the answer of packing. Where it buys and pods depend on others, the reservations are
-// assumed to hold where less is bought then: packing does not find every such answer again.
-func (w *Planner) packingSolution() *solution {
-	best := w.mixedSolution(w.bestSolution())
-	if w.topology == nil || best.bought() == 0 {
-		return best
-	}
-	if a := w.reservedSolution(false); a != nil && a.bought() < best.bought() && a.unplaced() <= best.unplaced() {
-		return a
-	}
-	return best
-}
+// packingSolution is the answer of packing.
+func (w *Planner) packingSolution() *solution { return w.mixedSolution(w.bestSolution()) }
 
 // bestSolution tries a few ways and takes the one that buys least: as if nothing had
 // been reserved, in several sequences of the groups; with what was reserved; and with
