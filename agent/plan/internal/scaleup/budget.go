@@ -18,7 +18,7 @@ func (w *Planner) tellBudget(best *solution, pool int) {
 	if best.bought() == 0 {
 		return
 	}
-	if w.tooLarge != "" {
+	if cost, _ := w.costs(); cost != nil && w.tooLarge != "" {
 		w.BudgetSpent(budget.Search, "%s are too many to hold purchases against a model of kube-scheduler; what packing finds is bought", w.tooLarge)
 	}
 	if w.searchCut {

@@ -61,23 +61,22 @@ type judge struct {
 	begin      schedsim.Mark
 }
 
-// judgeable tells whether this round's purchases can be judged: whether the model knows all
-// that matters, and whether it is small enough.
-// It costs C + N + G.
+// judgeable tells whether this round's purchases can be judged: whether it is known whom upcoming
+// machines are for, and whether the round is small enough.
 func (w *Planner) judgeable() bool {
-	if w.tooLarge = exceedsJudging(0, 0, 0, len(w.Groups)); w.tooLarge != "" || len(w.Groups) == 0 || len(w.Next.OrphanedUpcoming) > 0 {
-		return false
-	}
-	pods, classes := 0, len(w.Demands)
+	return w.tooLarge == "" && len(w.Groups) > 0 && len(w.Next.OrphanedUpcoming) == 0
+}
+
+// measure finds out what of the round is too much to be judged. It costs C + N + G.
+func (w *Planner) measure() {
+	pods, nodes := 0, len(w.Nodes)
 	for i := range w.Demands {
 		pods += w.Demands[i].Count()
 	}
-	nodes := len(w.Nodes)
 	for g := range w.Groups {
 		nodes += w.Groups[g].Upcoming + w.Groups[g].Grow
 	}
-	w.tooLarge = exceedsJudging(pods, classes, nodes, len(w.Groups))
-	return w.tooLarge == ""
+	w.tooLarge = exceedsJudging(pods, len(w.Demands), nodes, len(w.Groups))
 }
 
 // anyMarked tells whether a node is being emptied.

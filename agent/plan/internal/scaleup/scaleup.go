@@ -22,6 +22,7 @@ func (w *Planner) Decide() *fit.State {
 		return nil
 	}
 	w.topology = topology.Compile(w.State)
+	w.measure()
 	pool := w.pool
 	best := w.judged()
 	if best != nil && w.topology != nil && best.bought() > 0 && w.deferDemands() {
@@ -40,9 +41,15 @@ func (w *Planner) Decide() *fit.State {
 	return w.topology.State
 }
 
-// packedSolution is the answer of packing, judged where that can be done.
+// packedSolution is the answer of packing, judged where that can be done. Where it buys, the contents that earlier
+// rounds chose come first.
 func (w *Planner) packedSolution() *solution {
 	best := w.packingSolution()
+	if best.bought() > 0 && w.judgeable() {
+		if a := w.asReserved(w.machineCosts(), false); a != nil {
+			return a
+		}
+	}
 	if w.topology != nil && best.bought() > 0 && w.deferDemands() {
 		best = w.packingSolution()
 	}

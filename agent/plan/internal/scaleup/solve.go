@@ -16,7 +16,7 @@ type bin struct {
 	room     []int64
 	used     bool
 	fresh    bool                   // it is a machine that is bought
-	portions []binpack.Portion      // what was put there in this answer, by demand; where pods are constrained, or the answer was judged
+	portions []binpack.Portion      // what was put there in this answer, by demand; see remembers
 	headroom []round.HeadroomPieces // headroom that is kept free here
 }
 
@@ -146,7 +146,7 @@ func (v *solver) applyMixed(k *binpack.Packing, which []int, chosen int, set, mi
 			v.use(pl, i, t.N)
 			binpack.Sub(pl.room, v.w.size(v.w.Demands[i].Class), t.N)
 			v.a.left[i] -= t.N
-			if v.w.topology != nil {
+			if v.remembers() {
 				pl.portions = append(pl.portions, binpack.Portion{Item: which[t.Item], N: t.N})
 			}
 			switch {
@@ -162,6 +162,10 @@ func (v *solver) applyMixed(k *binpack.Packing, which []int, chosen int, set, mi
 	}
 	v.applyFresh(k, which, chosen, set, mix)
 }
+
+// remembers tells whether the answer says what is put on each machine: where pods are constrained, and where the next
+// round can make use of it (see contents).
+func (v *solver) remembers() bool { return v.w.topology != nil || v.w.tooLarge == "" }
 
 // use notes what a place is used for.
 func (v *solver) use(pl *bin, i, n int) {
@@ -190,7 +194,7 @@ func (v *solver) applyFresh(k *binpack.Packing, which []int, chosen int, set, mi
 				v.upcoming[g]--
 			}
 			pl := bin{node: -1, group: g, room: v.w.copyRoom(f.Room), used: true, fresh: fresh}
-			if v.w.topology != nil {
+			if v.remembers() {
 				pl.portions = make([]binpack.Portion, 0, len(f.Portions))
 			}
 			if g != chosen && mix != nil {
@@ -199,7 +203,7 @@ func (v *solver) applyFresh(k *binpack.Packing, which []int, chosen int, set, mi
 			for _, t := range f.Portions {
 				v.add(which[t.Item], g, t.N, fresh)
 				v.a.left[which[t.Item]] -= t.N
-				if v.w.topology != nil {
+				if v.remembers() {
 					pl.portions = append(pl.portions, binpack.Portion{Item: which[t.Item], N: t.N})
 				}
 			}
