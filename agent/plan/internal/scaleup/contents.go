@@ -9,7 +9,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// A round that is judged remembers the contents of each machine that is upcoming (decision.Reservation).
+// A round that is not too large remembers the contents of each machine that is upcoming (decision.Reservation).
 // The model draws ties, and has more empty machines in the next round than in this one: it would
 // use them in another way, and buy again for the pods that it leaves. So before a round buys, each
 // pod is put on the machine that earlier rounds chose for it.

@@ -4,8 +4,9 @@
 // A purchase is judged as the cluster that it makes (judge.go): a model of kube-scheduler
 // (package schedsim) binds all pods, the pods that it leaves are a second purchase, and the
 // cheapest of a few candidates by the price of both is taken. Rounds that are too large for
-// that, or in which it is not known whom upcoming machines are for, are packed alone
-// (Planner.judgeable).
+// that, in which it is not known whom upcoming machines are for, or whose expander does not go by prices, are packed
+// (Planner.judgeable). Before a round of either kind buys, pods are put on the machines that earlier rounds chose for
+// them (contents.go).
 //
 // Packing tries groups as Cluster Autoscaler's expanders would choose them (greedy set cover),
 // each filled by agent/binpack together with the nodes that are there; the result is held
