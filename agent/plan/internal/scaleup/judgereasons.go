@@ -49,7 +49,7 @@ func (j *judge) leaves(x []int) (n int, bySize bool) {
 		}
 		n += k
 	}
-	j.keepOnNew(left)
+	j.keepOnNew(left, false)
 	for _, k := range left {
 		if k > 0 {
 			return n, false

@@ -105,21 +105,20 @@ func (j *judge) stuckOf(x []int, left map[int]int) map[int]int {
 	return stuck
 }
 
-// assignReserved lets the pods that depend on others, and that the model left, go on counting on machines that
-// the scheduler has not used yet, and on the new ones, as far as the room there could hold them:
-// without those that are stuck.
+// assignReserved lets pods that are on no machine go on counting on machines that the scheduler has not used
+// yet, and on the new ones, as far as the room there could hold them: without those that are stuck.
 func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]int) {
 	left := make(map[int]int)
 	v.a.claims = make([]int, len(v.a.left))
 	for c, all := range demands {
 		for _, i := range all {
-			if v.w.Demands[i].Buys && j.constrained(c) {
+			if v.w.Demands[i].Buys {
 				left[c] += v.a.left[i]
 			}
 		}
 		left[c] = max(left[c]-stuck[c], 0)
 	}
-	for fresh, kept := range []map[int][]int{j.keepReserved(left), j.keepOnNew(left)} {
+	for fresh, kept := range []map[int][]int{j.keepReserved(left), j.keepOnNew(left, true)} {
 		for c, groups := range kept {
 			for g, n := range groups {
 				for _, i := range demands[c] {

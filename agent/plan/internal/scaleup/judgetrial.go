@@ -144,7 +144,7 @@ func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
 		return t, true
 	}
 	rest := maps.Clone(left)
-	j.keepOnNew(rest)
+	j.keepOnNew(rest, false)
 	t.all = slices.Clone(x)
 	t.lost = j.coverLeft(t.all, left, j.groups)
 	if j.lost < 0 || t.lost < j.lost {
