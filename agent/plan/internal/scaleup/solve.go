@@ -16,7 +16,7 @@ type bin struct {
 	room     []int64
 	used     bool
 	fresh    bool                   // it is a machine that is bought
-	portions []binpack.Portion      // what was put there in this answer, by demand; see remembers
+	portions []binpack.Portion      // the pods of this answer on this machine, by demand; empty where solver.remembers says no
 	headroom []round.HeadroomPieces // headroom that is kept free here
 }
 
@@ -163,8 +163,8 @@ func (v *solver) applyMixed(k *binpack.Packing, which []int, chosen int, set, mi
 	v.applyFresh(k, which, chosen, set, mix)
 }
 
-// remembers tells whether the answer says what is put on each machine: where pods are constrained, and where the next
-// round can make use of it (see contents).
+// remembers tells whether the answer lists the pods of each machine: where pods are constrained, and where the next
+// round uses the list (see contents).
 func (v *solver) remembers() bool { return v.w.topology != nil || v.w.tooLarge == "" }
 
 // use notes what a place is used for.
