@@ -60,7 +60,7 @@ func (w *Planner) packedSolution() *solution {
 func (w *Planner) packingSolution() *solution { return w.mixedSolution(w.bestSolution()) }
 
 // bestSolution tries a few ways and takes the one that buys least: as if nothing had
-// been reserved, in several sequences of the groups; with what was reserved; and with
+// been reserved; with all upcoming machines filled together; with what was reserved; and with
 // the nodes that carry our mark, which pods may need back. An answer with marked nodes may not help fewer pods than
 // the same without.
 func (w *Planner) bestSolution() *solution {
@@ -71,7 +71,7 @@ func (w *Planner) bestSolution() *solution {
 	promised := w.HasReservations()
 	marked := w.anyMarked()
 	plain := best
-	best = w.tryPermutations(best)
+	best = w.fillsUpcoming(best)
 	var kept *solution
 	if promised && best.bought() > 0 {
 		if kept = w.solveOnce(true, false); kept != nil && kept.bought() < best.bought() {
@@ -98,34 +98,23 @@ func (a *solution) needsLess(than, plain *solution) bool {
 	return a.unplaced() <= plain.unplaced() && a.bought() < than.bought() || a.unplaced() < than.unplaced() && a.bought() <= than.bought()
 }
 
-// maxPermutations bounds the sequences of groups that one round tries: all of four.
-const maxPermutations = 24
-
-// tryPermutations looks for a sequence of the groups with upcoming machines that buys nothing
-// at all. After a restart nothing says for whom a machine of which group was bought;
-// one of the sequences is the one in which the groups were chosen then. A sequence
-// that would buy, even if less, is no such memory and is not taken.
-func (w *Planner) tryPermutations(best *solution) *solution {
+// fillsUpcoming looks for an answer that buys nothing at all after a restart, where nothing says for whom the machines
+// that are upcoming were bought: machines of several sizes may have been bought for one purpose, so that all are filled
+// together, the large ones first or the small ones. An answer that would buy, even if less, is not taken.
+func (w *Planner) fillsUpcoming(best *solution) *solution {
+	if best.bought() == 0 || len(w.Next.OrphanedUpcoming) == 0 {
+		return best
+	}
 	var groups []int
 	for g := range w.Groups {
-		if w.Groups[g].Upcoming+w.Groups[g].Grow > 0 {
+		if w.Groups[g].Upcoming+w.Groups[g].Grow > 0 && w.Groups[g].Template.Unknown == "" {
 			groups = append(groups, g)
 		}
 	}
-	if len(groups) < 2 || best.bought() == 0 {
-		return best
-	}
-	for _, largest := range []bool{true, false} {
-		v := w.solveVerified(false, func(v *solver) bool { v.openUpcoming(groups, largest); return true })
-		if v.a.bought() == 0 && v.a.unplaced() <= best.unplaced() {
-			return &v.a
-		}
-	}
-	for _, order := range permutations(groups, maxPermutations) {
-		if w.pool <= 0 {
-			break
-		}
-		v := w.solveVerified(false, func(v *solver) bool { v.fillUpcomingInOrder(order); return true })
+	slices.SortStableFunc(groups, func(a, b int) int { return cmp.Compare(w.Groups[a].SizeCost(), w.Groups[b].SizeCost()) })
+	for range 2 {
+		slices.Reverse(groups)
+		v := w.solveVerified(false, func(v *solver) bool { v.openUpcoming(groups); return true })
 		if v.a.bought() == 0 && v.a.unplaced() <= best.unplaced() {
 			return &v.a
 		}
@@ -133,21 +122,9 @@ func (w *Planner) tryPermutations(best *solution) *solution {
 	return best
 }
 
-// openUpcoming turns the machines that are upcoming into places, so that all of them are filled
-// together: machines of several sizes may have been bought for one purpose.
-func (v *solver) openUpcoming(groups []int, largest bool) {
-	groups = slices.Clone(groups)
-	slices.SortStableFunc(groups, func(a, b int) int {
-		c := cmp.Compare(v.w.Groups[a].SizeCost(), v.w.Groups[b].SizeCost())
-		if largest {
-			return -c
-		}
-		return c
-	})
+// openUpcoming turns the machines of groups that are upcoming into places, so that all of them are filled together.
+func (v *solver) openUpcoming(groups []int) {
 	for _, g := range groups {
-		if v.w.Groups[g].Template.Unknown != "" {
-			continue
-		}
 		empty, _ := v.w.Template(&v.w.Groups[g])
 		for range v.upcoming[g] {
 			v.a.bins = append(v.a.bins, bin{node: -1, group: g, room: slices.Clone(empty)})

@@ -269,24 +269,6 @@ func (v *solver) fillUpcomingInOrder(groups []int) {
 	}
 }
 
-// permutations are the first sequences, at most most, in which groups can be taken.
-func permutations(groups []int, most int) (out [][]int) {
-	var next func(head, rest []int)
-	next = func(head, rest []int) {
-		if len(out) == most {
-			return
-		}
-		if len(rest) == 0 {
-			out = append(out, slices.Clone(head))
-		}
-		for i, g := range rest {
-			next(append(head, g), slices.Delete(slices.Clone(rest), i, i+1))
-		}
-	}
-	next(nil, groups)
-	return out
-}
-
 // keepReservations keeps reservations: pods that were counted on a group's upcoming machines stay
 // counted there, even when this round would pack them in another way, as long as
 // the machines could hold them at all. First without the nodes that are there: what
