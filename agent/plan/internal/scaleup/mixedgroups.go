@@ -110,13 +110,7 @@ func (v *solver) recordContents(k *binpack.Packing, which []int, g int, mix []in
 // was bought as a mix is found again as one.
 func (v *solver) solveMixed() {
 	if !v.fromScratch {
-		var coming []int
-		for g := range v.w.Groups {
-			if v.upcoming[g] > 0 {
-				coming = append(coming, g)
-			}
-		}
-		v.fillUpcomingInOrder(coming)
+		v.fillUpcoming()
 	}
 	b, which := v.newMixed()
 	if b == nil {

@@ -260,10 +260,13 @@ func (v *solver) solve() {
 	v.placeOnExisting(left, false)
 }
 
-// fillUpcomingInOrder lets groups take what they can onto what is upcoming, one after the other.
-func (v *solver) fillUpcomingInOrder(groups []int) {
-	for _, g := range groups {
-		if o := v.optionFor(g, v.upcoming[g]); o != nil {
+// fillUpcoming puts what it can onto the machines that are upcoming, one group after the other.
+func (v *solver) fillUpcoming() {
+	for g, n := range v.upcoming {
+		if n == 0 {
+			continue
+		}
+		if o := v.optionFor(g, n); o != nil {
 			v.apply(&o.k, o.which, o.group, []int{o.group})
 		}
 	}
