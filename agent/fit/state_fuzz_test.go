@@ -167,7 +167,7 @@ func (b *beside) compare(what string) {
 			}
 			rule, words := b.s.Refused(class, node)
 			wantRule, wantWords := b.w.refused(class, node)
-			if rule != wantRule || words != wantWords || b.s.Passes(class, node) != (rule == "") {
+			if rule != wantRule || words != wantWords || b.s.Passes(class, node) != (rule == "") || rule != "" && b.s.PassesEverywhere(class) {
 				b.t.Fatalf("%s: class %d on node %d: %q %q, passes %v; want %q %q\nclass %+v\nnode %+v\npods %+v\nclasses %+v", what, class, node, rule, words,
 					b.s.Passes(class, node), wantRule, wantWords, b.w.classes[class], b.w.nodes[node], b.w.pods, b.w.classes)
 			}

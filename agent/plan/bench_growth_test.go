@@ -71,6 +71,8 @@ func BenchmarkOddShapes(b *testing.B) {
 		{"2000-terms-on-hosts", dear{Pending: 4_000, PendingClasses: 1_000, Groups: 12, Sizes: 12, Hosts: 100, Terms: 2}},
 		{"3900-classes-on-hosts-1500-nodes", dear{Nodes: 1_500, PodsPerNode: 3, Classes: 30, Use: 40, Pending: 3_900, PendingClasses: 3_900, Groups: 4, Sizes: 4, Hosts: 100, Terms: 1}},
 		{"50-zones", dear{Nodes: 500, PodsPerNode: 30, Classes: 50, Use: 90, Pending: 3_000, PendingClasses: 60, Groups: 100, Sizes: 2, Zones: 50, Spread: 100, Terms: 2}},
+		{"5000-nodes-5000-classes-8-terms", dear{Nodes: 5_000, PodsPerNode: 3, Classes: 30, Use: 40, Pending: 5_000, PendingClasses: 5_000, Groups: 4, Sizes: 4, Hosts: 100, Terms: 8}},
+		{"2000-running-classes-8-terms", dear{Nodes: 5_000, PodsPerNode: 48, Classes: 2_000, Use: 90, Pending: 500, PendingClasses: 500, Groups: 4, Sizes: 4, Hosts: 100, Terms: 8}},
 		{"100000-specs", dear{Pending: 100_000, PendingClasses: 100_000, Groups: 12, Sizes: 12}},
 	} {
 		d := c.dear

@@ -1,6 +1,7 @@
 package scaleup
 
 import (
+	"math"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
@@ -18,7 +19,7 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*bin
 		v.mayGoBuffer = v.on
 		v.asked = slices.Grow(v.asked[:0], len(v.w.Demands))[:len(v.w.Demands)]
 		clear(v.asked)
-		v.binDomains = v.binDomains[:0]
+		v.binDomains, v.measured = v.binDomains[:0], 0
 	}
 	if b := v.w.topology; b != nil {
 		for i := len(v.binDomains); i < len(v.a.bins); i++ {
@@ -72,13 +73,8 @@ func (v *solver) mayGo(i int) []bool {
 	}
 	k, size := &v.w.Demands[i], v.w.size(v.w.Demands[i].Class)
 	bound := k.Domain > 0 && v.w.topology != nil
-	nonZero := v.sizeBuffer[:0] // a size has a dimension for each term on hosts of any class, and most are zero
-	for d, n := range size {
-		if n > 0 {
-			nonZero = append(nonZero, d)
-		}
-	}
-	v.sizeBuffer = nonZero
+	scarce := v.scarce(size)
+	anyNode := v.w.topology.AllowsEveryNode(k.Class)
 	var on []bool
 	v.w.pool -= len(v.a.bins) / looksPerStep
 	for b := range v.a.bins {
@@ -86,7 +82,10 @@ func (v *solver) mayGo(i int) []bool {
 			continue
 		}
 		pl := &v.a.bins[b]
-		if slices.ContainsFunc(nonZero, func(d int) bool { return pl.room[d] < size[d] }) || !v.passes(k.Class, pl) || !v.w.topology.AllowsBin(k, pl.node, pl.group) {
+		if slices.ContainsFunc(scarce, func(d int) bool { return pl.room[d] < size[d] }) || !v.passes(k.Class, pl) {
+			continue
+		}
+		if !(anyNode && pl.node >= 0) && !v.w.topology.AllowsBin(k, pl.node, pl.group) {
 			continue
 		}
 		if on == nil {
@@ -96,4 +95,34 @@ func (v *solver) mayGo(i int) []bool {
 	}
 	v.on[i], v.asked[i] = on, len(v.a.bins)+1
 	return on
+}
+
+// scarce are the dimensions of a size in which some place has too little room for one pod. A size has a dimension
+// for each term on hosts of any class, and in most of them every place has room.
+func (v *solver) scarce(size []int64) []int {
+	if v.measured != len(v.a.bins)+1 {
+		v.measureRooms(len(size))
+	}
+	list := v.scarceBuffer[:0]
+	for d, n := range size {
+		if n > 0 && n > v.leastRoom[d] {
+			list = append(list, d)
+		}
+	}
+	v.scarceBuffer = list
+	return list
+}
+
+// measureRooms finds the least room of all places in each dimension. It costs the places times the dimensions.
+func (v *solver) measureRooms(dimensions int) {
+	v.leastRoom = slices.Grow(v.leastRoom[:0], dimensions)[:dimensions]
+	for d := range v.leastRoom {
+		v.leastRoom[d] = math.MaxInt64
+	}
+	for b := range v.a.bins {
+		for d, n := range v.a.bins[b].room {
+			v.leastRoom[d] = min(v.leastRoom[d], n)
+		}
+	}
+	v.measured = len(v.a.bins) + 1
 }

@@ -56,22 +56,24 @@ func (a *solution) unplaced() int {
 
 // solver answers one set of demands; several are tried in a round.
 type solver struct {
-	w           *Planner
-	a           solution
-	upcoming    []int // machines by group that are upcoming and still empty
-	done        []bool
-	which       []int             // of the last problem, as long as on stands
-	items       []binpack.Item    // the same
-	fresh       bool              // the same: for new machines
-	placed      int               // places then
-	coalesced   binpack.Coalesced // what they were merged to
-	counts      []int             // by demand: room for the next problem
-	on          [][]bool          // by demand: see mayGo; nil: places have changed
-	mayGoBuffer [][]bool          // room for on
-	sizeBuffer  []int             // room for the dimensions that a demand asks for
-	binDomains  []int             // by place, as long as on stands; empty where nothing is constrained
-	asked       []int             // by demand, where on stands: one more than the bins that it was asked for
-	mayAsk      bool              // verify may ask for another answer
+	w            *Planner
+	a            solution
+	upcoming     []int // machines by group that are upcoming and still empty
+	done         []bool
+	which        []int             // of the last problem, as long as on stands
+	items        []binpack.Item    // the same
+	fresh        bool              // the same: for new machines
+	placed       int               // places then
+	coalesced    binpack.Coalesced // what they were merged to
+	counts       []int             // by demand: room for the next problem
+	on           [][]bool          // by demand: see mayGo; nil: places have changed
+	mayGoBuffer  [][]bool          // room for on
+	scarceBuffer []int             // room for what scarce lists
+	leastRoom    []int64           // by dimension: the least room of all places
+	measured     int               // one more than the places that leastRoom is of; 0: places have changed
+	binDomains   []int             // by place, as long as on stands; empty where nothing is constrained
+	asked        []int             // by demand, where on stands: one more than the bins that it was asked for
+	mayAsk       bool              // verify may ask for another answer
 
 	prices      []float64 // by group: what a mix of groups is held against; nil: none is wanted
 	fromScratch bool      // the mix does not begin with what is upcoming

@@ -276,6 +276,12 @@ func (b *Topology) AllowsBin(k *round.Demand, node, group int) bool {
 	return (k.Domain == 0 || k.Domain == b.NodeDomain[node]) && (!b.Constrained[k.Class] || b.State.Passes(k.Class, node))
 }
 
+// AllowsEveryNode tells whether neither pods nor volumes keep a class from any node, as the nodes are now. Domains
+// of demands are not looked at.
+func (b *Topology) AllowsEveryNode(class int) bool {
+	return b == nil || !b.Constrained[class] || b.State.PassesEverywhere(class)
+}
+
 // Refused says in the scheduler's words why one more pod of a class could not go onto
 // one more machine of a group.
 func (b *Topology) Refused(class int, g *round.Group) (rule, words string) {
