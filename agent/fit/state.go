@@ -300,20 +300,13 @@ func (s *State) Refused(class, node int) (rule, words string) {
 // Passes is Refused without the words. It does not allocate.
 func (s *State) Passes(class, node int) bool {
 	a := s.constraintsOf(class)
-	return a == nil || a.refused == "" && s.claimsFree(a) && s.attachable(a, node) && s.reachable(a, node) &&
+	return a == nil || s.passes(a, node)
+}
+
+func (s *State) passes(a *constraints, node int) bool {
+	return a.refused == "" && s.claimsFree(a) && s.attachable(a, node) && s.reachable(a, node) &&
 		s.spreadHolds(a, node) == "" && s.interPod(a, node) == ""
 }
-
-// PassesEverywhere tells that Passes holds on every node, where that can be said without looking at nodes: the class
-// has anti-affinity alone, and no pod that runs anywhere breaks it. It costs the terms of the class.
-func (s *State) PassesEverywhere(class int) bool {
-	a := s.constraintsOf(class)
-	return a == nil || a.refused == "" && len(s.classes[class].Volumes)+len(a.spread)+len(a.affinity) == 0 &&
-		!slices.ContainsFunc(a.anti, s.countsAny) && !slices.ContainsFunc(a.existing, s.countsAny)
-}
-
-// countsAny tells whether a term counts a pod in any domain.
-func (s *State) countsAny(a antiAffinityConstraint) bool { return s.counters[a.counter].sum > 0 }
 
 // stateFilters are in kube-scheduler's order. A claim that cannot be had is said
 // before any node is looked at (PreFilter).

@@ -161,13 +161,14 @@ func (b *beside) tell(p naivePod, n int) {
 func (b *beside) compare(what string) {
 	b.t.Helper()
 	for class := range b.w.classes {
+		filter := b.s.NodeFilter(class)
 		for node := range b.w.nodes {
 			if b.w.nodes[node].gone {
 				continue
 			}
 			rule, words := b.s.Refused(class, node)
 			wantRule, wantWords := b.w.refused(class, node)
-			if rule != wantRule || words != wantWords || b.s.Passes(class, node) != (rule == "") || rule != "" && b.s.PassesEverywhere(class) {
+			if rule != wantRule || words != wantWords || b.s.Passes(class, node) != (rule == "") || filter.Passes(node) != (rule == "") {
 				b.t.Fatalf("%s: class %d on node %d: %q %q, passes %v; want %q %q\nclass %+v\nnode %+v\npods %+v\nclasses %+v", what, class, node, rule, words,
 					b.s.Passes(class, node), wantRule, wantWords, b.w.classes[class], b.w.nodes[node], b.w.pods, b.w.classes)
 			}

@@ -74,7 +74,7 @@ func (v *solver) mayGo(i int) []bool {
 	k, size := &v.w.Demands[i], v.w.size(v.w.Demands[i].Class)
 	bound := k.Domain > 0 && v.w.topology != nil
 	scarce := v.scarce(size)
-	anyNode := v.w.topology.AllowsEveryNode(k.Class)
+	filter := v.w.topology.NodeFilter(k.Class)
 	var on []bool
 	v.w.pool -= len(v.a.bins) / looksPerStep
 	for b := range v.a.bins {
@@ -85,7 +85,7 @@ func (v *solver) mayGo(i int) []bool {
 		if slices.ContainsFunc(scarce, func(d int) bool { return pl.room[d] < size[d] }) || !v.passes(k.Class, pl) {
 			continue
 		}
-		if !(anyNode && pl.node >= 0) && !v.w.topology.AllowsBin(k, pl.node, pl.group) {
+		if pl.node < 0 && !v.w.topology.AllowsGroup(k, pl.group) || pl.node >= 0 && !filter.Passes(pl.node) {
 			continue
 		}
 		if on == nil {

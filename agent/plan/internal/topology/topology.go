@@ -264,22 +264,13 @@ func (b *Topology) AllowsGroup(k *round.Demand, g int) bool {
 	return !k.PerPod && (k.Domain == 0 || k.Domain == b.GroupDomain[g]) && b.Reachable(k.Class, g)
 }
 
-// AllowsBin tells whether a demand may go on a place: its domain, and for a node what is on it
-// now.
-func (b *Topology) AllowsBin(k *round.Demand, node, group int) bool {
-	if b == nil {
-		return true
+// NodeFilter tells on which nodes pods of a class may go with what is on the nodes now. It is not to be asked after
+// a change of State.
+func (b *Topology) NodeFilter(class int) fit.NodeFilter {
+	if b == nil || !b.Constrained[class] {
+		return fit.NodeFilter{}
 	}
-	if node < 0 {
-		return b.AllowsGroup(k, group)
-	}
-	return (k.Domain == 0 || k.Domain == b.NodeDomain[node]) && (!b.Constrained[k.Class] || b.State.Passes(k.Class, node))
-}
-
-// AllowsEveryNode tells whether neither pods nor volumes keep a class from any node, as the nodes are now. Domains
-// of demands are not looked at.
-func (b *Topology) AllowsEveryNode(class int) bool {
-	return b == nil || !b.Constrained[class] || b.State.PassesEverywhere(class)
+	return b.State.NodeFilter(class)
 }
 
 // Refused says in the scheduler's words why one more pod of a class could not go onto
