@@ -102,8 +102,8 @@ func (w *Planner) judgePacked(best *solution) *solution {
 
 // choose finds the purchase of the round. It ends when it has taken judgeTimes what binding all
 // pods takes, since more saves less than it costs, or when the budget of the round is spent
-// (judge.cut); the best that was found by then is taken. The first candidates are tried in
-// any case.
+// (judge.cut); the best that was found by then is taken. The first candidates are tried
+// beyond judgeTimes too, and the first one in any case.
 // It costs 12 bindings of all pods (schedsim.Sim.Bind) beside those of the first candidates, and
 // sorting P for each of six draws.
 func (j *judge) choose() trial {
@@ -127,8 +127,8 @@ func (j *judge) choose() trial {
 	candidates := j.candidates()
 	before, most := j.sim.Steps, 0
 	for k, c := range candidates {
-		if k > judgeAlways && j.sim.Steps > j.limit {
-			j.cut = j.cut || most == j.most
+		if k > judgeAlways && j.sim.Steps > j.limit || k > 0 && j.sim.Steps > j.most {
+			j.cut = j.cut || most == j.most || j.sim.Steps > j.most
 			break
 		}
 		try(c.machines)

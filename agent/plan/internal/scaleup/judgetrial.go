@@ -107,9 +107,9 @@ func (j *judge) judgeDrawn(x []int, below float64) (trial, bool) {
 }
 
 // drawn lets a trial stand more draws, until it has stood so many, or costs as much as below,
-// or the steps are used up.
+// or the steps are used up: those of the search after judgeDraws, those of the round before.
 func (j *judge) drawn(t trial, draws int, below float64) trial {
-	for ; t.draws < min(draws, judgeDraws) || t.draws < draws && j.sim.Steps < j.limit; t.draws++ {
+	for ; t.draws < min(draws, judgeDraws) && j.sim.Steps < j.most || t.draws < draws && j.sim.Steps < j.limit; t.draws++ {
 		o, ok := j.try(t.machines, t.draws, below)
 		if !ok {
 			t.score = max(t.score, below)
