@@ -109,7 +109,7 @@ func (s *State) mostSpread(ask *spreadConstraint, node int) int32 {
 	domain := s.domains[node*len(s.keys)+int(c.key)]
 	own, others := c.count.at(domain), int32(0)
 	if g.domains >= ask.minDomains {
-		others = s.minimumFrom(c, s.minimums[c.minimum].min, domain)
+		others = s.minimumFrom(c, s.least(c), domain)
 	}
 	if others == none {
 		return math.MaxInt32

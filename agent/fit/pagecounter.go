@@ -73,46 +73,52 @@ type eligibleNodes struct {
 // about a hundred pods, so that hostname stays below; zones go beyond and are few.
 const lowCounts = 128
 
-// domainMinimum follows the smallest count over the domains of a set of eligible nodes.
+// domainMinimum follows the smallest count over the domains of a set of eligible nodes that count anything. How many
+// count nothing is not kept, so that a domain comes and goes without a look at each counter.
 type domainMinimum struct {
-	min  int32
-	hist [lowCounts]int32 // domains by their count
+	min     int32            // of counting domains, where there are any
+	nonZero int32            // domains that count anything
+	hist    [lowCounts]int32 // of these, domains by their count
 }
 
 // enter tells that a domain has its first eligible node.
-func (s *State) enter(c *counter, domain int32) {
-	l, n := &s.minimums[c.minimum], c.count.at(domain)
-	if n < lowCounts {
-		l.hist[n]++
-	}
-	l.min = min(l.min, n) // with no other domain it is none, or 0 in the beginning
-}
+func (s *State) enter(c *counter, domain int32) { s.move(c, 0, c.count.at(domain)) }
 
 // leave tells that a domain has lost its last one.
-func (s *State) leave(c *counter, domain int32) {
-	l, n := &s.minimums[c.minimum], c.count.at(domain)
-	if n < lowCounts {
-		l.hist[n]--
-	}
-	if n == l.min && (n >= lowCounts || l.hist[n] == 0) {
-		l.min = s.minimumFrom(c, n, -1)
-	}
-}
+func (s *State) leave(c *counter, domain int32) { s.move(c, c.count.at(domain), 0) }
 
 // move tells that a domain's count went from one number to another.
 func (s *State) move(c *counter, from, to int32) {
 	l := &s.minimums[c.minimum]
-	if from < lowCounts {
-		l.hist[from]--
+	if to > 0 {
+		if to < lowCounts {
+			l.hist[to]++
+		}
+		if l.nonZero == 0 || to < l.min {
+			l.min = to
+		}
+		l.nonZero++
 	}
-	if to < lowCounts {
-		l.hist[to]++
+	if from > 0 {
+		if from < lowCounts {
+			l.hist[from]--
+		}
+		l.nonZero--
+		if from == l.min && (from >= lowCounts || l.hist[from] == 0) && l.nonZero > 0 {
+			l.min = s.minimumFrom(c, from, -1)
+		}
 	}
-	switch {
-	case to < l.min:
-		l.min = to
-	case from == l.min && (from >= lowCounts || l.hist[from] == 0):
-		l.min = s.minimumFrom(c, from, -1)
+}
+
+// least is the smallest count over all domains of the counter's eligible nodes; none where there is no domain.
+func (s *State) least(c *counter) int32 {
+	switch l := &s.minimums[c.minimum]; {
+	case s.eligibleNodes[c.eligible].domains > l.nonZero:
+		return 0
+	case l.nonZero == 0:
+		return none
+	default:
+		return l.min
 	}
 }
 
@@ -124,8 +130,12 @@ func (s *State) minimumFrom(c *counter, from, but int32) int32 {
 	if but >= 0 {
 		own = c.count.at(but)
 	}
+	g := &s.eligibleNodes[c.eligible]
 	for n := from; n < lowCounts; n++ {
 		left := l.hist[n]
+		if n == 0 {
+			left = g.domains - l.nonZero
+		}
 		if n == own {
 			left--
 		}
@@ -134,7 +144,6 @@ func (s *State) minimumFrom(c *counter, from, but int32) int32 {
 		}
 	}
 	smallest := int32(none)
-	g := &s.eligibleNodes[c.eligible]
 	for p := range g.nodes.pages {
 		if g.nodes.pages[p] == nil {
 			continue

@@ -30,7 +30,7 @@ func (s *State) fewest(c *counter, minDomains int32) int32 {
 	if s.eligibleNodes[c.eligible].domains < minDomains {
 		return 0
 	}
-	return s.minimums[c.minimum].min
+	return s.least(c)
 }
 
 // interPod follows InterPodAffinity.Filter.

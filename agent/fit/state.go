@@ -123,7 +123,7 @@ func (s *State) AddNode(shape *NodeInfo, volumeLimits map[string]int64) int {
 		s.limits, s.attached = append(s.limits, limit), append(s.attached, 0)
 	}
 	for g := range s.eligibleNodes {
-		s.join(int32(g), node, 1)
+		s.join(int32(g), node, 1, shape.Name == "")
 	}
 	if s.logged {
 		s.log = append(s.log, change{kind: changeNode})
@@ -131,8 +131,9 @@ func (s *State) AddNode(shape *NodeInfo, volumeLimits map[string]int64) int {
 	return node
 }
 
-// join counts a node in on a eligible nodes (n is 1), or out (-1).
-func (s *State) join(id int32, node int, n int32) {
+// join counts a node in on a set of eligible nodes (n is 1), or out (-1). alone: it is a template's node that holds no
+// pods, so that nothing is counted in its own hostname's domain.
+func (s *State) join(id int32, node int, n int32, alone bool) {
 	g := &s.eligibleNodes[id]
 	if !s.counts(node, g.eligibility) {
 		return
@@ -140,6 +141,8 @@ func (s *State) join(id int32, node int, n int32) {
 	domain := s.domains[node*len(s.keys)+int(g.key)]
 	nodes := g.nodes.add(domain, n)
 	switch {
+	case alone && g.key == s.hostname:
+		g.domains += n
 	case n > 0 && nodes == 1:
 		g.domains++
 		for _, c := range g.counters {
@@ -170,7 +173,7 @@ func (s *State) RemoveNode(node int) {
 		gone.class = row[s.hostname]
 	}
 	for g := range s.eligibleNodes {
-		s.join(int32(g), node, -1)
+		s.join(int32(g), node, -1, false)
 	}
 	s.shapeOf[node] = s.shapeID(removedNode)
 	for i := range row {

@@ -334,8 +334,8 @@ func (b *beside) empty() {
 			continue
 		}
 		domains := b.s.eligibleNodes[c.eligible].domains
-		if l := &b.s.minimums[c.minimum]; l.hist[0] != domains || domains > 0 && l.min != 0 {
-			b.t.Fatalf("counter %d has its minimum at %d over %d of %d domains when all pods went", i, l.min, l.hist[0], domains)
+		if l := &b.s.minimums[c.minimum]; l.nonZero != 0 || domains > 0 && b.s.least(c) != 0 {
+			b.t.Fatalf("counter %d has its minimum at %d over %d domains, of which %d count, when all pods went", i, b.s.least(c), domains, l.nonZero)
 		}
 	}
 	if len(b.s.handles) != 0 || slices.Max(append(b.s.claims, 0)) != 0 || slices.Max(append(b.s.attached, 0)) != 0 {

@@ -48,7 +48,7 @@ func (s *State) Rollback(mark int) {
 func (s *State) dropNode() {
 	node := len(s.shapeOf) - 1
 	for g := range s.eligibleNodes {
-		s.join(int32(g), node, -1)
+		s.join(int32(g), node, -1, s.shapes[s.shapeOf[node]].Name == "")
 	}
 	k, d := len(s.keys), len(s.drivers)
 	if s.hostname >= 0 {
@@ -70,7 +70,7 @@ func (s *State) bringBack(c change) {
 		s.domains[node*k+int(s.hostname)] = c.class
 	}
 	for g := range s.eligibleNodes {
-		s.join(int32(g), node, 1)
+		s.join(int32(g), node, 1, false)
 	}
 }
 

@@ -40,11 +40,9 @@ type dear struct {
 	Expander                                int
 }
 
-// dearMost is how far the search may go. The worlds of the gate are smaller. Two kinds of worlds
-// that cost more are left out, both with eight terms in each of thousands of classes: where 5,000
-// pods of few classes come late, the first purchase alone takes up to 5,000,000 steps (0.4 s); and
-// 30,000 pods beside 3,000 running classes with spread over hosts and 257 groups take 2.2 s, because each machine
-// that is tried is counted in for the spread of each class (fit.State.AddNode).
+// dearMost is how far the search may go. The worlds of the gate are smaller. One kind of world that
+// takes more steps is left out: eight terms in each of thousands of classes. Where 5,000 pods of few of them
+// come late, the first purchase alone takes up to 5,000,000 steps (0.4 s).
 var dearMost = dear{Nodes: 5_000, PodsPerNode: 30, Classes: 5_000, Use: 100, Pending: 30_000, PendingClasses: 5_000, Large: 100, Groups: 400, Sizes: 20, Zones: 50,
 	Priced: 100, Taints: 100, Hosts: 100, Spread: 100, Affinity: 100, Pinned: 100, Prefer: 100, Terms: 2, Late: 5_000, Budgets: 2_000, Owners: 5_000, Headroom: 500, Ages: 100, Expander: 5}
 
