@@ -134,12 +134,12 @@ func (j *judge) choose() trial {
 		try(c.machines)
 		if k == 0 {
 			most = min(before+judgeSteps+judgeTimes*(j.sim.Steps-before), j.most)
-			j.limit = most / 2
+			j.limit = most * candidateShare / allShares
 		}
 	}
 	slices.SortStableFunc(starts, func(a, b trial) int { return a.compare(&b) })
 	for k := range min(len(starts), judgeSearches) {
-		j.limit = most * (judgeSearches + k + 2) / (2*judgeSearches + 2)
+		j.limit = most * (candidateShare + k + 1) / allShares
 		t := j.search(starts[k])
 		j.cut = j.cut || most == j.most && j.sim.Steps >= j.limit
 		if t.better(&best) {
@@ -157,6 +157,10 @@ const (
 	judgeSearches = 2 // from how many of them the search sets out
 	judgeRepairs  = 3 // how often what is left over is bought at once instead of later
 	judgeRivals   = 2 // how many purchases that were found beside the best stand all draws too
+
+	// The steps in shares: so many for the candidates, one for each search, and the rest for confirm. Where a trial
+	// takes many steps and confirm has too few, pods are left that machines more would have helped.
+	candidateShare, allShares = 3, 8
 )
 
 // nothing tells whether nobody is left whom a machine would help.
@@ -173,16 +177,13 @@ func (j *judge) nothing() bool {
 }
 
 // confirm lets the best purchases stand more draws, and what these lack is bought where that
-// is cheaper than the risk.
+// is cheaper than the risk. A rival is taken by the draws that it has stood where no steps are left for more.
 // It costs up to 3 times 6 trials and 3 repairs of 6.
 func (j *judge) confirm(best trial, others []trial) trial {
 	slices.SortStableFunc(others, func(a, b trial) int { return a.compare(&b) })
 	machines := best.machines
 	best = j.drawn(best, judgeConfirms, math.Inf(1))
 	for k := range min(judgeRivals, len(others)) {
-		if j.sim.Steps > j.limit {
-			break
-		}
 		if o := others[k]; !slices.Equal(o.machines, machines) && o.better(&best) {
 			if o = j.drawn(o, judgeConfirms, math.Inf(1)); o.better(&best) {
 				best = o
