@@ -41,6 +41,7 @@ type place struct {
 
 // set are nodes that are alike to a class but for their own scores.
 type set struct {
+	key              string // of view.index
 	taints, affinity int64
 	ignored          bool
 	values           []int32 // per soft constraint and inter read: the domain, or the count of a hostname
@@ -108,7 +109,7 @@ func (s *Sim) refresh(v *view, n int) {
 		}
 		return
 	}
-	id := s.setOf(v, f, n)
+	id := s.setOf(v, f, n, at.set-1)
 	score := s.ownScore(v, x)
 	if at.set == id+1 && at.score == score {
 		return
@@ -144,8 +145,8 @@ func (s *Sim) factOf(v *view, shape int32) *fact {
 }
 
 // setOf is the set that a node belongs to. What it is known by is all that the filters F7 to
-// F12 and the scores read of the node besides its room.
-func (s *Sim) setOf(v *view, f *fact, n int) int32 {
+// F12 and the scores read of the node besides its room. before is the set that it was in; -1: in none.
+func (s *Sim) setOf(v *view, f *fact, n int, before int32) int32 {
 	x := &s.nodes[n]
 	h := &s.shapes[x.shape]
 	key := s.work.key[:0]
@@ -177,15 +178,18 @@ func (s *Sim) setOf(v *view, f *fact, n int) int32 {
 		put(int32(n))
 	}
 	s.work.key = key
+	if before >= 0 && v.sets[before].key == string(key) { // most nodes stay in theirs
+		return before
+	}
 	if id, ok := v.index[string(key)]; ok {
 		return id
 	}
 	id := int32(len(v.sets))
-	v.index[string(key)] = id
-	g := set{taints: f.taints, affinity: f.affinity, ignored: f.ignored, values: make([]int32, 0, len(v.reads.spread)+len(v.reads.inter))}
+	g := set{key: string(key), taints: f.taints, affinity: f.affinity, ignored: f.ignored, values: make([]int32, 0, len(v.reads.spread)+len(v.reads.inter))}
 	for i := range cap(g.values) {
 		g.values = append(g.values, int32(binary.LittleEndian.Uint32(key[12+4*i:])))
 	}
+	v.index[g.key] = id
 	v.sets = append(v.sets, g)
 	return id
 }
