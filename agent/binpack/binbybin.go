@@ -135,3 +135,16 @@ func (p *Problem) fillFrom(lists []shareList, left []int) (bin FreshBins, ok boo
 	}
 	return bin, len(bin.Portions) > 0
 }
+
+// repeat adds a fresh bin as often as its content and the limit allow.
+func (k *Packing) repeat(bin FreshBins, limit int) {
+	bin.Times = limit - k.Bins
+	for _, t := range bin.Portions {
+		bin.Times = min(bin.Times, k.Left[t.Item]/t.N)
+	}
+	for _, t := range bin.Portions {
+		k.Left[t.Item] -= bin.Times * t.N
+	}
+	k.Fresh = append(k.Fresh, bin)
+	k.Bins += bin.Times
+}

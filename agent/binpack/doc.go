@@ -3,11 +3,9 @@
 // below it packs into bins of several types.
 //
 // Pack is first-fit decreasing by several orders (Panigrahy et al., "Heuristics for Vector
-// Bin Packing", 2011), bin completion by branch and bound (Korf, AAAI 2002), and column
-// generation with a diving heuristic (Gilmore and Gomory, "A linear programming approach
-// to the cutting-stock problem", Operations Research 9, 1961). It stops where the lower
-// bound is reached. Work is counted in steps and not in
-// time, so that equal problems have equal answers on any machine.
+// Bin Packing", 2011). It ends with an answer that comes close to the lower bound, and seldom reaches the last machine
+// that a search would save: kube-scheduler binds by scores and not as tightly as anything here packs. Of large rounds
+// that were packed with 1.5 percent fewer machines, by column generation, the closed loop cost as much in the end.
 //
 // Dimensions 0, 1 and 3 are cpu, memory and the number of items: orders and values use
 // them. Layer 1. It refuses to know what an item or a bin stands for, why an item may go

@@ -34,7 +34,7 @@ func (p *Problem) packFairShare(slack float64) (Packing, bool) {
 		if !l.Fresh {
 			continue
 		}
-		k.pourAll(p.ownArena(), i, l.Size)
+		k.pourAll(i, l.Size)
 		p.openFresh(&k, i)
 	}
 	return k, true

@@ -1,12 +1,17 @@
 package binpack
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
 
-// hostSpreadTries bounds the numbers of machines that one packing tries with levels.
-const hostSpreadTries = 12
+// hostSpreadTries bounds the numbers of machines that one packing tries with levels, and hostSpreadLooks what these
+// tries cost together, by what looks says of each.
+const (
+	hostSpreadTries = 12
+	hostSpreadLooks = 4_000_000
+)
 
 // HostSpread says of the dimensions of spread over hosts how high the smallest count may be.
 type HostSpread struct {
@@ -17,7 +22,7 @@ type HostSpread struct {
 // PackHostSpread packs pods that are spread over hosts evenly: when every machine carries m
 // of them, none may carry more than m and the skew, so that a few machines can take
 // many. Every machine gets the same m pods first, and the rest is packed into what is
-// left of so many machines.
+// left of so many machines. It costs, for each try, the items times the machines, and the pods.
 func (p *Problem) PackHostSpread(lv *HostSpread, below int) (Packing, bool) {
 	if lv == nil || p.Empty == nil {
 		return Packing{}, false
@@ -29,17 +34,18 @@ func (p *Problem) PackHostSpread(lv *HostSpread, below int) (Packing, bool) {
 	}
 	n := max(wide.LowerBound(), 1)
 	var loads []Item
+	spent := 0
 	for range hostSpreadTries {
-		if n >= below || n > p.Limit {
+		if spent += p.looks(n); n >= below || n > p.Limit || spent > hostSpreadLooks {
 			break
 		}
 		if loads == nil {
-			loads = p.ownArena().Items.Alloc(len(p.Items), 0)
+			loads = make([]Item, len(p.Items))
 		}
 		if k, ok := p.packHostSpreadOn(lv, n, loads); ok {
 			return k, true
 		}
-		n += max(1, n/200)
+		n += max(1, n/100)
 	}
 	return Packing{}, false
 }
@@ -48,9 +54,8 @@ func (p *Problem) PackHostSpread(lv *HostSpread, below int) (Packing, bool) {
 func (p *Problem) packHostSpreadOn(lv *HostSpread, n int, loads []Item) (Packing, bool) {
 	copy(loads, p.Items)
 	rest := *p
-	rest.Coalesced = nil
 	rest.Items, rest.Empty, rest.Limit = loads, slices.Clone(p.Empty), n
-	base := p.ownArena().ints.Alloc(len(p.Items), 0)
+	base := make([]int, len(p.Items))
 	raised := false
 	for x, j := range lv.Dims {
 		m, ok := rest.raiseMinimum(lv, x, j, n, base)
@@ -72,8 +77,8 @@ func (p *Problem) packHostSpreadOn(lv *HostSpread, n int, loads []Item) (Packing
 	if slices.ContainsFunc(rest.Empty, func(v int64) bool { return v < 0 }) {
 		return Packing{}, false
 	}
-	k := Pack(&rest)
-	if k.Unplaced() > 0 || k.Bins > n {
+	k := rest.worstFit()
+	if k.Unplaced() > 0 {
 		return Packing{}, false
 	}
 	return p.withBase(&k, base, n), true
@@ -141,8 +146,49 @@ func (p *Problem) withBase(k *Packing, base []int, n int) Packing {
 	for _, f := range k.Fresh {
 		add(f.Times, f.Portions)
 	}
-	if k.Bins < n {
-		add(n-k.Bins, nil)
-	}
 	return out
+}
+
+// worstFit puts the items one by one on the machines with the most room, of as many machines as the limit allows.
+// Classes that may have few pods on each machine all find room then, where first fit fills the
+// first machines. It costs, for each pod that a machine takes of an item, the machines of different content.
+func (p *Problem) worstFit() Packing {
+	k, rooms := p.start()
+	w := p.weights()
+	k.Bins, k.Fresh = p.Limit, append(k.Fresh, FreshBins{Times: p.Limit, Room: slices.Clone(p.Empty)})
+	for _, i := range p.Order(ByShare) {
+		p.pourOpen(&k, rooms, i)
+		for l := &p.Items[i]; l.Fresh && k.Left[i] > 0; {
+			before := k.Left[i]
+			slices.SortStableFunc(k.Fresh, func(a, b FreshBins) int { return cmp.Compare(b.leastShare(w), a.leastShare(w)) })
+			k.putOneEach(i, l.Size)
+			if k.Left[i] == before {
+				break
+			}
+		}
+	}
+	return k
+}
+
+// putOneEach puts one pod of an item on each machine that has room, in their order, as long as pods are left.
+func (k *Packing) putOneEach(i int, size []int64) {
+	for b, n := 0, len(k.Fresh); b < n && k.Left[i] > 0; b++ {
+		f := &k.Fresh[b]
+		if !Fits(f.Room, size) {
+			continue
+		}
+		if rest := f.Times - k.Left[i]; rest > 0 {
+			more := f.copied(rest)
+			f.Times -= rest
+			k.Fresh = append(k.Fresh, more)
+			f = &k.Fresh[b]
+		}
+		k.Left[i] -= f.Times
+		f.put(i, 1, size)
+	}
+}
+
+// leastShare is the room of cpu or memory, whichever is less, as a share of an empty bin.
+func (f *FreshBins) leastShare(w []float64) float64 {
+	return min(float64(f.Room[0])*w[0], float64(f.Room[1])*w[1])
 }

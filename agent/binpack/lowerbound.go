@@ -1,12 +1,14 @@
 package binpack
 
+import "slices"
+
 // LowerBound is a number of fresh bins that no answer can go below: by axis, the
 // demand beyond the open bins' room, and the pods of which no two share a bin.
 func (p *Problem) LowerBound() int {
 	if p.Empty == nil {
 		return 0
 	}
-	left := p.ownArena().ints.Alloc(len(p.Items), 0)
+	left := make([]int, len(p.Items))
 	for i := range left {
 		left[i] = p.Items[i].Count
 	}
@@ -62,4 +64,43 @@ func (p *Problem) EachFits(n int) bool {
 		}
 	}
 	return true
+}
+
+// Infeasible tells that the open bins alone cannot hold everything: an axis or a class
+// lacks room even when nothing else is in the way.
+func (p *Problem) Infeasible() bool {
+	lacks := make([]int64, len(p.Items[0].Size)) // by dimension: the demand beyond the room
+	for i := range p.Items {
+		for j, n := range p.Items[i].Size {
+			lacks[j] += n * int64(p.Items[i].Count)
+		}
+	}
+	for _, b := range p.Open {
+		for j, n := range b {
+			lacks[j] -= max(n, 0)
+		}
+	}
+	if slices.ContainsFunc(lacks, func(n int64) bool { return n > 0 }) {
+		return true
+	}
+	for i := range p.Items {
+		if p.Items[i].roomInOpen(p.Open) < p.Items[i].Count {
+			return true
+		}
+	}
+	return false
+}
+
+// roomInOpen is how many pods of the item the open bins would take if nothing else went there;
+// its count stands for more.
+func (l *Item) roomInOpen(open [][]int64) (n int) {
+	for b := range open {
+		if n >= l.Count {
+			break
+		}
+		if l.mayGo(b) {
+			n += MaxFit(open[b], l.Size)
+		}
+	}
+	return min(n, l.Count)
 }

@@ -41,7 +41,7 @@ const (
 
 // Order sorts the items, the first to be placed first.
 func (p *Problem) Order(by int) []int {
-	order := p.ownArena().ints.Alloc(len(p.Items), 0)
+	order := make([]int, len(p.Items))
 	for i := range order {
 		order[i] = i
 	}
@@ -60,7 +60,7 @@ func (p *Problem) Order(by int) []int {
 			w[j] *= scarce[j]
 		}
 	}
-	keys := p.Arena.keys.Alloc(len(p.Items), 0)
+	keys := make([]itemKey, len(p.Items))
 	for i := range p.Items {
 		keys[i] = itemKey{orderKey(by, p.Items[i].Size, w), i}
 	}

@@ -1,5 +1,7 @@
 package binpack
 
+import "slices"
+
 // Item is one class of pods that want room.
 type Item struct {
 	Size  []int64
@@ -15,13 +17,10 @@ func (l *Item) mayGo(b int) bool { return l.On != nil && l.On[b] }
 // Problem is one problem for the packer: put the items into the open bins first and
 // into as few fresh bins as possible, never more than limit.
 type Problem struct {
-	Items     []Item
-	Open      [][]int64 // room of each open bin
-	Empty     []int64   // room of a fresh bin; nil: there are none
-	Limit     int
-	Coalesced *Coalesced // what the same items were merged to; nil: they are of this problem alone
-	Pool      *int       // steps that all packings of a round may still spend on columns; nil: enough
-	Arena     *Arena     // see ownArena
+	Items []Item
+	Open  [][]int64 // room of each open bin
+	Empty []int64   // room of a fresh bin; nil: there are none
+	Limit int
 }
 
 // Portion says that n pods of a item are in a bin.
@@ -34,8 +33,7 @@ type FreshBins struct {
 	Portions []Portion
 }
 
-// Packing is an answer. Fresh bins come in the order in which they were opened. It stands
-// until the problem's arena is reset.
+// Packing is an answer. Fresh bins come in the order in which they were opened.
 type Packing struct {
 	Bins  int
 	Open  [][]Portion
@@ -51,46 +49,20 @@ func (k *Packing) Unplaced() int {
 	return n
 }
 
-// packDistinct answers a problem. It tries a few orders of first fit decreasing and of
-// filling one bin at a time, stops as soon as one reaches the lower bound, and
-// otherwise searches for a better answer within a budget counted in steps, so that
-// equal problems have equal answers on any machine.
-func packDistinct(p *Problem) Packing {
+// Pack answers a problem by a few orders of first fit decreasing, each whole and with fair shares of
+// the bins. It ends with the first answer that comes close to the lower bound: what is packed more tightly than this,
+// kube-scheduler would not bind in that way.
+// It costs, for each of up to eight ways, the items times the bins of different content.
+func Pack(p *Problem) Packing {
 	if len(p.Items) == 0 {
 		return Packing{Open: make([][]Portion, len(p.Open))}
 	}
 	bound := p.LowerBound()
-	best, done := p.heuristics(bound)
-	if done {
-		return best
-	}
-	if looks := len(p.Items) * max(best.Bins, len(p.Open)); len(p.Items) > fewItems && looks > longSteps || p.coarse() && looks > coarseSteps {
-		if best.Unplaced() > 0 {
-			return p.FirstFit(p.byPriority())
-		}
-		return best
-	}
-	if k, ok := p.branchAndBound(best.Bins, best.Unplaced() == 0, bound, firstBranchSteps); ok && k.better(&best) {
-		best = k
-	}
-	if p.Empty != nil && best.Bins > 0 && (best.Bins > bound || best.Unplaced() > 0) {
-		k, least, ok := p.columnGeneration(&best)
-		if ok && k.Bins <= p.Limit && k.better(&best) {
-			best = k
-		}
-		if len(p.Open) == 0 {
-			bound = max(bound, least)
-		} else if best.Bins > bound { // what filled the open bins may have been the wrong pods
-			if k, _, ok := p.columnGeneration(p.nothing()); ok && k.Bins <= p.Limit && k.better(&best) {
-				best = k
-			}
-		}
-	}
-	if best.Unplaced() == 0 && best.Bins <= bound {
-		return best
-	}
-	if k, ok := p.branchAndBound(best.Bins, best.Unplaced() == 0, bound, branchSteps); ok && k.better(&best) {
-		return k
+	var best Packing
+	if p.Empty != nil && len(p.Items)*min(bound, p.Limit) > manyLooks {
+		best = p.packBinByBin()
+	} else {
+		best = p.tryOrders(bound)
 	}
 	if best.Unplaced() > 0 {
 		return p.FirstFit(p.byPriority())
@@ -98,84 +70,55 @@ func packDistinct(p *Problem) Packing {
 	return best
 }
 
-// heuristics tries the ways that cost little, and tells whether the answer is good enough.
-func (p *Problem) heuristics(bound int) (best Packing, done bool) {
+// tryOrders is the best answer of all orders, or the first that is close enough to the bound.
+func (p *Problem) tryOrders(bound int) (best Packing) {
 	enough := p.tolerance(bound)
-	s := p.ownArena()
-	if p.Empty != nil && len(p.Items)*min(bound, p.Limit) > manyLooks {
-		best = p.packBinByBin()
-		return best, best.Unplaced() == 0
+	keep := func(k Packing) {
+		if best.Left == nil || k.better(&best) {
+			best = k
+		}
 	}
 	for i := range orderings {
-		before := *s
-		if k := p.FirstFit(p.Order(i)); i == 0 || k.better(&best) {
-			best = k
-		} else {
-			s.resetTo(&before)
-		}
-		if i == 0 && !(best.Unplaced() == 0 && best.Bins <= enough) {
-			for _, slack := range fairShareSlacks {
-				before := *s
-				if k, ok := p.packFairShare(slack); ok && k.better(&best) {
-					best = k
-				} else {
-					s.resetTo(&before)
-				}
-				if best.Unplaced() == 0 && best.Bins <= enough {
-					break
-				}
+		keep(p.FirstFit(p.Order(i)))
+		for _, slack := range fairShareSlacks {
+			if i > 0 || best.Unplaced() == 0 && best.Bins <= enough || p.looks(best.Bins) > hugeLooks {
+				break
+			}
+			if k, ok := p.packFairShare(slack); ok {
+				keep(k)
 			}
 		}
 		if i < ByPair && best.Bins > bound {
 			continue // nobody is to buy more than Cluster Autoscaler's rule would
 		}
-		if looks := len(p.Items) * best.Bins; best.Unplaced() == 0 && (best.Bins <= enough || looks > hugeSteps || p.coarse() && looks > coarseSteps) {
-			return best, true
+		if best.Unplaced() == 0 && best.Bins <= enough || p.looks(best.Bins) > hugeLooks {
+			break
 		}
 	}
-	for _, mode := range []int{fillLargest, fillDot} {
-		if k := p.fill(mode); k.better(&best) {
-			best = k
-		}
-		if best.Unplaced() == 0 && best.Bins <= enough {
-			return best, true
-		}
-	}
-	return best, false
+	return best
 }
 
-// Large answers are not improved to the last machine: closeEnough is the share of the
-// bound that is let go, manyLooks the size (classes by bins) from which on one machine
-// is, longLooks that from which on nothing but the quick ways is tried, and hugeLooks
-// that from which on the first of these has to do.
+// Problems of many looks are answered more coarsely: the share of the bound that is let go is one percent, and two
+// percent from largeLooks on. From hugeLooks on, the first two orders have to do, without fair shares.
 const (
-	toleranceDivisor = 100
-	manySteps        = 20_000
-	longSteps        = 6_000
-	hugeSteps        = 400_000
-	coarseSteps      = 1_000 // that from which on the same holds where the round is rough
-	fewItems         = 40    // classes up to which columns are cheap for any number of bins
+	toleranceDivisor      = 100
+	largeToleranceDivisor = 50
+	largeLooks            = 100_000
+	hugeLooks             = 400_000
+	dimensionsOfLook      = 8
 )
+
+// looks is what one order costs at most: a look is one item at eight dimensions of one bin.
+func (p *Problem) looks(bins int) int {
+	return len(p.Items) * bins * max(len(p.Empty)/dimensionsOfLook, 1)
+}
 
 // tolerance is the number of bins with which there is no point in looking on.
 func (p *Problem) tolerance(bound int) int {
-	if len(p.Items)*bound > manySteps {
-		return bound + max(bound/toleranceDivisor, 1)
+	if p.looks(bound) > largeLooks {
+		return bound + bound/largeToleranceDivisor
 	}
 	return bound + bound/toleranceDivisor
-}
-
-// coarse tells that the round has so many groups that which of them is taken matters
-// more than the last machine of each.
-func (p *Problem) coarse() bool { return p.Pool != nil && *p.Pool <= CoarsePool }
-
-// nothing is the answer that places no pod.
-func (p *Problem) nothing() *Packing {
-	k := &Packing{Open: make([][]Portion, len(p.Open)), Left: make([]int, len(p.Items))}
-	for i := range p.Items {
-		k.Left[i] = p.Items[i].Count
-	}
-	return k
 }
 
 func (k *Packing) better(than *Packing) bool {
@@ -186,8 +129,7 @@ func (k *Packing) better(than *Packing) bool {
 }
 
 func (p *Problem) start() (k Packing, rooms [][]int64) {
-	s := p.ownArena()
-	k = Packing{Open: s.portionLists.Alloc(len(p.Open), 0), Left: s.ints.Alloc(len(p.Items), 0)}
+	k = Packing{Open: make([][]Portion, len(p.Open)), Left: make([]int, len(p.Items))}
 	anywhere := false
 	for i := range p.Items {
 		k.Left[i] = p.Items[i].Count
@@ -196,9 +138,9 @@ func (p *Problem) start() (k Packing, rooms [][]int64) {
 	if !anywhere {
 		return k, p.Open // nobody will take any of it
 	}
-	rooms = s.heads.Alloc(len(p.Open), 0)
+	rooms = make([][]int64, len(p.Open))
 	for i, b := range p.Open {
-		rooms[i] = s.rooms.clone(b, 0)
+		rooms[i] = slices.Clone(b)
 	}
 	return k, rooms
 }
@@ -206,31 +148,36 @@ func (p *Problem) start() (k Packing, rooms [][]int64) {
 // FirstFit places whole classes by counts: equal bins are one entry with a number.
 func (p *Problem) FirstFit(order []int) Packing {
 	k, rooms := p.start()
-	s := p.ownArena()
 	for _, i := range order {
 		l := &p.Items[i]
-		for b := 0; b < len(l.On) && k.Left[i] > 0; b++ {
-			if !l.On[b] {
-				continue
-			}
-			if n := min(k.Left[i], MaxFit(rooms[b], l.Size)); n > 0 {
-				Sub(rooms[b], l.Size, n)
-				k.Open[b] = s.portions.push(k.Open[b], Portion{i, n})
-				k.Left[i] -= n
-			}
-		}
+		p.pourOpen(&k, rooms, i)
 		if !l.Fresh || p.Empty == nil {
 			continue
 		}
-		k.pourAll(s, i, l.Size)
+		k.pourAll(i, l.Size)
 		p.openFresh(&k, i)
 	}
 	return k
 }
 
+// pourOpen puts what is left of a item on the open bins, the first first.
+func (p *Problem) pourOpen(k *Packing, rooms [][]int64, i int) {
+	l := &p.Items[i]
+	for b := 0; b < len(l.On) && k.Left[i] > 0; b++ {
+		if !l.On[b] {
+			continue
+		}
+		if n := min(k.Left[i], MaxFit(rooms[b], l.Size)); n > 0 {
+			Sub(rooms[b], l.Size, n)
+			k.Open[b] = append(k.Open[b], Portion{i, n})
+			k.Left[i] -= n
+		}
+	}
+}
+
 // pourAll puts what is left of a item wherever the fresh bins have room. Most bins are
 // full to it, and full of what the bin before was full of: that is looked at first.
-func (k *Packing) pourAll(s *Arena, i int, size []int64) {
+func (k *Packing) pourAll(i int, size []int64) {
 	lacks, least := 0, size[0]
 look:
 	for b := 0; b < len(k.Fresh) && k.Left[i] > 0; b++ {
@@ -244,14 +191,14 @@ look:
 				continue look
 			}
 		}
-		b = k.pour(s, b, i, size)
+		b = k.pour(b, i, size)
 	}
 }
 
 // pour puts what is left of a item into the equal bins at b and returns the index of
 // the last entry that these bins now take. No entry shares its room or its portions with
 // another one.
-func (k *Packing) pour(s *Arena, b, i int, size []int64) int {
+func (k *Packing) pour(b, i int, size []int64) int {
 	src := &k.Fresh[b]
 	per := MaxFit(src.Room, size)
 	if per == 0 {
@@ -262,15 +209,15 @@ func (k *Packing) pour(s *Arena, b, i int, size []int64) int {
 	k.Left[i] -= full * per
 	rest := src.Times - full
 	if rest == 0 {
-		src.put(s, i, per, size)
+		src.put(i, per, size)
 		return b
 	}
 	var room [3]FreshBins
-	out := append(room[:0], src.copied(s, full))
-	out[0].put(s, i, per, size)
+	out := append(room[:0], src.copied(full))
+	out[0].put(i, per, size)
 	if k.Left[i] > 0 {
-		out = append(out, src.copied(s, 1))
-		out[1].put(s, i, k.Left[i], size)
+		out = append(out, src.copied(1))
+		out[1].put(i, k.Left[i], size)
 		k.Left[i] = 0
 		rest--
 	}
@@ -280,7 +227,7 @@ func (k *Packing) pour(s *Arena, b, i int, size []int64) int {
 	}
 	more := len(out) - 1
 	for range more {
-		k.Fresh = s.bins.push(k.Fresh, FreshBins{})
+		k.Fresh = append(k.Fresh, FreshBins{})
 	}
 	copy(k.Fresh[b+1+more:], k.Fresh[b+1:])
 	copy(k.Fresh[b:], out)
@@ -288,12 +235,12 @@ func (k *Packing) pour(s *Arena, b, i int, size []int64) int {
 }
 
 // copied is an entry of its own for so many of the equal bins.
-func (f *FreshBins) copied(s *Arena, times int) FreshBins {
-	return FreshBins{Times: times, Room: s.rooms.clone(f.Room, 0), Portions: s.portions.clone(f.Portions, 4)}
+func (f *FreshBins) copied(times int) FreshBins {
+	return FreshBins{Times: times, Room: slices.Clone(f.Room), Portions: append(make([]Portion, 0, len(f.Portions)+4), f.Portions...)}
 }
 
 // put adds n pods of item i to each of the bins.
-func (f *FreshBins) put(s *Arena, i, n int, size []int64) {
+func (f *FreshBins) put(i, n int, size []int64) {
 	Sub(f.Room, size, n)
 	for at := range f.Portions {
 		if f.Portions[at].Item == i {
@@ -301,7 +248,7 @@ func (f *FreshBins) put(s *Arena, i, n int, size []int64) {
 			return
 		}
 	}
-	f.Portions = s.portions.push(f.Portions, Portion{i, n})
+	f.Portions = append(f.Portions, Portion{i, n})
 }
 
 // openFresh opens as many fresh bins as a item still needs and the limit allows.
@@ -311,21 +258,13 @@ func (p *Problem) openFresh(k *Packing, i int) {
 	if per == 0 || k.Left[i] == 0 {
 		return
 	}
-	s := p.ownArena()
 	for k.Left[i] > 0 && k.Bins < p.Limit {
 		n := min(per, k.Left[i])
 		times := min(k.Left[i]/n, p.Limit-k.Bins)
-		e := FreshBins{Times: times, Room: s.rooms.clone(p.Empty, 0), Portions: s.portions.push(nil, Portion{i, n})}
+		e := FreshBins{Times: times, Room: slices.Clone(p.Empty), Portions: []Portion{{i, n}}}
 		Sub(e.Room, l.Size, n)
-		k.Fresh = s.bins.push(k.Fresh, e)
+		k.Fresh = append(k.Fresh, e)
 		k.Bins += times
 		k.Left[i] -= times * n
 	}
 }
-
-const (
-	fillLargest = iota
-	fillDot
-	fillSteps   = 2_000_000 // looks at eight dimensions of a class, for all bins of one call
-	fillDivisor = 8         // so many looks are a step of Problem.Pool
-)

@@ -26,17 +26,16 @@ func (p *Problem) LowerBoundFrom(from int) (need, axis int) {
 // the problem with the small machine. It returns nil when more
 // than limit would be needed, and else how many entries are large; these come first.
 func (p *Problem) PackTwoSizes(k *Packing, order []int, more []int64, limit int) (*Packing, int) {
-	s := p.ownArena()
-	big := Packing{Left: s.ints.clone(k.Left, 0)}
-	small := s.bins.clone(k.Fresh, 0)
-	room, whole := s.rooms.Alloc(len(more), 0), s.rooms.Alloc(len(more), 0)
+	big := Packing{Left: slices.Clone(k.Left)}
+	small := slices.Clone(k.Fresh)
+	room, whole := make([]int64, len(more)), make([]int64, len(more))
 	for j := range whole {
 		whole[j] = p.Empty[j] + more[j]
 	}
 	bins := k.Bins
 	for _, i := range order {
 		size := p.Items[i].Size
-		big.pourAll(s, i, size)
+		big.pourAll(i, size)
 		for x := len(small) - 1; x >= 0 && big.Left[i] > 0; x-- {
 			for j := range room {
 				room[j] = small[x].Room[j] + more[j]
@@ -47,8 +46,8 @@ func (p *Problem) PackTwoSizes(k *Packing, order []int, more []int64, limit int)
 					return nil, 0
 				}
 				small[x].Times--
-				big.Fresh = s.bins.push(big.Fresh, FreshBins{Times: 1, Room: s.rooms.clone(room, 0), Portions: s.portions.clone(small[x].Portions, 2)})
-				big.pour(s, len(big.Fresh)-1, i, size)
+				big.Fresh = append(big.Fresh, FreshBins{Times: 1, Room: slices.Clone(room), Portions: append(make([]Portion, 0, len(small[x].Portions)+2), small[x].Portions...)})
+				big.pour(len(big.Fresh)-1, i, size)
 			}
 			if small[x].Times == 0 {
 				small = slices.Delete(small, x, x+1)
@@ -59,14 +58,14 @@ func (p *Problem) PackTwoSizes(k *Packing, order []int, more []int64, limit int)
 				return nil, 0
 			}
 			m := min(per, big.Left[i])
-			e := FreshBins{Times: 1, Room: s.rooms.clone(whole, 0), Portions: s.portions.push(nil, Portion{i, m})}
+			e := FreshBins{Times: 1, Room: slices.Clone(whole), Portions: []Portion{{i, m}}}
 			Sub(e.Room, size, m)
-			big.Fresh = s.bins.push(big.Fresh, e)
+			big.Fresh = append(big.Fresh, e)
 			big.Left[i] -= m
 		}
 		if big.Left[i] > 0 {
 			return nil, 0
 		}
 	}
-	return &Packing{Bins: bins, Open: k.Open, Left: big.Left, Fresh: s.bins.pushAll(big.Fresh, small)}, len(big.Fresh)
+	return &Packing{Bins: bins, Open: k.Open, Left: big.Left, Fresh: append(big.Fresh, small...)}, len(big.Fresh)
 }

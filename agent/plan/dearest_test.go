@@ -306,8 +306,7 @@ func (d dear) heapOf() uint64 {
 	return most - min(before, most)
 }
 
-// check fails where a round is beyond a bound. One binding of all pods, one column and one
-// look may begin while a step is left.
+// check fails where a round is beyond a bound. One binding of all pods and one look may begin while a step is left.
 func (d dear) check(t *testing.T, b *bill) {
 	t.Helper()
 	for _, p := range budget.Parts() {

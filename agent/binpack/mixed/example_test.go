@@ -16,10 +16,11 @@ func Example() {
 		},
 		Sizes: [][]int64{{2, 2, 0, 1}},
 		Count: []int{5},
-		Most:  mixed.Work,
+		Most:  mixed.Steps,
 		Cost:  math.Inf(1),
 	}
-	for _, b := range p.Run() {
+	best, _ := p.Run()
+	for _, b := range best {
 		fmt.Printf("%d bins that cost %g with %d items\n", b.Times, p.MachineTypes[b.MachineType].Cost, b.Content[0])
 	}
 	// Output:

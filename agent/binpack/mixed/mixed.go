@@ -1,15 +1,15 @@
 package mixed
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 )
 
-// The mixed packing buys machines of several kinds for several classes at the least cost. It
-// is the packer's linear program (colgen.go) with a cost for every kind of machine:
-// its columns are contents of one machine of any kind, found as they are needed. Its
+// The mixed packing buys machines of several kinds for several classes at the least cost. Its
+// columns are contents of one machine of any kind, found as they are needed. Its
 // solution is rounded by a dive: the whole part is taken, then one column that is left
 // in part, and the master problem is solved again for the rest; where the rest can no longer
 // beat the best answer, the dive goes back and takes another column. Work is counted in
@@ -17,21 +17,21 @@ import (
 // Products are converted explicitly so that no architecture fuses them into another
 // result.
 const (
-	Work            = 120_000_000 // of one problem; a step of a search is 40, a pivot its square
-	ConstrainedWork = 6_000_000   // the same where pods are constrained, which the mix knows little of
-	mixedPodWork    = 1_500_000   // more of it per pod
-	mixedStep       = 40
-	mixedTries      = 3      // columns that are tried one after the other
-	mixedSmall      = 40     // classes up to which every level looks for a whole answer, and the master problem for its true end
-	mixedWide       = 64     // classes up to which a content is looked for by exchanging pairs, which takes their cube
-	mixedSteps      = 500    // of one search for a column
-	mixedExact      = 2_000  // the same where there are few classes
-	mixedPool       = 400    // columns that are remembered from one master problem to the next
-	mixedEnough     = 1.02   // a column worth this much more than its machine is taken at once
-	mixedClose      = 1.0005 // an answer this close to the bound is the answer
-	mixedEps        = 1e-9
-	mixedWeights    = 8     // weights of cpu and memory that one search tries
-	mixedEntered    = 3_000 // columns entered in one master problem
+	Steps            = 2_000_000 // of one problem
+	ConstrainedSteps = 150_000   // the same where pods are constrained, which the mix knows little of
+	mixedPodWork     = 1_500_000 // of one pod
+	mixedStep        = 40        // work of one step of a search; that of a pivot is its square
+	mixedTries       = 3         // columns that are tried one after the other
+	mixedSmall       = 40        // classes up to which every level looks for a whole answer, and the master problem for its true end
+	mixedWide        = 64        // classes up to which a content is looked for by exchanging pairs, which takes their cube
+	mixedSteps       = 500       // of one search for a column
+	mixedExact       = 2_000     // the same where there are few classes
+	mixedPool        = 400       // columns that are remembered from one master problem to the next
+	mixedEnough      = 1.02      // a column worth this much more than its machine is taken at once
+	mixedClose       = 1.0005    // an answer this close to the bound is the answer
+	mixedEps         = 1e-9
+	mixedWeights     = 8     // weights of cpu and memory that one search tries
+	mixedEntered     = 3_000 // columns entered in one master problem
 )
 
 // MachineType is a group's machine.
@@ -56,7 +56,7 @@ type Problem struct {
 	Sizes        [][]int64 // by row
 	Count        []int     // by row
 
-	Most  int // work that the question is worth at most
+	Most  int // steps that the question is worth at most
 	work  int // that is left
 	Pool  []Bins
 	Best  []Bins
@@ -64,19 +64,19 @@ type Problem struct {
 	lower float64 // what no answer can go below, as far as is known
 }
 
-// Run returns the cheapest answer that was found; nil when there is none.
-func (b *Problem) Run() []Bins {
+// Run returns the cheapest answer that was found, nil when there is none, and the steps that it took.
+func (b *Problem) Run() (best []Bins, steps int) {
 	pods := 0
 	for _, n := range b.Count {
 		pods += n
 	}
-	work := min(b.Most, mixedPodWork*pods)
-	dive := work / 2
-	b.work = dive
+	work := min(b.Most*mixedStep, mixedPodWork*pods)
+	b.work = work
 	b.dive(slices.Clone(b.Count), make([]int, len(b.MachineTypes)), nil, 0, true)
-	b.work += work - dive
-	b.localSearch()
-	return gather(b.Best)
+	for i := range b.Best {
+		b.toCheapestType(&b.Best[i])
+	}
+	return gather(b.Best), (work - b.work) / mixedStep
 }
 
 // dive completes out, which costs cost and has used up used of the kinds, and tells
@@ -109,7 +109,7 @@ func (b *Problem) dive(left, used []int, out []Bins, cost float64, root bool) bo
 			out, cost = b.put(f, left, used, out, cost)
 		}
 		b.complete(left, used, out, cost, y)
-		if root && len(p.rows) > mixedSmall && b.Most == Work {
+		if root && len(p.rows) > mixedSmall && b.Most > ConstrainedSteps {
 			b.WarmStarts(left, used, out, cost)
 		}
 		return len(out) > before && b.dive(left, used, out, cost, false)
@@ -260,4 +260,20 @@ func (b *Problem) count0() int {
 		n += f.Times
 	}
 	return n
+}
+
+// gather counts equal machines together.
+func gather(bins []Bins) []Bins {
+	slices.SortStableFunc(bins, func(x, y Bins) int {
+		return cmp.Or(cmp.Compare(x.MachineType, y.MachineType), slices.Compare(x.Content, y.Content))
+	})
+	var out []Bins
+	for _, f := range bins {
+		if n := len(out) - 1; n >= 0 && out[n].MachineType == f.MachineType && slices.Equal(out[n].Content, f.Content) {
+			out[n].Times += f.Times
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
 }

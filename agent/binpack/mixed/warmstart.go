@@ -22,10 +22,10 @@ var warmStartOrders = [...]int{binpack.ByPair, binpack.ByShare, binpack.ByCPU, b
 // WarmStarts completes an answer that costs cost and has used up used of the kinds in every
 // such way. It leaves all that it is given as it is.
 func (b *Problem) WarmStarts(left, used []int, out []Bins, cost float64) {
-	looks, lent := warmStartSteps, new(binpack.Arena)
+	looks := warmStartSteps
 	for _, order := range warmStartOrders {
 		for lead := -1; lead < len(b.MachineTypes) && looks > 0; lead++ {
-			o := warmStart{b: b, left: slices.Clone(left), used: slices.Clone(used), order: order, steps: &looks, arena: lent, out: slices.Clip(out), cost: cost}
+			o := warmStart{b: b, left: slices.Clone(left), used: slices.Clone(used), order: order, steps: &looks, out: slices.Clip(out), cost: cost}
 			if lead >= 0 {
 				o.buy(lead, o.estimate(lead))
 			}
@@ -44,7 +44,6 @@ type warmStart struct {
 	left, used []int
 	order      int
 	steps      *int
-	arena      *binpack.Arena
 	out        []Bins
 	cost       float64
 }
@@ -52,7 +51,7 @@ type warmStart struct {
 // estimate fills machines of a kind with what is left.
 func (o *warmStart) estimate(k int) binpack.Packing {
 	kd := &o.b.MachineTypes[k]
-	p := binpack.Problem{Empty: kd.Empty, Limit: kd.Limit - o.used[k], Arena: o.arena, Items: o.arena.Items.Alloc(0, len(o.left))}
+	p := binpack.Problem{Empty: kd.Empty, Limit: kd.Limit - o.used[k], Items: make([]binpack.Item, 0, len(o.left))}
 	for r, n := range o.left {
 		p.Items = append(p.Items, binpack.Item{Size: o.b.Sizes[r], Count: n, Fresh: n > 0 && kd.May[r]})
 	}
@@ -80,7 +79,6 @@ func (o *warmStart) buy(k int, f binpack.Packing) {
 func (o *warmStart) buyBest() bool {
 	best, least := -1, 0.0
 	var bought binpack.Packing
-	o.arena.Reset()
 	for k := range o.b.MachineTypes {
 		if *o.steps <= 0 {
 			return false

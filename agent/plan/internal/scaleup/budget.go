@@ -3,7 +3,6 @@ package scaleup
 import (
 	"fmt"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 )
 
@@ -24,8 +23,8 @@ func (w *Planner) tellBudget(best *solution, pool int) {
 	if w.searchCut {
 		w.BudgetSpent(budget.Search, "the best purchase that was found by then is made")
 	}
-	if w.pool <= 0 || w.pool <= binpack.CoarsePool && pool > binpack.CoarsePool {
-		w.BudgetSpent(budget.Packing, "machines are filled first fit from there on")
+	if w.pool <= 0 {
+		w.BudgetSpent(budget.Packing, "the cheapest mix of groups that was found by then is bought")
 	}
 }
 

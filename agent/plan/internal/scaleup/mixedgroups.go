@@ -80,7 +80,7 @@ func (w *Planner) mixedSolution(a *solution) *solution {
 			if promised {
 				v.keepReservations()
 			}
-			v.prices, v.fromScratch, v.first = cost, fresh, a
+			v.prices, v.fromScratch = cost, fresh
 			return true
 		})
 		if c := v.a.price(cost); v.a.unplaced() <= best.unplaced() && c < least*(1-margin)-1e-9 {
@@ -88,21 +88,6 @@ func (w *Planner) mixedSolution(a *solution) *solution {
 		}
 	}
 	return best
-}
-
-// recordContents writes down what the machines of an answer carry, for the local search.
-// mix are their groups, one by one; nil: all are of one group.
-func (v *solver) recordContents(k *binpack.Packing, which []int, g int, mix []int) {
-	for x, f := range k.Fresh {
-		if mix != nil {
-			g = mix[x]
-		}
-		s := mixed.FilledBin{Group: g, Times: f.Times, Portions: make([]binpack.Portion, len(f.Portions))}
-		for i, t := range f.Portions {
-			s.Portions[i] = binpack.Portion{Item: which[t.Item], N: t.N}
-		}
-		v.a.filled = append(v.a.filled, s)
-	}
 }
 
 // solveMixed puts what is left onto machines of all groups together and commits that. Groups
@@ -123,16 +108,13 @@ func (v *solver) solveMixed() {
 		return
 	}
 	b.Cost = math.Inf(1)
-	if v.first != nil {
-		b.StartFrom(v.first.filled, which)
-	}
 	if v.w.topology == nil {
-		before := b.Cost
-		if b.WarmStarts(b.Count, make([]int, len(b.MachineTypes)), nil, 0); b.Cost < before {
-			b.Pool = append(b.Pool, b.Best...)
-		}
+		b.WarmStarts(b.Count, make([]int, len(b.MachineTypes)), nil, 0)
+		b.Pool = append(b.Pool, b.Best...)
 	}
-	for _, f := range b.Run() {
+	best, steps := b.Run()
+	v.w.pool -= steps
+	for _, f := range best {
 		g := b.MachineTypes[f.MachineType].Group
 		k := binpack.Packing{Open: make([][]binpack.Portion, 0), Fresh: []binpack.FreshBins{{Times: f.Times, Room: slices.Clone(b.MachineTypes[f.MachineType].Empty)}}}
 		for r, n := range f.Content {
@@ -158,9 +140,9 @@ func (v *solver) newMixed() (*mixed.Problem, []int) {
 	}
 	p, which := v.problemOf(pick, []int64{}, 0)
 	v.a.bins = places
-	b := &mixed.Problem{Most: mixed.Work}
+	b := &mixed.Problem{Most: min(mixed.Steps, max(v.w.pool, 0))}
 	if v.w.topology != nil {
-		b.Most = mixed.ConstrainedWork
+		b.Most = min(mixed.ConstrainedSteps, b.Most)
 	}
 	b.MachineTypes = v.machineTypes(which)
 	// Pods that no machine type takes are the expander's to explain.

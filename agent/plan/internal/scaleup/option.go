@@ -10,17 +10,16 @@ import (
 
 // option is what one group could do for the pods that are left.
 type option struct {
-	group     int
-	set       []int // the groups that its machines are spread over, group included
-	k         binpack.Packing
-	which     []int
-	fresh     int // machines to buy
-	pods      int // pods on its coming and new machines
-	waste     float64
-	podValue  float64 // of the pods on them, in cores
-	groups    []int   // by entry of k.fresh, the group of its machines; nil: group, or one of set
-	price     float64 // of the machines to buy; 0: some has none
-	totalCost float64 // what everything would cost if the rest were bought as well as the best option buys, by what it is worth; 0: not judged
+	group    int
+	set      []int // the groups that its machines are spread over, group included
+	k        binpack.Packing
+	which    []int
+	fresh    int // machines to buy
+	pods     int // pods on its coming and new machines
+	waste    float64
+	podValue float64 // of the pods on them, in cores
+	groups   []int   // by entry of k.fresh, the group of its machines; nil: group, or one of set
+	price    float64 // of the machines to buy; 0: some has none
 }
 
 // pick returns the best option of all groups that are not done, nil when there is
@@ -28,7 +27,6 @@ type option struct {
 func (v *solver) pick() *option {
 	var best *option
 	var all []*option
-	v.w.arenas.perChoice.Reset() // the options of the choice before are committed, or will not be
 	for _, g := range v.shortlist() {
 		if o := v.optionFor(g, v.limit(g)); o != nil {
 			all = append(all, o)
@@ -40,7 +38,6 @@ func (v *solver) pick() *option {
 			all = append(all, o)
 		}
 	}
-	v.score(all)
 	for _, o := range all {
 		if best == nil || v.better(o, best) {
 			best = o
@@ -69,13 +66,12 @@ func (v *solver) optionFor(g, limit int) *option {
 		}
 		return v.a.left[i]
 	}
-	v.w.arenas.perOption.Reset()
 	set := v.partners(g)
 	p, which := v.problemOf(pick, v.smallest(set), limit)
 	if len(p.Items) == 0 {
 		return nil
 	}
-	o := &option{group: g, k: v.w.packed.Pack(p), which: which, set: set}
+	o := &option{group: g, k: binpack.Pack(p), which: which, set: set}
 	if k, ok := p.PackHostSpread(v.w.topology.HostSpread(g), o.k.Bins); ok {
 		o.k = k
 	}
@@ -90,7 +86,6 @@ func (v *solver) optionFor(g, limit int) *option {
 	}
 	o.measure(p)
 	v.addCosts(o, p)
-	o.k = o.k.Copied(&v.w.arenas.perChoice)
 	return o
 }
 
@@ -129,9 +124,6 @@ func (v *solver) better(a, b *option) bool {
 	}
 	if a.fresh == 0 {
 		return a.k.Unplaced() == 0 && b.k.Unplaced() > 0
-	}
-	if c := cmp.Compare(math.Round(a.totalCost*costPrecision), math.Round(b.totalCost*costPrecision)); c != 0 {
-		return c < 0
 	}
 	for _, expand := range v.w.expanders() {
 		if c := expand(v.w, a, b); c != 0 {

@@ -9,12 +9,11 @@ import (
 
 // problemOf writes the wants that a filter picks as a problem over all places.
 func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*binpack.Problem, []int) {
-	p := &binpack.Problem{Empty: empty, Limit: limit, Pool: &v.w.pool, Arena: &v.w.arenas.perOption, Open: make([][]int64, 0, len(v.a.bins)), Coalesced: &v.coalesced}
+	p := &binpack.Problem{Empty: empty, Limit: limit, Open: make([][]int64, 0, len(v.a.bins))}
 	for i := range v.a.bins {
 		p.Open = append(p.Open, v.a.bins[i].room)
 	}
-	stands := len(v.on) == len(v.w.Demands)
-	if !stands {
+	if len(v.on) != len(v.w.Demands) {
 		v.on = slices.Grow(v.mayGoBuffer[:0], len(v.w.Demands))[:len(v.w.Demands)]
 		v.mayGoBuffer = v.on
 		v.asked = slices.Grow(v.asked[:0], len(v.w.Demands))[:len(v.w.Demands)]
@@ -26,38 +25,16 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*bin
 			v.binDomains = append(v.binDomains, b.DomainOf(v.a.bins[i].node, v.a.bins[i].group))
 		}
 	}
-	v.counts = slices.Grow(v.counts[:0], len(v.w.Demands))
-	known := stands && (empty != nil) == v.fresh && v.placed == len(p.Open)
-	at := 0
+	which := make([]int, 0, len(v.w.Demands))
+	p.Items = make([]binpack.Item, 0, len(v.w.Demands))
 	for i := range v.w.Demands {
-		n := pick(i)
-		if n <= 0 || v.w.Demands[i].PerPod {
-			n = 0
-		} else {
-			known = known && at < len(v.which) && v.which[at] == i && v.items[at].Count == n
-			at++
-		}
-		v.counts = append(v.counts, n)
-	}
-	if !known || at != len(v.which) {
-		v.write(at, empty != nil)
-		v.placed = len(p.Open)
-	}
-	p.Items = v.items
-	return p, v.which
-}
-
-// write writes the items of a problem anew. Those that were written before belong to
-// the problems that were asked with them.
-func (v *solver) write(many int, fresh bool) {
-	v.which, v.items, v.fresh = make([]int, 0, many), make([]binpack.Item, 0, many), fresh
-	for i, n := range v.counts {
-		if n > 0 {
-			k := &v.w.Demands[i]
-			v.which = append(v.which, i)
-			v.items = append(v.items, binpack.Item{Size: v.w.size(k.Class), Count: n, Prio: v.w.Snapshot.Classes[k.Class].Priority, Fresh: fresh, On: v.mayGo(i)})
+		k := &v.w.Demands[i]
+		if n := pick(i); n > 0 && !k.PerPod {
+			which = append(which, i)
+			p.Items = append(p.Items, binpack.Item{Size: v.w.size(k.Class), Count: n, Prio: v.w.Snapshot.Classes[k.Class].Priority, Fresh: empty != nil, On: v.mayGo(i)})
 		}
 	}
+	return p, which
 }
 
 // looksPerStep is how many looks at a place are a step of the round's pool.

@@ -2,7 +2,6 @@ package scaleup
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"sort"
 
@@ -326,44 +325,4 @@ func (v *solver) estimate(o *option, g int, sums []relaxation) bool {
 	o.podValue = binpack.CoreEquivalents(used[0], used[1]) + float64(o.pods)*0.01
 	o.price = v.w.Groups[g].Price * float64(o.fresh)
 	return true
-}
-
-const (
-	costPrecision  = 100 // how finely what everything would cost is told apart: a hundredth
-	leftoverFactor = 1.1 // pods that are left behind cost so much more: they fill machines less well by themselves
-)
-
-// score says of options that take only some of the pods what everything would cost
-// with them. A small group is often the best for small pods alone and the worst for
-// those that it leaves behind. It is for expanders that go by cost.
-func (v *solver) score(all []*option) {
-	if first := v.w.expanderNames()[0]; len(all) < 2 || first != "least-waste" && first != "price" {
-		return
-	}
-	unit := math.Inf(1)
-	equal := true
-	for _, o := range all {
-		if o.fresh == 0 || o.podValue <= 0 || o.k.Unplaced() > 0 {
-			return
-		}
-		equal = equal && o.pods == all[0].pods
-		unit = min(unit, v.total(o)/o.podValue)
-	}
-	if equal {
-		return
-	}
-	sums := v.relax()
-	for _, o := range all {
-		value := sums[0].value()
-		if v.w.topology != nil {
-			value += sums[v.w.topology.GroupDomain[o.group]].value()
-		}
-		value = max(value, o.podValue)
-		o.totalCost = (v.total(o) + (value-o.podValue)*unit*leftoverFactor) / (value * unit)
-	}
-}
-
-// value is what pods are worth, as option.value counts it.
-func (f *relaxation) value() float64 {
-	return binpack.CoreEquivalents(float64(f.sum[0]), float64(f.sum[1])) + float64(f.pods)*0.01
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack/mixed"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -29,13 +28,12 @@ type allocation struct{ group, upcoming, new int }
 // solution says where all wanted pods would go.
 type solution struct {
 	bins        []bin
-	grow        []int             // new machines by group
-	on          []int             // by demand: pods on nodes that are Ready
-	allocations [][]allocation    // by demand, in the order of the groups
-	left        []int             // by demand: pods that no group can help
-	claims      []int             // by demand: pods that are on no machine, and for which machines have room by size (see judge.assignReserved); nil: none
-	reasons     []string          // by group: what kube-scheduler has to do with its machines (see judge.reasons); nil: it was not asked
-	filled      []mixed.FilledBin // what the machines carry that it fills, as packed
+	grow        []int          // new machines by group
+	on          []int          // by demand: pods on nodes that are Ready
+	allocations [][]allocation // by demand, in the order of the groups
+	left        []int          // by demand: pods that no group can help
+	claims      []int          // by demand: pods that are on no machine, and for which machines have room by size (see judge.assignReserved); nil: none
+	reasons     []string       // by group: what kube-scheduler has to do with its machines (see judge.reasons); nil: it was not asked
 }
 
 func (a *solution) bought() int {
@@ -60,24 +58,17 @@ type solver struct {
 	a            solution
 	upcoming     []int // machines by group that are upcoming and still empty
 	done         []bool
-	which        []int             // of the last problem, as long as on stands
-	items        []binpack.Item    // the same
-	fresh        bool              // the same: for new machines
-	placed       int               // places then
-	coalesced    binpack.Coalesced // what they were merged to
-	counts       []int             // by demand: room for the next problem
-	on           [][]bool          // by demand: see mayGo; nil: places have changed
-	mayGoBuffer  [][]bool          // room for on
-	scarceBuffer []int             // room for what scarce lists
-	leastRoom    []int64           // by dimension: the least room of all places
-	measured     int               // one more than the places that leastRoom is of; 0: places have changed
-	binDomains   []int             // by place, as long as on stands; empty where nothing is constrained
-	asked        []int             // by demand, where on stands: one more than the bins that it was asked for
-	mayAsk       bool              // verify may ask for another answer
+	on           [][]bool // by demand: see mayGo; nil: places have changed
+	mayGoBuffer  [][]bool // room for on
+	scarceBuffer []int    // room for what scarce lists
+	leastRoom    []int64  // by dimension: the least room of all places
+	measured     int      // one more than the places that leastRoom is of; 0: places have changed
+	binDomains   []int    // by place, as long as on stands; empty where nothing is constrained
+	asked        []int    // by demand, where on stands: one more than the bins that it was asked for
+	mayAsk       bool     // verify may ask for another answer
 
 	prices      []float64 // by group: what a mix of groups is held against; nil: none is wanted
 	fromScratch bool      // the mix does not begin with what is upcoming
-	first       *solution // the expander's
 
 	costOrder    []int   // see ladder
 	costOrderMax []int64 // by rung, of each dimension the most that it or one below has
@@ -159,9 +150,6 @@ func (v *solver) applyMixed(k *binpack.Packing, which []int, chosen int, set, mi
 			}
 		}
 	}
-	if chosen >= 0 {
-		v.recordContents(k, which, chosen, mix)
-	}
 	v.applyFresh(k, which, chosen, set, mix)
 }
 
@@ -195,7 +183,7 @@ func (v *solver) applyFresh(k *binpack.Packing, which []int, chosen int, set, mi
 			} else {
 				v.upcoming[g]--
 			}
-			pl := bin{node: -1, group: g, room: v.w.copyRoom(f.Room), used: true, fresh: fresh}
+			pl := bin{node: -1, group: g, room: slices.Clone(f.Room), used: true, fresh: fresh}
 			if v.remembers() {
 				pl.portions = make([]binpack.Portion, 0, len(f.Portions))
 			}
@@ -221,9 +209,6 @@ func (v *solver) add(i, g, n int, fresh bool) {
 		at--
 	}
 	if at == len(all) || all[at].group != g {
-		if all == nil { // most demands have one
-			all = v.w.oneAllocation()
-		}
 		all = slices.Insert(all, at, allocation{group: g})
 		v.a.allocations[i] = all
 	}
