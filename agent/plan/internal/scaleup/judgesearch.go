@@ -134,12 +134,12 @@ func (j *judge) choose() trial {
 		try(c.machines)
 		if k == 0 {
 			most = min(before+judgeSteps+judgeTimes*(j.sim.Steps-before), j.most)
-			j.limit = most * candidateShare / allShares
+			j.limit = before + (most-before)*candidateShare/allShares
 		}
 	}
 	slices.SortStableFunc(starts, func(a, b trial) int { return a.compare(&b) })
 	for k := range min(len(starts), judgeSearches) {
-		j.limit = most * (candidateShare + k + 1) / allShares
+		j.limit = before + (most-before)*(candidateShare+k+1)/allShares
 		t := j.search(starts[k])
 		j.cut = j.cut || most == j.most && j.sim.Steps >= j.limit
 		if t.better(&best) {
