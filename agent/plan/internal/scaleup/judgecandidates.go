@@ -115,7 +115,7 @@ const judgeDomains = 3
 func (j *judge) zoneSubsets() [][]bool {
 	w, b := j.w, j.w.topology
 	out := [][]bool{nil}
-	if b.Domains < 2 || !slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return topology.ZoneSkew(&w.Snapshot.Classes[k.Class]) > 0 }) {
+	if !j.spreadsOverZones() {
 		return out
 	}
 	there := make([]bool, b.Domains+1)
@@ -146,6 +146,37 @@ func (j *judge) zoneSubsets() [][]bool {
 		if slices.Contains(cells, true) {
 			out = append(out, cells)
 		}
+	}
+	return out
+}
+
+// spreadsOverZones tells whether some pod is spread over zones, of which there are several.
+func (j *judge) spreadsOverZones() bool {
+	w := j.w
+	return w.topology.Domains > 1 && slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return topology.ZoneSkew(&w.Snapshot.Classes[k.Class]) > 0 })
+}
+
+// sameZones are the groups in zones that have a node or a machine of a purchase, where pods are spread over zones; none
+// where they are not, or where these are all groups. It costs the demands, N and G.
+func (j *judge) sameZones(x []int) (out []int) {
+	w, b := j.w, j.w.topology
+	if b == nil || !j.spreadsOverZones() {
+		return nil
+	}
+	used := make([]bool, b.Domains+1)
+	for n := range w.Nodes {
+		used[b.NodeDomain[n]] = true
+	}
+	for g := range w.Groups {
+		used[b.GroupDomain[g]] = used[b.GroupDomain[g]] || x[g]+w.Groups[g].Upcoming+w.Groups[g].Grow > 0
+	}
+	for _, g := range j.groups {
+		if used[b.GroupDomain[g]] {
+			out = append(out, g)
+		}
+	}
+	if len(out) == len(j.groups) {
+		return nil
 	}
 	return out
 }

@@ -146,6 +146,9 @@ func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
 	rest := maps.Clone(left)
 	j.keepOnNew(rest, false)
 	t.all = slices.Clone(x)
+	if here := j.sameZones(x); len(here) > 0 { // a machine in another zone makes it a domain for what is spread
+		j.coverLeft(t.all, left, here)
+	}
 	t.lost = j.coverLeft(t.all, left, j.groups)
 	if j.lost < 0 || t.lost < j.lost {
 		j.lost, j.stuck = t.lost, left
