@@ -145,7 +145,7 @@ func (j *judge) choose() trial {
 		if t.better(&best) {
 			best = t
 		}
-		starts[k] = t
+		starts = append(starts, t)
 	}
 	j.limit = most
 	best = j.confirm(best, starts)
@@ -156,7 +156,11 @@ const (
 	judgeAlways   = 3 // how many candidates are tried whatever it takes
 	judgeSearches = 2 // from how many of them the search sets out
 	judgeRepairs  = 3 // how often what is left over is bought at once instead of later
-	judgeRivals   = 2 // how many purchases that were found beside the best stand all draws too
+	judgeRivals   = 3 // how many purchases that were found beside the best stand all draws too
+
+	// rivalMargin is by how much a purchase may cost more than the best and still be a rival: one that is a little cheaper in
+	// two draws may leave pods in others.
+	rivalMargin = 1.03
 
 	// The steps in shares: so many for the candidates, one for each search, and the rest for confirm. Where a trial
 	// takes many steps and confirm has too few, pods are left that machines more would have helped.
@@ -178,16 +182,21 @@ func (j *judge) nothing() bool {
 
 // confirm lets the best purchases stand more draws, and what these lack is bought where that
 // is cheaper than the risk. A rival is taken by the draws that it has stood where no steps are left for more.
-// It costs up to 3 times 6 trials and 3 repairs of 6.
+// It costs up to 4 times 6 trials and 3 repairs of 6.
 func (j *judge) confirm(best trial, others []trial) trial {
 	slices.SortStableFunc(others, func(a, b trial) int { return a.compare(&b) })
-	machines := best.machines
+	stood := [][]int{best.machines}
 	best = j.drawn(best, judgeConfirms, math.Inf(1))
-	for k := range min(judgeRivals, len(others)) {
-		if o := others[k]; !slices.Equal(o.machines, machines) && o.better(&best) {
-			if o = j.drawn(o, judgeConfirms, math.Inf(1)); o.better(&best) {
-				best = o
-			}
+	for _, o := range others {
+		if len(stood) > judgeRivals || !o.better(&best) {
+			break
+		}
+		if slices.ContainsFunc(stood, func(x []int) bool { return slices.Equal(x, o.machines) }) {
+			continue
+		}
+		stood = append(stood, o.machines)
+		if o = j.drawn(o, judgeConfirms, math.Inf(1)); o.better(&best) {
+			best = o
 		}
 	}
 	for range judgeRepairs {
@@ -207,13 +216,13 @@ func (j *judge) confirm(best trial, others []trial) trial {
 }
 
 // repaired is a purchase, or one with what it lacks bought at once; false: it is dearer than
-// another.
+// another by more than rivalMargin.
 func (j *judge) repaired(x []int, than *trial) (best trial, ok bool) {
 	for k := range 1 + judgeRepairs {
 		if k > 0 && j.sim.Steps > j.limit {
 			break
 		}
-		below := than.score
+		below := than.score * rivalMargin
 		if than.lost > j.lost || than.open > 0 { // whatever it costs
 			below = math.Inf(1)
 		}
