@@ -138,11 +138,7 @@ func (p *Problem) start() (k Packing, rooms [][]int64) {
 	if !anywhere {
 		return k, p.Open // nobody will take any of it
 	}
-	rooms = make([][]int64, len(p.Open))
-	for i, b := range p.Open {
-		rooms[i] = slices.Clone(b)
-	}
-	return k, rooms
+	return k, slices.Clone(p.Open)
 }
 
 // FirstFit places whole classes by counts: equal bins are one entry with a number.
@@ -168,6 +164,9 @@ func (p *Problem) pourOpen(k *Packing, rooms [][]int64, i int) {
 			continue
 		}
 		if n := min(k.Left[i], MaxFit(rooms[b], l.Size)); n > 0 {
+			if len(k.Open[b]) == 0 { // until now it is the problem's
+				rooms[b] = slices.Clone(rooms[b])
+			}
 			Sub(rooms[b], l.Size, n)
 			k.Open[b] = append(k.Open[b], Portion{i, n})
 			k.Left[i] -= n
