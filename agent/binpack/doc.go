@@ -3,9 +3,9 @@
 // below it packs into bins of several types.
 //
 // Pack is first-fit decreasing by several orders (Panigrahy et al., "Heuristics for Vector
-// Bin Packing", 2011). It ends with an answer that comes close to the lower bound, and seldom reaches the last machine
-// that a search would save: kube-scheduler binds by scores and not as tightly as anything here packs. Of large rounds
-// that were packed with 1.5 percent fewer machines, by column generation, the closed loop cost as much in the end.
+// Bin Packing", 2011). It takes the first answer that is close to the lower bound. A search could use fewer bins, but
+// kube-scheduler binds by scores and not that tightly. Column generation used 1.5 percent fewer machines in large
+// rounds. With the machines that were bought later, both cost the same.
 //
 // Dimensions 0, 1 and 3 are cpu, memory and the number of items: orders and values use
 // them. Layer 1. It refuses to know what an item or a bin stands for, why an item may go

@@ -49,10 +49,10 @@ func (k *Packing) Unplaced() int {
 	return n
 }
 
-// Pack answers a problem by a few orders of first fit decreasing, each whole and with fair shares of
-// the bins. It ends with the first answer that comes close to the lower bound: what is packed more tightly than this,
-// kube-scheduler would not bind in that way.
-// It costs, for each of up to eight ways, the items times the bins of different content.
+// Pack answers a problem by first fit decreasing in a few orders, and in the first of them by fair shares of the bins
+// too. The first answer that comes close to the lower bound is taken: a longer search would pack more tightly, but
+// kube-scheduler does not bind that tightly.
+// It costs, for each of up to eight packings, the items times the bins of different content.
 func Pack(p *Problem) Packing {
 	if len(p.Items) == 0 {
 		return Packing{Open: make([][]Portion, len(p.Open))}
