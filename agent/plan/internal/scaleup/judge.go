@@ -53,6 +53,7 @@ type judge struct {
 	reserved   map[int][]int // by class and group, pods that count on such machines
 	nodes      int           // of the round, with the upcoming machines; bought machines follow
 	bought     []int         // groups of the machines that a trial has added
+	zonesInUse []bool        // by domain, whether a node or an upcoming machine is there; nil: no pod is spread over several zones
 	lost       int           // pods that no purchase has helped yet; -1: none was tried
 	stuck      map[int]int   // the same by class
 	limit      int           // steps of the part that is at work
@@ -109,6 +110,7 @@ func (w *Planner) newJudge(cost []float64, withMarked bool, contents []content) 
 		}
 	}
 	j.collectGroups()
+	j.collectZones()
 	j.nodes = j.sim.Nodes()
 	j.weighClasses()
 	j.collectReserved()

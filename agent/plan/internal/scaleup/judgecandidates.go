@@ -113,20 +113,13 @@ const judgeDomains = 3
 // spread over zones, fewer, as long as nothing stands in what is left out. By domain; nil
 // stands for all.
 func (j *judge) zoneSubsets() [][]bool {
-	w, b := j.w, j.w.topology
 	out := [][]bool{nil}
-	if !j.spreadsOverZones() {
+	if j.zonesInUse == nil {
 		return out
 	}
-	there := make([]bool, b.Domains+1)
-	for n := range w.Nodes {
-		there[b.NodeDomain[n]] = true
-	}
+	there := j.zonesInUse
 	var open []int // domains that may stay empty
-	for g := range w.Groups {
-		there[b.GroupDomain[g]] = there[b.GroupDomain[g]] || w.Groups[g].Upcoming+w.Groups[g].Grow > 0
-	}
-	for cell := 1; cell <= b.Domains; cell++ {
+	for cell := 1; cell < len(there); cell++ {
 		if !there[cell] {
 			open = append(open, cell)
 		}
@@ -150,28 +143,35 @@ func (j *judge) zoneSubsets() [][]bool {
 	return out
 }
 
-// spreadsOverZones tells whether some pod is spread over zones, of which there are several.
-func (j *judge) spreadsOverZones() bool {
-	w := j.w
-	return w.topology.Domains > 1 && slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return topology.ZoneSkew(&w.Snapshot.Classes[k.Class]) > 0 })
-}
-
-// sameZones are the groups in zones that have a node or a machine of a purchase, where pods are spread over zones; none
-// where they are not, or where these are all groups. It costs the demands, N and G.
-func (j *judge) sameZones(x []int) (out []int) {
+// collectZones finds the zones that are in use, where pods are spread over several. It costs the demands, N and G.
+func (j *judge) collectZones() {
 	w, b := j.w, j.w.topology
-	if b == nil || !j.spreadsOverZones() {
-		return nil
+	if b == nil || b.Domains < 2 || !slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return topology.ZoneSkew(&w.Snapshot.Classes[k.Class]) > 0 }) {
+		return
 	}
-	used := make([]bool, b.Domains+1)
+	j.zonesInUse = make([]bool, b.Domains+1)
 	for n := range w.Nodes {
-		used[b.NodeDomain[n]] = true
+		j.zonesInUse[b.NodeDomain[n]] = true
 	}
 	for g := range w.Groups {
-		used[b.GroupDomain[g]] = used[b.GroupDomain[g]] || x[g]+w.Groups[g].Upcoming+w.Groups[g].Grow > 0
+		if w.Groups[g].Upcoming+w.Groups[g].Grow > 0 {
+			j.zonesInUse[b.GroupDomain[g]] = true
+		}
+	}
+}
+
+// sameZones are the groups in zones that are in use or get a machine of a purchase, where pods are spread over zones;
+// none where they are not, or where these are all groups. It costs G.
+func (j *judge) sameZones(x []int) (out []int) {
+	if j.zonesInUse == nil {
+		return nil
+	}
+	domains, used := j.w.topology.GroupDomain, slices.Clone(j.zonesInUse)
+	for g, n := range x {
+		used[domains[g]] = used[domains[g]] || n > 0
 	}
 	for _, g := range j.groups {
-		if used[b.GroupDomain[g]] {
+		if used[domains[g]] {
 			out = append(out, g)
 		}
 	}
