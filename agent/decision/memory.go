@@ -56,6 +56,9 @@ type Memory struct {
 	// ReservedMissing is the same for pods that their controller has still to make, by
 	// "group owner-UID".
 	ReservedMissing map[string]int `json:"promisedMissing,omitempty"`
+	// MissingByMachine says on which upcoming machines these pods were counted, where that is known. It is sorted by
+	// group, machine and owner.
+	MissingByMachine []MissingReservation `json:"missingByMachine,omitempty"`
 	// Resized is the last target that was successfully asked for, which a lagging
 	// read must not undo (EC2 reads are eventually consistent).
 	Resized map[cluster.GroupID]Resized `json:"resized,omitempty"`
@@ -86,6 +89,15 @@ type Memory struct {
 	Consolidation *Consolidation `json:"saving,omitempty"`
 	// ScaleDownAfter is when scale-down may be thought of again, by reason.
 	ScaleDownAfter time.Time `json:"scaleDownAfter,omitzero"`
+}
+
+// MissingReservation is how many pods that one controller has still to make were counted on one upcoming machine.
+// Pieces of headroom are such pods too.
+type MissingReservation struct {
+	Group   cluster.GroupID `json:"group"`
+	Machine int             `json:"machine"` // as in Reservation
+	Owner   cluster.UID     `json:"owner"`
+	Pods    int             `json:"pods"`
 }
 
 // Resized is one accepted resize.

@@ -110,7 +110,7 @@ func (e *Engine) remember(w *round.State, m decision.Memory) {
 func equalMemory(a, b decision.Memory) bool {
 	byTime := func(x, y time.Time) bool { return x.Equal(y) }
 	equal := equalMaps(a.Unneeded, b.Unneeded, byTime) && equalMaps(a.Unready, b.Unready, byTime) &&
-		a.Reservations.Equal(b.Reservations) && maps.Equal(a.ReservedMissing, b.ReservedMissing) &&
+		a.Reservations.Equal(b.Reservations) && maps.Equal(a.ReservedMissing, b.ReservedMissing) && slices.Equal(a.MissingByMachine, b.MissingByMachine) &&
 		equalMaps(a.Resized, b.Resized, func(x, y decision.Resized) bool { return x.To == y.To && x.At.Equal(y.At) && x.Seen.Equal(y.Seen) }) &&
 		slices.EqualFunc(a.Backoff, b.Backoff, func(x, y decision.Backoff) bool {
 			return x.Group == y.Group && x.Cause == y.Cause && x.Step == y.Step && x.Text == y.Text && x.Until.Equal(y.Until) && x.Last.Equal(y.Last)
@@ -118,7 +118,8 @@ func equalMemory(a, b decision.Memory) bool {
 		equalMaps(a.Unregistered, b.Unregistered, byTime) && equalMaps(a.Draining, b.Draining, byTime) &&
 		equalMaps(a.Deleted, b.Deleted, byTime) && equalMaps(a.Short, b.Short, byTime) && a.ScaleDownAfter.Equal(b.ScaleDownAfter) && a.BurstOrdered.Equal(b.BurstOrdered)
 	for _, m := range []*decision.Memory{&a, &b} {
-		m.Unneeded, m.Unready, m.Reservations, m.ReservedMissing, m.Resized, m.Backoff = nil, nil, nil, nil, nil, nil
+		m.Unneeded, m.Unready, m.Resized, m.Backoff = nil, nil, nil, nil
+		m.Reservations, m.ReservedMissing, m.MissingByMachine = nil, nil, nil
 		m.Unregistered, m.Draining, m.Deleted, m.Short, m.ScaleDownAfter = nil, nil, nil, nil, time.Time{}
 		m.BurstOrdered = time.Time{}
 	}

@@ -21,55 +21,108 @@ type content struct {
 	node           int // of the round, where some of its pods run already; -1: none do
 }
 
+// machineNumber is an upcoming machine as the Memory names it.
+type machineNumber struct{ group, machine int }
+
+// contentList gathers contents.
+type contentList struct {
+	all []content
+	at  map[machineNumber]int
+}
+
+func (l *contentList) add(m machineNumber, class, n int) {
+	i, known := l.at[m]
+	if !known {
+		i = len(l.all)
+		l.at[m] = i
+		l.all = append(l.all, content{group: m.group, machine: m.machine, node: -1})
+	}
+	c := &l.all[i]
+	if last := len(c.pods) - 1; last >= 0 && c.pods[last].class == class {
+		c.pods[last].n += n
+	} else {
+		c.pods = append(c.pods, podRun{class, n})
+	}
+}
+
 // contents are those of the Memory, by group and machine. It costs the reservations, the pods that wait
 // and the pods of nodes that are upcoming or have just become Ready.
 func (w *Planner) contents() []content {
-	type number struct{ group, machine int }
-	of := make(map[cluster.PodKey]number)
+	of := make(map[cluster.PodKey]machineNumber)
 	for _, r := range w.Memory.Reservations {
 		if g, known := w.ByID[r.Group]; known && r.Machine > 0 {
 			for _, key := range r.Pods {
-				of[key] = number{g, r.Machine}
+				of[key] = machineNumber{g, r.Machine}
 			}
 		}
 	}
-	if len(of) == 0 {
+	if len(of)+len(w.Memory.MissingByMachine) == 0 {
 		return nil
 	}
-	at := make(map[number]int)
-	var out []content
+	l := contentList{at: make(map[machineNumber]int)}
+	missing := w.missingByOwner()
 	for i := range w.Demands {
 		k := &w.Demands[i]
+		if !k.Buys {
+			continue
+		}
+		others := k.Expected
 		for _, key := range k.Keys {
-			m, has := of[key]
-			if !has || !k.Buys {
-				continue
-			}
-			if _, known := at[m]; !known {
-				at[m] = len(out)
-				out = append(out, content{group: m.group, machine: m.machine, node: -1})
-			}
-			c := &out[at[m]]
-			if n := len(c.pods); n > 0 && c.pods[n-1].class == k.Class {
-				c.pods[n-1].n++
-			} else {
-				c.pods = append(c.pods, podRun{k.Class, 1})
+			if m, has := of[key]; has {
+				l.add(m, k.Class, 1)
+			} else if w.ReservedTo(key) == "" {
+				others++ // its controller may have made it since
 			}
 		}
+		l.addMissing(missing[k.Owner], k.Class, others)
 	}
-	for _, i := range w.NewNodes() {
-		for p := range w.Nodes[i].Pods {
-			if m, has := of[w.Nodes[i].Pods[p].Key]; has && m.group == w.Nodes[i].Group {
-				if k, waits := at[m]; waits && out[k].node < 0 {
-					out[k].node = i
-				}
-			}
-		}
-	}
+	w.findNodes(&l, of)
+	out := l.all
 	slices.SortFunc(out, func(a, b content) int {
 		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.machine, b.machine))
 	})
 	return out
+}
+
+// missingPods are pods of one controller that count on an upcoming machine without a name.
+type missingPods struct {
+	machineNumber
+	n int
+}
+
+// missingByOwner are the pods that controllers had still to make when machines were bought for them.
+func (w *Planner) missingByOwner() map[cluster.UID][]missingPods {
+	out := make(map[cluster.UID][]missingPods)
+	for _, r := range w.Memory.MissingByMachine {
+		if g, known := w.ByID[r.Group]; known && r.Machine > 0 && r.Pods > 0 {
+			out[r.Owner] = append(out[r.Owner], missingPods{machineNumber{g, r.Machine}, r.Pods})
+		}
+	}
+	return out
+}
+
+// addMissing adds at most so many pods of a class, and takes them off the list.
+func (l *contentList) addMissing(from []missingPods, class, most int) {
+	for i := range from {
+		if n := min(from[i].n, most); n > 0 {
+			l.add(from[i].machineNumber, class, n)
+			from[i].n -= n
+			most -= n
+		}
+	}
+}
+
+// findNodes finds the nodes where some pods of a content run already.
+func (w *Planner) findNodes(l *contentList, of map[cluster.PodKey]machineNumber) {
+	for _, i := range w.NewNodes() {
+		for p := range w.Nodes[i].Pods {
+			if m, has := of[w.Nodes[i].Pods[p].Key]; has && m.group == w.Nodes[i].Group {
+				if k, waits := l.at[m]; waits && l.all[k].node < 0 {
+					l.all[k].node = i
+				}
+			}
+		}
+	}
 }
 
 // asReserved is the answer that buys nothing and has each pod on the machine that earlier rounds chose for it; nil:

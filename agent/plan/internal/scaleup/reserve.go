@@ -1,6 +1,7 @@
 package scaleup
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -28,17 +29,34 @@ func (w *Planner) machinesOf(a *solution) [][]portion {
 	return out
 }
 
-// reserveNames writes down the pods of a demand that count on a group, by machine.
-func (w *Planner) reserveNames(g int, names []cluster.PodKey, machines []portion) {
+// reserveByMachine writes down the pods of a demand that count on a group, by machine: those that have a name, and how
+// many their controller has still to make.
+func (w *Planner) reserveByMachine(g int, names []cluster.PodKey, missing int, owner cluster.UID, machines []portion) {
+	id := w.Groups[g].ID
 	for _, m := range machines {
-		if n := min(m.n, len(names)); m.group == g && n > 0 {
-			w.Next.Reservations = append(w.Next.Reservations, decision.Reservation{Group: w.Groups[g].ID, Machine: m.machine, Pods: names[:n:n]})
+		if m.group != g {
+			continue
+		}
+		n := min(m.n, len(names))
+		if n > 0 {
+			w.Next.Reservations = append(w.Next.Reservations, decision.Reservation{Group: id, Machine: m.machine, Pods: names[:n:n]})
 			names = names[n:]
+		}
+		if n = min(m.n-n, missing); n > 0 {
+			w.Next.MissingByMachine = append(w.Next.MissingByMachine, decision.MissingReservation{Group: id, Machine: m.machine, Owner: owner, Pods: n})
+			missing -= n
 		}
 	}
 	if len(names) > 0 {
-		w.Next.Reservations = append(w.Next.Reservations, decision.Reservation{Group: w.Groups[g].ID, Pods: names})
+		w.Next.Reservations = append(w.Next.Reservations, decision.Reservation{Group: id, Pods: names})
 	}
+}
+
+// sortMissing puts the pods that are still to be made in the order that Memory has.
+func (w *Planner) sortMissing() {
+	slices.SortFunc(w.Next.MissingByMachine, func(a, b decision.MissingReservation) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Machine, b.Machine), cmp.Compare(a.Owner, b.Owner))
+	})
 }
 
 // reserve writes down which pods of a demand count on which group's machines: first
@@ -52,8 +70,9 @@ func (w *Planner) reserve(i int, shares []allocation, machines []portion) {
 		if s.upcoming+s.new <= 0 {
 			continue
 		}
-		w.reserveNames(s.group, names[x], machines)
-		if missing := s.upcoming + s.new - len(names[x]); missing > 0 {
+		missing := s.upcoming + s.new - len(names[x])
+		w.reserveByMachine(s.group, names[x], missing, k.Owner, machines)
+		if missing > 0 {
 			round.Set(&w.Next.ReservedMissing, round.MissingPodsKey(gr.ID, k.Owner), missing)
 		}
 		if s.new > 0 && k.Headroom != "" {

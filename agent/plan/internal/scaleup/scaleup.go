@@ -200,6 +200,7 @@ func (w *Planner) applySolution(a *solution) {
 			w.keepDeferredReservations(k)
 		}
 	}
+	w.sortMissing()
 	for g, n := range a.grow {
 		w.Groups[g].Grow += n
 	}
