@@ -51,6 +51,7 @@ type Sim struct {
 
 	log     []Placement
 	touched []int32 // nodes in the order of their changes; see view.seen
+	changed []int32 // by node, its last place in touched
 	views   []*view
 	draw    draw
 	work    scratch
@@ -226,7 +227,13 @@ func grown(list []int64, d int32) []int64 {
 	return list
 }
 
-func (s *Sim) touch(node int) { s.touched = append(s.touched, int32(node)) }
+func (s *Sim) touch(node int) {
+	for node >= len(s.changed) {
+		s.changed = append(s.changed, 0)
+	}
+	s.changed[node] = int32(len(s.touched))
+	s.touched = append(s.touched, int32(node))
+}
 
 // Mark is a moment to which Rollback returns.
 type Mark struct{ log, nodes, state int }

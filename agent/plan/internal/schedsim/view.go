@@ -79,8 +79,10 @@ func (s *Sim) viewOf(class int) *view {
 			s.refresh(v, n)
 		}
 	} else {
-		for _, n := range behind {
-			s.refresh(v, int(n))
+		for i, n := range behind {
+			if int(s.changed[n]) == v.seen+i { // else it has changed once more since
+				s.refresh(v, int(n))
+			}
 		}
 	}
 	v.seen = len(s.touched)
