@@ -111,7 +111,7 @@ func (j *judge) choose() trial {
 	if j.nothing() {
 		return trial{machines: nothing, all: nothing}
 	}
-	j.limit = j.sim.Steps + judgeSteps
+	j.limit = j.sim.Steps + max(judgeSteps, (j.most-j.sim.Steps)*candidateShare/allShares)
 	best, _ := j.judgeDrawn(nothing, math.Inf(1))
 	var starts []trial
 	try := func(x []int) {
