@@ -75,7 +75,7 @@ func TestJudgeKeepsItsBudget(t *testing.T) {
 		if (w.judgeSteps > 0) != c.judged {
 			t.Errorf("%s: %d steps of judging", c.name, w.judgeSteps)
 		}
-		if most := budget.Search.Budget(); w.judgeSteps > most+most/5 {
+		if most := budget.Search.Budget(); w.judgeSteps > most+240_000 {
 			t.Errorf("%s: %d steps, the budget is %d", c.name, w.judgeSteps, most)
 		}
 		if !w.Grew {
