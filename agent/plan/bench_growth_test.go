@@ -54,7 +54,7 @@ func (d dear) bench(b *testing.B) {
 	}
 	b.ReportMetric(float64(sum.time.Microseconds())/1000/float64(n), "cpu-ms/op")
 	b.ReportMetric(float64(coming), "upcoming")
-	for i, unit := range []string{"search-steps", "packing-steps", "relocation-steps", "consolidation-steps"} {
+	for i, unit := range []string{"search-steps", "relocation-steps", "consolidation-steps"} {
 		b.ReportMetric(float64(sum.steps[budget.Parts()[i]]), unit)
 	}
 }

@@ -9,7 +9,6 @@ type Part int
 // The parts whose steps are counted, in the order of a round.
 const (
 	Search        Part = iota // scale-up's search among purchases, each held against a model of kube-scheduler
-	Packing                   // scale-up's packing
 	Relocation                // scale-down's search for room for the pods of a node
 	Consolidation             // the search for fewer or cheaper machines
 	count
@@ -18,14 +17,14 @@ const (
 // Budget is how many steps the part may take in a round. The budgets of all parts cost a second
 // of processor time together.
 func (p Part) Budget() int {
-	return [count]int{Search: 800_000, Packing: 6_000_000, Relocation: 3_000_000, Consolidation: 2_000_000}[p]
+	return [count]int{Search: 800_000, Relocation: 3_000_000, Consolidation: 2_000_000}[p]
 }
 
 // Parts are all parts, in the order of a round.
-func Parts() []Part { return []Part{Search, Packing, Relocation, Consolidation} }
+func Parts() []Part { return []Part{Search, Relocation, Consolidation} }
 
 func (p Part) String() string {
-	return [count]string{Search: "scale-up's search", Packing: "scale-up's packing", Relocation: "scale-down's relocation", Consolidation: "consolidation"}[p]
+	return [count]string{Search: "scale-up's search", Relocation: "scale-down's relocation", Consolidation: "consolidation"}[p]
 }
 
 // Spent is what a round has spent on its parts.

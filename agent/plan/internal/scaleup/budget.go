@@ -9,11 +9,10 @@ import (
 // tellBudget counts what the parts of scale-up have spent, and says in the Plan which of them
 // ended for lack of steps. A search that ends because more of it costs more than it saves
 // is no such part (see judge.choose), and neither is a round that buys nothing: finding room
-// on nodes has no budget. Every answer helps all pods that a machine helps; a coarse one may
+// on nodes and packing have no budget. Every answer helps all pods that a machine helps; a coarse one may
 // be dearer. The next round has a budget of its own, and only the pods that are left then.
-func (w *Planner) tellBudget(best *solution, pool int) {
+func (w *Planner) tellBudget(best *solution) {
 	w.Spent.Add(budget.Search, w.judgeSteps)
-	w.Spent.Add(budget.Packing, pool-w.pool)
 	if best.bought() == 0 {
 		return
 	}
@@ -22,9 +21,6 @@ func (w *Planner) tellBudget(best *solution, pool int) {
 	}
 	if w.searchCut {
 		w.BudgetSpent(budget.Search, "the best purchase that was found by then is made")
-	}
-	if w.pool <= 0 {
-		w.BudgetSpent(budget.Packing, "the cheapest mix of groups that was found by then is bought")
 	}
 }
 

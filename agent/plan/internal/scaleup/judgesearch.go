@@ -76,16 +76,21 @@ func (a *solution) helpsAsMany(purchase, without *solution) bool {
 // with what it lacks bought at once, if that is cheaper than later. The groups stay those of
 // the expander as far as they go.
 func (w *Planner) judgePacked(best *solution) *solution {
-	cost, _ := w.costs()
+	cost, margin := w.costs()
 	if best.bought() == 0 || cost == nil || !w.judgeable() {
 		return best
 	}
 	j := w.newJudge(cost, slices.ContainsFunc(best.bins, func(b bin) bool { return b.node >= 0 && b.taken() && w.Nodes[b.node].State == round.StateMarked }), nil)
-	j.limit = j.sim.Steps + judgeSteps
+	j.limit = j.sim.Steps + judgeSteps/2
 	packed := j.gathered(best.grow)
 	t, ok := j.repaired(packed, &trial{lost: math.MaxInt})
 	if ok {
 		t = j.confirm(t, nil)
+	}
+	if ok && margin > 0 && !j.sameSize() {
+		if c := j.choose(); c.better(&t) && (c.lost < t.lost || c.score < t.score*(1-margin)) {
+			t = c
+		}
 	}
 	stands := !ok || t.left == 0 && slices.Equal(t.machines, packed)
 	if !stands {
@@ -98,6 +103,13 @@ func (w *Planner) judgePacked(best *solution) *solution {
 	}
 	best, _ = j.unlessReserved(best)
 	return best
+}
+
+// sameSize tells whether all groups that may be bought cost the same and have the same room. It costs G.
+func (j *judge) sameSize() bool {
+	return !slices.ContainsFunc(j.groups, func(g int) bool {
+		return j.cost[g] != j.cost[j.groups[0]] || !slices.Equal(j.rooms[g], j.rooms[j.groups[0]])
+	})
 }
 
 // choose finds the purchase of the round. It ends when it has taken judgeTimes what binding all

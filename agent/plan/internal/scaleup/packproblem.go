@@ -37,13 +37,9 @@ func (v *solver) problemOf(pick func(i int) int, empty []int64, limit int) (*bin
 	return p, which
 }
 
-// looksPerStep is how many looks at a place are a step of the round's pool.
-const looksPerStep = 8
-
 // mayGo tells by place whether a demand may go there and finds room for one. It is the
 // same for all groups that are asked in turn; nobody writes to it. Most pods may go
-// nowhere that is there already, and that takes no room to say. It costs N + U, and is paid from
-// the round's pool: a round may ask it again for each order of its groups.
+// nowhere that is there already, and that takes no room to say. It costs N + U.
 func (v *solver) mayGo(i int) []bool {
 	if v.asked[i] == len(v.a.bins)+1 {
 		return v.on[i]
@@ -53,7 +49,6 @@ func (v *solver) mayGo(i int) []bool {
 	scarce := v.scarce(size)
 	filter := v.w.topology.NodeFilter(k.Class)
 	var on []bool
-	v.w.pool -= len(v.a.bins) / looksPerStep
 	for b := range v.a.bins {
 		if bound && v.binDomains[b] != k.Domain {
 			continue

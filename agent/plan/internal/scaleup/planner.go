@@ -12,7 +12,6 @@ type Planner struct {
 	*round.State
 	topology         *topology.Topology // what constrains pending pods to others; nil: nothing does
 	pricing          pricing
-	pool             int                // steps that packing may still take
 	keysByAllocation [][]cluster.PodKey // room for named and merge
 	searchSteps      int                // that judging may take
 	judgeSteps       int                // that judging took; 0: nothing was judged
@@ -22,7 +21,7 @@ type Planner struct {
 
 // New begins scale-up.
 func New(w *round.State) *Planner {
-	return &Planner{State: w, pool: budget.Packing.Budget(), searchSteps: budget.Search.Budget()}
+	return &Planner{State: w, searchSteps: budget.Search.Budget()}
 }
 
 // size is the vector of a class as it is packed.

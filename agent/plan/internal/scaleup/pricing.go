@@ -198,3 +198,34 @@ func intOf(b bool) int {
 	}
 	return 0
 }
+
+// wasteMargin is what another purchase than the expander's must save where only the size of machines tells: less is
+// no reason to leave the habits of least-waste.
+const wasteMargin = 0.03
+
+// costs is what a machine of each group costs in the eyes of the expander, and the
+// share that another purchase than the expander's must save; nil when it has no such eyes: the order of groups is then
+// what an operator wants kept. Money counts for price, machines for least-nodes, and for least-waste money where
+// every group has a price, else the size of the machines.
+func (w *Planner) costs() (cost []float64, margin float64) {
+	first := w.expanderNames()[0]
+	cost = make([]float64, len(w.Groups))
+	for g := range cost {
+		gr := &w.Groups[g]
+		switch {
+		case first == "least-nodes":
+			cost[g] = 1
+		case first == "price" && gr.Price > 0:
+			cost[g] = gr.Price
+		case first == "least-waste":
+			margin = wasteMargin
+			cost[g] = gr.SizeCost()
+		default:
+			return nil, 0
+		}
+		if cost[g] <= 0 {
+			return nil, 0
+		}
+	}
+	return cost, margin
+}

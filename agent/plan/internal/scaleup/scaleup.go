@@ -23,7 +23,6 @@ func (w *Planner) Decide() *fit.State {
 	}
 	w.topology = topology.Compile(w.State)
 	w.measure()
-	pool := w.pool
 	best := w.judged()
 	if best != nil && w.topology != nil && best.bought() > 0 && w.deferDemands() {
 		best = w.judged()
@@ -34,7 +33,7 @@ func (w *Planner) Decide() *fit.State {
 	w.applySolution(best)
 	w.explain(best)
 	w.buy(best)
-	w.tellBudget(best, pool)
+	w.tellBudget(best)
 	if w.topology == nil {
 		return nil
 	}
@@ -44,20 +43,17 @@ func (w *Planner) Decide() *fit.State {
 // packedSolution is the answer of packing, judged where that can be done. Where it buys, the contents that earlier
 // rounds chose come first.
 func (w *Planner) packedSolution() *solution {
-	best := w.packingSolution()
+	best := w.bestSolution()
 	if best.bought() > 0 && w.judgeable() {
 		if a := w.asReserved(w.machineCosts(), false); a != nil {
 			return a
 		}
 	}
 	if w.topology != nil && best.bought() > 0 && w.deferDemands() {
-		best = w.packingSolution()
+		best = w.bestSolution()
 	}
 	return w.judgePacked(best)
 }
-
-// packingSolution is the answer of packing.
-func (w *Planner) packingSolution() *solution { return w.mixedSolution(w.bestSolution()) }
 
 // bestSolution tries a few ways and takes the one that buys least: as if nothing had
 // been reserved; with all upcoming machines filled together; with what was reserved; and with

@@ -67,9 +67,6 @@ type solver struct {
 	asked        []int    // by demand, where on stands: one more than the bins that it was asked for
 	mayAsk       bool     // verify may ask for another answer
 
-	prices      []float64 // by group: what a mix of groups is held against; nil: none is wanted
-	fromScratch bool      // the mix does not begin with what is upcoming
-
 	costOrder    []int   // see ladder
 	costOrderMax []int64 // by rung, of each dimension the most that it or one below has
 }
@@ -227,9 +224,6 @@ func (v *solver) solve() {
 	if v.placeOnExisting(left, true) {
 		return
 	}
-	if v.prices != nil {
-		v.solveMixed()
-	}
 	for range 2 { // a second time for what a group had no machine left for when it was its turn
 		for {
 			best := v.pick()
@@ -245,18 +239,6 @@ func (v *solver) solve() {
 		clear(v.done)
 	}
 	v.placeOnExisting(left, false)
-}
-
-// fillUpcoming puts what it can onto the machines that are upcoming, one group after the other.
-func (v *solver) fillUpcoming() {
-	for g, n := range v.upcoming {
-		if n == 0 {
-			continue
-		}
-		if o := v.optionFor(g, n); o != nil {
-			v.apply(&o.k, o.which, o.group, []int{o.group})
-		}
-	}
 }
 
 // keepReservations keeps reservations: pods that were counted on a group's upcoming machines stay

@@ -15,6 +15,8 @@ type view struct {
 	reads       *reads
 	constrained bool
 	single      bool // volumes: each node is judged by itself
+	byShape     bool // a node's set follows from its shape and from what one soft constraint counts on it
+	hosts       int  // that constraint, in reads.spread; -1: there is none
 	terms       []fit.Term
 	interFrom   int // in set.values
 	facts       []fact
@@ -37,6 +39,8 @@ type place struct {
 	set   int32 // one more than its number; 0: the node has no room, or does not pass
 	score int32
 	at    int32 // in the bucket
+	shape int32 // with count, what the set was found by; see view.byShape
+	count int32
 }
 
 // set are nodes that are alike to a class but for their own scores.
@@ -57,8 +61,11 @@ type bucket struct {
 
 func (g *set) any() int32 { return g.buckets[0].nodes[0] }
 
+// changesPerNode is how many changes of the nodes are looked through, by node, before all nodes are taken up anew instead.
+const changesPerNode = 8
+
 // viewOf brings the view of a class up to date. It costs the nodes that have changed since
-// it was last asked for; the first time, and where most have changed, all nodes.
+// it was last asked for; the first time, all nodes.
 func (s *Sim) viewOf(class int) *view {
 	v := s.views[class]
 	if v == nil {
@@ -68,13 +75,14 @@ func (s *Sim) viewOf(class int) *view {
 		if s.cfg.State != nil && s.cfg.State.Constrained(class) {
 			v.constrained, v.terms = true, s.cfg.State.Terms(class)
 		}
+		v.findByShape(s.interCounters)
 		s.views[class] = v
 		for n := range s.nodes {
 			s.refresh(v, n)
 		}
 		return v
 	}
-	if behind := s.touched[v.seen:]; len(behind) > len(s.nodes)+len(v.where) {
+	if behind := s.touched[v.seen:]; len(behind) > changesPerNode*(len(s.nodes)+len(v.where)) {
 		for n := range max(len(s.nodes), len(v.where)) {
 			s.refresh(v, n)
 		}
@@ -87,6 +95,23 @@ func (s *Sim) viewOf(class int) *view {
 	}
 	v.seen = len(s.touched)
 	return v
+}
+
+// findByShape finds out whether the sets of nodes follow from their shapes and from one count.
+func (v *view) findByShape(counters []interCounter) {
+	v.hosts, v.byShape = -1, !v.single
+	for i := range v.reads.spread {
+		if v.reads.spread[i].counter < 0 {
+			v.byShape = v.byShape && v.hosts < 0
+			v.hosts = i
+		}
+	}
+	for i := range v.reads.inter {
+		v.byShape = v.byShape && counters[v.reads.inter[i].counter].key >= 0
+	}
+	for _, t := range v.terms {
+		v.byShape = v.byShape && t.Key != labelHostname
+	}
 }
 
 // refresh takes a node up anew.
@@ -111,15 +136,22 @@ func (s *Sim) refresh(v *view, n int) {
 		}
 		return
 	}
-	id := s.setOf(v, f, n, at.set-1)
+	count := int32(0)
+	if v.byShape && v.hosts >= 0 {
+		count = s.spreadValue(&v.reads.spread[v.hosts], &s.shapes[x.shape], n)
+	}
+	id := at.set - 1
+	if id < 0 || !v.byShape || at.shape != x.shape || at.count != count {
+		id = s.setOf(v, f, n, id)
+	}
 	score := s.ownScore(v, x)
-	if at.set == id+1 && at.score == score {
-		return
+	if at.set != id+1 || at.score != score {
+		if at.set > 0 {
+			v.remove(n)
+		}
+		v.insert(n, id, score)
 	}
-	if at.set > 0 {
-		v.remove(n)
-	}
-	v.insert(n, id, score)
+	at.shape, at.count = x.shape, count
 }
 
 func (s *Sim) factOf(v *view, shape int32) *fact {
@@ -237,7 +269,7 @@ func (v *view) insert(n int, id, score int32) {
 		g.buckets[b] = bucket{score, nodes}
 	}
 	to := &g.buckets[b]
-	v.where[n] = place{id + 1, score, int32(len(to.nodes))}
+	v.where[n] = place{set: id + 1, score: score, at: int32(len(to.nodes))}
 	to.nodes = append(to.nodes, int32(n))
 }
 
