@@ -1,6 +1,5 @@
 // Package binpack is vector bin packing: items with a size in every dimension and a count
-// go into open bins first and into as few fresh bins of one size as possible. Package mixed
-// below it packs into bins of several types.
+// go into open bins first and into as few fresh bins of one size as possible.
 //
 // Pack is first-fit decreasing by several orders (Panigrahy et al., "Heuristics for Vector
 // Bin Packing", 2011). It takes the first answer that is close to the lower bound. A search could use fewer bins, but

@@ -67,6 +67,7 @@ type World struct {
 	Tie         map[string]yardstick.Tie // by app
 	Skew        map[string]int
 	Classes     int
+	Unpriced    bool // the agent is not told the prices
 	uids        int
 }
 

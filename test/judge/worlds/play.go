@@ -150,6 +150,11 @@ var Policy = decision.Policy{Expander: "least-waste", RandomSeed: 1, ExpendableP
 func Ours(p *player, waiting []*corev1.Pod) []int {
 	p.now = p.now.Add(time.Minute)
 	s := p.snapshot(waiting)
+	for g := range s.Groups {
+		if p.w.Unpriced {
+			s.Groups[g].Price = 0
+		}
+	}
 	before := usage()
 	got, memory := plan.Decide(s, p.memory, Policy)
 	took := usage() - before

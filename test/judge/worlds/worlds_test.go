@@ -20,6 +20,7 @@ var (
 	count     = flag.Int("worlds", 6, "how many worlds TestWorlds plays")
 	mixes     = flag.Int("mixes", 12, "how many mixes TestMixes plays")
 	rules     = flag.Bool("rules", true, "let the simple rules play too")
+	unpriced  = flag.Bool("unpriced", false, "do not tell the agent the prices; the rules know them")
 )
 
 var judgeProgram string
@@ -69,7 +70,9 @@ func TestWorlds(t *testing.T) {
 		fmt.Fprintf(&line, "seed %d: %d pods, %d classes, %d tied, %d groups, %d nodes, %d waves", seed, w.Pods(), w.Classes, len(w.Tie), len(w.Groups), len(w.Nodes), len(w.Waves))
 		results := make([]Result, len(buyers))
 		for i, buy := range buyers {
-			if results[i], err = Play(j, Draw(seed), buy); err != nil {
+			w := Draw(seed)
+			w.Unpriced = *unpriced
+			if results[i], err = Play(j, w, buy); err != nil {
 				t.Fatal(err)
 			}
 			r := &results[i]
