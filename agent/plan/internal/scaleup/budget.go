@@ -25,11 +25,11 @@ func (w *Planner) tellBudget(best *solution) {
 }
 
 // exceedsJudging says what of a round is too much to be judged; empty: nothing.
-func (w *Planner) exceedsJudging(pods, classes, nodes, groups int) string {
+func exceedsJudging(pods, classes, nodes, groups int) string {
 	switch {
 	case groups > judgeGroups:
 		return fmt.Sprintf("%d node groups", groups)
-	case pods > judgePods && !w.large:
+	case pods > judgePods:
 		return fmt.Sprintf("%d pods", pods)
 	case classes*classes > judgePairs:
 		return fmt.Sprintf("%d classes of pods", classes)

@@ -18,12 +18,8 @@ import (
 // compared is the price of both.
 const (
 	// judgePods, judgePairs (classes by nodes, and by classes) and judgeGroups bound what is
-	// judged. Beyond them a round is decided by packing alone. Where every purchase has a price, the limits are
-	// judgeMost and judgeWork (classes by pods) in place of judgePods; a search among so many pods has no steps for
-	// many candidates, and packing's answer is one of them.
+	// judged. Beyond them a round is decided by packing alone.
 	judgePods   = 6_000
-	judgeMost   = 20_000
-	judgeWork   = 1_000_000
 	judgePairs  = 40_000
 	judgeGroups = 64
 	// judgeSteps is what a round may spend on judging: so much, and so many times what
@@ -81,9 +77,7 @@ func (w *Planner) measure() {
 	for g := range w.Groups {
 		nodes += w.Groups[g].Upcoming + w.Groups[g].Grow
 	}
-	cost, margin := w.costs()
-	w.large = pods > judgePods && cost != nil && margin == 0 && pods <= judgeMost && pods*len(w.Demands) <= judgeWork
-	w.tooLarge = w.exceedsJudging(pods, len(w.Demands), nodes, len(w.Groups))
+	w.tooLarge = exceedsJudging(pods, len(w.Demands), nodes, len(w.Groups))
 }
 
 // anyMarked tells whether a node is being emptied.

@@ -67,9 +67,6 @@ func TestJudgeKeepsItsBudget(t *testing.T) {
 		{"150 classes with 2 terms on hosts", 450, 150, 12, 2, true},
 		{"10 equal groups", 200, 10, 10, 0, true},
 		{"too many classes are packed alone", 600, 300, 12, 0, false},
-		{"20,000 pods of 50 classes", 20_000, 50, 12, 0, true},
-		{"7,000 pods of 140 classes", 7_000, 140, 12, 0, true},
-		{"20,000 pods of 51 classes are packed alone", 20_000, 51, 12, 0, false},
 	} {
 		w := burst(1, c.pods, c.classes, c.groups, c.hosts)
 		began := time.Now()
@@ -78,12 +75,8 @@ func TestJudgeKeepsItsBudget(t *testing.T) {
 		if (w.judgeSteps > 0) != c.judged {
 			t.Errorf("%s: %d steps of judging", c.name, w.judgeSteps)
 		}
-		most := budget.Search.Budget() + 240_000
-		if w.large { // packing's answer and the first candidate stand two draws each, whatever it takes
-			most *= 2
-		}
-		if w.judgeSteps > most {
-			t.Errorf("%s: %d steps, the budget is %d", c.name, w.judgeSteps, budget.Search.Budget())
+		if most := budget.Search.Budget(); w.judgeSteps > most+240_000 {
+			t.Errorf("%s: %d steps, the budget is %d", c.name, w.judgeSteps, most)
 		}
 		if !w.Grew {
 			t.Errorf("%s: nothing is bought", c.name)

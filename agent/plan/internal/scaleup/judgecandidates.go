@@ -34,9 +34,7 @@ func (j *judge) candidates() (out []candidate) {
 	add(j.estimates(func(g int, took []int64, n int) float64 {
 		return float64(n) * j.cost[g] / (binpack.CoreEquivalents(float64(took[0]), float64(took[1])) + 0.01)
 	}), 1)
-	if !j.w.large { // it looks at each machine for each pod
-		add(j.claims(), 1)
-	}
+	add(j.claims(), 1)
 	rules := len(out)
 	for _, x := range covers[1:] {
 		add(x, 1)

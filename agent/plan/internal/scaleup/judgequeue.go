@@ -41,7 +41,7 @@ func (j *judge) fillQueue(placed map[int]int) {
 	j.lacking, j.onNodes = slices.Clone(left), make([]int, len(left))
 	j.sort(0)
 	j.sim.Seed(1) // as the first draw of a trial
-	for _, r := range j.coarse(runsOf(j.waits, nil, left)) {
+	for _, r := range runsOf(j.waits, nil, left) {
 		n := j.sim.Bind(r.class, r.n)
 		j.lacking[r.class] -= n
 		j.onNodes[r.class] += n
@@ -70,7 +70,7 @@ func (j *judge) sort(draw int) {
 func (j *judge) queue(draw int) []podRun {
 	if j.queues[draw] == nil {
 		j.sort(draw)
-		j.queues[draw] = j.coarse(runsOf(j.waits, j.onNodes, j.lacking))
+		j.queues[draw] = runsOf(j.waits, j.onNodes, j.lacking)
 	}
 	return j.queues[draw]
 }
@@ -108,26 +108,6 @@ func runsOf(all []queued, after, left []int) (out []podRun) {
 		} else {
 			out = append(out, podRun{c, 1})
 		}
-	}
-	return out
-}
-
-// coarse is a queue as it is or, in a large round, one in which the pods of a class follow each other within a priority.
-// Where classes alternate, each run takes up the nodes that have changed since the last run of its class, so that a
-// binding costs the pods times the classes; in a coarse queue it costs the classes times the nodes. It costs the runs.
-func (j *judge) coarse(runs []podRun) (out []podRun) {
-	if !j.w.large {
-		return runs
-	}
-	at := make(map[int]int) // by class, its run; a class has one priority
-	for _, r := range runs {
-		k, has := at[r.class]
-		if !has {
-			k = len(out)
-			at[r.class] = k
-			out = append(out, podRun{class: r.class})
-		}
-		out[k].n += r.n
 	}
 	return out
 }

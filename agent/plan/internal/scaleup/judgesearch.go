@@ -12,7 +12,7 @@ import (
 // packing decides alone.
 func (w *Planner) judged() *solution {
 	cost, margin := w.costs()
-	if cost == nil || margin > 0 || w.large || !w.judgeable() {
+	if cost == nil || margin > 0 || !w.judgeable() {
 		return nil
 	}
 	best, without := w.judgedWith(cost, false)
@@ -75,7 +75,7 @@ func (a *solution) helpsAsMany(purchase, without *solution) bool {
 // judgePacked returns a packing where kube-scheduler leaves nobody on it, else the packing
 // with what it lacks bought at once, if that is cheaper than later. The groups stay those of
 // the expander as far as they go. Where only the size of machines tells and it differs, the search looks for a
-// purchase that saves more than wasteMargin, and in a large round for any that is cheaper; it costs choose then.
+// purchase that saves more than wasteMargin; it costs choose then.
 func (w *Planner) judgePacked(best *solution) *solution {
 	cost, margin := w.costs()
 	if best.bought() == 0 || cost == nil || !w.judgeable() {
@@ -88,7 +88,7 @@ func (w *Planner) judgePacked(best *solution) *solution {
 	if ok {
 		t = j.confirm(t, nil)
 	}
-	if ok && (margin > 0 || w.large) && !j.sameSize() {
+	if ok && margin > 0 && !j.sameSize() {
 		if c := j.choose(); c.better(&t) && (c.lost < t.lost || c.score < t.score*(1-margin)) {
 			t = c
 		}

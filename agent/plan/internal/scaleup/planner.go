@@ -16,7 +16,6 @@ type Planner struct {
 	searchSteps      int                // that judging may take
 	judgeSteps       int                // that judging took; 0: nothing was judged
 	searchCut        bool               // judging ended for lack of steps
-	large            bool               // more pods than judgePods are judged: packing's answer is a candidate
 	tooLarge         string             // what of the round is too much to be judged
 }
 
