@@ -203,10 +203,10 @@ func intOf(b bool) int {
 // no reason to leave the habits of least-waste.
 const wasteMargin = 0.03
 
-// costs is what a machine of each group costs in the eyes of the expander, and the
-// share that another purchase than the expander's must save; nil when it has no such eyes: the order of groups is then
-// what an operator wants kept. Money counts for price, machines for least-nodes, and for least-waste money where
-// every group has a price, else the size of the machines.
+// costs is the cost of a machine of each group to the first expander, and the share that another purchase than the
+// expander's must save. The cost is 1 for least-nodes, the price for price and, where every group has one, for
+// least-waste, and else the size of the machine. It is nil for the other expanders: an operator wants their order of
+// groups kept.
 func (w *Planner) costs() (cost []float64, margin float64) {
 	first := w.expanderNames()[0]
 	cost = make([]float64, len(w.Groups))
