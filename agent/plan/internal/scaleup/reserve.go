@@ -29,8 +29,8 @@ func (w *Planner) machinesOf(a *solution) [][]portion {
 	return out
 }
 
-// reserveByMachine writes down the pods of a demand that count on a group, by machine: those that have a name, and how
-// many their controller has still to make.
+// reserveByMachine remembers the pods of a demand that count on a group, by machine: the names of the pods that exist,
+// and the number of pods that their controller has still to make.
 func (w *Planner) reserveByMachine(g int, names []cluster.PodKey, missing int, owner cluster.UID, machines []portion) {
 	id := w.Groups[g].ID
 	for _, m := range machines {
