@@ -85,9 +85,13 @@ type drawer struct {
 	zones []string
 }
 
+func newDrawer(seed, kind uint64) *drawer {
+	return &drawer{Rand: rand.New(rand.NewPCG(seed, kind)), w: &World{Seed: seed, Tie: map[string]yardstick.Tie{}, Skew: map[string]int{}}}
+}
+
 // Draw makes the world of a seed.
 func Draw(seed uint64) *World {
-	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 0x3017)), w: &World{Seed: seed, Tie: map[string]yardstick.Tie{}, Skew: map[string]int{}}}
+	d := newDrawer(seed, 0x3017)
 	d.zones = []string{"a", "b", "c"}[:1+d.IntN(3)]
 	d.groups()
 	tied := d.IntN(5) < 2

@@ -1,6 +1,7 @@
 package worlds
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"syscall"
@@ -50,12 +51,16 @@ type player struct {
 // Play lets one buyer loose on a world, and changes it.
 func Play(j *oracle.Judge, w *World, buy buyer) (Result, error) {
 	p := &player{w: w, judge: j, seed: w.Seed, now: start.Add(time.Minute)}
-	var waiting []*corev1.Pod
+	_, err := p.play(buy)
+	return p.result, err
+}
+
+// play returns the pods that are left in the end.
+func (p *player) play(buy buyer) (waiting []*corev1.Pod, err error) {
 	for _, wave := range p.w.Waves {
 		waiting = append(waiting, wave...)
-		var err error
 		if waiting, err = p.bind(waiting); err != nil {
-			return p.result, err
+			return waiting, err
 		}
 		first, left := true, 0
 		for range maxRounds {
@@ -86,7 +91,7 @@ func Play(j *oracle.Judge, w *World, buy buyer) (Result, error) {
 			p.result.Rounds++
 			n := len(waiting)
 			if waiting, err = p.bind(waiting); err != nil {
-				return p.result, err
+				return waiting, err
 			}
 			if first {
 				first = false
@@ -98,7 +103,7 @@ func Play(j *oracle.Judge, w *World, buy buyer) (Result, error) {
 		p.result.Stuck += min(left, len(waiting))
 	}
 	p.result.Left = len(waiting)
-	return p.result, nil
+	return waiting, nil
 }
 
 func usage() time.Duration {
@@ -109,9 +114,29 @@ func usage() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// bind lets kube-scheduler bind what it can, in the order of the queue.
+// bind lets kube-scheduler bind what it can, in the order of the queue, and try again what it has left as long as that
+// helps: a pod that was bound may be what another waits for.
 func (p *player) bind(waiting []*corev1.Pod) (left []*corev1.Pod, err error) {
 	p.now = p.now.Add(time.Minute)
+	waiting = slices.Clone(waiting)
+	slices.SortStableFunc(waiting, func(a, b *corev1.Pod) int { return cmp.Compare(priority(b), priority(a)) })
+	for before := len(waiting) + 1; len(waiting) > 0 && len(waiting) < before; {
+		before = len(waiting)
+		if waiting, err = p.bindOnce(waiting); err != nil {
+			return waiting, err
+		}
+	}
+	return waiting, nil
+}
+
+func priority(p *corev1.Pod) int32 {
+	if p.Spec.Priority == nil {
+		return 0
+	}
+	return *p.Spec.Priority
+}
+
+func (p *player) bindOnce(waiting []*corev1.Pod) (left []*corev1.Pod, err error) {
 	world := &oracle.World{Nodes: p.w.Nodes, Pods: p.w.Bound, Waiting: waiting, ReplicaSets: p.w.ReplicaSets}
 	bindings, err := p.judge.Bind(world, p.seed)
 	if err != nil {

@@ -125,7 +125,7 @@ func (j *judge) choose() trial {
 		return trial{machines: nothing, all: nothing}
 	}
 	j.limit = j.sim.Steps + max(judgeSteps, (j.most-j.sim.Steps)*candidateShare/allShares)
-	best, _ := j.judgeDrawn(nothing, math.Inf(1))
+	best := trial{lost: math.MaxInt} // that nothing is bought first is no candidate: its second purchase is filled the largest first
 	var starts []trial
 	try := func(x []int) {
 		t, ok := j.repaired(x, &best)
@@ -149,6 +149,9 @@ func (j *judge) choose() trial {
 			most = min(before+judgeSteps+judgeTimes*(j.sim.Steps-before), j.most)
 			j.limit = before + (most-before)*candidateShare/allShares
 		}
+	}
+	if len(starts) == 0 {
+		best, _ = j.judgeDrawn(nothing, math.Inf(1))
 	}
 	slices.SortStableFunc(starts, func(a, b trial) int { return a.compare(&b) })
 	for k := range min(len(starts), judgeSearches) {

@@ -72,8 +72,24 @@ func (j *judge) run(x []int, draw int, most float64) (left map[int]int, ok bool)
 			}
 		}
 	}
+	j.retry(left, draw)
 	j.keepReserved(left)
 	return left, true
+}
+
+// retry binds pods that were left and that depend on others as long as that helps: kube-scheduler tries them again when
+// a pod that they may wait for is bound.
+func (j *judge) retry(left map[int]int, draw int) {
+	for again := true; again; {
+		again = false
+		for _, r := range j.queue(draw) {
+			if n := min(r.n, left[r.class]); n > 0 && j.constrained(r.class) {
+				n = j.sim.Bind(r.class, n)
+				left[r.class] -= n
+				again = again || n > 0
+			}
+		}
+	}
 }
 
 // isStuck tells whether those who are left are those whom no machine has helped yet.
