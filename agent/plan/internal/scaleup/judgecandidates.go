@@ -19,35 +19,26 @@ type candidate struct {
 
 // candidates are purchases found by simple methods. First those of the simple rules: machine
 // by machine as the scheduler fills them, Cluster Autoscaler's and Karpenter's. Then the
-// others, those first that are cheapest by their own word: one group as far as it goes, some
-// of the zones, and mixes of two groups as if pods could be split.
-// It costs covers and claims, and twice what estimates costs.
+// others, those first that are cheapest by their own word: one group as far as it goes, and some
+// of the zones.
+// It costs covers, estimates and claims.
 func (j *judge) candidates() (out []candidate) {
-	add := func(x []int, factor float64) {
+	add := func(x []int) {
 		if !slices.ContainsFunc(out, func(o candidate) bool { return slices.Equal(o.machines, x) }) && j.within(x) {
-			out = append(out, candidate{machines: x, price: j.price(x) * factor})
+			out = append(out, candidate{machines: x, price: j.price(x)})
 		}
 	}
 	covers := j.covers()
-	add(covers[0], 1)
-	add(j.estimates(j.wasteOf), 1)
-	add(j.estimates(func(g int, took []int64, n int) float64 {
-		return float64(n) * j.cost[g] / (binpack.CoreEquivalents(float64(took[0]), float64(took[1])) + 0.01)
-	}), 1)
-	add(j.claims(), 1)
+	add(covers[0])
+	add(j.estimates())
+	add(j.claims())
 	rules := len(out)
 	for _, x := range covers[1:] {
-		add(x, 1)
-	}
-	for _, x := range j.pairMixes() {
-		add(x, mixFactor)
+		add(x)
 	}
 	slices.SortStableFunc(out[rules:], func(a, b candidate) int { return cmp.Compare(a.price, b.price) })
 	return out
 }
-
-// mixFactor is by how much a mix costs more than if pods could be split, more often than not.
-const mixFactor = 1.1
 
 // waiting is what the queue holds, by class.
 func (j *judge) waiting() map[int]int {
@@ -236,40 +227,4 @@ func (j *judge) missing(x []int, need []int64) (most float64) {
 		}
 	}
 	return most
-}
-
-// judgeMixes is how many mixes of two groups are candidates.
-const judgeMixes = 4
-
-// pairMixes are the cheapest mixes of two groups that have room for all pods as if
-// these could be split: so many of the one as one dimension asks for beside what the other gives. It costs
-// the square of the groups.
-func (j *judge) pairMixes() (out [][]int) {
-	need := j.needs()
-	var all []candidate
-	for _, a := range j.groups {
-		for _, b := range j.groups {
-			if a == b || len(need) < 2 {
-				continue
-			}
-			// n of a and m of b: n*a0+m*b0 = need0, n*a1+m*b1 = need1.
-			a0, a1, b0, b1 := float64(j.rooms[a][0]), float64(j.rooms[a][1]), float64(j.rooms[b][0]), float64(j.rooms[b][1])
-			det := a0*b1 - a1*b0
-			if a > b || math.Abs(det) < 1e-9*a0*b1 {
-				continue
-			}
-			n, m := (float64(need[0])*b1-float64(need[1])*b0)/det, (a0*float64(need[1])-a1*float64(need[0]))/det
-			if n <= 0 || m <= 0 {
-				continue
-			}
-			x := make([]int, len(j.cost))
-			x[a], x[b] = int(math.Ceil(n-1e-9)), int(math.Ceil(m-1e-9))
-			all = append(all, candidate{x, n*j.cost[a] + m*j.cost[b]})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(a.price, b.price) })
-	for _, c := range all[:min(len(all), judgeMixes)] {
-		out = append(out, c.machines)
-	}
-	return out
 }

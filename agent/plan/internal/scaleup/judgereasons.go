@@ -10,18 +10,19 @@ import (
 
 // reasons tells by group what kube-scheduler has to do with a purchase: machines that size
 // alone would not ask for, and pods that it is expected to leave at first. It costs as many
-// trials as groups are bought of, within the steps of the round.
+// trials as groups are bought of, within a share of the steps that the purchase took.
 func (j *judge) reasons(x []int) []string {
 	out := make([]string, len(x))
 	first := slices.IndexFunc(x, func(n int) bool { return n > 0 })
-	if first < 0 || j.sim.Steps > j.most {
+	most := min(j.sim.Steps+max(j.sim.Steps, judgeSteps)/allShares, j.most)
+	if first < 0 || j.sim.Steps > most {
 		return out
 	}
 	if n, bySize := j.leaves(x); n > 0 && bySize {
 		out[first] = fmt.Sprintf("kube-scheduler may leave %s at first: they have room by size, and machines of their own are bought if it does", round.Pods(n))
 	}
 	for g, n := range x {
-		if n == 0 || j.sim.Steps > j.most {
+		if n == 0 || j.sim.Steps > most {
 			continue
 		}
 		less := slices.Clone(x)

@@ -17,11 +17,10 @@ func (j *judge) wasteOf(g int, took []int64, n int) float64 {
 	return 2 - float64(took[0])/float64(max(c.MilliCPU, 1))/float64(n) - float64(took[1])/float64(max(c.Memory, 1))/float64(n)
 }
 
-// estimates buys as Cluster Autoscaler does: machines of the group that is least bad for what
-// they take, and then of the next for what is left. bad judges n machines of a group that
-// take so much. It costs, for each group that is bought, the groups times the classes times
-// the machines.
-func (j *judge) estimates(bad func(g int, took []int64, n int) float64) []int {
+// estimates buys as Cluster Autoscaler does: machines of the group that wastes least with what
+// they take, and then of the next for what is left. It costs, for each group that is bought, the groups times the
+// classes times the machines.
+func (j *judge) estimates() []int {
 	left, x := j.waiting(), make([]int, len(j.cost))
 	for range j.groups {
 		best, least, machines := -1, 0.0, 0
@@ -31,7 +30,7 @@ func (j *judge) estimates(bad func(g int, took []int64, n int) float64) []int {
 			if n == 0 {
 				continue
 			}
-			if b := bad(g, took, n); best < 0 || b < least-1e-12 {
+			if b := j.wasteOf(g, took, n); best < 0 || b < least-1e-12 {
 				best, least, machines, rest = g, b, n, after
 			}
 		}
