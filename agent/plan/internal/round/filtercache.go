@@ -52,7 +52,17 @@ func (n *Node) OpenShape() fit.NodeInfo {
 }
 
 // Passes remembers what the shape filters say of a class and a node.
-func (w *State) Passes(class, n int) bool {
+func (w *State) Passes(class, n int) bool { return w.FiltersOf(class).Passes(n) }
+
+// ClassFilters are the shape filters of one class.
+type ClassFilters struct {
+	w     *State
+	class int
+	known []int8 // a row of filterCache
+}
+
+// FiltersOf are the shape filters of a class, for whoever asks about many nodes.
+func (w *State) FiltersOf(class int) ClassFilters {
 	v := &w.Cache.filters
 	shape := int(w.Cache.Classes.shape[class])
 	if shape >= len(v.rows) {
@@ -61,13 +71,21 @@ func (w *State) Passes(class, n int) bool {
 	if v.rows[shape] == nil {
 		v.rows[shape] = make([]int8, len(w.Nodes))
 	}
-	known := &v.rows[shape][n]
-	if *known == 0 {
-		*known = -1
-		shape := w.Nodes[n].OpenShape()
-		if fit.Passes(&w.Snapshot.Classes[class], &shape) {
-			*known = 1
-		}
+	return ClassFilters{w, class, v.rows[shape]}
+}
+
+// Passes tells whether a node passes, room and other pods aside.
+func (f ClassFilters) Passes(n int) bool {
+	if f.known[n] == 0 {
+		f.ask(n)
 	}
-	return *known > 0
+	return f.known[n] > 0
+}
+
+func (f ClassFilters) ask(n int) {
+	f.known[n] = -1
+	shape := f.w.Nodes[n].OpenShape()
+	if fit.Passes(&f.w.Snapshot.Classes[f.class], &shape) {
+		f.known[n] = 1
+	}
 }

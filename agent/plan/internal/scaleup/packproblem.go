@@ -47,17 +47,17 @@ func (v *solver) mayGo(i int) []bool {
 	k, size := &v.w.Demands[i], v.w.size(v.w.Demands[i].Class)
 	bound := k.Domain > 0 && v.w.topology != nil
 	scarce := v.scarce(size)
-	filter := v.w.topology.NodeFilter(k.Class)
+	filters, ties := v.w.FiltersOf(k.Class), v.w.topology.NodeFilter(k.Class)
 	var on []bool
 	for b := range v.a.bins {
 		if bound && v.binDomains[b] != k.Domain {
 			continue
 		}
 		pl := &v.a.bins[b]
-		if slices.ContainsFunc(scarce, func(d int) bool { return pl.room[d] < size[d] }) || !v.passes(k.Class, pl) {
+		if lacksAny(pl.room, size, scarce) {
 			continue
 		}
-		if pl.node < 0 && !v.w.topology.AllowsGroup(k, pl.group) || pl.node >= 0 && !filter.Passes(pl.node) {
+		if pl.node >= 0 && !(filters.Passes(pl.node) && ties.Passes(pl.node)) || pl.node < 0 && !(v.passes(k.Class, pl) && v.w.topology.AllowsGroup(k, pl.group)) {
 			continue
 		}
 		if on == nil {
@@ -67,6 +67,16 @@ func (v *solver) mayGo(i int) []bool {
 	}
 	v.on[i], v.asked[i] = on, len(v.a.bins)+1
 	return on
+}
+
+// lacksAny tells whether a room has too little for a size in any of some dimensions.
+func lacksAny(room, size []int64, dimensions []int) bool {
+	for _, d := range dimensions {
+		if room[d] < size[d] {
+			return true
+		}
+	}
+	return false
 }
 
 // scarce are the dimensions of a size in which some place has too little room for one pod. A size has a dimension
