@@ -239,8 +239,23 @@ func (d *drawer) existing() {
 
 // addMachine lets a machine of a group join.
 func (w *World) addMachine(group int) *corev1.Node {
+	return w.join(group, w.order(group, start), start.Add(-time.Hour))
+}
+
+// order orders a machine of a group, and returns the name that its node will have.
+func (w *World) order(group int, now time.Time) string {
 	g := &w.Groups[group]
 	name := fmt.Sprintf("%s-m%d", g.ID, g.Target)
+	g.Target++
+	g.Instances = append(g.Instances, cluster.Instance{ID: cluster.InstanceID(providerID(name)), Phase: cluster.PhaseRunning, Created: now, NodeNames: []string{name}, Names: []string{name}, Member: true})
+	return name
+}
+
+func providerID(name string) string { return "worlds:///" + name }
+
+// join makes the node of a machine that was ordered, which is Ready since a time.
+func (w *World) join(group int, name string, since time.Time) *corev1.Node {
+	g := &w.Groups[group]
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: w.uid(), Labels: map[string]string{hostKey: name}, CreationTimestamp: metav1.Time{Time: start}}}
 	for k, v := range g.Template.Labels {
 		n.Labels[k] = v
@@ -248,15 +263,13 @@ func (w *World) addMachine(group int) *corev1.Node {
 	for _, t := range g.Template.Taints {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
 	}
-	n.Spec.ProviderID = "worlds:///" + name
+	n.Spec.ProviderID = providerID(name)
 	list := func(r cluster.Resources) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(r.MilliCPU, resource.DecimalSI),
 			corev1.ResourceMemory: *resource.NewQuantity(r.Memory, resource.BinarySI), corev1.ResourcePods: *resource.NewQuantity(r.Pods, resource.DecimalSI)}
 	}
 	n.Status.Allocatable, n.Status.Capacity = list(g.Template.Allocatable), list(g.Template.Capacity)
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: start.Add(-time.Hour)}}}
-	g.Target++
-	g.Instances = append(g.Instances, cluster.Instance{ID: cluster.InstanceID(n.Spec.ProviderID), Phase: cluster.PhaseRunning, Created: start, NodeNames: []string{name}, Names: []string{name}, Member: true})
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: since}}}
 	w.Nodes = append(w.Nodes, n)
 	return n
 }

@@ -3,6 +3,7 @@ package worlds
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"syscall"
 	"time"
@@ -23,6 +24,7 @@ type Result struct {
 	Price     float64 // of the machines that were bought, an hour
 	Machines  int
 	Rounds    int // purchases
+	Early     int // machines that were bought while others of a purchase had still to join
 	First     int // pods that the first purchase of each wave was for
 	LeftFirst int // of them, those that kube-scheduler left after it
 	Stuck     int // of those, the ones that were left at the end of their wave: no purchase helped them
@@ -45,6 +47,7 @@ type player struct {
 	now     time.Time
 	memory  decision.Memory
 	decided time.Duration // of the last decision of ours
+	stages  int           // in how many parts the machines of a purchase join, with a decision between them; 0 and 1: all at once
 	result  Result
 }
 
@@ -76,21 +79,13 @@ func (p *player) play(buy buyer) (waiting []*corev1.Pod, err error) {
 			p.result.Took += took
 			p.result.Slowest = max(p.result.Slowest, took)
 			p.result.Said += fmt.Sprintf("round %d: %v; ", p.result.Rounds+1, machines)
-			bought := 0
-			for g, n := range machines {
-				for range n {
-					p.w.addMachine(g)
-				}
-				bought += n
-				p.result.Price += float64(n) * p.w.Groups[g].Price
-			}
-			if bought == 0 {
+			ordered := p.orderAll(machines)
+			if len(ordered) == 0 {
 				break
 			}
-			p.result.Machines += bought
 			p.result.Rounds++
 			n := len(waiting)
-			if waiting, err = p.bind(waiting); err != nil {
+			if waiting, err = p.joinAll(ordered, waiting, buy); err != nil {
 				return waiting, err
 			}
 			if first {
@@ -103,6 +98,52 @@ func (p *player) play(buy buyer) (waiting []*corev1.Pod, err error) {
 		p.result.Stuck += min(left, len(waiting))
 	}
 	p.result.Left = len(waiting)
+	return waiting, nil
+}
+
+// orderedMachine is one that has not joined yet.
+type orderedMachine struct {
+	group int
+	name  string
+}
+
+// orderAll orders the machines of a purchase.
+func (p *player) orderAll(machines []int) (out []orderedMachine) {
+	for g, n := range machines {
+		for range n {
+			out = append(out, orderedMachine{g, p.w.order(g, p.now)})
+		}
+		p.result.Price += float64(n) * p.w.Groups[g].Price
+	}
+	p.result.Machines += len(out)
+	return out
+}
+
+// joinAll lets machines join, in stages in any order where there are several, and kube-scheduler bind after each. Between two
+// stages the buyer decides again; what it orders then joins last.
+func (p *player) joinAll(ordered []orderedMachine, waiting []*corev1.Pod, buy buyer) (left []*corev1.Pod, err error) {
+	if p.stages > 1 {
+		r := rand.New(rand.NewPCG(p.seed, uint64(p.result.Rounds)))
+		r.Shuffle(len(ordered), func(i, j int) { ordered[i], ordered[j] = ordered[j], ordered[i] })
+	}
+	for stage := 1; len(ordered) > 0; stage++ {
+		n := len(ordered)
+		if stage < p.stages {
+			n = (n + p.stages - stage) / (p.stages - stage + 1)
+		}
+		for _, m := range ordered[:n] {
+			p.w.join(m.group, m.name, p.now.Add(-time.Hour))
+		}
+		ordered = ordered[n:]
+		if waiting, err = p.bind(waiting); err != nil {
+			return waiting, err
+		}
+		if len(ordered) > 0 && len(waiting) > 0 {
+			more := p.orderAll(buy(p, waiting))
+			p.result.Early += len(more)
+			ordered = append(ordered, more...)
+		}
+	}
 	return waiting, nil
 }
 
