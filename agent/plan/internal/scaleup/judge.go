@@ -23,8 +23,8 @@ const (
 	judgePairs  = 40_000
 	judgeGroups = 64
 	// judgeSteps is what a round may spend on judging: so much, and so many times what
-	// binding all pods once takes, and never more than its budget (budget.Search).
-	judgeSteps, judgeTimes = 50_000, 12
+	// a trial of the first candidate takes, and never more than its budget (budget.Search).
+	judgeSteps, judgeTimes = 50_000, 40
 	// A draw is one outcome of what nobody knows: of ties, and of the order of pods that were
 	// made in the same second. judgeDraws is how many a purchase has to stand in the search,
 	// and judgeConfirms those that the best purchases have to stand in the end.
@@ -316,7 +316,7 @@ func (j *judge) collectReserved() {
 	for i := range w.Demands {
 		k := &w.Demands[i]
 		for g := range w.Groups {
-			if !some[g] || j.rooms[g] == nil || !j.takes(k.Class, g) {
+			if !some[g] || j.rooms[g] == nil || !j.takes(k.Class, g) || j.keptAway(k.Class, g) {
 				continue
 			}
 			if n := v.reserved(i, g); n > 0 {
@@ -327,6 +327,22 @@ func (j *judge) collectReserved() {
 			}
 		}
 	}
+}
+
+// keptAway tells whether pods that run keep a class away from all expected machines of a group. Pods that are still to
+// be bound on machines that are upcoming may change that for a class with affinity or spread. It costs the nodes.
+func (j *judge) keptAway(class, g int) bool {
+	if !j.constrained(class) {
+		return false
+	}
+	c, upcoming := &j.w.Snapshot.Classes[class], false
+	for i, o := range j.expected {
+		if o == g && j.sim.CanBind(class, i) {
+			return false
+		}
+		upcoming = upcoming || i >= len(j.w.Nodes) || j.w.Nodes[i].State == round.StateUpcoming
+	}
+	return !upcoming || len(c.PodAffinity)+len(c.Spread) == 0
 }
 
 // price is what a purchase costs.

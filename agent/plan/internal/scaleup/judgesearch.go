@@ -84,9 +84,9 @@ func (w *Planner) judgePacked(best *solution) *solution {
 	j := w.newJudge(cost, slices.ContainsFunc(best.bins, func(b bin) bool { return b.node >= 0 && b.taken() && w.Nodes[b.node].State == round.StateMarked }), nil)
 	j.limit = j.sim.Steps + judgeSteps/2
 	packed := j.gathered(best.grow)
-	t, ok := j.repaired(packed, &trial{lost: math.MaxInt})
+	t, ok := j.try(packed, 0, math.Inf(1))
 	if ok {
-		t = j.confirm(t, nil)
+		t = j.confirm(j.repaired(t, &trial{lost: math.MaxInt}), nil)
 	}
 	if ok && margin > 0 && !j.sameSize() {
 		if c := j.choose(); c.better(&t) && (c.lost < t.lost || c.score < t.score*(1-margin)) {
@@ -113,12 +113,12 @@ func (j *judge) sameSize() bool {
 	})
 }
 
-// choose finds the purchase of the round. It ends when it has taken judgeTimes what binding all
-// pods takes, since more saves less than it costs, or when the budget of the round is spent
+// choose finds the purchase of the round. Candidates are tried in one draw; the cheapest with what they leave are
+// repaired, and the search sets out from the best of these. It ends when it has taken judgeTimes what the first trial
+// takes, since more saves less than it costs, or when the budget of the round is spent
 // (judge.cut); the best that was found by then is taken. The first candidates are tried
 // beyond judgeTimes too, and the first one in any case.
-// It costs 12 bindings of all pods (schedsim.Sim.Bind) beside those of the first candidates, and
-// sorting P for each of six draws.
+// It costs judgeTimes bindings of all pods (schedsim.Sim.Bind), and sorting P for each of six draws.
 func (j *judge) choose() trial {
 	nothing := make([]int, len(j.cost))
 	if j.nothing() {
@@ -127,16 +127,6 @@ func (j *judge) choose() trial {
 	j.limit = j.sim.Steps + max(judgeSteps, (j.most-j.sim.Steps)*candidateShare/allShares)
 	best := trial{lost: math.MaxInt} // that nothing is bought first is no candidate: its second purchase is filled the largest first
 	var starts []trial
-	try := func(x []int) {
-		t, ok := j.repaired(x, &best)
-		if !ok {
-			return
-		}
-		starts = append(starts, t)
-		if t.better(&best) {
-			best = t
-		}
-	}
 	candidates := j.candidates()
 	before, most := j.sim.Steps, 0
 	for k, c := range candidates {
@@ -144,10 +134,27 @@ func (j *judge) choose() trial {
 			j.cut = j.cut || most == j.most || j.sim.Steps > j.most
 			break
 		}
-		try(c.machines)
+		if t, ok := j.try(c.machines, 0, j.rivalOf(&best)); ok {
+			starts = append(starts, t)
+			if t.better(&best) {
+				best = t
+			}
+		}
 		if k == 0 {
 			most = min(before+judgeSteps+judgeTimes*(j.sim.Steps-before), j.most)
 			j.limit = before + (most-before)*candidateShare/allShares
+		}
+	}
+	slices.SortStableFunc(starts, func(a, b trial) int {
+		return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(j.price(a.all), j.price(b.all)))
+	})
+	starts = starts[:min(len(starts), judgeRepaired)]
+	j.limit = before + (most-before)*repairedShare/allShares
+	best = trial{lost: math.MaxInt}
+	for k := range starts {
+		starts[k] = j.repaired(starts[k], &best)
+		if starts[k].better(&best) {
+			best = starts[k]
 		}
 	}
 	if len(starts) == 0 {
@@ -155,7 +162,7 @@ func (j *judge) choose() trial {
 	}
 	slices.SortStableFunc(starts, func(a, b trial) int { return a.compare(&b) })
 	for k := range min(len(starts), judgeSearches) {
-		j.limit = before + (most-before)*(candidateShare+k+1)/allShares
+		j.limit = before + (most-before)*(repairedShare+k+1)/allShares
 		t := j.search(starts[k])
 		j.cut = j.cut || most == j.most && j.sim.Steps >= j.limit
 		if t.better(&best) {
@@ -171,6 +178,7 @@ func (j *judge) choose() trial {
 const (
 	judgeAlways   = 3 // how many candidates are tried whatever it takes
 	judgeSearches = 2 // from how many of them the search sets out
+	judgeRepaired = 4 // how many of the candidates are repaired
 	judgeRepairs  = 3 // how often what is left over is bought at once instead of later
 	judgeRivals   = 3 // how many purchases that were found beside the best stand all draws too
 
@@ -178,9 +186,10 @@ const (
 	// two draws may leave pods in others.
 	rivalMargin = 1.03
 
-	// The steps in shares: so many for the candidates, one for each search, and the rest for confirm. Where a trial
-	// takes many steps and confirm has too few, pods are left that machines more would have helped.
-	candidateShare, allShares = 3, 8
+	// The steps in shares: those after which no more candidates are tried, and none is repaired; one for each search, and
+	// the rest for confirm. Where a trial takes many steps and confirm has too few, pods are left that machines more would
+	// have helped.
+	candidateShare, repairedShare, allShares = 2, 4, 8
 )
 
 // nothing tells whether nobody is left whom a machine would help.
@@ -231,33 +240,34 @@ func (j *judge) confirm(best trial, others []trial) trial {
 	return best
 }
 
-// repaired is a purchase, or one with what it lacks bought at once; false: it is dearer than
-// another by more than rivalMargin.
-func (j *judge) repaired(x []int, than *trial) (best trial, ok bool) {
-	for k := range 1 + judgeRepairs {
-		if k > 0 && j.sim.Steps > j.limit {
-			break
-		}
-		below := than.score * rivalMargin
-		if than.lost > j.lost || than.open > 0 { // whatever it costs
-			below = math.Inf(1)
-		}
-		if j.price(x) >= below {
-			break
-		}
-		t, done := j.judgeDrawn(x, below)
-		if !done {
-			break
-		}
-		if k == 0 || t.better(&best) {
-			best, ok = t, true
-		}
-		if t.left == 0 {
-			break
-		}
-		x = t.all
+// rivalOf is what a purchase may cost to be a rival of another: less than rivalMargin above it, or anything where
+// the other leaves pods that some purchase helps.
+func (j *judge) rivalOf(than *trial) float64 {
+	if than.lost > j.lost || than.open > 0 { // whatever it costs
+		return math.Inf(1)
 	}
-	return best, ok
+	return than.score * rivalMargin
+}
+
+// repaired is a purchase that was tried in one draw, or one with what it lacks bought at once, in the draws of a search.
+func (j *judge) repaired(t trial, than *trial) trial {
+	below := j.rivalOf(than)
+	t = j.drawn(t, judgeDraws, below)
+	best := t
+	for k := 0; k < judgeRepairs && t.left > 0 && j.sim.Steps <= j.limit; k++ {
+		x := t.all
+		if below = min(below, j.rivalOf(than)); j.price(x) >= below {
+			break
+		}
+		var ok bool
+		if t, ok = j.judgeDrawn(x, below); !ok {
+			break
+		}
+		if t.better(&best) {
+			best = t
+		}
+	}
+	return best
 }
 
 // exchange is a step of the search: machines of a group go, others come.

