@@ -156,14 +156,13 @@ const (
 	contentLooks = 16
 )
 
-// placeContents puts pods on the machines that they were counted on, as far as the filters allow it. It
-// returns how many by class.
+// placeContents puts pods on the machines that they were counted on, as far as the filters allow it.
 // It costs contentPasses times the pods, and contentLooks times the contents.
-func (j *judge) placeContents(all []content) map[int]int {
+func (j *judge) placeContents(all []content) {
 	if len(all) == 0 {
-		return nil
+		return
 	}
-	nodes, placed := j.nodesOf(all), make(map[int]int)
+	nodes := j.nodesOf(all)
 	for pass, some := 0, true; some && pass < contentPasses; pass++ {
 		some = false
 		for i := range all {
@@ -171,9 +170,10 @@ func (j *judge) placeContents(all []content) map[int]int {
 				continue
 			}
 			for k := range all[i].pods {
-				for r := &all[i].pods[k]; r.n > 0 && j.sim.CanBind(r.class, nodes[i]); r.n-- {
+				for r := &all[i].pods[k]; r.n > 0 && j.lacking[r.class] > 0 && j.sim.CanBind(r.class, nodes[i]); r.n-- {
 					j.sim.BindTo(r.class, nodes[i])
-					placed[r.class]++
+					j.lacking[r.class]--
+					j.onNodes[r.class]++
 					some = true
 					if by := j.reserved[r.class]; by != nil && by[all[i].group] > 0 {
 						by[all[i].group]--
@@ -182,7 +182,6 @@ func (j *judge) placeContents(all []content) map[int]int {
 			}
 		}
 	}
-	return placed
 }
 
 // nodesOf finds a machine for each content: the node that some of its pods run on, or else one of the first of its

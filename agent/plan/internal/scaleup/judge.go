@@ -97,6 +97,10 @@ func (w *Planner) newJudge(cost []float64, withMarked bool, contents []content) 
 			j.sim.Bind(k.Class, k.Count())
 		}
 	}
+	j.collectWaiting()
+	if len(contents) > 0 { // kube-scheduler does not wait for machines where nodes have room
+		j.bindWaiting()
+	}
 	j.rooms, j.infos = make([][]int64, len(w.Groups)), make([]*fit.NodeInfo, len(w.Groups))
 	for g := range w.Groups {
 		gr := &w.Groups[g]
@@ -114,7 +118,11 @@ func (w *Planner) newJudge(cost []float64, withMarked bool, contents []content) 
 	j.nodes = j.sim.Nodes()
 	j.weighClasses()
 	j.collectReserved()
-	j.fillQueue(j.placeContents(contents))
+	j.placeContents(contents)
+	j.bindWaiting()
+	for _, n := range j.lacking {
+		j.pods += n
+	}
 	return j
 }
 

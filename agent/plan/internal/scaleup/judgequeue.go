@@ -10,22 +10,18 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// fillQueue finds the pods that wait. Those that have room on a node that is there go onto
-// it; the others are the queue. placed are pods by class that are on a machine already.
-func (j *judge) fillQueue(placed map[int]int) {
+// collectWaiting finds the pods that wait and that machines are bought for.
+func (j *judge) collectWaiting() {
 	w := j.w
-	left := make([]int, len(w.Snapshot.Classes))
+	j.lacking, j.onNodes = make([]int, len(w.Snapshot.Classes)), make([]int, len(w.Snapshot.Classes))
 	for i := range w.Demands {
 		if k := &w.Demands[i]; k.Buys {
-			left[k.Class] += k.Count()
+			j.lacking[k.Class] += k.Count()
 		}
-	}
-	for c, n := range placed {
-		left[c] -= n
 	}
 	j.waits = make([]queued, 0, len(w.Unbound.Waiting))
 	for _, x := range w.Unbound.Waiting {
-		if left[x.Class] > 0 {
+		if j.lacking[x.Class] > 0 {
 			p := &w.Snapshot.Pods[x.Pod]
 			j.waits = append(j.waits, queued{w.Snapshot.Classes[x.Class].Priority, p.Created, p.Key, hashOf(p.Key), int(x.Class)})
 		}
@@ -38,16 +34,16 @@ func (j *judge) fillQueue(placed map[int]int) {
 			}
 		}
 	}
-	j.lacking, j.onNodes = slices.Clone(left), make([]int, len(left))
 	j.sort(0)
+}
+
+// bindWaiting binds the pods that have room on a node that is there; the others are the queue.
+func (j *judge) bindWaiting() {
 	j.sim.Seed(1) // as the first draw of a trial
-	for _, r := range runsOf(j.waits, nil, left) {
+	for _, r := range runsOf(j.waits, j.onNodes, j.lacking) {
 		n := j.sim.Bind(r.class, r.n)
 		j.lacking[r.class] -= n
 		j.onNodes[r.class] += n
-	}
-	for _, r := range j.queue(0) {
-		j.pods += r.n
 	}
 }
 
