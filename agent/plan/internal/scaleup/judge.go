@@ -324,7 +324,7 @@ func (j *judge) collectReserved() {
 	for i := range w.Demands {
 		k := &w.Demands[i]
 		for g := range w.Groups {
-			if !some[g] || j.rooms[g] == nil || !j.takes(k.Class, g) || j.keptAway(k.Class, g) {
+			if !some[g] || j.rooms[g] == nil || !j.takes(k.Class, g) || j.excluded(k.Class, g) {
 				continue
 			}
 			if n := v.reserved(i, g); n > 0 {
@@ -337,9 +337,9 @@ func (j *judge) collectReserved() {
 	}
 }
 
-// keptAway tells whether pods that run keep a class away from all expected machines of a group. Pods that are still to
+// excluded tells whether pods that run keep a class away from all expected machines of a group. Pods that are still to
 // be bound on machines that are upcoming may change that for a class with affinity or spread. It costs the nodes.
-func (j *judge) keptAway(class, g int) bool {
+func (j *judge) excluded(class, g int) bool {
 	if !j.constrained(class) {
 		return false
 	}
